@@ -1,0 +1,113 @@
+package upstash
+
+import (
+	"context"
+	"errors"
+)
+
+// Transport carries one HTTP request and brings back its response. It is the
+// only thing between this package and the network: the default speaks
+// HTTP/1.1 through fasthttp natively and fetch on js/wasm, and package
+// upstash/httptransport adapts any *http.Client.
+//
+// An implementation must be safe for concurrent use. It sends the request at
+// most once, follows no redirect, and returns as soon as ctx is done. After
+// RoundTrip returned, it touches neither req nor resp again.
+//
+// A nil error means that the whole response arrived, whatever its status. An
+// error made with NotSent says that the request certainly did not reach the
+// server; after any other error it may have been executed.
+type Transport interface {
+	RoundTrip(ctx context.Context, req *Request, resp *Response) error
+}
+
+// Request is what a Transport sends: always a POST. It belongs to the client
+// and must not be kept. It is not safe for concurrent use.
+type Request struct {
+	// URL is absolute and has no query, no fragment and no user info.
+	URL string
+	// Header holds the fields in the order in which they are sent,
+	// Content-Type and Authorization among them. Host and Content-Length are
+	// the transport's own business.
+	Header []Header
+	// Body is one JSON document.
+	Body []byte
+	// MaxResponse is the longest body to read, in bytes, and always above
+	// zero. A transport that meets a longer one gives ErrResponseTooLarge.
+	MaxResponse int
+}
+
+// Header is one field of an HTTP request.
+type Header struct{ Name, Value string }
+
+// Response is what a Transport fills in. The zero value is ready. It is not
+// safe for concurrent use.
+type Response struct {
+	// StatusCode is the HTTP status.
+	StatusCode int
+	// Body is the whole body. A transport appends to it, or replaces it by a
+	// slice that nobody else will write to.
+	Body []byte
+
+	syncToken  string
+	retryAfter string
+}
+
+// SetHeader hands over one field of the response. The client keeps the few
+// that it understands and ignores the others; case does not matter.
+func (r *Response) SetHeader(name, value string) {
+	switch {
+	case equalFold(name, headerSyncToken):
+		r.syncToken = value
+	case equalFold(name, headerRetryAfter):
+		r.retryAfter = value
+	}
+}
+
+// WantsHeader reports whether SetHeader would keep a field of this name, so
+// that a transport need not make strings of the others.
+func (r *Response) WantsHeader(name []byte) bool {
+	return equalFold(name, headerSyncToken) || equalFold(name, headerRetryAfter)
+}
+
+const (
+	headerSyncToken  = "upstash-sync-token"
+	headerRetryAfter = "retry-after"
+)
+
+// equalFold compares an ASCII header name with one in lower case.
+func equalFold[T string | []byte](name T, lower string) bool {
+	if len(name) != len(lower) {
+		return false
+	}
+	for i := 0; i < len(lower); i++ {
+		c := name[i]
+		if 'A' <= c && c <= 'Z' {
+			c += 'a' - 'A'
+		}
+		if c != lower[i] {
+			return false
+		}
+	}
+	return true
+}
+
+// NotSent marks err as one after which the request certainly did not reach
+// the server: a failed dial or TLS handshake, nothing written. Such an attempt
+// is repeated for any command. It gives nil for nil.
+func NotSent(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &notSentError{err}
+}
+
+type notSentError struct{ err error }
+
+func (e *notSentError) Error() string { return e.err.Error() }
+func (e *notSentError) Unwrap() error { return e.err }
+
+func isNotSent(err error) bool {
+	var e *notSentError
+	return errors.As(err, &e)
+}
