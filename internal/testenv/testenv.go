@@ -1,0 +1,44 @@
+// Package testenv finds what a test needs from the machine: a Redis server,
+// Node, a WebAssembly runtime. A test skips, with a reason, where it is
+// absent, and fails instead where the environment variable UPBLOOM_REQUIRE
+// names it (a comma separated list, such as "redis,node"): so a continuous
+// integration run cannot pass by skipping.
+package testenv
+
+import (
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// Require is the environment variable that turns skips into failures.
+const Require = "UPBLOOM_REQUIRE"
+
+// Need returns the path of the executable exe, or ends the test: skipped, or
+// failed where UPBLOOM_REQUIRE contains name.
+func Need(tb testing.TB, name, exe string) string {
+	tb.Helper()
+	path, err := exec.LookPath(exe)
+	if err != nil {
+		Missing(tb, name, "no executable "+exe+" on the PATH")
+	}
+	return path
+}
+
+// Missing ends a test that cannot have what it needs: skipped, or failed where
+// UPBLOOM_REQUIRE contains name.
+func Missing(tb testing.TB, name, reason string) {
+	tb.Helper()
+	if required(os.Getenv(Require), name) {
+		tb.Fatalf("testenv: %s is required by %s: %s", name, Require, reason)
+	}
+	tb.Skipf("testenv: needs %s: %s", name, reason)
+}
+
+func required(list, name string) bool {
+	return slices.ContainsFunc(strings.Split(list, ","), func(s string) bool {
+		return strings.TrimSpace(s) == name
+	})
+}
