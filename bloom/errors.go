@@ -1,0 +1,85 @@
+package bloom
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Errors to test for with errors.Is. Those that come from the database wrap the error of
+// package upstash as well. None of them holds a key, an item or a seed.
+var (
+	// ErrNotFound is returned when there is no filter at the key: it was never created, has
+	// expired, or was deleted or evicted. It is not a "no", for the items may have been added
+	// to the filter that went away. Call Create, or set Config.MissingIsEmpty where a missing
+	// filter means that nothing was added yet.
+	ErrNotFound = errors.New("bloom: no filter at this key: it was never created, expired or" +
+		" was evicted; call Create, or set Config.MissingIsEmpty to have it answer no")
+
+	// ErrSaturated is returned when a number of items is asked of a filter with all bits set,
+	// which finds every item and no longer knows how many it holds.
+	ErrSaturated = errors.New("bloom: all bits of the filter are set, so that it finds every" +
+		" item; make another with a larger Capacity")
+
+	// ErrUncertain is returned when an item was added after a retry and is in the filter, but
+	// whether it was new is not known: an attempt whose reply was lost may have set its bits.
+	ErrUncertain = errors.New("bloom: the item is in the filter, but an earlier attempt may" +
+		" have added it, so that new or seen is not known; decide as for an item seen twice")
+
+	// ErrNotFilter is returned when the key holds a string that is not a filter of this
+	// format, or one of a newer version of it. Use a key that holds nothing else.
+	ErrNotFilter = errors.New("bloom: the key holds data that is not a filter")
+)
+
+// A ConfigError says which field of a Config cannot be used, and why. It is returned before
+// anything is sent.
+type ConfigError struct {
+	Field  string // the name of the field, such as "FPRate"
+	Reason string // what its value is, and what it must be
+}
+
+func (e *ConfigError) Error() string { return "bloom: Config." + e.Field + " " + e.Reason }
+
+// A MismatchError is returned when the filter at a key is not the one that the handle was
+// made for. Answers from it would be wrong, so that there are none. Test for it with
+// errors.As.
+type MismatchError struct {
+	// Want is the handle's geometry and Got the stored one. The header holds no seed but one
+	// byte of its hash, so that Got.Seed is Want's where that byte agrees, and else 0.
+	Want, Got Geometry
+	// WantKind and GotKind tell a filter from a shard, a layer or a pane.
+	WantKind, GotKind Kind
+	// OtherSeed is true where the seeds are known to differ.
+	OtherSeed bool
+}
+
+func newMismatchError(kind Kind, want Geometry, got headerInfo) *MismatchError {
+	return &MismatchError{
+		Want: want, Got: got.geometry(want.Seed),
+		WantKind: kind, GotKind: got.kind,
+		OtherSeed: got.seedTag != seedTag(want.Seed),
+	}
+}
+
+func (e *MismatchError) Error() string {
+	if e.WantKind != e.GotKind {
+		return fmt.Sprintf("bloom: the key holds a %v (%v), and this handle is for a %v (%v):"+
+			" use the type that wrote it, or another key", e.GotKind, e.Got, e.WantKind, e.Want)
+	}
+	if e.seedOnly() {
+		return fmt.Sprintf("bloom: the filter at this key has the same geometry (%v) but another"+
+			" seed: use the Config.Seed it was made with, or another key", e.Got)
+	}
+	advice := "use the Config it was made with, read it with Open, or use another key"
+	if e.OtherSeed {
+		advice = "the seeds differ too: " + advice
+	}
+	return fmt.Sprintf("bloom: the filter at this key is %v, and this handle wants %v: %s",
+		e.Got, e.Want, advice)
+}
+
+// seedOnly tells whether nothing but the seed is in the way.
+func (e *MismatchError) seedOnly() bool {
+	want := e.Want
+	want.Seed = e.Got.Seed
+	return e.OtherSeed && want == e.Got
+}

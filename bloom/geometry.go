@@ -1,0 +1,72 @@
+package bloom
+
+import (
+	"fmt"
+	"strconv"
+)
+
+// A Geometry is all that decides which bits an item owns. Two programs agree about a filter
+// when they use the same four values; [Config.Geometry] works them out and checks them.
+//
+// The zero value is no filter: it has no bits, and Positions returns none. A Geometry is a
+// small value to copy and compare, and safe for concurrent use.
+type Geometry struct {
+	// Bits is the number of cells, m: from 1 to 2^32-128 behind a header, to 2^32 without one.
+	// A cell is one bit.
+	Bits uint64
+	// Hashes is the number of positions an item, k: 1 to 63.
+	Hashes int
+	// Scheme turns an item into positions.
+	Scheme Scheme
+	// Seed of the hash; 0 is the usual one. A secret seed keeps others from choosing items
+	// that collide, so String and GoString do not show it. SchemeFNV1a has none.
+	Seed uint64
+}
+
+// Bytes returns the length of the Redis string that holds such a filter: the cells, rounded
+// up to whole bytes, and 16 bytes of header where the layout has one.
+func (g Geometry) Bytes(layout Layout) uint64 {
+	cell := g.Scheme.cellBits()
+	// Rounding up by parts: Bits*cell may be more than a uint64 holds.
+	body := g.Bits/8*cell + (g.Bits%8*cell+7)/8
+	return layout.bodyOffset()/8 + body
+}
+
+// String describes the geometry to a person, without the seed:
+// "95,851 bits (11.7 KiB), k=7, xxh3, seeded".
+func (g Geometry) String() string {
+	cells := "bits"
+	if g.Scheme.cellBits() > 1 {
+		cells = "counters"
+	}
+	s := fmt.Sprintf("%s %s (%s), k=%d, %v",
+		groupDigits(g.Bits), cells, byteSize(g.Bytes(LayoutBare)), g.Hashes, g.Scheme)
+	if g.Seed != 0 {
+		s += ", seeded"
+	}
+	return s
+}
+
+// GoString keeps the seed out of %#v too.
+func (g Geometry) GoString() string { return "bloom.Geometry{" + g.String() + "}" }
+
+// groupDigits writes n with commas between the thousands.
+func groupDigits(n uint64) string {
+	s := strconv.FormatUint(n, 10)
+	for i := len(s) - 3; i > 0; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}
+
+// byteSize writes n bytes in the largest binary unit below it, with one decimal.
+func byteSize(n uint64) string {
+	if n < 1024 {
+		return strconv.FormatUint(n, 10) + " B"
+	}
+	size, unit := float64(n)/1024, 0
+	for ; size >= 1024; unit++ {
+		size /= 1024
+	}
+	return fmt.Sprintf("%.1f %ciB", size, "KMGTPE"[unit])
+}

@@ -1,0 +1,91 @@
+package bloom
+
+import (
+	"math/bits"
+
+	"github.com/zeebo/xxh3"
+)
+
+// Positions appends the item's positions to dst and returns the longer slice: g.Hashes
+// numbers from 0 to g.Bits-1, in the order in which the format names them, some of them
+// perhaps equal. Cell number p is at bit 128+p of the Redis string, or at bit p in the Bare
+// layout.
+//
+// It allocates nothing where dst has room, and costs one hash of the item and a few
+// instructions a position. A geometry without bits or hashes has no positions: it appends
+// nothing. Any other is right for every value of Bits, valid in a Config or not.
+func (g Geometry) Positions(dst []uint64, item string) []uint64 {
+	if g.Bits == 0 || g.Hashes < 1 {
+		return dst
+	}
+	if g.Scheme == SchemeFNV1a {
+		h1, h2 := fnv1aPair(item)
+		return appendDoubleHashed(dst, h1, h2, g.Bits, g.Hashes)
+	}
+	h := digest(item, g.Seed)
+	return appendEnhanced(dst, h.Hi, h.Lo, g.Bits, g.Hashes)
+}
+
+// digest is the 128-bit hash behind every scheme but fnv1a. Seed 0 is the unseeded XXH3,
+// which has a shorter way through long items.
+func digest(item string, seed uint64) xxh3.Uint128 {
+	if seed == 0 {
+		return xxh3.HashString128(item)
+	}
+	return xxh3.HashString128Seed(item, seed)
+}
+
+// appendEnhanced appends x mod m, then adds y to x and i+1 to y, k times over: enhanced
+// double hashing (Dillinger and Manolios 2004), in uint64 with wrap-around. The growing y
+// is what plain double hashing lacks, where items whose steps share a factor with m, or
+// agree mod m, fall on the same few cells.
+func appendEnhanced(dst []uint64, x, y, m uint64, k int) []uint64 {
+	// One division for all k remainders: q is x/m or one less, since
+	// x*inverse/2^64 falls short of x/m by less than 1.
+	inverse := ^uint64(0) / m
+	for i := range uint64(k) {
+		q, _ := bits.Mul64(x, inverse)
+		r := x - q*m
+		if r >= m {
+			r -= m
+		}
+		dst = append(dst, r)
+		x += y
+		y += i + 1
+	}
+	return dst
+}
+
+// appendDoubleHashed appends (h1 + i*h2) mod m for i = 0..k-1, over the integers: the sum
+// does not wrap at 2^64, as the programs that this serves count with big integers.
+func appendDoubleHashed(dst []uint64, h1, h2, m uint64, k int) []uint64 {
+	pos, step := h1%m, h2%m
+	for range k {
+		dst = append(dst, pos)
+		// pos+step mod m, without a sum that could overflow where m is above 2^63.
+		if pos >= m-step {
+			pos -= m - step
+		} else {
+			pos += step
+		}
+	}
+	return dst
+}
+
+const (
+	fnvPrime   = 1099511628211
+	fnvOffset1 = 0xcbf29ce484222325 // the standard one
+	fnvOffset2 = 0x84222325cbf29ce4 // its two halves swapped
+)
+
+// fnv1aPair returns the item's two 64-bit FNV-1a hashes. They don't wait for each other in
+// the processor, so that both cost as much as one.
+func fnv1aPair(item string) (h1, h2 uint64) {
+	h1, h2 = fnvOffset1, fnvOffset2
+	for i := range len(item) {
+		c := uint64(item[i])
+		h1 = (h1 ^ c) * fnvPrime
+		h2 = (h2 ^ c) * fnvPrime
+	}
+	return h1, h2
+}
