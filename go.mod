@@ -17,5 +17,6 @@ require (
 	go.uber.org/goleak v1.3.0 // indirect
 	golang.org/x/net v0.57.0 // indirect
 	golang.org/x/sys v0.47.0 // indirect
+	golang.org/x/text v0.40.0 // indirect
 	pgregory.net/rapid v1.3.0 // indirect
 )

@@ -1,0 +1,268 @@
+package upstash
+
+import (
+	"context"
+	"strconv"
+	"unicode/utf8"
+)
+
+// Overflow says what a SET or INCRBY does with a value out of range.
+type Overflow uint8
+
+const (
+	// Wrap keeps the low bits, as C does. It is the default.
+	Wrap Overflow = iota
+	// Sat stops at the least or greatest value.
+	Sat
+	// Fail leaves the field as it is and answers null.
+	Fail
+)
+
+// String is the word of the command: WRAP, SAT or FAIL.
+func (o Overflow) String() string {
+	switch o {
+	case Wrap:
+		return "WRAP"
+	case Sat:
+		return "SAT"
+	case Fail:
+		return "FAIL"
+	}
+	return "Overflow(" + strconv.Itoa(int(o)) + ")"
+}
+
+// NullInt64 is one answer of a BITFIELD. The zero value is null.
+type NullInt64 struct {
+	Int64 int64
+	Valid bool // false for null: an operation that OVERFLOW FAIL held back
+}
+
+// BitField builds a BITFIELD command, operation by operation, straight into
+// its JSON. A type is "u1" to "u63" or "i1" to "i64"; an offset counts bits
+// from the most significant bit of the first byte, up to 2^32-1. Mistakes are
+// reported by the call that sends the command. Make one with NewBitField. It
+// is not safe for concurrent use and must not be copied; it may be sent again
+// and built up again with Reset.
+type BitField struct {
+	buf     []byte // three spare bytes, then the array without its bracket
+	replies int
+	ops     opTraits
+	err     error
+}
+
+// Both names end at the same place of the buffer, so that ReadOnly can turn
+// one into the other.
+const (
+	bitFieldOpen   = `["BITFIELD"`
+	bitFieldROOpen = `["BITFIELD_RO"`
+	bitFieldSpare  = len(bitFieldROOpen) - len(bitFieldOpen)
+)
+
+// MaxBitOffset is the last bit of the largest string that BITFIELD reaches.
+const MaxBitOffset = 1<<32 - 1
+
+// NewBitField starts a command on key.
+func NewBitField(key string) *BitField { return new(BitField).Reset(key) }
+
+// Reset starts again on key and keeps the memory. Commands taken from b before
+// are invalid from then on.
+func (b *BitField) Reset(key string) *BitField {
+	*b = BitField{buf: b.buf[:0]}
+	b.buf = append(b.buf, "   "...)
+	b.buf = append(b.buf, bitFieldOpen...)
+	if !utf8.ValidString(key) {
+		b.err = argumentError("BITFIELD", "the key is not valid UTF-8")
+		return b
+	}
+	b.buf = append(b.buf, ',')
+	b.buf = appendString(b.buf, key)
+	return b
+}
+
+// Get reads the integer at a bit offset.
+func (b *BitField) Get(typ string, offset uint64) *BitField {
+	b.field(`,"GET",`, typ, "", offset)
+	return b.end()
+}
+
+// Set writes the integer at a bit offset and answers the old one.
+func (b *BitField) Set(typ string, offset uint64, value int64) *BitField {
+	b.ops.set()
+	b.field(`,"SET",`, typ, "", offset)
+	return b.setValue(value)
+}
+
+// IncrBy adds to the integer at a bit offset and answers the new one.
+func (b *BitField) IncrBy(typ string, offset uint64, incr int64) *BitField {
+	b.ops.incrBy(typ, incr, true)
+	b.field(`,"INCRBY",`, typ, "", offset)
+	return b.value(incr)
+}
+
+// GetIndex is Get at offset index times the width of the type ("#index").
+func (b *BitField) GetIndex(typ string, index uint64) *BitField {
+	b.field(`,"GET",`, typ, "#", index)
+	return b.end()
+}
+
+// SetIndex is Set at offset index times the width of the type.
+func (b *BitField) SetIndex(typ string, index uint64, value int64) *BitField {
+	b.ops.set()
+	b.field(`,"SET",`, typ, "#", index)
+	return b.setValue(value)
+}
+
+// IncrByIndex is IncrBy at offset index times the width of the type.
+func (b *BitField) IncrByIndex(typ string, index uint64, incr int64) *BitField {
+	b.ops.incrBy(typ, incr, true)
+	b.field(`,"INCRBY",`, typ, "#", index)
+	return b.value(incr)
+}
+
+// Overflow sets the mode of the SETs and INCRBYs after it. It has no answer.
+func (b *BitField) Overflow(mode Overflow) *BitField {
+	if mode > Fail {
+		b.fail("%v: use Wrap, Sat or Fail", mode)
+		return b
+	}
+	b.ops.overflow(mode == Fail)
+	b.buf = append(b.buf, `,"OVERFLOW","`...)
+	b.buf = append(b.buf, mode.String()...)
+	b.buf = append(b.buf, '"')
+	return b
+}
+
+// GetBits reads single bits: Get("u1", base+p) for each p of positions.
+func (b *BitField) GetBits(base uint64, positions []uint64) *BitField {
+	for _, p := range positions {
+		b.buf = append(b.buf, `,"GET","u1","`...)
+		b.buf = strconv.AppendUint(b.buf, b.offset(base+p), 10)
+		b.buf = append(b.buf, '"')
+	}
+	b.replies += len(positions)
+	return b
+}
+
+// SetBits sets single bits to 1: Set("u1", base+p, 1) for each p of positions.
+func (b *BitField) SetBits(base uint64, positions []uint64) *BitField {
+	b.ops.set()
+	for _, p := range positions {
+		b.buf = append(b.buf, `,"SET","u1","`...)
+		b.buf = strconv.AppendUint(b.buf, b.offset(base+p), 10)
+		b.buf = append(b.buf, `",1`...)
+	}
+	b.replies += len(positions)
+	return b
+}
+
+// ReadOnly sends the command as BITFIELD_RO, which a read-only token may run
+// and which a replica may answer. Only GET is allowed in it.
+func (b *BitField) ReadOnly() *BitField {
+	copy(b.buf, bitFieldROOpen)
+	return b
+}
+
+// Len is how many answers the command brings.
+func (b *BitField) Len() int { return b.replies }
+
+// Size is the length of the command's JSON in bytes.
+func (b *BitField) Size() int { return len(b.buf) + 1 - bitFieldSpare }
+
+// Command gives the command as it stands, for Do, Pipeline and MultiExec. It
+// shares b's memory: leave b alone until the call returned.
+func (b *BitField) Command() Command {
+	c := Command{name: "BITFIELD", err: b.err, traits: b.ops.traits()}
+	start := bitFieldSpare
+	if len(b.buf) > 0 && b.buf[0] != ' ' {
+		c.name, start = "BITFIELD_RO", 0
+		if b.ops.writes && c.err == nil {
+			c.err = argumentError(c.name, "a read-only command takes only Get")
+		}
+	}
+	if len(b.buf) == 0 {
+		c.err = argumentError(c.name, "make a BitField with NewBitField")
+		return c
+	}
+	whole := append(b.buf, ']')
+	b.buf = whole[:len(whole)-1]
+	c.json = whole[start:]
+	return c
+}
+
+// BitField runs the command and gives an answer for each operation in order,
+// Overflow apart. A command that had to be repeated after an attempt of unknown outcome gives
+// the answers of the repetition and ErrUncertain, unless it only reads.
+func (c *Client) BitField(ctx context.Context, b *BitField) ([]NullInt64, error) {
+	r, err := c.Do(ctx, b.Command())
+	if err != nil {
+		return nil, err
+	}
+	answers, err := r.Ints(make([]NullInt64, 0, b.replies))
+	if err != nil {
+		return nil, err
+	}
+	if len(answers) != b.replies {
+		return nil, r.bad("%d answers for %d operations", len(answers), b.replies)
+	}
+	if b.ops.writes && r.MaybeRepeated() {
+		return answers, r.uncertain()
+	}
+	return answers, nil
+}
+
+func (b *BitField) field(op, typ, hash string, offset uint64) {
+	if !isFieldType(typ) {
+		b.fail("type %q: use u1 to u63 or i1 to i64", typ)
+		return
+	}
+	b.buf = append(b.buf, op...)
+	b.buf = append(b.buf, '"')
+	b.buf = append(b.buf, typ...)
+	b.buf = append(b.buf, `","`...)
+	b.buf = append(b.buf, hash...)
+	b.buf = strconv.AppendUint(b.buf, b.offset(offset), 10)
+	b.buf = append(b.buf, '"')
+}
+
+func (b *BitField) offset(o uint64) uint64 {
+	if o > MaxBitOffset {
+		b.fail("offset %d: the last bit that BITFIELD reaches is %d", o, uint64(MaxBitOffset))
+	}
+	return o
+}
+
+// setValue ends a SET. The value 1 goes as a JSON number: it survives a server
+// that reads numbers as floats, and saves two bytes a bit.
+func (b *BitField) setValue(v int64) *BitField {
+	if v != 1 {
+		return b.value(v)
+	}
+	b.buf = append(b.buf, `,1`...)
+	return b.end()
+}
+
+func (b *BitField) value(v int64) *BitField {
+	b.buf = append(b.buf, `,"`...)
+	b.buf = strconv.AppendInt(b.buf, v, 10)
+	b.buf = append(b.buf, '"')
+	return b.end()
+}
+
+func (b *BitField) end() *BitField {
+	b.replies++
+	return b
+}
+
+func (b *BitField) fail(format string, args ...any) {
+	if b.err == nil {
+		b.err = argumentError("BITFIELD", format, args...)
+	}
+}
+
+func isFieldType(t string) bool {
+	if len(t) < 2 || len(t) > 3 || t[0] != 'u' && t[0] != 'i' || t[1] == '0' {
+		return false
+	}
+	n, err := strconv.ParseUint(t[1:], 10, 8)
+	return err == nil && n >= 1 && (n <= 63 || t[0] == 'i' && n == 64)
+}

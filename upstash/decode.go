@@ -1,0 +1,104 @@
+package upstash
+
+import (
+	"bytes"
+	"fmt"
+
+	"github.com/upbloom/upbloom/internal/json"
+)
+
+// envelope is what stands around a result on the wire: exactly one of the two.
+type envelope struct {
+	result []byte
+	errMsg *string
+}
+
+var errNotJSON = fmt.Errorf("%w: not the JSON of a REST API answer", ErrBadResponse)
+
+// decodeEnvelope reads {"result": ...} or {"error": "..."}.
+func decodeEnvelope(body []byte) (envelope, error) {
+	if raw, ok := fastResult(body); ok {
+		return envelope{result: raw}, nil
+	}
+	body = bytes.TrimSpace(body)
+	if len(body) == 0 || body[0] != '{' {
+		return envelope{}, errNotJSON
+	}
+	var members map[string]json.RawMessage
+	if err := json.Unmarshal(body, &members); err != nil {
+		return envelope{}, errNotJSON
+	}
+	if raw, ok := members["error"]; ok && string(orNull(raw)) != "null" {
+		var text string
+		if err := json.Unmarshal(raw, &text); err != nil {
+			return envelope{}, errNotJSON
+		}
+		return envelope{errMsg: &text}, nil
+	}
+	raw, ok := members["result"]
+	if !ok {
+		return envelope{}, fmt.Errorf("%w: neither a result nor an error in it", ErrBadResponse)
+	}
+	return envelope{result: orNull(raw)}, nil
+}
+
+// decodeEnvelopes reads the answer to /pipeline and /multi-exec: an array of
+// envelopes, or one error for all.
+func decodeEnvelopes(body []byte) ([]envelope, *string, error) {
+	body = bytes.TrimSpace(body)
+	if len(body) > 0 && body[0] == '{' {
+		env, err := decodeEnvelope(body)
+		if err == nil && env.errMsg == nil {
+			err = fmt.Errorf("%w: one result where an array was due", ErrBadResponse)
+		}
+		return nil, env.errMsg, err
+	}
+	if len(body) == 0 || body[0] != '[' {
+		return nil, nil, errNotJSON
+	}
+	var raw []json.RawMessage
+	if err := json.Unmarshal(body, &raw); err != nil {
+		return nil, nil, errNotJSON
+	}
+	out := make([]envelope, len(raw))
+	for i, m := range raw {
+		env, err := decodeEnvelope(m)
+		if err != nil {
+			return nil, nil, err
+		}
+		out[i] = env
+	}
+	return out, nil, nil
+}
+
+// fastResult knows the one shape that matters for speed: {"result":[...]}
+// with integers and nulls, as BITFIELD answers, or a single integer.
+func fastResult(body []byte) ([]byte, bool) {
+	const prefix = `{"result":`
+	if len(body) < len(prefix)+2 || string(body[:len(prefix)]) != prefix {
+		return nil, false
+	}
+	raw := body[len(prefix) : len(body)-1]
+	if body[len(body)-1] != '}' {
+		return nil, false
+	}
+	if raw[0] != '[' {
+		_, rest, ok := parseInt(raw)
+		return raw, ok && len(rest) == 0
+	}
+	return raw, isIntArray(raw)
+}
+
+// isIntArray is a cheap look at the alphabet alone; Reply.Ints does the
+// parsing, and Reply.Array comes with the JSON library's own check.
+func isIntArray(raw []byte) bool {
+	if raw[len(raw)-1] != ']' {
+		return false
+	}
+	for _, c := range raw[1 : len(raw)-1] {
+		if (c < '0' || c > '9') && c != ',' && c != 'n' && c != 'u' && c != 'l' && c != '-' {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,87 @@
+package upstash
+
+import (
+	"fmt"
+	"net/netip"
+	"net/url"
+	"strings"
+)
+
+// endpoint is a checked base URL.
+type endpoint struct {
+	base string // without a slash at the end
+	tls  bool
+	host string // without port and brackets
+	port string
+}
+
+// parseEndpoint accepts what a user may find under "REST API" in the console.
+// Its errors never quote the URL: it may hold a secret.
+func parseEndpoint(raw string, allowHTTP bool) (endpoint, error) {
+	bad := func(why string) (endpoint, error) {
+		return endpoint{}, fmt.Errorf("%w: URL: %s", ErrArgument, why)
+	}
+	const want = "use the REST URL of the database, e.g. https://eu1-name-12345.upstash.io"
+	if raw == "" {
+		return bad("it is empty: pass UPSTASH_REDIS_REST_URL, found in the console under REST API")
+	}
+	u, err := url.Parse(raw)
+	if err != nil {
+		return bad("it cannot be parsed: " + want)
+	}
+	switch u.Scheme {
+	case "https", "http":
+	case "redis", "rediss":
+		return bad(u.Scheme + ":// is the address for Redis clients: " + want)
+	default:
+		return bad("it must begin with https://: " + want)
+	}
+	host := u.Hostname()
+	switch {
+	case host == "":
+		return bad("it has no host: " + want)
+	case u.User != nil:
+		return bad("it has a user or password in it: pass the token by itself")
+	case u.RawQuery != "" || u.ForceQuery || u.Fragment != "":
+		return bad("it has a query or fragment: " + want)
+	case u.Scheme == "http" && !allowHTTP && !isLoopback(host):
+		return bad("http:// would send the token in clear text: use https://," +
+			" or WithInsecureHTTP on a network you trust")
+	}
+	e := endpoint{
+		base: u.Scheme + "://" + u.Host + strings.TrimRight(u.EscapedPath(), "/"),
+		tls:  u.Scheme == "https", host: host, port: u.Port(),
+	}
+	if e.port == "" {
+		e.port = map[bool]string{true: "443", false: "80"}[e.tls]
+	}
+	return e, nil
+}
+
+func isLoopback(host string) bool {
+	if host == "localhost" || strings.HasSuffix(host, ".localhost") {
+		return true
+	}
+	addr, err := netip.ParseAddr(host)
+	return err == nil && addr.Unmap().IsLoopback()
+}
+
+// checkToken refuses what cannot be a token: most often a shell's quotes or a
+// line break that came along with it. It never quotes the token.
+func checkToken(token string) error {
+	if token == "" {
+		return fmt.Errorf("%w: token: it is empty: pass UPSTASH_REDIS_REST_TOKEN,"+
+			" found in the console under REST API", ErrArgument)
+	}
+	for i := 0; i < len(token); i++ {
+		switch c := token[i]; {
+		case c == ' ' || c == '\t' || c == '\r' || c == '\n':
+			return fmt.Errorf("%w: token: it has white space or a line break in it: trim it", ErrArgument)
+		case c == '"' || c == '\'' || c == '`':
+			return fmt.Errorf("%w: token: it has a quote in it: pass it without the shell's quotes", ErrArgument)
+		case c < '!' || c > '~':
+			return fmt.Errorf("%w: token: byte %d is not printable ASCII: copy the token again", ErrArgument, i)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,85 @@
+package upstash
+
+import (
+	"context"
+	"strconv"
+	"time"
+)
+
+// What TTL gives where there is no time to tell.
+const (
+	NoExpiry time.Duration = -1 // the key does not expire
+	NoKey    time.Duration = -2 // there is no such key
+)
+
+// Expire makes key expire after ttl and reports whether there was such a key.
+// ttl is at least 1 ms, in whole milliseconds. One command; repeating it is
+// harmless.
+func (c *Client) Expire(ctx context.Context, key string, ttl time.Duration) (bool, error) {
+	return c.flag(ctx, ExpireCmd(key, ttl))
+}
+
+// ExpireCmd is the command behind Expire, for MultiExec and Pipeline, with
+// conditions such as "NX" (only where no expiry is set). It is EXPIRE where
+// ttl is in whole seconds, else PEXPIRE.
+func ExpireCmd(key string, ttl time.Duration, conditions ...string) Command {
+	name, n := "EXPIRE", int64(ttl/time.Second)
+	if ttl%time.Second != 0 {
+		name, n = "PEXPIRE", ttl.Milliseconds()
+	}
+	cmd := Cmd(name, append([]string{key, strconv.FormatInt(n, 10)}, conditions...)...)
+	if ttl < time.Millisecond && cmd.err == nil {
+		cmd.err = argumentError(name, "ttl is %v, which would delete the key: use at least 1ms, or Del", ttl)
+	}
+	return cmd
+}
+
+// Persist takes the expiry off key and reports whether there was one. Where it
+// had to be repeated and finds none, the error wraps ErrUncertain.
+func (c *Client) Persist(ctx context.Context, key string) (bool, error) {
+	r, err := c.Do(ctx, Cmd("PERSIST", key))
+	if err != nil {
+		return false, err
+	}
+	n, err := r.Int64()
+	if err == nil && n == 0 && r.MaybeRepeated() {
+		err = r.uncertain()
+	}
+	return n == 1, err
+}
+
+// TTL gives the time until key expires, in whole milliseconds, or NoExpiry or
+// NoKey, which are negative.
+func (c *Client) TTL(ctx context.Context, key string) (time.Duration, error) {
+	n, err := c.integer(ctx, Cmd("PTTL", key))
+	switch {
+	case err != nil:
+		return 0, err
+	case n < 0:
+		return time.Duration(n), nil
+	}
+	return time.Duration(n) * time.Millisecond, nil
+}
+
+// Del deletes keys and gives how many there were. It is not repeated after an
+// attempt of unknown outcome, because it might delete what another client made
+// in between.
+func (c *Client) Del(ctx context.Context, keys ...string) (int64, error) {
+	if len(keys) == 0 {
+		return 0, nil
+	}
+	return c.integer(ctx, Cmd("DEL", keys...))
+}
+
+func (c *Client) integer(ctx context.Context, cmd Command) (int64, error) {
+	r, err := c.Do(ctx, cmd)
+	if err != nil {
+		return 0, err
+	}
+	return r.Int64()
+}
+
+func (c *Client) flag(ctx context.Context, cmd Command) (bool, error) {
+	n, err := c.integer(ctx, cmd)
+	return n == 1, err
+}

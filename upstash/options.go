@@ -1,0 +1,102 @@
+package upstash
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// Option sets how a client behaves. Options are passed to New and FromEnv.
+type Option func(*settings)
+
+const (
+	defaultTimeout     = 10 * time.Second
+	defaultRetries     = 4
+	defaultBackoffBase = 50 * time.Millisecond
+	defaultBackoffCap  = 2 * time.Second
+	defaultMaxResponse = 32 << 20
+)
+
+type settings struct {
+	transport   Transport
+	timeout     time.Duration
+	retries     int
+	backoffBase time.Duration
+	backoffCap  time.Duration
+	maxResponse int
+	observer    func(context.Context, Event)
+	readOnly    bool
+	noSyncToken bool
+	allowHTTP   bool
+}
+
+func newSettings(opts []Option) (settings, error) {
+	s := settings{
+		timeout: defaultTimeout, retries: defaultRetries, maxResponse: defaultMaxResponse,
+		backoffBase: defaultBackoffBase, backoffCap: defaultBackoffCap,
+	}
+	for _, o := range opts {
+		o(&s)
+	}
+	bad := func(format string, args ...any) (settings, error) {
+		return s, fmt.Errorf("%w: %s", ErrArgument, fmt.Sprintf(format, args...))
+	}
+	switch {
+	case s.timeout < 0:
+		return bad("WithTimeout(%v): use 0 for no limit, or a positive duration", s.timeout)
+	case s.retries < 0:
+		return bad("WithRetry(%d): use 0 for a single attempt", s.retries)
+	case s.backoffBase < 0 || s.backoffCap < s.backoffBase:
+		return bad("WithBackoff(%v, %v): use 0 <= base <= cap", s.backoffBase, s.backoffCap)
+	case s.maxResponse < 1:
+		return bad("WithMaxResponse(%d): use at least 1 byte", s.maxResponse)
+	}
+	return s, nil
+}
+
+// WithTransport sets what carries the requests; the default is the platform's:
+// fasthttp natively, fetch on js/wasm, none on wasip1.
+func WithTransport(t Transport) Option { return func(s *settings) { s.transport = t } }
+
+// WithTimeout sets how long one attempt may take; the default is 10 s. With 0
+// only the context limits it. The whole call, with its retries and the pauses
+// between them, is limited by the context alone.
+func WithTimeout(d time.Duration) Option { return func(s *settings) { s.timeout = d } }
+
+// WithRetry sets how many times a call is tried again after its first attempt;
+// the default is 4. Zero means that there is one attempt.
+//
+// What was never sent, and what was refused with status 429, is tried again
+// for any command; what may have been executed only for repeatable ones.
+func WithRetry(retries int) Option { return func(s *settings) { s.retries = retries } }
+
+// WithBackoff sets the pauses between attempts: before the nth retry a random
+// time between 0 and the lesser of ceiling and base * 2^(n-1). The defaults
+// are 50 ms and 2 s. A Retry-After of up to 30 s is honoured in its place.
+func WithBackoff(base, ceiling time.Duration) Option {
+	return func(s *settings) { s.backoffBase, s.backoffCap = base, ceiling }
+}
+
+// WithMaxResponse sets the longest response to accept, in bytes; the default
+// is 32 MiB.
+func WithMaxResponse(bytes int) Option { return func(s *settings) { s.maxResponse = bytes } }
+
+// WithReadOnly makes a client that refuses to write: every command that is not
+// certain to be a read gives ErrReadOnly before anything is sent, and BITFIELD
+// goes as BITFIELD_RO. Use it with a read-only token.
+func WithReadOnly() Option { return func(s *settings) { s.readOnly = true } }
+
+// WithoutSyncToken turns off read-your-writes: the sync token of a response is
+// neither kept nor sent. On a global database a read may then be answered by a
+// replica that has not seen this client's last write.
+func WithoutSyncToken() Option { return func(s *settings) { s.noSyncToken = true } }
+
+// WithInsecureHTTP allows http:// to hosts other than loopback. The token and
+// all data travel in clear text: use it on a network you trust.
+func WithInsecureHTTP() Option { return func(s *settings) { s.allowHTTP = true } }
+
+// WithObserver calls f after every attempt, on the caller's goroutine, with the call's
+// own context. f must be fast and safe for concurrent use.
+func WithObserver(f func(context.Context, Event)) Option {
+	return func(s *settings) { s.observer = f }
+}

@@ -1,0 +1,74 @@
+package upstash
+
+import "context"
+
+// Pipeline sends several commands in one request and gives a reply for each in
+// order. It is not atomic: commands of other clients may run in between, and a
+// command that fails stops none of the others; its Reply carries the error.
+// Each command is billed. No command at all sends nothing.
+//
+// It is repeated after an attempt of unknown outcome only where every command
+// in it is repeatable.
+func (c *Client) Pipeline(ctx context.Context, cmds ...Command) ([]Reply, error) {
+	return c.many(ctx, "/pipeline", "PIPELINE", cmds)
+}
+
+// MultiExec is Pipeline as one transaction: all commands run with nothing in
+// between. A command that fails while it runs still stops none of the others.
+func (c *Client) MultiExec(ctx context.Context, cmds ...Command) ([]Reply, error) {
+	return c.many(ctx, "/multi-exec", "MULTI-EXEC", cmds)
+}
+
+func (c *Client) many(ctx context.Context, path, name string, cmds []Command) ([]Reply, error) {
+	if len(cmds) == 0 {
+		return nil, nil
+	}
+	x := exchange{
+		name: name, commands: len(cmds), path: path,
+		traits: traitRead | traitRepeatable,
+	}
+	size := 2
+	for _, cmd := range cmds {
+		if err := c.check(cmd); err != nil {
+			return nil, err
+		}
+		size += len(cmd.json) + 1
+		// All must be reads, all must be repeatable; one script is enough.
+		x.traits = x.traits&cmd.traits&(traitRead|traitRepeatable) | (x.traits|cmd.traits)&traitScript
+		x.base64 = x.base64 || cmd.binary
+	}
+	x.body = joinCommands(make([]byte, 0, size), cmds)
+	if err := c.exchange(ctx, &x); err != nil {
+		return nil, err
+	}
+	return c.replies(&x, cmds), nil
+}
+
+func (c *Client) replies(x *exchange, cmds []Command) []Reply {
+	replies := make([]Reply, len(cmds))
+	for i, env := range x.envelopes {
+		r := Reply{name: cmds[i].name, maybeRepeated: x.maybeRepeated}
+		if env.errMsg != nil {
+			r.err = &Error{
+				StatusCode: 200, Message: redact(*env.errMsg, c.token, x.body),
+				Command: r.name, script: cmds[i].traits&traitScript != 0,
+			}
+			c.learn(r.err)
+		} else {
+			r.value = value{json: env.result, base64: x.base64}
+		}
+		replies[i] = r
+	}
+	return replies
+}
+
+func joinCommands(dst []byte, cmds []Command) []byte {
+	dst = append(dst, '[')
+	for i, cmd := range cmds {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = append(dst, cmd.json...)
+	}
+	return append(dst, ']')
+}

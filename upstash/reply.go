@@ -1,0 +1,211 @@
+package upstash
+
+import (
+	"encoding/base64"
+	"fmt"
+	"strings"
+
+	"github.com/upbloom/upbloom/internal/json"
+)
+
+// Reply is the answer to one command. The zero value is null. It may be
+// copied, and read by several goroutines at once.
+type Reply struct {
+	name  string // of the command
+	err   error
+	value value
+
+	maybeRepeated bool
+}
+
+// value is a result before it is asked for: a JSON value kept as it came, or
+// what a RESP2 answer was decoded to.
+type value struct {
+	json   []byte // nil where the fields below hold
+	base64 bool   // the strings in json are base64
+
+	kind  valueKind
+	int   int64
+	text  string
+	array []Reply
+}
+
+type valueKind uint8
+
+const (
+	kindNull valueKind = iota
+	kindInt
+	kindString
+	kindArray
+)
+
+// Err is the command's own failure in a Pipeline or MultiExec: a *Error, or
+// nil. Do returns it by itself.
+func (r Reply) Err() error { return r.err }
+
+// IsNil reports whether the result is null: no such key, a condition not met.
+func (r Reply) IsNil() bool { return r.err == nil && r.value.isNull() }
+
+// MaybeRepeated reports whether an earlier attempt of this very call may have
+// been executed, so that the answer may be one to a repetition.
+func (r Reply) MaybeRepeated() bool { return r.maybeRepeated }
+
+// Int64 gives an integer. It never goes through a float.
+func (r Reply) Int64() (int64, error) {
+	if err := r.check(); err != nil {
+		return 0, err
+	}
+	n, rest, ok := r.value.parseInt()
+	if !ok || len(rest) != 0 {
+		return 0, r.bad("not an integer")
+	}
+	return n, nil
+}
+
+// Text gives a string, e.g. a value or the status "OK".
+func (r Reply) Text() (string, error) {
+	if err := r.check(); err != nil {
+		return "", err
+	}
+	if r.value.json == nil {
+		if r.value.kind != kindString {
+			return "", r.bad("not a string")
+		}
+		return r.value.text, nil
+	}
+	if r.value.json[0] != '"' {
+		return "", r.bad("not a string")
+	}
+	var s string
+	if err := json.Unmarshal(r.value.json, &s); err != nil {
+		return "", r.bad("not a JSON string")
+	}
+	// Status replies stay as they are under base64; "OK" is none, so it can
+	// only be itself.
+	if !r.value.base64 || s == "OK" {
+		return s, nil
+	}
+	b, err := base64.StdEncoding.DecodeString(s)
+	if err != nil {
+		return "", r.bad("not base64, which was asked for")
+	}
+	return string(b), nil
+}
+
+// Bytes gives a string as bytes. A reply in which bytes may have been lost on
+// the way is refused: send the command with Command.Binary to get any bytes.
+func (r Reply) Bytes() ([]byte, error) {
+	s, err := r.Text()
+	if err != nil {
+		return nil, err
+	}
+	if r.value.json != nil && !r.value.base64 && strings.ContainsRune(s, '\uFFFD') {
+		return nil, r.bad("bytes that are not UTF-8 were replaced: send the command with Binary()")
+	}
+	return []byte(s), nil
+}
+
+// Array gives the elements of an array. An element that is an error, as in the
+// answer to EXEC, carries it in its Err.
+func (r Reply) Array() ([]Reply, error) {
+	if err := r.check(); err != nil {
+		return nil, err
+	}
+	if r.value.json == nil {
+		if r.value.kind != kindArray {
+			return nil, r.bad("not an array")
+		}
+		return r.value.array, nil
+	}
+	if r.value.json[0] != '[' {
+		return nil, r.bad("not an array")
+	}
+	var raw []json.RawMessage
+	if err := json.Unmarshal(r.value.json, &raw); err != nil {
+		return nil, r.bad("not a JSON array")
+	}
+	out := make([]Reply, len(raw))
+	for i, m := range raw {
+		out[i] = Reply{name: r.name, value: value{json: orNull(m), base64: r.value.base64}}
+		out[i].maybeRepeated = r.maybeRepeated
+	}
+	return out, nil
+}
+
+// Ints appends an array of integers and nulls to dst, as BITFIELD answers. It
+// allocates only where dst is too short.
+func (r Reply) Ints(dst []NullInt64) ([]NullInt64, error) {
+	if err := r.check(); err != nil {
+		return dst, err
+	}
+	if r.value.json != nil {
+		out, ok := appendInts(dst, r.value.json)
+		if !ok {
+			return dst, r.bad("not an array of integers")
+		}
+		return out, nil
+	}
+	if r.value.kind != kindArray {
+		return dst, r.bad("not an array of integers")
+	}
+	out := dst
+	for _, e := range r.value.array {
+		if e.err != nil || e.value.kind != kindNull && e.value.kind != kindInt {
+			return dst, r.bad("not an array of integers")
+		}
+		out = append(out, NullInt64{e.value.int, e.value.kind == kindInt})
+	}
+	return out, nil
+}
+
+// String gives the command's name and the kind of result, never the result.
+func (r Reply) String() string {
+	if r.err != nil {
+		return r.err.Error()
+	}
+	return "upstash.Reply(" + r.name + ")"
+}
+
+// GoString is String, so that %#v shows no stored value either.
+func (r Reply) GoString() string { return r.String() }
+
+func (r Reply) check() error {
+	if r.err != nil {
+		return r.err
+	}
+	if r.value.isNull() {
+		return ErrNil
+	}
+	return nil
+}
+
+// bad is an answer that came whole but is not what the command gives.
+func (r Reply) bad(format string, args ...any) error {
+	return &CallError{
+		Command: r.name, Attempts: 1, outcome: outcomeUnknown,
+		Err: fmt.Errorf("%w: %s", ErrBadResponse, fmt.Sprintf(format, args...)),
+	}
+}
+
+func (r Reply) uncertain() error { return fmt.Errorf("upstash: %s: %w", r.name, ErrUncertain) }
+
+func (v value) isNull() bool {
+	if v.json == nil {
+		return v.kind == kindNull
+	}
+	return v.json[0] == 'n'
+}
+
+func (v value) parseInt() (n int64, rest []byte, ok bool) {
+	if v.json == nil {
+		return v.int, nil, v.kind == kindInt
+	}
+	return parseInt(v.json)
+}
+
+func orNull(m json.RawMessage) []byte {
+	if len(m) == 0 {
+		return []byte("null")
+	}
+	return m
+}

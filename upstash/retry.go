@@ -1,0 +1,85 @@
+package upstash
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"strconv"
+	"time"
+)
+
+// maxRetryAfter is the longest Retry-After that a call sits out. A longer one
+// (a spent daily quota) is the caller's to plan for: Error.RetryAfter has it.
+const maxRetryAfter = 30 * time.Second
+
+// outcomeOf classes what an attempt ended in.
+func outcomeOf(err error) outcome {
+	var server *Error
+	switch {
+	case isNotSent(err):
+		return outcomeNotSent
+	case errors.As(err, &server):
+		return server.outcome()
+	}
+	return outcomeUnknown
+}
+
+// retryable decides on the class and the command alone.
+func retryable(err error, repeatable bool) bool {
+	if errors.Is(err, ErrNoTransport) || errors.Is(err, ErrClosed) || errors.Is(err, ErrResponseTooLarge) {
+		return false // it would end the same way again
+	}
+	var server *Error
+	if errors.As(err, &server) && server.outcome() == outcomeRefused {
+		return server.StatusCode == 429 && server.RetryAfter <= maxRetryAfter
+	}
+	if server != nil && server.StatusCode < 500 && server.StatusCode != 408 {
+		return false // a redirect or a failed script
+	}
+	return isNotSent(err) || repeatable
+}
+
+// pause is the time to wait before retry n, counted from 1.
+func (s *settings) pause(n int, err error) time.Duration {
+	var server *Error
+	if errors.As(err, &server) && server.RetryAfter > 0 && server.RetryAfter <= maxRetryAfter {
+		return server.RetryAfter
+	}
+	ceiling := s.backoffCap
+	if shift := n - 1; shift < 32 && s.backoffBase < ceiling>>shift {
+		ceiling = s.backoffBase << shift
+	}
+	if ceiling <= 0 {
+		return 0
+	}
+	return rand.N(ceiling + 1)
+}
+
+// sleep waits, unless ctx ends first or would end while waiting: then there is
+// no point in waiting at all.
+func sleep(ctx context.Context, d time.Duration) bool {
+	if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) <= d {
+		return false
+	}
+	if d <= 0 {
+		return ctx.Err() == nil
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// parseRetryAfter reads seconds; HTTP dates need a clock that agrees with the
+// server's and are not used by this API.
+func parseRetryAfter(s string) time.Duration {
+	n, err := strconv.ParseUint(s, 10, 31)
+	if err != nil {
+		return 0
+	}
+	return time.Duration(n) * time.Second
+}

@@ -1,0 +1,107 @@
+//go:build !wasm
+
+package upstash
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"time"
+
+	"github.com/valyala/fasthttp"
+)
+
+// fasthttpTransport is the native default. fasthttp writes and parses the
+// HTTP; the connections are kept here, because its own pool cannot give up a
+// dial, and repeats requests, for reasons of its own. Here every call runs on
+// its caller's goroutine and touches its buffers only until it returns.
+type fasthttpTransport struct {
+	dialer dialer
+	idle   connPool
+}
+
+func newDefaultTransport(e endpoint) Transport {
+	return &fasthttpTransport{dialer: newDialer(e)}
+}
+
+// Close closes the idle connections. Calls under way end undisturbed.
+func (t *fasthttpTransport) Close() error { return t.idle.close() }
+
+// RoundTrip sends req over an idle connection that is certainly alive, or a
+// new one.
+func (t *fasthttpTransport) RoundTrip(ctx context.Context, req *Request, resp *Response) error {
+	c := t.idle.get(time.Now())
+	if c == nil {
+		var err error
+		if c, err = t.dialer.dial(ctx); err != nil {
+			return NotSent(err)
+		}
+	}
+	// A past deadline is the one thing that wakes a blocked read or write.
+	stop := context.AfterFunc(ctx, func() { _ = c.SetDeadline(time.Unix(1, 0)) })
+	reusable, err := c.exchange(req, resp)
+	if !stop() {
+		reusable = false // the deadline may strike at any time from now on
+	}
+	if !reusable {
+		_ = c.Close()
+	} else {
+		t.idle.put(c, time.Now())
+	}
+	return err
+}
+
+// exchange writes the request and reads the response.
+func (c *conn) exchange(req *Request, resp *Response) (reusable bool, err error) {
+	out := fasthttp.AcquireRequest()
+	defer fasthttp.ReleaseRequest(out)
+	out.Header.SetMethod(fasthttp.MethodPost)
+	out.Header.DisableNormalizing()
+	out.Header.SetNoDefaultContentType(true)
+	out.SetRequestURI(req.URL)
+	for _, h := range req.Header {
+		out.Header.Set(h.Name, h.Value)
+	}
+	out.SetBodyRaw(req.Body)
+	err = out.Write(c.w)
+	if err == nil {
+		err = c.w.Flush()
+	}
+	if err != nil {
+		// TCP took less than the whole request, and less than the promised
+		// Content-Length cannot be executed.
+		return false, NotSent(err)
+	}
+	return c.read(req.MaxResponse, resp)
+}
+
+func (c *conn) read(limit int, resp *Response) (reusable bool, err error) {
+	in := fasthttp.AcquireResponse()
+	defer fasthttp.ReleaseResponse(in)
+	if err := in.ReadLimitBody(c.r, limit); err != nil {
+		if errors.Is(err, fasthttp.ErrBodyTooLarge) {
+			resp.StatusCode = in.StatusCode()
+			err = ErrResponseTooLarge
+		}
+		return false, err
+	}
+	resp.StatusCode = in.StatusCode()
+	for name, value := range in.Header.All() {
+		if resp.WantsHeader(name) {
+			resp.SetHeader(string(name), string(value))
+		}
+	}
+	resp.Body = append(resp.Body, in.Body()...)
+	return !in.ConnectionClose() && c.r.Buffered() == 0, nil
+}
+
+// The buffers of a connection. A response's header must fit the reader's.
+const (
+	readBuffer  = 16 << 10
+	writeBuffer = 8 << 10
+)
+
+func newBuffers(c *conn) {
+	c.r = bufio.NewReaderSize(c.Conn, readBuffer)
+	c.w = bufio.NewWriterSize(c.Conn, writeBuffer)
+}

@@ -1,0 +1,14 @@
+package upstash
+
+import "context"
+
+// noTransport stands where the platform has no sockets. Go's net package on
+// wasip1 is a fake inside the process whose dial errors look like passing
+// faults, so it is not even tried.
+type noTransport struct{}
+
+func newDefaultTransport(endpoint) Transport { return noTransport{} }
+
+func (noTransport) RoundTrip(context.Context, *Request, *Response) error {
+	return NotSent(ErrNoTransport)
+}
