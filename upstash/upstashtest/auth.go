@@ -1,0 +1,44 @@
+package upstashtest
+
+import (
+	"crypto/rand"
+	"crypto/subtle"
+	"net/http"
+	"net/url"
+	"strings"
+)
+
+const textUnauthorized = "WRONGPASS invalid or missing auth token"
+
+// authorize reads the token, from the header or else from the query, and
+// reports what it allows.
+func (s *Server) authorize(r *http.Request) (readOnly, ok bool) {
+	token, found := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	if !found {
+		token = queryToken(r.URL.RawQuery)
+	}
+	switch {
+	case same(token, s.cfg.token):
+		return false, true
+	case same(token, s.cfg.readOnlyToken):
+		return true, true
+	}
+	return false, false
+}
+
+func queryToken(query string) string {
+	for part := range strings.SplitSeq(query, "&") {
+		if v, ok := strings.CutPrefix(part, tokenParameter+"="); ok {
+			token, _ := url.QueryUnescape(v)
+			return token
+		}
+	}
+	return ""
+}
+
+// same never takes an empty token for one that was switched off.
+func same(got, want string) bool {
+	return want != "" && subtle.ConstantTimeCompare([]byte(got), []byte(want)) == 1
+}
+
+func randomToken() string { return rand.Text() }

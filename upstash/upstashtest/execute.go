@@ -1,0 +1,98 @@
+package upstashtest
+
+import "net/http"
+
+const errExecAbort = failure("EXECABORT Transaction discarded because of previous errors.")
+
+// outcome is what became of a request's commands.
+type outcome struct {
+	replies   array   // one a command
+	discarded failure // instead of replies: a transaction that did not run
+	state     uint64  // what the answer's sync token names
+}
+
+// execute runs a request's commands and makes the answer.
+func (s *Server) execute(b batch, readOnly bool, enc encoding, token string) answer {
+	o := s.run(b, readOnly, parseToken(token))
+	a := answer{
+		status:      http.StatusOK,
+		contentType: enc.contentType(),
+		syncToken:   formatToken(o.state),
+	}
+	if o.discarded != "" {
+		a.status, a.body = http.StatusBadRequest, enc.failure(string(o.discarded))
+		return a
+	}
+	if _, bad := o.replies[0].(failure); bad && b.form == formCommand {
+		a.status = http.StatusBadRequest
+	}
+	a.body = enc.answer(b.form, o.replies)
+	return a
+}
+
+// run executes the commands with nobody else's between them. seen is the state
+// that the client's token names; the state that comes back is never older.
+func (s *Server) run(b batch, readOnly bool, seen uint64) outcome {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	vetted := make([]failure, len(b.cmds))
+	for i, cmd := range b.cmds {
+		vetted[i] = vet(cmd, readOnly)
+		if vetted[i] != "" && b.form == formMulti {
+			return outcome{discarded: errExecAbort, state: max(seen, s.state)}
+		}
+	}
+	db := s.choose(b, seen)
+	var o outcome
+	if b.form == formMulti {
+		o = s.runMulti(db, b.cmds)
+	} else {
+		o.replies = make(array, len(b.cmds))
+		for i, cmd := range b.cmds {
+			o.replies[i] = s.runOne(db, cmd, vetted[i])
+		}
+	}
+	o.state = max(seen, s.stateOf(db))
+	return o
+}
+
+func (s *Server) runOne(db backend, cmd []string, refused failure) reply {
+	if refused == "" {
+		refused = s.overLimit(db, cmd)
+	}
+	if refused != "" {
+		return refused
+	}
+	s.count.commands.Add(1)
+	r := db.do(cmd)
+	s.noteWrite(cmd)
+	return r
+}
+
+// runMulti runs a transaction. Commands that are over a limit fail alone, as
+// at run time.
+func (s *Server) runMulti(db backend, cmds [][]string) outcome {
+	replies := make(array, len(cmds))
+	var run [][]string
+	var at []int
+	for i, cmd := range cmds {
+		if f := s.overLimit(db, cmd); f != "" {
+			replies[i] = f
+			continue
+		}
+		run, at = append(run, cmd), append(at, i)
+	}
+	if len(run) == 0 {
+		return outcome{replies: replies}
+	}
+	r := db.multi(run)
+	if f, bad := r.(failure); bad {
+		return outcome{discarded: f}
+	}
+	for i, el := range r.(array) {
+		s.count.commands.Add(1)
+		s.noteWrite(run[i])
+		replies[at[i]] = el
+	}
+	return outcome{replies: replies}
+}

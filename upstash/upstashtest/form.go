@@ -1,0 +1,142 @@
+package upstashtest
+
+import (
+	"bytes"
+	"errors"
+	"net/http"
+	"net/url"
+	"strings"
+)
+
+const tokenParameter = "_token"
+
+// form is how a request carries its commands.
+type form string
+
+const (
+	formCommand  form = "command"
+	formPipeline form = "pipeline"
+	formMulti    form = "multi-exec"
+)
+
+// batch is a parsed request: one command, or those of a pipeline or of a
+// transaction. No command is empty.
+type batch struct {
+	form form
+	cmds [][]string
+}
+
+// writes reports whether any command is a write.
+func (b batch) writes() bool {
+	for _, c := range b.cmds {
+		if isWrite(c) {
+			return true
+		}
+	}
+	return false
+}
+
+// errEmptyCommand and its like are answered with status 400 and these words.
+var (
+	errEmptyBody    = errors.New("EOF")
+	errNotArray     = errors.New("expected JSON array")
+	errEmptyCommand = errors.New("ERR empty command")
+	errEmptyBatch   = errors.New("ERR empty pipeline request")
+	errNullArg      = errors.New("ERR null args are not supported")
+	errBadEscape    = errors.New("ERR invalid escape in the path or the query")
+)
+
+// parseForm reads the commands of a request from its path, its query and its
+// body. Its errors are the texts of answers.
+func parseForm(r *http.Request, body []byte) (batch, error) {
+	path := r.URL.EscapedPath()
+	switch path {
+	case "", "/":
+		cmd, err := parseCommand(body)
+		return batch{formCommand, [][]string{cmd}}, err
+	case "/pipeline":
+		cmds, err := parseBatch(body)
+		return batch{formPipeline, cmds}, err
+	case "/multi-exec":
+		cmds, err := parseBatch(body)
+		return batch{formMulti, cmds}, err
+	}
+	cmd, err := parsePath(path, body, r.URL.RawQuery)
+	return batch{formCommand, [][]string{cmd}}, err
+}
+
+// parsePath reads /NAME/arg/arg?option=value: the segments, then the body if
+// there is one, then the query in its order, its token left out.
+func parsePath(path string, body []byte, query string) ([]string, error) {
+	var cmd []string
+	for seg := range strings.SplitSeq(strings.TrimPrefix(path, "/"), "/") {
+		arg, err := url.PathUnescape(seg)
+		if err != nil {
+			return nil, errBadEscape
+		}
+		cmd = append(cmd, arg)
+	}
+	if cmd[0] == "" {
+		return nil, errEmptyCommand
+	}
+	if len(body) > 0 {
+		cmd = append(cmd, string(body))
+	}
+	for part := range strings.SplitSeq(query, "&") {
+		name, value, _ := strings.Cut(part, "=")
+		if name == "" || name == tokenParameter {
+			continue
+		}
+		for _, s := range []string{name, value} {
+			arg, err := url.QueryUnescape(s)
+			if err != nil {
+				return nil, errBadEscape
+			}
+			if s != "" { // ?NX and ?NX= are one word, not two
+				cmd = append(cmd, arg)
+			}
+		}
+	}
+	return cmd, nil
+}
+
+// parseBatch reads [[...],[...]].
+func parseBatch(body []byte) ([][]string, error) {
+	items, err := splitArray(body)
+	if err != nil {
+		return nil, err
+	}
+	if len(items) == 0 {
+		return nil, errEmptyBatch
+	}
+	cmds := make([][]string, len(items))
+	for i, item := range items {
+		if cmds[i], err = parseCommand(item); err != nil {
+			return nil, err
+		}
+	}
+	return cmds, nil
+}
+
+// parseCommand reads ["NAME","arg",...].
+func parseCommand(body []byte) ([]string, error) {
+	items, err := splitArray(body)
+	if err != nil {
+		return nil, err
+	}
+	if len(items) == 0 {
+		return nil, errEmptyCommand
+	}
+	cmd := make([]string, len(items))
+	for i, item := range items {
+		if cmd[i], err = argument(item); err != nil {
+			return nil, err
+		}
+	}
+	if cmd[0] == "" {
+		return nil, errEmptyCommand
+	}
+	return cmd, nil
+}
+
+func trim(b []byte) []byte { return bytes.Trim(b, " \t\r\n") }

@@ -1,0 +1,85 @@
+package upstashtest
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"strconv"
+	"unicode/utf8"
+)
+
+// splitArray cuts a JSON array into the text of its elements. It checks the
+// whole document first, so that what reads on can be simple.
+func splitArray(body []byte) ([][]byte, error) {
+	body = trim(body)
+	switch {
+	case len(body) == 0:
+		return nil, errEmptyBody
+	case body[0] != '[':
+		return nil, errNotArray
+	case !json.Valid(body):
+		return nil, errors.New("ERR the request body is not valid JSON")
+	}
+	var items [][]byte
+	for rest := trim(body[1 : len(body)-1]); len(rest) > 0; {
+		n := elementLen(rest)
+		items = append(items, trim(rest[:n]))
+		if rest = rest[n:]; len(rest) > 0 {
+			rest = rest[1:] // the comma
+		}
+	}
+	return items, nil
+}
+
+// elementLen gives the length of the element at the start of valid JSON: up to
+// the comma that belongs to no string and to no nested value.
+func elementLen(b []byte) int {
+	depth, quoted := 0, false
+	for i := 0; i < len(b); i++ {
+		switch c := b[i]; {
+		case quoted && c == '\\':
+			i++
+		case c == '"':
+			quoted = !quoted
+		case quoted:
+		case c == '[' || c == '{':
+			depth++
+		case c == ']' || c == '}':
+			depth--
+		case c == ',' && depth == 0:
+			return i
+		}
+	}
+	return len(b)
+}
+
+// argument turns one JSON value into an argument. Numbers go through float64
+// and come out as Go prints it, as known servers have it: 1 stays "1", and
+// 4294967295 becomes "4.294967295e+09".
+func argument(item []byte) (string, error) {
+	switch c := item[0]; {
+	case c == '"':
+		return unquote(item), nil
+	case c == 'n':
+		return "", errNullArg
+	case c == '-' || '0' <= c && c <= '9':
+		f, err := strconv.ParseFloat(string(item), 64)
+		if err != nil {
+			return "", errors.New("ERR a number is out of range")
+		}
+		return strconv.FormatFloat(f, 'g', -1, 64), nil
+	}
+	kinds := map[byte]string{'[': "array", '{': "object", 't': "bool", 'f': "bool"}
+	return "", errors.New("ERR unsupported arg type: " + kinds[item[0]])
+}
+
+// unquote reads a valid JSON string. Bytes that are not UTF-8 become U+FFFD.
+func unquote(item []byte) string {
+	raw := item[1 : len(item)-1]
+	if utf8.Valid(raw) && bytes.IndexByte(raw, '\\') < 0 {
+		return string(raw)
+	}
+	var s string
+	_ = json.Unmarshal(item, &s) // valid, as splitArray checked
+	return s
+}

@@ -1,0 +1,94 @@
+package upstashtest
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+)
+
+// drainLimit is how much of a body that is too long is still read, so that a
+// client which writes before it reads gets to see the answer.
+const drainLimit = 64 << 20
+
+// answer is a whole response.
+type answer struct {
+	status      int
+	contentType string
+	syncToken   string
+	body        []byte
+}
+
+// serve answers one request. Its checks come in a fixed order: method, token,
+// size, encoding, form; then the fault, if one is due; then the commands.
+func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
+	s.count.requests.Add(1)
+	a := s.respond(r)
+	s.write(w, a)
+}
+
+func (s *Server) respond(r *http.Request) answer {
+	enc := encoding{}
+	switch r.Method {
+	case http.MethodHead, http.MethodGet, http.MethodPost, http.MethodPut:
+	default:
+		return enc.refuse(http.StatusMethodNotAllowed, "ERR method not allowed: use HEAD, GET, POST or PUT")
+	}
+	readOnly, ok := s.authorize(r)
+	if !ok {
+		return enc.refuse(http.StatusUnauthorized, textUnauthorized)
+	}
+	body, tooLong := s.readBody(r)
+	if tooLong > 0 {
+		return enc.refuse(http.StatusRequestEntityTooLarge, fmt.Sprintf(
+			"ERR max request size exceeded. Limit: %d bytes, Actual: %d bytes. "+
+				"See https://upstash.com/docs/redis/troubleshooting/max_request_size_exceeded for details",
+			s.cfg.maxRequest, tooLong))
+	}
+	asked, err := parseEncoding(r.Header)
+	if err != nil {
+		return enc.refuse(http.StatusBadRequest, err.Error())
+	}
+	enc = asked
+	b, err := parseForm(r, body)
+	if err != nil {
+		return enc.refuse(http.StatusBadRequest, err.Error())
+	}
+	if enc.resp2 && b.form == formMulti {
+		return encoding{}.refuse(http.StatusBadRequest,
+			"ERR the resp2 response format is not supported for /multi-exec")
+	}
+	return s.execute(b, readOnly, enc, r.Header.Get(headerSyncToken))
+}
+
+// readBody reads the body, or gives its length if it is above the limit.
+func (s *Server) readBody(r *http.Request) (body []byte, tooLong int64) {
+	body, err := io.ReadAll(io.LimitReader(r.Body, s.cfg.maxRequest+1))
+	s.count.bytesIn.Add(int64(len(body)))
+	if err != nil { // the client went away: nobody reads the answer
+		return nil, 0
+	}
+	if int64(len(body)) <= s.cfg.maxRequest {
+		return body, 0
+	}
+	rest, _ := io.Copy(io.Discard, io.LimitReader(r.Body, drainLimit))
+	s.count.bytesIn.Add(rest)
+	return nil, max(r.ContentLength, int64(len(body))+rest)
+}
+
+func (e encoding) refuse(status int, text string) answer {
+	return answer{status: status, contentType: e.contentType(), body: e.failure(text)}
+}
+
+func (s *Server) write(w http.ResponseWriter, a answer) {
+	h := w.Header()
+	h.Set("Content-Type", a.contentType)
+	h.Set("Content-Length", strconv.Itoa(len(a.body)))
+	if a.syncToken != "" {
+		h.Set(headerSyncToken, a.syncToken)
+	}
+	// Counted before it is sent: who has read the answer finds it counted.
+	s.count.bytesOut.Add(int64(len(a.body)))
+	w.WriteHeader(a.status)
+	_, _ = w.Write(a.body)
+}

@@ -1,0 +1,222 @@
+package upstashtest
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/alicebob/miniredis/v2/server"
+)
+
+// memory is the default backend: one logical database of a miniredis in this
+// process, with the commands of the table native added or replaced. It is
+// driven without a socket and without a goroutine of its own.
+type memory struct {
+	m    *miniredis.Miniredis
+	db   *miniredis.RedisDB
+	peer *server.Peer
+	out  *bytes.Buffer
+	wire *bufio.Writer
+}
+
+// native are the commands that miniredis lacks, or that it does otherwise than
+// Redis 7.0: they run on a memory directly. The arguments include the name and
+// have passed the arity check.
+var native map[string]func(*memory, []string) reply
+
+func init() { // a plain literal would be an initialization cycle through do
+	native = map[string]func(*memory, []string) reply{
+		"BITFIELD":    (*memory).bitfield,
+		"BITFIELD_RO": (*memory).bitfieldRO,
+	}
+}
+
+func newMemory() (*memory, error) {
+	m := miniredis.NewMiniRedis()
+	c, err := m.Dial() // starts it without a listener
+	if err != nil {
+		return nil, err
+	}
+	_ = c.Close()
+	m.ClockTTL(true)
+	d := openMemory(m, 0)
+	return d, d.extend()
+}
+
+// openMemory makes a handle to the logical database i of m.
+func openMemory(m *miniredis.Miniredis, i int) *memory {
+	d := &memory{m: m, db: m.DB(i), out: new(bytes.Buffer)}
+	d.wire = bufio.NewWriter(d.out)
+	d.peer = server.NewPeer(d.wire)
+	d.dispatch([]string{"SELECT", strconv.Itoa(i)})
+	return d
+}
+
+// extend makes the native commands known to Lua scripts. miniredis holds its
+// lock while a script runs, and the native commands take it, so it is let go
+// for the time of the call: no one else waits for it, because the Server runs
+// one command at a time.
+func (d *memory) extend() error {
+	known := func(*server.Peer, string, []string) {} // the hook acts before it
+	srv := d.m.Server()
+	if err := srv.Register("BITFIELD", known); err != nil {
+		return err
+	}
+	if err := srv.Register("BITFIELD_RO", known, server.ReadOnlyOption()); err != nil {
+		return err
+	}
+	srv.SetPreHook(func(c *server.Peer, name string, args ...string) bool {
+		run := native[name]
+		if run == nil {
+			return false
+		}
+		all := append([]string{name}, args...)
+		if f := vet(all, false); f != "" {
+			c.WriteError(string(f))
+			return true
+		}
+		d.m.Unlock()
+		defer d.m.Lock()
+		writeReply(c, run(d, all))
+		return true
+	})
+	return nil
+}
+
+func (d *memory) do(args []string) reply {
+	name := strings.ToUpper(args[0])
+	if run := native[name]; run != nil {
+		d.tick()
+		return run(d, args)
+	}
+	if name == "FLUSHALL" { // other logical databases are the Server's own
+		args = append([]string{"FLUSHDB"}, args[1:]...)
+	}
+	return d.dispatch(args)
+}
+
+// tick removes what has expired by now, as miniredis does with its own
+// commands but not with direct access.
+func (d *memory) tick() { d.m.DB(0) }
+
+func (d *memory) multi(cmds [][]string) reply {
+	out := make(array, len(cmds))
+	for i, c := range cmds {
+		out[i] = d.do(c)
+	}
+	return out
+}
+
+func (d *memory) flush() error {
+	d.db.FlushDB()
+	return nil
+}
+
+func (d *memory) fastForward(by time.Duration) error {
+	d.m.FastForward(by)
+	return nil
+}
+
+func (d *memory) close() error {
+	d.m.Close()
+	return nil
+}
+
+// dispatch hands a command to miniredis and reads its reply back.
+func (d *memory) dispatch(args []string) reply {
+	d.out.Reset()
+	d.m.Server().Dispatch(d.peer, args)
+	d.peer.Flush()
+	r, err := readReply(d.out)
+	if err != nil {
+		return failure("ERR reading the reply of miniredis: " + err.Error())
+	}
+	if f, ok := r.(failure); ok && strings.HasPrefix(string(f), "ERR unknown command") {
+		return unavailable(args[0])
+	}
+	return r
+}
+
+// get reads a string key.
+func (d *memory) get(key string) (value string, found bool, f failure) {
+	value, err := d.db.Get(key)
+	switch {
+	case errors.Is(err, miniredis.ErrKeyNotFound):
+		return "", false, ""
+	case err != nil:
+		return "", true, errWrongType
+	}
+	return value, true, ""
+}
+
+// set replaces a string and leaves its time to live as it is.
+func (d *memory) set(key, value string) {
+	ttl := d.db.TTL(key)
+	_ = d.db.Set(key, value) // fails on a wrong type only, which get has met
+	if ttl > 0 {
+		d.db.SetTTL(key, ttl)
+	}
+}
+
+// readReply parses one RESP2 reply.
+func readReply(b *bytes.Buffer) (reply, error) {
+	line, err := b.ReadString('\n')
+	if err != nil || len(line) < 3 {
+		return nil, fmt.Errorf("cut short at %q", line)
+	}
+	kind, text := line[0], line[1:len(line)-2]
+	switch kind {
+	case '+':
+		return status(text), nil
+	case '-':
+		return failure(text), nil
+	}
+	n, err := strconv.ParseInt(text, 10, 64)
+	switch {
+	case err != nil:
+		return nil, err
+	case kind == ':':
+		return n, nil
+	case n < 0:
+		return nil, nil
+	case kind == '$':
+		s := string(b.Next(int(n)))
+		b.Next(2)
+		return bulk(s), nil
+	case kind != '*':
+		return nil, fmt.Errorf("unknown kind %q", kind)
+	}
+	out := make(array, n)
+	for i := range out {
+		if out[i], err = readReply(b); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// writeReply sends a reply to a Lua script.
+func writeReply(c *server.Peer, r reply) {
+	switch r := r.(type) {
+	case nil:
+		c.WriteNull()
+	case failure:
+		c.WriteError(string(r))
+	case status:
+		c.WriteInline(string(r))
+	case bulk:
+		c.WriteBulk(string(r))
+	case int64:
+		c.WriteRaw(":" + strconv.FormatInt(r, 10) + "\r\n")
+	case array:
+		c.WriteLen(len(r))
+		for _, e := range r {
+			writeReply(c, e)
+		}
+	}
+}

@@ -1,0 +1,65 @@
+package upstashtest
+
+// The limits of the free and pay-as-you-go plans.
+const (
+	defaultMaxRequest = 10 << 20
+	defaultMaxRecord  = 100 << 20
+)
+
+// Option changes how a Server is set up.
+type Option func(*config)
+
+type config struct {
+	addr          string
+	token         string
+	readOnlyToken string
+	redis         string
+	maxRequest    int64
+	maxRecord     int64
+	tls           bool
+}
+
+func newConfig(opts []Option) config {
+	c := config{
+		addr:          "127.0.0.1:0",
+		token:         randomToken(),
+		readOnlyToken: randomToken(),
+		maxRequest:    defaultMaxRequest,
+		maxRecord:     defaultMaxRecord,
+	}
+	for _, o := range opts {
+		o(&c)
+	}
+	return c
+}
+
+// WithAddr sets the host:port to listen on; the default is 127.0.0.1:0, a free
+// port on the loopback interface.
+func WithAddr(addr string) Option { return func(c *config) { c.addr = addr } }
+
+// WithToken sets the token that may do everything; the default is random.
+func WithToken(token string) Option { return func(c *config) { c.token = token } }
+
+// WithReadOnlyToken sets the token that may only read; the default is random.
+func WithReadOnlyToken(token string) Option {
+	return func(c *config) { c.readOnlyToken = token }
+}
+
+// WithRedis puts a real Redis at host:port behind the server, database 0, over
+// one connection. Nothing in it is removed unless FlushAll is called. Without
+// this option the database is in memory and ends with the server.
+func WithRedis(addr string) Option { return func(c *config) { c.redis = addr } }
+
+// WithMaxRequest sets the longest request body in bytes; the default is
+// 10485760, the limit of the free and pay-as-you-go plans. A longer one is
+// answered with status 413.
+func WithMaxRequest(n int64) Option { return func(c *config) { c.maxRequest = n } }
+
+// WithMaxRecord sets the longest value that a string command may leave behind,
+// in bytes; the default is 104857600 (100 MB). It is checked before anything
+// is allocated.
+func WithMaxRecord(n int64) Option { return func(c *config) { c.maxRecord = n } }
+
+// WithTLS serves https with a certificate made for this server; CertPool gives
+// the pool that trusts it.
+func WithTLS() Option { return func(c *config) { c.tls = true } }

@@ -1,0 +1,97 @@
+package upstashtest
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+)
+
+// remote is a real Redis behind the server: one connection, used by one
+// command at a time.
+type remote struct{ conn redis.Conn }
+
+func dialRedis(addr string) (*remote, error) {
+	conn, err := redis.Dial("tcp", addr, redis.DialConnectTimeout(5*time.Second))
+	if err != nil {
+		return nil, fmt.Errorf("no Redis at %s: %w", addr, err)
+	}
+	return &remote{conn}, nil
+}
+
+func (r *remote) do(args []string) reply {
+	return fromRedigo(r.conn.Do(args[0], anys(args[1:])...))
+}
+
+// multi sends MULTI, the commands and EXEC in one write.
+func (r *remote) multi(cmds [][]string) reply {
+	if err := r.conn.Send("MULTI"); err != nil {
+		return lost(err)
+	}
+	for _, c := range cmds {
+		if err := r.conn.Send(c[0], anys(c[1:])...); err != nil {
+			return lost(err)
+		}
+	}
+	if err := r.conn.Send("EXEC"); err != nil {
+		return lost(err)
+	}
+	if err := r.conn.Flush(); err != nil {
+		return lost(err)
+	}
+	var last reply
+	for range len(cmds) + 2 { // OK, QUEUED for each, and the replies
+		last = fromRedigo(r.conn.Receive())
+	}
+	return last
+}
+
+func (r *remote) flush() error {
+	_, err := r.conn.Do("FLUSHDB")
+	return err
+}
+
+func (r *remote) fastForward(time.Duration) error {
+	return errors.New("a real Redis cannot be fast-forwarded: use the default backend, or short times to live")
+}
+
+func (r *remote) close() error { return r.conn.Close() }
+
+func fromRedigo(v any, err error) reply {
+	if err != nil {
+		var e redis.Error
+		if errors.As(err, &e) {
+			return failure(e)
+		}
+		return lost(err)
+	}
+	switch v := v.(type) {
+	case int64:
+		return v
+	case string:
+		return status(v)
+	case []byte:
+		return bulk(v)
+	case redis.Error:
+		return failure(v)
+	case []any:
+		out := make(array, len(v))
+		for i := range v {
+			out[i] = fromRedigo(v[i], nil)
+		}
+		return out
+	}
+	return nil
+}
+
+// lost is the reply where the connection to Redis broke.
+func lost(err error) failure { return failure("ERR the Redis behind the server: " + err.Error()) }
+
+func anys(args []string) []any {
+	out := make([]any, len(args))
+	for i, a := range args {
+		out[i] = a
+	}
+	return out
+}

@@ -1,0 +1,169 @@
+package upstashtest
+
+import (
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"sync"
+	"testing"
+	"time"
+)
+
+// Server is an Upstash-compatible REST server in this process. Make one with
+// NewServer or Start; the zero value is not usable. It is safe for concurrent
+// use and must not be copied.
+type Server struct {
+	// URL is where it listens, such as http://127.0.0.1:41234.
+	URL string
+	// Token allows everything, ReadOnlyToken only what does not write.
+	Token, ReadOnlyToken string
+
+	tb    testing.TB // nil after Start
+	cfg   config
+	http  *http.Server
+	cert  *certificate // nil without WithTLS
+	count counters
+
+	// mu makes the database what Redis is: single-threaded. It guards db and
+	// state.
+	mu    sync.Mutex
+	db    backend
+	state uint64 // writes so far: what sync tokens name
+
+	closing   chan struct{} // closed by Close
+	closeOnce sync.Once
+	serving   sync.WaitGroup // the accept loop
+	conns     connections
+}
+
+// NewServer starts a server that is closed at the end of the test or
+// benchmark. What goes wrong ends the test.
+func NewServer(tb testing.TB, opts ...Option) *Server {
+	tb.Helper()
+	s, err := Start(opts...)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	s.tb = tb
+	tb.Cleanup(s.Close)
+	return s
+}
+
+// Start starts a server outside of a test. The caller closes it.
+func Start(opts ...Option) (*Server, error) {
+	cfg := newConfig(opts)
+	s := &Server{
+		Token:         cfg.token,
+		ReadOnlyToken: cfg.readOnlyToken,
+		cfg:           cfg,
+		closing:       make(chan struct{}),
+	}
+	var err error
+	if s.db, err = openBackend(cfg); err != nil {
+		return nil, fmt.Errorf("upstashtest: opening the database: %w", err)
+	}
+	if err := s.listen(); err != nil {
+		_ = s.db.close()
+		return nil, fmt.Errorf("upstashtest: listening on %s: %w", cfg.addr, err)
+	}
+	return s, nil
+}
+
+func openBackend(cfg config) (backend, error) {
+	if cfg.redis != "" {
+		return dialRedis(cfg.redis)
+	}
+	return newMemory()
+}
+
+func (s *Server) listen() error {
+	l, err := net.Listen("tcp", s.cfg.addr)
+	if err != nil {
+		return err
+	}
+	s.URL = "http://" + l.Addr().String()
+	if s.cfg.tls {
+		if s.cert, err = newCertificate(); err != nil {
+			_ = l.Close()
+			return err
+		}
+		s.URL = "https://" + l.Addr().String()
+		l = s.cert.wrap(l)
+	}
+	s.http = &http.Server{
+		Handler:        http.HandlerFunc(s.serve),
+		ConnState:      s.conns.track,
+		MaxHeaderBytes: 1 << 20, // the path form carries values in its first line
+		ErrorLog:       log.New(io.Discard, "", 0),
+	}
+	s.serving.Go(func() { _ = s.http.Serve(l) })
+	return nil
+}
+
+// Close stops the server, ends what still stalls, drops the database in memory
+// and returns when no goroutine of the server is left. Calling it again does
+// nothing.
+func (s *Server) Close() {
+	s.closeOnce.Do(func() {
+		close(s.closing)
+		_ = s.http.Close()
+		s.serving.Wait()
+		s.conns.wait()
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		_ = s.db.close()
+	})
+}
+
+// Exec runs a command on the database directly: not over HTTP, not counted,
+// and past all limits and faults. It gives nil, an int64, a string or a []any of
+// these; an error reply is the error. On a server whose replica lags it runs on
+// the primary.
+func (s *Server) Exec(args ...string) (any, error) {
+	if len(args) == 0 {
+		return nil, errEmptyCommand
+	}
+	if f := vet(args, false); f != "" {
+		return nil, f
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r := s.db.do(args)
+	s.noteWrite(args)
+	if f, ok := r.(failure); ok {
+		return nil, f
+	}
+	return plain(r), nil
+}
+
+// FlushAll removes every key. With WithRedis that is all of its database 0.
+func (s *Server) FlushAll() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.db.flush(); err != nil {
+		s.fatal("flushing the database: %v", err)
+	}
+}
+
+// FastForward lets d pass for everything that expires. With WithRedis it
+// cannot, and ends the test.
+func (s *Server) FastForward(d time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.db.fastForward(d); err != nil {
+		s.fatal("%v", err)
+	}
+}
+
+// fatal reports a wrong use of the Server's own methods: it ends the test, or
+// panics where there is none.
+func (s *Server) fatal(format string, args ...any) {
+	text := "upstashtest: " + fmt.Sprintf(format, args...)
+	if s.tb == nil {
+		panic(text)
+	}
+	s.tb.Helper()
+	s.tb.Fatal(text)
+}
