@@ -12,57 +12,52 @@ import (
 	"time"
 )
 
-// newDefaultTransport gives the host's fetch, called without net/http, which
-// would more than double the size of a Worker.
-func newDefaultTransport(transportOptions) (Transport, error) {
-	for _, name := range []string{"fetch", "Headers", "AbortController"} {
-		if js.Global().Get(name).Type() != js.TypeFunction {
-			return nil, fmt.Errorf("%w (this host has no %s)", ErrNoTransport, name)
-		}
-	}
-	return fetchTransport{}, nil
-}
+// fetchTransport is the host's fetch, called without net/http, which would
+// more than double the size of a Worker. Connections are the host's business.
+type fetchTransport struct{ host string }
 
-// fetchTransport has no state: connections are the host's business. It looks
-// fetch up at each call, as hosts and their test tools replace it.
-type fetchTransport struct{}
+func newDefaultTransport(e endpoint) Transport { return fetchTransport{e.host} }
 
-func (fetchTransport) RoundTrip(ctx context.Context, req *Request, resp *Response) (err error) {
+// RoundTrip looks fetch up at every call: hosts, and tests, replace it.
+func (t fetchTransport) RoundTrip(ctx context.Context, req *Request, resp *Response) error {
 	if err := ctx.Err(); err != nil {
 		return NotSent(err)
 	}
-	x := exchange{ctx: ctx, req: req, abort: js.Global().Get("AbortController").New()}
-	thrown := catch(func() { err = x.run(resp) })
-	if thrown != nil {
-		err = x.failure(thrown.Value)
+	for _, name := range []string{"fetch", "Headers", "AbortController"} {
+		if js.Global().Get(name).Type() != js.TypeFunction {
+			return NotSent(fmt.Errorf("%w (this host has no %s)", ErrNoTransport, name))
+		}
 	}
+	f := fetching{ctx: ctx, host: t.host, req: req, abort: js.Global().Get("AbortController").New()}
+	err := f.run(resp)
 	if err != nil {
-		x.abort.Call("abort") // drops the connection and what is left of the body
+		f.abort.Call("abort") // drops the connection and what is left of the body
 	}
 	return err
 }
 
-// exchange is one request under way. It lives for one RoundTrip.
-type exchange struct {
+// fetching is one call of fetch under way.
+type fetching struct {
 	ctx   context.Context
+	host  string
 	req   *Request
 	abort js.Value // an AbortController
 }
 
-func (x *exchange) run(resp *Response) error {
-	headers, err := x.headers()
+func (f *fetching) run(resp *Response) (err error) {
+	defer catch(func(thrown js.Value) { err = f.failure(thrown) })
+	headers, err := f.headers()
 	if err != nil {
 		return NotSent(err)
 	}
-	answer, err := x.await(js.Global().Call("fetch", x.req.URL, x.init(headers)))
+	answer, err := f.await(js.Global().Call("fetch", f.req.URL, f.init(headers)))
 	if err != nil {
 		return err
 	}
 	resp.StatusCode = answer.Get("status").Int()
 	if resp.StatusCode == 0 {
-		// A browser hides the status of a redirect that it was told not to follow.
-		return fmt.Errorf("%s answered with a redirect, which is not followed: use the database's own URL",
-			host(x.req.URL))
+		// A browser hides the status of a redirect that it may not follow.
+		return errors.New("redirects are not followed: use the database's own REST URL")
 	}
 	fields := answer.Get("headers")
 	for _, name := range []string{headerSyncToken, headerRetryAfter} {
@@ -70,39 +65,40 @@ func (x *exchange) run(resp *Response) error {
 			resp.SetHeader(name, v.String())
 		}
 	}
-	// A length that is announced is refused before a byte is read. It is only
-	// a hint (a compressed body is longer), so the reader counts as well.
-	if n := js.Global().Call("Number", fields.Call("get", "content-length")).Float(); n > float64(x.req.MaxResponse) {
+	// A length is only a hint, as a compressed body is longer than it says:
+	// it saves reading what is surely too long, and read counts all the same.
+	length := js.Global().Call("Number", fields.Call("get", "content-length")).Float()
+	if length > float64(f.req.MaxResponse) {
 		return ErrResponseTooLarge
 	}
-	return x.read(answer.Get("body"), resp)
+	return f.read(answer.Get("body"), resp)
 }
 
-// headers makes the fields a Headers object before fetch sees them: a host's
-// complaint about a value quotes it, and one of them is the token.
-func (x *exchange) headers() (headers js.Value, err error) {
-	list := make([]any, len(x.req.Header))
-	for i, h := range x.req.Header {
+// headers makes the fields a Headers object before fetch sees them: a host
+// that dislikes a value quotes it, and one of the values is the token.
+func (f *fetching) headers() (headers js.Value, err error) {
+	defer catch(func(js.Value) {
+		err = errors.New("the host refuses the request's header fields: copy the token again")
+	})
+	list := make([]any, len(f.req.Header))
+	for i, h := range f.req.Header {
 		list[i] = []any{h.Name, h.Value}
 	}
-	if catch(func() { headers = js.Global().Get("Headers").New(list) }) != nil {
-		return headers, errors.New("the host refuses the request's header fields: check the token for stray characters")
-	}
-	return headers, nil
+	return js.Global().Get("Headers").New(list), nil
 }
 
-func (x *exchange) init(headers js.Value) map[string]any {
-	body := js.Global().Get("Uint8Array").New(len(x.req.Body))
-	js.CopyBytesToJS(body, x.req.Body)
+func (f *fetching) init(headers js.Value) map[string]any {
+	body := js.Global().Get("Uint8Array").New(len(f.req.Body))
+	js.CopyBytesToJS(body, f.req.Body)
 	init := map[string]any{
 		"method":   "POST",
 		"headers":  headers,
 		"body":     body,
 		"redirect": "manual",
-		"signal":   x.abort.Get("signal"),
+		"signal":   f.abort.Get("signal"),
 	}
-	// Workers with a compatibility date before November 2024 know no cache
-	// modes and throw at the sight of one. A POST isn't cached there anyway.
+	// A Worker with a compatibility date before November 2024 has no cache
+	// modes and throws at the sight of one.
 	request := js.Global().Get("Request")
 	if request.Truthy() && js.Global().Get("Reflect").Call("has", request.Get("prototype"), "cache").Bool() {
 		init["cache"] = "no-store"
@@ -111,14 +107,14 @@ func (x *exchange) init(headers js.Value) map[string]any {
 }
 
 // read appends the body to resp piece by piece, so that one over the limit is
-// never held as a whole: not by the host either.
-func (x *exchange) read(stream js.Value, resp *Response) error {
+// held as a whole by nobody, the host included.
+func (f *fetching) read(stream js.Value, resp *Response) error {
 	if !stream.Truthy() {
-		return nil // a response without a body, such as a 204
+		return nil // no body at all, as with status 204
 	}
 	reader := stream.Call("getReader")
-	for room := x.req.MaxResponse; ; {
-		part, err := x.await(reader.Call("read"))
+	for room := f.req.MaxResponse; ; {
+		part, err := f.await(reader.Call("read"))
 		if err != nil {
 			return err
 		}
@@ -130,24 +126,24 @@ func (x *exchange) read(stream js.Value, resp *Response) error {
 		if room -= n; room < 0 {
 			return ErrResponseTooLarge
 		}
-		end := len(resp.Body)
-		resp.Body = slices.Grow(resp.Body, n)[:end+n]
-		js.CopyBytesToGo(resp.Body[end:], piece)
+		old := len(resp.Body)
+		resp.Body = slices.Grow(resp.Body, n)[:old+n]
+		js.CopyBytesToGo(resp.Body[old:], piece)
 	}
 }
 
-// abortGrace is how long an aborted promise is given to settle: it takes one
-// turn of the host's event loop. Only a fetch that ignores its signal needs
-// longer, and is then left to itself.
+// abortGrace is how long a promise is given to settle once it was aborted. It
+// takes one turn of the host's event loop; only a fetch that ignores its
+// signal would take longer, and is then left to itself.
 const abortGrace = 5 * time.Millisecond
 
-// await waits for a promise of the host or for the context, whichever is first.
-func (x *exchange) await(promise js.Value) (js.Value, error) {
+// await waits for a promise or for the context, whichever ends first.
+func (f *fetching) await(promise js.Value) (js.Value, error) {
 	type result struct {
 		value js.Value
 		err   error
 	}
-	settled := make(chan result, 1) // has room, so a late callback never blocks
+	settled := make(chan result, 1) // with room: a late callback must not block
 	var fulfilled, rejected js.Func
 	settle := func(r result) any {
 		fulfilled.Release()
@@ -159,45 +155,89 @@ func (x *exchange) await(promise js.Value) (js.Value, error) {
 		return settle(result{value: args[0]})
 	})
 	rejected = js.FuncOf(func(_ js.Value, args []js.Value) any {
-		return settle(result{err: x.failure(args[0])})
+		return settle(result{err: f.failure(args[0])})
 	})
 	promise.Call("then", fulfilled, rejected)
 
 	select {
 	case r := <-settled:
 		return r.value, r.err
-	case <-x.ctx.Done():
+	case <-f.ctx.Done():
 	}
-	// Without this wait a program that ends with the deadline, as a Worker's
-	// instance does, would be called back after its end.
-	x.abort.Call("abort")
+	// A program that ends with the deadline, as a Worker's instance does,
+	// would without this wait be called back after its end.
+	f.abort.Call("abort")
 	grace := time.NewTimer(abortGrace)
 	defer grace.Stop()
 	select {
 	case <-settled:
 	case <-grace.C:
 	}
-	return js.Value{}, x.ctx.Err()
+	return js.Value{}, f.ctx.Err()
 }
 
-// failure makes an error of what a promise was rejected with, or what a call
-// threw. After one the request may have been sent, unless the host gives one
-// of Node's codes for a connection that never came to be. Texts are shown and
-// never matched: they are not part of any host's promises.
-func (x *exchange) failure(reason js.Value) error {
-	cause := field(reason, "cause")
-	text := x.quotable(field(reason, "message"))
-	if detail := x.quotable(field(cause, "message")); detail != "" {
-		text += ": " + detail
+// failure makes an error of what the host threw or rejected a promise with.
+// The request may have been sent, unless there is one of Node's codes for a
+// connection that never was. Texts are shown and never matched: no host
+// promises what they say.
+func (f *fetching) failure(reason js.Value) error {
+	cause := property(reason, "cause")
+	code := text(cause, "code")
+	said := "fetch failed"
+	if s := text(reason, "message"); f.harmless(s) {
+		said = s
 	}
-	code := text1(field(cause, "code"))
-	if text == "" {
-		text = "failed"
+	if s := text(cause, "message"); f.harmless(s) {
+		said += ": " + s
+	} else if f.harmless(code) {
+		said += ": " + code
 	}
-	err := fmt.Errorf("fetch from %s: %s", host(x.req.URL), text)
+	err := fmt.Errorf("host %s: %s", f.host, said)
 	switch code {
 	case "ECONNREFUSED", "ENOTFOUND", "EAI_AGAIN", "UND_ERR_CONNECT_TIMEOUT":
 		return NotSent(err)
 	}
 	return err
+}
+
+// harmless tells a text that may be shown from one that may quote the URL,
+// whose path can hold a key, or the token.
+func (f *fetching) harmless(said string) bool {
+	if said == "" || len(said) > 200 || strings.Contains(said, "/") {
+		return false
+	}
+	return !slices.ContainsFunc(f.req.Header, func(h Header) bool {
+		token, ok := strings.CutPrefix(h.Value, "Bearer ")
+		return ok && strings.Contains(said, token)
+	})
+}
+
+// property reads a property of a value that may be anything at all.
+func property(v js.Value, name string) js.Value {
+	if v.Type() != js.TypeObject {
+		return js.Undefined()
+	}
+	return v.Get(name)
+}
+
+// text reads a property that should be a string, and gives "" if it is not.
+func text(v js.Value, name string) string {
+	if s := property(v, name); s.Type() == js.TypeString {
+		return s.String()
+	}
+	return ""
+}
+
+// catch, deferred, hands over what the host threw. A host that breaks the
+// rules of fetch, so that a value lacks a property, is treated the same.
+func catch(f func(thrown js.Value)) {
+	switch r := recover().(type) {
+	case nil:
+	case js.Error:
+		f(r.Value)
+	case *js.ValueError:
+		f(js.Null())
+	default:
+		panic(r)
+	}
 }

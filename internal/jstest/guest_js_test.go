@@ -1,0 +1,167 @@
+package jstest
+
+import (
+	"context"
+	"errors"
+	"os"
+	"strings"
+	"syscall/js"
+	"testing"
+	"time"
+
+	"github.com/upbloom/upbloom/upstash"
+)
+
+const (
+	token   = "very-secret-token"
+	maxBody = 1 << 20
+)
+
+// client gives a client whose URL is a path of the native server.
+func client(t *testing.T, path string, opts ...upstash.Option) *upstash.Client {
+	t.Helper()
+	base := os.Getenv("UPBLOOM_JSTEST_URL")
+	if base == "" {
+		t.Skip("no server: run the native tests of this package")
+	}
+	return clientAt(t, base+path, opts...)
+}
+
+func clientAt(t *testing.T, url string, opts ...upstash.Option) *upstash.Client {
+	t.Helper()
+	opts = append([]upstash.Option{upstash.WithRetry(0), upstash.WithMaxResponse(maxBody)}, opts...)
+	c, err := upstash.New(url, token, opts...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// fails runs a command that must fail, and looks at what every failure owes.
+func fails(t *testing.T, ctx context.Context, c *upstash.Client) error {
+	t.Helper()
+	_, err := c.Do(ctx, upstash.Cmd("SET", "secret-key", "secret-value"))
+	if err == nil {
+		t.Fatal("no error")
+	}
+	for _, secret := range []string{token, "secret-key", "secret-value"} {
+		if strings.Contains(err.Error(), secret) {
+			t.Errorf("the error shows %q: %v", secret, err)
+		}
+	}
+	return err
+}
+
+func TestGuestEcho(t *testing.T) {
+	c := client(t, "/echo")
+	for _, sync := range []string{"", "next"} {
+		r, err := c.Do(context.Background(), upstash.Cmd("SET", "k", "ä\x00b"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := r.Array()
+		if err != nil || len(got) != 3 {
+			t.Fatal(got, err)
+		}
+		for i, want := range []string{`["SET","k","ä\u0000b"]`, "Bearer " + token, sync} {
+			if s, err := got[i].Text(); err != nil || s != want {
+				t.Errorf("part %d: %q, %v, want %q", i, s, err, want)
+			}
+		}
+	}
+}
+
+func TestGuestBodies(t *testing.T) {
+	r, err := client(t, "/gzip").Do(context.Background(), upstash.Cmd("GET", "k"))
+	if s, _ := r.Text(); err != nil || s != strings.Repeat("y", 10_000) {
+		t.Errorf("a compressed body: %d bytes, %v", len(s), err)
+	}
+	for _, path := range []string{"/announced", "/endless", "/bomb"} {
+		if err := fails(t, context.Background(), client(t, path)); !errors.Is(err, upstash.ErrResponseTooLarge) {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+}
+
+func TestGuestStatus(t *testing.T) {
+	tests := map[string]struct {
+		status int
+		after  time.Duration
+	}{
+		"/redirect": {status: 307},
+		"/busy":     {status: 429, after: 7 * time.Second},
+		"/nowhere":  {status: 404},
+	}
+	for path, want := range tests {
+		var e *upstash.Error
+		err := fails(t, context.Background(), client(t, path))
+		if !errors.As(err, &e) || e.StatusCode != want.status || e.RetryAfter != want.after {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+}
+
+// What broke after the request may have been executed; what never connected
+// was not.
+func TestGuestBroken(t *testing.T) {
+	for _, path := range []string{"/reset", "/cut"} {
+		if err := fails(t, context.Background(), client(t, path)); upstash.SafeToRetry(err) {
+			t.Errorf("%s: taken as never sent: %v", path, err)
+		}
+	}
+	err := fails(t, context.Background(), clientAt(t, os.Getenv("UPBLOOM_JSTEST_DOWN")))
+	if !upstash.SafeToRetry(err) || !strings.Contains(err.Error(), "127.0.0.1") {
+		t.Errorf("nobody listens: %v", err)
+	}
+}
+
+// TestGuestContext stalls three requests; the native side counts how many
+// connections were dropped for it.
+func TestGuestContext(t *testing.T) {
+	quiet := noConsoleErrors(t)
+	// The client's own limit for an attempt.
+	err := fails(t, context.Background(), client(t, "/stall", upstash.WithTimeout(30*time.Millisecond)))
+	if !errors.Is(err, context.DeadlineExceeded) || upstash.SafeToRetry(err) {
+		t.Errorf("timeout: %v", err)
+	}
+	arrived(t)
+	// The caller's cancellation, before the header and in the middle of the body.
+	for _, path := range []string{"/stall", "/half"} {
+		ctx, cancel := context.WithCancel(context.Background())
+		done := make(chan error)
+		go func() { done <- fails(t, ctx, client(t, path)) }()
+		arrived(t)
+		cancel()
+		if err := <-done; !errors.Is(err, context.Canceled) || upstash.SafeToRetry(err) {
+			t.Errorf("%s: %v", path, err)
+		}
+		if err := fails(t, ctx, client(t, path)); !upstash.SafeToRetry(err) {
+			t.Errorf("%s, canceled before: %v", path, err)
+		}
+	}
+	quiet()
+}
+
+// arrived returns once a request stalls at the server.
+func arrived(t *testing.T) {
+	t.Helper()
+	if _, err := client(t, "/arrived").Do(context.Background(), upstash.Cmd("PING")); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// noConsoleErrors watches for what syscall/js says of a callback that came
+// after its function was released.
+func noConsoleErrors(t *testing.T) (check func()) {
+	console := js.Global().Get("console")
+	before := console.Get("error")
+	log := js.Global().Get("Array").New()
+	console.Set("error", js.Global().Get("Function").New("log",
+		"return (...a) => log.push(a.join(' '))").Invoke(log))
+	return func() {
+		console.Set("error", before)
+		if log.Length() != 0 {
+			t.Errorf("console.error: %v", log.Call("join", "; "))
+		}
+	}
+}

@@ -1,0 +1,86 @@
+package jstest
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"syscall/js"
+	"testing"
+	"time"
+
+	"github.com/upbloom/upbloom/upstash"
+)
+
+// host replaces the host's fetch by a JavaScript function for one test.
+func host(t *testing.T, fetch string) *upstash.Client {
+	t.Helper()
+	before := js.Global().Get("fetch")
+	t.Cleanup(func() { js.Global().Set("fetch", before) })
+	js.Global().Set("fetch", js.Global().Get("Function").New("return "+fetch).Invoke())
+	return clientAt(t, "http://127.0.0.1:1/base", upstash.WithTimeout(time.Second))
+}
+
+// TestGuestHosts plays hosts that Node is not.
+func TestGuestHosts(t *testing.T) {
+	tests := []struct {
+		name, fetch string
+		notSent     bool
+		says        string
+	}{
+		{"a browser's opaque redirect",
+			`async () => ({status: 0, type: "opaqueredirect", headers: new Headers(), body: null})`,
+			false, "redirects are not followed"},
+		{"workerd's words for a lost connection",
+			`async () => { throw new Error("Network connection lost.") }`, false, "connection lost"},
+		{"a refusal in words only",
+			`async () => { throw new TypeError("connect ECONNREFUSED") }`, false, "ECONNREFUSED"},
+		{"Node, several addresses, all refused",
+			`async () => { throw new TypeError("fetch failed", {cause: {code: "ECONNREFUSED", message: ""}}) }`,
+			true, "ECONNREFUSED"},
+		{"Node, no such host",
+			`async () => { throw new TypeError("fetch failed", {cause: {code: "ENOTFOUND", message: "getaddrinfo"}}) }`,
+			true, "getaddrinfo"},
+		{"Node, reset",
+			`async () => { throw new TypeError("fetch failed", {cause: {code: "ECONNRESET"}}) }`, false, "ECONNRESET"},
+		{"quotes the URL",
+			`async (url) => { throw new TypeError("cannot reach " + url) }`, false, "fetch failed"},
+		{"quotes the token",
+			`async (url, init) => { throw new TypeError(init.headers.get("authorization").slice(7)) }`,
+			false, "fetch failed"},
+		{"throws at once", `() => { throw new Error("not here") }`, false, "not here"},
+		{"rejects with nothing", `() => Promise.reject()`, false, "fetch failed"},
+		{"rejects with a word", `() => Promise.reject("no")`, false, "fetch failed"},
+		{"no response object", `async () => undefined`, false, "fetch failed"},
+		{"no promise", `() => 1`, false, "fetch failed"},
+		{"a body that is no stream",
+			`async () => ({status: 200, headers: new Headers(), body: "text"})`, false, "fetch failed"},
+		{"pieces that are no bytes",
+			`async () => ({status: 200, headers: new Headers(), body:
+				new ReadableStream({start(c) { c.enqueue("text"); c.close() }})})`, false, "fetch failed"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			err := fails(t, context.Background(), host(t, tt.fetch))
+			if upstash.SafeToRetry(err) != tt.notSent || !strings.Contains(err.Error(), tt.says) {
+				t.Errorf("%v; safe to retry: %t", err, upstash.SafeToRetry(err))
+			}
+		})
+	}
+}
+
+func TestGuestHostWithoutFetch(t *testing.T) {
+	err := fails(t, context.Background(), host(t, "undefined"))
+	if !errors.Is(err, upstash.ErrNoTransport) || !strings.Contains(err.Error(), "no fetch") {
+		t.Error(err)
+	}
+}
+
+// A fetch that ignores its signal must not hold up its caller.
+func TestGuestHostIgnoresAbort(t *testing.T) {
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond)
+	defer cancel()
+	err := fails(t, ctx, host(t, "() => new Promise(() => {})"))
+	if !errors.Is(err, context.DeadlineExceeded) {
+		t.Error(err)
+	}
+}
