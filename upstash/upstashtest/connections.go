@@ -25,22 +25,11 @@ func (c *connections) track(conn net.Conn, state http.ConnState) {
 		}
 		c.open[conn] = struct{}{}
 	case http.StateClosed:
-		c.remove(conn)
-	}
-}
-
-// forget is for a hijacked connection, once its handler is done with it.
-func (c *connections) forget(conn net.Conn) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.remove(conn)
-}
-
-func (c *connections) remove(conn net.Conn) {
-	delete(c.open, conn)
-	if len(c.open) == 0 && c.idle != nil {
-		close(c.idle)
-		c.idle = nil
+		delete(c.open, conn)
+		if len(c.open) == 0 && c.idle != nil {
+			close(c.idle)
+			c.idle = nil
+		}
 	}
 }
 

@@ -11,22 +11,23 @@ type outcome struct {
 	state     uint64  // what the answer's sync token names
 }
 
-// execute runs a request's commands and makes the answer.
-func (s *Server) execute(b batch, readOnly bool, enc encoding, token string) answer {
-	o := s.run(b, readOnly, parseToken(token))
+// execute runs a request's commands and makes the answer, its replies bent as
+// the fault says.
+func (s *Server) execute(q request, f Fault) answer {
+	o := s.run(q.batch, q.readOnly, parseToken(q.token))
 	a := answer{
 		status:      http.StatusOK,
-		contentType: enc.contentType(),
+		contentType: q.enc.contentType(),
 		syncToken:   formatToken(o.state),
 	}
 	if o.discarded != "" {
-		a.status, a.body = http.StatusBadRequest, enc.failure(string(o.discarded))
+		a.status, a.body = http.StatusBadRequest, q.enc.failure(string(o.discarded))
 		return a
 	}
-	if _, bad := o.replies[0].(failure); bad && b.form == formCommand {
+	if _, bad := o.replies[0].(failure); bad && q.form == formCommand {
 		a.status = http.StatusBadRequest
 	}
-	a.body = enc.answer(b.form, o.replies)
+	a.body = q.enc.answer(q.form, f.bend(q.form, o.replies))
 	return a
 }
 

@@ -19,46 +19,64 @@ type answer struct {
 	body        []byte
 }
 
+// request is one that passed all checks.
+type request struct {
+	batch
+	readOnly bool
+	enc      encoding
+	token    string // for reading one's own writes
+}
+
 // serve answers one request. Its checks come in a fixed order: method, token,
 // size, encoding, form; then the fault, if one is due; then the commands.
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	s.count.requests.Add(1)
-	a := s.respond(r)
-	s.write(w, a)
+	q, refusal := s.parse(r)
+	if refusal != nil {
+		s.write(w, *refusal)
+		return
+	}
+	f := s.faults.next(q.info(r))
+	var a answer
+	if f.Executes() {
+		a = s.execute(q, f)
+	}
+	s.strike(w, r, f, a)
 }
 
-func (s *Server) respond(r *http.Request) answer {
-	enc := encoding{}
+// parse checks a request and reads its commands, or gives the answer that
+// refuses it.
+func (s *Server) parse(r *http.Request) (request, *answer) {
+	var q request
+	var ok bool
 	switch r.Method {
 	case http.MethodHead, http.MethodGet, http.MethodPost, http.MethodPut:
 	default:
-		return enc.refuse(http.StatusMethodNotAllowed, "ERR method not allowed: use HEAD, GET, POST or PUT")
+		return q, q.enc.refuse(http.StatusMethodNotAllowed, "ERR method not allowed: use HEAD, GET, POST or PUT")
 	}
-	readOnly, ok := s.authorize(r)
-	if !ok {
-		return enc.refuse(http.StatusUnauthorized, textUnauthorized)
+	if q.readOnly, ok = s.authorize(r); !ok {
+		return q, q.enc.refuse(http.StatusUnauthorized, textUnauthorized)
 	}
 	body, tooLong := s.readBody(r)
 	if tooLong > 0 {
-		return enc.refuse(http.StatusRequestEntityTooLarge, fmt.Sprintf(
+		return q, q.enc.refuse(http.StatusRequestEntityTooLarge, fmt.Sprintf(
 			"ERR max request size exceeded. Limit: %d bytes, Actual: %d bytes. "+
 				"See https://upstash.com/docs/redis/troubleshooting/max_request_size_exceeded for details",
 			s.cfg.maxRequest, tooLong))
 	}
-	asked, err := parseEncoding(r.Header)
+	enc, err := parseEncoding(r.Header)
 	if err != nil {
-		return enc.refuse(http.StatusBadRequest, err.Error())
+		return q, q.enc.refuse(http.StatusBadRequest, err.Error())
 	}
-	enc = asked
-	b, err := parseForm(r, body)
-	if err != nil {
-		return enc.refuse(http.StatusBadRequest, err.Error())
+	if q.batch, err = parseForm(r, body); err != nil {
+		return q, enc.refuse(http.StatusBadRequest, err.Error())
 	}
-	if enc.resp2 && b.form == formMulti {
-		return encoding{}.refuse(http.StatusBadRequest,
+	if enc.resp2 && q.form == formMulti {
+		return q, q.enc.refuse(http.StatusBadRequest,
 			"ERR the resp2 response format is not supported for /multi-exec")
 	}
-	return s.execute(b, readOnly, enc, r.Header.Get(headerSyncToken))
+	q.enc, q.token = enc, r.Header.Get(headerSyncToken)
+	return q, nil
 }
 
 // readBody reads the body, or gives its length if it is above the limit.
@@ -76,19 +94,24 @@ func (s *Server) readBody(r *http.Request) (body []byte, tooLong int64) {
 	return nil, max(r.ContentLength, int64(len(body))+rest)
 }
 
-func (e encoding) refuse(status int, text string) answer {
-	return answer{status: status, contentType: e.contentType(), body: e.failure(text)}
+func (e encoding) refuse(status int, text string) *answer {
+	return &answer{status: status, contentType: e.contentType(), body: e.failure(text)}
 }
 
 func (s *Server) write(w http.ResponseWriter, a answer) {
+	s.writeHeader(w, a)
+	_, _ = w.Write(a.body)
+}
+
+// writeHeader sends all but the body, and counts the body as sent: who has read
+// the answer finds it counted.
+func (s *Server) writeHeader(w http.ResponseWriter, a answer) {
 	h := w.Header()
 	h.Set("Content-Type", a.contentType)
 	h.Set("Content-Length", strconv.Itoa(len(a.body)))
 	if a.syncToken != "" {
 		h.Set(headerSyncToken, a.syncToken)
 	}
-	// Counted before it is sent: who has read the answer finds it counted.
 	s.count.bytesOut.Add(int64(len(a.body)))
 	w.WriteHeader(a.status)
-	_, _ = w.Write(a.body)
 }

@@ -13,11 +13,19 @@ import (
 	"github.com/alicebob/miniredis/v2/server"
 )
 
-// memory is the default backend: one logical database of a miniredis in this
-// process, with the commands of the table native added or replaced. It is
-// driven without a socket and without a goroutine of its own.
+// engine is a miniredis in this process, driven without a socket and without a
+// goroutine of its own.
+type engine struct {
+	m *miniredis.Miniredis
+	// current is who runs a command right now: where a script's native
+	// commands go.
+	current *memory
+}
+
+// memory is the default backend: one logical database of an engine, with the
+// commands of the table native added or replaced.
 type memory struct {
-	m    *miniredis.Miniredis
+	*engine
 	db   *miniredis.RedisDB
 	peer *server.Peer
 	out  *bytes.Buffer
@@ -44,13 +52,13 @@ func newMemory() (*memory, error) {
 	}
 	_ = c.Close()
 	m.ClockTTL(true)
-	d := openMemory(m, 0)
-	return d, d.extend()
+	e := &engine{m: m}
+	return e.open(0), e.extend()
 }
 
-// openMemory makes a handle to the logical database i of m.
-func openMemory(m *miniredis.Miniredis, i int) *memory {
-	d := &memory{m: m, db: m.DB(i), out: new(bytes.Buffer)}
+// open makes a handle to the logical database i.
+func (e *engine) open(i int) *memory {
+	d := &memory{engine: e, db: e.m.DB(i), out: new(bytes.Buffer)}
 	d.wire = bufio.NewWriter(d.out)
 	d.peer = server.NewPeer(d.wire)
 	d.dispatch([]string{"SELECT", strconv.Itoa(i)})
@@ -61,9 +69,9 @@ func openMemory(m *miniredis.Miniredis, i int) *memory {
 // lock while a script runs, and the native commands take it, so it is let go
 // for the time of the call: no one else waits for it, because the Server runs
 // one command at a time.
-func (d *memory) extend() error {
+func (e *engine) extend() error {
 	known := func(*server.Peer, string, []string) {} // the hook acts before it
-	srv := d.m.Server()
+	srv := e.m.Server()
 	if err := srv.Register("BITFIELD", known); err != nil {
 		return err
 	}
@@ -80,9 +88,9 @@ func (d *memory) extend() error {
 			c.WriteError(string(f))
 			return true
 		}
-		d.m.Unlock()
-		defer d.m.Lock()
-		writeReply(c, run(d, all))
+		e.m.Unlock()
+		defer e.m.Lock()
+		writeReply(c, run(e.current, all))
 		return true
 	})
 	return nil
@@ -129,6 +137,7 @@ func (d *memory) close() error {
 
 // dispatch hands a command to miniredis and reads its reply back.
 func (d *memory) dispatch(args []string) reply {
+	d.current = d
 	d.out.Reset()
 	d.m.Server().Dispatch(d.peer, args)
 	d.peer.Flush()

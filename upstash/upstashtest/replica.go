@@ -5,7 +5,109 @@ import (
 	"strconv"
 )
 
-// A sync token is the number of writes that the database has seen, as 16
+// replica simulates the nearest region of a global database: a copy that
+// applies the primary's writes late.
+type replica struct {
+	db      *memory
+	lag     int        // writes that it stays behind
+	pending [][]string // writes not applied yet, oldest first
+	state   uint64     // writes applied
+}
+
+// SetReplicaLag makes reads see the database as it was the given number of
+// writes ago; math.MaxInt keeps it as it is until CatchUp. 0, the default, ends
+// it. It works on the default backend only, else it ends the test.
+//
+// A request in which no command is a write goes to the replica, unless its
+// upstash-sync-token names a state that the replica has not reached: then it
+// goes to the primary, as does every request with a write, a BITFIELD that
+// only reads among them. An answer's token names a state at least as new as the
+// request's. Scripts and commands that choose at random may leave the replica
+// with other data than the primary.
+func (s *Server) SetReplicaLag(writes int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if writes <= 0 {
+		s.replica = nil
+		return
+	}
+	if s.replica == nil {
+		primary, ok := s.db.(*memory)
+		if !ok {
+			s.fatal("a real Redis has no lagging replica here: use the default backend")
+			return
+		}
+		s.replica = newReplica(primary, s.state)
+	}
+	s.replica.lag = writes
+	s.replica.apply(writes)
+}
+
+// CatchUp lets the replica apply all writes so far. Without a lagging replica
+// it does nothing.
+func (s *Server) CatchUp() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.replica != nil {
+		s.replica.apply(0)
+	}
+}
+
+// newReplica copies the primary into the second logical database.
+func newReplica(primary *memory, state uint64) *replica {
+	r := &replica{db: primary.open(1), state: state}
+	r.db.db.FlushDB()
+	for _, key := range primary.db.Keys() {
+		_ = primary.m.Copy(0, key, 1, key) // fails on a missing key only
+	}
+	return r
+}
+
+// apply runs pending writes until only keep are left.
+func (r *replica) apply(keep int) {
+	for len(r.pending) > keep {
+		r.db.do(r.pending[0])
+		r.pending = r.pending[1:]
+		r.state++
+	}
+}
+
+// reset empties the replica, which then is at the given state.
+func (r *replica) reset(state uint64) error {
+	r.pending, r.state = nil, state
+	return r.db.flush()
+}
+
+// noteWrite advances the state after a command ran on the primary, and passes
+// writes on.
+func (s *Server) noteWrite(cmd []string) {
+	if !isWrite(cmd) {
+		return
+	}
+	s.state++
+	if r := s.replica; r != nil {
+		r.pending = append(r.pending, cmd)
+		r.apply(r.lag)
+	}
+}
+
+// choose picks the database for a request whose token names the state seen.
+func (s *Server) choose(b batch, seen uint64) backend {
+	if s.replica == nil || b.writes() || seen > s.replica.state {
+		return s.db
+	}
+	return s.replica.db
+}
+
+// stateOf names how far db has come.
+func (s *Server) stateOf(db backend) uint64 {
+	if s.replica != nil && db == s.replica.db {
+		return s.replica.state
+	}
+	return s.state
+}
+
+// A sync token is the number of writes that a database has seen, as 16
 // hexadecimal digits: tokens sort as strings in the order of the states that
 // they name. To clients it is opaque.
 
@@ -23,16 +125,3 @@ func parseToken(token string) uint64 {
 	}
 	return state
 }
-
-// noteWrite advances the state after a command ran on the primary.
-func (s *Server) noteWrite(cmd []string) {
-	if isWrite(cmd) {
-		s.state++
-	}
-}
-
-// choose picks the database that answers a request.
-func (s *Server) choose(_ batch, _ uint64) backend { return s.db }
-
-// stateOf names how far db has come.
-func (s *Server) stateOf(backend) uint64 { return s.state }

@@ -26,11 +26,14 @@ type Server struct {
 	cert  *certificate // nil without WithTLS
 	count counters
 
-	// mu makes the database what Redis is: single-threaded. It guards db and
-	// state.
-	mu    sync.Mutex
-	db    backend
-	state uint64 // writes so far: what sync tokens name
+	// mu makes the database what Redis is: single-threaded. It guards what
+	// follows up to the blank line.
+	mu      sync.Mutex
+	db      backend
+	state   uint64   // writes so far: what sync tokens name
+	replica *replica // nil when reads go to db
+
+	faults faultQueue
 
 	closing   chan struct{} // closed by Close
 	closeOnce sync.Once
@@ -142,7 +145,11 @@ func (s *Server) Exec(args ...string) (any, error) {
 func (s *Server) FlushAll() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := s.db.flush(); err != nil {
+	err := s.db.flush()
+	if err == nil && s.replica != nil {
+		err = s.replica.reset(s.state)
+	}
+	if err != nil {
 		s.fatal("flushing the database: %v", err)
 	}
 }

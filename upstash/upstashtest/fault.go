@@ -1,0 +1,156 @@
+package upstashtest
+
+import (
+	"fmt"
+	"time"
+)
+
+// When says whether the commands of a request that meets a fault are executed
+// all the same. A client cannot tell the two apart.
+type When bool
+
+const (
+	// BeforeExec is a fault on the way in: nothing is executed.
+	BeforeExec When = false
+	// AfterExec is a fault on the way out: everything was executed.
+	AfterExec When = true
+)
+
+// Fault is something that goes wrong with one request. The zero value is no
+// fault. It is a plain value and may be copied.
+type Fault struct {
+	kind faultKind
+	when When
+	n    int64         // bytes, of CutBody and HugeBody
+	wait time.Duration // of RateLimit and Trickle
+	text string        // of ErrorObject and Redirect
+}
+
+type faultKind string
+
+const (
+	kindNone      faultKind = "none"
+	kindDrop      faultKind = "drop"
+	kindStall     faultKind = "stall"
+	kindCut       faultKind = "cut-body"
+	kindRate      faultKind = "rate-limit"
+	kindRateAfter faultKind = "rate-limit-retry-after"
+	kindInternal  faultKind = "internal-error"
+	kindGateway   faultKind = "bad-gateway"
+	kindError     faultKind = "error-object"
+	kindNotJSON   faultKind = "not-json"
+	kindType      faultKind = "wrong-type"
+	kindShort     faultKind = "short-result"
+	kindLong      faultKind = "long-result"
+	kindFewer     faultKind = "short-batch"
+	kindMore      faultKind = "long-batch"
+	kindHuge      faultKind = "huge-body"
+	kindRedirect  faultKind = "redirect"
+	kindTrickle   faultKind = "trickle"
+)
+
+// Drop closes the connection without an answer.
+func Drop(when When) Fault { return Fault{kind: kindDrop, when: when} }
+
+// Stall gives no answer until the client is gone or the server closes.
+func Stall(when When) Fault { return Fault{kind: kindStall, when: when} }
+
+// CutBody executes, announces the whole body and closes the connection after
+// n bytes of it. n beyond the body's last byte but one is taken as that.
+func CutBody(n int64) Fault { return Fault{kind: kindCut, when: AfterExec, n: n} }
+
+// RateLimit answers 429 and executes nothing. With retryAfter above 0 there is
+// a Retry-After header, in whole seconds, rounded up.
+func RateLimit(retryAfter time.Duration) Fault {
+	if retryAfter > 0 {
+		return Fault{kind: kindRateAfter, wait: retryAfter}
+	}
+	return Fault{kind: kindRate}
+}
+
+// InternalError answers 500 with a JSON error.
+func InternalError(when When) Fault { return Fault{kind: kindInternal, when: when} }
+
+// BadGateway answers 502 with an HTML page, as proxies do.
+func BadGateway(when When) Fault { return Fault{kind: kindGateway, when: when} }
+
+// ErrorObject answers 200 with {"error":text}, to a batch too, and executes
+// nothing.
+func ErrorObject(text string) Fault { return Fault{kind: kindError, text: text} }
+
+// NotJSON answers 200 with a line of text, as some proxies do.
+func NotJSON(when When) Fault { return Fault{kind: kindNotJSON, when: when} }
+
+// WrongType executes and gives each result as another JSON type: an integer as
+// a string, an array as an integer, all else as an array. Errors stay.
+func WrongType() Fault { return Fault{kind: kindType, when: AfterExec} }
+
+// ShortResult executes and leaves out the last element of each result that is
+// an array; where none is, each result becomes an empty array.
+func ShortResult() Fault { return Fault{kind: kindShort, when: AfterExec} }
+
+// LongResult executes and repeats the last element of each result that is an
+// array (0 if it is empty); where none is, each result becomes an array that
+// holds it twice.
+func LongResult() Fault { return Fault{kind: kindLong, when: AfterExec} }
+
+// ShortBatch executes and leaves out the last answer of a pipeline or a
+// transaction. To a single command it is ShortResult.
+func ShortBatch() Fault { return Fault{kind: kindFewer, when: AfterExec} }
+
+// LongBatch executes and repeats the last answer of a pipeline or a
+// transaction. To a single command it is LongResult.
+func LongBatch() Fault { return Fault{kind: kindMore, when: AfterExec} }
+
+// HugeBody executes and answers with a result that is one string of n bytes,
+// its length not announced.
+func HugeBody(n int64) Fault { return Fault{kind: kindHuge, when: AfterExec, n: n} }
+
+// Redirect answers 307 with the given Location and executes nothing.
+func Redirect(location string) Fault { return Fault{kind: kindRedirect, text: location} }
+
+// Trickle executes and sends the body one byte at a time, with a pause before
+// each.
+func Trickle(pause time.Duration) Fault {
+	return Fault{kind: kindTrickle, when: AfterExec, wait: pause}
+}
+
+// EveryFault returns a fault of each String, with small parameters: what a test
+// under random faults draws from. The redirect leads to a host that does not
+// exist.
+func EveryFault() []Fault {
+	return []Fault{
+		Drop(BeforeExec), Drop(AfterExec), Stall(BeforeExec), Stall(AfterExec),
+		CutBody(5), RateLimit(0), RateLimit(time.Second),
+		InternalError(BeforeExec), InternalError(AfterExec),
+		BadGateway(BeforeExec), BadGateway(AfterExec),
+		ErrorObject("ERR injected"), NotJSON(BeforeExec), NotJSON(AfterExec),
+		WrongType(), ShortResult(), LongResult(), ShortBatch(), LongBatch(),
+		HugeBody(64 << 10), Redirect("http://elsewhere.invalid/"),
+		Trickle(100 * time.Microsecond),
+	}
+}
+
+// String names the kind, and says on which side of the execution it strikes
+// where both are possible: "drop-after-exec". Parameters are left out, so that
+// it serves to count by.
+func (f Fault) String() string {
+	switch f.kind {
+	case "":
+		return string(kindNone)
+	case kindDrop, kindStall, kindInternal, kindGateway, kindNotJSON:
+		return fmt.Sprintf("%s-%s", f.kind, f.when)
+	}
+	return string(f.kind)
+}
+
+// Executes reports whether the commands of the request are executed.
+func (f Fault) Executes() bool { return f.kind == "" || f.when == AfterExec }
+
+// String gives "before-exec" or "after-exec".
+func (w When) String() string {
+	if w == AfterExec {
+		return "after-exec"
+	}
+	return "before-exec"
+}

@@ -1,0 +1,182 @@
+package upstashtest
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+	"net/http"
+	"strconv"
+	"time"
+)
+
+const (
+	textRateLimit = "ERR max requests limit exceeded. Limit: 500000, Usage: 500007"
+	textNotJSON   = "error code: 1016"
+	pageGateway   = "<html>\n<head><title>502 Bad Gateway</title></head>\n" +
+		"<body><center><h1>502 Bad Gateway</h1></center></body>\n</html>\n"
+)
+
+// strike sends the answer a, or what the fault makes of it. a is empty where
+// the fault executes nothing.
+func (s *Server) strike(w http.ResponseWriter, r *http.Request, f Fault, a answer) {
+	plain := encoding{}
+	switch f.kind {
+	case kindDrop:
+		panic(http.ErrAbortHandler) // net/http closes the connection
+	case kindStall:
+		s.hold(r)
+		panic(http.ErrAbortHandler)
+	case kindCut:
+		s.cut(w, a, f.n)
+	case kindRate:
+		s.write(w, *plain.refuse(http.StatusTooManyRequests, textRateLimit))
+	case kindRateAfter:
+		w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(f.wait.Seconds()))))
+		s.write(w, *plain.refuse(http.StatusTooManyRequests, textRateLimit))
+	case kindInternal:
+		s.write(w, *plain.refuse(http.StatusInternalServerError, "ERR internal error"))
+	case kindGateway:
+		s.write(w, answer{status: http.StatusBadGateway, contentType: "text/html", body: []byte(pageGateway)})
+	case kindError:
+		s.write(w, *plain.refuse(http.StatusOK, f.text))
+	case kindNotJSON:
+		s.write(w, answer{status: http.StatusOK, contentType: "text/plain", body: []byte(textNotJSON)})
+	case kindHuge:
+		s.huge(w, r, a, f.n)
+	case kindRedirect:
+		w.Header().Set("Location", f.text)
+		s.write(w, answer{status: http.StatusTemporaryRedirect, contentType: typeJSON})
+	case kindTrickle:
+		s.trickle(w, r, a, f.wait)
+	default: // those that bend the replies have done so
+		s.write(w, a)
+	}
+}
+
+// hold waits until the client is gone or the server closes.
+func (s *Server) hold(r *http.Request) {
+	select {
+	case <-r.Context().Done():
+	case <-s.closing:
+	}
+}
+
+func (s *Server) cut(w http.ResponseWriter, a answer, n int64) {
+	s.writeHeader(w, a)
+	n = max(0, min(n, int64(len(a.body))-1))
+	_, _ = w.Write(a.body[:n])
+	_ = http.NewResponseController(w).Flush()
+	panic(http.ErrAbortHandler)
+}
+
+func (s *Server) huge(w http.ResponseWriter, r *http.Request, a answer, n int64) {
+	w.Header().Set("Content-Type", typeJSON)
+	w.Header().Set(headerSyncToken, a.syncToken)
+	w.WriteHeader(http.StatusOK)
+	send := func(b []byte) bool {
+		m, err := w.Write(b)
+		s.count.bytesOut.Add(int64(m))
+		return err == nil && r.Context().Err() == nil
+	}
+	block := bytes.Repeat([]byte{'x'}, 64<<10)
+	ok := send([]byte(`{"result":"`))
+	for ; ok && n > 0; n -= int64(len(block)) {
+		ok = send(block[:min(n, int64(len(block)))])
+	}
+	if ok {
+		send([]byte(`"}`))
+	}
+}
+
+func (s *Server) trickle(w http.ResponseWriter, r *http.Request, a answer, pause time.Duration) {
+	s.writeHeader(w, a)
+	out := http.NewResponseController(w)
+	timer := time.NewTicker(max(pause, time.Nanosecond))
+	defer timer.Stop()
+	for i := range a.body {
+		select {
+		case <-timer.C:
+		case <-r.Context().Done():
+			panic(http.ErrAbortHandler)
+		case <-s.closing:
+			panic(http.ErrAbortHandler)
+		}
+		if _, err := w.Write(a.body[i : i+1]); err != nil || out.Flush() != nil {
+			panic(http.ErrAbortHandler)
+		}
+	}
+}
+
+// bend changes the replies as the fault says.
+func (f Fault) bend(form form, replies array) array {
+	switch f.kind {
+	case kindType:
+		return mapReplies(replies, otherType)
+	case kindShort:
+		return resizeResults(replies, shorter)
+	case kindLong:
+		return resizeResults(replies, longer)
+	case kindFewer:
+		if form == formCommand {
+			return resizeResults(replies, shorter)
+		}
+		return shorter(replies)
+	case kindMore:
+		if form == formCommand {
+			return resizeResults(replies, longer)
+		}
+		return longer(replies)
+	}
+	return replies
+}
+
+func otherType(r reply) reply {
+	switch r := r.(type) {
+	case failure:
+		return r
+	case int64:
+		return bulk(fmt.Sprint(r))
+	case array:
+		return int64(len(r))
+	}
+	return array{r}
+}
+
+func shorter(a array) array { return a[:max(0, len(a)-1)] }
+
+func longer(a array) array {
+	if len(a) == 0 {
+		return array{int64(0)}
+	}
+	return append(a[:len(a):len(a)], a[len(a)-1])
+}
+
+// resizeResults resizes the arrays among the results, or else makes arrays of
+// them all.
+func resizeResults(replies array, resize func(array) array) array {
+	arrays := false
+	for _, r := range replies {
+		_, is := r.(array)
+		arrays = arrays || is
+	}
+	return mapReplies(replies, func(r reply) reply {
+		switch r := r.(type) {
+		case failure:
+			return r
+		case array:
+			return resize(r)
+		}
+		if arrays {
+			return r
+		}
+		return resize(array{r})
+	})
+}
+
+func mapReplies(in array, f func(reply) reply) array {
+	out := make(array, len(in))
+	for i, r := range in {
+		out[i] = f(r)
+	}
+	return out
+}
