@@ -49,6 +49,15 @@ type Config struct {
 	// millisecond are dropped. Using the filter does not prolong it. 0 means that it stays.
 	TTL time.Duration
 
+	// BatchBytes is the longest request body that AddAll and ExistsAll send; the default,
+	// for 0, is 1 MiB. The database limits it to 10 MB on most plans. An item takes about
+	// 25 bytes a hash.
+	BatchBytes int
+
+	// BatchParallel is how many requests AddAll and ExistsAll have under way at once; the
+	// default, for 0, is 4.
+	BatchParallel int
+
 	// MissingIsEmpty makes look-ups in a missing filter answer no, and its cardinality 0,
 	// where the default is ErrNotFound. It gives up the guarantee that a no is true: items
 	// of a filter that expired or was evicted are "never added".
@@ -95,6 +104,10 @@ func (c Config) check() error {
 		return configErrorf("Seed", "is set, but SchemeFNV1a has none: leave it 0, or use SchemeXXH3")
 	case c.TTL != 0 && c.TTL < time.Millisecond:
 		return configErrorf("TTL", "is %v: it must be at least 1ms, or 0 for a filter that stays", c.TTL)
+	case c.BatchBytes < 0:
+		return configErrorf("BatchBytes", "is %d: use 0 for the default of 1 MiB, or more", c.BatchBytes)
+	case c.BatchParallel < 0:
+		return configErrorf("BatchParallel", "is %d: use 0 for the default of 4, or more", c.BatchParallel)
 	}
 	return nil
 }

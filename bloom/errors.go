@@ -25,6 +25,11 @@ var (
 	ErrUncertain = errors.New("bloom: the item is in the filter, but an earlier attempt may" +
 		" have added it, so that new or seen is not known; decide as for an item seen twice")
 
+	// ErrKeyExists is returned by Rename when the other key holds something. Choose another,
+	// or delete it first.
+	ErrKeyExists = errors.New("bloom: the key to rename to is empty, the same, or holds" +
+		" something: choose another key, or delete it first")
+
 	// ErrNotFilter is returned when the key holds a string that is not a filter of this
 	// format, or one of a newer version of it. Use a key that holds nothing else.
 	ErrNotFilter = errors.New("bloom: the key holds data that is not a filter")

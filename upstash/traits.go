@@ -119,9 +119,13 @@ func (o *opTraits) set()               { o.writes = true }
 
 // incrBy knows one INCRBY that may be repeated: under OVERFLOW FAIL, an
 // increment of at least half of an unsigned range cannot succeed twice. It is
-// "set if zero", with which a filter's header is written.
+// "set if zero", with which a filter's header is written. Adding 0 grows a
+// string and is harmless too.
 func (o *opTraits) incrBy(typ string, incr int64, known bool) {
 	o.writes = true
+	if known && incr == 0 {
+		return
+	}
 	if known && o.fail && strings.HasPrefix(typ, "u") {
 		bits, err := strconv.Atoi(typ[1:])
 		if err == nil && bits >= 1 && bits <= 63 && incr >= 0 && incr>>(bits-1) != 0 {

@@ -1,0 +1,71 @@
+package bloom
+
+import (
+	"fmt"
+	"strconv"
+)
+
+// ItemState is what is known of one item after a batch that failed. The zero
+// value is ItemNotDone.
+type ItemState uint8
+
+const (
+	// ItemNotDone: the item was not sent, or was refused. It is as before.
+	ItemNotDone ItemState = iota
+	// ItemDone: the item's answer holds.
+	ItemDone
+	// ItemUncertain: the item is in, but whether it was new is not known.
+	ItemUncertain
+	// ItemUnknown: the item may have been added, and has no answer.
+	ItemUnknown
+)
+
+// String gives the state in words.
+func (s ItemState) String() string {
+	switch s {
+	case ItemNotDone:
+		return "not done"
+	case ItemDone:
+		return "done"
+	case ItemUncertain:
+		return "uncertain"
+	case ItemUnknown:
+		return "unknown"
+	}
+	return "ItemState(" + strconv.Itoa(int(s)) + ")"
+}
+
+// BatchError is returned by AddAll and ExistsAll where one of their requests
+// failed. To call again with the items that are not done is harmless, but
+// those that are unknown may then answer "seen".
+type BatchError struct {
+	// Items has the state of each item of the batch, by its index.
+	Items []ItemState
+	// Err is the first failure. It is reached by errors.Is and errors.As.
+	Err error
+}
+
+// Count is the number of items in a state.
+func (e *BatchError) Count(s ItemState) int {
+	n := 0
+	for _, state := range e.Items {
+		if state == s {
+			n++
+		}
+	}
+	return n
+}
+
+// Error says how far the batch came, and the first failure.
+func (e *BatchError) Error() string {
+	text := fmt.Sprintf("bloom: %d of %d items done", e.Count(ItemDone), len(e.Items))
+	for _, s := range []ItemState{ItemUncertain, ItemUnknown, ItemNotDone} {
+		if n := e.Count(s); n > 0 {
+			text += fmt.Sprintf(", %d %v", n, s)
+		}
+	}
+	return text + ": " + e.Err.Error()
+}
+
+// Unwrap gives the first failure.
+func (e *BatchError) Unwrap() error { return e.Err }

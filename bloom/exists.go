@@ -1,0 +1,33 @@
+package bloom
+
+import (
+	"context"
+	"errors"
+)
+
+// Exists reports whether the item is in the filter. False means that it was
+// never added to the live filter; true means that it was, or that it is one of
+// the false positives, of which Config.FPRate is the share.
+//
+// It is one request and one billed command. A filter that is not there is
+// ErrNotFound and not a "no", unless Config.MissingIsEmpty says so; one that
+// was made with another Config is a *MismatchError.
+func (f *Filter) Exists(ctx context.Context, item string) (bool, error) {
+	s := getScratch()
+	defer putScratch(s)
+	f.beginRead(&s.cmd)
+	f.getItem(s, item)
+	bits, err := f.read(ctx, s)
+	if err != nil {
+		return false, f.missing(err)
+	}
+	return allSet(bits), nil
+}
+
+// missing turns ErrNotFound into an empty filter where the Config wants that.
+func (f *Filter) missing(err error) error {
+	if f.cfg.MissingIsEmpty && errors.Is(err, ErrNotFound) {
+		return nil
+	}
+	return err
+}
