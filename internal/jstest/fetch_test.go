@@ -5,14 +5,21 @@ package jstest
 import (
 	"net"
 	"testing"
+
+	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
 // TestFetch runs the guest's tests against a server that misbehaves, then asks
 // the server what it saw: the guest cannot know what was left running.
 func TestFetch(t *testing.T) {
 	s := newServer(t)
-	Run(t, "^TestGuest", "UPBLOOM_JSTEST_URL="+s.URL, "UPBLOOM_JSTEST_DOWN="+closedPort(t))
+	db := upstashtest.NewServer(t, upstashtest.WithToken("very-secret-token"))
+	Run(t, "^TestGuest", "UPBLOOM_JSTEST_URL="+s.URL, "UPBLOOM_JSTEST_DOWN="+closedPort(t),
+		"UPBLOOM_JSTEST_DATABASE="+db.URL)
 
+	if got, err := db.Exec("BITFIELD", "bits", "GET", "u8", "0"); err != nil || got.([]any)[0] != int64(200) {
+		t.Errorf("what the guest stored: %v, %v", got, err)
+	}
 	if n := s.followed.Load(); n != 0 {
 		t.Errorf("%d requests followed a redirect", n)
 	}

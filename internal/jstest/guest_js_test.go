@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"strings"
+	"sync"
 	"syscall/js"
 	"testing"
 	"time"
@@ -69,6 +70,24 @@ func TestGuestEcho(t *testing.T) {
 			}
 		}
 	}
+}
+
+func TestGuestDatabase(t *testing.T) {
+	c := clientAt(t, os.Getenv("UPBLOOM_JSTEST_DATABASE"))
+	ctx := context.Background()
+	got, err := c.BitField(ctx, upstash.NewBitField("bits").Set("u8", 0, 200).Get("u8", 0))
+	if err != nil || len(got) != 2 || got[0].Int64 != 0 || got[1].Int64 != 200 {
+		t.Error(got, err)
+	}
+	var group sync.WaitGroup // more at once than there are connections
+	for range 50 {
+		group.Go(func() {
+			if n, err := c.BitCount(ctx, "bits"); n != 3 || err != nil {
+				t.Error(n, err)
+			}
+		})
+	}
+	group.Wait()
 }
 
 func TestGuestBodies(t *testing.T) {
