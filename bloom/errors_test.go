@@ -1,0 +1,71 @@
+package bloom
+
+import (
+	"errors"
+	"strings"
+	"testing"
+)
+
+func TestErrorTexts(t *testing.T) {
+	for _, err := range []error{ErrNotFound, ErrSaturated, ErrUncertain, ErrNotFilter} {
+		if !strings.HasPrefix(err.Error(), "bloom: ") {
+			t.Errorf("%q has no prefix", err)
+		}
+	}
+	if !strings.Contains(ErrNotFound.Error(), "MissingIsEmpty") {
+		t.Errorf("%q does not say what to do", ErrNotFound)
+	}
+}
+
+func TestMismatchError(t *testing.T) {
+	want := Geometry{Bits: 95_851, Hashes: 7, Seed: 42}
+	same := headerInfo{bits: 95_851, hashes: 7, seedTag: seedTag(42)}
+	changed := func(change func(*headerInfo)) headerInfo {
+		got := same
+		change(&got)
+		return got
+	}
+	for _, c := range []struct {
+		name      string
+		got       headerInfo
+		gotSeed   uint64
+		otherSeed bool
+		says      string
+	}{
+		{
+			"bits", changed(func(h *headerInfo) { h.bits = 1000 }), 42, false,
+			"bloom: the filter at this key is 1,000 bits (125 B), k=7, xxh3, seeded, and this" +
+				" handle wants 95,851 bits (11.7 KiB), k=7, xxh3, seeded: use the Config it was" +
+				" made with, read it with Open, or use another key",
+		},
+		{
+			"seed alone", changed(func(h *headerInfo) { h.seedTag = 0 }), 0, true,
+			"bloom: the filter at this key has the same geometry (95,851 bits (11.7 KiB), k=7," +
+				" xxh3) but another seed: use the Config.Seed it was made with, or another key",
+		},
+		{
+			"seed and hashes", changed(func(h *headerInfo) { h.seedTag, h.hashes = 0, 6 }), 0, true,
+			"k=6, xxh3, and this handle wants 95,851 bits (11.7 KiB), k=7, xxh3, seeded: the" +
+				" seeds differ too: use the Config",
+		},
+		{
+			"scheme", changed(func(h *headerInfo) { h.scheme = schemeXXH3Count4 }), 42, false,
+			"bloom: the filter at this key is 95,851 counters (46.8 KiB), k=7, xxh3/4-bit, seeded,",
+		},
+		{
+			"kind", changed(func(h *headerInfo) { h.kind = KindShard }), 42, false,
+			"bloom: the key holds a shard (95,851 bits (11.7 KiB), k=7, xxh3, seeded), and this" +
+				" handle is for a filter (",
+		},
+	} {
+		err := error(newMismatchError(KindFilter, want, c.got))
+		if !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%s: %q, want %q", c.name, err, c.says)
+		}
+		var m *MismatchError
+		if !errors.As(err, &m) || m.Want != want || m.OtherSeed != c.otherSeed ||
+			m.GotKind != c.got.kind || m.Got.Seed != c.gotSeed || m.Got.Bits != c.got.bits {
+			t.Errorf("%s: %+v", c.name, m)
+		}
+	}
+}

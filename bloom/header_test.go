@@ -1,0 +1,123 @@
+package bloom
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+const sampleHeader = 4792771195060643 // 9,585,059 bits, k=7, xxh3
+
+func TestParseHeaderRefuses(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		word uint64
+		says string
+	}{
+		{"nothing", 0, "no header"},
+		{"no marker", sampleHeader &^ markerBit, "no header"},
+		{"ASCII text", 0x48656c6c6f20576f >> 11, "no header"},
+		{"54 bits", sampleHeader | 1<<53, "no header"},
+		{"64 bits", sampleHeader | 1<<63, "no header"},
+		{"version 0", sampleHeader &^ (3 << versionShift), "version 0"},
+		{"version 3", sampleHeader | 3<<versionShift, "version 3"},
+		{"no hashes", sampleHeader &^ (63 << hashesShift), "k=0"},
+		{"no cells", sampleHeader &^ (1<<32 - 1), " 0 cells"},
+		{"too many cells", sampleHeader | (1<<32 - 127), "cells"},
+		{"too many counters", sampleHeader | 2<<schemeShift | 1<<30, "cells"},
+		{"fnv1a with a seed", sampleHeader | 1<<schemeShift | 1<<seedTagShift, "seed"},
+	} {
+		got, err := parseHeader(c.word)
+		if !errors.Is(err, ErrNotFilter) || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%s: %+v, %v, want ErrNotFilter that says %q", c.name, got, err, c.says)
+		}
+	}
+}
+
+func TestParseHeaderLimits(t *testing.T) {
+	for _, g := range []Geometry{
+		{Bits: 1, Hashes: 1},
+		{Bits: 1<<32 - 128, Hashes: 63},
+		{Bits: 1<<32 - 128, Hashes: 63, Scheme: SchemeFNV1a},
+		{Bits: 1<<30 - 32, Hashes: 63, Scheme: schemeXXH3Count4},
+		{Bits: 1<<29 - 16, Hashes: 63, Scheme: schemeXXH3Count8},
+	} {
+		got, err := parseHeader(encodeHeader(KindPane, g))
+		if err != nil || got.geometry(0) != g || got.kind != KindPane {
+			t.Errorf("%v: %+v, %v", g, got, err)
+		}
+		g.Bits++
+		if got, err := parseHeader(encodeHeader(KindPane, g)); g.Bits > 2 && err == nil {
+			t.Errorf("%v is accepted: %+v", g, got)
+		}
+	}
+}
+
+// Any two header words overflow a u53 when added: this is what makes OVERFLOW FAIL INCRBY a
+// "set if zero".
+func TestHeadersNeverAddUp(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		a, b := drawHeader(t), drawHeader(t)
+		if sum := a + b; sum < 1<<53 {
+			t.Fatalf("%#x + %#x fits a u53", a, b)
+		}
+	})
+}
+
+func drawHeader(t *rapid.T) uint64 {
+	g := Geometry{
+		Scheme: Scheme(rapid.Uint8Range(0, 3).Draw(t, "scheme")),
+		Hashes: rapid.IntRange(1, maxHashes).Draw(t, "hashes"),
+	}
+	g.Bits = rapid.Uint64Range(1, maxCells(g.Scheme, LayoutHeaded)).Draw(t, "bits")
+	if g.Scheme != SchemeFNV1a {
+		g.Seed = rapid.Uint64().Draw(t, "seed")
+	}
+	return encodeHeader(Kind(rapid.Uint8Range(0, 3).Draw(t, "kind")), g)
+}
+
+// The tag is 0 for no seed only, and spreads seeds over the other 255 values.
+func TestSeedTag(t *testing.T) {
+	if got := seedTag(0); got != 0 {
+		t.Errorf("seedTag(0) = %d, want 0", got)
+	}
+	var count [256]int
+	for seed := uint64(1); seed <= 255*100; seed++ {
+		count[seedTag(seed)]++
+	}
+	if count[0] != 0 {
+		t.Errorf("%d seeds have tag 0", count[0])
+	}
+	// 100 each are expected; 50 off is five standard deviations.
+	for tag, n := range count[1:] {
+		if n < 50 || n > 150 {
+			t.Errorf("tag %d: %d of 25,500 seeds", tag+1, n)
+		}
+	}
+}
+
+func FuzzParseHeader(f *testing.F) {
+	f.Add(uint64(sampleHeader))
+	f.Fuzz(func(t *testing.T, word uint64) {
+		info, err := parseHeader(word)
+		if err != nil {
+			if !errors.Is(err, ErrNotFilter) {
+				t.Fatalf("error of another kind: %v", err)
+			}
+			return
+		}
+		if again := info.word(); again != word {
+			t.Fatalf("%#x re-encodes to %#x", word, again)
+		}
+		g := info.geometry(0)
+		if g.Bytes(LayoutHeaded) > maxStringBits/8 || g.Hashes < 1 || g.Hashes > maxHashes {
+			t.Fatalf("%#x: accepted %v", word, g)
+		}
+		// Without a seed the geometry says all, and identity holds both ways.
+		if info.seedTag == 0 && encodeHeader(info.kind, g) != word {
+			t.Fatalf("%#x: %v encodes to %#x", word, g, encodeHeader(info.kind, g))
+		}
+	})
+}

@@ -1,0 +1,138 @@
+package bloom
+
+import (
+	"math"
+	"math/big"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+func drawGeometry(t *rapid.T, scheme Scheme) Geometry {
+	g := Geometry{
+		Bits: rapid.OneOf(
+			rapid.Uint64Range(1, 1000),
+			rapid.Uint64Range(1, maxStringBits),
+			rapid.Uint64Min(1),
+			rapid.SampledFrom([]uint64{1, 2, maxStringBits - headerBits, 1 << 63, math.MaxUint64}),
+		).Draw(t, "bits"),
+		Hashes: rapid.IntRange(1, maxHashes).Draw(t, "hashes"),
+		Scheme: scheme,
+	}
+	if scheme == SchemeXXH3 {
+		g.Seed = rapid.Uint64().Draw(t, "seed")
+	}
+	return g
+}
+
+func TestPositionsProperties(t *testing.T) {
+	for _, scheme := range []Scheme{SchemeXXH3, SchemeFNV1a} {
+		t.Run("scheme="+scheme.String(), rapid.MakeCheck(func(t *rapid.T) {
+			g := drawGeometry(t, scheme)
+			item := rapid.String().Draw(t, "item")
+			prefix := rapid.SliceOf(rapid.Uint64()).Draw(t, "prefix")
+
+			got := g.Positions(slices.Clone(prefix), item)
+			if !slices.Equal(got[:len(prefix)], prefix) {
+				t.Fatal("dst is not kept")
+			}
+			got = got[len(prefix):]
+			if len(got) != g.Hashes {
+				t.Fatalf("%d positions, want %d", len(got), g.Hashes)
+			}
+			for _, p := range got {
+				if p >= g.Bits {
+					t.Fatalf("position %d of %d bits", p, g.Bits)
+				}
+			}
+			if !slices.Equal(g.Positions(nil, item), got) {
+				t.Fatal("not deterministic")
+			}
+			// One hash more does not move the others.
+			if more := g; more.Hashes < maxHashes {
+				more.Hashes++
+				if !slices.Equal(more.Positions(nil, item)[:g.Hashes], got) {
+					t.Fatal("positions depend on k")
+				}
+			}
+		}))
+	}
+}
+
+// The format's words for both schemes, in big integers.
+func TestPositionsAgainstDefinition(t *testing.T) {
+	t.Run("scheme=xxh3", rapid.MakeCheck(func(t *rapid.T) {
+		g := drawGeometry(t, SchemeXXH3)
+		item := rapid.String().Draw(t, "item")
+		h := digest(item, g.Seed)
+		x, y := bigUint(h.Hi), bigUint(h.Lo)
+		wrap := new(big.Int).Lsh(big.NewInt(1), 64)
+		for i, got := range g.Positions(nil, item) {
+			if want := new(big.Int).Mod(x, bigUint(g.Bits)).Uint64(); got != want {
+				t.Fatalf("position %d is %d, want %d", i, got, want)
+			}
+			x.Mod(x.Add(x, y), wrap)
+			y.Mod(y.Add(y, big.NewInt(int64(i)+1)), wrap)
+		}
+	}))
+	t.Run("scheme=fnv1a", rapid.MakeCheck(func(t *rapid.T) {
+		g := drawGeometry(t, SchemeFNV1a)
+		item := rapid.String().Draw(t, "item")
+		h1, h2 := fnv1aPair(item)
+		for i, got := range g.Positions(nil, item) {
+			sum := new(big.Int).Mul(big.NewInt(int64(i)), bigUint(h2))
+			sum.Add(sum, bigUint(h1))
+			if want := sum.Mod(sum, bigUint(g.Bits)).Uint64(); got != want {
+				t.Fatalf("position %d is %d, want %d", i, got, want)
+			}
+		}
+	}))
+}
+
+func bigUint(n uint64) *big.Int { return new(big.Int).SetUint64(n) }
+
+func TestPositionsWithoutGeometry(t *testing.T) {
+	for _, g := range []Geometry{
+		{},
+		{Bits: 0, Hashes: 7},
+		{Bits: 100, Hashes: 0},
+		{Bits: 100, Hashes: -1},
+		{Bits: 0, Hashes: 7, Scheme: SchemeFNV1a},
+	} {
+		if got := g.Positions([]uint64{42}, "item"); !slices.Equal(got, []uint64{42}) {
+			t.Errorf("%v: %d, want dst alone", g, got)
+		}
+	}
+}
+
+func TestPositionsDependOnSeed(t *testing.T) {
+	g := Geometry{Bits: 1 << 32, Hashes: 7}
+	seen := map[uint64]bool{}
+	for seed := range uint64(1000) {
+		g.Seed = seed
+		seen[g.Positions(nil, "item")[0]] = true
+	}
+	// Two of a thousand fall on one of 2^32 cells once in 8,600 tries.
+	if len(seen) < 999 {
+		t.Errorf("1,000 seeds give %d first positions", len(seen))
+	}
+}
+
+// Positions reach both ends of the largest filter, where a 32-bit sum would overflow.
+func TestPositionsCoverLargestFilter(t *testing.T) {
+	const m = maxStringBits - headerBits
+	for _, scheme := range []Scheme{SchemeXXH3, SchemeFNV1a} {
+		g := Geometry{Bits: m, Hashes: maxHashes, Scheme: scheme}
+		lowest, highest := uint64(m), uint64(0)
+		var dst []uint64
+		for i := range 2000 {
+			dst = g.Positions(dst[:0], numbered("item", i))
+			lowest, highest = min(lowest, slices.Min(dst)), max(highest, slices.Max(dst))
+		}
+		// 126,000 draws miss the outer 1/1,000 at one end with a chance of e^-126.
+		if highest >= m || lowest > m/1000 || highest < m-m/1000 {
+			t.Errorf("%v: positions from %d to %d of %d", scheme, lowest, highest, uint64(m))
+		}
+	}
+}
