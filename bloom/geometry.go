@@ -2,7 +2,8 @@ package bloom
 
 import (
 	"fmt"
-	"strconv"
+
+	"github.com/upbloom/upbloom/internal/human"
 )
 
 // A Geometry is all that decides which bits an item owns. Two programs agree about a filter
@@ -40,7 +41,7 @@ func (g Geometry) String() string {
 		cells = "counters"
 	}
 	s := fmt.Sprintf("%s %s (%s), k=%d, %v",
-		groupDigits(g.Bits), cells, byteSize(g.Bytes(LayoutBare)), g.Hashes, g.Scheme)
+		human.Count(g.Bits), cells, human.Bytes(g.Bytes(LayoutBare)), g.Hashes, g.Scheme)
 	if g.Seed != 0 {
 		s += ", seeded"
 	}
@@ -49,24 +50,3 @@ func (g Geometry) String() string {
 
 // GoString keeps the seed out of %#v too.
 func (g Geometry) GoString() string { return "bloom.Geometry{" + g.String() + "}" }
-
-// groupDigits writes n with commas between the thousands.
-func groupDigits(n uint64) string {
-	s := strconv.FormatUint(n, 10)
-	for i := len(s) - 3; i > 0; i -= 3 {
-		s = s[:i] + "," + s[i:]
-	}
-	return s
-}
-
-// byteSize writes n bytes in the largest binary unit below it, with one decimal.
-func byteSize(n uint64) string {
-	if n < 1024 {
-		return strconv.FormatUint(n, 10) + " B"
-	}
-	size, unit := float64(n)/1024, 0
-	for ; size >= 1024; unit++ {
-		size /= 1024
-	}
-	return fmt.Sprintf("%.1f %ciB", size, "KMGTPE"[unit])
-}

@@ -1,0 +1,53 @@
+package main
+
+import (
+	"context"
+	"os"
+	"sync/atomic"
+
+	"github.com/upbloom/upbloom/upstash"
+	"github.com/upbloom/upbloom/upstash/upstashtest"
+)
+
+// connect uses the database that the environment names, else a server inside
+// this process.
+func connect(opts ...upstash.Option) (client *upstash.Client, where string, closeAll func(), err error) {
+	if os.Getenv("UPSTASH_REDIS_REST_URL") != "" || os.Getenv("KV_REST_API_URL") != "" {
+		client, err = upstash.FromEnv(opts...)
+		if err != nil {
+			return nil, "", nil, err
+		}
+		return client, "your Upstash database, under a key that is deleted at the end", func() { _ = client.Close() }, nil
+	}
+	server, err := upstashtest.Start()
+	if err != nil {
+		return nil, "", nil, err
+	}
+	client, err = upstash.New(server.URL, server.Token, opts...)
+	if err != nil {
+		server.Close()
+		return nil, "", nil, err
+	}
+	closeAll = func() {
+		_ = client.Close()
+		server.Close()
+	}
+	return client, "a server inside this process, over HTTP (set UPSTASH_REDIS_REST_URL and\n" +
+		"                 UPSTASH_REDIS_REST_TOKEN to use your own database)", closeAll, nil
+}
+
+// usage counts what travels. Every attempt is one request.
+type usage struct{ requests, commands, bytesOut, bytesIn atomic.Uint64 }
+
+func (u *usage) observe(_ context.Context, e upstash.Event) {
+	u.requests.Add(1)
+	u.commands.Add(uint64(e.Commands))
+	u.bytesOut.Add(uint64(e.BytesOut))
+	u.bytesIn.Add(uint64(e.BytesIn))
+}
+
+type total struct{ requests, commands, bytesOut, bytesIn uint64 }
+
+func (u *usage) total() total {
+	return total{u.requests.Load(), u.commands.Load(), u.bytesOut.Load(), u.bytesIn.Load()}
+}

@@ -1,0 +1,123 @@
+// Quickstart puts 5,000 e-mail addresses into a Bloom filter that lives behind
+// the Upstash Redis REST API, looks up 100,000 others, and shows what that
+// cost and how well it did.
+//
+// With UPSTASH_REDIS_REST_URL and UPSTASH_REDIS_REST_TOKEN set it uses that
+// database, under a key of its own that it deletes at the end; else a server
+// inside this process.
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"strconv"
+	"time"
+
+	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/upstash"
+)
+
+const (
+	members   = 5_000
+	strangers = 100_000
+	batch     = 5_000
+	fpRate    = 0.01
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := run(ctx); err != nil {
+		fmt.Fprintln(os.Stderr, "quickstart:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context) (err error) {
+	var used usage
+	client, where, closeAll, err := connect(upstash.WithObserver(used.observe))
+	if err != nil {
+		return err
+	}
+	defer closeAll()
+
+	key := "upbloom:quickstart:" + strconv.FormatInt(time.Now().UnixNano(), 36)
+	filter, err := bloom.New(client, key, bloom.Config{
+		Capacity: members, FPRate: fpRate, TTL: time.Hour, // in case we cannot clean up
+	})
+	if err != nil {
+		return err
+	}
+	defer func() {
+		// ctx may have ended by an interrupt; the key must go all the same.
+		cleanup, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+		defer cancel()
+		if _, delErr := filter.Delete(cleanup); err == nil {
+			err = delErr
+		}
+	}()
+
+	start := time.Now()
+	r := result{where: where}
+	if err := r.measure(ctx, filter); err != nil {
+		return err
+	}
+	r.took = time.Since(start)
+	r.used = used.total()
+	r.print(os.Stdout)
+	return nil
+}
+
+// measure adds the members, finds them again, and asks for the strangers.
+func (r *result) measure(ctx context.Context, filter *bloom.Filter) error {
+	progress := newProgress(os.Stdout, 2*members+strangers)
+	defer progress.clear()
+	for from := 0; from < members; from += 1000 {
+		added, err := filter.AddAll(ctx, addresses("member", from, 1000))
+		if err != nil {
+			return err
+		}
+		r.added += count(added)
+		progress.advance("adding", len(added))
+	}
+	for from := 0; from < members; from += batch {
+		found, err := filter.ExistsAll(ctx, addresses("member", from, batch))
+		if err != nil {
+			return err
+		}
+		r.found += count(found)
+		progress.advance("checking", len(found))
+	}
+	for from := 0; from < strangers; from += batch {
+		found, err := filter.ExistsAll(ctx, addresses("stranger", from, batch))
+		if err != nil {
+			return err
+		}
+		r.falsePositives += count(found)
+		progress.advance("asking for strangers", len(found))
+	}
+	var err error
+	r.stats, err = filter.Stats(ctx)
+	return err
+}
+
+// addresses makes n different e-mail addresses.
+func addresses(name string, from, n int) []string {
+	out := make([]string, n)
+	for i := range out {
+		out[i] = name + "-" + strconv.Itoa(from+i) + "@example.com"
+	}
+	return out
+}
+
+func count(answers []bool) int {
+	n := 0
+	for _, yes := range answers {
+		if yes {
+			n++
+		}
+	}
+	return n
+}

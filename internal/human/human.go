@@ -1,0 +1,44 @@
+// Package human writes numbers for people.
+package human
+
+import (
+	"fmt"
+	"strconv"
+)
+
+// Count writes n with commas between the thousands: 4,294,967,295.
+func Count(n uint64) string {
+	s := strconv.FormatUint(n, 10)
+	for i := len(s) - 3; i > 0; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}
+
+// Bytes writes a size in the largest binary unit below it, with one decimal:
+// 11.7 KiB.
+func Bytes(n uint64) string {
+	if n < 1024 {
+		return strconv.FormatUint(n, 10) + " B"
+	}
+	size, unit := float64(n)/1024, 0
+	for ; size >= 1024; unit++ {
+		size /= 1024
+	}
+	return fmt.Sprintf("%.1f %ciB", size, "KMGTPE"[unit])
+}
+
+// OneIn writes a rate as people compare them: 1 in 101.
+func OneIn(rate float64) string {
+	switch {
+	case rate <= 0:
+		return "none"
+	case rate >= 1:
+		return "every one"
+	case rate > 0.1:
+		return fmt.Sprintf("1 in %.1f", 1/rate)
+	case rate < 1e-15:
+		return "less than 1 in 10^15"
+	}
+	return "1 in " + Count(uint64(1/rate+0.5))
+}

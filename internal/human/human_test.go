@@ -1,0 +1,39 @@
+package human
+
+import (
+	"math"
+	"testing"
+)
+
+func TestCount(t *testing.T) {
+	for n, want := range map[uint64]string{
+		0: "0", 999: "999", 1000: "1,000", 47926: "47,926",
+		math.MaxUint64: "18,446,744,073,709,551,615",
+	} {
+		if got := Count(n); got != want {
+			t.Errorf("Count(%d) = %q, want %q", n, got, want)
+		}
+	}
+}
+
+func TestBytes(t *testing.T) {
+	for n, want := range map[uint64]string{
+		0: "0 B", 1023: "1023 B", 1024: "1.0 KiB", 11980: "11.7 KiB", 1 << 29: "512.0 MiB",
+		math.MaxUint64: "16.0 EiB",
+	} {
+		if got := Bytes(n); got != want {
+			t.Errorf("Bytes(%d) = %q, want %q", n, got, want)
+		}
+	}
+}
+
+func TestOneIn(t *testing.T) {
+	for rate, want := range map[float64]string{
+		0: "none", 1: "every one", 0.5: "1 in 2.0", 0.01: "1 in 100", 0.0099: "1 in 101",
+		1e-9: "1 in 1,000,000,000", 1e-20: "less than 1 in 10^15",
+	} {
+		if got := OneIn(rate); got != want {
+			t.Errorf("OneIn(%v) = %q, want %q", rate, got, want)
+		}
+	}
+}
