@@ -3,6 +3,7 @@
 package upstash
 
 import (
+	"crypto/tls"
 	"net"
 	"syscall"
 )
@@ -12,6 +13,9 @@ import (
 // that nobody asked for are as bad. Without this look the request would be
 // written into the void, and nobody could tell whether it was executed.
 func isAlive(c net.Conn) bool {
+	if t, ok := c.(*tls.Conn); ok { // the tunnel of an https:// proxy
+		c = t.NetConn()
+	}
 	sc, ok := c.(syscall.Conn)
 	if !ok {
 		return true

@@ -2,6 +2,8 @@ package upstash
 
 import (
 	"context"
+	"fmt"
+	"io"
 	"strconv"
 	"unicode/utf8"
 )
@@ -134,9 +136,10 @@ func (b *BitField) Overflow(mode Overflow) *BitField {
 
 // GetBits reads single bits: Get("u1", base+p) for each p of positions.
 func (b *BitField) GetBits(base uint64, positions []uint64) *BitField {
+	b.offset(base) // so that no sum wraps around
 	for _, p := range positions {
 		b.buf = append(b.buf, `,"GET","u1","`...)
-		b.buf = strconv.AppendUint(b.buf, b.offset(base+p), 10)
+		b.buf = strconv.AppendUint(b.buf, b.offset(base+b.offset(p)), 10)
 		b.buf = append(b.buf, '"')
 	}
 	b.replies += len(positions)
@@ -146,9 +149,10 @@ func (b *BitField) GetBits(base uint64, positions []uint64) *BitField {
 // SetBits sets single bits to 1: Set("u1", base+p, 1) for each p of positions.
 func (b *BitField) SetBits(base uint64, positions []uint64) *BitField {
 	b.ops.set()
+	b.offset(base)
 	for _, p := range positions {
 		b.buf = append(b.buf, `,"SET","u1","`...)
-		b.buf = strconv.AppendUint(b.buf, b.offset(base+p), 10)
+		b.buf = strconv.AppendUint(b.buf, b.offset(base+b.offset(p)), 10)
 		b.buf = append(b.buf, `",1`...)
 	}
 	b.replies += len(positions)
@@ -158,7 +162,9 @@ func (b *BitField) SetBits(base uint64, positions []uint64) *BitField {
 // ReadOnly sends the command as BITFIELD_RO, which a read-only token may run
 // and which a replica may answer. Only GET is allowed in it.
 func (b *BitField) ReadOnly() *BitField {
-	copy(b.buf, bitFieldROOpen)
+	if len(b.buf) > 0 && b.buf[0] == ' ' {
+		copy(b.buf, bitFieldROOpen)
+	}
 	return b
 }
 
@@ -173,15 +179,15 @@ func (b *BitField) Size() int { return len(b.buf) + 1 - bitFieldSpare }
 func (b *BitField) Command() Command {
 	c := Command{name: "BITFIELD", err: b.err, traits: b.ops.traits()}
 	start := bitFieldSpare
-	if len(b.buf) > 0 && b.buf[0] != ' ' {
+	switch {
+	case len(b.buf) == 0 || b.buf[0] == ',': // never Reset
+		c.err = argumentError(c.name, "make a BitField with NewBitField")
+		return c
+	case b.buf[0] == '[':
 		c.name, start = "BITFIELD_RO", 0
 		if b.ops.writes && c.err == nil {
 			c.err = argumentError(c.name, "a read-only command takes only Get")
 		}
-	}
-	if len(b.buf) == 0 {
-		c.err = argumentError(c.name, "make a BitField with NewBitField")
-		return c
 	}
 	whole := append(b.buf, ']')
 	b.buf = whole[:len(whole)-1]
@@ -189,10 +195,20 @@ func (b *BitField) Command() Command {
 	return c
 }
 
+// String gives the command's name alone: the key may be secret.
+func (b *BitField) String() string { return "upstash.BitField(" + b.Command().name + ")" }
+
+// Format gives String for every verb.
+func (b *BitField) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, b.String()) }
+
 // BitField runs the command and gives an answer for each operation in order,
-// Overflow apart. A command that had to be repeated after an attempt of unknown outcome gives
-// the answers of the repetition and ErrUncertain, unless it only reads.
+// Overflow apart. A command that had to be repeated after an attempt of unknown
+// outcome gives the answers of the repetition and ErrUncertain, unless it only
+// reads. A read-only client sends what only reads as BITFIELD_RO.
 func (c *Client) BitField(ctx context.Context, b *BitField) ([]NullInt64, error) {
+	if c.ReadOnly() && !b.ops.writes {
+		b.ReadOnly()
+	}
 	r, err := c.Do(ctx, b.Command())
 	if err != nil {
 		return nil, err

@@ -1,6 +1,8 @@
 package upstash
 
 import (
+	"fmt"
+	"io"
 	"strings"
 	"unicode/utf8"
 )
@@ -61,8 +63,8 @@ func (c Command) Size() int { return len(c.json) }
 // String gives the name alone: arguments may be secret.
 func (c Command) String() string { return "upstash.Command(" + c.name + ")" }
 
-// GoString is String, so that %#v shows no argument either.
-func (c Command) GoString() string { return c.String() }
+// Format gives String for every verb, so that none shows an argument.
+func (c Command) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, c.String()) }
 
 // Repeatable returns a copy that is, or is not, sent again when the outcome of
 // an attempt is unknown. Say true only where running it twice leaves the same

@@ -75,18 +75,16 @@ func (p *connPool) put(c *conn, now time.Time) {
 	p.conns = append(p.conns, c)
 }
 
-func (p *connPool) close() error {
+// close lets go of all. That a peer was gone before, as TLS complains, is of no
+// interest to anybody.
+func (p *connPool) close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.closed = true
-	var first error
 	for _, c := range p.conns {
-		if err := c.Close(); err != nil && first == nil {
-			first = err
-		}
+		_ = c.Close()
 	}
 	p.conns = nil
-	return first
 }
 
 // expired asks both clocks: in a frozen process the monotonic one may have

@@ -94,14 +94,12 @@ func (e *Error) Is(target error) bool {
 	return target == ErrUnauthorized && e.StatusCode == 401
 }
 
-// executed tells what the error says about the command: an error answer means
+// outcome tells what the error says about the command: an error answer means
 // that it changed nothing, unless it was a script, which may have stopped half
-// way. A 5xx, and a 408 from a proxy, say nothing at all.
+// way. Any other status, and a 408 from a proxy, say nothing at all.
 func (e *Error) outcome() outcome {
 	switch {
-	case e.StatusCode >= 500, e.StatusCode == 408:
-		return outcomeUnknown
-	case e.StatusCode >= 300 && e.StatusCode < 400:
+	case e.StatusCode == 408, e.StatusCode/100 != 2 && e.StatusCode/100 != 4:
 		return outcomeUnknown
 	case e.script && e.StatusCode != 401 && e.StatusCode != 429:
 		return outcomeUnknown
@@ -128,7 +126,8 @@ type CallError struct {
 // Error says what failed and whether the command may have run.
 func (e *CallError) Error() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "upstash: %s: %v", e.Command, e.Err)
+	cause := strings.TrimPrefix(fmt.Sprint(e.Err), "upstash: ") // one is enough
+	fmt.Fprintf(&b, "upstash: %s: %s", e.Command, cause)
 	if e.StatusCode != 0 {
 		fmt.Fprintf(&b, " (HTTP status %d)", e.StatusCode)
 	}
@@ -178,7 +177,7 @@ func contextError(ctx context.Context, err error) error {
 		return err
 	}
 	cause := context.Cause(ctx)
-	if err == nil || errors.Is(err, cause) {
+	if errors.Is(err, cause) && errors.Is(err, ctx.Err()) {
 		return err
 	}
 	if errors.Is(cause, ctx.Err()) {

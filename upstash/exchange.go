@@ -18,6 +18,11 @@ type exchange struct {
 	resp2    bool
 	base64   bool
 
+	// What the transport gets. It lives here so that a call is one allocation.
+	req     Request
+	resp    Response
+	headers [4]Header
+
 	reply         Reply      // for path "/"
 	envelopes     []envelope // for /pipeline and /multi-exec
 	maybeRepeated bool
@@ -26,7 +31,7 @@ type exchange struct {
 // exchange runs attempts until one brings an answer, or none may follow.
 func (c *Client) exchange(ctx context.Context, x *exchange) error {
 	for attempt := 1; ; attempt++ {
-		status, err := c.attempt(ctx, x, attempt)
+		err := c.attempt(ctx, x, attempt)
 		if err == nil {
 			return nil
 		}
@@ -35,71 +40,90 @@ func (c *Client) exchange(ctx context.Context, x *exchange) error {
 		}
 		again := attempt <= c.retries && ctx.Err() == nil &&
 			retryable(err, x.traits&traitRepeatable != 0)
-		if !again || !sleep(ctx, c.pause(attempt, err)) {
-			return c.final(x, err, status, attempt)
+		if !again {
+			return c.final(x, err, attempt)
+		}
+		if !sleep(ctx, c.pause(attempt, err)) {
+			return c.final(x, interrupted(ctx, err), attempt)
 		}
 	}
 }
 
 // final makes the error that the caller sees. Whether the command may have run
 // is judged over all attempts, not over the last alone.
-func (c *Client) final(x *exchange, err error, status, attempts int) error {
+func (c *Client) final(x *exchange, err error, attempts int) error {
 	c.learn(err)
-	var server *Error
-	if errors.As(err, &server) && (!x.maybeRepeated || server.outcome() == outcomeUnknown) {
+	if server, ok := err.(*Error); ok && (!x.maybeRepeated || server.outcome() == outcomeUnknown) {
 		return server
 	}
 	out := outcomeOf(err)
 	if x.maybeRepeated {
 		out = outcomeUnknown
 	}
-	return &CallError{Command: x.name, Attempts: attempts, StatusCode: status, Err: err, outcome: out}
+	return &CallError{Command: x.name, Attempts: attempts, StatusCode: x.resp.StatusCode, Err: err, outcome: out}
+}
+
+// interrupted is err where the context ended in the pause after it.
+func interrupted(ctx context.Context, err error) error {
+	if ctx.Err() == nil {
+		return err // it has a deadline that the pause would have passed
+	}
+	both := fmt.Errorf("%w, after: %w", contextError(ctx, nil), err)
+	if isNotSent(err) {
+		return NotSent(both)
+	}
+	return both
 }
 
 // attempt sends the request once and decodes the answer.
-func (c *Client) attempt(ctx context.Context, x *exchange, n int) (status int, err error) {
+func (c *Client) attempt(ctx context.Context, x *exchange, n int) error {
+	x.resp = Response{}
+	if err := ctx.Err(); err != nil {
+		return NotSent(contextError(ctx, nil))
+	}
 	var start time.Time
 	if c.observer != nil {
 		start = time.Now()
 	}
-	if err := context.Cause(ctx); err != nil {
-		return 0, NotSent(contextError(ctx, err))
+	mark := c.prepare(x)
+	err := c.send(ctx, x)
+	if err == nil {
+		if !c.noSyncToken {
+			c.tokens.store(x.resp.syncToken, mark, x.traits&traitRead != 0)
+		}
+		err = c.decode(x, &x.resp)
 	}
+	if c.observer != nil {
+		c.observer(ctx, Event{
+			Command: x.name, Commands: x.commands, Attempt: n, StatusCode: x.resp.StatusCode,
+			Duration: time.Since(start), BytesOut: len(x.body), BytesIn: len(x.resp.Body), Err: err,
+		})
+	}
+	return err
+}
+
+// send gives the request to the transport, for no longer than the timeout.
+func (c *Client) send(ctx context.Context, x *exchange) error {
 	tryCtx := ctx
 	if c.timeout > 0 {
 		var cancel context.CancelFunc
 		tryCtx, cancel = context.WithTimeout(ctx, c.timeout)
 		defer cancel()
 	}
-	token, mark := "", (*string)(nil)
-	if !c.noSyncToken {
-		token, mark = c.tokens.load()
+	if err := c.transport.RoundTrip(tryCtx, &x.req, &x.resp); err != nil {
+		return c.networkError(ctx, tryCtx, err)
 	}
-	var resp Response
-	req := c.request(x, token)
-	err = c.transport.RoundTrip(tryCtx, &req, &resp)
-	if err == nil {
-		if !c.noSyncToken {
-			c.tokens.store(resp.syncToken, mark, x.traits&traitRead != 0)
-		}
-		err = c.decode(x, &resp)
-	} else {
-		err = c.networkError(ctx, tryCtx, err)
-	}
-	if c.observer != nil {
-		c.observer(ctx, Event{
-			Command: x.name, Commands: x.commands, Attempt: n, StatusCode: resp.StatusCode,
-			Duration: time.Since(start), BytesOut: len(x.body), BytesIn: len(resp.Body), Err: err,
-		})
-	}
-	return resp.StatusCode, err
+	return nil
 }
 
-func (c *Client) request(x *exchange, syncToken string) Request {
-	h := make([]Header, 0, 4)
-	h = append(h, Header{"Content-Type", "application/json"}, Header{"Authorization", c.bearer})
+// prepare writes the request anew for each attempt: the sync token may have
+// changed. It returns the token's mark.
+func (c *Client) prepare(x *exchange) (mark *string) {
+	h := append(x.headers[:0], Header{"Content-Type", "application/json"}, Header{"Authorization", c.bearer})
 	if !c.noSyncToken {
-		h = append(h, Header{"Upstash-Sync-Token", syncToken})
+		var token string
+		token, mark = c.tokens.load()
+		h = append(h, Header{"Upstash-Sync-Token", token})
 	}
 	switch {
 	case x.resp2:
@@ -107,7 +131,8 @@ func (c *Client) request(x *exchange, syncToken string) Request {
 	case x.base64:
 		h = append(h, Header{"Upstash-Encoding", "base64"})
 	}
-	return Request{URL: c.endpoint.base + x.path, Header: h, Body: x.body, MaxResponse: c.maxResponse}
+	x.req = Request{URL: c.endpoint.base + x.path, Header: h, Body: x.body, MaxResponse: c.maxResponse}
+	return mark
 }
 
 // networkError says which limit ended the attempt, where one did.

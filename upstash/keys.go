@@ -2,6 +2,7 @@ package upstash
 
 import (
 	"context"
+	"math"
 	"strconv"
 	"time"
 )
@@ -58,7 +59,8 @@ func (c *Client) TTL(ctx context.Context, key string) (time.Duration, error) {
 	case n < 0:
 		return time.Duration(n), nil
 	}
-	return time.Duration(n) * time.Millisecond, nil
+	const longest = int64(math.MaxInt64 / time.Millisecond) // 292 years
+	return time.Duration(min(n, longest)) * time.Millisecond, nil
 }
 
 // Del deletes keys and gives how many there were. It is not repeated after an

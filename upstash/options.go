@@ -82,8 +82,8 @@ func WithBackoff(base, ceiling time.Duration) Option {
 func WithMaxResponse(bytes int) Option { return func(s *settings) { s.maxResponse = bytes } }
 
 // WithReadOnly makes a client that refuses to write: every command that is not
-// certain to be a read gives ErrReadOnly before anything is sent, and BITFIELD
-// goes as BITFIELD_RO. Use it with a read-only token.
+// certain to be a read gives ErrReadOnly before anything is sent, and
+// Client.BitField sends BITFIELD_RO. Use it with a read-only token.
 func WithReadOnly() Option { return func(s *settings) { s.readOnly = true } }
 
 // WithoutSyncToken turns off read-your-writes: the sync token of a response is

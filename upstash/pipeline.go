@@ -50,7 +50,7 @@ func (c *Client) replies(x *exchange, cmds []Command) []Reply {
 		r := Reply{name: cmds[i].name, maybeRepeated: x.maybeRepeated}
 		if env.errMsg != nil {
 			r.err = &Error{
-				StatusCode: 200, Message: redact(*env.errMsg, c.token, x.body),
+				StatusCode: 200, Message: redact(*env.errMsg, c.token, cmds[i].json),
 				Command: r.name, script: cmds[i].traits&traitScript != 0,
 			}
 			c.learn(r.err)

@@ -73,11 +73,24 @@ func (d *dialer) dialSOCKS(ctx context.Context, addr string, user *url.Userinfo)
 		password, _ := user.Password()
 		auth = &proxy.Auth{User: user.Username(), Password: password}
 	}
-	s, err := proxy.SOCKS5("tcp", addr, auth, &d.net)
+	s, err := proxy.SOCKS5("tcp", addr, auth, nil)
 	if err != nil {
 		return nil, errBadProxy
 	}
-	return s.(proxy.ContextDialer).DialContext(ctx, "tcp", d.addr)
+	c, err := d.net.DialContext(ctx, "tcp", addr)
+	if err != nil {
+		return nil, fmt.Errorf("proxy: %w", err)
+	}
+	// Its DialContext would wrap the socket, and hide from isAlive what is in it.
+	if _, err := s.(socksDialer).DialWithConn(ctx, c, "tcp", d.addr); err != nil {
+		_ = c.Close()
+		return nil, fmt.Errorf("proxy: %w", err)
+	}
+	return c, nil
+}
+
+type socksDialer interface {
+	DialWithConn(ctx context.Context, c net.Conn, network, address string) (net.Addr, error)
 }
 
 // connect asks an HTTP proxy for a tunnel to addr.
@@ -96,7 +109,7 @@ func connect(c net.Conn, addr string, user *url.Userinfo) error {
 	resp.SkipBody = true
 	r := bufio.NewReader(c)
 	if err := resp.Read(r); err != nil {
-		return err
+		return readError(err)
 	}
 	if resp.StatusCode() != fasthttp.StatusOK {
 		return fmt.Errorf("CONNECT was answered with status %d", resp.StatusCode())

@@ -1,6 +1,7 @@
 package upstash
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/upbloom/upbloom/internal/json"
@@ -21,20 +22,10 @@ func redact(message, token string, body []byte) string {
 	if err := json.Unmarshal(body, &doc); err != nil {
 		return message
 	}
-	return redactArgs(message, doc)
-}
-
-func redactArgs(message string, doc any) string {
-	list, _ := doc.([]any)
-	for i, e := range list {
-		arg, ok := e.(string)
-		if !ok {
-			message = redactArgs(message, e)
-			continue
-		}
-		if i == 0 || arg == "" {
-			continue // the command's name
-		}
+	quoted := quotedArgs(nil, message, doc)
+	// The longest first: one may be the beginning of another.
+	slices.SortFunc(quoted, func(a, b string) int { return len(b) - len(a) })
+	for _, arg := range quoted {
 		for _, quote := range []string{"'", "\"", "`"} {
 			message = strings.ReplaceAll(message, quote+arg+quote, quote+redacted+quote)
 		}
@@ -43,6 +34,22 @@ func redactArgs(message string, doc any) string {
 		}
 	}
 	return message
+}
+
+// quotedArgs appends the arguments in doc, one command or several, that occur
+// in message.
+func quotedArgs(dst []string, message string, doc any) []string {
+	list, _ := doc.([]any)
+	for i, e := range list {
+		arg, ok := e.(string)
+		switch {
+		case !ok:
+			dst = quotedArgs(dst, message, e)
+		case i > 0 && arg != "" && strings.Contains(message, arg): // 0 is the command's name
+			dst = append(dst, arg)
+		}
+	}
+	return dst
 }
 
 // isKeyword spares words of the command language, such as INCRBY, and numbers.

@@ -3,6 +3,7 @@ package upstash
 import (
 	"encoding/base64"
 	"fmt"
+	"io"
 	"strings"
 
 	"github.com/upbloom/upbloom/internal/json"
@@ -166,8 +167,8 @@ func (r Reply) String() string {
 	return "upstash.Reply(" + r.name + ")"
 }
 
-// GoString is String, so that %#v shows no stored value either.
-func (r Reply) GoString() string { return r.String() }
+// Format gives String for every verb, so that none shows a stored value.
+func (r Reply) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, r.String()) }
 
 func (r Reply) check() error {
 	if r.err != nil {

@@ -30,8 +30,11 @@ func retryable(err error, repeatable bool) bool {
 		return false // it would end the same way again
 	}
 	var server *Error
-	if errors.As(err, &server) && server.outcome() == outcomeRefused {
-		return server.StatusCode == 429 && server.RetryAfter <= maxRetryAfter
+	if errors.As(err, &server) && server.RetryAfter > maxRetryAfter {
+		return false
+	}
+	if server != nil && server.outcome() == outcomeRefused {
+		return server.StatusCode == 429
 	}
 	if server != nil && server.StatusCode < 500 && server.StatusCode != 408 {
 		return false // a redirect or a failed script
@@ -42,17 +45,17 @@ func retryable(err error, repeatable bool) bool {
 // pause is the time to wait before retry n, counted from 1.
 func (s *settings) pause(n int, err error) time.Duration {
 	var server *Error
-	if errors.As(err, &server) && server.RetryAfter > 0 && server.RetryAfter <= maxRetryAfter {
+	if errors.As(err, &server) && server.RetryAfter > 0 {
 		return server.RetryAfter
 	}
 	ceiling := s.backoffCap
-	if shift := n - 1; shift < 32 && s.backoffBase < ceiling>>shift {
+	if shift := n - 1; s.backoffBase <= ceiling>>shift {
 		ceiling = s.backoffBase << shift
 	}
 	if ceiling <= 0 {
 		return 0
 	}
-	return rand.N(ceiling + 1)
+	return rand.N(ceiling)
 }
 
 // sleep waits, unless ctx ends first or would end while waiting: then there is

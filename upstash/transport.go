@@ -3,6 +3,8 @@ package upstash
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io"
 )
 
 // Transport carries one HTTP request and brings back its response. It is the
@@ -37,8 +39,24 @@ type Request struct {
 	MaxResponse int
 }
 
+// Format shows the URL alone for every verb: neither token nor body.
+func (r Request) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, r.text()) }
+
+// MarshalText is Format, for log/slog and JSON.
+func (r Request) MarshalText() ([]byte, error) { return []byte(r.text()), nil }
+
+func (r Request) text() string { return "upstash.Request(POST " + r.URL + ")" }
+
 // Header is one field of an HTTP request.
 type Header struct{ Name, Value string }
+
+// Format shows the name alone for every verb: one of the values is the token.
+func (h Header) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, h.text()) }
+
+// MarshalText is Format, for log/slog and JSON.
+func (h Header) MarshalText() ([]byte, error) { return []byte(h.text()), nil }
+
+func (h Header) text() string { return h.Name + ": " + redacted }
 
 // Response is what a Transport fills in. The zero value is ready. It is not
 // safe for concurrent use.

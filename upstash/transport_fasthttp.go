@@ -6,6 +6,10 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
 	"time"
 
 	"github.com/valyala/fasthttp"
@@ -25,7 +29,10 @@ func newDefaultTransport(e endpoint) Transport {
 }
 
 // Close closes the idle connections. Calls under way end undisturbed.
-func (t *fasthttpTransport) Close() error { return t.idle.close() }
+func (t *fasthttpTransport) Close() error {
+	t.idle.close()
+	return nil
+}
 
 // RoundTrip sends req over an idle connection that is certainly alive, or a
 // new one.
@@ -67,12 +74,17 @@ func (c *conn) exchange(req *Request, resp *Response) (reusable bool, err error)
 	if err == nil {
 		err = c.w.Flush()
 	}
-	if err != nil {
-		// TCP took less than the whole request, and less than the promised
-		// Content-Length cannot be executed.
-		return false, NotSent(err)
+	if err == nil {
+		return c.read(req.MaxResponse, resp)
 	}
-	return c.read(req.MaxResponse, resp)
+	// A server that refuses a request for its size answers and hangs up before
+	// it took the whole.
+	if _, early := c.read(req.MaxResponse, resp); early == nil {
+		return false, nil
+	}
+	// TCP took less than the whole request, and less than the promised
+	// Content-Length cannot be executed.
+	return false, NotSent(err)
 }
 
 func (c *conn) read(limit int, resp *Response) (reusable bool, err error) {
@@ -81,9 +93,8 @@ func (c *conn) read(limit int, resp *Response) (reusable bool, err error) {
 	if err := in.ReadLimitBody(c.r, limit); err != nil {
 		if errors.Is(err, fasthttp.ErrBodyTooLarge) {
 			resp.StatusCode = in.StatusCode()
-			err = ErrResponseTooLarge
 		}
-		return false, err
+		return false, readError(err)
 	}
 	resp.StatusCode = in.StatusCode()
 	for name, value := range in.Header.All() {
@@ -93,6 +104,27 @@ func (c *conn) read(limit int, resp *Response) (reusable bool, err error) {
 	}
 	resp.Body = append(resp.Body, in.Body()...)
 	return !in.ConnectionClose() && c.r.Buffered() == 0, nil
+}
+
+var (
+	errNotHTTP = errors.New("the answer is not HTTP/1.1, or its header is longer than 16 KiB")
+	errHungUp  = fmt.Errorf("the connection was closed before the whole answer came: %w", io.ErrUnexpectedEOF)
+)
+
+// readError keeps fasthttp's texts out: they quote what was read.
+func readError(err error) error {
+	var network net.Error
+	switch {
+	case errors.Is(err, fasthttp.ErrBodyTooLarge):
+		return ErrResponseTooLarge
+	case errors.As(err, &network):
+		return network
+	case errors.Is(err, fasthttp.ErrTimeout):
+		return os.ErrDeadlineExceeded
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return errHungUp
+	}
+	return errNotHTTP
 }
 
 // The buffers of a connection. A response's header must fit the reader's.
