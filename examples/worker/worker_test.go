@@ -1,0 +1,207 @@
+//go:build !js
+
+package main
+
+import (
+	"bytes"
+	"compress/gzip"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/upbloom/upbloom/upstash/upstashtest"
+)
+
+// TestOnceEach sends every id twice, the two at once or one after the other,
+// in 200 requests of which 16 are under way at a time.
+func TestOnceEach(t *testing.T) {
+	db := upstashtest.NewServer(t)
+	w := serve(t, db.URL, db.Token)
+
+	first := timed(func() { w.post(t, "Idempotency-Key", "first", "") })
+	var seen [100]atomic.Int32
+	var news [100]atomic.Int32
+	queue := make(chan int)
+	var senders sync.WaitGroup
+	for range 16 {
+		senders.Go(func() {
+			for i := range queue {
+				id := fmt.Sprint("event-", i)
+				r := w.post(t, "Idempotency-Key", id, "")
+				if r.Status != 200 || r.ID != id || r.New == nil {
+					t.Errorf("%s: %+v", id, r)
+					continue
+				}
+				seen[i].Add(1)
+				if *r.New {
+					news[i].Add(1)
+				}
+			}
+		})
+	}
+	for i := range 100 { // at once
+		queue <- i / 2
+	}
+	for range 2 { // one after the other
+		for i := range 50 {
+			queue <- 50 + i
+		}
+	}
+	close(queue)
+	senders.Wait()
+	for i := range seen {
+		if s, n := seen[i].Load(), news[i].Load(); s != 2 || n != 1 {
+			t.Errorf("event-%d: answered %d times, %d times as new", i, s, n)
+		}
+	}
+	if n := db.Stats().Commands; n != 201 {
+		t.Errorf("201 events took %d commands", n)
+	}
+	logWarm(t, w, first)
+}
+
+// logWarm says how long requests take; no bound would hold on every machine.
+func logWarm(t *testing.T, w *worker, first time.Duration) {
+	warm := make([]time.Duration, 50)
+	for i := range warm {
+		warm[i] = timed(func() { w.post(t, "Idempotency-Key", "warm", "") })
+	}
+	slices.Sort(warm)
+	t.Logf("first request %v; warm, one at a time: median %v, slowest of %d %v",
+		first.Round(time.Millisecond), warm[len(warm)/2].Round(10*time.Microsecond),
+		len(warm), warm[len(warm)-1].Round(10*time.Microsecond))
+}
+
+func timed(f func()) time.Duration {
+	start := time.Now()
+	f()
+	return time.Since(start)
+}
+
+func TestWhereTheIDIs(t *testing.T) {
+	db := upstashtest.NewServer(t)
+	w := serve(t, db.URL, db.Token)
+	tests := []struct {
+		name, header, id, body string
+		status                 int
+		isNew                  bool
+		want                   string
+	}{
+		{"Idempotency-Key", "Idempotency-Key", "a", "", 200, true, "a"},
+		{"X-Event-Id", "X-Event-Id", "b", "", 200, true, "b"},
+		{"body", "", "", `{"id":"ç"}`, 200, true, "ç"},
+		{"header over body", "X-Event-Id", "b", `{"id":"c"}`, 200, false, "b"},
+		{"seen in a header", "", "", `{"id":"a","new":true}`, 200, false, "a"},
+		{"nowhere", "", "", "", 400, false, ""},
+		{"body without id", "", "", `{"name":"a"}`, 400, false, ""},
+		{"body not JSON", "", "", `a`, 400, false, ""},
+		{"id not a string", "", "", `{"id":7}`, 400, false, ""},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			r := w.post(t, tt.header, tt.id, tt.body)
+			if r.Status != tt.status || *r.New != tt.isNew || r.ID != tt.want ||
+				(r.Error == "") != (r.Status == 200) {
+				t.Errorf("%+v, new %t", r, *r.New)
+			}
+		})
+	}
+}
+
+// TestDeadline has a database that takes connections and never answers: that
+// there is an answer at all shows that the deadline fired.
+func TestDeadline(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	w := serve(t, "http://"+l.Addr().String(), "token")
+	var senders sync.WaitGroup
+	for i := range 8 {
+		senders.Go(func() {
+			id := fmt.Sprint("event-", i)
+			r := w.post(t, "Idempotency-Key", id, "")
+			if r.Status != 504 || r.ID != id || !strings.Contains(r.Error, "in time") {
+				t.Errorf("%+v", r)
+			}
+		})
+	}
+	senders.Wait()
+	w.stop()
+	checkLog(t, w.log(), "context deadline exceeded")
+}
+
+func TestDatabaseUnusable(t *testing.T) {
+	db := upstashtest.NewServer(t)
+	down := upstashtest.NewServer(t)
+	down.Close()
+	tests := []struct{ name, url, token, logged string }{
+		{"down", down.URL, "token", "host 127.0.0.1"},
+		{"wrong token", db.URL, "secret-but-wrong", "401"},
+		{"no URL", "", "token", "UPSTASH_REDIS_REST_URL"},
+		{"not for REST", "redis://127.0.0.1:6379", "token", "redis://"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			w := serve(t, tt.url, tt.token)
+			r := w.post(t, "Idempotency-Key", "a", "")
+			if r.Status != 503 || r.Error == "" || *r.New {
+				t.Errorf("%+v", r)
+			}
+			w.stop()
+			checkLog(t, w.log(), tt.logged)
+			if strings.Contains(w.log(), "secret") {
+				t.Error("the log shows the token")
+			}
+		})
+	}
+}
+
+// checkLog wants a cause to be named, and nothing that a leftover of the
+// program's would have raised.
+func checkLog(t *testing.T, log, want string) {
+	t.Helper()
+	if !strings.Contains(log, want) {
+		t.Errorf("the log lacks %q:\n%s", want, log)
+	}
+	for _, bad := range []string{"already exited", "released function", "Uncaught", "hung"} {
+		if strings.Contains(log, bad) {
+			t.Errorf("the log has %q:\n%s", bad, log)
+		}
+	}
+}
+
+// TestSize holds the whole Worker to about half of what Cloudflare's free plan
+// takes, 3 MB after gzip.
+func TestSize(t *testing.T) {
+	const limit = 1_600_000 // bytes
+	dir := mustBuild(t)
+	var packed bytes.Buffer
+	z := gzip.NewWriter(&packed)
+	raw := 0
+	for _, name := range []string{"worker.wasm", "worker.mjs", "wasm_exec.js"} {
+		data, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		raw += len(data)
+		if _, err := z.Write(data); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%d bytes, %d after gzip", raw, packed.Len())
+	if packed.Len() >= limit {
+		t.Errorf("the Worker has %d bytes after gzip; the limit is %d", packed.Len(), limit)
+	}
+}

@@ -1,0 +1,134 @@
+//go:build !js
+
+package main
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/upbloom/upbloom/internal/testenv"
+)
+
+// build runs the build that is deployed, once for all tests.
+var build = sync.OnceValues(func() (dir string, err error) {
+	if dir, err = filepath.Abs("build"); err != nil {
+		return "", err
+	}
+	cmd := exec.Command("sh", "build.sh", dir)
+	cmd.Stderr = os.Stderr
+	return dir, cmd.Run()
+})
+
+func mustBuild(t *testing.T) (dir string) {
+	t.Helper()
+	dir, err := build()
+	if err != nil {
+		t.Fatalf("build.sh: %v", err)
+	}
+	return dir
+}
+
+// worker is the Worker, served by a workerd of its own.
+type worker struct {
+	url    string
+	client http.Client
+	log    func() string // what it wrote, complete once it ended
+	stop   func()
+}
+
+// serve starts workerd on a free port of loopback, with a database at url.
+func serve(t *testing.T, url, token string) *worker {
+	t.Helper()
+	// npm's own bin/workerd is a script where install scripts are off, and
+	// killing it would leave the server running.
+	found, _ := filepath.Glob("node_modules/@cloudflare/workerd-*/bin/workerd")
+	if len(found) != 1 {
+		testenv.Missing(t, "workerd", "run npm ci in examples/worker")
+	}
+	control, theirs, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer control.Close()
+	log, err := os.Create(filepath.Join(t.TempDir(), "workerd.log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(found[0], "serve", filepath.Join(mustBuild(t), "config.capnp"),
+		"--socket-addr=http=127.0.0.1:0", "--control-fd=3")
+	cmd.ExtraFiles = []*os.File{theirs}
+	cmd.Stdout, cmd.Stderr = log, log
+	cmd.Env = []string{"UPSTASH_REDIS_REST_URL=" + url, "UPSTASH_REDIS_REST_TOKEN=" + token}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	theirs.Close()
+
+	w := &worker{stop: sync.OnceFunc(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+		log.Close()
+	})}
+	w.log = func() string {
+		text, _ := os.ReadFile(log.Name())
+		return string(text)
+	}
+	t.Cleanup(func() {
+		w.stop()
+		if t.Failed() {
+			t.Logf("workerd: %s", w.log())
+		}
+	})
+	// It says where it listens, or ends and closes the pipe.
+	var listen struct{ Port json.Number }
+	if err := json.NewDecoder(control).Decode(&listen); err != nil {
+		t.Fatalf("workerd did not start: %v", err)
+	}
+	w.url = "http://127.0.0.1:" + listen.Port.String() + "/"
+	w.client.Transport = &http.Transport{MaxIdleConnsPerHost: 32}
+	t.Cleanup(w.client.CloseIdleConnections)
+	return w
+}
+
+// reply is what the Worker answers, read as its users would.
+type reply struct {
+	Status int    `json:"-"`
+	ID     string `json:"id"`
+	New    *bool  `json:"new"`
+	Error  string `json:"error"`
+}
+
+// post sends an event, with its id in a header unless that has no name.
+func (w *worker) post(t *testing.T, header, id, body string) (r reply) {
+	t.Helper()
+	req, err := http.NewRequest("POST", w.url, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Content-Type", "application/json")
+	if header != "" {
+		req.Header.Set(header, id)
+	}
+	resp, err := w.client.Do(req)
+	if err != nil {
+		t.Error(err)
+		return r
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Error(err)
+	}
+	if err := json.Unmarshal(text, &r); err != nil || r.New == nil {
+		t.Errorf("not the Worker's answer: %d %q", resp.StatusCode, text)
+	}
+	r.Status = resp.StatusCode
+	return r
+}
