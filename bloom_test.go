@@ -1,0 +1,220 @@
+// The story of the product, told through its two public packages only.
+package upbloom_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/internal/testenv"
+	"github.com/upbloom/upbloom/upstash"
+	"github.com/upbloom/upbloom/upstash/upstashtest"
+)
+
+// Example is the README's program, with a server inside this process as the
+// database that the environment names.
+func Example() {
+	server, err := upstashtest.Start()
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer server.Close()
+	os.Setenv("UPSTASH_REDIS_REST_URL", server.URL)
+	os.Setenv("UPSTASH_REDIS_REST_TOKEN", server.Token)
+
+	client, err := upstash.FromEnv() // UPSTASH_REDIS_REST_URL and _TOKEN
+	if err != nil {
+		log.Fatal(err)
+	}
+	seen, err := bloom.New(client, "seen:webhooks", bloom.Config{Capacity: 100_000, FPRate: 0.001})
+	if err != nil {
+		log.Fatal(err)
+	}
+	for _, event := range []string{"evt_1", "evt_2", "evt_1"} {
+		isNew, err := seen.Add(context.Background(), event) // one request, one command
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Println(event, isNew)
+	}
+	// Output:
+	// evt_1 true
+	// evt_2 true
+	// evt_1 false
+}
+
+// TestREADME holds the README's program to the one that was just compiled.
+func TestREADME(t *testing.T) {
+	readme, source := read(t, "README.md"), read(t, "bloom_test.go")
+	_, rest, ok := strings.Cut(readme, "```go\n")
+	program, _, closed := strings.Cut(rest, "```\n")
+	if !ok || !closed {
+		t.Fatal("README.md has no Go program")
+	}
+	if n := strings.Count(program, "\n"); n > 30 {
+		t.Errorf("the program has %d lines, above 30", n)
+	}
+	_, body, _ := strings.Cut(program, "func main() {\n")
+	body = strings.TrimSuffix(strings.TrimSpace(body), "\n}")
+	if len(body) < 100 || !strings.Contains(source, body) {
+		t.Errorf("the program's main is not the body of Example:\n%s", body)
+	}
+}
+
+// A webhook is delivered three times at once and handled once.
+func TestWebhookHandledOnce(t *testing.T) {
+	eachBackend(t, func(t *testing.T, server *upstashtest.Server) {
+		seen := newFilter(t, server, "seen:webhooks", bloom.Config{Capacity: 1000, FPRate: 0.001})
+		var handled atomic.Int32
+		var deliveries sync.WaitGroup
+		for range 3 {
+			deliveries.Go(func() {
+				isNew, err := seen.Add(t.Context(), "evt_1")
+				if err != nil {
+					t.Error(err)
+				}
+				if isNew {
+					handled.Add(1)
+				}
+			})
+		}
+		deliveries.Wait()
+		if handled.Load() != 1 {
+			t.Errorf("handled %d times", handled.Load())
+		}
+	})
+}
+
+// A form asks whether a username is free. Only a "maybe taken" needs the
+// database.
+func TestUsernameChecked(t *testing.T) {
+	eachBackend(t, func(t *testing.T, server *upstashtest.Server) {
+		taken := newFilter(t, server, "usernames", bloom.Config{Capacity: 1000, FPRate: 0.01})
+		database := map[string]bool{}
+		names := make([]string, 500)
+		for i := range names {
+			names[i] = fmt.Sprintf("user%d", i)
+			database[names[i]] = true
+		}
+		if _, err := taken.AddAll(t.Context(), names); err != nil {
+			t.Fatal(err)
+		}
+		lookups := 0
+		for i := range 1000 {
+			name := fmt.Sprintf("user%d", i)
+			maybe, err := taken.Exists(t.Context(), name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if maybe {
+				lookups++
+			} else if database[name] {
+				t.Fatalf("%s is taken, and the filter said free", name)
+			}
+		}
+		// 500 are taken, and 1 in 100 of the others is a false positive, less
+		// while the filter is half full.
+		if lookups < 500 || lookups > 520 {
+			t.Errorf("%d of 1,000 names needed the database", lookups)
+		}
+	})
+}
+
+// A filter for "within the last hour" is gone after the hour, and starts again.
+func TestFilterExpires(t *testing.T) {
+	server := upstashtest.NewServer(t) // its clock can be moved
+	seen := newFilter(t, server, "seen:hour", bloom.Config{Capacity: 1000, FPRate: 0.01, TTL: time.Hour})
+	mustAdd(t, seen, "a", true)
+	server.FastForward(59 * time.Minute)
+	mustAdd(t, seen, "a", false)
+	server.FastForward(2 * time.Minute)
+	if _, err := seen.Exists(t.Context(), "a"); !errors.Is(err, bloom.ErrNotFound) {
+		t.Errorf("after its TTL: %v, want ErrNotFound", err)
+	}
+	mustAdd(t, seen, "a", true)
+	stats, err := seen.Stats(t.Context())
+	if err != nil || stats.TTL <= 59*time.Minute {
+		t.Errorf("the new filter's TTL is %v, %v", stats.TTL, err)
+	}
+}
+
+// A deploy that changes the capacity is told so. It gets no wrong answers, and
+// the old version goes on.
+func TestOtherCapacityIsRefused(t *testing.T) {
+	eachBackend(t, func(t *testing.T, server *upstashtest.Server) {
+		v1 := newFilter(t, server, "seen", bloom.Config{Capacity: 1000, FPRate: 0.01})
+		mustAdd(t, v1, "a", true)
+		v2 := newFilter(t, server, "seen", bloom.Config{Capacity: 2000, FPRate: 0.01})
+		var mismatch *bloom.MismatchError
+		if _, err := v2.Exists(t.Context(), "a"); !errors.As(err, &mismatch) {
+			t.Fatalf("Exists: %v, want a MismatchError", err)
+		}
+		if mismatch.Got != v1.Geometry() || mismatch.Want != v2.Geometry() {
+			t.Errorf("got %v, want %v", mismatch.Got, mismatch.Want)
+		}
+		if _, err := v2.Add(t.Context(), "b"); !errors.As(err, &mismatch) {
+			t.Errorf("Add: %v, want a MismatchError", err)
+		}
+		if found, err := v1.Exists(t.Context(), "a"); err != nil || !found {
+			t.Errorf("the old version: %v, %v", found, err)
+		}
+	})
+}
+
+// An evicted filter holds nothing; that is not the same as "never seen".
+func TestEvictedFilterIsNotNo(t *testing.T) {
+	eachBackend(t, func(t *testing.T, server *upstashtest.Server) {
+		seen := newFilter(t, server, "seen", bloom.Config{Capacity: 1000, FPRate: 0.01})
+		mustAdd(t, seen, "a", true)
+		if _, err := server.Exec("DEL", "seen"); err != nil {
+			t.Fatal(err)
+		}
+		if found, err := seen.Exists(t.Context(), "a"); found || !errors.Is(err, bloom.ErrNotFound) {
+			t.Errorf("Exists: %v, %v, want ErrNotFound", found, err)
+		}
+		if found, err := seen.ExistsAll(t.Context(), []string{"a", "b"}); !errors.Is(err, bloom.ErrNotFound) {
+			t.Errorf("ExistsAll: %v, %v, want ErrNotFound", found, err)
+		}
+	})
+}
+
+// eachBackend runs a test on the embedded database and on a real Redis.
+func eachBackend(t *testing.T, test func(*testing.T, *upstashtest.Server)) {
+	t.Run("embedded", func(t *testing.T) { test(t, upstashtest.NewServer(t)) })
+	t.Run("redis", func(t *testing.T) {
+		test(t, upstashtest.NewServer(t, upstashtest.WithRedis(testenv.Redis(t))))
+	})
+}
+
+func newFilter(t *testing.T, server *upstashtest.Server, key string, cfg bloom.Config) *bloom.Filter {
+	t.Helper()
+	f, err := bloom.New(server.Client(), key, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+func mustAdd(t *testing.T, f *bloom.Filter, item string, want bool) {
+	t.Helper()
+	if added, err := f.Add(t.Context(), item); err != nil || added != want {
+		t.Fatalf("Add(%q) = %v, %v, want %v", item, added, err, want)
+	}
+}
+
+func read(t *testing.T, name string) string {
+	t.Helper()
+	data, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
