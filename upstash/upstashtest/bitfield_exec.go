@@ -89,9 +89,12 @@ func (op fieldOp) sumUnsigned(a uint64, b int64) (int64, bool) {
 func (op fieldOp) sumSigned(a, b int64) (int64, bool) {
 	limit := int64(1)<<(op.bits-1) - 1
 	least := -limit - 1
-	total := a + b // as uint64 it is right modulo 2^64
-	above := a > limit || b > 0 && a > limit-b
-	below := a < least || b < 0 && a < least-b
+	total := a + b // right modulo 2^64
+	// The differences wrap around for a SET near the ends of int64, and so the
+	// least value saturates at the field's greatest: as it does in Redis.
+	up, down, narrow := limit-a, least-a, op.bits < 64
+	above := a > limit || narrow && b > up || a >= 0 && b > 0 && b > up
+	below := !above && (a < least || narrow && b < down || a < 0 && b < 0 && b < down)
 	switch {
 	case !above && !below:
 		return total, false

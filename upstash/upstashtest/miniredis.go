@@ -26,10 +26,11 @@ type engine struct {
 // commands of the table native added or replaced.
 type memory struct {
 	*engine
-	db   *miniredis.RedisDB
-	peer *server.Peer
-	out  *bytes.Buffer
-	wire *bufio.Writer
+	index int // 0 is the primary, 1 its replica
+	db    *miniredis.RedisDB
+	peer  *server.Peer
+	out   *bytes.Buffer
+	wire  *bufio.Writer
 }
 
 // native are the commands that miniredis lacks, or that it does otherwise than
@@ -41,6 +42,21 @@ func init() { // a plain literal would be an initialization cycle through do
 	native = map[string]func(*memory, []string) reply{
 		"BITFIELD":    (*memory).bitfield,
 		"BITFIELD_RO": (*memory).bitfieldRO,
+		"BITCOUNT":    (*memory).bitCount,
+		"BITPOS":      (*memory).bitPos,
+		"COPY":        (*memory).copyKey,
+		"BITOP":       (*memory).bitOp,
+		"SET":         (*memory).store,
+		"SETBIT":      (*memory).setBit,
+		"GETBIT":      (*memory).getBit,
+		"SETRANGE":    (*memory).setRange,
+		"GETRANGE":    (*memory).getRange,
+		"SUBSTR":      (*memory).getRange,
+		"TTL":         (*memory).ttl,
+		"EXPIRE":      expiry(time.Second, false),
+		"PEXPIRE":     expiry(time.Millisecond, false),
+		"EXPIREAT":    expiry(time.Second, true),
+		"PEXPIREAT":   expiry(time.Millisecond, true),
 	}
 }
 
@@ -58,7 +74,7 @@ func newMemory() (*memory, error) {
 
 // open makes a handle to the logical database i.
 func (e *engine) open(i int) *memory {
-	d := &memory{engine: e, db: e.m.DB(i), out: new(bytes.Buffer)}
+	d := &memory{engine: e, index: i, db: e.m.DB(i), out: new(bytes.Buffer)}
 	d.wire = bufio.NewWriter(d.out)
 	d.peer = server.NewPeer(d.wire)
 	d.dispatch([]string{"SELECT", strconv.Itoa(i)})
@@ -145,10 +161,21 @@ func (d *memory) dispatch(args []string) reply {
 	if err != nil {
 		return failure("ERR reading the reply of miniredis: " + err.Error())
 	}
-	if f, ok := r.(failure); ok && strings.HasPrefix(string(f), "ERR unknown command") {
-		return unavailable(args[0])
+	if f, ok := r.(failure); ok {
+		return translate(f, args[0])
 	}
 	return r
+}
+
+// translate gives the error texts of miniredis in the words of Redis 7.0.
+func translate(f failure, name string) failure {
+	switch text := string(f); {
+	case strings.HasPrefix(text, "ERR unknown command"):
+		return unavailable(name)
+	case strings.HasPrefix(text, "ERR invalid expire time in "):
+		return failure("ERR invalid expire time in '" + strings.ToLower(name) + "' command")
+	}
+	return f
 }
 
 // get reads a string key.

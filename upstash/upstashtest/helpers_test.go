@@ -1,0 +1,85 @@
+package upstashtest
+
+import (
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// call is one HTTP request to a Server, with its Token unless told otherwise.
+type call struct {
+	method string // POST if empty
+	path   string
+	body   string
+	header http.Header
+	token  string // the header's value after "Bearer "; "-" for none
+}
+
+// result is what came back.
+type result struct {
+	status int
+	body   string
+	header http.Header
+}
+
+func do(tb testing.TB, s *Server, c call) result {
+	tb.Helper()
+	resp, err := try(tb, s, c)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return resp
+}
+
+func try(tb testing.TB, s *Server, c call) (result, error) {
+	tb.Helper()
+	if c.method == "" {
+		c.method = http.MethodPost
+	}
+	req, err := http.NewRequestWithContext(tb.Context(), c.method, s.URL+c.path, strings.NewReader(c.body))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	for name, values := range c.header {
+		req.Header[name] = values
+	}
+	switch c.token {
+	case "-":
+	case "":
+		req.Header.Set("Authorization", "Bearer "+s.Token)
+	default:
+		req.Header.Set("Authorization", "Bearer "+c.token)
+	}
+	// A transport of its own: no connection outlives the call.
+	tr := &http.Transport{DisableKeepAlives: true}
+	defer tr.CloseIdleConnections()
+	client := &http.Client{Transport: tr, CheckRedirect: noRedirect}
+	resp, err := client.Do(req)
+	if err != nil {
+		return result{}, err
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	return result{resp.StatusCode, string(body), resp.Header}, err
+}
+
+func noRedirect(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+
+// post sends one command and returns the body.
+func post(tb testing.TB, s *Server, body string) string {
+	tb.Helper()
+	return do(tb, s, call{path: "/", body: body}).body
+}
+
+func header(pairs ...string) http.Header {
+	h := make(http.Header)
+	for i := 0; i < len(pairs); i += 2 {
+		h.Set(pairs[i], pairs[i+1])
+	}
+	return h
+}

@@ -1,0 +1,116 @@
+package upstashtest
+
+import (
+	"math"
+	"strings"
+	"time"
+)
+
+const (
+	errExpireNX = failure("ERR NX and XX, GT or LT options at the same time are not compatible")
+	errExpireGT = failure("ERR GT and LT options at the same time are not compatible")
+)
+
+// longest is the longest time to live here: Redis counts milliseconds, and a
+// time.Duration ends after 292 years.
+const longest = math.MaxInt64 / int64(time.Millisecond)
+
+// expireFlags are the options of EXPIRE and its kin.
+type expireFlags struct{ nx, xx, gt, lt bool }
+
+// expiry makes EXPIRE, PEXPIRE, EXPIREAT or PEXPIREAT. miniredis checks in
+// another order and knows no overflow.
+func expiry(unit time.Duration, absolute bool) func(*memory, []string) reply {
+	return func(d *memory, args []string) reply {
+		flags, f := parseExpireFlags(args[3:])
+		if f != "" {
+			return f
+		}
+		n, ok := parseInt(args[2])
+		if !ok {
+			return errNotInt
+		}
+		left, ok := millisecondsLeft(n, unit, absolute)
+		if !ok {
+			return failure("ERR invalid expire time in '" + strings.ToLower(args[0]) + "' command")
+		}
+		return d.expire(args[1], left, flags)
+	}
+}
+
+// expire sets the milliseconds that a key has left, unless the flags forbid.
+func (d *memory) expire(key string, left int64, flags expireFlags) reply {
+	if !d.db.Exists(key) {
+		return int64(0)
+	}
+	now := int64(d.db.TTL(key) / time.Millisecond)
+	forever := d.db.TTL(key) == 0
+	switch {
+	case flags.nx && !forever,
+		flags.xx && forever,
+		flags.gt && (forever || left <= now),
+		flags.lt && !forever && left >= now:
+		return int64(0)
+	}
+	if left <= 0 {
+		d.db.Del(key)
+	} else {
+		d.db.SetTTL(key, time.Duration(min(left, longest))*time.Millisecond)
+	}
+	return int64(1)
+}
+
+// millisecondsLeft converts the argument as Redis does: to milliseconds since
+// 1970, where an overflow is an error.
+func millisecondsLeft(n int64, unit time.Duration, absolute bool) (int64, bool) {
+	if unit == time.Second {
+		if n > math.MaxInt64/1000 || n < math.MinInt64/1000 {
+			return 0, false
+		}
+		n *= 1000
+	}
+	now := time.Now().UnixMilli()
+	if absolute {
+		if n < 0 {
+			return -1, true
+		}
+		return n - now, true
+	}
+	return n, n <= math.MaxInt64-now
+}
+
+func parseExpireFlags(args []string) (e expireFlags, f failure) {
+	for _, a := range args {
+		switch strings.ToLower(cString(a)) {
+		case "nx":
+			e.nx = true
+		case "xx":
+			e.xx = true
+		case "gt":
+			e.gt = true
+		case "lt":
+			e.lt = true
+		default:
+			return e, failure("ERR Unsupported option " + a)
+		}
+	}
+	if e.nx && (e.xx || e.gt || e.lt) {
+		return e, errExpireNX
+	}
+	if e.gt && e.lt {
+		return e, errExpireGT
+	}
+	return e, ""
+}
+
+// ttl is TTL: rounded to the nearest second as in Redis, not down.
+func (d *memory) ttl(args []string) reply {
+	if !d.db.Exists(args[1]) {
+		return int64(-2)
+	}
+	left := d.db.TTL(args[1])
+	if left == 0 {
+		return int64(-1)
+	}
+	return int64((left + time.Second/2) / time.Second)
+}

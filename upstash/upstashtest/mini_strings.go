@@ -1,0 +1,52 @@
+package upstashtest
+
+const (
+	errOffset       = failure("ERR offset is out of range")
+	errStringTooBig = failure("ERR string exceeds maximum allowed size (proto-max-bulk-len)")
+)
+
+// setRange is SETRANGE: with nothing to write, miniredis makes the key all the
+// same, and it has offsets of int.
+func (d *memory) setRange(args []string) reply {
+	at, ok := parseInt(args[2])
+	if !ok {
+		return errNotInt
+	}
+	if at < 0 {
+		return errOffset
+	}
+	old, _, f := d.get(args[1])
+	if f != "" {
+		return f
+	}
+	part := args[3]
+	if part == "" {
+		return int64(len(old))
+	}
+	if at > maxString-int64(len(part)) {
+		return errStringTooBig
+	}
+	data := make([]byte, max(len(old), int(at)+len(part)))
+	copy(data, old)
+	copy(data[at:], part)
+	d.set(args[1], string(data))
+	return int64(len(data))
+}
+
+// getRange is GETRANGE and its old name SUBSTR.
+func (d *memory) getRange(args []string) reply {
+	start, ok1 := parseInt(args[2])
+	end, ok2 := parseInt(args[3])
+	if !ok1 || !ok2 {
+		return errNotInt
+	}
+	data, _, f := d.get(args[1])
+	if f != "" {
+		return f
+	}
+	if start < 0 && end < 0 && start > end {
+		return bulk("")
+	}
+	from, to := clampBits(start, end, 8, len(data))
+	return bulk(data[from/8 : to/8])
+}
