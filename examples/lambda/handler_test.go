@@ -1,0 +1,224 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-lambda-go/events"
+
+	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/upstash"
+	"github.com/upbloom/upbloom/upstash/upstashtest"
+)
+
+// bench is a handler on a database of its own, whose work is recorded.
+type bench struct {
+	*handler
+	server *upstashtest.Server
+	worked []string // message ids, in order
+	fail   map[string]error
+}
+
+func newBench(tb testing.TB) *bench {
+	tb.Helper()
+	b := &bench{server: upstashtest.NewServer(tb), fail: map[string]error{}}
+	client := b.server.Client(upstash.WithRetry(1), upstash.WithBackoff(0, 0))
+	cfg := filterConfig
+	cfg.Capacity = 1000
+	done, err := bloom.New(client, "done", cfg)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	b.handler = &handler{done: done, process: func(_ context.Context, m events.SQSMessage) error {
+		if err := b.fail[m.MessageId]; err != nil {
+			return err
+		}
+		b.worked = append(b.worked, m.MessageId)
+		return nil
+	}}
+	return b
+}
+
+// deliver gives the ids of the messages that SQS would deliver again.
+func (b *bench) deliver(ids ...string) (again []string, err error) {
+	return b.deliverMessages(messages(ids...))
+}
+
+func (b *bench) deliverMessages(batch []events.SQSMessage) (again []string, err error) {
+	resp, err := b.handle(context.Background(), events.SQSEvent{Records: batch})
+	if err != nil {
+		for _, m := range batch {
+			again = append(again, m.MessageId)
+		}
+		return again, err
+	}
+	return failedIDs(resp), nil
+}
+
+func failedIDs(resp events.SQSEventResponse) (ids []string) {
+	for _, f := range resp.BatchItemFailures {
+		ids = append(ids, f.ItemIdentifier)
+	}
+	return ids
+}
+
+func messages(ids ...string) []events.SQSMessage {
+	batch := make([]events.SQSMessage, len(ids))
+	for i, id := range ids {
+		batch[i].MessageId = id
+	}
+	return batch
+}
+
+func tagged(messageID, dedupID string) events.SQSMessage {
+	return events.SQSMessage{
+		MessageId: messageID,
+		MessageAttributes: map[string]events.SQSMessageAttribute{
+			"dedup-id": {StringValue: &dedupID, DataType: "String"},
+		},
+	}
+}
+
+func wantIDs(t *testing.T, what string, got []string, want ...string) {
+	t.Helper()
+	if !slices.Equal(got, want) {
+		t.Errorf("%s: got %q, want %q", what, got, want)
+	}
+}
+
+func TestSkipsWhatIsDone(t *testing.T) {
+	b := newBench(t)
+	for _, batch := range [][]string{{"a", "b", "a"}, {"b", "c"}, {"a", "b", "c"}} {
+		again, err := b.deliver(batch...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		wantIDs(t, "redelivered", again)
+	}
+	wantIDs(t, "worked", b.worked, "a", "b", "c")
+}
+
+func TestSenderSendsTwice(t *testing.T) {
+	b := newBench(t)
+	b.fail["m1"] = errors.New("out of order")
+	again, err := b.deliverMessages([]events.SQSMessage{
+		tagged("m1", "order 7"), tagged("m2", "order 7"), tagged("m3", "order 7"),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantIDs(t, "redelivered", again, "m1")
+	wantIDs(t, "worked", b.worked, "m2") // m1 failed, so that m2 was tried; m3 was not needed
+	again, err = b.deliverMessages([]events.SQSMessage{tagged("m1", "order 7")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantIDs(t, "redelivered", again)
+	wantIDs(t, "worked", b.worked, "m2")
+}
+
+func TestFailedWorkIsNotLost(t *testing.T) {
+	b := newBench(t)
+	b.fail["b"] = errors.New("no address")
+	again, err := b.deliver("a", "b", "c")
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantIDs(t, "redelivered", again, "b")
+	delete(b.fail, "b")
+	if again, err = b.deliver("b"); err != nil {
+		t.Fatal(err)
+	}
+	wantIDs(t, "redelivered", again)
+	wantIDs(t, "worked", b.worked, "a", "c", "b")
+}
+
+func TestRequestsOfABatch(t *testing.T) {
+	b := newBench(t)
+	ten := []string{"0", "1", "2", "3", "4", "5", "6", "7", "8", "9"}
+	for _, tt := range []struct {
+		name               string
+		requests, commands int64
+	}{
+		{"first batch: the Add sets the TTL too", 2, 3},
+		{"nothing new: no Add", 1, 1},
+	} {
+		b.server.ResetStats()
+		if _, err := b.deliver(ten...); err != nil {
+			t.Fatal(err)
+		}
+		s := b.server.Stats()
+		if s.Requests != tt.requests || s.Commands != tt.commands {
+			t.Errorf("%s: %d requests, %d commands, want %d and %d",
+				tt.name, s.Requests, s.Commands, tt.requests, tt.commands)
+		}
+	}
+}
+
+// TestFaults pins what becomes of a message in each of the ways the README
+// tells of.
+func TestFaults(t *testing.T) {
+	pass := upstashtest.Fault{}
+	down := upstashtest.InternalError(upstashtest.BeforeExec)
+	lost := upstashtest.Drop(upstashtest.AfterExec)
+	for _, tt := range []struct {
+		name   string
+		faults []upstashtest.Fault // the look-up, the Add; each has one retry
+		again  []string            // what SQS delivers again
+		worked []string            // after the duplicates that come later
+	}{
+		{"look-up fails", []upstashtest.Fault{down, down}, []string{"a", "b"}, []string{"a", "b"}},
+		{"look-up retried", []upstashtest.Fault{lost}, nil, []string{"a", "b"}},
+		{"Add fails", []upstashtest.Fault{pass, down, down}, nil, []string{"a", "b", "a", "b"}},
+		{"Add retried, not executed before", []upstashtest.Fault{pass, down}, nil, []string{"a", "b"}},
+		{"Add uncertain", []upstashtest.Fault{pass, lost}, nil, []string{"a", "b"}},
+		{"Add executed, never answered", []upstashtest.Fault{pass, lost, lost}, nil, []string{"a", "b"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			b := newBench(t)
+			b.server.Inject(tt.faults...)
+			again, err := b.deliver("a", "b")
+			wantIDs(t, "redelivered", again, tt.again...)
+			if (err != nil) != (tt.again != nil) {
+				t.Errorf("error %v", err)
+			}
+			if _, err := b.deliver("a", "b"); err != nil {
+				t.Fatal(err)
+			}
+			wantIDs(t, "worked", b.worked, tt.worked...)
+		})
+	}
+}
+
+// TestDeadline lets the second of three messages use up the time: the first is
+// recorded all the same, the third is not begun, and the answer is in time.
+func TestDeadline(t *testing.T) {
+	b := newBench(t)
+	begun := 0
+	b.process = func(ctx context.Context, _ events.SQSMessage) error {
+		if begun++; begun == 2 {
+			<-ctx.Done()
+		}
+		return ctx.Err()
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), reserve+200*time.Millisecond)
+	defer cancel()
+	resp, err := b.handle(ctx, events.SQSEvent{Records: messages("a", "b", "c")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if ctx.Err() != nil {
+		t.Error("the answer came after the deadline")
+	}
+	if begun != 2 {
+		t.Errorf("%d messages were begun, want 2", begun)
+	}
+	wantIDs(t, "redelivered", failedIDs(resp), "b", "c")
+	seen, err := b.done.ExistsAll(t.Context(), []string{"message:a", "message:b", "message:c"})
+	if err != nil || !slices.Equal(seen, []bool{true, false, false}) {
+		t.Errorf("recorded: %v, %v", seen, err)
+	}
+}

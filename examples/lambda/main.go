@@ -1,0 +1,70 @@
+// Command lambda is an AWS Lambda function that reads an SQS queue and skips
+// the messages that were processed before. See README.md for what happens to a
+// message when something fails, and for the build and deploy lines.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"time"
+
+	"github.com/aws/aws-lambda-go/events"
+	"github.com/aws/aws-lambda-go/lambda"
+
+	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/upstash"
+)
+
+// filterConfig is sized for what arrives within a TTL. A false positive is a
+// message that is skipped and never processed, so that FPRate is small: full,
+// the filter loses 1 message in a billion, for 5.4 MB and 30 bits a look-up.
+var filterConfig = bloom.Config{
+	Capacity: 1_000_000,
+	FPRate:   1e-9,
+	// A queue keeps a message for at most 14 days. When the filter expires, all
+	// ids are forgotten at once, and late duplicates are processed again.
+	TTL: 30 * 24 * time.Hour,
+	// Before the first Add, and after it expired, there is no filter. That must
+	// not stop the queue: unknown messages are processed, at worst once more.
+	MissingIsEmpty: true,
+}
+
+// main runs once a sandbox, in its init phase; the handler then keeps the
+// client and its connection from one invocation to the next.
+func main() {
+	slog.SetDefault(slog.New(slog.NewJSONHandler(os.Stdout, nil)))
+	client, err := upstash.FromEnv()
+	if err != nil {
+		fatal(err)
+	}
+	done, err := bloom.New(client, "orders:done", filterConfig)
+	if err != nil {
+		fatal(err)
+	}
+	h := handler{done: done, process: ship}
+	lambda.Start(h.handle)
+}
+
+// fatal ends the init phase, which Lambda reports with the log line.
+func fatal(err error) {
+	slog.Error("cannot start", "err", err)
+	os.Exit(1)
+}
+
+// ship stands for the work on one message. It may see a message again, if
+// rarely: a crash or a lost Add comes between the work and its record.
+func ship(ctx context.Context, m events.SQSMessage) error {
+	var order struct{ Order, Address string }
+	if err := json.Unmarshal([]byte(m.Body), &order); err != nil {
+		return fmt.Errorf("the body is not an order: %w", err)
+	}
+	if order.Address == "" {
+		return errors.New("the order has no address yet")
+	}
+	slog.InfoContext(ctx, "shipped", "order", order.Order)
+	return nil
+}
