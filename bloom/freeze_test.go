@@ -1,0 +1,238 @@
+//go:build linux
+
+package bloom_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/upstash"
+	"github.com/upbloom/upbloom/upstash/upstashtest"
+)
+
+const freezeChildEnv = "UPBLOOM_TEST_FREEZE_CHILD"
+
+// TestFrozenProcess is what a function platform does between two invocations:
+// it stops the process, the server closes the idle connection, and the thawed
+// process wants to go on. The next Add must succeed, and new must stay new.
+func TestFrozenProcess(t *testing.T) {
+	if url := os.Getenv(freezeChildEnv); url != "" {
+		freezeChild(url)
+		return
+	}
+	hangUps := map[string]func(net.Conn) error{
+		"FIN": func(c net.Conn) error { return c.Close() },
+		"RST": func(c net.Conn) error {
+			return firstError(c.(*net.TCPConn).SetLinger(0), c.Close())
+		},
+	}
+	for name, hangUp := range hangUps {
+		t.Run(name, func(t *testing.T) {
+			server := upstashtest.NewServer(t)
+			relay := newRelay(t, server.URL)
+			child := startFreezeChild(t, relay.url(), server.Token)
+			child.want(t, "a", "true <nil>")
+			child.want(t, "a", "false <nil>")
+			if n := relay.dialed(); n != 1 {
+				t.Fatalf("two calls took %d connections, want 1 kept alive", n)
+			}
+
+			child.signal(t, syscall.SIGSTOP)
+			child.awaitStopped(t)
+			relay.hangUp(t, hangUp)
+			server.ResetStats()
+			child.signal(t, syscall.SIGCONT)
+
+			child.want(t, "b", "true <nil>")
+			child.want(t, "a", "false <nil>")
+			if s := server.Stats(); s.Requests != 2 {
+				t.Errorf("two calls after the thaw took %d requests, want 2", s.Requests)
+			}
+			if n := relay.dialed(); n != 2 {
+				t.Errorf("%d connections in all, want 2", n)
+			}
+		})
+	}
+}
+
+// freezeChild adds each line of its input and writes what Add said.
+func freezeChild(url string) {
+	// Without retries: the dead connection must be noticed before it is used,
+	// not after a request went into it and may have been executed.
+	client, err := upstash.New(url, os.Getenv(freezeChildEnv+"_TOKEN"), upstash.WithRetry(0))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	f, err := bloom.New(client, "seen", bloom.Config{Capacity: 1000, FPRate: 0.001})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for in := bufio.NewScanner(os.Stdin); in.Scan(); {
+		added, err := f.Add(context.Background(), in.Text())
+		fmt.Println("answer:", added, err)
+	}
+}
+
+type frozenChild struct {
+	cmd *exec.Cmd
+	in  io.WriteCloser
+	out *bufio.Scanner
+}
+
+func startFreezeChild(t *testing.T, url, token string) *frozenChild {
+	t.Helper()
+	cmd := exec.Command(os.Args[0], "-test.run=^TestFrozenProcess$")
+	cmd.Env = append(os.Environ(), freezeChildEnv+"="+url, freezeChildEnv+"_TOKEN="+token)
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = in.Close()
+		_ = cmd.Process.Signal(syscall.SIGCONT)
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	return &frozenChild{cmd, in, bufio.NewScanner(out)}
+}
+
+func (c *frozenChild) want(t *testing.T, item, want string) {
+	t.Helper()
+	if _, err := fmt.Fprintln(c.in, item); err != nil {
+		t.Fatal(err)
+	}
+	for c.out.Scan() {
+		if answer, ok := strings.CutPrefix(c.out.Text(), "answer: "); ok {
+			if answer != want {
+				t.Fatalf("Add(%q) = %s, want %s", item, answer, want)
+			}
+			return
+		}
+	}
+	t.Fatalf("the child ended: %v", c.out.Err())
+}
+
+func (c *frozenChild) signal(t *testing.T, s syscall.Signal) {
+	t.Helper()
+	if err := c.cmd.Process.Signal(s); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// awaitStopped waits until the kernel says that the child is stopped.
+func (c *frozenChild) awaitStopped(t *testing.T) {
+	t.Helper()
+	stat := fmt.Sprintf("/proc/%d/stat", c.cmd.Process.Pid)
+	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+		data, err := os.ReadFile(stat)
+		if err != nil {
+			t.Fatal(err)
+		}
+		// The state follows the name, which is in parentheses.
+		if _, rest, ok := strings.Cut(string(data), ") "); ok && strings.HasPrefix(rest, "T") {
+			return
+		}
+	}
+	t.Fatal("the child did not stop")
+}
+
+// relay passes bytes to a server over connections that the test can end.
+type relay struct {
+	listener net.Listener
+	target   string
+
+	mu    sync.Mutex
+	conns []net.Conn // accepted, all of them
+}
+
+func newRelay(t *testing.T, url string) *relay {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &relay{listener: l, target: strings.TrimPrefix(url, "http://")}
+	var running sync.WaitGroup
+	running.Go(func() {
+		for {
+			in, err := l.Accept()
+			if err != nil {
+				return
+			}
+			r.mu.Lock()
+			r.conns = append(r.conns, in)
+			r.mu.Unlock()
+			running.Go(func() { r.pass(in) })
+		}
+	})
+	t.Cleanup(func() {
+		_ = l.Close()
+		r.mu.Lock()
+		for _, c := range r.conns {
+			_ = c.Close()
+		}
+		r.mu.Unlock()
+		running.Wait()
+	})
+	return r
+}
+
+func (r *relay) pass(in net.Conn) {
+	out, err := net.Dial("tcp", r.target)
+	if err != nil {
+		_ = in.Close()
+		return
+	}
+	var both sync.WaitGroup
+	both.Go(func() { _, _ = io.Copy(out, in); _ = out.Close() })
+	both.Go(func() { _, _ = io.Copy(in, out); _ = in.Close() })
+	both.Wait()
+}
+
+func (r *relay) url() string { return "http://" + r.listener.Addr().String() }
+
+func (r *relay) dialed() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.conns)
+}
+
+func (r *relay) hangUp(t *testing.T, how func(net.Conn) error) {
+	t.Helper()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, c := range r.conns {
+		if err := how(c); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func firstError(errs ...error) error {
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
