@@ -1,0 +1,55 @@
+//go:build wasip1
+
+// Command component is a wasi:http 0.2 component written in standard Go: it
+// answers for the event named by a request's Event-Id header whether it is
+// "new" or was "seen" before.
+package main
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/upstash"
+)
+
+// budget is how long one request may take, retries included.
+const budget = time.Second
+
+var events = sync.OnceValues(func() (*bloom.Filter, error) {
+	client, err := upstash.FromEnv(upstash.WithTransport(transport{}))
+	if err != nil {
+		return nil, err
+	}
+	return bloom.New(client, "events", bloom.Config{
+		Capacity: 100_000, FPRate: 0.001, TTL: 7 * 24 * time.Hour,
+	})
+})
+
+func handle(r incoming) (status int, text string) {
+	id := r.header("Event-Id")
+	if id == "" {
+		return 400, "send an Event-Id header\n"
+	}
+	filter, err := events()
+	if err != nil {
+		return 500, err.Error() + "\n"
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), budget)
+	defer cancel()
+	added, err := filter.Add(ctx, id)
+	switch {
+	case errors.Is(err, bloom.ErrUncertain):
+		return 200, "uncertain\n" // it is in; whether it was is not known
+	case err != nil:
+		return 503, err.Error() + "\n"
+	case added:
+		return 200, "new\n"
+	default:
+		return 200, "seen\n"
+	}
+}
+
+func main() {} // a reactor: the host calls serve

@@ -1,0 +1,140 @@
+//go:build wasip1
+
+package main
+
+import (
+	"context"
+	"errors"
+	"time"
+	"unsafe"
+)
+
+// errStream says that a stream broke; errClosed that it ended.
+var (
+	errStream = errors.New("wasi:io: the connection broke")
+	errClosed = errors.New("wasi:io: end of stream")
+)
+
+// limit is a deadline that the host watches. The zero value has none.
+type limit struct {
+	clock uint32 // a pollable, or 0
+	left  time.Duration
+}
+
+// limitOf starts a clock with what ctx has left.
+func limitOf(ctx context.Context) (*limit, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	deadline, ok := ctx.Deadline()
+	if !ok {
+		return &limit{}, nil
+	}
+	left := time.Until(deadline)
+	if left <= 0 {
+		return nil, context.DeadlineExceeded
+	}
+	return &limit{clock: subscribeDuration(uint64(left)), left: left}, nil
+}
+
+func (l *limit) drop() {
+	if l.clock != 0 {
+		dropPollable(l.clock)
+	}
+}
+
+// options says the same in the way of wasi:http, for hosts that free a
+// connection's resources by it. The request takes the ownership.
+func (l *limit) options() uint32 {
+	options := newRequestOptions()
+	if l.clock != 0 {
+		optionsSetConnectTimeout(options, 1, uint64(l.left))
+		optionsSetFirstByteTimeout(options, 1, uint64(l.left))
+		optionsSetBetweenBytesTimeout(options, 1, uint64(l.left))
+	}
+	return options
+}
+
+// wait blocks until the pollable is ready, and drops it.
+func (l *limit) wait(pollable uint32) error {
+	defer dropPollable(pollable)
+	both := [2]uint32{pollable, l.clock}
+	n := uint32(len(both))
+	if l.clock == 0 {
+		n = 1
+	}
+	list(func() { pollList(unsafe.Pointer(&both), n, ret()) })
+	if pollableReady(pollable) == 0 {
+		return context.DeadlineExceeded
+	}
+	return nil
+}
+
+// writeBody writes all of data and finishes the body.
+func writeBody(body uint32, data []byte, limit *limit) error {
+	bodyWrite(body, ret())
+	stream := ret32(4)
+	err := write(stream, data, limit)
+	dropOutputStream(stream)
+	if err != nil {
+		dropOutgoingBody(body)
+		return err
+	}
+	list(func() { bodyFinish(body, 0, 0, ret()) })
+	if ret8(0) != 0 {
+		return errStream
+	}
+	return nil
+}
+
+// write sends data in the portions that the host has room for.
+func write(stream uint32, data []byte, limit *limit) error {
+	for len(data) > 0 {
+		outputCheckWrite(stream, ret())
+		if ret8(0) != 0 {
+			return streamError(8)
+		}
+		n := min(ret64(8), uint64(len(data)))
+		if n == 0 {
+			if err := limit.wait(outputSubscribe(stream)); err != nil {
+				return err
+			}
+			continue
+		}
+		outputWrite(stream, unsafe.Pointer(unsafe.SliceData(data)), uint32(n), ret())
+		if ret8(0) != 0 {
+			return streamError(4)
+		}
+		data = data[n:]
+	}
+	outputFlush(stream, ret())
+	if ret8(0) != 0 {
+		return streamError(4)
+	}
+	return limit.wait(outputSubscribe(stream))
+}
+
+// read returns the bytes that are there, after waiting for some. They are
+// valid until the next host call that makes a list.
+func read(stream uint32, limit *limit) ([]byte, error) {
+	if err := limit.wait(inputSubscribe(stream)); err != nil {
+		return nil, err
+	}
+	list(func() { inputRead(stream, uint64(maxRead), ret()) })
+	if ret8(0) != 0 {
+		if err := streamError(4); err != errStream {
+			return nil, errClosed
+		}
+		return nil, errStream
+	}
+	return retBytes(4), nil
+}
+
+// streamError reads the stream-error at a byte offset of the result.
+func streamError(offset uintptr) error {
+	if ret8(offset) == 0 { // last-operation-failed, which carries an error
+		dropIOError(ret32(offset + 4))
+		return errStream
+	}
+	return errClosed
+}

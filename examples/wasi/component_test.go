@@ -1,0 +1,230 @@
+//go:build unix
+
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/upbloom/upbloom/internal/testenv"
+	"github.com/upbloom/upbloom/upstash/upstashtest"
+)
+
+// TestComponent serves the component with jco, which takes seconds to start:
+// so one server is asked about everything, in an order in which the database
+// goes away last.
+func TestComponent(t *testing.T) {
+	node, jco := needJCO(t)
+	core, component := filepath.Join(scratch, "component.wasm"), filepath.Join(scratch, "dedup.wasm")
+	t.Logf("core module: %d bytes", len(module(t, "./component")))
+	runCmd(t, exec.Command(node, "component/componentize.mjs", core, component))
+	wasm, err := os.ReadFile(component)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("component: %d bytes, %d gzipped", len(wasm), gzipped(t, wasm))
+
+	srv := upstashtest.NewServer(t)
+	start := time.Now()
+	c := serveComponent(t, node, jco, component, srv)
+	t.Logf("served after %v", time.Since(start))
+
+	start = time.Now()
+	c.want(t, "first", 200, "new\n")
+	t.Logf("first request: %v", time.Since(start))
+
+	t.Run("answers", func(t *testing.T) {
+		const n = 100
+		start := time.Now()
+		for i := range n {
+			c.want(t, fmt.Sprint("order-", i), 200, "new\n")
+			c.want(t, fmt.Sprint("order-", i), 200, "seen\n")
+		}
+		t.Logf("warm requests: %v each", time.Since(start)/(2*n))
+		c.want(t, "", 400, "send an Event-Id header\n")
+	})
+	t.Run("concurrent", func(t *testing.T) {
+		const n, clients = 20, 5
+		var news [n]atomic.Int32
+		var wg sync.WaitGroup
+		for range clients {
+			wg.Go(func() {
+				for i := range n {
+					status, text := c.ask(t, fmt.Sprint("job-", i))
+					if status != 200 || text != "new\n" && text != "seen\n" {
+						t.Errorf("job-%d: status %d, %q", i, status, text)
+					}
+					if text == "new\n" {
+						news[i].Add(1)
+					}
+				}
+			})
+		}
+		wg.Wait()
+		for i := range news {
+			if got := news[i].Load(); got != 1 {
+				t.Errorf("job-%d was new to %d requests, want 1", i, got)
+			}
+		}
+	})
+	t.Run("a long answer", func(t *testing.T) {
+		srv.Inject(upstashtest.Trickle(time.Millisecond))
+		c.want(t, "first", 200, "seen\n")
+		always := func(f upstashtest.Fault) {
+			srv.InjectFunc(func(int64, upstashtest.RequestInfo) upstashtest.Fault { return f })
+		}
+		defer srv.InjectFunc(nil)
+		always(upstashtest.HugeBody(300_000))
+		c.wantError(t, "first", "unexpected response")
+		always(upstashtest.HugeBody(33 << 20))
+		c.wantError(t, "first", "larger than the limit", "deadline exceeded")
+	})
+	t.Run("retries", func(t *testing.T) {
+		srv.Inject(upstashtest.RateLimit(0))
+		c.want(t, "limited", 200, "new\n")
+		srv.Inject(upstashtest.Drop(upstashtest.AfterExec))
+		c.want(t, "dropped", 200, "uncertain\n")
+	})
+	t.Run("deadline", func(t *testing.T) {
+		srv.Inject(upstashtest.Stall(upstashtest.AfterExec))
+		c.wantError(t, "slow", "deadline exceeded") // would never come by itself
+		c.want(t, "slow", 200, "seen\n")
+	})
+	t.Run("database down", func(t *testing.T) {
+		srv.Close()
+		c.wantError(t, "b", "connection refused")
+		text := c.wantError(t, "b", "the command did not run")
+		if strings.Contains(text, srv.Token) {
+			t.Error("the token shows in the error")
+		}
+	})
+}
+
+// needJCO gives the paths of node and of jco. What jco needs is installed
+// where it is required, and else only used if it is there.
+func needJCO(t *testing.T) (node, jco string) {
+	t.Helper()
+	node = testenv.Need(t, "node", "node")
+	jco, err := filepath.Abs("component/node_modules/@bytecodealliance/jco/dist/jco.js")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(jco); err == nil {
+		return node, jco
+	}
+	if !strings.Contains(os.Getenv(testenv.Require), "jco") {
+		testenv.Missing(t, "jco", "run npm ci in examples/wasi/component")
+	}
+	install := exec.Command(testenv.Need(t, "jco", "npm"), "ci", "--no-audit", "--no-fund")
+	install.Dir = "component"
+	runCmd(t, install)
+	return node, jco
+}
+
+// served is a component that answers at url.
+type served struct{ url string }
+
+func serveComponent(t *testing.T, node, jco, component string, srv *upstashtest.Server) served {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	port := fmt.Sprint(l.Addr().(*net.TCPAddr).Port)
+	_ = l.Close()
+
+	cmd := exec.Command(node, jco, "serve", "--host", "127.0.0.1", "--port", port, component)
+	cmd.Env = append(os.Environ(),
+		"UPSTASH_REDIS_REST_URL="+srv.URL, "UPSTASH_REDIS_REST_TOKEN="+srv.Token)
+	// jco runs the component in a child of its own: they end together.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	stderr, err := cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var output strings.Builder
+	listening, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		for lines, up := bufio.NewScanner(stderr), false; lines.Scan(); {
+			fmt.Fprintln(&output, lines.Text())
+			if !up && strings.HasPrefix(lines.Text(), "Server listening") {
+				up = true
+				close(listening)
+			}
+		}
+	}()
+	t.Cleanup(func() {
+		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+		<-ended
+		_ = cmd.Wait()
+		if t.Failed() {
+			t.Logf("jco serve:\n%s", output.String())
+		}
+	})
+	select {
+	case <-listening:
+	case <-ended:
+		t.Fatal("jco serve ended")
+	case <-time.After(2 * time.Minute):
+		t.Fatal("jco serve does not listen")
+	}
+	return served{"http://127.0.0.1:" + port}
+}
+
+func (c served) ask(t *testing.T, id string) (status int, text string) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, c.url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if id != "" {
+		req.Header.Set("Event-Id", id)
+	}
+	resp, err := (&http.Client{Timeout: patience}).Do(req)
+	if err != nil {
+		t.Error(err)
+		return 0, ""
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Error(err)
+	}
+	return resp.StatusCode, string(body)
+}
+
+func (c served) want(t *testing.T, id string, status int, text string) {
+	t.Helper()
+	if gotStatus, got := c.ask(t, id); gotStatus != status || got != text {
+		t.Errorf("%q: status %d, %q; want %d, %q", id, gotStatus, got, status, text)
+	}
+}
+
+// wantError wants a 503 whose text has one of the parts.
+func (c served) wantError(t *testing.T, id string, parts ...string) string {
+	t.Helper()
+	status, text := c.ask(t, id)
+	for _, part := range parts {
+		if status == 503 && strings.Contains(text, part) {
+			return text
+		}
+	}
+	t.Errorf("%q: status %d, %q; want 503 with one of %q", id, status, text, parts)
+	return text
+}

@@ -1,0 +1,246 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/upbloom/upbloom/upstash/upstashtest"
+)
+
+// patience limits calls that are to succeed, however slow the machine.
+const patience = 30 * time.Second
+
+func load(tb testing.TB, url, token string) *Guest {
+	tb.Helper()
+	wasm := module(tb, "./reactor")
+	start := time.Now()
+	g, err := Load(tb.Context(), Config{
+		Wasm: wasm, CacheDir: filepath.Join(scratch, "cache"),
+		URL: url, Token: token,
+	})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Logf("loaded in %v", time.Since(start))
+	tb.Cleanup(func() {
+		if err := g.Close(context.Background()); err != nil {
+			tb.Error(err)
+		}
+	})
+	return g
+}
+
+func seen(tb testing.TB, g *Guest, id string) Verdict {
+	tb.Helper()
+	ctx, cancel := context.WithTimeout(tb.Context(), patience)
+	defer cancel()
+	v, err := g.Seen(ctx, id)
+	if err != nil {
+		tb.Fatalf("Seen(%q): %v", id, err)
+	}
+	return v
+}
+
+func TestReactorAnswers(t *testing.T) {
+	srv := upstashtest.NewServer(t)
+	g := load(t, srv.URL, srv.Token)
+	const n = 300
+	for i := range n {
+		for _, want := range []Verdict{New, Seen} {
+			if got := seen(t, g, fmt.Sprint("order-", i)); got != want {
+				t.Fatalf("order-%d: %v, want %v", i, got, want)
+			}
+		}
+	}
+	long := strings.Repeat("a long id ", 5_000)
+	for _, want := range []Verdict{New, Seen} {
+		if got := seen(t, g, long); got != want {
+			t.Errorf("an id of %d bytes: %v, want %v", len(long), got, want)
+		}
+	}
+	if got := srv.Stats().Requests; got != 2*n+2 {
+		t.Errorf("%d requests for %d calls", got, 2*n+2)
+	}
+}
+
+// Two guests race for the same ids: each id is new to exactly one.
+func TestReactorsShareAFilter(t *testing.T) {
+	srv := upstashtest.NewServer(t)
+	const n = 50
+	var verdicts [2][n]Verdict
+	var wg sync.WaitGroup
+	for i := range verdicts {
+		g := load(t, srv.URL, srv.Token)
+		wg.Go(func() {
+			for j := range n {
+				v, err := g.Seen(t.Context(), fmt.Sprint("job-", j))
+				if err != nil {
+					t.Error(err)
+				}
+				verdicts[i][j] = v
+			}
+		})
+	}
+	wg.Wait()
+	for j := range n {
+		if a, b := verdicts[0][j], verdicts[1][j]; a+b != New+Seen {
+			t.Errorf("job-%d: %v for one guest and %v for the other", j, a, b)
+		}
+	}
+}
+
+func TestReactorDeadline(t *testing.T) {
+	srv := upstashtest.NewServer(t)
+	g := load(t, srv.URL, srv.Token)
+	srv.Inject(upstashtest.Stall(upstashtest.AfterExec))
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+
+	v, err := g.Seen(ctx, "slow") // would never come back by itself
+	if err == nil {
+		t.Fatalf("a stalled database gave %v", v)
+	}
+	for _, want := range []string{"deadline exceeded", "may have run"} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("%q does not say %q", err, want)
+		}
+	}
+	if got := seen(t, g, "slow"); got != Seen {
+		t.Errorf("after the deadline: %v, want %v: the server had executed it", got, Seen)
+	}
+	if _, err := g.Seen(ctx, "late"); err == nil {
+		t.Error("a context that is over gave an answer")
+	}
+}
+
+func TestReactorDatabaseDown(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		warm bool
+		// A connection that was kept alive breaks only when it is used: then
+		// nobody knows whether the request was read.
+		want string
+	}{
+		{"before the first call", false, "the command did not run"},
+		{"between two calls", true, "connection refused"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			srv := upstashtest.NewServer(t)
+			g := load(t, srv.URL, srv.Token)
+			if c.warm && seen(t, g, "a") != New {
+				t.Error("the first call did not say new")
+			}
+			srv.Close()
+			v, err := g.Seen(t.Context(), "b")
+			if err == nil {
+				t.Fatalf("without a database: %v", v)
+			}
+			for _, want := range []string{"connection refused", "5 attempts", c.want} {
+				if !strings.Contains(err.Error(), want) {
+					t.Errorf("%q does not say %q", err, want)
+				}
+			}
+			if strings.Contains(err.Error(), srv.Token) {
+				t.Error("the token shows in the error")
+			}
+		})
+	}
+}
+
+// Retries need the guest's clock and timers, and the class of each failure.
+func TestReactorRetries(t *testing.T) {
+	for _, c := range []struct {
+		fault upstashtest.Fault
+		want  Verdict
+	}{
+		{upstashtest.RateLimit(0), New},
+		{upstashtest.Drop(upstashtest.BeforeExec), New},
+		{upstashtest.Drop(upstashtest.AfterExec), Uncertain},
+		{upstashtest.BadGateway(upstashtest.AfterExec), Uncertain},
+	} {
+		t.Run(fmt.Sprint(c.fault), func(t *testing.T) {
+			srv := upstashtest.NewServer(t)
+			g := load(t, srv.URL, srv.Token)
+			if got := seen(t, g, "warm"); got != New {
+				t.Fatalf("first: %v, want %v", got, New)
+			}
+			srv.Inject(c.fault)
+			if got := seen(t, g, "x"); got != c.want {
+				t.Errorf("with the fault: %v, want %v", got, c.want)
+			}
+			if got := seen(t, g, "x"); got != Seen {
+				t.Errorf("afterwards: %v, want %v", got, Seen)
+			}
+		})
+	}
+}
+
+func TestReactorFailures(t *testing.T) {
+	srv := upstashtest.NewServer(t)
+	for _, c := range []struct {
+		name, url, token string
+		fault            upstashtest.Fault
+		want             string
+	}{
+		{name: "no configuration", want: "set UPSTASH_REDIS_REST_URL"},
+		{name: "wrong token", url: srv.URL, token: "wrong", want: "401"},
+		{
+			name: "longer than the first buffer", url: srv.URL, token: srv.Token,
+			fault: upstashtest.HugeBody(100_000), want: "unexpected response",
+		},
+		{
+			name: "longer than the limit", url: srv.URL, token: srv.Token,
+			fault: upstashtest.HugeBody(33 << 20), want: "larger than the limit",
+		},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			g := load(t, c.url, c.token)
+			if c.fault != (upstashtest.Fault{}) {
+				srv.InjectFunc(func(int64, upstashtest.RequestInfo) upstashtest.Fault { return c.fault })
+			}
+			v, err := g.Seen(t.Context(), "x")
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("got %v and %v, want an error with %q", v, err, c.want)
+			}
+		})
+	}
+}
+
+func TestRelayReachesOneDatabaseOnly(t *testing.T) {
+	r := relay{base: "http://127.0.0.1:1"}
+	for _, url := range []string{
+		"http://127.0.0.2:1/", "http://127.0.0.1:12/", "https://127.0.0.1:1/",
+		"http://127.0.0.1:1@127.0.0.3/",
+	} {
+		answer := string(r.answer(t.Context(), []byte(url+"\nA: b\n\n[]"), 10))
+		if !strings.HasPrefix(answer, "not sent: ") || !strings.Contains(answer, "own database") {
+			t.Errorf("%s: %q", url, answer)
+		}
+	}
+}
+
+// What calls cost, for the record. What loading costs is in the log of each
+// test: the first one of a run compiles, the others have the cache.
+func TestReactorTimes(t *testing.T) {
+	srv := upstashtest.NewServer(t)
+	g := load(t, srv.URL, srv.Token)
+	start := time.Now()
+	if got := seen(t, g, "first"); got != New {
+		t.Errorf("first: %v, want %v", got, New)
+	}
+	t.Logf("first call: %v", time.Since(start))
+
+	const n = 200
+	start = time.Now()
+	for i := range n {
+		if got := seen(t, g, fmt.Sprint("later-", i)); got != New {
+			t.Errorf("later-%d: %v, want %v", i, got, New)
+		}
+	}
+	t.Logf("later calls: %v each", time.Since(start)/n)
+}

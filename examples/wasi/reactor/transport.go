@@ -1,0 +1,116 @@
+//go:build wasip1
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+	"unsafe"
+
+	"github.com/upbloom/upbloom/upstash"
+)
+
+// exchange is the host's: it sends the request, waits no longer than timeout
+// (nanoseconds), and writes the answer to where there is room. It returns the
+// answer's length. Where that is more than room, nothing was written, and a
+// call without a request fetches the answer. Both travel as text:
+//
+//	request  URL LF {name ": " value LF} LF body
+//	answer   status LF {name ": " value LF} LF body
+//	or       outcome ": " text
+//
+// where outcome is "not sent", "failed", "timeout" or "too large".
+//
+//go:wasmimport upbloom exchange
+func exchange(request unsafe.Pointer, n uint32, timeout uint64, maxBody uint32,
+	answer unsafe.Pointer, room uint32) uint32
+
+// transport is an upstash.Transport over exchange. Make one with
+// &transport{}; it is safe for concurrent use.
+//
+// A host call blocks all goroutines of the guest, so that no timer fires and no
+// context is cancelled meanwhile: the host keeps the time.
+type transport struct {
+	mu      sync.Mutex // an answer belongs to the request before it
+	message []byte
+	answer  []byte
+}
+
+// RoundTrip sends one request. See upstash.Transport.
+func (t *transport) RoundTrip(ctx context.Context, req *upstash.Request, resp *upstash.Response) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+
+	timeout := time.Hour // for a context without a deadline
+	if deadline, ok := ctx.Deadline(); ok {
+		timeout = time.Until(deadline)
+	}
+	if timeout <= 0 || ctx.Err() != nil {
+		return upstash.NotSent(context.DeadlineExceeded)
+	}
+	t.message = appendRequest(t.message[:0], req)
+	if t.answer == nil {
+		t.answer = make([]byte, 4<<10)
+	}
+	send := func(message []byte) uint32 {
+		return exchange(
+			unsafe.Pointer(unsafe.SliceData(message)), uint32(len(message)),
+			uint64(timeout), uint32(req.MaxResponse),
+			unsafe.Pointer(unsafe.SliceData(t.answer)), uint32(len(t.answer)),
+		)
+	}
+	n := send(t.message)
+	if int(n) > len(t.answer) {
+		t.answer = make([]byte, n)
+		send(nil)
+	}
+	return readAnswer(t.answer[:n], resp)
+}
+
+func appendRequest(b []byte, req *upstash.Request) []byte {
+	b = append(append(b, req.URL...), '\n')
+	for _, h := range req.Header {
+		b = append(append(b, h.Name...), ": "...)
+		b = append(append(b, h.Value...), '\n')
+	}
+	return append(append(b, '\n'), req.Body...)
+}
+
+func readAnswer(b []byte, resp *upstash.Response) error {
+	head, body, ok := bytes.Cut(b, []byte("\n\n"))
+	if !ok {
+		return failure(string(b))
+	}
+	status, fields, _ := strings.Cut(string(head), "\n")
+	code, err := strconv.Atoi(status)
+	if err != nil {
+		return errors.New("the host's answer has no status")
+	}
+	resp.StatusCode = code
+	for line := range strings.SplitSeq(fields, "\n") {
+		name, value, _ := strings.Cut(line, ": ")
+		resp.SetHeader(name, value)
+	}
+	resp.Body = append(resp.Body, body...)
+	return nil
+}
+
+// failure turns the host's outcome into an error of the right class.
+func failure(answer string) error {
+	outcome, text, _ := strings.Cut(answer, ": ")
+	switch outcome {
+	case "not sent":
+		return upstash.NotSent(errors.New(text))
+	case "timeout":
+		return context.DeadlineExceeded
+	case "too large":
+		return upstash.ErrResponseTooLarge
+	default:
+		return errors.New(text)
+	}
+}

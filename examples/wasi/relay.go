@@ -1,0 +1,118 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptrace"
+	"net/textproto"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/tetratelabs/wazero/api"
+)
+
+// relay sends a guest's requests. One relay serves one guest.
+type relay struct {
+	base      string // the one URL that the guest may ask
+	transport http.RoundTripper
+	pending   []byte // an answer that the guest had no room for
+}
+
+// exchange is the imported function; ../reactor/transport.go says what it
+// promises. Addresses and lengths are the guest's: a bad one is a trap, by
+// way of a panic.
+func (r *relay) exchange(ctx context.Context, guest api.Module,
+	request, n uint32, timeout uint64, maxBody uint32, answer, room uint32,
+) uint32 {
+	if n > 0 {
+		message, ok := guest.Memory().Read(request, n)
+		if !ok {
+			panic("exchange: the request is outside the guest's memory")
+		}
+		ctx, cancel := context.WithTimeout(ctx, time.Duration(timeout))
+		defer cancel()
+		r.pending = r.answer(ctx, message, int64(maxBody))
+	}
+	length := uint32(len(r.pending))
+	if length <= room {
+		if !guest.Memory().Write(answer, r.pending) {
+			panic("exchange: the answer is outside the guest's memory")
+		}
+		r.pending = nil
+	}
+	return length
+}
+
+// answer sends one request and makes one answer, whatever happens.
+func (r *relay) answer(ctx context.Context, message []byte, maxBody int64) []byte {
+	req, err := parseRequest(message)
+	if err != nil {
+		return failure("not sent", err)
+	}
+	if target := req.URL.String(); target != r.base && !strings.HasPrefix(target, r.base+"/") {
+		return failure("not sent", errors.New("the host lets this guest ask its own database only"))
+	}
+	// A request whose head was not begun has certainly not been executed.
+	var sent atomic.Bool
+	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
+		WroteHeaderField: func(string, []string) { sent.Store(true) },
+	})
+	resp, err := r.transport.RoundTrip(req.WithContext(ctx))
+	var body []byte
+	if err == nil {
+		defer resp.Body.Close()
+		body, err = io.ReadAll(io.LimitReader(resp.Body, maxBody+1))
+	}
+	switch {
+	case err != nil && !sent.Load():
+		return failure("not sent", err)
+	case ctx.Err() != nil && err != nil:
+		return failure("timeout", ctx.Err())
+	case err != nil:
+		return failure("failed", err)
+	case int64(len(body)) > maxBody:
+		return failure("too large", fmt.Errorf("over %d bytes", maxBody))
+	}
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "%d\n", resp.StatusCode)
+	for name, values := range resp.Header {
+		fmt.Fprintf(&b, "%s: %s\n", name, values[0])
+	}
+	b.WriteByte('\n')
+	b.Write(body)
+	return b.Bytes()
+}
+
+func failure(outcome string, err error) []byte {
+	return fmt.Appendf(nil, "%s: %v", outcome, err)
+}
+
+// parseRequest reads the guest's text form. The body is copied, since the
+// guest's memory may move once the guest runs again.
+func parseRequest(message []byte) (*http.Request, error) {
+	r := textproto.NewReader(bufio.NewReader(bytes.NewReader(message)))
+	url, err := r.ReadLine()
+	if err != nil {
+		return nil, err
+	}
+	header, err := r.ReadMIMEHeader()
+	if err != nil {
+		return nil, err
+	}
+	body, err := io.ReadAll(r.R)
+	if err != nil {
+		return nil, err
+	}
+	req, err := http.NewRequest(http.MethodPost, url, bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	req.Header = http.Header(header)
+	return req, nil
+}
