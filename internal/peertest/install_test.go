@@ -1,0 +1,101 @@
+package peertest
+
+import (
+	"context"
+	"embed"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/upbloom/upbloom/internal/testenv"
+)
+
+//go:embed js/package.json js/package-lock.json js/*.mjs
+var source embed.FS
+
+// installLimit is for a slow network: npm takes two seconds on a good one, and
+// less once its cache has both packages.
+const installLimit = 3 * time.Minute
+
+// installed is the folder with the programs and node_modules beside them: made
+// once for all tests, out of the source tree, and removed by TestMain.
+var installed struct {
+	once        sync.Once
+	dir         string
+	unreachable string // why there is no registry
+	err         error
+}
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if installed.dir != "" {
+		_ = os.RemoveAll(installed.dir)
+	}
+	os.Exit(code)
+}
+
+// install gives the path of Node and the folder to run in.
+func install(tb testing.TB) (node, dir string) {
+	tb.Helper()
+	node = testenv.Need(tb, "node", "node")
+	npm := testenv.Need(tb, "node", "npm")
+	i := &installed
+	i.once.Do(func() {
+		if i.dir, i.err = os.MkdirTemp("", "peertest"); i.err != nil {
+			return
+		}
+		if i.err = os.CopyFS(i.dir, source); i.err == nil {
+			i.unreachable, i.err = npmCI(npm, filepath.Join(i.dir, "js"))
+		}
+	})
+	switch {
+	case i.unreachable != "":
+		testenv.Missing(tb, "node", i.unreachable)
+	case i.err != nil:
+		tb.Fatal(i.err)
+	}
+	return node, filepath.Join(i.dir, "js")
+}
+
+// npmCI installs what the lock file names. A registry out of reach is no error.
+func npmCI(npm, dir string) (unreachable string, err error) {
+	ctx, cancel := context.WithTimeout(context.Background(), installLimit)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund",
+		"--no-update-notifier", "--prefer-offline", "--fetch-retries=1", "--fetch-retry-mintimeout=500",
+		"--fetch-timeout=20000")
+	cmd.Dir = dir
+	cmd.WaitDelay = time.Second // npm's children may hold its output open
+	out, err := cmd.CombinedOutput()
+	switch code := npmCode(out); {
+	case err == nil:
+		return "", nil
+	case ctx.Err() != nil:
+		return fmt.Sprintf("npm ci was not done in %v", installLimit), nil
+	case slices.Contains(networkCodes, code):
+		return "npm reaches no registry: " + code, nil
+	}
+	return "", fmt.Errorf("npm ci: %w\n%s", err, out)
+}
+
+// networkCodes are npm's words for a registry that did not answer, as opposed
+// to one that gave another package than the lock file has.
+var networkCodes = strings.Fields(`ENOTFOUND EAI_AGAIN ECONNREFUSED ECONNRESET ENETUNREACH
+	EHOSTUNREACH ENETDOWN ETIMEDOUT ERR_SOCKET_TIMEOUT FETCH_ERROR ENOTCACHED
+	E407 E502 E503 E504`)
+
+var codeLine = regexp.MustCompile(`(?m)^npm (?:error|ERR!) code (\S+)$`)
+
+func npmCode(out []byte) string {
+	if m := codeLine.FindSubmatch(out); m != nil {
+		return string(m[1])
+	}
+	return ""
+}

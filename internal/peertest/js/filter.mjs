@@ -1,0 +1,69 @@
+// A Bloom filter in a Redis string without a header, as short TypeScript
+// programs for Upstash have it: double hashing over two FNV-1a digests.
+
+const PRIME = 1099511628211n;
+const OFFSET_1 = 0xcbf29ce484222325n; // the standard one
+const OFFSET_2 = 0x84222325cbf29ce4n; // its two halves swapped
+
+function fnv1a64(bytes, offset) {
+  let h = offset;
+  for (const b of bytes) h = BigInt.asUintN(64, (h ^ BigInt(b)) * PRIME);
+  return h;
+}
+
+// The sum of the two digests is one of whole numbers: it does not wrap at 2^64.
+export function positions(item, bits, hashes) {
+  const bytes = new TextEncoder().encode(item);
+  const h1 = fnv1a64(bytes, OFFSET_1);
+  const h2 = fnv1a64(bytes, OFFSET_2);
+  return Array.from({ length: hashes }, (_, i) => Number((h1 + BigInt(i) * h2) % BigInt(bits)));
+}
+
+// How a filter talks to Redis. Each gives the bits as they were before. Every
+// bitfield starts from an explicit pipeline: redis.bitfield() is of no use on
+// an auto-pipelining client, which turns it into a promise.
+const ways = {
+  // One request a bit, or one for all of them under auto-pipelining.
+  setbit: {
+    set: (redis, key, at) => Promise.all(at.map((p) => redis.setbit(key, p, 1))),
+    get: (redis, key, at) => Promise.all(at.map((p) => redis.getbit(key, p))),
+  },
+  pipeline: {
+    set: (redis, key, at) => at.reduce((all, p) => all.setbit(key, p, 1), redis.pipeline()).exec(),
+    get: (redis, key, at) => at.reduce((all, p) => all.getbit(key, p), redis.pipeline()).exec(),
+  },
+  bitfield: {
+    set: (redis, key, at) => bitfield(redis, key, at, (all, p) => all.set("u1", p, 1)),
+    get: (redis, key, at) => bitfield(redis, key, at, (all, p) => all.get("u1", p)),
+  },
+};
+
+async function bitfield(redis, key, at, operation) {
+  const [bits] = await at.reduce(operation, redis.pipeline().bitfield(key)).exec().exec();
+  return bits;
+}
+
+export class Filter {
+  constructor(redis, key, { bits, hashes, way }) {
+    Object.assign(this, { redis, key, bits, hashes }, ways[way]);
+  }
+
+  // One after the other, so that each item's answer is about the ones before.
+  async addAll(items) {
+    const added = [];
+    for (const item of items) {
+      const before = await this.set(this.redis, this.key, positions(item, this.bits, this.hashes));
+      added.push(before.includes(0));
+    }
+    return added;
+  }
+
+  async hasAll(items) {
+    const found = [];
+    for (const item of items) {
+      const bits = await this.get(this.redis, this.key, positions(item, this.bits, this.hashes));
+      found.push(!bits.includes(0));
+    }
+    return found;
+  }
+}

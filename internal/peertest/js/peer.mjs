@@ -1,0 +1,30 @@
+// Runs the steps of a Go test against a server, with the official client.
+//
+// It reads one JSON object from standard input and prints one line of JSON a
+// step, {"value": ...} or {"error": "..."}, in order. A step is a JavaScript
+// expression, so that a test reads as a user would type it.
+
+import { text } from "node:stream/consumers";
+import { Redis } from "@upstash/redis";
+import { Filter } from "./filter.mjs";
+
+const { url, token, options, items, steps } = JSON.parse(await text(process.stdin));
+
+// Telemetry headers would name this machine's runtime. A lost connection is a
+// failed test, not something to try again.
+const connect = (token, more = {}) =>
+  new Redis({ url, token, enableTelemetry: false, retry: false, ...options, ...more });
+
+// What the steps can name; `memory` is kept from one step to the next.
+const scope = { redis: connect(token), connect, Filter, items, memory: {} };
+
+for (const step of steps) {
+  let line;
+  try {
+    // Not awaited inside of the step: what it gives may be any expression.
+    line = { value: await new Function(...Object.keys(scope), `return ${step}`)(...Object.values(scope)) };
+  } catch (e) {
+    line = { error: e.message };
+  }
+  console.log(JSON.stringify(line));
+}

@@ -1,0 +1,106 @@
+package peertest
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/upbloom/upbloom/internal/testenv"
+	"github.com/upbloom/upbloom/upstash/upstashtest"
+)
+
+// settings are the client's own that change what it sends or how it reads.
+type settings struct {
+	AutoPipelining bool `json:"enableAutoPipelining"`
+	// Encoding is "base64", the client's default, or false.
+	Encoding any `json:"responseEncoding"`
+}
+
+var allSettings = []settings{{false, "base64"}, {false, false}, {true, "base64"}, {true, false}}
+
+func (s settings) String() string {
+	return fmt.Sprintf("autopipelining=%v,encoding=%v", s.AutoPipelining, s.Encoding)
+}
+
+// session is what peer.mjs reads: where to connect, and what to do there.
+type session struct {
+	URL     string   `json:"url"`
+	Token   string   `json:"token"`
+	Options settings `json:"options"`
+	Items   any      `json:"items"`
+	Steps   []string `json:"steps"`
+}
+
+// outcome is what a step came to: JSON, or the message of what it threw.
+type outcome struct {
+	Value json.RawMessage
+	Error *string
+}
+
+// play runs a session under Node and gives an outcome for each of its steps.
+func play(tb testing.TB, s session) []outcome {
+	tb.Helper()
+	node, dir := install(tb)
+	input, err := json.Marshal(s)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	cmd := exec.CommandContext(tb.Context(), node, "peer.mjs")
+	cmd.Dir = dir
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH")} // no NODE_OPTIONS, no proxy
+	cmd.Stdin = bytes.NewReader(input)
+	var stderr strings.Builder
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		tb.Fatalf("node: %v\n%s", err, stderr.String())
+	}
+	lines := bytes.Split(bytes.TrimSpace(out), []byte("\n"))
+	if len(lines) != len(s.Steps) {
+		tb.Fatalf("%d lines for %d steps:\n%s%s", len(lines), len(s.Steps), out, stderr.String())
+	}
+	outcomes := make([]outcome, len(lines))
+	for i, line := range lines {
+		if err := json.Unmarshal(line, &outcomes[i]); err != nil {
+			tb.Fatalf("line %q: %v", line, err)
+		}
+	}
+	return outcomes
+}
+
+// decode reads a step's value, and ends the test where it threw.
+func decode[T any](tb testing.TB, o outcome) (v T) {
+	tb.Helper()
+	if o.Error != nil {
+		tb.Fatalf("threw %q", *o.Error)
+	}
+	if err := json.Unmarshal(o.Value, &v); err != nil {
+		tb.Fatalf("%s: %v", o.Value, err)
+	}
+	return v
+}
+
+// everywhere runs a test for each backend of the server, empty, and each of
+// the client's settings.
+func everywhere(t *testing.T, test func(*testing.T, *upstashtest.Server, settings)) {
+	install(t) // so that a skip is one of the test and not of eight parts
+	for _, backend := range []string{"embedded", "redis"} {
+		t.Run(backend, func(t *testing.T) {
+			var opts []upstashtest.Option
+			if backend == "redis" {
+				opts = append(opts, upstashtest.WithRedis(testenv.Redis(t)))
+			}
+			server := upstashtest.NewServer(t, opts...)
+			for _, set := range allSettings {
+				t.Run(set.String(), func(t *testing.T) {
+					server.FlushAll()
+					test(t, server, set)
+				})
+			}
+		})
+	}
+}
