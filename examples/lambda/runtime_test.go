@@ -1,0 +1,125 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-lambda-go/events"
+
+	"github.com/upbloom/upbloom/upstash/upstashtest"
+)
+
+// TestInRuntime runs the built function as Lambda does, through the Runtime
+// API, against a database that fails in between.
+func TestInRuntime(t *testing.T) {
+	const timeout = 20 * time.Second // of an invocation
+	db := upstashtest.NewServer(t)
+	s := newSandbox(t, build(t), db)
+
+	t.Log("a duplicate within the batch, a message whose work fails")
+	r := s.invoke("1", timeout, order("a", "Elm St"), order("b", ""), order("a", "Elm St"), order("c", "Oak St"))
+	wantIDs(t, "redelivered", failures(t, r), "b")
+	wantIDs(t, "shipped", s.shipped(), "a", "c")
+
+	t.Log("a duplicate across batches, the failed message again")
+	r = s.invoke("2", timeout, order("a", "Elm St"), order("b", "Ash St"), order("d", "Fir St"))
+	wantIDs(t, "redelivered", failures(t, r))
+	wantIDs(t, "shipped", s.shipped(), "b", "d")
+
+	t.Log("the database fails")
+	db.InjectFunc(func(int64, upstashtest.RequestInfo) upstashtest.Fault {
+		return upstashtest.InternalError(upstashtest.BeforeExec)
+	})
+	r = s.invoke("3", timeout, order("e", "Yew St"), order("a", "Elm St"))
+	wantMessage(t, functionError(t, r), "HTTP status 500", db)
+
+	t.Log("it stalls: the function answers before its deadline")
+	db.InjectFunc(func(int64, upstashtest.RequestInfo) upstashtest.Fault {
+		return upstashtest.Stall(upstashtest.BeforeExec)
+	})
+	short := reserve + 300*time.Millisecond
+	deadline := time.Now().Add(short)
+	r = s.invoke("4", short, order("e", "Yew St"))
+	if late := time.Since(deadline); late > 0 {
+		t.Errorf("answered %v after the deadline", late)
+	}
+	wantMessage(t, functionError(t, r), "deadline exceeded", db)
+
+	t.Log("it is back: what failed is delivered again")
+	db.InjectFunc(nil)
+	r = s.invoke("5", timeout, order("e", "Yew St"), order("a", "Elm St"))
+	wantIDs(t, "redelivered", failures(t, r))
+	wantIDs(t, "shipped", s.shipped(), "e")
+
+	t.Log("the reply of the Add is lost: the retry's answer is uncertain, the message is done")
+	db.Inject(upstashtest.Fault{}, upstashtest.Drop(upstashtest.AfterExec))
+	r = s.invoke("6", timeout, order("f", "Bay St"))
+	wantIDs(t, "redelivered", failures(t, r))
+	wantIDs(t, "shipped", s.shipped(), "f")
+	r = s.invoke("7", timeout, order("f", "Bay St"))
+	wantIDs(t, "redelivered", failures(t, r))
+	wantIDs(t, "shipped", s.shipped())
+}
+
+// TestDatabaseGone starts a function whose database cannot be reached.
+func TestDatabaseGone(t *testing.T) {
+	db := upstashtest.NewServer(t)
+	db.Close()
+	s := newSandbox(t, build(t), db)
+	r := s.invoke("1", 20*time.Second, order("a", "Elm St"))
+	wantMessage(t, functionError(t, r), "the command did not run", db)
+}
+
+// TestRequestTimes logs what an invocation takes; it
+// asserts that each of them does its work, and no time.
+func TestRequestTimes(t *testing.T) {
+	db := upstashtest.NewServer(t)
+	path := build(t)
+	if info, err := os.Stat(path); err == nil {
+		t.Logf("bootstrap for %s: %.1f MB", runtime.GOARCH, float64(info.Size())/1e6)
+	}
+	began := time.Now()
+	s := newSandbox(t, path, db)
+	var took []time.Duration
+	for i := range 50 {
+		batch := make([]events.SQSMessage, 10)
+		for j := range batch {
+			batch[j] = order(fmt.Sprintf("%d-%d", i, j), "Elm St")
+		}
+		if i > 0 {
+			began = time.Now()
+		}
+		r := s.invoke(fmt.Sprint(i), 20*time.Second, batch...)
+		took = append(took, time.Since(began))
+		wantIDs(t, "redelivered", failures(t, r))
+		if n := len(s.shipped()); n != 10 {
+			t.Errorf("shipped %d of 10 orders", n)
+		}
+	}
+	slices.Sort(took[1:])
+	t.Logf("first batch of 10, process start included: %v; warm: median %v, fastest %v",
+		took[0], took[1+len(took[1:])/2], took[1])
+}
+
+// order is a message about an order, which cannot be shipped without an address.
+func order(id, address string) events.SQSMessage {
+	return events.SQSMessage{
+		MessageId: id,
+		Body:      fmt.Sprintf(`{"order":%q,"address":%q}`, id, address),
+	}
+}
+
+func wantMessage(t *testing.T, got, want string, db *upstashtest.Server) {
+	t.Helper()
+	if !strings.Contains(got, want) || !strings.Contains(got, "which messages are done is not known") {
+		t.Errorf("the function's error does not say %q: %s", want, got)
+	}
+	if strings.Contains(got, db.Token) {
+		t.Errorf("the function's error shows the token: %s", got)
+	}
+}

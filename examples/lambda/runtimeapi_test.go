@@ -1,0 +1,188 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-lambda-go/events"
+
+	"github.com/upbloom/upbloom/upstash/upstashtest"
+)
+
+// sandbox is the part of Lambda that a function sees: the Runtime API on
+// loopback, and the process it started with the address of that.
+type sandbox struct {
+	tb     testing.TB
+	api    *httptest.Server
+	next   chan invocation
+	result chan result
+	asked  chan struct{} // one for each request for the next invocation
+	logs   chan string   // the lines that the function writes
+}
+
+type invocation struct {
+	id       string
+	deadline time.Time
+	payload  []byte
+}
+
+// result is what the function posted: kind is "response" or "error".
+type result struct {
+	id, kind string
+	body     []byte
+}
+
+const runtimePath = "/2018-06-01/runtime/invocation/"
+
+// newSandbox starts the function at path against db.
+func newSandbox(tb testing.TB, path string, db *upstashtest.Server) *sandbox {
+	tb.Helper()
+	s := &sandbox{
+		tb: tb, next: make(chan invocation), result: make(chan result, 1),
+		asked: make(chan struct{}, 1), logs: make(chan string, 1000),
+	}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET "+runtimePath+"next", s.serveNext)
+	mux.HandleFunc("POST "+runtimePath+"{id}/{kind}", s.serveResult)
+	s.api = httptest.NewServer(mux)
+	tb.Cleanup(s.api.Close)
+	s.start(path,
+		"AWS_LAMBDA_RUNTIME_API="+s.api.Listener.Addr().String(),
+		"UPSTASH_REDIS_REST_URL="+db.URL, "UPSTASH_REDIS_REST_TOKEN="+db.Token)
+	return s
+}
+
+// build makes the bootstrap of provided.al2023 for this machine.
+func build(tb testing.TB) string {
+	tb.Helper()
+	path := filepath.Join(tb.TempDir(), "bootstrap")
+	cmd := exec.Command("go", "build", "-tags", "lambda.norpc", "-trimpath", "-ldflags", "-s -w", "-o", path, ".")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		tb.Fatalf("go build: %v\n%s", err, out)
+	}
+	return path
+}
+
+// start runs the function until the end of the test; Lambda kills it as well.
+func (s *sandbox) start(path string, env ...string) {
+	ctx, stop := context.WithCancel(context.Background())
+	cmd := exec.CommandContext(ctx, path)
+	cmd.Env = env
+	cmd.Stderr = os.Stderr
+	out, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		stop()
+		s.tb.Fatal(err)
+	}
+	read := make(chan struct{})
+	go func() {
+		defer close(read)
+		for lines := bufio.NewScanner(out); lines.Scan(); {
+			s.logs <- lines.Text()
+		}
+	}()
+	s.tb.Cleanup(func() {
+		stop()
+		<-read
+		_ = cmd.Wait()
+	})
+}
+
+func (s *sandbox) serveNext(w http.ResponseWriter, r *http.Request) {
+	s.asked <- struct{}{}
+	select {
+	case <-r.Context().Done():
+	case inv := <-s.next:
+		w.Header().Set("Lambda-Runtime-Aws-Request-Id", inv.id)
+		w.Header().Set("Lambda-Runtime-Deadline-Ms", strconv.FormatInt(inv.deadline.UnixMilli(), 10))
+		_, _ = w.Write(inv.payload)
+	}
+}
+
+func (s *sandbox) serveResult(w http.ResponseWriter, r *http.Request) {
+	body, _ := io.ReadAll(r.Body)
+	w.WriteHeader(http.StatusAccepted)
+	s.result <- result{r.PathValue("id"), r.PathValue("kind"), body}
+}
+
+// invoke hands the batch to the function once it asks for work.
+func (s *sandbox) invoke(id string, timeout time.Duration, batch ...events.SQSMessage) result {
+	s.tb.Helper()
+	payload, err := json.Marshal(events.SQSEvent{Records: batch})
+	if err != nil {
+		s.tb.Fatal(err)
+	}
+	await(s.tb, s.asked, "the function asks for the next invocation")
+	s.next <- invocation{id, time.Now().Add(timeout), payload}
+	r := await(s.tb, s.result, "the function answers")
+	if r.id != id {
+		s.tb.Fatalf("an answer to invocation %q, want %q", r.id, id)
+	}
+	return r
+}
+
+// shipped gives the orders whose work was done, up to the line that ends a
+// batch.
+func (s *sandbox) shipped() (orders []string) {
+	s.tb.Helper()
+	for {
+		text := await(s.tb, s.logs, "the function logs the end of the batch")
+		var line struct{ Msg, Order string }
+		if err := json.Unmarshal([]byte(text), &line); err != nil {
+			s.tb.Fatalf("a log line that is not JSON: %s", text)
+		}
+		switch {
+		case line.Msg == "shipped":
+			orders = append(orders, line.Order)
+		case line.Msg == "batch":
+			return orders
+		}
+	}
+}
+
+// await ends the test where nothing comes in a time that no machine needs.
+func await[T any](tb testing.TB, c <-chan T, what string) T {
+	tb.Helper()
+	select {
+	case v := <-c:
+		return v
+	case <-time.After(30 * time.Second):
+		tb.Fatalf("waited 30 s until %s", what)
+		panic("unreachable")
+	}
+}
+
+// failures gives the message ids of a partial batch response.
+func failures(tb testing.TB, r result) []string {
+	tb.Helper()
+	var resp events.SQSEventResponse
+	if err := json.Unmarshal(r.body, &resp); r.kind != "response" || err != nil {
+		tb.Fatalf("%s: %s", r.kind, r.body)
+	}
+	return failedIDs(resp)
+}
+
+// functionError gives the message of a failed invocation.
+func functionError(tb testing.TB, r result) string {
+	tb.Helper()
+	var e struct{ ErrorMessage, ErrorType string }
+	if err := json.Unmarshal(r.body, &e); r.kind != "error" || err != nil || strings.TrimSpace(e.ErrorMessage) == "" {
+		tb.Fatalf("%s: %s", r.kind, r.body)
+	}
+	return e.ErrorMessage
+}
