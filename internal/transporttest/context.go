@@ -1,0 +1,164 @@
+package transporttest
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/upbloom/upbloom/upstash"
+)
+
+// stall is a server that keeps a call waiting until the test ends.
+type stall struct {
+	name string
+	body string
+	url  func(t *testing.T, reached func()) string // calls reached where it stalls
+}
+
+// bigBody is more than the socket buffers of both sides take.
+var bigBody = strings.Repeat("x", 24<<20)
+
+func (s suite) stalls() []stall {
+	raw := func(before func(net.Conn)) func(*testing.T, func()) string {
+		return func(t *testing.T, reached func()) string {
+			return rawServer(t, func(c net.Conn, wait <-chan struct{}) {
+				before(c)
+				reached()
+				<-wait
+			})
+		}
+	}
+	return []stall{
+		{name: "before the header", body: "[]", url: raw(readRequest)},
+		{name: "within the header", body: "[]", url: raw(func(c net.Conn) {
+			readRequest(c)
+			_, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-")
+		})},
+		{name: "within the body", body: "[]", url: raw(func(c net.Conn) {
+			readRequest(c)
+			_, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nabc")
+		})},
+		{name: "while it takes the request", body: bigBody, url: raw(func(c net.Conn) {
+			_, _ = io.ReadFull(c, make([]byte, 1000))
+		})},
+		{name: "TLS handshake", body: "[]", url: func(t *testing.T, reached func()) string {
+			url := raw(func(c net.Conn) { _, _ = io.ReadFull(c, make([]byte, 100)) })(t, reached)
+			return "https" + strings.TrimPrefix(url, "http")
+		}},
+		{name: "dial", body: "[]", url: blackHole},
+	}
+}
+
+func (s suite) testDeadline(t *testing.T) {
+	for _, st := range s.stalls() {
+		t.Run(st.name, func(t *testing.T) {
+			checkLeaks(t)
+			url := st.url(t, func() {})
+			tr := s.transport(t, url)
+			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Millisecond)
+			defer cancel()
+			if err := s.stalled(t, ctx, tr, newRequest(url+"/", st.body)); err == nil {
+				t.Error("no error")
+			}
+		})
+	}
+}
+
+func (s suite) testCancel(t *testing.T) {
+	for _, st := range s.stalls() {
+		t.Run(st.name, func(t *testing.T) {
+			checkLeaks(t)
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			url := st.url(t, cancel) // as soon as the server is where it stalls
+			tr := s.transport(t, url)
+			if err := s.stalled(t, ctx, tr, newRequest(url+"/", st.body)); err == nil {
+				t.Error("no error")
+			}
+		})
+	}
+}
+
+// stalled fails the test if the call does not end with its context. What the
+// request's buffer holds is overwritten as soon as it does: the race detector
+// then tells whether anything still reads it.
+func (s suite) stalled(t *testing.T, ctx context.Context, tr upstash.Transport, req *upstash.Request) error {
+	t.Helper()
+	done := make(chan error, 1)
+	go func() {
+		var resp upstash.Response
+		err := tr.RoundTrip(ctx, req, &resp)
+		clear(req.Body)
+		clear(req.Header)
+		done <- err
+	}()
+	select {
+	case err := <-done:
+		return err
+	case <-time.After(patience):
+		t.Fatal("the call outlived its context")
+		return nil
+	}
+}
+
+func (s suite) testBuffers(t *testing.T) {
+	url, _ := httpServer(t, anyIPv4, echo)
+	tr := s.transport(t, url)
+	req := newRequest(url+"/", "")
+	var last upstash.Response
+	for i := range 20 {
+		// The same buffers again and again, as a pool would use them.
+		req.Body = append(req.Body[:0], bytes.Repeat([]byte{byte('a' + i)}, 10_000)...)
+		resp := mustSend(t, tr, req)
+		if !bytes.Equal(resp.Body, req.Body) {
+			t.Fatalf("call %d: a body of %d bytes, starting %.9q", i, len(resp.Body), resp.Body)
+		}
+		if i > 0 && !bytes.Equal(last.Body, bytes.Repeat([]byte{byte('a' + i - 1)}, 10_000)) {
+			t.Fatalf("call %d wrote into the response of the call before", i)
+		}
+		last = resp
+	}
+}
+
+// testEarlyAnswer has a server refuse a big request before it read it.
+func (s suite) testEarlyAnswer(t *testing.T) {
+	const answer = "HTTP/1.1 413 Content Too Large\r\nContent-Length: 2\r\nConnection: close\r\n\r\nno"
+	url := rawServer(t, func(c net.Conn, wait <-chan struct{}) {
+		_, _ = io.ReadFull(c, make([]byte, 1000))
+		_, _ = io.WriteString(c, answer)
+		_ = c.(*net.TCPConn).CloseWrite()
+		// Taking the rest for a while, as servers do, spares the client a reset.
+		_, _ = io.CopyN(io.Discard, c, int64(len(bigBody)))
+	})
+	req := newRequest(url+"/", bigBody)
+	resp, err := send(t, s.transport(t, url), req)
+	clear(req.Body)
+	if err != nil || resp.StatusCode != 413 || string(resp.Body) != "no" {
+		t.Errorf("status %d, body %q, error %v; want the server's 413", resp.StatusCode, resp.Body, err)
+	}
+}
+
+func (s suite) testConcurrent(t *testing.T) {
+	url, _ := httpServer(t, anyIPv4, echo)
+	tr := s.transport(t, url)
+	var group sync.WaitGroup
+	for i := range 50 {
+		group.Go(func() {
+			for j := range 4 {
+				body := fmt.Sprintf("[%d,%d]", i, j)
+				var resp upstash.Response
+				err := tr.RoundTrip(t.Context(), newRequest(url+"/", body), &resp)
+				if err != nil || string(resp.Body) != body {
+					t.Errorf("call %s: got %q, %v", body, resp.Body, err)
+				}
+			}
+		})
+	}
+	group.Wait()
+}

@@ -1,0 +1,132 @@
+package transporttest
+
+import (
+	"errors"
+	"net"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/upbloom/upbloom/upstash"
+)
+
+func (s suite) testLimit(t *testing.T) {
+	const limit = 1000
+	exact, over := strings.Repeat("x", limit), strings.Repeat("x", limit+1)
+	half := exact[:limit/2]
+	for name, tt := range map[string]struct {
+		answer string
+		tooBig bool
+	}{
+		"length":            {withLength(exact), false},
+		"length, over":      {withLength(over), true},
+		"chunked":           {chunked(half, half), false},
+		"chunked, over":     {chunked(half, half, "x"), true},
+		"until close":       {untilClose(exact), false},
+		"until close, over": {untilClose(over), true},
+		"announced only":    {"HTTP/1.1 200 OK\r\nContent-Length: 99999999999\r\n\r\nabc", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			url := answering(t, tt.answer)
+			req := newRequest(url+"/", "[]")
+			req.MaxResponse = limit
+			resp, err := send(t, s.transport(t, url), req)
+			switch {
+			case tt.tooBig && !errors.Is(err, upstash.ErrResponseTooLarge):
+				t.Errorf("got %v, want ErrResponseTooLarge", err)
+			case tt.tooBig && resp.StatusCode != 200:
+				t.Errorf("status %d of a body too large, want 200", resp.StatusCode)
+			case !tt.tooBig && (err != nil || len(resp.Body) != limit):
+				t.Errorf("%d bytes, %v", len(resp.Body), err)
+			}
+		})
+	}
+}
+
+func (s suite) testRedirect(t *testing.T) {
+	var followed atomic.Int64
+	target, _ := httpServer(t, anyIPv4, func(http.ResponseWriter, *http.Request) { followed.Add(1) })
+	for _, status := range []int{301, 302, 303, 307, 308} {
+		url, _ := httpServer(t, anyIPv4, func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Location", target)
+			w.WriteHeader(status)
+		})
+		resp := mustSend(t, s.transport(t, url), newRequest(url+"/", "[]"))
+		if resp.StatusCode != status {
+			t.Errorf("status %d, want %d", resp.StatusCode, status)
+		}
+	}
+	if n := followed.Load(); n != 0 {
+		t.Errorf("%d redirects were followed", n)
+	}
+}
+
+func (s suite) testDialRefused(t *testing.T) {
+	l, err := net.Listen("tcp", anyIPv4)
+	if err != nil {
+		t.Fatal(err)
+	}
+	url := "http://" + l.Addr().String()
+	_ = l.Close()
+	_, err = s.client(t, url).Do(t.Context(), upstash.Cmd("INCR", "secret-key"))
+	if callError(t, err); !upstash.SafeToRetry(err) {
+		t.Errorf("not safe to retry, though nothing listens there: %v", err)
+	}
+	noSecrets(t, err)
+}
+
+func (s suite) testDropped(t *testing.T) {
+	url := rawServer(t, func(c net.Conn, _ <-chan struct{}) { readRequest(c) })
+	_, err := s.client(t, url).Do(t.Context(), upstash.Cmd("INCR", "secret-key"))
+	if callError(t, err); upstash.SafeToRetry(err) {
+		t.Errorf("safe to retry, though the server had the request: %v", err)
+	}
+	noSecrets(t, err)
+}
+
+func (s suite) testCut(t *testing.T) {
+	for name, answer := range map[string]string{
+		"length":  withLength(`{"result":[0,1,1]}`),
+		"chunked": chunked(`{"result":`, `[0,1,1]}`),
+	} {
+		t.Run(name, func(t *testing.T) {
+			for n := range len(answer) {
+				url := answering(t, answer[:n])
+				tr := s.newTransport(t, url)
+				if resp, err := send(t, tr, newRequest(url+"/", "[]")); err == nil {
+					t.Errorf("no error after %d of %d bytes; body %q", n, len(answer), resp.Body)
+				}
+				closeTransport(tr)
+			}
+		})
+	}
+}
+
+func (s suite) testNotHTTP(t *testing.T) {
+	for name, answer := range map[string]string{
+		"other protocol":   "-ERR unknown command 'POST'\r\n",
+		"RESP":             "+OK\r\n$5\r\nhello\r\n",
+		"no status":        "HTTP/1.1\r\n\r\n",
+		"bad length":       "HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\nabc",
+		"bad chunk":        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
+		"quoting a secret": "GET secret-key secret-token\r\n\r\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			url := answering(t, answer)
+			_, err := s.client(t, url).Do(t.Context(), upstash.Cmd("GET", "secret-key"))
+			if callError(t, err); upstash.SafeToRetry(err) {
+				t.Errorf("safe to retry after garbage: %v", err)
+			}
+		})
+	}
+}
+
+func noSecrets(t *testing.T, err error) {
+	t.Helper()
+	for _, secret := range []string{"secret-token", "secret-key"} {
+		if strings.Contains(err.Error(), secret) {
+			t.Errorf("the error shows %s: %v", secret, err)
+		}
+	}
+}

@@ -1,0 +1,101 @@
+package transporttest
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"sync/atomic"
+	"testing"
+)
+
+// httpServer serves h at addr and counts connections.
+func httpServer(t *testing.T, addr string, h http.HandlerFunc) (url string, conns *atomic.Int64) {
+	t.Helper()
+	l, err := net.Listen("tcp", addr)
+	if err != nil {
+		t.Skipf("no listener at %s: %v", addr, err)
+	}
+	conns = new(atomic.Int64)
+	s := &httptest.Server{Listener: l, Config: &http.Server{Handler: h}}
+	s.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+		if state == http.StateNew {
+			conns.Add(1)
+		}
+	}
+	s.Start()
+	t.Cleanup(s.Close)
+	return s.URL, conns
+}
+
+const anyIPv4 = "127.0.0.1:0"
+
+// rawServer gives each connection to serve and closes it when serve returns.
+// Serve is called on a goroutine of its own; wait is closed at the test's end.
+func rawServer(t *testing.T, serve func(c net.Conn, wait <-chan struct{})) (url string) {
+	t.Helper()
+	l, err := net.Listen("tcp", anyIPv4)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wait := make(chan struct{})
+	var group sync.WaitGroup
+	group.Go(func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			group.Go(func() {
+				defer c.Close()
+				serve(c, wait)
+			})
+		}
+	})
+	t.Cleanup(func() {
+		_ = l.Close()
+		close(wait)
+		group.Wait()
+	})
+	return "http://" + l.Addr().String()
+}
+
+// readRequest takes one whole request off c.
+func readRequest(c net.Conn) {
+	r, err := http.ReadRequest(bufio.NewReader(c))
+	if err == nil {
+		_, _ = io.Copy(io.Discard, r.Body)
+	}
+}
+
+// answering serves one request a connection with these bytes and hangs up.
+func answering(t *testing.T, answer string) (url string) {
+	t.Helper()
+	return rawServer(t, func(c net.Conn, _ <-chan struct{}) {
+		readRequest(c)
+		_, _ = io.WriteString(c, answer)
+	})
+}
+
+func withLength(body string) string {
+	return fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
+}
+
+func chunked(parts ...string) string {
+	s := "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+	for _, p := range append(parts, "") {
+		s += fmt.Sprintf("%x\r\n%s\r\n", len(p), p)
+	}
+	return s
+}
+
+func untilClose(body string) string { return "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n" + body }
+
+// echo answers a request with its own body.
+func echo(w http.ResponseWriter, r *http.Request) {
+	body, _ := io.ReadAll(r.Body)
+	_, _ = w.Write(body)
+}

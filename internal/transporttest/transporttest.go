@@ -1,0 +1,137 @@
+// Package transporttest holds what every upstash.Transport must do, as one
+// test: the request arrives as it was given, the response comes back whole or
+// as an error, a context ends the call, and the buffers are the caller's again
+// once RoundTrip returned. Servers are on the loopback interface.
+package transporttest
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/upbloom/upbloom/upstash"
+)
+
+// Make returns a new transport for the server at url. One with a Close method
+// is closed at the test's end, and must then have no goroutine left.
+type Make func(t *testing.T, url string) upstash.Transport
+
+// Run tests the transports that newTransport makes.
+func Run(t *testing.T, newTransport Make) {
+	s := suite{newTransport}
+	for _, tt := range []struct {
+		name string
+		test func(*testing.T)
+	}{
+		{"request", s.testRequest},
+		{"bodies", s.testBodies},
+		{"hosts", s.testHosts},
+		{"response headers", s.testResponseHeaders},
+		{"response forms", s.testResponseForms},
+		{"keep-alive", s.testKeepAlive},
+		{"limit", s.testLimit},
+		{"redirect", s.testRedirect},
+		{"dial refused", s.testDialRefused},
+		{"dropped", s.testDropped},
+		{"cut", s.testCut},
+		{"not http", s.testNotHTTP},
+		{"deadline", s.testDeadline},
+		{"cancel", s.testCancel},
+		{"buffers", s.testBuffers},
+		{"early answer", s.testEarlyAnswer},
+		{"concurrent", s.testConcurrent},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			checkLeaks(t)
+			tt.test(t)
+		})
+	}
+}
+
+type suite struct{ newTransport Make }
+
+// patience is how long a call may take before it counts as hung. Nothing here
+// needs more than a few milliseconds.
+const patience = 20 * time.Second
+
+const testLimit = 1 << 20
+
+// checkLeaks fails the test if it leaves a goroutine. It must come first, so
+// that its check comes last.
+func checkLeaks(t *testing.T) {
+	t.Helper()
+	before := goleak.IgnoreCurrent()
+	t.Cleanup(func() { goleak.VerifyNone(t, before) })
+}
+
+// transport makes one that is closed at the test's end.
+func (s suite) transport(t *testing.T, url string) upstash.Transport {
+	t.Helper()
+	tr := s.newTransport(t, url)
+	t.Cleanup(func() { closeTransport(tr) })
+	return tr
+}
+
+func closeTransport(tr upstash.Transport) {
+	if c, ok := tr.(interface{ Close() error }); ok {
+		_ = c.Close()
+	}
+}
+
+// client makes one attempt a call, over a transport of its own.
+func (s suite) client(t *testing.T, url string) *upstash.Client {
+	t.Helper()
+	c, err := upstash.New(url, "secret-token", upstash.WithRetry(0), upstash.WithTransport(s.transport(t, url)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func newRequest(url, body string) *upstash.Request {
+	return &upstash.Request{
+		URL: url,
+		Header: []upstash.Header{
+			{Name: "Content-Type", Value: "application/json"},
+			{Name: "Authorization", Value: "Bearer secret-token"},
+			{Name: "Upstash-Sync-Token", Value: ""},
+		},
+		Body: []byte(body), MaxResponse: testLimit,
+	}
+}
+
+// send runs one request with a watchdog.
+func send(t *testing.T, tr upstash.Transport, req *upstash.Request) (upstash.Response, error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	var resp upstash.Response
+	err := tr.RoundTrip(ctx, req, &resp)
+	if ctx.Err() != nil {
+		t.Fatalf("hung for %v: %v", patience, err)
+	}
+	return resp, err
+}
+
+// mustSend fails the test on an error.
+func mustSend(t *testing.T, tr upstash.Transport, req *upstash.Request) upstash.Response {
+	t.Helper()
+	resp, err := send(t, tr, req)
+	if err != nil {
+		t.Fatalf("RoundTrip: %v", err)
+	}
+	return resp
+}
+
+// callError is the error of a command that got no answer.
+func callError(t *testing.T, err error) *upstash.CallError {
+	t.Helper()
+	var call *upstash.CallError
+	if !errors.As(err, &call) {
+		t.Fatalf("got %v, want a *CallError", err)
+	}
+	return call
+}

@@ -1,0 +1,23 @@
+package httptransport_test
+
+import (
+	"net/http"
+	"testing"
+
+	"github.com/upbloom/upbloom/internal/transporttest"
+	"github.com/upbloom/upbloom/upstash"
+	"github.com/upbloom/upbloom/upstash/httptransport"
+)
+
+func TestConformance(t *testing.T) {
+	transporttest.Run(t, func(*testing.T, string) upstash.Transport { return httptransport.New(nil) })
+}
+
+// A plain RoundTripper, as SDKs of platforms hand them out.
+func TestConformanceOfClient(t *testing.T) {
+	transporttest.Run(t, func(t *testing.T, _ string) upstash.Transport {
+		rt := &http.Transport{}
+		t.Cleanup(rt.CloseIdleConnections)
+		return httptransport.New(&http.Client{Transport: rt})
+	})
+}
