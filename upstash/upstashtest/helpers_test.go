@@ -1,12 +1,15 @@
 package upstashtest
 
 import (
+	"crypto/tls"
 	"io"
 	"net/http"
 	"strings"
 	"testing"
 
 	"go.uber.org/goleak"
+
+	"github.com/upbloom/upbloom/internal/testenv"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -56,7 +59,7 @@ func try(tb testing.TB, s *Server, c call) (result, error) {
 		req.Header.Set("Authorization", "Bearer "+c.token)
 	}
 	// A transport of its own: no connection outlives the call.
-	tr := &http.Transport{DisableKeepAlives: true}
+	tr := &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{RootCAs: s.CertPool()}}
 	defer tr.CloseIdleConnections()
 	client := &http.Client{Transport: tr, CheckRedirect: noRedirect}
 	resp, err := client.Do(req)
@@ -82,4 +85,9 @@ func header(pairs ...string) http.Header {
 		h.Set(pairs[i], pairs[i+1])
 	}
 	return h
+}
+
+func withTestRedis(tb testing.TB) Option {
+	tb.Helper()
+	return WithRedis(testenv.Redis(tb))
 }

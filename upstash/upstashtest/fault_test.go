@@ -1,0 +1,231 @@
+package upstashtest
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestFaults meets each fault with the same INCR or BITFIELD and looks at what
+// came back, and at whether it was executed.
+func TestFaults(t *testing.T) {
+	const incr, field, multi = `["INCR","n"]`, `["BITFIELD","n","INCRBY","u8","0","1"]`, `[["INCR","n"],["INCR","n"]]`
+	for _, tt := range []struct {
+		fault      Fault
+		name       string
+		path, body string
+		status     int // 0: no whole answer
+		answer     string
+		header     [2]string
+	}{
+		{fault: Drop(BeforeExec), name: "drop-before-exec", body: incr},
+		{fault: Drop(AfterExec), name: "drop-after-exec", body: incr},
+		{fault: CutBody(5), name: "cut-body", body: incr},
+		{fault: CutBody(0), name: "cut-body", body: incr},
+		{fault: CutBody(1 << 40), name: "cut-body", body: incr},
+		{fault: RateLimit(0), name: "rate-limit", body: incr, status: 429, answer: `{"error":"` + textRateLimit + `"}`,
+			header: [2]string{"Retry-After", ""}},
+		{fault: RateLimit(1500 * time.Millisecond), name: "rate-limit-retry-after", body: incr, status: 429,
+			answer: `{"error":"` + textRateLimit + `"}`, header: [2]string{"Retry-After", "2"}},
+		{fault: InternalError(BeforeExec), name: "internal-error-before-exec", body: incr, status: 500,
+			answer: `{"error":"ERR internal error"}`},
+		{fault: InternalError(AfterExec), name: "internal-error-after-exec", body: incr, status: 500,
+			answer: `{"error":"ERR internal error"}`},
+		{fault: BadGateway(BeforeExec), name: "bad-gateway-before-exec", body: incr, status: 502, answer: pageGateway,
+			header: [2]string{"Content-Type", "text/html"}},
+		{fault: BadGateway(AfterExec), name: "bad-gateway-after-exec", body: incr, status: 502, answer: pageGateway},
+		{fault: ErrorObject("ERR odd"), name: "error-object", path: "/multi-exec", body: multi, status: 200,
+			answer: `{"error":"ERR odd"}`},
+		{fault: NotJSON(BeforeExec), name: "not-json-before-exec", body: incr, status: 200, answer: textNotJSON},
+		{fault: NotJSON(AfterExec), name: "not-json-after-exec", body: incr, status: 200, answer: textNotJSON},
+		{fault: WrongType(), name: "wrong-type", body: incr, status: 200, answer: `{"result":"1"}`},
+		{fault: WrongType(), name: "wrong-type", body: field, status: 200, answer: `{"result":1}`},
+		{fault: WrongType(), name: "wrong-type", body: `["SET","n","1"]`, status: 200, answer: `{"result":["OK"]}`},
+		{fault: ShortResult(), name: "short-result", body: field, status: 200, answer: `{"result":[]}`},
+		{fault: ShortResult(), name: "short-result", body: incr, status: 200, answer: `{"result":[]}`},
+		{fault: ShortResult(), name: "short-result", path: "/pipeline", body: `[` + field + `,["STRLEN","n"]]`, status: 200,
+			answer: `[{"result":[]},{"result":1}]`},
+		{fault: LongResult(), name: "long-result", body: field, status: 200, answer: `{"result":[1,1]}`},
+		{fault: LongResult(), name: "long-result", body: incr, status: 200, answer: `{"result":[1,1]}`},
+		{fault: ShortBatch(), name: "short-batch", path: "/multi-exec", body: multi, status: 200, answer: `[{"result":1}]`},
+		{fault: ShortBatch(), name: "short-batch", body: field, status: 200, answer: `{"result":[]}`},
+		{fault: LongBatch(), name: "long-batch", path: "/pipeline", body: multi, status: 200,
+			answer: `[{"result":1},{"result":2},{"result":2}]`},
+		{fault: LongBatch(), name: "long-batch", body: incr, status: 200, answer: `{"result":[1,1]}`},
+		{fault: HugeBody(100_000), name: "huge-body", body: incr, status: 200,
+			answer: `{"result":"` + strings.Repeat("x", 100_000) + `"}`, header: [2]string{"Content-Length", ""}},
+		{fault: Redirect("http://elsewhere.invalid/x"), name: "redirect", body: incr, status: 307,
+			header: [2]string{"Location", "http://elsewhere.invalid/x"}},
+		{fault: Trickle(time.Microsecond), name: "trickle", body: incr, status: 200, answer: `{"result":1}`},
+		{fault: Fault{}, name: "none", body: incr, status: 200, answer: `{"result":1}`},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s := NewServer(t)
+			s.Inject(tt.fault)
+			if tt.fault.String() != tt.name {
+				t.Errorf("String is %q", tt.fault)
+			}
+			got, err := try(t, s, call{path: tt.path, body: tt.body})
+			switch {
+			case tt.status == 0 && err == nil:
+				t.Errorf("a whole answer: %d %s", got.status, got.body)
+			case tt.status != 0 && (err != nil || got.status != tt.status || got.body != tt.answer):
+				t.Errorf("got  %d %.200q %v\nwant %d %.200q", got.status, got.body, err, tt.status, tt.answer)
+			}
+			if h := tt.header; h[0] != "" && !strings.HasPrefix(got.header.Get(h[0]), h[1]) ||
+				h[0] != "" && h[1] == "" && got.header.Get(h[0]) != "" {
+				t.Errorf("%s: %q, want %q", h[0], got.header.Get(h[0]), h[1])
+			}
+			v, err := s.Exec("EXISTS", "n")
+			if executed := v == int64(1); err != nil || executed != tt.fault.Executes() {
+				t.Errorf("executed: %v, want %v (%v)", executed, tt.fault.Executes(), err)
+			}
+			if n := s.Injected()[tt.name]; tt.name != "none" && n != 1 {
+				t.Errorf("Injected %v", s.Injected())
+			}
+		})
+	}
+}
+
+func TestEveryFaultHasItsName(t *testing.T) {
+	seen := make(map[string]bool)
+	for _, f := range EveryFault() {
+		if seen[f.String()] {
+			t.Errorf("%s twice", f)
+		}
+		seen[f.String()] = true
+	}
+	if len(seen) < 20 {
+		t.Errorf("%d faults", len(seen))
+	}
+}
+
+// TestStall has its client give up, and then its server close.
+func TestStall(t *testing.T) {
+	for _, when := range []When{BeforeExec, AfterExec} {
+		t.Run(when.String(), func(t *testing.T) {
+			s, err := Start()
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer s.Close()
+			s.Inject(Stall(when), Stall(when))
+
+			ctx, cancel := context.WithCancel(t.Context())
+			gone := goPost(ctx, s)
+			waitFor(t, func() bool { return s.Injected()["stall-"+when.String()] == 1 })
+			cancel()
+			if err := <-gone; !errors.Is(err, context.Canceled) {
+				t.Errorf("cancelled: %v", err)
+			}
+			held := goPost(t.Context(), s)
+			waitFor(t, func() bool { return s.Injected()["stall-"+when.String()] == 2 })
+			if when == AfterExec {
+				waitFor(t, func() bool { v, _ := s.Exec("GET", "n"); return v == "2" })
+			} else if v, err := s.Exec("GET", "n"); v != nil || err != nil {
+				t.Errorf("executed: %v, %v", v, err)
+			}
+			s.Close()
+			if err := <-held; err == nil {
+				t.Error("an answer from a closed server")
+			}
+		})
+	}
+}
+
+// TestCloseEndsATrickle would hang if Close waited for the whole body.
+func TestCloseEndsATrickle(t *testing.T) {
+	s, err := Start()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Inject(Trickle(time.Hour))
+	done := goPost(t.Context(), s)
+	waitFor(t, func() bool { return s.Injected()["trickle"] == 1 })
+	s.Close()
+	if err := <-done; err == nil {
+		t.Error("a whole answer")
+	}
+	s.Close() // once more does nothing
+}
+
+func goPost(ctx context.Context, s *Server) <-chan error {
+	done := make(chan error, 1)
+	go func() {
+		req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.URL, strings.NewReader(`["INCR","n"]`))
+		if err != nil {
+			done <- err
+			return
+		}
+		req.Header.Set("Authorization", "Bearer "+s.Token)
+		tr := &http.Transport{DisableKeepAlives: true}
+		resp, err := tr.RoundTrip(req)
+		if err == nil {
+			_, err = io.Copy(io.Discard, resp.Body)
+			_ = resp.Body.Close()
+		}
+		done <- err
+	}()
+	return done
+}
+
+// waitFor polls until ok: what it waits for happens in the server.
+func waitFor(tb testing.TB, ok func() bool) {
+	tb.Helper()
+	for deadline := time.Now().Add(10 * time.Second); !ok(); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			tb.Fatal("it did not happen within ten seconds")
+		}
+	}
+}
+
+func TestInjectFunc(t *testing.T) {
+	s := NewServer(t)
+	var seen []string
+	s.InjectFunc(func(n int64, r RequestInfo) Fault {
+		seen = append(seen, r.Form+" "+strings.Join(r.Commands, ","))
+		if n%2 == 0 {
+			return RateLimit(0)
+		}
+		return Fault{}
+	})
+	s.Inject(InternalError(BeforeExec)) // goes first, and is not asked about
+	var statuses []int
+	for _, c := range []call{
+		{body: `["get","a"]`}, {body: `["get","a"]`}, {body: `["incr","n"]`}, {body: `nonsense`},
+		{path: "/pipeline", body: `[["get","a"],["del","n"]]`},
+	} {
+		statuses = append(statuses, do(t, s, c).status)
+	}
+	if want := []int{500, 200, 429, 400, 200}; !slices.Equal(statuses, want) {
+		t.Errorf("statuses %v, want %v", statuses, want)
+	}
+	if want := []string{"command GET", "command INCR", "pipeline GET,DEL"}; !slices.Equal(seen, want) {
+		t.Errorf("asked about %q, want %q", seen, want)
+	}
+	s.InjectFunc(nil)
+	if got := do(t, s, call{body: `["GET","n"]`}); got.status != 200 {
+		t.Errorf("after InjectFunc(nil): %d", got.status)
+	}
+}
+
+func TestTLS(t *testing.T) {
+	s := NewServer(t, WithTLS())
+	if !strings.HasPrefix(s.URL, "https://127.0.0.1:") {
+		t.Errorf("URL %s", s.URL)
+	}
+	host := strings.TrimPrefix(s.URL, "https://")
+	if _, err := net.ResolveTCPAddr("tcp", host); err != nil {
+		t.Error(err)
+	}
+	got := do(t, s, call{body: `["PING"]`})
+	if got.body != `{"result":"PONG"}` {
+		t.Errorf("got %s", got.body)
+	}
+}
