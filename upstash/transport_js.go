@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 	"syscall/js"
-	"time"
 )
 
 // fetchTransport is the host's fetch, called without net/http, which would
@@ -132,10 +131,10 @@ func (f *fetching) read(stream js.Value, resp *Response) error {
 	}
 }
 
-// abortGrace is how long a promise is given to settle once it was aborted. It
-// takes one turn of the host's event loop; only a fetch that ignores its
-// signal would take longer, and is then left to itself.
-const abortGrace = 5 * time.Millisecond
+// abortGrace is how many milliseconds a promise is given to settle once it was
+// aborted. It takes one turn of the host's event loop; only a fetch that
+// ignores its signal would take longer, and is then left to itself.
+const abortGrace = 5
 
 // await waits for a promise or for the context, whichever ends first.
 func (f *fetching) await(promise js.Value) (js.Value, error) {
@@ -143,7 +142,7 @@ func (f *fetching) await(promise js.Value) (js.Value, error) {
 		value js.Value
 		err   error
 	}
-	settled := make(chan result, 1) // with room: a late callback must not block
+	settled := make(chan result, 2) // with room: a late callback must not block
 	var fulfilled, rejected js.Func
 	settle := func(r result) any {
 		fulfilled.Release()
@@ -164,15 +163,18 @@ func (f *fetching) await(promise js.Value) (js.Value, error) {
 		return r.value, r.err
 	case <-f.ctx.Done():
 	}
-	// A program that ends with the deadline, as a Worker's instance does,
-	// would without this wait be called back after its end.
+	// Without this wait a program that ends at its deadline, in a host that
+	// lives on, would be called back after its end. A timer of Go's would do
+	// the same harm: it stays set in the host when it is stopped.
 	f.abort.Call("abort")
-	grace := time.NewTimer(abortGrace)
-	defer grace.Stop()
-	select {
-	case <-settled:
-	case <-grace.C:
-	}
+	over := js.FuncOf(func(js.Value, []js.Value) any {
+		settled <- result{}
+		return nil
+	})
+	defer over.Release()
+	timer := js.Global().Call("setTimeout", over, abortGrace)
+	<-settled
+	js.Global().Call("clearTimeout", timer)
 	return js.Value{}, f.ctx.Err()
 }
 

@@ -1,7 +1,7 @@
 //go:build !wasm
 
-// Package jstest runs a package's GOOS=js tests under Node from within native
-// tests, so that servers written in Go can stand at the other end.
+// Package jstest runs js/wasm programs under Node from within native tests, so
+// that servers written in Go can stand at the other end.
 package jstest
 
 import (
@@ -15,35 +15,53 @@ import (
 )
 
 // Run builds the js/wasm tests of the package in the current folder and runs
-// those that match pattern under Node, with env beside a bare PATH: the
-// environment of a js program is limited to a few KB. It fails with all that
-// they printed if one fails or skips, or if none matches.
+// those that match pattern under Node. It fails with all that they printed if
+// one fails or skips, or if none matches.
 func Run(tb testing.TB, pattern string, env ...string) {
 	tb.Helper()
-	node := testenv.Need(tb, "node", "node")
-	golang := testenv.Need(tb, "go", "go")
-
-	goroot, err := exec.Command(golang, "env", "GOROOT").Output()
-	if err != nil {
-		tb.Fatal(err)
-	}
-	wasm := filepath.Join(tb.TempDir(), "jstest.wasm")
-	build := exec.Command(golang, "test", "-c", "-o", wasm, ".")
-	build.Env = append(os.Environ(), "GOOS=js", "GOARCH=wasm", "GOFLAGS=")
-	if out, err := build.CombinedOutput(); err != nil {
-		tb.Fatalf("build for js/wasm: %v\n%s", err, out)
-	}
-
-	// Go's stack lives in wasm memory, but its calls still nest on that of V8.
-	run := exec.Command(node, "--stack-size=8192",
-		filepath.Join(strings.TrimSpace(string(goroot)), "lib", "wasm", "wasm_exec_node.js"),
+	wasm := build(tb, "test", "-c", ".")
+	s := node(tb, env, "--stack-size=8192", // as Go's own runner does
+		wasmExec(tb, "wasm_exec_node.js"),
 		wasm, "-test.v", "-test.timeout=60s", "-test.run="+pattern)
-	run.Env = append([]string{"PATH=" + os.Getenv("PATH")}, env...)
-	out, err := run.CombinedOutput()
+	if !strings.Contains(s, "--- PASS") || strings.Contains(s, "--- SKIP") {
+		tb.Fatalf("under Node not every test ran\n%s", s)
+	}
+}
+
+// build runs the go command for js/wasm and gives the path of what it built.
+// Its arguments end in a package.
+func build(tb testing.TB, args ...string) (wasm string) {
+	tb.Helper()
+	wasm = filepath.Join(tb.TempDir(), "main.wasm")
+	last := len(args) - 1
+	args = append(args[:last:last], "-o", wasm, args[last])
+	cmd := exec.Command(testenv.Need(tb, "go", "go"), args...)
+	cmd.Env = append(os.Environ(), "GOOS=js", "GOARCH=wasm", "GOFLAGS=")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		tb.Fatalf("go %v for js/wasm: %v\n%s", args, err, out)
+	}
+	return wasm
+}
+
+// node runs Node and gives what it printed. Beside env there is only a bare
+// PATH: Go takes no more than a few KB of environment on js.
+func node(tb testing.TB, env []string, args ...string) string {
+	tb.Helper()
+	cmd := exec.Command(testenv.Need(tb, "node", "node"), args...)
+	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH")}, env...)
+	out, err := cmd.CombinedOutput()
 	if err != nil {
 		tb.Fatalf("under Node: %v\n%s", err, out)
 	}
-	if s := string(out); !strings.Contains(s, "--- PASS") || strings.Contains(s, "--- SKIP") {
-		tb.Fatalf("under Node not every test ran\n%s", s)
+	return string(out)
+}
+
+// wasmExec gives the path of a file that Go ships for js/wasm.
+func wasmExec(tb testing.TB, name string) string {
+	tb.Helper()
+	goroot, err := exec.Command(testenv.Need(tb, "go", "go"), "env", "GOROOT").Output()
+	if err != nil {
+		tb.Fatal(err)
 	}
+	return filepath.Join(strings.TrimSpace(string(goroot)), "lib", "wasm", name)
 }

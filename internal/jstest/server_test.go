@@ -32,7 +32,7 @@ type server struct {
 }
 
 func newServer(tb testing.TB) *server {
-	s := &server{stalled: make(chan struct{}, 8)}
+	s := &server{stalled: make(chan struct{}, 16)}
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /echo/", s.echo)
 	mux.HandleFunc("POST /arrived/", s.arrived)
