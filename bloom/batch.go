@@ -31,6 +31,9 @@ func (f *Filter) AddAll(ctx context.Context, items []string) ([]bool, error) {
 	}
 	b := f.newBatch(items)
 	b.begin, b.item, b.send, b.adding = f.beginWrite, f.setItem, b.sendAdd, true
+	if f.cfg.TTL != 0 { // room for the EXPIRE, and the brackets of a transaction
+		b.limit -= f.expireNX().Size() + len("[,]")
+	}
 	// Until the header was seen, one request goes ahead alone: if the key
 	// holds something else, no more than that one touches it.
 	b.alone = f.headed() && !f.verified.Load() || !f.expiring.Load()
@@ -58,9 +61,10 @@ type batch struct {
 	item   func(*scratch, string)
 	send   func(context.Context, *scratch, []int) error
 	adding bool
+	limit  int  // of a command, in bytes
 	alone  bool // the first part goes before the others
 
-	first map[string]int // where an item stands first; nil for a single part
+	first map[string]int // where an item stands first; nil where one part is enough
 	same  []sameAs       // items that are not sent a second time
 
 	// Parts write to their own items' places; err and failed are guarded.
@@ -74,21 +78,19 @@ type batch struct {
 type sameAs struct{ item, first int }
 
 func (f *Filter) newBatch(items []string) *batch {
-	b := &batch{
-		f: f, items: items,
+	return &batch{
+		f: f, items: items, limit: f.batchBytes(),
 		answers: make([]bool, len(items)), states: make([]ItemState, len(items)),
 	}
-	// In a single request the server itself sees duplicates in order.
-	if len(items) > 1 && len(items)*f.itemBytes() > f.batchBytes() {
-		b.first = make(map[string]int, len(items))
-	}
-	return b
 }
 
 // run cuts the items into parts and sends them.
 func (b *batch) run(ctx context.Context) ([]bool, error) {
 	slots := make(chan struct{}, b.f.batchParallel())
 	var parts sync.WaitGroup
+	if !b.onePart() {
+		b.first = make(map[string]int, len(b.items))
+	}
 	for next := 0; next < len(b.items) && !b.stopped(); {
 		s := getScratch()
 		var part []int
@@ -103,6 +105,10 @@ func (b *batch) run(ctx context.Context) ([]bool, error) {
 			continue
 		}
 		slots <- struct{}{}
+		if b.stopped() { // while it waited
+			putScratch(s)
+			break
+		}
 		parts.Go(func() {
 			b.sendPart(ctx, s, part)
 			<-slots
@@ -113,9 +119,19 @@ func (b *batch) run(ctx context.Context) ([]bool, error) {
 	return b.result()
 }
 
+// onePart tells whether all items certainly fit into one request, where the
+// server itself sees duplicates in their order.
+func (b *batch) onePart() bool {
+	s := getScratch()
+	defer putScratch(s)
+	b.begin(&s.cmd)
+	room := b.limit - s.cmd.Size()
+	return len(b.items) == 1 || len(b.items) <= room/b.f.itemBytes()
+}
+
 // fill builds one command from the items at next and after, as many as fit.
 func (b *batch) fill(s *scratch, next int) (part []int, rest int) {
-	limit, itemBytes := b.f.batchBytes(), b.f.itemBytes()
+	itemBytes := b.f.itemBytes()
 	b.begin(&s.cmd)
 	for ; next < len(b.items); next++ {
 		item := b.items[next]
@@ -125,7 +141,7 @@ func (b *batch) fill(s *scratch, next int) (part []int, rest int) {
 				continue
 			}
 		}
-		if len(part) > 0 && s.cmd.Size()+itemBytes > limit {
+		if len(part) > 0 && s.cmd.Size()+itemBytes > b.limit {
 			break
 		}
 		if b.first != nil {

@@ -3,6 +3,7 @@ package bloom
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/upbloom/upbloom/upstash"
 )
@@ -14,13 +15,7 @@ func (b *batch) sendPart(ctx context.Context, s *scratch, part []int) {
 	if err == nil {
 		return
 	}
-	state := ItemUnknown
-	switch {
-	case errors.Is(err, ErrUncertain):
-		state = ItemUncertain
-	case notApplied(err):
-		state = ItemNotDone
-	}
+	state := b.stateAfter(err)
 	for _, i := range part {
 		if b.states[i] == ItemNotDone {
 			b.states[i] = state
@@ -29,9 +24,16 @@ func (b *batch) sendPart(ctx context.Context, s *scratch, part []int) {
 	b.fail(err, state != ItemUncertain)
 }
 
-// notApplied tells whether the command of a part certainly changed nothing.
-func notApplied(err error) bool {
-	return upstash.SafeToRetry(err) || errors.Is(err, ErrNotFound)
+// stateAfter tells what is known of the items of a part that failed. A look-up
+// leaves them as they were, and what went into another filter is not in ours.
+func (b *batch) stateAfter(err error) ItemState {
+	switch {
+	case errors.Is(err, ErrUncertain):
+		return ItemUncertain
+	case !b.adding, isForeign(err), upstash.SafeToRetry(err):
+		return ItemNotDone
+	}
+	return ItemUnknown
 }
 
 func (b *batch) sendAdd(ctx context.Context, s *scratch, part []int) error {
@@ -40,6 +42,9 @@ func (b *batch) sendAdd(ctx context.Context, s *scratch, part []int) error {
 		return err
 	}
 	if w.uncertain() {
+		if err != nil {
+			return fmt.Errorf("%w; %w", ErrUncertain, err)
+		}
 		return ErrUncertain
 	}
 	b.answer(part, func(bits []upstash.NullInt64) bool { return !allSet(bits) }, w.old)

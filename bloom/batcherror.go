@@ -3,6 +3,8 @@ package bloom
 import (
 	"fmt"
 	"strconv"
+
+	"github.com/upbloom/upbloom/upstash"
 )
 
 // ItemState is what is known of one item after a batch that failed. The zero
@@ -65,6 +67,12 @@ func (e *BatchError) Error() string {
 		}
 	}
 	return text + ": " + e.Err.Error()
+}
+
+// SafeToRetry reports whether the whole batch may be sent again without a new
+// item being taken for a seen one: nothing of it was done or may have been.
+func (e *BatchError) SafeToRetry() bool {
+	return e.Count(ItemNotDone) == len(e.Items) && upstash.SafeToRetry(e.Err)
 }
 
 // Unwrap gives the first failure.

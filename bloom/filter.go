@@ -48,8 +48,15 @@ func newFilter(c *upstash.Client, key string, cfg Config, geo Geometry, kind Kin
 	if f.headed() {
 		f.header = int64(encodeHeader(kind, geo))
 	}
-	f.expiring.Store(cfg.TTL == 0) // nothing to set
+	f.forget()
 	return f
+}
+
+// forget makes the handle as good as new: nothing is known of its key.
+func (f *Filter) forget() {
+	f.verified.Store(false)
+	f.refused.Store(nil)
+	f.expiring.Store(f.cfg.TTL == 0) // nothing to set
 }
 
 // Geometry is what the filter's positions are computed from.
@@ -67,7 +74,8 @@ func (f *Filter) headed() bool { return f.cfg.Layout == LayoutHeaded }
 // scratch is what one request is built and read in.
 type scratch struct {
 	cmd     upstash.BitField
-	pos     []uint64
+	pos     []uint64 // of the last item
+	first   []uint64 // of the first item, Bare only
 	answers []upstash.NullInt64
 }
 

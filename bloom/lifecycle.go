@@ -58,5 +58,8 @@ func (f *Filter) Rename(ctx context.Context, to string) error {
 // of unknown outcome, because another client may have made the filter anew.
 func (f *Filter) Delete(ctx context.Context) (bool, error) {
 	n, err := f.client.Del(ctx, f.key)
+	if err == nil {
+		f.forget()
+	}
 	return n == 1, err
 }

@@ -84,5 +84,5 @@ func (f *Filter) readHeader(ctx context.Context) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	return answers[0].Int64, nil
+	return headerWord(answers[0])
 }

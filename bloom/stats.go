@@ -45,11 +45,14 @@ func (f *Filter) Stats(ctx context.Context) (Stats, error) {
 	if err != nil {
 		return Stats{}, err
 	}
-	n, err := integers(replies)
+	n, err := f.integers(replies)
 	if err != nil {
 		return Stats{}, err
 	}
 	setBits, length, pttl := n[0], n[1], n[2]
+	if setBits < 0 || length < 0 {
+		return Stats{}, errNegative
+	}
 	if pttl == int64(upstash.NoKey) {
 		return Stats{}, ErrNotFound
 	}
@@ -68,9 +71,12 @@ func (f *Filter) Cardinality(ctx context.Context) (uint64, error) {
 	if err != nil {
 		return 0, f.missing(err)
 	}
-	n, err := integers(replies)
+	n, err := f.integers(replies)
 	if err != nil {
 		return 0, err
+	}
+	if n[0] < 0 {
+		return 0, errNegative
 	}
 	s := f.stats(uint64(n[0]))
 	if s.Saturated {
@@ -86,31 +92,30 @@ func (f *Filter) inspect(ctx context.Context, more ...upstash.Command) ([]upstas
 		return f.client.MultiExec(ctx, append([]upstash.Command{upstash.Cmd("BITCOUNT", f.key)}, more...)...)
 	}
 	body := strconv.Itoa(headerBits / 8)
-	readOnly := f.client.ReadOnly()
-	header := upstash.NewBitField(f.key).Get(headerType, 0)
-	if readOnly {
-		header.ReadOnly()
-	}
+	// BITFIELD_RO in any case: a token that may not write would have the whole
+	// transaction refused for a BITFIELD.
+	header := upstash.NewBitField(f.key).Get(headerType, 0).ReadOnly()
 	cmds := append([]upstash.Command{header.Command(), upstash.Cmd("BITCOUNT", f.key, body, "-1")}, more...)
 	replies, err := f.client.MultiExec(ctx, cmds...)
 	if err == nil {
 		err = replies[0].Err()
 	}
-	if err != nil && !readOnly && f.client.ReadOnly() {
-		return f.inspect(ctx, more...) // the client has just learned what its token may not do
-	}
 	if err != nil {
-		return nil, wrongType(err)
+		return nil, f.wrongType(err)
 	}
-	word, err := replies[0].Ints(nil)
+	words, err := replies[0].Ints(nil)
 	if err != nil {
 		return nil, err
 	}
-	if len(word) != 1 {
-		return nil, fmt.Errorf("bloom: BITFIELD: %w: %d answers to 1 operation",
-			upstash.ErrBadResponse, len(word))
+	if len(words) != 1 {
+		return nil, fmt.Errorf("bloom: BITFIELD_RO: %w: %d answers to 1 operation",
+			upstash.ErrBadResponse, len(words))
 	}
-	return replies[1:], f.verify(word[0].Int64)
+	word, err := headerWord(words[0])
+	if err != nil {
+		return nil, err
+	}
+	return replies[1:], f.verify(word)
 }
 
 // stats works out everything that follows from the number of set bits.
@@ -133,15 +138,14 @@ func (f *Filter) stats(setBits uint64) Stats {
 	return s
 }
 
-func integers(replies []upstash.Reply) ([]int64, error) {
+var errNegative = fmt.Errorf("bloom: %w: a negative count", upstash.ErrBadResponse)
+
+func (f *Filter) integers(replies []upstash.Reply) ([]int64, error) {
 	out := make([]int64, len(replies))
 	for i, r := range replies {
 		n, err := r.Int64()
 		if err != nil {
-			return nil, wrongType(err)
-		}
-		if n < -2 {
-			return nil, fmt.Errorf("bloom: %w: a negative count", upstash.ErrBadResponse)
+			return nil, f.wrongType(err)
 		}
 		out[i] = n
 	}

@@ -3,6 +3,7 @@ package bloom
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/upbloom/upbloom/upstash"
 )
@@ -16,40 +17,52 @@ import (
 func (f *Filter) sendWrite(ctx context.Context, cmd upstash.Command, withTTL bool) (write, expire upstash.Reply, err error) {
 	if !withTTL {
 		write, err = f.client.Do(ctx, cmd)
-		return write, expire, wrongType(err)
+		return write, expire, f.wrongType(err)
 	}
 	replies, err := f.client.MultiExec(ctx, cmd, f.expireNX())
 	if err != nil {
-		return write, expire, wrongType(err)
+		return write, expire, f.wrongType(err)
 	}
-	return replies[0], replies[1], wrongType(replies[0].Err())
+	return replies[0], replies[1], f.wrongType(replies[0].Err())
 }
 
 func (f *Filter) expireNX() upstash.Command {
 	return upstash.ExpireCmd(f.key, f.cfg.TTL, "NX")
 }
 
-// noteExpire remembers that the TTL is set, whoever set it.
+// noteExpire remembers that the TTL is set, whoever set it. Its error does not
+// wrap the server's: that one was refused, but the items were not, and
+// upstash.SafeToRetry must not take the one for the other.
 func (f *Filter) noteExpire(expire upstash.Reply) error {
 	if _, err := expire.Int64(); err != nil {
-		return fmt.Errorf("bloom: the items are in the filter, but its TTL could not be set: %w", err)
+		return fmt.Errorf("bloom: the items are in the filter, but its TTL could not be set;"+
+			" the next Add tries again: %v", err)
 	}
 	f.expiring.Store(true)
 	return nil
 }
 
-// undoExpire takes back a TTL that was set on data that is not ours. It is
-// tried once: the caller's error is the mismatch.
-func (f *Filter) undoExpire(ctx context.Context, expire upstash.Reply) {
-	if n, err := expire.Int64(); err == nil && n == 1 {
-		_, _ = f.client.Persist(ctx, f.key)
+// undoExpire takes back a TTL that was set on data that is not ours, and says
+// so where that data may now expire.
+func (f *Filter) undoExpire(ctx context.Context, expire upstash.Reply, foreign error) error {
+	n, err := expire.Int64()
+	switch {
+	case err == nil && n == 1:
+		if _, err = f.client.Persist(ctx, f.key); err != nil {
+			return fmt.Errorf("%w; a TTL was set on it and could not be taken off, run PERSIST: %w",
+				foreign, err)
+		}
+	case expire.MaybeRepeated():
+		// The TTL that is there may be an earlier attempt's or its own.
+		return fmt.Errorf("%w; a TTL may have been set on it: check it, and run PERSIST", foreign)
 	}
+	return foreign
 }
 
 // renewExpire sets the TTL of a filter that was evicted or deleted, and which
 // this write made anew. Where that fails, the next write carries it.
-func (f *Filter) renewExpire(ctx context.Context, w written) {
-	if f.cfg.TTL == 0 || !f.maybeAnew(w) {
+func (f *Filter) renewExpire(ctx context.Context, w written, s *scratch) {
+	if f.cfg.TTL == 0 || !f.maybeAnew(w, s) {
 		return
 	}
 	f.expiring.Store(false)
@@ -59,16 +72,17 @@ func (f *Filter) renewExpire(ctx context.Context, w written) {
 }
 
 // maybeAnew tells whether the write may have created the string. A Bare one
-// has no header to tell, but a new string has no bit set.
-func (f *Filter) maybeAnew(w written) bool {
+// has no header to tell, but in a new string the first item finds no bit set,
+// save where it meets its own: positions may repeat.
+func (f *Filter) maybeAnew(w written, s *scratch) bool {
 	if w.created || w.maybeRepeated {
 		return true
 	}
 	if f.headed() {
 		return false
 	}
-	for _, b := range w.old[:min(len(w.old), f.geo.Hashes)] {
-		if b.Int64 == 1 {
+	for i, p := range s.first {
+		if w.old[i].Int64 == 1 && !slices.Contains(s.first[:i], p) {
 			return false
 		}
 	}

@@ -34,6 +34,9 @@ func (f *Filter) beginRead(b *upstash.BitField) {
 // setItem and getItem append one item's operations.
 func (f *Filter) setItem(s *scratch, item string) {
 	s.pos = f.geo.Positions(s.pos[:0], item)
+	if s.cmd.Len() == 0 { // Bare: there is no header before the first item
+		s.first = append(s.first[:0], s.pos...)
+	}
 	s.cmd.SetBits(f.cfg.Layout.bodyOffset(), s.pos)
 }
 
@@ -75,20 +78,20 @@ func (f *Filter) write(ctx context.Context, s *scratch) (written, error) {
 	}
 	withTTL := !f.expiring.Load()
 	reply, expired, err := f.sendWrite(ctx, s.cmd.Command(), withTTL)
-	if err != nil {
-		return written{}, err
+	var w written
+	if err == nil {
+		w, err = f.readWrite(reply, s)
 	}
-	w, err := f.readWrite(reply, s)
 	if err != nil {
-		if withTTL {
-			f.undoExpire(ctx, expired)
+		if withTTL && isForeign(err) {
+			err = f.undoExpire(ctx, expired, err)
 		}
 		return written{}, err
 	}
 	if withTTL {
 		return w, f.noteExpire(expired)
 	}
-	f.renewExpire(ctx, w)
+	f.renewExpire(ctx, w, s)
 	return w, nil
 }
 
@@ -103,10 +106,17 @@ func (f *Filter) readWrite(reply upstash.Reply, s *scratch) (written, error) {
 		w.old = answers
 		return w, checkBits(w.old)
 	}
-	word := answers[1].Int64
+	word, err := headerWord(answers[1])
+	if err != nil {
+		return w, err
+	}
 	w.old, w.created = answers[2:], answers[0].Valid
+	if w.created && word != f.header {
+		// The sum did not overflow, so that what stood there was no header.
+		return w, f.refuse(fmt.Errorf("%w: its first 53 bits were not zero; use a key that"+
+			" holds nothing else", ErrNotFilter))
+	}
 	if err := f.verify(word); err != nil {
-		f.refused.Store(&err)
 		return w, err
 	}
 	return w, checkBits(w.old)
@@ -120,7 +130,11 @@ func (f *Filter) read(ctx context.Context, s *scratch) ([]upstash.NullInt64, err
 		return nil, err
 	}
 	if f.headed() {
-		if err := f.verify(answers[0].Int64); err != nil {
+		word, err := headerWord(answers[0])
+		if err == nil {
+			err = f.verify(word)
+		}
+		if err != nil {
 			return nil, err
 		}
 		answers = answers[1:]
@@ -136,7 +150,7 @@ func (f *Filter) ask(ctx context.Context, s *scratch) ([]upstash.NullInt64, erro
 		reply, err = f.client.Do(ctx, s.cmd.ReadOnly().Command())
 	}
 	if err != nil {
-		return nil, wrongType(err)
+		return nil, f.wrongType(err)
 	}
 	return f.answers(reply, s)
 }
@@ -146,7 +160,7 @@ func (f *Filter) answers(reply upstash.Reply, s *scratch) ([]upstash.NullInt64, 
 	var err error
 	s.answers, err = reply.Ints(s.answers[:0])
 	if err != nil {
-		return nil, wrongType(err)
+		return nil, f.wrongType(err)
 	}
 	if len(s.answers) != s.cmd.Len() {
 		return nil, fmt.Errorf("bloom: BITFIELD: %w: %d answers to %d operations",
@@ -165,21 +179,46 @@ func checkBits(bits []upstash.NullInt64) error {
 	return nil
 }
 
-// verify compares a header word with the handle's.
+// headerWord refuses what no u53 can be, a null above all: taken for 0 it would
+// be a filter that is not there.
+func headerWord(a upstash.NullInt64) (int64, error) {
+	if !a.Valid || a.Int64>>53 != 0 {
+		return 0, fmt.Errorf("bloom: BITFIELD: %w: a header that is not a number of 53 bits",
+			upstash.ErrBadResponse)
+	}
+	return a.Int64, nil
+}
+
+// verify compares a header word with the handle's, and remembers what it finds:
+// where another filter stands, nothing is written until one that fits, or none,
+// was seen there.
 func (f *Filter) verify(word int64) error {
+	f.verified.Store(word == f.header)
 	switch word {
 	case f.header:
-		f.verified.Store(true)
 		f.refused.Store(nil)
 		return nil
 	case 0:
+		f.forget()
 		return ErrNotFound
 	}
 	got, err := parseHeader(uint64(word))
 	if err != nil {
-		return err
+		return f.refuse(err)
 	}
-	return newMismatchError(f.kind, f.geo, got)
+	return f.refuse(newMismatchError(f.kind, f.geo, got))
+}
+
+// refuse remembers why nothing more may be written.
+func (f *Filter) refuse(err error) error {
+	f.refused.Store(&err)
+	return err
+}
+
+// isForeign tells whether an error says that the key holds something else.
+func isForeign(err error) bool {
+	var m *MismatchError
+	return errors.As(err, &m) || errors.Is(err, ErrNotFilter)
 }
 
 // mayWrite refuses where a write is known to fail or to do harm.
@@ -194,10 +233,10 @@ func (f *Filter) mayWrite() error {
 }
 
 // wrongType says that a key of another type is no filter.
-func wrongType(err error) error {
+func (f *Filter) wrongType(err error) error {
 	var server *upstash.Error
 	if errors.As(err, &server) && server.Code() == "WRONGTYPE" {
-		return fmt.Errorf("%w: use a key that holds nothing else: %w", ErrNotFilter, err)
+		return f.refuse(fmt.Errorf("%w: use a key that holds nothing else: %w", ErrNotFilter, err))
 	}
 	return err
 }
