@@ -147,8 +147,13 @@ func (e *CallError) Unwrap() error { return e.Err }
 
 // SafeToRetry reports whether err guarantees that no attempt of the command
 // was executed: it was never sent, or refused. It is false for nil and for an
-// error that does not come from this package.
+// error that does not come from this package, unless that, or one that it
+// wraps, has a method SafeToRetry() bool to answer for itself.
 func SafeToRetry(err error) bool {
+	var own interface{ SafeToRetry() bool }
+	if errors.As(err, &own) {
+		return own.SafeToRetry()
+	}
 	var call *CallError
 	if errors.As(err, &call) {
 		return call.outcome != outcomeUnknown

@@ -1,0 +1,107 @@
+package bloom_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/upstash"
+)
+
+// outcomes are the columns of the report, in order.
+var outcomes = []string{"answered", "uncertain", "did not run", "may have run", "undocumented"}
+
+// outcome classes an operation's end by the documented types of errors.
+func outcome(err error) string {
+	var call *upstash.CallError
+	var server *upstash.Error
+	switch {
+	case err == nil:
+		return "answered"
+	case errors.Is(err, bloom.ErrUncertain):
+		return "uncertain"
+	case !errors.As(err, &call) && !errors.As(err, &server) && !errors.Is(err, upstash.ErrBadResponse) &&
+		!errors.Is(err, context.DeadlineExceeded):
+		return "undocumented"
+	case upstash.SafeToRetry(err):
+		return "did not run"
+	}
+	return "may have run"
+}
+
+// checkError refuses errors that nobody could handle, and those that tell
+// secrets by any verb.
+func (w *faultWorker) checkError(err error) {
+	if outcome(err) == "undocumented" {
+		w.t.Errorf("an error of no documented type: %v (%T)", err, err)
+	}
+	if leaks(fmt.Sprintf("%v|%+v|%#v|%q", err, err, err, err)) {
+		w.t.Error("an error holds the token, a key or an item")
+	}
+}
+
+func leaks(text string) bool {
+	return strings.Contains(text, secretToken) || strings.Contains(text, secretKey) ||
+		strings.Contains(text, secretItem)
+}
+
+// faultReport counts, for each kind of fault, what the operations that met it
+// ended in.
+type faultReport struct {
+	mu   sync.Mutex
+	ends map[string]map[string]int
+}
+
+func newFaultReport() *faultReport {
+	return &faultReport{ends: make(map[string]map[string]int)}
+}
+
+func (r *faultReport) add(met []string, end string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(met) == 0 {
+		met = []string{"(none)"}
+	}
+	for _, fault := range met {
+		if r.ends[fault] == nil {
+			r.ends[fault] = make(map[string]int)
+		}
+		r.ends[fault][end]++
+	}
+}
+
+func (r *faultReport) count(fault string) int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	n := 0
+	for _, c := range r.ends[fault] {
+		n += c
+	}
+	return n
+}
+
+// String is a table with a row for each fault: how often it was met, and what
+// the operations that met it ended in.
+func (r *faultReport) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%-26s %8s", "fault", "met")
+	for _, end := range outcomes {
+		fmt.Fprintf(&b, " %13s", end)
+	}
+	names := make([]string, 0, len(r.ends))
+	for name := range r.ends {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		fmt.Fprintf(&b, "\n%-26s %8d", name, r.count(name))
+		for _, end := range outcomes {
+			fmt.Fprintf(&b, " %13d", r.ends[name][end])
+		}
+	}
+	return b.String()
+}
