@@ -19,11 +19,9 @@ export function positions(item, bits, hashes) {
   return Array.from({ length: hashes }, (_, i) => Number((h1 + BigInt(i) * h2) % BigInt(bits)));
 }
 
-// How a filter talks to Redis. Each gives the bits as they were before. Every
-// bitfield starts from an explicit pipeline: redis.bitfield() is of no use on
-// an auto-pipelining client, which turns it into a promise.
+// How a filter talks to Redis; each gives the bits as they were before.
 const ways = {
-  // One request a bit, or one for all of them under auto-pipelining.
+  // A request for each bit, or one for them all on an auto-pipelining client.
   setbit: {
     set: (redis, key, at) => Promise.all(at.map((p) => redis.setbit(key, p, 1))),
     get: (redis, key, at) => Promise.all(at.map((p) => redis.getbit(key, p))),
@@ -33,11 +31,14 @@ const ways = {
     get: (redis, key, at) => at.reduce((all, p) => all.getbit(key, p), redis.pipeline()).exec(),
   },
   bitfield: {
-    set: (redis, key, at) => bitfield(redis, key, at, (all, p) => all.set("u1", p, 1)),
-    get: (redis, key, at) => bitfield(redis, key, at, (all, p) => all.get("u1", p)),
+    set: (redis, key, at) => bitfield(redis, key, at, (all, p) => all.set("u1", String(p), 1)),
+    get: (redis, key, at) => bitfield(redis, key, at, (all, p) => all.get("u1", String(p))),
   },
 };
 
+// From an explicit pipeline, as an auto-pipelining client turns redis.bitfield()
+// into a promise. Its offsets go as strings: a server that reads numbers as
+// float64 may write a million as 1e+06, and refuse it.
 async function bitfield(redis, key, at, operation) {
   const [bits] = await at.reduce(operation, redis.pipeline().bitfield(key)).exec().exec();
   return bits;

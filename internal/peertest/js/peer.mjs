@@ -15,14 +15,14 @@ const { url, token, options, items, steps } = JSON.parse(await text(process.stdi
 const connect = (token, more = {}) =>
   new Redis({ url, token, enableTelemetry: false, retry: false, ...options, ...more });
 
-// What the steps can name; `memory` is kept from one step to the next.
-const scope = { redis: connect(token), connect, Filter, items, memory: {} };
+// What the steps can name.
+const scope = { redis: connect(token), connect, token, Filter, items };
 
 for (const step of steps) {
   let line;
   try {
-    // Not awaited inside of the step: what it gives may be any expression.
-    line = { value: await new Function(...Object.keys(scope), `return ${step}`)(...Object.values(scope)) };
+    const run = new Function(...Object.keys(scope), `return ${step}`);
+    line = { value: await run(...Object.values(scope)) };
   } catch (e) {
     line = { error: e.message };
   }
