@@ -25,17 +25,17 @@ const (
 type server struct {
 	*httptest.Server
 
-	stalled  chan struct{} // a request has arrived at /stall or /half
+	noticed  chan struct{} // a request has begun to stall, or left an endless body
 	dropped  atomic.Int32  // stalled requests whose client went away
 	followed atomic.Int32  // requests that came through a redirect
 	written  atomic.Int64  // bytes of endless bodies that the guest took
 }
 
 func newServer(tb testing.TB) *server {
-	s := &server{stalled: make(chan struct{}, 16)}
+	s := &server{noticed: make(chan struct{}, 16)}
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /echo/", s.echo)
-	mux.HandleFunc("POST /arrived/", s.arrived)
+	mux.HandleFunc("POST /noticed/", s.notice)
 	mux.HandleFunc("POST /stall/", s.stall)
 	mux.HandleFunc("POST /half/", s.half)
 	mux.HandleFunc("POST /announced/", s.announced)
@@ -60,10 +60,10 @@ func (s *server) echo(w http.ResponseWriter, r *http.Request) {
 		r.Header.Get("Authorization"), r.Header.Get("Upstash-Sync-Token"))
 }
 
-// arrived answers once a request stalls, so that the guest knows it is there.
-func (s *server) arrived(w http.ResponseWriter, r *http.Request) {
+// notice answers once the server has noticed something that the guest waits for.
+func (s *server) notice(w http.ResponseWriter, r *http.Request) {
 	select {
-	case <-s.stalled:
+	case <-s.noticed:
 		io.WriteString(w, `{"result":"OK"}`)
 	case <-r.Context().Done():
 	}
@@ -71,7 +71,7 @@ func (s *server) arrived(w http.ResponseWriter, r *http.Request) {
 
 func (s *server) stall(_ http.ResponseWriter, r *http.Request) {
 	io.Copy(io.Discard, r.Body) // net/http notices a lost client only after this
-	s.stalled <- struct{}{}
+	s.noticed <- struct{}{}
 	<-r.Context().Done()
 	s.dropped.Add(1)
 }
@@ -96,6 +96,7 @@ func (s *server) pour(w io.Writer) {
 		n, err := w.Write(piece)
 		s.written.Add(int64(n))
 		if err != nil {
+			s.noticed <- struct{}{}
 			return
 		}
 	}
