@@ -1,0 +1,103 @@
+// Command cloudrun is an HTTP service for Google Cloud Run that handles each
+// webhook once. See README.md for what happens to a webhook when something
+// fails, and for the build and deploy lines.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/upstash"
+)
+
+// filterConfig is sized for what arrives within a TTL. A false positive is a
+// webhook that is never handled, so that FPRate is small: full, the filter
+// loses 1 in a billion, for 5.4 MB and 30 bits a look-up.
+var filterConfig = bloom.Config{
+	Capacity: 1_000_000,
+	FPRate:   1e-9,
+	// Senders give up after days. When the filter expires, all ids are
+	// forgotten at once, and late duplicates are handled again.
+	TTL: 30 * 24 * time.Hour,
+	// Before the first Add, and after it expired, there is no filter, and every
+	// webhook is new.
+	MissingIsEmpty: true,
+}
+
+// grace is for the requests under way once SIGTERM came. Cloud Run kills the
+// process 10 s after it.
+const grace = 9 * time.Second
+
+func main() {
+	slog.SetDefault(newLogger())
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
+	defer stop()
+	if err := run(ctx); err != nil {
+		slog.Error("stopped", "err", err)
+		os.Exit(1)
+	}
+}
+
+// run serves on $PORT until ctx ends, and then lets the requests under way
+// finish.
+func run(ctx context.Context) error {
+	client, err := upstash.FromEnv()
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	handled, err := bloom.New(client, "webhooks:handled", filterConfig)
+	if err != nil {
+		return err
+	}
+	port := os.Getenv("PORT")
+	if port == "" {
+		port = "8080"
+	}
+	l, err := net.Listen("tcp", ":"+port)
+	if err != nil {
+		return err
+	}
+	server := &http.Server{
+		Handler:           (&service{handled: handled, process: pay}).routes(),
+		ReadHeaderTimeout: 5 * time.Second,
+	}
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(l) }()
+	slog.Info("serving", "addr", l.Addr().String())
+
+	select {
+	case err := <-served:
+		return err
+	case <-ctx.Done():
+	}
+	slog.Info("shutting down")
+	// ctx has ended already, and those requests still need time.
+	graceCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
+	defer cancel()
+	return server.Shutdown(graceCtx)
+}
+
+// pay stands for the work on one webhook. It may see one again, if rarely: a
+// crash or a lost Add comes between the work and its record.
+func pay(ctx context.Context, body []byte) error {
+	var event struct{ Invoice string }
+	if err := json.Unmarshal(body, &event); err != nil {
+		return fmt.Errorf("the body is not an event: %w", err)
+	}
+	if event.Invoice == "" {
+		return errors.New("the event has no invoice")
+	}
+	slog.InfoContext(ctx, "paid", "invoice", event.Invoice)
+	return nil
+}

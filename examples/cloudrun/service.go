@@ -1,0 +1,112 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"math"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/upstash"
+)
+
+const (
+	// patience is for the look-up and the work together: well below the 10 s or
+	// more that senders wait, so that they get the answer.
+	patience = 5 * time.Second
+	// recordTime is for the Add after the work, which happens even where the
+	// sender has gone.
+	recordTime = 2 * time.Second
+	// maxBody is the longest webhook, in bytes.
+	maxBody = 1 << 20
+)
+
+// service handles webhooks at least once, and a second time only rarely. It
+// asks the filter first, does the work, and adds the id last: a Bloom filter
+// cannot forget an id again, so that one added before its work failed would
+// make the sender's next attempt look done. It is safe for concurrent use.
+type service struct {
+	handled *bloom.Filter // ids of webhooks whose work is done
+	process func(ctx context.Context, body []byte) error
+}
+
+func (s *service) routes() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST /webhook", s.webhook)
+	mux.HandleFunc("GET /alive", func(http.ResponseWriter, *http.Request) {})
+	mux.HandleFunc("GET /ready", s.ready)
+	return mux
+}
+
+// webhook answers 200 where the work is done, now or before: "new" or
+// "duplicate". A 5xx asks the sender to try again, and is given only where the
+// work is not done. It believes the id: check the sender's signature first.
+func (s *service) webhook(w http.ResponseWriter, r *http.Request) {
+	id := r.Header.Get("Webhook-Id")
+	if id == "" {
+		http.Error(w, "the header Webhook-Id is missing", http.StatusBadRequest)
+		return
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+	if err != nil {
+		http.Error(w, "the body cannot be read", http.StatusBadRequest)
+		return
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), patience)
+	defer cancel()
+	seen, err := s.handled.Exists(ctx, id)
+	if err != nil {
+		unavailable(w, r, err)
+		return
+	}
+	if seen {
+		_, _ = io.WriteString(w, "duplicate\n")
+		return
+	}
+	if err := s.process(ctx, body); err != nil {
+		slog.ErrorContext(ctx, "not handled", "id", id, "err", err)
+		http.Error(w, "not handled, try again", http.StatusInternalServerError)
+		return
+	}
+	s.record(r.Context(), id)
+	_, _ = io.WriteString(w, "new\n")
+}
+
+// record adds the id of a webhook whose work is done. Whatever comes of it, the
+// answer is 200: any other would have the work done twice for certain. And
+// ErrUncertain says that the id is in, which is all that is asked here.
+func (s *service) record(ctx context.Context, id string) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTime)
+	defer cancel()
+	_, err := s.handled.Add(ctx, id)
+	if err != nil && !errors.Is(err, bloom.ErrUncertain) {
+		slog.WarnContext(ctx, "handled, but not recorded: a duplicate will not be skipped", "err", err)
+	}
+}
+
+// ready is for the startup probe: a wrong URL, token or filter keeps a revision
+// from getting traffic, and the connection is open before the first request.
+// The liveness probe is /alive, for a restart repairs no database.
+func (s *service) ready(w http.ResponseWriter, r *http.Request) {
+	ctx, cancel := context.WithTimeout(r.Context(), patience)
+	defer cancel()
+	if _, err := s.handled.Exists(ctx, "ready"); err != nil {
+		unavailable(w, r, err)
+	}
+}
+
+// unavailable says when to try again: when the database does, or in a second.
+func unavailable(w http.ResponseWriter, r *http.Request, err error) {
+	slog.ErrorContext(r.Context(), "which webhooks are handled is not known", "err", err)
+	wait := time.Second
+	var server *upstash.Error
+	if errors.As(err, &server) {
+		wait = max(wait, server.RetryAfter)
+	}
+	w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(wait.Seconds()))))
+	http.Error(w, "try again later", http.StatusServiceUnavailable)
+}

@@ -1,0 +1,195 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/upstash"
+	"github.com/upbloom/upbloom/upstash/upstashtest"
+)
+
+// bench is a service on a database of its own, whose work is recorded.
+type bench struct {
+	*service
+	server *upstashtest.Server
+	worked []string // bodies, in order
+	fail   error
+}
+
+func newBench(tb testing.TB) *bench {
+	tb.Helper()
+	b := &bench{server: upstashtest.NewServer(tb)}
+	client := b.server.Client(upstash.WithRetry(1), upstash.WithBackoff(0, 0))
+	cfg := filterConfig
+	cfg.Capacity = 1000
+	handled, err := bloom.New(client, "handled", cfg)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	b.service = &service{handled: handled, process: func(_ context.Context, body []byte) error {
+		if b.fail != nil {
+			return b.fail
+		}
+		b.worked = append(b.worked, string(body))
+		return nil
+	}}
+	return b
+}
+
+func (b *bench) post(ctx context.Context, id string) *httptest.ResponseRecorder {
+	r := httptest.NewRequestWithContext(ctx, http.MethodPost, "/webhook", strings.NewReader(id))
+	if id != "" {
+		r.Header.Set("Webhook-Id", id)
+	}
+	w := httptest.NewRecorder()
+	b.routes().ServeHTTP(w, r)
+	return w
+}
+
+// deliver sends a webhook until it is answered with 200, as senders do, and
+// gives all answers.
+func (b *bench) deliver(t *testing.T, id string) (answers []string) {
+	t.Helper()
+	for range 10 {
+		w := b.post(t.Context(), id)
+		if w.Code == http.StatusOK {
+			return append(answers, strings.TrimSpace(w.Body.String()))
+		}
+		answers = append(answers, http.StatusText(w.Code))
+	}
+	t.Fatalf("%s was never answered with 200: %q", id, answers)
+	return nil
+}
+
+func wantAll(t *testing.T, what string, got []string, want ...string) {
+	t.Helper()
+	if !slices.Equal(got, want) {
+		t.Errorf("%s: got %q, want %q", what, got, want)
+	}
+}
+
+func TestHandlesOnce(t *testing.T) {
+	b := newBench(t)
+	for _, step := range []struct{ id, want string }{
+		{"a", "new"}, {"b", "new"}, {"a", "duplicate"}, {"a", "duplicate"}, {"b", "duplicate"}, {"c", "new"},
+	} {
+		wantAll(t, step.id, b.deliver(t, step.id), step.want)
+	}
+	wantAll(t, "worked", b.worked, "a", "b", "c")
+}
+
+// TestFaults pins what becomes of a webhook in each of the ways the README
+// tells of: what its sender is answered, and how often the work is done once a
+// duplicate came too.
+func TestFaults(t *testing.T) {
+	pass := upstashtest.Fault{}
+	down := upstashtest.BadGateway(upstashtest.BeforeExec)
+	lost := upstashtest.Drop(upstashtest.AfterExec)
+	const busy = "Service Unavailable"
+	for _, tt := range []struct {
+		name    string
+		faults  []upstashtest.Fault // the look-up, the Add; each has one retry
+		answers []string
+		worked  int
+	}{
+		{"look-up fails", []upstashtest.Fault{down, down}, []string{busy, "new"}, 1},
+		{"look-up retried", []upstashtest.Fault{lost}, []string{"new"}, 1},
+		{"Add fails", []upstashtest.Fault{pass, down, down}, []string{"new"}, 2},
+		{"Add retried, not executed before", []upstashtest.Fault{pass, down}, []string{"new"}, 1},
+		{"Add uncertain", []upstashtest.Fault{pass, lost}, []string{"new"}, 1},
+		{"Add executed, never answered", []upstashtest.Fault{pass, lost, lost}, []string{"new"}, 1},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			b := newBench(t)
+			b.server.Inject(tt.faults...)
+			wantAll(t, "answers", b.deliver(t, "a"), tt.answers...)
+			b.deliver(t, "a")
+			if len(b.worked) != tt.worked {
+				t.Errorf("the work was done %d times, want %d", len(b.worked), tt.worked)
+			}
+		})
+	}
+}
+
+func TestFailedWorkIsTriedAgain(t *testing.T) {
+	b := newBench(t)
+	b.fail = errors.New("no such invoice")
+	if w := b.post(t.Context(), "a"); w.Code != http.StatusInternalServerError {
+		t.Errorf("status %d, want 500", w.Code)
+	}
+	b.fail = nil
+	wantAll(t, "answers", b.deliver(t, "a"), "new")
+	wantAll(t, "worked", b.worked, "a")
+}
+
+// TestSenderGoesAway ends the request while the work is under way: the id is
+// recorded, so that the sender's next attempt is a duplicate.
+func TestSenderGoesAway(t *testing.T) {
+	b := newBench(t)
+	ctx, gone := context.WithCancel(t.Context())
+	work := b.process
+	b.process = func(ctx context.Context, body []byte) error {
+		gone()
+		return work(ctx, body)
+	}
+	b.post(ctx, "a")
+	b.process = work
+	wantAll(t, "answers", b.deliver(t, "a"), "duplicate")
+	wantAll(t, "worked", b.worked, "a")
+}
+
+func TestRetryAfter(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		fault upstashtest.Fault
+		want  string
+	}{
+		{"the database's own", upstashtest.RateLimit(40 * time.Second), "40"},
+		{"a second", upstashtest.ErrorObject("ERR max requests limit exceeded"), "1"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			b := newBench(t)
+			b.server.Inject(tt.fault)
+			w := b.post(t.Context(), "a")
+			if got := w.Header().Get("Retry-After"); w.Code != 503 || got != tt.want {
+				t.Errorf("status %d, Retry-After %q, want 503 and %q", w.Code, got, tt.want)
+			}
+		})
+	}
+}
+
+func TestBadRequests(t *testing.T) {
+	b := newBench(t)
+	if w := b.post(t.Context(), ""); w.Code != http.StatusBadRequest {
+		t.Errorf("no id: status %d, want 400", w.Code)
+	}
+	if w := b.post(t.Context(), strings.Repeat("x", maxBody+1)); w.Code != http.StatusBadRequest {
+		t.Errorf("a body over the limit: status %d, want 400", w.Code)
+	}
+	if n := b.server.Stats().Requests; n != 0 || len(b.worked) != 0 {
+		t.Errorf("%d requests to the database, %d times worked, want none", n, len(b.worked))
+	}
+}
+
+func TestProbes(t *testing.T) {
+	b := newBench(t)
+	get := func(path string) int {
+		w := httptest.NewRecorder()
+		b.routes().ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, nil))
+		return w.Code
+	}
+	if alive, ready := get("/alive"), get("/ready"); alive != 200 || ready != 200 {
+		t.Errorf("up: alive %d, ready %d, want 200 and 200", alive, ready)
+	}
+	b.server.Close()
+	if alive, ready := get("/alive"), get("/ready"); alive != 200 || ready != 503 {
+		t.Errorf("database gone: alive %d, ready %d, want 200 and 503", alive, ready)
+	}
+}
