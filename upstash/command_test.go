@@ -1,0 +1,95 @@
+package upstash
+
+import (
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"pgregory.net/rapid"
+)
+
+func TestCmdIsJSON(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		args := rapid.SliceOf(rapid.String()).Draw(t, "args")
+		cmd := Cmd("set", args...)
+		if slices.ContainsFunc(args, func(a string) bool { return !utf8.ValidString(a) }) {
+			if !errors.Is(cmd.err, ErrArgument) {
+				t.Fatalf("invalid UTF-8 was accepted: %v", cmd.err)
+			}
+			return
+		}
+		var got []string
+		if err := json.Unmarshal(cmd.json, &got); err != nil {
+			t.Fatalf("%v in %q", err, cmd.json)
+		}
+		if !slices.Equal(got, append([]string{"SET"}, args...)) {
+			t.Fatalf("%q came back as %q", args, got)
+		}
+		if cmd.Name() != "SET" || cmd.Size() != len(cmd.json) || cmd.err != nil {
+			t.Fatalf("name %s, size %d, error %v", cmd.Name(), cmd.Size(), cmd.err)
+		}
+	})
+}
+
+func TestCmdEscapes(t *testing.T) {
+	for arg, want := range map[string]string{
+		"":              `""`,
+		"4294967295":    `"4294967295"`,
+		`a"b\c`:         `"a\"b\\c"`,
+		"\n\r\t\x00\x1f": `"\n\u000d\u0009\u0000\u001f"`,
+		"<&>\u2028\x7f": "\"<&>\u2028\x7f\"",
+		"🙂\ufffd":       "\"🙂\ufffd\"",
+	} {
+		if got := string(Cmd("GET", arg).json); got != `["GET",`+want+`]` {
+			t.Errorf("%q became %s", arg, got)
+		}
+	}
+}
+
+func TestCmdRefuses(t *testing.T) {
+	c, f := newFake(t, always(`{"result":1}`))
+	for name, cmd := range map[string]Command{
+		"no name":         Cmd(""),
+		"space in name":   Cmd("GET key"),
+		"quote in name":   Cmd(`GET"`),
+		"name not ASCII":  Cmd("GÉT"),
+		"invalid UTF-8":   Cmd("GET", "k", "\xff"),
+		"cut UTF-8":       Cmd("GET", "é"[:1]),
+		"surrogate":       Cmd("GET", "\xed\xa0\x80"),
+		"zero Command":    {},
+		"invalid in many": Cmd("MSET", "a", "b", "c", strings.Repeat("x", 1000)+"\x80"),
+	} {
+		_, err := c.Do(t.Context(), cmd)
+		if !errors.Is(err, ErrArgument) || !SafeToRetry(err) {
+			t.Errorf("%s: got %v, want ErrArgument", name, err)
+		}
+		if _, err := c.Pipeline(t.Context(), Cmd("PING"), cmd); !errors.Is(err, ErrArgument) {
+			t.Errorf("%s in a pipeline: got %v, want ErrArgument", name, err)
+		}
+	}
+	if n := f.count(); n != 0 {
+		t.Errorf("%d requests were sent", n)
+	}
+}
+
+func TestSubcommandNames(t *testing.T) {
+	for _, name := range []string{"get", "JSON.GET", "EVALSHA_RO", "FT.SEARCH", "x-y"} {
+		if cmd := Cmd(name); cmd.err != nil || cmd.Name() != strings.ToUpper(name) {
+			t.Errorf("%s: %v, %v", name, cmd.Name(), cmd.err)
+		}
+	}
+}
+
+func TestRepeatableReturnsACopy(t *testing.T) {
+	incr := Cmd("INCR", "k")
+	marked := incr.Repeatable(true)
+	if incr.traits&traitRepeatable != 0 || marked.traits&traitRepeatable == 0 {
+		t.Errorf("traits %b and %b", incr.traits, marked.traits)
+	}
+	if get := Cmd("GET", "k").Repeatable(false); get.traits&traitRepeatable != 0 || get.traits&traitRead == 0 {
+		t.Errorf("a read marked as not repeatable: traits %b", get.traits)
+	}
+}

@@ -1,0 +1,138 @@
+package upstash
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+)
+
+func TestDecodeEnvelope(t *testing.T) {
+	for _, tt := range []struct{ body, result, errMsg string }{
+		{`{"result":1}`, "1", ""},
+		{` { "result" : [ 1, null ] } ` + "\n", "[ 1, null ]", ""},
+		{`{"result":null}`, "null", ""},
+		{`{"result":"OK","extra":{"a":[1]}}`, `"OK"`, ""},
+		{`{"error":"ERR no"}`, "", "ERR no"},
+		{`{"result":null,"error":"ERR no"}`, "", "ERR no"},
+		{`{"result":1,"error":null}`, "1", ""},
+		{`{"error":""}`, "", ""},
+	} {
+		env, err := decodeEnvelope([]byte(tt.body))
+		if err != nil {
+			t.Errorf("%s: %v", tt.body, err)
+			continue
+		}
+		switch {
+		case env.errMsg != nil && *env.errMsg != tt.errMsg, env.errMsg == nil && tt.errMsg != "":
+			t.Errorf("%s: error %v, want %q", tt.body, env.errMsg, tt.errMsg)
+		case string(env.result) != tt.result:
+			t.Errorf("%s: result %s, want %s", tt.body, env.result, tt.result)
+		}
+	}
+}
+
+func TestDecodeEnvelopeRefuses(t *testing.T) {
+	for _, body := range []string{
+		"", " ", "null", "1", `"OK"`, "[]", "[1]", "{", "{}", `{"results":1}`, `{"result"}`, `{"result":`,
+		`{"result":1`, `{"result":"OK`, `{"result":[1,2`, `{"result":1}x`, `{"result":1}{"result":2}`,
+		`{"error":5}`, `{"error":["ERR"]}`, "<html><body>502 Bad Gateway</body></html>", "error code: 1016",
+		`{"Result":1}`, `{"result":+1}`, `{"result":tru}`,
+	} {
+		if env, err := decodeEnvelope([]byte(body)); !errors.Is(err, ErrBadResponse) {
+			t.Errorf("%q: got %s, %v; want ErrBadResponse", body, env.result, err)
+		}
+	}
+}
+
+func TestDecodeEnvelopes(t *testing.T) {
+	envs, all, err := decodeEnvelopes([]byte(` [{"result":"OK"},{"error":"ERR no"},{"result":[1]}] `))
+	if err != nil || all != nil || len(envs) != 3 || envs[1].errMsg == nil || *envs[1].errMsg != "ERR no" {
+		t.Errorf("got %v, %v, %v", envs, all, err)
+	}
+	if _, all, err := decodeEnvelopes([]byte(`{"error":"EXECABORT"}`)); err != nil || all == nil || *all != "EXECABORT" {
+		t.Errorf("one error for all: got %v, %v", all, err)
+	}
+	for _, body := range []string{"", `{"result":[1]}`, "[1]", `[{"result":1}`, `[{"result":1},]`, "[[]]", "null", `[null]`} {
+		if _, all, err := decodeEnvelopes([]byte(body)); !errors.Is(err, ErrBadResponse) || all != nil {
+			t.Errorf("%q: got %v, %v; want ErrBadResponse", body, all, err)
+		}
+	}
+}
+
+// FuzzDecodeReply holds the decoder against encoding/json: what we read is
+// what is there, what is no JSON gives no value, and nothing panics.
+func FuzzDecodeReply(f *testing.F) {
+	for _, s := range []string{
+		`{"result":[0,1,null,-9223372036854775808]}`, `{"result":12}`, `{"result":"T0s="}`, `{"error":"ERR"}`,
+		`[{"result":1},{"error":"E"}]`, `{"result":[1,[2,"a",{"b":1.5e3}]]}`, `{"result":[1,]}`, `{"result":[-]}`,
+		`{"result":"\ud83d"}`, `{"result":00}`, `{"result":[nullnull]}`, `{"result":[1-2]}`,
+	} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, body []byte) {
+		_, _, _ = decodeEnvelopes(body)
+		env, err := decodeEnvelope(body)
+		if err != nil || env.errMsg != nil {
+			return
+		}
+		r := Reply{name: "TEST", value: value{json: env.result}}
+		exercise(r)
+		checkAgainstJSON(t, body, r)
+	})
+}
+
+// exercise calls every accessor.
+func exercise(r Reply) {
+	_, _ = r.Int64()
+	_, _ = r.Text()
+	_, _ = r.Bytes()
+	_, _ = r.Ints(nil)
+	list, _ := r.Array()
+	for _, e := range list {
+		exercise(e)
+	}
+	r.value.base64 = true
+	_, _ = r.Text()
+}
+
+func checkAgainstJSON(t *testing.T, body []byte, r Reply) {
+	t.Helper()
+	var doc map[string]json.RawMessage
+	valid := json.Unmarshal(body, &doc) == nil
+	want := bytes.TrimSpace(doc["result"])
+
+	if n, err := r.Int64(); err == nil {
+		var i int64
+		if !valid || json.Unmarshal(want, &i) != nil || i != n {
+			t.Errorf("%q: Int64 %d", body, n)
+		}
+	}
+	if ints, err := r.Ints(nil); err == nil {
+		var list []*int64
+		if !valid || json.Unmarshal(want, &list) != nil || len(list) != len(ints) {
+			t.Fatalf("%q: Ints %v", body, ints)
+		}
+		for i, p := range list {
+			if (p != nil) != ints[i].Valid || p != nil && *p != ints[i].Int64 {
+				t.Errorf("%q: Ints %v", body, ints)
+			}
+		}
+	}
+	if list, err := r.Array(); err == nil {
+		var raws []json.RawMessage
+		if !valid || json.Unmarshal(want, &raws) != nil || len(raws) != len(list) {
+			t.Errorf("%q: Array of %d", body, len(list))
+		}
+	}
+	if s, err := r.Text(); err == nil && valid {
+		var u string
+		if json.Unmarshal(want, &u) != nil || strings.ToValidUTF8(s, "\ufffd") != strings.ToValidUTF8(u, "\ufffd") {
+			t.Errorf("%q: Text %q, want %q", body, s, u)
+		}
+	}
+	if r.IsNil() && (!valid || string(want) != "null") {
+		t.Errorf("%q is taken for null", body)
+	}
+}

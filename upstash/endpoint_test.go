@@ -1,0 +1,141 @@
+package upstash
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestNewRefusesURL(t *testing.T) {
+	for _, tt := range []struct{ name, url, want string }{
+		{"empty", "", "UPSTASH_REDIS_REST_URL"},
+		{"redis", "redis://default:hunter2@x.upstash.io:6379", "redis:// is the address for Redis clients"},
+		{"rediss", "rediss://default:hunter2@x.upstash.io:6379", "rediss:// is the address for Redis clients"},
+		{"no scheme", "hunter2.upstash.io", "https://"},
+		{"no scheme but port", "hunter2.upstash.io:443", "https://"},
+		{"another scheme", "ftp://hunter2.upstash.io", "https://"},
+		{"no host", "https://", "no host"},
+		{"no host but path", "https:///hunter2", "no host"},
+		{"port alone", "https://:443", "no host"},
+		{"user info", "https://default:hunter2@x.upstash.io", "pass the token by itself"},
+		{"user alone", "https://hunter2@x.upstash.io", "pass the token by itself"},
+		{"http elsewhere", "http://hunter2.upstash.io", "clear text"},
+		{"http to a private address", "http://10.0.0.1", "clear text"},
+		{"http to what looks like loopback", "http://127.0.0.1.example.test", "clear text"},
+		{"query", "https://x.upstash.io?_token=hunter2", "query"},
+		{"fragment", "https://x.upstash.io#hunter2", "query or fragment"},
+		{"quotes", `"https://hunter2.upstash.io"`, "cannot be parsed"},
+		{"line break", "https://hunter2.upstash.io\n", "cannot be parsed"},
+		{"space", "https://hunter2.upstash.io ", "cannot be parsed"},
+		{"bad port", "https://hunter2.upstash.io:x", "cannot be parsed"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			_, err := New(tt.url, testToken)
+			checkRefusal(t, err, tt.want, "hunter2")
+		})
+	}
+}
+
+func TestNewRefusesToken(t *testing.T) {
+	for _, tt := range []struct{ name, token, want string }{
+		{"empty", "", "UPSTASH_REDIS_REST_TOKEN"},
+		{"space", "hunter2 hunter2", "white space"},
+		{"line break", "hunter2\n", "line break"},
+		{"carriage return", "hunter2\r\nX: y", "line break"},
+		{"tab", "\thunter2", "white space"},
+		{"double quotes", `"hunter2"`, "quote"},
+		{"single quotes", `'hunter2'`, "quote"},
+		{"not ASCII", "hunter2ß", "printable ASCII"},
+		{"NUL", "hunter2\x00", "printable ASCII"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			_, err := New(testURL, tt.token)
+			checkRefusal(t, err, tt.want, "hunter2")
+		})
+	}
+}
+
+func TestNewRefusesOptions(t *testing.T) {
+	for want, opt := range map[string]Option{
+		"WithTimeout":     WithTimeout(-1),
+		"WithRetry":       WithRetry(-1),
+		"WithBackoff":     WithBackoff(time.Second, time.Millisecond),
+		"WithMaxResponse": WithMaxResponse(0),
+	} {
+		_, err := New(testURL, testToken, opt)
+		checkRefusal(t, err, want, testToken)
+	}
+}
+
+func checkRefusal(t *testing.T, err error, want, secret string) {
+	t.Helper()
+	switch {
+	case !errors.Is(err, ErrArgument):
+		t.Errorf("got %v, want ErrArgument", err)
+	case !strings.HasPrefix(err.Error(), "upstash: ") || !strings.Contains(err.Error(), want):
+		t.Errorf("got %q, want %q in it", err, want)
+	case strings.Contains(err.Error(), secret):
+		t.Errorf("the error quotes its argument: %q", err)
+	case !SafeToRetry(err):
+		t.Errorf("%q counts as sent", err)
+	}
+}
+
+func TestNewAccepts(t *testing.T) {
+	for url, want := range map[string]endpoint{
+		"https://x.upstash.io":          {"https://x.upstash.io", true, "x.upstash.io", "443"},
+		"HTTPS://x.upstash.io/":         {"https://x.upstash.io", true, "x.upstash.io", "443"},
+		"https://x.upstash.io:8443/":    {"https://x.upstash.io:8443", true, "x.upstash.io", "8443"},
+		"https://proxy.test/db%201//":   {"https://proxy.test/db%201", true, "proxy.test", "443"},
+		"http://localhost:8079":         {"http://localhost:8079", false, "localhost", "8079"},
+		"http://db.localhost":           {"http://db.localhost", false, "db.localhost", "80"},
+		"http://127.0.0.1:1":            {"http://127.0.0.1:1", false, "127.0.0.1", "1"},
+		"http://127.9.9.9":              {"http://127.9.9.9", false, "127.9.9.9", "80"},
+		"http://[::1]:8079":             {"http://[::1]:8079", false, "::1", "8079"},
+		"http://[::ffff:127.0.0.1]:879": {"http://[::ffff:127.0.0.1]:879", false, "::ffff:127.0.0.1", "879"},
+	} {
+		c, err := New(url, testToken)
+		if err != nil {
+			t.Errorf("New(%q): %v", url, err)
+			continue
+		}
+		if c.endpoint != want {
+			t.Errorf("New(%q): %+v, want %+v", url, c.endpoint, want)
+		}
+		_ = c.Close()
+	}
+	if _, err := New("http://10.0.0.1", testToken, WithInsecureHTTP()); err != nil {
+		t.Errorf("WithInsecureHTTP: %v", err)
+	}
+}
+
+func TestFromEnv(t *testing.T) {
+	const other = "https://kv.example.test"
+	for _, tt := range []struct {
+		name                        string
+		url, token, kvURL, kvToken  string
+		wantBase, wantToken, errHas string
+	}{
+		{"first pair", testURL, "a", other, "b", testURL, "a", ""},
+		{"second pair", "", "", other, "b", other, "b", ""},
+		{"nothing", "", "", "", "", "", "", "UPSTASH_REDIS_REST_URL and UPSTASH_REDIS_REST_TOKEN"},
+		{"URL alone", testURL, "", other, "b", "", "", "UPSTASH_REDIS_REST_TOKEN"},
+		{"token alone", "", "a", other, "b", "", "", "UPSTASH_REDIS_REST_URL"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Setenv("UPSTASH_REDIS_REST_URL", tt.url)
+			t.Setenv("UPSTASH_REDIS_REST_TOKEN", tt.token)
+			t.Setenv("KV_REST_API_URL", tt.kvURL)
+			t.Setenv("KV_REST_API_TOKEN", tt.kvToken)
+			c, err := FromEnv()
+			if tt.errHas != "" {
+				checkRefusal(t, err, tt.errHas, "example.test")
+				return
+			}
+			if err != nil || c.endpoint.base != tt.wantBase || c.token != tt.wantToken {
+				t.Errorf("got %v, %v", c, err)
+			}
+		})
+	}
+}

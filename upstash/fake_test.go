@@ -1,0 +1,88 @@
+package upstash
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+)
+
+// answer is what fakeTransport does with one request.
+type answer struct {
+	status     int // 200 where it is 0
+	body       string
+	syncToken  string
+	retryAfter string
+	err        error
+	hook       func(ctx context.Context)
+}
+
+// fakeTransport gives the answers of a script, the last again and again, and
+// keeps copies of the requests.
+type fakeTransport struct {
+	mu       sync.Mutex
+	script   []answer
+	requests []Request
+}
+
+func (f *fakeTransport) RoundTrip(ctx context.Context, req *Request, resp *Response) error {
+	f.mu.Lock()
+	a := f.script[min(len(f.requests), len(f.script)-1)]
+	sent := *req
+	sent.Header, sent.Body = slices.Clone(req.Header), slices.Clone(req.Body)
+	f.requests = append(f.requests, sent)
+	f.mu.Unlock()
+	if a.hook != nil {
+		a.hook(ctx)
+	}
+	if a.err != nil {
+		return a.err
+	}
+	resp.StatusCode = a.status
+	if a.status == 0 {
+		resp.StatusCode = 200
+	}
+	resp.SetHeader("UPSTASH-Sync-Token", a.syncToken)
+	resp.SetHeader("Retry-After", a.retryAfter)
+	resp.Body = append(resp.Body, a.body...)
+	return nil
+}
+
+func (f *fakeTransport) count() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return len(f.requests)
+}
+
+// last gives a header field of the last request, and whether it was there.
+func (f *fakeTransport) last(name string) (string, bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, h := range f.requests[len(f.requests)-1].Header {
+		if h.Name == name {
+			return h.Value, true
+		}
+	}
+	return "", false
+}
+
+const (
+	testToken = "tok3n-of-the-test"
+	testURL   = "https://db.example.test"
+)
+
+// newFake makes a client without pauses whose server follows script.
+func newFake(tb testing.TB, script []answer, opts ...Option) (*Client, *fakeTransport) {
+	tb.Helper()
+	f := &fakeTransport{script: script}
+	opts = append([]Option{WithTransport(f), WithBackoff(0, time.Millisecond)}, opts...)
+	c, err := New(testURL, testToken, opts...)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return c, f
+}
+
+// always gives the same body to every request.
+func always(body string) []answer { return []answer{{body: body}} }

@@ -1,0 +1,184 @@
+package upstash
+
+import (
+	"errors"
+	"math"
+	"testing"
+)
+
+func jsonReply(raw string) Reply { return Reply{name: "TEST", value: value{json: []byte(raw)}} }
+
+func base64Reply(raw string) Reply {
+	return Reply{name: "TEST", value: value{json: []byte(raw), base64: true}}
+}
+
+func respReply(t *testing.T, raw string) Reply {
+	t.Helper()
+	r, err := decodeRESP2([]byte(raw), "TEST")
+	if err != nil {
+		t.Fatalf("%q: %v", raw, err)
+	}
+	return r
+}
+
+func TestReplyInt64(t *testing.T) {
+	for raw, want := range map[string]int64{
+		"0": 0, "1": 1, "-1": -1, "9007199254740993": 9007199254740993, // past a float's precision
+		"999999999999999999": 999999999999999999, "1000000000000000000": 1000000000000000000,
+		"9223372036854775807": math.MaxInt64, "-9223372036854775808": math.MinInt64,
+	} {
+		if got, err := jsonReply(raw).Int64(); got != want || err != nil {
+			t.Errorf("JSON %s: got %d, %v", raw, got, err)
+		}
+		if got, err := respReply(t, ":"+raw+"\r\n").Int64(); got != want || err != nil {
+			t.Errorf("RESP2 %s: got %d, %v", raw, got, err)
+		}
+	}
+	for _, raw := range []string{
+		"9223372036854775808", "-9223372036854775809", "99999999999999999999999999", "1.0", "1e3",
+		`"1"`, `"OK"`, "[1]", "true", "{}", "01", "00000000000000000001", "-", "-01", "1 2",
+	} {
+		if got, err := jsonReply(raw).Int64(); !errors.Is(err, ErrBadResponse) || got != 0 {
+			t.Errorf("%s: got %d, %v; want ErrBadResponse", raw, got, err)
+		}
+	}
+	for _, raw := range []string{"$1\r\n1\r\n", "*0\r\n", "+1\r\n"} {
+		if got, err := respReply(t, raw).Int64(); !errors.Is(err, ErrBadResponse) || got != 0 {
+			t.Errorf("%q: got %d, %v; want ErrBadResponse", raw, got, err)
+		}
+	}
+}
+
+func TestReplyNull(t *testing.T) {
+	for name, r := range map[string]Reply{
+		"zero value": {}, "JSON": jsonReply("null"), "bulk": respReply(t, "$-1\r\n"), "array": respReply(t, "*-1\r\n"),
+	} {
+		if !r.IsNil() || r.Err() != nil {
+			t.Errorf("%s: IsNil %v, Err %v", name, r.IsNil(), r.Err())
+		}
+		_, errInt := r.Int64()
+		_, errText := r.Text()
+		_, errBytes := r.Bytes()
+		_, errArray := r.Array()
+		_, errInts := r.Ints(nil)
+		for i, err := range []error{errInt, errText, errBytes, errArray, errInts} {
+			if err != ErrNil {
+				t.Errorf("%s: accessor %d gives %v, want ErrNil", name, i, err)
+			}
+		}
+	}
+	if jsonReply("0").IsNil() || jsonReply(`""`).IsNil() || jsonReply("[]").IsNil() {
+		t.Error("0, an empty string or an empty array is taken for null")
+	}
+}
+
+func TestReplyText(t *testing.T) {
+	for name, tt := range map[string]struct {
+		r    Reply
+		want string
+		bad  bool
+	}{
+		"plain":                 {jsonReply(`"abc"`), "abc", false},
+		"empty":                 {jsonReply(`""`), "", false},
+		"escapes":               {jsonReply(`"\u00e9\n\"\ud83d\ude42"`), "é\n\"🙂", false},
+		"number":                {jsonReply(`1`), "", true},
+		"array":                 {jsonReply(`["a"]`), "", true},
+		"cut":                   {jsonReply(`"abc`), "", true},
+		"base64":                {base64Reply(`"AP+A"`), "\x00\xff\x80", false},
+		"base64 empty":          {base64Reply(`""`), "", false},
+		"base64 status":         {base64Reply(`"OK"`), "OK", false},
+		"base64 of OK":          {base64Reply(`"T0s="`), "OK", false},
+		"base64 refused":        {base64Reply(`"hello world"`), "", true},
+		"base64 without pads":   {base64Reply(`"T0s"`), "", true},
+		"RESP2 status":          {respReply(t, "+OK\r\n"), "OK", false},
+		"RESP2 bulk":            {respReply(t, "$4\r\n\x00\r\n\xff\r\n"), "\x00\r\n\xff", false},
+		"RESP2 bulk, empty":     {respReply(t, "$0\r\n\r\n"), "", false},
+		"RESP2 integer":         {respReply(t, ":1\r\n"), "", true},
+		"base64 alphabet of URL": {base64Reply(`"_-8="`), "", true},
+	} {
+		got, err := tt.r.Text()
+		if got != tt.want || errors.Is(err, ErrBadResponse) != tt.bad {
+			t.Errorf("%s: got %q, %v", name, got, err)
+		}
+	}
+}
+
+func TestReplyBytesRefusesReplacedBytes(t *testing.T) {
+	for name, tt := range map[string]struct {
+		r  Reply
+		ok bool
+	}{
+		"replaced":         {jsonReply(`"a` + "\ufffd" + `b"`), false},
+		"replaced, escape": {jsonReply(`"\ufffd"`), false},
+		"not UTF-8":        {jsonReply("\"\xff\""), false},
+		"half a pair":      {jsonReply(`"\ud83d"`), false},
+		"utf-8":            {jsonReply(`"é"`), true},
+		"base64":           {base64Reply(`"77+9"`), true}, // U+FFFD that was stored
+		"RESP2":            {respReply(t, "$3\r\n\xef\xbf\xbd\r\n"), true},
+	} {
+		b, err := tt.r.Bytes()
+		if tt.ok != (err == nil) || !tt.ok && (!errors.Is(err, ErrBadResponse) || b != nil) {
+			t.Errorf("%s: got %q, %v", name, b, err)
+		}
+	}
+}
+
+func TestReplyArray(t *testing.T) {
+	list, err := base64Reply(`["OK", "T0s=", 7, null, ["YQ=="]]`).Array()
+	if err != nil || len(list) != 5 {
+		t.Fatalf("got %d elements, %v", len(list), err)
+	}
+	ok, _ := list[0].Text()
+	decoded, _ := list[1].Text()
+	n, _ := list[2].Int64()
+	inner, _ := list[4].Array()
+	if ok != "OK" || decoded != "OK" || n != 7 || !list[3].IsNil() || len(inner) != 1 {
+		t.Errorf("got %q, %q, %d, nil %v, %d inner", ok, decoded, n, list[3].IsNil(), len(inner))
+	}
+	if s, _ := inner[0].Text(); s != "a" {
+		t.Errorf("nested: %q", s)
+	}
+
+	list, err = respReply(t, "*3\r\n:1\r\n-WRONGTYPE no\r\n*0\r\n").Array()
+	if err != nil || len(list) != 3 {
+		t.Fatalf("RESP2: got %d elements, %v", len(list), err)
+	}
+	var server *Error
+	if !errors.As(list[1].Err(), &server) || server.Code() != "WRONGTYPE" {
+		t.Errorf("RESP2: element error %v", list[1].Err())
+	}
+	if _, err := list[1].Int64(); !errors.Is(err, list[1].Err()) {
+		t.Errorf("RESP2: the value of an error: %v", err)
+	}
+	for _, r := range []Reply{jsonReply("1"), jsonReply(`"[]"`), jsonReply("{}"), jsonReply("[1"), respReply(t, ":1\r\n")} {
+		if _, err := r.Array(); !errors.Is(err, ErrBadResponse) {
+			t.Errorf("%s: got %v, want ErrBadResponse", r.value.json, err)
+		}
+	}
+}
+
+func TestReplyInts(t *testing.T) {
+	keep := []NullInt64{{7, true}}
+	for raw, want := range map[string]int{"[]": 0, " [ ] ": 0, "[1]": 1, "[0,null,-5]": 3, "[ 1 , 0 ]\n": 2} {
+		got, err := jsonReply(raw).Ints(keep[:1:1])
+		if err != nil || len(got) != 1+want || got[0] != keep[0] {
+			t.Errorf("%s: got %v, %v", raw, got, err)
+		}
+	}
+	for _, raw := range []string{
+		"[1,]", "[,1]", "[1 2]", "[1]]", "[", "[1", "[nul]", "[01]", "[1.0]", `["1"]`, "[true]", "[[1]]", "{}", "1",
+	} {
+		if got, err := jsonReply(raw).Ints(keep); !errors.Is(err, ErrBadResponse) || len(got) != 1 {
+			t.Errorf("%s: got %v, %v; want ErrBadResponse", raw, got, err)
+		}
+	}
+	got, err := respReply(t, "*3\r\n:1\r\n$-1\r\n:-3\r\n").Ints(nil)
+	if err != nil || len(got) != 3 || got[1].Valid || got[2].Int64 != -3 {
+		t.Errorf("RESP2: got %v, %v", got, err)
+	}
+	for _, raw := range []string{"*1\r\n$1\r\n1\r\n", "*1\r\n-ERR x\r\n", ":1\r\n", "*1\r\n*0\r\n"} {
+		if got, err := respReply(t, raw).Ints(keep); !errors.Is(err, ErrBadResponse) || len(got) != 1 {
+			t.Errorf("%q: got %v, %v; want ErrBadResponse", raw, got, err)
+		}
+	}
+}

@@ -1,0 +1,133 @@
+package upstash
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// encodeRESP2 is the inverse of decodeRESP2.
+func encodeRESP2(r Reply) string {
+	var server *Error
+	if errors.As(r.err, &server) {
+		return "-" + server.Message + "\r\n"
+	}
+	switch r.value.kind {
+	case kindInt:
+		return fmt.Sprintf(":%d\r\n", r.value.int)
+	case kindString:
+		return fmt.Sprintf("$%d\r\n%s\r\n", len(r.value.text), r.value.text)
+	case kindArray:
+		var b strings.Builder
+		fmt.Fprintf(&b, "*%d\r\n", len(r.value.array))
+		for _, e := range r.value.array {
+			b.WriteString(encodeRESP2(e))
+		}
+		return b.String()
+	}
+	return "$-1\r\n"
+}
+
+func genReply(depth int) *rapid.Generator[Reply] {
+	return rapid.Custom(func(t *rapid.T) Reply {
+		kinds := 3
+		if depth > 0 {
+			kinds = 4
+		}
+		switch rapid.IntRange(0, kinds).Draw(t, "kind") {
+		case 0:
+			return Reply{}
+		case 1:
+			return Reply{value: value{kind: kindInt, int: rapid.Int64().Draw(t, "int")}}
+		case 2:
+			b := rapid.SliceOf(rapid.Byte()).Draw(t, "bytes")
+			return Reply{value: value{kind: kindString, text: string(b)}}
+		case 3:
+			return Reply{err: &Error{Message: rapid.StringMatching(`[A-Z]{1,9} [a-z ]{0,9}`).Draw(t, "error")}}
+		}
+		list := rapid.SliceOfN(genReply(depth-1), 0, 4).Draw(t, "array")
+		return Reply{value: value{kind: kindArray, array: list}}
+	})
+}
+
+func TestRESP2RoundTrip(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		wire := encodeRESP2(genReply(3).Draw(t, "reply"))
+		got, err := decodeRESP2([]byte(wire), "TEST")
+		if err != nil {
+			t.Fatalf("%q: %v", wire, err)
+		}
+		if again := encodeRESP2(got); again != wire {
+			t.Fatalf("%q came back as %q", wire, again)
+		}
+		cut := wire[:rapid.IntRange(0, len(wire)-1).Draw(t, "cut")]
+		if got, err := decodeRESP2([]byte(cut), "TEST"); err == nil {
+			t.Fatalf("%q, cut from %q, gives %v", cut, wire, got)
+		}
+	})
+}
+
+func TestRESP2Refuses(t *testing.T) {
+	for _, wire := range []string{
+		"", "\r\n", "+OK", "+OK\n", ":\r\n", ":1.5\r\n", ":9223372036854775808\r\n", "$\r\n", "$-2\r\n", "$3\r\nab\r\n",
+		"$2\r\nabc\r\n", "$9999999999999999999\r\n", "*-2\r\n", "*1\r\n", "*1000000000\r\n:1\r\n", "*x\r\n",
+		"+OK\r\n+OK\r\n", "?\r\n", strings.Repeat("*1\r\n", 100) + ":1\r\n",
+	} {
+		if r, err := decodeRESP2([]byte(wire), "TEST"); !errors.Is(err, ErrBadResponse) {
+			t.Errorf("%q: got %v, %v; want ErrBadResponse", wire, r, err)
+		}
+	}
+}
+
+// Binary asks for RESP2, and a server that answers in JSON all the same is
+// understood.
+func TestDoBinary(t *testing.T) {
+	for body, want := range map[string]string{
+		"$2\r\n\xff\x00\r\n": "\xff\x00",
+		`{"result":"text"}`:  "text",
+	} {
+		c, f := newFake(t, always(body))
+		r, err := c.Do(t.Context(), Cmd("GET", "k").Binary())
+		if err != nil {
+			t.Fatalf("%q: %v", body, err)
+		}
+		if got, err := r.Bytes(); string(got) != want || err != nil {
+			t.Errorf("%q: got %q, %v", body, got, err)
+		}
+		if format, _ := f.last("Upstash-Response-Format"); format != "resp2" {
+			t.Errorf("asked for format %q", format)
+		}
+	}
+	for body, want := range map[string]string{"-WRONGTYPE no\r\n": "WRONGTYPE", `{"error":"ERR no"}`: "ERR"} {
+		c, _ := newFake(t, []answer{{status: 400, body: body}})
+		_, err := c.Do(t.Context(), Cmd("GET", "k").Binary())
+		var server *Error
+		if !errors.As(err, &server) || server.Code() != want || server.StatusCode != 400 {
+			t.Errorf("%q: got %v", body, err)
+		}
+	}
+}
+
+// FuzzRESP2 looks for panics, and for values that do not survive a round trip.
+func FuzzRESP2(f *testing.F) {
+	for _, s := range []string{
+		"+OK\r\n", "-ERR x\r\n", ":-1\r\n", "$3\r\na\r\n\r\n", "$-1\r\n", "*2\r\n:1\r\n*1\r\n$0\r\n\r\n", "*-1\r\n",
+	} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, wire []byte) {
+		r, err := decodeRESP2(wire, "TEST")
+		if err != nil {
+			return
+		}
+		exercise(r)
+		again := encodeRESP2(r)
+		r, err = decodeRESP2([]byte(again), "TEST")
+		if err != nil || encodeRESP2(r) != again {
+			t.Errorf("%q: became %q, %v", wire, again, err)
+		}
+	})
+}

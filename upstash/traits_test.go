@@ -1,0 +1,119 @@
+package upstash
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestTraits(t *testing.T) {
+	const (
+		none   = traits(0)
+		read   = traitRead | traitRepeatable
+		rep    = traitRepeatable
+		script = traitScript
+	)
+	for _, tt := range []struct {
+		want traits
+		cmd  string
+	}{
+		{read, "GET k"},
+		{read, "PING"},
+		{read, "BITCOUNT k 0 -1"},
+		{read, "BITFIELD_RO k GET u1 0"},
+		{none, "INCR k"},
+		{none, "APPEND k x"},
+		{none, "LPUSH k x"},
+		{none, "DEL k"},
+		{none, "RENAME a b"},
+		{none, "GETSET k v"},
+		{none, "GETDEL k"},
+		{none, "SETNX k v"},
+		{none, "NO.SUCH k"},
+		{rep, "SADD k x"},
+		{rep, "SETBIT k 1 1"},
+		{rep, "SETRANGE k 0 x"},
+		{rep, "EXPIRE k 10 NX"},
+		{rep, "PFADD k x"},
+
+		{rep, "SET k v"},
+		{rep, "set k v EX 10"},
+		{rep, "SET k NX"}, // NX is the value
+		{rep, "SET NX GET"},
+		{rep, "SET k v XX KEEPTTL"},
+		{none, "SET k v NX"},
+		{none, "SET k v EX 10 nx"},
+		{none, "SET k v GET"},
+		{none, "SET k"},
+		{rep, "ZADD k 1 a"},
+		{none, "ZADD k INCR 1 a"},
+		{none, "ZADD k CH 1 a"},
+
+		{rep, "BITOP OR d a b"},
+		{rep, "BITOP OR d d a"},
+		{rep, "BITOP and d d a"},
+		{rep, "BITOP XOR d a b"},
+		{none, "BITOP XOR d a d"},
+		{none, "BITOP NOT d d"},
+		{rep, "BITOP NOT d s"},
+		{none, "BITOP OR d"},
+
+		{read, "BITFIELD k GET u1 0 GET i8 #1"},
+		{read, "BITFIELD k"},
+		{rep, "BITFIELD k GET u1 0 SET u1 7 1"},
+		{none, "BITFIELD k INCRBY u8 0 1"},
+		{rep, "BITFIELD k OVERFLOW FAIL INCRBY u8 0 128"},
+		{rep, "BITFIELD k overflow fail incrby u53 0 4503599627370496 OVERFLOW WRAP SET u1 128 1"},
+		{none, "BITFIELD k OVERFLOW FAIL INCRBY u8 0 127"}, // fits twice
+		{none, "BITFIELD k OVERFLOW FAIL INCRBY i8 0 127"},
+		{none, "BITFIELD k OVERFLOW FAIL INCRBY u8 0 -128"},
+		{none, "BITFIELD k OVERFLOW SAT INCRBY u8 0 128"},
+		{none, "BITFIELD k OVERFLOW FAIL OVERFLOW WRAP INCRBY u8 0 128"},
+		{none, "BITFIELD k OVERFLOW FAIL INCRBY u64 0 9223372036854775807"}, // no such type
+		{none, "BITFIELD k INCRBY u8 0 128 OVERFLOW FAIL"},
+		{none, "BITFIELD k GET u1"}, // cut
+		{none, "BITFIELD k NOPE 1 2"},
+
+		{script, "EVAL return 0"},
+		{script, "EVALSHA abc 0"},
+		{script, "FCALL f 0"},
+		{script | read, "EVAL_RO return 0"},
+	} {
+		words := strings.Fields(tt.cmd)
+		if got := Cmd(words[0], words[1:]...).traits; got != tt.want {
+			t.Errorf("%s: traits %03b, want %03b", tt.cmd, got, tt.want)
+		}
+	}
+}
+
+func TestTraitsOfBitField(t *testing.T) {
+	const top = 1 << 52 // half of a u53
+	for name, tt := range map[string]struct {
+		b    *BitField
+		want traits
+	}{
+		"get":            {NewBitField("k").Get("u1", 0), traitRead | traitRepeatable},
+		"get many":       {NewBitField("k").GetBits(0, []uint64{1}), traitRead | traitRepeatable},
+		"set":            {NewBitField("k").Set("u1", 0, 1), traitRepeatable},
+		"set many":       {NewBitField("k").SetBits(0, []uint64{1}), traitRepeatable},
+		"set index":      {NewBitField("k").SetIndex("u8", 0, 7), traitRepeatable},
+		"increment":      {NewBitField("k").IncrBy("u8", 0, 1), 0},
+		"set if zero":    {NewBitField("k").Overflow(Fail).IncrBy("u53", 0, top), traitRepeatable},
+		"fits twice":     {NewBitField("k").Overflow(Fail).IncrBy("u53", 0, top-1), 0},
+		"wraps":          {NewBitField("k").Overflow(Fail).Overflow(Wrap).IncrBy("u53", 0, top), 0},
+		"one is enough":  {NewBitField("k").Set("u1", 0, 1).IncrByIndex("i8", 3, 1), 0},
+		"reset is clean": {NewBitField("k").IncrBy("u8", 0, 1).Reset("k").Get("u1", 0), traitRead | traitRepeatable},
+	} {
+		if got := tt.b.Command().traits; got != tt.want {
+			t.Errorf("%s: traits %03b, want %03b", name, got, tt.want)
+		}
+	}
+}
+
+// A read must be repeatable, or a retry after a lost answer would be lost.
+func TestReadsAreRepeatable(t *testing.T) {
+	for name, tr := range commandTraits {
+		if tr&traitRead != 0 && tr&traitRepeatable == 0 {
+			t.Errorf("%s is a read but not repeatable", name)
+		}
+	}
+}
