@@ -1,0 +1,99 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/upbloom/upbloom/upstash/upstashtest"
+)
+
+func (c *child) want(id string, status int, answer string) {
+	c.tb.Helper()
+	gotStatus, got, err := c.post(id)
+	if err != nil || gotStatus != status || got != answer {
+		c.tb.Errorf("%s: %d %q, %v, want %d %q", id, gotStatus, got, err, status, answer)
+	}
+}
+
+// TestProcess runs the built service against a database that fails in between.
+func TestProcess(t *testing.T) {
+	db := upstashtest.NewServer(t)
+	c := start(t, build(t, t.TempDir()), db, nil)
+	for _, path := range []string{"/alive", "/ready"} {
+		if status, _, err := c.get(path); status != 200 {
+			t.Errorf("GET %s: %d, %v, want 200", path, status, err)
+		}
+	}
+	c.want("a", 200, "new")
+	c.want("a", 200, "duplicate")
+	db.InjectFunc(func(int64, upstashtest.RequestInfo) upstashtest.Fault {
+		return upstashtest.BadGateway(upstashtest.BeforeExec)
+	})
+	c.want("a", 503, "try again later")
+	c.want("b", 503, "try again later")
+	db.InjectFunc(nil)
+	c.want("b", 200, "new")
+	c.want("b", 200, "duplicate")
+	db.Inject(upstashtest.Fault{}, upstashtest.Drop(upstashtest.AfterExec)) // an uncertain Add
+	c.want("c", 200, "new")
+	c.want("c", 200, "duplicate")
+	c.terminate()
+	if code := c.exitCode(); code != 0 {
+		t.Errorf("exit code %d, want 0", code)
+	}
+}
+
+// TestShutdown sends SIGTERM while a webhook is under way, held up by the
+// database: it is answered and recorded, then the process ends.
+func TestShutdown(t *testing.T) {
+	db := upstashtest.NewServer(t)
+	c := start(t, build(t, t.TempDir()), db, nil)
+	arrived, release := make(chan struct{}), make(chan struct{})
+	var once sync.Once
+	db.InjectFunc(func(int64, upstashtest.RequestInfo) upstashtest.Fault {
+		once.Do(func() { close(arrived) })
+		<-release
+		return upstashtest.Fault{}
+	})
+	answered := make(chan struct{})
+	go func() {
+		defer close(answered)
+		c.want("a", 200, "new")
+	}()
+	<-arrived
+	c.terminate()
+	c.awaitLog("shutting down")
+	close(release)
+	<-answered
+	if code := c.exitCode(); code != 0 {
+		t.Errorf("exit code %d, want 0", code)
+	}
+	c = start(t, c.cmd.Path, db, nil)
+	c.want("a", 200, "duplicate")
+}
+
+// TestRequestTimes logs what a new webhook takes, look-up and Add; it asserts
+// that each is handled, and no time.
+func TestRequestTimes(t *testing.T) {
+	db := upstashtest.NewServer(t)
+	path := build(t, t.TempDir())
+	if info, err := os.Stat(path); err == nil {
+		t.Logf("server for %s: %.1f MB", runtime.GOARCH, float64(info.Size())/1e6)
+	}
+	began := time.Now()
+	c := start(t, path, db, nil)
+	t.Logf("process start until it serves: %v", time.Since(began))
+	took := make([]time.Duration, 101)
+	for i := range took {
+		began := time.Now()
+		c.want(fmt.Sprint(i), 200, "new")
+		took[i] = time.Since(began)
+	}
+	slices.Sort(took[1:])
+	t.Logf("first webhook: %v; warm: median %v, fastest %v", took[0], took[51], took[1])
+}

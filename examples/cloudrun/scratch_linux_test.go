@@ -1,0 +1,96 @@
+package main
+
+import (
+	"crypto/tls"
+	"encoding/pem"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/upbloom/upbloom/upstash/upstashtest"
+)
+
+// TestScratchImage runs the service in a root directory that holds what the
+// Dockerfile's last stage copies and nothing else, as its user, against a
+// database that speaks TLS. The system's roots are those of that database.
+func TestScratchImage(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root, to change the root directory of the process")
+	}
+	const roots = "/etc/ssl/certs/ca-certificates.crt"
+	files := copied(t)
+	db := upstashtest.NewServer(t, upstashtest.WithTLS())
+	for _, tt := range []struct {
+		name   string
+		roots  bool
+		status int
+		log    string
+	}{
+		{"as in the Dockerfile", true, 200, ""},
+		{"without the roots", false, 503, "certificate signed by unknown authority"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			root := t.TempDir()
+			build(t, root)
+			if files["/server"] != "/server" || files[roots] == "" {
+				t.Fatalf("the Dockerfile copies %v, want /server and %s", files, roots)
+			}
+			if tt.roots {
+				writeRoots(t, filepath.Join(root, files[roots]), db)
+			}
+			c := start(t, "/server", db, &syscall.SysProcAttr{
+				Chroot:     root,
+				Credential: &syscall.Credential{Uid: 65532, Gid: 65532},
+			})
+			status, _, err := c.get("/ready")
+			if err != nil || status != tt.status {
+				t.Errorf("GET /ready: %d, %v, want %d", status, err, tt.status)
+			}
+			if tt.log != "" {
+				c.awaitLog(tt.log)
+				return
+			}
+			c.want("a", 200, "new")
+			c.want("a", 200, "duplicate")
+		})
+	}
+}
+
+// copied reads from the Dockerfile what its last stage is made of: where each
+// file of the build stage goes.
+func copied(t *testing.T) map[string]string {
+	t.Helper()
+	text, err := os.ReadFile("Dockerfile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, last, ok := strings.Cut(string(text), "FROM scratch\n")
+	if !ok {
+		t.Fatal("the Dockerfile has no last stage FROM scratch")
+	}
+	files := map[string]string{}
+	for _, m := range regexp.MustCompile(`(?m)^COPY --from=build (\S+) (\S+)$`).FindAllStringSubmatch(last, -1) {
+		files[m[1]] = m[2]
+	}
+	return files
+}
+
+// writeRoots writes the certificate that db shows, which signed itself.
+func writeRoots(t *testing.T, path string, db *upstashtest.Server) {
+	t.Helper()
+	conn, err := tls.Dial("tcp", strings.TrimPrefix(db.URL, "https://"), &tls.Config{InsecureSkipVerify: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	block := &pem.Block{Type: "CERTIFICATE", Bytes: conn.ConnectionState().PeerCertificates[0].Raw}
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, pem.EncodeToMemory(block), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
