@@ -117,7 +117,7 @@ func TestComponent(t *testing.T) {
 func needJCO(t *testing.T) (node, jco string) {
 	t.Helper()
 	node = testenv.Need(t, "node", "node")
-	jco, err := filepath.Abs("component/node_modules/@bytecodealliance/jco/dist/jco.js")
+	jco, err := filepath.Abs("component/node_modules/@bytecodealliance/jco/src/jco.js")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,7 +19,7 @@ func (r incoming) header(name string) string { return field(r.fields, name) }
 // serve is what the host calls for each request, one after another: the host
 // that runs two at once makes two instances.
 //
-//go:wasmexport wasi:http/incoming-handler@0.2.12#handle
+//go:wasmexport wasi:http/incoming-handler@0.2.0#handle
 func serve(request, outparam uint32) {
 	fields := incomingHeaders(request)
 	status, text := handle(incoming{fields})
