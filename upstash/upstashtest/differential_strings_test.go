@@ -93,7 +93,10 @@ var genCommand = rapid.Custom(func(t *rapid.T) []string {
 	case 22:
 		return with([]string{"COPY", key, other}, some(1, rapid.SampledFrom([]string{"REPLACE", "replace", "x"}))...)
 	case 23:
-		return []string{"INCRBY", key, rapid.SampledFrom([]string{"1", "-3", "x", "9223372036854775807"}).Draw(t, "by")}
+		return []string{rapid.SampledFrom([]string{"INCRBY", "DECRBY"}).Draw(t, "name"), key, rapid.SampledFrom([]string{"1", "-3", "x", "9223372036854775807", "-9223372036854775808"}).Draw(t, "by")}
+	}
+	if rapid.Bool().Draw(t, "count") {
+		return []string{rapid.SampledFrom([]string{"INCR", "DECR"}).Draw(t, "name"), key}
 	}
 	return []string{"SET", key, rapid.SampledFrom([]string{"7", "-1", "text", "9223372036854775807"}).Draw(t, "number")}
 })
@@ -124,8 +127,9 @@ func (p pair) expires(db backend, key string) int64 {
 // TestStringsDifferential holds the other commands that filters use against
 // Redis.
 func TestStringsDifferential(t *testing.T) {
+	t.Parallel()
 	p := newPair(t)
-	rapid.Check(t, func(t *rapid.T) {
+	checkMany(t, func(t *rapid.T) {
 		p.flush(t)
 		p.same(t, "RPUSH", "list", "x", "y")
 		for range rapid.IntRange(1, 30).Draw(t, "commands") {
@@ -150,8 +154,9 @@ func TestExpireComparesTimes(t *testing.T) {
 
 // TestMultiDifferential holds transactions against Redis.
 func TestMultiDifferential(t *testing.T) {
+	t.Parallel()
 	p := newPair(t)
-	rapid.Check(t, func(t *rapid.T) {
+	checkMany(t, func(t *rapid.T) {
 		p.flush(t)
 		p.same(t, "RPUSH", "list", "x", "y")
 		for range rapid.IntRange(1, 5).Draw(t, "transactions") {

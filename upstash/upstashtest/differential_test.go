@@ -41,6 +41,19 @@ func (p pair) flush(tb rapid.TB) {
 	}
 }
 
+// checkMany checks a property on thousands of random sequences, on a fifth
+// of them with -short.
+func checkMany(t *testing.T, property func(*rapid.T)) {
+	t.Helper()
+	rounds := 10 // of -rapid.checks, 100 by default
+	if testing.Short() {
+		rounds = 2
+	}
+	for range rounds {
+		rapid.Check(t, property)
+	}
+}
+
 // same runs a command on both and compares the replies.
 func (p pair) same(tb rapid.TB, args ...string) {
 	tb.Helper()
@@ -125,8 +138,9 @@ func genField(t *rapid.T) []string {
 // TestBitfieldDifferential holds BITFIELD against Redis: same replies, error
 // texts included, and same bytes of the key afterwards.
 func TestBitfieldDifferential(t *testing.T) {
+	t.Parallel()
 	p := newPair(t)
-	rapid.Check(t, func(t *rapid.T) {
+	checkMany(t, func(t *rapid.T) {
 		p.flush(t)
 		p.same(t, "RPUSH", "list", "x")
 		for range rapid.IntRange(1, 25).Draw(t, "commands") {
@@ -143,8 +157,9 @@ func TestBitfieldDifferential(t *testing.T) {
 // TestBitfieldValidDifferential is the same without malformed arguments, so
 // that long programs run to their end.
 func TestBitfieldValidDifferential(t *testing.T) {
+	t.Parallel()
 	p := newPair(t)
-	rapid.Check(t, func(t *rapid.T) {
+	checkMany(t, func(t *rapid.T) {
 		p.flush(t)
 		for range rapid.IntRange(1, 10).Draw(t, "commands") {
 			args := []string{"BITFIELD", "a"}

@@ -105,12 +105,24 @@ func parseExpireFlags(args []string) (e expireFlags, f failure) {
 
 // ttl is TTL: rounded to the nearest second as in Redis, not down.
 func (d *memory) ttl(args []string) reply {
-	if !d.db.Exists(args[1]) {
+	return d.left(args[1], func(t time.Duration) int64 {
+		return int64((t + time.Second/2) / time.Second)
+	})
+}
+
+// pttl is PTTL: that of miniredis ends after 24 days on 32-bit platforms.
+func (d *memory) pttl(args []string) reply {
+	return d.left(args[1], time.Duration.Milliseconds)
+}
+
+// left gives -2 for no key and -1 for one that stays.
+func (d *memory) left(key string, in func(time.Duration) int64) reply {
+	if !d.db.Exists(key) {
 		return int64(-2)
 	}
-	left := d.db.TTL(args[1])
+	left := d.db.TTL(key)
 	if left == 0 {
 		return int64(-1)
 	}
-	return int64((left + time.Second/2) / time.Second)
+	return in(left)
 }

@@ -41,12 +41,14 @@ func (d *memory) store(args []string) reply {
 		}
 		return answer
 	}
-	if f != "" || !o.keep {
-		d.db.Del(key)
-	}
+	ttl := d.db.TTL(key)
+	d.db.Del(key) // it may hold another type
 	d.set(key, args[2])
-	if o.expiry != "" {
+	switch {
+	case o.expiry != "":
 		d.expire(key, left, expireFlags{})
+	case o.keep && ttl > 0:
+		d.db.SetTTL(key, ttl)
 	}
 	return answer
 }

@@ -1,0 +1,74 @@
+package upstashtest
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+)
+
+// FuzzJSONBody sends any body to the three places that take JSON.
+func FuzzJSONBody(f *testing.F) {
+	for _, body := range []string{
+		`["SET","foo","bar"]`, `[["SET","foo","bar"],["GET","foo"]]`, `["GET",null]`, `["GET",1e3,true,{"a":[1,2]}]`, `[]`, ``,
+		"[\"ECHO\",\"\xff\\ud800\"]", `["BITFIELD","k","SET","u1","#7","1"]`, `[ "A" ,"b,]" ]`, `[["GET","a"],null]`,
+	} {
+		for path := range uint8(3) {
+			f.Add(path, body)
+		}
+	}
+	s := fuzzServer(f)
+	f.Fuzz(func(t *testing.T, path uint8, body string) {
+		paths := []string{"/", "/pipeline", "/multi-exec"}
+		s.answer(t, http.MethodPost, paths[int(path)%len(paths)], body)
+	})
+}
+
+// FuzzPath sends any path and query, with any raw body.
+func FuzzPath(f *testing.F) {
+	f.Add("/SET/foo/bar", "EX=100", "")
+	f.Add("/setrange/k/0", "", "\x00\xff")
+	f.Add("/set/k", "NX&EX=9", "raw")
+	f.Add("/echo/a%2Fb%20c", "_token=x&=&&a", "")
+	f.Add("//", "", "")
+	f.Add("/get/%zz", "%zz", "")
+	s := fuzzServer(f)
+	f.Fuzz(func(t *testing.T, path, query, body string) {
+		// What net/http itself refuses never gets to the server.
+		u, err := url.ParseRequestURI("/" + strings.TrimPrefix(path, "/") + "?" + query)
+		if err != nil || !strings.HasPrefix(path, "/") || strings.ContainsAny(u.String(), " \r\n") {
+			t.Skip()
+		}
+		s.answer(t, http.MethodPost, u.String(), body)
+	})
+}
+
+type fuzzed struct{ *Server }
+
+func fuzzServer(f *testing.F) fuzzed {
+	f.Helper()
+	return fuzzed{NewServer(f, WithMaxRequest(1<<16), WithMaxRecord(1<<16))}
+}
+
+// answer fails the test unless the server gives a whole answer that is not its
+// own fault.
+func (s fuzzed) answer(t *testing.T, method, target, body string) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), method, s.URL+target, strings.NewReader(body))
+	if err != nil {
+		t.Skip()
+	}
+	r.Header.Set("Authorization", "Bearer "+s.Token)
+	w := httptest.NewRecorder()
+	s.serve(w, r)
+	out := w.Body.String()
+	switch {
+	case w.Code >= 500:
+		t.Errorf("status %d: %s", w.Code, out)
+	case !strings.HasPrefix(out, `{"result":`) && !strings.HasPrefix(out, `{"error":`) && !strings.HasPrefix(out, `[{"`):
+		t.Errorf("an odd answer: %s", out)
+	case w.Code != http.StatusOK && !strings.HasPrefix(out, `{"error":`):
+		t.Errorf("status %d with %s", w.Code, out)
+	}
+}

@@ -1,0 +1,178 @@
+package upstashtest
+
+import (
+	"fmt"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// TestBitfieldCopiesOnce runs 7,000 SETs on a string of 1.2 MB: a copy for each
+// would take 8 GB.
+func TestBitfieldCopiesOnce(t *testing.T) {
+	const size, ops = 1_200_000, 7_000
+	s := NewServer(t)
+	exec(t, s, "SETRANGE", "k", strconv.Itoa(size-1), "x")
+	args := []string{"BITFIELD", "k"}
+	for i := range ops {
+		args = append(args, "SET", "u1", strconv.Itoa(i*size/ops*8), "1")
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	exec(t, s, args...)
+	runtime.ReadMemStats(&after)
+	if n := after.TotalAlloc - before.TotalAlloc; n > 5*size {
+		t.Errorf("%d bytes allocated for a string of %d", n, size)
+	}
+	if n := exec(t, s, "BITCOUNT", "k"); n != int64(ops+4) { // 4 of the "x"
+		t.Errorf("%v bits are set", n)
+	}
+}
+
+func exec(tb testing.TB, s *Server, args ...string) any {
+	tb.Helper()
+	v, err := s.Exec(args...)
+	if err != nil {
+		tb.Fatalf("%s: %v", args[0], err)
+	}
+	return v
+}
+
+// TestLastBit reaches the last bit of the longest string, where 32-bit integers
+// and the record limit come in, and finds that reading allocates nothing.
+func TestLastBit(t *testing.T) {
+	const last = "4294967295"
+	s := NewServer(t)
+	for _, args := range [][]string{
+		{"BITFIELD", "k", "GET", "u1", last}, {"BITFIELD_RO", "k", "GET", "u63", last},
+	} {
+		if v := fmt.Sprint(exec(t, s, args...)); v != "[0]" {
+			t.Errorf("%q: %s", args, v)
+		}
+	}
+	if v := exec(t, s, "GETBIT", "k", last); v != int64(0) {
+		t.Errorf("GETBIT: %v", v)
+	}
+	got := do(t, s, call{path: "/bitfield/k/set/u1/" + last + "/1"})
+	if !strings.Contains(got.body, string(errRecordTooLarge)) {
+		t.Errorf("512 MB against a limit of 100: %s", got.body)
+	}
+	if v := exec(t, s, "EXISTS", "k"); v != int64(0) {
+		t.Error("the key was made")
+	}
+}
+
+// TestLuaCallsNativeCommands has a script use what miniredis lacks, and see its
+// errors and its own writes.
+func TestLuaCallsNativeCommands(t *testing.T) {
+	s := NewServer(t)
+	for _, tt := range []struct{ script, want string }{
+		{`redis.call('SET',KEYS[1],'a') return redis.call('BITFIELD',KEYS[1],'SET','u8','0','98','GET','u8','0')`,
+			`{"result":[97,98]}`},
+		{`return redis.call('GET',KEYS[1])`, `{"result":"b"}`},
+		{`redis.call('EXPIRE',KEYS[1],'100','NX') return redis.call('TTL',KEYS[1])`, `{"result":100}`},
+		{`return redis.call('BITFIELD',KEYS[1],'OVERFLOW','FAIL','INCRBY','u1','1','1')`, `{"result":[null]}`},
+		{`return redis.call('BITCOUNT',KEYS[1],'0','3','BIT')`, `{"result":2}`},
+		{`local r = redis.pcall('BITFIELD',KEYS[1],'NOPE') return r['err']`, `{"result":"ERR syntax error"}`},
+		{`return redis.pcall('BITFIELD')`, `{"error":"ERR wrong number of arguments for 'bitfield' command"}`},
+	} {
+		body := appendString([]byte(`["EVAL",`), tt.script)
+		got := do(t, s, call{body: string(body) + `,"1","k"]`})
+		if got.body != tt.want {
+			t.Errorf("%s:\n got  %s\n want %s", tt.script, got.body, tt.want)
+		}
+	}
+}
+
+// TestTimeToLive follows the clock, and FastForward ahead of it.
+func TestTimeToLive(t *testing.T) {
+	s := NewServer(t)
+	exec(t, s, "SET", "a", "x")
+	exec(t, s, "EXPIRE", "a", "100")
+	exec(t, s, "BITFIELD", "a", "SET", "u8", "#3", "1") // keeps it
+	if v := exec(t, s, "TTL", "a"); v != int64(100) {
+		t.Errorf("TTL %v", v)
+	}
+	s.FastForward(99 * time.Second)
+	if v := exec(t, s, "EXISTS", "a"); v != int64(1) {
+		t.Error("gone too early")
+	}
+	s.FastForward(time.Second)
+	if v := exec(t, s, "TTL", "a"); v != int64(-2) {
+		t.Errorf("TTL %v after its time", v)
+	}
+	exec(t, s, "SET", "b", "x", "PX", "1")
+	waitFor(t, func() bool { v, _ := s.Exec("BITFIELD_RO", "b", "GET", "u8", "0"); return fmt.Sprint(v) == "[0]" })
+}
+
+// TestConcurrentTransactions has each transaction see its own work alone.
+func TestConcurrentTransactions(t *testing.T) {
+	const clients, rounds = 8, 20
+	s := NewServer(t)
+	var wg sync.WaitGroup
+	for range clients {
+		wg.Go(func() {
+			for range rounds {
+				got, err := try(t, s, call{path: "/multi-exec",
+					body: `[["INCR","n"],["BITFIELD","f","INCRBY","u32","0","1"],["DECR","n"]]`})
+				if err != nil || !strings.HasPrefix(got.body, `[{"result":1},`) || !strings.HasSuffix(got.body, `,{"result":0}]`) {
+					t.Errorf("another client came between: %s %v", got.body, err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if v := fmt.Sprint(exec(t, s, "BITFIELD", "f", "GET", "u32", "0")); v != fmt.Sprintf("[%d]", clients*rounds) {
+		t.Errorf("counted %s", v)
+	}
+	if n := s.Stats(); n.Requests != clients*rounds || n.Commands != 3*clients*rounds {
+		t.Errorf("%+v", n)
+	}
+}
+
+func TestExec(t *testing.T) {
+	s := filled(t)
+	for _, tt := range []struct {
+		args []string
+		want any
+		err  string
+	}{
+		{args: []string{"SET", "a", "b"}, want: "OK"},
+		{args: []string{"GET", "raw"}, want: "a\xff\xfeb"},
+		{args: []string{"GET", "none"}},
+		{args: []string{"BITFIELD", "s", "GET", "u8", "0"}, want: []any{int64(102)}},
+		{args: []string{"INCR", "l"}, err: string(errWrongType)},
+		{args: []string{"MULTI"}, err: `ERR Command "MULTI" ` + notAllowed},
+		{err: "ERR empty command"},
+	} {
+		got, err := s.Exec(tt.args...)
+		text := ""
+		if err != nil {
+			text = err.Error()
+		}
+		if fmt.Sprint(got) != fmt.Sprint(tt.want) || text != tt.err {
+			t.Errorf("%q: %v, %q; want %v, %q", tt.args, got, text, tt.want, tt.err)
+		}
+	}
+}
+
+// BenchmarkBitfield is what an Add of a filter of 1.2 MB costs the server.
+func BenchmarkBitfield(b *testing.B) {
+	for _, ops := range []int{7, 7000} {
+		b.Run(fmt.Sprintf("ops=%d", ops), func(b *testing.B) {
+			s := NewServer(b)
+			exec(b, s, "SETRANGE", "k", "1199999", "x")
+			args := []string{"BITFIELD", "k"}
+			for i := range ops {
+				args = append(args, "SET", "u1", strconv.Itoa(i*1361), "1")
+			}
+			b.ReportAllocs()
+			for b.Loop() {
+				exec(b, s, args...)
+			}
+		})
+	}
+}
