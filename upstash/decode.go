@@ -24,13 +24,13 @@ func decodeEnvelope(body []byte) (envelope, error) {
 	if len(body) == 0 || body[0] != '{' {
 		return envelope{}, errNotJSON
 	}
-	var members map[string]json.RawMessage
-	if err := json.Unmarshal(body, &members); err != nil {
+	members, err := json.Object(body)
+	if err != nil {
 		return envelope{}, errNotJSON
 	}
 	if raw, ok := members["error"]; ok && string(orNull(raw)) != "null" {
-		var text string
-		if err := json.Unmarshal(raw, &text); err != nil {
+		text, err := json.String(raw)
+		if err != nil {
 			return envelope{}, errNotJSON
 		}
 		return envelope{errMsg: &text}, nil
@@ -56,8 +56,8 @@ func decodeEnvelopes(body []byte) ([]envelope, *string, error) {
 	if len(body) == 0 || body[0] != '[' {
 		return nil, nil, errNotJSON
 	}
-	var raw []json.RawMessage
-	if err := json.Unmarshal(body, &raw); err != nil {
+	raw, err := json.Array(body)
+	if err != nil {
 		return nil, nil, errNotJSON
 	}
 	out := make([]envelope, len(raw))

@@ -18,11 +18,7 @@ func redact(message, token string, body []byte) string {
 		message = head
 	}
 	message = strings.ReplaceAll(message, token, redacted)
-	var doc any
-	if err := json.Unmarshal(body, &doc); err != nil {
-		return message
-	}
-	quoted := quotedArgs(nil, message, doc)
+	quoted := quotedArgs(nil, message, body)
 	// The longest first: one may be the beginning of another.
 	slices.SortFunc(quoted, func(a, b string) int { return len(b) - len(a) })
 	for _, arg := range quoted {
@@ -36,15 +32,15 @@ func redact(message, token string, body []byte) string {
 	return message
 }
 
-// quotedArgs appends the arguments in doc, one command or several, that occur
+// quotedArgs appends the arguments in body, one command or several, that occur
 // in message.
-func quotedArgs(dst []string, message string, doc any) []string {
-	list, _ := doc.([]any)
-	for i, e := range list {
-		arg, ok := e.(string)
+func quotedArgs(dst []string, message string, body []byte) []string {
+	list, _ := json.Array(body)
+	for i, raw := range list {
+		arg, err := json.String(raw)
 		switch {
-		case !ok:
-			dst = quotedArgs(dst, message, e)
+		case err != nil:
+			dst = quotedArgs(dst, message, raw)
 		case i > 0 && arg != "" && strings.Contains(message, arg): // 0 is the command's name
 			dst = append(dst, arg)
 		}

@@ -77,8 +77,8 @@ func (r Reply) Text() (string, error) {
 	if r.value.json[0] != '"' {
 		return "", r.bad("not a string")
 	}
-	var s string
-	if err := json.Unmarshal(r.value.json, &s); err != nil {
+	s, err := json.String(r.value.json)
+	if err != nil {
 		return "", r.bad("not a JSON string")
 	}
 	// Status replies stay as they are under base64; "OK" is none, so it can
@@ -121,8 +121,8 @@ func (r Reply) Array() ([]Reply, error) {
 	if r.value.json[0] != '[' {
 		return nil, r.bad("not an array")
 	}
-	var raw []json.RawMessage
-	if err := json.Unmarshal(r.value.json, &raw); err != nil {
+	raw, err := json.Array(r.value.json)
+	if err != nil {
 		return nil, r.bad("not a JSON array")
 	}
 	out := make([]Reply, len(raw))

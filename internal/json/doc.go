@@ -1,4 +1,8 @@
-// Package json is the one seam to a JSON library: goccy/go-json natively,
-// encoding/json on wasm, where it makes a module less than half as large.
-// What is hot (commands out, arrays of integers in) does not come through here.
+// Package json is the one seam to a JSON library: goccy/go-json natively, and
+// on wasm package scan, with which a module has half the size that it has with
+// go-json, and a fifth less than with encoding/json. What is hot (commands
+// out, arrays of integers in) does not come through here.
+//
+// All of it is strict: one value of the type asked for, nothing around it but
+// white space, else an error.
 package json

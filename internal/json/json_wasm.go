@@ -2,13 +2,16 @@
 
 package json
 
-import stdjson "encoding/json"
+import "github.com/upbloom/upbloom/internal/json/scan"
 
 // RawMessage is a JSON value that was not decoded.
-type RawMessage = stdjson.RawMessage
+type RawMessage = []byte
 
-// Unmarshal decodes one JSON document into v.
-func Unmarshal(data []byte, v any) error { return stdjson.Unmarshal(data, v) }
+// Object gives the members of an object.
+func Object(data []byte) (map[string]RawMessage, error) { return scan.Object(data) }
 
-// Marshal encodes v.
-func Marshal(v any) ([]byte, error) { return stdjson.Marshal(v) }
+// Array gives the elements of an array.
+func Array(data []byte) ([]RawMessage, error) { return scan.Array(data) }
+
+// String gives the text of a string.
+func String(data []byte) (string, error) { return scan.String(data) }

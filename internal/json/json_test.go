@@ -1,0 +1,35 @@
+package json
+
+import (
+	"testing"
+
+	"github.com/upbloom/upbloom/internal/json/scan"
+)
+
+// FuzzAgainstScan holds the native library to the reader that wasm uses, which
+// is held to encoding/json: the platforms must not differ.
+func FuzzAgainstScan(f *testing.F) {
+	for _, s := range []string{
+		`{"result":null}`, `[{"result":1}]`, `"a\ud83d\ude00"`, `null`, `{"a":1,"a":2}`, `[1,]`, ` "x" y`,
+		"\"\xff\"", `{"result":[1,2`, `[01]`, `[tru]`,
+	} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		object, err := Object(data)
+		wantObject, wantErr := scan.Object(data)
+		if (err == nil) != (wantErr == nil) || err == nil && len(object) != len(wantObject) {
+			t.Fatalf("Object(%q) = %s, %v, want %s, %v", data, object, err, wantObject, wantErr)
+		}
+		array, err := Array(data)
+		wantArray, wantErr := scan.Array(data)
+		if (err == nil) != (wantErr == nil) || err == nil && len(array) != len(wantArray) {
+			t.Fatalf("Array(%q) = %s, %v, want %s, %v", data, array, err, wantArray, wantErr)
+		}
+		text, err := String(data)
+		wantText, wantErr := scan.String(data)
+		if (err == nil) != (wantErr == nil) || err == nil && text != wantText {
+			t.Fatalf("String(%q) = %q, %v, want %q, %v", data, text, err, wantText, wantErr)
+		}
+	})
+}

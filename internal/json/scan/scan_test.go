@@ -1,0 +1,78 @@
+package scan
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+)
+
+var seeds = []string{
+	`{"result":null}`, `{"result":[1,null,-2]}`, `{"error":"ERR x"}`, `[{"result":"OK"},{"error":"a"}]`,
+	`{"a":1,"a":2}`, ` { "a" : [ ] , "b" : { } } `, `{"\u0061":"\ud83d\ude00\ud800x\n\/"}`,
+	"\"\xff\xc3\"", `"\ud800\u0041"`, `"a\"b"`, `[1.5e+3,-0,0.1E-2,true,false]`,
+	``, ` `, `{`, `{"a"}`, `{"a":}`, `{"a":1,}`, `[1,]`, `[01]`, `[-]`, `[1.]`, `[1e]`, `[+1]`, `"a`, `"\x"`,
+	`"\u12"`, "\"\n\"", `[1]x`, `tru`, `{1:2}`, `[nul]`, `"\u+123"`,
+}
+
+// check holds one input against encoding/json.
+func check(t *testing.T, data []byte) {
+	t.Helper()
+	trimmed := strings.TrimLeft(string(data), " \t\r\n")
+	if trimmed == "" {
+		trimmed = " "
+	}
+
+	var wantObject map[string]json.RawMessage
+	object, err := Object(data)
+	ok := json.Unmarshal(data, &wantObject) == nil && trimmed[0] == '{'
+	if (err == nil) != ok {
+		t.Fatalf("Object(%q): %v, encoding/json says %v", data, err, ok)
+	}
+	if len(object) != len(wantObject) && ok {
+		t.Fatalf("Object(%q) has %d members, want %d", data, len(object), len(wantObject))
+	}
+	for name, raw := range object {
+		if string(raw) != string(wantObject[name]) {
+			t.Fatalf("Object(%q)[%q] = %s, want %s", data, name, raw, wantObject[name])
+		}
+	}
+
+	var wantArray []json.RawMessage
+	array, err := Array(data)
+	ok = json.Unmarshal(data, &wantArray) == nil && trimmed[0] == '['
+	if (err == nil) != ok {
+		t.Fatalf("Array(%q): %v, encoding/json says %v", data, err, ok)
+	}
+	for i, raw := range array {
+		if string(raw) != string(wantArray[i]) {
+			t.Fatalf("Array(%q)[%d] = %s, want %s", data, i, raw, wantArray[i])
+		}
+	}
+
+	var wantText string
+	text, err := String(data)
+	ok = json.Unmarshal(data, &wantText) == nil && trimmed[0] == '"'
+	if (err == nil) != ok {
+		t.Fatalf("String(%q): %v, encoding/json says %v", data, err, ok)
+	}
+	if ok && text != wantText {
+		t.Fatalf("String(%q) = %q, want %q", data, text, wantText)
+	}
+}
+
+func TestAgainstEncodingJSON(t *testing.T) {
+	for _, s := range seeds {
+		check(t, []byte(s))
+	}
+	check(t, []byte(strings.Repeat("[", 20000)))
+	check(t, []byte(strings.Repeat("[", 9999)+strings.Repeat("]", 9999)))
+	check(t, []byte(strings.Repeat("[", 10000)+strings.Repeat("]", 10000)))
+	check(t, []byte(strings.Repeat("[", 10001)+strings.Repeat("]", 10001)))
+}
+
+func FuzzAgainstEncodingJSON(f *testing.F) {
+	for _, s := range seeds {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(check)
+}

@@ -1,0 +1,40 @@
+// Package wasmdeps holds what a wasm module pulls in: its size is the first
+// thing that an edge platform limits.
+package wasmdeps
+
+import (
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/upbloom/upbloom/internal/testenv"
+)
+
+func TestCoreStaysSmallOnWasm(t *testing.T) {
+	const module = "github.com/upbloom/upbloom/"
+	unwanted := []string{
+		"net/http", "net", "crypto/tls", "encoding/json", "regexp", "testing",
+		"github.com/valyala/fasthttp", "github.com/goccy/go-json",
+	}
+	for _, goos := range []string{"wasip1", "js"} {
+		t.Run(goos, func(t *testing.T) {
+			cmd := exec.Command(testenv.Need(t, "go", "go"), "list", "-deps", module+"upstash", module+"bloom")
+			cmd.Env = append(os.Environ(), "GOOS="+goos, "GOARCH=wasm")
+			out, err := cmd.Output()
+			if err != nil {
+				t.Fatal(err)
+			}
+			deps := strings.Fields(string(out))
+			if !slices.Contains(deps, module+"bloom") {
+				t.Fatal("go list gave no dependencies")
+			}
+			for _, dep := range deps {
+				if slices.Contains(unwanted, dep) {
+					t.Errorf("depends on %s", dep)
+				}
+			}
+		})
+	}
+}
