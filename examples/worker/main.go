@@ -23,7 +23,7 @@ var events = bloom.Config{Capacity: 1_000_000, FPRate: 0.001}
 
 // deadline covers all attempts, so that whoever sent the event hears from us
 // before giving up.
-const deadline = 2 * time.Second
+const deadline = 5 * time.Second
 
 type answer struct {
 	ID    string `json:"id,omitempty"`

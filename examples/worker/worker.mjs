@@ -3,11 +3,8 @@ import wasm from "./worker.wasm";
 
 export default {
   async fetch(request, env) {
-    const header = (name) => request.headers.get(name);
-    const call = {
-      id: header("Idempotency-Key") ?? header("X-Event-Id") ?? "",
-      body: await request.text(),
-    };
+    const id = request.headers.get("Idempotency-Key") ?? request.headers.get("X-Event-Id");
+    const call = { id: id ?? "", body: id ? "" : await request.text() };
     // Each request has its own instance: a runtime ties timers and connections
     // to the request that began them, and Go would share them out.
     const go = new Go();
@@ -18,7 +15,6 @@ export default {
     const instance = await WebAssembly.instantiate(wasm, go.importObject);
     globalThis.call = call; // run calls main, which takes it, before it returns
     await go.run(instance);
-    go._scheduledTimeouts.forEach(clearTimeout); // or Go's last timer wakes the dead
     return new Response(call.answer ?? '{"error":"the program failed"}', {
       status: call.status ?? 500,
       headers: { "Content-Type": "application/json" },

@@ -20,7 +20,7 @@ import (
 )
 
 // TestOnceEach sends every id twice, the two at once or one after the other,
-// in 200 requests of which 16 are under way at a time.
+// in 200 requests of which 8 are under way at a time.
 func TestOnceEach(t *testing.T) {
 	db := upstashtest.NewServer(t)
 	w := serve(t, db.URL, db.Token)
@@ -30,7 +30,7 @@ func TestOnceEach(t *testing.T) {
 	var news [100]atomic.Int32
 	queue := make(chan int)
 	var senders sync.WaitGroup
-	for range 16 {
+	for range 8 {
 		senders.Go(func() {
 			for i := range queue {
 				id := fmt.Sprint("event-", i)
