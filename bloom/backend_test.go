@@ -12,7 +12,7 @@ import (
 )
 
 // key is where the tests keep their filter.
-const key = "filter"
+const key = "seen:webhooks"
 
 // eachBackend runs a test against the database in memory and against a Redis.
 func eachBackend(t *testing.T, test func(t *testing.T, s *upstashtest.Server)) {

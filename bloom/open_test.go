@@ -1,0 +1,137 @@
+package bloom_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/upstash/upstashtest"
+)
+
+func TestOpen(t *testing.T) {
+	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+		ctx, c := t.Context(), s.Client()
+		for _, cfg := range []bloom.Config{
+			small(),
+			{Bits: 1, Hashes: 1},
+			{Bits: 12345, Hashes: 63, Seed: 1<<64 - 1},
+			{Bits: 12345, Hashes: 3, Scheme: bloom.SchemeFNV1a},
+		} {
+			s.FlushAll()
+			add(t, handle(t, c, cfg), "a", true)
+			f, err := bloom.Open(ctx, c, key, bloom.OpenSeed(cfg.Seed))
+			if err != nil {
+				t.Fatalf("%v: %v", cfg, err)
+			}
+			if want := handle(t, c, cfg).Geometry(); f.Geometry() != want {
+				t.Errorf("%v: opened %v, want %v", cfg, f.Geometry(), want)
+			}
+			exists(t, f, "a", true)
+			add(t, f, "a", false)
+		}
+	})
+}
+
+func TestOpenWrongSeed(t *testing.T) {
+	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+		cfg := small()
+		cfg.Seed = 1
+		add(t, handle(t, s.Client(), cfg), "a", true)
+		for _, seed := range []uint64{0, 2, 3} {
+			_, err := bloom.Open(t.Context(), s.Client(), key, bloom.OpenSeed(seed))
+			var m *bloom.MismatchError
+			if !errors.As(err, &m) || !m.OtherSeed || !strings.Contains(err.Error(), "another seed") {
+				t.Errorf("seed %d: %v, want a MismatchError about the seed", seed, err)
+			}
+		}
+	})
+}
+
+func TestOpenRefuses(t *testing.T) {
+	plain := bloom.Geometry{Bits: 1000, Hashes: 7}
+	counting := func(scheme bloom.Scheme) bloom.Geometry {
+		return bloom.Geometry{Bits: 1000, Hashes: 7, Scheme: scheme}
+	}
+	mismatch := func(kind bloom.Kind) func(error) bool {
+		return func(err error) bool {
+			var m *bloom.MismatchError
+			return errors.As(err, &m) && m.GotKind == kind && m.WantKind == bloom.KindFilter
+		}
+	}
+	says := func(text string) func(error) bool {
+		return func(err error) bool {
+			return errors.Is(err, bloom.ErrNotFilter) && strings.Contains(err.Error(), text)
+		}
+	}
+	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+		for _, c := range []struct {
+			name, value string
+			want        func(error) bool
+		}{
+			{"empty string", "", func(err error) bool { return errors.Is(err, bloom.ErrNotFound) }},
+			{"shard", headerOf(1, 1, plain), mismatch(bloom.KindShard)},
+			{"layer", headerOf(2, 1, plain), mismatch(bloom.KindLayer)},
+			{"pane", headerOf(3, 1, plain), mismatch(bloom.KindPane)},
+			{"4-bit counters", headerOf(0, 1, counting(2)), says("counting")},
+			{"8-bit counters", headerOf(0, 1, counting(3)), says("counting")},
+			{"newer version", headerOf(0, 2, plain), says("version 2")},
+			{"no hashes", headerOf(0, 1, bloom.Geometry{Bits: 1000}), says("k=0")},
+			{"text", "some text", says("")},
+			{"bare", stringOf(plain, bloom.LayoutBare, numbered("a", 1000)...), says("")},
+		} {
+			do(t, s, "SET", key, c.value)
+			f, err := bloom.Open(t.Context(), s.Client(), key)
+			if f != nil || !c.want(err) {
+				t.Errorf("%s: Open = %v, %v", c.name, f, err)
+			}
+		}
+		do(t, s, "DEL", key)
+		if _, err := bloom.Open(t.Context(), s.Client(), key, bloom.OpenMissingIsEmpty()); !errors.Is(err, bloom.ErrNotFound) {
+			t.Errorf("missing: %v, want ErrNotFound", err)
+		}
+		do(t, s, "HSET", key, "a", "b")
+		if _, err := bloom.Open(t.Context(), s.Client(), key); !errors.Is(err, bloom.ErrNotFilter) {
+			t.Errorf("hash: %v, want ErrNotFilter", err)
+		}
+		s.ResetStats()
+		var bad *bloom.ConfigError
+		if _, err := bloom.Open(t.Context(), s.Client(), key, bloom.OpenTTL(time.Microsecond)); !errors.As(err, &bad) {
+			t.Errorf("TTL of a microsecond: %v, want a ConfigError", err)
+		}
+		if _, err := bloom.Open(t.Context(), nil, key); err == nil {
+			t.Error("nil client: no error")
+		}
+		if _, err := bloom.Open(t.Context(), s.Client(), ""); err == nil {
+			t.Error("empty key: no error")
+		}
+		if n := s.Stats().Requests; n != 0 {
+			t.Errorf("%d requests for arguments that cannot be, want 0", n)
+		}
+	})
+}
+
+func TestOpenOptions(t *testing.T) {
+	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+		c, w := watch(t, s)
+		add(t, handle(t, c, small()), "a", true)
+		f, err := bloom.Open(t.Context(), c, key,
+			bloom.OpenTTL(time.Hour), bloom.OpenMissingIsEmpty(), bloom.OpenBatch(2000, 2))
+		if err != nil {
+			t.Fatal(err)
+		}
+		wantNoTTL(t, s)
+		add(t, f, "b", true)
+		wantTTL(t, s, time.Hour)
+		w.bodies = nil
+		if _, err := f.AddAll(t.Context(), numbered("c", 100)); err != nil {
+			t.Fatal(err)
+		}
+		if len(w.bodies) < 5 {
+			t.Errorf("%d requests with BatchBytes 2000, want several", len(w.bodies))
+		}
+		do(t, s, "DEL", key)
+		exists(t, f, "a", false)
+	})
+}
