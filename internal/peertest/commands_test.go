@@ -136,9 +136,7 @@ func TestCommands(t *testing.T) {
 	everywhere(t, func(t *testing.T, server *upstashtest.Server, set settings) {
 		var steps []string
 		for _, group := range transcript {
-			for _, s := range group.steps {
-				steps = append(steps, s.js)
-			}
+			steps = append(steps, scripts(group.steps)...)
 		}
 		outcomes := play(t, session{URL: server.URL, Token: server.Token, Options: set, Steps: steps})
 		for _, group := range transcript {
@@ -150,6 +148,14 @@ func TestCommands(t *testing.T) {
 			outcomes = outcomes[len(group.steps):]
 		}
 	})
+}
+
+func scripts(steps []step) []string {
+	var js []string
+	for _, s := range steps {
+		js = append(js, s.js)
+	}
+	return js
 }
 
 func check(t *testing.T, s step, got outcome) {
