@@ -73,11 +73,15 @@ var transcript = []struct {
 		{`redis.pipeline().bitfield("field").incrby("u8", 0, 100).exec().exec()`, `[[44]]`, ``},
 		{`redis.pipeline().bitfield("field").overflow("fail").incrby("u8", 0, 250)` +
 			`.overflow("sat").incrby("u8", 0, 250).get("i8", 0).exec().exec()`, `[[null,255,-1]]`, ``},
-		{`redis.pipeline().bitfield("field").get("u64", 0).exec().exec()`, ``,
-			`ERR Invalid bitfield type. Use something like i16 u8. Note that u64 is not supported but i64 is.`},
+		{
+			`redis.pipeline().bitfield("field").get("u64", 0).exec().exec()`, ``,
+			`ERR Invalid bitfield type. Use something like i16 u8. Note that u64 is not supported but i64 is.`,
+		},
 		// The widest field that a JavaScript number holds exactly.
-		{`redis.pipeline().bitfield("wide").set("u53", 0, String(2 ** 53 - 1)).get("u53", 0).exec().exec()`,
-			`[[0,9007199254740991]]`, ``},
+		{
+			`redis.pipeline().bitfield("wide").set("u53", 0, String(2 ** 53 - 1)).get("u53", 0).exec().exec()`,
+			`[[0,9007199254740991]]`, ``,
+		},
 	}},
 	{"expiry", []step{
 		{`redis.expire("mortal", 100, "NX")`, `0`, ``},
@@ -92,21 +96,29 @@ var transcript = []struct {
 		{`redis.ttl("missing")`, `-2`, ``},
 	}},
 	{"pipeline", []step{
-		{`redis.pipeline().set("p1", "word").incr("p1").set("p2", 2).exec({keepErrors: true})`,
-			`[{"result":"OK"},{"error":"ERR value is not an integer or out of range"},{"result":"OK"}]`, ``},
+		{
+			`redis.pipeline().set("p1", "word").incr("p1").set("p2", 2).exec({keepErrors: true})`,
+			`[{"result":"OK"},{"error":"ERR value is not an integer or out of range"},{"result":"OK"}]`, ``,
+		},
 		{`redis.pipeline().get("p1").incr("p2").exec()`, `["word",3]`, ``},
-		{`redis.pipeline().incr("p2").incr("p1").incr("p2").exec()`, ``,
-			`ERR value is not an integer or out of range`},
+		{
+			`redis.pipeline().incr("p2").incr("p1").incr("p2").exec()`, ``,
+			`ERR value is not an integer or out of range`,
+		},
 		{`redis.get("p2")`, `5`, ``},
 	}},
 	{"multi", []step{
 		{`redis.multi().set("m1", "word").get("m1").setbit("m2", 0, 1).exec()`, `["OK","word",0]`, ``},
 		// A command that fails as it runs undoes nothing.
-		{`redis.multi().incr("m3").incr("m1").incr("m3").exec({keepErrors: true})`,
-			`[{"result":1},{"error":"ERR value is not an integer or out of range"},{"result":2}]`, ``},
+		{
+			`redis.multi().incr("m3").incr("m1").incr("m3").exec({keepErrors: true})`,
+			`[{"result":1},{"error":"ERR value is not an integer or out of range"},{"result":2}]`, ``,
+		},
 		// One that cannot run discards them all.
-		{`redis.multi().incr("m3").get().exec()`, ``,
-			`EXECABORT Transaction discarded because of previous errors.`},
+		{
+			`redis.multi().incr("m3").get().exec()`, ``,
+			`EXECABORT Transaction discarded because of previous errors.`,
+		},
 		{`redis.get("m3")`, `2`, ``},
 	}},
 	{"eval", []step{

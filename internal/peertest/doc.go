@@ -5,5 +5,6 @@
 //
 // The client is installed by npm from the lock file in js, without running any
 // package's scripts. Without Node, or where npm cannot reach a registry, the
-// tests skip, unless UPBLOOM_REQUIRE contains "node".
+// tests skip, unless UPBLOOM_REQUIRE contains "node". After a change to
+// js/package.json, "npm install --package-lock-only" in js renews the lock file.
 package peertest

@@ -1,6 +1,7 @@
 package peertest
 
 import (
+	"bytes"
 	"context"
 	"embed"
 	"fmt"
@@ -90,6 +91,20 @@ func npmCI(npm, dir string) (unreachable string, err error) {
 var networkCodes = strings.Fields(`ENOTFOUND EAI_AGAIN ECONNREFUSED ECONNRESET ENETUNREACH
 	EHOSTUNREACH ENETDOWN ETIMEDOUT ERR_SOCKET_TIMEOUT FETCH_ERROR ENOTCACHED
 	E407 E502 E503 E504`)
+
+// TestLockFile: the exact client, and no registry's name, so that npm takes the
+// one that the machine is set up for.
+func TestLockFile(t *testing.T) {
+	lock, err := source.ReadFile("js/package-lock.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for text, want := range map[string]bool{`"@upstash/redis": "1.39.0"`: true, "://": false} {
+		if bytes.Contains(lock, []byte(text)) != want {
+			t.Errorf("the lock file contains %s: %v, want %v", text, !want, want)
+		}
+	}
+}
 
 var codeLine = regexp.MustCompile(`(?m)^npm (?:error|ERR!) code (\S+)$`)
 

@@ -3,7 +3,6 @@ package peertest
 import (
 	"bytes"
 	"io"
-	"math"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -49,9 +48,9 @@ func tap(t *testing.T, server *upstashtest.Server) (address string, requests fun
 	}
 }
 
-// TestWire holds what the client sends, which our own must not do worse: it
-// sends numbers as JSON numbers, names commands in lower case, and gives the
-// sync token of each answer back with its next request.
+// TestWire holds what a server for this client has to understand: numbers come
+// as JSON numbers, commands in lower case, a sync token even where there is
+// none yet, and on an auto-pipelining client every command in a pipeline.
 func TestWire(t *testing.T) {
 	steps := []string{
 		`redis.set("k", "ж", {ex: 100})`,
@@ -132,50 +131,5 @@ func checkHeaders(t *testing.T, r sent, token string, set settings) {
 		if strings.HasPrefix(name, "Upstash-Telemetry") {
 			t.Errorf("telemetry was switched off, and %s was sent", name)
 		}
-	}
-}
-
-// TestReadYourWrites has a replica that applies no write: the client sees its
-// own by the sync token alone.
-func TestReadYourWrites(t *testing.T) {
-	install(t)
-	steps := []step{
-		{`redis.set("k", "new")`, `"OK"`, ``},
-		{`redis.get("k")`, `"new"`, ``},
-		{`redis.pipeline().strlen("k").exec()`, `[3]`, ``},
-		{`connect(token).get("k")`, `null`, ``}, // another client, with no token yet
-		{`connect(token, {readYourWrites: false}).get("k")`, `null`, ``},
-	}
-	for _, set := range allSettings {
-		t.Run(set.String(), func(t *testing.T) {
-			server := upstashtest.NewServer(t)
-			server.SetReplicaLag(math.MaxInt)
-			out := play(t, session{URL: server.URL, Token: server.Token, Options: set, Steps: scripts(steps)})
-			for i, s := range steps {
-				check(t, s, out[i])
-			}
-		})
-	}
-}
-
-// TestBitfieldIsLostInAutoPipelining holds why our own client batches nothing
-// by itself, and why these tests call bitfield on a pipeline: on an
-// auto-pipelining client bitfield() gives a promise without get and set, and
-// counts as a command without being one, so that another write of the same
-// turn gets the answer of the one after it.
-func TestBitfieldIsLostInAutoPipelining(t *testing.T) {
-	server := upstashtest.NewServer(t)
-	steps := []step{
-		{`((lost) => (lost.catch(() => {}), typeof lost.get))(redis.bitfield("b"))`, `"undefined"`, ``},
-		{`redis.get("turn")`, `null`, ``}, // waits for that to be over
-		{`Promise.allSettled([redis.bitfield("b"), redis.set("a", "x"), redis.incr("n")])
-			.then(([, set]) => set.value)`, `1`, ``}, // which is INCR's
-	}
-	out := play(t, session{
-		URL: server.URL, Token: server.Token, Steps: scripts(steps),
-		Options: settings{AutoPipelining: true, Encoding: "base64"},
-	})
-	for i, s := range steps {
-		check(t, s, out[i])
 	}
 }
