@@ -104,3 +104,21 @@ func TestGuestHostIgnoresAbort(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// An older Worker has no cache modes and throws where one is asked for.
+func TestGuestHostCacheModes(t *testing.T) {
+	const fetch = `async (url, init) => new Response(JSON.stringify({result: init.cache ?? "none"}))`
+	c := host(t, fetch)
+	check := func(want string) {
+		t.Helper()
+		r, err := c.Do(context.Background(), upstash.Cmd("PING"))
+		if got, _ := r.Text(); err != nil || got != want {
+			t.Errorf("%q, %v, want %q", got, err, want)
+		}
+	}
+	check("no-store")
+	before := js.Global().Get("Request")
+	defer js.Global().Set("Request", before)
+	js.Global().Set("Request", js.Global().Get("Function").New("return class {}").Invoke())
+	check("none")
+}
