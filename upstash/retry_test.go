@@ -1,0 +1,233 @@
+package upstash
+
+import (
+	"context"
+	"errors"
+	"io"
+	"math"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+var (
+	notSent = NotSent(errors.New("dial failed"))
+	dropped = io.ErrUnexpectedEOF
+)
+
+// TestAttempts counts the attempts of each class of failure, for a command
+// that may be repeated and for one that may not.
+func TestAttempts(t *testing.T) {
+	const all = 1 + defaultRetries
+	for _, tt := range []struct {
+		name             string
+		answer           answer
+		repeatable, once int
+		safe             bool // SafeToRetry of the error at the end
+	}{
+		{"never sent", answer{err: notSent}, all, all, true},
+		{"dropped", answer{err: dropped}, all, 1, false},
+		{"500", answer{status: 500, body: `{"error":"ERR"}`}, all, 1, false},
+		{"502 with HTML", answer{status: 502, body: "<html>"}, all, 1, false},
+		{"503 with a short Retry-After", answer{status: 503, retryAfter: "0"}, all, 1, false},
+		{"503 with a long Retry-After", answer{status: 503, retryAfter: "3600"}, 1, 1, false},
+		{"408", answer{status: 408}, all, 1, false},
+		{"103", answer{status: 103}, 1, 1, false},
+		{"429", answer{status: 429, body: `{"error":"ERR max"}`}, all, all, true},
+		{"429 with HTML", answer{status: 429, body: "<html>"}, all, all, true},
+		{"429 with a long Retry-After", answer{status: 429, retryAfter: "31"}, 1, 1, true},
+		{"400", answer{status: 400, body: `{"error":"ERR"}`}, 1, 1, true},
+		{"401", answer{status: 401, body: `{"error":"WRONGPASS"}`}, 1, 1, true},
+		{"413", answer{status: 413, body: `{"error":"ERR max"}`}, 1, 1, true},
+		{"200 with an error", answer{body: `{"error":"ERR"}`}, 1, 1, true},
+		{"redirect", answer{status: 307}, 1, 1, false},
+		{"not JSON", answer{body: "error code: 1016"}, all, 1, false},
+		{"cut JSON", answer{body: `{"result":`}, all, 1, false},
+		{"too large", answer{err: ErrResponseTooLarge}, 1, 1, false},
+		{"no transport", answer{err: NotSent(ErrNoTransport)}, 1, 1, true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			for cmd, want := range map[string]int{"SET": tt.repeatable, "INCR": tt.once} {
+				c, f := newFake(t, []answer{tt.answer})
+				_, err := c.Do(t.Context(), Cmd(cmd, "k", "v"))
+				if f.count() != want {
+					t.Errorf("%s: %d attempts, want %d", cmd, f.count(), want)
+				}
+				if err == nil || SafeToRetry(err) != tt.safe {
+					t.Errorf("%s: SafeToRetry(%v) = %v", cmd, err, !tt.safe)
+				}
+				var call *CallError
+				if errors.As(err, &call) && call.Attempts != want {
+					t.Errorf("%s: the error speaks of %d attempts, want %d", cmd, call.Attempts, want)
+				}
+
+				c, f = newFake(t, []answer{tt.answer}, WithRetry(0))
+				_, err = c.Do(t.Context(), Cmd(cmd, "k", "v"))
+				if f.count() != 1 || err == nil {
+					t.Errorf("%s without retries: %d attempts, %v", cmd, f.count(), err)
+				}
+			}
+		})
+	}
+}
+
+func TestFailedScriptMayHaveRun(t *testing.T) {
+	for status, safe := range map[int]bool{400: false, 200: false, 401: true, 429: true} {
+		c, _ := newFake(t, []answer{{status: status, body: `{"error":"ERR in script"}`}}, WithRetry(0))
+		_, err := c.Do(t.Context(), Cmd("EVAL", "x", "0"))
+		if err == nil || SafeToRetry(err) != safe {
+			t.Errorf("status %d: SafeToRetry(%v) = %v", status, err, !safe)
+		}
+	}
+}
+
+// TestHistoryDecides has a second attempt refused or not sent after a first of
+// unknown outcome: the call as a whole may still have run.
+func TestHistoryDecides(t *testing.T) {
+	for name, second := range map[string]answer{
+		"refused": {status: 400, body: `{"error":"ERR no"}`}, "never sent": {err: notSent},
+		"limited": {status: 429, retryAfter: "60"},
+	} {
+		c, _ := newFake(t, []answer{{err: dropped}, second}, WithRetry(1))
+		_, err := c.Do(t.Context(), Cmd("SET", "k", "v"))
+		var call *CallError
+		if !errors.As(err, &call) || call.Attempts != 2 || SafeToRetry(err) {
+			t.Errorf("%s: got %v, SafeToRetry %v", name, err, SafeToRetry(err))
+		}
+	}
+}
+
+func TestMaybeRepeated(t *testing.T) {
+	for name, tt := range map[string]struct {
+		first answer
+		want  bool
+	}{
+		"dropped": {answer{err: dropped}, true}, "500": {answer{status: 500}, true},
+		"never sent": {answer{err: notSent}, false}, "429": {answer{status: 429}, false},
+	} {
+		c, _ := newFake(t, []answer{tt.first, {body: `{"result":[0]}`}})
+		r, err := c.Do(t.Context(), Cmd("BITFIELD", "k", "SET", "u1", "0", "1"))
+		if err != nil || r.MaybeRepeated() != tt.want {
+			t.Errorf("%s: %v, MaybeRepeated %v", name, err, r.MaybeRepeated())
+		}
+
+		c, _ = newFake(t, []answer{tt.first, {body: `{"result":[0]}`}})
+		got, err := c.BitField(t.Context(), NewBitField("k").Set("u1", 0, 1))
+		if errors.Is(err, ErrUncertain) != tt.want || len(got) != 1 {
+			t.Errorf("%s, typed write: %v, %v", name, got, err)
+		}
+
+		c, _ = newFake(t, []answer{tt.first, {body: `{"result":[0]}`}})
+		if _, err := c.BitField(t.Context(), NewBitField("k").Get("u1", 0)); err != nil {
+			t.Errorf("%s, typed read: %v", name, err)
+		}
+
+		c, _ = newFake(t, []answer{tt.first, {body: `[{"result":0}]`}})
+		replies, err := c.MultiExec(t.Context(), Cmd("PERSIST", "k"))
+		if err != nil || replies[0].MaybeRepeated() != tt.want {
+			t.Errorf("%s, transaction: %v, %v", name, replies, err)
+		}
+
+		for result, uncertain := range map[string]bool{"0": tt.want, "1": false} {
+			c, _ = newFake(t, []answer{tt.first, {body: `{"result":` + result + `}`}})
+			if _, err := c.Persist(t.Context(), "k"); errors.Is(err, ErrUncertain) != uncertain {
+				t.Errorf("%s, Persist answered %s: %v", name, result, err)
+			}
+		}
+	}
+}
+
+func TestPause(t *testing.T) {
+	s := settings{backoffBase: 50 * time.Millisecond, backoffCap: 2 * time.Second}
+	for n, ceiling := range map[int]time.Duration{
+		1: 50 * time.Millisecond, 2: 100 * time.Millisecond, 5: 800 * time.Millisecond,
+		6: 1600 * time.Millisecond, 7: 2 * time.Second, 70: 2 * time.Second, math.MaxInt: 2 * time.Second,
+	} {
+		var sum, highest time.Duration
+		const draws = 4000
+		for range draws {
+			d := s.pause(n, dropped)
+			if d < 0 || d > ceiling {
+				t.Fatalf("retry %d: pause %v, want at most %v", n, d, ceiling)
+			}
+			sum, highest = sum+d, max(highest, d)
+		}
+		// Full jitter: uniform, with its mean in the middle. Five standard
+		// errors of the mean are 2.3 percent of the ceiling.
+		mean := float64(sum) / draws / float64(ceiling)
+		if math.Abs(mean-0.5) > 0.023 || float64(highest) < 0.98*float64(ceiling) {
+			t.Errorf("retry %d: mean %.3f of the ceiling, highest %v of %v", n, mean, highest, ceiling)
+		}
+	}
+	for _, s := range []settings{{}, {backoffCap: time.Hour}} {
+		if d := s.pause(99, dropped); d != 0 {
+			t.Errorf("base 0: pause %v", d)
+		}
+	}
+	limited := &Error{StatusCode: 429, RetryAfter: 7 * time.Second}
+	if d := s.pause(1, limited); d != 7*time.Second {
+		t.Errorf("Retry-After of 7 s: pause %v", d)
+	}
+	forever := settings{backoffBase: 1, backoffCap: math.MaxInt64}
+	if d := forever.pause(64, dropped); d < 0 {
+		t.Errorf("pause %v", d)
+	}
+}
+
+func TestParseRetryAfter(t *testing.T) {
+	for s, want := range map[string]time.Duration{
+		"": 0, "0": 0, "12": 12 * time.Second, "-1": 0, "1.5": 0, "99999999999": 0,
+		"Wed, 21 Oct 2026 07:28:00 GMT": 0,
+	} {
+		if got := parseRetryAfter(s); got != want {
+			t.Errorf("%q: got %v, want %v", s, got, want)
+		}
+	}
+}
+
+func TestRetryAfterIsHonoured(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, _ := newFake(t, []answer{{status: 429, retryAfter: "30"}, {body: `{"result":1}`}})
+		start := time.Now()
+		_, err := c.Do(t.Context(), Cmd("INCR", "k"))
+		if waited := time.Since(start); err != nil || waited != 30*time.Second {
+			t.Errorf("waited %v, %v; want 30 s", waited, err)
+		}
+	})
+}
+
+// TestNoSleepPastTheDeadline: a pause that the deadline would cut short is not
+// begun at all.
+func TestNoSleepPastTheDeadline(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		c, f := newFake(t, []answer{{status: 429, retryAfter: "5"}})
+		start := time.Now()
+		_, err := c.Do(ctx, Cmd("INCR", "k"))
+		var server *Error
+		if !errors.As(err, &server) || server.StatusCode != 429 || f.count() != 1 {
+			t.Errorf("got %v after %d attempts", err, f.count())
+		}
+		if waited := time.Since(start); waited != 0 {
+			t.Errorf("waited %v in vain", waited)
+		}
+	})
+}
+
+func TestCancelEndsThePause(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(time.Second, cancel)
+		c, f := newFake(t, []answer{{status: 429, retryAfter: "20"}})
+		start := time.Now()
+		_, err := c.Do(ctx, Cmd("INCR", "k"))
+		var server *Error
+		if !errors.Is(err, context.Canceled) || !errors.As(err, &server) || !SafeToRetry(err) || f.count() != 1 {
+			t.Errorf("got %v, SafeToRetry %v, %d attempts", err, SafeToRetry(err), f.count())
+		}
+		if waited := time.Since(start); waited != time.Second {
+			t.Errorf("waited %v, want 1 s", waited)
+		}
+	})
+}
