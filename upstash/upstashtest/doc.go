@@ -1,0 +1,91 @@
+// Package upstashtest is an Upstash-compatible Redis REST server inside your
+// process: for tests of code that uses package upstash or package bloom, and
+// for work on a laptop without a network.
+//
+//	s := upstashtest.NewServer(t)   // closed when the test ends
+//	c := s.Client()                 // an *upstash.Client that talks to it
+//
+// Code that reads its own environment gets Server.URL and Server.Token. Outside
+// of tests, Start and Server.Close do the same; the command in
+// examples/localserver is little more than that.
+//
+// # What it speaks
+//
+// A command as a JSON array, in the path, or with its last argument as the raw
+// body; /pipeline and /multi-exec; answers in JSON, base64 or RESP2; a bearer
+// token or ?_token=, and a second token that may only read; sync tokens; the
+// statuses and error texts of the service as far as they are documented.
+// JSON numbers pass through float64, as they do in the service: an offset of
+// 4294967295 must travel as a string. WithMaxRequest and WithMaxRecord lower
+// the limits, so that a test can reach them.
+//
+// Some answers are guesses, because nothing documents them: the texts for an
+// empty pipeline, for JSON that does not parse and for resp2 on /multi-exec,
+// the status 400 of a discarded transaction, and RESP2 pipeline answers
+// standing one after another. Code should not depend on them.
+//
+// # The database
+//
+// By default it is in memory: miniredis, with BITFIELD, BITFIELD_RO and the
+// other bit commands, the counters, SET, SETRANGE, GETRANGE, COPY and the
+// EXPIRE family made anew, each held against Redis 7.0 by random command
+// sequences. A BITFIELD copies the string once, however many operations it
+// has. Times to live follow the clock; FastForward moves them on.
+//
+// EVAL works for ordinary commands and for those above, BITFIELD too. The other
+// data types are those of miniredis, with its limits: DUMP and RESTORE know
+// strings only, a few commands (LPOS, SORT, OBJECT) are missing, and an error
+// inside a script is worded otherwise. The longest time to live is 292 years.
+//
+// WithRedis puts any Redis behind the same REST server instead, over one
+// connection. FastForward and SetReplicaLag then don't work, and end the test.
+//
+// Commands run one at a time, and those of a transaction with nothing between
+// them. So do those of a pipeline here, which the service does not promise.
+//
+// # Counting
+//
+// Stats counts requests, commands as they are billed, and bytes of bodies: a
+// test can assert "one request, one command". ResetStats starts again. What
+// Exec does is not counted.
+//
+// # Faults
+//
+// Inject gives the next requests a Fault each; InjectFunc decides for every
+// request. A Fault is well-defined about execution: Fault.Executes says whether
+// the request's commands ran. Those that take a When exist in both forms,
+// because a client that sees a dropped connection cannot know which it met.
+//
+//	fault            the client sees                            executed
+//	Drop             the connection closed, no answer           as When says
+//	Stall            nothing, until it gives up                 as When says
+//	CutBody          a body that ends too early                 yes
+//	RateLimit        429, with or without Retry-After           no
+//	InternalError    500 and a JSON error                       as When says
+//	BadGateway       502 and an HTML page                       as When says
+//	ErrorObject      200 and {"error":...}, to a batch too      no
+//	NotJSON          200 and a line of text                     as When says
+//	WrongType        a result of another JSON type              yes
+//	ShortResult      arrays that lack their last element        yes
+//	LongResult       arrays with one element too many           yes
+//	ShortBatch       a batch that lacks its last answer         yes
+//	LongBatch        a batch with one answer too many           yes
+//	HugeBody         a string of any length, not announced      yes
+//	Redirect         307 to another place                       no
+//	Trickle          the body, byte by byte                     yes
+//
+// Injected counts by Fault.String; EveryFault lists one of each, to draw from.
+//
+// # A lagging replica
+//
+// SetReplicaLag simulates a global database, whose nearest replica is some
+// writes behind: reads are stale, unless the request's upstash-sync-token names
+// a state that the replica has not reached. CatchUp lets it catch up.
+//
+// # Concurrency
+//
+// A Server is safe for concurrent use. Close ends what stalls or trickles, and
+// returns when no goroutine of the server is left, so goleak finds none. Client
+// and the methods that cannot do what they are asked call Fatal of the test:
+// call them from the test's own goroutine.
+package upstashtest

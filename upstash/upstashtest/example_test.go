@@ -1,0 +1,181 @@
+package upstashtest_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/upbloom/upbloom/upstash"
+	"github.com/upbloom/upbloom/upstash/upstashtest"
+)
+
+// A test takes three lines, and no Close.
+func ExampleNewServer() {
+	test := func(t *testing.T) {
+		s := upstashtest.NewServer(t)
+		n, err := s.Client().Do(t.Context(), upstash.Cmd("INCR", "visits"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, _ := n.Int64(); got != 1 {
+			t.Errorf("visits = %d, want 1", got)
+		}
+	}
+	fmt.Println(testing.RunTests(matchAll, []testing.InternalTest{{Name: "TestVisits", F: test}}))
+	// Output: true
+}
+
+func matchAll(string, string) (bool, error) { return true, nil }
+
+// start is what the other examples begin with.
+func start(opts ...upstashtest.Option) (*upstashtest.Server, *upstash.Client) {
+	s, err := upstashtest.Start(opts...)
+	if err != nil {
+		panic(err)
+	}
+	return s, s.Client()
+}
+
+func ExampleStart() {
+	s, err := upstashtest.Start(upstashtest.WithToken("secret"))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer s.Close()
+	req, _ := http.NewRequest(http.MethodPost, s.URL+"/set/greeting?EX=60", strings.NewReader("hello"))
+	req.Header.Set("Authorization", "Bearer "+s.Token)
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer resp.Body.Close()
+	body, _ := io.ReadAll(resp.Body)
+	fmt.Println(resp.StatusCode, string(body))
+	// Output: 200 {"result":"OK"}
+}
+
+func ExampleServer_Client() {
+	s, err := upstashtest.Start()
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer s.Close()
+	c := s.Client(upstash.WithRetry(0))
+	defer c.Close()
+	fmt.Println(c.BitField(context.Background(), upstash.NewBitField("k").Set("u8", 0, 65).Get("u8", 0)))
+	v, err := s.Exec("GET", "k")
+	fmt.Println(v, err)
+	// Output:
+	// [{0 true} {65 true}] <nil>
+	// A <nil>
+}
+
+func ExampleServer_ReadOnlyClient() {
+	s, _ := start()
+	defer s.Close()
+	c := s.ReadOnlyClient()
+	defer c.Close()
+	_, err := c.Do(context.Background(), upstash.Cmd("SET", "k", "v"))
+	fmt.Println(err != nil, s.Stats().Requests)
+	// Output: true 0
+}
+
+func ExampleServer_Stats() {
+	s, c := start()
+	defer s.Close()
+	defer c.Close()
+	_, err := c.Pipeline(context.Background(), upstash.Cmd("INCR", "a"), upstash.Cmd("INCR", "b"))
+	n := s.Stats()
+	fmt.Println(err, n.Requests, n.Commands)
+	s.ResetStats()
+	fmt.Println(s.Stats())
+	// Output:
+	// <nil> 1 2
+	// {0 0 0 0}
+}
+
+func ExampleServer_Inject() {
+	s, c := start()
+	defer s.Close()
+	defer c.Close()
+	s.Inject(upstashtest.Drop(upstashtest.AfterExec))
+	_, err := c.Do(context.Background(), upstash.Cmd("INCR", "n"))
+	n, _ := s.Exec("GET", "n")
+	fmt.Println(err != nil, n, s.Injected())
+	// Output: true 1 map[drop-after-exec:1]
+}
+
+func ExampleServer_InjectFunc() {
+	s, c := start()
+	defer s.Close()
+	defer c.Close()
+	s.InjectFunc(func(n int64, r upstashtest.RequestInfo) upstashtest.Fault {
+		if r.Commands[0] == "GET" && n == 1 {
+			return upstashtest.InternalError(upstashtest.BeforeExec)
+		}
+		return upstashtest.Fault{}
+	})
+	r, err := c.Do(context.Background(), upstash.Cmd("GET", "k")) // a read is tried again
+	fmt.Println(r.IsNil(), err, s.Stats().Requests)
+	// Output: true <nil> 2
+}
+
+func ExampleEveryFault() {
+	for _, f := range upstashtest.EveryFault()[:4] {
+		fmt.Println(f, f.Executes())
+	}
+	// Output:
+	// drop-before-exec false
+	// drop-after-exec true
+	// stall-before-exec false
+	// stall-after-exec true
+}
+
+func ExampleServer_SetReplicaLag() {
+	s, c := start()
+	defer s.Close()
+	defer c.Close()
+	other := s.Client() // has not seen the write
+	defer other.Close()
+	s.SetReplicaLag(1)
+	ctx := context.Background()
+	_, _ = c.Do(ctx, upstash.Cmd("SET", "k", "new"))
+	mine, _ := c.Do(ctx, upstash.Cmd("GET", "k"))
+	theirs, _ := other.Do(ctx, upstash.Cmd("GET", "k"))
+	text, _ := mine.Text()
+	fmt.Println(text, theirs.IsNil())
+	s.CatchUp()
+	theirs, _ = other.Do(ctx, upstash.Cmd("GET", "k"))
+	fmt.Println(theirs.IsNil())
+	// Output:
+	// new true
+	// false
+}
+
+func ExampleServer_FastForward() {
+	s, c := start()
+	defer s.Close()
+	defer c.Close()
+	_, _ = s.Exec("SET", "session", "x", "EX", "3600")
+	s.FastForward(time.Hour)
+	r, err := c.Do(context.Background(), upstash.Cmd("EXISTS", "session"))
+	n, _ := r.Int64()
+	fmt.Println(n, err)
+	// Output: 0 <nil>
+}
+
+func ExampleWithMaxRecord() {
+	s, c := start(upstashtest.WithMaxRecord(1000))
+	defer s.Close()
+	defer c.Close()
+	_, err := c.BitField(context.Background(), upstash.NewBitField("k").Set("u1", 8000, 1))
+	fmt.Println(err != nil)
+	// Output: true
+}
