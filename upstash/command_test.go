@@ -36,12 +36,12 @@ func TestCmdIsJSON(t *testing.T) {
 
 func TestCmdEscapes(t *testing.T) {
 	for arg, want := range map[string]string{
-		"":              `""`,
-		"4294967295":    `"4294967295"`,
-		`a"b\c`:         `"a\"b\\c"`,
+		"":               `""`,
+		"4294967295":     `"4294967295"`,
+		`a"b\c`:          `"a\"b\\c"`,
 		"\n\r\t\x00\x1f": `"\n\u000d\u0009\u0000\u001f"`,
-		"<&>\u2028\x7f": "\"<&>\u2028\x7f\"",
-		"🙂\ufffd":       "\"🙂\ufffd\"",
+		"<&>\u2028\x7f":  "\"<&>\u2028\x7f\"",
+		"🙂\ufffd":        "\"🙂\ufffd\"",
 	} {
 		if got := string(Cmd("GET", arg).json); got != `["GET",`+want+`]` {
 			t.Errorf("%q became %s", arg, got)

@@ -1,0 +1,132 @@
+package upstash
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestSafeToRetry(t *testing.T) {
+	for _, tt := range []struct {
+		err  error
+		want bool
+	}{
+		{nil, false},
+		{io.EOF, false},
+		{context.Canceled, false},
+		{ErrArgument, true},
+		{ErrReadOnly, true},
+		{ErrClosed, true},
+		{ErrNoTransport, true},
+		{ErrNil, false},
+		{ErrBadResponse, false},
+		{ErrUncertain, false},
+		{ErrResponseTooLarge, false},
+		{&Error{StatusCode: 400}, true},
+		{&Error{StatusCode: 200}, true},
+		{&Error{StatusCode: 401}, true},
+		{&Error{StatusCode: 408}, false},
+		{&Error{StatusCode: 429}, true},
+		{&Error{StatusCode: 500}, false},
+		{&Error{StatusCode: 307}, false},
+		{&Error{StatusCode: 103}, false},
+		{&Error{StatusCode: 400, script: true}, false},
+		{&Error{StatusCode: 429, script: true}, true},
+		{&CallError{outcome: outcomeNotSent}, true},
+		{&CallError{outcome: outcomeRefused}, true},
+		{&CallError{outcome: outcomeUnknown}, false},
+		{&CallError{outcome: outcomeUnknown, Err: &Error{StatusCode: 400}}, false},
+	} {
+		if got := SafeToRetry(tt.err); got != tt.want {
+			t.Errorf("SafeToRetry(%v) = %v", tt.err, got)
+		}
+		if tt.err == nil {
+			continue
+		}
+		if wrapped := fmt.Errorf("app: %w", tt.err); SafeToRetry(wrapped) != tt.want {
+			t.Errorf("SafeToRetry(%v) = %v", wrapped, !tt.want)
+		}
+	}
+}
+
+func TestErrorTexts(t *testing.T) {
+	for want, err := range map[string]error{
+		"upstash: GET: WRONGTYPE no (HTTP status 400)": &Error{StatusCode: 400, Message: "WRONGTYPE no", Command: "GET"},
+		"upstash: GET: ERR max (HTTP status 429): try again in 7s": &Error{
+			StatusCode: 429, Message: "ERR max", Command: "GET", RetryAfter: 7 * time.Second,
+		},
+		"upstash: GET: unexpected EOF; the command may have run": &CallError{
+			Command: "GET", Attempts: 1, Err: io.ErrUnexpectedEOF, outcome: outcomeUnknown,
+		},
+		"upstash: GET: no route, after 5 attempts; the command did not run": &CallError{
+			Command: "GET", Attempts: 5, Err: NotSent(errors.New("no route")),
+		},
+		"upstash: GET: unexpected response (HTTP status 200); the command may have run": &CallError{
+			Command: "GET", Attempts: 1, StatusCode: 200, Err: ErrBadResponse, outcome: outcomeUnknown,
+		},
+	} {
+		if err.Error() != want {
+			t.Errorf("got  %q\nwant %q", err, want)
+		}
+	}
+	unauthorized := &Error{StatusCode: 401, Message: "WRONGPASS x", Command: "GET"}
+	if !errors.Is(unauthorized, ErrUnauthorized) || !strings.Contains(unauthorized.Error(), "UPSTASH_REDIS_REST_TOKEN") {
+		t.Errorf("401: %q", unauthorized)
+	}
+	if errors.Is(&Error{StatusCode: 403}, ErrUnauthorized) {
+		t.Error("403 is taken for unauthorized")
+	}
+	noTransport := (&CallError{Command: "GET", Err: ErrNoTransport}).Error()
+	if strings.Count(noTransport, "upstash: ") != 1 {
+		t.Errorf("the prefix stands %q", noTransport)
+	}
+}
+
+func TestErrorCode(t *testing.T) {
+	for message, want := range map[string]string{
+		"WRONGTYPE no": "WRONGTYPE", "ERR x": "ERR", "NOPERM": "NOPERM",
+		"Unauthorized": "", "": "", "max 1": "", "EOF1 x": "",
+	} {
+		if got := (&Error{Message: message}).Code(); got != want {
+			t.Errorf("Code of %q is %q, want %q", message, got, want)
+		}
+	}
+}
+
+func TestNotSent(t *testing.T) {
+	if NotSent(nil) != nil {
+		t.Error("NotSent(nil) is an error")
+	}
+	err := NotSent(io.EOF)
+	if !errors.Is(err, io.EOF) || err.Error() != io.EOF.Error() || !isNotSent(fmt.Errorf("x: %w", err)) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestServerErrorsOfAnyShape(t *testing.T) {
+	for _, tt := range []struct {
+		status int
+		body   string
+		want   string
+	}{
+		{400, `{"error":"ERR syntax"}`, "ERR syntax"},
+		{404, "not found", "a body of 9 bytes that says no more"},
+		{418, "", "a body of 0 bytes"},
+		{500, "<html>" + secretItem, "a body of 23 bytes"},
+		{429, `{"result":1}`, "a body of 12 bytes"}, // a result does not count under a failing status
+		{302, `{"result":1}`, "redirects are not followed"},
+		{200, `{"error":"ERR x"}`, "ERR x"},
+	} {
+		c, _ := newFake(t, []answer{{status: tt.status, body: tt.body}}, WithRetry(0))
+		_, err := c.Do(t.Context(), Cmd("GET", secretKey))
+		var server *Error
+		if !errors.As(err, &server) || server.StatusCode != tt.status || server.Command != "GET" ||
+			!strings.Contains(server.Message, tt.want) {
+			t.Errorf("%d %s: got %v", tt.status, tt.body, err)
+		}
+	}
+}

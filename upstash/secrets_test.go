@@ -1,0 +1,106 @@
+package upstash
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+)
+
+const (
+	secretKey  = "key-of-a-user"
+	secretItem = "item@example.test"
+)
+
+// TestNothingSecretIsPrinted holds every type that a program may log against
+// every way of logging it.
+func TestNothingSecretIsPrinted(t *testing.T) {
+	c, f := newFake(t, []answer{
+		{body: `{"result":"` + secretItem + `"}`},
+		{status: 400, body: `{"error":"ERR bad '` + secretKey + `' and ` + secretItem + ` with ` + testToken + `"}`},
+		{body: secretItem},
+	}, WithRetry(0))
+	cmd := Cmd("SET", secretKey, secretItem)
+	reply, err := c.Do(t.Context(), cmd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, serverErr := c.Do(t.Context(), cmd)
+	_, callErr := c.Do(t.Context(), cmd)
+	_, typeErr := reply.Int64()
+	_, argumentErr := c.Do(t.Context(), Cmd("SET", secretKey, secretItem+"\xff"))
+	_, offsetErr := c.BitField(t.Context(), NewBitField(secretKey).Get("u1", 1<<40))
+	var server *Error
+	var call *CallError
+	if !errors.As(serverErr, &server) || !errors.As(callErr, &call) {
+		t.Fatalf("got %v and %v", serverErr, callErr)
+	}
+	bit := NewBitField(secretKey).Get("u1", 0)
+	for name, v := range map[string]any{
+		"Client": c, "Command": cmd, "*Command": &cmd, "Commands": []Command{cmd}, "BitField": bit,
+		"BitField.Command": bit.Command(), "Reply": reply, "Replies": []Reply{reply}, "*Reply": &reply,
+		"*Error": serverErr, "Error": *server, "*CallError": callErr, "CallError": *call, "type error": typeErr,
+		"argument error": argumentErr, "offset error": offsetErr,
+		"Request": f.requests[0], "*Request": &f.requests[0], "Header": f.requests[0].Header,
+		"failed reply": Reply{name: "SET", err: serverErr},
+	} {
+		for _, text := range printed(t, v) {
+			for _, secret := range []string{testToken, secretKey, secretItem} {
+				if strings.Contains(text, secret) || strings.Contains(text, fmt.Sprint([]byte(secret))) ||
+					strings.Contains(text, fmt.Sprintf("%x", secret)) {
+					t.Errorf("%s shows %s: %s", name, secret, text)
+				}
+			}
+		}
+	}
+	if s := fmt.Sprint(c); !strings.Contains(s, testURL) {
+		t.Errorf("%s does not show the URL", s)
+	}
+	if s := fmt.Sprintf("%v %+v", cmd, bit); !strings.Contains(s, "SET") || !strings.Contains(s, "BITFIELD") {
+		t.Errorf("%s does not show the commands' names", s)
+	}
+}
+
+func printed(t *testing.T, v any) []string {
+	t.Helper()
+	var out []string
+	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%d"} {
+		out = append(out, fmt.Sprintf(verb, v))
+	}
+	var buf bytes.Buffer
+	slog.New(slog.NewTextHandler(&buf, nil)).Info("x", "v", v)
+	slog.New(slog.NewJSONHandler(&buf, nil)).Info("x", "v", v)
+	b, err := json.Marshal(v)
+	if err != nil {
+		t.Errorf("%T: %v", v, err)
+	}
+	return append(out, buf.String(), string(b))
+}
+
+func TestRedact(t *testing.T) {
+	one, many := `["GET","user:42","bob","INCRBY","7"]`, `[["GET","user:42"],["SET","user:421","v"]]`
+	for _, tt := range []struct{ message, body, want string }{
+		{"ERR no such key", one, "ERR no such key"},
+		{"ERR user:42 is bad", one, "ERR … is bad"},
+		{"ERR 'bob' is bad", one, "ERR '…' is bad"},
+		{"ERR \"bob\" and `bob`", one, "ERR \"…\" and `…`"},
+		{"ERR bobsled", one, "ERR bobsled"}, // three letters may be anything
+		{"ERR INCRBY wants 7 arguments", one, "ERR INCRBY wants 7 arguments"},
+		{"ERR value '7'", one, "ERR value '…'"},
+		{"WRONGPASS " + testToken, one, "WRONGPASS …"},
+		{"ERR user:421", many, "ERR …"}, // and not …1
+		{"ERR user:42, user:421", many, "ERR …, …"},
+		{"ERR unknown command 'X', with args beginning with: 'user:4", one, "ERR unknown command 'X'"},
+		{"ERR GET", one, "ERR GET"},
+		{"", one, ""},
+		{"ERR x", "not JSON", "ERR x"},
+		{"ERR x", `[1,null,[["a"]]]`, "ERR x"},
+	} {
+		if got := redact(tt.message, testToken, []byte(tt.body)); got != tt.want {
+			t.Errorf("redact(%q, %s) = %q, want %q", tt.message, tt.body, got, tt.want)
+		}
+	}
+}
