@@ -1,0 +1,184 @@
+package bloom_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/upstash"
+	"github.com/upbloom/upbloom/upstash/upstashtest"
+)
+
+// thirdFails lets the third request of a batch meet a fault, and those after it none.
+func thirdFails(s *upstashtest.Server, f upstashtest.Fault) {
+	s.Inject(upstashtest.Fault{}, upstashtest.Fault{}, f)
+}
+
+// TestAddAllPartFails cuts 100 items into requests of which the third fails, and looks
+// whether what the error says of each item is so.
+func TestAddAllPartFails(t *testing.T) {
+	for _, tt := range []struct {
+		fault  upstashtest.Fault
+		state  bloom.ItemState
+		stored bool // the items of the failed request
+	}{
+		{upstashtest.Drop(upstashtest.BeforeExec), bloom.ItemUnknown, false},
+		{upstashtest.Drop(upstashtest.AfterExec), bloom.ItemUnknown, true},
+		{upstashtest.InternalError(upstashtest.AfterExec), bloom.ItemUnknown, true},
+		{upstashtest.ShortResult(), bloom.ItemUnknown, true},
+		{upstashtest.NotJSON(upstashtest.BeforeExec), bloom.ItemUnknown, false},
+		{upstashtest.RateLimit(0), bloom.ItemNotDone, false},
+		{upstashtest.ErrorObject("ERR no"), bloom.ItemNotDone, false},
+	} {
+		t.Run(tt.fault.String(), func(t *testing.T) {
+			eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+				cfg := sparse()
+				cfg.BatchBytes, cfg.BatchParallel = 3000, 1
+				f := handle(t, once(s), cfg)
+				items := append(numbered("item", 100), numbered("item", 100)...)
+				thirdFails(s, tt.fault)
+				got, err := f.AddAll(t.Context(), items)
+				var batch *bloom.BatchError
+				if !errors.As(err, &batch) || len(batch.Items) != len(items) || len(got) != len(items) {
+					t.Fatalf("AddAll: %v, want a BatchError", err)
+				}
+				if batch.SafeToRetry() {
+					t.Error("safe to retry, though items are in: they would answer seen")
+				}
+				reader, seen := handle(t, s.Client(), cfg), make(map[bloom.ItemState]int)
+				for i, item := range items[:100] {
+					state := batch.Items[i]
+					// The third request's items come first after those that are done.
+					failed := state == tt.state && seen[bloom.ItemDone] > 0 && tt.state == bloom.ItemUnknown
+					seen[state]++
+					exists(t, reader, item, state == bloom.ItemDone || failed && tt.stored)
+					if got[i] != (state == bloom.ItemDone) {
+						t.Errorf("item %d: %v, but it is %v", i, got[i], state)
+					}
+				}
+				if seen[bloom.ItemDone] == 0 || seen[tt.state] == 0 || seen[bloom.ItemNotDone] == 0 {
+					t.Errorf("%v", err)
+				}
+				// Duplicates follow the items that they repeat, where those were reached.
+				for i := range items[100:] {
+					dup, first := batch.Items[100+i], batch.Items[i]
+					if dup != first && dup != bloom.ItemNotDone || got[100+i] {
+						t.Errorf("item %d is %v, its duplicate %v, new: %v", i, first, dup, got[100+i])
+					}
+				}
+				// To go on with what is not done ends with all items in.
+				var rest []string
+				for i, state := range batch.Items {
+					if state != bloom.ItemDone {
+						rest = append(rest, items[i])
+					}
+				}
+				if _, err := f.AddAll(t.Context(), rest); err != nil {
+					t.Fatal(err)
+				}
+				found, err := reader.ExistsAll(t.Context(), items)
+				if err != nil || count(found) != len(items) {
+					t.Errorf("in the end %d found, %v", count(found), err)
+				}
+			})
+		})
+	}
+}
+
+func TestExistsAllPartFails(t *testing.T) {
+	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+		cfg := sparse()
+		cfg.BatchBytes, cfg.BatchParallel = 3000, 1
+		f := handle(t, once(s), cfg)
+		items := numbered("item", 100)
+		if _, err := f.AddAll(t.Context(), items); err != nil {
+			t.Fatal(err)
+		}
+		thirdFails(s, upstashtest.Drop(upstashtest.AfterExec))
+		got, err := f.ExistsAll(t.Context(), items)
+		var batch *bloom.BatchError
+		if !errors.As(err, &batch) {
+			t.Fatalf("ExistsAll: %v, want a BatchError", err)
+		}
+		done := batch.Count(bloom.ItemDone)
+		if done == 0 || done != count(got) || done+batch.Count(bloom.ItemNotDone) != len(items) {
+			t.Errorf("%d found, %v", count(got), err)
+		}
+		var call *upstash.CallError
+		if !errors.As(err, &call) || !strings.Contains(err.Error(), "items done") {
+			t.Errorf("%v", err)
+		}
+	})
+}
+
+func TestBatchCancelled(t *testing.T) {
+	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+		f := handle(t, s.Client(), small())
+		add(t, f, "a", true)
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		s.ResetStats()
+		for name, call := range map[string]func() ([]bool, error){
+			"AddAll":    func() ([]bool, error) { return f.AddAll(ctx, []string{"b", "c"}) },
+			"ExistsAll": func() ([]bool, error) { return f.ExistsAll(ctx, []string{"a"}) },
+		} {
+			_, err := call()
+			var batch *bloom.BatchError
+			if !errors.Is(err, context.Canceled) || !errors.As(err, &batch) || !batch.SafeToRetry() {
+				t.Errorf("%s: %v, want a cancelled BatchError, safe to retry", name, err)
+			}
+		}
+		if n := s.Stats().Requests; n != 0 {
+			t.Errorf("%d requests after the cancellation", n)
+		}
+	})
+}
+
+func TestExistsAllMissing(t *testing.T) {
+	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+		for _, limit := range []int{0, 500} {
+			cfg := small()
+			cfg.BatchBytes = limit
+			items := numbered("item", 50)
+			_, err := handle(t, s.Client(), cfg).ExistsAll(t.Context(), items)
+			var batch *bloom.BatchError
+			if !errors.Is(err, bloom.ErrNotFound) || !errors.As(err, &batch) || batch.Count(bloom.ItemNotDone) != 50 {
+				t.Errorf("%v, want ErrNotFound and nothing done", err)
+			}
+			cfg.MissingIsEmpty = true
+			f := handle(t, s.Client(), cfg)
+			got, err := f.ExistsAll(t.Context(), items)
+			if err != nil || len(got) != 50 || count(got) != 0 {
+				t.Errorf("MissingIsEmpty: %v, %v, want 50 times false", got, err)
+			}
+			exists(t, f, "item-1", false)
+			if n, err := f.Cardinality(t.Context()); n != 0 || err != nil {
+				t.Errorf("MissingIsEmpty: Cardinality = %d, %v, want 0", n, err)
+			}
+		}
+	})
+}
+
+// MissingIsEmpty is about a missing filter alone: anything else stays an error.
+func TestMissingIsEmptyHidesNothingElse(t *testing.T) {
+	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+		cfg := small()
+		cfg.MissingIsEmpty = true
+		for name, put := range map[string]func(){
+			"another filter": func() { add(t, handle(t, s.Client(), sparse()), "a", true) },
+			"a list":         func() { do(t, s, "RPUSH", key, "a") },
+			"a string":       func() { do(t, s, "SET", key, "some text") },
+		} {
+			s.FlushAll()
+			put()
+			f := handle(t, s.Client(), cfg)
+			for _, op := range []string{"Exists", "ExistsAll", "Cardinality"} {
+				if err := operationsOf(t, f)[op](); !isRefusal(err) {
+					t.Errorf("%s of %s: %v, want a refusal", op, name, err)
+				}
+			}
+		}
+	})
+}

@@ -1,0 +1,254 @@
+package bloom_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/upstash"
+	"github.com/upbloom/upbloom/upstash/upstashtest"
+)
+
+func TestBatchSplitsByBytes(t *testing.T) {
+	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+		for _, limit := range []int{1, 300, 1000, 5000, 20_000, 0} {
+			for _, ttl := range []time.Duration{0, time.Hour} {
+				s.FlushAll()
+				c, w := watch(t, s)
+				cfg := small()
+				cfg.BatchBytes, cfg.TTL = limit, ttl
+				f := handle(t, c, cfg)
+				items := numbered("item", 300)
+				if _, err := f.AddAll(t.Context(), items); err != nil {
+					t.Fatal(err)
+				}
+				checkBodies(t, w, limit, 7, "SET", len(items))
+				found, err := f.ExistsAll(t.Context(), items)
+				if err != nil || count(found) != len(items) {
+					t.Fatalf("%d found, %v", count(found), err)
+				}
+				checkBodies(t, w, limit, 7, "GET", len(items))
+			}
+		}
+	})
+}
+
+// checkBodies wants all items in as few requests as the limit allows: two neighbours never
+// fit into one.
+func checkBodies(t *testing.T, w *watched, limit, hashes int, op string, items int) {
+	t.Helper()
+	sum, longest := 0, 0
+	for _, body := range w.bodies {
+		n := operations(body, op)
+		if op == "GET" || strings.Contains(body, "INCRBY") && op != "SET" {
+			n-- // the header's
+		}
+		sum += n
+		longest = max(longest, n)
+		if limit > 0 && len(body) > limit && n > hashes {
+			t.Errorf("limit %d: a body of %d bytes with %d items", limit, len(body), n/hashes)
+		}
+	}
+	if sum != items*hashes {
+		t.Errorf("limit %d: %d operations %s in all, want %d", limit, sum, op, items*hashes)
+	}
+	if limit == 0 && len(w.bodies) != 1 {
+		t.Errorf("%d requests, want 1", len(w.bodies))
+	}
+	if fewest := (items*hashes + longest - 1) / longest; len(w.bodies) > fewest+1 {
+		t.Errorf("limit %d: %d requests, where %d would do", limit, len(w.bodies), fewest)
+	}
+	w.bodies = nil
+}
+
+// TestBatchParallel holds the first requests until as many as allowed are under way.
+func TestBatchParallel(t *testing.T) {
+	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+		for _, tt := range []struct{ set, want int }{{0, 4}, {1, 1}, {3, 3}, {20, 20}} {
+			s.FlushAll()
+			c, w := watch(t, s)
+			cfg := small()
+			cfg.BatchBytes, cfg.BatchParallel = 500, tt.set
+			f := handle(t, c, cfg)
+			items := numbered("item", 200)
+			add(t, f, "verified", true) // so that no request goes ahead alone
+			for name, call := range map[string]func() ([]bool, error){
+				"AddAll":    func() ([]bool, error) { return f.AddAll(t.Context(), items) },
+				"ExistsAll": func() ([]bool, error) { return f.ExistsAll(t.Context(), items) },
+			} {
+				full, once := make(chan struct{}), sync.Once{}
+				w.most, w.arrive = 0, func(underWay int) {
+					if underWay == tt.want {
+						once.Do(func() { close(full) })
+					}
+					select {
+					case <-full:
+					case <-t.Context().Done():
+					}
+				}
+				if _, err := call(); err != nil {
+					t.Fatal(err)
+				}
+				if w.most != tt.want {
+					t.Errorf("BatchParallel %d: %s had %d requests under way, want %d", tt.set, name, w.most, tt.want)
+				}
+			}
+		}
+	})
+}
+
+// A key that holds something else is met by one request of a batch, not by several.
+func TestBatchMeetsAMismatchOnce(t *testing.T) {
+	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+		add(t, handle(t, s.Client(), sparse()), "theirs", true)
+		for _, ttl := range []time.Duration{0, time.Hour} {
+			c, w := watch(t, s)
+			cfg := small()
+			cfg.BatchBytes, cfg.TTL = 500, ttl
+			got, err := handle(t, c, cfg).AddAll(t.Context(), numbered("item", 100))
+			var m *bloom.MismatchError
+			var batch *bloom.BatchError
+			if !errors.As(err, &m) || !errors.As(err, &batch) || batch.Count(bloom.ItemNotDone) != 100 || count(got) != 0 {
+				t.Errorf("AddAll: %v, want a MismatchError and nothing done", err)
+			}
+			writes := 0
+			for _, body := range w.bodies {
+				writes += operations(body, "INCRBY")
+			}
+			if writes != 1 {
+				t.Errorf("TTL %v: %d requests wrote, want 1", ttl, writes)
+			}
+		}
+	})
+}
+
+// TestBatchIsSequential holds AddAll and ExistsAll against an exact set that takes items one
+// after another, however the batch is cut.
+func TestBatchIsSequential(t *testing.T) {
+	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+		c := s.Client()
+		rapid.Check(t, func(rt *rapid.T) {
+			s.FlushAll()
+			cfg := sparse()
+			cfg.BatchBytes = rapid.IntRange(1, 6000).Draw(rt, "BatchBytes")
+			cfg.BatchParallel = rapid.IntRange(1, 8).Draw(rt, "BatchParallel")
+			cfg.Layout = rapid.SampledFrom([]bloom.Layout{bloom.LayoutHeaded, bloom.LayoutBare}).Draw(rt, "layout")
+			cfg.TTL = rapid.SampledFrom([]time.Duration{0, time.Hour}).Draw(rt, "TTL")
+			f := handle(t, c, cfg)
+			item := rapid.Custom(func(rt *rapid.T) string {
+				return fmt.Sprint("item-", rapid.IntRange(0, 40).Draw(rt, "n"))
+			})
+			batches := rapid.SliceOfN(rapid.SliceOfN(item, 0, 80), 1, 3).Draw(rt, "batches")
+			set := make(map[string]bool)
+			for _, items := range batches {
+				want := make([]bool, len(items))
+				for i, item := range items {
+					want[i] = !set[item]
+					set[item] = true
+				}
+				got, err := f.AddAll(t.Context(), items)
+				if err != nil || !slices.Equal(got, want) {
+					rt.Fatalf("AddAll(%q) = %v, %v, want %v", items, got, err, want)
+				}
+			}
+			if len(set) == 0 {
+				return // and so no filter
+			}
+			asked := append(rapid.SliceOfN(item, 0, 80).Draw(rt, "asked"), "never")
+			got, err := f.ExistsAll(t.Context(), asked)
+			if err != nil {
+				rt.Fatal(err)
+			}
+			for i, item := range asked {
+				if got[i] != set[item] {
+					rt.Fatalf("ExistsAll: %q: %v, want %v", item, got[i], set[item])
+				}
+			}
+		})
+	})
+}
+
+// With one request at a time even the false positives are those of Add after Add.
+func TestBatchIsExactlyAddAfterAdd(t *testing.T) {
+	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+		c := s.Client()
+		rapid.Check(t, func(rt *rapid.T) {
+			s.FlushAll()
+			cfg := bloom.Config{
+				Bits: rapid.Uint64Range(1, 200).Draw(rt, "bits"), Hashes: rapid.IntRange(1, 8).Draw(rt, "hashes"),
+				BatchBytes: rapid.IntRange(1, 3000).Draw(rt, "BatchBytes"), BatchParallel: 1,
+			}
+			items := rapid.SliceOfN(rapid.StringN(0, 2, -1), 1, 60).Draw(rt, "items")
+			f := handle(t, c, cfg)
+			got, err := f.AddAll(t.Context(), items)
+			if err != nil {
+				rt.Fatal(err)
+			}
+			cells := make(map[uint64]bool)
+			for i, item := range items {
+				isNew := false
+				for _, p := range positionsOf(f.Geometry(), item) {
+					isNew = isNew || !cells[p]
+					cells[p] = true
+				}
+				if got[i] != isNew {
+					rt.Fatalf("item %d: %v, want %v", i, got[i], isNew)
+				}
+			}
+		})
+	})
+}
+
+// The batch is one request by the items' size alone, and two with the key's: a duplicate in
+// the second must wait for the first.
+func TestDuplicatesBesideALongKey(t *testing.T) {
+	s := upstashtest.NewServer(t)
+	items := append(numbered("item", 20), numbered("item", 20)...)
+	k := strings.Repeat("k", 2000)
+	for limit := 2000; limit < 9000; limit += 250 {
+		s.FlushAll()
+		cfg := sparse()
+		cfg.BatchBytes = limit
+		f, err := bloom.New(s.Client(), k, cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := f.Create(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		got, err := f.AddAll(t.Context(), items)
+		if err != nil || count(got[:20]) != 20 || count(got[20:]) != 0 {
+			t.Fatalf("BatchBytes %d: %v, %v", limit, got, err)
+		}
+	}
+}
+
+func TestBatchTooLargeForTheServer(t *testing.T) {
+	s := upstashtest.NewServer(t, upstashtest.WithMaxRequest(10_000))
+	f := handle(t, s.Client(), small())
+	got, err := f.AddAll(t.Context(), numbered("item", 1000))
+	var server *upstash.Error
+	var batch *bloom.BatchError
+	if !errors.As(err, &server) || server.StatusCode != 413 || !errors.As(err, &batch) ||
+		batch.Count(bloom.ItemNotDone) != 1000 || !batch.SafeToRetry() || count(got) != 0 {
+		t.Fatalf("AddAll: %v, want status 413 and nothing done", err)
+	}
+	if !strings.Contains(err.Error(), "max request size exceeded") {
+		t.Errorf("%q does not say what was exceeded", err)
+	}
+	if n := do(t, s, "EXISTS", key); n != int64(0) {
+		t.Error("the refused request left a filter behind")
+	}
+	cfg := small()
+	cfg.BatchBytes = 10_000
+	if got, err := handle(t, s.Client(), cfg).AddAll(t.Context(), numbered("item", 1000)); err != nil || count(got) < 980 {
+		t.Errorf("with BatchBytes 10,000: %d new, %v", count(got), err)
+	}
+}

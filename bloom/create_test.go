@@ -1,0 +1,164 @@
+package bloom_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/internal/testenv"
+	"github.com/upbloom/upbloom/upstash"
+	"github.com/upbloom/upbloom/upstash/upstashtest"
+)
+
+func TestCreate(t *testing.T) {
+	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+		for _, bits := range []uint64{1, 7, 8, 9, 1000, 1 << 20} {
+			s.FlushAll()
+			f := handle(t, s.Client(), bloom.Config{Bits: bits, Hashes: 3})
+			if created, err := f.Create(t.Context()); err != nil || !created {
+				t.Fatalf("%d bits: Create = %v, %v, want true", bits, created, err)
+			}
+			if n := do(t, s, "STRLEN", key).(int64); uint64(n) != f.Geometry().Bytes(bloom.LayoutHeaded) {
+				t.Errorf("%d bits: %d bytes, want %d", bits, n, f.Geometry().Bytes(bloom.LayoutHeaded))
+			}
+			add(t, f, "a", true)
+			before := stored(t, s)
+			if created, err := f.Create(t.Context()); err != nil || created {
+				t.Errorf("%d bits: the second Create = %v, %v, want false", bits, created, err)
+			}
+			if stored(t, s) != before {
+				t.Errorf("%d bits: the second Create changed the filter", bits)
+			}
+		}
+	})
+}
+
+// A record that the plan does not take is refused as a whole.
+func TestCreateBeyondTheRecordLimit(t *testing.T) {
+	s := upstashtest.NewServer(t, upstashtest.WithMaxRecord(1000))
+	cfg := expiring(time.Hour) // 1,215 bytes
+	_, err := handle(t, s.Client(), cfg).Create(t.Context())
+	var server *upstash.Error
+	if !errors.As(err, &server) || !strings.Contains(err.Error(), "max single record size") || !upstash.SafeToRetry(err) {
+		t.Errorf("Create: %v, want the server's word on the record's size", err)
+	}
+	if n := do(t, s, "EXISTS", key); n != int64(0) {
+		t.Error("a refused Create left something behind")
+	}
+}
+
+func TestCreateAfterALostAnswer(t *testing.T) {
+	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+		for _, tt := range []struct {
+			when    upstashtest.When
+			created bool
+			want    error
+		}{{upstashtest.BeforeExec, true, nil}, {upstashtest.AfterExec, false, bloom.ErrUncertain}} {
+			s.FlushAll()
+			f := handle(t, impatient(s), expiring(time.Hour))
+			s.Inject(upstashtest.Fault{}, upstashtest.Drop(tt.when))
+			created, err := f.Create(t.Context())
+			if created != tt.created || !errors.Is(err, tt.want) {
+				t.Errorf("%v: Create = %v, %v, want %v, %v", tt.when, created, err, tt.created, tt.want)
+			}
+			if n := do(t, s, "STRLEN", key).(int64); uint64(n) != f.Geometry().Bytes(bloom.LayoutHeaded) {
+				t.Errorf("%v: %d bytes", tt.when, n)
+			}
+			wantTTL(t, s, time.Hour)
+		}
+	})
+}
+
+// TestOneOfManyWins lets clients with different configurations make the same key at once.
+// Each has a connection of its own to the database.
+func TestOneOfManyWins(t *testing.T) {
+	const clients, rounds = 8, 60
+	calls := map[string]func(t *testing.T, f *bloom.Filter) (bool, error){
+		"Create": func(t *testing.T, f *bloom.Filter) (bool, error) { return f.Create(t.Context()) },
+		"Add":    func(t *testing.T, f *bloom.Filter) (bool, error) { return f.Add(t.Context(), "a") },
+	}
+	race := func(t *testing.T, shared []*upstash.Client) {
+		for name, call := range calls {
+			for round := range rounds {
+				k := fmt.Sprintf("%s:%d", name, round)
+				filters := make([]*bloom.Filter, clients)
+				for i := range filters {
+					cfg := bloom.Config{Bits: uint64(1000 + i), Hashes: 5}
+					if i%2 == 1 { // two in four agree about the bits and not about the seed
+						cfg = bloom.Config{Bits: uint64(1000 + i - 1), Hashes: 5, Seed: 1, TTL: time.Hour}
+					}
+					f, err := bloom.New(shared[i%len(shared)], k, cfg)
+					if err != nil {
+						t.Fatal(err)
+					}
+					filters[i] = f
+				}
+				won, errs := make([]bool, clients), make([]error, clients)
+				var running sync.WaitGroup
+				start := make(chan struct{})
+				for i, f := range filters {
+					running.Go(func() {
+						<-start
+						won[i], errs[i] = call(t, f)
+					})
+				}
+				close(start)
+				running.Wait()
+
+				if n := count(won); n != 1 {
+					t.Fatalf("%s: %d clients of %d won: %v", name, n, clients, errs)
+				}
+				for i := range filters {
+					var m *bloom.MismatchError
+					if won[i] && errs[i] != nil || !won[i] && !errors.As(errs[i], &m) {
+						t.Errorf("%s: client %d: won %v, %v", name, i, won[i], errs[i])
+					}
+					if _, err := filters[i].Stats(t.Context()); won[i] != (err == nil) {
+						t.Errorf("%s: client %d: won %v, but then Stats: %v", name, i, won[i], err)
+					}
+				}
+			}
+		}
+	}
+	t.Run("embedded", func(t *testing.T) { race(t, []*upstash.Client{upstashtest.NewServer(t).Client()}) })
+	t.Run("redis", func(t *testing.T) {
+		addr := testenv.Redis(t)
+		shared := make([]*upstash.Client, clients)
+		for i := range shared {
+			shared[i] = upstashtest.NewServer(t, upstashtest.WithRedis(addr)).Client()
+		}
+		race(t, shared)
+	})
+}
+
+// The same race among clients that agree: one is told that it made the filter, none errs.
+func TestOneOfManyCreates(t *testing.T) {
+	addr := testenv.Redis(t)
+	const clients, rounds = 8, 40
+	filters, shared := make([]*bloom.Filter, clients), make([]*upstash.Client, clients)
+	for i := range shared {
+		shared[i] = upstashtest.NewServer(t, upstashtest.WithRedis(addr)).Client()
+	}
+	for round := range rounds {
+		for i := range filters {
+			f, err := bloom.New(shared[i], fmt.Sprint("key:", round), expiring(time.Hour))
+			if err != nil {
+				t.Fatal(err)
+			}
+			filters[i] = f
+		}
+		won, errs := make([]bool, clients), make([]error, clients)
+		var running sync.WaitGroup
+		for i, f := range filters {
+			running.Go(func() { won[i], errs[i] = f.Create(t.Context()) })
+		}
+		running.Wait()
+		if err := errors.Join(errs...); count(won) != 1 || err != nil {
+			t.Fatalf("%d clients of %d made it, %v", count(won), clients, err)
+		}
+	}
+}

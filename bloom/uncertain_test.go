@@ -1,0 +1,129 @@
+package bloom_test
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/upstash/upstashtest"
+)
+
+// An attempt whose answer is lost may have been the one that set the bits. Add says so where
+// it cannot tell, and only there.
+func TestAddAfterALostAnswer(t *testing.T) {
+	lost := map[string][2]upstashtest.Fault{ // before and after the execution
+		"connection dropped": {upstashtest.Drop(upstashtest.BeforeExec), upstashtest.Drop(upstashtest.AfterExec)},
+		"internal error":     {upstashtest.InternalError(upstashtest.BeforeExec), upstashtest.InternalError(upstashtest.AfterExec)},
+		"bad gateway":        {upstashtest.BadGateway(upstashtest.BeforeExec), upstashtest.BadGateway(upstashtest.AfterExec)},
+		"not JSON":           {upstashtest.NotJSON(upstashtest.BeforeExec), upstashtest.NotJSON(upstashtest.AfterExec)},
+	}
+	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+		for name, fault := range lost {
+			before, after := fault[0], fault[1]
+			for _, layout := range []bloom.Layout{bloom.LayoutHeaded, bloom.LayoutBare} {
+				for _, tt := range []struct {
+					name   string
+					item   string
+					faults []upstashtest.Fault
+					added  bool
+					err    error
+				}{
+					{"new, not executed", "new-1", []upstashtest.Fault{before}, true, nil},
+					{"new, executed", "new-2", []upstashtest.Fault{after}, false, bloom.ErrUncertain},
+					{"new, not executed, then executed", "new-3", []upstashtest.Fault{before, after}, false, bloom.ErrUncertain},
+					{"new, refused, not executed", "new-4", []upstashtest.Fault{upstashtest.RateLimit(0), before}, true, nil},
+					{"new, only refused", "new-5", []upstashtest.Fault{upstashtest.RateLimit(0)}, true, nil},
+					{"old, not executed", "old", []upstashtest.Fault{before}, false, bloom.ErrUncertain},
+					{"old, only refused", "old", []upstashtest.Fault{upstashtest.RateLimit(0)}, false, nil},
+				} {
+					s.FlushAll()
+					cfg := sparse()
+					cfg.Layout = layout
+					f := handle(t, impatient(s), cfg)
+					add(t, f, "old", true)
+					s.Inject(tt.faults...)
+					added, err := f.Add(t.Context(), tt.item)
+					if added != tt.added || !errors.Is(err, tt.err) {
+						t.Errorf("%s, %v, %s: Add = %v, %v, want %v, %v",
+							name, layout, tt.name, added, err, tt.added, tt.err)
+					}
+					exists(t, f, tt.item, true)
+				}
+			}
+		}
+	})
+}
+
+// The very first Add proves itself: whoever writes the header comes first.
+func TestFirstAddAfterALostAnswer(t *testing.T) {
+	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+		for _, cfg := range []bloom.Config{small(), expiring(1e12)} {
+			s.FlushAll()
+			s.Inject(upstashtest.Drop(upstashtest.BeforeExec))
+			add(t, handle(t, impatient(s), cfg), "a", true)
+			s.FlushAll()
+			s.Inject(upstashtest.Drop(upstashtest.AfterExec))
+			added, err := handle(t, impatient(s), cfg).Add(t.Context(), "a")
+			if added || !errors.Is(err, bloom.ErrUncertain) {
+				t.Errorf("Add = %v, %v, want ErrUncertain", added, err)
+			}
+		}
+	})
+}
+
+// One bit that was zero proves for the whole request that no attempt ran before.
+func TestAddAllAfterALostAnswer(t *testing.T) {
+	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+		f := handle(t, impatient(s), sparse())
+		old := numbered("old", 10)
+		if _, err := f.AddAll(t.Context(), old); err != nil {
+			t.Fatal(err)
+		}
+
+		s.Inject(upstashtest.Drop(upstashtest.BeforeExec))
+		got, err := f.AddAll(t.Context(), append(numbered("old", 10), "new-1", "new-1"))
+		if err != nil || count(got) != 1 || !got[10] {
+			t.Errorf("not executed: %v, %v, want only item 10 new", got, err)
+		}
+
+		s.Inject(upstashtest.Drop(upstashtest.AfterExec))
+		got, err = f.AddAll(t.Context(), append(numbered("old", 10), "new-2"))
+		var batch *bloom.BatchError
+		if !errors.As(err, &batch) || !errors.Is(err, bloom.ErrUncertain) || count(got) != 0 ||
+			batch.Count(bloom.ItemUncertain) != 11 || batch.SafeToRetry() {
+			t.Errorf("executed: %v, %v, want all uncertain", got, err)
+		}
+		exists(t, f, "new-2", true)
+	})
+}
+
+// In a batch of several requests only those are uncertain whose answer was lost, and a
+// duplicate of an uncertain item is certainly seen.
+func TestUncertainPart(t *testing.T) {
+	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+		cfg := sparse()
+		cfg.BatchBytes, cfg.BatchParallel = 1500, 1 // 6 items or so
+		f := handle(t, impatient(s), cfg)
+		items := append(numbered("a", 20), "a-6", "a-0")
+		s.Inject(upstashtest.Fault{}, upstashtest.Drop(upstashtest.AfterExec))
+		got, err := f.AddAll(t.Context(), items)
+		var batch *bloom.BatchError
+		if !errors.As(err, &batch) || !errors.Is(err, bloom.ErrUncertain) {
+			t.Fatalf("AddAll: %v, want a BatchError with ErrUncertain", err)
+		}
+		uncertain := batch.Count(bloom.ItemUncertain)
+		if uncertain == 0 || uncertain > 10 || batch.Count(bloom.ItemDone) != len(items)-uncertain {
+			t.Errorf("%v", err)
+		}
+		for i, item := range items {
+			first := i < 20
+			if batch.Items[i] == bloom.ItemDone && got[i] != first || batch.Items[i] != bloom.ItemDone && got[i] {
+				t.Errorf("%s: %v, %v", item, got[i], batch.Items[i])
+			}
+			exists(t, f, item, true)
+		}
+		if batch.Items[20] != bloom.ItemDone || batch.Items[6] != bloom.ItemUncertain {
+			t.Errorf("item 6 is %v, its duplicate %v", batch.Items[6], batch.Items[20])
+		}
+	})
+}
