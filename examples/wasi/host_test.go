@@ -97,8 +97,11 @@ func TestReactorsShareAFilter(t *testing.T) {
 func TestReactorDeadline(t *testing.T) {
 	srv := upstashtest.NewServer(t)
 	g := load(t, srv.URL, srv.Token)
+	if got := seen(t, g, "before"); got != New {
+		t.Errorf("before: %v, want %v", got, New)
+	}
 	srv.Inject(upstashtest.Stall(upstashtest.AfterExec))
-	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
 	defer cancel()
 
 	v, err := g.Seen(ctx, "slow") // would never come back by itself
