@@ -11,7 +11,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"testing"
 	"time"
 
@@ -67,7 +66,8 @@ func newSandbox(tb testing.TB, path string, db *upstashtest.Server) *sandbox {
 func build(tb testing.TB) string {
 	tb.Helper()
 	path := filepath.Join(tb.TempDir(), "bootstrap")
-	cmd := exec.Command("go", "build", "-tags", "lambda.norpc", "-trimpath", "-ldflags", "-s -w", "-o", path, ".")
+	cmd := exec.Command("go", "build", "-tags", "lambda.norpc", "-trimpath",
+		"-ldflags", "-s -w", "-o", path, ".")
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		tb.Fatalf("go build: %v\n%s", err, out)
@@ -181,7 +181,7 @@ func failures(tb testing.TB, r result) []string {
 func functionError(tb testing.TB, r result) string {
 	tb.Helper()
 	var e struct{ ErrorMessage, ErrorType string }
-	if err := json.Unmarshal(r.body, &e); r.kind != "error" || err != nil || strings.TrimSpace(e.ErrorMessage) == "" {
+	if err := json.Unmarshal(r.body, &e); r.kind != "error" || err != nil || e.ErrorMessage == "" {
 		tb.Fatalf("%s: %s", r.kind, r.body)
 	}
 	return e.ErrorMessage
