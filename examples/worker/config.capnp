@@ -20,5 +20,5 @@ const worker :Workerd.Worker = (
     (name = "UPSTASH_REDIS_REST_URL", fromEnvironment = "UPSTASH_REDIS_REST_URL"),
     (name = "UPSTASH_REDIS_REST_TOKEN", fromEnvironment = "UPSTASH_REDIS_REST_TOKEN"),
   ],
-  compatibilityDate = "2026-11-01",
+  compatibilityDate = "2026-10-01",
 );
