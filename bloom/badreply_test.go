@@ -1,0 +1,133 @@
+package bloom_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/upstash"
+	"github.com/upbloom/upbloom/upstash/upstashtest"
+)
+
+// TestNoAnswerOutOfABadReply lets every call meet every kind of reply that is not one. None
+// may become an answer, and every error is one of those that are documented.
+func TestNoAnswerOutOfABadReply(t *testing.T) {
+	faults := []upstashtest.Fault{
+		upstashtest.ShortResult(), upstashtest.LongResult(), upstashtest.ShortBatch(), upstashtest.LongBatch(),
+		upstashtest.WrongType(), upstashtest.ErrorObject("ERR no"), upstashtest.ErrorObject(""),
+		upstashtest.NotJSON(upstashtest.BeforeExec), upstashtest.NotJSON(upstashtest.AfterExec),
+		upstashtest.HugeBody(64 << 10), upstashtest.Redirect("http://elsewhere.invalid/"),
+		upstashtest.BadGateway(upstashtest.AfterExec), upstashtest.InternalError(upstashtest.BeforeExec),
+		upstashtest.Drop(upstashtest.AfterExec), upstashtest.CutBody(0), upstashtest.CutBody(15),
+		upstashtest.RateLimit(0),
+	}
+	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+		c := s.Client(upstash.WithRetry(0), upstash.WithMaxResponse(32<<10))
+		for _, fault := range faults {
+			for _, cfg := range []bloom.Config{small(), expiring(time.Hour)} {
+				cfg.MissingIsEmpty = true // so that a "no" is nearest
+				for name := range operationsOf(t, nil) {
+					s.FlushAll()
+					add(t, handle(t, c, cfg), "a", true)
+					s.Inject(fault)
+					err := operationsOf(t, handle(t, c, cfg))[name]()
+					if !isDocumented(err) {
+						t.Errorf("%s, %v: %v", name, fault, err)
+					}
+				}
+				f := handle(t, c, cfg)
+				s.Inject(fault)
+				if found, err := f.Exists(t.Context(), "a"); found || err == nil {
+					t.Errorf("Exists, %v: %v, %v", fault, found, err)
+				}
+				s.Inject(fault)
+				if added, err := f.Add(t.Context(), "a"); added || err == nil {
+					t.Errorf("Add, %v: %v, %v", fault, added, err)
+				}
+				exists(t, f, "a", true)
+			}
+		}
+	})
+}
+
+func isDocumented(err error) bool {
+	var server *upstash.Error
+	var call *upstash.CallError
+	return errors.As(err, &server) || errors.As(err, &call) || errors.Is(err, upstash.ErrBadResponse)
+}
+
+// TestImpossibleAnswers are JSON of the right shape with values that Redis never gives.
+func TestImpossibleAnswers(t *testing.T) {
+	cfg := bloom.Config{Bits: 1000, Hashes: 2, MissingIsEmpty: true}
+	h := headerWordOf(cfg)
+	for name, answer := range map[string]string{
+		"null for the header":        `[null,1,1]`,
+		"negative header":            `[-1,1,1]`,
+		"header of 54 bits":          `[9007199254740992,1,1]`,
+		"null for a bit":             `[` + h + `,null,1]`,
+		"2 for a bit":                `[` + h + `,2,1]`,
+		"-1 for a bit":               `[` + h + `,-1,0]`,
+		"float for a bit":            `[` + h + `,1.0,1]`,
+		"true for a bit":             `[` + h + `,true,1]`,
+		"string for a bit":           `[` + h + `,"1",1]`,
+		"header as a float":          `[` + h + `.0,1,1]`,
+		"number out of int64":        `[99999999999999999999,1,1]`,
+		"array in an array":          `[[` + h + `,1,1]]`,
+		"object":                     `{"0":` + h + `}`,
+		"empty array":                `[]`,
+		"null":                       `null`,
+		"array, then something else": `[` + h + `,1,1]]`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := handle(t, canned(t, `{"result":`+answer+`}`), cfg)
+			found, err := f.Exists(t.Context(), "a")
+			if found || err == nil || errors.Is(err, bloom.ErrNotFound) || isRefusal(err) {
+				t.Errorf("Exists = %v, %v", found, err)
+			}
+			got, err := f.ExistsAll(t.Context(), []string{"a"})
+			if count(got) != 0 || err == nil || errors.Is(err, bloom.ErrNotFound) {
+				t.Errorf("ExistsAll = %v, %v", got, err)
+			}
+			// The answer to a write has one more element: that of the set-if-zero.
+			more := strings.Replace(answer, "[", "[null,", 1)
+			f = handle(t, canned(t, `{"result":`+more+`}`), cfg)
+			if added, err := f.Add(t.Context(), "a"); added || err == nil || isRefusal(err) {
+				t.Errorf("Add = %v, %v", added, err)
+			}
+			if strings.HasPrefix(answer, "["+h) || strings.HasPrefix(answer, "[[") || answer == "[]" {
+				return // right for what Open asks, or of another length
+			}
+			first, _, _ := strings.Cut(answer, ",1,1")
+			if _, err := bloom.Open(t.Context(), canned(t, `{"result":`+first+`]}`), key); err == nil ||
+				errors.Is(err, bloom.ErrNotFound) {
+				t.Errorf("Open: %v", err)
+			}
+		})
+	}
+}
+
+func TestImpossibleCounts(t *testing.T) {
+	h := headerWordOf(small())
+	for _, body := range []string{
+		`[{"result":[%s]},{"result":-1},{"result":10},{"result":-1}]`,
+		`[{"result":[%s]},{"result":1},{"result":-1},{"result":-1}]`,
+		`[{"result":[%s]},{"result":"1"},{"result":10},{"result":-1}]`,
+		`[{"result":[%s]},{"result":1},{"result":null},{"result":-1}]`,
+		`[{"result":[%s,0]},{"result":1},{"result":10},{"result":-1}]`,
+		`[{"result":[null]},{"result":1},{"result":10},{"result":%s}]`,
+		`[{"result":[%s]},{"error":"ERR no"},{"result":10},{"result":-1}]`,
+		`[{"error":"ERR no"},{"result":%s},{"result":10},{"result":-1}]`,
+	} {
+		st, err := handle(t, canned(t, fmt.Sprintf(body, h)), small()).Stats(t.Context())
+		if err == nil || errors.Is(err, bloom.ErrNotFound) || st != (bloom.Stats{}) {
+			t.Errorf("%s: %v, %v", body, st, err)
+		}
+	}
+	count := fmt.Sprintf(`[{"result":[%s]},{"result":-1}]`, h)
+	if n, err := handle(t, canned(t, count), small()).Cardinality(t.Context()); err == nil {
+		t.Errorf("Cardinality of -1 bits: %d", n)
+	}
+}

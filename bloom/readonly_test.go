@@ -1,0 +1,116 @@
+package bloom_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/upstash"
+	"github.com/upbloom/upbloom/upstash/upstashtest"
+)
+
+// reads are the calls that a read-only client may make, each of a new handle of c.
+func reads(t *testing.T, c *upstash.Client, cfg bloom.Config) map[string]func() error {
+	ops := operationsOf(t, handle(t, c, cfg))
+	delete(ops, "Add")
+	delete(ops, "AddAll")
+	delete(ops, "Create")
+	ops["Open"] = func() error { _, err := bloom.Open(t.Context(), c, key); return err }
+	return ops
+}
+
+func TestReadOnlyClient(t *testing.T) {
+	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+		for _, cfg := range []bloom.Config{small(), expiring(time.Hour)} {
+			s.FlushAll()
+			add(t, handle(t, s.Client(), cfg), "a", true)
+			var commands []string
+			s.InjectFunc(func(_ int64, r upstashtest.RequestInfo) upstashtest.Fault {
+				commands = append(commands, r.Commands[0])
+				return upstashtest.Fault{}
+			})
+			c := s.ReadOnlyClient()
+			for name, read := range reads(t, c, cfg) {
+				s.ResetStats()
+				if err := read(); err != nil || s.Stats().Requests != 1 {
+					t.Errorf("%s: %v, %d requests, want 1", name, err, s.Stats().Requests)
+				}
+			}
+			for _, name := range commands {
+				if name != "BITFIELD_RO" {
+					t.Errorf("sent %s, want BITFIELD_RO", name)
+				}
+			}
+			f := handle(t, c, cfg)
+			exists(t, f, "a", true)
+			exists(t, f, "b", false)
+
+			s.ResetStats()
+			writes := operationsOf(t, f)
+			writes["Delete"] = func() error { _, err := f.Delete(t.Context()); return err }
+			writes["Expire"] = func() error { _, err := f.Expire(t.Context(), time.Hour); return err }
+			writes["Persist"] = func() error { _, err := f.Persist(t.Context()); return err }
+			writes["Rename"] = func() error { return f.Rename(t.Context(), "other") }
+			for name := range reads(t, c, cfg) {
+				delete(writes, name)
+			}
+			for name, write := range writes {
+				if err := write(); !errors.Is(err, upstash.ErrReadOnly) || !upstash.SafeToRetry(err) {
+					t.Errorf("%s: %v, want ErrReadOnly", name, err)
+				}
+			}
+			if n := s.Stats().Requests; len(writes) != 7 || n != 0 {
+				t.Errorf("%d requests for %d writes, want 0 for 7", n, len(writes))
+			}
+			s.InjectFunc(nil)
+		}
+	})
+}
+
+// A client with a read-only token, but without the option, learns it from the server.
+func TestReadOnlyTokenIsLearned(t *testing.T) {
+	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+		for _, cfg := range []bloom.Config{small(), expiring(time.Hour)} {
+			s.FlushAll()
+			add(t, handle(t, s.Client(), cfg), "a", true)
+			client := func() *upstash.Client {
+				c, err := upstash.New(s.URL, s.ReadOnlyToken)
+				if err != nil {
+					t.Fatal(err)
+				}
+				t.Cleanup(func() { _ = c.Close() })
+				return c
+			}
+			for name := range reads(t, client(), cfg) {
+				c := client()
+				for range 2 { // before and after it was learned
+					if err := reads(t, c, cfg)[name](); err != nil {
+						t.Errorf("%s: %v", name, err)
+					}
+				}
+			}
+			c := client()
+			f := handle(t, c, cfg)
+			var server *upstash.Error
+			if _, err := f.Add(t.Context(), "b"); !errors.As(err, &server) || !upstash.SafeToRetry(err) {
+				t.Errorf("the first Add: %v, want the server's refusal", err)
+			}
+			exists(t, f, "a", true)
+			exists(t, f, "b", false)
+			s.ResetStats()
+			for _, op := range []string{"Add", "AddAll", "Create"} {
+				if err := operationsOf(t, f)[op](); !errors.Is(err, upstash.ErrReadOnly) {
+					t.Errorf("%s: %v, want ErrReadOnly", op, err)
+				}
+			}
+			if n := s.Stats().Requests; n != 0 {
+				t.Errorf("%d requests for writes after the token was known, want 0", n)
+			}
+			exists(t, f, "a", true)
+			if n := s.Stats().Requests; n != 1 {
+				t.Errorf("%d requests for Exists after the token was known, want 1", n)
+			}
+		}
+	})
+}
