@@ -90,14 +90,16 @@ func refusedSet() map[string]bool {
 func vet(args []string, readOnly bool) failure {
 	name := strings.ToUpper(args[0])
 	if refused[name] || blocks(name, args) {
-		return failure(fmt.Sprintf("ERR Command %q is not allowed in REST or it has a special context path", name))
+		return failure(fmt.Sprintf(
+			"ERR Command %q is not allowed in REST or it has a special context path", name))
 	}
 	c, ok := commands[name]
 	if !ok {
 		return unavailable(args[0])
 	}
 	if readOnly && c.write {
-		return failure(fmt.Sprintf("NOPERM this user has no permissions to run the '%s' command or its subcommand",
+		return failure(fmt.Sprintf(
+			"NOPERM this user has no permissions to run the '%s' command or its subcommand",
 			strings.ToLower(name)))
 	}
 	if n := len(args); n != c.arity && (c.arity > 0 || n < -c.arity) {

@@ -13,7 +13,9 @@ var genKey = rapid.SampledFrom([]string{"a", "a", "a", "b", "none", "list"})
 // genIndex draws byte and bit indexes, and what is none.
 var genIndex = rapid.OneOf(
 	rapid.Custom(func(t *rapid.T) string { return strconv.Itoa(rapid.IntRange(-40, 40).Draw(t, "index")) }),
-	rapid.SampledFrom([]string{"0", "-1", "", "x", "9223372036854775807", "-9223372036854775808", "1e3", "+1"}),
+	rapid.SampledFrom([]string{
+		"0", "-1", "", "x", "9223372036854775807", "-9223372036854775808", "1e3", "+1",
+	}),
 )
 
 // genSmall draws offsets that don't make long strings.
@@ -24,9 +26,12 @@ var genSmall = rapid.OneOf(
 
 var genUnit = rapid.SampledFrom([]string{"BIT", "byte", "BYTE", "x"})
 
+// genTTL draws times that no test is slow enough to meet, and bad ones.
 var genTTL = rapid.OneOf(
 	rapid.SampledFrom([]string{"1200000", "2400000", "3600000"}),
-	rapid.SampledFrom([]string{"0", "-1", "x", "", "9223372036854775807", "9223372036854775", "-9223372036854775808", "10000000000"}),
+	rapid.SampledFrom([]string{
+		"0", "-1", "x", "", "9223372036854775807", "9223372036854775", "-9223372036854775808", "10000000000",
+	}),
 )
 
 var genData = rapid.Custom(func(t *rapid.T) string {
@@ -39,66 +44,75 @@ var genFlags = rapid.SampledFrom([][]string{
 	{}, {"NX"}, {"XX"}, {"nx", "xx"}, {"gt", "LT"}, {"NX", "gt"}, {"x"}, {"XX", "x"},
 })
 
+// genSetOptions draws what may follow SET key value.
+var genSetOptions = rapid.SampledFrom([][]string{
+	{},
+	{"NX"},
+	{"XX"},
+	{"KEEPTTL"},
+	{"x"},
+	{"GET"},
+	{"NX", "XX"},
+	{"EX"},
+	{"EX", "600"},
+	{"PX", "1200000", "NX"},
+	{"EX", "0"},
+	{"EX", "x"},
+	{"XX", "EX", "6000"},
+	{"KEEPTTL", "EX", "500"},
+	{"ex", "600", "EX", "1200"},
+	{"GET", "NX"},
+	{"EXAT", "-1"},
+})
+
+// pick draws one of the words.
+func pick(t *rapid.T, words ...string) string { return rapid.SampledFrom(words).Draw(t, "word") }
+
+// some draws up to n arguments.
+func some(t *rapid.T, n int, g *rapid.Generator[string]) []string {
+	return rapid.SliceOfN(g, 0, n).Draw(t, "arguments")
+}
+
 // genCommand draws one command of those that filters rely on.
 var genCommand = rapid.Custom(func(t *rapid.T) []string {
-	key := genKey.Draw(t, "key")
-	other := genKey.Draw(t, "other")
-	some := func(n int, g *rapid.Generator[string]) []string {
-		return rapid.SliceOfN(g, 0, n).Draw(t, "optional")
+	draw := func(g *rapid.Generator[string]) string { return g.Draw(t, "argument") }
+	with := func(more []string, args ...string) []string { return append(args, more...) }
+	key, other := draw(genKey), draw(genKey)
+	commands := []func() []string{
+		func() []string { return []string{"BITCOUNT", key} },
+		func() []string { return with(some(t, 1, genIndex), "BITCOUNT", key, draw(genIndex)) },
+		func() []string { return []string{"BITCOUNT", key, draw(genIndex), draw(genIndex), draw(genUnit)} },
+		func() []string { return with(some(t, 2, genIndex), "BITPOS", key, pick(t, "0", "1", "2", "x")) },
+		func() []string {
+			return []string{"BITPOS", key, pick(t, "0", "1"), draw(genIndex), draw(genIndex), draw(genUnit)}
+		},
+		func() []string {
+			return with(genFlags.Draw(t, "flags"), pick(t, "EXPIRE", "PEXPIRE"), key, draw(genTTL))
+		},
+		func() []string { return []string{pick(t, "PERSIST", "STRLEN", "GET", "TYPE", "INCR", "DECR"), key} },
+		func() []string { return []string{pick(t, "RENAME", "RENAMENX"), key, other} },
+		func() []string { return []string{"SETRANGE", key, draw(genSmall), draw(genData)} },
+		func() []string { return []string{"GETRANGE", key, draw(genIndex), draw(genIndex)} },
+		func() []string { return []string{pick(t, "DEL", "UNLINK", "EXISTS", "MGET"), key, other} },
+		func() []string { return []string{"SETBIT", key, draw(genSmall), pick(t, "0", "1", "2", "-1", "x")} },
+		func() []string { return []string{"GETBIT", key, draw(genSmall)} },
+		func() []string { return []string{"APPEND", key, draw(genData)} },
+		func() []string { return with(genSetOptions.Draw(t, "options"), "SET", key, draw(genData)) },
+		func() []string {
+			op := pick(t, "AND", "or", "XOR", "NOT", "x")
+			return with(some(t, 2, genKey), "BITOP", op, draw(genKey), key)
+		},
+		func() []string {
+			option := rapid.SampledFrom([]string{"REPLACE", "replace", "x"})
+			return with(some(t, 1, option), "COPY", key, other)
+		},
+		func() []string {
+			by := pick(t, "1", "-3", "x", "9223372036854775807", "-9223372036854775808")
+			return []string{pick(t, "INCRBY", "DECRBY"), key, by}
+		},
+		func() []string { return []string{"SET", key, pick(t, "7", "-1", "text", "9223372036854775807")} },
 	}
-	with := func(args []string, more ...string) []string { return append(args, more...) }
-	switch rapid.IntRange(0, 24).Draw(t, "command") {
-	case 0:
-		return with([]string{"BITCOUNT", key})
-	case 1:
-		return with([]string{"BITCOUNT", key, genIndex.Draw(t, "i")}, some(1, genIndex)...)
-	case 2:
-		return []string{"BITCOUNT", key, genIndex.Draw(t, "i"), genIndex.Draw(t, "j"), genUnit.Draw(t, "unit")}
-	case 3:
-		return with([]string{"BITPOS", key, rapid.SampledFrom([]string{"0", "1", "2", "x"}).Draw(t, "bit")}, some(2, genIndex)...)
-	case 4:
-		return []string{"BITPOS", key, rapid.SampledFrom([]string{"0", "1"}).Draw(t, "bit"),
-			genIndex.Draw(t, "i"), genIndex.Draw(t, "j"), genUnit.Draw(t, "unit")}
-	case 5, 6:
-		return with([]string{rapid.SampledFrom([]string{"EXPIRE", "PEXPIRE"}).Draw(t, "name"), key, genTTL.Draw(t, "ttl")},
-			genFlags.Draw(t, "flags")...)
-	case 7:
-		return []string{"PERSIST", key}
-	case 8:
-		return []string{"RENAMENX", key, other}
-	case 9:
-		return []string{"RENAME", key, other}
-	case 10, 11:
-		return []string{"SETRANGE", key, genSmall.Draw(t, "at"), genData.Draw(t, "data")}
-	case 12, 13:
-		return []string{"GETRANGE", key, genIndex.Draw(t, "i"), genIndex.Draw(t, "j")}
-	case 14:
-		return []string{rapid.SampledFrom([]string{"DEL", "UNLINK", "EXISTS"}).Draw(t, "name"), key, other}
-	case 15:
-		return []string{"SETBIT", key, genSmall.Draw(t, "at"), rapid.SampledFrom([]string{"0", "1", "2", "-1", "x"}).Draw(t, "bit")}
-	case 16:
-		return []string{"GETBIT", key, genSmall.Draw(t, "at")}
-	case 17:
-		return []string{"APPEND", key, genData.Draw(t, "data")}
-	case 18:
-		return []string{rapid.SampledFrom([]string{"STRLEN", "GET", "TYPE"}).Draw(t, "name"), key}
-	case 19:
-		return with([]string{"SET", key, genData.Draw(t, "data")}, some(1, rapid.SampledFrom([]string{"NX", "XX", "KEEPTTL", "x"}))...)
-	case 20:
-		return with([]string{"SET", key, "v"}, rapid.SampledFrom([][]string{{"EX", "600"}, {"PX", "1200000", "NX"}, {"EX", "0"},
-			{"EX", "x"}, {"XX", "EX", "6000"}, {"EX"}, {"NX", "XX"}, {"KEEPTTL", "EX", "500"}, {"GET"}}).Draw(t, "options")...)
-	case 21:
-		op := rapid.SampledFrom([]string{"AND", "or", "XOR", "NOT", "x"}).Draw(t, "op")
-		return with([]string{"BITOP", op, genKey.Draw(t, "to"), key}, some(2, genKey)...)
-	case 22:
-		return with([]string{"COPY", key, other}, some(1, rapid.SampledFrom([]string{"REPLACE", "replace", "x"}))...)
-	case 23:
-		return []string{rapid.SampledFrom([]string{"INCRBY", "DECRBY"}).Draw(t, "name"), key, rapid.SampledFrom([]string{"1", "-3", "x", "9223372036854775807", "-9223372036854775808"}).Draw(t, "by")}
-	}
-	if rapid.Bool().Draw(t, "count") {
-		return []string{rapid.SampledFrom([]string{"INCR", "DECR"}).Draw(t, "name"), key}
-	}
-	return []string{"SET", key, rapid.SampledFrom([]string{"7", "-1", "text", "9223372036854775807"}).Draw(t, "number")}
+	return rapid.SampledFrom(commands).Draw(t, "command")()
 })
 
 // sameState compares what both hold: type, bytes, and whether it expires.
@@ -144,8 +158,16 @@ func TestExpireComparesTimes(t *testing.T) {
 	p := newPair(t)
 	p.same(t, "SET", "a", "v")
 	for _, c := range [][]string{
-		{"1000", "GT"}, {"1000", "XX", "LT"}, {"1000", "LT"}, {"2000", "LT"}, {"2000", "GT"}, {"1500", "GT"},
-		{"1500", "XX", "LT"}, {"3000", "XX", "GT"}, {"-1", "GT"}, {"-1", "LT"},
+		{"1000", "GT"},
+		{"1000", "XX", "LT"},
+		{"1000", "LT"},
+		{"2000", "LT"},
+		{"2000", "GT"},
+		{"1500", "GT"},
+		{"1500", "XX", "LT"},
+		{"3000", "XX", "GT"},
+		{"-1", "GT"},
+		{"-1", "LT"},
 	} {
 		p.same(t, append([]string{"EXPIRE", "a"}, c...)...)
 		p.sameState(t)

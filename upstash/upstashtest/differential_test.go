@@ -91,45 +91,60 @@ func show(r reply) string {
 	return fmt.Sprintf("%T %q", r, r)
 }
 
+// number draws a decimal number after a prefix.
+func number(prefix string, from, to int) *rapid.Generator[string] {
+	return rapid.Custom(func(t *rapid.T) string {
+		return prefix + strconv.Itoa(rapid.IntRange(from, to).Draw(t, "number"))
+	})
+}
+
 var (
 	genFieldType = rapid.OneOf(
-		rapid.Custom(func(t *rapid.T) string { return fmt.Sprintf("u%d", rapid.IntRange(1, 63).Draw(t, "bits")) }),
-		rapid.Custom(func(t *rapid.T) string { return fmt.Sprintf("i%d", rapid.IntRange(1, 64).Draw(t, "bits")) }),
-		rapid.Custom(func(t *rapid.T) string {
-			return rapid.SampledFrom([]string{"u0", "u64", "i65", "i0", "u", "", "x8", "u08", "u-1", "8", "U8", "u8\x00z"}).
-				Draw(t, "bad type")
+		number("u", 1, 63),
+		number("i", 1, 64),
+		rapid.SampledFrom([]string{
+			"u0", "u64", "i65", "i0", "u", "", "x8", "u08", "u-1", "8", "U8", "u8\x00z",
 		}),
 	)
 	genOffset = rapid.OneOf(
-		rapid.Custom(func(t *rapid.T) string { return strconv.Itoa(rapid.IntRange(0, 300).Draw(t, "offset")) }),
-		rapid.Custom(func(t *rapid.T) string { return "#" + strconv.Itoa(rapid.IntRange(0, 40).Draw(t, "field")) }),
-		rapid.Custom(func(t *rapid.T) string {
-			return rapid.SampledFrom([]string{"-1", "#-1", "", "#", "x", "4294967296", "9223372036854775807",
-				"#9223372036854775807", "1.0", "+1", "01", " 1"}).Draw(t, "bad offset")
+		number("", 0, 300),
+		number("#", 0, 40),
+		rapid.SampledFrom([]string{
+			"-1", "#-1", "", "#", "x", "4294967296", "9223372036854775807", "#9223372036854775807",
+			"1.0", "+1", "01", " 1",
 		}),
 	)
 	genValue = rapid.OneOf(
-		rapid.Custom(func(t *rapid.T) string { return strconv.FormatInt(rapid.Int64().Draw(t, "value"), 10) }),
-		rapid.Custom(func(t *rapid.T) string { return strconv.Itoa(rapid.IntRange(-3, 300).Draw(t, "small")) }),
-		rapid.SampledFrom([]string{"", "1", "x", "9223372036854775808", "-9223372036854775808", "1.5", "-0"}),
+		rapid.Custom(func(t *rapid.T) string {
+			return strconv.FormatInt(rapid.Int64().Draw(t, "value"), 10)
+		}),
+		number("", -3, 300),
+		rapid.SampledFrom([]string{
+			"", "1", "x", "9223372036854775808", "-9223372036854775808", "1.5", "-0",
+		}),
 	)
 )
 
 // genField draws the arguments of a BITFIELD: mostly well formed.
 func genField(t *rapid.T) []string {
 	var args []string
+	place := func(verb string) {
+		args = append(args, verb, genFieldType.Draw(t, "type"), genOffset.Draw(t, "offset"))
+	}
 	for range rapid.IntRange(0, 6).Draw(t, "operations") {
 		switch rapid.IntRange(0, 9).Draw(t, "verb") {
 		case 0, 1:
-			args = append(args, "GET", genFieldType.Draw(t, "type"), genOffset.Draw(t, "offset"))
+			place("GET")
 		case 2, 3, 4:
-			args = append(args, "set", genFieldType.Draw(t, "type"), genOffset.Draw(t, "offset"), genValue.Draw(t, "v"))
+			place("set")
+			args = append(args, genValue.Draw(t, "value"))
 		case 5, 6, 7:
-			args = append(args, "INCRBY", genFieldType.Draw(t, "type"), genOffset.Draw(t, "offset"), genValue.Draw(t, "v"))
+			place("INCRBY")
+			args = append(args, genValue.Draw(t, "value"))
 		case 8:
-			args = append(args, "OVERFLOW", rapid.SampledFrom([]string{"WRAP", "sat", "FAIL", "Fail", "x", ""}).Draw(t, "mode"))
+			args = append(args, "OVERFLOW", pick(t, "WRAP", "sat", "FAIL", "Fail", "x", ""))
 		default:
-			args = append(args, rapid.SampledFrom([]string{"GET", "NOPE", "SET", "1"}).Draw(t, "stray"))
+			args = append(args, pick(t, "GET", "NOPE", "SET", "1"))
 		}
 	}
 	return args
@@ -144,14 +159,33 @@ func TestBitfieldDifferential(t *testing.T) {
 		p.flush(t)
 		p.same(t, "RPUSH", "list", "x")
 		for range rapid.IntRange(1, 25).Draw(t, "commands") {
-			name := rapid.SampledFrom([]string{"BITFIELD", "BITFIELD", "BITFIELD", "BITFIELD_RO"}).Draw(t, "name")
-			key := rapid.SampledFrom([]string{"a", "a", "a", "b", "list"}).Draw(t, "key")
+			name := pick(t, "BITFIELD", "BITFIELD", "BITFIELD", "BITFIELD_RO")
+			key := pick(t, "a", "a", "a", "b", "list")
 			p.same(t, append([]string{name, key}, genField(t)...)...)
 			if key != "list" {
 				p.same(t, "GET", key)
 			}
 		}
 	})
+}
+
+// genValidField draws well-formed operations of all widths, with values of all
+// sizes.
+func genValidField(t *rapid.T) []string {
+	var args []string
+	for range rapid.IntRange(1, 12).Draw(t, "operations") {
+		typ := rapid.OneOf(number("u", 1, 63), number("i", 1, 64)).Draw(t, "type")
+		offset := pick(t, "", "#") + number("", 0, 20).Draw(t, "offset")
+		value := rapid.Int64().Draw(t, "value") >> rapid.IntRange(0, 60).Draw(t, "shift")
+		args = append(args, "OVERFLOW", pick(t, "WRAP", "SAT", "FAIL"))
+		switch verb := pick(t, "GET", "SET", "INCRBY"); verb {
+		case "GET":
+			args = append(args, verb, typ, offset)
+		default:
+			args = append(args, verb, typ, offset, strconv.FormatInt(value, 10))
+		}
+	}
+	return args
 }
 
 // TestBitfieldValidDifferential is the same without malformed arguments, so
@@ -162,27 +196,7 @@ func TestBitfieldValidDifferential(t *testing.T) {
 	checkMany(t, func(t *rapid.T) {
 		p.flush(t)
 		for range rapid.IntRange(1, 10).Draw(t, "commands") {
-			args := []string{"BITFIELD", "a"}
-			for range rapid.IntRange(1, 12).Draw(t, "operations") {
-				args = append(args, "OVERFLOW", rapid.SampledFrom([]string{"WRAP", "SAT", "FAIL"}).Draw(t, "mode"))
-				signed := rapid.Bool().Draw(t, "signed")
-				typ := "u" + strconv.Itoa(rapid.IntRange(1, 63).Draw(t, "bits"))
-				if signed {
-					typ = "i" + strconv.Itoa(rapid.IntRange(1, 64).Draw(t, "bits"))
-				}
-				offset := rapid.SampledFrom([]string{"", "#"}).Draw(t, "mark") +
-					strconv.Itoa(rapid.IntRange(0, 20).Draw(t, "offset"))
-				value := strconv.FormatInt(rapid.Int64().Draw(t, "value")>>rapid.IntRange(0, 60).Draw(t, "shift"), 10)
-				switch rapid.IntRange(0, 2).Draw(t, "verb") {
-				case 0:
-					args = append(args, "GET", typ, offset)
-				case 1:
-					args = append(args, "SET", typ, offset, value)
-				default:
-					args = append(args, "INCRBY", typ, offset, value)
-				}
-			}
-			p.same(t, args...)
+			p.same(t, append([]string{"BITFIELD", "a"}, genValidField(t)...)...)
 			p.same(t, "GET", "a")
 		}
 	})

@@ -15,7 +15,11 @@ import (
 // TestFaults meets each fault with the same INCR or BITFIELD and looks at what
 // came back, and at whether it was executed.
 func TestFaults(t *testing.T) {
-	const incr, field, multi = `["INCR","n"]`, `["BITFIELD","n","INCRBY","u8","0","1"]`, `[["INCR","n"],["INCR","n"]]`
+	const (
+		incr  = `["INCR","n"]`
+		field = `["BITFIELD","n","INCRBY","u8","0","1"]`
+		multi = `[["INCR","n"],["INCR","n"]]`
+	)
 	for _, tt := range []struct {
 		fault      Fault
 		name       string
@@ -29,40 +33,102 @@ func TestFaults(t *testing.T) {
 		{fault: CutBody(5), name: "cut-body", body: incr},
 		{fault: CutBody(0), name: "cut-body", body: incr},
 		{fault: CutBody(1 << 40), name: "cut-body", body: incr},
-		{fault: RateLimit(0), name: "rate-limit", body: incr, status: 429, answer: `{"error":"` + textRateLimit + `"}`,
-			header: [2]string{"Retry-After", ""}},
-		{fault: RateLimit(1500 * time.Millisecond), name: "rate-limit-retry-after", body: incr, status: 429,
-			answer: `{"error":"` + textRateLimit + `"}`, header: [2]string{"Retry-After", "2"}},
-		{fault: InternalError(BeforeExec), name: "internal-error-before-exec", body: incr, status: 500,
-			answer: `{"error":"ERR internal error"}`},
-		{fault: InternalError(AfterExec), name: "internal-error-after-exec", body: incr, status: 500,
-			answer: `{"error":"ERR internal error"}`},
-		{fault: BadGateway(BeforeExec), name: "bad-gateway-before-exec", body: incr, status: 502, answer: pageGateway,
-			header: [2]string{"Content-Type", "text/html"}},
-		{fault: BadGateway(AfterExec), name: "bad-gateway-after-exec", body: incr, status: 502, answer: pageGateway},
-		{fault: ErrorObject("ERR odd"), name: "error-object", path: "/multi-exec", body: multi, status: 200,
-			answer: `{"error":"ERR odd"}`},
-		{fault: NotJSON(BeforeExec), name: "not-json-before-exec", body: incr, status: 200, answer: textNotJSON},
-		{fault: NotJSON(AfterExec), name: "not-json-after-exec", body: incr, status: 200, answer: textNotJSON},
+		{
+			fault: RateLimit(0), name: "rate-limit",
+			body: incr, status: 429, answer: `{"error":"` + textRateLimit + `"}`,
+			header: [2]string{"Retry-After", ""},
+		},
+		{
+			fault: RateLimit(1500 * time.Millisecond), name: "rate-limit-retry-after",
+			body: incr, status: 429, answer: `{"error":"` + textRateLimit + `"}`,
+			header: [2]string{"Retry-After", "2"},
+		},
+		{
+			fault: InternalError(BeforeExec), name: "internal-error-before-exec",
+			body: incr, status: 500, answer: `{"error":"ERR internal error"}`,
+		},
+		{
+			fault: InternalError(AfterExec), name: "internal-error-after-exec",
+			body: incr, status: 500, answer: `{"error":"ERR internal error"}`,
+		},
+		{
+			fault: BadGateway(BeforeExec), name: "bad-gateway-before-exec",
+			body: incr, status: 502, answer: pageGateway,
+			header: [2]string{"Content-Type", "text/html"},
+		},
+		{
+			fault: BadGateway(AfterExec), name: "bad-gateway-after-exec",
+			body: incr, status: 502, answer: pageGateway,
+		},
+		{
+			fault: ErrorObject("ERR odd"), name: "error-object",
+			path: "/multi-exec", body: multi, status: 200, answer: `{"error":"ERR odd"}`,
+		},
+		{
+			fault: NotJSON(BeforeExec), name: "not-json-before-exec",
+			body: incr, status: 200, answer: textNotJSON,
+		},
+		{
+			fault: NotJSON(AfterExec), name: "not-json-after-exec",
+			body: incr, status: 200, answer: textNotJSON,
+		},
 		{fault: WrongType(), name: "wrong-type", body: incr, status: 200, answer: `{"result":"1"}`},
 		{fault: WrongType(), name: "wrong-type", body: field, status: 200, answer: `{"result":1}`},
-		{fault: WrongType(), name: "wrong-type", body: `["SET","n","1"]`, status: 200, answer: `{"result":["OK"]}`},
-		{fault: ShortResult(), name: "short-result", body: field, status: 200, answer: `{"result":[]}`},
-		{fault: ShortResult(), name: "short-result", body: incr, status: 200, answer: `{"result":[]}`},
-		{fault: ShortResult(), name: "short-result", path: "/pipeline", body: `[` + field + `,["STRLEN","n"]]`, status: 200,
-			answer: `[{"result":[]},{"result":1}]`},
-		{fault: LongResult(), name: "long-result", body: field, status: 200, answer: `{"result":[1,1]}`},
-		{fault: LongResult(), name: "long-result", body: incr, status: 200, answer: `{"result":[1,1]}`},
-		{fault: ShortBatch(), name: "short-batch", path: "/multi-exec", body: multi, status: 200, answer: `[{"result":1}]`},
-		{fault: ShortBatch(), name: "short-batch", body: field, status: 200, answer: `{"result":[]}`},
-		{fault: LongBatch(), name: "long-batch", path: "/pipeline", body: multi, status: 200,
-			answer: `[{"result":1},{"result":2},{"result":2}]`},
-		{fault: LongBatch(), name: "long-batch", body: incr, status: 200, answer: `{"result":[1,1]}`},
-		{fault: HugeBody(100_000), name: "huge-body", body: incr, status: 200,
-			answer: `{"result":"` + strings.Repeat("x", 100_000) + `"}`, header: [2]string{"Content-Length", ""}},
-		{fault: Redirect("http://elsewhere.invalid/x"), name: "redirect", body: incr, status: 307,
-			header: [2]string{"Location", "http://elsewhere.invalid/x"}},
-		{fault: Trickle(time.Microsecond), name: "trickle", body: incr, status: 200, answer: `{"result":1}`},
+		{
+			fault: WrongType(), name: "wrong-type",
+			body: `["SET","n","1"]`, status: 200, answer: `{"result":["OK"]}`,
+		},
+		{
+			fault: ShortResult(), name: "short-result",
+			body: field, status: 200, answer: `{"result":[]}`,
+		},
+		{
+			fault: ShortResult(), name: "short-result",
+			body: incr, status: 200, answer: `{"result":[]}`,
+		},
+		{
+			fault: ShortResult(), name: "short-result",
+			path: "/pipeline", body: `[` + field + `,["STRLEN","n"]]`,
+			status: 200, answer: `[{"result":[]},{"result":1}]`,
+		},
+		{
+			fault: LongResult(), name: "long-result",
+			body: field, status: 200, answer: `{"result":[1,1]}`,
+		},
+		{
+			fault: LongResult(), name: "long-result",
+			body: incr, status: 200, answer: `{"result":[1,1]}`,
+		},
+		{
+			fault: ShortBatch(), name: "short-batch",
+			path: "/multi-exec", body: multi, status: 200, answer: `[{"result":1}]`,
+		},
+		{
+			fault: ShortBatch(), name: "short-batch",
+			body: field, status: 200, answer: `{"result":[]}`,
+		},
+		{
+			fault: LongBatch(), name: "long-batch",
+			path: "/pipeline", body: multi, status: 200, answer: `[{"result":1},{"result":2},{"result":2}]`,
+		},
+		{
+			fault: LongBatch(), name: "long-batch",
+			body: incr, status: 200, answer: `{"result":[1,1]}`,
+		},
+		{
+			fault: HugeBody(100_000), name: "huge-body",
+			body: incr, status: 200, answer: `{"result":"` + strings.Repeat("x", 100_000) + `"}`,
+			header: [2]string{"Content-Length", ""},
+		},
+		{
+			fault: Redirect("http://elsewhere.invalid/x"), name: "redirect",
+			body: incr, status: 307,
+			header: [2]string{"Location", "http://elsewhere.invalid/x"},
+		},
+		{
+			fault: Trickle(time.Microsecond), name: "trickle",
+			body: incr, status: 200, answer: `{"result":1}`,
+		},
 		{fault: Fault{}, name: "none", body: incr, status: 200, answer: `{"result":1}`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -198,7 +264,10 @@ func TestInjectFunc(t *testing.T) {
 	s.Inject(InternalError(BeforeExec)) // goes first, and is not asked about
 	var statuses []int
 	for _, c := range []call{
-		{body: `["get","a"]`}, {body: `["get","a"]`}, {body: `["incr","n"]`}, {body: `nonsense`},
+		{body: `["get","a"]`},
+		{body: `["get","a"]`},
+		{body: `["incr","n"]`},
+		{body: `nonsense`},
 		{path: "/pipeline", body: `[["get","a"],["del","n"]]`},
 	} {
 		statuses = append(statuses, do(t, s, c).status)

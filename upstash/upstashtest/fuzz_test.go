@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -11,8 +12,8 @@ import (
 // FuzzJSONBody sends any body to the three places that take JSON.
 func FuzzJSONBody(f *testing.F) {
 	for _, body := range []string{
-		`["SET","foo","bar"]`, `[["SET","foo","bar"],["GET","foo"]]`, `["GET",null]`, `["GET",1e3,true,{"a":[1,2]}]`, `[]`, ``,
-		"[\"ECHO\",\"\xff\\ud800\"]", `["BITFIELD","k","SET","u1","#7","1"]`, `[ "A" ,"b,]" ]`, `[["GET","a"],null]`,
+		`["SET","foo","bar"]`, `[["SET","foo","bar"],["GET","foo"]]`, `["GET",null]`, `[]`, ``,
+		`["GET",1e3,true,{"a":[1,2]}]`, `["BITFIELD","k","SET","u1","#7","1"]`,
 	} {
 		for path := range uint8(3) {
 			f.Add(path, body)
@@ -66,9 +67,13 @@ func (s fuzzed) answer(t *testing.T, method, target, body string) {
 	switch {
 	case w.Code >= 500:
 		t.Errorf("status %d: %s", w.Code, out)
-	case !strings.HasPrefix(out, `{"result":`) && !strings.HasPrefix(out, `{"error":`) && !strings.HasPrefix(out, `[{"`):
+	case !hasAnyPrefix(out, `{"result":`, `{"error":`, `[{"result":`, `[{"error":`):
 		t.Errorf("an odd answer: %s", out)
 	case w.Code != http.StatusOK && !strings.HasPrefix(out, `{"error":`):
 		t.Errorf("status %d with %s", w.Code, out)
 	}
+}
+
+func hasAnyPrefix(s string, prefixes ...string) bool {
+	return slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(s, p) })
 }

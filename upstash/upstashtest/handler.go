@@ -7,6 +7,8 @@ import (
 	"strconv"
 )
 
+const textMethod = "ERR method not allowed: use HEAD, GET, POST or PUT"
+
 // drainLimit is how much of a body that is too long is still read, so that a
 // client which writes before it reads gets to see the answer.
 const drainLimit = 64 << 20
@@ -52,7 +54,7 @@ func (s *Server) parse(r *http.Request) (request, *answer) {
 	switch r.Method {
 	case http.MethodHead, http.MethodGet, http.MethodPost, http.MethodPut:
 	default:
-		return q, q.enc.refuse(http.StatusMethodNotAllowed, "ERR method not allowed: use HEAD, GET, POST or PUT")
+		return q, q.enc.refuse(http.StatusMethodNotAllowed, textMethod)
 	}
 	if q.readOnly, ok = s.authorize(r); !ok {
 		return q, q.enc.refuse(http.StatusUnauthorized, textUnauthorized)

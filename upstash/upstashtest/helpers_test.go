@@ -73,12 +73,6 @@ func try(tb testing.TB, s *Server, c call) (result, error) {
 
 func noRedirect(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
-// post sends one command and returns the body.
-func post(tb testing.TB, s *Server, body string) string {
-	tb.Helper()
-	return do(tb, s, call{path: "/", body: body}).body
-}
-
 func header(pairs ...string) http.Header {
 	h := make(http.Header)
 	for i := 0; i < len(pairs); i += 2 {

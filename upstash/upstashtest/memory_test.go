@@ -18,7 +18,7 @@ func TestBitfieldCopiesOnce(t *testing.T) {
 	exec(t, s, "SETRANGE", "k", strconv.Itoa(size-1), "x")
 	args := []string{"BITFIELD", "k"}
 	for i := range ops {
-		args = append(args, "SET", "u1", strconv.Itoa(i*size/ops*8), "1")
+		args = append(args, "SET", "u1", strconv.Itoa(i*(size/ops)*8), "1")
 	}
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -70,14 +70,23 @@ func TestLastBit(t *testing.T) {
 func TestLuaCallsNativeCommands(t *testing.T) {
 	s := NewServer(t)
 	for _, tt := range []struct{ script, want string }{
-		{`redis.call('SET',KEYS[1],'a') return redis.call('BITFIELD',KEYS[1],'SET','u8','0','98','GET','u8','0')`,
-			`{"result":[97,98]}`},
+		{
+			`redis.call('SET',KEYS[1],'a')
+			return redis.call('BITFIELD',KEYS[1],'SET','u8','0','98','GET','u8','0')`,
+			`{"result":[97,98]}`,
+		},
 		{`return redis.call('GET',KEYS[1])`, `{"result":"b"}`},
 		{`redis.call('EXPIRE',KEYS[1],'100','NX') return redis.call('TTL',KEYS[1])`, `{"result":100}`},
-		{`return redis.call('BITFIELD',KEYS[1],'OVERFLOW','FAIL','INCRBY','u1','1','1')`, `{"result":[null]}`},
+		{
+			`return redis.call('BITFIELD',KEYS[1],'OVERFLOW','FAIL','INCRBY','u1','1','1')`,
+			`{"result":[null]}`,
+		},
 		{`return redis.call('BITCOUNT',KEYS[1],'0','3','BIT')`, `{"result":2}`},
 		{`local r = redis.pcall('BITFIELD',KEYS[1],'NOPE') return r['err']`, `{"result":"ERR syntax error"}`},
-		{`return redis.pcall('BITFIELD')`, `{"error":"ERR wrong number of arguments for 'bitfield' command"}`},
+		{
+			`return redis.pcall('BITFIELD')`,
+			`{"error":"ERR wrong number of arguments for 'bitfield' command"}`,
+		},
 	} {
 		body := appendString([]byte(`["EVAL",`), tt.script)
 		got := do(t, s, call{body: string(body) + `,"1","k"]`})
@@ -105,28 +114,33 @@ func TestTimeToLive(t *testing.T) {
 		t.Errorf("TTL %v after its time", v)
 	}
 	exec(t, s, "SET", "b", "x", "PX", "1")
-	waitFor(t, func() bool { v, _ := s.Exec("BITFIELD_RO", "b", "GET", "u8", "0"); return fmt.Sprint(v) == "[0]" })
+	waitFor(t, func() bool {
+		v, _ := s.Exec("BITFIELD_RO", "b", "GET", "u8", "0")
+		return fmt.Sprint(v) == "[0]"
+	})
 }
 
 // TestConcurrentTransactions has each transaction see its own work alone.
 func TestConcurrentTransactions(t *testing.T) {
 	const clients, rounds = 8, 20
+	const body = `[["INCR","n"],["BITFIELD","f","INCRBY","u32","0","1"],["DECR","n"]]`
 	s := NewServer(t)
 	var wg sync.WaitGroup
 	for range clients {
 		wg.Go(func() {
 			for range rounds {
-				got, err := try(t, s, call{path: "/multi-exec",
-					body: `[["INCR","n"],["BITFIELD","f","INCRBY","u32","0","1"],["DECR","n"]]`})
-				if err != nil || !strings.HasPrefix(got.body, `[{"result":1},`) || !strings.HasSuffix(got.body, `,{"result":0}]`) {
+				got, err := try(t, s, call{path: "/multi-exec", body: body})
+				if err != nil || !strings.HasPrefix(got.body, `[{"result":1},`) ||
+					!strings.HasSuffix(got.body, `,{"result":0}]`) {
 					t.Errorf("another client came between: %s %v", got.body, err)
 				}
 			}
 		})
 	}
 	wg.Wait()
-	if v := fmt.Sprint(exec(t, s, "BITFIELD", "f", "GET", "u32", "0")); v != fmt.Sprintf("[%d]", clients*rounds) {
-		t.Errorf("counted %s", v)
+	counted := fmt.Sprint(exec(t, s, "BITFIELD", "f", "GET", "u32", "0"))
+	if counted != fmt.Sprintf("[%d]", clients*rounds) {
+		t.Errorf("counted %s", counted)
 	}
 	if n := s.Stats(); n.Requests != clients*rounds || n.Commands != 3*clients*rounds {
 		t.Errorf("%+v", n)

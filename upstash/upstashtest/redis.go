@@ -53,7 +53,8 @@ func (r *remote) flush() error {
 }
 
 func (r *remote) fastForward(time.Duration) error {
-	return errors.New("a real Redis cannot be fast-forwarded: use the default backend, or short times to live")
+	return errors.New("a real Redis cannot be fast-forwarded: use the default backend, " +
+		"or short times to live")
 }
 
 func (r *remote) close() error { return r.conn.Close() }

@@ -1,0 +1,191 @@
+package upstashtest
+
+import (
+	"strings"
+	"testing"
+)
+
+const (
+	seeCompat  = "See https://upstash.com/docs/redis/overall/rediscompatibility for details"
+	notAllowed = `is not allowed in REST or it has a special context path`
+	wrongType  = `{"error":"WRONGTYPE Operation against a key holding the wrong kind of value"}`
+)
+
+// TestRefusals goes through the statuses and the texts of what is not executed.
+func TestRefusals(t *testing.T) {
+	long := strings.Repeat("k", maxKey+1)
+	for _, tt := range []struct {
+		name string
+		call call
+		want int
+		text string
+	}{
+		{"no token", call{path: "/", body: `["PING"]`, token: "-"}, 401, textUnauthorized},
+		{"wrong token", call{path: "/", body: `["PING"]`, token: "nope"}, 401, textUnauthorized},
+		{
+			"wrong token in the query",
+			call{method: "GET", path: "/ping?_token=nope", token: "-"},
+			401,
+			textUnauthorized,
+		},
+		{
+			"method",
+			call{method: "DELETE", path: "/del/s"},
+			405,
+			"ERR method not allowed: use HEAD, GET, POST or PUT",
+		},
+		{
+			"read-only SET",
+			call{path: "/", body: `["SET","a","b"]`, token: "ro"},
+			400,
+			"NOPERM this user has no permissions to run the 'set' command or its subcommand",
+		},
+		{
+			"read-only BITFIELD",
+			call{path: "/", body: `["BITFIELD","s","GET","u1","0"]`, token: "ro"},
+			400,
+			"NOPERM this user has no permissions to run the 'bitfield' command or its subcommand",
+		},
+		{
+			"read-only EVAL",
+			call{path: "/", body: `["EVAL","return 1","0"]`, token: "ro"},
+			400,
+			"NOPERM this user has no permissions to run the 'eval' command or its subcommand",
+		},
+		{
+			"arity",
+			call{path: "/", body: `["GET"]`},
+			400,
+			"ERR wrong number of arguments for 'get' command",
+		},
+		{
+			"arity of many",
+			call{path: "/", body: `["BITFIELD"]`},
+			400,
+			"ERR wrong number of arguments for 'bitfield' command",
+		},
+		{
+			"unknown",
+			call{path: "/", body: `["NOPE","x"]`},
+			400,
+			"ERR Command is not available: 'NOPE'. " + seeCompat,
+		},
+		{
+			"unknown in the path",
+			call{method: "GET", path: "/nope"},
+			400,
+			"ERR Command is not available: 'nope'. " + seeCompat,
+		},
+		{"syntax", call{path: "/", body: `["SET","a","b","EX"]`}, 400, "ERR syntax error"},
+		{"wrong type", call{path: "/", body: `["GET","l"]`}, 400, string(errWrongType)},
+		{"MULTI", call{path: "/", body: `["MULTI"]`}, 400, `ERR Command "MULTI" ` + notAllowed},
+		{
+			"blocking",
+			call{path: "/", body: `["blpop","l","0"]`},
+			400,
+			`ERR Command "BLPOP" ` + notAllowed,
+		},
+		{
+			"XREAD that blocks",
+			call{path: "/", body: `["XREAD","BLOCK","0","STREAMS","x","$"]`},
+			400,
+			`ERR Command "XREAD" ` + notAllowed,
+		},
+		{"null argument", call{path: "/", body: `["GET",null]`}, 400, "ERR null args are not supported"},
+		{"nested array", call{path: "/", body: `["GET",["a"]]`}, 400, "ERR unsupported arg type: array"},
+		{"object", call{path: "/", body: `["GET",{"a":"],"}]`}, 400, "ERR unsupported arg type: object"},
+		{"bool", call{path: "/", body: `["GET",true]`}, 400, "ERR unsupported arg type: bool"},
+		{"empty body", call{path: "/"}, 400, "EOF"},
+		{"not an array", call{path: "/", body: `{"a":1}`}, 400, "expected JSON array"},
+		{"not JSON", call{path: "/", body: `["GET",`}, 400, "ERR the request body is not valid JSON"},
+		{
+			"two documents",
+			call{path: "/", body: `["PING"]["PING"]`},
+			400,
+			"ERR the request body is not valid JSON",
+		},
+		{
+			"number out of range",
+			call{path: "/", body: `["ECHO",1e999]`},
+			400,
+			"ERR a number is out of range",
+		},
+		{"empty command", call{path: "/", body: `[]`}, 400, "ERR empty command"},
+		{"empty name", call{path: "/", body: `[""]`}, 400, "ERR empty command"},
+		{"empty path", call{method: "GET", path: "//x"}, 400, "ERR empty command"},
+		{"empty pipeline", call{path: "/pipeline", body: `[]`}, 400, "ERR empty pipeline request"},
+		{"pipeline of strings", call{path: "/pipeline", body: `["GET","a"]`}, 400, "expected JSON array"},
+		{
+			"empty command in a pipeline",
+			call{path: "/pipeline", body: `[["PING"],[]]`},
+			400,
+			"ERR empty command",
+		},
+		{
+			"null in a pipeline",
+			call{path: "/pipeline", body: `[["ECHO",null]]`},
+			400,
+			"ERR null args are not supported",
+		},
+		{"transaction without a body", call{path: "/multi-exec"}, 400, "EOF"},
+		{
+			"request too large",
+			call{path: "/", body: `["SET","a","` + strings.Repeat("x", 40_000) + `"]`},
+			413,
+			"ERR max request size exceeded. Limit: 40000 bytes, Actual: 40014 bytes. " +
+				"See https://upstash.com/docs/redis/troubleshooting/max_request_size_exceeded for details",
+		},
+		{
+			"key too long",
+			call{path: "/", body: `["GET","` + long + `"]`},
+			400,
+			"ERR max key size exceeded. Limit: 32768 bytes, Actual: 32769 bytes",
+		},
+		{
+			"SET too large",
+			call{path: "/set/a", body: strings.Repeat("x", 1001)},
+			400,
+			"ERR max single record size exceeded",
+		},
+		{
+			"SETEX too large",
+			call{path: "/setex/a/9", body: strings.Repeat("x", 1001)},
+			400,
+			"ERR max single record size exceeded",
+		},
+		{
+			"APPEND too large",
+			call{path: "/append/s", body: strings.Repeat("x", 998)},
+			400,
+			"ERR max single record size exceeded",
+		},
+		{
+			"SETRANGE too large",
+			call{path: "/setrange/s/1000", body: "x"},
+			400,
+			"ERR max single record size exceeded",
+		},
+		{"SETBIT too large", call{path: "/setbit/s/8000/1"}, 400, "ERR max single record size exceeded"},
+		{
+			"BITFIELD too large",
+			call{path: "/bitfield/s/set/u2/7999/1"},
+			400,
+			"ERR max single record size exceeded",
+		},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s := filled(t, WithMaxRequest(40_000), WithMaxRecord(1000), WithReadOnlyToken("ro"))
+			got := do(t, s, tt.call)
+			want := string(appendString([]byte(`{"error":`), tt.text)) + "}"
+			if got.status != tt.want || got.body != want {
+				t.Errorf("got  %d %s\nwant %d %s", got.status, got.body, tt.want, want)
+			}
+			if n := s.Stats().Commands; n > 0 && !runs(tt.name) {
+				t.Errorf("%d commands were executed", n)
+			}
+		})
+	}
+}
+
+// runs names the rows in which the database itself refuses.
+func runs(name string) bool { return name == "syntax" || name == "wrong type" }

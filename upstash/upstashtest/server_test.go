@@ -1,0 +1,107 @@
+package upstashtest
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+)
+
+func TestLimitsAreInclusive(t *testing.T) {
+	s := filled(t, WithMaxRequest(1000), WithMaxRecord(1000))
+	for _, c := range []call{
+		{path: "/set/a", body: strings.Repeat("x", 1000)},
+		{path: "/setrange/b/999", body: "x"},
+		{path: "/bitfield/c/set/u1/7999/1"},
+		{path: "/setbit/d/7999/1"},
+	} {
+		if got := do(t, s, c); got.status != http.StatusOK {
+			t.Errorf("%s: %d %s", c.path, got.status, got.body)
+		}
+	}
+}
+
+func TestReadOnlyTokenReads(t *testing.T) {
+	s := filled(t)
+	for cmd, want := range map[string]string{
+		`["GET","s"]`:                                    `{"result":"foo"}`,
+		`["BITFIELD_RO","s","GET","u8","0"]`:             `{"result":[102]}`,
+		`["BITCOUNT","s"]`:                               `{"result":16}`,
+		`["EVAL_RO","return redis.call('GET','s')","0"]`: `{"result":"foo"}`,
+	} {
+		if got := do(t, s, call{path: "/", body: cmd, token: s.ReadOnlyToken}); got.body != want {
+			t.Errorf("%s: got %s, want %s", cmd, got.body, want)
+		}
+	}
+}
+
+func TestTokenInQuery(t *testing.T) {
+	s := filled(t)
+	got := do(t, s, call{method: "GET", path: "/get/s?_token=" + s.Token, token: "-"})
+	if got.body != `{"result":"foo"}` {
+		t.Errorf("got %d %s", got.status, got.body)
+	}
+}
+
+func TestHeadExecutes(t *testing.T) {
+	s := filled(t)
+	got := do(t, s, call{method: "HEAD", path: "/incr/n"})
+	if got.status != http.StatusOK || got.body != "" {
+		t.Errorf("got %d %q", got.status, got.body)
+	}
+	if v, err := s.Exec("GET", "n"); v != "6" || err != nil {
+		t.Errorf("n = %v, %v", v, err)
+	}
+}
+
+func TestStats(t *testing.T) {
+	s := NewServer(t)
+	body := `[["SET","a","1"],["INCR","a"],["NOPE"],["LPUSH","a","x"]]`
+	got := do(t, s, call{path: "/pipeline", body: body})
+	do(t, s, call{path: "/", body: "x", token: "-"})
+	want := Stats{Requests: 2, Commands: 3, BytesIn: int64(len(body)), BytesOut: int64(len(got.body)) +
+		int64(len(`{"error":"`+textUnauthorized+`"}`))}
+	if s.Stats() != want {
+		t.Errorf("got %+v, want %+v", s.Stats(), want)
+	}
+	s.ResetStats()
+	if s.Stats() != (Stats{}) {
+		t.Errorf("after ResetStats: %+v", s.Stats())
+	}
+	if _, err := s.Exec("GET", "a"); err != nil || s.Stats() != (Stats{}) {
+		t.Errorf("Exec is counted: %+v, %v", s.Stats(), err)
+	}
+	do(t, s, call{path: "/multi-exec", body: `[["INCR","a"],["EXPIRE","a","9","NX"]]`})
+	if n := s.Stats().Commands; n != 2 {
+		t.Errorf("a transaction of two is %d commands", n)
+	}
+}
+
+// TestRealRedisBehind runs the same requests against both backends.
+func TestRealRedisBehind(t *testing.T) {
+	requests := []call{
+		{path: "/", body: `["SET","a","b","EX","100"]`},
+		{body: `["BITFIELD","f","SET","u8","#0","200","OVERFLOW","FAIL","INCRBY","u8","#0","100"]`},
+		{path: "/pipeline", body: `[["GET","f"],["LPUSH","a","x"],["NOPE"],["GET","none"]]`},
+		{path: "/multi-exec", body: `[["INCR","n"],["INCR","a"],["BITCOUNT","f","0","3","BIT"]]`},
+		{path: "/multi-exec", body: `[["INCR","n"],["GET"]]`},
+		{path: "/", body: `["GET","n"]`},
+		{path: "/", body: `["EVAL","return {1,redis.call('GET',KEYS[1]),'x'}","1","a"]`},
+		{path: "/setrange/r/2", body: "\xff\x00"},
+		{path: "/get/r", method: "GET", header: header("Upstash-Encoding", "base64")},
+	}
+	ours, real := NewServer(t), NewServer(t, withTestRedis(t))
+	for _, c := range requests {
+		a, b := do(t, ours, c), do(t, real, c)
+		if fmt.Sprint(a.status, a.body) != fmt.Sprint(b.status, b.body) {
+			t.Errorf("%s %s:\n ours  %d %s\n redis %d %s", c.path, c.body, a.status, a.body, b.status, b.body)
+		}
+	}
+	if _, err := real.Exec("SET", "k", "v"); err != nil {
+		t.Fatal(err)
+	}
+	real.FlushAll()
+	if v, err := real.Exec("DBSIZE"); v != int64(0) || err != nil {
+		t.Errorf("after FlushAll: %v, %v", v, err)
+	}
+}
