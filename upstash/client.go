@@ -16,6 +16,7 @@ type Client struct {
 	settings
 
 	endpoint  endpoint
+	root      string // the URL of a single command
 	token     string
 	bearer    string
 	transport Transport
@@ -42,7 +43,10 @@ func New(url, token string, opts ...Option) (*Client, error) {
 	if err := checkToken(token); err != nil {
 		return nil, err
 	}
-	c := &Client{settings: s, endpoint: e, token: token, bearer: "Bearer " + token, transport: s.transport}
+	c := &Client{
+		settings: s, endpoint: e, root: e.base + "/",
+		token: token, bearer: "Bearer " + token, transport: s.transport,
+	}
 	if c.transport == nil {
 		c.transport, c.owned = newDefaultTransport(e), true
 	}

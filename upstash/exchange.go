@@ -131,7 +131,11 @@ func (c *Client) prepare(x *exchange) (mark *string) {
 	case x.base64:
 		h = append(h, Header{"Upstash-Encoding", "base64"})
 	}
-	x.req = Request{URL: c.endpoint.base + x.path, Header: h, Body: x.body, MaxResponse: c.maxResponse}
+	url := c.root
+	if x.path != "/" {
+		url = c.endpoint.base + x.path
+	}
+	x.req = Request{URL: url, Header: h, Body: x.body, MaxResponse: c.maxResponse}
 	return mark
 }
 

@@ -1,9 +1,6 @@
 package upstash
 
-import (
-	"crypto/x509"
-	"testing"
-)
+import "testing"
 
 // DefaultTransport makes the transport that New would make for url.
 func DefaultTransport(tb testing.TB, url string) Transport {
@@ -13,10 +10,4 @@ func DefaultTransport(tb testing.TB, url string) Transport {
 		tb.Fatal(err)
 	}
 	return newDefaultTransport(e)
-}
-
-// TrustRoots makes the default transports of a test trust these certificates.
-func TrustRoots(tb testing.TB, pool *x509.CertPool) {
-	testRootCAs = pool
-	tb.Cleanup(func() { testRootCAs = nil })
 }

@@ -26,9 +26,10 @@ func (t *syncTokens) store(token string, mark *string, read bool) {
 	if token == "" || mark != nil && *mark == token {
 		return
 	}
+	kept := token // on the heap from here on only
 	if read {
-		t.current.CompareAndSwap(mark, &token)
+		t.current.CompareAndSwap(mark, &kept)
 		return
 	}
-	t.current.Store(&token)
+	t.current.Store(&kept)
 }

@@ -1,0 +1,107 @@
+//go:build !race
+
+package upstash
+
+import (
+	"context"
+	"strconv"
+	"testing"
+)
+
+// addPositions are those of one item of a filter with seven hashes.
+var addPositions = []uint64{12, 70_001, 4_000_000, 31, 999, 123_456, 9_585_058}
+
+// buildAdd writes what adding an item to a filter sends.
+func buildAdd(b *BitField, key string, header int64) Command {
+	return b.Reset(key).
+		Overflow(Fail).IncrBy("u53", 0, header).Get("u53", 0).
+		Overflow(Wrap).SetBits(128, addPositions).Command()
+}
+
+func TestBuildingAnAddAllocatesNothing(t *testing.T) {
+	b := NewBitField("filter:seen")
+	buildAdd(b, "filter:seen", 1<<52|7)
+	n := testing.AllocsPerRun(100, func() {
+		if cmd := buildAdd(b, "filter:seen", 1<<52|7); cmd.err != nil {
+			t.Error(cmd.err)
+		}
+	})
+	if n != 0 {
+		t.Errorf("%v allocations, want 0", n)
+	}
+}
+
+func TestReadingAnswersAllocatesNothing(t *testing.T) {
+	body := []byte(`{"result":[null,4503599627370503,0,1,1,0,1,1,0]}`)
+	dst := make([]NullInt64, 0, 9)
+	n := testing.AllocsPerRun(100, func() {
+		env, err := decodeEnvelope(body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := Reply{name: "BITFIELD", value: value{json: env.result}}.Ints(dst[:0])
+		if err != nil || len(got) != 9 {
+			t.Errorf("%v, %v", got, err)
+		}
+	})
+	if n != 0 {
+		t.Errorf("%v allocations, want 0", n)
+	}
+}
+
+// noopTransport answers an Add without allocating.
+type noopTransport struct{ body []byte }
+
+func (n *noopTransport) RoundTrip(_ context.Context, _ *Request, resp *Response) error {
+	resp.StatusCode, resp.Body = 200, n.body
+	return nil
+}
+
+// TestAllocationsOfDo holds the cost of a whole call beside its transport: one
+// for the call itself, and four for the context of WithTimeout.
+func TestAllocationsOfDo(t *testing.T) {
+	transport := &noopTransport{[]byte(`{"result":[null,4503599627370503,0,1,1,0,1,1,0]}`)}
+	for name, tt := range map[string]struct {
+		opts []Option
+		want float64
+	}{
+		"default":         {nil, 5},
+		"without timeout": {[]Option{WithTimeout(0)}, 1},
+		"with observer":   {[]Option{WithTimeout(0), WithObserver(func(context.Context, Event) {})}, 1},
+	} {
+		c, err := New(testURL, testToken, append(tt.opts, WithTransport(transport))...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cmd := context.Background(), buildAdd(NewBitField("k"), "k", 1<<52)
+		n := testing.AllocsPerRun(100, func() {
+			if _, err := c.Do(ctx, cmd); err != nil {
+				t.Error(err)
+			}
+		})
+		if n > tt.want {
+			t.Errorf("%s: %v allocations, want at most %v", name, n, tt.want)
+		}
+	}
+}
+
+func BenchmarkDecodeInts(b *testing.B) {
+	for _, n := range []int{9, 7000} {
+		b.Run("ints="+strconv.Itoa(n), func(b *testing.B) {
+			body := []byte(`{"result":[0`)
+			for i := 1; i < n; i++ {
+				body = append(body, ',', byte('0'+i%2))
+			}
+			body = append(body, "]}"...)
+			dst := make([]NullInt64, 0, n)
+			b.ReportAllocs()
+			b.SetBytes(int64(len(body)))
+			for b.Loop() {
+				env, _ := decodeEnvelope(body)
+				if _, err := (Reply{value: value{json: env.result}}).Ints(dst); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,201 @@
+//go:build !wasm
+
+package upstash
+
+import (
+	"bufio"
+	"encoding/base64"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+)
+
+// testProxy is a proxy on the loopback interface that knows made-up names: the
+// environment's proxy is never used for loopback hosts themselves.
+type testProxy struct {
+	url     string
+	hosts   map[string]string
+	tunnels atomic.Int64
+	auth    atomic.Value // the last Proxy-Authorization
+}
+
+func connectProxy(t *testing.T, hosts map[string]string) *testProxy {
+	t.Helper()
+	p := &testProxy{hosts: hosts}
+	p.url = "http://" + p.listen(t, p.connect)
+	return p
+}
+
+func (p *testProxy) listen(t *testing.T, serve func(net.Conn)) (addr string) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var group sync.WaitGroup
+	group.Go(func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			group.Go(func() {
+				defer c.Close()
+				serve(c)
+			})
+		}
+	})
+	t.Cleanup(func() {
+		_ = l.Close()
+		group.Wait()
+	})
+	return l.Addr().String()
+}
+
+func (p *testProxy) connect(c net.Conn) {
+	req, err := http.ReadRequest(bufio.NewReader(c))
+	if err != nil {
+		return
+	}
+	p.auth.Store(req.Header.Get("Proxy-Authorization"))
+	if req.Method != http.MethodConnect || p.hosts[req.Host] == "" {
+		_, _ = io.WriteString(c, "HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n")
+		return
+	}
+	p.tunnel(c, req.Host, "HTTP/1.1 200 Connection established\r\n\r\n")
+}
+
+// tunnel joins c and the host, after the words that say so.
+func (p *testProxy) tunnel(c net.Conn, host, established string) {
+	far, err := net.Dial("tcp", p.hosts[host])
+	if err != nil {
+		return
+	}
+	defer far.Close()
+	p.tunnels.Add(1)
+	_, _ = io.WriteString(c, established)
+	go func() {
+		_, _ = io.Copy(far, c)
+		_ = far.(*net.TCPConn).CloseWrite()
+	}()
+	_, _ = io.Copy(c, far)
+}
+
+// socks5 speaks as much of RFC 1928 as a client's CONNECT to a name needs.
+func (p *testProxy) socks5(c net.Conn) {
+	b := make([]byte, 256)
+	if _, err := io.ReadFull(c, b[:2]); err != nil {
+		return
+	}
+	_, _ = io.ReadFull(c, b[:b[1]]) // methods
+	_, _ = c.Write([]byte{5, 0})    // no authentication
+	if _, err := io.ReadFull(c, b[:5]); err != nil || b[3] != 3 {
+		return
+	}
+	n := int(b[4])
+	if _, err := io.ReadFull(c, b[:n+2]); err != nil {
+		return
+	}
+	p.tunnel(c, string(b[:n])+":443", "\x05\x00\x00\x01\x7f\x00\x00\x01\x00\x00")
+}
+
+const proxiedURL = "https://example.com" // a name that the test's certificate has
+
+func TestHTTPSProxy(t *testing.T) {
+	s := tlsServer(t, true, nil)
+	p := connectProxy(t, map[string]string{"example.com:443": s.Listener.Addr().String()})
+	t.Setenv("HTTPS_PROXY", strings.Replace(p.url, "http://", "http://user:pass-word@", 1))
+	c := newClient(t, proxiedURL)
+	for range 3 {
+		if _, err := c.Do(t.Context(), Cmd("PING")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := p.tunnels.Load(); n != 1 {
+		t.Errorf("%d tunnels for 3 calls, want 1", n)
+	}
+	if want := "Basic " + base64.StdEncoding.EncodeToString([]byte("user:pass-word")); p.auth.Load() != want {
+		t.Errorf("Proxy-Authorization %q, want %q", p.auth.Load(), want)
+	}
+}
+
+func TestHTTPSProxyRefuses(t *testing.T) {
+	p := connectProxy(t, nil)
+	t.Setenv("HTTPS_PROXY", strings.Replace(p.url, "http://", "http://user:pass-word@", 1))
+	_, err := newClient(t, proxiedURL, WithRetry(0)).Do(t.Context(), Cmd("INCR", "k"))
+	var call *CallError
+	if !errors.As(err, &call) || !SafeToRetry(err) || !strings.Contains(err.Error(), "403") {
+		t.Errorf("got %v", err)
+	}
+	if err != nil && strings.Contains(err.Error(), "pass-word") {
+		t.Errorf("the error shows the proxy's password: %v", err)
+	}
+}
+
+func TestProxyIsUnreachable(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = l.Close()
+	for _, scheme := range []string{"http", "https", "socks5"} {
+		t.Setenv("HTTPS_PROXY", scheme+"://user:pass-word@"+l.Addr().String())
+		_, err = newClient(t, proxiedURL, WithRetry(0)).Do(t.Context(), Cmd("INCR", "k"))
+		if err == nil || !SafeToRetry(err) || !strings.Contains(err.Error(), "proxy") ||
+			strings.Contains(err.Error(), "pass-word") {
+			t.Errorf("%s: got %v", scheme, err)
+		}
+	}
+	t.Setenv("HTTPS_PROXY", "gopher://user:pass-word@127.0.0.1:70")
+	_, err = newClient(t, proxiedURL, WithRetry(0)).Do(t.Context(), Cmd("INCR", "k"))
+	if err == nil || !strings.Contains(err.Error(), "HTTPS_PROXY") || strings.Contains(err.Error(), "pass-word") {
+		t.Errorf("unknown scheme: got %v", err)
+	}
+}
+
+func TestNoProxy(t *testing.T) {
+	p := connectProxy(t, nil)
+	t.Setenv("HTTPS_PROXY", p.url)
+	t.Setenv("NO_PROXY", "other.test,.example.test")
+	c := newClient(t, testURL, WithRetry(0))
+	proxy, err := c.transport.(*fasthttpTransport).dialer.proxy()
+	if proxy != nil || err != nil {
+		t.Errorf("a host of NO_PROXY goes through %v, %v", proxy, err)
+	}
+	c = newClient(t, proxiedURL, WithRetry(0))
+	if proxy, err := c.transport.(*fasthttpTransport).dialer.proxy(); proxy == nil || err != nil {
+		t.Errorf("another host goes straight: %v, %v", proxy, err)
+	}
+	s := tlsServer(t, true, nil)
+	if _, err := newClient(t, s.URL).Do(t.Context(), Cmd("PING")); err != nil || p.tunnels.Load() != 0 {
+		t.Errorf("loopback: %v, %d tunnels", err, p.tunnels.Load())
+	}
+}
+
+func TestSOCKSProxy(t *testing.T) {
+	s := tlsServer(t, true, nil)
+	p := &testProxy{hosts: map[string]string{"example.com:443": s.Listener.Addr().String()}}
+	t.Setenv("HTTPS_PROXY", "socks5://"+p.listen(t, p.socks5))
+	c := newClient(t, proxiedURL)
+	for range 3 {
+		if _, err := c.Do(t.Context(), Cmd("PING")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := p.tunnels.Load(); n != 1 {
+		t.Errorf("%d tunnels for 3 calls, want 1", n)
+	}
+	if idle := c.transport.(*fasthttpTransport).idle.pop(); idle == nil {
+		t.Error("no idle connection")
+	} else {
+		if _, ok := idle.socket.(*net.TCPConn); !ok {
+			t.Errorf("a socket that isAlive cannot look into: %T", idle.socket)
+		}
+		_ = idle.Close()
+	}
+}

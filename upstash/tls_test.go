@@ -1,0 +1,91 @@
+//go:build !wasm
+
+package upstash
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"io"
+	"log"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+)
+
+// tlsServer answers every request with a 1, if its TLS is accepted.
+func tlsServer(t *testing.T, trusted bool, set func(*tls.Config)) *httptest.Server {
+	t.Helper()
+	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, `{"result":1}`)
+	}))
+	s.TLS = &tls.Config{}
+	if set != nil {
+		set(s.TLS)
+	}
+	s.Config.ErrorLog = log.New(io.Discard, "", 0)
+	s.StartTLS()
+	t.Cleanup(s.Close)
+	if trusted {
+		pool := x509.NewCertPool()
+		pool.AddCert(s.Certificate())
+		TrustRoots(t, pool)
+	}
+	return s
+}
+
+func TestTLS(t *testing.T) {
+	for _, tt := range []struct {
+		name     string
+		untrust  bool
+		versions [2]uint16 // least and greatest of the server
+		ok       bool
+	}{
+		{name: "1.3", versions: [2]uint16{tls.VersionTLS13, tls.VersionTLS13}, ok: true},
+		{name: "1.2", versions: [2]uint16{tls.VersionTLS10, tls.VersionTLS12}, ok: true},
+		{name: "1.1", versions: [2]uint16{tls.VersionTLS10, tls.VersionTLS11}},
+		{name: "1.0", versions: [2]uint16{tls.VersionTLS10, tls.VersionTLS10}},
+		{name: "unknown authority", untrust: true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s := tlsServer(t, !tt.untrust, func(c *tls.Config) {
+				c.MinVersion, c.MaxVersion = tt.versions[0], tt.versions[1]
+			})
+			c := newClient(t, s.URL, WithRetry(0))
+			_, err := c.Do(t.Context(), Cmd("INCR", "k"))
+			if tt.ok != (err == nil) || !tt.ok && !SafeToRetry(err) {
+				t.Errorf("got %v, SafeToRetry %v", err, SafeToRetry(err))
+			}
+		})
+	}
+}
+
+func TestTLSChecksTheHostName(t *testing.T) {
+	s := tlsServer(t, true, nil)
+	// The certificate of net/http/httptest is for 127.0.0.1, ::1 and
+	// example.com.
+	t.Setenv("HTTPS_PROXY", connectProxy(t, map[string]string{
+		"example.com:443": s.Listener.Addr().String(), "db.example.test:443": s.Listener.Addr().String(),
+	}).url)
+	if _, err := newClient(t, "https://example.com", WithRetry(0)).Do(t.Context(), Cmd("PING")); err != nil {
+		t.Errorf("the right name: %v", err)
+	}
+	_, err := newClient(t, testURL, WithRetry(0)).Do(t.Context(), Cmd("PING"))
+	if err == nil || !SafeToRetry(err) {
+		t.Errorf("another name: %v", err)
+	}
+}
+
+// newClient makes one over the default transport.
+func newClient(t *testing.T, url string, opts ...Option) *Client {
+	t.Helper()
+	c, err := New(url, testToken, opts...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := c.Close(); err != nil {
+			t.Errorf("Close: %v", err)
+		}
+	})
+	return c
+}
