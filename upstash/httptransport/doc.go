@@ -65,6 +65,6 @@
 //
 // # Cost
 //
-// A call costs some 60 allocations more than over the native default, and two
-// goroutines a connection, which net/http keeps.
+// A call costs about 80 allocations, where the native default has 15, and a
+// connection two goroutines, which net/http keeps: see BenchmarkDo.
 package httptransport
