@@ -7,44 +7,58 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
 func main() {
-	addr := flag.String("addr", "127.0.0.1:8079", "host:port to listen on; port 0 picks a free one")
-	token := flag.String("token", "", "token that clients must send (default random)")
-	redis := flag.String("redis", "", "host:port of a Redis to serve instead of an empty memory")
-	flag.Parse()
-	if err := run(*addr, *token, *redis); err != nil {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := run(ctx, os.Stdout, os.Args[1:])
+	stop()
+	if errors.Is(err, flag.ErrHelp) {
+		return
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "localserver:", err)
 		os.Exit(1)
 	}
 }
 
-func run(addr, token, redis string) error {
-	opts := []upstashtest.Option{upstashtest.WithAddr(addr)}
-	if token != "" {
-		opts = append(opts, upstashtest.WithToken(token))
+// run serves until ctx is done.
+func run(ctx context.Context, out io.Writer, args []string) error {
+	flags := flag.NewFlagSet("localserver", flag.ContinueOnError)
+	addr := flags.String("addr", "127.0.0.1:8079", "`host:port` to listen on; port 0 picks a free one")
+	token := flags.String("token", "", "token that clients must send (default random)")
+	redis := flags.String("redis", "", "`host:port` of a Redis to serve instead of an empty memory")
+	if err := flags.Parse(args); err != nil {
+		return err
 	}
-	if redis != "" {
-		opts = append(opts, upstashtest.WithRedis(redis))
+	opts := []upstashtest.Option{upstashtest.WithAddr(*addr)}
+	if *token != "" {
+		opts = append(opts, upstashtest.WithToken(*token))
+	}
+	if *redis != "" {
+		opts = append(opts, upstashtest.WithRedis(*redis))
 	}
 	s, err := upstashtest.Start(opts...)
 	if err != nil {
 		return err
 	}
 	defer s.Close()
-	fmt.Printf("export UPSTASH_REDIS_REST_URL=%q\n", s.URL)
-	fmt.Printf("export UPSTASH_REDIS_REST_TOKEN=%q\n", s.Token)
-
-	stop := make(chan os.Signal, 1)
-	signal.Notify(stop, os.Interrupt, syscall.SIGTERM)
-	<-stop
+	fmt.Fprintf(out, "export UPSTASH_REDIS_REST_URL=%s\n", quote(s.URL))
+	fmt.Fprintf(out, "export UPSTASH_REDIS_REST_TOKEN=%s\n", quote(s.Token))
+	<-ctx.Done()
 	return nil
 }
+
+// quote makes one word of s for a POSIX shell.
+func quote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }

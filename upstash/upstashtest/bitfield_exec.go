@@ -29,14 +29,13 @@ func (d *memory) runBitfield(args []string, readOnly bool) reply {
 		}
 		return out
 	}
-	data := make([]byte, max(len(old), int(p.size)))
-	copy(data, old)
+	data := grown(old, int(p.size))
 	for i, op := range p.ops {
 		if v, ok := op.apply(data); ok {
 			out[i] = v
 		}
 	}
-	d.set(key, string(data))
+	d.setBytes(key, data)
 	return out
 }
 

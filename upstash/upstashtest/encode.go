@@ -153,27 +153,3 @@ func isPlain(s string) bool {
 	}
 	return true
 }
-
-func appendRESP(b []byte, r reply) []byte {
-	switch r := r.(type) {
-	case int64:
-		b = strconv.AppendInt(append(b, ':'), r, 10)
-	case status:
-		b = append(append(b, '+'), r...)
-	case failure:
-		b = append(append(b, '-'), r...)
-	case bulk:
-		b = strconv.AppendInt(append(b, '$'), int64(len(r)), 10)
-		b = append(append(b, "\r\n"...), r...)
-	case array:
-		b = strconv.AppendInt(append(b, '*'), int64(len(r)), 10)
-		b = append(b, "\r\n"...)
-		for _, el := range r {
-			b = appendRESP(b, el)
-		}
-		return b
-	default:
-		b = append(b, "$-1"...)
-	}
-	return append(b, "\r\n"...)
-}

@@ -26,7 +26,7 @@ func (d *memory) bitOp(args []string) reply {
 	}
 	d.db.Del(to)
 	if size > 0 {
-		d.set(to, string(combine(op, sources, size)))
+		d.setBytes(to, combine(op, sources, size))
 	}
 	return int64(size)
 }

@@ -25,11 +25,10 @@ func (d *memory) setBit(args []string) reply {
 	if f != "" {
 		return f
 	}
-	data := make([]byte, max(len(old), int(at>>3)+1))
-	copy(data, old)
+	data := grown(old, int(at>>3)+1)
 	was := readBits(data, at, 1)
 	writeBits(data, at, 1, uint64(bit))
-	d.set(args[1], string(data))
+	d.setBytes(args[1], data)
 	return int64(was)
 }
 

@@ -26,10 +26,9 @@ func (d *memory) setRange(args []string) reply {
 	if at > maxString-int64(len(part)) {
 		return errStringTooBig
 	}
-	data := make([]byte, max(len(old), int(at)+len(part)))
-	copy(data, old)
+	data := grown(old, int(at)+len(part))
 	copy(data[at:], part)
-	d.set(args[1], string(data))
+	d.setBytes(args[1], data)
 	return int64(len(data))
 }
 

@@ -4,10 +4,10 @@ import (
 	"bufio"
 	"bytes"
 	"errors"
-	"fmt"
 	"strconv"
 	"strings"
 	"time"
+	"unsafe"
 
 	"github.com/alicebob/miniredis/v2"
 	"github.com/alicebob/miniredis/v2/server"
@@ -195,69 +195,27 @@ func (d *memory) get(key string) (value string, found bool, f failure) {
 	return value, true, ""
 }
 
+// grown gives a copy of s that is at least n bytes long, filled with zeros.
+func grown(s string, n int) []byte {
+	if n <= len(s) {
+		return []byte(s)
+	}
+	b := make([]byte, n)
+	copy(b, s)
+	return b
+}
+
+// setBytes is set without another copy: b must not be changed afterwards. A
+// filter may be hundreds of megabytes, and each Add replaces it.
+func (d *memory) setBytes(key string, b []byte) {
+	d.set(key, unsafe.String(unsafe.SliceData(b), len(b)))
+}
+
 // set replaces a string and leaves its time to live as it is.
 func (d *memory) set(key, value string) {
 	ttl := d.db.TTL(key)
 	_ = d.db.Set(key, value) // fails on a wrong type only, which get has met
 	if ttl > 0 {
 		d.db.SetTTL(key, ttl)
-	}
-}
-
-// readReply parses one RESP2 reply.
-func readReply(b *bytes.Buffer) (reply, error) {
-	line, err := b.ReadString('\n')
-	if err != nil || len(line) < 3 {
-		return nil, fmt.Errorf("cut short at %q", line)
-	}
-	kind, text := line[0], line[1:len(line)-2]
-	switch kind {
-	case '+':
-		return status(text), nil
-	case '-':
-		return failure(text), nil
-	}
-	n, err := strconv.ParseInt(text, 10, 64)
-	switch {
-	case err != nil:
-		return nil, err
-	case kind == ':':
-		return n, nil
-	case n < 0:
-		return nil, nil
-	case kind == '$':
-		s := string(b.Next(int(n)))
-		b.Next(2)
-		return bulk(s), nil
-	case kind != '*':
-		return nil, fmt.Errorf("unknown kind %q", kind)
-	}
-	out := make(array, n)
-	for i := range out {
-		if out[i], err = readReply(b); err != nil {
-			return nil, err
-		}
-	}
-	return out, nil
-}
-
-// writeReply sends a reply to a Lua script.
-func writeReply(c *server.Peer, r reply) {
-	switch r := r.(type) {
-	case nil:
-		c.WriteNull()
-	case failure:
-		c.WriteError(string(r))
-	case status:
-		c.WriteInline(string(r))
-	case bulk:
-		c.WriteBulk(string(r))
-	case int64:
-		c.WriteRaw(":" + strconv.FormatInt(r, 10) + "\r\n")
-	case array:
-		c.WriteLen(len(r))
-		for _, e := range r {
-			writeReply(c, e)
-		}
 	}
 }

@@ -1,11 +1,13 @@
 package upstashtest
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"log"
 	"net"
 	"net/http"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -40,6 +42,8 @@ type Server struct {
 	serving   sync.WaitGroup // the accept loop
 	conns     connections
 }
+
+var errClosed = errors.New("upstashtest: the server is closed")
 
 // NewServer starts a server that is closed at the end of the test or
 // benchmark. What goes wrong ends the test.
@@ -86,13 +90,13 @@ func (s *Server) listen() error {
 	if err != nil {
 		return err
 	}
-	s.URL = "http://" + l.Addr().String()
+	s.URL = "http://" + reachable(l.Addr())
 	if s.cfg.tls {
 		if s.cert, err = newCertificate(); err != nil {
 			_ = l.Close()
 			return err
 		}
-		s.URL = "https://" + l.Addr().String()
+		s.URL = "https://" + reachable(l.Addr())
 		l = s.cert.wrap(l)
 	}
 	s.http = &http.Server{
@@ -103,6 +107,15 @@ func (s *Server) listen() error {
 	}
 	s.serving.Go(func() { _ = s.http.Serve(l) })
 	return nil
+}
+
+// reachable gives the host:port to dial: a server that listens on all addresses
+// is reached over the loopback interface.
+func reachable(a net.Addr) string {
+	if tcp, ok := a.(*net.TCPAddr); ok && tcp.IP.IsUnspecified() {
+		return net.JoinHostPort("127.0.0.1", strconv.Itoa(tcp.Port))
+	}
+	return a.String()
 }
 
 // Close stops the server, ends what still stalls, drops the database in memory
@@ -133,6 +146,11 @@ func (s *Server) Exec(args ...string) (any, error) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	select {
+	case <-s.closing:
+		return nil, errClosed
+	default:
+	}
 	r := s.db.do(args)
 	s.noteWrite(args)
 	if f, ok := r.(failure); ok {
