@@ -25,6 +25,11 @@ var (
 	ErrUncertain = errors.New("bloom: the item is in the filter, but an earlier attempt may" +
 		" have added it, so that new or seen is not known; decide as for an item seen twice")
 
+	// ErrNoTTL is returned when the items of a write are in the filter, but the server refused
+	// to set its TTL. The next write tries again; Expire sets it at once.
+	ErrNoTTL = errors.New("bloom: the items are in the filter, but its TTL could not be set; the" +
+		" next Add tries again")
+
 	// ErrKeyExists is returned by Rename when the other key holds something. Choose another,
 	// or delete it first.
 	ErrKeyExists = errors.New("bloom: the key to rename to is empty, the same, or holds" +

@@ -35,8 +35,7 @@ func (f *Filter) expireNX() upstash.Command {
 // upstash.SafeToRetry must not take the one for the other.
 func (f *Filter) noteExpire(expire upstash.Reply) error {
 	if _, err := expire.Int64(); err != nil {
-		return fmt.Errorf("bloom: the items are in the filter, but its TTL could not be set;"+
-			" the next Add tries again: %v", err)
+		return fmt.Errorf("%w: %v", ErrNoTTL, err)
 	}
 	f.expiring.Store(true)
 	return nil
