@@ -1,0 +1,105 @@
+package bloom_test
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/upbloom/upbloom/bloom"
+)
+
+func ExampleFilter_Cardinality() {
+	client, stop := database()
+	defer stop()
+	ctx := context.Background()
+
+	f, _ := bloom.New(client, "visitors", bloom.Config{Capacity: 5_000, FPRate: 0.01})
+	_, _ = f.AddAll(ctx, numbered("visitor", 1000))
+	n, err := f.Cardinality(ctx)
+	fmt.Println("about", n, err)
+	// Output: about 996 <nil>
+}
+
+func ExampleFilter_Stats() {
+	client, stop := database()
+	defer stop()
+	ctx := context.Background()
+
+	f, _ := bloom.New(client, "visitors", bloom.Config{Capacity: 5_000, FPRate: 0.01})
+	_, _ = f.Create(ctx)
+	_, _ = f.AddAll(ctx, numbered("visitor", 4000))
+	st, err := f.Stats(ctx)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(st)
+	// Output:
+	// filter           47,926 bits (5.9 KiB), k=7, xxh3
+	// fill             [#########...........] 44.1%
+	// items            about 3,985 of 5,000
+	// false positives  1 in 307 now, 1 in 100 at capacity
+	// stored           6,007 bytes, no expiry
+}
+
+func ExampleFilter_Expire() {
+	client, stop := database()
+	defer stop()
+	ctx := context.Background()
+
+	f, _ := bloom.New(client, "visitors", bloom.Config{Capacity: 5_000, FPRate: 0.01})
+	_, _ = f.Add(ctx, "alice")
+	found, err := f.Expire(ctx, time.Hour)
+	fmt.Println(found, err)
+	// Output: true <nil>
+}
+
+func ExampleFilter_Persist() {
+	client, stop := database()
+	defer stop()
+	ctx := context.Background()
+
+	f, _ := bloom.New(client, "visitors", bloom.Config{Capacity: 5_000, FPRate: 0.01})
+	_, _ = f.Add(ctx, "alice")
+	_, _ = f.Expire(ctx, time.Hour)
+	for range 2 {
+		had, err := f.Persist(ctx)
+		fmt.Println(had, err)
+	}
+	// Output:
+	// true <nil>
+	// false <nil>
+}
+
+// Keep yesterday's filter under another name.
+func ExampleFilter_Rename() {
+	client, stop := database()
+	defer stop()
+	ctx := context.Background()
+
+	f, _ := bloom.New(client, "visitors", bloom.Config{Capacity: 5_000, FPRate: 0.01})
+	_, _ = f.Add(ctx, "alice")
+	fmt.Println(f.Rename(ctx, "visitors:yesterday"))
+
+	_, _ = f.Add(ctx, "bob")
+	fmt.Println(f.Rename(ctx, "visitors:yesterday"))
+	// Output:
+	// <nil>
+	// bloom: the key to rename to is empty, the same, or holds something: choose another key, or delete it first
+}
+
+func ExampleFilter_Delete() {
+	client, stop := database()
+	defer stop()
+	ctx := context.Background()
+
+	f, _ := bloom.New(client, "visitors", bloom.Config{Capacity: 5_000, FPRate: 0.01})
+	_, _ = f.Add(ctx, "alice")
+	for range 2 {
+		deleted, err := f.Delete(ctx)
+		fmt.Println(deleted, err)
+	}
+	// Output:
+	// true <nil>
+	// false <nil>
+}
