@@ -158,7 +158,10 @@ func TestBitFieldAnswers(t *testing.T) {
 		err  error
 	}{
 		{`{"result":[1,null]}`, []NullInt64{{1, true}, {}}, nil},
-		{`{"result":[-9223372036854775808,9223372036854775807]}`, []NullInt64{{math.MinInt64, true}, {math.MaxInt64, true}}, nil},
+		{
+			`{"result":[-9223372036854775808,9223372036854775807]}`,
+			[]NullInt64{{math.MinInt64, true}, {math.MaxInt64, true}}, nil,
+		},
 		{`{"result":[1]}`, nil, ErrBadResponse},
 		{`{"result":[1,2,3]}`, nil, ErrBadResponse},
 		{`{"result":[1,"2"]}`, nil, ErrBadResponse},

@@ -51,10 +51,13 @@ func TestDecodeEnvelopes(t *testing.T) {
 	if err != nil || all != nil || len(envs) != 3 || envs[1].errMsg == nil || *envs[1].errMsg != "ERR no" {
 		t.Errorf("got %v, %v, %v", envs, all, err)
 	}
-	if _, all, err := decodeEnvelopes([]byte(`{"error":"EXECABORT"}`)); err != nil || all == nil || *all != "EXECABORT" {
+	_, all, err = decodeEnvelopes([]byte(`{"error":"EXECABORT"}`))
+	if err != nil || all == nil || *all != "EXECABORT" {
 		t.Errorf("one error for all: got %v, %v", all, err)
 	}
-	for _, body := range []string{"", `{"result":[1]}`, "[1]", `[{"result":1}`, `[{"result":1},]`, "[[]]", "null", `[null]`} {
+	for _, body := range []string{
+		"", `{"result":[1]}`, "[1]", `[{"result":1}`, `[{"result":1},]`, "[[]]", "null", `[null]`,
+	} {
 		if _, all, err := decodeEnvelopes([]byte(body)); !errors.Is(err, ErrBadResponse) || all != nil {
 			t.Errorf("%q: got %v, %v; want ErrBadResponse", body, all, err)
 		}

@@ -145,6 +145,16 @@ func (e *CallError) Error() string {
 // Unwrap gives the cause.
 func (e *CallError) Unwrap() error { return e.Err }
 
+// RetryAfter gives how long the server asked to wait before another try, 0
+// where err does not say.
+func RetryAfter(err error) time.Duration {
+	var server *Error
+	if errors.As(err, &server) {
+		return server.RetryAfter
+	}
+	return 0
+}
+
 // SafeToRetry reports whether err guarantees that no attempt of the command
 // was executed: it was never sent, or refused. It is false for nil and for an
 // error that does not come from this package, unless that, or one that it

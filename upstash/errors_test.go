@@ -55,7 +55,9 @@ func TestSafeToRetry(t *testing.T) {
 
 func TestErrorTexts(t *testing.T) {
 	for want, err := range map[string]error{
-		"upstash: GET: WRONGTYPE no (HTTP status 400)": &Error{StatusCode: 400, Message: "WRONGTYPE no", Command: "GET"},
+		"upstash: GET: WRONGTYPE no (HTTP status 400)": &Error{
+			StatusCode: 400, Message: "WRONGTYPE no", Command: "GET",
+		},
 		"upstash: GET: ERR max (HTTP status 429): try again in 7s": &Error{
 			StatusCode: 429, Message: "ERR max", Command: "GET", RetryAfter: 7 * time.Second,
 		},
@@ -74,7 +76,8 @@ func TestErrorTexts(t *testing.T) {
 		}
 	}
 	unauthorized := &Error{StatusCode: 401, Message: "WRONGPASS x", Command: "GET"}
-	if !errors.Is(unauthorized, ErrUnauthorized) || !strings.Contains(unauthorized.Error(), "UPSTASH_REDIS_REST_TOKEN") {
+	if !errors.Is(unauthorized, ErrUnauthorized) ||
+		!strings.Contains(unauthorized.Error(), "UPSTASH_REDIS_REST_TOKEN") {
 		t.Errorf("401: %q", unauthorized)
 	}
 	if errors.Is(&Error{StatusCode: 403}, ErrUnauthorized) {

@@ -55,8 +55,14 @@ func TestKeyCommands(t *testing.T) {
 		{func() (any, error) { return c.Persist(ctx, "k") }, `["PERSIST","k"]`, true},
 		{func() (any, error) { return c.Del(ctx, "a", "b") }, `["DEL","a","b"]`, int64(1)},
 		{func() (any, error) { return c.BitCount(ctx, "k") }, `["BITCOUNT","k"]`, int64(1)},
-		{func() (any, error) { return c.BitCountRange(ctx, "k", 16, -1, Byte) }, `["BITCOUNT","k","16","-1"]`, int64(1)},
-		{func() (any, error) { return c.BitCountRange(ctx, "k", 0, 9, Bit) }, `["BITCOUNT","k","0","9","BIT"]`, int64(1)},
+		{
+			func() (any, error) { return c.BitCountRange(ctx, "k", 16, -1, Byte) },
+			`["BITCOUNT","k","16","-1"]`, int64(1),
+		},
+		{
+			func() (any, error) { return c.BitCountRange(ctx, "k", 0, 9, Bit) },
+			`["BITCOUNT","k","0","9","BIT"]`, int64(1),
+		},
 	} {
 		got, err := tt.call()
 		sent := f.requests[f.count()-1]

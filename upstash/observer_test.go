@@ -63,7 +63,8 @@ func TestObserverSeesOnlyAttempts(t *testing.T) {
 	}
 	_ = c.Close()
 	_, closed := c.Do(t.Context(), Cmd("GET", "k"))
-	if !errors.Is(cancelled, context.Canceled) || !errors.Is(refused, ErrArgument) || !errors.Is(closed, ErrClosed) {
+	if !errors.Is(cancelled, context.Canceled) || !errors.Is(refused, ErrArgument) ||
+		!errors.Is(closed, ErrClosed) {
 		t.Errorf("got %v, %v, %v", cancelled, refused, closed)
 	}
 }

@@ -32,13 +32,15 @@ func TestPipeline(t *testing.T) {
 
 func TestMultiExec(t *testing.T) {
 	c, f := newFake(t, always(`[{"result":1}]`))
-	if _, err := c.MultiExec(t.Context(), Cmd("INCR", "a")); err != nil || f.requests[0].URL != testURL+"/multi-exec" {
+	_, err := c.MultiExec(t.Context(), Cmd("INCR", "a"))
+	if err != nil || f.requests[0].URL != testURL+"/multi-exec" {
 		t.Errorf("%v, sent to %s", err, f.requests[0].URL)
 	}
 	c, _ = newFake(t, []answer{{status: 400, body: `{"error":"EXECABORT discarded"}`}})
-	_, err := c.MultiExec(t.Context(), Cmd("INCR", "a"), Cmd("NOPE"))
+	_, err = c.MultiExec(t.Context(), Cmd("INCR", "a"), Cmd("NOPE"))
 	var server *Error
-	if !errors.As(err, &server) || server.Command != "MULTI-EXEC" || server.Code() != "EXECABORT" || !SafeToRetry(err) {
+	if !errors.As(err, &server) || server.Command != "MULTI-EXEC" ||
+		server.Code() != "EXECABORT" || !SafeToRetry(err) {
 		t.Errorf("discarded: %v", err)
 	}
 }

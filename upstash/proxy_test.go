@@ -153,7 +153,8 @@ func TestProxyIsUnreachable(t *testing.T) {
 	}
 	t.Setenv("HTTPS_PROXY", "gopher://user:pass-word@127.0.0.1:70")
 	_, err = newClient(t, proxiedURL, WithRetry(0)).Do(t.Context(), Cmd("INCR", "k"))
-	if err == nil || !strings.Contains(err.Error(), "HTTPS_PROXY") || strings.Contains(err.Error(), "pass-word") {
+	if err == nil || !strings.Contains(err.Error(), "HTTPS_PROXY") ||
+		strings.Contains(err.Error(), "pass-word") {
 		t.Errorf("unknown scheme: got %v", err)
 	}
 }

@@ -51,7 +51,8 @@ func TestReplyInt64(t *testing.T) {
 
 func TestReplyNull(t *testing.T) {
 	for name, r := range map[string]Reply{
-		"zero value": {}, "JSON": jsonReply("null"), "bulk": respReply(t, "$-1\r\n"), "array": respReply(t, "*-1\r\n"),
+		"zero value": {}, "JSON": jsonReply("null"),
+		"bulk": respReply(t, "$-1\r\n"), "array": respReply(t, "*-1\r\n"),
 	} {
 		if !r.IsNil() || r.Err() != nil {
 			t.Errorf("%s: IsNil %v, Err %v", name, r.IsNil(), r.Err())
@@ -150,7 +151,9 @@ func TestReplyArray(t *testing.T) {
 	if _, err := list[1].Int64(); !errors.Is(err, list[1].Err()) {
 		t.Errorf("RESP2: the value of an error: %v", err)
 	}
-	for _, r := range []Reply{jsonReply("1"), jsonReply(`"[]"`), jsonReply("{}"), jsonReply("[1"), respReply(t, ":1\r\n")} {
+	for _, r := range []Reply{
+		jsonReply("1"), jsonReply(`"[]"`), jsonReply("{}"), jsonReply("[1"), respReply(t, ":1\r\n"),
+	} {
 		if _, err := r.Array(); !errors.Is(err, ErrBadResponse) {
 			t.Errorf("%s: got %v, want ErrBadResponse", r.value.json, err)
 		}

@@ -72,7 +72,8 @@ func TestRESP2RoundTrip(t *testing.T) {
 
 func TestRESP2Refuses(t *testing.T) {
 	for _, wire := range []string{
-		"", "\r\n", "+OK", "+OK\n", ":\r\n", ":1.5\r\n", ":9223372036854775808\r\n", "$\r\n", "$-2\r\n", "$3\r\nab\r\n",
+		"", "\r\n", "+OK", "+OK\n", ":\r\n", ":1.5\r\n", ":9223372036854775808\r\n", "$\r\n", "$-2\r\n",
+		"$3\r\nab\r\n",
 		"$2\r\nabc\r\n", "$9999999999999999999\r\n", "*-2\r\n", "*1\r\n", "*1000000000\r\n:1\r\n", "*x\r\n",
 		"+OK\r\n+OK\r\n", "?\r\n", strings.Repeat("*1\r\n", 100) + ":1\r\n",
 	} {

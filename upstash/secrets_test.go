@@ -20,7 +20,7 @@ const (
 func TestNothingSecretIsPrinted(t *testing.T) {
 	c, f := newFake(t, []answer{
 		{body: `{"result":"` + secretItem + `"}`},
-		{status: 400, body: `{"error":"ERR bad '` + secretKey + `' and ` + secretItem + ` with ` + testToken + `"}`},
+		{status: 400, body: `{"error":"ERR '` + secretKey + `', ` + secretItem + `, ` + testToken + `"}`},
 		{body: secretItem},
 	}, WithRetry(0))
 	cmd := Cmd("SET", secretKey, secretItem)

@@ -96,6 +96,7 @@ func (s suite) testResponseHeaders(t *testing.T) {
 
 func (s suite) testResponseForms(t *testing.T) {
 	const interim = "HTTP/1.1 100 Continue\r\n\r\n"
+	long := "X: " + strings.Repeat("x", 8000) + "\r\n"
 	for name, tt := range map[string]struct{ answer, want string }{
 		"length":            {withLength(`{"result":1}`), `{"result":1}`},
 		"empty":             {withLength(""), ""},
@@ -106,7 +107,7 @@ func (s suite) testResponseForms(t *testing.T) {
 		"until close":       {untilClose(`{"result":1}`), `{"result":1}`},
 		"HTTP/1.0":          {"HTTP/1.0 200 OK\r\n\r\nold", "old"},
 		"after 100":         {interim + withLength("abc"), "abc"},
-		"long header":       {"HTTP/1.1 200 OK\r\nX: " + strings.Repeat("x", 8000) + "\r\nContent-Length: 2\r\n\r\nok", "ok"},
+		"long header":       {strings.Replace(withLength("ok"), "Content", long+"Content", 1), "ok"},
 		"lower-case header": {"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok", "ok"},
 	} {
 		t.Run(name, func(t *testing.T) {

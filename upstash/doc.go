@@ -1,0 +1,84 @@
+// Package upstash is a small client for the Upstash Redis REST API: Redis
+// commands as JSON arrays over HTTPS, with a bearer token.
+//
+// # Guarantee
+//
+// A call is one request. Nothing is batched behind the caller's back, and what
+// may have been executed is sent again only where a repetition is harmless. An
+// answer is what the server said, in full, or an error: never a zero value for
+// a reply that was cut, of another type, too short or not JSON. Integers are
+// int64 and pass through no float.
+//
+// # Usage
+//
+//	client, err := upstash.FromEnv() // UPSTASH_REDIS_REST_URL and _TOKEN
+//	if err != nil {
+//		return err
+//	}
+//	defer client.Close()
+//	reply, err := client.Do(ctx, upstash.Cmd("SET", "greeting", "hello", "EX", "100"))
+//
+// Do sends any command. BitField, BitCount, Expire, Persist, TTL and Del give
+// typed answers. Pipeline sends several commands in one request, MultiExec as
+// one transaction. Make a Client once and share it.
+//
+// # Limits
+//
+// Arguments travel as JSON strings, so they must be valid UTF-8; encode other
+// bytes as base64 or hex. Command.Binary brings back any bytes. A response is
+// read up to 32 MiB (WithMaxResponse). The server has limits of its own: on the
+// free and pay-as-you-go plans a request of 10 MB and a record of 100 MB.
+// Blocking commands, WATCH and subscriptions don't work over this API.
+//
+// # Errors and retry safety
+//
+// *Error is what the server said, *CallError a call that got no answer. Neither
+// holds the token, a key or an item; both name the command. Every attempt ends
+// in one of three ways:
+//
+//	never sent   the dial or TLS handshake failed   tried again, any command
+//	refused      a 4xx, or an error object          429 is tried again, any command
+//	unknown      sent, and no whole answer; a 5xx   tried again if repeatable
+//
+// Repeatable are reads, and writes that leave the same state when they run
+// twice: SET without NX, SETBIT, EXPIRE, a BITFIELD without INCRBY. Where a
+// repetition could have changed the answer, Reply.MaybeRepeated is true and
+// typed writes give ErrUncertain. A call makes five attempts at most, with
+// random pauses of up to 50 ms, 100 ms, 200 ms and 400 ms between them
+// (WithRetry, WithBackoff), each of at most 10 s (WithTimeout). It never sleeps
+// past its context's deadline. SafeToRetry reports whether an error guarantees
+// that the command did not run.
+//
+// A process that was frozen, as functions are between two events, finds its
+// connections closed. An idle connection is looked into before it is used, so
+// that the next command goes out over a new one.
+//
+// # Read your writes
+//
+// On a global database a read may be answered by a replica that lags behind. So
+// the client keeps the sync token of the latest state that it has seen and
+// sends it along; a replica that is behind then does not answer. Two clients
+// don't know each other's tokens. WithoutSyncToken turns this off.
+//
+// # Concurrency
+//
+// A Client is safe for concurrent use and starts no goroutine of its own. Up to
+// 64 idle connections are kept, for 30 s. A call ends as soon as its context
+// does, and its buffers are then no longer touched.
+//
+// # Cost
+//
+// Do is one request and one billed command, with any number of operations in a
+// BITFIELD; each command of a Pipeline or MultiExec is billed. A request has
+// about 250 bytes of HTTP header. Setting seven bits of a string is 180 bytes
+// of JSON and brings back 26. A call makes 15 allocations, five of them outside
+// the transport; building a BITFIELD and reading its answer make none.
+//
+// # Compatibility
+//
+// The native transport is fasthttp over HTTP/1.1: TLS 1.2 and later, IPv4 and
+// IPv6, and the proxies of HTTPS_PROXY, HTTP_PROXY and NO_PROXY (http, https,
+// socks5). On GOOS=js it is the host's fetch. GOOS=wasip1 has no network: pass
+// WithTransport, such as package httptransport around the http.Client of the
+// platform's SDK. Package upstashtest is a server for tests, in the process.
+package upstash

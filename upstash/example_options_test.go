@@ -1,0 +1,89 @@
+package upstash_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"time"
+
+	"github.com/upbloom/upbloom/upstash"
+	"github.com/upbloom/upbloom/upstash/upstashtest"
+)
+
+// Each attempt becomes a line of the log, with no key, item or token in it.
+func ExampleWithObserver() {
+	server := local()
+	defer server.Close()
+	server.Inject(upstashtest.RateLimit(0))
+
+	logger := slog.New(slog.NewTextHandler(os.Stdout, &slog.HandlerOptions{
+		ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr { // so that this example is the same each time
+			if a.Key == slog.TimeKey || a.Key == "took" {
+				return slog.Attr{}
+			}
+			return a
+		},
+	}))
+	client := server.Client(
+		upstash.WithBackoff(0, time.Millisecond),
+		upstash.WithObserver(func(ctx context.Context, e upstash.Event) {
+			level := slog.LevelInfo
+			if e.Err != nil {
+				level = slog.LevelWarn
+			}
+			logger.LogAttrs(ctx, level, "redis", slog.String("command", e.Command),
+				slog.Int("attempt", e.Attempt), slog.Int("status", e.StatusCode),
+				slog.Int("out", e.BytesOut), slog.Duration("took", e.Duration))
+		}))
+	defer client.Close()
+	if _, err := client.Do(context.Background(), upstash.Cmd("INCR", "secret")); err != nil {
+		fmt.Println(err)
+	}
+	// Output:
+	// level=WARN msg=redis command=INCR attempt=1 status=429 out=17
+	// level=INFO msg=redis command=INCR attempt=2 status=200 out=17
+}
+
+// What certainly did not run may be handed to a queue; what may have run must
+// be looked into first.
+func ExampleSafeToRetry() {
+	server := local()
+	defer server.Close()
+	client := server.Client(upstash.WithRetry(0))
+	defer client.Close()
+	ctx := context.Background()
+
+	for _, fault := range []upstashtest.Fault{
+		upstashtest.RateLimit(0),
+		upstashtest.Drop(upstashtest.AfterExec),
+	} {
+		server.Inject(fault)
+		_, err := client.Do(ctx, upstash.Cmd("INCR", "orders"))
+		fmt.Println(err != nil, upstash.SafeToRetry(err))
+	}
+	// Output:
+	// true true
+	// true false
+}
+
+// offline is a Transport that sends nothing.
+type offline struct{}
+
+func (offline) RoundTrip(context.Context, *upstash.Request, *upstash.Response) error {
+	return upstash.NotSent(errors.New("the network is switched off"))
+}
+
+// A Transport is a single method.
+func ExampleWithTransport() {
+	client, err := upstash.New("https://db.example.test", "token",
+		upstash.WithTransport(offline{}), upstash.WithRetry(0))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	_, err = client.BitCount(context.Background(), "filter")
+	fmt.Println(err)
+	// Output: upstash: BITCOUNT: the network is switched off; the command did not run
+}
