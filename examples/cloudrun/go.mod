@@ -9,6 +9,7 @@ require (
 	github.com/andybalholm/brotli v1.2.2 // indirect
 	github.com/goccy/go-json v0.12.0 // indirect
 	github.com/gomodule/redigo v1.9.3 // indirect
+	github.com/jarcoal/httpmock v1.4.2 // indirect
 	github.com/klauspost/compress v1.19.1 // indirect
 	github.com/klauspost/cpuid/v2 v2.2.10 // indirect
 	github.com/valyala/bytebufferpool v1.0.0 // indirect

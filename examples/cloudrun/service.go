@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"io"
 	"log/slog"
 	"math"
@@ -77,13 +76,11 @@ func (s *service) webhook(w http.ResponseWriter, r *http.Request) {
 }
 
 // record adds the id of a webhook whose work is done. Whatever comes of it, the
-// answer is 200: any other would have the work done twice for certain. And
-// ErrUncertain says that the id is in, which is all that is asked here.
+// answer is 200: any other would have the work done twice for certain.
 func (s *service) record(ctx context.Context, id string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTime)
 	defer cancel()
-	_, err := s.handled.Add(ctx, id)
-	if err != nil && !errors.Is(err, bloom.ErrUncertain) {
+	if _, err := s.handled.Add(ctx, id); !bloom.InFilter(err) {
 		slog.WarnContext(ctx, "handled, but not recorded: a duplicate will not be skipped", "err", err)
 	}
 }
@@ -102,11 +99,7 @@ func (s *service) ready(w http.ResponseWriter, r *http.Request) {
 // unavailable says when to try again: when the database does, or in a second.
 func unavailable(w http.ResponseWriter, r *http.Request, err error) {
 	slog.ErrorContext(r.Context(), "which webhooks are handled is not known", "err", err)
-	wait := time.Second
-	var server *upstash.Error
-	if errors.As(err, &server) {
-		wait = max(wait, server.RetryAfter)
-	}
+	wait := max(time.Second, upstash.RetryAfter(err))
 	w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(wait.Seconds()))))
 	http.Error(w, "try again later", http.StatusServiceUnavailable)
 }

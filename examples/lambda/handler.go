@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"time"
@@ -63,10 +62,8 @@ func (h *handler) handle(ctx context.Context, batch events.SQSEvent) (events.SQS
 	}
 
 	// The work is done, whatever comes of its record: reporting these messages
-	// as failed would have it done twice for certain. And ErrUncertain says that
-	// the ids are in, which is all that is asked here.
-	_, err = h.done.AddAll(ctx, finished)
-	if err != nil && !errors.Is(err, bloom.ErrUncertain) {
+	// as failed would have it done twice for certain.
+	if _, err = h.done.AddAll(ctx, finished); !bloom.InFilter(err) {
 		slog.WarnContext(ctx, "processed, but not recorded: duplicates will not be skipped", "err", err)
 	}
 	slog.InfoContext(ctx, "batch", "messages", len(ids), "processed", len(finished),
