@@ -1,6 +1,9 @@
 package upstashtest
 
-import "net/http"
+import (
+	"net/http"
+	"slices"
+)
 
 const errExecAbort = failure("EXECABORT Transaction discarded because of previous errors.")
 
@@ -19,6 +22,9 @@ func (s *Server) execute(q request, f Fault) answer {
 		status:      http.StatusOK,
 		contentType: q.enc.contentType(),
 		syncToken:   formatToken(o.state),
+	}
+	if i := slices.IndexFunc(append(o.replies, o.discarded), isLost); i >= 0 {
+		return *q.enc.refuse(http.StatusInternalServerError, lostPrefix+"connection lost")
 	}
 	if o.discarded != "" {
 		a.status, a.body = http.StatusBadRequest, q.enc.failure(string(o.discarded))

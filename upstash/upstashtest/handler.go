@@ -59,7 +59,10 @@ func (s *Server) parse(r *http.Request) (request, *answer) {
 	if q.readOnly, ok = s.authorize(r); !ok {
 		return q, q.enc.refuse(http.StatusUnauthorized, textUnauthorized)
 	}
-	body, tooLong := s.readBody(r)
+	body, tooLong, err := s.readBody(r)
+	if err != nil { // cut short: what is missing could change the command
+		return q, q.enc.refuse(http.StatusBadRequest, "ERR the request body ended too early")
+	}
 	if tooLong > 0 {
 		return q, q.enc.refuse(http.StatusRequestEntityTooLarge, fmt.Sprintf(
 			"ERR max request size exceeded. Limit: %d bytes, Actual: %d bytes. "+
@@ -82,18 +85,15 @@ func (s *Server) parse(r *http.Request) (request, *answer) {
 }
 
 // readBody reads the body, or gives its length if it is above the limit.
-func (s *Server) readBody(r *http.Request) (body []byte, tooLong int64) {
-	body, err := io.ReadAll(io.LimitReader(r.Body, s.cfg.maxRequest+1))
+func (s *Server) readBody(r *http.Request) (body []byte, tooLong int64, err error) {
+	body, err = io.ReadAll(io.LimitReader(r.Body, s.cfg.maxRequest+1))
 	s.count.bytesIn.Add(int64(len(body)))
-	if err != nil { // the client went away: nobody reads the answer
-		return nil, 0
-	}
-	if int64(len(body)) <= s.cfg.maxRequest {
-		return body, 0
+	if err != nil || int64(len(body)) <= s.cfg.maxRequest {
+		return body, 0, err
 	}
 	rest, _ := io.Copy(io.Discard, io.LimitReader(r.Body, drainLimit))
 	s.count.bytesIn.Add(rest)
-	return nil, max(r.ContentLength, int64(len(body))+rest)
+	return nil, max(r.ContentLength, int64(len(body))+rest), nil
 }
 
 func (e encoding) refuse(status int, text string) *answer {

@@ -3,6 +3,7 @@ package upstashtest
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/gomodule/redigo/redis"
@@ -10,22 +11,46 @@ import (
 
 // remote is a real Redis behind the server: one connection, used by one
 // command at a time.
-type remote struct{ conn redis.Conn }
+type remote struct {
+	addr string
+	conn redis.Conn
+}
 
 func dialRedis(addr string) (*remote, error) {
-	conn, err := redis.Dial("tcp", addr, redis.DialConnectTimeout(5*time.Second))
+	r := &remote{addr: addr}
+	return r, r.dial()
+}
+
+func (r *remote) dial() error {
+	conn, err := redis.Dial("tcp", r.addr, redis.DialConnectTimeout(5*time.Second))
 	if err != nil {
-		return nil, fmt.Errorf("no Redis at %s: %w", addr, err)
+		return fmt.Errorf("no Redis at %s: %w", r.addr, err)
 	}
-	return &remote{conn}, nil
+	r.conn = conn
+	return nil
+}
+
+// revive dials anew where an earlier command lost the connection.
+func (r *remote) revive() error {
+	if r.conn.Err() == nil {
+		return nil
+	}
+	_ = r.conn.Close()
+	return r.dial()
 }
 
 func (r *remote) do(args []string) reply {
+	if err := r.revive(); err != nil {
+		return lost(err)
+	}
 	return fromRedigo(r.conn.Do(args[0], anys(args[1:])...))
 }
 
 // multi sends MULTI, the commands and EXEC in one write.
 func (r *remote) multi(cmds [][]string) reply {
+	if err := r.revive(); err != nil {
+		return lost(err)
+	}
 	if err := r.conn.Send("MULTI"); err != nil {
 		return lost(err)
 	}
@@ -86,8 +111,16 @@ func fromRedigo(v any, err error) reply {
 	return nil
 }
 
-// lost is the reply where the connection to Redis broke.
-func lost(err error) failure { return failure("ERR the Redis behind the server: " + err.Error()) }
+const lostPrefix = "ERR the Redis behind the server: "
+
+// lost is the reply where the connection to Redis broke: the command may have
+// been executed, so it must not look like a refusal.
+func lost(err error) failure { return failure(lostPrefix + err.Error()) }
+
+func isLost(r reply) bool {
+	f, ok := r.(failure)
+	return ok && strings.HasPrefix(string(f), lostPrefix)
+}
 
 func anys(args []string) []any {
 	out := make([]any, len(args))

@@ -2,9 +2,12 @@ package upstashtest
 
 import (
 	"fmt"
+	"net"
 	"net/http"
 	"strings"
 	"testing"
+
+	"github.com/upbloom/upbloom/internal/testenv"
 )
 
 func TestLimitsAreInclusive(t *testing.T) {
@@ -144,5 +147,67 @@ func TestExecAfterClose(t *testing.T) {
 	s.Close()
 	if _, err := s.Exec("KEYS", "*"); err == nil {
 		t.Error("no error from a closed server")
+	}
+}
+
+// TestCutRequestIsNotExecuted hangs up in the middle of a body: without its last
+// argument the command would be another one.
+func TestCutRequestIsNotExecuted(t *testing.T) {
+	s := NewServer(t)
+	conn, err := net.Dial("tcp", strings.TrimPrefix(s.URL, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = fmt.Fprintf(conn, "POST /incr/n HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\n"+
+		"Content-Length: 10\r\n\r\nabc", s.Token)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := conn.Close(); err != nil {
+		t.Fatal(err)
+	}
+	waitFor(t, func() bool { return s.Stats().BytesOut > 0 })
+	if n := s.Stats(); n.Commands != 0 || n.BytesIn != 3 {
+		t.Errorf("%+v", n)
+	}
+}
+
+// TestLostRedis kills the server's connection: one answer is a 500, because its
+// command may have run, and the next is right again.
+func TestLostRedis(t *testing.T) {
+	for _, c := range []call{
+		{body: `["INCR","n"]`},
+		{path: "/pipeline", body: `[["INCR","n"],["INCR","n"]]`},
+		{path: "/multi-exec", body: `[["INCR","n"]]`},
+	} {
+		addr := testenv.Redis(t)
+		s := NewServer(t, WithRedis(addr))
+		killer, err := dialRedis(addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r := killer.do([]string{"CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"}); r != int64(1) {
+			t.Errorf("CLIENT KILL: %v", r)
+		}
+		_ = killer.close()
+		if got := do(t, s, c); got.status != http.StatusInternalServerError {
+			t.Errorf("%s: %d %s", c.path, got.status, got.body)
+		}
+		if got := do(t, s, c); got.status != http.StatusOK {
+			t.Errorf("%s, once more: %d %s", c.path, got.status, got.body)
+		}
+	}
+}
+
+// TestTransactionOverLimit fails the one command that is too large.
+func TestTransactionOverLimit(t *testing.T) {
+	s := NewServer(t, WithMaxRecord(10))
+	got := do(t, s, call{path: "/multi-exec", body: `[["INCR","n"],["SETRANGE","k","10","x"],["INCR","n"]]`})
+	if want := `[{"result":1},{"error":"ERR max single record size exceeded"},{"result":2}]`; got.body != want {
+		t.Errorf("got %s", got.body)
+	}
+	got = do(t, s, call{path: "/multi-exec", body: `[["SETRANGE","k","10","x"]]`})
+	if want := `[{"error":"ERR max single record size exceeded"}]`; got.body != want || got.status != 200 {
+		t.Errorf("got %d %s", got.status, got.body)
 	}
 }
