@@ -213,6 +213,9 @@ func (c *Client) BitField(ctx context.Context, b *BitField) ([]NullInt64, error)
 	if err != nil {
 		return nil, err
 	}
+	if r.IsNil() {
+		return nil, r.bad("null for an array")
+	}
 	answers, err := r.Ints(make([]NullInt64, 0, b.replies))
 	if err != nil {
 		return nil, err

@@ -160,7 +160,8 @@ func TestBitFieldAnswers(t *testing.T) {
 		{`{"result":[1,null]}`, []NullInt64{{1, true}, {}}, nil},
 		{
 			`{"result":[-9223372036854775808,9223372036854775807]}`,
-			[]NullInt64{{math.MinInt64, true}, {math.MaxInt64, true}}, nil,
+			[]NullInt64{{math.MinInt64, true}, {math.MaxInt64, true}},
+			nil,
 		},
 		{`{"result":[1]}`, nil, ErrBadResponse},
 		{`{"result":[1,2,3]}`, nil, ErrBadResponse},
@@ -168,7 +169,7 @@ func TestBitFieldAnswers(t *testing.T) {
 		{`{"result":[1,9223372036854775808]}`, nil, ErrBadResponse},
 		{`{"result":[1,2.5]}`, nil, ErrBadResponse},
 		{`{"result":"OK"}`, nil, ErrBadResponse},
-		{`{"result":null}`, nil, ErrNil},
+		{`{"result":null}`, nil, ErrBadResponse},
 		{`{"result":[1,`, nil, ErrBadResponse},
 		{`{}`, nil, ErrBadResponse},
 		{``, nil, ErrBadResponse},

@@ -164,7 +164,7 @@ func (c *Client) decode(x *exchange, resp *Response) error {
 	var errMsg *string
 	var err error
 	if x.path == "/" {
-		errMsg, err = x.decodeOne(resp.Body)
+		errMsg, err = c.decodeOne(x, resp.Body)
 	} else {
 		x.envelopes, errMsg, err = decodeEnvelopes(resp.Body)
 		if err == nil && errMsg == nil && len(x.envelopes) != x.commands {
@@ -182,9 +182,10 @@ func (c *Client) decode(x *exchange, resp *Response) error {
 
 // decodeOne reads the answer to a single command, whichever form it came in:
 // a server that ignores the request for RESP2 answers JSON.
-func (x *exchange) decodeOne(body []byte) (errMsg *string, err error) {
+func (c *Client) decodeOne(x *exchange, body []byte) (errMsg *string, err error) {
 	if x.resp2 && len(body) > 0 && body[0] != '{' {
 		x.reply, err = decodeRESP2(body, x.name)
+		c.redactNested(x, x.reply.value.array)
 		var server *Error
 		if errors.As(x.reply.err, &server) {
 			return &server.Message, nil
@@ -197,6 +198,17 @@ func (x *exchange) decodeOne(body []byte) (errMsg *string, err error) {
 	}
 	x.reply = Reply{name: x.name, value: value{json: env.result}}
 	return nil, nil
+}
+
+// redactNested treats the errors within a RESP2 array as serverError does one
+// by itself.
+func (c *Client) redactNested(x *exchange, list []Reply) {
+	for _, r := range list {
+		if e, ok := r.err.(*Error); ok {
+			e.Message, e.script = redact(e.Message, c.token, x.body), x.traits&traitScript != 0
+		}
+		c.redactNested(x, r.value.array)
+	}
 }
 
 func (c *Client) serverError(x *exchange, resp *Response, message string) *Error {

@@ -78,6 +78,9 @@ func (c *Client) integer(ctx context.Context, cmd Command) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
+	if r.IsNil() {
+		return 0, r.bad("null for an integer")
+	}
 	return r.Int64()
 }
 

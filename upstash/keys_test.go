@@ -70,7 +70,9 @@ func TestKeyCommands(t *testing.T) {
 			t.Errorf("got %v, %v; sent %s to %s; want %s", got, err, sent.Body, sent.URL, tt.body)
 		}
 	}
-	for _, tt := range []struct{ body, name string }{{`{"result":"1"}`, "string"}, {`{"result":[1]}`, "array"}} {
+	for _, tt := range []struct{ body, name string }{
+		{`{"result":"1"}`, "string"}, {`{"result":[1]}`, "array"}, {`{"result":null}`, "null"},
+	} {
 		c, _ := newFake(t, always(tt.body), WithRetry(0))
 		if n, err := c.BitCount(ctx, "k"); n != 0 || !errors.Is(err, ErrBadResponse) {
 			t.Errorf("%s: got %d, %v; want ErrBadResponse", tt.name, n, err)

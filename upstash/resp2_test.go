@@ -112,6 +112,22 @@ func TestDoBinary(t *testing.T) {
 	}
 }
 
+func TestNestedErrorsAreRedacted(t *testing.T) {
+	c, _ := newFake(t, always("*2\r\n:1\r\n*1\r\n-WRONGTYPE of "+secretKey+"\r\n"))
+	r, err := c.Do(t.Context(), Cmd("EVAL", "return 1", "1", secretKey).Binary())
+	if err != nil {
+		t.Fatal(err)
+	}
+	outer, _ := r.Array()
+	inner, err := outer[1].Array()
+	if err != nil || inner[0].Err() == nil || strings.Contains(inner[0].Err().Error(), secretKey) {
+		t.Errorf("got %v, %v", inner, err)
+	}
+	if SafeToRetry(inner[0].Err()) {
+		t.Error("an error within a script's answer counts as not executed")
+	}
+}
+
 // FuzzRESP2 looks for panics, and for values that do not survive a round trip.
 func FuzzRESP2(f *testing.F) {
 	for _, s := range []string{

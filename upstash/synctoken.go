@@ -23,7 +23,7 @@ func (t *syncTokens) load() (string, *string) {
 // takes only the place of the token that it was sent with. A write's token
 // always counts.
 func (t *syncTokens) store(token string, mark *string, read bool) {
-	if token == "" || mark != nil && *mark == token {
+	if !isSyncToken(token) || mark != nil && *mark == token {
 		return
 	}
 	kept := token // on the heap from here on only
@@ -32,4 +32,19 @@ func (t *syncTokens) store(token string, mark *string, read bool) {
 		return
 	}
 	t.current.Store(&kept)
+}
+
+// maxSyncToken is far above what the API gives; it bounds what each request
+// would drag along.
+const maxSyncToken = 1 << 10
+
+// isSyncToken refuses what could not be sent back in a header: it would fail
+// every call from then on.
+func isSyncToken(token string) bool {
+	for i := 0; i < len(token); i++ {
+		if token[i] < ' ' || token[i] > '~' {
+			return false
+		}
+	}
+	return token != "" && len(token) <= maxSyncToken
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 )
@@ -63,6 +64,19 @@ func TestSyncTokenOfALateRead(t *testing.T) {
 	tokens.store("", mark, false)
 	if got, _ := tokens.load(); got != "newer" {
 		t.Errorf("an answer without a token left %q", got)
+	}
+}
+
+// A token that could not be sent back would fail every call that follows.
+func TestSyncTokenOfStrangeShape(t *testing.T) {
+	var tokens syncTokens
+	tokens.store("good", nil, false)
+	for _, bad := range []string{"", "\x00", "a\r\nb", "\x7f", "\u00e9", strings.Repeat("x", maxSyncToken+1)} {
+		_, mark := tokens.load()
+		tokens.store(bad, mark, false)
+		if got, _ := tokens.load(); got != "good" {
+			t.Fatalf("kept %.20q", got)
+		}
 	}
 }
 

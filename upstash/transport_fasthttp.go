@@ -87,10 +87,19 @@ func (c *conn) exchange(req *Request, resp *Response) (reusable bool, err error)
 	return false, NotSent(err)
 }
 
+// maxInterim is how many answers of status 1xx, which nobody asked for, may
+// come before the one that counts.
+const maxInterim = 5
+
 func (c *conn) read(limit int, resp *Response) (reusable bool, err error) {
 	in := fasthttp.AcquireResponse()
 	defer fasthttp.ReleaseResponse(in)
-	if err := in.ReadLimitBody(c.r, limit); err != nil {
+	err = in.ReadLimitBody(c.r, limit)
+	for n := 0; err == nil && in.StatusCode() < 200 && n < maxInterim; n++ {
+		in.Reset()
+		err = in.ReadLimitBody(c.r, limit)
+	}
+	if err != nil {
 		if errors.Is(err, fasthttp.ErrBodyTooLarge) {
 			resp.StatusCode = in.StatusCode()
 		}

@@ -106,6 +106,7 @@ func (s suite) testResponseForms(t *testing.T) {
 		"chunk extension":   {strings.Replace(chunked("abc"), "3\r\n", "3;x=y\r\n", 1), "abc"},
 		"until close":       {untilClose(`{"result":1}`), `{"result":1}`},
 		"HTTP/1.0":          {"HTTP/1.0 200 OK\r\n\r\nold", "old"},
+		"after 103":         {strings.Replace(interim, "100", "103", 1) + interim + withLength("abc"), "abc"},
 		"after 100":         {interim + withLength("abc"), "abc"},
 		"long header":       {strings.Replace(withLength("ok"), "Content", long+"Content", 1), "ok"},
 		"lower-case header": {"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok", "ok"},
