@@ -115,7 +115,8 @@ func TestBatchMeetsAMismatchOnce(t *testing.T) {
 			got, err := handle(t, c, cfg).AddAll(t.Context(), numbered("item", 100))
 			var m *bloom.MismatchError
 			var batch *bloom.BatchError
-			if !errors.As(err, &m) || !errors.As(err, &batch) || batch.Count(bloom.ItemNotDone) != 100 || count(got) != 0 {
+			if !errors.As(err, &m) || !errors.As(err, &batch) ||
+				batch.Count(bloom.ItemNotDone) != 100 || count(got) != 0 {
 				t.Errorf("AddAll: %v, want a MismatchError and nothing done", err)
 			}
 			writes := 0
@@ -248,7 +249,8 @@ func TestBatchTooLargeForTheServer(t *testing.T) {
 	}
 	cfg := small()
 	cfg.BatchBytes = 10_000
-	if got, err := handle(t, s.Client(), cfg).AddAll(t.Context(), numbered("item", 1000)); err != nil || count(got) < 980 {
+	got, err = handle(t, s.Client(), cfg).AddAll(t.Context(), numbered("item", 1000))
+	if err != nil || count(got) < 980 {
 		t.Errorf("with BatchBytes 10,000: %d new, %v", count(got), err)
 	}
 }

@@ -43,7 +43,8 @@ func TestCreateBeyondTheRecordLimit(t *testing.T) {
 	cfg := expiring(time.Hour) // 1,215 bytes
 	_, err := handle(t, s.Client(), cfg).Create(t.Context())
 	var server *upstash.Error
-	if !errors.As(err, &server) || !strings.Contains(err.Error(), "max single record size") || !upstash.SafeToRetry(err) {
+	if !errors.As(err, &server) || !upstash.SafeToRetry(err) ||
+		!strings.Contains(err.Error(), "max single record size") {
 		t.Errorf("Create: %v, want the server's word on the record's size", err)
 	}
 	if n := do(t, s, "EXISTS", key); n != int64(0) {

@@ -88,7 +88,8 @@ func TestOpenRefuses(t *testing.T) {
 			}
 		}
 		do(t, s, "DEL", key)
-		if _, err := bloom.Open(t.Context(), s.Client(), key, bloom.OpenMissingIsEmpty()); !errors.Is(err, bloom.ErrNotFound) {
+		_, err := bloom.Open(t.Context(), s.Client(), key, bloom.OpenMissingIsEmpty())
+		if !errors.Is(err, bloom.ErrNotFound) {
 			t.Errorf("missing: %v, want ErrNotFound", err)
 		}
 		do(t, s, "HSET", key, "a", "b")
@@ -97,7 +98,8 @@ func TestOpenRefuses(t *testing.T) {
 		}
 		s.ResetStats()
 		var bad *bloom.ConfigError
-		if _, err := bloom.Open(t.Context(), s.Client(), key, bloom.OpenTTL(time.Microsecond)); !errors.As(err, &bad) {
+		_, err = bloom.Open(t.Context(), s.Client(), key, bloom.OpenTTL(time.Microsecond))
+		if !errors.As(err, &bad) {
 			t.Errorf("TTL of a microsecond: %v, want a ConfigError", err)
 		}
 		if _, err := bloom.Open(t.Context(), nil, key); err == nil {

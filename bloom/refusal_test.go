@@ -189,7 +189,9 @@ func TestWrongAddLeavesTheOtherFilterRight(t *testing.T) {
 // where the sum of its first bits and a header looks like one.
 func TestAddToText(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
-		for _, text := range []string{"text", "\x00\x00\x00\x00\x00\x00\x08 eight", "\x00\x00\x01", "~~~~~~~~", "\x90"} {
+		for _, text := range []string{
+			"text", "\x00\x00\x00\x00\x00\x00\x08 eight", "\x00\x00\x01", "~~~~~~~~", "\x90",
+		} {
 			do(t, s, "SET", key, text)
 			f := handle(t, s.Client(), small())
 			if added, err := f.Add(t.Context(), "a"); !errors.Is(err, bloom.ErrNotFilter) || added {

@@ -14,7 +14,9 @@ import (
 // the same transaction.
 
 // sendWrite sends a write, with an EXPIRE in the same transaction where asked.
-func (f *Filter) sendWrite(ctx context.Context, cmd upstash.Command, withTTL bool) (write, expire upstash.Reply, err error) {
+func (f *Filter) sendWrite(ctx context.Context, cmd upstash.Command, withTTL bool) (
+	write, expire upstash.Reply, err error,
+) {
 	if !withTTL {
 		write, err = f.client.Do(ctx, cmd)
 		return write, expire, f.wrongType(err)

@@ -11,15 +11,17 @@ import (
 // An attempt whose answer is lost may have been the one that set the bits. Add says so where
 // it cannot tell, and only there.
 func TestAddAfterALostAnswer(t *testing.T) {
-	lost := map[string][2]upstashtest.Fault{ // before and after the execution
-		"connection dropped": {upstashtest.Drop(upstashtest.BeforeExec), upstashtest.Drop(upstashtest.AfterExec)},
-		"internal error":     {upstashtest.InternalError(upstashtest.BeforeExec), upstashtest.InternalError(upstashtest.AfterExec)},
-		"bad gateway":        {upstashtest.BadGateway(upstashtest.BeforeExec), upstashtest.BadGateway(upstashtest.AfterExec)},
-		"not JSON":           {upstashtest.NotJSON(upstashtest.BeforeExec), upstashtest.NotJSON(upstashtest.AfterExec)},
+	lost := map[string]func(upstashtest.When) upstashtest.Fault{
+		"connection dropped": upstashtest.Drop,
+		"internal error":     upstashtest.InternalError,
+		"bad gateway":        upstashtest.BadGateway,
+		"not JSON":           upstashtest.NotJSON,
 	}
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		for name, fault := range lost {
-			before, after := fault[0], fault[1]
+			before, after := fault(upstashtest.BeforeExec), fault(upstashtest.AfterExec)
+			refused := upstashtest.RateLimit(0)
+			faults := func(f ...upstashtest.Fault) []upstashtest.Fault { return f }
 			for _, layout := range []bloom.Layout{bloom.LayoutHeaded, bloom.LayoutBare} {
 				for _, tt := range []struct {
 					name   string
@@ -28,13 +30,13 @@ func TestAddAfterALostAnswer(t *testing.T) {
 					added  bool
 					err    error
 				}{
-					{"new, not executed", "new-1", []upstashtest.Fault{before}, true, nil},
-					{"new, executed", "new-2", []upstashtest.Fault{after}, false, bloom.ErrUncertain},
-					{"new, not executed, then executed", "new-3", []upstashtest.Fault{before, after}, false, bloom.ErrUncertain},
-					{"new, refused, not executed", "new-4", []upstashtest.Fault{upstashtest.RateLimit(0), before}, true, nil},
-					{"new, only refused", "new-5", []upstashtest.Fault{upstashtest.RateLimit(0)}, true, nil},
-					{"old, not executed", "old", []upstashtest.Fault{before}, false, bloom.ErrUncertain},
-					{"old, only refused", "old", []upstashtest.Fault{upstashtest.RateLimit(0)}, false, nil},
+					{"new, not executed", "new-1", faults(before), true, nil},
+					{"new, executed", "new-2", faults(after), false, bloom.ErrUncertain},
+					{"new, not executed, then executed", "new-3", faults(before, after), false, bloom.ErrUncertain},
+					{"new, refused, not executed", "new-4", faults(refused, before), true, nil},
+					{"new, only refused", "new-5", faults(refused), true, nil},
+					{"old, not executed", "old", faults(before), false, bloom.ErrUncertain},
+					{"old, only refused", "old", faults(refused), false, nil},
 				} {
 					s.FlushAll()
 					cfg := sparse()

@@ -1,0 +1,155 @@
+package bloom_test
+
+import (
+	"errors"
+	"math"
+	"testing"
+	"time"
+
+	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/upstash/upstashtest"
+)
+
+func TestStats(t *testing.T) {
+	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+		ctx := t.Context()
+		cfg := bloom.Config{Capacity: 5000, FPRate: 0.01, TTL: 26 * time.Hour}
+		f := handle(t, s.Client(), cfg)
+		if _, err := f.Stats(ctx); !errors.Is(err, bloom.ErrNotFound) {
+			t.Errorf("missing: %v, want ErrNotFound", err)
+		}
+		if _, err := f.Create(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := f.AddAll(ctx, numbered("item", 2500)); err != nil {
+			t.Fatal(err)
+		}
+		got, err := f.Stats(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		setBits := uint64(do(t, s, "BITCOUNT", key, "16", "-1").(int64))
+		if got.TTL <= 25*time.Hour || got.TTL > cfg.TTL {
+			t.Errorf("TTL %v", got.TTL)
+		}
+		got.TTL = cfg.TTL
+		want := bloom.Stats{
+			Geometry: f.Geometry(), Layout: bloom.LayoutHeaded, Bytes: 6007,
+			SetBits: setBits, Fill: float64(setBits) / 47_926,
+			Items:    uint64(math.Round(bloom.EstimateItems(47_926, 7, setBits))),
+			Capacity: 5000, FPRate: bloom.FalsePositiveRate(47_926, 7, 5000),
+			LiveFPRate: math.Pow(float64(setBits)/47_926, 7), TTL: cfg.TTL,
+		}
+		if got != want {
+			t.Errorf("\n%#v, want\n%#v", got, want)
+		}
+		if n, err := f.Cardinality(ctx); err != nil || n != got.Items || n < 2450 || n > 2550 {
+			t.Errorf("Cardinality = %d, %v, want %d, near 2,500", n, err, got.Items)
+		}
+		const text = `filter           47,926 bits (5.9 KiB), k=7, xxh3
+fill             [######..............] 30.7%
+items            about 2,513 of 5,000
+false positives  1 in 3,867 now, 1 in 100 at capacity
+stored           6,007 bytes, expires in 26h0m0s`
+		if got.String() != text {
+			t.Errorf("\n%v, want\n%v", got, text)
+		}
+
+		// Open does not know the capacity: it is where half of the cells are set.
+		opened, err := bloom.Open(ctx, s.Client(), key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		st, err := opened.Stats(ctx)
+		if err != nil || st.Capacity != 4745 || st.Items != got.Items || math.Abs(st.FPRate-1./128) > 1e-4 {
+			t.Errorf("opened: %+v, %v", st, err)
+		}
+	})
+}
+
+func TestStatsOfAnEmptyFilter(t *testing.T) {
+	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+		f := handle(t, s.Client(), small())
+		if _, err := f.Create(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		st, err := f.Stats(t.Context())
+		const text = `filter           9,586 bits (1.2 KiB), k=7, xxh3
+fill             [....................] 0.0%
+items            about 0 of 1,000
+false positives  none now, 1 in 100 at capacity
+stored           1,215 bytes, no expiry`
+		if err != nil || st.String() != text {
+			t.Errorf("%v\n%v, want\n%v", err, st, text)
+		}
+	})
+}
+
+func TestSaturated(t *testing.T) {
+	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+		for _, layout := range []bloom.Layout{bloom.LayoutHeaded, bloom.LayoutBare} {
+			s.FlushAll()
+			f := handle(t, s.Client(), bloom.Config{Bits: 64, Hashes: 2, Layout: layout})
+			if _, err := f.AddAll(t.Context(), numbered("item", 1000)); err != nil {
+				t.Fatal(err)
+			}
+			if n, err := f.Cardinality(t.Context()); !errors.Is(err, bloom.ErrSaturated) || n != 0 {
+				t.Errorf("%v: Cardinality = %d, %v, want ErrSaturated", layout, n, err)
+			}
+			st, err := f.Stats(t.Context())
+			if err != nil || !st.Saturated || st.SetBits != 64 || st.Fill != 1 ||
+				st.LiveFPRate != 1 || st.Items != 133 {
+				t.Errorf("%v: %+v, %v", layout, st, err)
+			}
+			exists(t, f, "never", true)
+			add(t, f, "never", false)
+		}
+	})
+}
+
+func TestStatsString(t *testing.T) {
+	g := bloom.Geometry{Bits: 1000, Hashes: 7}
+	for _, tt := range []struct {
+		name string
+		in   bloom.Stats
+		want string
+	}{
+		{
+			"saturated",
+			bloom.Stats{
+				Geometry: g, Bytes: 141, SetBits: 1000, Fill: 1, Items: 987, Capacity: 99, FPRate: 0.01,
+				LiveFPRate: 1, Saturated: true, TTL: 1500 * time.Millisecond,
+			},
+			`filter           1,000 bits (125 B), k=7, xxh3
+fill             [####################] 100.0%
+items            saturated: more than 987 of 99
+false positives  every one now, 1 in 100 at capacity
+stored           141 bytes, expires in 1.5s`,
+		},
+		{
+			"nearly empty",
+			bloom.Stats{
+				Geometry: g, Bytes: 1 << 20, SetBits: 1, Fill: 0.001, Items: 1, Capacity: 1_000_000,
+				FPRate: 0.25, LiveFPRate: 1e-21, TTL: 90*time.Minute + 400*time.Millisecond,
+			},
+			`filter           1,000 bits (125 B), k=7, xxh3
+fill             [#...................] 0.1%
+items            about 1 of 1,000,000
+false positives  less than 1 in 10^15 now, 1 in 4.0 at capacity
+stored           1,048,576 bytes, expires in 1h30m0s`,
+		},
+		{
+			"nearly full",
+			bloom.Stats{Geometry: g, Fill: 0.9999, Capacity: 1, FPRate: 1, LiveFPRate: 0.99},
+			`filter           1,000 bits (125 B), k=7, xxh3
+fill             [###################.] 100.0%
+items            about 0 of 1
+false positives  1 in 1.0 now, every one at capacity
+stored           0 bytes, no expiry`,
+		},
+	} {
+		if got := tt.in.String(); got != tt.want {
+			t.Errorf("%s:\n%s, want\n%s", tt.name, got, tt.want)
+		}
+	}
+}
