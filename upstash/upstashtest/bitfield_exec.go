@@ -5,10 +5,16 @@ func (d *memory) bitfield(args []string) reply {
 	return d.runBitfield(args, false)
 }
 
+// bitfieldRO runs BITFIELD_RO: the same for GETs, and a refusal for all else.
 func (d *memory) bitfieldRO(args []string) reply {
 	return d.runBitfield(args, true)
 }
 
+// runBitfield parses the whole command first, so that a malformed one changes
+// nothing. The string grows to where its farthest write ends before the first
+// operation runs, and stays that long even if OVERFLOW FAIL forbids the write;
+// GETs alone neither grow nor copy it. The cost is one copy of the string, and
+// at most nine bytes looked at for each operation.
 func (d *memory) runBitfield(args []string, readOnly bool) reply {
 	key := args[1]
 	p, f := parseBitfield(args[2:])
@@ -69,6 +75,8 @@ func (op fieldOp) sum(a, b int64) (n int64, over bool) {
 	return op.sumUnsigned(uint64(a), b)
 }
 
+// sumUnsigned works in uint64. A negative value of a SET arrives as a huge one:
+// it is above the limit, and saturates at the greatest value, not at 0.
 func (op fieldOp) sumUnsigned(a uint64, b int64) (int64, bool) {
 	limit := uint64(1)<<op.bits - 1
 	above := a > limit || b > 0 && uint64(b) > limit-a
@@ -85,6 +93,8 @@ func (op fieldOp) sumUnsigned(a uint64, b int64) (int64, bool) {
 	return 0, true
 }
 
+// sumSigned compares as Redis does, before adding, because the sum of two int64
+// may be none.
 func (op fieldOp) sumSigned(a, b int64) (int64, bool) {
 	limit := int64(1)<<(op.bits-1) - 1
 	least := -limit - 1

@@ -55,6 +55,7 @@ const (
 		SSUBSCRIBE SUBSCRIBE SUNSUBSCRIBE UNSUBSCRIBE UNWATCH WAIT WATCH`
 )
 
+// Both are built once and only read afterwards.
 var (
 	commands = commandTable()
 	refused  = refusedSet()

@@ -25,6 +25,8 @@ type encoding struct {
 	resp2  bool
 }
 
+// parseEncoding reads the two headers. A value that it does not know is refused
+// rather than ignored, so that a test finds the mistake.
 func parseEncoding(h http.Header) (encoding, error) {
 	var e encoding
 	switch v := h.Get(headerEncoding); v {
@@ -77,7 +79,8 @@ func (e encoding) answer(f form, replies array) []byte {
 	return append(b, ']')
 }
 
-// failure is the body of an answer that is an error as a whole.
+// failure is the body of an answer that is an error as a whole: one object even
+// where an array was asked for.
 func (e encoding) failure(text string) []byte {
 	if e.resp2 {
 		return appendRESP(nil, failure(text))
@@ -96,6 +99,9 @@ func (e encoding) appendObject(b []byte, r reply) []byte {
 	return append(b, '}')
 }
 
+// appendResult encodes a result as JSON. Integers are bare and exact up to
+// int64. Under base64 only the status OK stays as it is, at any depth; a string
+// that holds the letters OK does not.
 func (e encoding) appendResult(b []byte, r reply) []byte {
 	switch r := r.(type) {
 	case int64:
@@ -145,6 +151,8 @@ func appendString(b []byte, s string) []byte {
 	return append(b, bytes.TrimSuffix(out.Bytes(), []byte("\n"))...)
 }
 
+// isPlain reports whether s needs no escape: true of nearly all that filters
+// send, and cheaper than the encoder.
 func isPlain(s string) bool {
 	for i := 0; i < len(s); i++ {
 		if c := s[i]; c < ' ' || c >= utf8.RuneSelf || c == '"' || c == '\\' {

@@ -63,6 +63,7 @@ func (s *Server) run(b batch, readOnly bool, seen uint64) outcome {
 	return o
 }
 
+// runOne runs a command by itself. Only what gets to the database is counted.
 func (s *Server) runOne(db backend, cmd []string, refused failure) reply {
 	if refused == "" {
 		refused = s.overLimit(db, cmd)

@@ -66,7 +66,9 @@ func parseForm(r *http.Request, body []byte) (batch, error) {
 }
 
 // parsePath reads /NAME/arg/arg?option=value: the segments, then the body if
-// there is one, then the query in its order, its token left out.
+// there is one, then the query in its order, its token left out. The path is as
+// it was sent: an escaped slash belongs to an argument, a plus sign stands for
+// itself, and an empty segment is an empty argument.
 func parsePath(path string, body []byte, query string) ([]string, error) {
 	var cmd []string
 	for seg := range strings.SplitSeq(strings.TrimPrefix(path, "/"), "/") {
@@ -100,7 +102,8 @@ func parsePath(path string, body []byte, query string) ([]string, error) {
 	return cmd, nil
 }
 
-// parseBatch reads [[...],[...]].
+// parseBatch reads [[...],[...]]. What is malformed in one command refuses the
+// whole request; a command that is merely unknown does not.
 func parseBatch(body []byte) ([][]string, error) {
 	items, err := splitArray(body)
 	if err != nil {

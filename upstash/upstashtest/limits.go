@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// maxKey is the longest key in bytes.
+// maxKey is the longest key in bytes, on every plan.
 const maxKey = 32 << 10
 
 const errRecordTooLarge = failure("ERR max single record size exceeded")

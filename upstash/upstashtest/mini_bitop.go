@@ -31,7 +31,8 @@ func (d *memory) bitOp(args []string) reply {
 	return int64(size)
 }
 
-// combine works on sources of unlike length as if they were filled with zeros.
+// combine works on sources of unlike length as if they were filled with zeros:
+// what follows the end of the shortest is 0 after AND.
 func combine(op string, sources []string, size int) []byte {
 	out := make([]byte, size)
 	copy(out, sources[0])

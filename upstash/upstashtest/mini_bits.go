@@ -32,6 +32,7 @@ func (d *memory) setBit(args []string) reply {
 	return int64(was)
 }
 
+// getBit is GETBIT: past the end, and without a key, every bit is 0.
 func (d *memory) getBit(args []string) reply {
 	at, ok := bitOffset(args[2], 0)
 	if !ok {
@@ -44,7 +45,9 @@ func (d *memory) getBit(args []string) reply {
 	return int64(readBits(data, at, 1))
 }
 
-// bitCount is BITCOUNT key [start end [BYTE|BIT]].
+// bitCount is BITCOUNT key [start end [BYTE|BIT]]: miniredis has no units. What
+// a missing key or an empty range answers before the other arguments are looked
+// at is as in Redis 7.0; later versions are stricter.
 func (d *memory) bitCount(args []string) reply {
 	data, found, f := d.get(args[1])
 	switch {
@@ -75,7 +78,8 @@ func (d *memory) bitCount(args []string) reply {
 	return int64(countBits(data, from, to))
 }
 
-// bitPos is BITPOS key bit [start [end [BYTE|BIT]]].
+// bitPos is BITPOS key bit [start [end [BYTE|BIT]]]. A search for 0 without an
+// end goes on past the string, as if zeros followed; with an end it does not.
 func (d *memory) bitPos(args []string) reply {
 	bit, ok := parseInt(args[2])
 	if !ok {
@@ -151,6 +155,8 @@ func clampBits(start, end, unit int64, length int) (from, to uint64) {
 	return uint64(start * unit), uint64((end + 1) * unit)
 }
 
+// countBits counts the bits in a half-open range of bits: the ragged ends one by
+// one, and whole bytes in between.
 func countBits(data string, from, to uint64) (n int) {
 	for ; from < to && from&7 != 0; from++ {
 		n += int(readBits(data, from, 1))
@@ -164,7 +170,8 @@ func countBits(data string, from, to uint64) (n int) {
 	return n
 }
 
-// findBit gives the place of the first such bit, or to.
+// findBit gives the place of the first such bit, or to. Bytes without one are
+// skipped whole.
 func findBit(data string, from, to, bit uint64) uint64 {
 	skip := byte(0xff) // a byte without a bit to find
 	if bit == 1 {

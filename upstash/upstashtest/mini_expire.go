@@ -38,7 +38,8 @@ func expiry(unit time.Duration, absolute bool) func(*memory, []string) reply {
 	}
 }
 
-// expire sets the milliseconds that a key has left, unless the flags forbid.
+// expire sets the milliseconds that a key has left, unless the flags forbid. To
+// GT and LT a key that stays has forever left. 0 and less removes the key.
 func (d *memory) expire(key string, left int64, flags expireFlags) reply {
 	if !d.db.Exists(key) {
 		return int64(0)
@@ -79,6 +80,8 @@ func millisecondsLeft(n int64, unit time.Duration, absolute bool) (int64, bool) 
 	return n, n <= math.MaxInt64-now
 }
 
+// parseExpireFlags reads NX, XX, GT and LT. Redis reads them before the time, so
+// a wrong option is reported ahead of a wrong number.
 func parseExpireFlags(args []string) (e expireFlags, f failure) {
 	for _, a := range args {
 		switch strings.ToLower(cString(a)) {

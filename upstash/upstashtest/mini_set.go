@@ -13,7 +13,8 @@ type setOptions struct {
 	value             string // of the expiry
 }
 
-// store is SET.
+// store is SET. With GET it answers the old value, whether it sets or not, and
+// refuses a key of another type; without GET it replaces that.
 func (d *memory) store(args []string) reply {
 	key := args[1]
 	o, ok := parseSet(args[3:])
@@ -53,6 +54,9 @@ func (d *memory) store(args []string) reply {
 	return answer
 }
 
+// parseSet reads the options in any order. NX excludes XX, and KEEPTTL excludes
+// the four that set a time; the same one may stand twice, and its last value
+// counts.
 func parseSet(args []string) (o setOptions, ok bool) {
 	for i := 0; i < len(args); i++ {
 		switch word := strings.ToUpper(cString(args[i])); {

@@ -23,6 +23,7 @@ func (d *memory) setRange(args []string) reply {
 	if part == "" {
 		return int64(len(old))
 	}
+	// Compared this way round it cannot overflow, up to an offset of 2^63-1.
 	if at > maxString-int64(len(part)) {
 		return errStringTooBig
 	}
@@ -32,7 +33,8 @@ func (d *memory) setRange(args []string) reply {
 	return int64(len(data))
 }
 
-// getRange is GETRANGE and its old name SUBSTR.
+// getRange is GETRANGE and its old name SUBSTR. Both ends are inclusive, and
+// negative ones count from the end. The result shares the string's memory.
 func (d *memory) getRange(args []string) reply {
 	start, ok1 := parseInt(args[2])
 	end, ok2 := parseInt(args[3])

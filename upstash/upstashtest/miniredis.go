@@ -133,6 +133,8 @@ func (d *memory) do(args []string) reply {
 // commands but not with direct access.
 func (d *memory) tick() { d.m.DB(0) }
 
+// multi needs no MULTI: nobody else gets at the database between the commands,
+// and a command that fails stops nothing, as in Redis.
 func (d *memory) multi(cmds [][]string) reply {
 	out := make(array, len(cmds))
 	for i, c := range cmds {
@@ -183,7 +185,7 @@ func translate(f failure, name string) failure {
 	return f
 }
 
-// get reads a string key.
+// get reads a string key. The value shares the database's memory.
 func (d *memory) get(key string) (value string, found bool, f failure) {
 	value, err := d.db.Get(key)
 	switch {

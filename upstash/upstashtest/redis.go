@@ -46,7 +46,8 @@ func (r *remote) do(args []string) reply {
 	return fromRedigo(r.conn.Do(args[0], anys(args[1:])...))
 }
 
-// multi sends MULTI, the commands and EXEC in one write.
+// multi sends MULTI, the commands and EXEC in one write. EXEC's reply is the
+// transaction's: EXECABORT where Redis refused to queue a command.
 func (r *remote) multi(cmds [][]string) reply {
 	if err := r.revive(); err != nil {
 		return lost(err)
@@ -84,6 +85,8 @@ func (r *remote) fastForward(time.Duration) error {
 
 func (r *remote) close() error { return r.conn.Close() }
 
+// fromRedigo converts a reply. Errors inside an array are part of it; of those
+// that stand alone, Redis' own are replies and all others a lost connection.
 func fromRedigo(v any, err error) reply {
 	if err != nil {
 		var e redis.Error

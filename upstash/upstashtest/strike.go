@@ -61,6 +61,8 @@ func (s *Server) hold(r *http.Request) {
 	}
 }
 
+// cut sends the header with the whole length, and then hangs up: the client
+// knows that something is missing.
 func (s *Server) cut(w http.ResponseWriter, a answer, n int64) {
 	s.writeHeader(w, a)
 	n = max(0, min(n, int64(len(a.body))-1))
@@ -69,6 +71,8 @@ func (s *Server) cut(w http.ResponseWriter, a answer, n int64) {
 	panic(http.ErrAbortHandler)
 }
 
+// huge sends in chunks, so the client has to count. It holds 64 KiB at a time,
+// however long the body, and stops when the client has had enough.
 func (s *Server) huge(w http.ResponseWriter, r *http.Request, a answer, n int64) {
 	w.Header().Set("Content-Type", typeJSON)
 	w.Header().Set(headerSyncToken, a.syncToken)
@@ -88,6 +92,7 @@ func (s *Server) huge(w http.ResponseWriter, r *http.Request, a answer, n int64)
 	}
 }
 
+// trickle flushes each byte, so that it travels alone.
 func (s *Server) trickle(w http.ResponseWriter, r *http.Request, a answer, pause time.Duration) {
 	s.writeHeader(w, a)
 	out := http.NewResponseController(w)
@@ -130,6 +135,7 @@ func (f Fault) bend(form form, replies array) array {
 	return replies
 }
 
+// otherType gives a result that no command answers in place of r.
 func otherType(r reply) reply {
 	switch r := r.(type) {
 	case failure:
@@ -142,6 +148,7 @@ func otherType(r reply) reply {
 	return array{r}
 }
 
+// shorter and longer leave their argument as it is: the database may hold it.
 func shorter(a array) array { return a[:max(0, len(a)-1)] }
 
 func longer(a array) array {
