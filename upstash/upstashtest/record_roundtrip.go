@@ -16,7 +16,7 @@ import (
 // and a file that people read has no place for more.
 const maxRecorded = 64 << 20
 
-var errTooLongToRecord = errors.New("upstashtest: an answer above 64 MiB is not recorded: ask for less at once")
+var errTooLongToRecord = errors.New("an answer above 64 MiB is not recorded: ask for less at once")
 
 // recorder is an http.RoundTripper that takes down what passes. It is safe for
 // concurrent use.

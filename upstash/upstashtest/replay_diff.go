@@ -18,6 +18,11 @@ func difference(want, got recordedRequest) string {
 	if d := firstDifference(w, g); d.found {
 		parts = append(parts, d.show(w, g))
 	}
+	if len(parts) == 0 { // one command here, a list of one there
+		w, g := string(want.bytes()), string(got.bytes())
+		n := commonRunes(w, g)
+		parts = append(parts, "want: "+clip(w, n)+"\ngot:  "+clip(g, n))
+	}
 	return strings.Join(parts, "\n")
 }
 
@@ -123,7 +128,10 @@ func (p place) head(args []string) string {
 // around shows the arguments at and about the place. other are those of the
 // other side.
 func (p place) around(args, other []string) string {
-	if p.argument >= len(args) {
+	switch {
+	case args != nil && len(args) == 0:
+		return "[]"
+	case p.argument >= len(args):
 		return p.head(args) + "(nothing)"
 	}
 	differs, same := args[p.argument], 0
@@ -168,12 +176,13 @@ func clip(arg string, i int) string {
 	if len(runes) <= clipRunes {
 		return arg
 	}
-	from := min(max(0, i-clipBefore), len(runes)-clipRunes)
-	shown := string(runes[from : from+clipRunes])
+	from := max(0, i-clipBefore)
+	to := min(from+clipRunes, len(runes))
+	shown := string(runes[from:to])
 	if from > 0 {
 		shown = "…" + shown
 	}
-	if from+clipRunes < len(runes) {
+	if to < len(runes) {
 		shown += "…"
 	}
 	return shown

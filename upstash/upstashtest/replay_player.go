@@ -91,7 +91,7 @@ func refusal() *http.Response {
 	return recordedResponse{
 		Status:      http.StatusBadRequest,
 		ContentType: "application/json",
-		payload:     newPayload([]byte(`{"error":"ERR the request is not in the recording: see the test's log"}`)),
+		payload:     newPayload([]byte(`{"error":"ERR not in the recording: see the test's log"}`)),
 	}.http()
 }
 

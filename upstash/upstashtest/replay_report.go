@@ -23,7 +23,7 @@ func (p *player) unexpected(q recordedRequest) string {
 		return fmt.Sprintf("request %d is not in the recording, all of whose %d requests are made:\n%s",
 			p.count, len(p.exchanges), indent(summary(q)))
 	}
-	return fmt.Sprintf("request %d is not in the recording; of those not made yet, number %d is the closest:\n%s",
+	return fmt.Sprintf("request %d is not in the recording; the closest left is number %d:\n%s",
 		p.count, closest+1, indent(difference(p.exchanges[closest].Request, q)))
 }
 

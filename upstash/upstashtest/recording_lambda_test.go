@@ -1,0 +1,117 @@
+package upstashtest_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/upstash"
+	"github.com/upbloom/upbloom/upstash/upstashtest"
+)
+
+// What follows up to the tests is a Lambda function as it might stand in its
+// own package; with github.com/aws/aws-lambda-go the event would be an
+// events.SQSEvent, and main would call lambda.Start(handler.Handle).
+
+// webhookEvent is a batch of deliveries.
+type webhookEvent struct {
+	Deliveries []string // their ids
+}
+
+// webhookHandler acts on each delivery once, however often it comes.
+type webhookHandler struct {
+	seen *bloom.Filter
+	act  func(id string)
+}
+
+func newWebhookHandler(client *upstash.Client, act func(id string)) (*webhookHandler, error) {
+	seen, err := bloom.New(client, "seen:webhooks", bloom.Config{Capacity: 1000, FPRate: 0.01})
+	if err != nil {
+		return nil, err
+	}
+	return &webhookHandler{seen: seen, act: act}, nil
+}
+
+// Handle returns how many deliveries were new.
+func (h *webhookHandler) Handle(ctx context.Context, event webhookEvent) (int, error) {
+	added, err := h.seen.AddAll(ctx, event.Deliveries)
+	if err != nil {
+		return 0, fmt.Errorf("deliveries are not marked as seen: %w", err)
+	}
+	n := 0
+	for i, isNew := range added {
+		if isNew {
+			n++
+			h.act(event.Deliveries[i])
+		}
+	}
+	return n, nil
+}
+
+// webhookRecording was made by makeWebhookRecording.
+const webhookRecording = "testdata/webhooks.json"
+
+// The usual test: it runs from the recording, without a database. With
+// UPBLOOM_RECORD=1 and the variables of a database it makes the recording anew.
+func TestWebhookHandler(t *testing.T) {
+	client := upstashtest.Recorded(t, webhookRecording)
+	testWebhookHandler(t, client)
+}
+
+func testWebhookHandler(t testing.TB, client *upstash.Client) {
+	t.Helper()
+	ctx := context.Background()
+	if _, err := client.Del(ctx, "seen:webhooks"); err != nil { // a live database may have it
+		t.Fatalf("emptying: %v", err)
+	}
+	var acted []string
+	h, err := newWebhookHandler(client, func(id string) { acted = append(acted, id) })
+	if err != nil {
+		t.Fatalf("making the handler: %v", err)
+	}
+	for _, step := range []struct {
+		event   webhookEvent
+		wantNew int
+	}{
+		{webhookEvent{[]string{"evt_1", "evt_2"}}, 2},
+		{webhookEvent{[]string{"evt_2", "evt_3"}}, 1}, // evt_2 comes a second time
+	} {
+		n, err := h.Handle(ctx, step.event)
+		if err != nil || n != step.wantNew {
+			t.Errorf("Handle(%v) = %d, %v; want %d", step.event, n, err, step.wantNew)
+		}
+	}
+	if got := fmt.Sprint(acted); got != "[evt_1 evt_2 evt_3]" {
+		t.Errorf("acted on %s", got)
+	}
+}
+
+// A recording can as well be made from the embedded server. That it comes out
+// as it was committed shows that recordings are stable, and that this server
+// still answers like the one of the day.
+func TestWebhookRecordingIsCurrent(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "new", "webhooks.json")
+	recorded := t.Run("record", func(t *testing.T) {
+		server := upstashtest.NewServer(t)
+		testWebhookHandler(t, upstashtest.Record(t, file, server.URL, server.Token))
+	})
+	if !recorded {
+		return
+	}
+	got, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := os.ReadFile(webhookRecording)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(got, want) {
+		t.Errorf("%s is not what is recorded now:\n%s", webhookRecording, got)
+	}
+	t.Run("replay", func(t *testing.T) { testWebhookHandler(t, upstashtest.Replay(t, file)) })
+}
