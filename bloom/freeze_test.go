@@ -14,7 +14,6 @@ import (
 	"sync"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/upbloom/upbloom/bloom"
 	"github.com/upbloom/upbloom/upstash"
@@ -42,22 +41,21 @@ func TestFrozenProcess(t *testing.T) {
 			server := upstashtest.NewServer(t)
 			relay := newRelay(t, server.URL)
 			child := startFreezeChild(t, relay.url(), server.Token)
-			child.want(t, "a", "true <nil>")
-			child.want(t, "a", "false <nil>")
+			child.want(t, "a", true, 1)
+			child.want(t, "a", false, 2)
 			if n := relay.dialed(); n != 1 {
-				t.Fatalf("two calls took %d connections, want 1 kept alive", n)
+				t.Fatalf("four calls took %d connections, want 1 kept alive", n)
 			}
 
-			child.signal(t, syscall.SIGSTOP)
-			child.awaitStopped(t)
+			child.freeze(t)
 			relay.hangUp(t, hangUp)
 			server.ResetStats()
 			child.signal(t, syscall.SIGCONT)
 
-			child.want(t, "b", "true <nil>")
-			child.want(t, "a", "false <nil>")
-			if s := server.Stats(); s.Requests != 2 {
-				t.Errorf("two calls after the thaw took %d requests, want 2", s.Requests)
+			child.want(t, "b", true, 3)
+			child.want(t, "a", false, 4)
+			if s := server.Stats(); s.Requests != 4 {
+				t.Errorf("four calls after the thaw took %d requests", s.Requests)
 			}
 			if n := relay.dialed(); n != 2 {
 				t.Errorf("%d connections in all, want 2", n)
@@ -66,7 +64,8 @@ func TestFrozenProcess(t *testing.T) {
 	}
 }
 
-// freezeChild adds each line of its input and writes what Add said.
+// freezeChild adds each line of its input, counts it, and writes what it was
+// told.
 func freezeChild(url string) {
 	// Without retries: the dead connection must be noticed before it is used,
 	// not after a request went into it and may have been executed.
@@ -83,6 +82,10 @@ func freezeChild(url string) {
 	for in := bufio.NewScanner(os.Stdin); in.Scan(); {
 		added, err := f.Add(context.Background(), in.Text())
 		fmt.Println("answer:", added, err)
+		// And a command that is never sent twice.
+		reply, err := client.Do(context.Background(), upstash.Cmd("INCR", "n"))
+		n, _ := reply.Int64()
+		fmt.Println("count:", n, err)
 	}
 }
 
@@ -116,20 +119,20 @@ func startFreezeChild(t *testing.T, url, token string) *frozenChild {
 	return &frozenChild{cmd, in, bufio.NewScanner(out)}
 }
 
-func (c *frozenChild) want(t *testing.T, item, want string) {
+// want gives the child an item and compares what Add and INCR said.
+func (c *frozenChild) want(t *testing.T, item string, added bool, count int) {
 	t.Helper()
 	if _, err := fmt.Fprintln(c.in, item); err != nil {
 		t.Fatal(err)
 	}
-	for c.out.Scan() {
-		if answer, ok := strings.CutPrefix(c.out.Text(), "answer: "); ok {
-			if answer != want {
-				t.Fatalf("Add(%q) = %s, want %s", item, answer, want)
-			}
-			return
+	for _, want := range []string{fmt.Sprint("answer: ", added, " <nil>"), fmt.Sprint("count: ", count, " <nil>")} {
+		if !c.out.Scan() {
+			t.Fatalf("the child ended: %v", c.out.Err())
+		}
+		if got := c.out.Text(); got != want {
+			t.Fatalf("after %q the child says %q, want %q", item, got, want)
 		}
 	}
-	t.Fatalf("the child ended: %v", c.out.Err())
 }
 
 func (c *frozenChild) signal(t *testing.T, s syscall.Signal) {
@@ -139,21 +142,15 @@ func (c *frozenChild) signal(t *testing.T, s syscall.Signal) {
 	}
 }
 
-// awaitStopped waits until the kernel says that the child is stopped.
-func (c *frozenChild) awaitStopped(t *testing.T) {
+// freeze returns once the child has stopped.
+func (c *frozenChild) freeze(t *testing.T) {
 	t.Helper()
-	stat := fmt.Sprintf("/proc/%d/stat", c.cmd.Process.Pid)
-	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
-		data, err := os.ReadFile(stat)
-		if err != nil {
-			t.Fatal(err)
-		}
-		// The state follows the name, which is in parentheses.
-		if _, rest, ok := strings.Cut(string(data), ") "); ok && strings.HasPrefix(rest, "T") {
-			return
-		}
+	c.signal(t, syscall.SIGSTOP)
+	var status syscall.WaitStatus
+	_, err := syscall.Wait4(c.cmd.Process.Pid, &status, syscall.WUNTRACED, nil)
+	if err != nil || !status.Stopped() {
+		t.Fatalf("the child did not stop: status %v, %v", status, err)
 	}
-	t.Fatal("the child did not stop")
 }
 
 // relay passes bytes to a server over connections that the test can end.
