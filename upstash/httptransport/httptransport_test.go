@@ -108,10 +108,16 @@ func TestNewCopiesTheClient(t *testing.T) {
 // TestLateReaderGetsNothing: a RoundTripper that goes on reading the body after
 // it answered finds it gone, and never sees an end that looks whole.
 func TestLateReaderGetsNothing(t *testing.T) {
-	var late io.ReadCloser
+	var late, again io.ReadCloser
 	tr := httptransport.New(&http.Client{Transport: roundTripper(func(r *http.Request) (*http.Response, error) {
 		late = r.Body
 		_, _ = io.ReadFull(r.Body, make([]byte, 2))
+		// net/http asks for it again where a connection took no byte.
+		again, _ = r.GetBody()
+		if b, err := io.ReadAll(again); string(b) != `["GET","k"]` || err != nil {
+			t.Errorf("the body read again: %q, %v", b, err)
+		}
+		again, _ = r.GetBody()
 		return &http.Response{StatusCode: 200, Header: http.Header{}, Body: http.NoBody, Request: r}, nil
 	})})
 	req := &upstash.Request{URL: "https://db.example.test", MaxResponse: 100, Body: []byte(`["GET","k"]`)}
@@ -119,8 +125,10 @@ func TestLateReaderGetsNothing(t *testing.T) {
 	if err := tr.RoundTrip(context.Background(), req, &resp); err != nil {
 		t.Fatal(err)
 	}
-	if n, err := late.Read(make([]byte, 10)); n != 0 || err == nil || err == io.EOF {
-		t.Errorf("read %d bytes, %v; want none and an error", n, err)
+	for _, body := range []io.Reader{late, again} {
+		if n, err := body.Read(make([]byte, 10)); n != 0 || err == nil || err == io.EOF {
+			t.Errorf("read %d bytes, %v; want none and an error", n, err)
+		}
 	}
 }
 
