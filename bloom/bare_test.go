@@ -1,0 +1,108 @@
+package bloom_test
+
+import (
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/upstash/upstashtest"
+)
+
+func bare() bloom.Config {
+	return bloom.Config{Bits: 9600, Hashes: 7, Scheme: bloom.SchemeFNV1a, Layout: bloom.LayoutBare}
+}
+
+// TestBare shares a string with the well-known TypeScript filter, both ways.
+func TestBare(t *testing.T) {
+	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+		ctx, cfg := t.Context(), bare()
+		f := handle(t, s.Client(), cfg)
+		g := f.Geometry()
+		exists(t, f, "a", false) // a missing one is empty: nothing can tell
+		if n, err := f.Cardinality(ctx); n != 0 || err != nil {
+			t.Errorf("missing: Cardinality = %d, %v, want 0", n, err)
+		}
+		if _, err := f.Stats(ctx); !errors.Is(err, bloom.ErrNotFound) {
+			t.Errorf("missing: Stats: %v, want ErrNotFound", err)
+		}
+		var bad *bloom.ConfigError
+		if _, err := f.Create(ctx); !errors.As(err, &bad) || bad.Field != "Layout" {
+			t.Errorf("Create: %v, want a ConfigError about the Layout", err)
+		}
+
+		theirs, ours := numbered("theirs", 200), numbered("ours", 200)
+		do(t, s, "SET", key, stringOf(g, bloom.LayoutBare, theirs...))
+		s.ResetStats()
+		if _, err := f.AddAll(ctx, ours); err != nil {
+			t.Fatal(err)
+		}
+		found, err := f.ExistsAll(ctx, slices.Concat(theirs, ours))
+		if err != nil || count(found) != 400 {
+			t.Errorf("%d of 400 found, %v", count(found), err)
+		}
+		add(t, f, "ours-1", false)
+		exists(t, f, "never", false)
+		if n := s.Stats(); n.Requests != 4 || n.Commands != 4 {
+			t.Errorf("%+v, want 4 requests and commands", n)
+		}
+		if stored(t, s) != stringOf(g, bloom.LayoutBare, slices.Concat(theirs, ours)...) {
+			t.Error("the string is not what the format says")
+		}
+		st, err := f.Stats(ctx)
+		// With an even number of bits this scheme's estimates are low.
+		if err != nil || st.Bytes != 1200 || st.Layout != bloom.LayoutBare || st.Items < 300 || st.Items > 400 {
+			t.Errorf("Stats: %+v, %v", st, err)
+		}
+		do(t, s, "DEL", key)
+		do(t, s, "LPUSH", key, "a")
+		for name, op := range operationsOf(t, f) {
+			if err := op(); name != "Create" && !errors.Is(err, bloom.ErrNotFilter) {
+				t.Errorf("%s of a list: %v, want ErrNotFilter", name, err)
+			}
+		}
+	})
+}
+
+func TestBareTTL(t *testing.T) {
+	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+		cfg := bare()
+		cfg.TTL = time.Hour
+		f := handle(t, s.Client(), cfg)
+		add(t, f, "a", true)
+		wantTTL(t, s, time.Hour)
+		do(t, s, "PEXPIRE", key, "600000")
+		add(t, f, "b", true)
+		add(t, handle(t, s.Client(), cfg), "c", true)
+		wantTTL(t, s, 10*time.Minute)
+		s.ResetStats()
+		add(t, f, "a", false) // a bit was set: the string is not a new one
+		if n := s.Stats(); n.Requests != 1 || n.Commands != 1 {
+			t.Errorf("%+v for a seen item, want 1 request and command", n)
+		}
+		do(t, s, "DEL", key)
+		if _, err := f.AddAll(t.Context(), numbered("d", 10)); err != nil {
+			t.Fatal(err)
+		}
+		wantTTL(t, s, time.Hour)
+	})
+}
+
+// With few cells an item's own positions repeat, and it finds bits set in an empty string.
+func TestBareTTLWhereAnItemMeetsItself(t *testing.T) {
+	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+		cfg := bloom.Config{Bits: 4, Hashes: 7, Layout: bloom.LayoutBare, TTL: time.Hour}
+		f := handle(t, s.Client(), cfg)
+		for _, item := range numbered("item", 20) {
+			do(t, s, "DEL", key)
+			add(t, f, item, true)
+			wantTTL(t, s, time.Hour)
+			do(t, s, "DEL", key)
+			if _, err := f.AddAll(t.Context(), []string{item, "other"}); err != nil {
+				t.Fatal(err)
+			}
+			wantTTL(t, s, time.Hour)
+		}
+	})
+}

@@ -1,0 +1,70 @@
+package bloom_test
+
+import (
+	"errors"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/upstash"
+	"github.com/upbloom/upbloom/upstash/upstashtest"
+)
+
+// The largest filter is a string of 512 MiB. Its requests are looked at without a database.
+func TestLargestFilter(t *testing.T) {
+	cfg := bloom.Config{Bits: 1<<32 - 128, Hashes: 7}
+	h := headerWordOf(cfg)
+
+	c, w := cannedWatched(t, `{"result":[0]}`, `{"result":[`+h+`,`+h+`,0]}`)
+	if created, err := handle(t, c, cfg).Create(t.Context()); err != nil || !created {
+		t.Fatalf("Create = %v, %v, want true", created, err)
+	}
+	if last := w.bodies[1]; !strings.HasSuffix(last, `,"INCRBY","u1","4294967295","0"]`) {
+		t.Errorf("Create sent %s, want the last bit's offset as a string", last)
+	}
+
+	zeros := strings.Repeat(",0", 7)
+	c, w = cannedWatched(t, `{"result":[null,`+h+zeros+`]}`)
+	add(t, handle(t, c, cfg), "user-123@example.com", true)
+	c, r := cannedWatched(t, `{"result":[`+h+zeros+`]}`)
+	exists(t, handle(t, c, cfg), "user-123@example.com", false)
+	g := bloom.Geometry{Bits: cfg.Bits, Hashes: 7}
+	want, above := positionsOf(g, "user-123@example.com"), 0
+	for op, body := range map[string]string{"SET": w.bodies[0], "GET": r.bodies[0]} {
+		offsets := regexp.MustCompile(`"`+op+`","u1","(\d+)"`).FindAllStringSubmatch(body, -1)
+		if len(offsets) != len(want) {
+			t.Fatalf("%d offsets in %s, want %d", len(offsets), body, len(want))
+		}
+		for i, o := range offsets {
+			if o[1] != strconv.FormatUint(128+want[i], 10) {
+				t.Errorf("%s %d at %s, want %d", op, i, o[1], 128+want[i])
+			}
+			if want[i] >= 1<<31 {
+				above++
+			}
+		}
+	}
+	if above == 0 {
+		t.Error("no offset above 2^31: choose another item")
+	}
+	for _, body := range append(w.bodies, r.bodies...) {
+		if number := regexp.MustCompile(`[,\[]-?\d{2,}[,\]]|[eE][+-]\d`).FindString(body); number != "" {
+			t.Errorf("%s travels as a JSON number", number)
+		}
+	}
+}
+
+// On the plans with a record limit of 100 MB it is refused, and nothing is left behind.
+func TestLargestFilterIsRefused(t *testing.T) {
+	s := upstashtest.NewServer(t)
+	f := handle(t, s.Client(), bloom.Config{Bits: 1<<32 - 128, Hashes: 7})
+	var server *upstash.Error
+	if _, err := f.Create(t.Context()); !errors.As(err, &server) || !upstash.SafeToRetry(err) {
+		t.Errorf("Create: %v, want the server's refusal", err)
+	}
+	if n := do(t, s, "EXISTS", key); n != int64(0) {
+		t.Error("a refused Create left something behind")
+	}
+}

@@ -1,0 +1,150 @@
+package bloom_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/upstash"
+	"github.com/upbloom/upbloom/upstash/upstashtest"
+)
+
+func TestRename(t *testing.T) {
+	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+		ctx, c := t.Context(), s.Client()
+		f := handle(t, c, expiring(time.Hour))
+		if err := f.Rename(ctx, "other"); !errors.Is(err, bloom.ErrNotFound) {
+			t.Errorf("missing: %v, want ErrNotFound", err)
+		}
+		add(t, f, "a", true)
+		before := stored(t, s)
+		do(t, s, "SET", "other", "precious")
+		for _, to := range []string{"other", key, ""} {
+			if err := f.Rename(ctx, to); !errors.Is(err, bloom.ErrKeyExists) {
+				t.Errorf("to %q: %v, want ErrKeyExists", to, err)
+			}
+		}
+		if stored(t, s) != before || do(t, s, "GET", "other") != "precious" {
+			t.Error("a refused Rename changed something")
+		}
+		if err := f.Rename(ctx, "free"); err != nil {
+			t.Fatal(err)
+		}
+		if got := do(t, s, "GET", "free"); got != before {
+			t.Errorf("moved %q, want %q", got, before)
+		}
+		if ms := do(t, s, "PTTL", "free").(int64); ms <= 0 || ms > time.Hour.Milliseconds() {
+			t.Errorf("the TTL became %d ms", ms)
+		}
+		moved, err := bloom.Open(ctx, c, "free")
+		if err != nil {
+			t.Fatal(err)
+		}
+		exists(t, moved, "a", true)
+		if _, err := f.Exists(ctx, "a"); !errors.Is(err, bloom.ErrNotFound) {
+			t.Errorf("the old handle: %v, want ErrNotFound", err)
+		}
+		add(t, f, "a", true)
+		wantTTL(t, s, time.Hour)
+	})
+}
+
+// A Rename that may have been done is not done again: the other key could be another's by now.
+func TestRenameIsNotRepeated(t *testing.T) {
+	s := upstashtest.NewServer(t)
+	f := handle(t, impatient(s), small())
+	add(t, f, "a", true)
+	s.Inject(upstashtest.Drop(upstashtest.AfterExec))
+	s.ResetStats()
+	if err := f.Rename(t.Context(), "free"); err == nil || upstash.SafeToRetry(err) {
+		t.Errorf("Rename: %v, want an error that is not safe to retry", err)
+	}
+	if n := s.Stats().Requests; n != 1 {
+		t.Errorf("%d requests, want 1", n)
+	}
+}
+
+func TestDelete(t *testing.T) {
+	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+		f := handle(t, impatient(s), small())
+		if deleted, err := f.Delete(t.Context()); err != nil || deleted {
+			t.Errorf("missing: Delete = %v, %v, want false", deleted, err)
+		}
+		add(t, f, "a", true)
+		if deleted, err := f.Delete(t.Context()); err != nil || !deleted {
+			t.Errorf("Delete = %v, %v, want true", deleted, err)
+		}
+		if _, err := f.Exists(t.Context(), "a"); !errors.Is(err, bloom.ErrNotFound) {
+			t.Errorf("Exists: %v, want ErrNotFound", err)
+		}
+		add(t, f, "a", true)
+		s.Inject(upstashtest.Drop(upstashtest.AfterExec))
+		if deleted, err := f.Delete(t.Context()); err == nil || deleted || upstash.SafeToRetry(err) {
+			t.Errorf("no answer: Delete = %v, %v, want an error that is not safe to retry", deleted, err)
+		}
+	})
+}
+
+func TestExpireAndPersist(t *testing.T) {
+	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+		ctx, f := t.Context(), handle(t, s.Client(), small())
+		want := func(name string, want bool) func(bool, error) {
+			return func(got bool, err error) {
+				t.Helper()
+				if err != nil || got != want {
+					t.Errorf("%s = %v, %v, want %v", name, got, err, want)
+				}
+			}
+		}
+		want("Expire, missing", false)(f.Expire(ctx, time.Hour))
+		want("Persist, missing", false)(f.Persist(ctx))
+		add(t, f, "a", true)
+		want("Persist, no TTL", false)(f.Persist(ctx))
+		want("Expire", true)(f.Expire(ctx, time.Hour))
+		wantTTL(t, s, time.Hour)
+		want("Expire, again", true)(f.Expire(ctx, 1500*time.Millisecond))
+		if got := pttl(t, s); got <= 0 || got > 1500*time.Millisecond {
+			t.Errorf("TTL %v, want at most 1.5s", got)
+		}
+		want("Persist", true)(f.Persist(ctx))
+		wantNoTTL(t, s)
+		if _, err := f.Expire(ctx, time.Microsecond); !errors.Is(err, upstash.ErrArgument) {
+			t.Errorf("a microsecond: %v, want ErrArgument: it would delete the filter", err)
+		}
+		exists(t, f, "a", true)
+	})
+}
+
+func TestNewRefuses(t *testing.T) {
+	c := upstashtest.NewServer(t).Client()
+	if _, err := bloom.New(nil, key, small()); err == nil {
+		t.Error("nil client: no error")
+	}
+	if _, err := bloom.New(c, "", small()); err == nil {
+		t.Error("empty key: no error")
+	}
+	var bad *bloom.ConfigError
+	if _, err := bloom.New(c, key, bloom.Config{}); !errors.As(err, &bad) {
+		t.Errorf("zero Config: %v, want a ConfigError", err)
+	}
+	f, err := bloom.New(c, "\xff", small())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.Add(t.Context(), "a"); !errors.Is(err, upstash.ErrArgument) || !upstash.SafeToRetry(err) {
+		t.Errorf("a key that is not UTF-8: %v, want ErrArgument", err)
+	}
+}
+
+// Items are hashed, not sent: any bytes will do.
+func TestAnyBytesAreAnItem(t *testing.T) {
+	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+		f := handle(t, s.Client(), sparse())
+		for _, item := range []string{"", "\x00", "\xff\xfe", "\"\\\n", "日本", string(make([]byte, 1<<20))} {
+			add(t, f, item, true)
+			add(t, f, item, false)
+			exists(t, f, item, true)
+		}
+	})
+}
