@@ -127,7 +127,8 @@ func TestImpossibleCounts(t *testing.T) {
 		}
 	}
 	count := fmt.Sprintf(`[{"result":[%s]},{"result":-1}]`, h)
-	if n, err := handle(t, canned(t, count), small()).Cardinality(t.Context()); err == nil {
-		t.Errorf("Cardinality of -1 bits: %d", n)
+	n, err := handle(t, canned(t, count), small()).Cardinality(t.Context())
+	if !errors.Is(err, upstash.ErrBadResponse) {
+		t.Errorf("Cardinality of -1 bits = %d, %v, want ErrBadResponse", n, err)
 	}
 }

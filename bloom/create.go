@@ -37,7 +37,6 @@ func (f *Filter) Create(ctx context.Context) (created bool, err error) {
 	// Adding 0 to the last bit makes the string whole and changes no bit of a
 	// filter that another client has made meanwhile.
 	s.cmd.IncrBy("u1", headerBits+f.geo.Bits-1, 0)
-	f.refused.Store(nil)
 	w, err := f.write(ctx, s)
 	switch {
 	case len(w.old) == 0:
