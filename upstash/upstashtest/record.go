@@ -69,8 +69,11 @@ func record(tb testing.TB, file string, opts []upstash.Option,
 	dial func([]upstash.Option) (*upstash.Client, error),
 ) *upstash.Client {
 	tb.Helper()
-	next := http.DefaultTransport.(*http.Transport).Clone()
-	next.DisableCompression = true // an answer is recorded as it came
+	next := &http.Transport{
+		Proxy:              http.ProxyFromEnvironment,
+		ForceAttemptHTTP2:  true,
+		DisableCompression: true, // an answer is recorded as it came
+	}
 	r := &recorder{next: next}
 	transport := httptransport.New(&http.Client{Transport: r})
 	client, err := dial(append(opts[:len(opts):len(opts)], upstash.WithTransport(transport)))

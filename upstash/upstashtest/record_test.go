@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/upbloom/upbloom/bloom"
 	"github.com/upbloom/upbloom/upstash"
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
@@ -96,19 +97,42 @@ func TestRecordEveryForm(t *testing.T) {
 	}
 }
 
+// The parts of a batch go out at the same time, and in another order when they
+// are replayed.
+func TestRecordPartsOfABatch(t *testing.T) {
+	server := upstashtest.NewServer(t)
+	items := make([]string, 400)
+	for i := range items {
+		items[i] = fmt.Sprint("item ", i)
+	}
+	data := recordThenReplay(t, server.URL, server.Token, func(c *upstash.Client) string {
+		f, err := bloom.New(c, "seen", bloom.Config{Capacity: 1000, FPRate: 1e-9, BatchBytes: 4000})
+		if err != nil {
+			return err.Error()
+		}
+		_, addErr := f.AddAll(t.Context(), items)
+		found, findErr := f.ExistsAll(t.Context(), append(items, "never added"))
+		return fmt.Sprint(addErr, found, findErr)
+	})
+	if n := bytes.Count(data, []byte(`"request":`)); n < 20 {
+		t.Errorf("%d requests: too few for what is tested", n)
+	}
+}
+
 // What was tried again is recorded attempt by attempt.
 func TestRecordRetries(t *testing.T) {
 	data := recordThenReplayFaults(t)
-	for _, want := range []string{
-		`"retryAfter": "0"`, `"status": 429`, `"failure": "no answer"`, `"text": "<html>busy</html>"`,
+	for want, times := range map[string]int{
+		`"retryAfter": "0"`: 1, `"status": 429`: 1, `"text": "<html>busy</html>"`: 1,
+		`"failure": "no answer"`: 2, `"body": {"result":"v"}`: 1,
 	} {
-		if n := bytes.Count(data, []byte(want)); n != 1 {
-			t.Errorf("%s occurs %d times in\n%s", want, n, data)
+		if n := bytes.Count(data, []byte(want)); n != times {
+			t.Errorf("%s occurs %d times, want %d, in\n%s", want, n, times, data)
 		}
 	}
 }
 
-// recordThenReplayFaults calls a server that answers on the fourth attempt.
+// recordThenReplayFaults calls a server that answers on the fifth attempt.
 func recordThenReplayFaults(t *testing.T) []byte {
 	t.Helper()
 	attempt := 0
@@ -123,6 +147,9 @@ func recordThenReplayFaults(t *testing.T) []byte {
 		case 3:
 			w.WriteHeader(http.StatusBadGateway)
 			_, _ = w.Write([]byte("<html>busy</html>"))
+		case 4: // cut short
+			w.Header().Set("Content-Length", "100")
+			_, _ = w.Write([]byte(`{"result":`))
 		default:
 			w.Header().Set("Set-Cookie", "session=cookie-secret")
 			w.Header().Set("Upstash-Sync-Token", "sync-secret")

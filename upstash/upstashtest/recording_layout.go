@@ -81,12 +81,9 @@ func (o *fields) payload(p payload) {
 	o.text("base64", p.Base64)
 }
 
-func (o *fields) end() {
-	if !o.began {
-		o.b.WriteByte('{')
-	}
-	o.b.WriteString("\n      }")
-}
+// end follows at least one member: a request has a method, an answer a status
+// or a failure.
+func (o *fields) end() { o.b.WriteString("\n      }") }
 
 // lines breaks an array of arrays or objects, a pipeline or its answers, into
 // one element a line, and leaves everything else on one line.
@@ -95,9 +92,7 @@ func lines(raw []byte) []byte {
 		return raw
 	}
 	var elements []json.RawMessage
-	if json.Unmarshal(raw, &elements) != nil {
-		return raw
-	}
+	_ = json.Unmarshal(raw, &elements) // valid, or it would be text
 	const indent = "\n          "
 	out := []byte{'['}
 	for i, e := range elements {
