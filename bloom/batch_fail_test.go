@@ -44,7 +44,7 @@ func TestAddAllPartFails(t *testing.T) {
 				if !errors.As(err, &batch) || len(batch.Items) != len(items) || len(got) != len(items) {
 					t.Fatalf("AddAll: %v, want a BatchError", err)
 				}
-				if batch.SafeToRetry() {
+				if upstash.SafeToRetry(err) {
 					t.Error("safe to retry, though items are in: they would answer seen")
 				}
 				reader, seen := handle(t, s.Client(), cfg), make(map[bloom.ItemState]int)
@@ -126,7 +126,7 @@ func TestBatchCancelled(t *testing.T) {
 		} {
 			_, err := call()
 			var batch *bloom.BatchError
-			if !errors.Is(err, context.Canceled) || !errors.As(err, &batch) || !batch.SafeToRetry() {
+			if !errors.Is(err, context.Canceled) || !errors.As(err, &batch) || !upstash.SafeToRetry(err) {
 				t.Errorf("%s: %v, want a cancelled BatchError, safe to retry", name, err)
 			}
 		}

@@ -238,7 +238,7 @@ func TestBatchTooLargeForTheServer(t *testing.T) {
 	var server *upstash.Error
 	var batch *bloom.BatchError
 	if !errors.As(err, &server) || server.StatusCode != 413 || !errors.As(err, &batch) ||
-		batch.Count(bloom.ItemNotDone) != 1000 || !batch.SafeToRetry() || count(got) != 0 {
+		batch.Count(bloom.ItemNotDone) != 1000 || !upstash.SafeToRetry(err) || count(got) != 0 {
 		t.Fatalf("AddAll: %v, want status 413 and nothing done", err)
 	}
 	if !strings.Contains(err.Error(), "max request size exceeded") {

@@ -70,7 +70,8 @@ func (e *BatchError) Error() string {
 }
 
 // SafeToRetry reports whether the whole batch may be sent again without a new
-// item being taken for a seen one: nothing of it was done or may have been.
+// item being taken for a seen one: nothing of it was done or may have been. It
+// is what upstash.SafeToRetry gives for the error.
 func (e *BatchError) SafeToRetry() bool {
 	return e.Count(ItemNotDone) == len(e.Items) && upstash.SafeToRetry(e.Err)
 }

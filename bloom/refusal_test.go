@@ -66,6 +66,45 @@ func TestMismatch(t *testing.T) {
 	})
 }
 
+// Headers written by hand: what else of this format, or a later one, may stand at the key.
+func TestOtherKinds(t *testing.T) {
+	g, err := small().Geometry()
+	if err != nil {
+		t.Fatal(err)
+	}
+	counting := g
+	counting.Scheme = 2
+	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+		for _, tt := range []struct {
+			name, header string
+			kind         bloom.Kind // of the MismatchError, where it is one
+			mismatch     bool
+		}{
+			{"shard", headerOf(1, 1, g), bloom.KindShard, true},
+			{"layer", headerOf(2, 1, g), bloom.KindLayer, true},
+			{"pane", headerOf(3, 1, g), bloom.KindPane, true},
+			{"counting", headerOf(0, 1, counting), bloom.KindFilter, true},
+			{"newer version", headerOf(0, 2, g), 0, false},
+			{"newer shard", headerOf(1, 3, g), 0, false},
+		} {
+			for name := range operationsOf(t, nil) {
+				do(t, s, "SET", key, tt.header)
+				err := operationsOf(t, handle(t, s.Client(), small()))[name]()
+				var m *bloom.MismatchError
+				if got := errors.As(err, &m); got != tt.mismatch || got && m.GotKind != tt.kind {
+					t.Errorf("%s of a %s: %v", name, tt.name, err)
+				}
+				if !tt.mismatch && !errors.Is(err, bloom.ErrNotFilter) {
+					t.Errorf("%s of a %s: %v, want ErrNotFilter", name, tt.name, err)
+				}
+				if got := stored(t, s); got[:16] != tt.header {
+					t.Errorf("%s of a %s made its header %x", name, tt.name, got[:16])
+				}
+			}
+		}
+	})
+}
+
 // A handle that met another filter writes nothing more, and works again once the key is free.
 func TestRefusalIsRememberedAndHeals(t *testing.T) {
 	put := map[string]func(t *testing.T, s *upstashtest.Server){

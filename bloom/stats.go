@@ -115,7 +115,8 @@ func (f *Filter) inspect(ctx context.Context, more ...upstash.Command) ([]upstas
 	if err != nil {
 		return nil, err
 	}
-	return replies[1:], f.verify(word)
+	// Not remembered: a replica may have answered, from before the last write.
+	return replies[1:], f.compare(word)
 }
 
 // stats works out everything that follows from the number of set bits.

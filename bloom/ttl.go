@@ -32,16 +32,26 @@ func (f *Filter) expireNX() upstash.Command {
 	return upstash.ExpireCmd(f.key, f.cfg.TTL, "NX")
 }
 
-// noteExpire remembers that the TTL is set, whoever set it. Its error does not
-// wrap the server's: that one was refused, but the items were not, and
-// upstash.SafeToRetry must not take the one for the other.
+// noteExpire remembers that the TTL is set, whoever set it.
 func (f *Filter) noteExpire(expire upstash.Reply) error {
 	if _, err := expire.Int64(); err != nil {
-		return fmt.Errorf("%w: %v", ErrNoTTL, err)
+		return &ttlError{err}
 	}
 	f.expiring.Store(true)
 	return nil
 }
+
+// ttlError is a write that is in place, in a filter that has no TTL yet. The
+// EXPIRE alone was refused: to repeat the write would find its items seen.
+type ttlError struct{ err error }
+
+func (e *ttlError) Error() string {
+	return "bloom: the items are in the filter, but its TTL could not be set;" +
+		" the next Add tries again: " + e.err.Error()
+}
+
+func (e *ttlError) Unwrap() error     { return e.err }
+func (e *ttlError) SafeToRetry() bool { return false }
 
 // undoExpire takes back a TTL that was set on data that is not ours, and says
 // so where that data may now expire.
@@ -50,7 +60,7 @@ func (f *Filter) undoExpire(ctx context.Context, expire upstash.Reply, foreign e
 	switch {
 	case err == nil && n == 1:
 		if _, err = f.client.Persist(ctx, f.key); err != nil {
-			return fmt.Errorf("%w; a TTL was set on it and could not be taken off, run PERSIST: %w",
+			return fmt.Errorf("%w; a TTL was set on it and could not be taken off, run PERSIST: %v",
 				foreign, err)
 		}
 	case expire.MaybeRepeated():

@@ -116,6 +116,24 @@ func TestTTLAfterACrash(t *testing.T) {
 	})
 }
 
+// The EXPIRE is sent with NX, in milliseconds only where it must be.
+func TestTTLOnTheWire(t *testing.T) {
+	for ttl, want := range map[time.Duration]string{
+		time.Hour:                          `["EXPIRE","seen:webhooks","3600","NX"]]`,
+		time.Second:                        `["EXPIRE","seen:webhooks","1","NX"]]`,
+		999 * time.Millisecond:             `["PEXPIRE","seen:webhooks","999","NX"]]`,
+		time.Minute + time.Millisecond:     `["PEXPIRE","seen:webhooks","60001","NX"]]`,
+		time.Millisecond + time.Nanosecond: `["PEXPIRE","seen:webhooks","1","NX"]]`,
+	} {
+		s := upstashtest.NewServer(t)
+		c, w := watch(t, s)
+		add(t, handle(t, c, expiring(ttl)), "a", true)
+		if len(w.bodies) != 1 || !strings.HasSuffix(w.bodies[0], want) {
+			t.Errorf("%v: sent %s, want %s at the end", ttl, w.bodies, want)
+		}
+	}
+}
+
 func TestTTLUnits(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		for _, ttl := range []time.Duration{
@@ -201,7 +219,9 @@ func TestTTLThatCannotBeSet(t *testing.T) {
 	}
 	_, err = handle(t, c, cfg).AddAll(t.Context(), []string{"a"})
 	var batch *bloom.BatchError
-	if !errors.As(err, &batch) || batch.Count(bloom.ItemDone) != 1 || upstash.SafeToRetry(err) {
+	var server *upstash.Error
+	if !errors.As(err, &batch) || batch.Count(bloom.ItemDone) != 1 || upstash.SafeToRetry(err) ||
+		!errors.As(err, &server) {
 		t.Errorf("AddAll: %v, want a BatchError with its item done", err)
 	}
 }

@@ -193,20 +193,32 @@ func headerWord(a upstash.NullInt64) (int64, error) {
 // where another filter stands, nothing is written until one that fits, or none,
 // was seen there.
 func (f *Filter) verify(word int64) error {
-	f.verified.Store(word == f.header)
+	err := f.compare(word)
+	switch {
+	case err == nil:
+		f.verified.Store(true)
+		f.refused.Store(nil)
+	case errors.Is(err, ErrNotFound):
+		f.forget()
+	default:
+		return f.refuse(err)
+	}
+	return err
+}
+
+// compare judges a header word.
+func (f *Filter) compare(word int64) error {
 	switch word {
 	case f.header:
-		f.refused.Store(nil)
 		return nil
 	case 0:
-		f.forget()
 		return ErrNotFound
 	}
 	got, err := parseHeader(uint64(word))
 	if err != nil {
-		return f.refuse(err)
+		return err
 	}
-	return f.refuse(newMismatchError(f.kind, f.geo, got))
+	return newMismatchError(f.kind, f.geo, got)
 }
 
 // refuse remembers why nothing more may be written.

@@ -1,0 +1,137 @@
+package bloom_test
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/upstash"
+	"github.com/upbloom/upbloom/upstash/upstashtest"
+)
+
+// Of many that add an item at once, by one handle and by several, one is told that it is new.
+func TestOneOfManyAddsIsNew(t *testing.T) {
+	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+		const goroutines, items = 8, 30
+		c := s.Client()
+		shared := handle(t, c, expiring(time.Hour))
+		for i := range items {
+			item := fmt.Sprint("item-", i)
+			added, found := make([]bool, goroutines), make([]bool, goroutines)
+			var running sync.WaitGroup
+			for g := range goroutines {
+				f := shared
+				if g%2 == 1 {
+					f = handle(t, c, expiring(time.Hour))
+				}
+				running.Go(func() {
+					var err error
+					if g%3 == 0 {
+						var all []bool
+						all, err = f.AddAll(t.Context(), []string{item})
+						added[g] = count(all) == 1
+					} else {
+						added[g], err = f.Add(t.Context(), item)
+					}
+					if err == nil {
+						found[g], err = f.Exists(t.Context(), item)
+					}
+					if err != nil {
+						t.Error(err)
+					}
+				})
+			}
+			running.Wait()
+			if count(added) != 1 || count(found) != goroutines {
+				t.Fatalf("%s: new to %d, found by %d of %d", item, count(added), count(found), goroutines)
+			}
+		}
+		wantTTL(t, s, time.Hour)
+	})
+}
+
+// Two AddAll of the same items at once share them out: each is new to one of them.
+func TestTwoBatchesAtOnce(t *testing.T) {
+	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+		cfg := sparse()
+		cfg.BatchBytes = 2000
+		items := numbered("item", 300)
+		var got [2][]bool
+		var running sync.WaitGroup
+		for i := range got {
+			f := handle(t, s.Client(), cfg)
+			running.Go(func() {
+				var err error
+				if got[i], err = f.AddAll(t.Context(), items); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		running.Wait()
+		for i := range items {
+			if got[0][i] == got[1][i] {
+				t.Fatalf("item %d: new to both or to none: %v", i, got[0][i])
+			}
+		}
+	})
+}
+
+// A client reads what it wrote, though the nearest replica does not have it yet.
+func TestReadsItsWritesPastALaggingReplica(t *testing.T) {
+	s := upstashtest.NewServer(t)
+	s.SetReplicaLag(math.MaxInt)
+	f := handle(t, s.Client(), small())
+	add(t, f, "a", true)
+	exists(t, f, "a", true)
+	if n, err := f.Cardinality(t.Context()); n != 1 || err != nil {
+		t.Errorf("Cardinality = %d, %v, want 1", n, err)
+	}
+	if st, err := f.Stats(t.Context()); err != nil || st.Items != 1 {
+		t.Errorf("Stats = %+v, %v, want 1 item", st, err)
+	}
+	// What the replica says of the key decides nothing for a handle that writes.
+	stale := handle(t, s.Client(upstash.WithoutSyncToken()), small())
+	if _, err := stale.Stats(t.Context()); err == nil {
+		t.Error("the replica has the filter already: the test shows nothing")
+	}
+	add(t, stale, "a", false)
+	exists(t, stale, "a", true)
+}
+
+// Neither the key nor the seed is in what a log shows of a Filter.
+func TestFilterFormat(t *testing.T) {
+	cfg := small()
+	cfg.Seed = 123456789
+	f := handle(t, upstashtest.NewServer(t).Client(), cfg)
+	const want = "bloom.Filter(9,586 bits (1.2 KiB), k=7, xxh3, seeded)"
+	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%d"} {
+		if got := fmt.Sprintf(verb, f); got != want {
+			t.Errorf("%s: %s, want %s", verb, got, want)
+		}
+	}
+}
+
+func TestBatchErrorText(t *testing.T) {
+	err := &bloom.BatchError{
+		Items: []bloom.ItemState{
+			bloom.ItemDone, bloom.ItemDone, bloom.ItemUncertain, bloom.ItemUnknown, bloom.ItemNotDone,
+		},
+		Err: bloom.ErrUncertain,
+	}
+	const want = "bloom: 2 of 5 items done, 1 uncertain, 1 unknown, 1 not done: "
+	if !strings.HasPrefix(err.Error(), want) {
+		t.Errorf("%q, want %q in front", err, want)
+	}
+	for state, want := range map[bloom.ItemState]string{
+		bloom.ItemDone: "done", bloom.ItemNotDone: "not done", bloom.ItemUncertain: "uncertain",
+		bloom.ItemUnknown: "unknown", 9: "ItemState(9)",
+	} {
+		if state.String() != want {
+			t.Errorf("%d: %q, want %q", state, state, want)
+		}
+	}
+}
