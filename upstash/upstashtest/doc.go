@@ -82,6 +82,13 @@
 // writes behind: reads are stale, unless the request's upstash-sync-token names
 // a state that the replica has not reached. CatchUp lets it catch up.
 //
+// # Recordings
+//
+// Record writes the requests and answers of a test into a file that reviews
+// well and holds neither token nor host; Replay answers from it, and fails the
+// test where a request differs. Recorded does one or the other, as
+// UPBLOOM_RECORD says.
+//
 // # Concurrency
 //
 // A Server is safe for concurrent use. Close ends what stalls or trickles, and
