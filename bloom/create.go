@@ -8,7 +8,8 @@ import (
 // Create makes the filter with its whole string, so that the memory is there
 // from the start and no later Add can fail for want of it. It reports whether
 // it made the filter; false means that one of the same geometry was there, and
-// a *MismatchError that the key holds another, which is left untouched.
+// a *MismatchError that the key holds another, which is left untouched. (One
+// that another client makes in the same moment may be lengthened, by zeros.)
 //
 // A filter that is there costs one request and one command; one to be made a
 // second request, two commands where there is a TTL. Of several clients that

@@ -25,7 +25,8 @@ func (s Stats) String() string {
 		about = "saturated: more than"
 	}
 	fmt.Fprintf(&b, "items            %s %s of %s\n", about, human.Count(s.Items), human.Count(s.Capacity))
-	fmt.Fprintf(&b, "false positives  %s now, %s at capacity\n", human.OneIn(s.LiveFPRate), human.OneIn(s.FPRate))
+	fmt.Fprintf(&b, "false positives  %s now, %s at capacity\n",
+		human.OneIn(s.LiveFPRate), human.OneIn(s.FPRate))
 	fmt.Fprintf(&b, "stored           %s bytes, %s", human.Count(s.Bytes), expiry(s.TTL))
 	return b.String()
 }

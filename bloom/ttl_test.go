@@ -217,6 +217,21 @@ func TestTTLThatCannotBeSet(t *testing.T) {
 	if !added || err == nil || upstash.SafeToRetry(err) || !strings.Contains(err.Error(), "TTL") {
 		t.Errorf("Add = %v, %v, want true and an error that is not safe to retry", added, err)
 	}
+	ones := `[{"result":[null,` + headerWordOf(sparse()) + `,1,1,1,1,1,1,1,1,1]},{"error":"ERR no"}]`
+	for name, call := range map[string]func(*bloom.Filter) error{
+		"Add":    func(f *bloom.Filter) error { _, err := f.Add(t.Context(), "a"); return err },
+		"AddAll": func(f *bloom.Filter) error { _, err := f.AddAll(t.Context(), []string{"a"}); return err },
+	} {
+		retrying, err := upstash.New("https://db.example.com", "token", upstash.WithBackoff(0, 0),
+			upstash.WithTransport(&answers{bodies: []string{"garbled", ones}}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = call(handle(t, retrying, cfg))
+		if !errors.Is(err, bloom.ErrUncertain) || !strings.Contains(err.Error(), "TTL") || upstash.SafeToRetry(err) {
+			t.Errorf("%s, repeated: %v, want ErrUncertain, and a word on the TTL", name, err)
+		}
+	}
 	_, err = handle(t, c, cfg).AddAll(t.Context(), []string{"a"})
 	var batch *bloom.BatchError
 	var server *upstash.Error
