@@ -53,6 +53,39 @@ func TestSafeToRetry(t *testing.T) {
 	}
 }
 
+// batchError stands for an error of another package that knows better.
+type batchError struct {
+	error
+	safe bool
+}
+
+func (e batchError) SafeToRetry() bool { return e.safe }
+func (e batchError) Unwrap() error     { return e.error }
+
+func TestSafeToRetryAsksTheErrorItself(t *testing.T) {
+	refused := &Error{StatusCode: 400}
+	for safe, inner := range map[bool]error{false: refused, true: io.EOF} {
+		err := fmt.Errorf("app: %w", batchError{inner, safe})
+		if got := SafeToRetry(err); got != safe {
+			t.Errorf("SafeToRetry(%v) = %v, want its own answer", err, got)
+		}
+	}
+}
+
+func TestRetryAfter(t *testing.T) {
+	limited := &Error{StatusCode: 429, RetryAfter: time.Minute}
+	for want, errs := range map[time.Duration][]error{
+		time.Minute: {limited, fmt.Errorf("app: %w", limited), &CallError{Err: limited}},
+		0:           {nil, io.EOF, ErrClosed, &Error{StatusCode: 429}, &CallError{Err: io.EOF}},
+	} {
+		for _, err := range errs {
+			if got := RetryAfter(err); got != want {
+				t.Errorf("RetryAfter(%v) = %v, want %v", err, got, want)
+			}
+		}
+	}
+}
+
 func TestErrorTexts(t *testing.T) {
 	for want, err := range map[string]error{
 		"upstash: GET: WRONGTYPE no (HTTP status 400)": &Error{

@@ -68,6 +68,19 @@ func ExampleSafeToRetry() {
 	// true false
 }
 
+// A wait of more than 30 s is not sat out: the caller gets it to plan with.
+func ExampleRetryAfter() {
+	server := local()
+	defer server.Close()
+	client := server.Client()
+	defer client.Close()
+
+	server.Inject(upstashtest.RateLimit(time.Hour))
+	_, err := client.Do(context.Background(), upstash.Cmd("INCR", "orders"))
+	fmt.Println(upstash.RetryAfter(err), upstash.SafeToRetry(err))
+	// Output: 1h0m0s true
+}
+
 // offline is a Transport that sends nothing.
 type offline struct{}
 

@@ -1,9 +1,10 @@
-//go:build !wasm
+//go:build unix
 
 package upstash
 
 import (
 	"bufio"
+	"crypto/tls"
 	"encoding/base64"
 	"errors"
 	"io"
@@ -122,6 +123,29 @@ func TestHTTPSProxy(t *testing.T) {
 	if want := "Basic " + base64.StdEncoding.EncodeToString([]byte("user:pass-word")); p.auth.Load() != want {
 		t.Errorf("Proxy-Authorization %q, want %q", p.auth.Load(), want)
 	}
+}
+
+// A proxy that is itself reached over TLS: TLS within TLS.
+func TestProxyOverTLS(t *testing.T) {
+	s := tlsServer(t, true, nil)
+	p := &testProxy{hosts: map[string]string{"example.com:443": s.Listener.Addr().String()}}
+	config := &tls.Config{Certificates: s.TLS.Certificates}
+	addr := p.listen(t, func(c net.Conn) { p.connect(tls.Server(c, config)) })
+	t.Setenv("HTTPS_PROXY", "https://"+addr)
+	c := newClient(t, proxiedURL)
+	for range 3 {
+		if _, err := c.Do(t.Context(), Cmd("PING")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := p.tunnels.Load(); n != 1 {
+		t.Errorf("%d tunnels for 3 calls, want 1", n)
+	}
+	// The proxy hangs up: that must show through both layers.
+	idle := c.transport.(*fasthttpTransport).idle.pop()
+	s.CloseClientConnections()
+	waitUntil(t, func() bool { return !isAlive(idle.socket) })
+	_ = idle.Close()
 }
 
 func TestHTTPSProxyRefuses(t *testing.T) {
