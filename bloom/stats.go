@@ -45,7 +45,7 @@ func (f *Filter) Stats(ctx context.Context) (Stats, error) {
 	if err != nil {
 		return Stats{}, err
 	}
-	n, err := f.integers(replies)
+	n, err := integers(replies)
 	if err != nil {
 		return Stats{}, err
 	}
@@ -71,7 +71,7 @@ func (f *Filter) Cardinality(ctx context.Context) (uint64, error) {
 	if err != nil {
 		return 0, f.missing(err)
 	}
-	n, err := f.integers(replies)
+	n, err := integers(replies)
 	if err != nil {
 		return 0, err
 	}
@@ -101,7 +101,7 @@ func (f *Filter) inspect(ctx context.Context, more ...upstash.Command) ([]upstas
 		err = replies[0].Err()
 	}
 	if err != nil {
-		return nil, f.wrongType(err)
+		return nil, wrongType(err)
 	}
 	words, err := replies[0].Ints(nil)
 	if err != nil {
@@ -141,12 +141,12 @@ func (f *Filter) stats(setBits uint64) Stats {
 
 var errNegative = fmt.Errorf("bloom: %w: a negative count", upstash.ErrBadResponse)
 
-func (f *Filter) integers(replies []upstash.Reply) ([]int64, error) {
+func integers(replies []upstash.Reply) ([]int64, error) {
 	out := make([]int64, len(replies))
 	for i, r := range replies {
 		n, err := r.Int64()
 		if err != nil {
-			return nil, f.wrongType(err)
+			return nil, wrongType(err)
 		}
 		out[i] = n
 	}

@@ -228,7 +228,8 @@ func TestTTLThatCannotBeSet(t *testing.T) {
 			t.Fatal(err)
 		}
 		err = call(handle(t, retrying, cfg))
-		if !errors.Is(err, bloom.ErrUncertain) || !strings.Contains(err.Error(), "TTL") || upstash.SafeToRetry(err) {
+		if !errors.Is(err, bloom.ErrUncertain) || upstash.SafeToRetry(err) ||
+			!strings.Contains(err.Error(), "TTL") {
 			t.Errorf("%s, repeated: %v, want ErrUncertain, and a word on the TTL", name, err)
 		}
 	}

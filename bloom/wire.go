@@ -244,11 +244,19 @@ func (f *Filter) mayWrite() error {
 	return nil
 }
 
-// wrongType says that a key of another type is no filter.
+// wrongType says that a key of another type is no filter, and remembers it.
 func (f *Filter) wrongType(err error) error {
+	err = wrongType(err)
+	if errors.Is(err, ErrNotFilter) {
+		return f.refuse(err)
+	}
+	return err
+}
+
+func wrongType(err error) error {
 	var server *upstash.Error
 	if errors.As(err, &server) && server.Code() == "WRONGTYPE" {
-		return f.refuse(fmt.Errorf("%w: use a key that holds nothing else: %w", ErrNotFilter, err))
+		return fmt.Errorf("%w: use a key that holds nothing else: %w", ErrNotFilter, err)
 	}
 	return err
 }

@@ -18,7 +18,8 @@ func wireFilter(tb testing.TB) *Filter {
 // newWireFilter makes a handle whose every request gets the same answer.
 func newWireFilter(tb testing.TB, answer upstash.Transport) *Filter {
 	tb.Helper()
-	c, err := upstash.New("https://db.example.com", "token", upstash.WithTransport(answer))
+	c, err := upstash.New("https://db.example.com", "token",
+		upstash.WithTransport(answer), upstash.WithRetry(0))
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -1,0 +1,52 @@
+package bloom
+
+import (
+	"encoding/json"
+	"fmt"
+	"testing"
+)
+
+// FuzzExistsReply lets Exists meet any response body. Whatever it takes for an answer must be
+// one to another reader of JSON as well: the header, and k bits that are 0 or 1.
+func FuzzExistsReply(f *testing.F) {
+	header := newWireFilter(f, nil).header
+	for _, result := range []string{
+		"[%d,1,1,1,1,1,1,1]", "[%d,0,1,1,1,1,1,1]", "[%d,1,1,1,1,1,1]", "[%d,1,1,1,1,1,1,1,1]",
+		"[%d,null,1,1,1,1,1,1]", "[ %d , 1,1,1,1,1,1,0 ]", "[%d.0,0,0,0,0,0,0,0]", "[0,0,0,0,0,0,0,0]",
+	} {
+		f.Add(`{"result":` + fmt.Sprintf(result, header) + `}`)
+		f.Add(`{"error":null,"result":` + fmt.Sprintf(result, header) + `}`)
+	}
+	f.Add(`{"error":"ERR no"}`)
+	f.Fuzz(func(t *testing.T, body string) {
+		filter := newWireFilter(t, always(body))
+		found, err := filter.Exists(t.Context(), "user-123@example.com")
+		if err != nil {
+			if found {
+				t.Fatalf("found, with %v", err)
+			}
+			return
+		}
+		var members map[string]json.RawMessage
+		var result []*int64
+		if err := json.Unmarshal([]byte(body), &members); err != nil {
+			t.Fatalf("an answer out of what is no JSON: %v", err)
+		}
+		if err := json.Unmarshal(members["result"], &result); err != nil {
+			t.Fatalf("an answer out of what is no array of integers: %v", err)
+		}
+		if len(result) != 1+filter.geo.Hashes || result[0] == nil || *result[0] != filter.header {
+			t.Fatalf("an answer out of %d elements, or another header", len(result))
+		}
+		all := true
+		for _, bit := range result[1:] {
+			if bit == nil || *bit != 0 && *bit != 1 {
+				t.Fatal("an answer out of what is no bit")
+			}
+			all = all && *bit == 1
+		}
+		if found != all {
+			t.Fatalf("found: %v, want %v", found, all)
+		}
+	})
+}
