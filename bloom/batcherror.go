@@ -12,7 +12,8 @@ import (
 type ItemState uint8
 
 const (
-	// ItemNotDone: the item was not sent, or was refused. It is as before.
+	// ItemNotDone: the item was not sent or was refused, so that the filter is
+	// as before; or its look-up brought no answer.
 	ItemNotDone ItemState = iota
 	// ItemDone: the item's answer holds.
 	ItemDone
