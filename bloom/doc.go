@@ -9,7 +9,9 @@
 // (MismatchError), data that is no filter (ErrNotFilter), a reply that was cut
 // or garbled. A "yes" is true but for the false positives, whose share is chosen
 // by Config.FPRate. Nothing is silently added twice or lost: a retry never turns
-// a new item into a seen one.
+// a new item into a seen one. Three choices weaken the "no": LayoutBare has no
+// header to check, MissingIsEmpty takes a missing filter for an empty one, and a
+// read-only client of a global database may get the "no" of a lagging replica.
 //
 // # Usage
 //
@@ -43,14 +45,14 @@
 //
 // Errors come from the database (package upstash's *Error and *CallError, which
 // are wrapped), or are one of this package's: ErrNotFound, ErrNotFilter,
-// ErrUncertain, ErrSaturated, ErrKeyExists, *MismatchError, *ConfigError,
+// ErrUncertain, ErrNoTTL, ErrSaturated, ErrKeyExists, *MismatchError, *ConfigError,
 // *BatchError. None holds a key, an item or a seed.
 //
 // An attempt whose reply was lost is repeated. If the item's bits are then all
 // set, the lost attempt may have set them: that is ErrUncertain, "in, but new or
 // seen is not known". If one of them was still 0, the answer is certain. After
-// any other error of Add the item may be in; upstash.SafeToRetry tells whether it
-// certainly is not. A BatchError says so for each item.
+// any other error of Add the item may be in: upstash.SafeToRetry tells whether it
+// certainly is not, InFilter whether it is, a BatchError both for each item.
 //
 // A handle that meets another filter writes no more until Exists or Create finds
 // its own, or none. The Add that met it has run: the other filter may find up to
@@ -93,6 +95,6 @@
 // being the most significant bit of its byte. The header is a number of 53 bits,
 // 1 | kind:2 | version:2 | scheme:2 | k:6 | seed tag:8 | m:32, followed by zeros.
 // Positions come from XXH3-128 by enhanced double hashing. The format of version 1
-// is frozen. LayoutBare with SchemeFNV1a is the string of the well-known
+// is frozen and written down in full in FORMAT.md. LayoutBare with SchemeFNV1a is the string of the well-known
 // TypeScript filter for Upstash.
 package bloom

@@ -26,7 +26,7 @@ var (
 		" have added it, so that new or seen is not known; decide as for an item seen twice")
 
 	// ErrNoTTL is returned when the items of a write are in the filter, but the server refused
-	// to set its TTL. The next write tries again; Expire sets it at once.
+	// to set its TTL. The next Add tries again; Expire sets it at once.
 	ErrNoTTL = errors.New("bloom: the items are in the filter, but its TTL could not be set; the" +
 		" next Add tries again")
 

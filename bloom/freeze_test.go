@@ -125,7 +125,8 @@ func (c *frozenChild) want(t *testing.T, item string, added bool, count int) {
 	if _, err := fmt.Fprintln(c.in, item); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{fmt.Sprint("answer: ", added, " <nil>"), fmt.Sprint("count: ", count, " <nil>")} {
+	answers := []string{fmt.Sprint("answer: ", added, " <nil>"), fmt.Sprint("count: ", count, " <nil>")}
+	for _, want := range answers {
 		if !c.out.Scan() {
 			t.Fatalf("the child ended: %v", c.out.Err())
 		}

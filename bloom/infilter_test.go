@@ -14,7 +14,8 @@ func TestInFilter(t *testing.T) {
 	}{
 		{nil, true},
 		{ErrUncertain, true},
-		{fmt.Errorf("%w: refused", ErrNoTTL), true},
+		{&ttlError{other}, true},
+		{fmt.Errorf("%w; %w", ErrUncertain, &ttlError{other}), true},
 		{ErrNotFound, false},
 		{other, false},
 		{&BatchError{Items: []ItemState{ItemDone, ItemUncertain}, Err: ErrUncertain}, true},

@@ -45,13 +45,10 @@ func (f *Filter) noteExpire(expire upstash.Reply) error {
 // EXPIRE alone was refused: to repeat the write would find its items seen.
 type ttlError struct{ err error }
 
-func (e *ttlError) Error() string {
-	return "bloom: the items are in the filter, but its TTL could not be set;" +
-		" the next Add tries again: " + e.err.Error()
-}
-
-func (e *ttlError) Unwrap() error     { return e.err }
-func (e *ttlError) SafeToRetry() bool { return false }
+func (e *ttlError) Error() string        { return ErrNoTTL.Error() + ": " + e.err.Error() }
+func (e *ttlError) Is(target error) bool { return target == ErrNoTTL }
+func (e *ttlError) Unwrap() error        { return e.err }
+func (e *ttlError) SafeToRetry() bool    { return false }
 
 // undoExpire takes back a TTL that was set on data that is not ours, and says
 // so where that data may now expire.

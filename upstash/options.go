@@ -83,7 +83,8 @@ func WithMaxResponse(bytes int) Option { return func(s *settings) { s.maxRespons
 
 // WithReadOnly makes a client that refuses to write: every command that is not
 // certain to be a read gives ErrReadOnly before anything is sent, and
-// Client.BitField sends BITFIELD_RO. Use it with a read-only token.
+// Client.BitField sends BITFIELD_RO. Use it with a read-only token. On a global
+// database a replica may answer, from before another client's last writes.
 func WithReadOnly() Option { return func(s *settings) { s.readOnly = true } }
 
 // WithoutSyncToken turns off read-your-writes: the sync token of a response is

@@ -17,7 +17,8 @@ func connect(opts ...upstash.Option) (client *upstash.Client, where string, clos
 		if err != nil {
 			return nil, "", nil, err
 		}
-		return client, "your Upstash database, under a key that is deleted at the end", func() { _ = client.Close() }, nil
+		where = "your Upstash database, under a key that is deleted at the end"
+		return client, where, func() { _ = client.Close() }, nil
 	}
 	server, err := upstashtest.Start()
 	if err != nil {
