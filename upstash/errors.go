@@ -134,10 +134,11 @@ func (e *CallError) Error() string {
 	if e.Attempts > 1 {
 		fmt.Fprintf(&b, ", after %d attempts", e.Attempts)
 	}
-	if e.outcome == outcomeUnknown {
-		b.WriteString("; the command may have run")
-	} else {
+	switch e.outcome {
+	case outcomeNotSent, outcomeRefused:
 		b.WriteString("; the command did not run")
+	case outcomeUnknown:
+		b.WriteString("; the command may have run")
 	}
 	return b.String()
 }
@@ -166,11 +167,11 @@ func SafeToRetry(err error) bool {
 	}
 	var call *CallError
 	if errors.As(err, &call) {
-		return call.outcome != outcomeUnknown
+		return call.outcome <= outcomeRefused
 	}
 	var server *Error
 	if errors.As(err, &server) {
-		return server.outcome() != outcomeUnknown
+		return server.outcome() <= outcomeRefused
 	}
 	return errors.Is(err, ErrArgument) || errors.Is(err, ErrReadOnly) ||
 		errors.Is(err, ErrClosed) || errors.Is(err, ErrNoTransport)
@@ -183,6 +184,7 @@ const (
 	outcomeNotSent outcome = iota // nothing reached the server
 	outcomeRefused                // the server said no: nothing changed
 	outcomeUnknown                // sent, and no whole answer came back
+	outcomeAnswered               // a whole answer, of another type than was asked for
 )
 
 // contextError gives the context's own cause where the context has ended, so

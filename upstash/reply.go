@@ -183,7 +183,7 @@ func (r Reply) check() error {
 // bad is an answer that came whole but is not what the command gives.
 func (r Reply) bad(format string, args ...any) error {
 	return &CallError{
-		Command: r.name, Attempts: 1, outcome: outcomeUnknown,
+		Command: r.name, Attempts: 1, outcome: outcomeAnswered,
 		Err: fmt.Errorf("%w: %s", ErrBadResponse, fmt.Sprintf(format, args...)),
 	}
 }

@@ -1,0 +1,80 @@
+package bloom_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/upstash"
+	"github.com/upbloom/upbloom/upstash/upstashtest"
+)
+
+// A worker records what it has done. Whether that was recorded before is of no
+// interest to it, so that an uncertain answer is as good as any.
+func ExampleInFilter() {
+	server, err := upstashtest.Start()
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer server.Close()
+	done, _ := bloom.New(server.Client(), "done", bloom.Config{Capacity: 1000, FPRate: 0.01})
+
+	server.Inject(upstashtest.Drop(upstashtest.AfterExec)) // executed, its answer lost
+	_, err = done.Add(context.Background(), "job-1")
+	fmt.Println(errors.Is(err, bloom.ErrUncertain), bloom.InFilter(err))
+	// Output: true true
+}
+
+// A secret seed is not in the filter: who opens it must know it.
+func ExampleOpenSeed() {
+	client, stop := database()
+	defer stop()
+	ctx := context.Background()
+
+	const secret = 0x5eed
+	f, _ := bloom.New(client, "seen", bloom.Config{Capacity: 1000, FPRate: 0.01, Seed: secret})
+	_, _ = f.Create(ctx)
+
+	_, err := bloom.Open(ctx, client, "seen")
+	var mismatch *bloom.MismatchError
+	fmt.Println(errors.As(err, &mismatch) && mismatch.OtherSeed)
+
+	reader, err := bloom.Open(ctx, client, "seen", bloom.OpenSeed(secret))
+	fmt.Println(reader.Geometry(), err)
+	// Output:
+	// true
+	// 9,586 bits (1.2 KiB), k=7, xxh3, seeded <nil>
+}
+
+// A function that only asks needs no more than a read-only token.
+func ExampleOpen_readOnly() {
+	server, err := upstashtest.Start()
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer server.Close()
+	ctx := context.Background()
+	f, _ := bloom.New(server.Client(), "usernames", bloom.Config{Capacity: 1000, FPRate: 0.01})
+	_, _ = f.Add(ctx, "ann")
+
+	client, err := upstash.New(server.URL, server.ReadOnlyToken, upstash.WithReadOnly())
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer client.Close()
+	reader, err := bloom.Open(ctx, client, "usernames")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(reader.Exists(ctx, "ann"))
+	_, err = reader.Add(ctx, "bob")
+	fmt.Println(err)
+	// Output:
+	// true <nil>
+	// bloom: the client is read-only: make one without WithReadOnly and with a full token
+}
