@@ -181,10 +181,10 @@ func SafeToRetry(err error) bool {
 type outcome uint8
 
 const (
-	outcomeNotSent outcome = iota // nothing reached the server
-	outcomeRefused                // the server said no: nothing changed
-	outcomeUnknown                // sent, and no whole answer came back
-	outcomeAnswered               // a whole answer, of another type than was asked for
+	outcomeNotSent  outcome = iota // nothing reached the server
+	outcomeRefused                 // the server said no: nothing changed
+	outcomeUnknown                 // sent, and no whole answer came back
+	outcomeAnswered                // a whole answer, of another type than was asked for
 )
 
 // contextError gives the context's own cause where the context has ended, so
