@@ -58,6 +58,9 @@ func (t *fasthttpTransport) RoundTrip(ctx context.Context, req *Request, resp *R
 	return err
 }
 
+// userAgent is sent because firewalls are wary of clients without a name.
+const userAgent = "upbloom"
+
 // exchange writes the request and reads the response.
 func (c *conn) exchange(req *Request, resp *Response) (reusable bool, err error) {
 	out := fasthttp.AcquireRequest()
@@ -65,6 +68,7 @@ func (c *conn) exchange(req *Request, resp *Response) (reusable bool, err error)
 	out.Header.SetMethod(fasthttp.MethodPost)
 	out.Header.DisableNormalizing()
 	out.Header.SetNoDefaultContentType(true)
+	out.Header.SetUserAgent(userAgent)
 	out.SetRequestURI(req.URL)
 	for _, h := range req.Header {
 		out.Header.Set(h.Name, h.Value)
