@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"runtime/debug"
 	"time"
 
 	"github.com/aws/aws-lambda-go/events"
@@ -11,10 +12,15 @@ import (
 	"github.com/upbloom/upbloom/bloom"
 )
 
-// reserve is kept at the end of an invocation to record what was done and to
-// answer: at the deadline itself Lambda kills the process, and every message of
-// the batch comes back.
-const reserve = time.Second
+const (
+	// reserve is kept at the end of an invocation to record what was done and to
+	// answer: at the deadline itself Lambda kills the process, and every message
+	// of the batch comes back.
+	reserve = time.Second
+	// recordTime is the longest that the record may take: where more time is
+	// left, nobody should pay for waiting on a database that stalls.
+	recordTime = 3 * time.Second
+)
 
 // handler processes messages at least once, and a second time only rarely. It
 // asks the filter first, does the work, and adds the id last: a Bloom filter
@@ -30,7 +36,8 @@ type handler struct {
 // again, a BatchItemFailure that this message is.
 func (h *handler) handle(ctx context.Context, batch events.SQSEvent) (events.SQSEventResponse, error) {
 	var resp events.SQSEventResponse
-	work, cancel := beforeDeadline(ctx, reserve)
+	kept, toAnswer := keep(ctx)
+	work, cancel := beforeDeadline(ctx, kept)
 	defer cancel()
 	ids := make([]string, len(batch.Records))
 	for i, m := range batch.Records {
@@ -47,11 +54,7 @@ func (h *handler) handle(ctx context.Context, batch events.SQSEvent) (events.SQS
 		if seen[i] || inBatch[ids[i]] {
 			continue
 		}
-		err := work.Err() // no time is left to begin another
-		if err == nil {
-			err = h.process(work, m)
-		}
-		if err != nil {
+		if err := h.try(work, m); err != nil {
 			slog.ErrorContext(ctx, "not processed", "message", m.MessageId, "err", err)
 			resp.BatchItemFailures = append(resp.BatchItemFailures,
 				events.SQSBatchItemFailure{ItemIdentifier: m.MessageId})
@@ -60,15 +63,37 @@ func (h *handler) handle(ctx context.Context, batch events.SQSEvent) (events.SQS
 		inBatch[ids[i]] = true
 		finished = append(finished, ids[i])
 	}
-
-	// The work is done, whatever comes of its record: reporting these messages
-	// as failed would have it done twice for certain.
-	if _, err = h.done.AddAll(ctx, finished); !bloom.InFilter(err) {
-		slog.WarnContext(ctx, "processed, but not recorded: duplicates will not be skipped", "err", err)
-	}
+	record, cancel := beforeDeadline(ctx, toAnswer)
+	defer cancel()
+	h.record(record, finished)
 	slog.InfoContext(ctx, "batch", "messages", len(ids), "processed", len(finished),
 		"failed", len(resp.BatchItemFailures))
 	return resp, nil
+}
+
+// try does the work on one message where there is time to begin it. A panic is
+// that message's failure: it would end the process, and what was done before in
+// the batch would be done again with every delivery.
+func (h *handler) try(ctx context.Context, m events.SQSMessage) (err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = fmt.Errorf("panic: %v\n%s", v, debug.Stack())
+		}
+	}()
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	return h.process(ctx, m)
+}
+
+// record adds the ids of messages whose work is done, whatever comes of it:
+// reporting them as failed would have the work done twice for certain.
+func (h *handler) record(ctx context.Context, ids []string) {
+	ctx, cancel := context.WithTimeout(ctx, recordTime)
+	defer cancel()
+	if _, err := h.done.AddAll(ctx, ids); !bloom.InFilter(err) {
+		slog.WarnContext(ctx, "processed, but not recorded: duplicates will not be skipped", "err", err)
+	}
 }
 
 // dedupID is the sender's own id where it sets one: a sender that sends again
@@ -78,6 +103,16 @@ func dedupID(m events.SQSMessage) string {
 		return "attribute:" + *a.StringValue
 	}
 	return "message:" + m.MessageId
+}
+
+// keep gives how long before the deadline the work ends, and the record: the
+// reserve, or a third of the time left where that is less, and 3/10 of it.
+func keep(ctx context.Context) (kept, toAnswer time.Duration) {
+	kept = reserve
+	if deadline, ok := ctx.Deadline(); ok {
+		kept = min(kept, max(0, time.Until(deadline)/3))
+	}
+	return kept, kept * 3 / 10
 }
 
 // beforeDeadline ends d before ctx does, where ctx has a deadline.

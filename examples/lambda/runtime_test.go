@@ -66,6 +66,36 @@ func TestInRuntime(t *testing.T) {
 	wantIDs(t, "shipped", s.shipped())
 }
 
+// TestStalledAddInRuntime lets the look-ups through and stalls what follows: the
+// work is done, so the function must say so before its deadline. A process that
+// Lambda kills at the deadline would have the work done again with each delivery.
+func TestStalledAddInRuntime(t *testing.T) {
+	db := upstashtest.NewServer(t)
+	s := newSandbox(t, build(t), db)
+	for _, timeout := range []time.Duration{reserve + time.Second, reserve} {
+		db.InjectFunc(func(n int64, _ upstashtest.RequestInfo) upstashtest.Fault {
+			if n == 1 {
+				return upstashtest.Fault{}
+			}
+			return upstashtest.Stall(upstashtest.BeforeExec)
+		})
+		deadline := time.Now().Add(timeout)
+		r := s.invoke(timeout.String(), timeout, order("a", "Elm St"), order("b", ""))
+		if late := time.Since(deadline); late > 0 {
+			t.Errorf("%v: answered %v after the deadline", timeout, late)
+		}
+		wantIDs(t, "redelivered", failures(t, r), "b")
+		wantIDs(t, "shipped", s.shipped(), "a")
+		if len(s.warnings) != 1 || !strings.Contains(s.warnings[0], "not recorded") {
+			t.Errorf("%v: warnings %q, want one that the work is not recorded", timeout, s.warnings)
+		}
+		s.warnings = nil
+	}
+	db.InjectFunc(nil)
+	failures(t, s.invoke("back", 20*time.Second, order("a", "Elm St")))
+	wantIDs(t, "shipped, not having been recorded", s.shipped(), "a")
+}
+
 // TestDatabaseGone starts a function whose database cannot be reached.
 func TestDatabaseGone(t *testing.T) {
 	db := upstashtest.NewServer(t)

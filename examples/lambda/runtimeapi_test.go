@@ -28,6 +28,8 @@ type sandbox struct {
 	result chan result
 	asked  chan struct{} // one for each request for the next invocation
 	logs   chan string   // the lines that the function writes
+
+	warnings []string // those that shipped has read
 }
 
 type invocation struct {
@@ -142,11 +144,13 @@ func (s *sandbox) shipped() (orders []string) {
 	s.tb.Helper()
 	for {
 		text := await(s.tb, s.logs, "the function logs the end of the batch")
-		var line struct{ Msg, Order string }
+		var line struct{ Level, Msg, Order string }
 		if err := json.Unmarshal([]byte(text), &line); err != nil {
 			s.tb.Fatalf("a log line that is not JSON: %s", text)
 		}
 		switch {
+		case line.Level == "WARN":
+			s.warnings = append(s.warnings, line.Msg)
 		case line.Msg == "shipped":
 			orders = append(orders, line.Order)
 		case line.Msg == "batch":
