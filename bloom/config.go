@@ -2,6 +2,7 @@ package bloom
 
 import (
 	"fmt"
+	"io"
 	"strings"
 	"time"
 )
@@ -37,7 +38,7 @@ type Config struct {
 	// items that are found without having been added. Filters of different seeds are told
 	// apart 254 times in 255: the header holds no more than a byte of the seed's hash. Not
 	// for SchemeFNV1a.
-	Seed uint64
+	Seed uint64 `json:"-"`
 
 	// Scheme turns an item into positions; the default is SchemeXXH3.
 	Scheme Scheme
@@ -152,8 +153,8 @@ func (c Config) String() string {
 	return "bloom.Config{" + strings.TrimSuffix(b.String(), ", ") + "}"
 }
 
-// GoString keeps the seed out of %#v too.
-func (c Config) GoString() string { return c.String() }
+// Format is String for every verb, so that none shows the seed.
+func (c Config) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, c.String()) }
 
 func configErrorf(field, format string, args ...any) error {
 	return &ConfigError{Field: field, Reason: fmt.Sprintf(format, args...)}

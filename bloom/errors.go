@@ -32,8 +32,8 @@ var (
 
 	// ErrKeyExists is returned by Rename when the other key holds something. Choose another,
 	// or delete it first.
-	ErrKeyExists = errors.New("bloom: the key to rename to is empty, the same, or holds" +
-		" something: choose another key, or delete it first")
+	ErrKeyExists = errors.New("bloom: the key to rename to holds something: choose another key," +
+		" or delete it first")
 
 	// ErrNotFilter is returned when the key holds a string that is not a filter of this
 	// format, or one of a newer version of it. Use a key that holds nothing else.
@@ -72,7 +72,7 @@ func newMismatchError(kind Kind, want Geometry, got headerInfo) *MismatchError {
 
 func (e *MismatchError) Error() string {
 	if e.WantKind != e.GotKind {
-		return fmt.Sprintf("bloom: the key holds a %v (%v), and this handle is for a %v (%v):"+
+		return fmt.Sprintf("bloom: the key holds a %v, %v; this handle is for a %v, %v:"+
 			" use the type that wrote it, or another key", e.GotKind, e.Got, e.WantKind, e.Want)
 	}
 	if e.seedOnly() {
@@ -83,7 +83,7 @@ func (e *MismatchError) Error() string {
 	if e.OtherSeed {
 		advice = "the seeds differ too: " + advice
 	}
-	return fmt.Sprintf("bloom: the filter at this key is %v, and this handle wants %v: %s",
+	return fmt.Sprintf("bloom: another filter is at this key: %v; this handle wants %v: %s",
 		e.Got, e.Want, advice)
 }
 

@@ -45,17 +45,17 @@ func TestMismatchError(t *testing.T) {
 		},
 		{
 			"seed and hashes", changed(func(h *headerInfo) { h.seedTag, h.hashes = 0, 6 }), 0, true,
-			"k=6, xxh3, and this handle wants 95,851 bits (11.7 KiB), k=7, xxh3, seeded: the" +
+			"k=6, xxh3; this handle wants 95,851 bits (11.7 KiB), k=7, xxh3, seeded: the" +
 				" seeds differ too: use the Config",
 		},
 		{
 			"scheme", changed(func(h *headerInfo) { h.scheme = schemeXXH3Count4 }), 42, false,
-			"bloom: the filter at this key is 95,851 counters (46.8 KiB), k=7, xxh3/4-bit, seeded,",
+			"bloom: another filter is at this key: 95,851 counters (46.8 KiB), k=7, xxh3/4-bit, seeded;",
 		},
 		{
 			"kind", changed(func(h *headerInfo) { h.kind = KindShard }), 42, false,
-			"bloom: the key holds a shard (95,851 bits (11.7 KiB), k=7, xxh3, seeded), and this" +
-				" handle is for a filter (",
+			"bloom: the key holds a shard, 95,851 bits (11.7 KiB), k=7, xxh3, seeded; this" +
+				" handle is for a filter, ",
 		},
 	} {
 		err := error(newMismatchError(KindFilter, want, c.got))

@@ -86,9 +86,9 @@ func ExampleGeometry_String() {
 	// Output: 95,851 bits (11.7 KiB), k=7, xxh3, seeded
 }
 
-func ExampleGeometry_GoString() {
+func ExampleGeometry_Format() {
 	fmt.Printf("%#v\n", bloom.Geometry{Bits: 95_851, Hashes: 7, Seed: 0x5eed})
-	// Output: bloom.Geometry{95,851 bits (11.7 KiB), k=7, xxh3, seeded}
+	// Output: 95,851 bits (11.7 KiB), k=7, xxh3, seeded
 }
 
 func ExampleScheme() {

@@ -85,7 +85,7 @@ func ExampleFilter_Rename() {
 	fmt.Println(f.Rename(ctx, "visitors:yesterday"))
 	// Output:
 	// <nil>
-	// bloom: the key to rename to is empty, the same, or holds something: choose another key, or delete it first
+	// bloom: the key to rename to holds something: choose another key, or delete it first
 }
 
 func ExampleFilter_Delete() {

@@ -1,9 +1,11 @@
 package bloom
 
 import (
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
+	"unicode/utf8"
 
 	"github.com/upbloom/upbloom/upstash"
 )
@@ -35,10 +37,13 @@ func New(c *upstash.Client, key string, cfg Config) (*Filter, error) {
 		return nil, err
 	}
 	if c == nil {
-		return nil, fmt.Errorf("bloom: the client is nil: make one with upstash.New or upstash.FromEnv")
+		return nil, errors.New("bloom: the client is nil: make one with upstash.New or upstash.FromEnv")
 	}
-	if key == "" {
-		return nil, fmt.Errorf("bloom: the key is empty: name the filter, e.g. \"seen:webhooks\"")
+	switch {
+	case key == "":
+		return nil, errEmptyKey
+	case !utf8.ValidString(key):
+		return nil, errors.New("bloom: the key is not valid UTF-8, which the REST API cannot carry")
 	}
 	return newFilter(c, key, cfg, geo, KindFilter), nil
 }
@@ -58,6 +63,8 @@ func (f *Filter) forget() {
 	f.refused.Store(nil)
 	f.expiring.Store(f.cfg.TTL == 0) // nothing to set
 }
+
+var errEmptyKey = errors.New(`bloom: the key is empty: name the filter, e.g. "seen:webhooks"`)
 
 // Geometry is what the filter's positions are computed from.
 func (f *Filter) Geometry() Geometry { return f.geo }

@@ -2,6 +2,7 @@ package bloom
 
 import (
 	"fmt"
+	"io"
 
 	"github.com/upbloom/upbloom/internal/human"
 )
@@ -20,8 +21,8 @@ type Geometry struct {
 	// Scheme turns an item into positions.
 	Scheme Scheme
 	// Seed of the hash; 0 is the usual one. A secret seed keeps others from choosing items
-	// that collide, so String and GoString do not show it. SchemeFNV1a has none.
-	Seed uint64
+	// that collide, so that no verb of fmt shows it, and no JSON. SchemeFNV1a has none.
+	Seed uint64 `json:"-"`
 }
 
 // Bytes returns the length of the Redis string that holds such a filter: the cells, rounded
@@ -48,5 +49,5 @@ func (g Geometry) String() string {
 	return s
 }
 
-// GoString keeps the seed out of %#v too.
-func (g Geometry) GoString() string { return "bloom.Geometry{" + g.String() + "}" }
+// Format is String for every verb, so that none shows the seed.
+func (g Geometry) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, g.String()) }

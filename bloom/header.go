@@ -94,7 +94,7 @@ func parseHeader(word uint64) (headerInfo, error) {
 		bits:    word & (1<<32 - 1),
 	}
 	if word>>52 != 1 {
-		return headerInfo{}, fmt.Errorf("%w: its first 53 bits are no header; use a key that"+
+		return headerInfo{}, fmt.Errorf("%w: its first 53 bits hold no header; use a key that"+
 			" holds nothing else", ErrNotFilter)
 	}
 	if v := word >> versionShift & 3; v != formatVersion {

@@ -2,7 +2,6 @@ package bloom
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/upbloom/upbloom/upstash"
@@ -30,8 +29,11 @@ func (f *Filter) Persist(ctx context.Context) (bool, error) {
 // It is not repeated after an attempt of unknown outcome: upstash.SafeToRetry
 // tells whether it may have been done.
 func (f *Filter) Rename(ctx context.Context, to string) error {
-	if to == "" || to == f.key {
-		return fmt.Errorf("bloom: Rename: %w", ErrKeyExists)
+	if to == "" {
+		return errEmptyKey
+	}
+	if to == f.key {
+		return ErrKeyExists
 	}
 	// EXISTS tells a missing filter without a look at the words of an error.
 	replies, err := f.client.MultiExec(ctx,

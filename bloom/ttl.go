@@ -2,6 +2,7 @@ package bloom
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -68,15 +69,23 @@ func (f *Filter) undoExpire(ctx context.Context, expire upstash.Reply, foreign e
 }
 
 // renewExpire sets the TTL of a filter that was evicted or deleted, and which
-// this write made anew. Where that fails, the next write carries it.
-func (f *Filter) renewExpire(ctx context.Context, w written, s *scratch) {
+// this write made anew. Where it does not get through, the next write carries
+// it, and the caller keeps the answer that is at hand; a server that refuses it
+// will go on to do so, which the caller should know.
+func (f *Filter) renewExpire(ctx context.Context, w written, s *scratch) error {
 	if f.cfg.TTL == 0 || !f.maybeAnew(w, s) {
-		return
+		return nil
 	}
 	f.expiring.Store(false)
-	if r, err := f.client.Do(ctx, f.expireNX()); err == nil {
-		_ = f.noteExpire(r)
+	r, err := f.client.Do(ctx, f.expireNX())
+	var server *upstash.Error
+	switch {
+	case err == nil:
+		return f.noteExpire(r)
+	case errors.As(err, &server) && upstash.SafeToRetry(err):
+		return &ttlError{err}
 	}
+	return nil
 }
 
 // maybeAnew tells whether the write may have created the string. A Bare one

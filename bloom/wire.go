@@ -91,8 +91,7 @@ func (f *Filter) write(ctx context.Context, s *scratch) (written, error) {
 	if withTTL {
 		return w, f.noteExpire(expired)
 	}
-	f.renewExpire(ctx, w, s)
-	return w, nil
+	return w, f.renewExpire(ctx, w, s)
 }
 
 // readWrite splits the answers into the header's and the items'.
@@ -159,6 +158,9 @@ func (f *Filter) ask(ctx context.Context, s *scratch) ([]upstash.NullInt64, erro
 func (f *Filter) answers(reply upstash.Reply, s *scratch) ([]upstash.NullInt64, error) {
 	var err error
 	s.answers, err = reply.Ints(s.answers[:0])
+	if reply.IsNil() {
+		return nil, fmt.Errorf("bloom: BITFIELD: %w: null", upstash.ErrBadResponse)
+	}
 	if err != nil {
 		return nil, f.wrongType(err)
 	}

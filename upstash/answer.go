@@ -1,8 +1,10 @@
 package upstash
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"time"
 )
 
 // decode turns a whole response into the exchange's answer or an error.
@@ -25,9 +27,9 @@ func (c *Client) decode(x *exchange, resp *Response) error {
 	}
 	switch {
 	case errMsg != nil:
-		return c.serverError(x, resp, *errMsg)
+		return c.serverError(x, resp, cmp.Or(*errMsg, unexplained(len(resp.Body))))
 	case resp.StatusCode < 200 || resp.StatusCode > 299:
-		return c.serverError(x, resp, fmt.Sprintf("a body of %d bytes that says no more", len(resp.Body)))
+		return c.serverError(x, resp, unexplained(len(resp.Body)))
 	}
 	return err
 }
@@ -66,6 +68,12 @@ func (c *Client) redactNested(x *exchange, list []Reply) {
 func (c *Client) serverError(x *exchange, resp *Response, message string) *Error {
 	return &Error{
 		StatusCode: resp.StatusCode, Message: redact(message, c.token, x.body), Command: x.name,
-		RetryAfter: parseRetryAfter(resp.retryAfter), script: x.traits&traitScript != 0,
+		RetryAfter: parseRetryAfter(resp.retryAfter, time.Now()), script: x.traits&traitScript != 0,
 	}
+}
+
+// unexplained stands for the message that the REST API would have sent.
+func unexplained(bytes int) string {
+	return fmt.Sprintf("no message from the REST API (%d bytes of something else):"+
+		" a proxy may have answered; check the URL, or try again later", bytes)
 }

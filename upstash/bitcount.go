@@ -34,6 +34,9 @@ func (c *Client) BitCountRange(ctx context.Context, key string, start, end int64
 }
 
 func bitCountRange(key string, start, end int64, unit Unit) Command {
+	if unit > Bit {
+		return Command{name: "BITCOUNT", err: argumentError("BITCOUNT", "unit %d: use Byte or Bit", unit)}
+	}
 	args := []string{key, strconv.FormatInt(start, 10), strconv.FormatInt(end, 10)}
 	if unit == Bit {
 		args = append(args, "BIT") // BYTE is the default, and older servers lack the word

@@ -206,6 +206,9 @@ func (b *BitField) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, b.Stri
 // outcome gives the answers of the repetition and ErrUncertain, unless it only
 // reads. A read-only client sends what only reads as BITFIELD_RO.
 func (c *Client) BitField(ctx context.Context, b *BitField) ([]NullInt64, error) {
+	if b == nil {
+		return nil, argumentError("BITFIELD", "the BitField is nil: make one with NewBitField")
+	}
 	if c.ReadOnly() && !b.ops.writes {
 		b.ReadOnly()
 	}

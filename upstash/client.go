@@ -81,7 +81,7 @@ func (c *Client) Do(ctx context.Context, cmd Command) (Reply, error) {
 	if err := c.exchange(ctx, &x); err != nil {
 		return Reply{}, err
 	}
-	x.reply.maybeRepeated = x.maybeRepeated
+	x.reply.maybeRepeated, x.reply.status = x.maybeRepeated, x.resp.StatusCode
 	return x.reply, nil
 }
 

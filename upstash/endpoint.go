@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/netip"
 	"net/url"
+	"strconv"
 	"strings"
 )
 
@@ -23,7 +24,8 @@ func parseEndpoint(raw string, allowHTTP bool) (endpoint, error) {
 	}
 	const want = "use the REST URL of the database, e.g. https://eu1-name-12345.upstash.io"
 	if raw == "" {
-		return bad("it is empty: pass UPSTASH_REDIS_REST_URL, found in the console under REST API")
+		return bad("it is empty: pass UPSTASH_REDIS_REST_URL (or KV_REST_API_URL)," +
+			" found in the console under REST API")
 	}
 	u, err := url.Parse(raw)
 	if err != nil {
@@ -44,6 +46,8 @@ func parseEndpoint(raw string, allowHTTP bool) (endpoint, error) {
 		return bad("it has a user or password in it: pass the token by itself")
 	case u.RawQuery != "" || u.ForceQuery || u.Fragment != "":
 		return bad("it has a query or fragment: " + want)
+	case !isPort(u.Port()):
+		return bad("its port must be from 1 to 65535: " + want)
 	case u.Scheme == "http" && !allowHTTP && !isLoopback(host):
 		return bad("http:// would send the token in clear text: use https://," +
 			" or WithInsecureHTTP on a network you trust")
@@ -58,6 +62,12 @@ func parseEndpoint(raw string, allowHTTP bool) (endpoint, error) {
 	return e, nil
 }
 
+// isPort accepts no port at all: then it is the scheme's.
+func isPort(s string) bool {
+	n, err := strconv.ParseUint(s, 10, 16)
+	return s == "" || err == nil && n > 0
+}
+
 func isLoopback(host string) bool {
 	if host == "localhost" || strings.HasSuffix(host, ".localhost") {
 		return true
@@ -70,8 +80,8 @@ func isLoopback(host string) bool {
 // line break that came along with it. It never quotes the token.
 func checkToken(token string) error {
 	if token == "" {
-		return fmt.Errorf("%w: token: it is empty: pass UPSTASH_REDIS_REST_TOKEN,"+
-			" found in the console under REST API", ErrArgument)
+		return fmt.Errorf("%w: token: it is empty: pass UPSTASH_REDIS_REST_TOKEN"+
+			" (or KV_REST_API_TOKEN), found in the console under REST API", ErrArgument)
 	}
 	for i := 0; i < len(token); i++ {
 		switch c := token[i]; {

@@ -61,13 +61,16 @@ type Error struct {
 	// RetryAfter is what the Retry-After field asked for, or 0.
 	RetryAfter time.Duration
 
-	script bool
+	script   bool
+	attempts int // 0 where it is not known
 }
 
 // Code is the first word of the message where it is in capitals, e.g.
 // "WRONGTYPE", "NOPERM" or "ERR", else "".
-func (e *Error) Code() string {
-	word, _, _ := strings.Cut(e.Message, " ")
+func (e *Error) Code() string { return codeOf(e.Message) }
+
+func codeOf(message string) string {
+	word, _, _ := strings.Cut(message, " ")
 	for i := 0; i < len(word); i++ {
 		if word[i] < 'A' || word[i] > 'Z' {
 			return ""
@@ -76,17 +79,29 @@ func (e *Error) Code() string {
 	return word
 }
 
-// Error gives the command's name, the status and the server's words.
+// Error gives the command's name, the server's words, the status, and whether
+// the command may have run where that is in doubt.
 func (e *Error) Error() string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "upstash: %s: %s (HTTP status %d)", e.Command, e.Message, e.StatusCode)
+	text := "upstash: " + e.Command + ": " + e.words()
+	if e.attempts > 1 {
+		text += fmt.Sprintf(", after %d attempts", e.attempts)
+	}
+	if e.outcome() == outcomeUnknown {
+		text += "; the command may have run"
+	}
+	return text
+}
+
+// words is the error without the command's name, for a longer text.
+func (e *Error) words() string {
+	text := fmt.Sprintf("%s (HTTP status %d)", e.Message, e.StatusCode)
 	if e.StatusCode == 401 {
-		b.WriteString(": use the REST token of this database (UPSTASH_REDIS_REST_TOKEN), not its password")
+		text += ": use the REST token of this database (UPSTASH_REDIS_REST_TOKEN), not its password"
 	}
 	if e.RetryAfter > 0 {
-		fmt.Fprintf(&b, ": try again in %v", e.RetryAfter)
+		text += fmt.Sprintf(": try again in %v", e.RetryAfter)
 	}
-	return b.String()
+	return text
 }
 
 // Is makes errors.Is(err, ErrUnauthorized) true for status 401.
@@ -126,9 +141,9 @@ type CallError struct {
 // Error says what failed and whether the command may have run.
 func (e *CallError) Error() string {
 	var b strings.Builder
-	cause := strings.TrimPrefix(fmt.Sprint(e.Err), "upstash: ") // one is enough
-	fmt.Fprintf(&b, "upstash: %s: %s", e.Command, cause)
-	if e.StatusCode != 0 {
+	fmt.Fprintf(&b, "upstash: %s: %s", e.Command, wordsOf(e.Err))
+	var server *Error // has its status in its words
+	if e.StatusCode != 0 && !errors.As(e.Err, &server) {
 		fmt.Fprintf(&b, " (HTTP status %d)", e.StatusCode)
 	}
 	if e.Attempts > 1 {
@@ -145,6 +160,33 @@ func (e *CallError) Error() string {
 
 // Unwrap gives the cause.
 func (e *CallError) Unwrap() error { return e.Err }
+
+// wordsOf is a cause's text without what the whole begins with.
+func wordsOf(err error) string {
+	if server, ok := err.(*Error); ok {
+		return server.words()
+	}
+	return strings.TrimPrefix(fmt.Sprint(err), "upstash: ")
+}
+
+// quietError is an error of a transport that quoted the request.
+type quietError struct {
+	text string
+	err  error
+}
+
+func (e *quietError) Error() string    { return e.text }
+func (e *quietError) GoString() string { return e.text }
+func (e *quietError) Unwrap() error    { return e.err }
+
+// quiet keeps the token and the request out of an error's text.
+func quiet(err error, token string, body []byte) error {
+	said := err.Error()
+	if text := redact(said, token, body); text != said {
+		return &quietError{text, err}
+	}
+	return err
+}
 
 // RetryAfter gives how long the server asked to wait before another try, 0
 // where err does not say.

@@ -150,10 +150,10 @@ func TestServerErrorsOfAnyShape(t *testing.T) {
 		want   string
 	}{
 		{400, `{"error":"ERR syntax"}`, "ERR syntax"},
-		{404, "not found", "a body of 9 bytes that says no more"},
-		{418, "", "a body of 0 bytes"},
-		{500, "<html>" + secretItem, "a body of 23 bytes"},
-		{429, `{"result":1}`, "a body of 12 bytes"}, // a result does not count under a failing status
+		{404, "not found", "no message from the REST API (9 bytes of something else)"},
+		{418, "", "(0 bytes of something else)"},
+		{500, "<html>" + secretItem, "(23 bytes of something else)"},
+		{429, `{"result":1}`, "(12 bytes of something else)"}, // a result does not count under a failing status
 		{302, `{"result":1}`, "redirects are not followed"},
 		{200, `{"error":"ERR x"}`, "ERR x"},
 	} {

@@ -47,7 +47,7 @@ func ExampleCommand_Binary() {
 	reply, _ = client.Do(ctx, get.Binary())
 	fmt.Println(reply.Bytes())
 	// Output:
-	// upstash: GET: unexpected response: bytes that are not UTF-8 were replaced: send the command with Binary()
+	// upstash: GET: unexpected response: bytes that are not UTF-8 were replaced: send the command with Binary() (HTTP status 200)
 	// [255] <nil>
 }
 

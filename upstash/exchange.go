@@ -53,6 +53,7 @@ func (c *Client) exchange(ctx context.Context, x *exchange) error {
 func (c *Client) final(x *exchange, err error, attempts int) error {
 	c.learn(err)
 	if server, ok := err.(*Error); ok && (!x.maybeRepeated || server.outcome() == outcomeUnknown) {
+		server.attempts = attempts
 		return server
 	}
 	out := outcomeOf(err)
@@ -67,12 +68,18 @@ func interrupted(ctx context.Context, err error) error {
 	if ctx.Err() == nil {
 		return err // it has a deadline that the pause would have passed
 	}
-	both := fmt.Errorf("%w, after: %w", contextError(ctx, nil), err)
+	both := &interruptedError{contextError(ctx, nil), err}
 	if isNotSent(err) {
 		return NotSent(both)
 	}
 	return both
 }
+
+// interruptedError is a context that ended in the pause after an attempt.
+type interruptedError struct{ ended, last error }
+
+func (e *interruptedError) Error() string   { return e.ended.Error() + ", after: " + wordsOf(e.last) }
+func (e *interruptedError) Unwrap() []error { return []error{e.ended, e.last} }
 
 // attempt sends the request once and decodes the answer.
 func (c *Client) attempt(ctx context.Context, x *exchange, n int) error {
@@ -110,7 +117,7 @@ func (c *Client) send(ctx context.Context, x *exchange) error {
 		defer cancel()
 	}
 	if err := c.transport.RoundTrip(tryCtx, &x.req, &x.resp); err != nil {
-		return c.networkError(ctx, tryCtx, err)
+		return c.networkError(ctx, tryCtx, quiet(err, c.token, x.body))
 	}
 	return nil
 }

@@ -36,7 +36,9 @@ func newSettings(opts []Option) (settings, error) {
 		backoffBase: defaultBackoffBase, backoffCap: defaultBackoffCap,
 	}
 	for _, o := range opts {
-		o(&s)
+		if o != nil {
+			o(&s)
+		}
 	}
 	bad := func(format string, args ...any) (settings, error) {
 		return s, fmt.Errorf("%w: %s", ErrArgument, fmt.Sprintf(format, args...))

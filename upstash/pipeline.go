@@ -47,7 +47,7 @@ func (c *Client) many(ctx context.Context, path, name string, cmds []Command) ([
 func (c *Client) replies(x *exchange, cmds []Command) []Reply {
 	replies := make([]Reply, len(cmds))
 	for i, env := range x.envelopes {
-		r := Reply{name: cmds[i].name, maybeRepeated: x.maybeRepeated}
+		r := Reply{name: cmds[i].name, maybeRepeated: x.maybeRepeated, status: x.resp.StatusCode}
 		if env.errMsg != nil {
 			r.err = &Error{
 				StatusCode: 200, Message: redact(*env.errMsg, c.token, cmds[i].json),

@@ -1,6 +1,7 @@
 package upstash
 
 import (
+	"net/url"
 	"slices"
 	"strings"
 
@@ -9,51 +10,115 @@ import (
 
 const redacted = "…"
 
-// redact takes out of a server's words what it quoted of a request: the token
-// and every argument that could be a key or an item. Errors are rare, so this
-// may decode the request again.
+// maxMessage bounds what is kept of a server's words. Its own are short; a
+// longer text is a page, or quotes the request.
+const maxMessage = 1000
+
+// redact takes out of somebody's words what they quote of a request: the token
+// and every argument that could be a key or an item, in the forms in which
+// servers and proxies quote. Errors are rare, so this may decode the request
+// again.
 func redact(message, token string, body []byte) string {
+	if len(message) > maxMessage {
+		message = strings.ToValidUTF8(message[:maxMessage], "") + redacted
+	}
+	// The code, such as WRONGTYPE, is the server's own in any case.
+	code := codeOf(message)
+	message = message[len(code):]
 	// Redis quotes the arguments of an unknown command, cut at 128 bytes.
 	if head, _, ok := strings.Cut(message, ", with args beginning with:"); ok {
 		message = head
 	}
-	message = strings.ReplaceAll(message, token, redacted)
-	quoted := quotedArgs(nil, message, body)
+	quoted := quotedArgs([]string{token}, message, body)
 	// The longest first: one may be the beginning of another.
 	slices.SortFunc(quoted, func(a, b string) int { return len(b) - len(a) })
-	for _, arg := range quoted {
-		for _, quote := range []string{"'", "\"", "`"} {
-			message = strings.ReplaceAll(message, quote+arg+quote, quote+redacted+quote)
-		}
-		if len(arg) >= 4 && !isKeyword(arg) {
-			message = strings.ReplaceAll(message, arg, redacted)
-		}
+	for _, form := range quoted {
+		message = hide(message, form)
 	}
-	return message
+	return code + message
 }
 
-// quotedArgs appends the arguments in body, one command or several, that occur
-// in message.
+// quotedArgs appends what message quotes of the arguments in body, one command
+// or several.
 func quotedArgs(dst []string, message string, body []byte) []string {
 	list, _ := json.Array(body)
+	if len(list) > 2 && isBitField(list[0]) {
+		list = list[:2] // positions tell nothing, and look like ports
+	}
 	for i, raw := range list {
 		arg, err := json.String(raw)
-		switch {
-		case err != nil:
+		if err != nil {
 			dst = quotedArgs(dst, message, raw)
-		case i > 0 && arg != "" && strings.Contains(message, arg): // 0 is the command's name
-			dst = append(dst, arg)
+			continue
+		}
+		if i == 0 || arg == "" || isKeyword(arg) { // 0 is the command's name
+			continue
+		}
+		for _, form := range quotedForms(arg, raw) {
+			if indexFold(message, head(form)) >= 0 {
+				dst = append(dst, form)
+			}
 		}
 	}
 	return dst
 }
 
-// isKeyword spares words of the command language, such as INCRBY, and numbers.
-func isKeyword(arg string) bool {
-	for i := 0; i < len(arg); i++ {
-		if c := arg[i]; (c < 'A' || c > 'Z') && (c < '0' || c > '9') {
-			return false
+func isBitField(raw []byte) bool {
+	return string(raw) == `"BITFIELD"` || string(raw) == `"BITFIELD_RO"`
+}
+
+// quotedForms gives an argument as it is, and as JSON and URLs write it.
+func quotedForms(arg string, raw []byte) []string {
+	forms := append(make([]string, 0, 4), arg)
+	for _, form := range [...]string{
+		strings.Trim(string(raw), `"`), url.PathEscape(arg), url.QueryEscape(arg),
+	} {
+		if !slices.Contains(forms, form) {
+			forms = append(forms, form)
 		}
 	}
-	return len(arg) <= 9
+	return forms
+}
+
+// hide replaces what message quotes of a form: the whole, or its beginning
+// where it was cut, in any letter case. A short one must stand by itself.
+func hide(message, form string) string {
+	var out strings.Builder
+	for {
+		start := indexFold(message, head(form))
+		if start < 0 {
+			break
+		}
+		end := start + commonFold(message[start:], form)
+		if len(form) < 4 && !standsAlone(message, start, end) {
+			out.WriteString(message[:end])
+		} else {
+			out.WriteString(message[:start] + redacted)
+		}
+		message = message[end:]
+	}
+	out.WriteString(message)
+	return out.String()
+}
+
+// head is as much of a form as is telling: eight bytes of it are no accident.
+func head(form string) string { return form[:min(len(form), 8)] }
+
+func standsAlone(s string, start, end int) bool {
+	return (start == 0 || !isWord(s[start-1])) && (end == len(s) || !isWord(s[end]))
+}
+
+func isWord(c byte) bool {
+	return c == '_' || '0' <= c && c <= '9' || 'a' <= lower(c) && lower(c) <= 'z'
+}
+
+// isKeyword spares words of the command language, so that a message that
+// names them stays whole.
+func isKeyword(arg string) bool {
+	switch arg {
+	case "NX", "XX", "GT", "LT", "EX", "PX", "EXAT", "PXAT", "KEEPTTL", "GET",
+		"BYTE", "BIT", "AND", "OR", "XOR", "NOT":
+		return true
+	}
+	return false
 }

@@ -16,6 +16,7 @@ type Reply struct {
 	err   error
 	value value
 
+	status        int // of HTTP
 	maybeRepeated bool
 }
 
@@ -128,7 +129,7 @@ func (r Reply) Array() ([]Reply, error) {
 	out := make([]Reply, len(raw))
 	for i, m := range raw {
 		out[i] = Reply{name: r.name, value: value{json: orNull(m), base64: r.value.base64}}
-		out[i].maybeRepeated = r.maybeRepeated
+		out[i].maybeRepeated, out[i].status = r.maybeRepeated, r.status
 	}
 	return out, nil
 }
@@ -183,7 +184,7 @@ func (r Reply) check() error {
 // bad is an answer that came whole but is not what the command gives.
 func (r Reply) bad(format string, args ...any) error {
 	return &CallError{
-		Command: r.name, Attempts: 1, outcome: outcomeAnswered,
+		Command: r.name, Attempts: 1, StatusCode: r.status, outcome: outcomeAnswered,
 		Err: fmt.Errorf("%w: %s", ErrBadResponse, fmt.Sprintf(format, args...)),
 	}
 }

@@ -3,6 +3,7 @@ package upstash
 import (
 	"context"
 	"errors"
+	"math"
 	"math/rand/v2"
 	"strconv"
 	"time"
@@ -77,12 +78,17 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// parseRetryAfter reads seconds; HTTP dates need a clock that agrees with the
-// server's and are not used by this API.
-func parseRetryAfter(s string) time.Duration {
-	n, err := strconv.ParseUint(s, 10, 31)
+// parseRetryAfter reads both forms of the field: seconds, and the date that
+// proxies send. What asks for more time than can be counted asks for years.
+func parseRetryAfter(s string, now time.Time) time.Duration {
+	if seconds, err := strconv.ParseUint(s, 10, 31); err == nil {
+		return time.Duration(seconds) * time.Second
+	} else if errors.Is(err, strconv.ErrRange) {
+		return math.MaxInt32 * time.Second
+	}
+	date, err := time.Parse("Mon, 02 Jan 2006 15:04:05 GMT", s)
 	if err != nil {
 		return 0
 	}
-	return time.Duration(n) * time.Second
+	return max(0, date.Sub(now))
 }

@@ -175,11 +175,14 @@ func TestPause(t *testing.T) {
 }
 
 func TestParseRetryAfter(t *testing.T) {
+	now := time.Date(2026, time.October, 21, 7, 27, 30, 0, time.UTC)
 	for s, want := range map[string]time.Duration{
-		"": 0, "0": 0, "12": 12 * time.Second, "-1": 0, "1.5": 0, "99999999999": 0,
-		"Wed, 21 Oct 2026 07:28:00 GMT": 0,
+		"": 0, "0": 0, "12": 12 * time.Second, "-1": 0, "1.5": 0, "soon": 0,
+		"99999999999":                   math.MaxInt32 * time.Second,
+		"Wed, 21 Oct 2026 07:28:00 GMT": 30 * time.Second,
+		"Wed, 21 Oct 2026 07:00:00 GMT": 0,
 	} {
-		if got := parseRetryAfter(s); got != want {
+		if got := parseRetryAfter(s, now); got != want {
 			t.Errorf("%q: got %v, want %v", s, got, want)
 		}
 	}

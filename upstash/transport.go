@@ -93,23 +93,6 @@ const (
 	headerRetryAfter = "retry-after"
 )
 
-// equalFold compares an ASCII header name with one in lower case.
-func equalFold[T string | []byte](name T, lower string) bool {
-	if len(name) != len(lower) {
-		return false
-	}
-	for i := 0; i < len(lower); i++ {
-		c := name[i]
-		if 'A' <= c && c <= 'Z' {
-			c += 'a' - 'A'
-		}
-		if c != lower[i] {
-			return false
-		}
-	}
-	return true
-}
-
 // NotSent marks err as one after which the request certainly did not reach
 // the server: a failed dial or TLS handshake, nothing written. Such an attempt
 // is repeated for any command. It gives nil for nil.
