@@ -95,6 +95,6 @@
 // being the most significant bit of its byte. The header is a number of 53 bits,
 // 1 | kind:2 | version:2 | scheme:2 | k:6 | seed tag:8 | m:32, followed by zeros.
 // Positions come from XXH3-128 by enhanced double hashing. The format of version 1
-// is frozen and written down in full in FORMAT.md. LayoutBare with SchemeFNV1a is the string of the well-known
-// TypeScript filter for Upstash.
+// is frozen, and written down in full in FORMAT.md. LayoutBare with SchemeFNV1a is
+// the string of the well-known TypeScript filter for Upstash.
 package bloom

@@ -34,7 +34,7 @@ func TestMismatchError(t *testing.T) {
 	}{
 		{
 			"bits", changed(func(h *headerInfo) { h.bits = 1000 }), 42, false,
-			"bloom: the filter at this key is 1,000 bits (125 B), k=7, xxh3, seeded, and this" +
+			"bloom: another filter is at this key: 1,000 bits (125 B), k=7, xxh3, seeded; this" +
 				" handle wants 95,851 bits (11.7 KiB), k=7, xxh3, seeded: use the Config it was" +
 				" made with, read it with Open, or use another key",
 		},

@@ -135,7 +135,7 @@ stored           141 bytes, expires in 1.5s`,
 			`filter           1,000 bits (125 B), k=7, xxh3
 fill             [#...................] 0.1%
 items            about 1 of 1,000,000
-false positives  less than 1 in 10^15 now, 1 in 4.0 at capacity
+false positives  less than 1 in a billion now, 1 in 4.0 at capacity
 stored           1,048,576 bytes, expires in 1h30m0s`,
 		},
 		{

@@ -241,3 +241,21 @@ func TestTTLThatCannotBeSet(t *testing.T) {
 		t.Errorf("AddAll: %v, want a BatchError with its item done", err)
 	}
 }
+
+// The EXPIRE that follows the making anew is refused: the answer holds, and the
+// caller is told.
+func TestRefusedRenewal(t *testing.T) {
+	s := upstashtest.NewServer(t)
+	f := handle(t, s.Client(), expiring(time.Hour))
+	add(t, f, "a", true)
+	do(t, s, "DEL", key)
+	s.Inject(upstashtest.Fault{}, upstashtest.ErrorObject("ERR refused"))
+	added, err := f.Add(t.Context(), "b")
+	if !added || !errors.Is(err, bloom.ErrNoTTL) || upstash.SafeToRetry(err) || !bloom.InFilter(err) {
+		t.Errorf("got %v, %v, want true and ErrNoTTL", added, err)
+	}
+	add(t, f, "c", true) // which carries the EXPIRE
+	if ttl := do(t, s, "TTL", key); ttl != int64(3600) {
+		t.Errorf("the TTL is %v", ttl)
+	}
+}

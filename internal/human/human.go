@@ -28,7 +28,8 @@ func Bytes(n uint64) string {
 	return fmt.Sprintf("%.1f %ciB", size, "KMGTPE"[unit])
 }
 
-// OneIn writes a rate as people compare them: 1 in 101.
+// OneIn writes a rate as people compare them: 1 in 101. Below one in a billion
+// more digits say no more.
 func OneIn(rate float64) string {
 	switch {
 	case rate <= 0:
@@ -37,8 +38,8 @@ func OneIn(rate float64) string {
 		return "every one"
 	case rate > 0.1:
 		return fmt.Sprintf("1 in %.1f", 1/rate)
-	case rate < 1e-15:
-		return "less than 1 in 10^15"
+	case rate < 1e-9:
+		return "less than 1 in a billion"
 	}
 	return "1 in " + Count(uint64(1/rate+0.5))
 }

@@ -30,7 +30,7 @@ func TestBytes(t *testing.T) {
 func TestOneIn(t *testing.T) {
 	for rate, want := range map[float64]string{
 		0: "none", 1: "every one", 0.5: "1 in 2.0", 0.01: "1 in 100", 0.0099: "1 in 101",
-		1e-9: "1 in 1,000,000,000", 1e-20: "less than 1 in 10^15",
+		1e-9: "1 in 1,000,000,000", 1e-20: "less than 1 in a billion",
 	} {
 		if got := OneIn(rate); got != want {
 			t.Errorf("OneIn(%v) = %q, want %q", rate, got, want)

@@ -1,0 +1,90 @@
+package upstash
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+)
+
+// chatty is a transport whose errors quote the request, as those of a proxy's
+// or platform's SDK may.
+type chatty struct{ cause error }
+
+func (c chatty) RoundTrip(_ context.Context, req *Request, _ *Response) error {
+	return NotSent(fmt.Errorf("%w: %s %s %s", c.cause, req.URL, req.Header[1].Value, req.Body))
+}
+
+func TestTransportErrorsAreQuiet(t *testing.T) {
+	cause := errors.New("no route")
+	var seen []string
+	c := newClient(t, "https://db.example.test", WithTransport(chatty{cause}), WithRetry(1),
+		WithBackoff(0, 0), WithObserver(func(_ context.Context, e Event) {
+			seen = append(seen, fmt.Sprintf("%v %+v %#v", e, e.Err, e.Err))
+		}))
+	_, err := c.Do(t.Context(), Cmd("SET", secretKey, secretItem))
+	if !errors.Is(err, cause) || !SafeToRetry(err) {
+		t.Errorf("got %v, want one that wraps the cause and may be retried", err)
+	}
+	if len(seen) != 2 {
+		t.Errorf("%d events, want 2", len(seen))
+	}
+	for _, text := range append(seen, fmt.Sprintf("%v %+v %#v", err, err, err)) {
+		for _, secret := range []string{testToken, secretKey, secretItem} {
+			if strings.Contains(text, secret) {
+				t.Errorf("%q shows %q", text, secret)
+			}
+		}
+		if !strings.Contains(text, "no route") {
+			t.Errorf("%q does not say what happened", text)
+		}
+	}
+}
+
+// Each fact is said once, whatever the attempts ended in.
+func TestErrorsAfterSeveralAttempts(t *testing.T) {
+	failed := answer{status: 500, body: `{"error":"ERR x"}`}
+	slow := answer{status: 429, body: `{"error":"ERR slow"}`}
+	for _, tt := range []struct {
+		name    string
+		answers []answer
+		cmd     Command
+		want    string
+	}{
+		{
+			"500 for what is not repeatable", []answer{failed},
+			Cmd("INCR", "k"), "upstash: INCR: ERR x (HTTP status 500); the command may have run",
+		},
+		{
+			"500 twice", []answer{failed, failed},
+			Cmd("GET", "k"), "upstash: GET: ERR x (HTTP status 500), after 2 attempts; the command may have run",
+		},
+		{
+			"500, then 429", []answer{failed, slow},
+			Cmd("SET", "k", "v"), "upstash: SET: ERR slow (HTTP status 429), after 2 attempts; the command may have run",
+		},
+		{
+			"refused", []answer{{status: 400, body: `{"error":"ERR syntax"}`}},
+			Cmd("GET", "k"), "upstash: GET: ERR syntax (HTTP status 400)",
+		},
+	} {
+		c, _ := newFake(t, tt.answers, WithRetry(1), WithBackoff(0, 0))
+		if _, err := c.Do(t.Context(), tt.cmd); err == nil || err.Error() != tt.want {
+			t.Errorf("%s:\n got %v\nwant %s", tt.name, err, tt.want)
+		}
+	}
+}
+
+func TestErrorOfAPauseCutShort(t *testing.T) {
+	c, _ := newFake(t, []answer{{status: 503, body: `{"error":"ERR x"}`}},
+		WithBackoff(time.Hour, time.Hour))
+	ctx, cancel := context.WithCancel(t.Context())
+	time.AfterFunc(10*time.Millisecond, cancel)
+	_, err := c.Do(ctx, Cmd("GET", "k"))
+	const want = "upstash: GET: context canceled, after: ERR x (HTTP status 503); the command may have run"
+	if !errors.Is(err, context.Canceled) || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
+	}
+}
