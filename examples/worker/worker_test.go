@@ -6,7 +6,9 @@ import (
 	"bytes"
 	"compress/gzip"
 	"fmt"
+	"io"
 	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -88,6 +90,7 @@ func timed(f func()) time.Duration {
 func TestWhereTheIDIs(t *testing.T) {
 	db := upstashtest.NewServer(t)
 	w := serve(t, db.URL, db.Token)
+	large := `{"id":"` + strings.Repeat("x", 1<<16) + `"}`
 	tests := []struct {
 		name, header, id, body string
 		status                 int
@@ -99,24 +102,72 @@ func TestWhereTheIDIs(t *testing.T) {
 		{"body", "", "", `{"id":"ç"}`, 200, true, "ç"},
 		{"header over body", "X-Event-Id", "b", `{"id":"c"}`, 200, false, "b"},
 		{"seen in a header", "", "", `{"id":"a","new":true}`, 200, false, "a"},
+		{"large body beside a header", "X-Event-Id", "b", large, 200, false, "b"},
+		{"large body", "", "", large, 413, false, ""},
 		{"nowhere", "", "", "", 400, false, ""},
 		{"body without id", "", "", `{"name":"a"}`, 400, false, ""},
 		{"body not JSON", "", "", `a`, 400, false, ""},
+		{"body not an object", "", "", `null`, 400, false, ""},
 		{"id not a string", "", "", `{"id":7}`, 400, false, ""},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			r := w.post(t, tt.header, tt.id, tt.body)
-			if r.Status != tt.status || *r.New != tt.isNew || r.ID != tt.want ||
+			if r.Status != tt.status || r.isNew() != tt.isNew || r.ID != tt.want ||
 				(r.Error == "") != (r.Status == 200) {
-				t.Errorf("%+v, new %t", r, *r.New)
+				t.Errorf("%+v, new %t", r, r.isNew())
 			}
 		})
 	}
+
+	t.Run("empty Idempotency-Key", func(t *testing.T) {
+		h := http.Header{"Idempotency-Key": {""}, "X-Event-Id": {"b"}}
+		if r := w.send(t, "POST", h, nil); r.Status != 200 || r.ID != "b" || r.isNew() {
+			t.Errorf("%+v, new %t", r, r.isNew())
+		}
+	})
+	t.Run("body of unknown length", func(t *testing.T) {
+		body := io.MultiReader(strings.NewReader(`{"id":"d"}`))
+		if r := w.send(t, "POST", http.Header{}, body); r.Status != 413 {
+			t.Errorf("%+v", r)
+		}
+	})
+	t.Run("refusals say what to send", func(t *testing.T) {
+		r := w.post(t, "", "", "")
+		for _, want := range []string{"Idempotency-Key", "X-Event-Id", `"id"`} {
+			if !strings.Contains(r.Error, want) {
+				t.Errorf("%q does not name %s", r.Error, want)
+			}
+		}
+		h := http.Header{"X-Event-Id": {"e"}}
+		if r := w.send(t, "PUT", h, nil); r.Status != 405 || r.Allow != "POST" {
+			t.Errorf("%+v", r)
+		}
+		if r := w.post(t, "X-Event-Id", "e", ""); !r.isNew() {
+			t.Errorf("after the PUT: %+v", r)
+		}
+	})
 }
 
-// TestDeadline has a database that takes connections and never answers: that
-// there is an answer at all shows that the deadline fired.
+// TestUncertain loses the answer to a new id: the repetition finds it there,
+// and the event must not be taken for a seen one.
+func TestUncertain(t *testing.T) {
+	db := upstashtest.NewServer(t)
+	w := serve(t, db.URL, db.Token)
+	db.Inject(upstashtest.Drop(upstashtest.AfterExec))
+	for _, want := range []bool{true, false} {
+		if r := w.post(t, "Idempotency-Key", "lost", ""); r.Status != 200 || r.isNew() != want {
+			t.Errorf("%+v, new %t, want %t", r, r.isNew(), want)
+		}
+	}
+	if n := db.Stats().Requests; n != 3 {
+		t.Errorf("%d requests, want one, its repetition, and one", n)
+	}
+}
+
+// TestDeadline has a database that takes connections and never answers. That
+// it was the Worker's own deadline that fired shows in the log, which would name
+// the client's WithTimeout otherwise.
 func TestDeadline(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -136,7 +187,10 @@ func TestDeadline(t *testing.T) {
 	}
 	senders.Wait()
 	w.stop()
-	checkLog(t, w.log(), "context deadline exceeded")
+	checkLog(t, w.log(), "context deadline exceeded; the command may have run")
+	if strings.Contains(w.log(), "WithTimeout") {
+		t.Errorf("the client's timeout came first:\n%s", w.log())
+	}
 }
 
 func TestDatabaseUnusable(t *testing.T) {
@@ -153,7 +207,7 @@ func TestDatabaseUnusable(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			w := serve(t, tt.url, tt.token)
 			r := w.post(t, "Idempotency-Key", "a", "")
-			if r.Status != 503 || r.Error == "" || *r.New {
+			if r.Status != 503 || r.Error == "" {
 				t.Errorf("%+v", r)
 			}
 			w.stop()

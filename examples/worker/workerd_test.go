@@ -100,22 +100,32 @@ func serve(t *testing.T, url, token string) *worker {
 // reply is what the Worker answers, read as its users would.
 type reply struct {
 	Status int    `json:"-"`
+	Allow  string `json:"-"`
 	ID     string `json:"id"`
 	New    *bool  `json:"new"`
 	Error  string `json:"error"`
 }
 
+func (r reply) isNew() bool { return r.New != nil && *r.New }
+
 // post sends an event, with its id in a header unless that has no name.
 func (w *worker) post(t *testing.T, header, id, body string) (r reply) {
 	t.Helper()
-	req, err := http.NewRequest("POST", w.url, strings.NewReader(body))
+	h := http.Header{}
+	if header != "" {
+		h.Set(header, id)
+	}
+	return w.send(t, "POST", h, strings.NewReader(body))
+}
+
+// send sends a request, chunked unless the body is of a type with a length.
+func (w *worker) send(t *testing.T, method string, h http.Header, body io.Reader) (r reply) {
+	t.Helper()
+	req, err := http.NewRequest(method, w.url, body)
 	if err != nil {
 		t.Fatal(err)
 	}
-	req.Header.Set("Content-Type", "application/json")
-	if header != "" {
-		req.Header.Set(header, id)
-	}
+	req.Header = h
 	resp, err := w.client.Do(req)
 	if err != nil {
 		t.Error(err)
@@ -126,9 +136,11 @@ func (w *worker) post(t *testing.T, header, id, body string) (r reply) {
 	if err != nil {
 		t.Error(err)
 	}
-	if err := json.Unmarshal(text, &r); err != nil || r.New == nil {
-		t.Errorf("not the Worker's answer: %d %q", resp.StatusCode, text)
-	}
 	r.Status = resp.StatusCode
+	// A careless sender must not read an error as "not new".
+	if err := json.Unmarshal(text, &r); err != nil || (r.New != nil) != (r.Status == 200) {
+		t.Errorf("not the Worker's answer: %d %q", r.Status, text)
+	}
+	r.Allow = resp.Header.Get("Allow")
 	return r
 }
