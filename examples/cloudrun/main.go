@@ -34,9 +34,17 @@ var filterConfig = bloom.Config{
 	MissingIsEmpty: true,
 }
 
-// grace is for the requests under way once SIGTERM came. Cloud Run kills the
-// process 10 s after it.
-const grace = 9 * time.Second
+const (
+	// grace is for the requests under way once SIGTERM came. Cloud Run kills the
+	// process 10 s after it. It is longer than headerTime and the service's
+	// patience and recordTime together.
+	grace = 9 * time.Second
+	// headerTime and readTime are for a request to arrive, without its body and
+	// with it, from its first byte. A sender that holds the rest back would hold
+	// up the end of the process too.
+	headerTime = time.Second
+	readTime   = 3 * time.Second
+)
 
 func main() {
 	slog.SetDefault(newLogger())
@@ -69,8 +77,10 @@ func run(ctx context.Context) error {
 		return err
 	}
 	server := &http.Server{
-		Handler:           (&service{handled: handled, process: pay}).routes(),
-		ReadHeaderTimeout: 5 * time.Second,
+		Handler:           newService(handled, pay).routes(),
+		ReadHeaderTimeout: headerTime,
+		ReadTimeout:       readTime,
+		IdleTimeout:       -1, // Cloud Run closes connections; zero would mean ReadTimeout
 	}
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(l) }()

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"io"
 	"log/slog"
 	"math"
@@ -13,16 +14,8 @@ import (
 	"github.com/upbloom/upbloom/upstash"
 )
 
-const (
-	// patience is for the look-up and the work together: well below the 10 s or
-	// more that senders wait, so that they get the answer.
-	patience = 5 * time.Second
-	// recordTime is for the Add after the work, which happens even where the
-	// sender has gone.
-	recordTime = 2 * time.Second
-	// maxBody is the longest webhook, in bytes.
-	maxBody = 1 << 20
-)
+// maxBody is the longest webhook, in bytes.
+const maxBody = 1 << 20
 
 // service handles webhooks at least once, and a second time only rarely. It
 // asks the filter first, does the work, and adds the id last: a Bloom filter
@@ -31,6 +24,19 @@ const (
 type service struct {
 	handled *bloom.Filter // ids of webhooks whose work is done
 	process func(ctx context.Context, body []byte) error
+
+	// patience is for the body, the look-up and the work together: well below
+	// the 10 s or more that senders wait, so that they get the answer.
+	patience time.Duration
+	// recordTime is for the Add after the work.
+	recordTime time.Duration
+}
+
+func newService(handled *bloom.Filter, process func(context.Context, []byte) error) *service {
+	return &service{
+		handled: handled, process: process,
+		patience: 5 * time.Second, recordTime: 2 * time.Second,
+	}
 }
 
 func (s *service) routes() http.Handler {
@@ -50,13 +56,12 @@ func (s *service) webhook(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "the header Webhook-Id is missing", http.StatusBadRequest)
 		return
 	}
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
-	if err != nil {
-		http.Error(w, "the body cannot be read", http.StatusBadRequest)
+	ctx, cancel := detach(r.Context(), s.patience)
+	defer cancel()
+	body, ok := readBody(w, r)
+	if !ok {
 		return
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), patience)
-	defer cancel()
 	seen, err := s.handled.Exists(ctx, id)
 	if err != nil {
 		unavailable(w, r, err)
@@ -71,25 +76,46 @@ func (s *service) webhook(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "not handled, try again", http.StatusInternalServerError)
 		return
 	}
-	s.record(r.Context(), id)
+	s.record(ctx, id)
 	_, _ = io.WriteString(w, "new\n")
+}
+
+// readBody answers itself where it gives false. How long it may take is up to
+// the server's ReadTimeout.
+func readBody(w http.ResponseWriter, r *http.Request) (body []byte, ok bool) {
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+	var tooLong *http.MaxBytesError
+	switch {
+	case errors.As(err, &tooLong):
+		http.Error(w, "the body is too long", http.StatusRequestEntityTooLarge)
+	case err != nil:
+		http.Error(w, "the body did not arrive", http.StatusRequestTimeout)
+	}
+	return body, err == nil
 }
 
 // record adds the id of a webhook whose work is done. Whatever comes of it, the
 // answer is 200: any other would have the work done twice for certain.
 func (s *service) record(ctx context.Context, id string) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTime)
+	ctx, cancel := detach(ctx, s.recordTime)
 	defer cancel()
 	if _, err := s.handled.Add(ctx, id); !bloom.InFilter(err) {
 		slog.WarnContext(ctx, "handled, but not recorded: a duplicate will not be skipped", "err", err)
 	}
 }
 
+// detach gives a step its own time, whatever ended before. A request's context
+// ends when its sender goes away. That must not stop work half-way: the sender
+// comes back, and it would begin again.
+func detach(ctx context.Context, limit time.Duration) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(ctx), limit)
+}
+
 // ready is for the startup probe: a wrong URL, token or filter keeps a revision
 // from getting traffic, and the connection is open before the first request.
 // The liveness probe is /alive, for a restart repairs no database.
 func (s *service) ready(w http.ResponseWriter, r *http.Request) {
-	ctx, cancel := context.WithTimeout(r.Context(), patience)
+	ctx, cancel := detach(r.Context(), s.patience)
 	defer cancel()
 	if _, err := s.handled.Exists(ctx, "ready"); err != nil {
 		unavailable(w, r, err)

@@ -3,10 +3,12 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -19,27 +21,31 @@ import (
 type bench struct {
 	*service
 	server *upstashtest.Server
-	worked []string // bodies, in order
 	fail   error
+	mu     sync.Mutex // of worked
+	worked []string   // bodies, in order
 }
 
 func newBench(tb testing.TB) *bench {
 	tb.Helper()
 	b := &bench{server: upstashtest.NewServer(tb)}
-	client := b.server.Client(upstash.WithRetry(1), upstash.WithBackoff(0, 0))
+	// No timeout of the client: what ends a stalled request is the service.
+	client := b.server.Client(upstash.WithTimeout(0), upstash.WithRetry(1), upstash.WithBackoff(0, 0))
 	cfg := filterConfig
 	cfg.Capacity = 1000
 	handled, err := bloom.New(client, "handled", cfg)
 	if err != nil {
 		tb.Fatal(err)
 	}
-	b.service = &service{handled: handled, process: func(_ context.Context, body []byte) error {
+	b.service = newService(handled, func(_ context.Context, body []byte) error {
 		if b.fail != nil {
 			return b.fail
 		}
+		b.mu.Lock()
+		defer b.mu.Unlock()
 		b.worked = append(b.worked, string(body))
 		return nil
-	}}
+	})
 	return b
 }
 
@@ -129,20 +135,47 @@ func TestFailedWorkIsTriedAgain(t *testing.T) {
 	wantAll(t, "worked", b.worked, "a")
 }
 
-// TestSenderGoesAway ends the request while the work is under way: the id is
-// recorded, so that the sender's next attempt is a duplicate.
+// TestSenderGoesAway ends the request while work that heeds its context is
+// under way: it is finished and its id recorded, so that the sender's next
+// attempt is a duplicate.
 func TestSenderGoesAway(t *testing.T) {
 	b := newBench(t)
 	ctx, gone := context.WithCancel(t.Context())
 	work := b.process
 	b.process = func(ctx context.Context, body []byte) error {
 		gone()
+		if err := ctx.Err(); err != nil {
+			return err
+		}
 		return work(ctx, body)
 	}
 	b.post(ctx, "a")
 	b.process = work
 	wantAll(t, "answers", b.deliver(t, "a"), "duplicate")
 	wantAll(t, "worked", b.worked, "a")
+}
+
+// TestConcurrent sends webhooks at once, each twice. Both attempts may do the
+// work, for a filter is no lock; none is left out, and all are recorded.
+func TestConcurrent(t *testing.T) {
+	b := newBench(t)
+	const ids = 20
+	var wg sync.WaitGroup
+	for i := range 2 * ids {
+		wg.Go(func() {
+			if w := b.post(t.Context(), fmt.Sprint(i%ids)); w.Code != http.StatusOK {
+				t.Errorf("%d: status %d, want 200", i%ids, w.Code)
+			}
+		})
+	}
+	wg.Wait()
+	slices.Sort(b.worked)
+	if n := len(slices.Compact(b.worked)); n != ids {
+		t.Errorf("the work was done for %d webhooks, want %d", n, ids)
+	}
+	for i := range ids {
+		wantAll(t, "answers", b.deliver(t, fmt.Sprint(i)), "duplicate")
+	}
 }
 
 func TestRetryAfter(t *testing.T) {
@@ -170,8 +203,8 @@ func TestBadRequests(t *testing.T) {
 	if w := b.post(t.Context(), ""); w.Code != http.StatusBadRequest {
 		t.Errorf("no id: status %d, want 400", w.Code)
 	}
-	if w := b.post(t.Context(), strings.Repeat("x", maxBody+1)); w.Code != http.StatusBadRequest {
-		t.Errorf("a body over the limit: status %d, want 400", w.Code)
+	if w := b.post(t.Context(), strings.Repeat("x", maxBody+1)); w.Code != http.StatusRequestEntityTooLarge {
+		t.Errorf("a body over the limit: status %d, want 413", w.Code)
 	}
 	if n := b.server.Stats().Requests; n != 0 || len(b.worked) != 0 {
 		t.Errorf("%d requests to the database, %d times worked, want none", n, len(b.worked))

@@ -1,0 +1,144 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/upbloom/upbloom/upstash/upstashtest"
+)
+
+// TestLimits stalls one step of a webhook at a time. The limit meant for it is
+// short, and all others are far beyond what the test waits.
+func TestLimits(t *testing.T) {
+	const short, never = time.Second, time.Hour
+	pass, stall := upstashtest.Fault{}, upstashtest.Stall(upstashtest.BeforeExec)
+	for _, tt := range []struct {
+		name                 string
+		path                 string
+		patience, recordTime time.Duration
+		faults               []upstashtest.Fault
+		workStalls           bool
+		status               int
+	}{
+		{"the look-up", "POST /webhook", short, never, []upstashtest.Fault{stall}, false, 503},
+		{"the work", "POST /webhook", short, never, nil, true, 500},
+		{"the Add", "POST /webhook", never, short, []upstashtest.Fault{pass, stall}, false, 200},
+		{"the probe", "GET /ready", short, never, []upstashtest.Fault{stall}, false, 503},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			b := newBench(t)
+			b.patience, b.recordTime = tt.patience, tt.recordTime
+			b.server.Inject(tt.faults...)
+			if tt.workStalls {
+				b.process = func(ctx context.Context, _ []byte) error {
+					<-ctx.Done()
+					return ctx.Err()
+				}
+			}
+			method, path, _ := strings.Cut(tt.path, " ")
+			r := httptest.NewRequestWithContext(t.Context(), method, path, strings.NewReader("x"))
+			r.Header.Set("Webhook-Id", "a")
+			answer := make(chan int, 1)
+			go func() {
+				w := httptest.NewRecorder()
+				b.routes().ServeHTTP(w, r)
+				answer <- w.Code
+			}()
+			select {
+			case status := <-answer:
+				if status != tt.status {
+					t.Errorf("status %d, want %d", status, tt.status)
+				}
+			case <-time.After(30 * time.Second):
+				t.Fatal("waited 30 s for the answer")
+			}
+		})
+	}
+}
+
+// TestRecordAfterPatience has work that ends when its time does, and well: its
+// record still has time.
+func TestRecordAfterPatience(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.patience = time.Second
+	b.process = func(ctx context.Context, _ []byte) error {
+		<-ctx.Done()
+		return nil
+	}
+	if w := b.post(t.Context(), "a"); w.Code != http.StatusOK {
+		t.Fatalf("status %d, want 200", w.Code)
+	}
+	if recorded, err := b.handled.Exists(t.Context(), "a"); err != nil || !recorded {
+		t.Errorf("recorded: %v, %v", recorded, err)
+	}
+}
+
+// TestGrace pins that a request whose first byte came before SIGTERM is done
+// before the process must end.
+func TestGrace(t *testing.T) {
+	s := newService(nil, nil)
+	if longest := headerTime + s.patience + s.recordTime; longest >= grace {
+		t.Errorf("a request may take %v, and the end of the process waits %v", longest, grace)
+	}
+	if readTime >= s.patience {
+		t.Errorf("a body may take %v, which leaves nothing of %v to handle it", readTime, s.patience)
+	}
+}
+
+// TestSlowSender sends SIGTERM while two senders hold their bodies back, one of
+// which the service does not even read.
+func TestSlowSender(t *testing.T) {
+	db := upstashtest.NewServer(t)
+	c := start(t, build(t, t.TempDir()), db, nil)
+	unread := c.dial("abc") // it has no id
+	reading := c.dial("", "Webhook-Id: a", "Expect: 100-continue")
+	wantStatus(t, reading, 100) // the service has begun to read
+	if _, err := reading.Write([]byte("abc")); err != nil {
+		t.Fatal(err)
+	}
+	c.terminate()
+	wantStatus(t, reading, 408)
+	wantStatus(t, unread, 400)
+	if code := c.exitCode(); code != 0 {
+		t.Errorf("exit code %d, want 0", code)
+	}
+}
+
+// dial sends the header of a webhook of 100 bytes, and the first of them.
+func (c *child) dial(body string, header ...string) net.Conn {
+	c.tb.Helper()
+	conn, err := net.Dial("tcp", strings.TrimPrefix(c.url, "http://"))
+	if err != nil {
+		c.tb.Fatal(err)
+	}
+	c.tb.Cleanup(func() { _ = conn.Close() })
+	header = append([]string{"POST /webhook HTTP/1.1", "Host: x", "Content-Length: 100"}, header...)
+	if _, err := fmt.Fprintf(conn, "%s\r\n\r\n%s", strings.Join(header, "\r\n"), body); err != nil {
+		c.tb.Fatal(err)
+	}
+	return conn
+}
+
+// wantStatus reads one answer, which may have no more than its header.
+func wantStatus(t *testing.T, conn net.Conn, want int) {
+	t.Helper()
+	if err := conn.SetReadDeadline(time.Now().Add(30 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil {
+		t.Fatalf("%v, want an answer with status %d", err, want)
+	}
+	if resp.StatusCode != want {
+		t.Fatalf("status %d, want %d", resp.StatusCode, want)
+	}
+}
