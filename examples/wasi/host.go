@@ -85,7 +85,7 @@ func (g *Guest) start(ctx context.Context, cfg Config) error {
 	if cfg.Transport == nil {
 		cfg.Transport = http.DefaultTransport
 	}
-	relay := &relay{base: cfg.URL, transport: cfg.Transport}
+	relay := &relay{base: baseOf(cfg.URL), transport: cfg.Transport}
 	_, err := g.runtime.NewHostModuleBuilder("upbloom").
 		NewFunctionBuilder().WithFunc(relay.exchange).Export("exchange").
 		Instantiate(ctx)

@@ -214,15 +214,28 @@ func TestReactorFailures(t *testing.T) {
 	}
 }
 
+// A URL need not be written the way in which the guest asks it.
+func TestReactorURLForms(t *testing.T) {
+	srv := upstashtest.NewServer(t)
+	host := strings.TrimPrefix(srv.URL, "http://")
+	for i, url := range []string{srv.URL + "/", srv.URL + "//", "HTTP://" + host} {
+		if got := seen(t, load(t, url, srv.Token), fmt.Sprint("form-", i)); got != New {
+			t.Errorf("%s: %v, want %v", url, got, New)
+		}
+	}
+}
+
 func TestRelayReachesOneDatabaseOnly(t *testing.T) {
-	r := relay{base: "http://127.0.0.1:1"}
-	for _, url := range []string{
-		"http://127.0.0.2:1/", "http://127.0.0.1:12/", "https://127.0.0.1:1/",
-		"http://127.0.0.1:1@127.0.0.3/",
-	} {
-		answer := string(r.answer(t.Context(), []byte(url+"\nA: b\n\n[]"), 10))
-		if !strings.HasPrefix(answer, "not sent: ") || !strings.Contains(answer, "own database") {
-			t.Errorf("%s: %q", url, answer)
+	for _, base := range []string{"http://127.0.0.1:1", ""} {
+		r := relay{base: baseOf(base)}
+		for _, url := range []string{
+			"http://127.0.0.2:1/", "http://127.0.0.1:12/", "https://127.0.0.1:1/",
+			"http://127.0.0.1:1@127.0.0.3/",
+		} {
+			answer := string(r.answer(t.Context(), []byte(url+"\nA: b\n\n[]"), 10))
+			if !strings.HasPrefix(answer, "403\n") || !strings.Contains(answer, "own database") {
+				t.Errorf("base %q, %s: %q", base, url, answer)
+			}
 		}
 	}
 }

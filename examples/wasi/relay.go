@@ -4,12 +4,12 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptrace"
 	"net/textproto"
+	"net/url"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -19,7 +19,7 @@ import (
 
 // relay sends a guest's requests. One relay serves one guest.
 type relay struct {
-	base      string // the one URL that the guest may ask
+	base      string // the one URL that the guest may ask, made by baseOf
 	transport http.RoundTripper
 	pending   []byte // an answer that the guest had no room for
 }
@@ -55,8 +55,8 @@ func (r *relay) answer(ctx context.Context, message []byte, maxBody int64) []byt
 	if err != nil {
 		return failure("not sent", err)
 	}
-	if target := req.URL.String(); target != r.base && !strings.HasPrefix(target, r.base+"/") {
-		return failure("not sent", errors.New("the host lets this guest ask its own database only"))
+	if !strings.HasPrefix(req.URL.String()+"/", r.base+"/") {
+		return []byte(refusal)
 	}
 	// A request whose head was not begun has certainly not been executed.
 	var sent atomic.Bool
@@ -89,6 +89,21 @@ func (r *relay) answer(ctx context.Context, message []byte, maxBody int64) []byt
 	return b.Bytes()
 }
 
+// refusal is a server's answer, as from a proxy that says no: a guest knows
+// then that nothing ran, and that another try would end the same way.
+const refusal = "403\n\n" + `{"error":"the host lets this guest ask its own database only"}`
+
+// baseOf brings a database's URL to the form in which package upstash asks it:
+// no slash at the end, the scheme in lower case. It gives "" for one that cannot
+// be parsed; the guest says what is wrong with it.
+func baseOf(raw string) string {
+	u, err := url.Parse(raw)
+	if err != nil {
+		return ""
+	}
+	return strings.TrimRight(u.String(), "/")
+}
+
 func failure(outcome string, err error) []byte {
 	return fmt.Appendf(nil, "%s: %v", outcome, err)
 }
@@ -97,7 +112,7 @@ func failure(outcome string, err error) []byte {
 // guest's memory may move once the guest runs again.
 func parseRequest(message []byte) (*http.Request, error) {
 	r := textproto.NewReader(bufio.NewReader(bytes.NewReader(message)))
-	url, err := r.ReadLine()
+	target, err := r.ReadLine()
 	if err != nil {
 		return nil, err
 	}
@@ -109,7 +124,7 @@ func parseRequest(message []byte) (*http.Request, error) {
 	if err != nil {
 		return nil, err
 	}
-	req, err := http.NewRequest(http.MethodPost, url, bytes.NewReader(body))
+	req, err := http.NewRequest(http.MethodPost, target, bytes.NewReader(body))
 	if err != nil {
 		return nil, err
 	}

@@ -8,6 +8,8 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
+	"os"
 	"sync"
 	"time"
 
@@ -23,7 +25,7 @@ var events = sync.OnceValues(func() (*bloom.Filter, error) {
 	if err != nil {
 		return nil, err
 	}
-	return bloom.New(client, "events", bloom.Config{
+	return bloom.New(client, "component:events", bloom.Config{
 		Capacity: 100_000, FPRate: 0.001, TTL: 7 * 24 * time.Hour,
 	})
 })
@@ -35,7 +37,8 @@ func handle(r incoming) (status int, text string) {
 	}
 	filter, err := events()
 	if err != nil {
-		return 500, err.Error() + "\n"
+		fmt.Fprintln(os.Stderr, err) // the log has the details, the public does not
+		return 500, "the database is not configured\n"
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), budget)
 	defer cancel()
@@ -44,7 +47,8 @@ func handle(r incoming) (status int, text string) {
 	case errors.Is(err, bloom.ErrUncertain):
 		return 200, "uncertain\n" // it is in; whether it was is not known
 	case err != nil:
-		return 503, err.Error() + "\n"
+		fmt.Fprintln(os.Stderr, err)
+		return 503, "the database cannot be used\n"
 	case added:
 		return 200, "new\n"
 	default:

@@ -28,7 +28,7 @@ var events = sync.OnceValues(func() (*bloom.Filter, error) {
 	if err != nil {
 		return nil, err
 	}
-	return bloom.New(client, "events", bloom.Config{
+	return bloom.New(client, "reactor:events", bloom.Config{
 		Capacity: 100_000, FPRate: 0.001, TTL: 7 * 24 * time.Hour,
 	})
 })

@@ -1,0 +1,92 @@
+package errorcode
+
+import (
+	"context"
+	"errors"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/upbloom/upbloom/upstash"
+)
+
+// notSent are the codes that can only come before a request is written. A wrong
+// one among them would make the client repeat what has run, and call a new event
+// seen.
+var notSent = []string{
+	"DNS timeout",
+	"DNS error",
+	"destination not found",
+	"destination unavailable",
+	"destination IP prohibited",
+	"destination IP unroutable",
+	"connection refused",
+	"connection limit reached",
+	"TLS certificate error",
+	"HTTP request denied by the host",
+}
+
+func TestWhatWasNotSent(t *testing.T) {
+	for i, c := range codes {
+		err := Error(i, "detail")
+		if got, want := isNotSent(t, err), slices.Contains(notSent, c.name); got != want {
+			t.Errorf("%s: not sent %t, want %t", c.name, got, want)
+		}
+		if got, want := errors.Is(err, context.DeadlineExceeded), strings.HasSuffix(c.name, "timeout"); got != want {
+			t.Errorf("%s: deadline exceeded %t, want %t", c.name, got, want)
+		}
+		if !strings.Contains(err.Error(), c.name+": detail") {
+			t.Errorf("%s: %v", c.name, err)
+		}
+	}
+	for _, code := range []int{-1, len(codes), 255} {
+		if isNotSent(t, Error(code, "")) {
+			t.Errorf("unknown code %d says that the request never left", code)
+		}
+	}
+}
+
+// isNotSent asks a client what it makes of the error: it repeats a command
+// that must not run twice only if the first did not reach the server.
+func isNotSent(t *testing.T, err error) bool {
+	t.Helper()
+	c, e := upstash.New("http://localhost", "token",
+		upstash.WithTransport(failing{err}), upstash.WithRetry(0))
+	if e != nil {
+		t.Fatal(e)
+	}
+	_, e = c.Do(t.Context(), upstash.Cmd("INCR", "key"))
+	return upstash.SafeToRetry(e)
+}
+
+type failing struct{ err error }
+
+func (f failing) RoundTrip(context.Context, *upstash.Request, *upstash.Response) error {
+	return f.err
+}
+
+// The table follows world.wit case by case: a shifted one would mix them up.
+func TestOrder(t *testing.T) {
+	wit, err := os.ReadFile("../world.wit")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, variant, _ := strings.Cut(string(wit), "variant error-code {")
+	variant, _, _ = strings.Cut(variant, "}")
+	var names []string
+	for _, m := range regexp.MustCompile(`(?m)([A-Za-z][A-Za-z-]*)(\([^)]*\))?,`).FindAllStringSubmatch(variant, -1) {
+		names = append(names, strings.ToLower(m[1]))
+	}
+	if len(names) != len(codes) {
+		t.Fatalf("%d codes, world.wit has %d: %q", len(codes), len(names), names)
+	}
+	for i, c := range codes {
+		words := strings.ReplaceAll(strings.ToLower(c.name), " ", "-")
+		words = strings.ReplaceAll(words, "-by-the-host", "")
+		if words != strings.ToLower(names[i]) {
+			t.Errorf("code %d is %q, in world.wit %q", i, c.name, names[i])
+		}
+	}
+}
