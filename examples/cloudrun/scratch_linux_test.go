@@ -4,12 +4,14 @@ import (
 	"crypto/tls"
 	"encoding/pem"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"syscall"
 	"testing"
 
+	"github.com/upbloom/upbloom/internal/testenv"
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
@@ -17,9 +19,6 @@ import (
 // Dockerfile's last stage copies and nothing else, as its user, against a
 // database that speaks TLS. The system's roots are those of that database.
 func TestScratchImage(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Skip("needs root, to change the root directory of the process")
-	}
 	const roots = "/etc/ssl/certs/ca-certificates.crt"
 	files := copied(t)
 	db := upstashtest.NewServer(t, upstashtest.WithTLS())
@@ -41,10 +40,7 @@ func TestScratchImage(t *testing.T) {
 			if tt.roots {
 				writeRoots(t, filepath.Join(root, files[roots]), db)
 			}
-			c := start(t, "/server", db, &syscall.SysProcAttr{
-				Chroot:     root,
-				Credential: &syscall.Credential{Uid: 65532, Gid: 65532},
-			})
+			c := start(t, "/server", db, inImage(t, root))
 			status, _, err := c.get("/ready")
 			if err != nil || status != tt.status {
 				t.Errorf("GET /ready: %d, %v, want %d", status, err, tt.status)
@@ -57,6 +53,29 @@ func TestScratchImage(t *testing.T) {
 			c.want("a", 200, "duplicate")
 		})
 	}
+}
+
+// inImage runs a process with another root directory, as the image's user. Who
+// is not root does that in a user namespace, where the system allows it.
+func inImage(t *testing.T, root string) *syscall.SysProcAttr {
+	t.Helper()
+	const user = 65532
+	if os.Geteuid() == 0 {
+		return &syscall.SysProcAttr{Chroot: root, Credential: &syscall.Credential{Uid: user, Gid: user}}
+	}
+	attr := &syscall.SysProcAttr{
+		Chroot:      "/",
+		Cloneflags:  syscall.CLONE_NEWUSER,
+		UidMappings: []syscall.SysProcIDMap{{ContainerID: user, HostID: os.Geteuid(), Size: 1}},
+		GidMappings: []syscall.SysProcIDMap{{ContainerID: user, HostID: os.Getegid(), Size: 1}},
+	}
+	try := exec.Command("/proc/self/exe", "-test.run=^$")
+	try.SysProcAttr = attr
+	if err := try.Run(); err != nil {
+		testenv.Missing(t, "root", "no root directory of its own for a process: "+err.Error())
+	}
+	attr.Chroot = root
+	return attr
 }
 
 // copied reads from the Dockerfile what its last stage is made of: where each
