@@ -2,8 +2,6 @@ package upstash
 
 import (
 	"fmt"
-	"net/netip"
-	"net/url"
 	"strconv"
 	"strings"
 )
@@ -27,34 +25,33 @@ func parseEndpoint(raw string, allowHTTP bool) (endpoint, error) {
 		return bad("it is empty: pass UPSTASH_REDIS_REST_URL (or KV_REST_API_URL)," +
 			" found in the console under REST API")
 	}
-	u, err := url.Parse(raw)
-	if err != nil {
+	u, ok := splitURL(raw)
+	if !ok {
 		return bad("it cannot be parsed: " + want)
 	}
-	switch u.Scheme {
+	switch u.scheme {
 	case "https", "http":
 	case "redis", "rediss":
-		return bad(u.Scheme + ":// is the address for Redis clients: " + want)
+		return bad(u.scheme + ":// is the address for Redis clients: " + want)
 	default:
 		return bad("it must begin with https://: " + want)
 	}
-	host := u.Hostname()
 	switch {
-	case host == "":
-		return bad("it has no host: " + want)
-	case u.User != nil:
+	case u.user:
 		return bad("it has a user or password in it: pass the token by itself")
-	case u.RawQuery != "" || u.ForceQuery || u.Fragment != "":
+	case u.host == "":
+		return bad("it has no host: " + want)
+	case u.more:
 		return bad("it has a query or fragment: " + want)
-	case !isPort(u.Port()):
+	case !isPort(u.port):
 		return bad("its port must be from 1 to 65535: " + want)
-	case u.Scheme == "http" && !allowHTTP && !isLoopback(host):
+	case u.scheme == "http" && !allowHTTP && !isLoopback(u.host):
 		return bad("http:// would send the token in clear text: use https://," +
 			" or WithInsecureHTTP on a network you trust")
 	}
 	e := endpoint{
-		base: u.Scheme + "://" + u.Host + strings.TrimRight(u.EscapedPath(), "/"),
-		tls:  u.Scheme == "https", host: host, port: u.Port(),
+		base: u.scheme + "://" + u.authority + strings.TrimRight(u.path, "/"),
+		tls:  u.scheme == "https", host: u.host, port: u.port,
 	}
 	if e.port == "" {
 		e.port = map[bool]string{true: "443", false: "80"}[e.tls]
@@ -68,12 +65,19 @@ func isPort(s string) bool {
 	return s == "" || err == nil && n > 0
 }
 
+// isLoopback knows 127.0.0.0/8 and ::1 as people write them.
 func isLoopback(host string) bool {
-	if host == "localhost" || strings.HasSuffix(host, ".localhost") {
+	host = strings.ToLower(host)
+	if host == "localhost" || strings.HasSuffix(host, ".localhost") || host == "::1" {
 		return true
 	}
-	addr, err := netip.ParseAddr(host)
-	return err == nil && addr.Unmap().IsLoopback()
+	parts := strings.Split(strings.TrimPrefix(host, "::ffff:"), ".")
+	for _, part := range parts {
+		if _, err := strconv.ParseUint(part, 10, 8); err != nil {
+			return false
+		}
+	}
+	return len(parts) == 4 && parts[0] == "127"
 }
 
 // checkToken refuses what cannot be a token: most often a shell's quotes or a

@@ -29,6 +29,18 @@ func TestNewRefusesURL(t *testing.T) {
 		{"line break", "https://hunter2.upstash.io\n", "cannot be parsed"},
 		{"space", "https://hunter2.upstash.io ", "cannot be parsed"},
 		{"bad port", "https://hunter2.upstash.io:x", "cannot be parsed"},
+		{"no port", "https://hunter2.upstash.io:", "cannot be parsed"},
+		{"port 0", "https://hunter2.upstash.io:0", "1 to 65535"},
+		{"port too large", "https://hunter2.upstash.io:99999", "1 to 65535"},
+		{"half a bracket", "https://[::1", "cannot be parsed"},
+		{"text after a bracket", "https://[::1]hunter2", "cannot be parsed"},
+		{"two colons", "https://hunter2:1:2", "cannot be parsed"},
+		{"not a host", "https://hunter2%2f.upstash.io", "cannot be parsed"},
+		{"not ASCII", "https://hunter2é.upstash.io", "cannot be parsed"},
+		{"half an escape", "https://x.upstash.io/%2", "cannot be parsed"},
+		{"loopback of another kind", "http://127.0.0.256", "clear text"},
+		{"user before loopback", "http://127.0.0.1@hunter2.upstash.io", "pass the token by itself"},
+		{"backslash", "http://127.0.0.1\\@hunter2.upstash.io", "cannot be parsed"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			_, err := New(tt.url, testToken)

@@ -54,19 +54,23 @@ func TestErrorsAfterSeveralAttempts(t *testing.T) {
 		want    string
 	}{
 		{
-			"500 for what is not repeatable", []answer{failed},
+			"500 for what is not repeatable",
+			[]answer{failed},
 			Cmd("INCR", "k"), "upstash: INCR: ERR x (HTTP status 500); the command may have run",
 		},
 		{
-			"500 twice", []answer{failed, failed},
+			"500 twice",
+			[]answer{failed, failed},
 			Cmd("GET", "k"), "upstash: GET: ERR x (HTTP status 500), after 2 attempts; the command may have run",
 		},
 		{
-			"500, then 429", []answer{failed, slow},
+			"500, then 429",
+			[]answer{failed, slow},
 			Cmd("SET", "k", "v"), "upstash: SET: ERR slow (HTTP status 429), after 2 attempts; the command may have run",
 		},
 		{
-			"refused", []answer{{status: 400, body: `{"error":"ERR syntax"}`}},
+			"refused",
+			[]answer{{status: 400, body: `{"error":"ERR syntax"}`}},
 			Cmd("GET", "k"), "upstash: GET: ERR syntax (HTTP status 400)",
 		},
 	} {

@@ -1,7 +1,6 @@
 package upstash
 
 import (
-	"net/url"
 	"slices"
 	"strings"
 
@@ -69,15 +68,30 @@ func isBitField(raw []byte) bool {
 
 // quotedForms gives an argument as it is, and as JSON and URLs write it.
 func quotedForms(arg string, raw []byte) []string {
-	forms := append(make([]string, 0, 4), arg)
+	forms := append(make([]string, 0, 5), arg)
 	for _, form := range [...]string{
-		strings.Trim(string(raw), `"`), url.PathEscape(arg), url.QueryEscape(arg),
+		strings.Trim(string(raw), `"`), escape(arg, "-._~"), escape(arg, "-._~$&+=:@"),
+		strings.ReplaceAll(escape(arg, "-._~ "), " ", "+"),
 	} {
 		if !slices.Contains(forms, form) {
 			forms = append(forms, form)
 		}
 	}
 	return forms
+}
+
+// escape writes s as URLs do, but for letters, digits and the marks to keep.
+func escape(s, keep string) string {
+	out := make([]byte, 0, len(s))
+	for i := range len(s) {
+		c := s[i]
+		if isWord(c) || strings.IndexByte(keep, c) >= 0 {
+			out = append(out, c)
+		} else {
+			out = append(out, '%', hexDigits[c>>4], hexDigits[c&15]) // hide ignores the case
+		}
+	}
+	return string(out)
 }
 
 // hide replaces what message quotes of a form: the whole, or its beginning

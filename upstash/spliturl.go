@@ -1,0 +1,75 @@
+package upstash
+
+import "strings"
+
+// urlParts is a URL in its parts.
+type urlParts struct {
+	scheme    string // lower case, "" where there is none
+	authority string // host and port as they stand
+	host      string // without brackets
+	port      string
+	path      string
+	user      bool // there is a user or password
+	more      bool // there is a query or fragment
+}
+
+// splitURL takes apart what may be the URL of a database. It is stricter than
+// net/url, which with what it needs takes 150 KB of a wasm module: printable ASCII, a host of letters, digits, '.', '-' and '_', or an
+// IPv6 address in brackets.
+func splitURL(raw string) (u urlParts, ok bool) {
+	for i := range len(raw) {
+		if c := raw[i]; c <= ' ' || c >= 0x7f || strings.IndexByte("\"'`<>\\^{|}", c) >= 0 {
+			return u, false
+		}
+	}
+	scheme, rest, ok := strings.Cut(raw, "://")
+	if !ok {
+		return u, true // without a scheme, which the caller tells
+	}
+	u.scheme = strings.ToLower(scheme)
+	u.authority, u.path = rest, ""
+	if i := strings.IndexAny(rest, "/?#"); i >= 0 {
+		u.authority, u.path = rest[:i], rest[i:]
+	}
+	u.more = strings.ContainsAny(u.path, "?#")
+	if strings.Contains(u.authority, "@") {
+		u.user = true
+		return u, true
+	}
+	return u, u.splitHost() && validEscapes(u.path)
+}
+
+const (
+	digits  = "0123456789"
+	hexa    = digits + "abcdefABCDEF"
+	letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+)
+
+func (u *urlParts) splitHost() bool {
+	rest, valid := u.authority, false
+	if v6, ok := strings.CutPrefix(rest, "["); ok {
+		u.host, rest, ok = strings.Cut(v6, "]")
+		valid = ok && u.host != "" && onlyOf(u.host, hexa+":.")
+	} else {
+		end := strings.IndexByte(rest+":", ':')
+		u.host, rest = rest[:end], rest[end:]
+		valid = onlyOf(u.host, letters+digits+".-_")
+	}
+	if rest == "" {
+		return valid
+	}
+	u.port = rest[1:]
+	return valid && rest[0] == ':' && u.port != "" && onlyOf(u.port, digits)
+}
+
+func onlyOf(s, chars string) bool { return strings.Trim(s, chars) == "" }
+
+// validEscapes wants two hex digits after each percent sign.
+func validEscapes(path string) bool {
+	for _, part := range strings.Split(path, "%")[1:] {
+		if len(part) < 2 || !onlyOf(part[:2], hexa) {
+			return false
+		}
+	}
+	return true
+}
