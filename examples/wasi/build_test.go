@@ -36,11 +36,16 @@ func module(tb testing.TB, pkg string) []byte {
 	}
 	runCmd(tb, wasip1(exec.Command(testenv.Need(tb, "go", "go"),
 		"build", "-buildmode=c-shared", "-ldflags=-s -w", "-o", path, pkg)))
-	wasm, err := os.ReadFile(path)
+	return mustRead(tb, path)
+}
+
+func mustRead(tb testing.TB, path string) []byte {
+	tb.Helper()
+	data, err := os.ReadFile(path)
 	if err != nil {
 		tb.Fatal(err)
 	}
-	return wasm
+	return data
 }
 
 func wasip1(cmd *exec.Cmd) *exec.Cmd {

@@ -99,7 +99,10 @@ func TestComponent(t *testing.T) {
 	})
 	t.Run("deadline", func(t *testing.T) {
 		srv.Inject(upstashtest.Stall(upstashtest.AfterExec))
-		c.wantError(t, "slow", "deadline exceeded") // would never come by itself
+		text := c.wantError(t, "slow", "deadline exceeded") // would never come by itself
+		if !strings.Contains(text, "may have run") {
+			t.Errorf("%q does not say that the command may have run", text)
+		}
 		c.want(t, "slow", 200, "seen\n")
 	})
 	t.Run("database down", func(t *testing.T) {
@@ -134,7 +137,10 @@ func needJCO(t *testing.T) (node, jco string) {
 }
 
 // served is a component that answers at url.
-type served struct{ url string }
+type served struct {
+	url    string
+	logged chan string // each cause of a failure, as the component logs it
+}
 
 func serveComponent(t *testing.T, node, jco, component string, srv *upstashtest.Server) served {
 	t.Helper()
@@ -159,10 +165,14 @@ func serveComponent(t *testing.T, node, jco, component string, srv *upstashtest.
 	}
 	var output strings.Builder
 	listening, ended := make(chan struct{}), make(chan struct{})
+	logged := make(chan string, 64)
 	go func() {
 		defer close(ended)
 		for lines, up := bufio.NewScanner(stderr), false; lines.Scan(); {
 			fmt.Fprintln(&output, lines.Text())
+			if _, cause, ok := strings.Cut(lines.Text(), "upstash: "); ok {
+				logged <- cause
+			}
 			if !up && strings.HasPrefix(lines.Text(), "Server listening") {
 				up = true
 				close(listening)
@@ -184,7 +194,7 @@ func serveComponent(t *testing.T, node, jco, component string, srv *upstashtest.
 	case <-time.After(2 * time.Minute):
 		t.Fatal("jco serve does not listen")
 	}
-	return served{"http://127.0.0.1:" + port}
+	return served{"http://127.0.0.1:" + port, logged}
 }
 
 func (c served) ask(t *testing.T, id string) (status int, text string) {
@@ -216,15 +226,21 @@ func (c served) want(t *testing.T, id string, status int, text string) {
 	}
 }
 
-// wantError wants a 503 whose text has one of the parts.
+// wantError wants a 503 that tells the public nothing, and a line of the log,
+// which it returns, with one of the parts.
 func (c served) wantError(t *testing.T, id string, parts ...string) string {
 	t.Helper()
-	status, text := c.ask(t, id)
-	for _, part := range parts {
-		if status == 503 && strings.Contains(text, part) {
-			return text
+	c.want(t, id, 503, "the database cannot be used\n")
+	select {
+	case text := <-c.logged:
+		for _, part := range parts {
+			if strings.Contains(text, part) {
+				return text
+			}
 		}
+		t.Errorf("%q: logged %q; want one of %q", id, text, parts)
+	case <-time.After(patience):
+		t.Errorf("%q: nothing logged; want one of %q", id, parts)
 	}
-	t.Errorf("%q: status %d, %q; want 503 with one of %q", id, status, text, parts)
-	return text
+	return ""
 }
