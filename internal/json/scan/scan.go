@@ -1,6 +1,6 @@
 // Package scan reads JSON without reflection. It knows objects and arrays one
 // level deep, as raw values, and strings: what the answers of the REST API are
-// taken apart with. A wasm module is 15% smaller with it than with
+// taken apart with. A wasm module is 0.6 MB smaller with it than with
 // encoding/json, which the tests hold it against.
 package scan
 
