@@ -20,11 +20,14 @@ func (c chatty) RoundTrip(_ context.Context, req *Request, _ *Response) error {
 func TestTransportErrorsAreQuiet(t *testing.T) {
 	cause := errors.New("no route")
 	var seen []string
-	c := newClient(t, "https://db.example.test", WithTransport(chatty{cause}), WithRetry(1),
-		WithBackoff(0, 0), WithObserver(func(_ context.Context, e Event) {
+	c, err := New(testURL, testToken, WithTransport(chatty{cause}), WithRetry(1), WithBackoff(0, 0),
+		WithObserver(func(_ context.Context, e Event) {
 			seen = append(seen, fmt.Sprintf("%v %+v %#v", e, e.Err, e.Err))
 		}))
-	_, err := c.Do(t.Context(), Cmd("SET", secretKey, secretItem))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = c.Do(t.Context(), Cmd("SET", secretKey, secretItem))
 	if !errors.Is(err, cause) || !SafeToRetry(err) {
 		t.Errorf("got %v, want one that wraps the cause and may be retried", err)
 	}
