@@ -1,3 +1,5 @@
+//go:build !js
+
 package upstash
 
 import (
@@ -6,4 +8,6 @@ import (
 	"go.uber.org/goleak"
 )
 
+// On js the runtime keeps a goroutine for the host's events, which looks like a
+// leak.
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -58,7 +58,7 @@ func (s suite) stalls() []stall {
 func (s suite) testDeadline(t *testing.T) {
 	for _, st := range s.stalls() {
 		t.Run(st.name, func(t *testing.T) {
-			checkLeaks(t)
+			s.begin(t)
 			url := st.url(t, func() {})
 			tr := s.transport(t, url)
 			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Millisecond)
@@ -73,7 +73,7 @@ func (s suite) testDeadline(t *testing.T) {
 func (s suite) testCancel(t *testing.T) {
 	for _, st := range s.stalls() {
 		t.Run(st.name, func(t *testing.T) {
-			checkLeaks(t)
+			s.begin(t)
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			url := st.url(t, cancel) // as soon as the server is where it stalls

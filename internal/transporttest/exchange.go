@@ -63,6 +63,7 @@ func (s suite) testBodies(t *testing.T) {
 func (s suite) testHosts(t *testing.T) {
 	for _, addr := range []string{anyIPv4, "[::1]:0"} {
 		t.Run(addr, func(t *testing.T) {
+			s.begin(t)
 			url, _ := httpServer(t, addr, echo)
 			resp := mustSend(t, s.transport(t, url), newRequest(url+"/", "hello"))
 			if string(resp.Body) != "hello" {
@@ -112,6 +113,7 @@ func (s suite) testResponseForms(t *testing.T) {
 		"lower-case header": {"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok", "ok"},
 	} {
 		t.Run(name, func(t *testing.T) {
+			s.begin(t)
 			url := answering(t, tt.answer)
 			resp := mustSend(t, s.transport(t, url), newRequest(url+"/", "[]"))
 			if string(resp.Body) != tt.want {

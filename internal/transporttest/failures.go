@@ -28,6 +28,7 @@ func (s suite) testLimit(t *testing.T) {
 		"announced only":    {"HTTP/1.1 200 OK\r\nContent-Length: 2000000000\r\n\r\nabc", true},
 	} {
 		t.Run(name, func(t *testing.T) {
+			s.begin(t)
 			url := answering(t, tt.answer)
 			req := newRequest(url+"/", "[]")
 			req.MaxResponse = limit
@@ -91,6 +92,7 @@ func (s suite) testCut(t *testing.T) {
 		"chunked": chunked(`{"result":`, `[0,1,1]}`),
 	} {
 		t.Run(name, func(t *testing.T) {
+			s.begin(t)
 			for n := range len(answer) {
 				url := answering(t, answer[:n])
 				tr := s.newTransport(t, url)
@@ -113,6 +115,7 @@ func (s suite) testNotHTTP(t *testing.T) {
 		"quoting a secret": "GET secret-key secret-token\r\n\r\n",
 	} {
 		t.Run(name, func(t *testing.T) {
+			s.begin(t)
 			url := answering(t, answer)
 			_, err := s.client(t, url).Do(t.Context(), upstash.Cmd("GET", "secret-key"))
 			if callError(t, err); upstash.SafeToRetry(err) {

@@ -1,0 +1,26 @@
+//go:build !wasm
+
+package jstest
+
+import (
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/upbloom/upbloom/internal/transporttest"
+	"github.com/upbloom/upbloom/upstash"
+)
+
+// The client never asks for one, so that only a careless proxy sends it. The
+// error is that of a request that may have been executed.
+const no100 = "Node's fetch takes an interim response with status 100 for a bad one"
+
+// TestConformance runs the test of every transport over fetch, as Node has it.
+func TestConformance(t *testing.T) {
+	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
+	r, stop := startRelay(t)
+	defer stop()
+	transporttest.Run(t, func(*testing.T, string) upstash.Transport { return r },
+		transporttest.Exception{Case: "response forms/after 100", Reason: no100},
+		transporttest.Exception{Case: "response forms/after 103", Reason: no100})
+}

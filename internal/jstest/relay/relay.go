@@ -1,0 +1,104 @@
+// Package relay is what a native test and a js/wasm program say to each other
+// over a pipe, so that the test can use the transport of the other platform:
+// calls in one direction, results in the other, in any order.
+//
+// A message is a line, the length of the body and the rest in JSON, and then
+// the body as it is: some bodies are tens of MB, and base64 would double the
+// time that a test of them takes under wasm.
+package relay
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strconv"
+	"time"
+)
+
+// Env is the environment variable that makes the js/wasm tests of package
+// upstash a relay.
+const Env = "UPBLOOM_RELAY"
+
+// Call is one request, or the end of the context of one that is under way.
+type Call struct {
+	ID     int
+	Cancel bool // all that follows is empty then
+
+	URL         string
+	Header      [][2]string // upstash.Header would hide its values
+	MaxResponse int
+	Timeout     time.Duration // from when the call is read; 0 for none
+	Body        []byte        `json:"-"`
+}
+
+// Result is what became of a Call that was not canceled away.
+type Result struct {
+	ID         int
+	StatusCode int
+	Header     [][2]string
+	Body       []byte `json:"-"`
+
+	Failed  bool
+	Error   string // the text, where Failed
+	NotSent bool
+	Cause   Cause
+}
+
+// Cause is the error of package upstash or context that an error wraps.
+type Cause string
+
+// The causes. An error may have none of them.
+const (
+	NoCause          Cause = ""
+	TooLarge         Cause = "too large"
+	NoTransport      Cause = "no transport"
+	Canceled         Cause = "canceled"
+	DeadlineExceeded Cause = "deadline exceeded"
+)
+
+// WriteCall writes one call. It makes several writes.
+func WriteCall(w io.Writer, c Call) error { return write(w, c, c.Body) }
+
+// WriteResult writes one result. It makes several writes.
+func WriteResult(w io.Writer, r Result) error { return write(w, r, r.Body) }
+
+// ReadCall reads one call. The error is io.EOF between two calls.
+func ReadCall(r *bufio.Reader) (c Call, err error) {
+	c.Body, err = read(r, &c)
+	return c, err
+}
+
+// ReadResult reads one result. The error is io.EOF between two results.
+func ReadResult(r *bufio.Reader) (res Result, err error) {
+	res.Body, err = read(r, &res)
+	return res, err
+}
+
+func write(w io.Writer, head any, body []byte) error {
+	line, err := json.Marshal(head)
+	if err != nil {
+		return err
+	}
+	if _, err := fmt.Fprintf(w, "%d %s\n", len(body), line); err != nil {
+		return err
+	}
+	_, err = w.Write(body)
+	return err
+}
+
+func read(r *bufio.Reader, head any) (body []byte, err error) {
+	line, err := r.ReadBytes('\n')
+	if err != nil {
+		return nil, err
+	}
+	size, rest, _ := bytes.Cut(line, []byte(" "))
+	n, err := strconv.Atoi(string(size))
+	if err != nil || json.Unmarshal(rest, head) != nil {
+		return nil, fmt.Errorf("relay: no message: %.200q", line)
+	}
+	body = make([]byte, n)
+	_, err = io.ReadFull(r, body)
+	return body, err
+}

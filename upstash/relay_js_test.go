@@ -1,0 +1,100 @@
+package upstash
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"io"
+	"os"
+	"sync"
+	"testing"
+
+	"github.com/upbloom/upbloom/internal/jstest/relay"
+)
+
+// TestRelay sends what it reads from its standard input over the default
+// transport, until the end of the input: internal/jstest has the conformance
+// test at the other end.
+func TestRelay(t *testing.T) {
+	if os.Getenv(relay.Env) == "" {
+		t.Skip("a part of the native test of internal/jstest")
+	}
+	var (
+		in      = bufio.NewReader(pieces{os.Stdin})
+		mu      sync.Mutex // of the output and of cancels
+		cancels = map[int]context.CancelFunc{}
+		group   sync.WaitGroup
+	)
+	for {
+		call, err := relay.ReadCall(in)
+		if errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		if call.Cancel {
+			mu.Lock()
+			if cancel := cancels[call.ID]; cancel != nil { // else it has just ended
+				cancel()
+			}
+			mu.Unlock()
+			continue
+		}
+		ctx, cancel := context.WithCancel(context.Background())
+		if call.Timeout != 0 {
+			ctx, cancel = context.WithTimeout(context.Background(), call.Timeout)
+		}
+		mu.Lock()
+		cancels[call.ID] = cancel
+		mu.Unlock()
+		group.Go(func() {
+			result := relayed(ctx, t, call)
+			cancel()
+			mu.Lock()
+			defer mu.Unlock()
+			delete(cancels, call.ID)
+			if err := relay.WriteResult(os.Stdout, result); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	group.Wait()
+}
+
+func relayed(ctx context.Context, t *testing.T, call relay.Call) relay.Result {
+	req := Request{URL: call.URL, Body: call.Body, MaxResponse: call.MaxResponse}
+	for _, h := range call.Header {
+		req.Header = append(req.Header, Header{h[0], h[1]})
+	}
+	var resp Response
+	err := DefaultTransport(t, call.URL).RoundTrip(ctx, &req, &resp)
+	result := relay.Result{
+		ID: call.ID, StatusCode: resp.StatusCode, Body: resp.Body,
+		Header: [][2]string{{headerSyncToken, resp.syncToken}, {headerRetryAfter, resp.retryAfter}},
+	}
+	if err != nil {
+		result.Failed, result.Error, result.NotSent = true, err.Error(), isNotSent(err)
+		result.Cause = cause(err)
+	}
+	return result
+}
+
+func cause(err error) relay.Cause {
+	switch {
+	case errors.Is(err, ErrResponseTooLarge):
+		return relay.TooLarge
+	case errors.Is(err, ErrNoTransport):
+		return relay.NoTransport
+	case errors.Is(err, context.Canceled):
+		return relay.Canceled
+	case errors.Is(err, context.DeadlineExceeded):
+		return relay.DeadlineExceeded
+	}
+	return relay.NoCause
+}
+
+// pieces reads 64 KB at most: on js every read costs a buffer of the host's as
+// long as the one that it is given, and a pipe has no more than that.
+type pieces struct{ r io.Reader }
+
+func (p pieces) Read(b []byte) (int, error) { return p.r.Read(b[:min(len(b), 64<<10)]) }
