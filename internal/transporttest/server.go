@@ -33,7 +33,8 @@ func httpServer(t *testing.T, addr string, h http.HandlerFunc) (url string, conn
 
 const anyIPv4 = "127.0.0.1:0"
 
-// rawServer gives each connection to serve and closes it when serve returns.
+// rawServer gives each connection to serve and closes it when serve returns or
+// the test ends.
 // Serve is called on a goroutine of its own; wait is closed at the test's end.
 func rawServer(t *testing.T, serve func(c net.Conn, wait <-chan struct{})) (url string) {
 	t.Helper()
@@ -49,9 +50,17 @@ func rawServer(t *testing.T, serve func(c net.Conn, wait <-chan struct{})) (url 
 			if err != nil {
 				return
 			}
+			served := make(chan struct{})
 			group.Go(func() {
-				defer c.Close()
+				defer close(served)
 				serve(c, wait)
+			})
+			group.Go(func() {
+				select {
+				case <-served:
+				case <-wait: // serve may read from one that a client keeps for later
+				}
+				_ = c.Close()
 			})
 		}
 	})
