@@ -69,7 +69,8 @@ func TestErrorsAfterSeveralAttempts(t *testing.T) {
 		{
 			"500, then 429",
 			[]answer{failed, slow},
-			Cmd("SET", "k", "v"), "upstash: SET: ERR slow (HTTP status 429), after 2 attempts; the command may have run",
+			Cmd("SET", "k", "v"),
+			"upstash: SET: ERR slow (HTTP status 429), after 2 attempts; the command may have run",
 		},
 		{
 			"refused",

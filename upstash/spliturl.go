@@ -14,8 +14,9 @@ type urlParts struct {
 }
 
 // splitURL takes apart what may be the URL of a database. It is stricter than
-// net/url, which with what it needs takes 150 KB of a wasm module: printable ASCII, a host of letters, digits, '.', '-' and '_', or an
-// IPv6 address in brackets.
+// net/url, which with what it needs takes 150 KB of a wasm module: printable
+// ASCII, a host of letters, digits, '.', '-' and '_', or an IPv6 address in
+// brackets.
 func splitURL(raw string) (u urlParts, ok bool) {
 	for i := range len(raw) {
 		if c := raw[i]; c <= ' ' || c >= 0x7f || strings.IndexByte("\"'`<>\\^{|}", c) >= 0 {

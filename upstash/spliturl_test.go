@@ -10,8 +10,9 @@ import (
 // leads to another host than the one that was checked.
 func FuzzParseEndpoint(f *testing.F) {
 	for _, s := range []string{
-		"https://x.upstash.io", "http://127.0.0.1:8079/a%20b/", "https://[::1]:443", "https://a@b", "https://a:1@b/",
-		"https://a/?q", "https://a#f", "http://localhost@evil.test", "https://a:99999", "HTTPS://A_b.-c", "https:///x",
+		"https://x.upstash.io", "http://127.0.0.1:8079/a%20b/", "https://[::1]:443", "https://a@b",
+		"https://a:1@b/", "https://a/?q", "https://a#f", "http://localhost@evil.test",
+		"https://a:99999", "HTTPS://A_b.-c", "https:///x",
 		"https://[::ffff:127.0.0.1]", "http://127.1", "https://a/..//b",
 	} {
 		f.Add(s)

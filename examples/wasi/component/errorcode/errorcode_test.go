@@ -34,8 +34,9 @@ func TestWhatWasNotSent(t *testing.T) {
 		if got, want := isNotSent(t, err), slices.Contains(notSent, c.name); got != want {
 			t.Errorf("%s: not sent %t, want %t", c.name, got, want)
 		}
-		if got, want := errors.Is(err, context.DeadlineExceeded), strings.HasSuffix(c.name, "timeout"); got != want {
-			t.Errorf("%s: deadline exceeded %t, want %t", c.name, got, want)
+		late := strings.HasSuffix(c.name, "timeout")
+		if got := errors.Is(err, context.DeadlineExceeded); got != late {
+			t.Errorf("%s: deadline exceeded %t, want %t", c.name, got, late)
 		}
 		if !strings.Contains(err.Error(), c.name+": detail") {
 			t.Errorf("%s: %v", c.name, err)
@@ -76,7 +77,8 @@ func TestOrder(t *testing.T) {
 	_, variant, _ := strings.Cut(string(wit), "variant error-code {")
 	variant, _, _ = strings.Cut(variant, "}")
 	var names []string
-	for _, m := range regexp.MustCompile(`(?m)([A-Za-z][A-Za-z-]*)(\([^)]*\))?,`).FindAllStringSubmatch(variant, -1) {
+	member := regexp.MustCompile(`(?m)([A-Za-z][A-Za-z-]*)(\([^)]*\))?,`)
+	for _, m := range member.FindAllStringSubmatch(variant, -1) {
 		names = append(names, strings.ToLower(m[1]))
 	}
 	if len(names) != len(codes) {
