@@ -18,7 +18,7 @@ import (
 //
 // A nil error means that the whole response arrived, whatever its status. An
 // error made with NotSent says that the request certainly did not reach the
-// server; after any other error it may have been executed.
+// server whole, and so was not executed; after any other error it may have been.
 type Transport interface {
 	RoundTrip(ctx context.Context, req *Request, resp *Response) error
 }
@@ -94,7 +94,7 @@ const (
 )
 
 // NotSent marks err as one after which the request certainly did not reach
-// the server: a failed dial or TLS handshake, nothing written. Such an attempt
+// the server whole: a failed dial or TLS handshake, a write that was cut short. Such an attempt
 // is repeated for any command. It gives nil for nil.
 func NotSent(err error) error {
 	if err == nil {

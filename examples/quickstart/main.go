@@ -67,6 +67,9 @@ func run(ctx context.Context) (err error) {
 	r.took = time.Since(start)
 	r.used = used.total()
 	r.print(os.Stdout)
+	if r.found != members {
+		return fmt.Errorf("%d addresses that were added were not found", members-r.found)
+	}
 	return nil
 }
 
