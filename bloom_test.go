@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/upbloom/upbloom/bloom"
-	"github.com/upbloom/upbloom/internal/testenv"
+	"github.com/upbloom/upbloom/internal/testkit/testenv"
 	"github.com/upbloom/upbloom/upstash"
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/upbloom/upbloom/bloom"
-	"github.com/upbloom/upbloom/internal/testenv"
+	"github.com/upbloom/upbloom/internal/testkit/testenv"
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 

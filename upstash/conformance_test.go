@@ -5,7 +5,7 @@ package upstash_test
 import (
 	"testing"
 
-	"github.com/upbloom/upbloom/internal/transporttest"
+	"github.com/upbloom/upbloom/internal/testkit/transporttest"
 	"github.com/upbloom/upbloom/upstash"
 )
 

@@ -9,15 +9,15 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/upbloom/upbloom/internal/jstest/relay"
+	"github.com/upbloom/upbloom/internal/testkit/jstest/relay"
 )
 
 // TestRelay sends what it reads from its standard input over the default
-// transport, until the end of the input: internal/jstest has the conformance
+// transport, until the end of the input: internal/testkit/jstest has the conformance
 // test at the other end.
 func TestRelay(t *testing.T) {
 	if os.Getenv(relay.Env) == "" {
-		t.Skip("a part of the native test of internal/jstest")
+		t.Skip("a part of the native test of internal/testkit/jstest")
 	}
 	var (
 		in      = bufio.NewReader(pieces{os.Stdin})

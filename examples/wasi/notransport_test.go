@@ -10,7 +10,7 @@ import (
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/imports/wasi_snapshot_preview1"
 
-	"github.com/upbloom/upbloom/internal/testenv"
+	"github.com/upbloom/upbloom/internal/testkit/testenv"
 )
 
 // A guest without a transport hears so from its first and only attempt.

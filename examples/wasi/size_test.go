@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/upbloom/upbloom/internal/testenv"
+	"github.com/upbloom/upbloom/internal/testkit/testenv"
 )
 
 // The reactor's limits in bytes. It holds the whole of package bloom and no

@@ -13,7 +13,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/upbloom/upbloom/internal/testenv"
+	"github.com/upbloom/upbloom/internal/testkit/testenv"
 )
 
 // build runs the build that is deployed, once for all tests.

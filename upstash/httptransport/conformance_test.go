@@ -4,7 +4,7 @@ import (
 	"net/http"
 	"testing"
 
-	"github.com/upbloom/upbloom/internal/transporttest"
+	"github.com/upbloom/upbloom/internal/testkit/transporttest"
 	"github.com/upbloom/upbloom/upstash"
 	"github.com/upbloom/upbloom/upstash/httptransport"
 )

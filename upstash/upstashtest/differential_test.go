@@ -8,7 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/upbloom/upbloom/internal/testenv"
+	"github.com/upbloom/upbloom/internal/testkit/testenv"
 )
 
 // pair is the default backend beside a real Redis, both empty.

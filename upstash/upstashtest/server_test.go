@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/upbloom/upbloom/internal/testenv"
+	"github.com/upbloom/upbloom/internal/testkit/testenv"
 )
 
 func TestLimitsAreInclusive(t *testing.T) {

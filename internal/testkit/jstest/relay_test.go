@@ -15,8 +15,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/upbloom/upbloom/internal/jstest/relay"
-	"github.com/upbloom/upbloom/internal/testenv"
+	"github.com/upbloom/upbloom/internal/testkit/jstest/relay"
+	"github.com/upbloom/upbloom/internal/testkit/testenv"
 	"github.com/upbloom/upbloom/upstash"
 )
 

@@ -7,7 +7,7 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/upbloom/upbloom/internal/transporttest"
+	"github.com/upbloom/upbloom/internal/testkit/transporttest"
 	"github.com/upbloom/upbloom/upstash"
 )
 

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/upbloom/upbloom/internal/testenv"
+	"github.com/upbloom/upbloom/internal/testkit/testenv"
 )
 
 func TestCoreStaysSmallOnWasm(t *testing.T) {

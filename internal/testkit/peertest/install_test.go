@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/upbloom/upbloom/internal/testenv"
+	"github.com/upbloom/upbloom/internal/testkit/testenv"
 )
 
 //go:embed js/package.json js/package-lock.json js/*.mjs

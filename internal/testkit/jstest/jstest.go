@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/upbloom/upbloom/internal/testenv"
+	"github.com/upbloom/upbloom/internal/testkit/testenv"
 )
 
 // Run builds the js/wasm tests of the package in the current folder and runs
