@@ -8,6 +8,8 @@ import (
 	"net/http"
 	"strconv"
 	"unicode/utf8"
+
+	"github.com/upbloom/upbloom/upstash/upstashtest/internal/database"
 )
 
 const (
@@ -58,11 +60,11 @@ func (e encoding) contentType() string {
 
 // answer is the body of a request's replies: an object for a command, an array
 // of objects for a batch. In RESP2 those of a pipeline stand one after another.
-func (e encoding) answer(f form, replies array) []byte {
+func (e encoding) answer(f form, replies database.Array) []byte {
 	if e.resp2 {
 		var b []byte
 		for _, r := range replies {
-			b = appendRESP(b, r)
+			b = database.AppendRESP(b, r)
 		}
 		return b
 	}
@@ -83,13 +85,13 @@ func (e encoding) answer(f form, replies array) []byte {
 // where an array was asked for.
 func (e encoding) failure(text string) []byte {
 	if e.resp2 {
-		return appendRESP(nil, failure(text))
+		return database.AppendRESP(nil, database.Failure(text))
 	}
-	return e.appendObject(nil, failure(text))
+	return e.appendObject(nil, database.Failure(text))
 }
 
-func (e encoding) appendObject(b []byte, r reply) []byte {
-	if f, ok := r.(failure); ok {
+func (e encoding) appendObject(b []byte, r database.Reply) []byte {
+	if f, ok := r.(database.Failure); ok {
 		b = append(b, `{"error":`...)
 		b = appendString(b, string(f))
 	} else {
@@ -102,20 +104,20 @@ func (e encoding) appendObject(b []byte, r reply) []byte {
 // appendResult encodes a result as JSON. Integers are bare and exact up to
 // int64. Under base64 only the status OK stays as it is, at any depth; a string
 // that holds the letters OK does not.
-func (e encoding) appendResult(b []byte, r reply) []byte {
+func (e encoding) appendResult(b []byte, r database.Reply) []byte {
 	switch r := r.(type) {
 	case int64:
 		return strconv.AppendInt(b, r, 10)
-	case status:
+	case database.Status:
 		if r == "OK" {
 			return append(b, `"OK"`...)
 		}
 		return e.appendText(b, string(r))
-	case bulk:
+	case database.Bulk:
 		return e.appendText(b, string(r))
-	case failure: // inside an array
+	case database.Failure:
 		return e.appendText(b, string(r))
-	case array:
+	case database.Array:
 		b = append(b, '[')
 		for i, el := range r {
 			if i > 0 {

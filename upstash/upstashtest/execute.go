@@ -3,15 +3,17 @@ package upstashtest
 import (
 	"net/http"
 	"slices"
+
+	"github.com/upbloom/upbloom/upstash/upstashtest/internal/database"
 )
 
-const errExecAbort = failure("EXECABORT Transaction discarded because of previous errors.")
+const errExecAbort = database.Failure("EXECABORT Transaction discarded because of previous errors.")
 
 // outcome is what became of a request's commands.
 type outcome struct {
-	replies   array   // one a command
-	discarded failure // instead of replies: a transaction that did not run
-	state     uint64  // what the answer's sync token names
+	replies   database.Array   // one a command
+	discarded database.Failure // instead of replies: a transaction that did not run
+	state     uint64           // what the answer's sync token names
 }
 
 // execute runs a request's commands and makes the answer, its replies bent as
@@ -23,14 +25,14 @@ func (s *Server) execute(q request, f Fault) answer {
 		contentType: q.enc.contentType(),
 		syncToken:   formatToken(o.state),
 	}
-	if i := slices.IndexFunc(append(o.replies, o.discarded), isLost); i >= 0 {
-		return *q.enc.refuse(http.StatusInternalServerError, lostPrefix+"connection lost")
+	if i := slices.IndexFunc(append(o.replies, o.discarded), database.IsLost); i >= 0 {
+		return *q.enc.refuse(http.StatusInternalServerError, database.LostPrefix+"connection lost")
 	}
 	if o.discarded != "" {
 		a.status, a.body = http.StatusBadRequest, q.enc.failure(string(o.discarded))
 		return a
 	}
-	if _, bad := o.replies[0].(failure); bad && q.form == formCommand {
+	if _, bad := o.replies[0].(database.Failure); bad && q.form == formCommand {
 		a.status = http.StatusBadRequest
 	}
 	a.body = q.enc.answer(q.form, f.bend(q.form, o.replies))
@@ -42,9 +44,9 @@ func (s *Server) execute(q request, f Fault) answer {
 func (s *Server) run(b batch, readOnly bool, seen uint64) outcome {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	vetted := make([]failure, len(b.cmds))
+	vetted := make([]database.Failure, len(b.cmds))
 	for i, cmd := range b.cmds {
-		vetted[i] = vet(cmd, readOnly)
+		vetted[i] = database.Vet(cmd, readOnly)
 		if vetted[i] != "" && b.form == formMulti {
 			return outcome{discarded: errExecAbort, state: max(seen, s.state)}
 		}
@@ -54,7 +56,7 @@ func (s *Server) run(b batch, readOnly bool, seen uint64) outcome {
 	if b.form == formMulti {
 		o = s.runMulti(db, b.cmds)
 	} else {
-		o.replies = make(array, len(b.cmds))
+		o.replies = make(database.Array, len(b.cmds))
 		for i, cmd := range b.cmds {
 			o.replies[i] = s.runOne(db, cmd, vetted[i])
 		}
@@ -64,27 +66,27 @@ func (s *Server) run(b batch, readOnly bool, seen uint64) outcome {
 }
 
 // runOne runs a command by itself. Only what gets to the database is counted.
-func (s *Server) runOne(db backend, cmd []string, refused failure) reply {
+func (s *Server) runOne(db database.DB, cmd []string, refused database.Failure) database.Reply {
 	if refused == "" {
-		refused = s.overLimit(db, cmd)
+		refused = database.OverLimit(db, cmd, uint64(s.cfg.maxRecord))
 	}
 	if refused != "" {
 		return refused
 	}
 	s.count.commands.Add(1)
-	r := db.do(cmd)
+	r := db.Do(cmd)
 	s.noteWrite(cmd)
 	return r
 }
 
 // runMulti runs a transaction. Commands that are over a limit fail alone, as
 // at run time.
-func (s *Server) runMulti(db backend, cmds [][]string) outcome {
-	replies := make(array, len(cmds))
+func (s *Server) runMulti(db database.DB, cmds [][]string) outcome {
+	replies := make(database.Array, len(cmds))
 	var run [][]string
 	var at []int
 	for i, cmd := range cmds {
-		if f := s.overLimit(db, cmd); f != "" {
+		if f := database.OverLimit(db, cmd, uint64(s.cfg.maxRecord)); f != "" {
 			replies[i] = f
 			continue
 		}
@@ -93,11 +95,11 @@ func (s *Server) runMulti(db backend, cmds [][]string) outcome {
 	if len(run) == 0 {
 		return outcome{replies: replies}
 	}
-	r := db.multi(run)
-	if f, bad := r.(failure); bad {
+	r := db.Multi(run)
+	if f, bad := r.(database.Failure); bad {
 		return outcome{discarded: f}
 	}
-	for i, el := range r.(array) {
+	for i, el := range r.(database.Array) {
 		s.count.commands.Add(1)
 		s.noteWrite(run[i])
 		replies[at[i]] = el

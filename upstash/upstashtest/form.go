@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+
+	"github.com/upbloom/upbloom/upstash/upstashtest/internal/database"
 )
 
 const tokenParameter = "_token"
@@ -29,7 +31,7 @@ type batch struct {
 // writes reports whether any command is a write.
 func (b batch) writes() bool {
 	for _, c := range b.cmds {
-		if isWrite(c) {
+		if database.IsWrite(c) {
 			return true
 		}
 	}

@@ -4,6 +4,8 @@ import (
 	"encoding/base64"
 	"strings"
 	"testing"
+
+	"github.com/upbloom/upbloom/upstash/upstashtest/internal/database"
 )
 
 // TestForms goes through the request forms and the answers' encodings. Each row
@@ -175,7 +177,7 @@ func TestForms(t *testing.T) {
 			"resp2 error",
 			call{path: "/", body: `["INCR","l"]`, header: resp2},
 			400,
-			"-" + string(errWrongType) + "\r\n",
+			"-" + string(database.ErrWrongType) + "\r\n",
 		},
 		{
 			"resp2 with base64",

@@ -8,6 +8,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/upbloom/upbloom/upstash/upstashtest/internal/database"
 )
 
 // TestBitfieldCopiesOnce runs 7,000 SETs on a string of 1.2 MB: a copy for each
@@ -57,7 +59,7 @@ func TestLastBit(t *testing.T) {
 		t.Errorf("GETBIT: %v", v)
 	}
 	got := do(t, s, call{path: "/bitfield/k/set/u1/" + last + "/1"})
-	if !strings.Contains(got.body, string(errRecordTooLarge)) {
+	if !strings.Contains(got.body, string(database.ErrRecordTooLarge)) {
 		t.Errorf("512 MB against a limit of 100: %s", got.body)
 	}
 	if v := exec(t, s, "EXISTS", "k"); v != int64(0) {
@@ -158,7 +160,7 @@ func TestExec(t *testing.T) {
 		{args: []string{"GET", "raw"}, want: "a\xff\xfeb"},
 		{args: []string{"GET", "none"}},
 		{args: []string{"BITFIELD", "s", "GET", "u8", "0"}, want: []any{int64(102)}},
-		{args: []string{"INCR", "l"}, err: string(errWrongType)},
+		{args: []string{"INCR", "l"}, err: string(database.ErrWrongType)},
 		{args: []string{"MULTI"}, err: `ERR Command "MULTI" ` + notAllowed},
 		{err: "ERR empty command"},
 	} {

@@ -6,14 +6,15 @@ import (
 	"os"
 	"testing"
 
+	"github.com/upbloom/upbloom/internal/testkit/faketest"
 	"github.com/upbloom/upbloom/upstash"
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
-// An Example has no testing.TB: runFake lends it one. A test has its t.
+// An Example has no testing.TB: faketest.Run lends it one. A test has its t.
 
 func ExampleReplay() {
-	runFake(func(t testing.TB) {
+	faketest.Run(func(t testing.TB) {
 		client := upstashtest.Replay(t, "testdata/webhooks.json")
 		ctx := context.Background()
 
@@ -41,12 +42,12 @@ func ExampleReplay() {
 // A request that is not what was recorded fails the test, as does one that was
 // recorded and is not made.
 func ExampleReplay_difference() {
-	test := runFake(func(t testing.TB) {
+	test := faketest.Run(func(t testing.TB) {
 		client := upstashtest.Replay(t, "testdata/counter.json")
 		_, err := client.Do(context.Background(), upstash.Cmd("EXPIRE", "visits", "3600", "NX"))
 		fmt.Println("the caller gets:", err)
 	})
-	test.print(os.Stdout)
+	test.Print(os.Stdout)
 	// Output:
 	// the caller gets: upstash: EXPIRE: ERR not in the recording: see the test's log (HTTP status 400)
 	// upstashtest: testdata/counter.json: request 1 is not in the recording; the closest left is number 2:
@@ -69,7 +70,7 @@ func ExampleRecord() {
 	defer os.RemoveAll(dir)
 	file := dir + "/counter.json"
 
-	runFake(func(t testing.TB) {
+	faketest.Run(func(t testing.TB) {
 		server, err := upstashtest.Start()
 		if err != nil {
 			t.Fatalf("starting a server: %v", err)
@@ -125,7 +126,7 @@ func ExampleRecord() {
 // One test makes its recording, with UPBLOOM_RECORD=1 and the variables of a
 // database, and runs from it otherwise.
 func ExampleRecorded() {
-	test := runFake(func(t testing.TB) {
+	test := faketest.Run(func(t testing.TB) {
 		client := upstashtest.Recorded(t, "testdata/counter.json")
 		ctx := context.Background()
 

@@ -3,6 +3,8 @@ package upstashtest
 import (
 	"strings"
 	"testing"
+
+	"github.com/upbloom/upbloom/upstash/upstashtest/internal/database"
 )
 
 const (
@@ -13,7 +15,7 @@ const (
 
 // TestRefusals goes through the statuses and the texts of what is not executed.
 func TestRefusals(t *testing.T) {
-	long := strings.Repeat("k", maxKey+1)
+	long := strings.Repeat("k", database.MaxKey+1)
 	for _, tt := range []struct {
 		name string
 		call call
@@ -77,7 +79,7 @@ func TestRefusals(t *testing.T) {
 			"ERR Command is not available: 'nope'. " + seeCompat,
 		},
 		{"syntax", call{path: "/", body: `["SET","a","b","EX"]`}, 400, "ERR syntax error"},
-		{"wrong type", call{path: "/", body: `["GET","l"]`}, 400, string(errWrongType)},
+		{"wrong type", call{path: "/", body: `["GET","l"]`}, 400, string(database.ErrWrongType)},
 		{"MULTI", call{path: "/", body: `["MULTI"]`}, 400, `ERR Command "MULTI" ` + notAllowed},
 		{
 			"blocking",

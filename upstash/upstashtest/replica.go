@@ -3,12 +3,14 @@ package upstashtest
 import (
 	"fmt"
 	"strconv"
+
+	"github.com/upbloom/upbloom/upstash/upstashtest/internal/database"
 )
 
 // replica simulates the nearest region of a global database: a copy that
 // applies the primary's writes late.
 type replica struct {
-	db      *memory
+	db      *database.Memory
 	lag     int        // writes that it stays behind
 	pending [][]string // writes not applied yet, oldest first
 	state   uint64     // writes applied
@@ -32,12 +34,12 @@ func (s *Server) SetReplicaLag(writes int) {
 		return
 	}
 	if s.replica == nil {
-		primary, ok := s.db.(*memory)
+		primary, ok := s.db.(*database.Memory)
 		if !ok {
 			s.fatal("a real Redis has no lagging replica here: use the default backend")
 			return
 		}
-		s.replica = newReplica(primary, s.state)
+		s.replica = &replica{db: primary.Copy(1), state: s.state}
 	}
 	s.replica.lag = writes
 	s.replica.apply(writes)
@@ -53,20 +55,10 @@ func (s *Server) CatchUp() {
 	}
 }
 
-// newReplica copies the primary into the second logical database.
-func newReplica(primary *memory, state uint64) *replica {
-	r := &replica{db: primary.open(1), state: state}
-	r.db.db.FlushDB()
-	for _, key := range primary.db.Keys() {
-		_ = primary.m.Copy(0, key, 1, key) // fails on a missing key only
-	}
-	return r
-}
-
 // apply runs pending writes until only keep are left.
 func (r *replica) apply(keep int) {
 	for len(r.pending) > keep {
-		r.db.do(r.pending[0])
+		r.db.Do(r.pending[0])
 		r.pending = r.pending[1:]
 		r.state++
 	}
@@ -75,13 +67,13 @@ func (r *replica) apply(keep int) {
 // reset empties the replica, which then is at the given state.
 func (r *replica) reset(state uint64) error {
 	r.pending, r.state = nil, state
-	return r.db.flush()
+	return r.db.Flush()
 }
 
 // noteWrite advances the state after a command ran on the primary, and passes
 // writes on.
 func (s *Server) noteWrite(cmd []string) {
-	if !isWrite(cmd) {
+	if !database.IsWrite(cmd) {
 		return
 	}
 	s.state++
@@ -92,7 +84,7 @@ func (s *Server) noteWrite(cmd []string) {
 }
 
 // choose picks the database for a request whose token names the state seen.
-func (s *Server) choose(b batch, seen uint64) backend {
+func (s *Server) choose(b batch, seen uint64) database.DB {
 	if s.replica == nil || b.writes() || seen > s.replica.state {
 		return s.db
 	}
@@ -100,7 +92,7 @@ func (s *Server) choose(b batch, seen uint64) backend {
 }
 
 // stateOf names how far db has come.
-func (s *Server) stateOf(db backend) uint64 {
+func (s *Server) stateOf(db database.DB) uint64 {
 	if s.replica != nil && db == s.replica.db {
 		return s.replica.state
 	}

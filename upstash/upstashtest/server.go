@@ -11,6 +11,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/upbloom/upbloom/upstash/upstashtest/internal/database"
 )
 
 // Server is an Upstash-compatible REST server in this process. Make one with
@@ -31,7 +33,7 @@ type Server struct {
 	// mu makes the database what Redis is: single-threaded. It guards what
 	// follows up to the blank line.
 	mu      sync.Mutex
-	db      backend
+	db      database.DB
 	state   uint64   // writes so far: what sync tokens name
 	replica *replica // nil when reads go to db
 
@@ -72,17 +74,17 @@ func Start(opts ...Option) (*Server, error) {
 		return nil, fmt.Errorf("upstashtest: opening the database: %w", err)
 	}
 	if err := s.listen(); err != nil {
-		_ = s.db.close()
+		_ = s.db.Close()
 		return nil, fmt.Errorf("upstashtest: listening on %s: %w", cfg.addr, err)
 	}
 	return s, nil
 }
 
-func openBackend(cfg config) (backend, error) {
+func openBackend(cfg config) (database.DB, error) {
 	if cfg.redis != "" {
-		return dialRedis(cfg.redis)
+		return database.DialRedis(cfg.redis)
 	}
-	return newMemory()
+	return database.OpenMemory()
 }
 
 func (s *Server) listen() error {
@@ -129,7 +131,7 @@ func (s *Server) Close() {
 		s.conns.wait()
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		_ = s.db.close()
+		_ = s.db.Close()
 	})
 }
 
@@ -141,7 +143,7 @@ func (s *Server) Exec(args ...string) (any, error) {
 	if len(args) == 0 {
 		return nil, errEmptyCommand
 	}
-	if f := vet(args, false); f != "" {
+	if f := database.Vet(args, false); f != "" {
 		return nil, f
 	}
 	s.mu.Lock()
@@ -151,19 +153,19 @@ func (s *Server) Exec(args ...string) (any, error) {
 		return nil, errClosed
 	default:
 	}
-	r := s.db.do(args)
+	r := s.db.Do(args)
 	s.noteWrite(args)
-	if f, ok := r.(failure); ok {
+	if f, ok := r.(database.Failure); ok {
 		return nil, f
 	}
-	return plain(r), nil
+	return database.Plain(r), nil
 }
 
 // FlushAll removes every key. With WithRedis that is all of its database 0.
 func (s *Server) FlushAll() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	err := s.db.flush()
+	err := s.db.Flush()
 	if err == nil && s.replica != nil {
 		err = s.replica.reset(s.state)
 	}
@@ -177,7 +179,7 @@ func (s *Server) FlushAll() {
 func (s *Server) FastForward(d time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := s.db.fastForward(d); err != nil {
+	if err := s.db.FastForward(d); err != nil {
 		s.fatal("%v", err)
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"strconv"
 	"time"
+
+	"github.com/upbloom/upbloom/upstash/upstashtest/internal/database"
 )
 
 const (
@@ -113,7 +115,7 @@ func (s *Server) trickle(w http.ResponseWriter, r *http.Request, a answer, pause
 }
 
 // bend changes the replies as the fault says.
-func (f Fault) bend(form form, replies array) array {
+func (f Fault) bend(form form, replies database.Array) database.Array {
 	switch f.kind {
 	case kindType:
 		return mapReplies(replies, otherType)
@@ -136,52 +138,52 @@ func (f Fault) bend(form form, replies array) array {
 }
 
 // otherType gives a result that no command answers in place of r.
-func otherType(r reply) reply {
+func otherType(r database.Reply) database.Reply {
 	switch r := r.(type) {
-	case failure:
+	case database.Failure:
 		return r
 	case int64:
-		return bulk(fmt.Sprint(r))
-	case array:
+		return database.Bulk(fmt.Sprint(r))
+	case database.Array:
 		return int64(len(r))
 	}
-	return array{r}
+	return database.Array{r}
 }
 
 // shorter and longer leave their argument as it is: the database may hold it.
-func shorter(a array) array { return a[:max(0, len(a)-1)] }
+func shorter(a database.Array) database.Array { return a[:max(0, len(a)-1)] }
 
-func longer(a array) array {
+func longer(a database.Array) database.Array {
 	if len(a) == 0 {
-		return array{int64(0)}
+		return database.Array{int64(0)}
 	}
 	return append(a[:len(a):len(a)], a[len(a)-1])
 }
 
 // resizeResults resizes the arrays among the results, or else makes arrays of
 // them all.
-func resizeResults(replies array, resize func(array) array) array {
+func resizeResults(replies database.Array, resize func(database.Array) database.Array) database.Array {
 	arrays := false
 	for _, r := range replies {
-		_, is := r.(array)
+		_, is := r.(database.Array)
 		arrays = arrays || is
 	}
-	return mapReplies(replies, func(r reply) reply {
+	return mapReplies(replies, func(r database.Reply) database.Reply {
 		switch r := r.(type) {
-		case failure:
+		case database.Failure:
 			return r
-		case array:
+		case database.Array:
 			return resize(r)
 		}
 		if arrays {
 			return r
 		}
-		return resize(array{r})
+		return resize(database.Array{r})
 	})
 }
 
-func mapReplies(in array, f func(reply) reply) array {
-	out := make(array, len(in))
+func mapReplies(in database.Array, f func(database.Reply) database.Reply) database.Array {
+	out := make(database.Array, len(in))
 	for i, r := range in {
 		out[i] = f(r)
 	}

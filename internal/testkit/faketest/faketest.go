@@ -1,0 +1,88 @@
+// Package faketest lends a test to what must fail one.
+package faketest
+
+import (
+	"fmt"
+	"io"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// TB is a test within a test: one that may fail. testing.TB cannot be
+// implemented, only embedded; what is not overridden panics.
+type TB struct {
+	testing.TB
+
+	mu       sync.Mutex
+	Failures []string
+	logs     []string
+	cleanups []func()
+}
+
+// Run runs f as a test, with its cleanups, and returns what came of it.
+func Run(f func(tb testing.TB)) *TB {
+	fake := &TB{}
+	over := make(chan struct{})
+	go func() { // Fatalf ends a goroutine
+		defer close(over)
+		defer fake.cleanup()
+		f(fake)
+	}()
+	<-over
+	return fake
+}
+
+func (f *TB) cleanup() {
+	for i := len(f.cleanups) - 1; i >= 0; i-- {
+		f.cleanups[i]()
+	}
+}
+
+func (f *TB) Helper()             {}
+func (f *TB) Skipped() bool       { return false }
+func (f *TB) Cleanup(step func()) { f.cleanups = append(f.cleanups, step) }
+
+func (f *TB) Failed() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return len(f.Failures) > 0
+}
+
+func (f *TB) Logf(format string, args ...any) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.logs = append(f.logs, fmt.Sprintf(format, args...))
+}
+
+func (f *TB) Errorf(format string, args ...any) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.Failures = append(f.Failures, fmt.Sprintf(format, args...))
+}
+
+func (f *TB) Fatalf(format string, args ...any) {
+	f.Errorf(format, args...)
+	runtime.Goexit()
+}
+
+// Print writes the failures for an Example.
+func (f *TB) Print(w io.Writer) {
+	for _, text := range f.Failures {
+		_, _ = fmt.Fprintln(w, text)
+	}
+}
+
+// WantFailures checks how many there are, and that they say want, in order.
+func (f *TB) WantFailures(t *testing.T, want ...string) {
+	t.Helper()
+	if len(f.Failures) != len(want) {
+		t.Fatalf("%d failures, want %d:\n%s", len(f.Failures), len(want), strings.Join(f.Failures, "\n"))
+	}
+	for i, text := range want {
+		if !strings.Contains(f.Failures[i], text) {
+			t.Errorf("failure %d is\n%s\nwant in it\n%s", i+1, f.Failures[i], text)
+		}
+	}
+}

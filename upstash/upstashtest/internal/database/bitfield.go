@@ -1,0 +1,171 @@
+package database
+
+import (
+	"strconv"
+	"strings"
+)
+
+const (
+	errFieldType = Failure("ERR Invalid bitfield type. Use something like i16 u8. " +
+		"Note that u64 is not supported but i64 is.")
+	errBitOffset    = Failure("ERR bit offset is not an integer or out of range")
+	errOverflowType = Failure("ERR Invalid OVERFLOW type specified")
+	errFieldRO      = Failure("ERR BITFIELD_RO only supports the GET subcommand")
+)
+
+// maxString is the longest string of Redis, in bytes: a bit offset must lie
+// below its end, though a wide field there may reach a few bytes past it.
+const maxString = 512 << 20
+
+type (
+	fieldVerb uint8
+	overflow  uint8
+)
+
+const (
+	fieldGet fieldVerb = iota
+	fieldSet
+	fieldIncrBy
+)
+
+const (
+	wrap overflow = iota
+	sat
+	fail
+)
+
+// fieldOp is one operation of a BITFIELD.
+type fieldOp struct {
+	verb     fieldVerb
+	overflow overflow
+	signed   bool
+	bits     uint8 // 1 to 63, or to 64 if signed
+	offset   uint64
+	value    int64 // of SET and INCRBY
+}
+
+// fieldProgram is a whole BITFIELD, parsed. Redis runs nothing of a command in
+// which anything is malformed.
+type fieldProgram struct {
+	ops    []fieldOp
+	writes bool
+	// size is how long the string must be for the writes, in bytes.
+	size uint64
+}
+
+// parseBitfield reads the arguments after the key, checking in the order in
+// which Redis does.
+func parseBitfield(args []string) (p fieldProgram, f Failure) {
+	p.ops = make([]fieldOp, 0, len(args)/3)
+	mode := wrap
+	for len(args) > 0 {
+		verb, need := fieldWord(args[0])
+		if len(args) <= need {
+			return p, errSyntax
+		}
+		if need == 1 {
+			if mode, f = overflowMode(args[1]); f != "" {
+				return p, f
+			}
+			args = args[2:]
+			continue
+		}
+		op := fieldOp{verb: verb, overflow: mode}
+		if f = op.parse(args[1:]); f != "" {
+			return p, f
+		}
+		p.ops = append(p.ops, op)
+		if verb != fieldGet {
+			p.writes = true
+			p.size = max(p.size, (op.offset+uint64(op.bits)-1)>>3+1)
+		}
+		args = args[1+need:]
+	}
+	return p, ""
+}
+
+// fieldWord gives the number of arguments that a subcommand needs: 1 for
+// OVERFLOW, and more than there can be for an unknown word.
+func fieldWord(s string) (verb fieldVerb, need int) {
+	switch strings.ToLower(cString(s)) {
+	case "get":
+		return fieldGet, 2
+	case "set":
+		return fieldSet, 3
+	case "incrby":
+		return fieldIncrBy, 3
+	case "overflow":
+		return 0, 1
+	}
+	return 0, int(^uint(0) >> 1)
+}
+
+func overflowMode(s string) (overflow, Failure) {
+	switch strings.ToLower(cString(s)) {
+	case "wrap":
+		return wrap, ""
+	case "sat":
+		return sat, ""
+	case "fail":
+		return fail, ""
+	}
+	return 0, errOverflowType
+}
+
+// parse reads type, offset and, but for GET, value.
+func (op *fieldOp) parse(args []string) Failure {
+	name := cString(args[0])
+	if name == "" || name[0] != 'i' && name[0] != 'u' {
+		return errFieldType
+	}
+	op.signed = name[0] == 'i'
+	bits, ok := parseInt(name[1:])
+	if !ok || bits < 1 || bits > 64 || bits > 63 && !op.signed {
+		return errFieldType
+	}
+	op.bits = uint8(bits)
+	if op.offset, ok = bitOffset(args[1], bits); !ok {
+		return errBitOffset
+	}
+	if op.verb == fieldGet {
+		return ""
+	}
+	if op.value, ok = parseInt(args[2]); !ok {
+		return errNotInt
+	}
+	return ""
+}
+
+// bitOffset reads an offset. With width above 0 it may be "#n": n fields of
+// that width.
+func bitOffset(s string, width int64) (uint64, bool) {
+	fields := width > 0 && strings.HasPrefix(s, "#")
+	if fields {
+		s = s[1:]
+	}
+	n, ok := parseInt(s)
+	if fields {
+		n *= width // may wrap around, as it does in Redis
+	}
+	if !ok || n < 0 || n>>3 >= maxString {
+		return 0, false
+	}
+	return uint64(n), true
+}
+
+// parseInt is Redis' string2ll: decimal, no plus sign, no leading zeros.
+func parseInt(s string) (int64, bool) {
+	digits := strings.TrimPrefix(s, "-")
+	if s != "0" && (digits == "" || digits[0] < '1' || digits[0] > '9') {
+		return 0, false
+	}
+	n, err := strconv.ParseInt(s, 10, 64)
+	return n, err == nil
+}
+
+// cString cuts s at its first NUL byte: where Redis compares words, it
+// compares C strings.
+func cString(s string) string {
+	s, _, _ = strings.Cut(s, "\x00")
+	return s
+}

@@ -1,0 +1,203 @@
+package database
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/upbloom/upbloom/internal/testkit/testenv"
+)
+
+// pair is the default backend beside a real Redis, both empty.
+type pair struct {
+	mem *Memory
+	red *Redis
+}
+
+func newPair(tb testing.TB) pair {
+	tb.Helper()
+	red, err := DialRedis(testenv.Redis(tb))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { _ = red.Close() })
+	mem, err := OpenMemory()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { _ = mem.Close() })
+	return pair{mem, red}
+}
+
+func (p pair) flush(tb rapid.TB) {
+	if err := p.mem.Flush(); err != nil {
+		tb.Fatal(err)
+	}
+	if err := p.red.Flush(); err != nil {
+		tb.Fatal(err)
+	}
+}
+
+// checkMany checks a property on thousands of random sequences, on a fifth
+// of them with -short.
+func checkMany(t *testing.T, property func(*rapid.T)) {
+	t.Helper()
+	rounds := 10 // of -rapid.checks, 100 by default
+	if testing.Short() {
+		rounds = 2
+	}
+	for range rounds {
+		rapid.Check(t, property)
+	}
+}
+
+// same runs a command on both and compares the replies.
+func (p pair) same(tb rapid.TB, args ...string) {
+	tb.Helper()
+	if f := Vet(args, false); f != "" {
+		tb.Fatalf("%q is not in the command table: %s", args, f)
+	}
+	ours, redis := show(p.mem.Do(args)), show(p.red.Do(args))
+	if ours != redis {
+		tb.Fatalf("%q:\n ours  %s\n redis %s", args, ours, redis)
+	}
+}
+
+// multi runs a transaction on both and compares the replies.
+func (p pair) multi(tb rapid.TB, cmds ...[]string) {
+	tb.Helper()
+	ours, redis := show(p.mem.Multi(cmds)), show(p.red.Multi(cmds))
+	if ours != redis {
+		tb.Fatalf("MULTI %q:\n ours  %s\n redis %s", cmds, ours, redis)
+	}
+}
+
+func show(r Reply) string {
+	switch r := r.(type) {
+	case nil:
+		return "null"
+	case int64:
+		return strconv.FormatInt(r, 10)
+	case Array:
+		parts := make([]string, len(r))
+		for i := range r {
+			parts[i] = show(r[i])
+		}
+		return "[" + strings.Join(parts, " ") + "]"
+	}
+	return fmt.Sprintf("%T %q", r, r)
+}
+
+// number draws a decimal number after a prefix.
+func number(prefix string, from, to int) *rapid.Generator[string] {
+	return rapid.Custom(func(t *rapid.T) string {
+		return prefix + strconv.Itoa(rapid.IntRange(from, to).Draw(t, "number"))
+	})
+}
+
+var (
+	genFieldType = rapid.OneOf(
+		number("u", 1, 63),
+		number("i", 1, 64),
+		rapid.SampledFrom([]string{
+			"u0", "u64", "i65", "i0", "u", "", "x8", "u08", "u-1", "8", "U8", "u8\x00z",
+		}),
+	)
+	genOffset = rapid.OneOf(
+		number("", 0, 300),
+		number("#", 0, 40),
+		rapid.SampledFrom([]string{
+			"-1", "#-1", "", "#", "x", "4294967296", "9223372036854775807", "#9223372036854775807",
+			"1.0", "+1", "01", " 1",
+		}),
+	)
+	genValue = rapid.OneOf(
+		rapid.Custom(func(t *rapid.T) string {
+			return strconv.FormatInt(rapid.Int64().Draw(t, "value"), 10)
+		}),
+		number("", -3, 300),
+		rapid.SampledFrom([]string{
+			"", "1", "x", "9223372036854775808", "-9223372036854775808", "1.5", "-0",
+		}),
+	)
+)
+
+// genField draws the arguments of a BITFIELD: mostly well formed.
+func genField(t *rapid.T) []string {
+	var args []string
+	place := func(verb string) {
+		args = append(args, verb, genFieldType.Draw(t, "type"), genOffset.Draw(t, "offset"))
+	}
+	for range rapid.IntRange(0, 6).Draw(t, "operations") {
+		switch rapid.IntRange(0, 9).Draw(t, "verb") {
+		case 0, 1:
+			place("GET")
+		case 2, 3, 4:
+			place("set")
+			args = append(args, genValue.Draw(t, "value"))
+		case 5, 6, 7:
+			place("INCRBY")
+			args = append(args, genValue.Draw(t, "value"))
+		case 8:
+			args = append(args, "OVERFLOW", pick(t, "WRAP", "sat", "FAIL", "Fail", "x", ""))
+		default:
+			args = append(args, pick(t, "GET", "NOPE", "SET", "1"))
+		}
+	}
+	return args
+}
+
+// TestBitfieldDifferential holds BITFIELD against Redis: same replies, error
+// texts included, and same bytes of the key afterwards.
+func TestBitfieldDifferential(t *testing.T) {
+	t.Parallel()
+	p := newPair(t)
+	checkMany(t, func(t *rapid.T) {
+		p.flush(t)
+		p.same(t, "RPUSH", "list", "x")
+		for range rapid.IntRange(1, 25).Draw(t, "commands") {
+			name := pick(t, "BITFIELD", "BITFIELD", "BITFIELD", "BITFIELD_RO")
+			key := pick(t, "a", "a", "a", "b", "list")
+			p.same(t, append([]string{name, key}, genField(t)...)...)
+			if key != "list" {
+				p.same(t, "GET", key)
+			}
+		}
+	})
+}
+
+// genValidField draws well-formed operations of all widths, with values of all
+// sizes.
+func genValidField(t *rapid.T) []string {
+	var args []string
+	for range rapid.IntRange(1, 12).Draw(t, "operations") {
+		typ := rapid.OneOf(number("u", 1, 63), number("i", 1, 64)).Draw(t, "type")
+		offset := pick(t, "", "#") + number("", 0, 20).Draw(t, "offset")
+		value := rapid.Int64().Draw(t, "value") >> rapid.IntRange(0, 60).Draw(t, "shift")
+		args = append(args, "OVERFLOW", pick(t, "WRAP", "SAT", "FAIL"))
+		switch verb := pick(t, "GET", "SET", "INCRBY"); verb {
+		case "GET":
+			args = append(args, verb, typ, offset)
+		default:
+			args = append(args, verb, typ, offset, strconv.FormatInt(value, 10))
+		}
+	}
+	return args
+}
+
+// TestBitfieldValidDifferential is the same without malformed arguments, so
+// that long programs run to their end.
+func TestBitfieldValidDifferential(t *testing.T) {
+	t.Parallel()
+	p := newPair(t)
+	checkMany(t, func(t *rapid.T) {
+		p.flush(t)
+		for range rapid.IntRange(1, 10).Draw(t, "commands") {
+			p.same(t, append([]string{"BITFIELD", "a"}, genValidField(t)...)...)
+			p.same(t, "GET", "a")
+		}
+	})
+}

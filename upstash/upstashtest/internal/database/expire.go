@@ -1,0 +1,131 @@
+package database
+
+import (
+	"math"
+	"strings"
+	"time"
+)
+
+const (
+	errExpireNX = Failure("ERR NX and XX, GT or LT options at the same time are not compatible")
+	errExpireGT = Failure("ERR GT and LT options at the same time are not compatible")
+)
+
+// longest is the longest time to live here: Redis counts milliseconds, and a
+// time.Duration ends after 292 years.
+const longest = math.MaxInt64 / int64(time.Millisecond)
+
+// expireFlags are the options of EXPIRE and its kin.
+type expireFlags struct{ nx, xx, gt, lt bool }
+
+// expiry makes EXPIRE, PEXPIRE, EXPIREAT or PEXPIREAT. miniredis checks in
+// another order and knows no overflow.
+func expiry(unit time.Duration, absolute bool) func(*Memory, []string) Reply {
+	return func(d *Memory, args []string) Reply {
+		flags, f := parseExpireFlags(args[3:])
+		if f != "" {
+			return f
+		}
+		n, ok := parseInt(args[2])
+		if !ok {
+			return errNotInt
+		}
+		left, ok := millisecondsLeft(n, unit, absolute)
+		if !ok {
+			return Failure("ERR invalid expire time in '" + strings.ToLower(args[0]) + "' command")
+		}
+		return d.expire(args[1], left, flags)
+	}
+}
+
+// expire sets the milliseconds that a key has left, unless the flags forbid. To
+// GT and LT a key that stays has forever left. 0 and less removes the key.
+func (d *Memory) expire(key string, left int64, flags expireFlags) Reply {
+	if !d.db.Exists(key) {
+		return int64(0)
+	}
+	now := int64(d.db.TTL(key) / time.Millisecond)
+	forever := d.db.TTL(key) == 0
+	switch {
+	case flags.nx && !forever,
+		flags.xx && forever,
+		flags.gt && (forever || left <= now),
+		flags.lt && !forever && left >= now:
+		return int64(0)
+	}
+	if left <= 0 {
+		d.db.Del(key)
+	} else {
+		d.db.SetTTL(key, time.Duration(min(left, longest))*time.Millisecond)
+	}
+	return int64(1)
+}
+
+// millisecondsLeft converts the argument as Redis does: to milliseconds since
+// 1970, where an overflow is an error.
+func millisecondsLeft(n int64, unit time.Duration, absolute bool) (int64, bool) {
+	if unit == time.Second {
+		if n > math.MaxInt64/1000 || n < math.MinInt64/1000 {
+			return 0, false
+		}
+		n *= 1000
+	}
+	now := time.Now().UnixMilli()
+	if absolute {
+		if n < 0 {
+			return -1, true
+		}
+		return n - now, true
+	}
+	return n, n <= math.MaxInt64-now
+}
+
+// parseExpireFlags reads NX, XX, GT and LT. Redis reads them before the time, so
+// a wrong option is reported ahead of a wrong number.
+func parseExpireFlags(args []string) (e expireFlags, f Failure) {
+	for _, a := range args {
+		switch strings.ToLower(cString(a)) {
+		case "nx":
+			e.nx = true
+		case "xx":
+			e.xx = true
+		case "gt":
+			e.gt = true
+		case "lt":
+			e.lt = true
+		default:
+			return e, Failure("ERR Unsupported option " + a)
+		}
+	}
+	if e.nx && (e.xx || e.gt || e.lt) {
+		return e, errExpireNX
+	}
+	if e.gt && e.lt {
+		return e, errExpireGT
+	}
+	return e, ""
+}
+
+// ttl is TTL: rounded to the nearest second as in Redis, not down.
+func (d *Memory) ttl(args []string) Reply {
+	return d.left(args[1], func(t time.Duration) int64 {
+		return int64((t + time.Second/2) / time.Second)
+	})
+}
+
+// pttl is PTTL: that of miniredis ends after 24 days on 32-bit platforms.
+func (d *Memory) pttl(args []string) Reply {
+	return d.left(args[1], time.Duration.Milliseconds)
+}
+
+// left gives -2 for no key and -1 for one that stays.
+func (d *Memory) left(key string, in func(time.Duration) int64) Reply {
+	if !d.db.Exists(key) {
+		return int64(-2)
+	}
+	left := d.db.TTL(key)
+	if left == 0 {
+		return int64(-1)
+	}
+	return in(left)
+}

@@ -1,0 +1,233 @@
+package database
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"strconv"
+	"strings"
+	"time"
+	"unsafe"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/alicebob/miniredis/v2/server"
+)
+
+// engine is a miniredis in this process, driven without a socket and without a
+// goroutine of its own.
+type engine struct {
+	m *miniredis.Miniredis
+	// current is who runs a command right now: where a script's native
+	// commands go.
+	current *Memory
+}
+
+// Memory is the default backend: one logical database of an engine, with the
+// commands of the table native added or replaced.
+type Memory struct {
+	*engine
+	index int // 0 is the primary, 1 its replica
+	db    *miniredis.RedisDB
+	peer  *server.Peer
+	out   *bytes.Buffer
+	wire  *bufio.Writer
+}
+
+// native are the commands that miniredis lacks, or that it does otherwise than
+// Redis 7.0: they run on a memory directly. The arguments include the name and
+// have passed the arity check.
+var native map[string]func(*Memory, []string) Reply
+
+func init() { // a plain literal would be an initialization cycle through do
+	native = map[string]func(*Memory, []string) Reply{
+		"BITFIELD":    (*Memory).bitfield,
+		"BITFIELD_RO": (*Memory).bitfieldRO,
+		"BITCOUNT":    (*Memory).bitCount,
+		"BITPOS":      (*Memory).bitPos,
+		"COPY":        (*Memory).copyKey,
+		"BITOP":       (*Memory).bitOp,
+		"SET":         (*Memory).store,
+		"SETBIT":      (*Memory).setBit,
+		"GETBIT":      (*Memory).getBit,
+		"SETRANGE":    (*Memory).setRange,
+		"GETRANGE":    (*Memory).getRange,
+		"SUBSTR":      (*Memory).getRange,
+		"TTL":         (*Memory).ttl,
+		"PTTL":        (*Memory).pttl,
+		"INCR":        (*Memory).incr,
+		"DECR":        (*Memory).decr,
+		"INCRBY":      (*Memory).incrBy,
+		"DECRBY":      (*Memory).decrBy,
+		"EXPIRE":      expiry(time.Second, false),
+		"PEXPIRE":     expiry(time.Millisecond, false),
+		"EXPIREAT":    expiry(time.Second, true),
+		"PEXPIREAT":   expiry(time.Millisecond, true),
+	}
+}
+
+func OpenMemory() (*Memory, error) {
+	m := miniredis.NewMiniRedis()
+	c, err := m.Dial() // starts it without a listener
+	if err != nil {
+		return nil, err
+	}
+	_ = c.Close()
+	m.ClockTTL(true)
+	e := &engine{m: m}
+	return e.open(0), e.extend()
+}
+
+// open makes a handle to the logical database i.
+func (e *engine) open(i int) *Memory {
+	d := &Memory{engine: e, index: i, db: e.m.DB(i), out: new(bytes.Buffer)}
+	d.wire = bufio.NewWriter(d.out)
+	d.peer = server.NewPeer(d.wire)
+	d.dispatch([]string{"SELECT", strconv.Itoa(i)})
+	return d
+}
+
+// extend makes the native commands known to Lua scripts. miniredis holds its
+// lock while a script runs, and the native commands take it, so it is let go
+// for the time of the call: no one else waits for it, because the Server runs
+// one command at a time.
+func (e *engine) extend() error {
+	known := func(*server.Peer, string, []string) {} // the hook acts before it
+	srv := e.m.Server()
+	if err := srv.Register("BITFIELD", known); err != nil {
+		return err
+	}
+	if err := srv.Register("BITFIELD_RO", known, server.ReadOnlyOption()); err != nil {
+		return err
+	}
+	srv.SetPreHook(func(c *server.Peer, name string, args ...string) bool {
+		run := native[name]
+		if run == nil {
+			return false
+		}
+		all := append([]string{name}, args...)
+		if f := Vet(all, false); f != "" {
+			c.WriteError(string(f))
+			return true
+		}
+		e.m.Unlock()
+		defer e.m.Lock()
+		writeReply(c, run(e.current, all))
+		return true
+	})
+	return nil
+}
+
+// Copy makes a handle to the logical database i, with the keys that d has now.
+func (d *Memory) Copy(i int) *Memory {
+	c := d.open(i)
+	c.db.FlushDB()
+	for _, key := range d.db.Keys() {
+		_ = d.m.Copy(d.index, key, i, key) // fails on a missing key only
+	}
+	return c
+}
+
+func (d *Memory) Do(args []string) Reply {
+	name := strings.ToUpper(args[0])
+	if run := native[name]; run != nil {
+		d.tick()
+		return run(d, args)
+	}
+	if name == "FLUSHALL" { // other logical databases are the Server's own
+		args = append([]string{"FLUSHDB"}, args[1:]...)
+	}
+	return d.dispatch(args)
+}
+
+// tick removes what has expired by now, as miniredis does with its own
+// commands but not with direct access.
+func (d *Memory) tick() { d.m.DB(0) }
+
+// Multi needs no MULTI: nobody else gets at the database between the commands,
+// and a command that fails stops nothing, as in Redis.
+func (d *Memory) Multi(cmds [][]string) Reply {
+	out := make(Array, len(cmds))
+	for i, c := range cmds {
+		out[i] = d.Do(c)
+	}
+	return out
+}
+
+func (d *Memory) Flush() error {
+	d.db.FlushDB()
+	return nil
+}
+
+func (d *Memory) FastForward(by time.Duration) error {
+	d.m.FastForward(by)
+	return nil
+}
+
+func (d *Memory) Close() error {
+	d.m.Close()
+	return nil
+}
+
+// dispatch hands a command to miniredis and reads its reply back.
+func (d *Memory) dispatch(args []string) Reply {
+	d.current = d
+	d.out.Reset()
+	d.m.Server().Dispatch(d.peer, args)
+	d.peer.Flush()
+	r, err := readReply(d.out)
+	if err != nil {
+		return Failure("ERR reading the reply of miniredis: " + err.Error())
+	}
+	if f, ok := r.(Failure); ok {
+		return translate(f, args[0])
+	}
+	return r
+}
+
+// translate gives the error texts of miniredis in the words of Redis 7.0.
+func translate(f Failure, name string) Failure {
+	switch text := string(f); {
+	case strings.HasPrefix(text, "ERR unknown command"):
+		return unavailable(name)
+	case strings.HasPrefix(text, "ERR invalid expire time in "):
+		return Failure("ERR invalid expire time in '" + strings.ToLower(name) + "' command")
+	}
+	return f
+}
+
+// get reads a string key. The value shares the database's memory.
+func (d *Memory) get(key string) (value string, found bool, f Failure) {
+	value, err := d.db.Get(key)
+	switch {
+	case errors.Is(err, miniredis.ErrKeyNotFound):
+		return "", false, ""
+	case err != nil:
+		return "", true, ErrWrongType
+	}
+	return value, true, ""
+}
+
+// grown gives a copy of s that is at least n bytes long, filled with zeros.
+func grown(s string, n int) []byte {
+	if n <= len(s) {
+		return []byte(s)
+	}
+	b := make([]byte, n)
+	copy(b, s)
+	return b
+}
+
+// setBytes is set without another copy: b must not be changed afterwards. A
+// filter may be hundreds of megabytes, and each Add replaces it.
+func (d *Memory) setBytes(key string, b []byte) {
+	d.set(key, unsafe.String(unsafe.SliceData(b), len(b)))
+}
+
+// set replaces a string and leaves its time to live as it is.
+func (d *Memory) set(key, value string) {
+	ttl := d.db.TTL(key)
+	_ = d.db.Set(key, value) // fails on a wrong type only, which get has met
+	if ttl > 0 {
+		d.db.SetTTL(key, ttl)
+	}
+}

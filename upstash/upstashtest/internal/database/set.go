@@ -1,0 +1,103 @@
+package database
+
+import (
+	"strings"
+	"time"
+)
+
+// setOptions are the options of SET. miniredis checks them in another order
+// and gives other errors.
+type setOptions struct {
+	nx, xx, get, keep bool
+	expiry            string // EX, PX, EXAT or PXAT, or ""
+	value             string // of the expiry
+}
+
+// store is SET. With GET it answers the old value, whether it sets or not, and
+// refuses a key of another type; without GET it replaces that.
+func (d *Memory) store(args []string) Reply {
+	key := args[1]
+	o, ok := parseSet(args[3:])
+	if !ok {
+		return errSyntax
+	}
+	left, f := o.left()
+	if f != "" {
+		return f
+	}
+	old, found, f := d.get(key)
+	var answer Reply = Status("OK")
+	if o.get {
+		if f != "" {
+			return f
+		}
+		answer = nil
+		if found {
+			answer = Bulk(old)
+		}
+	}
+	if o.nx && found || o.xx && !found {
+		if !o.get {
+			return nil
+		}
+		return answer
+	}
+	ttl := d.db.TTL(key)
+	d.db.Del(key) // it may hold another type
+	d.set(key, args[2])
+	switch {
+	case o.expiry != "":
+		d.expire(key, left, expireFlags{})
+	case o.keep && ttl > 0:
+		d.db.SetTTL(key, ttl)
+	}
+	return answer
+}
+
+// parseSet reads the options in any order. NX excludes XX, and KEEPTTL excludes
+// the four that set a time; the same one may stand twice, and its last value
+// counts.
+func parseSet(args []string) (o setOptions, ok bool) {
+	for i := 0; i < len(args); i++ {
+		switch word := strings.ToUpper(cString(args[i])); {
+		case word == "NX" && !o.xx:
+			o.nx = true
+		case word == "XX" && !o.nx:
+			o.xx = true
+		case word == "GET":
+			o.get = true
+		case word == "KEEPTTL" && o.expiry == "":
+			o.keep = true
+		case isExpiry(word) && !o.keep && (o.expiry == "" || o.expiry == word) && i+1 < len(args):
+			i++
+			o.expiry, o.value = word, args[i]
+		default:
+			return o, false
+		}
+	}
+	return o, true
+}
+
+func isExpiry(word string) bool {
+	return word == "EX" || word == "PX" || word == "EXAT" || word == "PXAT"
+}
+
+// left gives the milliseconds to live that the options ask for.
+func (o setOptions) left() (int64, Failure) {
+	if o.expiry == "" {
+		return 0, ""
+	}
+	n, ok := parseInt(o.value)
+	if !ok {
+		return 0, errNotInt
+	}
+	unit := time.Second
+	if o.expiry[0] == 'P' {
+		unit = time.Millisecond
+	}
+	left, ok := millisecondsLeft(n, unit, strings.HasSuffix(o.expiry, "AT"))
+	if !ok || n <= 0 {
+		return 0, "ERR invalid expire time in 'set' command"
+	}
+	return left, ""
+}

@@ -1,0 +1,189 @@
+package recording
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+)
+
+// difference shows where got departs from want: in the request line, in the
+// first argument that differs, or in both.
+func difference(want, got recordedRequest) string {
+	var parts []string
+	if w, g := want.line(), got.line(); w != g {
+		parts = append(parts, "want: "+w+"\ngot:  "+g)
+	}
+	w, g := parseCommands(want.bytes()), parseCommands(got.bytes())
+	if d := firstDifference(w, g); d.found {
+		parts = append(parts, d.show(w, g))
+	}
+	if len(parts) == 0 { // one command here, a list of one there
+		w, g := string(want.bytes()), string(got.bytes())
+		n := commonRunes(w, g)
+		parts = append(parts, "want: "+clip(w, n)+"\ngot:  "+clip(g, n))
+	}
+	return strings.Join(parts, "\n")
+}
+
+// parseCommands splits a body into commands, and those into arguments, each
+// the JSON that it was sent as. A body of another form is one command of one
+// argument.
+func parseCommands(body []byte) [][]string {
+	var list []json.RawMessage
+	if json.Unmarshal(body, &list) != nil {
+		return [][]string{{string(body)}}
+	}
+	if len(list) == 0 || list[0][0] != '[' {
+		return [][]string{texts(list)}
+	}
+	commands := make([][]string, len(list))
+	for i, e := range list {
+		var args []json.RawMessage
+		if json.Unmarshal(e, &args) != nil {
+			args = []json.RawMessage{e}
+		}
+		commands[i] = texts(args)
+	}
+	return commands
+}
+
+func texts(args []json.RawMessage) []string {
+	s := make([]string, len(args))
+	for i, a := range args {
+		s[i] = string(a)
+	}
+	return s
+}
+
+// place is where two bodies part.
+type place struct {
+	found             bool
+	command, argument int
+	before            int // arguments that are equal, over all commands
+}
+
+func firstDifference(want, got [][]string) place {
+	var p place
+	for p.command = range max(len(want), len(got)) {
+		w, g := at(want, p.command), at(got, p.command)
+		for p.argument = range max(len(w), len(g)) {
+			if p.argument >= len(w) || p.argument >= len(g) || w[p.argument] != g[p.argument] {
+				p.found = true
+				return p
+			}
+			p.before++
+		}
+	}
+	p.found, p.argument = len(want) != len(got), 0 // an empty command at the end
+	return p
+}
+
+func at(commands [][]string, i int) []string {
+	if i < len(commands) {
+		return commands[i]
+	}
+	return nil
+}
+
+// The arguments to show around one that differs.
+const (
+	argsBefore = 3
+	argsAfter  = 2
+)
+
+// show prints both sides with a mark under the first argument that differs.
+func (p place) show(want, got [][]string) string {
+	w, g := at(want, p.command), at(got, p.command)
+	where := "the command's name"
+	switch {
+	case w == nil || g == nil:
+		where = "the whole command"
+	case p.argument > 0:
+		where = fmt.Sprintf("%s, argument %d", strings.Trim(w[0], `"`), p.argument)
+	}
+	if len(want) > 1 || len(got) > 1 {
+		where = fmt.Sprintf("command %d: %s", p.command+1, where)
+	}
+	mark := utf8.RuneCountInString(p.head(w))
+	return where + "\n" +
+		"want: " + p.around(w, g) + "\n" +
+		"got:  " + p.around(g, w) + "\n" +
+		strings.Repeat(" ", len("want: ")+mark) + "^"
+}
+
+// head shows the arguments before the one that differs: the same on both sides.
+func (p place) head(args []string) string {
+	var b strings.Builder
+	from := max(0, p.argument-argsBefore)
+	if from > 0 {
+		b.WriteString("…,")
+	}
+	for i := from; i < p.argument; i++ {
+		b.WriteString(clip(args[i], 0) + ",")
+	}
+	return b.String()
+}
+
+// around shows the arguments at and about the place. other are those of the
+// other side.
+func (p place) around(args, other []string) string {
+	switch {
+	case args != nil && len(args) == 0:
+		return "[]"
+	case p.argument >= len(args):
+		return p.head(args) + "(nothing)"
+	}
+	differs, same := args[p.argument], 0
+	if p.argument < len(other) {
+		same = commonRunes(differs, other[p.argument])
+	}
+	shown := p.head(args) + clip(differs, same)
+	return shown + following(args[p.argument+1:], argsAfter)
+}
+
+// following shows up to limit arguments, each after a comma.
+func following(args []string, limit int) string {
+	var b strings.Builder
+	for _, a := range args[:min(limit, len(args))] {
+		b.WriteString("," + clip(a, 0))
+	}
+	if len(args) > limit {
+		b.WriteString(",…")
+	}
+	return b.String()
+}
+
+func commonRunes(a, b string) int {
+	x, y := []rune(a), []rune(b)
+	n := 0
+	for n < len(x) && n < len(y) && x[n] == y[n] {
+		n++
+	}
+	return n
+}
+
+// The runes to show of a long argument, and how many of them before the first
+// that differs.
+const (
+	clipRunes  = 60
+	clipBefore = 20
+)
+
+// clip shortens a long argument so that the rune at index i stays.
+func clip(arg string, i int) string {
+	runes := []rune(arg)
+	if len(runes) <= clipRunes {
+		return arg
+	}
+	from := max(0, i-clipBefore)
+	to := min(from+clipRunes, len(runes))
+	shown := string(runes[from:to])
+	if from > 0 {
+		shown = "…" + shown
+	}
+	if to < len(runes) {
+		shown += "…"
+	}
+	return shown
+}

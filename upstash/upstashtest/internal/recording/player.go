@@ -1,0 +1,123 @@
+package recording
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"sync"
+	"testing"
+
+	"github.com/jarcoal/httpmock"
+
+	"github.com/upbloom/upbloom/upstash"
+)
+
+var (
+	errReplayNotSent  = errors.New("the recorded attempt was not sent")
+	errReplayNoAnswer = errors.New("the recorded attempt had no answer")
+)
+
+// player answers requests from a recording, each exchange once. It is safe for
+// concurrent use.
+type player struct {
+	tb        testing.TB
+	file      string
+	exchanges []exchange
+
+	mu    sync.Mutex
+	left  map[string][]int // what is not used yet, by the key of its request
+	used  []bool
+	count int  // requests so far
+	over  bool // the test has ended: tb must not be called
+}
+
+func newPlayer(tb testing.TB, file string, rec recording) *player {
+	p := &player{
+		tb: tb, file: file, exchanges: rec.Exchanges,
+		left: make(map[string][]int), used: make([]bool, len(rec.Exchanges)),
+	}
+	for i, x := range rec.Exchanges {
+		k := x.Request.key()
+		p.left[k] = append(p.left[k], i)
+	}
+	return p
+}
+
+// key is equal for equal requests. A method, a path and an encoding have no
+// space in them.
+func (q recordedRequest) key() string {
+	return q.line() + " " + string(q.bytes())
+}
+
+// line is the request without its body.
+func (q recordedRequest) line() string {
+	if q.Encoding == "" {
+		return q.Method + " " + q.Path
+	}
+	return q.Method + " " + q.Path + " (" + q.Encoding + ")"
+}
+
+// respond is the httpmock.Responder.
+func (p *player) respond(req *http.Request) (*http.Response, error) {
+	body, err := io.ReadAll(req.Body)
+	if err != nil {
+		return nil, err
+	}
+	x, ok := p.take(requestOf(req, body))
+	switch {
+	case !ok:
+		return refusal(), nil
+	case x.Response.Failure == failureNotSent:
+		return nil, upstash.NotSent(errReplayNotSent)
+	case x.Response.Failure == failureNoAnswer:
+		return nil, errReplayNoAnswer
+	}
+	return x.Response.http(), nil
+}
+
+func (a recordedResponse) http() *http.Response {
+	resp := httpmock.NewBytesResponse(a.Status, a.bytes())
+	for name, value := range map[string]string{"Content-Type": a.ContentType, "Retry-After": a.RetryAfter} {
+		if value != "" {
+			resp.Header.Set(name, value)
+		}
+	}
+	return resp
+}
+
+// refusal has a status that the client neither retries nor takes for an
+// outcome that is not known.
+func refusal() *http.Response {
+	return recordedResponse{
+		Status:      http.StatusBadRequest,
+		ContentType: "application/json",
+		payload:     newPayload([]byte(`{"error":"ERR not in the recording: see the test's log"}`)),
+	}.http()
+}
+
+// take finds the exchange of a request and uses it up, or fails the test.
+func (p *player) take(q recordedRequest) (exchange, bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.count++
+	if left := p.left[q.key()]; len(left) > 0 {
+		p.left[q.key()] = left[1:]
+		p.used[left[0]] = true
+		return p.exchanges[left[0]], true
+	}
+	if !p.over {
+		p.tb.Errorf("upstashtest: %s: %s", p.file, p.unexpected(q))
+	}
+	return exchange{}, false
+}
+
+// finish fails the test for what was recorded and never made.
+func (p *player) finish() {
+	p.tb.Helper()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.over = true
+	if text := p.missing(); text != "" && !p.tb.Skipped() {
+		p.tb.Errorf("upstashtest: %s: %s", p.file, text)
+	}
+}

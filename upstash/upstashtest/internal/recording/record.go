@@ -1,0 +1,104 @@
+package recording
+
+import (
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"testing"
+
+	"github.com/upbloom/upbloom/upstash"
+	"github.com/upbloom/upbloom/upstash/httptransport"
+)
+
+// Record is upstashtest.Record.
+func Record(tb testing.TB, file, url, token string, opts ...upstash.Option) *upstash.Client {
+	tb.Helper()
+	return record(tb, file, opts, func(opts []upstash.Option) (*upstash.Client, error) {
+		return upstash.New(url, token, opts...)
+	})
+}
+
+// recordVariable is the environment variable that Recorded reads.
+const recordVariable = "UPBLOOM_RECORD"
+
+// Recorded is upstashtest.Recorded.
+func Recorded(tb testing.TB, file string, opts ...upstash.Option) *upstash.Client {
+	tb.Helper()
+	value := os.Getenv(recordVariable)
+	recording, err := strconv.ParseBool(value)
+	switch {
+	case value == "":
+	case err != nil:
+		tb.Fatalf("upstashtest: %s is %q: use 1 to record, or 0 to replay", recordVariable, value)
+	case recording:
+		return record(tb, file, opts, func(opts []upstash.Option) (*upstash.Client, error) {
+			return upstash.FromEnv(opts...)
+		})
+	}
+	return Replay(tb, file, opts...)
+}
+
+func record(tb testing.TB, file string, opts []upstash.Option,
+	dial func([]upstash.Option) (*upstash.Client, error),
+) *upstash.Client {
+	tb.Helper()
+	next := &http.Transport{
+		Proxy:              http.ProxyFromEnvironment,
+		ForceAttemptHTTP2:  true,
+		DisableCompression: true, // an answer is recorded as it came
+	}
+	r := &recorder{next: next}
+	transport := httptransport.New(&http.Client{Transport: r})
+	client, err := dial(append(opts[:len(opts):len(opts)], upstash.WithTransport(transport)))
+	if err != nil {
+		tb.Fatalf("upstashtest: making a client to record with: %v", err)
+	}
+	tb.Cleanup(func() {
+		_ = client.Close()
+		next.CloseIdleConnections()
+		r.finish(tb, file)
+	})
+	return client
+}
+
+// finish writes the file, once.
+func (r *recorder) finish(tb testing.TB, file string) {
+	tb.Helper()
+	rec, known := r.stop()
+	if tb.Failed() || tb.Skipped() {
+		tb.Logf("upstashtest: %s is not written: the test did not pass", file)
+		return
+	}
+	data := rec.layout()
+	if word := rec.secret(known, data); word != "" {
+		tb.Errorf("upstashtest: %s is not written: %s occurs in a request or an answer:"+
+			" record with data that does not hold it", file, word)
+		return
+	}
+	err := os.MkdirAll(filepath.Dir(file), 0o755)
+	if err == nil {
+		err = os.WriteFile(file, data, 0o644)
+	}
+	if err != nil {
+		tb.Errorf("upstashtest: writing the recording: %v", err)
+		return
+	}
+	tb.Logf("upstashtest: %d exchanges are recorded in %s", len(rec.Exchanges), file)
+}
+
+// secret looks into the file as it will be, and into bodies that are hidden
+// there by base64.
+func (r recording) secret(known secrets, data []byte) string {
+	if word := known.in(data); word != "" {
+		return word
+	}
+	for _, x := range r.Exchanges {
+		for _, p := range []payload{x.Request.payload, x.Response.payload} {
+			if word := known.in(p.bytes()); word != "" {
+				return word
+			}
+		}
+	}
+	return ""
+}

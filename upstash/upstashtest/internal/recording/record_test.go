@@ -1,0 +1,295 @@
+package recording_test
+
+import (
+	"bytes"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/internal/testkit/faketest"
+	"github.com/upbloom/upbloom/upstash"
+	"github.com/upbloom/upbloom/upstash/upstashtest"
+	"github.com/upbloom/upbloom/upstash/upstashtest/internal/recording"
+)
+
+var noPause = upstash.WithBackoff(0, 0)
+
+// recordThenReplay runs f against the server while recording, then against the
+// recording, and returns the file. f returns what it saw.
+func recordThenReplay(t *testing.T, url, token string, f func(c *upstash.Client) string) []byte {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "recording.json")
+	var live, replayed string
+	faketest.Run(func(tb testing.TB) { live = f(recording.Record(tb, file, url, token, noPause)) }).WantFailures(t)
+	faketest.Run(func(tb testing.TB) { replayed = f(recording.Replay(tb, file)) }).WantFailures(t)
+	if live != replayed {
+		t.Errorf("replayed:\n%s\nbut live it was:\n%s", replayed, live)
+	}
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+// everyForm sends a command of each form and gives all that came back.
+func everyForm(t *testing.T, c *upstash.Client) string {
+	t.Helper()
+	var seen []string
+	note := func(r upstash.Reply, err error) {
+		b, bytesErr := r.Bytes()
+		n, intErr := r.Int64()
+		seen = append(seen, fmt.Sprintf("%q %v %d %v nil=%v %v",
+			b, bytesErr != nil, n, intErr != nil, r.IsNil(), err))
+	}
+	call := func(cmd upstash.Command) { note(c.Do(t.Context(), cmd)) }
+	call(upstash.Cmd("SET", "html", "<b>&amp; \"é\" \u2028 \x00 \n</b>"))
+	call(upstash.Cmd("GET", "html"))
+	call(upstash.Cmd("SET", "n", "9223372036854775806"))
+	call(upstash.Cmd("INCR", "n"))
+	call(upstash.Cmd("INCR", "html")) // fails
+	call(upstash.Cmd("GET", "none"))
+	call(upstash.Cmd("SETBIT", "bytes", "0", "1")) // 0x80 is not UTF-8
+	call(upstash.Cmd("GET", "bytes"))
+	call(upstash.Cmd("GET", "bytes").Binary())
+	for _, send := range []func() ([]upstash.Reply, error){
+		func() ([]upstash.Reply, error) {
+			return c.Pipeline(t.Context(), upstash.Cmd("GET", "bytes").Binary(), upstash.Cmd("INCR", "html"))
+		},
+		func() ([]upstash.Reply, error) {
+			return c.MultiExec(t.Context(), upstash.Cmd("STRLEN", "html"), upstash.Cmd("GET", "html"))
+		},
+	} {
+		replies, err := send()
+		for _, r := range replies {
+			note(r, err)
+		}
+	}
+	return strings.Join(seen, "\n")
+}
+
+func TestRecordEveryForm(t *testing.T) {
+	server := upstashtest.NewServer(t)
+	f := func(c *upstash.Client) string { return everyForm(t, c) }
+	first := recordThenReplay(t, server.URL, server.Token, f)
+	for _, want := range []string{
+		`"body": ["SET","html","<b>&amp; \"é\" ` + "\u2028" + ` \u0000 \n</b>"]`,
+		`"body": {"result":9223372036854775807}`,
+		`"encoding": "resp2"`,
+		`"contentType": "application/octet-stream",`,
+		`"base64": "` + base64.StdEncoding.EncodeToString([]byte("$1\r\n\x80\r\n")) + `"`,
+		"\"body\": [\n          [\"GET\",\"bytes\"],\n          [\"INCR\",\"html\"]\n        ]",
+		"\"body\": [\n          {\"result\":\"gA==\"},\n          {\"error\":",
+	} {
+		if !bytes.Contains(first, []byte(want)) {
+			t.Errorf("the file has not\n%s\nin it:\n%s", want, first)
+		}
+	}
+
+	server.FlushAll()
+	if second := recordThenReplay(t, server.URL, server.Token, f); !bytes.Equal(first, second) {
+		t.Errorf("recorded again, it is\n%s\nnot\n%s", second, first)
+	}
+}
+
+// The parts of a batch go out at the same time, and in another order when they
+// are replayed.
+func TestRecordPartsOfABatch(t *testing.T) {
+	server := upstashtest.NewServer(t)
+	items := make([]string, 400)
+	for i := range items {
+		items[i] = fmt.Sprint("item ", i)
+	}
+	data := recordThenReplay(t, server.URL, server.Token, func(c *upstash.Client) string {
+		f, err := bloom.New(c, "seen", bloom.Config{Capacity: 1000, FPRate: 1e-9, BatchBytes: 4000})
+		if err != nil {
+			return err.Error()
+		}
+		_, addErr := f.AddAll(t.Context(), items)
+		found, findErr := f.ExistsAll(t.Context(), append(items, "never added"))
+		return fmt.Sprint(addErr, found, findErr)
+	})
+	if n := bytes.Count(data, []byte(`"request":`)); n < 20 {
+		t.Errorf("%d requests: too few for what is tested", n)
+	}
+}
+
+// What was tried again is recorded attempt by attempt.
+func TestRecordRetries(t *testing.T) {
+	data := recordThenReplayFaults(t)
+	for want, times := range map[string]int{
+		`"retryAfter": "0"`: 1, `"status": 429`: 1, `"text": "<html>busy</html>"`: 1,
+		`"failure": "no answer"`: 2, `"body": {"result":"v"}`: 1,
+	} {
+		if n := bytes.Count(data, []byte(want)); n != times {
+			t.Errorf("%s occurs %d times, want %d, in\n%s", want, n, times, data)
+		}
+	}
+}
+
+// recordThenReplayFaults calls a server that answers on the fifth attempt.
+func recordThenReplayFaults(t *testing.T) []byte {
+	t.Helper()
+	attempt := 0
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		attempt++
+		switch attempt {
+		case 1:
+			w.Header().Set("Retry-After", "0")
+			w.WriteHeader(http.StatusTooManyRequests)
+		case 2:
+			panic(http.ErrAbortHandler)
+		case 3:
+			w.WriteHeader(http.StatusBadGateway)
+			_, _ = w.Write([]byte("<html>busy</html>"))
+		case 4: // cut short
+			w.Header().Set("Content-Length", "100")
+			_, _ = w.Write([]byte(`{"result":`))
+		default:
+			w.Header().Set("Set-Cookie", "session=cookie-secret")
+			w.Header().Set("Upstash-Sync-Token", "sync-secret")
+			_, _ = w.Write([]byte(" {\"result\" : \"v\"}\n"))
+		}
+	}))
+	defer server.Close()
+	return recordThenReplay(t, server.URL+"/base/", "token-secret", func(c *upstash.Client) string {
+		r, err := c.Do(t.Context(), cmdGetA)
+		text, _ := r.Text()
+		return fmt.Sprint(text, err)
+	})
+}
+
+func TestRecordNeverSent(t *testing.T) {
+	closed := httptest.NewServer(nil)
+	closed.Close()
+	data := recordThenReplay(t, closed.URL, "token-secret", func(c *upstash.Client) string {
+		_, err := c.Do(t.Context(), upstash.Cmd("INCR", "n"))
+		return fmt.Sprint(upstash.SafeToRetry(err))
+	})
+	if n := bytes.Count(data, []byte(`"failure": "not sent"`)); n != 5 {
+		t.Errorf("%d attempts that were not sent, want 5:\n%s", n, data)
+	}
+}
+
+func TestRecordHoldsNoSecret(t *testing.T) {
+	server := upstashtest.NewServer(t)
+	forms := recordThenReplay(t, server.URL, server.Token,
+		func(c *upstash.Client) string { return everyForm(t, c) })
+	host := strings.TrimPrefix(server.URL, "http://")
+	for _, secret := range []string{
+		server.Token, server.ReadOnlyToken, host, "Bearer", "uthorization", "Date", "ync",
+	} {
+		if bytes.Contains(forms, []byte(secret)) {
+			t.Errorf("%q is in the file:\n%s", secret, forms)
+		}
+	}
+	faults := recordThenReplayFaults(t)
+	for _, secret := range []string{"secret", "127.0.0.1", "/base", "ookie"} {
+		if bytes.Contains(faults, []byte(secret)) {
+			t.Errorf("%q is in the file:\n%s", secret, faults)
+		}
+	}
+}
+
+// A secret that a body itself names keeps the file from being written.
+func TestRecordRefusesSecrets(t *testing.T) {
+	server := upstashtest.NewServer(t, upstashtest.WithToken("Token-Secret"))
+	host := strings.TrimPrefix(server.URL, "http://")
+	tests := map[string]struct {
+		cmds []upstash.Command
+		want string
+	}{
+		"token": {[]upstash.Command{upstash.Cmd("SET", "a", "my token-secret")}, "the token occurs"},
+		"host":  {[]upstash.Command{upstash.Cmd("ECHO", server.URL)}, "the host occurs"},
+		"within base64": {
+			[]upstash.Command{
+				upstash.Cmd("APPEND", "b", host[:9]), upstash.Cmd("APPEND", "b", host[9:]),
+				upstash.Cmd("SETBIT", "b", "800", "1"), upstash.Cmd("GET", "b").Binary(),
+			},
+			"the host occurs",
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			file := filepath.Join(t.TempDir(), "recording.json")
+			fake := faketest.Run(func(tb testing.TB) {
+				c := recording.Record(tb, file, server.URL, server.Token)
+				for _, cmd := range test.cmds {
+					if _, err := c.Do(t.Context(), cmd); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+			fake.WantFailures(t, file+" is not written: "+test.want)
+			wantNoFile(t, file)
+		})
+	}
+}
+
+func wantNoFile(t *testing.T, file string) {
+	t.Helper()
+	if _, err := os.Stat(file); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the file is there (%v)", err)
+	}
+}
+
+func TestRecordLeavesTheFileOfAFailedTest(t *testing.T) {
+	server := upstashtest.NewServer(t)
+	file := writeFile(t, "old")
+	fake := faketest.Run(func(tb testing.TB) {
+		c := recording.Record(tb, file, server.URL, server.Token)
+		_, err := c.Do(t.Context(), cmdGetA)
+		tb.Errorf("failed, %v", err)
+	})
+	fake.WantFailures(t, "failed, <nil>")
+	if got, err := os.ReadFile(file); string(got) != "old" {
+		t.Errorf("the file is %q, %v", got, err)
+	}
+}
+
+func TestRecordErrors(t *testing.T) {
+	server := upstashtest.NewServer(t)
+	notDir := writeFile(t, "")
+	faketest.Run(func(tb testing.TB) {
+		recording.Record(tb, filepath.Join(notDir, "x.json"), server.URL, server.Token)
+	}).WantFailures(t, "writing the recording")
+	faketest.Run(func(tb testing.TB) {
+		recording.Record(tb, notDir, "redis://x", "token")
+		t.Error("the test went on")
+	}).WantFailures(t, "making a client to record with: upstash: bad argument: URL")
+}
+
+func TestRecorded(t *testing.T) {
+	server := upstashtest.NewServer(t)
+	t.Setenv("UPSTASH_REDIS_REST_URL", server.URL)
+	t.Setenv("UPSTASH_REDIS_REST_TOKEN", server.Token)
+	file := filepath.Join(t.TempDir(), "recording.json")
+	run := func(tb testing.TB) {
+		if _, err := recording.Recorded(tb, file).Do(t.Context(), cmdSetA); err != nil {
+			t.Error(err)
+		}
+	}
+	for _, step := range []struct {
+		variable string
+		requests int64 // that reach the server
+		failures []string
+	}{
+		{"1", 1, nil},
+		{"", 1, nil},
+		{"0", 1, nil},
+		{"yes", 1, []string{`UPBLOOM_RECORD is "yes": use 1 to record, or 0 to replay`}},
+	} {
+		t.Setenv("UPBLOOM_RECORD", step.variable)
+		faketest.Run(run).WantFailures(t, step.failures...)
+		if got := server.Stats().Requests; got != step.requests {
+			t.Errorf("UPBLOOM_RECORD=%s: %d requests so far, want %d", step.variable, got, step.requests)
+		}
+	}
+}

@@ -1,0 +1,128 @@
+package recording
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptrace"
+	"net/url"
+	"strings"
+	"sync"
+	"sync/atomic"
+)
+
+// maxRecorded is the longest answer to record, in bytes. It is held in memory,
+// and a file that people read has no place for more.
+const maxRecorded = 64 << 20
+
+var errTooLongToRecord = errors.New("an answer above 64 MiB is not recorded: ask for less at once")
+
+// recorder is an http.RoundTripper that takes down what passes. It is safe for
+// concurrent use.
+type recorder struct {
+	next http.RoundTripper
+
+	mu        sync.Mutex
+	exchanges []*exchange
+	secrets   secrets
+	stopped   bool
+}
+
+// RoundTrip sends the request once, and reads its whole answer.
+func (r *recorder) RoundTrip(req *http.Request) (*http.Response, error) {
+	body, err := io.ReadAll(req.Body)
+	_ = req.Body.Close()
+	if err != nil {
+		return nil, err
+	}
+	x := r.begin(req, body)
+
+	var connected atomic.Bool
+	ctx := httptrace.WithClientTrace(req.Context(), &httptrace.ClientTrace{
+		GotConn: func(httptrace.GotConnInfo) { connected.Store(true) },
+	})
+	out := req.Clone(ctx)
+	out.Body = io.NopCloser(bytes.NewReader(body))
+	resp, err := r.next.RoundTrip(out)
+	if err != nil {
+		if !connected.Load() {
+			r.end(x, recordedResponse{Failure: failureNotSent})
+		}
+		return nil, err
+	}
+	answer, err := readAnswer(resp)
+	if err != nil {
+		return nil, err
+	}
+	r.end(x, recordedResponse{
+		Status:      resp.StatusCode,
+		ContentType: resp.Header.Get("Content-Type"),
+		RetryAfter:  resp.Header.Get("Retry-After"),
+		payload:     newPayload(answer),
+	})
+	resp.Body = io.NopCloser(bytes.NewReader(answer))
+	return resp, nil
+}
+
+func readAnswer(resp *http.Response) ([]byte, error) {
+	defer resp.Body.Close()
+	answer, err := io.ReadAll(io.LimitReader(resp.Body, maxRecorded+1))
+	if err == nil && len(answer) > maxRecorded {
+		err = errTooLongToRecord
+	}
+	return answer, err
+}
+
+// begin takes a place in the recording. Until end fills it, it says that no
+// answer came.
+func (r *recorder) begin(req *http.Request, body []byte) *exchange {
+	x := &exchange{
+		Request:  requestOf(req, body),
+		Response: recordedResponse{Failure: failureNoAnswer},
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.stopped {
+		r.exchanges = append(r.exchanges, x)
+		r.secrets.learn(req)
+	}
+	return x
+}
+
+func (r *recorder) end(x *exchange, a recordedResponse) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	x.Response = a
+}
+
+// stop ends the recording. Requests that a test left running go on unrecorded.
+func (r *recorder) stop() (recording, secrets) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.stopped = true
+	rec := recording{Version: recordingVersion}
+	for _, x := range r.exchanges {
+		rec.Exchanges = append(rec.Exchanges, *x)
+	}
+	return rec, r.secrets
+}
+
+// requestOf is what a request is recognized by, live or recorded.
+func requestOf(req *http.Request, body []byte) recordedRequest {
+	q := recordedRequest{Method: req.Method, Path: pathOf(req.URL), payload: newPayload(body)}
+	switch {
+	case strings.EqualFold(req.Header.Get("Upstash-Response-Format"), encodingRESP2):
+		q.Encoding = encodingRESP2
+	case strings.EqualFold(req.Header.Get("Upstash-Encoding"), encodingBase64):
+		q.Encoding = encodingBase64
+	}
+	return q
+}
+
+// pathOf is the last part of the path, which says the form of the request:
+// what stands before it belongs to the database's URL.
+func pathOf(u *url.URL) string {
+	path := u.EscapedPath()
+	return path[strings.LastIndexByte(path, '/'):]
+}

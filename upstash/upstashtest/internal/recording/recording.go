@@ -1,0 +1,185 @@
+// Package recording keeps what passes between a client and its database in a
+// file, and answers from it. Package upstashtest documents its three functions.
+package recording
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"unicode/utf8"
+)
+
+// recordingVersion is the version of the file format, written and read.
+const recordingVersion = 1
+
+// recording is what passed between a client and its database, in the order in
+// which the requests began. It has no date and no header but those below, so
+// that the same exchanges make the same file.
+type recording struct {
+	Version   int        `json:"version"`
+	Exchanges []exchange `json:"exchanges"`
+}
+
+// exchange is one attempt: a call that was tried again makes several.
+type exchange struct {
+	Request  recordedRequest  `json:"request"`
+	Response recordedResponse `json:"response"`
+}
+
+// recordedRequest is all that a request is recognized by.
+type recordedRequest struct {
+	Method string `json:"method"`
+	// Path is "/", "/pipeline" or "/multi-exec", whatever stands before it in
+	// the URL of the database.
+	Path string `json:"path"`
+	// Encoding is the form of answer that was asked for: encodingRESP2,
+	// encodingBase64, or "" for plain JSON. An answer in another form than the
+	// one that the client expects would be taken for other data.
+	Encoding string `json:"encoding"`
+	payload
+}
+
+const (
+	encodingRESP2  = "resp2"
+	encodingBase64 = "base64"
+)
+
+// recordedResponse is the answer, or why there was none.
+type recordedResponse struct {
+	Status      int    `json:"status"`
+	ContentType string `json:"contentType"`
+	RetryAfter  string `json:"retryAfter"`
+	payload
+	// Failure is failureNotSent, failureNoAnswer, or "" where there is an
+	// answer. The network's own words would name the host.
+	Failure string `json:"failure"`
+}
+
+const (
+	failureNotSent  = "not sent"
+	failureNoAnswer = "no answer"
+)
+
+// payload is a body, as JSON where it is JSON: there only white space between
+// values is dropped, and numbers and escapes stay as they were. At most one
+// field is set.
+type payload struct {
+	JSON   json.RawMessage `json:"body"`
+	Text   string          `json:"text"`
+	Base64 string          `json:"base64"` // of what is not UTF-8
+}
+
+func newPayload(body []byte) payload {
+	switch {
+	case !utf8.Valid(body):
+		return payload{Base64: base64.StdEncoding.EncodeToString(body)}
+	case json.Valid(body):
+		return payload{JSON: compact(body)}
+	}
+	return payload{Text: string(body)}
+}
+
+// bytes is the body itself.
+func (p payload) bytes() []byte {
+	switch {
+	case p.JSON != nil:
+		return p.JSON
+	case p.Base64 != "":
+		b, _ := base64.StdEncoding.DecodeString(p.Base64) // check has seen it
+		return b
+	}
+	return []byte(p.Text)
+}
+
+func (p payload) check() error {
+	set := 0
+	for _, is := range []bool{p.JSON != nil, p.Text != "", p.Base64 != ""} {
+		if is {
+			set++
+		}
+	}
+	if set > 1 {
+		return errors.New(`it has more than one of "body", "text" and "base64"`)
+	}
+	if _, err := base64.StdEncoding.DecodeString(p.Base64); err != nil {
+		return fmt.Errorf(`"base64": %w`, err)
+	}
+	return nil
+}
+
+func compact(raw []byte) []byte {
+	var b bytes.Buffer
+	_ = json.Compact(&b, raw) // valid, or it would not be here
+	return b.Bytes()
+}
+
+func readRecording(file string) (recording, error) {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return recording{}, fmt.Errorf("reading a recording: %w: make it with Record", err)
+	}
+	r, err := parseRecording(data)
+	if err != nil {
+		return recording{}, fmt.Errorf("reading the recording %s: %w", file, err)
+	}
+	return r, nil
+}
+
+// parseRecording is strict: a slip in a file edited by hand must not pass for
+// a recording of something else.
+func parseRecording(data []byte) (recording, error) {
+	var head struct {
+		Version int `json:"version"`
+	}
+	if err := json.Unmarshal(data, &head); err != nil {
+		return recording{}, err
+	}
+	if head.Version != recordingVersion {
+		return recording{}, fmt.Errorf("it has version %d, and this package reads version %d: record it anew",
+			head.Version, recordingVersion)
+	}
+	var r recording
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&r); err != nil {
+		return recording{}, err
+	}
+	if _, err := d.Token(); err != io.EOF {
+		return recording{}, errors.New("something follows its end")
+	}
+	for i := range r.Exchanges {
+		if err := r.Exchanges[i].tidy(); err != nil {
+			return recording{}, fmt.Errorf("exchange %d: %w", i+1, err)
+		}
+	}
+	return r, nil
+}
+
+// tidy checks an exchange that was read, and takes out the white space that
+// makes its bodies readable.
+func (x *exchange) tidy() error {
+	q, a := &x.Request, &x.Response
+	switch {
+	case q.Method == "" || q.Path == "" || q.Path[0] != '/':
+		return errors.New("its request needs a method, and a path that begins with a slash")
+	case q.Encoding != "" && q.Encoding != encodingRESP2 && q.Encoding != encodingBase64:
+		return fmt.Errorf("its encoding is %q: use %q or %q", q.Encoding, encodingRESP2, encodingBase64)
+	case a.Failure != "" && a.Failure != failureNotSent && a.Failure != failureNoAnswer:
+		return fmt.Errorf("its failure is %q: use %q or %q", a.Failure, failureNotSent, failureNoAnswer)
+	case a.Failure == "" && (a.Status < 100 || a.Status > 999):
+		return fmt.Errorf("its status is %d: use an HTTP status", a.Status)
+	}
+	for _, p := range []*payload{&q.payload, &a.payload} {
+		if err := p.check(); err != nil {
+			return err
+		}
+		if p.JSON != nil {
+			p.JSON = compact(p.JSON)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,161 @@
+package recording
+
+import (
+	"bytes"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"testing"
+)
+
+func FuzzParseRecording(f *testing.F) {
+	request := `"request": {"method": "POST", "path": "/pipeline", "encoding": "base64",
+		"body": [["GET", "a"], []]}`
+	for _, seed := range []string{
+		`{"version": 1, "exchanges": []}`,
+		`{"version": 1, "exchanges": [{` + request + `, "response": {"failure": "no answer"}}]}`,
+		`{"version": 1, "exchanges": [{` + request + `,
+			"response": {"status": 200, "body": [{"result": 1.50}, null]}}]}`,
+		`{"version": 1, "exchanges": [{` + request + `, "response": {"status": 503, "text": "<b>\u2028"}}]}`,
+		`{"version": 1, "exchanges": [{` + request + `, "response": {"status": 200, "base64": "gA=="}}]}`,
+		`{"version": 1, "exchanges": [{` + request + `,
+			"response": {"status": 200, "body": null, "base64": ""}}]}`,
+	} {
+		f.Add([]byte(seed))
+	}
+	for _, file := range []string{"../../testdata/webhooks.json", "../../testdata/counter.json"} {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(data)
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		rec, err := parseRecording(data)
+		if err != nil {
+			return
+		}
+		once := rec.layout()
+		again, err := parseRecording(once)
+		if err != nil {
+			t.Fatalf("cannot read what was written: %v\n%s", err, once)
+		}
+		if twice := again.layout(); !bytes.Equal(once, twice) {
+			t.Errorf("written, read and written again, it is\n%s\nnot\n%s", twice, once)
+		}
+		for i := range rec.Exchanges {
+			want, got := rec.Exchanges[i], again.Exchanges[i]
+			if want.Request.key() != got.Request.key() ||
+				!bytes.Equal(want.Response.bytes(), got.Response.bytes()) {
+				t.Errorf("exchange %d is another:\n%s", i+1, once)
+			}
+		}
+	})
+}
+
+func FuzzPayload(f *testing.F) {
+	for _, seed := range []string{
+		"", "null", "[1, 9223372036854775807]", "{\"a\" : \"\xff\"}", "+OK\r\n", "\x00\xfe",
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, body []byte) {
+		p := newPayload(body)
+		if err := p.check(); err != nil {
+			t.Fatal(err)
+		}
+		want := body
+		if p.JSON != nil {
+			want = compact(body)
+		}
+		if got := p.bytes(); !bytes.Equal(got, want) {
+			t.Errorf("%q became %q", body, got)
+		}
+	})
+}
+
+func FuzzDifference(f *testing.F) {
+	f.Add(`["GET","a"]`, `["GET","b"]`)
+	f.Add(`[["GET","a"],["GET"]]`, `[["GET","a"],[]]`)
+	f.Add(`[["a"]]`, `["a"]`)
+	f.Add(`[["a","b"],[]]`, `[["a","b"]]`)
+	f.Add(`["SET","`+strings.Repeat("é", 100)+`"]`, `["SET","`+strings.Repeat("é", 99)+`"]`)
+	f.Add("", "[1]")
+	f.Fuzz(func(t *testing.T, a, b string) {
+		want := recordedRequest{Method: "POST", Path: "/", payload: newPayload([]byte(a))}
+		got := recordedRequest{Method: "POST", Path: "/", payload: newPayload([]byte(b))}
+		if want.key() == got.key() {
+			return
+		}
+		text := difference(want, got)
+		if !strings.Contains(text, "want: ") || !strings.Contains(text, "\ngot:  ") {
+			t.Fatalf("of %q and %q it shows %q", a, b, text)
+		}
+		if want.JSON == nil || got.JSON == nil {
+			return // no client sends such a body: it is shown as it is
+		}
+		_, sides, _ := strings.Cut(text, "want: ")
+		w, g, _ := strings.Cut(sides, "\ngot:  ")
+		if g, _, _ = strings.Cut(g, "\n"); w == g {
+			t.Errorf("of %q and %q it shows twice %q", a, b, w)
+		}
+	})
+}
+
+// Equal requests are matched whatever white space the file has.
+func TestParseRecordingIgnoresLayout(t *testing.T) {
+	rec, err := parseRecording([]byte(`{"version": 1, "exchanges": [{
+		"request": {"method": "POST", "path": "/", "body": [
+			"SET",
+			"a b" ,  "1"
+		]}, "response": {"status": 200, "body": { "result" : "O K" }}}]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	x := rec.Exchanges[0]
+	if got := x.Request.key(); got != `POST / ["SET","a b","1"]` {
+		t.Errorf("the request's key is %s", got)
+	}
+	if got := string(x.Response.bytes()); got != `{"result":"O K"}` {
+		t.Errorf("the answer is %s", got)
+	}
+}
+
+func TestSecretsOfALiveDatabase(t *testing.T) {
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost,
+		"https://Eu1-name-12345.example.test:8443/", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer AbCd")
+	var s secrets
+	s.learn(req)
+	for text, want := range map[string]string{
+		"see https://eu1-NAME-12345.example.test/console": "the host", // without the port
+		`{"error":"token abcd"}`:                          "the token",
+		"example.test":                                    "",
+	} {
+		if got := s.in([]byte(text)); got != want {
+			t.Errorf("in %q it finds %q, want %q", text, got, want)
+		}
+	}
+}
+
+func TestHostOf(t *testing.T) {
+	for address, want := range map[string]string{
+		"https://db.example.test":   "db.example.test",
+		"http://10.0.0.7:8079/base": "10.0.0.7",
+		"http://127.0.0.1:8079":     "127.0.0.1:8079",
+		"http://[::1]:8079":         "[::1]:8079",
+		"http://localhost:8079":     "localhost:8079",
+	} {
+		u, err := url.Parse(address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := hostOf(u); got != want {
+			t.Errorf("hostOf(%s) = %s, want %s", address, got, want)
+		}
+	}
+}

@@ -1,0 +1,87 @@
+package recording
+
+import (
+	"fmt"
+	"strings"
+)
+
+// unexpected says what is wrong with a request that is not in the recording,
+// or not once more.
+func (p *player) unexpected(q recordedRequest) string {
+	times := 0
+	for _, x := range p.exchanges {
+		if x.Request.key() == q.key() {
+			times++
+		}
+	}
+	if times > 0 {
+		return fmt.Sprintf("request %d was recorded %d %s and is made once more:\n%s",
+			p.count, times, plural(times, "time", "times"), indent(summary(q)))
+	}
+	closest, ok := p.closest(q)
+	if !ok {
+		return fmt.Sprintf("request %d is not in the recording, all of whose %d requests are made:\n%s",
+			p.count, len(p.exchanges), indent(summary(q)))
+	}
+	return fmt.Sprintf("request %d is not in the recording; the closest left is number %d:\n%s",
+		p.count, closest+1, indent(difference(p.exchanges[closest].Request, q)))
+}
+
+// closest gives the recorded request not made yet that has the most in common
+// with q, counted in arguments from the start; the first of several.
+func (p *player) closest(q recordedRequest) (index int, ok bool) {
+	best, got := -1, parseCommands(q.bytes())
+	for i, x := range p.exchanges {
+		if p.used[i] {
+			continue
+		}
+		score := firstDifference(parseCommands(x.Request.bytes()), got).before
+		if x.Request.line() == q.line() {
+			score++
+		}
+		if score > best {
+			best, index = score, i
+		}
+	}
+	return index, best >= 0
+}
+
+// missing says which recorded requests were never made, or "".
+func (p *player) missing() string {
+	n, first := 0, 0
+	for i := len(p.used) - 1; i >= 0; i-- {
+		if !p.used[i] {
+			n, first = n+1, i
+		}
+	}
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d of %d recorded requests %s never made, first number %d:\n%s", n, len(p.used),
+		plural(n, "was", "were"), first+1, indent(summary(p.exchanges[first].Request)))
+}
+
+// summary is a request on one line.
+func summary(q recordedRequest) string {
+	commands := parseCommands(q.bytes())
+	if len(commands) == 0 || len(commands[0]) == 0 {
+		return q.line()
+	}
+	const shown = 5
+	first := commands[0]
+	text := q.line() + ": " + clip(first[0], 0) + following(first[1:], shown)
+	if more := len(commands) - 1; more > 0 {
+		text += fmt.Sprintf(", and %d more %s", more, plural(more, "command", "commands"))
+	}
+	return text
+}
+
+func plural(n int, one, many string) string {
+	if n == 1 {
+		return one
+	}
+	return many
+}
+
+// indent puts four spaces before each line.
+func indent(s string) string { return "    " + strings.ReplaceAll(s, "\n", "\n    ") }
