@@ -76,5 +76,5 @@ func ExampleOpen_readOnly() {
 	fmt.Println(err)
 	// Output:
 	// true <nil>
-	// bloom: the client is read-only: make one without WithReadOnly and with a full token
+	// upstash: the client is read-only: make one without WithReadOnly and with a full token
 }

@@ -144,8 +144,8 @@ func (f *Filter) read(ctx context.Context, s *scratch) ([]upstash.NullInt64, err
 // ask sends the read in s and gives one answer for each operation.
 func (f *Filter) ask(ctx context.Context, s *scratch) ([]upstash.NullInt64, error) {
 	reply, err := f.client.Do(ctx, s.cmd.Command())
-	if err != nil && f.client.ReadOnly() && s.cmd.Command().Name() == "BITFIELD" {
-		// The client has just learned that its token may not write.
+	if errors.Is(err, upstash.ErrNoPermission) && s.cmd.Command().Name() == "BITFIELD" {
+		// A read-only token, and a client that was not told so.
 		reply, err = f.client.Do(ctx, s.cmd.ReadOnly().Command())
 	}
 	if err != nil {
@@ -241,7 +241,7 @@ func (f *Filter) mayWrite() error {
 		return *err
 	}
 	if f.client.ReadOnly() {
-		return fmt.Errorf("bloom: %w", upstash.ErrReadOnly)
+		return upstash.ErrReadOnly
 	}
 	return nil
 }

@@ -57,6 +57,7 @@ type BitField struct {
 const (
 	bitFieldOpen   = `["BITFIELD"`
 	bitFieldROOpen = `["BITFIELD_RO"`
+	bitFieldSpaces = "   "
 	bitFieldSpare  = len(bitFieldROOpen) - len(bitFieldOpen)
 )
 
@@ -70,8 +71,7 @@ func NewBitField(key string) *BitField { return new(BitField).Reset(key) }
 // are invalid from then on.
 func (b *BitField) Reset(key string) *BitField {
 	*b = BitField{buf: b.buf[:0]}
-	b.buf = append(b.buf, "   "...)
-	b.buf = append(b.buf, bitFieldOpen...)
+	b.buf = append(b.buf, bitFieldSpaces+bitFieldOpen...)
 	if !utf8.ValidString(key) {
 		b.err = argumentError("BITFIELD", "the key is not valid UTF-8")
 		return b
@@ -159,13 +159,21 @@ func (b *BitField) SetBits(base uint64, positions []uint64) *BitField {
 	return b
 }
 
-// ReadOnly sends the command as BITFIELD_RO, which a read-only token may run
-// and which a replica may answer. Only GET is allowed in it.
+// ReadOnly makes the command a BITFIELD_RO, which a read-only token may run and
+// which a replica may answer. Only Get is allowed in it.
 func (b *BitField) ReadOnly() *BitField {
 	if len(b.buf) > 0 && b.buf[0] == ' ' {
 		copy(b.buf, bitFieldROOpen)
 	}
 	return b
+}
+
+func (b *BitField) isReadOnly() bool { return len(b.buf) > 0 && b.buf[0] == '[' }
+
+func (b *BitField) notReadOnly() {
+	if b.isReadOnly() {
+		copy(b.buf, bitFieldSpaces+bitFieldOpen)
+	}
 }
 
 // Len is how many answers the command brings.
@@ -183,7 +191,7 @@ func (b *BitField) Command() Command {
 	case len(b.buf) == 0 || b.buf[0] == ',': // never Reset
 		c.err = argumentError(c.name, "make a BitField with NewBitField")
 		return c
-	case b.buf[0] == '[':
+	case b.isReadOnly():
 		c.name, start = "BITFIELD_RO", 0
 		if b.ops.writes && c.err == nil {
 			c.err = argumentError(c.name, "a read-only command takes only Get")
@@ -209,8 +217,9 @@ func (c *Client) BitField(ctx context.Context, b *BitField) ([]NullInt64, error)
 	if b == nil {
 		return nil, argumentError("BITFIELD", "the BitField is nil: make one with NewBitField")
 	}
-	if c.ReadOnly() && !b.ops.writes {
+	if c.readOnly && !b.ops.writes && !b.isReadOnly() {
 		b.ReadOnly()
+		defer b.notReadOnly() // the builder is the caller's
 	}
 	r, err := c.Do(ctx, b.Command())
 	if err != nil {

@@ -2,7 +2,6 @@ package upstash
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"sync/atomic"
@@ -13,23 +12,15 @@ import (
 // alive, and starts no goroutine of its own. It must not be copied. Printing
 // it shows the URL and never the token.
 type Client struct {
-	settings
+	sender
 
-	endpoint  endpoint
-	root      string // the URL of a single command
-	token     string
-	bearer    string
-	transport Transport
-	owned     bool // the transport is ours to close
-
-	tokens         syncTokens
-	learnedNoWrite atomic.Bool
-	closed         atomic.Bool
+	owned  bool // the transport is ours to close
+	closed atomic.Bool
 }
 
 // New makes a client for the database at url, e.g.
 // "https://eu1-name-12345.upstash.io", with its REST token. It checks both and
-// does no I/O; what is wrong is said in the error, which wraps ErrArgument.
+// does no I/O. Its error says what is wrong and wraps ErrArgument.
 // http:// is accepted for loopback hosts only.
 func New(url, token string, opts ...Option) (*Client, error) {
 	s, err := newSettings(opts)
@@ -43,10 +34,10 @@ func New(url, token string, opts ...Option) (*Client, error) {
 	if err := checkToken(token); err != nil {
 		return nil, err
 	}
-	c := &Client{
-		settings: s, endpoint: e, root: e.base + "/",
-		token: token, bearer: "Bearer " + token, transport: s.transport,
-	}
+	c := &Client{sender: sender{
+		settings: s, endpoint: e, root: e.base + "/", token: token, bearer: "Bearer " + token,
+		transport: s.transport,
+	}}
 	if c.transport == nil {
 		c.transport, c.owned = newDefaultTransport(e), true
 	}
@@ -54,7 +45,7 @@ func New(url, token string, opts ...Option) (*Client, error) {
 }
 
 // FromEnv makes a client from UPSTASH_REDIS_REST_URL and
-// UPSTASH_REDIS_REST_TOKEN, or, where both are unset, from KV_REST_API_URL and
+// UPSTASH_REDIS_REST_TOKEN, or, if both are unset, from KV_REST_API_URL and
 // KV_REST_API_TOKEN.
 func FromEnv(opts ...Option) (*Client, error) {
 	url, token := os.Getenv("UPSTASH_REDIS_REST_URL"), os.Getenv("UPSTASH_REDIS_REST_TOKEN")
@@ -68,28 +59,26 @@ func FromEnv(opts ...Option) (*Client, error) {
 	return New(url, token, opts...)
 }
 
-// Do sends one command in one request. A failing command gives a *Error, a
-// call without an answer a *CallError.
+// Do sends one command in one request. It returns a *Error if the server
+// refused the command, and a *CallError if there is no answer.
 func (c *Client) Do(ctx context.Context, cmd Command) (Reply, error) {
 	if err := c.check(cmd); err != nil {
 		return Reply{}, err
 	}
-	x := exchange{
+	x := call{
 		name: cmd.name, commands: 1, body: cmd.json, traits: cmd.traits,
 		path: "/", resp2: cmd.binary,
 	}
-	if err := c.exchange(ctx, &x); err != nil {
+	if err := c.run(ctx, &x); err != nil {
 		return Reply{}, err
 	}
-	x.reply.maybeRepeated, x.reply.status = x.maybeRepeated, x.resp.StatusCode
 	return x.reply, nil
 }
 
-// ReadOnly reports whether this client cannot write: it was made with
-// WithReadOnly, or the server said that its token may not run BITFIELD.
-func (c *Client) ReadOnly() bool { return c.readOnly || c.learnedNoWrite.Load() }
+// ReadOnly reports whether the client was made with WithReadOnly.
+func (c *Client) ReadOnly() bool { return c.readOnly }
 
-// Close closes idle connections; calls after it give ErrClosed. A transport
+// Close closes idle connections; calls after it return ErrClosed. A transport
 // passed with WithTransport is left alone.
 func (c *Client) Close() error {
 	if c.closed.Swap(true) || !c.owned {
@@ -109,26 +98,18 @@ func (c *Client) check(cmd Command) error {
 	case len(cmd.json) == 0:
 		return argumentError("Do", "the zero Command cannot be sent: make one with Cmd")
 	case c.readOnly && cmd.traits&traitRead == 0:
-		return fmt.Errorf("upstash: %s: %w", cmd.name, ErrReadOnly)
+		return &CallError{Command: cmd.name, Err: ErrReadOnly, outcome: outcomeNotSent}
 	case c.closed.Load():
 		return ErrClosed
 	}
 	return nil
 }
 
-// learn notes that the token is a read-only one.
-func (c *Client) learn(err error) {
-	var server *Error
-	if errors.As(err, &server) && server.Command == "BITFIELD" && server.Code() == "NOPERM" {
-		c.learnedNoWrite.Store(true)
-	}
-}
-
-// String gives the URL.
+// String returns the URL.
 func (c *Client) String() string { return "upstash.Client(" + c.endpoint.base + ")" }
 
-// Format gives the URL for every verb, so that %+v and %#v show no token.
+// Format writes the URL for every verb, so that %+v and %#v show no token.
 func (c *Client) Format(f fmt.State, _ rune) { _, _ = fmt.Fprint(f, c.String()) }
 
-// MarshalText gives the URL, for log/slog and JSON.
+// MarshalText returns the URL, for log/slog and JSON.
 func (c *Client) MarshalText() ([]byte, error) { return []byte(c.String()), nil }

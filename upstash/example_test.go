@@ -125,6 +125,6 @@ func ExampleWithReadOnly() {
 	fmt.Println("requests:", server.Stats().Requests)
 	// Output:
 	// [{0 true}] <nil>
-	// upstash: DEL: the client is read-only: make one without WithReadOnly and with a full token
+	// upstash: DEL: the client is read-only: make one without WithReadOnly and with a full token; the command did not run
 	// requests: 1
 }

@@ -86,3 +86,8 @@ func newFake(tb testing.TB, script []answer, opts ...Option) (*Client, *fakeTran
 
 // always gives the same body to every request.
 func always(body string) []answer { return []answer{{body: body}} }
+
+// observing passes on what the observer is told, without the context.
+func observing(f func(Event)) Option {
+	return WithObserver(func(_ context.Context, e Event) { f(e) })
+}

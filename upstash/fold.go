@@ -22,22 +22,3 @@ func equalFold[T string | []byte](name T, lowerCase string) bool {
 	}
 	return true
 }
-
-// indexFold gives where sub, which is not empty, begins in s, or -1.
-func indexFold(s, sub string) int {
-	for i := 0; i+len(sub) <= len(s); i++ {
-		if commonFold(s[i:], sub) == len(sub) {
-			return i
-		}
-	}
-	return -1
-}
-
-// commonFold gives how many bytes a and b begin with alike.
-func commonFold(a, b string) int {
-	n := 0
-	for n < len(a) && n < len(b) && lower(a[n]) == lower(b[n]) {
-		n++
-	}
-	return n
-}

@@ -2,13 +2,13 @@ package upstash
 
 import "context"
 
-// Pipeline sends several commands in one request and gives a reply for each in
-// order. It is not atomic: commands of other clients may run in between, and a
-// command that fails stops none of the others; its Reply carries the error.
+// Pipeline sends several commands in one request and returns a reply for each,
+// in order. It is not atomic: commands of other clients may run in between, and
+// a command that fails stops none of the others; its Reply carries the error.
 // Each command is billed. No command at all sends nothing.
 //
-// It is repeated after an attempt of unknown outcome only where every command
-// in it is repeatable.
+// It is repeated after an attempt of unknown outcome only if every command in
+// it is repeatable.
 func (c *Client) Pipeline(ctx context.Context, cmds ...Command) ([]Reply, error) {
 	return c.many(ctx, "/pipeline", "PIPELINE", cmds)
 }
@@ -23,7 +23,7 @@ func (c *Client) many(ctx context.Context, path, name string, cmds []Command) ([
 	if len(cmds) == 0 {
 		return nil, nil
 	}
-	x := exchange{
+	x := call{
 		name: name, commands: len(cmds), path: path,
 		traits: traitRead | traitRepeatable,
 	}
@@ -38,28 +38,10 @@ func (c *Client) many(ctx context.Context, path, name string, cmds []Command) ([
 		x.base64 = x.base64 || cmd.binary
 	}
 	x.body = joinCommands(make([]byte, 0, size), cmds)
-	if err := c.exchange(ctx, &x); err != nil {
+	if err := c.run(ctx, &x); err != nil {
 		return nil, err
 	}
-	return c.replies(&x, cmds), nil
-}
-
-func (c *Client) replies(x *exchange, cmds []Command) []Reply {
-	replies := make([]Reply, len(cmds))
-	for i, env := range x.envelopes {
-		r := Reply{name: cmds[i].name, maybeRepeated: x.maybeRepeated, status: x.resp.StatusCode}
-		if env.errMsg != nil {
-			r.err = &Error{
-				StatusCode: 200, Message: redact(*env.errMsg, c.token, cmds[i].json),
-				Command: r.name, script: cmds[i].traits&traitScript != 0,
-			}
-			c.learn(r.err)
-		} else {
-			r.value = value{json: env.result, base64: x.base64}
-		}
-		replies[i] = r
-	}
-	return replies
+	return x.repliesTo(cmds), nil
 }
 
 func joinCommands(dst []byte, cmds []Command) []byte {

@@ -2,6 +2,7 @@ package upstash
 
 import (
 	"errors"
+	"strings"
 	"testing"
 )
 
@@ -42,45 +43,52 @@ func TestReadOnlyClient(t *testing.T) {
 	}
 }
 
-// A token that turns out to be a read-only one makes the client read with
-// BITFIELD_RO from then on.
-func TestReadOnlyIsLearned(t *testing.T) {
-	const noPerm = "NOPERM this user has no permissions to run the 'bitfield' command or its subcommand"
-	get := NewBitField("k").Get("u1", 0)
-	for name, tt := range map[string]struct {
-		answer answer
-		call   func(c *Client) error
-		want   bool
-	}{
-		"BITFIELD": {
-			answer{status: 400, body: `{"error":"` + noPerm + `"}`},
-			func(c *Client) error { _, err := c.BitField(t.Context(), get); return err }, true,
-		},
-		"in a pipeline": {
-			answer{body: `[{"error":"` + noPerm + `"}]`}, func(c *Client) error {
-				r, err := c.Pipeline(t.Context(), get.Command())
-				return errors.Join(err, r[0].Err())
-			}, true,
-		},
-		"another command": {
-			answer{status: 400, body: `{"error":"NOPERM no"}`},
-			func(c *Client) error { _, err := c.Del(t.Context(), "k"); return err }, false,
-		},
-		"another error": {
-			answer{status: 400, body: `{"error":"WRONGTYPE no"}`},
-			func(c *Client) error { _, err := c.BitField(t.Context(), get); return err }, false,
-		},
-	} {
-		c, f := newFake(t, []answer{tt.answer, {body: `{"result":[0]}`}})
-		get.Reset("k").Get("u1", 0)
-		if err := tt.call(c); err == nil || c.ReadOnly() != tt.want {
-			t.Errorf("%s: %v, ReadOnly %v", name, err, c.ReadOnly())
+// A NOPERM may come from a rule about one key or one command: it must not
+// change what the client sends from then on.
+func TestNothingIsLearned(t *testing.T) {
+	const noPerm = `{"error":"NOPERM this user has no permissions to run the 'bitfield' command"}`
+	c, f := newFake(t, []answer{
+		{status: 400, body: noPerm}, {body: "[" + noPerm + "]"}, {body: `{"result":[0]}`},
+	})
+	if _, err := c.BitField(t.Context(), NewBitField("k").Get("u1", 0)); !errors.Is(err, ErrNoPermission) {
+		t.Errorf("got %v, want ErrNoPermission", err)
+	}
+	replies, err := c.Pipeline(t.Context(), NewBitField("k").Get("u1", 0).Command())
+	if err != nil || !errors.Is(replies[0].Err(), ErrNoPermission) {
+		t.Errorf("got %v, %v", replies, err)
+	}
+	if c.ReadOnly() {
+		t.Error("the client became a read-only one")
+	}
+	for _, b := range []*BitField{NewBitField("k").Get("u1", 0), NewBitField("k").Set("u1", 0, 1)} {
+		if _, err := c.BitField(t.Context(), b); err != nil {
+			t.Error(err)
 		}
-		if _, err := c.BitField(t.Context(), get); err != nil {
-			t.Errorf("%s: the next read: %v", name, err)
+		if got := string(f.requests[f.count()-1].Body); !strings.HasPrefix(got, `["BITFIELD",`) {
+			t.Errorf("went as %s", got)
 		}
-		if sentRO := string(f.requests[1].Body[:14]) == `["BITFIELD_RO"`; sentRO != tt.want {
-			t.Errorf("%s: the next read went as %s", name, f.requests[1].Body)
-		}
+	}
+}
+
+// A builder belongs to its caller, who may send it by another client next.
+func TestAReadOnlyClientLeavesTheBuilderAlone(t *testing.T) {
+	reader, _ := newFake(t, always(`{"result":[0]}`), WithReadOnly())
+	b := NewBitField("k").Get("u1", 0)
+	if _, err := reader.BitField(t.Context(), b); err != nil {
+		t.Fatal(err)
+	}
+	if name := b.Command().Name(); name != "BITFIELD" {
+		t.Errorf("the builder makes a %s now", name)
+	}
+	writer, f := newFake(t, always(`{"result":[0,0]}`))
+	if _, err := writer.BitField(t.Context(), b.Set("u1", 1, 1)); err != nil {
+		t.Fatal(err)
+	}
+	if got := string(f.requests[0].Body); got != `["BITFIELD","k","GET","u1","0","SET","u1","1",1]` {
+		t.Errorf("sent %s", got)
+	}
+	own := NewBitField("k").Get("u1", 0).ReadOnly()
+	if _, err := reader.BitField(t.Context(), own); err != nil || own.Command().Name() != "BITFIELD_RO" {
+		t.Errorf("%v, and a command that was read-only is a %s", err, own.Command().Name())
 	}
 }

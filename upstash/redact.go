@@ -1,8 +1,10 @@
 package upstash
 
 import (
+	"bytes"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/upbloom/upbloom/internal/json"
 )
@@ -13,10 +15,15 @@ const redacted = "…"
 // longer text is a page, or quotes the request.
 const maxMessage = 1000
 
-// redact takes out of somebody's words what they quote of a request: the token
-// and every argument that could be a key or an item, in the forms in which
-// servers and proxies quote. Errors are rare, so this may decode the request
-// again.
+// How much of a request is compared with a server's words. Servers quote what
+// stands at the beginning of a command, if anything.
+const (
+	maxQuotedArgs  = 64
+	maxQuotedBytes = 16 << 10
+)
+
+// redact takes out of a server's words what they quote of a request: the token,
+// and every argument that could be a key or an item, among the first ones.
 func redact(message, token string, body []byte) string {
 	if len(message) > maxMessage {
 		message = strings.ToValidUTF8(message[:maxMessage], "") + redacted
@@ -25,86 +32,90 @@ func redact(message, token string, body []byte) string {
 	code := codeOf(message)
 	message = message[len(code):]
 	// Redis quotes the arguments of an unknown command, cut at 128 bytes.
-	if head, _, ok := strings.Cut(message, ", with args beginning with:"); ok {
-		message = head
+	if own, _, ok := strings.Cut(message, ", with args beginning with:"); ok {
+		message = own
 	}
-	quoted := quotedArgs([]string{token}, message, body)
+	quoted := append(quotedArgs(message, body), token)
 	// The longest first: one may be the beginning of another.
 	slices.SortFunc(quoted, func(a, b string) int { return len(b) - len(a) })
-	for _, form := range quoted {
-		message = hide(message, form)
+	for _, arg := range quoted {
+		message = hide(message, arg)
 	}
 	return code + message
 }
 
-// quotedArgs appends what message quotes of the arguments in body, one command
-// or several.
-func quotedArgs(dst []string, message string, body []byte) []string {
-	list, _ := json.Array(body)
-	if len(list) > 2 && isBitField(list[0]) {
-		list = list[:2] // positions tell nothing, and look like ports
+// quotedArgs returns what message quotes of the arguments in body, which is one
+// command or an array of them, as appendString wrote it.
+func quotedArgs(message string, body []byte) []string {
+	var quoted []string
+	body = body[:min(len(body), maxQuotedBytes)]
+	ofBitField, args := false, 0
+	for seen := 0; seen < maxQuotedArgs; {
+		start := bytes.IndexByte(body, '"')
+		if start < 0 {
+			break
+		}
+		isName := bytes.IndexByte(body[:start], '[') >= 0
+		raw := beginString(body[start:])
+		body = body[start+len(raw):]
+		if isName {
+			ofBitField, args = strings.HasPrefix(string(raw), `"BITFIELD`), 0
+			continue
+		}
+		if args++; ofBitField && args > 1 {
+			continue // offsets tell nothing, and look like sizes and ports
+		}
+		seen++
+		form := strings.TrimSuffix(string(raw[1:]), `"`)
+		if form == "" || isKeyword(form) {
+			continue
+		}
+		if text, err := json.String(raw); err == nil && text != form {
+			quoted = appendIfQuoted(quoted, message, text)
+		}
+		quoted = appendIfQuoted(quoted, message, form)
 	}
-	for i, raw := range list {
-		arg, err := json.String(raw)
-		if err != nil {
-			dst = quotedArgs(dst, message, raw)
-			continue
-		}
-		if i == 0 || arg == "" || isKeyword(arg) { // 0 is the command's name
-			continue
-		}
-		for _, form := range quotedForms(arg, raw) {
-			if indexFold(message, head(form)) >= 0 {
-				dst = append(dst, form)
-			}
-		}
+	return quoted
+}
+
+func appendIfQuoted(dst []string, message, arg string) []string {
+	if strings.Contains(message, head(arg)) {
+		return append(dst, arg)
 	}
 	return dst
 }
 
-func isBitField(raw []byte) bool {
-	return string(raw) == `"BITFIELD"` || string(raw) == `"BITFIELD_RO"`
-}
-
-// quotedForms gives an argument as it is, and as JSON and URLs write it.
-func quotedForms(arg string, raw []byte) []string {
-	forms := append(make([]string, 0, 5), arg)
-	for _, form := range [...]string{
-		strings.Trim(string(raw), `"`), escape(arg, "-._~"), escape(arg, "-._~$&+=:@"),
-		strings.ReplaceAll(escape(arg, "-._~ "), " ", "+"),
-	} {
-		if !slices.Contains(forms, form) {
-			forms = append(forms, form)
+// beginString returns the JSON string that b begins with, or all of b if its
+// end was cut off.
+func beginString(b []byte) []byte {
+	for i := 1; i < len(b); i++ {
+		switch b[i] {
+		case '\\':
+			i++
+		case '"':
+			return b[:i+1]
 		}
 	}
-	return forms
+	return b
 }
 
-// escape writes s as URLs do, but for letters, digits and the marks to keep.
-func escape(s, keep string) string {
-	out := make([]byte, 0, len(s))
-	for i := range len(s) {
-		c := s[i]
-		if isWord(c) || strings.IndexByte(keep, c) >= 0 {
-			out = append(out, c)
-		} else {
-			out = append(out, '%', hexDigits[c>>4], hexDigits[c&15]) // hide ignores the case
-		}
-	}
-	return string(out)
-}
-
-// hide replaces what message quotes of a form: the whole, or its beginning
-// where it was cut, in any letter case. A short one must stand by itself.
-func hide(message, form string) string {
+// hide replaces what message quotes of an argument: the whole, or its beginning
+// if it was cut. A short one must stand by itself.
+func hide(message, arg string) string {
 	var out strings.Builder
 	for {
-		start := indexFold(message, head(form))
+		start := strings.Index(message, head(arg))
 		if start < 0 {
 			break
 		}
-		end := start + commonFold(message[start:], form)
-		if len(form) < 4 && !standsAlone(message, start, end) {
+		end := start
+		for end < len(message) && end-start < len(arg) && message[end] == arg[end-start] {
+			end++
+		}
+		for end < len(message) && !utf8.RuneStart(message[end]) {
+			end++
+		}
+		if len(arg) < 4 && !standsAlone(message, start, end) {
 			out.WriteString(message[:end])
 		} else {
 			out.WriteString(message[:start] + redacted)
@@ -115,8 +126,9 @@ func hide(message, form string) string {
 	return out.String()
 }
 
-// head is as much of a form as is telling: eight bytes of it are no accident.
-func head(form string) string { return form[:min(len(form), 8)] }
+// head is as much of an argument as is telling: eight bytes of it are no
+// accident.
+func head(arg string) string { return arg[:min(len(arg), 8)] }
 
 func standsAlone(s string, start, end int) bool {
 	return (start == 0 || !isWord(s[start-1])) && (end == len(s) || !isWord(s[end]))
@@ -130,9 +142,28 @@ func isWord(c byte) bool {
 // names them stays whole.
 func isKeyword(arg string) bool {
 	switch arg {
-	case "NX", "XX", "GT", "LT", "EX", "PX", "EXAT", "PXAT", "KEEPTTL", "GET",
-		"BYTE", "BIT", "AND", "OR", "XOR", "NOT":
+	case "NX", "XX", "GT", "LT", "EX", "PX", "EXAT", "PXAT", "KEEPTTL", "GET", "BYTE", "BIT":
 		return true
 	}
 	return false
+}
+
+// quietError is an error of a transport that quoted the token.
+type quietError struct {
+	text string
+	err  error
+}
+
+func (e *quietError) Error() string    { return e.text }
+func (e *quietError) GoString() string { return e.text }
+func (e *quietError) Unwrap() error    { return e.err }
+
+// quiet keeps the token out of a transport's error. The rest of it stays as it
+// is: the network layer quotes no request, and its addresses and causes are
+// what people need.
+func quiet(err error, token string) error {
+	if said := err.Error(); strings.Contains(said, token) {
+		return &quietError{strings.ReplaceAll(said, token, redacted), err}
+	}
+	return err
 }

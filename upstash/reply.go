@@ -17,6 +17,7 @@ type Reply struct {
 	value value
 
 	status        int // of HTTP
+	traits        traits
 	maybeRepeated bool
 }
 
@@ -129,7 +130,7 @@ func (r Reply) Array() ([]Reply, error) {
 	out := make([]Reply, len(raw))
 	for i, m := range raw {
 		out[i] = Reply{name: r.name, value: value{json: orNull(m), base64: r.value.base64}}
-		out[i].maybeRepeated, out[i].status = r.maybeRepeated, r.status
+		out[i].maybeRepeated, out[i].traits, out[i].status = r.maybeRepeated, r.traits, r.status
 	}
 	return out, nil
 }
@@ -181,15 +182,20 @@ func (r Reply) check() error {
 	return nil
 }
 
-// bad is an answer that came whole but is not what the command gives.
+// bad is an answer that came whole but is not what the command answers.
 func (r Reply) bad(format string, args ...any) error {
-	return &CallError{
-		Command: r.name, Attempts: 1, StatusCode: r.status, outcome: outcomeAnswered,
-		Err: fmt.Errorf("%w: %s", ErrBadResponse, fmt.Sprintf(format, args...)),
-	}
+	return r.failed(fmt.Errorf("%w: %s", ErrBadResponse, fmt.Sprintf(format, args...)))
 }
 
-func (r Reply) uncertain() error { return fmt.Errorf("upstash: %s: %w", r.name, ErrUncertain) }
+// uncertain is the answer to a write that may have run before.
+func (r Reply) uncertain() error { return r.failed(ErrUncertain) }
+
+func (r Reply) failed(err error) error {
+	return &CallError{
+		Command: r.name, Attempts: 1, StatusCode: r.status, Err: err,
+		outcome: judge(r.traits, r.maybeRepeated, outcomeRan),
+	}
+}
 
 func (v value) isNull() bool {
 	if v.json == nil {

@@ -14,7 +14,7 @@ func base64Reply(raw string) Reply {
 
 func respReply(t *testing.T, raw string) Reply {
 	t.Helper()
-	r, err := decodeRESP2([]byte(raw), "TEST")
+	r, err := decodeRESP2([]byte(raw))
 	if err != nil {
 		t.Fatalf("%q: %v", raw, err)
 	}

@@ -12,9 +12,9 @@ const maxRESPDepth = 32
 var errRESP2 = fmt.Errorf("%w: not RESP2", ErrBadResponse)
 
 // decodeRESP2 reads one whole RESP2 value. Its strings are copied, so the
-// reply does not hold the body.
-func decodeRESP2(body []byte, command string) (Reply, error) {
-	r, rest, err := parseRESP2(body, command, maxRESPDepth)
+// reply does not hold the body. It does not know which command it answers.
+func decodeRESP2(body []byte) (Reply, error) {
+	r, rest, err := parseRESP2(body, maxRESPDepth)
 	if err != nil {
 		return Reply{}, err
 	}
@@ -24,19 +24,19 @@ func decodeRESP2(body []byte, command string) (Reply, error) {
 	return r, nil
 }
 
-func parseRESP2(b []byte, command string, depth int) (Reply, []byte, error) {
+func parseRESP2(b []byte, depth int) (Reply, []byte, error) {
 	line, rest, ok := bytes.Cut(b, []byte("\r\n"))
 	if !ok || len(line) == 0 || depth == 0 {
 		return Reply{}, nil, errRESP2
 	}
-	r := Reply{name: command}
+	var r Reply
 	text := line[1:]
 	switch line[0] {
 	case '+':
 		r.value = value{kind: kindString, text: string(text)}
 		return r, rest, nil
 	case '-':
-		r.err = &Error{StatusCode: 200, Message: string(text), Command: command}
+		r.err = &Error{StatusCode: 200, Message: string(text)}
 		return r, rest, nil
 	case ':':
 		n, err := strconv.ParseInt(string(text), 10, 64)
@@ -77,7 +77,7 @@ func parseRESPArray(r Reply, length, rest []byte, depth int) (Reply, []byte, err
 	}
 	r.value = value{kind: kindArray, array: make([]Reply, n)}
 	for i := range n {
-		r.value.array[i], rest, err = parseRESP2(rest, r.name, depth-1)
+		r.value.array[i], rest, err = parseRESP2(rest, depth-1)
 		if err != nil {
 			return Reply{}, nil, err
 		}

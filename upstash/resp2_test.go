@@ -56,7 +56,7 @@ func genReply(depth int) *rapid.Generator[Reply] {
 func TestRESP2RoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		wire := encodeRESP2(genReply(3).Draw(t, "reply"))
-		got, err := decodeRESP2([]byte(wire), "TEST")
+		got, err := decodeRESP2([]byte(wire))
 		if err != nil {
 			t.Fatalf("%q: %v", wire, err)
 		}
@@ -64,7 +64,7 @@ func TestRESP2RoundTrip(t *testing.T) {
 			t.Fatalf("%q came back as %q", wire, again)
 		}
 		cut := wire[:rapid.IntRange(0, len(wire)-1).Draw(t, "cut")]
-		if got, err := decodeRESP2([]byte(cut), "TEST"); err == nil {
+		if got, err := decodeRESP2([]byte(cut)); err == nil {
 			t.Fatalf("%q, cut from %q, gives %v", cut, wire, got)
 		}
 	})
@@ -77,7 +77,7 @@ func TestRESP2Refuses(t *testing.T) {
 		"$2\r\nabc\r\n", "$9999999999999999999\r\n", "*-2\r\n", "*1\r\n", "*1000000000\r\n:1\r\n", "*x\r\n",
 		"+OK\r\n+OK\r\n", "?\r\n", strings.Repeat("*1\r\n", 100) + ":1\r\n",
 	} {
-		if r, err := decodeRESP2([]byte(wire), "TEST"); !errors.Is(err, ErrBadResponse) {
+		if r, err := decodeRESP2([]byte(wire)); !errors.Is(err, ErrBadResponse) {
 			t.Errorf("%q: got %v, %v; want ErrBadResponse", wire, r, err)
 		}
 	}
@@ -136,13 +136,13 @@ func FuzzRESP2(f *testing.F) {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, wire []byte) {
-		r, err := decodeRESP2(wire, "TEST")
+		r, err := decodeRESP2(wire)
 		if err != nil {
 			return
 		}
 		exercise(r)
 		again := encodeRESP2(r)
-		r, err = decodeRESP2([]byte(again), "TEST")
+		r, err = decodeRESP2([]byte(again))
 		if err != nil || encodeRESP2(r) != again {
 			t.Errorf("%q: became %q, %v", wire, again, err)
 		}

@@ -13,34 +13,27 @@ import (
 // (a spent daily quota) is the caller's to plan for: Error.RetryAfter has it.
 const maxRetryAfter = 30 * time.Second
 
-// outcomeOf classes what an attempt ended in.
-func outcomeOf(err error) outcome {
-	var server *Error
-	switch {
-	case isNotSent(err):
-		return outcomeNotSent
-	case errors.As(err, &server):
-		return server.outcome()
-	}
-	return outcomeUnknown
-}
-
-// retryable decides on the class and the command alone.
-func retryable(err error, repeatable bool) bool {
-	if errors.Is(err, ErrNoTransport) || errors.Is(err, ErrClosed) || errors.Is(err, ErrResponseTooLarge) {
-		return false // it would end the same way again
+// retryable decides on how an attempt ended and on the command alone.
+func retryable(t traits, err error) bool {
+	for _, hopeless := range [...]error{ErrNoTransport, ErrClosed, ErrResponseTooLarge, ErrQuota} {
+		if errors.Is(err, hopeless) {
+			return false // it would end the same way again
+		}
 	}
 	var server *Error
 	if errors.As(err, &server) && server.RetryAfter > maxRetryAfter {
 		return false
 	}
-	if server != nil && server.outcome() == outcomeRefused {
+	switch attemptOutcome(t, err) {
+	case outcomeNotSent:
+		return true
+	case outcomeRefused:
 		return server.StatusCode == 429
 	}
 	if server != nil && server.StatusCode < 500 && server.StatusCode != 408 {
 		return false // a redirect or a failed script
 	}
-	return isNotSent(err) || repeatable
+	return t&traitRepeatable != 0
 }
 
 // pause is the time to wait before retry n, counted from 1.

@@ -90,12 +90,9 @@ func TestRedact(t *testing.T) {
 		{"ERR bobsled", one, "ERR bobsled"}, // three letters may be anything
 		{"ERR INCRBY wants 7 arguments", one, "ERR … wants … arguments"},
 		{"ERR no such user 7!", one, "ERR no such user …!"},
-		{"ERR BOB, Bob", one, "ERR …, …"},
 		{"bob: not JSON", one, "…: not JSON"},
 		{"WRONGTYPE of user", `["GET","WRONGTYPE"]`, "WRONGTYPE of user"}, // the code stays
 		{`ERR bad ["SET","o'br\"ien\n"]`, `["SET","k","o'br\"ien\n"]`, `ERR bad ["SET","…"]`},
-		{"404 /get/key%20one", `["GET","key one"]`, "404 /get/…"},
-		{"404 ?key+one", `["GET","key one"]`, "404 ?…"},
 		{"ERR bad long-item-w", `["SADD","k","long-item-which-is-cut"]`, "ERR bad …"},
 		{"ERR bad long-item-which-is-cut!", `["SADD","k","long-item-which-is-cut"]`, "ERR bad …!"},
 		{"dial tcp 10.0.0.130:443", `["BITFIELD","k","GET","u1","130"]`, "dial tcp 10.0.0.130:443"},

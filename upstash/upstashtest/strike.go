@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	textRateLimit = "ERR max requests limit exceeded. Limit: 500000, Usage: 500007"
+	textRateLimit = "ERR too many commands in this second"
 	textNotJSON   = "error code: 1016"
 	pageGateway   = "<html>\n<head><title>502 Bad Gateway</title></head>\n" +
 		"<body><center><h1>502 Bad Gateway</h1></center></body>\n</html>\n"

@@ -117,7 +117,7 @@ func (s suite) testNotHTTP(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s.begin(t)
 			url := answering(t, answer)
-			_, err := s.client(t, url).Do(t.Context(), upstash.Cmd("GET", "secret-key"))
+			_, err := s.client(t, url).Do(t.Context(), upstash.Cmd("INCR", "secret-key"))
 			if callError(t, err); upstash.SafeToRetry(err) {
 				t.Errorf("safe to retry after garbage: %v", err)
 			}

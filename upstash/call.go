@@ -1,0 +1,151 @@
+package upstash
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// call is one request, which is sent once or several times, and what came of
+// it.
+type call struct {
+	name     string // for errors and events
+	commands int
+	path     string // "/" for a single command
+	body     []byte
+	traits   traits
+	resp2    bool
+	base64   bool
+	token    string // to be kept out of errors
+
+	// What the transport gets. It lives here so that a call is one allocation.
+	req     Request
+	resp    Response
+	headers [4]Header
+
+	attempts int
+	earlier  bool // an attempt before the last may have run
+
+	reply     Reply      // for path "/"
+	envelopes []envelope // for /pipeline and /multi-exec
+}
+
+// decode turns a whole response into the call's answer or an error.
+func (x *call) decode() error {
+	resp := &x.resp
+	if len(resp.Body) > x.req.MaxResponse {
+		return ErrResponseTooLarge
+	}
+	if resp.StatusCode >= 300 && resp.StatusCode < 400 {
+		return x.refusal("redirects are not followed: use the database's own REST URL")
+	}
+	var errMsg *string
+	var err error
+	if x.path == "/" {
+		errMsg, err = x.decodeOne()
+	} else {
+		x.envelopes, errMsg, err = decodeEnvelopes(resp.Body)
+		if err == nil && errMsg == nil && len(x.envelopes) != x.commands {
+			err = fmt.Errorf("%w: %d answers to %d commands", ErrBadResponse, len(x.envelopes), x.commands)
+		}
+	}
+	switch {
+	case errMsg != nil:
+		return x.refusal(cmp.Or(*errMsg, unexplained(len(resp.Body))))
+	case resp.StatusCode < 200 || resp.StatusCode > 299:
+		return x.refusal(unexplained(len(resp.Body)))
+	}
+	return err
+}
+
+// decodeOne reads the answer to a single command, whichever form it came in:
+// a server that ignores the request for RESP2 answers JSON.
+func (x *call) decodeOne() (errMsg *string, err error) {
+	body := x.resp.Body
+	if x.resp2 && len(body) > 0 && body[0] != '{' {
+		x.reply, err = decodeRESP2(body)
+		if err != nil {
+			return nil, err
+		}
+		var server *Error
+		if errors.As(x.reply.err, &server) {
+			return &server.Message, nil
+		}
+		x.adopt(&x.reply)
+		return nil, nil
+	}
+	env, err := decodeEnvelope(body)
+	if err != nil || env.errMsg != nil {
+		return env.errMsg, err
+	}
+	x.reply = Reply{value: value{json: env.result}}
+	x.adopt(&x.reply)
+	return nil, nil
+}
+
+// adopt tells the answer to a single command whose it is, and its elements
+// too: those of a RESP2 array may be errors.
+func (x *call) adopt(r *Reply) {
+	r.name, r.status, r.traits, r.maybeRepeated = x.name, x.resp.StatusCode, x.traits, x.earlier
+	if e, ok := r.err.(*Error); ok {
+		r.err = x.commandError(x.name, x.traits, e.Message, x.body)
+	}
+	for i := range r.value.array {
+		x.adopt(&r.value.array[i])
+	}
+}
+
+// repliesTo makes the replies of a batch.
+func (x *call) repliesTo(cmds []Command) []Reply {
+	replies := make([]Reply, len(cmds))
+	for i, env := range x.envelopes {
+		cmd := &cmds[i]
+		r := Reply{
+			name: cmd.name, status: x.resp.StatusCode, traits: cmd.traits, maybeRepeated: x.earlier,
+		}
+		if env.errMsg != nil {
+			r.err = x.commandError(cmd.name, cmd.traits, *env.errMsg, cmd.json)
+		} else {
+			r.value = value{json: env.result, base64: x.base64}
+		}
+		replies[i] = r
+	}
+	return replies
+}
+
+// commandError is the error of one command within an answer of status 200.
+func (x *call) commandError(name string, t traits, message string, body []byte) *Error {
+	e := &Error{
+		StatusCode: 200, Message: redact(message, x.token, body), Command: name, attempts: x.attempts,
+	}
+	e.outcome = judge(t, x.earlier, attemptOutcome(t, e))
+	return e
+}
+
+// refusal is the error of a whole request.
+func (x *call) refusal(message string) *Error {
+	e := &Error{
+		StatusCode: x.resp.StatusCode, Message: redact(message, x.token, x.body), Command: x.name,
+		RetryAfter: parseRetryAfter(x.resp.retryAfter, time.Now()), attempts: x.attempts,
+	}
+	e.outcome = judge(x.traits, x.earlier, attemptOutcome(x.traits, e))
+	return e
+}
+
+// failure is what the caller sees of the error that ended the call.
+func (x *call) failure(err error) error {
+	if server, ok := err.(*Error); ok {
+		return server
+	}
+	return &CallError{
+		Command: x.name, Attempts: x.attempts, StatusCode: x.resp.StatusCode, Err: err,
+		outcome: judge(x.traits, x.earlier, attemptOutcome(x.traits, err)),
+	}
+}
+
+// unexplained stands for the message that the REST API would have sent.
+func unexplained(bytes int) string {
+	return fmt.Sprintf("no message from the REST API (%d bytes of something else):"+
+		" a proxy may have answered; check the URL, or try again later", bytes)
+}

@@ -1,0 +1,167 @@
+package upstash
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Error is what the server, or a proxy before it, said instead of a result.
+// It is returned as *Error and must not be changed.
+type Error struct {
+	// StatusCode is the HTTP status: 400 for most failing commands, 401 for a
+	// bad token, 429 for a limit, 200 for a command that failed in a pipeline.
+	StatusCode int
+	// Message is the server's own words, without arguments of the command that
+	// it quoted.
+	Message string
+	// Command is the command's name, never its arguments.
+	Command string
+	// RetryAfter is what the Retry-After field asked for, or 0.
+	RetryAfter time.Duration
+
+	outcome  outcome
+	attempts int // 0 if it is not known
+}
+
+// Code is the first word of the message if it is in capitals, e.g.
+// "WRONGTYPE", "NOPERM" or "ERR", else "".
+func (e *Error) Code() string { return codeOf(e.Message) }
+
+// Error returns the command's name, the server's words, the status, what to do
+// about it, and whether the command may have run if that is in doubt.
+func (e *Error) Error() string {
+	text := "upstash: " + e.Command + ": " + e.words()
+	if e.attempts > 1 {
+		text += fmt.Sprintf(", after %d attempts", e.attempts)
+	}
+	if o := outcomeOf(e); o == outcomeUnknown {
+		text += o.words()
+	}
+	return text
+}
+
+// words is the error without the command's name, for a longer text.
+func (e *Error) words() string {
+	text := fmt.Sprintf("%s (HTTP status %d)", e.Message, e.StatusCode)
+	if kind := e.kind(); kind != nil {
+		if _, remedy, ok := strings.Cut(strings.TrimPrefix(kind.Error(), "upstash: "), ": "); ok {
+			text += ": " + remedy
+		}
+	}
+	if e.RetryAfter > 0 {
+		text += fmt.Sprintf(": try again in %v", e.RetryAfter)
+	}
+	return text
+}
+
+// Is reports whether target is the sentinel that the error matches.
+func (e *Error) Is(target error) bool {
+	kind := e.kind()
+	return kind != nil && kind == target
+}
+
+// kind is the sentinel that the error matches, or nil. What the service says
+// about its limits has the code ERR and a status that its documentation leaves
+// open, so that only the words are left to tell it by.
+func (e *Error) kind() error {
+	says := func(words string) bool { return strings.Contains(e.Message, words) }
+	switch code := e.Code(); {
+	case e.StatusCode == 401:
+		return ErrUnauthorized
+	case code == "NOPERM":
+		return ErrNoPermission
+	case code == "OOM", says("DB capacity quota exceeded"):
+		return ErrOutOfMemory
+	case says("max requests limit exceeded"), says("max daily request limit exceeded"):
+		return ErrQuota
+	case e.StatusCode == 429:
+		return ErrRateLimited
+	case e.StatusCode == 413, says("max request size exceeded"):
+		return ErrRequestTooLarge
+	case says("max single record size exceeded"), says("string exceeds maximum allowed size"):
+		return ErrRecordTooLarge
+	}
+	return nil
+}
+
+func codeOf(message string) string {
+	word, _, _ := strings.Cut(message, " ")
+	for i := 0; i < len(word); i++ {
+		if word[i] < 'A' || word[i] > 'Z' {
+			return ""
+		}
+	}
+	return word
+}
+
+// CallError is a call that failed for another reason than the server's words.
+// It is returned as *CallError and wraps the cause: a network error, a
+// context's error, or a sentinel such as ErrResponseTooLarge, ErrBadResponse,
+// ErrReadOnly or ErrUncertain.
+type CallError struct {
+	// Command is the command's name, never its arguments.
+	Command string
+	// Attempts is how many times the request was tried.
+	Attempts int
+	// StatusCode is the HTTP status of the last attempt, 0 if none came.
+	StatusCode int
+	// Err is the cause.
+	Err error
+
+	outcome outcome
+}
+
+// Error says what failed and whether the command may have run.
+func (e *CallError) Error() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "upstash: %s: %s", e.Command, wordsOf(e.Err))
+	var server *Error // has its status in its words
+	if e.StatusCode != 0 && !errors.As(e.Err, &server) {
+		fmt.Fprintf(&b, " (HTTP status %d)", e.StatusCode)
+	}
+	if e.Attempts > 1 {
+		fmt.Fprintf(&b, ", after %d attempts", e.Attempts)
+	}
+	b.WriteString(outcomeOf(e).words())
+	return b.String()
+}
+
+// Unwrap returns the cause.
+func (e *CallError) Unwrap() error { return e.Err }
+
+// wordsOf is a cause's text without what the whole begins with.
+func wordsOf(err error) string {
+	if server, ok := err.(*Error); ok {
+		return server.words()
+	}
+	return strings.TrimPrefix(fmt.Sprint(err), "upstash: ")
+}
+
+// RetryAfter returns how long the server asked to wait before another try, 0
+// if err does not say.
+func RetryAfter(err error) time.Duration {
+	var server *Error
+	if errors.As(err, &server) {
+		return server.RetryAfter
+	}
+	return 0
+}
+
+// SafeToRetry reports whether err guarantees that no attempt of the command
+// changed anything: it was never sent, or refused, or it only reads. It is
+// false for nil and for an error that does not come from this package, unless
+// that, or one that it wraps, has a method SafeToRetry() bool to answer for
+// itself.
+func SafeToRetry(err error) bool {
+	var own interface{ SafeToRetry() bool }
+	if errors.As(err, &own) {
+		return own.SafeToRetry()
+	}
+	switch outcomeOf(err) {
+	case outcomeNotSent, outcomeRefused, outcomeRead:
+		return true
+	}
+	return false
+}

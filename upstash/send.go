@@ -1,0 +1,153 @@
+package upstash
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// sender sends calls to one database.
+type sender struct {
+	settings
+
+	endpoint  endpoint
+	root      string // the URL of a single command
+	token     string
+	bearer    string
+	transport Transport
+	tokens    syncTokens
+}
+
+// run makes attempts until one brings an answer, or none may follow.
+func (s *sender) run(ctx context.Context, x *call) error {
+	x.token = s.token
+	for {
+		err := s.attempt(ctx, x)
+		if err == nil {
+			return nil
+		}
+		if x.attempts > s.retries || ctx.Err() != nil || !retryable(x.traits, err) {
+			return x.failure(err)
+		}
+		if !sleep(ctx, s.pause(x.attempts, err)) {
+			return x.failure(interrupted(ctx, err))
+		}
+		if attemptOutcome(x.traits, err) == outcomeUnknown {
+			x.earlier = true
+		}
+	}
+}
+
+// attempt sends the request once and decodes the answer.
+func (s *sender) attempt(ctx context.Context, x *call) error {
+	x.resp = Response{}
+	if err := ctx.Err(); err != nil {
+		return NotSent(contextError(ctx, nil))
+	}
+	x.attempts++
+	var start time.Time
+	if s.observer != nil {
+		start = time.Now()
+	}
+	mark := s.prepare(x)
+	err := s.roundTrip(ctx, x)
+	if err == nil {
+		if !s.noSyncToken {
+			s.tokens.store(x.resp.syncToken, mark, x.traits&traitRead != 0)
+		}
+		err = x.decode()
+	}
+	if s.observer != nil {
+		s.observer(ctx, Event{
+			Command: x.name, Commands: x.commands, Attempt: x.attempts, StatusCode: x.resp.StatusCode,
+			Duration: time.Since(start), BytesOut: len(x.body), BytesIn: len(x.resp.Body), Err: err,
+		})
+	}
+	return err
+}
+
+// prepare writes the request anew for each attempt: the sync token may have
+// changed. It returns the token's mark.
+func (s *sender) prepare(x *call) (mark *string) {
+	h := append(x.headers[:0], Header{"Content-Type", "application/json"}, Header{"Authorization", s.bearer})
+	if !s.noSyncToken {
+		var token string
+		token, mark = s.tokens.load()
+		h = append(h, Header{"Upstash-Sync-Token", token})
+	}
+	switch {
+	case x.resp2:
+		h = append(h, Header{"Upstash-Response-Format", "resp2"})
+	case x.base64:
+		h = append(h, Header{"Upstash-Encoding", "base64"})
+	}
+	url := s.root
+	if x.path != "/" {
+		url = s.endpoint.base + x.path
+	}
+	x.req = Request{URL: url, Header: h, Body: x.body, MaxResponse: s.maxResponse}
+	return mark
+}
+
+// roundTrip hands the request to the transport, for no longer than the timeout.
+func (s *sender) roundTrip(ctx context.Context, x *call) error {
+	tryCtx := ctx
+	if s.timeout > 0 {
+		var cancel context.CancelFunc
+		tryCtx, cancel = context.WithTimeout(ctx, s.timeout)
+		defer cancel()
+	}
+	if err := s.transport.RoundTrip(tryCtx, &x.req, &x.resp); err != nil {
+		return s.networkError(ctx, tryCtx, quiet(err, s.token))
+	}
+	return nil
+}
+
+// networkError says which limit ended the attempt, if one did.
+func (s *sender) networkError(ctx, tryCtx context.Context, err error) error {
+	sent := !isNotSent(err)
+	if ctx.Err() != nil {
+		err = contextError(ctx, err)
+	} else if tryCtx.Err() != nil {
+		err = fmt.Errorf("no answer within %v (WithTimeout): %w", s.timeout, context.DeadlineExceeded)
+	}
+	if !sent {
+		return NotSent(err)
+	}
+	return err
+}
+
+// interrupted is err if the context ended in the pause after it.
+func interrupted(ctx context.Context, err error) error {
+	if ctx.Err() == nil {
+		return err // it has a deadline that the pause would have passed
+	}
+	both := &interruptedError{contextError(ctx, nil), err}
+	if isNotSent(err) {
+		return NotSent(both)
+	}
+	return both
+}
+
+// interruptedError is a context that ended in the pause after an attempt.
+type interruptedError struct{ ended, last error }
+
+func (e *interruptedError) Error() string   { return e.ended.Error() + ", after: " + wordsOf(e.last) }
+func (e *interruptedError) Unwrap() []error { return []error{e.ended, e.last} }
+
+// contextError returns the context's own cause if the context has ended, so
+// that errors.Is(err, context.Canceled) holds whatever the network said.
+func contextError(ctx context.Context, err error) error {
+	if ctx.Err() == nil {
+		return err
+	}
+	cause := context.Cause(ctx)
+	if errors.Is(err, cause) && errors.Is(err, ctx.Err()) {
+		return err
+	}
+	if errors.Is(cause, ctx.Err()) {
+		return cause
+	}
+	return fmt.Errorf("%w: %w", ctx.Err(), cause)
+}
