@@ -4,7 +4,9 @@ package upstash
 
 import (
 	"context"
+	"runtime"
 	"strconv"
+	"strings"
 	"testing"
 )
 
@@ -28,6 +30,42 @@ func TestBuildingAnAddAllocatesNothing(t *testing.T) {
 	})
 	if n != 0 {
 		t.Errorf("%v allocations, want 0", n)
+	}
+}
+
+func TestBuildingALookUpAllocatesNothing(t *testing.T) {
+	b := NewBitField("filter:seen").GetWords("u53", 128, addPositions)
+	n := testing.AllocsPerRun(100, func() {
+		cmd := b.Reset("filter:seen").Get("u53", 0).GetWords("u53", 128, addPositions).Command()
+		if cmd.err != nil {
+			t.Error(cmd.err)
+		}
+	})
+	if n != 0 {
+		t.Errorf("%v allocations, want 0", n)
+	}
+}
+
+// An error must not cost more for a larger request.
+func TestRedactingIsBounded(t *testing.T) {
+	pairs := make([]string, 0, 200_000)
+	for i := range cap(pairs) {
+		pairs = append(pairs, "key-or-value-"+strconv.Itoa(i))
+	}
+	many := Cmd("MSET", pairs...).json
+	long := Cmd("SET", "some-key", strings.Repeat("v", 8<<20)).json
+	message := "ERR " + strings.Repeat("key-or-value and then other words. ", 40)
+	for name, body := range map[string][]byte{"many arguments": many, "a long one": long} {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		redact(message, testToken, body)
+		runtime.ReadMemStats(&after)
+		if n := after.TotalAlloc - before.TotalAlloc; n > 512<<10 {
+			t.Errorf("%s: %d bytes allocated", name, n)
+		}
+	}
+	if got := redact("ERR bad "+strings.Repeat("v", 500), testToken, long); got != "ERR bad …" {
+		t.Errorf("the beginning of a long argument shows: %s", got)
 	}
 }
 

@@ -33,12 +33,6 @@ func (o Overflow) String() string {
 	return "Overflow(" + strconv.Itoa(int(o)) + ")"
 }
 
-// NullInt64 is one answer of a BITFIELD. The zero value is null.
-type NullInt64 struct {
-	Int64 int64
-	Valid bool // false for null: an operation that OVERFLOW FAIL held back
-}
-
 // BitField builds a BITFIELD command, operation by operation, straight into
 // its JSON. A type is "u1" to "u63" or "i1" to "i64"; an offset counts bits
 // from the most significant bit of the first byte, up to 2^32-1. Mistakes are
@@ -89,14 +83,14 @@ func (b *BitField) Get(typ string, offset uint64) *BitField {
 
 // Set writes the integer at a bit offset and answers the old one.
 func (b *BitField) Set(typ string, offset uint64, value int64) *BitField {
-	b.ops.set()
+	b.ops.set(offset)
 	b.field(`,"SET",`, typ, "", offset)
 	return b.setValue(value)
 }
 
 // IncrBy adds to the integer at a bit offset and answers the new one.
 func (b *BitField) IncrBy(typ string, offset uint64, incr int64) *BitField {
-	b.ops.incrBy(typ, incr, true)
+	b.ops.incrBy(typ, offset, incr)
 	b.field(`,"INCRBY",`, typ, "", offset)
 	return b.value(incr)
 }
@@ -109,14 +103,14 @@ func (b *BitField) GetIndex(typ string, index uint64) *BitField {
 
 // SetIndex is Set at offset index times the width of the type.
 func (b *BitField) SetIndex(typ string, index uint64, value int64) *BitField {
-	b.ops.set()
+	b.ops.set(index * fieldWidth(typ))
 	b.field(`,"SET",`, typ, "#", index)
 	return b.setValue(value)
 }
 
 // IncrByIndex is IncrBy at offset index times the width of the type.
 func (b *BitField) IncrByIndex(typ string, index uint64, incr int64) *BitField {
-	b.ops.incrBy(typ, incr, true)
+	b.ops.incrBy(typ, index*fieldWidth(typ), incr)
 	b.field(`,"INCRBY",`, typ, "#", index)
 	return b.value(incr)
 }
@@ -124,7 +118,7 @@ func (b *BitField) IncrByIndex(typ string, index uint64, incr int64) *BitField {
 // Overflow sets the mode of the SETs and INCRBYs after it. It has no answer.
 func (b *BitField) Overflow(mode Overflow) *BitField {
 	if mode > Fail {
-		b.fail("%v: use Wrap, Sat or Fail", mode)
+		b.refuse("%v: use Wrap, Sat or Fail", mode)
 		return b
 	}
 	b.ops.overflow(mode == Fail)
@@ -136,19 +130,31 @@ func (b *BitField) Overflow(mode Overflow) *BitField {
 
 // GetBits reads single bits: Get("u1", base+p) for each p of positions.
 func (b *BitField) GetBits(base uint64, positions []uint64) *BitField {
+	return b.GetWords("u1", base, positions)
+}
+
+// GetWords reads integers of one type: Get(typ, base+o) for each o of offsets,
+// which are in bits. It is the fast way to read many.
+func (b *BitField) GetWords(typ string, base uint64, offsets []uint64) *BitField {
+	if fieldWidth(typ) == 0 {
+		b.refuse("type %q: use u1 to u63 or i1 to i64", typ)
+		return b
+	}
+	var room [len(`,"GET","u63","`)]byte
+	open := append(append(append(room[:0], `,"GET","`...), typ...), `","`...)
 	b.offset(base) // so that no sum wraps around
-	for _, p := range positions {
-		b.buf = append(b.buf, `,"GET","u1","`...)
-		b.buf = strconv.AppendUint(b.buf, b.offset(base+b.offset(p)), 10)
+	for _, o := range offsets {
+		b.buf = append(b.buf, open...)
+		b.buf = strconv.AppendUint(b.buf, b.offset(base+b.offset(o)), 10)
 		b.buf = append(b.buf, '"')
 	}
-	b.replies += len(positions)
+	b.replies += len(offsets)
 	return b
 }
 
 // SetBits sets single bits to 1: Set("u1", base+p, 1) for each p of positions.
 func (b *BitField) SetBits(base uint64, positions []uint64) *BitField {
-	b.ops.set()
+	b.ops.set(base)
 	b.offset(base)
 	for _, p := range positions {
 		b.buf = append(b.buf, `,"SET","u1","`...)
@@ -174,6 +180,32 @@ func (b *BitField) notReadOnly() {
 	if b.isReadOnly() {
 		copy(b.buf, bitFieldSpaces+bitFieldOpen)
 	}
+}
+
+// SizeOfGet returns the bytes that one Get, or each bit or word of GetBits and
+// GetWords, adds to BitField.Size. It grows with the digits of the offset, so
+// the largest offset of a string makes it the most for this string.
+func SizeOfGet(typ string, offset uint64) int {
+	return len(`,"GET","",""`) + len(typ) + decimals(offset)
+}
+
+// SizeOfSet returns the bytes that one Set, or each bit of SetBits, adds to
+// BitField.Size.
+func SizeOfSet(typ string, offset uint64, value int64) int {
+	size := len(`,"SET","","",`) + len(typ) + decimals(offset)
+	if value == 1 {
+		return size + 1
+	}
+	var room [20]byte
+	return size + len(`""`) + len(strconv.AppendInt(room[:0], value, 10))
+}
+
+func decimals(n uint64) int {
+	d := 1
+	for ; n >= 10; n /= 10 {
+		d++
+	}
+	return d
 }
 
 // Len is how many answers the command brings.
@@ -242,8 +274,8 @@ func (c *Client) BitField(ctx context.Context, b *BitField) ([]NullInt64, error)
 }
 
 func (b *BitField) field(op, typ, hash string, offset uint64) {
-	if !isFieldType(typ) {
-		b.fail("type %q: use u1 to u63 or i1 to i64", typ)
+	if fieldWidth(typ) == 0 {
+		b.refuse("type %q: use u1 to u63 or i1 to i64", typ)
 		return
 	}
 	b.buf = append(b.buf, op...)
@@ -257,7 +289,7 @@ func (b *BitField) field(op, typ, hash string, offset uint64) {
 
 func (b *BitField) offset(o uint64) uint64 {
 	if o > MaxBitOffset {
-		b.fail("offset %d: the last bit that BITFIELD reaches is %d", o, uint64(MaxBitOffset))
+		b.refuse("offset %d: the last bit that BITFIELD reaches is %d", o, uint64(MaxBitOffset))
 	}
 	return o
 }
@@ -284,16 +316,8 @@ func (b *BitField) end() *BitField {
 	return b
 }
 
-func (b *BitField) fail(format string, args ...any) {
+func (b *BitField) refuse(format string, args ...any) {
 	if b.err == nil {
 		b.err = argumentError("BITFIELD", format, args...)
 	}
-}
-
-func isFieldType(t string) bool {
-	if len(t) < 2 || len(t) > 3 || t[0] != 'u' && t[0] != 'i' || t[1] == '0' {
-		return false
-	}
-	n, err := strconv.ParseUint(t[1:], 10, 8)
-	return err == nil && n >= 1 && (n <= 63 || t[0] == 'i' && n == 64)
 }

@@ -43,6 +43,10 @@ func TestBitFieldEncoding(t *testing.T) {
 			NewBitField("k").SetBits(128, []uint64{0, 5}),
 			`["BITFIELD","k","SET","u1","128",1,"SET","u1","133",1]`,
 		},
+		{
+			NewBitField("k").GetWords("u53", 128, []uint64{0, 106}),
+			`["BITFIELD","k","GET","u53","128","GET","u53","234"]`,
+		},
 		{NewBitField("k").Get("u1", 0).ReadOnly(), `["BITFIELD_RO","k","GET","u1","0"]`},
 		{NewBitField("k").ReadOnly().ReadOnly().Get("u1", 0), `["BITFIELD_RO","k","GET","u1","0"]`},
 		{NewBitField("old").ReadOnly().Get("u1", 0).Reset("new").Get("u2", 1), `["BITFIELD","new","GET","u2","1"]`},
@@ -122,6 +126,8 @@ func TestBitFieldRefuses(t *testing.T) {
 		"sum of get":          NewBitField("k").GetBits(MaxBitOffset, one),
 		"sum that wraps":      NewBitField("k").SetBits(math.MaxUint64, one),
 		"get that wraps":      NewBitField("k").GetBits(1, []uint64{math.MaxUint64}),
+		"type of words":       NewBitField("k").GetWords("u64", 0, one),
+		"words that wrap":     NewBitField("k").GetWords("u53", math.MaxUint64, one),
 		"get base that wraps": NewBitField("k").GetBits(math.MaxUint64, one),
 		"overflow mode":       NewBitField("k").Overflow(3),
 		"read-only set":       NewBitField("k").Set("u1", 0, 1).ReadOnly(),
@@ -145,8 +151,12 @@ func TestBitFieldAcceptsAllTypes(t *testing.T) {
 			if n < 10 {
 				typ = sign + string(rune('0'+n))
 			}
-			if got, want := isFieldType(typ), n >= 1 && n <= widest; got != want {
-				t.Errorf("isFieldType(%q) = %v", typ, got)
+			want := uint64(0)
+			if n >= 1 && n <= widest {
+				want = uint64(n)
+			}
+			if got := fieldWidth(typ); got != want {
+				t.Errorf("fieldWidth(%q) = %d, want %d", typ, got, want)
 			}
 		}
 	}
@@ -181,4 +191,19 @@ func TestBitFieldAnswers(t *testing.T) {
 			t.Errorf("%s: got %v, %v; want %v, %v", tt.body, got, err, tt.want, tt.err)
 		}
 	}
+}
+
+func TestSizesOfOperations(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		typ := rapid.SampledFrom([]string{"u1", "i8", "u53", "i64"}).Draw(t, "type")
+		offset := rapid.Uint64Range(0, MaxBitOffset).Draw(t, "offset")
+		value := rapid.OneOf(rapid.Int64(), rapid.Int64Range(-2, 2)).Draw(t, "value")
+		empty := NewBitField("k").Size()
+		if got, want := SizeOfGet(typ, offset), NewBitField("k").Get(typ, offset).Size()-empty; got != want {
+			t.Errorf("SizeOfGet = %d, want %d", got, want)
+		}
+		if got, want := SizeOfSet(typ, offset, value), NewBitField("k").Set(typ, offset, value).Size()-empty; got != want {
+			t.Errorf("SizeOfSet = %d, want %d", got, want)
+		}
+	})
 }

@@ -2,6 +2,12 @@ package upstash
 
 import "strconv"
 
+// NullInt64 is one answer of a BITFIELD. The zero value is null.
+type NullInt64 struct {
+	Int64 int64
+	Valid bool // false for null: an operation that OVERFLOW FAIL held back
+}
+
 // parseInt reads an integer as JSON writes it, all of int64.
 func parseInt(b []byte) (n int64, rest []byte, ok bool) {
 	i := 0

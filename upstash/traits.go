@@ -25,10 +25,13 @@ const reads = `BITCOUNT BITFIELD_RO BITPOS DBSIZE DUMP ECHO EVALSHA_RO EVAL_RO E
 	ZINTERCARD ZLEXCOUNT ZMSCORE ZRANDMEMBER ZRANGE ZRANGEBYLEX ZRANGEBYSCORE ZRANK
 	ZREVRANGE ZREVRANGEBYLEX ZREVRANGEBYSCORE ZREVRANK ZSCAN ZSCORE ZUNION`
 
-// DEL, SREM, RENAME and the like are not here: a repetition may hit what
-// another client made in between.
-const repeatableWrites = `EXPIRE EXPIREAT HMSET HSET JSON.SET LSET MSET PERSIST
-	PEXPIRE PEXPIREAT PFADD PFMERGE PSETEX SADD SETBIT SETEX SETRANGE`
+// repeatableWrites leave the same state when they run twice in a row. What
+// another client writes in between, a repetition overwrites. Commands that would
+// then hit something else are not here: DEL, SREM and RENAME may meet a key made
+// anew, LSET another element, and EXPIREAT deletes if its time has passed by the
+// server's clock.
+const repeatableWrites = `HMSET HSET MSET PERSIST PFADD PFMERGE PSETEX SADD SETBIT
+	SETEX SETRANGE`
 
 const scripts = "EVAL EVALSHA FCALL EVAL_RO EVALSHA_RO FCALL_RO"
 
@@ -46,26 +49,33 @@ var commandTraits = func() map[string]traits {
 	return m
 }()
 
-// traitsOf reads them off a command's name, and its arguments where the name
-// is not enough. What it does not know has none.
+// traitsOf reads them off a command's name, and off its arguments if the name
+// is not enough. A command that it does not know has none.
 func traitsOf(name string, args []string) traits {
+	repeatable := false
 	switch name {
 	case "SET":
-		if len(args) >= 2 && !hasOption(args[2:], "NX", "GET", "IFEQ", "IFNE") {
-			return traitRepeatable
-		}
-		return 0
+		repeatable = len(args) >= 2 && !hasOption(args[2:], "NX", "GET", "IFEQ", "IFNE")
+	case "JSON.SET":
+		repeatable = len(args) >= 3 && !hasOption(args[3:], "NX")
 	case "ZADD":
-		if len(args) >= 1 && !hasOption(args[1:], "INCR", "CH") {
-			return traitRepeatable
+		repeatable = len(args) >= 1 && !hasOption(args[1:], "INCR", "CH")
+	case "EXPIRE", "PEXPIRE":
+		if len(args) >= 2 {
+			n, err := strconv.ParseInt(args[1], 10, 64)
+			repeatable = err == nil && n > 0 // else it deletes
 		}
-		return 0
 	case "BITOP":
-		return bitOpTraits(args)
+		repeatable = repeatableBitOp(args)
 	case "BITFIELD":
 		return bitFieldTraits(args)
+	default:
+		return commandTraits[name]
 	}
-	return commandTraits[name]
+	if repeatable {
+		return traitRepeatable
+	}
+	return 0
 }
 
 func hasOption(args []string, options ...string) bool {
@@ -74,16 +84,11 @@ func hasOption(args []string, options ...string) bool {
 	})
 }
 
-// bitOpTraits knows that AND and OR may be repeated even where the destination
-// is one of the sources, and every operation where it is not.
-func bitOpTraits(args []string) traits {
-	if len(args) < 3 {
-		return 0
-	}
-	if hasOption(args[:1], "AND", "OR") || !slices.Contains(args[2:], args[1]) {
-		return traitRepeatable
-	}
-	return 0
+// repeatableBitOp knows that AND and OR may be repeated even if the destination
+// is one of the sources, and every operation if it is not.
+func repeatableBitOp(args []string) bool {
+	return len(args) >= 3 &&
+		(hasOption(args[:1], "AND", "OR") || !slices.Contains(args[2:], args[1]))
 }
 
 // bitFieldTraits walks the operations of a BITFIELD key ... command.
@@ -91,53 +96,98 @@ func bitFieldTraits(args []string) traits {
 	var ops opTraits
 	for i := 1; i < len(args); {
 		op := strings.ToUpper(args[i])
-		width := map[string]int{"GET": 3, "OVERFLOW": 2, "SET": 4, "INCRBY": 4}[op]
+		width := 0
+		switch op {
+		case "OVERFLOW":
+			width = 2
+		case "GET":
+			width = 3
+		case "SET", "INCRBY":
+			width = 4
+		}
 		if width == 0 || i+width > len(args) {
 			return 0 // not a command that the server would run
 		}
-		switch op {
-		case "OVERFLOW":
+		if op == "OVERFLOW" {
 			ops.overflow(strings.EqualFold(args[i+1], "FAIL"))
-		case "SET":
-			ops.set()
-		case "INCRBY":
-			incr, err := strconv.ParseInt(args[i+3], 10, 64)
-			ops.incrBy(strings.ToLower(args[i+1]), incr, err == nil)
+		} else if width == 4 {
+			typ := strings.ToLower(args[i+1])
+			offset, ok := bitOffset(typ, args[i+2])
+			n, err := strconv.ParseInt(args[i+3], 10, 64)
+			if !ok || err != nil {
+				return 0
+			}
+			if op == "SET" {
+				ops.set(offset)
+			} else {
+				ops.incrBy(typ, offset, n)
+			}
 		}
 		i += width
 	}
 	return ops.traits()
 }
 
+// bitOffset reads an offset as a command writes it, in bits or as "#index".
+func bitOffset(typ, s string) (offset uint64, ok bool) {
+	index, isIndex := strings.CutPrefix(s, "#")
+	offset, err := strconv.ParseUint(index, 10, 32)
+	if isIndex {
+		offset *= fieldWidth(typ)
+	}
+	return offset, err == nil
+}
+
+// fieldWidth returns the bits of a type, 0 for what is none.
+func fieldWidth(typ string) uint64 {
+	if len(typ) < 2 || len(typ) > 3 || typ[0] != 'u' && typ[0] != 'i' || typ[1] == '0' {
+		return 0
+	}
+	n, err := strconv.ParseUint(typ[1:], 10, 8)
+	if err != nil || n > 64 || n == 64 && typ[0] == 'u' {
+		return 0
+	}
+	return n
+}
+
 // opTraits gathers what the operations of one BITFIELD do together.
 type opTraits struct {
 	fail, writes, unsafe bool
+
+	guarded uint64 // the end of what "set if zero" wrote
+	sets    bool
+	lowest  uint64 // the first bit of all SETs
 }
 
 func (o *opTraits) overflow(fail bool) { o.fail = fail; o.writes = true }
-func (o *opTraits) set()               { o.writes = true }
+
+func (o *opTraits) set(offset uint64) {
+	o.writes = true
+	if !o.sets || offset < o.lowest {
+		o.sets, o.lowest = true, offset
+	}
+}
 
 // incrBy knows one INCRBY that may be repeated: under OVERFLOW FAIL, an
 // increment of at least half of an unsigned range cannot succeed twice. It is
-// "set if zero", with which a filter's header is written. Adding 0 grows a
-// string and is harmless too.
-func (o *opTraits) incrBy(typ string, incr int64, known bool) {
+// "set if zero", with which a filter's header is written. It holds only if no
+// other operation writes to the same bits; those of one command are expected in
+// ascending order. Adding 0 grows a string and is harmless too.
+func (o *opTraits) incrBy(typ string, offset uint64, incr int64) {
 	o.writes = true
-	if known && incr == 0 {
-		return
+	width := fieldWidth(typ)
+	switch {
+	case incr == 0:
+	case o.fail && width != 0 && typ[0] == 'u' && incr > 0 && incr>>(width-1) != 0 && offset >= o.guarded:
+		o.guarded = offset + width
+	default:
+		o.unsafe = true
 	}
-	if known && o.fail && strings.HasPrefix(typ, "u") {
-		bits, err := strconv.Atoi(typ[1:])
-		if err == nil && bits >= 1 && bits <= 63 && incr >= 0 && incr>>(bits-1) != 0 {
-			return
-		}
-	}
-	o.unsafe = true
 }
 
 func (o *opTraits) traits() traits {
 	switch {
-	case o.unsafe:
+	case o.unsafe, o.sets && o.lowest < o.guarded:
 		return 0
 	case o.writes:
 		return traitRepeatable

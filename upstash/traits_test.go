@@ -33,6 +33,17 @@ func TestTraits(t *testing.T) {
 		{rep, "SETBIT k 1 1"},
 		{rep, "SETRANGE k 0 x"},
 		{rep, "EXPIRE k 10 NX"},
+		{rep, "PEXPIRE k 1"},
+		{none, "EXPIRE k 0"}, // deletes what may be another client's by now
+		{none, "PEXPIRE k -1"},
+		{none, "EXPIRE k soon"},
+		{none, "EXPIRE k"},
+		{none, "EXPIREAT k 1900000000"}, // whose clock decides is not known here
+		{none, "PEXPIREAT k 1900000000000"},
+		{none, "LSET l 0 x"}, // a push in between moves the element
+		{rep, "JSON.SET k $ 1"},
+		{rep, "JSON.SET k $ 1 XX"},
+		{none, "JSON.SET k $ 1 NX"},
 		{rep, "PFADD k x"},
 
 		{rep, "SET k v"},
@@ -64,6 +75,16 @@ func TestTraits(t *testing.T) {
 		{rep, "BITFIELD k OVERFLOW FAIL INCRBY u8 0 128"},
 		{rep, "BITFIELD k overflow fail incrby u53 0 4503599627370496 OVERFLOW WRAP SET u1 128 1"},
 		{none, "BITFIELD k OVERFLOW FAIL INCRBY u8 0 127"}, // fits twice
+		// What writes to the same bits undoes "set if zero".
+		{none, "BITFIELD k OVERFLOW FAIL INCRBY u8 0 129 SET u1 0 0"},
+		{none, "BITFIELD k SET u1 #7 0 OVERFLOW FAIL INCRBY u8 0 129"},
+		{rep, "BITFIELD k OVERFLOW FAIL INCRBY u8 0 129 SET u1 8 0"},
+		{rep, "BITFIELD k SET u8 #1 0 OVERFLOW FAIL INCRBY u8 0 129"},
+		{none, "BITFIELD k OVERFLOW FAIL INCRBY u8 #1 129 SET u1 8 0"},
+		{none, "BITFIELD k OVERFLOW FAIL INCRBY u8 0 129 INCRBY u8 7 129"},
+		{rep, "BITFIELD k OVERFLOW FAIL INCRBY u8 0 129 INCRBY u8 8 129"},
+		{none, "BITFIELD k OVERFLOW FAIL INCRBY u8 x 129"},
+		{none, "BITFIELD k SET u8 #x 1"},
 		{none, "BITFIELD k OVERFLOW FAIL INCRBY i8 0 127"},
 		{none, "BITFIELD k OVERFLOW FAIL INCRBY u8 0 -128"},
 		{none, "BITFIELD k OVERFLOW SAT INCRBY u8 0 128"},
@@ -91,17 +112,26 @@ func TestTraitsOfBitField(t *testing.T) {
 		b    *BitField
 		want traits
 	}{
-		"get":            {NewBitField("k").Get("u1", 0), traitRead | traitRepeatable},
-		"get many":       {NewBitField("k").GetBits(0, []uint64{1}), traitRead | traitRepeatable},
-		"set":            {NewBitField("k").Set("u1", 0, 1), traitRepeatable},
-		"set many":       {NewBitField("k").SetBits(0, []uint64{1}), traitRepeatable},
-		"set index":      {NewBitField("k").SetIndex("u8", 0, 7), traitRepeatable},
-		"increment":      {NewBitField("k").IncrBy("u8", 0, 1), 0},
-		"set if zero":    {NewBitField("k").Overflow(Fail).IncrBy("u53", 0, top), traitRepeatable},
-		"fits twice":     {NewBitField("k").Overflow(Fail).IncrBy("u53", 0, top-1), 0},
-		"wraps":          {NewBitField("k").Overflow(Fail).Overflow(Wrap).IncrBy("u53", 0, top), 0},
-		"one is enough":  {NewBitField("k").Set("u1", 0, 1).IncrByIndex("i8", 3, 1), 0},
-		"reset is clean": {NewBitField("k").IncrBy("u8", 0, 1).Reset("k"), traitRead | traitRepeatable},
+		"get":           {NewBitField("k").Get("u1", 0), traitRead | traitRepeatable},
+		"get many":      {NewBitField("k").GetBits(0, []uint64{1}), traitRead | traitRepeatable},
+		"set":           {NewBitField("k").Set("u1", 0, 1), traitRepeatable},
+		"set many":      {NewBitField("k").SetBits(0, []uint64{1}), traitRepeatable},
+		"set index":     {NewBitField("k").SetIndex("u8", 0, 7), traitRepeatable},
+		"increment":     {NewBitField("k").IncrBy("u8", 0, 1), 0},
+		"set if zero":   {NewBitField("k").Overflow(Fail).IncrBy("u53", 0, top), traitRepeatable},
+		"fits twice":    {NewBitField("k").Overflow(Fail).IncrBy("u53", 0, top-1), 0},
+		"wraps":         {NewBitField("k").Overflow(Fail).Overflow(Wrap).IncrBy("u53", 0, top), 0},
+		"one is enough": {NewBitField("k").Set("u1", 0, 1).IncrByIndex("i8", 3, 1), 0},
+		"two if zero": {
+			NewBitField("k").Overflow(Fail).IncrBy("u53", 0, top).IncrBy("u53", 64, top).
+				Overflow(Wrap).SetBits(128, []uint64{0, 9}), traitRepeatable,
+		},
+		"undone":           {NewBitField("k").Overflow(Fail).IncrBy("u53", 0, top).Set("u1", 52, 0), 0},
+		"undone by index":  {NewBitField("k").Overflow(Fail).IncrBy("u53", 0, top).SetIndex("u8", 6, 0), 0},
+		"not yet undone":   {NewBitField("k").Overflow(Fail).IncrBy("u53", 0, top).SetIndex("u8", 7, 0), traitRepeatable},
+		"undone by many":   {NewBitField("k").SetBits(0, []uint64{1}).Overflow(Fail).IncrBy("u53", 0, top), 0},
+		"by another index": {NewBitField("k").Overflow(Fail).IncrByIndex("u53", 1, top).Set("u1", 100, 1), 0},
+		"reset is clean":   {NewBitField("k").IncrBy("u8", 0, 1).Reset("k"), traitRead | traitRepeatable},
 	} {
 		if got := tt.b.Command().traits; got != tt.want {
 			t.Errorf("%s: traits %03b, want %03b", name, got, tt.want)
