@@ -15,9 +15,9 @@
 // body; /pipeline and /multi-exec; answers in JSON, base64 or RESP2; a bearer
 // token or ?_token=, and a second token that may only read; sync tokens; the
 // statuses and error texts of the service as far as they are documented.
-// JSON numbers pass through float64, as they do in the service: an offset of
-// 4294967295 must travel as a string. WithMaxRequest and WithMaxRecord lower
-// the limits, so that a test can reach them.
+// A JSON number or boolean is its own text; WithFloatNumbers catches a client
+// that sends numbers, which other servers spoil. WithMaxRequest and
+// WithMaxRecord lower the limits, so that a test can reach them.
 //
 // Some answers are guesses, because nothing documents them: the texts for an
 // empty pipeline, for JSON that does not parse and for resp2 on /multi-exec,
@@ -32,10 +32,12 @@
 // sequences. A BITFIELD copies the string once, however many operations it
 // has. Times to live follow the clock; FastForward moves them on.
 //
-// EVAL works for ordinary commands and for those above, BITFIELD too. The other
+// Scripts run as in Redis 7.0, but without the libraries bit, cmsgpack and
+// struct. A first line "#!lua flags=allow-key-locking", which the service
+// documents and Redis 7.0 refuses, is accepted with every backend. The other
 // data types are those of miniredis, with its limits: DUMP and RESTORE know
-// strings only, a few commands (LPOS, SORT, OBJECT) are missing, and an error
-// inside a script is worded otherwise. The longest time to live is 292 years.
+// strings only, and a few commands (SORT, OBJECT) are missing. The longest time
+// to live is 292 years.
 //
 // WithRedis puts any Redis behind the same REST server instead, over one
 // connection. FastForward and SetReplicaLag then don't work, and end the test.

@@ -1,6 +1,7 @@
 package upstashtest
 
 import (
+	"context"
 	"net/http"
 	"slices"
 
@@ -18,8 +19,11 @@ type outcome struct {
 
 // execute runs a request's commands and makes the answer, its replies bent as
 // the fault says.
-func (s *Server) execute(q request, f Fault) answer {
-	o := s.run(q.batch, q.readOnly, parseToken(q.token))
+func (s *Server) execute(ctx context.Context, q request, f Fault) answer {
+	o, err := s.run(ctx, q)
+	if err != nil {
+		return *q.enc.refuse(http.StatusServiceUnavailable, "ERR "+err.Error())
+	}
 	a := answer{
 		status:      http.StatusOK,
 		contentType: q.enc.contentType(),
@@ -39,16 +43,19 @@ func (s *Server) execute(q request, f Fault) answer {
 	return a
 }
 
-// run executes the commands with nobody else's between them. seen is the state
-// that the client's token names; the state that comes back is never older.
-func (s *Server) run(b batch, readOnly bool, seen uint64) outcome {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+// run executes the commands with nobody else's between them. The state that
+// comes back is never older than the one that the client's token names.
+func (s *Server) run(ctx context.Context, q request) (outcome, error) {
+	b, seen := q.batch, parseToken(q.token)
+	if err := s.begin(ctx); err != nil {
+		return outcome{}, err
+	}
+	defer s.end()
 	vetted := make([]database.Failure, len(b.cmds))
 	for i, cmd := range b.cmds {
-		vetted[i] = database.Vet(cmd, readOnly)
+		vetted[i] = database.Vet(cmd, q.readOnly)
 		if vetted[i] != "" && b.form == formMulti {
-			return outcome{discarded: errExecAbort, state: max(seen, s.state)}
+			return outcome{discarded: errExecAbort, state: max(seen, s.state)}, nil
 		}
 	}
 	db := s.choose(b, seen)
@@ -62,7 +69,7 @@ func (s *Server) run(b batch, readOnly bool, seen uint64) outcome {
 		}
 	}
 	o.state = max(seen, s.stateOf(db))
-	return o
+	return o, nil
 }
 
 // runOne runs a command by itself. Only what gets to the database is counted.

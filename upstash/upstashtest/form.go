@@ -50,17 +50,17 @@ var (
 
 // parseForm reads the commands of a request from its path, its query and its
 // body. Its errors are the texts of answers.
-func parseForm(r *http.Request, body []byte) (batch, error) {
+func parseForm(r *http.Request, body []byte, floats bool) (batch, error) {
 	path := r.URL.EscapedPath()
 	switch path {
 	case "", "/":
-		cmd, err := parseCommand(body)
+		cmd, err := parseCommand(body, floats)
 		return batch{formCommand, [][]string{cmd}}, err
 	case "/pipeline":
-		cmds, err := parseBatch(body)
+		cmds, err := parseBatch(body, floats)
 		return batch{formPipeline, cmds}, err
 	case "/multi-exec":
-		cmds, err := parseBatch(body)
+		cmds, err := parseBatch(body, floats)
 		return batch{formMulti, cmds}, err
 	}
 	cmd, err := parsePath(path, body, r.URL.RawQuery)
@@ -106,7 +106,7 @@ func parsePath(path string, body []byte, query string) ([]string, error) {
 
 // parseBatch reads [[...],[...]]. What is malformed in one command refuses the
 // whole request; a command that is merely unknown does not.
-func parseBatch(body []byte) ([][]string, error) {
+func parseBatch(body []byte, floats bool) ([][]string, error) {
 	items, err := splitArray(body)
 	if err != nil {
 		return nil, err
@@ -116,7 +116,7 @@ func parseBatch(body []byte) ([][]string, error) {
 	}
 	cmds := make([][]string, len(items))
 	for i, item := range items {
-		if cmds[i], err = parseCommand(item); err != nil {
+		if cmds[i], err = parseCommand(item, floats); err != nil {
 			return nil, err
 		}
 	}
@@ -124,7 +124,7 @@ func parseBatch(body []byte) ([][]string, error) {
 }
 
 // parseCommand reads ["NAME","arg",...].
-func parseCommand(body []byte) ([]string, error) {
+func parseCommand(body []byte, floats bool) ([]string, error) {
 	items, err := splitArray(body)
 	if err != nil {
 		return nil, err
@@ -134,7 +134,7 @@ func parseCommand(body []byte) ([]string, error) {
 	}
 	cmd := make([]string, len(items))
 	for i, item := range items {
-		if cmd[i], err = argument(item); err != nil {
+		if cmd[i], err = argument(item, floats); err != nil {
 			return nil, err
 		}
 	}

@@ -53,24 +53,26 @@ func elementLen(b []byte) int {
 	return len(b)
 }
 
-// argument turns one JSON value into an argument. Numbers go through float64
-// and come out as Go prints it, as known servers have it: 1 stays "1", and
-// 4294967295 becomes "4.294967295e+09".
-func argument(item []byte) (string, error) {
+// argument turns one JSON value into an argument. A number and a boolean are
+// their own text, unless numbers are to go through float64.
+func argument(item []byte, floats bool) (string, error) {
 	switch c := item[0]; {
 	case c == '"':
 		return unquote(item), nil
 	case c == 'n':
 		return "", errNullArg
-	case c == '-' || '0' <= c && c <= '9':
-		f, err := strconv.ParseFloat(string(item), 64)
-		if err != nil {
-			return "", errors.New("ERR a number is out of range")
-		}
-		return strconv.FormatFloat(f, 'g', -1, 64), nil
+	case c == '[':
+		return "", errors.New("ERR unsupported arg type: array")
+	case c == '{':
+		return "", errors.New("ERR unsupported arg type: object")
+	case !floats || c == 't' || c == 'f':
+		return string(item), nil
 	}
-	kinds := map[byte]string{'[': "array", '{': "object", 't': "bool", 'f': "bool"}
-	return "", errors.New("ERR unsupported arg type: " + kinds[item[0]])
+	f, err := strconv.ParseFloat(string(item), 64)
+	if err != nil {
+		return "", errors.New("ERR a number is out of range")
+	}
+	return strconv.FormatFloat(f, 'g', -1, 64), nil
 }
 
 // unquote reads a valid JSON string. Bytes that are not UTF-8 become U+FFFD.

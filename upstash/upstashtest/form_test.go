@@ -53,13 +53,17 @@ func TestForms(t *testing.T) {
 		},
 		{"not UTF-8", call{path: "/", body: `["GET","raw"]`}, 200, `{"result":"a\ufffd\ufffdb"}`},
 		{"small number", call{path: "/", body: `["SETBIT","s",1,1]`}, 200, `{"result":1}`},
-		{"big number", call{path: "/", body: `["ECHO",4294967295]`}, 200, `{"result":"4.294967295e+09"}`},
+		{"big number", call{path: "/", body: `["ECHO",4294967295]`}, 200, `{"result":"4294967295"}`},
+		{"number as it is written", call{path: "/", body: `["ECHO",-1.50e+3]`}, 200, `{"result":"-1.50e+3"}`},
+		{"a million", call{path: "/", body: `["SETBIT","s",1000000,1]`}, 200, `{"result":0}`},
 		{
 			"offset as a number",
-			call{path: "/", body: `["BITFIELD","s","GET","u1",4294967295]`},
-			400,
-			`{"error":"ERR bit offset is not an integer or out of range"}`,
+			call{path: "/", body: `["BITFIELD","none","GET","u1",4294967295]`},
+			200,
+			`{"result":[0]}`,
 		},
+		{"true", call{path: "/", body: `["ECHO",true]`}, 200, `{"result":"true"}`},
+		{"false", call{path: "/pipeline", body: `[["ECHO",false]]`}, 200, `[{"result":"false"}]`},
 		{
 			"offset as a string",
 			call{path: "/", body: `["BITFIELD","s","GET","u1","4294967295"]`},
@@ -235,4 +239,24 @@ func filled(t *testing.T, opts ...Option) *Server {
 		}
 	}
 	return s
+}
+
+// TestFloatNumbers catches a client that sends numbers.
+func TestFloatNumbers(t *testing.T) {
+	s := filled(t, WithFloatNumbers())
+	for _, tt := range []struct {
+		body string
+		want string
+	}{
+		{`["ECHO",4294967295]`, `{"result":"4.294967295e+09"}`},
+		{`["ECHO",1000000]`, `{"result":"1e+06"}`},
+		{`["ECHO",999999]`, `{"result":"999999"}`},
+		{`["ECHO",true]`, `{"result":"true"}`},
+		{`["SETBIT","s",4294967295,1]`, `{"error":"ERR bit offset is not an integer or out of range"}`},
+		{`["ECHO",1e999]`, `{"error":"ERR a number is out of range"}`},
+	} {
+		if got := do(t, s, call{body: tt.body}); got.body != tt.want {
+			t.Errorf("%s: %s, want %s", tt.body, got.body, tt.want)
+		}
+	}
 }

@@ -41,7 +41,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	f := s.faults.next(q.info(r))
 	var a answer
 	if f.Executes() {
-		a = s.execute(q, f)
+		a = s.execute(r.Context(), q, f)
 	}
 	s.strike(w, r, f, a)
 }
@@ -73,7 +73,7 @@ func (s *Server) parse(r *http.Request) (request, *answer) {
 	if err != nil {
 		return q, q.enc.refuse(http.StatusBadRequest, err.Error())
 	}
-	if q.batch, err = parseForm(r, body); err != nil {
+	if q.batch, err = parseForm(r, body, s.cfg.floatNumbers); err != nil {
 		return q, enc.refuse(http.StatusBadRequest, err.Error())
 	}
 	if enc.resp2 && q.form == formMulti {

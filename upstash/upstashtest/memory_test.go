@@ -87,7 +87,7 @@ func TestLuaCallsNativeCommands(t *testing.T) {
 		{`local r = redis.pcall('BITFIELD',KEYS[1],'NOPE') return r['err']`, `{"result":"ERR syntax error"}`},
 		{
 			`return redis.pcall('BITFIELD')`,
-			`{"error":"ERR wrong number of arguments for 'bitfield' command"}`,
+			`{"error":"ERR Wrong number of args calling Redis command from script"}`,
 		},
 	} {
 		body := appendString([]byte(`["EVAL",`), tt.script)

@@ -1,10 +1,15 @@
 package upstashtest
 
+import "time"
+
 // The limits of the free and pay-as-you-go plans.
 const (
 	defaultMaxRequest = 10 << 20
 	defaultMaxRecord  = 100 << 20
 )
+
+// defaultTimeout is far above what a command of a test takes.
+const defaultTimeout = 30 * time.Second
 
 // Option changes how a Server is set up.
 type Option func(*config)
@@ -16,6 +21,8 @@ type config struct {
 	redis         string
 	maxRequest    int64
 	maxRecord     int64
+	timeout       time.Duration
+	floatNumbers  bool
 	tls           bool
 }
 
@@ -26,6 +33,7 @@ func newConfig(opts []Option) config {
 		readOnlyToken: randomToken(),
 		maxRequest:    defaultMaxRequest,
 		maxRecord:     defaultMaxRecord,
+		timeout:       defaultTimeout,
 	}
 	for _, o := range opts {
 		o(&c)
@@ -60,6 +68,17 @@ func WithMaxRequest(n int64) Option { return func(c *config) { c.maxRequest = n 
 // is allocated.
 func WithMaxRecord(n int64) Option { return func(c *config) { c.maxRecord = n } }
 
-// WithTLS serves https with a certificate made for this server; CertPool gives
-// the pool that trusts it.
+// WithTimeout sets how long a command may run, and how long it may wait for
+// those before it; the default is 30 seconds. What takes longer is answered
+// with a 5xx status: it may have run.
+func WithTimeout(d time.Duration) Option { return func(c *config) { c.timeout = d } }
+
+// WithFloatNumbers reads JSON numbers as float64 and writes them as Go prints
+// them, as some servers by others do: 1000000 becomes 1e+06, which a command
+// refuses or, worse, stores. It catches a client that sends numbers; without
+// it, as in the service, the argument is the number's own text.
+func WithFloatNumbers() Option { return func(c *config) { c.floatNumbers = true } }
+
+// WithTLS serves https with a certificate made for this server; CertPool
+// returns the pool that trusts it.
 func WithTLS() Option { return func(c *config) { c.tls = true } }

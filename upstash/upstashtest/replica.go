@@ -1,6 +1,7 @@
 package upstashtest
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
 
@@ -27,32 +28,33 @@ type replica struct {
 // request's. Scripts and commands that choose at random may leave the replica
 // with other data than the primary.
 func (s *Server) SetReplicaLag(writes int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if writes <= 0 {
-		s.replica = nil
-		return
-	}
-	if s.replica == nil {
-		primary, ok := s.db.(*database.Memory)
-		if !ok {
-			s.fatal("a real Redis has no lagging replica here: use the default backend")
-			return
+	s.alone("making a replica", func() error {
+		if writes <= 0 {
+			s.replica = nil
+			return nil
 		}
-		s.replica = &replica{db: primary.Copy(1), state: s.state}
-	}
-	s.replica.lag = writes
-	s.replica.apply(writes)
+		if s.replica == nil {
+			primary, ok := s.db.(*database.Memory)
+			if !ok {
+				return errors.New("a real Redis has no lagging replica here: use the default backend")
+			}
+			s.replica = &replica{db: primary.Copy(1), state: s.state}
+		}
+		s.replica.lag = writes
+		s.replica.apply(writes)
+		return nil
+	})
 }
 
 // CatchUp lets the replica apply all writes so far. Without a lagging replica
 // it does nothing.
 func (s *Server) CatchUp() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.replica != nil {
-		s.replica.apply(0)
-	}
+	s.alone("catching up", func() error {
+		if s.replica != nil {
+			s.replica.apply(0)
+		}
+		return nil
+	})
 }
 
 // apply runs pending writes until only keep are left.

@@ -1,7 +1,9 @@
 package upstashtest
 
 import (
+	"fmt"
 	"math"
+	"strings"
 	"testing"
 	"time"
 )
@@ -128,6 +130,29 @@ func TestWrongUseEndsTheTest(t *testing.T) {
 	}
 	if _, err := s.Exec("PING"); err != nil { // no lock was left behind
 		t.Error(err)
+	}
+}
+
+func TestUseAfterCloseSaysSo(t *testing.T) {
+	s, err := Start()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Close()
+	for name, f := range map[string]func(){
+		"FlushAll":      s.FlushAll,
+		"FastForward":   func() { s.FastForward(time.Second) },
+		"SetReplicaLag": func() { s.SetReplicaLag(1) },
+		"CatchUp":       s.CatchUp,
+	} {
+		t.Run(name, func(t *testing.T) {
+			defer func() {
+				if text := fmt.Sprint(recover()); !strings.Contains(text, "the server is closed") {
+					t.Errorf("it panics with %q", text)
+				}
+			}()
+			f()
+		})
 	}
 }
 

@@ -1,6 +1,7 @@
 package upstashtest
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -30,9 +31,9 @@ type Server struct {
 	cert  *certificate // nil without WithTLS
 	count counters
 
-	// mu makes the database what Redis is: single-threaded. It guards what
+	// turn makes the database what Redis is: single-threaded. It guards what
 	// follows up to the blank line.
-	mu      sync.Mutex
+	turn    turn
 	db      database.DB
 	state   uint64   // writes so far: what sync tokens name
 	replica *replica // nil when reads go to db
@@ -45,7 +46,13 @@ type Server struct {
 	conns     connections
 }
 
-var errClosed = errors.New("upstashtest: the server is closed")
+var (
+	errClosed = errors.New("upstashtest: the server is closed")
+	errBusy   = errors.New("upstashtest: the database is busy with another command")
+)
+
+// turn is a lock for which one can wait as long as one likes.
+type turn chan struct{}
 
 // NewServer starts a server that is closed at the end of the test or
 // benchmark. What goes wrong ends the test.
@@ -67,10 +74,11 @@ func Start(opts ...Option) (*Server, error) {
 		Token:         cfg.token,
 		ReadOnlyToken: cfg.readOnlyToken,
 		cfg:           cfg,
+		turn:          make(turn, 1),
 		closing:       make(chan struct{}),
 	}
 	var err error
-	if s.db, err = openBackend(cfg); err != nil {
+	if s.db, err = openDatabase(cfg); err != nil {
 		return nil, fmt.Errorf("upstashtest: opening the database: %w", err)
 	}
 	if err := s.listen(); err != nil {
@@ -80,11 +88,12 @@ func Start(opts ...Option) (*Server, error) {
 	return s, nil
 }
 
-func openBackend(cfg config) (database.DB, error) {
+func openDatabase(cfg config) (database.DB, error) {
+	limits := database.Limits{MaxRecord: uint64(max(0, cfg.maxRecord)), Timeout: cfg.timeout}
 	if cfg.redis != "" {
-		return database.DialRedis(cfg.redis)
+		return database.DialRedis(cfg.redis, limits)
 	}
-	return database.OpenMemory()
+	return database.OpenMemory(limits)
 }
 
 func (s *Server) listen() error {
@@ -111,7 +120,7 @@ func (s *Server) listen() error {
 	return nil
 }
 
-// reachable gives the host:port to dial: a server that listens on all addresses
+// reachable returns the host:port to dial: a server that listens on all addresses
 // is reached over the loopback interface.
 func reachable(a net.Addr) string {
 	if tcp, ok := a.(*net.TCPAddr); ok && tcp.IP.IsUnspecified() {
@@ -120,25 +129,49 @@ func reachable(a net.Addr) string {
 	return a.String()
 }
 
-// Close stops the server, ends what still stalls, drops the database in memory
-// and returns when no goroutine of the server is left. Calling it again does
-// nothing.
+// begin waits for the database, for as long as a command may take. Unless it
+// returns an error, end follows.
+func (s *Server) begin(ctx context.Context) error {
+	select {
+	case <-s.closing:
+		return errClosed
+	default:
+	}
+	limit := time.NewTimer(s.cfg.timeout)
+	defer limit.Stop()
+	select {
+	case s.turn <- struct{}{}:
+		return nil
+	case <-s.closing:
+		return errClosed
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-limit.C:
+		return errBusy
+	}
+}
+
+func (s *Server) end() { <-s.turn }
+
+// Close stops the server, ends what still stalls or runs, drops the database in
+// memory and returns when no goroutine of the server is left. Calling it again
+// does nothing.
 func (s *Server) Close() {
 	s.closeOnce.Do(func() {
 		close(s.closing)
+		s.db.Interrupt()
 		_ = s.http.Close()
 		s.serving.Wait()
 		s.conns.wait()
-		s.mu.Lock()
-		defer s.mu.Unlock()
+		s.turn <- struct{}{} // what Exec runs ends too
 		_ = s.db.Close()
 	})
 }
 
 // Exec runs a command on the database directly: not over HTTP, not counted,
-// and past all limits and faults. It gives nil, an int64, a string or a []any of
-// these; an error reply is the error. On a server whose replica lags it runs on
-// the primary.
+// and past all limits and faults. It returns nil, an int64, a string or a []any
+// of these; an error reply is the error. If there are regions, it runs in the
+// primary.
 func (s *Server) Exec(args ...string) (any, error) {
 	if len(args) == 0 {
 		return nil, errEmptyCommand
@@ -146,13 +179,10 @@ func (s *Server) Exec(args ...string) (any, error) {
 	if f := database.Vet(args, false); f != "" {
 		return nil, f
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	select {
-	case <-s.closing:
-		return nil, errClosed
-	default:
+	if err := s.begin(context.Background()); err != nil {
+		return nil, err
 	}
+	defer s.end()
 	r := s.db.Do(args)
 	s.noteWrite(args)
 	if f, ok := r.(database.Failure); ok {
@@ -163,29 +193,34 @@ func (s *Server) Exec(args ...string) (any, error) {
 
 // FlushAll removes every key. With WithRedis that is all of its database 0.
 func (s *Server) FlushAll() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	err := s.db.Flush()
-	if err == nil && s.replica != nil {
-		err = s.replica.reset(s.state)
-	}
-	if err != nil {
-		s.fatal("flushing the database: %v", err)
-	}
+	s.alone("flushing the database", func() error {
+		if err := s.db.Flush(); err != nil || s.replica == nil {
+			return err
+		}
+		return s.replica.reset(s.state)
+	})
 }
 
 // FastForward lets d pass for everything that expires. With WithRedis it
 // cannot, and ends the test.
 func (s *Server) FastForward(d time.Duration) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if err := s.db.FastForward(d); err != nil {
-		s.fatal("%v", err)
+	s.alone("moving the clock", func() error { return s.db.FastForward(d) })
+}
+
+// alone runs f while no command runs, and reports its error as fatal does.
+func (s *Server) alone(what string, f func() error) {
+	err := s.begin(context.Background())
+	if err == nil {
+		err = f()
+		s.end()
+	}
+	if err != nil {
+		s.fatal("%s: %v", what, err)
 	}
 }
 
 // fatal reports a wrong use of the Server's own methods: it ends the test, or
-// panics where there is none.
+// panics if there is none.
 func (s *Server) fatal(format string, args ...any) {
 	text := "upstashtest: " + fmt.Sprintf(format, args...)
 	if s.tb == nil {

@@ -1,14 +1,18 @@
 package upstashtest
 
 import (
+	"bytes"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/upbloom/upbloom/internal/testkit/testenv"
-
 	"github.com/upbloom/upbloom/upstash/upstashtest/internal/database"
 )
 
@@ -149,30 +153,101 @@ func TestCutRequestIsNotExecuted(t *testing.T) {
 	}
 }
 
-// TestLostRedis kills the server's connection: one answer is a 500, because its
-// command may have run, and the next is right again.
+// TestLostRedis loses the reply of a command: the answer is a 500, because it
+// ran, and the next one is right again.
 func TestLostRedis(t *testing.T) {
 	for _, c := range []call{
 		{body: `["INCR","n"]`},
 		{path: "/pipeline", body: `[["INCR","n"],["INCR","n"]]`},
 		{path: "/multi-exec", body: `[["INCR","n"]]`},
 	} {
-		addr := testenv.Redis(t)
-		s := NewServer(t, WithRedis(addr))
-		killer, err := database.DialRedis(addr)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if r := killer.Do([]string{"CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"}); r != int64(1) {
-			t.Errorf("CLIENT KILL: %v", r)
-		}
-		_ = killer.Close()
+		proxy := newCutter(t, testenv.Redis(t))
+		s := NewServer(t, WithRedis(proxy.addr))
+		proxy.cut.Store("INCR")
 		if got := do(t, s, c); got.status != http.StatusInternalServerError {
 			t.Errorf("%s: %d %s", c.path, got.status, got.body)
 		}
+		proxy.cut.Store("")
 		if got := do(t, s, c); got.status != http.StatusOK {
 			t.Errorf("%s, once more: %d %s", c.path, got.status, got.body)
 		}
+	}
+}
+
+// cutter stands before a Redis, and closes a connection over which a certain
+// word comes.
+type cutter struct {
+	addr string
+	cut  atomic.Value // the word, or ""
+}
+
+func newCutter(t *testing.T, redis string) *cutter {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &cutter{addr: l.Addr().String()}
+	c.cut.Store("")
+	var running sync.WaitGroup
+	t.Cleanup(func() { _ = l.Close(); running.Wait() })
+	running.Go(func() {
+		for {
+			front, err := l.Accept()
+			if err != nil {
+				return
+			}
+			running.Go(func() { c.serve(front, redis) })
+		}
+	})
+	return c
+}
+
+func (c *cutter) serve(front net.Conn, redis string) {
+	defer front.Close()
+	back, err := net.Dial("tcp", redis)
+	if err != nil {
+		return
+	}
+	defer back.Close()
+	done := make(chan struct{})
+	go func() { defer close(done); _, _ = io.Copy(front, back); _ = front.Close() }()
+	buf := make([]byte, 64<<10)
+	for {
+		n, err := front.Read(buf)
+		if err != nil {
+			break
+		}
+		word := c.cut.Load().(string)
+		if word != "" && bytes.Contains(buf[:n], []byte(word)) {
+			_ = front.Close() // the reply is not to come through
+			_, _ = back.Write(buf[:n])
+			break
+		}
+		if _, err := back.Write(buf[:n]); err != nil {
+			break
+		}
+	}
+	_ = back.Close()
+	<-done
+}
+
+// TestRestartedRedis kills the connection while it lies idle, as a Redis that
+// is started anew does: the next command runs all the same.
+func TestRestartedRedis(t *testing.T) {
+	addr := testenv.Redis(t)
+	s := NewServer(t, WithRedis(addr))
+	killer, err := database.DialRedis(addr, database.Limits{Timeout: time.Minute})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r := killer.Do([]string{"CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"}); r != int64(1) {
+		t.Errorf("CLIENT KILL: %v", r)
+	}
+	_ = killer.Close()
+	time.Sleep(50 * time.Millisecond) // so that it counts as idle
+	if got := do(t, s, call{body: `["INCR","n"]`}); got.body != `{"result":1}` {
+		t.Errorf("%d %s", got.status, got.body)
 	}
 }
 

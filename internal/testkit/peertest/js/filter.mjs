@@ -37,8 +37,8 @@ const ways = {
 };
 
 // From an explicit pipeline, as an auto-pipelining client turns redis.bitfield()
-// into a promise. Its offsets go as strings: a server that reads numbers as
-// float64 may write a million as 1e+06, and refuse it.
+// into a promise. Its offsets go as strings, as some servers read numbers as
+// float64.
 async function bitfield(redis, key, at, operation) {
   const [bits] = await at.reduce(operation, redis.pipeline().bitfield(key)).exec().exec();
   return bits;

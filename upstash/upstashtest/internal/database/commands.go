@@ -103,10 +103,17 @@ func Vet(args []string, readOnly bool) Failure {
 			"NOPERM this user has no permissions to run the '%s' command or its subcommand",
 			strings.ToLower(name)))
 	}
-	if n := len(args); n != c.arity && (c.arity > 0 || n < -c.arity) {
-		return Failure(fmt.Sprintf("ERR wrong number of arguments for '%s' command", strings.ToLower(name)))
+	if !c.fits(len(args)) {
+		return wrongNumber(strings.ToLower(name))
 	}
 	return ""
+}
+
+// fits reports whether a command may have n words, its name among them.
+func (c command) fits(n int) bool { return n == c.arity || c.arity < 0 && n >= -c.arity }
+
+func wrongNumber(name string) Failure {
+	return Failure("ERR wrong number of arguments for '" + name + "' command")
 }
 
 // blocks reports whether a command that usually returns at once would wait.

@@ -5,17 +5,31 @@ package database
 
 import "time"
 
-// DB is the database behind a Server. The Server calls one method at a
-// time, and only with commands that passed its command table.
+// DB is the database behind a Server. The Server calls one method at a time,
+// but for Interrupt, and only with commands that passed its command table.
 type DB interface {
 	// Do runs one command.
 	Do(args []string) Reply
-	// Multi runs the commands as one transaction and gives an array with a
-	// reply each, or a failure when the transaction was discarded as a whole.
+	// Multi runs the commands as one transaction and returns an Array with a
+	// reply each, or a Failure if the transaction was discarded as a whole.
 	Multi(cmds [][]string) Reply
+	// Called is the number of commands that scripts called so far: they are
+	// billed, as the command that runs the script is.
+	Called() int64
 	// Flush removes all keys of the database that the Server uses.
 	Flush() error
 	// FastForward lets d pass for everything that expires.
 	FastForward(d time.Duration) error
+	// Interrupt ends what runs, and makes what follows fail. It may be called
+	// at any time.
+	Interrupt()
 	Close() error
+}
+
+// Limits bound what a command may take.
+type Limits struct {
+	// MaxRecord is the longest string in bytes that a command may leave behind.
+	MaxRecord uint64
+	// Timeout is how long a command may run.
+	Timeout time.Duration
 }

@@ -5,11 +5,15 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 
 	"github.com/upbloom/upbloom/internal/testkit/testenv"
 )
+
+// testLimits are far away.
+var testLimits = Limits{MaxRecord: 100 << 20, Timeout: time.Minute}
 
 // pair is the default backend beside a real Redis, both empty.
 type pair struct {
@@ -19,12 +23,12 @@ type pair struct {
 
 func newPair(tb testing.TB) pair {
 	tb.Helper()
-	red, err := DialRedis(testenv.Redis(tb))
+	red, err := DialRedis(testenv.Redis(tb), testLimits)
 	if err != nil {
 		tb.Fatal(err)
 	}
 	tb.Cleanup(func() { _ = red.Close() })
-	mem, err := OpenMemory()
+	mem, err := OpenMemory(testLimits)
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -3,6 +3,7 @@ package database
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"errors"
 	"strconv"
 	"strings"
@@ -16,10 +17,12 @@ import (
 // engine is a miniredis in this process, driven without a socket and without a
 // goroutine of its own.
 type engine struct {
-	m *miniredis.Miniredis
-	// current is who runs a command right now: where a script's native
-	// commands go.
-	current *Memory
+	m       *miniredis.Miniredis
+	limits  Limits
+	scripts scripts
+	called  int64           // commands that scripts called
+	life    context.Context // ends scripts when the database closes
+	end     context.CancelFunc
 }
 
 // Memory is the default backend: one logical database of an engine, with the
@@ -58,6 +61,11 @@ func init() { // a plain literal would be an initialization cycle through do
 		"DECR":        (*Memory).decr,
 		"INCRBY":      (*Memory).incrBy,
 		"DECRBY":      (*Memory).decrBy,
+		"EVAL":        eval(false, false),
+		"EVAL_RO":     eval(false, true),
+		"EVALSHA":     eval(true, false),
+		"EVALSHA_RO":  eval(true, true),
+		"SCRIPT":      (*Memory).scriptCommand,
 		"EXPIRE":      expiry(time.Second, false),
 		"PEXPIRE":     expiry(time.Millisecond, false),
 		"EXPIREAT":    expiry(time.Second, true),
@@ -65,7 +73,8 @@ func init() { // a plain literal would be an initialization cycle through do
 	}
 }
 
-func OpenMemory() (*Memory, error) {
+// OpenMemory makes an empty database in this process.
+func OpenMemory(limits Limits) (*Memory, error) {
 	m := miniredis.NewMiniRedis()
 	c, err := m.Dial() // starts it without a listener
 	if err != nil {
@@ -73,8 +82,9 @@ func OpenMemory() (*Memory, error) {
 	}
 	_ = c.Close()
 	m.ClockTTL(true)
-	e := &engine{m: m}
-	return e.open(0), e.extend()
+	e := &engine{m: m, limits: limits, scripts: make(scripts)}
+	e.life, e.end = context.WithCancel(context.Background())
+	return e.open(0), nil
 }
 
 // open makes a handle to the logical database i.
@@ -84,37 +94,6 @@ func (e *engine) open(i int) *Memory {
 	d.peer = server.NewPeer(d.wire)
 	d.dispatch([]string{"SELECT", strconv.Itoa(i)})
 	return d
-}
-
-// extend makes the native commands known to Lua scripts. miniredis holds its
-// lock while a script runs, and the native commands take it, so it is let go
-// for the time of the call: no one else waits for it, because the Server runs
-// one command at a time.
-func (e *engine) extend() error {
-	known := func(*server.Peer, string, []string) {} // the hook acts before it
-	srv := e.m.Server()
-	if err := srv.Register("BITFIELD", known); err != nil {
-		return err
-	}
-	if err := srv.Register("BITFIELD_RO", known, server.ReadOnlyOption()); err != nil {
-		return err
-	}
-	srv.SetPreHook(func(c *server.Peer, name string, args ...string) bool {
-		run := native[name]
-		if run == nil {
-			return false
-		}
-		all := append([]string{name}, args...)
-		if f := Vet(all, false); f != "" {
-			c.WriteError(string(f))
-			return true
-		}
-		e.m.Unlock()
-		defer e.m.Lock()
-		writeReply(c, run(e.current, all))
-		return true
-	})
-	return nil
 }
 
 // Copy makes a handle to the logical database i, with the keys that d has now.
@@ -127,6 +106,7 @@ func (d *Memory) Copy(i int) *Memory {
 	return c
 }
 
+// Do runs one command.
 func (d *Memory) Do(args []string) Reply {
 	name := strings.ToUpper(args[0])
 	if run := native[name]; run != nil {
@@ -153,24 +133,33 @@ func (d *Memory) Multi(cmds [][]string) Reply {
 	return out
 }
 
+// Flush removes all keys.
 func (d *Memory) Flush() error {
 	d.db.FlushDB()
 	return nil
 }
 
+// FastForward lets by pass for everything that expires.
 func (d *Memory) FastForward(by time.Duration) error {
 	d.m.FastForward(by)
 	return nil
 }
 
+// Called is the number of commands that scripts called so far.
+func (d *Memory) Called() int64 { return d.called }
+
+// Interrupt ends a script under way.
+func (d *Memory) Interrupt() { d.end() }
+
+// Close drops the data.
 func (d *Memory) Close() error {
+	d.end()
 	d.m.Close()
 	return nil
 }
 
 // dispatch hands a command to miniredis and reads its reply back.
 func (d *Memory) dispatch(args []string) Reply {
-	d.current = d
 	d.out.Reset()
 	d.m.Server().Dispatch(d.peer, args)
 	d.peer.Flush()

@@ -3,7 +3,9 @@ package database
 import (
 	"errors"
 	"fmt"
+	"net"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/gomodule/redigo/redis"
@@ -12,26 +14,68 @@ import (
 // Redis is a real Redis behind the server: one connection, used by one
 // command at a time.
 type Redis struct {
-	addr string
-	conn redis.Conn
+	addr   string
+	limits Limits
+	conn   redis.Conn
+	used   time.Time // when the last reply came
+	called int64
+	// renamed holds the sum that Redis has for a script, by the sum of the text
+	// that was sent, if the two differ.
+	renamed map[string]string
+
+	mu     sync.Mutex
+	socket net.Conn // below conn, to be closed at any time
+	ended  bool
 }
 
-func DialRedis(addr string) (*Redis, error) {
-	r := &Redis{addr: addr}
+var errClosed = errors.New("the server is closed")
+
+const (
+	// dialLimit is how long connecting may take.
+	dialLimit = 5 * time.Second
+	// idleLimit is how long a connection is trusted without a PING.
+	idleLimit = 10 * time.Millisecond
+)
+
+// DialRedis connects to the Redis at addr, which is a host:port.
+func DialRedis(addr string, limits Limits) (*Redis, error) {
+	r := &Redis{addr: addr, limits: limits, renamed: make(map[string]string)}
 	return r, r.dial()
 }
 
 func (r *Redis) dial() error {
-	conn, err := redis.Dial("tcp", r.addr, redis.DialConnectTimeout(5*time.Second))
+	conn, err := redis.Dial("tcp", r.addr, redis.DialNetDial(r.socketTo),
+		redis.DialReadTimeout(r.limits.Timeout), redis.DialWriteTimeout(r.limits.Timeout))
 	if err != nil {
 		return fmt.Errorf("no Redis at %s: %w", r.addr, err)
 	}
-	r.conn = conn
+	r.conn, r.used = conn, time.Now()
 	return nil
 }
 
-// revive dials anew where an earlier command lost the connection.
+// socketTo dials, and keeps the socket for Interrupt.
+func (r *Redis) socketTo(network, addr string) (net.Conn, error) {
+	conn, err := net.DialTimeout(network, addr, min(dialLimit, r.limits.Timeout))
+	if err != nil {
+		return nil, err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.ended {
+		_ = conn.Close()
+		return nil, errClosed
+	}
+	r.socket = conn
+	return conn, nil
+}
+
+// revive dials anew if the connection is lost. One that Redis closed while it
+// lay idle shows that only when it is used, and a command must not find out:
+// nobody could know whether it ran. A PING may.
 func (r *Redis) revive() error {
+	if r.conn.Err() == nil && time.Since(r.used) > idleLimit {
+		_, _ = r.conn.Do("PING")
+	}
 	if r.conn.Err() == nil {
 		return nil
 	}
@@ -39,51 +83,112 @@ func (r *Redis) revive() error {
 	return r.dial()
 }
 
+// Do runs one command.
 func (r *Redis) Do(args []string) Reply {
-	if err := r.revive(); err != nil {
-		return lost(err)
-	}
-	return fromRedigo(r.conn.Do(args[0], anys(args[1:])...))
+	t := r.translate(args)
+	return t.finish(r.exchange([][]string{t.cmd}, t.script)[0])
 }
 
-// Multi sends MULTI, the commands and EXEC in one write. EXEC's reply is the
-// transaction's: EXECABORT where Redis refused to queue a command.
+// Multi runs the commands between MULTI and EXEC. EXEC's reply is the
+// transaction's: EXECABORT if Redis refused to queue a command.
 func (r *Redis) Multi(cmds [][]string) Reply {
-	if err := r.revive(); err != nil {
-		return lost(err)
+	all, script := [][]string{{"MULTI"}}, false
+	finish := make([]func(Reply) Reply, len(cmds))
+	for i, c := range cmds {
+		t := r.translate(c)
+		all, finish[i], script = append(all, t.cmd), t.finish, script || t.script
 	}
-	if err := r.conn.Send("MULTI"); err != nil {
-		return lost(err)
-	}
-	for _, c := range cmds {
-		if err := r.conn.Send(c[0], anys(c[1:])...); err != nil {
-			return lost(err)
+	replies := r.exchange(append(all, []string{"EXEC"}), script)
+	last := replies[len(replies)-1]
+	if list, ok := last.(Array); ok && len(list) == len(finish) {
+		for i := range list {
+			list[i] = finish[i](list[i])
 		}
-	}
-	if err := r.conn.Send("EXEC"); err != nil {
-		return lost(err)
-	}
-	if err := r.conn.Flush(); err != nil {
-		return lost(err)
-	}
-	var last Reply
-	for range len(cmds) + 2 { // OK, QUEUED for each, and the replies
-		last = fromRedigo(r.conn.Receive())
 	}
 	return last
 }
 
-func (r *Redis) Flush() error {
-	_, err := r.conn.Do("FLUSHDB")
-	return err
+// exchange sends the commands in one write and reads a reply to each. If the
+// connection breaks, all of them are lost. With counted, what scripts call is
+// found in Redis' own statistics, read before and after.
+func (r *Redis) exchange(cmds [][]string, counted bool) Array {
+	if counted {
+		cmds = append(append([][]string{infoCalls}, cmds...), infoCalls)
+	}
+	replies, err := r.roundTrip(cmds)
+	r.used = time.Now()
+	n := len(replies) - 1
+	switch {
+	case err != nil:
+		if counted {
+			r.killScript(err)
+		}
+		for i := range replies {
+			replies[i] = lost(err)
+		}
+		return replies
+	case !counted:
+		return replies
+	}
+	// INFO is counted once, and each command of the request.
+	between := callsIn(replies[n]) - callsIn(replies[0]) - int64(n)
+	r.called += max(0, between)
+	return replies[1:n]
 }
 
+func (r *Redis) roundTrip(cmds [][]string) (Array, error) {
+	replies := make(Array, len(cmds))
+	if err := r.revive(); err != nil {
+		return replies, err
+	}
+	for _, c := range cmds {
+		if err := r.conn.Send(c[0], anys(c[1:])...); err != nil {
+			return replies, err
+		}
+	}
+	if err := r.conn.Flush(); err != nil {
+		return replies, err
+	}
+	for i := range replies {
+		replies[i] = fromRedigo(r.conn.Receive())
+		if IsLost(replies[i]) {
+			return replies, r.conn.Err()
+		}
+	}
+	return replies, nil
+}
+
+// Called is the number of commands that scripts called so far. Redis counts
+// those of its other clients along, if it has any.
+func (r *Redis) Called() int64 { return r.called }
+
+// Flush removes all keys of database 0.
+func (r *Redis) Flush() error {
+	if f, bad := r.Do([]string{"FLUSHDB"}).(Failure); bad {
+		return f
+	}
+	return nil
+}
+
+// FastForward is refused: a Redis follows its own clock.
 func (r *Redis) FastForward(time.Duration) error {
 	return errors.New("a real Redis cannot be fast-forwarded: use the default backend, " +
 		"or short times to live")
 }
 
-func (r *Redis) Close() error { return r.conn.Close() }
+// Interrupt closes the connection for good.
+func (r *Redis) Interrupt() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.ended = true
+	_ = r.socket.Close()
+}
+
+// Close leaves the data in Redis.
+func (r *Redis) Close() error {
+	r.Interrupt()
+	return r.conn.Close()
+}
 
 // fromRedigo converts a reply. Errors inside an array are part of it; of those
 // that stand alone, Redis' own are replies and all others a lost connection.
@@ -116,7 +221,7 @@ func fromRedigo(v any, err error) Reply {
 
 const LostPrefix = "ERR the Redis behind the server: "
 
-// lost is the reply where the connection to Redis broke: the command may have
+// lost is the reply if the connection to Redis broke: the command may have
 // been executed, so it must not look like a refusal.
 func lost(err error) Failure { return Failure(LostPrefix + err.Error()) }
 

@@ -1,0 +1,257 @@
+package database
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	luajson "github.com/alicebob/miniredis/v2/gopher-json"
+	lua "github.com/yuin/gopher-lua"
+	"github.com/yuin/gopher-lua/parse"
+)
+
+// The stack of a script, in values: unpack reaches about as far as in Redis.
+const (
+	luaStack     = 1 << 10
+	luaStackMost = 1 << 14
+)
+
+// scriptName is what errors call a script, as in Redis.
+const scriptName = "user_script"
+
+// script is one that compiled.
+type script struct {
+	sum      string
+	readOnly bool
+	code     *lua.FunctionProto
+}
+
+// scripts holds what EVAL and SCRIPT LOAD brought, by its sum.
+type scripts map[string]*script
+
+// load compiles a script, unless it is there already.
+func (all scripts) load(text string) (*script, Failure) {
+	sum := scriptSum(text)
+	if s := all[sum]; s != nil {
+		return s, ""
+	}
+	head, f := parseShebang(text)
+	if f != "" {
+		return nil, f
+	}
+	code, err := compile(head.body)
+	if err != nil {
+		return nil, Failure("ERR Error compiling script (new function): " + oneLine(err.Error()))
+	}
+	s := &script{sum: sum, code: code}
+	for _, flag := range head.flags {
+		s.readOnly = s.readOnly || flag == flagNoWrites
+	}
+	all[sum] = s
+	return s, ""
+}
+
+func compile(body string) (*lua.FunctionProto, error) {
+	chunk, err := parse.Parse(strings.NewReader(body), scriptName)
+	if err != nil {
+		return nil, err
+	}
+	return lua.Compile(chunk, scriptName)
+}
+
+// eval makes EVAL, EVALSHA and their forms that only read.
+func eval(byName, readOnly bool) func(*Memory, []string) Reply {
+	return func(d *Memory, args []string) Reply {
+		n, ok := parseInt(args[2])
+		switch {
+		case !ok:
+			return errNotInt
+		case n > int64(len(args)-3):
+			return errTooManyKeys
+		case n < 0:
+			return errNegativeKeys
+		}
+		var s *script
+		var f Failure
+		if !byName {
+			s, f = d.scripts.load(args[1])
+		} else if s = d.scripts[strings.ToLower(args[1])]; s == nil {
+			f = errNoScript
+		}
+		if f != "" {
+			return f
+		}
+		run := luaRun{db: d, script: s, readOnly: readOnly || s.readOnly}
+		return run.run(args[3:3+n], args[3+n:])
+	}
+}
+
+// scriptCommand is SCRIPT LOAD, EXISTS and FLUSH.
+func (d *Memory) scriptCommand(args []string) Reply {
+	switch sub := strings.ToUpper(args[1]); {
+	case sub == "LOAD" && len(args) == 3:
+		s, f := d.scripts.load(args[2])
+		if f != "" {
+			return f
+		}
+		return Bulk(s.sum)
+	case sub == "EXISTS" && len(args) > 2:
+		out := make(Array, len(args)-2)
+		for i, sum := range args[2:] {
+			out[i] = int64(0)
+			if d.scripts[strings.ToLower(sum)] != nil {
+				out[i] = int64(1)
+			}
+		}
+		return out
+	case sub == "FLUSH" && len(args) <= 3:
+		if mode := strings.ToUpper(args[len(args)-1]); len(args) == 3 && mode != "SYNC" && mode != "ASYNC" {
+			return errScriptFlush
+		}
+		clear(d.scripts)
+		return Status("OK")
+	case sub == "LOAD" || sub == "EXISTS" || sub == "FLUSH":
+		return wrongNumber("script|" + strings.ToLower(sub))
+	}
+	return Failure("ERR unknown subcommand '" + args[1] + "'. Try SCRIPT HELP.")
+}
+
+// luaRun is one run of a script.
+type luaRun struct {
+	db       *Memory
+	script   *script
+	readOnly bool
+}
+
+// run runs the script until it ends, its time is up, or the database closes.
+func (r luaRun) run(keys, argv []string) Reply {
+	l := lua.NewState(lua.Options{
+		SkipOpenLibs: true, RegistrySize: luaStack, RegistryMaxSize: luaStackMost,
+	})
+	defer l.Close()
+	ctx, cancel := context.WithTimeout(r.db.life, r.db.limits.Timeout)
+	defer cancel()
+	r.prepare(l, keys, argv)
+	l.SetContext(ctx)
+	l.Push(l.NewFunctionFromProto(r.script.code))
+	err := l.PCall(0, 1, nil)
+	switch {
+	case ctx.Err() != nil:
+		return lost(fmt.Errorf("a script ran for %v", r.db.limits.Timeout))
+	case err != nil:
+		return r.failure(err)
+	}
+	return fromLua(l.Get(-1))
+}
+
+// prepare fills the globals, and then closes them as Redis does.
+func (r luaRun) prepare(l *lua.LState, keys, argv []string) {
+	for _, lib := range []struct {
+		name string
+		open lua.LGFunction
+	}{
+		{lua.BaseLibName, lua.OpenBase},
+		{lua.TabLibName, lua.OpenTable},
+		{lua.StringLibName, lua.OpenString},
+		{lua.MathLibName, lua.OpenMath},
+		{lua.CoroutineLibName, lua.OpenCoroutine},
+	} {
+		l.Push(l.NewFunction(lib.open))
+		l.Push(lua.LString(lib.name))
+		l.Call(1, 0)
+	}
+	for _, name := range []string{"dofile", "loadfile", "newproxy", "print", "require", "module"} {
+		l.SetGlobal(name, lua.LNil)
+	}
+	l.SetGlobal("pcall", luaPcall(l))
+	luajson.Loader(l)
+	l.SetGlobal("cjson", l.Get(-1))
+	l.Pop(1)
+	l.SetGlobal("redis", r.library(l))
+	l.SetGlobal("KEYS", luaStrings(l, keys))
+	l.SetGlobal("ARGV", luaStrings(l, argv))
+	l.SetMetatable(l.G.Global, l.SetFuncs(l.NewTable(), map[string]lua.LGFunction{
+		"__index": func(l *lua.LState) int {
+			l.RaiseError("Script attempted to access nonexistent global variable '%s'", l.ToString(2))
+			return 0
+		},
+		"__newindex": func(l *lua.LState) int {
+			l.RaiseError("Attempt to modify a readonly table")
+			return 0
+		},
+	}))
+}
+
+// call is redis.call: an error reply ends the script.
+func (r luaRun) call(l *lua.LState) int {
+	reply := r.do(l)
+	if f, bad := reply.(Failure); bad {
+		l.Error(luaError(l, string(f)), 1)
+		return 0
+	}
+	l.Push(toLua(l, reply))
+	return 1
+}
+
+// pcall is redis.pcall: an error reply is a table.
+func (r luaRun) pcall(l *lua.LState) int {
+	l.Push(toLua(l, r.do(l)))
+	return 1
+}
+
+// do runs a command that a script calls. The limits hold here too, and it is
+// counted.
+func (r luaRun) do(l *lua.LState) Reply {
+	args, ok := luaArguments(l)
+	if !ok {
+		return Failure("ERR Lua redis lib command arguments must be strings or integers")
+	}
+	if len(args) == 0 {
+		return Failure("ERR Please specify at least one argument for this redis lib call")
+	}
+	name := strings.ToUpper(args[0])
+	c, known := commands[name]
+	byText, byName := runsScript(name)
+	switch {
+	case byText, byName, name == "SCRIPT", refused[name]:
+		return Failure("ERR This Redis command is not allowed from script")
+	case !known:
+		return Failure("ERR Unknown Redis command called from script")
+	case !c.fits(len(args)):
+		return Failure("ERR Wrong number of args calling Redis command from script")
+	case r.readOnly && c.write:
+		return Failure("ERR Write commands are not allowed from read-only scripts.")
+	}
+	if f := OverLimit(r.db, args, r.db.limits.MaxRecord); f != "" {
+		return f
+	}
+	r.db.called++
+	return r.db.Do(args)
+}
+
+// failure puts an error into the words of Redis: an error reply with its own
+// code, anything else with the line that it names.
+func (r luaRun) failure(err error) Failure {
+	var api *lua.ApiError
+	if !errors.As(err, &api) {
+		return Failure("ERR " + oneLine(err.Error()))
+	}
+	text, line := "", "1"
+	if t, ok := api.Object.(*lua.LTable); ok {
+		text = lua.LVAsString(t.RawGetString("err"))
+		if s, known := t.RawGetString("line").(lua.LString); known {
+			line = string(s)
+		}
+	} else if api.Object != nil {
+		text = "ERR " + api.Object.String()
+		_, rest, _ := strings.Cut(text, scriptName+":")
+		line, _, _ = strings.Cut(rest, ":")
+	}
+	return Failure(fmt.Sprintf("%s script: %s, on @%s:%s.", oneLine(text), r.script.sum, scriptName, line))
+}
+
+// oneLine is what fits into an error reply.
+func oneLine(s string) string {
+	return strings.NewReplacer("\r", " ", "\n", " ").Replace(strings.TrimSpace(s))
+}

@@ -1,0 +1,140 @@
+package database
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestScriptsLikeRedis runs scripts on both backends, in order: what they
+// return, what they throw, and what they may not do.
+func TestScriptsLikeRedis(t *testing.T) {
+	p := newPair(t)
+	p.same(t, "SET", "s", "text")
+	p.same(t, "RPUSH", "l", "a", "b")
+	for _, script := range []string{
+		`return {1,'x',false,{2},nil,3}`, `return`, `return true`, `return -3.99`, `return 1e15`,
+		`return {ok='FINE'}`, `return {err='ODD reply'}`, `return {ok='a',1}`, `return {}`,
+		`return redis.status_reply('OK')`, `return redis.error_reply('one')`,
+		`return redis.error_reply('TWO words')`, `return redis.error_reply('-MINUS it')`,
+		`return {KEYS[1],ARGV[1],#KEYS,#ARGV}`, `return redis.sha1hex('')`,
+		`return redis.call('GET','s')`, `return redis.call('get','none')`, `return redis.call('SET','a',1)`,
+		`return redis.call('SET','a',3.7) and redis.call('GET','a')`,
+		`return redis.call('SET','a',2^53) and redis.call('GET','a')`,
+		`return redis.call('SET','a',1e17) and redis.call('GET','a')`,
+		`return redis.call('SET','a',-0.1) and redis.call('GET','a')`,
+		`return type(redis.call('GET','none'))`, `return redis.call('TYPE','l').ok`,
+		`return redis.call('BITFIELD','b','SET','u8',0,255,'GET','u4',2)`,
+		`return redis.call('BITFIELD','b','OVERFLOW','FAIL','INCRBY','u8',0,1)`,
+		`return redis.call('LRANGE','l',0,-1)`,
+		`return redis.call('INCR','s')`, `return redis.pcall('INCR','s')`, `return redis.pcall('GET','l').err`,
+		"\n\nreturn redis.call('GET','l')", `return redis.call('NOPE')`, `return redis.pcall('NOPE').err`,
+		`return redis.call('GET')`, `return redis.pcall('GET','a','b').err`,
+		`return redis.call('EVAL','return 1',0)`, `return redis.pcall('SUBSCRIBE','x').err`,
+		`return redis.call()`, `return redis.call('GET',{})`, `return redis.pcall('GET',true).err`,
+		`error('boom')`, "\nerror('boom')", `error({err='MINE it is'})`, `return pcall(error,'x')`,
+		`local ok, e = pcall(redis.call,'INCR','s') return e`,
+		`local t = {} return unpack(t)`, `return math.floor(3.7)`, `return string.format('%05.1f',2)`,
+		`return tostring(nil)`, `return cjson.encode({1,2,'x'})`, `return cjson.decode('{"a":[1,2]}').a`,
+		`local t = {} for i = 1, 7000 do t[i] = 'a' end return redis.call('MGET', unpack(t))[7000]`,
+		`return redis.REPL_ALL`, `return {pcall(error,{x=1})}`, `return {pcall(function(a,b) return b,a end,1,2)}`, `return os`,
+		`x = 1`, `return x`, `return print`, `return loadfile`, `return require`,
+		"#!lua\nreturn 1", "#!lua flags=allow-oom,no-cluster\nreturn 1",
+		"#!lua flags=no-writes\nreturn redis.call('SET','a',1)", "#!lua flags=no-writes\nreturn redis.call('GET','s')",
+		"#!lua flags=nope\nreturn 1", "#!lua what=ever\nreturn 1", "#!js\nreturn 1", "#!lua return 1",
+		"#!lua flags=no-writes\nerror('third line')",
+	} {
+		ours := show(p.mem.Do([]string{"EVAL", script, "1", "k", "v"}))
+		redis := show(p.red.Do([]string{"EVAL", script, "1", "k", "v"}))
+		if ours != redis {
+			t.Errorf("%s:\n ours  %s\n redis %s", script, ours, redis)
+		}
+	}
+	for _, args := range [][]string{
+		{"EVAL", "return 1", "x"}, {"EVAL", "return 1", "-1"}, {"EVAL", "return 1", "1"},
+		{"EVALSHA", strings.Repeat("F", 40), "0"}, {"EVAL_RO", "return redis.call('SET','a',1)", "0"},
+		{"EVAL_RO", "return redis.call('GET','s')", "0"}, {"SCRIPT", "LOAD", "return 7"},
+		{"EVALSHA", scriptSum("return 7"), "0"}, {"EVALSHA", strings.ToUpper(scriptSum("return 7")), "0"},
+		{"EVALSHA_RO", scriptSum("return 7"), "0"},
+		{"SCRIPT", "EXISTS", scriptSum("return 7"), scriptSum("return 8")}, {"SCRIPT", "FLUSH", "ASYNC"},
+		{"SCRIPT", "EXISTS", scriptSum("return 7")}, {"SCRIPT", "EXISTS"}, {"SCRIPT", "LOAD"},
+		{"SCRIPT", "FLUSH", "NOW"},
+	} {
+		p.same(t, args...)
+	}
+}
+
+// TestKeyLocking runs scripts with the flag that only the service knows, whose
+// name is made of the text that was sent.
+func TestKeyLocking(t *testing.T) {
+	p := newPair(t)
+	for _, script := range []string{
+		"#!lua flags=allow-key-locking\nreturn redis.call('INCR', KEYS[1])",
+		"#!lua flags=allow-key-locking,allow-oom\nreturn redis.call('INCR', KEYS[1])",
+	} {
+		for _, db := range []DB{p.mem, p.red} {
+			if err := db.Flush(); err != nil {
+				t.Fatal(err)
+			}
+			sum := scriptSum(script)
+			for i, step := range []struct {
+				args []string
+				want Reply
+			}{
+				{[]string{"EVALSHA", sum, "1", "n"}, errNoScript},
+				{[]string{"SCRIPT", "LOAD", script}, Bulk(sum)},
+				{[]string{"EVALSHA", sum, "1", "n"}, int64(1)},
+				{[]string{"EVAL", script, "1", "n"}, int64(2)},
+				{[]string{"SCRIPT", "FLUSH"}, Status("OK")},
+				{[]string{"EVAL", script, "1", "n"}, int64(3)},
+				{[]string{"EVALSHA", sum, "1", "n"}, int64(4)},
+			} {
+				if got := db.Do(step.args); got != step.want {
+					t.Errorf("%T, step %d: %v, want %v", db, i, got, step.want)
+				}
+			}
+			if got := show(db.Do([]string{"SCRIPT", "EXISTS", sum})); got != "[1]" {
+				t.Errorf("%T: SCRIPT EXISTS: %s", db, got)
+			}
+			got := db.Multi([][]string{{"EVALSHA", sum, "1", "n"}, {"SCRIPT", "LOAD", script}})
+			if show(got) != show(Array{int64(5), Bulk(sum)}) {
+				t.Errorf("%T: %s", db, show(got))
+			}
+		}
+	}
+	only := "#!lua flags=no-writes,allow-key-locking\nreturn redis.call('INCR', KEYS[1])"
+	for _, db := range []DB{p.mem, p.red} {
+		got, _ := db.Do([]string{"EVAL", only, "1", "n"}).(Failure)
+		if !strings.HasPrefix(string(got), "ERR Write commands are not allowed from read-only scripts") {
+			t.Errorf("%T: the other flag is lost: %v", db, got)
+		}
+	}
+}
+
+// TestCalledCommandsAreCounted has both backends count what scripts call.
+func TestCalledCommandsAreCounted(t *testing.T) {
+	p := newPair(t)
+	for _, step := range []struct {
+		cmds [][]string
+		want int64
+	}{
+		{[][]string{{"SET", "a", "1"}}, 0},
+		{[][]string{{"EVAL", "return 1", "0"}}, 0},
+		{[][]string{{"EVAL", "redis.call('GET','a') return redis.call('INCR','a')", "0"}}, 2},
+		{[][]string{{"EVAL", "for i = 1, 50 do redis.call('SETBIT','b',i,1) end", "0"}}, 50},
+		{[][]string{{"EVAL", "redis.call('INCR','b') redis.call('GET','a')", "0"}}, 1},
+		{[][]string{{"EVALSHA", scriptSum("return 2"), "0"}}, 0},
+		{[][]string{{"GET", "a"}, {"EVAL", "return redis.call('GET','a')", "0"}, {"GET", "a"}}, 1},
+	} {
+		for _, db := range []DB{p.mem, p.red} {
+			before := db.Called()
+			if len(step.cmds) == 1 {
+				db.Do(step.cmds[0])
+			} else {
+				db.Multi(step.cmds)
+			}
+			if got := db.Called() - before; got != step.want {
+				t.Errorf("%T: %q: %d commands, want %d", db, step.cmds, got, step.want)
+			}
+		}
+	}
+}

@@ -1,0 +1,172 @@
+package database
+
+import (
+	"math"
+	"strconv"
+	"strings"
+
+	lua "github.com/yuin/gopher-lua"
+)
+
+// library is the table redis.
+func (r luaRun) library(l *lua.LState) *lua.LTable {
+	t := l.SetFuncs(l.NewTable(), map[string]lua.LGFunction{
+		"call":         r.call,
+		"pcall":        r.pcall,
+		"error_reply":  luaErrorReply,
+		"status_reply": luaStatusReply,
+		"sha1hex": func(l *lua.LState) int {
+			l.Push(lua.LString(scriptSum(l.CheckString(1))))
+			return 1
+		},
+		"log":     func(*lua.LState) int { return 0 },
+		"setresp": func(*lua.LState) int { return 0 }, // replies are those of RESP2
+		// Nothing is replicated from a script.
+		"set_repl": func(*lua.LState) int { return 0 },
+		"replicate_commands": func(l *lua.LState) int {
+			l.Push(lua.LTrue)
+			return 1
+		},
+	})
+	for i, name := range []string{"LOG_DEBUG", "LOG_VERBOSE", "LOG_NOTICE", "LOG_WARNING"} {
+		t.RawSetString(name, lua.LNumber(i))
+	}
+	for name, n := range map[string]int{
+		"REPL_NONE": 0, "REPL_AOF": 1, "REPL_SLAVE": 2, "REPL_REPLICA": 2, "REPL_ALL": 3,
+	} {
+		t.RawSetString(name, lua.LNumber(n))
+	}
+	return t
+}
+
+func luaErrorReply(l *lua.LState) int {
+	text := l.CheckString(1)
+	if code, ok := strings.CutPrefix(text, "-"); ok {
+		text = code
+	} else if !strings.Contains(text, " ") {
+		text = "ERR " + text
+	}
+	l.Push(luaField(l, "err", text))
+	return 1
+}
+
+func luaStatusReply(l *lua.LState) int {
+	l.Push(luaField(l, "ok", l.CheckString(1)))
+	return 1
+}
+
+func luaField(l *lua.LState, name, value string) *lua.LTable {
+	t := l.NewTable()
+	t.RawSetString(name, lua.LString(value))
+	return t
+}
+
+// luaError is what redis.call throws: the reply, and the line that called.
+func luaError(l *lua.LState, text string) *lua.LTable {
+	t := luaField(l, "err", text)
+	// Where is "user_script:3:" in the function that called this one.
+	if _, line, ok := strings.Cut(strings.TrimRight(l.Where(1), ": "), ":"); ok {
+		t.RawSetString("source", lua.LString("@"+scriptName))
+		t.RawSetString("line", lua.LString(line))
+	}
+	return t
+}
+
+// luaPcall is Lua's own pcall, but an error reply is its text, as in Redis.
+func luaPcall(l *lua.LState) *lua.LFunction {
+	pcall := l.GetGlobal("pcall")
+	return l.NewFunction(func(l *lua.LState) int {
+		l.Insert(pcall, 1)
+		l.Call(l.GetTop()-1, lua.MultRet)
+		if t, ok := l.Get(2).(*lua.LTable); ok && l.Get(1) == lua.LFalse {
+			if text, ok := t.RawGetString("err").(lua.LString); ok {
+				l.Replace(2, text)
+			}
+		}
+		return l.GetTop()
+	})
+}
+
+func luaStrings(l *lua.LState, list []string) *lua.LTable {
+	t := l.CreateTable(len(list), 0)
+	for _, s := range list {
+		t.Append(lua.LString(s))
+	}
+	return t
+}
+
+// luaArguments reads the arguments of a call, which are strings and numbers.
+func luaArguments(l *lua.LState) ([]string, bool) {
+	args := make([]string, l.GetTop())
+	for i := range args {
+		switch v := l.Get(i + 1).(type) {
+		case lua.LString:
+			args[i] = string(v)
+		case lua.LNumber:
+			args[i] = luaNumber(float64(v))
+		default:
+			return nil, false
+		}
+	}
+	return args, true
+}
+
+// luaNumber writes a number as C's %.17g does.
+func luaNumber(n float64) string {
+	if n == math.Trunc(n) && math.Abs(n) < 1e17 {
+		return strconv.FormatFloat(n, 'f', 0, 64)
+	}
+	return strconv.FormatFloat(n, 'g', 17, 64)
+}
+
+// toLua converts a reply: null is false, and a status or an error is a table.
+func toLua(l *lua.LState, r Reply) lua.LValue {
+	switch r := r.(type) {
+	case int64:
+		return lua.LNumber(r)
+	case Bulk:
+		return lua.LString(r)
+	case Status:
+		return luaField(l, "ok", string(r))
+	case Failure:
+		return luaField(l, "err", string(r))
+	case Array:
+		t := l.CreateTable(len(r), 0)
+		for _, el := range r {
+			t.Append(toLua(l, el))
+		}
+		return t
+	}
+	return lua.LFalse
+}
+
+// fromLua converts what a script returns: a number is cut to an integer, and
+// an array ends before its first nil.
+func fromLua(v lua.LValue) Reply {
+	switch v := v.(type) {
+	case lua.LString:
+		return Bulk(v)
+	case lua.LNumber:
+		return int64(v)
+	case lua.LBool:
+		if v {
+			return int64(1)
+		}
+	case *lua.LTable:
+		if s, ok := v.RawGetString("err").(lua.LString); ok {
+			return Failure(oneLine(string(s)))
+		}
+		if s, ok := v.RawGetString("ok").(lua.LString); ok {
+			return Status(oneLine(string(s)))
+		}
+		out := Array{}
+		for i := 1; ; i++ {
+			el := v.RawGetInt(i)
+			if el == lua.LNil {
+				return out
+			}
+			out = append(out, fromLua(el))
+		}
+	}
+	return nil
+}

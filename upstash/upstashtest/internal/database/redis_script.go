@@ -1,0 +1,103 @@
+package database
+
+import (
+	"errors"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/gomodule/redigo/redis"
+)
+
+// infoCalls asks Redis how often each command ran so far.
+var infoCalls = []string{"INFO", "commandstats"}
+
+// callsIn adds up the reply to infoCalls.
+func callsIn(r Reply) (sum int64) {
+	text, _ := r.(Bulk)
+	for line := range strings.Lines(string(text)) {
+		_, rest, _ := strings.Cut(line, ":calls=")
+		calls, _, _ := strings.Cut(rest, ",")
+		n, _ := strconv.ParseInt(calls, 10, 64)
+		sum += n
+	}
+	return sum
+}
+
+// translated is a command as Redis takes it.
+type translated struct {
+	cmd    []string
+	script bool              // it runs a script
+	finish func(Reply) Reply // makes of Redis' reply what the service answers
+}
+
+// translate takes the flag that only the service knows out of a script, which
+// keeps the name that was made of the text sent.
+func (r *Redis) translate(args []string) translated {
+	t := translated{cmd: args, finish: func(reply Reply) Reply { return reply }}
+	name := strings.ToUpper(args[0])
+	byText, byName := runsScript(name)
+	t.script = byText || byName || name == "FCALL" || name == "FCALL_RO"
+	switch {
+	case byText:
+		t.cmd = with(args, 1, r.rename(args[1]))
+	case byName:
+		t.cmd = with(args, 1, r.sum(args[1]))
+	case name != "SCRIPT" || len(args) < 3:
+	case strings.EqualFold(args[1], "LOAD"):
+		t.cmd = with(args, 2, r.rename(args[2]))
+		t.finish = func(reply Reply) Reply {
+			if _, ok := reply.(Bulk); ok {
+				return Bulk(scriptSum(args[2]))
+			}
+			return reply
+		}
+	case strings.EqualFold(args[1], "EXISTS"):
+		for i := 2; i < len(args); i++ {
+			t.cmd = with(t.cmd, i, r.sum(args[i]))
+		}
+	}
+	return t
+}
+
+// with is args with another word at i.
+func with(args []string, i int, word string) []string {
+	if args[i] == word {
+		return args
+	}
+	out := append([]string(nil), args...)
+	out[i] = word
+	return out
+}
+
+// rename is the script that Redis gets, under its own sum.
+func (r *Redis) rename(text string) string {
+	body := withoutKeyLocking(text)
+	if body != text {
+		r.renamed[scriptSum(text)] = scriptSum(body)
+	}
+	return body
+}
+
+// sum is the name that Redis has for a script.
+func (r *Redis) sum(sent string) string {
+	if sum, ok := r.renamed[strings.ToLower(sent)]; ok {
+		return sum
+	}
+	return sent
+}
+
+// killScript ends a script that took too long, which would keep Redis busy for
+// ever. One that has written cannot be ended.
+func (r *Redis) killScript(err error) {
+	if !errors.Is(err, os.ErrDeadlineExceeded) {
+		return
+	}
+	conn, err := redis.Dial("tcp", r.addr, redis.DialConnectTimeout(dialLimit),
+		redis.DialReadTimeout(dialLimit), redis.DialWriteTimeout(dialLimit))
+	if err != nil {
+		return
+	}
+	defer conn.Close()
+	_, _ = conn.Do("SCRIPT", "KILL")
+}

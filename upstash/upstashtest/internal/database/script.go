@@ -1,0 +1,96 @@
+package database
+
+import (
+	"crypto/sha1"
+	"encoding/hex"
+	"slices"
+	"strings"
+)
+
+const (
+	errNoScript     = Failure("NOSCRIPT No matching script. Please use EVAL.")
+	errShebang      = Failure("ERR Invalid script shebang")
+	errTooManyKeys  = Failure("ERR Number of keys can't be greater than number of args")
+	errNegativeKeys = Failure("ERR Number of keys can't be negative")
+	errScriptFlush  = Failure("ERR SCRIPT FLUSH only support SYNC|ASYNC option")
+	flagKeyLocking  = "allow-key-locking"
+	flagNoWrites    = "no-writes"
+	shebangEngine   = "#!lua"
+	shebangFlags    = "flags="
+)
+
+// knownFlags are those of Redis 7.0, and the one that the service adds: with
+// it a script locks the keys that it names, and not the whole database. Here
+// commands run one at a time anyway.
+var knownFlags = []string{
+	flagNoWrites, "allow-oom", "allow-stale", "no-cluster", "allow-cross-slot-keys", flagKeyLocking,
+}
+
+// shebang is a script's first line, if it begins with "#!".
+type shebang struct {
+	flags []string
+	// body is the script without the line. Its line break stays, so that
+	// errors name the same lines.
+	body string
+}
+
+// parseShebang reads the first line of a script as Redis does.
+func parseShebang(text string) (s shebang, f Failure) {
+	if !strings.HasPrefix(text, "#!") {
+		return shebang{body: text}, ""
+	}
+	end := strings.IndexByte(text, '\n')
+	if end < 0 {
+		return s, errShebang
+	}
+	s.body = text[end:]
+	words := strings.Fields(text[:end])
+	if words[0] != shebangEngine {
+		return s, Failure("ERR Unexpected engine in script shebang: " + words[0])
+	}
+	for _, word := range words[1:] {
+		list, ok := strings.CutPrefix(word, shebangFlags)
+		if !ok {
+			return s, Failure("ERR Unknown lua shebang option: " + word)
+		}
+		for flag := range strings.SplitSeq(list, ",") {
+			if !slices.Contains(knownFlags, flag) {
+				return s, Failure("ERR Unexpected flag in script shebang: " + flag)
+			}
+			s.flags = append(s.flags, flag)
+		}
+	}
+	return s, ""
+}
+
+// withoutKeyLocking is the script as Redis takes it: without the flag that
+// only the service knows, and without the line if nothing else was in it.
+// Whatever else is wrong with the line, Redis says so.
+func withoutKeyLocking(text string) string {
+	s, f := parseShebang(text)
+	if f != "" || !slices.Contains(s.flags, flagKeyLocking) {
+		return text
+	}
+	rest := slices.DeleteFunc(s.flags, func(flag string) bool { return flag == flagKeyLocking })
+	if len(rest) == 0 {
+		return s.body
+	}
+	return shebangEngine + " " + shebangFlags + strings.Join(rest, ",") + s.body
+}
+
+// scriptSum is the name of a script, made of the text that was sent.
+func scriptSum(text string) string {
+	sum := sha1.Sum([]byte(text))
+	return hex.EncodeToString(sum[:])
+}
+
+// runsScript reports whether a command runs a script, by its text or its name.
+func runsScript(name string) (byText, byName bool) {
+	switch name {
+	case "EVAL", "EVAL_RO":
+		return true, false
+	case "EVALSHA", "EVALSHA_RO":
+		return false, true
+	}
+	return false, false
+}
