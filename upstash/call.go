@@ -25,7 +25,8 @@ type call struct {
 	headers [4]Header
 
 	attempts int
-	earlier  bool // an attempt before the last may have run
+	earlier  bool   // an attempt before the last may have run
+	total    *Event // of the whole call, if somebody observes it
 
 	reply     Reply      // for path "/"
 	envelopes []envelope // for /pipeline and /multi-exec

@@ -78,6 +78,10 @@ func (c *Client) Do(ctx context.Context, cmd Command) (Reply, error) {
 // ReadOnly reports whether the client was made with WithReadOnly.
 func (c *Client) ReadOnly() bool { return c.readOnly }
 
+// Observed reports whether the client has an observer, so that a caller can
+// spare itself the work of a label.
+func (c *Client) Observed() bool { return c.observer != nil || c.callObserver != nil }
+
 // Close closes idle connections; calls after it return ErrClosed. A transport
 // passed with WithTransport is left alone.
 func (c *Client) Close() error {

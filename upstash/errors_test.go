@@ -108,17 +108,59 @@ func TestErrorTexts(t *testing.T) {
 			t.Errorf("got  %q\nwant %q", err, want)
 		}
 	}
-	unauthorized := &Error{StatusCode: 401, Message: "WRONGPASS x", Command: "GET"}
-	if !errors.Is(unauthorized, ErrUnauthorized) ||
-		!strings.Contains(unauthorized.Error(), "UPSTASH_REDIS_REST_TOKEN") {
-		t.Errorf("401: %q", unauthorized)
-	}
-	if errors.Is(&Error{StatusCode: 403}, ErrUnauthorized) {
-		t.Error("403 is taken for unauthorized")
-	}
 	noTransport := (&CallError{Command: "GET", Err: ErrNoTransport}).Error()
 	if strings.Count(noTransport, "upstash: ") != 1 {
 		t.Errorf("the prefix stands %q", noTransport)
+	}
+}
+
+// TestKindsOfErrors holds each error to one sentinel at most, and to a text that
+// says what to do.
+func TestKindsOfErrors(t *testing.T) {
+	kinds := map[string]error{
+		"unauthorized": ErrUnauthorized, "permission": ErrNoPermission, "rate": ErrRateLimited, "quota": ErrQuota,
+		"request": ErrRequestTooLarge, "record": ErrRecordTooLarge, "memory": ErrOutOfMemory,
+	}
+	for _, tt := range []struct {
+		status  int
+		message string
+		kind    string
+		says    string
+	}{
+		{401, "WRONGPASS invalid or missing auth token", "unauthorized", "UPSTASH_REDIS_REST_TOKEN"},
+		{401, "Unauthorized", "unauthorized", "UPSTASH_REDIS_REST_TOKEN"},
+		{403, "ERR x", "", ""},
+		{400, "NOPERM this user has no permissions to run the 'bitfield' command", "permission", "WithReadOnly"},
+		{429, "ERR x", "rate", ""},
+		{429, "ERR max requests limit exceeded. Limit: 500000, Usage: 500007", "quota", "larger plan"},
+		{200, "ERR max daily request limit exceeded. Limit: 10000, Usage: 10000", "quota", "larger plan"},
+		{413, "ERR x", "request", "send less at once"},
+		{200, "ERR max request size exceeded. Limit: 10485760 bytes, Actual: 10485761 bytes", "request", "send less"},
+		{400, "ERR max single record size exceeded", "record", ""},
+		{400, "ERR string exceeds maximum allowed size (proto-max-bulk-len)", "record", ""},
+		{400, "ERR DB capacity quota exceeded", "memory", "delete keys"},
+		{200, "OOM command not allowed when used memory > 'maxmemory'.", "memory", "delete keys"},
+		{400, "ERR max key size exceeded. Limit: 32768 bytes, Actual: 40000 bytes", "", ""},
+		{400, "WRONGTYPE x", "", ""},
+	} {
+		err := &Error{StatusCode: tt.status, Message: tt.message, Command: "SET"}
+		for name, kind := range kinds {
+			if errors.Is(err, kind) != (name == tt.kind) {
+				t.Errorf("%d %s: matches %s: %v", tt.status, tt.message, name, name != tt.kind)
+			}
+		}
+		if !strings.Contains(err.Error(), tt.says) {
+			t.Errorf("%q does not say %q", err, tt.says)
+		}
+	}
+}
+
+// A quota is as empty a second later.
+func TestAQuotaIsNotTriedAgain(t *testing.T) {
+	const used = `{"error":"ERR max requests limit exceeded. Limit: 500000, Usage: 500007"}`
+	c, f := newFake(t, []answer{{status: 429, body: used}})
+	if _, err := c.Do(t.Context(), Cmd("GET", "k")); !errors.Is(err, ErrQuota) || f.count() != 1 || !SafeToRetry(err) {
+		t.Errorf("%v after %d attempts", err, f.count())
 	}
 }
 

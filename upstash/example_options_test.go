@@ -19,8 +19,9 @@ func ExampleWithObserver() {
 	server.Inject(upstashtest.RateLimit(0))
 
 	logger := slog.New(slog.NewTextHandler(os.Stdout, &slog.HandlerOptions{
-		ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr { // so that this example is the same each time
-			if a.Key == slog.TimeKey || a.Key == "took" {
+		ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr { // so that this example is short
+			switch a.Key {
+			case slog.TimeKey, "took", "out", "in", "err":
 				return slog.Attr{}
 			}
 			return a
@@ -33,17 +34,16 @@ func ExampleWithObserver() {
 			if e.Err != nil {
 				level = slog.LevelWarn
 			}
-			logger.LogAttrs(ctx, level, "redis", slog.String("command", e.Command),
-				slog.Int("attempt", e.Attempt), slog.Int("status", e.StatusCode),
-				slog.Int("out", e.BytesOut), slog.Duration("took", e.Duration))
+			logger.LogAttrs(ctx, level, "redis", slog.Any("e", e))
 		}))
 	defer client.Close()
-	if _, err := client.Do(context.Background(), upstash.Cmd("INCR", "secret")); err != nil {
+	ctx := upstash.WithLabel(context.Background(), "count a visit")
+	if _, err := client.Do(ctx, upstash.Cmd("INCR", "secret")); err != nil {
 		fmt.Println(err)
 	}
 	// Output:
-	// level=WARN msg=redis command=INCR attempt=1 status=429 out=17
-	// level=INFO msg=redis command=INCR attempt=2 status=200 out=17
+	// level=WARN msg=redis e.label="count a visit" e.command=INCR e.attempt=1 e.status=429 e.ran=0
+	// level=INFO msg=redis e.label="count a visit" e.command=INCR e.attempt=2 e.status=200 e.ran=1
 }
 
 // What certainly did not run may be handed to a queue; what may have run must

@@ -18,16 +18,17 @@ const (
 )
 
 type settings struct {
-	transport   Transport
-	timeout     time.Duration
-	retries     int
-	backoffBase time.Duration
-	backoffCap  time.Duration
-	maxResponse int
-	observer    func(context.Context, Event)
-	readOnly    bool
-	noSyncToken bool
-	allowHTTP   bool
+	transport    Transport
+	timeout      time.Duration
+	retries      int
+	backoffBase  time.Duration
+	backoffCap   time.Duration
+	maxResponse  int
+	observer     func(context.Context, Event)
+	callObserver func(context.Context, Event)
+	readOnly     bool
+	noSyncToken  bool
+	allowHTTP    bool
 }
 
 func newSettings(opts []Option) (settings, error) {
@@ -98,8 +99,15 @@ func WithoutSyncToken() Option { return func(s *settings) { s.noSyncToken = true
 // all data travel in clear text: use it on a network you trust.
 func WithInsecureHTTP() Option { return func(s *settings) { s.allowHTTP = true } }
 
-// WithObserver calls f after every attempt, on the caller's goroutine, with the call's
-// own context. f must be fast and safe for concurrent use.
+// WithObserver calls f after every attempt, on the caller's goroutine, with the
+// call's own context. f must be fast and safe for concurrent use. What is
+// refused before sending is no attempt.
 func WithObserver(f func(context.Context, Event)) Option {
 	return func(s *settings) { s.observer = f }
+}
+
+// WithCallObserver calls f once at the end of every call, with all its attempts
+// summed up, as WithObserver does after each attempt.
+func WithCallObserver(f func(context.Context, Event)) Option {
+	return func(s *settings) { s.callObserver = f }
 }

@@ -19,9 +19,22 @@ type sender struct {
 	tokens    syncTokens
 }
 
-// run makes attempts until one brings an answer, or none may follow.
+// run sends the call and tells of it as a whole.
 func (s *sender) run(ctx context.Context, x *call) error {
 	x.token = s.token
+	if s.callObserver == nil {
+		return s.attempts(ctx, x)
+	}
+	e := Event{Label: labelOf(ctx), Command: x.name, Commands: x.commands, Start: time.Now()}
+	x.total = &e
+	e.Err = s.attempts(ctx, x)
+	e.Duration = time.Since(e.Start)
+	s.callObserver(ctx, e)
+	return e.Err
+}
+
+// attempts makes attempts until one brings an answer, or none may follow.
+func (s *sender) attempts(ctx context.Context, x *call) error {
 	for {
 		err := s.attempt(ctx, x)
 		if err == nil {
@@ -39,32 +52,44 @@ func (s *sender) run(ctx context.Context, x *call) error {
 	}
 }
 
-// attempt sends the request once and decodes the answer.
+// attempt sends the request once, decodes the answer, and tells of it.
 func (s *sender) attempt(ctx context.Context, x *call) error {
 	x.resp = Response{}
 	if err := ctx.Err(); err != nil {
 		return NotSent(contextError(ctx, nil))
 	}
 	x.attempts++
-	var start time.Time
-	if s.observer != nil {
-		start = time.Now()
+	if s.observer == nil && s.callObserver == nil {
+		return s.sendOnce(ctx, x)
 	}
-	mark := s.prepare(x)
-	err := s.roundTrip(ctx, x)
-	if err == nil {
-		if !s.noSyncToken {
-			s.tokens.store(x.resp.syncToken, mark, x.traits&traitRead != 0)
-		}
-		err = x.decode()
+	start := time.Now()
+	err := s.sendOnce(ctx, x)
+	e := Event{
+		Label: labelOf(ctx), Command: x.name, Commands: x.commands, Attempt: x.attempts,
+		StatusCode: x.resp.StatusCode, Start: start, Duration: time.Since(start),
+		BytesOut: len(x.body), BytesIn: len(x.resp.Body), Err: err,
+	}
+	e.count(x, err)
+	if x.total != nil {
+		x.total.add(e)
 	}
 	if s.observer != nil {
-		s.observer(ctx, Event{
-			Command: x.name, Commands: x.commands, Attempt: x.attempts, StatusCode: x.resp.StatusCode,
-			Duration: time.Since(start), BytesOut: len(x.body), BytesIn: len(x.resp.Body), Err: err,
-		})
+		s.observer(ctx, e)
 	}
 	return err
+}
+
+// sendOnce sends the request and decodes the answer.
+func (s *sender) sendOnce(ctx context.Context, x *call) error {
+	mark := s.prepare(x)
+	err := s.roundTrip(ctx, x)
+	if err != nil {
+		return err
+	}
+	if !s.noSyncToken {
+		s.tokens.store(x.resp.syncToken, mark, x.traits&traitRead != 0)
+	}
+	return x.decode()
 }
 
 // prepare writes the request anew for each attempt: the sync token may have

@@ -42,7 +42,7 @@ type usage struct{ requests, commands, bytesOut, bytesIn atomic.Uint64 }
 
 func (u *usage) observe(_ context.Context, e upstash.Event) {
 	u.requests.Add(1)
-	u.commands.Add(uint64(e.Commands))
+	u.commands.Add(uint64(e.Ran + e.MayHaveRun))
 	u.bytesOut.Add(uint64(e.BytesOut))
 	u.bytesIn.Add(uint64(e.BytesIn))
 }

@@ -1,0 +1,83 @@
+package upstash
+
+import (
+	"context"
+	"time"
+)
+
+// Event tells of one attempt of a call, or of a whole call. It holds no key, no
+// item and no token, but for what the caller put into the label.
+type Event struct {
+	// Label is what WithLabel put into the call's context.
+	Label string
+	// Command is the command's name; PIPELINE or MULTI-EXEC for several.
+	Command string
+	// Commands is how many commands the request carries.
+	Commands int
+	// Attempt counts from 1. Of a whole call it is how many attempts were made,
+	// 0 if the context had ended before the first.
+	Attempt int
+	// StatusCode is the HTTP status, 0 if no response came. Of a whole call it
+	// is that of the last attempt.
+	StatusCode int
+	// Ran is how many commands ran for certain: the server sent a result for
+	// them. MayHaveRun is how many more may have run. Commands that were never
+	// sent or were refused count in neither. Of a whole call they are sums over
+	// its attempts, so Ran and Ran+MayHaveRun are the least and the most that
+	// it is billed for.
+	Ran, MayHaveRun int
+	// Start is when the attempt or call began, Duration how long it took until
+	// the whole response was read; in a call the pauses are part of it.
+	Start    time.Time
+	Duration time.Duration
+	// BytesOut and BytesIn are the sizes of the two bodies, summed over the
+	// attempts of a whole call.
+	BytesOut, BytesIn int
+	// Err is nil, a *Error, or the cause that a *CallError would wrap. Of a
+	// whole call it is what the call returns.
+	Err error
+}
+
+// count says what became of the commands of an attempt that ended in err.
+func (e *Event) count(x *call, err error) {
+	if err != nil {
+		if attemptOutcome(x.traits, err) == outcomeUnknown {
+			e.MayHaveRun = x.commands
+		}
+		return
+	}
+	e.Ran = x.commands
+	for _, env := range x.envelopes {
+		if env.errMsg == nil {
+			continue
+		}
+		e.Ran--
+		if x.traits&traitScript != 0 {
+			e.MayHaveRun++ // it may be the script's
+		}
+	}
+}
+
+// add makes e the sum of the attempts of a call.
+func (e *Event) add(attempt Event) {
+	e.Attempt, e.StatusCode = attempt.Attempt, attempt.StatusCode
+	e.Ran += attempt.Ran
+	e.MayHaveRun += attempt.MayHaveRun
+	e.BytesOut += attempt.BytesOut
+	e.BytesIn += attempt.BytesIn
+}
+
+type labelKey struct{}
+
+// WithLabel returns a context whose calls carry label in their events: what the
+// program was doing, say, and to which of its keys. It is for observers alone:
+// no error shows it, and it does not travel.
+func WithLabel(ctx context.Context, label string) context.Context {
+	return context.WithValue(ctx, labelKey{}, label)
+}
+
+// labelOf returns the label that WithLabel put into ctx, or "".
+func labelOf(ctx context.Context) string {
+	label, _ := ctx.Value(labelKey{}).(string)
+	return label
+}
