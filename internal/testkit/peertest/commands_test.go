@@ -95,6 +95,19 @@ var transcript = []struct {
 		{`redis.ttl("mortal")`, `-1`, ``},
 		{`redis.ttl("missing")`, `-2`, ``},
 	}},
+	// JavaScript sends them as JSON numbers, and writes them out.
+	{"numbers", []step{
+		{`redis.set("million", 1000000)`, `"OK"`, ``},
+		{`redis.strlen("million")`, `7`, ``},
+		{`redis.incrby("million", 1000000)`, `2000000`, ``},
+		{`redis.expire("million", 2592000)`, `1`, ``},
+		{`redis.expireat("million", 33260000000)`, `1`, ``},
+		{`redis.setex("million", 2592000, "x")`, `"OK"`, ``},
+		{`redis.setbit("numbered", 4294967, 1)`, `0`, ``},
+		{`redis.getbit("numbered", 4294967)`, `1`, ``},
+		{`redis.set("false", false)`, `"OK"`, ``},
+		{`redis.strlen("false")`, `5`, ``},
+	}},
 	{"pipeline", []step{
 		{
 			`redis.pipeline().set("p1", "word").incr("p1").set("p2", 2).exec({keepErrors: true})`,

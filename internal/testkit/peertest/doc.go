@@ -1,7 +1,8 @@
 // Package peertest holds tests alone: they drive the server of upstashtest
-// with @upstash/redis, the official JavaScript client, and share Bloom filters
-// with a JavaScript program through it. What Go code alone would pass by
-// agreeing with itself must then agree with the client that is in use.
+// with @upstash/redis, the official JavaScript client, and with two packages
+// built on it, @upstash/ratelimit and @upstash/lock; and they share Bloom
+// filters with a JavaScript program. What Go code alone would pass by agreeing
+// with itself must then agree with the programs that are in use.
 //
 // The client is installed by npm from the lock file in js, without running any
 // package's scripts. Without Node, or where npm cannot reach a registry, the

@@ -5,6 +5,8 @@
 // expression, so that a test reads as a user would type it.
 
 import { text } from "node:stream/consumers";
+import { Lock } from "@upstash/lock";
+import { MultiRegionRatelimit, Ratelimit } from "@upstash/ratelimit";
 import { Redis } from "@upstash/redis";
 import { Filter } from "./filter.mjs";
 
@@ -16,7 +18,9 @@ const connect = (token, more = {}) =>
   new Redis({ url, token, enableTelemetry: false, retry: false, ...options, ...more });
 
 // What the steps can name.
-const scope = { redis: connect(token), connect, token, Filter, items };
+const scope = {
+  redis: connect(token), connect, token, Filter, items, Lock, MultiRegionRatelimit, Ratelimit,
+};
 
 for (const step of steps) {
   let line;
