@@ -39,7 +39,7 @@ func New(url, token string, opts ...Option) (*Client, error) {
 		transport: s.transport,
 	}}
 	if c.transport == nil {
-		c.transport, c.owned = newDefaultTransport(e), true
+		c.transport, c.owned = newDefaultTransport(e, s.maxConns), true
 	}
 	return c, nil
 }

@@ -4,11 +4,19 @@ package upstash
 
 import (
 	"crypto/x509"
+	"net/http/httptest"
 	"testing"
 )
 
-// TrustRoots makes the default transports of a test trust these certificates.
-func TrustRoots(tb testing.TB, pool *x509.CertPool) {
-	testRootCAs = pool
-	tb.Cleanup(func() { testRootCAs = nil })
+// trust makes the default transport of c accept the certificate of s, as that
+// of the server and of a proxy.
+func trust(tb testing.TB, c *Client, s *httptest.Server) {
+	tb.Helper()
+	roots := x509.NewCertPool()
+	roots.AddCert(s.Certificate())
+	d := c.transport.(*fasthttpTransport).dialer
+	d.ProxyTLS.RootCAs = roots
+	if d.ServerTLS != nil {
+		d.ServerTLS.RootCAs = roots
+	}
 }

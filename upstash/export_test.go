@@ -9,5 +9,5 @@ func DefaultTransport(tb testing.TB, url string) Transport {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	return newDefaultTransport(e)
+	return newDefaultTransport(e, defaultMaxConns)
 }

@@ -15,6 +15,7 @@ const (
 	defaultBackoffBase = 50 * time.Millisecond
 	defaultBackoffCap  = 2 * time.Second
 	defaultMaxResponse = 32 << 20
+	defaultMaxConns    = 256
 )
 
 type settings struct {
@@ -24,6 +25,7 @@ type settings struct {
 	backoffBase  time.Duration
 	backoffCap   time.Duration
 	maxResponse  int
+	maxConns     int
 	observer     func(context.Context, Event)
 	callObserver func(context.Context, Event)
 	readOnly     bool
@@ -34,6 +36,7 @@ type settings struct {
 func newSettings(opts []Option) (settings, error) {
 	s := settings{
 		timeout: defaultTimeout, retries: defaultRetries, maxResponse: defaultMaxResponse,
+		maxConns:    defaultMaxConns,
 		backoffBase: defaultBackoffBase, backoffCap: defaultBackoffCap,
 	}
 	for _, o := range opts {
@@ -53,6 +56,8 @@ func newSettings(opts []Option) (settings, error) {
 		return bad("WithBackoff(%v, %v): use 0 <= base <= cap", s.backoffBase, s.backoffCap)
 	case s.maxResponse < 1:
 		return bad("WithMaxResponse(%d): use at least 1 byte", s.maxResponse)
+	case s.maxConns < 1:
+		return bad("WithMaxConns(%d): use at least 1", s.maxConns)
 	}
 	return s, nil
 }
@@ -83,6 +88,17 @@ func WithBackoff(base, ceiling time.Duration) Option {
 // WithMaxResponse sets the longest response to accept, in bytes; the default
 // is 32 MiB.
 func WithMaxResponse(bytes int) Option { return func(s *settings) { s.maxResponse = bytes } }
+
+// WithMaxConns sets how many connections the native default transport has open
+// at most; the default is 256. Each call in progress needs one, so that n calls
+// run at once. A further call waits for a free connection until its context or
+// WithTimeout ends; then it did not run. As many may stay open between calls as
+// may be open at all, for up to 30 s, so that a burst of calls dials once.
+//
+// An open connection costs a file descriptor here and at the server, and about
+// 30 KB of memory. On other platforms, and with WithTransport, the number of
+// connections is the transport's own business.
+func WithMaxConns(n int) Option { return func(s *settings) { s.maxConns = n } }
 
 // WithReadOnly makes a client that refuses to write: every command that is not
 // certain to be a read gives ErrReadOnly before anything is sent, and

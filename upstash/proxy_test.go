@@ -108,10 +108,10 @@ func (p *testProxy) socks5(c net.Conn) {
 const proxiedURL = "https://example.com" // a name that the test's certificate has
 
 func TestHTTPSProxy(t *testing.T) {
-	s := tlsServer(t, true, nil)
+	s := tlsServer(t, nil)
 	p := connectProxy(t, map[string]string{"example.com:443": s.Listener.Addr().String()})
 	t.Setenv("HTTPS_PROXY", strings.Replace(p.url, "http://", "http://user:pass-word@", 1))
-	c := newClient(t, proxiedURL)
+	c := newTLSClient(t, proxiedURL, s)
 	for range 3 {
 		if _, err := c.Do(t.Context(), Cmd("PING")); err != nil {
 			t.Fatal(err)
@@ -127,12 +127,12 @@ func TestHTTPSProxy(t *testing.T) {
 
 // A proxy that is itself reached over TLS: TLS within TLS.
 func TestProxyOverTLS(t *testing.T) {
-	s := tlsServer(t, true, nil)
+	s := tlsServer(t, nil)
 	p := &testProxy{hosts: map[string]string{"example.com:443": s.Listener.Addr().String()}}
 	config := &tls.Config{Certificates: s.TLS.Certificates}
 	addr := p.listen(t, func(c net.Conn) { p.connect(tls.Server(c, config)) })
 	t.Setenv("HTTPS_PROXY", "https://"+addr)
-	c := newClient(t, proxiedURL)
+	c := newTLSClient(t, proxiedURL, s)
 	for range 3 {
 		if _, err := c.Do(t.Context(), Cmd("PING")); err != nil {
 			t.Fatal(err)
@@ -141,11 +141,6 @@ func TestProxyOverTLS(t *testing.T) {
 	if n := p.tunnels.Load(); n != 1 {
 		t.Errorf("%d tunnels for 3 calls, want 1", n)
 	}
-	// The proxy hangs up: that must show through both layers.
-	idle := c.transport.(*fasthttpTransport).idle.pop()
-	s.CloseClientConnections()
-	waitUntil(t, func() bool { return !isAlive(idle.socket) })
-	_ = idle.Close()
 }
 
 func TestHTTPSProxyRefuses(t *testing.T) {
@@ -183,30 +178,11 @@ func TestProxyIsUnreachable(t *testing.T) {
 	}
 }
 
-func TestNoProxy(t *testing.T) {
-	p := connectProxy(t, nil)
-	t.Setenv("HTTPS_PROXY", p.url)
-	t.Setenv("NO_PROXY", "other.test,.example.test")
-	c := newClient(t, testURL, WithRetry(0))
-	proxy, err := c.transport.(*fasthttpTransport).dialer.proxy()
-	if proxy != nil || err != nil {
-		t.Errorf("a host of NO_PROXY goes through %v, %v", proxy, err)
-	}
-	c = newClient(t, proxiedURL, WithRetry(0))
-	if proxy, err := c.transport.(*fasthttpTransport).dialer.proxy(); proxy == nil || err != nil {
-		t.Errorf("another host goes straight: %v, %v", proxy, err)
-	}
-	s := tlsServer(t, true, nil)
-	if _, err := newClient(t, s.URL).Do(t.Context(), Cmd("PING")); err != nil || p.tunnels.Load() != 0 {
-		t.Errorf("loopback: %v, %d tunnels", err, p.tunnels.Load())
-	}
-}
-
 func TestSOCKSProxy(t *testing.T) {
-	s := tlsServer(t, true, nil)
+	s := tlsServer(t, nil)
 	p := &testProxy{hosts: map[string]string{"example.com:443": s.Listener.Addr().String()}}
 	t.Setenv("HTTPS_PROXY", "socks5://"+p.listen(t, p.socks5))
-	c := newClient(t, proxiedURL)
+	c := newTLSClient(t, proxiedURL, s)
 	for range 3 {
 		if _, err := c.Do(t.Context(), Cmd("PING")); err != nil {
 			t.Fatal(err)
@@ -214,13 +190,5 @@ func TestSOCKSProxy(t *testing.T) {
 	}
 	if n := p.tunnels.Load(); n != 1 {
 		t.Errorf("%d tunnels for 3 calls, want 1", n)
-	}
-	if idle := c.transport.(*fasthttpTransport).idle.pop(); idle == nil {
-		t.Error("no idle connection")
-	} else {
-		if _, ok := idle.socket.(*net.TCPConn); !ok {
-			t.Errorf("a socket that isAlive cannot look into: %T", idle.socket)
-		}
-		_ = idle.Close()
 	}
 }

@@ -15,6 +15,9 @@ const maxRetryAfter = 30 * time.Second
 
 // retryable decides on how an attempt ended and on the command alone.
 func retryable(t traits, err error) bool {
+	if isPermanent(err) {
+		return false
+	}
 	for _, hopeless := range [...]error{ErrNoTransport, ErrClosed, ErrResponseTooLarge, ErrQuota} {
 		if errors.Is(err, hopeless) {
 			return false // it would end the same way again

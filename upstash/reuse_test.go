@@ -7,9 +7,15 @@ import (
 	"errors"
 	"io"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"strings"
+	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
+
+	"github.com/upbloom/upbloom/upstash/internal/conn"
 )
 
 // scriptedConn answers the first read with what it holds.
@@ -48,10 +54,21 @@ func (c *scriptedConn) RemoteAddr() net.Addr             { return &net.TCPAddr{}
 func (c *scriptedConn) SetReadDeadline(time.Time) error  { return nil }
 func (c *scriptedConn) SetWriteDeadline(time.Time) error { return nil }
 
+// transportOver makes one whose sockets dial opens.
+func transportOver(t *testing.T, limit int, dial func() net.Conn) *fasthttpTransport {
+	t.Helper()
+	tr := &fasthttpTransport{pool: conn.NewPool(limit, func(context.Context) (*conn.Conn, error) {
+		return conn.New(dial()), nil
+	})}
+	t.Cleanup(func() { _ = tr.Close() })
+	return tr
+}
+
 // TestReuse: a connection is kept only where it is certain that the next
 // answer on it will be to the next request.
 func TestReuse(t *testing.T) {
 	const answer = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
+	const interim = "HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n"
 	for _, tt := range []struct {
 		name   string
 		answer string
@@ -61,6 +78,15 @@ func TestReuse(t *testing.T) {
 		{"whole answer", answer, false, true},
 		{"bytes after it", answer + answer, false, false},
 		{"server closes", strings.Replace(answer, "\r\n\r\n", "\r\nConnection: close\r\n\r\n", 1), false, false},
+		{"server closes, in capitals", strings.Replace(answer, "\r\n\r\n", "\r\nCONNECTION: CLOSE\r\n\r\n", 1), false, false},
+		{"server closes, in a list", strings.Replace(answer, "\r\n\r\n", "\r\nConnection: keep-alive, Close\r\n\r\n", 1), false, false},
+		{"server closes, in one of two fields", strings.Replace(answer, "\r\n\r\n",
+			"\r\nConnection: close\r\nConnection: x\r\n\r\n", 1), false, false},
+		{"server closes, in a folded line", strings.Replace(answer, "\r\n\r\n",
+			"\r\nConnection: x,\r\n close\r\n\r\n", 1), false, false},
+		{"server does not close", strings.Replace(answer, "\r\n\r\n",
+			"\r\nConnection: disclose, keep-alive\r\nX-Connection: close\r\n\r\n", 1), false, true},
+		{"after interim answers", strings.Repeat(interim, 5) + answer, false, true},
 		{"HTTP/1.0", strings.Replace(answer, "1.1", "1.0", 1), false, false},
 		{"context ends", answer, true, false},
 	} {
@@ -74,17 +100,14 @@ func TestReuse(t *testing.T) {
 					<-c.deadline
 				}
 			}
-			c := &conn{Conn: socket, socket: socket}
-			newBuffers(c)
-			tr := &fasthttpTransport{}
-			tr.idle.put(c, time.Now())
+			tr := transportOver(t, 1, func() net.Conn { return socket })
 			var resp Response
 			err := tr.RoundTrip(ctx, &Request{URL: "http://localhost/", Body: []byte("[]"), MaxResponse: 10}, &resp)
 			if err != nil || string(resp.Body) != "{}" {
 				t.Errorf("%q, %v", resp.Body, err)
 			}
-			if kept := len(tr.idle.conns) == 1; kept != tt.keep || socket.closed == tt.keep {
-				t.Errorf("kept %v, closed %v; want kept %v", kept, socket.closed, tt.keep)
+			if socket.closed == tt.keep {
+				t.Errorf("closed %v; want kept %v", socket.closed, tt.keep)
 			}
 		})
 	}
@@ -118,4 +141,54 @@ func TestAnswerBeforeTheReset(t *testing.T) {
 	}
 	_ = l.Close()
 	<-done
+}
+
+// TestNewStaysNew is the frozen process in small: the server hangs up while
+// the client sits idle; the next INCR must run exactly once.
+func TestNewStaysNew(t *testing.T) {
+	var n, conns atomic.Int64
+	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		n.Add(1)
+		_, _ = io.WriteString(w, `{"result":1}`)
+	}))
+	s.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+		if state == http.StateNew {
+			conns.Add(1)
+		}
+	}
+	s.Start()
+	defer s.Close()
+	var socket net.Conn
+	tr := transportOver(t, 1, func() net.Conn {
+		var err error
+		if socket, err = net.Dial("tcp", s.Listener.Addr().String()); err != nil {
+			t.Error(err)
+		}
+		return socket
+	})
+	c := newClient(t, s.URL, WithRetry(0), WithTransport(tr))
+	for i := range int64(5) {
+		if _, err := c.Do(t.Context(), Cmd("INCR", "k")); err != nil || n.Load() != i+1 || conns.Load() != i+1 {
+			t.Fatalf("call %d: %v; %d executed over %d connections", i, err, n.Load(), conns.Load())
+		}
+		s.CloseClientConnections()
+		untilHungUp(t, socket)
+	}
+}
+
+// untilHungUp waits until the kernel knows that the peer of c hung up.
+func untilHungUp(t *testing.T, c net.Conn) {
+	t.Helper()
+	_ = c.SetReadDeadline(time.Now().Add(10 * time.Second))
+	raw, err := c.(*net.TCPConn).SyscallConn()
+	if err == nil {
+		err = raw.Read(func(fd uintptr) bool {
+			_, _, err := syscall.Recvfrom(int(fd), make([]byte, 1), syscall.MSG_PEEK)
+			return err != syscall.EAGAIN
+		})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = c.SetReadDeadline(time.Time{})
 }

@@ -4,7 +4,6 @@ package upstash
 
 import (
 	"crypto/tls"
-	"crypto/x509"
 	"io"
 	"log"
 	"net/http"
@@ -13,7 +12,7 @@ import (
 )
 
 // tlsServer answers every request with a 1, if its TLS is accepted.
-func tlsServer(t *testing.T, trusted bool, set func(*tls.Config)) *httptest.Server {
+func tlsServer(t *testing.T, set func(*tls.Config)) *httptest.Server {
 	t.Helper()
 	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = io.WriteString(w, `{"result":1}`)
@@ -25,11 +24,6 @@ func tlsServer(t *testing.T, trusted bool, set func(*tls.Config)) *httptest.Serv
 	s.Config.ErrorLog = log.New(io.Discard, "", 0)
 	s.StartTLS()
 	t.Cleanup(s.Close)
-	if trusted {
-		pool := x509.NewCertPool()
-		pool.AddCert(s.Certificate())
-		TrustRoots(t, pool)
-	}
 	return s
 }
 
@@ -47,10 +41,13 @@ func TestTLS(t *testing.T) {
 		{name: "unknown authority", untrust: true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			s := tlsServer(t, !tt.untrust, func(c *tls.Config) {
+			s := tlsServer(t, func(c *tls.Config) {
 				c.MinVersion, c.MaxVersion = tt.versions[0], tt.versions[1]
 			})
 			c := newClient(t, s.URL, WithRetry(0))
+			if !tt.untrust {
+				trust(t, c, s)
+			}
 			_, err := c.Do(t.Context(), Cmd("INCR", "k"))
 			if tt.ok != (err == nil) || !tt.ok && !SafeToRetry(err) {
 				t.Errorf("got %v, SafeToRetry %v", err, SafeToRetry(err))
@@ -60,16 +57,16 @@ func TestTLS(t *testing.T) {
 }
 
 func TestTLSChecksTheHostName(t *testing.T) {
-	s := tlsServer(t, true, nil)
+	s := tlsServer(t, nil)
 	// The certificate of net/http/httptest is for 127.0.0.1, ::1 and
 	// example.com.
 	t.Setenv("HTTPS_PROXY", connectProxy(t, map[string]string{
 		"example.com:443": s.Listener.Addr().String(), "db.example.test:443": s.Listener.Addr().String(),
 	}).url)
-	if _, err := newClient(t, "https://example.com", WithRetry(0)).Do(t.Context(), Cmd("PING")); err != nil {
+	if _, err := newTLSClient(t, "https://example.com", s, WithRetry(0)).Do(t.Context(), Cmd("PING")); err != nil {
 		t.Errorf("the right name: %v", err)
 	}
-	_, err := newClient(t, testURL, WithRetry(0)).Do(t.Context(), Cmd("PING"))
+	_, err := newTLSClient(t, testURL, s, WithRetry(0)).Do(t.Context(), Cmd("PING"))
 	if err == nil || !SafeToRetry(err) {
 		t.Errorf("another name: %v", err)
 	}
@@ -87,5 +84,13 @@ func newClient(t *testing.T, url string, opts ...Option) *Client {
 			t.Errorf("Close: %v", err)
 		}
 	})
+	return c
+}
+
+// newTLSClient makes one that accepts the certificate of s.
+func newTLSClient(t *testing.T, url string, s *httptest.Server, opts ...Option) *Client {
+	t.Helper()
+	c := newClient(t, url, opts...)
+	trust(t, c, s)
 	return c
 }

@@ -3,111 +3,173 @@
 package upstash
 
 import (
-	"bufio"
 	"context"
 	"errors"
-	"fmt"
-	"io"
-	"net"
 	"os"
-	"time"
+	"strings"
+	"sync/atomic"
 
 	"github.com/valyala/fasthttp"
+
+	"github.com/upbloom/upbloom/upstash/internal/conn"
 )
 
 // fasthttpTransport is the native default. fasthttp writes and parses the
-// HTTP; the connections are kept here, because its own pool cannot give up a
-// dial, and repeats requests, for reasons of its own. Here every call runs on
-// its caller's goroutine and touches its buffers only until it returns.
+// HTTP; the connections are our own, because its pool cannot give up a dial,
+// and repeats requests, for reasons of its own. Here every call runs on its
+// caller's goroutine, but for the answer to a large request, and touches its
+// buffers only until it returns.
 type fasthttpTransport struct {
-	dialer dialer
-	idle   connPool
+	dialer *conn.Dialer
+	pool   *conn.Pool
 }
 
-func newDefaultTransport(e endpoint) Transport {
-	return &fasthttpTransport{dialer: newDialer(e)}
+func newDefaultTransport(e endpoint, maxConns int) Transport {
+	d := conn.NewDialer(e.host, e.port, e.tls)
+	return &fasthttpTransport{d, conn.NewPool(maxConns, d.Dial)}
 }
 
 // Close closes the idle connections. Calls under way end undisturbed.
 func (t *fasthttpTransport) Close() error {
-	t.idle.close()
+	t.pool.Close()
 	return nil
 }
 
 // RoundTrip sends req over an idle connection that is certainly alive, or a
 // new one.
 func (t *fasthttpTransport) RoundTrip(ctx context.Context, req *Request, resp *Response) error {
-	c := t.idle.get(time.Now())
-	if c == nil {
-		var err error
-		if c, err = t.dialer.dial(ctx); err != nil {
-			return NotSent(err)
-		}
+	c, err := t.pool.Get(ctx)
+	if err != nil {
+		return NotSent(err)
 	}
+	defer t.pool.Put(c)
 	// A past deadline is the one thing that wakes a blocked read or write.
-	stop := context.AfterFunc(ctx, func() { _ = c.SetDeadline(time.Unix(1, 0)) })
-	reusable, err := c.exchange(req, resp)
-	if !stop() {
-		reusable = false // the deadline may strike at any time from now on
-	}
-	if !reusable {
-		_ = c.Close()
-	} else {
-		t.idle.put(c, time.Now())
-	}
+	stop := context.AfterFunc(ctx, c.Interrupt)
+	c.KeepAlive = false
+	keepAlive, err := roundTrip(c, req, resp)
+	// After an interruption the deadline may strike at any time.
+	c.KeepAlive = stop() && keepAlive && err == nil
 	return err
+}
+
+// smallBody is the length of a body, in bytes, that fits into the buffers of an
+// idle socket: writing it never waits for the peer.
+const smallBody = 8 << 10
+
+// roundTrip writes the request and reads the response.
+func roundTrip(c *conn.Conn, req *Request, resp *Response) (keepAlive bool, err error) {
+	if len(req.Body) > smallBody {
+		return roundTripLarge(c, req, resp)
+	}
+	if err := write(c, req); err != nil {
+		_, readErr := read(c, req.MaxResponse, resp)
+		return false, cutShort(err, readErr, resp)
+	}
+	return read(c, req.MaxResponse, resp)
+}
+
+// roundTripLarge reads while it writes: a server may refuse a request for its
+// size, or a proxy for another reason, before it took the whole, and then read
+// no more of it.
+func roundTripLarge(c *conn.Conn, req *Request, resp *Response) (keepAlive bool, err error) {
+	type answer struct {
+		keepAlive bool
+		err       error
+	}
+	var written atomic.Bool
+	answered := make(chan answer, 1)
+	go func() {
+		keep, err := read(c, req.MaxResponse, resp)
+		if !written.Load() && (err != nil || isRefusal(resp)) {
+			c.InterruptWrites()
+			keep = false
+		}
+		answered <- answer{keep, err}
+	}()
+	err = write(c, req)
+	written.Store(true)
+	a := <-answered
+	if err == nil {
+		return a.keepAlive, a.err
+	}
+	return false, cutShort(err, a.err, resp)
+}
+
+// isRefusal reports whether resp may answer a request of which the server has
+// a part. A success cannot: it is not this request's answer.
+func isRefusal(resp *Response) bool { return resp.StatusCode >= 300 }
+
+// cutShort is the error of a request that TCP did not take whole: it cannot be
+// executed, as less came than its Content-Length promised. It is nil if the
+// server refused it.
+func cutShort(writeErr, readErr error, resp *Response) error {
+	switch {
+	case readErr == nil && isRefusal(resp):
+		return nil
+	case readErr != nil && errors.Is(writeErr, os.ErrDeadlineExceeded):
+		writeErr = readErr // which ended the writing
+	}
+	*resp = Response{}
+	return NotSent(writeErr)
 }
 
 // userAgent is sent because firewalls are wary of clients without a name.
 const userAgent = "upbloom"
 
-// exchange writes the request and reads the response.
-func (c *conn) exchange(req *Request, resp *Response) (reusable bool, err error) {
+func write(c *conn.Conn, req *Request) error {
 	out := fasthttp.AcquireRequest()
 	defer fasthttp.ReleaseRequest(out)
 	out.Header.SetMethod(fasthttp.MethodPost)
 	out.Header.DisableNormalizing()
 	out.Header.SetNoDefaultContentType(true)
 	out.Header.SetUserAgent(userAgent)
-	out.SetRequestURI(req.URL)
+	// With both given, fasthttp does not parse the URL, and so does not rewrite
+	// its path.
+	host, path := hostAndPath(req.URL)
+	out.Header.SetHost(host)
+	out.Header.SetRequestURI(path)
 	for _, h := range req.Header {
 		out.Header.Set(h.Name, h.Value)
 	}
 	out.SetBodyRaw(req.Body)
-	err = out.Write(c.w)
-	if err == nil {
-		err = c.w.Flush()
+	if err := out.Write(c.W); err != nil {
+		return err
 	}
-	if err == nil {
-		return c.read(req.MaxResponse, resp)
+	return c.W.Flush()
+}
+
+func hostAndPath(url string) (host, path string) {
+	_, rest, _ := strings.Cut(url, "://")
+	if i := strings.IndexByte(rest, '/'); i >= 0 {
+		return rest[:i], rest[i:]
 	}
-	// A server that refuses a request for its size answers and hangs up before
-	// it took the whole.
-	if _, early := c.read(req.MaxResponse, resp); early == nil {
-		return false, nil
-	}
-	// TCP took less than the whole request, and less than the promised
-	// Content-Length cannot be executed.
-	return false, NotSent(err)
+	return rest, "/"
 }
 
 // maxInterim is how many answers of status 1xx, which nobody asked for, may
 // come before the one that counts.
 const maxInterim = 5
 
-func (c *conn) read(limit int, resp *Response) (reusable bool, err error) {
-	in := fasthttp.AcquireResponse()
-	defer fasthttp.ReleaseResponse(in)
-	err = in.ReadLimitBody(c.r, limit)
-	for n := 0; err == nil && in.StatusCode() < 200 && n < maxInterim; n++ {
-		in.Reset()
-		err = in.ReadLimitBody(c.r, limit)
+func read(c *conn.Conn, limit int, resp *Response) (keepAlive bool, err error) {
+	head, err := readHead(c)
+	for n := 0; err == nil && isInterim(head); n++ {
+		if n == maxInterim || isSwitch(head) {
+			return false, errInterim
+		}
+		_, _ = c.R.Discard(len(head))
+		head, err = readHead(c)
 	}
 	if err != nil {
+		return false, err
+	}
+	keepAlive = !closes(head)
+	in := fasthttp.AcquireResponse()
+	defer fasthttp.ReleaseResponse(in)
+	if err := in.ReadLimitBody(c.R, limit); err != nil {
 		if errors.Is(err, fasthttp.ErrBodyTooLarge) {
 			resp.StatusCode = in.StatusCode()
 		}
-		return false, readError(err)
+		return false, readError(c, err)
 	}
 	resp.StatusCode = in.StatusCode()
 	for name, value := range in.Header.All() {
@@ -116,37 +178,11 @@ func (c *conn) read(limit int, resp *Response) (reusable bool, err error) {
 		}
 	}
 	resp.Body = append(resp.Body, in.Body()...)
-	return !in.ConnectionClose() && c.r.Buffered() == 0, nil
+	return keepAlive && !in.ConnectionClose(), nil
 }
 
-var (
-	errNotHTTP = errors.New("the answer is not HTTP/1.1, or its header is longer than 16 KiB")
-	errHungUp  = fmt.Errorf("the connection was closed before the whole answer came: %w", io.ErrUnexpectedEOF)
-)
-
-// readError keeps fasthttp's texts out: they quote what was read.
-func readError(err error) error {
-	var network net.Error
-	switch {
-	case errors.Is(err, fasthttp.ErrBodyTooLarge):
-		return ErrResponseTooLarge
-	case errors.As(err, &network):
-		return network
-	case errors.Is(err, fasthttp.ErrTimeout):
-		return os.ErrDeadlineExceeded
-	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-		return errHungUp
-	}
-	return errNotHTTP
-}
-
-// The buffers of a connection. A response's header must fit the reader's.
-const (
-	readBuffer  = 16 << 10
-	writeBuffer = 8 << 10
-)
-
-func newBuffers(c *conn) {
-	c.r = bufio.NewReaderSize(c.Conn, readBuffer)
-	c.w = bufio.NewWriterSize(c.Conn, writeBuffer)
+// isPermanent reports whether an attempt that ended in err would end the same
+// way again.
+func isPermanent(err error) bool {
+	return errors.Is(err, errLongHead) || conn.Permanent(err)
 }

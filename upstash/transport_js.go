@@ -15,7 +15,7 @@ import (
 // more than double the size of a Worker. Connections are the host's business.
 type fetchTransport struct{ host string }
 
-func newDefaultTransport(e endpoint) Transport { return fetchTransport{e.host} }
+func newDefaultTransport(e endpoint, _ int) Transport { return fetchTransport{e.host} }
 
 // RoundTrip looks fetch up at every call: hosts, and tests, replace it.
 func (t fetchTransport) RoundTrip(ctx context.Context, req *Request, resp *Response) error {

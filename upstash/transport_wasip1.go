@@ -7,7 +7,7 @@ import "context"
 // faults, so it is not even tried.
 type noTransport struct{}
 
-func newDefaultTransport(endpoint) Transport { return noTransport{} }
+func newDefaultTransport(endpoint, int) Transport { return noTransport{} }
 
 func (noTransport) RoundTrip(context.Context, *Request, *Response) error {
 	return NotSent(ErrNoTransport)

@@ -51,6 +51,10 @@ func Run(t *testing.T, newTransport Make, exceptions ...Exception) {
 		{"buffers", s.testBuffers},
 		{"early answer", s.testEarlyAnswer},
 		{"concurrent", s.testConcurrent},
+		{"interim", s.testInterim},
+		{"close", s.testClose},
+		{"paths", s.testPaths},
+		{"refusal", s.testRefusal},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			s.begin(t)

@@ -1,0 +1,115 @@
+package transporttest
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+)
+
+// serial answers the requests on each connection with what answer returns for
+// the number of the request, counted from 1 over all connections. An answer
+// ends the connection if last is true: the next request on it is taken and
+// dropped.
+func serial(t *testing.T, answer func(n int64) (text string, last bool)) (url string) {
+	t.Helper()
+	var n atomic.Int64
+	return rawServer(t, func(c net.Conn, _ <-chan struct{}) {
+		for r := bufio.NewReader(c); ; {
+			req, err := http.ReadRequest(r)
+			if err != nil {
+				return
+			}
+			_, _ = io.Copy(io.Discard, req.Body)
+			text, last := answer(n.Add(1))
+			_, _ = io.WriteString(c, text)
+			if last {
+				_, _ = r.Peek(1)
+				return
+			}
+		}
+	})
+}
+
+// testInterim has more interim answers than anybody needs before the first one
+// that counts: whatever comes of that call, the next one gets its own answer.
+func (s suite) testInterim(t *testing.T) {
+	for _, status := range []string{"102 Processing", "103 Early Hints", "101 Switching Protocols"} {
+		t.Run(status[:3], func(t *testing.T) {
+			s.begin(t)
+			url := serial(t, func(n int64) (string, bool) {
+				answer := withLength(fmt.Sprint(n))
+				if n == 1 {
+					answer = strings.Repeat("HTTP/1.1 "+status+"\r\n\r\n", 7) + answer
+				}
+				return answer, false
+			})
+			tr := s.transport(t, url)
+			resp, err := send(t, tr, newRequest(url+"/", "[]"))
+			if err == nil && string(resp.Body) != "1" && resp.StatusCode != 101 {
+				t.Errorf("the first call got %q with status %d", resp.Body, resp.StatusCode)
+			}
+			for want := 2; want < 5; want++ {
+				resp := mustSend(t, tr, newRequest(url+"/", "[]"))
+				if string(resp.Body) != fmt.Sprint(want) {
+					t.Errorf("call %d got %q", want, resp.Body)
+				}
+			}
+		})
+	}
+}
+
+// testClose has a server say in each way that this answer was the last one on
+// its connection. What is sent on it all the same is lost.
+func (s suite) testClose(t *testing.T) {
+	for _, field := range []string{
+		"Connection: close", "Connection: Close", "CONNECTION: CLOSE",
+		"Connection: keep-alive, close", "Connection: keep-alive\r\nConnection: Close",
+	} {
+		t.Run(field, func(t *testing.T) {
+			s.begin(t)
+			url := serial(t, func(int64) (string, bool) {
+				return strings.Replace(withLength("ok"), "Content", field+"\r\nContent", 1), true
+			})
+			tr := s.transport(t, url)
+			for range 3 {
+				if resp := mustSend(t, tr, newRequest(url+"/", "[]")); string(resp.Body) != "ok" {
+					t.Errorf("got %q", resp.Body)
+				}
+			}
+		})
+	}
+}
+
+// testPaths: the path of a URL arrives as it was written.
+func (s suite) testPaths(t *testing.T) {
+	got := make(chan string, 1)
+	url, _ := httpServer(t, anyIPv4, func(_ http.ResponseWriter, r *http.Request) { got <- r.RequestURI })
+	tr := s.transport(t, url)
+	for _, path := range []string{"/", "/a%2Fb//c%20d/", "//a/pipeline", "/%2e%2f/;x=y:1,2/@"} {
+		mustSend(t, tr, newRequest(url+path, "[]"))
+		if arrived := <-got; arrived != path {
+			t.Errorf("%s arrived as %s", path, arrived)
+		}
+	}
+}
+
+// testRefusal has a server, or a proxy before it, refuse a request before it
+// read it, and then neither read the rest nor hang up.
+func (s suite) testRefusal(t *testing.T) {
+	url := rawServer(t, func(c net.Conn, wait <-chan struct{}) {
+		_, _ = io.ReadFull(c, make([]byte, 1000))
+		_, _ = io.WriteString(c, "HTTP/1.1 413 Content Too Large\r\nContent-Length: 2\r\n\r\nno")
+		<-wait
+	})
+	req := newRequest(url+"/", bigBody)
+	resp, err := send(t, s.transport(t, url), req)
+	clear(req.Body)
+	if err != nil || resp.StatusCode != 413 || string(resp.Body) != "no" {
+		t.Errorf("status %d, body %q, error %v; want the server's 413", resp.StatusCode, resp.Body, err)
+	}
+}

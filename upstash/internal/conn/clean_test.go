@@ -1,0 +1,235 @@
+//go:build unix
+
+package conn
+
+import (
+	"crypto/tls"
+	"io"
+	"net"
+	"net/http/httptest"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// arrived waits, without reading, until something from the other end is in
+// c's socket.
+func arrived(t *testing.T, c *Conn) {
+	t.Helper()
+	raw, err := c.socket.Conn.(syscall.Conn).SyscallConn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = c.socket.SetReadDeadline(time.Now().Add(10 * time.Second))
+	err = raw.Read(func(fd uintptr) bool {
+		var b [1]byte
+		_, _, err := syscall.Recvfrom(int(fd), b[:], syscall.MSG_PEEK)
+		return err != syscall.EAGAIN
+	})
+	_ = c.socket.SetReadDeadline(time.Time{})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// held collects what TLS writes, to be sent in any pieces.
+type held struct {
+	net.Conn
+	hold bool
+	out  []byte
+}
+
+func (h *held) Write(p []byte) (int, error) {
+	if !h.hold {
+		return h.Conn.Write(p)
+	}
+	h.out = append(h.out, p...)
+	return len(p), nil
+}
+
+// server is the other end of a connection.
+type server struct {
+	top  net.Conn
+	held *held
+}
+
+// send writes each text as a record of its own, and all in one segment, but for
+// the last keep bytes.
+func (s *server) send(t *testing.T, keep int, texts ...string) {
+	t.Helper()
+	s.held.hold, s.held.out = true, nil
+	for _, text := range texts {
+		if _, err := io.WriteString(s.top, text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.held.hold = false
+	if _, err := s.held.Conn.Write(s.held.out[:len(s.held.out)-keep]); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// layered returns both ends of a connection with so many layers of TLS.
+func layered(t testing.TB, layers int, version uint16) (*Conn, *server) {
+	t.Helper()
+	near, far := pair(t)
+	s := &server{held: &held{Conn: far}}
+	s.top = s.held
+	pool := httptest.NewUnstartedServer(nil)
+	pool.StartTLS()
+	defer pool.Close()
+	for range layers {
+		done := make(chan error, 1)
+		server := tls.Server(s.top, &tls.Config{Certificates: pool.TLS.Certificates, MaxVersion: version})
+		go func() { done <- server.Handshake() }()
+		if err := near.addTLS(&tls.Config{InsecureSkipVerify: true}); err != nil { //nolint:gosec // ours
+			t.Fatal(err)
+		}
+		if err := <-done; err != nil {
+			t.Fatal(err)
+		}
+		s.top = server
+	}
+	return near, s
+}
+
+var layerings = []struct {
+	name    string
+	layers  int
+	version uint16
+}{
+	{"plain", 0, 0},
+	{"TLS 1.2", 1, tls.VersionTLS12},
+	{"TLS 1.3", 1, tls.VersionTLS13},
+	{"TLS in TLS", 2, tls.VersionTLS13},
+}
+
+// TestCleanLooksIntoEveryLayer: a byte that nobody asked for is seen wherever
+// it is.
+func TestCleanLooksIntoEveryLayer(t *testing.T) {
+	const answer, stray = "answer", "stray"
+	for _, l := range layerings {
+		for _, tt := range []struct {
+			name  string
+			send  func(*server)
+			clean bool
+		}{
+			{"the answer alone", func(s *server) { s.send(t, 0, answer) }, true},
+			{"a second answer in the same segment", func(s *server) { s.send(t, 0, answer, stray) }, false},
+			{"a part of a second answer", func(s *server) { s.send(t, 1, answer, stray) }, false},
+			{"the farewell in the same segment", func(s *server) {
+				s.held.hold = true
+				_, _ = io.WriteString(s.top, answer)
+				if c, ok := s.top.(*tls.Conn); ok {
+					_ = c.CloseWrite()
+				}
+				_ = s.held.Conn.SetDeadline(time.Time{}) // as CloseWrite ended it
+				_, _ = s.held.Conn.Write(s.held.out)
+				_ = s.held.Conn.(*net.TCPConn).CloseWrite()
+			}, false},
+		} {
+			t.Run(l.name+"/"+tt.name, func(t *testing.T) {
+				c, s := layered(t, l.layers, l.version)
+				if !c.clean() {
+					t.Fatal("not clean from the start")
+				}
+				tt.send(s)
+				// As a parser reads: what is asked for, and not what follows.
+				if _, err := io.ReadFull(c, make([]byte, len(answer))); err != nil {
+					t.Fatal(err)
+				}
+				if !tt.clean && l.layers == 0 {
+					arrived(t, c)
+				}
+				if c.clean() != tt.clean {
+					t.Errorf("clean: %v, want %v", !tt.clean, tt.clean)
+				}
+			})
+		}
+	}
+}
+
+// TestCleanDoesNotDisturb: after any number of looks the connection works as
+// before, and TLS's own messages are no stray answers.
+func TestCleanDoesNotDisturb(t *testing.T) {
+	for _, l := range layerings {
+		t.Run(l.name, func(t *testing.T) {
+			c, s := layered(t, l.layers, l.version)
+			for range 3 {
+				for range 2 {
+					if !c.clean() {
+						t.Fatal("not clean")
+					}
+				}
+				if _, err := io.WriteString(c.top, "request"); err != nil {
+					t.Fatal(err)
+				}
+				got := make([]byte, 7)
+				if _, err := io.ReadFull(s.top, got); err != nil || string(got) != "request" {
+					t.Fatalf("the server got %q, %v", got, err)
+				}
+				s.send(t, 0, "answer")
+				if _, err := io.ReadFull(c, got[:6]); err != nil || string(got[:6]) != "answer" {
+					t.Fatalf("got %q, %v", got, err)
+				}
+			}
+			s.send(t, 0, "stray")
+			arrived(t, c)
+			if c.clean() {
+				t.Error("clean, with an answer in the socket")
+			}
+		})
+	}
+}
+
+// TestSessionTicketsAreNoStrayAnswers: they come after the handshake, when the
+// server likes, and are no reason to let go of a connection.
+func TestSessionTicketsAreNoStrayAnswers(t *testing.T) {
+	near, far := pair(t)
+	h := &held{Conn: far}
+	pool := httptest.NewUnstartedServer(nil)
+	pool.StartTLS()
+	defer pool.Close()
+	server := tls.Server(h, &tls.Config{Certificates: pool.TLS.Certificates, MinVersion: tls.VersionTLS13})
+	done := make(chan error, 1)
+	go func() { done <- server.Handshake() }()
+	cache := tls.NewLRUClientSessionCache(1)
+	config := &tls.Config{InsecureSkipVerify: true, ServerName: "x", ClientSessionCache: cache} //nolint:gosec // ours
+	if err := near.addTLS(config); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	if !near.clean() {
+		t.Error("a session ticket counts as a stray answer")
+	}
+	if _, ok := cache.Get("x"); !ok {
+		t.Error("the ticket is lost")
+	}
+}
+
+// TestCleanAllocatesNothing, but for what crypto/tls does in each read.
+func TestCleanAllocatesNothing(t *testing.T) {
+	for _, l := range layerings {
+		c, _ := layered(t, l.layers, l.version)
+		c.clean() // the tickets
+		if n := testing.AllocsPerRun(100, func() { c.clean() }); n > float64(l.layers) {
+			t.Errorf("%s: %v allocations, want %d", l.name, n, l.layers)
+		}
+	}
+}
+
+func BenchmarkClean(b *testing.B) {
+	for _, l := range layerings {
+		b.Run("layers="+l.name, func(b *testing.B) {
+			c, _ := layered(b, l.layers, l.version)
+			b.ReportAllocs()
+			for b.Loop() {
+				if !c.clean() {
+					b.Fatal("not clean")
+				}
+			}
+		})
+	}
+}

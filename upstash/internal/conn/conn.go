@@ -1,0 +1,111 @@
+//go:build !wasm
+
+// Package conn opens connections to one server, straight or through a proxy,
+// and keeps them for reuse. It knows sockets, TLS and proxies, and nothing of
+// commands.
+package conn
+
+import (
+	"bufio"
+	"net"
+	"time"
+)
+
+// Conn is one connection with its layers, from the bottom: the socket, TLS to
+// a proxy, TLS to the server, the buffers. It serves one exchange at a time.
+type Conn struct {
+	R *bufio.Reader
+	W *bufio.Writer
+	// KeepAlive is false from the beginning of an exchange until a whole answer
+	// came whose status and header let the connection be used again.
+	KeepAlive bool
+
+	top       net.Conn   // the highest layer
+	tls       []*records // below each layer of TLS
+	socket    *socket    // the lowest
+	readErr   error
+	idleSince time.Time
+	one       [1]byte // what clean reads into
+}
+
+// The buffers of a connection, in bytes.
+const (
+	ReadBuffer  = 16 << 10 // the header of an answer must fit into it
+	writeBuffer = 8 << 10
+)
+
+// New makes a connection of an open socket.
+func New(open net.Conn) *Conn {
+	s := newSocket(open)
+	c := &Conn{top: s, socket: s, KeepAlive: true}
+	c.R = bufio.NewReaderSize(c, ReadBuffer)
+	c.W = bufio.NewWriterSize(c, writeBuffer)
+	return c
+}
+
+// Read reads from the highest layer.
+func (c *Conn) Read(p []byte) (int, error) {
+	n, err := c.top.Read(p)
+	if err != nil {
+		c.readErr = err
+	}
+	return n, err
+}
+
+// Write writes to the highest layer.
+func (c *Conn) Write(p []byte) (int, error) { return c.top.Write(p) }
+
+// ReadError returns the error that ended reading, or nil. Whoever parses what
+// was read may have hidden it.
+func (c *Conn) ReadError() error { return c.readErr }
+
+// Interrupt makes reads and writes that block, and all later ones, fail.
+func (c *Conn) Interrupt() { _ = c.socket.SetDeadline(past) }
+
+// InterruptWrites makes a write that blocks, and all later ones, fail.
+func (c *Conn) InterruptWrites() { _ = c.socket.SetWriteDeadline(past) }
+
+var past = time.Unix(1, 0)
+
+// Close closes the socket. TLS is not told: its farewell may block for as long
+// as five seconds if the peer does not read.
+func (c *Conn) Close() { _ = c.socket.Close() }
+
+// clean reports whether the next answer on c can only be the answer to the next
+// request. It looks into every layer, and does not wait: the last answer let
+// the connection live, and neither the buffer nor TLS nor the socket holds a
+// byte that nobody asked for, or the peer's farewell. Without this look a
+// request could be written into the void, or take a stray answer for its own.
+//
+// The look is a read through all layers, during which the socket never blocks.
+// TLS hands out what it has decrypted, decrypts what it has read, and handles
+// its own messages, such as session tickets. Only a part of a record it keeps
+// to itself.
+func (c *Conn) clean() bool {
+	if !c.KeepAlive || c.R.Buffered() != 0 {
+		return false
+	}
+	c.socket.noWait = true
+	n, err := c.top.Read(c.one[:])
+	c.socket.noWait = false
+	if n != 0 || err != errNothingYet {
+		return false
+	}
+	for _, r := range c.tls {
+		if r.partial() {
+			return false
+		}
+	}
+	return true
+}
+
+// maxIdleTime is well below the idle limits of servers and NAT gateways, so
+// that a thawed process rarely meets a connection that died unheard.
+const maxIdleTime = 30 * time.Second
+
+// expired asks both clocks: in a frozen process the monotonic one may have
+// stood still.
+func (c *Conn) expired(now time.Time) bool {
+	return now.Sub(c.idleSince) > maxIdleTime ||
+		now.Round(0).Sub(c.idleSince.Round(0)) > maxIdleTime
+}

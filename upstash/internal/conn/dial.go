@@ -1,0 +1,101 @@
+//go:build !wasm
+
+package conn
+
+import (
+	"context"
+	"crypto/tls"
+	"net"
+	"net/netip"
+	"net/url"
+)
+
+// Dialer opens connections to one server, straight or through the proxy that
+// HTTPS_PROXY, HTTP_PROXY and NO_PROXY name. Its fields may be changed before
+// the first dial.
+type Dialer struct {
+	// ServerTLS is the configuration of TLS to the server, nil for http.
+	ServerTLS *tls.Config
+	// ProxyTLS is that of TLS to an https:// proxy.
+	ProxyTLS *tls.Config
+
+	host, port string
+	proxy      *url.URL // nil to dial straight
+	proxyErr   error
+	lookup     func(ctx context.Context, network, host string) ([]netip.Addr, error)
+}
+
+// NewDialer makes a dialer for a host, without brackets, and port. The
+// environment is read here, once.
+func NewDialer(host, port string, secure bool) *Dialer {
+	d := &Dialer{
+		ProxyTLS: &tls.Config{MinVersion: tls.VersionTLS12},
+		host:     host, port: port,
+		lookup: net.DefaultResolver.LookupNetIP,
+	}
+	target := &url.URL{Scheme: "http", Host: d.addr()}
+	if secure {
+		target.Scheme = "https"
+		d.ServerTLS = &tls.Config{
+			ServerName: host, MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"},
+			ClientSessionCache: tls.NewLRUClientSessionCache(8),
+		}
+	}
+	d.proxy, d.proxyErr = proxyFor(target)
+	if d.proxy != nil {
+		d.ProxyTLS.ServerName = d.proxy.Hostname()
+	}
+	return d
+}
+
+func (d *Dialer) addr() string { return net.JoinHostPort(d.host, d.port) }
+
+// Dial opens a connection: name, socket, proxy, TLS. An error of it means that
+// no request was sent.
+func (d *Dialer) Dial(ctx context.Context) (*Conn, error) {
+	if d.proxyErr != nil {
+		return nil, d.proxyErr
+	}
+	var s net.Conn
+	var err error
+	if d.proxy == nil {
+		s, err = d.dialHost(ctx, d.host, d.port)
+	} else {
+		s, err = d.dialHost(ctx, d.proxy.Hostname(), proxyPort(d.proxy))
+		err = ofProxy(err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	c := New(s)
+	// One limit for all that follows, whatever each step knows of contexts.
+	stop := context.AfterFunc(ctx, c.Interrupt)
+	err = d.addLayers(ctx, c)
+	if !stop() {
+		err = ctx.Err()
+	}
+	if err != nil {
+		c.Close()
+		return nil, err
+	}
+	return c, nil
+}
+
+func (d *Dialer) addLayers(ctx context.Context, c *Conn) error {
+	if d.proxy != nil {
+		if err := d.tunnel(ctx, c); err != nil {
+			return ofProxy(err)
+		}
+	}
+	if d.ServerTLS == nil {
+		return nil
+	}
+	return c.addTLS(d.ServerTLS)
+}
+
+func (c *Conn) addTLS(config *tls.Config) error {
+	below := &records{Conn: c.top}
+	t := tls.Client(below, config)
+	c.top, c.tls = t, append(c.tls, below)
+	return t.Handshake()
+}

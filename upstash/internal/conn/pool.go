@@ -1,0 +1,114 @@
+//go:build !wasm
+
+package conn
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+)
+
+// Pool bounds how many connections are open, and keeps those that are not in
+// use, the last used first. It is safe for concurrent use.
+type Pool struct {
+	dial  func(context.Context) (*Conn, error)
+	slots chan struct{} // one for each connection in use
+
+	mu     sync.Mutex
+	idle   []*Conn
+	closed bool
+}
+
+// NewPool makes a pool of up to limit connections, which dial opens.
+func NewPool(limit int, dial func(context.Context) (*Conn, error)) *Pool {
+	return &Pool{dial: dial, slots: make(chan struct{}, limit)}
+}
+
+// Get returns an idle connection that is certainly alive, or a new one. If as
+// many as may be open are in use it waits, until ctx ends. Each connection
+// that it returns must be given back with Put.
+func (p *Pool) Get(ctx context.Context) (*Conn, error) {
+	select {
+	case p.slots <- struct{}{}:
+	default:
+		select {
+		case p.slots <- struct{}{}:
+		case <-ctx.Done():
+			return nil, fmt.Errorf("all %d connections (WithMaxConns) are in use: %w", cap(p.slots), ctx.Err())
+		}
+	}
+	// With a slot and no idle connection, fewer than the limit are open.
+	now := time.Now()
+	for c := p.pop(); c != nil; c = p.pop() {
+		if !c.expired(now) && c.clean() {
+			return c, nil
+		}
+		c.Close()
+	}
+	c, err := p.dial(ctx)
+	if err != nil {
+		<-p.slots
+	}
+	return c, err
+}
+
+func (p *Pool) pop() *Conn {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	n := len(p.idle)
+	if n == 0 {
+		return nil
+	}
+	c := p.idle[n-1]
+	p.idle[n-1] = nil
+	p.idle = p.idle[:n-1]
+	return c
+}
+
+// Put ends the use of c. It keeps c if the last exchange left it usable, and
+// closes what has been idle too long.
+func (p *Pool) Put(c *Conn) {
+	// The slot comes last: until then nobody dials in place of c.
+	defer func() { <-p.slots }()
+	if !c.KeepAlive || c.R.Buffered() != 0 {
+		c.Close()
+		return
+	}
+	c.idleSince = time.Now()
+	for _, old := range p.push(c) {
+		old.Close()
+	}
+}
+
+// push keeps c and returns what is to be closed, which may be c itself.
+func (p *Pool) push(c *Conn) (closing []*Conn) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return []*Conn{c}
+	}
+	n := 0
+	for n < len(p.idle) && p.idle[n].expired(c.idleSince) {
+		n++
+	}
+	if n > 0 {
+		closing = append(closing, p.idle[:n]...)
+		kept := copy(p.idle, p.idle[n:])
+		clear(p.idle[kept:])
+		p.idle = p.idle[:kept]
+	}
+	p.idle = append(p.idle, c)
+	return closing
+}
+
+// Close closes the idle connections. Those in use are closed by Put.
+func (p *Pool) Close() {
+	p.mu.Lock()
+	idle := p.idle
+	p.idle, p.closed = nil, true
+	p.mu.Unlock()
+	for _, c := range idle {
+		c.Close()
+	}
+}

@@ -1,0 +1,253 @@
+//go:build unix
+
+package conn
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// pair returns both ends of a connection over the loopback interface.
+func pair(t testing.TB) (near *Conn, far net.Conn) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	c, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	far, err = l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _, _ = c.Close(), far.Close() })
+	return New(c), far
+}
+
+func closed(c *Conn) bool {
+	_, err := c.top.Write(nil)
+	return err != nil
+}
+
+var errDialled = errors.New("dialled")
+
+// newPool makes one that has no connections but those put into it.
+func newPool(limit int) *Pool {
+	return NewPool(limit, func(context.Context) (*Conn, error) { return nil, errDialled })
+}
+
+// keep gives p a connection that was last used some time ago.
+func (p *Pool) keep(c *Conn, ago time.Duration) {
+	c.idleSince = time.Now().Add(-ago)
+	p.idle = append(p.idle, c)
+}
+
+// get returns nil if p had to dial.
+func get(t *testing.T, p *Pool) *Conn {
+	t.Helper()
+	c, err := p.Get(t.Context())
+	if err != nil && err != errDialled {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func TestPoolReturnsTheLastUsedFirst(t *testing.T) {
+	p := newPool(2)
+	a, _ := pair(t)
+	b, _ := pair(t)
+	p.keep(a, 0)
+	p.keep(b, 0)
+	if get(t, p) != b || get(t, p) != a {
+		t.Error("another order")
+	}
+	p.Put(b)
+	p.Put(a)
+	if get(t, p) != a {
+		t.Error("another order after Put")
+	}
+}
+
+func TestPoolLetsGoOfExpired(t *testing.T) {
+	p := newPool(4)
+	a, _ := pair(t)
+	p.keep(a, maxIdleTime-time.Minute/4)
+	if get(t, p) != a {
+		t.Error("not returned before the limit")
+	}
+	<-p.slots
+	p.keep(a, maxIdleTime+1)
+	if get(t, p) != nil || !closed(a) {
+		t.Error("returned, or not closed, after the limit")
+	}
+	b, _ := pair(t)
+	c, _ := pair(t)
+	d, _ := pair(t)
+	p.keep(b, maxIdleTime+1)
+	p.keep(c, 0)
+	p.slots <- struct{}{}
+	p.Put(d) // Put cleans up as well
+	if len(p.idle) != 2 || !closed(b) || closed(c) || closed(d) {
+		t.Errorf("%d kept", len(p.idle))
+	}
+}
+
+// In a frozen process the monotonic clock may stand still: the wall clock
+// alone must be enough.
+func TestPoolAsksTheWallClock(t *testing.T) {
+	c := &Conn{idleSince: time.Now()}
+	wall := c.idleSince.Round(0).Add(maxIdleTime + time.Second)
+	if !c.expired(wall) {
+		t.Error("not expired by the wall clock")
+	}
+	if c.expired(c.idleSince.Add(maxIdleTime - time.Second)) {
+		t.Error("expired early")
+	}
+}
+
+func TestPoolDetectsDeadConnections(t *testing.T) {
+	for name, kill := range map[string]func(far net.Conn){
+		"closed":        func(far net.Conn) { _ = far.Close() },
+		"half closed":   func(far net.Conn) { _ = far.(*net.TCPConn).CloseWrite() },
+		"reset":         func(far net.Conn) { _ = far.(*net.TCPConn).SetLinger(0); _ = far.Close() },
+		"uninvited 408": func(far net.Conn) { _, _ = io.WriteString(far, "HTTP/1.1 408 Request Timeout\r\n\r\n") },
+	} {
+		p := newPool(1)
+		near, far := pair(t)
+		p.keep(near, 0)
+		if get(t, p) != near {
+			t.Fatalf("%s: not even returned while it was alive", name)
+		}
+		p.Put(near)
+		kill(far)
+		arrived(t, near)
+		if get(t, p) != nil || !closed(near) {
+			t.Errorf("%s: returned, or not closed", name)
+		}
+	}
+}
+
+func TestPoolKeepsOnlyWhatWasLeftUsable(t *testing.T) {
+	p := newPool(1)
+	c, _ := pair(t)
+	p.slots <- struct{}{}
+	c.KeepAlive = false
+	if p.Put(c); len(p.idle) != 0 || !closed(c) {
+		t.Error("kept, or not closed")
+	}
+}
+
+func TestClosedPoolKeepsNothing(t *testing.T) {
+	p := newPool(2)
+	a, _ := pair(t)
+	b, _ := pair(t)
+	p.keep(a, 0)
+	p.slots <- struct{}{} // b is in use
+	p.Close()
+	if !closed(a) || closed(b) {
+		t.Errorf("idle closed: %v; in use closed: %v", closed(a), closed(b))
+	}
+	if p.Put(b); len(p.idle) != 0 || !closed(b) {
+		t.Error("kept, or not closed")
+	}
+}
+
+// TestPoolBoundsConnections has many callers, in bursts: never are more open
+// than the limit, and no burst after the first needs to dial.
+func TestPoolBoundsConnections(t *testing.T) {
+	const limit, callers = 4, 40
+	var dials, open, most atomic.Int64
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	d := &net.Dialer{}
+	p := NewPool(limit, func(ctx context.Context) (*Conn, error) {
+		c, err := d.DialContext(ctx, "tcp", l.Addr().String())
+		if err != nil {
+			return nil, err
+		}
+		dials.Add(1)
+		most.Store(max(most.Load(), open.Add(1)))
+		return New(&countedConn{c, &open}), nil
+	})
+	for range 3 {
+		var group sync.WaitGroup
+		for range callers {
+			group.Go(func() {
+				c, err := p.Get(t.Context())
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				time.Sleep(time.Millisecond) // so that callers meet
+				p.Put(c)
+			})
+		}
+		group.Wait()
+	}
+	if most.Load() > limit || dials.Load() > limit || len(p.idle) != int(dials.Load()) {
+		t.Errorf("%d open at most, %d dials, %d idle; limit %d", most.Load(), dials.Load(), len(p.idle), limit)
+	}
+	if p.Close(); open.Load() != 0 {
+		t.Errorf("%d left open", open.Load())
+	}
+}
+
+// countedConn is taken off the count when it is closed.
+type countedConn struct {
+	net.Conn
+	open *atomic.Int64
+}
+
+func (c *countedConn) Close() error {
+	c.open.Add(-1)
+	return c.Conn.Close()
+}
+
+func TestWaitingForAConnectionHonoursTheContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := NewPool(1, func(context.Context) (*Conn, error) {
+			near, far := net.Pipe()
+			t.Cleanup(func() { _ = far.Close() })
+			return New(near), nil
+		})
+		defer p.Close()
+		first, err := p.Get(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, err := p.Get(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("got %v, want the context's error", err)
+		}
+		time.AfterFunc(time.Second, func() { p.Put(first) })
+		if c, err := p.Get(t.Context()); c != first || err != nil {
+			t.Errorf("got %v, %v; want the connection that was put back", c, err)
+		} else {
+			p.Put(c)
+		}
+	})
+}
+
+// TestFailedDialFreesItsPlace: the next caller need not wait for it.
+func TestFailedDialFreesItsPlace(t *testing.T) {
+	p := newPool(1)
+	for range 2 {
+		if _, err := p.Get(t.Context()); err != errDialled {
+			t.Fatal(err)
+		}
+	}
+}

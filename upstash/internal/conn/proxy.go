@@ -1,0 +1,147 @@
+//go:build !wasm
+
+package conn
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/url"
+	"strings"
+
+	"github.com/valyala/fasthttp"
+	"golang.org/x/net/http/httpproxy"
+	"golang.org/x/net/proxy"
+)
+
+// The proxy's URL may hold a password, so it is never quoted.
+var (
+	errBadProxy = errors.New("the proxy's URL cannot be used: set HTTPS_PROXY to http://, https:// or" +
+		" socks5:// with host and port, and escape what is special in the password (%23 for #)")
+	errProxyAuth = errors.New("the proxy wants a user and password (status 407):" +
+		" set HTTPS_PROXY to http://user:password@host:port")
+	errProxyEarly = errors.New("the proxy sent data before the tunnel was in use")
+	errProxyLong  = errors.New("the answer to CONNECT is not HTTP/1.1, or longer than 16 KiB")
+)
+
+// proxyFor returns the proxy that the environment names for target, or nil. A
+// setting that cannot be used is an error, and not a way around the proxy.
+func proxyFor(target *url.URL) (*url.URL, error) {
+	env := httpproxy.FromEnvironment()
+	setting := &env.HTTPProxy
+	if target.Scheme == "https" {
+		setting = &env.HTTPSProxy
+	}
+	raw := *setting
+	if raw == "" {
+		return nil, nil
+	}
+	// httpproxy takes what it cannot parse for no proxy at all. So it is only
+	// asked whether this host has one, with another in its place.
+	*setting = "http://proxy.invalid"
+	p, err := env.ProxyFunc()(target)
+	if p == nil || err != nil {
+		return nil, err
+	}
+	return parseProxy(raw)
+}
+
+func parseProxy(raw string) (*url.URL, error) {
+	if !strings.Contains(raw, "://") {
+		raw = "http://" + raw
+	}
+	// A part after the host is most often one of a password that is not escaped.
+	u, err := url.Parse(raw)
+	if err != nil || u.Hostname() == "" || strings.Trim(u.Path, "/") != "" || strings.ContainsAny(raw, "?#") {
+		return nil, errBadProxy
+	}
+	switch u.Scheme {
+	case "http", "https", "socks5", "socks5h":
+		return u, nil
+	}
+	return nil, errBadProxy
+}
+
+func proxyPort(p *url.URL) string {
+	switch {
+	case p.Port() != "":
+		return p.Port()
+	case p.Scheme == "https":
+		return "443"
+	case p.Scheme == "http":
+		return "80"
+	}
+	return "1080"
+}
+
+func ofProxy(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("proxy: %w", err)
+}
+
+// tunnel asks the proxy at the other end of c for a way to the server. Plain
+// http goes through CONNECT too.
+func (d *Dialer) tunnel(ctx context.Context, c *Conn) error {
+	switch d.proxy.Scheme {
+	case "socks5", "socks5h":
+		return d.socks(ctx, c)
+	case "https":
+		if err := c.addTLS(d.ProxyTLS); err != nil {
+			return err
+		}
+	}
+	return d.connect(c)
+}
+
+func (d *Dialer) socks(ctx context.Context, c *Conn) error {
+	var auth *proxy.Auth
+	if user := d.proxy.User; user != nil {
+		password, _ := user.Password()
+		auth = &proxy.Auth{User: user.Username(), Password: password}
+	}
+	s, err := proxy.SOCKS5("tcp", d.proxy.Host, auth, nil)
+	if err != nil {
+		return errBadProxy
+	}
+	// Its DialContext would open, and wrap, a socket of its own.
+	_, err = s.(socksDialer).DialWithConn(ctx, c.top, "tcp", d.addr())
+	return err
+}
+
+type socksDialer interface {
+	DialWithConn(ctx context.Context, c net.Conn, network, address string) (net.Addr, error)
+}
+
+// connect asks an HTTP proxy for the tunnel.
+func (d *Dialer) connect(c *Conn) error {
+	head := "CONNECT " + d.addr() + " HTTP/1.1\r\nHost: " + d.addr() + "\r\n"
+	if user := d.proxy.User; user != nil {
+		password, _ := user.Password()
+		pair := user.Username() + ":" + password
+		head += "Proxy-Authorization: Basic " + base64.StdEncoding.EncodeToString([]byte(pair)) + "\r\n"
+	}
+	if _, err := io.WriteString(c, head+"\r\n"); err != nil {
+		return err
+	}
+	var answer fasthttp.ResponseHeader
+	if err := answer.Read(c.R); err != nil {
+		if c.ReadError() != nil {
+			return c.ReadError()
+		}
+		return errProxyLong // fasthttp's text would quote what was read
+	}
+	switch {
+	case answer.StatusCode() == fasthttp.StatusProxyAuthRequired:
+		return errProxyAuth
+	case answer.StatusCode() != fasthttp.StatusOK:
+		return fmt.Errorf("CONNECT was answered with status %d", answer.StatusCode())
+	case c.R.Buffered() != 0:
+		return errProxyEarly
+	}
+	return nil
+}

@@ -1,0 +1,113 @@
+//go:build !wasm
+
+package conn
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"time"
+)
+
+// dialHost opens a socket to one of the host's addresses.
+func (d *Dialer) dialHost(ctx context.Context, host, port string) (net.Conn, error) {
+	ips, err := d.lookup(ctx, "ip", host)
+	if err != nil {
+		var dns *net.DNSError
+		if errors.As(err, &dns) && dns.IsNotFound {
+			err = fmt.Errorf("%w: is the URL right, does the database still exist?", err)
+		}
+		return nil, err
+	}
+	addrs := make([]string, len(ips))
+	for i, ip := range byTurns(ips) {
+		addrs[i] = net.JoinHostPort(ip.String(), port)
+	}
+	return race(ctx, addrs)
+}
+
+// byTurns puts the addresses of both families in turns, and keeps the
+// resolver's order in each.
+func byTurns(ips []netip.Addr) []netip.Addr {
+	var first, other []netip.Addr
+	for _, ip := range ips {
+		if ip = ip.Unmap(); ip.Is4() == ips[0].Unmap().Is4() {
+			first = append(first, ip)
+		} else {
+			other = append(other, ip)
+		}
+	}
+	turns := make([]netip.Addr, 0, len(ips))
+	for i := range ips {
+		if i < len(first) {
+			turns = append(turns, first[i])
+		}
+		if i < len(other) {
+			turns = append(turns, other[i])
+		}
+	}
+	return turns
+}
+
+// headStart is how long an address has before the next one is tried beside it:
+// RFC 8305, section 5.
+const headStart = 250 * time.Millisecond
+
+// race dials the addresses one after another, each as soon as the one before
+// failed or had its head start, and returns the first connection. So an address
+// that answers nothing costs a moment, and not the whole time of a dial.
+func race(ctx context.Context, addrs []string) (net.Conn, error) {
+	wait := headStart
+	if deadline, ok := ctx.Deadline(); ok { // all of them get their turn
+		wait = min(wait, time.Until(deadline)/time.Duration(len(addrs)))
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	type result struct {
+		c   net.Conn
+		err error
+	}
+	results := make(chan result)
+	running := 0
+	next := time.NewTimer(0)
+	defer next.Stop()
+	var won net.Conn
+	var firstErr error
+	for running > 0 || len(addrs) > 0 {
+		select {
+		case <-next.C:
+			if len(addrs) == 0 {
+				continue
+			}
+			addr := addrs[0]
+			addrs = addrs[1:]
+			running++
+			go func() {
+				var d net.Dialer
+				c, err := d.DialContext(ctx, "tcp", addr)
+				results <- result{c, err}
+			}()
+			next.Reset(wait)
+		case r := <-results:
+			running--
+			switch {
+			case r.err != nil:
+				if firstErr == nil {
+					firstErr = r.err
+				}
+				next.Reset(0)
+			case won == nil:
+				won, addrs = r.c, nil
+				cancel() // the others end at once; they are waited for
+			default:
+				_ = r.c.Close()
+			}
+		}
+	}
+	if won == nil {
+		return nil, firstErr
+	}
+	return won, nil
+}

@@ -1,0 +1,56 @@
+//go:build !wasm
+
+package conn
+
+import (
+	"net"
+	"syscall"
+)
+
+// socket is the lowest layer. If noWait is set, its reads return what has
+// arrived, or errNothingYet.
+type socket struct {
+	net.Conn
+	noWait bool
+
+	raw     syscall.RawConn // nil if there is none to look into
+	readRaw func(fd uintptr) bool
+	p       []byte // what readRaw reads into, and what came of it
+	n       int
+	err     error
+}
+
+func newSocket(c net.Conn) *socket {
+	s := &socket{Conn: c}
+	if sc, ok := c.(syscall.Conn); ok {
+		s.raw, _ = sc.SyscallConn()
+	}
+	s.readRaw = s.readOnce // once, because it allocates
+	return s
+}
+
+func (s *socket) Read(p []byte) (int, error) {
+	switch {
+	case !s.noWait:
+		return s.Conn.Read(p)
+	case s.raw == nil || len(p) == 0:
+		return 0, errNothingYet
+	}
+	s.p, s.n, s.err = p, 0, nil
+	err := s.raw.Read(s.readRaw)
+	s.p = nil
+	if err == nil {
+		err = s.err
+	}
+	return s.n, err
+}
+
+// errNothingYet is returned instead of waiting. To TLS it is a passing error,
+// after which reading can go on.
+var errNothingYet net.Error = nothingYet{}
+
+type nothingYet struct{}
+
+func (nothingYet) Error() string   { return "nothing to read yet" }
+func (nothingYet) Timeout() bool   { return true }
+func (nothingYet) Temporary() bool { return true }

@@ -1,0 +1,105 @@
+//go:build !wasm
+
+package upstash
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/valyala/fasthttp"
+
+	"github.com/upbloom/upbloom/upstash/internal/conn"
+)
+
+var (
+	errHungUp = fmt.Errorf("the connection was closed before the whole answer came: %w",
+		io.ErrUnexpectedEOF)
+	errNotHTTP  = errors.New("the answer is not HTTP/1.1")
+	errInterim  = errors.New("answers of status 1xx came in place of the one that counts")
+	errLongHead = errors.New("the header of the answer is longer than 16 KiB:" +
+		" find the proxy that adds to it")
+)
+
+// readHead waits for the header of an answer and returns it, with the empty
+// line at its end. It stays in the buffer, to be parsed by fasthttp, which does
+// not show all that is in it.
+func readHead(c *conn.Conn) ([]byte, error) {
+	for n := 1; ; {
+		_, err := c.R.Peek(n)
+		head, _ := c.R.Peek(c.R.Buffered())
+		if !isHTTP(head) {
+			return nil, errNotHTTP
+		}
+		if end := bytes.Index(head, crlfcrlf); end >= 0 {
+			return head[:end+len(crlfcrlf)], nil
+		}
+		switch {
+		case len(head) == conn.ReadBuffer:
+			return nil, errLongHead
+		case err != nil:
+			return nil, readError(c, err)
+		}
+		n = len(head) + 1
+	}
+}
+
+var crlfcrlf = []byte("\r\n\r\n")
+
+// isHTTP reports whether head is, or may become, the header of an answer.
+func isHTTP(head []byte) bool {
+	const proto = "HTTP/1."
+	n := min(len(head), len(proto))
+	return string(head[:n]) == proto[:n]
+}
+
+// isInterim reports whether a header is one of status 1xx, which another one
+// follows.
+func isInterim(head []byte) bool { return bytes.HasPrefix(statusOf(head), []byte("1")) }
+
+// isSwitch reports whether the server says that it speaks something else from
+// now on.
+func isSwitch(head []byte) bool { return bytes.HasPrefix(statusOf(head), []byte("101")) }
+
+// statusOf returns a header from its status on.
+func statusOf(head []byte) []byte {
+	_, status, _ := bytes.Cut(head, []byte(" "))
+	return bytes.TrimLeft(status, " ")
+}
+
+// closes reports whether a header announces that the server closes the
+// connection: it has a Connection field with the token "close", in any letter
+// case, or a folded line, in which one may hide.
+func closes(head []byte) bool {
+	for line := range bytes.Lines(head) {
+		if line[0] == ' ' || line[0] == '\t' {
+			return true
+		}
+		name, value, _ := bytes.Cut(line, []byte(":"))
+		if !equalFold(bytes.TrimRight(name, " \t"), "connection") {
+			continue
+		}
+		for token := range bytes.SplitSeq(value, []byte(",")) {
+			if equalFold(bytes.TrimSpace(token), "close") {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// readError returns the network's own error if there is one. fasthttp's texts
+// stay out: they quote what was read.
+func readError(c *conn.Conn, err error) error {
+	cause := c.ReadError()
+	switch {
+	case errors.Is(err, fasthttp.ErrBodyTooLarge):
+		return ErrResponseTooLarge
+	case cause == nil:
+		return errNotHTTP
+	case errors.Is(cause, io.EOF):
+		return errHungUp
+	}
+	return fmt.Errorf("the connection broke before the whole answer came: %w", cause)
+}
