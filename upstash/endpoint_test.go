@@ -74,6 +74,7 @@ func TestNewRefusesOptions(t *testing.T) {
 		"WithRetry":       WithRetry(-1),
 		"WithBackoff":     WithBackoff(time.Second, time.Millisecond),
 		"WithMaxResponse": WithMaxResponse(0),
+		"WithMaxConns":    WithMaxConns(0),
 	} {
 		_, err := New(testURL, testToken, opt)
 		checkRefusal(t, err, want, testToken)

@@ -135,7 +135,10 @@ func (s *sender) networkError(ctx, tryCtx context.Context, err error) error {
 	if ctx.Err() != nil {
 		err = contextError(ctx, err)
 	} else if tryCtx.Err() != nil {
-		err = fmt.Errorf("no answer within %v (WithTimeout): %w", s.timeout, context.DeadlineExceeded)
+		if !errors.Is(err, context.DeadlineExceeded) { // else it may say what was waited for
+			err = context.DeadlineExceeded
+		}
+		err = fmt.Errorf("no answer within %v (WithTimeout): %w", s.timeout, err)
 	}
 	if !sent {
 		return NotSent(err)

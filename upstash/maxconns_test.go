@@ -1,0 +1,99 @@
+//go:build !wasm
+
+package upstash
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// TestMaxConns has bursts of callers: no more connections are open than the
+// limit says, and no burst after the first needs another.
+func TestMaxConns(t *testing.T) {
+	const limit, callers = 5, 50
+	var dialled, running, most atomic.Int64
+	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		most.Store(max(most.Load(), running.Add(1)))
+		time.Sleep(time.Millisecond) // so that calls meet
+		running.Add(-1)
+		_, _ = io.WriteString(w, `{"result":1}`)
+	}))
+	s.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+		if state == http.StateNew {
+			dialled.Add(1)
+		}
+	}
+	s.Start()
+	defer s.Close()
+	c := newClient(t, s.URL, WithRetry(0), WithMaxConns(limit))
+	for range 3 {
+		var group sync.WaitGroup
+		for range callers {
+			group.Go(func() {
+				if _, err := c.Do(t.Context(), Cmd("INCR", "k")); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		group.Wait()
+	}
+	if dialled.Load() > limit || most.Load() > limit {
+		t.Errorf("%d connections, %d calls at once; want at most %d", dialled.Load(), most.Load(), limit)
+	}
+}
+
+// TestNoConnectionIsFree: a call that waited in vain says for what, and did
+// not run.
+func TestNoConnectionIsFree(t *testing.T) {
+	reached, release := make(chan struct{}), make(chan struct{})
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		close(reached)
+		<-release
+		_, _ = io.WriteString(w, `{"result":1}`)
+	}))
+	defer s.Close()
+	// One transport, so that the second client waits for the first one's
+	// connection.
+	tr := newDefaultTransport(mustParse(t, s.URL), 1)
+	first := newClient(t, s.URL, WithTransport(tr))
+	done := make(chan error, 1)
+	go func() {
+		_, err := first.Do(t.Context(), Cmd("INCR", "k"))
+		done <- err
+	}()
+	<-reached
+	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+	defer cancel()
+	_, byContext := first.Do(ctx, Cmd("INCR", "k"))
+	second := newClient(t, s.URL, WithTransport(tr), WithTimeout(time.Millisecond), WithRetry(0))
+	_, byTimeout := second.Do(t.Context(), Cmd("INCR", "k"))
+	for _, err := range []error{byContext, byTimeout} {
+		if !errors.Is(err, context.DeadlineExceeded) || !SafeToRetry(err) ||
+			!strings.Contains(err.Error(), "WithMaxConns") {
+			t.Errorf("got %v", err)
+		}
+	}
+	close(release)
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	_ = tr.(interface{ Close() error }).Close()
+}
+
+func mustParse(t *testing.T, url string) endpoint {
+	t.Helper()
+	e, err := parseEndpoint(url, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
