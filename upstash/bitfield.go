@@ -40,10 +40,15 @@ func (o Overflow) String() string {
 // is not safe for concurrent use and must not be copied; it may be sent again
 // and built up again with Reset.
 type BitField struct {
-	buf     []byte // three spare bytes, then the array without its bracket
+	json    **hidden[bitFieldJSON]
 	replies int
 	ops     opTraits
 	err     error
+}
+
+type bitFieldJSON struct {
+	buf   []byte         // three spare bytes, then the array without its bracket
+	whole hidden[[]byte] // the command as it stands; in buf
 }
 
 // Both names end at the same place of the buffer, so that ReadOnly can turn
@@ -64,15 +69,23 @@ func NewBitField(key string) *BitField { return new(BitField).Reset(key) }
 // Reset starts again on key and keeps the memory. Commands taken from b before
 // are invalid from then on.
 func (b *BitField) Reset(key string) *BitField {
-	*b = BitField{buf: b.buf[:0]}
-	b.buf = append(b.buf, bitFieldSpaces+bitFieldOpen...)
+	*b = BitField{json: b.json}
+	j := b.open()
+	j.buf = append(j.buf[:0], bitFieldSpaces+bitFieldOpen...)
 	if !utf8.ValidString(key) {
 		b.err = argumentError("BITFIELD", "the key is not valid UTF-8")
 		return b
 	}
-	b.buf = append(b.buf, ',')
-	b.buf = appendString(b.buf, key)
+	j.buf = appendString(append(j.buf, ','), key)
 	return b
+}
+
+// open returns what is written to.
+func (b *BitField) open() *bitFieldJSON {
+	if b.json == nil { // the zero value, which Command refuses
+		b.json = hide(bitFieldJSON{})
+	}
+	return &(*b.json).v
 }
 
 // Get reads the integer at a bit offset.
@@ -122,9 +135,8 @@ func (b *BitField) Overflow(mode Overflow) *BitField {
 		return b
 	}
 	b.ops.overflow(mode == Fail)
-	b.buf = append(b.buf, `,"OVERFLOW","`...)
-	b.buf = append(b.buf, mode.String()...)
-	b.buf = append(b.buf, '"')
+	j := b.open()
+	j.buf = append(append(append(j.buf, `,"OVERFLOW","`...), mode.String()...), '"')
 	return b
 }
 
@@ -141,12 +153,13 @@ func (b *BitField) GetWords(typ string, base uint64, offsets []uint64) *BitField
 		return b
 	}
 	var room [len(`,"GET","u63","`)]byte
-	open := append(append(append(room[:0], `,"GET","`...), typ...), `","`...)
+	begin := append(append(append(room[:0], `,"GET","`...), typ...), `","`...)
+	j := b.open()
 	b.offset(base) // so that no sum wraps around
 	for _, o := range offsets {
-		b.buf = append(b.buf, open...)
-		b.buf = strconv.AppendUint(b.buf, b.offset(base+b.offset(o)), 10)
-		b.buf = append(b.buf, '"')
+		j.buf = append(j.buf, begin...)
+		j.buf = strconv.AppendUint(j.buf, b.offset(base+b.offset(o)), 10)
+		j.buf = append(j.buf, '"')
 	}
 	b.replies += len(offsets)
 	return b
@@ -155,11 +168,12 @@ func (b *BitField) GetWords(typ string, base uint64, offsets []uint64) *BitField
 // SetBits sets single bits to 1: Set("u1", base+p, 1) for each p of positions.
 func (b *BitField) SetBits(base uint64, positions []uint64) *BitField {
 	b.ops.set(base)
-	b.offset(base)
+	j := b.open()
+	b.offset(base) // so that no sum wraps around
 	for _, p := range positions {
-		b.buf = append(b.buf, `,"SET","u1","`...)
-		b.buf = strconv.AppendUint(b.buf, b.offset(base+b.offset(p)), 10)
-		b.buf = append(b.buf, `",1`...)
+		j.buf = append(j.buf, `,"SET","u1","`...)
+		j.buf = strconv.AppendUint(j.buf, b.offset(base+b.offset(p)), 10)
+		j.buf = append(j.buf, `",1`...)
 	}
 	b.replies += len(positions)
 	return b
@@ -168,17 +182,20 @@ func (b *BitField) SetBits(base uint64, positions []uint64) *BitField {
 // ReadOnly makes the command a BITFIELD_RO, which a read-only token may run and
 // which a replica may answer. Only Get is allowed in it.
 func (b *BitField) ReadOnly() *BitField {
-	if len(b.buf) > 0 && b.buf[0] == ' ' {
-		copy(b.buf, bitFieldROOpen)
+	if buf := b.open().buf; len(buf) > 0 && buf[0] == ' ' {
+		copy(buf, bitFieldROOpen)
 	}
 	return b
 }
 
-func (b *BitField) isReadOnly() bool { return len(b.buf) > 0 && b.buf[0] == '[' }
+func (b *BitField) isReadOnly() bool {
+	buf := b.open().buf
+	return len(buf) > 0 && buf[0] == '['
+}
 
 func (b *BitField) notReadOnly() {
 	if b.isReadOnly() {
-		copy(b.buf, bitFieldSpaces+bitFieldOpen)
+		copy(b.open().buf, bitFieldSpaces+bitFieldOpen)
 	}
 }
 
@@ -212,15 +229,15 @@ func decimals(n uint64) int {
 func (b *BitField) Len() int { return b.replies }
 
 // Size is the length of the command's JSON in bytes.
-func (b *BitField) Size() int { return len(b.buf) + 1 - bitFieldSpare }
+func (b *BitField) Size() int { return len(b.open().buf) + 1 - bitFieldSpare }
 
 // Command gives the command as it stands, for Do, Pipeline and MultiExec. It
 // shares b's memory: leave b alone until the call returned.
 func (b *BitField) Command() Command {
 	c := Command{name: "BITFIELD", err: b.err, traits: b.ops.traits()}
-	start := bitFieldSpare
+	start, j := bitFieldSpare, b.open()
 	switch {
-	case len(b.buf) == 0 || b.buf[0] == ',': // never Reset
+	case len(j.buf) == 0 || j.buf[0] == ',': // never Reset
 		c.err = argumentError(c.name, "make a BitField with NewBitField")
 		return c
 	case b.isReadOnly():
@@ -229,9 +246,9 @@ func (b *BitField) Command() Command {
 			c.err = argumentError(c.name, "a read-only command takes only Get")
 		}
 	}
-	whole := append(b.buf, ']')
-	b.buf = whole[:len(whole)-1]
-	c.json = whole[start:]
+	whole := append(j.buf, ']')
+	j.buf, j.whole.v = whole[:len(whole)-1], whole[start:]
+	c.json = j.whole.pointer()
 	return c
 }
 
@@ -278,13 +295,10 @@ func (b *BitField) field(op, typ, hash string, offset uint64) {
 		b.refuse("type %q: use u1 to u63 or i1 to i64", typ)
 		return
 	}
-	b.buf = append(b.buf, op...)
-	b.buf = append(b.buf, '"')
-	b.buf = append(b.buf, typ...)
-	b.buf = append(b.buf, `","`...)
-	b.buf = append(b.buf, hash...)
-	b.buf = strconv.AppendUint(b.buf, b.offset(offset), 10)
-	b.buf = append(b.buf, '"')
+	j := b.open()
+	j.buf = append(append(append(j.buf, op...), '"'), typ...)
+	j.buf = append(append(j.buf, `","`...), hash...)
+	j.buf = append(strconv.AppendUint(j.buf, b.offset(offset), 10), '"')
 }
 
 func (b *BitField) offset(o uint64) uint64 {
@@ -300,14 +314,14 @@ func (b *BitField) setValue(v int64) *BitField {
 	if v != 1 {
 		return b.value(v)
 	}
-	b.buf = append(b.buf, `,1`...)
+	j := b.open()
+	j.buf = append(j.buf, `,1`...)
 	return b.end()
 }
 
 func (b *BitField) value(v int64) *BitField {
-	b.buf = append(b.buf, `,"`...)
-	b.buf = strconv.AppendInt(b.buf, v, 10)
-	b.buf = append(b.buf, '"')
+	j := b.open()
+	j.buf = append(strconv.AppendInt(append(j.buf, `,"`...), v, 10), '"')
 	return b.end()
 }
 

@@ -52,11 +52,11 @@ func TestBitFieldEncoding(t *testing.T) {
 		{NewBitField("old").ReadOnly().Get("u1", 0).Reset("new").Get("u2", 1), `["BITFIELD","new","GET","u2","1"]`},
 	} {
 		cmd := tt.b.Command()
-		if string(cmd.json) != tt.want || cmd.err != nil {
-			t.Errorf("got %s, %v\nwant %s", cmd.json, cmd.err, tt.want)
+		if string(cmd.body()) != tt.want || cmd.err != nil {
+			t.Errorf("got %s, %v\nwant %s", cmd.body(), cmd.err, tt.want)
 		}
-		if !json.Valid(cmd.json) {
-			t.Errorf("not JSON: %s", cmd.json)
+		if !json.Valid(cmd.body()) {
+			t.Errorf("not JSON: %s", cmd.body())
 		}
 	}
 }
@@ -89,14 +89,14 @@ func TestBitFieldCountsAndSizes(t *testing.T) {
 			t.Fatalf("Len %d, want %d; Size %d, want %d", b.Len(), want, b.Size(), cmd.Size())
 		}
 		var words []any
-		if cmd.err == nil && json.Unmarshal(cmd.json, &words) != nil {
-			t.Fatalf("not JSON: %s", cmd.json)
+		if cmd.err == nil && json.Unmarshal(cmd.body(), &words) != nil {
+			t.Fatalf("not JSON: %s", cmd.body())
 		}
 		// Building on leaves the first part as it was.
-		before := slices.Clone(cmd.json)
+		before := slices.Clone(cmd.body())
 		next := b.Get("u1", 1).Command()
-		if cmd.err == nil && string(next.json[:len(before)-1]) != string(before[:len(before)-1]) {
-			t.Fatalf("%s became %s", before, next.json)
+		if cmd.err == nil && string(next.body()[:len(before)-1]) != string(before[:len(before)-1]) {
+			t.Fatalf("%s became %s", before, next.body())
 		}
 	})
 }

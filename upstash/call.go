@@ -28,8 +28,9 @@ type call struct {
 	earlier  bool   // an attempt before the last may have run
 	total    *Event // of the whole call, if somebody observes it
 
-	reply     Reply      // for path "/"
-	envelopes []envelope // for /pipeline and /multi-exec
+	reply     Reply         // for path "/"
+	value     hidden[value] // the reply's
+	envelopes []envelope    // for /pipeline and /multi-exec
 }
 
 // decode turns a whole response into the call's answer or an error.
@@ -80,7 +81,8 @@ func (x *call) decodeOne() (errMsg *string, err error) {
 	if err != nil || env.errMsg != nil {
 		return env.errMsg, err
 	}
-	x.reply = Reply{value: value{json: env.result}}
+	x.value.v = value{json: env.result}
+	x.reply = Reply{value: x.value.pointer()}
 	x.adopt(&x.reply)
 	return nil, nil
 }
@@ -92,23 +94,29 @@ func (x *call) adopt(r *Reply) {
 	if e, ok := r.err.(*Error); ok {
 		r.err = x.commandError(x.name, x.traits, e.Message, x.body)
 	}
-	for i := range r.value.array {
-		x.adopt(&r.value.array[i])
+	if v := r.val(); v != nil {
+		for i := range v.array {
+			x.adopt(&v.array[i])
+		}
 	}
 }
 
+// release drops what a reply, whose value lives in the call, must not keep.
+func (x *call) release() { x.body, x.req, x.headers = nil, Request{}, [4]Header{} }
+
 // repliesTo makes the replies of a batch.
 func (x *call) repliesTo(cmds []Command) []Reply {
-	replies := make([]Reply, len(cmds))
+	replies, values := make([]Reply, len(cmds)), make([]hidden[value], len(cmds))
 	for i, env := range x.envelopes {
 		cmd := &cmds[i]
 		r := Reply{
 			name: cmd.name, status: x.resp.StatusCode, traits: cmd.traits, maybeRepeated: x.earlier,
 		}
 		if env.errMsg != nil {
-			r.err = x.commandError(cmd.name, cmd.traits, *env.errMsg, cmd.json)
+			r.err = x.commandError(cmd.name, cmd.traits, *env.errMsg, cmd.body())
 		} else {
-			r.value = value{json: env.result, base64: x.base64}
+			values[i].v = value{json: env.result, base64: x.base64}
+			r.value = values[i].pointer()
 		}
 		replies[i] = r
 	}

@@ -35,7 +35,7 @@ func New(url, token string, opts ...Option) (*Client, error) {
 		return nil, err
 	}
 	c := &Client{sender: sender{
-		settings: s, endpoint: e, root: e.base + "/", token: token, bearer: "Bearer " + token,
+		settings: s, endpoint: e, root: e.base + "/", auth: hide(auth{token, "Bearer " + token}),
 		transport: s.transport,
 	}}
 	if c.transport == nil {
@@ -66,12 +66,13 @@ func (c *Client) Do(ctx context.Context, cmd Command) (Reply, error) {
 		return Reply{}, err
 	}
 	x := call{
-		name: cmd.name, commands: 1, body: cmd.json, traits: cmd.traits,
+		name: cmd.name, commands: 1, body: cmd.body(), traits: cmd.traits,
 		path: "/", resp2: cmd.binary,
 	}
 	if err := c.run(ctx, &x); err != nil {
 		return Reply{}, err
 	}
+	x.release()
 	return x.reply, nil
 }
 
@@ -99,7 +100,7 @@ func (c *Client) check(cmd Command) error {
 	switch {
 	case cmd.err != nil:
 		return cmd.err
-	case len(cmd.json) == 0:
+	case cmd.json == nil:
 		return argumentError("Do", "the zero Command cannot be sent: make one with Cmd")
 	case c.readOnly && cmd.traits&traitRead == 0:
 		return &CallError{Command: cmd.name, Err: ErrReadOnly, outcome: outcomeNotSent}

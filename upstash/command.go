@@ -11,9 +11,9 @@ import (
 // not a command; Cmd and BitField.Command make one. It may be copied, sent any
 // number of times, and used by several goroutines at once.
 type Command struct {
-	name string // upper case
-	json []byte // the whole JSON array
-	err  error  // why it cannot be sent
+	name string           // upper case
+	json **hidden[[]byte] // the whole JSON array
+	err  error            // why it cannot be sent
 
 	traits traits
 	binary bool
@@ -38,18 +38,17 @@ func Cmd(name string, args ...string) Command {
 	for _, a := range args {
 		size += len(a) + 3
 	}
-	c.json = append(make([]byte, 0, size), '[')
-	c.json = appendString(c.json, c.name)
+	b := appendString(append(make([]byte, 0, size), '['), c.name)
 	for i, a := range args {
 		if !utf8.ValidString(a) {
 			c.err = argumentError(c.name, "argument %d is not valid UTF-8, which JSON cannot carry:"+
 				" encode it first, e.g. as hex or base64", i+1)
 			return c
 		}
-		c.json = append(c.json, ',')
-		c.json = appendString(c.json, a)
+		b = appendString(append(b, ','), a)
 	}
-	c.json = append(c.json, ']')
+	b = append(b, ']')
+	c.json = hide(b)
 	c.traits = traitsOf(c.name, args)
 	return c
 }
@@ -58,7 +57,14 @@ func Cmd(name string, args ...string) Command {
 func (c Command) Name() string { return c.name }
 
 // Size is the length of the command's JSON in bytes.
-func (c Command) Size() int { return len(c.json) }
+func (c Command) Size() int { return len(c.body()) }
+
+func (c Command) body() []byte {
+	if c.json == nil {
+		return nil
+	}
+	return (*c.json).v
+}
 
 // String gives the name alone: arguments may be secret.
 func (c Command) String() string { return "upstash.Command(" + c.name + ")" }

@@ -22,13 +22,13 @@ func TestCmdIsJSON(t *testing.T) {
 			return
 		}
 		var got []string
-		if err := json.Unmarshal(cmd.json, &got); err != nil {
-			t.Fatalf("%v in %q", err, cmd.json)
+		if err := json.Unmarshal(cmd.body(), &got); err != nil {
+			t.Fatalf("%v in %q", err, cmd.body())
 		}
 		if !slices.Equal(got, append([]string{"SET"}, args...)) {
 			t.Fatalf("%q came back as %q", args, got)
 		}
-		if cmd.Name() != "SET" || cmd.Size() != len(cmd.json) || cmd.err != nil {
+		if cmd.Name() != "SET" || cmd.Size() != len(cmd.body()) || cmd.err != nil {
 			t.Fatalf("name %s, size %d, error %v", cmd.Name(), cmd.Size(), cmd.err)
 		}
 	})
@@ -43,7 +43,7 @@ func TestCmdEscapes(t *testing.T) {
 		"<&>\u2028\x7f":  "\"<&>\u2028\x7f\"",
 		"🙂\ufffd":        "\"🙂\ufffd\"",
 	} {
-		if got := string(Cmd("GET", arg).json); got != `["GET",`+want+`]` {
+		if got := string(Cmd("GET", arg).body()); got != `["GET",`+want+`]` {
 			t.Errorf("%q became %s", arg, got)
 		}
 	}

@@ -80,7 +80,7 @@ func FuzzDecodeReply(f *testing.F) {
 		if err != nil || env.errMsg != nil {
 			return
 		}
-		r := Reply{name: "TEST", value: value{json: env.result}}
+		r := Reply{name: "TEST", value: hide(value{json: env.result})}
 		exercise(r)
 		checkAgainstJSON(t, body, r)
 	})
@@ -96,7 +96,11 @@ func exercise(r Reply) {
 	for _, e := range list {
 		exercise(e)
 	}
-	r.value.base64 = true
+	if r.value != nil {
+		encoded := *r.val()
+		encoded.base64 = true
+		r.value = hide(encoded)
+	}
 	_, _ = r.Text()
 }
 

@@ -146,7 +146,7 @@ func TestFromEnv(t *testing.T) {
 				checkRefusal(t, err, tt.errHas, "example.test")
 				return
 			}
-			if err != nil || c.endpoint.base != tt.wantBase || c.token != tt.wantToken {
+			if err != nil || c.endpoint.base != tt.wantBase || (*c.auth).v.token != tt.wantToken {
 				t.Errorf("got %v, %v", c, err)
 			}
 		})

@@ -19,8 +19,8 @@ func TestExpireCmd(t *testing.T) {
 		{time.Millisecond + time.Microsecond, nil, `["PEXPIRE","k","1"]`},
 		{math.MaxInt64, nil, `["PEXPIRE","k","9223372036854"]`},
 	} {
-		if cmd := ExpireCmd("k", tt.ttl, tt.cond...); string(cmd.json) != tt.want || cmd.err != nil {
-			t.Errorf("%v: got %s, %v; want %s", tt.ttl, cmd.json, cmd.err, tt.want)
+		if cmd := ExpireCmd("k", tt.ttl, tt.cond...); string(cmd.body()) != tt.want || cmd.err != nil {
+			t.Errorf("%v: got %s, %v; want %s", tt.ttl, cmd.body(), cmd.err, tt.want)
 		}
 	}
 	for _, ttl := range []time.Duration{0, -time.Second, time.Microsecond} {

@@ -32,7 +32,7 @@ func (c *Client) many(ctx context.Context, path, name string, cmds []Command) ([
 		if err := c.check(cmd); err != nil {
 			return nil, err
 		}
-		size += len(cmd.json) + 1
+		size += len(cmd.body()) + 1
 		// All must be reads, all must be repeatable; one script is enough.
 		x.traits = x.traits&cmd.traits&(traitRead|traitRepeatable) | (x.traits|cmd.traits)&traitScript
 		x.base64 = x.base64 || cmd.binary
@@ -50,7 +50,7 @@ func joinCommands(dst []byte, cmds []Command) []byte {
 		if i > 0 {
 			dst = append(dst, ',')
 		}
-		dst = append(dst, cmd.json...)
+		dst = append(dst, cmd.body()...)
 	}
 	return append(dst, ']')
 }

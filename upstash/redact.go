@@ -39,7 +39,7 @@ func redact(message, token string, body []byte) string {
 	// The longest first: one may be the beginning of another.
 	slices.SortFunc(quoted, func(a, b string) int { return len(b) - len(a) })
 	for _, arg := range quoted {
-		message = hide(message, arg)
+		message = cover(message, arg)
 	}
 	return code + message
 }
@@ -99,9 +99,9 @@ func beginString(b []byte) []byte {
 	return b
 }
 
-// hide replaces what message quotes of an argument: the whole, or its beginning
+// cover replaces what message quotes of an argument: the whole, or its beginning
 // if it was cut. A short one must stand by itself.
-func hide(message, arg string) string {
+func cover(message, arg string) string {
 	var out strings.Builder
 	for {
 		start := strings.Index(message, head(arg))
@@ -167,3 +167,18 @@ func quiet(err error, token string) error {
 	}
 	return err
 }
+
+// hidden holds what fmt must not show. In a struct of somebody else fmt calls no
+// Format method and opens every field. It follows a pointer there, but never a
+// pointer to a pointer, and that is how a hidden is kept.
+type hidden[T any] struct {
+	v    T
+	self *hidden[T]
+}
+
+func (h *hidden[T]) pointer() **hidden[T] {
+	h.self = h
+	return &h.self
+}
+
+func hide[T any](v T) **hidden[T] { return (&hidden[T]{v: v}).pointer() }

@@ -14,7 +14,7 @@ import (
 type Reply struct {
 	name  string // of the command
 	err   error
-	value value
+	value **hidden[value] // nil is null
 
 	status        int // of HTTP
 	traits        traits
@@ -36,8 +36,7 @@ type value struct {
 type valueKind uint8
 
 const (
-	kindNull valueKind = iota
-	kindInt
+	kindInt valueKind = 1 + iota
 	kindString
 	kindArray
 )
@@ -47,7 +46,7 @@ const (
 func (r Reply) Err() error { return r.err }
 
 // IsNil reports whether the result is null: no such key, a condition not met.
-func (r Reply) IsNil() bool { return r.err == nil && r.value.isNull() }
+func (r Reply) IsNil() bool { return r.err == nil && r.val().isNull() }
 
 // MaybeRepeated reports whether an earlier attempt of this very call may have
 // been executed, so that the answer may be one to a repetition.
@@ -58,7 +57,7 @@ func (r Reply) Int64() (int64, error) {
 	if err := r.check(); err != nil {
 		return 0, err
 	}
-	n, rest, ok := r.value.parseInt()
+	n, rest, ok := r.val().parseInt()
 	if !ok || len(rest) != 0 {
 		return 0, r.bad("not an integer")
 	}
@@ -70,22 +69,22 @@ func (r Reply) Text() (string, error) {
 	if err := r.check(); err != nil {
 		return "", err
 	}
-	if r.value.json == nil {
-		if r.value.kind != kindString {
+	if r.val().json == nil {
+		if r.val().kind != kindString {
 			return "", r.bad("not a string")
 		}
-		return r.value.text, nil
+		return r.val().text, nil
 	}
-	if r.value.json[0] != '"' {
+	if r.val().json[0] != '"' {
 		return "", r.bad("not a string")
 	}
-	s, err := json.String(r.value.json)
+	s, err := json.String(r.val().json)
 	if err != nil {
 		return "", r.bad("not a JSON string")
 	}
 	// Status replies stay as they are under base64; "OK" is none, so it can
 	// only be itself.
-	if !r.value.base64 || s == "OK" {
+	if !r.val().base64 || s == "OK" {
 		return s, nil
 	}
 	b, err := base64.StdEncoding.DecodeString(s)
@@ -102,7 +101,7 @@ func (r Reply) Bytes() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if r.value.json != nil && !r.value.base64 && strings.ContainsRune(s, '\uFFFD') {
+	if r.val().json != nil && !r.val().base64 && strings.ContainsRune(s, '\uFFFD') {
 		return nil, r.bad("bytes that are not UTF-8 were replaced: send the command with Binary()")
 	}
 	return []byte(s), nil
@@ -114,22 +113,23 @@ func (r Reply) Array() ([]Reply, error) {
 	if err := r.check(); err != nil {
 		return nil, err
 	}
-	if r.value.json == nil {
-		if r.value.kind != kindArray {
+	if r.val().json == nil {
+		if r.val().kind != kindArray {
 			return nil, r.bad("not an array")
 		}
-		return r.value.array, nil
+		return r.val().array, nil
 	}
-	if r.value.json[0] != '[' {
+	if r.val().json[0] != '[' {
 		return nil, r.bad("not an array")
 	}
-	raw, err := json.Array(r.value.json)
+	raw, err := json.Array(r.val().json)
 	if err != nil {
 		return nil, r.bad("not a JSON array")
 	}
-	out := make([]Reply, len(raw))
+	out, values := make([]Reply, len(raw)), make([]hidden[value], len(raw))
 	for i, m := range raw {
-		out[i] = Reply{name: r.name, value: value{json: orNull(m), base64: r.value.base64}}
+		values[i].v = value{json: orNull(m), base64: r.val().base64}
+		out[i] = Reply{name: r.name, value: values[i].pointer()}
 		out[i].maybeRepeated, out[i].traits, out[i].status = r.maybeRepeated, r.traits, r.status
 	}
 	return out, nil
@@ -141,22 +141,26 @@ func (r Reply) Ints(dst []NullInt64) ([]NullInt64, error) {
 	if err := r.check(); err != nil {
 		return dst, err
 	}
-	if r.value.json != nil {
-		out, ok := appendInts(dst, r.value.json)
+	if r.val().json != nil {
+		out, ok := appendInts(dst, r.val().json)
 		if !ok {
 			return dst, r.bad("not an array of integers")
 		}
 		return out, nil
 	}
-	if r.value.kind != kindArray {
+	if r.val().kind != kindArray {
 		return dst, r.bad("not an array of integers")
 	}
 	out := dst
-	for _, e := range r.value.array {
-		if e.err != nil || e.value.kind != kindNull && e.value.kind != kindInt {
+	for _, e := range r.val().array {
+		if e.IsNil() {
+			out = append(out, NullInt64{})
+			continue
+		}
+		if e.err != nil || e.val().kind != kindInt {
 			return dst, r.bad("not an array of integers")
 		}
-		out = append(out, NullInt64{e.value.int, e.value.kind == kindInt})
+		out = append(out, NullInt64{e.val().int, true})
 	}
 	return out, nil
 }
@@ -172,11 +176,19 @@ func (r Reply) String() string {
 // Format gives String for every verb, so that none shows a stored value.
 func (r Reply) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, r.String()) }
 
+// val returns what the reply holds, nil for null.
+func (r Reply) val() *value {
+	if r.value == nil {
+		return nil
+	}
+	return &(*r.value).v
+}
+
 func (r Reply) check() error {
 	if r.err != nil {
 		return r.err
 	}
-	if r.value.isNull() {
+	if r.val().isNull() {
 		return ErrNil
 	}
 	return nil
@@ -197,14 +209,11 @@ func (r Reply) failed(err error) error {
 	}
 }
 
-func (v value) isNull() bool {
-	if v.json == nil {
-		return v.kind == kindNull
-	}
-	return v.json[0] == 'n'
+func (v *value) isNull() bool {
+	return v == nil || len(v.json) > 0 && v.json[0] == 'n'
 }
 
-func (v value) parseInt() (n int64, rest []byte, ok bool) {
+func (v *value) parseInt() (n int64, rest []byte, ok bool) {
 	if v.json == nil {
 		return v.int, nil, v.kind == kindInt
 	}

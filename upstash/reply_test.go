@@ -6,10 +6,10 @@ import (
 	"testing"
 )
 
-func jsonReply(raw string) Reply { return Reply{name: "TEST", value: value{json: []byte(raw)}} }
+func jsonReply(raw string) Reply { return Reply{name: "TEST", value: hide(value{json: []byte(raw)})} }
 
 func base64Reply(raw string) Reply {
-	return Reply{name: "TEST", value: value{json: []byte(raw), base64: true}}
+	return Reply{name: "TEST", value: hide(value{json: []byte(raw), base64: true})}
 }
 
 func respReply(t *testing.T, raw string) Reply {
@@ -155,7 +155,7 @@ func TestReplyArray(t *testing.T) {
 		jsonReply("1"), jsonReply(`"[]"`), jsonReply("{}"), jsonReply("[1"), respReply(t, ":1\r\n"),
 	} {
 		if _, err := r.Array(); !errors.Is(err, ErrBadResponse) {
-			t.Errorf("%s: got %v, want ErrBadResponse", r.value.json, err)
+			t.Errorf("%s: got %v, want ErrBadResponse", r.val().json, err)
 		}
 	}
 }

@@ -33,7 +33,7 @@ func parseRESP2(b []byte, depth int) (Reply, []byte, error) {
 	text := line[1:]
 	switch line[0] {
 	case '+':
-		r.value = value{kind: kindString, text: string(text)}
+		r.value = hide(value{kind: kindString, text: string(text)})
 		return r, rest, nil
 	case '-':
 		r.err = &Error{StatusCode: 200, Message: string(text)}
@@ -43,7 +43,7 @@ func parseRESP2(b []byte, depth int) (Reply, []byte, error) {
 		if err != nil {
 			return Reply{}, nil, errRESP2
 		}
-		r.value = value{kind: kindInt, int: n}
+		r.value = hide(value{kind: kindInt, int: n})
 		return r, rest, nil
 	case '$':
 		return parseBulk(r, text, rest)
@@ -61,7 +61,7 @@ func parseBulk(r Reply, length, rest []byte) (Reply, []byte, error) {
 	if err != nil || n < 0 || n > len(rest)-2 || string(rest[n:n+2]) != "\r\n" {
 		return Reply{}, nil, errRESP2
 	}
-	r.value = value{kind: kindString, text: string(rest[:n])}
+	r.value = hide(value{kind: kindString, text: string(rest[:n])})
 	return r, rest[n+2:], nil
 }
 
@@ -75,9 +75,10 @@ func parseRESPArray(r Reply, length, rest []byte, depth int) (Reply, []byte, err
 	if err != nil || n < 0 || n > len(rest)/3 {
 		return Reply{}, nil, errRESP2
 	}
-	r.value = value{kind: kindArray, array: make([]Reply, n)}
+	list := make([]Reply, n)
+	r.value = hide(value{kind: kindArray, array: list})
 	for i := range n {
-		r.value.array[i], rest, err = parseRESP2(rest, depth-1)
+		list[i], rest, err = parseRESP2(rest, depth-1)
 		if err != nil {
 			return Reply{}, nil, err
 		}

@@ -15,20 +15,23 @@ func encodeRESP2(r Reply) string {
 	if errors.As(r.err, &server) {
 		return "-" + server.Message + "\r\n"
 	}
-	switch r.value.kind {
+	if r.value == nil {
+		return "$-1\r\n"
+	}
+	switch r.val().kind {
 	case kindInt:
-		return fmt.Sprintf(":%d\r\n", r.value.int)
+		return fmt.Sprintf(":%d\r\n", r.val().int)
 	case kindString:
-		return fmt.Sprintf("$%d\r\n%s\r\n", len(r.value.text), r.value.text)
+		return fmt.Sprintf("$%d\r\n%s\r\n", len(r.val().text), r.val().text)
 	case kindArray:
 		var b strings.Builder
-		fmt.Fprintf(&b, "*%d\r\n", len(r.value.array))
-		for _, e := range r.value.array {
+		fmt.Fprintf(&b, "*%d\r\n", len(r.val().array))
+		for _, e := range r.val().array {
 			b.WriteString(encodeRESP2(e))
 		}
 		return b.String()
 	}
-	return "$-1\r\n"
+	panic("a value of no kind")
 }
 
 func genReply(depth int) *rapid.Generator[Reply] {
@@ -41,15 +44,15 @@ func genReply(depth int) *rapid.Generator[Reply] {
 		case 0:
 			return Reply{}
 		case 1:
-			return Reply{value: value{kind: kindInt, int: rapid.Int64().Draw(t, "int")}}
+			return Reply{value: hide(value{kind: kindInt, int: rapid.Int64().Draw(t, "int")})}
 		case 2:
 			b := rapid.SliceOf(rapid.Byte()).Draw(t, "bytes")
-			return Reply{value: value{kind: kindString, text: string(b)}}
+			return Reply{value: hide(value{kind: kindString, text: string(b)})}
 		case 3:
 			return Reply{err: &Error{Message: rapid.StringMatching(`[A-Z]{1,9} [a-z ]{0,9}`).Draw(t, "error")}}
 		}
 		list := rapid.SliceOfN(genReply(depth-1), 0, 4).Draw(t, "array")
-		return Reply{value: value{kind: kindArray, array: list}}
+		return Reply{value: hide(value{kind: kindArray, array: list})}
 	})
 }
 

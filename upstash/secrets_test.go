@@ -49,7 +49,7 @@ func TestNothingSecretIsPrinted(t *testing.T) {
 	} {
 		for _, text := range printed(t, v) {
 			for _, secret := range []string{testToken, secretKey, secretItem} {
-				if strings.Contains(text, secret) || strings.Contains(text, fmt.Sprint([]byte(secret))) ||
+				if strings.Contains(text, secret) || strings.Contains(text, strings.Trim(fmt.Sprint([]byte(secret)), "[]")) ||
 					strings.Contains(text, fmt.Sprintf("%x", secret)) {
 					t.Errorf("%s shows %s: %s", name, secret, text)
 				}
@@ -61,6 +61,42 @@ func TestNothingSecretIsPrinted(t *testing.T) {
 	}
 	if s := fmt.Sprintf("%v %+v", cmd, bit); !strings.Contains(s, "SET") || !strings.Contains(s, "BITFIELD") {
 		t.Errorf("%s does not show the commands' names", s)
+	}
+}
+
+// fmt opens the fields of any struct, and calls no method of an unexported one.
+func TestNothingSecretIsPrintedInAField(t *testing.T) {
+	c, _ := newFake(t, []answer{
+		{body: `{"result":"` + secretItem + `"}`},
+		{body: "*1\r\n$17\r\n" + secretItem + "\r\n"},
+		{body: `[{"result":["` + secretItem + `"]}]`},
+	})
+	text, err1 := c.Do(t.Context(), Cmd("GET", secretKey))
+	list, err2 := c.Do(t.Context(), Cmd("SMEMBERS", secretKey).Binary())
+	batch, err3 := c.Pipeline(t.Context(), Cmd("SMEMBERS", secretKey))
+	if err := errors.Join(err1, err2, err3); err != nil {
+		t.Fatal(err)
+	}
+	elements, err := batch[0].Array()
+	if s, _ := elements[0].Text(); err != nil || s != secretItem {
+		t.Fatalf("%q, %v", s, err)
+	}
+	bits := NewBitField(secretKey).Get("u1", 0)
+	for name, v := range map[string]any{
+		"Command":  struct{ cmd Command }{Cmd("SET", secretKey, secretItem)},
+		"commands": struct{ cmds []Command }{[]Command{bits.Command()}},
+		"BitField": struct{ b *BitField }{bits}, "BitField itself": struct{ b BitField }{*bits}, "Client": struct{ c *Client }{c},
+		"text": struct{ r Reply }{text}, "list": struct{ r Reply }{list},
+		"batch": struct{ r []Reply }{batch}, "elements": struct{ r []Reply }{elements},
+	} {
+		for _, shown := range printed(t, v) {
+			for _, secret := range []string{testToken, secretKey, secretItem} {
+				if strings.Contains(shown, secret) || strings.Contains(shown, strings.Trim(fmt.Sprint([]byte(secret)), "[]")) ||
+					strings.Contains(shown, fmt.Sprintf("%x", secret)) {
+					t.Errorf("%s shows %s: %s", name, secret, shown)
+				}
+			}
+		}
 	}
 }
 

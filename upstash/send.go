@@ -13,15 +13,17 @@ type sender struct {
 
 	endpoint  endpoint
 	root      string // the URL of a single command
-	token     string
-	bearer    string
+	auth      **hidden[auth]
 	transport Transport
 	tokens    syncTokens
 }
 
+// auth is what gives access.
+type auth struct{ token, bearer string }
+
 // run sends the call and tells of it as a whole.
 func (s *sender) run(ctx context.Context, x *call) error {
-	x.token = s.token
+	x.token = (*s.auth).v.token
 	if s.callObserver == nil {
 		return s.attempts(ctx, x)
 	}
@@ -95,7 +97,7 @@ func (s *sender) sendOnce(ctx context.Context, x *call) error {
 // prepare writes the request anew for each attempt: the sync token may have
 // changed. It returns the token's mark.
 func (s *sender) prepare(x *call) (mark *string) {
-	h := append(x.headers[:0], Header{"Content-Type", "application/json"}, Header{"Authorization", s.bearer})
+	h := append(x.headers[:0], Header{"Content-Type", "application/json"}, Header{"Authorization", (*s.auth).v.bearer})
 	if !s.noSyncToken {
 		var token string
 		token, mark = s.tokens.load()
@@ -124,7 +126,7 @@ func (s *sender) roundTrip(ctx context.Context, x *call) error {
 		defer cancel()
 	}
 	if err := s.transport.RoundTrip(tryCtx, &x.req, &x.resp); err != nil {
-		return s.networkError(ctx, tryCtx, quiet(err, s.token))
+		return s.networkError(ctx, tryCtx, quiet(err, x.token))
 	}
 	return nil
 }
