@@ -43,6 +43,10 @@ func parseEndpoint(raw string, allowHTTP bool) (endpoint, error) {
 		return bad("it has no host: " + want)
 	case u.more:
 		return bad("it has a query or fragment: " + want)
+	case hasDots(u.path):
+		return bad("its path has . or .. in it: write it without them")
+	case isMethod(u.path):
+		return bad("it ends in /pipeline or /multi-exec: leave that out, the client adds it")
 	case !isPort(u.port):
 		return bad("its port must be from 1 to 65535: " + want)
 	case u.scheme == "http" && !allowHTTP && !isLoopback(u.host):
@@ -54,12 +58,33 @@ func parseEndpoint(raw string, allowHTTP bool) (endpoint, error) {
 		tls:  u.scheme == "https", host: u.host, port: u.port,
 	}
 	if e.port == "" {
-		e.port = map[bool]string{true: "443", false: "80"}[e.tls]
+		e.port = "80"
+		if e.tls {
+			e.port = "443"
+		}
 	}
 	return e, nil
 }
 
-// isPort accepts no port at all: then it is the scheme's.
+// hasDots reports whether a segment of the path is "." or "..", in any way of
+// writing them: some transports resolve them, and some send them as they are.
+func hasDots(path string) bool {
+	for segment := range strings.SplitSeq(path, "/") {
+		plain := strings.ReplaceAll(strings.ToLower(segment), "%2e", ".")
+		if plain == "." || plain == ".." {
+			return true
+		}
+	}
+	return false
+}
+
+// isMethod reports whether the URL is that of a request and not the database's.
+func isMethod(path string) bool {
+	path = strings.TrimRight(path, "/")
+	return strings.HasSuffix(path, "/pipeline") || strings.HasSuffix(path, "/multi-exec")
+}
+
+// isPort accepts no port at all, which means that of the scheme.
 func isPort(s string) bool {
 	n, err := strconv.ParseUint(s, 10, 16)
 	return s == "" || err == nil && n > 0

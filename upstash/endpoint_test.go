@@ -40,6 +40,11 @@ func TestNewRefusesURL(t *testing.T) {
 		{"half an escape", "https://x.upstash.io/%2", "cannot be parsed"},
 		{"loopback of another kind", "http://127.0.0.256", "clear text"},
 		{"user before loopback", "http://127.0.0.1@hunter2.upstash.io", "pass the token by itself"},
+		{"dots", "https://hunter2.upstash.io/a/../b", "without them"},
+		{"a dot", "https://hunter2.upstash.io/.", "without them"},
+		{"escaped dots", "https://hunter2.upstash.io/a/.%2E/b", "without them"},
+		{"pipeline", "https://hunter2.upstash.io/pipeline", "leave that out"},
+		{"transaction", "https://hunter2.upstash.io/db/multi-exec/", "leave that out"},
 		{"backslash", "http://127.0.0.1\\@hunter2.upstash.io", "cannot be parsed"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -101,6 +106,9 @@ func TestNewAccepts(t *testing.T) {
 		"HTTPS://x.upstash.io/":         {"https://x.upstash.io", true, "x.upstash.io", "443"},
 		"https://x.upstash.io:8443/":    {"https://x.upstash.io:8443", true, "x.upstash.io", "8443"},
 		"https://proxy.test/db%201//":   {"https://proxy.test/db%201", true, "proxy.test", "443"},
+		"https://proxy.test/a%2Fb//c":   {"https://proxy.test/a%2Fb//c", true, "proxy.test", "443"},
+		"https://x.test/.a/..b/...":     {"https://x.test/.a/..b/...", true, "x.test", "443"},
+		"https://x.test/my-pipeline":    {"https://x.test/my-pipeline", true, "x.test", "443"},
 		"http://localhost:8079":         {"http://localhost:8079", false, "localhost", "8079"},
 		"http://db.localhost":           {"http://db.localhost", false, "db.localhost", "80"},
 		"http://127.0.0.1:1":            {"http://127.0.0.1:1", false, "127.0.0.1", "1"},

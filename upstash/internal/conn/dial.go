@@ -18,11 +18,14 @@ type Dialer struct {
 	ServerTLS *tls.Config
 	// ProxyTLS is that of TLS to an https:// proxy.
 	ProxyTLS *tls.Config
+	// Lookup finds the addresses of a host, and Open opens a socket to one of
+	// them, as a net.Resolver and a net.Dialer do.
+	Lookup func(ctx context.Context, network, host string) ([]netip.Addr, error)
+	Open   func(ctx context.Context, network, address string) (net.Conn, error)
 
 	host, port string
 	proxy      *url.URL // nil to dial straight
 	proxyErr   error
-	lookup     func(ctx context.Context, network, host string) ([]netip.Addr, error)
 }
 
 // NewDialer makes a dialer for a host, without brackets, and port. The
@@ -31,7 +34,8 @@ func NewDialer(host, port string, secure bool) *Dialer {
 	d := &Dialer{
 		ProxyTLS: &tls.Config{MinVersion: tls.VersionTLS12},
 		host:     host, port: port,
-		lookup: net.DefaultResolver.LookupNetIP,
+		Lookup: net.DefaultResolver.LookupNetIP,
+		Open:   (&net.Dialer{}).DialContext,
 	}
 	target := &url.URL{Scheme: "http", Host: d.addr()}
 	if secure {
@@ -60,9 +64,10 @@ func (d *Dialer) Dial(ctx context.Context) (*Conn, error) {
 	var err error
 	if d.proxy == nil {
 		s, err = d.dialHost(ctx, d.host, d.port)
+		err = ifNotFound(err, "is the URL right, does the database still exist?")
 	} else {
 		s, err = d.dialHost(ctx, d.proxy.Hostname(), proxyPort(d.proxy))
-		err = ofProxy(err)
+		err = ofProxy(ifNotFound(err, "is HTTPS_PROXY right?"))
 	}
 	if err != nil {
 		return nil, err

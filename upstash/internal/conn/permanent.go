@@ -5,6 +5,7 @@ package conn
 import (
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"net"
 )
 
@@ -13,8 +14,19 @@ import (
 // proxy's URL is of no use or lacks a password.
 func Permanent(err error) bool {
 	var certificate *tls.CertificateVerificationError
-	var dns *net.DNSError
-	return errors.As(err, &certificate) ||
-		errors.As(err, &dns) && dns.IsNotFound ||
+	return errors.As(err, &certificate) || isNotFound(err) ||
 		errors.Is(err, errBadProxy) || errors.Is(err, errProxyAuth)
+}
+
+func isNotFound(err error) bool {
+	var dns *net.DNSError
+	return errors.As(err, &dns) && dns.IsNotFound
+}
+
+// ifNotFound adds what to ask oneself about a name that does not exist.
+func ifNotFound(err error, question string) error {
+	if isNotFound(err) {
+		return fmt.Errorf("%w: %s", err, question)
+	}
+	return err
 }

@@ -4,8 +4,6 @@ package conn
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"net"
 	"net/netip"
 	"time"
@@ -13,19 +11,15 @@ import (
 
 // dialHost opens a socket to one of the host's addresses.
 func (d *Dialer) dialHost(ctx context.Context, host, port string) (net.Conn, error) {
-	ips, err := d.lookup(ctx, "ip", host)
+	ips, err := d.Lookup(ctx, "ip", host)
 	if err != nil {
-		var dns *net.DNSError
-		if errors.As(err, &dns) && dns.IsNotFound {
-			err = fmt.Errorf("%w: is the URL right, does the database still exist?", err)
-		}
 		return nil, err
 	}
 	addrs := make([]string, len(ips))
 	for i, ip := range byTurns(ips) {
 		addrs[i] = net.JoinHostPort(ip.String(), port)
 	}
-	return race(ctx, addrs)
+	return d.race(ctx, addrs)
 }
 
 // byTurns puts the addresses of both families in turns, and keeps the
@@ -58,7 +52,7 @@ const headStart = 250 * time.Millisecond
 // race dials the addresses one after another, each as soon as the one before
 // failed or had its head start, and returns the first connection. So an address
 // that answers nothing costs a moment, and not the whole time of a dial.
-func race(ctx context.Context, addrs []string) (net.Conn, error) {
+func (d *Dialer) race(ctx context.Context, addrs []string) (net.Conn, error) {
 	wait := headStart
 	if deadline, ok := ctx.Deadline(); ok { // all of them get their turn
 		wait = min(wait, time.Until(deadline)/time.Duration(len(addrs)))
@@ -85,8 +79,7 @@ func race(ctx context.Context, addrs []string) (net.Conn, error) {
 			addrs = addrs[1:]
 			running++
 			go func() {
-				var d net.Dialer
-				c, err := d.DialContext(ctx, "tcp", addr)
+				c, err := d.Open(ctx, "tcp", addr)
 				results <- result{c, err}
 			}()
 			next.Reset(wait)

@@ -1,0 +1,132 @@
+//go:build !wasm
+
+package conn
+
+import (
+	"context"
+	"io"
+	"net"
+	"net/netip"
+	"strings"
+	"testing"
+)
+
+// dialing returns a dialer whose every socket is the near end of a pipe, and
+// what serves the far end.
+func dialing(t *testing.T, host string, secure bool, serve func(net.Conn)) *Dialer {
+	t.Helper()
+	d := NewDialer(host, "443", secure)
+	d.Lookup = func(_ context.Context, _, host string) ([]netip.Addr, error) {
+		t.Logf("looked up %s", host)
+		return []netip.Addr{netip.MustParseAddr("192.0.2.1")}, nil
+	}
+	d.Open = func(context.Context, string, string) (net.Conn, error) {
+		near, far := net.Pipe()
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			serve(far)
+			_ = far.Close()
+		}()
+		t.Cleanup(func() {
+			_ = near.Close()
+			<-done
+		})
+		return near, nil
+	}
+	return d
+}
+
+// TestUnusableProxyIsNoWayAroundIt: nothing is dialled, and the error does not
+// quote the setting.
+func TestUnusableProxyIsNoWayAroundIt(t *testing.T) {
+	for _, setting := range []string{
+		"http://user:hunter%ss@proxy.test:8080", "http://user:hunter#2@proxy.test:8080",
+		"http://user:12#hunter@proxy.test:8080", "http://user:hunter/2@proxy.test:8080",
+		"http://user:12/hunter@proxy.test:8080", "http://user:hunter?2@proxy.test:8080",
+		"http://user:12?hunter@proxy.test:8080", "http://user:hunter 2@proxy.test:8080",
+		"user:hunter%ss@proxy.test:8080", "http://user:hunter@", "http://user:hunter@:8080",
+		"gopher://user:hunter@proxy.test:70", "http://user:hunter@proxy.test:x", "://hunter",
+	} {
+		for _, secure := range []bool{true, false} {
+			t.Setenv("HTTPS_PROXY", setting)
+			t.Setenv("HTTP_PROXY", setting)
+			d := NewDialer("db.test", "443", secure)
+			d.Lookup = func(_ context.Context, _, host string) ([]netip.Addr, error) {
+				t.Errorf("%s: dialled %s", setting, host)
+				return nil, context.Canceled
+			}
+			_, err := d.Dial(t.Context())
+			if err == nil || !strings.Contains(err.Error(), "HTTPS_PROXY") ||
+				strings.Contains(err.Error(), "hunter") || !Permanent(err) {
+				t.Errorf("%s: got %v", setting, err)
+			}
+		}
+	}
+}
+
+func TestWhoseProxy(t *testing.T) {
+	for _, tt := range []struct {
+		setting, noProxy, host string
+		want                   string // "" to dial straight
+	}{
+		{"http://proxy.test:1", "", "db.test", "http://proxy.test:1"},
+		{"proxy.test:1", "", "db.test", "http://proxy.test:1"},
+		{"http://user:a%23b@proxy.test", "", "db.test", "http://user:a%23b@proxy.test"},
+		{"socks5h://proxy.test/", "", "db.test", "socks5h://proxy.test/"},
+		{"http://proxy.test:1", "other.test,.test", "db.test", ""},
+		{"http://proxy.test:1", "other.test", "db.test", "http://proxy.test:1"},
+		{"http://bad%ss@x", "db.test", "db.test", ""},
+		{"http://bad%ss@x", "", "127.0.0.1", ""},
+		{"", "", "db.test", ""},
+	} {
+		t.Setenv("HTTPS_PROXY", tt.setting)
+		t.Setenv("NO_PROXY", tt.noProxy)
+		d := NewDialer(tt.host, "443", true)
+		got := ""
+		if d.proxy != nil {
+			got = d.proxy.String()
+		}
+		if got != tt.want || d.proxyErr != nil {
+			t.Errorf("%+v: got %q, %v", tt, got, d.proxyErr)
+		}
+	}
+}
+
+// TestAnswerToConnect is that of a proxy, which may be long, and may refuse.
+func TestAnswerToConnect(t *testing.T) {
+	t.Setenv("HTTP_PROXY", "http://user:hunter@proxy.test:8080")
+	filler := func(n int) string {
+		return strings.Repeat("X-Filler: "+strings.Repeat("x", 88)+"\r\n", n/100)
+	}
+	for _, tt := range []struct {
+		name, answer, want string // want is "" for success
+		permanent          bool
+	}{
+		{"established", "HTTP/1.1 200 Connection established\r\n\r\n", "", false},
+		{"15 KB", "HTTP/1.1 200 OK\r\n" + filler(15_000) + "\r\n", "", false},
+		{"17 KB", "HTTP/1.1 200 OK\r\n" + filler(17_000) + "\r\n", "16 KiB", false},
+		{"not HTTP", "hunter2\r\n\r\n", "not HTTP/1.1", false},
+		{"cut short", "HTTP/1.1 200 OK\r\n", "EOF", false},
+		{"403", "HTTP/1.1 403 Forbidden\r\n\r\n", "status 403", false},
+		{"407", "HTTP/1.1 407 Proxy Authentication Required\r\n\r\n", "status 407", true},
+		{"data at once", "HTTP/1.1 200 OK\r\n\r\nx", "before the tunnel", false},
+	} {
+		d := dialing(t, "db.test", false, func(c net.Conn) {
+			buf := make([]byte, 1000)
+			_, _ = c.Read(buf)
+			_, _ = io.WriteString(c, tt.answer)
+		})
+		c, err := d.Dial(t.Context())
+		if tt.want == "" {
+			if err != nil || !c.clean() {
+				t.Errorf("%s: %v", tt.name, err)
+			}
+			continue
+		}
+		if err == nil || !strings.Contains(err.Error(), tt.want) || !strings.HasPrefix(err.Error(), "proxy: ") ||
+			strings.Contains(err.Error(), "hunter") || Permanent(err) != tt.permanent {
+			t.Errorf("%s: got %v, permanent %v", tt.name, err, Permanent(err))
+		}
+	}
+}
