@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"slices"
+	"strings"
 
 	"github.com/upbloom/upbloom/upstash/upstashtest/internal/database"
 )
@@ -20,7 +21,7 @@ type outcome struct {
 // execute runs a request's commands and makes the answer, its replies bent as
 // the fault says.
 func (s *Server) execute(ctx context.Context, q request, f Fault) answer {
-	o, err := s.run(ctx, q)
+	o, err := s.run(ctx, q, f)
 	if err != nil {
 		return *q.enc.refuse(http.StatusServiceUnavailable, "ERR "+err.Error())
 	}
@@ -45,15 +46,18 @@ func (s *Server) execute(ctx context.Context, q request, f Fault) answer {
 
 // run executes the commands with nobody else's between them. The state that
 // comes back is never older than the one that the client's token names.
-func (s *Server) run(ctx context.Context, q request) (outcome, error) {
+func (s *Server) run(ctx context.Context, q request, f Fault) (outcome, error) {
 	b, seen := q.batch, parseToken(q.token)
 	if err := s.begin(ctx); err != nil {
 		return outcome{}, err
 	}
 	defer s.end()
+	if f.kind == kindEvict {
+		s.evict(b)
+	}
 	vetted := make([]database.Failure, len(b.cmds))
 	for i, cmd := range b.cmds {
-		vetted[i] = database.Vet(cmd, q.readOnly)
+		vetted[i] = s.vet(cmd, q.readOnly, f)
 		if vetted[i] != "" && b.form == formMulti {
 			return outcome{discarded: errExecAbort, state: max(seen, s.state)}, nil
 		}
@@ -70,6 +74,29 @@ func (s *Server) run(ctx context.Context, q request) (outcome, error) {
 	}
 	o.state = max(seen, s.stateOf(db))
 	return o, nil
+}
+
+// vet says why a command may not run, or "".
+func (s *Server) vet(cmd []string, readOnly bool, f Fault) database.Failure {
+	if refusal := database.Vet(cmd, readOnly); refusal != "" {
+		return refusal
+	}
+	denied := f.kind == kindNoPerm && strings.EqualFold(cmd[0], f.text)
+	if denied || s.deny != nil && s.deny(cmd) {
+		return database.NoPermission(cmd[0])
+	}
+	return ""
+}
+
+// evict deletes the keys of the commands.
+func (s *Server) evict(b batch) {
+	for _, cmd := range b.cmds {
+		for _, key := range database.Keys(cmd) {
+			del := []string{"DEL", key}
+			s.db.Do(del)
+			s.noteWrite(del)
+		}
+	}
 }
 
 // runOne runs a command by itself. Only what gets to the database is counted.

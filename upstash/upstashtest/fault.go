@@ -21,9 +21,9 @@ const (
 type Fault struct {
 	kind faultKind
 	when When
-	n    int64         // bytes, of CutBody and HugeBody
-	wait time.Duration // of RateLimit and Trickle
-	text string        // of ErrorObject and Redirect
+	n    int64         // bytes of CutBody and HugeBody, answers of Interim
+	wait time.Duration // of those that take a duration
+	text string        // of those that take a string
 }
 
 type faultKind string
@@ -47,6 +47,17 @@ const (
 	kindHuge      faultKind = "huge-body"
 	kindRedirect  faultKind = "redirect"
 	kindTrickle   faultKind = "trickle"
+	kindCommand   faultKind = "command-error"
+	kindLost      faultKind = "lost-then-error"
+	kindNoPerm    faultKind = "no-permission"
+	kindInterim   faultKind = "interim"
+	kindTwice     faultKind = "twice"
+	kindTwiceLate faultKind = "twice-late"
+	kindCloses    faultKind = "closes"
+	kindEarly     faultKind = "early-refusal"
+	kindLate      faultKind = "late"
+	kindLateExec  faultKind = "late-exec"
+	kindEvict     faultKind = "evict"
 )
 
 // Drop closes the connection without an answer.
@@ -81,16 +92,16 @@ func ErrorObject(text string) Fault { return Fault{kind: kindError, text: text} 
 // NotJSON answers 200 with a line of text, as some proxies do.
 func NotJSON(when When) Fault { return Fault{kind: kindNotJSON, when: when} }
 
-// WrongType executes and gives each result as another JSON type: an integer as
+// WrongType executes and returns each result as another JSON type: an integer as
 // a string, an array as an integer, all else as an array. Errors stay.
 func WrongType() Fault { return Fault{kind: kindType, when: AfterExec} }
 
 // ShortResult executes and leaves out the last element of each result that is
-// an array; where none is, each result becomes an empty array.
+// an array; if none is, each result becomes an empty array.
 func ShortResult() Fault { return Fault{kind: kindShort, when: AfterExec} }
 
 // LongResult executes and repeats the last element of each result that is an
-// array (0 if it is empty); where none is, each result becomes an array that
+// array (0 if it is empty); if none is, each result becomes an array that
 // holds it twice.
 func LongResult() Fault { return Fault{kind: kindLong, when: AfterExec} }
 
@@ -115,6 +126,63 @@ func Trickle(pause time.Duration) Fault {
 	return Fault{kind: kindTrickle, when: AfterExec, wait: pause}
 }
 
+// CommandError executes nothing and answers each command with the error reply
+// text: a single command with status 400, a batch with 200. An out-of-memory
+// error is one: "OOM command not allowed when used memory > 'maxmemory'."
+func CommandError(text string) Fault { return Fault{kind: kindCommand, text: text} }
+
+// LostThenError executes and closes the connection without an answer; the next
+// request with the same commands, which is the same one tried again, meets
+// CommandError(text).
+func LostThenError(text string) Fault {
+	return Fault{kind: kindLost, when: AfterExec, text: text}
+}
+
+// NoPermission refuses each command of the given name with NOPERM, as Redis
+// does if a token may not use it on that key. The others are executed.
+func NoPermission(command string) Fault {
+	return Fault{kind: kindNoPerm, when: AfterExec, text: command}
+}
+
+// Interim executes and sends n interim answers, of status 103, before its own.
+func Interim(n int64) Fault { return Fault{kind: kindInterim, when: AfterExec, n: n} }
+
+// Twice executes and sends the whole answer twice. With later above 0 the
+// second follows after that time, else both leave in one packet, over TLS in a
+// record each. The connection stays open, and no request on it is answered any
+// more: a client that uses it again takes the second answer for its own.
+func Twice(later time.Duration) Fault {
+	if later > 0 {
+		return Fault{kind: kindTwiceLate, when: AfterExec, wait: later}
+	}
+	return Fault{kind: kindTwice, when: AfterExec}
+}
+
+// Closes executes and answers with the given Connection header, which should
+// name close in some spelling: "CLOSE", "keep-alive, close". The connection
+// stays open until the client closes it or sends something, which is not
+// executed.
+func Closes(connection string) Fault {
+	return Fault{kind: kindCloses, when: AfterExec, text: connection}
+}
+
+// EarlyRefusal answers 413 before it reads the body, which it never does, and
+// leaves the connection open. What has the commands of a request drawn has read
+// its body: drawn by InjectFunc, it strikes the next request instead.
+func EarlyRefusal() Fault { return Fault{kind: kindEarly} }
+
+// Late executes and answers after the given time.
+func Late(by time.Duration) Fault { return Fault{kind: kindLate, when: AfterExec, wait: by} }
+
+// LateExec closes the connection without an answer, and executes after the
+// given time: other requests may come between.
+func LateExec(by time.Duration) Fault { return Fault{kind: kindLateExec, wait: by} }
+
+// Evict deletes the keys of the request's commands, as eviction or another
+// program may at any time, and then lets it through. It is not among
+// EveryFault, because it changes what a right answer is.
+func Evict() Fault { return Fault{kind: kindEvict, when: AfterExec} }
+
 // EveryFault returns a fault of each String, with small parameters: what a test
 // under random faults draws from. The redirect leads to a host that does not
 // exist.
@@ -128,11 +196,17 @@ func EveryFault() []Fault {
 		WrongType(), ShortResult(), LongResult(), ShortBatch(), LongBatch(),
 		HugeBody(64 << 10), Redirect("http://elsewhere.invalid/"),
 		Trickle(100 * time.Microsecond),
+		CommandError(textOutOfMemory), LostThenError(textOutOfMemory),
+		NoPermission("BITFIELD"), Interim(7), Twice(0), Twice(time.Millisecond),
+		Closes("keep-alive, CLOSE"), EarlyRefusal(), Late(time.Millisecond),
+		LateExec(time.Millisecond),
 	}
 }
 
+const textOutOfMemory = "OOM command not allowed when used memory > 'maxmemory'."
+
 // String names the kind, and says on which side of the execution it strikes
-// where both are possible: "drop-after-exec". Parameters are left out, so that
+// if both are possible: "drop-after-exec". Parameters are left out, so that
 // it serves to count by.
 func (f Fault) String() string {
 	switch f.kind {
@@ -144,10 +218,12 @@ func (f Fault) String() string {
 	return string(f.kind)
 }
 
-// Executes reports whether the commands of the request are executed.
+// Executes reports whether the commands of the request are executed: of those
+// of NoPermission all but the ones it names, and those of LateExec not before
+// the client has lost its connection.
 func (f Fault) Executes() bool { return f.kind == "" || f.when == AfterExec }
 
-// String gives "before-exec" or "after-exec".
+// String returns "before-exec" or "after-exec".
 func (w When) String() string {
 	if w == AfterExec {
 		return "after-exec"

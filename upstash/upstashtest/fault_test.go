@@ -129,6 +129,33 @@ func TestFaults(t *testing.T) {
 			fault: Trickle(time.Microsecond), name: "trickle",
 			body: incr, status: 200, answer: `{"result":1}`,
 		},
+		{
+			fault: CommandError("OOM odd"), name: "command-error",
+			body: incr, status: 400, answer: `{"error":"OOM odd"}`,
+		},
+		{
+			fault: CommandError("OOM odd"), name: "command-error",
+			path: "/multi-exec", body: multi, status: 200, answer: `[{"error":"OOM odd"},{"error":"OOM odd"}]`,
+		},
+		{fault: LostThenError("OOM odd"), name: "lost-then-error", body: incr},
+		{
+			fault: NoPermission("GET"), name: "no-permission",
+			path: "/pipeline", body: `[` + incr + `,["get","n"]]`, status: 200, answer: `[{"result":1},{"error":"` +
+				`NOPERM this user has no permissions to run the 'get' command or its subcommand"}]`,
+		},
+		{fault: Interim(7), name: "interim", body: incr, status: 200, answer: `{"result":1}`},
+		{fault: Twice(0), name: "twice", body: incr, status: 200, answer: `{"result":1}`},
+		{fault: Twice(time.Millisecond), name: "twice-late", body: incr, status: 200, answer: `{"result":1}`},
+		{
+			fault: Closes("CLOSE"), name: "closes",
+			body: incr, status: 200, answer: `{"result":1}`,
+		},
+		{
+			fault: EarlyRefusal(), name: "early-refusal", body: incr, status: 413,
+			answer: `{"error":"` + tooLarge(10<<20, 10<<20+1) + `"}`,
+		},
+		{fault: Late(time.Millisecond), name: "late", body: incr, status: 200, answer: `{"result":1}`},
+		{fault: Evict(), name: "evict", body: incr, status: 200, answer: `{"result":1}`},
 		{fault: Fault{}, name: "none", body: incr, status: 200, answer: `{"result":1}`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -169,6 +196,80 @@ func TestEveryFaultHasItsName(t *testing.T) {
 	}
 	if len(seen) < 20 {
 		t.Errorf("%d faults", len(seen))
+	}
+}
+
+// TestLostThenError tries again what was lost: the second attempt is refused,
+// though the first ran. Other requests pass.
+func TestLostThenError(t *testing.T) {
+	for path, body := range map[string]string{"": `["INCR","n"]`, "/pipeline": `[["INCR","n"],["GET","n"]]`} {
+		s := NewServer(t)
+		s.Inject(LostThenError("OOM odd"))
+		if got, err := try(t, s, call{path: path, body: body}); err == nil {
+			t.Errorf("%s: an answer: %s", path, got.body)
+		}
+		if got := do(t, s, call{body: `["GET","n"]`}); got.body != `{"result":"1"}` {
+			t.Errorf("%s: another request: %s", path, got.body)
+		}
+		if got := do(t, s, call{path: path, body: body}); !strings.Contains(got.body, `{"error":"OOM odd"}`) {
+			t.Errorf("%s: tried again: %s", path, got.body)
+		}
+		if got := do(t, s, call{path: path, body: body}); !strings.Contains(got.body, `{"result":2}`) {
+			t.Errorf("%s: once more: %s", path, got.body)
+		}
+	}
+}
+
+// TestLateExec has another request come between the loss and the execution.
+func TestLateExec(t *testing.T) {
+	s := NewServer(t)
+	s.Inject(LateExec(time.Millisecond))
+	if got, err := try(t, s, call{body: `["APPEND","n","late"]`}); err == nil {
+		t.Errorf("an answer: %s", got.body)
+	}
+	waitFor(t, func() bool { v, _ := s.Exec("GET", "n"); return v == "late" })
+	s.Inject(LateExec(time.Hour))
+	if got, err := try(t, s, call{body: `["DEL","n"]`}); err == nil {
+		t.Errorf("an answer: %s", got.body)
+	}
+	s.Close() // does not wait an hour
+}
+
+func TestEvict(t *testing.T) {
+	s := NewServer(t)
+	for _, tt := range []struct{ path, body, want string }{
+		{"", `["INCR","n"]`, `{"result":1}`},
+		{"", `["eval","return redis.call('INCR',KEYS[1])","1","n"]`, `{"result":1}`},
+		{"/multi-exec", `[["GET","n"],["ECHO","n"]]`, `[{"result":null},{"result":"n"}]`},
+	} {
+		if _, err := s.Exec("SET", "n", "5"); err != nil {
+			t.Fatal(err)
+		}
+		s.Inject(Evict())
+		if got := do(t, s, call{path: tt.path, body: tt.body}); got.body != tt.want {
+			t.Errorf("%s: %s, want %s", tt.body, got.body, tt.want)
+		}
+	}
+}
+
+// TestDenyFunc refuses one command for one key.
+func TestDenyFunc(t *testing.T) {
+	s := NewServer(t)
+	s.DenyFunc(func(c []string) bool { return strings.EqualFold(c[0], "INCR") && c[1] == "a" })
+	const noPerm = `{"error":"NOPERM this user has no permissions to run the 'incr' command or its subcommand"}`
+	for _, tt := range []struct{ path, body, want string }{
+		{"", `["incr","a"]`, noPerm},
+		{"", `["INCR","b"]`, `{"result":1}`},
+		{"/pipeline", `[["INCR","b"],["INCR","a"]]`, `[{"result":2},` + noPerm + `]`},
+		{"/multi-exec", `[["INCR","b"],["INCR","a"]]`, `{"error":"` + string(errExecAbort) + `"}`},
+	} {
+		if got := do(t, s, call{path: tt.path, body: tt.body}); got.body != tt.want {
+			t.Errorf("%s: %s, want %s", tt.body, got.body, tt.want)
+		}
+	}
+	s.DenyFunc(nil)
+	if got := do(t, s, call{body: `["INCR","a"]`}); got.body != `{"result":1}` {
+		t.Errorf("after DenyFunc(nil): %s", got.body)
 	}
 }
 

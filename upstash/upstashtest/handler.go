@@ -33,20 +33,24 @@ type request struct {
 // size, encoding, form; then the fault, if one is due; then the commands.
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	s.count.requests.Add(1)
+	if s.faults.early() {
+		s.refuseEarly(w)
+		return
+	}
 	q, refusal := s.parse(r)
 	if refusal != nil {
 		s.write(w, *refusal)
 		return
 	}
-	f := s.faults.next(q.info(r))
+	f := s.faults.next(q.batch, q.info(r))
 	var a answer
 	if f.Executes() {
 		a = s.execute(r.Context(), q, f)
 	}
-	s.strike(w, r, f, a)
+	s.strike(w, r, q, f, a)
 }
 
-// parse checks a request and reads its commands, or gives the answer that
+// parse checks a request and reads its commands, or returns the answer that
 // refuses it.
 func (s *Server) parse(r *http.Request) (request, *answer) {
 	var q request
@@ -64,10 +68,7 @@ func (s *Server) parse(r *http.Request) (request, *answer) {
 		return q, q.enc.refuse(http.StatusBadRequest, "ERR the request body ended too early")
 	}
 	if tooLong > 0 {
-		return q, q.enc.refuse(http.StatusRequestEntityTooLarge, fmt.Sprintf(
-			"ERR max request size exceeded. Limit: %d bytes, Actual: %d bytes. "+
-				"See https://upstash.com/docs/redis/troubleshooting/max_request_size_exceeded for details",
-			s.cfg.maxRequest, tooLong))
+		return q, q.enc.refuse(http.StatusRequestEntityTooLarge, tooLarge(s.cfg.maxRequest, tooLong))
 	}
 	enc, err := parseEncoding(r.Header)
 	if err != nil {
@@ -84,7 +85,7 @@ func (s *Server) parse(r *http.Request) (request, *answer) {
 	return q, nil
 }
 
-// readBody reads the body, or gives its length if it is above the limit.
+// readBody reads the body, or returns its length if it is above the limit.
 func (s *Server) readBody(r *http.Request) (body []byte, tooLong int64, err error) {
 	body, err = io.ReadAll(io.LimitReader(r.Body, s.cfg.maxRequest+1))
 	s.count.bytesIn.Add(int64(len(body)))
@@ -94,6 +95,12 @@ func (s *Server) readBody(r *http.Request) (body []byte, tooLong int64, err erro
 	rest, _ := io.Copy(io.Discard, io.LimitReader(r.Body, drainLimit))
 	s.count.bytesIn.Add(rest)
 	return nil, max(r.ContentLength, int64(len(body))+rest), nil
+}
+
+func tooLarge(limit, actual int64) string {
+	return fmt.Sprintf("ERR max request size exceeded. Limit: %d bytes, Actual: %d bytes. "+
+		"See https://upstash.com/docs/redis/troubleshooting/max_request_size_exceeded for details",
+		limit, actual)
 }
 
 func (e encoding) refuse(status int, text string) *answer {

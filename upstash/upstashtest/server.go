@@ -37,6 +37,7 @@ type Server struct {
 	db      database.DB
 	state   uint64   // writes so far: what sync tokens name
 	replica *replica // nil when reads go to db
+	deny    func(command []string) bool
 
 	faults faultQueue
 
@@ -102,6 +103,7 @@ func (s *Server) listen() error {
 		return err
 	}
 	s.URL = "http://" + reachable(l.Addr())
+	l = bundler{l}
 	if s.cfg.tls {
 		if s.cert, err = newCertificate(); err != nil {
 			_ = l.Close()

@@ -2,6 +2,7 @@ package upstashtest
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"math"
 	"net/http"
@@ -18,12 +19,12 @@ const (
 		"<body><center><h1>502 Bad Gateway</h1></center></body>\n</html>\n"
 )
 
-// strike sends the answer a, or what the fault makes of it. a is empty where
-// the fault executes nothing.
-func (s *Server) strike(w http.ResponseWriter, r *http.Request, f Fault, a answer) {
+// strike sends the answer a, or what the fault makes of it. a is empty if the
+// fault executes nothing.
+func (s *Server) strike(w http.ResponseWriter, r *http.Request, q request, f Fault, a answer) {
 	plain := encoding{}
 	switch f.kind {
-	case kindDrop:
+	case kindDrop, kindLost:
 		panic(http.ErrAbortHandler) // net/http closes the connection
 	case kindStall:
 		s.hold(r)
@@ -50,6 +51,22 @@ func (s *Server) strike(w http.ResponseWriter, r *http.Request, f Fault, a answe
 		s.write(w, answer{status: http.StatusTemporaryRedirect, contentType: typeJSON})
 	case kindTrickle:
 		s.trickle(w, r, a, f.wait)
+	case kindCommand:
+		s.write(w, q.enc.answerAll(q.batch, f.text))
+	case kindInterim:
+		for range f.n {
+			w.WriteHeader(http.StatusEarlyHints)
+		}
+		s.write(w, a)
+	case kindTwice, kindTwiceLate:
+		s.twice(w, a, f.wait)
+	case kindCloses:
+		s.closes(w, a, f.text)
+	case kindLate:
+		s.pause(r.Context(), f.wait)
+		s.write(w, a)
+	case kindLateExec:
+		s.lateExec(w, q, f.wait)
 	default: // those that bend the replies have done so
 		s.write(w, a)
 	}
@@ -61,6 +78,31 @@ func (s *Server) hold(r *http.Request) {
 	case <-r.Context().Done():
 	case <-s.closing:
 	}
+}
+
+// pause waits, but not beyond ctx or the server.
+func (s *Server) pause(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	case <-s.closing:
+	}
+}
+
+// answerAll is the answer if each command fails with the same text.
+func (e encoding) answerAll(b batch, text string) answer {
+	a := answer{status: http.StatusOK, contentType: e.contentType()}
+	if b.form == formCommand {
+		a.status = http.StatusBadRequest
+	}
+	replies := make(database.Array, len(b.cmds))
+	for i := range replies {
+		replies[i] = database.Failure(text)
+	}
+	a.body = e.answer(b.form, replies)
+	return a
 }
 
 // cut sends the header with the whole length, and then hangs up: the client

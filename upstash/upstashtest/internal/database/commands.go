@@ -99,9 +99,7 @@ func Vet(args []string, readOnly bool) Failure {
 		return unavailable(args[0])
 	}
 	if readOnly && c.write {
-		return Failure(fmt.Sprintf(
-			"NOPERM this user has no permissions to run the '%s' command or its subcommand",
-			strings.ToLower(name)))
+		return NoPermission(name)
 	}
 	if !c.fits(len(args)) {
 		return wrongNumber(strings.ToLower(name))
@@ -111,6 +109,13 @@ func Vet(args []string, readOnly bool) Failure {
 
 // fits reports whether a command may have n words, its name among them.
 func (c command) fits(n int) bool { return n == c.arity || c.arity < 0 && n >= -c.arity }
+
+// NoPermission is the reply to a command that a token may not use.
+func NoPermission(name string) Failure {
+	return Failure(fmt.Sprintf(
+		"NOPERM this user has no permissions to run the '%s' command or its subcommand",
+		strings.ToLower(name)))
+}
 
 func wrongNumber(name string) Failure {
 	return Failure("ERR wrong number of arguments for '" + name + "' command")
