@@ -19,8 +19,10 @@ import (
 func TestNothingIsLost(t *testing.T) {
 	quiet(t)
 	faults := slices.DeleteFunc(upstashtest.EveryFault(), func(f upstashtest.Fault) bool {
-		// Stalls end with a deadline alone, which takes real time.
-		return strings.HasPrefix(f.String(), "stall") || strings.HasPrefix(f.String(), "rate-limit")
+		// Stalls end with a deadline alone, which takes real time. What is
+		// executed late may come after the next round has emptied the database.
+		return strings.HasPrefix(f.String(), "stall") || strings.HasPrefix(f.String(), "rate-limit") ||
+			f.String() == "late-exec"
 	})
 	b := newBench(t)
 	rapid.Check(t, func(rt *rapid.T) {

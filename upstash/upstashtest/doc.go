@@ -53,7 +53,7 @@
 //
 // # Faults
 //
-// Inject gives the next requests a Fault each; InjectFunc decides for every
+// Inject queues a Fault for each of the next requests; InjectFunc decides for every
 // request. A Fault is well-defined about execution: Fault.Executes says whether
 // the request's commands ran. Those that take a When exist in both forms,
 // because a client that sees a dropped connection cannot know which it met.
@@ -75,8 +75,20 @@
 //	HugeBody         a string of any length, not announced      yes
 //	Redirect         307 to another place                       no
 //	Trickle          the body, byte by byte                     yes
+//	CommandError     an error reply to each command             no
+//	LostThenError    Drop, and then CommandError to the repeat  yes, once
+//	NoPermission     NOPERM to the commands of a name           but for those
+//	Interim          interim answers before the real one        yes
+//	Twice            the whole answer, two times                yes
+//	Closes           Connection: CLOSE or the like              yes
+//	EarlyRefusal     413 while it still writes the body         no
+//	Late             the answer after a pause                   yes
+//	LateExec         the connection closed, no answer           later
+//	Evict            a database without the request's keys      yes
 //
-// Injected counts by Fault.String; EveryFault lists one of each, to draw from.
+// Injected counts by Fault.String; EveryFault lists those to draw from. DenyFunc
+// refuses commands for good, by their name and arguments, as the access rules
+// of a token do.
 //
 // # A lagging replica
 //
