@@ -231,7 +231,7 @@ func (b *BitField) Len() int { return b.replies }
 // Size is the length of the command's JSON in bytes.
 func (b *BitField) Size() int { return len(b.open().buf) + 1 - bitFieldSpare }
 
-// Command gives the command as it stands, for Do, Pipeline and MultiExec. It
+// Command returns the command as it stands, for Do, Pipeline and MultiExec. It
 // shares b's memory: leave b alone until the call returned.
 func (b *BitField) Command() Command {
 	c := Command{name: "BITFIELD", err: b.err, traits: b.ops.traits()}
@@ -252,16 +252,20 @@ func (b *BitField) Command() Command {
 	return c
 }
 
-// String gives the command's name alone: the key may be secret.
+// String returns the command's name alone: the key may be secret.
 func (b *BitField) String() string { return "upstash.BitField(" + b.Command().name + ")" }
 
-// Format gives String for every verb.
+// Format writes String for every verb.
 func (b *BitField) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, b.String()) }
 
-// BitField runs the command and gives an answer for each operation in order,
-// Overflow apart. A command that had to be repeated after an attempt of unknown
-// outcome gives the answers of the repetition and ErrUncertain, unless it only
-// reads. A read-only client sends what only reads as BITFIELD_RO.
+// BitField runs the command and returns an answer for each operation in order,
+// Overflow apart. If the command writes and had to be repeated after an attempt
+// of unknown outcome, it returns the answers of the repetition and ErrUncertain.
+//
+// A read-only client sends a command that only reads as BITFIELD_RO, and leaves
+// b as it was. A client that is not, with a token that is, gets ErrNoPermission:
+// a replica answers BITFIELD_RO, perhaps from before the last writes, so whether
+// that will do is the caller's to say, with WithReadOnly or BitField.ReadOnly.
 func (c *Client) BitField(ctx context.Context, b *BitField) ([]NullInt64, error) {
 	if b == nil {
 		return nil, argumentError("BITFIELD", "the BitField is nil: make one with NewBitField")

@@ -81,7 +81,7 @@ func (x *call) decodeOne() (errMsg *string, err error) {
 	if err != nil || env.errMsg != nil {
 		return env.errMsg, err
 	}
-	x.value.v = value{json: env.result}
+	x.value.v = value{json: env.result, resp2: x.resp2}
 	x.reply = Reply{value: x.value.pointer()}
 	x.adopt(&x.reply)
 	return nil, nil
@@ -121,6 +121,17 @@ func (x *call) repliesTo(cmds []Command) []Reply {
 		replies[i] = r
 	}
 	return replies
+}
+
+// refused is how many commands of a batch have errors for an answer.
+func (x *call) refused() int {
+	n := 0
+	for _, env := range x.envelopes {
+		if env.errMsg != nil {
+			n++
+		}
+	}
+	return n
 }
 
 // commandError is the error of one command within an answer of status 200.

@@ -23,10 +23,10 @@ type Command struct {
 // server takes a large number for a float. An empty name, or an argument that
 // is not valid UTF-8, is reported by the call that sends the command.
 //
-// Where the name and arguments make it certain that sending the command twice
-// leaves the same state (all reads; SET without NX or GET; EXPIRE; SADD; a
-// BITFIELD without INCRBY), the client repeats it when the outcome of an attempt is
-// unknown. Repeatable overrules that.
+// If the name and arguments make it certain that running the command twice in a
+// row leaves the same state (all reads; SET without NX or GET; EXPIRE; SADD; a
+// BITFIELD without INCRBY), the client repeats it when the outcome of an attempt
+// is unknown. Repeatable overrules that.
 func Cmd(name string, args ...string) Command {
 	c := Command{name: strings.ToUpper(name)}
 	if !isCommandName(c.name) {
@@ -66,14 +66,15 @@ func (c Command) body() []byte {
 	return (*c.json).v
 }
 
-// String gives the name alone: arguments may be secret.
+// String returns the name alone: arguments may be secret.
 func (c Command) String() string { return "upstash.Command(" + c.name + ")" }
 
-// Format gives String for every verb, so that none shows an argument.
+// Format writes String for every verb, so that none shows an argument. Nor does
+// fmt when it opens a struct that holds a Command.
 func (c Command) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, c.String()) }
 
 // Repeatable returns a copy that is, or is not, sent again when the outcome of
-// an attempt is unknown. Say true only where running it twice leaves the same
+// an attempt is unknown. Say true only if running it twice leaves the same
 // state as running it once.
 func (c Command) Repeatable(ok bool) Command {
 	c.traits &^= traitRepeatable

@@ -75,6 +75,9 @@ func decodeEnvelopes(body []byte) ([]envelope, *string, error) {
 // with integers and nulls, as BITFIELD answers, or a single integer.
 func fastResult(body []byte) ([]byte, bool) {
 	const prefix = `{"result":`
+	for len(body) > 0 && (body[len(body)-1] == '\n' || body[len(body)-1] == '\r') {
+		body = body[:len(body)-1] // as some servers end their JSON
+	}
 	if len(body) < len(prefix)+2 || string(body[:len(prefix)]) != prefix {
 		return nil, false
 	}

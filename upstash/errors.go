@@ -44,7 +44,7 @@ var (
 )
 
 // What the server may say. An Error matches at most one of these, by its
-// status and code; by its words only where the server has nothing better.
+// status and code; by its words only if the service documents nothing better.
 var (
 	// ErrUnauthorized is matched by an Error whose status is 401.
 	ErrUnauthorized = errors.New("upstash: unauthorized: use the REST token of this database" +

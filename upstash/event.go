@@ -38,23 +38,17 @@ type Event struct {
 	Err error
 }
 
-// count says what became of the commands of an attempt that ended in err.
-func (e *Event) count(x *call, err error) {
-	if err != nil {
-		if attemptOutcome(x.traits, err) == outcomeUnknown {
-			e.MayHaveRun = x.commands
+// count says what became of the commands of an attempt that ended in err, or of
+// which some were refused.
+func (e *Event) count(t traits, refused int, err error) {
+	switch {
+	case err == nil:
+		e.Ran = e.Commands - refused
+		if t&traitScript != 0 {
+			e.MayHaveRun = refused // it may be the script that failed
 		}
-		return
-	}
-	e.Ran = x.commands
-	for _, env := range x.envelopes {
-		if env.errMsg == nil {
-			continue
-		}
-		e.Ran--
-		if x.traits&traitScript != 0 {
-			e.MayHaveRun++ // it may be the script's
-		}
+	case attemptOutcome(t, err) == outcomeUnknown:
+		e.MayHaveRun = e.Commands
 	}
 }
 

@@ -86,16 +86,6 @@ func (e *Error) kind() error {
 	return nil
 }
 
-func codeOf(message string) string {
-	word, _, _ := strings.Cut(message, " ")
-	for i := 0; i < len(word); i++ {
-		if word[i] < 'A' || word[i] > 'Z' {
-			return ""
-		}
-	}
-	return word
-}
-
 // CallError is a call that failed for another reason than the server's words.
 // It is returned as *CallError and wraps the cause: a network error, a
 // context's error, or a sentinel such as ErrResponseTooLarge, ErrBadResponse,
@@ -164,4 +154,43 @@ func SafeToRetry(err error) bool {
 		return true
 	}
 	return false
+}
+
+// attemptOutcome is what one attempt ended in. An error answer means that the
+// command changed nothing, unless it was a script, which may have stopped half
+// way. Any other status, and a 408 from a proxy, say nothing at all.
+func attemptOutcome(t traits, err error) outcome {
+	var server *Error
+	switch {
+	case isNotSent(err):
+		return outcomeNotSent
+	case !errors.As(err, &server):
+		return outcomeUnknown
+	case server.StatusCode == 408, server.StatusCode/100 != 2 && server.StatusCode/100 != 4:
+		return outcomeUnknown
+	case t&traitScript != 0 && server.StatusCode != 401 && server.StatusCode != 429:
+		return outcomeUnknown
+	}
+	return outcomeRefused
+}
+
+// outcomeOf returns what an error was judged to be when it was made. One that
+// was made elsewhere, in a test say, is judged as the only attempt of a write.
+func outcomeOf(err error) outcome {
+	var call *CallError
+	var server *Error
+	switch {
+	case errors.As(err, &call):
+		if call.outcome != outcomeUnjudged {
+			return call.outcome
+		}
+	case errors.As(err, &server):
+		if server.outcome != outcomeUnjudged {
+			return server.outcome
+		}
+	case errors.Is(err, ErrArgument), errors.Is(err, ErrReadOnly),
+		errors.Is(err, ErrClosed), errors.Is(err, ErrNoTransport):
+		return outcomeNotSent
+	}
+	return judge(0, false, attemptOutcome(0, err))
 }

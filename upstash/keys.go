@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// What TTL gives where there is no time to tell.
+// What TTL returns if there is no time to tell.
 const (
 	NoExpiry time.Duration = -1 // the key does not expire
 	NoKey    time.Duration = -2 // there is no such key
@@ -21,8 +21,8 @@ func (c *Client) Expire(ctx context.Context, key string, ttl time.Duration) (boo
 }
 
 // ExpireCmd is the command behind Expire, for MultiExec and Pipeline, with
-// conditions such as "NX" (only where no expiry is set). It is EXPIRE where
-// ttl is in whole seconds, else PEXPIRE.
+// conditions such as "NX" (only if no expiry is set). It is EXPIRE if ttl
+// is in whole seconds, else PEXPIRE.
 func ExpireCmd(key string, ttl time.Duration, conditions ...string) Command {
 	name, n := "EXPIRE", int64(ttl/time.Second)
 	if ttl%time.Second != 0 {
@@ -35,7 +35,7 @@ func ExpireCmd(key string, ttl time.Duration, conditions ...string) Command {
 	return cmd
 }
 
-// Persist takes the expiry off key and reports whether there was one. Where it
+// Persist takes the expiry off key and reports whether there was one. If it
 // had to be repeated and finds none, the error wraps ErrUncertain.
 func (c *Client) Persist(ctx context.Context, key string) (bool, error) {
 	r, err := c.Do(ctx, Cmd("PERSIST", key))
@@ -49,7 +49,7 @@ func (c *Client) Persist(ctx context.Context, key string) (bool, error) {
 	return n == 1, err
 }
 
-// TTL gives the time until key expires, in whole milliseconds, or NoExpiry or
+// TTL returns the time until key expires, in whole milliseconds, or NoExpiry or
 // NoKey, which are negative.
 func (c *Client) TTL(ctx context.Context, key string) (time.Duration, error) {
 	n, err := c.integer(ctx, Cmd("PTTL", key))
@@ -63,7 +63,7 @@ func (c *Client) TTL(ctx context.Context, key string) (time.Duration, error) {
 	return time.Duration(min(n, longest)) * time.Millisecond, nil
 }
 
-// Del deletes keys and gives how many there were. It is not repeated after an
+// Del deletes keys and returns how many there were. It is not repeated after an
 // attempt of unknown outcome, because it might delete what another client made
 // in between.
 func (c *Client) Del(ctx context.Context, keys ...string) (int64, error) {
@@ -87,4 +87,43 @@ func (c *Client) integer(ctx context.Context, cmd Command) (int64, error) {
 func (c *Client) flag(ctx context.Context, cmd Command) (bool, error) {
 	n, err := c.integer(ctx, cmd)
 	return n == 1, err
+}
+
+// Unit says what the bounds of BitCountRange count.
+type Unit uint8
+
+const (
+	Byte Unit = iota // bounds are byte indices
+	Bit              // bounds are bit indices
+)
+
+// String is the word of the command: BYTE or BIT.
+func (u Unit) String() string {
+	if u == Bit {
+		return "BIT"
+	}
+	return "BYTE"
+}
+
+// BitCount counts the set bits of the string at key, 0 if there is none.
+// The server reads the whole string: about 1 ms for each megabyte.
+func (c *Client) BitCount(ctx context.Context, key string) (int64, error) {
+	return c.integer(ctx, Cmd("BITCOUNT", key))
+}
+
+// BitCountRange counts the set bits from start to end, both included; negative
+// ones count from the end of the string, -1 being the last.
+func (c *Client) BitCountRange(ctx context.Context, key string, start, end int64, unit Unit) (int64, error) {
+	return c.integer(ctx, bitCountRange(key, start, end, unit))
+}
+
+func bitCountRange(key string, start, end int64, unit Unit) Command {
+	if unit > Bit {
+		return Command{name: "BITCOUNT", err: argumentError("BITCOUNT", "unit %d: use Byte or Bit", unit)}
+	}
+	args := []string{key, strconv.FormatInt(start, 10), strconv.FormatInt(end, 10)}
+	if unit == Bit {
+		args = append(args, "BIT") // BYTE is the default, and older servers lack the word
+	}
+	return Cmd("BITCOUNT", args...)
 }

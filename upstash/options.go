@@ -101,14 +101,14 @@ func WithMaxResponse(bytes int) Option { return func(s *settings) { s.maxRespons
 func WithMaxConns(n int) Option { return func(s *settings) { s.maxConns = n } }
 
 // WithReadOnly makes a client that refuses to write: every command that is not
-// certain to be a read gives ErrReadOnly before anything is sent, and
+// certain to be a read returns ErrReadOnly before anything is sent, and
 // Client.BitField sends BITFIELD_RO. Use it with a read-only token. On a global
 // database a replica may answer, from before another client's last writes.
 func WithReadOnly() Option { return func(s *settings) { s.readOnly = true } }
 
 // WithoutSyncToken turns off read-your-writes: the sync token of a response is
-// neither kept nor sent. On a global database a read may then be answered by a
-// replica that has not seen this client's last write.
+// neither kept nor sent. On a global database a replica that has not seen this
+// client's last write may then answer a read.
 func WithoutSyncToken() Option { return func(s *settings) { s.noSyncToken = true } }
 
 // WithInsecureHTTP allows http:// to hosts other than loopback. The token and

@@ -44,6 +44,17 @@ func redact(message, token string, body []byte) string {
 	return code + message
 }
 
+// codeOf returns the first word of a message if it is in capitals.
+func codeOf(message string) string {
+	word, _, _ := strings.Cut(message, " ")
+	for i := 0; i < len(word); i++ {
+		if word[i] < 'A' || word[i] > 'Z' {
+			return ""
+		}
+	}
+	return word
+}
+
 // quotedArgs returns what message quotes of the arguments in body, which is one
 // command or an array of them, as appendString wrote it.
 func quotedArgs(message string, body []byte) []string {

@@ -24,8 +24,9 @@ type Reply struct {
 // value is a result before it is asked for: a JSON value kept as it came, or
 // what a RESP2 answer was decoded to.
 type value struct {
-	json   []byte // nil where the fields below hold
+	json   []byte // nil if the fields below hold
 	base64 bool   // the strings in json are base64
+	resp2  bool   // RESP2 was asked for, and the server sent JSON
 
 	kind  valueKind
 	int   int64
@@ -52,7 +53,7 @@ func (r Reply) IsNil() bool { return r.err == nil && r.val().isNull() }
 // been executed, so that the answer may be one to a repetition.
 func (r Reply) MaybeRepeated() bool { return r.maybeRepeated }
 
-// Int64 gives an integer. It never goes through a float.
+// Int64 returns an integer. It never goes through a float.
 func (r Reply) Int64() (int64, error) {
 	if err := r.check(); err != nil {
 		return 0, err
@@ -64,7 +65,7 @@ func (r Reply) Int64() (int64, error) {
 	return n, nil
 }
 
-// Text gives a string, e.g. a value or the status "OK".
+// Text returns a string, e.g. a value or the status "OK".
 func (r Reply) Text() (string, error) {
 	if err := r.check(); err != nil {
 		return "", err
@@ -94,20 +95,25 @@ func (r Reply) Text() (string, error) {
 	return string(b), nil
 }
 
-// Bytes gives a string as bytes. A reply in which bytes may have been lost on
+// Bytes returns a string as bytes. A reply in which bytes may have been lost on
 // the way is refused: send the command with Command.Binary to get any bytes.
 func (r Reply) Bytes() ([]byte, error) {
 	s, err := r.Text()
 	if err != nil {
 		return nil, err
 	}
-	if r.val().json != nil && !r.val().base64 && strings.ContainsRune(s, '\uFFFD') {
-		return nil, r.bad("bytes that are not UTF-8 were replaced: send the command with Binary()")
+	v := r.val()
+	switch {
+	case v.json == nil, v.base64, !strings.ContainsRune(s, '\uFFFD'):
+		return []byte(s), nil
+	case v.resp2:
+		return nil, r.bad("bytes that are not UTF-8 were replaced, and the server ignores the request" +
+			" for RESP2: send the command with Binary() in a Pipeline, which asks for base64")
 	}
-	return []byte(s), nil
+	return nil, r.bad("bytes that are not UTF-8 were replaced: send the command with Binary()")
 }
 
-// Array gives the elements of an array. An element that is an error, as in the
+// Array returns the elements of an array. An element that is an error, as in the
 // answer to EXEC, carries it in its Err.
 func (r Reply) Array() ([]Reply, error) {
 	if err := r.check(); err != nil {
@@ -128,7 +134,7 @@ func (r Reply) Array() ([]Reply, error) {
 	}
 	out, values := make([]Reply, len(raw)), make([]hidden[value], len(raw))
 	for i, m := range raw {
-		values[i].v = value{json: orNull(m), base64: r.val().base64}
+		values[i].v = value{json: orNull(m), base64: r.val().base64, resp2: r.val().resp2}
 		out[i] = Reply{name: r.name, value: values[i].pointer()}
 		out[i].maybeRepeated, out[i].traits, out[i].status = r.maybeRepeated, r.traits, r.status
 	}
@@ -136,7 +142,7 @@ func (r Reply) Array() ([]Reply, error) {
 }
 
 // Ints appends an array of integers and nulls to dst, as BITFIELD answers. It
-// allocates only where dst is too short.
+// allocates only if dst is too short.
 func (r Reply) Ints(dst []NullInt64) ([]NullInt64, error) {
 	if err := r.check(); err != nil {
 		return dst, err
@@ -165,7 +171,7 @@ func (r Reply) Ints(dst []NullInt64) ([]NullInt64, error) {
 	return out, nil
 }
 
-// String gives the command's name and the kind of result, never the result.
+// String returns the command's name and the kind of result, never the result.
 func (r Reply) String() string {
 	if r.err != nil {
 		return r.err.Error()
@@ -173,7 +179,8 @@ func (r Reply) String() string {
 	return "upstash.Reply(" + r.name + ")"
 }
 
-// Format gives String for every verb, so that none shows a stored value.
+// Format writes String for every verb, so that none shows a stored value. Nor
+// does fmt when it opens a struct that holds a Reply.
 func (r Reply) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, r.String()) }
 
 // val returns what the reply holds, nil for null.

@@ -115,6 +115,31 @@ func TestDoBinary(t *testing.T) {
 	}
 }
 
+// A server that ignores what Binary asks for gets no advice to use Binary.
+func TestBinaryThatTheServerIgnores(t *testing.T) {
+	const lossy = `{"result":["\ufffd"]}`
+	for _, tt := range []struct {
+		cmd  Command
+		says string
+	}{
+		{Cmd("LRANGE", "k", "0", "-1"), "send the command with Binary()"},
+		{Cmd("LRANGE", "k", "0", "-1").Binary(), "the server ignores the request for RESP2"},
+	} {
+		c, _ := newFake(t, always(lossy))
+		r, err := c.Do(t.Context(), tt.cmd)
+		if err != nil {
+			t.Fatal(err)
+		}
+		list, err := r.Array()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := list[0].Bytes(); !errors.Is(err, ErrBadResponse) || !strings.Contains(err.Error(), tt.says) {
+			t.Errorf("got %v, want one that says %q", err, tt.says)
+		}
+	}
+}
+
 func TestNestedErrorsAreRedacted(t *testing.T) {
 	c, _ := newFake(t, always("*2\r\n:1\r\n*1\r\n-WRONGTYPE of "+secretKey+"\r\n"))
 	r, err := c.Do(t.Context(), Cmd("EVAL", "return 1", "1", secretKey).Binary())

@@ -71,7 +71,7 @@ func (s *sender) attempt(ctx context.Context, x *call) error {
 		StatusCode: x.resp.StatusCode, Start: start, Duration: time.Since(start),
 		BytesOut: len(x.body), BytesIn: len(x.resp.Body), Err: err,
 	}
-	e.count(x, err)
+	e.count(x.traits, x.refused(), err)
 	if x.total != nil {
 		x.total.add(e)
 	}

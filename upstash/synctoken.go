@@ -2,14 +2,16 @@ package upstash
 
 import "sync/atomic"
 
-// syncTokens keeps the token of the latest state this client has seen, for
-// read-your-writes on a global database. Tokens are opaque: they cannot be
-// compared, so what replaces what is decided by the order of requests.
+// syncTokens keeps the token of the latest state that this client has seen, for
+// read-your-writes on a global database. Tokens are opaque and cannot be
+// compared, so the order of requests decides what replaces what. Of two writes
+// that overlap, the one whose answer comes last wins, be it the newer or not:
+// only to send one after the other would settle it, at the price of waiting.
 type syncTokens struct {
 	current atomic.Pointer[string]
 }
 
-// load gives the token to send, "" at first, and a mark for store.
+// load returns the token to send, "" at first, and a mark for store.
 func (t *syncTokens) load() (string, *string) {
 	p := t.current.Load()
 	if p == nil {
@@ -18,10 +20,10 @@ func (t *syncTokens) load() (string, *string) {
 	return *p, p
 }
 
-// store keeps the token that answered a request which was sent with mark. The answer
-// to a read may come from a replica behind a write that finished meanwhile, so it
-// takes only the place of the token that it was sent with. A write's token
-// always counts.
+// store keeps the token that answered a request which was sent with mark. The
+// answer to a read may come from a replica behind a write that finished
+// meanwhile, so it only takes the place of the token that it was sent with. A
+// write's token always counts.
 func (t *syncTokens) store(token string, mark *string, read bool) {
 	if !isSyncToken(token) || mark != nil && *mark == token {
 		return
@@ -34,7 +36,7 @@ func (t *syncTokens) store(token string, mark *string, read bool) {
 	t.current.Store(&kept)
 }
 
-// maxSyncToken is far above what the API gives; it bounds what each request
+// maxSyncToken is far above what the API sends; it bounds what each request
 // would drag along.
 const maxSyncToken = 1 << 10
 
