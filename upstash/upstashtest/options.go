@@ -1,6 +1,9 @@
 package upstashtest
 
-import "time"
+import (
+	"net"
+	"time"
+)
 
 // The limits of the free and pay-as-you-go plans.
 const (
@@ -16,6 +19,7 @@ type Option func(*config)
 
 type config struct {
 	addr          string
+	listener      net.Listener
 	token         string
 	readOnlyToken string
 	redis         string
@@ -44,6 +48,11 @@ func newConfig(opts []Option) config {
 // WithAddr sets the host:port to listen on; the default is 127.0.0.1:0, a free
 // port on the loopback interface.
 func WithAddr(addr string) Option { return func(c *config) { c.addr = addr } }
+
+// WithListener serves on l, which the server closes, and WithAddr has no
+// effect. With a network in memory and the default backend a server runs in a
+// bubble of testing/synctest.
+func WithListener(l net.Listener) Option { return func(c *config) { c.listener = l } }
 
 // WithToken sets the token that may do everything; the default is random.
 func WithToken(token string) Option { return func(c *config) { c.token = token } }

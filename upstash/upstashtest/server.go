@@ -98,7 +98,10 @@ func openDatabase(cfg config) (database.DB, error) {
 }
 
 func (s *Server) listen() error {
-	l, err := net.Listen("tcp", s.cfg.addr)
+	l, err := s.cfg.listener, error(nil)
+	if l == nil {
+		l, err = net.Listen("tcp", s.cfg.addr)
+	}
 	if err != nil {
 		return err
 	}

@@ -7,10 +7,15 @@ import (
 	"net"
 	"net/netip"
 	"time"
+
+	"github.com/upbloom/upbloom/internal/dialctx"
 )
 
 // dialHost opens a socket to one of the host's addresses.
 func (d *Dialer) dialHost(ctx context.Context, host, port string) (net.Conn, error) {
+	if dial := dialctx.From(ctx); dial != nil {
+		return dial(ctx, "tcp", net.JoinHostPort(host, port))
+	}
 	ips, err := d.Lookup(ctx, "ip", host)
 	if err != nil {
 		return nil, err

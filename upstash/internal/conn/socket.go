@@ -5,6 +5,8 @@ package conn
 import (
 	"net"
 	"syscall"
+
+	"github.com/upbloom/upbloom/internal/dialctx"
 )
 
 // socket is the lowest layer. If noWait is set, its reads return what has
@@ -33,8 +35,10 @@ func (s *socket) Read(p []byte) (int, error) {
 	switch {
 	case !s.noWait:
 		return s.Conn.Read(p)
-	case s.raw == nil || len(p) == 0:
+	case len(p) == 0:
 		return 0, errNothingYet
+	case s.raw == nil:
+		return s.tryRead(p)
 	}
 	s.p, s.n, s.err = p, 0, nil
 	err := s.raw.Read(s.readRaw)
@@ -43,6 +47,17 @@ func (s *socket) Read(p []byte) (int, error) {
 		err = s.err
 	}
 	return s.n, err
+}
+
+// tryRead looks into a connection that is no socket: one in memory can be.
+func (s *socket) tryRead(p []byte) (n int, err error) {
+	if c, ok := s.Conn.(dialctx.TryReader); ok {
+		n, err = c.TryRead(p)
+	}
+	if n == 0 && err == nil {
+		err = errNothingYet
+	}
+	return n, err
 }
 
 // errNothingYet is returned instead of waiting. To TLS it is a passing error,

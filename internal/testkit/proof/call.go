@@ -1,0 +1,173 @@
+package proof
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+
+	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/upstash"
+)
+
+// Verb names what a call does.
+type Verb string
+
+const (
+	Create    Verb = "create"
+	Add       Verb = "add"
+	AddAll    Verb = "addall"
+	Exists    Verb = "exists"
+	ExistsAll Verb = "existsall"
+	Delete    Verb = "delete"
+
+	// Expire removes the key if it has a TTL, as time would. Clear removes
+	// whatever is there, Overwrite puts another program's data there. They are
+	// run on the database itself and meet no fault.
+	Expire    Verb = "expire"
+	Clear     Verb = "clear"
+	Overwrite Verb = "overwrite"
+
+	// Lapse is an expiry that may have happened: see History.MayExpire.
+	Lapse Verb = "lapse"
+)
+
+// Call is one call of a client. It travels to other processes as JSON.
+type Call struct {
+	Verb  Verb
+	Items []string
+}
+
+// Result is what a client was told. It travels as JSON.
+type Result struct {
+	// End is how the call ended.
+	End End
+	// Yes holds the answers, one an item, or a single one.
+	Yes []bool
+	// States is set after a batch that failed.
+	States []bloom.ItemState
+	// Mismatch says that such a batch met other data.
+	Mismatch bool
+	// Tried is how many attempts ran or may have run, and Maybe how many of
+	// them brought no answer.
+	Tried, Maybe int
+	// Err is the error's text, for people.
+	Err string
+}
+
+// End is how a call ended.
+type End string
+
+const (
+	Answered  End = "answered"
+	Uncertain End = "uncertain"
+	Missing   End = "no filter"
+	Mismatch  End = "other data"
+	NotRun    End = "did not run"
+	Unknown   End = "may have run"
+	Partly    End = "partly" // see States
+)
+
+// attempts counts those of one call.
+type attempts struct {
+	scripts      bool // count scripts too
+	tried, maybe atomic.Int32
+}
+
+type attemptsKey struct{}
+
+// Observe is for upstash.WithObserver: Run learns by it how many attempts of a
+// call may have taken effect. The scripts that follow an Add are left out: they
+// change nothing that a filter holds.
+func Observe(ctx context.Context, e upstash.Event) {
+	a, ok := ctx.Value(attemptsKey{}).(*attempts)
+	if !ok || e.Command == "EVAL" && !a.scripts {
+		return
+	}
+	if e.Ran+e.MayHaveRun > 0 {
+		a.tried.Add(1)
+	}
+	if e.MayHaveRun > 0 {
+		a.maybe.Add(1)
+	}
+}
+
+// Run makes one call on f, whose client has Observe as its observer.
+func Run(ctx context.Context, f *bloom.Filter, c Call) Result {
+	a := attempts{scripts: c.Verb != Add && c.Verb != AddAll}
+	ctx = context.WithValue(ctx, attemptsKey{}, &a)
+	var yes []bool
+	var err error
+	one := func(answer bool, e error) { yes, err = []bool{answer}, e }
+	switch c.Verb {
+	case Create:
+		one(f.Create(ctx))
+	case Add:
+		one(f.Add(ctx, c.Items[0]))
+	case AddAll:
+		yes, err = f.AddAll(ctx, c.Items)
+	case Exists:
+		one(f.Exists(ctx, c.Items[0]))
+	case ExistsAll:
+		yes, err = f.ExistsAll(ctx, c.Items)
+	case Delete:
+		one(f.Delete(ctx))
+	default:
+		panic("proof: no client does " + string(c.Verb))
+	}
+	r := Result{
+		End: endOf(err), Yes: yes,
+		Tried: int(a.tried.Load()), Maybe: int(a.maybe.Load()),
+	}
+	var batch *bloom.BatchError
+	if errors.As(err, &batch) {
+		r.End, r.States = Partly, batch.Items
+		r.Mismatch = endOf(batch.Err) == Mismatch
+	}
+	if err != nil {
+		r.Err = err.Error()
+	}
+	return r
+}
+
+// endOf reads an error by its documented meaning.
+func endOf(err error) End {
+	var other *bloom.MismatchError
+	switch {
+	case err == nil, errors.Is(err, bloom.ErrNoTTL):
+		return Answered
+	case errors.Is(err, bloom.ErrUncertain):
+		return Uncertain
+	case errors.Is(err, bloom.ErrNotFound):
+		return Missing
+	case errors.As(err, &other), errors.Is(err, bloom.ErrNotFilter):
+		return Mismatch
+	case upstash.SafeToRetry(err):
+		return NotRun
+	}
+	return Unknown
+}
+
+// String is for the print of a history that failed.
+func (c Call) String() string {
+	return string(c.Verb) + "(" + strings.Join(c.Items, " ") + ")"
+}
+
+// String is for the print of a history that failed.
+func (r Result) String() string {
+	s := string(r.End)
+	if r.End == Answered || r.End == Partly {
+		s += fmt.Sprint(" ", r.Yes)
+	}
+	if r.End == Partly {
+		s += fmt.Sprint(" ", r.States)
+	}
+	if r.Maybe > 0 {
+		s += fmt.Sprintf(", %d attempts that may have run", r.Maybe)
+	}
+	if r.Err != "" {
+		s += ": " + r.Err
+	}
+	return s
+}

@@ -1,0 +1,125 @@
+package proof
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+
+	"github.com/upbloom/upbloom/bloom"
+)
+
+// History is what the clients of one key did and were told. Make one with
+// NewHistory. It is safe for concurrent use.
+type History struct {
+	geo bloom.Geometry
+
+	mu    sync.Mutex
+	now   int64 // counts beginnings and ends: only their order matters
+	calls []*called
+}
+
+// called is a call with its place in time.
+type called struct {
+	client     string
+	call       Call
+	oneRequest bool
+	result     Result
+	from, to   int64
+}
+
+// NewHistory is for filters of the geometry g, of MaxBits at most.
+func NewHistory(g bloom.Geometry) *History {
+	if g.Bits > MaxBits {
+		panic("proof: the filter is too large for the model")
+	}
+	return &History{geo: g}
+}
+
+// Do notes a call that a client makes by do. oneRequest says that a batch is
+// certain to be one request, and so takes effect as a whole.
+func (h *History) Do(client string, c Call, oneRequest bool, do func(Call) Result) Result {
+	h.mu.Lock()
+	h.now++
+	n := &called{client: client, call: c, oneRequest: oneRequest, from: h.now, to: math.MaxInt64}
+	n.result = Result{End: Unknown, Err: "it has not returned"}
+	h.calls = append(h.calls, n)
+	h.mu.Unlock()
+	r := do(c)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.now++
+	n.result, n.to = r, h.now
+	return r
+}
+
+// Len is the number of calls so far.
+func (h *History) Len() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return len(h.calls)
+}
+
+// checkLimit is a guard against a history whose orders are too many: those that
+// are made here take milliseconds.
+const checkLimit = 2 * time.Minute
+
+// MayExpire says that the filter may have expired n times, at any time.
+func (h *History) MayExpire(n int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for range n {
+		h.calls = append(h.calls, &called{
+			client: "time", call: Call{Verb: Lapse}, oneRequest: true,
+			result: Result{End: Unknown}, to: math.MaxInt64,
+		})
+	}
+}
+
+// Check reports why no order of the calls explains their answers, or nil. All
+// of them have returned.
+func (h *History) Check() error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	steps, err := h.split()
+	if err != nil {
+		return fmt.Errorf("%w\n%s", err, h.text())
+	}
+	switch porcupine.CheckOperationsTimeout(model, steps, checkLimit) {
+	case porcupine.Ok:
+		return nil
+	case porcupine.Unknown:
+		return fmt.Errorf("no order was found, and none excluded, in %v\n%s", checkLimit, h.text())
+	}
+	return fmt.Errorf("no order of these calls explains their answers\n%s", h.text())
+}
+
+// text lists the calls by their beginnings, with the times of both ends.
+func (h *History) text() string {
+	var b strings.Builder
+	for i, c := range h.calls {
+		fmt.Fprintf(&b, "%3d  %-8s [%3d, %3d]  %v -> %v\n", i, c.client, c.from, c.to, c.call, c.result)
+	}
+	items := make(map[string]bool)
+	for _, c := range h.calls {
+		for _, item := range c.call.Items {
+			items[item] = true
+		}
+	}
+	for _, item := range slices.Sorted(maps.Keys(items)) {
+		fmt.Fprintf(&b, "     %s owns %v\n", item, h.geo.Positions(nil, item))
+	}
+	return b.String()
+}
+
+// String lists the calls, with what their clients were told.
+func (h *History) String() string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.text()
+}

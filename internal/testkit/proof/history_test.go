@@ -1,0 +1,150 @@
+package proof
+
+import (
+	"testing"
+
+	"github.com/upbloom/upbloom/bloom"
+)
+
+// one is a call with the place of its beginning and its end.
+type one struct {
+	from, to int64
+	call     Call
+	result   Result
+}
+
+// parts is an AddAll of several requests.
+const parts Verb = "addall in parts"
+
+func call(from, to int64, v Verb, r Result, items ...string) one {
+	return one{from, to, Call{Verb: v, Items: items}, r}
+}
+
+func told(yes ...bool) Result { return Result{End: Answered, Yes: yes, Tried: 1} }
+
+// lost is what a call was told that had attempts without an answer before.
+func lost(n int, r Result) Result {
+	r.Tried, r.Maybe = r.Tried+n, n
+	return r
+}
+
+func ended(e End) Result { return Result{End: e, Tried: 1} }
+
+// opened is a call that may have run.
+func opened() Result { return Result{End: Unknown, Tried: 1, Maybe: 1} }
+
+// TestCheck: each of the wrong histories holds one lie, and differs by it from a
+// right one. Items a and b share no bit; those of c are set by a and b together.
+func TestCheck(t *testing.T) {
+	const yes, no, isNew, seen, did, didNot = true, false, true, false, true, false
+	geo, a, b, c := sharing(t)
+	for _, tt := range []struct {
+		name  string
+		right bool
+		calls []one
+	}{
+		{"added, found", true, []one{call(1, 2, Add, told(isNew), a), call(3, 4, Exists, told(yes), a)}},
+		{"a false no", false, []one{call(1, 2, Add, told(isNew), a), call(3, 4, Exists, told(no), a)}},
+		{"found while it is added", true, []one{
+			call(1, 4, Add, told(isNew), a), call(2, 3, Create, told(didNot)), call(2, 3, Exists, told(yes), a),
+		}},
+		{"a yes from nowhere", false, []one{call(1, 2, Add, told(isNew), a), call(3, 4, Exists, told(yes), b)}},
+		{"a false positive", true, []one{
+			call(1, 2, AddAll, told(isNew, isNew), a, b), call(3, 4, Exists, told(yes), c),
+			call(5, 6, Add, told(seen), c),
+		}},
+		{"half of a false positive", false, []one{
+			call(1, 2, Add, told(isNew), a), call(3, 4, Exists, told(yes), c),
+		}},
+		{"new twice", false, []one{call(1, 2, Add, told(isNew), a), call(1, 2, Add, told(isNew), a)}},
+		{"new again after a removal", true, []one{
+			call(1, 2, Add, told(isNew), a), call(3, 4, Delete, told(did)), call(5, 6, Add, told(isNew), a),
+		}},
+		{"seen by one's own lost attempt", false, []one{call(1, 2, Add, lost(1, told(seen)), a)}},
+		{"seen, and an attempt lost", true, []one{
+			call(1, 2, Add, told(isNew), a), call(3, 4, Add, lost(1, told(seen)), a),
+		}},
+		{"uncertain after a lost attempt", true, []one{call(1, 2, Add, lost(1, ended(Uncertain)), a)}},
+		{"uncertain without one", false, []one{
+			call(1, 2, Add, told(isNew), a), call(3, 4, Add, ended(Uncertain), a),
+		}},
+		{"uncertain, and lost", false, []one{
+			call(1, 2, Add, lost(1, ended(Uncertain)), a), call(3, 4, Exists, told(no), a),
+		}},
+		{"it may have run, and did, late", true, []one{
+			call(1, 2, Add, opened(), a), call(3, 4, Exists, ended(Missing), a), call(5, 6, Exists, told(yes), a),
+		}},
+		{"it may have run, and did not", true, []one{
+			call(1, 2, Add, opened(), a), call(3, 4, Add, told(isNew), a),
+		}},
+		{"it did not run, but did", false, []one{
+			call(1, 2, Add, ended(NotRun), a), call(3, 4, Add, told(seen), a),
+		}},
+		{"gone by itself", false, []one{
+			call(1, 2, Add, told(isNew), a), call(3, 4, Exists, ended(Missing), a),
+		}},
+		{"gone by a deletion of unknown end", true, []one{
+			call(1, 2, Add, told(isNew), a), call(3, 4, Delete, opened()), call(5, 6, Exists, ended(Missing), a),
+		}},
+		{"expired", true, []one{
+			call(1, 2, Add, told(isNew), a), call(3, 4, Expire, told(did)), call(5, 6, Exists, ended(Missing), a),
+		}},
+		{"a TTL on other data", false, []one{call(1, 2, Overwrite, told(did)), call(3, 4, Expire, told(did))}},
+		{"made twice", false, []one{call(1, 2, Create, told(did)), call(3, 4, Create, told(did))}},
+		{"a batch in parts, one filter", true, []one{
+			call(1, 6, parts, told(isNew, isNew), a, b), call(2, 3, Exists, told(yes), a),
+		}},
+		{"a batch in parts, over two filters", false, []one{
+			call(1, 6, parts, told(isNew, isNew), a, b), call(2, 3, Exists, told(yes), a),
+			call(4, 5, Delete, told(did)), call(7, 8, ExistsAll, told(no, yes), a, b),
+		}},
+		{"parts that are done, and parts that are not", true, []one{
+			call(1, 2, parts, Result{
+				End: Partly, Yes: []bool{true, false}, Tried: 1,
+				States: []bloom.ItemState{bloom.ItemDone, bloom.ItemNotDone},
+			}, a, b),
+			call(3, 4, ExistsAll, told(yes, no), a, b),
+		}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			h := NewHistory(geo)
+			for _, o := range tt.calls {
+				n := called{client: "x", call: o.call, oneRequest: true, result: o.result, from: o.from, to: o.to}
+				if o.call.Verb == parts {
+					n.call.Verb, n.oneRequest = AddAll, false
+				}
+				h.calls = append(h.calls, &n)
+			}
+			if err := h.Check(); (err == nil) != tt.right {
+				t.Errorf("right: %v, want %v\n%v", err == nil, tt.right, h)
+			}
+		})
+	}
+}
+
+// sharing finds a geometry with three such items.
+func sharing(t *testing.T) (g bloom.Geometry, a, b, c string) {
+	t.Helper()
+	g, err := bloom.Config{Bits: 53, Hashes: 2}.Geometry()
+	if err != nil {
+		t.Fatal(err)
+	}
+	of := func(item string) bits { return bitsOf(g.Positions(nil, item)) }
+	names := make([]string, 200)
+	for i := range names {
+		names[i] = string(rune('a'+i/26)) + string(rune('a'+i%26))
+	}
+	for _, a := range names {
+		for _, b := range names {
+			for _, c := range names {
+				x, y, z := of(a), of(b), of(c)
+				apart := x[0]&y[0] == 0 && x[1]&y[1] == 0
+				if apart && x.with(y).has(z) && !x.has(z) && !y.has(z) {
+					return g, a, b, c
+				}
+			}
+		}
+	}
+	t.Fatal("no such items")
+	return g, "", "", ""
+}

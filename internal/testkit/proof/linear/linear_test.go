@@ -1,0 +1,60 @@
+package linear
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"testing"
+
+	"github.com/upbloom/upbloom/internal/testkit/testenv"
+)
+
+var (
+	histories = flag.Int("linear.histories", 30, "how many histories to make on each database")
+	first     = flag.Uint64("linear.first", 1, "the seed of the first")
+)
+
+func TestMain(m *testing.M) {
+	if os.Getenv(childEnv) != "" {
+		if err := serve(os.Stdin, os.Stdout); err != nil {
+			fmt.Fprintln(os.Stderr, "the other process:", err)
+			os.Exit(1)
+		}
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// TestEmbedded and TestRedis check histories of handles in three processes.
+func TestEmbedded(t *testing.T) { check(t, &lab{}) }
+
+func TestRedis(t *testing.T) { check(t, &lab{redis: testenv.Redis(t)}) }
+
+func check(t *testing.T, l *lab) {
+	for range 2 {
+		p, err := startProcess()
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			if err := p.stop(); err != nil {
+				t.Errorf("the other process: %v", err)
+			}
+		})
+		l.processes = append(l.processes, p)
+	}
+	const atOnce = 6 // most of them wait for timeouts
+	t.Run("histories", func(t *testing.T) {
+		for i := range atOnce {
+			t.Run(fmt.Sprint(i), func(t *testing.T) {
+				t.Parallel()
+				for n := i; n < *histories; n += atOnce {
+					seed := *first + uint64(n)
+					if err := l.check(seed); err != nil {
+						t.Errorf("history %d: %v", seed, err)
+					}
+				}
+			})
+		}
+	})
+}

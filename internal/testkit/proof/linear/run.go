@@ -1,0 +1,220 @@
+// Package linear makes histories of one Bloom filter over real sockets: several
+// handles in several processes, a REST server with faults in front of Redis or
+// of the embedded database, and a proxy that cuts, delays and resets. Package
+// proof checks them.
+package linear
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net/url"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/internal/testkit/proof"
+	"github.com/upbloom/upbloom/upstash/upstashtest"
+)
+
+// lab makes histories, one after another or at once.
+type lab struct {
+	redis     string // host:port, "" for the embedded database
+	processes []*process
+}
+
+// shortTTL expires while a history runs.
+const shortTTL = 40 * time.Millisecond
+
+// run is one history in the making.
+type run struct {
+	lab     *lab
+	seed    uint64
+	rng     *rand.Rand
+	target  target
+	servers []*upstashtest.Server
+	proxy   *proxy
+	history *proof.History
+	rate    int
+
+	mu sync.Mutex // guards faults
+	fr *rand.Rand
+}
+
+// check draws a history, runs it, and reports what is wrong with it.
+func (l *lab) check(seed uint64) error {
+	r := &run{lab: l, seed: seed, rng: rand.New(rand.NewPCG(seed, 0)), fr: rand.New(rand.NewPCG(seed, 1))}
+	r.rate = []int{0, 5, 15, 25}[r.rng.IntN(4)]
+	size := [][2]int{{53, 2}, {106, 4}}[r.rng.IntN(2)]
+	r.target = target{
+		Token: "token-of-the-history", Key: "proof:" + strconv.FormatUint(seed, 10),
+		Bits: uint64(size[0]), Hashes: size[1],
+		TTL: []time.Duration{0, time.Hour, time.Hour, shortTTL}[r.rng.IntN(4)],
+	}
+	geo, err := r.target.config().Geometry()
+	if err != nil {
+		return err
+	}
+	r.history = proof.NewHistory(geo)
+	defer r.close()
+	if err := r.start(); err != nil {
+		return err
+	}
+	begin := time.Now()
+	if err := r.work(); err != nil {
+		return err
+	}
+	if err := r.finish(); err != nil {
+		return err
+	}
+	if r.target.TTL == shortTTL {
+		r.history.MayExpire(1 + int(time.Since(begin)/(shortTTL-time.Millisecond)))
+	}
+	return r.history.Check()
+}
+
+// start makes two REST servers in front of one Redis, or one with a database of
+// its own, and a proxy.
+func (r *run) start() error {
+	opts := []upstashtest.Option{upstashtest.WithToken(r.target.Token)}
+	n := 1
+	if r.lab.redis != "" {
+		opts = append(opts, upstashtest.WithRedis(r.lab.redis))
+		n = 2
+	}
+	for range n {
+		s, err := upstashtest.Start(opts...)
+		if err != nil {
+			return err
+		}
+		s.InjectFunc(r.fault)
+		r.servers = append(r.servers, s)
+	}
+	u, err := url.Parse(r.servers[0].URL)
+	if err != nil {
+		return err
+	}
+	r.proxy, err = newProxy(u.Host, r.seed)
+	return err
+}
+
+func (r *run) close() {
+	if r.proxy != nil {
+		r.proxy.close()
+	}
+	for _, s := range r.servers {
+		s.Close()
+	}
+}
+
+// fault draws what a request meets.
+func (r *run) fault(int64, upstashtest.RequestInfo) upstashtest.Fault {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.fr.IntN(100) >= r.rate {
+		return upstashtest.Fault{}
+	}
+	all := upstashtest.EveryFault()
+	return all[r.fr.IntN(len(all))]
+}
+
+// work lets several workers make calls at once: in this process and in others,
+// straight and through the proxy.
+func (r *run) work() error {
+	var running sync.WaitGroup
+	workers := 2 + r.rng.IntN(3)
+	for i := range workers {
+		t := r.target
+		switch i % 3 {
+		case 0:
+			t.URL = r.servers[0].URL
+		case 1:
+			t.URL = r.proxy.url()
+		default:
+			t.URL = r.servers[len(r.servers)-1].URL
+		}
+		w, err := r.worker(i, t)
+		if err != nil {
+			return err
+		}
+		calls := 3 + r.rng.IntN(4)
+		running.Go(func() {
+			defer w.close()
+			for range calls {
+				w.one()
+			}
+		})
+	}
+	running.Wait()
+	return nil
+}
+
+// worker makes one call after another.
+type worker struct {
+	r     *run
+	name  string
+	rng   *rand.Rand
+	do    func(c proof.Call, oneRequest bool) proof.Result
+	close func()
+}
+
+func (r *run) worker(i int, t target) (*worker, error) {
+	w := &worker{r: r, rng: rand.New(rand.NewPCG(r.seed, uint64(i+2)))}
+	if n := len(r.lab.processes); n > 0 && i%2 == 1 {
+		p := r.lab.processes[(i/2)%n]
+		w.name = fmt.Sprintf("%d, other process", i)
+		o := order{Target: t, Worker: strconv.Itoa(i)}
+		w.do = func(c proof.Call, one bool) proof.Result {
+			o := o
+			o.Call, o.OneRequest = c, one
+			return p.do(o)
+		}
+		w.close = func() { p.do(o) }
+		return w, nil
+	}
+	h, err := open(t)
+	if err != nil {
+		return nil, err
+	}
+	w.name, w.do, w.close = strconv.Itoa(i), h.run, h.close
+	return w, nil
+}
+
+func (w *worker) one() {
+	if w.rng.IntN(3) == 0 {
+		time.Sleep(time.Duration(w.rng.IntN(int(3 * time.Millisecond))))
+	}
+	if c, ok := proof.DrawOutside(w.rng); ok {
+		s := w.r.servers[0]
+		w.r.history.Do("outside", c, true, func(c proof.Call) proof.Result {
+			return proof.Outside(s, w.r.target.Key, w.r.seed, c)
+		})
+		return
+	}
+	c := proof.Draw(w.rng)
+	oneRequest := len(c.Items) < 2 || w.rng.IntN(3) > 0
+	w.r.history.Do(w.name, c, oneRequest, func(c proof.Call) proof.Result { return w.do(c, oneRequest) })
+}
+
+// finish looks at what is left when nothing goes wrong any more.
+func (r *run) finish() error {
+	for _, s := range r.servers {
+		s.InjectFunc(nil)
+	}
+	r.proxy.heal()
+	c := r.servers[0].Client()
+	defer c.Close()
+	f, err := bloom.New(c, r.target.Key, r.target.config())
+	if err != nil {
+		return err
+	}
+	err = proof.Finish(context.Background(), r.history, r.servers[0], r.target.Key, f, r.target.TTL != 0)
+	if err != nil {
+		return fmt.Errorf("%w\n%v", err, r.history)
+	}
+	if _, err := r.servers[0].Exec("DEL", r.target.Key); err != nil {
+		return err
+	}
+	return nil
+}

@@ -1,0 +1,99 @@
+package proof
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+
+	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/upstash/upstashtest"
+)
+
+// itemCount is how many items the calls choose from: few, so that they meet.
+const itemCount = 6
+
+// Draw draws a call of a client.
+func Draw(rng *rand.Rand) Call {
+	verbs := []Verb{Create, Add, Add, Add, AddAll, Exists, Exists, Exists, ExistsAll, Delete}
+	c := Call{Verb: verbs[rng.IntN(len(verbs))]}
+	switch c.Verb {
+	case Add, Exists:
+		c.Items = items(rng, 1)
+	case AddAll, ExistsAll:
+		c.Items = items(rng, 2+rng.IntN(2))
+	}
+	return c
+}
+
+func items(rng *rand.Rand, n int) []string {
+	list := make([]string, n)
+	for i, item := range rng.Perm(itemCount)[:n] {
+		list[i] = "item-" + strconv.Itoa(item)
+	}
+	return list
+}
+
+// DrawOutside draws, now and then, what no client of ours does.
+func DrawOutside(rng *rand.Rand) (c Call, ok bool) {
+	verbs := []Verb{Expire, Expire, Clear, Overwrite}
+	return Call{Verb: verbs[rng.IntN(len(verbs))]}, rng.IntN(10) == 0
+}
+
+// others are data of other programs: a text, and a filter of another geometry.
+var others = []string{
+	"a text of another program, which must keep what it has",
+	"\xa0\x00\x10\x00\x00\x00\x03\xe8" + string(make([]byte, 133)),
+}
+
+// Outside runs Expire, Clear or Overwrite on the database behind s.
+func Outside(s *upstashtest.Server, key string, seed uint64, c Call) Result {
+	var reply any
+	var err error
+	switch c.Verb {
+	case Expire:
+		reply, err = s.Exec("EVAL",
+			"if redis.call('PTTL', KEYS[1]) > 0 then return redis.call('DEL', KEYS[1]) end return 0", "1", key)
+	case Clear:
+		reply, err = s.Exec("DEL", key)
+	case Overwrite:
+		_, err = s.Exec("SET", key, others[seed%2])
+	default:
+		panic("proof: nothing outside does " + string(c.Verb))
+	}
+	if err != nil {
+		return Result{End: Unknown, Err: err.Error()}
+	}
+	return Result{End: Answered, Yes: []bool{reply == int64(1)}}
+}
+
+// Finish looks at the key when nothing goes wrong any more: which items are
+// in, and whether what should have a TTL has one, and nothing else. f is a new
+// handle.
+func Finish(ctx context.Context, h *History, s *upstashtest.Server, key string, f *bloom.Filter, ttl bool) error {
+	all := Call{Verb: ExistsAll}
+	for i := range itemCount {
+		all.Items = append(all.Items, "item-"+strconv.Itoa(i))
+	}
+	run := func(c Call) Result {
+		return h.Do("at last", c, true, func(c Call) Result { return Run(ctx, f, c) })
+	}
+	run(all)
+	r := run(Call{Verb: Add, Items: all.Items[:1]})
+	reply, err := s.Exec("PTTL", key)
+	left, ok := reply.(int64)
+	switch {
+	case err != nil, !ok:
+		return errors.New("PTTL has no answer")
+	case r.End == Mismatch && left != -1:
+		return fmt.Errorf("other data has a TTL of %d ms", left)
+	case r.End == Answered && ttl && left == -1:
+		return errors.New("the filter has no TTL after an Add that met no fault")
+	case r.End == Answered && !ttl && left != -1:
+		return fmt.Errorf("the filter has a TTL of %d ms, which nobody set", left)
+	case r.End != Answered && r.End != Mismatch:
+		return fmt.Errorf("an Add that met no fault: %v", r)
+	}
+	return nil
+}

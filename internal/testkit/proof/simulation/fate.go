@@ -1,0 +1,134 @@
+package simulation
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"time"
+
+	"github.com/upbloom/upbloom/upstash/upstashtest"
+)
+
+// fates decides what goes wrong, from the seed and from the place alone: the
+// number of a connection, of an answer on it, of a request. So the order in
+// which goroutines ask makes no difference.
+type fates struct {
+	seed uint64
+	rate int // of 100: how often something goes wrong
+}
+
+func (f fates) at(place uint64, n int) (rng *rand.Rand, wrong bool) {
+	rng = rand.New(rand.NewPCG(f.seed, place<<32|uint64(n)))
+	return rng, rng.IntN(100) < f.rate
+}
+
+// Places, for at.
+const (
+	placeConn = iota + 1
+	placeRequest
+	placeAnswer = 1 << 16 // and above: one for each connection
+	placeStream = 1 << 17 // and above: two for each connection
+)
+
+// connFate is what happens to a connection, whatever travels on it.
+type connFate struct {
+	refused            bool
+	dialDelay          time.Duration
+	toClient, toServer cut
+	idleClose          time.Duration
+}
+
+func (f fates) ofConn(id int) (c connFate) {
+	rng, wrong := f.at(placeConn, id)
+	if !wrong {
+		return c
+	}
+	switch rng.IntN(6) {
+	case 0:
+		c.refused = true
+	case 1:
+		c.dialDelay = upTo(rng, 500*time.Millisecond)
+	case 2:
+		c.idleClose = upTo(rng, 40*time.Second)
+	case 3:
+		c.toServer = drawCut(rng, 4000)
+	default:
+		c.toClient = drawCut(rng, 2000)
+	}
+	return c
+}
+
+func drawCut(rng *rand.Rand, bytes int) cut {
+	return cut{
+		how: hangUp + cutting(rng.IntN(5)), at: rng.IntN(bytes),
+		pause: upTo(rng, 3*time.Second),
+	}
+}
+
+func upTo(rng *rand.Rand, d time.Duration) time.Duration {
+	return time.Duration(1 + rng.Int64N(int64(d)))
+}
+
+// ofRequest is what the server does with a request.
+func (f fates) ofRequest(n int) upstashtest.Fault {
+	rng, wrong := f.at(placeRequest, n)
+	if !wrong {
+		return upstashtest.Fault{}
+	}
+	all := upstashtest.EveryFault()
+	return all[rng.IntN(len(all))]
+}
+
+// answerFate is what happens to an answer on its way out of the server.
+type answerFate struct {
+	how    mangling
+	n      int // interim answers, or the byte of a cut in 1/1000 of the answer
+	pause  time.Duration
+	header string
+	reset  bool
+}
+
+type mangling uint8
+
+const (
+	untouched mangling = iota
+	interim            // answers of status 1xx come first
+	twice              // the answer comes a second time
+	elsewhere          // it comes on other connections too
+	late               // it comes late
+	pieces             // it comes in two pieces
+	broken             // it is cut
+	closing            // the connection's end is announced
+)
+
+func (f fates) ofAnswer(conn, n int) (a answerFate) {
+	rng, wrong := f.at(placeAnswer+uint64(conn), n)
+	if !wrong {
+		return a
+	}
+	a.how = interim + mangling(rng.IntN(7))
+	if rng.IntN(2) == 0 {
+		a.pause = upTo(rng, 5*time.Millisecond)
+	}
+	switch a.how {
+	case interim:
+		a.n = 1 + rng.IntN(9)
+	case late:
+		a.pause = upTo(rng, 800*time.Millisecond)
+	case pieces, broken:
+		a.n, a.reset = rng.IntN(1000), rng.IntN(2) == 0
+	case closing:
+		a.header = closeHeaders[rng.IntN(len(closeHeaders))]
+	}
+	return a
+}
+
+var closeHeaders = []string{
+	"Connection: close", "Connection: Close", "connection: CLOSE", "Connection: keep-alive, close",
+}
+
+// String is for the trace of a seed.
+func (a answerFate) String() string {
+	name := strings.Fields("untouched interim twice elsewhere late pieces broken closing")[a.how]
+	return fmt.Sprintf("%s n=%d pause=%v %q reset=%v", name, a.n, a.pause, a.header, a.reset)
+}

@@ -1,0 +1,280 @@
+package simulation
+
+import (
+	"io"
+	"net"
+	"os"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// A pipe is a connection in memory: two streams, one for each direction. What
+// is written arrives later, in order, at an instant of the virtual clock that
+// belongs to this arrival alone. So one goroutine is woken at a time, and a run
+// depends on nothing but its seed.
+type pipe struct {
+	net *network
+	id  int
+
+	mu   sync.Mutex
+	ends [2]*end // the client's and the server's
+}
+
+// end is one side of a pipe. It is a net.Conn.
+type end struct {
+	p    *pipe
+	peer *end
+
+	in     stream
+	wake   chan struct{} // holds one token: look again
+	closed bool
+	limit  time.Time // of reads
+	asked  bool      // of a client's end: a request waits for its answer
+}
+
+// stream is what travels to an end.
+type stream struct {
+	place  uint64 // for what is drawn
+	count  int    // chunks so far
+	chunks []chunk
+	last   time.Time // when the last of them arrives
+	fin    bool      // the peer closed, after the last chunk
+	reset  bool
+
+	carried int // bytes that were written so far
+	cut     cut
+	held    bool          // gather writes in one chunk
+	delay   time.Duration // of the next chunk
+}
+
+// chunk is what arrives at once. A stray one is lost when the client sends a
+// request before it arrived: nobody could tell it from the answer.
+type chunk struct {
+	at    time.Time
+	data  []byte
+	stray bool
+}
+
+// cut is what happens to a stream at a byte.
+type cut struct {
+	how   cutting
+	at    int           // bytes that come through
+	pause time.Duration // of a freeze
+}
+
+type cutting uint8
+
+const (
+	whole   cutting = iota
+	hangUp          // both directions end
+	reset           // both directions end at once, and what was under way is lost
+	refuse          // as hangUp, and the writer is told
+	swallow         // nothing comes any more
+	freeze          // nothing comes for a while
+)
+
+func newPipe(n *network, id int) *pipe {
+	p := &pipe{net: n, id: id}
+	// A stray comes to a connection in use only: before the first request
+	// nobody looks for one.
+	client := &end{p: p, wake: make(chan struct{}, 1), asked: true}
+	server := &end{p: p, wake: make(chan struct{}, 1)}
+	client.in.place, server.in.place = placeStream+2*uint64(id), placeStream+2*uint64(id)+1
+	client.peer, server.peer = server, client
+	p.ends = [2]*end{client, server}
+	return p
+}
+
+func (e *end) nudge() {
+	select {
+	case e.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Read gives what has arrived, or waits for it.
+func (e *end) Read(b []byte) (int, error) {
+	for {
+		n, until, err := e.take(b)
+		if n > 0 || err != nil || len(b) == 0 {
+			return n, err
+		}
+		if until.IsZero() {
+			<-e.wake
+			continue
+		}
+		timer := time.NewTimer(time.Until(until))
+		select {
+		case <-e.wake:
+		case <-timer.C:
+		}
+		timer.Stop()
+	}
+}
+
+// take reads without waiting. until is when there may be more, zero if only a
+// nudge can bring it.
+func (e *end) take(b []byte) (n int, until time.Time, err error) {
+	e.p.mu.Lock()
+	defer e.p.mu.Unlock()
+	now := time.Now()
+	switch {
+	case e.closed:
+		return 0, until, net.ErrClosed
+	case !e.limit.IsZero() && !now.Before(e.limit):
+		return 0, until, os.ErrDeadlineExceeded
+	case e.in.reset:
+		return 0, until, syscall.ECONNRESET
+	}
+	for len(e.in.chunks) > 0 && !e.in.chunks[0].at.After(now) && n < len(b) {
+		c := &e.in.chunks[0]
+		m := copy(b[n:], c.data)
+		n, c.data = n+m, c.data[m:]
+		if len(c.data) == 0 {
+			e.in.chunks = e.in.chunks[1:]
+		}
+	}
+	if n > 0 {
+		return n, until, nil
+	}
+	until = e.limit
+	if len(e.in.chunks) > 0 {
+		until = earlier(until, e.in.chunks[0].at)
+	} else if e.in.fin {
+		if !e.in.last.After(now) {
+			return 0, until, io.EOF
+		}
+		until = earlier(until, e.in.last)
+	}
+	return 0, until, nil
+}
+
+func earlier(limit, t time.Time) time.Time {
+	if limit.IsZero() || t.Before(limit) {
+		return t
+	}
+	return limit
+}
+
+// TryRead makes an end a dialctx.TryReader.
+func (e *end) TryRead(b []byte) (int, error) {
+	n, _, err := e.take(b)
+	return n, err
+}
+
+// Write never waits: there is room for all.
+func (e *end) Write(b []byte) (int, error) {
+	e.p.mu.Lock()
+	defer e.p.mu.Unlock()
+	switch {
+	case e.closed:
+		return 0, net.ErrClosed
+	case e.in.reset, e.peer.closed:
+		return 0, syscall.EPIPE
+	}
+	if e == e.p.ends[0] {
+		e.in.dropStrays(time.Now())
+		e.asked = true
+	}
+	return e.peer.in.write(e, b, false)
+}
+
+// dropStrays loses the strays that have not arrived yet.
+func (s *stream) dropStrays(now time.Time) {
+	kept := s.chunks[:0]
+	for _, c := range s.chunks {
+		if !c.stray || !c.at.After(now) {
+			kept = append(kept, c)
+		}
+	}
+	s.chunks = kept
+}
+
+// write sends b on its way from the end e.
+func (s *stream) write(e *end, b []byte, stray bool) (int, error) {
+	through := len(b)
+	struck := s.cut.how != whole && s.carried+len(b) > s.cut.at
+	if struck {
+		through = max(0, s.cut.at-s.carried)
+	}
+	s.carried += len(b)
+	s.append(e, b[:through], stray)
+	if !struck {
+		return len(b), nil
+	}
+	switch how := s.cut.how; how {
+	case swallow:
+		return len(b), nil
+	case freeze:
+		s.cut.how = whole
+		s.delay = s.cut.pause
+		s.append(e, b[through:], stray)
+		return len(b), nil
+	case reset:
+		for _, side := range e.p.ends {
+			side.in.reset = true
+			side.nudge()
+		}
+		return len(b), nil
+	case refuse, hangUp:
+		for _, side := range e.p.ends {
+			side.in.end(e.p.net)
+			side.in.cut = cut{how: swallow}
+			side.nudge()
+		}
+		if how == refuse {
+			return through, syscall.EPIPE
+		}
+	}
+	return len(b), nil
+}
+
+func (s *stream) append(e *end, b []byte, stray bool) {
+	if len(b) == 0 || s.fin {
+		return
+	}
+	if s.held && len(s.chunks) > 0 {
+		c := &s.chunks[len(s.chunks)-1]
+		c.data = append(c.data, b...)
+		return
+	}
+	s.last = e.p.net.arrival(s)
+	e.p.net.travelled(s.last, e.p.id, len(b))
+	s.chunks = append(s.chunks, chunk{at: s.last, data: append([]byte(nil), b...), stray: stray})
+	e.peer.nudge()
+}
+
+func (s *stream) end(n *network) {
+	if !s.fin {
+		s.fin, s.last = true, n.arrival(s)
+	}
+}
+
+// Close ends both directions.
+func (e *end) Close() error {
+	e.p.mu.Lock()
+	defer e.p.mu.Unlock()
+	if e.closed {
+		return net.ErrClosed
+	}
+	e.closed = true
+	e.peer.in.end(e.p.net)
+	e.nudge()
+	e.peer.nudge()
+	return nil
+}
+
+// SetReadDeadline is the one that matters: writes never wait.
+func (e *end) SetReadDeadline(t time.Time) error {
+	e.p.mu.Lock()
+	defer e.p.mu.Unlock()
+	e.limit = t
+	e.nudge()
+	return nil
+}
+
+func (e *end) SetDeadline(t time.Time) error    { return e.SetReadDeadline(t) }
+func (e *end) SetWriteDeadline(time.Time) error { return nil }
+func (e *end) LocalAddr() net.Addr              { return address }
+func (e *end) RemoteAddr() net.Addr             { return address }

@@ -1,0 +1,75 @@
+package simulation
+
+import (
+	"flag"
+	"fmt"
+	"runtime"
+	"testing"
+	"testing/synctest"
+)
+
+var (
+	seeds = flag.Int("simulation.seeds", 200, "how many seeds to run")
+	first = flag.Uint64("simulation.first", 1, "the first of them")
+	seed  = flag.Uint64("simulation.seed", 0, "run this one alone, and show its story with -v")
+)
+
+// TestSeeds runs clients, a REST server and a filter on a virtual clock, over a
+// network in memory, and holds all that the clients were told against the model
+// of package proof. What goes wrong, and when, comes from the seed alone.
+func TestSeeds(t *testing.T) {
+	if *seed != 0 {
+		r, err := runSeed(t, *seed)
+		t.Log(r.history, r)
+		if err != nil {
+			t.Error(err)
+		}
+		return
+	}
+	shards := runtime.GOMAXPROCS(0)
+	for shard := range shards {
+		t.Run(fmt.Sprint("shard=", shard), func(t *testing.T) {
+			t.Parallel()
+			failed := 0
+			for n := shard; n < *seeds && failed < 3; n += shards {
+				if !checkSeed(t, *first+uint64(n)) {
+					failed++
+				}
+			}
+		})
+	}
+}
+
+func checkSeed(t *testing.T, seed uint64) bool {
+	r, err := runSeed(t, seed)
+	if err == nil {
+		return true
+	}
+	t.Errorf("seed %d: %v\n%v\nagain: go test ./internal/testkit/proof/simulation"+
+		" -run TestSeeds -v -simulation.seed=%d", seed, err, r, seed)
+	return false
+}
+
+// runSeed runs a seed in a bubble of its own and checks its history.
+func runSeed(t *testing.T, seed uint64) (r *run, err error) {
+	defer func() { // a bubble that cannot go on
+		if p := recover(); p != nil {
+			panic(fmt.Sprintf("seed %d: %v", seed, p))
+		}
+	}()
+	synctest.Test(t, func(*testing.T) { r, err = simulate(newScenario(seed)) })
+	if err == nil {
+		err = r.history.Check()
+	}
+	return r, err
+}
+
+func TestSameSeedSameRun(t *testing.T) {
+	for seed := uint64(1); seed <= 100; seed++ {
+		a, _ := runSeed(t, seed)
+		b, _ := runSeed(t, seed)
+		if a.net.sum != b.net.sum || a.history.String() != b.history.String() {
+			t.Errorf("seed %d ran in two ways:\n%v%v\n%v%v", seed, a.history, a, b.history, b)
+		}
+	}
+}

@@ -1,0 +1,181 @@
+package proof
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/anishathalye/porcupine"
+
+	"github.com/upbloom/upbloom/bloom"
+)
+
+// splitter turns calls into steps of the model.
+type splitter struct {
+	geo     bloom.Geometry
+	steps   []porcupine.Operation
+	batches int
+	// removed says that a call of the history may have removed the filter.
+	// Without one an item that is in stays in, so that of several attempts
+	// only the first to take effect matters.
+	removed bool
+}
+
+func (h *History) split() ([]porcupine.Operation, error) {
+	s := splitter{geo: h.geo}
+	for _, c := range h.calls {
+		switch c.call.Verb {
+		case Delete, Expire, Clear, Overwrite, Lapse:
+			s.removed = true
+		}
+	}
+	for n, c := range h.calls {
+		if err := s.call(n, c); err != nil {
+			return nil, fmt.Errorf("call %d: %w", n, err)
+		}
+	}
+	return s.steps, nil
+}
+
+// call makes the steps of one call: what was answered, and, open for ever, one
+// more for each attempt that may have taken effect besides.
+func (s *splitter) call(n int, c *called) error {
+	if err := consistent(c); err != nil {
+		return err
+	}
+	ends := make([]bloom.ItemState, max(1, len(c.call.Items)))
+	for i := range ends {
+		ends[i] = stateOf(c.result, i)
+	}
+	if c.call.Verb != AddAll && c.call.Verb != ExistsAll || c.oneRequest {
+		// All items in one step. Their states are the same.
+		s.step(n, c, seq(len(c.call.Items)), ends[0], 0)
+		return nil
+	}
+	batch := 0
+	if c.call.Verb == AddAll && s.batches < maxBatches {
+		s.batches++
+		batch = s.batches
+	}
+	for i := range c.call.Items {
+		s.step(n, c, []int{i}, ends[i], batch)
+	}
+	return nil
+}
+
+// consistent finds what no state of the filter could explain.
+func consistent(c *called) error {
+	r := c.result
+	for i := range r.States {
+		if c.oneRequest && r.States[i] != r.States[0] {
+			return fmt.Errorf("the items of one request have several states")
+		}
+	}
+	unsure := r.End == Uncertain || slices.Contains(r.States, bloom.ItemUncertain)
+	if unsure && r.Maybe == 0 {
+		return fmt.Errorf("uncertain, although no attempt may have run before")
+	}
+	return nil
+}
+
+// stateOf is what a result says of an item, in the terms of a batch.
+func stateOf(r Result, i int) bloom.ItemState {
+	switch r.End {
+	case Partly:
+		return r.States[i]
+	case Answered, Missing, Mismatch:
+		return bloom.ItemDone
+	case Uncertain:
+		return bloom.ItemUncertain
+	case Unknown:
+		return bloom.ItemUnknown
+	}
+	return bloom.ItemNotDone
+}
+
+// step adds the steps of the items at the given indexes of one call.
+func (s *splitter) step(n int, c *called, at []int, end bloom.ItemState, batch int) {
+	r := c.result
+	p := step{verb: c.call.Verb, batch: batch}
+	for _, i := range at {
+		p.items = append(p.items, bitsOf(s.geo.Positions(nil, c.call.Items[i])))
+	}
+	strays := r.Maybe
+	switch {
+	case p.verb == Exists, p.verb == ExistsAll:
+		strays = 0
+		if end != bloom.ItemDone {
+			return
+		}
+	case p.verb == Delete: // never sent again when it may have run
+		strays = 0
+		if end == bloom.ItemUnknown {
+			strays = 1
+		}
+	case end == bloom.ItemUnknown:
+		// The last one may have been answered in a way that nobody can use.
+		strays = max(1, min(strays+1, r.Tried))
+	case end == bloom.ItemNotDone && !r.Mismatch:
+		return // an error that promises this is taken at its word
+	}
+	if end == bloom.ItemDone || end == bloom.ItemUncertain {
+		if p.end = endingOf(r, end); p.end == answered {
+			p.yes = answersOf(r, at)
+		}
+	} else {
+		p.end = open
+	}
+	if strays > 0 && p.end == answered && anySeen(p.yes) && n < 64 {
+		p.call = 1 << n
+	}
+	if p.end != open && !(r.End == Mismatch && p.writes()) {
+		s.add(n, p, c.from, c.to)
+	}
+	if !s.removed {
+		strays = min(strays, 1)
+	}
+	p.end, p.batch = open, 0
+	for range strays {
+		s.add(n, p, c.from, math.MaxInt64)
+	}
+}
+
+func (s *splitter) add(n int, p step, from, to int64) {
+	s.steps = append(s.steps, porcupine.Operation{ClientId: n, Input: &p, Call: from, Return: to})
+}
+
+// writes reports whether the step is a write that the library may refuse
+// without a request, from what its handle remembers of the key.
+func (p *step) writes() bool { return p.verb == Add || p.verb == AddAll || p.verb == Create }
+
+func endingOf(r Result, end bloom.ItemState) ending {
+	switch {
+	case end == bloom.ItemUncertain:
+		return uncertain
+	case r.End == Missing:
+		return missing
+	case r.End == Mismatch:
+		return mismatch
+	}
+	return answered
+}
+
+// answersOf picks the answers of some items. A single call has one answer.
+func answersOf(r Result, at []int) []bool {
+	if len(at) == 0 {
+		return r.Yes
+	}
+	yes := make([]bool, 0, len(at))
+	for _, i := range at {
+		yes = append(yes, r.Yes[i])
+	}
+	return yes
+}
+
+func seq(n int) []int {
+	s := make([]int, n)
+	for i := range s {
+		s[i] = i
+	}
+	return s
+}
