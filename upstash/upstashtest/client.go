@@ -6,17 +6,17 @@ import "github.com/upbloom/upbloom/upstash"
 // top; they may not make it invalid. In a test it is closed at the test's end,
 // after Start the caller closes it.
 func (s *Server) Client(opts ...upstash.Option) *upstash.Client {
-	return s.client(s.Token, opts)
+	return s.client(s.URL, s.Token, opts)
 }
 
 // ReadOnlyClient is like Client with the ReadOnlyToken and
 // upstash.WithReadOnly.
 func (s *Server) ReadOnlyClient(opts ...upstash.Option) *upstash.Client {
-	return s.client(s.ReadOnlyToken, append([]upstash.Option{upstash.WithReadOnly()}, opts...))
+	return s.client(s.URL, s.ReadOnlyToken, append([]upstash.Option{upstash.WithReadOnly()}, opts...))
 }
 
-func (s *Server) client(token string, opts []upstash.Option) *upstash.Client {
-	c, err := upstash.New(s.URL, token, opts...)
+func (s *Server) client(url, token string, opts []upstash.Option) *upstash.Client {
+	c, err := upstash.New(url, token, opts...)
 	if err != nil {
 		s.fatal("making a client: %v", err)
 	}

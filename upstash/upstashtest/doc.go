@@ -40,16 +40,17 @@
 // to live is 292 years.
 //
 // WithRedis puts any Redis behind the same REST server instead, over one
-// connection. FastForward and SetReplicaLag then don't work, and end the test.
+// connection. FastForward and regions don't work there, and neither does
+// WithMaxRecord inside a script: that Redis runs it.
 //
 // Commands run one at a time, and those of a transaction with nothing between
 // them. So do those of a pipeline here, which the service does not promise.
 //
 // # Counting
 //
-// Stats counts requests, commands as they are billed, and bytes of bodies: a
-// test can assert "one request, one command". ResetStats starts again. What
-// Exec does is not counted.
+// Stats counts requests, commands, what scripts call, what all that is billed
+// as, and bytes of bodies: a test can assert "one request, one command".
+// ResetStats starts again. What Exec does is not counted.
 //
 // # Faults
 //
@@ -90,11 +91,13 @@
 // refuses commands for good, by their name and arguments, as the access rules
 // of a token do.
 //
-// # A lagging replica
+// # Regions
 //
-// SetReplicaLag simulates a global database, whose nearest replica is some
-// writes behind: reads are stale, unless the request's upstash-sync-token names
-// a state that the replica has not reached. CatchUp lets it catch up.
+// WithRegions plays a global database: each read region has a URL, answers
+// reads some writes late, and adds the way to the primary to everything else.
+// A request whose upstash-sync-token names a state that the region has not
+// reached goes to the primary. SetReplicaLag puts one region near the clients
+// of Server.URL; CatchUp lets all of them catch up.
 //
 // # Recordings
 //

@@ -93,12 +93,12 @@ func ExampleServer_Stats() {
 	defer c.Close()
 	_, err := c.Pipeline(context.Background(), upstash.Cmd("INCR", "a"), upstash.Cmd("INCR", "b"))
 	n := s.Stats()
-	fmt.Println(err, n.Requests, n.Commands)
+	fmt.Println(err, n.Requests, n.Commands, n.Billed)
 	s.ResetStats()
-	fmt.Println(s.Stats())
+	fmt.Println(s.Stats() == upstashtest.Stats{})
 	// Output:
-	// <nil> 1 2
-	// {0 0 0 0}
+	// <nil> 1 2 2
+	// true
 }
 
 func ExampleServer_Inject() {
@@ -157,6 +157,23 @@ func ExampleServer_SetReplicaLag() {
 	// Output:
 	// new true
 	// false
+}
+
+// A client in Sydney reads there, and its writes are billed twice.
+func ExampleWithRegions() {
+	s, c := start(upstashtest.WithRegions(upstashtest.Region{
+		Name: "sydney", Latency: 200 * time.Millisecond, Lag: 1,
+	}))
+	defer s.Close()
+	defer c.Close()
+	far := s.RegionClient("sydney")
+	defer far.Close()
+	ctx := context.Background()
+	_, _ = c.Do(ctx, upstash.Cmd("SET", "k", "new"))
+	stale, _ := far.Do(ctx, upstash.Cmd("GET", "k"))
+	fmt.Println(stale.IsNil(), s.Stats().Billed)
+	// Output:
+	// true 3
 }
 
 func ExampleServer_FastForward() {

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/upbloom/upbloom/upstash/upstashtest/internal/database"
 )
@@ -16,6 +17,7 @@ type outcome struct {
 	replies   database.Array   // one a command
 	discarded database.Failure // instead of replies: a transaction that did not run
 	state     uint64           // what the answer's sync token names
+	latency   time.Duration    // on the way to the primary and back
 }
 
 // execute runs a request's commands and makes the answer, its replies bent as
@@ -25,6 +27,7 @@ func (s *Server) execute(ctx context.Context, q request, f Fault) answer {
 	if err != nil {
 		return *q.enc.refuse(http.StatusServiceUnavailable, "ERR "+err.Error())
 	}
+	s.pause(ctx, o.latency)
 	a := answer{
 		status:      http.StatusOK,
 		contentType: q.enc.contentType(),
@@ -62,7 +65,8 @@ func (s *Server) run(ctx context.Context, q request, f Fault) (outcome, error) {
 			return outcome{discarded: errExecAbort, state: max(seen, s.state)}, nil
 		}
 	}
-	db := s.choose(b, seen)
+	r := s.regionAt(q.arrival)
+	db, state := s.choose(r, b, seen)
 	var o outcome
 	if b.form == formMulti {
 		o = s.runMulti(db, b.cmds)
@@ -72,7 +76,13 @@ func (s *Server) run(ctx context.Context, q request, f Fault) (outcome, error) {
 			o.replies[i] = s.runOne(db, cmd, vetted[i])
 		}
 	}
-	o.state = max(seen, s.stateOf(db))
+	if db == s.db {
+		state = s.state
+		if r != nil {
+			o.latency = r.Latency
+		}
+	}
+	o.state = max(seen, state)
 	return o, nil
 }
 
@@ -107,8 +117,9 @@ func (s *Server) runOne(db database.DB, cmd []string, refused database.Failure) 
 	if refused != "" {
 		return refused
 	}
-	s.count.commands.Add(1)
+	before := db.Called()
 	r := db.Do(cmd)
+	s.bill(cmd, db.Called().Minus(before))
 	s.noteWrite(cmd)
 	return r
 }
@@ -129,12 +140,15 @@ func (s *Server) runMulti(db database.DB, cmds [][]string) outcome {
 	if len(run) == 0 {
 		return outcome{replies: replies}
 	}
+	before := db.Called()
 	r := db.Multi(run)
+	called := db.Called().Minus(before)
 	if f, bad := r.(database.Failure); bad {
 		return outcome{discarded: f}
 	}
 	for i, el := range r.(database.Array) {
-		s.count.commands.Add(1)
+		s.bill(run[i], called)
+		called = database.Calls{} // of all scripts at once
 		s.noteWrite(run[i])
 		replies[at[i]] = el
 	}

@@ -27,6 +27,7 @@ type request struct {
 	readOnly bool
 	enc      encoding
 	token    string // for reading one's own writes
+	arrival  string // the address where it arrived
 }
 
 // serve answers one request. Its checks come in a fixed order: method, token,
@@ -81,7 +82,7 @@ func (s *Server) parse(r *http.Request) (request, *answer) {
 		return q, q.enc.refuse(http.StatusBadRequest,
 			"ERR the resp2 response format is not supported for /multi-exec")
 	}
-	q.enc, q.token = enc, r.Header.Get(headerSyncToken)
+	q.enc, q.token, q.arrival = enc, r.Header.Get(headerSyncToken), arrival(r)
 	return q, nil
 }
 

@@ -17,6 +17,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // call is one HTTP request to a Server, with its Token unless told otherwise.
 type call struct {
 	method string // POST if empty
+	url    string // the server's if empty
 	path   string
 	body   string
 	header http.Header
@@ -44,7 +45,10 @@ func try(tb testing.TB, s *Server, c call) (result, error) {
 	if c.method == "" {
 		c.method = http.MethodPost
 	}
-	req, err := http.NewRequestWithContext(tb.Context(), c.method, s.URL+c.path, strings.NewReader(c.body))
+	if c.url == "" {
+		c.url = s.URL
+	}
+	req, err := http.NewRequestWithContext(tb.Context(), c.method, c.url+c.path, strings.NewReader(c.body))
 	if err != nil {
 		tb.Fatal(err)
 	}

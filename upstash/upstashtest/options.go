@@ -27,6 +27,7 @@ type config struct {
 	maxRecord     int64
 	timeout       time.Duration
 	floatNumbers  bool
+	regions       []Region
 	tls           bool
 }
 

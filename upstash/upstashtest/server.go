@@ -35,8 +35,8 @@ type Server struct {
 	// follows up to the blank line.
 	turn    turn
 	db      database.DB
-	state   uint64   // writes so far: what sync tokens name
-	replica *replica // nil when reads go to db
+	state   uint64    // writes so far: what sync tokens name
+	regions []*region // of WithRegions, and of SetReplicaLag the one for URL
 	deny    func(command []string) bool
 
 	faults faultQueue
@@ -82,9 +82,12 @@ func Start(opts ...Option) (*Server, error) {
 	if s.db, err = openDatabase(cfg); err != nil {
 		return nil, fmt.Errorf("upstashtest: opening the database: %w", err)
 	}
-	if err := s.listen(); err != nil {
+	if err = s.openRegions(cfg.regions); err == nil {
+		err = s.listen()
+	}
+	if err != nil {
 		_ = s.db.Close()
-		return nil, fmt.Errorf("upstashtest: listening on %s: %w", cfg.addr, err)
+		return nil, fmt.Errorf("upstashtest: %w", err)
 	}
 	return s, nil
 }
@@ -98,22 +101,11 @@ func openDatabase(cfg config) (database.DB, error) {
 }
 
 func (s *Server) listen() error {
-	l, err := s.cfg.listener, error(nil)
-	if l == nil {
-		l, err = net.Listen("tcp", s.cfg.addr)
-	}
-	if err != nil {
-		return err
-	}
-	s.URL = "http://" + reachable(l.Addr())
-	l = bundler{l}
 	if s.cfg.tls {
+		var err error
 		if s.cert, err = newCertificate(); err != nil {
-			_ = l.Close()
 			return err
 		}
-		s.URL = "https://" + reachable(l.Addr())
-		l = s.cert.wrap(l)
 	}
 	s.http = &http.Server{
 		Handler:        http.HandlerFunc(s.serve),
@@ -121,8 +113,42 @@ func (s *Server) listen() error {
 		MaxHeaderBytes: 1 << 20, // the path form carries values in its first line
 		ErrorLog:       log.New(io.Discard, "", 0),
 	}
+	var err error
+	if s.cfg.listener != nil {
+		s.URL = s.serveOn(s.cfg.listener)
+	} else {
+		s.URL, err = s.listenOn(s.cfg.addr)
+	}
+	for _, r := range s.regions {
+		if err == nil {
+			r.url, err = s.listenOn("127.0.0.1:0")
+		}
+	}
+	if err != nil {
+		_ = s.http.Close()
+		s.serving.Wait()
+	}
+	return err
+}
+
+// listenOn serves at addr and returns the URL to reach it.
+func (s *Server) listenOn(addr string) (string, error) {
+	l, err := net.Listen("tcp", addr)
+	if err != nil {
+		return "", fmt.Errorf("listening on %s: %w", addr, err)
+	}
+	return s.serveOn(l), nil
+}
+
+func (s *Server) serveOn(l net.Listener) (url string) {
+	url = "http://" + reachable(l.Addr())
+	l = bundler{l}
+	if s.cert != nil {
+		url = "https://" + reachable(l.Addr())
+		l = s.cert.wrap(l)
+	}
 	s.serving.Go(func() { _ = s.http.Serve(l) })
-	return nil
+	return url
 }
 
 // reachable returns the host:port to dial: a server that listens on all addresses
@@ -199,10 +225,15 @@ func (s *Server) Exec(args ...string) (any, error) {
 // FlushAll removes every key. With WithRedis that is all of its database 0.
 func (s *Server) FlushAll() {
 	s.alone("flushing the database", func() error {
-		if err := s.db.Flush(); err != nil || s.replica == nil {
+		if err := s.db.Flush(); err != nil {
 			return err
 		}
-		return s.replica.reset(s.state)
+		for _, r := range s.regions {
+			if err := r.reset(s.state); err != nil {
+				return err
+			}
+		}
+		return nil
 	})
 }
 

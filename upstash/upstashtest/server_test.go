@@ -68,7 +68,7 @@ func TestStats(t *testing.T) {
 	body := `[["SET","a","1"],["INCR","a"],["NOPE"],["LPUSH","a","x"]]`
 	got := do(t, s, call{path: "/pipeline", body: body})
 	do(t, s, call{path: "/", body: "x", token: "-"})
-	want := Stats{Requests: 2, Commands: 3, BytesIn: int64(len(body)), BytesOut: int64(len(got.body)) +
+	want := Stats{Requests: 2, Commands: 3, Billed: 3, BytesIn: int64(len(body)), BytesOut: int64(len(got.body)) +
 		int64(len(`{"error":"`+textUnauthorized+`"}`))}
 	if s.Stats() != want {
 		t.Errorf("got %+v, want %+v", s.Stats(), want)

@@ -82,6 +82,9 @@ func (s *Server) hold(r *http.Request) {
 
 // pause waits, but not beyond ctx or the server.
 func (s *Server) pause(ctx context.Context, d time.Duration) {
+	if d <= 0 {
+		return
+	}
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {

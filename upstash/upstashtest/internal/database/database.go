@@ -13,9 +13,9 @@ type DB interface {
 	// Multi runs the commands as one transaction and returns an Array with a
 	// reply each, or a Failure if the transaction was discarded as a whole.
 	Multi(cmds [][]string) Reply
-	// Called is the number of commands that scripts called so far: they are
-	// billed, as the command that runs the script is.
-	Called() int64
+	// Called is what scripts called so far: it is billed, as the command that
+	// runs the script is.
+	Called() Calls
 	// Flush removes all keys of the database that the Server uses.
 	Flush() error
 	// FastForward lets d pass for everything that expires.
@@ -33,3 +33,18 @@ type Limits struct {
 	// Timeout is how long a command may run.
 	Timeout time.Duration
 }
+
+// Calls counts commands.
+type Calls struct{ Reads, Writes int64 }
+
+// Add counts n more of the command name.
+func (c *Calls) Add(name string, n int64) {
+	if IsWrite([]string{name}) {
+		c.Writes += n
+	} else {
+		c.Reads += n
+	}
+}
+
+// Minus returns what c has more than d.
+func (c Calls) Minus(d Calls) Calls { return Calls{c.Reads - d.Reads, c.Writes - d.Writes} }

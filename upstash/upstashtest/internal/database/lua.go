@@ -226,7 +226,7 @@ func (r luaRun) do(l *lua.LState) Reply {
 	if f := OverLimit(r.db, args, r.db.limits.MaxRecord); f != "" {
 		return f
 	}
-	r.db.called++
+	r.db.called.Add(name, 1)
 	return r.db.Do(args)
 }
 

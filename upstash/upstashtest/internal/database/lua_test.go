@@ -115,15 +115,15 @@ func TestCalledCommandsAreCounted(t *testing.T) {
 	p := newPair(t)
 	for _, step := range []struct {
 		cmds [][]string
-		want int64
+		want Calls
 	}{
-		{[][]string{{"SET", "a", "1"}}, 0},
-		{[][]string{{"EVAL", "return 1", "0"}}, 0},
-		{[][]string{{"EVAL", "redis.call('GET','a') return redis.call('INCR','a')", "0"}}, 2},
-		{[][]string{{"EVAL", "for i = 1, 50 do redis.call('SETBIT','b',i,1) end", "0"}}, 50},
-		{[][]string{{"EVAL", "redis.call('INCR','b') redis.call('GET','a')", "0"}}, 1},
-		{[][]string{{"EVALSHA", scriptSum("return 2"), "0"}}, 0},
-		{[][]string{{"GET", "a"}, {"EVAL", "return redis.call('GET','a')", "0"}, {"GET", "a"}}, 1},
+		{[][]string{{"SET", "a", "1"}}, Calls{}},
+		{[][]string{{"EVAL", "return 1", "0"}}, Calls{}},
+		{[][]string{{"EVAL", "redis.call('GET','a') return redis.call('INCR','a')", "0"}}, Calls{1, 1}},
+		{[][]string{{"EVAL", "for i = 1, 50 do redis.call('SETBIT','b',i,1) end", "0"}}, Calls{0, 50}},
+		{[][]string{{"EVAL", "redis.call('INCR','b') redis.call('GET','a')", "0"}}, Calls{0, 1}},
+		{[][]string{{"EVALSHA", scriptSum("return 2"), "0"}}, Calls{}},
+		{[][]string{{"GET", "a"}, {"EVAL", "return redis.call('GET','a')", "0"}, {"GET", "a"}}, Calls{1, 0}},
 	} {
 		for _, db := range []DB{p.mem, p.red} {
 			before := db.Called()
@@ -132,8 +132,8 @@ func TestCalledCommandsAreCounted(t *testing.T) {
 			} else {
 				db.Multi(step.cmds)
 			}
-			if got := db.Called() - before; got != step.want {
-				t.Errorf("%T: %q: %d commands, want %d", db, step.cmds, got, step.want)
+			if got := db.Called().Minus(before); got != step.want {
+				t.Errorf("%T: %q: %+v, want %+v", db, step.cmds, got, step.want)
 			}
 		}
 	}

@@ -20,7 +20,7 @@ type engine struct {
 	m       *miniredis.Miniredis
 	limits  Limits
 	scripts scripts
-	called  int64           // commands that scripts called
+	called  Calls
 	life    context.Context // ends scripts when the database closes
 	end     context.CancelFunc
 }
@@ -145,8 +145,8 @@ func (d *Memory) FastForward(by time.Duration) error {
 	return nil
 }
 
-// Called is the number of commands that scripts called so far.
-func (d *Memory) Called() int64 { return d.called }
+// Called is what scripts called so far.
+func (d *Memory) Called() Calls { return d.called }
 
 // Interrupt ends a script under way.
 func (d *Memory) Interrupt() { d.end() }

@@ -18,7 +18,7 @@ type Redis struct {
 	limits Limits
 	conn   redis.Conn
 	used   time.Time // when the last reply came
-	called int64
+	called Calls
 	// renamed holds the sum that Redis has for a script, by the sum of the text
 	// that was sent, if the two differ.
 	renamed map[string]string
@@ -130,9 +130,12 @@ func (r *Redis) exchange(cmds [][]string, counted bool) Array {
 	case !counted:
 		return replies
 	}
-	// INFO is counted once, and each command of the request.
-	between := callsIn(replies[n]) - callsIn(replies[0]) - int64(n)
-	r.called += max(0, between)
+	between := callsIn(replies[n]).Minus(callsIn(replies[0]))
+	for _, c := range cmds[:n] { // the first INFO, and each command of the request
+		between.Add(c[0], -1)
+	}
+	r.called.Reads += max(0, between.Reads)
+	r.called.Writes += max(0, between.Writes)
 	return replies[1:n]
 }
 
@@ -158,9 +161,9 @@ func (r *Redis) roundTrip(cmds [][]string) (Array, error) {
 	return replies, nil
 }
 
-// Called is the number of commands that scripts called so far. Redis counts
-// those of its other clients along, if it has any.
-func (r *Redis) Called() int64 { return r.called }
+// Called is what scripts called so far. What other clients of the same Redis do
+// at that time is counted along.
+func (r *Redis) Called() Calls { return r.called }
 
 // Flush removes all keys of database 0.
 func (r *Redis) Flush() error {

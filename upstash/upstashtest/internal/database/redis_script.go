@@ -12,14 +12,17 @@ import (
 // infoCalls asks Redis how often each command ran so far.
 var infoCalls = []string{"INFO", "commandstats"}
 
-// callsIn adds up the reply to infoCalls.
-func callsIn(r Reply) (sum int64) {
+// callsIn adds up the reply to infoCalls, of lines such as
+// "cmdstat_get:calls=21,usec=175,...".
+func callsIn(r Reply) (sum Calls) {
 	text, _ := r.(Bulk)
 	for line := range strings.Lines(string(text)) {
-		_, rest, _ := strings.Cut(line, ":calls=")
+		name, rest, _ := strings.Cut(strings.TrimPrefix(line, "cmdstat_"), ":calls=")
 		calls, _, _ := strings.Cut(rest, ",")
-		n, _ := strconv.ParseInt(calls, 10, 64)
-		sum += n
+		n, err := strconv.ParseInt(calls, 10, 64)
+		if err == nil {
+			sum.Add(name, n)
+		}
 	}
 	return sum
 }
@@ -37,7 +40,7 @@ func (r *Redis) translate(args []string) translated {
 	t := translated{cmd: args, finish: func(reply Reply) Reply { return reply }}
 	name := strings.ToUpper(args[0])
 	byText, byName := runsScript(name)
-	t.script = byText || byName || name == "FCALL" || name == "FCALL_RO"
+	t.script = RunsScript(args)
 	switch {
 	case byText:
 		t.cmd = with(args, 1, r.rename(args[1]))

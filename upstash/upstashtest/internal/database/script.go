@@ -94,3 +94,10 @@ func runsScript(name string) (byText, byName bool) {
 	}
 	return false, false
 }
+
+// RunsScript reports whether a command runs a script or a function.
+func RunsScript(args []string) bool {
+	name := strings.ToUpper(args[0])
+	byText, byName := runsScript(name)
+	return byText || byName || name == "FCALL" || name == "FCALL_RO"
+}

@@ -1,0 +1,154 @@
+package upstashtest
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/upbloom/upbloom/upstash"
+	"github.com/upbloom/upbloom/upstash/upstashtest/internal/database"
+)
+
+// Region is a read region of a global database, as a client near it meets it.
+type Region struct {
+	// Name is what RegionURL and RegionClient take.
+	Name string
+	// Latency is the round trip between the region and the primary: what an
+	// answer takes longer if the primary has to give it.
+	Latency time.Duration
+	// Lag is how many writes the region stays behind the primary; with
+	// math.MaxInt it stays as it is until CatchUp.
+	Lag int
+}
+
+// WithRegions makes the database a global one: the server's URL is near the
+// primary, and each region has a URL of its own. It needs the database in
+// memory.
+//
+// A request in which no command is a write is answered by the region where it
+// arrives, unless its upstash-sync-token names a state that the region has not
+// reached: then the primary answers, as it does every request with a write, a
+// BITFIELD that only reads among them. An answer's token names a state at least
+// as new as the request's. A script is run again in each region: one that
+// chooses at random leaves other data there.
+func WithRegions(regions ...Region) Option {
+	return func(c *config) { c.regions = append(c.regions, regions...) }
+}
+
+// region is a Region at work.
+type region struct {
+	Region
+	replica
+	url string // of its clients; "" if they use the server's
+}
+
+func (s *Server) openRegions(regions []Region) error {
+	for _, r := range regions {
+		if s.region(r.Name) != nil || r.Name == "" {
+			return fmt.Errorf("a region's name is missing or taken: %q", r.Name)
+		}
+		if err := s.openRegion(r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// openRegion adds a region with a copy of the data.
+func (s *Server) openRegion(r Region) error {
+	primary, ok := s.db.(*database.Memory)
+	if !ok {
+		return errors.New("a real Redis has no regions here: use the default database")
+	}
+	copied := replica{db: primary.Copy(1 + len(s.regions)), state: s.state}
+	s.regions = append(s.regions, &region{Region: r, replica: copied})
+	return nil
+}
+
+// region finds a region by its name.
+func (s *Server) region(name string) *region {
+	for _, r := range s.regions {
+		if r.Name == name {
+			return r
+		}
+	}
+	return nil
+}
+
+// regionAt returns the region that listens at an address, or nil.
+func (s *Server) regionAt(addr string) *region {
+	for _, r := range s.regions {
+		if r.url == "" || strings.HasSuffix(r.url, "//"+addr) {
+			return r
+		}
+	}
+	return nil
+}
+
+// arrival is the address at which a request arrived.
+func arrival(r *http.Request) string {
+	at, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
+	if at == nil {
+		return ""
+	}
+	return reachable(at)
+}
+
+// RegionURL returns the URL for clients near a region of WithRegions.
+func (s *Server) RegionURL(name string) string {
+	r := s.region(name)
+	if r == nil || name == "" {
+		s.fatal("there is no region %q: name it with WithRegions", name)
+		return ""
+	}
+	return r.url
+}
+
+// RegionClient is like Client, for a client near a region of WithRegions.
+func (s *Server) RegionClient(name string, opts ...upstash.Option) *upstash.Client {
+	return s.client(s.RegionURL(name), s.Token, opts)
+}
+
+// SetReplicaLag puts a region near the clients of the server's own URL, the
+// given number of writes behind the primary; math.MaxInt keeps it as it is
+// until CatchUp. 0, the default, takes it away. What a region answers is said
+// at WithRegions. With a real Redis it ends the test.
+func (s *Server) SetReplicaLag(writes int) {
+	s.alone("making a replica", func() error {
+		last := len(s.regions) - 1
+		near := last >= 0 && s.regions[last].url == ""
+		switch {
+		case writes <= 0 && near:
+			s.regions = s.regions[:last]
+		case writes <= 0:
+		case !near:
+			return s.openRegion(Region{Lag: writes})
+		default:
+			s.regions[last].Lag = writes
+			s.regions[last].apply(writes)
+		}
+		return nil
+	})
+}
+
+// CatchUp lets all regions apply all writes so far.
+func (s *Server) CatchUp() {
+	s.alone("catching up", func() error {
+		for _, r := range s.regions {
+			r.apply(0)
+		}
+		return nil
+	})
+}
+
+// choose picks the database for a request that arrived in a region, with a
+// token that names the state seen, and says how far that database has come.
+func (s *Server) choose(r *region, b batch, seen uint64) (database.DB, uint64) {
+	if r == nil || b.writes() || seen > r.state {
+		return s.db, s.state
+	}
+	return r.db, r.state
+}

@@ -1,0 +1,140 @@
+package upstashtest
+
+import (
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/upbloom/upbloom/upstash"
+)
+
+// in asks in a region, with a sync token, and returns the answer and the new
+// token.
+func in(t *testing.T, s *Server, region, body, token string) (answer, newToken string) {
+	t.Helper()
+	got := do(t, s, call{
+		url: s.RegionURL(region), body: body, header: header("Upstash-Sync-Token", token),
+	})
+	return got.body, got.header.Get("Upstash-Sync-Token")
+}
+
+// TestRegions reads in three regions what was written before and after the
+// last two writes.
+func TestRegions(t *testing.T) {
+	s := NewServer(t, WithRegions(Region{Name: "near"}, Region{Name: "far", Lag: 1},
+		Region{Name: "frozen", Lag: math.MaxInt}))
+	_, _ = in(t, s, "far", `["SET","k","1"]`, "") // wherever it arrives, the primary runs it
+	_, token := in(t, s, "near", `["SET","k","2"]`, "")
+	for region, want := range map[string]string{"near": `"2"`, "far": `"1"`, "frozen": "null"} {
+		want = `{"result":` + want + `}`
+		if got, _ := in(t, s, region, `["GET","k"]`, ""); got != want {
+			t.Errorf("%s: %s, want %s", region, got, want)
+		}
+		if got, after := in(t, s, region, `["GET","k"]`, token); got != `{"result":"2"}` || after < token {
+			t.Errorf("%s, own writes: %s, token %s after %s", region, got, after, token)
+		}
+	}
+	if got := do(t, s, call{body: `["GET","k"]`}); got.body != `{"result":"2"}` {
+		t.Errorf("the primary: %s", got.body)
+	}
+	if got, _ := in(t, s, "frozen", `["BITFIELD","k","GET","u8","0"]`, ""); got != `{"result":[50]}` {
+		t.Errorf("BITFIELD is not answered by the primary: %s", got)
+	}
+	s.CatchUp()
+	if got, _ := in(t, s, "frozen", `["GET","k"]`, ""); got != `{"result":"2"}` {
+		t.Errorf("after CatchUp: %s", got)
+	}
+	s.FlushAll()
+	if got, _ := in(t, s, "frozen", `["GET","k"]`, ""); got != `{"result":null}` {
+		t.Errorf("after FlushAll: %s", got)
+	}
+}
+
+// TestRegionLatency waits for the primary, and for nothing else.
+func TestRegionLatency(t *testing.T) {
+	const latency = 20 * time.Millisecond
+	s := NewServer(t, WithRegions(Region{Name: "far", Latency: latency}, Region{Name: "hours away", Latency: time.Hour}))
+	start := time.Now()
+	_, _ = in(t, s, "far", `["SET","k","1"]`, "")
+	if took := time.Since(start); took < latency {
+		t.Errorf("a write took %v", took)
+	}
+	if got, _ := in(t, s, "hours away", `["GET","k"]`, ""); got != `{"result":"1"}` {
+		t.Errorf("a read: %s", got)
+	}
+	if got := do(t, s, call{body: `["SET","k","2"]`}); got.body != `{"result":"OK"}` {
+		t.Errorf("at the primary: %s", got.body)
+	}
+}
+
+func TestRegionClient(t *testing.T) {
+	s := NewServer(t, WithTLS(), WithRegions(Region{Name: "far", Lag: math.MaxInt}))
+	if url := s.RegionURL("far"); !strings.HasPrefix(url, "https://") || url == s.URL {
+		t.Errorf("URL %s", url)
+	}
+	plain := NewServer(t, WithRegions(Region{Name: "far", Lag: math.MaxInt}))
+	c := plain.RegionClient("far")
+	if _, err := plain.Exec("SET", "k", "v"); err != nil {
+		t.Fatal(err)
+	}
+	if r, err := c.Do(t.Context(), upstash.Cmd("GET", "k")); err != nil || !r.IsNil() {
+		t.Errorf("%v, %v", r, err)
+	}
+}
+
+func TestRegionErrors(t *testing.T) {
+	for want, opts := range map[string][]Option{
+		"a real Redis has no regions":      {withTestRedis(t), WithRegions(Region{Name: "a"})},
+		"a region's name is missing or ta": {WithRegions(Region{Name: "a"}, Region{Name: "a"})},
+		`a region's name is missing`:       {WithRegions(Region{})},
+	} {
+		s, err := Start(opts...)
+		if err == nil {
+			s.Close()
+		}
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %q", err, want)
+		}
+	}
+}
+
+// TestBilled counts what the service bills: a write once for each copy, and in
+// a script what it calls too.
+func TestBilled(t *testing.T) {
+	servers := []*Server{
+		NewServer(t), NewServer(t, withTestRedis(t)), NewServer(t, WithRegions(Region{Name: "a"}, Region{Name: "b"})),
+	}
+	for _, tt := range []struct {
+		path, body     string
+		called, billed int64
+		withRegions    int64
+	}{
+		{"", `["GET","k"]`, 0, 1, 1},
+		{"", `["SET","k","v"]`, 0, 1, 3},
+		{"", `["BITFIELD","k","GET","u8","0"]`, 0, 1, 3},
+		{"", `["BITFIELD_RO","k","GET","u8","0"]`, 0, 1, 1},
+		{"/pipeline", `[["GET","k"],["SET","k","v"],["NOPE"]]`, 0, 2, 4},
+		{"/multi-exec", `[["INCR","n"],["EXPIRE","n","9"],["GET","n"]]`, 0, 3, 7},
+		{"", `["EVAL","return 1","0"]`, 0, 1, 1},
+		{"", `["EVAL","redis.call('GET','k') return redis.call('SETBIT','b',1,1)","0"]`, 2, 3, 5},
+		{
+			"/multi-exec",
+			`[["EVAL","return redis.call('INCR','n')","0"],["EVAL","return redis.call('GET','n')","0"]]`,
+			2, 4, 6,
+		},
+	} {
+		for _, s := range servers {
+			s.FlushAll()
+			s.ResetStats()
+			want := tt.billed
+			if len(s.regions) > 0 {
+				want = tt.withRegions
+			}
+			got := do(t, s, call{path: tt.path, body: tt.body})
+			if n := s.Stats(); got.status != 200 || n.Called != tt.called || n.Billed != want {
+				t.Errorf("%s: %s: called %d, billed %d; want %d, %d", tt.body, got.body, n.Called, n.Billed, tt.called, want)
+			}
+		}
+	}
+}
