@@ -5,6 +5,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/gomodule/redigo/redis"
 )
@@ -90,6 +91,10 @@ func (r *Redis) sum(sent string) string {
 	return sent
 }
 
+// killLimit is longer than the five seconds after which Redis, by default, lets
+// a script be killed.
+const killLimit = 10 * time.Second
+
 // killScript ends a script that took too long, which would keep Redis busy for
 // ever. One that has written cannot be ended.
 func (r *Redis) killScript(err error) {
@@ -97,7 +102,7 @@ func (r *Redis) killScript(err error) {
 		return
 	}
 	conn, err := redis.Dial("tcp", r.addr, redis.DialConnectTimeout(dialLimit),
-		redis.DialReadTimeout(dialLimit), redis.DialWriteTimeout(dialLimit))
+		redis.DialReadTimeout(killLimit), redis.DialWriteTimeout(killLimit))
 	if err != nil {
 		return
 	}
