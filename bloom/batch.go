@@ -3,8 +3,6 @@ package bloom
 import (
 	"context"
 	"sync"
-
-	"github.com/upbloom/upbloom/upstash"
 )
 
 const (
@@ -16,152 +14,174 @@ const (
 // been added one after another: of equal ones only the first can be new.
 //
 // It sends as few requests as Config.BatchBytes allows, each one billed
-// command (two in a handle's first where there is a TTL), and up to
-// Config.BatchParallel of them at once. 1,000 items at k = 7 take about 160 KB,
-// so that one request carries about 6,500. No items send nothing.
+// command, and up to Config.BatchParallel of them at once. 1,000 items at 1 in
+// 100 take about 100 KB, so that one request carries about 10,000. No items send
+// nothing. Beside the items it needs two bytes an item, and a few megabytes for
+// each request under way.
 //
-// Where a request fails, the error is a *BatchError, which tells of each item
-// what is known; the answers of those that are done are returned with it.
+// If a request fails, the error is a *BatchError, which says of each item what
+// is known; the answers of those that are done are returned with it. A filter
+// that vanishes between two requests is ErrRecreated in it.
 func (f *Filter) AddAll(ctx context.Context, items []string) ([]bool, error) {
 	if len(items) == 0 {
 		return nil, nil
 	}
-	if err := f.mayWrite(); err != nil {
+	if err := f.rec.mayWrite(); err != nil {
 		return nil, err
 	}
 	b := f.newBatch(items)
-	b.begin, b.item, b.send, b.adding = f.beginWrite, f.setItem, b.sendAdd, true
-	if f.cfg.TTL != 0 { // room for the EXPIRE, and the brackets of a transaction
-		b.limit -= f.expireNX().Size() + len("[,]")
-	}
+	b.adding, b.birth = true, newBirth()
 	// Until the header was seen, one request goes ahead alone: if the key
 	// holds something else, no more than that one touches it.
-	b.alone = f.headed() && !f.verified.Load() || !f.expiring.Load()
+	b.alone = f.rec.headed() && !f.rec.verified.Load()
 	return b.run(ctx)
 }
 
 // ExistsAll reports for each item whether it is in the filter, with the
-// promises of Exists and the requests of AddAll. 1,000 items at k = 7 take
-// about 146 KB.
+// promises of Exists and the requests of AddAll. 1,000 items at 1 in 100 take
+// about 50 KB.
 func (f *Filter) ExistsAll(ctx context.Context, items []string) ([]bool, error) {
 	if len(items) == 0 {
 		return nil, nil
 	}
-	b := f.newBatch(items)
-	b.begin, b.item, b.send = f.beginRead, f.getItem, b.sendExists
-	return b.run(ctx)
+	return f.newBatch(items).run(ctx)
 }
 
 // batch is one AddAll or ExistsAll under way.
 type batch struct {
-	f     *Filter
-	items []string
-
-	begin  func(*upstash.BitField)
-	item   func(*scratch, string)
-	send   func(context.Context, *scratch, []int) error
+	f      *Filter
+	items  []string
 	adding bool
-	limit  int  // of a command, in bytes
-	alone  bool // the first part goes before the others
+	birth  int64 // that a created filter gets; the same in all parts
+	limit  int   // of a command, in bytes
+	alone  bool  // the first part goes before the others
+	parts  bool  // one request does not carry all items
 
-	first map[string]int // where an item stands first; nil where one part is enough
-	same  []sameAs       // items that are not sent a second time
-
-	// Parts write to their own items' places; err and failed are guarded.
+	// Parts write to their own items' places; what follows is guarded.
 	answers []bool
 	states  []ItemState
-	mu      sync.Mutex
-	err     error
-	fatal   bool
+
+	mu     sync.Mutex
+	flying []*part // of an AddAll: an item that is in one of them is not sent again
+	seen   int64   // the birth number that the parts found
+	err    error
+	fatal  bool
+}
+
+// part is one request of a batch, about the items at from and on that are its
+// own. The later ones that are equal to one of its own wait for its answer.
+type part struct {
+	q     *request
+	index []int          // of its items
+	first map[string]int // of its items, the first of equal ones
+	same  []sameAs
 }
 
 type sameAs struct{ item, first int }
 
 func (f *Filter) newBatch(items []string) *batch {
-	return &batch{
+	b := &batch{
 		f: f, items: items, limit: f.batchBytes(),
 		answers: make([]bool, len(items)), states: make([]ItemState, len(items)),
 	}
+	b.parts = len(items) > 1 && len(items) > (b.limit-b.headBytes())/f.rec.itemBytes()
+	return b
 }
+
+// headBytes is about what a command takes before its first item.
+func (b *batch) headBytes() int { return len(b.f.rec.key) + 2*len(mustExistScript) }
 
 // run cuts the items into parts and sends them.
 func (b *batch) run(ctx context.Context) ([]bool, error) {
 	slots := make(chan struct{}, b.f.batchParallel())
 	var parts sync.WaitGroup
-	if !b.onePart() {
-		b.first = make(map[string]int, len(b.items))
-	}
 	for next := 0; next < len(b.items) && !b.stopped(); {
-		s := getScratch()
-		var part []int
-		part, next = b.fill(s, next)
-		if len(part) == 0 {
-			putScratch(s)
+		var p *part
+		p, next = b.fill(next)
+		if p == nil {
 			break
 		}
 		if b.alone {
 			b.alone = false
-			b.sendPart(ctx, s, part)
+			b.sendPart(ctx, p)
 			continue
 		}
 		slots <- struct{}{}
 		if b.stopped() { // while it waited
-			putScratch(s)
+			b.drop(p)
 			break
 		}
 		parts.Go(func() {
-			b.sendPart(ctx, s, part)
+			b.sendPart(ctx, p)
 			<-slots
 		})
 	}
 	parts.Wait()
-	b.copySame()
 	return b.result()
 }
 
-// onePart tells whether all items certainly fit into one request, where the
-// server itself sees duplicates in their order.
-func (b *batch) onePart() bool {
-	s := getScratch()
-	defer putScratch(s)
-	b.begin(&s.cmd)
-	room := b.limit - s.cmd.Size()
-	return len(b.items) == 1 || len(b.items) <= room/b.f.itemBytes()
-}
-
-// fill builds one command from the items at next and after, as many as fit.
-func (b *batch) fill(s *scratch, next int) (part []int, rest int) {
-	itemBytes := b.f.itemBytes()
-	b.begin(&s.cmd)
+// fill builds one request from the items at next and after, as many as fit.
+func (b *batch) fill(next int) (p *part, rest int) {
+	q := newRequest(&b.f.rec)
+	p = &part{q: q}
+	if b.adding {
+		q.beginWrite(b.birth, b.parts)
+		if b.parts {
+			p.first = map[string]int{}
+		}
+	} else {
+		q.beginRead()
+	}
+	itemBytes := b.f.rec.itemBytes()
+	room := b.limit - b.headBytes()
 	for ; next < len(b.items); next++ {
 		item := b.items[next]
-		if b.first != nil {
-			if i, ok := b.first[item]; ok {
-				b.same = append(b.same, sameAs{next, i})
-				continue
-			}
+		if p.first != nil && b.waits(item, next) {
+			continue
 		}
-		if len(part) > 0 && s.cmd.Size()+itemBytes > b.limit {
+		if len(q.items) > 0 && (q.size()+itemBytes > room || len(q.items) >= maxPartItems) {
 			break
 		}
-		if b.first != nil {
-			b.first[item] = next
+		if b.adding {
+			q.setItem(item)
+		} else {
+			q.getItem(item)
 		}
-		b.item(s, item)
-		part = append(part, next)
+		if p.first != nil {
+			if _, ok := p.first[item]; !ok {
+				p.first[item] = next
+			}
+		}
+		q.items = append(q.items, item)
+		p.index = append(p.index, next)
 	}
-	return part, next
+	if len(q.items) == 0 {
+		q.free()
+		return nil, next
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if p.first != nil {
+		b.flying = append(b.flying, p)
+	}
+	return p, next
 }
 
-// itemBytes is the most that one item takes in a request: ,"SET","u1","",1
-// and the digits of the last position, k times.
-func (f *Filter) itemBytes() int {
-	const around = len(`,"SET","u1","",1`)
-	digits := 1
-	for last := f.geo.Bits + headerBits; last >= 10; last /= 10 {
-		digits++
+// maxPartItems keeps the arrays of a part small if BatchBytes is large.
+const maxPartItems = 1 << 20
+
+// waits reports whether an equal item is under way in another request, of which
+// the server would not know the order. The item then gets its answer with it.
+func (b *batch) waits(item string, index int) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, p := range b.flying {
+		if i, ok := p.first[item]; ok {
+			p.same = append(p.same, sameAs{index, i})
+			return true
+		}
 	}
-	return f.geo.Hashes * (around + digits)
+	return false
 }
 
 func (f *Filter) batchBytes() int {

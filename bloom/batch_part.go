@@ -3,88 +3,108 @@ package bloom
 import (
 	"context"
 	"errors"
-	"fmt"
+	"slices"
 
 	"github.com/upbloom/upbloom/upstash"
 )
 
 // sendPart sends one request of a batch and notes what came of it.
-func (b *batch) sendPart(ctx context.Context, s *scratch, part []int) {
-	defer putScratch(s)
-	err := b.send(ctx, s, part)
-	if err == nil {
-		return
-	}
-	state := b.stateAfter(err)
-	for _, i := range part {
-		if b.states[i] == ItemNotDone {
-			b.states[i] = state
+func (b *batch) sendPart(ctx context.Context, p *part) {
+	if b.adding {
+		write(ctx, p.q.self[:])
+		b.tookAdds(p)
+		if p.q.wrote.ok {
+			b.f.watchFill(ctx, p.q.wrote)
 		}
+	} else {
+		lookUp(ctx, p.q.self[:])
+		b.tookReads(p)
 	}
-	b.fail(err, state != ItemUncertain)
+	b.drop(p)
 }
 
-// stateAfter tells what is known of the items of a part that failed. A look-up
-// leaves them as they were, and what went into another filter is not in ours.
-func (b *batch) stateAfter(err error) ItemState {
+// drop answers the items that waited for p's, and lets go of it.
+func (b *batch) drop(p *part) {
+	b.mu.Lock()
+	b.flying = slices.DeleteFunc(b.flying, func(other *part) bool { return other == p })
+	b.mu.Unlock()
+	// Nobody appends to p.same any more: of an added item the second is seen.
+	for _, s := range p.same {
+		b.states[s.item] = b.states[s.first]
+		if b.states[s.first] == ItemUncertain {
+			b.states[s.item] = ItemDone // it follows itself: seen, for certain
+		}
+	}
+	p.q.free()
+}
+
+// tookAdds notes the answers of a part of an AddAll.
+func (b *batch) tookAdds(p *part) {
+	q := p.q
 	switch {
-	case errors.Is(err, ErrUncertain):
-		return ItemUncertain
-	case !b.adding, isForeign(err), upstash.SafeToRetry(err):
+	case q.wrote.uncertain():
+		b.mark(p, ItemUncertain)
+		b.fail(q.err, false)
+		return
+	case !q.wrote.ok:
+		b.mark(p, stateAfterAdd(q.err))
+		b.fail(q.err, true)
+		return
+	}
+	for n, i := range p.index {
+		b.answers[i] = q.added[n]
+	}
+	b.mark(p, ItemDone)
+	if q.err != nil {
+		b.fail(q.err, true)
+	}
+	if b.parts && b.f.rec.headed() && b.isRecreated(q.wrote.birth) {
+		b.fail(ErrRecreated, true)
+	}
+}
+
+// isRecreated compares the birth numbers that the parts found.
+func (b *batch) isRecreated(birth int64) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.seen == 0 {
+		b.seen = birth
+	}
+	return b.seen != birth
+}
+
+// stateAfterAdd is what is known of the items of a part that failed. What went
+// into another filter is not in ours.
+func stateAfterAdd(err error) ItemState {
+	if isForeign(err) || errors.Is(err, ErrNotFound) || upstash.SafeToRetry(err) {
 		return ItemNotDone
 	}
 	return ItemUnknown
 }
 
-func (b *batch) sendAdd(ctx context.Context, s *scratch, part []int) error {
-	w, err := b.f.write(ctx, s)
-	if len(w.old) == 0 {
-		return err
-	}
-	if w.uncertain() {
-		if err != nil {
-			return fmt.Errorf("%w; %w", ErrUncertain, err)
-		}
-		return ErrUncertain
-	}
-	b.answer(part, func(bits []upstash.NullInt64) bool { return !allSet(bits) }, w.old)
-	return err
-}
-
-func (b *batch) sendExists(ctx context.Context, s *scratch, part []int) error {
-	bits, err := b.f.read(ctx, s)
+// tookReads notes the answers of a part of an ExistsAll. A look-up that failed
+// leaves the items not done, but for those that were found all the same.
+func (b *batch) tookReads(p *part) {
+	q := p.q
+	err := q.err
 	if err != nil {
-		if err = b.f.missing(err); err != nil {
-			return err
-		}
-		// All answers stay false: the Config takes a missing filter for empty.
-		for _, i := range part {
+		err = b.f.missing(err)
+	}
+	for n, i := range p.index {
+		found := n < len(q.found) && q.found[n]
+		b.answers[i] = found
+		if found || err == nil {
 			b.states[i] = ItemDone
 		}
-		return nil
 	}
-	b.answer(part, allSet, bits)
-	return nil
-}
-
-// answer gives each item of a part what its k bits say.
-func (b *batch) answer(part []int, judge func([]upstash.NullInt64) bool, bits []upstash.NullInt64) {
-	k := b.f.geo.Hashes
-	for n, i := range part {
-		b.answers[i] = judge(bits[n*k : (n+1)*k])
-		b.states[i] = ItemDone
+	if err != nil {
+		b.fail(err, true)
 	}
 }
 
-// copySame answers the duplicates: of an added item the second is seen, of an
-// item that was looked up it is the same.
-func (b *batch) copySame() {
-	for _, s := range b.same {
-		b.states[s.item] = b.states[s.first]
-		if b.adding && b.states[s.first] == ItemUncertain {
-			b.states[s.item] = ItemDone // it follows itself: seen, for certain
-		}
-		b.answers[s.item] = !b.adding && b.answers[s.first]
+func (b *batch) mark(p *part, state ItemState) {
+	for _, i := range p.index {
+		b.states[i] = state
 	}
 }
 
@@ -93,7 +113,7 @@ func (b *batch) copySame() {
 func (b *batch) fail(err error, fatal bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.err == nil || fatal && !b.fatal {
+	if b.err == nil || fatal && !b.fatal || err == ErrRecreated {
 		b.err = err
 	}
 	b.fatal = b.fatal || fatal
@@ -105,9 +125,18 @@ func (b *batch) stopped() bool {
 	return b.fatal
 }
 
+// result is the answers and what went wrong. Of a filter that was made anew,
+// no part knows whether it came before or after.
 func (b *batch) result() ([]bool, error) {
 	if b.err == nil {
 		return b.answers, nil
+	}
+	if errors.Is(b.err, ErrRecreated) {
+		for i, s := range b.states {
+			if s != ItemNotDone {
+				b.states[i], b.answers[i] = ItemUnknown, false
+			}
+		}
 	}
 	return b.answers, &BatchError{Items: b.states, Err: b.err}
 }

@@ -8,51 +8,55 @@ import (
 )
 
 // A Config says how large a filter is and how it is stored. Every program that uses a
-// filter gives the same Capacity, FPRate, Seed and Scheme, or the same Bits and Hashes:
-// with others it gets a MismatchError.
+// filter has the same Capacity, FPRate, Seed and Scheme, or the same Bits and Hashes: with
+// others it gets a MismatchError.
 //
 // The zero value is not valid: a filter has either Capacity and FPRate, or Bits and Hashes.
-// A Config is plain data, to be copied freely; its String does not show the seed.
+// A Config is plain data, to be copied freely. Its String does not show the seed; fmt does
+// show it if the Config stands in an unexported field of a struct, whose methods fmt cannot
+// call.
 type Config struct {
 	_ struct{}
 
 	// Capacity is the number of distinct items that the filter is sized for, at least 1. It
-	// takes more, with a rising false positive rate: twice as many at 1% make it 16%.
+	// takes more, with a rising false positive rate: twice as many at 1% make it 8%.
 	//
-	// A filter that needs more than 100 MB (83 million items at 1%) is accepted here, but
+	// A filter that needs more than 100 MB (74 million items at 1%) is accepted here, but
 	// the database limits the size of a record: to 100 MB on Upstash's free and
 	// pay-as-you-go plans, to as much as 5 GB on larger ones. A Redis string ends at 512 MiB.
 	Capacity uint64
 
 	// FPRate is the false positive rate at Capacity: above 0 and below 1, 0.01 is "1 in 100".
+	// SchemeBlocked takes 1e-9 or more.
 	FPRate float64
 
 	// Bits and Hashes set the geometry itself: the number of bits, from 1 to 2^32-128 (2^32
-	// for LayoutBare), and of positions an item, from 1 to 63. They belong to filters that
-	// another program made; set both or neither. With them Capacity and FPRate size nothing
-	// and may be 0.
+	// for LayoutBare), and of positions an item, from 1 to 63. SchemeBlocked takes multiples
+	// of 53 bits and even Hashes. They belong to filters that another program made; set both
+	// or neither. With them Capacity and FPRate size nothing and may be 0.
 	Bits   uint64
 	Hashes int
 
 	// Seed of the hash; the default is 0. A secret random seed keeps others from choosing
-	// items that are found without having been added. Filters of different seeds are told
-	// apart 254 times in 255: the header holds no more than a byte of the seed's hash. Not
-	// for SchemeFNV1a.
+	// items that are found without having been added. Two secret seeds are told apart 126
+	// times in 127: the header holds no more than seven bits of the seed's hash. Not for
+	// SchemeFNV1a.
 	Seed uint64 `json:"-"`
 
-	// Scheme turns an item into positions; the default is SchemeXXH3.
+	// Scheme turns an item into positions; the default is SchemeBlocked.
 	Scheme Scheme
 
 	// Layout of the Redis string; the default is LayoutHeaded.
 	Layout Layout
 
 	// TTL is the time from the filter's creation until it expires, at least 1 ms; parts of a
-	// millisecond are dropped. Using the filter does not prolong it. 0 means that it stays.
+	// millisecond are dropped. Using the filter does not prolong it. 0 means that this handle
+	// sets none.
 	TTL time.Duration
 
 	// BatchBytes is the longest request body that AddAll and ExistsAll send; the default,
-	// for 0, is 1 MiB. The database limits it to 10 MB on most plans. An item takes about
-	// 25 bytes a hash.
+	// for 0, is 1 MiB. The database limits it to 10 MB on most plans. An item that is added
+	// takes about 25 bytes a hash.
 	BatchBytes int
 
 	// BatchParallel is how many requests AddAll and ExistsAll have under way at once; the
@@ -60,19 +64,45 @@ type Config struct {
 	BatchParallel int
 
 	// MissingIsEmpty makes look-ups in a missing filter answer no, and its cardinality 0,
-	// where the default is ErrNotFound. It gives up the guarantee that a no is true: items
-	// of a filter that expired or was evicted are "never added".
+	// while the default is ErrNotFound. It weakens the guarantee that a no is true: items of
+	// a filter that expired or was evicted are "never added".
 	MissingIsEmpty bool
+
+	// MustExist makes an Add to a missing filter ErrNotFound, and the Add creates nothing:
+	// for a filter that was filled once, and of which an eviction must not make an empty one.
+	// Create makes it. A BITFIELD cannot be sent on condition, so that an Add becomes a
+	// script, of three billed commands. Not for LayoutBare.
+	MustExist bool
+
+	// Reads says which copy of a global database answers look-ups; the default is
+	// ReadsPrimary.
+	Reads Reads
+
+	// WarnFill is called with the filter's Stats if an Add or AddAll finds the filter over its
+	// Capacity; the default, nil, never looks. One write in 4,096 looks, which costs four
+	// commands: one command in a thousand. An AddAll of 256 new items or more sees the fill in
+	// its own answers, and looks if they are above that of a filter at its capacity. The call
+	// is made on the goroutine of the write, before the write returns. Its error, if the
+	// look fails, is dropped.
+	WarnFill func(Stats) `json:"-"`
 }
 
 // Geometry checks the whole Config and works out the geometry of its filter. The error is
-// a *ConfigError. It costs two logarithms and sends nothing.
+// a *ConfigError. It takes about 10 microseconds for a rate that was not asked for before,
+// and sends nothing.
 func (c Config) Geometry() (Geometry, error) {
 	if err := c.check(); err != nil {
 		return Geometry{}, err
 	}
 	g := Geometry{Bits: c.Bits, Hashes: c.Hashes, Scheme: c.Scheme, Seed: c.Seed}
-	if !c.explicit() {
+	switch {
+	case c.explicit():
+	case c.Scheme == SchemeBlocked:
+		if err := c.checkBlocked(); err != nil {
+			return Geometry{}, err
+		}
+		g.Bits, g.Hashes = blockedSize(c.Capacity, c.FPRate)
+	default:
 		g.Bits = OptimalBits(c.Capacity, c.FPRate)
 		g.Hashes = OptimalHashes(g.Bits, c.Capacity)
 	}
@@ -82,7 +112,7 @@ func (c Config) Geometry() (Geometry, error) {
 	return g, nil
 }
 
-// explicit tells whether the geometry was given, and not the size.
+// explicit reports whether the geometry was given, and not the size.
 func (c Config) explicit() bool { return c.Bits != 0 || c.Hashes != 0 }
 
 // check finds values that no filter can have, and combinations without a meaning.
@@ -97,18 +127,40 @@ func (c Config) check() error {
 	// Written so that NaN is refused as well.
 	case !(c.FPRate > 0 && c.FPRate < 1) && !(c.explicit() && c.FPRate == 0):
 		return configErrorf("FPRate", "is %v: it must be above 0 and below 1, e.g. 0.01", c.FPRate)
-	case c.Scheme != SchemeXXH3 && c.Scheme != SchemeFNV1a:
-		return configErrorf("Scheme", "is %v: use SchemeXXH3 or SchemeFNV1a", c.Scheme)
+	case !c.Scheme.oneBit():
+		return configErrorf("Scheme", "is %v: use SchemeBlocked, SchemeXXH3 or SchemeFNV1a", c.Scheme)
 	case c.Layout != LayoutHeaded && c.Layout != LayoutBare:
 		return configErrorf("Layout", "is %v: use LayoutHeaded or LayoutBare", c.Layout)
+	case c.Layout == LayoutBare && c.Scheme == SchemeBlocked:
+		return configErrorf("Layout", "is bare, which SchemeBlocked has no form of: use the scheme"+
+			" of the program that wrote the string, SchemeFNV1a or SchemeXXH3, or LayoutHeaded")
+	case c.Layout == LayoutBare && c.MustExist:
+		return configErrorf("MustExist", "is set, but a bare filter has no header to check: use LayoutHeaded")
 	case c.Seed != 0 && c.Scheme == SchemeFNV1a:
-		return configErrorf("Seed", "is set, but SchemeFNV1a has none: leave it 0, or use SchemeXXH3")
+		return configErrorf("Seed", "is set, but SchemeFNV1a has none: leave it 0, or use SchemeBlocked")
 	case c.TTL != 0 && c.TTL < time.Millisecond:
 		return configErrorf("TTL", "is %v: it must be at least 1ms, or 0 for a filter that stays", c.TTL)
 	case c.BatchBytes < 0:
 		return configErrorf("BatchBytes", "is %d: use 0 for the default of 1 MiB, or more", c.BatchBytes)
 	case c.BatchParallel < 0:
 		return configErrorf("BatchParallel", "is %d: use 0 for the default of 4, or more", c.BatchParallel)
+	case c.Reads > ReadsNearestFirst:
+		return configErrorf("Reads", "is %v: use ReadsPrimary, ReadsNearest or ReadsNearestFirst", c.Reads)
+	case c.Reads == ReadsNearestFirst && c.Layout == LayoutBare:
+		return configErrorf("Reads", "is nearest first, but a bare filter has no header by which a"+
+			" region's answer can be told from another filter's: use ReadsPrimary or ReadsNearest")
+	}
+	return nil
+}
+
+// checkBlocked finds a size that the blocked scheme's arithmetic does not reach.
+func (c Config) checkBlocked() error {
+	switch {
+	case c.FPRate < minBlockedRate:
+		return configErrorf("FPRate", "is %v: SchemeBlocked reaches 1e-9; use that, or SchemeXXH3", c.FPRate)
+	case c.Capacity > maxBlockedItems:
+		return configErrorf("Capacity", "is %d: far more than a Redis string can hold; spread the"+
+			" items over several filters", c.Capacity)
 	}
 	return nil
 }
@@ -129,6 +181,17 @@ func (c Config) checkLimits(g Geometry) error {
 	case g.Hashes > maxHashes:
 		return configErrorf("FPRate", "is %v, which takes %d positions an item, and the format ends"+
 			" at %d: use 1e-18 or more", c.FPRate, g.Hashes, maxHashes)
+	case g.Scheme == SchemeBlocked && g.Bits%wordBits != 0:
+		down, up := g.Bits-g.Bits%wordBits, g.Bits-g.Bits%wordBits+wordBits
+		if down == 0 || up > limit {
+			down = min(max(down, wordBits), limit)
+			return configErrorf("Bits", "is %d: SchemeBlocked takes multiples of 53, such as %d", g.Bits, down)
+		}
+		return configErrorf("Bits", "is %d: SchemeBlocked takes multiples of 53, such as %d or %d",
+			g.Bits, down, up)
+	case g.Scheme == SchemeBlocked && g.Hashes%2 != 0:
+		return configErrorf("Hashes", "is %d: SchemeBlocked takes an even number, two a word, such as %d",
+			g.Hashes, min(g.Hashes+1, maxHashes-1))
 	}
 	return nil
 }
@@ -150,6 +213,8 @@ func (c Config) String() string {
 	field(true, "Layout", c.Layout)
 	field(c.TTL != 0, "TTL", c.TTL)
 	field(c.MissingIsEmpty, "MissingIsEmpty", true)
+	field(c.MustExist, "MustExist", true)
+	field(c.Reads != ReadsPrimary, "Reads", c.Reads)
 	return "bloom.Config{" + strings.TrimSuffix(b.String(), ", ") + "}"
 }
 

@@ -3,47 +3,52 @@ package bloom
 import (
 	"context"
 	"errors"
+	"strconv"
 )
 
-// Create makes the filter with its whole string, so that the memory is there
-// from the start and no later Add can fail for want of it. It reports whether
-// it made the filter; false means that one of the same geometry was there, and
-// a *MismatchError that the key holds another, which is left untouched. (One
-// that another client makes in the same moment may be lengthened, by zeros.)
+// createScript makes the filter with all that belongs to it, if the key is free: header,
+// birth number (ARGV[2]), the last cell (ARGV[3]), bit 127, and a TTL (ARGV[4]) unless it is
+// 0. A string whose first 53 bits are 0 is other data. It returns the header and the birth
+// number that stand there afterwards.
+const createScript = `local w = redis.call('BITFIELD_RO', KEYS[1], 'GET', 'u53', '0', 'GET', 'u53', '64')
+if w[1] ~= 0 then return w end
+if redis.call('EXISTS', KEYS[1]) == 1 then return {0, -1} end
+local settled = '1'
+if ARGV[4] == '0' then settled = '0' end
+redis.call('BITFIELD', KEYS[1], 'SET', 'u53', '0', ARGV[1], 'SET', 'u53', '64', ARGV[2],
+  'SET', 'u1', '127', settled, 'SET', 'u1', ARGV[3], '0')
+if settled == '1' then redis.call('PEXPIRE', KEYS[1], ARGV[4]) end
+return {tonumber(ARGV[1]), tonumber(ARGV[2])}`
+
+// Create makes the filter with its whole string and its TTL, so that the memory is there
+// from the start and no later Add can fail for want of it. It reports whether it made the
+// filter; false means that one of the same geometry was there, and a *MismatchError that the
+// key holds another, which is left untouched.
 //
-// A filter that is there costs one request and one command; one to be made a
-// second request, two commands where there is a TTL. Of several clients that
-// create the same key at once exactly one is told true. A Bare filter has no
-// header that could tell, so that Create is a *ConfigError there.
-//
-// ErrUncertain means that the filter is there, but that it may have been made
-// by an earlier attempt of this very call.
+// It is one request, a script: two billed commands if the filter is there, four if it is
+// made, and one more if there is a TTL. Of several clients that create the same key at once
+// exactly one is told true, whatever is lost on the way: the filter's birth number says whose
+// it is. A Bare filter has no header that could tell, so that Create is a *ConfigError there.
 func (f *Filter) Create(ctx context.Context) (created bool, err error) {
-	if !f.headed() {
+	r := &f.rec
+	if !r.headed() {
 		return false, configErrorf("Layout", "is bare: only a filter with a header can be created; just Add")
 	}
-	if f.client.ReadOnly() {
-		return false, f.mayWrite()
+	if r.client.ReadOnly() {
+		return false, r.mayWrite()
 	}
-	word, err := f.readHeader(ctx)
+	birth := newBirth()
+	answers, _, err := r.evalInts(ctx, true, createScript, nil, strconv.FormatInt(birth, 10),
+		strconv.FormatUint(headerBits+r.geo.Bits-1, 10), milliseconds(r.ttl))
+	if errors.Is(err, ErrNotFound) { // yet the key is taken
+		return false, r.refuse(errNoHeader)
+	}
 	if err != nil {
 		return false, err
 	}
-	if err := f.verify(word); !errors.Is(err, ErrNotFound) {
-		return false, err
+	if len(answers) != 1 {
+		return false, wrongCount(len(answers), 1)
 	}
-	s := getScratch()
-	defer putScratch(s)
-	f.beginWrite(&s.cmd)
-	// Adding 0 to the last bit makes the string whole and changes no bit of a
-	// filter that another client has made meanwhile.
-	s.cmd.IncrBy("u1", headerBits+f.geo.Bits-1, 0)
-	w, err := f.write(ctx, s)
-	switch {
-	case len(w.old) == 0:
-		return false, err
-	case w.maybeRepeated && !w.created:
-		return false, ErrUncertain
-	}
-	return w.created, err
+	stands, err := fieldWord(answers[0])
+	return stands == birth, err
 }

@@ -22,8 +22,14 @@ var (
 
 	// ErrUncertain is returned when an item was added after a retry and is in the filter, but
 	// whether it was new is not known: an attempt whose reply was lost may have set its bits.
-	ErrUncertain = errors.New("bloom: the item is in the filter, but an earlier attempt may" +
-		" have added it, so that new or seen is not known; decide as for an item seen twice")
+	ErrUncertain = errors.New("bloom: the item is in the filter, and it may have been new: an" +
+		" earlier attempt may have added it; treat it as new if doing the work twice is better" +
+		" than never")
+
+	// ErrRecreated is returned when the filter went away during a call of several requests and
+	// was made anew: what the earlier ones added is not in the new filter. Call again.
+	ErrRecreated = errors.New("bloom: the filter was deleted, expired or was evicted during the" +
+		" call, and was made anew; what was added before is gone: call again")
 
 	// ErrNoTTL is returned when the items of a write are in the filter, but the server refused
 	// to set its TTL. The next Add tries again; Expire sets it at once.
@@ -38,6 +44,9 @@ var (
 	// ErrNotFilter is returned when the key holds a string that is not a filter of this
 	// format, or one of a newer version of it. Use a key that holds nothing else.
 	ErrNotFilter = errors.New("bloom: the key holds data that is not a filter")
+
+	errNoHeader = fmt.Errorf("%w: its first 53 bits are zero; use a key that holds nothing else",
+		ErrNotFilter)
 )
 
 // A ConfigError says which field of a Config cannot be used, and why. It is returned before
@@ -60,14 +69,6 @@ type MismatchError struct {
 	WantKind, GotKind Kind
 	// OtherSeed is true where the seeds are known to differ.
 	OtherSeed bool
-}
-
-func newMismatchError(kind Kind, want Geometry, got headerInfo) *MismatchError {
-	return &MismatchError{
-		Want: want, Got: got.geometry(want.Seed),
-		WantKind: kind, GotKind: got.kind,
-		OtherSeed: got.seedTag != seedTag(want.Seed),
-	}
 }
 
 func (e *MismatchError) Error() string {

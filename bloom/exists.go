@@ -11,20 +11,21 @@ import (
 //
 // It is one request and one billed command. A filter that is not there is
 // ErrNotFound and not a "no", unless Config.MissingIsEmpty says so; one that
-// was made with another Config is a *MismatchError.
+// was made with another Config is a *MismatchError. Config.Reads says which
+// copy of a global database is asked.
 func (f *Filter) Exists(ctx context.Context, item string) (bool, error) {
-	s := getScratch()
-	defer putScratch(s)
-	f.beginRead(&s.cmd)
-	f.getItem(s, item)
-	bits, err := f.read(ctx, s)
-	if err != nil {
-		return false, f.missing(err)
+	q := newRequest(&f.rec).single(item)
+	defer q.free()
+	q.beginRead()
+	q.getItem(item)
+	lookUp(ctx, q.self[:])
+	if len(q.found) > 0 && q.found[0] {
+		return true, nil
 	}
-	return allSet(bits), nil
+	return false, f.missing(q.err)
 }
 
-// missing turns ErrNotFound into an empty filter where the Config wants that.
+// missing turns ErrNotFound into an empty filter if the Config wants that.
 func (f *Filter) missing(err error) error {
 	if f.cfg.MissingIsEmpty && errors.Is(err, ErrNotFound) {
 		return nil

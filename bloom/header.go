@@ -1,53 +1,47 @@
 package bloom
 
 import (
+	"encoding/binary"
 	"fmt"
-	"strconv"
+	"math/rand/v2"
+
+	"github.com/zeebo/xxh3"
 )
-
-// A Kind says what a stored filter is part of. It is in the header, so that a shard or a
-// layer is not taken for a filter by itself. The zero value is KindFilter.
-type Kind uint8
-
-const (
-	KindFilter Kind = 0 // a filter by itself
-	KindShard  Kind = 1 // one of a Sharded
-	KindLayer  Kind = 2 // one of a Scalable
-	KindPane   Kind = 3 // one of a Window
-)
-
-// String returns "filter", "shard", "layer", "pane", or "Kind(9)" for an unknown one.
-func (k Kind) String() string {
-	switch k {
-	case KindFilter:
-		return "filter"
-	case KindShard:
-		return "shard"
-	case KindLayer:
-		return "layer"
-	case KindPane:
-		return "pane"
-	}
-	return "Kind(" + strconv.Itoa(int(k)) + ")"
-}
 
 // The header word is a u53 at bit 0 of the string, from its top bit down:
 //
-//	1 | kind:2 | version:2 | scheme:2 | k:6 | seedTag:8 | m:32
+//	1 | kind:2 | version:2 | scheme:3 | k:6 | seedTag:7 | m:32
 //
 // 53 bits, so that JavaScript reads it exactly. The top bit is always 1, so that any two
 // words add up past the largest u53: BITFIELD's OVERFLOW FAIL INCRBY is then "set if zero".
+// Bits 53 to 63 are 0.
 const (
 	formatVersion = 1
 	maxHashes     = 63
 
 	seedTagShift = 32
-	hashesShift  = 40
-	schemeShift  = 46
+	hashesShift  = 39
+	schemeShift  = 45
 	versionShift = 48
 	kindShift    = 50
 	markerBit    = 1 << 52
 )
+
+// The second word is a u53 at bit 64, the filter's birth number: 1 and then 52 random bits.
+// It is set if zero by whatever creates a filter, so that a filter that was deleted and made
+// anew is told from the first. Bits 117 to 126 are 0. Bit 127 is 1 if the TTL is settled:
+// EXPIRE was run, or Persist or Expire were called.
+const (
+	birthOffset   = 64
+	settledOffset = 127
+	birthMarker   = 1 << 52
+)
+
+// headerType is the BITFIELD type of the header, of the birth number and of a word.
+const headerType = "u53"
+
+// newBirth draws the birth number that a call carries in all of its attempts.
+func newBirth() int64 { return int64(birthMarker | rand.Uint64()>>12) }
 
 // headerInfo is what a header word says. The seed is known by its tag only.
 type headerInfo struct {
@@ -74,8 +68,8 @@ func (h headerInfo) word() uint64 {
 		h.bits
 }
 
-// geometry returns what the header says of the geometry, with the caller's seed where the
-// tag agrees with it, else with seed 0.
+// geometry returns what the header says of the geometry, with the caller's seed if the tag
+// agrees with it, else with seed 0.
 func (h headerInfo) geometry(seed uint64) Geometry {
 	if seedTag(seed) != h.seedTag {
 		seed = 0
@@ -83,14 +77,17 @@ func (h headerInfo) geometry(seed uint64) Geometry {
 	return Geometry{Bits: h.bits, Hashes: h.hashes, Scheme: h.scheme, Seed: seed}
 }
 
+// maxBytes returns the length of the whole string.
+func (h headerInfo) maxBytes() uint64 { return h.geometry(0).Bytes(LayoutHeaded) }
+
 // parseHeader reads a header word. It refuses what no version 1 filter has, with an error
 // that wraps ErrNotFilter. The caller has dealt with 0, which is a missing filter.
 func parseHeader(word uint64) (headerInfo, error) {
 	h := headerInfo{
 		kind:    Kind(word >> kindShift & 3),
-		scheme:  Scheme(word >> schemeShift & 3),
+		scheme:  Scheme(word >> schemeShift & 7),
 		hashes:  int(word >> hashesShift & 63),
-		seedTag: uint8(word >> seedTagShift),
+		seedTag: uint8(word >> seedTagShift & 127),
 		bits:    word & (1<<32 - 1),
 	}
 	if word>>52 != 1 {
@@ -102,17 +99,48 @@ func parseHeader(word uint64) (headerInfo, error) {
 			"%w that this package can read: format version %d, not %d; upgrade the package",
 			ErrNotFilter, v, formatVersion)
 	}
-	if h.hashes == 0 || h.bits == 0 || h.bits > maxCells(h.scheme, LayoutHeaded) {
-		return headerInfo{}, fmt.Errorf("%w: its header says k=%d and %d cells",
-			ErrNotFilter, h.hashes, h.bits)
-	}
-	if h.scheme == SchemeFNV1a && h.seedTag != 0 {
-		return headerInfo{}, fmt.Errorf("%w: its header says fnv1a with a seed", ErrNotFilter)
+	if wrong := h.impossible(); wrong != "" {
+		return headerInfo{}, fmt.Errorf("%w: its header says %s", ErrNotFilter, wrong)
 	}
 	return h, nil
 }
 
-// maxCells returns how many cells of a scheme fit into a Redis string.
-func maxCells(s Scheme, l Layout) uint64 {
-	return (maxStringBits - l.bodyOffset()) / s.cellBits()
+// impossible says what no filter has, or "".
+func (h headerInfo) impossible() string {
+	switch {
+	case h.scheme.cellBits() == 0:
+		return h.scheme.String()
+	case h.hashes == 0 || h.bits == 0 || h.bits > maxCells(h.scheme, LayoutHeaded):
+		return fmt.Sprintf("k=%d and %d cells", h.hashes, h.bits)
+	case h.scheme == SchemeFNV1a && h.seedTag != 0:
+		return "fnv1a with a seed"
+	case h.scheme == SchemeBlocked && (h.hashes%2 != 0 || h.bits%wordBits != 0):
+		return fmt.Sprintf("blocked with k=%d and %d cells", h.hashes, h.bits)
+	case h.scheme == schemeCuckoo && (h.hashes < 2 || h.hashes > 5 || h.bits%wordBits != 0):
+		return fmt.Sprintf("cuckoo with k=%d and %d cells", h.hashes, h.bits)
+	}
+	return ""
+}
+
+// seedTags is how many tags a seed other than 0 can have.
+const seedTags = 127
+
+// seedTag returns the seven bits of the header that tell filters of different seeds apart: 0
+// for seed 0, else 1 to 127. The tag reveals no more than these bits of a secret seed, and so
+// misses one difference in 127.
+func seedTag(seed uint64) uint8 {
+	if seed == 0 {
+		return 0
+	}
+	var b [8]byte
+	binary.LittleEndian.PutUint64(b[:], seed)
+	return uint8(1 + xxh3.Hash(b[:])%seedTags)
+}
+
+func newMismatchError(kind Kind, want Geometry, got headerInfo) *MismatchError {
+	return &MismatchError{
+		Want: want, Got: got.geometry(want.Seed),
+		WantKind: kind, GotKind: got.kind,
+		OtherSeed: got.seedTag != seedTag(want.Seed),
+	}
 }

@@ -2,66 +2,144 @@ package bloom
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"time"
 
 	"github.com/upbloom/upbloom/upstash"
 )
 
-// Expire makes the filter expire after ttl, at least 1 ms, in place of any TTL
-// it has, and reports whether there was such a key. One command.
+// The user's orders. Of a filter with a header each is a script that looks whose header
+// stands there, and leaves anything else alone; of a Bare one it is the plain command.
+
+const (
+	expireScript = ours + `redis.call('PEXPIRE', KEYS[1], ARGV[2])
+redis.call('SETBIT', KEYS[1], '127', '1')
+return {w[1], 1}`
+	persistScript = ours + `local had = redis.call('PERSIST', KEYS[1])
+redis.call('SETBIT', KEYS[1], '127', '1')
+return {w[1], had}`
+	renameScript = ours + `return {w[1], redis.call('RENAMENX', KEYS[1], KEYS[2])}`
+	deleteScript = ours + `return {w[1], redis.call('DEL', KEYS[1])}`
+)
+
+// order runs one of the scripts and returns its second answer.
+func (r *record) order(ctx context.Context, repeatable bool, text string, more []string, args ...string,
+) (n int64, repeated bool, err error) {
+	answers, repeated, err := r.evalInts(ctx, repeatable, text, more, args...)
+	if err != nil {
+		return 0, repeated, err
+	}
+	if len(answers) != 1 || !answers[0].Valid {
+		return 0, repeated, wrongCount(len(answers), 1)
+	}
+	return answers[0].Int64, repeated, nil
+}
+
+// Expire makes the filter expire after ttl, at least 1 ms, in place of any TTL it has, and
+// reports whether there was a filter. It settles the TTL: no handle's Config.TTL changes it
+// afterwards. One request; four billed commands, or one for a Bare filter. A key that holds
+// something else is left alone: *MismatchError or ErrNotFilter.
 func (f *Filter) Expire(ctx context.Context, ttl time.Duration) (bool, error) {
-	return f.client.Expire(ctx, f.key, ttl)
+	r := &f.rec
+	if !r.headed() {
+		return r.client.Expire(ctx, r.key, ttl)
+	}
+	if ttl < time.Millisecond {
+		return false, fmt.Errorf("bloom: %w: ttl is %v: use at least 1ms, or Delete", upstash.ErrArgument, ttl)
+	}
+	_, _, err := r.order(ctx, true, expireScript, nil, milliseconds(ttl))
+	if errors.Is(err, ErrNotFound) {
+		return false, nil
+	}
+	return err == nil, err
 }
 
-// Persist takes the TTL off and reports whether there was one. A handle with a
-// Config.TTL sets it again with its first write: use one without. Where the
-// command had to be repeated and found no TTL, the error wraps
-// upstash.ErrUncertain.
+// Persist takes the TTL off and reports whether there was one. It settles the TTL: the
+// filter stays, whatever a handle's Config.TTL says. Cost and checks are those of Expire. If
+// the command had to be repeated and found no TTL, the error wraps upstash.ErrUncertain.
 func (f *Filter) Persist(ctx context.Context) (bool, error) {
-	return f.client.Persist(ctx, f.key)
+	r := &f.rec
+	if !r.headed() {
+		return r.client.Persist(ctx, r.key)
+	}
+	had, repeated, err := r.order(ctx, true, persistScript, nil)
+	switch {
+	case errors.Is(err, ErrNotFound):
+		return false, nil
+	case err == nil && had == 0 && repeated:
+		return false, fmt.Errorf("bloom: %w", upstash.ErrUncertain)
+	}
+	return had == 1, err
 }
 
-// Rename moves the filter to another key, with its TTL. It is ErrNotFound
-// where there is none, and ErrKeyExists where the other key holds something,
-// which is never overwritten. One request, two commands. The handle keeps its
-// key: use a new one for the moved filter.
+// Rename moves the filter to another key, with its TTL. It is ErrNotFound if there is none,
+// and ErrKeyExists if the other key holds something, which is never overwritten. One
+// request; three billed commands. The handle keeps its key: use a new one for the moved
+// filter.
 //
-// It is not repeated after an attempt of unknown outcome: upstash.SafeToRetry
-// tells whether it may have been done.
+// It is not repeated after an attempt of unknown outcome: upstash.SafeToRetry reports
+// whether it certainly was not done.
 func (f *Filter) Rename(ctx context.Context, to string) error {
 	if to == "" {
 		return errEmptyKey
 	}
-	if to == f.key {
+	r := &f.rec
+	if to == r.key {
 		return ErrKeyExists
 	}
-	// EXISTS tells a missing filter without a look at the words of an error.
-	replies, err := f.client.MultiExec(ctx,
-		upstash.Cmd("EXISTS", f.key), upstash.Cmd("RENAMENX", f.key, to))
+	var renamed int64
+	var err error
+	if r.headed() {
+		renamed, _, err = r.order(ctx, false, renameScript, []string{to})
+	} else {
+		renamed, err = r.renameBare(ctx, to)
+	}
 	if err != nil {
 		return err
+	}
+	if renamed == 0 {
+		return ErrKeyExists
+	}
+	r.forget()
+	return nil
+}
+
+func (r *record) renameBare(ctx context.Context, to string) (renamed int64, err error) {
+	// EXISTS finds a missing filter without a look at the words of an error.
+	replies, err := r.client.MultiExec(ctx,
+		upstash.Cmd("EXISTS", r.key), upstash.Cmd("RENAMENX", r.key, to))
+	if err != nil {
+		return 0, err
 	}
 	found, err := replies[0].Int64()
 	if err != nil {
-		return err
+		return 0, err
 	}
 	if found == 0 {
-		return ErrNotFound
+		return 0, ErrNotFound
 	}
-	renamed, err := replies[1].Int64()
-	if err == nil && renamed == 0 {
-		err = ErrKeyExists
-	}
-	return err
+	return replies[1].Int64()
 }
 
-// Delete removes the filter, or whatever else the key holds, and reports
-// whether there was anything. One command. It is not repeated after an attempt
-// of unknown outcome, because another client may have made the filter anew.
+// Delete removes the filter and reports whether there was one. One request; three billed
+// commands, or one for a Bare filter. A key that holds something else is left alone:
+// *MismatchError or ErrNotFilter. It is not repeated after an attempt of unknown outcome,
+// because another client may have made the filter anew.
 func (f *Filter) Delete(ctx context.Context) (bool, error) {
-	n, err := f.client.Del(ctx, f.key)
+	r := &f.rec
+	var n int64
+	var err error
+	if r.headed() {
+		n, _, err = r.order(ctx, false, deleteScript, nil)
+	} else {
+		n, err = r.client.Del(ctx, r.key)
+	}
+	if errors.Is(err, ErrNotFound) {
+		return false, nil
+	}
 	if err == nil {
-		f.forget()
+		r.forget()
 	}
 	return n == 1, err
 }

@@ -11,17 +11,24 @@ import (
 // OpenOption sets what a filter's header does not say.
 type OpenOption func(*Config)
 
-// OpenSeed gives the secret seed of a filter that was made with one. Another
-// seed than the filter's is a *MismatchError, 254 times in 255.
+// OpenSeed sets the secret seed of a filter that was made with one. Another seed
+// than the filter's is a *MismatchError, 126 times in 127.
 func OpenSeed(seed uint64) OpenOption { return func(c *Config) { c.Seed = seed } }
 
-// OpenTTL is Config.TTL: it counts where the filter has no TTL yet, or is
-// later made anew by an Add.
+// OpenTTL is Config.TTL: it counts if the filter's TTL is not settled yet, or if
+// the filter is later made anew by an Add.
 func OpenTTL(ttl time.Duration) OpenOption { return func(c *Config) { c.TTL = ttl } }
 
 // OpenMissingIsEmpty is Config.MissingIsEmpty, for a filter that goes missing
 // later. Open itself needs one to read.
 func OpenMissingIsEmpty() OpenOption { return func(c *Config) { c.MissingIsEmpty = true } }
+
+// OpenMustExist is Config.MustExist.
+func OpenMustExist() OpenOption { return func(c *Config) { c.MustExist = true } }
+
+// OpenReads is Config.Reads, for the look-ups to come. Open itself asks the
+// primary, unless the token is a read-only one.
+func OpenReads(reads Reads) OpenOption { return func(c *Config) { c.Reads = reads } }
 
 // OpenBatch is Config.BatchBytes and Config.BatchParallel.
 func OpenBatch(bytes, parallel int) OpenOption {
@@ -29,60 +36,42 @@ func OpenBatch(bytes, parallel int) OpenOption {
 }
 
 // Open makes a handle for an existing filter and reads its geometry from its
-// header, in one request and one command, so that a reader needs to know no
-// more than the key. It is ErrNotFound where there is none. A Bare filter has
-// no header: use New.
+// header, so that a reader needs to know no more than the key. One request, two
+// commands. It is ErrNotFound if there is none, whatever MissingIsEmpty says. A
+// Bare filter has no header: use New.
+//
+// The handle's Stats.Capacity is worked out from the geometry, and about that of
+// the Config that the filter was made with.
 func Open(ctx context.Context, c *upstash.Client, key string, opts ...OpenOption) (*Filter, error) {
 	var cfg Config
 	for _, o := range opts {
-		o(&cfg)
+		if o != nil {
+			o(&cfg)
+		}
 	}
 	// Any geometry will do to ask for the header; it is checked with the rest.
-	cfg.Bits, cfg.Hashes = 1, 1
+	cfg.Scheme, cfg.Bits, cfg.Hashes = SchemeXXH3, 1, 1
 	probe, err := New(c, key, cfg)
 	if err != nil {
 		return nil, err
 	}
-	word, err := probe.readHeader(ctx)
+	seen, err := probe.rec.examine(ctx, false)
 	if err != nil {
 		return nil, err
 	}
-	if word == 0 {
-		return nil, ErrNotFound
-	}
-	got, err := parseHeader(uint64(word))
-	if err != nil {
-		return nil, err
-	}
+	got := seen.header
 	cfg.Bits, cfg.Hashes, cfg.Scheme = got.bits, got.hashes, got.scheme
-	if got.kind != KindFilter || got.scheme.cellBits() != 1 || got.seedTag != seedTag(cfg.Seed) {
-		want := Geometry{Bits: got.bits, Hashes: got.hashes, Scheme: got.scheme, Seed: cfg.Seed}
-		if want.Scheme.cellBits() != 1 {
-			return nil, fmt.Errorf("%w of one-bit cells, but a counting filter (%v):"+
-				" use the type that wrote it", ErrNotFilter, want)
-		}
+	want := Geometry{Bits: got.bits, Hashes: got.hashes, Scheme: got.scheme, Seed: cfg.Seed}
+	if !want.Scheme.oneBit() {
+		return nil, fmt.Errorf("%w of one-bit cells, but %v: use the type that wrote it",
+			ErrNotFilter, want)
+	}
+	if got.kind != KindFilter || got.seedTag != seedTag(cfg.Seed) {
 		return nil, newMismatchError(KindFilter, want, got)
 	}
 	geo, err := cfg.Geometry()
 	if err != nil {
 		return nil, err
 	}
-	f := newFilter(c, key, cfg, geo, KindFilter)
-	f.verified.Store(true)
-	return f, nil
-}
-
-// readHeader gives the word at bit 0, 0 where there is no filter.
-func (f *Filter) readHeader(ctx context.Context) (int64, error) {
-	s := getScratch()
-	defer putScratch(s)
-	s.cmd.Reset(f.key).Get(headerType, 0)
-	if f.client.ReadOnly() {
-		s.cmd.ReadOnly()
-	}
-	answers, err := f.ask(ctx, s)
-	if err != nil {
-		return 0, err
-	}
-	return headerWord(answers[0])
+	return newFilter(c, key, cfg, geo, KindFilter), nil
 }

@@ -5,9 +5,10 @@ import "github.com/zeebo/xxh3"
 // Positions appends the item's positions to dst and returns the longer slice: g.Hashes
 // numbers from 0 to g.Bits-1, in the order in which the format names them, some of them
 // perhaps equal. Cell number p is at bit 128+p of the Redis string, or at bit p in the Bare
-// layout.
+// layout. SchemeBlocked has two positions in each word: an odd g.Hashes is one more than
+// come, and less than 53 bits hold no word.
 //
-// It allocates nothing where dst has room, and costs one hash of the item and a few
+// It allocates nothing if dst has room, and costs one hash of the item and a few
 // instructions a position. A geometry without bits or hashes has no positions: it appends
 // nothing. All other values of Bits are right, beyond what a Config accepts as well. An
 // unknown scheme counts as SchemeXXH3.
@@ -20,6 +21,9 @@ func (g Geometry) Positions(dst []uint64, item string) []uint64 {
 		return appendDoubleHashed(dst, h1, h2, g.Bits, g.Hashes)
 	}
 	h := digest(item, g.Seed)
+	if g.Scheme == SchemeBlocked {
+		return appendBlocked(dst, h.Hi, h.Lo, g.Bits/wordBits, g.Hashes/2)
+	}
 	return appendEnhanced(dst, h.Hi, h.Lo, g.Bits, g.Hashes)
 }
 

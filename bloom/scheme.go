@@ -2,51 +2,75 @@ package bloom
 
 import "strconv"
 
-// A Scheme says how an item becomes positions, and how wide a cell is. It is part of the
-// stored format: two programs that share a filter use the same one. The zero value is
-// SchemeXXH3, the one to use.
+// A Scheme says how an item becomes positions, and how wide a cell is. It is
+// part of the stored format: two programs that share a filter use the same one.
+// The zero value is SchemeBlocked, the one to use.
 type Scheme uint8
 
 const (
-	// SchemeXXH3 takes all positions from one 128-bit XXH3 digest by enhanced double hashing
-	// (Dillinger and Manolios, "Bloom filters in probabilistic verification", FMCAD 2004).
-	// Measured false positive rates are those of the formula from a thousand items up, and
-	// within 5% at a hundred.
-	SchemeXXH3 Scheme = 0
+	// SchemeBlocked cuts the cells into words of 53 bits and sets two bits in
+	// each of a few words, all taken from one 128-bit XXH3 digest. A look-up
+	// reads one word for each factor of ten of the false positive rate (2 at 1
+	// in 100) instead of single bits, and an Add writes two bits a word, so
+	// that requests are short and the server does little. It takes 12% more
+	// memory than SchemeXXH3. Measured rates are within 5% of the formula.
+	//
+	// It is a multi-blocked filter: Putze, Sanders and Singler, "Cache-, hash-
+	// and space-efficient Bloom filters", WEA 2007.
+	SchemeBlocked Scheme = 0
 
-	// SchemeFNV1a is double hashing over two 64-bit FNV-1a digests, as the well-known short
-	// TypeScript filter for Upstash does it. It exists to share filters with such programs,
-	// mostly with LayoutBare: wherever the number of bits is even its false positive rate is
-	// 2 to 10 times the target, and its estimates of cardinality are 4 to 14% low. It takes
-	// no seed.
+	// SchemeFNV1a is double hashing over two 64-bit FNV-1a digests, as the
+	// TypeScript filter of the article "Building a high-speed Bloom Filter with
+	// Upstash Redis" does it. It exists to share filters with such programs,
+	// mostly with LayoutBare. Measured at 1 in 100 and an even number of bits,
+	// its false positive rate is 0.97 to 2.8 times the formula's, at lower rates
+	// up to 10 times, and its estimates of cardinality are 6 to 18% low at
+	// capacity; an odd number with sequential names has estimates that are 8 to
+	// 16% low. It takes no seed.
 	SchemeFNV1a Scheme = 1
 
-	// The counting schemes place items as SchemeXXH3 does. The header parser knows them, so
-	// that a counting filter is told from a plain one; a Config does not accept them.
+	// SchemeXXH3 takes independent bits from one 128-bit XXH3 digest by enhanced
+	// double hashing (Dillinger and Manolios, "Bloom filters in probabilistic
+	// verification", FMCAD 2004): the least memory, and 3.5 times the reads of
+	// SchemeBlocked.
+	SchemeXXH3 Scheme = 4
+
+	// The schemes that the format defines and a Config does not accept. The
+	// header parser knows them, so that such a filter is told from others.
 	schemeXXH3Count4 Scheme = 2
 	schemeXXH3Count8 Scheme = 3
+	schemeCuckoo     Scheme = 5
 )
 
-// String returns the scheme's name: "xxh3", "fnv1a", or "Scheme(9)" for an unknown one.
+// wordBits is the width of a word of the blocked and the cuckoo scheme: the
+// widest integer that JSON readers, JavaScript and Lua all carry exactly.
+const wordBits = 53
+
+// String returns the scheme's name: "blocked", "fnv1a", "xxh3", or "Scheme(9)"
+// for an unknown one.
 func (s Scheme) String() string {
 	switch s {
-	case SchemeXXH3:
-		return "xxh3"
+	case SchemeBlocked:
+		return "blocked"
 	case SchemeFNV1a:
 		return "fnv1a"
+	case SchemeXXH3:
+		return "xxh3"
 	case schemeXXH3Count4:
 		return "xxh3/4-bit"
 	case schemeXXH3Count8:
 		return "xxh3/8-bit"
+	case schemeCuckoo:
+		return "cuckoo"
 	}
 	return "Scheme(" + strconv.Itoa(int(s)) + ")"
 }
 
-// cellBits returns the width of a cell: 1, or 4 or 8 for the counting schemes. An unknown
-// scheme has cells of 0 bits.
+// cellBits returns the width of a cell: 1, or 4 or 8 for the counting schemes.
+// An unknown scheme has cells of 0 bits.
 func (s Scheme) cellBits() uint64 {
 	switch s {
-	case SchemeXXH3, SchemeFNV1a:
+	case SchemeBlocked, SchemeFNV1a, SchemeXXH3, schemeCuckoo:
 		return 1
 	case schemeXXH3Count4:
 		return 4
@@ -56,41 +80,20 @@ func (s Scheme) cellBits() uint64 {
 	return 0
 }
 
-// A Layout says where in the Redis string the cells are. The zero value is LayoutHeaded,
-// the one to use.
-type Layout uint8
-
-const (
-	// LayoutHeaded puts a header of 16 bytes in front of the cells. Every command reads it,
-	// so that a missing filter or one of another geometry is an error and never a wrong "no".
-	LayoutHeaded Layout = 0
-
-	// LayoutBare has the cells alone, from bit 0: for strings that other programs wrote.
-	// Nothing can be checked: the wrong number of bits, hashes, scheme or seed gives wrong
-	// answers without a word, and a missing filter is an empty one.
-	LayoutBare Layout = 1
-)
-
-const (
-	maxStringBits = 1 << 32 // a Redis string holds 512 MiB
-	headerBits    = 128
-)
-
-// String returns "headed", "bare", or "Layout(9)" for an unknown one.
-func (l Layout) String() string {
-	switch l {
-	case LayoutHeaded:
-		return "headed"
-	case LayoutBare:
-		return "bare"
-	}
-	return "Layout(" + strconv.Itoa(int(l)) + ")"
+// oneBit reports whether a Filter can be of this scheme.
+func (s Scheme) oneBit() bool {
+	return s == SchemeBlocked || s == SchemeFNV1a || s == SchemeXXH3
 }
 
-// bodyOffset returns the bit at which cell 0 starts.
-func (l Layout) bodyOffset() uint64 {
-	if l == LayoutBare {
+// maxCells returns how many cells of a scheme fit into a Redis string.
+func maxCells(s Scheme, l Layout) uint64 {
+	width := s.cellBits()
+	if width == 0 {
 		return 0
 	}
-	return headerBits
+	cells := (maxStringBits - l.bodyOffset()) / width
+	if s == SchemeBlocked || s == schemeCuckoo {
+		cells -= cells % wordBits
+	}
+	return cells
 }

@@ -6,8 +6,8 @@ import "math"
 // other is the price of a filter over an optimal structure, 44%.
 const ln2Squared = math.Ln2 * math.Ln2
 
-// OptimalBits returns the number of bits of a Bloom filter that holds n items with a false
-// positive rate of p: ceil(-n ln p / (ln 2)^2), which is 9.6 bits an item at p = 0.01 and
+// OptimalBits returns the number of bits of a classic Bloom filter (SchemeXXH3, SchemeFNV1a)
+// that holds n items with a false positive rate of p: ceil(-n ln p / (ln 2)^2), which is 9.6 bits an item at p = 0.01 and
 // 4.8 more for each further factor of ten. As the number of hashes is rounded, the rate can
 // come out above p: by up to 5%, and up to 12% for p above 0.5.
 //
@@ -27,7 +27,7 @@ func OptimalBits(n uint64, p float64) uint64 {
 	case p >= 1:
 		return 1
 	}
-	bits := math.Ceil(-float64(max(n, 1)) * math.Log(p) / ln2Squared)
+	bits := math.Ceil(-float64(max(n, 1)) * exactLog(p) / ln2Squared)
 	return max(1, saturate(bits))
 }
 
@@ -46,8 +46,8 @@ func OptimalHashes(m, n uint64) int {
 
 // FalsePositiveRate returns the rate, from 0 to 1, at which a filter of m bits and k
 // positions an item claims to hold what it does not, once it holds n items:
-// (1 - e^(-kn/m))^k. It is what to expect of a geometry; [LiveFalsePositiveRate] tells the
-// rate of a filter whose set bits were counted.
+// (1 - e^(-kn/m))^k. It holds for the classic schemes; [Geometry.FalsePositiveRate] knows
+// every scheme. [LiveFalsePositiveRate] is the rate of a filter whose set bits were counted.
 //
 // An empty filter, n = 0, returns 0. With m = 0 or k < 1 nothing is told apart: 1.
 //

@@ -4,48 +4,61 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"strconv"
+	"strings"
 	"time"
 
+	"github.com/upbloom/upbloom/internal/human"
 	"github.com/upbloom/upbloom/upstash"
 )
 
 // Stats is the state of a filter at one moment. It is plain data.
 type Stats struct {
-	// Geometry and Layout are the handle's.
+	// Geometry, Layout and Kind are the handle's, or what Inspect read. Seeded is
+	// true if the filter has a seed.
 	Geometry Geometry
 	Layout   Layout
+	Kind     Kind
+	Seeded   bool
 	// Bytes is the length of the Redis string as it stands. A filter that was
 	// not made by Create grows to its full length as items are added.
 	Bytes uint64
 	// SetBits is how many cells are set, Fill their share, 0 to 1.
 	SetBits uint64
 	Fill    float64
-	// Items is the estimated number of distinct items; where Saturated, a
-	// lower bound.
+	// Items is the estimated number of distinct items; if Saturated, a lower
+	// bound.
 	Items uint64
-	// Capacity is what the filter was sized for: Config.Capacity, or where
-	// that is not known (Open), the number of items at which half of the cells
-	// are set. FPRate is the false positive rate there.
+	// Capacity is what the filter was sized for: Config.Capacity, or if that is
+	// not known (Open, Inspect), about as much, from the geometry: the number of
+	// items at which half of a classic filter's cells are set, or at which a
+	// blocked one is wrong 1 in 10^(k/2) times. FPRate is the false positive rate
+	// there.
 	Capacity uint64
 	FPRate   float64
 	// LiveFPRate is the false positive rate now.
 	LiveFPRate float64
-	// Saturated is true where every cell is set: every item is found.
+	// Saturated is true if every cell is set: every item is found.
 	Saturated bool
-	// TTL is the time until the filter expires, 0 where it does not.
+	// TTL is the time until the filter expires, 0 if it does not; at most 292
+	// years.
 	TTL time.Duration
 }
 
-// Stats reads the state of the filter: one request, four commands that run as
-// one transaction. The server reads the whole string, about 1 ms a megabyte.
-// A filter that is not there is ErrNotFound, whatever MissingIsEmpty says.
+// OverCapacity reports whether the filter holds more items than it was sized for, so that
+// its false positive rate is above the one asked for. The estimate of Items is off by about
+// 1% in a filter for 1,000 and less in larger ones, so that it takes 3% more than Capacity, or
+// four standard errors in a smaller filter, to be true.
+func (s Stats) OverCapacity() bool {
+	c := float64(s.Capacity)
+	return s.Saturated || float64(s.Items) > c+max(0.03*c, 4*math.Sqrt(0.1*c))
+}
+
+// Stats reads the state of the filter: one request, four commands that run as one
+// transaction. The server reads the whole string, about 1 ms a megabyte. Of a global
+// database the nearest region answers. A filter that is not there is ErrNotFound, whatever
+// MissingIsEmpty says.
 func (f *Filter) Stats(ctx context.Context) (Stats, error) {
-	replies, err := f.inspect(ctx, upstash.Cmd("STRLEN", f.key), upstash.Cmd("PTTL", f.key))
-	if err != nil {
-		return Stats{}, err
-	}
-	n, err := integers(replies)
+	n, err := f.count(ctx, upstash.Cmd("STRLEN", f.rec.key), upstash.Cmd("PTTL", f.rec.key))
 	if err != nil {
 		return Stats{}, err
 	}
@@ -57,8 +70,7 @@ func (f *Filter) Stats(ctx context.Context) (Stats, error) {
 		return Stats{}, ErrNotFound
 	}
 	s := f.stats(uint64(setBits))
-	s.Bytes = uint64(length)
-	s.TTL = time.Duration(max(pttl, 0)) * time.Millisecond
+	s.Bytes, s.TTL = uint64(length), ttlOf(pttl)
 	return s, nil
 }
 
@@ -67,13 +79,9 @@ func (f *Filter) Stats(ctx context.Context) (Stats, error) {
 // the capacity. One request, two commands. A filter with every bit set is
 // ErrSaturated.
 func (f *Filter) Cardinality(ctx context.Context) (uint64, error) {
-	replies, err := f.inspect(ctx)
+	n, err := f.count(ctx)
 	if err != nil {
 		return 0, f.missing(err)
-	}
-	n, err := integers(replies)
-	if err != nil {
-		return 0, err
 	}
 	if n[0] < 0 {
 		return 0, errNegative
@@ -85,70 +93,119 @@ func (f *Filter) Cardinality(ctx context.Context) (uint64, error) {
 	return s.Items, nil
 }
 
-// inspect verifies the header and counts the cells, and runs more commands in
-// the same transaction. The replies begin with the count's.
-func (f *Filter) inspect(ctx context.Context, more ...upstash.Command) ([]upstash.Reply, error) {
-	if !f.headed() {
-		return f.client.MultiExec(ctx, append([]upstash.Command{upstash.Cmd("BITCOUNT", f.key)}, more...)...)
+// count verifies the header and counts the cells, and runs more commands in the same
+// transaction. The answers begin with the count. Nothing is remembered: a replica may have
+// answered, from before the last write.
+func (f *Filter) count(ctx context.Context, more ...upstash.Command) ([]int64, error) {
+	r := &f.rec
+	var cmds []upstash.Command
+	if r.headed() {
+		// BITFIELD_RO in any case: a token that may not write would have the whole
+		// transaction refused for a BITFIELD.
+		header := upstash.NewBitField(r.key).Get(headerType, 0).ReadOnly()
+		cmds = append(cmds, header.Command(), upstash.Cmd("BITCOUNT", r.key, "16", "-1"))
+	} else {
+		cmds = append(cmds, upstash.Cmd("BITCOUNT", r.key))
 	}
-	body := strconv.Itoa(headerBits / 8)
-	// BITFIELD_RO in any case: a token that may not write would have the whole
-	// transaction refused for a BITFIELD.
-	header := upstash.NewBitField(f.key).Get(headerType, 0).ReadOnly()
-	cmds := append([]upstash.Command{header.Command(), upstash.Cmd("BITCOUNT", f.key, body, "-1")}, more...)
-	replies, err := f.client.MultiExec(ctx, cmds...)
-	if err == nil {
-		err = replies[0].Err()
-	}
+	replies, err := r.client.MultiExec(ctx, append(cmds, more...)...)
 	if err != nil {
-		return nil, wrongType(err)
+		return nil, explain(err)
 	}
-	words, err := replies[0].Ints(nil)
-	if err != nil {
-		return nil, err
+	if r.headed() {
+		if err := r.compareReply(replies[0]); err != nil {
+			return nil, err
+		}
+		replies = replies[1:]
 	}
-	if len(words) != 1 {
-		return nil, fmt.Errorf("bloom: BITFIELD_RO: %w: %d answers to 1 operation",
-			upstash.ErrBadResponse, len(words))
-	}
-	word, err := headerWord(words[0])
-	if err != nil {
-		return nil, err
-	}
-	// Not remembered: a replica may have answered, from before the last write.
-	return replies[1:], f.compare(word)
+	return integers(replies)
 }
 
-// stats works out everything that follows from the number of set bits.
+// compareReply judges the answer to a BITFIELD_RO of the header alone.
+func (r *record) compareReply(reply upstash.Reply) error {
+	words, err := reply.Ints(nil)
+	if err != nil {
+		return explain(err)
+	}
+	if len(words) != 1 {
+		return wrongCount(len(words), 1)
+	}
+	word, err := fieldWord(words[0])
+	if err != nil {
+		return err
+	}
+	return r.compare(word)
+}
+
 func (f *Filter) stats(setBits uint64) Stats {
-	m, k := f.geo.Bits, f.geo.Hashes
-	setBits = min(setBits, m)
-	s := Stats{
-		Geometry: f.geo, Layout: f.cfg.Layout, SetBits: setBits, Saturated: setBits == m,
-		Fill: float64(setBits) / float64(m), LiveFPRate: LiveFalsePositiveRate(m, k, setBits),
-		Capacity: f.cfg.Capacity,
-	}
-	if s.Capacity == 0 {
-		s.Capacity = uint64(float64(m) * math.Ln2 / float64(k))
-	}
-	s.FPRate = FalsePositiveRate(m, k, s.Capacity)
-	if s.Saturated {
-		setBits = m - 1
-	}
-	s.Items = uint64(math.Round(EstimateItems(m, k, setBits)))
+	s := statsOf(f.rec.geo, f.rec.layout, f.cfg.Capacity, setBits)
+	s.Kind, s.Seeded = f.rec.kind, f.rec.geo.Seed != 0
 	return s
 }
 
-var errNegative = fmt.Errorf("bloom: %w: a negative count", upstash.ErrBadResponse)
-
-func integers(replies []upstash.Reply) ([]int64, error) {
-	out := make([]int64, len(replies))
-	for i, r := range replies {
-		n, err := r.Int64()
-		if err != nil {
-			return nil, wrongType(err)
-		}
-		out[i] = n
+// statsOf works out everything that follows from the number of set bits. A capacity of 0 is
+// worked out from the geometry.
+func statsOf(g Geometry, layout Layout, capacity, setBits uint64) Stats {
+	s := Stats{Geometry: g, Layout: layout, SetBits: setBits, Capacity: capacity}
+	if !g.Scheme.oneBit() { // set bits say nothing of the items
+		return s
 	}
-	return out, nil
+	setBits = min(setBits, g.Bits)
+	s.SetBits, s.Saturated = setBits, setBits == g.Bits
+	s.Fill, s.LiveFPRate = float64(setBits)/float64(g.Bits), g.LiveFalsePositiveRate(setBits)
+	if s.Capacity == 0 {
+		s.Capacity = g.capacity()
+	}
+	s.FPRate = g.FalsePositiveRate(s.Capacity)
+	if s.Saturated {
+		setBits = g.Bits - 1
+	}
+	s.Items = uint64(math.Round(g.EstimateItems(setBits)))
+	return s
+}
+
+// String draws the state for a person, in a few lines without the key:
+//
+//	filter           47,926 bits (5.9 KiB), k=7, xxh3
+//	fill             [##########..........] 49.8%
+//	items            about 4,987 of 5,000
+//	false positives  1 in 102 now, 1 in 100 at capacity
+//	stored           6,007 bytes, no expiry
+func (s Stats) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "filter           %v\n", s.Geometry)
+	fmt.Fprintf(&b, "fill             %s %.1f%%\n", bar(s.Fill), 100*s.Fill)
+	about := "about"
+	if s.Saturated {
+		about = "saturated: more than"
+	}
+	fmt.Fprintf(&b, "items            %s %s of %s\n", about, human.Count(s.Items), human.Count(s.Capacity))
+	fmt.Fprintf(&b, "false positives  %s now, %s at capacity\n",
+		human.OneIn(s.LiveFPRate), human.OneIn(s.FPRate))
+	fmt.Fprintf(&b, "stored           %s bytes, %s", human.Count(s.Bytes), expiry(s.TTL))
+	return b.String()
+}
+
+// bar draws a share from 0 to 1. Only a full filter has a full bar, and only
+// an empty one an empty bar.
+func bar(share float64) string {
+	const width = 20
+	n := int(math.Round(share * width))
+	if share > 0 {
+		n = max(n, 1)
+	}
+	if share < 1 {
+		n = min(n, width-1)
+	}
+	return "[" + strings.Repeat("#", n) + strings.Repeat(".", width-n) + "]"
+}
+
+func expiry(ttl time.Duration) string {
+	if ttl <= 0 {
+		return "no expiry"
+	}
+	unit := time.Second
+	if ttl < time.Minute {
+		unit = time.Millisecond
+	}
+	return "expires in " + ttl.Round(unit).String()
 }

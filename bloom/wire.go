@@ -1,65 +1,108 @@
 package bloom
 
 import (
-	"context"
-	"errors"
 	"fmt"
 
 	"github.com/upbloom/upbloom/upstash"
 )
 
-// headerType is the field of the header word, at bit 0.
-const headerType = "u53"
+// How a record's operations are written into a command, and how its answers are judged.
 
-// beginWrite starts a command that creates the filter where there is none,
-// verifies it, and then sets bits.
-func (f *Filter) beginWrite(b *upstash.BitField) {
-	b.Reset(f.key)
-	if f.headed() {
-		b.Overflow(upstash.Fail).IncrBy(headerType, 0, f.header).Get(headerType, 0).Overflow(upstash.Wrap)
+// beginWrite starts a command that creates the filter if there is none, verifies it, and
+// then sets bits. compareBirth has it answer the birth number.
+func (q *request) beginWrite(birth int64, compareBirth bool) {
+	r, b := q.rec, &q.cmd
+	q.birth, q.asksBirth, q.asksSettled = birth, false, false
+	q.offsets = q.offsets[:0]
+	b.Reset(r.key)
+	if !r.headed() {
+		return
+	}
+	q.asksBirth, q.asksSettled = compareBirth, r.ttl != 0
+	if r.must {
+		q.asksBirth, q.asksSettled = true, true // a script answers all
+		return
+	}
+	b.Overflow(upstash.Fail).IncrBy(headerType, 0, r.header).Get(headerType, 0).
+		IncrBy(headerType, birthOffset, birth)
+	if q.asksSettled {
+		b.Get("u1", settledOffset)
+	}
+	if q.asksBirth {
+		b.Get(headerType, birthOffset)
+	}
+	b.Overflow(upstash.Wrap)
+}
+
+// setItem appends the operations that add an item.
+func (q *request) setItem(item string) {
+	r := q.rec
+	q.pos = r.geo.Positions(q.pos[:0], item)
+	if r.must {
+		for _, p := range q.pos {
+			q.offsets = append(q.offsets, headerBits+p)
+		}
+		return
+	}
+	q.cmd.SetBits(r.layout.bodyOffset(), q.pos)
+}
+
+// beginRead starts a command that verifies the filter and then reads cells.
+func (q *request) beginRead() {
+	q.ends, q.words, q.found = q.ends[:0], q.words[:0], q.found[:0]
+	q.cmd.Reset(q.rec.key)
+	if q.rec.headed() {
+		q.cmd.Get(headerType, 0)
 	}
 }
 
-// beginRead starts a command that verifies the filter and then reads bits.
-func (f *Filter) beginRead(b *upstash.BitField) {
-	b.Reset(f.key)
-	if f.headed() {
-		b.Get(headerType, 0)
+// getItem appends the operations that look an item up.
+func (q *request) getItem(item string) {
+	geo, base := q.rec.geo, q.rec.layout.bodyOffset()
+	if geo.Scheme != SchemeBlocked {
+		q.pos = geo.Positions(q.pos[:0], item)
+		q.cmd.GetBits(base, q.pos)
+		q.ends = append(q.ends, (len(q.ends)+1)*geo.Hashes)
+		return
 	}
-	if f.client.ReadOnly() {
-		b.ReadOnly()
+	first := len(q.words)
+	q.words = geo.appendWords(q.words, item)
+	for _, w := range q.words[first:] {
+		q.cmd.Get(headerType, base+wordBits*w.index)
 	}
+	q.ends = append(q.ends, len(q.words))
 }
 
-// setItem and getItem append one item's operations.
-func (f *Filter) setItem(s *scratch, item string) {
-	s.pos = f.geo.Positions(s.pos[:0], item)
-	if s.cmd.Len() == 0 { // Bare: there is no header before the first item
-		s.first = append(s.first[:0], s.pos...)
-	}
-	s.cmd.SetBits(f.cfg.Layout.bodyOffset(), s.pos)
-}
+// size is the length of the command so far, in bytes, for which a part of a batch has room.
+func (q *request) size() int { return q.cmd.Size() + len(q.offsets)*len(`,"4294967295"`) }
 
-func (f *Filter) getItem(s *scratch, item string) {
-	s.pos = f.geo.Positions(s.pos[:0], item)
-	s.cmd.GetBits(f.cfg.Layout.bodyOffset(), s.pos)
+// itemBytes is the most that one item takes in a request.
+func (r *record) itemBytes() int {
+	const around = len(`,"SET","u1","",1`)
+	digits := 1
+	for last := r.geo.Bits + headerBits; last >= 10; last /= 10 {
+		digits++
+	}
+	return r.geo.Hashes * (around + digits)
 }
 
 // written is the answer to a write, its header operations already judged.
 type written struct {
-	old           []upstash.NullInt64 // the bits before, k an item
-	created       bool                // this very command made the filter
-	maybeRepeated bool                // an earlier attempt may have set the bits
+	ok            bool // the write ran and its answers hold
+	created       bool // this very command made the filter
+	maybeRepeated bool // an earlier attempt may have set the bits
+	unsettled     bool // bit 127 was asked for and is 0
+	allSeen       bool // no bit was 0
+	birth         int64
+	newItems      int // how many were new, and how many of their bits were set before
+	newOnes       int
 }
 
-// uncertain tells whether all of it could be the work of an earlier attempt. A
-// BITFIELD is atomic: one bit that was still 0, or a header that was not there,
-// proves that no attempt ran before this one.
+// uncertain reports whether all of it could be the work of an earlier attempt. A BITFIELD
+// is atomic: one bit that was still 0, or a header that was not there, proves that no
+// attempt ran before this one.
 func (w written) uncertain() bool {
-	if !w.maybeRepeated || w.created {
-		return false
-	}
-	return allSet(w.old)
+	return w.ok && w.maybeRepeated && !w.created && w.allSeen
 }
 
 func allSet(bits []upstash.NullInt64) bool {
@@ -71,194 +114,201 @@ func allSet(bits []upstash.NullInt64) bool {
 	return true
 }
 
-// write sends the write in s and judges the header.
-func (f *Filter) write(ctx context.Context, s *scratch) (written, error) {
-	if err := f.mayWrite(); err != nil {
-		return written{}, err
+// judgeWrite splits the answers into the header's and the items'.
+func (q *request) judgeWrite() error {
+	r := q.rec
+	q.wrote = written{maybeRepeated: q.reply.MaybeRepeated()}
+	if r.must {
+		return q.judgeExisting()
 	}
-	withTTL := !f.expiring.Load()
-	reply, expired, err := f.sendWrite(ctx, s.cmd.Command(), withTTL)
-	var w written
-	if err == nil {
-		w, err = f.readWrite(reply, s)
+	if err := q.decode(q.cmd.Len()); err != nil {
+		return r.failed(err)
 	}
-	if err != nil {
-		if withTTL && isForeign(err) {
-			err = f.undoExpire(ctx, expired, err)
+	old := q.answers
+	if r.headed() {
+		word, err := fieldWord(old[1])
+		if err != nil {
+			return err
 		}
-		return written{}, err
+		q.wrote.created = old[0].Valid
+		if q.wrote.created && word != r.header {
+			// The sum did not overflow, so that what stood there was no header.
+			return r.refuse(fmt.Errorf("%w: its first 53 bits were not zero; use a key that"+
+				" holds nothing else", ErrNotFilter))
+		}
+		if err := r.learn(word); err != nil {
+			return err
+		}
+		if old, err = q.secondWord(old[3:]); err != nil {
+			return err
+		}
 	}
-	if withTTL {
-		return w, f.noteExpire(expired)
-	}
-	return w, f.renewExpire(ctx, w, s)
+	return q.tookBits(old)
 }
 
-// readWrite splits the answers into the header's and the items'.
-func (f *Filter) readWrite(reply upstash.Reply, s *scratch) (written, error) {
-	w := written{maybeRepeated: reply.MaybeRepeated()}
-	answers, err := f.answers(reply, s)
+// judgeExisting judges the answers of the script of a record that must exist: the header,
+// and if it is ours bit 127, the birth number and the bits before.
+func (q *request) judgeExisting() error {
+	if err := q.decode(-1); err != nil {
+		return q.rec.failed(err)
+	}
+	if len(q.answers) == 0 {
+		return wrongCount(0, 3+len(q.offsets))
+	}
+	word, err := fieldWord(q.answers[0])
 	if err != nil {
-		return w, err
+		return err
 	}
-	if !f.headed() {
-		w.old = answers
-		return w, checkBits(w.old)
+	if err := q.rec.learn(word); err != nil {
+		return err
 	}
-	word, err := headerWord(answers[1])
+	if len(q.answers) != 3+len(q.offsets) {
+		return wrongCount(len(q.answers), 3+len(q.offsets))
+	}
+	old, err := q.secondWord(q.answers[1:])
 	if err != nil {
-		return w, err
+		return err
 	}
-	w.old, w.created = answers[2:], answers[0].Valid
-	if w.created && word != f.header {
-		// The sum did not overflow, so that what stood there was no header.
-		return w, f.refuse(fmt.Errorf("%w: its first 53 bits were not zero; use a key that"+
-			" holds nothing else", ErrNotFilter))
-	}
-	if err := f.verify(word); err != nil {
-		return w, err
-	}
-	return w, checkBits(w.old)
+	q.wrote.unsettled = q.wrote.unsettled && q.rec.ttl != 0
+	return q.tookBits(old)
 }
 
-// read sends the read in s and gives the bits, k an item. A filter that is not
-// there is ErrNotFound.
-func (f *Filter) read(ctx context.Context, s *scratch) ([]upstash.NullInt64, error) {
-	answers, err := f.ask(ctx, s)
-	if err != nil {
-		return nil, err
-	}
-	if f.headed() {
-		word, err := headerWord(answers[0])
-		if err == nil {
-			err = f.verify(word)
+// secondWord takes the answers about bit 127 and the birth number off, if they were asked.
+func (q *request) secondWord(answers []upstash.NullInt64) ([]upstash.NullInt64, error) {
+	if q.asksSettled {
+		if err := checkBits(answers[:1]); err != nil {
+			return nil, err
 		}
+		q.wrote.unsettled = answers[0].Int64 == 0
+		answers = answers[1:]
+	}
+	if q.asksBirth {
+		birth, err := fieldWord(answers[0])
 		if err != nil {
 			return nil, err
 		}
+		q.wrote.birth = birth
 		answers = answers[1:]
 	}
-	return answers, checkBits(answers)
+	return answers, nil
 }
 
-// ask sends the read in s and gives one answer for each operation.
-func (f *Filter) ask(ctx context.Context, s *scratch) ([]upstash.NullInt64, error) {
-	reply, err := f.client.Do(ctx, s.cmd.Command())
-	if errors.Is(err, upstash.ErrNoPermission) && s.cmd.Command().Name() == "BITFIELD" {
-		// A read-only token, and a client that was not told so.
-		reply, err = f.client.Do(ctx, s.cmd.ReadOnly().Command())
+// tookBits notes for each item whether it was new: whether one of its bits was 0.
+func (q *request) tookBits(old []upstash.NullInt64) error {
+	if err := checkBits(old); err != nil {
+		return err
 	}
-	if err != nil {
-		return nil, f.wrongType(err)
+	q.added, q.wrote.allSeen, q.wrote.ok = q.added[:0], allSet(old), true
+	if len(q.items) == 0 {
+		return nil
 	}
-	return f.answers(reply, s)
+	k := len(old) / len(q.items)
+	for i := range q.items {
+		ones := 0
+		for _, b := range old[i*k : (i+1)*k] {
+			ones += int(b.Int64)
+		}
+		q.added = append(q.added, ones < k)
+		if ones < k {
+			q.wrote.newItems++
+			q.wrote.newOnes += ones
+		}
+	}
+	return nil
 }
 
-// answers checks that each operation has its answer.
-func (f *Filter) answers(reply upstash.Reply, s *scratch) ([]upstash.NullInt64, error) {
+// judgeRead judges the header and sets found. Only an answer of the primary is
+// remembered.
+func (q *request) judgeRead(primary bool) error {
+	r := q.rec
+	if err := q.decode(q.cmd.Len()); err != nil {
+		if primary {
+			return r.failed(err)
+		}
+		return explain(err)
+	}
+	cells := q.answers
+	if r.headed() {
+		word, err := fieldWord(cells[0])
+		if err != nil {
+			return err
+		}
+		if primary {
+			err = r.learn(word)
+		} else {
+			err = r.compare(word)
+		}
+		if err != nil {
+			return err
+		}
+		cells = cells[1:]
+	}
+	if r.geo.Scheme == SchemeBlocked {
+		return q.judgeWords(cells)
+	}
+	if err := checkBits(cells); err != nil {
+		return err
+	}
+	from := 0
+	for _, end := range q.ends {
+		q.found = append(q.found, allSet(cells[from:end]))
+		from = end
+	}
+	return nil
+}
+
+func (q *request) judgeWords(answers []upstash.NullInt64) error {
+	from := 0
+	for _, end := range q.ends {
+		all := true
+		for i := from; i < end; i++ {
+			word, err := fieldWord(answers[i])
+			if err != nil {
+				return err
+			}
+			all = all && word&q.words[i].mask == q.words[i].mask
+		}
+		q.found = append(q.found, all)
+		from = end
+	}
+	return nil
+}
+
+// decode checks that each operation has its answer; want below 0 takes any number.
+func (q *request) decode(want int) error {
+	if q.reply.IsNil() {
+		return fmt.Errorf("bloom: %w: null for an array", upstash.ErrBadResponse)
+	}
 	var err error
-	s.answers, err = reply.Ints(s.answers[:0])
-	if reply.IsNil() {
-		return nil, fmt.Errorf("bloom: BITFIELD: %w: null", upstash.ErrBadResponse)
-	}
+	q.answers, err = q.reply.Ints(q.answers[:0])
 	if err != nil {
-		return nil, f.wrongType(err)
+		return err
 	}
-	if len(s.answers) != s.cmd.Len() {
-		return nil, fmt.Errorf("bloom: BITFIELD: %w: %d answers to %d operations",
-			upstash.ErrBadResponse, len(s.answers), s.cmd.Len())
+	if want >= 0 && len(q.answers) != want {
+		return wrongCount(len(q.answers), want)
 	}
-	return s.answers, nil
+	return nil
+}
+
+func wrongCount(got, want int) error {
+	return fmt.Errorf("bloom: %w: %d answers to %d operations", upstash.ErrBadResponse, got, want)
 }
 
 // checkBits refuses what no bit can be: a wrong answer must not become a "no".
 func checkBits(bits []upstash.NullInt64) error {
 	for _, b := range bits {
 		if !b.Valid || b.Int64>>1 != 0 {
-			return fmt.Errorf("bloom: BITFIELD: %w: a bit that is neither 0 nor 1", upstash.ErrBadResponse)
+			return fmt.Errorf("bloom: %w: a bit that is neither 0 nor 1", upstash.ErrBadResponse)
 		}
 	}
 	return nil
 }
 
-// headerWord refuses what no u53 can be, a null above all: taken for 0 it would
-// be a filter that is not there.
-func headerWord(a upstash.NullInt64) (int64, error) {
-	if !a.Valid || a.Int64>>53 != 0 {
-		return 0, fmt.Errorf("bloom: BITFIELD: %w: a header that is not a number of 53 bits",
-			upstash.ErrBadResponse)
+// fieldWord refuses what no u53 can be, a null above all: taken for 0 it would be a filter
+// that is not there, or a word without a bit.
+func fieldWord(a upstash.NullInt64) (int64, error) {
+	if !a.Valid || a.Int64>>wordBits != 0 {
+		return 0, fmt.Errorf("bloom: %w: a word that is not a number of 53 bits", upstash.ErrBadResponse)
 	}
 	return a.Int64, nil
-}
-
-// verify compares a header word with the handle's, and remembers what it finds:
-// where another filter stands, nothing is written until one that fits, or none,
-// was seen there.
-func (f *Filter) verify(word int64) error {
-	err := f.compare(word)
-	switch {
-	case err == nil:
-		f.verified.Store(true)
-		f.refused.Store(nil)
-	case errors.Is(err, ErrNotFound):
-		f.forget()
-	default:
-		return f.refuse(err)
-	}
-	return err
-}
-
-// compare judges a header word.
-func (f *Filter) compare(word int64) error {
-	switch word {
-	case f.header:
-		return nil
-	case 0:
-		return ErrNotFound
-	}
-	got, err := parseHeader(uint64(word))
-	if err != nil {
-		return err
-	}
-	return newMismatchError(f.kind, f.geo, got)
-}
-
-// refuse remembers why nothing more may be written.
-func (f *Filter) refuse(err error) error {
-	f.refused.Store(&err)
-	return err
-}
-
-// isForeign tells whether an error says that the key holds something else.
-func isForeign(err error) bool {
-	var m *MismatchError
-	return errors.As(err, &m) || errors.Is(err, ErrNotFilter)
-}
-
-// mayWrite refuses where a write is known to fail or to do harm.
-func (f *Filter) mayWrite() error {
-	if err := f.refused.Load(); err != nil {
-		return *err
-	}
-	if f.client.ReadOnly() {
-		return upstash.ErrReadOnly
-	}
-	return nil
-}
-
-// wrongType says that a key of another type is no filter, and remembers it.
-func (f *Filter) wrongType(err error) error {
-	err = wrongType(err)
-	if errors.Is(err, ErrNotFilter) {
-		return f.refuse(err)
-	}
-	return err
-}
-
-func wrongType(err error) error {
-	var server *upstash.Error
-	if errors.As(err, &server) && server.Code() == "WRONGTYPE" {
-		return fmt.Errorf("%w: use a key that holds nothing else: %w", ErrNotFilter, err)
-	}
-	return err
 }

@@ -1,0 +1,129 @@
+package bloom
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/upbloom/upbloom/upstash"
+)
+
+// An Answer is what one of many filters said of an item. It is plain data.
+type Answer struct {
+	// Yes is what Exists or Add of the one filter would have returned.
+	Yes bool
+	// Err is the error of this filter alone. Beside ErrNoTTL, Yes holds.
+	Err error
+}
+
+// ExistsIn looks one item up in many filters in one request: which of these users
+// saw this post, which pane of a window holds it. It returns an answer for each
+// filter, in order, and the first of their errors. Each filter is one billed
+// command; the commands are not one transaction.
+//
+// The filters share a client; their geometries and keys are their own. If one of
+// them asks the nearest region first, its second question is a second request,
+// one for all of them.
+func ExistsIn(ctx context.Context, item string, filters ...*Filter) ([]Answer, error) {
+	reqs, err := requestsFor(item, filters)
+	if err != nil || len(reqs) == 0 {
+		return nil, err
+	}
+	defer freeAll(reqs)
+	for _, q := range reqs {
+		q.beginRead()
+		q.getItem(item)
+	}
+	lookUp(ctx, reqs)
+	answers := make([]Answer, len(reqs))
+	for i, q := range reqs {
+		if len(q.found) > 0 && q.found[0] {
+			answers[i].Yes = true
+			continue
+		}
+		answers[i].Err = filters[i].missing(q.err)
+	}
+	return answers, firstError(answers)
+}
+
+// AddIn adds one item to many filters in one request. It returns an answer for
+// each filter, in order, and the first of their errors. Each filter is one billed
+// command; the commands are not one transaction, so that some may have run when
+// others failed. A filter that is named twice sees the item twice.
+func AddIn(ctx context.Context, item string, filters ...*Filter) ([]Answer, error) {
+	reqs, err := requestsFor(item, filters)
+	if err != nil || len(reqs) == 0 {
+		return nil, err
+	}
+	defer freeAll(reqs)
+	answers := make([]Answer, len(reqs))
+	var allowed []*request
+	for i, q := range reqs {
+		if answers[i].Err = q.rec.mayWrite(); answers[i].Err != nil {
+			continue
+		}
+		q.beginWrite(newBirth(), false)
+		q.setItem(item)
+		allowed = append(allowed, q)
+	}
+	if len(allowed) > 0 {
+		write(ctx, allowed)
+	}
+	for i, q := range reqs {
+		if answers[i].Err != nil {
+			continue
+		}
+		answers[i].Err = q.err
+		if q.wrote.ok && !q.wrote.uncertain() {
+			answers[i].Yes = q.added[0]
+			filters[i].watchFill(ctx, q.wrote)
+		}
+	}
+	return answers, firstError(answers)
+}
+
+// requestsFor takes a request for each filter, which must share a client.
+func requestsFor(item string, filters []*Filter) ([]*request, error) {
+	for i, f := range filters {
+		switch {
+		case f == nil:
+			return nil, fmt.Errorf("bloom: %w: filter %d is nil", upstash.ErrArgument, i)
+		case f.rec.client != filters[0].rec.client:
+			return nil, fmt.Errorf("bloom: %w: filter %d has another client than filter 0, and one"+
+				" request reaches one database; call once for each client", upstash.ErrArgument, i)
+		}
+	}
+	reqs := make([]*request, len(filters))
+	for i, f := range filters {
+		reqs[i] = newRequest(&f.rec).single(item)
+	}
+	return reqs, nil
+}
+
+func freeAll(reqs []*request) {
+	for _, q := range reqs {
+		q.free()
+	}
+}
+
+func firstError(answers []Answer) error {
+	for i, a := range answers {
+		if a.Err != nil {
+			return fmt.Errorf("bloom: filter %d of %d: %w", i, len(answers), trimmed{a.Err})
+		}
+	}
+	return nil
+}
+
+// trimmed is an error of this package within a longer text of it.
+type trimmed struct{ error }
+
+func (t trimmed) Error() string {
+	text := t.error.Error()
+	const prefix = "bloom: "
+	if len(text) > len(prefix) && text[:len(prefix)] == prefix {
+		return text[len(prefix):]
+	}
+	return text
+}
+func (t trimmed) Unwrap() error { return t.error }
+

@@ -1,0 +1,144 @@
+package bloom
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/upbloom/upbloom/upstash"
+)
+
+// examined is what stands at a key that holds a filter.
+type examined struct {
+	header  headerInfo
+	birth   int64
+	settled bool
+	length  uint64 // of the string, in bytes
+	setBits uint64 // if counted
+	ttl     time.Duration
+}
+
+// examine reads the header and all that belongs to one, in one transaction: the bits that
+// are always 0, and a length that the header allows. Without these, other data would pass.
+// With count it counts the set bits and reads the TTL as well.
+//
+// A transaction with a BITFIELD is the primary's. If the token may not run it, the nearest
+// region's answer has to do.
+func (r *record) examine(ctx context.Context, count bool) (examined, error) {
+	replies, err := r.client.MultiExec(ctx, r.examination(count, r.client.ReadOnly())...)
+	if isDenied(err) || err == nil && isDenied(replies[0].Err()) {
+		replies, err = r.client.MultiExec(ctx, r.examination(count, true)...)
+	}
+	if err == nil {
+		err = replies[0].Err()
+	}
+	if err != nil {
+		return examined{}, explain(err)
+	}
+	n, err := integers(replies[1:])
+	if err != nil {
+		return examined{}, err
+	}
+	fields, err := replies[0].Ints(nil)
+	if err != nil {
+		return examined{}, err
+	}
+	if len(fields) != 5 {
+		return examined{}, wrongCount(len(fields), 5)
+	}
+	word, err := fieldWord(fields[0])
+	if err != nil {
+		return examined{}, err
+	}
+	if word == 0 && n[0] != 0 {
+		return examined{}, errNoHeader
+	}
+	return judgeExamined(word, fields[1:], n)
+}
+
+// examination is the commands of examine. Of a plain filter bits 117 to 126 are 0 too, but
+// the other kinds use the second word as they like.
+func (r *record) examination(count, readOnly bool) []upstash.Command {
+	fields := upstash.NewBitField(r.key).Get(headerType, 0).Get("u11", wordBits).
+		Get(headerType, birthOffset).Get("u10", birthOffset+wordBits).Get("u1", settledOffset)
+	if readOnly {
+		fields.ReadOnly()
+	}
+	cmds := []upstash.Command{fields.Command(), upstash.Cmd("STRLEN", r.key)}
+	if count {
+		cmds = append(cmds, upstash.Cmd("BITCOUNT", r.key, "16", "-1"), upstash.Cmd("PTTL", r.key))
+	}
+	return cmds
+}
+
+func judgeExamined(word int64, fields []upstash.NullInt64, n []int64) (examined, error) {
+	if word == 0 {
+		return examined{}, ErrNotFound
+	}
+	h, err := parseHeader(uint64(word))
+	if err != nil {
+		return examined{}, err
+	}
+	e := examined{
+		header: h, birth: fields[1].Int64, settled: fields[3].Int64 == 1, length: uint64(max(n[0], 0)),
+	}
+	if fields[0].Int64 != 0 || h.kind == KindFilter && fields[2].Int64 != 0 {
+		return examined{}, fmt.Errorf("%w: bits of its header are set that are always 0; use a key"+
+			" that holds nothing else", ErrNotFilter)
+	}
+	// Whatever makes a filter writes to its body.
+	if e.length <= headerBytes || e.length > h.maxBytes() {
+		return examined{}, fmt.Errorf("%w: it is %d bytes long, and its header allows %d to %d",
+			ErrNotFilter, e.length, headerBytes+1, h.maxBytes())
+	}
+	if len(n) < 3 {
+		return e, nil
+	}
+	if n[1] < 0 {
+		return examined{}, errNegative
+	}
+	e.setBits, e.ttl = uint64(n[1]), ttlOf(n[2])
+	return e, nil
+}
+
+// ttlOf turns a PTTL into a duration, 0 if there is none. The longest that a
+// time.Duration holds is 292 years.
+func ttlOf(pttl int64) time.Duration {
+	const longest = int64(1<<63-1) / int64(time.Millisecond)
+	return time.Duration(min(max(pttl, 0), longest)) * time.Millisecond
+}
+
+// Inspect reads the state of any filter with a header, without its Config or its seed: its
+// geometry, how full it is and its TTL. One request, four commands; the server reads the
+// whole string, about 1 ms a megabyte. Stats.Geometry.Seed is always 0, and Stats.Seeded
+// says whether there is one. It is ErrNotFound if the key is free, and ErrNotFilter if it
+// holds anything but a filter of this package's format.
+func Inspect(ctx context.Context, c *upstash.Client, key string) (Stats, error) {
+	probe, err := New(c, key, Config{Scheme: SchemeXXH3, Bits: 1, Hashes: 1})
+	if err != nil {
+		return Stats{}, err
+	}
+	e, err := probe.rec.examine(ctx, true)
+	if err != nil {
+		return Stats{}, err
+	}
+	s := statsOf(e.header.geometry(0), LayoutHeaded, 0, e.setBits)
+	s.Kind, s.Seeded = e.header.kind, e.header.seedTag != 0
+	s.Bytes, s.TTL = e.length, e.ttl
+	return s, nil
+}
+
+var errNegative = fmt.Errorf("bloom: %w: a negative count", upstash.ErrBadResponse)
+
+func integers(replies []upstash.Reply) ([]int64, error) {
+	out := make([]int64, len(replies))
+	for i, r := range replies {
+		n, err := r.Int64()
+		if err != nil {
+			return nil, explain(err)
+		}
+		out[i] = n
+	}
+	return out, nil
+}
+

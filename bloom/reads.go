@@ -1,0 +1,40 @@
+package bloom
+
+import "strconv"
+
+// Reads says which copy of a global database answers look-ups. Such a database
+// has a primary, which takes all writes, and read regions, which follow it with
+// a lag. A BITFIELD counts as a write whatever it does, so that by default each
+// look-up travels to the primary and is billed in every region; BITFIELD_RO is a
+// read, which the nearest region answers. A database of a single region has
+// nothing to choose. The zero value is ReadsPrimary.
+type Reads uint8
+
+const (
+	// ReadsPrimary asks the primary: a "no" is always true.
+	ReadsPrimary Reads = 0
+
+	// ReadsNearest asks the nearest region and takes what it says. A "no", a
+	// missing filter and a mismatch may be lag. With MissingIsEmpty, a region
+	// that is being rebuilt answers "no" to everything.
+	ReadsNearest Reads = 1
+
+	// ReadsNearestFirst asks the nearest region, takes a "yes" of it, and asks
+	// the primary about everything else: a "no" is always true, and costs a
+	// second request. A batch asks again for what was not found alone.
+	ReadsNearestFirst Reads = 2
+)
+
+// String returns "primary", "nearest", "nearest first", or "Reads(9)" for an
+// unknown one.
+func (r Reads) String() string {
+	switch r {
+	case ReadsPrimary:
+		return "primary"
+	case ReadsNearest:
+		return "nearest"
+	case ReadsNearestFirst:
+		return "nearest first"
+	}
+	return "Reads(" + strconv.Itoa(int(r)) + ")"
+}

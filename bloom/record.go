@@ -1,0 +1,121 @@
+package bloom
+
+import (
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/upbloom/upbloom/upstash"
+)
+
+// A record is one Redis string: its key, the header that it should have, and what a
+// handle knows of it. Every type of this package is made of records. It is safe for
+// concurrent use.
+type record struct {
+	client *upstash.Client
+	key    string
+	geo    Geometry
+	layout Layout
+	kind   Kind
+	header int64         // the word at bit 0; 0 in the Bare layout
+	ttl    time.Duration // to settle with; 0 for none
+	must   bool          // a write to a missing filter creates nothing
+	reads  Reads
+
+	// Only what the primary said is remembered: a replica may speak of the past.
+	verified  atomic.Bool           // the header was seen and is ours
+	refused   atomic.Pointer[error] // why nothing more is written
+	settling  atomic.Bool           // a settling command is under way; Bare: was sent
+	noShebang atomic.Bool           // the server knows no flags in scripts
+}
+
+func (r *record) headed() bool { return r.layout == LayoutHeaded }
+
+// forget makes the record as good as new: nothing is known of its key.
+func (r *record) forget() {
+	r.verified.Store(false)
+	r.refused.Store(nil)
+	if !r.headed() {
+		r.settling.Store(false)
+	}
+}
+
+// mayWrite refuses if a write is known to fail or to do harm.
+func (r *record) mayWrite() error {
+	if err := r.refused.Load(); err != nil {
+		return *err
+	}
+	if r.client.ReadOnly() {
+		return fmt.Errorf("bloom: %w", upstash.ErrReadOnly)
+	}
+	return nil
+}
+
+// learn compares a header word that the primary sent with the record's, and remembers
+// what it finds: if another filter stands there, nothing is written until one that
+// fits, or none, was seen.
+func (r *record) learn(word int64) error {
+	err := r.compare(word)
+	switch {
+	case err == nil:
+		r.verified.Store(true)
+		r.refused.Store(nil)
+	case errors.Is(err, ErrNotFound):
+		r.forget()
+	default:
+		return r.refuse(err)
+	}
+	return err
+}
+
+// compare judges a header word and remembers nothing.
+func (r *record) compare(word int64) error {
+	switch word {
+	case r.header:
+		return nil
+	case 0:
+		return ErrNotFound
+	}
+	got, err := parseHeader(uint64(word))
+	if err != nil {
+		return err
+	}
+	return newMismatchError(r.kind, r.geo, got)
+}
+
+// refuse remembers why nothing more may be written.
+func (r *record) refuse(err error) error {
+	r.refused.Store(&err)
+	return err
+}
+
+// failed explains an error of the primary, and remembers a key of another type.
+func (r *record) failed(err error) error {
+	err = explain(err)
+	if errors.Is(err, ErrNotFilter) {
+		return r.refuse(err)
+	}
+	return err
+}
+
+// isForeign reports whether an error says that the key holds something else.
+func isForeign(err error) bool {
+	var m *MismatchError
+	return errors.As(err, &m) || errors.Is(err, ErrNotFilter)
+}
+
+// explain adds to a server's words what they mean for a filter.
+func explain(err error) error {
+	var server *upstash.Error
+	if !errors.As(err, &server) {
+		return err
+	}
+	if server.Code() == "WRONGTYPE" {
+		return fmt.Errorf("%w: use a key that holds nothing else: %w", ErrNotFilter, err)
+	}
+	return err
+}
+
+// near reports whether look-ups go to the nearest region first.
+func (r *record) near() bool { return r.reads != ReadsPrimary || r.client.ReadOnly() }

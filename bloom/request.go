@@ -1,0 +1,62 @@
+package bloom
+
+import (
+	"sync"
+
+	"github.com/upbloom/upbloom/upstash"
+)
+
+// A request is the operations of one record in one command, and what came of them. It
+// lives in a pool: a part of a batch needs about a megabyte, a single Add a few hundred
+// bytes; the pool keeps either.
+type request struct {
+	rec   *record
+	items []string // in the order of their operations
+	cmd   upstash.BitField
+
+	// Of a write.
+	birth       int64    // the birth number that it carries
+	asksSettled bool     // it reads bit 127
+	asksBirth   bool     // it reads the birth number
+	offsets     []uint64 // the bits to set, for a script
+
+	// Of a read: where the answers of each item end.
+	ends  []int
+	words []cellWord // blocked only
+
+	pos     []uint64 // of the last item
+	answers []upstash.NullInt64
+
+	// What came of it.
+	reply upstash.Reply
+	err   error
+	found []bool // of a read, by item
+	added []bool // of a write, by item
+	wrote written
+
+	one  [1]string // room for items
+	self [1]*request
+}
+
+var requestPool = sync.Pool{New: func() any { return new(request) }}
+
+// newRequest takes a request from the pool; its user puts it back with free.
+func newRequest(r *record) *request {
+	q := requestPool.Get().(*request)
+	q.rec, q.self[0] = r, q
+	return q
+}
+
+func (q *request) free() {
+	clear(q.items) // the caller's strings
+	q.rec, q.items, q.one[0] = nil, q.items[:0], ""
+	q.reply, q.err, q.wrote = upstash.Reply{}, nil, written{}
+	requestPool.Put(q)
+}
+
+// single makes the request one about a single item.
+func (q *request) single(item string) *request {
+	q.one[0] = item
+	q.items = q.one[:]
+	return q
+}

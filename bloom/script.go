@@ -1,0 +1,106 @@
+package bloom
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"strings"
+
+	"github.com/upbloom/upbloom/upstash"
+)
+
+// What may happen only if the header is ours, and is more than setting bits, is a script:
+// one atomic step that looks first. Each reads in one command and writes in as few as can
+// be, because the service bills every command that a script calls. BITFIELD_RO works when
+// memory is short.
+
+// shebang lets the service lock the script's own keys alone, instead of the database.
+// Other servers refuse it, and get the script without.
+const shebang = "#!lua flags=allow-key-locking\n"
+
+// ours begins every script: KEYS[1] is the filter and ARGV[1] its header. Anything else
+// there is returned as {header} and left alone.
+const ours = `local w = redis.call('BITFIELD_RO', KEYS[1], 'GET', 'u53', '0', 'GET', 'u1', '127', 'GET', 'u53', '64')
+if w[1] ~= tonumber(ARGV[1]) then return {w[1]} end
+`
+
+// script returns the EVAL of a script about the record and further keys.
+func (r *record) script(text string, more []string, args ...string) upstash.Command {
+	if !r.noShebang.Load() {
+		text = shebang + text
+	}
+	argv := make([]string, 0, 4+len(more)+len(args))
+	argv = append(argv, text, strconv.Itoa(1+len(more)), r.key)
+	argv = append(argv, more...)
+	argv = append(argv, strconv.FormatInt(r.header, 10))
+	return upstash.Cmd("EVAL", append(argv, args...)...)
+}
+
+// eval runs a script of the record.
+func (r *record) eval(ctx context.Context, repeatable bool, text string, more []string, args ...string,
+) (upstash.Reply, error) {
+	reply, err := r.client.Do(ctx, r.script(text, more, args...).Repeatable(repeatable))
+	if err != nil && r.refusesShebang(err) {
+		reply, err = r.client.Do(ctx, r.script(text, more, args...).Repeatable(repeatable))
+	}
+	return reply, err
+}
+
+// refusesShebang reports whether the script did not run for its first line, which is left
+// out from then on. Redis has no code for this, so that the text has to do.
+func (r *record) refusesShebang(err error) bool {
+	var server *upstash.Error
+	if r.noShebang.Load() || !errors.As(err, &server) || server.StatusCode != 400 && server.StatusCode != 200 ||
+		!strings.Contains(strings.ToLower(server.Message), "shebang") && !strings.Contains(server.Message, "'#'") {
+		return false
+	}
+	r.noShebang.Store(true)
+	return true
+}
+
+// evalInts runs a script whose answer begins with the header, and learns it.
+func (r *record) evalInts(ctx context.Context, repeatable bool, text string, more []string, args ...string,
+) (answers []upstash.NullInt64, repeated bool, err error) {
+	reply, err := r.eval(ctx, repeatable, text, more, args...)
+	if err != nil {
+		return nil, false, r.failed(err)
+	}
+	answers, err = reply.Ints(nil)
+	if err != nil {
+		return nil, false, r.failed(err)
+	}
+	if len(answers) == 0 {
+		return nil, false, wrongCount(0, 1)
+	}
+	word, err := fieldWord(answers[0])
+	if err == nil {
+		err = r.learn(word)
+	}
+	return answers[1:], reply.MaybeRepeated(), err
+}
+
+// mustExistScript sets the bits at the offsets ARGV[2] and on, if the filter is there, and
+// returns the header, bit 127, the birth number and the bits before. Lua unpacks no more
+// than some thousands of values at once.
+const mustExistScript = ours + `local out = {w[1], w[2], w[3]}
+local ops = {}
+for i = 2, #ARGV do
+  ops[#ops + 1] = 'SET'
+  ops[#ops + 1] = 'u1'
+  ops[#ops + 1] = ARGV[i]
+  ops[#ops + 1] = '1'
+  if #ops == 4000 or i == #ARGV then
+    local old = redis.call('BITFIELD', KEYS[1], unpack(ops))
+    for j = 1, #old do out[#out + 1] = old[j] end
+    ops = {}
+  end
+end
+return out`
+
+func (q *request) mustExistCommand() upstash.Command {
+	args := make([]string, len(q.offsets))
+	for i, o := range q.offsets {
+		args[i] = strconv.FormatUint(o, 10)
+	}
+	return q.rec.script(mustExistScript, nil, args...).Repeatable(true)
+}

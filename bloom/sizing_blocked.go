@@ -1,0 +1,76 @@
+package bloom
+
+import "math"
+
+const (
+	minBlockedRate  = 1e-9
+	maxBlockedItems = 1<<36 - 1
+	// minBlockedWords keeps small filters of low rates to their formula.
+	minBlockedWords = 32
+
+	// Sizes are worked out in units of 2^-20 words an item.
+	wordUnits    = 1 << 20
+	maxWordUnits = 1 << 26
+
+	// pairShare is 5459/2756: the chance that neither of two given bits of a
+	// word is one of two random bits is (51*50)/(53*52); expressed as a rate it
+	// is 2 - 53/2756 single bits.
+	pairNumerator   = 5459
+	pairDenominator = 2756
+	pairShare       = float64(pairNumerator) / pairDenominator
+)
+
+// blockedSize returns the geometry's m and k for n items at rate p: one word an
+// item for each factor of ten, and the fewest words that reach p. n is from 1 to
+// maxBlockedItems and p from minBlockedRate to below 1.
+func blockedSize(n uint64, p float64) (m uint64, k int) {
+	z := blockedWordsAnItem(p)
+	words := max(minBlockedWords, (n*blockedUnits(z, p)+wordUnits-1)/wordUnits)
+	return wordBits * words, 2 * z
+}
+
+func blockedWordsAnItem(p float64) (z int) {
+	const tolerance = 1 - 1e-9 // so that 0.001 needs no fourth word
+	z = 1
+	for t := 0.1; p < float64(t*tolerance); t /= 10 {
+		z++
+	}
+	return z
+}
+
+// blockedUnits returns the smallest number of units of words an item whose rate
+// is p or less, by bisection.
+func blockedUnits(z int, p float64) uint64 {
+	low, high := uint64(1), uint64(maxWordUnits)
+	for low < high {
+		middle := (low + high) / 2
+		if blockedUnitsRate(z, middle) <= p {
+			high = middle
+		} else {
+			low = middle + 1
+		}
+	}
+	return low
+}
+
+// blockedUnitsRate is the rate at c units of words an item, as blockedRate says,
+// in an arithmetic that is the same everywhere.
+func blockedUnitsRate(z int, c uint64) float64 {
+	u := float64(2*z*wordUnits) / float64(wordBits*c)
+	w := (1 - float64(2*exactExp(u))) + exactExp(float64(pairNumerator*u)/pairDenominator)
+	rate := w
+	for range z - 1 {
+		rate = float64(rate * w)
+	}
+	return rate
+}
+
+// blockedRate returns the false positive rate of z words an item. empty is the
+// natural logarithm of the share of bits that are 0. A word is passed if both of
+// the item's bits are set: 1 - 2P(one is 0) + P(both are 0), which for words with
+// a random number of items is 1 - 2e^L + e^(pairShare L).
+func blockedRate(z int, empty float64) float64 {
+	// The sum cancels if L is small; expm1 keeps its digits.
+	word := -2*math.Expm1(empty) + math.Expm1(pairShare*empty)
+	return math.Pow(min(max(word, 0), 1), float64(z))
+}
