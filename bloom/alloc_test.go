@@ -9,23 +9,42 @@ import (
 
 func TestPositionsAllocateNothing(t *testing.T) {
 	items := []string{"", "user-123@example.com", strings.Repeat("x", 10_000)}
-	dst := make([]uint64, 0, maxHashes)
-	for _, g := range []Geometry{
-		{Bits: 9_585_059, Hashes: 7},
-		{Bits: 9_585_059, Hashes: 63, Seed: 42},
-		{Bits: 9_585_059, Hashes: 63, Scheme: SchemeFNV1a},
-	} {
-		for _, item := range items {
-			n := testing.AllocsPerRun(100, func() { dst = g.Positions(dst[:0], item) })
-			if n != 0 {
-				t.Errorf("%v, item of %d bytes: %v allocations", g, len(item), n)
+	dst, words := make([]uint64, 0, maxHashes), make([]cellWord, 0, maxHashes)
+	for _, scheme := range schemes {
+		for _, hashes := range []int{4, 62} {
+			for _, seed := range []uint64{0, 42} {
+				g := Geometry{Bits: 10_746_333, Hashes: hashes, Scheme: scheme, Seed: seed}
+				for _, item := range items {
+					n := testing.AllocsPerRun(100, func() { dst = g.Positions(dst[:0], item) })
+					if n != 0 || len(dst) != hashes {
+						t.Errorf("%v, item of %d bytes: %v allocations, %d positions", g, len(item), n, len(dst))
+					}
+					n = testing.AllocsPerRun(100, func() { words = g.appendWords(words[:0], item) })
+					if n != 0 || len(words) != hashes/2 {
+						t.Errorf("%v, item of %d bytes: %v allocations, %d words", g, len(item), n, len(words))
+					}
+				}
 			}
 		}
 	}
 }
 
+func TestConfigGeometryAllocatesNothing(t *testing.T) {
+	for _, scheme := range schemes {
+		cfg := Config{Capacity: 1_000_000, FPRate: 0.001, Scheme: scheme}
+		n := testing.AllocsPerRun(100, func() {
+			if _, err := cfg.Geometry(); err != nil {
+				t.Fatal(err)
+			}
+		})
+		if n != 0 {
+			t.Errorf("%v: %v allocations", scheme, n)
+		}
+	}
+}
+
 func TestHeaderAllocatesNothing(t *testing.T) {
-	g := Geometry{Bits: 9_585_059, Hashes: 7, Seed: 42}
+	g := Geometry{Bits: 10_746_333, Hashes: 4, Seed: 42}
 	n := testing.AllocsPerRun(100, func() {
 		if info, err := parseHeader(encodeHeader(KindFilter, g)); err != nil || info.geometry(42) != g {
 			t.Fatal(info, err)

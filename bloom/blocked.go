@@ -1,11 +1,11 @@
 package bloom
 
-// The blocked scheme. The body is words of 53 bits; an item owns two different bits in each
-// of z words, which may coincide.
+// The blocked scheme. The body is words of 53 bits; an item owns two different
+// bits in each of z words, which may coincide.
 
-// appendBlocked appends two positions a word, z words in all. x and y move as in
-// appendEnhanced; each x chooses the word by its remainder and both bits by what is left of
-// the quotient.
+// appendBlocked appends two positions a word, z words in all. x and y move as
+// in appendEnhanced; each x chooses the word by its remainder and both bits by
+// what is left of the quotient.
 func appendBlocked(dst []uint64, x, y, words uint64, z int) []uint64 {
 	if words == 0 {
 		return dst
@@ -19,7 +19,8 @@ func appendBlocked(dst []uint64, x, y, words uint64, z int) []uint64 {
 	return dst
 }
 
-// blockedBits returns the word that x chooses and the two bits in it, from 0 to 52.
+// blockedBits returns the word that x chooses and the two bits in it, from 0 to
+// 52.
 func blockedBits(x, words uint64) (w, a, b uint64) {
 	q := x / words
 	w = x - q*words
@@ -37,7 +38,8 @@ type cellWord struct {
 	mask  int64  // the item's bits, as GET u53 shows them: bit a has the value 2^(52-a)
 }
 
-// appendWords appends the words of an item, each once even if the item meets it twice.
+// appendWords appends the words of an item, each once even if the item meets it
+// twice.
 func (g Geometry) appendWords(dst []cellWord, item string) []cellWord {
 	h := digest(item, g.Seed)
 	x, y, words := h.Hi, h.Lo, g.Bits/wordBits

@@ -7,40 +7,43 @@ import (
 	"time"
 )
 
-// A Config says how large a filter is and how it is stored. Every program that uses a
-// filter has the same Capacity, FPRate, Seed and Scheme, or the same Bits and Hashes: with
-// others it gets a MismatchError.
+// A Config says how large a filter is and how it is stored. Every program that
+// uses a filter has the same Capacity, FPRate, Seed and Scheme, or the same
+// Bits and Hashes: with others it gets a MismatchError.
 //
-// The zero value is not valid: a filter has either Capacity and FPRate, or Bits and Hashes.
-// A Config is plain data, to be copied freely. Its String does not show the seed; fmt does
-// show it if the Config stands in an unexported field of a struct, whose methods fmt cannot
-// call.
+// The zero value is not valid: a filter has either Capacity and FPRate, or Bits
+// and Hashes. A Config is plain data, to be copied freely. Its String does not
+// show the seed; fmt does show it if the Config stands in an unexported field
+// of a struct, whose methods fmt cannot call.
 type Config struct {
 	_ struct{}
 
-	// Capacity is the number of distinct items that the filter is sized for, at least 1. It
-	// takes more, with a rising false positive rate: twice as many at 1% make it 8%.
+	// Capacity is the number of distinct items that the filter is sized for, at
+	// least 1. It takes more, with a rising false positive rate: twice as many
+	// at 1% make it 8%.
 	//
-	// A filter that needs more than 100 MB (74 million items at 1%) is accepted here, but
-	// the database limits the size of a record: to 100 MB on Upstash's free and
-	// pay-as-you-go plans, to as much as 5 GB on larger ones. A Redis string ends at 512 MiB.
+	// A filter that needs more than 100 MB (74 million items at 1%) is accepted
+	// here, but the database limits the size of a record: to 100 MB on
+	// Upstash's free and pay-as-you-go plans, to as much as 5 GB on larger
+	// ones. A Redis string ends at 512 MiB.
 	Capacity uint64
 
-	// FPRate is the false positive rate at Capacity: above 0 and below 1, 0.01 is "1 in 100".
-	// SchemeBlocked takes 1e-9 or more.
+	// FPRate is the false positive rate at Capacity: above 0 and below 1, 0.01
+	// is "1 in 100". SchemeBlocked takes 1e-9 or more.
 	FPRate float64
 
-	// Bits and Hashes set the geometry itself: the number of bits, from 1 to 2^32-128 (2^32
-	// for LayoutBare), and of positions an item, from 1 to 63. SchemeBlocked takes multiples
-	// of 53 bits and even Hashes. They belong to filters that another program made; set both
-	// or neither. With them Capacity and FPRate size nothing and may be 0.
+	// Bits and Hashes set the geometry itself: the number of bits, from 1 to
+	// 2^32-128 (2^32 for LayoutBare), and of positions an item, from 1 to 63.
+	// SchemeBlocked takes multiples of 53 bits and even Hashes. They belong to
+	// filters that another program made; set both or neither. With them
+	// Capacity and FPRate size nothing and may be 0.
 	Bits   uint64
 	Hashes int
 
-	// Seed of the hash; the default is 0. A secret random seed keeps others from choosing
-	// items that are found without having been added. Two secret seeds are told apart 126
-	// times in 127: the header holds no more than seven bits of the seed's hash. Not for
-	// SchemeFNV1a.
+	// Seed of the hash; the default is 0. A secret random seed keeps others
+	// from choosing items that are found without having been added. Two secret
+	// seeds are told apart 126 times in 127: the header holds no more than
+	// seven bits of the seed's hash. Not for SchemeFNV1a.
 	Seed uint64 `json:"-"`
 
 	// Scheme turns an item into positions; the default is SchemeBlocked.
@@ -49,47 +52,50 @@ type Config struct {
 	// Layout of the Redis string; the default is LayoutHeaded.
 	Layout Layout
 
-	// TTL is the time from the filter's creation until it expires, at least 1 ms; parts of a
-	// millisecond are dropped. Using the filter does not prolong it. 0 means that this handle
-	// sets none.
+	// TTL is the time from the filter's creation until it expires, at least 1
+	// ms; parts of a millisecond are dropped. Using the filter does not prolong
+	// it. 0 means that this handle sets none.
 	TTL time.Duration
 
-	// BatchBytes is the longest request body that AddAll and ExistsAll send; the default,
-	// for 0, is 1 MiB. The database limits it to 10 MB on most plans. An item that is added
-	// takes about 25 bytes a hash.
+	// BatchBytes is the longest request body that AddAll and ExistsAll send;
+	// the default, for 0, is 1 MiB. The database limits it to 10 MB on most
+	// plans. An item that is added takes about 25 bytes a hash.
 	BatchBytes int
 
-	// BatchParallel is how many requests AddAll and ExistsAll have under way at once; the
-	// default, for 0, is 4.
+	// BatchParallel is how many requests AddAll and ExistsAll have under way at
+	// once; the default, for 0, is 4.
 	BatchParallel int
 
-	// MissingIsEmpty makes look-ups in a missing filter answer no, and its cardinality 0,
-	// while the default is ErrNotFound. It weakens the guarantee that a no is true: items of
-	// a filter that expired or was evicted are "never added".
+	// MissingIsEmpty makes look-ups in a missing filter answer no, and its
+	// cardinality 0, while the default is ErrNotFound. It weakens the guarantee
+	// that a no is true: items of a filter that expired or was evicted are
+	// "never added".
 	MissingIsEmpty bool
 
-	// MustExist makes an Add to a missing filter ErrNotFound, and the Add creates nothing:
-	// for a filter that was filled once, and of which an eviction must not make an empty one.
-	// Create makes it. A BITFIELD cannot be sent on condition, so that an Add becomes a
-	// script, of three billed commands. Not for LayoutBare.
+	// MustExist makes an Add to a missing filter ErrNotFound, and the Add
+	// creates nothing: for a filter that was filled once, and of which an
+	// eviction must not make an empty one. Create makes it. A BITFIELD cannot
+	// be sent on condition, so that an Add becomes a script, of three billed
+	// commands. Not for LayoutBare.
 	MustExist bool
 
-	// Reads says which copy of a global database answers look-ups; the default is
-	// ReadsPrimary.
+	// Reads says which copy of a global database answers look-ups; the default
+	// is ReadsPrimary.
 	Reads Reads
 
-	// WarnFill is called with the filter's Stats if an Add or AddAll finds the filter over its
-	// Capacity; the default, nil, never looks. One write in 4,096 looks, which costs four
-	// commands: one command in a thousand. An AddAll of 256 new items or more sees the fill in
-	// its own answers, and looks if they are above that of a filter at its capacity. The call
-	// is made on the goroutine of the write, before the write returns. Its error, if the
-	// look fails, is dropped.
+	// WarnFill is called with the filter's Stats if an Add or AddAll finds the
+	// filter over its Capacity; the default, nil, never looks. One write in
+	// 4,096 looks, which costs four commands: one command in a thousand. An
+	// AddAll of 256 new items or more sees the fill in its own answers, and
+	// looks if they are above that of a filter at its capacity. The call is
+	// made on the goroutine of the write, before the write returns. Its error,
+	// if the look fails, is dropped.
 	WarnFill func(Stats) `json:"-"`
 }
 
-// Geometry checks the whole Config and works out the geometry of its filter. The error is
-// a *ConfigError. It takes about 10 microseconds for a rate that was not asked for before,
-// and sends nothing.
+// Geometry checks the whole Config and works out the geometry of its filter.
+// The error is a *ConfigError. It sends nothing and takes about a
+// microsecond for SchemeBlocked, less for the others.
 func (c Config) Geometry() (Geometry, error) {
 	if err := c.check(); err != nil {
 		return Geometry{}, err
@@ -115,7 +121,8 @@ func (c Config) Geometry() (Geometry, error) {
 // explicit reports whether the geometry was given, and not the size.
 func (c Config) explicit() bool { return c.Bits != 0 || c.Hashes != 0 }
 
-// check finds values that no filter can have, and combinations without a meaning.
+// check finds values that no filter can have, and combinations without a
+// meaning.
 func (c Config) check() error {
 	switch {
 	case c.explicit() && c.Bits == 0:
@@ -132,8 +139,8 @@ func (c Config) check() error {
 	case c.Layout != LayoutHeaded && c.Layout != LayoutBare:
 		return configErrorf("Layout", "is %v: use LayoutHeaded or LayoutBare", c.Layout)
 	case c.Layout == LayoutBare && c.Scheme == SchemeBlocked:
-		return configErrorf("Layout", "is bare, which SchemeBlocked has no form of: use the scheme"+
-			" of the program that wrote the string, SchemeFNV1a or SchemeXXH3, or LayoutHeaded")
+		return configErrorf("Layout", "is bare, and SchemeBlocked (the default) has no bare form:"+
+			" set the Scheme of the program that wrote the string, or use LayoutHeaded")
 	case c.Layout == LayoutBare && c.MustExist:
 		return configErrorf("MustExist", "is set, but a bare filter has no header to check: use LayoutHeaded")
 	case c.Seed != 0 && c.Scheme == SchemeFNV1a:
@@ -153,7 +160,8 @@ func (c Config) check() error {
 	return nil
 }
 
-// checkBlocked finds a size that the blocked scheme's arithmetic does not reach.
+// checkBlocked finds a size that the blocked scheme's arithmetic does not
+// reach.
 func (c Config) checkBlocked() error {
 	switch {
 	case c.FPRate < minBlockedRate:
@@ -165,8 +173,9 @@ func (c Config) checkBlocked() error {
 	return nil
 }
 
-// checkLimits finds a geometry that does not fit into the format or a Redis string. It
-// names the field that is to be changed, which depends on how the geometry was given.
+// checkLimits finds a geometry that does not fit into the format or a Redis
+// string. It names the field that is to be changed, which depends on how the
+// geometry was given.
 func (c Config) checkLimits(g Geometry) error {
 	limit := maxCells(c.Scheme, c.Layout)
 	switch {
@@ -181,16 +190,24 @@ func (c Config) checkLimits(g Geometry) error {
 	case g.Hashes > maxHashes:
 		return configErrorf("FPRate", "is %v, which takes %d positions an item, and the format ends"+
 			" at %d: use 1e-18 or more", c.FPRate, g.Hashes, maxHashes)
-	case g.Scheme == SchemeBlocked && g.Bits%wordBits != 0:
-		down, up := g.Bits-g.Bits%wordBits, g.Bits-g.Bits%wordBits+wordBits
-		if down == 0 || up > limit {
-			down = min(max(down, wordBits), limit)
-			return configErrorf("Bits", "is %d: SchemeBlocked takes multiples of 53, such as %d", g.Bits, down)
-		}
-		return configErrorf("Bits", "is %d: SchemeBlocked takes multiples of 53, such as %d or %d",
-			g.Bits, down, up)
-	case g.Scheme == SchemeBlocked && g.Hashes%2 != 0:
-		return configErrorf("Hashes", "is %d: SchemeBlocked takes an even number, two a word, such as %d",
+	case g.Scheme == SchemeBlocked:
+		return checkWords(g)
+	}
+	return nil
+}
+
+// checkWords finds a blocked geometry, given as such, that is not whole words.
+func checkWords(g Geometry) error {
+	const other = "; a filter of another scheme needs its Scheme set"
+	rest := g.Bits % wordBits
+	switch {
+	case rest != 0 && g.Bits < wordBits:
+		return configErrorf("Bits", "is %d: SchemeBlocked takes multiples of 53, from 53 up"+other, g.Bits)
+	case rest != 0:
+		return configErrorf("Bits", "is %d: SchemeBlocked takes multiples of 53, such as %d or %d"+other,
+			g.Bits, g.Bits-rest, g.Bits-rest+wordBits)
+	case g.Hashes%2 != 0:
+		return configErrorf("Hashes", "is %d: SchemeBlocked takes an even number, two a word, such as %d"+other,
 			g.Hashes, min(g.Hashes+1, maxHashes-1))
 	}
 	return nil

@@ -15,39 +15,64 @@ func TestConfigAccepts(t *testing.T) {
 		cfg  Config
 		want Geometry
 	}{
-		{"sized", Config{Capacity: 10_000, FPRate: 0.01}, Geometry{Bits: 95_851, Hashes: 7}},
+		{"blocked", Config{Capacity: 10_000, FPRate: 0.01}, Geometry{Bits: 107_484, Hashes: 4}},
 		{
-			"seeded with a TTL",
+			"blocked, seeded with a TTL",
 			Config{Capacity: 10_000, FPRate: 0.01, Seed: 42, TTL: time.Millisecond},
-			Geometry{Bits: 95_851, Hashes: 7, Seed: 42},
+			Geometry{Bits: 107_484, Hashes: 4, Seed: 42},
 		},
-		{"one item", Config{Capacity: 1, FPRate: 0.999}, Geometry{Bits: 1, Hashes: 1}},
-		{"rarest", Config{Capacity: 1, FPRate: 1e-18}, Geometry{Bits: 87, Hashes: 60}},
-		{"explicit", Config{Bits: 192, Hashes: 7}, Geometry{Bits: 192, Hashes: 7}},
+		{"blocked, one item", Config{Capacity: 1, FPRate: 0.999}, Geometry{Bits: 53 * 32, Hashes: 2}},
+		{"blocked, rarest", Config{Capacity: 1, FPRate: 1e-9}, Geometry{Bits: 53 * 32, Hashes: 18}},
+		{"blocked, explicit", Config{Bits: 53, Hashes: 62}, Geometry{Bits: 53, Hashes: 62}},
 		{
 			"explicit wins over the size",
-			Config{Capacity: 5, FPRate: 0.5, Bits: 192, Hashes: 7},
-			Geometry{Bits: 192, Hashes: 7},
+			Config{Capacity: 5, FPRate: 0.5, Bits: 106, Hashes: 6},
+			Geometry{Bits: 106, Hashes: 6},
 		},
 		{
-			"the TypeScript filter",
+			"explicit, below what sizes reach",
+			Config{Capacity: 5, FPRate: 1e-12, Bits: 106, Hashes: 6},
+			Geometry{Bits: 106, Hashes: 6},
+		},
+		{
+			"blocked, largest",
+			Config{Bits: 4_294_967_148, Hashes: 2},
+			Geometry{Bits: 4_294_967_148, Hashes: 2},
+		},
+		{
+			"xxh3",
+			Config{Capacity: 10_000, FPRate: 0.01, Scheme: SchemeXXH3},
+			Geometry{Bits: 95_851, Hashes: 7, Scheme: SchemeXXH3},
+		},
+		{
+			"xxh3, one item",
+			Config{Capacity: 1, FPRate: 0.999, Scheme: SchemeXXH3},
+			Geometry{Bits: 1, Hashes: 1, Scheme: SchemeXXH3},
+		},
+		{
+			"xxh3, rarest",
+			Config{Capacity: 1, FPRate: 1e-18, Scheme: SchemeXXH3},
+			Geometry{Bits: 87, Hashes: 60, Scheme: SchemeXXH3},
+		},
+		{
+			"the filter of the article",
 			Config{Bits: 192, Hashes: 7, Scheme: SchemeFNV1a, Layout: LayoutBare},
 			Geometry{Bits: 192, Hashes: 7, Scheme: SchemeFNV1a},
 		},
 		{
-			"largest headed",
-			Config{Bits: 1<<32 - 128, Hashes: 63},
-			Geometry{Bits: 1<<32 - 128, Hashes: 63},
+			"xxh3, largest headed",
+			Config{Bits: 1<<32 - 128, Hashes: 63, Scheme: SchemeXXH3},
+			Geometry{Bits: 1<<32 - 128, Hashes: 63, Scheme: SchemeXXH3},
 		},
 		{
-			"largest bare",
-			Config{Bits: 1 << 32, Hashes: 1, Layout: LayoutBare},
-			Geometry{Bits: 1 << 32, Hashes: 1},
+			"xxh3, largest bare",
+			Config{Bits: 1 << 32, Hashes: 1, Layout: LayoutBare, Scheme: SchemeXXH3},
+			Geometry{Bits: 1 << 32, Hashes: 1, Scheme: SchemeXXH3},
 		},
 		{
 			"beyond 100 MB",
-			Config{Capacity: 400_000_000, FPRate: 0.01},
-			Geometry{Bits: 3_834_023_351, Hashes: 7},
+			Config{Capacity: 390_000_000, FPRate: 0.01},
+			Geometry{Bits: 4_191_280_439, Hashes: 4},
 		},
 	} {
 		if got, err := c.cfg.Geometry(); err != nil || got != c.want {
@@ -58,7 +83,8 @@ func TestConfigAccepts(t *testing.T) {
 
 func TestConfigRefuses(t *testing.T) {
 	sized := Config{Capacity: 1000, FPRate: 0.01}
-	given := Config{Bits: 192, Hashes: 7}
+	given := Config{Bits: 192, Hashes: 7, Scheme: SchemeXXH3}
+	classic := Config{Capacity: 1000, FPRate: 0.01, Scheme: SchemeXXH3}
 	with := func(c Config, change func(*Config)) Config { change(&c); return c }
 	rate := func(p float64) Config { return Config{Capacity: 1000, FPRate: p} }
 
@@ -74,18 +100,33 @@ func TestConfigRefuses(t *testing.T) {
 		{rate(-0.01), "FPRate", "is -0.01:"},
 		{rate(math.NaN()), "FPRate", "is NaN:"},
 		{rate(math.Inf(1)), "FPRate", "is +Inf:"},
-		{rate(1e-20), "FPRate", "use 1e-18 or more"},
-		{Config{Capacity: 450_000_000, FPRate: 0.01}, "Capacity", "several filters"},
+		{rate(1e-10), "FPRate", "SchemeBlocked reaches 1e-9; use that, or SchemeXXH3"},
+		{with(classic, func(c *Config) { c.FPRate = 1e-20 }), "FPRate", "use 1e-18 or more"},
+		{Config{Capacity: 400_000_000, FPRate: 0.01}, "Capacity", "4294967148 fit into"},
+		{with(classic, func(c *Config) { c.Capacity = 450_000_000 }), "Capacity", "several filters"},
+		{Config{Capacity: 1 << 36, FPRate: 0.9}, "Capacity", "several filters"},
 		{Config{Capacity: math.MaxUint64, FPRate: 0.01}, "Capacity", "several filters"},
 		{Config{Hashes: 7}, "Bits", "both or neither"},
 		{Config{Bits: 192}, "Hashes", "both or neither"},
 		{Config{Bits: 192, Capacity: 10, FPRate: 0.1}, "Hashes", "both or neither"},
-		{Config{Bits: 192, Hashes: -1}, "Hashes", "is -1: it must be from 1 to 63"},
-		{Config{Bits: 192, Hashes: 64}, "Hashes", "is 64: it must be from 1 to 63"},
-		{Config{Bits: 1<<32 - 127, Hashes: 7}, "Bits", "at most 4294967168"},
-		{Config{Bits: 1<<32 + 1, Hashes: 7, Layout: LayoutBare}, "Bits", "at most 4294967296"},
+		{Config{Bits: 192, Hashes: 4}, "Bits", "such as 159 or 212"},
+		{Config{Bits: 52, Hashes: 4}, "Bits", "multiples of 53, from 53 up"},
+		{Config{Bits: 95_851, Hashes: 7}, "Bits", "a filter of another scheme needs its Scheme set"},
+		{Config{Bits: 4_294_967_168, Hashes: 4}, "Bits", "at most 4294967148"},
+		{Config{Bits: 53, Hashes: 7}, "Hashes", "such as 8"},
+		{Config{Bits: 53, Hashes: 63}, "Hashes", "such as 62"},
+		{Config{Bits: 53, Hashes: 64}, "Hashes", "is 64: it must be from 1 to 63"},
+		{with(given, func(c *Config) { c.Hashes = -1 }), "Hashes", "is -1: it must be from 1 to 63"},
+		{with(given, func(c *Config) { c.Hashes = 64 }), "Hashes", "is 64: it must be from 1 to 63"},
+		{with(given, func(c *Config) { c.Bits = 1<<32 - 127 }), "Bits", "at most 4294967168"},
+		{
+			with(given, func(c *Config) { c.Bits, c.Layout = 1<<32+1, LayoutBare }),
+			"Bits", "at most 4294967296",
+		},
+		{with(sized, func(c *Config) { c.Layout = LayoutBare }), "Layout", "SchemeBlocked (the default) has no bare"},
+		{with(sized, func(c *Config) { c.Scheme = schemeCuckoo }), "Scheme", "is cuckoo:"},
 		{with(given, func(c *Config) { c.FPRate = math.NaN() }), "FPRate", "is NaN:"},
-		{with(sized, func(c *Config) { c.Scheme = schemeXXH3Count4 }), "Scheme", "use SchemeXXH3"},
+		{with(sized, func(c *Config) { c.Scheme = schemeXXH3Count4 }), "Scheme", "use SchemeBlocked, SchemeXXH3 or SchemeFNV1a"},
 		{with(sized, func(c *Config) { c.Scheme = 9 }), "Scheme", "is Scheme(9):"},
 		{with(sized, func(c *Config) { c.Layout = 2 }), "Layout", "is Layout(2):"},
 		{with(sized, func(c *Config) { c.TTL = -time.Second }), "TTL", "is -1s:"},

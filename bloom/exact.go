@@ -4,8 +4,9 @@ import "math"
 
 // Two programs of one Config must come to the same number of bits, so that what
 // decides a size is computed by + - * / alone, in one order on every platform.
-// The functions of package math are assembly on some. A product that is added is
-// converted explicitly, which keeps compilers from fusing the two operations.
+// The functions of package math are assembly on some. A product that is added
+// is converted explicitly, which keeps compilers from fusing the two
+// operations.
 
 // exactExp returns e^-x for x from 0 up: the Taylor series of e^(x/16) and four
 // squarings of its inverse.

@@ -18,11 +18,12 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
-// The encoder of this file is written from the description of the format alone and shares
-// no code with the package: bits are characters, and the arithmetic is math/big's.
+// The encoder of this file is written from the description of the format alone
+// and shares no code with the package: bits are characters, and the arithmetic
+// is math/big's.
 
-// headerOf is the first 16 bytes of a plain filter: 53 bits of header, 11 zeros, and the
-// second word, which is zero in a new one.
+// headerOf is the first 16 bytes of a plain filter: 53 bits of header, 11
+// zeros, and the second word, which is zero in a new one.
 func headerOf(kind, version int, g bloom.Geometry) string {
 	tag := uint64(0)
 	if g.Seed != 0 {
@@ -34,7 +35,8 @@ func headerOf(kind, version int, g bloom.Geometry) string {
 	return packed(bits + strings.Repeat("0", 11+64))
 }
 
-// packed makes bytes of bits, the first one being the top bit of the first byte.
+// packed makes bytes of bits, the first one being the top bit of the first
+// byte.
 func packed(bits string) string {
 	bits += strings.Repeat("0", (8-len(bits)%8)%8)
 	out := make([]byte, len(bits)/8)
@@ -123,7 +125,8 @@ func TestStoredBytesAreTheFormat(t *testing.T) {
 	})
 }
 
-// A filter that Add made is as long as its last set bit needs; the rest reads as zeros.
+// A filter that Add made is as long as its last set bit needs; the rest reads
+// as zeros.
 func TestAddGrowsTheString(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		f := handle(t, s.Client(), small())
@@ -135,7 +138,8 @@ func TestAddGrowsTheString(t *testing.T) {
 	})
 }
 
-// TestStoredBytesOfVectors holds stored strings against vectors of another implementation.
+// TestStoredBytesOfVectors holds stored strings against vectors of another
+// implementation.
 func TestStoredBytesOfVectors(t *testing.T) {
 	data, err := os.ReadFile("testdata/v1.json")
 	if err != nil {

@@ -8,26 +8,31 @@ import (
 	"github.com/upbloom/upbloom/internal/human"
 )
 
-// A Geometry is all that decides which bits an item owns. Two programs agree about a filter
-// if they use the same four values; [Config.Geometry] works them out and checks them.
+// A Geometry is all that decides which bits an item owns. Two programs agree
+// about a filter if they use the same four values; [Config.Geometry] works them
+// out and checks them.
 //
-// The zero value is no filter: it has no bits, and Positions returns none. A Geometry is a
-// small value to copy and compare, and safe for concurrent use.
+// The zero value is no filter: it has no bits, and Positions returns none. A
+// Geometry is a small value to copy and compare, and safe for concurrent use.
 type Geometry struct {
-	// Bits is the number of cells, m: from 1 to 2^32-128 behind a header, to 2^32 without one;
-	// a multiple of 53, up to 4,294,967,148, for SchemeBlocked. A cell is one bit.
+	// Bits is the number of cells, m: from 1 to 2^32-128 behind a header, to
+	// 2^32 without one; a multiple of 53, up to 4,294,967,148, for
+	// SchemeBlocked. A cell is one bit.
 	Bits uint64
-	// Hashes is the number of positions an item, k: 1 to 63, even for SchemeBlocked.
+	// Hashes is the number of positions an item, k: 1 to 63, even for
+	// SchemeBlocked.
 	Hashes int
 	// Scheme turns an item into positions.
 	Scheme Scheme
-	// Seed of the hash; 0 is the usual one. A secret seed keeps others from choosing items
-	// that collide, so that no verb of fmt shows it, and no JSON. SchemeFNV1a has none.
+	// Seed of the hash; 0 is the usual one. A secret seed keeps others from
+	// choosing items that collide, so that no verb of fmt shows it, and no
+	// JSON. SchemeFNV1a has none.
 	Seed uint64 `json:"-"`
 }
 
-// Bytes returns the length of the Redis string that holds such a filter: the cells, rounded
-// up to whole bytes, and 16 bytes of header if the layout has one.
+// Bytes returns the length of the Redis string that holds such a filter: the
+// cells, rounded up to whole bytes, and 16 bytes of header if the layout has
+// one.
 func (g Geometry) Bytes(layout Layout) uint64 {
 	cell := g.Scheme.cellBits()
 	// Rounding up by parts: Bits*cell may be more than a uint64 holds.
@@ -35,13 +40,15 @@ func (g Geometry) Bytes(layout Layout) uint64 {
 	return layout.bodyOffset()/8 + body
 }
 
-// FalsePositiveRate returns the rate, from 0 to 1, at which a filter of this geometry claims
-// to hold what it does not, once it holds n items. For the classic schemes it is
-// (1 - e^(-kn/m))^k, as the function of the same name says.
+// FalsePositiveRate returns the rate, from 0 to 1, at which a filter of this
+// geometry claims to hold what it does not, once it holds n items. For the
+// classic schemes it is (1 - e^(-kn/m))^k, as the function of the same name
+// says.
 //
-// For SchemeBlocked it is (1 - 2e^-u + e^(-5459u/2756))^(k/2) with u = kn/m: the chance that
-// both of an item's bits are set in each of its words, whose numbers of items are Poisson
-// distributed (Putze, Sanders and Singler 2007, section 3).
+// For SchemeBlocked it is (1 - 2e^-u + e^(-5459u/2756))^(k/2) with u = kn/m:
+// the chance that both of an item's bits are set in each of its words, whose
+// numbers of items are Poisson distributed (Putze, Sanders and Singler 2007,
+// section 3).
 func (g Geometry) FalsePositiveRate(n uint64) float64 {
 	if g.Scheme != SchemeBlocked {
 		return FalsePositiveRate(g.Bits, g.Hashes, n)
@@ -52,9 +59,10 @@ func (g Geometry) FalsePositiveRate(n uint64) float64 {
 	return blockedRate(g.Hashes/2, -float64(g.Hashes)*float64(n)/float64(g.Bits))
 }
 
-// LiveFalsePositiveRate returns the false positive rate, from 0 to 1, of a filter of this
-// geometry of which setBits cells are set: (setBits/m)^k for the classic schemes, and for
-// SchemeBlocked the formula of [Geometry.FalsePositiveRate] at u = -ln(1 - setBits/m).
+// LiveFalsePositiveRate returns the false positive rate, from 0 to 1, of a
+// filter of this geometry of which setBits cells are set: (setBits/m)^k for the
+// classic schemes, and for SchemeBlocked the formula of
+// [Geometry.FalsePositiveRate] at u = -ln(1 - setBits/m).
 func (g Geometry) LiveFalsePositiveRate(setBits uint64) float64 {
 	if g.Scheme != SchemeBlocked {
 		return LiveFalsePositiveRate(g.Bits, g.Hashes, setBits)
@@ -65,16 +73,17 @@ func (g Geometry) LiveFalsePositiveRate(setBits uint64) float64 {
 	return blockedRate(g.Hashes/2, math.Log1p(-float64(setBits)/float64(g.Bits)))
 }
 
-// EstimateItems returns the likely number of distinct items in a filter of this geometry of
-// which setBits cells are set. It is the same for every scheme: see the function
-// [EstimateItems].
+// EstimateItems returns the likely number of distinct items in a filter of this
+// geometry of which setBits cells are set. It is the same for every scheme: see
+// the function [EstimateItems].
 func (g Geometry) EstimateItems(setBits uint64) float64 {
 	return EstimateItems(g.Bits, g.Hashes, setBits)
 }
 
-// capacity returns about how many items the geometry was sized for: the number at which half
-// of the cells of a classic filter are set, or at which a blocked one reaches the rate that
-// its number of words stands for, one in ten to the power of k/2.
+// capacity returns about how many items the geometry was sized for: the number
+// at which half of the cells of a classic filter are set, or at which a blocked
+// one reaches the rate that its number of words stands for, one in ten to the
+// power of k/2.
 func (g Geometry) capacity() uint64 {
 	if g.Bits == 0 || g.Hashes < 1 {
 		return 0
@@ -83,11 +92,14 @@ func (g Geometry) capacity() uint64 {
 		return uint64(float64(g.Bits) * math.Ln2 / float64(g.Hashes))
 	}
 	z := g.Hashes / 2
+	if z == 0 {
+		return 0
+	}
 	return uint64(float64(g.Bits/wordBits) * wordUnits / float64(blockedUnits(z, math.Pow(10, -float64(z)))))
 }
 
-// String describes the geometry to a person, without the seed:
-// "107,484 bits (13.1 KiB), k=4, blocked, seeded".
+// String describes the geometry to a person, without the seed: "107,484 bits
+// (13.1 KiB), k=4, blocked, seeded".
 func (g Geometry) String() string {
 	cells := "bits"
 	if g.Scheme.cellBits() > 1 {

@@ -10,12 +10,12 @@ func TestGeometryString(t *testing.T) {
 		g    Geometry
 		want string
 	}{
-		{Geometry{}, "0 bits (0 B), k=0, xxh3"},
-		{Geometry{Bits: 1, Hashes: 1}, "1 bits (1 B), k=1, xxh3"},
-		{Geometry{Bits: 8184, Hashes: 7}, "8,184 bits (1023 B), k=7, xxh3"},
-		{Geometry{Bits: 8192, Hashes: 7}, "8,192 bits (1.0 KiB), k=7, xxh3"},
-		{Geometry{Bits: 95851, Hashes: 7}, "95,851 bits (11.7 KiB), k=7, xxh3"},
-		{Geometry{Bits: 95851, Hashes: 7, Seed: 1}, "95,851 bits (11.7 KiB), k=7, xxh3, seeded"},
+		{Geometry{}, "0 bits (0 B), k=0, blocked"},
+		{Geometry{Bits: 53, Hashes: 2}, "53 bits (7 B), k=2, blocked"},
+		{Geometry{Bits: 107484, Hashes: 4, Seed: 1}, "107,484 bits (13.1 KiB), k=4, blocked, seeded"},
+		{Geometry{Bits: 1, Hashes: 1, Scheme: SchemeXXH3}, "1 bits (1 B), k=1, xxh3"},
+		{Geometry{Bits: 8184, Hashes: 7, Scheme: SchemeXXH3}, "8,184 bits (1023 B), k=7, xxh3"},
+		{Geometry{Bits: 8192, Hashes: 7, Scheme: SchemeXXH3}, "8,192 bits (1.0 KiB), k=7, xxh3"},
 		{
 			Geometry{Bits: 1<<32 - 128, Hashes: 30, Scheme: SchemeFNV1a},
 			"4,294,967,168 bits (512.0 MiB), k=30, fnv1a",
@@ -23,7 +23,7 @@ func TestGeometryString(t *testing.T) {
 		{Geometry{Bits: 1 << 33, Hashes: 1, Scheme: 9}, "8,589,934,592 bits (0 B), k=1, Scheme(9)"},
 		{
 			Geometry{Bits: math.MaxUint64, Hashes: 1},
-			"18,446,744,073,709,551,615 bits (2.0 EiB), k=1, xxh3",
+			"18,446,744,073,709,551,615 bits (2.0 EiB), k=1, blocked",
 		},
 	} {
 		if got := c.g.String(); got != c.want {
@@ -55,21 +55,68 @@ func TestGeometryBytes(t *testing.T) {
 
 func TestNames(t *testing.T) {
 	for _, c := range []struct{ got, want string }{
+		{SchemeBlocked.String(), "blocked"},
 		{SchemeXXH3.String(), "xxh3"},
 		{SchemeFNV1a.String(), "fnv1a"},
 		{schemeXXH3Count8.String(), "xxh3/8-bit"},
+		{schemeCuckoo.String(), "cuckoo"},
 		{Scheme(9).String(), "Scheme(9)"},
 		{LayoutHeaded.String(), "headed"},
 		{LayoutBare.String(), "bare"},
 		{Layout(9).String(), "Layout(9)"},
 		{KindFilter.String(), "filter"},
-		{KindShard.String(), "shard"},
-		{KindLayer.String(), "layer"},
-		{KindPane.String(), "pane"},
+		{kindShard.String(), "shard"},
+		{kindLayer.String(), "layer"},
+		{kindPane.String(), "pane"},
 		{Kind(9).String(), "Kind(9)"},
 	} {
 		if c.got != c.want {
 			t.Errorf("got %q, want %q", c.got, c.want)
+		}
+	}
+}
+
+// Every scheme's rates and estimates are its own formula's.
+func TestGeometryRates(t *testing.T) {
+	blocked := Geometry{Bits: 1_074_734, Hashes: 4}
+	for _, c := range []struct {
+		name      string
+		got, want float64
+	}{
+		{"blocked at capacity", blocked.FalsePositiveRate(100_000), 0.0099984},
+		{"blocked at twice the capacity", blocked.FalsePositiveRate(200_000), 0.0777537},
+		{"blocked, live, a third full", blocked.LiveFalsePositiveRate(358_245), 0.013131},
+		{"blocked, items", blocked.EstimateItems(333_986), 100_000},
+		{"xxh3", Geometry{95_851, 7, SchemeXXH3, 0}.FalsePositiveRate(10_000), 0.01003902},
+		{"fnv1a", Geometry{95_851, 7, SchemeFNV1a, 0}.FalsePositiveRate(10_000), 0.01003902},
+		{"xxh3, live", Geometry{1000, 7, SchemeXXH3, 0}.LiveFalsePositiveRate(500), 1.0 / 128},
+		{"xxh3, items", Geometry{1000, 7, SchemeXXH3, 0}.EstimateItems(500), 1000 * math.Ln2 / 7},
+	} {
+		if math.Abs(c.got-c.want) > 1e-3*c.want {
+			t.Errorf("%s: %v, want %v", c.name, c.got, c.want)
+		}
+	}
+}
+
+// The capacity that a geometry alone leads to is about that of its Config.
+func TestGeometryCapacity(t *testing.T) {
+	for _, s := range schemes {
+		for _, n := range []uint64{1_000, 100_000, 10_000_000} {
+			for _, p := range []float64{0.1, 0.01, 0.001, 1e-6} {
+				g, err := Config{Capacity: n, FPRate: p, Scheme: s}.Geometry()
+				if err != nil {
+					t.Fatal(err)
+				}
+				// The rounding of k alone is worth 11% at 1 in 10.
+				if got := float64(g.capacity()); math.Abs(got/float64(n)-1) > 0.12 {
+					t.Errorf("%v: %.0f items, want about %d", g, got, n)
+				}
+			}
+		}
+	}
+	for _, g := range []Geometry{{}, {Bits: 100}, {Hashes: 7}, {Bits: 53, Hashes: 1}, {Bits: 53 << 20, Hashes: 62}} {
+		if got := g.capacity(); got > g.Bits {
+			t.Errorf("%v: capacity %d", g, got)
 		}
 	}
 }

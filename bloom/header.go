@@ -12,9 +12,9 @@ import (
 //
 //	1 | kind:2 | version:2 | scheme:3 | k:6 | seedTag:7 | m:32
 //
-// 53 bits, so that JavaScript reads it exactly. The top bit is always 1, so that any two
-// words add up past the largest u53: BITFIELD's OVERFLOW FAIL INCRBY is then "set if zero".
-// Bits 53 to 63 are 0.
+// 53 bits, so that JavaScript reads it exactly. The top bit is always 1, so
+// that any two words add up past the largest u53: BITFIELD's OVERFLOW FAIL
+// INCRBY is then "set if zero". Bits 53 to 63 are 0.
 const (
 	formatVersion = 1
 	maxHashes     = 63
@@ -27,17 +27,19 @@ const (
 	markerBit    = 1 << 52
 )
 
-// The second word is a u53 at bit 64, the filter's birth number: 1 and then 52 random bits.
-// It is set if zero by whatever creates a filter, so that a filter that was deleted and made
-// anew is told from the first. Bits 117 to 126 are 0. Bit 127 is 1 if the TTL is settled:
-// EXPIRE was run, or Persist or Expire were called.
+// The second word is a u53 at bit 64, the filter's birth number: 1 and then 52
+// random bits. It is set if zero by whatever creates a filter, so that a filter
+// that was deleted and made anew is told from the first. Bits 117 to 126 are 0.
+// Bit 127 is 1 if the TTL is settled: EXPIRE was run, or Persist or Expire were
+// called.
 const (
 	birthOffset   = 64
 	settledOffset = 127
 	birthMarker   = 1 << 52
 )
 
-// headerType is the BITFIELD type of the header, of the birth number and of a word.
+// headerType is the BITFIELD type of the header, of the birth number and of a
+// word.
 const headerType = "u53"
 
 // newBirth draws the birth number that a call carries in all of its attempts.
@@ -52,8 +54,8 @@ type headerInfo struct {
 	bits    uint64 // cells, m
 }
 
-// encodeHeader returns the header word of a filter. The geometry is a valid one: what does
-// not fit its field would spill into the next.
+// encodeHeader returns the header word of a filter. The geometry is a valid
+// one: what does not fit its field would spill into the next.
 func encodeHeader(kind Kind, g Geometry) uint64 {
 	return headerInfo{kind, g.Scheme, g.Hashes, seedTag(g.Seed), g.Bits}.word()
 }
@@ -68,8 +70,8 @@ func (h headerInfo) word() uint64 {
 		h.bits
 }
 
-// geometry returns what the header says of the geometry, with the caller's seed if the tag
-// agrees with it, else with seed 0.
+// geometry returns what the header says of the geometry, with the caller's seed
+// if the tag agrees with it, else with seed 0.
 func (h headerInfo) geometry(seed uint64) Geometry {
 	if seedTag(seed) != h.seedTag {
 		seed = 0
@@ -80,8 +82,9 @@ func (h headerInfo) geometry(seed uint64) Geometry {
 // maxBytes returns the length of the whole string.
 func (h headerInfo) maxBytes() uint64 { return h.geometry(0).Bytes(LayoutHeaded) }
 
-// parseHeader reads a header word. It refuses what no version 1 filter has, with an error
-// that wraps ErrNotFilter. The caller has dealt with 0, which is a missing filter.
+// parseHeader reads a header word. It refuses what no version 1 filter has,
+// with an error that wraps ErrNotFilter. The caller has dealt with 0, which is
+// a missing filter.
 func parseHeader(word uint64) (headerInfo, error) {
 	h := headerInfo{
 		kind:    Kind(word >> kindShift & 3),
@@ -125,9 +128,9 @@ func (h headerInfo) impossible() string {
 // seedTags is how many tags a seed other than 0 can have.
 const seedTags = 127
 
-// seedTag returns the seven bits of the header that tell filters of different seeds apart: 0
-// for seed 0, else 1 to 127. The tag reveals no more than these bits of a secret seed, and so
-// misses one difference in 127.
+// seedTag returns the seven bits of the header that tell filters of different
+// seeds apart: 0 for seed 0, else 1 to 127. The tag reveals no more than these
+// bits of a secret seed, and so misses one difference in 127.
 func seedTag(seed uint64) uint8 {
 	if seed == 0 {
 		return 0

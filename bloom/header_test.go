@@ -8,7 +8,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-const sampleHeader = 4792771195060643 // 9,585,059 bits, k=7, xxh3
+// sampleHeader is of 10,746,333 bits, k=4, blocked.
+const sampleHeader = 1<<52 | 1<<48 | 4<<39 | 10_746_333
 
 func TestParseHeaderRefuses(t *testing.T) {
 	for _, c := range []struct {
@@ -23,11 +24,19 @@ func TestParseHeaderRefuses(t *testing.T) {
 		{"64 bits", sampleHeader | 1<<63, "no header"},
 		{"version 0", sampleHeader &^ (3 << versionShift), "version 0"},
 		{"version 3", sampleHeader | 3<<versionShift, "version 3"},
+		{"scheme 6", sampleHeader | 6<<schemeShift, "Scheme(6)"},
+		{"scheme 7", sampleHeader | 7<<schemeShift, "Scheme(7)"},
 		{"no hashes", sampleHeader &^ (63 << hashesShift), "k=0"},
 		{"no cells", sampleHeader &^ (1<<32 - 1), " 0 cells"},
-		{"too many cells", sampleHeader | (1<<32 - 127), "cells"},
+		{"odd hashes", sampleHeader | 1<<hashesShift, "k=5"},
+		{"half a word", sampleHeader + 1, "10746334 cells"},
+		{"too many words", sampleHeader - 10_746_333 + 53*81_037_117, "4294967201 cells"},
+		{"too many cells", sampleHeader | 4<<schemeShift | (1<<32 - 127), "cells"},
 		{"too many counters", sampleHeader | 2<<schemeShift | 1<<30, "cells"},
 		{"fnv1a with a seed", sampleHeader | 1<<schemeShift | 1<<seedTagShift, "seed"},
+		{"cuckoo with one slot", sampleHeader ^ 5<<schemeShift ^ 5<<hashesShift, "k=1"},
+		{"cuckoo with six slots", sampleHeader ^ 5<<schemeShift ^ 2<<hashesShift, "k=6"},
+		{"cuckoo with half a bucket", sampleHeader + 1 | 5<<schemeShift, "10746334 cells"},
 	} {
 		got, err := parseHeader(c.word)
 		if !errors.Is(err, ErrNotFilter) || !strings.Contains(err.Error(), c.says) {
@@ -38,53 +47,63 @@ func TestParseHeaderRefuses(t *testing.T) {
 
 func TestParseHeaderLimits(t *testing.T) {
 	for _, g := range []Geometry{
-		{Bits: 1, Hashes: 1},
-		{Bits: 1<<32 - 128, Hashes: 63},
+		{Bits: 53, Hashes: 2},
+		{Bits: 4_294_967_148, Hashes: 62},
+		{Bits: 1, Hashes: 1, Scheme: SchemeXXH3},
+		{Bits: 1<<32 - 128, Hashes: 63, Scheme: SchemeXXH3},
 		{Bits: 1<<32 - 128, Hashes: 63, Scheme: SchemeFNV1a},
 		{Bits: 1<<30 - 32, Hashes: 63, Scheme: schemeXXH3Count4},
 		{Bits: 1<<29 - 16, Hashes: 63, Scheme: schemeXXH3Count8},
+		{Bits: 4_294_967_148, Hashes: 5, Scheme: schemeCuckoo},
 	} {
-		got, err := parseHeader(encodeHeader(KindPane, g))
-		if err != nil || got.geometry(0) != g || got.kind != KindPane {
+		got, err := parseHeader(encodeHeader(kindPane, g))
+		if err != nil || got.geometry(0) != g || got.kind != kindPane {
 			t.Errorf("%v: %+v, %v", g, got, err)
 		}
 		g.Bits++
-		if got, err := parseHeader(encodeHeader(KindPane, g)); g.Bits > 2 && err == nil {
+		if got, err := parseHeader(encodeHeader(kindPane, g)); g.Bits > 2 && err == nil {
 			t.Errorf("%v is accepted: %+v", g, got)
 		}
 	}
 }
 
-// Any two header words overflow a u53 when added: this is what makes OVERFLOW FAIL INCRBY a
-// "set if zero".
+// Any two header words overflow a u53 when added: this is what makes OVERFLOW
+// FAIL INCRBY a "set if zero". So do two birth numbers.
 func TestHeadersNeverAddUp(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a, b := drawHeader(t), drawHeader(t)
 		if sum := a + b; sum < 1<<53 {
 			t.Fatalf("%#x + %#x fits a u53", a, b)
 		}
+		if a, b := newBirth(), newBirth(); a>>53 != 0 || b>>53 != 0 || a+b < 1<<53 || a == b {
+			t.Fatalf("birth numbers %#x and %#x", a, b)
+		}
 	})
 }
 
 func drawHeader(t *rapid.T) uint64 {
 	g := Geometry{
-		Scheme: Scheme(rapid.Uint8Range(0, 3).Draw(t, "scheme")),
+		Scheme: Scheme(rapid.Uint8Range(0, 5).Draw(t, "scheme")),
 		Hashes: rapid.IntRange(1, maxHashes).Draw(t, "hashes"),
 	}
 	g.Bits = rapid.Uint64Range(1, maxCells(g.Scheme, LayoutHeaded)).Draw(t, "bits")
+	if g.Scheme == SchemeBlocked || g.Scheme == schemeCuckoo {
+		g.Bits = max(g.Bits-g.Bits%wordBits, wordBits)
+		g.Hashes = 2 + 2*(g.Hashes%2)
+	}
 	if g.Scheme != SchemeFNV1a {
 		g.Seed = rapid.Uint64().Draw(t, "seed")
 	}
 	return encodeHeader(Kind(rapid.Uint8Range(0, 3).Draw(t, "kind")), g)
 }
 
-// The tag is 0 for no seed only, and spreads seeds over the other 255 values.
+// The tag is 0 for no seed only, and spreads seeds over the other 127 values.
 func TestSeedTag(t *testing.T) {
 	if got := seedTag(0); got != 0 {
 		t.Errorf("seedTag(0) = %d, want 0", got)
 	}
-	var count [256]int
-	for seed := uint64(1); seed <= 255*100; seed++ {
+	var count [128]int
+	for seed := uint64(1); seed <= 127*100; seed++ {
 		count[seedTag(seed)]++
 	}
 	if count[0] != 0 {
@@ -93,13 +112,16 @@ func TestSeedTag(t *testing.T) {
 	// 100 each are expected; 50 off is five standard deviations.
 	for tag, n := range count[1:] {
 		if n < 50 || n > 150 {
-			t.Errorf("tag %d: %d of 25,500 seeds", tag+1, n)
+			t.Errorf("tag %d: %d of 12,700 seeds", tag+1, n)
 		}
 	}
 }
 
 func FuzzParseHeader(f *testing.F) {
 	f.Add(uint64(sampleHeader))
+	for _, s := range []Scheme{SchemeFNV1a, schemeXXH3Count4, schemeXXH3Count8, SchemeXXH3, schemeCuckoo, 6, 7} {
+		f.Add(uint64(sampleHeader) | uint64(s)<<schemeShift)
+	}
 	f.Fuzz(func(t *testing.T, word uint64) {
 		info, err := parseHeader(word)
 		if err != nil {
@@ -113,6 +135,9 @@ func FuzzParseHeader(f *testing.F) {
 		}
 		g := info.geometry(0)
 		if g.Bytes(LayoutHeaded) > maxStringBits/8 || g.Hashes < 1 || g.Hashes > maxHashes {
+			t.Fatalf("%#x: accepted %v", word, g)
+		}
+		if g.Scheme == SchemeBlocked && (g.Bits%wordBits != 0 || g.Hashes%2 != 0) {
 			t.Fatalf("%#x: accepted %v", word, g)
 		}
 		// Without a seed the geometry says all, and identity holds both ways.

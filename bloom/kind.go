@@ -2,8 +2,8 @@ package bloom
 
 import "strconv"
 
-// A Kind says what a stored filter is part of. It is in the header, so that
-// one kind is not taken for another. The zero value is KindFilter, the only one
+// A Kind says what a stored filter is part of. It is in the header, so that one
+// kind is not taken for another. The zero value is KindFilter, the only one
 // that this package writes today.
 type Kind uint8
 

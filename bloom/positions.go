@@ -2,16 +2,17 @@ package bloom
 
 import "github.com/zeebo/xxh3"
 
-// Positions appends the item's positions to dst and returns the longer slice: g.Hashes
-// numbers from 0 to g.Bits-1, in the order in which the format names them, some of them
-// perhaps equal. Cell number p is at bit 128+p of the Redis string, or at bit p in the Bare
-// layout. SchemeBlocked has two positions in each word: an odd g.Hashes is one more than
-// come, and less than 53 bits hold no word.
+// Positions appends the item's positions to dst and returns the longer slice:
+// g.Hashes numbers from 0 to g.Bits-1, in the order in which the format names
+// them, some of them perhaps equal. Cell number p is at bit 128+p of the Redis
+// string, or at bit p in the Bare layout. SchemeBlocked has two positions in
+// each word. An odd number of hashes counts as one less, and fewer than 53 bits
+// hold no word and no position.
 //
-// It allocates nothing if dst has room, and costs one hash of the item and a few
-// instructions a position. A geometry without bits or hashes has no positions: it appends
-// nothing. All other values of Bits are right, beyond what a Config accepts as well. An
-// unknown scheme counts as SchemeXXH3.
+// It allocates nothing if dst has room, and costs one hash of the item and a
+// few instructions a position. If the geometry has no bits or no
+// hashes, it appends nothing. All other values of Bits are right, beyond what a
+// Config accepts as well. An unknown scheme counts as SchemeXXH3.
 func (g Geometry) Positions(dst []uint64, item string) []uint64 {
 	if g.Bits == 0 || g.Hashes < 1 {
 		return dst
@@ -27,8 +28,8 @@ func (g Geometry) Positions(dst []uint64, item string) []uint64 {
 	return appendEnhanced(dst, h.Hi, h.Lo, g.Bits, g.Hashes)
 }
 
-// digest is the 128-bit hash behind every scheme but fnv1a. Seed 0 is the unseeded XXH3,
-// which has a shorter way through long items.
+// digest is the 128-bit hash behind every scheme but fnv1a. Seed 0 is the
+// unseeded XXH3, which has a shorter way through long items.
 func digest(item string, seed uint64) xxh3.Uint128 {
 	if seed == 0 {
 		return xxh3.HashString128(item)
@@ -36,13 +37,13 @@ func digest(item string, seed uint64) xxh3.Uint128 {
 	return xxh3.HashString128Seed(item, seed)
 }
 
-// appendEnhanced appends x mod m, then adds y to x and i+1 to y, k times over: enhanced
-// double hashing (Dillinger and Manolios 2004), in uint64 with wrap-around. The growing y
-// is what plain double hashing lacks, where items whose steps share a factor with m, or
-// agree mod m, fall on the same few cells.
+// appendEnhanced appends x mod m, then adds y to x and i+1 to y, k times over:
+// enhanced double hashing (Dillinger and Manolios 2004), in uint64 with
+// wrap-around. Plain double hashing lacks the growing y: its items fall on
+// the same few cells if their steps share a factor with m or agree mod m.
 //
-// A division a position is not the cost that it used to be: multiplying by a reciprocal of
-// m instead was 2 ns slower on AMD Zen 3 for k = 7.
+// A division a position is not the cost that it used to be: multiplying by a
+// reciprocal of m instead was 2 ns slower on AMD Zen 3 for k = 7.
 func appendEnhanced(dst []uint64, x, y, m uint64, k int) []uint64 {
 	for i := range uint64(k) {
 		dst = append(dst, x%m)
@@ -52,13 +53,14 @@ func appendEnhanced(dst []uint64, x, y, m uint64, k int) []uint64 {
 	return dst
 }
 
-// appendDoubleHashed appends (h1 + i*h2) mod m for i = 0..k-1, over the integers: the sum
-// does not wrap at 2^64, as the programs that this serves count with big integers.
+// appendDoubleHashed appends (h1 + i*h2) mod m for i = 0..k-1, over the
+// integers: the sum does not wrap at 2^64, as the programs that this serves
+// count with big integers.
 func appendDoubleHashed(dst []uint64, h1, h2, m uint64, k int) []uint64 {
 	pos, step := h1%m, h2%m
 	for range k {
 		dst = append(dst, pos)
-		// pos+step mod m, without a sum that could overflow where m is above 2^63.
+		// pos+step mod m, without a sum that overflows if m is above 2^63.
 		if pos >= m-step {
 			pos -= m - step
 		} else {
@@ -74,8 +76,8 @@ const (
 	fnvOffset2 = 0x84222325cbf29ce4 // its two halves swapped
 )
 
-// fnv1aPair returns the item's two 64-bit FNV-1a hashes. They don't wait for each other in
-// the processor, so that both cost as much as one.
+// fnv1aPair returns the item's two 64-bit FNV-1a hashes. They don't wait for
+// each other in the processor, so that both cost as much as one.
 func fnv1aPair(item string) (h1, h2 uint64) {
 	h1, h2 = fnvOffset1, fnvOffset2
 	for i := range len(item) {

@@ -4,6 +4,7 @@ import (
 	"math"
 	"math/big"
 	"slices"
+	"strconv"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -15,19 +16,25 @@ func drawGeometry(t *rapid.T, scheme Scheme) Geometry {
 			rapid.Uint64Range(1, 1000),
 			rapid.Uint64Range(1, maxStringBits),
 			rapid.Uint64Min(1),
-			rapid.SampledFrom([]uint64{1, 2, maxStringBits - headerBits, 1 << 63, math.MaxUint64}),
+			rapid.SampledFrom([]uint64{1, 2, 53, 106, maxStringBits - headerBits, 1 << 63, math.MaxUint64}),
 		).Draw(t, "bits"),
 		Hashes: rapid.IntRange(1, maxHashes).Draw(t, "hashes"),
 		Scheme: scheme,
 	}
-	if scheme == SchemeXXH3 {
+	if scheme != SchemeFNV1a {
 		g.Seed = rapid.Uint64().Draw(t, "seed")
+	}
+	if scheme == SchemeBlocked {
+		g.Bits = max(g.Bits-g.Bits%wordBits, wordBits)
+		g.Hashes = max(g.Hashes&^1, 2)
 	}
 	return g
 }
 
+var schemes = []Scheme{SchemeBlocked, SchemeXXH3, SchemeFNV1a}
+
 func TestPositionsProperties(t *testing.T) {
-	for _, scheme := range []Scheme{SchemeXXH3, SchemeFNV1a} {
+	for _, scheme := range schemes {
 		t.Run("scheme="+scheme.String(), rapid.MakeCheck(func(t *rapid.T) {
 			g := drawGeometry(t, scheme)
 			item := rapid.String().Draw(t, "item")
@@ -49,9 +56,9 @@ func TestPositionsProperties(t *testing.T) {
 			if !slices.Equal(g.Positions(nil, item), got) {
 				t.Fatal("not deterministic")
 			}
-			// One hash more does not move the others.
-			if more := g; more.Hashes < maxHashes {
-				more.Hashes++
+			// More hashes do not move the others.
+			if more := g; more.Hashes < maxHashes-1 {
+				more.Hashes += 2
 				if !slices.Equal(more.Positions(nil, item)[:g.Hashes], got) {
 					t.Fatal("positions depend on k")
 				}
@@ -60,8 +67,31 @@ func TestPositionsProperties(t *testing.T) {
 	}
 }
 
-// The format's words for both schemes, in big integers.
+// The format's definition of each scheme, in big integers.
 func TestPositionsAgainstDefinition(t *testing.T) {
+	t.Run("scheme=blocked", rapid.MakeCheck(func(t *rapid.T) {
+		g := drawGeometry(t, SchemeBlocked)
+		item := rapid.String().Draw(t, "item")
+		h := digest(item, g.Seed)
+		x, y := bigUint(h.Hi), bigUint(h.Lo)
+		wrap := new(big.Int).Lsh(big.NewInt(1), 64)
+		words := bigUint(g.Bits / 53)
+		got := g.Positions(nil, item)
+		for i := range g.Hashes / 2 {
+			q, w := new(big.Int).DivMod(x, words, new(big.Int))
+			high, a := new(big.Int).DivMod(q, big.NewInt(53), new(big.Int))
+			b := new(big.Int).Mod(high, big.NewInt(52))
+			if b.Cmp(a) >= 0 {
+				b.Add(b, big.NewInt(1))
+			}
+			base := w.Mul(w, big.NewInt(53)).Uint64()
+			if want := []uint64{base + a.Uint64(), base + b.Uint64()}; !slices.Equal(got[2*i:2*i+2], want) {
+				t.Fatalf("word %d has bits %d, want %d", i, got[2*i:2*i+2], want)
+			}
+			x.Mod(x.Add(x, y), wrap)
+			y.Mod(y.Add(y, big.NewInt(int64(i)+1)), wrap)
+		}
+	}))
 	t.Run("scheme=xxh3", rapid.MakeCheck(func(t *rapid.T) {
 		g := drawGeometry(t, SchemeXXH3)
 		item := rapid.String().Draw(t, "item")
@@ -92,6 +122,44 @@ func TestPositionsAgainstDefinition(t *testing.T) {
 
 func bigUint(n uint64) *big.Int { return new(big.Int).SetUint64(n) }
 
+// The words of an item are its positions, each word once and each position in
+// the mask of its word.
+func TestWordsArePositions(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		g := drawGeometry(t, SchemeBlocked)
+		item := rapid.String().Draw(t, "item")
+		want := map[uint64]int64{}
+		for _, p := range g.Positions(nil, item) {
+			want[p/53] |= 1 << (52 - p%53)
+		}
+		words := g.appendWords([]cellWord{{7, 7}}, item)
+		if words[0] != (cellWord{7, 7}) || len(words)-1 != len(want) {
+			t.Fatalf("%v: words %v behind the first, want %v", g, words, want)
+		}
+		for _, w := range words[1:] {
+			if want[w.index] != w.mask {
+				t.Fatalf("%v: word %d has the mask %b, want %b", g, w.index, w.mask, want[w.index])
+			}
+		}
+	})
+}
+
+// The two bits of a word are never one, and all pairs of different bits come
+// up.
+func TestBlockedBits(t *testing.T) {
+	pairs := map[[2]uint64]bool{}
+	for x := range uint64(53 * 52) {
+		w, a, b := blockedBits(3*x+2, 3)
+		if w != 2 || a == b || a > 52 || b > 52 {
+			t.Fatalf("blockedBits(%d, 3) = %d, %d, %d", 3*x+2, w, a, b)
+		}
+		pairs[[2]uint64{a, b}] = true
+	}
+	if len(pairs) != 53*52 {
+		t.Errorf("%d pairs of bits, want %d", len(pairs), 53*52)
+	}
+}
+
 func TestPositionsWithoutGeometry(t *testing.T) {
 	for _, g := range []Geometry{
 		{},
@@ -99,6 +167,9 @@ func TestPositionsWithoutGeometry(t *testing.T) {
 		{Bits: 100, Hashes: 0},
 		{Bits: 100, Hashes: -1},
 		{Bits: 0, Hashes: 7, Scheme: SchemeFNV1a},
+		{Bits: 0, Hashes: 7, Scheme: SchemeXXH3},
+		{Bits: 52, Hashes: 4},
+		{Bits: 53, Hashes: 1},
 	} {
 		if got := g.Positions([]uint64{42}, "item"); !slices.Equal(got, []uint64{42}) {
 			t.Errorf("%v: %d, want dst alone", g, got)
@@ -107,7 +178,7 @@ func TestPositionsWithoutGeometry(t *testing.T) {
 }
 
 func TestPositionsDependOnSeed(t *testing.T) {
-	g := Geometry{Bits: 1 << 32, Hashes: 7}
+	g := Geometry{Bits: 1 << 32, Hashes: 7, Scheme: SchemeXXH3}
 	seen := map[uint64]bool{}
 	for seed := range uint64(1000) {
 		g.Seed = seed
@@ -119,18 +190,20 @@ func TestPositionsDependOnSeed(t *testing.T) {
 	}
 }
 
-// Positions reach both ends of the largest filter, where a 32-bit sum would overflow.
+// Positions reach both ends of the largest filter, where a 32-bit sum would
+// overflow.
 func TestPositionsCoverLargestFilter(t *testing.T) {
 	const m = maxStringBits - headerBits
-	for _, scheme := range []Scheme{SchemeXXH3, SchemeFNV1a} {
+	for _, scheme := range schemes {
 		g := Geometry{Bits: m, Hashes: maxHashes, Scheme: scheme}
 		lowest, highest := uint64(m), uint64(0)
 		var dst []uint64
 		for i := range 2000 {
-			dst = g.Positions(dst[:0], numbered("item", i))
+			dst = g.Positions(dst[:0], "item"+strconv.Itoa(i))
 			lowest, highest = min(lowest, slices.Min(dst)), max(highest, slices.Max(dst))
 		}
-		// 126,000 draws miss the outer 1/1,000 at one end with a chance of e^-126.
+		// 126,000 draws miss the outer 1/1,000 at one end with a chance of
+		// e^-126.
 		if highest >= m || lowest > m/1000 || highest < m-m/1000 {
 			t.Errorf("%v: positions from %d to %d of %d", scheme, lowest, highest, uint64(m))
 		}

@@ -1,6 +1,12 @@
+//go:build !race
+
+// A hundred million positions take the race detector minutes, and nothing here
+// runs at once.
+
 package bloom
 
 import (
+	"encoding/binary"
 	"fmt"
 	"math"
 	"math/bits"
@@ -35,8 +41,6 @@ func (b bitset) count() (n uint64) {
 	return n
 }
 
-func numbered(prefix string, i int) string { return prefix + strconv.Itoa(i) }
-
 // measurement sums up several filters of one geometry.
 type measurement struct {
 	falseNegatives, falsePositives, queries int
@@ -45,84 +49,96 @@ type measurement struct {
 
 func (m measurement) rate() float64 { return float64(m.falsePositives) / float64(m.queries) }
 
-// measure fills filters with n items each and asks for items that were never added. Of one
-// small filter the fill alone can be off by a tenth, so that they get several.
+// measure fills filters with n items each and asks for items that were never
+// added. Of one small filter the fill alone can be off by a tenth, so that they
+// get several. Items and seeds are fixed, and so is the outcome.
 func measure(g Geometry, n, queries, filters int) measurement {
 	m := measurement{queries: queries / filters * filters}
-	var dst []uint64
+	dst := make([]uint64, 0, maxHashes)
+	first := g // most queries need no more than the first two positions
+	first.Hashes = min(2, g.Hashes)
 	for filter := range filters {
-		if g.Scheme == SchemeXXH3 {
-			g.Seed = uint64(filter)
+		if g.Scheme != SchemeFNV1a {
+			g.Seed, first.Seed = uint64(filter), uint64(filter)
 		}
-		added, other := fmt.Sprintf("%d/user-", filter), fmt.Sprintf("%d/guest-", filter)
+		added := fmt.Sprintf("%d/user-", filter)
+		other := fmt.Appendf(make([]byte, 0, 32), "%d/guest-", filter)
 		body := newBitset(g.Bits)
 		for i := range n {
-			body.set(g.Positions(dst[:0], numbered(added, i)))
+			body.set(g.Positions(dst[:0], added+strconv.Itoa(i)))
 		}
 		for i := range n {
-			if dst = g.Positions(dst[:0], numbered(added, i)); !body.has(dst) {
+			if dst = g.Positions(dst[:0], added+strconv.Itoa(i)); !body.has(dst) {
 				m.falseNegatives++
 			}
 		}
 		for i := range queries / filters {
-			if dst = g.Positions(dst[:0], numbered(other, i)); body.has(dst) {
+			item := string(binary.BigEndian.AppendUint32(other, uint32(i)))
+			if body.has(first.Positions(dst, item)) && body.has(g.Positions(dst, item)) {
 				m.falsePositives++
 			}
 		}
 		set := body.count()
-		m.liveRate += LiveFalsePositiveRate(g.Bits, g.Hashes, set) / float64(filters)
-		m.estimate += EstimateItems(g.Bits, g.Hashes, set) / float64(filters)
+		m.liveRate += g.LiveFalsePositiveRate(set) / float64(filters)
+		m.estimate += g.EstimateItems(set) / float64(filters)
 	}
 	return m
 }
 
-// Measured rates are within 10% of the formula (20% at n = 100, where the formula itself is
-// a few percent low), with 2,000 or more false positives a case: a spread of 2%. Items and
-// seeds are fixed, and so is the outcome.
+// Measured rates are within 5% of the formula, at the capacity and at twice the
+// capacity, with 2,000 or more false positives to expect a case. So are those
+// of the live formula, and estimates are within 2%. The classic formula is
+// itself a few percent low at n = 100, which may be off by 20%.
 func TestMeasuredRates(t *testing.T) {
-	for _, c := range []struct {
-		n, filters int
-		spread     float64
-	}{
-		{100, 200, 0.20},
-		{1_000, 50, 0.10},
-		{10_000, 5, 0.10},
-		{100_000, 1, 0.10},
-	} {
-		for _, p := range []float64{0.1, 0.01, 0.001} {
-			t.Run(fmt.Sprintf("n=%d/p=%v", c.n, p), func(t *testing.T) {
-				t.Parallel()
-				g, err := Config{Capacity: uint64(c.n), FPRate: p}.Geometry()
+	for _, scheme := range []Scheme{SchemeBlocked, SchemeXXH3} {
+		for n, filters := range map[int]int{100: 200, 1_000: 50, 10_000: 5, 100_000: 1} {
+			for _, p := range []float64{0.1, 0.01, 0.001, 0.0001} {
+				if p == 0.0001 && scheme != SchemeBlocked {
+					continue
+				}
+				g, err := Config{Capacity: uint64(n), FPRate: p, Scheme: scheme}.Geometry()
 				if err != nil {
 					t.Fatal(err)
 				}
-				got := measure(g, c.n, max(100_000, int(2000/p)), c.filters)
-				want := FalsePositiveRate(g.Bits, g.Hashes, uint64(c.n))
-				t.Logf("%v: measured %.6f, formula %.6f (%.3fx), live %.6f, %.1f items",
-					g, got.rate(), want, got.rate()/want, got.liveRate, got.estimate)
-
-				if got.falseNegatives != 0 {
-					t.Errorf("%d false negatives", got.falseNegatives)
+				spread := 0.05
+				if n == 100 && scheme == SchemeXXH3 {
+					spread = 0.20
 				}
-				if got.falsePositives < 400 {
-					t.Errorf("%d false positives are too few to tell", got.falsePositives)
+				for _, items := range []int{n, 2 * n} {
+					t.Run(fmt.Sprintf("%v/n=%d/p=%v/items=%d", scheme, n, p, items), func(t *testing.T) {
+						t.Parallel()
+						measuredRate(t, g, items, filters, spread)
+					})
 				}
-				if off := math.Abs(got.rate()/want - 1); off > c.spread {
-					t.Errorf("measured %v, formula %v: off by %.1f%%", got.rate(), want, 100*off)
-				}
-				if off := math.Abs(got.rate()/got.liveRate - 1); off > c.spread {
-					t.Errorf("measured %v, live %v: off by %.1f%%", got.rate(), got.liveRate, 100*off)
-				}
-				if off := math.Abs(got.estimate/float64(c.n) - 1); off > 0.02 {
-					t.Errorf("estimated %.1f items of %d", got.estimate, c.n)
-				}
-			})
+			}
 		}
 	}
 }
 
-// The documented price of SchemeFNV1a: 2 to 10 times the rate where m is even, and still no
-// false negative.
+func measuredRate(t *testing.T, g Geometry, n, filters int, spread float64) {
+	want := g.FalsePositiveRate(uint64(n))
+	got := measure(g, n, max(400_000, int(2_100/want)), filters)
+	t.Logf("%v: measured %.3g, formula %.3g (%.3fx), live %.3g, %.1f items",
+		g, got.rate(), want, got.rate()/want, got.liveRate, got.estimate)
+	if got.falseNegatives != 0 {
+		t.Errorf("%d false negatives", got.falseNegatives)
+	}
+	if most := want * float64(got.queries); most < 2_000 {
+		t.Errorf("%.0f false positives to expect are too few to tell", most)
+	}
+	if off := math.Abs(got.rate()/want - 1); off > spread {
+		t.Errorf("measured %v, formula %v: off by %.1f%%", got.rate(), want, 100*off)
+	}
+	if off := math.Abs(got.rate()/got.liveRate - 1); off > spread {
+		t.Errorf("measured %v, live %v: off by %.1f%%", got.rate(), got.liveRate, 100*off)
+	}
+	if off := math.Abs(got.estimate/float64(n) - 1); off > 0.02 {
+		t.Errorf("estimated %.1f items of %d", got.estimate, n)
+	}
+}
+
+// The documented price of SchemeFNV1a: 2 to 10 times the rate if m is even, and
+// still no false negative.
 func TestMeasuredRatesFNV1a(t *testing.T) {
 	const n, p = 1_000, 0.001
 	g, err := Config{Capacity: n, FPRate: p, Scheme: SchemeFNV1a}.Geometry()
@@ -131,7 +147,7 @@ func TestMeasuredRatesFNV1a(t *testing.T) {
 	}
 	g.Bits += g.Bits % 2
 	got := measure(g, n, 400_000, 20)
-	want := FalsePositiveRate(g.Bits, g.Hashes, n)
+	want := g.FalsePositiveRate(n)
 	t.Logf("%v: measured %.6f, formula %.6f (%.2fx)", g, got.rate(), want, got.rate()/want)
 	if got.falseNegatives != 0 {
 		t.Errorf("%d false negatives", got.falseNegatives)

@@ -23,16 +23,16 @@ const (
 	// TypeScript filter of the article "Building a high-speed Bloom Filter with
 	// Upstash Redis" does it. It exists to share filters with such programs,
 	// mostly with LayoutBare. Measured at 1 in 100 and an even number of bits,
-	// its false positive rate is 0.97 to 2.8 times the formula's, at lower rates
-	// up to 10 times, and its estimates of cardinality are 6 to 18% low at
-	// capacity; an odd number with sequential names has estimates that are 8 to
-	// 16% low. It takes no seed.
+	// its false positive rate is 0.97 to 2.8 times the formula's, at lower
+	// rates up to 10 times, and its estimates of cardinality are 6 to 18% low
+	// at capacity; an odd number with sequential names has estimates that are 8
+	// to 16% low. It takes no seed.
 	SchemeFNV1a Scheme = 1
 
-	// SchemeXXH3 takes independent bits from one 128-bit XXH3 digest by enhanced
-	// double hashing (Dillinger and Manolios, "Bloom filters in probabilistic
-	// verification", FMCAD 2004): the least memory, and 3.5 times the reads of
-	// SchemeBlocked.
+	// SchemeXXH3 takes independent bits from one 128-bit XXH3 digest by
+	// enhanced double hashing (Dillinger and Manolios, "Bloom filters in
+	// probabilistic verification", FMCAD 2004): the least memory, and 3.5 times
+	// the reads of SchemeBlocked.
 	SchemeXXH3 Scheme = 4
 
 	// The schemes that the format defines and a Config does not accept. The

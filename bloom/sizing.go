@@ -2,22 +2,25 @@ package bloom
 
 import "math"
 
-// ln2Squared turns nats of -ln p into bits of filter: one ln 2 is the change of base, the
-// other is the price of a filter over an optimal structure, 44%.
+// ln2Squared turns nats of -ln p into bits of filter: one ln 2 is the change of
+// base, the other is the price of a filter over an optimal structure, 44%.
 const ln2Squared = math.Ln2 * math.Ln2
 
-// OptimalBits returns the number of bits of a classic Bloom filter (SchemeXXH3, SchemeFNV1a)
-// that holds n items with a false positive rate of p: ceil(-n ln p / (ln 2)^2), which is 9.6 bits an item at p = 0.01 and
-// 4.8 more for each further factor of ten. As the number of hashes is rounded, the rate can
-// come out above p: by up to 5%, and up to 12% for p above 0.5.
+// OptimalBits returns the number of bits of a classic Bloom filter (SchemeXXH3,
+// SchemeFNV1a) that holds n items with a false positive rate of p:
+// ceil(-n ln p / (ln 2)^2). That is 9.6 bits an item at p = 0.01 and 4.8 more for
+// each further factor of ten. As the number of hashes is rounded, the rate can
+// come out above p: by up to 5%, and up to 12% for p above 0.5. A filter of
+// SchemeBlocked is sized by [Config.Geometry] alone.
 //
-// n = 0 counts as 1. A p of 1 or more needs 1 bit, as any filter will do. A p of 0 or less
-// is out of any filter's reach: it returns math.MaxUint64, as do sizes above that. A NaN
-// returns 0, which no Config accepts.
+// n = 0 counts as 1. A p of 1 or more needs 1 bit, as any filter will do. A p
+// of 0 or less is out of any filter's reach: it returns math.MaxUint64, as do
+// sizes above that. A NaN returns 0, which no Config accepts.
 //
-// The formula is due to Bloom, "Space/time trade-offs in hash coding with allowable
-// errors", CACM 13(7), 1970; see also Tarkoma, Rothenberg and Lagerspetz, "Theory and
-// practice of Bloom filters for distributed systems", IEEE Surveys 14(1), 2012, section 2.
+// The formula is due to Bloom, "Space/time trade-offs in hash coding with
+// allowable errors", CACM 13(7), 1970; see also Tarkoma, Rothenberg and
+// Lagerspetz, "Theory and practice of Bloom filters for distributed systems",
+// IEEE Surveys 14(1), 2012, section 2.
 func OptimalBits(n uint64, p float64) uint64 {
 	switch {
 	case math.IsNaN(p):
@@ -31,45 +34,49 @@ func OptimalBits(n uint64, p float64) uint64 {
 	return max(1, saturate(bits))
 }
 
-// OptimalHashes returns the number of positions an item that makes false positives rarest
-// in a filter of m bits with n items: max(1, round(m/n ln 2)).
+// OptimalHashes returns the number of positions an item that makes false
+// positives rarest in a filter of m bits with n items: max(1, round(m/n ln 2)).
 //
-// n = 0 counts as 1. The result is at most math.MaxInt32, on every platform; a [Config]
-// accepts no more than 63.
+// n = 0 counts as 1. The result is at most math.MaxInt32, on every platform; a
+// [Config] accepts no more than 63.
 //
-// Source: Tarkoma et al., "Theory and practice of Bloom filters for distributed systems",
-// IEEE Surveys 14(1), 2012, section 2.
+// Source: Tarkoma et al., "Theory and practice of Bloom filters for distributed
+// systems", IEEE Surveys 14(1), 2012, section 2.
 func OptimalHashes(m, n uint64) int {
 	k := math.Round(float64(m) / float64(max(n, 1)) * math.Ln2)
 	return int(min(max(k, 1), math.MaxInt32))
 }
 
-// FalsePositiveRate returns the rate, from 0 to 1, at which a filter of m bits and k
-// positions an item claims to hold what it does not, once it holds n items:
-// (1 - e^(-kn/m))^k. It holds for the classic schemes; [Geometry.FalsePositiveRate] knows
-// every scheme. [LiveFalsePositiveRate] is the rate of a filter whose set bits were counted.
+// FalsePositiveRate returns the rate, from 0 to 1, at which a filter of m bits
+// and k positions an item claims to hold what it does not, once it holds n
+// items: (1 - e^(-kn/m))^k. It holds for the classic schemes;
+// [Geometry.FalsePositiveRate] knows every scheme. [LiveFalsePositiveRate] is
+// the rate of a filter whose set bits were counted.
 //
-// An empty filter, n = 0, returns 0. With m = 0 or k < 1 nothing is told apart: 1.
+// An empty filter, n = 0, returns 0. With m = 0 or k < 1 nothing is told apart:
+// 1.
 //
-// The approximation is a little low for very small filters: see Bose et al., "On the
-// false-positive rate of Bloom filters", Information Processing Letters 108(4), 2008.
+// The approximation is a little low for very small filters: see Bose et al.,
+// "On the false-positive rate of Bloom filters", Information Processing Letters
+// 108(4), 2008.
 func FalsePositiveRate(m uint64, k int, n uint64) float64 {
 	if m == 0 || k < 1 {
 		return 1
 	}
-	// 1 - e^-x loses all its digits where x is small; -expm1(-x) keeps them.
+	// 1 - e^-x loses all its digits if x is small; -expm1(-x) keeps them.
 	fill := -math.Expm1(-float64(k) * float64(n) / float64(m))
 	return math.Pow(fill, float64(k))
 }
 
-// LiveFalsePositiveRate returns the false positive rate, from 0 to 1, of a filter of m bits
-// and k positions an item of which setBits are set: (setBits/m)^k. It needs no assumption
-// about the number of items: an item never added is found where all k bits happen to be set.
+// LiveFalsePositiveRate returns the false positive rate, from 0 to 1, of a
+// filter of m bits and k positions an item of which setBits are set:
+// (setBits/m)^k. It needs no assumption about the number of items: an item
+// never added is found if all k bits happen to be set.
 //
 // With m = 0, k < 1 or setBits >= m nothing is told apart: 1.
 //
-// The value is exact for positions that are drawn at random: Bloom, "Space/time trade-offs
-// in hash coding with allowable errors", CACM 13(7), 1970.
+// The value is exact for positions that are drawn at random: Bloom, "Space/time
+// trade-offs in hash coding with allowable errors", CACM 13(7), 1970.
 func LiveFalsePositiveRate(m uint64, k int, setBits uint64) float64 {
 	if k < 1 || setBits >= m {
 		return 1
@@ -77,15 +84,17 @@ func LiveFalsePositiveRate(m uint64, k int, setBits uint64) float64 {
 	return math.Pow(float64(setBits)/float64(m), float64(k))
 }
 
-// EstimateItems returns the likely number of distinct items in a filter of m bits and k
-// positions an item of which setBits are set: -(m/k) ln(1 - setBits/m). The error is within
-// a few percent up to the filter's capacity and grows with the fill.
+// EstimateItems returns the likely number of distinct items in a filter of m
+// bits and k positions an item of which setBits are set: -(m/k) ln(1 -
+// setBits/m). The error is within a few percent up to the filter's capacity and
+// grows with the fill.
 //
-// No bit set returns 0. A saturated filter, setBits >= m, has forgotten the number and
-// returns +Inf, as does k < 1, where no number of items sets a bit.
+// No bit set returns 0. A saturated filter, setBits >= m, has forgotten the
+// number and returns +Inf. So does k < 1: no number of items sets a bit then.
 //
-// Source: Swamidass and Baldi, "Mathematical correction for fingerprint similarity measures
-// to improve chemical retrieval", J. Chem. Inf. Model. 47(3), 2007.
+// Source: Swamidass and Baldi, "Mathematical correction for fingerprint
+// similarity measures to improve chemical retrieval", J. Chem. Inf. Model.
+// 47(3), 2007.
 func EstimateItems(m uint64, k int, setBits uint64) float64 {
 	switch {
 	case setBits == 0:
@@ -96,8 +105,9 @@ func EstimateItems(m uint64, k int, setBits uint64) float64 {
 	return -float64(m) / float64(k) * math.Log1p(-float64(setBits)/float64(m))
 }
 
-// saturate converts a float that is not negative and not NaN. The conversion in Go is left
-// to the platform where the value does not fit, so that amd64, arm64 and wasm disagree.
+// saturate converts a float that is not negative and not NaN. If the value does
+// not fit, Go leaves the conversion to the platform, and amd64, arm64 and wasm
+// disagree.
 func saturate(f float64) uint64 {
 	if f >= 1<<64 {
 		return math.MaxUint64

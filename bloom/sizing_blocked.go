@@ -21,8 +21,8 @@ const (
 )
 
 // blockedSize returns the geometry's m and k for n items at rate p: one word an
-// item for each factor of ten, and the fewest words that reach p. n is from 1 to
-// maxBlockedItems and p from minBlockedRate to below 1.
+// item for each factor of ten, and the fewest words that reach p. n is from 1
+// to maxBlockedItems and p from minBlockedRate to below 1.
 func blockedSize(n uint64, p float64) (m uint64, k int) {
 	z := blockedWordsAnItem(p)
 	words := max(minBlockedWords, (n*blockedUnits(z, p)+wordUnits-1)/wordUnits)
@@ -39,8 +39,13 @@ func blockedWordsAnItem(p float64) (z int) {
 }
 
 // blockedUnits returns the smallest number of units of words an item whose rate
-// is p or less, by bisection.
+// is p or less. Bisection finds it in 26 steps of 0.3 microseconds; a guess that
+// is proved right takes two.
 func blockedUnits(z int, p float64) uint64 {
+	guess := guessUnits(z, p)
+	if blockedUnitsRate(z, guess) <= p && blockedUnitsRate(z, guess-1) > p {
+		return guess
+	}
 	low, high := uint64(1), uint64(maxWordUnits)
 	for low < high {
 		middle := (low + high) / 2
@@ -53,8 +58,26 @@ func blockedUnits(z int, p float64) uint64 {
 	return low
 }
 
-// blockedUnitsRate is the rate at c units of words an item, as blockedRate says,
-// in an arithmetic that is the same everywhere.
+// guessUnits returns about what blockedUnits does, from 2 to maxWordUnits. It
+// solves blockedRate for the share of bits that are 0 by Newton's method. It may
+// come out differently on another platform: nothing depends on it but time.
+func guessUnits(z int, p float64) uint64 {
+	word := math.Pow(p, 1/float64(z))
+	// The two bits of an item are nearly independent: word is about fill^2.
+	u := -math.Log1p(-math.Sqrt(word))
+	for range 3 {
+		one, both := math.Exp(-u), math.Exp(-pairShare*u)
+		u -= (1 - float64(2*one) + both - word) / (float64(2*one) - float64(pairShare*both))
+	}
+	units := math.Ceil(float64(2*z*wordUnits) / (wordBits * u))
+	if !(units >= 2) { // NaN too, of a rate next to 1
+		return 2
+	}
+	return uint64(min(units, maxWordUnits))
+}
+
+// blockedUnitsRate is the rate at c units of words an item, as blockedRate
+// says, in an arithmetic that is the same everywhere.
 func blockedUnitsRate(z int, c uint64) float64 {
 	u := float64(2*z*wordUnits) / float64(wordBits*c)
 	w := (1 - float64(2*exactExp(u))) + exactExp(float64(pairNumerator*u)/pairDenominator)
@@ -66,11 +89,11 @@ func blockedUnitsRate(z int, c uint64) float64 {
 }
 
 // blockedRate returns the false positive rate of z words an item. empty is the
-// natural logarithm of the share of bits that are 0. A word is passed if both of
-// the item's bits are set: 1 - 2P(one is 0) + P(both are 0), which for words with
-// a random number of items is 1 - 2e^L + e^(pairShare L).
+// natural logarithm of the share of bits that are 0. A word is passed if both
+// of the item's bits are set: 1 - 2P(one is 0) + P(both are 0), which for words
+// with a random number of items is 1 - 2e^L + e^(pairShare L).
 func blockedRate(z int, empty float64) float64 {
 	// The sum cancels if L is small; expm1 keeps its digits.
-	word := -2*math.Expm1(empty) + math.Expm1(pairShare*empty)
+	word := math.Expm1(pairShare*empty) - float64(2*math.Expm1(empty))
 	return math.Pow(min(max(word, 0), 1), float64(z))
 }

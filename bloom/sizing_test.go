@@ -55,8 +55,8 @@ func TestOptimalHashesEdges(t *testing.T) {
 	}
 }
 
-// The whole range of rates gives usable filters, whose rate is the one asked for but for
-// the rounding of k that OptimalBits tells of.
+// Over the whole range of rates a size is usable, and its rate is the one asked
+// for but for the rounding of k that the doc of OptimalBits speaks of.
 func TestSizingWholeRange(t *testing.T) {
 	rates := []float64{
 		0.999, 0.99, 0.9, 0.8, 0.7, 0.6, 0.5, 0.3, 0.2, 0.1, 0.05, 0.01,
@@ -76,7 +76,7 @@ func TestSizingWholeRange(t *testing.T) {
 			if got := FalsePositiveRate(m, k, n); got > p*allowed {
 				t.Errorf("n=%d p=%v: m=%d k=%d has a rate of %v", n, p, m, k, got)
 			}
-			if _, err := (Config{Capacity: n, FPRate: p}).Geometry(); err != nil {
+			if _, err := (Config{Capacity: n, FPRate: p, Scheme: SchemeXXH3}).Geometry(); err != nil {
 				t.Errorf("n=%d p=%v: %v", n, p, err)
 			}
 		}
@@ -121,7 +121,7 @@ func TestRatesAndEstimates(t *testing.T) {
 	}
 }
 
-// No input at all gives a NaN, a negative number or a rate above 1.
+// No input at all leads to a NaN, a negative number or a rate above 1.
 func TestSizingTotal(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m, n := rapid.Uint64().Draw(t, "m"), rapid.Uint64().Draw(t, "n")
@@ -132,7 +132,11 @@ func TestSizingTotal(t *testing.T) {
 		if got := OptimalHashes(m, n); got < 1 || got > math.MaxInt32 {
 			t.Fatalf("OptimalHashes is %d", got)
 		}
-		for _, rate := range []float64{FalsePositiveRate(m, k, n), LiveFalsePositiveRate(m, k, n)} {
+		blocked := Geometry{Bits: m, Hashes: k}
+		for _, rate := range []float64{
+			FalsePositiveRate(m, k, n), LiveFalsePositiveRate(m, k, n),
+			blocked.FalsePositiveRate(n), blocked.LiveFalsePositiveRate(n),
+		} {
 			if !(rate >= 0 && rate <= 1) {
 				t.Fatalf("rate %v", rate)
 			}
@@ -143,8 +147,8 @@ func TestSizingTotal(t *testing.T) {
 	})
 }
 
-// The two formulas are inverse to each other: the fill expected of n items tells n, and
-// its live rate is the rate expected.
+// The two formulas are inverse to each other: the fill to expect of n items
+// leads back to n, and its live rate is the rate to expect.
 func TestEstimateInvertsFill(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.Uint64Range(1000, 1e6).Draw(t, "n")

@@ -1,0 +1,35 @@
+package bloom
+
+import (
+	"math"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// The functions of package math are right to a unit in the last place or so.
+func TestExactFunctions(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		x := rapid.OneOf(
+			rapid.Float64Range(0.5, 2),
+			rapid.Float64Range(1e-307, 1),
+			rapid.Float64Range(1, math.MaxFloat64),
+			rapid.SampledFrom([]float64{1e-9, 0.001, 0.01, 0.1, math.Sqrt2 / 2, 1e-300}),
+		).Draw(t, "x")
+		if got, want := exactLog(x), math.Log(x); math.Abs(got-want) > 4e-16*math.Abs(want) {
+			t.Fatalf("exactLog(%v) = %v, want %v", x, got, want)
+		}
+		// The Taylor series is 16 times as precise as its 16th power.
+		y := rapid.Float64Range(0, 40).Draw(t, "y")
+		if got, want := exactExp(y), math.Exp(-y); math.Abs(got-want) > 1e-14*want {
+			t.Fatalf("exactExp(%v) = %v, want %v", y, got, want)
+		}
+	})
+	// On amd64 math.Log itself is wrong about numbers as small as this.
+	if got := exactLog(math.SmallestNonzeroFloat64); math.Abs(got+744.4400719213812) > 1e-12 {
+		t.Errorf("the logarithm of the smallest number is %v", got)
+	}
+	if exactLog(1) != 0 || exactExp(0) != 1 {
+		t.Errorf("ln 1 = %v, e^0 = %v", exactLog(1), exactExp(0))
+	}
+}
