@@ -7,9 +7,11 @@ import (
 	"fmt"
 	"math/big"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/zeebo/xxh3"
 	"pgregory.net/rapid"
@@ -18,21 +20,37 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
+var schemes = []bloom.Scheme{bloom.SchemeBlocked, bloom.SchemeXXH3, bloom.SchemeFNV1a}
+
 // The encoder of this file is written from the description of the format alone
 // and shares no code with the package: bits are characters, and the arithmetic
 // is math/big's.
 
-// headerOf is the first 16 bytes of a plain filter: 53 bits of header, 11
-// zeros, and the second word, which is zero in a new one.
+// headerOf is the first 16 bytes of a filter that another program wrote: 53 bits
+// of header, 11 zeros, and a second word that is zero.
 func headerOf(kind, version int, g bloom.Geometry) string {
 	tag := uint64(0)
 	if g.Seed != 0 {
 		var b [8]byte
 		binary.LittleEndian.PutUint64(b[:], g.Seed)
-		tag = 1 + xxh3.Hash(b[:])%255
+		tag = 1 + xxh3.Hash(b[:])%127
 	}
-	bits := fmt.Sprintf("1%02b%02b%02b%06b%08b%032b", kind, version, g.Scheme, g.Hashes, tag, g.Bits)
+	bits := fmt.Sprintf("1%02b%02b%03b%06b%07b%032b", kind, version, g.Scheme, g.Hashes, tag, g.Bits)
 	return packed(bits + strings.Repeat("0", 11+64))
+}
+
+// withoutBirth holds the second word of a plain filter of ours against the
+// format, and returns the string with zeros instead of it.
+func withoutBirth(t *testing.T, stored string, settled bool) string {
+	t.Helper()
+	word := ""
+	for _, b := range []byte(stored[8:16]) {
+		word += fmt.Sprintf("%08b", b)
+	}
+	if word[0] != '1' || word[53:63] != "0000000000" || (word[63] == '1') != settled {
+		t.Errorf("second word %s, want 1, 52 random bits, 10 zeros and bit 127 to be %t", word, settled)
+	}
+	return stored[:8] + strings.Repeat("\x00", 8) + stored[16:]
 }
 
 // packed makes bytes of bits, the first one being the top bit of the first
@@ -65,12 +83,27 @@ func positionsOf(g bloom.Geometry, item string) []uint64 {
 	}
 	h := xxh3.HashString128Seed(item, g.Seed)
 	x, y := new(big.Int).SetUint64(h.Hi), new(big.Int).SetUint64(h.Lo)
-	for i := range g.Hashes {
-		out = append(out, new(big.Int).Mod(x, m).Uint64())
+	for i := 0; len(out) < g.Hashes; i++ {
+		if g.Scheme == bloom.SchemeBlocked {
+			out = append(out, pairOf(x, g.Bits/53)...)
+		} else {
+			out = append(out, new(big.Int).Mod(x, m).Uint64())
+		}
 		x.Add(x, y).Mod(x, wrap)
 		y.Add(y, big.NewInt(int64(i+1))).Mod(y, wrap)
 	}
 	return out
+}
+
+// pairOf is the two bits of a word that x chooses.
+func pairOf(x *big.Int, words uint64) []uint64 {
+	q, w := new(big.Int).DivMod(x, new(big.Int).SetUint64(words), new(big.Int))
+	q, a := q.DivMod(q, big.NewInt(53), new(big.Int))
+	b := q.Mod(q, big.NewInt(52)).Uint64()
+	if b >= a.Uint64() {
+		b++
+	}
+	return []uint64{53*w.Uint64() + a.Uint64(), 53*w.Uint64() + b}
 }
 
 func fnvOf(item string, offset uint64) *big.Int {
@@ -83,7 +116,8 @@ func fnvOf(item string, offset uint64) *big.Int {
 	return h
 }
 
-// stringOf is the whole Redis string of a created filter with the items in it.
+// stringOf is the whole Redis string of a filter with the items in it, its second
+// word zero.
 func stringOf(g bloom.Geometry, layout bloom.Layout, items ...string) string {
 	cells := []byte(strings.Repeat("0", int(g.Bits)))
 	for _, item := range items {
@@ -105,9 +139,13 @@ func TestStoredBytesAreTheFormat(t *testing.T) {
 			cfg := bloom.Config{
 				Bits:   rapid.Uint64Range(1, 5000).Draw(rt, "bits"),
 				Hashes: rapid.IntRange(1, 63).Draw(rt, "hashes"),
-				Scheme: rapid.SampledFrom([]bloom.Scheme{bloom.SchemeXXH3, bloom.SchemeFNV1a}).Draw(rt, "scheme"),
+				Scheme: rapid.SampledFrom(schemes).Draw(rt, "scheme"),
+				TTL:    rapid.SampledFrom([]time.Duration{0, time.Hour}).Draw(rt, "ttl"),
 			}
-			if cfg.Scheme == bloom.SchemeXXH3 {
+			if cfg.Scheme == bloom.SchemeBlocked {
+				cfg.Bits, cfg.Hashes = 53*(1+cfg.Bits/53), 2*(1+cfg.Hashes/3)
+			}
+			if cfg.Scheme != bloom.SchemeFNV1a {
 				cfg.Seed = rapid.Uint64().Draw(rt, "seed")
 			}
 			items := rapid.SliceOfN(rapid.String(), 0, 20).Draw(rt, "items")
@@ -118,7 +156,8 @@ func TestStoredBytesAreTheFormat(t *testing.T) {
 			if _, err := f.AddAll(t.Context(), items); err != nil {
 				rt.Fatal(err)
 			}
-			if got, want := stored(t, s), stringOf(f.Geometry(), bloom.LayoutHeaded, items...); got != want {
+			got := withoutBirth(t, stored(t, s), cfg.TTL != 0)
+			if want := stringOf(f.Geometry(), bloom.LayoutHeaded, items...); got != want {
 				rt.Fatalf("stored\n%x, want\n%x", got, want)
 			}
 		})
@@ -129,31 +168,36 @@ func TestStoredBytesAreTheFormat(t *testing.T) {
 // as zeros.
 func TestAddGrowsTheString(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
-		f := handle(t, s.Client(), small())
-		add(t, f, "item", true)
-		want := strings.TrimRight(stringOf(f.Geometry(), bloom.LayoutHeaded, "item"), "\x00")
-		if got := stored(t, s); got != want {
-			t.Errorf("stored\n%x, want\n%x", got, want)
+		for _, scheme := range schemes {
+			s.FlushAll()
+			f := handle(t, s.Client(), bloom.Config{Capacity: 1000, FPRate: 0.01, Scheme: scheme})
+			add(t, f, "item", true)
+			want := strings.TrimRight(stringOf(f.Geometry(), bloom.LayoutHeaded, "item"), "\x00")
+			if got := withoutBirth(t, stored(t, s), false); got != want {
+				t.Errorf("%v: stored\n%x, want\n%x", scheme, got, want)
+			}
 		}
 	})
 }
 
-// TestStoredBytesOfVectors holds stored strings against vectors of another
-// implementation.
+// vectorItem is an item of testdata/v1.json; fnv1a has no seed.
+type vectorItem struct {
+	Item      string
+	Seed      uint64 `json:"seed,string"`
+	M         uint64
+	K         int
+	Positions []uint64
+}
+
+// Stored strings are those of the vectors, which another implementation made.
 func TestStoredBytesOfVectors(t *testing.T) {
 	data, err := os.ReadFile("testdata/v1.json")
 	if err != nil {
 		t.Fatal(err)
 	}
 	var vectors struct {
-		XXH3 []struct {
-			Item      string
-			Seed      uint64 `json:"seed,string"`
-			M         uint64
-			K         int
-			Positions []uint64
-		} `json:"xxh3_v1"`
-		Header []struct {
+		Blocked, XXH3, FNV1a []vectorItem
+		Header               []struct {
 			M            uint64
 			K            int
 			Kind, Scheme int
@@ -167,62 +211,73 @@ func TestStoredBytesOfVectors(t *testing.T) {
 	const most = 1 << 17 // bits: more take long to compare, not longer to get wrong
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		c, items, headers := s.Client(), 0, 0
-		for _, v := range vectors.XXH3 {
-			if v.M > most {
-				continue
-			}
-			items++
-			s.FlushAll()
-			f := handle(t, c, bloom.Config{Bits: v.M, Hashes: v.K, Seed: v.Seed})
-			add(t, f, v.Item, true)
-			cells := make([]byte, v.M/8+1)
-			for _, p := range v.Positions {
-				cells[p/8] |= 0x80 >> (p % 8)
-			}
-			want := strings.TrimRight(string(cells), "\x00")
-			if got := stored(t, s)[16:]; got != want {
-				t.Errorf("m=%d k=%d: body\n%x, want\n%x", v.M, v.K, got, want)
+		for scheme, all := range map[bloom.Scheme][]vectorItem{
+			bloom.SchemeBlocked: vectors.Blocked, bloom.SchemeXXH3: vectors.XXH3, bloom.SchemeFNV1a: vectors.FNV1a,
+		} {
+			for _, v := range all {
+				if v.M > most {
+					continue
+				}
+				items++
+				s.FlushAll()
+				f := handle(t, c, bloom.Config{Bits: v.M, Hashes: v.K, Seed: v.Seed, Scheme: scheme})
+				add(t, f, v.Item, true)
+				exists(t, f, v.Item, true)
+				cells := make([]byte, v.M/8+1)
+				for _, p := range v.Positions {
+					cells[p/8] |= 0x80 >> (p % 8)
+				}
+				want := strings.TrimRight(string(cells), "\x00")
+				if got := stored(t, s)[16:]; got != want {
+					t.Errorf("%v: body\n%x, want\n%x", f, got, want)
+				}
 			}
 		}
 		for _, v := range vectors.Header {
-			if v.Kind != 0 || v.Scheme > 1 || v.M > most || v.Scheme == 1 && v.Seed != 0 {
+			scheme := bloom.Scheme(v.Scheme)
+			if v.Kind != 0 || !slices.Contains(schemes, scheme) || v.M > most {
 				continue
 			}
 			headers++
 			s.FlushAll()
-			cfg := bloom.Config{Bits: v.M, Hashes: v.K, Seed: v.Seed, Scheme: bloom.Scheme(v.Scheme)}
-			f := handle(t, c, cfg)
+			f := handle(t, c, bloom.Config{Bits: v.M, Hashes: v.K, Seed: v.Seed, Scheme: scheme})
 			if _, err := f.Create(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			got := stored(t, s)
-			if h := hex.EncodeToString([]byte(got[:8])); h != v.Bytes || got[8:16] != strings.Repeat("\x00", 8) {
-				t.Errorf("%v: header %x, want %s and 8 zeros", cfg, got[:16], v.Bytes)
+			got := withoutBirth(t, stored(t, s), false)
+			if h := hex.EncodeToString([]byte(got[:8])); h != v.Bytes {
+				t.Errorf("%v: header %s, want %s", f, h, v.Bytes)
 			}
 			if want := 16 + (v.M+7)/8; uint64(len(got)) != want {
-				t.Errorf("%v: %d bytes, want %d", cfg, len(got), want)
+				t.Errorf("%v: %d bytes, want %d", f, len(got), want)
 			}
 		}
-		if items < 50 || headers < 5 {
-			t.Errorf("only %d items and %d headers were held against vectors", items, headers)
+		if items != 323 || headers != 19 {
+			t.Errorf("%d items and %d headers were held against vectors, want 323 and 19", items, headers)
 		}
 	})
 }
 
-// What the format's description alone makes is found by Open and Exists.
+// Open and Exists find what the format's description alone makes, with a second
+// word of zero.
 func TestReadsWhatTheFormatSays(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
-		g := bloom.Geometry{Bits: 2000, Hashes: 5, Seed: 99}
-		items := numbered("theirs", 100)
-		do(t, s, "SET", key, stringOf(g, bloom.LayoutHeaded, items...))
-		f, err := bloom.Open(t.Context(), s.Client(), key, bloom.OpenSeed(99))
-		if err != nil || f.Geometry() != g {
-			t.Fatalf("Open = %v, %v, want %v", f, err, g)
+		for _, g := range []bloom.Geometry{
+			{Bits: 53 * 40, Hashes: 6, Seed: 99},
+			{Bits: 2000, Hashes: 5, Scheme: bloom.SchemeXXH3, Seed: 99},
+			{Bits: 2000, Hashes: 5, Scheme: bloom.SchemeFNV1a},
+		} {
+			items := numbered("theirs", 100)
+			do(t, s, "SET", key, stringOf(g, bloom.LayoutHeaded, items...))
+			f, err := bloom.Open(t.Context(), s.Client(), key, bloom.OpenSeed(g.Seed))
+			if err != nil || f.Geometry() != g {
+				t.Fatalf("Open = %v, %v, want %v", f, err, g)
+			}
+			found, err := f.ExistsAll(t.Context(), items)
+			if err != nil || count(found) != len(items) {
+				t.Errorf("%v: %d of %d found, %v", g, count(found), len(items), err)
+			}
+			exists(t, f, "never", false)
 		}
-		found, err := f.ExistsAll(t.Context(), items)
-		if err != nil || count(found) != len(items) {
-			t.Errorf("%d of %d found, %v", count(found), len(items), err)
-		}
-		exists(t, f, "never", false)
 	})
 }
