@@ -102,6 +102,6 @@ func ExampleLayout() {
 }
 
 func ExampleKind() {
-	fmt.Println(bloom.KindFilter, bloom.KindShard, bloom.KindLayer, bloom.KindPane)
+	fmt.Println(bloom.KindFilter, bloom.Kind(1), bloom.Kind(2), bloom.Kind(3))
 	// Output: filter shard layer pane
 }

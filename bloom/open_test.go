@@ -71,9 +71,9 @@ func TestOpenRefuses(t *testing.T) {
 			want        func(error) bool
 		}{
 			{"empty string", "", func(err error) bool { return errors.Is(err, bloom.ErrNotFound) }},
-			{"shard", headerOf(1, 1, plain), mismatch(bloom.KindShard)},
-			{"layer", headerOf(2, 1, plain), mismatch(bloom.KindLayer)},
-			{"pane", headerOf(3, 1, plain), mismatch(bloom.KindPane)},
+			{"shard", headerOf(1, 1, plain), mismatch(bloom.Kind(1))},
+			{"layer", headerOf(2, 1, plain), mismatch(bloom.Kind(2))},
+			{"pane", headerOf(3, 1, plain), mismatch(bloom.Kind(3))},
 			{"4-bit counters", headerOf(0, 1, counting(2)), says("counting")},
 			{"8-bit counters", headerOf(0, 1, counting(3)), says("counting")},
 			{"newer version", headerOf(0, 2, plain), says("version 2")},

@@ -80,9 +80,9 @@ func TestOtherKinds(t *testing.T) {
 			kind         bloom.Kind // of the MismatchError, where it is one
 			mismatch     bool
 		}{
-			{"shard", headerOf(1, 1, g), bloom.KindShard, true},
-			{"layer", headerOf(2, 1, g), bloom.KindLayer, true},
-			{"pane", headerOf(3, 1, g), bloom.KindPane, true},
+			{"shard", headerOf(1, 1, g), bloom.Kind(1), true},
+			{"layer", headerOf(2, 1, g), bloom.Kind(2), true},
+			{"pane", headerOf(3, 1, g), bloom.Kind(3), true},
 			{"counting", headerOf(0, 1, counting), bloom.KindFilter, true},
 			{"newer version", headerOf(0, 2, g), 0, false},
 			{"newer shard", headerOf(1, 3, g), 0, false},

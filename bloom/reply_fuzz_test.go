@@ -9,7 +9,7 @@ import (
 // FuzzExistsReply lets Exists meet any response body. Whatever it takes for an answer must be
 // one to another reader of JSON as well: the header, and k bits that are 0 or 1.
 func FuzzExistsReply(f *testing.F) {
-	header := newWireFilter(f, nil).header
+	header := newWireFilter(f, SchemeXXH3, nil).rec.header
 	for _, result := range []string{
 		"[%d,1,1,1,1,1,1,1]", "[%d,0,1,1,1,1,1,1]", "[%d,1,1,1,1,1,1]", "[%d,1,1,1,1,1,1,1,1]",
 		"[%d,null,1,1,1,1,1,1]", "[ %d , 1,1,1,1,1,1,0 ]", "[%d.0,0,0,0,0,0,0,0]", "[0,0,0,0,0,0,0,0]",
@@ -19,7 +19,7 @@ func FuzzExistsReply(f *testing.F) {
 	}
 	f.Add(`{"error":"ERR no"}`)
 	f.Fuzz(func(t *testing.T, body string) {
-		filter := newWireFilter(t, always(body))
+		filter := newWireFilter(t, SchemeXXH3, always(body))
 		found, err := filter.Exists(t.Context(), "user-123@example.com")
 		if err != nil {
 			if found {
@@ -35,7 +35,7 @@ func FuzzExistsReply(f *testing.F) {
 		if err := json.Unmarshal(members["result"], &result); err != nil {
 			t.Fatalf("an answer out of what is no array of integers: %v", err)
 		}
-		if len(result) != 1+filter.geo.Hashes || result[0] == nil || *result[0] != filter.header {
+		if len(result) != 1+filter.rec.geo.Hashes || result[0] == nil || *result[0] != filter.rec.header {
 			t.Fatalf("an answer out of %d elements, or another header", len(result))
 		}
 		all := true

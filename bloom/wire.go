@@ -67,9 +67,11 @@ func (q *request) getItem(item string) {
 	}
 	first := len(q.words)
 	q.words = geo.appendWords(q.words, item)
+	q.pos = q.pos[:0]
 	for _, w := range q.words[first:] {
-		q.cmd.Get(headerType, base+wordBits*w.index)
+		q.pos = append(q.pos, wordBits*w.index)
 	}
+	q.cmd.GetWords(headerType, base, q.pos)
 	q.ends = append(q.ends, len(q.words))
 }
 
@@ -78,12 +80,7 @@ func (q *request) size() int { return q.cmd.Size() + len(q.offsets)*len(`,"42949
 
 // itemBytes is the most that one item takes in a request.
 func (r *record) itemBytes() int {
-	const around = len(`,"SET","u1","",1`)
-	digits := 1
-	for last := r.geo.Bits + headerBits; last >= 10; last /= 10 {
-		digits++
-	}
-	return r.geo.Hashes * (around + digits)
+	return r.geo.Hashes * upstash.SizeOfSet("u1", headerBits+r.geo.Bits, 1)
 }
 
 // written is the answer to a write, its header operations already judged.

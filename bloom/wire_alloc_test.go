@@ -5,53 +5,39 @@ package bloom
 import "testing"
 
 func TestWireAllocatesNothing(t *testing.T) {
-	f := wireFilter(t)
-	const item = "user-123@example.com"
-	added := replyTo(t, f, true, 1)
-	found := replyTo(t, f, false, 1)
-	s := new(scratch)
-	for name, work := range map[string]func(){
-		"encode an Add": func() {
-			f.beginWrite(&s.cmd)
-			f.setItem(s, item)
-			if s.cmd.Command().Size() == 0 {
-				t.Fatal("empty")
+	for _, scheme := range wireSchemes {
+		f := newWireFilter(t, scheme, nil)
+		q := newRequest(&f.rec)
+		for name, work := range map[string]func(){
+			"encode an Add":    func() { q.testWrite(1) },
+			"encode an Exists": func() { q.testRead(1) },
+		} {
+			work() // the request grows once
+			if n := testing.AllocsPerRun(100, work); n != 0 {
+				t.Errorf("%v: %s: %v allocations", scheme, name, n)
 			}
-		},
-		"encode an Exists": func() {
-			f.beginRead(&s.cmd)
-			f.getItem(s, item)
-			if s.cmd.Command().Size() == 0 {
-				t.Fatal("empty")
+		}
+		q.testWrite(1).answered(t, true)
+		judge := func() {
+			if err := q.judgeWrite(); err != nil || !q.added[0] {
+				t.Fatal(q.added, err)
 			}
-		},
-	} {
-		work() // the scratch grows once
-		if n := testing.AllocsPerRun(100, work); n != 0 {
-			t.Errorf("%s: %v allocations", name, n)
 		}
-	}
-	f.beginWrite(&s.cmd)
-	f.setItem(s, item)
-	decode := func() {
-		if w, err := f.readWrite(added, s); err != nil || allSet(w.old) {
-			t.Fatal(w, err)
+		judge()
+		if n := testing.AllocsPerRun(100, judge); n != 0 {
+			t.Errorf("%v: judge the reply to an Add: %v allocations", scheme, n)
 		}
-	}
-	decode()
-	if n := testing.AllocsPerRun(100, decode); n != 0 {
-		t.Errorf("decode the reply of an Add: %v allocations", n)
-	}
-	f.beginRead(&s.cmd)
-	f.getItem(s, item)
-	decode = func() {
-		answers, err := f.answers(found, s)
-		if err != nil || allSet(answers[1:]) || f.verify(answers[0].Int64) != nil {
-			t.Fatal(answers, err)
+		q.testRead(1).answered(t, false)
+		judge = func() {
+			q.found = q.found[:0]
+			if err := q.judgeRead(true); err != nil || q.found[0] {
+				t.Fatal(q.found, err)
+			}
 		}
-	}
-	decode()
-	if n := testing.AllocsPerRun(100, decode); n != 0 {
-		t.Errorf("decode the reply of an Exists: %v allocations", n)
+		judge()
+		if n := testing.AllocsPerRun(100, judge); n != 0 {
+			t.Errorf("%v: judge the reply to an Exists: %v allocations", scheme, n)
+		}
+		q.free()
 	}
 }

@@ -9,21 +9,19 @@ import (
 	"github.com/upbloom/upbloom/upstash"
 )
 
-// wireFilter is a handle that sends nothing.
-func wireFilter(tb testing.TB) *Filter {
-	tb.Helper()
-	return newWireFilter(tb, nil)
-}
+// wireSchemes are those that a request can be about.
+var wireSchemes = []Scheme{SchemeBlocked, SchemeXXH3, SchemeFNV1a}
 
-// newWireFilter makes a handle whose every request gets the same answer.
-func newWireFilter(tb testing.TB, answer upstash.Transport) *Filter {
+// newWireFilter makes a handle whose every request gets the same answer; without one it
+// sends nothing.
+func newWireFilter(tb testing.TB, scheme Scheme, answer upstash.Transport) *Filter {
 	tb.Helper()
 	c, err := upstash.New("https://db.example.com", "token",
 		upstash.WithTransport(answer), upstash.WithRetry(0))
 	if err != nil {
 		tb.Fatal(err)
 	}
-	f, err := New(c, "seen:webhooks", Config{Capacity: 1_000_000, FPRate: 0.01})
+	f, err := New(c, "seen:webhooks", Config{Capacity: 1_000_000, FPRate: 0.01, Scheme: scheme})
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -38,61 +36,115 @@ func (a always) RoundTrip(_ context.Context, _ *upstash.Request, resp *upstash.R
 	return nil
 }
 
-// replyTo is the reply to an Add or an Exists of new items.
-func replyTo(tb testing.TB, f *Filter, write bool, items int) upstash.Reply {
-	tb.Helper()
-	body := fmt.Sprintf(`{"result":[%d%s]}`, f.header, strings.Repeat(",0", items*f.geo.Hashes))
-	if write {
-		body = strings.Replace(body, "[", "[null,", 1)
+// write and read build the command of n equal items.
+func (q *request) testWrite(n int) *request {
+	q.items = q.items[:0]
+	q.beginWrite(1<<52, false)
+	for range n {
+		q.items = append(q.items, "user-123@example.com")
+		q.setItem("user-123@example.com")
 	}
-	r, err := newWireFilter(tb, always(body)).client.Do(tb.Context(), upstash.Cmd("PING"))
-	if err != nil {
+	return q
+}
+
+func (q *request) testRead(n int) *request {
+	q.items = q.items[:0]
+	q.beginRead()
+	for range n {
+		q.items = append(q.items, "user-123@example.com")
+		q.getItem("user-123@example.com")
+	}
+	return q
+}
+
+// answered gives the request a reply in which no bit was set.
+func (q *request) answered(tb testing.TB, write bool) *request {
+	tb.Helper()
+	head := fmt.Sprintf("%d", q.rec.header)
+	fields := 1
+	if write {
+		head, fields = fmt.Sprintf("null,%d,null", q.rec.header), 3
+	}
+	body := `{"result":[` + head + strings.Repeat(",0", q.cmd.Len()-fields) + `]}`
+	f := newWireFilter(tb, q.rec.geo.Scheme, always(body))
+	var err error
+	if q.reply, err = f.rec.client.Do(tb.Context(), upstash.Cmd("PING")); err != nil {
 		tb.Fatal(err)
 	}
-	return r
+	return q
+}
+
+// A look-up reads one word for each two positions, an Add writes each position, and no
+// item takes more bytes than a batch allows for it.
+func TestOperationsAnItem(t *testing.T) {
+	for _, c := range []struct {
+		scheme       Scheme
+		reads, write int
+	}{{SchemeBlocked, 2, 4}, {SchemeXXH3, 7, 7}, {SchemeFNV1a, 7, 7}} {
+		f := newWireFilter(t, c.scheme, nil)
+		q := newRequest(&f.rec)
+		if n := q.testRead(1).cmd.Len() - 1; n != c.reads {
+			t.Errorf("%v: a look-up is %d operations, want %d", c.scheme, n, c.reads)
+		}
+		if n := q.testWrite(1).cmd.Len() - 3; n != c.write {
+			t.Errorf("%v: an Add is %d operations, want %d", c.scheme, n, c.write)
+		}
+		one, ten := q.testWrite(1).size(), q.testWrite(10).size()
+		if most := 9 * f.rec.itemBytes(); ten-one > most {
+			t.Errorf("%v: 9 items take %d bytes, and %d are allowed for", c.scheme, ten-one, most)
+		}
+		q.free()
+	}
 }
 
 func BenchmarkEncode(b *testing.B) {
-	f := wireFilter(b)
-	for _, c := range []struct {
-		op    string
-		begin func(*upstash.BitField)
-		item  func(*scratch, string)
-	}{{"add", f.beginWrite, f.setItem}, {"exists", f.beginRead, f.getItem}} {
-		for _, n := range []int{1, 1000} {
-			b.Run(fmt.Sprintf("op=%s/items=%d/k=%d", c.op, n, f.geo.Hashes), func(b *testing.B) {
-				b.ReportAllocs()
-				s := new(scratch)
-				for b.Loop() {
-					c.begin(&s.cmd)
-					for range n {
-						c.item(s, "user-123@example.com")
+	for _, scheme := range wireSchemes {
+		f := newWireFilter(b, scheme, nil)
+		for _, op := range []struct {
+			name  string
+			build func(*request, int) *request
+		}{{"add", (*request).testWrite}, {"exists", (*request).testRead}} {
+			for _, n := range []int{1, 1000} {
+				b.Run(fmt.Sprintf("op=%s/scheme=%v/items=%d", op.name, scheme, n), func(b *testing.B) {
+					b.ReportAllocs()
+					q := newRequest(&f.rec)
+					for b.Loop() {
+						op.build(q, n)
 					}
-				}
-				b.ReportMetric(float64(s.cmd.Size()), "body-bytes")
-				perItem(b, n)
-			})
+					b.ReportMetric(float64(q.cmd.Size()), "body-bytes")
+					perItem(b, n)
+				})
+			}
 		}
 	}
 }
 
 func BenchmarkDecode(b *testing.B) {
-	f := wireFilter(b)
-	for _, n := range []int{1, 1000} {
-		b.Run(fmt.Sprintf("op=add/items=%d/k=%d", n, f.geo.Hashes), func(b *testing.B) {
-			b.ReportAllocs()
-			r, s := replyTo(b, f, true, n), new(scratch)
-			f.beginWrite(&s.cmd)
-			for range n {
-				f.setItem(s, "user-123@example.com")
-			}
-			for b.Loop() {
-				if _, err := f.readWrite(r, s); err != nil {
-					b.Fatal(err)
+	for _, scheme := range wireSchemes {
+		f := newWireFilter(b, scheme, nil)
+		for _, n := range []int{1, 1000} {
+			b.Run(fmt.Sprintf("op=add/scheme=%v/items=%d", scheme, n), func(b *testing.B) {
+				b.ReportAllocs()
+				q := newRequest(&f.rec).testWrite(n).answered(b, true)
+				for b.Loop() {
+					if err := q.judgeWrite(); err != nil {
+						b.Fatal(err)
+					}
 				}
-			}
-			perItem(b, n)
-		})
+				perItem(b, n)
+			})
+			b.Run(fmt.Sprintf("op=exists/scheme=%v/items=%d", scheme, n), func(b *testing.B) {
+				b.ReportAllocs()
+				q := newRequest(&f.rec).testRead(n).answered(b, false)
+				for b.Loop() {
+					q.found = q.found[:0]
+					if err := q.judgeRead(true); err != nil {
+						b.Fatal(err)
+					}
+				}
+				perItem(b, n)
+			})
+		}
 	}
 }
 
