@@ -25,7 +25,7 @@ var _ upstash.Transport = (*Transport)(nil)
 // jar and RoundTripper are the caller's, while redirects are never followed,
 // because they would carry the token to another host. With nil it makes a
 // client of its own, whose settings are those of the native default: TLS 1.2
-// and later, the proxy of the environment, HTTP/2 where the server offers it.
+// and later, the proxy of the environment, HTTP/2 if the server offers it.
 func New(client *http.Client) *Transport {
 	t := &Transport{}
 	if client == nil {
@@ -33,8 +33,28 @@ func New(client *http.Client) *Transport {
 	} else {
 		t.client = *client
 	}
-	t.client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	t.client.Transport = unredirected{t.client.Transport}
 	return t
+}
+
+// unredirected hides where a redirect leads: http.Client follows one only if
+// it knows, and it answers a place that cannot be parsed with an error that
+// quotes it, without the status.
+type unredirected struct{ http.RoundTripper }
+
+func (u unredirected) RoundTrip(r *http.Request) (*http.Response, error) {
+	rt := u.RoundTripper
+	if rt == nil {
+		rt = http.DefaultTransport
+	}
+	resp, err := rt.RoundTrip(r)
+	if err != nil || resp == nil || resp.Header.Get("Location") == "" {
+		return resp, err
+	}
+	hidden := *resp // mocks return the same response, or header, to several
+	hidden.Header = resp.Header.Clone()
+	hidden.Header.Del("Location")
+	return &hidden, nil
 }
 
 // maxIdleConns and maxIdleTime are those of the native default. An idle time
@@ -62,65 +82,85 @@ func newRoundTripper() *http.Transport {
 // leaves those of a caller's client alone.
 func (t *Transport) Close() error {
 	if t.owned {
-		t.client.CloseIdleConnections()
+		t.client.Transport.(unredirected).RoundTripper.(*http.Transport).CloseIdleConnections()
 	}
 	return nil
 }
 
-// RoundTrip sends req once.
+// RoundTrip sends req once. It returns as soon as ctx is done, even if the
+// RoundTripper does not; that one then keeps a goroutine until it returns.
 func (t *Transport) RoundTrip(ctx context.Context, req *upstash.Request, resp *upstash.Response) error {
 	lent := &loan{bytes: req.Body}
 	defer lent.callBack()
-	body, _ := lent.reader()
-
 	trace := new(tracer)
-	out, err := http.NewRequestWithContext(trace.attach(ctx), http.MethodPost, req.URL, body)
+	out, err := newRequest(trace.attach(ctx), req, lent)
 	if err != nil {
 		return upstash.NotSent(withoutURL(err))
+	}
+	limit := req.MaxResponse
+	a := await(ctx, func() answer { return t.exchange(out, limit) })
+	resp.StatusCode, resp.Body = a.status, a.body
+	for name, values := range a.header {
+		if len(values) > 0 && resp.WantsHeader([]byte(name)) {
+			resp.SetHeader(name, values[0])
+		}
+	}
+	switch {
+	case a.err == nil:
+		return nil
+	case a.status != 0:
+		return withoutURL(a.err) // there was an answer: the request was sent
+	}
+	return trace.classify(withoutURL(a.err), lent.callBack())
+}
+
+func newRequest(ctx context.Context, req *upstash.Request, lent *loan) (*http.Request, error) {
+	body, _ := lent.reader()
+	out, err := http.NewRequestWithContext(ctx, http.MethodPost, req.URL, body)
+	if err != nil {
+		return nil, err
 	}
 	out.ContentLength, out.GetBody = int64(len(req.Body)), lent.reader
 	out.Header = make(http.Header, len(req.Header))
 	for _, h := range req.Header {
 		out.Header.Set(h.Name, h.Value)
 	}
+	return out, nil
+}
+
+// exchange sends the request and reads the answer. It knows nothing that its
+// caller may change after the context ended.
+func (t *Transport) exchange(out *http.Request, limit int) answer {
 	in, err := t.client.Do(out)
 	if err != nil {
-		return trace.classify(withoutURL(err))
+		return answer{err: err}
 	}
 	defer in.Body.Close()
-	return read(in, req.MaxResponse, resp)
+	a := answer{status: in.StatusCode, header: in.Header}
+	a.body, a.err = read(out.Context(), in, limit)
+	return a
 }
 
 const maxPrealloc = 1 << 20
 
-func read(in *http.Response, limit int, resp *upstash.Response) error {
-	resp.StatusCode = in.StatusCode
-	for name, values := range in.Header {
-		if len(values) > 0 && resp.WantsHeader([]byte(name)) {
-			resp.SetHeader(name, values[0])
-		}
-	}
+func read(ctx context.Context, in *http.Response, limit int) ([]byte, error) {
 	if in.ContentLength > int64(limit) {
-		return upstash.ErrResponseTooLarge
+		return nil, upstash.ErrResponseTooLarge
 	}
+	var buf bytes.Buffer
 	// An announced length is a promise; it may not make this allocate much
 	// before anything came.
 	if n := min(in.ContentLength, maxPrealloc); n > 0 {
-		resp.Body = make([]byte, 0, n+bytes.MinRead) // as much as Buffer.ReadFrom wants
+		buf.Grow(int(n) + bytes.MinRead) // as much as ReadFrom wants
 	}
 	// One byte over the limit tells that there is more.
 	upTo := int64(limit)
 	if upTo < math.MaxInt64 {
 		upTo++
 	}
-	buf := bytes.NewBuffer(resp.Body)
-	n, err := buf.ReadFrom(io.LimitReader(in.Body, upTo))
-	resp.Body = buf.Bytes()
-	if err != nil {
-		return withoutURL(err)
+	n, err := buf.ReadFrom(io.LimitReader(&steadyReader{ctx: ctx, body: in.Body}, upTo))
+	if err == nil && n > int64(limit) {
+		err = upstash.ErrResponseTooLarge
 	}
-	if n > int64(limit) {
-		return upstash.ErrResponseTooLarge
-	}
-	return nil
+	return buf.Bytes(), err
 }

@@ -4,83 +4,14 @@ import (
 	"context"
 	"errors"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
-	"net/http/httptrace"
-	"net/url"
 	"strings"
 	"testing"
 
 	"github.com/upbloom/upbloom/upstash"
 	"github.com/upbloom/upbloom/upstash/httptransport"
 )
-
-type roundTripper func(*http.Request) (*http.Response, error)
-
-func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
-
-// do runs one INCR, once, over rt.
-func do(t *testing.T, rt http.RoundTripper) error {
-	t.Helper()
-	c, err := upstash.New("https://db.example.test", "secret-token", upstash.WithRetry(0),
-		upstash.WithTransport(httptransport.New(&http.Client{Transport: rt})))
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, err = c.Do(t.Context(), upstash.Cmd("INCR", "secret-key"))
-	return err
-}
-
-// What is known of a RoundTripper's error decides whether the command may have
-// run.
-func TestOutcomes(t *testing.T) {
-	boom := errors.New("boom")
-	for name, tt := range map[string]struct {
-		rt   roundTripper
-		safe bool
-	}{
-		"unknown error": {func(*http.Request) (*http.Response, error) { return nil, boom }, false},
-		"dial": {func(*http.Request) (*http.Response, error) {
-			return nil, &net.OpError{Op: "dial", Err: boom}
-		}, true},
-		"read": {func(*http.Request) (*http.Response, error) {
-			return nil, &net.OpError{Op: "read", Err: boom}
-		}, false},
-		"DNS": {func(*http.Request) (*http.Response, error) {
-			return nil, &net.DNSError{Err: "no such host", Name: "db.example.test"}
-		}, true},
-		"no connection": {func(r *http.Request) (*http.Response, error) {
-			httptrace.ContextClientTrace(r.Context()).GetConn("db.example.test:443")
-			return nil, boom
-		}, true},
-		"a connection": {func(r *http.Request) (*http.Response, error) {
-			trace := httptrace.ContextClientTrace(r.Context())
-			trace.GetConn("db.example.test:443")
-			trace.GotConn(httptrace.GotConnInfo{})
-			return nil, boom
-		}, false},
-		"dialled again after sending": {func(r *http.Request) (*http.Response, error) {
-			trace := httptrace.ContextClientTrace(r.Context())
-			trace.GotConn(httptrace.GotConnInfo{})
-			return nil, &net.OpError{Op: "dial", Err: boom}
-		}, false},
-	} {
-		err := do(t, tt.rt)
-		var call *upstash.CallError
-		if !errors.As(err, &call) || upstash.SafeToRetry(err) != tt.safe {
-			t.Errorf("%s: got %v, SafeToRetry %v, want %v", name, err, !tt.safe, tt.safe)
-		}
-		for _, secret := range []string{"db.example.test/", "secret"} {
-			if strings.Contains(err.Error(), secret) {
-				t.Errorf("%s: the error shows %q: %v", name, secret, err)
-			}
-		}
-		if u := new(url.Error); errors.As(err, &u) {
-			t.Errorf("%s: a *url.Error is inside: %v", name, u)
-		}
-	}
-}
 
 func TestNewCopiesTheClient(t *testing.T) {
 	follow := func(*http.Request, []*http.Request) error { return errors.New("asked") }

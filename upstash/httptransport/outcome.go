@@ -25,9 +25,15 @@ func (t *tracer) attach(ctx context.Context) context.Context {
 	})
 }
 
-// classify marks err as NotSent where that is certain.
-func (t *tracer) classify(err error) error {
-	if t.wanted.Load() && !t.got.Load() || isDialError(err) && !t.got.Load() {
+// classify marks err as NotSent if that is certain. A RoundTripper may send a
+// request by several ways, with the hooks or without: so whatever the hooks
+// and the error say, a body of which a byte was taken may have been sent.
+// http.Transport takes the first byte when it has a connection.
+func (t *tracer) classify(err error, bodyTaken bool) error {
+	if bodyTaken || t.got.Load() {
+		return err
+	}
+	if t.wanted.Load() || isDialError(err) {
 		return upstash.NotSent(err)
 	}
 	return err
@@ -39,12 +45,11 @@ func isDialError(err error) bool {
 	return errors.As(err, &op) && op.Op == "dial" || errors.As(err, &dns)
 }
 
-// withoutURL unwraps the *url.Error of net/http: its text is the URL, and a
+// withoutURL unwraps every *url.Error of net/http: its text is the URL, and a
 // redirect's would be the server's choice.
 func withoutURL(err error) error {
-	var u *url.Error
-	if errors.As(err, &u) {
-		return u.Err
+	for u := new(url.Error); errors.As(err, &u); {
+		err = u.Err
 	}
 	return err
 }

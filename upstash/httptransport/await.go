@@ -1,0 +1,80 @@
+package httptransport
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"runtime"
+)
+
+// answer is what became of a request.
+type answer struct {
+	status int
+	header http.Header
+	body   []byte
+	err    error
+
+	// stopped is set if the RoundTripper panicked or ended its goroutine, as
+	// a mock does that calls t.FailNow.
+	stopped  bool
+	panicked any // nil if it did not panic
+}
+
+// await runs f on a goroutine of its own, because a RoundTripper or a body may
+// ignore its context. It returns when f does or when ctx ends. f must then not
+// touch what belongs to the caller. A panic in f becomes the caller's.
+func await(ctx context.Context, f func() answer) answer {
+	done := make(chan answer, 1) // with room: nobody may be there to take it
+	go func() {
+		a := answer{stopped: true}
+		defer func() {
+			if a.stopped {
+				a.panicked = recover()
+			}
+			done <- a
+		}()
+		a = f()
+	}()
+	var a answer
+	select {
+	case a = <-done:
+	case <-ctx.Done():
+		select {
+		case a = <-done:
+		default:
+			return answer{err: ctx.Err()}
+		}
+	}
+	if a.panicked != nil {
+		panic(a.panicked)
+	}
+	if a.stopped {
+		runtime.Goexit()
+	}
+	return a
+}
+
+// maxEmptyReads is how many times in a row a body may return nothing at all.
+const maxEmptyReads = 100
+
+// steadyReader ends a body that brings nothing, and one that nobody waits for.
+type steadyReader struct {
+	ctx   context.Context
+	body  io.Reader
+	empty int // reads in a row
+}
+
+func (r *steadyReader) Read(p []byte) (int, error) {
+	if err := r.ctx.Err(); err != nil {
+		return 0, err
+	}
+	n, err := r.body.Read(p)
+	if n > 0 || err != nil {
+		r.empty = 0
+		return n, err
+	}
+	if r.empty++; r.empty == maxEmptyReads {
+		return 0, io.ErrNoProgress
+	}
+	return 0, nil
+}

@@ -1,0 +1,150 @@
+package httptransport_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/upbloom/upbloom/upstash"
+	"github.com/upbloom/upbloom/upstash/httptransport"
+)
+
+// patience is how long a call may take before it counts as hung.
+const patience = 20 * time.Second
+
+// callWithin runs one request over rt and fails the test if it hangs.
+func callWithin(t *testing.T, ctx context.Context, rt http.RoundTripper) (resp upstash.Response, err error) {
+	t.Helper()
+	done := make(chan error, 1)
+	go func() {
+		req := &upstash.Request{URL: "https://db.example.test/", MaxResponse: 100, Body: []byte(`["PING"]`)}
+		err := httptransport.New(&http.Client{Transport: rt}).RoundTrip(ctx, req, &resp)
+		clear(req.Body)
+		done <- err
+	}()
+	select {
+	case err := <-done:
+		return resp, err
+	case <-time.After(patience):
+		t.Fatal("the call hangs")
+		return resp, nil
+	}
+}
+
+func responding(body io.Reader) *http.Response {
+	return &http.Response{StatusCode: 200, Header: http.Header{}, ContentLength: -1, Body: io.NopCloser(body)}
+}
+
+// waiting is a body that answers no read before it may.
+type waiting struct{ until <-chan struct{} }
+
+func (w waiting) Read([]byte) (int, error) {
+	<-w.until
+	return 0, io.EOF
+}
+
+// TestContextEndsStubbornCalls: a RoundTripper or a body that ignores its
+// context holds up nobody.
+func TestContextEndsStubbornCalls(t *testing.T) {
+	for name, answer := range map[string]func(free <-chan struct{}) *http.Response{
+		"RoundTripper": func(free <-chan struct{}) *http.Response {
+			<-free
+			return responding(http.NoBody)
+		},
+		"body": func(free <-chan struct{}) *http.Response { return responding(waiting{free}) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			free, left := make(chan struct{}), make(chan struct{})
+			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+			defer cancel()
+			_, err := callWithin(t, ctx, roundTripper(func(r *http.Request) (*http.Response, error) {
+				defer close(left)
+				_, _ = io.ReadAll(r.Body)
+				return answer(free), nil
+			}))
+			if !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("got %v, want the context's error", err)
+			}
+			if upstash.SafeToRetry(err) {
+				t.Error("taken as never sent, though the body was read")
+			}
+			close(free)
+			<-left
+		})
+	}
+}
+
+// empty is a body that never brings anything and never ends.
+type empty struct{}
+
+func (empty) Read([]byte) (int, error) { return 0, nil }
+
+func TestBodyWithoutProgress(t *testing.T) {
+	resp, err := callWithin(t, t.Context(), roundTripper(func(*http.Request) (*http.Response, error) {
+		return responding(empty{}), nil
+	}))
+	if !errors.Is(err, io.ErrNoProgress) || resp.StatusCode != 200 {
+		t.Errorf("status %d, %v; want 200 and io.ErrNoProgress", resp.StatusCode, err)
+	}
+}
+
+// TestBadLocation: where a redirect leads is not looked at, even if it leads
+// nowhere, and never shown.
+func TestBadLocation(t *testing.T) {
+	header := http.Header{"Location": {"http://secret-host\x7f:port/%zz"}, "Retry-After": {"7"}}
+	for _, status := range []int{301, 302, 303, 307, 308} {
+		rt := roundTripper(func(*http.Request) (*http.Response, error) {
+			resp := responding(strings.NewReader("moved"))
+			resp.StatusCode, resp.Header = status, header
+			return resp, nil
+		})
+		resp, err := callWithin(t, t.Context(), rt)
+		if err != nil || resp.StatusCode != status || string(resp.Body) != "moved" {
+			t.Errorf("status %d, body %q, %v; want %d", resp.StatusCode, resp.Body, err, status)
+		}
+		var server *upstash.Error
+		err = do(t, rt)
+		if !errors.As(err, &server) || server.StatusCode != status || server.RetryAfter != 7*time.Second ||
+			strings.Contains(err.Error(), "secret-host") {
+			t.Errorf("got %v, want an Error with status %d that does not quote the place", err, status)
+		}
+	}
+	if header.Get("Location") == "" {
+		t.Error("the RoundTripper's own header was changed")
+	}
+}
+
+// TestPanicReachesTheCaller: the goroutine that a call runs on is no reason why
+// a panic should end the program.
+func TestPanicReachesTheCaller(t *testing.T) {
+	defer func() {
+		if r := recover(); r != "boom" {
+			t.Errorf("recovered %v, want the RoundTripper's own value", r)
+		}
+	}()
+	_ = do(t, roundTripper(func(*http.Request) (*http.Response, error) { panic("boom") }))
+	t.Error("no panic")
+}
+
+// TestGoexitReachesTheCaller is what t.FailNow in a mock comes to.
+func TestGoexitReachesTheCaller(t *testing.T) {
+	var group sync.WaitGroup
+	ended := true
+	group.Go(func() {
+		_ = do(t, roundTripper(func(*http.Request) (*http.Response, error) {
+			runtime.Goexit()
+			return nil, nil
+		}))
+		ended = false
+	})
+	group.Wait()
+	if !ended {
+		t.Error("the call returned")
+	}
+}
