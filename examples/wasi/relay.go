@@ -7,11 +7,9 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/http/httptrace"
 	"net/textproto"
 	"net/url"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/tetratelabs/wazero/api"
@@ -51,27 +49,23 @@ func (r *relay) exchange(ctx context.Context, guest api.Module,
 
 // answer sends one request and makes one answer, whatever happens.
 func (r *relay) answer(ctx context.Context, message []byte, maxBody int64) []byte {
-	req, err := parseRequest(message)
+	req, sent, err := parseRequest(message)
 	if err != nil {
 		return failure("not sent", err)
 	}
 	if !strings.HasPrefix(req.URL.String()+"/", r.base+"/") {
 		return []byte(refusal)
 	}
-	// A request whose head was not begun has certainly not been executed.
-	var sent atomic.Bool
-	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
-		WroteHeaderField: func(string, []string) { sent.Store(true) },
-	})
 	resp, err := r.transport.RoundTrip(req.WithContext(ctx))
+	if err != nil && !sent.stop() {
+		return failure("not sent", err)
+	}
 	var body []byte
 	if err == nil {
 		defer resp.Body.Close()
 		body, err = io.ReadAll(io.LimitReader(resp.Body, maxBody+1))
 	}
 	switch {
-	case err != nil && !sent.Load():
-		return failure("not sent", err)
 	case ctx.Err() != nil && err != nil:
 		return failure("timeout", ctx.Err())
 	case err != nil:
@@ -110,24 +104,26 @@ func failure(outcome string, err error) []byte {
 
 // parseRequest reads the guest's text form. The body is copied, since the
 // guest's memory may move once the guest runs again.
-func parseRequest(message []byte) (*http.Request, error) {
+func parseRequest(message []byte) (*http.Request, *sentBody, error) {
 	r := textproto.NewReader(bufio.NewReader(bytes.NewReader(message)))
 	target, err := r.ReadLine()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	header, err := r.ReadMIMEHeader()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	body, err := io.ReadAll(r.R)
+	text, err := io.ReadAll(r.R)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	req, err := http.NewRequest(http.MethodPost, target, bytes.NewReader(body))
+	body := &sentBody{text: text}
+	reader, _ := body.open()
+	req, err := http.NewRequest(http.MethodPost, target, reader)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	req.Header = http.Header(header)
-	return req, nil
+	req.Header, req.ContentLength, req.GetBody = http.Header(header), int64(len(text)), body.open
+	return req, body, nil
 }

@@ -1,0 +1,93 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/upbloom/upbloom/upstash/upstashtest"
+)
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// loseFirst sends every request by a transport of its own, without the hooks of
+// httptrace, and loses the answer to the first.
+func loseFirst(t *testing.T) http.RoundTripper {
+	var below http.Transport
+	t.Cleanup(below.CloseIdleConnections)
+	first := true
+	return roundTripper(func(r *http.Request) (*http.Response, error) {
+		resp, err := below.RoundTrip(r.Clone(context.WithoutCancel(t.Context())))
+		if err == nil && first {
+			first = false
+			_ = resp.Body.Close()
+			return nil, errors.New("the answer was lost")
+		}
+		return resp, err
+	})
+}
+
+// TestLostAnswerIsUncertain: a Config.Transport of any kind may lose the answer
+// to an id that is new. The repetition finds it there, and nobody may take the
+// event for one that was seen.
+func TestLostAnswerIsUncertain(t *testing.T) {
+	srv := upstashtest.NewServer(t)
+	g, err := Load(t.Context(), Config{
+		Wasm: module(t, "./reactor"), CacheDir: filepath.Join(scratch, "cache"),
+		URL: srv.URL, Token: srv.Token, Transport: loseFirst(t),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = g.Close(context.Background()) })
+	for _, want := range []Verdict{Uncertain, Seen} {
+		if got := seen(t, g, "never met"); got != want {
+			t.Errorf("%v, want %v", got, want)
+		}
+	}
+}
+
+func TestRelayOutcomes(t *testing.T) {
+	boom := errors.New("boom")
+	for name, tt := range map[string]struct {
+		rt   roundTripper
+		want string
+	}{
+		"nothing taken": {
+			func(*http.Request) (*http.Response, error) { return nil, boom }, "not sent: boom",
+		},
+		"a byte taken": {func(r *http.Request) (*http.Response, error) {
+			_, _ = io.ReadFull(r.Body, make([]byte, 1))
+			return nil, boom
+		}, "failed: boom"},
+		"a copy taken": {func(r *http.Request) (*http.Response, error) {
+			body, err := r.GetBody()
+			if err == nil {
+				_, _ = io.ReadAll(body)
+			}
+			return nil, boom
+		}, "failed: boom"},
+		"taken and late": {func(r *http.Request) (*http.Response, error) {
+			_, _ = io.ReadAll(r.Body)
+			<-r.Context().Done()
+			return nil, boom
+		}, "timeout: context deadline exceeded"},
+	} {
+		r := relay{base: "http://127.0.0.1:1", transport: tt.rt}
+		ctx, cancel := context.WithCancel(t.Context())
+		if strings.HasPrefix(tt.want, "timeout") {
+			ctx, cancel = context.WithTimeout(t.Context(), 1)
+		}
+		got := string(r.answer(ctx, []byte("http://127.0.0.1:1/\nA: b\n\n[]"), 10))
+		cancel()
+		if got != tt.want {
+			t.Errorf("%s: %q, want %q", name, got, tt.want)
+		}
+	}
+}
