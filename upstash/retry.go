@@ -64,14 +64,10 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	if d <= 0 {
 		return ctx.Err() == nil
 	}
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
+	pause, cancel := withTimeout(ctx, d)
+	defer cancel()
+	<-pause.Done()
+	return ctx.Err() == nil
 }
 
 // parseRetryAfter reads both forms of the field: seconds, and the date that

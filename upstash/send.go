@@ -122,7 +122,7 @@ func (s *sender) roundTrip(ctx context.Context, x *call) error {
 	tryCtx := ctx
 	if s.timeout > 0 {
 		var cancel context.CancelFunc
-		tryCtx, cancel = context.WithTimeout(ctx, s.timeout)
+		tryCtx, cancel = withTimeout(ctx, s.timeout)
 		defer cancel()
 	}
 	if err := s.transport.RoundTrip(tryCtx, &x.req, &x.resp); err != nil {

@@ -23,7 +23,7 @@ func (t fetchTransport) RoundTrip(ctx context.Context, req *Request, resp *Respo
 		return NotSent(err)
 	}
 	for _, name := range []string{"fetch", "Headers", "AbortController"} {
-		if js.Global().Get(name).Type() != js.TypeFunction {
+		if !hostHas(name) {
 			return NotSent(fmt.Errorf("%w (this host has no %s)", ErrNoTransport, name))
 		}
 	}

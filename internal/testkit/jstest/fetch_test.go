@@ -4,6 +4,7 @@ package jstest
 
 import (
 	"net"
+	"strings"
 	"testing"
 
 	"github.com/upbloom/upbloom/upstash/upstashtest"
@@ -34,13 +35,25 @@ func TestFetch(t *testing.T) {
 	}
 }
 
-// TestNothingLeft has programs end at their deadline in a host that lives on.
+// TestNothingLeft has programs end in a host that lives on: after an answer, at
+// the time limit of an attempt, and canceled in the pause before a retry.
 func TestNothingLeft(t *testing.T) {
 	s := newServer(t)
-	env := []string{"UPSTASH_REDIS_REST_URL=" + s.URL + "/stall", "UPSTASH_REDIS_REST_TOKEN=token"}
-	said := node(t, env, "testdata/host.mjs", wasmExec(t, "wasm_exec.js"), build(t, "build", "./oneshot"))
-	if said != "" {
-		t.Error(said)
+	program := build(t, "build", "./oneshot")
+	for _, tt := range []struct{ how, path, want string }{
+		{"answer", "/echo", "answered"},
+		{"timeout", "/stall", "timeout"},
+		{"cancel", "/later", "canceled"},
+	} {
+		t.Run(tt.how, func(t *testing.T) {
+			said := node(t, []string{
+				"UPSTASH_REDIS_REST_URL=" + s.URL + tt.path, "UPSTASH_REDIS_REST_TOKEN=token",
+				"UPBLOOM_ONESHOT=" + tt.how,
+			}, "testdata/host.mjs", wasmExec(t, "wasm_exec.js"), program)
+			if want := strings.Repeat(tt.want+"\n", 10); said != want {
+				t.Errorf("the programs said %q, want %q", said, want)
+			}
+		})
 	}
 }
 

@@ -47,6 +47,7 @@ func newServer(tb testing.TB) *server {
 	mux.HandleFunc("POST /reset/", s.reset)
 	mux.HandleFunc("POST /cut/", s.cut)
 	mux.HandleFunc("POST /busy/", s.busy)
+	mux.HandleFunc("POST /later/", s.later)
 	s.Server = httptest.NewServer(mux)
 	tb.Cleanup(s.Close)
 	return s
@@ -141,4 +142,10 @@ func (s *server) busy(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Retry-After", "7")
 	w.WriteHeader(http.StatusTooManyRequests)
 	io.WriteString(w, `{"error":"ERR max requests limit exceeded"}`)
+}
+
+// later asks for a pause before the repetition.
+func (s *server) later(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Retry-After", "7")
+	w.WriteHeader(http.StatusServiceUnavailable)
 }

@@ -1,6 +1,6 @@
 //go:build js && wasm
 
-// Command oneshot sends one command that its deadline ends, and ends itself at
+// Command oneshot sends one command, prints what came of it, and ends itself at
 // once: an instance of a Worker in small.
 package main
 
@@ -9,20 +9,40 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"syscall/js"
 	"time"
 
 	"github.com/upbloom/upbloom/upstash"
 )
 
 func main() {
-	c, err := upstash.FromEnv()
+	// No timer here is Go's own: one of those may stay set in the host.
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	var opts []upstash.Option
+	switch os.Getenv("UPBLOOM_ONESHOT") {
+	case "timeout":
+		opts = append(opts, upstash.WithTimeout(20*time.Millisecond), upstash.WithRetry(0))
+	case "cancel": // in the pause that the server asks for
+		over := js.FuncOf(func(js.Value, []js.Value) any {
+			cancel()
+			return nil
+		})
+		defer over.Release()
+		js.Global().Call("setTimeout", over, 100)
+	}
+	c, err := upstash.FromEnv(opts...)
 	if err == nil {
-		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond)
-		defer cancel()
 		_, err = c.Do(ctx, upstash.Cmd("PING"))
 	}
-	if !errors.Is(err, context.DeadlineExceeded) {
+	switch {
+	case err == nil:
+		fmt.Println("answered")
+	case errors.Is(err, context.DeadlineExceeded):
+		fmt.Println("timeout")
+	case errors.Is(err, context.Canceled):
+		fmt.Println("canceled")
+	default:
 		fmt.Println(err)
-		os.Exit(1)
 	}
 }
