@@ -1,7 +1,10 @@
 import "./wasm_exec.js"; // comes with Go and defines globalThis.Go
 import wasm from "./worker.wasm";
 
-const maxBody = 64 * 1024; // bytes; an instance of the runtime has 128 MB for all requests
+// Cloudflare gives an isolate 128 MB for all the requests that it has under way.
+const maxBody = 64 * 1024; // bytes of a request
+const maxInstances = 16; // of the program, 3.5 MB each
+const lifetime = 6_000; // ms; the program's own deadline is 5 s
 
 export default {
   async fetch(request, env) {
@@ -17,12 +20,15 @@ export default {
       return answer(400, {
         error: 'send an Idempotency-Key, an X-Event-Id, or a JSON body with an "id"',
       });
-    const call = await run(id, env);
+    const slot = takeSlot();
+    if (!slot)
+      return answer(503, { id, error: "too many events at once: send it again" }, { "Retry-After": "1" });
+    const call = await run(id, env).finally(() => slots.delete(slot));
     return answer(call.status, { id, new: call.new, error: call.error });
   },
 };
 
-// idOf gives the "id" of a JSON body, or nothing.
+// idOf returns the "id" of a JSON body, or nothing.
 function idOf(text) {
   try {
     const id = JSON.parse(text)?.id;
@@ -30,6 +36,20 @@ function idOf(text) {
   } catch {
     return "";
   }
+}
+
+// slots are the instances under way. When a sender hangs up, the runtime may drop
+// its request without a word: so a slot that is older than any instance can be is
+// free again.
+const slots = new Set();
+
+function takeSlot() {
+  const now = Date.now();
+  for (const slot of slots) if (now - slot.taken > lifetime) slots.delete(slot);
+  if (slots.size >= maxInstances) return null;
+  const slot = { taken: now };
+  slots.add(slot);
+  return slot;
 }
 
 // run has main.go set status, and new or error. Each request has its own
@@ -44,7 +64,13 @@ async function run(id, env) {
   const instance = await WebAssembly.instantiate(wasm, go.importObject);
   const call = { id };
   globalThis.call = call; // run calls main, which takes it, before it returns
-  await go.run(instance);
+  try {
+    await go.run(instance);
+  } finally {
+    // A timer of Go's stays set when Go stops it, and would call back into a
+    // program that has ended.
+    for (const timer of go._scheduledTimeouts.values()) clearTimeout(timer);
+  }
   return call.status ? call : { status: 500, error: "the program failed" };
 }
 

@@ -99,11 +99,12 @@ func serve(t *testing.T, url, token string) *worker {
 
 // reply is what the Worker answers, read as its users would.
 type reply struct {
-	Status int    `json:"-"`
-	Allow  string `json:"-"`
-	ID     string `json:"id"`
-	New    *bool  `json:"new"`
-	Error  string `json:"error"`
+	Status     int    `json:"-"`
+	Allow      string `json:"-"`
+	RetryAfter string `json:"-"`
+	ID         string `json:"id"`
+	New        *bool  `json:"new"`
+	Error      string `json:"error"`
 }
 
 func (r reply) isNew() bool { return r.New != nil && *r.New }
@@ -141,6 +142,6 @@ func (w *worker) send(t *testing.T, method string, h http.Header, body io.Reader
 	if err := json.Unmarshal(text, &r); err != nil || (r.New != nil) != (r.Status == 200) {
 		t.Errorf("not the Worker's answer: %d %q", r.Status, text)
 	}
-	r.Allow = resp.Header.Get("Allow")
+	r.Allow, r.RetryAfter = resp.Header.Get("Allow"), resp.Header.Get("Retry-After")
 	return r
 }
