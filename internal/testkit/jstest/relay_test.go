@@ -33,6 +33,10 @@ type relayed struct {
 	broken  error                     // why there will be no more results
 }
 
+// relayPatience is how long a result may come after the context's end before
+// the relay counts as hung.
+const relayPatience = 20 * time.Second
+
 // startRelay builds and starts it. The caller must call stop, which fails the
 // test if the process printed anything or does not end of itself.
 func startRelay(t *testing.T) (r *relayed, stop func()) {
@@ -113,7 +117,11 @@ func (r *relayed) RoundTrip(ctx context.Context, req *upstash.Request, resp *ups
 		if errors.Is(ctx.Err(), context.Canceled) {
 			r.cancel(id)
 		}
-		result, ok = <-answer
+		select {
+		case result, ok = <-answer:
+		case <-time.After(relayPatience):
+			return fmt.Errorf("the relay has no result %v after the context's end", relayPatience)
+		}
 	}
 	if !ok {
 		return fmt.Errorf("the relay ended: %w", r.broken)
