@@ -260,12 +260,14 @@ func (b *BitField) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, b.Stri
 
 // BitField runs the command and returns an answer for each operation in order,
 // Overflow apart. If the command writes and had to be repeated after an attempt
-// of unknown outcome, it returns the answers of the repetition and ErrUncertain.
+// of unknown outcome, it returns the answers of the repetition and
+// ErrUncertain.
 //
 // A read-only client sends a command that only reads as BITFIELD_RO, and leaves
-// b as it was. A client that is not, with a token that is, gets ErrNoPermission:
-// a replica answers BITFIELD_RO, perhaps from before the last writes, so whether
-// that will do is the caller's to say, with WithReadOnly or BitField.ReadOnly.
+// b as it was. A client that is not, with a token that is, gets
+// ErrNoPermission: a replica answers BITFIELD_RO, perhaps from before the last
+// writes, so whether that will do is the caller's to say, with WithReadOnly or
+// BitField.ReadOnly.
 func (c *Client) BitField(ctx context.Context, b *BitField) ([]NullInt64, error) {
 	if b == nil {
 		return nil, argumentError("BITFIELD", "the BitField is nil: make one with NewBitField")

@@ -25,8 +25,8 @@ type Command struct {
 //
 // If the name and arguments make it certain that running the command twice in a
 // row leaves the same state (all reads; SET without NX or GET; EXPIRE; SADD; a
-// BITFIELD without INCRBY), the client repeats it when the outcome of an attempt
-// is unknown. Repeatable overrules that.
+// BITFIELD without INCRBY), the client repeats it when the outcome of an
+// attempt is unknown. Repeatable overrules that.
 func Cmd(name string, args ...string) Command {
 	c := Command{name: strings.ToUpper(name)}
 	if !isCommandName(c.name) {

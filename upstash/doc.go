@@ -3,8 +3,8 @@
 //
 // # Guarantee
 //
-// A call is one request. Nothing is batched behind the caller's back, and what
-// may have been executed is sent again only where a repetition is harmless. An
+// A call is one request. Nothing is batched behind the caller's back, and a
+// command that may have run is sent again only if a repetition is harmless. An
 // answer is what the server said, in full, or an error: never a zero value for
 // a reply that was cut, of another type, too short or not JSON. Integers are
 // int64 and pass through no float.
@@ -18,7 +18,7 @@
 //	defer client.Close()
 //	reply, err := client.Do(ctx, upstash.Cmd("SET", "greeting", "hello", "EX", "100"))
 //
-// Do sends any command. BitField, BitCount, Expire, Persist, TTL and Del give
+// Do sends any command. BitField, BitCount, Expire, Persist, TTL and Del return
 // typed answers. Pipeline sends several commands in one request, MultiExec as
 // one transaction. Make a Client once and share it.
 //
@@ -28,26 +28,36 @@
 // bytes as base64 or hex. Command.Binary brings back any bytes. A response is
 // read up to 32 MiB (WithMaxResponse). The server has limits of its own: on the
 // free and pay-as-you-go plans a request of 10 MB and a record of 100 MB.
-// Blocking commands, WATCH and subscriptions don't work over this API.
+// Blocking commands and WATCH don't work over this API. The service has
+// subscriptions over it, as server-sent events; this client does not do them.
 //
 // # Errors and retry safety
 //
-// *Error is what the server said, *CallError a call that got no answer. Neither
-// holds the token, a key or an item; both name the command. Every attempt ends
-// in one of three ways:
+// *Error is what the server said, *CallError a call that failed for another
+// reason. Both name the command and hide the token, keys and items; only what a
+// server quotes from far within a long command is not recognized. Every attempt
+// ends in one of three ways:
 //
 //	never sent   the dial or TLS handshake failed   tried again, any command
 //	refused      a 4xx, or an error object          429 is tried again, any command
 //	unknown      sent, and no whole answer; a 5xx   tried again if repeatable
 //
 // Repeatable are reads, and writes that leave the same state when they run
-// twice: SET without NX, SETBIT, EXPIRE, a BITFIELD without INCRBY. Where a
-// repetition could have changed the answer, Reply.MaybeRepeated is true and
-// typed writes give ErrUncertain. A call makes five attempts at most, with
-// random pauses of up to 50 ms, 100 ms, 200 ms and 400 ms between them
+// twice in a row: SET without NX, SETBIT, EXPIRE of at least 1, a BITFIELD
+// without INCRBY. A repetition overwrites what another client wrote in between.
+// And an attempt may arrive late, after its call has ended: an Add that was
+// delayed until after a Delete makes the filter again.
+//
+// If a repetition could have changed the answer, Reply.MaybeRepeated is true
+// and typed writes return ErrUncertain. A call makes five attempts at most,
+// with random pauses of up to 50 ms, 100 ms, 200 ms and 400 ms between them
 // (WithRetry, WithBackoff), each of at most 10 s (WithTimeout). It never sleeps
-// past its context's deadline. SafeToRetry reports whether an error guarantees
-// that the command did not run.
+// past its context's deadline. What would fail the same way again, such as a
+// spent quota (ErrQuota), is not tried again.
+//
+// SafeToRetry reports whether an error guarantees that the command changed
+// nothing: over all attempts of the call it was never sent or was refused, or
+// it only reads. Each command of a batch is judged by itself.
 //
 // A process that was frozen, as functions are between two events, finds its
 // connections closed. An idle connection is looked into before it is used, so
@@ -55,23 +65,33 @@
 //
 // # Read your writes
 //
-// On a global database a read may be answered by a replica that lags behind. So
-// the client keeps the sync token of the latest state that it has seen and
-// sends it along; a replica that is behind then does not answer. Two clients
-// don't know each other's tokens. WithoutSyncToken turns this off.
+// On a global database a replica that lags behind may answer a read. So the
+// client keeps the sync token of the latest state that it has seen and sends it
+// along; a replica that is behind then does not answer. A call sees every write
+// of this client that ended before it began, but of writes that overlapped only
+// one for certain: tokens cannot be compared. Two clients don't know each
+// other's tokens. WithoutSyncToken turns this off. A BITFIELD counts as a write,
+// so the primary answers it in any case.
+//
+// # Observing
+//
+// WithObserver tells of every attempt, WithCallObserver of every call: how long
+// it took, how many commands ran or may have run, and what it ended in. An Event
+// is a slog.LogValuer; WithLabel says what a call is for. The repository has a
+// recipe for OpenTelemetry in examples/otel.
 //
 // # Concurrency
 //
 // A Client is safe for concurrent use and starts no goroutine of its own. Up to
-// 64 idle connections are kept, for 30 s. A call ends as soon as its context
-// does, and its buffers are then no longer touched.
+// 256 connections are open at once and stay so for 30 s (WithMaxConns). A call
+// ends as soon as its context does, and its buffers are no longer touched then.
 //
 // # Cost
 //
 // Do is one request and one billed command, with any number of operations in a
 // BITFIELD; each command of a Pipeline or MultiExec is billed. A request has
 // about 250 bytes of HTTP header. Setting seven bits of a string is 180 bytes
-// of JSON and brings back 26. A call makes 15 allocations, five of them outside
+// of JSON and brings back 26. A call makes 13 allocations, five of them outside
 // the transport; building a BITFIELD and reading its answer make none.
 //
 // # Compatibility

@@ -114,8 +114,8 @@ func TestErrorTexts(t *testing.T) {
 	}
 }
 
-// TestKindsOfErrors holds each error to one sentinel at most, and to a text that
-// says what to do.
+// TestKindsOfErrors holds each error to one sentinel at most, and to a text
+// that says what to do.
 func TestKindsOfErrors(t *testing.T) {
 	kinds := map[string]error{
 		"unauthorized": ErrUnauthorized, "permission": ErrNoPermission, "rate": ErrRateLimited, "quota": ErrQuota,

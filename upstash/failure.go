@@ -168,10 +168,12 @@ func attemptOutcome(t traits, err error) outcome {
 		return outcomeUnknown
 	case server.StatusCode == 408, server.StatusCode/100 != 2 && server.StatusCode/100 != 4:
 		return outcomeUnknown
-	case t&traitScript != 0 && server.StatusCode != 401 && server.StatusCode != 429:
-		return outcomeUnknown
+	case t&traitScript == 0, server.Code() == "NOSCRIPT":
+		return outcomeRefused
+	case server.StatusCode == 401, server.StatusCode == 413, server.StatusCode == 429:
+		return outcomeRefused
 	}
-	return outcomeRefused
+	return outcomeUnknown
 }
 
 // outcomeOf returns what an error was judged to be when it was made. One that

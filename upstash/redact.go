@@ -110,8 +110,8 @@ func beginString(b []byte) []byte {
 	return b
 }
 
-// cover replaces what message quotes of an argument: the whole, or its beginning
-// if it was cut. A short one must stand by itself.
+// cover replaces what message quotes of an argument: the whole, or its
+// beginning if it was cut. A short one must stand by itself.
 func cover(message, arg string) string {
 	var out strings.Builder
 	for {
@@ -179,9 +179,9 @@ func quiet(err error, token string) error {
 	return err
 }
 
-// hidden holds what fmt must not show. In a struct of somebody else fmt calls no
-// Format method and opens every field. It follows a pointer there, but never a
-// pointer to a pointer, and that is how a hidden is kept.
+// hidden holds what fmt must not show. In a struct of somebody else fmt calls
+// no Format method and opens every field. It follows a pointer there, but never
+// a pointer to a pointer, and that is how a hidden is kept.
 type hidden[T any] struct {
 	v    T
 	self *hidden[T]

@@ -14,8 +14,8 @@ import (
 )
 
 // TestRelay sends what it reads from its standard input over the default
-// transport, until the end of the input: internal/testkit/jstest has the conformance
-// test at the other end.
+// transport, until the end of the input: internal/testkit/jstest has the
+// conformance test at the other end.
 func TestRelay(t *testing.T) {
 	if os.Getenv(relay.Env) == "" {
 		t.Skip("a part of the native test of internal/testkit/jstest")

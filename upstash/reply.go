@@ -113,8 +113,8 @@ func (r Reply) Bytes() ([]byte, error) {
 	return nil, r.bad("bytes that are not UTF-8 were replaced: send the command with Binary()")
 }
 
-// Array returns the elements of an array. An element that is an error, as in the
-// answer to EXEC, carries it in its Err.
+// Array returns the elements of an array. An element that is an error, as in
+// the answer to EXEC, carries it in its Err.
 func (r Reply) Array() ([]Reply, error) {
 	if err := r.check(); err != nil {
 		return nil, err

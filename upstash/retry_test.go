@@ -73,12 +73,16 @@ func TestAttempts(t *testing.T) {
 }
 
 func TestFailedScriptMayHaveRun(t *testing.T) {
-	for status, safe := range map[int]bool{400: false, 200: false, 401: true, 429: true} {
+	for status, safe := range map[int]bool{400: false, 200: false, 401: true, 413: true, 429: true} {
 		c, _ := newFake(t, []answer{{status: status, body: `{"error":"ERR in script"}`}}, WithRetry(0))
 		_, err := c.Do(t.Context(), Cmd("EVAL", "x", "0"))
 		if err == nil || SafeToRetry(err) != safe {
 			t.Errorf("status %d: SafeToRetry(%v) = %v", status, err, !safe)
 		}
+	}
+	c, _ := newFake(t, []answer{{status: 400, body: `{"error":"NOSCRIPT No matching script."}`}})
+	if _, err := c.Do(t.Context(), Cmd("EVALSHA", "abc", "0")); err == nil || !SafeToRetry(err) {
+		t.Errorf("a script that is not there: SafeToRetry(%v) is false", err)
 	}
 }
 

@@ -26,10 +26,10 @@ const reads = `BITCOUNT BITFIELD_RO BITPOS DBSIZE DUMP ECHO EVALSHA_RO EVAL_RO E
 	ZREVRANGE ZREVRANGEBYLEX ZREVRANGEBYSCORE ZREVRANK ZSCAN ZSCORE ZUNION`
 
 // repeatableWrites leave the same state when they run twice in a row. What
-// another client writes in between, a repetition overwrites. Commands that would
-// then hit something else are not here: DEL, SREM and RENAME may meet a key made
-// anew, LSET another element, and EXPIREAT deletes if its time has passed by the
-// server's clock.
+// another client writes in between, a repetition overwrites. Commands that
+// would then hit something else are not here: DEL, SREM and RENAME may meet a
+// key made anew, LSET another element, and EXPIREAT deletes if its time has
+// passed by the server's clock.
 const repeatableWrites = `HMSET HSET MSET PERSIST PFADD PFMERGE PSETEX SADD SETBIT
 	SETEX SETRANGE`
 

@@ -18,7 +18,8 @@ import (
 //
 // A nil error means that the whole response arrived, whatever its status. An
 // error made with NotSent says that the request certainly did not reach the
-// server whole, and so was not executed; after any other error it may have been.
+// server whole, and so was not executed; after any other error it may have
+// been.
 type Transport interface {
 	RoundTrip(ctx context.Context, req *Request, resp *Response) error
 }
@@ -35,7 +36,7 @@ type Request struct {
 	// Body is one JSON document.
 	Body []byte
 	// MaxResponse is the longest body to read, in bytes, and always above
-	// zero. A transport that meets a longer one gives ErrResponseTooLarge.
+	// zero. A transport that meets a longer one returns ErrResponseTooLarge.
 	MaxResponse int
 }
 
@@ -93,9 +94,9 @@ const (
 	headerRetryAfter = "retry-after"
 )
 
-// NotSent marks err as one after which the request certainly did not reach
-// the server whole: a failed dial or TLS handshake, a write that was cut short. Such an attempt
-// is repeated for any command. It gives nil for nil.
+// NotSent marks err as one after which the request certainly did not reach the
+// server whole: a failed dial or TLS handshake, a write that was cut short.
+// Such an attempt is repeated for any command. It returns nil for nil.
 func NotSent(err error) error {
 	if err == nil {
 		return nil
