@@ -1,0 +1,133 @@
+package bloom_test
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/base64"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/upstash/upstashtest"
+)
+
+// javaObject is what ObjectOutputStream writes of Integer.valueOf(42).
+const javaObject = "\xac\xed\x00\x05sr\x00\x11java.lang.Integer\x12\xe2\xa0\xa4\xf7\x81\x878\x02" +
+	"\x00\x01I\x00\x05valuexr\x00\x10java.lang.Number\x86\xac\x95\x1d\x0b\x94\xe0\x8b\x02\x00\x00" +
+	"xp\x00\x00\x00*"
+
+// javaString is what it writes of a string.
+func javaString(s string) string {
+	return "\xac\xed\x00\x05t" + string(binary.BigEndian.AppendUint16(nil, uint16(len(s)))) + s
+}
+
+// hangul is n syllables, each of three bytes of which the first has its top bit
+// set, as a header has.
+func hangul(r *rand.Rand, n int) string {
+	text := make([]rune, n)
+	for i := range text {
+		text[i] = '가' + r.Int32N('힣'-'가'+1)
+	}
+	return string(text)
+}
+
+func gzipped(t *testing.T, s string) string {
+	t.Helper()
+	var b bytes.Buffer
+	w := gzip.NewWriter(&b)
+	if _, err := w.Write([]byte(s)); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+// refusedAsOtherData puts data at the key and wants Open and Inspect to say that
+// it is no filter.
+func refusedAsOtherData(t *testing.T, s *upstashtest.Server, name, data string) {
+	t.Helper()
+	do(t, s, "SET", key, data)
+	if f, err := bloom.Open(t.Context(), s.Client(), key); !errors.Is(err, bloom.ErrNotFilter) {
+		t.Errorf("%s: Open = %v, %v, want ErrNotFilter\n%x", name, f, err, data)
+	}
+	if st, err := bloom.Inspect(t.Context(), s.Client(), key); !errors.Is(err, bloom.ErrNotFilter) {
+		t.Errorf("%s: Inspect = %v, %v, want ErrNotFilter\n%x", name, st, err, data)
+	}
+	if got := stored(t, s); got != data {
+		t.Errorf("%s: the data was changed", name)
+	}
+}
+
+func TestOtherDataIsNoFilter(t *testing.T) {
+	document, err := json.Marshal(map[string]any{"id": 42, "tags": []string{"a", "b"}, "name": "é"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	half := bloom.Geometry{Bits: 1000, Hashes: 7, Scheme: bloom.SchemeFNV1a}
+	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+		for name, data := range map[string]string{
+			"a Java object":   javaObject,
+			"a Java string":   javaString("the quick brown fox jumps over the lazy dog"),
+			"Hangul":          strings.Repeat("안녕하세요 세계 ", 10),
+			"gzip":            gzipped(t, strings.Repeat("the quick brown fox ", 10)),
+			"JSON":            string(document),
+			"a number":        "12345678901234567890",
+			"ASCII":           "the quick brown fox jumps over the lazy dog",
+			"Cyrillic":        "съешь же ещё этих мягких французских булок",
+			"Chinese":         "我能吞下玻璃而不伤身体",
+			"emoji":           strings.Repeat("🔑👋🏽", 5),
+			"a PNG":           "\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR\x00\x00\x01\x00\x00\x00\x01\x00\x08\x06\x00\x00\x00",
+			"zeros":           strings.Repeat("\x00", 100),
+			"ones":            strings.Repeat("\xff", 100),
+			"one byte":        "\x80",
+			"a bare filter":   stringOf(half, bloom.LayoutBare, numbered("item", 100)...),
+			"a full one":      stringOf(half, bloom.LayoutBare, numbered("item", 1000)...),
+			"base64":          base64.StdEncoding.EncodeToString([]byte(javaObject)),
+			"a header alone":  headerOf(0, 1, small1000),
+			"too long":        stringOf(small1000, bloom.LayoutHeaded, "item") + "\x00",
+			"bit 53":          spoilt(53),
+			"bit 63":          spoilt(63),
+			"bit 117":         spoilt(117),
+			"bit 126":         spoilt(126),
+			"version 2":       headerOf(0, 2, small1000) + "\x01",
+			"scheme 6":        headerOf(0, 1, bloom.Geometry{Bits: 53, Hashes: 2, Scheme: 6}) + "\x01",
+			"fnv1a, seeded":   headerOf(0, 1, bloom.Geometry{Bits: 53, Hashes: 2, Scheme: 1, Seed: 1}) + "\x01",
+			"odd hashes":      headerOf(0, 1, bloom.Geometry{Bits: 53, Hashes: 3}) + "\x01",
+			"a word and more": headerOf(0, 1, bloom.Geometry{Bits: 54, Hashes: 2}) + "\x01",
+		} {
+			refusedAsOtherData(t, s, name, data)
+		}
+	})
+}
+
+var small1000 = bloom.Geometry{Bits: 53 * 20, Hashes: 4}
+
+// spoilt is a filter with a bit of its header set that is always 0.
+func spoilt(bit int) string {
+	b := []byte(stringOf(small1000, bloom.LayoutHeaded, "item"))
+	b[bit/8] |= 0x80 >> (bit % 8)
+	return string(b)
+}
+
+// One random string in 100,000 passes for a filter and no text, so that none of
+// these does.
+func TestRandomDataIsNoFilter(t *testing.T) {
+	s := upstashtest.NewServer(t)
+	r := rand.New(rand.NewPCG(1, 2))
+	for range 300 {
+		refusedAsOtherData(t, s, "Hangul", hangul(r, 6+r.IntN(60)))
+		refusedAsOtherData(t, s, "Java", javaString(strings.Repeat("x", r.IntN(100))+hangul(r, 3)))
+		b := make([]byte, 17+r.IntN(200))
+		for i := range b {
+			b[i] = byte(r.Uint32())
+		}
+		b[0] |= 0x80
+		refusedAsOtherData(t, s, "random bytes", string(b))
+	}
+}
