@@ -11,8 +11,8 @@ import (
 const headerFields = `redis.pipeline().bitfield("headed").get("u53", 0).exec().exec().then(([[word]]) => {
 	const field = (from, bits) => Number(BigInt.asUintN(bits, BigInt(word) >> BigInt(53 - from - bits)));
 	return {
-		set: field(0, 1), kind: field(1, 2), version: field(3, 2), scheme: field(5, 2),
-		hashes: field(7, 6), seedTag: field(13, 8), bits: field(21, 32),
+		set: field(0, 1), kind: field(1, 2), version: field(3, 2), scheme: field(5, 3),
+		hashes: field(8, 6), seedTag: field(14, 7), bits: field(21, 32),
 	};
 })`
 
@@ -21,14 +21,14 @@ const headerFields = `redis.pipeline().bitfield("headed").get("u53", 0).exec().e
 func TestHeaderReadsExactly(t *testing.T) {
 	install(t)
 	server := upstashtest.NewServer(t)
-	f, err := bloom.New(server.Client(), "headed", bloom.Config{Bits: 9_585_059, Hashes: 7})
+	f, err := bloom.New(server.Client(), "headed", bloom.Config{Bits: 10_746_333, Hashes: 4})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if _, err := f.Create(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	const want = `{"set":1,"kind":0,"version":1,"scheme":0,"hashes":7,"seedTag":0,"bits":9585059}`
+	const want = `{"set":1,"kind":0,"version":1,"scheme":0,"hashes":4,"seedTag":0,"bits":10746333}`
 	for _, set := range allSettings {
 		t.Run(set.String(), func(t *testing.T) {
 			out := play(t, session{

@@ -1,5 +1,6 @@
-// A Bloom filter in a Redis string without a header, as short TypeScript
-// programs for Upstash have it: double hashing over two FNV-1a digests.
+// A Bloom filter in a Redis string without a header, as in the article "Building a
+// high-speed Bloom Filter with Upstash Redis": double hashing over two FNV-1a
+// digests.
 
 const PRIME = 1099511628211n;
 const OFFSET_1 = 0xcbf29ce484222325n; // the standard one
@@ -19,7 +20,7 @@ export function positions(item, bits, hashes) {
   return Array.from({ length: hashes }, (_, i) => Number((h1 + BigInt(i) * h2) % BigInt(bits)));
 }
 
-// How a filter talks to Redis; each gives the bits as they were before.
+// How a filter talks to Redis; each returns the bits as they were before.
 const ways = {
   // A request for each bit, or one for them all on an auto-pipelining client.
   setbit: {

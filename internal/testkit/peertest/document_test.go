@@ -1,0 +1,264 @@
+package peertest
+
+import (
+	"bytes"
+	"embed"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/zeebo/xxh3"
+
+	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/internal/testkit/testenv"
+	"github.com/upbloom/upbloom/upstash/upstashtest"
+)
+
+//go:embed py/formatdriver.py
+var pythonDriver embed.FS
+
+// blocksOf returns the code that FORMAT.md shows in a language, in order.
+func blocksOf(t *testing.T, language string, want int) string {
+	t.Helper()
+	document, err := os.ReadFile("../../../bloom/FORMAT.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	parts := strings.Split(string(document), "```"+language+"\n")[1:]
+	if len(parts) != want {
+		t.Fatalf("FORMAT.md has %d blocks of %s, want %d", len(parts), language, want)
+	}
+	for i, p := range parts {
+		parts[i], _, _ = strings.Cut(p, "```")
+	}
+	return strings.Join(parts, "")
+}
+
+// piece is a program of the document with what it is given: an answer for each
+// item.
+type piece struct {
+	Program string   `json:"program"`
+	Key     string   `json:"key"`
+	Seed    uint64   `json:"seed,string"`
+	N       uint64   `json:"n"`
+	P       float64  `json:"p"`
+	Items   []string `json:"items"`
+}
+
+// job is what a driver reads.
+type job struct {
+	URL     string            `json:"url"`
+	Token   string            `json:"token"`
+	Work    []piece           `json:"work"`
+	Digests map[string]string `json:"digests"`
+}
+
+// runJavaScript runs the programs of the document under Node.
+func runJavaScript(t *testing.T, j job) []json.RawMessage {
+	t.Helper()
+	node, dir := install(t)
+	code := blocksOf(t, "js", 2)
+	if err := os.WriteFile(filepath.Join(dir, "format.mjs"), []byte(code), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), node, "formatdriver.mjs")
+	cmd.Dir = dir
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH")}
+	return drive(t, cmd, j)
+}
+
+// runPython runs the reader of the document. The digests are for a Python without
+// the xxhash library.
+func runPython(t *testing.T, j job) []json.RawMessage {
+	t.Helper()
+	python, dir := testenv.Need(t, "python", "python3"), t.TempDir()
+	if err := os.CopyFS(dir, pythonDriver); err != nil {
+		t.Fatal(err)
+	}
+	dir = filepath.Join(dir, "py")
+	code := blocksOf(t, "python", 1)
+	if err := os.WriteFile(filepath.Join(dir, "format_reader.py"), []byte(code), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	j.Digests = map[string]string{}
+	for _, w := range j.Work {
+		for _, item := range w.Items {
+			sum := xxh3.HashString128Seed(item, w.Seed).Bytes()
+			j.Digests[fmt.Sprintf("%d:%x", w.Seed, item)] = hex.EncodeToString(sum[:])
+		}
+	}
+	cmd := exec.CommandContext(t.Context(), python, "formatdriver.py")
+	cmd.Dir = dir
+	return drive(t, cmd, j)
+}
+
+func drive(t *testing.T, cmd *exec.Cmd, j job) (answers []json.RawMessage) {
+	t.Helper()
+	input, err := json.Marshal(j)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd.Stdin = bytes.NewReader(input)
+	var stderr strings.Builder
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, stderr.String())
+	}
+	if err := json.Unmarshal(out, &answers); err != nil || len(answers) != len(j.Work) {
+		t.Fatalf("%d answers to %d pieces of work, %v: %s", len(answers), len(j.Work), err, out)
+	}
+	return answers
+}
+
+// shared are filters that both sides read. The second is so small that most of an
+// item's words are one word, and so full that it has false positives.
+var shared = map[string]bloom.Config{
+	"usual":  {Capacity: 1000, FPRate: 0.01},
+	"full":   {Bits: 53 * 3, Hashes: 4},
+	"seeded": {Capacity: 1000, FPRate: 1e-6, Seed: 0xfedcba9876543210},
+	"large":  {Capacity: 10_000_000, FPRate: 0.001, Seed: 7},
+	"most":   {Bits: 106 * 53, Hashes: 62},
+}
+
+// readersOf fills filters from Go and has the document's reader look items up.
+func readersOf(t *testing.T, run func(*testing.T, job) []json.RawMessage) {
+	server := upstashtest.NewServer(t)
+	client := server.Client()
+	j := job{URL: server.URL, Token: server.Token}
+	var want [][]bool
+	for key, cfg := range shared {
+		f, err := bloom.New(client, key, cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		items := presentItems()
+		if key == "full" {
+			items = items[:12]
+		}
+		answers(t)(f.AddAll(t.Context(), items))
+		all := append(presentItems(), absentItems()...)
+		j.Work = append(j.Work, piece{Program: "exists", Key: key, Seed: cfg.Seed, Items: all})
+		want = append(want, answers(t)(f.ExistsAll(t.Context(), all)))
+	}
+	classic, err := bloom.New(client, "classic", bloom.Config{
+		Capacity: 100, FPRate: 0.01, Scheme: bloom.SchemeXXH3,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := classic.Create(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range []string{"missing", "classic"} {
+		j.Work = append(j.Work, piece{Program: "exists", Key: key, Items: []string{"a"}})
+	}
+
+	got := run(t, j)
+	for i, w := range want {
+		t.Run(j.Work[i].Key, func(t *testing.T) {
+			found := decode[[]bool](t, outcome{Value: got[i]})
+			equal(t, "the document's reader", found, w)
+			yes := 0
+			for _, f := range found {
+				if f {
+					yes++
+				}
+			}
+			present := len(presentItems())
+			if j.Work[i].Key == "full" && (yes == 12 || yes == len(w)) || j.Work[i].Key == "usual" && yes != present {
+				t.Errorf("%d of %d items are found, which shows nothing", yes, len(w))
+			}
+		})
+	}
+	for i := len(want); i < len(got); i++ {
+		if s := decode[string](t, outcome{Value: got[i]}); s != "no blocked filter at this key" {
+			t.Errorf("%s: %q", j.Work[i].Key, s)
+		}
+	}
+}
+
+// The readers that FORMAT.md shows find what Go added, and answer as Go does.
+func TestDocumentReaders(t *testing.T) {
+	t.Run("javascript", func(t *testing.T) { readersOf(t, runJavaScript) })
+	t.Run("python", func(t *testing.T) { readersOf(t, runPython) })
+}
+
+// The writer that FORMAT.md shows makes filters that Go takes for its own, to the
+// bit.
+func TestDocumentWriter(t *testing.T) {
+	server := upstashtest.NewServer(t)
+	client := server.Client()
+	sizes := []bloom.Config{
+		{Capacity: 1, FPRate: 0.9},
+		{Capacity: 1000, FPRate: 0.01},
+		{Capacity: 5000, FPRate: 0.003},
+		{Capacity: 10_000_000, FPRate: 1e-6},
+		{Capacity: 12_345_678, FPRate: 0.0123},
+	}
+	j := job{URL: server.URL, Token: server.Token}
+	for i, c := range sizes {
+		j.Work = append(j.Work,
+			piece{Program: "size", N: c.Capacity, P: c.FPRate, Items: []string{""}},
+			piece{Program: "add", Key: "js" + strconv.Itoa(i), N: c.Capacity, P: c.FPRate, Items: presentItems()})
+	}
+	classic, err := bloom.New(client, "classic", bloom.Config{
+		Capacity: 100, FPRate: 0.01, Scheme: bloom.SchemeXXH3,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := classic.Create(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	j.Work = append(j.Work, piece{Program: "add", Key: "classic", N: 1, P: 0.1, Items: []string{"a"}})
+
+	got := runJavaScript(t, j)
+	for i, c := range sizes {
+		t.Run(fmt.Sprintf("n=%d,p=%v", c.Capacity, c.FPRate), func(t *testing.T) {
+			g, err := c.Geometry()
+			if err != nil {
+				t.Fatal(err)
+			}
+			size := decode[[]struct {
+				M uint64
+				K int
+			}](t, outcome{Value: got[2*i]})
+			if len(size) != 1 || size[0].M != g.Bits || size[0].K != g.Hashes {
+				t.Errorf("size %v, want %v", size, g)
+			}
+			writtenAlike(t, server, c, i, decode[[]bool](t, outcome{Value: got[2*i+1]}))
+		})
+	}
+	if s := decode[string](t, outcome{Value: got[len(got)-1]}); s != "another filter is at this key" {
+		t.Errorf("adding to another filter: %q", s)
+	}
+}
+
+// writtenAlike holds a filter of the writer against one that Go fills alike.
+func writtenAlike(t *testing.T, server *upstashtest.Server, c bloom.Config, i int, added []bool) {
+	t.Helper()
+	client := server.Client()
+	ours, err := bloom.New(client, "go"+strconv.Itoa(i), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	equal(t, "new items", added, answers(t)(ours.AddAll(t.Context(), presentItems())))
+	theirs, err := bloom.Open(t.Context(), client, "js"+strconv.Itoa(i))
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := append(presentItems(), absentItems()...)
+	equal(t, "Go on the writer's filter", answers(t)(theirs.ExistsAll(t.Context(), all)),
+		answers(t)(ours.ExistsAll(t.Context(), all)))
+	js, own := stored(t, server, "js"+strconv.Itoa(i)), stored(t, server, "go"+strconv.Itoa(i))
+	if js[:8] != own[:8] || js[16:] != own[16:] || js[8]>>7 != 1 || js[15] != 0 {
+		t.Errorf("the two strings differ: %x..., want %x...", js[:16], own[:16])
+	}
+}
