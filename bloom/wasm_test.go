@@ -1,0 +1,15 @@
+//go:build !wasm
+
+package bloom_test
+
+import (
+	"testing"
+
+	"github.com/upbloom/upbloom/internal/testkit/jstest"
+)
+
+// On WebAssembly positions and sizes are the vectors' too, to the bit.
+func TestVectorsOnWasm(t *testing.T) {
+	t.Parallel()
+	jstest.Run(t, "^TestVectors(Blocked|XXH3|FNV1a|Header|Sizing|BlockedSizing)$")
+}
