@@ -82,7 +82,7 @@ func (c *Conn) Close() { _ = c.socket.Close() }
 // its own messages, such as session tickets. Only a part of a record it keeps
 // to itself.
 func (c *Conn) clean() bool {
-	if !c.KeepAlive || c.R.Buffered() != 0 {
+	if !c.settled() {
 		return false
 	}
 	c.socket.noWait = true
@@ -98,6 +98,9 @@ func (c *Conn) clean() bool {
 	}
 	return true
 }
+
+// settled is the part of clean that stays true while c is idle.
+func (c *Conn) settled() bool { return c.KeepAlive && c.R.Buffered() == 0 }
 
 // maxIdleTime is well below the idle limits of servers and NAT gateways, so
 // that a thawed process rarely meets a connection that died unheard.

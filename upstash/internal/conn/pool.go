@@ -71,7 +71,7 @@ func (p *Pool) pop() *Conn {
 func (p *Pool) Put(c *Conn) {
 	// The slot comes last: until then nobody dials in place of c.
 	defer func() { <-p.slots }()
-	if !c.KeepAlive || c.R.Buffered() != 0 {
+	if !c.settled() {
 		c.Close()
 		return
 	}
