@@ -69,9 +69,14 @@ type MismatchError struct {
 	WantKind, GotKind Kind
 	// OtherSeed is true where the seeds are known to differ.
 	OtherSeed bool
+
+	local bool // no key is involved
 }
 
 func (e *MismatchError) Error() string {
+	if e.local {
+		return e.localText()
+	}
 	if e.WantKind != e.GotKind {
 		return fmt.Sprintf("bloom: the key holds a %v, %v; this handle is for a %v, %v:"+
 			" use the type that wrote it, or another key", e.GotKind, e.Got, e.WantKind, e.Want)
@@ -86,6 +91,16 @@ func (e *MismatchError) Error() string {
 	}
 	return fmt.Sprintf("bloom: another filter is at this key: %v; this handle wants %v: %s",
 		e.Got, e.Want, advice)
+}
+
+// localText is Error for filters in memory and in streams.
+func (e *MismatchError) localText() string {
+	if e.seedOnly() {
+		return fmt.Sprintf("bloom: the other filter has the same geometry (%v) but another seed:"+
+			" use the Config.Seed it was made with", e.Got)
+	}
+	return fmt.Sprintf("bloom: the other filter is a %v, %v; this one is a %v, %v:"+
+		" both must be of the same Config", e.GotKind, e.Got, e.WantKind, e.Want)
 }
 
 // seedOnly tells whether nothing but the seed is in the way.

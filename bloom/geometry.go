@@ -98,6 +98,14 @@ func (g Geometry) capacity() uint64 {
 	return uint64(float64(g.Bits/wordBits) * wordUnits / float64(blockedUnits(z, math.Pow(10, -float64(z)))))
 }
 
+// impossible says what no Filter's geometry behind a header has, or "".
+func (g Geometry) impossible() string {
+	if !g.Scheme.oneBit() || g.Hashes < 1 || g.Hashes > maxHashes || g.info().impossible() != "" {
+		return g.String()
+	}
+	return ""
+}
+
 // String describes the geometry to a person, without the seed: "107,484 bits
 // (13.1 KiB), k=4, blocked, seeded".
 func (g Geometry) String() string {

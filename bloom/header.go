@@ -57,7 +57,14 @@ type headerInfo struct {
 // encodeHeader returns the header word of a filter. The geometry is a valid
 // one: what does not fit its field would spill into the next.
 func encodeHeader(kind Kind, g Geometry) uint64 {
-	return headerInfo{kind, g.Scheme, g.Hashes, seedTag(g.Seed), g.Bits}.word()
+	h := g.info()
+	h.kind = kind
+	return h.word()
+}
+
+// info is what the header of a filter by itself says of the geometry.
+func (g Geometry) info() headerInfo {
+	return headerInfo{KindFilter, g.Scheme, g.Hashes, seedTag(g.Seed), g.Bits}
 }
 
 func (h headerInfo) word() uint64 {

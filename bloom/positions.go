@@ -60,14 +60,24 @@ func appendDoubleHashed(dst []uint64, h1, h2, m uint64, k int) []uint64 {
 	pos, step := h1%m, h2%m
 	for range k {
 		dst = append(dst, pos)
-		// pos+step mod m, without a sum that overflows if m is above 2^63.
-		if pos >= m-step {
-			pos -= m - step
-		} else {
-			pos += step
-		}
+		pos = addMod(pos, step, m)
 	}
 	return dst
+}
+
+// addMod returns (a+b) mod m for a and b below m, without a sum that could overflow if m is
+// above 2^63.
+func addMod(a, b, m uint64) uint64 {
+	if a >= m-b {
+		return a - (m - b)
+	}
+	return a + b
+}
+
+// fnv1aStep returns an item's first position and what leads from each to the next.
+func fnv1aStep(item string, m uint64) (pos, step uint64) {
+	h1, h2 := fnv1aPair(item)
+	return h1 % m, h2 % m
 }
 
 const (

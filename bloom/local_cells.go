@@ -1,0 +1,120 @@
+package bloom
+
+import "encoding/binary"
+
+// How a Local reaches its cells. A word of 53 bits starts at any bit of a byte, and 7+53 bits
+// are within eight bytes: one load, unaligned, in the order of a Redis string.
+
+// padded returns the length of a buffer for a string of n bytes: each word has eight bytes to
+// load, and the whole is a multiple of eight. What is behind the string stays 0.
+func padded(n int) int { return (n+7)&^7 + 8 }
+
+func load(buf []byte, at int) uint64     { return binary.BigEndian.Uint64(buf[at:]) }
+func store(buf []byte, at int, v uint64) { binary.BigEndian.PutUint64(buf[at:], v) }
+
+// wordAt returns the byte to load at for the word that x chooses, and its two bits there.
+func (l *Local) wordAt(x uint64) (at int, mask uint64) {
+	w, a, b := blockedBits(x, l.words)
+	bit := headerBits + wordBits*w
+	top := 63 - bit%8
+	return int(bit / 8), 1<<((top-a)&63) | 1<<((top-b)&63)
+}
+
+// addBits is Add for independent bits.
+func (l *Local) addBits(item string) (added bool) {
+	if l.geo.Scheme == SchemeFNV1a {
+		pos, step := fnv1aStep(item, l.geo.Bits)
+		for range l.geo.Hashes {
+			added = l.setCell(pos) || added
+			pos = addMod(pos, step, l.geo.Bits)
+		}
+		return added
+	}
+	h := digest(item, l.geo.Seed)
+	x, y, m := h.Hi, h.Lo, l.geo.Bits
+	for i := range uint64(l.geo.Hashes) {
+		added = l.setCell(x%m) || added
+		x += y
+		y += i + 1
+	}
+	return added
+}
+
+// hasBits is Exists for independent bits.
+func (l *Local) hasBits(item string) bool {
+	if l.geo.Scheme == SchemeFNV1a {
+		pos, step := fnv1aStep(item, l.geo.Bits)
+		for range l.geo.Hashes {
+			if !l.hasCell(pos) {
+				return false
+			}
+			pos = addMod(pos, step, l.geo.Bits)
+		}
+		return true
+	}
+	h := digest(item, l.geo.Seed)
+	x, y, m := h.Hi, h.Lo, l.geo.Bits
+	for i := range uint64(l.geo.Hashes) {
+		if !l.hasCell(x % m) {
+			return false
+		}
+		x += y
+		y += i + 1
+	}
+	return true
+}
+
+// setCell sets a cell and reports whether it was 0.
+func (l *Local) setCell(pos uint64) bool {
+	b, bit := &l.buf[headerBytes+pos/8], byte(0x80)>>(pos%8)
+	old := *b
+	*b = old | bit
+	return old&bit == 0
+}
+
+func (l *Local) hasCell(pos uint64) bool {
+	return l.buf[headerBytes+pos/8]&(0x80>>(pos%8)) != 0
+}
+
+// learnWord sets the bits of one word of the body, as GET u53 answered it.
+func (l *Local) learnWord(index uint64, word int64) {
+	bit := headerBits + wordBits*index
+	at := int(bit / 8)
+	store(l.buf, at, load(l.buf, at)|uint64(word)<<(64-wordBits)>>(bit%8))
+}
+
+// orBytes sets the bits of a part of a Redis string that starts at the byte offset. It leaves
+// out what the part says of the header, and what is behind the last cell.
+func (l *Local) orBytes(offset int, part []byte) {
+	if skip := headerBytes - offset; skip > 0 {
+		part = part[min(skip, len(part)):]
+		offset = headerBytes
+	}
+	if offset >= l.size {
+		return
+	}
+	part = part[:min(len(part), l.size-offset)]
+	orInto(l.buf[offset:], part)
+	l.clearTail()
+}
+
+// clearTail clears the bits of the last byte that are no cells.
+func (l *Local) clearTail() { l.buf[l.size-1] &= 0xff << (-l.geo.Bits & 7) }
+
+// orInto sets the bits of src in dst, which is as long or longer.
+func orInto(dst, src []byte) {
+	for len(src) >= 8 {
+		word := binary.LittleEndian.Uint64(dst) | binary.LittleEndian.Uint64(src)
+		binary.LittleEndian.PutUint64(dst, word)
+		dst, src = dst[8:], src[8:]
+	}
+	for i, b := range src {
+		dst[i] |= b
+	}
+}
+
+// putHeader writes the header of a filter that is a string by itself; bits 53 to 127 are 0.
+func putHeader(buf []byte, g Geometry) {
+	store(buf, 0, encodeHeader(KindFilter, g)<<(64-wordBits))
+	store(buf, 8, 0)
+}

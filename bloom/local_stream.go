@@ -1,0 +1,246 @@
+package bloom
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/zeebo/xxh3"
+)
+
+// A saved filter is a frame around the Redis string, because the string alone does not show
+// that its end is missing, and such a filter would say "no" to what it holds. All numbers are
+// big-endian:
+//
+//	bytes  0-7   "\x89upbloom"
+//	bytes  8-15  the header, as in the first eight bytes of the string
+//	bytes 16-23  n, the length of the string: what the header's geometry says
+//	n bytes      the string, bits 53 to 127 of which are 0
+//	8 bytes      XXH3-64 of all that is before
+//
+// The header holds the tag of the seed, never the seed: who reads a seeded filter brings it.
+const (
+	frameMagic     = "\x89upbloom"
+	frameHeadBytes = len(frameMagic) + 16
+	frameSumBytes  = 8
+
+	// firstRead is what is allocated before a stream has shown that it is longer.
+	firstRead = 1 << 20
+)
+
+// ErrBadStream is returned when a stream is not a filter that was saved whole: it is damaged,
+// cut short, too long or something else. Nothing of it was taken. Save the filter again, or
+// take another copy.
+var ErrBadStream = errors.New("bloom: the stream is not a whole saved filter")
+
+func badStreamf(format string, args ...any) error {
+	return fmt.Errorf("%w: "+format, append([]any{ErrBadStream}, args...)...)
+}
+
+// ReadLocal reads a filter that WriteTo wrote, up to the end of the stream. The seed is that
+// of the filter's Geometry: the stream holds seven bits of its hash, and another seed is a
+// *MismatchError, 126 times in 127. If the stream is damaged, cut short or too long, the error
+// is ErrBadStream. What it allocates is at most three times what the stream holds, and 1 MiB.
+func ReadLocal(r io.Reader, seed uint64) (*Local, error) {
+	l, _, err := readLocal(r, func(got headerInfo) (Geometry, error) {
+		g := got.geometry(seed)
+		if got.seedTag != seedTag(seed) {
+			g.Seed = seed
+			return g, newLocalMismatch(g, got)
+		}
+		return g, nil
+	})
+	return l, err
+}
+
+// WriteTo writes the filter as a stream that ReadFrom and ReadLocal read: 32 bytes more than
+// Bytes, with a checksum at the end. The seed is not in it.
+func (l *Local) WriteTo(w io.Writer) (n int64, err error) {
+	if l.size == 0 {
+		return 0, errZeroLocal
+	}
+	sum := xxh3.New()
+	hashed := io.MultiWriter(w, sum)
+	for _, part := range [][]byte{l.frameHead(), l.raw()} {
+		k, err := hashed.Write(part)
+		if n += int64(k); err != nil {
+			return n, fmt.Errorf("bloom: write of a filter: %w", err)
+		}
+	}
+	k, err := w.Write(sum.Sum(nil)) // big-endian
+	if n += int64(k); err != nil {
+		return n, fmt.Errorf("bloom: write of a filter: %w", err)
+	}
+	return n, nil
+}
+
+// ReadFrom replaces the filter by one that WriteTo wrote, and reads up to the end of the
+// stream. A Local that was made by NewLocal takes only its own geometry and seed, anything
+// else is a *MismatchError; a zero Local takes any, but one that has a seed: use ReadLocal.
+// If the stream is damaged, cut short or too long, the error is ErrBadStream. On any error the
+// filter is as it was. What it allocates is at most three times what the stream holds, and
+// 1 MiB.
+func (l *Local) ReadFrom(r io.Reader) (n int64, err error) {
+	got, n, err := readLocal(r, l.accepts)
+	if err != nil {
+		return n, err
+	}
+	*l = *got
+	return n, nil
+}
+
+// MarshalBinary returns what WriteTo writes.
+func (l *Local) MarshalBinary() ([]byte, error) {
+	var b bytes.Buffer
+	b.Grow(frameHeadBytes + l.size + frameSumBytes)
+	_, err := l.WriteTo(&b)
+	return b.Bytes(), err
+}
+
+// UnmarshalBinary is ReadFrom of the data.
+func (l *Local) UnmarshalBinary(data []byte) error {
+	_, err := l.ReadFrom(bytes.NewReader(data))
+	return err
+}
+
+var errZeroLocal = errors.New("bloom: a zero Local has nothing to write: make it with NewLocal")
+
+// accepts judges which geometry the Local may take from a stream.
+func (l *Local) accepts(got headerInfo) (Geometry, error) {
+	want := l.geo
+	if l.size == 0 {
+		want = got.geometry(0)
+	}
+	if got != want.info() {
+		return want, newLocalMismatch(want, got)
+	}
+	return want, nil
+}
+
+func newLocalMismatch(want Geometry, got headerInfo) *MismatchError {
+	e := newMismatchError(KindFilter, want, got)
+	e.local = true
+	return e
+}
+
+func (l *Local) frameHead() []byte {
+	head := append(make([]byte, 0, frameHeadBytes), frameMagic...)
+	head = append(head, l.buf[:8]...)
+	return binary.BigEndian.AppendUint64(head, uint64(l.size))
+}
+
+// readLocal reads a whole stream. choose judges the geometry before anything is allocated.
+func readLocal(r io.Reader, choose func(headerInfo) (Geometry, error)) (l *Local, n int64, err error) {
+	f := &frameReader{r: r, sum: xxh3.New()}
+	l, err = f.local(choose)
+	return l, f.n, err
+}
+
+// A frameReader counts and hashes what it reads.
+type frameReader struct {
+	r   io.Reader
+	n   int64
+	sum *xxh3.Hasher
+}
+
+func (f *frameReader) local(choose func(headerInfo) (Geometry, error)) (*Local, error) {
+	var head [frameHeadBytes]byte
+	if err := f.fill(head[:]); err != nil {
+		return nil, err
+	}
+	got, err := parseFrameHead(head[:])
+	if err != nil {
+		return nil, err
+	}
+	g, err := choose(got)
+	if err != nil {
+		return nil, err
+	}
+	size := int(g.Bytes(LayoutHeaded))
+	buf, err := f.string(size)
+	if err != nil {
+		return nil, err
+	}
+	want := f.sum.Sum64()
+	var end [frameSumBytes + 1]byte
+	switch err := f.fill(end[:frameSumBytes]); {
+	case err != nil:
+		return nil, err
+	case binary.BigEndian.Uint64(end[:]) != want:
+		return nil, badStreamf("its checksum does not fit its bytes, some of which were changed")
+	}
+	switch k, err := io.ReadFull(f.r, end[:1]); {
+	case k > 0:
+		return nil, badStreamf("it goes on after its end")
+	case err != io.EOF:
+		return nil, fmt.Errorf("bloom: read of a filter: %w", err)
+	}
+	return checkedLocal(g, size, buf)
+}
+
+// checkedLocal makes a Local of what a sound frame held.
+func checkedLocal(g Geometry, size int, buf []byte) (*Local, error) {
+	var header [headerBytes]byte
+	copy(header[:], buf)
+	last := buf[size-1]
+	l := localOf(g, size, buf)
+	l.clearTail()
+	if header != [headerBytes]byte(buf) || last != buf[size-1] {
+		return nil, badStreamf("its string has bits set that no filter in memory has")
+	}
+	return l, nil
+}
+
+// parseFrameHead reads the geometry.
+func parseFrameHead(head []byte) (headerInfo, error) {
+	if string(head[:len(frameMagic)]) != frameMagic {
+		return headerInfo{}, badStreamf("it begins in another way")
+	}
+	word := binary.BigEndian.Uint64(head[len(frameMagic):])
+	h, err := parseHeader(word >> (64 - wordBits))
+	if err != nil {
+		return headerInfo{}, fmt.Errorf("%w: %w", ErrBadStream, err)
+	}
+	switch n := binary.BigEndian.Uint64(head[len(frameMagic)+8:]); {
+	case word<<wordBits != 0:
+		return headerInfo{}, badStreamf("bits of its header are set that are always 0")
+	case !h.scheme.oneBit() || h.kind != KindFilter:
+		return headerInfo{}, badStreamf("it holds a %v, %v, which no Local can be", h.kind, h.geometry(0))
+	case n != h.maxBytes():
+		return headerInfo{}, badStreamf("it says that its string has %d bytes, and its geometry %d", n, h.maxBytes())
+	}
+	return h, nil
+}
+
+// fill reads exactly as much as p holds.
+func (f *frameReader) fill(p []byte) error {
+	k, err := io.ReadFull(f.r, p)
+	f.n += int64(k)
+	_, _ = f.sum.Write(p[:k])
+	switch {
+	case err == io.EOF || err == io.ErrUnexpectedEOF:
+		return fmt.Errorf("%w: it ends after %d bytes: %w", ErrBadStream, f.n, io.ErrUnexpectedEOF)
+	case err != nil:
+		return fmt.Errorf("bloom: read of a filter: %w", err)
+	}
+	return nil
+}
+
+// string reads n bytes into a padded buffer, which grows as the bytes come: a stream is not
+// believed to be as long as it says.
+func (f *frameReader) string(n int) ([]byte, error) {
+	size := min(n, firstRead)
+	buf := make([]byte, padded(size))
+	for from := 0; ; {
+		if err := f.fill(buf[from:size]); err != nil {
+			return nil, err
+		}
+		if size == n {
+			return buf, nil
+		}
+		from, size = size, min(n, 2*size)
+		buf = append(make([]byte, 0, padded(size)), buf[:from]...)[:padded(size)]
+	}
+}
