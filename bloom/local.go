@@ -17,9 +17,10 @@ import (
 // it with a sync.RWMutex if there are others. A Local must not be copied; Clone it.
 type Local struct {
 	geo   Geometry
-	words uint64 // blocked: in the body
-	size  int    // of the string, in bytes
-	buf   []byte // the string and some zero bytes: see padded
+	words   uint64 // blocked: in the body
+	inverse uint64 // their reciprocal
+	size    int    // of the string, in bytes
+	buf     []byte // the string and some zero bytes: see padded
 }
 
 // NewLocal makes an empty filter of a geometry that comes from [Config.Geometry] or
@@ -45,6 +46,7 @@ func localOf(g Geometry, size int, buf []byte) *Local {
 	l := &Local{geo: g, size: size, buf: buf}
 	if g.Scheme == SchemeBlocked {
 		l.words = g.Bits / wordBits
+		l.inverse = reciprocal(l.words)
 	}
 	putHeader(buf, g)
 	return l
@@ -62,17 +64,16 @@ func (l *Local) Add(item string) (added bool) {
 	}
 	h := digest(item, l.geo.Seed)
 	x, y := h.Hi, h.Lo
+	var missing uint64
 	for i := range uint64(l.geo.Hashes / 2) {
-		at, mask := l.wordAt(x)
+		at, mask := wordAt(x, l.words, l.inverse)
 		word := load(l.buf, at)
-		if word&mask != mask {
-			added = true
-			store(l.buf, at, word|mask)
-		}
+		store(l.buf, at, word|mask)
+		missing |= mask &^ word
 		x += y
 		y += i + 1
 	}
-	return added
+	return missing != 0
 }
 
 // Exists reports whether the item is in the filter: false means that it was never added, true
@@ -88,8 +89,8 @@ func (l *Local) Exists(item string) bool {
 	h := digest(item, l.geo.Seed)
 	x, y := h.Hi, h.Lo
 	for i := range uint64(l.geo.Hashes / 2) {
-		at, mask := l.wordAt(x)
-		if load(l.buf, at)&mask != mask {
+		at, mask := wordAt(x, l.words, l.inverse)
+		if mask&^load(l.buf, at) != 0 {
 			return false
 		}
 		x += y

@@ -1,6 +1,10 @@
 package bloom
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+	"math"
+	"math/bits"
+)
 
 // How a Local reaches its cells. A word of 53 bits starts at any bit of a byte, and 7+53 bits
 // are within eight bytes: one load, unaligned, in the order of a Redis string.
@@ -12,13 +16,29 @@ func padded(n int) int { return (n+7)&^7 + 8 }
 func load(buf []byte, at int) uint64     { return binary.BigEndian.Uint64(buf[at:]) }
 func store(buf []byte, at int, v uint64) { binary.BigEndian.PutUint64(buf[at:], v) }
 
-// wordAt returns the byte to load at for the word that x chooses, and its two bits there.
-func (l *Local) wordAt(x uint64) (at int, mask uint64) {
-	w, a, b := blockedBits(x, l.words)
+// wordAt returns the byte to load at for the word that x chooses of the body, and its two bits
+// there, as blockedBits does. inverse is reciprocal(words): a division takes three times as
+// long.
+func wordAt(x, words, inverse uint64) (at int, mask uint64) {
+	q, _ := bits.Mul64(x, inverse)
+	w := x - q*words
+	if w >= words {
+		w -= words
+		q++
+	}
+	t := q / wordBits
+	a, b := q-t*wordBits, t%(wordBits-1)
+	if b >= a {
+		b++
+	}
 	bit := headerBits + wordBits*w
-	top := 63 - bit%8
-	return int(bit / 8), 1<<((top-a)&63) | 1<<((top-b)&63)
+	top := uint64(1<<63) >> (bit % 8)
+	return int(bit / 8), top>>(a&63) | top>>(b&63)
 }
+
+// reciprocal returns the number of times that words goes into 2^64-1. The upper half of its
+// product with x is x/words, or one less.
+func reciprocal(words uint64) uint64 { return math.MaxUint64 / words }
 
 // addBits is Add for independent bits.
 func (l *Local) addBits(item string) (added bool) {

@@ -369,3 +369,23 @@ func TestLocalLearnsWordsAndBytes(t *testing.T) {
 		}
 	})
 }
+
+// The reciprocal finds what the division of the definition does, at the ends of both ranges.
+func TestWordAtAgreesWithTheDefinition(t *testing.T) {
+	edges := []uint64{0, 1, 52, 53, 1 << 32, 1 << 63, math.MaxUint64 - 1, math.MaxUint64}
+	rapid.Check(t, func(t *rapid.T) {
+		words := rapid.OneOf(
+			rapid.Uint64Range(1, maxCells(SchemeBlocked, LayoutHeaded)/wordBits),
+			rapid.SampledFrom([]uint64{1, 2, 3, 1 << 20, maxCells(SchemeBlocked, LayoutHeaded) / wordBits}),
+		).Draw(t, "words")
+		x := rapid.OneOf(rapid.Uint64(), rapid.SampledFrom(edges), rapid.Custom(func(t *rapid.T) uint64 {
+			return words*rapid.Uint64Range(0, math.MaxUint64/words).Draw(t, "times") - rapid.Uint64Range(0, 1).Draw(t, "less")
+		})).Draw(t, "x")
+		w, a, b := blockedBits(x, words)
+		at, mask := wordAt(x, words, reciprocal(words))
+		bit := headerBits + wordBits*w
+		if uint64(at) != bit/8 || mask != 1<<(63-bit%8-a)|1<<(63-bit%8-b) {
+			t.Fatalf("byte %d, mask %x, want word %d, bits %d and %d", at, mask, w, a, b)
+		}
+	})
+}

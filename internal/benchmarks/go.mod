@@ -1,0 +1,24 @@
+module github.com/upbloom/upbloom/internal/benchmarks
+
+go 1.25.0
+
+require (
+	github.com/bits-and-blooms/bloom/v3 v3.7.1
+	github.com/upbloom/upbloom v0.0.0
+)
+
+require (
+	github.com/andybalholm/brotli v1.2.2 // indirect
+	github.com/bits-and-blooms/bitset v1.24.2 // indirect
+	github.com/goccy/go-json v0.12.0 // indirect
+	github.com/klauspost/compress v1.19.1 // indirect
+	github.com/klauspost/cpuid/v2 v2.2.10 // indirect
+	github.com/valyala/bytebufferpool v1.0.0 // indirect
+	github.com/valyala/fasthttp v1.73.0 // indirect
+	github.com/zeebo/xxh3 v1.1.0 // indirect
+	golang.org/x/net v0.57.0 // indirect
+	golang.org/x/sys v0.47.0 // indirect
+	golang.org/x/text v0.40.0 // indirect
+)
+
+replace github.com/upbloom/upbloom => ../..
