@@ -10,7 +10,7 @@ func TestLocalAddAndExistsAllocateNothing(t *testing.T) {
 		i := 0
 		items := make([]string, 400)
 		for i := range items {
-			items[i] = numbered("user", i)
+			items[i] = nthItem("user", i)
 		}
 		n := testing.AllocsPerRun(100, func() {
 			l.Add(items[i%400])

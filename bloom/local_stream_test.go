@@ -25,7 +25,7 @@ func marshal(t testing.TB, l *Local) []byte {
 func filled(g Geometry, n int) *Local {
 	l := NewLocal(g)
 	for i := range n {
-		l.Add(numbered("user", i))
+		l.Add(nthItem("user", i))
 	}
 	return l
 }

@@ -7,6 +7,7 @@ import (
 	"math"
 	"math/bits"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -143,11 +144,11 @@ func TestLocalFalsePositives(t *testing.T) {
 		}
 		l := NewLocal(g)
 		for i := range n {
-			l.Add(numbered("user", i))
+			l.Add(nthItem("user", i))
 		}
 		found := 0
 		for i := range asked {
-			if l.Exists(numbered("other", i)) {
+			if l.Exists(nthItem("other", i)) {
 				found++
 			}
 		}
@@ -170,7 +171,7 @@ func TestLocalStats(t *testing.T) {
 	}
 	l := NewLocal(g)
 	for i := range 500 {
-		l.Add(numbered("user", i))
+		l.Add(nthItem("user", i))
 	}
 	s := l.Stats()
 	if s.Geometry != g || !s.Seeded || s.Bytes != g.Bytes(LayoutHeaded) || s.TTL != 0 || s.Saturated {
@@ -194,10 +195,10 @@ func TestLocalMerge(t *testing.T) {
 	for _, g := range localGeometries() {
 		a, b, both := NewLocal(g), NewLocal(g), NewLocal(g)
 		for i := range 100 {
-			a.Add(numbered("a", i))
-			b.Add(numbered("b", i))
-			both.Add(numbered("a", i))
-			both.Add(numbered("b", i))
+			a.Add(nthItem("a", i))
+			b.Add(nthItem("b", i))
+			both.Add(nthItem("a", i))
+			both.Add(nthItem("b", i))
 		}
 		before := b.Bytes()
 		if err := a.Merge(b); err != nil {
@@ -336,7 +337,7 @@ func TestLocalLearnsWordsAndBytes(t *testing.T) {
 		g := drawLocalGeometry(t)
 		src, byWord, byPart := NewLocal(g), NewLocal(g), NewLocal(g)
 		for i := range 50 {
-			src.Add(numbered("user", i))
+			src.Add(nthItem("user", i))
 		}
 		for w := range src.words {
 			var word int64
@@ -389,3 +390,5 @@ func TestWordAtAgreesWithTheDefinition(t *testing.T) {
 		}
 	})
 }
+
+func nthItem(name string, i int) string { return name + strconv.Itoa(i) }
