@@ -35,7 +35,7 @@ func TestContextErrorsStayVisible(t *testing.T) {
 			}, []error{context.Canceled, cause}},
 		} {
 			ctx, cancel := tt.ctx()
-			// A transport may give any error once the context has ended.
+			// A transport may return any error once the context has ended.
 			network := os.ErrDeadlineExceeded
 			if name == "cause" {
 				network = cause

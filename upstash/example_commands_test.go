@@ -31,7 +31,7 @@ func ExampleNewBitField() {
 	// 4 operations in 122 bytes
 }
 
-// Bytes that are not UTF-8 survive only where they are asked for.
+// Bytes that are not UTF-8 survive only if they are asked for.
 func ExampleCommand_Binary() {
 	server := local()
 	defer server.Close()
@@ -105,7 +105,7 @@ func ExampleReply_Array() {
 	// nothing
 }
 
-// ExpireCmd gives EXPIRE, or PEXPIRE for parts of a second, to be sent along
+// ExpireCmd is EXPIRE, or PEXPIRE for parts of a second, to be sent along
 // with other commands.
 func ExampleExpireCmd() {
 	server := local()

@@ -10,7 +10,7 @@ import (
 
 // answer is what fakeTransport does with one request.
 type answer struct {
-	status     int // 200 where it is 0
+	status     int // 200 if it is 0
 	body       string
 	syncToken  string
 	retryAfter string
@@ -18,7 +18,7 @@ type answer struct {
 	hook       func(ctx context.Context)
 }
 
-// fakeTransport gives the answers of a script, the last again and again, and
+// fakeTransport plays the answers of a script, the last again and again, and
 // keeps copies of the requests.
 type fakeTransport struct {
 	mu       sync.Mutex
@@ -55,7 +55,7 @@ func (f *fakeTransport) count() int {
 	return len(f.requests)
 }
 
-// last gives a header field of the last request, and whether it was there.
+// last returns a header field of the last request, and whether it was there.
 func (f *fakeTransport) last(name string) (string, bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -84,7 +84,7 @@ func newFake(tb testing.TB, script []answer, opts ...Option) (*Client, *fakeTran
 	return c, f
 }
 
-// always gives the same body to every request.
+// always sends the same body in answer to every request.
 func always(body string) []answer { return []answer{{body: body}} }
 
 // observing passes on what the observer is told, without the context.

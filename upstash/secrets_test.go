@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
+	"unicode/utf8"
 )
 
 const (
@@ -148,4 +149,26 @@ func TestRedact(t *testing.T) {
 			t.Errorf("redact(%q, %s) = %q, want %q", tt.message, tt.body, got, tt.want)
 		}
 	}
+}
+
+// FuzzRedact: no argument of four bytes or more survives whole, whatever the
+// server says around it, but for keywords and the code.
+func FuzzRedact(f *testing.F) {
+	f.Add("ERR ", "user:42", "bob", " is bad")
+	f.Add("ERR bad '", `o'br"ien`, "\n\t", "'")
+	f.Add("x", "\u65e5\u672c\u8a9e", "KEEPTTL", "\u65e5\u672c")
+	f.Fuzz(func(t *testing.T, before, arg, other, after string) {
+		cmd := Cmd("SET", arg, other)
+		if cmd.err != nil || len(arg) < 4 || isKeyword(arg) || strings.ContainsAny(arg, redacted) {
+			return
+		}
+		message := before + arg + after
+		got := redact(message, testToken, cmd.body())
+		if !utf8.ValidString(got) && utf8.ValidString(message) {
+			t.Errorf("redact(%q) = %q, which is not UTF-8", message, got)
+		}
+		if rest := strings.TrimPrefix(got, codeOf(got)); strings.Contains(rest, arg) {
+			t.Errorf("redact(%q, %q, %q) = %q", message, arg, other, got)
+		}
+	})
 }
