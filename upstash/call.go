@@ -13,7 +13,10 @@ type call struct {
 	name     string // for errors and events
 	commands int
 	path     string // "/" for a single command
+	raw      string // the path of a command in the raw form
 	body     []byte
+	words    []byte // the JSON of a single command, which errors may quote
+	timeout  time.Duration
 	traits   traits
 	resp2    bool
 	base64   bool
@@ -92,7 +95,7 @@ func (x *call) decodeOne() (errMsg *string, err error) {
 func (x *call) adopt(r *Reply) {
 	r.name, r.status, r.traits, r.maybeRepeated = x.name, x.resp.StatusCode, x.traits, x.earlier
 	if e, ok := r.err.(*Error); ok {
-		r.err = x.commandError(x.name, x.traits, e.Message, x.body)
+		r.err = x.commandError(x.name, x.traits, e.Message, x.quotable())
 	}
 	if v := r.val(); v != nil {
 		for i := range v.array {
@@ -146,11 +149,19 @@ func (x *call) commandError(name string, t traits, message string, body []byte) 
 // refusal is the error of a whole request.
 func (x *call) refusal(message string) *Error {
 	e := &Error{
-		StatusCode: x.resp.StatusCode, Message: redact(message, x.token, x.body), Command: x.name,
+		StatusCode: x.resp.StatusCode, Message: redact(message, x.token, x.quotable()), Command: x.name,
 		RetryAfter: parseRetryAfter(x.resp.retryAfter, time.Now()), attempts: x.attempts,
 	}
 	e.outcome = judge(x.traits, x.earlier, attemptOutcome(x.traits, e))
 	return e
+}
+
+// quotable is what a server may quote of the request.
+func (x *call) quotable() []byte {
+	if x.words != nil {
+		return x.words
+	}
+	return x.body
 }
 
 // failure is what the caller sees of the error that ended the call.

@@ -67,7 +67,10 @@ func (c *Client) Do(ctx context.Context, cmd Command) (Reply, error) {
 	}
 	x := call{
 		name: cmd.name, commands: 1, body: cmd.body(), traits: cmd.traits,
-		path: "/", resp2: cmd.binary,
+		path: "/", resp2: cmd.binary, timeout: cmd.timeout, words: cmd.body(),
+	}
+	if cmd.raw != nil {
+		x.raw, x.body = (*cmd.raw).v.path, (*cmd.raw).v.body
 	}
 	if err := c.run(ctx, &x); err != nil {
 		return Reply{}, err

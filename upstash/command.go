@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"time"
 	"unicode/utf8"
 )
 
@@ -17,6 +18,9 @@ type Command struct {
 
 	traits traits
 	binary bool
+
+	raw     **hidden[rawForm] // of RawCmd, else nil
+	timeout time.Duration     // of an attempt, if longer than the client's
 }
 
 // Cmd makes any command. Every argument travels as a JSON string, so that no

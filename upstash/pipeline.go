@@ -32,7 +32,11 @@ func (c *Client) many(ctx context.Context, path, name string, cmds []Command) ([
 		if err := c.check(cmd); err != nil {
 			return nil, err
 		}
+		if cmd.raw != nil {
+			return nil, argumentError(cmd.name, "a command with a raw body has a request of its own: use Do")
+		}
 		size += len(cmd.body()) + 1
+		x.timeout = max(x.timeout, cmd.timeout)
 		// All must be reads, all must be repeatable; one script is enough.
 		x.traits = x.traits&cmd.traits&(traitRead|traitRepeatable) | (x.traits|cmd.traits)&traitScript
 		x.base64 = x.base64 || cmd.binary

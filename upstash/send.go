@@ -110,7 +110,11 @@ func (s *sender) prepare(x *call) (mark *string) {
 		h = append(h, Header{"Upstash-Encoding", "base64"})
 	}
 	url := s.root
-	if x.path != "/" {
+	switch {
+	case x.raw != "":
+		url = s.endpoint.base + x.raw
+		h[0].Value = "application/octet-stream"
+	case x.path != "/":
 		url = s.endpoint.base + x.path
 	}
 	x.req = Request{URL: url, Header: h, Body: x.body, MaxResponse: s.maxResponse}
@@ -122,17 +126,17 @@ func (s *sender) roundTrip(ctx context.Context, x *call) error {
 	tryCtx := ctx
 	if s.timeout > 0 {
 		var cancel context.CancelFunc
-		tryCtx, cancel = withTimeout(ctx, s.timeout)
+		tryCtx, cancel = withTimeout(ctx, max(s.timeout, x.timeout))
 		defer cancel()
 	}
 	if err := s.transport.RoundTrip(tryCtx, &x.req, &x.resp); err != nil {
-		return s.networkError(ctx, tryCtx, quiet(err, x.token))
+		return networkError(ctx, tryCtx, max(s.timeout, x.timeout), quiet(err, x.token))
 	}
 	return nil
 }
 
 // networkError says which limit ended the attempt, if one did.
-func (s *sender) networkError(ctx, tryCtx context.Context, err error) error {
+func networkError(ctx, tryCtx context.Context, limit time.Duration, err error) error {
 	sent := !isNotSent(err)
 	if ctx.Err() != nil {
 		err = contextError(ctx, err)
@@ -140,7 +144,7 @@ func (s *sender) networkError(ctx, tryCtx context.Context, err error) error {
 		if !errors.Is(err, context.DeadlineExceeded) { // else it may say what was waited for
 			err = context.DeadlineExceeded
 		}
-		err = fmt.Errorf("no answer within %v (WithTimeout): %w", s.timeout, err)
+		err = fmt.Errorf("no answer within %v (WithTimeout): %w", limit, err)
 	}
 	if !sent {
 		return NotSent(err)
