@@ -126,4 +126,3 @@ func (t trimmed) Error() string {
 	return text
 }
 func (t trimmed) Unwrap() error { return t.error }
-

@@ -141,4 +141,3 @@ func integers(replies []upstash.Reply) ([]int64, error) {
 	}
 	return out, nil
 }
-

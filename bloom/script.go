@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/upbloom/upbloom/upstash"
 )
@@ -42,6 +43,16 @@ func (r *record) eval(ctx context.Context, repeatable bool, text string, more []
 	reply, err := r.client.Do(ctx, r.script(text, more, args...).Repeatable(repeatable))
 	if err != nil && r.refusesShebang(err) {
 		reply, err = r.client.Do(ctx, r.script(text, more, args...).Repeatable(repeatable))
+	}
+	return reply, err
+}
+
+// evalFor is eval of a repeatable script that needs as much time as limit.
+func (r *record) evalFor(ctx context.Context, limit time.Duration, text string, more []string, args ...string,
+) (upstash.Reply, error) {
+	reply, err := r.client.Do(ctx, r.script(text, more, args...).Repeatable(true).Timeout(limit))
+	if err != nil && r.refusesShebang(err) {
+		reply, err = r.client.Do(ctx, r.script(text, more, args...).Repeatable(true).Timeout(limit))
 	}
 	return reply, err
 }

@@ -1,0 +1,202 @@
+package bloom
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"strconv"
+	"time"
+)
+
+// LoadResult is what a Load or Merge did. It is plain data.
+type LoadResult struct {
+	// Items is how many items were read, equal ones counted again; 0 for Merge.
+	Items uint64
+	// NewBits is how many cells the filter did not have set before. It is not known if the
+	// last step had to be sent again after a lost reply: then NewBitsUnknown is true.
+	NewBits        uint64
+	NewBitsUnknown bool
+	// Created is true if this call made the filter.
+	Created bool
+	// Bytes is how much of the filter's string was sent, Requests and Commands what that took:
+	// the commands are those that are billed, with what the script calls, for one attempt each.
+	Bytes, Requests, Commands int64
+	Duration                  time.Duration
+}
+
+// mergeScript ORs the upload into the target, or makes it the target. ARGV[6] is the birth
+// number of a new filter, ARGV[7] is '1' if there must be one. It returns the number of
+// commands, the target's header, a status, and the set cells before and after.
+const mergeScript = assemble + `local w = {0, 1, 0}
+local ttl = call('PTTL', KEYS[1])
+local from = '0'
+if ARGV[1] ~= '0' then
+  from = '16'
+  w = call('BITFIELD_RO', KEYS[1], 'GET', 'u53', '0', 'GET', 'u1', '127', 'GET', 'u53', '64')
+  if w[1] == 0 and ttl ~= -2 then return {n, 0, 3} end
+  if w[1] ~= 0 and w[1] ~= tonumber(ARGV[1]) then return {n, w[1], 0} end
+elseif call('STRLEN', KEYS[1]) > tonumber(ARGV[3]) then
+  return {n, 0, 4}
+end
+if ttl == -2 and ARGV[7] == '1' then return {n, 0, 0} end
+if not complete() then return {n, w[1], 2} end
+if ttl == -2 then
+  if ARGV[1] ~= '0' then
+    local settled = '1'
+    if ARGV[5] == '0' then settled = '0' end
+    call('BITFIELD', KEYS[2], 'SET', 'u53', '64', ARGV[6], 'SET', 'u1', '127', settled)
+  end
+  call('RENAME', KEYS[2], KEYS[1])
+  settle(true, -1)
+  return {n, tonumber(ARGV[1]), 1, 0, tonumber(ARGV[2]), 1}
+end
+local before = call('BITCOUNT', KEYS[1], from, '-1')
+call('BITOP', 'OR', KEYS[1], KEYS[1], KEYS[2])
+if ttl > 0 then call('PEXPIRE', KEYS[1], string.format('%d', ttl)) end
+call('DEL', KEYS[2])
+if w[2] == 0 and ARGV[5] ~= '0' then
+  call('PEXPIRE', KEYS[1], ARGV[5], 'NX')
+  call('SETBIT', KEYS[1], '127', '1')
+end
+local created = 0
+if ARGV[1] ~= '0' and w[3] == tonumber(ARGV[6]) then created = 1 end
+return {n, w[1], 1, before, call('BITCOUNT', KEYS[1], from, '-1'), created}`
+
+// The statuses of the scripts that take an upload.
+const (
+	uploadRefused = iota // another header stands there, or none
+	uploadTaken
+	uploadLost
+	uploadNoHeader // a string that begins with zeros
+	uploadTooLong  // a Bare string that is longer than the filter's
+)
+
+// ErrLoadLost is returned by Load, Merge and Replace when a part of what was uploaded had
+// gone before it could be used: it was evicted, or the upload took longer than an hour. The
+// target is untouched. Try again, and turn eviction off for such a database.
+var ErrLoadLost = errors.New("bloom: a part of the upload was gone before it could be used, and" +
+	" the filter is as it was: turn eviction off for such a database, and try again")
+
+// Load adds all items at once: it builds the filter in memory, uploads its string, and has
+// the server OR it into what is there, in one atomic step that also makes the filter if there
+// is none. It is the way to add many items: a million at 1 in 100 are 1.35 MB and four
+// requests, whatever their length, and an order of magnitude faster than AddAll; a few
+// hundred are cheaper with AddAll. Which items were new is not known.
+//
+// The string travels in parts of 1 MiB (MovePartBytes), Config.BatchParallel at once, each a
+// key KEY:load:RANDOM:i of its own that expires after an hour. Then one script checks the
+// target's header, checks that every part is there and the upload complete, and takes it; the
+// filter's own TTL and birth number stay, and a new filter's TTL is settled. The database is
+// locked, or the script's own keys are, for about 6 ms a megabyte, and needs room for four
+// times the string while it runs. The parts are removed afterwards. Interrupted at any point,
+// the filter is as it was or complete, and nothing stays behind for more than an hour.
+//
+// An error leaves the filter as it was, unless upstash.SafeToRetry(err) is false: then the
+// items may be in. To call again is harmless either way. A *MismatchError or ErrNotFilter
+// means that the key holds something else, which is left alone; with Config.MustExist a
+// missing filter is ErrNotFound. It holds the filter's string in memory once.
+func (f *Filter) Load(ctx context.Context, items iter.Seq[string], opts ...MoveOption) (LoadResult, error) {
+	start := time.Now()
+	if err := f.rec.mayWrite(); err != nil {
+		return LoadResult{}, err
+	}
+	l := newLocal(f.rec.geo)
+	n := uint64(0)
+	for item := range items {
+		l.Add(item)
+		n++
+		if n%4096 == 0 && ctx.Err() != nil {
+			return LoadResult{}, ctx.Err()
+		}
+	}
+	result, err := f.Merge(ctx, l, opts...)
+	result.Items, result.Duration = n, time.Since(start)
+	return result, err
+}
+
+// Merge adds all items of l, whose geometry must be the filter's: the lower half of Load,
+// with its promises and its cost.
+func (f *Filter) Merge(ctx context.Context, l *Local, opts ...MoveOption) (LoadResult, error) {
+	start := time.Now()
+	if err := f.mayMove(l); err != nil {
+		return LoadResult{}, err
+	}
+	c := f.moveConfig(opts)
+	u := f.newUpload(l, c)
+	must := "0"
+	if f.rec.must {
+		must = "1"
+	}
+	var answers []int64
+	err := u.send(ctx, c)
+	repeated := false
+	if err == nil {
+		answers, repeated, err = u.take(ctx, mergeScript, strconv.FormatInt(newBirth(), 10), must)
+	}
+	u.drop(ctx)
+	result := LoadResult{
+		Bytes: u.bytes.Load(), Requests: u.requests.Load(), Commands: u.commands.Load(),
+		Duration: time.Since(start),
+	}
+	if err == nil && len(answers) != 3 {
+		err = wrongCount(len(answers), 3)
+	}
+	if err != nil {
+		return result, err
+	}
+	result.Created = answers[2] == 1
+	if result.Created && answers[0] != 0 || !result.Created && repeated {
+		result.NewBitsUnknown = true
+	} else {
+		result.NewBits = uint64(answers[1] - answers[0])
+	}
+	return result, nil
+}
+
+// mayMove checks what can be checked before anything is sent.
+func (f *Filter) mayMove(l *Local) error {
+	if l == nil {
+		return errors.New("bloom: the Local is nil: make one with NewLocal")
+	}
+	if l.geo != f.rec.geo {
+		return newMismatchError(f.rec.kind, f.rec.geo, headerInfo{
+			kind: KindFilter, scheme: l.geo.Scheme, hashes: l.geo.Hashes,
+			seedTag: seedTag(l.geo.Seed), bits: l.geo.Bits,
+		})
+	}
+	return f.rec.mayWrite()
+}
+
+// take runs the script that takes the upload, and returns what follows the status.
+func (u *upload) take(ctx context.Context, text string, args ...string) (rest []int64, repeated bool, err error) {
+	r := u.rec
+	answers, repeated, err := u.run(ctx, text, args...)
+	if err != nil {
+		return nil, repeated, err
+	}
+	for _, a := range answers {
+		if !a.Valid {
+			return nil, repeated, wrongCount(0, len(answers))
+		}
+		rest = append(rest, a.Int64)
+	}
+	header, status, rest := rest[1], rest[2], rest[3:]
+	switch status {
+	case uploadTaken:
+		if r.headed() {
+			err = r.learn(header)
+		}
+	case uploadLost:
+		err = ErrLoadLost
+	case uploadNoHeader:
+		err = r.refuse(errNoHeader)
+	case uploadTooLong:
+		err = fmt.Errorf("%w of this geometry: the string is longer than %d bytes", ErrNotFilter, len(u.data))
+	default:
+		if err = r.learn(header); err == nil {
+			err = wrongCount(0, len(answers))
+		}
+	}
+	return rest, repeated, err
+}
