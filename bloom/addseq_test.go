@@ -1,0 +1,58 @@
+package bloom_test
+
+import (
+	"errors"
+	"slices"
+	"testing"
+
+	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/upstash/upstashtest"
+)
+
+func TestAddSeqAddsEveryItem(t *testing.T) {
+	s := upstashtest.NewServer(t)
+	cfg := middling()
+	cfg.BatchBytes, cfg.BatchParallel = 4000, 2
+	f := handle(t, s.Client(), cfg)
+	var steps []int64
+	r, err := f.AddSeq(t.Context(), mails(0, 3000), bloom.MoveProgress(func(done, total int64) {
+		if total != -1 {
+			t.Errorf("the total is %d", total)
+		}
+		steps = append(steps, done)
+	}))
+	if err != nil || r.Items != 3000 || r.New < 2950 || r.New > 3000 {
+		t.Errorf("%+v, %v", r, err)
+	}
+	if len(steps) < 3 || !slices.IsSorted(steps) || steps[len(steps)-1] != 3000 {
+		t.Errorf("progress %v", steps)
+	}
+	wantMails(t, f, 0, 3000)
+	if r, err := f.AddSeq(t.Context(), mails(0, 0)); err != nil || r.Items != 0 {
+		t.Errorf("of nothing: %+v, %v", r, err)
+	}
+}
+
+func TestAddSeqSaysHowFarItCame(t *testing.T) {
+	s := upstashtest.NewServer(t)
+	cfg := middling()
+	cfg.BatchBytes, cfg.BatchParallel = 4000, 1
+	f := handle(t, once(s), cfg)
+	s.InjectFunc(func(n int64, _ upstashtest.RequestInfo) upstashtest.Fault {
+		if n == 4 {
+			return upstashtest.ErrorObject("OOM injected")
+		}
+		return upstashtest.Fault{}
+	})
+	r, err := f.AddSeq(t.Context(), mails(0, 3000))
+	var batch *bloom.BatchError
+	if !errors.As(err, &batch) || r.Items == 0 || r.Items >= 3000 {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	wantMails(t, f, 0, int(r.Items))
+	round := slices.Collect(mails(int(r.Items), int(r.Items)+len(batch.Items)))
+	remaining := batch.Remaining(round)
+	if len(remaining) != batch.Count(bloom.ItemNotDone)+batch.Count(bloom.ItemUnknown) || len(remaining) == 0 {
+		t.Errorf("%d items remain of %v", len(remaining), batch)
+	}
+}

@@ -1,0 +1,355 @@
+package bloom_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/upstash"
+	"github.com/upbloom/upbloom/upstash/upstashtest"
+)
+
+// A loaded filter is, byte for byte, the one that AddAll makes.
+func TestLoadEqualsAddAll(t *testing.T) {
+	for _, scheme := range []bloom.Scheme{bloom.SchemeBlocked, bloom.SchemeXXH3, bloom.SchemeFNV1a} {
+		t.Run(scheme.String(), func(t *testing.T) {
+			eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+				cfg, parts := inParts(bloom.Config{Capacity: 10_000, FPRate: 0.01, Scheme: scheme})
+				c := s.Client()
+				f := handle(t, c, cfg)
+				r, err := f.Load(t.Context(), mails(0, 5000), parts)
+				if err != nil {
+					t.Fatal(err)
+				}
+				other := handleAt(t, c, "other", cfg)
+				if _, err := other.Create(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				if _, err := other.AddAll(t.Context(), slices.Collect(mails(0, 5000))); err != nil {
+					t.Fatal(err)
+				}
+				if withoutOwn(t, stored(t, s)) != withoutOwn(t, storedAt(t, s, "other")) {
+					t.Error("the strings differ")
+				}
+				st, err := f.Stats(t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				if !r.Created || r.Items != 5000 || r.NewBits != st.SetBits || r.NewBitsUnknown {
+					t.Errorf("%+v, and %d bits are set", r, st.SetBits)
+				}
+				wantNoScratch(t, s, 2)
+			})
+		})
+	}
+}
+
+// A second Load adds to what is there, and leaves the key's own words and TTL as they were.
+func TestLoadKeepsTheTargetsOwn(t *testing.T) {
+	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+		cfg, parts := inParts(middling())
+		cfg.TTL = time.Hour
+		f := handle(t, s.Client(), cfg)
+		add(t, f, mail(0), true)
+		if _, err := f.Expire(t.Context(), 30*time.Minute); err != nil {
+			t.Fatal(err)
+		}
+		before := stored(t, s)
+		r, err := f.Load(t.Context(), mails(0, 1000), parts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		after := stored(t, s)
+		if ownWords(t, before) != ownWords(t, after) {
+			t.Errorf("bits 64 to 127 were %x and are %x", ownWords(t, before), ownWords(t, after))
+		}
+		if r.Created || r.NewBitsUnknown {
+			t.Errorf("%+v", r)
+		}
+		wantTTL(t, s, 30*time.Minute)
+		wantMails(t, f, 0, 1000)
+
+		if _, err := f.Persist(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := f.Load(t.Context(), mails(1000, 2000), parts); err != nil {
+			t.Fatal(err)
+		}
+		wantNoTTL(t, s)
+	})
+}
+
+// A filter that Load makes is settled, and a target whose TTL is open is settled by it.
+func TestLoadSettles(t *testing.T) {
+	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+		cfg, parts := inParts(middling())
+		plain := handle(t, s.Client(), cfg)
+		cfg.TTL = time.Hour
+		f := handle(t, s.Client(), cfg)
+		if _, err := f.Load(t.Context(), mails(0, 10), parts); err != nil {
+			t.Fatal(err)
+		}
+		wantTTL(t, s, time.Hour)
+		if !isSettled(t, stored(t, s)) || birthOf(t, stored(t, s)) == strings.Repeat("\x00", 7) {
+			t.Errorf("the second word is %x", ownWords(t, stored(t, s)))
+		}
+		if _, err := f.Delete(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		add(t, plain, mail(0), true)
+		wantNoTTL(t, s)
+		if _, err := f.Load(t.Context(), mails(0, 10), parts); err != nil {
+			t.Fatal(err)
+		}
+		wantTTL(t, s, time.Hour)
+		if !isSettled(t, stored(t, s)) {
+			t.Error("the TTL is not settled")
+		}
+	})
+}
+
+// A part that is gone, or that is another's, is ErrLoadLost, and the target is as it was.
+func TestLoadNoticesALostPart(t *testing.T) {
+	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+		for _, damage := range []struct {
+			name string
+			do   func(key string)
+		}{
+			{"evicted", func(key string) { do(t, s, "DEL", key) }},
+			{"cut", func(key string) { do(t, s, "SETEX", key, "60", strings.Repeat("\x00", 1999)) }},
+			{"zeros", func(key string) { do(t, s, "SETEX", key, "60", strings.Repeat("\x00", 2000)) }},
+		} {
+			t.Run(damage.name, func(t *testing.T) {
+				do(t, s, "FLUSHALL")
+				cfg, parts := inParts(middling())
+				c := afterCommand(s, "SETEX", 7, func() {
+					keys, _ := do(t, s, "KEYS", "*:load:*:3").([]any)
+					if len(keys) != 1 {
+						t.Errorf("%d keys of the fourth part", len(keys))
+						return
+					}
+					damage.do(keys[0].(string))
+				})
+				f := handle(t, c, cfg)
+				add(t, f, mail(-1), true)
+				before := stored(t, s)
+				if _, err := f.Load(t.Context(), mails(0, 1000), parts); !errors.Is(err, bloom.ErrLoadLost) {
+					t.Errorf("%v, want ErrLoadLost", err)
+				}
+				if stored(t, s) != before {
+					t.Error("the target has changed")
+				}
+				wantNoScratch(t, s, 1)
+			})
+		}
+	})
+}
+
+// A part that arrives late, after the merge, stays for an hour at most.
+func TestLoadLatePartExpires(t *testing.T) {
+	s := upstashtest.NewServer(t)
+	cfg, parts := inParts(middling())
+	var late []string
+	c := afterCommand(s, "SETEX", 7, func() {
+		keys, _ := do(t, s, "KEYS", "*:load:*:0").([]any)
+		for _, k := range keys {
+			late = []string{"SETEX", k.(string), "3600", storedAt(t, s, k.(string))}
+		}
+	})
+	f := handle(t, c, cfg)
+	if _, err := f.Load(t.Context(), mails(0, 1000), parts); err != nil {
+		t.Fatal(err)
+	}
+	do(t, s, late...)
+	wantScratchExpires(t, s, key)
+	s.FastForward(61 * time.Minute)
+	wantNoScratch(t, s, 1)
+	wantMails(t, f, 0, 1000)
+}
+
+// The script may run twice: the second time it changes nothing, and what was new is unknown.
+func TestLoadTwiceTheScript(t *testing.T) {
+	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+		cfg, parts := inParts(middling())
+		cfg.TTL = time.Hour
+		f := handle(t, impatient(s), cfg)
+		loseReplies(s, "EVAL", 1)
+		r, err := f.Load(t.Context(), mails(0, 1000), parts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !r.Created || !r.NewBitsUnknown {
+			t.Errorf("%+v, want created, new bits unknown", r)
+		}
+		wantTTL(t, s, time.Hour)
+		wantMails(t, f, 0, 1000)
+		wantNoScratch(t, s, 1)
+
+		loseReplies(s, "EVAL", 1)
+		r, err = f.Load(t.Context(), mails(1000, 2000), parts)
+		if err != nil || r.Created || !r.NewBitsUnknown {
+			t.Errorf("%+v, %v, want new bits unknown", r, err)
+		}
+		wantMails(t, f, 0, 2000)
+	})
+}
+
+// loseReplies drops the reply to the next n requests for a command.
+func loseReplies(s *upstashtest.Server, name string, n int) {
+	s.InjectFunc(func(_ int64, r upstashtest.RequestInfo) upstashtest.Fault {
+		if n > 0 && slices.Contains(r.Commands, name) {
+			n--
+			return upstashtest.Drop(upstashtest.AfterExec)
+		}
+		return upstashtest.Fault{}
+	})
+}
+
+func TestLoadTwoAtOnce(t *testing.T) {
+	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+		cfg, parts := inParts(middling())
+		cfg.BatchParallel = 2
+		done := make(chan error, 2)
+		for i := range 2 {
+			f := handle(t, s.Client(), cfg)
+			go func() {
+				_, err := f.Load(context.Background(), mails(i*3000, (i+1)*3000), parts)
+				done <- err
+			}()
+		}
+		for range 2 {
+			if err := <-done; err != nil {
+				t.Error(err)
+			}
+		}
+		wantMails(t, handle(t, s.Client(), cfg), 0, 6000)
+		wantNoScratch(t, s, 1)
+	})
+}
+
+// What happens to the target during the upload is seen by the script.
+func TestLoadTargetChangesMeanwhile(t *testing.T) {
+	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+		cfg, parts := inParts(middling())
+		evicted := afterCommand(s, "SETEX", 7, func() { do(t, s, "DEL", key) })
+		f := handle(t, evicted, cfg)
+		add(t, f, "before", true)
+		r, err := f.Load(t.Context(), mails(0, 1000), parts)
+		if err != nil || !r.Created {
+			t.Errorf("%+v, %v, want a filter made anew", r, err)
+		}
+		wantMails(t, f, 0, 1000)
+
+		must := cfg
+		must.MustExist = true
+		evicted = afterCommand(s, "SETEX", 7, func() { do(t, s, "DEL", key) })
+		if _, err := handle(t, evicted, must).Load(t.Context(), mails(0, 9), parts); !errors.Is(err, bloom.ErrNotFound) {
+			t.Errorf("%v, want ErrNotFound", err)
+		}
+
+		var other string
+		another := small()
+		replaced := afterCommand(s, "SETEX", 7, func() {
+			do(t, s, "DEL", key)
+			add(t, handle(t, s.Client(), another), "other", true)
+			other = stored(t, s)
+		})
+		var mismatch *bloom.MismatchError
+		if _, err := handle(t, replaced, cfg).Load(t.Context(), mails(0, 9), parts); !errors.As(err, &mismatch) {
+			t.Errorf("%v, want a MismatchError", err)
+		}
+		if stored(t, s) != other {
+			t.Error("the other filter has changed")
+		}
+		wantNoScratch(t, s, 1)
+	})
+}
+
+// Data that is not ours is left alone.
+func TestLoadLeavesOtherDataAlone(t *testing.T) {
+	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+		cfg, parts := inParts(middling())
+		for _, data := range []string{"plain text that is long enough", strings.Repeat("\x00", 40), "\x00"} {
+			do(t, s, "SET", key, data)
+			if _, err := handle(t, s.Client(), cfg).Load(t.Context(), mails(0, 9), parts); !errors.Is(err, bloom.ErrNotFilter) {
+				t.Errorf("%q: %v, want ErrNotFilter", data, err)
+			}
+			if stored(t, s) != data {
+				t.Errorf("%q has become %q", data, stored(t, s))
+			}
+			wantNoTTL(t, s)
+		}
+		do(t, s, "DEL", key)
+		do(t, s, "LPUSH", key, "v")
+		if _, err := handle(t, s.Client(), cfg).Load(t.Context(), mails(0, 9), parts); !errors.Is(err, bloom.ErrNotFilter) {
+			t.Errorf("a list: %v, want ErrNotFilter", err)
+		}
+		wantNoScratch(t, s, 1)
+	})
+}
+
+// A Bare filter has no header to check, but a string of another length is refused.
+func TestLoadBare(t *testing.T) {
+	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+		cfg, parts := inParts(bloom.Config{
+			Bits: 95_851, Hashes: 7, Scheme: bloom.SchemeFNV1a, Layout: bloom.LayoutBare, TTL: time.Hour,
+		})
+		f := handle(t, s.Client(), cfg)
+		if r, err := f.Load(t.Context(), mails(0, 1000), parts); err != nil || !r.Created {
+			t.Fatalf("%+v, %v", r, err)
+		}
+		wantTTL(t, s, time.Hour)
+		if _, err := f.Load(t.Context(), mails(1000, 2000), parts); err != nil {
+			t.Fatal(err)
+		}
+		wantMails(t, f, 0, 2000)
+		wantTTL(t, s, time.Hour)
+		do(t, s, "SET", key, strings.Repeat("x", 95_851/8+2))
+		if _, err := f.Load(t.Context(), mails(0, 10), parts); !errors.Is(err, bloom.ErrNotFilter) {
+			t.Errorf("%v, want ErrNotFilter", err)
+		}
+	})
+}
+
+// Progress begins at 0 and ends at the whole; the counts are those of the server.
+func TestLoadReports(t *testing.T) {
+	s := upstashtest.NewServer(t)
+	cfg, parts := inParts(middling())
+	f := handle(t, s.Client(), cfg)
+	var steps []int64
+	s.ResetStats()
+	r, err := f.Load(t.Context(), mails(0, 100), parts, bloom.MoveProgress(func(done, total int64) {
+		steps = append(steps, done)
+		if total != int64(f.Geometry().Bytes(bloom.LayoutHeaded)) {
+			t.Errorf("the total is %d", total)
+		}
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(steps) != 8 || steps[0] != 0 || steps[7] != r.Bytes || !slices.IsSorted(steps) {
+		t.Errorf("progress %v of %d", steps, r.Bytes)
+	}
+	if got := s.Stats().Requests; r.Requests != got || got != 9 {
+		t.Errorf("%d requests are reported, %d were sent, want 9", r.Requests, got)
+	}
+}
+
+func TestLoadStopsWithItsContext(t *testing.T) {
+	s := upstashtest.NewServer(t)
+	cfg, parts := inParts(middling())
+	ctx, cancel := context.WithCancel(t.Context())
+	f := handle(t, afterCommand(s, "SETEX", 3, cancel), cfg)
+	_, err := f.Load(ctx, mails(0, 100), parts)
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("%v, want context.Canceled", err)
+	}
+	wantNoScratch(t, s, 0)
+	if _, err := handle(t, s.Client(upstash.WithReadOnly()), cfg).Load(t.Context(), mails(0, 1)); !errors.Is(err, upstash.ErrReadOnly) {
+		t.Errorf("%v, want ErrReadOnly", err)
+	}
+}

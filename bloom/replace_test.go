@@ -1,0 +1,169 @@
+package bloom_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/upstash"
+	"github.com/upbloom/upbloom/upstash/upstashtest"
+)
+
+func localOf(f *bloom.Filter, from, to int) *bloom.Local {
+	l := bloom.NewLocal(f.Geometry())
+	for m := range mails(from, to) {
+		l.Add(m)
+	}
+	return l
+}
+
+// The new content is the Local's and no more; the TTL stays, the birth number is another.
+func TestReplaceIsTheLocal(t *testing.T) {
+	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+		cfg, parts := inParts(middling())
+		cfg.TTL = time.Hour
+		f := handle(t, s.Client(), cfg)
+		add(t, f, "old", true)
+		if _, err := f.Expire(t.Context(), 20*time.Minute); err != nil {
+			t.Fatal(err)
+		}
+		before := stored(t, s)
+		l := localOf(f, 0, 1000)
+		if err := f.Replace(t.Context(), l, parts); err != nil {
+			t.Fatal(err)
+		}
+		after := stored(t, s)
+		if withoutOwn(t, after) != withoutOwn(t, string(l.Bytes())) {
+			t.Error("the stored string is not the Local's")
+		}
+		if birthOf(t, after) == birthOf(t, before) || !isSettled(t, after) {
+			t.Errorf("the second word was %x and is %x", ownWords(t, before), ownWords(t, after))
+		}
+		wantTTL(t, s, 20*time.Minute)
+		wantNoScratch(t, s, 1)
+
+		if _, err := f.Persist(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if err := f.Replace(t.Context(), l, parts); err != nil {
+			t.Fatal(err)
+		}
+		wantNoTTL(t, s)
+
+		do(t, s, "DEL", key)
+		if err := f.Replace(t.Context(), l, parts); err != nil {
+			t.Fatal(err)
+		}
+		wantTTL(t, s, time.Hour)
+		if !isSettled(t, stored(t, s)) {
+			t.Error("a filter that Replace made is not settled")
+		}
+	})
+}
+
+// A reply that is lost, even for good, is resolved by the birth number: what was added after
+// the first attempt is not lost by a second.
+func TestReplaceRunsOnce(t *testing.T) {
+	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+		cfg, parts := inParts(middling())
+		for _, lost := range []int{1, 2} {
+			do(t, s, "FLUSHALL")
+			writer := handle(t, s.Client(), cfg)
+			f := handle(t, impatient(s, upstash.WithRetry(1)), cfg)
+			loseReplies(s, "EVAL", lost)
+			added := afterCommand(s, "EVAL", 1, func() {
+				if _, err := writer.Add(t.Context(), "between"); err != nil {
+					t.Error(err)
+				}
+			})
+			if lost == 1 {
+				f = handle(t, added, cfg)
+			}
+			if err := f.Replace(t.Context(), localOf(f, 0, 100), parts); err != nil {
+				t.Fatalf("%d replies lost: %v", lost, err)
+			}
+			if lost == 1 {
+				exists(t, writer, "between", true)
+			}
+			wantMails(t, f, 0, 100)
+		}
+	})
+}
+
+func TestReplaceAnyHeaderOfOurs(t *testing.T) {
+	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+		cfg, parts := inParts(middling())
+		add(t, handle(t, s.Client(), small()), "old", true)
+		f := handle(t, s.Client(), cfg)
+		var mismatch *bloom.MismatchError
+		if _, err := f.Add(t.Context(), "x"); !errors.As(err, &mismatch) {
+			t.Fatalf("%v, want a MismatchError", err)
+		}
+		if err := f.Replace(t.Context(), localOf(f, 0, 100), parts); err != nil {
+			t.Fatal(err)
+		}
+		wantMails(t, f, 0, 100)
+		add(t, f, "y", true)
+	})
+}
+
+func TestReplaceLeavesOtherDataAlone(t *testing.T) {
+	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+		cfg, parts := inParts(middling())
+		f := handle(t, s.Client(), cfg)
+		shard := "\xa8\x08" + strings.Repeat("\x00", 30) // kind 1
+		for _, data := range []string{"plain text that is long enough", strings.Repeat("\x00", 40), shard, "\x88\x08\x00\x00\x00\x00\x1f\xff" + strings.Repeat("\x00", 30)} {
+			do(t, s, "SET", key, data)
+			if err := f.Replace(t.Context(), localOf(f, 0, 9), parts); err == nil {
+				t.Errorf("%q is replaced", data)
+			}
+			if stored(t, s) != data {
+				t.Errorf("%q has become %q", data, stored(t, s))
+			}
+		}
+		var config *bloom.ConfigError
+		bare := handle(t, s.Client(), bloom.Config{Bits: 1000, Hashes: 7, Scheme: bloom.SchemeFNV1a, Layout: bloom.LayoutBare})
+		if err := bare.Replace(t.Context(), localOf(bare, 0, 9)); !errors.As(err, &config) {
+			t.Errorf("%v, want a ConfigError", err)
+		}
+		var mismatch *bloom.MismatchError
+		if err := f.Replace(t.Context(), localOf(handle(t, s.Client(), small()), 0, 9)); !errors.As(err, &mismatch) {
+			t.Errorf("%v, want a MismatchError", err)
+		}
+		if err := f.Replace(t.Context(), nil); err == nil {
+			t.Error("a nil Local is accepted")
+		}
+	})
+}
+
+// The move to another size without downtime, as Replace's doc describes it.
+func TestMoveWithoutDowntime(t *testing.T) {
+	s := upstashtest.NewServer(t)
+	ctx, c := t.Context(), s.Client()
+	v1 := handleAt(t, c, "users", small())
+	if _, err := v1.Load(ctx, mails(0, 1000)); err != nil {
+		t.Fatal(err)
+	}
+	v2 := handleAt(t, c, "users:v2", middling())
+	if _, err := v2.Create(ctx); err != nil {
+		t.Fatal(err)
+	}
+	for i := 1000; i < 1100; i++ { // all writers add to both
+		if _, err := bloom.AddIn(ctx, mail(i), v1, v2); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := v2.Load(ctx, mails(0, 1000)); err != nil { // from the source of truth
+		t.Fatal(err)
+	}
+	wantMails(t, v2, 0, 1100) // readers turn to v2
+	for i := 1100; i < 1200; i++ {
+		add(t, v2, mail(i), true) // writers drop v1
+	}
+	if deleted, err := v1.Delete(ctx); err != nil || !deleted {
+		t.Fatal(deleted, err)
+	}
+	wantMails(t, v2, 0, 1200)
+}

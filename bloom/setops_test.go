@@ -1,0 +1,110 @@
+package bloom_test
+
+import (
+	"errors"
+	"math"
+	"testing"
+	"time"
+
+	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/upstash"
+	"github.com/upbloom/upbloom/upstash/upstashtest"
+)
+
+func TestUnionIsExact(t *testing.T) {
+	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+		ctx, c := t.Context(), s.Client()
+		a, b := handleAt(t, c, "a", middling()), handleAt(t, c, "b", middling())
+		for i, f := range []*bloom.Filter{a, b} {
+			if _, err := f.Load(ctx, mails(i*1000, i*1000+2000)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		cfg := middling()
+		cfg.TTL = time.Hour
+		dst := handle(t, c, cfg)
+		if err := bloom.Union(ctx, dst, a, b); err != nil {
+			t.Fatal(err)
+		}
+		want := localOf(dst, 0, 3000)
+		if withoutOwn(t, stored(t, s)) != withoutOwn(t, string(want.Bytes())) {
+			t.Error("the union is another filter")
+		}
+		wantTTL(t, s, time.Hour)
+		own := ownWords(t, stored(t, s))
+		if !isSettled(t, stored(t, s)) || own == ownWords(t, storedAt(t, s, "a")) {
+			t.Errorf("the second word is %x", own)
+		}
+		if _, err := dst.Expire(ctx, 10*time.Minute); err != nil {
+			t.Fatal(err)
+		}
+		c2 := handleAt(t, c, "c", middling())
+		if _, err := c2.Load(ctx, mails(5000, 5100)); err != nil {
+			t.Fatal(err)
+		}
+		if err := bloom.Union(ctx, dst, c2); err != nil {
+			t.Fatal(err)
+		}
+		wantMails(t, dst, 0, 3000)
+		wantMails(t, dst, 5000, 5100)
+		wantTTL(t, s, 10*time.Minute)
+		if got := ownWords(t, stored(t, s)); got != own {
+			t.Errorf("the second word was %x and is %x", own, got)
+		}
+		wantNoScratch(t, s, 4)
+	})
+}
+
+func TestUnionChecksEveryFilter(t *testing.T) {
+	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+		ctx, c := t.Context(), s.Client()
+		a, missing := handleAt(t, c, "a", middling()), handleAt(t, c, "missing", middling())
+		add(t, a, "x", true)
+		dst := handle(t, c, middling())
+		if err := bloom.Union(ctx, dst, a, missing); !errors.Is(err, bloom.ErrNotFound) {
+			t.Errorf("%v, want ErrNotFound", err)
+		}
+		do(t, s, "SET", "missing", "some text that is no filter")
+		if err := bloom.Union(ctx, dst, a, missing); !errors.Is(err, bloom.ErrNotFilter) {
+			t.Errorf("%v, want ErrNotFilter", err)
+		}
+		if v := do(t, s, "EXISTS", key); v != int64(0) {
+			t.Error("a union that failed has made its destination")
+		}
+		do(t, s, "SET", key, "some text that is no filter")
+		if err := bloom.Union(ctx, dst, a); !errors.Is(err, bloom.ErrNotFilter) {
+			t.Errorf("%v, want ErrNotFilter", err)
+		}
+		if stored(t, s) != "some text that is no filter" {
+			t.Error("other data has changed")
+		}
+		var mismatch *bloom.MismatchError
+		if err := bloom.Union(ctx, dst, handleAt(t, c, "b", small())); !errors.As(err, &mismatch) {
+			t.Errorf("%v, want a MismatchError", err)
+		}
+		if err := bloom.Union(ctx, dst, handleAt(t, s.Client(), "a", middling())); !errors.Is(err, upstash.ErrArgument) {
+			t.Errorf("%v, want ErrArgument", err)
+		}
+	})
+}
+
+// The estimate is off by a few in a thousand of the union.
+func TestEstimateIntersection(t *testing.T) {
+	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+		ctx, c := t.Context(), s.Client()
+		a, b := handleAt(t, c, "a", middling()), handleAt(t, c, "b", middling())
+		if _, err := bloom.EstimateIntersection(ctx, a, b); !errors.Is(err, bloom.ErrNotFound) {
+			t.Errorf("%v, want ErrNotFound", err)
+		}
+		for i, f := range []*bloom.Filter{a, b} {
+			if _, err := f.Load(ctx, mails(i*3000, i*3000+5000)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		got, err := bloom.EstimateIntersection(ctx, a, b)
+		if err != nil || math.Abs(float64(got)-2000) > 100 {
+			t.Errorf("%d, %v, want about 2,000", got, err)
+		}
+		wantNoScratch(t, s, 2)
+	})
+}

@@ -1,0 +1,181 @@
+package bloom_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/upstash"
+	"github.com/upbloom/upbloom/upstash/httptransport"
+	"github.com/upbloom/upbloom/upstash/upstashtest"
+)
+
+func TestSnapshotIsTheStoredString(t *testing.T) {
+	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+		cfg, parts := inParts(middling())
+		f := handle(t, s.Client(), cfg)
+		// The string of a filter made by Adds ends with the last item.
+		for i := range 3 {
+			add(t, f, mail(i), true)
+			l, err := f.Snapshot(t.Context(), parts)
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := withoutOwn(t, stored(t, s))
+			got := withoutOwn(t, string(l.Bytes()))
+			if strings.TrimRight(got, "\x00") != strings.TrimRight(want, "\x00") {
+				t.Errorf("after %d items the strings differ", i+1)
+			}
+			if ownWords(t, string(l.Bytes())) != strings.Repeat("\x00", 8) {
+				t.Error("the key's own words are in the Local")
+			}
+		}
+	})
+}
+
+func TestSnapshotBare(t *testing.T) {
+	s := upstashtest.NewServer(t)
+	cfg, parts := inParts(bloom.Config{
+		Bits: 95_851, Hashes: 7, Scheme: bloom.SchemeFNV1a, Layout: bloom.LayoutBare,
+	})
+	f := handle(t, s.Client(), cfg)
+	if _, err := f.Snapshot(t.Context()); !errors.Is(err, bloom.ErrNotFound) {
+		t.Errorf("%v, want ErrNotFound", err)
+	}
+	add(t, f, "item", true)
+	l, err := f.Snapshot(t.Context(), parts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !l.Exists("item") || l.Exists("another") {
+		t.Error("the Local is not the filter")
+	}
+	do(t, s, "SETRANGE", key, "95851", "x")
+	if _, err := f.Snapshot(t.Context(), parts); !errors.Is(err, bloom.ErrNotFilter) {
+		t.Errorf("%v, want ErrNotFilter", err)
+	}
+}
+
+// Two halves of two filters are no filter.
+func TestSnapshotNoticesAnotherFilter(t *testing.T) {
+	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+		cfg, parts := inParts(middling())
+		writer := handle(t, s.Client(), cfg)
+		add(t, writer, "item", true)
+		again := afterCommand(s, "GETRANGE", 3, func() {
+			do(t, s, "DEL", key)
+			add(t, writer, "item", true)
+		})
+		if _, err := writer.Create(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		full := handle(t, s.Client(), cfg)
+		if _, err := full.Load(t.Context(), mails(0, 1000)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := handle(t, again, cfg).Snapshot(t.Context(), parts); !errors.Is(err, bloom.ErrRecreated) {
+			t.Errorf("%v, want ErrRecreated", err)
+		}
+		if _, err := full.Load(t.Context(), mails(0, 1000)); err != nil {
+			t.Fatal(err)
+		}
+		gone := afterCommand(s, "GETRANGE", 3, func() { do(t, s, "DEL", key) })
+		if _, err := handle(t, gone, cfg).Snapshot(t.Context(), parts); !errors.Is(err, bloom.ErrRecreated) {
+			t.Errorf("%v, want ErrRecreated", err)
+		}
+		if _, err := full.Snapshot(t.Context()); !errors.Is(err, bloom.ErrNotFound) {
+			t.Errorf("%v, want ErrNotFound", err)
+		}
+	})
+}
+
+// A snapshot's bytes are those of the string, and hardly more, with RESP2.
+func TestSnapshotBytes(t *testing.T) {
+	s := upstashtest.NewServer(t)
+	f := handle(t, s.Client(), bloom.Config{Capacity: 1_000_000, FPRate: 0.01})
+	if _, err := f.Load(t.Context(), mails(0, 1000)); err != nil {
+		t.Fatal(err)
+	}
+	s.ResetStats()
+	if _, err := f.Snapshot(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	st := s.Stats()
+	size := float64(f.Geometry().Bytes(bloom.LayoutHeaded))
+	t.Logf("%d requests, %.5f of the string", st.Requests, float64(st.BytesOut)/size)
+	if float64(st.BytesOut) > 1.02*size || st.Requests != 4 {
+		t.Errorf("%d bytes in %d requests for a string of %.0f", st.BytesOut, st.Requests, size)
+	}
+}
+
+// noRESP2 stands for a server that refuses the RESP2 form.
+type noRESP2 struct{ upstash.Transport }
+
+func (n noRESP2) RoundTrip(ctx context.Context, req *upstash.Request, resp *upstash.Response) error {
+	for _, h := range req.Header {
+		if h.Name == "Upstash-Response-Format" {
+			resp.StatusCode, resp.Body = 400, []byte(`{"error":"ERR unknown format"}`)
+			return nil
+		}
+	}
+	return n.Transport.RoundTrip(ctx, req, resp)
+}
+
+func TestSnapshotWithoutRESP2(t *testing.T) {
+	s := upstashtest.NewServer(t)
+	web := &http.Client{}
+	defer web.CloseIdleConnections()
+	cfg, parts := inParts(middling())
+	f := handle(t, s.Client(upstash.WithTransport(noRESP2{httptransport.New(web)})), cfg)
+	if _, err := f.Load(t.Context(), mails(0, 1000)); err != nil {
+		t.Fatal(err)
+	}
+	s.ResetStats()
+	l, err := f.Snapshot(t.Context(), parts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if withoutOwn(t, string(l.Bytes())) != withoutOwn(t, stored(t, s)) {
+		t.Error("the strings differ")
+	}
+	if n := s.Stats().Requests; n != 2+7 {
+		t.Errorf("%d requests reached the server, want 9", n)
+	}
+}
+
+func TestSaveRestore(t *testing.T) {
+	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+		cfg, parts := inParts(middling())
+		f := handle(t, s.Client(), cfg)
+		if _, err := f.Load(t.Context(), mails(0, 3000)); err != nil {
+			t.Fatal(err)
+		}
+		var stream bytes.Buffer
+		if err := f.Save(t.Context(), &stream, parts); err != nil {
+			t.Fatal(err)
+		}
+		saved := stream.Bytes()
+		before := stored(t, s)
+		do(t, s, "DEL", key)
+		if _, err := f.Restore(t.Context(), bytes.NewReader(saved[:len(saved)-1])); err == nil {
+			t.Error("a stream cut short is restored")
+		}
+		if v := do(t, s, "EXISTS", key); v != int64(0) {
+			t.Error("a stream cut short has made a filter")
+		}
+		if _, err := f.Restore(t.Context(), bytes.NewReader(saved), parts); err != nil {
+			t.Fatal(err)
+		}
+		if withoutOwn(t, stored(t, s)) != withoutOwn(t, before) {
+			t.Error("the restored string is another")
+		}
+		var mismatch *bloom.MismatchError
+		if _, err := handle(t, s.Client(), small()).Restore(t.Context(), bytes.NewReader(saved)); !errors.As(err, &mismatch) {
+			t.Errorf("into another geometry: %v, want a MismatchError", err)
+		}
+	})
+}
