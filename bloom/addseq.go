@@ -73,4 +73,3 @@ func (e *BatchError) Remaining(items []string) []string {
 	}
 	return out
 }
-

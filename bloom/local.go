@@ -16,7 +16,7 @@ import (
 // changes it (Add, Merge, ReadFrom, UnmarshalBinary) must be the only call at the time: guard
 // it with a sync.RWMutex if there are others. A Local must not be copied; Clone it.
 type Local struct {
-	geo   Geometry
+	geo     Geometry
 	words   uint64 // blocked: in the body
 	inverse uint64 // their reciprocal
 	size    int    // of the string, in bytes
