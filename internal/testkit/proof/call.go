@@ -135,10 +135,10 @@ func Run(ctx context.Context, f *bloom.Filter, c Call) Result {
 func endOf(err error) End {
 	var other *bloom.MismatchError
 	switch {
+	case errors.Is(err, bloom.ErrUncertain): // with ErrNoTTL or without
+		return Uncertain
 	case err == nil, errors.Is(err, bloom.ErrNoTTL):
 		return Answered
-	case errors.Is(err, bloom.ErrUncertain):
-		return Uncertain
 	case errors.Is(err, bloom.ErrNotFound):
 		return Missing
 	case errors.As(err, &other), errors.Is(err, bloom.ErrNotFilter):

@@ -42,9 +42,11 @@ func DrawOutside(rng *rand.Rand) (c Call, ok bool) {
 }
 
 // others are data of other programs: a text, and a filter of another geometry.
+// The second word of each begins with a 1, so that no birth number can be added
+// to it: what a write answers does not depend on a random number.
 var others = []string{
-	"a text of another program, which must keep what it has",
-	"\xa0\x00\x10\x00\x00\x00\x03\xe8" + string(make([]byte, 133)),
+	"a text, évident for another program, which it must be able to read again",
+	"\x88\x40\x00\x00\x1f\x40\x00\x00" + "\x88\x00\x00\x00\x00\x00\x00\x00" + string(make([]byte, 125)),
 }
 
 // Outside runs Expire, Clear or Overwrite on the database behind s.

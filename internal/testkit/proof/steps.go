@@ -48,8 +48,7 @@ func (s *splitter) call(n int, c *called) error {
 		ends[i] = stateOf(c.result, i)
 	}
 	if c.call.Verb != AddAll && c.call.Verb != ExistsAll || c.oneRequest {
-		// All items in one step. Their states are the same.
-		s.step(n, c, seq(len(c.call.Items)), ends[0], 0)
+		s.oneRequest(n, c, ends)
 		return nil
 	}
 	batch := 0
@@ -63,12 +62,27 @@ func (s *splitter) call(n int, c *called) error {
 	return nil
 }
 
+// oneRequest makes one step of all items. Those of a write have the same state;
+// a look-up may have answers for some of them alone.
+func (s *splitter) oneRequest(n int, c *called, ends []bloom.ItemState) {
+	at := seq(len(c.call.Items))
+	if c.call.Verb == ExistsAll {
+		at = slices.DeleteFunc(at, func(i int) bool { return ends[i] != bloom.ItemDone })
+		if len(at) == 0 {
+			return
+		}
+		s.step(n, c, at, bloom.ItemDone, 0)
+		return
+	}
+	s.step(n, c, at, ends[0], 0)
+}
+
 // consistent finds what no state of the filter could explain.
 func consistent(c *called) error {
 	r := c.result
 	for i := range r.States {
-		if c.oneRequest && r.States[i] != r.States[0] {
-			return fmt.Errorf("the items of one request have several states")
+		if c.oneRequest && c.call.Verb == AddAll && r.States[i] != r.States[0] {
+			return fmt.Errorf("the items of one write have several states")
 		}
 	}
 	unsure := r.End == Uncertain || slices.Contains(r.States, bloom.ItemUncertain)

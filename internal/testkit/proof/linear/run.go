@@ -24,7 +24,6 @@ type lab struct {
 	processes []*process
 }
 
-
 // shortTTL expires while a history runs.
 const shortTTL = 40 * time.Millisecond
 
@@ -51,7 +50,7 @@ func (l *lab) check(seed uint64) error {
 	r.target = target{
 		Token: "token-of-the-history", Key: "proof:" + strconv.FormatUint(seed, 10),
 		Bits: uint64(size[0]), Hashes: size[1],
-		TTL: 0,
+		TTL: []time.Duration{0, time.Hour, time.Hour, shortTTL}[r.rng.IntN(4)],
 	}
 	geo, err := r.target.config().Geometry()
 	if err != nil {
