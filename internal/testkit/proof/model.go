@@ -37,32 +37,34 @@ func (b bits) has(c bits) bool { return b.with(c) == b }
 type state struct {
 	holds content
 	bits  bits
-	born  uint8 // how many filters were made here so far
+	birth uint16 // the step that made the filter: its birth number, so to say
 
 	// own has a bit for each call of which an attempt without an answer has
 	// taken effect in this filter.
 	own uint64
 	// batches holds, for each AddAll of several requests, which filter its
 	// items went into, 0 if none has yet.
-	batches [maxBatches]uint8
+	batches [maxBatches]uint16
 }
 
 const maxBatches = 8
 
-// create makes an empty filter.
-func (s *state) create() {
-	s.holds, s.bits, s.own = filter, bits{}, 0
-	s.born++
-}
+// create makes an empty filter. All attempts of one request give it the same
+// birth number.
+func (s *state) create(birth uint16) { s.become(filter, birth) }
 
 // remove leaves nothing, whatever was there.
-func (s *state) remove() { s.holds, s.bits, s.own = nothing, bits{}, 0 }
+func (s *state) remove() { s.become(nothing, 0) }
+
+func (s *state) become(holds content, birth uint16) {
+	s.holds, s.birth, s.bits, s.own = holds, birth, bits{}, 0
+}
 
 // add sets an item's bits and reports whether one of them was 0. A filter that
 // is not there is made.
-func (s *state) add(item bits) (isNew bool) {
+func (s *state) add(item bits, birth uint16) (isNew bool) {
 	if s.holds == nothing {
-		s.create()
+		s.create(birth)
 	}
 	isNew = !s.bits.has(item)
 	s.bits = s.bits.with(item)
@@ -87,6 +89,8 @@ type step struct {
 	end   ending
 	// yes holds the answers: one an item, or a single one.
 	yes []bool
+	// birth tells the requests apart that can make a filter.
+	birth uint16
 	// call is the bit of state.own that belongs to the step's call.
 	call uint64
 	// batch is 1 + the index in state.batches, 0 for a call of one request.
@@ -123,8 +127,7 @@ func (p *step) next(s state) (state, bool) {
 			s.remove()
 		}
 	case Overwrite:
-		s.remove()
-		s.holds = foreign
+		s.become(foreign, 0)
 	}
 	return s, ok
 }
@@ -133,7 +136,7 @@ func (p *step) create(s *state) bool {
 	switch {
 	case p.end == open:
 		if s.holds == nothing {
-			s.create()
+			s.create(p.birth)
 			s.own |= p.call
 		}
 		return true
@@ -143,7 +146,7 @@ func (p *step) create(s *state) bool {
 		if s.holds != nothing {
 			return false
 		}
-		s.create()
+		s.create(p.birth)
 		return true
 	}
 	return s.holds == filter && s.own&p.call == 0
@@ -159,7 +162,7 @@ func (p *step) add(s *state) bool {
 	}
 	own := s.holds == filter && s.own&p.call != 0
 	for i, item := range p.items {
-		isNew := s.add(item)
+		isNew := s.add(item, p.birth)
 		switch {
 		case p.end == answered && p.yes[i] != isNew,
 			p.end == answered && !p.yes[i] && own,
@@ -173,10 +176,10 @@ func (p *step) add(s *state) bool {
 	}
 	if p.batch != 0 && p.end == answered {
 		of := &s.batches[p.batch-1]
-		if *of != 0 && *of != s.born {
+		if *of != 0 && *of != s.birth {
 			return false // a part went into a filter that is gone
 		}
-		*of = s.born
+		*of = s.birth
 	}
 	return true
 }
@@ -203,7 +206,7 @@ var model = porcupine.Model{
 	Hash: func(s any) uint64 {
 		x := s.(state)
 		h := x.bits[0]*0x9e3779b97f4a7c15 ^ x.bits[1]*0xc2b2ae3d27d4eb4f
-		return h ^ x.own<<7 ^ uint64(x.born)<<3 ^ uint64(x.holds)
+		return h ^ x.own<<7 ^ uint64(x.birth)<<3 ^ uint64(x.holds)
 	},
 }
 

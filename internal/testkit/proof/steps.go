@@ -10,6 +10,9 @@ import (
 	"github.com/upbloom/upbloom/bloom"
 )
 
+// maxItems is the most that a call has.
+const maxItems = 16
+
 // splitter turns calls into steps of the model.
 type splitter struct {
 	geo     bloom.Geometry
@@ -110,8 +113,9 @@ func stateOf(r Result, i int) bloom.ItemState {
 // step adds the steps of the items at the given indexes of one call.
 func (s *splitter) step(n int, c *called, at []int, end bloom.ItemState, batch int) {
 	r := c.result
-	p := step{verb: c.call.Verb, batch: batch}
+	p := step{verb: c.call.Verb, batch: batch, birth: uint16(n*maxItems + 1)}
 	for _, i := range at {
+		p.birth = uint16(n*maxItems + i + 1)
 		p.items = append(p.items, bitsOf(s.geo.Positions(nil, c.call.Items[i])))
 	}
 	strays := r.Maybe
