@@ -30,7 +30,7 @@ func (f *Filter) AddAll(ctx context.Context, items []string) ([]bool, error) {
 		return nil, err
 	}
 	b := f.newBatch(items)
-	b.adding, b.birth = true, newBirth()
+	b.adding = true
 	// Until the header was seen, one request goes ahead alone: if the key
 	// holds something else, no more than that one touches it.
 	b.alone = f.rec.headed() && !f.rec.verified.Load()
@@ -52,10 +52,9 @@ type batch struct {
 	f      *Filter
 	items  []string
 	adding bool
-	birth  int64 // that a created filter gets; the same in all parts
-	limit  int   // of a command, in bytes
-	alone  bool  // the first part goes before the others
-	parts  bool  // one request does not carry all items
+	limit  int  // of a command, in bytes
+	alone  bool // the first part goes before the others
+	parts  bool // one request does not carry all items
 
 	// Parts write to their own items' places; what follows is guarded.
 	answers []bool
@@ -125,7 +124,7 @@ func (b *batch) fill(next int) (p *part, rest int) {
 	q := newRequest(&b.f.rec)
 	p = &part{q: q}
 	if b.adding {
-		q.beginWrite(b.birth, b.parts)
+		q.beginWrite(newBirth(), b.parts)
 		if b.parts {
 			p.first = map[string]int{}
 		}

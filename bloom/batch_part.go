@@ -41,13 +41,16 @@ func (b *batch) drop(p *part) {
 // tookAdds notes the answers of a part of an AddAll.
 func (b *batch) tookAdds(p *part) {
 	q := p.q
+	if q.wrote.ok && b.parts && b.f.rec.headed() && b.isRecreated(q.wrote.birth) {
+		b.fail(ErrRecreated, true)
+	}
 	switch {
 	case q.wrote.uncertain():
 		b.mark(p, ItemUncertain)
 		b.fail(q.err, false)
 		return
 	case !q.wrote.ok:
-		b.mark(p, stateAfterAdd(q.err))
+		b.mark(p, stateAfterAdd(q))
 		b.fail(q.err, true)
 		return
 	}
@@ -57,9 +60,6 @@ func (b *batch) tookAdds(p *part) {
 	b.mark(p, ItemDone)
 	if q.err != nil {
 		b.fail(q.err, true)
-	}
-	if b.parts && b.f.rec.headed() && b.isRecreated(q.wrote.birth) {
-		b.fail(ErrRecreated, true)
 	}
 }
 
@@ -74,9 +74,16 @@ func (b *batch) isRecreated(birth int64) bool {
 }
 
 // stateAfterAdd is what is known of the items of a part that failed. What went
-// into another filter is not in ours.
-func stateAfterAdd(err error) ItemState {
-	if isForeign(err) || errors.Is(err, ErrNotFound) || upstash.SafeToRetry(err) {
+// into another filter is not in ours, but an attempt before that one may have
+// gone into ours.
+func stateAfterAdd(q *request) ItemState {
+	var server *upstash.Error
+	switch {
+	case upstash.SafeToRetry(q.err):
+		return ItemNotDone
+	case q.wrote.maybeRepeated, errors.As(q.err, &server):
+		return ItemUnknown
+	case isForeign(q.err), errors.Is(q.err, ErrNotFound):
 		return ItemNotDone
 	}
 	return ItemUnknown

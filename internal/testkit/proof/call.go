@@ -47,8 +47,6 @@ type Result struct {
 	Yes []bool
 	// States is set after a batch that failed.
 	States []bloom.ItemState
-	// Mismatch says that such a batch met other data.
-	Mismatch bool
 	// Tried is how many attempts ran or may have run, and Maybe how many of
 	// them brought no answer.
 	Tried, Maybe int
@@ -123,7 +121,6 @@ func Run(ctx context.Context, f *bloom.Filter, c Call) Result {
 	var batch *bloom.BatchError
 	if errors.As(err, &batch) {
 		r.End, r.States = Partly, batch.Items
-		r.Mismatch = endOf(batch.Err) == Mismatch
 	}
 	if err != nil {
 		r.Err = err.Error()

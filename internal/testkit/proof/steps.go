@@ -133,7 +133,7 @@ func (s *splitter) step(n int, c *called, at []int, end bloom.ItemState, batch i
 	case end == bloom.ItemUnknown:
 		// The last one may have been answered in a way that nobody can use.
 		strays = max(1, min(strays+1, r.Tried))
-	case end == bloom.ItemNotDone && !r.Mismatch:
+	case end == bloom.ItemNotDone:
 		return // an error that promises this is taken at its word
 	}
 	if end == bloom.ItemDone || end == bloom.ItemUncertain {

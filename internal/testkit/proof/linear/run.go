@@ -193,7 +193,7 @@ func (w *worker) one() {
 		return
 	}
 	c := proof.Draw(w.rng)
-	oneRequest := true
+	oneRequest := len(c.Items) < 2 || w.rng.IntN(3) > 0
 	w.r.history.Do(w.name, c, oneRequest, func(c proof.Call) proof.Result { return w.do(c, oneRequest) })
 }
 

@@ -9,7 +9,7 @@ import (
 )
 
 var (
-	seeds = flag.Int("simulation.seeds", 40, "how many seeds to run")
+	seeds = flag.Int("simulation.seeds", 200, "how many seeds to run")
 	first = flag.Uint64("simulation.first", 1, "the first of them")
 	seed  = flag.Uint64("simulation.seed", 0, "run this one alone, and show its story with -v")
 )

@@ -1,0 +1,75 @@
+package bloom_test
+
+import (
+	"errors"
+	"slices"
+	"testing"
+
+	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/upstash/upstashtest"
+)
+
+// TestAddAllWhoseKeyChanges lets something happen to the key before one of the
+// requests of a batch, each of which carries one item, and looks at what is said
+// of the items.
+func TestAddAllWhoseKeyChanges(t *testing.T) {
+	const unknown, notDone = bloom.ItemUnknown, bloom.ItemNotDone
+	drop := upstashtest.Drop(upstashtest.AfterExec)
+	for _, tt := range []struct {
+		name   string
+		faults []upstashtest.Fault
+		at     int64 // the request before which it happens, from 1
+		change []string
+		want   []bloom.ItemState
+	}{
+		// The second request makes a filter, as the first did.
+		{"it is deleted", nil, 2, []string{"DEL", key}, []bloom.ItemState{unknown, unknown, notDone}},
+		{
+			"it is deleted, and the next answer is lost",
+			[]upstashtest.Fault{{}, drop},
+			2,
+			[]string{"DEL", key},
+			[]bloom.ItemState{unknown, unknown, notDone},
+		},
+		// The first attempt went into the filter: another client may have seen it.
+		{
+			"other data comes after a lost answer",
+			[]upstashtest.Fault{drop},
+			2,
+			[]string{"SET", key, "other data"},
+			[]bloom.ItemState{unknown, notDone, notDone},
+		},
+		{
+			"a list comes after a lost answer",
+			[]upstashtest.Fault{drop},
+			2,
+			[]string{"LPUSH", key, "x"},
+			[]bloom.ItemState{unknown, notDone, notDone},
+		},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+				s.InjectFunc(func(n int64, _ upstashtest.RequestInfo) (f upstashtest.Fault) {
+					if n == tt.at {
+						do(t, s, "DEL", key)
+						do(t, s, tt.change...)
+					}
+					if n <= int64(len(tt.faults)) {
+						f = tt.faults[n-1]
+					}
+					return f
+				})
+				cfg := small()
+				cfg.BatchBytes, cfg.BatchParallel = 1, 1
+				_, err := handle(t, impatient(s), cfg).AddAll(t.Context(), numbered("item", 3))
+				var batch *bloom.BatchError
+				if !errors.As(err, &batch) || !slices.Equal(batch.Items, tt.want) {
+					t.Fatalf("AddAll: %v, want states %v", err, tt.want)
+				}
+				if gone := tt.change[0] == "DEL"; gone != errors.Is(err, bloom.ErrRecreated) {
+					t.Errorf("ErrRecreated: %v, want %v: %v", !gone, gone, err)
+				}
+			})
+		})
+	}
+}
