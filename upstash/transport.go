@@ -40,7 +40,8 @@ type Request struct {
 	MaxResponse int
 }
 
-// Format shows the URL alone for every verb: neither token nor body.
+// Format shows the URL alone for every verb: neither token nor body. In a field
+// of another struct fmt does not call it, so don't print one there.
 func (r Request) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, r.text()) }
 
 // MarshalText is Format, for log/slog and JSON.
