@@ -1,0 +1,155 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"time"
+
+	"github.com/urfave/cli/v3"
+
+	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/upstash"
+	"github.com/upbloom/upbloom/upstash/upstashtest"
+)
+
+// app is one run of the program.
+type app struct {
+	in          io.Reader
+	out, errOut io.Writer
+
+	demo, json, quiet bool
+
+	client *upstash.Client
+	server *upstashtest.Server
+}
+
+func (a *app) close() {
+	if a.client != nil {
+		_ = a.client.Close()
+	}
+	if a.server != nil {
+		a.server.Close()
+	}
+}
+
+// connect makes the client, of the environment's database or the demo's.
+func (a *app) connect(ctx context.Context) (*upstash.Client, error) {
+	if !a.demo {
+		c, err := upstash.FromEnv()
+		if err != nil {
+			return nil, usageError{fmt.Errorf("%w; or try --demo", err)}
+		}
+		a.client = c
+		return c, nil
+	}
+	s, err := upstashtest.Start()
+	if err != nil {
+		return nil, err
+	}
+	a.server = s
+	c, err := upstash.New(s.URL, s.Token)
+	if err != nil {
+		return nil, err
+	}
+	a.client = c
+	return c, fillDemo(ctx, c)
+}
+
+// fillDemo makes filters to look at.
+func fillDemo(ctx context.Context, c *upstash.Client) error {
+	for _, d := range []struct {
+		key   string
+		cfg   bloom.Config
+		items int
+	}{
+		{"demo:webhooks", bloom.Config{Capacity: 10_000, FPRate: 0.001, TTL: 24 * time.Hour}, 4_200},
+		{"demo:usernames", bloom.Config{Capacity: 100_000, FPRate: 0.01}, 73_000},
+		{"demo:crawled", bloom.Config{Capacity: 2_000, FPRate: 0.01}, 3_500},
+	} {
+		f, err := bloom.New(c, d.key, d.cfg)
+		if err != nil {
+			return err
+		}
+		if _, err := f.Load(ctx, demoItems(d.items)); err != nil {
+			return err
+		}
+	}
+	_, err := c.Do(ctx, upstash.Cmd("SET", "demo:not-a-filter", "just some text"))
+	return err
+}
+
+// demoItems is item-0, item-1 and so on.
+func demoItems(n int) func(func(string) bool) {
+	return func(yield func(string) bool) {
+		for i := range n {
+			if !yield("item-" + strconv.Itoa(i)) {
+				return
+			}
+		}
+	}
+}
+
+// seed is that of UPBLOOM_SEED, in decimal or with 0x in hexadecimal.
+func seed() (uint64, error) {
+	text := os.Getenv("UPBLOOM_SEED")
+	if text == "" {
+		return 0, nil
+	}
+	n, err := strconv.ParseUint(text, 0, 64)
+	if err != nil {
+		return 0, usagef("UPBLOOM_SEED is not a number from 0 to 2^64-1")
+	}
+	return n, nil
+}
+
+// sizeFlags say how large a filter is that is not there yet.
+func sizeFlags() []cli.Flag {
+	return []cli.Flag{
+		&cli.Uint64Flag{Name: "items", Aliases: []string{"n"}, Usage: "make the filter if it is missing, for `N` items"},
+		&cli.Float64Flag{Name: "rate", Aliases: []string{"p"}, Value: 0.01, Usage: "false positive rate of a filter to make, at `P`"},
+		&cli.DurationFlag{Name: "ttl", Usage: "let a filter to make expire after `TIME`, e.g. 24h"},
+	}
+}
+
+// filter is a handle to the filter at key: as it stands there, or to be made as the flags say.
+func (a *app) filter(ctx context.Context, c *cli.Command, key string, make bool) (*bloom.Filter, error) {
+	client, err := a.connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	s, err := seed()
+	if err != nil {
+		return nil, err
+	}
+	if make && c.Uint64("items") != 0 {
+		return bloom.New(client, key, bloom.Config{
+			Capacity: c.Uint64("items"), FPRate: c.Float64("rate"), TTL: c.Duration("ttl"), Seed: s,
+		})
+	}
+	opts := []bloom.OpenOption{bloom.OpenSeed(s)}
+	if make {
+		opts = append(opts, bloom.OpenTTL(c.Duration("ttl")))
+	}
+	f, err := bloom.Open(ctx, client, key, opts...)
+	if err != nil && make {
+		return nil, fmt.Errorf("%w (--items and --rate make one)", err)
+	}
+	return f, err
+}
+
+// arguments returns the command's arguments: at least min, and at most max if that is not -1.
+func arguments(c *cli.Command, least, most int) ([]string, error) {
+	args := c.Args().Slice()
+	if len(args) < least || most >= 0 && len(args) > most {
+		return nil, usagef("usage: upbloom %s %s", c.Name, c.ArgsUsage)
+	}
+	for _, arg := range args[:min(least, 1)] {
+		if arg == "" {
+			return nil, usagef("the key is empty")
+		}
+	}
+	return args, nil
+}

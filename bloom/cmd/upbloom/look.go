@@ -1,0 +1,172 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/urfave/cli/v3"
+
+	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/internal/human"
+	"github.com/upbloom/upbloom/upstash"
+)
+
+func (a *app) lsCommand() *cli.Command {
+	return &cli.Command{
+		Name: "ls", Usage: "list the filters", ArgsUsage: "[PATTERN]",
+		Description: "PATTERN is that of SCAN, e.g. 'seen:*'. It reads the header of every string key that\n" +
+			"matches, and counts the cells of those that are filters.",
+		Action: func(ctx context.Context, c *cli.Command) error {
+			args, err := arguments(c, 0, 1)
+			if err != nil {
+				return err
+			}
+			client, err := a.connect(ctx)
+			if err != nil {
+				return err
+			}
+			pattern := "*"
+			if len(args) == 1 {
+				pattern = args[0]
+			}
+			return a.list(ctx, client, pattern)
+		},
+	}
+}
+
+// list prints a line for each filter, in the order of their keys.
+func (a *app) list(ctx context.Context, client *upstash.Client, pattern string) error {
+	keys, err := scan(ctx, client, pattern)
+	if err != nil {
+		return err
+	}
+	states := []state{}
+	var table strings.Builder
+	w := tabwriter.NewWriter(&table, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "KEY\tSIZE\tSCHEME\tITEMS\tCAPACITY\tFILL\tFALSE POSITIVES\tEXPIRES IN")
+	for _, key := range keys {
+		s, err := bloom.Inspect(ctx, client, key)
+		if errors.Is(err, bloom.ErrNotFilter) || errors.Is(err, bloom.ErrNotFound) {
+			continue // it begins like one, or has gone
+		}
+		if err != nil {
+			return err
+		}
+		states = append(states, stateOf(key, s))
+		over := ""
+		if s.OverCapacity() {
+			over = " over!"
+		}
+		fmt.Fprintf(w, "%s\t%s\t%v\t%s%s\tabout %s\t%.0f%%\t%s\t%s\n", printable(key), human.Bytes(s.Bytes),
+			s.Geometry.Scheme, human.Count(s.Items), over, human.Count(s.Capacity), 100*s.Fill,
+			human.OneIn(s.LiveFPRate), ttl(s.TTL))
+	}
+	_ = w.Flush()
+	text := strings.TrimRight(table.String(), "\n")
+	if len(states) == 0 {
+		text = "no filters"
+	}
+	return a.print(states, text)
+}
+
+// scan finds the keys that begin with a header's first bits, sorted.
+func scan(ctx context.Context, client *upstash.Client, pattern string) ([]string, error) {
+	var found []string
+	for cursor := "0"; ; {
+		reply, err := client.Do(ctx, upstash.Cmd("SCAN", cursor, "MATCH", pattern, "COUNT", "1000", "TYPE", "string"))
+		if err != nil {
+			return nil, err
+		}
+		parts, err := reply.Array()
+		if err == nil && len(parts) != 2 {
+			err = upstash.ErrBadResponse
+		}
+		if err != nil {
+			return nil, err
+		}
+		if cursor, err = parts[0].Text(); err != nil {
+			return nil, err
+		}
+		list, err := parts[1].Array()
+		if err != nil {
+			return nil, err
+		}
+		keys := make([]string, 0, len(list))
+		for _, k := range list {
+			// A key that is not UTF-8 is none that this module wrote.
+			if key, err := k.Text(); err == nil && !strings.ContainsRune(key, '\uFFFD') {
+				keys = append(keys, key)
+			}
+		}
+		like, err := likeFilters(ctx, client, keys)
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, like...)
+		if cursor == "0" {
+			slices.Sort(found)
+			return slices.Compact(found), nil // SCAN may name a key twice
+		}
+	}
+}
+
+// likeFilters asks for the first bit and the version of many keys in one request.
+func likeFilters(ctx context.Context, client *upstash.Client, keys []string) ([]string, error) {
+	cmds := make([]upstash.Command, len(keys))
+	for i, key := range keys {
+		cmds[i] = upstash.NewBitField(key).Get("u1", 0).Get("u2", 3).ReadOnly().Command()
+	}
+	replies, err := client.Pipeline(ctx, cmds...)
+	if err != nil {
+		return nil, err
+	}
+	var like []string
+	for i, r := range replies {
+		n, err := r.Ints(nil)
+		if err == nil && len(n) == 2 && n[0].Int64 == 1 && n[1].Int64 == 1 {
+			like = append(like, keys[i])
+		}
+	}
+	return like, nil
+}
+
+// printable keeps control characters of a key from the terminal.
+func printable(key string) string {
+	if strings.ContainsFunc(key, func(r rune) bool { return r < ' ' || r == 0x7f }) {
+		return fmt.Sprintf("%q", key)
+	}
+	return key
+}
+
+func (a *app) infoCommand() *cli.Command {
+	return &cli.Command{
+		Name: "info", Usage: "show the state of a filter", ArgsUsage: "KEY",
+		Description: "It needs no seed. The server reads the whole string, about 1 ms a megabyte.",
+		Action: func(ctx context.Context, c *cli.Command) error {
+			args, err := arguments(c, 1, 1)
+			if err != nil {
+				return err
+			}
+			client, err := a.connect(ctx)
+			if err != nil {
+				return err
+			}
+			s, err := bloom.Inspect(ctx, client, args[0])
+			if err != nil {
+				return err
+			}
+			text := s.String()
+			if s.Seeded {
+				text += "\nseed             set, not known (UPBLOOM_SEED)"
+			}
+			if s.OverCapacity() {
+				text += "\nover capacity    make a larger one: upbloom calc --items " + fmt.Sprint(2*s.Items)
+			}
+			return a.print(stateOf(args[0], s), text)
+		},
+	}
+}

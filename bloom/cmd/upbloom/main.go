@@ -1,0 +1,136 @@
+// Command upbloom looks at and moves the Bloom filters of an Upstash database.
+//
+//	go install github.com/upbloom/upbloom/bloom/cmd/upbloom@latest
+//
+//	upbloom ls                          what filters are there
+//	upbloom info KEY                    how full is it, when does it expire
+//	upbloom check KEY ITEM...           is it in
+//	upbloom add KEY ITEM...             add items
+//	upbloom load KEY [FILE]             add millions, a line each
+//	upbloom save KEY FILE               download it
+//	upbloom restore KEY FILE            bring it back
+//	upbloom replace KEY [FILE]          rebuild it from the items of a file
+//	upbloom calc --items N --rate P     what a filter costs
+//	upbloom serve                       a server for tests, on this machine
+//
+// The database is that of UPSTASH_REDIS_REST_URL and UPSTASH_REDIS_REST_TOKEN, or of
+// KV_REST_API_URL and KV_REST_API_TOKEN. With --demo it is one in this process, with
+// some filters in it, so that everything can be tried without an account. The secret
+// seed of a filter is read from UPBLOOM_SEED, so that it stands in no shell history.
+//
+// The exit status is 0 if all went well; 1 if check did not find an item; 2 if the
+// command line or the environment is wrong; 3 if there is no such filter, or the key
+// holds another or other data; 4 if the database could not be reached or refused; 5
+// if a write may have been made, but no answer came.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/urfave/cli/v3"
+
+	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/upstash"
+)
+
+const (
+	exitNo       = 1
+	exitUsage    = 2
+	exitFilter   = 3
+	exitDatabase = 4
+	exitUnknown  = 5
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop) // a second interrupt ends the program at once
+	err := newApp(os.Stdin, os.Stdout, os.Stderr).Run(ctx, os.Args)
+	stop()
+	if err != nil {
+		if !errors.Is(err, errNo) {
+			text := strings.TrimPrefix(strings.TrimPrefix(err.Error(), "bloom: "), "upstash: ")
+			fmt.Fprintln(os.Stderr, "upbloom:", text)
+		}
+		os.Exit(exitStatus(err))
+	}
+}
+
+// errNo ends check if an item was not found; it says nothing more.
+var errNo = errors.New("not all items were found")
+
+// usageError is a mistake on the command line.
+type usageError struct{ error }
+
+func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
+
+func exitStatus(err error) int {
+	var usage usageError
+	var config *bloom.ConfigError
+	var mismatch *bloom.MismatchError
+	var call *upstash.CallError
+	var server *upstash.Error
+	switch {
+	case err == nil:
+		return 0
+	case errors.Is(err, errNo):
+		return exitNo
+	case errors.As(err, &usage), errors.As(err, &config), errors.Is(err, upstash.ErrArgument):
+		return exitUsage
+	case errors.As(err, &mismatch), errors.Is(err, bloom.ErrNotFound), errors.Is(err, bloom.ErrNotFilter),
+		errors.Is(err, bloom.ErrKeyExists):
+		return exitFilter
+	case errors.As(err, &call), errors.As(err, &server):
+		if upstash.SafeToRetry(err) {
+			return exitDatabase
+		}
+		return exitUnknown
+	}
+	return exitDatabase
+}
+
+// newApp is the whole command line.
+func newApp(in io.Reader, out, errOut io.Writer) *cli.Command {
+	a := &app{in: in, out: out, errOut: errOut}
+	return &cli.Command{
+		Name:  "upbloom",
+		Usage: "look at and move the Bloom filters of an Upstash database",
+		Description: "The database is that of UPSTASH_REDIS_REST_URL and UPSTASH_REDIS_REST_TOKEN, or of\n" +
+			"KV_REST_API_URL and KV_REST_API_TOKEN. UPBLOOM_SEED is the seed of a filter that has one.\n\n" +
+			"Exit status: 0 all went well, 1 an item was not found, 2 wrong usage, 3 no such filter,\n" +
+			"or another, 4 the database could not be reached or refused, 5 a write may have been made.",
+		Writer: out, ErrWriter: errOut,
+		Flags: []cli.Flag{
+			&cli.BoolFlag{Name: "demo", Usage: "use a database in this process, with some filters in it"},
+			&cli.BoolFlag{Name: "json", Usage: "print JSON, for programs"},
+			&cli.BoolFlag{Name: "quiet", Usage: "show no progress"},
+		},
+		Before: func(ctx context.Context, c *cli.Command) (context.Context, error) {
+			a.demo, a.json, a.quiet = c.Bool("demo"), c.Bool("json"), c.Bool("quiet")
+			return ctx, nil
+		},
+		After: func(context.Context, *cli.Command) error { a.close(); return nil },
+		Commands: []*cli.Command{
+			a.lsCommand(), a.infoCommand(), a.checkCommand(), a.addCommand(), a.loadCommand(),
+			a.saveCommand(), a.restoreCommand(), a.replaceCommand(), a.calcCommand(), a.serveCommand(),
+		},
+		Suggest:         true,
+		HideHelpCommand: true,
+		OnUsageError: func(_ context.Context, _ *cli.Command, err error, _ bool) error {
+			return usageError{err}
+		},
+		Action: func(_ context.Context, c *cli.Command) error {
+			if c.NArg() > 0 {
+				return usagef("there is no command %q: upbloom --help lists them", c.Args().First())
+			}
+			return cli.ShowRootCommandHelp(c)
+		},
+		ExitErrHandler: func(context.Context, *cli.Command, error) {}, // main has the last word
+	}
+}

@@ -1,0 +1,239 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/schollz/progressbar/v3"
+	"github.com/urfave/cli/v3"
+
+	"github.com/upbloom/upbloom/bloom"
+)
+
+// progress draws a bar on the terminal, and nothing elsewhere.
+func (a *app) progress(what string) bloom.MoveOption {
+	f, ok := a.errOut.(*os.File)
+	if a.quiet || a.json || !ok || !isTerminal(f) {
+		return nil
+	}
+	var bar *progressbar.ProgressBar
+	return bloom.MoveProgress(func(done, total int64) {
+		if bar == nil {
+			bar = progressbar.NewOptions64(total, progressbar.OptionSetDescription(what),
+				progressbar.OptionSetWriter(f), progressbar.OptionShowBytes(true),
+				progressbar.OptionSetWidth(30), progressbar.OptionThrottle(50*time.Millisecond),
+				progressbar.OptionOnCompletion(func() { fmt.Fprintln(f) }))
+		}
+		_ = bar.Set64(done)
+	})
+}
+
+func isTerminal(f *os.File) bool {
+	info, err := f.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
+}
+
+// open opens a file to read; "" and "-" are standard input.
+func (a *app) open(name string) (io.ReadCloser, error) {
+	if name == "" || name == "-" {
+		return io.NopCloser(a.in), nil
+	}
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, usageError{err}
+	}
+	return f, nil
+}
+
+func fileArg(args []string) string {
+	if len(args) < 2 {
+		return "-"
+	}
+	return args[1]
+}
+
+func (a *app) loadCommand() *cli.Command {
+	return &cli.Command{
+		Name: "load", Usage: "add the lines of a file, millions at once", ArgsUsage: "KEY [FILE]",
+		Description: "Builds the filter in memory and uploads it, in parts of 1 MiB. Without --items the filter\n" +
+			"must be there. Interrupted at any point, the filter is as it was or complete.",
+		Flags: sizeFlags(),
+		Action: func(ctx context.Context, c *cli.Command) error {
+			return a.withItems(ctx, c, true, func(f *bloom.Filter, in io.Reader, key string) error {
+				var readErr error
+				ctx, cancel := context.WithCancel(ctx)
+				defer cancel()
+				items := func(yield func(string) bool) {
+					lines(in, &readErr)(yield)
+					if readErr != nil {
+						cancel() // half a file must not be taken for the whole
+					}
+				}
+				r, err := f.Load(ctx, items, a.progress("load"))
+				if readErr != nil {
+					return readErr
+				}
+				if err != nil {
+					return err
+				}
+				return a.print(moved{
+					Key: key, Items: r.Items, NewBits: r.NewBits, Created: r.Created, Bytes: r.Bytes,
+					Requests: r.Requests, Commands: r.Commands, Seconds: r.Duration.Seconds(),
+				}, moved{
+					Items: r.Items, Bytes: r.Bytes, Requests: r.Requests, Commands: r.Commands,
+					Seconds: r.Duration.Seconds(),
+				}.text("loaded"))
+			})
+		},
+	}
+}
+
+func (a *app) replaceCommand() *cli.Command {
+	return &cli.Command{
+		Name: "replace", Usage: "make a filter's items those of a file, and no others", ArgsUsage: "KEY [FILE]",
+		Description: "Readers see the old filter or the new one, and nothing between. What others add meanwhile is\n" +
+			"lost, unless the file has it. With --items the filter gets another size: stop its\n" +
+			"writers first, or load a second key and turn to it.",
+		Flags: sizeFlags(),
+		Action: func(ctx context.Context, c *cli.Command) error {
+			return a.withItems(ctx, c, true, func(f *bloom.Filter, in io.Reader, key string) error {
+				start := time.Now()
+				l := bloom.NewLocal(f.Geometry())
+				n := uint64(0)
+				var readErr error
+				for item := range lines(in, &readErr) {
+					l.Add(item)
+					n++
+				}
+				if readErr != nil {
+					return readErr
+				}
+				if err := f.Replace(ctx, l, a.progress("replace")); err != nil {
+					return err
+				}
+				m := moved{Key: key, Items: n, Bytes: int64(len(l.Bytes())), Seconds: time.Since(start).Seconds()}
+				return a.print(m, m.text("replaced by"))
+			})
+		},
+	}
+}
+
+// withItems opens the file and the filter.
+func (a *app) withItems(ctx context.Context, c *cli.Command, make bool,
+	run func(f *bloom.Filter, in io.Reader, key string) error,
+) error {
+	args, err := arguments(c, 1, 2)
+	if err != nil {
+		return err
+	}
+	in, err := a.open(fileArg(args))
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	f, err := a.filter(ctx, c, args[0], make)
+	if err != nil {
+		return err
+	}
+	return run(f, in, args[0])
+}
+
+func (a *app) saveCommand() *cli.Command {
+	return &cli.Command{
+		Name: "save", Usage: "download a filter into a file", ArgsUsage: "KEY FILE (or - for standard output)",
+		Action: func(ctx context.Context, c *cli.Command) error {
+			args, err := arguments(c, 2, 2)
+			if err != nil {
+				return err
+			}
+			f, err := a.filter(ctx, c, args[0], false)
+			if err != nil {
+				return err
+			}
+			start := time.Now()
+			if args[1] == "-" {
+				return f.Save(ctx, a.out, a.progress("save"))
+			}
+			n, err := saveTo(ctx, f, args[1], a.progress("save"))
+			if err != nil {
+				return err
+			}
+			m := moved{Key: args[0], Bytes: n, Seconds: time.Since(start).Seconds()}
+			return a.print(m, m.text("saved"))
+		},
+	}
+}
+
+// saveTo writes beside the file and renames, so that a file is whole or not there.
+func saveTo(ctx context.Context, f *bloom.Filter, name string, opt bloom.MoveOption) (n int64, err error) {
+	tmp, err := os.CreateTemp(filepath.Dir(name), ".upbloom-*")
+	if err != nil {
+		return 0, usageError{err}
+	}
+	defer os.Remove(tmp.Name())
+	err = f.Save(ctx, tmp, opt)
+	if err == nil {
+		err = tmp.Sync()
+	}
+	if info, statErr := tmp.Stat(); statErr == nil {
+		n = info.Size()
+	}
+	if closeErr := tmp.Close(); err == nil {
+		err = closeErr
+	}
+	if err == nil {
+		err = os.Rename(tmp.Name(), name)
+	}
+	return n, err
+}
+
+func (a *app) restoreCommand() *cli.Command {
+	return &cli.Command{
+		Name: "restore", Usage: "bring a saved filter back", ArgsUsage: "KEY FILE (or - for standard input)",
+		Description: "Makes the filter if it is missing; items that are in it stay.",
+		Flags:       []cli.Flag{&cli.DurationFlag{Name: "ttl", Usage: "let a filter to make expire after `TIME`, e.g. 24h"}},
+		Action: func(ctx context.Context, c *cli.Command) error {
+			args, err := arguments(c, 2, 2)
+			if err != nil {
+				return err
+			}
+			in, err := a.open(args[1])
+			if err != nil {
+				return err
+			}
+			defer in.Close()
+			s, err := seed()
+			if err != nil {
+				return err
+			}
+			l, err := bloom.ReadLocal(in, s)
+			if err != nil {
+				return usageError{err}
+			}
+			client, err := a.connect(ctx)
+			if err != nil {
+				return err
+			}
+			g := l.Geometry()
+			f, err := bloom.New(client, args[0], bloom.Config{
+				Bits: g.Bits, Hashes: g.Hashes, Scheme: g.Scheme, Seed: g.Seed, TTL: c.Duration("ttl"),
+			})
+			if err != nil {
+				return err
+			}
+			r, err := f.Merge(ctx, l, a.progress("restore"))
+			if err != nil {
+				return err
+			}
+			m := moved{
+				Key: args[0], NewBits: r.NewBits, Created: r.Created, Bytes: r.Bytes,
+				Requests: r.Requests, Commands: r.Commands, Seconds: r.Duration.Seconds(),
+			}
+			return a.print(m, m.text("restored"))
+		},
+	}
+}
