@@ -9,7 +9,7 @@ import (
 
 // Client sends commands to one database over its REST API. Make one with New
 // or FromEnv and share it: it is safe for concurrent use, keeps connections
-// alive, and starts no goroutine of its own. It must not be copied. Printing
+// alive, and leaves no goroutine behind a call. It must not be copied. Printing
 // it shows the URL and never the token.
 type Client struct {
 	sender

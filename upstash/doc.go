@@ -82,7 +82,7 @@
 //
 // # Concurrency
 //
-// A Client is safe for concurrent use and starts no goroutine of its own. Up to
+// A Client is safe for concurrent use, and no goroutine outlives a call. Up to
 // 256 connections are open at once and stay so for 30 s (WithMaxConns). A call
 // ends as soon as its context does, and its buffers are no longer touched then.
 //

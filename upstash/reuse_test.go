@@ -64,7 +64,7 @@ func transportOver(t *testing.T, limit int, dial func() net.Conn) *fasthttpTrans
 	return tr
 }
 
-// TestReuse: a connection is kept only where it is certain that the next
+// TestReuse: a connection is kept only if it is certain that the next
 // answer on it will be to the next request.
 func TestReuse(t *testing.T) {
 	const answer = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"

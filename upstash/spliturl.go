@@ -4,7 +4,7 @@ import "strings"
 
 // urlParts is a URL in its parts.
 type urlParts struct {
-	scheme    string // lower case, "" where there is none
+	scheme    string // lower case, "" if there is none
 	authority string // host and port as they stand
 	host      string // without brackets
 	port      string
@@ -25,7 +25,7 @@ func splitURL(raw string) (u urlParts, ok bool) {
 	}
 	scheme, rest, ok := strings.Cut(raw, "://")
 	if !ok {
-		return u, true // without a scheme, which the caller tells
+		return u, true // without a scheme: the caller says so
 	}
 	u.scheme = strings.ToLower(scheme)
 	u.authority, u.path = rest, ""

@@ -2,7 +2,7 @@ package upstash
 
 import "context"
 
-// noTransport stands where the platform has no sockets. Go's net package on
+// noTransport serves platforms without sockets. Go's net package on
 // wasip1 is a fake inside the process whose dial errors look like passing
 // faults, so it is not even tried.
 type noTransport struct{}

@@ -57,22 +57,22 @@ func (u unredirected) RoundTrip(r *http.Request) (*http.Response, error) {
 	return &hidden, nil
 }
 
-// maxIdleConns and maxIdleTime are those of the native default. An idle time
+// maxConns and maxIdleTime are those of the native default. An idle time
 // below that of servers and NAT gateways makes it rare that a request goes
 // into a connection that is already dead.
 const (
-	maxIdleConns = 64
-	maxIdleTime  = 30 * time.Second
+	maxConns    = 256
+	maxIdleTime = 30 * time.Second
 )
 
 func newRoundTripper() *http.Transport {
 	return &http.Transport{
-		Proxy:                 http.ProxyFromEnvironment,
+		Proxy:                 environmentProxy,
 		DialContext:           (&net.Dialer{}).DialContext,
 		ForceAttemptHTTP2:     true,
 		DisableCompression:    true, // as on the native default: answers are short
-		MaxIdleConns:          maxIdleConns,
-		MaxIdleConnsPerHost:   maxIdleConns,
+		MaxConnsPerHost:       maxConns,
+		MaxIdleConnsPerHost:   maxConns,
 		IdleConnTimeout:       maxIdleTime,
 		ExpectContinueTimeout: time.Second,
 	}

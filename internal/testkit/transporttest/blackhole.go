@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// blackHole gives a loopback address where a dial gets no answer: a listener
+// blackHole returns a loopback address that does not answer a dial: a listener
 // that accepts nothing and whose queue is full.
 func blackHole(t *testing.T, reached func()) (url string) {
 	t.Helper()

@@ -18,7 +18,7 @@ import (
 type stall struct {
 	name string
 	body string
-	url  func(t *testing.T, reached func()) string // calls reached where it stalls
+	url  func(t *testing.T, reached func()) string // calls reached when it stalls
 }
 
 // bigBody is more than the socket buffers of both sides take.

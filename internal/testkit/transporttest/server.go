@@ -33,7 +33,7 @@ func httpServer(t *testing.T, addr string, h http.HandlerFunc) (url string, conn
 
 const anyIPv4 = "127.0.0.1:0"
 
-// rawServer gives each connection to serve and closes it when serve returns or
+// rawServer hands each connection to serve and closes it when serve returns or
 // the test ends.
 // Serve is called on a goroutine of its own; wait is closed at the test's end.
 func rawServer(t *testing.T, serve func(c net.Conn, wait <-chan struct{})) (url string) {

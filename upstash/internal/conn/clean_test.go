@@ -104,8 +104,8 @@ var layerings = []struct {
 	{"TLS in TLS", 2, tls.VersionTLS13},
 }
 
-// TestCleanLooksIntoEveryLayer: a byte that nobody asked for is seen wherever
-// it is.
+// TestCleanLooksIntoEveryLayer: a byte that nobody asked for is seen in every
+// layer.
 func TestCleanLooksIntoEveryLayer(t *testing.T) {
 	const answer, stray = "answer", "stray"
 	for _, l := range layerings {

@@ -45,7 +45,7 @@ func NewDialer(host, port string, secure bool) *Dialer {
 			ClientSessionCache: tls.NewLRUClientSessionCache(8),
 		}
 	}
-	d.proxy, d.proxyErr = proxyFor(target)
+	d.proxy, d.proxyErr = ProxyFor(target)
 	if d.proxy != nil {
 		d.ProxyTLS.ServerName = d.proxy.Hostname()
 	}

@@ -27,9 +27,9 @@ var (
 	errProxyLong  = errors.New("the answer to CONNECT is not HTTP/1.1, or longer than 16 KiB")
 )
 
-// proxyFor returns the proxy that the environment names for target, or nil. A
+// ProxyFor returns the proxy that the environment names for target, or nil. A
 // setting that cannot be used is an error, and not a way around the proxy.
-func proxyFor(target *url.URL) (*url.URL, error) {
+func ProxyFor(target *url.URL) (*url.URL, error) {
 	env := httpproxy.FromEnvironment()
 	setting := &env.HTTPProxy
 	if target.Scheme == "https" {
