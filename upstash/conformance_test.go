@@ -3,6 +3,7 @@
 package upstash_test
 
 import (
+	"crypto/x509"
 	"testing"
 
 	"github.com/upbloom/upbloom/internal/testkit/transporttest"
@@ -12,5 +13,11 @@ import (
 func TestConformance(t *testing.T) {
 	transporttest.Run(t, func(t *testing.T, url string) upstash.Transport {
 		return upstash.DefaultTransport(t, url)
+	})
+}
+
+func TestConformanceOverTLS(t *testing.T) {
+	transporttest.RunTLS(t, func(t *testing.T, url string, roots *x509.CertPool) upstash.Transport {
+		return upstash.TrustingTransport(t, url, roots)
 	})
 }

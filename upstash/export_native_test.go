@@ -14,9 +14,21 @@ func trust(tb testing.TB, c *Client, s *httptest.Server) {
 	tb.Helper()
 	roots := x509.NewCertPool()
 	roots.AddCert(s.Certificate())
-	d := c.transport.(*fasthttpTransport).dialer
+	trustRoots(c.transport, roots)
+}
+
+func trustRoots(tr Transport, roots *x509.CertPool) {
+	d := tr.(*fasthttpTransport).dialer
 	d.ProxyTLS.RootCAs = roots
 	if d.ServerTLS != nil {
 		d.ServerTLS.RootCAs = roots
 	}
+}
+
+// TrustingTransport is DefaultTransport with other roots than the system's.
+func TrustingTransport(tb testing.TB, url string, roots *x509.CertPool) Transport {
+	tb.Helper()
+	tr := DefaultTransport(tb, url)
+	trustRoots(tr, roots)
+	return tr
 }

@@ -192,3 +192,31 @@ func untilHungUp(t *testing.T, c net.Conn) {
 	}
 	_ = c.SetReadDeadline(time.Time{})
 }
+
+// TestEarlySuccessIsNotTheAnswer: what comes before the server has the whole
+// request, and claims that the command ran, belongs to something else.
+func TestEarlySuccessIsNotTheAnswer(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		c, err := l.Accept()
+		if err != nil {
+			return
+		}
+		_, _ = io.ReadFull(c, make([]byte, 1000))
+		_, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 15\r\n\r\n{\"result\":\"OK\"}")
+		_ = c.Close()
+	}()
+	_, err = newClient(t, "http://"+l.Addr().String(), WithRetry(0)).
+		Do(t.Context(), Cmd("SET", "k", strings.Repeat("x", 24<<20)))
+	var call *CallError
+	if !errors.As(err, &call) || !SafeToRetry(err) || call.StatusCode != 0 {
+		t.Errorf("got %v, want an error of a request that was never sent whole", err)
+	}
+	_ = l.Close()
+	<-done
+}

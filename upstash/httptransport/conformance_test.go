@@ -1,6 +1,8 @@
 package httptransport_test
 
 import (
+	"crypto/tls"
+	"crypto/x509"
 	"net/http"
 	"testing"
 
@@ -17,6 +19,14 @@ func TestConformance(t *testing.T) {
 func TestConformanceOfClient(t *testing.T) {
 	transporttest.Run(t, func(t *testing.T, _ string) upstash.Transport {
 		rt := &http.Transport{}
+		t.Cleanup(rt.CloseIdleConnections)
+		return httptransport.New(&http.Client{Transport: rt})
+	})
+}
+
+func TestConformanceOverTLS(t *testing.T) {
+	transporttest.RunTLS(t, func(t *testing.T, _ string, roots *x509.CertPool) upstash.Transport {
+		rt := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}}
 		t.Cleanup(rt.CloseIdleConnections)
 		return httptransport.New(&http.Client{Transport: rt})
 	})

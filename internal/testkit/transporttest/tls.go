@@ -1,0 +1,104 @@
+package transporttest
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/upbloom/upbloom/upstash"
+)
+
+// MakeTLS returns a new transport for the server at url, whose certificate is
+// among the roots.
+type MakeTLS func(t *testing.T, url string, roots *x509.CertPool) upstash.Transport
+
+// RunTLS tests, over TLS, what TLS makes different.
+func RunTLS(t *testing.T, newTransport MakeTLS) {
+	s := httptest.NewUnstartedServer(nil)
+	s.StartTLS()
+	s.Close() // only its certificate is wanted
+	roots := x509.NewCertPool()
+	roots.AddCert(s.Certificate())
+	over := tlsSuite{certificates: s.TLS.Certificates}
+	over.newTransport = func(t *testing.T, url string) upstash.Transport { return newTransport(t, url, roots) }
+	for name, test := range map[string]func(*testing.T){
+		"bodies":  over.testBodies,
+		"refusal": over.testRefusal,
+		"cancel":  over.testCancel,
+	} {
+		t.Run(name, func(t *testing.T) {
+			checkLeaks(t)
+			test(t)
+		})
+	}
+}
+
+type tlsSuite struct {
+	suite
+	certificates []tls.Certificate
+}
+
+// server hands each connection to serve, above TLS.
+func (s tlsSuite) server(t *testing.T, serve func(c net.Conn, wait <-chan struct{})) (url string) {
+	t.Helper()
+	url = rawServer(t, func(c net.Conn, wait <-chan struct{}) {
+		serve(tls.Server(c, &tls.Config{Certificates: s.certificates}), wait)
+	})
+	return "https" + strings.TrimPrefix(url, "http")
+}
+
+// testBodies has bodies of less than a record, and of many.
+func (s tlsSuite) testBodies(t *testing.T) {
+	url := s.server(t, func(c net.Conn, _ <-chan struct{}) {
+		for r := bufio.NewReader(c); ; {
+			req, err := http.ReadRequest(r)
+			if err != nil {
+				return
+			}
+			body, _ := io.ReadAll(req.Body)
+			_, _ = io.WriteString(c, withLength(string(body)))
+		}
+	})
+	tr := s.transport(t, url)
+	for _, n := range []int{2, 1000, 100_000, 900_000, 2} {
+		body := strings.Repeat("x", n)
+		if resp := mustSend(t, tr, newRequest(url+"/", body)); string(resp.Body) != body {
+			t.Errorf("%d bytes came back of %d", len(resp.Body), n)
+		}
+	}
+}
+
+// testRefusal is that of a server that neither reads the rest nor hangs up.
+func (s tlsSuite) testRefusal(t *testing.T) {
+	url := s.server(t, func(c net.Conn, wait <-chan struct{}) {
+		_, _ = io.ReadFull(c, make([]byte, 1000))
+		_, _ = io.WriteString(c, "HTTP/1.1 413 Content Too Large\r\nContent-Length: 2\r\n\r\nno")
+		<-wait
+	})
+	resp, err := send(t, s.transport(t, url), newRequest(url+"/", bigBody))
+	if err != nil || resp.StatusCode != 413 || string(resp.Body) != "no" {
+		t.Errorf("status %d, body %q, error %v; want the server's 413", resp.StatusCode, resp.Body, err)
+	}
+}
+
+// testCancel ends a call to a server that takes no more of the request, so that
+// there is no room for what TLS says at the end.
+func (s tlsSuite) testCancel(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	url := s.server(t, func(c net.Conn, wait <-chan struct{}) {
+		_, _ = io.ReadFull(c, make([]byte, 1000))
+		cancel()
+		<-wait
+	})
+	if err := s.stalled(t, ctx, s.transport(t, url), newRequest(url+"/", bigBody)); err == nil {
+		t.Error("no error")
+	}
+}
