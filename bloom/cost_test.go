@@ -1,0 +1,151 @@
+package bloom_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/internal/testkit/testenv"
+	"github.com/upbloom/upbloom/upstash"
+	"github.com/upbloom/upbloom/upstash/upstashtest"
+)
+
+// costs are the calls of the table in doc.go, in a filter of 1,000,000 items.
+var costs = []struct {
+	name string
+	call func(ctx context.Context, f *bloom.Filter, items []string) error
+}{
+	{"Add", func(ctx context.Context, f *bloom.Filter, items []string) error {
+		_, err := f.Add(ctx, items[0])
+		return err
+	}},
+	{"Exists", func(ctx context.Context, f *bloom.Filter, items []string) error {
+		_, err := f.Exists(ctx, items[0])
+		return err
+	}},
+	{"AddAll, 1,000 items", func(ctx context.Context, f *bloom.Filter, items []string) error {
+		_, err := f.AddAll(ctx, items)
+		return err
+	}},
+	{"ExistsAll, 1,000 items", func(ctx context.Context, f *bloom.Filter, items []string) error {
+		_, err := f.ExistsAll(ctx, items)
+		return err
+	}},
+	{"Stats", func(ctx context.Context, f *bloom.Filter, _ []string) error {
+		_, err := f.Stats(ctx)
+		return err
+	}},
+}
+
+// fullFilter makes a filter at its capacity of 1,000,000 items: a random one, as
+// a million items would take their time.
+func fullFilter(tb testing.TB, s *upstashtest.Server, c *upstash.Client, scheme bloom.Scheme, p float64) *bloom.Filter {
+	tb.Helper()
+	s.FlushAll()
+	f, err := bloom.New(c, key, bloom.Config{Capacity: 1_000_000, FPRate: p, Scheme: scheme})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	g, r := f.Geometry(), rand.New(rand.NewPCG(1, 2))
+	body := make([]byte, (g.Bits+7)/8)
+	for i := range body {
+		body[i] = byte(r.Uint32())
+		if scheme == bloom.SchemeBlocked { // 5 bits in 16 are set at the capacity, else half
+			body[i] &= byte(r.Uint32()) | byte(r.Uint32())&byte(r.Uint32())
+		}
+	}
+	if _, err := s.Exec("SET", key, headerOf(0, 1, g)+string(body)); err != nil {
+		tb.Fatal(err)
+	}
+	if _, err := f.AddAll(tb.Context(), numbered("item", 1000)); err != nil {
+		tb.Fatal(err)
+	}
+	return f
+}
+
+var operation = regexp.MustCompile(`"(GET|SET|INCRBY)"`)
+
+// TestCostTable holds the table in doc.go against what a server counts: requests,
+// commands, operations of BITFIELD, and bytes.
+func TestCostTable(t *testing.T) {
+	doc, err := os.ReadFile("doc.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	table := strings.Join(strings.Fields(string(doc)), " ")
+	s := upstashtest.NewServer(t)
+	items := numbered("item", 1000)
+	c, w := watch(t, s)
+	for _, p := range []float64{0.01, 0.001} {
+		counted := make(map[string][]string) // by call, blocked and then xxh3
+		for _, scheme := range []bloom.Scheme{bloom.SchemeBlocked, bloom.SchemeXXH3} {
+			f := fullFilter(t, s, c, scheme, p)
+			for _, cost := range costs {
+				s.ResetStats()
+				w.bodies = nil
+				if err := cost.call(t.Context(), f, items); err != nil {
+					t.Fatalf("%s: %v", cost.name, err)
+				}
+				n, operations := s.Stats(), len(operation.FindAllString(w.bodies[0], -1))
+				counted[cost.name] = append(counted[cost.name],
+					thousands(n.Requests), thousands(n.Commands), thousands(int64(operations)),
+					thousands(n.BytesIn), thousands(n.BytesOut))
+			}
+		}
+		for _, cost := range costs {
+			row := cost.name
+			for i, blocked := range counted[cost.name][:5] {
+				if xxh3 := counted[cost.name][5+i]; i > 1 {
+					row += " " + blocked + " " + xxh3
+				} else if row += " " + blocked; xxh3 != blocked {
+					t.Errorf("%s: %s for blocked and %s for xxh3", cost.name, blocked, xxh3)
+				}
+			}
+			if !strings.Contains(table, " "+row+" ") {
+				t.Errorf("p=%v: doc.go has no row %q", p, row)
+			}
+		}
+	}
+}
+
+// thousands writes a number as in the table.
+func thousands(n int64) string {
+	if n < 1000 {
+		return fmt.Sprint(n)
+	}
+	return fmt.Sprintf("%d,%03d", n/1000, n%1000)
+}
+
+// BenchmarkCost measures the table's calls over HTTP on loopback to the REST
+// server of this process, with a Redis behind it, whose work is in the figures
+// too.
+func BenchmarkCost(b *testing.B) {
+	s := upstashtest.NewServer(b, upstashtest.WithRedis(testenv.Redis(b)))
+	items := numbered("item", 1000)
+	c := s.Client()
+	for _, p := range []float64{0.01, 0.001} {
+		for _, cost := range costs {
+			for _, scheme := range []bloom.Scheme{bloom.SchemeBlocked, bloom.SchemeXXH3} {
+				call, _, _ := strings.Cut(cost.name, ",")
+				b.Run(fmt.Sprintf("p=%v/call=%s/scheme=%v", p, call, scheme), func(b *testing.B) {
+					f := fullFilter(b, s, c, scheme, p)
+					b.ReportAllocs()
+					s.ResetStats()
+					for b.Loop() {
+						if err := cost.call(b.Context(), f, items); err != nil {
+							b.Fatal(err)
+						}
+					}
+					n := s.Stats()
+					b.ReportMetric(float64(n.BytesIn)/float64(b.N), "bytes-out/op")
+					b.ReportMetric(float64(n.BytesOut)/float64(b.N), "bytes-in/op")
+				})
+			}
+		}
+	}
+}
