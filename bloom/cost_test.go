@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/internal/human"
 	"github.com/upbloom/upbloom/internal/testkit/testenv"
 	"github.com/upbloom/upbloom/upstash"
 	"github.com/upbloom/upbloom/upstash/upstashtest"
@@ -93,8 +94,8 @@ func TestCostTable(t *testing.T) {
 				}
 				n, operations := s.Stats(), len(operation.FindAllString(w.bodies[0], -1))
 				counted[cost.name] = append(counted[cost.name],
-					thousands(n.Requests), thousands(n.Commands), thousands(int64(operations)),
-					thousands(n.BytesIn), thousands(n.BytesOut))
+					human.Count(uint64(n.Requests)), human.Count(uint64(n.Commands)), human.Count(uint64(operations)),
+					human.Count(uint64(n.BytesIn)), human.Count(uint64(n.BytesOut)))
 			}
 		}
 		for _, cost := range costs {
@@ -113,12 +114,34 @@ func TestCostTable(t *testing.T) {
 	}
 }
 
-// thousands writes a number as in the table.
-func thousands(n int64) string {
-	if n < 1000 {
-		return fmt.Sprint(n)
+// TestSizingTable holds the sizes in doc.go against the geometries.
+func TestSizingTable(t *testing.T) {
+	doc, err := os.ReadFile("doc.go")
+	if err != nil {
+		t.Fatal(err)
 	}
-	return fmt.Sprintf("%d,%03d", n/1000, n%1000)
+	table := strings.Join(strings.Fields(string(doc)), " ")
+	for _, n := range []uint64{1_000, 100_000, 1_000_000, 10_000_000, 100_000_000} {
+		row := human.Count(n)
+		for _, p := range []float64{0.01, 0.001, 1e-6} {
+			g, err := bloom.Config{Capacity: n, FPRate: p}.Geometry()
+			if err != nil {
+				t.Fatal(err)
+			}
+			size, unit := float64(g.Bytes(bloom.LayoutHeaded))/1e3, "KB"
+			if size >= 1000 {
+				size, unit = size/1e3, "MB"
+			}
+			digits := 0
+			if size < 10 {
+				digits = 1
+			}
+			row += fmt.Sprintf(" %.*f %s", digits, size, unit)
+		}
+		if !strings.Contains(table, "// "+row+" //") {
+			t.Errorf("doc.go has no row %q", row)
+		}
+	}
 }
 
 // BenchmarkCost measures the table's calls over HTTP on loopback to the REST

@@ -3,15 +3,19 @@
 //
 // # Guarantee
 //
-// A "no" is true: where Exists says false without an error, the item was never
-// added to the live filter. Whatever could break that is an error: a filter that
-// is missing, expired or evicted (ErrNotFound), one of another size or seed
-// (MismatchError), data that is no filter (ErrNotFilter), a reply that was cut
-// or garbled. A "yes" is true but for the false positives, whose share is chosen
-// by Config.FPRate. Nothing is silently added twice or lost: a retry never turns
-// a new item into a seen one. Three choices weaken the "no": LayoutBare has no
-// header to check, MissingIsEmpty takes a missing filter for an empty one, and a
-// read-only client of a global database may get the "no" of a lagging replica.
+// First of all turn eviction off for the database, or set Config.MustExist. After
+// an eviction the next Add makes an empty filter, whose "no" is true of what was
+// added since.
+//
+// A "no" is true: if Exists says false without an error, the item was never added
+// to the live filter. Whatever could break that is an error: a filter that is
+// missing, expired or evicted (ErrNotFound), one of another size or seed
+// (MismatchError), data that is no filter (ErrNotFilter), a reply that was cut or
+// garbled. A "yes" is true but for the false positives; Config.FPRate is their
+// share. Nothing is added twice or lost in silence: a retry never turns a new item
+// into a seen one. Some choices weaken the "no": LayoutBare has no header to
+// check, MissingIsEmpty takes a missing filter for an empty one, and with
+// ReadsNearest or a read-only token a region that lags behind answers.
 //
 // # Usage
 //
@@ -22,79 +26,90 @@
 //	added, err := seen.Add(ctx, event.ID) // true: new, handle it
 //
 // New sends nothing; the first Add makes the filter. AddAll and ExistsAll take
-// many items at once. Create makes the whole filter in advance, Open reads its
-// geometry from the database, Stats tells how full it is.
+// many items at once, AddIn and ExistsIn many filters. Create makes the whole
+// filter in advance, Open reads its geometry from the database, Stats says how
+// full it is, and Inspect does so without its Config. A filter may be used by any
+// number of goroutines and processes, and a handle is cheap enough to make one for
+// each request. Of several that make a filter at once exactly one succeeds.
 //
 // # Sizing
 //
 // A filter has a fixed size, worked out from the number of items to expect and
-// the false positive rate to accept. Another factor of ten costs 4.8 bits an item:
+// the false positive rate to accept. The blocked scheme, which is the default,
+// takes 5.4 bits an item for each factor of ten. An Add sets two bits in each of
+// z words, and a look-up reads z words:
 //
-//	capacity       1 in 100           1 in 1,000          1 in 1,000,000
-//	1,000          1.2 KB,  k = 7     1.8 KB,  k = 10     3.6 KB,  k = 20
-//	100,000        120 KB             180 KB              359 KB
-//	1,000,000      1.2 MB             1.8 MB              3.6 MB
-//	10,000,000     12 MB              18 MB               36 MB
-//	100,000,000    120 MB             180 MB              359 MB
+//	capacity       1 in 100, z = 2    1 in 1,000, z = 3    1 in 1,000,000, z = 6
+//	1,000          1.4 KB             2.0 KB               4.1 KB
+//	100,000        134 KB             202 KB               403 KB
+//	1,000,000      1.3 MB             2.0 MB               4.0 MB
+//	10,000,000     13 MB              20 MB                40 MB
+//	100,000,000    134 MB             202 MB               403 MB
 //
-// k is the number of bits an item sets. A filter for 1 in 100 is wrong 1 time in
-// 4,000 when half full, 1 in 17 at one and a half times its capacity, and 1 in 6
-// at twice. A record beyond 100 MB needs one of the larger plans.
+// A filter for 1 in 100 is wrong 1 time in 1,000 when half full, 1 in 29 at one
+// and a half times its capacity, and 8% of the time at twice. A record beyond
+// 100 MB needs one of the larger plans.
 //
 // # Errors and retry safety
 //
 // Errors come from the database (package upstash's *Error and *CallError, which
-// are wrapped), or are one of this package's: ErrNotFound, ErrNotFilter,
-// ErrUncertain, ErrNoTTL, ErrSaturated, ErrKeyExists, *MismatchError, *ConfigError,
-// *BatchError. None holds a key, an item or a seed.
+// are wrapped), or are one of this package's, such as ErrNotFound, ErrUncertain,
+// *MismatchError and *BatchError. None holds a key, an item or a seed.
 //
 // An attempt whose reply was lost is repeated. If the item's bits are then all
 // set, the lost attempt may have set them: that is ErrUncertain, "in, but new or
 // seen is not known". If one of them was still 0, the answer is certain. After
-// any other error of Add the item may be in: upstash.SafeToRetry tells whether it
-// certainly is not, InFilter whether it is, a BatchError both for each item.
+// any other error of Add the item may be in: upstash.SafeToRetry reports whether
+// it certainly is not, InFilter whether it is, a BatchError both for each item.
 //
 // A handle that meets another filter writes no more until Exists or Create finds
-// its own, or none. The Add that met it has run: the other filter may find up to
-// k bits' worth of false positives more, and loses nothing. Text at the key may
-// have its first bytes changed: give filters keys of their own.
+// its own, or none. The Add that met it has run: the other filter may have k more
+// bits set, which can add false positives and loses nothing. Other data at the key
+// may have its first bytes changed: give filters keys of their own.
 //
-// # TTL
+// # TTL and reads
 //
-// Config.TTL counts from the filter's creation. It is set by the transaction
-// that may create the filter, with EXPIRE NX, so that no restart prolongs it, and
-// again at once where an Add finds that it made the filter anew. Only where a
-// process dies between those two is there none until the next handle's first Add.
+// Config.TTL counts from the first write, and no other prolongs it. A bit of the
+// header says that the TTL is settled, every write of a handle with a TTL reads
+// it along, and one that finds it open sends the EXPIRE: what a crash left undone,
+// the next write does. Create does all at once.
 //
-// # Concurrency
-//
-// A Filter may be used by any number of goroutines and costs little to make: one
-// per request is fine. Any number of processes may use the same filter. Of several
-// that make it at once, with whatever Configs, exactly one succeeds.
+// Look-ups ask the primary of a global database. Config.Reads has them ask the
+// nearest region, or that one first.
 //
 // # Cost
 //
-// In requests, billed commands, and bytes at k = 7 in a filter for 1,000,000:
+// In a filter at its capacity of 1,000,000, of SchemeBlocked and, on the right
+// of each pair, SchemeXXH3: the operations of the BITFIELD, bytes of the bodies,
+// and the time on loopback.
 //
-//	Add                        1 request   1 command    280 B out    48 B in
-//	a handle's first, TTL set  1           2            320 B        75 B
-//	Exists                     1           1            190 B        43 B
-//	AddAll, 1,000 items        1           1            160 KB       14 KB
-//	ExistsAll, 1,000 items     1           1            146 KB       14 KB
-//	Create                     1, or 2 where it makes one (2 or 3 commands)
-//	Open                       1           1
-//	Cardinality, Stats         1           2, 4         the server reads the string
+//	                   requests, commands,    operations       bytes out       bytes in       ms
+//	1 in 100
+//	Add                    1  1      7     10      249     318      47     53   0.21  0.22
+//	Exists                 1  1      3      8       88     191      61     43   0.19  0.21
+//	AddAll, 1,000 items    1  1  4,003  7,003   92,009 160,301   8,039 14,039     12    19
+//	ExistsAll, 1,000 items 1  1  2,001  7,001   43,970 146,188  33,292 14,029    6.7    17
+//	Stats                  1  4      1      1      140     140      83     83   0.55  0.51
+//	1 in 1,000
+//	Add                    1  1      9     13      297     387      51     59   0.22  0.22
+//	Exists                 1  1      4     11      111     254      78     49   0.20  0.22
+//	AddAll, 1,000 items    1  1  6,003 10,003  139,969 232,484  12,039 20,039     22    29
+//	ExistsAll, 1,000 items 1  1  3,001 10,001   66,950 212,371  49,859 20,029    7.9    27
+//	Stats                  1  4      1      1      140     140      83     83   0.90  0.71
 //
-// A batch is cut into requests of Config.BatchBytes, of which
-// Config.BatchParallel are under way at once. In a Bare filter with a TTL, an Add
-// whose bits were all 0 is followed by an EXPIRE: nothing tells a new string.
+// The table is that of "go test ./bloom -run '^$' -bench Cost", best of eight
+// runs, with the REST server of the same process and Redis 7.0.15 behind it, on
+// two shared cores of an AMD EPYC (Zen 3), Go 1.26.8, 21 November 2026.
+//
+// A handle with a TTL that finds it open sends one request more, of four commands.
+// Create is one request, of four commands or five with a TTL, and two if the
+// filter is there. Open is one of two. A batch is cut into requests of
+// Config.BatchBytes, of which Config.BatchParallel are under way at once.
 //
 // # Format and compatibility
 //
-// A filter is one Redis string: 16 bytes of header, then the cells, the first
-// being the most significant bit of its byte. The header is a number of 53 bits,
-// 1 | kind:2 | version:2 | scheme:2 | k:6 | seed tag:8 | m:32, followed by zeros.
-// Positions come from XXH3-128 by enhanced double hashing. The format of version 1
-// is frozen, and written down in full in FORMAT.md. LayoutBare with SchemeFNV1a is
-// the string of the well-known TypeScript filter for Upstash.
+// A filter is one Redis string: 16 bytes of header, then the cells. The format of
+// version 1 is frozen and written down in FORMAT.md, with programs in JavaScript
+// and Python that read it. LayoutBare with SchemeFNV1a is the string of the article
+// "Building a high-speed Bloom Filter with Upstash Redis".
 package bloom

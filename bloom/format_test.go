@@ -258,6 +258,27 @@ func TestStoredBytesOfVectors(t *testing.T) {
 	})
 }
 
+// A Local and its stream are the same bytes, as the format frames them.
+func TestStreamIsTheFormat(t *testing.T) {
+	for _, g := range []bloom.Geometry{
+		{Bits: 53 * 40, Hashes: 6, Seed: 99},
+		{Bits: 2001, Hashes: 5, Scheme: bloom.SchemeXXH3},
+		{Bits: 2000, Hashes: 5, Scheme: bloom.SchemeFNV1a},
+	} {
+		items := numbered("item", 100)
+		l := bloom.NewLocal(g)
+		for _, item := range items {
+			l.Add(item)
+		}
+		want := stringOf(g, bloom.LayoutHeaded, items...)
+		want = "\x89upbloom" + want[:8] + string(binary.BigEndian.AppendUint64(nil, uint64(len(want)))) + want
+		want += string(binary.BigEndian.AppendUint64(nil, xxh3.HashString(want)))
+		if got, err := l.MarshalBinary(); err != nil || string(got) != want {
+			t.Errorf("%v: %v, stream\n%x, want\n%x", g, err, got, want)
+		}
+	}
+}
+
 // Open and Exists find what the format's description alone makes, with a second
 // word of zero.
 func TestReadsWhatTheFormatSays(t *testing.T) {
