@@ -43,8 +43,8 @@ var costs = []struct {
 	}},
 }
 
-// fullFilter makes a filter at its capacity of 1,000,000 items: a random one, as
-// a million items would take their time.
+// fullFilter makes a filter at its capacity of 1,000,000 items: a random one,
+// as a million items would take their time.
 func fullFilter(tb testing.TB, s *upstashtest.Server, c *upstash.Client, scheme bloom.Scheme, p float64) *bloom.Filter {
 	tb.Helper()
 	s.FlushAll()
@@ -71,8 +71,8 @@ func fullFilter(tb testing.TB, s *upstashtest.Server, c *upstash.Client, scheme 
 
 var operation = regexp.MustCompile(`"(GET|SET|INCRBY)"`)
 
-// TestCostTable holds the table in doc.go against what a server counts: requests,
-// commands, operations of BITFIELD, and bytes.
+// TestCostTable holds the table in doc.go against what a server counts:
+// requests, commands, operations of BITFIELD, and bytes.
 func TestCostTable(t *testing.T) {
 	doc, err := os.ReadFile("doc.go")
 	if err != nil {

@@ -1,21 +1,21 @@
-// Package bloom keeps Bloom filters in Redis, behind the Upstash REST API: "have
-// I seen this before?" in one request and one billed command.
+// Package bloom keeps Bloom filters in Redis, behind the Upstash REST API:
+// "have I seen this before?" in one request and one billed command.
 //
 // # Guarantee
 //
-// First of all turn eviction off for the database, or set Config.MustExist. After
-// an eviction the next Add makes an empty filter, whose "no" is true of what was
-// added since.
+// First of all turn eviction off for the database, or set Config.MustExist.
+// After an eviction the next Add makes an empty filter, whose "no" is true of
+// what was added since.
 //
-// A "no" is true: if Exists says false without an error, the item was never added
-// to the live filter. Whatever could break that is an error: a filter that is
-// missing, expired or evicted (ErrNotFound), one of another size or seed
-// (MismatchError), data that is no filter (ErrNotFilter), a reply that was cut or
-// garbled. A "yes" is true but for the false positives; Config.FPRate is their
-// share. Nothing is added twice or lost in silence: a retry never turns a new item
-// into a seen one. Some choices weaken the "no": LayoutBare has no header to
-// check, MissingIsEmpty takes a missing filter for an empty one, and with
-// ReadsNearest or a read-only token a region that lags behind answers.
+// A "no" is true: if Exists says false without an error, the item was never
+// added to the live filter. Whatever could break that is an error: a filter
+// that is missing, expired or evicted (ErrNotFound), one of another size or
+// seed (MismatchError), data that is no filter (ErrNotFilter), a reply that was
+// cut or garbled. A "yes" is true but for the false positives; Config.FPRate is
+// their share. Nothing is added twice or lost in silence: a retry never turns a
+// new item into a seen one. Some choices weaken the "no": LayoutBare has no
+// header to check, MissingIsEmpty takes a missing filter for an empty one, and
+// with ReadsNearest or a read-only token a region that lags behind answers.
 //
 // # Usage
 //
@@ -28,16 +28,16 @@
 // New sends nothing; the first Add makes the filter. AddAll and ExistsAll take
 // many items at once, AddIn and ExistsIn many filters. Create makes the whole
 // filter in advance, Open reads its geometry from the database, Stats says how
-// full it is, and Inspect does so without its Config. A filter may be used by any
-// number of goroutines and processes, and a handle is cheap enough to make one for
-// each request. Of several that make a filter at once exactly one succeeds.
+// full it is, and Inspect does so without its Config. A filter may be used by
+// any number of goroutines and processes, and a handle is cheap enough to make
+// one for each request. Of several that make a filter at once exactly one
+// succeeds.
 //
 // # Sizing
 //
-// A filter has a fixed size, worked out from the number of items to expect and
-// the false positive rate to accept. The blocked scheme, which is the default,
-// takes 5.4 bits an item for each factor of ten. An Add sets two bits in each of
-// z words, and a look-up reads z words:
+// A filter has a fixed size. The default scheme takes 5.4 bits an item for each
+// factor of ten of the false positive rate. An Add sets two bits in each of z
+// words, and a look-up reads z words:
 //
 //	capacity       1 in 100, z = 2    1 in 1,000, z = 3    1 in 1,000,000, z = 6
 //	1,000          1.4 KB             2.0 KB               4.1 KB
@@ -47,43 +47,43 @@
 //	100,000,000    134 MB             202 MB               403 MB
 //
 // A filter for 1 in 100 is wrong 1 time in 1,000 when half full, 1 in 29 at one
-// and a half times its capacity, and 8% of the time at twice. A record beyond
-// 100 MB needs one of the larger plans.
+// and a half times its capacity, and 8% of the time at twice: Config.WarnFill
+// says so in time. A record beyond 100 MB needs one of the larger plans.
 //
 // # Errors and retry safety
 //
 // Errors come from the database (package upstash's *Error and *CallError, which
-// are wrapped), or are one of this package's, such as ErrNotFound, ErrUncertain,
-// *MismatchError and *BatchError. None holds a key, an item or a seed.
+// are wrapped), or are one of this package's, such as ErrNotFound,
+// ErrUncertain, *MismatchError and *BatchError. None holds a key, an item or a
+// seed.
 //
 // An attempt whose reply was lost is repeated. If the item's bits are then all
-// set, the lost attempt may have set them: that is ErrUncertain, "in, but new or
-// seen is not known". If one of them was still 0, the answer is certain. After
-// any other error of Add the item may be in: upstash.SafeToRetry reports whether
-// it certainly is not, InFilter whether it is, a BatchError both for each item.
+// set, the lost attempt may have set them: that is ErrUncertain, "in, but new
+// or seen is not known". If one of them was still 0, the answer is certain.
+// After any other error of Add the item may be in: upstash.SafeToRetry reports
+// whether it certainly is not, InFilter whether it is, a BatchError both for
+// each item.
 //
-// A handle that meets another filter writes no more until Exists or Create finds
-// its own, or none. The Add that met it has run: the other filter may have k more
-// bits set, which can add false positives and loses nothing. Other data at the key
-// may have its first bytes changed: give filters keys of their own.
+// A handle that meets another filter writes no more until Exists or Create
+// finds its own, or none. The Add that met it has run: the other filter may
+// have k more bits set, which can add false positives and loses nothing. Other
+// data at the key may have its first bytes changed: give filters keys of their
+// own.
 //
 // # TTL and reads
 //
-// Config.TTL counts from the first write, and no other prolongs it. A bit of the
-// header says that the TTL is settled, every write of a handle with a TTL reads
-// it along, and one that finds it open sends the EXPIRE: what a crash left undone,
-// the next write does. Create does all at once.
+// Config.TTL counts from the first write, and no other prolongs it. A bit of
+// the key's header says that the TTL is settled. Every write of a handle with a
+// TTL reads it along, and one that finds it open sends the EXPIRE: what a crash
+// left undone, the next write does. Create does all at once.
 //
-// Look-ups ask the primary of a global database. Config.Reads has them ask the
-// nearest region, or that one first.
+// Look-ups ask the primary of a global database, or what Config.Reads says.
 //
 // # Cost
 //
-// In a filter at its capacity of 1,000,000, of SchemeBlocked and, on the right
-// of each pair, SchemeXXH3: the operations of the BITFIELD, bytes of the bodies,
-// and the time on loopback.
+// In a filter of 1,000,000 items, SchemeBlocked left and SchemeXXH3 right:
 //
-//	                   requests, commands,    operations       bytes out       bytes in       ms
+//	                   requests, commands, operations     bytes out         bytes in     milliseconds
 //	1 in 100
 //	Add                    1  1      7     10      249     318      47     53   0.21  0.22
 //	Exists                 1  1      3      8       88     191      61     43   0.19  0.21
@@ -97,19 +97,20 @@
 //	ExistsAll, 1,000 items 1  1  3,001 10,001   66,950 212,371  49,859 20,029    7.9    27
 //	Stats                  1  4      1      1      140     140      83     83   0.90  0.71
 //
-// The table is that of "go test ./bloom -run '^$' -bench Cost", best of eight
-// runs, with the REST server of the same process and Redis 7.0.15 behind it, on
-// two shared cores of an AMD EPYC (Zen 3), Go 1.26.8, 21 November 2026.
+// By "go test ./bloom -run '^$' -bench Cost -count 8", the best of the eight,
+// over loopback to a REST server in the same process with Redis 7.0.15 behind
+// it, on two shared cores of an AMD EPYC (Zen 3) with Go 1.26.8, 21 November
+// 2026.
 //
-// A handle with a TTL that finds it open sends one request more, of four commands.
-// Create is one request, of four commands or five with a TTL, and two if the
-// filter is there. Open is one of two. A batch is cut into requests of
+// A write that finds the TTL open sends one request more, of four commands.
+// Create is one request, of two commands if the filter is there, else four, or
+// five with a TTL. Open is one of two. A batch is cut into requests of
 // Config.BatchBytes, of which Config.BatchParallel are under way at once.
 //
 // # Format and compatibility
 //
-// A filter is one Redis string: 16 bytes of header, then the cells. The format of
-// version 1 is frozen and written down in FORMAT.md, with programs in JavaScript
-// and Python that read it. LayoutBare with SchemeFNV1a is the string of the article
-// "Building a high-speed Bloom Filter with Upstash Redis".
+// A filter is one Redis string: 16 bytes of header, then the cells. The format
+// of version 1 is frozen and written down in FORMAT.md, with programs in
+// JavaScript and Python that read it. LayoutBare with SchemeFNV1a is the string
+// of the article "Building a high-speed Bloom Filter with Upstash Redis".
 package bloom

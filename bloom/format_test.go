@@ -26,8 +26,8 @@ var schemes = []bloom.Scheme{bloom.SchemeBlocked, bloom.SchemeXXH3, bloom.Scheme
 // and shares no code with the package: bits are characters, and the arithmetic
 // is math/big's.
 
-// headerOf is the first 16 bytes of a filter that another program wrote: 53 bits
-// of header, 11 zeros, and a second word that is zero.
+// headerOf is the first 16 bytes of a filter that another program wrote: 53
+// bits of header, 11 zeros, and a second word that is zero.
 func headerOf(kind, version int, g bloom.Geometry) string {
 	tag := uint64(0)
 	if g.Seed != 0 {
@@ -116,8 +116,8 @@ func fnvOf(item string, offset uint64) *big.Int {
 	return h
 }
 
-// stringOf is the whole Redis string of a filter with the items in it, its second
-// word zero.
+// stringOf is the whole Redis string of a filter with the items in it, its
+// second word zero.
 func stringOf(g bloom.Geometry, layout bloom.Layout, items ...string) string {
 	cells := []byte(strings.Repeat("0", int(g.Bits)))
 	for _, item := range items {
