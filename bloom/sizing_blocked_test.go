@@ -34,9 +34,14 @@ func TestBlockedSizeTable(t *testing.T) {
 		p, bitsAnItem float64
 		words         int
 	}{
-		{0.1, 5.37, 1}, {0.01, 10.75, 2}, {0.001, 16.12, 3}, {1e-6, 32.24, 6},
+		{0.1, 5.37, 1},
+		{0.01, 10.75, 2},
+		{0.001, 16.12, 3},
+		{1e-6, 32.24, 6},
 		// A rate between two powers of ten takes the words of the lower.
-		{0.0999, 4.88, 2}, {0.9, 0.674, 1}, {minBlockedRate, 48.4, 9},
+		{0.0999, 4.88, 2},
+		{0.9, 0.674, 1},
+		{minBlockedRate, 48.4, 9},
 	} {
 		m, k := blockedSize(n, c.p)
 		if got := float64(m) / n; math.Abs(got-c.bitsAnItem) > 0.01*c.bitsAnItem || k != 2*c.words {
