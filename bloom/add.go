@@ -24,11 +24,16 @@ import (
 // error the item may or may not be in; to add it again is harmless, but may then answer
 // "seen".
 func (f *Filter) Add(ctx context.Context, item string) (added bool, err error) {
+	return f.add(ctx, item, nil)
+}
+
+func (f *Filter) add(ctx context.Context, item string, l learner) (added bool, err error) {
 	if err := f.rec.mayWrite(); err != nil {
 		return false, err
 	}
 	q := newRequest(&f.rec).single(item)
 	defer q.free()
+	q.learner = l
 	q.beginWrite(newBirth(), false)
 	q.setItem(item)
 	write(ctx, q.self[:])

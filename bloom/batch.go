@@ -23,13 +23,17 @@ const (
 // is known; the answers of those that are done are returned with it. A filter
 // that vanishes between two requests is ErrRecreated in it.
 func (f *Filter) AddAll(ctx context.Context, items []string) ([]bool, error) {
+	return f.addAll(ctx, items, nil)
+}
+
+func (f *Filter) addAll(ctx context.Context, items []string, l learner) ([]bool, error) {
 	if len(items) == 0 {
 		return nil, nil
 	}
 	if err := f.rec.mayWrite(); err != nil {
 		return nil, err
 	}
-	b := f.newBatch(items)
+	b := f.newBatch(items, l)
 	b.adding = true
 	// Until the header was seen, one request goes ahead alone: if the key
 	// holds something else, no more than that one touches it.
@@ -41,20 +45,25 @@ func (f *Filter) AddAll(ctx context.Context, items []string) ([]bool, error) {
 // promises of Exists and the requests of AddAll. 1,000 items at 1 in 100 take
 // about 50 KB.
 func (f *Filter) ExistsAll(ctx context.Context, items []string) ([]bool, error) {
+	return f.existsAll(ctx, items, nil)
+}
+
+func (f *Filter) existsAll(ctx context.Context, items []string, l learner) ([]bool, error) {
 	if len(items) == 0 {
 		return nil, nil
 	}
-	return f.newBatch(items).run(ctx)
+	return f.newBatch(items, l).run(ctx)
 }
 
 // batch is one AddAll or ExistsAll under way.
 type batch struct {
-	f      *Filter
-	items  []string
-	adding bool
-	limit  int  // of a command, in bytes
-	alone  bool // the first part goes before the others
-	parts  bool // one request does not carry all items
+	f       *Filter
+	items   []string
+	learner learner
+	adding  bool
+	limit   int  // of a command, in bytes
+	alone   bool // the first part goes before the others
+	parts   bool // one request does not carry all items
 
 	// Parts write to their own items' places; what follows is guarded.
 	answers []bool
@@ -78,9 +87,9 @@ type part struct {
 
 type sameAs struct{ item, first int }
 
-func (f *Filter) newBatch(items []string) *batch {
+func (f *Filter) newBatch(items []string, l learner) *batch {
 	b := &batch{
-		f: f, items: items, limit: f.batchBytes(),
+		f: f, items: items, learner: l, limit: f.batchBytes(),
 		answers: make([]bool, len(items)), states: make([]ItemState, len(items)),
 	}
 	b.parts = len(items) > 1 && len(items) > (b.limit-b.headBytes())/f.rec.itemBytes()
@@ -123,6 +132,7 @@ func (b *batch) run(ctx context.Context) ([]bool, error) {
 func (b *batch) fill(next int) (p *part, rest int) {
 	q := newRequest(&b.f.rec)
 	p = &part{q: q}
+	q.learner = b.learner
 	if b.adding {
 		q.beginWrite(newBirth(), b.parts)
 		if b.parts {

@@ -54,9 +54,17 @@ var (
 type ConfigError struct {
 	Field  string // the name of the field, such as "FPRate"
 	Reason string // what its value is, and what it must be
+
+	of string // whose field it is, if not of Config
 }
 
-func (e *ConfigError) Error() string { return "bloom: Config." + e.Field + " " + e.Reason }
+func (e *ConfigError) Error() string {
+	of := e.of
+	if of == "" {
+		of = "Config"
+	}
+	return "bloom: " + of + "." + e.Field + " " + e.Reason
+}
 
 // A MismatchError is returned when the filter at a key is not the one that the handle was
 // made for. Answers from it would be wrong, so that there are none. Test for it with

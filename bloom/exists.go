@@ -14,8 +14,13 @@ import (
 // was made with another Config is a *MismatchError. Config.Reads says which
 // copy of a global database is asked.
 func (f *Filter) Exists(ctx context.Context, item string) (bool, error) {
+	return f.exists(ctx, item, nil)
+}
+
+func (f *Filter) exists(ctx context.Context, item string, l learner) (bool, error) {
 	q := newRequest(&f.rec).single(item)
 	defer q.free()
+	q.learner = l
 	q.beginRead()
 	q.getItem(item)
 	lookUp(ctx, q.self[:])

@@ -14,6 +14,9 @@ type request struct {
 	items []string // in the order of their operations
 	cmd   upstash.BitField
 
+	learner learner // wants to know what came of it, and the birth number; or nil
+	stands  int64   // the birth number that a read found, for a learner
+
 	// Of a write.
 	birth       int64    // the birth number that it carries
 	asksSettled bool     // it reads bit 127
@@ -38,6 +41,26 @@ type request struct {
 	self [1]*request
 }
 
+// A learner is told of every answer to a request that names it.
+type learner interface {
+	// learn takes a request that was judged: q.err says if it failed. A region's answer is
+	// not the primary's.
+	learn(q *request, primary bool)
+	// asksPrimary reports whether a look-up goes to the primary, whatever Config.Reads says.
+	asksPrimary() bool
+}
+
+func (q *request) tell(primary bool) {
+	if q.learner != nil {
+		q.learner.learn(q, primary)
+	}
+}
+
+// near reports whether the nearest region is asked first.
+func (q *request) near() bool {
+	return q.rec.near() && (q.learner == nil || !q.learner.asksPrimary())
+}
+
 var requestPool = sync.Pool{New: func() any { return new(request) }}
 
 // newRequest takes a request from the pool; its user puts it back with free.
@@ -49,7 +72,7 @@ func newRequest(r *record) *request {
 
 func (q *request) free() {
 	clear(q.items) // the caller's strings
-	q.rec, q.items, q.one[0] = nil, q.items[:0], ""
+	q.rec, q.learner, q.items, q.one[0] = nil, nil, q.items[:0], ""
 	q.reply, q.err, q.wrote = upstash.Reply{}, nil, written{}
 	requestPool.Put(q)
 }

@@ -40,9 +40,16 @@ func (r *record) script(text string, more []string, args ...string) upstash.Comm
 // eval runs a script of the record.
 func (r *record) eval(ctx context.Context, repeatable bool, text string, more []string, args ...string,
 ) (upstash.Reply, error) {
-	reply, err := r.client.Do(ctx, r.script(text, more, args...).Repeatable(repeatable))
+	return r.run(ctx, func() upstash.Command {
+		return r.script(text, more, args...).Repeatable(repeatable)
+	})
+}
+
+// run sends a script, and once more if the server refuses its first line.
+func (r *record) run(ctx context.Context, script func() upstash.Command) (upstash.Reply, error) {
+	reply, err := r.client.Do(ctx, script())
 	if err != nil && r.refusesShebang(err) {
-		reply, err = r.client.Do(ctx, r.script(text, more, args...).Repeatable(repeatable))
+		reply, err = r.client.Do(ctx, script())
 	}
 	return reply, err
 }

@@ -48,9 +48,10 @@ func write(ctx context.Context, reqs []*request) {
 	for _, q := range reqs {
 		if q.err != nil {
 			q.err = q.rec.failed(q.err)
-			continue
+		} else {
+			q.err = q.judgeWrite()
 		}
-		if q.err = q.judgeWrite(); q.err != nil {
+		if q.tell(true); q.err != nil {
 			continue
 		}
 		if q.wrote.uncertain() && !q.isOwnCreation(ctx) {
@@ -110,7 +111,7 @@ func (q *request) isOwnCreation(ctx context.Context) bool {
 // that; else only its "yes", and what is left is asked at the primary.
 func lookUp(ctx context.Context, reqs []*request) {
 	for _, q := range reqs {
-		if q.rec.near() {
+		if q.near() {
 			q.cmd.ReadOnly()
 		}
 	}
@@ -119,10 +120,11 @@ func lookUp(ctx context.Context, reqs []*request) {
 	for _, q := range reqs {
 		denied := isDenied(q.err)
 		if q.err == nil {
-			q.err = q.judgeRead(!q.rec.near())
-		} else if q.err = explain(q.err); !q.rec.near() && errors.Is(q.err, ErrNotFilter) {
+			q.err = q.judgeRead(!q.near())
+		} else if q.err = explain(q.err); !q.near() && errors.Is(q.err, ErrNotFilter) {
 			q.rec.refuse(q.err)
 		}
+		q.tell(!q.near())
 		if more := q.askElsewhere(denied); more != nil {
 			first, second = append(first, q), append(second, more)
 		}
@@ -140,12 +142,12 @@ func lookUp(ctx context.Context, reqs []*request) {
 // askElsewhere returns the request that has to follow, or nil.
 func (q *request) askElsewhere(denied bool) *request {
 	switch {
-	case !q.rec.near() && denied:
+	case !q.near() && denied:
 		// The token may not run BITFIELD, on this key at least: a region may know.
 		more := q.repeat(q.items)
 		more.cmd.ReadOnly()
 		return more
-	case q.rec.reads != ReadsNearestFirst || noAnswer(q.err):
+	case !q.near() || q.rec.reads != ReadsNearestFirst || noAnswer(q.err):
 		return nil
 	case q.err != nil:
 		return q.repeat(q.items)
@@ -165,6 +167,7 @@ func (q *request) askElsewhere(denied bool) *request {
 // repeat makes a request for some of the items anew.
 func (q *request) repeat(items []string) *request {
 	more := newRequest(q.rec)
+	more.learner = q.learner
 	more.beginRead()
 	for _, item := range items {
 		more.items = append(more.items, item)
@@ -175,13 +178,14 @@ func (q *request) repeat(items []string) *request {
 
 // merge takes the answers of the request that followed.
 func (q *request) merge(more *request) {
-	primary := q.rec.near() // the first answer was a region's
+	primary := q.near() // the first answer was a region's
 	denied := isDenied(more.err)
 	if more.err == nil {
 		more.err = more.judgeRead(primary)
 	} else {
 		more.err = explain(more.err)
 	}
+	more.tell(primary)
 	if len(q.found) < len(q.items) {
 		q.found = append(q.found[:0], make([]bool, len(q.items))...)
 	}

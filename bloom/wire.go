@@ -18,7 +18,7 @@ func (q *request) beginWrite(birth int64, compareBirth bool) {
 	if !r.headed() {
 		return
 	}
-	q.asksBirth, q.asksSettled = compareBirth, r.ttl != 0
+	q.asksBirth, q.asksSettled = compareBirth || q.learner != nil, r.ttl != 0
 	if r.must {
 		q.asksBirth, q.asksSettled = true, true // a script answers all
 		return
@@ -53,6 +53,9 @@ func (q *request) beginRead() {
 	q.cmd.Reset(q.rec.key)
 	if q.rec.headed() {
 		q.cmd.Get(headerType, 0)
+		if q.learner != nil {
+			q.cmd.Get(headerType, birthOffset)
+		}
 	}
 }
 
@@ -238,7 +241,12 @@ func (q *request) judgeRead(primary bool) error {
 		if err != nil {
 			return err
 		}
-		cells = cells[1:]
+		if cells = cells[1:]; q.learner != nil {
+			if q.stands, err = fieldWord(cells[0]); err != nil {
+				return err
+			}
+			cells = cells[1:]
+		}
 	}
 	if r.geo.Scheme == SchemeBlocked {
 		return q.judgeWords(cells)
