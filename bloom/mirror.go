@@ -23,7 +23,7 @@ import (
 //	another item       asks: 1, and learns           no: 0
 //	copy too old       asks: 1, and learns           a refresh, once for all callers:
 //	                                                 3 if nothing changed, else 3 more for
-//	                                                 each MiB of the string, and its bytes
+//	                                                 each 2 MiB of the string, and its bytes
 //	AddThrough         1                             1
 //	Add, in the copy   "seen": 0                     "seen": 0
 //	Add, another       1                             1

@@ -41,7 +41,7 @@ func (c *mirrorCopy) answer(now time.Time, cfg MirrorConfig, item string) (found
 	if c.local.Exists(item) {
 		return true, within(now, c.proved, cfg.MaxTrust)
 	}
-	return false, within(now, c.fresh, cfg.MaxStale)
+	return false, cfg.MaxStale > 0 && within(now, c.fresh, cfg.MaxStale)
 }
 
 // trusts reports whether the item is in the filter without doubt.
@@ -63,14 +63,16 @@ func (c *mirrorCopy) drop() {
 // meet takes note that the primary showed a birth number in answer to a question that was sent
 // at the time, and reports whether local is about that filter. A filter of birth 0 was written
 // by another program; nothing would tell it from its successor.
-func (c *mirrorCopy) meet(birth int64, sent time.Time) bool {
+func (c *mirrorCopy) meet(birth int64, sent, now time.Time) bool {
+	// A proof to come is from before the clock was set back, and cannot be compared.
+	newer := !sent.Before(c.proved) || age(now, c.proved) < 0
 	if birth == c.birth {
-		if sent.After(c.proved) {
+		if newer {
 			c.proved = sent
 		}
 		return birth != 0
 	}
-	if c.birth != 0 && sent.Before(c.proved) {
+	if !newer {
 		return false // the answer to an older question came late: it may speak of the past
 	}
 	if c.drop(); birth == 0 {
@@ -99,19 +101,19 @@ func (l *lesson) asksPrimary() bool { return l.primary }
 
 // learn takes the bits of an answer into the copy, and what it says of the filter.
 func (l *lesson) learn(q *request, primary bool) {
-	c := &l.m.copy
+	c, now := &l.m.copy, l.m.now()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
 	case q.wrote.ok:
-		if c.meet(q.wrote.birth, l.sent) {
+		if c.meet(q.wrote.birth, l.sent, now) {
 			for _, item := range q.items {
 				c.local.Add(item)
 			}
 		}
 	case q.err == nil && len(q.found) > 0:
 		// What a region lacks is lag, and what it has is true of the filter it speaks of.
-		if primary && c.meet(q.stands, l.sent) || !primary && q.stands == c.birth && c.birth != 0 {
+		if primary && c.meet(q.stands, l.sent, now) || !primary && q.stands == c.birth && c.birth != 0 {
 			q.learnCells(c.local)
 		}
 	case primary && isGone(q.err):

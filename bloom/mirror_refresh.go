@@ -25,7 +25,7 @@ const (
 	mirrorCountScript = ours + `return {w[1], w[3], redis.call('BITCOUNT', KEYS[1], '16', '-1')}`
 	mirrorPartScript  = ours + `return {w[1], w[3], redis.call('GETRANGE', KEYS[1], ARGV[2], ARGV[3])}`
 
-	mirrorPartBytes = 1 << 20
+	mirrorPartBytes = 2 << 20
 	mirrorParallel  = 4
 
 	// refreshPause is the longest time after a failed refresh in which none is tried.
@@ -36,7 +36,7 @@ var errNoBirth = fmt.Errorf("%w with a birth number, which a Mirror needs: the f
 	" by another program; an Add of this package gives it one", ErrNotFilter)
 
 // Refresh brings the copy up to date: all items whose Add was acknowledged before the call are
-// in it. It costs three commands if nothing changed, else three more for each MiB of the string
+// in it. It costs three commands if nothing changed, else three more for each 2 MiB of the string
 // and its bytes. If MaxStale is set, calls do it by themselves. After an error the copy is
 // trusted no more than before.
 func (m *Mirror) Refresh(ctx context.Context) error {
@@ -118,10 +118,10 @@ func (m *Mirror) refresh(ctx context.Context) error {
 	if same := c.begun == begun && c.birth == birth; same && count < have {
 		c.drop() // bits only ever get set: it was put back from a backup
 	}
-	known := c.meet(birth, sent)
+	known := c.meet(birth, sent, m.now())
 	whole := c.begun == begun && count == have
 	if begun = c.begun; known && whole {
-		c.prove(sent)
+		c.fresh = sent
 	}
 	c.mu.Unlock()
 	switch {
@@ -144,7 +144,7 @@ func (m *Mirror) refresh(ctx context.Context) error {
 		return fmt.Errorf("bloom: %w: %d bits in the parts of a string that has %d",
 			upstash.ErrBadResponse, n, count)
 	}
-	c.prove(sent)
+	c.fresh = sent
 	return nil
 }
 
@@ -156,13 +156,6 @@ func (m *Mirror) lost(err error) error {
 		m.copy.drop()
 	}
 	return err
-}
-
-// prove notes that local has all bits that the filter had at the time.
-func (c *mirrorCopy) prove(sent time.Time) {
-	if sent.After(c.fresh) {
-		c.fresh = sent
-	}
 }
 
 // readParts reads the string into the copy, several parts at once.

@@ -1,0 +1,65 @@
+package bloom
+
+import (
+	"testing"
+	"time"
+)
+
+// A frozen process sees on the wall clock alone that time has passed; a clock that was set
+// back shows an age below 0.
+func TestAge(t *testing.T) {
+	then := time.Now()
+	for name, c := range map[string]struct {
+		now  time.Time
+		want time.Duration
+	}{
+		"at once": {then, 0},
+		"later":   {then.Add(time.Second), time.Second},
+		"frozen":  {then.Round(0).Add(time.Hour), time.Hour},
+		"back":    {then.Round(0).Add(-time.Hour), -time.Hour},
+	} {
+		if got := age(c.now, then); got != c.want {
+			t.Errorf("%s: %v, want %v", name, got, c.want)
+		}
+		if got := within(c.now, then, time.Second); got != (c.want >= 0 && c.want <= time.Second) {
+			t.Errorf("%s: within a second is %v", name, got)
+		}
+	}
+	if within(then, time.Time{}, time.Hour) {
+		t.Error("never was an hour ago")
+	}
+}
+
+// Answers that come late, of a filter before or after the present one, do not mix with it.
+func TestMirrorCopyMeetsAnswersInAnyOrder(t *testing.T) {
+	start := time.Now()
+	at := func(s int) time.Time { return start.Add(time.Duration(s) * time.Second) }
+	c := mirrorCopy{local: NewLocal(Geometry{Bits: 530, Hashes: 2})}
+	meet := func(birth int64, sent int, want bool, birthAfter int64, proved int, bits bool) {
+		t.Helper()
+		got := c.meet(birth, at(sent), at(100))
+		if got != want || c.birth != birthAfter || birthAfter != 0 && !c.proved.Equal(at(proved)) ||
+			(c.local.setBits() > 0) != bits {
+			t.Errorf("birth %d sent at %d: %v, then birth %d, proved %v, %d bits", birth, sent, got,
+				c.birth, c.proved.Sub(start), c.local.setBits())
+		}
+	}
+	meet(7, 10, true, 7, 10, false)
+	c.local.Add("a")
+	meet(7, 5, true, 7, 10, true) // an older proof
+	meet(7, 20, true, 7, 20, true)
+	meet(8, 15, false, 7, 20, true) // asked before the last proof
+	meet(8, 25, true, 8, 25, false)
+	c.local.Add("b")
+	meet(7, 20, false, 8, 25, true)
+	meet(0, 24, false, 8, 25, true)
+	meet(0, 30, false, 0, 0, false)
+	meet(9, 1, true, 9, 1, false)
+
+	// The clock was set back: the last proof is to come, and any counts.
+	c.proved = at(1000)
+	meet(9, 50, true, 9, 50, false)
+	c.proved = at(1000)
+	c.local.Add("c")
+	meet(10, 60, true, 10, 60, false)
+}

@@ -1,0 +1,273 @@
+package bloom_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/upstash"
+	"github.com/upbloom/upbloom/upstash/upstashtest"
+)
+
+// A bit enters the copy from an answer alone.
+func TestMirrorAddOfUnknownOutcomeLeavesNoTrace(t *testing.T) {
+	for _, when := range []upstashtest.When{upstashtest.BeforeExec, upstashtest.AfterExec} {
+		s := upstashtest.NewServer(t)
+		f := handle(t, once(s), roomy())
+		mustAdd(t, f, "other")
+		m, _ := mirror(t, f, bloom.MirrorConfig{})
+		s.Inject(upstashtest.Drop(when), upstashtest.Drop(when))
+		if _, err := m.Add(t.Context(), "a"); err == nil {
+			t.Fatal("an Add without an answer is no error")
+		}
+		if _, err := m.AddAll(t.Context(), []string{"a", "b"}); err == nil {
+			t.Fatal("an AddAll without an answer is no error")
+		}
+		if n := m.Stats().SetBits; n != 0 {
+			t.Errorf("%v: %d bits in the copy", when, n)
+		}
+		asks(t, s, m, "a", bool(when), 1)
+	}
+}
+
+// Whatever goes wrong with whichever request of a look-up, an item that is in the filter is
+// found or there is an error.
+func TestMirrorFailureIsNeverANo(t *testing.T) {
+	for _, fault := range upstashtest.EveryFault() {
+		for hit := range int64(3) {
+			s := upstashtest.NewServer(t)
+			c := s.Client(upstash.WithRetry(0), upstash.WithTimeout(50*time.Millisecond))
+			mustAdd(t, handle(t, s.Client(), roomy()), "a", "b")
+			m, clock := mirror(t, handle(t, c, roomy()), bloom.MirrorConfig{MaxStale: time.Minute})
+			look := func(when string) {
+				t.Helper()
+				s.InjectFunc(func(n int64, _ upstashtest.RequestInfo) upstashtest.Fault {
+					if n == hit+1 {
+						return fault
+					}
+					return upstashtest.Fault{}
+				})
+				for range 2 {
+					if found, err := m.Exists(t.Context(), "a"); !found && err == nil {
+						t.Errorf("%v at request %d, %s: a false no", fault, hit, when)
+					}
+					got, err := m.ExistsAll(t.Context(), []string{"b", "a"})
+					if err == nil && !(got[0] && got[1]) {
+						t.Errorf("%v at request %d, %s: false noes: %v", fault, hit, when, got)
+					}
+					clock.pass(2 * time.Second) // past the pause after a failure
+				}
+			}
+			look("cold")
+			clock.pass(time.Hour)
+			look("an hour later")
+		}
+	}
+}
+
+// While no refresh succeeds, each call asks the server, and a refresh is tried once a second.
+func TestMirrorWithoutRefresh(t *testing.T) {
+	s := upstashtest.NewServer(t)
+	f := handle(t, s.Client(), roomy())
+	mustAdd(t, f, "a")
+	m, c := mirror(t, f, bloom.MirrorConfig{MaxStale: time.Minute})
+	s.DenyFunc(func(command []string) bool { return command[0] == "EVAL" })
+	asks(t, s, m, "x", false, 2)
+	asks(t, s, m, "x", false, 1)
+	asks(t, s, m, "a", true, 1)
+	asks(t, s, m, "a", true, 0)
+	c.pass(time.Second + 1)
+	asks(t, s, m, "x", false, 2)
+	if err := m.Refresh(t.Context()); err == nil {
+		t.Error("Refresh says nothing of its failure")
+	}
+	if st := m.Stats(); st.Copied || st.Failures != 3 || st.Refreshes != 0 {
+		t.Errorf("%+v", st)
+	}
+	s.DenyFunc(nil)
+	c.pass(time.Second + 1)
+	asks(t, s, m, "x", false, 1) // the copy has all that there is: it learned "a"
+	asks(t, s, m, "x", false, 0)
+}
+
+// Who refreshes may give up; those who wait go on.
+func TestMirrorRefreshOfACallerWhoGivesUp(t *testing.T) {
+	s := upstashtest.NewServer(t)
+	f := handle(t, s.Client(), roomy())
+	mustAdd(t, f, "a")
+	m, _ := mirror(t, f, bloom.MirrorConfig{MaxStale: time.Minute})
+	s.Inject(upstashtest.Stall(upstashtest.AfterExec))
+	asked := make(chan struct{})
+	leader, giveUp := context.WithCancel(t.Context())
+	var calls sync.WaitGroup
+	calls.Go(func() {
+		close(asked)
+		if _, err := m.Exists(leader, "x"); !errors.Is(err, context.Canceled) {
+			t.Errorf("who gave up got %v", err)
+		}
+	})
+	<-asked
+	for range 5 {
+		calls.Go(func() {
+			if found, err := m.Exists(t.Context(), "x"); found || err != nil {
+				t.Errorf("who waited got %v, %v", found, err)
+			}
+		})
+	}
+	for s.Stats().Requests < 2 { // the AddAll's, and the one that stalls
+		time.Sleep(time.Millisecond)
+	}
+	giveUp()
+	calls.Wait()
+	if st := m.Stats(); !st.Copied {
+		t.Errorf("%+v", st)
+	}
+}
+
+// A region that lags cannot make a copy look whole, nor prove that a filter is still there.
+func TestMirrorNearALaggingRegion(t *testing.T) {
+	for _, reads := range []bloom.Reads{bloom.ReadsPrimary, bloom.ReadsNearest, bloom.ReadsNearestFirst} {
+		for name, opts := range map[string][]upstash.Option{
+			"sync tokens": nil, "none": {upstash.WithoutSyncToken()},
+		} {
+			t.Run(fmt.Sprintf("reads=%v/tokens=%s", reads, name), func(t *testing.T) {
+				s := upstashtest.NewServer(t, upstashtest.WithRegions(upstashtest.Region{Name: "far", Lag: math.MaxInt}))
+				writer := handle(t, s.Client(), roomy())
+				mustAdd(t, writer, "a")
+				s.CatchUp()
+				mustAdd(t, writer, "b")
+
+				cfg := roomy()
+				cfg.Reads = reads
+				f := handle(t, s.RegionClient("far", opts...), cfg)
+				m, c := mirror(t, f, bloom.MirrorConfig{MaxStale: time.Second, MaxTrust: time.Hour})
+				asks(t, s, m, "b", true, 2)
+				asks(t, s, m, "a", true, 0)
+
+				// The region still has the old filter, when the primary has another.
+				if _, err := writer.Delete(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				mustAdd(t, writer, "c")
+				c.pass(2 * time.Second)
+				asks(t, s, m, "c", true, 2)
+				asks(t, s, m, "a", false, 0)
+
+				// By default too, proofs come from the primary.
+				d, c := mirror(t, f, bloom.MirrorConfig{})
+				asks(t, s, d, "c", true, 1)
+				asks(t, s, d, "c", true, 0)
+				c.pass(time.Hour)
+				asks(t, s, d, "c", true, 1)
+				asks(t, s, d, "c", true, 0)
+			})
+		}
+	}
+}
+
+// The promise of MaxStale, while others add, and the filter is deleted and made anew: an item
+// whose Add was acknowledged more than MaxStale ago, and to the live filter, is found.
+func TestMirrorPromiseUnderWriters(t *testing.T) {
+	const stale = 2 * time.Millisecond
+	s := upstashtest.NewServer(t)
+	f := handle(t, s.Client(), roomy())
+	m, err := bloom.NewMirror(f, bloom.MirrorConfig{MaxStale: stale, MaxTrust: stale})
+	if err != nil {
+		t.Fatal(err)
+	}
+	type ack struct {
+		item string
+		at   time.Time
+	}
+	var (
+		life  sync.RWMutex // held to write while the filter is replaced
+		mu    sync.Mutex
+		acked []ack
+		calls sync.WaitGroup
+		done  = make(chan struct{})
+	)
+	mustAdd(t, f, "first")
+	for w := range 2 {
+		calls.Go(func() {
+			for i := 0; ; i++ {
+				select {
+				case <-done:
+					return
+				default:
+				}
+				item := fmt.Sprint(w, "-", i)
+				life.RLock()
+				add := f.Add
+				if i%2 == 0 {
+					add = m.AddThrough
+				}
+				if _, err := add(t.Context(), item); err != nil {
+					t.Error(err)
+				}
+				mu.Lock()
+				acked = append(acked, ack{item, time.Now()})
+				mu.Unlock()
+				life.RUnlock()
+			}
+		})
+	}
+	checked, local := 0, m.Stats().Hits
+	for i := range 2000 {
+		if i%400 == 399 {
+			life.Lock()
+			if _, err := f.Delete(t.Context()); err != nil {
+				t.Error(err)
+			}
+			mustAdd(t, f, "first")
+			acked = nil
+			life.Unlock()
+		}
+		life.RLock()
+		mu.Lock()
+		var a ack
+		if len(acked) > 0 {
+			a = acked[rand.IntN(len(acked))]
+		}
+		mu.Unlock()
+		if a.item != "" && time.Since(a.at) > stale {
+			checked++
+			if found, err := m.Exists(t.Context(), a.item); !found || err != nil {
+				t.Errorf("an item that was added %v ago: %v, %v", time.Since(a.at), found, err)
+			}
+		}
+		if _, err := m.Exists(t.Context(), fmt.Sprint("absent", i)); err != nil {
+			t.Error(err)
+		}
+		life.RUnlock()
+	}
+	close(done)
+	calls.Wait()
+	if st := m.Stats(); checked == 0 || st.Hits == local || st.Refreshes < 2 {
+		t.Errorf("the test showed nothing: %d checked, %+v", checked, st)
+	}
+}
+
+// A filter without a birth number cannot be told from its successor: nothing is believed.
+func TestMirrorOfAFilterWithoutABirthNumber(t *testing.T) {
+	s := upstashtest.NewServer(t)
+	f := handle(t, s.Client(), roomy())
+	mustAdd(t, f, "a")
+	do(t, s, "BITFIELD", key, "SET", "u53", "64", "0")
+	m, _ := mirror(t, f, bloom.MirrorConfig{MaxStale: time.Minute})
+	asks(t, s, m, "a", true, 2)
+	asks(t, s, m, "a", true, 1)
+	asks(t, s, m, "x", false, 1)
+	if err := m.Refresh(t.Context()); !errors.Is(err, bloom.ErrNotFilter) {
+		t.Errorf("Refresh: %v", err)
+	}
+	if added, err := m.Add(t.Context(), "b"); !added || err != nil { // and the number
+		t.Error(added, err)
+	}
+	asks(t, s, m, "b", true, 0)
+}
