@@ -218,8 +218,8 @@ func TestMirrorPromiseUnderWriters(t *testing.T) {
 		})
 	}
 	checked, local := 0, m.Stats().Hits
-	for i := range 2000 {
-		if i%400 == 399 {
+	for i := range 400 {
+		if i%80 == 79 {
 			life.Lock()
 			if _, err := f.Delete(t.Context()); err != nil {
 				t.Error(err)
