@@ -29,7 +29,10 @@ func TestCauseOfABrokenConnection(t *testing.T) {
 		{"reset before the first byte", "", true, syscall.ECONNRESET},
 		{"reset within the header", "HTTP/1.1 200 OK\r\nConte", true, syscall.ECONNRESET},
 		{"reset within the body", "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n{", true, syscall.ECONNRESET},
-		{"reset within a chunk", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5", true, syscall.ECONNRESET},
+		{
+			"reset within a chunk", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5", true,
+			syscall.ECONNRESET,
+		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -61,7 +64,8 @@ func TestCauseOfABrokenConnection(t *testing.T) {
 // read.
 func TestCertificateRequired(t *testing.T) {
 	s := tlsServer(t, func(c *tls.Config) { c.ClientAuth = tls.RequireAnyClientCert })
-	_, err := newTLSClient(t, s.URL, s, WithRetry(0)).Do(t.Context(), Cmd("INCR", "k"))
+	_, err := newTLSClient(t, s.URL, s).Do(t.Context(), Cmd("GET", "k"))
+	checkSingle(t, "a certificate is required", err, true)
 	if err == nil || !strings.Contains(err.Error(), "certificate required") {
 		t.Errorf("got %v", err)
 	}

@@ -93,7 +93,8 @@ func WithMaxResponse(bytes int) Option { return func(s *settings) { s.maxRespons
 // at most; the default is 256. Each call in progress needs one, so that n calls
 // run at once. A further call waits for a free connection until its context or
 // WithTimeout ends; then it did not run. As many may stay open between calls as
-// may be open at all, for up to 30 s, so that a burst of calls dials once.
+// may be open at all, so that a burst of calls finds those of the burst before.
+// One that was idle for 30 s is not used again, and a later call closes it.
 //
 // An open connection costs a file descriptor here and at the server, and about
 // 30 KB of memory. On other platforms, and with WithTransport, the number of

@@ -69,6 +69,9 @@ func transportOver(t *testing.T, limit int, dial func() net.Conn) *fasthttpTrans
 func TestReuse(t *testing.T) {
 	const answer = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
 	const interim = "HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n"
+	with := func(fields string) string {
+		return strings.Replace(answer, "\r\n\r\n", "\r\n"+fields+"\r\n\r\n", 1)
+	}
 	for _, tt := range []struct {
 		name   string
 		answer string
@@ -77,15 +80,12 @@ func TestReuse(t *testing.T) {
 	}{
 		{"whole answer", answer, false, true},
 		{"bytes after it", answer + answer, false, false},
-		{"server closes", strings.Replace(answer, "\r\n\r\n", "\r\nConnection: close\r\n\r\n", 1), false, false},
-		{"server closes, in capitals", strings.Replace(answer, "\r\n\r\n", "\r\nCONNECTION: CLOSE\r\n\r\n", 1), false, false},
-		{"server closes, in a list", strings.Replace(answer, "\r\n\r\n", "\r\nConnection: keep-alive, Close\r\n\r\n", 1), false, false},
-		{"server closes, in one of two fields", strings.Replace(answer, "\r\n\r\n",
-			"\r\nConnection: close\r\nConnection: x\r\n\r\n", 1), false, false},
-		{"server closes, in a folded line", strings.Replace(answer, "\r\n\r\n",
-			"\r\nConnection: x,\r\n close\r\n\r\n", 1), false, false},
-		{"server does not close", strings.Replace(answer, "\r\n\r\n",
-			"\r\nConnection: disclose, keep-alive\r\nX-Connection: close\r\n\r\n", 1), false, true},
+		{"server closes", with("Connection: close"), false, false},
+		{"server closes, in capitals", with("CONNECTION: CLOSE"), false, false},
+		{"server closes, in a list", with("Connection: keep-alive, Close"), false, false},
+		{"server closes, in one of two fields", with("Connection: close\r\nConnection: x"), false, false},
+		{"server closes, in a folded line", with("Connection: x,\r\n close"), false, false},
+		{"server does not close", with("Connection: disclose, keep-alive\r\nX-Connection: close"), false, true},
 		{"after interim answers", strings.Repeat(interim, 5) + answer, false, true},
 		{"HTTP/1.0", strings.Replace(answer, "1.1", "1.0", 1), false, false},
 		{"context ends", answer, true, false},

@@ -82,7 +82,7 @@ func layered(t testing.TB, layers int, version uint16) (*Conn, *server) {
 		done := make(chan error, 1)
 		server := tls.Server(s.top, &tls.Config{Certificates: pool.TLS.Certificates, MaxVersion: version})
 		go func() { done <- server.Handshake() }()
-		if err := near.addTLS(&tls.Config{InsecureSkipVerify: true}); err != nil { //nolint:gosec // ours
+		if err := near.addTLS(&tls.Config{InsecureSkipVerify: true}); err != nil {
 			t.Fatal(err)
 		}
 		if err := <-done; err != nil {
@@ -194,7 +194,7 @@ func TestSessionTicketsAreNoStrayAnswers(t *testing.T) {
 	done := make(chan error, 1)
 	go func() { done <- server.Handshake() }()
 	cache := tls.NewLRUClientSessionCache(1)
-	config := &tls.Config{InsecureSkipVerify: true, ServerName: "x", ClientSessionCache: cache} //nolint:gosec // ours
+	config := &tls.Config{InsecureSkipVerify: true, ServerName: "x", ClientSessionCache: cache}
 	if err := near.addTLS(config); err != nil {
 		t.Fatal(err)
 	}

@@ -75,7 +75,7 @@ func (d *Dialer) Dial(ctx context.Context) (*Conn, error) {
 	c := New(s)
 	// One limit for all that follows, whatever each step knows of contexts.
 	stop := context.AfterFunc(ctx, c.Interrupt)
-	err = d.addLayers(ctx, c)
+	err = d.addLayers(c)
 	if !stop() {
 		err = ctx.Err()
 	}
@@ -86,9 +86,9 @@ func (d *Dialer) Dial(ctx context.Context) (*Conn, error) {
 	return c, nil
 }
 
-func (d *Dialer) addLayers(ctx context.Context, c *Conn) error {
+func (d *Dialer) addLayers(c *Conn) error {
 	if d.proxy != nil {
-		if err := d.tunnel(ctx, c); err != nil {
+		if err := d.tunnel(c); err != nil {
 			return ofProxy(err)
 		}
 	}

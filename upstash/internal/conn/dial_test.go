@@ -8,6 +8,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/netip"
 	"strings"
@@ -48,7 +49,8 @@ func TestNoSuchHost(t *testing.T) {
 	cause := &net.DNSError{Err: "no such host", Name: "db.test", IsNotFound: true}
 	d.Lookup = func(context.Context, string, string) ([]netip.Addr, error) { return nil, cause }
 	_, err := d.Dial(t.Context())
-	if !errors.Is(err, cause) || !strings.Contains(err.Error(), "is the URL right, does the database still exist?") {
+	const question = "is the URL right, does the database still exist?"
+	if !errors.Is(err, cause) || !strings.Contains(err.Error(), question) {
 		t.Errorf("got %v", err)
 	}
 	t.Setenv("HTTPS_PROXY", "http://proxy.test:1")
@@ -56,7 +58,7 @@ func TestNoSuchHost(t *testing.T) {
 	d = NewDialer("db.test", "443", true)
 	d.Lookup = lookup
 	_, err = d.Dial(t.Context())
-	if !errors.Is(err, cause) || !strings.Contains(err.Error(), "HTTPS_PROXY") || strings.Contains(err.Error(), "database") {
+	if !errors.Is(err, cause) || !strings.Contains(err.Error(), "is HTTPS_PROXY right?") {
 		t.Errorf("the name of a proxy: got %v", err)
 	}
 }
@@ -78,5 +80,25 @@ func TestPermanent(t *testing.T) {
 		if got := Permanent(fmt.Errorf("wrapped: %w", tt.err)); got != tt.want {
 			t.Errorf("%v: %v", tt.err, got)
 		}
+	}
+}
+
+// TestDialEndsWithItsContext whatever it waits for.
+func TestDialEndsWithItsContext(t *testing.T) {
+	for name, proxy := range map[string]string{
+		"TLS": "", "CONNECT": "http://proxy.test", "SOCKS": "socks5://proxy.test",
+		"TLS to a proxy": "https://proxy.test",
+	} {
+		t.Setenv("HTTPS_PROXY", proxy)
+		ctx, cancel := context.WithCancel(t.Context())
+		d := dialing(t, "db.test", true, func(c net.Conn) {
+			_, _ = c.Read(make([]byte, 1))
+			cancel()
+			_, _ = io.Copy(io.Discard, c) // until the other end closes
+		})
+		if _, err := d.Dial(ctx); !errors.Is(err, context.Canceled) {
+			t.Errorf("%s: got %v", name, err)
+		}
+		cancel()
 	}
 }

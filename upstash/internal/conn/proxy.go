@@ -86,10 +86,10 @@ func ofProxy(err error) error {
 
 // tunnel asks the proxy at the other end of c for a way to the server. Plain
 // http goes through CONNECT too.
-func (d *Dialer) tunnel(ctx context.Context, c *Conn) error {
+func (d *Dialer) tunnel(c *Conn) error {
 	switch d.proxy.Scheme {
 	case "socks5", "socks5h":
-		return d.socks(ctx, c)
+		return d.socks(c)
 	case "https":
 		if err := c.addTLS(d.ProxyTLS); err != nil {
 			return err
@@ -98,7 +98,7 @@ func (d *Dialer) tunnel(ctx context.Context, c *Conn) error {
 	return d.connect(c)
 }
 
-func (d *Dialer) socks(ctx context.Context, c *Conn) error {
+func (d *Dialer) socks(c *Conn) error {
 	var auth *proxy.Auth
 	if user := d.proxy.User; user != nil {
 		password, _ := user.Password()
@@ -108,8 +108,9 @@ func (d *Dialer) socks(ctx context.Context, c *Conn) error {
 	if err != nil {
 		return errBadProxy
 	}
-	// Its DialContext would open, and wrap, a socket of its own.
-	_, err = s.(socksDialer).DialWithConn(ctx, c.top, "tcp", d.addr())
+	// Its DialContext would open, and wrap, a socket of its own. With a context
+	// it would take back the deadline by which Dial ends it.
+	_, err = s.(socksDialer).DialWithConn(context.Background(), c.top, "tcp", d.addr())
 	return err
 }
 

@@ -81,7 +81,7 @@ func TestRace(t *testing.T) {
 		{"one", []address{fast}, time.Second, "a", time.Millisecond, nil},
 		{"the first answers", []address{fast, fast}, time.Second, "a", time.Millisecond, nil},
 		{"a dead first", []address{dead, fast}, time.Second, "b", 251 * time.Millisecond, nil},
-		{"a dead first and little time", []address{dead, fast}, 100 * time.Millisecond, "b", 51 * time.Millisecond, nil},
+		{"little time", []address{dead, fast}, 100 * time.Millisecond, "b", 51 * time.Millisecond, nil},
 		{"two dead", []address{dead, dead, fast}, time.Second, "c", 501 * time.Millisecond, nil},
 		{"the first refuses", []address{refuses, fast}, time.Second, "b", 2 * time.Millisecond, nil},
 		{"a slow first wins", []address{slow, dead}, time.Second, "a", 700 * time.Millisecond, nil},
