@@ -1,12 +1,13 @@
 package upstashtest
 
 import (
-	"bytes"
+	"bufio"
 	"encoding/base64"
-	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"strconv"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/upbloom/upbloom/upstash/upstashtest/internal/database"
@@ -31,14 +32,14 @@ type encoding struct {
 // rather than ignored, so that a test finds the mistake.
 func parseEncoding(h http.Header) (encoding, error) {
 	var e encoding
-	switch v := h.Get(headerEncoding); v {
+	switch strings.ToLower(h.Get(headerEncoding)) {
 	case "":
 	case "base64":
 		e.base64 = true
 	default:
 		return e, errors.New("ERR unsupported Upstash-Encoding: use base64 or leave it out")
 	}
-	switch v := h.Get(headerFormat); v {
+	switch strings.ToLower(h.Get(headerFormat)) {
 	case "", "json":
 	case "resp2":
 		e.resp2 = true
@@ -60,106 +61,133 @@ func (e encoding) contentType() string {
 
 // answer is the body of a request's replies: an object for a command, an array
 // of objects for a batch. In RESP2 those of a pipeline stand one after another.
-func (e encoding) answer(f form, replies database.Array) []byte {
-	if e.resp2 {
-		var b []byte
-		for _, r := range replies {
-			b = database.AppendRESP(b, r)
+func (e encoding) answer(f form, replies database.Array) content {
+	return func(w *bufio.Writer) {
+		switch {
+		case e.resp2:
+			for _, r := range replies {
+				database.WriteRESP(w, r)
+			}
+		case f == formCommand:
+			e.writeObject(w, replies[0])
+		default:
+			for i, r := range replies {
+				_ = w.WriteByte("[,"[min(i, 1)])
+				e.writeObject(w, r)
+			}
+			_ = w.WriteByte(']')
 		}
-		return b
 	}
-	if f == formCommand {
-		return e.appendObject(nil, replies[0])
-	}
-	b := []byte{'['}
-	for i, r := range replies {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = e.appendObject(b, r)
-	}
-	return append(b, ']')
 }
 
 // failure is the body of an answer that is an error as a whole: one object even
-// where an array was asked for.
-func (e encoding) failure(text string) []byte {
-	if e.resp2 {
-		return database.AppendRESP(nil, database.Failure(text))
-	}
-	return e.appendObject(nil, database.Failure(text))
+// if an array was asked for.
+func (e encoding) failure(text string) content {
+	return e.answer(formCommand, database.Array{database.Failure(text)})
 }
 
-func (e encoding) appendObject(b []byte, r database.Reply) []byte {
+func (e encoding) writeObject(w *bufio.Writer, r database.Reply) {
 	if f, ok := r.(database.Failure); ok {
-		b = append(b, `{"error":`...)
-		b = appendString(b, string(f))
+		_, _ = w.WriteString(`{"error":`)
+		writeString(w, string(f))
 	} else {
-		b = append(b, `{"result":`...)
-		b = e.appendResult(b, r)
+		_, _ = w.WriteString(`{"result":`)
+		e.writeResult(w, r)
 	}
-	return append(b, '}')
+	_ = w.WriteByte('}')
 }
 
-// appendResult encodes a result as JSON. Integers are bare and exact up to
+// writeResult encodes a result as JSON. Integers are bare and exact up to
 // int64. Under base64 only the status OK stays as it is, at any depth; a string
 // that holds the letters OK does not.
-func (e encoding) appendResult(b []byte, r database.Reply) []byte {
+func (e encoding) writeResult(w *bufio.Writer, r database.Reply) {
 	switch r := r.(type) {
 	case int64:
-		return strconv.AppendInt(b, r, 10)
+		_, _ = w.Write(strconv.AppendInt(w.AvailableBuffer(), r, 10))
 	case database.Status:
 		if r == "OK" {
-			return append(b, `"OK"`...)
+			_, _ = w.WriteString(`"OK"`)
+			return
 		}
-		return e.appendText(b, string(r))
+		e.writeText(w, string(r))
 	case database.Bulk:
-		return e.appendText(b, string(r))
-	case database.Failure:
-		return e.appendText(b, string(r))
+		e.writeText(w, string(r))
+	case database.Failure: // inside an array
+		e.writeText(w, string(r))
 	case database.Array:
-		b = append(b, '[')
+		_ = w.WriteByte('[')
 		for i, el := range r {
 			if i > 0 {
-				b = append(b, ',')
+				_ = w.WriteByte(',')
 			}
-			b = e.appendResult(b, el)
+			e.writeResult(w, el)
 		}
-		return append(b, ']')
+		_ = w.WriteByte(']')
+	default:
+		_, _ = w.WriteString("null")
 	}
-	return append(b, "null"...)
 }
 
-func (e encoding) appendText(b []byte, s string) []byte {
+func (e encoding) writeText(w *bufio.Writer, s string) {
 	if !e.base64 {
-		return appendString(b, s)
+		writeString(w, s)
+		return
 	}
-	b = append(b, '"')
-	b = base64.StdEncoding.AppendEncode(b, []byte(s))
-	return append(b, '"')
+	_ = w.WriteByte('"')
+	var part [3 << 10]byte // a multiple of three leaves no padding in between
+	for len(s) > 0 {
+		n := copy(part[:], s)
+		s = s[n:]
+		_, _ = w.Write(base64.StdEncoding.AppendEncode(w.AvailableBuffer(), part[:n]))
+	}
+	_ = w.WriteByte('"')
 }
 
-// appendString quotes s for JSON. Bytes that are not UTF-8 become U+FFFD.
-func appendString(b []byte, s string) []byte {
-	if isPlain(s) {
-		b = append(b, '"')
-		b = append(b, s...)
-		return append(b, '"')
-	}
-	var out bytes.Buffer
-	enc := json.NewEncoder(&out)
-	enc.SetEscapeHTML(false)
-	_ = enc.Encode(s) // cannot fail on a string
-	return append(b, bytes.TrimSuffix(out.Bytes(), []byte("\n"))...)
-}
-
-// isPlain reports whether s needs no escape: true of nearly all that filters
-// send, and cheaper than the encoder.
-func isPlain(s string) bool {
-	for i := 0; i < len(s); i++ {
-		if c := s[i]; c < ' ' || c >= utf8.RuneSelf || c == '"' || c == '\\' {
-			return false
+// writeString quotes s for JSON. Bytes that are not UTF-8 become U+FFFD.
+func writeString(w *bufio.Writer, s string) {
+	_ = w.WriteByte('"')
+	start := 0 // of what is written as it is
+	for i := 0; i < len(s); {
+		escape, n := "", 1
+		if c := s[i]; c < utf8.RuneSelf {
+			escape = asciiEscapes[c]
+		} else {
+			escape, n = wideEscape(s[i:])
 		}
+		if escape != "" {
+			if start < i {
+				_, _ = w.WriteString(s[start:i])
+			}
+			_, _ = w.WriteString(escape)
+			start = i + n
+		}
+		i += n
 	}
-	return true
+	_, _ = w.WriteString(s[start:])
+	_ = w.WriteByte('"')
 }
+
+// wideEscape returns what stands for the character of n bytes at the start of
+// s, or "" if it stands for itself.
+func wideEscape(s string) (escape string, n int) {
+	c, n := utf8.DecodeRuneInString(s)
+	switch {
+	case c == '\u2028':
+		return `\u2028`, n
+	case c == '\u2029':
+		return `\u2029`, n
+	case c == utf8.RuneError && n == 1:
+		return `\ufffd`, n
+	}
+	return "", n
+}
+
+// asciiEscapes has "" for what stands for itself.
+var asciiEscapes = func() (list [utf8.RuneSelf]string) {
+	for c := range ' ' {
+		list[c] = fmt.Sprintf(`\u%04x`, c)
+	}
+	list['\b'], list['\f'], list['\n'], list['\r'], list['\t'] = `\b`, `\f`, `\n`, `\r`, `\t`
+	list['"'], list['\\'] = `\"`, `\\`
+	return list
+}()

@@ -18,7 +18,7 @@ type answer struct {
 	status      int
 	contentType string
 	syncToken   string
-	body        []byte
+	body        content
 }
 
 // request is one that passed all checks.
@@ -110,7 +110,7 @@ func (e encoding) refuse(status int, text string) *answer {
 
 func (s *Server) write(w http.ResponseWriter, a answer) {
 	s.writeHeader(w, a)
-	_, _ = w.Write(a.body)
+	a.body.writeTo(w)
 }
 
 // writeHeader sends all but the body, and counts the body as sent: who has read
@@ -118,10 +118,11 @@ func (s *Server) write(w http.ResponseWriter, a answer) {
 func (s *Server) writeHeader(w http.ResponseWriter, a answer) {
 	h := w.Header()
 	h.Set("Content-Type", a.contentType)
-	h.Set("Content-Length", strconv.Itoa(len(a.body)))
+	size := a.body.size()
+	h.Set("Content-Length", strconv.FormatInt(size, 10))
 	if a.syncToken != "" {
 		h.Set(headerSyncToken, a.syncToken)
 	}
-	s.count.bytesOut.Add(int64(len(a.body)))
+	s.count.bytesOut.Add(size)
 	w.WriteHeader(a.status)
 }

@@ -1,6 +1,7 @@
 package upstashtest
 
 import (
+	"bufio"
 	"crypto/tls"
 	"io"
 	"net/http"
@@ -88,4 +89,9 @@ func header(pairs ...string) http.Header {
 func withTestRedis(tb testing.TB) Option {
 	tb.Helper()
 	return WithRedis(testenv.Redis(tb))
+}
+
+// quoted is s in JSON.
+func quoted(s string) string {
+	return string(content(func(w *bufio.Writer) { writeString(w, s) }).bytes())
 }

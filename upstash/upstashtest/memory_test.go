@@ -90,8 +90,7 @@ func TestLuaCallsNativeCommands(t *testing.T) {
 			`{"error":"ERR Wrong number of args calling Redis command from script"}`,
 		},
 	} {
-		body := appendString([]byte(`["EVAL",`), tt.script)
-		got := do(t, s, call{body: string(body) + `,"1","k"]`})
+		got := do(t, s, call{body: `["EVAL",` + quoted(tt.script) + `,"1","k"]`})
 		if got.body != tt.want {
 			t.Errorf("%s:\n got  %s\n want %s", tt.script, got.body, tt.want)
 		}

@@ -171,7 +171,7 @@ func TestRefusals(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			s := filled(t, WithMaxRequest(40_000), WithMaxRecord(1000), WithReadOnlyToken("ro"))
 			got := do(t, s, tt.call)
-			want := string(appendString([]byte(`{"error":`), tt.text)) + "}"
+			want := `{"error":` + quoted(tt.text) + "}"
 			if got.status != tt.want || got.body != want {
 				t.Errorf("got  %d %s\nwant %d %s", got.status, got.body, tt.want, want)
 			}

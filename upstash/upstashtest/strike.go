@@ -39,11 +39,11 @@ func (s *Server) strike(w http.ResponseWriter, r *http.Request, q request, f Fau
 	case kindInternal:
 		s.write(w, *plain.refuse(http.StatusInternalServerError, "ERR internal error"))
 	case kindGateway:
-		s.write(w, answer{status: http.StatusBadGateway, contentType: "text/html", body: []byte(pageGateway)})
+		s.write(w, answer{status: http.StatusBadGateway, contentType: "text/html", body: fixed(pageGateway)})
 	case kindError:
 		s.write(w, *plain.refuse(http.StatusOK, f.text))
 	case kindNotJSON:
-		s.write(w, answer{status: http.StatusOK, contentType: "text/plain", body: []byte(textNotJSON)})
+		s.write(w, answer{status: http.StatusOK, contentType: "text/plain", body: fixed(textNotJSON)})
 	case kindHuge:
 		s.huge(w, r, a, f.n)
 	case kindRedirect:
@@ -112,8 +112,8 @@ func (e encoding) answerAll(b batch, text string) answer {
 // knows that something is missing.
 func (s *Server) cut(w http.ResponseWriter, a answer, n int64) {
 	s.writeHeader(w, a)
-	n = max(0, min(n, int64(len(a.body))-1))
-	_, _ = w.Write(a.body[:n])
+	body := a.body.bytes()
+	_, _ = w.Write(body[:max(0, min(n, int64(len(body))-1))])
 	_ = http.NewResponseController(w).Flush()
 	panic(http.ErrAbortHandler)
 }
@@ -145,7 +145,8 @@ func (s *Server) trickle(w http.ResponseWriter, r *http.Request, a answer, pause
 	out := http.NewResponseController(w)
 	timer := time.NewTicker(max(pause, time.Nanosecond))
 	defer timer.Stop()
-	for i := range a.body {
+	body := a.body.bytes()
+	for i := range body {
 		select {
 		case <-timer.C:
 		case <-r.Context().Done():
@@ -153,7 +154,7 @@ func (s *Server) trickle(w http.ResponseWriter, r *http.Request, a answer, pause
 		case <-s.closing:
 			panic(http.ErrAbortHandler)
 		}
-		if _, err := w.Write(a.body[i : i+1]); err != nil || out.Flush() != nil {
+		if _, err := w.Write(body[i : i+1]); err != nil || out.Flush() != nil {
 			panic(http.ErrAbortHandler)
 		}
 	}

@@ -45,14 +45,15 @@ func (s *Server) holdSocket(conn net.Conn) {
 // onWire is an answer as it is sent, with more header lines.
 func (s *Server) onWire(a answer, more string) []byte {
 	var b bytes.Buffer
+	body := a.body.bytes()
 	fmt.Fprintf(&b, "HTTP/1.1 %d %s\r\nContent-Type: %s\r\nContent-Length: %d\r\n%s",
-		a.status, http.StatusText(a.status), a.contentType, len(a.body), more)
+		a.status, http.StatusText(a.status), a.contentType, len(body), more)
 	if a.syncToken != "" {
 		fmt.Fprintf(&b, "%s: %s\r\n", headerSyncToken, a.syncToken)
 	}
 	b.WriteString("\r\n")
-	b.Write(a.body)
-	s.count.bytesOut.Add(int64(len(a.body)))
+	b.Write(body)
+	s.count.bytesOut.Add(int64(len(body)))
 	return b.Bytes()
 }
 

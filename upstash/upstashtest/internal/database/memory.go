@@ -51,6 +51,7 @@ func init() { // a plain literal would be an initialization cycle through do
 		"BITOP":       (*Memory).bitOp,
 		"SET":         (*Memory).store,
 		"SETBIT":      (*Memory).setBit,
+		"GET":         (*Memory).getString,
 		"GETBIT":      (*Memory).getBit,
 		"SETRANGE":    (*Memory).setRange,
 		"GETRANGE":    (*Memory).getRange,

@@ -1,36 +1,41 @@
 package database
 
 import (
+	"bufio"
 	"bytes"
 	"fmt"
 	"strconv"
-
-	"github.com/alicebob/miniredis/v2/server"
 )
 
-// AppendRESP encodes a reply as RESP2.
-func AppendRESP(b []byte, r Reply) []byte {
+// WriteRESP encodes a reply as RESP2.
+func WriteRESP(w *bufio.Writer, r Reply) {
+	length := func(kind byte, n int64) {
+		_, _ = w.Write(append(strconv.AppendInt(append(w.AvailableBuffer(), kind), n, 10), "\r\n"...))
+	}
+	line := func(kind byte, text string) {
+		_ = w.WriteByte(kind)
+		_, _ = w.WriteString(text)
+		_, _ = w.WriteString("\r\n")
+	}
 	switch r := r.(type) {
 	case int64:
-		b = strconv.AppendInt(append(b, ':'), r, 10)
+		length(':', r)
 	case Status:
-		b = append(append(b, '+'), r...)
+		line('+', string(r))
 	case Failure:
-		b = append(append(b, '-'), r...)
+		line('-', string(r))
 	case Bulk:
-		b = strconv.AppendInt(append(b, '$'), int64(len(r)), 10)
-		b = append(append(b, "\r\n"...), r...)
+		length('$', int64(len(r)))
+		_, _ = w.WriteString(string(r))
+		_, _ = w.WriteString("\r\n")
 	case Array:
-		b = strconv.AppendInt(append(b, '*'), int64(len(r)), 10)
-		b = append(b, "\r\n"...)
+		length('*', int64(len(r)))
 		for _, el := range r {
-			b = AppendRESP(b, el)
+			WriteRESP(w, el)
 		}
-		return b
 	default:
-		b = append(b, "$-1"...)
+		length('$', -1)
 	}
-	return append(b, "\r\n"...)
 }
 
 // readReply parses one RESP2 reply.
@@ -68,25 +73,4 @@ func readReply(b *bytes.Buffer) (Reply, error) {
 		}
 	}
 	return out, nil
-}
-
-// writeReply sends a reply to a Lua script.
-func writeReply(c *server.Peer, r Reply) {
-	switch r := r.(type) {
-	case nil:
-		c.WriteNull()
-	case Failure:
-		c.WriteError(string(r))
-	case Status:
-		c.WriteInline(string(r))
-	case Bulk:
-		c.WriteBulk(string(r))
-	case int64:
-		c.WriteRaw(":" + strconv.FormatInt(r, 10) + "\r\n")
-	case Array:
-		c.WriteLen(len(r))
-		for _, e := range r {
-			writeReply(c, e)
-		}
-	}
 }
