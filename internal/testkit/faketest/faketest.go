@@ -41,6 +41,7 @@ func (f *TB) cleanup() {
 }
 
 func (f *TB) Helper()             {}
+func (f *TB) Name() string        { return "TestFake" }
 func (f *TB) Skipped() bool       { return false }
 func (f *TB) Cleanup(step func()) { f.cleanups = append(f.cleanups, step) }
 

@@ -1,6 +1,11 @@
 package recording
 
 import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"io/fs"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -35,6 +40,10 @@ func Recorded(tb testing.TB, file string, opts ...upstash.Option) *upstash.Clien
 		return record(tb, file, opts, func(opts []upstash.Option) (*upstash.Client, error) {
 			return upstash.FromEnv(opts...)
 		})
+	}
+	if _, err := os.Stat(file); errors.Is(err, fs.ErrNotExist) {
+		tb.Fatalf("upstashtest: there is no recording %s: make it with\n\t%s=1 go test -run '^%s$'\n"+
+			"and UPSTASH_REDIS_REST_URL and UPSTASH_REDIS_REST_TOKEN set", file, recordVariable, tb.Name())
 	}
 	return Replay(tb, file, opts...)
 }
@@ -87,8 +96,8 @@ func (r *recorder) finish(tb testing.TB, file string) {
 	tb.Logf("upstashtest: %d exchanges are recorded in %s", len(rec.Exchanges), file)
 }
 
-// secret looks into the file as it will be, and into bodies that are hidden
-// there by base64.
+// secret looks into the file as it will be, and into what is hidden there: in
+// bodies that are no JSON, and in the escapes and the base64 of those that are.
 func (r recording) secret(known secrets, data []byte) string {
 	if word := known.in(data); word != "" {
 		return word
@@ -98,7 +107,31 @@ func (r recording) secret(known secrets, data []byte) string {
 			if word := known.in(p.bytes()); word != "" {
 				return word
 			}
+			for _, s := range stringsIn(p.JSON) {
+				if word := known.in([]byte(s)); word != "" {
+					return word
+				}
+				decoded, err := base64.StdEncoding.DecodeString(s)
+				if word := known.in(decoded); err == nil && word != "" {
+					return word
+				}
+			}
 		}
 	}
 	return ""
+}
+
+// stringsIn returns the strings of a JSON document, names too.
+func stringsIn(doc []byte) (all []string) {
+	d := json.NewDecoder(bytes.NewReader(doc))
+	d.UseNumber()
+	for {
+		t, err := d.Token()
+		if err != nil { // the end: the document is valid
+			return all
+		}
+		if s, ok := t.(string); ok {
+			all = append(all, s)
+		}
+	}
 }

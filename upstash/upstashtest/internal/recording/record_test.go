@@ -215,6 +215,12 @@ func TestRecordRefusesSecrets(t *testing.T) {
 			},
 			"the host occurs",
 		},
+		"within the base64 of an answer": {
+			[]upstash.Command{
+				upstash.Cmd("APPEND", "c", "a Token-"), upstash.Cmd("APPEND", "c", "Secret b"),
+			},
+			"the token occurs",
+		},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -225,6 +231,10 @@ func TestRecordRefusesSecrets(t *testing.T) {
 					if _, err := c.Do(t.Context(), cmd); err != nil {
 						t.Error(err)
 					}
+				}
+				read := upstash.Cmd("GET", "c").Binary() // base64 in a batch
+				if _, err := c.Pipeline(t.Context(), read, upstash.Cmd("PING")); err != nil {
+					t.Error(err)
 				}
 			})
 			fake.WantFailures(t, file+" is not written: "+test.want)
@@ -264,6 +274,16 @@ func TestRecordErrors(t *testing.T) {
 		recording.Record(tb, notDir, "redis://x", "token")
 		t.Error("the test went on")
 	}).WantFailures(t, "making a client to record with: upstash: bad argument: URL")
+}
+
+// TestRecordedSaysHowToRecord has no file to replay.
+func TestRecordedSaysHowToRecord(t *testing.T) {
+	t.Setenv("UPBLOOM_RECORD", "")
+	file := filepath.Join(t.TempDir(), "recording.json")
+	faketest.Run(func(tb testing.TB) { recording.Recorded(tb, file) }).
+		WantFailures(t, "UPBLOOM_RECORD=1 go test -run '^TestFake$'")
+	faketest.Run(func(tb testing.TB) { recording.Replay(tb, file) }).
+		WantFailures(t, "make it with Record, or use Recorded and run UPBLOOM_RECORD=1 go test")
 }
 
 func TestRecorded(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"unicode/utf8"
 )
 
@@ -120,7 +121,8 @@ func compact(raw []byte) []byte {
 func readRecording(file string) (recording, error) {
 	data, err := os.ReadFile(file)
 	if err != nil {
-		return recording{}, fmt.Errorf("reading a recording: %w: make it with Record", err)
+		return recording{}, fmt.Errorf("reading a recording: %w: make it with Record, "+
+			"or use Recorded and run UPBLOOM_RECORD=1 go test", err)
 	}
 	r, err := parseRecording(data)
 	if err != nil {
@@ -142,9 +144,11 @@ func parseRecording(data []byte) (recording, error) {
 		return recording{}, fmt.Errorf("it has version %d, and this package reads version %d: record it anew",
 			head.Version, recordingVersion)
 	}
+	if err := checkNames(data); err != nil {
+		return recording{}, err
+	}
 	var r recording
 	d := json.NewDecoder(bytes.NewReader(data))
-	d.DisallowUnknownFields()
 	if err := d.Decode(&r); err != nil {
 		return recording{}, err
 	}
@@ -157,6 +161,62 @@ func parseRecording(data []byte) (recording, error) {
 		}
 	}
 	return r, nil
+}
+
+// checkNames refuses what encoding/json would pass over in silence: a name that
+// stands twice, or that is spelled otherwise. Bodies are free to do both.
+func checkNames(data []byte) error {
+	top, err := members(data, "version", "exchanges")
+	if err != nil {
+		return err
+	}
+	var exchanges []json.RawMessage
+	if err := json.Unmarshal(top["exchanges"], &exchanges); err != nil && top["exchanges"] != nil {
+		return fmt.Errorf(`"exchanges": %w`, err)
+	}
+	for i, raw := range exchanges {
+		x, err := members(raw, "request", "response")
+		if err == nil {
+			_, err = members(x["request"], "method", "path", "encoding", "body", "text", "base64")
+		}
+		if err == nil {
+			_, err = members(x["response"], "status", "contentType", "retryAfter", "body", "text",
+				"base64", "failure")
+		}
+		if err != nil {
+			return fmt.Errorf("exchange %d: %w", i+1, err)
+		}
+	}
+	return nil
+}
+
+// members reads a JSON object, each of whose members has one of the names. A
+// missing object has none.
+func members(object json.RawMessage, names ...string) (map[string]json.RawMessage, error) {
+	found := make(map[string]json.RawMessage)
+	d := json.NewDecoder(bytes.NewReader(object))
+	if t, err := d.Token(); err != nil || t != json.Delim('{') {
+		return found, nil // the decoder says what is wrong
+	}
+	for d.More() {
+		t, err := d.Token()
+		if err != nil {
+			return nil, err
+		}
+		name, _ := t.(string)
+		switch {
+		case !slices.Contains(names, name):
+			return nil, fmt.Errorf("unknown name %q: use one of %q", name, names)
+		case found[name] != nil:
+			return nil, fmt.Errorf("the name %q stands twice", name)
+		}
+		var value json.RawMessage
+		if err := d.Decode(&value); err != nil {
+			return nil, err
+		}
+		found[name] = value
+	}
+	return found, nil
 }
 
 // tidy checks an exchange that was read, and takes out the white space that
