@@ -13,8 +13,8 @@ const textUnauthorized = "WRONGPASS invalid or missing auth token"
 // authorize reads the token, from the header or else from the query, and
 // reports what it allows.
 func (s *Server) authorize(r *http.Request) (readOnly, ok bool) {
-	token, found := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
-	if !found {
+	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	if !strings.EqualFold(scheme, "Bearer") {
 		token = queryToken(r.URL.RawQuery)
 	}
 	switch {

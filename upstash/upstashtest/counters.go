@@ -60,7 +60,7 @@ func (s *Server) ResetStats() {
 func (s *Server) bill(cmd []string, called database.Calls) {
 	copies := int64(1 + len(s.regions))
 	own := int64(1)
-	if database.IsWrite(cmd) && !database.RunsScript(cmd) {
+	if s.db.Table().IsWrite(cmd) && !database.RunsScript(cmd) {
 		own = copies
 	}
 	s.count.commands.Add(1)

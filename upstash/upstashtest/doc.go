@@ -36,11 +36,18 @@
 // struct. A first line "#!lua flags=allow-key-locking", which the service
 // documents and Redis 7.0 refuses, is accepted with every backend. The other
 // data types are those of miniredis, with its limits: DUMP and RESTORE know
-// strings only, and a few commands (SORT, OBJECT) are missing. The longest time
-// to live is 292 years.
+// strings only. The longest time to live is 292 years.
+//
+// These commands of Redis 7.0 are missing there:
+//
+//	COMMAND, FCALL, FCALL_RO, FUNCTION, GEOHASH, GEOSEARCHSTORE, INFO, LCS,
+//	LOLWUT, MEMORY, MOVE, OBJECT, PUBSUB, SCRIPT DEBUG, SCRIPT KILL, SORT,
+//	SORT_RO, SPUBLISH, WAIT, XGROUP SETID, XSETID, ZDIFF, ZDIFFSTORE,
+//	ZINTERCARD, ZRANGESTORE
 //
 // WithRedis puts any Redis behind the same REST server instead, over one
-// connection. FastForward and regions don't work there, and neither does
+// connection. All of its commands pass, but for those of operators, those that
+// need a connection of their own and those that wait. FastForward and regions don't work there, and neither does
 // WithMaxRecord inside a script: that Redis runs it.
 //
 // Commands run one at a time, and those of a transaction with nothing between
@@ -54,8 +61,8 @@
 //
 // # Faults
 //
-// Inject queues a Fault for each of the next requests; InjectFunc decides for every
-// request. A Fault is well-defined about execution: Fault.Executes says whether
+// Inject queues a Fault for each of the next requests; InjectFunc decides for
+// every request. A Fault is well-defined about execution: Fault.Executes says whether
 // the request's commands ran. Those that take a When exist in both forms,
 // because a client that sees a dropped connection cannot know which it met.
 //
@@ -103,7 +110,7 @@
 //
 // Record writes the requests and answers of a test into a file that reviews
 // well and holds neither token nor host; Replay answers from it, and fails the
-// test where a request differs. Recorded does one or the other, as
+// test if a request differs. Recorded does one or the other, as
 // UPBLOOM_RECORD says.
 //
 // # Concurrency

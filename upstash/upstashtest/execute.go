@@ -88,7 +88,7 @@ func (s *Server) run(ctx context.Context, q request, f Fault) (outcome, error) {
 
 // vet says why a command may not run, or "".
 func (s *Server) vet(cmd []string, readOnly bool, f Fault) database.Failure {
-	if refusal := database.Vet(cmd, readOnly); refusal != "" {
+	if refusal := s.db.Table().Vet(cmd, readOnly); refusal != "" {
 		return refusal
 	}
 	denied := f.kind == kindNoPerm && strings.EqualFold(cmd[0], f.text)

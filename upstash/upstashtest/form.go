@@ -5,9 +5,8 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
-
-	"github.com/upbloom/upbloom/upstash/upstashtest/internal/database"
 )
 
 const tokenParameter = "_token"
@@ -28,22 +27,13 @@ type batch struct {
 	cmds [][]string
 }
 
-// writes reports whether any command is a write.
-func (b batch) writes() bool {
-	for _, c := range b.cmds {
-		if database.IsWrite(c) {
-			return true
-		}
-	}
-	return false
-}
-
 // errEmptyCommand and its like are answered with status 400 and these words.
 var (
 	errEmptyBody    = errors.New("EOF")
 	errNotArray     = errors.New("expected JSON array")
 	errEmptyCommand = errors.New("ERR empty command")
 	errEmptyBatch   = errors.New("ERR empty pipeline request")
+	errEmptySegment = errors.New("ERR empty argument in the path")
 	errNullArg      = errors.New("ERR null args are not supported")
 	errBadEscape    = errors.New("ERR invalid escape in the path or the query")
 )
@@ -70,7 +60,7 @@ func parseForm(r *http.Request, body []byte, floats bool) (batch, error) {
 // parsePath reads /NAME/arg/arg?option=value: the segments, then the body if
 // there is one, then the query in its order, its token left out. The path is as
 // it was sent: an escaped slash belongs to an argument, a plus sign stands for
-// itself, and an empty segment is an empty argument.
+// itself, and an empty segment is an error, as what was to be a key may be empty.
 func parsePath(path string, body []byte, query string) ([]string, error) {
 	var cmd []string
 	for seg := range strings.SplitSeq(strings.TrimPrefix(path, "/"), "/") {
@@ -82,6 +72,9 @@ func parsePath(path string, body []byte, query string) ([]string, error) {
 	}
 	if cmd[0] == "" {
 		return nil, errEmptyCommand
+	}
+	if slices.Contains(cmd, "") {
+		return nil, errEmptySegment
 	}
 	if len(body) > 0 {
 		cmd = append(cmd, string(body))

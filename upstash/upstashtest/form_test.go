@@ -79,7 +79,23 @@ func TestForms(t *testing.T) {
 			200,
 			`{"result":"a/b c+d"}`,
 		},
-		{"path with an empty argument", call{method: "GET", path: "/echo/"}, 200, `{"result":""}`},
+		{
+			"path with an empty argument", call{method: "GET", path: "/echo/"},
+			400, `{"error":"ERR empty argument in the path"}`,
+		},
+		{
+			"path with an empty key", call{method: "GET", path: "/get/"},
+			400, `{"error":"ERR empty argument in the path"}`,
+		},
+		{
+			"scheme in lower case",
+			call{body: `["ECHO","x"]`, header: header("Authorization", "bearer TOKEN"), token: "-"},
+			200, `{"result":"x"}`,
+		},
+		{
+			"encoding in upper case", call{body: `["ECHO","x"]`, header: header("Upstash-Encoding", "BASE64")},
+			200, `{"result":"eA=="}`,
+		},
 		{
 			"path with options",
 			call{method: "GET", path: "/SET/foo/bar?EX=100&NX"},
@@ -212,7 +228,7 @@ func TestForms(t *testing.T) {
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			s := filled(t)
+			s := filled(t, WithToken("TOKEN"))
 			got := do(t, s, tt.call)
 			if got.status != tt.want || got.body != tt.body {
 				t.Errorf("got  %d %s\nwant %d %s", got.status, got.body, tt.want, tt.body)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -147,7 +148,7 @@ func (s *Server) CatchUp() {
 // choose picks the database for a request that arrived in a region, with a
 // token that names the state seen, and says how far that database has come.
 func (s *Server) choose(r *region, b batch, seen uint64) (database.DB, uint64) {
-	if r == nil || b.writes() || seen > r.state {
+	if r == nil || seen > r.state || slices.ContainsFunc(b.cmds, s.db.Table().IsWrite) {
 		return s.db, s.state
 	}
 	return r.db, r.state

@@ -32,7 +32,7 @@ func (r *replica) reset(state uint64) error {
 // noteWrite advances the state after a command ran on the primary, and passes
 // writes on.
 func (s *Server) noteWrite(cmd []string) {
-	if !database.IsWrite(cmd) {
+	if !s.db.Table().IsWrite(cmd) {
 		return
 	}
 	s.state++

@@ -207,7 +207,7 @@ func (s *Server) Exec(args ...string) (any, error) {
 	if len(args) == 0 {
 		return nil, errEmptyCommand
 	}
-	if f := database.Vet(args, false); f != "" {
+	if f := s.db.Table().Vet(args, false); f != "" {
 		return nil, f
 	}
 	if err := s.begin(context.Background()); err != nil {

@@ -108,6 +108,11 @@ var transcript = []struct {
 		{`redis.set("false", false)`, `"OK"`, ``},
 		{`redis.strlen("false")`, `5`, ``},
 	}},
+	{"keys", []step{
+		{`redis.set("typed", "x")`, `"OK"`, ``},
+		{`redis.scan("0", {match: "typed", count: 1000, withType: true})`, `["0",[{"key":"typed","type":"string"}]]`, ``},
+		{`redis.copy("typed", "typed")`, `"NOT_COPIED"`, ``},
+	}},
 	{"pipeline", []step{
 		{
 			`redis.pipeline().set("p1", "word").incr("p1").set("p2", 2).exec({keepErrors: true})`,

@@ -6,37 +6,46 @@ import (
 	"strings"
 )
 
-// command is one row of the command table.
+// command is one row of a command table.
 type command struct {
 	// arity counts the command's name too; -n means n or more.
 	arity int
-	// write marks what a read-only token may not run, and what a lagging
-	// replica learns of late.
+	// write marks what a read-only token may not run, and what a region
+	// learns of late.
 	write bool
 }
 
-// The table: NAME:arity, as Redis 7.0 has them, without what has no meaning
-// over REST. BITFIELD counts as a write even if it only reads, as in Redis.
+// fits reports whether a command may have n words, its name among them.
+func (c command) fits(n int) bool { return n == c.arity || c.arity < 0 && n >= -c.arity }
+
+// Table is what a database can do over REST, by the commands' names in upper
+// case. It is not changed once it is made.
+type Table map[string]command
+
+// The table of the database in memory: NAME:arity, as Redis has them, without
+// what miniredis lacks and what has no meaning over REST. BITFIELD counts as a
+// write even if it only reads, as in Redis.
 const (
 	readCommands = `
 		BITCOUNT:-2 BITFIELD_RO:-2 BITPOS:-3 DBSIZE:1 DUMP:2 ECHO:2 EVALSHA_RO:-3
-		EVAL_RO:-3 EXISTS:-2 EXPIRETIME:2 GEODIST:-4 GEOHASH:-2 GEOPOS:-2
+		EVAL_RO:-3 EXISTS:-2 EXPIRETIME:2 GEODIST:-4 GEOPOS:-2
 		GEORADIUSBYMEMBER_RO:-5 GEORADIUS_RO:-6 GEOSEARCH:-7 GET:2 GETBIT:3
 		GETRANGE:4 HEXISTS:3 HGET:3 HGETALL:2 HKEYS:2 HLEN:2 HMGET:-3
-		HRANDFIELD:-2 HSCAN:-3 HSTRLEN:3 HVALS:2 KEYS:2 LINDEX:3 LLEN:2 LPOS:-3
+		HPTTL:-5 HRANDFIELD:-2 HSCAN:-3 HSTRLEN:3 HTTL:-5 HVALS:2 KEYS:2 LINDEX:3 LLEN:2 LPOS:-3
 		LRANGE:4 MGET:-2 PEXPIRETIME:2 PFCOUNT:-2 PING:-1 PTTL:2 RANDOMKEY:1
 		SCAN:-2 SCARD:2 SDIFF:-2 SINTER:-2 SINTERCARD:-3 SISMEMBER:3 SMEMBERS:2
 		SMISMEMBER:-3 SRANDMEMBER:-2 SSCAN:-3 STRLEN:2 SUBSTR:4 SUNION:-2 TIME:1
 		TOUCH:-2 TTL:2 TYPE:2 XINFO:-2 XLEN:2 XPENDING:-3 XRANGE:-4 XREAD:-4
-		XREVRANGE:-4 ZCARD:2 ZCOUNT:4 ZDIFF:-3 ZINTER:-3 ZINTERCARD:-3
+		XREVRANGE:-4 ZCARD:2 ZCOUNT:4 ZINTER:-3 
 		ZLEXCOUNT:4 ZMSCORE:-3 ZRANDMEMBER:-2 ZRANGE:-4 ZRANGEBYLEX:-4
 		ZRANGEBYSCORE:-4 ZRANK:3 ZREVRANGE:-4 ZREVRANGEBYLEX:-4
 		ZREVRANGEBYSCORE:-4 ZREVRANK:3 ZSCAN:-3 ZSCORE:3 ZUNION:-3`
 	writeCommands = `
 		APPEND:3 BITFIELD:-2 BITOP:-4 COPY:-3 DECR:2 DECRBY:3 DEL:-2 EVAL:-3
 		EVALSHA:-3 EXPIRE:-3 EXPIREAT:-3 FLUSHALL:-1 FLUSHDB:-1 GEOADD:-5
-		GEORADIUS:-6 GEORADIUSBYMEMBER:-5 GEOSEARCHSTORE:-8 GETDEL:2 GETEX:-2
-		GETSET:3 HDEL:-3 HINCRBY:4 HINCRBYFLOAT:4 HMSET:-4 HSET:-4 HSETNX:4
+		GEORADIUS:-6 GEORADIUSBYMEMBER:-5 GETDEL:2 GETEX:-2
+		GETSET:3 HDEL:-3 HEXPIRE:-6 HINCRBY:4 HINCRBYFLOAT:4 HMSET:-4 HPERSIST:-5 HSET:-4
+		HSETEX:-6 HSETNX:4
 		INCR:2 INCRBY:3 INCRBYFLOAT:3 LINSERT:5 LMOVE:5 LMPOP:-4 LPOP:-2
 		LPUSH:-3 LPUSHX:-3 LREM:4 LSET:4 LTRIM:4 MSET:-3 MSETNX:-3 PERSIST:2
 		PEXPIRE:-3 PEXPIREAT:-3 PFADD:-2 PFMERGE:-2 PSETEX:4 PUBLISH:3 RENAME:3
@@ -44,25 +53,25 @@ const (
 		SCRIPT:-2 SDIFFSTORE:-3 SET:-3 SETBIT:4 SETEX:4 SETNX:3 SETRANGE:4
 		SINTERSTORE:-3 SMOVE:4 SPOP:-2 SREM:-3 SUNIONSTORE:-3 UNLINK:-2 XACK:-4
 		XADD:-5 XAUTOCLAIM:-6 XCLAIM:-6 XDEL:-3 XGROUP:-2 XREADGROUP:-7 XTRIM:-4
-		ZADD:-4 ZDIFFSTORE:-4 ZINCRBY:4 ZINTERSTORE:-4 ZMPOP:-4 ZPOPMAX:-2
-		ZPOPMIN:-2 ZRANGESTORE:-5 ZREM:-3 ZREMRANGEBYLEX:4 ZREMRANGEBYRANK:4
+		ZADD:-4 ZINCRBY:4 ZINTERSTORE:-4 ZMPOP:-4 ZPOPMAX:-2
+		ZPOPMIN:-2 ZREM:-3 ZREMRANGEBYLEX:4 ZREMRANGEBYRANK:4
 		ZREMRANGEBYSCORE:4 ZUNIONSTORE:-4`
 	// refusedCommands exist, but not over REST: they need a connection of
 	// their own, or they block.
 	refusedCommands = `
 		AUTH BLMOVE BLMPOP BLPOP BRPOP BRPOPLPUSH BZMPOP BZPOPMAX BZPOPMIN CLIENT
 		DISCARD EXEC HELLO MONITOR MULTI PSUBSCRIBE PUNSUBSCRIBE QUIT RESET SELECT
-		SSUBSCRIBE SUBSCRIBE SUNSUBSCRIBE UNSUBSCRIBE UNWATCH WAIT WATCH`
+		SSUBSCRIBE SUBSCRIBE SUNSUBSCRIBE UNSUBSCRIBE UNWATCH WATCH`
 )
 
 // Both are built once and only read afterwards.
 var (
-	commands = commandTable()
+	inMemory = memoryTable()
 	refused  = refusedSet()
 )
 
-func commandTable() map[string]command {
-	table := make(map[string]command)
+func memoryTable() Table {
+	table := make(Table)
 	add := func(list string, write bool) {
 		for _, row := range strings.Fields(list) {
 			name, arity, _ := strings.Cut(row, ":")
@@ -88,27 +97,26 @@ func refusedSet() map[string]bool {
 
 // Vet says why a command may not run, or "". Nothing that fails here is
 // executed or counted, and in a transaction it discards the whole.
-func Vet(args []string, readOnly bool) Failure {
+func (t Table) Vet(args []string, readOnly bool) Failure {
 	name := strings.ToUpper(args[0])
 	if refused[name] || blocks(name, args) {
 		return Failure(fmt.Sprintf(
 			"ERR Command %q is not allowed in REST or it has a special context path", name))
 	}
-	c, ok := commands[name]
-	if !ok {
+	c, ok := t[name]
+	switch {
+	case !ok:
 		return unavailable(args[0])
-	}
-	if readOnly && c.write {
+	case readOnly && c.write:
 		return NoPermission(name)
-	}
-	if !c.fits(len(args)) {
+	case !c.fits(len(args)):
 		return wrongNumber(strings.ToLower(name))
 	}
 	return ""
 }
 
-// fits reports whether a command may have n words, its name among them.
-func (c command) fits(n int) bool { return n == c.arity || c.arity < 0 && n >= -c.arity }
+// IsWrite reports whether a command writes, as far as its name says it.
+func (t Table) IsWrite(args []string) bool { return t[strings.ToUpper(args[0])].write }
 
 // NoPermission is the reply to a command that a token may not use.
 func NoPermission(name string) Failure {
@@ -140,8 +148,4 @@ func blocks(name string, args []string) bool {
 func unavailable(name string) Failure {
 	return Failure(fmt.Sprintf("ERR Command is not available: '%s'. "+
 		"See https://upstash.com/docs/redis/overall/rediscompatibility for details", name))
-}
-
-func IsWrite(args []string) bool {
-	return commands[strings.ToUpper(args[0])].write
 }

@@ -30,8 +30,8 @@ func (d *Memory) copyKey(args []string) Reply {
 		}
 	}
 	switch {
-	case from == to:
-		return errSameObject
+	case from == to: // an error in Redis
+		return int64(0)
 	case !d.db.Exists(from), d.db.Exists(to) && !replace:
 		return int64(0)
 	}

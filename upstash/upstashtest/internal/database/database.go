@@ -8,6 +8,8 @@ import "time"
 // DB is the database behind a Server. The Server calls one method at a time,
 // but for Interrupt, and only with commands that passed its command table.
 type DB interface {
+	// Table is what it can do.
+	Table() Table
 	// Do runs one command.
 	Do(args []string) Reply
 	// Multi runs the commands as one transaction and returns an Array with a
@@ -37,9 +39,9 @@ type Limits struct {
 // Calls counts commands.
 type Calls struct{ Reads, Writes int64 }
 
-// Add counts n more of the command name.
-func (c *Calls) Add(name string, n int64) {
-	if IsWrite([]string{name}) {
+// add counts n more of the command name.
+func (c *Calls) add(t Table, name string, n int64) {
+	if t.IsWrite([]string{name}) {
 		c.Writes += n
 	} else {
 		c.Reads += n

@@ -61,7 +61,7 @@ func checkMany(t *testing.T, property func(*rapid.T)) {
 // same runs a command on both and compares the replies.
 func (p pair) same(tb rapid.TB, args ...string) {
 	tb.Helper()
-	if f := Vet(args, false); f != "" {
+	if f := p.mem.Table().Vet(args, false); f != "" {
 		tb.Fatalf("%q is not in the command table: %s", args, f)
 	}
 	ours, redis := show(p.mem.Do(args)), show(p.red.Do(args))

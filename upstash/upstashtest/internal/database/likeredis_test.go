@@ -31,3 +31,79 @@ func TestLikeRedis(t *testing.T) {
 	}
 	p.same(t, "GET", "b")
 }
+
+// TestLikeTheService holds both databases to what the service does and Redis
+// 7.0 does not.
+func TestLikeTheService(t *testing.T) {
+	p := newPair(t)
+	for _, tt := range []struct{ cmd, want string }{
+		{"SET a 1", show(Status("OK"))},
+		{"COPY a a", "0"},
+		{"COPY none none", "0"},
+		{"SCAN 0 WITHTYPE", show(Array{Bulk("0"), Array{Bulk("a"), Bulk("string")}})},
+		{"SCAN 0 MATCH a withtype COUNT 100", show(Array{Bulk("0"), Array{Bulk("a"), Bulk("string")}})},
+		{"SCAN 0 MATCH none WITHTYPE", show(Array{Bulk("0"), Array(nil)})},
+	} {
+		args := strings.Fields(tt.cmd)
+		for _, db := range []DB{p.mem, p.red} {
+			if got := show(db.Do(args)); got != tt.want {
+				t.Errorf("%T: %s: %s, want %s", db, tt.cmd, got, tt.want)
+			}
+		}
+		if got, ok := p.red.Multi([][]string{args}).(Array); !ok || show(got[0]) != tt.want {
+			t.Errorf("in a transaction: %s: %s, want %s", tt.cmd, show(got), tt.want)
+		}
+	}
+}
+
+// TestRedisTable passes on what a Redis has and the database in memory lacks,
+// and refuses what cannot work over REST or is for operators.
+func TestRedisTable(t *testing.T) {
+	p := newPair(t)
+	for _, tt := range []struct {
+		cmd   string
+		want  string // the beginning of the refusal, or ""
+		write bool
+	}{
+		{"SORT a STORE b", "", true},
+		{"SORT_RO a", "", false},
+		{"OBJECT ENCODING a", "", false},
+		{"MEMORY USAGE a", "", false},
+		{"FUNCTION LIST", "", true},
+		{"FCALL f 0", "", true},
+		{"FCALL_RO f 0", "", false},
+		{"WAIT 0 0", "", false},
+		{"ZDIFFSTORE z 1 a", "", true},
+		{"EVALSHA x 0", "", true},
+		{"BITFIELD a GET u8 0", "", true},
+		{"XREAD STREAMS a 0", "", false},
+		{"XREAD BLOCK 0 STREAMS a 0", "ERR Command \"XREAD\" is not allowed", false},
+		{"SUBSCRIBE a", "ERR Command \"SUBSCRIBE\" is not allowed", false},
+		{"MONITOR", "ERR Command \"MONITOR\" is not allowed", false},
+		{"BLPOP a 0", "ERR Command \"BLPOP\" is not allowed", false},
+		{"CLIENT KILL a", "ERR Command \"CLIENT\" is not allowed", false},
+		{"CONFIG GET a", "ERR Command is not available: 'CONFIG'", false},
+		{"SHUTDOWN", "ERR Command is not available: 'SHUTDOWN'", false},
+		{"DEBUG SLEEP 1", "ERR Command is not available: 'DEBUG'", false},
+		{"NOPE", "ERR Command is not available: 'NOPE'", false},
+		{"SORT", "ERR wrong number of arguments for 'sort' command", true},
+	} {
+		args := strings.Fields(tt.cmd)
+		got := string(p.red.Table().Vet(args, false))
+		if tt.want == "" && got != "" || !strings.HasPrefix(got, tt.want) {
+			t.Errorf("%s: %q, want %q", tt.cmd, got, tt.want)
+		}
+		if w := p.red.Table().IsWrite(args); w != tt.write {
+			t.Errorf("%s: a write: %v", tt.cmd, w)
+		}
+	}
+	for name, ours := range inMemory {
+		theirs, ok := p.red.table[name]
+		if since := map[string]bool{"HEXPIRE": true, "HPERSIST": true, "HPTTL": true, "HTTL": true, "HSETEX": true}; since[name] {
+			continue // newer than this Redis may be
+		}
+		if !ok || ours.arity != theirs.arity {
+			t.Errorf("%s: arity %d, in Redis %d", name, ours.arity, theirs.arity)
+		}
+	}
+}

@@ -211,7 +211,7 @@ func (r luaRun) do(l *lua.LState) Reply {
 		return Failure("ERR Please specify at least one argument for this redis lib call")
 	}
 	name := strings.ToUpper(args[0])
-	c, known := commands[name]
+	c, known := inMemory[name]
 	byText, byName := runsScript(name)
 	switch {
 	case byText, byName, name == "SCRIPT", refused[name]:
@@ -226,7 +226,7 @@ func (r luaRun) do(l *lua.LState) Reply {
 	if f := OverLimit(r.db, args, r.db.limits.MaxRecord); f != "" {
 		return f
 	}
-	r.db.called.Add(name, 1)
+	r.db.called.add(inMemory, name, 1)
 	return r.db.Do(args)
 }
 

@@ -53,6 +53,7 @@ func init() { // a plain literal would be an initialization cycle through do
 		"SETBIT":      (*Memory).setBit,
 		"GET":         (*Memory).getString,
 		"GETBIT":      (*Memory).getBit,
+		"SCAN":        (*Memory).scan,
 		"SETRANGE":    (*Memory).setRange,
 		"GETRANGE":    (*Memory).getRange,
 		"SUBSTR":      (*Memory).getRange,
@@ -106,6 +107,9 @@ func (d *Memory) Copy(i int) *Memory {
 	}
 	return c
 }
+
+// Table is that of miniredis and the commands added here.
+func (d *Memory) Table() Table { return inMemory }
 
 // Do runs one command.
 func (d *Memory) Do(args []string) Reply {

@@ -17,6 +17,7 @@ type Redis struct {
 	addr   string
 	limits Limits
 	conn   redis.Conn
+	table  Table
 	used   time.Time // when the last reply came
 	called Calls
 	// renamed holds the sum that Redis has for a script, by the sum of the text
@@ -40,8 +41,18 @@ const (
 // DialRedis connects to the Redis at addr, which is a host:port.
 func DialRedis(addr string, limits Limits) (*Redis, error) {
 	r := &Redis{addr: addr, limits: limits, renamed: make(map[string]string)}
-	return r, r.dial()
+	if err := r.dial(); err != nil {
+		return nil, err
+	}
+	if r.table = tableOf(fromRedigo(r.conn.Do("COMMAND"))); len(r.table) == 0 {
+		_ = r.conn.Close()
+		return nil, fmt.Errorf("the Redis at %s does not answer COMMAND", addr)
+	}
+	return r, nil
 }
+
+// Table is what that Redis has, but for what cannot work over REST.
+func (r *Redis) Table() Table { return r.table }
 
 func (r *Redis) dial() error {
 	conn, err := redis.Dial("tcp", r.addr, redis.DialNetDial(r.socketTo),
@@ -130,9 +141,9 @@ func (r *Redis) exchange(cmds [][]string, counted bool) Array {
 	case !counted:
 		return replies
 	}
-	between := callsIn(replies[n]).Minus(callsIn(replies[0]))
+	between := callsIn(r.table, replies[n]).Minus(callsIn(r.table, replies[0]))
 	for _, c := range cmds[:n] { // the first INFO, and each command of the request
-		between.Add(c[0], -1)
+		between.add(r.table, c[0], -1)
 	}
 	r.called.Reads += max(0, between.Reads)
 	r.called.Writes += max(0, between.Writes)

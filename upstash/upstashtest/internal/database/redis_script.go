@@ -15,14 +15,14 @@ var infoCalls = []string{"INFO", "commandstats"}
 
 // callsIn adds up the reply to infoCalls, of lines such as
 // "cmdstat_get:calls=21,usec=175,...".
-func callsIn(r Reply) (sum Calls) {
+func callsIn(t Table, r Reply) (sum Calls) {
 	text, _ := r.(Bulk)
 	for line := range strings.Lines(string(text)) {
 		name, rest, _ := strings.Cut(strings.TrimPrefix(line, "cmdstat_"), ":calls=")
 		calls, _, _ := strings.Cut(rest, ",")
-		n, err := strconv.ParseInt(calls, 10, 64)
-		if err == nil {
-			sum.Add(name, n)
+		name, _, _ = strings.Cut(name, "|")
+		if n, err := strconv.ParseInt(calls, 10, 64); err == nil {
+			sum.add(t, name, n)
 		}
 	}
 	return sum
@@ -43,6 +43,22 @@ func (r *Redis) translate(args []string) translated {
 	byText, byName := runsScript(name)
 	t.script = RunsScript(args)
 	switch {
+	case name == "SCAN":
+		cmd, types := withoutType(args)
+		t.cmd = cmd
+		t.finish = func(reply Reply) Reply {
+			if types {
+				return addTypes(reply, r.Do)
+			}
+			return reply
+		}
+	case name == "COPY":
+		t.finish = func(reply Reply) Reply {
+			if reply == errSameObject {
+				return int64(0) // as the service answers
+			}
+			return reply
+		}
 	case byText:
 		t.cmd = with(args, 1, r.rename(args[1]))
 	case byName:
