@@ -12,17 +12,20 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"net"
+	"net/netip"
 	"os"
 	"os/signal"
 	"strings"
 	"syscall"
 
+	"github.com/upbloom/upbloom/upstash"
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx, os.Stdout, os.Args[1:])
+	err := run(ctx, os.Stdout, os.Stderr, os.Args[1:])
 	stop()
 	if errors.Is(err, flag.ErrHelp) {
 		return
@@ -33,8 +36,9 @@ func main() {
 	}
 }
 
-// run serves until ctx is done.
-func run(ctx context.Context, out io.Writer, args []string) error {
+// run serves until ctx is done. What a shell is to read goes to out, what a
+// person is to read to notes.
+func run(ctx context.Context, out, notes io.Writer, args []string) error {
 	flags := flag.NewFlagSet("localserver", flag.ContinueOnError)
 	addr := flags.String("addr", "127.0.0.1:8079", "`host:port` to listen on; port 0 picks a free one")
 	token := flags.String("token", "", "token that clients must send (default random)")
@@ -42,8 +46,14 @@ func run(ctx context.Context, out io.Writer, args []string) error {
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
+	if flags.NArg() > 0 {
+		return fmt.Errorf("unexpected argument %q: all settings are flags, see -help", flags.Arg(0))
+	}
 	opts := []upstashtest.Option{upstashtest.WithAddr(*addr)}
 	if *token != "" {
+		if err := usable(*token); err != nil {
+			return err
+		}
 		opts = append(opts, upstashtest.WithToken(*token))
 	}
 	if *redis != "" {
@@ -54,11 +64,38 @@ func run(ctx context.Context, out io.Writer, args []string) error {
 		return err
 	}
 	defer s.Close()
-	fmt.Fprintf(out, "export UPSTASH_REDIS_REST_URL=%s\n", quote(s.URL))
-	fmt.Fprintf(out, "export UPSTASH_REDIS_REST_TOKEN=%s\n", quote(s.Token))
+	if open(*addr) {
+		fmt.Fprintf(notes, "localserver: %s is open to other machines, and nothing is encrypted: "+
+			"whoever reads the token on the way can do anything. "+
+			"Listen on 127.0.0.1 unless they are meant to connect.\n", *addr)
+	}
+	_, err = fmt.Fprintf(out, "export UPSTASH_REDIS_REST_URL=%s\nexport UPSTASH_REDIS_REST_TOKEN=%s\n",
+		quote(s.URL), quote(s.Token))
+	if err != nil {
+		return fmt.Errorf("printing the settings: %w", err)
+	}
 	<-ctx.Done()
 	return nil
 }
 
 // quote makes one word of s for a POSIX shell.
 func quote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
+
+// usable refuses a token that no client could send.
+func usable(token string) error {
+	c, err := upstash.New("http://127.0.0.1", token)
+	if err != nil {
+		return fmt.Errorf("the token of -token does not work: %w", err)
+	}
+	return c.Close()
+}
+
+// open reports whether the server listens on more than the loopback interface.
+func open(addr string) bool {
+	host, _, err := net.SplitHostPort(addr)
+	if err != nil || host == "localhost" {
+		return false
+	}
+	ip, err := netip.ParseAddr(host)
+	return err != nil || !ip.IsLoopback()
+}

@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"context"
+	"errors"
 	"io"
 	"strings"
 	"testing"
@@ -16,7 +17,7 @@ func TestRun(t *testing.T) {
 	defer stop()
 	r, w := io.Pipe()
 	done := make(chan error, 1)
-	go func() { done <- run(ctx, w, []string{"-addr", "127.0.0.1:0", "-token", "s$cret"}) }()
+	go func() { done <- run(ctx, w, io.Discard, []string{"-addr", "127.0.0.1:0", "-token", "s$cret"}) }()
 
 	env := make(map[string]string)
 	lines := bufio.NewScanner(r)
@@ -43,9 +44,47 @@ func TestRun(t *testing.T) {
 }
 
 func TestRunReportsErrors(t *testing.T) {
-	for _, args := range [][]string{{"-addr", "x"}, {"-addr", "127.0.0.1:0", "-redis", "127.0.0.1:1"}} {
-		if err := run(t.Context(), io.Discard, args); err == nil {
-			t.Errorf("%q: no error", args)
+	for _, tt := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"-addr", "x"}, "listening on x"},
+		{[]string{"-addr", "127.0.0.1:0", "-redis", "127.0.0.1:1"}, "no Redis at 127.0.0.1:1"},
+		{[]string{"-addr", "127.0.0.1:0", "-token", "two words"}, "the token of -token does not work"},
+		{[]string{"-addr", "127.0.0.1:0", "serve"}, `unexpected argument "serve"`},
+	} {
+		ctx, stop := context.WithCancel(t.Context())
+		stop() // what starts all the same ends at once
+		err := run(ctx, io.Discard, io.Discard, tt.args)
+		if err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%q: %v, want %q", tt.args, err, tt.want)
+		}
+	}
+}
+
+type broken struct{}
+
+func (broken) Write([]byte) (int, error) { return 0, io.ErrClosedPipe }
+
+// TestRunCannotPrint ends if nobody can read how to connect.
+func TestRunCannotPrint(t *testing.T) {
+	err := run(t.Context(), broken{}, io.Discard, []string{"-addr", "127.0.0.1:0"})
+	if !errors.Is(err, io.ErrClosedPipe) {
+		t.Error(err)
+	}
+}
+
+// TestRunWarns says so if others can connect.
+func TestRunWarns(t *testing.T) {
+	for addr, want := range map[string]bool{"127.0.0.1:0": false, "localhost:0": false, "0.0.0.0:0": true, ":0": true} {
+		ctx, stop := context.WithCancel(t.Context())
+		stop()
+		var notes strings.Builder
+		if err := run(ctx, io.Discard, &notes, []string{"-addr", addr}); err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Contains(notes.String(), "is open to other machines"); got != want {
+			t.Errorf("%s: it says %q", addr, notes.String())
 		}
 	}
 }

@@ -12,8 +12,10 @@ import (
 )
 
 func FuzzWriteString(f *testing.F) {
-	for _, s := range []string{"", "plain", "\x00\b\f\n\r\t\x1f\x7f", `"\`, "<&>", "\u2028\u2029\ufffd", "é日😀",
-		"\xff", "a\xe2\x80", "\xed\xa0\x80"} {
+	for _, s := range []string{
+		"", "plain", "\x00\b\f\n\r\t\x1f\x7f", `"\`, "<&>", "\u2028\u2029\ufffd", "é日😀",
+		"\xff", "a\xe2\x80", "\xed\xa0\x80",
+	} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {

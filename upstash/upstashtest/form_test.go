@@ -80,11 +80,13 @@ func TestForms(t *testing.T) {
 			`{"result":"a/b c+d"}`,
 		},
 		{
-			"path with an empty argument", call{method: "GET", path: "/echo/"},
+			"path with an empty argument",
+			call{method: "GET", path: "/echo/"},
 			400, `{"error":"ERR empty argument in the path"}`,
 		},
 		{
-			"path with an empty key", call{method: "GET", path: "/get/"},
+			"path with an empty key",
+			call{method: "GET", path: "/get/"},
 			400, `{"error":"ERR empty argument in the path"}`,
 		},
 		{
@@ -93,7 +95,8 @@ func TestForms(t *testing.T) {
 			200, `{"result":"x"}`,
 		},
 		{
-			"encoding in upper case", call{body: `["ECHO","x"]`, header: header("Upstash-Encoding", "BASE64")},
+			"encoding in upper case",
+			call{body: `["ECHO","x"]`, header: header("Upstash-Encoding", "BASE64")},
 			200, `{"result":"eA=="}`,
 		},
 		{

@@ -50,13 +50,21 @@ func TestScriptsLikeRedis(t *testing.T) {
 		}
 	}
 	for _, args := range [][]string{
-		{"EVAL", "return 1", "x"}, {"EVAL", "return 1", "-1"}, {"EVAL", "return 1", "1"},
-		{"EVALSHA", strings.Repeat("F", 40), "0"}, {"EVAL_RO", "return redis.call('SET','a',1)", "0"},
-		{"EVAL_RO", "return redis.call('GET','s')", "0"}, {"SCRIPT", "LOAD", "return 7"},
-		{"EVALSHA", scriptSum("return 7"), "0"}, {"EVALSHA", strings.ToUpper(scriptSum("return 7")), "0"},
+		{"EVAL", "return 1", "x"},
+		{"EVAL", "return 1", "-1"},
+		{"EVAL", "return 1", "1"},
+		{"EVALSHA", strings.Repeat("F", 40), "0"},
+		{"EVAL_RO", "return redis.call('SET','a',1)", "0"},
+		{"EVAL_RO", "return redis.call('GET','s')", "0"},
+		{"SCRIPT", "LOAD", "return 7"},
+		{"EVALSHA", scriptSum("return 7"), "0"},
+		{"EVALSHA", strings.ToUpper(scriptSum("return 7")), "0"},
 		{"EVALSHA_RO", scriptSum("return 7"), "0"},
-		{"SCRIPT", "EXISTS", scriptSum("return 7"), scriptSum("return 8")}, {"SCRIPT", "FLUSH", "ASYNC"},
-		{"SCRIPT", "EXISTS", scriptSum("return 7")}, {"SCRIPT", "EXISTS"}, {"SCRIPT", "LOAD"},
+		{"SCRIPT", "EXISTS", scriptSum("return 7"), scriptSum("return 8")},
+		{"SCRIPT", "FLUSH", "ASYNC"},
+		{"SCRIPT", "EXISTS", scriptSum("return 7")},
+		{"SCRIPT", "EXISTS"},
+		{"SCRIPT", "LOAD"},
 		{"SCRIPT", "FLUSH", "NOW"},
 	} {
 		p.same(t, args...)
