@@ -14,7 +14,7 @@ import (
 //	client := upstashtest.Record(t, "testdata/webhooks.json", server.URL, server.Token)
 //
 // The file is written at the end of the test, and only if it has not failed:
-// otherwise the old one stays. Its directory is made where it is missing.
+// otherwise the old one stays. Its directory is made if it is missing.
 //
 // The file holds, of each attempt, the method, path and body of the request
 // and the status, body, Content-Type and Retry-After of the answer, or that
@@ -35,7 +35,7 @@ func Record(tb testing.TB, file, url, token string, opts ...upstash.Option) *ups
 	return recording.Record(tb, file, url, token, opts...)
 }
 
-// Recorded is Replay, or Record where the environment says UPBLOOM_RECORD=1:
+// Recorded is Replay, or Record if the environment says UPBLOOM_RECORD=1:
 // then against the database of upstash.FromEnv. So one test both makes its
 // file and runs from it:
 //
@@ -62,7 +62,8 @@ func Recorded(tb testing.TB, file string, opts ...upstash.Option) *upstash.Clien
 //
 // What differs from run to run cannot be replayed: a key with a date or a
 // random part, an item made of the time. Let the test pass the clock and the
-// source of such names. Answers are the recorded ones whatever the time: no key
+// source of such names. The birth number that a filter draws is an exception:
+// the file has a fixed one, which stands for the one drawn. Answers are the recorded ones whatever the time: no key
 // expires.
 //
 // The options are those that were recorded with; a WithTransport among them is

@@ -163,7 +163,7 @@ func parseInt(s string) (int64, bool) {
 	return n, err == nil
 }
 
-// cString cuts s at its first NUL byte: where Redis compares words, it
+// cString cuts s at its first NUL byte: if Redis compares words, it
 // compares C strings.
 func cString(s string) string {
 	s, _, _ = strings.Cut(s, "\x00")

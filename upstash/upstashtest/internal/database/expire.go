@@ -62,7 +62,7 @@ func (d *Memory) expire(key string, left int64, flags expireFlags) Reply {
 }
 
 // millisecondsLeft converts the argument as Redis does: to milliseconds since
-// 1970, where an overflow is an error.
+// 1970, and an overflow is an error.
 func millisecondsLeft(n int64, unit time.Duration, absolute bool) (int64, bool) {
 	if unit == time.Second {
 		if n > math.MaxInt64/1000 || n < math.MinInt64/1000 {

@@ -6,7 +6,7 @@ import "errors"
 type Reply any
 
 type (
-	// Status is a simple string such as OK: never base64 where it is OK.
+	// Status is a simple string such as OK: never base64 if it is OK.
 	Status string
 	// Bulk is a binary-safe string.
 	Bulk string

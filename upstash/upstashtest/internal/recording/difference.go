@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// difference shows where got departs from want: in the request line, in the
+// difference shows how got departs from want: in the request line, in the
 // first argument that differs, or in both.
 func difference(want, got recordedRequest) string {
 	var parts []string
@@ -56,7 +56,7 @@ func texts(args []json.RawMessage) []string {
 	return s
 }
 
-// place is where two bodies part.
+// place is the point at which two bodies part.
 type place struct {
 	found             bool
 	command, argument int

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"slices"
 	"sync"
 	"testing"
 
@@ -24,20 +25,26 @@ type player struct {
 	file      string
 	exchanges []exchange
 
-	mu    sync.Mutex
-	left  map[string][]int // what is not used yet, by the key of its request
-	used  []bool
-	count int  // requests so far
-	over  bool // the test has ended: tb must not be called
+	mu             sync.Mutex
+	left           map[string][]int // what is not used yet, by the shape of its request
+	made, recorded numbers          // drawn ones, of this run by those of the file and back
+	headers        map[string]bool
+	used           []bool
+	count          int  // requests so far
+	over           bool // the test has ended: tb must not be called
 }
 
 func newPlayer(tb testing.TB, file string, rec recording) *player {
 	p := &player{
 		tb: tb, file: file, exchanges: rec.Exchanges,
 		left: make(map[string][]int), used: make([]bool, len(rec.Exchanges)),
+		made: make(numbers), recorded: make(numbers), headers: make(map[string]bool),
+	}
+	for _, x := range rec.Exchanges {
+		headersIn(x.Request.bytes(), p.headers)
 	}
 	for i, x := range rec.Exchanges {
-		k := x.Request.key()
+		k := x.Request.shape(p.headers)
 		p.left[k] = append(p.left[k], i)
 	}
 	return p
@@ -100,11 +107,18 @@ func (p *player) take(q recordedRequest) (exchange, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.count++
-	if left := p.left[q.key()]; len(left) > 0 {
-		p.left[q.key()] = left[1:]
-		p.used[left[0]] = true
-		return p.exchanges[left[0]], true
+	headersIn(q.bytes(), p.headers)
+	shape := q.shape(p.headers)
+	for i, n := range p.left[shape] {
+		x := p.exchanges[n]
+		if p.bind(x.Request.bytes(), q.bytes()) {
+			p.left[shape] = slices.Delete(p.left[shape], i, i+1)
+			p.used[n] = true
+			x.Response.payload = x.Response.replaced(p.made)
+			return x, true
+		}
 	}
+	q.payload = q.replaced(p.recorded)
 	if !p.over {
 		p.tb.Errorf("upstashtest: %s: %s", p.file, p.unexpected(q))
 	}

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+
+	"github.com/upbloom/upbloom/upstash"
 )
 
 // maxRecorded is the longest answer to record, in bytes. It is held in memory,
@@ -48,6 +50,7 @@ func (r *recorder) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err != nil {
 		if !connected.Load() {
 			r.end(x, recordedResponse{Failure: failureNotSent})
+			err = upstash.NotSent(err) // the body was read, but by this recorder alone
 		}
 		return nil, err
 	}
@@ -105,6 +108,7 @@ func (r *recorder) stop() (recording, secrets) {
 	for _, x := range r.exchanges {
 		rec.Exchanges = append(rec.Exchanges, *x)
 	}
+	rec.settle()
 	return rec, r.secrets
 }
 

@@ -55,7 +55,7 @@ type recordedResponse struct {
 	ContentType string `json:"contentType"`
 	RetryAfter  string `json:"retryAfter"`
 	payload
-	// Failure is failureNotSent, failureNoAnswer, or "" where there is an
+	// Failure is failureNotSent, failureNoAnswer, or "" if there is an
 	// answer. The network's own words would name the host.
 	Failure string `json:"failure"`
 }
@@ -65,7 +65,7 @@ const (
 	failureNoAnswer = "no answer"
 )
 
-// payload is a body, as JSON where it is JSON: there only white space between
+// payload is a body, as JSON if it is JSON: then only white space between
 // values is dropped, and numbers and escapes stay as they were. At most one
 // field is set.
 type payload struct {
