@@ -7,6 +7,7 @@ package conn
 
 import (
 	"bufio"
+	"crypto/tls"
 	"net"
 	"time"
 )
@@ -41,6 +42,14 @@ func New(open net.Conn) *Conn {
 	c.R = bufio.NewReaderSize(c, ReadBuffer)
 	c.W = bufio.NewWriterSize(c, writeBuffer)
 	return c
+}
+
+// addTLS adds a layer, of which this is the client's side.
+func (c *Conn) addTLS(config *tls.Config) error {
+	below := &records{Conn: c.top}
+	t := tls.Client(below, config)
+	c.top, c.tls = t, append(c.tls, below)
+	return t.Handshake()
 }
 
 // Read reads from the highest layer.

@@ -8,6 +8,8 @@ import (
 	"net"
 	"net/netip"
 	"net/url"
+
+	"github.com/upbloom/upbloom/internal/dialctx"
 )
 
 // Dialer opens connections to one server, straight or through the proxy that
@@ -21,7 +23,7 @@ type Dialer struct {
 	// Lookup finds the addresses of a host, and Open opens a socket to one of
 	// them, as a net.Resolver and a net.Dialer do.
 	Lookup func(ctx context.Context, network, host string) ([]netip.Addr, error)
-	Open   func(ctx context.Context, network, address string) (net.Conn, error)
+	Open   openFunc
 
 	host, port string
 	proxy      *url.URL // nil to dial straight
@@ -88,7 +90,7 @@ func (d *Dialer) Dial(ctx context.Context) (*Conn, error) {
 
 func (d *Dialer) addLayers(c *Conn) error {
 	if d.proxy != nil {
-		if err := d.tunnel(c); err != nil {
+		if err := tunnel(c, d.proxy, d.ProxyTLS, d.addr()); err != nil {
 			return ofProxy(err)
 		}
 	}
@@ -98,9 +100,18 @@ func (d *Dialer) addLayers(c *Conn) error {
 	return c.addTLS(d.ServerTLS)
 }
 
-func (c *Conn) addTLS(config *tls.Config) error {
-	below := &records{Conn: c.top}
-	t := tls.Client(below, config)
-	c.top, c.tls = t, append(c.tls, below)
-	return t.Handshake()
+// dialHost opens a socket to one of the host's addresses.
+func (d *Dialer) dialHost(ctx context.Context, host, port string) (net.Conn, error) {
+	if dial := dialctx.From(ctx); dial != nil {
+		return dial(ctx, "tcp", net.JoinHostPort(host, port))
+	}
+	ips, err := d.Lookup(ctx, "ip", host)
+	if err != nil {
+		return nil, err
+	}
+	addrs := make([]string, len(ips))
+	for i, ip := range byTurns(ips) {
+		addrs[i] = net.JoinHostPort(ip.String(), port)
+	}
+	return race(ctx, d.Open, addrs)
 }

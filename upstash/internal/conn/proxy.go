@@ -4,6 +4,7 @@ package conn
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -84,33 +85,33 @@ func ofProxy(err error) error {
 	return fmt.Errorf("proxy: %w", err)
 }
 
-// tunnel asks the proxy at the other end of c for a way to the server. Plain
-// http goes through CONNECT too.
-func (d *Dialer) tunnel(c *Conn) error {
-	switch d.proxy.Scheme {
+// tunnel asks the proxy p, at the other end of c, for a way to addr. Plain http
+// goes through CONNECT too.
+func tunnel(c *Conn, p *url.URL, config *tls.Config, addr string) error {
+	switch p.Scheme {
 	case "socks5", "socks5h":
-		return d.socks(c)
+		return socks(c, p, addr)
 	case "https":
-		if err := c.addTLS(d.ProxyTLS); err != nil {
+		if err := c.addTLS(config); err != nil {
 			return err
 		}
 	}
-	return d.connect(c)
+	return connect(c, p, addr)
 }
 
-func (d *Dialer) socks(c *Conn) error {
+func socks(c *Conn, p *url.URL, addr string) error {
 	var auth *proxy.Auth
-	if user := d.proxy.User; user != nil {
+	if user := p.User; user != nil {
 		password, _ := user.Password()
 		auth = &proxy.Auth{User: user.Username(), Password: password}
 	}
-	s, err := proxy.SOCKS5("tcp", d.proxy.Host, auth, nil)
+	s, err := proxy.SOCKS5("tcp", p.Host, auth, nil)
 	if err != nil {
 		return errBadProxy
 	}
 	// Its DialContext would open, and wrap, a socket of its own. With a context
 	// it would take back the deadline by which Dial ends it.
-	_, err = s.(socksDialer).DialWithConn(context.Background(), c.top, "tcp", d.addr())
+	_, err = s.(socksDialer).DialWithConn(context.Background(), c.top, "tcp", addr)
 	return err
 }
 
@@ -119,9 +120,9 @@ type socksDialer interface {
 }
 
 // connect asks an HTTP proxy for the tunnel.
-func (d *Dialer) connect(c *Conn) error {
-	head := "CONNECT " + d.addr() + " HTTP/1.1\r\nHost: " + d.addr() + "\r\n"
-	if user := d.proxy.User; user != nil {
+func connect(c *Conn, p *url.URL, addr string) error {
+	head := "CONNECT " + addr + " HTTP/1.1\r\nHost: " + addr + "\r\n"
+	if user := p.User; user != nil {
 		password, _ := user.Password()
 		pair := user.Username() + ":" + password
 		head += "Proxy-Authorization: Basic " + base64.StdEncoding.EncodeToString([]byte(pair)) + "\r\n"

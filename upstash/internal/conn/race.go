@@ -7,48 +7,10 @@ import (
 	"net"
 	"net/netip"
 	"time"
-
-	"github.com/upbloom/upbloom/internal/dialctx"
 )
 
-// dialHost opens a socket to one of the host's addresses.
-func (d *Dialer) dialHost(ctx context.Context, host, port string) (net.Conn, error) {
-	if dial := dialctx.From(ctx); dial != nil {
-		return dial(ctx, "tcp", net.JoinHostPort(host, port))
-	}
-	ips, err := d.Lookup(ctx, "ip", host)
-	if err != nil {
-		return nil, err
-	}
-	addrs := make([]string, len(ips))
-	for i, ip := range byTurns(ips) {
-		addrs[i] = net.JoinHostPort(ip.String(), port)
-	}
-	return d.race(ctx, addrs)
-}
-
-// byTurns puts the addresses of both families in turns, and keeps the
-// resolver's order in each.
-func byTurns(ips []netip.Addr) []netip.Addr {
-	var first, other []netip.Addr
-	for _, ip := range ips {
-		if ip = ip.Unmap(); ip.Is4() == ips[0].Unmap().Is4() {
-			first = append(first, ip)
-		} else {
-			other = append(other, ip)
-		}
-	}
-	turns := make([]netip.Addr, 0, len(ips))
-	for i := range ips {
-		if i < len(first) {
-			turns = append(turns, first[i])
-		}
-		if i < len(other) {
-			turns = append(turns, other[i])
-		}
-	}
-	return turns
-}
+// openFunc opens a socket, as a net.Dialer's DialContext does.
+type openFunc func(ctx context.Context, network, address string) (net.Conn, error)
 
 // headStart is how long an address has before the next one is tried beside it:
 // RFC 8305, section 5.
@@ -57,7 +19,7 @@ const headStart = 250 * time.Millisecond
 // race dials the addresses one after another, each as soon as the one before
 // failed or had its head start, and returns the first connection. So an address
 // that answers nothing costs a moment, and not the whole time of a dial.
-func (d *Dialer) race(ctx context.Context, addrs []string) (net.Conn, error) {
+func race(ctx context.Context, open openFunc, addrs []string) (net.Conn, error) {
 	wait := headStart
 	if deadline, ok := ctx.Deadline(); ok { // all of them get their turn
 		wait = min(wait, time.Until(deadline)/time.Duration(len(addrs)))
@@ -84,7 +46,7 @@ func (d *Dialer) race(ctx context.Context, addrs []string) (net.Conn, error) {
 			addrs = addrs[1:]
 			running++
 			go func() {
-				c, err := d.Open(ctx, "tcp", addr)
+				c, err := open(ctx, "tcp", addr)
 				results <- result{c, err}
 			}()
 			next.Reset(wait)
@@ -108,4 +70,27 @@ func (d *Dialer) race(ctx context.Context, addrs []string) (net.Conn, error) {
 		return nil, firstErr
 	}
 	return won, nil
+}
+
+// byTurns puts the addresses of both families in turns, and keeps the
+// resolver's order in each.
+func byTurns(ips []netip.Addr) []netip.Addr {
+	var first, other []netip.Addr
+	for _, ip := range ips {
+		if ip = ip.Unmap(); ip.Is4() == ips[0].Unmap().Is4() {
+			first = append(first, ip)
+		} else {
+			other = append(other, ip)
+		}
+	}
+	turns := make([]netip.Addr, 0, len(ips))
+	for i := range ips {
+		if i < len(first) {
+			turns = append(turns, first[i])
+		}
+		if i < len(other) {
+			turns = append(turns, other[i])
+		}
+	}
+	return turns
 }

@@ -105,7 +105,7 @@ func TestRace(t *testing.T) {
 					defer cancel()
 				}
 				start := time.Now()
-				c, err := (&Dialer{Open: n.dial}).race(ctx, names)
+				c, err := race(ctx, n.dial, names)
 				if took := time.Since(start); took != tt.took || !errors.Is(err, tt.err) {
 					t.Errorf("took %v, %v; want %v, %v", took, err, tt.took, tt.err)
 				}
