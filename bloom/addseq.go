@@ -26,7 +26,7 @@ type AddResult struct {
 func (f *Filter) AddSeq(ctx context.Context, items iter.Seq[string], opts ...MoveOption) (AddResult, error) {
 	c := f.moveConfig(opts)
 	var result AddResult
-	round := make([]string, 0, f.batchParallel()*max(1, f.batchBytes()/f.rec.itemBytes()))
+	round := make([]string, 0, f.batchParallel()*max(1, f.batchBytes()/f.rec.itemBytes(true)))
 	add := func() error {
 		added, err := f.AddAll(ctx, round)
 		if err != nil {

@@ -1,6 +1,7 @@
 package bloom_test
 
 import (
+	"context"
 	"fmt"
 	"testing"
 	"time"
@@ -31,11 +32,20 @@ func impatient(s *upstashtest.Server, opts ...upstash.Option) *upstash.Client {
 // once makes a client without retries.
 func once(s *upstashtest.Server) *upstash.Client { return s.Client(upstash.WithRetry(0)) }
 
-// small is a filter of 9,586 bits.
+// small is a filter of 10,759 bits: four bits an item, in two words.
 func small() bloom.Config { return bloom.Config{Capacity: 1000, FPRate: 0.01} }
 
-// sparse is one in which a false positive would be a surprise: 10^-18 at 1,000 items.
-func sparse() bloom.Config { return bloom.Config{Bits: 1 << 20, Hashes: 9} }
+// sparse is one in which a false positive would be a surprise: 10^-13 at 1,000 items.
+func sparse() bloom.Config { return bloom.Config{Bits: 53 * 20_000, Hashes: 10} }
+
+// sparseOf is sparse in a layout. A bare one has independent bits.
+func sparseOf(l bloom.Layout) bloom.Config {
+	cfg := sparse()
+	if cfg.Layout = l; l == bloom.LayoutBare {
+		cfg.Scheme = bloom.SchemeXXH3
+	}
+	return cfg
+}
 
 func handle(t *testing.T, c *upstash.Client, cfg bloom.Config) *bloom.Filter {
 	t.Helper()
@@ -44,6 +54,12 @@ func handle(t *testing.T, c *upstash.Client, cfg bloom.Config) *bloom.Filter {
 		t.Fatal(err)
 	}
 	return f
+}
+
+func contextOf(t *testing.T) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(t.Context())
+	t.Cleanup(cancel)
+	return ctx, cancel
 }
 
 func numbered(prefix string, n int) []string {

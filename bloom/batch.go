@@ -33,8 +33,7 @@ func (f *Filter) addAll(ctx context.Context, items []string, l learner) ([]bool,
 	if err := f.rec.mayWrite(); err != nil {
 		return nil, err
 	}
-	b := f.newBatch(items, l)
-	b.adding = true
+	b := f.newBatch(items, true, l)
 	// Until the header was seen, one request goes ahead alone: if the key
 	// holds something else, no more than that one touches it.
 	b.alone = f.rec.headed() && !f.rec.verified.Load()
@@ -52,7 +51,7 @@ func (f *Filter) existsAll(ctx context.Context, items []string, l learner) ([]bo
 	if len(items) == 0 {
 		return nil, nil
 	}
-	return f.newBatch(items, l).run(ctx)
+	return f.newBatch(items, false, l).run(ctx)
 }
 
 // batch is one AddAll or ExistsAll under way.
@@ -61,9 +60,11 @@ type batch struct {
 	items   []string
 	learner learner
 	adding  bool
-	limit   int  // of a command, in bytes
 	alone   bool // the first part goes before the others
 	parts   bool // one request does not carry all items
+
+	limit     int // of a command without its script, in bytes
+	itemBytes int // the most that an item takes
 
 	// Parts write to their own items' places; what follows is guarded.
 	answers []bool
@@ -87,17 +88,24 @@ type part struct {
 
 type sameAs struct{ item, first int }
 
-func (f *Filter) newBatch(items []string, l learner) *batch {
+func (f *Filter) newBatch(items []string, adding bool, l learner) *batch {
 	b := &batch{
-		f: f, items: items, learner: l, limit: f.batchBytes(),
+		f: f, items: items, adding: adding, learner: l,
+		limit: f.batchBytes(), itemBytes: f.rec.itemBytes(adding),
 		answers: make([]bool, len(items)), states: make([]ItemState, len(items)),
 	}
-	b.parts = len(items) > 1 && len(items) > (b.limit-b.headBytes())/f.rec.itemBytes()
+	if adding {
+		b.limit -= f.rec.scriptBytes()
+	}
+	// One request carries them for certain if there is room for the longest head and items.
+	head := maxHeadBytes + 6*len(f.rec.key) // a byte of a key takes up to six in JSON
+	b.parts = len(items) > 1 &&
+		(len(items) > maxPartItems || len(items) > (b.limit-head)/b.itemBytes)
 	return b
 }
 
-// headBytes is about what a command takes before its first item.
-func (b *batch) headBytes() int { return len(b.f.rec.key) + 2*len(mustExistScript) }
+// maxHeadBytes is more than the operations before the first item take, without the key.
+const maxHeadBytes = 512
 
 // run cuts the items into parts and sends them.
 func (b *batch) run(ctx context.Context) ([]bool, error) {
@@ -134,6 +142,7 @@ func (b *batch) fill(next int) (p *part, rest int) {
 	p = &part{q: q}
 	q.learner = b.learner
 	if b.adding {
+		// A birth number of its own, by which a part knows that it made the filter.
 		q.beginWrite(newBirth(), b.parts)
 		if b.parts {
 			p.first = map[string]int{}
@@ -141,14 +150,12 @@ func (b *batch) fill(next int) (p *part, rest int) {
 	} else {
 		q.beginRead()
 	}
-	itemBytes := b.f.rec.itemBytes()
-	room := b.limit - b.headBytes()
 	for ; next < len(b.items); next++ {
 		item := b.items[next]
 		if p.first != nil && b.waits(item, next) {
 			continue
 		}
-		if len(q.items) > 0 && (q.size()+itemBytes > room || len(q.items) >= maxPartItems) {
+		if len(q.items) > 0 && (q.size()+b.itemBytes > b.limit || len(q.items) >= maxPartItems) {
 			break
 		}
 		if b.adding {

@@ -107,7 +107,7 @@ func TestFilterFormat(t *testing.T) {
 	cfg := small()
 	cfg.Seed = 123456789
 	f := handle(t, upstashtest.NewServer(t).Client(), cfg)
-	const want = "bloom.Filter(9,586 bits (1.2 KiB), k=7, xxh3, seeded)"
+	const want = "bloom.Filter(10,759 bits (1.3 KiB), k=4, blocked, seeded)"
 	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%d"} {
 		if got := fmt.Sprintf(verb, f); got != want {
 			t.Errorf("%s: %s, want %s", verb, got, want)

@@ -60,25 +60,25 @@ func TestRequestsAndCommands(t *testing.T) {
 				}
 				return nil
 			}},
-			{"Open", 1, 1, func() error { _, err := bloom.Open(ctx, c, key); return err }},
+			{"Open", 1, 2, func() error { _, err := bloom.Open(ctx, c, key); return err }},
 			{"Cardinality", 1, 2, func() error { _, err := f.Cardinality(ctx); return err }},
 			{"Stats", 1, 4, func() error { _, err := f.Stats(ctx); return err }},
 			{"Expire", 1, 1, func() error { _, err := f.Expire(ctx, time.Hour); return err }},
 			{"Persist", 1, 1, func() error { _, err := f.Persist(ctx); return err }},
 			{"Delete", 1, 1, func() error { _, err := f.Delete(ctx); return err }},
 
-			{"the very first Add with a TTL", 1, 2, addOne(first)},
+			{"the very first Add with a TTL", 2, 2, addOne(first)},
 			{"a later Add with a TTL", 1, 1, addOne(first)},
 			{"a later AddAll with a TTL", 1, 1, addAll(first, thousand)},
-			{"the first AddAll of another handle", 1, 2, addAll(second, thousand)},
+			{"the first AddAll of another handle", 1, 1, addAll(second, thousand)},
 			{"its later Add", 1, 1, addOne(second)},
 			{"Delete by another", 1, 1, func() error { _, err := f.Delete(ctx); return err }},
 			{"Add, evicted, with a TTL", 2, 2, addOne(second)},
 			{"the Add after it", 1, 1, addOne(second)},
-			{"Rename", 1, 2, func() error { return second.Rename(ctx, "elsewhere") }},
-			{"Create, missing", 2, 2, create(f)},
+			{"Rename", 1, 1, func() error { return second.Rename(ctx, "elsewhere") }},
+			{"Create, missing", 1, 1, create(f)},
 			{"Delete", 1, 1, func() error { _, err := f.Delete(ctx); return err }},
-			{"Create, missing, with a TTL", 2, 3, create(second)},
+			{"Create, missing, with a TTL", 1, 1, create(second)},
 		} {
 			s.ResetStats()
 			if err := step.do(); err != nil {

@@ -16,9 +16,9 @@ import (
 
 func TestCreate(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
-		for _, bits := range []uint64{1, 7, 8, 9, 1000, 1 << 20} {
+		for _, bits := range []uint64{53, 7 * 53, 8 * 53, 9 * 53, 53 * 20_000} {
 			s.FlushAll()
-			f := handle(t, s.Client(), bloom.Config{Bits: bits, Hashes: 3})
+			f := handle(t, s.Client(), bloom.Config{Bits: bits, Hashes: 4})
 			if created, err := f.Create(t.Context()); err != nil || !created {
 				t.Fatalf("%d bits: Create = %v, %v, want true", bits, created, err)
 			}
@@ -40,7 +40,7 @@ func TestCreate(t *testing.T) {
 // A record that the plan does not take is refused as a whole.
 func TestCreateBeyondTheRecordLimit(t *testing.T) {
 	s := upstashtest.NewServer(t, upstashtest.WithMaxRecord(1000))
-	cfg := expiring(time.Hour) // 1,215 bytes
+	cfg := expiring(time.Hour) // 1,361 bytes
 	_, err := handle(t, s.Client(), cfg).Create(t.Context())
 	var server *upstash.Error
 	if !errors.As(err, &server) || !upstash.SafeToRetry(err) ||
@@ -54,20 +54,15 @@ func TestCreateBeyondTheRecordLimit(t *testing.T) {
 
 func TestCreateAfterALostAnswer(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
-		for _, tt := range []struct {
-			when    upstashtest.When
-			created bool
-			want    error
-		}{{upstashtest.BeforeExec, true, nil}, {upstashtest.AfterExec, false, bloom.ErrUncertain}} {
+		for _, when := range []upstashtest.When{upstashtest.BeforeExec, upstashtest.AfterExec} {
 			s.FlushAll()
 			f := handle(t, impatient(s), expiring(time.Hour))
-			s.Inject(upstashtest.Fault{}, upstashtest.Drop(tt.when))
-			created, err := f.Create(t.Context())
-			if created != tt.created || !errors.Is(err, tt.want) {
-				t.Errorf("%v: Create = %v, %v, want %v, %v", tt.when, created, err, tt.created, tt.want)
+			s.Inject(upstashtest.Drop(when))
+			if created, err := f.Create(t.Context()); !created || err != nil {
+				t.Errorf("%v: Create = %v, %v, want true", when, created, err)
 			}
 			if n := do(t, s, "STRLEN", key).(int64); uint64(n) != f.Geometry().Bytes(bloom.LayoutHeaded) {
-				t.Errorf("%v: %d bytes", tt.when, n)
+				t.Errorf("%v: %d bytes", when, n)
 			}
 			wantTTL(t, s, time.Hour)
 		}
@@ -88,9 +83,9 @@ func TestOneOfManyWins(t *testing.T) {
 				k := fmt.Sprintf("%s:%d", name, round)
 				filters := make([]*bloom.Filter, clients)
 				for i := range filters {
-					cfg := bloom.Config{Bits: uint64(1000 + i), Hashes: 5}
+					cfg := bloom.Config{Bits: uint64(53 * (20 + i)), Hashes: 6}
 					if i%2 == 1 { // two in four agree about the bits and not about the seed
-						cfg = bloom.Config{Bits: uint64(1000 + i - 1), Hashes: 5, Seed: 1, TTL: time.Hour}
+						cfg = bloom.Config{Bits: uint64(53 * (20 + i - 1)), Hashes: 6, Seed: 1, TTL: time.Hour}
 					}
 					f, err := bloom.New(shared[i%len(shared)], k, cfg)
 					if err != nil {

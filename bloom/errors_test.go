@@ -18,8 +18,8 @@ func TestErrorTexts(t *testing.T) {
 }
 
 func TestMismatchError(t *testing.T) {
-	want := Geometry{Bits: 95_851, Hashes: 7, Seed: 42}
-	same := headerInfo{bits: 95_851, hashes: 7, seedTag: seedTag(42)}
+	want := Geometry{Bits: 95_851, Hashes: 7, Scheme: SchemeXXH3, Seed: 42}
+	same := headerInfo{scheme: SchemeXXH3, bits: 95_851, hashes: 7, seedTag: seedTag(42)}
 	changed := func(change func(*headerInfo)) headerInfo {
 		got := same
 		change(&got)

@@ -77,6 +77,6 @@ func ExampleBatchError() {
 		fmt.Println(err)
 	}
 	// Output:
-	// 2 done, to do: [/c /d /e /f]
+	// 3 done, to do: [/d /e /f]
 	// <nil>
 }

@@ -18,7 +18,7 @@ func ExampleNew() {
 	_, err = bloom.New(client, "usernames", bloom.Config{FPRate: 0.001})
 	fmt.Println(err)
 	// Output:
-	// bloom.Filter(14,377,588 bits (1.7 MiB), k=10, xxh3) <nil>
+	// bloom.Filter(16,120,321 bits (1.9 MiB), k=6, blocked) <nil>
 	// bloom: Config.Capacity is 0: set the number of items to expect, at least 1
 }
 
@@ -42,7 +42,7 @@ func ExampleOpen() {
 	_, err = bloom.Open(ctx, client, "nicknames")
 	fmt.Println(errors.Is(err, bloom.ErrNotFound))
 	// Output:
-	// 47,926 bits (5.9 KiB), k=7, xxh3 true <nil>
+	// 53,742 bits (6.6 KiB), k=4, blocked true <nil>
 	// true
 }
 
@@ -100,8 +100,8 @@ func ExampleFilter_Add_mismatch() {
 		fmt.Println("wanted:", mismatch.Want)
 	}
 	// Output:
-	// stored: 9,586 bits (1.2 KiB), k=7, xxh3
-	// wanted: 19,171 bits (2.3 KiB), k=7, xxh3
+	// stored: 10,759 bits (1.3 KiB), k=4, blocked
+	// wanted: 21,518 bits (2.6 KiB), k=4, blocked
 }
 
 func ExampleFilter_Exists() {

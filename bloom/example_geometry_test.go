@@ -11,7 +11,7 @@ import (
 func ExampleConfig() {
 	cfg := bloom.Config{Capacity: 5_000, FPRate: 0.01, TTL: 24 * time.Hour}
 	fmt.Println(cfg)
-	// Output: bloom.Config{Capacity: 5000, FPRate: 0.01, Scheme: xxh3, Layout: headed, TTL: 24h0m0s}
+	// Output: bloom.Config{Capacity: 5000, FPRate: 0.01, Scheme: blocked, Layout: headed, TTL: 24h0m0s}
 }
 
 func ExampleConfig_Geometry() {
@@ -21,7 +21,7 @@ func ExampleConfig_Geometry() {
 		return
 	}
 	fmt.Println(g)
-	// Output: 95,851 bits (11.7 KiB), k=7, xxh3
+	// Output: 107,484 bits (13.1 KiB), k=4, blocked
 }
 
 // A filter that another program wrote: its bits and hashes are given, not worked out.
@@ -49,8 +49,8 @@ func ExampleConfigError() {
 // A program that was deployed with another capacity finds out, and gets no wrong answer.
 func ExampleMismatchError() {
 	err := error(&bloom.MismatchError{ // as a look-up returns it
-		Want: bloom.Geometry{Bits: 19_171, Hashes: 7},
-		Got:  bloom.Geometry{Bits: 9_586, Hashes: 7},
+		Want: bloom.Geometry{Bits: 21_518, Hashes: 4},
+		Got:  bloom.Geometry{Bits: 10_759, Hashes: 4},
 	})
 
 	var mismatch *bloom.MismatchError
@@ -59,36 +59,36 @@ func ExampleMismatchError() {
 		fmt.Println("wanted:", mismatch.Want)
 	}
 	// Output:
-	// stored: 9,586 bits (1.2 KiB), k=7, xxh3
-	// wanted: 19,171 bits (2.3 KiB), k=7, xxh3
+	// stored: 10,759 bits (1.3 KiB), k=4, blocked
+	// wanted: 21,518 bits (2.6 KiB), k=4, blocked
 }
 
 func ExampleGeometry_Positions() {
-	g := bloom.Geometry{Bits: 9_585_059, Hashes: 7}
-	var dst []uint64 // kept from item to item, so that no call but the first allocates
+	g := bloom.Geometry{Bits: 10_751_050, Hashes: 4} // a million items at 1 in 100
+	var dst []uint64                                 // kept from item to item, so that no call but the first allocates
 	for _, item := range []string{"abc", "user-123@example.com"} {
 		dst = g.Positions(dst[:0], item)
 		fmt.Println(dst)
 	}
 	// Output:
-	// [786495 6538471 2705389 52516 5804498 3151632 8903623]
-	// [1849695 614155 558823 8908345 8853018 7617488 7562170]
+	// [5375652 5375676 6518010 6517996]
+	// [6123236 6123214 6105787 6105789]
 }
 
 func ExampleGeometry_Bytes() {
-	g := bloom.Geometry{Bits: 95_851, Hashes: 7}
+	g := bloom.Geometry{Bits: 107_484, Hashes: 4}
 	fmt.Println(g.Bytes(bloom.LayoutHeaded), g.Bytes(bloom.LayoutBare))
-	// Output: 11998 11982
+	// Output: 13452 13436
 }
 
 func ExampleGeometry_String() {
-	fmt.Println(bloom.Geometry{Bits: 95_851, Hashes: 7, Seed: 0x5eed})
-	// Output: 95,851 bits (11.7 KiB), k=7, xxh3, seeded
+	fmt.Println(bloom.Geometry{Bits: 107_484, Hashes: 4, Seed: 0x5eed})
+	// Output: 107,484 bits (13.1 KiB), k=4, blocked, seeded
 }
 
 func ExampleGeometry_Format() {
-	fmt.Printf("%#v\n", bloom.Geometry{Bits: 95_851, Hashes: 7, Seed: 0x5eed})
-	// Output: 95,851 bits (11.7 KiB), k=7, xxh3, seeded
+	fmt.Printf("%#v\n", bloom.Geometry{Bits: 107_484, Hashes: 4, Seed: 0x5eed})
+	// Output: 107,484 bits (13.1 KiB), k=4, blocked, seeded
 }
 
 func ExampleScheme() {

@@ -17,7 +17,7 @@ func ExampleFilter_Cardinality() {
 	_, _ = f.AddAll(ctx, numbered("visitor", 1000))
 	n, err := f.Cardinality(ctx)
 	fmt.Println("about", n, err)
-	// Output: about 996 <nil>
+	// Output: about 1005 <nil>
 }
 
 func ExampleFilter_Stats() {
@@ -35,11 +35,11 @@ func ExampleFilter_Stats() {
 	}
 	fmt.Println(st)
 	// Output:
-	// filter           47,926 bits (5.9 KiB), k=7, xxh3
-	// fill             [#########...........] 44.1%
-	// items            about 3,985 of 5,000
-	// false positives  1 in 307 now, 1 in 100 at capacity
-	// stored           6,007 bytes, no expiry
+	// filter           53,742 bits (6.6 KiB), k=4, blocked
+	// fill             [#####...............] 25.7%
+	// items            about 3,994 of 5,000
+	// false positives  1 in 208 now, 1 in 100 at capacity
+	// stored           6,734 bytes, no expiry
 }
 
 func ExampleFilter_Expire() {

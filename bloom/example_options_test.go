@@ -20,9 +20,10 @@ func ExampleInFilter() {
 	}
 	defer server.Close()
 	done, _ := bloom.New(server.Client(), "done", bloom.Config{Capacity: 1000, FPRate: 0.01})
+	_, _ = done.Add(context.Background(), "job-1")
 
 	server.Inject(upstashtest.Drop(upstashtest.AfterExec)) // executed, its answer lost
-	_, err = done.Add(context.Background(), "job-1")
+	_, err = done.Add(context.Background(), "job-2")
 	fmt.Println(errors.Is(err, bloom.ErrUncertain), bloom.InFilter(err))
 	// Output: true true
 }
@@ -45,7 +46,7 @@ func ExampleOpenSeed() {
 	fmt.Println(reader.Geometry(), err)
 	// Output:
 	// true
-	// 9,586 bits (1.2 KiB), k=7, xxh3, seeded <nil>
+	// 10,759 bits (1.3 KiB), k=4, blocked, seeded <nil>
 }
 
 // A function that only asks needs no more than a read-only token.

@@ -25,7 +25,7 @@ func outcome(err error) string {
 	case errors.Is(err, bloom.ErrUncertain):
 		return "uncertain"
 	case !errors.As(err, &call) && !errors.As(err, &server) && !errors.Is(err, upstash.ErrBadResponse) &&
-		!errors.Is(err, context.DeadlineExceeded):
+		!errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, upstash.ErrReadOnly):
 		return "undocumented"
 	case upstash.SafeToRetry(err):
 		return "did not run"

@@ -86,7 +86,7 @@ func newFaultWorker(t *testing.T, seed uint64, report *faultReport) *faultWorker
 		}))
 	// So large that a false positive would be a surprise: 10^-13 at the end.
 	f, err := bloom.New(w.client, secretKey, bloom.Config{
-		Bits: 1 << 20, Hashes: 10, TTL: time.Hour, BatchBytes: 2000,
+		Bits: 53 * 20_000, Hashes: 10, TTL: time.Hour, BatchBytes: 2000,
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -2,6 +2,7 @@ package bloom
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -26,7 +27,7 @@ type examined struct {
 // region's answer has to do.
 func (r *record) examine(ctx context.Context, count bool) (examined, error) {
 	replies, err := r.client.MultiExec(ctx, r.examination(count, r.client.ReadOnly())...)
-	if isDenied(err) || err == nil && isDenied(replies[0].Err()) {
+	if isDenied(err) || isAborted(err) || err == nil && isDenied(replies[0].Err()) {
 		replies, err = r.client.MultiExec(ctx, r.examination(count, true)...)
 	}
 	if err == nil {
@@ -54,6 +55,13 @@ func (r *record) examine(ctx context.Context, count bool) (examined, error) {
 		return examined{}, errNoHeader
 	}
 	return judgeExamined(word, fields[1:], n)
+}
+
+// isAborted reports whether a transaction was refused for one of its commands, of which the
+// answer does not say which.
+func isAborted(err error) bool {
+	var server *upstash.Error
+	return errors.As(err, &server) && server.Code() == "EXECABORT"
 }
 
 // examination is the commands of examine. Of a plain filter bits 117 to 126 are 0 too, but

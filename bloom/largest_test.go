@@ -14,23 +14,23 @@ import (
 
 // The largest filter is a string of 512 MiB. Its requests are looked at without a database.
 func TestLargestFilter(t *testing.T) {
-	cfg := bloom.Config{Bits: 1<<32 - 128, Hashes: 7}
+	cfg := bloom.Config{Bits: 1<<32 - 128, Hashes: 7, Scheme: bloom.SchemeXXH3}
 	h := headerWordOf(cfg)
 
-	c, w := cannedWatched(t, `{"result":[0]}`, `{"result":[`+h+`,`+h+`,0]}`)
-	if created, err := handle(t, c, cfg).Create(t.Context()); err != nil || !created {
-		t.Fatalf("Create = %v, %v, want true", created, err)
+	c, w := cannedWatched(t, `{"result":[`+h+`,4503599627370496]}`)
+	if created, err := handle(t, c, cfg).Create(t.Context()); err != nil || created {
+		t.Fatalf("Create = %v, %v, want false: another's birth number stands there", created, err)
 	}
-	if last := w.bodies[1]; !strings.HasSuffix(last, `,"INCRBY","u1","4294967295","0"]`) {
+	if last := w.bodies[0]; !strings.HasSuffix(last, `,"4294967295","0"]`) {
 		t.Errorf("Create sent %s, want the last bit's offset as a string", last)
 	}
 
 	zeros := strings.Repeat(",0", 7)
-	c, w = cannedWatched(t, `{"result":[null,`+h+zeros+`]}`)
+	c, w = cannedWatched(t, `{"result":[null,`+h+`,null`+zeros+`]}`)
 	add(t, handle(t, c, cfg), "user-123@example.com", true)
 	c, r := cannedWatched(t, `{"result":[`+h+zeros+`]}`)
 	exists(t, handle(t, c, cfg), "user-123@example.com", false)
-	g := bloom.Geometry{Bits: cfg.Bits, Hashes: 7}
+	g := bloom.Geometry{Bits: cfg.Bits, Hashes: 7, Scheme: bloom.SchemeXXH3}
 	want, above := positionsOf(g, "user-123@example.com"), 0
 	for op, body := range map[string]string{"SET": w.bodies[0], "GET": r.bodies[0]} {
 		offsets := regexp.MustCompile(`"`+op+`","u1","(\d+)"`).FindAllStringSubmatch(body, -1)
@@ -59,7 +59,7 @@ func TestLargestFilter(t *testing.T) {
 // On the plans with a record limit of 100 MB it is refused, and nothing is left behind.
 func TestLargestFilterIsRefused(t *testing.T) {
 	s := upstashtest.NewServer(t)
-	f := handle(t, s.Client(), bloom.Config{Bits: 1<<32 - 128, Hashes: 7})
+	f := handle(t, s.Client(), bloom.Config{Bits: 1<<32 - 128, Hashes: 7, Scheme: bloom.SchemeXXH3})
 	var server *upstash.Error
 	if _, err := f.Create(t.Context()); !errors.As(err, &server) || !upstash.SafeToRetry(err) {
 		t.Errorf("Create: %v, want the server's refusal", err)

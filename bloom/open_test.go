@@ -15,8 +15,9 @@ func TestOpen(t *testing.T) {
 		ctx, c := t.Context(), s.Client()
 		for _, cfg := range []bloom.Config{
 			small(),
-			{Bits: 1, Hashes: 1},
-			{Bits: 12345, Hashes: 63, Seed: 1<<64 - 1},
+			{Bits: 53, Hashes: 2},
+			{Bits: 1, Hashes: 1, Scheme: bloom.SchemeXXH3},
+			{Bits: 12345, Hashes: 63, Scheme: bloom.SchemeXXH3, Seed: 1<<64 - 1},
 			{Bits: 12345, Hashes: 3, Scheme: bloom.SchemeFNV1a},
 		} {
 			s.FlushAll()
@@ -50,7 +51,7 @@ func TestOpenWrongSeed(t *testing.T) {
 }
 
 func TestOpenRefuses(t *testing.T) {
-	plain := bloom.Geometry{Bits: 1000, Hashes: 7}
+	plain := bloom.Geometry{Bits: 1000, Hashes: 7, Scheme: bloom.SchemeXXH3}
 	counting := func(scheme bloom.Scheme) bloom.Geometry {
 		return bloom.Geometry{Bits: 1000, Hashes: 7, Scheme: scheme}
 	}
@@ -71,13 +72,14 @@ func TestOpenRefuses(t *testing.T) {
 			want        func(error) bool
 		}{
 			{"empty string", "", func(err error) bool { return errors.Is(err, bloom.ErrNotFound) }},
-			{"shard", headerOf(1, 1, plain), mismatch(bloom.Kind(1))},
-			{"layer", headerOf(2, 1, plain), mismatch(bloom.Kind(2))},
-			{"pane", headerOf(3, 1, plain), mismatch(bloom.Kind(3))},
-			{"4-bit counters", headerOf(0, 1, counting(2)), says("counting")},
-			{"8-bit counters", headerOf(0, 1, counting(3)), says("counting")},
+			{"header alone", headerOf(0, 1, plain), says("16 bytes long")},
+			{"shard", headerOf(1, 1, plain) + "x", mismatch(bloom.Kind(1))},
+			{"layer", headerOf(2, 1, plain) + "x", mismatch(bloom.Kind(2))},
+			{"pane", headerOf(3, 1, plain) + "x", mismatch(bloom.Kind(3))},
+			{"4-bit counters", headerOf(0, 1, counting(2)) + "x", says("one-bit cells")},
+			{"8-bit counters", headerOf(0, 1, counting(3)) + "x", says("one-bit cells")},
 			{"newer version", headerOf(0, 2, plain), says("version 2")},
-			{"no hashes", headerOf(0, 1, bloom.Geometry{Bits: 1000}), says("k=0")},
+			{"no hashes", headerOf(0, 1, bloom.Geometry{Bits: 1060}), says("k=0")},
 			{"text", "some text", says("")},
 			{"bare", stringOf(plain, bloom.LayoutBare, numbered("a", 1000)...), says("")},
 		} {

@@ -47,7 +47,7 @@ func (r *record) mayWrite() error {
 		return *err
 	}
 	if r.client.ReadOnly() {
-		return fmt.Errorf("bloom: %w", upstash.ErrReadOnly)
+		return upstash.ErrReadOnly
 	}
 	return nil
 }

@@ -13,7 +13,8 @@ import (
 // What may happen only if the header is ours, and is more than setting bits, is a script:
 // one atomic step that looks first. Each reads in one command and writes in as few as can
 // be, because the service bills every command that a script calls. BITFIELD_RO works when
-// memory is short.
+// memory is short. What may fail stands before the first write, so that an error means that
+// nothing was written.
 
 // shebang lets the service lock the script's own keys alone, instead of the database.
 // Other servers refuse it, and get the script without.
@@ -34,7 +35,7 @@ func (r *record) script(text string, more []string, args ...string) upstash.Comm
 	argv = append(argv, text, strconv.Itoa(1+len(more)), r.key)
 	argv = append(argv, more...)
 	argv = append(argv, strconv.FormatInt(r.header, 10))
-	return upstash.Cmd("EVAL", append(argv, args...)...)
+	return upstash.Cmd("EVAL", append(argv, args...)...).AllOrNothing()
 }
 
 // eval runs a script of the record.

@@ -2,6 +2,7 @@ package bloom_test
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -15,6 +16,12 @@ func expiring(ttl time.Duration) bloom.Config {
 	cfg := small()
 	cfg.TTL = ttl
 	return cfg
+}
+
+// settled is bit 127 of the filter: its TTL was set, or its user decided.
+func settled(t *testing.T, s *upstashtest.Server) bool {
+	t.Helper()
+	return do(t, s, "GETBIT", key, "127") == int64(1)
 }
 
 func TestTTLIsSetOnceAndNeverProlonged(t *testing.T) {
@@ -56,79 +63,224 @@ func TestTTLAfterEviction(t *testing.T) {
 			"Add":    func() error { _, err := f.Add(t.Context(), "b"); return err },
 			"AddAll": func() error { _, err := f.AddAll(t.Context(), []string{"b", "c"}); return err },
 			"Create": func() error { _, err := f.Create(t.Context()); return err },
+			"AddIn":  func() error { _, err := bloom.AddIn(t.Context(), "b", f); return err },
+			"Delete, Add": func() error {
+				_, err := f.Delete(t.Context())
+				_, err2 := f.Add(t.Context(), "b")
+				return errors.Join(err, err2)
+			},
 		} {
 			do(t, s, "DEL", key)
 			if err := write(); err != nil {
 				t.Fatalf("%s: %v", name, err)
 			}
 			wantTTL(t, s, time.Hour)
+			if !settled(t, s) {
+				t.Errorf("%s: bit 127 is 0", name)
+			}
 		}
-		if _, err := f.Delete(t.Context()); err != nil {
+	})
+}
+
+// Every place in which the maker of a filter can die, or a reply be lost: whoever adds next
+// sets the TTL.
+func TestWhoeverAddsNextSettles(t *testing.T) {
+	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+		unsettled := func(t *testing.T, faults ...upstashtest.Fault) *bloom.Filter {
+			t.Helper()
+			s.FlushAll()
+			f := handle(t, once(s), expiring(time.Hour))
+			s.Inject(faults...)
+			_, _ = f.Add(t.Context(), "a")
+			wantNoTTL(t, s)
+			if settled(t, s) {
+				t.Fatal("bit 127 is set")
+			}
+			return f
+		}
+		noReply := upstashtest.Drop(upstashtest.AfterExec)
+		notSent := upstashtest.Drop(upstashtest.BeforeExec)
+		for name, faults := range map[string][]upstashtest.Fault{
+			"the Add ran, its reply was lost": {noReply},
+			"the settling was lost":           {{}, notSent},
+		} {
+			for by, write := range map[string]func(f *bloom.Filter) error{
+				"Add":    func(f *bloom.Filter) error { _, err := f.Add(t.Context(), "a"); return err },
+				"AddAll": func(f *bloom.Filter) error { _, err := f.AddAll(t.Context(), numbered("b", 9)); return err },
+				"AddIn":  func(f *bloom.Filter) error { _, err := bloom.AddIn(t.Context(), "b", f); return err },
+			} {
+				t.Run(name+", the same handle's "+by, func(t *testing.T) {
+					if err := write(unsettled(t, faults...)); err != nil {
+						t.Fatal(err)
+					}
+					wantTTL(t, s, time.Hour)
+				})
+				t.Run(name+", another handle's "+by, func(t *testing.T) {
+					unsettled(t, faults...)
+					if err := write(handle(t, s.Client(), expiring(time.Hour))); err != nil {
+						t.Fatal(err)
+					}
+					wantTTL(t, s, time.Hour)
+				})
+			}
+		}
+		t.Run("a live handle whose filter was made anew", func(t *testing.T) {
+			s.FlushAll()
+			f := handle(t, once(s), expiring(time.Hour))
+			add(t, f, "a", true)
+			add(t, f, "b", true)
+			do(t, s, "DEL", key)
+			s.Inject(upstashtest.Fault{}, notSent)
+			add(t, f, "c", true)
+			wantNoTTL(t, s)
+			add(t, f, "d", true)
+			wantTTL(t, s, time.Hour)
+		})
+		t.Run("the settling ran, its reply was lost", func(t *testing.T) {
+			s.FlushAll()
+			f := handle(t, once(s), expiring(time.Hour))
+			s.Inject(upstashtest.Fault{}, noReply)
+			add(t, f, "a", true)
+			wantTTL(t, s, time.Hour)
+			s.ResetStats()
+			add(t, f, "b", true)
+			if n := s.Stats().Requests; n != 1 {
+				t.Errorf("%d requests for the next Add, want 1", n)
+			}
+		})
+		t.Run("the Add was repeated", func(t *testing.T) {
+			s.FlushAll()
+			s.Inject(noReply)
+			add(t, handle(t, impatient(s), expiring(time.Hour)), "a", true)
+			wantTTL(t, s, time.Hour)
+		})
+	})
+}
+
+// A handle for each request, as in a serverless function: each Add is one command, and one
+// settling in all.
+func TestTenThousandHandles(t *testing.T) {
+	s := upstashtest.NewServer(t)
+	c := s.Client()
+	const handles = 10_000
+	for i := range handles {
+		cfg := bloom.Config{Capacity: handles, FPRate: 0.01, TTL: time.Hour}
+		if _, err := handle(t, c, cfg).Add(t.Context(), fmt.Sprint(i)); err != nil {
 			t.Fatal(err)
 		}
-		s.ResetStats()
-		add(t, f, "b", true)
-		wantTTL(t, s, time.Hour)
-		if n := s.Stats(); n.Requests != 1 {
-			t.Errorf("after its own Delete: %d requests, want 1: the handle knows that its TTL is gone", n.Requests)
+	}
+	if n := s.Stats(); n.Requests != handles+1 || n.Commands != handles+1 {
+		t.Errorf("%d requests and %d commands, want %d and one settling", n.Requests, n.Commands, handles)
+	}
+	wantTTL(t, s, time.Hour)
+}
+
+// A settling that was under way while its user decided otherwise changes nothing.
+func TestTheUserDecides(t *testing.T) {
+	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+		for name, decide := range map[string]struct {
+			call func(f *bloom.Filter) (bool, error)
+			want time.Duration
+		}{
+			"Persist": {func(f *bloom.Filter) (bool, error) { return f.Persist(t.Context()) }, -1},
+			"Expire": {func(f *bloom.Filter) (bool, error) {
+				return f.Expire(t.Context(), 10*time.Minute)
+			}, 10 * time.Minute},
+		} {
+			s.FlushAll()
+			c, w := watch(t, s)
+			f, user := handle(t, c, expiring(time.Hour)), handle(t, s.Client(), small())
+			w.arrive = func(int) {
+				if body := w.bodies[len(w.bodies)-1]; strings.HasPrefix(body, `["EVAL"`) {
+					if _, err := decide.call(user); err != nil {
+						t.Errorf("%s: %v", name, err)
+					}
+				}
+			}
+			add(t, f, "a", true) // the filter is made, and then the settling comes late
+			if len(w.bodies) != 2 {
+				t.Fatalf("%s: %d requests, want the Add and its settling", name, len(w.bodies))
+			}
+			w.arrive = nil
+			check := func() {
+				t.Helper()
+				if got := pttl(t, s); decide.want < 0 && got != -1 || decide.want > 0 &&
+					(got > decide.want || got <= decide.want-time.Minute) {
+					t.Errorf("%s: the TTL is %v, want %v", name, got, decide.want)
+				}
+			}
+			check()
+			s.ResetStats()
+			add(t, f, "b", true)
+			add(t, handle(t, s.Client(), expiring(time.Hour)), "c", true)
+			if n := s.Stats().Requests; n != 2 {
+				t.Errorf("%s: %d requests for two Adds: it is settled", name, n)
+			}
+			check()
 		}
 	})
 }
 
-// The process that makes the filter dies at each point where it can.
-func TestTTLAfterACrash(t *testing.T) {
+// The settling looks at the header in the step that sets the TTL: what took the filter's
+// place meanwhile is left alone.
+func TestSettlingLooksAgain(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
-		t.Run("first Add executed, no answer", func(t *testing.T) {
+		for name, replace := range map[string]func(){
+			"another filter": func() { add(t, handle(t, s.Client(), sparse()), "theirs", true) },
+			"text":           func() { do(t, s, "SET", key, "some text of theirs") },
+			"a list":         func() { do(t, s, "RPUSH", key, "theirs") },
+			"nothing":        func() {},
+		} {
 			s.FlushAll()
-			s.Inject(upstashtest.Drop(upstashtest.AfterExec))
-			f := handle(t, once(s), expiring(time.Hour))
-			if added, err := f.Add(t.Context(), "a"); err == nil || added || upstash.SafeToRetry(err) {
-				t.Errorf("Add = %v, %v, want an error that is not safe to retry", added, err)
+			c, w := watch(t, s)
+			w.arrive = func(int) {
+				if strings.HasPrefix(w.bodies[len(w.bodies)-1], `["EVAL"`) {
+					do(t, s, "DEL", key)
+					replace()
+				}
 			}
-			wantTTL(t, s, time.Hour)
-		})
-		t.Run("made anew, dead before the EXPIRE", func(t *testing.T) {
-			s.FlushAll()
-			f := handle(t, once(s), expiring(time.Hour))
-			add(t, f, "a", true)
-			do(t, s, "DEL", key)
-			s.Inject(upstashtest.Fault{}, upstashtest.Drop(upstashtest.BeforeExec))
-			add(t, f, "b", true)
-			wantNoTTL(t, s)
-			// The same handle makes up for it, and so does any new one.
-			add(t, f, "c", true)
-			wantTTL(t, s, time.Hour)
-			do(t, s, "PERSIST", key)
-			add(t, handle(t, once(s), expiring(time.Hour)), "d", true)
-			wantTTL(t, s, time.Hour)
-		})
-		t.Run("retried, the first attempt made the filter", func(t *testing.T) {
-			s.FlushAll()
-			f := handle(t, impatient(s), expiring(time.Hour))
-			add(t, f, "a", true)
-			do(t, s, "DEL", key)
-			s.Inject(upstashtest.Drop(upstashtest.AfterExec))
-			if _, err := f.Add(t.Context(), "b"); !errors.Is(err, bloom.ErrUncertain) {
-				t.Errorf("Add: %v, want ErrUncertain", err)
+			add(t, handle(t, c, expiring(time.Hour)), "a", true)
+			if len(w.bodies) != 2 {
+				t.Fatalf("%s: %d requests, want the Add and its settling", name, len(w.bodies))
 			}
-			wantTTL(t, s, time.Hour)
-		})
+			if got := pttl(t, s); got > 0 || got == -2 && name != "nothing" {
+				t.Errorf("%s: the TTL is %v", name, got)
+			}
+		}
 	})
 }
 
-// The EXPIRE is sent with NX, in milliseconds only where it must be.
+// The answer holds, and the next Add tries again, if the settling brings no answer. The
+// caller's context does not cut it, and a server that hangs holds the caller for a second.
+func TestSettlingOutlivesTheContext(t *testing.T) {
+	s := upstashtest.NewServer(t)
+	c, w := watch(t, s)
+	ctx, cancel := contextOf(t)
+	w.arrive = func(int) {
+		if strings.HasPrefix(w.bodies[len(w.bodies)-1], `["EVAL"`) {
+			cancel()
+		}
+	}
+	if added, err := handle(t, c, expiring(time.Hour)).Add(ctx, "a"); !added || err != nil {
+		t.Errorf("Add = %v, %v, want true", added, err)
+	}
+	wantTTL(t, s, time.Hour)
+}
+
 func TestTTLOnTheWire(t *testing.T) {
 	for ttl, want := range map[time.Duration]string{
-		time.Hour:                          `["EXPIRE","seen:webhooks","3600","NX"]]`,
-		time.Second:                        `["EXPIRE","seen:webhooks","1","NX"]]`,
-		999 * time.Millisecond:             `["PEXPIRE","seen:webhooks","999","NX"]]`,
-		time.Minute + time.Millisecond:     `["PEXPIRE","seen:webhooks","60001","NX"]]`,
-		time.Millisecond + time.Nanosecond: `["PEXPIRE","seen:webhooks","1","NX"]]`,
+		time.Hour:                          `,"3600000"]`,
+		time.Second:                        `,"1000"]`,
+		999 * time.Millisecond:             `,"999"]`,
+		time.Millisecond + time.Nanosecond: `,"1"]`,
 	} {
 		s := upstashtest.NewServer(t)
 		c, w := watch(t, s)
-		add(t, handle(t, c, expiring(ttl)), "a", true)
-		if len(w.bodies) != 1 || !strings.HasSuffix(w.bodies[0], want) {
+		f := handle(t, c, expiring(ttl))
+		if _, err := f.Add(t.Context(), "a"); err != nil {
+			t.Fatal(err)
+		}
+		if len(w.bodies) != 2 || !strings.HasPrefix(w.bodies[1], `["EVAL"`) || !strings.HasSuffix(w.bodies[1], want) {
 			t.Errorf("%v: sent %s, want %s at the end", ttl, w.bodies, want)
 		}
 	}
@@ -147,59 +299,71 @@ func TestTTLUnits(t *testing.T) {
 	})
 }
 
-// No TTL may stay on data that is not the handle's: it would delete it.
+// A TTL on data that is not the handle's would delete it: whatever is lost or refused on the
+// way, none is set.
 func TestForeignDataKeepsItsTTL(t *testing.T) {
 	foreign := map[string]func(t *testing.T, s *upstashtest.Server){
 		"another filter": func(t *testing.T, s *upstashtest.Server) {
 			add(t, handle(t, s.Client(), sparse()), "theirs", true)
 		},
 		"a string": func(t *testing.T, s *upstashtest.Server) { do(t, s, "SET", key, "some text of theirs") },
+		"zeros":    func(t *testing.T, s *upstashtest.Server) { do(t, s, "SET", key, "\x00\x00\x00\x00\x00\x00\x08 eight") },
 		"a list":   func(t *testing.T, s *upstashtest.Server) { do(t, s, "RPUSH", key, "a", "b") },
 	}
+	lost := upstashtest.Drop(upstashtest.AfterExec)
+	calls := map[string]func(f *bloom.Filter) error{
+		"Add":    func(f *bloom.Filter) error { _, err := f.Add(t.Context(), "a"); return err },
+		"AddAll": func(f *bloom.Filter) error { _, err := f.AddAll(t.Context(), []string{"a", "b"}); return err },
+		"AddIn":  func(f *bloom.Filter) error { _, err := bloom.AddIn(t.Context(), "a", f); return err },
+		"Create": func(f *bloom.Filter) error { _, err := f.Create(t.Context()); return err },
+		"Expire": func(f *bloom.Filter) error { _, err := f.Expire(t.Context(), time.Hour); return err },
+		"Persist": func(f *bloom.Filter) error {
+			_, err := f.Persist(t.Context())
+			return err
+		},
+	}
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
-		for name, put := range foreign {
-			t.Run(name, func(t *testing.T) {
-				for _, call := range []func(f *bloom.Filter) error{
-					func(f *bloom.Filter) error { _, err := f.Add(t.Context(), "a"); return err },
-					func(f *bloom.Filter) error { _, err := f.AddAll(t.Context(), []string{"a", "b"}); return err },
-				} {
-					s.FlushAll()
-					put(t, s)
-					err := call(handle(t, s.Client(), expiring(time.Hour)))
-					if !isRefusal(err) {
-						t.Fatalf("%v, want a MismatchError or ErrNotFilter", err)
+		for what, put := range foreign {
+			for name, call := range calls {
+				for _, faults := range [][]upstashtest.Fault{nil, {lost}, {lost, lost}, {lost, lost, lost, lost, lost}} {
+					for _, ttl := range []string{"", "60"} {
+						s.FlushAll()
+						put(t, s)
+						if ttl != "" {
+							do(t, s, "EXPIRE", key, ttl)
+						}
+						s.Inject(faults...)
+						if err := call(handle(t, impatient(s), expiring(time.Hour))); len(faults) < 5 && !isRefusal(err) {
+							t.Fatalf("%s, %s, %d lost replies: %v, want a MismatchError or ErrNotFilter",
+								what, name, len(faults), err)
+						}
+						if ttl == "" {
+							wantNoTTL(t, s)
+						} else {
+							wantTTL(t, s, time.Minute)
+						}
+						if t.Failed() {
+							t.Fatalf("%s, %s, %d lost replies", what, name, len(faults))
+						}
 					}
-					wantNoTTL(t, s)
-
-					s.FlushAll()
-					put(t, s)
-					do(t, s, "EXPIRE", key, "60")
-					if err := call(handle(t, s.Client(), expiring(time.Hour))); !isRefusal(err) {
-						t.Fatalf("%v, want a MismatchError or ErrNotFilter", err)
-					}
-					wantTTL(t, s, time.Minute)
 				}
-			})
-			t.Run(name+", not undone", func(t *testing.T) {
-				s.FlushAll()
-				put(t, s)
-				s.Inject(upstashtest.Fault{}, upstashtest.Drop(upstashtest.BeforeExec))
-				_, err := handle(t, once(s), expiring(time.Hour)).Add(t.Context(), "a")
-				if !isRefusal(err) || !strings.Contains(err.Error(), "could not be taken off") {
-					t.Errorf("%v does not say that the TTL is still there", err)
-				}
-			})
-			t.Run(name+", perhaps set by a lost attempt", func(t *testing.T) {
-				s.FlushAll()
-				put(t, s)
-				s.Inject(upstashtest.Drop(upstashtest.AfterExec))
-				_, err := handle(t, impatient(s), expiring(time.Hour)).Add(t.Context(), "a")
-				if !isRefusal(err) || !strings.Contains(err.Error(), "a TTL may have been set") {
-					t.Errorf("%v does not say that a TTL may be there", err)
-				}
-			})
+			}
 		}
 	})
+}
+
+// A BITFIELD that is refused for the size of the record has said nothing of the key.
+func TestRefusedAddLeavesNoTTL(t *testing.T) {
+	s := upstashtest.NewServer(t, upstashtest.WithMaxRecord(100))
+	do(t, s, "SET", key, "some text of theirs")
+	_, err := handle(t, s.Client(), expiring(time.Hour)).Add(t.Context(), "a")
+	if !errors.Is(err, upstash.ErrRecordTooLarge) {
+		t.Errorf("Add: %v, want ErrRecordTooLarge", err)
+	}
+	wantNoTTL(t, s)
+	if got := stored(t, s); got != "some text of theirs" {
+		t.Errorf("their text became %q", got)
+	}
 }
 
 func isRefusal(err error) bool {
@@ -207,55 +371,38 @@ func isRefusal(err error) bool {
 	return errors.As(err, &m) || errors.Is(err, bloom.ErrNotFilter)
 }
 
-// The items are in, and only the EXPIRE failed: a caller who is told that nothing was done
+// The items are in, and only the settling failed: a caller who is told that nothing was done
 // would add them again and take them for seen.
 func TestTTLThatCannotBeSet(t *testing.T) {
-	c := canned(t, `[{"result":[null,`+headerWordOf(sparse())+`,0,0,0,0,0,0,0,0,0]},{"error":"ERR no"}]`)
-	cfg := sparse()
-	cfg.TTL = time.Hour
-	added, err := handle(t, c, cfg).Add(t.Context(), "a")
-	if !added || err == nil || upstash.SafeToRetry(err) || !strings.Contains(err.Error(), "TTL") {
-		t.Errorf("Add = %v, %v, want true and an error that is not safe to retry", added, err)
-	}
-	ones := `[{"result":[null,` + headerWordOf(sparse()) + `,1,1,1,1,1,1,1,1,1]},{"error":"ERR no"}]`
-	for name, call := range map[string]func(*bloom.Filter) error{
-		"Add":    func(f *bloom.Filter) error { _, err := f.Add(t.Context(), "a"); return err },
-		"AddAll": func(f *bloom.Filter) error { _, err := f.AddAll(t.Context(), []string{"a"}); return err },
-	} {
-		retrying, err := upstash.New("https://db.example.com", "token", upstash.WithBackoff(0, 0),
-			upstash.WithTransport(&answers{bodies: []string{"garbled", ones}}))
-		if err != nil {
-			t.Fatal(err)
+	refuse := upstashtest.ErrorObject("NOPERM this user has no permissions to run the 'eval' command")
+	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+		f := handle(t, impatient(s), expiring(time.Hour))
+		s.Inject(upstashtest.Fault{}, refuse)
+		added, err := f.Add(t.Context(), "a")
+		if !added || !errors.Is(err, bloom.ErrNoTTL) || upstash.SafeToRetry(err) || !bloom.InFilter(err) {
+			t.Errorf("Add = %v, %v, want true and ErrNoTTL", added, err)
 		}
-		err = call(handle(t, retrying, cfg))
-		if !errors.Is(err, bloom.ErrUncertain) || upstash.SafeToRetry(err) ||
-			!strings.Contains(err.Error(), "TTL") {
-			t.Errorf("%s, repeated: %v, want ErrUncertain, and a word on the TTL", name, err)
+		if strings.Contains(err.Error(), "may have run") {
+			t.Errorf("%q leaves in doubt what is known", err)
 		}
-	}
-	_, err = handle(t, c, cfg).AddAll(t.Context(), []string{"a"})
-	var batch *bloom.BatchError
-	var server *upstash.Error
-	if !errors.As(err, &batch) || batch.Count(bloom.ItemDone) != 1 || upstash.SafeToRetry(err) ||
-		!errors.As(err, &server) {
-		t.Errorf("AddAll: %v, want a BatchError with its item done", err)
-	}
-}
 
-// The EXPIRE that follows the making anew is refused: the answer holds, and the
-// caller is told.
-func TestRefusedRenewal(t *testing.T) {
-	s := upstashtest.NewServer(t)
-	f := handle(t, s.Client(), expiring(time.Hour))
-	add(t, f, "a", true)
-	do(t, s, "DEL", key)
-	s.Inject(upstashtest.Fault{}, upstashtest.ErrorObject("ERR refused"))
-	added, err := f.Add(t.Context(), "b")
-	if !added || !errors.Is(err, bloom.ErrNoTTL) || upstash.SafeToRetry(err) || !bloom.InFilter(err) {
-		t.Errorf("got %v, %v, want true and ErrNoTTL", added, err)
-	}
-	add(t, f, "c", true) // which carries the EXPIRE
-	if ttl := do(t, s, "TTL", key); ttl != int64(3600) {
-		t.Errorf("the TTL is %v", ttl)
-	}
+		s.Inject(upstashtest.Fault{}, refuse)
+		got, err := f.AddAll(t.Context(), []string{"b", "c"})
+		var batch *bloom.BatchError
+		if !errors.As(err, &batch) || batch.Count(bloom.ItemDone) != 2 || count(got) != 2 ||
+			!errors.Is(err, bloom.ErrNoTTL) || upstash.SafeToRetry(err) || !bloom.InFilter(err) {
+			t.Errorf("AddAll = %v, %v, want its items new, done, and ErrNoTTL", got, err)
+		}
+
+		// It is repeated, and asks for the birth number, before it settles.
+		s.Inject(upstashtest.Drop(upstashtest.AfterExec), upstashtest.Fault{}, upstashtest.Fault{}, refuse)
+		_, err = f.Add(t.Context(), "d")
+		if !errors.Is(err, bloom.ErrUncertain) || !errors.Is(err, bloom.ErrNoTTL) || upstash.SafeToRetry(err) {
+			t.Errorf("Add, repeated: %v, want ErrUncertain and ErrNoTTL", err)
+		}
+
+		wantNoTTL(t, s)
+		add(t, f, "e", true)
+		wantTTL(t, s, time.Hour)
+	})
 }

@@ -81,9 +81,24 @@ func (q *request) getItem(item string) {
 // size is the length of the command so far, in bytes, for which a part of a batch has room.
 func (q *request) size() int { return q.cmd.Size() + len(q.offsets)*len(`,"4294967295"`) }
 
-// itemBytes is the most that one item takes in a request.
-func (r *record) itemBytes() int {
-	return r.geo.Hashes * upstash.SizeOfSet("u1", headerBits+r.geo.Bits, 1)
+// scriptBytes is what a script adds to a write of a filter that must exist.
+func (r *record) scriptBytes() int {
+	if !r.must {
+		return 0
+	}
+	return r.script(mustExistScript, nil).Size()
+}
+
+// itemBytes is the most that one item takes in a write, or in a read.
+func (r *record) itemBytes(write bool) int {
+	last := headerBits + r.geo.Bits
+	switch {
+	case write:
+		return r.geo.Hashes * upstash.SizeOfSet("u1", last, 1)
+	case r.geo.Scheme == SchemeBlocked:
+		return r.geo.Hashes / 2 * upstash.SizeOfGet(headerType, last)
+	}
+	return r.geo.Hashes * upstash.SizeOfGet("u1", last)
 }
 
 // written is the answer to a write, its header operations already judged.

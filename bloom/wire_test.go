@@ -90,7 +90,7 @@ func TestOperationsAnItem(t *testing.T) {
 			t.Errorf("%v: an Add is %d operations, want %d", c.scheme, n, c.write)
 		}
 		one, ten := q.testWrite(1).size(), q.testWrite(10).size()
-		if most := 9 * f.rec.itemBytes(); ten-one > most {
+		if most := 9 * f.rec.itemBytes(true); ten-one > most {
 			t.Errorf("%v: 9 items take %d bytes, and %d are allowed for", c.scheme, ten-one, most)
 		}
 		q.free()

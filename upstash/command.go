@@ -88,6 +88,14 @@ func (c Command) Repeatable(ok bool) Command {
 	return c
 }
 
+// AllOrNothing returns a copy whose error means that it changed nothing, as the
+// error of any command but a script does. Say it of a script that fails, if it
+// does, before its first write.
+func (c Command) AllOrNothing() Command {
+	c.traits &^= traitScript
+	return c
+}
+
 // Binary returns a copy whose reply is asked for in a form that carries any
 // bytes: RESP2 for Do, base64 for Pipeline and MultiExec. Without it, bytes
 // that are not UTF-8 come back as U+FFFD, and Reply.Bytes refuses those.
