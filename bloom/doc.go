@@ -10,12 +10,12 @@
 // A "no" is true: if Exists says false without an error, the item was never
 // added to the live filter. Whatever could break that is an error: a filter
 // that is missing, expired or evicted (ErrNotFound), one of another size or
-// seed (MismatchError), data that is no filter (ErrNotFilter), a reply that was
-// cut or garbled. A "yes" is true but for the false positives; Config.FPRate is
-// their share. Nothing is added twice or lost in silence: a retry never turns a
-// new item into a seen one. Some choices weaken the "no": LayoutBare has no
-// header to check, MissingIsEmpty takes a missing filter for an empty one, and
-// with ReadsNearest or a read-only token a region that lags behind answers.
+// seed (MismatchError), other data (ErrNotFilter), a reply that was cut. A
+// "yes" is true but for the false positives; Config.FPRate is their share. A
+// retry never turns a new item into a seen one. Some choices weaken the "no":
+// LayoutBare has no header to check, MissingIsEmpty takes a missing filter for
+// an empty one, and with ReadsNearest or a read-only token a region that lags
+// behind answers.
 //
 // # Usage
 //
@@ -28,10 +28,9 @@
 // New sends nothing; the first Add makes the filter. AddAll and ExistsAll take
 // many items at once, AddIn and ExistsIn many filters. Create makes the whole
 // filter in advance, Open reads its geometry from the database, Stats says how
-// full it is, and Inspect does so without its Config. A filter may be used by
-// any number of goroutines and processes, and a handle is cheap enough to make
-// one for each request. Of several that make a filter at once exactly one
-// succeeds.
+// full it is, and Inspect does so without its Config. Any number of goroutines
+// and processes may use a filter, and a handle is cheap enough to make one for
+// each request. Of several that make a filter at once exactly one succeeds.
 //
 // # Sizing
 //
@@ -48,7 +47,7 @@
 //
 // A filter for 1 in 100 is wrong 1 time in 1,000 when half full, 1 in 29 at one
 // and a half times its capacity, and 8% of the time at twice: Config.WarnFill
-// says so in time. A record beyond 100 MB needs one of the larger plans.
+// says so in time. A record beyond 100 MB needs a larger plan.
 //
 // # Errors and retry safety
 //
@@ -66,9 +65,8 @@
 //
 // A handle that meets another filter writes no more until Exists or Create
 // finds its own, or none. The Add that met it has run: the other filter may
-// have k more bits set, which can add false positives and loses nothing. Other
-// data at the key may have its first bytes changed: give filters keys of their
-// own.
+// have k more bits set, and loses nothing. Other data may have its first bytes
+// changed: give filters keys of their own.
 //
 // # TTL and reads
 //
@@ -109,8 +107,10 @@
 //
 // # Format and compatibility
 //
-// A filter is one Redis string: 16 bytes of header, then the cells. The format
-// of version 1 is frozen and written down in FORMAT.md, with programs in
-// JavaScript and Python that read it. LayoutBare with SchemeFNV1a is the string
-// of the article "Building a high-speed Bloom Filter with Upstash Redis".
+// A filter is one Redis string: 16 bytes of header, then the cells. The header
+// says the kind too, so that a part of something larger, such as a shard, is
+// not taken for a filter. The format of version 1 is frozen and written down in
+// FORMAT.md, with programs in JavaScript and Python that read it. LayoutBare
+// with SchemeFNV1a is the string of the article "Building a high-speed Bloom
+// Filter with Upstash Redis".
 package bloom

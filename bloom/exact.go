@@ -23,7 +23,7 @@ func exactExp(x float64) float64 {
 	return r
 }
 
-// exactLog returns ln x for x above 0, with an error of about one unit in the
+// exactLog returns ln x for x above 0, with an error of one or two units in the
 // last place: x is f * 2^e, and ln f = 2 atanh((f-1)/(f+1)).
 func exactLog(x float64) float64 {
 	f, e := math.Frexp(x)
