@@ -51,10 +51,8 @@
 //
 // # Errors and retry safety
 //
-// Errors come from the database (package upstash's *Error and *CallError, which
-// are wrapped), or are one of this package's, such as ErrNotFound,
-// ErrUncertain, *MismatchError and *BatchError. None holds a key, an item or a
-// seed.
+// Errors come from the database (they wrap package upstash's *Error and
+// *CallError), or are this package's own. None holds a key, an item or a seed.
 //
 // An attempt whose reply was lost is repeated. If the item's bits are then all
 // set, the lost attempt may have set them: that is ErrUncertain, "in, but new
@@ -71,11 +69,10 @@
 // # TTL and reads
 //
 // Config.TTL counts from the first write, and no other prolongs it. A bit of
-// the key's header says that the TTL is settled. Every write of a handle with a
-// TTL reads it along, and one that finds it open sends the EXPIRE: what a crash
-// left undone, the next write does. Create does all at once.
-//
-// Look-ups ask the primary of a global database, or what Config.Reads says.
+// the key's header says that it is settled. Every write of a handle with a TTL
+// reads the bit along, and one that finds it 0 sends the EXPIRE: what a crash
+// left undone, the next write does. Look-ups ask the primary of a global
+// database, or what Config.Reads says.
 //
 // # Cost
 //
@@ -101,9 +98,8 @@
 // 2026.
 //
 // A write that finds the TTL open sends one request more, of four commands.
-// Create is one request, of two commands if the filter is there, else four, or
-// five with a TTL. Open is one of two. A batch is cut into requests of
-// Config.BatchBytes, of which Config.BatchParallel are under way at once.
+// Create is one, of two commands if the filter is there, else of four or five.
+// Open is one, of two. A batch is cut into requests of Config.BatchBytes.
 //
 // # Format and compatibility
 //
