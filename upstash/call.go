@@ -105,7 +105,9 @@ func (x *call) adopt(r *Reply) {
 }
 
 // release drops what a reply, whose value lives in the call, must not keep.
-func (x *call) release() { x.body, x.req, x.headers = nil, Request{}, [4]Header{} }
+func (x *call) release() {
+	x.body, x.words, x.req, x.headers = nil, nil, Request{}, [4]Header{}
+}
 
 // repliesTo makes the replies of a batch.
 func (x *call) repliesTo(cmds []Command) []Reply {
@@ -140,7 +142,7 @@ func (x *call) refused() int {
 // commandError is the error of one command within an answer of status 200.
 func (x *call) commandError(name string, t traits, message string, body []byte) *Error {
 	e := &Error{
-		StatusCode: 200, Message: redact(message, x.token, body), Command: name, attempts: x.attempts,
+		StatusCode: 200, Message: redact(message, x.token, x.raw, body), Command: name, attempts: x.attempts,
 	}
 	e.outcome = judge(t, x.earlier, attemptOutcome(t, e))
 	return e
@@ -149,7 +151,7 @@ func (x *call) commandError(name string, t traits, message string, body []byte) 
 // refusal is the error of a whole request.
 func (x *call) refusal(message string) *Error {
 	e := &Error{
-		StatusCode: x.resp.StatusCode, Message: redact(message, x.token, x.quotable()), Command: x.name,
+		StatusCode: x.resp.StatusCode, Message: redact(message, x.token, x.raw, x.quotable()), Command: x.name,
 		RetryAfter: parseRetryAfter(x.resp.retryAfter, time.Now()), attempts: x.attempts,
 	}
 	e.outcome = judge(x.traits, x.earlier, attemptOutcome(x.traits, e))

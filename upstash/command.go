@@ -23,6 +23,12 @@ type Command struct {
 	timeout time.Duration     // of an attempt, if longer than the client's
 }
 
+// rawForm is a command whose last argument is the body of its request.
+type rawForm struct {
+	path string // with the other arguments
+	body []byte
+}
+
 // Cmd makes any command. Every argument travels as a JSON string, so that no
 // server takes a large number for a float. An empty name, or an argument that
 // is not valid UTF-8, is reported by the call that sends the command.
@@ -114,8 +120,6 @@ func isCommandName(s string) bool {
 	}
 	return s != ""
 }
-
-const hexDigits = "0123456789abcdef"
 
 // appendString appends s as a JSON string. s is valid UTF-8.
 func appendString(dst []byte, s string) []byte {

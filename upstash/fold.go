@@ -22,3 +22,5 @@ func equalFold[T string | []byte](name T, lowerCase string) bool {
 	}
 	return true
 }
+
+const hexDigits = "0123456789abcdef"

@@ -113,3 +113,37 @@ func TestNetworkErrorsAreLeftAlone(t *testing.T) {
 		}
 	}
 }
+
+// The key of a raw command stands in the URL, which a transport or a proxy may
+// quote.
+func TestTheURLOfARawCommandIsNotShown(t *testing.T) {
+	cmd := RawCmd("SETRANGE", []byte("\xff"), secretKey, "0")
+	chattering, err := New(testURL, testToken, WithTransport(chatty{errors.New("no route")}), WithRetry(0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, network := chattering.Do(t.Context(), cmd)
+	c, f := newFake(t, []answer{{status: 404, body: `{"error":"not found: /setrange/` + secretKey + `/0"}`}})
+	_, proxy := c.Do(t.Context(), cmd)
+	for name, v := range map[string]any{"network": network, "proxy": proxy, "Request": f.requests[0]} {
+		for _, shown := range printed(t, v) {
+			if strings.Contains(shown, secretKey) {
+				t.Errorf("%s shows the key: %s", name, shown)
+			}
+		}
+	}
+	if network == nil || !strings.Contains(network.Error(), "no route") {
+		t.Errorf("got %v, want the cause", network)
+	}
+	if proxy == nil || !strings.Contains(proxy.Error(), "not found") {
+		t.Errorf("got %v, want the words", proxy)
+	}
+}
+
+func TestRawCmdLeavesItsArgumentsAlone(t *testing.T) {
+	all := []string{"k", "0", "next"}
+	RawCmd("SETRANGE", []byte("x"), all[:2]...)
+	if all[2] != "next" {
+		t.Errorf("what stands behind the arguments is %q now", all[2])
+	}
+}

@@ -5,12 +5,6 @@ import (
 	"time"
 )
 
-// rawForm is a command whose last argument is the body of its request.
-type rawForm struct {
-	path string // with the other arguments
-	body []byte
-}
-
 // RawCmd makes a command whose last argument is body, which travels as the body
 // of the request: any bytes, without the third that base64 or the escapes of
 // JSON would add. The other arguments stand in the request's path, so that none
@@ -34,7 +28,7 @@ func RawCmd(name string, body []byte, args ...string) Command {
 	}
 	c.raw = hide(rawForm{path.String(), body})
 	// Its traits may depend on the argument that is not in args.
-	c.traits = traitsOf(c.name, append(args, ""))
+	c.traits = traitsOf(c.name, append(args[:len(args):len(args)], ""))
 	return c
 }
 

@@ -23,8 +23,9 @@ const (
 )
 
 // redact takes out of a server's words what they quote of a request: the token,
-// and every argument that could be a key or an item, among the first ones.
-func redact(message, token string, body []byte) string {
+// the path of a raw command, and every argument that could be a key or an item,
+// among the first ones.
+func redact(message, token, path string, body []byte) string {
 	if len(message) > maxMessage {
 		message = strings.ToValidUTF8(message[:maxMessage], "") + redacted
 	}
@@ -36,6 +37,9 @@ func redact(message, token string, body []byte) string {
 		message = own
 	}
 	quoted := append(quotedArgs(message, body), token)
+	if path != "" {
+		quoted = append(quoted, path)
+	}
 	// The longest first: one may be the beginning of another.
 	slices.SortFunc(quoted, func(a, b string) int { return len(b) - len(a) })
 	for _, arg := range quoted {
@@ -159,7 +163,7 @@ func isKeyword(arg string) bool {
 	return false
 }
 
-// quietError is an error of a transport that quoted the token.
+// quietError is an error of a transport that quoted a secret.
 type quietError struct {
 	text string
 	err  error
@@ -169,12 +173,17 @@ func (e *quietError) Error() string    { return e.text }
 func (e *quietError) GoString() string { return e.text }
 func (e *quietError) Unwrap() error    { return e.err }
 
-// quiet keeps the token out of a transport's error. The rest of it stays as it
-// is: the network layer quotes no request, and its addresses and causes are
-// what people need.
-func quiet(err error, token string) error {
-	if said := err.Error(); strings.Contains(said, token) {
-		return &quietError{strings.ReplaceAll(said, token, redacted), err}
+// quiet keeps the token, and the path of a raw command, out of a transport's
+// error. The rest of it stays as it is: the network layer quotes no command, and
+// its addresses and causes are what people need.
+func quiet(err error, token, path string) error {
+	said := err.Error()
+	text := cover(said, token)
+	if path != "" {
+		text = cover(text, path)
+	}
+	if text != said {
+		return &quietError{text, err}
 	}
 	return err
 }

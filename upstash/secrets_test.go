@@ -145,7 +145,7 @@ func TestRedact(t *testing.T) {
 		{"ERR x", "not JSON", "ERR x"},
 		{"ERR x", `[1,null,[["a"]]]`, "ERR x"},
 	} {
-		if got := redact(tt.message, testToken, []byte(tt.body)); got != tt.want {
+		if got := redact(tt.message, testToken, "", []byte(tt.body)); got != tt.want {
 			t.Errorf("redact(%q, %s) = %q, want %q", tt.message, tt.body, got, tt.want)
 		}
 	}
@@ -163,7 +163,7 @@ func FuzzRedact(f *testing.F) {
 			return
 		}
 		message := before + arg + after
-		got := redact(message, testToken, cmd.body())
+		got := redact(message, testToken, "", cmd.body())
 		if !utf8.ValidString(got) && utf8.ValidString(message) {
 			t.Errorf("redact(%q) = %q, which is not UTF-8", message, got)
 		}

@@ -130,7 +130,7 @@ func (s *sender) roundTrip(ctx context.Context, x *call) error {
 		defer cancel()
 	}
 	if err := s.transport.RoundTrip(tryCtx, &x.req, &x.resp); err != nil {
-		return networkError(ctx, tryCtx, max(s.timeout, x.timeout), quiet(err, x.token))
+		return networkError(ctx, tryCtx, max(s.timeout, x.timeout), quiet(err, x.token, x.raw))
 	}
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 )
 
 // Transport carries one HTTP request and brings back its response. It is the
@@ -40,14 +41,19 @@ type Request struct {
 	MaxResponse int
 }
 
-// Format shows the URL alone for every verb: neither token nor body. In a field
-// of another struct fmt does not call it, so don't print one there.
+// Format shows the scheme and host alone for every verb: no token, no body, and
+// no path, which may hold a key. In a field of another struct fmt does not call
+// it, so don't print one there.
 func (r Request) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, r.text()) }
 
 // MarshalText is Format, for log/slog and JSON.
 func (r Request) MarshalText() ([]byte, error) { return []byte(r.text()), nil }
 
-func (r Request) text() string { return "upstash.Request(POST " + r.URL + ")" }
+func (r Request) text() string {
+	scheme, rest, _ := strings.Cut(r.URL, "://")
+	host, _, _ := strings.Cut(rest, "/")
+	return "upstash.Request(POST " + scheme + "://" + host + ")"
+}
 
 // Header is one field of an HTTP request.
 type Header struct{ Name, Value string }
