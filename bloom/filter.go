@@ -13,8 +13,9 @@ import (
 // of processes, work on the same one. It is safe for concurrent use and must
 // not be copied.
 type Filter struct {
-	rec record
-	cfg Config
+	rec   record
+	cfg   Config
+	watch fillWatch
 }
 
 // New makes a handle for the filter at key. It checks the Config, whose

@@ -4,33 +4,64 @@ import (
 	"context"
 	"math"
 	"math/rand/v2"
+	"sync"
 )
 
 const (
 	// watchEvery makes the four commands of Stats one in a thousand.
 	watchEvery = 4096
-	// watchBatch is how many new items show a fill.
-	watchBatch = 256
+	// watchItems is how many new items show a fill, to about 1 in 50.
+	watchItems = 256
 )
 
+// fillWatch is what a handle's own writes have shown of its filter's fill. The zero value is
+// ready; it is safe for concurrent use.
+type fillWatch struct {
+	mu    sync.Mutex
+	items int // new ones
+	ones  int // of their bits, those that were set before
+	pause int // writes for which it is known that the filter is over its capacity
+}
+
 // watchFill calls Config.WarnFill if the filter is over its capacity. It looks after one
-// write in watchEvery, and after a batch whose own answers say that the filter is too full.
+// write in watchEvery, and when the answers of the handle's own writes say that the filter
+// is too full.
 func (f *Filter) watchFill(ctx context.Context, w written) {
-	if f.cfg.WarnFill == nil || !f.looksFull(w) && rand.Uint32N(watchEvery) != 0 {
+	if f.cfg.WarnFill == nil || !f.shouldLook(w) {
 		return
 	}
 	if s, err := f.Stats(ctx); err == nil && s.OverCapacity() {
+		f.watch.mu.Lock()
+		f.watch.pause = watchEvery
+		f.watch.mu.Unlock()
 		f.cfg.WarnFill(s)
 	}
 }
 
-// looksFull reports whether the bits of the new items were set before more often than they
-// would be in a filter at its capacity. An item is new if not all k of its bits were set, so
-// that of a fill f it shows (f - f^k)/(1 - f^k).
-func (f *Filter) looksFull(w written) bool {
-	if w.newItems < watchBatch {
+func (f *Filter) shouldLook(w written) bool {
+	if rand.Uint32N(watchEvery) == 0 {
+		return true
+	}
+	f.watch.mu.Lock()
+	defer f.watch.mu.Unlock()
+	if f.watch.pause > 0 {
+		f.watch.pause--
 		return false
 	}
+	f.watch.items += w.newItems
+	f.watch.ones += w.newOnes
+	if f.watch.items < watchItems {
+		return false
+	}
+	items, ones := f.watch.items, f.watch.ones
+	f.watch.items, f.watch.ones = 0, 0
+	return f.looksFull(items, ones)
+}
+
+// looksFull reports whether the bits of new items were set before more often than they would
+// be in a filter at its capacity. An item is new if not all k of its bits were set, so that of
+// a fill f it shows (f - f^k)/(1 - f^k).
+func (f *Filter) looksFull(items, ones int) bool {
 	g := f.rec.geo
 	n := f.cfg.Capacity
 	if n == 0 {
@@ -39,5 +70,5 @@ func (f *Filter) looksFull(w written) bool {
 	k := float64(g.Hashes)
 	fill := -math.Expm1(-k * float64(n) / float64(g.Bits))
 	all := math.Pow(fill, k)
-	return float64(w.newOnes) > float64(w.newItems)*k*(fill-all)/(1-all)
+	return float64(ones) > float64(items)*k*(fill-all)/(1-all)
 }
