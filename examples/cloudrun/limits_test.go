@@ -85,7 +85,7 @@ func TestRecordAfterPatience(t *testing.T) {
 // TestGrace pins that a request whose first byte came before SIGTERM is done
 // before the process must end.
 func TestGrace(t *testing.T) {
-	s := newService(nil, nil)
+	s := newBench(t).service
 	if longest := headerTime + s.patience + s.recordTime; longest >= grace {
 		t.Errorf("a request may take %v, and the end of the process waits %v", longest, grace)
 	}

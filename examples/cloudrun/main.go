@@ -22,7 +22,7 @@ import (
 
 // filterConfig is sized for what arrives within a TTL. A false positive is a
 // webhook that is never handled, so that FPRate is small: full, the filter
-// loses 1 in a billion, for 5.4 MB and 30 bits a look-up.
+// loses 1 in a billion, for 6.0 MB and 9 reads a look-up.
 var filterConfig = bloom.Config{
 	Capacity: 1_000_000,
 	FPRate:   1e-9,
@@ -64,7 +64,7 @@ func run(ctx context.Context) error {
 		return err
 	}
 	defer client.Close()
-	handled, err := bloom.New(client, "webhooks:handled", filterConfig)
+	s, err := newService(client, "webhooks:handled", filterConfig, pay)
 	if err != nil {
 		return err
 	}
@@ -77,7 +77,7 @@ func run(ctx context.Context) error {
 		return err
 	}
 	server := &http.Server{
-		Handler:           newService(handled, pay).routes(),
+		Handler:           s.routes(),
 		ReadHeaderTimeout: headerTime,
 		ReadTimeout:       readTime,
 		IdleTimeout:       -1, // Cloud Run closes connections; zero would mean ReadTimeout

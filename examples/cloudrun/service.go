@@ -3,11 +3,14 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"math"
 	"net/http"
+	"runtime/debug"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"github.com/upbloom/upbloom/bloom"
@@ -25,6 +28,11 @@ type service struct {
 	handled *bloom.Filter // ids of webhooks whose work is done
 	process func(ctx context.Context, body []byte) error
 
+	// full is set once the filter holds more ids than it is sized for. It then
+	// finds ids that it was never given, and a webhook that is skipped is lost:
+	// from then on all are handled, duplicates too.
+	full atomic.Bool
+
 	// patience is for the body, the look-up and the work together: well below
 	// the 10 s or more that senders wait, so that they get the answer.
 	patience time.Duration
@@ -32,11 +40,24 @@ type service struct {
 	recordTime time.Duration
 }
 
-func newService(handled *bloom.Filter, process func(context.Context, []byte) error) *service {
-	return &service{
-		handled: handled, process: process,
-		patience: 5 * time.Second, recordTime: 2 * time.Second,
-	}
+// newService makes a service of the filter that cfg describes, and has it watch the
+// filter's fill.
+func newService(client *upstash.Client, key string, cfg bloom.Config,
+	process func(context.Context, []byte) error,
+) (*service, error) {
+	s := &service{process: process, patience: 5 * time.Second, recordTime: 2 * time.Second}
+	cfg.WarnFill = s.warnFill
+	var err error
+	s.handled, err = bloom.New(client, key, cfg)
+	return s, err
+}
+
+// warnFill is called when the filter is over its capacity. Whoever reads the log
+// makes a larger filter under another key.
+func (s *service) warnFill(st bloom.Stats) {
+	s.full.Store(true)
+	slog.Error("the filter is over its capacity: no webhook is skipped any more",
+		"items", st.Items, "capacity", st.Capacity, "falsePositiveRate", st.LiveFPRate)
 }
 
 func (s *service) routes() http.Handler {
@@ -47,8 +68,8 @@ func (s *service) routes() http.Handler {
 	return mux
 }
 
-// webhook answers 200 where the work is done, now or before: "new" or
-// "duplicate". A 5xx asks the sender to try again, and is given only where the
+// webhook answers 200 if the work is done, now or before: "new" or
+// "duplicate". A 5xx asks the sender to try again, and is the answer only if the
 // work is not done. It believes the id: check the sender's signature first.
 func (s *service) webhook(w http.ResponseWriter, r *http.Request) {
 	id := r.Header.Get("Webhook-Id")
@@ -67,11 +88,11 @@ func (s *service) webhook(w http.ResponseWriter, r *http.Request) {
 		unavailable(w, r, err)
 		return
 	}
-	if seen {
+	if seen && !s.full.Load() {
 		_, _ = io.WriteString(w, "duplicate\n")
 		return
 	}
-	if err := s.process(ctx, body); err != nil {
+	if err := s.try(ctx, body); err != nil {
 		slog.ErrorContext(ctx, "not handled", "id", id, "err", err)
 		http.Error(w, "not handled, try again", http.StatusInternalServerError)
 		return
@@ -80,7 +101,18 @@ func (s *service) webhook(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.WriteString(w, "new\n")
 }
 
-// readBody answers itself where it gives false. How long it may take is up to
+// try does the work. A panic is this webhook's failure: left to net/http it would
+// close the connection without an answer, and be logged without a severity.
+func (s *service) try(ctx context.Context, body []byte) (err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = fmt.Errorf("panic: %v\n%s", v, debug.Stack())
+		}
+	}()
+	return s.process(ctx, body)
+}
+
+// readBody answers itself if it returns false. How long it may take is up to
 // the server's ReadTimeout.
 func readBody(w http.ResponseWriter, r *http.Request) (body []byte, ok bool) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
@@ -112,13 +144,19 @@ func detach(ctx context.Context, limit time.Duration) (context.Context, context.
 }
 
 // ready is for the startup probe: a wrong URL, token or filter keeps a revision
-// from getting traffic, and the connection is open before the first request.
-// The liveness probe is /alive, for a restart repairs no database.
+// from getting traffic, the connection is open before the first request, and an
+// overfull filter is noticed by an instance that has added nothing to it. The
+// liveness probe is /alive, for a restart repairs no database.
 func (s *service) ready(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := detach(r.Context(), s.patience)
 	defer cancel()
-	if _, err := s.handled.Exists(ctx, "ready"); err != nil {
+	st, err := s.handled.Stats(ctx)
+	switch {
+	case errors.Is(err, bloom.ErrNotFound): // the first Add makes it
+	case err != nil:
 		unavailable(w, r, err)
+	case st.OverCapacity():
+		s.warnFill(st)
 	}
 }
 

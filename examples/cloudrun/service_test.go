@@ -1,9 +1,11 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -12,7 +14,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/upbloom/upbloom/bloom"
 	"github.com/upbloom/upbloom/upstash"
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
@@ -33,19 +34,22 @@ func newBench(tb testing.TB) *bench {
 	client := b.server.Client(upstash.WithTimeout(0), upstash.WithRetry(1), upstash.WithBackoff(0, 0))
 	cfg := filterConfig
 	cfg.Capacity = 1000
-	handled, err := bloom.New(client, "handled", cfg)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	b.service = newService(handled, func(_ context.Context, body []byte) error {
+	var err error
+	b.service, err = newService(client, "handled", cfg, func(_ context.Context, body []byte) error {
 		if b.fail != nil {
 			return b.fail
+		}
+		if string(body) == "panic" {
+			panic("the work's own fault")
 		}
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		b.worked = append(b.worked, string(body))
 		return nil
 	})
+	if err != nil {
+		tb.Fatal(err)
+	}
 	return b
 }
 
@@ -225,4 +229,54 @@ func TestProbes(t *testing.T) {
 	if alive, ready := get("/alive"), get("/ready"); alive != 200 || ready != 503 {
 		t.Errorf("database gone: alive %d, ready %d, want 200 and 503", alive, ready)
 	}
+}
+
+// A panic in the work is that webhook's failure: it has an answer, the sender tries again, and
+// the log has its severity.
+func TestPanicIsAnswered(t *testing.T) {
+	b := newBench(t)
+	log := captureLog(t)
+	if w := b.post(t.Context(), "panic"); w.Code != http.StatusInternalServerError {
+		t.Errorf("the answer is %d", w.Code)
+	}
+	if s := log.String(); !strings.Contains(s, "level=ERROR") || !strings.Contains(s, "the work's own fault") {
+		t.Errorf("the log says %q", s)
+	}
+	if w := b.post(t.Context(), "a"); w.Code != http.StatusOK {
+		t.Errorf("afterwards the answer is %d", w.Code)
+	}
+}
+
+// Ten times as many ids as the filter is sized for: not one new webhook is dropped.
+func TestOverCapacityNothingIsDropped(t *testing.T) {
+	b := newBench(t)
+	log := captureLog(t)
+	const ids = 10_000
+	for i := range ids {
+		if w := b.post(t.Context(), fmt.Sprintf("id-%d", i)); w.Body.String() != "new\n" {
+			t.Fatalf("webhook %d: %q", i, w.Body)
+		}
+	}
+	if !b.full.Load() || !strings.Contains(log.String(), "over its capacity") {
+		t.Error("nothing says that the filter is over its capacity")
+	}
+	cfg := filterConfig
+	cfg.Capacity = 1000
+	other, err := newService(b.server.Client(), "handled", cfg, b.process)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := httptest.NewRecorder()
+	other.routes().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/ready", nil))
+	if w.Code != http.StatusOK || !other.full.Load() {
+		t.Errorf("an instance that starts with an overfull filter is ready: %d, full: %v", w.Code, other.full.Load())
+	}
+}
+
+func captureLog(t *testing.T) *bytes.Buffer {
+	var log bytes.Buffer
+	old := slog.Default()
+	slog.SetDefault(slog.New(slog.NewTextHandler(&log, nil)))
+	t.Cleanup(func() { slog.SetDefault(old) })
+	return &log
 }

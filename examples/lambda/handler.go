@@ -5,11 +5,13 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime/debug"
+	"sync/atomic"
 	"time"
 
 	"github.com/aws/aws-lambda-go/events"
 
 	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/upstash"
 )
 
 const (
@@ -29,6 +31,39 @@ const (
 type handler struct {
 	done    *bloom.Filter // ids of messages whose work is done
 	process func(context.Context, events.SQSMessage) error
+
+	// full is set once the filter holds more ids than it is sized for. It then
+	// finds ids that it was never given, and a message that is skipped is lost:
+	// from then on all are processed, duplicates too.
+	full atomic.Bool
+}
+
+// newHandler makes a handler of the filter that cfg describes, and has it watch
+// the filter's fill.
+func newHandler(client *upstash.Client, key string, cfg bloom.Config,
+	process func(context.Context, events.SQSMessage) error,
+) (*handler, error) {
+	h := &handler{process: process}
+	cfg.WarnFill = h.warnFill
+	var err error
+	h.done, err = bloom.New(client, key, cfg)
+	return h, err
+}
+
+// warnFill is called when the filter is over its capacity. Whoever reads the log
+// makes a larger filter under another key.
+func (h *handler) warnFill(s bloom.Stats) {
+	h.full.Store(true)
+	slog.Error("the filter is over its capacity: no message is skipped any more",
+		"items", s.Items, "capacity", s.Capacity, "falsePositiveRate", s.LiveFPRate)
+}
+
+// checkFill looks once, when a sandbox starts: one that lives for few messages
+// would not notice by itself.
+func (h *handler) checkFill(ctx context.Context) {
+	if s, err := h.done.Stats(ctx); err == nil && s.OverCapacity() {
+		h.warnFill(s)
+	}
 }
 
 // handle takes two requests to the database for a batch, whatever its size: one
@@ -51,7 +86,7 @@ func (h *handler) handle(ctx context.Context, batch events.SQSEvent) (events.SQS
 	var finished []string
 	inBatch := make(map[string]bool) // finished, to find duplicates within the batch
 	for i, m := range batch.Records {
-		if seen[i] || inBatch[ids[i]] {
+		if seen[i] && !h.full.Load() || inBatch[ids[i]] {
 			continue
 		}
 		if err := h.try(work, m); err != nil {
@@ -96,11 +131,13 @@ func (h *handler) record(ctx context.Context, ids []string) {
 	}
 }
 
-// dedupID is the sender's own id where it sets one: a sender that sends again
-// after a timeout makes a new message. A redelivery keeps its MessageId.
+// dedupID is the sender's own id if it sets one: a sender that sends again after
+// a timeout makes a new message. It is an id of its queue: orders and refunds may
+// both number from 1. A redelivery keeps its MessageId, which is one of its own
+// anywhere, and which stands for an id that is empty.
 func dedupID(m events.SQSMessage) string {
-	if a, ok := m.MessageAttributes["dedup-id"]; ok && a.StringValue != nil {
-		return "attribute:" + *a.StringValue
+	if a, ok := m.MessageAttributes["dedup-id"]; ok && a.StringValue != nil && *a.StringValue != "" {
+		return "attribute:" + m.EventSourceARN + ":" + *a.StringValue
 	}
 	return "message:" + m.MessageId
 }

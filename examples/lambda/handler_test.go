@@ -1,10 +1,13 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 
@@ -30,11 +33,8 @@ func newBench(tb testing.TB) *bench {
 	client := b.server.Client(upstash.WithRetry(1), upstash.WithBackoff(0, 0))
 	cfg := filterConfig
 	cfg.Capacity = 1000
-	done, err := bloom.New(client, "done", cfg)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	b.handler = &handler{done: done, process: func(_ context.Context, m events.SQSMessage) error {
+	var err error
+	b.handler, err = newHandler(client, "done", cfg, func(_ context.Context, m events.SQSMessage) error {
 		if err := b.fail[m.MessageId]; err != nil {
 			return err
 		}
@@ -42,7 +42,10 @@ func newBench(tb testing.TB) *bench {
 		defer b.mu.Unlock()
 		b.worked = append(b.worked, m.MessageId)
 		return nil
-	}}
+	})
+	if err != nil {
+		tb.Fatal(err)
+	}
 	return b
 }
 
@@ -147,10 +150,16 @@ func TestRequestsOfABatch(t *testing.T) {
 		name               string
 		requests, commands int64
 	}{
-		{"first batch: the Add sets the TTL too", 2, 3},
+		{"the first batch of all: the Add makes the filter, and a script sets its TTL", 3, 3},
+		{"new messages", 2, 2},
 		{"nothing new: no Add", 1, 1},
 	} {
 		b.server.ResetStats()
+		if tt.name == "new messages" {
+			for i := range ten {
+				ten[i] += "b"
+			}
+		}
 		if _, err := b.deliver(ten...); err != nil {
 			t.Fatal(err)
 		}
@@ -244,4 +253,59 @@ func TestConcurrent(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantIDs(t, "worked again", b.worked)
+}
+
+// Two queues may number their orders alike, and a sender may leave the id empty: neither may
+// skip another's message.
+func TestIDsBelongToTheirQueue(t *testing.T) {
+	b := newBench(t)
+	order, refund := tagged("m1", "1"), tagged("m2", "1")
+	order.EventSourceARN, refund.EventSourceARN = "arn:aws:sqs:eu:1:orders", "arn:aws:sqs:eu:1:refunds"
+	for _, m := range []events.SQSMessage{order, refund, tagged("m3", ""), tagged("m4", "")} {
+		if again, err := b.deliverMessages([]events.SQSMessage{m}); err != nil || len(again) != 0 {
+			t.Fatal(again, err)
+		}
+	}
+	if want := []string{"m1", "m2", "m3", "m4"}; !slices.Equal(b.worked, want) {
+		t.Errorf("worked on %q, want %q", b.worked, want)
+	}
+}
+
+// Ten times as many ids as the filter is sized for: not one new message is dropped, because
+// nothing is skipped once it is over its capacity, in this sandbox and in one that starts then.
+func TestOverCapacityNothingIsDropped(t *testing.T) {
+	b := newBench(t)
+	var log bytes.Buffer
+	old := slog.Default()
+	slog.SetDefault(slog.New(slog.NewTextHandler(&log, nil)))
+	defer slog.SetDefault(old)
+	const ids = 10_000
+	for n := 0; n < ids; n += 10 {
+		batch := make([]string, 10)
+		for i := range batch {
+			batch[i] = fmt.Sprintf("id-%d", n+i)
+		}
+		if again, err := b.deliver(batch...); err != nil || len(again) != 0 {
+			t.Fatal(again, err)
+		}
+	}
+	if len(b.worked) != ids {
+		t.Errorf("%d of %d new messages were processed", len(b.worked), ids)
+	}
+	if !b.full.Load() || !strings.Contains(log.String(), "over its capacity") {
+		t.Error("nothing says that the filter is over its capacity")
+	}
+	other, err := newHandler(b.server.Client(), "done", capacityOf(1000), b.process)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if other.checkFill(t.Context()); !other.full.Load() {
+		t.Error("a sandbox that starts with an overfull filter skips messages")
+	}
+}
+
+func capacityOf(n uint64) bloom.Config {
+	cfg := filterConfig
+	cfg.Capacity = n
+	return cfg
 }

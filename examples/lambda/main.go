@@ -21,7 +21,7 @@ import (
 
 // filterConfig is sized for what arrives within a TTL. A false positive is a
 // message that is skipped and never processed, so that FPRate is small: full,
-// the filter loses 1 message in a billion, for 5.4 MB and 30 bits a look-up.
+// the filter loses 1 message in a billion, for 6.0 MB and 9 reads a look-up.
 var filterConfig = bloom.Config{
 	Capacity: 1_000_000,
 	FPRate:   1e-9,
@@ -41,11 +41,13 @@ func main() {
 	if err != nil {
 		fatal(err)
 	}
-	done, err := bloom.New(client, "orders:done", filterConfig)
+	h, err := newHandler(client, "orders:done", filterConfig, ship)
 	if err != nil {
 		fatal(err)
 	}
-	h := handler{done: done, process: ship}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	h.checkFill(ctx)
+	cancel()
 	lambda.Start(h.handle)
 }
 

@@ -73,8 +73,10 @@ func TestStalledAddInRuntime(t *testing.T) {
 	db := upstashtest.NewServer(t)
 	s := newSandbox(t, build(t), db)
 	for _, timeout := range []time.Duration{reserve + time.Second, reserve} {
-		db.InjectFunc(func(n int64, _ upstashtest.RequestInfo) upstashtest.Fault {
-			if n == 1 {
+		lookedUp := false
+		db.InjectFunc(func(_ int64, r upstashtest.RequestInfo) upstashtest.Fault {
+			if r.Commands[0] != "BITFIELD" || !lookedUp { // a new process checks the fill first
+				lookedUp = lookedUp || r.Commands[0] == "BITFIELD"
 				return upstashtest.Fault{}
 			}
 			return upstashtest.Stall(upstashtest.BeforeExec)
