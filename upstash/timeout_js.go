@@ -10,11 +10,14 @@ import (
 // withTimeout is context.WithTimeout by a timer of the host's, which cancel
 // clears. One of Go's stays set in the host when it is stopped: its callback
 // into a program that has ended is an uncaught error there, of which Node dies.
-// A host without setTimeout keeps no time.
+// A host that has no timers keeps no time.
 func withTimeout(parent context.Context, d time.Duration) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(parent)
 	deadline := time.Now().Add(d)
-	if earlier, ok := parent.Deadline(); ok && !earlier.After(deadline) || !hostHas("setTimeout") {
+	if earlier, ok := parent.Deadline(); ok && !earlier.After(deadline) {
+		return ctx, cancel
+	}
+	if !hostHas("setTimeout") || !hostHas("clearTimeout") {
 		return ctx, cancel
 	}
 	t := &timedContext{Context: ctx, deadline: deadline}
@@ -51,4 +54,4 @@ func (t *timedContext) Err() error {
 }
 
 // hostHas reports whether the host has a global function of this name.
-func hostHas(name string) bool { return js.Global().Get(name).Type() == js.TypeFunction }
+func hostHas(name string) bool { return get(js.Global(), name).Type() == js.TypeFunction }

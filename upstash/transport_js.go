@@ -22,43 +22,56 @@ func (t fetchTransport) RoundTrip(ctx context.Context, req *Request, resp *Respo
 	if err := ctx.Err(); err != nil {
 		return NotSent(err)
 	}
-	for _, name := range []string{"fetch", "Headers", "AbortController"} {
-		if !hostHas(name) {
-			return NotSent(fmt.Errorf("%w (this host has no %s)", ErrNoTransport, name))
-		}
-	}
-	f := fetching{ctx: ctx, host: t.host, req: req, abort: js.Global().Get("AbortController").New()}
+	f := fetching{ctx: ctx, host: t.host, req: req}
 	err := f.run(resp)
 	if err != nil {
-		f.abort.Call("abort") // drops the connection and what is left of the body
+		f.stop() // drops the connection and what is left of the body
+	}
+	if err != nil && !f.asked {
+		return NotSent(err)
 	}
 	return err
 }
 
-// fetching is one call of fetch under way.
+// fetching is one call of fetch under way. A host may break any rule of fetch:
+// whatever panics for it is the host's failure, and an error.
 type fetching struct {
 	ctx   context.Context
 	host  string
 	req   *Request
 	abort js.Value // an AbortController
+	asked bool     // fetch was called
 }
 
 func (f *fetching) run(resp *Response) (err error) {
 	defer catch(func(thrown js.Value) { err = f.failure(thrown) })
-	headers, err := f.headers()
-	if err != nil {
-		return NotSent(err)
+	// Without the last two nothing could end the wait for an answer.
+	for _, name := range []string{"fetch", "Headers", "AbortController", "setTimeout", "clearTimeout"} {
+		if !hostHas(name) {
+			return fmt.Errorf("%w (this host has no %s)", ErrNoTransport, name)
+		}
 	}
-	answer, err := f.await(js.Global().Call("fetch", f.req.URL, f.init(headers)))
+	f.abort = js.Global().Get("AbortController").New()
+	headers, err := f.headers()
 	if err != nil {
 		return err
 	}
-	resp.StatusCode = answer.Get("status").Int()
-	if resp.StatusCode == 0 {
+	init := f.init(headers)
+	f.asked = true
+	answer, err := f.await(js.Global().Call("fetch", f.req.URL, init))
+	if err != nil {
+		return err
+	}
+	status := get(answer, "status").Float()
+	switch {
+	case status == 0:
 		// A browser hides the status of a redirect that it may not follow.
 		return errors.New("redirects are not followed: use the database's own REST URL")
+	case !(status >= 100 && status < 1000):
+		return f.failure(js.Undefined())
 	}
-	fields := answer.Get("headers")
+	resp.StatusCode = int(status)
+	fields := get(answer, "headers")
 	for _, name := range []string{headerSyncToken, headerRetryAfter} {
 		if v := fields.Call("get", name); v.Type() == js.TypeString {
 			resp.SetHeader(name, v.String())
@@ -70,7 +83,13 @@ func (f *fetching) run(resp *Response) (err error) {
 	if length > float64(f.req.MaxResponse) {
 		return ErrResponseTooLarge
 	}
-	return f.read(answer.Get("body"), resp)
+	return f.read(get(answer, "body"), resp)
+}
+
+// stop aborts the fetch, if the host lets it.
+func (f *fetching) stop() {
+	defer catch(func(js.Value) {})
+	f.abort.Call("abort")
 }
 
 // headers makes the fields a Headers object before fetch sees them: a host
@@ -94,16 +113,20 @@ func (f *fetching) init(headers js.Value) map[string]any {
 		"headers":  headers,
 		"body":     body,
 		"redirect": "manual",
-		"signal":   f.abort.Get("signal"),
+		"signal":   get(f.abort, "signal"),
 	}
 	// A Worker with a compatibility date before November 2024 has no cache
 	// modes and throws at the sight of one.
-	request := js.Global().Get("Request")
-	if request.Truthy() && js.Global().Get("Reflect").Call("has", request.Get("prototype"), "cache").Bool() {
+	request := get(get(js.Global(), "Request"), "prototype")
+	if request.Truthy() && js.Global().Get("Reflect").Call("has", request, "cache").Bool() {
 		init["cache"] = "no-store"
 	}
 	return init
 }
+
+// maxEmptyPieces is how many pieces in a row may be empty. Promises that are
+// kept at once starve the host's timers: nothing else would end such a body.
+const maxEmptyPieces = 100
 
 // read appends the body to resp piece by piece, so that one over the limit is
 // held as a whole by nobody, the host included.
@@ -112,22 +135,33 @@ func (f *fetching) read(stream js.Value, resp *Response) error {
 		return nil // no body at all, as with status 204
 	}
 	reader := stream.Call("getReader")
+	empty := 0
 	for room := f.req.MaxResponse; ; {
 		part, err := f.await(reader.Call("read"))
 		if err != nil {
 			return err
 		}
-		if part.Get("done").Bool() {
+		if get(part, "done").Bool() {
 			return nil
 		}
-		piece := part.Get("value")
-		n := piece.Get("byteLength").Int()
-		if room -= n; room < 0 {
+		piece := get(part, "value")
+		length := get(piece, "byteLength").Float()
+		if length > float64(room) {
 			return ErrResponseTooLarge
+		}
+		n := int(length)
+		if float64(n) != length || n < 0 { // NaN among others
+			return f.failure(js.Undefined())
+		}
+		if empty++; n > 0 {
+			empty = 0
 		}
 		old := len(resp.Body)
 		resp.Body = slices.Grow(resp.Body, n)[:old+n]
-		js.CopyBytesToGo(resp.Body[old:], piece)
+		if js.CopyBytesToGo(resp.Body[old:], piece) != n || empty > maxEmptyPieces {
+			return f.failure(js.Undefined())
+		}
+		room -= n
 	}
 }
 
@@ -136,37 +170,42 @@ func (f *fetching) read(stream js.Value, resp *Response) error {
 // ignores its signal would take longer, and is then left to itself.
 const abortGrace = 5
 
-// await waits for a promise or for the context, whichever ends first.
-func (f *fetching) await(promise js.Value) (js.Value, error) {
+// await waits for a promise, or a value that is none, or for the context,
+// whichever ends first. Promise.resolve makes one of anything, and one that
+// keeps the rules: it settles once, later, and with one value.
+func (f *fetching) await(promised js.Value) (js.Value, error) {
 	type result struct {
-		value js.Value
-		err   error
+		value    js.Value
+		rejected bool
 	}
 	settled := make(chan result, 2) // with room: a late callback must not block
 	var fulfilled, rejected js.Func
-	settle := func(r result) any {
+	settle := func(args []js.Value, isRejected bool) any {
 		fulfilled.Release()
 		rejected.Release()
-		settled <- r
+		value := js.Undefined()
+		if len(args) > 0 {
+			value = args[0]
+		}
+		settled <- result{value, isRejected}
 		return nil
 	}
-	fulfilled = js.FuncOf(func(_ js.Value, args []js.Value) any {
-		return settle(result{value: args[0]})
-	})
-	rejected = js.FuncOf(func(_ js.Value, args []js.Value) any {
-		return settle(result{err: f.failure(args[0])})
-	})
-	promise.Call("then", fulfilled, rejected)
+	fulfilled = js.FuncOf(func(_ js.Value, args []js.Value) any { return settle(args, false) })
+	rejected = js.FuncOf(func(_ js.Value, args []js.Value) any { return settle(args, true) })
+	js.Global().Get("Promise").Call("resolve", promised).Call("then", fulfilled, rejected)
 
 	select {
 	case r := <-settled:
-		return r.value, r.err
+		if r.rejected {
+			return js.Value{}, f.failure(r.value)
+		}
+		return r.value, nil
 	case <-f.ctx.Done():
 	}
 	// Without this wait a program that ends at its deadline, in a host that
 	// lives on, would be called back after its end. A timer of Go's would do
 	// the same harm: it stays set in the host when it is stopped.
-	f.abort.Call("abort")
+	f.stop()
 	over := js.FuncOf(func(js.Value, []js.Value) any {
 		settled <- result{}
 		return nil
@@ -183,7 +222,7 @@ func (f *fetching) await(promise js.Value) (js.Value, error) {
 // connection that never was. Texts are shown and never matched: no host
 // promises what they say.
 func (f *fetching) failure(reason js.Value) error {
-	cause := property(reason, "cause")
+	cause := causeOf(reason)
 	code := text(cause, "code")
 	said := "fetch failed"
 	if s := text(reason, "message"); f.harmless(s) {
@@ -202,8 +241,13 @@ func (f *fetching) failure(reason js.Value) error {
 	return err
 }
 
-// harmless tells a text that may be shown from one that may quote the URL,
-// whose path can hold a key, or the token.
+func causeOf(reason js.Value) (cause js.Value) {
+	defer catch(func(js.Value) { cause = js.Undefined() })
+	return get(reason, "cause")
+}
+
+// harmless reports whether a text may be shown: it may quote the URL, whose
+// path can hold a key, or the token.
 func (f *fetching) harmless(said string) bool {
 	if said == "" || len(said) > 200 || strings.Contains(said, "/") {
 		return false
@@ -214,32 +258,33 @@ func (f *fetching) harmless(said string) bool {
 	})
 }
 
-// property reads a property of a value that may be anything at all.
-func property(v js.Value, name string) js.Value {
-	if v.Type() != js.TypeObject {
+// get reads a property of a value that may be anything at all: what has none is
+// undefined. A getter may throw, and Value.Get does not catch what it throws,
+// which would end the program; Reflect.get makes a panic of it.
+func get(v js.Value, name string) js.Value {
+	if v.Type() != js.TypeObject && v.Type() != js.TypeFunction {
 		return js.Undefined()
 	}
-	return v.Get(name)
+	return js.Global().Get("Reflect").Call("get", v, name)
 }
 
-// text reads a property that should be a string, and gives "" if it is not.
-func text(v js.Value, name string) string {
-	if s := property(v, name); s.Type() == js.TypeString {
-		return s.String()
+// text reads a property that should be a string, and returns "" if it is not.
+func text(v js.Value, name string) (s string) {
+	defer catch(func(js.Value) { s = "" })
+	if value := get(v, name); value.Type() == js.TypeString {
+		return value.String()
 	}
 	return ""
 }
 
-// catch, deferred, hands over what the host threw. A host that breaks the
-// rules of fetch, so that a value lacks a property, is treated the same.
+// catch, deferred, hands over what the host threw, or undefined after any other
+// panic: syscall/js panics in several ways about a value of the wrong type.
 func catch(f func(thrown js.Value)) {
 	switch r := recover().(type) {
 	case nil:
 	case js.Error:
 		f(r.Value)
-	case *js.ValueError:
-		f(js.Null())
 	default:
-		panic(r)
+		f(js.Undefined())
 	}
 }

@@ -20,6 +20,12 @@ func host(t *testing.T, fetch string) *upstash.Client {
 	return clientAt(t, "http://127.0.0.1:1/base", upstash.WithTimeout(time.Second))
 }
 
+// piece is a fetch whose body is one value again and again.
+func piece(value string) string {
+	return `async () => ({status: 200, headers: new Headers(), body: {getReader: () => ({
+		read: async () => ({done: false, value: ` + value + `})})}})`
+}
+
 // TestGuestHosts plays hosts that Node is not.
 func TestGuestHosts(t *testing.T) {
 	tests := []struct {
@@ -77,6 +83,31 @@ func TestGuestHosts(t *testing.T) {
 			`async () => ({status: 200, headers: new Headers(), body:
 				new ReadableStream({start(c) { c.enqueue("text"); c.close() }})})`, false, "fetch failed",
 		},
+		{"a thenable without arguments", `() => ({then(ok) { ok() }})`, false, "fetch failed"},
+		{"a thenable that rejects without arguments", `() => ({then(_, no) { no() }})`, false, "fetch failed"},
+		{"a thenable that does both", `() => ({then(ok, no) { no(); ok(); no(); throw 1 }})`, false, "fetch failed"},
+		{"a then that throws", `() => ({get then() { throw new Error("no then") }})`, false, "no then"},
+		{
+			"a message that throws", `() => Promise.reject({get message() { throw 1 }, get cause() { throw 2 }})`,
+			false, "fetch failed",
+		},
+		{"no status", `async () => ({headers: new Headers(), body: null})`, false, "fetch failed"},
+		{"a status of NaN", `async () => ({status: NaN, headers: new Headers(), body: null})`, false, "fetch failed"},
+		{"no headers", `async () => ({status: 200, body: null})`, false, "fetch failed"},
+		{"an ArrayBuffer", piece("new ArrayBuffer(3)"), false, "fetch failed"},
+		{"a DataView", piece("new DataView(new ArrayBuffer(3))"), false, "fetch failed"},
+		{"no piece", piece("undefined"), false, "fetch failed"},
+		{"a length of NaN", piece("{byteLength: NaN}"), false, "fetch failed"},
+		{"a length below 0", piece("{byteLength: -1}"), false, "fetch failed"},
+		{"a length that is none", piece("{byteLength: 1.5}"), false, "fetch failed"},
+		{"a length that is too long", piece(`Object.defineProperty(new Uint8Array(2), "byteLength",
+			{value: 5})`), false, "fetch failed"},
+		{"empty pieces for ever", piece("new Uint8Array(0)"), false, "fetch failed"},
+		{
+			"a read that is no promise",
+			`async () => ({status: 200, headers: new Headers(), body: {getReader: () => ({read: () => 7})}})`,
+			false, "fetch failed",
+		},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -88,10 +119,52 @@ func TestGuestHosts(t *testing.T) {
 	}
 }
 
-func TestGuestHostWithoutFetch(t *testing.T) {
-	err := fails(t, context.Background(), host(t, "undefined"))
-	if !errors.Is(err, upstash.ErrNoTransport) || !strings.Contains(err.Error(), "no fetch") {
-		t.Error(err)
+// Whatever a host lacks, nothing was sent.
+func TestGuestHostLacks(t *testing.T) {
+	for _, name := range []string{"fetch", "Headers", "AbortController", "setTimeout", "clearTimeout"} {
+		c := host(t, `async () => new Response('{"result":1}')`)
+		err := without(name, func() error {
+			_, err := c.Do(context.Background(), upstash.Cmd("PING"))
+			return err
+		})
+		if !errors.Is(err, upstash.ErrNoTransport) || !upstash.SafeToRetry(err) ||
+			!strings.Contains(err.Error(), "no "+name) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// without runs f while the host lacks a global name.
+func without(name string, f func() error) error {
+	before := js.Global().Get(name)
+	js.Global().Set(name, js.Undefined())
+	defer js.Global().Set(name, before)
+	return f()
+}
+
+// A controller that cannot be made, or cannot abort, is an error like others.
+func TestGuestHostAborts(t *testing.T) {
+	for name, tt := range map[string]struct {
+		class   string
+		notSent bool
+	}{
+		"throws":   {`class { constructor() { throw new Error("none") } }`, true},
+		"no abort": {`class { get signal() { return {} } }`, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := host(t, `async () => { throw new Error("lost") }`)
+			before := js.Global().Get("AbortController")
+			defer js.Global().Set("AbortController", before)
+			js.Global().Set("AbortController", js.Global().Get("Function").New("return "+tt.class).Invoke())
+			if err := fails(t, context.Background(), c); upstash.SafeToRetry(err) != tt.notSent {
+				t.Errorf("%v; safe to retry: %t", err, !tt.notSent)
+			}
+			// With a fetch that never ends, it cannot hold up its caller either.
+			js.Global().Set("fetch", js.Global().Get("Function").New("return () => new Promise(() => {})").Invoke())
+			if err := fails(t, context.Background(), c); !tt.notSent && !errors.Is(err, context.DeadlineExceeded) {
+				t.Error(err)
+			}
+		})
 	}
 }
 
