@@ -108,7 +108,8 @@ func (g *Guest) start(ctx context.Context, cfg Config) error {
 func (g *Guest) Close(ctx context.Context) error { return g.runtime.Close(ctx) }
 
 // Seen adds id to the guest's filter and says what it was. The guest gets
-// ctx's remaining time, or a minute where ctx has no deadline.
+// ctx's remaining time, or a minute if ctx has no deadline. An id has at most
+// 1 MiB.
 func (g *Guest) Seen(ctx context.Context, id string) (Verdict, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -120,6 +121,9 @@ func (g *Guest) Seen(ctx context.Context, id string) (Verdict, error) {
 	address, err := g.call(ctx, "room", uint64(len(id)))
 	if err != nil {
 		return 0, err
+	}
+	if address == 0 {
+		return 0, fmt.Errorf("wasi: the guest takes no id of %d bytes: send a digest of it", len(id))
 	}
 	if !g.module.Memory().WriteString(uint32(address), id) {
 		return 0, errors.New("wasi: the guest's room is outside its memory")

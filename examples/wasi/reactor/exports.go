@@ -12,17 +12,25 @@ import (
 // They are the guest's memory, so that the host needs no allocator.
 var input, output []byte
 
-// room gives the address of n bytes to write to, valid until the next call.
+// maxID is the longest id in bytes. A wasm memory never shrinks: without a limit
+// one long id would hold its memory for as long as the guest lives.
+const maxID = 1 << 20
+
+// room returns the address of n bytes to write to, valid until the next call. It
+// returns 0 if that is more than an id may have.
 //
 //go:wasmexport room
 func room(n uint32) unsafe.Pointer {
+	if n > maxID {
+		return nil
+	}
 	if int(n) > cap(input) {
 		input = make([]byte, n)
 	}
 	return unsafe.Pointer(unsafe.SliceData(input[:cap(input)]))
 }
 
-// seenExport adds the id in the n bytes at room and tells what it was. The
+// seenExport adds the id in the n bytes at room and says what it was. The
 // host passes how long that may take, since its clock is the one that counts.
 //
 //go:wasmexport seen
@@ -36,7 +44,7 @@ func seenExport(n, millis uint32) int32 {
 	return verdict
 }
 
-// message gives the last error's text: its address in the upper half, its
+// message returns the last error's text: its address in the upper half, its
 // length in the lower.
 //
 //go:wasmexport message

@@ -1,6 +1,6 @@
 //go:build wasip1
 
-// Command reactor is a WebAssembly module for wasip1 that tells a host whether
+// Command reactor is a WebAssembly module for wasip1 that says to a host whether
 // an event was seen before. The host is ../: any other runtime that offers the
 // one imported function will do.
 package main
@@ -23,8 +23,13 @@ const (
 	failed      = -1
 )
 
+// maxAnswer is the longest answer in bytes, for the reason of maxID: the answer
+// to an Add has less than a thousand.
+const maxAnswer = 1 << 20
+
 var events = sync.OnceValues(func() (*bloom.Filter, error) {
-	client, err := upstash.FromEnv(upstash.WithTransport(&transport{}))
+	client, err := upstash.FromEnv(upstash.WithTransport(&transport{}),
+		upstash.WithMaxResponse(maxAnswer))
 	if err != nil {
 		return nil, err
 	}
