@@ -27,14 +27,7 @@ import (
 // goes away last.
 func TestComponent(t *testing.T) {
 	node, jco := needJCO(t)
-	core, component := filepath.Join(scratch, "component.wasm"), filepath.Join(scratch, "dedup.wasm")
-	t.Logf("core module: %d bytes", len(module(t, "./component")))
-	runCmd(t, exec.Command(node, "component/componentize.mjs", core, component))
-	wasm, err := os.ReadFile(component)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Logf("component: %d bytes, %d gzipped", len(wasm), gzipped(t, wasm))
+	component := componentized(t, node)
 
 	srv := upstashtest.NewServer(t)
 	start := time.Now()
@@ -115,12 +108,27 @@ func TestComponent(t *testing.T) {
 	})
 }
 
-// needJCO gives the paths of node and of jco. What jco needs is installed
+// componentized returns the path of the component.
+func componentized(t *testing.T, node string) (component string) {
+	t.Helper()
+	component = filepath.Join(scratch, "dedup.wasm")
+	if _, err := os.Stat(component); err == nil {
+		return component
+	}
+	t.Logf("core module: %d bytes", len(module(t, "./component")))
+	core := filepath.Join(scratch, "component.wasm")
+	runCmd(t, exec.Command(node, "component/componentize.mjs", core, component))
+	wasm := mustRead(t, component)
+	t.Logf("component: %d bytes, %d gzipped", len(wasm), gzipped(t, wasm))
+	return component
+}
+
+// needJCO returns the paths of node and of jco. What jco needs is installed
 // where it is required, and else only used if it is there.
 func needJCO(t *testing.T) (node, jco string) {
 	t.Helper()
 	node = testenv.Need(t, "node", "node")
-	jco, err := filepath.Abs("component/node_modules/@bytecodealliance/jco/src/jco.js")
+	jco, err := filepath.Abs("component/node_modules/.bin/jco")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -139,6 +147,7 @@ func needJCO(t *testing.T) (node, jco string) {
 // served is a component that answers at url.
 type served struct {
 	url    string
+	group  int         // of its processes
 	logged chan string // each cause of a failure, as the component logs it
 }
 
@@ -194,7 +203,7 @@ func serveComponent(t *testing.T, node, jco, component string, srv *upstashtest.
 	case <-time.After(2 * time.Minute):
 		t.Fatal("jco serve does not listen")
 	}
-	return served{"http://127.0.0.1:" + port, logged}
+	return served{"http://127.0.0.1:" + port, cmd.Process.Pid, logged}
 }
 
 func (c served) ask(t *testing.T, id string) (status int, text string) {

@@ -1,0 +1,66 @@
+//go:build unix
+
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/upbloom/upbloom/upstash/upstashtest"
+)
+
+// TestComponentDropsEveryHandle counts, in the tables of its host, the handles
+// that the component holds when it has answered, for good requests and bad, and
+// after answers of the database's that were lost, no JSON, or none at all. The
+// few that remain are those of its standard streams and of the adapter.
+func TestComponentDropsEveryHandle(t *testing.T) {
+	node, jco := needJCO(t)
+	dir := t.TempDir()
+	runCmd(t, exec.Command(node, jco, "transpile", componentized(t, node), "-o", dir, "--name", "dedup"))
+	modules, err := filepath.Abs("component/node_modules")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(modules, filepath.Join(dir, "node_modules")); err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string][]byte{
+		"package.json": []byte(`{"type":"module"}`),
+		"handles.mjs":  mustRead(t, "testdata/handles.mjs"),
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	srv := upstashtest.NewServer(t)
+	srv.InjectFunc(func(n int64, _ upstashtest.RequestInfo) upstashtest.Fault {
+		switch n % 10 {
+		case 3:
+			return upstashtest.Drop(upstashtest.AfterExec)
+		case 6:
+			return upstashtest.HugeBody(300_000)
+		case 8:
+			return upstashtest.Drop(upstashtest.BeforeExec)
+		}
+		return upstashtest.Fault{}
+	})
+	cmd := exec.Command(node, filepath.Join(dir, "handles.mjs"), filepath.Join(dir, "dedup.js"), "100")
+	cmd.Env = append(os.Environ(), "UPSTASH_REDIS_REST_URL="+srv.URL, "UPSTASH_REDIS_REST_TOKEN="+srv.Token)
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("%v\n%s%s", err, out, err.(*exec.ExitError).Stderr)
+	}
+	t.Logf("handles held, and answers so far by status:\n%s", out)
+	lines := strings.Fields(string(out)) // of two words each
+	if len(lines) != 4 || lines[0] != lines[2] {
+		t.Errorf("the handles held grow with the requests:\n%s", out)
+	}
+	for _, status := range []string{`"200"`, `"400"`, `"503"`} {
+		if !strings.Contains(string(out), status) {
+			t.Errorf("no request ended with status %s", status)
+		}
+	}
+}
