@@ -31,3 +31,12 @@ func TestConformanceOverTLS(t *testing.T) {
 		return httptransport.New(&http.Client{Transport: rt})
 	})
 }
+
+func TestConformanceOverHTTP2(t *testing.T) {
+	transporttest.RunHTTP2(t, func(t *testing.T, _ string) upstash.Transport {
+		rt := &http.Transport{Protocols: new(http.Protocols)}
+		rt.Protocols.SetUnencryptedHTTP2(true)
+		t.Cleanup(rt.CloseIdleConnections)
+		return httptransport.New(&http.Client{Transport: rt})
+	})
+}

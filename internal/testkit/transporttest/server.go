@@ -12,7 +12,8 @@ import (
 	"testing"
 )
 
-// httpServer serves h at addr and counts connections.
+// httpServer serves h at addr, over HTTP/1.1 and over HTTP/2 to who begins with
+// it, and counts connections.
 func httpServer(t *testing.T, addr string, h http.HandlerFunc) (url string, conns *atomic.Int64) {
 	t.Helper()
 	l, err := net.Listen("tcp", addr)
@@ -26,6 +27,9 @@ func httpServer(t *testing.T, addr string, h http.HandlerFunc) (url string, conn
 			conns.Add(1)
 		}
 	}
+	s.Config.Protocols = new(http.Protocols)
+	s.Config.Protocols.SetHTTP1(true)
+	s.Config.Protocols.SetUnencryptedHTTP2(true)
 	s.Start()
 	t.Cleanup(s.Close)
 	return s.URL, conns

@@ -27,13 +27,10 @@ type Exception struct {
 	Reason string
 }
 
-// Run tests the transports that newTransport makes.
+// Run tests the transports that newTransport makes, over HTTP/1.1.
 func Run(t *testing.T, newTransport Make, exceptions ...Exception) {
 	s := suite{newTransport, exceptions, t.Name() + "/"}
-	for _, tt := range []struct {
-		name string
-		test func(*testing.T)
-	}{
+	s.run(t, []namedCase{
 		{"request", s.testRequest},
 		{"bodies", s.testBodies},
 		{"hosts", s.testHosts},
@@ -55,10 +52,19 @@ func Run(t *testing.T, newTransport Make, exceptions ...Exception) {
 		{"close", s.testClose},
 		{"paths", s.testPaths},
 		{"refusal", s.testRefusal},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
+	})
+}
+
+type namedCase struct {
+	name string
+	test func(*testing.T)
+}
+
+func (s suite) run(t *testing.T, cases []namedCase) {
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
 			s.begin(t)
-			tt.test(t)
+			c.test(t)
 		})
 	}
 }

@@ -1,0 +1,174 @@
+package transporttest
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/upbloom/upbloom/upstash"
+)
+
+// RunHTTP2 tests transports that speak HTTP/2 without TLS from the first byte
+// on. Its servers are handlers; those of Run that answer byte by byte speak
+// HTTP/1.1.
+func RunHTTP2(t *testing.T, newTransport Make, exceptions ...Exception) {
+	s := suite{newTransport, exceptions, t.Name() + "/"}
+	s.run(t, []namedCase{
+		{"protocol", s.testIsHTTP2},
+		{"request", s.testRequest},
+		{"bodies", s.testBodies},
+		{"hosts", s.testHosts},
+		{"response headers", s.testResponseHeaders},
+		{"keep-alive", s.testKeepAlive},
+		{"redirect", s.testRedirect},
+		{"dial refused", s.testDialRefused},
+		{"buffers", s.testBuffers},
+		{"concurrent", s.testConcurrent},
+		{"paths", s.testPaths},
+		{"limit", s.testHandlerLimit},
+		{"cut", s.testHandlerCut},
+		{"dropped", s.testHandlerDropped},
+		{"early answer", s.testHandlerEarlyAnswer},
+		{"deadline", s.testHandlerDeadline},
+		{"cancel", s.testHandlerCancel},
+	})
+}
+
+func (s suite) testIsHTTP2(t *testing.T) {
+	url, _ := httpServer(t, anyIPv4, func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, r.Proto) })
+	if resp := mustSend(t, s.transport(t, url), newRequest(url+"/", "[]")); string(resp.Body) != "HTTP/2.0" {
+		t.Errorf("the server was asked over %s", resp.Body)
+	}
+}
+
+func (s suite) testHandlerLimit(t *testing.T) {
+	const limit = 1000
+	for name, tt := range map[string]struct {
+		length    int
+		announced bool
+	}{
+		"length":       {limit, true},
+		"length, over": {limit + 1, true},
+		"stream":       {limit, false},
+		"stream, over": {limit + 1, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s.begin(t)
+			url, _ := httpServer(t, anyIPv4, func(w http.ResponseWriter, _ *http.Request) {
+				if tt.announced {
+					w.Header().Set("Content-Length", strconv.Itoa(tt.length))
+				}
+				_, _ = io.WriteString(w, "x")
+				_ = http.NewResponseController(w).Flush()
+				_, _ = io.WriteString(w, strings.Repeat("x", tt.length-1))
+			})
+			req := newRequest(url+"/", "[]")
+			req.MaxResponse = limit
+			resp, err := send(t, s.transport(t, url), req)
+			switch {
+			case resp.StatusCode != 200:
+				t.Errorf("status %d, want 200", resp.StatusCode)
+			case tt.length > limit && !errors.Is(err, upstash.ErrResponseTooLarge):
+				t.Errorf("got %v, want ErrResponseTooLarge", err)
+			case tt.length <= limit && (err != nil || len(resp.Body) != tt.length):
+				t.Errorf("%d bytes, %v", len(resp.Body), err)
+			}
+		})
+	}
+}
+
+// testHandlerCut resets the stream in the middle of the body.
+func (s suite) testHandlerCut(t *testing.T) {
+	url, _ := httpServer(t, anyIPv4, func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, `{"result":1}`)
+		_ = http.NewResponseController(w).Flush()
+		panic(http.ErrAbortHandler)
+	})
+	if resp, err := send(t, s.transport(t, url), newRequest(url+"/", "[]")); err == nil {
+		t.Errorf("no error; body %q", resp.Body)
+	}
+}
+
+// testHandlerDropped resets the stream once the request was read.
+func (s suite) testHandlerDropped(t *testing.T) {
+	url, _ := httpServer(t, anyIPv4, func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		panic(http.ErrAbortHandler)
+	})
+	_, err := s.client(t, url).Do(t.Context(), upstash.Cmd("INCR", "secret-key"))
+	if callError(t, err); upstash.SafeToRetry(err) {
+		t.Errorf("safe to retry, though the server had the request: %v", err)
+	}
+	noSecrets(t, err)
+}
+
+func (s suite) testHandlerEarlyAnswer(t *testing.T) {
+	url, _ := httpServer(t, anyIPv4, func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.ReadFull(r.Body, make([]byte, 1000))
+		w.WriteHeader(http.StatusRequestEntityTooLarge)
+		_, _ = io.WriteString(w, "no")
+	})
+	req := newRequest(url+"/", bigBody)
+	resp, err := send(t, s.transport(t, url), req)
+	clear(req.Body)
+	if err != nil || resp.StatusCode != 413 || string(resp.Body) != "no" {
+		t.Errorf("status %d, body %q, error %v; want the server's 413", resp.StatusCode, resp.Body, err)
+	}
+}
+
+// handlerStalls are where a handler keeps a call waiting. Each calls reached
+// there, and ends when its request is given up.
+func handlerStalls() map[string]func(w http.ResponseWriter, r *http.Request, reached func()) {
+	return map[string]func(http.ResponseWriter, *http.Request, func()){
+		"before the header": func(_ http.ResponseWriter, r *http.Request, reached func()) {
+			_, _ = io.Copy(io.Discard, r.Body)
+			reached()
+			<-r.Context().Done()
+		},
+		"within the body": func(w http.ResponseWriter, r *http.Request, reached func()) {
+			_, _ = io.WriteString(w, "abc")
+			_ = http.NewResponseController(w).Flush()
+			reached()
+			<-r.Context().Done()
+		},
+		"while it takes the request": func(_ http.ResponseWriter, r *http.Request, reached func()) {
+			_, _ = io.ReadFull(r.Body, make([]byte, 1000))
+			reached()
+			<-r.Context().Done()
+		},
+	}
+}
+
+func (s suite) testHandlerDeadline(t *testing.T) {
+	for name, stall := range handlerStalls() {
+		t.Run(name, func(t *testing.T) {
+			s.begin(t)
+			url, _ := httpServer(t, anyIPv4, func(w http.ResponseWriter, r *http.Request) { stall(w, r, func() {}) })
+			tr := s.transport(t, url)
+			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Millisecond)
+			defer cancel()
+			if err := s.stalled(t, ctx, tr, newRequest(url+"/", bigBody)); err == nil {
+				t.Error("no error")
+			}
+		})
+	}
+}
+
+func (s suite) testHandlerCancel(t *testing.T) {
+	for name, stall := range handlerStalls() {
+		t.Run(name, func(t *testing.T) {
+			s.begin(t)
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			url, _ := httpServer(t, anyIPv4, func(w http.ResponseWriter, r *http.Request) { stall(w, r, cancel) })
+			if err := s.stalled(t, ctx, s.transport(t, url), newRequest(url+"/", bigBody)); err == nil {
+				t.Error("no error")
+			}
+		})
+	}
+}
