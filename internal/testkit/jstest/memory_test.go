@@ -1,0 +1,27 @@
+//go:build !wasm
+
+package jstest
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/upbloom/upbloom/upstash/upstashtest"
+)
+
+// TestMemoryIsFlat: 10,000 calls leave nothing in the program's memory, nor in
+// its host's, which holds a value for each that Go has not let go.
+func TestMemoryIsFlat(t *testing.T) {
+	db := upstashtest.NewServer(t)
+	said := node(t, []string{"UPSTASH_REDIS_REST_URL=" + db.URL, "UPSTASH_REDIS_REST_TOKEN=" + db.Token},
+		"--expose-gc", "testdata/memory.mjs", wasmExec(t, "wasm_exec.js"), build(t, "build", "./manycalls"))
+	var guest, host [2]int
+	if _, err := fmt.Sscan(said, &guest[0], &host[0], &guest[1], &host[1]); err != nil {
+		t.Fatalf("%v: %s", err, said)
+	}
+	t.Logf("after 1,000 calls: %d bytes of the program, %d of its host; 10,000 later: %d and %d",
+		guest[0], host[0], guest[1], host[1])
+	if guest[1] > guest[0]+4<<20 || host[1] > host[0]+4<<20 {
+		t.Error("it grows with the calls")
+	}
+}

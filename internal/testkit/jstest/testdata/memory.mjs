@@ -1,0 +1,14 @@
+// Runs a program that may ask how much memory it holds, and how much its host.
+import fs from "node:fs";
+const [wasmExec, program] = process.argv.slice(2);
+await import(wasmExec);
+const go = new Go();
+go.env = { ...process.env };
+const { instance } = await WebAssembly.instantiate(fs.readFileSync(program), go.importObject);
+globalThis.guestMemory = () => instance.exports.mem.buffer.byteLength;
+globalThis.hostMemory = () => {
+  gc();
+  return process.memoryUsage().heapUsed;
+};
+await go.run(instance);
+process.exit(0);

@@ -1,0 +1,44 @@
+package httptransport_test
+
+import (
+	"fmt"
+	"runtime"
+	"testing"
+
+	"github.com/upbloom/upbloom/upstash"
+	"github.com/upbloom/upbloom/upstash/httptransport"
+	"github.com/upbloom/upbloom/upstash/upstashtest"
+)
+
+// TestMemoryIsFlat: what is live after 10,000 calls is what was live before.
+func TestMemoryIsFlat(t *testing.T) {
+	db := upstashtest.NewServer(t)
+	tr := httptransport.New(nil)
+	defer tr.Close()
+	c, err := upstash.New(db.URL, db.Token, upstash.WithTransport(tr))
+	if err != nil {
+		t.Fatal(err)
+	}
+	calls := func(n int) {
+		for i := range n {
+			if _, err := c.Do(t.Context(), upstash.Cmd("SET", "key", fmt.Sprint(i))); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	live := func() uint64 {
+		runtime.GC()
+		runtime.GC() // what sync.Pool kept from the first
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc
+	}
+	calls(1_000)
+	before := live()
+	calls(10_000)
+	after := live()
+	t.Logf("%d bytes live before, %d after", before, after)
+	if after > before+1<<20 { // 100 bytes a call
+		t.Error("it grows with the calls")
+	}
+}
