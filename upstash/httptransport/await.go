@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"runtime"
+	"time"
 )
 
 // answer is what became of a request.
@@ -20,9 +21,15 @@ type answer struct {
 	panicked any // nil if it did not panic
 }
 
+// grace is how long f has to return once its context has ended. Few need more
+// than some microseconds, and what net/http has under way for a request, a dial
+// for one, is in the hands of CloseIdleConnections only after it has returned.
+const grace = 100 * time.Millisecond
+
 // await runs f on a goroutine of its own, because a RoundTripper or a body may
-// ignore its context. It returns when f does or when ctx ends. f must then not
-// touch what belongs to the caller. A panic in f becomes the caller's.
+// ignore its context. It returns when f does, or a grace after the end of ctx. f
+// must then not touch what belongs to the caller. A panic in f becomes the
+// caller's.
 func await(ctx context.Context, f func() answer) answer {
 	done := make(chan answer, 1) // with room: nobody may be there to take it
 	go func() {
@@ -39,9 +46,11 @@ func await(ctx context.Context, f func() answer) answer {
 	select {
 	case a = <-done:
 	case <-ctx.Done():
+		late := time.NewTimer(grace)
+		defer late.Stop()
 		select {
 		case a = <-done:
-		default:
+		case <-late.C:
 			return answer{err: ctx.Err()}
 		}
 	}

@@ -17,8 +17,8 @@
 //
 // A request is sent at most once, and no redirect is followed, because it
 // would carry the token to another host. A call returns as soon as its context
-// is done, even if the RoundTripper or a body ignores its own, and leaves the
-// request's buffer alone from then on. A body longer than the limit is not read
+// is done, or 0.1 s later if the RoundTripper or a body ignores it, and leaves
+// the request's buffer alone from then on. A body longer than the limit is not read
 // to its end, and one that brings nothing, 100 reads in a row, is an error.
 // Errors hold neither URL nor header. A panic of the RoundTripper reaches the
 // caller, unless its context has ended before.
