@@ -38,6 +38,7 @@ func mustBuild(t *testing.T) (dir string) {
 // worker is the Worker, served by a workerd of its own.
 type worker struct {
 	url    string
+	pid    int
 	client http.Client
 	log    func() string // what it wrote, complete once it ended
 	stop   func()
@@ -71,7 +72,7 @@ func serve(t *testing.T, url, token string) *worker {
 	}
 	theirs.Close()
 
-	w := &worker{stop: sync.OnceFunc(func() {
+	w := &worker{pid: cmd.Process.Pid, stop: sync.OnceFunc(func() {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
 		log.Close()
