@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"runtime"
+	"sync"
 	"time"
 )
 
@@ -28,9 +29,9 @@ const grace = 100 * time.Millisecond
 
 // await runs f on a goroutine of its own, because a RoundTripper or a body may
 // ignore its context. It returns when f does, or a grace after the end of ctx. f
-// must then not touch what belongs to the caller. A panic in f becomes the
-// caller's.
-func await(ctx context.Context, f func() answer) answer {
+// must then not touch what belongs to the caller, and leave is called to end it.
+// A panic in f becomes the caller's.
+func await(ctx context.Context, f func() answer, leave func()) answer {
 	done := make(chan answer, 1) // with room: nobody may be there to take it
 	go func() {
 		a := answer{stopped: true}
@@ -51,6 +52,7 @@ func await(ctx context.Context, f func() answer) answer {
 		select {
 		case a = <-done:
 		case <-late.C:
+			go leave() // which may block too
 			return answer{err: ctx.Err()}
 		}
 	}
@@ -86,4 +88,28 @@ func (r *steadyReader) Read(p []byte) (int, error) {
 		return 0, io.ErrNoProgress
 	}
 	return 0, nil
+}
+
+// openBody closes the body of a response that nobody waits for. Over HTTP/2
+// nothing else ends a read of it while the request's body is still on its way.
+type openBody struct {
+	mu   sync.Mutex
+	body io.Closer // nil until there is a response
+	left bool
+}
+
+func (o *openBody) set(body io.Closer) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.body = body; o.left {
+		_ = body.Close()
+	}
+}
+
+func (o *openBody) leave() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.left = true; o.body != nil {
+		_ = o.body.Close()
+	}
 }

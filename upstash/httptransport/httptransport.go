@@ -98,7 +98,8 @@ func (t *Transport) RoundTrip(ctx context.Context, req *upstash.Request, resp *u
 		return upstash.NotSent(withoutURL(err))
 	}
 	limit := req.MaxResponse
-	a := await(ctx, func() answer { return t.exchange(out, limit) })
+	open := new(openBody)
+	a := await(ctx, func() answer { return t.exchange(out, limit, open) }, open.leave)
 	resp.StatusCode, resp.Body = a.status, a.body
 	for name, values := range a.header {
 		if len(values) > 0 && resp.WantsHeader([]byte(name)) {
@@ -130,12 +131,13 @@ func newRequest(ctx context.Context, req *upstash.Request, lent *loan) (*http.Re
 
 // exchange sends the request and reads the answer. It knows nothing that its
 // caller may change after the context ended.
-func (t *Transport) exchange(out *http.Request, limit int) answer {
+func (t *Transport) exchange(out *http.Request, limit int, open *openBody) answer {
 	in, err := t.client.Do(out)
 	if err != nil {
 		return answer{err: err}
 	}
 	defer in.Body.Close()
+	open.set(in.Body)
 	a := answer{status: in.StatusCode, header: in.Header}
 	a.body, a.err = read(out.Context(), in, limit)
 	return a
