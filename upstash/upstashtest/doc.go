@@ -47,8 +47,9 @@
 //
 // WithRedis puts any Redis behind the same REST server instead, over one
 // connection. All of its commands pass, but for those of operators, those that
-// need a connection of their own and those that wait. FastForward and regions don't work there, and neither does
-// WithMaxRecord inside a script: that Redis runs it.
+// need a connection of their own and those that wait. FastForward and regions
+// don't work there, and neither does WithMaxRecord inside a script: that Redis
+// runs it.
 //
 // Commands run one at a time, and those of a transaction with nothing between
 // them. So do those of a pipeline here, which the service does not promise.

@@ -31,7 +31,7 @@ func splitArray(body []byte) ([][]byte, error) {
 	return items, nil
 }
 
-// elementLen gives the length of the element at the start of valid JSON: up to
+// elementLen returns the length of the element at the start of valid JSON: up to
 // the comma that belongs to no string and to no nested value.
 func elementLen(b []byte) int {
 	depth, quoted := 0, false

@@ -52,7 +52,7 @@ func fuzzServer(f *testing.F) fuzzed {
 	return fuzzed{NewServer(f, WithMaxRequest(1<<16), WithMaxRecord(1<<16))}
 }
 
-// answer fails the test unless the server gives a whole answer that is not its
+// answer fails the test unless the server sends a whole answer that is not its
 // own fault.
 func (s fuzzed) answer(t *testing.T, method, target, body string) {
 	t.Helper()

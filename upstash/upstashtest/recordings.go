@@ -55,7 +55,7 @@ func Recorded(tb testing.TB, file string, opts ...upstash.Option) *upstash.Clien
 // the answers come in the order recorded, while different ones may be made in
 // any order, as the parts of an AddAll are.
 //
-// A request that is not in the recording gives the caller an *upstash.Error of
+// A request that is not in the recording is, to the caller, an *upstash.Error of
 // status 400, which is not tried again. Attempts that were tried again while
 // recording are answered as they were then, without a pause in between; only a
 // recorded Retry-After is sat out, and may be lowered or taken out in the file.
@@ -63,8 +63,8 @@ func Recorded(tb testing.TB, file string, opts ...upstash.Option) *upstash.Clien
 // What differs from run to run cannot be replayed: a key with a date or a
 // random part, an item made of the time. Let the test pass the clock and the
 // source of such names. The birth number that a filter draws is an exception:
-// the file has a fixed one, which stands for the one drawn. Answers are the recorded ones whatever the time: no key
-// expires.
+// the file has a fixed one, which stands for the one drawn. Answers are the
+// recorded ones whatever the time: no key expires.
 //
 // The options are those that were recorded with; a WithTransport among them is
 // overruled. The client may be used by several goroutines at once, up to the

@@ -54,7 +54,9 @@ func TestRegions(t *testing.T) {
 // TestRegionLatency waits for the primary, and for nothing else.
 func TestRegionLatency(t *testing.T) {
 	const latency = 20 * time.Millisecond
-	s := NewServer(t, WithRegions(Region{Name: "far", Latency: latency}, Region{Name: "hours away", Latency: time.Hour}))
+	s := NewServer(t, WithRegions(
+		Region{Name: "far", Latency: latency}, Region{Name: "hours away", Latency: time.Hour},
+	))
 	start := time.Now()
 	_, _ = in(t, s, "far", `["SET","k","1"]`, "")
 	if took := time.Since(start); took < latency {
@@ -103,7 +105,8 @@ func TestRegionErrors(t *testing.T) {
 // a script what it calls too.
 func TestBilled(t *testing.T) {
 	servers := []*Server{
-		NewServer(t), NewServer(t, withTestRedis(t)), NewServer(t, WithRegions(Region{Name: "a"}, Region{Name: "b"})),
+		NewServer(t), NewServer(t, withTestRedis(t)),
+		NewServer(t, WithRegions(Region{Name: "a"}, Region{Name: "b"})),
 	}
 	for _, tt := range []struct {
 		path, body     string
@@ -133,7 +136,8 @@ func TestBilled(t *testing.T) {
 			}
 			got := do(t, s, call{path: tt.path, body: tt.body})
 			if n := s.Stats(); got.status != 200 || n.Called != tt.called || n.Billed != want {
-				t.Errorf("%s: %s: called %d, billed %d; want %d, %d", tt.body, got.body, n.Called, n.Billed, tt.called, want)
+				t.Errorf("%s: %s: called %d, billed %d; want %d, %d",
+					tt.body, got.body, n.Called, n.Billed, tt.called, want)
 			}
 		}
 	}

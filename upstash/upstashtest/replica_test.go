@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// read gives the answer to a GET of k, and its sync token.
+// read returns the answer to a GET of k, and its sync token.
 func read(t *testing.T, s *Server, token string) (body, newToken string) {
 	t.Helper()
 	return ask(t, s, `["GET","k"]`, token)

@@ -183,7 +183,7 @@ func (f Fault) bend(form form, replies database.Array) database.Array {
 	return replies
 }
 
-// otherType gives a result that no command answers in place of r.
+// otherType returns a result that no command answers in place of r.
 func otherType(r database.Reply) database.Reply {
 	switch r := r.(type) {
 	case database.Failure:

@@ -8,7 +8,7 @@ import (
 
 // TestBitfieldIsLostInAutoPipelining holds why our own client batches nothing
 // by itself, and why these tests call bitfield on a pipeline: on an
-// auto-pipelining client bitfield() gives a promise without get and set, and
+// auto-pipelining client bitfield() returns a promise without get and set, and
 // counts as a command without being one, so that another write of the same
 // turn gets the answer of the one after it.
 func TestBitfieldIsLostInAutoPipelining(t *testing.T) {

@@ -115,7 +115,7 @@ func compare(t *testing.T, server *upstashtest.Server, p pairing, added []bool, 
 	}
 }
 
-// answers gives a batch's, or ends the test.
+// answers returns a batch's, or ends the test.
 func answers(t *testing.T) func([]bool, error) []bool {
 	return func(a []bool, err error) []bool {
 		t.Helper()

@@ -42,7 +42,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// install gives the path of Node and the folder to run in.
+// install returns the path of Node and the folder to run in.
 func install(tb testing.TB) (node, dir string) {
 	tb.Helper()
 	node = testenv.Need(tb, "node", "node")

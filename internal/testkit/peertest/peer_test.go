@@ -41,7 +41,7 @@ type outcome struct {
 	Error *string
 }
 
-// play runs a session under Node and gives an outcome for each of its steps.
+// play runs a session under Node and returns an outcome for each of its steps.
 func play(tb testing.TB, s session) []outcome {
 	tb.Helper()
 	node, dir := install(tb)
@@ -72,7 +72,7 @@ func play(tb testing.TB, s session) []outcome {
 	return outcomes
 }
 
-// decode reads a step's value, and ends the test where it threw.
+// decode reads a step's value, and ends the test if it threw.
 func decode[T any](tb testing.TB, o outcome) (v T) {
 	tb.Helper()
 	if o.Error != nil {

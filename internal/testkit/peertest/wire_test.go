@@ -49,7 +49,7 @@ func tap(t *testing.T, server *upstashtest.Server) (address string, requests fun
 }
 
 // TestWire holds what a server for this client has to understand: numbers come
-// as JSON numbers, commands in lower case, a sync token even where there is
+// as JSON numbers, commands in lower case, a sync token even if there is
 // none yet, and on an auto-pipelining client every command in a pipeline.
 func TestWire(t *testing.T) {
 	steps := []string{

@@ -15,7 +15,7 @@ const startLimit = 15 * time.Second
 
 // Redis starts a private, empty redis-server on the loopback interface, which
 // persists nothing and is stopped at the test's end, and returns its
-// host:port. Without redis-server the test skips, or fails where
+// host:port. Without redis-server the test skips, or fails if
 // UPBLOOM_REQUIRE contains "redis".
 func Redis(tb testing.TB) string {
 	tb.Helper()

@@ -1,6 +1,6 @@
 // Package testenv finds what a test needs from the machine: a Redis server,
-// Node, a WebAssembly runtime. A test skips, with a reason, where it is
-// absent, and fails instead where the environment variable UPBLOOM_REQUIRE
+// Node, a WebAssembly runtime. A test skips, with a reason, if it is
+// absent, and fails instead if the environment variable UPBLOOM_REQUIRE
 // names it (a comma separated list, such as "redis,node"): so a continuous
 // integration run cannot pass by skipping.
 package testenv
@@ -17,7 +17,7 @@ import (
 const Require = "UPBLOOM_REQUIRE"
 
 // Need returns the path of the executable exe, or ends the test: skipped, or
-// failed where UPBLOOM_REQUIRE contains name.
+// failed if UPBLOOM_REQUIRE contains name.
 func Need(tb testing.TB, name, exe string) string {
 	tb.Helper()
 	path, err := exec.LookPath(exe)
@@ -27,7 +27,7 @@ func Need(tb testing.TB, name, exe string) string {
 	return path
 }
 
-// Missing ends a test that cannot have what it needs: skipped, or failed where
+// Missing ends a test that cannot have what it needs: skipped, or failed if
 // UPBLOOM_REQUIRE contains name.
 func Missing(tb testing.TB, name, reason string) {
 	tb.Helper()

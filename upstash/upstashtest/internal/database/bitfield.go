@@ -84,7 +84,7 @@ func parseBitfield(args []string) (p fieldProgram, f Failure) {
 	return p, ""
 }
 
-// fieldWord gives the number of arguments that a subcommand needs: 1 for
+// fieldWord returns the number of arguments that a subcommand needs: 1 for
 // OVERFLOW, and more than there can be for an unknown word.
 func fieldWord(s string) (verb fieldVerb, need int) {
 	switch strings.ToLower(cString(s)) {

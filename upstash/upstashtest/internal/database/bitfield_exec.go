@@ -11,7 +11,7 @@ func (d *Memory) bitfieldRO(args []string) Reply {
 }
 
 // runBitfield parses the whole command first, so that a malformed one changes
-// nothing. The string grows to the place at which its farthest write ends before the first
+// nothing. The string grows to the end of its farthest write before the first
 // operation runs, and stays that long even if OVERFLOW FAIL forbids the write;
 // GETs alone neither grow nor copy it. The cost is one copy of the string, and
 // at most nine bytes looked at for each operation.

@@ -124,7 +124,7 @@ func (d *Memory) bitPos(args []string) Reply {
 	return int64(-1)
 }
 
-// bitUnit gives the bits of an index: of a byte by default.
+// bitUnit returns the bits of an index: of a byte by default.
 func bitUnit(args []string) (int64, Failure) {
 	if len(args) == 0 {
 		return 8, ""
@@ -170,7 +170,7 @@ func countBits(data string, from, to uint64) (n int) {
 	return n
 }
 
-// findBit gives the place of the first such bit, or to. Bytes without one are
+// findBit returns the place of the first such bit, or to. Bytes without one are
 // skipped whole.
 func findBit(data string, from, to, bit uint64) uint64 {
 	skip := byte(0xff) // a byte without a bit to find

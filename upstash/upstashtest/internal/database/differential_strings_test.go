@@ -128,7 +128,7 @@ func (p pair) sameState(tb rapid.TB) {
 	}
 }
 
-// expires gives PTTL in whole minutes, rounded: near enough to tell any two
+// expires returns PTTL in whole minutes, rounded: near enough to tell any two
 // drawn times apart, and blind to how fast the test runs.
 func (p pair) expires(db DB, key string) int64 {
 	ms, _ := db.Do([]string{"PTTL", key}).(int64)

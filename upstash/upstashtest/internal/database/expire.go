@@ -118,7 +118,7 @@ func (d *Memory) pttl(args []string) Reply {
 	return d.left(args[1], time.Duration.Milliseconds)
 }
 
-// left gives -2 for no key and -1 for one that stays.
+// left returns -2 for no key and -1 for one that stays.
 func (d *Memory) left(key string, in func(time.Duration) int64) Reply {
 	if !d.db.Exists(key) {
 		return int64(-2)

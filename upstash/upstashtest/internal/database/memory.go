@@ -178,7 +178,7 @@ func (d *Memory) dispatch(args []string) Reply {
 	return r
 }
 
-// translate gives the error texts of miniredis in the words of Redis 7.0.
+// translate puts the error texts of miniredis into the words of Redis 7.0.
 func translate(f Failure, name string) Failure {
 	switch text := string(f); {
 	case strings.HasPrefix(text, "ERR unknown command"):
@@ -201,7 +201,7 @@ func (d *Memory) get(key string) (value string, found bool, f Failure) {
 	return value, true, ""
 }
 
-// grown gives a copy of s that is at least n bytes long, filled with zeros.
+// grown returns a copy of s that is at least n bytes long, filled with zeros.
 func grown(s string, n int) []byte {
 	if n <= len(s) {
 		return []byte(s)

@@ -18,7 +18,7 @@ type (
 
 func (f Failure) Error() string { return string(f) }
 
-// The replies that Redis gives from more than one command.
+// The replies of more than one command.
 const (
 	errSyntax    = Failure("ERR syntax error")
 	errNotInt    = Failure("ERR value is not an integer or out of range")

@@ -6,7 +6,7 @@ import (
 )
 
 // setOptions are the options of SET. miniredis checks them in another order
-// and gives other errors.
+// and has other errors.
 type setOptions struct {
 	nx, xx, get, keep bool
 	expiry            string // EX, PX, EXAT or PXAT, or ""
@@ -82,7 +82,7 @@ func isExpiry(word string) bool {
 	return word == "EX" || word == "PX" || word == "EXAT" || word == "PXAT"
 }
 
-// left gives the milliseconds to live that the options ask for.
+// left returns the milliseconds to live that the options ask for.
 func (o setOptions) left() (int64, Failure) {
 	if o.expiry == "" {
 		return 0, ""

@@ -20,7 +20,7 @@ const (
 
 var (
 	digits = regexp.MustCompile(`[0-9]+`)
-	// birth is where a BITFIELD has one: at bit 64. A script has it among its
+	// birth is a BITFIELD's, which is at bit 64. A script has it among its
 	// arguments.
 	birth  = regexp.MustCompile(`"u53","64","([0-9]{16})"`)
 	script = regexp.MustCompile(`(?i)\["eval(?:sha)?",`)

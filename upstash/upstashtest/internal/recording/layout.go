@@ -7,7 +7,7 @@ import (
 )
 
 // layout writes a recording for people who review it: two spaces a level, and
-// a command, or the answer to one, on one line. encoding/json would give each
+// a command, or the answer to one, on one line. encoding/json would put each
 // argument a line, and escape < and >.
 func (r recording) layout() []byte {
 	var b bytes.Buffer
@@ -66,7 +66,7 @@ func (o *fields) raw(name string, value []byte) {
 	o.b.Write(value)
 }
 
-// text leaves out an empty value: reading gives the same.
+// text leaves out an empty value: reading makes the same of it.
 func (o *fields) text(name, value string) {
 	if value != "" {
 		o.raw(name, quote(value))

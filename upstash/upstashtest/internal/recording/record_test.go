@@ -39,7 +39,7 @@ func recordThenReplay(t *testing.T, url, token string, f func(c *upstash.Client)
 	return data
 }
 
-// everyForm sends a command of each form and gives all that came back.
+// everyForm sends a command of each form and returns all that came back.
 func everyForm(t *testing.T, c *upstash.Client) string {
 	t.Helper()
 	var seen []string

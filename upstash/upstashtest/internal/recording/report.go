@@ -27,7 +27,7 @@ func (p *player) unexpected(q recordedRequest) string {
 		p.count, closest+1, indent(difference(p.exchanges[closest].Request, q)))
 }
 
-// closest gives the recorded request not made yet that has the most in common
+// closest returns the recorded request not made yet that has the most in common
 // with q, counted in arguments from the start; the first of several.
 func (p *player) closest(q recordedRequest) (index int, ok bool) {
 	best, got := -1, parseCommands(q.bytes())

@@ -35,7 +35,7 @@ func hostOf(u *url.URL) string {
 	return name
 }
 
-// in gives the word for a secret that data holds, or "".
+// in returns the word for a secret that data holds, or "".
 func (s *secrets) in(data []byte) string {
 	lower := bytes.ToLower(data)
 	for value, word := range s.values {

@@ -1,0 +1,61 @@
+package upstashtest
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestInjectFunc(t *testing.T) {
+	s := NewServer(t)
+	var seen []string
+	s.InjectFunc(func(n int64, r RequestInfo) Fault {
+		seen = append(seen, r.Form+" "+strings.Join(r.Commands, ","))
+		if n%2 == 0 {
+			return RateLimit(0)
+		}
+		return Fault{}
+	})
+	s.Inject(InternalError(BeforeExec)) // goes first, and is not asked about
+	var statuses []int
+	for _, c := range []call{
+		{body: `["get","a"]`},
+		{body: `["get","a"]`},
+		{body: `["incr","n"]`},
+		{body: `nonsense`},
+		{path: "/pipeline", body: `[["get","a"],["del","n"]]`},
+	} {
+		statuses = append(statuses, do(t, s, c).status)
+	}
+	if want := []int{500, 200, 429, 400, 200}; !slices.Equal(statuses, want) {
+		t.Errorf("statuses %v, want %v", statuses, want)
+	}
+	if want := []string{"command GET", "command INCR", "pipeline GET,DEL"}; !slices.Equal(seen, want) {
+		t.Errorf("asked about %q, want %q", seen, want)
+	}
+	s.InjectFunc(nil)
+	if got := do(t, s, call{body: `["GET","n"]`}); got.status != 200 {
+		t.Errorf("after InjectFunc(nil): %d", got.status)
+	}
+}
+
+// TestDenyFunc refuses one command for one key.
+func TestDenyFunc(t *testing.T) {
+	s := NewServer(t)
+	s.DenyFunc(func(c []string) bool { return strings.EqualFold(c[0], "INCR") && c[1] == "a" })
+	const noPerm = `{"error":"NOPERM this user has no permissions to run the 'incr' command or its subcommand"}`
+	for _, tt := range []struct{ path, body, want string }{
+		{"", `["incr","a"]`, noPerm},
+		{"", `["INCR","b"]`, `{"result":1}`},
+		{"/pipeline", `[["INCR","b"],["INCR","a"]]`, `[{"result":2},` + noPerm + `]`},
+		{"/multi-exec", `[["INCR","b"],["INCR","a"]]`, `{"error":"` + string(errExecAbort) + `"}`},
+	} {
+		if got := do(t, s, call{path: tt.path, body: tt.body}); got.body != tt.want {
+			t.Errorf("%s: %s, want %s", tt.body, got.body, tt.want)
+		}
+	}
+	s.DenyFunc(nil)
+	if got := do(t, s, call{body: `["INCR","a"]`}); got.body != `{"result":1}` {
+		t.Errorf("after DenyFunc(nil): %s", got.body)
+	}
+}
