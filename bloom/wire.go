@@ -50,6 +50,7 @@ func (q *request) setItem(item string) {
 // beginRead starts a command that verifies the filter and then reads cells.
 func (q *request) beginRead() {
 	q.ends, q.words, q.found = q.ends[:0], q.words[:0], q.found[:0]
+	q.offsets = q.offsets[:0] // of a write that the pool remembers
 	q.cmd.Reset(q.rec.key)
 	if q.rec.headed() {
 		q.cmd.Get(headerType, 0)

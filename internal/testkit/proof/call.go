@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"github.com/upbloom/upbloom/bloom"
 	"github.com/upbloom/upbloom/upstash"
@@ -21,6 +22,8 @@ const (
 	Exists    Verb = "exists"
 	ExistsAll Verb = "existsall"
 	Delete    Verb = "delete"
+	Persist   Verb = "persist"
+	SetTTL    Verb = "setttl" // Filter.Expire
 
 	// Expire removes the key if it has a TTL, as time would. Clear removes
 	// whatever is there, Overwrite puts another program's data there. They are
@@ -28,6 +31,9 @@ const (
 	Expire    Verb = "expire"
 	Clear     Verb = "clear"
 	Overwrite Verb = "overwrite"
+
+	// HasTTL looks, from outside, whether the key has a TTL.
+	HasTTL Verb = "hasttl"
 
 	// Lapse is an expiry that may have happened: see History.MayExpire.
 	Lapse Verb = "lapse"
@@ -69,18 +75,24 @@ const (
 
 // attempts counts those of one call.
 type attempts struct {
-	scripts      bool // count scripts too
+	adds         bool        // the call is an Add or an AddAll
+	plain        atomic.Bool // it sends its items without a script
 	tried, maybe atomic.Int32
 }
 
 type attemptsKey struct{}
 
 // Observe is for upstash.WithObserver: Run learns by it how many attempts of a
-// call may have taken effect. The scripts that follow an Add are left out: they
-// change nothing that a filter holds.
+// call may have taken effect. The scripts that follow a plain Add are left out:
+// they change nothing that a filter holds.
 func Observe(ctx context.Context, e upstash.Event) {
 	a, ok := ctx.Value(attemptsKey{}).(*attempts)
-	if !ok || e.Command == "EVAL" && !a.scripts {
+	if !ok {
+		return
+	}
+	if e.Command == "BITFIELD" {
+		a.plain.Store(true)
+	} else if a.adds && a.plain.Load() {
 		return
 	}
 	if e.Ran+e.MayHaveRun > 0 {
@@ -93,7 +105,7 @@ func Observe(ctx context.Context, e upstash.Event) {
 
 // Run makes one call on f, whose client has Observe as its observer.
 func Run(ctx context.Context, f *bloom.Filter, c Call) Result {
-	a := attempts{scripts: c.Verb != Add && c.Verb != AddAll}
+	a := attempts{adds: c.Verb == Add || c.Verb == AddAll}
 	ctx = context.WithValue(ctx, attemptsKey{}, &a)
 	var yes []bool
 	var err error
@@ -111,6 +123,10 @@ func Run(ctx context.Context, f *bloom.Filter, c Call) Result {
 		yes, err = f.ExistsAll(ctx, c.Items)
 	case Delete:
 		one(f.Delete(ctx))
+	case Persist:
+		one(f.Persist(ctx))
+	case SetTTL:
+		one(f.Expire(ctx, time.Hour))
 	default:
 		panic("proof: no client does " + string(c.Verb))
 	}
@@ -132,7 +148,8 @@ func Run(ctx context.Context, f *bloom.Filter, c Call) Result {
 func endOf(err error) End {
 	var other *bloom.MismatchError
 	switch {
-	case errors.Is(err, bloom.ErrUncertain): // with ErrNoTTL or without
+	case errors.Is(err, bloom.ErrUncertain), errors.Is(err, upstash.ErrUncertain):
+		// With ErrNoTTL or without.
 		return Uncertain
 	case err == nil, errors.Is(err, bloom.ErrNoTTL):
 		return Answered

@@ -2,6 +2,7 @@ package proof
 
 import (
 	"testing"
+	"time"
 
 	"github.com/upbloom/upbloom/bloom"
 )
@@ -37,7 +38,7 @@ func opened() Result { return Result{End: Unknown, Tried: 1, Maybe: 1} }
 // right one. Items a and b share no bit; those of c are set by a and b together.
 func TestCheck(t *testing.T) {
 	const yes, no, isNew, seen, did, didNot = true, false, true, false, true, false
-	geo, a, b, c := sharing(t)
+	cfg, a, b, c := sharing(t)
 	for _, tt := range []struct {
 		name  string
 		right bool
@@ -86,7 +87,7 @@ func TestCheck(t *testing.T) {
 		{"gone by a deletion of unknown end", true, []one{
 			call(1, 2, Add, told(isNew), a), call(3, 4, Delete, opened()), call(5, 6, Exists, ended(Missing), a),
 		}},
-		{"expired", true, []one{
+		{"expired without a TTL", false, []one{
 			call(1, 2, Add, told(isNew), a), call(3, 4, Expire, told(did)), call(5, 6, Exists, ended(Missing), a),
 		}},
 		{"a TTL on other data", false, []one{call(1, 2, Overwrite, told(did)), call(3, 4, Expire, told(did))}},
@@ -106,26 +107,87 @@ func TestCheck(t *testing.T) {
 			call(3, 4, ExistsAll, told(yes, no), a, b),
 		}},
 	} {
+		t.Run(tt.name, func(t *testing.T) { check(t, cfg, tt.right, tt.calls) })
+	}
+}
+
+func check(t *testing.T, cfg bloom.Config, right bool, calls []one) {
+	t.Helper()
+	h, err := NewHistory(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, o := range calls {
+		n := called{client: "x", call: o.call, oneRequest: true, result: o.result, from: o.from, to: o.to}
+		if o.call.Verb == parts {
+			n.call.Verb, n.oneRequest = AddAll, false
+		}
+		h.calls = append(h.calls, &n)
+	}
+	if err := h.Check(); (err == nil) != right {
+		t.Errorf("right: %v, want %v\n%v", err == nil, right, h)
+	}
+}
+
+// TestCheckTTL is TestCheck for what depends on the Config.
+func TestCheckTTL(t *testing.T) {
+	const isNew, has, hasNot, did, none = true, true, false, true, false
+	for _, tt := range []struct {
+		name      string
+		right     bool
+		ttl       time.Duration
+		mustExist bool
+		calls     []one
+	}{
+		{"a TTL", true, time.Hour, false, []one{
+			call(1, 2, Add, told(isNew), "a"), call(3, 4, HasTTL, told(has)),
+		}},
+		{"it expired", true, time.Hour, false, []one{
+			call(1, 2, Add, told(isNew), "a"), call(3, 4, Expire, told(did)), call(5, 6, Exists, ended(Missing), "a"),
+		}},
+		{"it is missing at last", false, time.Hour, false, []one{
+			call(1, 2, Add, told(isNew), "a"), call(3, 4, HasTTL, told(hasNot)),
+		}},
+		{"nobody set one", false, 0, false, []one{
+			call(1, 2, Add, told(isNew), "a"), call(3, 4, HasTTL, told(has)),
+		}},
+		{"Expire set one", true, 0, false, []one{
+			call(1, 2, Add, told(isNew), "a"), call(3, 4, SetTTL, told(did)), call(5, 6, HasTTL, told(has)),
+		}},
+		{"Persist took it off", true, time.Hour, false, []one{
+			call(1, 2, Add, told(isNew), "a"), call(3, 4, Persist, told(did)), call(5, 6, HasTTL, told(hasNot)),
+		}},
+		{"it came back after Persist", false, time.Hour, false, []one{
+			call(1, 2, Add, told(isNew), "a"), call(3, 4, Persist, told(did)), call(5, 6, HasTTL, told(has)),
+		}},
+		{"it expired after Persist", false, time.Hour, false, []one{
+			call(1, 2, Add, told(isNew), "a"), call(3, 4, Persist, told(did)), call(5, 6, Expire, told(did)),
+		}},
+		{"Persist found one that nobody set", false, 0, false, []one{
+			call(1, 2, Create, told(did)), call(3, 4, Persist, told(did)),
+		}},
+		{"Persist finds no filter", true, time.Hour, false, []one{call(1, 2, Persist, told(none))}},
+		{"an Add made what must exist", false, 0, true, []one{call(1, 2, Add, told(isNew), "a")}},
+		{"a lost Add made what must exist", false, 0, true, []one{
+			call(1, 2, Add, opened(), "a"), call(3, 4, Exists, told(true), "a"),
+		}},
+		{"it must exist, and does not", true, 0, true, []one{call(1, 2, Add, ended(Missing), "a")}},
+		{"it must exist, and does", false, 0, true, []one{
+			call(1, 2, Create, told(did)), call(3, 4, Add, ended(Missing), "a"),
+		}},
+	} {
 		t.Run(tt.name, func(t *testing.T) {
-			h := NewHistory(geo)
-			for _, o := range tt.calls {
-				n := called{client: "x", call: o.call, oneRequest: true, result: o.result, from: o.from, to: o.to}
-				if o.call.Verb == parts {
-					n.call.Verb, n.oneRequest = AddAll, false
-				}
-				h.calls = append(h.calls, &n)
-			}
-			if err := h.Check(); (err == nil) != tt.right {
-				t.Errorf("right: %v, want %v\n%v", err == nil, tt.right, h)
-			}
+			cfg := bloom.Config{Bits: 53, Hashes: 2, TTL: tt.ttl, MustExist: tt.mustExist}
+			check(t, cfg, tt.right, tt.calls)
 		})
 	}
 }
 
-// sharing finds a geometry with three such items.
-func sharing(t *testing.T) (g bloom.Geometry, a, b, c string) {
+// sharing finds a Config with three such items.
+func sharing(t *testing.T) (cfg bloom.Config, a, b, c string) {
 	t.Helper()
-	g, err := bloom.Config{Bits: 53, Hashes: 2}.Geometry()
+	cfg = bloom.Config{Bits: 53, Hashes: 2}
+	g, err := cfg.Geometry()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -140,11 +202,11 @@ func sharing(t *testing.T) (g bloom.Geometry, a, b, c string) {
 				x, y, z := of(a), of(b), of(c)
 				apart := x[0]&y[0] == 0 && x[1]&y[1] == 0
 				if apart && x.with(y).has(z) && !x.has(z) && !y.has(z) {
-					return g, a, b, c
+					return cfg, a, b, c
 				}
 			}
 		}
 	}
 	t.Fatal("no such items")
-	return g, "", "", ""
+	return cfg, "", "", ""
 }

@@ -39,6 +39,10 @@ type state struct {
 	bits  bits
 	birth uint16 // the step that made the filter: its birth number, so to say
 
+	// ttl says that the filter may have a TTL: it is to be settled, or was set.
+	// At rest, after a write, it has one.
+	ttl bool
+
 	// own has a bit for each call of which an attempt without an answer has
 	// taken effect in this filter.
 	own uint64
@@ -49,23 +53,20 @@ type state struct {
 
 const maxBatches = 8
 
-// create makes an empty filter. All attempts of one request give it the same
-// birth number.
-func (s *state) create(birth uint16) { s.become(filter, birth) }
-
-// remove leaves nothing, whatever was there.
-func (s *state) remove() { s.become(nothing, 0) }
-
-func (s *state) become(holds content, birth uint16) {
-	s.holds, s.birth, s.bits, s.own = holds, birth, bits{}, 0
+// become replaces what the key holds.
+func (s *state) become(c content) {
+	s.holds, s.birth, s.bits, s.ttl, s.own = c, 0, bits{}, false, 0
 }
 
-// add sets an item's bits and reports whether one of them was 0. A filter that
-// is not there is made.
-func (s *state) add(item bits, birth uint16) (isNew bool) {
-	if s.holds == nothing {
-		s.create(birth)
-	}
+// create makes an empty filter, as p does. All attempts of one request give it
+// the same birth number.
+func (s *state) create(p *step) {
+	s.become(filter)
+	s.birth, s.ttl = p.birth, p.kind.TTL
+}
+
+// add sets an item's bits and reports whether one of them was 0.
+func (s *state) add(item bits) (isNew bool) {
 	isNew = !s.bits.has(item)
 	s.bits = s.bits.with(item)
 	return isNew
@@ -84,6 +85,7 @@ const (
 
 // step is one atomic effect on the key, with what its client was told.
 type step struct {
+	kind  Kind
 	verb  Verb
 	items []bits
 	end   ending
@@ -113,30 +115,57 @@ func (p *step) next(s state) (state, bool) {
 		ok = p.add(&s)
 	case Exists, ExistsAll:
 		ok = p.exists(s)
-	case Delete, Clear:
-		was := s.holds != nothing
-		s.remove()
-		ok = p.end == open || p.yes[0] == was
+	case Delete: // of the filter alone
+		ok = s.holds != foreign && p.is(s.holds == filter) || p.end == open
+		if s.holds == filter {
+			s.become(nothing)
+		}
+	case Persist, SetTTL:
+		ok = p.lifetime(&s)
+	case Clear:
+		ok = p.is(s.holds != nothing)
+		s.become(nothing)
 	case Expire: // of the filter alone: nothing sets a TTL on other data
 		if p.yes[0] {
-			ok = s.holds == filter
-			s.remove()
+			ok = s.holds == filter && s.ttl
+			s.become(nothing)
 		}
 	case Lapse:
-		if s.holds == filter {
-			s.remove()
+		if s.holds == filter && s.ttl {
+			s.become(nothing)
 		}
+	case HasTTL:
+		ok = p.is(s.holds == filter && s.ttl)
 	case Overwrite:
-		s.become(foreign, 0)
+		s.become(foreign)
 	}
 	return s, ok
+}
+
+// is reports whether the one answer is this.
+func (p *step) is(answer bool) bool { return p.end == open || p.yes[0] == answer }
+
+func (p *step) lifetime(s *state) bool {
+	switch {
+	case s.holds == foreign:
+		return p.end == open
+	case s.holds == nothing:
+		return p.end == open || p.end == answered && !p.yes[0]
+	}
+	had := s.ttl
+	s.ttl = p.verb == SetTTL
+	if p.end != answered {
+		return true
+	}
+	// What Persist finds may not be settled yet, but never is more than may be.
+	return p.verb == SetTTL && p.yes[0] || p.verb == Persist && (had || !p.yes[0])
 }
 
 func (p *step) create(s *state) bool {
 	switch {
 	case p.end == open:
 		if s.holds == nothing {
-			s.create(p.birth)
+			s.create(p)
 			s.own |= p.call
 		}
 		return true
@@ -146,7 +175,7 @@ func (p *step) create(s *state) bool {
 		if s.holds != nothing {
 			return false
 		}
-		s.create(p.birth)
+		s.create(p)
 		return true
 	}
 	return s.holds == filter && s.own&p.call == 0
@@ -157,12 +186,15 @@ func (p *step) add(s *state) bool {
 	if s.holds == foreign {
 		return p.end == open
 	}
-	if p.end == uncertain && s.holds == nothing {
-		return false
+	if s.holds == nothing {
+		if p.end == uncertain || p.kind.MustExist {
+			return p.end == open
+		}
+		s.create(p)
 	}
-	own := s.holds == filter && s.own&p.call != 0
+	own := s.own&p.call != 0
 	for i, item := range p.items {
-		isNew := s.add(item, p.birth)
+		isNew := s.add(item)
 		switch {
 		case p.end == answered && p.yes[i] != isNew,
 			p.end == answered && !p.yes[i] && own,

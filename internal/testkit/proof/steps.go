@@ -16,20 +16,18 @@ const maxItems = 16
 // splitter turns calls into steps of the model.
 type splitter struct {
 	geo     bloom.Geometry
+	kind    Kind
 	steps   []porcupine.Operation
 	batches int
-	// removed says that a call of the history may have removed the filter.
-	// Without one an item that is in stays in, so that of several attempts
-	// only the first to take effect matters.
-	removed bool
+	// removals are the calls that may have removed the filter.
+	removals []*called
 }
 
 func (h *History) split() ([]porcupine.Operation, error) {
-	s := splitter{geo: h.geo}
+	s := splitter{geo: h.geo, kind: h.kind}
 	for _, c := range h.calls {
-		switch c.call.Verb {
-		case Delete, Expire, Clear, Overwrite, Lapse:
-			s.removed = true
+		if c.mayRemove() {
+			s.removals = append(s.removals, c)
 		}
 	}
 	for n, c := range h.calls {
@@ -38,6 +36,29 @@ func (h *History) split() ([]porcupine.Operation, error) {
 		}
 	}
 	return s.steps, nil
+}
+
+// mayRemove reports whether a call may have removed a filter.
+func (c *called) mayRemove() bool {
+	switch c.call.Verb {
+	case Delete, Expire, Clear:
+		return c.result.End == Unknown || c.result.End == Answered && c.result.Yes[0]
+	case Overwrite, Lapse:
+		return true
+	}
+	return false
+}
+
+// strays is how many of n attempts of c can make a difference, each by itself:
+// an item that is in stays in until a removal.
+func (s *splitter) strays(c *called, n int) int {
+	useful := 1
+	for _, r := range s.removals {
+		if r.to > c.from {
+			useful++
+		}
+	}
+	return min(n, useful)
 }
 
 // call makes the steps of one call: what was answered, and, open for ever, one
@@ -113,7 +134,7 @@ func stateOf(r Result, i int) bloom.ItemState {
 // step adds the steps of the items at the given indexes of one call.
 func (s *splitter) step(n int, c *called, at []int, end bloom.ItemState, batch int) {
 	r := c.result
-	p := step{verb: c.call.Verb, batch: batch, birth: uint16(n*maxItems + 1)}
+	p := step{kind: s.kind, verb: c.call.Verb, batch: batch, birth: uint16(n*maxItems + 1)}
 	for _, i := range at {
 		p.birth = uint16(n*maxItems + i + 1)
 		p.items = append(p.items, bitsOf(s.geo.Positions(nil, c.call.Items[i])))
@@ -149,11 +170,8 @@ func (s *splitter) step(n int, c *called, at []int, end bloom.ItemState, batch i
 	if p.end != open && !(r.End == Mismatch && p.writes()) {
 		s.add(n, p, c.from, c.to)
 	}
-	if !s.removed {
-		strays = min(strays, 1)
-	}
 	p.end, p.batch = open, 0
-	for range strays {
+	for range s.strays(c, strays) {
 		s.add(n, p, c.from, math.MaxInt64)
 	}
 }

@@ -16,6 +16,7 @@ type target struct {
 	Bits            uint64
 	Hashes          int
 	TTL             time.Duration
+	MustExist       bool
 }
 
 // An attempt may take far longer than an answer over the loopback interface
@@ -27,7 +28,7 @@ const (
 )
 
 func (t target) config() bloom.Config {
-	return bloom.Config{Bits: t.Bits, Hashes: t.Hashes, TTL: t.TTL}
+	return bloom.Config{Bits: t.Bits, Hashes: t.Hashes, TTL: t.TTL, MustExist: t.MustExist}
 }
 
 // handle makes calls on a filter.

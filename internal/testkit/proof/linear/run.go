@@ -50,13 +50,13 @@ func (l *lab) check(seed uint64) error {
 	r.target = target{
 		Token: "token-of-the-history", Key: "proof:" + strconv.FormatUint(seed, 10),
 		Bits: uint64(size[0]), Hashes: size[1],
-		TTL: []time.Duration{0, time.Hour, time.Hour, shortTTL}[r.rng.IntN(4)],
+		MustExist: r.rng.IntN(8) == 0,
+		TTL:       []time.Duration{0, time.Hour, time.Hour, shortTTL}[r.rng.IntN(4)],
 	}
-	geo, err := r.target.config().Geometry()
-	if err != nil {
+	var err error
+	if r.history, err = proof.NewHistory(r.target.config()); err != nil {
 		return err
 	}
-	r.history = proof.NewHistory(geo)
 	defer r.close()
 	if err := r.start(); err != nil {
 		return err
@@ -209,7 +209,7 @@ func (r *run) finish() error {
 	if err != nil {
 		return err
 	}
-	err = proof.Finish(context.Background(), r.history, r.servers[0], r.target.Key, f, r.target.TTL != 0)
+	err = proof.Finish(context.Background(), r.history, r.servers[0], r.target.Key, f)
 	if err != nil {
 		return fmt.Errorf("%w\n%v", err, r.history)
 	}

@@ -35,13 +35,14 @@ func newScenario(seed uint64) scenario {
 	s := scenario{
 		seed: seed, cfg: sizes[rng.IntN(2)],
 		clients: 1 + rng.IntN(3), workers: 1 + rng.IntN(2), calls: 3 + rng.IntN(4),
-		rate: []int{0, 10, 10, 20, 30}[rng.IntN(5)],
+		rate: []int{0, 5, 10, 15, 20}[rng.IntN(5)],
 		tls:  rng.IntN(8) == 0 && serverTLS != nil,
 	}
 	s.cfg.BatchParallel = 1
 	if rng.IntN(2) == 0 {
 		s.cfg.TTL = time.Hour
 	}
+	s.cfg.MustExist = rng.IntN(8) == 0
 	s.small = s.cfg
 	s.small.BatchBytes = 1
 	s.foreign = rng.IntN(5) == 0
@@ -67,11 +68,11 @@ var serverTLS *tls.Config
 
 // simulate runs a seed. It is called in a bubble of its own.
 func simulate(sc scenario) (*run, error) {
-	geo, err := sc.cfg.Geometry()
+	history, err := proof.NewHistory(sc.cfg)
 	if err != nil {
 		return nil, err
 	}
-	r := &run{scenario: sc, history: proof.NewHistory(geo)}
+	r := &run{scenario: sc, history: history}
 	r.net = newNetwork(fates{sc.seed, sc.rate}, nil)
 	if sc.tls {
 		r.net.tls = serverTLS
@@ -197,11 +198,11 @@ func (r *run) finish(ctx context.Context) error {
 		return err
 	}
 	defer c.Close()
-	return proof.Finish(ctx, r.history, r.server, key, r.handle(c, r.cfg), r.cfg.TTL != 0)
+	return proof.Finish(ctx, r.history, r.server, key, r.handle(c, r.cfg))
 }
 
 // String is the story of a seed.
 func (r *run) String() string {
-	return fmt.Sprintf("%d clients with %d workers, TTL %v, TLS %v, faults %d%%\n%s",
-		r.clients, r.workers, r.cfg.TTL, r.tls, r.rate, strings.Join(r.net.trace, "\n"))
+	return fmt.Sprintf("%d clients with %d workers, %v, TLS %v, faults %d%%\n%s",
+		r.clients, r.workers, r.cfg, r.tls, r.rate, strings.Join(r.net.trace, "\n"))
 }
