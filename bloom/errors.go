@@ -67,15 +67,16 @@ func (e *ConfigError) Error() string {
 }
 
 // A MismatchError is returned when the filter at a key is not the one that the handle was
-// made for. Answers from it would be wrong, so that there are none. Test for it with
+// made for, or, once in a great while, when other data looks like one; Open and Inspect look
+// closer. Answers from it would be wrong, so that there are none. Test for it with
 // errors.As.
 type MismatchError struct {
-	// Want is the handle's geometry and Got the stored one. The header holds no seed but one
-	// byte of its hash, so that Got.Seed is Want's where that byte agrees, and else 0.
+	// Want is the handle's geometry and Got the stored one. The header holds no seed but
+	// seven bits of its hash, so that Got.Seed is Want's if they agree, and else 0.
 	Want, Got Geometry
 	// WantKind and GotKind tell a filter from a shard, a layer or a pane.
 	WantKind, GotKind Kind
-	// OtherSeed is true where the seeds are known to differ.
+	// OtherSeed is true if the seeds are known to differ.
 	OtherSeed bool
 
 	local bool // no key is involved
@@ -97,7 +98,7 @@ func (e *MismatchError) Error() string {
 	if e.OtherSeed {
 		advice = "the seeds differ too: " + advice
 	}
-	return fmt.Sprintf("bloom: another filter is at this key: %v; this handle wants %v: %s",
+	return fmt.Sprintf("bloom: another filter, or other data, is at this key: %v; this handle wants %v: %s",
 		e.Got, e.Want, advice)
 }
 
@@ -111,7 +112,7 @@ func (e *MismatchError) localText() string {
 		" both must be of the same Config", e.GotKind, e.Got, e.WantKind, e.Want)
 }
 
-// seedOnly tells whether nothing but the seed is in the way.
+// seedOnly reports whether nothing but the seed is in the way.
 func (e *MismatchError) seedOnly() bool {
 	want := e.Want
 	want.Seed = e.Got.Seed

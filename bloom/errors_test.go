@@ -34,7 +34,7 @@ func TestMismatchError(t *testing.T) {
 	}{
 		{
 			"bits", changed(func(h *headerInfo) { h.bits = 1000 }), 42, false,
-			"bloom: another filter is at this key: 1,000 bits (125 B), k=7, xxh3, seeded; this" +
+			"bloom: another filter, or other data, is at this key: 1,000 bits (125 B), k=7, xxh3, seeded; this" +
 				" handle wants 95,851 bits (11.7 KiB), k=7, xxh3, seeded: use the Config it was" +
 				" made with, read it with Open, or use another key",
 		},
@@ -50,7 +50,7 @@ func TestMismatchError(t *testing.T) {
 		},
 		{
 			"scheme", changed(func(h *headerInfo) { h.scheme = schemeXXH3Count4 }), 42, false,
-			"bloom: another filter is at this key: 95,851 counters (46.8 KiB), k=7, xxh3/4-bit, seeded;",
+			"bloom: another filter, or other data, is at this key: 95,851 counters (46.8 KiB), k=7, xxh3/4-bit, seeded;",
 		},
 		{
 			"kind", changed(func(h *headerInfo) { h.kind = kindShard }), 42, false,
