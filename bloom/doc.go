@@ -81,21 +81,20 @@
 //	                   requests, commands, operations     bytes out         bytes in     milliseconds
 //	1 in 100
 //	Add                    1  1      7     10      249     318      47     53   0.21  0.22
-//	Exists                 1  1      3      8       88     191      61     43   0.19  0.21
-//	AddAll, 1,000 items    1  1  4,003  7,003   92,009 160,301   8,039 14,039     12    19
-//	ExistsAll, 1,000 items 1  1  2,001  7,001   43,970 146,188  33,292 14,029    6.7    17
+//	Exists                 1  1      3      8       88     191      61     43   0.19  0.20
+//	AddAll, 1,000 items    1  1  4,003  7,003   92,009 160,301   8,039 14,039     12    18
+//	ExistsAll, 1,000 items 1  1  2,001  7,001   43,970 146,188  33,292 14,029    5.3    16
 //	Stats                  1  4      1      1      140     140      83     83   0.55  0.51
 //	1 in 1,000
 //	Add                    1  1      9     13      297     387      51     59   0.22  0.22
 //	Exists                 1  1      4     11      111     254      78     49   0.20  0.22
-//	AddAll, 1,000 items    1  1  6,003 10,003  139,969 232,484  12,039 20,039     22    29
-//	ExistsAll, 1,000 items 1  1  3,001 10,001   66,950 212,371  49,859 20,029    7.9    27
-//	Stats                  1  4      1      1      140     140      83     83   0.90  0.71
+//	AddAll, 1,000 items    1  1  6,003 10,003  139,969 232,484  12,039 20,039     16    27
+//	ExistsAll, 1,000 items 1  1  3,001 10,001   66,950 212,371  49,859 20,029    8.4    22
+//	Stats                  1  4      1      1      140     140      83     83   0.75  0.68
 //
-// By "go test ./bloom -run '^$' -bench Cost -count 8", the best of the eight,
-// over loopback to a REST server in the same process with Redis 7.0.15 behind
-// it, on two shared cores of an AMD EPYC (Zen 3) with Go 1.26.8, 21 November
-// 2026.
+// By "go test ./bloom -run '^$' -bench Cost -count 16", the best of sixteen, on
+// loopback to a REST server in the same process and Redis 7.0.15 behind it, on
+// two shared cores of an AMD EPYC (Zen 3) with Go 1.26.8, 21 November 2026.
 //
 // A write that finds the TTL open sends one request more, of four commands.
 // Create is one, of two commands if the filter is there, else of four or five.
