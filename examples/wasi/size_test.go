@@ -11,7 +11,7 @@ import (
 // The reactor's limits in bytes. It holds the whole of package bloom and no
 // net/http: with that alone it would be three times as large.
 const (
-	maxRaw     = 3_600_000
+	maxRaw     = 3_900_000
 	maxGzipped = 1_100_000
 )
 
