@@ -1,0 +1,236 @@
+package benchmarks
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"text/tabwriter"
+	"time"
+
+	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/internal/human"
+	"github.com/upbloom/upbloom/internal/testkit/testenv"
+	"github.com/upbloom/upbloom/upstash"
+	"github.com/upbloom/upbloom/upstash/upstashtest"
+)
+
+// batchOf is how many items a request carries, if the command takes many.
+const batchOf = 1000
+
+// way is one way to answer "have I seen this before?" for many items.
+type way struct {
+	name string // its first word is that of fill
+	ask  func(items []string)
+	size int // items a call of ask gets
+}
+
+// million is a database and what asks it.
+type million struct {
+	tb     testing.TB
+	ctx    context.Context
+	s      *upstashtest.Server
+	c      *upstash.Client
+	filter *bloom.Filter
+}
+
+func newMillion(tb testing.TB, n int) *million {
+	s := upstashtest.NewServer(tb, upstashtest.WithRedis(testenv.Redis(tb)))
+	m := &million{tb: tb, ctx: context.Background(), s: s, c: s.Client()}
+	var err error
+	m.filter, err = bloom.New(m.c, "seen:filter", bloom.Config{Capacity: uint64(n), FPRate: 0.01})
+	m.check(err)
+	return m
+}
+
+func (m *million) check(err error) {
+	m.tb.Helper()
+	if err != nil {
+		m.tb.Fatal(err)
+	}
+}
+
+func (m *million) do(cmd upstash.Command) {
+	m.tb.Helper()
+	r, err := m.c.Do(m.ctx, cmd)
+	m.check(err)
+	m.check(r.Err())
+}
+
+// each sends a command an item in one pipeline.
+func (m *million) each(items []string, cmd func(string) upstash.Command) {
+	m.tb.Helper()
+	cmds := make([]upstash.Command, len(items))
+	for i, item := range items {
+		cmds[i] = cmd(item)
+	}
+	replies, err := m.c.Pipeline(m.ctx, cmds...)
+	m.check(err)
+	for _, r := range replies {
+		m.check(r.Err())
+	}
+}
+
+// scriptFilter is how go-zero and others ask a filter of theirs: a script that reads 14 bits.
+const scriptFilter = `for _, offset in ipairs(ARGV) do
+  if tonumber(redis.call('GETBIT', KEYS[1], offset)) == 0 then return false end
+end
+return true`
+
+func (m *million) ways() []way {
+	setNX := func(item string) upstash.Command { return upstash.Cmd("SET", "seen:"+item, "1", "NX", "EX", "86400") }
+	script := bloom.Geometry{Bits: 9_585_059, Hashes: 14, Scheme: bloom.SchemeXXH3}
+	eval := func(item string) upstash.Command {
+		args := []string{scriptFilter, "1", "seen:script"}
+		for _, p := range script.Positions(nil, item) {
+			args = append(args, strconv.FormatUint(p, 10))
+		}
+		return upstash.Cmd("EVAL", args...)
+	}
+	return []way{
+		{"filter, ExistsAll", func(items []string) {
+			_, err := m.filter.ExistsAll(m.ctx, items)
+			m.check(err)
+		}, batchOf},
+		{"filter, Exists", func(items []string) {
+			_, err := m.filter.Exists(m.ctx, items[0])
+			m.check(err)
+		}, 1},
+		{"set, SMISMEMBER", func(items []string) {
+			m.do(upstash.Cmd("SMISMEMBER", append([]string{"seen:set"}, items...)...))
+		}, batchOf},
+		{"keys, SET NX EX in pipelines", func(items []string) { m.each(items, setNX) }, batchOf},
+		{"keys, SET NX EX", func(items []string) { m.do(setNX(items[0])) }, 1},
+		{"HyperLogLog, PFADD", func(items []string) { m.do(upstash.Cmd("PFADD", "seen:hll", items[0])) }, 1},
+		{"script of 14 GETBITs", func(items []string) { m.do(eval(items[0])) }, 1},
+	}
+}
+
+// fill puts all items into each structure and returns what each takes.
+func (m *million) fill(n int) map[string]int64 {
+	memory := map[string]int64{}
+	weigh := func(name string, do func()) {
+		before := m.used()
+		do()
+		memory[name] = m.used() - before
+	}
+	all := make([]string, n)
+	items(all, "user-", 0)
+	weigh("filter", func() {
+		r, err := m.filter.Load(m.ctx, slices.Values(all))
+		m.check(err)
+		size := float64(m.filter.Geometry().Bytes(bloom.LayoutHeaded))
+		m.tb.Logf("Load of %d: %d requests, %d commands, %d bytes (%.4f of the string), %v",
+			n, r.Requests, r.Commands, r.Bytes, float64(r.Bytes)/size, r.Duration)
+		if r.Requests > 12 || float64(r.Bytes) > 1.05*size {
+			m.tb.Errorf("Load took %d requests and %d bytes", r.Requests, r.Bytes)
+		}
+	})
+	weigh("set", func() {
+		for part := range slices.Chunk(all, 10_000) {
+			m.do(upstash.Cmd("SADD", append([]string{"seen:set"}, part...)...))
+		}
+	})
+	weigh("keys", func() {
+		for part := range slices.Chunk(all, 10_000) {
+			m.each(part, func(item string) upstash.Command {
+				return upstash.Cmd("SET", "seen:"+item, "1", "EX", "86400")
+			})
+		}
+	})
+	weigh("HyperLogLog", func() {
+		for part := range slices.Chunk(all, 10_000) {
+			m.do(upstash.Cmd("PFADD", append([]string{"seen:hll"}, part...)...))
+		}
+	})
+	// A bit that is set everywhere: every GETBIT of a found item runs.
+	weigh("script", func() { m.do(upstash.Cmd("SET", "seen:script", strings.Repeat("\x7f", 9_585_059/8+1))) })
+	return memory
+}
+
+func (m *million) used() int64 {
+	v, err := m.s.Exec("INFO", "memory")
+	m.check(err)
+	_, rest, _ := strings.Cut(fmt.Sprint(v), "used_memory:")
+	n, err := strconv.ParseInt(strings.TrimSpace(strings.SplitN(rest, "\r\n", 2)[0]), 10, 64)
+	m.check(err)
+	return n
+}
+
+// TestMillionChecks measures what a million checks cost each way, through the same client and
+// server, with as many items as UPBLOOM_MILLION says (20,000 without): what is sent one at a
+// time is measured with a fiftieth of them. Counts and bytes are scaled to a million.
+func TestMillionChecks(t *testing.T) {
+	n := 20_000
+	if text := os.Getenv("UPBLOOM_MILLION"); text != "" {
+		var err error
+		if n, err = strconv.Atoi(text); err != nil || n < 1000 {
+			t.Fatalf("UPBLOOM_MILLION=%q: use a number from 1000 up", text)
+		}
+	}
+	m := newMillion(t, n)
+	memory := m.fill(n)
+	asked := make([]string, n)
+	items(asked, "user-", n/2) // half of them are in
+	var table strings.Builder
+	w := tabwriter.NewWriter(&table, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(w, "a million checks\trequests\tbilled commands\tMB out\tMB in\tseconds\tmemory, MB\t")
+	for _, way := range m.ways() {
+		some := asked
+		if way.size == 1 {
+			some = asked[n/2-n/100 : n/2+n/100] // around the middle: half are in
+		}
+		m.s.ResetStats()
+		start := time.Now()
+		for part := range slices.Chunk(some, way.size) {
+			way.ask(part)
+		}
+		took := time.Since(start)
+		st := m.s.Stats()
+		scale := 1e6 / float64(len(some))
+		kind := strings.FieldsFunc(way.name, func(r rune) bool { return r == ',' || r == ' ' })[0]
+		fmt.Fprintf(w, "%s\t%s\t%s\t%.0f\t%.0f\t%.0f\t%.1f\t\n", way.name,
+			human.Count(uint64(math.Round(float64(st.Requests)*scale))),
+			human.Count(uint64(math.Round(float64(st.Billed)*scale))), float64(st.BytesIn)*scale/1e6,
+			float64(st.BytesOut)*scale/1e6, took.Seconds()*scale, float64(memory[kind])*1e6/float64(n)/1e6)
+		if want := int64(len(some) / way.size); st.Requests != want {
+			t.Errorf("%s: %d requests for %d items, want %d", way.name, st.Requests, len(some), want)
+		}
+	}
+	_ = w.Flush()
+	t.Logf("%d items\n%s", n, &table)
+}
+
+// BenchmarkLoad holds Load against AddAll of the same items in one run.
+func BenchmarkLoad(b *testing.B) {
+	n := 1_000_000
+	if testing.Short() {
+		n = 20_000
+	}
+	all := make([]string, n)
+	items(all, "user-", 0)
+	var load, addAll time.Duration
+	rounds := 0
+	for b.Loop() {
+		m := newMillion(b, n)
+		start := time.Now()
+		_, err := m.filter.Load(m.ctx, slices.Values(all))
+		m.check(err)
+		load += time.Since(start)
+		if _, err := m.filter.Delete(m.ctx); err != nil {
+			b.Fatal(err)
+		}
+		start = time.Now()
+		_, err = m.filter.AddAll(m.ctx, all)
+		m.check(err)
+		addAll += time.Since(start)
+		rounds++
+	}
+	b.ReportMetric(load.Seconds()*1000/float64(rounds), "Load-ms")
+	b.ReportMetric(addAll.Seconds()*1000/float64(rounds), "AddAll-ms")
+	b.ReportMetric(addAll.Seconds()/load.Seconds(), "times-faster")
+}
