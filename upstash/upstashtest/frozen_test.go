@@ -30,12 +30,15 @@ func quickToKill(t *testing.T) Option {
 	return WithRedis(addr)
 }
 
+// inMemory is the default.
+func inMemory(*testing.T) Option { return func(*config) {} }
+
 // TestEndlessScript runs one on both backends, with others that wait: each has
 // its answer in the end, and the database works again.
 func TestEndlessScript(t *testing.T) {
-	for name, opt := range map[string]Option{"memory": func(*config) {}, "redis": quickToKill(t)} {
+	for name, opt := range map[string]func(*testing.T) Option{"memory": inMemory, "redis": quickToKill} {
 		t.Run(name, func(t *testing.T) {
-			s := NewServer(t, opt, WithTimeout(200*time.Millisecond))
+			s := NewServer(t, opt(t), WithTimeout(200*time.Millisecond))
 			var running sync.WaitGroup
 			running.Go(func() {
 				if got := do(t, s, call{body: endless}); got.status != http.StatusInternalServerError {
@@ -57,9 +60,9 @@ func TestEndlessScript(t *testing.T) {
 // TestCloseEndsAScript would hang if Close waited for the script, or for what
 // waits for it.
 func TestCloseEndsAScript(t *testing.T) {
-	for name, opt := range map[string]Option{"memory": func(*config) {}, "redis": withTestRedis(t)} {
+	for name, opt := range map[string]func(*testing.T) Option{"memory": inMemory, "redis": quickToKill} {
 		t.Run(name, func(t *testing.T) {
-			s, err := Start(opt, WithTimeout(time.Hour))
+			s, err := Start(opt(t), WithTimeout(time.Hour))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -87,7 +87,6 @@ func TestRegionClient(t *testing.T) {
 
 func TestRegionErrors(t *testing.T) {
 	for want, opts := range map[string][]Option{
-		"a real Redis has no regions":      {withTestRedis(t), WithRegions(Region{Name: "a"})},
 		"a region's name is missing or ta": {WithRegions(Region{Name: "a"}, Region{Name: "a"})},
 		`a region's name is missing`:       {WithRegions(Region{})},
 	} {
@@ -101,13 +100,25 @@ func TestRegionErrors(t *testing.T) {
 	}
 }
 
+func TestRedisHasNoRegions(t *testing.T) {
+	s, err := Start(withTestRedis(t), WithRegions(Region{Name: "a"}))
+	if err == nil {
+		s.Close()
+		t.Error("it has regions")
+	}
+}
+
 // TestBilled counts what the service bills: a write once for each copy, and in
 // a script what it calls too.
 func TestBilled(t *testing.T) {
-	servers := []*Server{
-		NewServer(t), NewServer(t, withTestRedis(t)),
-		NewServer(t, WithRegions(Region{Name: "a"}, Region{Name: "b"})),
-	}
+	t.Run("memory", func(t *testing.T) { testBilled(t, NewServer(t)) })
+	t.Run("regions", func(t *testing.T) {
+		testBilled(t, NewServer(t, WithRegions(Region{Name: "a"}, Region{Name: "b"})))
+	})
+	t.Run("redis", func(t *testing.T) { testBilled(t, NewServer(t, withTestRedis(t))) })
+}
+
+func testBilled(t *testing.T, s *Server) {
 	for _, tt := range []struct {
 		path, body     string
 		called, billed int64
@@ -127,18 +138,16 @@ func TestBilled(t *testing.T) {
 			2, 4, 6,
 		},
 	} {
-		for _, s := range servers {
-			s.FlushAll()
-			s.ResetStats()
-			want := tt.billed
-			if len(s.regions) > 0 {
-				want = tt.withRegions
-			}
-			got := do(t, s, call{path: tt.path, body: tt.body})
-			if n := s.Stats(); got.status != 200 || n.Called != tt.called || n.Billed != want {
-				t.Errorf("%s: %s: called %d, billed %d; want %d, %d",
-					tt.body, got.body, n.Called, n.Billed, tt.called, want)
-			}
+		s.FlushAll()
+		s.ResetStats()
+		want := tt.billed
+		if len(s.regions) > 0 {
+			want = tt.withRegions
+		}
+		got := do(t, s, call{path: tt.path, body: tt.body})
+		if n := s.Stats(); got.status != 200 || n.Called != tt.called || n.Billed != want {
+			t.Errorf("%s: %s: called %d, billed %d; want %d, %d",
+				tt.body, got.body, n.Called, n.Billed, tt.called, want)
 		}
 	}
 }
