@@ -3,6 +3,8 @@ package bloom
 import (
 	"errors"
 	"fmt"
+
+	"github.com/upbloom/upbloom/upstash"
 )
 
 // Errors to test for with errors.Is. Those that come from the database wrap the error of
@@ -48,6 +50,33 @@ var (
 	errNoHeader = fmt.Errorf("%w: its first 53 bits are zero; use a key that holds nothing else",
 		ErrNotFilter)
 )
+
+// goneError is ErrNotFound of a call that MissingIsEmpty does not change.
+type goneError struct{}
+
+func (goneError) Error() string {
+	return "bloom: no filter at this key: it was never created, expired or was evicted; check the" +
+		" key and the database's URL, or make it with New and Create"
+}
+func (goneError) Is(target error) bool { return target == ErrNotFound }
+
+func gone(err error) error {
+	if errors.Is(err, ErrNotFound) {
+		return goneError{}
+	}
+	return err
+}
+
+// regionError is returned if all that is known of an item is that a region did not find
+// it, and the token may not ask the primary. It is an upstash.ErrReadOnly.
+type regionError struct {
+	text string
+	err  error
+}
+
+func (e *regionError) Error() string        { return "bloom: " + e.text }
+func (e *regionError) Is(target error) bool { return target == upstash.ErrReadOnly }
+func (e *regionError) Unwrap() error        { return e.err }
 
 // A ConfigError says which field of a Config cannot be used, and why. It is returned before
 // anything is sent.

@@ -81,7 +81,7 @@ func (r *record) examination(count, readOnly bool) []upstash.Command {
 
 func judgeExamined(word int64, fields []upstash.NullInt64, n []int64) (examined, error) {
 	if word == 0 {
-		return examined{}, ErrNotFound
+		return examined{}, goneError{}
 	}
 	h, err := parseHeader(uint64(word))
 	if err != nil {

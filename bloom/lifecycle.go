@@ -96,7 +96,7 @@ func (f *Filter) Rename(ctx context.Context, to string) error {
 		renamed, err = r.renameBare(ctx, to)
 	}
 	if err != nil {
-		return err
+		return gone(err)
 	}
 	if renamed == 0 {
 		return ErrKeyExists

@@ -108,13 +108,27 @@ func isForeign(err error) bool {
 // explain adds to a server's words what they mean for a filter.
 func explain(err error) error {
 	var server *upstash.Error
-	if !errors.As(err, &server) {
-		return err
-	}
-	if server.Code() == "WRONGTYPE" {
+	switch {
+	case !errors.As(err, &server):
+	case server.Code() == "WRONGTYPE":
 		return fmt.Errorf("%w: use a key that holds nothing else: %w", ErrNotFilter, err)
+	case errors.Is(err, upstash.ErrRecordTooLarge):
+		return fmt.Errorf("bloom: the filter is too large for the database: lower Config.Capacity,"+
+			" or choose a larger plan: %w", err)
+	case errors.Is(err, upstash.ErrRequestTooLarge):
+		return fmt.Errorf("bloom: the request is too large for the database: lower"+
+			" Config.BatchBytes: %w", err)
 	}
 	return err
+}
+
+// explainRead is explain for a look-up.
+func explainRead(err error) error {
+	if errors.Is(err, upstash.ErrOutOfMemory) {
+		return fmt.Errorf("bloom: a BITFIELD counts as a write, which a full database refuses: set"+
+			" Config.Reads to ReadsNearest, whose command still answers: %w", err)
+	}
+	return explain(err)
 }
 
 // near reports whether look-ups go to the nearest region first.

@@ -121,7 +121,7 @@ func lookUp(ctx context.Context, reqs []*request) {
 		denied := isDenied(q.err)
 		if q.err == nil {
 			q.err = q.judgeRead(!q.near())
-		} else if q.err = explain(q.err); !q.near() && errors.Is(q.err, ErrNotFilter) {
+		} else if q.err = explainRead(q.err); !q.near() && errors.Is(q.err, ErrNotFilter) {
 			q.rec.refuse(q.err)
 		}
 		q.tell(!q.near())
@@ -183,7 +183,7 @@ func (q *request) merge(more *request) {
 	if more.err == nil {
 		more.err = more.judgeRead(primary)
 	} else {
-		more.err = explain(more.err)
+		more.err = explainRead(more.err)
 	}
 	more.tell(primary)
 	if len(q.found) < len(q.items) {
@@ -201,12 +201,12 @@ func (q *request) merge(more *request) {
 	}
 	switch {
 	case primary && denied:
-		q.err = fmt.Errorf("bloom: %w: the token may not run BITFIELD, so that the primary cannot be"+
-			" asked; use a full token, or ReadsNearest: %w", upstash.ErrReadOnly, q.err)
+		q.err = &regionError{"the token may not run BITFIELD, which asks the primary for what the" +
+			" nearest region does not find: use a full token, or ReadsNearest", q.err}
 	case !primary && (no || errors.Is(q.err, ErrNotFound)):
-		q.err = fmt.Errorf("bloom: %w: the token may not run BITFIELD, and a \"no\" of BITFIELD_RO may"+
-			" be that of a replica that lags; use a full token, or accept that with"+
-			" upstash.WithReadOnly or Config.Reads", upstash.ErrReadOnly)
+		q.err = &regionError{"the token may not run BITFIELD, and the \"no\" of a BITFIELD_RO may be" +
+			" that of a replica that lags: use a full token, or accept it with upstash.WithReadOnly" +
+			" or Config.Reads", nil}
 	}
 }
 

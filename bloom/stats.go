@@ -60,14 +60,14 @@ func (s Stats) OverCapacity() bool {
 func (f *Filter) Stats(ctx context.Context) (Stats, error) {
 	n, err := f.count(ctx, upstash.Cmd("STRLEN", f.rec.key), upstash.Cmd("PTTL", f.rec.key))
 	if err != nil {
-		return Stats{}, err
+		return Stats{}, gone(err)
 	}
 	setBits, length, pttl := n[0], n[1], n[2]
 	if setBits < 0 || length < 0 {
 		return Stats{}, errNegative
 	}
 	if pttl == int64(upstash.NoKey) {
-		return Stats{}, ErrNotFound
+		return Stats{}, goneError{}
 	}
 	s := f.stats(uint64(setBits))
 	s.Bytes, s.TTL = uint64(length), ttlOf(pttl)

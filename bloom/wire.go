@@ -176,7 +176,7 @@ func (q *request) judgeExisting() error {
 		return err
 	}
 	if err := q.rec.learn(word); err != nil {
-		return err
+		return gone(err)
 	}
 	if len(q.answers) != 3+len(q.offsets) {
 		return wrongCount(len(q.answers), 3+len(q.offsets))
@@ -236,6 +236,14 @@ func (q *request) tookBits(old []upstash.NullInt64) error {
 // judgeRead judges the header and sets found. Only an answer of the primary is
 // remembered.
 func (q *request) judgeRead(primary bool) error {
+	err := q.readFound(primary)
+	if err != nil {
+		q.found = q.found[:0] // what a broken answer began with is no answer
+	}
+	return err
+}
+
+func (q *request) readFound(primary bool) error {
 	r := q.rec
 	if err := q.decode(q.cmd.Len()); err != nil {
 		if primary {

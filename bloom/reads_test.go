@@ -1,0 +1,219 @@
+package bloom_test
+
+import (
+	"errors"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/upstash"
+	"github.com/upbloom/upbloom/upstash/upstashtest"
+)
+
+func reading(r bloom.Reads) bloom.Config {
+	cfg := sparse()
+	cfg.Reads = r
+	return cfg
+}
+
+// lagging makes a database whose nearest region stays as put left it, while the primary has
+// a filter with the item "a".
+func lagging(t *testing.T, put func(s *upstashtest.Server)) *upstashtest.Server {
+	t.Helper()
+	s := upstashtest.NewServer(t)
+	put(s)
+	s.SetReplicaLag(math.MaxInt)
+	do(t, s, "DEL", key)
+	add(t, handle(t, s.Client(), sparse()), "a", true)
+	return s
+}
+
+// behind is what a region may say of a key at which the primary has a filter.
+func behind(t *testing.T) map[string]func(s *upstashtest.Server) {
+	return map[string]func(s *upstashtest.Server){
+		"nothing":        func(*upstashtest.Server) {},
+		"an empty one":   func(s *upstashtest.Server) { _, _ = handle(t, s.Client(), sparse()).Create(t.Context()) },
+		"another filter": func(s *upstashtest.Server) { add(t, handle(t, s.Client(), small()), "a", true) },
+		"a string":       func(s *upstashtest.Server) { do(t, s, "SET", key, "some text") },
+		"a list":         func(s *upstashtest.Server) { do(t, s, "RPUSH", key, "a") },
+	}
+}
+
+// By default a region is not asked, whatever it would say.
+func TestReadsPrimary(t *testing.T) {
+	for name, put := range behind(t) {
+		s := lagging(t, put)
+		f := handle(t, s.Client(upstash.WithoutSyncToken()), reading(bloom.ReadsPrimary))
+		s.ResetStats()
+		exists(t, f, "a", true)
+		exists(t, f, "b", false)
+		if n := s.Stats().Requests; n != 2 {
+			t.Errorf("%s: %d requests for two look-ups", name, n)
+		}
+	}
+}
+
+// Of a region only a "yes" counts: what it does not find, or says of a key in any other way,
+// is asked at the primary, and nothing that it says is remembered.
+func TestReadsNearestFirst(t *testing.T) {
+	for name, put := range behind(t) {
+		t.Run(name, func(t *testing.T) {
+			s := lagging(t, put)
+			f := handle(t, s.Client(upstash.WithoutSyncToken()), reading(bloom.ReadsNearestFirst))
+			s.ResetStats()
+			exists(t, f, "a", true)
+			exists(t, f, "b", false)
+			if n := s.Stats(); n.Requests != 4 || n.Commands != 4 {
+				t.Errorf("%+v, want two requests a look-up", n)
+			}
+			got, err := f.ExistsAll(t.Context(), []string{"b", "a", "c"})
+			if err != nil || !slices.Equal(got, []bool{false, true, false}) {
+				t.Errorf("ExistsAll = %v, %v", got, err)
+			}
+			answers, err := bloom.ExistsIn(t.Context(), "a", f, f)
+			if err != nil || !answers[0].Yes || !answers[1].Yes {
+				t.Errorf("ExistsIn = %v, %v", answers, err)
+			}
+			s.ResetStats()
+			add(t, f, "d", true)
+			if n := s.Stats().Requests; n != 1 {
+				t.Errorf("an Add after the region's words took %d requests", n)
+			}
+
+			s.CatchUp()
+			s.ResetStats()
+			exists(t, f, "a", true)
+			if n := s.Stats(); n.Requests != 1 || n.Commands != 1 {
+				t.Errorf("%+v for what the region finds, want one request", n)
+			}
+		})
+	}
+}
+
+// A filter that the primary no longer has is ErrNotFound, though a region has it.
+func TestReadsNearestFirstOfAMissingFilter(t *testing.T) {
+	s := upstashtest.NewServer(t)
+	add(t, handle(t, s.Client(), sparse()), "a", true)
+	s.SetReplicaLag(math.MaxInt)
+	do(t, s, "DEL", key)
+	f := handle(t, s.Client(upstash.WithoutSyncToken()), reading(bloom.ReadsNearestFirst))
+	if found, err := f.Exists(t.Context(), "b"); found || !errors.Is(err, bloom.ErrNotFound) {
+		t.Errorf("Exists = %v, %v, want ErrNotFound", found, err)
+	}
+	exists(t, f, "a", true) // a "yes" of the region's: the filter was there a moment ago
+}
+
+// A region's answer that is none, or that breaks off in the middle, is asked again, all of it.
+func TestReadsNearestFirstAfterABadAnswer(t *testing.T) {
+	items := numbered("item", 20)
+	asked := append(numbered("item", 10), numbered("other", 10)...)
+	want := append(slices.Repeat([]bool{true}, 10), make([]bool, 10)...)
+	for _, fault := range []upstashtest.Fault{
+		upstashtest.ShortResult(), upstashtest.LongResult(), upstashtest.WrongType(),
+		upstashtest.NotJSON(upstashtest.AfterExec), upstashtest.ErrorObject("ERR no"),
+		upstashtest.ErrorObject("LOADING the region is being rebuilt"),
+	} {
+		s := upstashtest.NewServer(t)
+		add := handle(t, s.Client(), sparse())
+		if _, err := add.AddAll(t.Context(), items); err != nil {
+			t.Fatal(err)
+		}
+		f := handle(t, once(s), reading(bloom.ReadsNearestFirst))
+		s.Inject(fault)
+		got, err := f.ExistsAll(t.Context(), asked)
+		if err != nil || !slices.Equal(got, want) {
+			t.Errorf("%v: ExistsAll = %v, %v", fault, got, err)
+		}
+	}
+	// Half an answer, whose second word cannot be one.
+	cfg := reading(bloom.ReadsNearestFirst)
+	cfg.Hashes = 2
+	h := headerWordOf(cfg)
+	broken := `{"result":[` + h + `,9007199254740991,-1]}`
+	c := canned(t, broken, `{"result":[`+h+`,0,9007199254740991]}`)
+	got, err := handle(t, c, cfg).ExistsAll(t.Context(), []string{"a", "b"})
+	if err != nil || !slices.Equal(got, []bool{false, true}) {
+		t.Errorf("after half an answer: %v, %v, want the primary's", got, err)
+	}
+}
+
+// The second request of a batch names the items alone that the region did not find.
+func TestReadsNearestFirstAsksAgainForWhatWasNotFound(t *testing.T) {
+	s := upstashtest.NewServer(t)
+	writer := handle(t, s.Client(), sparse())
+	if _, err := writer.AddAll(t.Context(), numbered("old", 90)); err != nil {
+		t.Fatal(err)
+	}
+	s.SetReplicaLag(math.MaxInt)
+	if _, err := writer.AddAll(t.Context(), numbered("new", 10)); err != nil {
+		t.Fatal(err)
+	}
+	c, w := watch(t, s)
+	f := handle(t, c, reading(bloom.ReadsNearestFirst))
+	got, err := f.ExistsAll(t.Context(), append(numbered("new", 10), numbered("old", 90)...))
+	if err != nil || count(got) != 100 {
+		t.Errorf("%d of 100 found, %v", count(got), err)
+	}
+	if len(w.bodies) != 2 || !strings.HasPrefix(w.bodies[0], `["BITFIELD_RO"`) ||
+		!strings.HasPrefix(w.bodies[1], `["BITFIELD"`) {
+		t.Fatalf("%d requests, want the region's and the primary's", len(w.bodies))
+	}
+	want := 1 + wordsOf(f.Geometry(), numbered("new", 10))
+	if n := operations(w.bodies[1], "GET"); n != want {
+		t.Errorf("the second request reads %d words, want %d", n, want)
+	}
+}
+
+// ReadsNearest takes what a region says, a "no" too, and asks once.
+func TestReadsNearest(t *testing.T) {
+	for name, put := range behind(t) {
+		s := lagging(t, put)
+		f := handle(t, s.Client(upstash.WithoutSyncToken()), reading(bloom.ReadsNearest))
+		s.ResetStats()
+		found, err := f.Exists(t.Context(), "a")
+		if found || (err == nil) != (name == "an empty one") {
+			t.Errorf("%s: Exists = %v, %v", name, found, err)
+		}
+		if n := s.Stats().Requests; n != 1 {
+			t.Errorf("%s: %d requests", name, n)
+		}
+		add(t, f, "b", true) // nothing of it is remembered
+	}
+}
+
+// A token that may not ask the primary brings an error, never a "no", and the client learns
+// nothing from it.
+func TestATokenThatMayNotAskThePrimary(t *testing.T) {
+	for name, put := range behind(t) {
+		for _, missing := range []bool{false, true} {
+			for _, reads := range []bloom.Reads{bloom.ReadsPrimary, bloom.ReadsNearestFirst} {
+				s := lagging(t, put)
+				cfg := reading(reads)
+				cfg.MissingIsEmpty = missing
+				f := handle(t, s.Client(upstash.WithoutSyncToken()), cfg)
+				s.DenyFunc(func(command []string) bool { return command[0] == "BITFIELD" })
+				if found, err := f.Exists(t.Context(), "a"); found || err == nil {
+					t.Errorf("%s, %v: Exists = %v, %v, want an error", name, reads, found, err)
+				}
+				got, err := f.ExistsAll(t.Context(), []string{"a", "b"})
+				if count(got) != 0 || err == nil {
+					t.Errorf("%s, %v: ExistsAll = %v, %v, want an error", name, reads, got, err)
+				}
+				s.DenyFunc(nil)
+				exists(t, f, "a", true)
+				exists(t, f, "b", false)
+				add(t, f, "c", true)
+
+				s.DenyFunc(func(command []string) bool { return command[0] == "BITFIELD" })
+				s.CatchUp()
+				exists(t, f, "a", true)
+				found, err := f.Exists(t.Context(), "d")
+				if found || !errors.Is(err, upstash.ErrReadOnly) || !upstash.SafeToRetry(err) {
+					t.Errorf("%s, %v: Exists = %v, %v, want ErrReadOnly", name, reads, found, err)
+				}
+			}
+		}
+	}
+}
