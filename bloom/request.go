@@ -21,7 +21,8 @@ type request struct {
 	birth       int64    // the birth number that it carries
 	asksSettled bool     // it reads bit 127
 	asksBirth   bool     // it reads the birth number
-	offsets     []uint64 // the bits to set, for a script
+	script      bool     // it is a script, of a filter that must exist
+	offsets     []uint64 // the bits that the script sets
 
 	// Of a read: where the answers of each item end.
 	ends  []int

@@ -32,7 +32,7 @@ func send(ctx context.Context, reqs []*request) {
 
 // command is a BITFIELD, or the script of a write to a filter that must exist.
 func (q *request) command() upstash.Command {
-	if len(q.offsets) > 0 {
+	if q.script {
 		return q.mustExistCommand()
 	}
 	return q.cmd.Command()

@@ -12,7 +12,7 @@ import (
 // then sets bits. compareBirth has it answer the birth number.
 func (q *request) beginWrite(birth int64, compareBirth bool) {
 	r, b := q.rec, &q.cmd
-	q.birth, q.asksBirth, q.asksSettled = birth, false, false
+	q.birth, q.asksBirth, q.asksSettled, q.script = birth, false, false, r.must
 	q.offsets = q.offsets[:0]
 	b.Reset(r.key)
 	if !r.headed() {
@@ -49,8 +49,7 @@ func (q *request) setItem(item string) {
 
 // beginRead starts a command that verifies the filter and then reads cells.
 func (q *request) beginRead() {
-	q.ends, q.words, q.found = q.ends[:0], q.words[:0], q.found[:0]
-	q.offsets = q.offsets[:0] // of a write that the pool remembers
+	q.ends, q.words, q.found, q.script = q.ends[:0], q.words[:0], q.found[:0], false
 	q.cmd.Reset(q.rec.key)
 	if q.rec.headed() {
 		q.cmd.Get(headerType, 0)

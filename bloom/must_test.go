@@ -1,0 +1,197 @@
+package bloom_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/upstash"
+	"github.com/upbloom/upbloom/upstash/upstashtest"
+)
+
+func must(cfg bloom.Config) bloom.Config {
+	cfg.MustExist = true
+	return cfg
+}
+
+// An eviction makes no empty filter of one that must exist: Add and AddAll create nothing.
+func TestMustExistCreatesNothing(t *testing.T) {
+	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+		f := handle(t, s.Client(), must(expiring(time.Hour)))
+		check := func() {
+			t.Helper()
+			for name, err := range map[string]error{
+				"Add":    operationsOf(t, f)["Add"](),
+				"AddAll": operationsOf(t, f)["AddAll"](),
+			} {
+				if !errors.Is(err, bloom.ErrNotFound) || strings.Contains(err.Error(), "MissingIsEmpty") ||
+					!strings.Contains(err.Error(), "Create") {
+					t.Errorf("%s: %v, want ErrNotFound and what to do", name, err)
+				}
+			}
+			if n := do(t, s, "EXISTS", key); n != int64(0) {
+				t.Error("it was created")
+			}
+		}
+		check()
+		if created, err := f.Create(t.Context()); !created || err != nil {
+			t.Fatalf("Create = %v, %v", created, err)
+		}
+		add(t, f, "a", true)
+		add(t, f, "a", false)
+		exists(t, f, "a", true)
+		wantTTL(t, s, time.Hour)
+		do(t, s, "DEL", key)
+		check()
+	})
+}
+
+// The batch is that of any other filter, however many operations it takes.
+func TestMustExistInBatches(t *testing.T) {
+	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+		for _, limit := range []int{0, 20_000} {
+			s.FlushAll()
+			c, w := watch(t, s)
+			cfg := must(sparse())
+			cfg.BatchBytes = limit
+			f := handle(t, c, cfg)
+			if _, err := f.Create(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			items := append(numbered("item", 2500), numbered("item", 100)...)
+			w.bodies = nil
+			got, err := f.AddAll(t.Context(), items)
+			if err != nil || count(got[:2500]) != 2500 || count(got[2500:]) != 0 {
+				t.Errorf("BatchBytes %d: %d new, %v", limit, count(got), err)
+			}
+			for _, body := range w.bodies {
+				if limit > 0 && len(body) > limit {
+					t.Errorf("a request of %d bytes, want at most %d", len(body), limit)
+				}
+			}
+			if limit == 0 && len(w.bodies) != 1 {
+				t.Errorf("%d requests, want 1", len(w.bodies))
+			}
+			found, err := f.ExistsAll(t.Context(), items)
+			if err != nil || count(found) != len(items) {
+				t.Errorf("%d found, %v", count(found), err)
+			}
+			plain := handle(t, s.Client(), sparse())
+			exists(t, plain, "item-7", true)
+			add(t, plain, "item-7", false)
+		}
+	})
+}
+
+// An Add is a script, and that calls a read and a write.
+func TestMustExistCost(t *testing.T) {
+	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+		f := handle(t, s.Client(), must(expiring(time.Hour)))
+		if _, err := f.Create(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		s.ResetStats()
+		add(t, f, "a", true)
+		if n := s.Stats(); n.Requests != 1 || n.Commands != 1 || n.Called != 2 || n.Billed != 3 {
+			t.Errorf("%+v, want one request, billed as three commands", n)
+		}
+	})
+}
+
+// The filter is another's, or goes away between two parts.
+func TestMustExistMeetsAnother(t *testing.T) {
+	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+		for name, put := range map[string]func(){
+			"another filter": func() { add(t, handle(t, s.Client(), sparse()), "theirs", true) },
+			"text":           func() { do(t, s, "SET", key, "some text of theirs") },
+			"a list":         func() { do(t, s, "RPUSH", key, "theirs") },
+		} {
+			s.FlushAll()
+			put()
+			before := do(t, s, "TYPE", key)
+			text := ""
+			if before == "string" {
+				text = stored(t, s)
+			}
+			f := handle(t, s.Client(), must(expiring(time.Hour)))
+			if _, err := f.Add(t.Context(), "a"); !isRefusal(err) {
+				t.Errorf("%s: %v, want a refusal", name, err)
+			}
+			if text != "" && stored(t, s) != text {
+				t.Errorf("%s was written to", name)
+			}
+			wantNoTTL(t, s)
+		}
+	})
+}
+
+func TestMustExistAfterALostAnswer(t *testing.T) {
+	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+		f := handle(t, impatient(s), must(sparse()))
+		if _, err := f.Create(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		s.Inject(upstashtest.Drop(upstashtest.BeforeExec))
+		add(t, f, "a", true)
+		s.Inject(upstashtest.Drop(upstashtest.AfterExec))
+		if added, err := f.Add(t.Context(), "b"); added || !errors.Is(err, bloom.ErrUncertain) {
+			t.Errorf("Add = %v, %v, want ErrUncertain", added, err)
+		}
+		exists(t, f, "b", true)
+	})
+}
+
+// A server that does not know the flags of scripts gets the script without, from then on.
+func TestServerWithoutScriptFlags(t *testing.T) {
+	refusals := []string{
+		"ERR Unexpected flag in script shebang: allow-key-locking",
+		"ERR Error compiling script (new function): user_script:1: unexpected symbol near '#'",
+	}
+	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+		for _, words := range refusals {
+			s.FlushAll()
+			f := handle(t, s.Client(), must(small()))
+			s.Inject(upstashtest.ErrorObject(words))
+			if created, err := f.Create(t.Context()); !created || err != nil {
+				t.Fatalf("%s: Create = %v, %v", words, created, err)
+			}
+			s.ResetStats()
+			add(t, f, "a", true)
+			if n := s.Stats().Requests; n != 1 {
+				t.Errorf("%s: %d requests for the next, want 1", words, n)
+			}
+			c := s.Client()
+			g := handle(t, c, must(small()))
+			s.Inject(upstashtest.ErrorObject(words))
+			add(t, g, "b", true)
+			fresh, second := handle(t, c, must(small())), handle(t, c, must(small()))
+			s.Inject(upstashtest.CommandError(words))
+			answers, err := bloom.AddIn(t.Context(), "c", fresh, second)
+			if err != nil || !answers[0].Yes || answers[1].Yes {
+				t.Errorf("%s: AddIn = %v, %v", words, answers, err)
+			}
+		}
+	})
+}
+
+// A token that may not run scripts: the error is the server's, and nothing has run.
+func TestTokenWithoutScripts(t *testing.T) {
+	s := upstashtest.NewServer(t)
+	s.DenyFunc(func(command []string) bool { return command[0] == "EVAL" })
+	f := handle(t, s.Client(), must(small()))
+	for name, call := range map[string]func() error{
+		"Add":     func() error { _, err := f.Add(t.Context(), "a"); return err },
+		"AddAll":  func() error { _, err := f.AddAll(t.Context(), []string{"a"}); return err },
+		"Create":  func() error { _, err := f.Create(t.Context()); return err },
+		"Expire":  func() error { _, err := f.Expire(t.Context(), time.Hour); return err },
+		"Persist": func() error { _, err := f.Persist(t.Context()); return err },
+		"Rename":  func() error { return f.Rename(t.Context(), "other") },
+		"Delete":  func() error { _, err := f.Delete(t.Context()); return err },
+	} {
+		if err := call(); !errors.Is(err, upstash.ErrNoPermission) || !upstash.SafeToRetry(err) {
+			t.Errorf("%s: %v, want ErrNoPermission, safe to retry", name, err)
+		}
+	}
+}
