@@ -69,6 +69,101 @@ func TestCreateAfterALostAnswer(t *testing.T) {
 	})
 }
 
+// A creation of unknown outcome asks whose birth number stands there: another's filter, made
+// after the own one went away, is not its own.
+func TestWhoseCreationItWas(t *testing.T) {
+	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+		other := handle(t, s.Client(), sparse())
+		for name, between := range map[string]func(){
+			"nothing happens":          func() {},
+			"it is deleted":            func() { do(t, s, "DEL", key) },
+			"another makes it anew":    func() { do(t, s, "DEL", key); _, _ = other.Create(t.Context()) },
+			"another adds to it":       func() { _, _ = other.Add(t.Context(), "b") },
+			"another adds the same":    func() { _, _ = other.Add(t.Context(), "a") },
+			"another makes it with it": func() { do(t, s, "DEL", key); _, _ = other.Add(t.Context(), "a") },
+		} {
+			own := name != "another makes it anew" && name != "another makes it with it"
+			s.FlushAll()
+			c := afterCommand(s, "EVAL", 1, between)
+			s.Inject(upstashtest.Drop(upstashtest.AfterExec))
+			if created, err := handle(t, c, sparse()).Create(t.Context()); err != nil || created != own {
+				t.Errorf("%s: Create = %v, %v, want %v", name, created, err, own)
+			}
+
+			s.FlushAll()
+			c = afterCommand(s, "BITFIELD", 1, between)
+			s.Inject(upstashtest.Drop(upstashtest.AfterExec))
+			added, err := handle(t, c, sparse()).Add(t.Context(), "a")
+			if name == "another makes it with it" {
+				if added || !errors.Is(err, bloom.ErrUncertain) {
+					t.Errorf("%s: Add = %v, %v, want ErrUncertain", name, added, err)
+				}
+			} else if err != nil || !added {
+				t.Errorf("%s: Add = %v, %v, want true", name, added, err)
+			}
+
+			s.FlushAll()
+			c = afterCommand(s, "BITFIELD", 1, between)
+			s.Inject(upstashtest.Drop(upstashtest.AfterExec))
+			got, err := handle(t, c, sparse()).AddAll(t.Context(), []string{"a", "a"})
+			if name == "another makes it with it" {
+				if count(got) != 0 || !errors.Is(err, bloom.ErrUncertain) {
+					t.Errorf("%s: AddAll = %v, %v, want ErrUncertain", name, got, err)
+				}
+			} else if err != nil || !got[0] || got[1] {
+				t.Errorf("%s: AddAll = %v, %v, want the first new", name, got, err)
+			}
+		}
+	})
+}
+
+// Create leaves nothing to do: header, birth number, length, TTL and bit 127 are there at
+// once, and no later Add settles.
+func TestCreateDoesAllAtOnce(t *testing.T) {
+	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+		for _, ttl := range []time.Duration{0, time.Hour} {
+			s.FlushAll()
+			f := handle(t, s.Client(), expiring(ttl))
+			if created, err := f.Create(t.Context()); err != nil || !created {
+				t.Fatalf("Create = %v, %v", created, err)
+			}
+			if got := uint64(len(stored(t, s))); got != f.Geometry().Bytes(bloom.LayoutHeaded) {
+				t.Errorf("%d bytes", got)
+			}
+			if do(t, s, "GETBIT", key, "64") != int64(1) {
+				t.Error("no birth number")
+			}
+			if settled(t, s) != (ttl != 0) {
+				t.Errorf("TTL %v: settled %v", ttl, settled(t, s))
+			}
+			if ttl == 0 {
+				wantNoTTL(t, s)
+				continue
+			}
+			wantTTL(t, s, ttl)
+			s.ResetStats()
+			add(t, f, "a", true)
+			if n := s.Stats().Requests; n != 1 {
+				t.Errorf("%d requests for the first Add, want 1", n)
+			}
+		}
+	})
+}
+
+// A Create that fails for want of memory, at its first write, leaves nothing behind.
+func TestCreateWithoutMemory(t *testing.T) {
+	addr := testenv.Redis(t)
+	s := upstashtest.NewServer(t, upstashtest.WithRedis(addr))
+	fillUp(t, addr)
+	_, err := handle(t, s.Client(), expiring(time.Hour)).Create(t.Context())
+	if !errors.Is(err, upstash.ErrOutOfMemory) || !upstash.SafeToRetry(err) {
+		t.Errorf("Create: %v, want ErrOutOfMemory, safe to retry", err)
+	}
+	if n := do(t, s, "EXISTS", key); n != int64(0) {
+		t.Error("a refused Create left something behind")
+	}
+}
+
 // TestOneOfManyWins lets clients with different configurations make the same key at once.
 // Each has a connection of its own to the database.
 func TestOneOfManyWins(t *testing.T) {

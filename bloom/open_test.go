@@ -116,6 +116,21 @@ func TestOpenRefuses(t *testing.T) {
 	})
 }
 
+// A nil option is none.
+func TestOpenTakesANilOption(t *testing.T) {
+	s := upstashtest.NewServer(t)
+	add(t, handle(t, s.Client(), small()), "a", true)
+	f, err := bloom.Open(t.Context(), s.Client(), key, nil, bloom.OpenMustExist(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	exists(t, f, "a", true)
+	do(t, s, "DEL", key)
+	if _, err := f.Add(t.Context(), "a"); !errors.Is(err, bloom.ErrNotFound) {
+		t.Errorf("Add with OpenMustExist: %v, want ErrNotFound", err)
+	}
+}
+
 func TestOpenOptions(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		c, w := watch(t, s)

@@ -68,6 +68,22 @@ stored           6,734 bytes, expires in 26h0m0s`
 	})
 }
 
+// The longest TTL that Redis takes is longer than a time.Duration.
+func TestStatsOfAnEndlessTTL(t *testing.T) {
+	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+		f := handle(t, s.Client(), small())
+		add(t, f, "a", true)
+		do(t, s, "EXPIRE", key, "100000000000")
+		const longest = 292 * 365 * 24 * time.Hour
+		if st, err := f.Stats(t.Context()); err != nil || st.TTL < longest {
+			t.Errorf("Stats: TTL %v, %v, want more than 292 years", st.TTL, err)
+		}
+		if st, err := bloom.Inspect(t.Context(), s.Client(), key); err != nil || st.TTL < longest {
+			t.Errorf("Inspect: TTL %v, %v, want more than 292 years", st.TTL, err)
+		}
+	})
+}
+
 func TestStatsOfAnEmptyFilter(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		f := handle(t, s.Client(), small())

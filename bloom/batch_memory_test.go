@@ -1,0 +1,79 @@
+//go:build !race
+
+package bloom_test
+
+import (
+	"bytes"
+	"context"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/upstash"
+)
+
+// heapMeter answers every request of a batch, and now and then looks how large the heap is.
+type heapMeter struct {
+	header string
+
+	mu       sync.Mutex
+	requests int
+	most     uint64
+}
+
+func (m *heapMeter) RoundTrip(_ context.Context, req *upstash.Request, resp *upstash.Response) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.requests++; m.requests%100 == 50 {
+		m.most = max(m.most, heap())
+	}
+	resp.StatusCode = 200
+	resp.Body = append(resp.Body, `{"result":[`...)
+	if bytes.Contains(req.Body, []byte("INCRBY")) {
+		resp.Body = append(resp.Body, "null,"+m.header+",null,4503599627370497"...)
+		resp.Body = append(resp.Body, strings.Repeat(",0", bytes.Count(req.Body, []byte(`"SET"`)))...)
+	} else {
+		resp.Body = append(resp.Body, m.header...)
+		resp.Body = append(resp.Body, strings.Repeat(",0", bytes.Count(req.Body, []byte(`"GET"`))-1)...)
+	}
+	resp.Body = append(resp.Body, "]}"...)
+	return nil
+}
+
+func heap() uint64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
+}
+
+// A batch of any length needs two bytes an item beside the items, and what is under way.
+func TestBatchMemoryIsBounded(t *testing.T) {
+	const items = 400_000
+	many := numbered("item", items)
+	cfg := sparse()
+	cfg.BatchBytes = 64 << 10
+	for name, call := range map[string]func(f *bloom.Filter) ([]bool, error){
+		"AddAll":    func(f *bloom.Filter) ([]bool, error) { return f.AddAll(t.Context(), many) },
+		"ExistsAll": func(f *bloom.Filter) ([]bool, error) { return f.ExistsAll(t.Context(), many) },
+	} {
+		m := &heapMeter{header: headerWordOf(cfg)}
+		c, err := upstash.New("https://db.example.com", "token", upstash.WithTransport(m))
+		if err != nil {
+			t.Fatal(err)
+		}
+		before := heap()
+		got, err := call(handle(t, c, cfg))
+		if err != nil || len(got) != items {
+			t.Fatalf("%s: %v", name, err)
+		}
+		const underWay = 8 << 20
+		if m.most == 0 || m.most > before+2*items+underWay {
+			t.Errorf("%s: %d requests, the heap grew by %d bytes, want at most %d",
+				name, m.requests, int64(m.most-before), 2*items+underWay)
+		}
+		t.Logf("%s: %d requests, the heap grew by %d bytes", name, m.requests, int64(m.most)-int64(before))
+	}
+}
