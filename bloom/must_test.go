@@ -2,6 +2,7 @@ package bloom_test
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -192,6 +193,33 @@ func TestTokenWithoutScripts(t *testing.T) {
 	} {
 		if err := call(); !errors.Is(err, upstash.ErrNoPermission) || !upstash.SafeToRetry(err) {
 			t.Errorf("%s: %v, want ErrNoPermission, safe to retry", name, err)
+		}
+	}
+}
+
+// TestLookUpAfterAScript: a look-up sends its own command, whatever the request
+// before it sent.
+func TestLookUpAfterAScript(t *testing.T) {
+	s := upstashtest.NewServer(t)
+	var sent []string
+	s.InjectFunc(func(_ int64, r upstashtest.RequestInfo) upstashtest.Fault {
+		sent = append(sent, r.Commands...)
+		return upstashtest.Fault{}
+	})
+	cfg := small()
+	cfg.MustExist = true
+	f := handle(t, s.Client(), cfg)
+	if _, err := f.Create(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for range 20 { // a pool gives back what it likes
+		sent = nil
+		if _, err := f.Add(t.Context(), "a"); err != nil {
+			t.Fatal(err)
+		}
+		exists(t, f, "b", false)
+		if want := []string{"EVAL", "BITFIELD"}; !slices.Equal(sent, want) {
+			t.Fatalf("sent %v, want %v", sent, want)
 		}
 	}
 }
