@@ -14,7 +14,7 @@ func bare() bloom.Config {
 	return bloom.Config{Bits: 9600, Hashes: 7, Scheme: bloom.SchemeFNV1a, Layout: bloom.LayoutBare}
 }
 
-// TestBare shares a string with the well-known TypeScript filter, both ways.
+// TestBare shares a string with a program of the article, both ways.
 func TestBare(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		ctx, cfg := t.Context(), bare()

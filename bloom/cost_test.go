@@ -55,9 +55,10 @@ func fullFilter(tb testing.TB, s *upstashtest.Server, c *upstash.Client, scheme 
 	g, r := f.Geometry(), rand.New(rand.NewPCG(1, 2))
 	body := make([]byte, (g.Bits+7)/8)
 	for i := range body {
-		body[i] = byte(r.Uint32())
+		x := r.Uint32()
+		body[i] = byte(x)
 		if scheme == bloom.SchemeBlocked { // 5 bits in 16 are set at the capacity, else half
-			body[i] &= byte(r.Uint32()) | byte(r.Uint32())&byte(r.Uint32())
+			body[i] &= byte(x>>8) | byte(x>>16)&byte(x>>24)
 		}
 	}
 	if _, err := s.Exec("SET", key, headerOf(0, 1, g)+string(body)); err != nil {
