@@ -45,7 +45,9 @@ var costs = []struct {
 
 // fullFilter makes a filter at its capacity of 1,000,000 items: a random one,
 // as a million items would take their time.
-func fullFilter(tb testing.TB, s *upstashtest.Server, c *upstash.Client, scheme bloom.Scheme, p float64) *bloom.Filter {
+func fullFilter(
+	tb testing.TB, s *upstashtest.Server, c *upstash.Client, scheme bloom.Scheme, p float64,
+) *bloom.Filter {
 	tb.Helper()
 	s.FlushAll()
 	f, err := bloom.New(c, key, bloom.Config{Capacity: 1_000_000, FPRate: p, Scheme: scheme})

@@ -114,7 +114,9 @@ func TestGeometryCapacity(t *testing.T) {
 			}
 		}
 	}
-	for _, g := range []Geometry{{}, {Bits: 100}, {Hashes: 7}, {Bits: 53, Hashes: 1}, {Bits: 53 << 20, Hashes: 62}} {
+	for _, g := range []Geometry{
+		{}, {Bits: 100}, {Hashes: 7}, {Bits: 53, Hashes: 1}, {Bits: 53 << 20, Hashes: 62},
+	} {
 		if got := g.capacity(); got > g.Bits {
 			t.Errorf("%v: capacity %d", g, got)
 		}
