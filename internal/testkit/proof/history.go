@@ -80,7 +80,7 @@ func (h *History) Len() int {
 }
 
 // ErrUndecided is returned by Check if the calls have too many orders to look
-// at. About one history in a thousand is such.
+// at. About one history in ten thousand is such.
 var ErrUndecided = errors.New("no order was found, and none excluded, in the time there is")
 
 // checkLimit is far above the microseconds that most histories take.

@@ -58,8 +58,8 @@ func (s *state) become(c content) {
 	s.holds, s.birth, s.bits, s.ttl, s.own = c, 0, bits{}, false, 0
 }
 
-// create makes an empty filter, as p does. All attempts of one request give it
-// the same birth number.
+// create makes an empty filter, as p does. All attempts of one request carry the
+// same birth number.
 func (s *state) create(p *step) {
 	s.become(filter)
 	s.birth, s.ttl = p.birth, p.kind.TTL
@@ -99,7 +99,7 @@ type step struct {
 	batch int
 }
 
-// next is the state after the step, and whether the model gives these answers.
+// next is the state after the step, and whether these answers are right.
 func (p *step) next(s state) (state, bool) {
 	if p.end == missing {
 		return s, s.holds == nothing

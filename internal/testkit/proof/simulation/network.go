@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// address is where the server listens. It is never dialled outside of memory.
+// address is the server's. It is never dialled outside of memory.
 var address = &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 6379}
 
 // network joins the clients and the server of one run. It is the server's
@@ -40,8 +40,8 @@ func newNetwork(f fates, tlsConfig *tls.Config) *network {
 	}
 }
 
-// arrival gives the nth chunk of a stream an instant after the last one. It is
-// drawn from the place alone, as fates are.
+// arrival is the instant at which the next chunk of a stream arrives, after the
+// last one. It is drawn from the place alone, as fates are.
 func (n *network) arrival(s *stream) time.Time {
 	rng := rand.New(rand.NewPCG(n.fates.seed, s.place<<32|uint64(s.count)))
 	s.count++

@@ -93,7 +93,7 @@ func (e *end) nudge() {
 	}
 }
 
-// Read gives what has arrived, or waits for it.
+// Read returns what has arrived, or waits for it.
 func (e *end) Read(b []byte) (int, error) {
 	for {
 		n, until, err := e.take(b)

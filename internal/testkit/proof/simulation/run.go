@@ -1,3 +1,15 @@
+// Package simulation runs clients, a REST server and a Bloom filter in one
+// bubble of testing/synctest: on a virtual clock, over a network in memory. What
+// goes wrong, and when, comes from a seed: which byte is cut, which answer comes
+// late, twice or on another connection, which interim answers come before it,
+// what freezes, and how long the clients rest. Package proof checks what they
+// were told. A seed that fails fails again:
+//
+//	go test ./internal/testkit/proof/simulation -run TestSeeds -v -simulation.seed=N
+//
+// The network makes no fault that HTTP/1.1 has no means to notice: an answer
+// that nobody asked for arrives before the next request on its connection, or
+// never. What looks at real sockets has tests of its own.
 package simulation
 
 import (
