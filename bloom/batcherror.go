@@ -24,7 +24,7 @@ const (
 	ItemUnknown
 )
 
-// String gives the state in words.
+// String returns the state in words.
 func (s ItemState) String() string {
 	switch s {
 	case ItemNotDone:
@@ -39,7 +39,7 @@ func (s ItemState) String() string {
 	return "ItemState(" + strconv.Itoa(int(s)) + ")"
 }
 
-// BatchError is returned by AddAll and ExistsAll where one of their requests
+// BatchError is returned by AddAll and ExistsAll if one of their requests
 // failed. To call again with the items that are not done is harmless, but
 // those that are unknown may then answer "seen".
 type BatchError struct {
@@ -73,12 +73,12 @@ func (e *BatchError) Error() string {
 
 // SafeToRetry reports whether the whole batch may be sent again without a new
 // item being taken for a seen one: nothing of it was done or may have been. It
-// is what upstash.SafeToRetry gives for the error.
+// is what upstash.SafeToRetry returns for the error.
 func (e *BatchError) SafeToRetry() bool {
 	return e.Count(ItemNotDone) == len(e.Items) && upstash.SafeToRetry(e.Err)
 }
 
-// Unwrap gives the first failure.
+// Unwrap returns the first failure.
 func (e *BatchError) Unwrap() error { return e.Err }
 
 // InFilter reports whether all items of an Add or AddAll that returned err are

@@ -12,7 +12,7 @@ import (
 var (
 	// ErrNotFound is returned when there is no filter at the key: it was never created, has
 	// expired, or was deleted or evicted. It is not a "no", for the items may have been added
-	// to the filter that went away. Call Create, or set Config.MissingIsEmpty where a missing
+	// to the filter that went away. Call Create, or set Config.MissingIsEmpty if a missing
 	// filter means that nothing was added yet.
 	ErrNotFound = errors.New("bloom: no filter at this key: it was never created, expired or" +
 		" was evicted; call Create, or set Config.MissingIsEmpty to have it answer no")

@@ -24,7 +24,7 @@ type request struct {
 	script      bool     // it is a script, of a filter that must exist
 	offsets     []uint64 // the bits that the script sets
 
-	// Of a read: where the answers of each item end.
+	// Of a read: the index at which the answers of each item end.
 	ends  []int
 	words []cellWord // blocked only
 

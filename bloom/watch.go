@@ -8,8 +8,11 @@ import (
 )
 
 const (
-	// watchEvery makes the four commands of Stats one in a thousand.
-	watchEvery = 4096
+	// watchEvery makes the four commands of Stats one in two thousand.
+	watchEvery = 8192
+	// watchOver is how far beyond its capacity a filter has to look: of one that is just at
+	// its capacity, chance would else have every other look in vain.
+	watchOver = 1.15
 	// watchItems is how many new items show a fill, to about 1 in 50.
 	watchItems = 256
 )
@@ -59,7 +62,7 @@ func (f *Filter) shouldLook(w written) bool {
 }
 
 // looksFull reports whether the bits of new items were set before more often than they would
-// be in a filter at its capacity. An item is new if not all k of its bits were set, so that of
+// be in a filter beyond its capacity. An item is new if not all k of its bits were set, so that of
 // a fill f it shows (f - f^k)/(1 - f^k).
 func (f *Filter) looksFull(items, ones int) bool {
 	g := f.rec.geo
@@ -68,7 +71,7 @@ func (f *Filter) looksFull(items, ones int) bool {
 		n = g.capacity()
 	}
 	k := float64(g.Hashes)
-	fill := -math.Expm1(-k * float64(n) / float64(g.Bits))
+	fill := -math.Expm1(-k * watchOver * float64(n) / float64(g.Bits))
 	all := math.Pow(fill, k)
 	return float64(ones) > float64(items)*k*(fill-all)/(1-all)
 }

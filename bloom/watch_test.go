@@ -43,7 +43,37 @@ func TestWarnFillNoticesOverCapacity(t *testing.T) {
 	}
 }
 
-// What is over its capacity is warned of about once in 4,096 writes, not with each.
+// At its capacity a filter is healthy, and chance makes its answers look fuller now and then:
+// that costs less than a command in a thousand. Counted at the server, with as much room as
+// chance may take: 16,000 writes draw two looks by lot.
+func TestWarnFillCost(t *testing.T) {
+	const capacity, writes = 400_000, 16_000
+	s := upstashtest.NewServer(t)
+	cfg := bloom.Config{Capacity: capacity, FPRate: 0.01, WarnFill: func(st bloom.Stats) {
+		t.Errorf("a warning of %d items in a filter for %d", st.Items, st.Capacity)
+	}}
+	f := handle(t, s.Client(), cfg)
+	l := bloom.NewLocal(f.Geometry())
+	for _, item := range numbered("old", capacity-writes) {
+		l.Add(item)
+	}
+	if _, err := f.Merge(t.Context(), l); err != nil {
+		t.Fatal(err)
+	}
+	s.ResetStats()
+	for _, item := range numbered("new", writes) {
+		if _, err := f.Add(t.Context(), item); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if more := s.Stats().Commands - writes; more > 4*10 {
+		t.Errorf("%d commands more for %d writes", more, writes)
+	} else {
+		t.Logf("%d commands more for %d writes", more, writes)
+	}
+}
+
+// What is over its capacity is warned of about once in 8,192 writes, not with each.
 func TestWarnFillDoesNotRepeatItself(t *testing.T) {
 	s := upstashtest.NewServer(t)
 	warnings := 0
