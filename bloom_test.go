@@ -34,21 +34,22 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	seen, err := bloom.New(client, "seen:webhooks", bloom.Config{Capacity: 100_000, FPRate: 0.001})
+	visited, err := bloom.New(client, "crawler:visited", bloom.Config{Capacity: 1_000_000, FPRate: 0.01})
 	if err != nil {
 		log.Fatal(err)
 	}
-	for _, event := range []string{"evt_1", "evt_2", "evt_1"} {
-		isNew, err := seen.Add(context.Background(), event) // one request, one command
+	for _, url := range []string{"https://a.example/", "https://b.example/", "https://a.example/"} {
+		isNew, err := visited.Add(context.Background(), url) // one request, one command
 		if err != nil {
 			log.Fatal(err)
 		}
-		fmt.Println(event, isNew)
+		if isNew {
+			fmt.Println("fetch", url)
+		}
 	}
 	// Output:
-	// evt_1 true
-	// evt_2 true
-	// evt_1 false
+	// fetch https://a.example/
+	// fetch https://b.example/
 }
 
 // TestREADME holds the README's program to the one that was just compiled.

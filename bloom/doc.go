@@ -19,11 +19,14 @@
 //
 // # Usage
 //
-//	seen, err := bloom.New(client, "seen:webhooks", bloom.Config{
-//		Capacity: 100_000, FPRate: 0.001, TTL: 24 * time.Hour,
+//	visited, err := bloom.New(client, "crawler:visited", bloom.Config{
+//		Capacity: 1_000_000, FPRate: 0.01,
 //	})
 //	...
-//	added, err := seen.Add(ctx, event.ID) // true: new, handle it
+//	isNew, err := visited.Add(ctx, url) // true: fetch it
+//
+// If the work may fail and must not be lost, look first and add last: Exists,
+// the work, Add. A filter cannot forget an item whose work failed after its Add.
 //
 // New sends nothing; the first Add makes the filter. AddAll and ExistsAll take
 // many items at once, AddIn and ExistsIn many filters. Create makes the whole

@@ -22,33 +22,33 @@ func database() (client *upstash.Client, stop func()) {
 	return client, func() { _ = client.Close(); server.Close() }
 }
 
-// A webhook is delivered at least once; handle it once.
+// A crawler visits each URL once, and rather twice than never.
 func Example() {
 	client, stop := database()
 	defer stop()
 	ctx := context.Background()
 
-	seen, err := bloom.New(client, "seen:webhooks", bloom.Config{
-		Capacity: 100_000, FPRate: 0.001, TTL: 24 * time.Hour,
+	visited, err := bloom.New(client, "crawler:visited", bloom.Config{
+		Capacity: 1_000_000, FPRate: 0.01, TTL: 30 * 24 * time.Hour,
 	})
 	if err != nil {
 		log.Fatal(err)
 	}
-	for _, id := range []string{"evt_1", "evt_2", "evt_1"} {
-		added, err := seen.Add(ctx, id)
+	for _, url := range []string{"https://a.example/", "https://b.example/", "https://a.example/"} {
+		added, err := visited.Add(ctx, url)
 		switch {
 		case errors.Is(err, bloom.ErrUncertain):
-			fmt.Println(id, "may have been handled: look it up in the database")
+			fmt.Println("fetch", url, "which may have been fetched before")
 		case err != nil:
 			log.Fatal(err)
 		case added:
-			fmt.Println(id, "is new")
+			fmt.Println("fetch", url)
 		default:
-			fmt.Println(id, "was seen before")
+			fmt.Println("skip", url)
 		}
 	}
 	// Output:
-	// evt_1 is new
-	// evt_2 is new
-	// evt_1 was seen before
+	// fetch https://a.example/
+	// fetch https://b.example/
+	// skip https://a.example/
 }
