@@ -8,6 +8,18 @@ import "strconv"
 // look-up travels to the primary and is billed in every region; BITFIELD_RO is a
 // read, which the nearest region answers. A database of a single region has
 // nothing to choose. The zero value is ReadsPrimary.
+//
+// From a region that is 20 ms from the primary and 50 writes behind, of look-ups
+// of which four in five are of items in the filter, with one read region:
+//
+//	               p50       p90       billed a look-up   wrong "no"
+//	primary        20.5 ms   21.2 ms   2                  none
+//	nearest         0.1 ms    0.2 ms   1                  a quarter
+//	nearest first   0.2 ms   21.0 ms   1.84               none
+//
+// This is without sync tokens (upstash.WithoutSyncToken), by "go run
+// ./examples/regions". With them, which is the default, a client that writes as
+// well has its reads answered by the primary until the region has its writes.
 type Reads uint8
 
 const (

@@ -1,0 +1,118 @@
+// Command regions shows what look-ups cost from a far region of a global
+// database, in each mode of bloom.Reads. The database is played by a server in
+// this process: its primary is 20 ms away from the region, which follows 50
+// writes behind. It takes about 35 seconds.
+//
+//	go run ./examples/regions
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strconv"
+	"text/tabwriter"
+	"time"
+
+	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/upstash"
+	"github.com/upbloom/upbloom/upstash/upstashtest"
+)
+
+func main() {
+	if err := run(context.Background(), os.Stdout, 20*time.Millisecond, 250); err != nil {
+		fmt.Fprintln(os.Stderr, "regions:", err)
+		os.Exit(1)
+	}
+}
+
+// result is one stream of calls in one mode.
+type result struct {
+	reads      bloom.Reads
+	syncTokens bool
+	p50, p90   time.Duration
+	billed     float64 // commands a look-up
+	wrong      int     // a "no" for an item whose Add was acknowledged
+}
+
+func run(ctx context.Context, out io.Writer, latency time.Duration, calls int) error {
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "Reads\tsync tokens\tp50\tp90\tbilled a look-up\twrong \"no\"")
+	for _, reads := range []bloom.Reads{bloom.ReadsPrimary, bloom.ReadsNearest, bloom.ReadsNearestFirst} {
+		for _, tokens := range []bool{true, false} {
+			r, err := stream(ctx, reads, tokens, latency, calls)
+			if err != nil {
+				return err
+			}
+			fmt.Fprintf(w, "%v\t%v\t%.1f ms\t%.1f ms\t%.2f\t%d of %d\n", r.reads, r.syncTokens,
+				r.p50.Seconds()*1000, r.p90.Seconds()*1000, r.billed, r.wrong, calls)
+		}
+	}
+	return w.Flush()
+}
+
+// stream looks up items of which four in five were added before, the last ones a
+// moment ago, and adds those that are new.
+func stream(ctx context.Context, reads bloom.Reads, tokens bool, latency time.Duration, calls int) (result, error) {
+	server, err := upstashtest.Start(upstashtest.WithRegions(
+		upstashtest.Region{Name: "far", Latency: latency, Lag: 50}))
+	if err != nil {
+		return result{}, err
+	}
+	defer server.Close()
+	var opts []upstash.Option
+	if !tokens {
+		opts = append(opts, upstash.WithoutSyncToken())
+	}
+	client := server.RegionClient("far", opts...)
+	defer client.Close()
+	cfg := bloom.Config{Capacity: 10_000, FPRate: 0.001}
+	near, err := bloom.New(server.Client(), "seen", cfg)
+	if err != nil {
+		return result{}, err
+	}
+	for i := range 500 { // by a program beside the primary
+		if _, err := near.Add(ctx, "item-"+strconv.Itoa(i)); err != nil {
+			return result{}, err
+		}
+	}
+	cfg.Reads = reads
+	seen, err := bloom.New(client, "seen", cfg)
+	if err != nil {
+		return result{}, err
+	}
+	r := result{reads: reads, syncTokens: tokens}
+	var times []time.Duration
+	next, billed := 500, int64(0)
+	for i := range calls {
+		isNew := i%5 == 0
+		item := "item-" + strconv.Itoa(i*7%next)
+		if isNew {
+			item = "item-" + strconv.Itoa(next)
+		} else if i%5 == 1 {
+			item = "item-" + strconv.Itoa(next-1) // added by this program, a moment ago
+		}
+		before, start := server.Stats().Billed, time.Now()
+		found, err := seen.Exists(ctx, item)
+		if err != nil {
+			return result{}, err
+		}
+		times = append(times, time.Since(start))
+		billed += server.Stats().Billed - before
+		if !found && !isNew {
+			r.wrong++
+		}
+		if isNew {
+			if _, err := seen.Add(ctx, item); err != nil {
+				return result{}, err
+			}
+			next++
+		}
+	}
+	slices.Sort(times)
+	r.p50, r.p90 = times[len(times)/2], times[len(times)*9/10]
+	r.billed = float64(billed) / float64(calls)
+	return r, nil
+}
