@@ -28,9 +28,7 @@ func wordAt(x, words, inverse uint64) (at int, mask uint64) {
 	}
 	t := q / wordBits
 	a, b := q-t*wordBits, t%(wordBits-1)
-	if b >= a {
-		b++
-	}
+	b += (b-a)>>63 ^ 1 // one more if b >= a; a branch would be guessed wrong half of the time
 	bit := headerBits + wordBits*w
 	top := uint64(1<<63) >> (bit % 8)
 	return int(bit / 8), top>>(a&63) | top>>(b&63)
