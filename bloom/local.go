@@ -7,14 +7,16 @@ import (
 	"math/bits"
 )
 
-// A Local is a Bloom filter in memory: the very bytes of the Redis string that holds the same
-// items, so that one can be made of the other. It answers in some 20 ns and asks nobody.
+// A Local is a Bloom filter in memory: the very bytes of the Redis string that
+// holds the same items, so that one can be made of the other. It answers in
+// some 20 ns and asks nobody.
 //
-// The zero value is a filter without cells. It finds nothing, and Add panics; UnmarshalBinary
-// and ReadFrom fill it. Any number of goroutines may read a Local at once: Exists,
-// Cardinality, Stats, Clone, Bytes, WriteTo and being merged into another only read. Whatever
-// changes it (Add, Merge, ReadFrom, UnmarshalBinary) must be the only call at the time: guard
-// it with a sync.RWMutex if there are others. A Local must not be copied; Clone it.
+// The zero value is a filter without cells. It finds nothing, and Add panics;
+// UnmarshalBinary and ReadFrom fill it. Any number of goroutines may read a
+// Local at once: Exists, Cardinality, Stats, Clone, Bytes, WriteTo and being
+// merged into another only read. Whatever changes it (Add, Merge, ReadFrom,
+// UnmarshalBinary) must be the only call at the time: guard it with a
+// sync.RWMutex if there are others. A Local must not be copied; Clone it.
 type Local struct {
 	geo     Geometry
 	words   uint64 // blocked: in the body
@@ -23,10 +25,11 @@ type Local struct {
 	buf     []byte // the string and some zero bytes: see padded
 }
 
-// NewLocal makes an empty filter of a geometry that comes from [Config.Geometry] or
-// [Filter.Geometry], which have checked it. It allocates the whole string: g.Bytes(LayoutHeaded)
-// bytes. It panics if no filter can have the geometry, for that is a mistake in the program,
-// and a filter that has no cells would answer "no" to everything.
+// NewLocal makes an empty filter of a geometry that comes from
+// [Config.Geometry] or [Filter.Geometry], which have checked it. It allocates
+// the whole string: g.Bytes(LayoutHeaded) bytes. It panics if no filter can
+// have the geometry, for that is a mistake in the program, and a filter that
+// has no cells would answer "no" to everything.
 func NewLocal(g Geometry) *Local {
 	if wrong := g.impossible(); wrong != "" {
 		panic("bloom: NewLocal: no filter has " + wrong +
@@ -52,9 +55,10 @@ func localOf(g Geometry, size int, buf []byte) *Local {
 	return l
 }
 
-// Add puts an item into the filter and reports whether it was new: false if it was added
-// before, or is one of the false positives. It costs one hash of the item and k/2 memory
-// accesses (SchemeBlocked; k for the others), and allocates nothing.
+// Add puts an item into the filter and reports whether it was new: false if it
+// was added before, or is one of the false positives. It costs one hash of the
+// item and k/2 memory accesses (SchemeBlocked; k for the others), and allocates
+// nothing.
 func (l *Local) Add(item string) (added bool) {
 	if l.size == 0 {
 		panic("bloom: Add to a zero Local, which has no cells: make it with NewLocal")
@@ -76,9 +80,9 @@ func (l *Local) Add(item string) (added bool) {
 	return missing != 0
 }
 
-// Exists reports whether the item is in the filter: false means that it was never added, true
-// that it was or that it is one of the false positives. It costs what Add does, and less for
-// an item that is not there.
+// Exists reports whether the item is in the filter: false means that it was
+// never added, true that it was or that it is one of the false positives. It
+// costs what Add does, and less for an item that is not there.
 func (l *Local) Exists(item string) bool {
 	if l.geo.Scheme != SchemeBlocked {
 		return l.hasBits(item)
@@ -99,9 +103,9 @@ func (l *Local) Exists(item string) bool {
 	return true
 }
 
-// Merge adds all items of the other filter, which is left as it is. Both must have the same
-// geometry and seed, else the error is a *MismatchError and nothing happened. It takes about
-// 0.1 ms a megabyte.
+// Merge adds all items of the other filter, which is left as it is. Both must
+// have the same geometry and seed, else the error is a *MismatchError and
+// nothing happened. It takes about 0.1 ms a megabyte.
 func (l *Local) Merge(other *Local) error {
 	if l.geo != other.geo {
 		return &MismatchError{
@@ -112,8 +116,9 @@ func (l *Local) Merge(other *Local) error {
 	return nil
 }
 
-// Cardinality estimates how many distinct items were added, as [Filter.Cardinality] does and
-// with its error. It reads the whole string, about 0.1 ms a megabyte.
+// Cardinality estimates how many distinct items were added, as
+// [Filter.Cardinality] does and with its error. It reads the whole string,
+// about 0.1 ms a megabyte.
 func (l *Local) Cardinality() (uint64, error) {
 	s := l.Stats()
 	if s.Saturated {
@@ -122,8 +127,9 @@ func (l *Local) Cardinality() (uint64, error) {
 	return s.Items, nil
 }
 
-// Stats returns the state of the filter. Its Capacity is worked out from the geometry, and it
-// has no TTL. It reads the whole string, about 0.1 ms a megabyte.
+// Stats returns the state of the filter. Its Capacity is worked out from the
+// geometry, and it has no TTL. It reads the whole string, about 0.1 ms a
+// megabyte.
 func (l *Local) Stats() Stats {
 	if l.size == 0 {
 		return Stats{}
@@ -148,21 +154,22 @@ func (l *Local) Clone() *Local {
 	return &twin
 }
 
-// Bytes returns a copy of the Redis string: 16 bytes of header, of which the last eight are 0
-// as they belong to the key, and the cells. It says nothing of its seed but the tag in the
-// header, and its end cannot be told from a string that was cut short: to keep a filter, use
-// MarshalBinary or WriteTo.
+// Bytes returns a copy of the Redis string: 16 bytes of header, of which the
+// last eight are 0 as they belong to the key, and the cells. It says nothing of
+// its seed but the tag in the header, and its end cannot be told from a string
+// that was cut short: to keep a filter, use MarshalBinary or WriteTo.
 func (l *Local) Bytes() []byte { return bytes.Clone(l.raw()) }
 
 // raw is the Redis string itself.
 func (l *Local) raw() []byte { return l.buf[:l.size:l.size] }
 
-// Geometry returns what the filter's positions are computed from, the zero Geometry for a
-// zero Local.
+// Geometry returns what the filter's positions are computed from, the zero
+// Geometry for a zero Local.
 func (l *Local) Geometry() Geometry { return l.geo }
 
 // String describes the filter without its seed.
 func (l *Local) String() string { return "bloom.Local(" + l.geo.String() + ")" }
 
-// Format is String for every verb, so that %+v and %#v show neither the seed nor the cells.
+// Format is String for every verb, so that %+v and %#v show neither the seed
+// nor the cells.
 func (l *Local) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, l.String()) }

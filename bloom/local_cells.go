@@ -6,19 +6,26 @@ import (
 	"math/bits"
 )
 
-// How a Local reaches its cells. A word of 53 bits starts at any bit of a byte, and 7+53 bits
-// are within eight bytes: one load, unaligned, in the order of a Redis string.
+// How a Local reaches its cells. A word of 53 bits starts at any bit of a byte,
+// and 7+53 bits are within eight bytes: one load, unaligned, in the order of a
+// Redis string.
+//
+// Cells of 64 bits that are set by atomic operations would let Adds run beside
+// each other and beside look-ups. Measured at a million items, such an Add took
+// 66 ns instead of 34 and a look-up no less than here, while a lock that nobody
+// contends for takes 2 ns of a look-up and 10 of an Add: not worth its place.
 
-// padded returns the length of a buffer for a string of n bytes: each word has eight bytes to
-// load, and the whole is a multiple of eight. What is behind the string stays 0.
+// padded returns the length of a buffer for a string of n bytes: each word has
+// eight bytes to load, and the whole is a multiple of eight. What is behind the
+// string stays 0.
 func padded(n int) int { return (n+7)&^7 + 8 }
 
 func load(buf []byte, at int) uint64     { return binary.BigEndian.Uint64(buf[at:]) }
 func store(buf []byte, at int, v uint64) { binary.BigEndian.PutUint64(buf[at:], v) }
 
-// wordAt returns the byte to load at for the word that x chooses of the body, and its two bits
-// there, as blockedBits does. inverse is reciprocal(words): a division takes three times as
-// long.
+// wordAt returns the byte to load at for the word that x chooses of the body,
+// and its two bits there, as blockedBits does. inverse is reciprocal(words): a
+// division takes three times as long.
 func wordAt(x, words, inverse uint64) (at int, mask uint64) {
 	q, _ := bits.Mul64(x, inverse)
 	w := x - q*words
@@ -34,8 +41,8 @@ func wordAt(x, words, inverse uint64) (at int, mask uint64) {
 	return int(bit / 8), top>>(a&63) | top>>(b&63)
 }
 
-// reciprocal returns the number of times that words goes into 2^64-1. The upper half of its
-// product with x is x/words, or one less.
+// reciprocal returns the number of times that words goes into 2^64-1. The upper
+// half of its product with x is x/words, or one less.
 func reciprocal(words uint64) uint64 { return math.MaxUint64 / words }
 
 // addBits is Add for independent bits.
@@ -101,8 +108,9 @@ func (l *Local) learnWord(index uint64, word int64) {
 	store(l.buf, at, load(l.buf, at)|uint64(word)<<(64-wordBits)>>(bit%8))
 }
 
-// orBytes sets the bits of a part of a Redis string that starts at the byte offset. It leaves
-// out what the part says of the header, and what is behind the last cell.
+// orBytes sets the bits of a part of a Redis string that starts at the byte
+// offset. It leaves out what the part says of the header, and what is behind
+// the last cell.
 func (l *Local) orBytes(offset int, part []byte) {
 	if skip := headerBytes - offset; skip > 0 {
 		part = part[min(skip, len(part)):]
@@ -131,7 +139,8 @@ func orInto(dst, src []byte) {
 	}
 }
 
-// putHeader writes the header of a filter that is a string by itself; bits 53 to 127 are 0.
+// putHeader writes the header of a filter that is a string by itself; bits 53
+// to 127 are 0.
 func putHeader(buf []byte, g Geometry) {
 	store(buf, 0, encodeHeader(KindFilter, g)<<(64-wordBits))
 	store(buf, 8, 0)

@@ -10,9 +10,9 @@ import (
 	"github.com/zeebo/xxh3"
 )
 
-// A saved filter is a frame around the Redis string, because the string alone does not show
-// that its end is missing, and such a filter would say "no" to what it holds. All numbers are
-// big-endian:
+// A saved filter is a frame around the Redis string, because the string alone
+// does not show that its end is missing, and such a filter would say "no" to
+// what it holds. All numbers are big-endian:
 //
 //	bytes  0-7   "\x89upbloom"
 //	bytes  8-15  the header, as in the first eight bytes of the string
@@ -20,29 +20,32 @@ import (
 //	n bytes      the string, bits 53 to 127 of which are 0
 //	8 bytes      XXH3-64 of all that is before
 //
-// The header holds the tag of the seed, never the seed: who reads a seeded filter brings it.
+// The header holds the tag of the seed, never the seed: who reads a seeded
+// filter brings it.
 const (
 	frameMagic     = "\x89upbloom"
 	frameHeadBytes = len(frameMagic) + 16
 	frameSumBytes  = 8
 
-	// firstRead is what is allocated before a stream has shown that it is longer.
+	// firstRead is what is allocated before a stream has shown that it is
+	// longer.
 	firstRead = 1 << 20
 )
 
-// ErrBadStream is returned when a stream is not a filter that was saved whole: it is damaged,
-// cut short, too long or something else. Nothing of it was taken. Save the filter again, or
-// take another copy.
+// ErrBadStream is returned when a stream is not a filter that was saved whole:
+// it is damaged, cut short, too long or something else. Nothing of it was
+// taken. Save the filter again, or take another copy.
 var ErrBadStream = errors.New("bloom: the stream is not a whole saved filter")
 
 func badStreamf(format string, args ...any) error {
 	return fmt.Errorf("%w: "+format, append([]any{ErrBadStream}, args...)...)
 }
 
-// ReadLocal reads a filter that WriteTo wrote, up to the end of the stream. The seed is that
-// of the filter's Geometry: the stream holds seven bits of its hash, and another seed is a
-// *MismatchError, 126 times in 127. If the stream is damaged, cut short or too long, the error
-// is ErrBadStream. What it allocates is at most three times what the stream holds, and 1 MiB.
+// ReadLocal reads a filter that WriteTo wrote, up to the end of the stream. The
+// seed is that of the filter's Geometry: the stream holds seven bits of its
+// hash, and another seed is a *MismatchError, 126 times in 127. If the stream
+// is damaged, cut short or too long, the error is ErrBadStream. What it
+// allocates is at most three times what the stream holds, and 1 MiB.
 func ReadLocal(r io.Reader, seed uint64) (*Local, error) {
 	l, _, err := readLocal(r, func(got headerInfo) (Geometry, error) {
 		g := got.geometry(seed)
@@ -55,8 +58,8 @@ func ReadLocal(r io.Reader, seed uint64) (*Local, error) {
 	return l, err
 }
 
-// WriteTo writes the filter as a stream that ReadFrom and ReadLocal read: 32 bytes more than
-// Bytes, with a checksum at the end. The seed is not in it.
+// WriteTo writes the filter as a stream that ReadFrom and ReadLocal read: 32
+// bytes more than Bytes, with a checksum at the end. The seed is not in it.
 func (l *Local) WriteTo(w io.Writer) (n int64, err error) {
 	if l.size == 0 {
 		return 0, errZeroLocal
@@ -76,12 +79,12 @@ func (l *Local) WriteTo(w io.Writer) (n int64, err error) {
 	return n, nil
 }
 
-// ReadFrom replaces the filter by one that WriteTo wrote, and reads up to the end of the
-// stream. A Local that was made by NewLocal takes only its own geometry and seed, anything
-// else is a *MismatchError; a zero Local takes any, but one that has a seed: use ReadLocal.
-// If the stream is damaged, cut short or too long, the error is ErrBadStream. On any error the
-// filter is as it was. What it allocates is at most three times what the stream holds, and
-// 1 MiB.
+// ReadFrom replaces the filter by one that WriteTo wrote, and reads up to the
+// end of the stream. A Local that was made by NewLocal takes only its own
+// geometry and seed, anything else is a *MismatchError; a zero Local takes any,
+// but one that has a seed: use ReadLocal. If the stream is damaged, cut short
+// or too long, the error is ErrBadStream. On any error the filter is as it was.
+// What it allocates is at most three times what the stream holds, and 1 MiB.
 func (l *Local) ReadFrom(r io.Reader) (n int64, err error) {
 	got, n, err := readLocal(r, l.accepts)
 	if err != nil {
@@ -131,7 +134,8 @@ func (l *Local) frameHead() []byte {
 	return binary.BigEndian.AppendUint64(head, uint64(l.size))
 }
 
-// readLocal reads a whole stream. choose judges the geometry before anything is allocated.
+// readLocal reads a whole stream. choose judges the geometry before anything is
+// allocated.
 func readLocal(r io.Reader, choose func(headerInfo) (Geometry, error)) (l *Local, n int64, err error) {
 	f := &frameReader{r: r, sum: xxh3.New()}
 	l, err = f.local(choose)
@@ -209,7 +213,8 @@ func parseFrameHead(head []byte) (headerInfo, error) {
 	case !h.scheme.oneBit() || h.kind != KindFilter:
 		return headerInfo{}, badStreamf("it holds a %v, %v, which no Local can be", h.kind, h.geometry(0))
 	case n != h.maxBytes():
-		return headerInfo{}, badStreamf("it says that its string has %d bytes, and its geometry %d", n, h.maxBytes())
+		return headerInfo{}, badStreamf("it says that its string has %d bytes, and its geometry %d",
+			n, h.maxBytes())
 	}
 	return h, nil
 }
@@ -228,8 +233,8 @@ func (f *frameReader) fill(p []byte) error {
 	return nil
 }
 
-// string reads n bytes into a padded buffer, which grows as the bytes come: a stream is not
-// believed to be as long as it says.
+// string reads n bytes into a padded buffer, which grows as the bytes come: a
+// stream is not believed to be as long as it says.
 func (f *frameReader) string(n int) ([]byte, error) {
 	size := min(n, firstRead)
 	buf := make([]byte, padded(size))

@@ -118,7 +118,8 @@ func TestLocalStreamOfAnotherGeometry(t *testing.T) {
 	}
 }
 
-// Every cut and every changed byte is an error, and leaves the filter as it was.
+// Every cut and every changed byte is an error, and leaves the filter as it
+// was.
 func TestLocalStreamDamage(t *testing.T) {
 	g := Geometry{Bits: 53 * 7, Hashes: 4}
 	frame := marshal(t, filled(g, 5))
@@ -173,7 +174,8 @@ func TestLocalStreamDamage(t *testing.T) {
 	}
 }
 
-// A short stream that says it is long takes no memory for what it does not hold.
+// A short stream that says it is long takes no memory for what it does not
+// hold.
 func TestLocalStreamBelievesNoLength(t *testing.T) {
 	g := Geometry{Bits: maxCells(SchemeBlocked, LayoutHeaded), Hashes: 4}
 	head := []byte(frameMagic)
@@ -229,7 +231,8 @@ func (w *failingWriter) Write(p []byte) (int, error) {
 	return n, nil
 }
 
-// Whatever the bytes, reading them is an error or a filter that writes the same bytes.
+// Whatever the bytes, reading them is an error or a filter that writes the same
+// bytes.
 func FuzzLocalStream(f *testing.F) {
 	for _, g := range localGeometries() {
 		frame := marshal(f, filled(g, 3))

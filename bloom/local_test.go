@@ -14,7 +14,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// localGeometries are one of each scheme of one-bit cells, some of awkward sizes.
+// localGeometries are one of each scheme of one-bit cells, some of awkward
+// sizes.
 func localGeometries() []Geometry {
 	return []Geometry{
 		{Bits: 53 * 203, Hashes: 4},
@@ -46,8 +47,8 @@ func drawLocalGeometry(t *rapid.T) Geometry {
 	return g
 }
 
-// The bytes are those of SETBIT 128+p for each of Positions, and Add and Exists say what the
-// old bits say.
+// The bytes are those of SETBIT 128+p for each of Positions, and Add and Exists
+// say what the old bits say.
 func TestLocalIsTheRedisString(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		g := drawLocalGeometry(t)
@@ -90,8 +91,8 @@ func countBits(b []byte) (n uint64) {
 	return n
 }
 
-// The largest filter's last word and cell are in the string. It takes 512 MiB of address
-// space, of which three pages are touched.
+// The largest filter's last word and cell are in the string. It takes 512 MiB
+// of address space, of which three pages are touched.
 func TestLargestLocal(t *testing.T) {
 	if testing.Short() || bits.UintSize == 32 {
 		t.Skip("takes 512 MiB of address space")
@@ -129,7 +130,8 @@ func TestLocalHasTheHeaderOfItsGeometry(t *testing.T) {
 	}
 }
 
-// Measured over 20,000 absent items, the rate is the formula's, within four standard errors.
+// Measured over 20,000 absent items, the rate is the formula's, within four
+// standard errors.
 func TestLocalFalsePositives(t *testing.T) {
 	const n, asked = 10_000, 20_000
 	for _, cfg := range []Config{
@@ -219,7 +221,8 @@ func TestLocalMergeRefusesOtherFilters(t *testing.T) {
 		"bits":   {Bits: 53 * 41, Hashes: 4, Seed: 1},
 		"hashes": {Bits: 53 * 40, Hashes: 6, Seed: 1},
 		"scheme": {Bits: 53 * 40, Hashes: 4, Seed: 1, Scheme: SchemeXXH3},
-		// The tags of these two are equal, which only a header has to put up with.
+		// The tags of these two are equal, which only a header has to put up
+		// with.
 		"seed": {Bits: 53 * 40, Hashes: 4, Seed: seedOfSameTag(1)},
 	} {
 		l, o := NewLocal(g), NewLocal(other)
@@ -324,14 +327,15 @@ func TestLocalHidesItsSeed(t *testing.T) {
 	l := NewLocal(Geometry{Bits: 530, Hashes: 2, Seed: 123456789})
 	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%d", "%x"} {
 		text := fmt.Sprintf(verb, l)
-		if strings.Contains(text, "123456789") || strings.Contains(text, "75bcd15") || !strings.Contains(text, "530 bits") {
+		if strings.Contains(text, "123456789") || strings.Contains(text, "75bcd15") ||
+			!strings.Contains(text, "530 bits") {
 			t.Errorf("%s shows %q", verb, text)
 		}
 	}
 }
 
-// What a Mirror and a Snapshot do: words and parts of a string, in any order, make the same
-// filter again, and nothing touches the header.
+// What a Mirror and a Snapshot do: words and parts of a string, in any order,
+// make the same filter again, and nothing touches the header.
 func TestLocalLearnsWordsAndBytes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		g := drawLocalGeometry(t)
@@ -371,7 +375,8 @@ func TestLocalLearnsWordsAndBytes(t *testing.T) {
 	})
 }
 
-// The reciprocal finds what the division of the definition does, at the ends of both ranges.
+// The reciprocal finds what the division of the definition does, at the ends of
+// both ranges.
 func TestWordAtAgreesWithTheDefinition(t *testing.T) {
 	edges := []uint64{0, 1, 52, 53, 1 << 32, 1 << 63, math.MaxUint64 - 1, math.MaxUint64}
 	rapid.Check(t, func(t *rapid.T) {
@@ -380,7 +385,8 @@ func TestWordAtAgreesWithTheDefinition(t *testing.T) {
 			rapid.SampledFrom([]uint64{1, 2, 3, 1 << 20, maxCells(SchemeBlocked, LayoutHeaded) / wordBits}),
 		).Draw(t, "words")
 		x := rapid.OneOf(rapid.Uint64(), rapid.SampledFrom(edges), rapid.Custom(func(t *rapid.T) uint64 {
-			return words*rapid.Uint64Range(0, math.MaxUint64/words).Draw(t, "times") - rapid.Uint64Range(0, 1).Draw(t, "less")
+			times := rapid.Uint64Range(0, math.MaxUint64/words).Draw(t, "times")
+			return words*times - rapid.Uint64Range(0, 1).Draw(t, "less")
 		})).Draw(t, "x")
 		w, a, b := blockedBits(x, words)
 		at, mask := wordAt(x, words, reciprocal(words))

@@ -12,9 +12,10 @@ import (
 	"github.com/upbloom/upbloom/upstash"
 )
 
-// A Mirror is a copy of a filter in the memory of a warm process, which answers most calls
-// without a request. It is safe for concurrent use and must not be copied; make it with
-// NewMirror, once a process. It starts no goroutine that outlives a call.
+// A Mirror is a copy of a filter in the memory of a warm process, which answers
+// most calls without a request. It is safe for concurrent use and must not be
+// copied; make it with NewMirror, once a process. It starts no goroutine that
+// outlives a call.
 //
 // What it answers by itself, and what that costs in billed commands:
 //
@@ -30,21 +31,25 @@ import (
 //
 // # What it promises
 //
-// A "no" by default is the server's. With MaxStale, every item whose Add was acknowledged
-// more than MaxStale before the call is found. Either way a failure is an error, never a "no".
+// A "no" by default is the server's. With MaxStale, every item whose Add was
+// acknowledged more than MaxStale before the call is found. Either way a
+// failure is an error, never a "no".
 //
-// A "yes" is that of the filter as the copy knows it. If the filter is deleted, evicted,
-// replaced or made anew, the copy is dropped with the first answer that shows it: MaxTrust
-// bounds how long the items of the filter that went away are still found, and how long an Add
-// of such an item is "seen" and is not sent. Whoever must not miss that uses AddThrough.
+// A "yes" is that of the filter as the copy knows it. If the filter is deleted,
+// evicted, replaced or made anew, the copy is dropped with the first answer
+// that shows it: MaxTrust bounds how long the items of the filter that went
+// away are still found, and how long an Add of such an item is "seen" and is
+// not sent. Whoever must not miss that uses AddThrough.
 //
 // # What it believes
 //
-// A bit enters the copy only from an answer of the server: an Add of unknown outcome leaves no
-// trace. Every question of a Mirror asks for the filter's birth number too, which changes when
-// a filter is made anew, and copies of two births never mix. Ages are measured from the moment
-// a question was sent, by the wall clock as well as the monotonic one, so that a process that
-// was frozen for hours knows it; an age below 0, of a clock that was set back, is too old.
+// A bit enters the copy only from an answer of the server: an Add of unknown
+// outcome leaves no trace. Every question of a Mirror asks for the filter's
+// birth number too, which changes when a filter is made anew, and copies of two
+// births never mix. Ages are measured from the moment a question was sent, by
+// the wall clock as well as the monotonic one, so that a process that was
+// frozen for hours knows it; an age below 0, of a clock that was set back, is
+// too old.
 type Mirror struct {
 	f    *Filter
 	cfg  MirrorConfig
@@ -55,23 +60,25 @@ type Mirror struct {
 	hits, asked, saved, refreshes, failures atomic.Uint64
 }
 
-// A MirrorConfig says how far a Mirror trusts its copy. The zero value is the default: a "yes"
-// is believed for a minute, and a "no" is always the server's. It is plain data.
+// A MirrorConfig says how far a Mirror trusts its copy. The zero value is the
+// default: a "yes" is believed for a minute, and a "no" is always the server's.
+// It is plain data.
 type MirrorConfig struct {
 	_ struct{}
 
-	// MaxTrust is how long after the last proof that the filter is still the one that was
-	// copied a "yes" needs no request; the default, for 0, is a minute. Each answer of the
-	// primary is a proof, so that it takes a request a minute at most.
+	// MaxTrust is how long after the last proof that the filter is still the
+	// one that was copied a "yes" needs no request; the default, for 0, is a
+	// minute. Each answer of the primary is a proof, so that it takes a request
+	// a minute at most.
 	MaxTrust time.Duration
 
-	// MaxStale lets the copy say "no" as well: an item is found if its Add was acknowledged
-	// longer ago than this. The default, 0, asks the server about each item that is not in the
-	// copy.
+	// MaxStale lets the copy say "no" as well: an item is found if its Add was
+	// acknowledged longer ago than this. The default, 0, asks the server about
+	// each item that is not in the copy.
 	MaxStale time.Duration
 
-	// MaxBytes is the longest string, in bytes, that is mirrored; the default, for 0, is 64
-	// MiB. NewMirror refuses a larger filter.
+	// MaxBytes is the longest string, in bytes, that is mirrored; the default,
+	// for 0, is 64 MiB. NewMirror refuses a larger filter.
 	MaxBytes int
 }
 
@@ -80,10 +87,10 @@ const (
 	defaultMirrorBytes = 64 << 20
 )
 
-// NewMirror makes an empty mirror of a filter and sends nothing. It allocates the filter's
-// whole string, Geometry.Bytes. A Bare filter has no birth number to tell it by, and a
-// read-only client cannot prove that a copy is current: the one is a *ConfigError, the other
-// wraps upstash.ErrReadOnly.
+// NewMirror makes an empty mirror of a filter and sends nothing. It allocates
+// the filter's whole string, Geometry.Bytes. A Bare filter has no birth number
+// to tell it by, and a read-only client cannot prove that a copy is current:
+// the one is a *ConfigError, the other wraps upstash.ErrReadOnly.
 func NewMirror(f *Filter, cfg MirrorConfig) (*Mirror, error) {
 	if f == nil {
 		return nil, errors.New("bloom: the Filter is nil: make one with New or Open")
@@ -127,9 +134,9 @@ func (c MirrorConfig) check(r *record) error {
 	return nil
 }
 
-// Exists reports whether the item is in the filter, from the copy if that may be believed (the
-// doc of Mirror says when), else from the server and with the errors of [Filter.Exists].
-// From the copy it takes some 100 ns.
+// Exists reports whether the item is in the filter, from the copy if that may
+// be believed (the doc of Mirror says when), else from the server and with the
+// errors of [Filter.Exists]. From the copy it takes some 100 ns.
 func (m *Mirror) Exists(ctx context.Context, item string) (bool, error) {
 	found, known := m.answer(item)
 	if !known && m.refreshIfStale(ctx) {
@@ -143,8 +150,9 @@ func (m *Mirror) Exists(ctx context.Context, item string) (bool, error) {
 	return m.f.exists(ctx, item, m.lesson())
 }
 
-// ExistsAll is Exists for many items: it asks the server, as [Filter.ExistsAll] does, about
-// those alone that the copy has no answer for. A *BatchError speaks of all items.
+// ExistsAll is Exists for many items: it asks the server, as [Filter.ExistsAll]
+// does, about those alone that the copy has no answer for. A *BatchError speaks
+// of all items.
 func (m *Mirror) ExistsAll(ctx context.Context, items []string) ([]bool, error) {
 	if len(items) == 0 {
 		return nil, nil
@@ -159,9 +167,10 @@ func (m *Mirror) ExistsAll(ctx context.Context, items []string) ([]bool, error) 
 	})
 }
 
-// Add is [Filter.Add], but for an item in the copy, which it reports as seen without a request
-// if the filter was proven to be the copied one within MaxTrust. If the filter was made anew
-// meanwhile, the item is not in the new one: use AddThrough if that must not happen.
+// Add is [Filter.Add], but for an item in the copy, which it reports as seen
+// without a request if the filter was proven to be the copied one within
+// MaxTrust. If the filter was made anew meanwhile, the item is not in the new
+// one: use AddThrough if that must not happen.
 func (m *Mirror) Add(ctx context.Context, item string) (added bool, err error) {
 	if m.copy.trusts(m.now(), m.cfg.MaxTrust, item) {
 		m.count(1, 0)
@@ -170,15 +179,15 @@ func (m *Mirror) Add(ctx context.Context, item string) (added bool, err error) {
 	return m.AddThrough(ctx, item)
 }
 
-// AddThrough is [Filter.Add]: it always sends the item, and notes it in the copy when the
-// server has acknowledged it.
+// AddThrough is [Filter.Add]: it always sends the item, and notes it in the
+// copy when the server has acknowledged it.
 func (m *Mirror) AddThrough(ctx context.Context, item string) (added bool, err error) {
 	m.count(0, 1)
 	return m.f.add(ctx, item, m.lesson())
 }
 
-// AddAll is [Filter.AddAll] for the items that Add would send. A *BatchError speaks of all
-// items.
+// AddAll is [Filter.AddAll] for the items that Add would send. A *BatchError
+// speaks of all items.
 func (m *Mirror) AddAll(ctx context.Context, items []string) ([]bool, error) {
 	if len(items) == 0 {
 		return nil, nil
@@ -196,9 +205,11 @@ func (m *Mirror) AddAll(ctx context.Context, items []string) ([]bool, error) {
 	})
 }
 
-// rest has the server answer the items whose places are open, and puts its answers, and what
-// its error says of each, where they belong.
-func (m *Mirror) rest(items []string, answers []bool, open []int, ask func([]string) ([]bool, error)) ([]bool, error) {
+// rest has the server answer the items whose places are open, and puts its
+// answers, and what its error says of each, where they belong.
+func (m *Mirror) rest(items []string, answers []bool, open []int,
+	ask func(left []string) ([]bool, error),
+) ([]bool, error) {
 	if len(open) == 0 {
 		return answers, nil
 	}
@@ -244,22 +255,25 @@ func (m *Mirror) answers(items []string) (found []bool, open []int) {
 
 // MirrorStats says what a Mirror did and what it holds. It is plain data.
 type MirrorStats struct {
-	// Hits is how many items the copy answered, Asked how many went to the server.
+	// Hits is how many items the copy answered, Asked how many went to the
+	// server.
 	Hits, Asked uint64
 	// Saved is how many calls needed no request.
 	Saved uint64
 	// Refreshes is how many refreshes were proven, Failures how many were not.
 	Refreshes, Failures uint64
-	// Copied is true if the copy was proven to be whole since it was begun, and Age is the time
-	// since the start of the last such refresh. An Age below 0 says that the clock was set back.
+	// Copied is true if the copy was proven to be whole since it was begun, and
+	// Age is the time since the start of the last such refresh. An Age below 0
+	// says that the clock was set back.
 	Copied bool
 	Age    time.Duration
-	// Bytes is the memory that the copy takes, SetBits how many of its cells are set.
+	// Bytes is the memory that the copy takes, SetBits how many of its cells
+	// are set.
 	Bytes, SetBits uint64
 }
 
-// Stats returns what the mirror did so far, without a request. It reads the whole copy, about
-// 0.1 ms a megabyte.
+// Stats returns what the mirror did so far, without a request. It reads the
+// whole copy, about 0.1 ms a megabyte.
 func (m *Mirror) Stats() MirrorStats {
 	s := MirrorStats{
 		Hits: m.hits.Load(), Asked: m.asked.Load(), Saved: m.saved.Load(),
@@ -289,5 +303,6 @@ func (m *Mirror) count(hits, asked int) {
 // String describes the mirror without its key and seed.
 func (m *Mirror) String() string { return "bloom.Mirror(" + m.f.rec.geo.String() + ")" }
 
-// Format is String for every verb, so that %+v and %#v show neither the key nor the seed.
+// Format is String for every verb, so that %+v and %#v show neither the key nor
+// the seed.
 func (m *Mirror) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, m.String()) }

@@ -6,8 +6,9 @@ import (
 	"time"
 )
 
-// mirrorCopy is what a Mirror knows of one filter, by its birth number. All bits of local were
-// in the server's answers about that filter, so that local is a subset of it at any later time.
+// mirrorCopy is what a Mirror knows of one filter, by its birth number. All
+// bits of local were in the server's answers about that filter, so that local
+// is a subset of it at any later time.
 type mirrorCopy struct {
 	mu     sync.RWMutex
 	local  *Local
@@ -17,9 +18,9 @@ type mirrorCopy struct {
 	fresh  time.Time // all that was in the filter then is in local; zero: nothing is known
 }
 
-// age is how long ago then was. A process that was frozen sees it on the wall clock alone, and
-// a wall clock that is set back does not move the monotonic one: the larger counts, but for an
-// age below 0.
+// age is how long ago then was. A process that was frozen sees it on the wall
+// clock alone, and a wall clock that is set back does not move the monotonic
+// one: the larger counts, but for an age below 0.
 func age(now, then time.Time) time.Duration {
 	wall, monotonic := now.Round(0).Sub(then.Round(0)), now.Sub(then)
 	if wall < 0 || monotonic < 0 {
@@ -34,7 +35,8 @@ func within(now, then time.Time, limit time.Duration) bool {
 	return !then.IsZero() && a >= 0 && a <= limit
 }
 
-// answer is what the copy says of an item. known is false if the server must be asked.
+// answer is what the copy says of an item. known is false if the server must be
+// asked.
 func (c *mirrorCopy) answer(now time.Time, cfg MirrorConfig, item string) (found, known bool) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
@@ -60,11 +62,13 @@ func (c *mirrorCopy) drop() {
 	}
 }
 
-// meet takes note that the primary showed a birth number in answer to a question that was sent
-// at the time, and reports whether local is about that filter. A filter of birth 0 was written
-// by another program; nothing would tell it from its successor.
+// meet takes note that the primary showed a birth number in answer to a
+// question that was sent at the time, and reports whether local is about that
+// filter. A filter of birth 0 was written by another program; nothing would
+// tell it from its successor.
 func (c *mirrorCopy) meet(birth int64, sent, now time.Time) bool {
-	// A proof to come is from before the clock was set back, and cannot be compared.
+	// A proof to come is from before the clock was set back, and cannot be
+	// compared.
 	newer := !sent.Before(c.proved) || age(now, c.proved) < 0
 	if birth == c.birth {
 		if newer {
@@ -82,8 +86,9 @@ func (c *mirrorCopy) meet(birth int64, sent, now time.Time) bool {
 	return true
 }
 
-// A lesson is what a Mirror learns from a call's answers, all of them to questions that were
-// sent after the time. Once a MaxTrust the primary is asked, for only it proves anything.
+// A lesson is what a Mirror learns from a call's answers, all of them to
+// questions that were sent after the time. Once a MaxTrust the primary is
+// asked, for only it proves anything.
 type lesson struct {
 	m       *Mirror
 	sent    time.Time
@@ -99,7 +104,8 @@ func (m *Mirror) lesson() *lesson {
 
 func (l *lesson) asksPrimary() bool { return l.primary }
 
-// learn takes the bits of an answer into the copy, and what it says of the filter.
+// learn takes the bits of an answer into the copy, and what it says of the
+// filter.
 func (l *lesson) learn(q *request, primary bool) {
 	c, now := &l.m.copy, l.m.now()
 	c.mu.Lock()
@@ -112,7 +118,8 @@ func (l *lesson) learn(q *request, primary bool) {
 			}
 		}
 	case q.err == nil && len(q.found) > 0:
-		// What a region lacks is lag, and what it has is true of the filter it speaks of.
+		// What a region lacks is lag, and what it has is true of the filter it
+		// speaks of.
 		if primary && c.meet(q.stands, l.sent, now) || !primary && q.stands == c.birth && c.birth != 0 {
 			q.learnCells(c.local)
 		}
@@ -121,7 +128,8 @@ func (l *lesson) learn(q *request, primary bool) {
 	}
 }
 
-// isGone reports whether an answer of the primary says that there is no such filter any more.
+// isGone reports whether an answer of the primary says that there is no such
+// filter any more.
 func isGone(err error) bool { return errors.Is(err, ErrNotFound) || isForeign(err) }
 
 // learnCells sets the cells that the answers to a look-up showed to be set.

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// A frozen process sees on the wall clock alone that time has passed; a clock that was set
-// back shows an age below 0.
+// A frozen process sees on the wall clock alone that time has passed; a clock
+// that was set back shows an age below 0.
 func TestAge(t *testing.T) {
 	then := time.Now()
 	for name, c := range map[string]struct {
@@ -30,7 +30,8 @@ func TestAge(t *testing.T) {
 	}
 }
 
-// Answers that come late, of a filter before or after the present one, do not mix with it.
+// Answers that come late, of a filter before or after the present one, do not
+// mix with it.
 func TestMirrorCopyMeetsAnswersInAnyOrder(t *testing.T) {
 	start := time.Now()
 	at := func(s int) time.Time { return start.Add(time.Duration(s) * time.Second) }

@@ -36,8 +36,8 @@ func TestMirrorAddOfUnknownOutcomeLeavesNoTrace(t *testing.T) {
 	}
 }
 
-// Whatever goes wrong with whichever request of a look-up, an item that is in the filter is
-// found or there is an error.
+// Whatever goes wrong with whichever request of a look-up, an item that is in
+// the filter is found or there is an error.
 func TestMirrorFailureIsNeverANo(t *testing.T) {
 	for _, fault := range upstashtest.EveryFault() {
 		for hit := range int64(3) {
@@ -71,7 +71,8 @@ func TestMirrorFailureIsNeverANo(t *testing.T) {
 	}
 }
 
-// While no refresh succeeds, each call asks the server, and a refresh is tried once a second.
+// While no refresh succeeds, each call asks the server, and a refresh is tried
+// once a second.
 func TestMirrorWithoutRefresh(t *testing.T) {
 	s := upstashtest.NewServer(t)
 	f := handle(t, s.Client(), roomy())
@@ -130,7 +131,8 @@ func TestMirrorRefreshOfACallerWhoGivesUp(t *testing.T) {
 	}
 }
 
-// A region that lags cannot make a copy look whole, nor prove that a filter is still there.
+// A region that lags cannot make a copy look whole, nor prove that a filter is
+// still there.
 func TestMirrorNearALaggingRegion(t *testing.T) {
 	for _, reads := range []bloom.Reads{bloom.ReadsPrimary, bloom.ReadsNearest, bloom.ReadsNearestFirst} {
 		for name, opts := range map[string][]upstash.Option{
@@ -150,7 +152,8 @@ func TestMirrorNearALaggingRegion(t *testing.T) {
 				asks(t, s, m, "b", true, 2)
 				asks(t, s, m, "a", true, 0)
 
-				// The region still has the old filter, when the primary has another.
+				// The region still has the old filter, when the primary has
+				// another.
 				if _, err := writer.Delete(t.Context()); err != nil {
 					t.Fatal(err)
 				}
@@ -171,8 +174,9 @@ func TestMirrorNearALaggingRegion(t *testing.T) {
 	}
 }
 
-// The promise of MaxStale, while others add, and the filter is deleted and made anew: an item
-// whose Add was acknowledged more than MaxStale ago, and to the live filter, is found.
+// The promise of MaxStale, while others add, and the filter is deleted and made
+// anew: an item whose Add was acknowledged more than MaxStale ago, and to the
+// live filter, is found.
 func TestMirrorPromiseUnderWriters(t *testing.T) {
 	const stale = 2 * time.Millisecond
 	s := upstashtest.NewServer(t)
@@ -253,7 +257,8 @@ func TestMirrorPromiseUnderWriters(t *testing.T) {
 	}
 }
 
-// A filter without a birth number cannot be told from its successor: nothing is believed.
+// A filter without a birth number cannot be told from its successor: nothing is
+// believed.
 func TestMirrorOfAFilterWithoutABirthNumber(t *testing.T) {
 	s := upstashtest.NewServer(t)
 	f := handle(t, s.Client(), roomy())

@@ -13,13 +13,14 @@ import (
 
 // A refresh brings the copy up to a moment that is not before its own start.
 //
-// If nothing changed, one script shows it: it returns the birth number and the count of set
-// bits at one moment. The copy is a subset of the filter, so that an equal count means equal
-// bits. Else the string is read in parts, by scripts too, because the primary runs them: each
-// part is checked for the birth number in its own atomic step, holds all bits that were there
-// at the start of the refresh, and is added to the copy. A plain GETRANGE might be answered by
-// a region that lags; and as parts of the primary need no second count to be believed, a filter
-// that others write to all the time is mirrored as well.
+// If nothing changed, one script shows it: it returns the birth number and the
+// count of set bits at one moment. The copy is a subset of the filter, so that
+// an equal count means equal bits. Else the string is read in parts, by scripts
+// too, because the primary runs them: each part is checked for the birth number
+// in its own atomic step, holds all bits that were there at the start of the
+// refresh, and is added to the copy. A plain GETRANGE might be answered by a
+// region that lags; and as parts of the primary need no second count to be
+// believed, a filter that others write to all the time is mirrored as well.
 
 const (
 	mirrorCountScript = ours + `return {w[1], w[3], redis.call('BITCOUNT', KEYS[1], '16', '-1')}`
@@ -28,17 +29,19 @@ const (
 	mirrorPartBytes = 2 << 20
 	mirrorParallel  = 4
 
-	// refreshPause is the longest time after a failed refresh in which none is tried.
+	// refreshPause is the longest time after a failed refresh in which none is
+	// tried.
 	refreshPause = time.Second
 )
 
 var errNoBirth = fmt.Errorf("%w with a birth number, which a Mirror needs: the filter was written"+
 	" by another program; an Add of this package gives it one", ErrNotFilter)
 
-// Refresh brings the copy up to date: all items whose Add was acknowledged before the call are
-// in it. It costs three commands if nothing changed, else three more for each 2 MiB of the string
-// and its bytes. If MaxStale is set, calls do it by themselves. After an error the copy is
-// trusted no more than before.
+// Refresh brings the copy up to date: all items whose Add was acknowledged
+// before the call are in it. It costs three commands if nothing changed, else
+// three more for each 2 MiB of the string and its bytes. If MaxStale is set,
+// calls do it by themselves. After an error the copy is trusted no more than
+// before.
 func (m *Mirror) Refresh(ctx context.Context) error {
 	for {
 		began, mine := m.turn.begin()
@@ -51,8 +54,9 @@ func (m *Mirror) Refresh(ctx context.Context) error {
 	}
 }
 
-// refreshIfStale reports whether a refresh was made since the call, by this goroutine or
-// another. It does nothing if the copy is fresh enough or a refresh failed a moment ago.
+// refreshIfStale reports whether a refresh was made since the call, by this
+// goroutine or another. It does nothing if the copy is fresh enough or a
+// refresh failed a moment ago.
 func (m *Mirror) refreshIfStale(ctx context.Context) bool {
 	for m.cfg.MaxStale > 0 {
 		m.copy.mu.RLock()
@@ -195,7 +199,8 @@ func (m *Mirror) readPart(ctx context.Context, from int, birth int64, begun uint
 	return nil
 }
 
-// bytesAt reads n bytes of the string, or fewer at its end, and the birth number.
+// bytesAt reads n bytes of the string, or fewer at its end, and the birth
+// number.
 func (r *record) bytesAt(ctx context.Context, from, n int) (part []byte, birth int64, err error) {
 	reply, err := r.run(ctx, func() upstash.Command {
 		return r.script(mirrorPartScript, nil, strconv.Itoa(from), strconv.Itoa(from+n-1)).
@@ -239,8 +244,8 @@ func replyWord(reply upstash.Reply) (int64, error) {
 	return fieldWord(upstash.NullInt64{Int64: n, Valid: true})
 }
 
-// A refreshTurn lets one goroutine at a time refresh. The others wait for it, each as long as
-// its own context lets it.
+// A refreshTurn lets one goroutine at a time refresh. The others wait for it,
+// each as long as its own context lets it.
 type refreshTurn struct {
 	mu     sync.Mutex
 	under  turn // nil: nobody refreshes

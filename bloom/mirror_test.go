@@ -3,13 +3,11 @@ package bloom_test
 import (
 	"errors"
 	"fmt"
-	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/upbloom/upbloom/bloom"
-	"github.com/upbloom/upbloom/upstash"
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
@@ -33,7 +31,8 @@ func (c *clock) pass(d time.Duration) {
 	c.now = c.now.Add(d)
 }
 
-// freeze lets time pass on the wall clock alone, as it does in a process that is suspended.
+// freeze lets time pass on the wall clock alone, as it does in a process that
+// is suspended.
 func (c *clock) freeze(d time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -71,7 +70,8 @@ func mustAdd(t *testing.T, f *bloom.Filter, items ...string) {
 	}
 }
 
-// By default a "yes" is learned from the answer, for MaxTrust; a "no" is always the server's.
+// By default a "yes" is learned from the answer, for MaxTrust; a "no" is always
+// the server's.
 func TestMirrorLearnsYesFromAnswers(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		for _, scheme := range []bloom.Scheme{bloom.SchemeBlocked, bloom.SchemeXXH3, bloom.SchemeFNV1a} {
@@ -123,8 +123,9 @@ func TestMirrorAdd(t *testing.T) {
 	})
 }
 
-// What the doc says of a filter that was made anew: within MaxTrust the old one's items are
-// found, and Add takes them for seen; AddThrough does not, and the first answer drops the copy.
+// What the doc says of a filter that was made anew: within MaxTrust the old
+// one's items are found, and Add takes them for seen; AddThrough does not, and
+// the first answer drops the copy.
 func TestMirrorOfAFilterThatWasMadeAnew(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		f := handle(t, s.Client(), roomy())
@@ -212,8 +213,8 @@ func TestMirrorMaxStale(t *testing.T) {
 	})
 }
 
-// A moment ago the copy was dropped for another birth: nothing of the old filter is left, and a
-// refresh brings the new one.
+// A moment ago the copy was dropped for another birth: nothing of the old
+// filter is left, and a refresh brings the new one.
 func TestMirrorRefreshOfANewFilter(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		f := handle(t, s.Client(), roomy())
@@ -244,8 +245,8 @@ func TestMirrorRefreshOfANewFilter(t *testing.T) {
 	})
 }
 
-// A filter that was put back from a backup has the birth number of the later one, and fewer
-// bits: the copy is begun anew.
+// A filter that was put back from a backup has the birth number of the later
+// one, and fewer bits: the copy is begun anew.
 func TestMirrorOfAFilterFromABackup(t *testing.T) {
 	s := upstashtest.NewServer(t)
 	f := handle(t, s.Client(), roomy())
@@ -262,7 +263,8 @@ func TestMirrorOfAFilterFromABackup(t *testing.T) {
 	asks(t, s, m, "a", true, 0)
 }
 
-// Refresh by hand serves the default mode too: yes without a request, no from the server.
+// Refresh by hand serves the default mode too: yes without a request, no from
+// the server.
 func TestMirrorRefreshByHand(t *testing.T) {
 	s := upstashtest.NewServer(t)
 	f := handle(t, s.Client(), bloom.Config{Capacity: 1_000_000, FPRate: 0.00001}) // two parts
@@ -360,79 +362,6 @@ func TestMirrorExistsAllAndAddAll(t *testing.T) {
 		got, err = stale.ExistsAll(t.Context(), []string{"y", "a"})
 		check("ExistsAll from the copy", got, err, "01", 0)
 	})
-}
-
-// A batch error speaks of all items: those that the copy answered are done.
-func TestMirrorBatchError(t *testing.T) {
-	s := upstashtest.NewServer(t)
-	f := handle(t, once(s), roomy())
-	m, _ := mirror(t, f, bloom.MirrorConfig{})
-	if _, err := m.AddAll(t.Context(), []string{"a", "b"}); err != nil {
-		t.Fatal(err)
-	}
-	s.Inject(upstashtest.Drop(upstashtest.BeforeExec))
-	got, err := m.ExistsAll(t.Context(), []string{"x", "a", "y", "b"})
-	var batch *bloom.BatchError
-	if !errors.As(err, &batch) || len(got) != 4 {
-		t.Fatalf("%v, %v", got, err)
-	}
-	for i, want := range []bloom.ItemState{bloom.ItemNotDone, bloom.ItemDone, bloom.ItemNotDone, bloom.ItemDone} {
-		if batch.Items[i] != want || got[i] != (want == bloom.ItemDone) {
-			t.Errorf("item %d: %v, %v, want %v", i, got[i], batch.Items[i], want)
-		}
-	}
-}
-
-func TestNewMirrorRefuses(t *testing.T) {
-	s := upstashtest.NewServer(t)
-	big := bloom.Config{Capacity: 100_000_000, FPRate: 0.01}
-	bare := bloom.Config{Bits: 1000, Hashes: 7, Scheme: bloom.SchemeXXH3, Layout: bloom.LayoutBare}
-	for name, c := range map[string]struct {
-		cfg    bloom.Config
-		mirror bloom.MirrorConfig
-		want   []string
-	}{
-		"too big":           {big, bloom.MirrorConfig{}, []string{"MirrorConfig.MaxBytes", "64.0 MiB", "128.1 MiB"}},
-		"too big by a byte": {roomy(), bloom.MirrorConfig{MaxBytes: 131091}, []string{"131091", "131092"}},
-		"bare":              {bare, bloom.MirrorConfig{}, []string{"Config.Layout", "bare"}},
-		"trust":             {roomy(), bloom.MirrorConfig{MaxTrust: -1}, []string{"MirrorConfig.MaxTrust", "-1ns"}},
-		"stale":             {roomy(), bloom.MirrorConfig{MaxStale: -1}, []string{"MirrorConfig.MaxStale", "-1ns"}},
-		"bytes":             {roomy(), bloom.MirrorConfig{MaxBytes: -1}, []string{"MirrorConfig.MaxBytes", "-1"}},
-	} {
-		_, err := bloom.NewMirror(handle(t, s.Client(), c.cfg), c.mirror)
-		var cerr *bloom.ConfigError
-		if !errors.As(err, &cerr) {
-			t.Errorf("%s: %v, want a ConfigError", name, err)
-			continue
-		}
-		for _, part := range c.want {
-			if !strings.Contains(err.Error(), part) {
-				t.Errorf("%s: %q does not say %q", name, err, part)
-			}
-		}
-	}
-	if _, err := bloom.NewMirror(handle(t, s.ReadOnlyClient(), roomy()), bloom.MirrorConfig{}); !errors.Is(err, upstash.ErrReadOnly) {
-		t.Errorf("a read-only client: %v", err)
-	}
-	if _, err := bloom.NewMirror(nil, bloom.MirrorConfig{}); err == nil {
-		t.Error("a nil Filter was mirrored")
-	}
-	if _, err := bloom.NewMirror(handle(t, s.Client(), roomy()), bloom.MirrorConfig{MaxBytes: 131092}); err != nil {
-		t.Error(err)
-	}
-}
-
-func TestMirrorHidesKeyAndSeed(t *testing.T) {
-	s := upstashtest.NewServer(t)
-	cfg := roomy()
-	cfg.Seed = 123456789
-	m, _ := mirror(t, handle(t, s.Client(), cfg), bloom.MirrorConfig{})
-	for _, verb := range []string{"%v", "%+v", "%#v", "%s"} {
-		text := fmt.Sprintf(verb, m)
-		if strings.Contains(text, "123456789") || strings.Contains(text, key) || !strings.Contains(text, "bits") {
-			t.Errorf("%s shows %q", verb, text)
-		}
-	}
 }
 
 // roomy is a filter of 128 KiB, in which a false positive would be a surprise.

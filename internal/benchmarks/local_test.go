@@ -1,5 +1,5 @@
-// Package benchmarks measures package bloom beside other programs. It is a module of its own,
-// so that who uses the library does not download them.
+// Package benchmarks measures package bloom beside other programs. It is a
+// module of its own, so that who uses the library does not download them.
 package benchmarks
 
 import (
@@ -14,12 +14,12 @@ import (
 	"github.com/upbloom/upbloom/bloom"
 )
 
-// chunk is how many items take turns: the two filters get the same ones, one after the other,
-// so that a change of the machine's speed meets both.
+// chunk is how many items take turns: the two filters get the same ones, one
+// after the other, so that a change of the machine's speed meets both.
 const chunk = 1 << 12
 
-// items makes dst the e-mail addresses numbered from on. They lie in one string, so that the
-// garbage collector has nothing to do with the outcome.
+// items makes dst the e-mail addresses numbered from on. They lie in one
+// string, so that the garbage collector has nothing to do with the outcome.
 func items(dst []string, name string, from int) {
 	var b []byte
 	ends := make([]int, len(dst))
@@ -102,8 +102,9 @@ func (d *duel) lookUp(name string, round int) {
 	})
 }
 
-// report prints nanoseconds an item, and how many times as fast the Local is. They are medians
-// of the turns: in the middle of a turn, the machine may have done something else.
+// report prints nanoseconds an item, and how many times as fast the Local is.
+// They are medians of the turns: in the middle of a turn, the machine may have
+// done something else.
 func (d *duel) report(b *testing.B) {
 	var each [2]float64
 	for who, turns := range d.turns {
@@ -118,8 +119,8 @@ func (d *duel) report(b *testing.B) {
 
 func (d *duel) reset() { d.turns, d.found = [2][]time.Duration{}, [2]int{} }
 
-// BenchmarkLocal has a bloom.Local and a filter of github.com/bits-and-blooms/bloom/v3 do the
-// same, in turns.
+// BenchmarkLocal has a bloom.Local and a filter of
+// github.com/bits-and-blooms/bloom/v3 do the same, in turns.
 func BenchmarkLocal(b *testing.B) {
 	sizes := []int{1_000_000, 30_000_000}
 	if testing.Short() {
