@@ -165,3 +165,50 @@ func TestInRefuses(t *testing.T) {
 		t.Errorf("%d requests, want none", n)
 	}
 }
+
+// Inspect reads any filter of the format without its Config or seed, and the key's state.
+func TestInspect(t *testing.T) {
+	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+		for _, cfg := range []bloom.Config{
+			{Capacity: 1000, FPRate: 0.01, TTL: time.Hour},
+			{Capacity: 1000, FPRate: 0.01, Seed: 42},
+			{Capacity: 1000, FPRate: 0.01, Scheme: bloom.SchemeXXH3},
+			{Capacity: 1000, FPRate: 0.01, Scheme: bloom.SchemeFNV1a},
+		} {
+			s.FlushAll()
+			f := handle(t, s.Client(), cfg)
+			if _, err := f.AddAll(t.Context(), numbered("item", 500)); err != nil {
+				t.Fatal(err)
+			}
+			want, err := f.Stats(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			for name, c := range map[string]*upstash.Client{"full": s.Client(), "read-only": s.ReadOnlyClient()} {
+				s.ResetStats()
+				got, err := bloom.Inspect(t.Context(), c, key)
+				if n := s.Stats(); err != nil || n.Requests != 1 || n.Commands != 4 {
+					t.Errorf("%s: %v, %+v, want one request of four commands", name, err, n)
+				}
+				if got.Geometry.Seed != 0 || got.Seeded != (cfg.Seed != 0) {
+					t.Errorf("%s: seed %d, seeded %v", name, got.Geometry.Seed, got.Seeded)
+				}
+				if got.Capacity < 940 || got.Capacity > 1060 {
+					t.Errorf("%s: capacity %d, want about 1000", name, got.Capacity)
+				}
+				got.Geometry.Seed, got.Capacity, got.FPRate, got.TTL = cfg.Seed, want.Capacity, want.FPRate, want.TTL
+				if got != want {
+					t.Errorf("%s:\n%+v, want\n%+v", name, got, want)
+				}
+			}
+		}
+		s.FlushAll()
+		if _, err := bloom.Inspect(t.Context(), s.Client(), key); !errors.Is(err, bloom.ErrNotFound) {
+			t.Errorf("nothing: %v, want ErrNotFound", err)
+		}
+		do(t, s, "RPUSH", key, "a")
+		if _, err := bloom.Inspect(t.Context(), s.Client(), key); !errors.Is(err, bloom.ErrNotFilter) {
+			t.Errorf("a list: %v, want ErrNotFilter", err)
+		}
+	})
+}

@@ -147,3 +147,39 @@ func TestAnyBytesAreAnItem(t *testing.T) {
 		}
 	})
 }
+
+// The user's orders are about the filter: what else stands at the key is left alone.
+func TestOrdersLeaveOtherDataAlone(t *testing.T) {
+	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+		for what, put := range map[string]func(){
+			"another filter": func() { add(t, handle(t, s.Client(), sparse()), "theirs", true) },
+			"text":           func() { do(t, s, "SET", key, "some text of theirs") },
+			"a list":         func() { do(t, s, "RPUSH", key, "theirs") },
+		} {
+			for name, order := range map[string]func(f *bloom.Filter) error{
+				"Expire":  func(f *bloom.Filter) error { _, err := f.Expire(t.Context(), time.Hour); return err },
+				"Persist": func(f *bloom.Filter) error { _, err := f.Persist(t.Context()); return err },
+				"Rename":  func(f *bloom.Filter) error { return f.Rename(t.Context(), "other") },
+				"Delete":  func(f *bloom.Filter) error { _, err := f.Delete(t.Context()); return err },
+			} {
+				s.FlushAll()
+				put()
+				do(t, s, "EXPIRE", key, "600")
+				look := func() any {
+					if do(t, s, "TYPE", key) == "list" {
+						return do(t, s, "LINDEX", key, "0")
+					}
+					return stored(t, s)
+				}
+				before := look()
+				if err := order(handle(t, s.Client(), small())); !isRefusal(err) {
+					t.Errorf("%s of %s: %v, want a refusal", name, what, err)
+				}
+				if look() != before || do(t, s, "EXISTS", "other") != int64(0) {
+					t.Errorf("%s changed %s", name, what)
+				}
+				wantTTL(t, s, 10*time.Minute)
+			}
+		}
+	})
+}

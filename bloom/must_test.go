@@ -223,3 +223,37 @@ func TestLookUpAfterAScript(t *testing.T) {
 		}
 	}
 }
+
+// A batch that stops half way, because the string may not grow, is not taken for one that
+// did nothing.
+func TestMustExistStopsHalfWay(t *testing.T) {
+	s := upstashtest.NewServer(t, upstashtest.WithMaxRecord(100_000)) // of 132,516 bytes
+	f := handle(t, s.Client(), sparse())
+	g := f.Geometry()
+	low := func(item string) bool {
+		for _, p := range positionsOf(g, item) {
+			if p > 90_000*8 {
+				return false
+			}
+		}
+		return true
+	}
+	var items []string
+	for _, item := range numbered("item", 20_000) {
+		if low(item) {
+			items = append(items, item)
+		}
+	}
+	if len(items) < 200 {
+		t.Fatalf("%d items", len(items))
+	}
+	add(t, f, items[0], true)
+	items = append(items[1:], numbered("item", 100)...)
+	got, err := handle(t, s.Client(), must(sparse())).AddAll(t.Context(), items)
+	var batch *bloom.BatchError
+	if !errors.Is(err, upstash.ErrRecordTooLarge) || !errors.As(err, &batch) || upstash.SafeToRetry(err) ||
+		count(got) != 0 || batch.Count(bloom.ItemUnknown) != len(items) {
+		t.Errorf("AddAll: %v, want ErrRecordTooLarge and all items unknown", err)
+	}
+	exists(t, f, items[0], true)
+}

@@ -13,8 +13,7 @@ import (
 // What may happen only if the header is ours, and is more than setting bits, is a script:
 // one atomic step that looks first. Each reads in one command and writes in as few as can
 // be, because the service bills every command that a script calls. BITFIELD_RO works when
-// memory is short. What may fail stands before the first write, so that an error means that
-// nothing was written.
+// memory is short.
 
 // shebang lets the service lock the script's own keys alone, instead of the database.
 // Other servers refuse it, and get the script without.
@@ -35,14 +34,14 @@ func (r *record) script(text string, more []string, args ...string) upstash.Comm
 	argv = append(argv, text, strconv.Itoa(1+len(more)), r.key)
 	argv = append(argv, more...)
 	argv = append(argv, strconv.FormatInt(r.header, 10))
-	return upstash.Cmd("EVAL", append(argv, args...)...).AllOrNothing()
+	return upstash.Cmd("EVAL", append(argv, args...)...)
 }
 
-// eval runs a script of the record.
+// eval runs a script of the record that fails, if it does, before its first write.
 func (r *record) eval(ctx context.Context, repeatable bool, text string, more []string, args ...string,
 ) (upstash.Reply, error) {
 	return r.run(ctx, func() upstash.Command {
-		return r.script(text, more, args...).Repeatable(repeatable)
+		return r.script(text, more, args...).Repeatable(repeatable).AllOrNothing()
 	})
 }
 
@@ -58,11 +57,9 @@ func (r *record) run(ctx context.Context, script func() upstash.Command) (upstas
 // evalFor is eval of a repeatable script that needs as much time as limit.
 func (r *record) evalFor(ctx context.Context, limit time.Duration, text string, more []string, args ...string,
 ) (upstash.Reply, error) {
-	reply, err := r.client.Do(ctx, r.script(text, more, args...).Repeatable(true).Timeout(limit))
-	if err != nil && r.refusesShebang(err) {
-		reply, err = r.client.Do(ctx, r.script(text, more, args...).Repeatable(true).Timeout(limit))
-	}
-	return reply, err
+	return r.run(ctx, func() upstash.Command {
+		return r.script(text, more, args...).Repeatable(true).Timeout(limit)
+	})
 }
 
 // refusesShebang reports whether the script did not run for its first line, which is left
@@ -100,7 +97,8 @@ func (r *record) evalInts(ctx context.Context, repeatable bool, text string, mor
 
 // mustExistScript sets the bits at the offsets ARGV[2] and on, if the filter is there, and
 // returns the header, bit 127, the birth number and the bits before. Lua unpacks no more
-// than some thousands of values at once.
+// than some thousands of values at once, so that it writes scriptSets bits at a time, and may
+// fail after the first of them if the string grows beyond a limit.
 const mustExistScript = ours + `local out = {w[1], w[2], w[3]}
 local ops = {}
 for i = 2, #ARGV do
@@ -116,10 +114,17 @@ for i = 2, #ARGV do
 end
 return out`
 
+// scriptSets is how many bits mustExistScript sets at once: its 4000 is four words for each.
+const scriptSets = 1000
+
 func (q *request) mustExistCommand() upstash.Command {
 	args := make([]string, len(q.offsets))
 	for i, o := range q.offsets {
 		args[i] = strconv.FormatUint(o, 10)
 	}
-	return q.rec.script(mustExistScript, nil, args...).Repeatable(true)
+	c := q.rec.script(mustExistScript, nil, args...).Repeatable(true)
+	if len(args) <= scriptSets {
+		return c.AllOrNothing()
+	}
+	return c
 }
