@@ -45,7 +45,9 @@ func TestBatchSplitsByBytes(t *testing.T) {
 func checkBodies(t *testing.T, w *watched, limit, each int, op string, want int) {
 	t.Helper()
 	sum, longest := 0, 0
-	w.bodies = slices.DeleteFunc(w.bodies, func(body string) bool { return !strings.Contains(body, "BITFIELD\"") })
+	w.bodies = slices.DeleteFunc(w.bodies, func(body string) bool {
+		return !strings.Contains(body, `"BITFIELD"`)
+	})
 	for _, body := range w.bodies {
 		n := operations(body, op)
 		if op == "GET" || strings.Contains(body, "INCRBY") && op != "SET" {

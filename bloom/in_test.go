@@ -125,7 +125,8 @@ func TestAddInAfterALostAnswer(t *testing.T) {
 			t.Errorf("the filter that was made: %+v, want new", answers[1])
 		}
 		s.Inject(upstashtest.Drop(upstashtest.BeforeExec))
-		if answers, err := bloom.AddIn(t.Context(), "item-2", there, missing); err != nil || !answers[0].Yes || !answers[1].Yes {
+		answers, err = bloom.AddIn(t.Context(), "item-2", there, missing)
+		if err != nil || !answers[0].Yes || !answers[1].Yes {
 			t.Errorf("not executed: %v, %v, want new in both", answers, err)
 		}
 	})

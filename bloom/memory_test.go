@@ -94,7 +94,8 @@ func TestLimitsNameTheRemedy(t *testing.T) {
 		"ExistsAll": func() error { _, err := f.ExistsAll(t.Context(), numbered("a", 1000)); return err },
 	} {
 		err := call()
-		if !errors.Is(err, upstash.ErrRequestTooLarge) || !strings.Contains(err.Error(), "lower Config.BatchBytes") {
+		if !errors.Is(err, upstash.ErrRequestTooLarge) ||
+			!strings.Contains(err.Error(), "lower Config.BatchBytes") {
 			t.Errorf("%s: %v, want ErrRequestTooLarge and what to lower", name, err)
 		}
 	}
@@ -115,5 +116,19 @@ func TestNotFoundNamesTheRemedy(t *testing.T) {
 		if !errors.Is(err, bloom.ErrNotFound) || strings.Contains(err.Error(), "MissingIsEmpty") != (name == "Exists") {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+// A BITFIELD that is refused for the size of the record has said nothing of the key.
+func TestRefusedAddLeavesNoTTL(t *testing.T) {
+	s := upstashtest.NewServer(t, upstashtest.WithMaxRecord(100))
+	do(t, s, "SET", key, "some text of theirs")
+	_, err := handle(t, s.Client(), expiring(time.Hour)).Add(t.Context(), "a")
+	if !errors.Is(err, upstash.ErrRecordTooLarge) {
+		t.Errorf("Add: %v, want ErrRecordTooLarge", err)
+	}
+	wantNoTTL(t, s)
+	if got := stored(t, s); got != "some text of theirs" {
+		t.Errorf("their text became %q", got)
 	}
 }

@@ -246,3 +246,8 @@ func TestAddToText(t *testing.T) {
 		}
 	})
 }
+
+func isRefusal(err error) bool {
+	var m *bloom.MismatchError
+	return errors.As(err, &m) || errors.Is(err, bloom.ErrNotFilter)
+}

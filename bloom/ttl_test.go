@@ -352,25 +352,6 @@ func TestForeignDataKeepsItsTTL(t *testing.T) {
 	})
 }
 
-// A BITFIELD that is refused for the size of the record has said nothing of the key.
-func TestRefusedAddLeavesNoTTL(t *testing.T) {
-	s := upstashtest.NewServer(t, upstashtest.WithMaxRecord(100))
-	do(t, s, "SET", key, "some text of theirs")
-	_, err := handle(t, s.Client(), expiring(time.Hour)).Add(t.Context(), "a")
-	if !errors.Is(err, upstash.ErrRecordTooLarge) {
-		t.Errorf("Add: %v, want ErrRecordTooLarge", err)
-	}
-	wantNoTTL(t, s)
-	if got := stored(t, s); got != "some text of theirs" {
-		t.Errorf("their text became %q", got)
-	}
-}
-
-func isRefusal(err error) bool {
-	var m *bloom.MismatchError
-	return errors.As(err, &m) || errors.Is(err, bloom.ErrNotFilter)
-}
-
 // The items are in, and only the settling failed: a caller who is told that nothing was done
 // would add them again and take them for seen.
 func TestTTLThatCannotBeSet(t *testing.T) {
