@@ -99,6 +99,19 @@
 // loopback to a REST server in the same process and Redis 7.0.15 behind it, on
 // two shared cores of an AMD EPYC (Zen 3) with Go 1.26.8, 21 November 2026.
 //
+// A million checks, half of them of members among a million:
+//
+//	                                 requests     commands   MB out  MB in  memory
+//	Mirror with MaxStale                    3            5    0.001    1.4  3.3 MB
+//	ExistsAll, 1,000 a request          1,000        1,000       44     33  3.3 MB
+//	Exists                          1,000,000    1,000,000       86     62  3.3 MB
+//	SMISMEMBER, 1,000 a request         1,000        1,000       27      2   72 MB
+//	SET NX EX, 1,000 a pipeline         1,000    1,000,000       62     16  113 MB
+//	a script of 14 GETBITs          1,000,000    7,800,000      298     15  2.6 MB
+//
+// A set is exact and sends less, if it fits and the network may be crossed; a
+// filter pays off near the code. The README says when not to use one.
+//
 // A write that finds the TTL open sends one request more, of four commands.
 // Create is one, of two commands if the filter is there, else of four or five.
 // Open is one, of two. A batch is cut into requests of Config.BatchBytes.

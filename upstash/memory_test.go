@@ -1,0 +1,46 @@
+//go:build !race
+
+package upstash_test
+
+import (
+	"runtime"
+	"strconv"
+	"testing"
+
+	"github.com/upbloom/upbloom/upstash"
+	"github.com/upbloom/upbloom/upstash/upstashtest"
+)
+
+// Ten thousand calls leave nothing behind in a program that goes on: neither memory nor
+// connections nor goroutines.
+func TestMemoryIsFlat(t *testing.T) {
+	s := upstashtest.NewServer(t)
+	c := s.Client()
+	calls := func(n int) {
+		for i := range n {
+			key := "key-" + strconv.Itoa(i%100)
+			if _, err := c.Do(t.Context(), upstash.Cmd("SET", key, "value", "EX", "60")); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	live := func() (heap uint64, goroutines int) {
+		runtime.GC()
+		runtime.GC() // what the first one finalized
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc, runtime.NumGoroutine()
+	}
+	calls(1000)
+	before, routines := live()
+	calls(10_000)
+	after, routinesAfter := live()
+	t.Logf("live heap %d and %d bytes, %d and %d goroutines", before, after, routines, routinesAfter)
+	// The server in this process has a part in it; a byte a call would be 10 KB.
+	if after > before+256<<10 {
+		t.Errorf("the live heap was %d bytes and is %d", before, after)
+	}
+	if routinesAfter > routines {
+		t.Errorf("%d goroutines became %d", routines, routinesAfter)
+	}
+}
