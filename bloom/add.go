@@ -24,6 +24,7 @@ import (
 // error the item may or may not be in; to add it again is harmless, but may then answer
 // "seen".
 func (f *Filter) Add(ctx context.Context, item string) (added bool, err error) {
+	ctx = f.rec.label(ctx, "bloom.Add")
 	return f.add(ctx, item, nil)
 }
 

@@ -23,6 +23,7 @@ const (
 // is known; the answers of those that are done are returned with it. A filter
 // that vanishes between two requests is ErrRecreated in it.
 func (f *Filter) AddAll(ctx context.Context, items []string) ([]bool, error) {
+	ctx = f.rec.label(ctx, "bloom.AddAll")
 	return f.addAll(ctx, items, nil)
 }
 
@@ -44,6 +45,7 @@ func (f *Filter) addAll(ctx context.Context, items []string, l learner) ([]bool,
 // promises of Exists and the requests of AddAll. 1,000 items at 1 in 100 take
 // about 50 KB.
 func (f *Filter) ExistsAll(ctx context.Context, items []string) ([]bool, error) {
+	ctx = f.rec.label(ctx, "bloom.ExistsAll")
 	return f.existsAll(ctx, items, nil)
 }
 

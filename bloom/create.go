@@ -30,6 +30,7 @@ return {tonumber(ARGV[1]), tonumber(ARGV[2])}`
 // exactly one is told true, whatever is lost on the way: the filter's birth number says whose
 // it is. A Bare filter has no header that could tell, so that Create is a *ConfigError there.
 func (f *Filter) Create(ctx context.Context) (created bool, err error) {
+	ctx = f.rec.label(ctx, "bloom.Create")
 	r := &f.rec
 	if !r.headed() {
 		return false, configErrorf("Layout", "is bare: only a filter with a header can be created; just Add")

@@ -14,6 +14,7 @@ import (
 // was made with another Config is a *MismatchError. Config.Reads says which
 // copy of a global database is asked.
 func (f *Filter) Exists(ctx context.Context, item string) (bool, error) {
+	ctx = f.rec.label(ctx, "bloom.Exists")
 	return f.exists(ctx, item, nil)
 }
 

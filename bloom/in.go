@@ -28,6 +28,7 @@ func ExistsIn(ctx context.Context, item string, filters ...*Filter) ([]Answer, e
 	if err != nil || len(reqs) == 0 {
 		return nil, err
 	}
+	ctx = reqs[0].rec.label(ctx, "bloom.ExistsIn")
 	defer freeAll(reqs)
 	for _, q := range reqs {
 		q.beginRead()
@@ -54,6 +55,7 @@ func AddIn(ctx context.Context, item string, filters ...*Filter) ([]Answer, erro
 	if err != nil || len(reqs) == 0 {
 		return nil, err
 	}
+	ctx = reqs[0].rec.label(ctx, "bloom.AddIn")
 	defer freeAll(reqs)
 	answers := make([]Answer, len(reqs))
 	var allowed []*request

@@ -41,6 +41,7 @@ func (r *record) order(ctx context.Context, repeatable bool, text string, more [
 // afterwards. One request; four billed commands, or one for a Bare filter. A key that holds
 // something else is left alone: *MismatchError or ErrNotFilter.
 func (f *Filter) Expire(ctx context.Context, ttl time.Duration) (bool, error) {
+	ctx = f.rec.label(ctx, "bloom.Expire")
 	r := &f.rec
 	if !r.headed() {
 		return r.client.Expire(ctx, r.key, ttl)
@@ -59,6 +60,7 @@ func (f *Filter) Expire(ctx context.Context, ttl time.Duration) (bool, error) {
 // filter stays, whatever a handle's Config.TTL says. Cost and checks are those of Expire. If
 // the command had to be repeated and found no TTL, the error wraps upstash.ErrUncertain.
 func (f *Filter) Persist(ctx context.Context) (bool, error) {
+	ctx = f.rec.label(ctx, "bloom.Persist")
 	r := &f.rec
 	if !r.headed() {
 		return r.client.Persist(ctx, r.key)
@@ -81,6 +83,7 @@ func (f *Filter) Persist(ctx context.Context) (bool, error) {
 // It is not repeated after an attempt of unknown outcome: upstash.SafeToRetry reports
 // whether it certainly was not done.
 func (f *Filter) Rename(ctx context.Context, to string) error {
+	ctx = f.rec.label(ctx, "bloom.Rename")
 	if to == "" {
 		return errEmptyKey
 	}
@@ -127,6 +130,7 @@ func (r *record) renameBare(ctx context.Context, to string) (renamed int64, err 
 // *MismatchError or ErrNotFilter. It is not repeated after an attempt of unknown outcome,
 // because another client may have made the filter anew.
 func (f *Filter) Delete(ctx context.Context) (bool, error) {
+	ctx = f.rec.label(ctx, "bloom.Delete")
 	r := &f.rec
 	var n int64
 	var err error

@@ -97,6 +97,7 @@ var ErrLoadLost = errors.New("bloom: a part of the upload was gone before it cou
 // means that the key holds something else, which is left alone; with Config.MustExist a
 // missing filter is ErrNotFound. It holds the filter's string in memory once.
 func (f *Filter) Load(ctx context.Context, items iter.Seq[string], opts ...MoveOption) (LoadResult, error) {
+	ctx = f.rec.label(ctx, "bloom.Load")
 	start := time.Now()
 	if err := f.rec.mayWrite(); err != nil {
 		return LoadResult{}, err
@@ -118,6 +119,7 @@ func (f *Filter) Load(ctx context.Context, items iter.Seq[string], opts ...MoveO
 // Merge adds all items of l, whose geometry must be the filter's: the lower half of Load,
 // with its promises and its cost.
 func (f *Filter) Merge(ctx context.Context, l *Local, opts ...MoveOption) (LoadResult, error) {
+	ctx = f.rec.label(ctx, "bloom.Merge")
 	start := time.Now()
 	if err := f.mayMove(l); err != nil {
 		return LoadResult{}, err

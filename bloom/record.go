@@ -1,6 +1,7 @@
 package bloom
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"sync/atomic"
@@ -31,6 +32,18 @@ type record struct {
 }
 
 func (r *record) headed() bool { return r.layout == LayoutHeaded }
+
+// label names the operation for the client's observer, after the label that the caller gave:
+// "crawler bloom.Add". Without an observer it costs nothing.
+func (r *record) label(ctx context.Context, operation string) context.Context {
+	if !r.client.Observed() {
+		return ctx
+	}
+	if own := upstash.LabelOf(ctx); own != "" {
+		operation = own + " " + operation
+	}
+	return upstash.WithLabel(ctx, operation)
+}
 
 // forget makes the record as good as new: nothing is known of its key.
 func (r *record) forget() {

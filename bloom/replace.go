@@ -44,6 +44,7 @@ return {n, tonumber(ARGV[1]), 1}`
 // A Bare filter cannot be replaced, because nothing says whose string stands at its key: that
 // is a *ConfigError.
 func (f *Filter) Replace(ctx context.Context, l *Local, opts ...MoveOption) error {
+	ctx = f.rec.label(ctx, "bloom.Replace")
 	r := &f.rec
 	if !r.headed() {
 		return configErrorf("Layout", "is bare: only a filter with a header can be replaced")

@@ -27,6 +27,7 @@ import (
 // Of a Bare filter nothing can be compared: the string must only be no longer than the
 // geometry says.
 func (f *Filter) Snapshot(ctx context.Context, opts ...MoveOption) (*Local, error) {
+	ctx = f.rec.label(ctx, "bloom.Snapshot")
 	r := &f.rec
 	c := f.moveConfig(opts)
 	length, birth, err := r.measure(ctx)

@@ -58,6 +58,7 @@ func (s Stats) OverCapacity() bool {
 // database the nearest region answers. A filter that is not there is ErrNotFound, whatever
 // MissingIsEmpty says.
 func (f *Filter) Stats(ctx context.Context) (Stats, error) {
+	ctx = f.rec.label(ctx, "bloom.Stats")
 	n, err := f.count(ctx, upstash.Cmd("STRLEN", f.rec.key), upstash.Cmd("PTTL", f.rec.key))
 	if err != nil {
 		return Stats{}, gone(err)
@@ -79,6 +80,7 @@ func (f *Filter) Stats(ctx context.Context) (Stats, error) {
 // the capacity. One request, two commands. A filter with every bit set is
 // ErrSaturated.
 func (f *Filter) Cardinality(ctx context.Context) (uint64, error) {
+	ctx = f.rec.label(ctx, "bloom.Cardinality")
 	n, err := f.count(ctx)
 	if err != nil {
 		return 0, f.missing(err)

@@ -70,8 +70,8 @@ func WithLabel(ctx context.Context, label string) context.Context {
 	return context.WithValue(ctx, labelKey{}, label)
 }
 
-// labelOf returns the label that WithLabel put into ctx, or "".
-func labelOf(ctx context.Context) string {
+// LabelOf returns the label that WithLabel put into ctx, or "".
+func LabelOf(ctx context.Context) string {
 	label, _ := ctx.Value(labelKey{}).(string)
 	return label
 }

@@ -27,7 +27,7 @@ func (s *sender) run(ctx context.Context, x *call) error {
 	if s.callObserver == nil {
 		return s.attempts(ctx, x)
 	}
-	e := Event{Label: labelOf(ctx), Command: x.name, Commands: x.commands, Start: time.Now()}
+	e := Event{Label: LabelOf(ctx), Command: x.name, Commands: x.commands, Start: time.Now()}
 	x.total = &e
 	e.Err = s.attempts(ctx, x)
 	e.Duration = time.Since(e.Start)
@@ -67,7 +67,7 @@ func (s *sender) attempt(ctx context.Context, x *call) error {
 	start := time.Now()
 	err := s.sendOnce(ctx, x)
 	e := Event{
-		Label: labelOf(ctx), Command: x.name, Commands: x.commands, Attempt: x.attempts,
+		Label: LabelOf(ctx), Command: x.name, Commands: x.commands, Attempt: x.attempts,
 		StatusCode: x.resp.StatusCode, Start: start, Duration: time.Since(start),
 		BytesOut: len(x.body), BytesIn: len(x.resp.Body), Err: err,
 	}
