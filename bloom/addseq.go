@@ -22,16 +22,32 @@ type AddResult struct {
 //
 // If a round fails, the error is its *BatchError: its Items are those of the round, which
 // begins at AddResult.Items in the sequence, and BatchError.Remaining returns those that are
-// not certainly in.
+// not certainly in. But if the filter went away between two requests, the error is
+// ErrRecreated, or ErrNotFound with Config.MustExist, and AddResult is zero: begin again.
 func (f *Filter) AddSeq(ctx context.Context, items iter.Seq[string], opts ...MoveOption) (AddResult, error) {
 	c := f.moveConfig(opts)
 	var result AddResult
 	round := make([]string, 0, f.batchParallel()*max(1, f.batchBytes()/f.rec.itemBytes(true)))
+	var birth int64 // of the filter that the rounds before went into
 	add := func() error {
-		added, err := f.AddAll(ctx, round)
+		if len(round) == 0 {
+			return nil
+		}
+		if err := f.rec.mayWrite(); err != nil {
+			return err
+		}
+		b := f.newAddBatch(round, nil)
+		// Whatever the round's size, the next one compares its birth number.
+		b.parts, b.seen = true, birth
+		added, err := b.run(ctx)
+		if b.gone {
+			result = AddResult{}
+			return b.err
+		}
 		if err != nil {
 			return err
 		}
+		birth = b.seen
 		for _, isNew := range added {
 			if isNew {
 				result.New++
@@ -52,10 +68,8 @@ func (f *Filter) AddSeq(ctx context.Context, items iter.Seq[string], opts ...Mov
 			return result, err
 		}
 	}
-	if len(round) == 0 {
-		return result, nil
-	}
-	return result, add()
+	err := add()
+	return result, err
 }
 
 // Remaining returns those of items, the batch that failed, which are not certainly in: to add

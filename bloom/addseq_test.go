@@ -56,3 +56,34 @@ func TestAddSeqSaysHowFarItCame(t *testing.T) {
 		t.Errorf("%d items remain of %v", len(remaining), batch)
 	}
 }
+
+// TestAddSeqNoticesThatTheFilterWentAway deletes the filter between two requests, which
+// may be those of two rounds: what the earlier ones added must not be said to be in.
+func TestAddSeqNoticesThatTheFilterWentAway(t *testing.T) {
+	for _, must := range []bool{false, true} {
+		for at := int64(2); at <= 4; at++ {
+			eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+				cfg := middling()
+				cfg.BatchBytes, cfg.BatchParallel, cfg.MustExist = 4000, 1, must
+				f := handle(t, once(s), cfg)
+				want := bloom.ErrRecreated
+				if must {
+					want = bloom.ErrNotFound
+					if _, err := f.Create(t.Context()); err != nil {
+						t.Fatal(err)
+					}
+				}
+				s.InjectFunc(func(n int64, _ upstashtest.RequestInfo) upstashtest.Fault {
+					if n == at {
+						return upstashtest.Evict()
+					}
+					return upstashtest.Fault{}
+				})
+				r, err := f.AddSeq(t.Context(), mails(0, 300))
+				if !errors.Is(err, want) || r != (bloom.AddResult{}) {
+					t.Errorf("MustExist %v, gone at request %d: %+v, %v", must, at, r, err)
+				}
+			})
+		}
+	}
+}

@@ -21,7 +21,8 @@ const (
 //
 // If a request fails, the error is a *BatchError, which says of each item what
 // is known; the answers of those that are done are returned with it. A filter
-// that vanishes between two requests is ErrRecreated in it.
+// that vanishes between two requests is ErrRecreated in it, or ErrNotFound with
+// Config.MustExist.
 func (f *Filter) AddAll(ctx context.Context, items []string) ([]bool, error) {
 	ctx = f.rec.label(ctx, "bloom.AddAll")
 	return f.addAll(ctx, items, nil)
@@ -34,11 +35,15 @@ func (f *Filter) addAll(ctx context.Context, items []string, l learner) ([]bool,
 	if err := f.rec.mayWrite(); err != nil {
 		return nil, err
 	}
+	return f.newAddBatch(items, l).run(ctx)
+}
+
+func (f *Filter) newAddBatch(items []string, l learner) *batch {
 	b := f.newBatch(items, true, l)
 	// Until the header was seen, one request goes ahead alone: if the key
 	// holds something else, no more than that one touches it.
 	b.alone = f.rec.headed() && !f.rec.verified.Load()
-	return b.run(ctx)
+	return b
 }
 
 // ExistsAll reports for each item whether it is in the filter, with the
@@ -75,6 +80,7 @@ type batch struct {
 	mu     sync.Mutex
 	flying []*part // of an AddAll: an item that is in one of them is not sent again
 	seen   int64   // the birth number that the parts found
+	gone   bool    // of an AddAll: the filter went away under way
 	err    error
 	fatal  bool
 }

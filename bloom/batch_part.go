@@ -42,6 +42,7 @@ func (b *batch) drop(p *part) {
 func (b *batch) tookAdds(p *part) {
 	q := p.q
 	if q.wrote.ok && b.parts && b.f.rec.headed() && b.isRecreated(q.wrote.birth) {
+		b.lost()
 		b.fail(ErrRecreated, true)
 	}
 	switch {
@@ -50,6 +51,9 @@ func (b *batch) tookAdds(p *part) {
 		b.fail(q.err, false)
 		return
 	case !q.wrote.ok:
+		if errors.Is(q.err, ErrNotFound) {
+			b.lost()
+		}
 		b.mark(p, stateAfterAdd(q))
 		b.fail(q.err, true)
 		return
@@ -71,6 +75,13 @@ func (b *batch) isRecreated(birth int64) bool {
 		b.seen = birth
 	}
 	return b.seen != birth
+}
+
+// lost notes that the filter went away: what a part added before is not in it.
+func (b *batch) lost() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.gone = true
 }
 
 // stateAfterAdd is what is known of the items of a part that failed. What went
@@ -132,13 +143,13 @@ func (b *batch) stopped() bool {
 	return b.fatal
 }
 
-// result is the answers and what went wrong. Of a filter that was made anew,
-// no part knows whether it came before or after.
+// result is the answers and what went wrong. Of a filter that went away, no part
+// knows whether it came before or after.
 func (b *batch) result() ([]bool, error) {
 	if b.err == nil {
 		return b.answers, nil
 	}
-	if errors.Is(b.err, ErrRecreated) {
+	if b.gone {
 		for i, s := range b.states {
 			if s != ItemNotDone {
 				b.states[i], b.answers[i] = ItemUnknown, false

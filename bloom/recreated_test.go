@@ -73,3 +73,26 @@ func TestAddAllWhoseKeyChanges(t *testing.T) {
 		})
 	}
 }
+
+// TestAddAllOfAFilterThatMustExistAndVanishes deletes the filter between two requests: of
+// what the first added none is certainly in, so that all of it remains to be added.
+func TestAddAllOfAFilterThatMustExistAndVanishes(t *testing.T) {
+	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+		cfg := small()
+		cfg.BatchBytes, cfg.BatchParallel, cfg.MustExist = 1, 1, true
+		f := handle(t, once(s), cfg)
+		if _, err := f.Create(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		s.Inject(upstashtest.Fault{}, upstashtest.Evict())
+		items := numbered("item", 3)
+		_, err := f.AddAll(t.Context(), items)
+		var batch *bloom.BatchError
+		if !errors.As(err, &batch) || !errors.Is(err, bloom.ErrNotFound) {
+			t.Fatalf("AddAll: %v", err)
+		}
+		if rest := batch.Remaining(items); !slices.Equal(rest, items) {
+			t.Errorf("%q remain of %q: %v", rest, items, batch.Items)
+		}
+	})
+}
