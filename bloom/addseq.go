@@ -25,6 +25,7 @@ type AddResult struct {
 // not certainly in. But if the filter went away between two requests, the error is
 // ErrRecreated, or ErrNotFound with Config.MustExist, and AddResult is zero: begin again.
 func (f *Filter) AddSeq(ctx context.Context, items iter.Seq[string], opts ...MoveOption) (AddResult, error) {
+	ctx = f.rec.label(ctx, "bloom.AddSeq")
 	c := f.moveConfig(opts)
 	var result AddResult
 	round := make([]string, 0, f.batchParallel()*max(1, f.batchBytes()/f.rec.itemBytes(true)))
