@@ -222,8 +222,8 @@ func TestMirrorPromiseUnderWriters(t *testing.T) {
 		})
 	}
 	checked, local := 0, m.Stats().Hits
-	for i := range 400 {
-		if i%80 == 79 {
+	for i := range 200 {
+		if i%50 == 49 {
 			life.Lock()
 			if _, err := f.Delete(t.Context()); err != nil {
 				t.Error(err)
