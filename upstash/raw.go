@@ -8,11 +8,16 @@ import (
 // RawCmd makes a command whose last argument is body, which travels as the body
 // of the request: any bytes, without the third that base64 or the escapes of
 // JSON would add. The other arguments stand in the request's path, so that none
-// may be empty, "." or "..". Send it with Do: Pipeline and MultiExec refuse it.
-// body must stay as it is until the call returned.
+// may be empty, "." or "..". Nor may body be empty: no argument would travel.
+// Send it with Do: Pipeline and MultiExec refuse it. body must stay as it is
+// until the call returned.
 func RawCmd(name string, body []byte, args ...string) Command {
 	c := Cmd(name, args...)
 	if c.err != nil {
+		return c
+	}
+	if len(body) == 0 {
+		c.err = argumentError(c.name, "the body is empty, which is no argument to the server: use Cmd")
 		return c
 	}
 	var path strings.Builder

@@ -40,13 +40,29 @@ func TestRawBodyRefusesWhatAPathCannotCarry(t *testing.T) {
 	ctx := context.Background()
 	s := upstashtest.NewServer(t)
 	for _, key := range []string{"", ".", "..", "\xff"} {
-		if _, err := s.Client().Do(ctx, upstash.RawCmd("SETEX", nil, key, "60")); !errors.Is(err, upstash.ErrArgument) {
+		if _, err := s.Client().Do(ctx, upstash.RawCmd("SETEX", []byte("v"), key, "60")); !errors.Is(err, upstash.ErrArgument) {
 			t.Errorf("key %q: %v, want ErrArgument", key, err)
 		}
 	}
 	raw := upstash.RawCmd("SETEX", []byte("v"), "key", "60")
 	if _, err := s.Client().Pipeline(ctx, raw); !errors.Is(err, upstash.ErrArgument) {
 		t.Errorf("in a pipeline: %v, want ErrArgument", err)
+	}
+	if n := s.Stats().Requests; n != 0 {
+		t.Errorf("%d requests were sent", n)
+	}
+}
+
+// TestRawCmdWithoutABody would otherwise run another command than the one asked
+// for: a server takes an empty body for no argument at all.
+func TestRawCmdWithoutABody(t *testing.T) {
+	s := upstashtest.NewServer(t)
+	c := s.Client()
+	for _, body := range [][]byte{nil, {}} {
+		// Without its last argument it is a whole command, which sets key to "60".
+		if _, err := c.Do(t.Context(), upstash.RawCmd("SET", body, "key", "60")); !errors.Is(err, upstash.ErrArgument) {
+			t.Errorf("%v, want ErrArgument", err)
+		}
 	}
 	if n := s.Stats().Requests; n != 0 {
 		t.Errorf("%d requests were sent", n)
