@@ -1,0 +1,48 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/upbloom/upbloom/upstash/upstashtest"
+)
+
+// What was watched is never shown again, and what was not is hardly ever held back.
+func TestFreshIsWhatWasNotWatched(t *testing.T) {
+	s := upstashtest.NewServer(t)
+	f := feed{s.Client()}
+	videos := make([]string, 200)
+	for i := range videos {
+		videos[i] = fmt.Sprintf("video-%d", i)
+	}
+	if err := f.watched(t.Context(), "ada", videos[:120]); err != nil {
+		t.Fatal(err)
+	}
+	s.ResetStats()
+	fresh, err := f.fresh(t.Context(), "ada", videos)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if st := s.Stats(); st.Requests != 1 || st.Commands != 1 {
+		t.Errorf("%d requests and %d commands", st.Requests, st.Commands)
+	}
+	if len(fresh) < 78 || slices.ContainsFunc(fresh, func(v string) bool { return slices.Contains(videos[:120], v) }) {
+		t.Errorf("fresh: %q", fresh)
+	}
+	if all, err := f.fresh(t.Context(), "nobody", videos); err != nil || len(all) != 200 {
+		t.Errorf("a user who has watched nothing: %d videos, %v", len(all), err)
+	}
+}
+
+func TestRun(t *testing.T) {
+	var out bytes.Buffer
+	if err := run(t.Context(), &out); err != nil {
+		t.Fatal(err)
+	}
+	want := "video-1: seen by [user-7] of 100 users: 1 request, 100 commands\n"
+	if !bytes.HasSuffix(out.Bytes(), []byte(want)) {
+		t.Errorf("%s", &out)
+	}
+}

@@ -1,0 +1,110 @@
+// Command usernames answers "is this name taken?" as a form is typed into: from
+// a copy of a filter in the memory of the process, so that most keystrokes cost
+// no request at all. A "no" of the copy is at most five seconds old. Whoever
+// takes a name does so in the database, which has the last word: SET NX.
+//
+//	go run ./examples/usernames
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/upstash"
+	"github.com/upbloom/upbloom/upstash/upstashtest"
+)
+
+func main() {
+	if err := run(context.Background(), os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, "usernames:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, out io.Writer) error {
+	server, err := upstashtest.Start() // upstash.FromEnv for your database
+	if err != nil {
+		return err
+	}
+	defer server.Close()
+	client := server.Client()
+	defer client.Close()
+	n, err := newNames(client)
+	if err != nil {
+		return err
+	}
+	for i := range 1000 {
+		if ok, err := n.take(ctx, fmt.Sprintf("user%d", i)); err != nil || !ok {
+			return fmt.Errorf("user%d: taken: %v, %w", i, !ok, err)
+		}
+	}
+	if err := n.taken.Refresh(ctx); err != nil {
+		return err
+	}
+	server.ResetStats()
+	free := 0
+	for i := range 100_000 {
+		if ok, err := n.looksFree(ctx, fmt.Sprintf("typed%d", i)); err != nil {
+			return err
+		} else if ok {
+			free++
+		}
+	}
+	asked := server.Stats().Commands
+	again, err := n.take(ctx, "user7")
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "100,000 names typed: %d look free, for %d commands\n", free, asked)
+	fmt.Fprintf(out, "user7, taken once more: %v\n", again)
+	return nil
+}
+
+// names is the names that are taken: a key each, which decides, and a filter of
+// them all, which is asked first.
+type names struct {
+	client *upstash.Client
+	taken  *bloom.Mirror
+}
+
+func newNames(client *upstash.Client) (*names, error) {
+	filter, err := bloom.New(client, "usernames", bloom.Config{Capacity: 1_000_000, FPRate: 0.01})
+	if err != nil {
+		return nil, err
+	}
+	mirror, err := bloom.NewMirror(filter, bloom.MirrorConfig{MaxStale: 5 * time.Second})
+	return &names{client, mirror}, err
+}
+
+// looksFree is for the form: false may be a false positive, 1 in 100, and costs
+// a look into the database; true may be five seconds old.
+func (n *names) looksFree(ctx context.Context, name string) (bool, error) {
+	maybe, err := n.taken.Exists(ctx, name)
+	if err != nil || !maybe {
+		return err == nil, err
+	}
+	r, err := n.client.Do(ctx, upstash.Cmd("EXISTS", "username:"+name))
+	if err != nil {
+		return false, err
+	}
+	there, err := r.Int64()
+	return there == 0, err
+}
+
+// take claims a name for good and reports whether it was free. The filter comes
+// first: a name that is in it and was not taken after all is a false positive, a
+// taken name that is not in it would be a wrong "free".
+func (n *names) take(ctx context.Context, name string) (bool, error) {
+	if _, err := n.taken.AddThrough(ctx, name); !bloom.InFilter(err) {
+		return false, err
+	}
+	r, err := n.client.Do(ctx, upstash.Cmd("SET", "username:"+name, "1", "NX"))
+	if err != nil {
+		return false, err
+	}
+	return !r.IsNil(), r.Err()
+}

@@ -1,0 +1,70 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/upbloom/upbloom/upstash/upstashtest"
+)
+
+// Of many who want a name at once one gets it, and afterwards it looks free to nobody.
+func TestANameIsTakenOnce(t *testing.T) {
+	s := upstashtest.NewServer(t)
+	n, err := newNames(s.Client())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var winners atomic.Int32
+	var running sync.WaitGroup
+	for range 8 {
+		running.Go(func() {
+			if ok, err := n.take(t.Context(), "ada"); err != nil {
+				t.Error(err)
+			} else if ok {
+				winners.Add(1)
+			}
+		})
+	}
+	running.Wait()
+	if winners.Load() != 1 {
+		t.Errorf("%d got the name", winners.Load())
+	}
+	if free, err := n.looksFree(t.Context(), "ada"); err != nil || free {
+		t.Errorf("a taken name looks free: %v, %v", free, err)
+	}
+}
+
+// A name of the form costs nothing unless it may be taken, and only the database says so.
+func TestLookingCostsLittle(t *testing.T) {
+	s := upstashtest.NewServer(t)
+	n, err := newNames(s.Client())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := n.take(t.Context(), "ada"); err != nil {
+		t.Fatal(err)
+	}
+	if err := n.taken.Refresh(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	s.ResetStats()
+	for i := range 1000 {
+		if free, err := n.looksFree(t.Context(), fmt.Sprintf("name%d", i)); err != nil || !free {
+			t.Fatalf("name%d: free: %v, %v", i, free, err)
+		}
+	}
+	if got := s.Stats().Commands; got > 50 {
+		t.Errorf("a thousand free names cost %d commands", got)
+	}
+}
+
+func TestRun(t *testing.T) {
+	var out bytes.Buffer
+	if err := run(t.Context(), &out); err != nil || !strings.Contains(out.String(), "user7, taken once more: false") {
+		t.Errorf("%q, %v", &out, err)
+	}
+}
