@@ -87,7 +87,7 @@ var ErrLoadLost = errors.New("bloom: a part of the upload was gone before it cou
 // The string travels in parts of 1 MiB (MovePartBytes), Config.BatchParallel at once, each a
 // key KEY:load:RANDOM:i of its own that expires after an hour. Then one script checks the
 // target's header, checks that every part is there and the upload complete, and takes it; the
-// filter's own TTL and birth number stay, and a new filter's TTL is settled. The database is
+// filter's own TTL and birth number stay, and a new filter gets Config.TTL. The database is
 // locked, or the script's own keys are, for about 6 ms a megabyte, and needs room for four
 // times the string while it runs. The parts are removed afterwards. Interrupted at any point,
 // the filter is as it was or complete, and nothing stays behind for more than an hour.
