@@ -3,12 +3,14 @@ package bloom_test
 import (
 	"errors"
 	"math"
+	"net/http"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/upbloom/upbloom/bloom"
 	"github.com/upbloom/upbloom/upstash"
+	"github.com/upbloom/upbloom/upstash/httptransport"
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
@@ -112,4 +114,19 @@ func TestMirrorLearnsNothingFromARegionsPast(t *testing.T) {
 	}
 	s.CatchUp()
 	asks(t, s, m, "a", false, 2) // the region's no, and the primary's
+}
+
+// A server that does not send RESP2 sends base64.
+func TestMirrorWithoutRESP2(t *testing.T) {
+	s := upstashtest.NewServer(t)
+	web := &http.Client{}
+	t.Cleanup(web.CloseIdleConnections)
+	f := handle(t, s.Client(upstash.WithTransport(noRESP2{httptransport.New(web)})), roomy())
+	mustAdd(t, f, "a", "b")
+	m, _ := mirror(t, f, bloom.MirrorConfig{MaxStale: time.Hour})
+	asks(t, s, m, "x", false, 2)
+	asks(t, s, m, "a", true, 0)
+	if got, want := m.Stats().SetBits, stats(t, f).SetBits; got != want {
+		t.Errorf("the copy has %d bits set, the filter %d", got, want)
+	}
 }

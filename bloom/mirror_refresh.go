@@ -200,12 +200,24 @@ func (m *Mirror) readPart(ctx context.Context, from int, birth int64, begun uint
 }
 
 // bytesAt reads n bytes of the string, or fewer at its end, and the birth
-// number.
+// number: as RESP2, and as base64 from a server that does not send that.
 func (r *record) bytesAt(ctx context.Context, from, n int) (part []byte, birth int64, err error) {
-	reply, err := r.run(ctx, func() upstash.Command {
+	script := func() upstash.Command {
 		return r.script(mirrorPartScript, nil, strconv.Itoa(from), strconv.Itoa(from+n-1)).
 			Repeatable(true).Binary()
-	})
+	}
+	reply, err := r.run(ctx, script)
+	if part, birth, err = r.judgePart(reply, err, n); err == nil || noAnswer(err) || isGone(err) {
+		return part, birth, err
+	}
+	replies, again := r.client.Pipeline(ctx, script())
+	if again != nil {
+		return nil, 0, err
+	}
+	return r.judgePart(replies[0], replies[0].Err(), n)
+}
+
+func (r *record) judgePart(reply upstash.Reply, err error, n int) (part []byte, birth int64, _ error) {
 	if err != nil {
 		return nil, 0, r.failed(err)
 	}
