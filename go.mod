@@ -5,6 +5,7 @@ go 1.25.0
 require (
 	github.com/alicebob/miniredis/v2 v2.40.0
 	github.com/anishathalye/porcupine v1.3.1
+	github.com/creack/pty v1.1.24
 	github.com/goccy/go-json v0.12.0
 	github.com/gomodule/redigo v1.9.3
 	github.com/jarcoal/httpmock v1.4.2

@@ -15,7 +15,10 @@ import (
 
 // settleScript sets the TTL of ARGV[2] milliseconds if none is set, and the bit. If memory
 // is too short to set a bit, the TTL is there all the same and a later write sets the bit.
-const settleScript = ours + `if w[2] == 1 then return {w[1], 1} end
+//
+// ARGV[3] is the birth number of the filter that the write made or saw, 0 if it is not known: a
+// settling that arrives late may find another filter, which is its own writers' to settle.
+const settleScript = ours + `if w[2] == 1 or ARGV[3] ~= '0' and w[3] ~= tonumber(ARGV[3]) then return {w[1], 1} end
 redis.call('PEXPIRE', KEYS[1], ARGV[2], 'NX')
 redis.pcall('SETBIT', KEYS[1], '127', '1')
 return {w[1], 1}`
@@ -36,7 +39,8 @@ func (r *record) settle(ctx context.Context, w written) error {
 	var err error
 	if r.headed() {
 		defer r.settling.Store(false)
-		_, _, err = r.evalInts(ctx, true, settleScript, nil, milliseconds(r.ttl))
+		birth := strconv.FormatInt(w.birth, 10)
+		_, _, err = r.evalInts(ctx, true, settleScript, nil, milliseconds(r.ttl), birth)
 	} else {
 		var reply upstash.Reply
 		if reply, err = r.client.Do(ctx, upstash.ExpireCmd(r.key, r.ttl, "NX")); err == nil {

@@ -154,6 +154,9 @@ func (q *request) judgeWrite() error {
 		if err := r.learn(word); err != nil {
 			return err
 		}
+		if q.wrote.created && old[2].Valid {
+			q.wrote.birth = q.birth
+		}
 		if old, err = q.secondWord(old[3:]); err != nil {
 			return err
 		}

@@ -20,13 +20,7 @@ func TestComponentDropsEveryHandle(t *testing.T) {
 	node, jco := needJCO(t)
 	dir := t.TempDir()
 	runCmd(t, exec.Command(node, jco, "transpile", componentized(t, node), "-o", dir, "--name", "dedup"))
-	modules, err := filepath.Abs("component/node_modules")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink(modules, filepath.Join(dir, "node_modules")); err != nil {
-		t.Fatal(err)
-	}
+	linkShim(t, dir)
 	for name, text := range map[string][]byte{
 		"package.json": []byte(`{"type":"module"}`),
 		"handles.mjs":  mustRead(t, "testdata/handles.mjs"),
@@ -63,4 +57,28 @@ func TestComponentDropsEveryHandle(t *testing.T) {
 			t.Errorf("no request ended with status %s", status)
 		}
 	}
+}
+
+// linkShim lets what is in dir import the shim that jco itself uses, which npm puts
+// beside jco, or into it if other packages want another version.
+func linkShim(t *testing.T, dir string) {
+	t.Helper()
+	const scope, shim = "node_modules/@bytecodealliance", "preview2-shim"
+	for _, place := range []string{scope + "/jco/" + scope, scope} {
+		path, err := filepath.Abs(filepath.Join("component", place, shim))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := os.Stat(path); err != nil {
+			continue
+		}
+		if err := os.MkdirAll(filepath.Join(dir, scope), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Symlink(path, filepath.Join(dir, scope, shim)); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	t.Fatal("jco is installed without its shim")
 }

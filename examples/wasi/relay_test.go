@@ -17,15 +17,15 @@ type roundTripper func(*http.Request) (*http.Response, error)
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
 // loseFirst sends every request by a transport of its own, without the hooks of
-// httptrace, and loses the answer to the first.
-func loseFirst(t *testing.T) http.RoundTripper {
+// httptrace, and loses the answer to the first, and again whenever lose is set.
+func loseFirst(t *testing.T, lose *bool) http.RoundTripper {
 	var below http.Transport
 	t.Cleanup(below.CloseIdleConnections)
-	first := true
+	*lose = true
 	return roundTripper(func(r *http.Request) (*http.Response, error) {
 		resp, err := below.RoundTrip(r.Clone(context.WithoutCancel(t.Context())))
-		if err == nil && first {
-			first = false
+		if err == nil && *lose {
+			*lose = false
 			_ = resp.Body.Close()
 			return nil, errors.New("the answer was lost")
 		}
@@ -38,14 +38,20 @@ func loseFirst(t *testing.T) http.RoundTripper {
 // event for one that was seen.
 func TestLostAnswerIsUncertain(t *testing.T) {
 	srv := upstashtest.NewServer(t)
+	lose := new(bool)
 	g, err := Load(t.Context(), Config{
 		Wasm: module(t, "./reactor"), CacheDir: filepath.Join(scratch, "cache"),
-		URL: srv.URL, Token: srv.Token, Transport: loseFirst(t),
+		URL: srv.URL, Token: srv.Token, Transport: loseFirst(t, lose),
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = g.Close(context.Background()) })
+	// The lost attempt made the filter, by whose birth number the item is known to be new.
+	if got := seen(t, g, "the first of all"); got != New {
+		t.Errorf("%v, want %v", got, New)
+	}
+	*lose = true
 	for _, want := range []Verdict{Uncertain, Seen} {
 		if got := seen(t, g, "never met"); got != want {
 			t.Errorf("%v, want %v", got, want)

@@ -34,7 +34,10 @@ func (a *app) calcCommand() *cli.Command {
 		Flags: []cli.Flag{
 			&cli.Uint64Flag{Name: "items", Aliases: []string{"n"}, Usage: "for `N` items"},
 			&cli.Float64Flag{Name: "rate", Aliases: []string{"p"}, Value: 0.01, Usage: "at a false positive rate of `P`"},
-			&cli.StringFlag{Name: "scheme", Value: "blocked", Usage: "`NAME` of the scheme: blocked, or xxh3 for the least memory"},
+			&cli.StringFlag{
+				Name: "scheme", Value: "blocked",
+				Usage: "`NAME` of the scheme: blocked, or xxh3 for the least memory",
+			},
 		},
 		Action: func(_ context.Context, c *cli.Command) error {
 			if _, err := arguments(c, 0, 0); err != nil {
@@ -97,8 +100,13 @@ func (a *app) serveCommand() *cli.Command {
 		Description: "In memory, or in front of a Redis. Prints the two lines to paste into the shell where your\n" +
 			"program runs, and serves until it is interrupted.",
 		Flags: []cli.Flag{
-			&cli.StringFlag{Name: "addr", Value: "127.0.0.1:8079", Usage: "listen on `HOST:PORT`; port 0 picks a free one"},
-			&cli.StringFlag{Name: "redis", Usage: "serve the Redis at `HOST:PORT` instead of an empty memory"},
+			&cli.StringFlag{
+				Name: "addr", Value: "127.0.0.1:8079",
+				Usage: "listen on `HOST:PORT`; port 0 picks a free one",
+			},
+			&cli.StringFlag{
+				Name: "redis", Usage: "serve the Redis at `HOST:PORT` instead of an empty memory",
+			},
 		},
 		Action: func(ctx context.Context, c *cli.Command) error {
 			if _, err := arguments(c, 0, 0); err != nil {
@@ -113,7 +121,8 @@ func (a *app) serveCommand() *cli.Command {
 				return err
 			}
 			a.server = s
-			text := fmt.Sprintf("export UPSTASH_REDIS_REST_URL='%s'\nexport UPSTASH_REDIS_REST_TOKEN='%s'", s.URL, s.Token)
+			text := fmt.Sprintf("export UPSTASH_REDIS_REST_URL='%s'\nexport UPSTASH_REDIS_REST_TOKEN='%s'",
+				s.URL, s.Token)
 			if err := a.print(map[string]string{"url": s.URL, "token": s.Token}, text); err != nil {
 				return err
 			}

@@ -108,8 +108,13 @@ func seed() (uint64, error) {
 // sizeFlags say how large a filter is that is not there yet.
 func sizeFlags() []cli.Flag {
 	return []cli.Flag{
-		&cli.Uint64Flag{Name: "items", Aliases: []string{"n"}, Usage: "make the filter if it is missing, for `N` items"},
-		&cli.Float64Flag{Name: "rate", Aliases: []string{"p"}, Value: 0.01, Usage: "false positive rate of a filter to make, at `P`"},
+		&cli.Uint64Flag{
+			Name: "items", Aliases: []string{"n"}, Usage: "make the filter if it is missing, for `N` items",
+		},
+		&cli.Float64Flag{
+			Name: "rate", Aliases: []string{"p"}, Value: 0.01,
+			Usage: "false positive rate of a filter to make, `P`",
+		},
 		&cli.DurationFlag{Name: "ttl", Usage: "let a filter to make expire after `TIME`, e.g. 24h"},
 	}
 }

@@ -50,9 +50,7 @@ func (a *app) checkCommand() *cli.Command {
 		Description: "Prints yes or no for each item. A yes may be a false positive. The exit status is 1 if any\n" +
 			"is a no.",
 		Action: func(ctx context.Context, c *cli.Command) error {
-			return a.each(ctx, c, false, "yes", "no", func(ctx context.Context, f *bloom.Filter, items []string) ([]bool, error) {
-				return f.ExistsAll(ctx, items)
-			})
+			return a.each(ctx, c, false, "yes", "no", (*bloom.Filter).ExistsAll)
 		},
 	}
 }
@@ -63,9 +61,7 @@ func (a *app) addCommand() *cli.Command {
 		Description: "Prints new or seen for each item. Without --items the filter must be there.",
 		Flags:       sizeFlags(),
 		Action: func(ctx context.Context, c *cli.Command) error {
-			return a.each(ctx, c, true, "new", "seen", func(ctx context.Context, f *bloom.Filter, items []string) ([]bool, error) {
-				return f.AddAll(ctx, items)
-			})
+			return a.each(ctx, c, true, "new", "seen", (*bloom.Filter).AddAll)
 		},
 	}
 }
@@ -80,7 +76,7 @@ type answer struct {
 
 // each runs a batch and prints an answer for each item.
 func (a *app) each(ctx context.Context, c *cli.Command, adds bool, yes, no string,
-	run func(context.Context, *bloom.Filter, []string) ([]bool, error),
+	run func(*bloom.Filter, context.Context, []string) ([]bool, error),
 ) error {
 	args, err := arguments(c, 2, -1)
 	if err != nil {
@@ -94,7 +90,7 @@ func (a *app) each(ctx context.Context, c *cli.Command, adds bool, yes, no strin
 	if err != nil {
 		return err
 	}
-	answers, err := run(ctx, f, items)
+	answers, err := run(f, ctx, items)
 	var batch *bloom.BatchError
 	if err != nil && !errors.As(err, &batch) {
 		return err

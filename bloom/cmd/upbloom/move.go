@@ -115,7 +115,10 @@ func (a *app) replaceCommand() *cli.Command {
 				if err := f.Replace(ctx, l, a.progress("replace")); err != nil {
 					return err
 				}
-				m := moved{Key: key, Items: n, Bytes: int64(len(l.Bytes())), Seconds: time.Since(start).Seconds()}
+				m := moved{
+					Key: key, Items: n, Bytes: int64(f.Geometry().Bytes(bloom.LayoutHeaded)),
+					Seconds: time.Since(start).Seconds(),
+				}
 				return a.print(m, m.text("replaced by"))
 			})
 		},
@@ -195,7 +198,7 @@ func (a *app) restoreCommand() *cli.Command {
 	return &cli.Command{
 		Name: "restore", Usage: "bring a saved filter back", ArgsUsage: "KEY FILE (or - for standard input)",
 		Description: "Makes the filter if it is missing; items that are in it stay.",
-		Flags:       []cli.Flag{&cli.DurationFlag{Name: "ttl", Usage: "let a filter to make expire after `TIME`, e.g. 24h"}},
+		Flags:       sizeFlags()[2:], // the TTL
 		Action: func(ctx context.Context, c *cli.Command) error {
 			args, err := arguments(c, 2, 2)
 			if err != nil {
