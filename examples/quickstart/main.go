@@ -8,11 +8,13 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"os"
 	"os/signal"
 	"strconv"
+	"syscall"
 	"time"
 
 	"github.com/upbloom/upbloom/bloom"
@@ -27,8 +29,9 @@ const (
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	context.AfterFunc(ctx, stop) // a second one ends the program at once
 	if err := run(ctx); err != nil {
 		fmt.Fprintln(os.Stderr, "quickstart:", err)
 		os.Exit(1)
@@ -66,7 +69,11 @@ func run(ctx context.Context) (err error) {
 	}
 	r.took = time.Since(start)
 	r.used = used.total()
-	r.print(os.Stdout)
+	var text bytes.Buffer
+	r.print(&text)
+	if _, err := os.Stdout.Write(text.Bytes()); err != nil {
+		return err
+	}
 	if r.found != members {
 		return fmt.Errorf("%d addresses that were added were not found", members-r.found)
 	}

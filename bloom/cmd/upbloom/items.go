@@ -8,7 +8,6 @@ import (
 	"io"
 	"iter"
 	"slices"
-	"strings"
 
 	"github.com/urfave/cli/v3"
 
@@ -18,13 +17,14 @@ import (
 // maxLine is the longest item that is read from a file.
 const maxLine = 1 << 20
 
-// lines is a file's items, one a line, without the line's end. err is set if reading fails.
+// lines is a file's items, one a line, without the line's end; empty lines are skipped. err is
+// set if reading fails.
 func lines(r io.Reader, err *error) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		s := bufio.NewScanner(r)
 		s.Buffer(make([]byte, 64<<10), maxLine)
 		for s.Scan() {
-			if item := strings.TrimSuffix(s.Text(), "\r"); !yield(item) {
+			if item := s.Text(); item != "" && !yield(item) {
 				return
 			}
 		}

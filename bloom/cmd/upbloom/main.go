@@ -19,9 +19,10 @@
 // seed of a filter is read from UPBLOOM_SEED, so that it stands in no shell history.
 //
 // The exit status is 0 if all went well; 1 if check did not find an item; 2 if the
-// command line or the environment is wrong; 3 if there is no such filter, or the key
-// holds another or other data; 4 if the database could not be reached or refused; 5
-// if a write may have been made, but no answer came.
+// command line, the environment or a file is wrong; 3 if there is no such filter, or
+// the key holds another or other data; 4 if the database could not be reached or
+// refused; 5 if a write may have been made, or was made but not whether an item was
+// new is known; 130 after an interrupt.
 package main
 
 import (
@@ -29,6 +30,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/signal"
 	"strings"
@@ -46,6 +48,8 @@ const (
 	exitFilter   = 3
 	exitDatabase = 4
 	exitUnknown  = 5
+
+	exitInterrupted = 130 // as of a shell
 )
 
 func main() {
@@ -76,13 +80,19 @@ func exitStatus(err error) int {
 	var mismatch *bloom.MismatchError
 	var call *upstash.CallError
 	var server *upstash.Error
+	var file *fs.PathError
 	switch {
 	case err == nil:
 		return 0
 	case errors.Is(err, errNo):
 		return exitNo
-	case errors.As(err, &usage), errors.As(err, &config), errors.Is(err, upstash.ErrArgument):
+	case errors.Is(err, context.Canceled):
+		return exitInterrupted
+	case errors.As(err, &usage), errors.As(err, &config), errors.Is(err, upstash.ErrArgument),
+		errors.As(err, &file), errors.Is(err, bloom.ErrBadStream):
 		return exitUsage
+	case errors.Is(err, bloom.ErrUncertain):
+		return exitUnknown
 	case errors.As(err, &mismatch), errors.Is(err, bloom.ErrNotFound), errors.Is(err, bloom.ErrNotFilter),
 		errors.Is(err, bloom.ErrKeyExists):
 		return exitFilter

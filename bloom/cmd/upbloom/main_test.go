@@ -96,12 +96,12 @@ func TestEveryCommandInTurn(t *testing.T) {
 	if out := sh.want(0, "", "", "add", "--items", "1000", "seen", "a", "b", "a"); out != "new   a\nnew   b\nseen  a\n" {
 		t.Errorf("add prints %q", out)
 	}
-	sh.want(0, "loaded 5 items", "", "load", "seen", items)
+	sh.want(0, "loaded 4 items", "", "load", "seen", items)
 	sh.want(0, "loaded 2 items", "delta\nepsilon\n", "load", "seen")
 	sh.want(0, "yes   beta", "", "check", "seen", "alpha", "beta", strings.Repeat("x", 100))
 	sh.want(1, "no    zeta", "", "check", "seen", "alpha", "zeta")
 	sh.want(1, "no    zeta", "delta\nzeta\n", "check", "seen", "-")
-	sh.want(0, "about 9 of 1,001", "", "info", "seen")
+	sh.want(0, "about 8 of 1,001", "", "info", "seen")
 	sh.want(0, "seen  ", "", "ls")
 	sh.want(0, "no filters", "", "ls", "other:*")
 	sh.want(0, "saved", "", "save", "seen", saved)
@@ -255,8 +255,48 @@ func TestOutputThatFails(t *testing.T) {
 	defer full.Close()
 	cmd := newShell(t).command("--demo", "ls")
 	cmd.Stdout = full
-	if err := cmd.Run(); err == nil {
-		t.Error("the status is 0")
+	if err := cmd.Run(); err == nil || cmd.ProcessState.ExitCode() != 2 {
+		t.Errorf("the status is %d, want 2", cmd.ProcessState.ExitCode())
+	}
+	// A device is written to, and stays one.
+	sh := newShell(t)
+	sh.want(0, "", "", "add", "--items", "10", "key", "a")
+	link := filepath.Join(t.TempDir(), "link")
+	if err := os.Symlink("/dev/full", link); err != nil {
+		t.Fatal(err)
+	}
+	sh.want(2, "no space left", "", "save", "key", link)
+	if info, err := os.Stat("/dev/full"); err != nil || info.Mode().IsRegular() {
+		t.Error("the device is a file now")
+	}
+}
+
+// An interrupt in the midst of a load leaves nothing half done.
+func TestInterruptedLoad(t *testing.T) {
+	sh := newShell(t)
+	cmd := sh.command("load", "--items", "1000000", "key")
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	// More than a pipe holds: when it is written, the program is reading.
+	if _, err := io.WriteString(in, strings.Repeat("item\n", 200_000)); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	_, _ = io.WriteString(in, strings.Repeat("more\n", 10_000)) // it may have ended
+	_ = in.Close()
+	_ = cmd.Wait()
+	if got := cmd.ProcessState.ExitCode(); got != exitInterrupted {
+		t.Errorf("the status is %d, want %d", got, exitInterrupted)
+	}
+	if v, err := sh.s.Exec("DBSIZE"); err != nil || v != int64(0) {
+		t.Errorf("%v keys are left", v)
 	}
 }
 

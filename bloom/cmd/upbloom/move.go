@@ -10,6 +10,7 @@ import (
 
 	"github.com/schollz/progressbar/v3"
 	"github.com/urfave/cli/v3"
+	"golang.org/x/term"
 
 	"github.com/upbloom/upbloom/bloom"
 )
@@ -17,7 +18,7 @@ import (
 // progress draws a bar on the terminal, and nothing elsewhere.
 func (a *app) progress(what string) bloom.MoveOption {
 	f, ok := a.errOut.(*os.File)
-	if a.quiet || a.json || !ok || !isTerminal(f) {
+	if a.quiet || a.json || !ok || !term.IsTerminal(int(f.Fd())) {
 		return nil
 	}
 	var bar *progressbar.ProgressBar
@@ -30,11 +31,6 @@ func (a *app) progress(what string) bloom.MoveOption {
 		}
 		_ = bar.Set64(done)
 	})
-}
-
-func isTerminal(f *os.File) bool {
-	info, err := f.Stat()
-	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }
 
 // open opens a file to read; "" and "-" are standard input.
@@ -171,8 +167,23 @@ func (a *app) saveCommand() *cli.Command {
 	}
 }
 
-// saveTo writes beside the file and renames, so that a file is whole or not there.
+// saveTo writes beside the file and renames, so that a file is whole or not there. What is no
+// plain file, such as a pipe, is written to, and a link is followed. The file is its owner's.
 func saveTo(ctx context.Context, f *bloom.Filter, name string, opt bloom.MoveOption) (n int64, err error) {
+	if path, err := filepath.EvalSymlinks(name); err == nil {
+		name = path
+	}
+	if info, err := os.Stat(name); err == nil && !info.Mode().IsRegular() {
+		out, err := os.OpenFile(name, os.O_WRONLY, 0)
+		if err != nil {
+			return 0, err
+		}
+		err = f.Save(ctx, out, opt)
+		if closeErr := out.Close(); err == nil {
+			err = closeErr
+		}
+		return int64(f.Geometry().Bytes(bloom.LayoutHeaded)), err
+	}
 	tmp, err := os.CreateTemp(filepath.Dir(name), ".upbloom-*")
 	if err != nil {
 		return 0, usageError{err}
