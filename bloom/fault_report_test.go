@@ -13,7 +13,7 @@ import (
 )
 
 // outcomes are the columns of the report, in order.
-var outcomes = []string{"answered", "uncertain", "did not run", "may have run", "undocumented"}
+var outcomes = []string{"answered", "uncertain", "filter gone", "did not run", "may have run", "undocumented"}
 
 // outcome classes an operation's end by the documented types of errors.
 func outcome(err error) string {
@@ -24,6 +24,8 @@ func outcome(err error) string {
 		return "answered"
 	case errors.Is(err, bloom.ErrUncertain):
 		return "uncertain"
+	case errors.Is(err, bloom.ErrNotFound), errors.Is(err, bloom.ErrRecreated):
+		return "filter gone"
 	case !errors.As(err, &call) && !errors.As(err, &server) && !errors.Is(err, upstash.ErrBadResponse) &&
 		!errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, upstash.ErrReadOnly):
 		return "undocumented"

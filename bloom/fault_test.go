@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strconv"
 	"sync"
 	"testing"
@@ -45,7 +46,7 @@ func TestUnderFaults(t *testing.T) {
 	}
 	running.Wait()
 	t.Logf("%d operations\n%s", ops/workers*workers, report)
-	for _, f := range upstashtest.EveryFault() {
+	for _, f := range append(upstashtest.EveryFault(), upstashtest.Evict()) {
 		if ops >= 2000 && report.count(f.String()) == 0 {
 			t.Errorf("no operation met the fault %v", f)
 		}
@@ -67,8 +68,10 @@ type faultWorker struct {
 
 	added, maybeAdded int64 // to the counter
 
-	mu  sync.Mutex
-	met []string // faults of the operation under way
+	mu      sync.Mutex
+	met     []string // faults of the operation under way
+	evicted bool     // the filter went away during it
+	ever    bool     // or before
 }
 
 func newFaultWorker(t *testing.T, seed uint64, report *faultReport) *faultWorker {
@@ -99,10 +102,16 @@ func newFaultWorker(t *testing.T, seed uint64, report *faultReport) *faultWorker
 	return w
 }
 
-// draw strikes one request in four.
-func (w *faultWorker) draw(int64, upstashtest.RequestInfo) upstashtest.Fault {
+// draw strikes one request in four, and has the filter vanish before one in a hundred. The
+// counter is not evicted: nothing would say what it was.
+func (w *faultWorker) draw(_ int64, r upstashtest.RequestInfo) upstashtest.Fault {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if w.rng.IntN(100) == 0 && !slices.Contains(r.Commands, "INCRBY") {
+		w.evicted, w.ever = true, true
+		w.met = append(w.met, upstashtest.Evict().String())
+		return upstashtest.Evict()
+	}
 	if w.rng.IntN(4) != 0 {
 		return upstashtest.Fault{}
 	}
@@ -110,6 +119,24 @@ func (w *faultWorker) draw(int64, upstashtest.RequestInfo) upstashtest.Fault {
 	f := all[w.rng.IntN(len(all))]
 	w.met = append(w.met, f.String())
 	return f
+}
+
+func (w *faultWorker) isEvicted() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.evicted
+}
+
+func (w *faultWorker) everEvicted() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.ever
+}
+
+// isKnown is what is known of an item while an operation is judged.
+func (w *faultWorker) isKnown(item string) (in, offered bool) {
+	in, offered = w.known[item]
+	return in && !w.isEvicted(), offered
 }
 
 func (w *faultWorker) intN(n int) int {
@@ -129,7 +156,16 @@ func (w *faultWorker) run(ops int) {
 		err := w.one(ctx)
 		cancel()
 		w.checkError(err)
+		if outcome(err) == "filter gone" && !w.everEvicted() {
+			w.t.Errorf("the filter never went away, but: %v", err)
+		}
+		if w.isEvicted() { // whatever was in, and what this operation added
+			for item := range w.known {
+				w.known[item] = false
+			}
+		}
 		w.mu.Lock()
+		w.evicted = false
 		w.report.add(w.met, outcome(err))
 		w.met = nil
 		w.mu.Unlock()
@@ -182,7 +218,7 @@ func (w *faultWorker) add(ctx context.Context, item string) error {
 
 // judgeAdd compares an answer with what was known before it.
 func (w *faultWorker) judgeAdd(item string, added, answered bool) {
-	in, offered := w.known[item]
+	in, offered := w.isKnown(item)
 	switch {
 	case !answered:
 	case added && in:
@@ -208,7 +244,7 @@ func (w *faultWorker) exists(ctx context.Context, item string) error {
 }
 
 func (w *faultWorker) judgeExists(item string, found, answered bool) {
-	in, offered := w.known[item]
+	in, offered := w.isKnown(item)
 	switch {
 	case !answered:
 	case !found && in:
@@ -277,7 +313,7 @@ func (w *faultWorker) finish() {
 		}
 	}
 	found, err := w.filter.ExistsAll(w.t.Context(), items)
-	if err != nil {
+	if err != nil && !(errors.Is(err, bloom.ErrNotFound) && len(items) == 0) {
 		w.t.Error(err)
 	}
 	for _, yes := range found {
