@@ -7,23 +7,24 @@ import (
 
 // AddResult is what an AddSeq did. It is plain data.
 type AddResult struct {
-	// Items is how many items of the sequence are in, counted from its start, equal
-	// ones again: to go on after an error, skip as many.
+	// Items is how many items of the sequence are in, counted from its start,
+	// equal ones again: to go on after an error, skip as many.
 	Items uint64
 	// New is how many of them were new.
 	New uint64
 }
 
-// AddSeq adds the items of a sequence of any length, as AddAll does and at its cost, in
-// rounds of as many items as Config.BatchParallel requests carry: it holds no more than one
-// round in memory. MoveProgress is called with the number of items added, and -1 for their
-// total. For a million items, Load is an order of magnitude faster, and does not know which
-// were new.
+// AddSeq adds the items of a sequence of any length, as AddAll does and at its
+// cost, in rounds of as many items as Config.BatchParallel requests carry: it
+// holds no more than one round in memory. MoveProgress is called with the
+// number of items added, and -1 for their total. For a million items, Load is
+// an order of magnitude faster, and does not know which were new.
 //
-// If a round fails, the error is its *BatchError: its Items are those of the round, which
-// begins at AddResult.Items in the sequence, and BatchError.Remaining returns those that are
-// not certainly in. But if the filter went away between two requests, the error is
-// ErrRecreated, or ErrNotFound with Config.MustExist, and AddResult is zero: begin again.
+// If a round fails, the error is its *BatchError: its Items are those of the
+// round, which begins at AddResult.Items in the sequence, and
+// BatchError.Remaining returns those that are not certainly in. But if the
+// filter went away between two requests, the error is ErrRecreated, or
+// ErrNotFound with Config.MustExist, and AddResult is zero: begin again.
 func (f *Filter) AddSeq(ctx context.Context, items iter.Seq[string], opts ...MoveOption) (AddResult, error) {
 	ctx = f.rec.label(ctx, "bloom.AddSeq")
 	c := f.moveConfig(opts)
@@ -73,9 +74,10 @@ func (f *Filter) AddSeq(ctx context.Context, items iter.Seq[string], opts ...Mov
 	return result, err
 }
 
-// Remaining returns those of items, the batch that failed, which are not certainly in: to add
-// them again is harmless, but those that were unknown may then answer "seen". It returns all of
-// items if their number is another than the batch's.
+// Remaining returns those of items, the batch that failed, which are not
+// certainly in: to add them again is harmless, but those that were unknown may
+// then answer "seen". It returns all of items if their number is another than
+// the batch's.
 func (e *BatchError) Remaining(items []string) []string {
 	if len(items) != len(e.Items) {
 		return items

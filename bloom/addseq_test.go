@@ -57,8 +57,9 @@ func TestAddSeqSaysHowFarItCame(t *testing.T) {
 	}
 }
 
-// TestAddSeqNoticesThatTheFilterWentAway deletes the filter between two requests, which
-// may be those of two rounds: what the earlier ones added must not be said to be in.
+// TestAddSeqNoticesThatTheFilterWentAway deletes the filter between two
+// requests, which may be those of two rounds: what the earlier ones added must
+// not be said to be in.
 func TestAddSeqNoticesThatTheFilterWentAway(t *testing.T) {
 	for _, must := range []bool{false, true} {
 		for at := int64(2); at <= 4; at++ {

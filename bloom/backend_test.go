@@ -35,7 +35,8 @@ func once(s *upstashtest.Server) *upstash.Client { return s.Client(upstash.WithR
 // small is a filter of 10,759 bits: four bits an item, in two words.
 func small() bloom.Config { return bloom.Config{Capacity: 1000, FPRate: 0.01} }
 
-// sparse is one in which a false positive would be a surprise: 10^-13 at 1,000 items.
+// sparse is one in which a false positive would be a surprise: 10^-13 at 1,000
+// items.
 func sparse() bloom.Config { return bloom.Config{Bits: 53 * 20_000, Hashes: 10} }
 
 // sparseOf is sparse in a layout. A bare one has independent bits.

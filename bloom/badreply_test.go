@@ -12,8 +12,9 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
-// TestNoAnswerOutOfABadReply lets every call meet every kind of reply that is not one. None
-// may become an answer, and every error is one of those that are documented.
+// TestNoAnswerOutOfABadReply lets every call meet every kind of reply that is
+// not one. None may become an answer, and every error is one of those that are
+// documented.
 func TestNoAnswerOutOfABadReply(t *testing.T) {
 	faults := []upstashtest.Fault{
 		upstashtest.ShortResult(), upstashtest.LongResult(), upstashtest.ShortBatch(), upstashtest.LongBatch(),
@@ -59,7 +60,8 @@ func isDocumented(err error) bool {
 	return errors.As(err, &server) || errors.As(err, &call) || errors.Is(err, upstash.ErrBadResponse)
 }
 
-// TestImpossibleAnswers are JSON of the right shape with values that Redis never gives.
+// TestImpossibleAnswers are JSON of the right shape with values that Redis
+// never gives.
 func TestImpossibleAnswers(t *testing.T) {
 	cfg := bloom.Config{Bits: 1000, Hashes: 2, Scheme: bloom.SchemeXXH3, MissingIsEmpty: true}
 	h := headerWordOf(cfg)
@@ -91,7 +93,8 @@ func TestImpossibleAnswers(t *testing.T) {
 			if count(got) != 0 || err == nil || errors.Is(err, bloom.ErrNotFound) {
 				t.Errorf("ExistsAll = %v, %v", got, err)
 			}
-			// In the answer to a write a set-if-zero stands before and after the header.
+			// In the answer to a write a set-if-zero stands before and after
+			// the header.
 			first, rest, _ := strings.Cut(answer, ",")
 			write := strings.Replace(first, "[", "[null,", 1) + ",null," + rest
 			f = handle(t, canned(t, `{"result":`+write+`}`), cfg)

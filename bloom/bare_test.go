@@ -84,7 +84,8 @@ func TestBareTTL(t *testing.T) {
 	})
 }
 
-// With few cells an item's own positions repeat, and it finds bits set in an empty string.
+// With few cells an item's own positions repeat, and it finds bits set in an
+// empty string.
 func TestBareTTLWhereAnItemMeetsItself(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		cfg := bloom.Config{Bits: 4, Hashes: 7, Scheme: bloom.SchemeXXH3, Layout: bloom.LayoutBare, TTL: time.Hour}

@@ -15,9 +15,9 @@ const (
 //
 // It sends as few requests as Config.BatchBytes allows, each one billed
 // command, and up to Config.BatchParallel of them at once. 1,000 items at 1 in
-// 100 take about 100 KB, so that one request carries about 10,000. No items send
-// nothing. Beside the items it needs two bytes an item, and a few megabytes for
-// each request under way.
+// 100 take about 100 KB, so that one request carries about 10,000. No items
+// send nothing. Beside the items it needs two bytes an item, and a few
+// megabytes for each request under way.
 //
 // If a request fails, the error is a *BatchError, which says of each item what
 // is known; the answers of those that are done are returned with it. A filter
@@ -105,14 +105,16 @@ func (f *Filter) newBatch(items []string, adding bool, l learner) *batch {
 	if adding {
 		b.limit -= f.rec.scriptBytes()
 	}
-	// One request carries them for certain if there is room for the longest head and items.
+	// One request carries them for certain if there is room for the longest
+	// head and items.
 	head := maxHeadBytes + 6*len(f.rec.key) // a byte of a key takes up to six in JSON
 	b.parts = len(items) > 1 &&
 		(len(items) > maxPartItems || len(items) > (b.limit-head)/b.itemBytes)
 	return b
 }
 
-// maxHeadBytes is more than the operations before the first item take, without the key.
+// maxHeadBytes is more than the operations before the first item take, without
+// the key.
 const maxHeadBytes = 512
 
 // run cuts the items into parts and sends them.
@@ -150,7 +152,8 @@ func (b *batch) fill(next int) (p *part, rest int) {
 	p = &part{q: q}
 	q.learner = b.learner
 	if b.adding {
-		// A birth number of its own, by which a part knows that it made the filter.
+		// A birth number of its own, by which a part knows that it made the
+		// filter.
 		q.beginWrite(newBirth(), b.parts)
 		if b.parts {
 			p.first = map[string]int{}

@@ -11,13 +11,14 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
-// thirdFails lets the third request of a batch meet a fault, and those after it none.
+// thirdFails lets the third request of a batch meet a fault, and those after it
+// none.
 func thirdFails(s *upstashtest.Server, f upstashtest.Fault) {
 	s.Inject(upstashtest.Fault{}, upstashtest.Fault{}, f)
 }
 
-// TestAddAllPartFails cuts 100 items into requests of which the third fails, and looks
-// whether what the error says of each item is so.
+// TestAddAllPartFails cuts 100 items into requests of which the third fails,
+// and looks whether what the error says of each item is so.
 func TestAddAllPartFails(t *testing.T) {
 	for _, tt := range []struct {
 		fault  upstashtest.Fault
@@ -50,7 +51,8 @@ func TestAddAllPartFails(t *testing.T) {
 				reader, seen := handle(t, s.Client(), cfg), make(map[bloom.ItemState]int)
 				for i, item := range items[:100] {
 					state := batch.Items[i]
-					// The third request's items come first after those that are done.
+					// The third request's items come first after those that are
+					// done.
 					failed := state == tt.state && seen[bloom.ItemDone] > 0 && tt.state == bloom.ItemUnknown
 					seen[state]++
 					exists(t, reader, item, state == bloom.ItemDone || failed && tt.stored)
@@ -61,7 +63,8 @@ func TestAddAllPartFails(t *testing.T) {
 				if seen[bloom.ItemDone] == 0 || seen[tt.state] == 0 || seen[bloom.ItemNotDone] == 0 {
 					t.Errorf("%v", err)
 				}
-				// Duplicates follow the items that they repeat, where those were reached.
+				// Duplicates follow the items that they repeat, where those
+				// were reached.
 				for i := range items[100:] {
 					dup, first := batch.Items[100+i], batch.Items[i]
 					if dup != first && dup != bloom.ItemNotDone || got[100+i] {

@@ -14,7 +14,8 @@ import (
 	"github.com/upbloom/upbloom/upstash"
 )
 
-// heapMeter answers every request of a batch, and now and then looks how large the heap is.
+// heapMeter answers every request of a batch, and now and then looks how large
+// the heap is.
 type heapMeter struct {
 	header string
 
@@ -49,7 +50,8 @@ func heap() uint64 {
 	return m.HeapAlloc
 }
 
-// A batch of any length needs two bytes an item beside the items, and what is under way.
+// A batch of any length needs two bytes an item beside the items, and what is
+// under way.
 func TestBatchMemoryIsBounded(t *testing.T) {
 	const items = 400_000
 	many := numbered("item", items)

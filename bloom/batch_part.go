@@ -143,8 +143,8 @@ func (b *batch) stopped() bool {
 	return b.fatal
 }
 
-// result is the answers and what went wrong. Of a filter that went away, no part
-// knows whether it came before or after.
+// result is the answers and what went wrong. Of a filter that went away, no
+// part knows whether it came before or after.
 func (b *batch) result() ([]bool, error) {
 	if b.err == nil {
 		return b.answers, nil

@@ -40,8 +40,8 @@ func TestBatchSplitsByBytes(t *testing.T) {
 	})
 }
 
-// checkBodies wants all items in as few requests as the limit allows: two neighbours never
-// fit into one.
+// checkBodies wants all items in as few requests as the limit allows: two
+// neighbours never fit into one.
 func checkBodies(t *testing.T, w *watched, limit, each int, op string, want int) {
 	t.Helper()
 	sum, longest := 0, 0
@@ -71,7 +71,8 @@ func checkBodies(t *testing.T, w *watched, limit, each int, op string, want int)
 	w.bodies = nil
 }
 
-// wordsOf is how many words look-ups of the items read: one that an item meets twice, once.
+// wordsOf is how many words look-ups of the items read: one that an item meets
+// twice, once.
 func wordsOf(g bloom.Geometry, items []string) int {
 	n := 0
 	for _, item := range items {
@@ -84,7 +85,8 @@ func wordsOf(g bloom.Geometry, items []string) int {
 	return n
 }
 
-// TestBatchParallel holds the first requests until as many as allowed are under way.
+// TestBatchParallel holds the first requests until as many as allowed are under
+// way.
 func TestBatchParallel(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		for _, tt := range []struct{ set, want int }{{0, 4}, {1, 1}, {3, 3}, {20, 20}} {
@@ -120,7 +122,8 @@ func TestBatchParallel(t *testing.T) {
 	})
 }
 
-// A key that holds something else is met by one request of a batch, not by several.
+// A key that holds something else is met by one request of a batch, not by
+// several.
 func TestBatchMeetsAMismatchOnce(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		add(t, handle(t, s.Client(), sparse()), "theirs", true)
@@ -148,8 +151,8 @@ func TestBatchMeetsAMismatchOnce(t *testing.T) {
 	})
 }
 
-// TestBatchIsSequential holds AddAll and ExistsAll against an exact set that takes items one
-// after another, however the batch is cut.
+// TestBatchIsSequential holds AddAll and ExistsAll against an exact set that
+// takes items one after another, however the batch is cut.
 func TestBatchIsSequential(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		c := s.Client()
@@ -193,7 +196,8 @@ func TestBatchIsSequential(t *testing.T) {
 	})
 }
 
-// With one request at a time even the false positives are those of Add after Add.
+// With one request at a time even the false positives are those of Add after
+// Add.
 func TestBatchIsExactlyAddAfterAdd(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		c := s.Client()
@@ -224,8 +228,8 @@ func TestBatchIsExactlyAddAfterAdd(t *testing.T) {
 	})
 }
 
-// The batch is one request by the items' size alone, and two with the key's: a duplicate in
-// the second must wait for the first.
+// The batch is one request by the items' size alone, and two with the key's: a
+// duplicate in the second must wait for the first.
 func TestDuplicatesBesideALongKey(t *testing.T) {
 	s := upstashtest.NewServer(t)
 	items := append(numbered("item", 20), numbered("item", 20)...)

@@ -13,7 +13,8 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
-// Of many that add an item at once, by one handle and by several, one is told that it is new.
+// Of many that add an item at once, by one handle and by several, one is told
+// that it is new.
 func TestOneOfManyAddsIsNew(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		const goroutines, items = 8, 30
@@ -54,7 +55,8 @@ func TestOneOfManyAddsIsNew(t *testing.T) {
 	})
 }
 
-// Two AddAll of the same items at once share them out: each is new to one of them.
+// Two AddAll of the same items at once share them out: each is new to one of
+// them.
 func TestTwoBatchesAtOnce(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		cfg := sparse()
@@ -80,7 +82,8 @@ func TestTwoBatchesAtOnce(t *testing.T) {
 	})
 }
 
-// A client reads what it wrote, though the nearest replica does not have it yet.
+// A client reads what it wrote, though the nearest replica does not have it
+// yet.
 func TestReadsItsWritesPastALaggingReplica(t *testing.T) {
 	s := upstashtest.NewServer(t)
 	s.SetReplicaLag(math.MaxInt)
@@ -93,7 +96,8 @@ func TestReadsItsWritesPastALaggingReplica(t *testing.T) {
 	if st, err := f.Stats(t.Context()); err != nil || st.Items != 1 {
 		t.Errorf("Stats = %+v, %v, want 1 item", st, err)
 	}
-	// What the replica says of the key decides nothing for a handle that writes.
+	// What the replica says of the key decides nothing for a handle that
+	// writes.
 	stale := handle(t, s.Client(upstash.WithoutSyncToken()), small())
 	if _, err := stale.Stats(t.Context()); err == nil {
 		t.Error("the replica has the filter already: the test shows nothing")

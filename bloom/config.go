@@ -83,12 +83,13 @@ type Config struct {
 	// is ReadsPrimary.
 	Reads Reads
 
-	// WarnFill is called with the filter's Stats if an Add or AddAll finds the filter over its
-	// Capacity; the default, nil, never looks. A handle looks when the answers to its own
-	// writes, 256 new items at a time, say that the filter is too full, and besides after one
-	// write in 8,192, for handles that live no longer than a request. A look is four commands:
-	// less than one in a thousand while the filter is within its capacity.
-	// The call is made on the goroutine of the write, before the write returns. If a look
+	// WarnFill is called with the filter's Stats if an Add or AddAll finds the
+	// filter over its Capacity; the default, nil, never looks. A handle looks
+	// when the answers to its own writes, 256 new items at a time, say that the
+	// filter is too full, and besides after one write in 8,192, for handles
+	// that live no longer than a request. A look is four commands: less than
+	// one in a thousand while the filter is within its capacity. The call is
+	// made on the goroutine of the write, before the write returns. If a look
 	// fails, its error is dropped.
 	WarnFill func(Stats) `json:"-"`
 }

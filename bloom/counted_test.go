@@ -9,8 +9,8 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
-// TestRequestsAndCommands counts at the server what each call costs. The steps build on one
-// another.
+// TestRequestsAndCommands counts at the server what each call costs. The steps
+// build on one another.
 func TestRequestsAndCommands(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		ctx, c := t.Context(), s.Client()

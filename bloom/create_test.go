@@ -69,8 +69,8 @@ func TestCreateAfterALostAnswer(t *testing.T) {
 	})
 }
 
-// A creation of unknown outcome asks whose birth number stands there: another's filter, made
-// after the own one went away, is not its own.
+// A creation of unknown outcome asks whose birth number stands there: another's
+// filter, made after the own one went away, is not its own.
 func TestWhoseCreationItWas(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		other := handle(t, s.Client(), sparse())
@@ -117,8 +117,8 @@ func TestWhoseCreationItWas(t *testing.T) {
 	})
 }
 
-// Create leaves nothing to do: header, birth number, length, TTL and bit 127 are there at
-// once, and no later Add settles.
+// Create leaves nothing to do: header, birth number, length, TTL and bit 127
+// are there at once, and no later Add settles.
 func TestCreateDoesAllAtOnce(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		for _, ttl := range []time.Duration{0, time.Hour} {
@@ -150,7 +150,8 @@ func TestCreateDoesAllAtOnce(t *testing.T) {
 	})
 }
 
-// A Create that fails for want of memory, at its first write, leaves nothing behind.
+// A Create that fails for want of memory, at its first write, leaves nothing
+// behind.
 func TestCreateWithoutMemory(t *testing.T) {
 	addr := testenv.Redis(t)
 	s := upstashtest.NewServer(t, upstashtest.WithRedis(addr))
@@ -164,8 +165,8 @@ func TestCreateWithoutMemory(t *testing.T) {
 	}
 }
 
-// TestOneOfManyWins lets clients with different configurations make the same key at once.
-// Each has a connection of its own to the database.
+// TestOneOfManyWins lets clients with different configurations make the same
+// key at once. Each has a connection of its own to the database.
 func TestOneOfManyWins(t *testing.T) {
 	const clients, rounds = 8, 60
 	calls := map[string]func(t *testing.T, f *bloom.Filter) (bool, error){
@@ -226,7 +227,8 @@ func TestOneOfManyWins(t *testing.T) {
 	})
 }
 
-// The same race among clients that agree: one is told that it made the filter, none errs.
+// The same race among clients that agree: one is told that it made the filter,
+// none errs.
 func TestOneOfManyCreates(t *testing.T) {
 	addr := testenv.Redis(t)
 	const clients, rounds = 8, 40

@@ -26,7 +26,8 @@
 //	isNew, err := visited.Add(ctx, url) // true: fetch it
 //
 // If the work may fail and must not be lost, look first and add last: Exists,
-// the work, Add. A filter cannot forget an item whose work failed after its Add.
+// the work, Add. A filter cannot forget an item whose work failed after its
+// Add.
 //
 // New sends nothing; the first Add makes the filter. AddAll and ExistsAll take
 // many items at once, AddIn and ExistsIn many filters. Create makes the whole

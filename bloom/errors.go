@@ -7,44 +7,51 @@ import (
 	"github.com/upbloom/upbloom/upstash"
 )
 
-// Errors to test for with errors.Is. Those that come from the database wrap the error of
-// package upstash as well. None of them holds a key, an item or a seed.
+// Errors to test for with errors.Is. Those that come from the database wrap the
+// error of package upstash as well. None of them holds a key, an item or a
+// seed.
 var (
-	// ErrNotFound is returned when there is no filter at the key: it was never created, has
-	// expired, or was deleted or evicted. It is not a "no", for the items may have been added
-	// to the filter that went away. Call Create, or set Config.MissingIsEmpty if a missing
-	// filter means that nothing was added yet.
+	// ErrNotFound is returned when there is no filter at the key: it was never
+	// created, has expired, or was deleted or evicted. It is not a "no", for
+	// the items may have been added to the filter that went away. Call Create,
+	// or set Config.MissingIsEmpty if a missing filter means that nothing was
+	// added yet.
 	ErrNotFound = errors.New("bloom: no filter at this key: it was never created, expired or" +
 		" was evicted; call Create, or set Config.MissingIsEmpty to have it answer no")
 
-	// ErrSaturated is returned when a number of items is asked of a filter with all bits set,
-	// which finds every item and no longer knows how many it holds.
+	// ErrSaturated is returned when a number of items is asked of a filter with
+	// all bits set, which finds every item and no longer knows how many it
+	// holds.
 	ErrSaturated = errors.New("bloom: all bits of the filter are set, so that it finds every" +
 		" item; make another with a larger Capacity")
 
-	// ErrUncertain is returned when an item was added after a retry and is in the filter, but
-	// whether it was new is not known: an attempt whose reply was lost may have set its bits.
+	// ErrUncertain is returned when an item was added after a retry and is in
+	// the filter, but whether it was new is not known: an attempt whose reply
+	// was lost may have set its bits.
 	ErrUncertain = errors.New("bloom: the item is in the filter, and it may have been new: an" +
 		" earlier attempt may have added it; treat it as new if doing the work twice is better" +
 		" than never")
 
-	// ErrRecreated is returned when the filter went away during a call of several requests and
-	// was made anew: what the earlier ones added is not in the new filter. Call again.
+	// ErrRecreated is returned when the filter went away during a call of
+	// several requests and was made anew: what the earlier ones added is not in
+	// the new filter. Call again.
 	ErrRecreated = errors.New("bloom: the filter was deleted, expired or was evicted during the" +
 		" call, and was made anew; what was added before is gone: call again")
 
-	// ErrNoTTL is returned when the items of a write are in the filter, but the server refused
-	// to set its TTL. The next Add tries again; Expire sets it at once.
+	// ErrNoTTL is returned when the items of a write are in the filter, but the
+	// server refused to set its TTL. The next Add tries again; Expire sets it
+	// at once.
 	ErrNoTTL = errors.New("bloom: the items are in the filter, but its TTL could not be set; the" +
 		" next Add tries again")
 
-	// ErrKeyExists is returned by Rename when the other key holds something. Choose another,
-	// or delete it first.
+	// ErrKeyExists is returned by Rename when the other key holds something.
+	// Choose another, or delete it first.
 	ErrKeyExists = errors.New("bloom: the key to rename to holds something: choose another key," +
 		" or delete it first")
 
-	// ErrNotFilter is returned when the key holds a string that is not a filter of this
-	// format, or one of a newer version of it. Use a key that holds nothing else.
+	// ErrNotFilter is returned when the key holds a string that is not a filter
+	// of this format, or one of a newer version of it. Use a key that holds
+	// nothing else.
 	ErrNotFilter = errors.New("bloom: the key holds data that is not a filter")
 
 	errNoHeader = fmt.Errorf("%w: its first 53 bits are zero; use a key that holds nothing else",
@@ -67,8 +74,9 @@ func gone(err error) error {
 	return err
 }
 
-// regionError is returned if all that is known of an item is that a region did not find
-// it, and the token may not ask the primary. It is an upstash.ErrReadOnly.
+// regionError is returned if all that is known of an item is that a region did
+// not find it, and the token may not ask the primary. It is an
+// upstash.ErrReadOnly.
 type regionError struct {
 	text string
 	err  error
@@ -78,8 +86,8 @@ func (e *regionError) Error() string        { return "bloom: " + e.text }
 func (e *regionError) Is(target error) bool { return target == upstash.ErrReadOnly }
 func (e *regionError) Unwrap() error        { return e.err }
 
-// A ConfigError says which field of a Config cannot be used, and why. It is returned before
-// anything is sent.
+// A ConfigError says which field of a Config cannot be used, and why. It is
+// returned before anything is sent.
 type ConfigError struct {
 	Field  string // the name of the field, such as "FPRate"
 	Reason string // what its value is, and what it must be
@@ -95,13 +103,14 @@ func (e *ConfigError) Error() string {
 	return "bloom: " + of + "." + e.Field + " " + e.Reason
 }
 
-// A MismatchError is returned when the filter at a key is not the one that the handle was
-// made for, or, once in a great while, when other data looks like one; Open and Inspect look
-// closer. Answers from it would be wrong, so that there are none. Test for it with
-// errors.As.
+// A MismatchError is returned when the filter at a key is not the one that the
+// handle was made for, or, once in a great while, when other data looks like
+// one; Open and Inspect look closer. Answers from it would be wrong, so that
+// there are none. Test for it with errors.As.
 type MismatchError struct {
-	// Want is the handle's geometry and Got the stored one. The header holds no seed but
-	// seven bits of its hash, so that Got.Seed is Want's if they agree, and else 0.
+	// Want is the handle's geometry and Got the stored one. The header holds no
+	// seed but seven bits of its hash, so that Got.Seed is Want's if they
+	// agree, and else 0.
 	Want, Got Geometry
 	// WantKind and GotKind tell a filter from a shard, a layer or a pane.
 	WantKind, GotKind Kind

@@ -45,8 +45,8 @@ func ExampleFilter_ExistsAll() {
 	// film-4
 }
 
-// A batch of several requests of which one fails: what is done stays done, and the rest is
-// added by another call.
+// A batch of several requests of which one fails: what is done stays done, and
+// the rest is added by another call.
 func ExampleBatchError() {
 	server, err := upstashtest.Start()
 	if err != nil {

@@ -82,8 +82,8 @@ func ExampleFilter_Add() {
 	// false <nil>
 }
 
-// A deploy with another capacity is refused, where a filter without a header would answer
-// wrongly.
+// A deploy with another capacity is refused, where a filter without a header
+// would answer wrongly.
 func ExampleFilter_Add_mismatch() {
 	client, stop := database()
 	defer stop()

@@ -12,7 +12,8 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
-// database starts a database in this process. With one of your own, call upstash.FromEnv.
+// database starts a database in this process. With one of your own, call
+// upstash.FromEnv.
 func database() (client *upstash.Client, stop func()) {
 	server, err := upstashtest.Start()
 	if err != nil {

@@ -26,8 +26,9 @@ const (
 	secretItem  = "item-that-is-secret"
 )
 
-// TestUnderFaults runs random operations while a quarter of all requests meet a fault, and
-// holds every answer against an exact set. UPBLOOM_FAULT_OPS sets how many.
+// TestUnderFaults runs random operations while a quarter of all requests meet a
+// fault, and holds every answer against an exact set. UPBLOOM_FAULT_OPS sets
+// how many.
 func TestUnderFaults(t *testing.T) {
 	ops := 2000
 	if s := os.Getenv("UPBLOOM_FAULT_OPS"); s != "" {

@@ -20,9 +20,9 @@ type Filter struct {
 
 // New makes a handle for the filter at key. It checks the Config, whose
 // mistakes are a *ConfigError, and sends nothing; the filter itself is made by
-// Create or by the first Add. It takes about a microsecond, so that a
-// handler may call it for each request: a handle that has never met its filter sends the same one
-// command for an Add as one that has.
+// Create or by the first Add. It takes about a microsecond, so that a handler
+// may call it for each request: a handle that has never met its filter sends
+// the same one command for an Add as one that has.
 func New(c *upstash.Client, key string, cfg Config) (*Filter, error) {
 	geo, err := cfg.Geometry()
 	if err != nil {

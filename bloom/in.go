@@ -15,14 +15,14 @@ type Answer struct {
 	Err error
 }
 
-// ExistsIn looks one item up in many filters in one request: which of these users
-// saw this post, which pane of a window holds it. It returns an answer for each
-// filter, in order, and the first of their errors. Each filter is one billed
-// command; the commands are not one transaction.
+// ExistsIn looks one item up in many filters in one request: which of these
+// users saw this post, which pane of a window holds it. It returns an answer
+// for each filter, in order, and the first of their errors. Each filter is one
+// billed command; the commands are not one transaction.
 //
-// The filters share a client; their geometries and keys are their own. If one of
-// them asks the nearest region first, its second question is a second request,
-// one for all of them.
+// The filters share a client; their geometries and keys are their own. If one
+// of them asks the nearest region first, its second question is a second
+// request, one for all of them.
 func ExistsIn(ctx context.Context, item string, filters ...*Filter) ([]Answer, error) {
 	reqs, err := requestsFor(item, filters)
 	if err != nil || len(reqs) == 0 {
@@ -47,9 +47,9 @@ func ExistsIn(ctx context.Context, item string, filters ...*Filter) ([]Answer, e
 }
 
 // AddIn adds one item to many filters in one request. It returns an answer for
-// each filter, in order, and the first of their errors. Each filter is one billed
-// command; the commands are not one transaction, so that some may have run when
-// others failed. A filter that is named twice sees the item twice.
+// each filter, in order, and the first of their errors. Each filter is one
+// billed command; the commands are not one transaction, so that some may have
+// run when others failed. A filter that is named twice sees the item twice.
 func AddIn(ctx context.Context, item string, filters ...*Filter) ([]Answer, error) {
 	reqs, err := requestsFor(item, filters)
 	if err != nil || len(reqs) == 0 {

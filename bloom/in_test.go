@@ -11,7 +11,8 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
-// Filters of every geometry are asked in one request, and each has its own answer or error.
+// Filters of every geometry are asked in one request, and each has its own
+// answer or error.
 func TestExistsIn(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		c := s.Client()
@@ -109,8 +110,8 @@ func TestAddIn(t *testing.T) {
 	})
 }
 
-// After a lost reply each filter says by itself what is known: the one that the lost attempt
-// made is certain.
+// After a lost reply each filter says by itself what is known: the one that the
+// lost attempt made is certain.
 func TestAddInAfterALostAnswer(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		c := impatient(s)
@@ -167,7 +168,8 @@ func TestInRefuses(t *testing.T) {
 	}
 }
 
-// Inspect reads any filter of the format without its Config or seed, and the key's state.
+// Inspect reads any filter of the format without its Config or seed, and the
+// key's state.
 func TestInspect(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		for _, cfg := range []bloom.Config{

@@ -19,12 +19,13 @@ type examined struct {
 	ttl     time.Duration
 }
 
-// examine reads the header and all that belongs to one, in one transaction: the bits that
-// are always 0, and a length that the header allows. Without these, other data would pass.
-// With count it counts the set bits and reads the TTL as well.
+// examine reads the header and all that belongs to one, in one transaction: the
+// bits that are always 0, and a length that the header allows. Without these,
+// other data would pass. With count it counts the set bits and reads the TTL as
+// well.
 //
-// A transaction with a BITFIELD is the primary's. If the token may not run it, the nearest
-// region's answer has to do.
+// A transaction with a BITFIELD is the primary's. If the token may not run it,
+// the nearest region's answer has to do.
 func (r *record) examine(ctx context.Context, count bool) (examined, error) {
 	replies, err := r.client.MultiExec(ctx, r.examination(count, r.client.ReadOnly())...)
 	if isDenied(err) || isAborted(err) || err == nil && isDenied(replies[0].Err()) {
@@ -57,15 +58,15 @@ func (r *record) examine(ctx context.Context, count bool) (examined, error) {
 	return judgeExamined(word, fields[1:], n)
 }
 
-// isAborted reports whether a transaction was refused for one of its commands, of which the
-// answer does not say which.
+// isAborted reports whether a transaction was refused for one of its commands,
+// of which the answer does not say which.
 func isAborted(err error) bool {
 	var server *upstash.Error
 	return errors.As(err, &server) && server.Code() == "EXECABORT"
 }
 
-// examination is the commands of examine. Of a plain filter bits 117 to 126 are 0 too, but
-// the other kinds use the second word as they like.
+// examination is the commands of examine. Of a plain filter bits 117 to 126 are
+// 0 too, but the other kinds use the second word as they like.
 func (r *record) examination(count, readOnly bool) []upstash.Command {
 	fields := upstash.NewBitField(r.key).Get(headerType, 0).Get("u11", wordBits).
 		Get(headerType, birthOffset).Get("u10", birthOffset+wordBits).Get("u1", settledOffset)
@@ -116,11 +117,12 @@ func ttlOf(pttl int64) time.Duration {
 	return time.Duration(min(max(pttl, 0), longest)) * time.Millisecond
 }
 
-// Inspect reads the state of any filter with a header, without its Config or its seed: its
-// geometry, how full it is and its TTL. One request, four commands; the server reads the
-// whole string, about 1 ms a megabyte. Stats.Geometry.Seed is always 0, and Stats.Seeded
-// says whether there is one. It is ErrNotFound if the key is free, and ErrNotFilter if it
-// holds anything but a filter of this package's format.
+// Inspect reads the state of any filter with a header, without its Config or
+// its seed: its geometry, how full it is and its TTL. One request, four
+// commands; the server reads the whole string, about 1 ms a megabyte.
+// Stats.Geometry.Seed is always 0, and Stats.Seeded says whether there is one.
+// It is ErrNotFound if the key is free, and ErrNotFilter if it holds anything
+// but a filter of this package's format.
 func Inspect(ctx context.Context, c *upstash.Client, key string) (Stats, error) {
 	probe, err := New(c, key, Config{Scheme: SchemeXXH3, Bits: 1, Hashes: 1})
 	if err != nil {

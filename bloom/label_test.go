@@ -10,7 +10,8 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
-// An observer learns which operation a request belongs to, after the caller's own label.
+// An observer learns which operation a request belongs to, after the caller's
+// own label.
 func TestObserverLearnsTheOperation(t *testing.T) {
 	s := upstashtest.NewServer(t)
 	var labels []string

@@ -12,7 +12,8 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
-// The largest filter is a string of 512 MiB. Its requests are looked at without a database.
+// The largest filter is a string of 512 MiB. Its requests are looked at without
+// a database.
 func TestLargestFilter(t *testing.T) {
 	cfg := bloom.Config{Bits: 1<<32 - 128, Hashes: 7, Scheme: bloom.SchemeXXH3}
 	h := headerWordOf(cfg)
@@ -56,7 +57,8 @@ func TestLargestFilter(t *testing.T) {
 	}
 }
 
-// On the plans with a record limit of 100 MB it is refused, and nothing is left behind.
+// On the plans with a record limit of 100 MB it is refused, and nothing is left
+// behind.
 func TestLargestFilterIsRefused(t *testing.T) {
 	s := upstashtest.NewServer(t)
 	f := handle(t, s.Client(), bloom.Config{Bits: 1<<32 - 128, Hashes: 7, Scheme: bloom.SchemeXXH3})

@@ -9,8 +9,9 @@ import (
 	"github.com/upbloom/upbloom/upstash"
 )
 
-// The user's orders. Of a filter with a header each is a script that looks whose header
-// stands there, and leaves anything else alone; of a Bare one it is the plain command.
+// The user's orders. Of a filter with a header each is a script that looks
+// whose header stands there, and leaves anything else alone; of a Bare one it
+// is the plain command.
 
 const (
 	expireScript = ours + `redis.call('PEXPIRE', KEYS[1], ARGV[2])
@@ -56,9 +57,10 @@ func (f *Filter) Expire(ctx context.Context, ttl time.Duration) (bool, error) {
 	return err == nil, err
 }
 
-// Persist takes the TTL off and reports whether there was one. It settles the TTL: the
-// filter stays, whatever a handle's Config.TTL says. Cost and checks are those of Expire. If
-// the command had to be repeated and found no TTL, the error wraps upstash.ErrUncertain.
+// Persist takes the TTL off and reports whether there was one. It settles the
+// TTL: the filter stays, whatever a handle's Config.TTL says. Cost and checks
+// are those of Expire. If the command had to be repeated and found no TTL, the
+// error wraps upstash.ErrUncertain.
 func (f *Filter) Persist(ctx context.Context) (bool, error) {
 	ctx = f.rec.label(ctx, "bloom.Persist")
 	r := &f.rec
@@ -75,13 +77,13 @@ func (f *Filter) Persist(ctx context.Context) (bool, error) {
 	return had == 1, err
 }
 
-// Rename moves the filter to another key, with its TTL. It is ErrNotFound if there is none,
-// and ErrKeyExists if the other key holds something, which is never overwritten. One
-// request; three billed commands. The handle keeps its key: use a new one for the moved
-// filter.
+// Rename moves the filter to another key, with its TTL. It is ErrNotFound if
+// there is none, and ErrKeyExists if the other key holds something, which is
+// never overwritten. One request; three billed commands. The handle keeps its
+// key: use a new one for the moved filter.
 //
-// It is not repeated after an attempt of unknown outcome: upstash.SafeToRetry reports
-// whether it certainly was not done.
+// It is not repeated after an attempt of unknown outcome: upstash.SafeToRetry
+// reports whether it certainly was not done.
 func (f *Filter) Rename(ctx context.Context, to string) error {
 	ctx = f.rec.label(ctx, "bloom.Rename")
 	if to == "" {
@@ -125,8 +127,9 @@ func (r *record) renameBare(ctx context.Context, to string) (renamed int64, err 
 	return replies[1].Int64()
 }
 
-// Delete removes the filter and reports whether there was one. One request; three billed
-// commands, or one for a Bare filter. A key that holds something else is left alone:
+// Delete removes the filter and reports whether there was one. One request;
+// three billed commands, or one for a Bare filter. A key that holds something
+// else is left alone:
 // *MismatchError or ErrNotFilter. It is not repeated after an attempt of unknown outcome,
 // because another client may have made the filter anew.
 func (f *Filter) Delete(ctx context.Context) (bool, error) {

@@ -53,7 +53,8 @@ func TestRename(t *testing.T) {
 	})
 }
 
-// A Rename that may have been done is not done again: the other key could be another's by now.
+// A Rename that may have been done is not done again: the other key could be
+// another's by now.
 func TestRenameIsNotRepeated(t *testing.T) {
 	s := upstashtest.NewServer(t)
 	f := handle(t, impatient(s), small())
@@ -148,7 +149,8 @@ func TestAnyBytesAreAnItem(t *testing.T) {
 	})
 }
 
-// The user's orders are about the filter: what else stands at the key is left alone.
+// The user's orders are about the filter: what else stands at the key is left
+// alone.
 func TestOrdersLeaveOtherDataAlone(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		for what, put := range map[string]func(){

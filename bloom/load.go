@@ -13,21 +13,24 @@ import (
 type LoadResult struct {
 	// Items is how many items were read, equal ones counted again; 0 for Merge.
 	Items uint64
-	// NewBits is how many cells the filter did not have set before. It is not known if the
-	// last step had to be sent again after a lost reply: then NewBitsUnknown is true.
+	// NewBits is how many cells the filter did not have set before. It is not
+	// known if the last step had to be sent again after a lost reply: then
+	// NewBitsUnknown is true.
 	NewBits        uint64
 	NewBitsUnknown bool
 	// Created is true if this call made the filter.
 	Created bool
-	// Bytes is how much of the filter's string was sent, Requests and Commands what that took:
-	// the commands are those that are billed, with what the script calls, for one attempt each.
+	// Bytes is how much of the filter's string was sent, Requests and Commands
+	// what that took: the commands are those that are billed, with what the
+	// script calls, for one attempt each.
 	Bytes, Requests, Commands int64
 	Duration                  time.Duration
 }
 
-// mergeScript ORs the upload into the target, or makes it the target. ARGV[6] is the birth
-// number of a new filter, ARGV[7] is '1' if there must be one. It returns the number of
-// commands, the target's header, a status, and the set cells before and after.
+// mergeScript ORs the upload into the target, or makes it the target. ARGV[6]
+// is the birth number of a new filter, ARGV[7] is '1' if there must be one. It
+// returns the number of commands, the target's header, a status, and the set
+// cells before and after.
 const mergeScript = assemble + `local w = {0, 1, 0}
 local ttl = call('PTTL', KEYS[1])
 local from = '0'
@@ -72,25 +75,29 @@ const (
 	uploadTooLong  // a Bare string that is longer than the filter's
 )
 
-// ErrLoadLost is returned by Load, Merge and Replace when a part of what was uploaded had
-// gone before it could be used: it was evicted, or the upload took longer than an hour. The
-// target is untouched. Try again, and turn eviction off for such a database.
+// ErrLoadLost is returned by Load, Merge and Replace when a part of what was
+// uploaded had gone before it could be used: it was evicted, or the upload took
+// longer than an hour. The target is untouched. Try again, and turn eviction
+// off for such a database.
 var ErrLoadLost = errors.New("bloom: a part of the upload was gone before it could be used, and" +
 	" the filter is as it was: turn eviction off for such a database, and try again")
 
-// Load adds all items at once: it builds the filter in memory, uploads its string, and has
-// the server OR it into what is there, in one atomic step that also makes the filter if there
-// is none. It is the way to add many items: a million at 1 in 100 are 1.35 MB and four
-// requests, whatever their length, and an order of magnitude faster than AddAll; a few
-// hundred are cheaper with AddAll. Which items were new is not known.
+// Load adds all items at once: it builds the filter in memory, uploads its
+// string, and has the server OR it into what is there, in one atomic step that
+// also makes the filter if there is none. It is the way to add many items: a
+// million at 1 in 100 are 1.35 MB and four requests, whatever their length, and
+// an order of magnitude faster than AddAll; a few hundred are cheaper with
+// AddAll. Which items were new is not known.
 //
-// The string travels in parts of 1 MiB (MovePartBytes), Config.BatchParallel at once, each a
-// key KEY:load:RANDOM:i of its own that expires after an hour. Then one script checks the
-// target's header, checks that every part is there and the upload complete, and takes it; the
-// filter's own TTL and birth number stay, and a new filter gets Config.TTL. The database is
-// locked, or the script's own keys are, for about 6 ms a megabyte, and needs room for four
-// times the string while it runs. The parts are removed afterwards. Interrupted at any point,
-// the filter is as it was or complete, and nothing stays behind for more than an hour.
+// The string travels in parts of 1 MiB (MovePartBytes), Config.BatchParallel at
+// once, each a key KEY:load:RANDOM:i of its own that expires after an hour.
+// Then one script checks the target's header, checks that every part is there
+// and the upload complete, and takes it; the filter's own TTL and birth number
+// stay, and a new filter gets Config.TTL. The database is locked, or the
+// script's own keys are, for about 6 ms a megabyte, and needs room for four
+// times the string while it runs. The parts are removed afterwards. Interrupted
+// at any point, the filter is as it was or complete, and nothing stays behind
+// for more than an hour.
 //
 // An error leaves the filter as it was, unless upstash.SafeToRetry(err) is false: then the
 // items may be in. To call again is harmless either way. A *MismatchError or ErrNotFilter
@@ -116,8 +123,8 @@ func (f *Filter) Load(ctx context.Context, items iter.Seq[string], opts ...MoveO
 	return result, err
 }
 
-// Merge adds all items of l, whose geometry must be the filter's: the lower half of Load,
-// with its promises and its cost.
+// Merge adds all items of l, whose geometry must be the filter's: the lower
+// half of Load, with its promises and its cost.
 func (f *Filter) Merge(ctx context.Context, l *Local, opts ...MoveOption) (LoadResult, error) {
 	ctx = f.rec.label(ctx, "bloom.Merge")
 	start := time.Now()
@@ -170,7 +177,8 @@ func (f *Filter) mayMove(l *Local) error {
 	return f.rec.mayWrite()
 }
 
-// take runs the script that takes the upload, and returns what follows the status.
+// take runs the script that takes the upload, and returns what follows the
+// status.
 func (u *upload) take(ctx context.Context, text string, args ...string) (rest []int64, repeated bool, err error) {
 	r := u.rec
 	answers, repeated, err := u.run(ctx, text, args...)

@@ -48,7 +48,8 @@ func TestLoadEqualsAddAll(t *testing.T) {
 	}
 }
 
-// A second Load adds to what is there, and leaves the key's own words and TTL as they were.
+// A second Load adds to what is there, and leaves the key's own words and TTL
+// as they were.
 func TestLoadKeepsTheTargetsOwn(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		cfg, parts := inParts(middling())
@@ -83,7 +84,8 @@ func TestLoadKeepsTheTargetsOwn(t *testing.T) {
 	})
 }
 
-// A filter that Load makes is settled, and a target whose TTL is open is settled by it.
+// A filter that Load makes is settled, and a target whose TTL is open is
+// settled by it.
 func TestLoadSettles(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		cfg, parts := inParts(middling())
@@ -112,7 +114,8 @@ func TestLoadSettles(t *testing.T) {
 	})
 }
 
-// A part that is gone, or that is another's, is ErrLoadLost, and the target is as it was.
+// A part that is gone, or that is another's, is ErrLoadLost, and the target is
+// as it was.
 func TestLoadNoticesALostPart(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		for _, damage := range []struct {
@@ -171,7 +174,8 @@ func TestLoadLatePartExpires(t *testing.T) {
 	wantMails(t, f, 0, 1000)
 }
 
-// The script may run twice: the second time it changes nothing, and what was new is unknown.
+// The script may run twice: the second time it changes nothing, and what was
+// new is unknown.
 func TestLoadTwiceTheScript(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		cfg, parts := inParts(middling())
@@ -292,7 +296,8 @@ func TestLoadLeavesOtherDataAlone(t *testing.T) {
 	})
 }
 
-// A Bare filter has no header to check, but a string of another length is refused.
+// A Bare filter has no header to check, but a string of another length is
+// refused.
 func TestLoadBare(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		cfg, parts := inParts(bloom.Config{
@@ -315,7 +320,8 @@ func TestLoadBare(t *testing.T) {
 	})
 }
 
-// Progress begins at 0 and ends at the whole; the counts are those of the server.
+// Progress begins at 0 and ends at the whole; the counts are those of the
+// server.
 func TestLoadReports(t *testing.T) {
 	s := upstashtest.NewServer(t)
 	cfg, parts := inParts(middling())

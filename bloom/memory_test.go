@@ -31,8 +31,9 @@ func fillUp(t *testing.T, addr string) {
 	}
 }
 
-// A full database refuses a look-up, whose BITFIELD counts as a write. The error names the
-// way that still answers, and the user's orders, which take no memory, are carried out.
+// A full database refuses a look-up, whose BITFIELD counts as a write. The
+// error names the way that still answers, and the user's orders, which take no
+// memory, are carried out.
 func TestFullDatabase(t *testing.T) {
 	addr := testenv.Redis(t)
 	s := upstashtest.NewServer(t, upstashtest.WithRedis(addr))
@@ -119,7 +120,8 @@ func TestNotFoundNamesTheRemedy(t *testing.T) {
 	}
 }
 
-// A BITFIELD that is refused for the size of the record has said nothing of the key.
+// A BITFIELD that is refused for the size of the record has said nothing of the
+// key.
 func TestRefusedAddLeavesNoTTL(t *testing.T) {
 	s := upstashtest.NewServer(t, upstashtest.WithMaxRecord(100))
 	do(t, s, "SET", key, "some text of theirs")

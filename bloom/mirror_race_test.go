@@ -14,8 +14,8 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
-// during calls what happens while the n-th request from now is under way, before
-// it runs.
+// during calls what happens while the n-th request from now is under way,
+// before it runs.
 func during(s *upstashtest.Server, n int64, what func() upstashtest.Fault) {
 	s.InjectFunc(func(i int64, _ upstashtest.RequestInfo) upstashtest.Fault {
 		if i == n {

@@ -19,9 +19,10 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
-// TestMoveKilled kills processes in the midst of Load and Replace, at random moments: the
-// target is then as it was or complete, its TTL and own words stay, and nothing is left behind
-// without a TTL. UPBLOOM_KILLS sets how many are killed.
+// TestMoveKilled kills processes in the midst of Load and Replace, at random
+// moments: the target is then as it was or complete, its TTL and own words
+// stay, and nothing is left behind without a TTL. UPBLOOM_KILLS sets how many
+// are killed.
 func TestMoveKilled(t *testing.T) {
 	if url := os.Getenv("UPBLOOM_KILL_URL"); url != "" {
 		moveUntilKilled(t, url)
@@ -80,7 +81,8 @@ func TestMoveKilled(t *testing.T) {
 	})
 }
 
-// killAfter starts a process that loads or replaces, and kills it some time after it began.
+// killAfter starts a process that loads or replaces, and kills it some time
+// after it began.
 func killAfter(t *testing.T, s *upstashtest.Server, what string, d time.Duration) {
 	t.Helper()
 	cmd := exec.Command(os.Args[0], "-test.run", "^TestMoveKilled$")
@@ -122,8 +124,8 @@ func moveUntilKilled(t *testing.T, url string) {
 	time.Sleep(time.Minute)
 }
 
-// Load and Replace under every fault: a nil error means that the items are in, and any error
-// leaves a filter that is as it was or complete.
+// Load and Replace under every fault: a nil error means that the items are in,
+// and any error leaves a filter that is as it was or complete.
 func TestMoveUnderFaults(t *testing.T) {
 	for _, fault := range upstashtest.EveryFault() {
 		t.Run(fault.String(), func(t *testing.T) {

@@ -38,7 +38,8 @@ func inParts(cfg bloom.Config) (bloom.Config, bloom.MoveOption) {
 	return cfg, bloom.MovePartBytes(2000)
 }
 
-// afterCommand makes a client that calls f once, after the nth attempt at a command.
+// afterCommand makes a client that calls f once, after the nth attempt at a
+// command.
 func afterCommand(s *upstashtest.Server, name string, n int64, f func()) *upstash.Client {
 	var seen atomic.Int64
 	return impatient(s, upstash.WithObserver(func(_ context.Context, e upstash.Event) {
@@ -84,7 +85,8 @@ func isSettled(t *testing.T, s string) bool { return ownWords(t, s)[7]&1 == 1 }
 
 func birthOf(t *testing.T, s string) string { return ownWords(t, s)[:7] }
 
-// wantScratchExpires wants every key of the database but the filters to have a TTL.
+// wantScratchExpires wants every key of the database but the filters to have a
+// TTL.
 func wantScratchExpires(t *testing.T, s *upstashtest.Server, filters ...string) {
 	t.Helper()
 	keys, _ := do(t, s, "KEYS", "*").([]any)

@@ -17,7 +17,8 @@ func must(cfg bloom.Config) bloom.Config {
 	return cfg
 }
 
-// An eviction makes no empty filter of one that must exist: Add and AddAll create nothing.
+// An eviction makes no empty filter of one that must exist: Add and AddAll
+// create nothing.
 func TestMustExistCreatesNothing(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		f := handle(t, s.Client(), must(expiring(time.Hour)))
@@ -144,7 +145,8 @@ func TestMustExistAfterALostAnswer(t *testing.T) {
 	})
 }
 
-// A server that does not know the flags of scripts gets the script without, from then on.
+// A server that does not know the flags of scripts gets the script without,
+// from then on.
 func TestServerWithoutScriptFlags(t *testing.T) {
 	refusals := []string{
 		"ERR Unexpected flag in script shebang: allow-key-locking",
@@ -177,7 +179,8 @@ func TestServerWithoutScriptFlags(t *testing.T) {
 	})
 }
 
-// A token that may not run scripts: the error is the server's, and nothing has run.
+// A token that may not run scripts: the error is the server's, and nothing has
+// run.
 func TestTokenWithoutScripts(t *testing.T) {
 	s := upstashtest.NewServer(t)
 	s.DenyFunc(func(command []string) bool { return command[0] == "EVAL" })
@@ -224,8 +227,8 @@ func TestLookUpAfterAScript(t *testing.T) {
 	}
 }
 
-// A batch that stops half way, because the string may not grow, is not taken for one that
-// did nothing.
+// A batch that stops half way, because the string may not grow, is not taken
+// for one that did nothing.
 func TestMustExistStopsHalfWay(t *testing.T) {
 	s := upstashtest.NewServer(t, upstashtest.WithMaxRecord(100_000)) // of 132,516 bytes
 	f := handle(t, s.Client(), sparse())

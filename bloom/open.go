@@ -11,12 +11,12 @@ import (
 // OpenOption sets what a filter's header does not say.
 type OpenOption func(*Config)
 
-// OpenSeed sets the secret seed of a filter that was made with one. Another seed
-// than the filter's is a *MismatchError, 126 times in 127.
+// OpenSeed sets the secret seed of a filter that was made with one. Another
+// seed than the filter's is a *MismatchError, 126 times in 127.
 func OpenSeed(seed uint64) OpenOption { return func(c *Config) { c.Seed = seed } }
 
-// OpenTTL is Config.TTL: it counts if the filter's TTL is not settled yet, or if
-// the filter is later made anew by an Add.
+// OpenTTL is Config.TTL: it counts if the filter's TTL is not settled yet, or
+// if the filter is later made anew by an Add.
 func OpenTTL(ttl time.Duration) OpenOption { return func(c *Config) { c.TTL = ttl } }
 
 // OpenMissingIsEmpty is Config.MissingIsEmpty, for a filter that goes missing
@@ -40,8 +40,8 @@ func OpenBatch(bytes, parallel int) OpenOption {
 // commands. It is ErrNotFound if there is none, whatever MissingIsEmpty says. A
 // Bare filter has no header: use New.
 //
-// The handle's Stats.Capacity is worked out from the geometry, and about that of
-// the Config that the filter was made with.
+// The handle's Stats.Capacity is worked out from the geometry, and about that
+// of the Config that the filter was made with.
 func Open(ctx context.Context, c *upstash.Client, key string, opts ...OpenOption) (*Filter, error) {
 	var cfg Config
 	for _, o := range opts {

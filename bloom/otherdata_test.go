@@ -48,8 +48,8 @@ func gzipped(t *testing.T, s string) string {
 	return b.String()
 }
 
-// refusedAsOtherData puts data at the key and wants Open and Inspect to say that
-// it is no filter.
+// refusedAsOtherData puts data at the key and wants Open and Inspect to say
+// that it is no filter.
 func refusedAsOtherData(t *testing.T, s *upstashtest.Server, name, data string) {
 	t.Helper()
 	do(t, s, "SET", key, data)

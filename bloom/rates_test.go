@@ -93,7 +93,8 @@ func TestMeasuredRates(t *testing.T) {
 	for _, scheme := range []Scheme{SchemeBlocked, SchemeXXH3} {
 		for n, filters := range map[int]int{100: 200, 1_000: 50, 10_000: 5, 100_000: 1} {
 			for _, p := range []float64{0.1, 0.01, 0.001, 0.0001} {
-				// Twenty million queries take their time, on 32 bits five times that.
+				// Twenty million queries take their time, on 32 bits five times
+				// that.
 				if p == 0.0001 && (scheme != SchemeBlocked || bits.UintSize == 32) {
 					continue
 				}

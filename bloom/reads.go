@@ -5,12 +5,13 @@ import "strconv"
 // Reads says which copy of a global database answers look-ups. Such a database
 // has a primary, which takes all writes, and read regions, which follow it with
 // a lag. A BITFIELD counts as a write whatever it does, so that by default each
-// look-up travels to the primary and is billed in every region; BITFIELD_RO is a
-// read, which the nearest region answers. A database of a single region has
+// look-up travels to the primary and is billed in every region; BITFIELD_RO is
+// a read, which the nearest region answers. A database of a single region has
 // nothing to choose. The zero value is ReadsPrimary.
 //
-// From a region that is 20 ms from the primary and 50 writes behind, of look-ups
-// of which four in five are of items in the filter, with one read region:
+// From a region that is 20 ms from the primary and 50 writes behind, of
+// look-ups of which four in five are of items in the filter, with one read
+// region:
 //
 //	               p50       p90       billed a look-up   wrong "no"
 //	primary        20.5 ms   21.2 ms   2                  none

@@ -18,8 +18,8 @@ func reading(r bloom.Reads) bloom.Config {
 	return cfg
 }
 
-// lagging makes a database whose nearest region stays as put left it, while the primary has
-// a filter with the item "a".
+// lagging makes a database whose nearest region stays as put left it, while the
+// primary has a filter with the item "a".
 func lagging(t *testing.T, put func(s *upstashtest.Server)) *upstashtest.Server {
 	t.Helper()
 	s := upstashtest.NewServer(t)
@@ -55,8 +55,9 @@ func TestReadsPrimary(t *testing.T) {
 	}
 }
 
-// Of a region only a "yes" counts: what it does not find, or says of a key in any other way,
-// is asked at the primary, and nothing that it says is remembered.
+// Of a region only a "yes" counts: what it does not find, or says of a key in
+// any other way, is asked at the primary, and nothing that it says is
+// remembered.
 func TestReadsNearestFirst(t *testing.T) {
 	for name, put := range behind(t) {
 		t.Run(name, func(t *testing.T) {
@@ -92,7 +93,8 @@ func TestReadsNearestFirst(t *testing.T) {
 	}
 }
 
-// A filter that the primary no longer has is ErrNotFound, though a region has it.
+// A filter that the primary no longer has is ErrNotFound, though a region has
+// it.
 func TestReadsNearestFirstOfAMissingFilter(t *testing.T) {
 	s := upstashtest.NewServer(t)
 	add(t, handle(t, s.Client(), sparse()), "a", true)
@@ -105,7 +107,8 @@ func TestReadsNearestFirstOfAMissingFilter(t *testing.T) {
 	exists(t, f, "a", true) // a "yes" of the region's: the filter was there a moment ago
 }
 
-// A region's answer that is none, or that breaks off in the middle, is asked again, all of it.
+// A region's answer that is none, or that breaks off in the middle, is asked
+// again, all of it.
 func TestReadsNearestFirstAfterABadAnswer(t *testing.T) {
 	items := numbered("item", 20)
 	asked := append(numbered("item", 10), numbered("other", 10)...)
@@ -139,7 +142,8 @@ func TestReadsNearestFirstAfterABadAnswer(t *testing.T) {
 	}
 }
 
-// The second request of a batch names the items alone that the region did not find.
+// The second request of a batch names the items alone that the region did not
+// find.
 func TestReadsNearestFirstAsksAgainForWhatWasNotFound(t *testing.T) {
 	s := upstashtest.NewServer(t)
 	writer := handle(t, s.Client(), sparse())
@@ -183,8 +187,8 @@ func TestReadsNearest(t *testing.T) {
 	}
 }
 
-// A token that may not ask the primary brings an error, never a "no", and the client learns
-// nothing from it.
+// A token that may not ask the primary brings an error, never a "no", and the
+// client learns nothing from it.
 func TestATokenThatMayNotAskThePrimary(t *testing.T) {
 	for name, put := range behind(t) {
 		for _, missing := range []bool{false, true} {

@@ -10,9 +10,9 @@ import (
 	"github.com/upbloom/upbloom/upstash"
 )
 
-// A record is one Redis string: its key, the header that it should have, and what a
-// handle knows of it. Every type of this package is made of records. It is safe for
-// concurrent use.
+// A record is one Redis string: its key, the header that it should have, and
+// what a handle knows of it. Every type of this package is made of records. It
+// is safe for concurrent use.
 type record struct {
 	client *upstash.Client
 	key    string
@@ -24,7 +24,8 @@ type record struct {
 	must   bool          // a write to a missing filter creates nothing
 	reads  Reads
 
-	// Only what the primary said is remembered: a replica may speak of the past.
+	// Only what the primary said is remembered: a replica may speak of the
+	// past.
 	verified  atomic.Bool           // the header was seen and is ours
 	refused   atomic.Pointer[error] // why nothing more is written
 	settling  atomic.Bool           // a settling command is under way; Bare: was sent
@@ -33,8 +34,8 @@ type record struct {
 
 func (r *record) headed() bool { return r.layout == LayoutHeaded }
 
-// label names the operation for the client's observer, after the label that the caller gave:
-// "crawler bloom.Add". Without an observer it costs nothing.
+// label names the operation for the client's observer, after the label that the
+// caller gave: "crawler bloom.Add". Without an observer it costs nothing.
 func (r *record) label(ctx context.Context, operation string) context.Context {
 	if !r.client.Observed() {
 		return ctx
@@ -65,9 +66,9 @@ func (r *record) mayWrite() error {
 	return nil
 }
 
-// learn compares a header word that the primary sent with the record's, and remembers
-// what it finds: if another filter stands there, nothing is written until one that
-// fits, or none, was seen.
+// learn compares a header word that the primary sent with the record's, and
+// remembers what it finds: if another filter stands there, nothing is written
+// until one that fits, or none, was seen.
 func (r *record) learn(word int64) error {
 	err := r.compare(word)
 	switch {

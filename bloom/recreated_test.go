@@ -10,8 +10,8 @@ import (
 )
 
 // TestAddAllWhoseKeyChanges lets something happen to the key before one of the
-// requests of a batch, each of which carries one item, and looks at what is said
-// of the items.
+// requests of a batch, each of which carries one item, and looks at what is
+// said of the items.
 func TestAddAllWhoseKeyChanges(t *testing.T) {
 	const unknown, notDone = bloom.ItemUnknown, bloom.ItemNotDone
 	drop := upstashtest.Drop(upstashtest.AfterExec)
@@ -31,7 +31,8 @@ func TestAddAllWhoseKeyChanges(t *testing.T) {
 			[]string{"DEL", key},
 			[]bloom.ItemState{unknown, unknown, notDone},
 		},
-		// The first attempt went into the filter: another client may have seen it.
+		// The first attempt went into the filter: another client may have seen
+		// it.
 		{
 			"other data comes after a lost answer",
 			[]upstashtest.Fault{drop},
@@ -74,8 +75,9 @@ func TestAddAllWhoseKeyChanges(t *testing.T) {
 	}
 }
 
-// TestAddAllOfAFilterThatMustExistAndVanishes deletes the filter between two requests: of
-// what the first added none is certainly in, so that all of it remains to be added.
+// TestAddAllOfAFilterThatMustExistAndVanishes deletes the filter between two
+// requests: of what the first added none is certainly in, so that all of it
+// remains to be added.
 func TestAddAllOfAFilterThatMustExistAndVanishes(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		cfg := small()

@@ -66,7 +66,8 @@ func TestMismatch(t *testing.T) {
 	})
 }
 
-// Headers written by hand: what else of this format, or a later one, may stand at the key.
+// Headers written by hand: what else of this format, or a later one, may stand
+// at the key.
 func TestOtherKinds(t *testing.T) {
 	g, err := small().Geometry()
 	if err != nil {
@@ -108,7 +109,8 @@ func TestOtherKinds(t *testing.T) {
 	})
 }
 
-// A handle that met another filter writes nothing more, and works again once the key is free.
+// A handle that met another filter writes nothing more, and works again once
+// the key is free.
 func TestRefusalIsRememberedAndHeals(t *testing.T) {
 	put := map[string]func(t *testing.T, s *upstashtest.Server){
 		"another filter": func(t *testing.T, s *upstashtest.Server) {
@@ -205,7 +207,8 @@ func TestLookingTouchesNothing(t *testing.T) {
 	})
 }
 
-// A wrong Add adds no more than its own bits to another filter: it has no wrong "no" later.
+// A wrong Add adds no more than its own bits to another filter: it has no wrong
+// "no" later.
 func TestWrongAddLeavesTheOtherFilterRight(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		items := numbered("theirs", 200)
@@ -231,8 +234,8 @@ func TestWrongAddLeavesTheOtherFilterRight(t *testing.T) {
 	})
 }
 
-// A string with zeros in front would take the header; any other is told from a filter even
-// where the sum of its first bits and a header looks like one.
+// A string with zeros in front would take the header; any other is told from a
+// filter even where the sum of its first bits and a header looks like one.
 func TestAddToText(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		for _, text := range []string{

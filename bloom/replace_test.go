@@ -19,7 +19,8 @@ func localOf(f *bloom.Filter, from, to int) *bloom.Local {
 	return l
 }
 
-// The new content is the Local's and no more; the TTL stays, the birth number is another.
+// The new content is the Local's and no more; the TTL stays, the birth number
+// is another.
 func TestReplaceIsTheLocal(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		cfg, parts := inParts(middling())
@@ -63,8 +64,8 @@ func TestReplaceIsTheLocal(t *testing.T) {
 	})
 }
 
-// A reply that is lost, even for good, is resolved by the birth number: what was added after
-// the first attempt is not lost by a second.
+// A reply that is lost, even for good, is resolved by the birth number: what
+// was added after the first attempt is not lost by a second.
 func TestReplaceRunsOnce(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		cfg, parts := inParts(middling())

@@ -6,8 +6,9 @@ import (
 	"testing"
 )
 
-// FuzzExistsReply lets Exists meet any response body. Whatever it takes for an answer must be
-// one to another reader of JSON as well: the header, and k bits that are 0 or 1.
+// FuzzExistsReply lets Exists meet any response body. Whatever it takes for an
+// answer must be one to another reader of JSON as well: the header, and k bits
+// that are 0 or 1.
 func FuzzExistsReply(f *testing.F) {
 	header := newWireFilter(f, SchemeXXH3, nil).rec.header
 	for _, result := range []string{

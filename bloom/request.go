@@ -6,9 +6,9 @@ import (
 	"github.com/upbloom/upbloom/upstash"
 )
 
-// A request is the operations of one record in one command, and what came of them. It
-// lives in a pool: a part of a batch needs about a megabyte, a single Add a few hundred
-// bytes; the pool keeps either.
+// A request is the operations of one record in one command, and what came of
+// them. It lives in a pool: a part of a batch needs about a megabyte, a single
+// Add a few hundred bytes; the pool keeps either.
 type request struct {
 	rec   *record
 	items []string // in the order of their operations
@@ -44,10 +44,11 @@ type request struct {
 
 // A learner is told of every answer to a request that names it.
 type learner interface {
-	// learn takes a request that was judged: q.err says if it failed. A region's answer is
-	// not the primary's.
+	// learn takes a request that was judged: q.err says if it failed. A
+	// region's answer is not the primary's.
 	learn(q *request, primary bool)
-	// asksPrimary reports whether a look-up goes to the primary, whatever Config.Reads says.
+	// asksPrimary reports whether a look-up goes to the primary, whatever
+	// Config.Reads says.
 	asksPrimary() bool
 }
 

@@ -8,8 +8,8 @@ import (
 	"github.com/upbloom/upbloom/upstash"
 )
 
-// The one place that sends items. All requests of a call share a client and travel in one
-// HTTP request; each gets its own answer or error.
+// The one place that sends items. All requests of a call share a client and
+// travel in one HTTP request; each gets its own answer or error.
 
 // send runs the requests' commands and sets each one's reply or error.
 func send(ctx context.Context, reqs []*request) {
@@ -38,8 +38,8 @@ func (q *request) command() upstash.Command {
 	return q.cmd.Command()
 }
 
-// write sends writes and judges them. A request whose wrote.ok is true has its answers in
-// added, and may have an error beside it: ErrUncertain or ErrNoTTL.
+// write sends writes and judges them. A request whose wrote.ok is true has its
+// answers in added, and may have an error beside it: ErrUncertain or ErrNoTTL.
 func write(ctx context.Context, reqs []*request) {
 	send(ctx, reqs)
 	if again := shebangRefused(reqs); len(again) > 0 {
@@ -74,9 +74,10 @@ func shebangRefused(reqs []*request) (again []*request) {
 	return again
 }
 
-// isOwnCreation resolves a write that finds all of its bits set after an attempt whose
-// reply was lost: if the filter has the birth number of this write, that attempt made it,
-// and what was new is what is new in an empty filter.
+// isOwnCreation resolves a write that finds all of its bits set after an
+// attempt whose reply was lost: if the filter has the birth number of this
+// write, that attempt made it, and what was new is what is new in an empty
+// filter.
 func (q *request) isOwnCreation(ctx context.Context) bool {
 	r := q.rec
 	if !r.headed() || r.must {
@@ -104,11 +105,12 @@ func (q *request) isOwnCreation(ctx context.Context) bool {
 	return true
 }
 
-// lookUp sends reads and judges them: found is set for each item of a request without an
-// error. Beside an error, a true in found still stands.
+// lookUp sends reads and judges them: found is set for each item of a request
+// without an error. Beside an error, a true in found still stands.
 //
-// The primary's answer counts. A region's counts if the handle or the client was made for
-// that; else only its "yes", and what is left is asked at the primary.
+// The primary's answer counts. A region's counts if the handle or the client
+// was made for that; else only its "yes", and what is left is asked at the
+// primary.
 func lookUp(ctx context.Context, reqs []*request) {
 	for _, q := range reqs {
 		if q.near() {
@@ -143,7 +145,8 @@ func lookUp(ctx context.Context, reqs []*request) {
 func (q *request) askElsewhere(denied bool) *request {
 	switch {
 	case !q.near() && denied:
-		// The token may not run BITFIELD, on this key at least: a region may know.
+		// The token may not run BITFIELD, on this key at least: a region may
+		// know.
 		more := q.repeat(q.items)
 		more.cmd.ReadOnly()
 		return more
@@ -216,7 +219,8 @@ func isDenied(err error) bool {
 	return errors.As(err, &server) && server.Code() == "NOPERM"
 }
 
-// noAnswer reports whether a call ended without one, so that asking elsewhere would too.
+// noAnswer reports whether a call ended without one, so that asking elsewhere
+// would too.
 func noAnswer(err error) bool {
 	var call *upstash.CallError
 	return errors.As(err, &call) && !errors.Is(err, upstash.ErrBadResponse)

@@ -12,9 +12,10 @@ import (
 	"github.com/upbloom/upbloom/upstash"
 )
 
-// unionScript ORs the filters at KEYS[2] and on into KEYS[1], all of header ARGV[1]. BITOP
-// drops the TTL and mixes the second words, which are the key's own: both are restored. It
-// returns the header, and the number of the first source that is missing or another, or 0.
+// unionScript ORs the filters at KEYS[2] and on into KEYS[1], all of header
+// ARGV[1]. BITOP drops the TTL and mixes the second words, which are the key's
+// own: both are restored. It returns the header, and the number of the first
+// source that is missing or another, or 0.
 const unionScript = `local w = redis.call('BITFIELD_RO', KEYS[1], 'GET', 'u53', '0', 'GET', 'u1', '127', 'GET', 'u53', '64')
 local ttl = redis.call('PTTL', KEYS[1])
 if w[1] ~= tonumber(ARGV[1]) and (w[1] ~= 0 or ttl ~= -2) then return {w[1], -1} end
@@ -33,14 +34,15 @@ redis.call('BITFIELD', KEYS[1], 'SET', 'u53', '64', birth, 'SET', 'u1', '127', s
 if ttl > 0 then redis.call('PEXPIRE', KEYS[1], string.format('%d', ttl)) end
 return {tonumber(ARGV[1]), 0}`
 
-// Union adds all items of srcs to dst, on the server and in one atomic step. All have the
-// same geometry and client. dst is made if it is missing; a missing source is ErrNotFound, and
-// nothing is changed then. dst keeps its TTL and its birth number. One request; the billed
-// commands are five and one for each source. To call again is harmless.
+// Union adds all items of srcs to dst, on the server and in one atomic step.
+// All have the same geometry and client. dst is made if it is missing; a
+// missing source is ErrNotFound, and nothing is changed then. dst keeps its TTL
+// and its birth number. One request; the billed commands are five and one for
+// each source. To call again is harmless.
 //
-// The union is exact: a filter of both. There is no Intersection, because the AND of two
-// filters holds what is in both and more false positives than either, nor a difference; for
-// numbers see EstimateIntersection.
+// The union is exact: a filter of both. There is no Intersection, because the
+// AND of two filters holds what is in both and more false positives than
+// either, nor a difference; for numbers see EstimateIntersection.
 func Union(ctx context.Context, dst *Filter, srcs ...*Filter) error {
 	if err := sameGeometry(append([]*Filter{dst}, srcs...)); err != nil {
 		return err
@@ -82,8 +84,8 @@ func Union(ctx context.Context, dst *Filter, srcs ...*Filter) error {
 	return r.learn(word)
 }
 
-// unionCountScript counts the set cells of KEYS[2] and KEYS[3], and of both in the scratch
-// key KEYS[1].
+// unionCountScript counts the set cells of KEYS[2] and KEYS[3], and of both in
+// the scratch key KEYS[1].
 const unionCountScript = `local h = {}
 for i = 2, 3 do
   h[i] = redis.call('BITFIELD_RO', KEYS[i], 'GET', 'u53', '0')[1]
@@ -94,12 +96,13 @@ local both = redis.call('BITCOUNT', KEYS[1], '16', '-1')
 redis.call('DEL', KEYS[1])
 return {tonumber(ARGV[1]), redis.call('BITCOUNT', KEYS[2], '16', '-1'), redis.call('BITCOUNT', KEYS[3], '16', '-1'), both}`
 
-// EstimateIntersection estimates how many items are in both filters: n(a) + n(b) - n(a or b),
-// each estimated from set cells counted on the server, without a download. Both have the same
-// geometry and client. One request and eight billed commands; the server needs room for a
-// third filter while it runs. A small intersection of large filters is the difference of
-// large estimates: its error is that of theirs, a few in a thousand of the union. ErrSaturated
-// means that all cells of one, or of both together, are set.
+// EstimateIntersection estimates how many items are in both filters: n(a) +
+// n(b) - n(a or b), each estimated from set cells counted on the server,
+// without a download. Both have the same geometry and client. One request and
+// eight billed commands; the server needs room for a third filter while it
+// runs. A small intersection of large filters is the difference of large
+// estimates: its error is that of theirs, a few in a thousand of the union.
+// ErrSaturated means that all cells of one, or of both together, are set.
 func EstimateIntersection(ctx context.Context, a, b *Filter) (uint64, error) {
 	if err := sameGeometry([]*Filter{a, b}); err != nil {
 		return 0, err

@@ -7,10 +7,10 @@ import "math"
 const ln2Squared = math.Ln2 * math.Ln2
 
 // OptimalBits returns the number of bits of a classic Bloom filter (SchemeXXH3,
-// SchemeFNV1a) that holds n items with a false positive rate of p:
-// ceil(-n ln p / (ln 2)^2). That is 9.6 bits an item at p = 0.01 and 4.8 more for
-// each further factor of ten. As the number of hashes is rounded, the rate can
-// come out above p: by up to 5%, and up to 12% for p above 0.5. A filter of
+// SchemeFNV1a) that holds n items with a false positive rate of p: ceil(-n ln p
+// / (ln 2)^2). That is 9.6 bits an item at p = 0.01 and 4.8 more for each
+// further factor of ten. As the number of hashes is rounded, the rate can come
+// out above p: by up to 5%, and up to 12% for p above 0.5. A filter of
 // SchemeBlocked is sized by [Config.Geometry] alone.
 //
 // n = 0 counts as 1. A p of 1 or more needs 1 bit, as any filter will do. A p

@@ -39,8 +39,8 @@ func blockedWordsAnItem(p float64) (z int) {
 }
 
 // blockedUnits returns the smallest number of units of words an item whose rate
-// is p or less. Bisection finds it in 26 steps of 0.3 microseconds; a guess that
-// is proved right takes two.
+// is p or less. Bisection finds it in 26 steps of 0.3 microseconds; a guess
+// that is proved right takes two.
 func blockedUnits(z int, p float64) uint64 {
 	guess := guessUnits(z, p)
 	if blockedUnitsRate(z, guess) <= p && blockedUnitsRate(z, guess-1) > p {
@@ -59,8 +59,8 @@ func blockedUnits(z int, p float64) uint64 {
 }
 
 // guessUnits returns about what blockedUnits does, from 2 to maxWordUnits. It
-// solves blockedRate for the share of bits that are 0 by Newton's method. It may
-// come out differently on another platform: nothing depends on it but time.
+// solves blockedRate for the share of bits that are 0 by Newton's method. It
+// may come out differently on another platform: nothing depends on it but time.
 func guessUnits(z int, p float64) uint64 {
 	word := math.Pow(p, 1/float64(z))
 	// The two bits of an item are nearly independent: word is about fill^2.

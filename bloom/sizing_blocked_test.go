@@ -7,8 +7,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// A size reaches its rate, and a smaller one by more than the step of sizes, 2^-20
-// words an item, does not.
+// A size reaches its rate, and a smaller one by more than the step of sizes,
+// 2^-20 words an item, does not.
 func TestBlockedSizeReachesRate(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.Uint64Range(1, 1e8).Draw(t, "n")
@@ -50,7 +50,8 @@ func TestBlockedSizeTable(t *testing.T) {
 	}
 }
 
-// A rate that is asked for 1e-9 of its value below a power of ten is that power.
+// A rate that is asked for 1e-9 of its value below a power of ten is that
+// power.
 func TestBlockedWordsAnItem(t *testing.T) {
 	power := 1.0
 	for z := 1; z <= 9; z++ {

@@ -13,19 +13,20 @@ import (
 	"github.com/upbloom/upbloom/upstash"
 )
 
-// Snapshot downloads the filter into a Local. It takes one request before, one after, and one
-// for each MiB of the string (MovePartBytes), Config.BatchParallel at once; each is one
-// command, the first two.
+// Snapshot downloads the filter into a Local. It takes one request before, one
+// after, and one for each MiB of the string (MovePartBytes),
+// Config.BatchParallel at once; each is one command, the first two.
 //
-// Bits only ever get set, so that the copy, which is not of one moment, lies between the
-// filter's state at the start of the call and that at its end: every item whose Add was
-// acknowledged before the call is in it. If the filter was deleted, evicted, replaced or made
-// anew meanwhile, that is ErrRecreated. A missing filter is ErrNotFound, whatever
-// MissingIsEmpty says. On a global database the nearest region sends the parts, so that the
-// newest items may be missing.
+// Bits only ever get set, so that the copy, which is not of one moment, lies
+// between the filter's state at the start of the call and that at its end:
+// every item whose Add was acknowledged before the call is in it. If the filter
+// was deleted, evicted, replaced or made anew meanwhile, that is ErrRecreated.
+// A missing filter is ErrNotFound, whatever MissingIsEmpty says. On a global
+// database the nearest region sends the parts, so that the newest items may be
+// missing.
 //
-// Of a Bare filter nothing can be compared: the string must only be no longer than the
-// geometry says.
+// Of a Bare filter nothing can be compared: the string must only be no longer
+// than the geometry says.
 func (f *Filter) Snapshot(ctx context.Context, opts ...MoveOption) (*Local, error) {
 	ctx = f.rec.label(ctx, "bloom.Snapshot")
 	r := &f.rec
@@ -35,8 +36,8 @@ func (f *Filter) Snapshot(ctx context.Context, opts ...MoveOption) (*Local, erro
 		return nil, err
 	}
 	l := newLocal(r.geo)
-	// The string's bytes are the Local's, behind a header if it has one. What is before the
-	// body is the key's own.
+	// The string's bytes are the Local's, behind a header if it has one. What
+	// is before the body is the key's own.
 	shift, from := 0, headerBytes
 	if !r.headed() {
 		shift, from = headerBytes, 0
@@ -70,8 +71,8 @@ func (f *Filter) Snapshot(ctx context.Context, opts ...MoveOption) (*Local, erro
 	return l, err
 }
 
-// measure verifies the header and reads the string's length and birth number, as one
-// transaction, which the primary runs.
+// measure verifies the header and reads the string's length and birth number,
+// as one transaction, which the primary runs.
 func (r *record) measure(ctx context.Context) (length int, birth int64, err error) {
 	if !r.headed() {
 		reply, err := r.client.Do(ctx, upstash.Cmd("STRLEN", r.key))
@@ -94,8 +95,9 @@ func (r *record) measure(ctx context.Context) (length int, birth int64, err erro
 	return int(e.length), e.birth, nil
 }
 
-// getRange reads bytes from and up to, but without, to. A string that ends earlier is
-// followed by zeros. plain is set if the server refuses RESP2, and base64 is asked for.
+// getRange reads bytes from and up to, but without, to. A string that ends
+// earlier is followed by zeros. plain is set if the server refuses RESP2, and
+// base64 is asked for.
 func (r *record) getRange(ctx context.Context, plain *atomic.Bool, from, to int) ([]byte, error) {
 	cmd := upstash.Cmd("GETRANGE", r.key, strconv.Itoa(from), strconv.Itoa(to-1)).Binary().
 		Timeout(time.Duration((to-from)/partRate) * time.Second)
@@ -130,8 +132,9 @@ func checkRange(part []byte, from, to int, err error) ([]byte, error) {
 	return part, nil
 }
 
-// Save writes the filter to w, as [Local.WriteTo] does: the equal of BF.SCANDUMP. It is a
-// Snapshot first, so that nothing is written if that fails.
+// Save writes the filter to w, as [Local.WriteTo] does: the equal of
+// BF.SCANDUMP. It is a Snapshot first, so that nothing is written if that
+// fails.
 func (f *Filter) Save(ctx context.Context, w io.Writer, opts ...MoveOption) error {
 	l, err := f.Snapshot(ctx, opts...)
 	if err != nil {
@@ -141,9 +144,10 @@ func (f *Filter) Save(ctx context.Context, w io.Writer, opts ...MoveOption) erro
 	return err
 }
 
-// Restore brings what Save wrote into the filter, with Merge: the equal of BF.LOADCHUNK. It
-// makes the filter if there is none; items that are in it stay. A stream of another geometry
-// is a *MismatchError, and a damaged one an error before anything is sent.
+// Restore brings what Save wrote into the filter, with Merge: the equal of
+// BF.LOADCHUNK. It makes the filter if there is none; items that are in it
+// stay. A stream of another geometry is a *MismatchError, and a damaged one an
+// error before anything is sent.
 func (f *Filter) Restore(ctx context.Context, r io.Reader, opts ...MoveOption) (LoadResult, error) {
 	l := newLocal(f.rec.geo)
 	if _, err := l.ReadFrom(r); err != nil {

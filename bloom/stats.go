@@ -13,8 +13,8 @@ import (
 
 // Stats is the state of a filter at one moment. It is plain data.
 type Stats struct {
-	// Geometry, Layout and Kind are the handle's, or what Inspect read. Seeded is
-	// true if the filter has a seed.
+	// Geometry, Layout and Kind are the handle's, or what Inspect read. Seeded
+	// is true if the filter has a seed.
 	Geometry Geometry
 	Layout   Layout
 	Kind     Kind
@@ -29,10 +29,10 @@ type Stats struct {
 	// bound.
 	Items uint64
 	// Capacity is what the filter was sized for: Config.Capacity, or if that is
-	// not known (Open, Inspect), about as much, from the geometry: the number of
-	// items at which half of a classic filter's cells are set, or at which a
-	// blocked one is wrong 1 in 10^(k/2) times. FPRate is the false positive rate
-	// there.
+	// not known (Open, Inspect), about as much, from the geometry: the number
+	// of items at which half of a classic filter's cells are set, or at which a
+	// blocked one is wrong 1 in 10^(k/2) times. FPRate is the false positive
+	// rate there.
 	Capacity uint64
 	FPRate   float64
 	// LiveFPRate is the false positive rate now.
@@ -44,19 +44,20 @@ type Stats struct {
 	TTL time.Duration
 }
 
-// OverCapacity reports whether the filter holds more items than it was sized for, so that
-// its false positive rate is above the one asked for. The estimate of Items is off by about
-// 1% in a filter for 1,000 and less in larger ones, so that it takes 3% more than Capacity, or
-// four standard errors in a smaller filter, to be true.
+// OverCapacity reports whether the filter holds more items than it was sized
+// for, so that its false positive rate is above the one asked for. The estimate
+// of Items is off by about 1% in a filter for 1,000 and less in larger ones, so
+// that it takes 3% more than Capacity, or four standard errors in a smaller
+// filter, to be true.
 func (s Stats) OverCapacity() bool {
 	c := float64(s.Capacity)
 	return s.Saturated || float64(s.Items) > c+max(0.03*c, 4*math.Sqrt(0.1*c))
 }
 
-// Stats reads the state of the filter: one request, four commands that run as one
-// transaction. The server reads the whole string, about 1 ms a megabyte. Of a global
-// database the nearest region answers. A filter that is not there is ErrNotFound, whatever
-// MissingIsEmpty says.
+// Stats reads the state of the filter: one request, four commands that run as
+// one transaction. The server reads the whole string, about 1 ms a megabyte. Of
+// a global database the nearest region answers. A filter that is not there is
+// ErrNotFound, whatever MissingIsEmpty says.
 func (f *Filter) Stats(ctx context.Context) (Stats, error) {
 	ctx = f.rec.label(ctx, "bloom.Stats")
 	n, err := f.count(ctx, upstash.Cmd("STRLEN", f.rec.key), upstash.Cmd("PTTL", f.rec.key))
@@ -95,15 +96,15 @@ func (f *Filter) Cardinality(ctx context.Context) (uint64, error) {
 	return s.Items, nil
 }
 
-// count verifies the header and counts the cells, and runs more commands in the same
-// transaction. The answers begin with the count. Nothing is remembered: a replica may have
-// answered, from before the last write.
+// count verifies the header and counts the cells, and runs more commands in the
+// same transaction. The answers begin with the count. Nothing is remembered: a
+// replica may have answered, from before the last write.
 func (f *Filter) count(ctx context.Context, more ...upstash.Command) ([]int64, error) {
 	r := &f.rec
 	var cmds []upstash.Command
 	if r.headed() {
-		// BITFIELD_RO in any case: a token that may not write would have the whole
-		// transaction refused for a BITFIELD.
+		// BITFIELD_RO in any case: a token that may not write would have the
+		// whole transaction refused for a BITFIELD.
 		header := upstash.NewBitField(r.key).Get(headerType, 0).ReadOnly()
 		cmds = append(cmds, header.Command(), upstash.Cmd("BITCOUNT", r.key, "16", "-1"))
 	} else {
@@ -144,8 +145,8 @@ func (f *Filter) stats(setBits uint64) Stats {
 	return s
 }
 
-// statsOf works out everything that follows from the number of set bits. A capacity of 0 is
-// worked out from the geometry.
+// statsOf works out everything that follows from the number of set bits. A
+// capacity of 0 is worked out from the geometry.
 func statsOf(g Geometry, layout Layout, capacity, setBits uint64) Stats {
 	s := Stats{Geometry: g, Layout: layout, SetBits: setBits, Capacity: capacity}
 	if !g.Scheme.oneBit() { // set bits say nothing of the items

@@ -13,7 +13,8 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
-// watched sees every request on its way out, and how many are under way at once.
+// watched sees every request on its way out, and how many are under way at
+// once.
 type watched struct {
 	next upstash.Transport
 	// arrive, where set, is called while the request counts as under way.
@@ -50,8 +51,8 @@ func watch(t *testing.T, s *upstashtest.Server) (*upstash.Client, *watched) {
 	return s.Client(upstash.WithTransport(w)), w
 }
 
-// answers is a transport without a network: it gives its bodies in turn, and the last one
-// from then on.
+// answers is a transport without a network: it gives its bodies in turn, and
+// the last one from then on.
 type answers struct {
 	mu     sync.Mutex
 	bodies []string
@@ -85,7 +86,8 @@ func cannedWatched(t *testing.T, bodies ...string) (*upstash.Client, *watched) {
 	return c, w
 }
 
-// headerWordOf is the header of a filter as the decimal number that BITFIELD gives.
+// headerWordOf is the header of a filter as the decimal number that BITFIELD
+// gives.
 func headerWordOf(cfg bloom.Config) string {
 	g, err := cfg.Geometry()
 	if err != nil {

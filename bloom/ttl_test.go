@@ -82,8 +82,8 @@ func TestTTLAfterEviction(t *testing.T) {
 	})
 }
 
-// Every place in which the maker of a filter can die, or a reply be lost: whoever adds next
-// sets the TTL.
+// Every place in which the maker of a filter can die, or a reply be lost:
+// whoever adds next sets the TTL.
 func TestWhoeverAddsNextSettles(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		unsettled := func(t *testing.T, faults ...upstashtest.Fault) *bloom.Filter {
@@ -157,8 +157,8 @@ func TestWhoeverAddsNextSettles(t *testing.T) {
 	})
 }
 
-// A handle for each request, as in a serverless function: each Add is one command, and one
-// settling in all.
+// A handle for each request, as in a serverless function: each Add is one
+// command, and one settling in all.
 func TestTenThousandHandles(t *testing.T) {
 	s := upstashtest.NewServer(t)
 	c := s.Client()
@@ -175,7 +175,8 @@ func TestTenThousandHandles(t *testing.T) {
 	wantTTL(t, s, time.Hour)
 }
 
-// A settling that was under way while its user decided otherwise changes nothing.
+// A settling that was under way while its user decided otherwise changes
+// nothing.
 func TestTheUserDecides(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		for name, decide := range map[string]struct {
@@ -221,8 +222,8 @@ func TestTheUserDecides(t *testing.T) {
 	})
 }
 
-// The settling looks at the header in the step that sets the TTL: what took the filter's
-// place meanwhile is left alone.
+// The settling looks at the header in the step that sets the TTL: what took the
+// filter's place meanwhile is left alone.
 func TestSettlingLooksAgain(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		for name, replace := range map[string]func(){
@@ -250,8 +251,9 @@ func TestSettlingLooksAgain(t *testing.T) {
 	})
 }
 
-// The answer holds, and the next Add tries again, if the settling brings no answer. The
-// caller's context does not cut it, and a server that hangs holds the caller for a second.
+// The answer holds, and the next Add tries again, if the settling brings no
+// answer. The caller's context does not cut it, and a server that hangs holds
+// the caller for a second.
 func TestSettlingOutlivesTheContext(t *testing.T) {
 	s := upstashtest.NewServer(t)
 	c, w := watch(t, s)
@@ -301,8 +303,8 @@ func TestTTLUnits(t *testing.T) {
 	})
 }
 
-// A TTL on data that is not the handle's would delete it: whatever is lost or refused on the
-// way, none is set.
+// A TTL on data that is not the handle's would delete it: whatever is lost or
+// refused on the way, none is set.
 func TestForeignDataKeepsItsTTL(t *testing.T) {
 	foreign := map[string]func(t *testing.T, s *upstashtest.Server){
 		"another filter": func(t *testing.T, s *upstashtest.Server) {
@@ -354,8 +356,8 @@ func TestForeignDataKeepsItsTTL(t *testing.T) {
 	})
 }
 
-// The items are in, and only the settling failed: a caller who is told that nothing was done
-// would add them again and take them for seen.
+// The items are in, and only the settling failed: a caller who is told that
+// nothing was done would add them again and take them for seen.
 func TestTTLThatCannotBeSet(t *testing.T) {
 	refuse := upstashtest.ErrorObject("NOPERM this user has no permissions to run the 'eval' command")
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {

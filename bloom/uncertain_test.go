@@ -8,8 +8,8 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
-// An attempt whose answer is lost may have been the one that set the bits. Add says so where
-// it cannot tell, and only there.
+// An attempt whose answer is lost may have been the one that set the bits. Add
+// says so where it cannot tell, and only there.
 func TestAddAfterALostAnswer(t *testing.T) {
 	lost := map[string]func(upstashtest.When) upstashtest.Fault{
 		"connection dropped": upstashtest.Drop,
@@ -54,7 +54,8 @@ func TestAddAfterALostAnswer(t *testing.T) {
 	})
 }
 
-// An Add that made the filter knows it by the birth number, though its answer was lost.
+// An Add that made the filter knows it by the birth number, though its answer
+// was lost.
 func TestFirstAddAfterALostAnswer(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		for _, cfg := range []bloom.Config{small(), expiring(1e12)} {
@@ -69,7 +70,8 @@ func TestFirstAddAfterALostAnswer(t *testing.T) {
 	})
 }
 
-// One bit that was zero proves for the whole request that no attempt ran before.
+// One bit that was zero proves for the whole request that no attempt ran
+// before.
 func TestAddAllAfterALostAnswer(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		f := handle(t, impatient(s), sparse())
@@ -95,8 +97,8 @@ func TestAddAllAfterALostAnswer(t *testing.T) {
 	})
 }
 
-// In a batch of several requests only those are uncertain whose answer was lost, and a
-// duplicate of an uncertain item is certainly seen.
+// In a batch of several requests only those are uncertain whose answer was
+// lost, and a duplicate of an uncertain item is certainly seen.
 func TestUncertainPart(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		cfg := sparse()

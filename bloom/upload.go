@@ -13,9 +13,10 @@ import (
 	"github.com/upbloom/upbloom/upstash"
 )
 
-// A string of many megabytes travels in parts, each a key of its own that expires by itself.
-// One script then proves that all of them are there, puts them together and brings them into
-// the target, so that the target is untouched or complete whatever is lost on the way.
+// A string of many megabytes travels in parts, each a key of its own that
+// expires by itself. One script then proves that all of them are there, puts
+// them together and brings them into the target, so that the target is
+// untouched or complete whatever is lost on the way.
 
 const (
 	defaultPartBytes = 1 << 20
@@ -25,15 +26,15 @@ const (
 	// scratchTTL is how long a part that nobody came back for stays.
 	scratchTTL = time.Hour
 
-	// partRate is the slowest upload that a part has time for, in bytes a second, and
-	// scriptRate how fast a server at least puts parts together: 100 MiB took Redis 7.0
-	// 0.6 s on two shared cores.
+	// partRate is the slowest upload that a part has time for, in bytes a
+	// second, and scriptRate how fast a server at least puts parts together:
+	// 100 MiB took Redis 7.0 0.6 s on two shared cores.
 	partRate   = 64 << 10
 	scriptRate = 8 << 20
 )
 
-// A MoveOption sets how Load, Merge, Replace, Snapshot, Save and Restore move a filter's
-// bytes.
+// A MoveOption sets how Load, Merge, Replace, Snapshot, Save and Restore move a
+// filter's bytes.
 type MoveOption func(*moveConfig)
 
 type moveConfig struct {
@@ -42,15 +43,15 @@ type moveConfig struct {
 	progress  func(done, total int64)
 }
 
-// MovePartBytes sets how many bytes one request carries, from 1 KiB to 8 MiB; the default is
-// 1 MiB. Other values are brought into that range.
+// MovePartBytes sets how many bytes one request carries, from 1 KiB to 8 MiB;
+// the default is 1 MiB. Other values are brought into that range.
 func MovePartBytes(n int) MoveOption {
 	return func(c *moveConfig) { c.partBytes = min(max(n, minPartBytes), maxPartBytes) }
 }
 
-// MoveProgress has f called with the bytes moved so far and in all: once at the start, after
-// each part, and with done equal to total at the end. Calls come one at a time, from several
-// goroutines.
+// MoveProgress has f called with the bytes moved so far and in all: once at the
+// start, after each part, and with done equal to total at the end. Calls come
+// one at a time, from several goroutines.
 func MoveProgress(f func(done, total int64)) MoveOption {
 	return func(c *moveConfig) { c.progress = f }
 }
@@ -65,8 +66,8 @@ func (f *Filter) moveConfig(opts []MoveOption) moveConfig {
 	return c
 }
 
-// eachPart calls do for each part of size bytes, several at once, and reports progress. It
-// returns the first error, after which no more parts are begun.
+// eachPart calls do for each part of size bytes, several at once, and reports
+// progress. It returns the first error, after which no more parts are begun.
 func (c *moveConfig) eachPart(ctx context.Context, size int, do func(ctx context.Context, i, from, to int) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -138,8 +139,8 @@ func (f *Filter) newUpload(l *Local, c moveConfig) *upload {
 	return u
 }
 
-// send uploads the parts. A part that arrives twice or late does no harm: nobody knows its
-// name, and it expires.
+// send uploads the parts. A part that arrives twice or late does no harm:
+// nobody knows its name, and it expires.
 func (u *upload) send(ctx context.Context, c moveConfig) error {
 	seconds := strconv.Itoa(int(scratchTTL / time.Second))
 	return c.eachPart(ctx, len(u.data), func(ctx context.Context, i, from, to int) error {
@@ -160,8 +161,8 @@ func (u *upload) send(ctx context.Context, c moveConfig) error {
 	})
 }
 
-// run runs the script that takes the parts, and returns its answers: the first is the number
-// of commands that it called.
+// run runs the script that takes the parts, and returns its answers: the first
+// is the number of commands that it called.
 func (u *upload) run(ctx context.Context, text string, args ...string) (answers []upstash.NullInt64, repeated bool, err error) {
 	r := u.rec
 	args = append([]string{
@@ -193,10 +194,11 @@ func (u *upload) drop(ctx context.Context) {
 	_, _ = u.rec.client.Do(ctx, upstash.Cmd("UNLINK", u.keys...).Repeatable(true))
 }
 
-// assemble begins the scripts that take an upload. KEYS[1] is the target, KEYS[2] the scratch
-// key and the others the parts; ARGV[1] the header, ARGV[2] the number of set cells, ARGV[3]
-// the length, ARGV[4] the seconds that the scratch key may live, ARGV[5] the TTL of a new
-// filter in milliseconds. It defines:
+// assemble begins the scripts that take an upload. KEYS[1] is the target,
+// KEYS[2] the scratch key and the others the parts; ARGV[1] the header, ARGV[2]
+// the number of set cells, ARGV[3] the length, ARGV[4] the seconds that the
+// scratch key may live, ARGV[5] the TTL of a new filter in milliseconds. It
+// defines:
 //
 //	n                  the number of commands called
 //	call(...)          redis.call, counted

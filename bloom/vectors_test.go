@@ -43,7 +43,8 @@ type vectors struct {
 	} `json:"blocked_sizing"`
 }
 
-// keyed is an item and where a geometry puts it. fnv1a has no seed and no digest.
+// keyed is an item and where a geometry puts it. fnv1a has no seed and no
+// digest.
 type keyed struct {
 	Item      string   `json:"item"`
 	Seed      uint64   `json:"seed,string"`

@@ -10,15 +10,16 @@ import (
 const (
 	// watchEvery makes the four commands of Stats one in two thousand.
 	watchEvery = 8192
-	// watchOver is how far beyond its capacity a filter has to look: of one that is just at
-	// its capacity, chance would else have every other look in vain.
+	// watchOver is how far beyond its capacity a filter has to look: of one
+	// that is just at its capacity, chance would else have every other look in
+	// vain.
 	watchOver = 1.15
 	// watchItems is how many new items show a fill, to about 1 in 50.
 	watchItems = 256
 )
 
-// fillWatch is what a handle's own writes have shown of its filter's fill. The zero value is
-// ready; it is safe for concurrent use.
+// fillWatch is what a handle's own writes have shown of its filter's fill. The
+// zero value is ready; it is safe for concurrent use.
 type fillWatch struct {
 	mu    sync.Mutex
 	items int // new ones
@@ -26,9 +27,9 @@ type fillWatch struct {
 	pause int // writes for which it is known that the filter is over its capacity
 }
 
-// watchFill calls Config.WarnFill if the filter is over its capacity. It looks after one
-// write in watchEvery, and when the answers of the handle's own writes say that the filter
-// is too full.
+// watchFill calls Config.WarnFill if the filter is over its capacity. It looks
+// after one write in watchEvery, and when the answers of the handle's own
+// writes say that the filter is too full.
 func (f *Filter) watchFill(ctx context.Context, w written) {
 	if f.cfg.WarnFill == nil || !f.shouldLook(w) {
 		return
@@ -61,9 +62,9 @@ func (f *Filter) shouldLook(w written) bool {
 	return f.looksFull(items, ones)
 }
 
-// looksFull reports whether the bits of new items were set before more often than they would
-// be in a filter beyond its capacity. An item is new if not all k of its bits were set, so that of
-// a fill f it shows (f - f^k)/(1 - f^k).
+// looksFull reports whether the bits of new items were set before more often
+// than they would be in a filter beyond its capacity. An item is new if not all
+// k of its bits were set, so that of a fill f it shows (f - f^k)/(1 - f^k).
 func (f *Filter) looksFull(items, ones int) bool {
 	g := f.rec.geo
 	n := f.cfg.Capacity

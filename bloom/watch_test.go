@@ -8,8 +8,9 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
-// A handle that lives notices an overfull filter from its own answers, with single Adds and
-// with batches, before it is a fifth beyond its capacity, and rarely looks before.
+// A handle that lives notices an overfull filter from its own answers, with
+// single Adds and with batches, before it is a fifth beyond its capacity, and
+// rarely looks before.
 func TestWarnFillNoticesOverCapacity(t *testing.T) {
 	for _, batch := range []int{1, 10, 1000} {
 		s := upstashtest.NewServer(t)
@@ -43,9 +44,10 @@ func TestWarnFillNoticesOverCapacity(t *testing.T) {
 	}
 }
 
-// At its capacity a filter is healthy, and chance makes its answers look fuller now and then:
-// that costs less than a command in a thousand. Counted at the server, with as much room as
-// chance may take: 16,000 writes draw two looks by lot.
+// At its capacity a filter is healthy, and chance makes its answers look fuller
+// now and then: that costs less than a command in a thousand. Counted at the
+// server, with as much room as chance may take: 16,000 writes draw two looks by
+// lot.
 func TestWarnFillCost(t *testing.T) {
 	const capacity, writes = 400_000, 16_000
 	s := upstashtest.NewServer(t)
@@ -73,7 +75,8 @@ func TestWarnFillCost(t *testing.T) {
 	}
 }
 
-// What is over its capacity is warned of about once in 8,192 writes, not with each.
+// What is over its capacity is warned of about once in 8,192 writes, not with
+// each.
 func TestWarnFillDoesNotRepeatItself(t *testing.T) {
 	s := upstashtest.NewServer(t)
 	warnings := 0

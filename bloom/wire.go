@@ -6,10 +6,11 @@ import (
 	"github.com/upbloom/upbloom/upstash"
 )
 
-// How a record's operations are written into a command, and how its answers are judged.
+// How a record's operations are written into a command, and how its answers are
+// judged.
 
-// beginWrite starts a command that creates the filter if there is none, verifies it, and
-// then sets bits. compareBirth has it answer the birth number.
+// beginWrite starts a command that creates the filter if there is none,
+// verifies it, and then sets bits. compareBirth has it answer the birth number.
 func (q *request) beginWrite(birth int64, compareBirth bool) {
 	r, b := q.rec, &q.cmd
 	q.birth, q.asksBirth, q.asksSettled, q.script = birth, false, false, r.must
@@ -78,7 +79,8 @@ func (q *request) getItem(item string) {
 	q.ends = append(q.ends, len(q.words))
 }
 
-// size is the length of the command so far, in bytes, for which a part of a batch has room.
+// size is the length of the command so far, in bytes, for which a part of a
+// batch has room.
 func (q *request) size() int { return q.cmd.Size() + len(q.offsets)*len(`,"4294967295"`) }
 
 // scriptBytes is what a script adds to a write of a filter that must exist.
@@ -113,9 +115,9 @@ type written struct {
 	newOnes       int
 }
 
-// uncertain reports whether all of it could be the work of an earlier attempt. A BITFIELD
-// is atomic: one bit that was still 0, or a header that was not there, proves that no
-// attempt ran before this one.
+// uncertain reports whether all of it could be the work of an earlier attempt.
+// A BITFIELD is atomic: one bit that was still 0, or a header that was not
+// there, proves that no attempt ran before this one.
 func (w written) uncertain() bool {
 	return w.ok && w.maybeRepeated && !w.created && w.allSeen
 }
@@ -164,8 +166,8 @@ func (q *request) judgeWrite() error {
 	return q.tookBits(old)
 }
 
-// judgeExisting judges the answers of the script of a record that must exist: the header,
-// and if it is ours bit 127, the birth number and the bits before.
+// judgeExisting judges the answers of the script of a record that must exist:
+// the header, and if it is ours bit 127, the birth number and the bits before.
 func (q *request) judgeExisting() error {
 	if err := q.decode(-1); err != nil {
 		return q.rec.failed(err)
@@ -191,7 +193,8 @@ func (q *request) judgeExisting() error {
 	return q.tookBits(old)
 }
 
-// secondWord takes the answers about bit 127 and the birth number off, if they were asked.
+// secondWord takes the answers about bit 127 and the birth number off, if they
+// were asked.
 func (q *request) secondWord(answers []upstash.NullInt64) ([]upstash.NullInt64, error) {
 	if q.asksSettled {
 		if err := checkBits(answers[:1]); err != nil {
@@ -211,7 +214,8 @@ func (q *request) secondWord(answers []upstash.NullInt64) ([]upstash.NullInt64, 
 	return answers, nil
 }
 
-// tookBits notes for each item whether it was new: whether one of its bits was 0.
+// tookBits notes for each item whether it was new: whether one of its bits was
+// 0.
 func (q *request) tookBits(old []upstash.NullInt64) error {
 	if err := checkBits(old); err != nil {
 		return err
@@ -305,7 +309,8 @@ func (q *request) judgeWords(answers []upstash.NullInt64) error {
 	return nil
 }
 
-// decode checks that each operation has its answer; want below 0 takes any number.
+// decode checks that each operation has its answer; want below 0 takes any
+// number.
 func (q *request) decode(want int) error {
 	if q.reply.IsNil() {
 		return fmt.Errorf("bloom: %w: null for an array", upstash.ErrBadResponse)
@@ -335,8 +340,8 @@ func checkBits(bits []upstash.NullInt64) error {
 	return nil
 }
 
-// fieldWord refuses what no u53 can be, a null above all: taken for 0 it would be a filter
-// that is not there, or a word without a bit.
+// fieldWord refuses what no u53 can be, a null above all: taken for 0 it would
+// be a filter that is not there, or a word without a bit.
 func fieldWord(a upstash.NullInt64) (int64, error) {
 	if !a.Valid || a.Int64>>wordBits != 0 {
 		return 0, fmt.Errorf("bloom: %w: a word that is not a number of 53 bits", upstash.ErrBadResponse)

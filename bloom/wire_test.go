@@ -12,8 +12,8 @@ import (
 // wireSchemes are those that a request can be about.
 var wireSchemes = []Scheme{SchemeBlocked, SchemeXXH3, SchemeFNV1a}
 
-// newWireFilter makes a handle whose every request gets the same answer; without one it
-// sends nothing.
+// newWireFilter makes a handle whose every request gets the same answer;
+// without one it sends nothing.
 func newWireFilter(tb testing.TB, scheme Scheme, answer upstash.Transport) *Filter {
 	tb.Helper()
 	c, err := upstash.New("https://db.example.com", "token",
@@ -74,8 +74,8 @@ func (q *request) answered(tb testing.TB, write bool) *request {
 	return q
 }
 
-// A look-up reads one word for each two positions, an Add writes each position, and no
-// item takes more bytes than a batch allows for it.
+// A look-up reads one word for each two positions, an Add writes each position,
+// and no item takes more bytes than a batch allows for it.
 func TestOperationsAnItem(t *testing.T) {
 	for _, c := range []struct {
 		scheme       Scheme

@@ -38,7 +38,8 @@ func TestImpossibleWords(t *testing.T) {
 	}
 }
 
-// A look-up finds an item only if all of its bits are set, in each of its words.
+// A look-up finds an item only if all of its bits are set, in each of its
+// words.
 func TestEveryBitOfAWordCounts(t *testing.T) {
 	cfg := bloom.Config{Capacity: 1000, FPRate: 0.01}
 	g, err := cfg.Geometry()

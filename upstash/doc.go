@@ -70,15 +70,15 @@
 // along; a replica that is behind then does not answer. A call sees every write
 // of this client that ended before it began, but of writes that overlapped only
 // one for certain: tokens cannot be compared. Two clients don't know each
-// other's tokens. WithoutSyncToken turns this off. A BITFIELD counts as a write,
-// so the primary answers it in any case.
+// other's tokens. WithoutSyncToken turns this off. A BITFIELD counts as a
+// write, so the primary answers it in any case.
 //
 // # Observing
 //
 // WithObserver tells of every attempt, WithCallObserver of every call: how long
-// it took, how many commands ran or may have run, and what it ended in. An Event
-// is a slog.LogValuer; WithLabel says what a call is for. The repository has a
-// recipe for OpenTelemetry in examples/otel.
+// it took, how many commands ran or may have run, and what it ended in. An
+// Event is a slog.LogValuer; WithLabel says what a call is for. The repository
+// has a recipe for OpenTelemetry in examples/otel.
 //
 // # Concurrency
 //

@@ -11,8 +11,8 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
-// Ten thousand calls leave nothing behind in a program that goes on: neither memory nor
-// connections nor goroutines.
+// Ten thousand calls leave nothing behind in a program that goes on: neither
+// memory nor connections nor goroutines.
 func TestMemoryIsFlat(t *testing.T) {
 	s := upstashtest.NewServer(t)
 	c := s.Client()
@@ -36,7 +36,8 @@ func TestMemoryIsFlat(t *testing.T) {
 	calls(10_000)
 	after, routinesAfter := live()
 	t.Logf("live heap %d and %d bytes, %d and %d goroutines", before, after, routines, routinesAfter)
-	// The server in this process has a part in it; a byte a call would be 10 KB.
+	// The server in this process has a part in it; a byte a call would be 10
+	// KB.
 	if after > before+256<<10 {
 		t.Errorf("the live heap was %d bytes and is %d", before, after)
 	}

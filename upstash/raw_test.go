@@ -59,7 +59,8 @@ func TestRawCmdWithoutABody(t *testing.T) {
 	s := upstashtest.NewServer(t)
 	c := s.Client()
 	for _, body := range [][]byte{nil, {}} {
-		// Without its last argument it is a whole command, which sets key to "60".
+		// Without its last argument it is a whole command, which sets key to
+		// "60".
 		if _, err := c.Do(t.Context(), upstash.RawCmd("SET", body, "key", "60")); !errors.Is(err, upstash.ErrArgument) {
 			t.Errorf("%v, want ErrArgument", err)
 		}

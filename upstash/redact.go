@@ -174,8 +174,8 @@ func (e *quietError) GoString() string { return e.text }
 func (e *quietError) Unwrap() error    { return e.err }
 
 // quiet keeps the token, and the path of a raw command, out of a transport's
-// error. The rest of it stays as it is: the network layer quotes no command, and
-// its addresses and causes are what people need.
+// error. The rest of it stays as it is: the network layer quotes no command,
+// and its addresses and causes are what people need.
 func quiet(err error, token, path string) error {
 	said := err.Error()
 	text := cover(said, token)

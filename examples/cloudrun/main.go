@@ -35,13 +35,13 @@ var filterConfig = bloom.Config{
 }
 
 const (
-	// grace is for the requests under way once SIGTERM came. Cloud Run kills the
-	// process 10 s after it. It is longer than headerTime and the service's
+	// grace is for the requests under way once SIGTERM came. Cloud Run kills
+	// the process 10 s after it. It is longer than headerTime and the service's
 	// patience and recordTime together.
 	grace = 9 * time.Second
 	// headerTime and readTime are for a request to arrive, without its body and
-	// with it, from its first byte. A sender that holds the rest back would hold
-	// up the end of the process too.
+	// with it, from its first byte. A sender that holds the rest back would
+	// hold up the end of the process too.
 	headerTime = time.Second
 	readTime   = 3 * time.Second
 )

@@ -40,8 +40,8 @@ type service struct {
 	recordTime time.Duration
 }
 
-// newService makes a service of the filter that cfg describes, and has it watch the
-// filter's fill.
+// newService makes a service of the filter that cfg describes, and has it watch
+// the filter's fill.
 func newService(client *upstash.Client, key string, cfg bloom.Config,
 	process func(context.Context, []byte) error,
 ) (*service, error) {
@@ -52,8 +52,8 @@ func newService(client *upstash.Client, key string, cfg bloom.Config,
 	return s, err
 }
 
-// warnFill is called when the filter is over its capacity. Whoever reads the log
-// makes a larger filter under another key.
+// warnFill is called when the filter is over its capacity. Whoever reads the
+// log makes a larger filter under another key.
 func (s *service) warnFill(st bloom.Stats) {
 	s.full.Store(true)
 	slog.Error("the filter is over its capacity: no webhook is skipped any more",
@@ -68,9 +68,9 @@ func (s *service) routes() http.Handler {
 	return mux
 }
 
-// webhook answers 200 if the work is done, now or before: "new" or
-// "duplicate". A 5xx asks the sender to try again, and is the answer only if the
-// work is not done. It believes the id: check the sender's signature first.
+// webhook answers 200 if the work is done, now or before: "new" or "duplicate".
+// A 5xx asks the sender to try again, and is the answer only if the work is not
+// done. It believes the id: check the sender's signature first.
 func (s *service) webhook(w http.ResponseWriter, r *http.Request) {
 	id := r.Header.Get("Webhook-Id")
 	if id == "" {
@@ -101,8 +101,9 @@ func (s *service) webhook(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.WriteString(w, "new\n")
 }
 
-// try does the work. A panic is this webhook's failure: left to net/http it would
-// close the connection without an answer, and be logged without a severity.
+// try does the work. A panic is this webhook's failure: left to net/http it
+// would close the connection without an answer, and be logged without a
+// severity.
 func (s *service) try(ctx context.Context, body []byte) (err error) {
 	defer func() {
 		if v := recover(); v != nil {

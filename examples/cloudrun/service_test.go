@@ -231,8 +231,8 @@ func TestProbes(t *testing.T) {
 	}
 }
 
-// A panic in the work is that webhook's failure: it has an answer, the sender tries again, and
-// the log has its severity.
+// A panic in the work is that webhook's failure: it has an answer, the sender
+// tries again, and the log has its severity.
 func TestPanicIsAnswered(t *testing.T) {
 	b := newBench(t)
 	log := captureLog(t)
@@ -247,7 +247,8 @@ func TestPanicIsAnswered(t *testing.T) {
 	}
 }
 
-// Ten times as many ids as the filter is sized for: not one new webhook is dropped.
+// Ten times as many ids as the filter is sized for: not one new webhook is
+// dropped.
 func TestOverCapacityNothingIsDropped(t *testing.T) {
 	b := newBench(t)
 	log := captureLog(t)

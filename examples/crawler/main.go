@@ -96,8 +96,8 @@ func (c *crawler) crawl(ctx context.Context, start string) error {
 	return nil
 }
 
-// grow loads what was visited into a filter four times as large: a few requests,
-// however many URLs there are.
+// grow loads what was visited into a filter four times as large: a few
+// requests, however many URLs there are.
 func (c *crawler) grow(ctx context.Context) error {
 	old := c.seen
 	capacity := uint64(4 * len(c.visited))

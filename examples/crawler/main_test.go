@@ -11,7 +11,8 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
-// No page is fetched twice, and a false positive costs hardly any; the filter grows on the way.
+// No page is fetched twice, and a false positive costs hardly any; the filter
+// grows on the way.
 func TestEveryPageIsFetchedOnce(t *testing.T) {
 	const pages = 3000
 	var out bytes.Buffer

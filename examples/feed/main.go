@@ -88,8 +88,8 @@ func (f feed) watched(ctx context.Context, user string, videos []string) error {
 	return err
 }
 
-// fresh returns the candidates that a user has not watched. One in a thousand of
-// them is missing: a false positive.
+// fresh returns the candidates that a user has not watched. One in a thousand
+// of them is missing: a false positive.
 func (f feed) fresh(ctx context.Context, user string, candidates []string) (fresh []string, err error) {
 	filter, err := f.filter(user)
 	if err != nil {

@@ -9,7 +9,8 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
-// What was watched is never shown again, and what was not is hardly ever held back.
+// What was watched is never shown again, and what was not is hardly ever held
+// back.
 func TestFreshIsWhatWasNotWatched(t *testing.T) {
 	s := upstashtest.NewServer(t)
 	f := feed{s.Client()}

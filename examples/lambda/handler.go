@@ -15,9 +15,9 @@ import (
 )
 
 const (
-	// reserve is kept at the end of an invocation to record what was done and to
-	// answer: at the deadline itself Lambda kills the process, and every message
-	// of the batch comes back.
+	// reserve is kept at the end of an invocation to record what was done and
+	// to answer: at the deadline itself Lambda kills the process, and every
+	// message of the batch comes back.
 	reserve = time.Second
 	// recordTime is the longest that the record may take: where more time is
 	// left, nobody should pay for waiting on a database that stalls.
@@ -50,8 +50,8 @@ func newHandler(client *upstash.Client, key string, cfg bloom.Config,
 	return h, err
 }
 
-// warnFill is called when the filter is over its capacity. Whoever reads the log
-// makes a larger filter under another key.
+// warnFill is called when the filter is over its capacity. Whoever reads the
+// log makes a larger filter under another key.
 func (h *handler) warnFill(s bloom.Stats) {
 	h.full.Store(true)
 	slog.Error("the filter is over its capacity: no message is skipped any more",
@@ -131,10 +131,10 @@ func (h *handler) record(ctx context.Context, ids []string) {
 	}
 }
 
-// dedupID is the sender's own id if it sets one: a sender that sends again after
-// a timeout makes a new message. It is an id of its queue: orders and refunds may
-// both number from 1. A redelivery keeps its MessageId, which is one of its own
-// anywhere, and which stands for an id that is empty.
+// dedupID is the sender's own id if it sets one: a sender that sends again
+// after a timeout makes a new message. It is an id of its queue: orders and
+// refunds may both number from 1. A redelivery keeps its MessageId, which is
+// one of its own anywhere, and which stands for an id that is empty.
 func dedupID(m events.SQSMessage) string {
 	if a, ok := m.MessageAttributes["dedup-id"]; ok && a.StringValue != nil && *a.StringValue != "" {
 		return "attribute:" + m.EventSourceARN + ":" + *a.StringValue

@@ -255,8 +255,8 @@ func TestConcurrent(t *testing.T) {
 	wantIDs(t, "worked again", b.worked)
 }
 
-// Two queues may number their orders alike, and a sender may leave the id empty: neither may
-// skip another's message.
+// Two queues may number their orders alike, and a sender may leave the id
+// empty: neither may skip another's message.
 func TestIDsBelongToTheirQueue(t *testing.T) {
 	b := newBench(t)
 	order, refund := tagged("m1", "1"), tagged("m2", "1")
@@ -271,8 +271,9 @@ func TestIDsBelongToTheirQueue(t *testing.T) {
 	}
 }
 
-// Ten times as many ids as the filter is sized for: not one new message is dropped, because
-// nothing is skipped once it is over its capacity, in this sandbox and in one that starts then.
+// Ten times as many ids as the filter is sized for: not one new message is
+// dropped, because nothing is skipped once it is over its capacity, in this
+// sandbox and in one that starts then.
 func TestOverCapacityNothingIsDropped(t *testing.T) {
 	b := newBench(t)
 	var log bytes.Buffer

@@ -66,9 +66,10 @@ func TestInRuntime(t *testing.T) {
 	wantIDs(t, "shipped", s.shipped())
 }
 
-// TestStalledAddInRuntime lets the look-ups through and stalls what follows: the
-// work is done, so the function must say so before its deadline. A process that
-// Lambda kills at the deadline would have the work done again with each delivery.
+// TestStalledAddInRuntime lets the look-ups through and stalls what follows:
+// the work is done, so the function must say so before its deadline. A process
+// that Lambda kills at the deadline would have the work done again with each
+// delivery.
 func TestStalledAddInRuntime(t *testing.T) {
 	db := upstashtest.NewServer(t)
 	s := newSandbox(t, build(t), db)
@@ -138,7 +139,8 @@ func TestRequestTimes(t *testing.T) {
 		took[0], took[1+len(took[1:])/2], took[1])
 }
 
-// order is a message about an order, which cannot be shipped without an address.
+// order is a message about an order, which cannot be shipped without an
+// address.
 func order(id, address string) events.SQSMessage {
 	return events.SQSMessage{
 		MessageId: id,

@@ -1,5 +1,6 @@
-// Package otel turns the calls of an upstash.Client into OpenTelemetry spans and
-// metrics. Copy it into a program and change it: it is a recipe, not a library.
+// Package otel turns the calls of an upstash.Client into OpenTelemetry spans
+// and metrics. Copy it into a program and change it: it is a recipe, not a
+// library.
 package otel
 
 import (
@@ -17,10 +18,10 @@ import (
 
 const scope = "github.com/upbloom/upbloom"
 
-// Observe returns an option for upstash.New. Every call becomes one client span,
-// a child of the span in the call's context, with the names of OpenTelemetry's
-// conventions for databases, and counts in two metrics: how long calls take, and
-// how many commands ran, which is what is billed.
+// Observe returns an option for upstash.New. Every call becomes one client
+// span, a child of the span in the call's context, with the names of
+// OpenTelemetry's conventions for databases, and counts in two metrics: how
+// long calls take, and how many commands ran, which is what is billed.
 func Observe(tracers trace.TracerProvider, meters metric.MeterProvider) (upstash.Option, error) {
 	meter := meters.Meter(scope)
 	duration, err1 := meter.Float64Histogram("db.client.operation.duration",

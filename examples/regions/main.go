@@ -53,8 +53,8 @@ func run(ctx context.Context, out io.Writer, latency time.Duration, calls int) e
 	return w.Flush()
 }
 
-// stream looks up items of which four in five were added before, the last ones a
-// moment ago, and adds those that are new.
+// stream looks up items of which four in five were added before, the last ones
+// a moment ago, and adds those that are new.
 func stream(ctx context.Context, reads bloom.Reads, tokens bool, latency time.Duration, calls int) (result, error) {
 	server, err := upstashtest.Start(upstashtest.WithRegions(
 		upstashtest.Region{Name: "far", Latency: latency, Lag: 50}))

@@ -96,8 +96,8 @@ func (n *names) looksFree(ctx context.Context, name string) (bool, error) {
 }
 
 // take claims a name for good and reports whether it was free. The filter comes
-// first: a name that is in it and was not taken after all is a false positive, a
-// taken name that is not in it would be a wrong "free".
+// first: a name that is in it and was not taken after all is a false positive,
+// a taken name that is not in it would be a wrong "free".
 func (n *names) take(ctx context.Context, name string) (bool, error) {
 	if _, err := n.taken.AddThrough(ctx, name); !bloom.InFilter(err) {
 		return false, err

@@ -11,7 +11,8 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
-// Of many who want a name at once one gets it, and afterwards it looks free to nobody.
+// Of many who want a name at once one gets it, and afterwards it looks free to
+// nobody.
 func TestANameIsTakenOnce(t *testing.T) {
 	s := upstashtest.NewServer(t)
 	n, err := newNames(s.Client())
@@ -38,7 +39,8 @@ func TestANameIsTakenOnce(t *testing.T) {
 	}
 }
 
-// A name of the form costs nothing unless it may be taken, and only the database says so.
+// A name of the form costs nothing unless it may be taken, and only the
+// database says so.
 func TestLookingCostsLittle(t *testing.T) {
 	s := upstashtest.NewServer(t)
 	n, err := newNames(s.Client())

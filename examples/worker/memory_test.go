@@ -13,8 +13,8 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
-// TestMemoryIsFlat: an instance for each of 10,000 requests leaves nothing in the
-// runtime.
+// TestMemoryIsFlat: an instance for each of 10,000 requests leaves nothing in
+// the runtime.
 func TestMemoryIsFlat(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes minutes")

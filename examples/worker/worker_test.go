@@ -165,8 +165,8 @@ func TestUncertain(t *testing.T) {
 	}
 }
 
-// TestDeadline has a database that takes connections and never answers. That
-// it was the Worker's own deadline that fired shows in the log, which would name
+// TestDeadline has a database that takes connections and never answers. That it
+// was the Worker's own deadline that fired shows in the log, which would name
 // the client's WithTimeout otherwise.
 func TestDeadline(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")

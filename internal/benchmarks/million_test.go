@@ -19,7 +19,8 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
-// mirrorOf stands for a call an item, of which a Mirror answers all but the first by itself.
+// mirrorOf stands for a call an item, of which a Mirror answers all but the
+// first by itself.
 const mirrorOf = 1 << 40
 
 // batchOf is how many items a request carries, if the command takes many.
@@ -78,7 +79,8 @@ func (m *million) each(items []string, cmd func(string) upstash.Command) {
 	}
 }
 
-// scriptFilter is how go-zero and others ask a filter of theirs: a script that reads 14 bits.
+// scriptFilter is how go-zero and others ask a filter of theirs: a script that
+// reads 14 bits.
 const scriptFilter = `for _, offset in ipairs(ARGV) do
   if tonumber(redis.call('GETBIT', KEYS[1], offset)) == 0 then return false end
 end
@@ -170,9 +172,10 @@ func (m *million) used() int64 {
 	return n
 }
 
-// TestMillionChecks measures what a million checks cost each way, through the same client and
-// server, with as many items as UPBLOOM_MILLION says (20,000 without): what is sent one at a
-// time is measured with a fiftieth of them. Counts and bytes are scaled to a million.
+// TestMillionChecks measures what a million checks cost each way, through the
+// same client and server, with as many items as UPBLOOM_MILLION says (20,000
+// without): what is sent one at a time is measured with a fiftieth of them.
+// Counts and bytes are scaled to a million.
 func TestMillionChecks(t *testing.T) {
 	n := 20_000
 	if text := os.Getenv("UPBLOOM_MILLION"); text != "" {

@@ -28,9 +28,9 @@ type answer struct {
 const grace = 100 * time.Millisecond
 
 // await runs f on a goroutine of its own, because a RoundTripper or a body may
-// ignore its context. It returns when f does, or a grace after the end of ctx. f
-// must then not touch what belongs to the caller, and leave is called to end it.
-// A panic in f becomes the caller's.
+// ignore its context. It returns when f does, or a grace after the end of ctx.
+// f must then not touch what belongs to the caller, and leave is called to end
+// it. A panic in f becomes the caller's.
 func await(ctx context.Context, f func() answer, leave func()) answer {
 	done := make(chan answer, 1) // with room: nobody may be there to take it
 	go func() {

@@ -15,20 +15,20 @@
 //
 // # Guarantees
 //
-// A request is sent at most once, and no redirect is followed, because it
-// would carry the token to another host. A call returns as soon as its context
-// is done, or 0.1 s later if the RoundTripper or a body ignores it, and leaves
-// the request's buffer alone from then on. A body longer than the limit is not read
+// A request is sent at most once, and no redirect is followed, because it would
+// carry the token to another host. A call returns as soon as its context is
+// done, or 0.1 s later if the RoundTripper or a body ignores it, and leaves the
+// request's buffer alone from then on. A body longer than the limit is not read
 // to its end, and one that brings nothing, 100 reads in a row, is an error.
 // Errors hold neither URL nor header. A panic of the RoundTripper reaches the
 // caller, unless its context has ended before.
 //
 // An error counts as "never sent" if that is certain: no connection was had, as
 // net/http/httptrace tells, or the dial failed. Once the RoundTripper took a
-// byte of the body, nothing is certain, whatever its hooks and its error say: it
-// may have tried another way before. Of a RoundTripper that knows no httptrace
-// and has errors of its own nothing is concluded either. Then a command is
-// repeated only if a repetition is harmless.
+// byte of the body, nothing is certain, whatever its hooks and its error say:
+// it may have tried another way before. Of a RoundTripper that knows no
+// httptrace and has errors of its own nothing is concluded either. Then a
+// command is repeated only if a repetition is harmless.
 //
 // # Platforms
 //

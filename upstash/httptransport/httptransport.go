@@ -87,8 +87,9 @@ func (t *Transport) Close() error {
 	return nil
 }
 
-// RoundTrip sends req once. It returns as soon as ctx is done, or 0.1 s later if
-// the RoundTripper does not; that one then keeps a goroutine until it returns.
+// RoundTrip sends req once. It returns as soon as ctx is done, or 0.1 s later
+// if the RoundTripper does not; that one then keeps a goroutine until it
+// returns.
 func (t *Transport) RoundTrip(ctx context.Context, req *upstash.Request, resp *upstash.Response) error {
 	lent := &loan{bytes: req.Body}
 	defer lent.callBack()

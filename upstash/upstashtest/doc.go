@@ -63,9 +63,10 @@
 // # Faults
 //
 // Inject queues a Fault for each of the next requests; InjectFunc decides for
-// every request. A Fault is well-defined about execution: Fault.Executes says whether
-// the request's commands ran. Those that take a When exist in both forms,
-// because a client that sees a dropped connection cannot know which it met.
+// every request. A Fault is well-defined about execution: Fault.Executes says
+// whether the request's commands ran. Those that take a When exist in both
+// forms, because a client that sees a dropped connection cannot know which it
+// met.
 //
 //	fault            the client sees                            executed
 //	Drop             the connection closed, no answer           as When says
@@ -95,9 +96,9 @@
 //	LateExec         the connection closed, no answer           later
 //	Evict            a database without the request's keys      yes
 //
-// Injected counts by Fault.String; EveryFault lists those to draw from. DenyFunc
-// refuses commands for good, by their name and arguments, as the access rules
-// of a token do.
+// Injected counts by Fault.String; EveryFault lists those to draw from.
+// DenyFunc refuses commands for good, by their name and arguments, as the
+// access rules of a token do.
 //
 // # Regions
 //

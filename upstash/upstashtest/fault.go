@@ -92,8 +92,8 @@ func ErrorObject(text string) Fault { return Fault{kind: kindError, text: text} 
 // NotJSON answers 200 with a line of text, as some proxies do.
 func NotJSON(when When) Fault { return Fault{kind: kindNotJSON, when: when} }
 
-// WrongType executes and returns each result as another JSON type: an integer as
-// a string, an array as an integer, all else as an array. Errors stay.
+// WrongType executes and returns each result as another JSON type: an integer
+// as a string, an array as an integer, all else as an array. Errors stay.
 func WrongType() Fault { return Fault{kind: kindType, when: AfterExec} }
 
 // ShortResult executes and leaves out the last element of each result that is

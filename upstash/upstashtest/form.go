@@ -60,7 +60,8 @@ func parseForm(r *http.Request, body []byte, floats bool) (batch, error) {
 // parsePath reads /NAME/arg/arg?option=value: the segments, then the body if
 // there is one, then the query in its order, its token left out. The path is as
 // it was sent: an escaped slash belongs to an argument, a plus sign stands for
-// itself, and an empty segment is an error, as what was to be a key may be empty.
+// itself, and an empty segment is an error, as what was to be a key may be
+// empty.
 func parsePath(path string, body []byte, query string) ([]string, error) {
 	var cmd []string
 	for seg := range strings.SplitSeq(strings.TrimPrefix(path, "/"), "/") {

@@ -31,8 +31,8 @@ func splitArray(body []byte) ([][]byte, error) {
 	return items, nil
 }
 
-// elementLen returns the length of the element at the start of valid JSON: up to
-// the comma that belongs to no string and to no nested value.
+// elementLen returns the length of the element at the start of valid JSON: up
+// to the comma that belongs to no string and to no nested value.
 func elementLen(b []byte) int {
 	depth, quoted := 0, false
 	for i := 0; i < len(b); i++ {

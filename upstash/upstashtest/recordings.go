@@ -55,8 +55,8 @@ func Recorded(tb testing.TB, file string, opts ...upstash.Option) *upstash.Clien
 // the answers come in the order recorded, while different ones may be made in
 // any order, as the parts of an AddAll are.
 //
-// A request that is not in the recording is, to the caller, an *upstash.Error of
-// status 400, which is not tried again. Attempts that were tried again while
+// A request that is not in the recording is, to the caller, an *upstash.Error
+// of status 400, which is not tried again. Attempts that were tried again while
 // recording are answered as they were then, without a pause in between; only a
 // recorded Retry-After is sat out, and may be lowered or taken out in the file.
 //

@@ -151,8 +151,8 @@ func (s *Server) serveOn(l net.Listener) (url string) {
 	return url
 }
 
-// reachable returns the host:port to dial: a server that listens on all addresses
-// is reached over the loopback interface.
+// reachable returns the host:port to dial: a server that listens on all
+// addresses is reached over the loopback interface.
 func reachable(a net.Addr) string {
 	if tcp, ok := a.(*net.TCPAddr); ok && tcp.IP.IsUnspecified() {
 		return net.JoinHostPort("127.0.0.1", strconv.Itoa(tcp.Port))

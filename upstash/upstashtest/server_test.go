@@ -131,8 +131,8 @@ func TestExecAfterClose(t *testing.T) {
 	}
 }
 
-// TestCutRequestIsNotExecuted hangs up in the middle of a body: without its last
-// argument the command would be another one.
+// TestCutRequestIsNotExecuted hangs up in the middle of a body: without its
+// last argument the command would be another one.
 func TestCutRequestIsNotExecuted(t *testing.T) {
 	s := NewServer(t)
 	conn, err := net.Dial("tcp", strings.TrimPrefix(s.URL, "http://"))

@@ -119,7 +119,8 @@ func sizeFlags() []cli.Flag {
 	}
 }
 
-// filter is a handle to the filter at key: as it stands there, or to be made as the flags say.
+// filter is a handle to the filter at key: as it stands there, or to be made as
+// the flags say.
 func (a *app) filter(ctx context.Context, c *cli.Command, key string, make bool) (*bloom.Filter, error) {
 	client, err := a.connect(ctx)
 	if err != nil {
@@ -145,7 +146,8 @@ func (a *app) filter(ctx context.Context, c *cli.Command, key string, make bool)
 	return f, err
 }
 
-// arguments returns the command's arguments: at least min, and at most max if that is not -1.
+// arguments returns the command's arguments: at least min, and at most max if
+// that is not -1.
 func arguments(c *cli.Command, least, most int) ([]string, error) {
 	args := c.Args().Slice()
 	if len(args) < least || most >= 0 && len(args) > most {

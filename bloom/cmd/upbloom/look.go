@@ -114,7 +114,8 @@ func scan(ctx context.Context, client *upstash.Client, pattern string) ([]string
 	}
 }
 
-// likeFilters asks for the first bit and the version of many keys in one request.
+// likeFilters asks for the first bit and the version of many keys in one
+// request.
 func likeFilters(ctx context.Context, client *upstash.Client, keys []string) ([]string, error) {
 	cmds := make([]upstash.Command, len(keys))
 	for i, key := range keys {

@@ -20,7 +20,8 @@ func (a *app) print(v any, text string) error {
 	return enc.Encode(v)
 }
 
-// state is a filter's Stats, for programs. Times are in seconds; a TTL of 0 is none.
+// state is a filter's Stats, for programs. Times are in seconds; a TTL of 0 is
+// none.
 type state struct {
 	Key           string  `json:"key"`
 	Kind          string  `json:"kind"`

@@ -12,12 +12,12 @@ import (
 // They are the guest's memory, so that the host needs no allocator.
 var input, output []byte
 
-// maxID is the longest id in bytes. A wasm memory never shrinks: without a limit
-// one long id would hold its memory for as long as the guest lives.
+// maxID is the longest id in bytes. A wasm memory never shrinks: without a
+// limit one long id would hold its memory for as long as the guest lives.
 const maxID = 1 << 20
 
-// room returns the address of n bytes to write to, valid until the next call. It
-// returns 0 if that is more than an id may have.
+// room returns the address of n bytes to write to, valid until the next call.
+// It returns 0 if that is more than an id may have.
 //
 //go:wasmexport room
 func room(n uint32) unsafe.Pointer {

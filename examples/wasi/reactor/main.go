@@ -1,8 +1,8 @@
 //go:build wasip1
 
-// Command reactor is a WebAssembly module for wasip1 that says to a host whether
-// an event was seen before. The host is ../: any other runtime that offers the
-// one imported function will do.
+// Command reactor is a WebAssembly module for wasip1 that says to a host
+// whether an event was seen before. The host is ../: any other runtime that
+// offers the one imported function will do.
 package main
 
 import (

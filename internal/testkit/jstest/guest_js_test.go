@@ -147,7 +147,8 @@ func TestGuestContext(t *testing.T) {
 		t.Errorf("timeout: %v", err)
 	}
 	noticed(t)
-	// The caller's cancellation, before the header and in the middle of the body.
+	// The caller's cancellation, before the header and in the middle of the
+	// body.
 	for _, path := range []string{"/stall", "/half"} {
 		ctx, cancel := context.WithCancel(context.Background())
 		done := make(chan error)

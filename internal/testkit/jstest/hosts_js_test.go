@@ -159,7 +159,8 @@ func TestGuestHostAborts(t *testing.T) {
 			if err := fails(t, context.Background(), c); upstash.SafeToRetry(err) != tt.notSent {
 				t.Errorf("%v; safe to retry: %t", err, !tt.notSent)
 			}
-			// With a fetch that never ends, it cannot hold up its caller either.
+			// With a fetch that never ends, it cannot hold up its caller
+			// either.
 			js.Global().Set("fetch", js.Global().Get("Function").New("return () => new Promise(() => {})").Invoke())
 			if err := fails(t, context.Background(), c); !tt.notSent && !errors.Is(err, context.DeadlineExceeded) {
 				t.Error(err)

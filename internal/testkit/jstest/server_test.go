@@ -61,7 +61,8 @@ func (s *server) echo(w http.ResponseWriter, r *http.Request) {
 		r.Header.Get("Authorization"), r.Header.Get("Upstash-Sync-Token"))
 }
 
-// notice answers once the server has noticed something that the guest waits for.
+// notice answers once the server has noticed something that the guest waits
+// for.
 func (s *server) notice(w http.ResponseWriter, r *http.Request) {
 	select {
 	case <-s.noticed:

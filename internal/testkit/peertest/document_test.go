@@ -73,8 +73,8 @@ func runJavaScript(t *testing.T, j job) []json.RawMessage {
 	return drive(t, cmd, j)
 }
 
-// runPython runs the reader of the document. The digests are for a Python without
-// the xxhash library.
+// runPython runs the reader of the document. The digests are for a Python
+// without the xxhash library.
 func runPython(t *testing.T, j job) []json.RawMessage {
 	t.Helper()
 	python, dir := testenv.Need(t, "python", "python3"), t.TempDir()
@@ -117,8 +117,8 @@ func drive(t *testing.T, cmd *exec.Cmd, j job) (answers []json.RawMessage) {
 	return answers
 }
 
-// shared are filters that both sides read. The second is so small that most of an
-// item's words are one word, and so full that it has false positives.
+// shared are filters that both sides read. The second is so small that most of
+// an item's words are one word, and so full that it has false positives.
 var shared = map[string]bloom.Config{
 	"usual":  {Capacity: 1000, FPRate: 0.01},
 	"full":   {Bits: 53 * 3, Hashes: 4},
@@ -190,8 +190,8 @@ func TestDocumentReaders(t *testing.T) {
 	t.Run("python", func(t *testing.T) { readersOf(t, runPython) })
 }
 
-// The writer that FORMAT.md shows makes filters that Go takes for its own, to the
-// bit.
+// The writer that FORMAT.md shows makes filters that Go takes for its own, to
+// the bit.
 func TestDocumentWriter(t *testing.T) {
 	server := upstashtest.NewServer(t)
 	client := server.Client()

@@ -17,7 +17,7 @@
 // next write, Persist takes it off for good, and other data never gets one.
 //
 // Package linear makes histories over real sockets and processes, package
-// simulation in a bubble with a virtual clock. Neither can show that there is no
-// bug; each found those that were put back on purpose within a few hundred
+// simulation in a bubble with a virtual clock. Neither can show that there is
+// no bug; each found those that were put back on purpose within a few hundred
 // histories or a few thousand seeds.
 package proof

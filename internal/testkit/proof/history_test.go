@@ -34,8 +34,9 @@ func ended(e End) Result { return Result{End: e, Tried: 1} }
 // opened is a call that may have run.
 func opened() Result { return Result{End: Unknown, Tried: 1, Maybe: 1} }
 
-// TestCheck: each of the wrong histories holds one lie, and differs by it from a
-// right one. Items a and b share no bit; those of c are set by a and b together.
+// TestCheck: each of the wrong histories holds one lie, and differs by it from
+// a right one. Items a and b share no bit; those of c are set by a and b
+// together.
 func TestCheck(t *testing.T) {
 	const yes, no, isNew, seen, did, didNot = true, false, true, false, true, false
 	cfg, a, b, c := sharing(t)

@@ -58,8 +58,8 @@ func (s *state) become(c content) {
 	s.holds, s.birth, s.bits, s.ttl, s.own = c, 0, bits{}, false, 0
 }
 
-// create makes an empty filter, as p does. All attempts of one request carry the
-// same birth number.
+// create makes an empty filter, as p does. All attempts of one request carry
+// the same birth number.
 func (s *state) create(p *step) {
 	s.become(filter)
 	s.birth, s.ttl = p.birth, p.kind.TTL

@@ -54,7 +54,8 @@ func parseProxy(raw string) (*url.URL, error) {
 	if !strings.Contains(raw, "://") {
 		raw = "http://" + raw
 	}
-	// A part after the host is most often one of a password that is not escaped.
+	// A part after the host is most often one of a password that is not
+	// escaped.
 	u, err := url.Parse(raw)
 	if err != nil || u.Hostname() == "" || strings.Trim(u.Path, "/") != "" || strings.ContainsAny(raw, "?#") {
 		return nil, errBadProxy

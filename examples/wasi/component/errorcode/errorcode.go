@@ -1,5 +1,5 @@
-// Package errorcode makes Go errors of the error-code of wasi:http 0.2. It calls
-// no host, so that it can be tested anywhere.
+// Package errorcode makes Go errors of the error-code of wasi:http 0.2. It
+// calls no host, so that it can be tested anywhere.
 package errorcode
 
 import (

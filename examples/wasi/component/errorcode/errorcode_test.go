@@ -13,8 +13,8 @@ import (
 )
 
 // notSent are the codes that can only come before a request is written. A wrong
-// one among them would make the client repeat what has run, and call a new event
-// seen.
+// one among them would make the client repeat what has run, and call a new
+// event seen.
 var notSent = []string{
 	"DNS timeout",
 	"DNS error",

@@ -20,7 +20,8 @@ func main() {
 	for i := 1; i <= 11_000 && err == nil; i++ {
 		_, err = c.Do(context.Background(), upstash.Cmd("SET", "key", fmt.Sprint(i)))
 		if i == 1_000 || i == 11_000 {
-			// What Go no longer holds, its host lets go when finalizers have run.
+			// What Go no longer holds, its host lets go when finalizers have
+			// run.
 			for range 3 {
 				runtime.GC()
 				time.Sleep(10 * time.Millisecond)

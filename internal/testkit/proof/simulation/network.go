@@ -60,8 +60,8 @@ func (n *network) arrival(s *stream) time.Time {
 }
 
 // travelled takes a chunk into the sum by which two runs are compared: when it
-// arrives, on which connection, and its length. Its bytes may hold what is drawn
-// at random outside of the seed, such as the keys of TLS.
+// arrives, on which connection, and its length. Its bytes may hold what is
+// drawn at random outside of the seed, such as the keys of TLS.
 func (n *network) travelled(at time.Time, id, length int) {
 	sum := uint64(14695981039346656037)
 	for _, v := range []uint64{uint64(at.UnixNano()), uint64(id), uint64(length)} {

@@ -1,9 +1,9 @@
 // Package simulation runs clients, a REST server and a Bloom filter in one
-// bubble of testing/synctest: on a virtual clock, over a network in memory. What
-// goes wrong, and when, comes from a seed: which byte is cut, which answer comes
-// late, twice or on another connection, which interim answers come before it,
-// what freezes, and how long the clients rest. Package proof checks what they
-// were told. A seed that fails fails again:
+// bubble of testing/synctest: on a virtual clock, over a network in memory.
+// What goes wrong, and when, comes from a seed: which byte is cut, which answer
+// comes late, twice or on another connection, which interim answers come before
+// it, what freezes, and how long the clients rest. Package proof checks what
+// they were told. A seed that fails fails again:
 //
 //	go test ./internal/testkit/proof/simulation -run TestSeeds -v -simulation.seed=N
 //

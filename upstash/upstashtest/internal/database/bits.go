@@ -155,8 +155,8 @@ func clampBits(start, end, unit int64, length int) (from, to uint64) {
 	return uint64(start * unit), uint64((end + 1) * unit)
 }
 
-// countBits counts the bits in a half-open range of bits: the ragged ends one by
-// one, and whole bytes in between.
+// countBits counts the bits in a half-open range of bits: the ragged ends one
+// by one, and whole bytes in between.
 func countBits(data string, from, to uint64) (n int) {
 	for ; from < to && from&7 != 0; from++ {
 		n += int(readBits(data, from, 1))

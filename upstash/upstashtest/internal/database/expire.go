@@ -80,8 +80,8 @@ func millisecondsLeft(n int64, unit time.Duration, absolute bool) (int64, bool) 
 	return n, n <= math.MaxInt64-now
 }
 
-// parseExpireFlags reads NX, XX, GT and LT. Redis reads them before the time, so
-// a wrong option is reported ahead of a wrong number.
+// parseExpireFlags reads NX, XX, GT and LT. Redis reads them before the time,
+// so a wrong option is reported ahead of a wrong number.
 func parseExpireFlags(args []string) (e expireFlags, f Failure) {
 	for _, a := range args {
 		switch strings.ToLower(cString(a)) {

@@ -15,8 +15,8 @@ func (d *Memory) scan(args []string) Reply {
 	return reply
 }
 
-// withoutType takes WITHTYPE out of a SCAN: the service knows it, and Redis does
-// not. After it each key is followed by its type.
+// withoutType takes WITHTYPE out of a SCAN: the service knows it, and Redis
+// does not. After it each key is followed by its type.
 func withoutType(args []string) (cmd []string, found bool) {
 	i := slices.IndexFunc(args, func(a string) bool { return strings.EqualFold(a, "WITHTYPE") })
 	if i < 2 {

@@ -14,9 +14,9 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest/internal/recording"
 )
 
-// TestBirthNumbersAreReplayed makes filters in all ways, whose numbers are drawn
-// anew when they are replayed: each client sees its own again. Recorded twice,
-// the file is the same.
+// TestBirthNumbersAreReplayed makes filters in all ways, whose numbers are
+// drawn anew when they are replayed: each client sees its own again. Recorded
+// twice, the file is the same.
 func TestBirthNumbersAreReplayed(t *testing.T) {
 	server := upstashtest.NewServer(t)
 	steps := func(c *upstash.Client) string {
