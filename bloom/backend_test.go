@@ -81,7 +81,7 @@ func do(t *testing.T, s *upstashtest.Server, args ...string) any {
 	return v
 }
 
-// stored is the string at key, "" where there is none.
+// stored is the string at key, or "" if there is none.
 func stored(t *testing.T, s *upstashtest.Server) string {
 	t.Helper()
 	v, _ := do(t, s, "GET", key).(string)

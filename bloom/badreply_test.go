@@ -61,7 +61,7 @@ func isDocumented(err error) bool {
 }
 
 // TestImpossibleAnswers are JSON of the right shape with values that Redis
-// never gives.
+// never returns.
 func TestImpossibleAnswers(t *testing.T) {
 	cfg := bloom.Config{Bits: 1000, Hashes: 2, Scheme: bloom.SchemeXXH3, MissingIsEmpty: true}
 	h := headerWordOf(cfg)

@@ -63,7 +63,7 @@ func TestAddAllPartFails(t *testing.T) {
 				if seen[bloom.ItemDone] == 0 || seen[tt.state] == 0 || seen[bloom.ItemNotDone] == 0 {
 					t.Errorf("%v", err)
 				}
-				// Duplicates follow the items that they repeat, where those
+				// Duplicates follow the items that they repeat, if those
 				// were reached.
 				for i := range items[100:] {
 					dup, first := batch.Items[100+i], batch.Items[i]

@@ -66,7 +66,7 @@ func checkBodies(t *testing.T, w *watched, limit, each int, op string, want int)
 		t.Errorf("%d requests, want 1", len(w.bodies))
 	}
 	if fewest := (want + longest - 1) / longest; len(w.bodies) > fewest+fewest/8+1 { // offsets differ in length
-		t.Errorf("limit %d: %d requests, where %d would do", limit, len(w.bodies), fewest)
+		t.Errorf("limit %d: %d requests, but %d would do", limit, len(w.bodies), fewest)
 	}
 	w.bodies = nil
 }

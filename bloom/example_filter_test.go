@@ -82,7 +82,7 @@ func ExampleFilter_Add() {
 	// false <nil>
 }
 
-// A deploy with another capacity is refused, where a filter without a header
+// A deploy with another capacity is refused. A filter without a header
 // would answer wrongly.
 func ExampleFilter_Add_mismatch() {
 	client, stop := database()

@@ -37,10 +37,11 @@ func (r *record) order(ctx context.Context, repeatable bool, text string, more [
 	return answers[0].Int64, repeated, nil
 }
 
-// Expire makes the filter expire after ttl, at least 1 ms, in place of any TTL it has, and
-// reports whether there was a filter. It settles the TTL: no handle's Config.TTL changes it
-// afterwards. One request; four billed commands, or one for a Bare filter. A key that holds
-// something else is left alone: *MismatchError or ErrNotFilter.
+// Expire makes the filter expire after ttl, at least 1 ms, in place of any TTL
+// it has, and reports whether there was a filter. It settles the TTL: no
+// handle's Config.TTL changes it afterwards. One request; four billed commands,
+// or one for a Bare filter. A key that holds something else is left alone:
+// *MismatchError or ErrNotFilter.
 func (f *Filter) Expire(ctx context.Context, ttl time.Duration) (bool, error) {
 	ctx = f.rec.label(ctx, "bloom.Expire")
 	r := &f.rec
@@ -129,9 +130,9 @@ func (r *record) renameBare(ctx context.Context, to string) (renamed int64, err 
 
 // Delete removes the filter and reports whether there was one. One request;
 // three billed commands, or one for a Bare filter. A key that holds something
-// else is left alone:
-// *MismatchError or ErrNotFilter. It is not repeated after an attempt of unknown outcome,
-// because another client may have made the filter anew.
+// else is left alone: *MismatchError or ErrNotFilter. It is not repeated after
+// an attempt of unknown outcome, because another client may have made the
+// filter anew.
 func (f *Filter) Delete(ctx context.Context) (bool, error) {
 	ctx = f.rec.label(ctx, "bloom.Delete")
 	r := &f.rec

@@ -99,10 +99,11 @@ var ErrLoadLost = errors.New("bloom: a part of the upload was gone before it cou
 // at any point, the filter is as it was or complete, and nothing stays behind
 // for more than an hour.
 //
-// An error leaves the filter as it was, unless upstash.SafeToRetry(err) is false: then the
-// items may be in. To call again is harmless either way. A *MismatchError or ErrNotFilter
-// means that the key holds something else, which is left alone; with Config.MustExist a
-// missing filter is ErrNotFound. It holds the filter's string in memory once.
+// An error leaves the filter as it was, unless upstash.SafeToRetry(err) is
+// false: then the items may be in. To call again is harmless either way. A
+// *MismatchError or ErrNotFilter means that the key holds something else, which
+// is left alone; with Config.MustExist a missing filter is ErrNotFound. It
+// holds the filter's string in memory once.
 func (f *Filter) Load(ctx context.Context, items iter.Seq[string], opts ...MoveOption) (LoadResult, error) {
 	ctx = f.rec.label(ctx, "bloom.Load")
 	start := time.Now()

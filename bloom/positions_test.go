@@ -186,7 +186,7 @@ func TestPositionsDependOnSeed(t *testing.T) {
 	}
 	// Two of a thousand fall on one of 2^32 cells once in 8,600 tries.
 	if len(seen) < 999 {
-		t.Errorf("1,000 seeds give %d first positions", len(seen))
+		t.Errorf("1,000 seeds have %d first positions", len(seen))
 	}
 }
 

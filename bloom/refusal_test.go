@@ -80,7 +80,7 @@ func TestOtherKinds(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		for _, tt := range []struct {
 			name, header string
-			kind         bloom.Kind // of the MismatchError, where it is one
+			kind         bloom.Kind // of the MismatchError, if it is one
 			mismatch     bool
 		}{
 			{"shard", headerOf(1, 1, g), bloom.Kind(1), true},

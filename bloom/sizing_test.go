@@ -45,7 +45,7 @@ func TestOptimalHashesEdges(t *testing.T) {
 		{1, math.MaxUint64, 1},
 		{10, 0, 7}, // as for one item
 		{10, 1, 7},
-		{465, 1000, 1}, // rounds to 0, where every look-up would be found
+		{465, 1000, 1}, // rounds to 0: every look-up would be found
 		{math.MaxUint64, 1, math.MaxInt32},
 		{math.MaxUint64, math.MaxUint64, 1},
 	} {

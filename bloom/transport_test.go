@@ -17,7 +17,7 @@ import (
 // once.
 type watched struct {
 	next upstash.Transport
-	// arrive, where set, is called while the request counts as under way.
+	// arrive, if set, is called while the request counts as under way.
 	arrive func(underWay int)
 
 	mu             sync.Mutex
@@ -51,7 +51,7 @@ func watch(t *testing.T, s *upstashtest.Server) (*upstash.Client, *watched) {
 	return s.Client(upstash.WithTransport(w)), w
 }
 
-// answers is a transport without a network: it gives its bodies in turn, and
+// answers is a transport without a network: it returns its bodies in turn, and
 // the last one from then on.
 type answers struct {
 	mu     sync.Mutex
@@ -87,7 +87,7 @@ func cannedWatched(t *testing.T, bodies ...string) (*upstash.Client, *watched) {
 }
 
 // headerWordOf is the header of a filter as the decimal number that BITFIELD
-// gives.
+// returns.
 func headerWordOf(cfg bloom.Config) string {
 	g, err := cfg.Geometry()
 	if err != nil {

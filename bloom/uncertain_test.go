@@ -9,7 +9,7 @@ import (
 )
 
 // An attempt whose answer is lost may have been the one that set the bits. Add
-// says so where it cannot tell, and only there.
+// says so if it cannot tell, and only there.
 func TestAddAfterALostAnswer(t *testing.T) {
 	lost := map[string]func(upstashtest.When) upstashtest.Fault{
 		"connection dropped": upstashtest.Drop,

@@ -202,9 +202,11 @@ func (u *upload) drop(ctx context.Context) {
 //
 //	n                  the number of commands called
 //	call(...)          redis.call, counted
-//	complete()         puts the parts together at KEYS[2]; false if one is gone or damaged
-//	settle(new, ttl)   gives KEYS[2], whose TTL is the scratch key's, the TTL of what it is to
-//	                   replace: ttl is a PTTL, new is true if bit 127 is not settled
+//	complete()         puts the parts together at KEYS[2]; returns false if
+//	                   one is gone or damaged
+//	settle(new, ttl)   sets the TTL of KEYS[2], until then the scratch key's,
+//	                   to that of what it replaces: ttl is a PTTL, new is true
+//	                   if bit 127 is not settled
 const assemble = `local n = 0
 local function call(...) n = n + 1 return redis.call(...) end
 local function complete()

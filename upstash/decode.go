@@ -49,7 +49,7 @@ func decodeEnvelopes(body []byte) ([]envelope, *string, error) {
 	if len(body) > 0 && body[0] == '{' {
 		env, err := decodeEnvelope(body)
 		if err == nil && env.errMsg == nil {
-			err = fmt.Errorf("%w: one result where an array was due", ErrBadResponse)
+			err = fmt.Errorf("%w: one result, but an array was due", ErrBadResponse)
 		}
 		return nil, env.errMsg, err
 	}

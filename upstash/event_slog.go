@@ -5,7 +5,7 @@ package upstash
 import "log/slog"
 
 // LogValue returns the event as a group, with its error as text. It is not
-// there on wasm, where log/slog would bring encoding/json into every module.
+// there on wasm: log/slog would bring encoding/json into every module.
 func (e Event) LogValue() slog.Value {
 	attrs := make([]slog.Attr, 0, 12)
 	if e.Label != "" {

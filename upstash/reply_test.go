@@ -64,7 +64,7 @@ func TestReplyNull(t *testing.T) {
 		_, errInts := r.Ints(nil)
 		for i, err := range []error{errInt, errText, errBytes, errArray, errInts} {
 			if err != ErrNil {
-				t.Errorf("%s: accessor %d gives %v, want ErrNil", name, i, err)
+				t.Errorf("%s: accessor %d returned %v, want ErrNil", name, i, err)
 			}
 		}
 	}

@@ -68,7 +68,7 @@ func TestRESP2RoundTrip(t *testing.T) {
 		}
 		cut := wire[:rapid.IntRange(0, len(wire)-1).Draw(t, "cut")]
 		if got, err := decodeRESP2([]byte(cut)); err == nil {
-			t.Fatalf("%q, cut from %q, gives %v", cut, wire, got)
+			t.Fatalf("%q, cut from %q, returned %v", cut, wire, got)
 		}
 	})
 }

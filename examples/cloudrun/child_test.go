@@ -79,7 +79,7 @@ func start(tb testing.TB, path string, db *upstashtest.Server, attr *syscall.Sys
 	return c
 }
 
-// awaitLog reads the log up to a line with the text, and gives that line.
+// awaitLog reads the log up to a line with the text, and returns that line.
 func (c *child) awaitLog(text string) string {
 	c.tb.Helper()
 	timeout := time.After(30 * time.Second)
@@ -98,7 +98,8 @@ func (c *child) awaitLog(text string) string {
 	}
 }
 
-// post sends a webhook about an invoice of the same name, and gives the answer.
+// post sends a webhook about an invoice of the same name, and returns the
+// answer.
 func (c *child) post(id string) (status int, answer string, err error) {
 	r, err := http.NewRequest(http.MethodPost, c.url+"/webhook", strings.NewReader(`{"invoice":"`+id+`"}`))
 	if err != nil {

@@ -56,7 +56,7 @@ func TestScratchImage(t *testing.T) {
 }
 
 // inImage runs a process with another root directory, as the image's user. Who
-// is not root does that in a user namespace, where the system allows it.
+// is not root does that in a user namespace, if the system allows it.
 func inImage(t *testing.T, root string) *syscall.SysProcAttr {
 	t.Helper()
 	const user = 65532

@@ -137,9 +137,9 @@ func (s *service) record(ctx context.Context, id string) {
 	}
 }
 
-// detach gives a step its own time, whatever ended before. A request's context
-// ends when its sender goes away. That must not stop work half-way: the sender
-// comes back, and it would begin again.
+// detach returns a context with its own time, whatever ended before. A
+// request's context ends when its sender goes away. That must not stop work
+// half-way: the sender comes back, and it would begin again.
 func detach(ctx context.Context, limit time.Duration) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(ctx), limit)
 }

@@ -64,7 +64,7 @@ func (b *bench) post(ctx context.Context, id string) *httptest.ResponseRecorder 
 }
 
 // deliver sends a webhook until it is answered with 200, as senders do, and
-// gives all answers.
+// returns all answers.
 func (b *bench) deliver(t *testing.T, id string) (answers []string) {
 	t.Helper()
 	for range 10 {

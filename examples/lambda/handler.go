@@ -19,7 +19,7 @@ const (
 	// to answer: at the deadline itself Lambda kills the process, and every
 	// message of the batch comes back.
 	reserve = time.Second
-	// recordTime is the longest that the record may take: where more time is
+	// recordTime is the longest that the record may take: if more time is
 	// left, nobody should pay for waiting on a database that stalls.
 	recordTime = 3 * time.Second
 )
@@ -67,7 +67,7 @@ func (h *handler) checkFill(ctx context.Context) {
 }
 
 // handle takes two requests to the database for a batch, whatever its size: one
-// where nothing in it is new. An error means that all of the batch is delivered
+// if nothing in it is new. An error means that all of the batch is delivered
 // again, a BatchItemFailure that this message is.
 func (h *handler) handle(ctx context.Context, batch events.SQSEvent) (events.SQSEventResponse, error) {
 	var resp events.SQSEventResponse
@@ -106,7 +106,7 @@ func (h *handler) handle(ctx context.Context, batch events.SQSEvent) (events.SQS
 	return resp, nil
 }
 
-// try does the work on one message where there is time to begin it. A panic is
+// try does the work on one message if there is time to begin it. A panic is
 // that message's failure: it would end the process, and what was done before in
 // the batch would be done again with every delivery.
 func (h *handler) try(ctx context.Context, m events.SQSMessage) (err error) {
@@ -142,8 +142,8 @@ func dedupID(m events.SQSMessage) string {
 	return "message:" + m.MessageId
 }
 
-// keep gives how long before the deadline the work ends, and the record: the
-// reserve, or a third of the time left where that is less, and 3/10 of it.
+// keep returns how long before the deadline the work ends, and the record: the
+// reserve, or a third of the time left if that is less, and 3/10 of it.
 func keep(ctx context.Context) (kept, toAnswer time.Duration) {
 	kept = reserve
 	if deadline, ok := ctx.Deadline(); ok {
@@ -152,7 +152,7 @@ func keep(ctx context.Context) (kept, toAnswer time.Duration) {
 	return kept, kept * 3 / 10
 }
 
-// beforeDeadline ends d before ctx does, where ctx has a deadline.
+// beforeDeadline ends d before ctx does, if ctx has a deadline.
 func beforeDeadline(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
 	deadline, ok := ctx.Deadline()
 	if !ok {

@@ -49,7 +49,7 @@ func newBench(tb testing.TB) *bench {
 	return b
 }
 
-// deliver gives the ids of the messages that SQS would deliver again.
+// deliver returns the ids of the messages that SQS would deliver again.
 func (b *bench) deliver(ids ...string) (again []string, err error) {
 	return b.deliverMessages(messages(ids...))
 }

@@ -138,7 +138,7 @@ func (s *sandbox) invoke(id string, timeout time.Duration, batch ...events.SQSMe
 	return r
 }
 
-// shipped gives the orders whose work was done, up to the line that ends a
+// shipped returns the orders whose work was done, up to the line that ends a
 // batch.
 func (s *sandbox) shipped() (orders []string) {
 	s.tb.Helper()
@@ -159,7 +159,7 @@ func (s *sandbox) shipped() (orders []string) {
 	}
 }
 
-// await ends the test where nothing comes in a time that no machine needs.
+// await ends the test if nothing comes in a time that no machine needs.
 func await[T any](tb testing.TB, c <-chan T, what string) T {
 	tb.Helper()
 	select {
@@ -171,7 +171,7 @@ func await[T any](tb testing.TB, c <-chan T, what string) T {
 	}
 }
 
-// failures gives the message ids of a partial batch response.
+// failures returns the message ids of a partial batch response.
 func failures(tb testing.TB, r result) []string {
 	tb.Helper()
 	var resp events.SQSEventResponse
@@ -181,7 +181,7 @@ func failures(tb testing.TB, r result) []string {
 	return failedIDs(resp)
 }
 
-// functionError gives the message of a failed invocation.
+// functionError returns the message of a failed invocation.
 func functionError(tb testing.TB, r result) string {
 	tb.Helper()
 	var e struct{ ErrorMessage, ErrorType string }

@@ -124,7 +124,7 @@ func componentized(t *testing.T, node string) (component string) {
 }
 
 // needJCO returns the paths of node and of jco. What jco needs is installed
-// where it is required, and else only used if it is there.
+// if it is required, and else only used if it is there.
 func needJCO(t *testing.T) (node, jco string) {
 	t.Helper()
 	node = testenv.Need(t, "node", "node")

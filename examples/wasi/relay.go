@@ -88,7 +88,7 @@ func (r *relay) answer(ctx context.Context, message []byte, maxBody int64) []byt
 const refusal = "403\n\n" + `{"error":"the host lets this guest ask its own database only"}`
 
 // baseOf brings a database's URL to the form in which package upstash asks it:
-// no slash at the end, the scheme in lower case. It gives "" for one that
+// no slash at the end, the scheme in lower case. It returns "" for one that
 // cannot be parsed; the guest says what is wrong with it.
 func baseOf(raw string) string {
 	u, err := url.Parse(raw)

@@ -1,6 +1,6 @@
 //go:build js && wasm
 
-// Command worker is the inside of a Cloudflare Worker that tells whether an
+// Command worker is the inside of a Cloudflare Worker that reports whether an
 // event was seen before. worker.mjs starts an instance of it for each request,
 // and does all JSON: JavaScript has it anyway, Go's would add a fifth.
 package main

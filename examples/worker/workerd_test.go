@@ -47,7 +47,7 @@ type worker struct {
 // serve starts workerd on a free port of loopback, with a database at url.
 func serve(t *testing.T, url, token string) *worker {
 	t.Helper()
-	// npm's own bin/workerd is a script where install scripts are off, and
+	// npm's own bin/workerd is a script if install scripts are off, and
 	// killing it would leave the server running.
 	found, _ := filepath.Glob("node_modules/@cloudflare/workerd-*/bin/workerd")
 	if len(found) != 1 {

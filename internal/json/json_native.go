@@ -11,21 +11,21 @@ import (
 // RawMessage is a JSON value that was not decoded.
 type RawMessage = gojson.RawMessage
 
-// Object gives the members of an object.
+// Object returns the members of an object.
 func Object(data []byte) (map[string]RawMessage, error) {
 	var members map[string]RawMessage
 	err := unmarshal(data, '{', &members)
 	return members, err
 }
 
-// Array gives the elements of an array.
+// Array returns the elements of an array.
 func Array(data []byte) ([]RawMessage, error) {
 	var elements []RawMessage
 	err := unmarshal(data, '[', &elements)
 	return elements, err
 }
 
-// String gives the text of a string.
+// String returns the text of a string.
 func String(data []byte) (string, error) {
 	var text string
 	err := unmarshal(data, '"', &text)

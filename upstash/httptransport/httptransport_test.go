@@ -43,7 +43,7 @@ func TestLateReaderGetsNothing(t *testing.T) {
 	tr := httptransport.New(&http.Client{Transport: roundTripper(func(r *http.Request) (*http.Response, error) {
 		late = r.Body
 		_, _ = io.ReadFull(r.Body, make([]byte, 2))
-		// net/http asks for it again where a connection took no byte.
+		// net/http asks for it again if a connection took no byte.
 		again, _ = r.GetBody()
 		if b, err := io.ReadAll(again); string(b) != `["GET","k"]` || err != nil {
 			t.Errorf("the body read again: %q, %v", b, err)

@@ -63,7 +63,7 @@ const (
 // Drop closes the connection without an answer.
 func Drop(when When) Fault { return Fault{kind: kindDrop, when: when} }
 
-// Stall gives no answer until the client is gone or the server closes.
+// Stall sends no answer until the client is gone or the server closes.
 func Stall(when When) Fault { return Fault{kind: kindStall, when: when} }
 
 // CutBody executes, announces the whole body and closes the connection after

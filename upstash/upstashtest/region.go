@@ -18,7 +18,7 @@ type Region struct {
 	// Name is what RegionURL and RegionClient take.
 	Name string
 	// Latency is the round trip between the region and the primary: what an
-	// answer takes longer if the primary has to give it.
+	// answer takes longer if the primary has to send it.
 	Latency time.Duration
 	// Lag is how many writes the region stays behind the primary; with
 	// math.MaxInt it stays as it is until CatchUp.

@@ -17,14 +17,14 @@ import (
 
 // exchange is the host's: it sends the request, waits no longer than timeout
 // (nanoseconds), and writes the answer to where there is room. It returns the
-// answer's length. Where that is more than room, nothing was written, and a
+// answer's length. If that is more than room, nothing was written, and a
 // call without a request fetches the answer. Both travel as text:
 //
 //	request  URL LF {name ": " value LF} LF body
 //	answer   status LF {name ": " value LF} LF body
 //	or       outcome ": " text
 //
-// where outcome is "not sent", "failed", "timeout" or "too large".
+// and outcome is "not sent", "failed", "timeout" or "too large".
 //
 //go:wasmimport upbloom exchange
 func exchange(request unsafe.Pointer, n uint32, timeout uint64, maxBody uint32,

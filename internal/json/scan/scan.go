@@ -6,14 +6,14 @@ package scan
 
 import "errors"
 
-// ErrSyntax is returned where the input is not one JSON value of the type that
+// ErrSyntax is returned if the input is not one JSON value of the type that
 // was asked for.
 var ErrSyntax = errors.New("json: not the value that is due here")
 
 // maxDepth bounds the recursion; encoding/json's limit is the same.
 const maxDepth = 10000
 
-// Object gives the members of an object as raw JSON. Of equal names the last
+// Object returns the members of an object as raw JSON. Of equal names the last
 // counts.
 func Object(data []byte) (map[string][]byte, error) {
 	s := scanner{data: data}
@@ -24,7 +24,7 @@ func Object(data []byte) (map[string][]byte, error) {
 	return members, nil
 }
 
-// Array gives the elements of an array as raw JSON.
+// Array returns the elements of an array as raw JSON.
 func Array(data []byte) ([][]byte, error) {
 	s := scanner{data: data}
 	elements := [][]byte{}
@@ -34,7 +34,7 @@ func Array(data []byte) ([][]byte, error) {
 	return elements, nil
 }
 
-// String gives the text of a string. What is not UTF-8 in it, and half of a
+// String returns the text of a string. What is not UTF-8 in it, and half of a
 // surrogate pair, becomes U+FFFD.
 func String(data []byte) (string, error) {
 	s := scanner{data: data}
@@ -68,7 +68,7 @@ func (s *scanner) whole(open byte, each func(name string, raw []byte)) bool {
 	return s.pos == len(s.data)
 }
 
-// next gives the byte at pos, 0 at the end.
+// next returns the byte at pos, 0 at the end.
 func (s *scanner) next() byte {
 	if s.pos < len(s.data) {
 		return s.data[s.pos]

@@ -46,7 +46,7 @@ func hex4(b []byte) (rune, bool) {
 	return rune(n), err == nil
 }
 
-// unquote gives the text between the quotes of a valid string.
+// unquote returns the text between the quotes of a valid string.
 func unquote(b []byte) string {
 	out := make([]byte, 0, len(b))
 	for len(b) > 0 {

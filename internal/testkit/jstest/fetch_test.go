@@ -57,7 +57,7 @@ func TestNothingLeft(t *testing.T) {
 	}
 }
 
-// closedPort gives a URL where nobody listens.
+// closedPort returns a URL at which nobody listens.
 func closedPort(t *testing.T) string {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

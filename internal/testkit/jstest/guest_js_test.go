@@ -18,7 +18,7 @@ const (
 	maxBody = 1 << 20
 )
 
-// client gives a client whose URL is a path of the native server.
+// client returns a client whose URL is a path of the native server.
 func client(t *testing.T, path string, opts ...upstash.Option) *upstash.Client {
 	t.Helper()
 	base := os.Getenv("UPBLOOM_JSTEST_URL")

@@ -179,7 +179,7 @@ func TestGuestHostIgnoresAbort(t *testing.T) {
 	}
 }
 
-// An older Worker has no cache modes and throws where one is asked for.
+// An older Worker has no cache modes and throws if one is asked for.
 func TestGuestHostCacheModes(t *testing.T) {
 	const fetch = `async (url, init) => new Response(JSON.stringify({result: init.cache ?? "none"}))`
 	c := host(t, fetch)

@@ -28,7 +28,7 @@ func Run(tb testing.TB, pattern string, env ...string) {
 	}
 }
 
-// build runs the go command for js/wasm and gives the path of what it built.
+// build runs the go command for js/wasm and returns the path of what it built.
 // Its arguments end in a package.
 func build(tb testing.TB, args ...string) (wasm string) {
 	tb.Helper()
@@ -43,7 +43,7 @@ func build(tb testing.TB, args ...string) (wasm string) {
 	return wasm
 }
 
-// node runs Node and gives what it printed. Beside env there is only a bare
+// node runs Node and returns what it printed. Beside env there is only a bare
 // PATH: Go takes no more than a few KB of environment on js.
 func node(tb testing.TB, env []string, args ...string) string {
 	tb.Helper()
@@ -56,7 +56,7 @@ func node(tb testing.TB, env []string, args ...string) string {
 	return string(out)
 }
 
-// wasmExec gives the path of a file that Go ships for js/wasm.
+// wasmExec returns the path of a file that Go ships for js/wasm.
 func wasmExec(tb testing.TB, name string) string {
 	tb.Helper()
 	goroot, err := exec.Command(testenv.Need(tb, "go", "go"), "env", "GOROOT").Output()

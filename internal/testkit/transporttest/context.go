@@ -87,7 +87,7 @@ func (s suite) testCancel(t *testing.T) {
 
 // stalled fails the test if the call does not end with its context. What the
 // request's buffer holds is overwritten as soon as it does: the race detector
-// then tells whether anything still reads it.
+// then reports whether anything still reads it.
 func (s suite) stalled(t *testing.T, ctx context.Context, tr upstash.Transport, req *upstash.Request) error {
 	t.Helper()
 	done := make(chan error, 1)

@@ -65,8 +65,8 @@ var codes = [...]struct {
 // Internal is the one case whose detail is worth reading.
 const Internal = 38
 
-// Error gives the error of a case; detail may be empty. It is marked with
-// upstash.NotSent only where the request certainly never left.
+// Error returns the error of a case; detail may be empty. It is marked with
+// upstash.NotSent only if the request certainly never left.
 func Error(code int, detail string) error {
 	if code < 0 || code >= len(codes) {
 		return errors.New("wasi:http: unknown error code")

@@ -41,7 +41,7 @@ type Result struct {
 	Body       []byte `json:"-"`
 
 	Failed  bool
-	Error   string // the text, where Failed
+	Error   string // the text, if Failed
 	NotSent bool
 	Cause   Cause
 }
