@@ -9,15 +9,18 @@ import (
 	"github.com/upbloom/upbloom/upstash"
 )
 
-// A filter's TTL starts when it is settled, by whoever adds first, and is never prolonged.
-// Bit 127 says that it is: EXPIRE was run, or the user decided. Every write of a handle with
-// a TTL reads the bit along, so that what a crash left undone is done by the next writer.
+// A filter's TTL starts when it is settled, by whoever adds first, and is never
+// prolonged. Bit 127 says that it is: EXPIRE was run, or the user decided.
+// Every write of a handle with a TTL reads the bit along, so that what a crash
+// left undone is done by the next writer.
 
-// settleScript sets the TTL of ARGV[2] milliseconds if none is set, and the bit. If memory
-// is too short to set a bit, the TTL is there all the same and a later write sets the bit.
+// settleScript sets the TTL of ARGV[2] milliseconds if none is set, and the
+// bit. If memory is too short to set a bit, the TTL is there all the same and a
+// later write sets the bit.
 //
-// ARGV[3] is the birth number of the filter that the write made or saw, 0 if it is not known: a
-// settling that arrives late may find another filter, which is its own writers' to settle.
+// ARGV[3] is the birth number of the filter that the write made or saw, 0 if it
+// is not known: a settling that arrives late may find another filter, which is
+// its own writers' to settle.
 const settleScript = ours + `if w[2] == 1 or ARGV[3] ~= '0' and w[3] ~= tonumber(ARGV[3]) then return {w[1], 1} end
 redis.call('PEXPIRE', KEYS[1], ARGV[2], 'NX')
 redis.pcall('SETBIT', KEYS[1], '127', '1')
@@ -26,10 +29,10 @@ return {w[1], 1}`
 // settleTimeout bounds what settling adds to a write whose answer is at hand.
 const settleTimeout = time.Second
 
-// settle sets the TTL after a write that found it open, or after a Bare record's first. The
-// caller's context does not cut it: the write has run. Without an answer nothing is said, as
-// the next write tries again; a server that refuses will go on to do so, which the caller
-// should know.
+// settle sets the TTL after a write that found it open, or after a Bare
+// record's first. The caller's context does not cut it: the write has run.
+// Without an answer nothing is said, as the next write tries again; a server
+// that refuses will go on to do so, which the caller should know.
 func (r *record) settle(ctx context.Context, w written) error {
 	if r.ttl == 0 || r.headed() && !w.unsettled || r.settling.Swap(true) {
 		return nil
@@ -63,8 +66,8 @@ func isFinal(e *upstash.Error) bool {
 // milliseconds writes a TTL as a script's argument.
 func milliseconds(ttl time.Duration) string { return strconv.FormatInt(ttl.Milliseconds(), 10) }
 
-// ttlError is a write that is in place, in a filter that has no TTL yet. The EXPIRE alone
-// was refused: to repeat the write would find its items seen.
+// ttlError is a write that is in place, in a filter that has no TTL yet. The
+// EXPIRE alone was refused: to repeat the write would find its items seen.
 type ttlError struct{ err error }
 
 func (e *ttlError) Error() string        { return ErrNoTTL.Error() + ": " + e.err.Error() }

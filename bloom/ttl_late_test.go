@@ -29,8 +29,8 @@ func (l *lateEval) RoundTrip(ctx context.Context, req *upstash.Request, resp *up
 	return l.Transport.RoundTrip(ctx, req, resp)
 }
 
-// A settling that arrives late sets no TTL on a filter that was made anew meanwhile, by a
-// program that wants none.
+// A settling that arrives late sets no TTL on a filter that was made anew
+// meanwhile, by a program that wants none.
 func TestLateSettlingMeetsAnotherFilter(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		web := &http.Client{}

@@ -59,8 +59,8 @@ func TestComponentDropsEveryHandle(t *testing.T) {
 	}
 }
 
-// linkShim lets what is in dir import the shim that jco itself uses, which npm puts
-// beside jco, or into it if other packages want another version.
+// linkShim lets what is in dir import the shim that jco itself uses, which npm
+// puts beside jco, or into it if other packages want another version.
 func linkShim(t *testing.T, dir string) {
 	t.Helper()
 	const scope, shim = "node_modules/@bytecodealliance", "preview2-shim"

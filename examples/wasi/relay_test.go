@@ -47,7 +47,8 @@ func TestLostAnswerIsUncertain(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = g.Close(context.Background()) })
-	// The lost attempt made the filter, by whose birth number the item is known to be new.
+	// The lost attempt made the filter, by whose birth number the item is known
+	// to be new.
 	if got := seen(t, g, "the first of all"); got != New {
 		t.Errorf("%v, want %v", got, New)
 	}

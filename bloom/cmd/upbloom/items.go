@@ -17,8 +17,8 @@ import (
 // maxLine is the longest item that is read from a file.
 const maxLine = 1 << 20
 
-// lines is a file's items, one a line, without the line's end; empty lines are skipped. err is
-// set if reading fails.
+// lines is a file's items, one a line, without the line's end; empty lines are
+// skipped. err is set if reading fails.
 func lines(r io.Reader, err *error) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		s := bufio.NewScanner(r)

@@ -13,16 +13,17 @@
 //	upbloom calc --items N --rate P     what a filter costs
 //	upbloom serve                       a server for tests, on this machine
 //
-// The database is that of UPSTASH_REDIS_REST_URL and UPSTASH_REDIS_REST_TOKEN, or of
-// KV_REST_API_URL and KV_REST_API_TOKEN. With --demo it is one in this process, with
-// some filters in it, so that everything can be tried without an account. The secret
-// seed of a filter is read from UPBLOOM_SEED, so that it stands in no shell history.
+// The database is that of UPSTASH_REDIS_REST_URL and UPSTASH_REDIS_REST_TOKEN,
+// or of KV_REST_API_URL and KV_REST_API_TOKEN. With --demo it is one in this
+// process, with some filters in it, so that everything can be tried without an
+// account. The secret seed of a filter is read from UPBLOOM_SEED, so that it
+// stands in no shell history.
 //
-// The exit status is 0 if all went well; 1 if check did not find an item; 2 if the
-// command line, the environment or a file is wrong; 3 if there is no such filter, or
-// the key holds another or other data; 4 if the database could not be reached or
-// refused; 5 if a write may have been made, or was made but not whether an item was
-// new is known; 130 after an interrupt.
+// The exit status is 0 if all went well; 1 if check did not find an item; 2 if
+// the command line, the environment or a file is wrong; 3 if there is no such
+// filter, or the key holds another or other data; 4 if the database could not
+// be reached or refused; 5 if a write may have been made, or was made but not
+// whether an item was new is known; 130 after an interrupt.
 package main
 
 import (

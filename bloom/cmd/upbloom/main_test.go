@@ -53,7 +53,8 @@ func (sh *shell) command(args ...string) *exec.Cmd {
 	return cmd
 }
 
-// run returns what the program prints and its exit status. The token is in none of it.
+// run returns what the program prints and its exit status. The token is in none
+// of it.
 func (sh *shell) run(stdin string, args ...string) (out, errOut string, status int) {
 	sh.t.Helper()
 	cmd := sh.command(args...)
@@ -160,7 +161,8 @@ func TestExitStatuses(t *testing.T) {
 	sh.want(5, "may have run", "", "add", "-n", "9", "key", "a")
 }
 
-// A seed is asked for in the environment only, and a filter is looked at without it.
+// A seed is asked for in the environment only, and a filter is looked at
+// without it.
 func TestSeed(t *testing.T) {
 	sh := newShell(t)
 	seeded := *sh
@@ -219,7 +221,8 @@ func decode(t *testing.T, text string, v any) {
 	}
 }
 
-// ls finds a filter among thousands of other keys, and shows odd keys in one piece.
+// ls finds a filter among thousands of other keys, and shows odd keys in one
+// piece.
 func TestListAmongOthers(t *testing.T) {
 	sh := newShell(t)
 	c := sh.s.Client()

@@ -167,8 +167,9 @@ func (a *app) saveCommand() *cli.Command {
 	}
 }
 
-// saveTo writes beside the file and renames, so that a file is whole or not there. What is no
-// plain file, such as a pipe, is written to, and a link is followed. The file is its owner's.
+// saveTo writes beside the file and renames, so that a file is whole or not
+// there. What is no plain file, such as a pipe, is written to, and a link is
+// followed. The file is its owner's.
 func saveTo(ctx context.Context, f *bloom.Filter, name string, opt bloom.MoveOption) (n int64, err error) {
 	if path, err := filepath.EvalSymlinks(name); err == nil {
 		name = path

@@ -11,7 +11,8 @@ import (
 	"github.com/creack/pty"
 )
 
-// In a terminal a bar shows how far a load is; the answer itself goes to standard output.
+// In a terminal a bar shows how far a load is; the answer itself goes to
+// standard output.
 func TestProgressInATerminal(t *testing.T) {
 	sh := newShell(t)
 	cmd := sh.command("load", "--items", "1000000", "big")
