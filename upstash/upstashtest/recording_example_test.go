@@ -55,8 +55,7 @@ func ExampleReplay_difference() {
 	//     want: "EXPIRE","visits","60","NX"
 	//     got:  "EXPIRE","visits","3600","NX"
 	//                             ^
-	// upstashtest: testdata/counter.json: 2 of 2 recorded requests were never
-	// made, first number 1:
+	// upstashtest: testdata/counter.json: 2 of 2 recorded requests were never made, first number 1:
 	//     POST /: "INCR","visits"
 }
 
