@@ -41,19 +41,36 @@ func TestItCleansUp(t *testing.T) {
 	wantNoKeys(t, s)
 }
 
+// started starts the program. serve gets what sends it a signal, for the server's goroutines,
+// which may ask before Start has returned here.
+func started(t *testing.T, cmd *exec.Cmd, serve func(send func(os.Signal))) {
+	t.Helper()
+	ready := make(chan struct{})
+	serve(func(signal os.Signal) {
+		<-ready
+		_ = cmd.Process.Signal(signal)
+	})
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	close(ready)
+}
+
 // A signal in the midst of it ends it, and the key goes all the same.
 func TestSignalsCleanUp(t *testing.T) {
 	for _, signal := range []os.Signal{os.Interrupt, syscall.SIGTERM} {
 		s := upstashtest.NewServer(t)
 		cmd := program(t, s)
-		s.InjectFunc(func(n int64, _ upstashtest.RequestInfo) upstashtest.Fault {
-			if n == 4 {
-				_ = cmd.Process.Signal(signal)
-			}
-			return upstashtest.Fault{}
+		started(t, cmd, func(send func(os.Signal)) {
+			s.InjectFunc(func(n int64, _ upstashtest.RequestInfo) upstashtest.Fault {
+				if n == 4 {
+					send(signal)
+				}
+				return upstashtest.Fault{}
+			})
 		})
-		if out, err := cmd.CombinedOutput(); err == nil {
-			t.Errorf("%v: it ended well:\n%s", signal, out)
+		if err := cmd.Wait(); err == nil {
+			t.Errorf("%v: it ended well", signal)
 		}
 		wantNoKeys(t, s)
 	}
@@ -63,17 +80,19 @@ func TestSignalsCleanUp(t *testing.T) {
 func TestASecondSignalEndsItAtOnce(t *testing.T) {
 	s := upstashtest.NewServer(t)
 	cmd := program(t, s)
-	s.InjectFunc(func(n int64, r upstashtest.RequestInfo) upstashtest.Fault {
-		if n == 4 {
-			_ = cmd.Process.Signal(os.Interrupt)
-		}
-		if r.Commands[0] == "EVAL" && n > 4 { // the Delete of the cleanup
-			_ = cmd.Process.Signal(os.Interrupt)
-			return upstashtest.Stall(upstashtest.BeforeExec)
-		}
-		return upstashtest.Fault{}
+	started(t, cmd, func(send func(os.Signal)) {
+		s.InjectFunc(func(n int64, r upstashtest.RequestInfo) upstashtest.Fault {
+			if n == 4 {
+				send(os.Interrupt)
+			}
+			if r.Commands[0] == "EVAL" && n > 4 { // the Delete of the cleanup
+				send(os.Interrupt)
+				return upstashtest.Stall(upstashtest.BeforeExec)
+			}
+			return upstashtest.Fault{}
+		})
 	})
-	err := cmd.Run()
+	err := cmd.Wait()
 	state, ok := cmd.ProcessState.Sys().(syscall.WaitStatus)
 	if err == nil || !ok || !state.Signaled() {
 		t.Errorf("it ended with %v", err)
