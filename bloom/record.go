@@ -147,3 +147,15 @@ func explainRead(err error) error {
 
 // near reports whether look-ups go to the nearest region first.
 func (r *record) near() bool { return r.reads != ReadsPrimary || r.client.ReadOnly() }
+
+// hasBirth asks the primary whether the filter is the record's and has this
+// birth number. Without an answer it is false.
+func (r *record) hasBirth(ctx context.Context, birth int64) bool {
+	ask := upstash.NewBitField(r.key).Get(headerType, 0).Get(headerType, birthOffset)
+	reply, err := r.client.Do(ctx, ask.Command())
+	if err != nil {
+		return false
+	}
+	words, err := reply.Ints(nil)
+	return err == nil && len(words) == 2 && words[0].Int64 == r.header && words[1].Int64 == birth
+}

@@ -64,7 +64,7 @@ func (f *Filter) Replace(ctx context.Context, l *Local, opts ...MoveOption) erro
 	if err == nil {
 		birth := newBirth()
 		_, _, err = u.take(ctx, replaceScript, strconv.FormatInt(birth, 10))
-		if err != nil && !upstash.SafeToRetry(err) && r.hasBirth(ctx, birth) {
+		if err != nil && !upstash.SafeToRetry(err) && r.wasReplaced(ctx, birth) {
 			err = nil // the last reply alone was lost
 		}
 	}
@@ -72,16 +72,9 @@ func (f *Filter) Replace(ctx context.Context, l *Local, opts ...MoveOption) erro
 	return err
 }
 
-// hasBirth reports whether the filter is the record's and has this birth
-// number. The caller's context may have ended.
-func (r *record) hasBirth(ctx context.Context, birth int64) bool {
+// wasReplaced asks for the birth number even if the caller's context has ended.
+func (r *record) wasReplaced(ctx context.Context, birth int64) bool {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTimeout)
 	defer cancel()
-	ask := upstash.NewBitField(r.key).Get(headerType, 0).Get(headerType, birthOffset)
-	reply, err := r.client.Do(ctx, ask.Command())
-	if err != nil {
-		return false
-	}
-	words, err := reply.Ints(nil)
-	return err == nil && len(words) == 2 && words[0].Int64 == r.header && words[1].Int64 == birth
+	return r.hasBirth(ctx, birth)
 }

@@ -80,16 +80,7 @@ func shebangRefused(reqs []*request) (again []*request) {
 // filter.
 func (q *request) isOwnCreation(ctx context.Context) bool {
 	r := q.rec
-	if !r.headed() || r.must {
-		return false
-	}
-	ask := upstash.NewBitField(r.key).Get(headerType, 0).Get(headerType, birthOffset)
-	reply, err := r.client.Do(ctx, ask.Command())
-	if err != nil {
-		return false
-	}
-	words, err := reply.Ints(nil)
-	if err != nil || len(words) != 2 || words[0].Int64 != r.header || words[1].Int64 != q.birth {
+	if !r.headed() || r.must || !r.hasBirth(ctx, q.birth) {
 		return false
 	}
 	q.wrote.created = true
