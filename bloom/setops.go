@@ -2,8 +2,6 @@ package bloom
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"fmt"
 	"math"
 	"strconv"
@@ -107,10 +105,8 @@ func EstimateIntersection(ctx context.Context, a, b *Filter) (uint64, error) {
 	if err := sameGeometry([]*Filter{a, b}); err != nil {
 		return 0, err
 	}
-	var random [10]byte
-	_, _ = rand.Read(random[:])
 	scratch := record{
-		client: a.rec.client, key: a.rec.key + ":union:" + hex.EncodeToString(random[:]),
+		client: a.rec.client, key: a.rec.key + ":union:" + scratchName(),
 		geo: a.rec.geo, header: a.rec.header,
 	}
 	reply, err := scratch.evalFor(ctx, setTimeout(a.rec.geo, 2), unionCountScript, keysOf([]*Filter{a, b}))

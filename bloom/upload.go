@@ -2,9 +2,8 @@ package bloom
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"fmt"
+	"math/rand/v2"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -123,15 +122,17 @@ type upload struct {
 	bytes              atomic.Int64
 }
 
+// scratchName draws a name that no other call in progress has. It need not be
+// secret, and crypto/rand would add 160 KB to a WebAssembly module.
+func scratchName() string { return strconv.FormatUint(rand.Uint64(), 36) }
+
 // newUpload names the keys: KEY:load:RANDOM and KEY:load:RANDOM:i.
 func (f *Filter) newUpload(l *Local, c moveConfig) *upload {
 	u := &upload{rec: &f.rec, data: l.raw(), setBits: l.setBits()}
 	if !f.rec.headed() {
 		u.data = u.data[headerBytes:]
 	}
-	var random [10]byte
-	_, _ = rand.Read(random[:])
-	base := f.rec.key + ":load:" + hex.EncodeToString(random[:])
+	base := f.rec.key + ":load:" + scratchName()
 	u.keys = append(u.keys, base)
 	for i := range (len(u.data) + c.partBytes - 1) / c.partBytes {
 		u.keys = append(u.keys, base+":"+strconv.Itoa(i))
