@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/upbloom/upbloom/upstash"
@@ -24,12 +25,13 @@ type examined struct {
 // other data would pass. With count it counts the set bits and reads the TTL as
 // well.
 //
-// A transaction with a BITFIELD is the primary's. If the token may not run it,
-// the nearest region's answer has to do.
+// A transaction with a BITFIELD goes to the primary. If the server refuses it,
+// because the token may not run BITFIELD or the database is full, the answer of
+// the nearest region has to do.
 func (r *record) examine(ctx context.Context, count bool) (examined, error) {
 	replies, err := r.client.MultiExec(ctx, r.examination(count, r.client.ReadOnly())...)
-	if isDenied(err) || isAborted(err) || err == nil && isDenied(replies[0].Err()) {
-		replies, err = r.client.MultiExec(ctx, r.examination(count, true)...)
+	if isDenied(err) || errors.Is(err, upstash.ErrAborted) || err == nil && isDenied(replies[0].Err()) {
+		replies, err = r.together(ctx, r.examination(count, true))
 	}
 	if err == nil {
 		err = replies[0].Err()
@@ -58,11 +60,36 @@ func (r *record) examine(ctx context.Context, count bool) (examined, error) {
 	return judgeExamined(word, fields[1:], n)
 }
 
-// isAborted reports whether a transaction was refused for one of its commands,
-// of which the answer does not say which.
-func isAborted(err error) bool {
-	var server *upstash.Error
-	return errors.As(err, &server) && server.Code() == "EXECABORT"
+// together runs reads that must speak of one filter as a transaction. A server
+// may refuse that: a full Redis queues no command at all. The reads then go
+// without one, between two looks at the header and the birth number, which must
+// agree. A Bare record has neither, and its reads go as they are.
+func (r *record) together(ctx context.Context, cmds []upstash.Command) ([]upstash.Reply, error) {
+	replies, err := r.client.MultiExec(ctx, cmds...)
+	if !errors.Is(err, upstash.ErrAborted) {
+		return replies, err
+	}
+	if !r.headed() {
+		return r.client.Pipeline(ctx, cmds...)
+	}
+	look := []upstash.Command{r.identity().ReadOnly().Command()}
+	replies, err = r.client.Pipeline(ctx, slices.Concat(look, cmds, look)...)
+	if err != nil {
+		return nil, err
+	}
+	last := len(replies) - 1
+	before, err := identityIn(replies[0])
+	if err != nil {
+		return nil, err
+	}
+	after, err := identityIn(replies[last])
+	if err != nil {
+		return nil, err
+	}
+	if before != after {
+		return nil, ErrRecreated
+	}
+	return replies[1:last], nil
 }
 
 // examination is the commands of examine. Of a plain filter bits 117 to 126 are

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/upbloom/upbloom/bloom"
 	"github.com/upbloom/upbloom/upstash"
@@ -29,6 +30,13 @@ func TestObserverLearnsTheOperation(t *testing.T) {
 		"bloom.Create":    func() error { _, err := f.Create(ctx); return err },
 		"bloom.ExistsIn":  func() error { _, err := bloom.ExistsIn(ctx, "a", f); return err },
 		"bloom.AddIn":     func() error { _, err := bloom.AddIn(ctx, "a", f); return err },
+		"bloom.AddSeq": func() error {
+			_, err := f.AddSeq(ctx, slices.Values([]string{"a"}))
+			return err
+		},
+		"bloom.Cardinality": func() error { _, err := f.Cardinality(ctx); return err },
+		"bloom.Expire":      func() error { _, err := f.Expire(ctx, time.Hour); return err },
+		"bloom.Persist":     func() error { _, err := f.Persist(ctx); return err },
 	} {
 		if err := call(); err != nil {
 			t.Fatal(err)

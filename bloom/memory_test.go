@@ -74,6 +74,93 @@ func TestFullDatabase(t *testing.T) {
 	}
 }
 
+// A full Redis queues no command of a transaction, not even a read. What only
+// reads the filter's state is then asked without one, with the same answers.
+func TestAFullDatabaseStillTellsItsState(t *testing.T) {
+	addr := testenv.Redis(t)
+	s := upstashtest.NewServer(t, upstashtest.WithRedis(addr))
+	headed, bare := handle(t, s.Client(), expiring(time.Hour)), bareBeside(t, s)
+	for _, f := range []*bloom.Filter{headed, bare} {
+		if _, err := f.AddAll(t.Context(), numbered("item", 100)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	states := func() (state [7]any) {
+		for i, read := range []func() (any, error){
+			func() (any, error) { return headed.Cardinality(t.Context()) },
+			func() (any, error) { return bare.Cardinality(t.Context()) },
+			func() (any, error) { return timeless(headed.Stats(t.Context())) },
+			func() (any, error) { return timeless(bare.Stats(t.Context())) },
+			func() (any, error) { return timeless(bloom.Inspect(t.Context(), s.Client(), key)) },
+			func() (any, error) {
+				f, err := bloom.Open(t.Context(), s.Client(), key)
+				if err != nil {
+					return nil, err
+				}
+				return f.Geometry(), nil
+			},
+			func() (any, error) {
+				l, err := headed.Snapshot(t.Context())
+				if err != nil {
+					return nil, err
+				}
+				return string(l.Bytes()), nil
+			},
+		} {
+			var err error
+			if state[i], err = read(); err != nil {
+				t.Errorf("read %d: %v", i, err)
+			}
+		}
+		return state
+	}
+	before := states()
+	fillUp(t, addr)
+	for i, after := range states() {
+		if after != before[i] {
+			t.Errorf("read %d in a full database: %q, want %q", i, after, before[i])
+		}
+	}
+}
+
+// bareBeside is a Bare filter at a key of its own.
+func bareBeside(t *testing.T, s *upstashtest.Server) *bloom.Filter {
+	t.Helper()
+	f, err := bloom.New(s.Client(), "bare", sparseOf(bloom.LayoutBare))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+// timeless is Stats without what changes from one moment to the next.
+func timeless(st bloom.Stats, err error) (any, error) {
+	if st.TTL > 0 {
+		st.TTL = time.Hour
+	}
+	return st, err
+}
+
+// Without a transaction the filter may be made anew between two commands.
+func TestStateOutsideATransactionIsOfOneFilter(t *testing.T) {
+	const aborted = `{"error":"EXECABORT Transaction discarded because of previous errors."}`
+	h := headerWordOf(small())
+	state := func(before, after string) *bloom.Filter {
+		return handle(t, canned(t, aborted, `[{"result":`+before+`},{"result":[`+h+`]},{"result":40},`+
+			`{"result":1361},{"result":-1},{"result":`+after+`}]`), small())
+	}
+	same, other := "["+h+",4503599627370497]", "["+h+",4503599627370498]"
+	if st, err := state(same, same).Stats(t.Context()); err != nil || st.SetBits != 40 {
+		t.Errorf("of one filter: %v, %v", st, err)
+	}
+	for _, after := range []string{other, "[0,0]", "[" + h + "]", "[null,null]"} {
+		if st, err := state(same, after).Stats(t.Context()); err == nil || st != (bloom.Stats{}) ||
+			errors.Is(err, bloom.ErrRecreated) != (after == other || after == "[0,0]") {
+			t.Errorf("%s after %s: %v, %v", after, same, st, err)
+		}
+	}
+}
+
 // An error of the database says what to change in the Config.
 func TestLimitsNameTheRemedy(t *testing.T) {
 	s := upstashtest.NewServer(t, upstashtest.WithMaxRecord(1000))

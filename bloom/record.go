@@ -148,14 +148,30 @@ func explainRead(err error) error {
 // near reports whether look-ups go to the nearest region first.
 func (r *record) near() bool { return r.reads != ReadsPrimary || r.client.ReadOnly() }
 
+// identity asks for the header and the birth number.
+func (r *record) identity() *upstash.BitField {
+	return upstash.NewBitField(r.key).Get(headerType, 0).Get(headerType, birthOffset)
+}
+
+// identityIn judges the answer to identity.
+func identityIn(reply upstash.Reply) (id [2]int64, err error) {
+	words, err := reply.Ints(nil)
+	if err == nil && len(words) != len(id) {
+		err = wrongCount(len(words), len(id))
+	}
+	for i := 0; i < len(words) && err == nil; i++ {
+		id[i], err = fieldWord(words[i])
+	}
+	return id, err
+}
+
 // hasBirth asks the primary whether the filter is the record's and has this
 // birth number. Without an answer it is false.
 func (r *record) hasBirth(ctx context.Context, birth int64) bool {
-	ask := upstash.NewBitField(r.key).Get(headerType, 0).Get(headerType, birthOffset)
-	reply, err := r.client.Do(ctx, ask.Command())
+	reply, err := r.client.Do(ctx, r.identity().Command())
 	if err != nil {
 		return false
 	}
-	words, err := reply.Ints(nil)
-	return err == nil && len(words) == 2 && words[0].Int64 == r.header && words[1].Int64 == birth
+	id, err := identityIn(reply)
+	return err == nil && id == [2]int64{r.header, birth}
 }

@@ -235,7 +235,7 @@ func TestWrongAddLeavesTheOtherFilterRight(t *testing.T) {
 }
 
 // A string with zeros in front would take the header; any other is told from a
-// filter even where the sum of its first bits and a header looks like one.
+// filter even if the sum of its first bits and a header looks like one.
 func TestAddToText(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		for _, text := range []string{

@@ -55,9 +55,10 @@ func (s Stats) OverCapacity() bool {
 }
 
 // Stats reads the state of the filter: one request, four commands that run as
-// one transaction. The server reads the whole string, about 1 ms a megabyte. Of
-// a global database the nearest region answers. A filter that is not there is
-// ErrNotFound, whatever MissingIsEmpty says.
+// one transaction. A full Redis refuses the transaction; a second request then
+// reads the same without one, with six commands. The server reads the whole
+// string, about 1 ms a megabyte. In a global database the nearest region
+// answers. A missing filter is ErrNotFound, whatever MissingIsEmpty says.
 func (f *Filter) Stats(ctx context.Context) (Stats, error) {
 	ctx = f.rec.label(ctx, "bloom.Stats")
 	n, err := f.count(ctx, upstash.Cmd("STRLEN", f.rec.key), upstash.Cmd("PTTL", f.rec.key))
@@ -110,7 +111,7 @@ func (f *Filter) count(ctx context.Context, more ...upstash.Command) ([]int64, e
 	} else {
 		cmds = append(cmds, upstash.Cmd("BITCOUNT", r.key))
 	}
-	replies, err := r.client.MultiExec(ctx, append(cmds, more...)...)
+	replies, err := r.together(ctx, append(cmds, more...))
 	if err != nil {
 		return nil, explain(err)
 	}

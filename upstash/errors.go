@@ -74,9 +74,16 @@ var (
 	ErrRecordTooLarge = errors.New("upstash: the record would be larger than the plan allows")
 
 	// ErrOutOfMemory is matched by an Error which says that the database is
-	// full. Redis then refuses BITFIELD even if it only reads; BITFIELD_RO
-	// still answers.
+	// full. Redis then refuses BITFIELD even if it only reads, and every
+	// transaction (ErrAborted); BITFIELD_RO still answers.
 	ErrOutOfMemory = errors.New("upstash: the database is full: delete keys, or choose a larger plan")
+
+	// ErrAborted is matched by an Error whose code is EXECABORT: the server
+	// refused to queue one of a transaction's commands, and ran none. It does
+	// not say why. A full Redis queues nothing at all, not even a read.
+	ErrAborted = errors.New("upstash: the transaction was discarded: the server refused one of its" +
+		" commands, for a mistake in it, for want of permission, or because the database is full" +
+		" (then delete keys, or choose a larger plan); Pipeline returns the reason for each command")
 )
 
 func argumentError(command, format string, args ...any) error {

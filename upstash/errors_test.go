@@ -120,6 +120,7 @@ func TestKindsOfErrors(t *testing.T) {
 	kinds := map[string]error{
 		"unauthorized": ErrUnauthorized, "permission": ErrNoPermission, "rate": ErrRateLimited, "quota": ErrQuota,
 		"request": ErrRequestTooLarge, "record": ErrRecordTooLarge, "memory": ErrOutOfMemory,
+		"aborted": ErrAborted,
 	}
 	for _, tt := range []struct {
 		status  int
@@ -140,6 +141,7 @@ func TestKindsOfErrors(t *testing.T) {
 		{400, "ERR string exceeds maximum allowed size (proto-max-bulk-len)", "record", ""},
 		{400, "ERR DB capacity quota exceeded", "memory", "delete keys"},
 		{200, "OOM command not allowed when used memory > 'maxmemory'.", "memory", "delete keys"},
+		{400, "EXECABORT Transaction discarded because of previous errors.", "aborted", "the database is full"},
 		{400, "ERR max key size exceeded. Limit: 32768 bytes, Actual: 40000 bytes", "", ""},
 		{400, "WRONGTYPE x", "", ""},
 	} {

@@ -72,6 +72,8 @@ func (e *Error) kind() error {
 		return ErrUnauthorized
 	case code == "NOPERM":
 		return ErrNoPermission
+	case code == "EXECABORT":
+		return ErrAborted
 	case code == "OOM", says("DB capacity quota exceeded"):
 		return ErrOutOfMemory
 	case says("max requests limit exceeded"), says("max daily request limit exceeded"):
