@@ -44,8 +44,16 @@ type worker struct {
 	stop   func()
 }
 
-// serve starts workerd on a free port of loopback, with a database at url.
+// serve starts the Worker with a database at url.
 func serve(t *testing.T, url, token string) *worker {
+	t.Helper()
+	return workerd(t, func() string { return filepath.Join(mustBuild(t), "config.capnp") },
+		"UPSTASH_REDIS_REST_URL="+url, "UPSTASH_REDIS_REST_TOKEN="+token)
+}
+
+// workerd starts it on a free port of loopback, with the configuration that
+// build makes.
+func workerd(t *testing.T, build func() (config string), env ...string) *worker {
 	t.Helper()
 	// npm's own bin/workerd is a script if install scripts are off, and
 	// killing it would leave the server running.
@@ -53,6 +61,7 @@ func serve(t *testing.T, url, token string) *worker {
 	if len(found) != 1 {
 		testenv.Missing(t, "workerd", "run npm ci in examples/worker")
 	}
+	config := build()
 	control, theirs, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
@@ -62,11 +71,11 @@ func serve(t *testing.T, url, token string) *worker {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(found[0], "serve", filepath.Join(mustBuild(t), "config.capnp"),
-		"--socket-addr=http=127.0.0.1:0", "--control-fd=3")
+	cmd := exec.Command(found[0], "serve", config, "--socket-addr=http=127.0.0.1:0",
+		"--control-fd=3")
 	cmd.ExtraFiles = []*os.File{theirs}
 	cmd.Stdout, cmd.Stderr = log, log
-	cmd.Env = []string{"UPSTASH_REDIS_REST_URL=" + url, "UPSTASH_REDIS_REST_TOKEN=" + token}
+	cmd.Env = env
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}

@@ -3,6 +3,7 @@
 package jstest
 
 import (
+	"crypto/x509"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -20,7 +21,12 @@ func TestConformance(t *testing.T) {
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 	r, stop := startRelay(t)
 	defer stop()
-	transporttest.Run(t, func(*testing.T, string) upstash.Transport { return r },
-		transporttest.Exception{Case: "response forms/after 100", Reason: no100},
-		transporttest.Exception{Case: "response forms/after 103", Reason: no100})
+	t.Run("plain", func(t *testing.T) {
+		transporttest.Run(t, func(*testing.T, string) upstash.Transport { return r },
+			transporttest.Exception{Case: "response forms/after 100", Reason: no100},
+			transporttest.Exception{Case: "response forms/after 103", Reason: no100})
+	})
+	t.Run("TLS", func(t *testing.T) {
+		transporttest.RunTLS(t, func(*testing.T, string, *x509.CertPool) upstash.Transport { return r })
+	})
 }

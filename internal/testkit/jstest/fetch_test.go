@@ -49,7 +49,7 @@ func TestNothingLeft(t *testing.T) {
 			said := node(t, []string{
 				"UPSTASH_REDIS_REST_URL=" + s.URL + tt.path, "UPSTASH_REDIS_REST_TOKEN=token",
 				"UPBLOOM_ONESHOT=" + tt.how,
-			}, "testdata/host.mjs", wasmExec(t, "wasm_exec.js"), program)
+			}, "testdata/host.mjs", WasmExec(t, "wasm_exec.js"), program)
 			if want := strings.Repeat(tt.want+"\n", 10); said != want {
 				t.Errorf("the programs said %q, want %q", said, want)
 			}

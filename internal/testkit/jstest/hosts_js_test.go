@@ -39,8 +39,9 @@ func TestGuestHosts(t *testing.T) {
 			false, "redirects are not followed",
 		},
 		{
-			"workerd's words for a lost connection",
-			`async () => { throw new Error("Network connection lost.") }`, false, "connection lost",
+			"workerd, of a dial that failed and of a request that was lost alike",
+			`async () => { throw Object.assign(new Error("Network connection lost."), {retryable: true}) }`,
+			false, "connection lost",
 		},
 		{
 			"a refusal in words only",

@@ -21,11 +21,25 @@ func Run(tb testing.TB, pattern string, env ...string) {
 	tb.Helper()
 	wasm := build(tb, "test", "-c", ".")
 	s := node(tb, env, "--stack-size=8192", // as Go's own runner does
-		wasmExec(tb, "wasm_exec_node.js"),
+		WasmExec(tb, "wasm_exec_node.js"),
 		wasm, "-test.v", "-test.timeout=60s", "-test.run="+pattern)
 	if !strings.Contains(s, "--- PASS") || strings.Contains(s, "--- SKIP") {
 		tb.Fatalf("under Node not every test ran\n%s", s)
 	}
+}
+
+// BuildRelay builds the tests of package upstash for js/wasm and returns their
+// path. Their TestRelay is the other end of a relayed.Transport, if relay.Env
+// is set. It works from any folder: a module knows only its own packages' test
+// dependencies, and not those of package upstash.
+func BuildRelay(tb testing.TB) (wasm string) {
+	tb.Helper()
+	root, err := exec.Command(testenv.Need(tb, "go", "go"),
+		"list", "-f", "{{.Dir}}", "-m", "github.com/upbloom/upbloom").Output()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return build(tb, "test", "-C", strings.TrimSpace(string(root)), "-c", "./upstash")
 }
 
 // build runs the go command for js/wasm and returns the path of what it built.
@@ -56,8 +70,8 @@ func node(tb testing.TB, env []string, args ...string) string {
 	return string(out)
 }
 
-// wasmExec returns the path of a file that Go ships for js/wasm.
-func wasmExec(tb testing.TB, name string) string {
+// WasmExec returns the path of a file that Go ships for js/wasm.
+func WasmExec(tb testing.TB, name string) string {
 	tb.Helper()
 	goroot, err := exec.Command(testenv.Need(tb, "go", "go"), "env", "GOROOT").Output()
 	if err != nil {

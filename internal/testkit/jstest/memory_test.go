@@ -14,7 +14,7 @@ import (
 func TestMemoryIsFlat(t *testing.T) {
 	db := upstashtest.NewServer(t)
 	said := node(t, []string{"UPSTASH_REDIS_REST_URL=" + db.URL, "UPSTASH_REDIS_REST_TOKEN=" + db.Token},
-		"--expose-gc", "testdata/memory.mjs", wasmExec(t, "wasm_exec.js"), build(t, "build", "./manycalls"))
+		"--expose-gc", "testdata/memory.mjs", WasmExec(t, "wasm_exec.js"), build(t, "build", "./manycalls"))
 	var guest, host [2]int
 	if _, err := fmt.Sscan(said, &guest[0], &host[0], &guest[1], &host[1]); err != nil {
 		t.Fatalf("%v: %s", err, said)

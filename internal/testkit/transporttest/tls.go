@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/pem"
 	"io"
 	"net"
 	"net/http"
@@ -19,11 +20,22 @@ import (
 // among the roots.
 type MakeTLS func(t *testing.T, url string, roots *x509.CertPool) upstash.Transport
 
+// RootPEM returns the certificate of RunTLS's servers, which is its own root:
+// for transports that must know it before the test begins.
+func RootPEM() []byte {
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: tlsServer().Certificate().Raw})
+}
+
+// tlsServer returns one that has ended: only its certificate is wanted.
+func tlsServer() *httptest.Server {
+	s := httptest.NewTLSServer(nil)
+	s.Close()
+	return s
+}
+
 // RunTLS tests, over TLS, what TLS makes different.
 func RunTLS(t *testing.T, newTransport MakeTLS) {
-	s := httptest.NewUnstartedServer(nil)
-	s.StartTLS()
-	s.Close() // only its certificate is wanted
+	s := tlsServer()
 	roots := x509.NewCertPool()
 	roots.AddCert(s.Certificate())
 	over := tlsSuite{certificates: s.TLS.Certificates}

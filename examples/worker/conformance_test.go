@@ -1,0 +1,82 @@
+//go:build !js
+
+package main
+
+import (
+	"crypto/x509"
+	"io"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/upbloom/upbloom/internal/testkit/jstest"
+	"github.com/upbloom/upbloom/internal/testkit/jstest/relay"
+	"github.com/upbloom/upbloom/internal/testkit/jstest/relayed"
+	"github.com/upbloom/upbloom/internal/testkit/transporttest"
+	"github.com/upbloom/upbloom/upstash"
+)
+
+const oneError = "workerd has one error for a connection that never was and one that was lost"
+
+// TestConformance runs the test of every transport over fetch, as workerd has
+// it.
+func TestConformance(t *testing.T) {
+	r := startRelay(t)
+	t.Run("plain", func(t *testing.T) {
+		transporttest.Run(t, func(*testing.T, string) upstash.Transport { return r },
+			transporttest.Exception{Case: "dial refused", Reason: oneError})
+	})
+	t.Run("TLS", func(t *testing.T) {
+		transporttest.RunTLS(t, func(*testing.T, string, *x509.CertPool) upstash.Transport { return r })
+	})
+}
+
+// startRelay starts workerd with the default transport of js/wasm in it, until
+// the test's end. The test fails if any of it said a word.
+func startRelay(t *testing.T) *relayed.Transport {
+	t.Helper()
+	w := workerd(t, func() string { return relayConfig(t) }, "RELAY="+relay.Env)
+	calls, to := io.Pipe()
+	resp, err := w.client.Post(w.url, "", calls)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := relayed.New(to, resp.Body)
+	t.Cleanup(func() {
+		hung := time.AfterFunc(20*time.Second, w.stop)
+		broken := r.End()
+		hung.Stop()
+		_ = resp.Body.Close()
+		w.stop()
+		if w.log() != "" {
+			t.Errorf("workerd has something to say; the last words of the relay: %v", broken)
+		}
+	})
+	return r
+}
+
+// relayConfig makes the configuration of that Worker, and all that it embeds.
+func relayConfig(t *testing.T) (config string) {
+	t.Helper()
+	dir := t.TempDir()
+	files := map[string][]byte{"root.pem": transporttest.RootPEM()}
+	for name, from := range map[string]string{
+		"relay.wasm":   jstest.BuildRelay(t),
+		"wasm_exec.js": jstest.WasmExec(t, "wasm_exec.js"),
+		"relay.mjs":    "testdata/relay.mjs",
+		"relay.capnp":  "testdata/relay.capnp",
+	} {
+		text, err := os.ReadFile(from)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files[name] = text
+	}
+	for name, text := range files {
+		if err := os.WriteFile(filepath.Join(dir, name), text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return filepath.Join(dir, "relay.capnp")
+}

@@ -1,0 +1,161 @@
+// Package relayed is the native end of a relay: the transport of a WebAssembly
+// program as an upstash.Transport of this process, so that a native test can
+// use it.
+package relayed
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"github.com/upbloom/upbloom/internal/testkit/jstest/relay"
+	"github.com/upbloom/upbloom/upstash"
+)
+
+// Transport has the program send each request. RoundTrip returns when the
+// program's own does, and not before: a test of how calls end is then a test of
+// the program's transport. It is safe for concurrent use.
+type Transport struct {
+	writing sync.Mutex // of whole messages
+	to      io.WriteCloser
+	ended   chan struct{} // closed when there will be no more results
+
+	mu      sync.Mutex                // of what follows
+	last    int                       // the ID of the latest call
+	waiting map[int]chan relay.Result // each with room for its one result
+	broken  error                     // why there will be no more results
+}
+
+// patience is how long a result may come after the context's end before the
+// program counts as hung.
+const patience = 20 * time.Second
+
+// New returns the transport of a program that reads calls from one end of to
+// and writes results to one end of from. The caller must call End.
+func New(to io.WriteCloser, from io.Reader) *Transport {
+	t := &Transport{to: to, ended: make(chan struct{}), waiting: map[int]chan relay.Result{}}
+	go func() {
+		defer close(t.ended)
+		r := bufio.NewReader(from)
+		t.receive(r)
+		_, _ = io.Copy(io.Discard, r) // what the program says at its end
+	}()
+	return t
+}
+
+// End tells the program to end, waits until it has written its last byte, and
+// returns what it wrote instead of a result.
+func (t *Transport) End() (broken error) {
+	_ = t.to.Close()
+	<-t.ended
+	return t.broken
+}
+
+// receive hands out results until there are no more.
+func (t *Transport) receive(from *bufio.Reader) {
+	for {
+		result, err := relay.ReadResult(from)
+		t.mu.Lock()
+		if err != nil {
+			t.broken = err
+			for _, c := range t.waiting {
+				close(c)
+			}
+			t.mu.Unlock()
+			return
+		}
+		t.waiting[result.ID] <- result
+		delete(t.waiting, result.ID)
+		t.mu.Unlock()
+	}
+}
+
+// RoundTrip has the program send the request. A deadline goes along with it, so
+// that it ends there; of a cancellation the program is told.
+func (t *Transport) RoundTrip(ctx context.Context, req *upstash.Request, resp *upstash.Response) error {
+	call := relay.Call{URL: req.URL, Body: req.Body, MaxResponse: req.MaxResponse}
+	for _, h := range req.Header {
+		call.Header = append(call.Header, [2]string{h.Name, h.Value})
+	}
+	if deadline, ok := ctx.Deadline(); ok {
+		call.Timeout = max(time.Until(deadline), 1) // 0 would be none
+	}
+	answer, err := t.send(&call)
+	if err != nil {
+		return err
+	}
+	var result relay.Result
+	var ok bool
+	select {
+	case result, ok = <-answer:
+	case <-ctx.Done():
+		if errors.Is(ctx.Err(), context.Canceled) {
+			_ = t.write(relay.Call{ID: call.ID, Cancel: true})
+		}
+		select {
+		case result, ok = <-answer:
+		case <-time.After(patience):
+			return fmt.Errorf("the relay has no result %v after the context's end", patience)
+		}
+	}
+	if !ok {
+		return fmt.Errorf("the relay ended: %w", t.broken)
+	}
+	resp.StatusCode = result.StatusCode
+	resp.Body = append(resp.Body, result.Body...)
+	for _, h := range result.Header {
+		resp.SetHeader(h[0], h[1])
+	}
+	return failure(result)
+}
+
+// send gives the call its ID and returns the channel of its result.
+func (t *Transport) send(call *relay.Call) (chan relay.Result, error) {
+	t.mu.Lock()
+	if t.broken != nil {
+		t.mu.Unlock()
+		return nil, t.broken
+	}
+	t.last++
+	call.ID = t.last
+	answer := make(chan relay.Result, 1)
+	t.waiting[call.ID] = answer
+	t.mu.Unlock()
+	return answer, t.write(*call)
+}
+
+func (t *Transport) write(call relay.Call) error {
+	t.writing.Lock()
+	defer t.writing.Unlock()
+	return relay.WriteCall(t.to, call)
+}
+
+// failure makes an error of what the program said of one.
+func failure(result relay.Result) error {
+	if !result.Failed {
+		return nil
+	}
+	err := error(&relayedError{result.Error, map[relay.Cause]error{
+		relay.TooLarge:         upstash.ErrResponseTooLarge,
+		relay.NoTransport:      upstash.ErrNoTransport,
+		relay.Canceled:         context.Canceled,
+		relay.DeadlineExceeded: context.DeadlineExceeded,
+	}[result.Cause]})
+	if result.NotSent {
+		return upstash.NotSent(err)
+	}
+	return err
+}
+
+// relayedError has the text of an error of the program, and its cause.
+type relayedError struct {
+	text  string
+	cause error // nil if there is none that both sides know
+}
+
+func (e *relayedError) Error() string { return e.text }
+func (e *relayedError) Unwrap() error { return e.cause }
