@@ -10,8 +10,8 @@ import (
 
 const textUnauthorized = "WRONGPASS invalid or missing auth token"
 
-// authorize reads the token, from the header or else from the query, and
-// reports what it allows.
+// authorize reads the token from the header or, if there is none, from the
+// query, and reports what it allows.
 func (s *Server) authorize(r *http.Request) (readOnly, ok bool) {
 	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	if !strings.EqualFold(scheme, "Bearer") {
@@ -36,7 +36,8 @@ func queryToken(query string) string {
 	return ""
 }
 
-// same never takes an empty token for one that was switched off.
+// same reports whether a token is the wanted one. It never accepts an empty one:
+// a server may have been set up without a read-only token.
 func same(got, want string) bool {
 	return want != "" && subtle.ConstantTimeCompare([]byte(got), []byte(want)) == 1
 }

@@ -12,16 +12,16 @@ import (
 
 const errExecAbort = database.Failure("EXECABORT Transaction discarded because of previous errors.")
 
-// outcome is what became of a request's commands.
+// outcome is the result of a request's commands.
 type outcome struct {
-	replies   database.Array   // one a command
-	discarded database.Failure // instead of replies: a transaction that did not run
-	state     uint64           // what the answer's sync token names
-	latency   time.Duration    // on the way to the primary and back
+	replies   database.Array   // one for each command
+	discarded database.Failure // if a transaction did not run: there are no replies then
+	state     uint64           // that the answer's sync token names
+	latency   time.Duration    // of the way to the primary and back
 }
 
-// execute runs a request's commands and makes the answer, its replies bent as
-// the fault says.
+// execute runs a request's commands and makes the answer. It changes the replies
+// if the fault says so.
 func (s *Server) execute(ctx context.Context, q request, f Fault) answer {
 	o, err := s.run(ctx, q, f)
 	if err != nil {
@@ -47,8 +47,9 @@ func (s *Server) execute(ctx context.Context, q request, f Fault) answer {
 	return a
 }
 
-// run executes the commands with nobody else's between them. The state that
-// comes back is never older than the one that the client's token names.
+// run executes the commands of a request. No command of another request runs
+// between them. The state of the outcome is never older than the one that the
+// client's token names.
 func (s *Server) run(ctx context.Context, q request, f Fault) (outcome, error) {
 	b, seen := q.batch, parseToken(q.token)
 	if err := s.begin(ctx); err != nil {
@@ -86,7 +87,7 @@ func (s *Server) run(ctx context.Context, q request, f Fault) (outcome, error) {
 	return o, nil
 }
 
-// vet says why a command may not run, or "".
+// vet returns the refusal of a command that may not run, or "".
 func (s *Server) vet(cmd []string, readOnly bool, f Fault) database.Failure {
 	if refusal := s.db.Table().Vet(cmd, readOnly); refusal != "" {
 		return refusal
@@ -98,7 +99,7 @@ func (s *Server) vet(cmd []string, readOnly bool, f Fault) database.Failure {
 	return ""
 }
 
-// evict deletes the keys of the commands.
+// evict deletes the keys of the commands, as the fault Evict promises.
 func (s *Server) evict(b batch) {
 	for _, cmd := range b.cmds {
 		for _, key := range database.Keys(cmd) {
@@ -109,7 +110,8 @@ func (s *Server) evict(b batch) {
 	}
 }
 
-// runOne runs a command by itself. Only what gets to the database is counted.
+// runOne runs a command by itself. Only a command that reaches the database is
+// counted.
 func (s *Server) runOne(db database.DB, cmd []string, refused database.Failure) database.Reply {
 	if refused == "" {
 		refused = database.OverLimit(db, cmd, uint64(s.cfg.maxRecord))
@@ -124,8 +126,8 @@ func (s *Server) runOne(db database.DB, cmd []string, refused database.Failure) 
 	return r
 }
 
-// runMulti runs a transaction. Commands that are over a limit fail alone, as
-// at run time.
+// runMulti runs a transaction. A command over a limit fails alone, as one that
+// fails when it runs.
 func (s *Server) runMulti(db database.DB, cmds [][]string) outcome {
 	replies := make(database.Array, len(cmds))
 	var run [][]string
@@ -148,7 +150,7 @@ func (s *Server) runMulti(db database.DB, cmds [][]string) outcome {
 	}
 	for i, el := range r.(database.Array) {
 		s.bill(run[i], called)
-		called = database.Calls{} // of all scripts at once
+		called = database.Calls{} // the first command's bill has those of all scripts
 		s.noteWrite(run[i])
 		replies[at[i]] = el
 	}

@@ -240,6 +240,8 @@ func TestEvict(t *testing.T) {
 		{"", `["INCR","n"]`, `{"result":1}`},
 		{"", `["eval","return redis.call('INCR',KEYS[1])","1","n"]`, `{"result":1}`},
 		{"/multi-exec", `[["GET","n"],["ECHO","n"]]`, `[{"result":null},{"result":"n"}]`},
+		{"", `["COPY","none","n"]`, `{"result":0}`},
+		{"", `["MSETNX","m","1","n","1"]`, `{"result":1}`},
 	} {
 		if _, err := s.Exec("SET", "n", "5"); err != nil {
 			t.Fatal(err)
@@ -320,12 +322,12 @@ func goPost(ctx context.Context, s *Server) <-chan error {
 	return done
 }
 
-// waitFor polls until ok: what it waits for happens in the server.
+// waitFor polls until ok reports true, for something that happens in the server.
 func waitFor(tb testing.TB, ok func() bool) {
 	tb.Helper()
-	for deadline := time.Now().Add(10 * time.Second); !ok(); time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); !ok(); time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
-			tb.Fatal("it did not happen within ten seconds")
+			tb.Fatal("it did not happen within a minute")
 		}
 	}
 }

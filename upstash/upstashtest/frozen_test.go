@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -11,11 +12,11 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest/internal/database"
 )
 
-// endless is a script that ends for no one.
+// endless is a script that never ends by itself.
 const endless = `["EVAL","while true do end","0"]`
 
-// quickToKill is a Redis that lets a script be killed at once, not after the
-// five seconds of its default.
+// quickToKill starts a Redis in which a script can be killed almost at once. By
+// default that takes five seconds.
 func quickToKill(t *testing.T) Option {
 	t.Helper()
 	addr := testenv.Redis(t)
@@ -33,22 +34,27 @@ func quickToKill(t *testing.T) Option {
 // inMemory is the default.
 func inMemory(*testing.T) Option { return func(*config) {} }
 
-// TestEndlessScript runs one on both backends, with others that wait: each has
-// its answer in the end, and the database works again.
+// TestEndlessScript runs one on both backends while other requests wait. Each
+// request gets an answer, and afterwards the database works again.
 func TestEndlessScript(t *testing.T) {
 	for name, opt := range map[string]func(*testing.T) Option{"memory": inMemory, "redis": quickToKill} {
 		t.Run(name, func(t *testing.T) {
 			s := NewServer(t, opt(t), WithTimeout(200*time.Millisecond))
 			var running sync.WaitGroup
+			var over atomic.Bool // on a machine that pauses, before the others begin
 			running.Go(func() {
-				if got := do(t, s, call{body: endless}); got.status != http.StatusInternalServerError {
-					t.Errorf("%d %s", got.status, got.body)
+				defer over.Store(true)
+				got, err := try(t, s, call{body: endless})
+				if err != nil || got.status != http.StatusInternalServerError {
+					t.Errorf("the script: %d %s, %v", got.status, got.body, err)
 				}
 			})
-			waitFor(t, func() bool { return len(s.turn) == 1 })
+			waitFor(t, func() bool { return len(s.turn) == 1 || over.Load() })
 			for range 4 {
 				running.Go(func() {
-					do(t, s, call{body: `["INCR","n"]`}) // some answer comes
+					if _, err := try(t, s, call{body: `["INCR","n"]`}); err != nil {
+						t.Errorf("no answer beside the script: %v", err)
+					}
 				})
 			}
 			running.Wait()
@@ -57,8 +63,8 @@ func TestEndlessScript(t *testing.T) {
 	}
 }
 
-// TestCloseEndsAScript would hang if Close waited for the script, or for what
-// waits for it.
+// TestCloseEndsAScript would hang if Close waited for the script, or for the
+// requests that wait for the script.
 func TestCloseEndsAScript(t *testing.T) {
 	for name, opt := range map[string]func(*testing.T) Option{"memory": inMemory, "redis": quickToKill} {
 		t.Run(name, func(t *testing.T) {
@@ -80,7 +86,19 @@ func TestCloseEndsAScript(t *testing.T) {
 	}
 }
 
-// TestLimitsHoldInScripts has a script ask for the longest string there is.
+// TestSlowStartOfRedis starts a server whose commands have less time than Redis
+// needs for its first answer. That one is not a command of a client.
+func TestSlowStartOfRedis(t *testing.T) {
+	const limit = 20 * time.Millisecond
+	proxy := newCutter(t, testenv.Redis(t), 5*limit)
+	s, err := Start(WithRedis(proxy.addr), WithTimeout(limit))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Close()
+}
+
+// TestLimitsHoldInScripts has a script write more than a record may have.
 func TestLimitsHoldInScripts(t *testing.T) {
 	s := NewServer(t, WithMaxRecord(1000))
 	for _, command := range []string{

@@ -78,7 +78,7 @@ func TestLuaCallsNativeCommands(t *testing.T) {
 			`{"result":[97,98]}`,
 		},
 		{`return redis.call('GET',KEYS[1])`, `{"result":"b"}`},
-		{`redis.call('EXPIRE',KEYS[1],'100','NX') return redis.call('TTL',KEYS[1])`, `{"result":100}`},
+		{`redis.call('EXPIRE',KEYS[1],'900','NX') return redis.call('TTL',KEYS[1]) > 0`, `{"result":1}`},
 		{
 			`return redis.call('BITFIELD',KEYS[1],'OVERFLOW','FAIL','INCRBY','u1','1','1')`,
 			`{"result":[null]}`,
@@ -97,20 +97,21 @@ func TestLuaCallsNativeCommands(t *testing.T) {
 	}
 }
 
-// TestTimeToLive follows the clock, and FastForward ahead of it.
+// TestTimeToLive checks that keys expire by the clock and by FastForward. The
+// times are hours, so that a machine which pauses does not change the outcome.
 func TestTimeToLive(t *testing.T) {
 	s := NewServer(t)
 	exec(t, s, "SET", "a", "x")
-	exec(t, s, "EXPIRE", "a", "100")
+	exec(t, s, "EXPIRE", "a", "7200")
 	exec(t, s, "BITFIELD", "a", "SET", "u8", "#3", "1") // keeps it
-	if v := exec(t, s, "TTL", "a"); v != int64(100) {
+	if v, _ := exec(t, s, "TTL", "a").(int64); v <= 3600 || v > 7200 {
 		t.Errorf("TTL %v", v)
 	}
-	s.FastForward(99 * time.Second)
+	s.FastForward(time.Hour)
 	if v := exec(t, s, "EXISTS", "a"); v != int64(1) {
 		t.Error("gone too early")
 	}
-	s.FastForward(time.Second)
+	s.FastForward(time.Hour)
 	if v := exec(t, s, "TTL", "a"); v != int64(-2) {
 		t.Errorf("TTL %v after its time", v)
 	}

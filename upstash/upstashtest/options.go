@@ -1,6 +1,7 @@
 package upstashtest
 
 import (
+	"errors"
 	"net"
 	"time"
 )
@@ -11,10 +12,11 @@ const (
 	defaultMaxRecord  = 100 << 20
 )
 
-// defaultTimeout is far above what a command of a test takes.
+// defaultTimeout is far more than a command of a test needs.
 const defaultTimeout = 30 * time.Second
 
-// Option changes how a Server is set up.
+// Option changes how NewServer and Start set a Server up. If an option is given
+// twice, the last one counts; the regions of several WithRegions add up.
 type Option func(*config)
 
 type config struct {
@@ -46,49 +48,69 @@ func newConfig(opts []Option) config {
 	return c
 }
 
+// check reports a value that is out of range.
+func (c config) check() error {
+	switch {
+	case c.maxRequest < 0:
+		return errors.New("WithMaxRequest: use 0 bytes or more")
+	case c.maxRecord < 0:
+		return errors.New("WithMaxRecord: use 0 bytes or more")
+	case c.timeout <= 0:
+		return errors.New("WithTimeout: use a duration above 0")
+	}
+	return nil
+}
+
 // WithAddr sets the host:port to listen on; the default is 127.0.0.1:0, a free
 // port on the loopback interface.
 func WithAddr(addr string) Option { return func(c *config) { c.addr = addr } }
 
-// WithListener serves on l, which the server closes, and WithAddr has no
-// effect. With a network in memory and the default backend a server runs in a
-// bubble of testing/synctest.
+// WithListener serves on l, which the server closes. WithAddr then has no effect.
+// If l belongs to a network in memory, a server with the default database runs
+// in a bubble of testing/synctest.
 func WithListener(l net.Listener) Option { return func(c *config) { c.listener = l } }
 
-// WithToken sets the token that may do everything; the default is random.
+// WithToken sets the token that allows every command; the default is random. An
+// empty token is never accepted.
 func WithToken(token string) Option { return func(c *config) { c.token = token } }
 
-// WithReadOnlyToken sets the token that may only read; the default is random.
+// WithReadOnlyToken sets the token that allows reads alone; the default is
+// random. An empty token is never accepted.
 func WithReadOnlyToken(token string) Option {
 	return func(c *config) { c.readOnlyToken = token }
 }
 
-// WithRedis puts a real Redis at host:port behind the server, database 0, over
-// one connection. Nothing in it is removed unless FlushAll is called. Without
-// this option the database is in memory and ends with the server.
+// WithRedis puts database 0 of the real Redis at host:port behind the server,
+// over one connection. Close leaves its keys in place. Without this option the
+// database is in memory and ends with the server.
 func WithRedis(addr string) Option { return func(c *config) { c.redis = addr } }
 
-// WithMaxRequest sets the longest request body in bytes; the default is
-// 10485760, the limit of the free and pay-as-you-go plans. A longer one is
-// answered with status 413.
+// WithMaxRequest sets the longest request body in bytes, 0 or more; the default
+// is 10485760 (10 MB), the limit of the free and pay-as-you-go plans. The server
+// answers a longer one with status 413.
 func WithMaxRequest(n int64) Option { return func(c *config) { c.maxRequest = n } }
 
-// WithMaxRecord sets the longest value that a string command may leave behind,
-// in bytes; the default is 104857600 (100 MB). It is checked before anything
-// is allocated.
+// WithMaxRecord sets the longest string that a command may leave behind, in
+// bytes, 0 or more; the default is 104857600 (100 MB). The server checks it
+// before the command allocates anything.
+//
+// With WithRedis the limit does not hold for the commands that a script calls.
+// The Redis runs the script as a whole, and has no setting for this limit that
+// another user of the same Redis would not meet too. To test what a script does
+// at the limit, use the database in memory.
 func WithMaxRecord(n int64) Option { return func(c *config) { c.maxRecord = n } }
 
-// WithTimeout sets how long a command may run, and how long it may wait for
-// those before it; the default is 30 seconds. What takes longer is answered
-// with a 5xx status: it may have run.
+// WithTimeout sets how long a command may run, and how long it may wait for the
+// commands before it. It must be above 0; the default is 30 seconds. The server
+// answers a command that takes longer with a 5xx status: it may have run.
 func WithTimeout(d time.Duration) Option { return func(c *config) { c.timeout = d } }
 
-// WithFloatNumbers reads JSON numbers as float64 and writes them as Go prints
-// them, as some servers by others do: 1000000 becomes 1e+06, which a command
-// refuses or, worse, stores. It catches a client that sends numbers; without
-// it, as in the service, the argument is the number's own text.
+// WithFloatNumbers reads JSON numbers as float64 and makes arguments of them as
+// Go prints them. Some servers by others do so: 1000000 becomes 1e+06, which a
+// command refuses or, worse, stores. The option reveals a client that sends
+// numbers. Without it, as in the service, the argument is the number's own text.
 func WithFloatNumbers() Option { return func(c *config) { c.floatNumbers = true } }
 
-// WithTLS serves https with a certificate made for this server; CertPool
-// returns the pool that trusts it.
+// WithTLS serves https with a certificate made for this server, which is valid
+// for a day. CertPool returns a pool that trusts it.
 func WithTLS() Option { return func(c *config) { c.tls = true } }

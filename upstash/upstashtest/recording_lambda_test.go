@@ -52,7 +52,7 @@ func (h *webhookHandler) Handle(ctx context.Context, event webhookEvent) (int, e
 	return n, nil
 }
 
-// webhookRecording was made by makeWebhookRecording.
+// webhookRecording is what TestWebhookRecordingIsCurrent records.
 const webhookRecording = "testdata/webhooks.json"
 
 // The usual test: it runs from the recording, without a database. With

@@ -160,6 +160,18 @@ func TestRefusals(t *testing.T) {
 			400,
 			"ERR max single record size exceeded",
 		},
+		{
+			"MSET too large",
+			call{body: `["MSET","a","","b","` + strings.Repeat("x", 1001) + `"]`},
+			400,
+			"ERR max single record size exceeded",
+		},
+		{
+			"a second key too long",
+			call{body: `["RENAME","s","` + long + `"]`},
+			400,
+			"ERR max key size exceeded. Limit: 32768 bytes, Actual: 32769 bytes",
+		},
 		{"SETBIT too large", call{path: "/setbit/s/8000/1"}, 400, "ERR max single record size exceeded"},
 		{
 			"BITFIELD too large",

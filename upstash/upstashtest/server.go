@@ -20,9 +20,9 @@ import (
 // NewServer or Start; the zero value is not usable. It is safe for concurrent
 // use and must not be copied.
 type Server struct {
-	// URL is where it listens, such as http://127.0.0.1:41234.
+	// URL is the server's address, such as http://127.0.0.1:41234.
 	URL string
-	// Token allows everything, ReadOnlyToken only what does not write.
+	// Token allows every command, ReadOnlyToken only those that do not write.
 	Token, ReadOnlyToken string
 
 	tb    testing.TB // nil after Start
@@ -31,8 +31,8 @@ type Server struct {
 	cert  *certificate // nil without WithTLS
 	count counters
 
-	// turn makes the database what Redis is: single-threaded. It guards what
-	// follows up to the blank line.
+	// turn makes the database single-threaded, as Redis is. It guards the fields
+	// from here to the blank line.
 	turn    turn
 	db      database.DB
 	state   uint64    // writes so far: what sync tokens name
@@ -52,11 +52,12 @@ var (
 	errBusy   = errors.New("upstashtest: the database is busy with another command")
 )
 
-// turn is a lock for which one can wait as long as one likes.
+// turn is a lock. A wait for it can be given up, which one for a sync.Mutex
+// cannot.
 type turn chan struct{}
 
 // NewServer starts a server that is closed at the end of the test or
-// benchmark. What goes wrong ends the test.
+// benchmark. An error ends the test.
 func NewServer(tb testing.TB, opts ...Option) *Server {
 	tb.Helper()
 	s, err := Start(opts...)
@@ -68,9 +69,13 @@ func NewServer(tb testing.TB, opts ...Option) *Server {
 	return s
 }
 
-// Start starts a server outside of a test. The caller closes it.
+// Start starts a server outside of a test. The caller closes it. The error names
+// an option with a bad value, or the address or the Redis that failed.
 func Start(opts ...Option) (*Server, error) {
 	cfg := newConfig(opts)
+	if err := cfg.check(); err != nil {
+		return nil, fmt.Errorf("upstashtest: %w", err)
+	}
 	s := &Server{
 		Token:         cfg.token,
 		ReadOnlyToken: cfg.readOnlyToken,
@@ -93,7 +98,7 @@ func Start(opts ...Option) (*Server, error) {
 }
 
 func openDatabase(cfg config) (database.DB, error) {
-	limits := database.Limits{MaxRecord: uint64(max(0, cfg.maxRecord)), Timeout: cfg.timeout}
+	limits := database.Limits{MaxRecord: uint64(cfg.maxRecord), Timeout: cfg.timeout}
 	if cfg.redis != "" {
 		return database.DialRedis(cfg.redis, limits)
 	}
@@ -160,8 +165,8 @@ func reachable(a net.Addr) string {
 	return a.String()
 }
 
-// begin waits for the database, for as long as a command may take. Unless it
-// returns an error, end follows.
+// begin waits for the database, for as long as a command may take. If it returns
+// no error, the caller must call end.
 func (s *Server) begin(ctx context.Context) error {
 	select {
 	case <-s.closing:
@@ -184,9 +189,9 @@ func (s *Server) begin(ctx context.Context) error {
 
 func (s *Server) end() { <-s.turn }
 
-// Close stops the server, ends what still stalls or runs, drops the database in
-// memory and returns when no goroutine of the server is left. Calling it again
-// does nothing.
+// Close stops the server, ends the requests that still stall or run, and drops
+// the database in memory. It returns when no goroutine of the server is left.
+// Calling it again does nothing.
 func (s *Server) Close() {
 	s.closeOnce.Do(func() {
 		close(s.closing)
@@ -194,15 +199,15 @@ func (s *Server) Close() {
 		_ = s.http.Close()
 		s.serving.Wait()
 		s.conns.wait()
-		s.turn <- struct{}{} // what Exec runs ends too
+		s.turn <- struct{}{} // waits for a command of Exec
 		_ = s.db.Close()
 	})
 }
 
-// Exec runs a command on the database directly: not over HTTP, not counted,
-// and past all limits and faults. It returns nil, an int64, a string or a []any
-// of these; an error reply is the error. If there are regions, it runs in the
-// primary.
+// Exec runs a command on the database directly. The command does not travel over
+// HTTP, is not counted, and meets neither limits nor faults. Exec returns nil,
+// an int64, a string or a []any of these; an error reply is the error. On a
+// server with regions the command runs in the primary.
 func (s *Server) Exec(args ...string) (any, error) {
 	if len(args) == 0 {
 		return nil, errEmptyCommand
@@ -222,7 +227,7 @@ func (s *Server) Exec(args ...string) (any, error) {
 	return database.Plain(r), nil
 }
 
-// FlushAll removes every key. With WithRedis that is all of its database 0.
+// FlushAll removes every key. With WithRedis these are the keys of database 0.
 func (s *Server) FlushAll() {
 	s.alone("flushing the database", func() error {
 		if err := s.db.Flush(); err != nil {
@@ -237,13 +242,13 @@ func (s *Server) FlushAll() {
 	})
 }
 
-// FastForward lets d pass for everything that expires. With WithRedis it
-// cannot, and ends the test.
+// FastForward shortens every time to live by d. A Redis of WithRedis follows its
+// own clock: there FastForward ends the test.
 func (s *Server) FastForward(d time.Duration) {
 	s.alone("moving the clock", func() error { return s.db.FastForward(d) })
 }
 
-// alone runs f while no command runs, and reports its error as fatal does.
+// alone runs f while no command runs. An error ends the test, as fatal does.
 func (s *Server) alone(what string, f func() error) {
 	err := s.begin(context.Background())
 	if err == nil {
@@ -255,8 +260,8 @@ func (s *Server) alone(what string, f func() error) {
 	}
 }
 
-// fatal reports a wrong use of the Server's own methods: it ends the test, or
-// panics if there is none.
+// fatal reports a wrong use of the Server's own methods. It ends the test, or
+// panics if the Server was made by Start.
 func (s *Server) fatal(format string, args ...any) {
 	text := "upstashtest: " + fmt.Sprintf(format, args...)
 	if s.tb == nil {

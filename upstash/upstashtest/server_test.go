@@ -131,8 +131,8 @@ func TestExecAfterClose(t *testing.T) {
 	}
 }
 
-// TestCutRequestIsNotExecuted hangs up in the middle of a body: without its
-// last argument the command would be another one.
+// TestCutRequestIsNotExecuted hangs up in the middle of a body. What has arrived
+// is a valid command, but not the one that was meant.
 func TestCutRequestIsNotExecuted(t *testing.T) {
 	s := NewServer(t)
 	conn, err := net.Dial("tcp", strings.TrimPrefix(s.URL, "http://"))
@@ -153,15 +153,15 @@ func TestCutRequestIsNotExecuted(t *testing.T) {
 	}
 }
 
-// TestLostRedis loses the reply of a command: the answer is a 500, because it
-// ran, and the next one is right again.
+// TestLostRedis loses the reply to a command. The answer is a 500, because the
+// command may have run, and the next command gets its answer.
 func TestLostRedis(t *testing.T) {
 	for _, c := range []call{
 		{body: `["INCR","n"]`},
 		{path: "/pipeline", body: `[["INCR","n"],["INCR","n"]]`},
 		{path: "/multi-exec", body: `[["INCR","n"]]`},
 	} {
-		proxy := newCutter(t, testenv.Redis(t))
+		proxy := newCutter(t, testenv.Redis(t), 0)
 		s := NewServer(t, WithRedis(proxy.addr))
 		proxy.cut.Store("INCR")
 		if got := do(t, s, c); got.status != http.StatusInternalServerError {
@@ -174,20 +174,21 @@ func TestLostRedis(t *testing.T) {
 	}
 }
 
-// cutter stands before a Redis, and closes a connection over which a certain
-// word comes.
+// cutter is a proxy in front of a Redis. It closes a connection when a certain
+// word comes over it.
 type cutter struct {
-	addr string
-	cut  atomic.Value // the word, or ""
+	addr  string
+	cut   atomic.Value  // the word, or ""
+	pause time.Duration // before the first byte of a connection gets to Redis
 }
 
-func newCutter(t *testing.T, redis string) *cutter {
+func newCutter(t *testing.T, redis string, pause time.Duration) *cutter {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &cutter{addr: l.Addr().String()}
+	c := &cutter{addr: l.Addr().String(), pause: pause}
 	c.cut.Store("")
 	var running sync.WaitGroup
 	t.Cleanup(func() { _ = l.Close(); running.Wait() })
@@ -205,6 +206,7 @@ func newCutter(t *testing.T, redis string) *cutter {
 
 func (c *cutter) serve(front net.Conn, redis string) {
 	defer front.Close()
+	time.Sleep(c.pause)
 	back, err := net.Dial("tcp", redis)
 	if err != nil {
 		return
@@ -232,8 +234,8 @@ func (c *cutter) serve(front net.Conn, redis string) {
 	<-done
 }
 
-// TestRestartedRedis kills the connection while it lies idle, as a Redis that
-// is started anew does: the next command runs all the same.
+// TestRestartedRedis kills an idle connection, as a restart of Redis does. The
+// next command runs nevertheless.
 func TestRestartedRedis(t *testing.T) {
 	addr := testenv.Redis(t)
 	s := NewServer(t, WithRedis(addr))
@@ -245,7 +247,7 @@ func TestRestartedRedis(t *testing.T) {
 		t.Errorf("CLIENT KILL: %v", r)
 	}
 	_ = killer.Close()
-	time.Sleep(50 * time.Millisecond) // so that it counts as idle
+	time.Sleep(50 * time.Millisecond) // at least: from then on the connection counts as idle
 	if got := do(t, s, call{body: `["INCR","n"]`}); got.body != `{"result":1}` {
 		t.Errorf("%d %s", got.status, got.body)
 	}

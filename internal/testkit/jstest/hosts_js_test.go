@@ -12,12 +12,12 @@ import (
 )
 
 // host replaces the host's fetch by a JavaScript function for one test.
-func host(t *testing.T, fetch string) *upstash.Client {
+func host(t *testing.T, fetch string, opts ...upstash.Option) *upstash.Client {
 	t.Helper()
 	before := js.Global().Get("fetch")
 	t.Cleanup(func() { js.Global().Set("fetch", before) })
 	js.Global().Set("fetch", js.Global().Get("Function").New("return "+fetch).Invoke())
-	return clientAt(t, "http://127.0.0.1:1/base", upstash.WithTimeout(time.Second))
+	return clientAt(t, "http://127.0.0.1:1/base", opts...)
 }
 
 // piece is a fetch whose body is one value again and again.
@@ -153,7 +153,7 @@ func TestGuestHostAborts(t *testing.T) {
 		"no abort": {`class { get signal() { return {} } }`, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c := host(t, `async () => { throw new Error("lost") }`)
+			c := host(t, `async () => { throw new Error("lost") }`, upstash.WithTimeout(time.Second))
 			before := js.Global().Get("AbortController")
 			defer js.Global().Set("AbortController", before)
 			js.Global().Set("AbortController", js.Global().Get("Function").New("return "+tt.class).Invoke())

@@ -15,14 +15,14 @@ import (
 )
 
 // Run builds the js/wasm tests of the package in the current folder and runs
-// those that match pattern under Node. It fails with all that they printed if
-// one fails or skips, or if none matches.
+// those that match pattern under Node. If one fails or skips, or none matches,
+// Run fails with all that they printed.
 func Run(tb testing.TB, pattern string, env ...string) {
 	tb.Helper()
 	wasm := build(tb, "test", "-c", ".")
 	s := node(tb, env, "--stack-size=8192", // as Go's own runner does
 		WasmExec(tb, "wasm_exec_node.js"),
-		wasm, "-test.v", "-test.timeout=60s", "-test.run="+pattern)
+		wasm, "-test.v", "-test.timeout=5m", "-test.run="+pattern)
 	if !strings.Contains(s, "--- PASS") || strings.Contains(s, "--- SKIP") {
 		tb.Fatalf("under Node not every test ran\n%s", s)
 	}

@@ -2,26 +2,31 @@ package testenv
 
 import (
 	"bytes"
+	"io"
 	"net"
 	"os/exec"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 )
 
-// startLimit is how long a redis-server may take to answer its first PING: far
-// more than the few milliseconds it needs, for a machine under load.
-const startLimit = 15 * time.Second
+// startLimit is how long a redis-server may take until it answers. It needs a few
+// milliseconds; the rest is for a machine under load.
+const startLimit = 30 * time.Second
 
-// Redis starts a private, empty redis-server on the loopback interface, which
-// persists nothing and is stopped at the test's end, and returns its
-// host:port. Without redis-server the test skips, or fails if
-// UPBLOOM_REQUIRE contains "redis".
+// answerLimit is how long a single answer may take.
+const answerLimit = 5 * time.Second
+
+// Redis starts a private, empty redis-server on the loopback interface and
+// returns its host:port. The server persists nothing and is stopped at the end
+// of the test. Without redis-server the test skips, or fails if UPBLOOM_REQUIRE
+// contains "redis".
 func Redis(tb testing.TB) string {
 	tb.Helper()
 	exe := Need(tb, "redis", "redis-server")
-	// Between finding a free port and Redis taking it, another process may be
-	// faster: then Redis exits at once, and another port is tried.
+	// Another process may take the free port before this Redis does. Then this
+	// one exits at once, and the next port is tried.
 	for range 5 {
 		if addr, ok := startRedis(tb, exe); ok {
 			return addr
@@ -53,13 +58,14 @@ func startRedis(tb testing.TB, exe string) (addr string, ok bool) {
 			return "", false
 		case <-time.After(5 * time.Millisecond):
 		}
-		if ping(addr) {
+		// The port may have gone to the Redis of another test.
+		if processAt(addr) == cmd.Process.Pid {
 			tb.Cleanup(stop)
 			return addr, true
 		}
 	}
 	stop()
-	tb.Fatalf("testenv: redis-server gave no PONG in %v: %s", startLimit, tail(out.String()))
+	tb.Fatalf("testenv: redis-server did not answer in %v: %s", startLimit, tail(out.String()))
 	return "", false
 }
 
@@ -73,19 +79,23 @@ func freeAddr(tb testing.TB) string {
 	return l.Addr().String()
 }
 
-func ping(addr string) bool {
-	c, err := net.DialTimeout("tcp", addr, time.Second)
+// processAt returns the process ID of the Redis that listens at addr, or 0 if
+// none answers.
+func processAt(addr string) int {
+	c, err := net.DialTimeout("tcp", addr, answerLimit)
 	if err != nil {
-		return false
+		return 0
 	}
 	defer c.Close()
-	_ = c.SetDeadline(time.Now().Add(time.Second))
-	if _, err := c.Write([]byte("PING\r\n")); err != nil {
-		return false
+	_ = c.SetDeadline(time.Now().Add(answerLimit))
+	if _, err := c.Write([]byte("INFO server\r\nQUIT\r\n")); err != nil {
+		return 0
 	}
-	buf := make([]byte, 7)
-	n, _ := c.Read(buf)
-	return string(buf[:n]) == "+PONG\r\n"
+	answer, _ := io.ReadAll(c)
+	_, rest, _ := strings.Cut(string(answer), "process_id:")
+	line, _, _ := strings.Cut(rest, "\r\n")
+	pid, _ := strconv.Atoi(line)
+	return pid
 }
 
 func tail(s string) string {

@@ -1,8 +1,8 @@
 // Package testenv finds what a test needs from the machine: a Redis server,
-// Node, a WebAssembly runtime. A test skips, with a reason, if it is
-// absent, and fails instead if the environment variable UPBLOOM_REQUIRE
-// names it (a comma separated list, such as "redis,node"): so a continuous
-// integration run cannot pass by skipping.
+// Node, a WebAssembly runtime. If it is absent, the test skips with a reason. If
+// the environment variable UPBLOOM_REQUIRE names it, the test fails instead, so
+// that a run of continuous integration cannot pass by skipping. The variable
+// holds a comma-separated list, such as "redis,node".
 package testenv
 
 import (
@@ -27,8 +27,8 @@ func Need(tb testing.TB, name, exe string) string {
 	return path
 }
 
-// Missing ends a test that cannot have what it needs: skipped, or failed if
-// UPBLOOM_REQUIRE contains name.
+// Missing ends a test whose need cannot be met: skipped, or failed if
+// UPBLOOM_REQUIRE contains name. The reason is for people.
 func Missing(tb testing.TB, name, reason string) {
 	tb.Helper()
 	if required(os.Getenv(Require), name) {

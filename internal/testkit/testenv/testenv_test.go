@@ -2,17 +2,17 @@ package testenv
 
 import "testing"
 
-func TestRedisAnswersPing(t *testing.T) {
-	addr := Redis(t)
-	if !ping(addr) {
-		t.Errorf("no PONG from %s", addr)
+func TestEachRedisIsAnother(t *testing.T) {
+	a, b := processAt(Redis(t)), processAt(Redis(t))
+	if a == 0 || b == 0 || a == b {
+		t.Errorf("the processes are %d and %d", a, b)
 	}
 }
 
 func TestRedisStopsWithItsTest(t *testing.T) {
 	var addr string
 	t.Run("use", func(t *testing.T) { addr = Redis(t) })
-	if addr != "" && ping(addr) {
+	if addr != "" && processAt(addr) != 0 {
 		t.Errorf("redis-server at %s outlived its test", addr)
 	}
 }

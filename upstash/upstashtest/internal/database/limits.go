@@ -8,11 +8,12 @@ import (
 // MaxKey is the longest key in bytes, on every plan.
 const MaxKey = 32 << 10
 
+// ErrRecordTooLarge is the reply to a command whose string would be too long.
 const ErrRecordTooLarge = Failure("ERR max single record size exceeded")
 
-// OverLimit says why a command may not run for the sake of its key or of the
-// string that it would leave behind, which may have maxRecord bytes. It is
-// called before anything is allocated.
+// OverLimit returns the refusal of a command whose key is longer than MaxKey,
+// or that would leave a string of more than maxRecord bytes. Otherwise it
+// returns "". It is called before anything is allocated.
 func OverLimit(db DB, args []string, maxRecord uint64) Failure {
 	for _, key := range Keys(args) {
 		if n := len(key); n > MaxKey {
@@ -25,16 +26,21 @@ func OverLimit(db DB, args []string, maxRecord uint64) Failure {
 	return ""
 }
 
-// Keys returns the first key of a command, all those of a script and of a
-// deletion, and none if the command has no key. The command's number of
-// arguments is right.
+// Keys returns the keys of a command that works on strings or on whole keys, and
+// those that are named for a script. Of any other command it returns the first
+// argument, which usually is its only key. The command must have passed
+// [Table.Vet].
 func Keys(args []string) []string {
 	name := strings.ToUpper(args[0])
 	switch name {
 	case "ECHO", "PING", "SCRIPT", "PUBLISH", "SCAN", "KEYS", "FLUSHALL", "FLUSHDB":
 		return nil
-	case "DEL", "UNLINK", "EXISTS", "TOUCH", "MGET":
+	case "DEL", "UNLINK", "EXISTS", "TOUCH", "MGET", "PFCOUNT", "PFMERGE":
 		return args[1:]
+	case "RENAME", "RENAMENX", "COPY":
+		return args[1:3]
+	case "MSET", "MSETNX":
+		return everySecond(args[1:])
 	case "BITOP":
 		return args[2:]
 	}
@@ -51,13 +57,26 @@ func Keys(args []string) []string {
 	return args[1:2]
 }
 
-// stringSize returns the least size in bytes that a string has after a command,
-// or 0 if the command lengthens none or is malformed: then the database
-// says so.
-func stringSize(db DB, name string, args []string) uint64 {
+// everySecond returns the elements at even indexes.
+func everySecond(args []string) (list []string) {
+	for i := 0; i < len(args); i += 2 {
+		list = append(list, args[i])
+	}
+	return list
+}
+
+// stringSize returns the least size in bytes that a string has after a command.
+// It returns 0 if the command lengthens no string, or if it is malformed, which
+// the database reports.
+func stringSize(db DB, name string, args []string) (size uint64) {
 	switch name {
 	case "SET", "GETSET", "SETNX":
 		return uint64(len(args[2]))
+	case "MSET", "MSETNX":
+		for _, value := range everySecond(args[2:]) {
+			size = max(size, uint64(len(value)))
+		}
+		return size
 	case "SETEX", "PSETEX":
 		return uint64(len(args[3]))
 	case "APPEND":

@@ -32,7 +32,7 @@ type Redis struct {
 var errClosed = errors.New("the server is closed")
 
 const (
-	// dialLimit is how long connecting may take.
+	// dialLimit is how long connecting may take, and then the first answer.
 	dialLimit = 5 * time.Second
 	// idleLimit is how long a connection is trusted without a PING.
 	idleLimit = 10 * time.Millisecond
@@ -44,7 +44,9 @@ func DialRedis(addr string, limits Limits) (*Redis, error) {
 	if err := r.dial(); err != nil {
 		return nil, err
 	}
-	if r.table = tableOf(fromRedigo(r.conn.Do("COMMAND"))); len(r.table) == 0 {
+	patience := max(dialLimit, limits.Timeout) // a Redis that has just started is slow
+	commands, err := redis.DoWithTimeout(r.conn, patience, "COMMAND")
+	if r.table = tableOf(fromRedigo(commands, err)); len(r.table) == 0 {
 		_ = r.conn.Close()
 		return nil, fmt.Errorf("the Redis at %s does not answer COMMAND", addr)
 	}
