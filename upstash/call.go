@@ -93,7 +93,8 @@ func (x *call) decodeOne() (errMsg *string, err error) {
 // adopt tells the answer to a single command whose it is, and its elements
 // too: those of a RESP2 array may be errors.
 func (x *call) adopt(r *Reply) {
-	r.name, r.status, r.traits, r.maybeRepeated = x.name, x.resp.StatusCode, x.traits, x.earlier
+	r.name, r.status, r.traits = x.name, x.resp.StatusCode, x.traits
+	r.maybeRepeated, r.attempts = x.earlier, int32(x.attempts)
 	if e, ok := r.err.(*Error); ok {
 		r.err = x.commandError(x.name, x.traits, e.Message, x.quotable())
 	}
@@ -104,9 +105,10 @@ func (x *call) adopt(r *Reply) {
 	}
 }
 
-// release drops what a reply, whose value lives in the call, must not keep.
+// release drops the request. The value of a reply lives in the call, and would
+// keep it.
 func (x *call) release() {
-	x.body, x.words, x.req, x.headers = nil, nil, Request{}, [4]Header{}
+	x.body, x.words, x.raw, x.req, x.headers = nil, nil, "", Request{}, [4]Header{}
 }
 
 // repliesTo makes the replies of a batch.
@@ -115,7 +117,8 @@ func (x *call) repliesTo(cmds []Command) []Reply {
 	for i, env := range x.envelopes {
 		cmd := &cmds[i]
 		r := Reply{
-			name: cmd.name, status: x.resp.StatusCode, traits: cmd.traits, maybeRepeated: x.earlier,
+			name: cmd.name, status: x.resp.StatusCode, traits: cmd.traits,
+			maybeRepeated: x.earlier, attempts: int32(x.attempts),
 		}
 		if env.errMsg != nil {
 			r.err = x.commandError(cmd.name, cmd.traits, *env.errMsg, cmd.body())

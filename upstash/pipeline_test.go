@@ -45,6 +45,38 @@ func TestMultiExec(t *testing.T) {
 	}
 }
 
+// The other commands of the batch have run: to send it again would run them
+// twice, so that what one of them was refused for is the caller's to retry.
+func TestALimitForOneCommandOfABatchIsNotTriedAgain(t *testing.T) {
+	for name, tt := range map[string]struct {
+		message string
+		kind    error
+	}{
+		"quota": {"ERR max requests limit exceeded. Limit: 500000, Usage: 500000", ErrQuota},
+		"rate":  {"ERR too many requests", nil}, // no words of the service's that are known
+	} {
+		body := `[{"result":1},{"error":"` + tt.message + `"},{"result":"v"}]`
+		for method, send := range map[string]func(*Client, ...Command) ([]Reply, error){
+			"Pipeline":  func(c *Client, cmds ...Command) ([]Reply, error) { return c.Pipeline(t.Context(), cmds...) },
+			"MultiExec": func(c *Client, cmds ...Command) ([]Reply, error) { return c.MultiExec(t.Context(), cmds...) },
+		} {
+			// Each command by itself could be repeated.
+			c, f := newFake(t, always(body))
+			replies, err := send(c, Cmd("SADD", "s", "m"), Cmd("SET", "k", "v"), Cmd("GET", "k"))
+			if err != nil || f.count() != 1 {
+				t.Fatalf("%s, %s: %v after %d attempts, want one", method, name, err, f.count())
+			}
+			refused := replies[1].Err()
+			if !SafeToRetry(refused) || tt.kind != nil && !errors.Is(refused, tt.kind) {
+				t.Errorf("%s, %s: got %v, SafeToRetry %v", method, name, refused, SafeToRetry(refused))
+			}
+			if n, err := replies[0].Int64(); n != 1 || err != nil || replies[2].Err() != nil {
+				t.Errorf("%s, %s: the others got %d, %v, %v", method, name, n, err, replies[2].Err())
+			}
+		}
+	}
+}
+
 func TestBatchOfTheWrongShape(t *testing.T) {
 	for _, body := range []string{
 		`[]`, `[{"result":1}]`, `[{"result":1},{"result":1},{"result":1}]`, `{"result":[1,1]}`, `[1,1]`, `[{},{}]`,

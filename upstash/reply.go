@@ -19,6 +19,7 @@ type Reply struct {
 	status        int // of HTTP
 	traits        traits
 	maybeRepeated bool
+	attempts      int32 // of its call
 }
 
 // value is a result before it is asked for: a JSON value kept as it came, or
@@ -136,7 +137,8 @@ func (r Reply) Array() ([]Reply, error) {
 	for i, m := range raw {
 		values[i].v = value{json: orNull(m), base64: r.val().base64, resp2: r.val().resp2}
 		out[i] = Reply{name: r.name, value: values[i].pointer()}
-		out[i].maybeRepeated, out[i].traits, out[i].status = r.maybeRepeated, r.traits, r.status
+		out[i].status, out[i].traits = r.status, r.traits
+		out[i].maybeRepeated, out[i].attempts = r.maybeRepeated, r.attempts
 	}
 	return out, nil
 }
@@ -211,7 +213,7 @@ func (r Reply) uncertain() error { return r.failed(ErrUncertain) }
 
 func (r Reply) failed(err error) error {
 	return &CallError{
-		Command: r.name, Attempts: 1, StatusCode: r.status, Err: err,
+		Command: r.name, Attempts: int(r.attempts), StatusCode: r.status, Err: err,
 		outcome: judge(r.traits, r.maybeRepeated, outcomeRan),
 	}
 }

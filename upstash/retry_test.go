@@ -142,6 +142,48 @@ func TestMaybeRepeated(t *testing.T) {
 	}
 }
 
+// An error that an answer was judged by later counts the attempts of its call.
+func TestAnErrorOfAReplyCountsTheAttempts(t *testing.T) {
+	for name, tt := range map[string]struct {
+		body string
+		call func(c *Client) error
+	}{
+		"ErrUncertain": {`{"result":0}`, func(c *Client) error {
+			_, err := c.Persist(t.Context(), "k")
+			return err
+		}},
+		"wrong type": {`{"result":"x"}`, func(c *Client) error {
+			_, err := c.BitCount(t.Context(), "k")
+			return err
+		}},
+		"wrong type of an element": {`{"result":["x"]}`, func(c *Client) error {
+			r, err := c.Do(t.Context(), Cmd("MGET", "k"))
+			if err != nil {
+				return err
+			}
+			list, err := r.Array()
+			if err == nil {
+				_, err = list[0].Int64()
+			}
+			return err
+		}},
+		"wrong type in a batch": {`[{"result":"x"}]`, func(c *Client) error {
+			replies, err := c.Pipeline(t.Context(), Cmd("GET", "k"))
+			if err == nil {
+				_, err = replies[0].Int64()
+			}
+			return err
+		}},
+	} {
+		c, _ := newFake(t, []answer{{err: dropped}, {body: tt.body}})
+		err := tt.call(c)
+		var call *CallError
+		if !errors.As(err, &call) || call.Attempts != 2 || !strings.Contains(err.Error(), "after 2 attempts") {
+			t.Errorf("%s: got %v, want one that speaks of 2 attempts", name, err)
+		}
+	}
+}
+
 func TestPause(t *testing.T) {
 	s := settings{backoffBase: 50 * time.Millisecond, backoffCap: 2 * time.Second}
 	for n, ceiling := range map[int]time.Duration{
