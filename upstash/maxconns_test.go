@@ -13,6 +13,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -54,46 +55,32 @@ func TestMaxConns(t *testing.T) {
 // TestNoConnectionIsFree: a call that waited in vain says for what, and did
 // not run.
 func TestNoConnectionIsFree(t *testing.T) {
-	reached, release := make(chan struct{}), make(chan struct{})
-	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		close(reached)
-		<-release
-		_, _ = io.WriteString(w, `{"result":1}`)
-	}))
-	defer s.Close()
-	// One transport, so that the second client waits for the first one's
-	// connection.
-	tr := newDefaultTransport(mustParse(t, s.URL), 1)
-	first := newClient(t, s.URL, WithTransport(tr))
-	done := make(chan error, 1)
-	go func() {
-		_, err := first.Do(t.Context(), Cmd("INCR", "k"))
-		done <- err
-	}()
-	<-reached
-	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
-	defer cancel()
-	_, byContext := first.Do(ctx, Cmd("INCR", "k"))
-	second := newClient(t, s.URL, WithTransport(tr), WithTimeout(time.Millisecond), WithRetry(0))
-	_, byTimeout := second.Do(t.Context(), Cmd("INCR", "k"))
-	for _, err := range []error{byContext, byTimeout} {
-		if !errors.Is(err, context.DeadlineExceeded) || !SafeToRetry(err) ||
-			!strings.Contains(err.Error(), "WithMaxConns") {
-			t.Errorf("got %v", err)
+	synctest.Test(t, func(t *testing.T) {
+		near, far := net.Pipe() // nobody reads at the far end
+		// One transport, so that the second client waits for the first one's
+		// connection.
+		tr := transportOver(t, 1, func() net.Conn { return near })
+		first := newClient(t, testURL, WithTransport(tr), WithTimeout(0), WithRetry(0))
+		done := make(chan error, 1)
+		go func() {
+			_, err := first.Do(t.Context(), Cmd("INCR", "k"))
+			done <- err
+		}()
+		synctest.Wait() // until the connection is in use
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, byContext := first.Do(ctx, Cmd("INCR", "k"))
+		second := newClient(t, testURL, WithTransport(tr), WithTimeout(time.Second), WithRetry(0))
+		_, byTimeout := second.Do(t.Context(), Cmd("INCR", "k"))
+		for _, err := range []error{byContext, byTimeout} {
+			if !errors.Is(err, context.DeadlineExceeded) || !SafeToRetry(err) ||
+				!strings.Contains(err.Error(), "WithMaxConns") {
+				t.Errorf("got %v", err)
+			}
 		}
-	}
-	close(release)
-	if err := <-done; err != nil {
-		t.Error(err)
-	}
-	_ = tr.(interface{ Close() error }).Close()
-}
-
-func mustParse(t *testing.T, url string) endpoint {
-	t.Helper()
-	e, err := parseEndpoint(url, true)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return e
+		_ = far.Close()
+		if err := <-done; err == nil {
+			t.Error("the call over a connection that broke returned no error")
+		}
+	})
 }

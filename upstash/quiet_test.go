@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -89,15 +90,17 @@ func TestErrorsAfterSeveralAttempts(t *testing.T) {
 }
 
 func TestErrorOfAPauseCutShort(t *testing.T) {
-	c, _ := newFake(t, []answer{{status: 503, body: `{"error":"ERR x"}`}},
-		WithBackoff(time.Hour, time.Hour))
-	ctx, cancel := context.WithCancel(t.Context())
-	time.AfterFunc(10*time.Millisecond, cancel)
-	_, err := c.Do(ctx, Cmd("SET", "k", "v"))
-	const want = "upstash: SET: context canceled, after: ERR x (HTTP status 503); the command may have run"
-	if !errors.Is(err, context.Canceled) || err.Error() != want {
-		t.Errorf("got %v, want %s", err, want)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		c, _ := newFake(t, []answer{{status: 503, body: `{"error":"ERR x"}`}},
+			WithBackoff(time.Hour, time.Hour))
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(1, cancel) // the clock stands still until the pause
+		_, err := c.Do(ctx, Cmd("SET", "k", "v"))
+		const want = "upstash: SET: context canceled, after: ERR x (HTTP status 503); the command may have run"
+		if !errors.Is(err, context.Canceled) || err.Error() != want {
+			t.Errorf("got %v, want %s", err, want)
+		}
+	})
 }
 
 // The causes and addresses that people need are not taken for quoted arguments.

@@ -4,6 +4,7 @@ package upstash
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"io"
 	"net"
@@ -110,6 +111,33 @@ func TestReuse(t *testing.T) {
 				t.Errorf("closed %v; want kept %v", socket.closed, tt.keep)
 			}
 		})
+	}
+}
+
+// brokenConn fails to write, and what its peer said before that is still to be
+// read.
+type brokenConn struct {
+	scriptedConn
+	said error
+}
+
+func (c *brokenConn) Write([]byte) (int, error) { return 0, syscall.EPIPE }
+func (c *brokenConn) Read([]byte) (int, error)  { return 0, c.said }
+
+// TestAlertBeforeTheReset: a server that ends TLS and hangs up may do so before
+// the request is written. Its alert says more than the broken pipe, and that
+// another attempt would end the same way.
+func TestAlertBeforeTheReset(t *testing.T) {
+	alert := &net.OpError{Op: "remote error", Err: tls.AlertError(116)} // certificate required
+	for _, size := range []int{10, 10 * smallBody} {
+		for said, permanent := range map[error]bool{alert: true, io.EOF: false} {
+			tr := transportOver(t, 1, func() net.Conn { return &brokenConn{said: said} })
+			req := &Request{URL: "http://localhost/", Body: make([]byte, size), MaxResponse: 10}
+			err := tr.RoundTrip(t.Context(), req, new(Response))
+			if !isNotSent(err) || isPermanent(err) != permanent || errors.Is(err, said) != permanent {
+				t.Errorf("%d bytes, %v: got %v, permanent %v", size, said, err, isPermanent(err))
+			}
+		}
 	}
 }
 

@@ -106,8 +106,10 @@ func cutShort(writeErr, readErr error, resp *Response) error {
 	switch {
 	case readErr == nil && isRefusal(resp):
 		return nil
-	case readErr != nil && errors.Is(writeErr, os.ErrDeadlineExceeded):
-		writeErr = readErr // which ended the writing
+	case readErr == nil:
+	case errors.Is(writeErr, os.ErrDeadlineExceeded), isPermanent(readErr):
+		// The reader ended the writing, or knows why the server did.
+		writeErr = readErr
 	}
 	*resp = Response{}
 	return NotSent(writeErr)

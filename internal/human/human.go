@@ -15,21 +15,21 @@ func Count(n uint64) string {
 	return s
 }
 
-// Bytes writes a size in the largest binary unit below it, with one decimal:
-// 11.7 KiB.
+// Bytes writes n bytes in the largest binary unit of which they are at least
+// one, with one decimal: 11.7 KiB.
 func Bytes(n uint64) string {
 	if n < 1024 {
 		return strconv.FormatUint(n, 10) + " B"
 	}
 	size, unit := float64(n)/1024, 0
-	for ; size >= 1024; unit++ {
+	for ; size >= 1023.95; unit++ { // else it would be written as 1024.0
 		size /= 1024
 	}
 	return fmt.Sprintf("%.1f %ciB", size, "KMGTPE"[unit])
 }
 
-// OneIn writes a rate as people compare them: 1 in 101. Below one in a billion
-// more digits say no more.
+// OneIn writes a rate, from 0 to 1, in the form in which people compare rates:
+// 1 in 101. A rate below one in a billion is only called that.
 func OneIn(rate float64) string {
 	switch {
 	case rate <= 0:

@@ -19,6 +19,7 @@ func TestCount(t *testing.T) {
 func TestBytes(t *testing.T) {
 	for n, want := range map[uint64]string{
 		0: "0 B", 1023: "1023 B", 1024: "1.0 KiB", 11980: "11.7 KiB", 1 << 29: "512.0 MiB",
+		1<<20 - 1: "1.0 MiB", 1<<20 - 53: "1023.9 KiB", 1<<30 - 1: "1.0 GiB",
 		math.MaxUint64: "16.0 EiB",
 	} {
 		if got := Bytes(n); got != want {
