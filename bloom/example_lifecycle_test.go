@@ -2,6 +2,7 @@ package bloom_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -102,4 +103,31 @@ func ExampleFilter_Delete() {
 	// Output:
 	// true <nil>
 	// false <nil>
+}
+
+// Look at several filters at once.
+func ExampleInspectAll() {
+	client, stop := database()
+	defer stop()
+	ctx := context.Background()
+
+	f, _ := bloom.New(client, "visitors", bloom.Config{Capacity: 5_000, FPRate: 0.01})
+	_, _ = f.AddAll(ctx, []string{"alice", "bob"})
+
+	keys := []string{"visitors", "buyers"}
+	found, err := bloom.InspectAll(ctx, client, keys)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for i, key := range keys {
+		if found[i].Err != nil {
+			fmt.Println(key, "is not there:", errors.Is(found[i].Err, bloom.ErrNotFound))
+			continue
+		}
+		fmt.Println(key, "holds about", found[i].Stats.Items)
+	}
+	// Output:
+	// visitors holds about 2
+	// buyers is not there: true
 }

@@ -33,17 +33,19 @@ func (r *record) examine(ctx context.Context, count bool) (examined, error) {
 	if isDenied(err) || errors.Is(err, upstash.ErrAborted) || err == nil && isDenied(replies[0].Err()) {
 		replies, err = r.together(ctx, r.examination(count, true))
 	}
-	if err == nil {
-		err = replies[0].Err()
+	if err != nil {
+		return examined{}, explain(err)
 	}
+	return judgeExamination(replies)
+}
+
+// judgeExamination judges the replies to the commands of examination.
+func judgeExamination(replies []upstash.Reply) (examined, error) {
+	fields, err := replies[0].Ints(nil)
 	if err != nil {
 		return examined{}, explain(err)
 	}
 	n, err := integers(replies[1:])
-	if err != nil {
-		return examined{}, err
-	}
-	fields, err := replies[0].Ints(nil)
 	if err != nil {
 		return examined{}, err
 	}
@@ -159,10 +161,59 @@ func Inspect(ctx context.Context, c *upstash.Client, key string) (Stats, error) 
 	if err != nil {
 		return Stats{}, err
 	}
+	return e.stats(), nil
+}
+
+func (e examined) stats() Stats {
 	s := statsOf(e.header.geometry(0), LayoutHeaded, 0, e.setBits)
 	s.Kind, s.Seeded = e.header.kind, e.header.seedTag != 0
 	s.Bytes, s.TTL = e.length, e.ttl
-	return s, nil
+	return s
+}
+
+// An Inspection is what InspectAll found at one key. It is plain data.
+type Inspection struct {
+	Stats Stats // zero if Err is set
+	Err   error // as of Inspect
+}
+
+// InspectAll is Inspect for many keys, in one request: Inspection number i is
+// about keys[i], so that a key that cannot be read hides no other. Each key
+// costs four commands, and the server reads all the strings: send some dozens
+// of keys a call. The error is that of the request.
+//
+// It reads as a listing may: the nearest region answers, and the four answers
+// about a key are not of one moment. If a filter is made, deleted or replaced
+// meanwhile, it may be ErrNotFilter once, or its numbers may be of both
+// filters.
+func InspectAll(ctx context.Context, c *upstash.Client, keys []string) ([]Inspection, error) {
+	out := make([]Inspection, len(keys))
+	var cmds []upstash.Command
+	var asked []int
+	for i, key := range keys {
+		probe, err := New(c, key, Config{Scheme: SchemeXXH3, Bits: 1, Hashes: 1})
+		if err != nil {
+			out[i].Err = err
+			continue
+		}
+		asked = append(asked, i)
+		cmds = append(cmds, probe.rec.examination(true, true)...)
+	}
+	if len(asked) == 0 {
+		return out, nil
+	}
+	replies, err := c.Pipeline(ctx, cmds...)
+	if err != nil {
+		return nil, explain(err)
+	}
+	each := len(cmds) / len(asked)
+	for n, i := range asked {
+		e, err := judgeExamination(replies[n*each : (n+1)*each])
+		if out[i].Err = err; err == nil {
+			out[i].Stats = e.stats()
+		}
+	}
+	return out, nil
 }
 
 var errNegative = fmt.Errorf("bloom: %w: a negative count", upstash.ErrBadResponse)

@@ -38,7 +38,8 @@ const (
 var ErrBadStream = errors.New("bloom: the stream is not a whole saved filter")
 
 func badStreamf(format string, args ...any) error {
-	return fmt.Errorf("%w: "+format, append([]any{ErrBadStream}, args...)...)
+	return fmt.Errorf("%w: "+format+": save it again, or use another copy",
+		append([]any{ErrBadStream}, args...)...)
 }
 
 // ReadLocal reads a filter that WriteTo wrote, up to the end of the stream. The
@@ -205,7 +206,7 @@ func parseFrameHead(head []byte) (headerInfo, error) {
 	word := binary.BigEndian.Uint64(head[len(frameMagic):])
 	h, err := parseHeader(word >> (64 - wordBits))
 	if err != nil {
-		return headerInfo{}, fmt.Errorf("%w: %w", ErrBadStream, err)
+		return headerInfo{}, badStreamf("%w", err)
 	}
 	switch n := binary.BigEndian.Uint64(head[len(frameMagic)+8:]); {
 	case word<<wordBits != 0:
@@ -226,7 +227,7 @@ func (f *frameReader) fill(p []byte) error {
 	_, _ = f.sum.Write(p[:k])
 	switch {
 	case err == io.EOF || err == io.ErrUnexpectedEOF:
-		return fmt.Errorf("%w: it ends after %d bytes: %w", ErrBadStream, f.n, io.ErrUnexpectedEOF)
+		return badStreamf("it ends after %d bytes: %w", f.n, io.ErrUnexpectedEOF)
 	case err != nil:
 		return fmt.Errorf("bloom: read of a filter: %w", err)
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"net"
 	"strings"
 
 	"github.com/urfave/cli/v3"
@@ -14,18 +15,18 @@ import (
 
 // plan is what a filter of a size costs, for programs.
 type plan struct {
-	Items       uint64  `json:"items"`
-	Rate        float64 `json:"rate"`
-	Scheme      string  `json:"scheme"`
-	Bits        uint64  `json:"bits"`
-	Hashes      int     `json:"hashes"`
-	Bytes       uint64  `json:"bytes"`
-	BitsAnItem  float64 `json:"bitsAnItem"`
-	RateHalf    float64 `json:"rateAtHalf"`
-	RateFull    float64 `json:"rateAtCapacity"`
-	RateTwice   float64 `json:"rateAtTwice"`
-	RateFive    float64 `json:"rateAtFiveTimes"`
-	BitsLoading int     `json:"requestsToLoad"`
+	Items          uint64  `json:"items"`
+	Rate           float64 `json:"rate"`
+	Scheme         string  `json:"scheme"`
+	Bits           uint64  `json:"bits"`
+	Hashes         int     `json:"hashes"`
+	Bytes          uint64  `json:"bytes"`
+	BitsAnItem     float64 `json:"bitsAnItem"`
+	RateHalf       float64 `json:"rateAtHalf"`
+	RateFull       float64 `json:"rateAtCapacity"`
+	RateTwice      float64 `json:"rateAtTwice"`
+	RateFive       float64 `json:"rateAtFiveTimes"`
+	RequestsToLoad int     `json:"requestsToLoad"`
 }
 
 func (a *app) calcCommand() *cli.Command {
@@ -70,7 +71,9 @@ func planOf(cfg bloom.Config, g bloom.Geometry) plan {
 		Items: n, Rate: cfg.FPRate, Scheme: g.Scheme.String(), Bits: g.Bits, Hashes: g.Hashes, Bytes: size,
 		BitsAnItem: float64(g.Bits) / float64(n), RateHalf: g.FalsePositiveRate(n / 2),
 		RateFull: g.FalsePositiveRate(n), RateTwice: g.FalsePositiveRate(2 * n),
-		RateFive: g.FalsePositiveRate(5 * n), BitsLoading: int((size+1<<20-1)>>20) + 2,
+		RateFive: g.FalsePositiveRate(5 * n),
+		// One for each part of 1 MiB, the script, and one that removes the parts.
+		RequestsToLoad: int((size+1<<20-1)>>20) + 2,
 	}
 }
 
@@ -87,7 +90,7 @@ func (p plan) text(g bloom.Geometry) string {
 	fmt.Fprintf(&b, "  over-filled    %s at %s, %s at %s\n", human.OneIn(p.RateTwice), human.Count(2*p.Items),
 		human.OneIn(p.RateFive), human.Count(5*p.Items))
 	fmt.Fprintf(&b, "Exists, Add      1 command each: %d reads, %d writes in it\n", reads, writes)
-	fmt.Fprintf(&b, "Load of all      %d requests", p.BitsLoading)
+	fmt.Fprintf(&b, "Load of all      %d requests", p.RequestsToLoad)
 	if p.Bytes > 100<<20 {
 		fmt.Fprintf(&b, "\nplan             a record above 100 MB needs one of the larger plans")
 	}
@@ -97,8 +100,9 @@ func (p plan) text(g bloom.Geometry) string {
 func (a *app) serveCommand() *cli.Command {
 	return &cli.Command{
 		Name: "serve", Usage: "run a REST server for tests on this machine", ArgsUsage: " ",
-		Description: "In memory, or in front of a Redis. Prints the two lines to paste into the shell where your\n" +
-			"program runs, and serves until it is interrupted.",
+		Description: "In memory, or in front of a Redis. Prints two lines to paste into the shell in which your\n" +
+			"program runs, and serves until it is interrupted. Other machines reach it only if --addr\n" +
+			"names more than the loopback interface.",
 		Flags: []cli.Flag{
 			&cli.StringFlag{
 				Name: "addr", Value: "127.0.0.1:8079",
@@ -123,6 +127,10 @@ func (a *app) serveCommand() *cli.Command {
 			a.server = s
 			text := fmt.Sprintf("export UPSTASH_REDIS_REST_URL='%s'\nexport UPSTASH_REDIS_REST_TOKEN='%s'",
 				s.URL, s.Token)
+			if !isLoopback(c.String("addr")) {
+				fmt.Fprintln(a.errOut, "upbloom: other machines can reach this server, over plain http, and"+
+					" whoever has the token may do everything: to keep it on this machine, listen on 127.0.0.1")
+			}
 			if err := a.print(map[string]string{"url": s.URL, "token": s.Token}, text); err != nil {
 				return err
 			}
@@ -130,4 +138,11 @@ func (a *app) serveCommand() *cli.Command {
 			return nil
 		},
 	}
+}
+
+// isLoopback reports whether only this machine reaches the address.
+func isLoopback(addr string) bool {
+	host, _, err := net.SplitHostPort(addr)
+	ip := net.ParseIP(host)
+	return err == nil && (host == "localhost" || ip != nil && ip.IsLoopback())
 }

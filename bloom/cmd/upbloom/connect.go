@@ -2,10 +2,12 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/urfave/cli/v3"
@@ -15,7 +17,7 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
-// app is one run of the program.
+// app is one run of the program: what its flags say and what it has open.
 type app struct {
 	in          io.Reader
 	out, errOut io.Writer
@@ -35,7 +37,8 @@ func (a *app) close() {
 	}
 }
 
-// connect makes the client, of the environment's database or the demo's.
+// connect makes a client of the database that the environment names, or of the
+// demo's.
 func (a *app) connect(ctx context.Context) (*upstash.Client, error) {
 	if !a.demo {
 		c, err := upstash.FromEnv()
@@ -81,7 +84,7 @@ func fillDemo(ctx context.Context, c *upstash.Client) error {
 	return err
 }
 
-// demoItems is item-0, item-1 and so on.
+// demoItems returns item-0, item-1 and so on, n of them.
 func demoItems(n int) func(func(string) bool) {
 	return func(yield func(string) bool) {
 		for i := range n {
@@ -92,7 +95,8 @@ func demoItems(n int) func(func(string) bool) {
 	}
 }
 
-// seed is that of UPBLOOM_SEED, in decimal or with 0x in hexadecimal.
+// seed reads UPBLOOM_SEED, in decimal, or in hexadecimal behind 0x; it is 0 if
+// that is not set.
 func seed() (uint64, error) {
 	text := os.Getenv("UPBLOOM_SEED")
 	if text == "" {
@@ -100,12 +104,12 @@ func seed() (uint64, error) {
 	}
 	n, err := strconv.ParseUint(text, 0, 64)
 	if err != nil {
-		return 0, usagef("UPBLOOM_SEED is not a number from 0 to 2^64-1")
+		return 0, usagef("UPBLOOM_SEED must be a number from 0 to 2^64-1, or 0x and hexadecimal digits")
 	}
 	return n, nil
 }
 
-// sizeFlags say how large a filter is that is not there yet.
+// sizeFlags are the flags that describe a filter to be made.
 func sizeFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.Uint64Flag{
@@ -119,9 +123,10 @@ func sizeFlags() []cli.Flag {
 	}
 }
 
-// filter is a handle to the filter at key: as it stands there, or to be made as
-// the flags say.
-func (a *app) filter(ctx context.Context, c *cli.Command, key string, make bool) (*bloom.Filter, error) {
+// filter returns a handle to the filter at key, which must be there. If mayMake
+// is true, the command has sizeFlags, and --items makes a handle that creates
+// the filter if it is missing.
+func (a *app) filter(ctx context.Context, c *cli.Command, key string, mayMake bool) (*bloom.Filter, error) {
 	client, err := a.connect(ctx)
 	if err != nil {
 		return nil, err
@@ -130,33 +135,32 @@ func (a *app) filter(ctx context.Context, c *cli.Command, key string, make bool)
 	if err != nil {
 		return nil, err
 	}
-	if make && c.Uint64("items") != 0 {
+	if mayMake && c.Uint64("items") != 0 {
 		return bloom.New(client, key, bloom.Config{
 			Capacity: c.Uint64("items"), FPRate: c.Float64("rate"), TTL: c.Duration("ttl"), Seed: s,
 		})
 	}
 	opts := []bloom.OpenOption{bloom.OpenSeed(s)}
-	if make {
+	if mayMake {
 		opts = append(opts, bloom.OpenTTL(c.Duration("ttl")))
 	}
 	f, err := bloom.Open(ctx, client, key, opts...)
-	if err != nil && make {
-		return nil, fmt.Errorf("%w (--items and --rate make one)", err)
+	if mayMake && errors.Is(err, bloom.ErrNotFound) {
+		return nil, fmt.Errorf("%w (--items N makes one here)", err)
 	}
 	return f, err
 }
 
-// arguments returns the command's arguments: at least min, and at most max if
-// that is not -1.
+// arguments returns the command's arguments: at least so many, and at most so
+// many if most is not -1. The first is the key if there must be one.
 func arguments(c *cli.Command, least, most int) ([]string, error) {
 	args := c.Args().Slice()
 	if len(args) < least || most >= 0 && len(args) > most {
-		return nil, usagef("usage: upbloom %s %s", c.Name, c.ArgsUsage)
+		return nil, usagef("usage: %s [flags]%s; %[1]s --help explains them", c.FullName(),
+			strings.TrimRight(" "+c.ArgsUsage, " "))
 	}
-	for _, arg := range args[:min(least, 1)] {
-		if arg == "" {
-			return nil, usagef("the key is empty")
-		}
+	if least > 0 && args[0] == "" {
+		return nil, usagef("the key is empty")
 	}
 	return args, nil
 }

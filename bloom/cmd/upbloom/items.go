@@ -8,6 +8,7 @@ import (
 	"io"
 	"iter"
 	"slices"
+	"unicode/utf8"
 
 	"github.com/urfave/cli/v3"
 
@@ -17,38 +18,67 @@ import (
 // maxLine is the longest item that is read from a file.
 const maxLine = 1 << 20
 
-// lines is a file's items, one a line, without the line's end; empty lines are
-// skipped. err is set if reading fails.
+// lines returns the items of a file, one a line, without the end of the line.
+// Empty lines are skipped. It stops at a line that is no item, or if reading
+// fails, and sets err.
 func lines(r io.Reader, err *error) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		s := bufio.NewScanner(r)
 		s.Buffer(make([]byte, 64<<10), maxLine)
+		n := 0
 		for s.Scan() {
-			if item := s.Text(); item != "" && !yield(item) {
+			n++
+			item := s.Text()
+			if !utf8.ValidString(item) {
+				*err = usagef("line %d is not valid UTF-8: convert the file first, e.g. with"+
+					" iconv -f LATIN1 -t UTF-8", n)
+				return
+			}
+			if item != "" && !yield(item) {
 				return
 			}
 		}
 		if *err = s.Err(); errors.Is(*err, bufio.ErrTooLong) {
-			*err = usagef("a line is longer than %d bytes", maxLine)
+			*err = usagef("line %d is longer than %d bytes: an item is a line", n+1, maxLine)
 		}
 	}
 }
 
-// itemsOf are the arguments, or the lines of standard input for a single "-".
-func (a *app) itemsOf(args []string) ([]string, error) {
-	if len(args) != 1 || args[0] != "-" {
-		return args, nil
+// itemsOf returns the arguments, or the lines of standard input if the only
+// argument is "-".
+func (a *app) itemsOf(ctx context.Context, args []string) ([]string, error) {
+	if len(args) == 1 && args[0] == "-" {
+		var err error
+		items := slices.Collect(lines(interruptible(ctx, a.in), &err))
+		return items, err
 	}
-	var err error
-	items := slices.Collect(lines(a.in, &err))
-	return items, err
+	for i, item := range args {
+		if !utf8.ValidString(item) {
+			return nil, usagef("item %d is not valid UTF-8: is the terminal set to another encoding?", i+1)
+		}
+	}
+	return args, nil
+}
+
+// interruptible returns a reader of r that fails when the context ends. A read
+// of a terminal or of a pipe would wait on.
+func interruptible(ctx context.Context, r io.Reader) io.Reader {
+	out, in := io.Pipe()
+	context.AfterFunc(ctx, func() {
+		_ = in.CloseWithError(fmt.Errorf("interrupted while reading standard input: %w", ctx.Err()))
+	})
+	go func() {
+		_, err := io.Copy(in, r)
+		_ = in.CloseWithError(err)
+	}()
+	return out
 }
 
 func (a *app) checkCommand() *cli.Command {
 	return &cli.Command{
 		Name: "check", Usage: "look items up", ArgsUsage: "KEY ITEM... (or - for lines of standard input)",
 		Description: "Prints yes or no for each item. A yes may be a false positive. The exit status is 1 if any\n" +
-			"is a no.",
+			"item is a no.",
 		Action: func(ctx context.Context, c *cli.Command) error {
 			return a.each(ctx, c, false, "yes", "no", (*bloom.Filter).ExistsAll)
 		},
@@ -58,15 +88,16 @@ func (a *app) checkCommand() *cli.Command {
 func (a *app) addCommand() *cli.Command {
 	return &cli.Command{
 		Name: "add", Usage: "add items", ArgsUsage: "KEY ITEM... (or - for lines of standard input)",
-		Description: "Prints new or seen for each item. Without --items the filter must be there.",
-		Flags:       sizeFlags(),
+		Description: "Prints new or seen for each item. A seen may be a false positive. Without --items the\n" +
+			"filter must be there.",
+		Flags: sizeFlags(),
 		Action: func(ctx context.Context, c *cli.Command) error {
 			return a.each(ctx, c, true, "new", "seen", (*bloom.Filter).AddAll)
 		},
 	}
 }
 
-// answer is one line of check or add, for programs.
+// answer is what check or add prints of an item, for programs.
 type answer struct {
 	Item  string `json:"item"`
 	Found *bool  `json:"found,omitempty"`
@@ -74,7 +105,7 @@ type answer struct {
 	Error string `json:"error,omitempty"`
 }
 
-// each runs a batch and prints an answer for each item.
+// each runs a batch and prints an answer for each item: yes or no.
 func (a *app) each(ctx context.Context, c *cli.Command, adds bool, yes, no string,
 	run func(*bloom.Filter, context.Context, []string) ([]bool, error),
 ) error {
@@ -82,7 +113,7 @@ func (a *app) each(ctx context.Context, c *cli.Command, adds bool, yes, no strin
 	if err != nil {
 		return err
 	}
-	items, err := a.itemsOf(args[1:])
+	items, err := a.itemsOf(ctx, args[1:])
 	if err != nil {
 		return err
 	}

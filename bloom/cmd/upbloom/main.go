@@ -19,11 +19,21 @@
 // account. The secret seed of a filter is read from UPBLOOM_SEED, so that it
 // stands in no shell history.
 //
-// The exit status is 0 if all went well; 1 if check did not find an item; 2 if
-// the command line, the environment or a file is wrong; 3 if there is no such
-// filter, or the key holds another or other data; 4 if the database could not
-// be reached or refused; 5 if a write may have been made, or was made but not
-// whether an item was new is known; 130 after an interrupt.
+// Items are text in UTF-8. A line or an argument that is not is an error, which
+// says its number, and then nothing is sent: a filter of other bytes would
+// answer "no" to every program that asks with text.
+//
+// The exit status is:
+//
+//	0    all went well
+//	1    check did not find an item
+//	2    the command line, the environment or a file is wrong
+//	3    there is no filter at the key, or another one, or other data
+//	4    the database could not be reached, or refused
+//	5    a write may have been made, or it was made and whether an item was new
+//	     is not known
+//	130  it was interrupted
+//	141  whoever reads its output stopped reading, as head does
 package main
 
 import (
@@ -34,6 +44,7 @@ import (
 	"io/fs"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -50,7 +61,7 @@ const (
 	exitDatabase = 4
 	exitUnknown  = 5
 
-	exitInterrupted = 130 // as of a shell
+	exitInterrupted = 130 // what a shell reports after an interrupt
 )
 
 func main() {
@@ -60,20 +71,45 @@ func main() {
 	stop()
 	if err != nil {
 		if !errors.Is(err, errNo) {
-			text := strings.TrimPrefix(strings.TrimPrefix(err.Error(), "bloom: "), "upstash: ")
-			fmt.Fprintln(os.Stderr, "upbloom:", text)
+			fmt.Fprintln(os.Stderr, "upbloom:", plain(err))
 		}
 		os.Exit(exitStatus(err))
 	}
 }
 
-// errNo ends check if an item was not found; it says nothing more.
+// plain is the text of an error without the names of the packages it is from.
+func plain(err error) string {
+	text := err.Error()
+	for _, prefix := range []string{upstash.ErrArgument.Error() + ": ", "bloom: ", "upstash: "} {
+		text = strings.TrimPrefix(text, prefix)
+	}
+	return text
+}
+
+// errNo ends check if an item was not found. It is not printed: the answers
+// say it.
 var errNo = errors.New("not all items were found")
 
 // usageError is a mistake on the command line.
 type usageError struct{ error }
 
 func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
+
+// usageErrorOf says what is wrong with a flag, and which ones there are.
+func usageErrorOf(_ context.Context, c *cli.Command, err error, _ bool) error {
+	// The parser quotes what Go's own parsers say of a number.
+	text, _, _ := strings.Cut(err.Error(), ": strconv.")
+	var names []string
+	for _, flags := range [][]cli.Flag{c.Flags, c.Root().Flags} {
+		for _, f := range flags {
+			if name := "--" + f.Names()[0]; !slices.Contains(names, name) {
+				names = append(names, name)
+			}
+		}
+	}
+	return usagef("%s\nThe flags of %s are %s; %[2]s --help explains them.\n"+
+		"An argument that begins with - goes behind --.", text, c.FullName(), strings.Join(names, ", "))
+}
 
 func exitStatus(err error) int {
 	var usage usageError
@@ -109,13 +145,15 @@ func exitStatus(err error) int {
 // newApp is the whole command line.
 func newApp(in io.Reader, out, errOut io.Writer) *cli.Command {
 	a := &app{in: in, out: out, errOut: errOut}
-	return &cli.Command{
+	root := &cli.Command{
 		Name:  "upbloom",
 		Usage: "look at and move the Bloom filters of an Upstash database",
 		Description: "The database is that of UPSTASH_REDIS_REST_URL and UPSTASH_REDIS_REST_TOKEN, or of\n" +
 			"KV_REST_API_URL and KV_REST_API_TOKEN. UPBLOOM_SEED is the seed of a filter that has one.\n\n" +
-			"Exit status: 0 all went well, 1 an item was not found, 2 wrong usage, 3 no such filter,\n" +
-			"or another, 4 the database could not be reached or refused, 5 a write may have been made.",
+			"Items are text in UTF-8.\n\n" +
+			"Exit status: 0 all went well, 1 an item was not found, 2 wrong usage or file, 3 no filter\n" +
+			"at the key, or another, 4 the database could not be reached, or refused, 5 a write may\n" +
+			"have been made.",
 		Writer: out, ErrWriter: errOut,
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "demo", Usage: "use a database in this process, with some filters in it"},
@@ -131,17 +169,23 @@ func newApp(in io.Reader, out, errOut io.Writer) *cli.Command {
 			a.lsCommand(), a.infoCommand(), a.checkCommand(), a.addCommand(), a.loadCommand(),
 			a.saveCommand(), a.restoreCommand(), a.replaceCommand(), a.calcCommand(), a.serveCommand(),
 		},
-		Suggest:         true,
 		HideHelpCommand: true,
-		OnUsageError: func(_ context.Context, _ *cli.Command, err error, _ bool) error {
-			return usageError{err}
-		},
+		OnUsageError:    usageErrorOf,
 		Action: func(_ context.Context, c *cli.Command) error {
 			if c.NArg() > 0 {
-				return usagef("there is no command %q: upbloom --help lists them", c.Args().First())
+				var names []string
+				for _, sub := range c.Commands {
+					names = append(names, sub.Name)
+				}
+				return usagef("there is no command %q\nThe commands are %s; upbloom --help explains them.",
+					c.Args().First(), strings.Join(names, ", "))
 			}
 			return cli.ShowRootCommandHelp(c)
 		},
-		ExitErrHandler: func(context.Context, *cli.Command, error) {}, // main has the last word
+		ExitErrHandler: func(context.Context, *cli.Command, error) {}, // main prints and exits
 	}
+	for _, sub := range root.Commands {
+		sub.OnUsageError = usageErrorOf
+	}
+	return root
 }

@@ -4,15 +4,13 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
+	"slices"
 	"strings"
 	"testing"
 
-	"github.com/upbloom/upbloom/bloom"
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
@@ -97,8 +95,8 @@ func TestEveryCommandInTurn(t *testing.T) {
 	if out := sh.want(0, "", "", "add", "--items", "1000", "seen", "a", "b", "a"); out != "new   a\nnew   b\nseen  a\n" {
 		t.Errorf("add prints %q", out)
 	}
-	sh.want(0, "loaded 4 items", "", "load", "seen", items)
-	sh.want(0, "loaded 2 items", "delta\nepsilon\n", "load", "seen")
+	sh.want(0, "loaded 4 items, 16 new bits, 1.3 KiB in 3 requests", "", "load", "seen", items)
+	sh.want(0, "loaded 2 items, 8 new bits, ", "delta\nepsilon\n", "load", "seen")
 	sh.want(0, "yes   beta", "", "check", "seen", "alpha", "beta", strings.Repeat("x", 100))
 	sh.want(1, "no    zeta", "", "check", "seen", "alpha", "zeta")
 	sh.want(1, "no    zeta", "delta\nzeta\n", "check", "seen", "-")
@@ -106,7 +104,7 @@ func TestEveryCommandInTurn(t *testing.T) {
 	sh.want(0, "seen  ", "", "ls")
 	sh.want(0, "no filters", "", "ls", "other:*")
 	sh.want(0, "saved", "", "save", "seen", saved)
-	sh.want(0, "restored", "", "restore", "copy", saved)
+	sh.want(0, "restored a new filter, 32 new bits, ", "", "restore", "copy", saved)
 	sh.want(0, "", "", "check", "copy", "alpha", "epsilon")
 	sh.want(0, "replaced by 1 items", "only\n", "replace", "seen")
 	sh.want(1, "no    alpha", "", "check", "seen", "only", "alpha")
@@ -129,13 +127,13 @@ func TestExitStatuses(t *testing.T) {
 		args   []string
 	}{
 		{2, "no command", []string{"nope"}},
-		{2, "flag provided but not defined", []string{"--nope"}},
-		{2, "usage: upbloom info KEY", []string{"info"}},
-		{2, "usage: upbloom check", []string{"check", "key"}},
+		{2, "usage: upbloom info [flags] KEY; upbloom info --help explains them\n", []string{"info"}},
+		{2, "usage: upbloom check [flags] KEY ITEM...", []string{"check", "key"}},
+		{2, "usage: upbloom calc [flags]; upbloom", []string{"calc", "5"}},
 		{2, "--items", []string{"calc"}},
 		{2, "FPRate", []string{"calc", "-n", "5", "-p", "2"}},
 		{2, "no such file", []string{"load", "--items", "9", "key", "/does/not/exist"}},
-		{2, "", []string{"restore", "key", damaged}},
+		{2, "save it again, or use another copy", []string{"restore", "key", damaged}},
 		{3, "no filter at this key", []string{"info", "missing"}},
 		{3, "not a filter", []string{"info", "text"}},
 		{3, "not a filter", []string{"save", "text", "-"}},
@@ -153,7 +151,7 @@ func TestExitStatuses(t *testing.T) {
 	nowhere.env = []string{"UPSTASH_REDIS_REST_URL=http://127.0.0.1:1", "UPSTASH_REDIS_REST_TOKEN=t"}
 	nowhere.want(4, "the command did not run", "", "add", "-n", "9", "key", "a")
 	nowhere.env = nil
-	nowhere.want(2, "UPSTASH_REDIS_REST_URL", "", "ls")
+	nowhere.want(2, "upbloom: set UPSTASH_REDIS_REST_URL", "", "ls")
 	nowhere.want(0, "demo:webhooks", "", "--demo", "ls")
 	sh.s.InjectFunc(func(int64, upstashtest.RequestInfo) upstashtest.Fault {
 		return upstashtest.InternalError(upstashtest.AfterExec)
@@ -202,7 +200,7 @@ func TestJSON(t *testing.T) {
 	}
 	var m moved
 	decode(t, sh.want(0, "", "b\nc\n", "--json", "load", "seen"), &m)
-	if m.Items != 2 || m.Requests != 3 || m.Created {
+	if *m.Items != 2 || m.Requests != 3 || m.Created {
 		t.Errorf("load: %+v", m)
 	}
 	var p plan
@@ -218,34 +216,6 @@ func decode(t *testing.T, text string, v any) {
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(v); err != nil {
 		t.Fatalf("%q: %v", text, err)
-	}
-}
-
-// ls finds a filter among thousands of other keys, and shows odd keys in one
-// piece.
-func TestListAmongOthers(t *testing.T) {
-	sh := newShell(t)
-	c := sh.s.Client()
-	for i := range 3000 {
-		if _, err := sh.s.Exec("SET", "other:"+strconv.Itoa(i), "v"); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if _, err := sh.s.Exec("LPUSH", "a-list", "v"); err != nil {
-		t.Fatal(err)
-	}
-	for _, key := range []string{"one", "two\nlines\x1b[31m"} {
-		f, err := bloom.New(c, key, bloom.Config{Capacity: 100, FPRate: 0.01})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := f.Add(t.Context(), "a"); err != nil {
-			t.Fatal(err)
-		}
-	}
-	out := sh.want(0, "", "", "ls")
-	if strings.Count(out, "\n") != 3 || strings.Contains(out, "\x1b") {
-		t.Errorf("ls prints %q", out)
 	}
 }
 
@@ -274,65 +244,62 @@ func TestOutputThatFails(t *testing.T) {
 	}
 }
 
-// An interrupt in the midst of a load leaves nothing half done.
-func TestInterruptedLoad(t *testing.T) {
+// A mistake in a flag says which flags there are, on standard error alone.
+func TestMistypedFlags(t *testing.T) {
 	sh := newShell(t)
-	cmd := sh.command("load", "--items", "1000000", "key")
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	// More than a pipe holds: when it is written, the program is reading.
-	if _, err := io.WriteString(in, strings.Repeat("item\n", 200_000)); err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Process.Signal(os.Interrupt); err != nil {
-		t.Fatal(err)
-	}
-	_, _ = io.WriteString(in, strings.Repeat("more\n", 10_000)) // it may have ended
-	_ = in.Close()
-	_ = cmd.Wait()
-	if got := cmd.ProcessState.ExitCode(); got != exitInterrupted {
-		t.Errorf("the status is %d, want %d", got, exitInterrupted)
-	}
-	if v, err := sh.s.Exec("DBSIZE"); err != nil || v != int64(0) {
-		t.Errorf("%v keys are left", v)
+	for _, c := range []struct {
+		args []string
+		says []string
+	}{
+		{[]string{"--nope"}, []string{"not defined: -nope\n", "The flags of upbloom are --demo, --json,"}},
+		{[]string{"load", "--itms", "5", "key"}, []string{
+			"not defined: -itms\n", "flags of upbloom load are --items, --rate, --ttl,", "--demo",
+			"upbloom load --help", "behind --",
+		}},
+		{[]string{"calc", "-n", "many"}, []string{`invalid value "many" for flag -n` + "\n", "--scheme"}},
+		{[]string{"ad", "key", "a"}, []string{`no command "ad"`, "ls, info, check, add,"}},
+	} {
+		out, errOut, status := sh.run("", c.args...)
+		if status != exitUsage || out != "" {
+			t.Errorf("%q: status %d, want %d, and prints %q", c.args, status, exitUsage, out)
+		}
+		for _, text := range c.says {
+			if !strings.Contains(errOut, text) {
+				t.Errorf("%q does not say %q:\n%s", c.args, text, errOut)
+			}
+		}
 	}
 }
 
-// serve prints what a program needs, and ends with an interrupt.
-func TestServe(t *testing.T) {
-	cmd := newShell(t).command("serve", "--addr", "127.0.0.1:0")
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
+// What a load found new is told, or that it is not known.
+func TestLoadTellsNewBits(t *testing.T) {
+	sh := newShell(t)
+	var m moved
+	decode(t, sh.want(0, "", "a\n", "--json", "load", "-n", "1000", "key"), &m)
+	if m.NewBits == nil || *m.NewBits != 4 || m.NewBitsUnknown || !m.Created {
+		t.Errorf("%+v, want 4 new bits of a new filter", m)
 	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
+	m = moved{}
+	decode(t, sh.want(0, "", "a\n", "--json", "load", "key"), &m)
+	if m.NewBits == nil || *m.NewBits != 0 || m.Created {
+		t.Errorf("%+v, want no new bits", m)
 	}
-	text := make([]byte, 0, 400)
-	for strings.Count(string(text), "\n") < 2 {
-		chunk := make([]byte, 200)
-		n, err := out.Read(chunk)
-		if text = append(text, chunk[:n]...); err != nil {
-			t.Fatalf("%q, %v", text, err)
-		}
+	loseReply := func() {
+		lost := false
+		sh.s.InjectFunc(func(_ int64, r upstashtest.RequestInfo) upstashtest.Fault {
+			if lost || !slices.Contains(r.Commands, "EVAL") {
+				return upstashtest.Fault{}
+			}
+			lost = true
+			return upstashtest.Drop(upstashtest.AfterExec)
+		})
 	}
-	client := exec.Command(tool, "ls")
-	for _, line := range strings.Split(strings.TrimSpace(string(text)), "\n") {
-		client.Env = append(client.Env, strings.ReplaceAll(strings.TrimPrefix(line, "export "), "'", ""))
+	loseReply()
+	m = moved{}
+	decode(t, sh.want(0, "", "b\n", "--json", "load", "key"), &m)
+	if m.NewBits != nil || !m.NewBitsUnknown {
+		t.Errorf("%+v, want new bits that are not known", m)
 	}
-	if got, err := client.CombinedOutput(); err != nil || string(got) != "no filters\n" {
-		t.Errorf("a client of it prints %q, %v", got, err)
-	}
-	if err := cmd.Process.Signal(os.Interrupt); err != nil {
-		t.Fatal(err)
-	}
-	_, _ = io.Copy(io.Discard, out)
-	if err := cmd.Wait(); err != nil {
-		t.Errorf("it ends with %v", err)
-	}
+	loseReply()
+	sh.want(0, "unknown number of new bits", "c\n", "load", "key")
 }

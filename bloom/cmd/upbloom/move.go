@@ -15,7 +15,8 @@ import (
 	"github.com/upbloom/upbloom/bloom"
 )
 
-// progress draws a bar on the terminal, and nothing elsewhere.
+// progress returns an option that draws a bar if standard error is a terminal,
+// else nil.
 func (a *app) progress(what string) bloom.MoveOption {
 	f, ok := a.errOut.(*os.File)
 	if a.quiet || a.json || !ok || !term.IsTerminal(int(f.Fd())) {
@@ -33,10 +34,10 @@ func (a *app) progress(what string) bloom.MoveOption {
 	})
 }
 
-// open opens a file to read; "" and "-" are standard input.
-func (a *app) open(name string) (io.ReadCloser, error) {
-	if name == "" || name == "-" {
-		return io.NopCloser(a.in), nil
+// open opens a file to read; "-" is standard input.
+func (a *app) open(ctx context.Context, name string) (io.ReadCloser, error) {
+	if name == "-" {
+		return io.NopCloser(interruptible(ctx, a.in)), nil
 	}
 	f, err := os.Open(name)
 	if err != nil {
@@ -45,6 +46,7 @@ func (a *app) open(name string) (io.ReadCloser, error) {
 	return f, nil
 }
 
+// fileArg returns the argument behind the key, standard input if there is none.
 func fileArg(args []string) string {
 	if len(args) < 2 {
 		return "-"
@@ -59,7 +61,7 @@ func (a *app) loadCommand() *cli.Command {
 			"must be there. Interrupted at any point, the filter is as it was or complete.",
 		Flags: sizeFlags(),
 		Action: func(ctx context.Context, c *cli.Command) error {
-			return a.withItems(ctx, c, true, func(f *bloom.Filter, in io.Reader, key string) error {
+			return a.withItems(ctx, c, func(f *bloom.Filter, in io.Reader, key string) error {
 				var readErr error
 				ctx, cancel := context.WithCancel(ctx)
 				defer cancel()
@@ -76,13 +78,9 @@ func (a *app) loadCommand() *cli.Command {
 				if err != nil {
 					return err
 				}
-				return a.print(moved{
-					Key: key, Items: r.Items, NewBits: r.NewBits, Created: r.Created, Bytes: r.Bytes,
-					Requests: r.Requests, Commands: r.Commands, Seconds: r.Duration.Seconds(),
-				}, moved{
-					Items: r.Items, Bytes: r.Bytes, Requests: r.Requests, Commands: r.Commands,
-					Seconds: r.Duration.Seconds(),
-				}.text("loaded"))
+				m := merged(key, r)
+				m.Items = &r.Items
+				return a.print(m, m.text("loaded"))
 			})
 		},
 	}
@@ -91,12 +89,12 @@ func (a *app) loadCommand() *cli.Command {
 func (a *app) replaceCommand() *cli.Command {
 	return &cli.Command{
 		Name: "replace", Usage: "make a filter's items those of a file, and no others", ArgsUsage: "KEY [FILE]",
-		Description: "Readers see the old filter or the new one, and nothing between. What others add meanwhile is\n" +
-			"lost, unless the file has it. With --items the filter gets another size: stop its\n" +
-			"writers first, or load a second key and turn to it.",
+		Description: "Readers see the old filter or the new one, and nothing between. Items that others add\n" +
+			"meanwhile are lost, unless the file has them. With --items the filter gets another size:\n" +
+			"stop its writers first, or load a filter at a second key and have readers use that.",
 		Flags: sizeFlags(),
 		Action: func(ctx context.Context, c *cli.Command) error {
-			return a.withItems(ctx, c, true, func(f *bloom.Filter, in io.Reader, key string) error {
+			return a.withItems(ctx, c, func(f *bloom.Filter, in io.Reader, key string) error {
 				start := time.Now()
 				l := bloom.NewLocal(f.Geometry())
 				n := uint64(0)
@@ -112,7 +110,7 @@ func (a *app) replaceCommand() *cli.Command {
 					return err
 				}
 				m := moved{
-					Key: key, Items: n, Bytes: int64(f.Geometry().Bytes(bloom.LayoutHeaded)),
+					Key: key, Items: &n, Bytes: int64(f.Geometry().Bytes(bloom.LayoutHeaded)),
 					Seconds: time.Since(start).Seconds(),
 				}
 				return a.print(m, m.text("replaced by"))
@@ -122,19 +120,19 @@ func (a *app) replaceCommand() *cli.Command {
 }
 
 // withItems opens the file and the filter.
-func (a *app) withItems(ctx context.Context, c *cli.Command, make bool,
+func (a *app) withItems(ctx context.Context, c *cli.Command,
 	run func(f *bloom.Filter, in io.Reader, key string) error,
 ) error {
 	args, err := arguments(c, 1, 2)
 	if err != nil {
 		return err
 	}
-	in, err := a.open(fileArg(args))
+	in, err := a.open(ctx, fileArg(args))
 	if err != nil {
 		return err
 	}
 	defer in.Close()
-	f, err := a.filter(ctx, c, args[0], make)
+	f, err := a.filter(ctx, c, args[0], true)
 	if err != nil {
 		return err
 	}
@@ -167,9 +165,10 @@ func (a *app) saveCommand() *cli.Command {
 	}
 }
 
-// saveTo writes beside the file and renames, so that a file is whole or not
-// there. What is no plain file, such as a pipe, is written to, and a link is
-// followed. The file is its owner's.
+// saveTo writes a file beside the named one and then renames it, so that the
+// named file is the old one or the whole new one. It follows a link, and writes
+// into what is no plain file, such as a pipe. Only the owner may read a new
+// file.
 func saveTo(ctx context.Context, f *bloom.Filter, name string, opt bloom.MoveOption) (n int64, err error) {
 	if path, err := filepath.EvalSymlinks(name); err == nil {
 		name = path
@@ -209,14 +208,14 @@ func saveTo(ctx context.Context, f *bloom.Filter, name string, opt bloom.MoveOpt
 func (a *app) restoreCommand() *cli.Command {
 	return &cli.Command{
 		Name: "restore", Usage: "bring a saved filter back", ArgsUsage: "KEY FILE (or - for standard input)",
-		Description: "Makes the filter if it is missing; items that are in it stay.",
+		Description: "Makes the filter if it is missing. Items that are in it stay.",
 		Flags:       sizeFlags()[2:], // the TTL
 		Action: func(ctx context.Context, c *cli.Command) error {
 			args, err := arguments(c, 2, 2)
 			if err != nil {
 				return err
 			}
-			in, err := a.open(args[1])
+			in, err := a.open(ctx, args[1])
 			if err != nil {
 				return err
 			}
@@ -244,10 +243,7 @@ func (a *app) restoreCommand() *cli.Command {
 			if err != nil {
 				return err
 			}
-			m := moved{
-				Key: args[0], NewBits: r.NewBits, Created: r.Created, Bytes: r.Bytes,
-				Requests: r.Requests, Commands: r.Commands, Seconds: r.Duration.Seconds(),
-			}
+			m := merged(args[0], r)
 			return a.print(m, m.text("restored"))
 		},
 	}

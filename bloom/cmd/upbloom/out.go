@@ -20,7 +20,7 @@ func (a *app) print(v any, text string) error {
 	return enc.Encode(v)
 }
 
-// state is a filter's Stats, for programs. Times are in seconds; a TTL of 0 is
+// state is a filter's Stats, for programs. TTL is in seconds, 0 if there is
 // none.
 type state struct {
 	Key           string  `json:"key"`
@@ -41,6 +41,12 @@ type state struct {
 	TTL           float64 `json:"ttl"`
 }
 
+// unread is a filter that could not be read, for programs.
+type unread struct {
+	Key   string `json:"key"`
+	Error string `json:"error"`
+}
+
 func stateOf(key string, s bloom.Stats) state {
 	return state{
 		Key: key, Kind: s.Kind.String(), Scheme: s.Geometry.Scheme.String(), Bits: s.Geometry.Bits,
@@ -50,7 +56,7 @@ func stateOf(key string, s bloom.Stats) state {
 	}
 }
 
-// ttl writes a time to live in a few characters.
+// ttl writes a time to live in a few characters, "-" if there is none.
 func ttl(d time.Duration) string {
 	switch {
 	case d <= 0:
@@ -63,22 +69,45 @@ func ttl(d time.Duration) string {
 	return fmt.Sprintf("%dd", int(d.Hours()/24))
 }
 
-// moved is what a move did.
+// moved is what load, save, restore or replace did, for programs.
 type moved struct {
-	Key      string  `json:"key"`
-	Items    uint64  `json:"items,omitempty"`
-	NewBits  uint64  `json:"newBits,omitempty"`
-	Created  bool    `json:"created,omitempty"`
-	Bytes    int64   `json:"bytes"`
-	Requests int64   `json:"requests,omitempty"`
-	Commands int64   `json:"commands,omitempty"`
-	Seconds  float64 `json:"seconds"`
+	Key     string  `json:"key"`
+	Items   *uint64 `json:"items,omitempty"`   // that were read, of load and replace
+	NewBits *uint64 `json:"newBits,omitempty"` // of load and restore, if known
+	// NewBitsUnknown is set if the last step was sent again after a lost reply.
+	NewBitsUnknown bool    `json:"newBitsUnknown,omitempty"`
+	Created        bool    `json:"created,omitempty"`
+	Bytes          int64   `json:"bytes"`
+	Requests       int64   `json:"requests,omitempty"`
+	Commands       int64   `json:"commands,omitempty"`
+	Seconds        float64 `json:"seconds"`
+}
+
+// merged is what a load or a restore did.
+func merged(key string, r bloom.LoadResult) moved {
+	m := moved{
+		Key: key, NewBitsUnknown: r.NewBitsUnknown, Created: r.Created, Bytes: r.Bytes,
+		Requests: r.Requests, Commands: r.Commands, Seconds: r.Duration.Seconds(),
+	}
+	if !r.NewBitsUnknown {
+		m.NewBits = &r.NewBits
+	}
+	return m
 }
 
 func (m moved) text(what string) string {
 	s := what
-	if m.Items > 0 {
-		s += " " + human.Count(m.Items) + " items,"
+	if m.Items != nil {
+		s += " " + human.Count(*m.Items) + " items,"
+	}
+	if m.Created {
+		s += " a new filter,"
+	}
+	switch {
+	case m.NewBits != nil:
+		s += " " + human.Count(*m.NewBits) + " new bits,"
+	case m.NewBitsUnknown:
+		s += " an unknown number of new bits (a reply was lost),"
 	}
 	s += " " + human.Bytes(uint64(m.Bytes))
 	if m.Requests > 0 {

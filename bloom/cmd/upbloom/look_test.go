@@ -1,0 +1,89 @@
+package main
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/upbloom/upbloom/bloom"
+)
+
+// ls finds a filter among thousands of other keys, and shows odd keys in one
+// piece.
+func TestListAmongOthers(t *testing.T) {
+	sh := newShell(t)
+	c := sh.s.Client()
+	for i := range 3000 {
+		if _, err := sh.s.Exec("SET", "other:"+strconv.Itoa(i), "v"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := sh.s.Exec("LPUSH", "a-list", "v"); err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range []string{"one", "two\nlines\x1b[31m"} {
+		f, err := bloom.New(c, key, bloom.Config{Capacity: 100, FPRate: 0.01})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := f.Add(t.Context(), "a"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	out := sh.want(0, "", "", "ls")
+	if strings.Count(out, "\n") != 3 || strings.Contains(out, "\x1b") {
+		t.Errorf("ls prints %q", out)
+	}
+}
+
+// ls reads dozens of filters in one request.
+func TestListReadsManyFiltersARequest(t *testing.T) {
+	sh := newShell(t)
+	c := sh.s.Client()
+	for i := range inspectAtOnce {
+		f, err := bloom.New(c, "seen:"+strconv.Itoa(i), bloom.Config{Capacity: 100, FPRate: 0.01})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := f.Add(t.Context(), "a"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	sh.s.ResetStats()
+	out := sh.want(0, "", "", "ls")
+	if n := strings.Count(out, "seen:"); n != inspectAtOnce {
+		t.Errorf("%d filters are listed, want %d", n, inspectAtOnce)
+	}
+	// SCAN, the first bits of all keys, and the filters.
+	if n := sh.s.Stats().Requests; n != 3 {
+		t.Errorf("%d requests for %d filters, want 3", n, inspectAtOnce)
+	}
+}
+
+// A filter that cannot be read has a line that says so, hides no other, and
+// shows in the status.
+func TestListWithAFilterThatCannotBeRead(t *testing.T) {
+	sh := newShell(t)
+	for _, key := range []string{"a", "b", "c"} {
+		sh.want(0, "new", "", "add", "--items", "100", key, "item")
+	}
+	sh.s.DenyFunc(func(command []string) bool { return slices.Contains(command, "b") })
+	out, errOut, status := sh.run("", "ls")
+	lines := strings.Split(strings.TrimSpace(out), "\n")
+	if len(lines) != 4 || !strings.HasPrefix(lines[1], "a  ") || !strings.HasPrefix(lines[2], "c  ") ||
+		!strings.HasPrefix(lines[3], "b  ") || !strings.Contains(lines[3], "not read: ") {
+		t.Errorf("ls prints\n%s", out)
+	}
+	if status != exitDatabase || !strings.Contains(errOut, "1 of 3 filters could not be read") {
+		t.Errorf("status %d, %q", status, errOut)
+	}
+	var list []struct {
+		state
+		Error string `json:"error"`
+	}
+	decode(t, sh.want(exitDatabase, "", "", "--json", "ls"), &list)
+	if len(list) != 3 || list[0].Items != 1 || list[1].Key != "b" || list[1].Error == "" || list[2].Error != "" {
+		t.Errorf("as JSON: %+v", list)
+	}
+}
