@@ -140,11 +140,13 @@ func networkError(ctx, tryCtx context.Context, limit time.Duration, err error) e
 	sent := !isNotSent(err)
 	if ctx.Err() != nil {
 		err = contextError(ctx, err)
-	} else if tryCtx.Err() != nil {
+	} else if cause := context.Cause(tryCtx); errors.Is(cause, context.DeadlineExceeded) {
 		if !errors.Is(err, context.DeadlineExceeded) { // else it may say what was waited for
 			err = context.DeadlineExceeded
 		}
 		err = fmt.Errorf("no answer within %v (WithTimeout): %w", limit, err)
+	} else if cause != nil {
+		err = cause // the host has no timer for it
 	}
 	if !sent {
 		return NotSent(err)

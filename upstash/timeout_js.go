@@ -2,6 +2,8 @@ package upstash
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"math"
 	"syscall/js"
 	"time"
@@ -10,29 +12,28 @@ import (
 // withTimeout is context.WithTimeout by a timer of the host's, which cancel
 // clears. One of Go's stays set in the host when it is stopped: its callback
 // into a program that has ended is an uncaught error there, of which Node dies.
-// A host that has no timers keeps no time.
+// If the host has no timer for it, the context has ended already, and its cause
+// says why: nothing else could end what waits for it.
 func withTimeout(parent context.Context, d time.Duration) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancel(parent)
+	ctx, cancel := context.WithCancelCause(parent)
 	deadline := time.Now().Add(d)
 	if earlier, ok := parent.Deadline(); ok && !earlier.After(deadline) {
-		return ctx, cancel
-	}
-	if !hostHas("setTimeout") || !hostHas("clearTimeout") {
-		return ctx, cancel
+		return ctx, func() { cancel(nil) }
 	}
 	t := &timedContext{Context: ctx, deadline: deadline}
-	over := js.FuncOf(func(js.Value, []js.Value) any {
-		t.over = ctx.Err() == nil
-		cancel()
-		return nil
-	})
 	// A host takes milliseconds, and more than these for none.
 	millis := min((d+time.Millisecond-1)/time.Millisecond, math.MaxInt32)
-	timer := js.Global().Call("setTimeout", over, int(millis))
+	stop, err := startTimer(int(millis), func() {
+		t.over = ctx.Err() == nil
+		cancel(context.DeadlineExceeded)
+	})
+	if err != nil {
+		cancel(err)
+		return ctx, func() {}
+	}
 	return t, func() {
-		js.Global().Call("clearTimeout", timer)
-		over.Release()
-		cancel()
+		stop()
+		cancel(nil)
 	}
 }
 
@@ -53,5 +54,35 @@ func (t *timedContext) Err() error {
 	return t.Context.Err()
 }
 
-// hostHas reports whether the host has a global function of this name.
-func hostHas(name string) bool { return get(js.Global(), name).Type() == js.TypeFunction }
+// startTimer has the host call f once, unless stop comes first. Without an
+// error, stop must be called, even after f was.
+func startTimer(millis int, f func()) (stop func(), err error) {
+	for _, name := range []string{"setTimeout", "clearTimeout"} {
+		if err := hostLacks(name); err != nil {
+			return nil, err
+		}
+	}
+	over := js.FuncOf(func(js.Value, []js.Value) any {
+		f()
+		return nil
+	})
+	defer catch(func(thrown js.Value) {
+		over.Release()
+		err = fmt.Errorf("the host's setTimeout failed: %.200s", text(thrown, "message"))
+	})
+	timer := js.Global().Call("setTimeout", over, millis)
+	return func() {
+		defer catch(func(js.Value) {}) // f may still be called: over stays
+		js.Global().Call("clearTimeout", timer)
+		over.Release()
+	}, nil
+}
+
+// hostLacks returns an error if the host has no global function of this name.
+func hostLacks(name string) (err error) {
+	defer catch(func(js.Value) { err = errors.New("the host's " + name + " cannot be read") })
+	if get(js.Global(), name).Type() != js.TypeFunction {
+		return fmt.Errorf("%w (this host has no %s)", ErrNoTransport, name)
+	}
+	return nil
+}

@@ -47,8 +47,8 @@ func (f *fetching) run(resp *Response) (err error) {
 	defer catch(func(thrown js.Value) { err = f.failure(thrown) })
 	// Without the last two nothing could end the wait for an answer.
 	for _, name := range []string{"fetch", "Headers", "AbortController", "setTimeout", "clearTimeout"} {
-		if !hostHas(name) {
-			return fmt.Errorf("%w (this host has no %s)", ErrNoTransport, name)
+		if err := hostLacks(name); err != nil {
+			return err
 		}
 	}
 	f.abort = js.Global().Get("AbortController").New()
@@ -206,14 +206,12 @@ func (f *fetching) await(promised js.Value) (js.Value, error) {
 	// lives on, would be called back after its end. A timer of Go's would do
 	// the same harm: it stays set in the host when it is stopped.
 	f.stop()
-	over := js.FuncOf(func(js.Value, []js.Value) any {
-		settled <- result{}
-		return nil
-	})
-	defer over.Release()
-	timer := js.Global().Call("setTimeout", over, abortGrace)
+	stop, err := startTimer(abortGrace, func() { settled <- result{} })
+	if err != nil {
+		return js.Value{}, f.ctx.Err()
+	}
 	<-settled
-	js.Global().Call("clearTimeout", timer)
+	stop()
 	return js.Value{}, f.ctx.Err()
 }
 

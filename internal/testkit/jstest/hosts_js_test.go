@@ -135,6 +135,51 @@ func TestGuestHostLacks(t *testing.T) {
 	}
 }
 
+// TestGuestHostTimers has timers that throw, as those of a Worker do outside of
+// a request. Go's own calls of them are none of the client's, and go through.
+func TestGuestHostTimers(t *testing.T) {
+	const (
+		answers = `async () => new Response('{"result":1}')`
+		lost    = `async () => { throw new Error("lost") }`
+		never   = `() => new Promise(() => {})`
+	)
+	for _, tt := range []struct {
+		name, timer, fetch string
+		retries, from      int // from the first call that throws on
+		notSent            bool
+		says               string // "" for an answer
+	}{
+		{"no time for an attempt", "setTimeout", answers, 0, 1, true, "no timers here"},
+		{"no time for a pause", "setTimeout", lost, 1, 2, false, "no timers here"},
+		{"no time to abort", "setTimeout", never, 0, 2, false, "WithTimeout"},
+		{"nothing to clear", "clearTimeout", answers, 0, 1, false, ""},
+		{"nothing to clear after an abort", "clearTimeout", never, 0, 1, false, "WithTimeout"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			host(t, tt.fetch)
+			c := clientAt(t, "http://127.0.0.1:1",
+				upstash.WithTimeout(20*time.Millisecond), upstash.WithRetry(tt.retries))
+			before := js.Global().Get(tt.timer)
+			defer js.Global().Set(tt.timer, before)
+			js.Global().Set(tt.timer, js.Global().Get("Function").New("before", "from", `return (...args) => {
+				if (!/runtime\.\w+TimeoutEvent/.test(new Error().stack) && --from <= 0)
+					throw new Error("no timers here");
+				return before(...args);
+			}`).Invoke(before, tt.from))
+			_, err := c.Do(context.Background(), upstash.Cmd("SET", "k", "v"))
+			if tt.says == "" {
+				if err != nil {
+					t.Error(err)
+				}
+				return
+			}
+			if err == nil || upstash.SafeToRetry(err) != tt.notSent || !strings.Contains(err.Error(), tt.says) {
+				t.Errorf("%v; safe to retry: %t", err, upstash.SafeToRetry(err))
+			}
+		})
+	}
+}
+
 // without runs f while the host lacks a global name.
 func without(name string, f func() error) error {
 	before := js.Global().Get(name)
