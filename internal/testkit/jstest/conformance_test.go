@@ -12,11 +12,11 @@ import (
 	"github.com/upbloom/upbloom/upstash"
 )
 
-// The client never asks for one, so that only a careless proxy sends it. The
-// error is that of a request that may have been executed.
+// The client never asks for such a response, so only a careless proxy sends one.
+// The call then fails as one that may have been executed.
 const no100 = "Node's fetch takes an interim response with status 100 for a bad one"
 
-// TestConformance runs the test of every transport over fetch, as Node has it.
+// TestConformance runs the test of every transport over Node's fetch.
 func TestConformance(t *testing.T) {
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 	r, stop := startRelay(t)

@@ -10,8 +10,8 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
-// TestFetch runs the guest's tests against a server that misbehaves, then asks
-// the server what it saw: the guest cannot know what was left running.
+// TestFetch runs the guest's tests against a server that misbehaves, and then
+// checks what the server saw. The guest itself cannot see what it left running.
 func TestFetch(t *testing.T) {
 	s := newServer(t)
 	db := upstashtest.NewServer(t, upstashtest.WithToken("very-secret-token"))
@@ -24,8 +24,8 @@ func TestFetch(t *testing.T) {
 	if n := s.followed.Load(); n != 0 {
 		t.Errorf("%d requests followed a redirect", n)
 	}
-	// What was written is more than what was read, by the buffers in between: a
-	// few MB. Without limits it is all of one body, or of two.
+	// The server writes more than the guest reads, by the few MB of the buffers in
+	// between. A guest without a limit reads the whole body.
 	if n := s.written.Load(); n >= hugeBody {
 		t.Errorf("the guest took %d bytes of the bodies over its limit", n)
 	}
@@ -35,8 +35,9 @@ func TestFetch(t *testing.T) {
 	}
 }
 
-// TestNothingLeft has programs end in a host that lives on: after an answer, at
-// the time limit of an attempt, and canceled in the pause before a retry.
+// TestNothingLeft has programs end in a host that lives on. They end after an
+// answer, at the time limit of an attempt, and by a cancellation in the pause
+// before a retry.
 func TestNothingLeft(t *testing.T) {
 	s := newServer(t)
 	program := build(t, "build", "./oneshot")

@@ -38,7 +38,7 @@ func clientAt(t *testing.T, url string, opts ...upstash.Option) *upstash.Client 
 	return c
 }
 
-// fails runs a command that must fail, and looks at what every failure owes.
+// fails runs a command that must fail, and checks that the error shows no secret.
 func fails(t *testing.T, ctx context.Context, c *upstash.Client) error {
 	t.Helper()
 	_, err := c.Do(ctx, upstash.Cmd("SET", "secret-key", "secret-value"))
@@ -99,8 +99,8 @@ func TestGuestBodies(t *testing.T) {
 		if err := fails(t, context.Background(), client(t, path)); !errors.Is(err, upstash.ErrResponseTooLarge) {
 			t.Errorf("%s: %v", path, err)
 		}
-		if path != "/bomb" { // which fits into the buffers on the way
-			noticed(t) // that the rest is not wanted
+		if path != "/bomb" { // that one fits into the buffers on the way
+			noticed(t) // the server sees that the guest does not want the rest
 		}
 	}
 }
@@ -123,8 +123,8 @@ func TestGuestStatus(t *testing.T) {
 	}
 }
 
-// What broke after the request may have been executed; what never connected
-// was not.
+// TestGuestBroken breaks connections. A request on one that broke later may have
+// been executed; a request without a connection was not.
 func TestGuestBroken(t *testing.T) {
 	for _, path := range []string{"/reset", "/cut"} {
 		if err := fails(t, context.Background(), client(t, path)); upstash.SafeToRetry(err) {
@@ -137,8 +137,8 @@ func TestGuestBroken(t *testing.T) {
 	}
 }
 
-// TestGuestContext stalls three requests; the native side counts how many
-// connections were dropped for it.
+// TestGuestContext ends three stalled requests. TestFetch, on the native side,
+// counts the connections that the guest dropped for it.
 func TestGuestContext(t *testing.T) {
 	quiet := noConsoleErrors(t)
 	// The client's own limit for an attempt. A slow machine must have sent the
@@ -174,8 +174,8 @@ func noticed(t *testing.T) {
 	}
 }
 
-// noConsoleErrors watches for what syscall/js says of a callback that came
-// after its function was released.
+// noConsoleErrors watches the console. There syscall/js reports a callback that
+// comes after its function was released.
 func noConsoleErrors(t *testing.T) (check func()) {
 	console := js.Global().Get("console")
 	before := console.Get("error")

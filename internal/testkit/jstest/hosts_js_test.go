@@ -20,13 +20,13 @@ func host(t *testing.T, fetch string, opts ...upstash.Option) *upstash.Client {
 	return clientAt(t, "http://127.0.0.1:1/base", opts...)
 }
 
-// piece is a fetch whose body is one value again and again.
+// piece is a fetch whose body repeats one value without end.
 func piece(value string) string {
 	return `async () => ({status: 200, headers: new Headers(), body: {getReader: () => ({
 		read: async () => ({done: false, value: ` + value + `})})}})`
 }
 
-// TestGuestHosts plays hosts that Node is not.
+// TestGuestHosts replaces fetch by those of other hosts, and by broken ones.
 func TestGuestHosts(t *testing.T) {
 	tests := []struct {
 		name, fetch string
@@ -120,7 +120,8 @@ func TestGuestHosts(t *testing.T) {
 	}
 }
 
-// Whatever a host lacks, nothing was sent.
+// TestGuestHostLacks takes one global from the host at a time. No request is
+// sent then, and the error says so.
 func TestGuestHostLacks(t *testing.T) {
 	for _, name := range []string{"fetch", "Headers", "AbortController", "setTimeout", "clearTimeout"} {
 		c := host(t, `async () => new Response('{"result":1}')`)
@@ -188,7 +189,8 @@ func without(name string, f func() error) error {
 	return f()
 }
 
-// A controller that cannot be made, or cannot abort, is an error like others.
+// TestGuestHostAborts has an AbortController that cannot be made, and one that
+// cannot abort. A call then ends with an error as others do.
 func TestGuestHostAborts(t *testing.T) {
 	for name, tt := range map[string]struct {
 		class   string
@@ -205,8 +207,7 @@ func TestGuestHostAborts(t *testing.T) {
 			if err := fails(t, context.Background(), c); upstash.SafeToRetry(err) != tt.notSent {
 				t.Errorf("%v; safe to retry: %t", err, !tt.notSent)
 			}
-			// With a fetch that never ends, it cannot hold up its caller
-			// either.
+			// A fetch that never ends must not hold up its caller either.
 			js.Global().Set("fetch", js.Global().Get("Function").New("return () => new Promise(() => {})").Invoke())
 			if err := fails(t, context.Background(), c); !tt.notSent && !errors.Is(err, context.DeadlineExceeded) {
 				t.Error(err)
@@ -215,7 +216,8 @@ func TestGuestHostAborts(t *testing.T) {
 	}
 }
 
-// A fetch that ignores its signal must not hold up its caller.
+// TestGuestHostIgnoresAbort has a fetch that ignores its signal. It must not hold
+// up its caller.
 func TestGuestHostIgnoresAbort(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond)
 	defer cancel()
@@ -225,7 +227,8 @@ func TestGuestHostIgnoresAbort(t *testing.T) {
 	}
 }
 
-// An older Worker has no cache modes and throws if one is asked for.
+// TestGuestHostCacheModes plays an older Worker, which has no cache modes and
+// throws if a request asks for one.
 func TestGuestHostCacheModes(t *testing.T) {
 	const fetch = `async (url, init) => new Response(JSON.stringify({result: init.cache ?? "none"}))`
 	c := host(t, fetch)

@@ -43,7 +43,7 @@ func BuildRelay(tb testing.TB) (wasm string) {
 }
 
 // build runs the go command for js/wasm and returns the path of what it built.
-// Its arguments end in a package.
+// The last of args is the package.
 func build(tb testing.TB, args ...string) (wasm string) {
 	tb.Helper()
 	wasm = filepath.Join(tb.TempDir(), "main.wasm")
@@ -57,8 +57,8 @@ func build(tb testing.TB, args ...string) (wasm string) {
 	return wasm
 }
 
-// node runs Node and returns what it printed. Beside env there is only a bare
-// PATH: Go takes no more than a few KB of environment on js.
+// node runs Node and returns what it printed. Its environment is env and PATH: on
+// js, Go takes a few KB of environment at most.
 func node(tb testing.TB, env []string, args ...string) string {
 	tb.Helper()
 	cmd := exec.Command(testenv.Need(tb, "node", "node"), args...)

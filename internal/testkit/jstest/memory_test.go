@@ -9,8 +9,9 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
-// TestMemoryIsFlat: 10,000 calls leave nothing in the program's memory, nor in
-// its host's, which holds a value for each that Go has not let go.
+// TestMemoryIsFlat checks that 10,000 calls leave nothing in the memory of the
+// program and of its host. The host keeps each JavaScript value until Go lets go
+// of it.
 func TestMemoryIsFlat(t *testing.T) {
 	db := upstashtest.NewServer(t)
 	said := node(t, []string{"UPSTASH_REDIS_REST_URL=" + db.URL, "UPSTASH_REDIS_REST_TOKEN=" + db.Token},
@@ -22,6 +23,6 @@ func TestMemoryIsFlat(t *testing.T) {
 	t.Logf("after 1,000 calls: %d bytes of the program, %d of its host; 10,000 later: %d and %d",
 		guest[0], host[0], guest[1], host[1])
 	if guest[1] > guest[0]+4<<20 || host[1] > host[0]+4<<20 {
-		t.Error("it grows with the calls")
+		t.Error("the memory grows with the calls")
 	}
 }

@@ -14,18 +14,18 @@ import (
 	"testing"
 )
 
-// The sizes that the guest's tests know, in bytes.
+// The sizes of bodies, in bytes. The guest's tests have the same maxBody.
 const (
 	hugeBody = 64 << 20
 	maxBody  = 1 << 20
 )
 
-// server misbehaves by path, as a database or a proxy before it might. The
-// path is the URL that the guest gives to upstash.New.
+// server misbehaves as a database or a proxy in front of it might. How depends on
+// the path, which is part of the URL that the guest passes to upstash.New.
 type server struct {
 	*httptest.Server
 
-	noticed  chan struct{} // a request has begun to stall, or left an endless body
+	noticed  chan struct{} // a request began to stall, or its client left an endless body
 	dropped  atomic.Int32  // stalled requests whose client went away
 	followed atomic.Int32  // requests that came through a redirect
 	written  atomic.Int64  // bytes of endless bodies that the guest took
@@ -53,7 +53,7 @@ func newServer(tb testing.TB) *server {
 	return s
 }
 
-// echo answers with what it was sent: the body, the token, the sync token.
+// echo answers with the body, the token and the sync token of the request.
 func (s *server) echo(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
 	w.Header().Set("Upstash-Sync-Token", "next")
@@ -61,8 +61,8 @@ func (s *server) echo(w http.ResponseWriter, r *http.Request) {
 		r.Header.Get("Authorization"), r.Header.Get("Upstash-Sync-Token"))
 }
 
-// notice answers once the server has noticed something that the guest waits
-// for.
+// notice answers once the server has noticed one of the events that the guest
+// waits for.
 func (s *server) notice(w http.ResponseWriter, r *http.Request) {
 	select {
 	case <-s.noticed:
@@ -104,7 +104,7 @@ func (s *server) pour(w io.Writer) {
 	}
 }
 
-// bomb is short on the wire and long once inflated.
+// bomb answers with a body that is short on the wire and too long once inflated.
 func (s *server) bomb(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Encoding", "gzip")
 	z := gzip.NewWriter(w)
@@ -145,7 +145,7 @@ func (s *server) busy(w http.ResponseWriter, _ *http.Request) {
 	io.WriteString(w, `{"error":"ERR max requests limit exceeded"}`)
 }
 
-// later asks for a pause before the repetition.
+// later asks the client to wait before it tries again.
 func (s *server) later(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Retry-After", "7")
 	w.WriteHeader(http.StatusServiceUnavailable)

@@ -4,6 +4,5 @@ package transporttest
 
 import "syscall"
 
-// shrinkQueue makes a socket that listens already keep one waiting connection
-// at most.
+// shrinkQueue makes a listening socket keep at most one waiting connection.
 func shrinkQueue(fd uintptr) error { return syscall.Listen(int(fd), 0) }

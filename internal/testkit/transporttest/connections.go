@@ -11,10 +11,10 @@ import (
 	"testing"
 )
 
-// serial answers the requests on each connection with what answer returns for
-// the number of the request, counted from 1 over all connections. An answer
-// ends the connection if last is true: the next request on it is taken and
-// dropped.
+// serial is a server that answers request n with what answer returns for n,
+// which counts from 1 over all connections. If last is true, the answer is the
+// last one on its connection: the server reads the next request there and drops
+// it.
 func serial(t *testing.T, answer func(n int64) (text string, last bool)) (url string) {
 	t.Helper()
 	var n atomic.Int64
@@ -35,8 +35,8 @@ func serial(t *testing.T, answer func(n int64) (text string, last bool)) (url st
 	})
 }
 
-// testInterim has more interim answers than anybody needs before the first one
-// that counts: whatever comes of that call, the next one gets its own answer.
+// testInterim sends many interim answers before the first real one. That call may
+// fail, but the calls after it must get their own answers.
 func (s suite) testInterim(t *testing.T) {
 	for _, status := range []string{"102 Processing", "103 Early Hints", "101 Switching Protocols"} {
 		t.Run(status[:3], func(t *testing.T) {
@@ -63,8 +63,9 @@ func (s suite) testInterim(t *testing.T) {
 	}
 }
 
-// testClose has a server say in each way that this answer was the last one on
-// its connection. What is sent on it all the same is lost.
+// testClose has a server announce, in each way that HTTP has, that an answer is
+// the last one on its connection. A request that a transport still sends there
+// is lost.
 func (s suite) testClose(t *testing.T) {
 	for _, field := range []string{
 		"Connection: close", "Connection: Close", "CONNECTION: CLOSE",
@@ -85,7 +86,7 @@ func (s suite) testClose(t *testing.T) {
 	}
 }
 
-// testPaths: the path of a URL arrives as it was written.
+// testPaths checks that the path of a URL arrives as it was written.
 func (s suite) testPaths(t *testing.T) {
 	got := make(chan string, 1)
 	url, _ := httpServer(t, anyIPv4, func(_ http.ResponseWriter, r *http.Request) { got <- r.RequestURI })
@@ -98,8 +99,8 @@ func (s suite) testPaths(t *testing.T) {
 	}
 }
 
-// testRefusal has a server, or a proxy before it, refuse a request before it
-// read it, and then neither read the rest nor hang up.
+// testRefusal has a server refuse a request before it has read all of it. The
+// server then neither reads the rest nor hangs up.
 func (s suite) testRefusal(t *testing.T) {
 	url := rawServer(t, func(c net.Conn, wait <-chan struct{}) {
 		_, _ = io.ReadFull(c, make([]byte, 1000))

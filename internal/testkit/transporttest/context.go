@@ -14,14 +14,15 @@ import (
 	"github.com/upbloom/upbloom/upstash"
 )
 
-// stall is a server that keeps a call waiting until the test ends.
+// stall is a way to keep a call waiting until the test ends.
 type stall struct {
 	name string
 	body string
-	url  func(t *testing.T, reached func()) string // calls reached when it stalls
+	// url starts the server, which calls reached once it stalls.
+	url func(t *testing.T, reached func()) string
 }
 
-// bigBody is more than the socket buffers of both sides take.
+// bigBody is longer than the socket buffers of both sides together.
 var bigBody = strings.Repeat("x", 24<<20)
 
 func (s suite) stalls() []stall {
@@ -76,7 +77,7 @@ func (s suite) testCancel(t *testing.T) {
 			s.begin(t)
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
-			url := st.url(t, cancel) // as soon as the server is where it stalls
+			url := st.url(t, cancel)
 			tr := s.transport(t, url)
 			if err := s.stalled(t, ctx, tr, newRequest(url+"/", st.body)); err == nil {
 				t.Error("no error")
@@ -85,9 +86,9 @@ func (s suite) testCancel(t *testing.T) {
 	}
 }
 
-// stalled fails the test if the call does not end with its context. What the
-// request's buffer holds is overwritten as soon as it does: the race detector
-// then reports whether anything still reads it.
+// stalled makes a call and returns its error. It ends the test if the call does
+// not end with its context. It overwrites the request's buffers as soon as the
+// call returns, so that the race detector reports any later use of them.
 func (s suite) stalled(t *testing.T, ctx context.Context, tr upstash.Transport, req *upstash.Request) error {
 	t.Helper()
 	done := make(chan error, 1)
@@ -113,7 +114,7 @@ func (s suite) testBuffers(t *testing.T) {
 	req := newRequest(url+"/", "")
 	var last upstash.Response
 	for i := range 20 {
-		// The same buffers again and again, as a pool would use them.
+		// The same buffers each time, as a pool would use them.
 		req.Body = append(req.Body[:0], bytes.Repeat([]byte{byte('a' + i)}, 10_000)...)
 		resp := mustSend(t, tr, req)
 		if !bytes.Equal(resp.Body, req.Body) {
@@ -126,9 +127,9 @@ func (s suite) testBuffers(t *testing.T) {
 	}
 }
 
-// testEarlyAnswer has a server refuse a big request before it read it. It takes
-// the rest, as servers do: one that hangs up at once resets the connection, and
-// net/http then loses the answer more often than not.
+// testEarlyAnswer has a server refuse a big request before it has read all of
+// it. Like other servers, this one then reads the rest. A server that hangs up at
+// once would reset the connection, and net/http would often lose the answer.
 func (s suite) testEarlyAnswer(t *testing.T) {
 	const answer = "HTTP/1.1 413 Content Too Large\r\nContent-Length: 2\r\nConnection: close\r\n\r\nno"
 	url := rawServer(t, func(c net.Conn, _ <-chan struct{}) {

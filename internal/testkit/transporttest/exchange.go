@@ -40,7 +40,7 @@ func (s suite) testRequest(t *testing.T) {
 		}
 	}
 	if g.header.Get("Cookie") != "" || g.header.Get("Referer") != "" {
-		t.Errorf("fields that nobody asked for: %v", g.header)
+		t.Errorf("header fields that the request did not have: %v", g.header)
 	}
 }
 

@@ -14,8 +14,8 @@ import (
 )
 
 // RunHTTP2 tests transports that speak HTTP/2 without TLS from the first byte
-// on. Its servers are handlers; those of Run that answer byte by byte speak
-// HTTP/1.1.
+// on. It leaves out the cases of Run whose servers write HTTP/1.1 byte by byte,
+// and has others with handlers in their place.
 func RunHTTP2(t *testing.T, newTransport Make, exceptions ...Exception) {
 	s := suite{newTransport, exceptions, t.Name() + "/"}
 	s.run(t, []namedCase{
@@ -94,7 +94,7 @@ func (s suite) testHandlerCut(t *testing.T) {
 	}
 }
 
-// testHandlerDropped resets the stream once the request was read.
+// testHandlerDropped resets the stream once it has read the request.
 func (s suite) testHandlerDropped(t *testing.T) {
 	url, _ := httpServer(t, anyIPv4, func(_ http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
@@ -121,8 +121,8 @@ func (s suite) testHandlerEarlyAnswer(t *testing.T) {
 	}
 }
 
-// handlerStalls are where a handler keeps a call waiting. Each calls reached
-// there, and ends when its request is given up.
+// handlerStalls are handlers that keep a call waiting. Each calls reached when it
+// begins to wait, and ends when the client gives the request up.
 func handlerStalls() map[string]func(w http.ResponseWriter, r *http.Request, reached func()) {
 	return map[string]func(http.ResponseWriter, *http.Request, func()){
 		"before the header": func(_ http.ResponseWriter, r *http.Request, reached func()) {

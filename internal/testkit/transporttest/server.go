@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// httpServer serves h at addr, over HTTP/1.1 and over HTTP/2 to who begins with
-// it, and counts connections.
+// httpServer serves h at addr and counts connections. It speaks HTTP/1.1, and
+// HTTP/2 with a client that begins with that.
 func httpServer(t *testing.T, addr string, h http.HandlerFunc) (url string, conns *atomic.Int64) {
 	t.Helper()
 	l, err := net.Listen("tcp", addr)
@@ -37,9 +37,9 @@ func httpServer(t *testing.T, addr string, h http.HandlerFunc) (url string, conn
 
 const anyIPv4 = "127.0.0.1:0"
 
-// rawServer hands each connection to serve and closes it when serve returns or
-// the test ends.
-// Serve is called on a goroutine of its own; wait is closed at the test's end.
+// rawServer calls serve for each connection, on a goroutine of its own. It closes
+// the connection when serve returns or the test ends. At the test's end it
+// closes wait.
 func rawServer(t *testing.T, serve func(c net.Conn, wait <-chan struct{})) (url string) {
 	t.Helper()
 	l, err := net.Listen("tcp", anyIPv4)
@@ -62,7 +62,7 @@ func rawServer(t *testing.T, serve func(c net.Conn, wait <-chan struct{})) (url 
 			group.Go(func() {
 				select {
 				case <-served:
-				case <-wait: // serve may read from one that a client keeps for later
+				case <-wait: // serve may still read: clients keep connections for later
 				}
 				_ = c.Close()
 			})
@@ -76,7 +76,7 @@ func rawServer(t *testing.T, serve func(c net.Conn, wait <-chan struct{})) (url 
 	return "http://" + l.Addr().String()
 }
 
-// readRequest takes one whole request off c.
+// readRequest reads one whole request from c.
 func readRequest(c net.Conn) {
 	r, err := http.ReadRequest(bufio.NewReader(c))
 	if err == nil {
@@ -84,7 +84,8 @@ func readRequest(c net.Conn) {
 	}
 }
 
-// answering serves one request a connection with these bytes and hangs up.
+// answering answers one request on each connection with these bytes, and then
+// hangs up.
 func answering(t *testing.T, answer string) (url string) {
 	t.Helper()
 	return rawServer(t, func(c net.Conn, _ <-chan struct{}) {

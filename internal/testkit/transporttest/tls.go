@@ -20,20 +20,20 @@ import (
 // among the roots.
 type MakeTLS func(t *testing.T, url string, roots *x509.CertPool) upstash.Transport
 
-// RootPEM returns the certificate of RunTLS's servers, which is its own root:
-// for transports that must know it before the test begins.
+// RootPEM returns the certificate of RunTLS's servers, which is its own root, for
+// a transport that must know it before the test begins.
 func RootPEM() []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: tlsServer().Certificate().Raw})
 }
 
-// tlsServer returns one that has ended: only its certificate is wanted.
+// tlsServer returns a server that has ended. Only its certificate is of use.
 func tlsServer() *httptest.Server {
 	s := httptest.NewTLSServer(nil)
 	s.Close()
 	return s
 }
 
-// RunTLS tests, over TLS, what TLS makes different.
+// RunTLS tests what is different over TLS.
 func RunTLS(t *testing.T, newTransport MakeTLS) {
 	s := tlsServer()
 	roots := x509.NewCertPool()
@@ -57,7 +57,7 @@ type tlsSuite struct {
 	certificates []tls.Certificate
 }
 
-// server hands each connection to serve, above TLS.
+// server calls serve for each connection, which then speaks TLS.
 func (s tlsSuite) server(t *testing.T, serve func(c net.Conn, wait <-chan struct{})) (url string) {
 	t.Helper()
 	url = rawServer(t, func(c net.Conn, wait <-chan struct{}) {
@@ -66,7 +66,7 @@ func (s tlsSuite) server(t *testing.T, serve func(c net.Conn, wait <-chan struct
 	return "https" + strings.TrimPrefix(url, "http")
 }
 
-// testBodies has bodies of less than a record, and of many.
+// testBodies sends bodies that fit into one TLS record, and bodies of many.
 func (s tlsSuite) testBodies(t *testing.T) {
 	url := s.server(t, func(c net.Conn, _ <-chan struct{}) {
 		for r := bufio.NewReader(c); ; {
@@ -87,7 +87,7 @@ func (s tlsSuite) testBodies(t *testing.T) {
 	}
 }
 
-// testRefusal is that of a server that neither reads the rest nor hangs up.
+// testRefusal is testRefusal of suite, over TLS.
 func (s tlsSuite) testRefusal(t *testing.T) {
 	url := s.server(t, func(c net.Conn, wait <-chan struct{}) {
 		_, _ = io.ReadFull(c, make([]byte, 1000))
@@ -100,8 +100,8 @@ func (s tlsSuite) testRefusal(t *testing.T) {
 	}
 }
 
-// testCancel ends a call to a server that takes no more of the request, so that
-// there is no room for what TLS says at the end.
+// testCancel ends a call to a server that stopped reading the request. The socket
+// then has no room for the record with which TLS ends a connection.
 func (s tlsSuite) testCancel(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()

@@ -20,8 +20,7 @@ func main() {
 	for i := 1; i <= 11_000 && err == nil; i++ {
 		_, err = c.Do(context.Background(), upstash.Cmd("SET", "key", fmt.Sprint(i)))
 		if i == 1_000 || i == 11_000 {
-			// What Go no longer holds, its host lets go when finalizers have
-			// run.
+			// The host lets go of a value when Go's finalizer for it has run.
 			for range 3 {
 				runtime.GC()
 				time.Sleep(10 * time.Millisecond)

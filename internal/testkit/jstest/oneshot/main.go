@@ -1,7 +1,7 @@
 //go:build js && wasm
 
-// Command oneshot sends one command, prints what came of it, and ends itself at
-// once: an instance of a Worker in small.
+// Command oneshot sends one command, prints how that ended, and exits at once, as
+// an instance of a Worker may.
 package main
 
 import (
@@ -16,7 +16,7 @@ import (
 )
 
 func main() {
-	// No timer here is Go's own: one of those may stay set in the host.
+	// No timer here is one of Go's runtime, which could stay set in the host.
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	var opts []upstash.Option

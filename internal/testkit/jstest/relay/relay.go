@@ -1,10 +1,10 @@
-// Package relay is what a native test and a js/wasm program say to each other
-// over a pipe, so that the test can use the transport of the other platform:
-// calls in one direction, results in the other, in any order.
+// Package relay is the protocol of a native test and a js/wasm program over a
+// pipe. With it the test uses the program's transport. Calls travel in one
+// direction and results in the other, in any order.
 //
-// A message is a line, the length of the body and the rest in JSON, and then
-// the body as it is: some bodies are tens of MB, and base64 would double the
-// time that a test of them takes under wasm.
+// A message is a line and a body. The line has the length of the body in bytes,
+// and the rest of the message in JSON. The body follows as it is: some have tens
+// of MB, and base64 would double the time that a test of them takes under wasm.
 package relay
 
 import (
@@ -21,19 +21,19 @@ import (
 // upstash a relay.
 const Env = "UPBLOOM_RELAY"
 
-// Call is one request, or the end of the context of one that is under way.
+// Call is a request, or says that the context of an earlier Call has ended.
 type Call struct {
 	ID     int
-	Cancel bool // all that follows is empty then
+	Cancel bool // the Call with this ID is to end; the other fields are empty
 
 	URL         string
 	Header      [][2]string // upstash.Header would hide its values
 	MaxResponse int
-	Timeout     time.Duration // from when the call is read; 0 for none
+	Timeout     time.Duration // counted from when the Call is read; 0 means none
 	Body        []byte        `json:"-"`
 }
 
-// Result is what became of a Call that was not canceled away.
+// Result is how a Call ended.
 type Result struct {
 	ID         int
 	StatusCode int

@@ -16,9 +16,9 @@ import (
 	"github.com/upbloom/upbloom/upstash"
 )
 
-// Transport has the program send each request. RoundTrip returns when the
-// program's own does, and not before: a test of how calls end is then a test of
-// the program's transport. It is safe for concurrent use.
+// Transport has the program send each request. RoundTrip does not return before
+// the program's own has, so a test of how calls end is a test of the program's
+// transport. It is safe for concurrent use.
 type Transport struct {
 	writing sync.Mutex // of whole messages
 	to      io.WriteCloser

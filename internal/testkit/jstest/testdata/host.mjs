@@ -1,6 +1,6 @@
-// Runs a program ten times over in one process, as a server would. A callback
-// into one that has ended is an uncaught error, of which Node dies; a timer that
-// one leaves behind keeps the process until it is due.
+// Runs a program ten times in one process, one after another, as a server would.
+// Node ends with an error if a callback reaches a program that has ended, and
+// lives on until the last timer that a program left behind.
 import fs from "node:fs";
 const [wasmExec, program] = process.argv.slice(2);
 await import(wasmExec);

@@ -1,4 +1,4 @@
-// Runs a program that may ask how much memory it holds, and how much its host.
+// Runs a program that can ask how much memory it and its host hold.
 import fs from "node:fs";
 const [wasmExec, program] = process.argv.slice(2);
 await import(wasmExec);
