@@ -20,7 +20,7 @@ const (
 	Fail
 )
 
-// String is the word of the command: WRAP, SAT or FAIL.
+// String returns the word of the command: WRAP, SAT or FAIL.
 func (o Overflow) String() string {
 	switch o {
 	case Wrap:
@@ -33,12 +33,13 @@ func (o Overflow) String() string {
 	return "Overflow(" + strconv.Itoa(int(o)) + ")"
 }
 
-// BitField builds a BITFIELD command, operation by operation, straight into
-// its JSON. A type is "u1" to "u63" or "i1" to "i64"; an offset counts bits
-// from the most significant bit of the first byte, up to 2^32-1. Mistakes are
-// reported by the call that sends the command. Make one with NewBitField. It
-// is not safe for concurrent use and must not be copied; it may be sent again
-// and built up again with Reset.
+// BitField builds a BITFIELD command, operation by operation, straight into its
+// JSON. A type is "u1" to "u63" or "i1" to "i64"; an offset counts bits from
+// the most significant bit of the first byte, up to MaxBitOffset. The call that
+// sends the command reports mistakes, with ErrArgument. Make one with
+// NewBitField: the zero value cannot be sent. It is not safe for concurrent use
+// and must not be copied. It may be sent more than once, and Reset begins a new
+// command in the same memory.
 type BitField struct {
 	json    **hidden[bitFieldJSON]
 	replies int
@@ -51,7 +52,7 @@ type bitFieldJSON struct {
 	whole hidden[[]byte] // the command as it stands; in buf
 }
 
-// Both names end at the same place of the buffer, so that ReadOnly can turn
+// Both openings end at the same place in the buffer, so that ReadOnly can turn
 // one into the other.
 const (
 	bitFieldOpen   = `["BITFIELD"`
@@ -60,14 +61,15 @@ const (
 	bitFieldSpare  = len(bitFieldROOpen) - len(bitFieldOpen)
 )
 
-// MaxBitOffset is the last bit of the largest string that BITFIELD reaches.
+// MaxBitOffset is the offset of the last bit that BITFIELD reaches, which is
+// the last one of a string of 512 MiB.
 const MaxBitOffset = 1<<32 - 1
 
 // NewBitField starts a command on key.
 func NewBitField(key string) *BitField { return new(BitField).Reset(key) }
 
-// Reset starts again on key and keeps the memory. Commands taken from b before
-// are invalid from then on.
+// Reset starts a new command on key in the memory of the old one. Commands that
+// were taken from b before are invalid from then on.
 func (b *BitField) Reset(key string) *BitField {
 	*b = BitField{json: b.json}
 	j := b.open()
@@ -80,28 +82,28 @@ func (b *BitField) Reset(key string) *BitField {
 	return b
 }
 
-// open returns what is written to.
+// open returns the buffers that the operations are written to.
 func (b *BitField) open() *bitFieldJSON {
-	if b.json == nil { // the zero value, which Command refuses
+	if b.json == nil { // only in the zero value, which Command refuses
 		b.json = hide(bitFieldJSON{})
 	}
 	return &(*b.json).v
 }
 
-// Get reads the integer at a bit offset.
+// Get reads the integer at a bit offset. Its answer is that integer.
 func (b *BitField) Get(typ string, offset uint64) *BitField {
 	b.field(`,"GET",`, typ, "", offset)
 	return b.end()
 }
 
-// Set writes the integer at a bit offset and answers the old one.
+// Set writes the integer at a bit offset. Its answer is the old one.
 func (b *BitField) Set(typ string, offset uint64, value int64) *BitField {
 	b.ops.set(offset)
 	b.field(`,"SET",`, typ, "", offset)
 	return b.setValue(value)
 }
 
-// IncrBy adds to the integer at a bit offset and answers the new one.
+// IncrBy adds to the integer at a bit offset. Its answer is the new one.
 func (b *BitField) IncrBy(typ string, offset uint64, incr int64) *BitField {
 	b.ops.incrBy(typ, offset, incr)
 	b.field(`,"INCRBY",`, typ, "", offset)
@@ -128,7 +130,7 @@ func (b *BitField) IncrByIndex(typ string, index uint64, incr int64) *BitField {
 	return b.value(incr)
 }
 
-// Overflow sets the mode of the SETs and INCRBYs after it. It has no answer.
+// Overflow sets the mode of the SETs and INCRBYs that follow. It has no answer.
 func (b *BitField) Overflow(mode Overflow) *BitField {
 	if mode > Fail {
 		b.refuse("%v: use Wrap, Sat or Fail", mode)
@@ -180,7 +182,7 @@ func (b *BitField) SetBits(base uint64, positions []uint64) *BitField {
 }
 
 // ReadOnly makes the command a BITFIELD_RO, which a read-only token may run and
-// which a replica may answer. Only Get is allowed in it.
+// which a replica may answer. It may have operations that get, and no others.
 func (b *BitField) ReadOnly() *BitField {
 	if buf := b.open().buf; len(buf) > 0 && buf[0] == ' ' {
 		copy(buf, bitFieldROOpen)
@@ -193,20 +195,21 @@ func (b *BitField) isReadOnly() bool {
 	return len(buf) > 0 && buf[0] == '['
 }
 
+// notReadOnly takes ReadOnly back.
 func (b *BitField) notReadOnly() {
 	if b.isReadOnly() {
 		copy(b.open().buf, bitFieldSpaces+bitFieldOpen)
 	}
 }
 
-// SizeOfGet returns the bytes that one Get, or each bit or word of GetBits and
-// GetWords, adds to BitField.Size. It grows with the digits of the offset, so
-// the largest offset of a string makes it the most for this string.
+// SizeOfGet returns how many bytes one Get, or each bit or word of GetBits and
+// GetWords, adds to BitField.Size. It grows with the digits of the offset: of
+// all offsets in a string, the last one takes the most bytes.
 func SizeOfGet(typ string, offset uint64) int {
 	return len(`,"GET","",""`) + len(typ) + decimals(offset)
 }
 
-// SizeOfSet returns the bytes that one Set, or each bit of SetBits, adds to
+// SizeOfSet returns how many bytes one Set, or each bit of SetBits, adds to
 // BitField.Size.
 func SizeOfSet(typ string, offset uint64, value int64) int {
 	size := len(`,"SET","","",`) + len(typ) + decimals(offset)
@@ -225,14 +228,15 @@ func decimals(n uint64) int {
 	return d
 }
 
-// Len is how many answers the command brings.
+// Len returns how many answers the command brings: one for each operation but
+// Overflow.
 func (b *BitField) Len() int { return b.replies }
 
-// Size is the length of the command's JSON in bytes.
+// Size returns the length of the command's JSON in bytes.
 func (b *BitField) Size() int { return len(b.open().buf) + 1 - bitFieldSpare }
 
 // Command returns the command as it stands, for Do, Pipeline and MultiExec. It
-// shares b's memory: leave b alone until the call returned.
+// shares b's memory: do not change b until the call has returned.
 func (b *BitField) Command() Command {
 	c := Command{name: "BITFIELD", err: b.err, traits: b.ops.traits()}
 	start, j := bitFieldSpare, b.open()
@@ -252,22 +256,22 @@ func (b *BitField) Command() Command {
 	return c
 }
 
-// String returns the command's name alone: the key may be secret.
+// String returns the command's name alone, because the key may be secret.
 func (b *BitField) String() string { return "upstash.BitField(" + b.Command().name + ")" }
 
 // Format writes String for every verb.
 func (b *BitField) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, b.String()) }
 
-// BitField runs the command and returns an answer for each operation in order,
-// Overflow apart. If the command writes and had to be repeated after an attempt
-// of unknown outcome, it returns the answers of the repetition and
-// ErrUncertain.
+// BitField runs the command and returns one answer for each operation but
+// Overflow, in order. It is one billed command. If the command writes and was
+// repeated after an attempt of unknown outcome, BitField returns the answers of
+// the repetition and ErrUncertain.
 //
-// A read-only client sends a command that only reads as BITFIELD_RO, and leaves
-// b as it was. A client that is not, with a token that is, gets
-// ErrNoPermission: a replica answers BITFIELD_RO, perhaps from before the last
-// writes, so whether that will do is the caller's to say, with WithReadOnly or
-// BitField.ReadOnly.
+// A client made with WithReadOnly sends a command that only reads as
+// BITFIELD_RO, and leaves b as it was. Any other client sends it as BITFIELD,
+// which a read-only token may not run (ErrNoPermission). The client does not
+// change to BITFIELD_RO by itself: a replica may answer it without the last
+// writes, and only the caller knows whether that will do.
 func (c *Client) BitField(ctx context.Context, b *BitField) ([]NullInt64, error) {
 	if b == nil {
 		return nil, argumentError("BITFIELD", "the BitField is nil: make one with NewBitField")

@@ -7,8 +7,7 @@ import (
 	"time"
 )
 
-// call is one request, which is sent once or several times, and what came of
-// it.
+// call is one request, which is sent once or several times, and its outcome.
 type call struct {
 	name     string // for errors and events
 	commands int
@@ -25,7 +24,7 @@ type call struct {
 	// What the transport gets. It lives here so that a call is one allocation.
 	req     Request
 	resp    Response
-	headers [4]Header
+	headers [4]Header // the room for req.Header
 
 	attempts int
 	earlier  bool   // an attempt before the last may have run
@@ -90,8 +89,8 @@ func (x *call) decodeOne() (errMsg *string, err error) {
 	return nil, nil
 }
 
-// adopt tells the answer to a single command whose it is, and its elements
-// too: those of a RESP2 array may be errors.
+// adopt completes the answer to a single command with what the call knows. It
+// does so for the elements of a RESP2 array too, because they may be errors.
 func (x *call) adopt(r *Reply) {
 	r.name, r.status, r.traits = x.name, x.resp.StatusCode, x.traits
 	r.maybeRepeated, r.attempts = x.earlier, int32(x.attempts)
@@ -131,7 +130,7 @@ func (x *call) repliesTo(cmds []Command) []Reply {
 	return replies
 }
 
-// refused is how many commands of a batch have errors for an answer.
+// refused returns how many commands of a batch were answered with an error.
 func (x *call) refused() int {
 	n := 0
 	for _, env := range x.envelopes {
@@ -142,7 +141,7 @@ func (x *call) refused() int {
 	return n
 }
 
-// commandError is the error of one command within an answer of status 200.
+// commandError makes the error of one command within an answer of status 200.
 func (x *call) commandError(name string, t traits, message string, body []byte) *Error {
 	e := &Error{
 		StatusCode: 200, Message: redact(message, x.token, x.raw, body), Command: name, attempts: x.attempts,
@@ -151,7 +150,7 @@ func (x *call) commandError(name string, t traits, message string, body []byte) 
 	return e
 }
 
-// refusal is the error of a whole request.
+// refusal makes the error of a whole request.
 func (x *call) refusal(message string) *Error {
 	e := &Error{
 		StatusCode: x.resp.StatusCode, Message: redact(message, x.token, x.raw, x.quotable()), Command: x.name,
@@ -161,7 +160,7 @@ func (x *call) refusal(message string) *Error {
 	return e
 }
 
-// quotable is what a server may quote of the request.
+// quotable returns the part of the request that a server may quote.
 func (x *call) quotable() []byte {
 	if x.words != nil {
 		return x.words
@@ -169,7 +168,8 @@ func (x *call) quotable() []byte {
 	return x.body
 }
 
-// failure is what the caller sees of the error that ended the call.
+// failure returns the error that the caller sees for the one that ended the
+// call.
 func (x *call) failure(err error) error {
 	if server, ok := err.(*Error); ok {
 		return server

@@ -7,14 +7,14 @@ import (
 	"sync/atomic"
 )
 
-// Client sends commands to one database over its REST API. Make one with New
-// or FromEnv and share it: it is safe for concurrent use, keeps connections
-// alive, and leaves no goroutine behind a call. It must not be copied. Printing
-// it shows the URL and never the token.
+// Client sends commands to one database over its REST API. Make one with New or
+// FromEnv and share it: it is safe for concurrent use and keeps connections
+// alive. The zero value is not usable, and a Client must not be copied.
+// Printing it shows the URL and never the token.
 type Client struct {
 	sender
 
-	owned  bool // the transport is ours to close
+	owned  bool // New made the transport, and Close closes it
 	closed atomic.Bool
 }
 
@@ -60,7 +60,8 @@ func FromEnv(opts ...Option) (*Client, error) {
 }
 
 // Do sends one command in one request. It returns a *Error if the server
-// refused the command, and a *CallError if there is no answer.
+// answered with an error, a *CallError if there is no answer, and ErrArgument
+// or ErrClosed if nothing could be sent.
 func (c *Client) Do(ctx context.Context, cmd Command) (Reply, error) {
 	if err := c.check(cmd); err != nil {
 		return Reply{}, err
@@ -86,8 +87,9 @@ func (c *Client) ReadOnly() bool { return c.readOnly }
 // spare itself the work of a label.
 func (c *Client) Observed() bool { return c.observer != nil || c.callObserver != nil }
 
-// Close closes idle connections; calls after it return ErrClosed. A transport
-// passed with WithTransport is left alone.
+// Close closes idle connections. Calls that begin after it return ErrClosed;
+// calls in progress end as they would have. A transport that was passed with
+// WithTransport is left alone. A second Close does nothing.
 func (c *Client) Close() error {
 	if c.closed.Swap(true) || !c.owned {
 		return nil
@@ -98,7 +100,7 @@ func (c *Client) Close() error {
 	return nil
 }
 
-// check is everything that can be said before sending.
+// check returns the errors that are known before anything is sent.
 func (c *Client) check(cmd Command) error {
 	switch {
 	case cmd.err != nil:

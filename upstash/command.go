@@ -29,14 +29,15 @@ type rawForm struct {
 	body []byte
 }
 
-// Cmd makes any command. Every argument travels as a JSON string, so that no
-// server takes a large number for a float. An empty name, or an argument that
-// is not valid UTF-8, is reported by the call that sends the command.
+// Cmd makes any command. The name may be in any letter case. Every argument
+// travels as a JSON string, so that no server takes a large number for a float.
+// The call that sends the command returns ErrArgument if the name is none, or
+// if an argument is not valid UTF-8.
 //
-// If the name and arguments make it certain that running the command twice in a
-// row leaves the same state (all reads; SET without NX or GET; EXPIRE; SADD; a
-// BITFIELD without INCRBY), the client repeats it when the outcome of an
-// attempt is unknown. Repeatable overrules that.
+// Some commands certainly leave the same state when they run twice in a row:
+// reads; SET without NX or GET; EXPIRE of at least 1; SADD; a BITFIELD without
+// INCRBY. If the outcome of an attempt is unknown, the client repeats them, and
+// no others. Repeatable overrules that.
 func Cmd(name string, args ...string) Command {
 	c := Command{name: strings.ToUpper(name)}
 	if !isCommandName(c.name) {
@@ -63,10 +64,10 @@ func Cmd(name string, args ...string) Command {
 	return c
 }
 
-// Name is the command's name in upper case.
+// Name returns the command's name in upper case.
 func (c Command) Name() string { return c.name }
 
-// Size is the length of the command's JSON in bytes.
+// Size returns the length of the command's JSON in bytes.
 func (c Command) Size() int { return len(c.body()) }
 
 func (c Command) body() []byte {
@@ -76,16 +77,16 @@ func (c Command) body() []byte {
 	return (*c.json).v
 }
 
-// String returns the name alone: arguments may be secret.
+// String returns the name alone, because arguments may be secret.
 func (c Command) String() string { return "upstash.Command(" + c.name + ")" }
 
 // Format writes String for every verb, so that none shows an argument. Nor does
 // fmt when it opens a struct that holds a Command.
 func (c Command) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, c.String()) }
 
-// Repeatable returns a copy that is, or is not, sent again when the outcome of
-// an attempt is unknown. Say true only if running it twice leaves the same
-// state as running it once.
+// Repeatable returns a copy that is, or is not, sent again if the outcome of an
+// attempt is unknown. Pass true only if running the command twice leaves the
+// same state as running it once.
 func (c Command) Repeatable(ok bool) Command {
 	c.traits &^= traitRepeatable
 	if ok {
@@ -94,19 +95,28 @@ func (c Command) Repeatable(ok bool) Command {
 	return c
 }
 
-// AllOrNothing returns a copy whose error means that it changed nothing, as the
-// error of any command but a script does. Say it of a script that fails, if it
-// does, before its first write.
+// AllOrNothing returns a copy for which an error from the server means that the
+// command changed nothing. That holds for every command but a script, which may
+// have written before it failed. Use it for a script that can only fail before
+// its first write.
 func (c Command) AllOrNothing() Command {
 	c.traits &^= traitScript
 	return c
 }
 
-// Binary returns a copy whose reply is asked for in a form that carries any
-// bytes: RESP2 for Do, base64 for Pipeline and MultiExec. Without it, bytes
+// Binary returns a copy that asks the server for a reply in a form that carries
+// any bytes: RESP2 for Do, base64 for Pipeline and MultiExec. Without it, bytes
 // that are not UTF-8 come back as U+FFFD, and Reply.Bytes refuses those.
 func (c Command) Binary() Command {
 	c.binary = true
+	return c
+}
+
+// Timeout returns a copy whose attempts may take d each, if that is longer than
+// WithTimeout allows. It is for a command that works through many megabytes. In
+// a batch the longest of all commands counts.
+func (c Command) Timeout(d time.Duration) Command {
+	c.timeout = d
 	return c
 }
 

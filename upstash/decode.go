@@ -7,7 +7,7 @@ import (
 	"github.com/upbloom/upbloom/internal/json"
 )
 
-// envelope is what stands around a result on the wire: exactly one of the two.
+// envelope is one answer of the REST API: a result as raw JSON, or an error.
 type envelope struct {
 	result []byte
 	errMsg *string
@@ -71,8 +71,9 @@ func decodeEnvelopes(body []byte) ([]envelope, *string, error) {
 	return out, nil, nil
 }
 
-// fastResult knows the one shape that matters for speed: {"result":[...]}
-// with integers and nulls, as BITFIELD answers, or a single integer.
+// fastResult returns the result of the one shape that matters for speed:
+// {"result":[...]} with integers and nulls, as BITFIELD answers, or with a
+// single integer. It reports false for any other body.
 func fastResult(body []byte) ([]byte, bool) {
 	const prefix = `{"result":`
 	for len(body) > 0 && (body[len(body)-1] == '\n' || body[len(body)-1] == '\r') {
@@ -92,8 +93,9 @@ func fastResult(body []byte) ([]byte, bool) {
 	return raw, isIntArray(raw)
 }
 
-// isIntArray is a cheap look at the alphabet alone; Reply.Ints does the
-// parsing, and Reply.Array comes with the JSON library's own check.
+// isIntArray reports whether raw has brackets and the bytes of integers and
+// nulls between them. It checks no more, because Reply.Ints parses them, and
+// Reply.Array has the check of the JSON library.
 func isIntArray(raw []byte) bool {
 	if raw[len(raw)-1] != ']' {
 		return false

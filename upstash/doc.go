@@ -4,10 +4,10 @@
 // # Guarantee
 //
 // A call is one request. Nothing is batched behind the caller's back, and a
-// command that may have run is sent again only if a repetition is harmless. An
-// answer is what the server said, in full, or an error: never a zero value for
-// a reply that was cut, of another type, too short or not JSON. Integers are
-// int64 and pass through no float.
+// command that may have run is sent again only if a repetition is harmless. A
+// call returns what the server said, in full, or an error. It never returns a
+// zero value for a reply that was cut short, has another type or length, or is
+// not JSON. Integers are int64 and pass through no float.
 //
 // # Usage
 //
@@ -33,66 +33,70 @@
 //
 // # Errors and retry safety
 //
-// *Error is what the server said, *CallError a call that failed for another
-// reason. Both name the command and hide the token, keys and items; only what a
-// server quotes from far within a long command is not recognized. Every attempt
-// ends in one of three ways:
+// A call returns a *Error if the server answered with an error, and a
+// *CallError if it failed for another reason. Both name the command and hide
+// the token, keys and items. What a server quotes from far within a long
+// command (after 64 arguments or 16 KiB) is not recognized. Every attempt ends
+// in one of three ways:
 //
 //	never sent   the dial or TLS handshake failed   tried again, any command
 //	refused      a 4xx, or an error object          429 is tried again, any command
 //	unknown      sent, and no whole answer; a 5xx   tried again if repeatable
 //
-// Repeatable are reads, and writes that leave the same state when they run
-// twice in a row: SET without NX, SETBIT, EXPIRE of at least 1, a BITFIELD
+// Reads are repeatable, and so are writes that leave the same state when they
+// run twice in a row: SET without NX, SETBIT, EXPIRE of at least 1, a BITFIELD
 // without INCRBY. A repetition overwrites what another client wrote in between.
-// And an attempt may arrive late, after its call has ended: an Add that was
-// delayed until after a Delete makes the filter again.
+// And an attempt may reach the server late, after its call has ended: a SET
+// that was delayed until after a DEL makes the key again.
 //
 // If a repetition could have changed the answer, Reply.MaybeRepeated is true
 // and typed writes return ErrUncertain. A call makes five attempts at most,
 // with random pauses of up to 50 ms, 100 ms, 200 ms and 400 ms between them
-// (WithRetry, WithBackoff), each of at most 10 s (WithTimeout). It never sleeps
-// past its context's deadline. What would fail the same way again, such as a
-// spent quota (ErrQuota), is not tried again.
+// (WithRetry, WithBackoff). Each attempt takes at most 10 s (WithTimeout). A
+// call never sleeps past its context's deadline. A failure that would come
+// again in the same way, such as a spent quota (ErrQuota), ends the call.
 //
 // SafeToRetry reports whether an error guarantees that the command changed
 // nothing: over all attempts of the call it was never sent or was refused, or
 // it only reads. Each command of a batch is judged by itself.
 //
 // A process that was frozen, as functions are between two events, finds its
-// connections closed. An idle connection is looked into before it is used, so
-// that the next command goes out over a new one.
+// connections closed. The client checks an idle connection before it uses it,
+// and opens a new one if the server has closed the old one.
 //
 // # Read your writes
 //
 // On a global database a replica that lags behind may answer a read. So the
 // client keeps the sync token of the latest state that it has seen and sends it
 // along; a replica that is behind then does not answer. A call sees every write
-// of this client that ended before it began, but of writes that overlapped only
-// one for certain: tokens cannot be compared. Two clients don't know each
-// other's tokens. WithoutSyncToken turns this off. A BITFIELD counts as a
-// write, so the primary answers it in any case.
+// of this client that ended before the call began. If such writes overlapped
+// each other, it is certain to see only one of them, because tokens cannot be
+// compared. Two clients don't know each other's tokens. WithoutSyncToken turns
+// this off. A BITFIELD counts as a write, so the primary answers it in any
+// case.
 //
 // # Observing
 //
-// WithObserver tells of every attempt, WithCallObserver of every call: how long
-// it took, how many commands ran or may have run, and what it ended in. An
-// Event is a slog.LogValuer; WithLabel says what a call is for. The repository
-// has a recipe for OpenTelemetry in examples/otel.
+// WithObserver reports every attempt, WithCallObserver every call: how long it
+// took, how many commands ran or may have run, and how it ended. An Event is a
+// slog.LogValuer, except on wasm; WithLabel says what a call is for. The
+// repository has a recipe for OpenTelemetry in examples/otel.
 //
 // # Concurrency
 //
-// A Client is safe for concurrent use, and no goroutine outlives a call. Up to
-// 256 connections are open at once and stay so for 30 s (WithMaxConns). A call
-// ends as soon as its context does, and its buffers are no longer touched then.
+// A Client is safe for concurrent use. With the default transport no goroutine
+// outlives a call. Up to 256 connections are open at once (WithMaxConns), and
+// one is used again if it was idle for less than 30 s. A call ends as soon as
+// its context does, and nothing touches its buffers from then on.
 //
 // # Cost
 //
 // Do is one request and one billed command, with any number of operations in a
 // BITFIELD; each command of a Pipeline or MultiExec is billed. A request has
 // about 250 bytes of HTTP header. Setting seven bits of a string is 180 bytes
-// of JSON and brings back 26. A call makes 13 allocations, five of them outside
-// the transport; building a BITFIELD and reading its answer make none.
+// of JSON and brings back 26. Do makes 12 allocations, five of them outside the
+// transport. Building a BITFIELD anew after Reset and reading its answer into a
+// slice that is long enough make none.
 //
 // # Compatibility
 //

@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// What went wrong before or after the server spoke.
+// Errors that this client finds by itself.
 var (
 	// ErrNoTransport is returned when the platform has no network of its own
 	// (GOOS=wasip1) and no Transport was passed.
@@ -26,12 +26,13 @@ var (
 	ErrReadOnly = errors.New("upstash: the client is read-only: make one without WithReadOnly" +
 		" and with a full token")
 
-	// ErrUncertain is returned by a typed write when it had to be sent again
-	// after an attempt whose outcome is unknown, so that the answer may be
-	// that of a repetition. The write itself is in place.
+	// ErrUncertain is returned by a typed write if it was sent again after an
+	// attempt whose outcome is unknown, and the answer may therefore be that to
+	// a repetition. The write itself is in place.
 	ErrUncertain = errors.New("upstash: the write is in place, but an earlier attempt may already have made it")
 
-	// ErrNil is returned when a value is asked of a reply that is null.
+	// ErrNil is returned by the methods of Reply that read a value, if the
+	// reply is null.
 	ErrNil = errors.New("upstash: the reply is null: check IsNil first")
 
 	// ErrArgument is returned, before anything is sent, when a command cannot
@@ -43,8 +44,9 @@ var (
 	ErrClosed = errors.New("upstash: the client is closed: make a new one with New")
 )
 
-// What the server may say. An Error matches at most one of these, by its
-// status and code; by its words only if the service documents nothing better.
+// Kinds of errors that come from the server. An Error matches at most one of
+// these: by its status or code, or by its words if the service documents
+// nothing better.
 var (
 	// ErrUnauthorized is matched by an Error whose status is 401.
 	ErrUnauthorized = errors.New("upstash: unauthorized: use the REST token of this database" +
@@ -57,23 +59,24 @@ var (
 		" use a full token, or WithReadOnly if it is a read-only one")
 
 	// ErrRateLimited is matched by an Error whose status is 429, if it is not
-	// ErrQuota. The call was tried again before this came out of it.
+	// ErrQuota. The client has tried the call again by then, unless WithRetry
+	// or a Retry-After of more than 30 s kept it from that.
 	ErrRateLimited = errors.New("upstash: too many commands in too short a time")
 
-	// ErrQuota is matched by an Error that says that the requests of the day
-	// or the month are used up. Such a call is not tried again.
+	// ErrQuota is matched by an Error that says that the plan's requests for
+	// the day or month are used up. Such a call is not tried again.
 	ErrQuota = errors.New("upstash: the plan's requests are used up: wait for the next period," +
 		" or choose a larger plan")
 
-	// ErrRequestTooLarge is matched by an Error whose status is 413, or which
+	// ErrRequestTooLarge is matched by an Error whose status is 413, or that
 	// says that the request is longer than the plan allows.
 	ErrRequestTooLarge = errors.New("upstash: the request is larger than the plan allows: send less at once")
 
-	// ErrRecordTooLarge is matched by an Error which says that the command
+	// ErrRecordTooLarge is matched by an Error that says that the command
 	// would make a string longer than the plan, or Redis itself, allows.
 	ErrRecordTooLarge = errors.New("upstash: the record would be larger than the plan allows")
 
-	// ErrOutOfMemory is matched by an Error which says that the database is
+	// ErrOutOfMemory is matched by an Error that says that the database is
 	// full. Redis then refuses BITFIELD even if it only reads, and every
 	// transaction (ErrAborted); BITFIELD_RO still answers.
 	ErrOutOfMemory = errors.New("upstash: the database is full: delete keys, or choose a larger plan")

@@ -5,8 +5,9 @@ import (
 	"time"
 )
 
-// Event tells of one attempt of a call, or of a whole call. It holds no key, no
-// item and no token, but for what the caller put into the label.
+// Event describes one attempt of a call, or a whole call. It holds no key, no
+// item and no token, unless the caller put one into the label. It may be
+// copied, and kept after the observer returned.
 type Event struct {
 	// Label is what WithLabel put into the call's context.
 	Label string
@@ -38,8 +39,8 @@ type Event struct {
 	Err error
 }
 
-// count says what became of the commands of an attempt that ended in err, or of
-// which some were refused.
+// count sets how many commands ran, and how many may have run, in an attempt
+// that ended in err, or in answers of which some were refusals.
 func (e *Event) count(t traits, refused int, err error) {
 	switch {
 	case err == nil:
@@ -63,9 +64,9 @@ func (e *Event) add(attempt Event) {
 
 type labelKey struct{}
 
-// WithLabel returns a context whose calls carry label in their events: what the
-// program was doing, say, and to which of its keys. It is for observers alone:
-// no error shows it, and it does not travel.
+// WithLabel returns a context whose calls carry label in their events. A label
+// may say what the program was doing, for example, and to which of its keys. It
+// is for observers alone: no error shows it, and it is not sent.
 func WithLabel(ctx context.Context, label string) context.Context {
 	return context.WithValue(ctx, labelKey{}, label)
 }

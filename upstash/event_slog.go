@@ -4,8 +4,8 @@ package upstash
 
 import "log/slog"
 
-// LogValue returns the event as a group, with its error as text. It is not
-// there on wasm: log/slog would bring encoding/json into every module.
+// LogValue returns the event as a group, with its error as text. It does not
+// exist on wasm, because log/slog would bring encoding/json into every module.
 func (e Event) LogValue() slog.Value {
 	attrs := make([]slog.Attr, 0, 12)
 	if e.Label != "" {
@@ -15,7 +15,8 @@ func (e Event) LogValue() slog.Value {
 	if e.Commands != 1 {
 		attrs = append(attrs, slog.Int("commands", e.Commands))
 	}
-	attrs = append(attrs, slog.Int("attempt", e.Attempt), slog.Int("status", e.StatusCode), slog.Int("ran", e.Ran))
+	attrs = append(attrs, slog.Int("attempt", e.Attempt), slog.Int("status", e.StatusCode),
+		slog.Int("ran", e.Ran))
 	if e.MayHaveRun > 0 {
 		attrs = append(attrs, slog.Int("may_have_run", e.MayHaveRun))
 	}

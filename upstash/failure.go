@@ -7,26 +7,28 @@ import (
 	"time"
 )
 
-// Error is what the server, or a proxy before it, said instead of a result.
-// It is returned as *Error and must not be changed.
+// Error is the answer of the server, or of a proxy before it, that stands in
+// place of a result. It is returned as *Error. It is safe for concurrent use,
+// and must not be changed.
 type Error struct {
 	// StatusCode is the HTTP status: 400 for most failing commands, 401 for a
 	// bad token, 429 for a limit, 200 for a command that failed in a pipeline.
 	StatusCode int
-	// Message is the server's own words, without arguments of the command that
-	// it quoted.
+	// Message holds the server's own words. An argument of the command that
+	// they quote is replaced by "…".
 	Message string
 	// Command is the command's name, never its arguments.
 	Command string
-	// RetryAfter is what the Retry-After field asked for, or 0.
+	// RetryAfter is the wait that the Retry-After field asked for, 0 if there
+	// was none.
 	RetryAfter time.Duration
 
 	outcome  outcome
 	attempts int // 0 if it is not known
 }
 
-// Code is the first word of the message if it is in capitals, e.g.
-// "WRONGTYPE", "NOPERM" or "ERR", else "".
+// Code returns the first word of the message, e.g. "WRONGTYPE", "NOPERM" or
+// "ERR", if it is in capitals, else "".
 func (e *Error) Code() string { return codeOf(e.Message) }
 
 // Error returns the command's name, the server's words, the status, what to do
@@ -42,7 +44,8 @@ func (e *Error) Error() string {
 	return text
 }
 
-// words is the error without the command's name, for a longer text.
+// words returns the text without the command's name, as a part of a longer
+// text.
 func (e *Error) words() string {
 	text := fmt.Sprintf("%s (HTTP status %d)", e.Message, e.StatusCode)
 	if kind := e.kind(); kind != nil {
@@ -62,9 +65,9 @@ func (e *Error) Is(target error) bool {
 	return kind != nil && kind == target
 }
 
-// kind is the sentinel that the error matches, or nil. What the service says
-// about its limits has the code ERR and a status that its documentation leaves
-// open, so that only the words are left to tell it by.
+// kind returns the sentinel that the error matches, or nil. The service reports
+// its limits with the code ERR and a status that its documentation leaves open,
+// so only the words can tell them apart.
 func (e *Error) kind() error {
 	says := func(words string) bool { return strings.Contains(e.Message, words) }
 	switch code := e.Code(); {
@@ -88,10 +91,11 @@ func (e *Error) kind() error {
 	return nil
 }
 
-// CallError is a call that failed for another reason than the server's words.
-// It is returned as *CallError and wraps the cause: a network error, a
-// context's error, or a sentinel such as ErrResponseTooLarge, ErrBadResponse,
-// ErrReadOnly or ErrUncertain.
+// CallError is the error of a call that failed for another reason than an error
+// from the server. It is returned as *CallError and wraps the cause: a network
+// error, a context's error, or a sentinel such as ErrResponseTooLarge,
+// ErrBadResponse, ErrReadOnly or ErrUncertain. It is safe for concurrent use,
+// and must not be changed.
 type CallError struct {
 	// Command is the command's name, never its arguments.
 	Command string
@@ -123,7 +127,7 @@ func (e *CallError) Error() string {
 // Unwrap returns the cause.
 func (e *CallError) Unwrap() error { return e.Err }
 
-// wordsOf is a cause's text without what the whole begins with.
+// wordsOf returns a cause's text without the prefix that the whole text has.
 func wordsOf(err error) string {
 	if server, ok := err.(*Error); ok {
 		return server.words()
@@ -131,8 +135,8 @@ func wordsOf(err error) string {
 	return strings.TrimPrefix(fmt.Sprint(err), "upstash: ")
 }
 
-// RetryAfter returns how long the server asked to wait before another try, 0
-// if err does not say.
+// RetryAfter returns how long the server asked to wait before another try, 0 if
+// err holds no such wish.
 func RetryAfter(err error) time.Duration {
 	var server *Error
 	if errors.As(err, &server) {
@@ -142,10 +146,10 @@ func RetryAfter(err error) time.Duration {
 }
 
 // SafeToRetry reports whether err guarantees that no attempt of the command
-// changed anything: it was never sent, or refused, or it only reads. It is
-// false for nil and for an error that does not come from this package, unless
-// that, or one that it wraps, has a method SafeToRetry() bool to answer for
-// itself.
+// changed anything: it was never sent, or refused, or it only reads. If err, or
+// an error that it wraps, has a method SafeToRetry() bool, that one answers.
+// For nil, and for any other error from outside this package, SafeToRetry
+// returns false.
 func SafeToRetry(err error) bool {
 	var own interface{ SafeToRetry() bool }
 	if errors.As(err, &own) {
@@ -158,9 +162,10 @@ func SafeToRetry(err error) bool {
 	return false
 }
 
-// attemptOutcome is what one attempt ended in. An error answer means that the
-// command changed nothing, unless it was a script, which may have stopped half
-// way. Any other status, and a 408 from a proxy, say nothing at all.
+// attemptOutcome returns what one attempt ended in. An error with status 2xx or
+// 4xx means that the command changed nothing, unless it was a script, which may
+// have stopped half way. Any other status says nothing, and neither does a 408,
+// which comes from a proxy.
 func attemptOutcome(t traits, err error) outcome {
 	var server *Error
 	switch {
@@ -179,7 +184,8 @@ func attemptOutcome(t traits, err error) outcome {
 }
 
 // outcomeOf returns what an error was judged to be when it was made. One that
-// was made elsewhere, in a test say, is judged as the only attempt of a write.
+// was made elsewhere, for example in a test, is judged as the only attempt of a
+// write.
 func outcomeOf(err error) outcome {
 	var call *CallError
 	var server *Error

@@ -1,8 +1,6 @@
 package upstash
 
-// What follows compares ASCII letters without regard to case and leaves every
-// other byte alone, so that offsets stay what they are.
-
+// lower returns the lower case of an ASCII letter, and any other byte as it is.
 func lower(c byte) byte {
 	if 'A' <= c && c <= 'Z' {
 		return c + 'a' - 'A'
@@ -10,7 +8,8 @@ func lower(c byte) byte {
 	return c
 }
 
-// equalFold compares an ASCII header name with one in lower case.
+// equalFold reports whether an ASCII header name, in any letter case, is the
+// one given in lower case.
 func equalFold[T string | []byte](name T, lowerCase string) bool {
 	if len(name) != len(lowerCase) {
 		return false

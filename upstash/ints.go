@@ -2,13 +2,15 @@ package upstash
 
 import "strconv"
 
-// NullInt64 is one answer of a BITFIELD. The zero value is null.
+// NullInt64 is the answer to one operation of a BITFIELD: an integer or null.
+// The zero value is null.
 type NullInt64 struct {
 	Int64 int64
-	Valid bool // false for null: an operation that OVERFLOW FAIL held back
+	Valid bool // false for null: OVERFLOW FAIL kept the operation from running
 }
 
-// parseInt reads an integer as JSON writes it, all of int64.
+// parseInt reads an integer at the beginning of b, in the form that JSON has
+// for it, and returns what follows it. All of int64 is read exactly.
 func parseInt(b []byte) (n int64, rest []byte, ok bool) {
 	i := 0
 	if len(b) > 0 && b[0] == '-' {
@@ -43,8 +45,8 @@ func parseLongInt(b []byte) (int64, []byte, bool) {
 	return n, b[i:], err == nil && !leadingZero
 }
 
-// appendInts reads [1,null,-2]. White space, which no known server sends, is
-// accepted.
+// appendInts reads an array such as [1,null,-2]. White space is accepted,
+// though no known server sends it.
 func appendInts(dst []NullInt64, b []byte) ([]NullInt64, bool) {
 	b = skipSpace(b)
 	if len(b) == 0 || b[0] != '[' {

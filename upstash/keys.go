@@ -7,21 +7,21 @@ import (
 	"time"
 )
 
-// What TTL returns if there is no time to tell.
+// Values of TTL that are no time.
 const (
 	NoExpiry time.Duration = -1 // the key does not expire
 	NoKey    time.Duration = -2 // there is no such key
 )
 
 // Expire makes key expire after ttl and reports whether there was such a key.
-// ttl is at least 1 ms, in whole milliseconds. One command; repeating it is
-// harmless.
+// ttl is at least 1 ms; parts of a millisecond are cut off. It is one command,
+// which may be repeated.
 func (c *Client) Expire(ctx context.Context, key string, ttl time.Duration) (bool, error) {
 	return c.flag(ctx, ExpireCmd(key, ttl))
 }
 
-// ExpireCmd is the command behind Expire, for MultiExec and Pipeline, with
-// conditions such as "NX" (only if no expiry is set). It is EXPIRE if ttl
+// ExpireCmd returns the command that Expire sends, for MultiExec and Pipeline,
+// with conditions such as "NX" (only if no expiry is set). It is EXPIRE if ttl
 // is in whole seconds, else PEXPIRE.
 func ExpireCmd(key string, ttl time.Duration, conditions ...string) Command {
 	name, n := "EXPIRE", int64(ttl/time.Second)
@@ -35,8 +35,9 @@ func ExpireCmd(key string, ttl time.Duration, conditions ...string) Command {
 	return cmd
 }
 
-// Persist takes the expiry off key and reports whether there was one. If it
-// had to be repeated and finds none, the error wraps ErrUncertain.
+// Persist takes the expiry off key and reports whether there was one. If it was
+// repeated after an attempt of unknown outcome, and found none, the error wraps
+// ErrUncertain. It is one command.
 func (c *Client) Persist(ctx context.Context, key string) (bool, error) {
 	r, err := c.Do(ctx, Cmd("PERSIST", key))
 	if err != nil {
@@ -50,7 +51,7 @@ func (c *Client) Persist(ctx context.Context, key string) (bool, error) {
 }
 
 // TTL returns the time until key expires, in whole milliseconds, or NoExpiry or
-// NoKey, which are negative.
+// NoKey, which are negative. It is one command, a read.
 func (c *Client) TTL(ctx context.Context, key string) (time.Duration, error) {
 	n, err := c.integer(ctx, Cmd("PTTL", key))
 	switch {
@@ -63,9 +64,9 @@ func (c *Client) TTL(ctx context.Context, key string) (time.Duration, error) {
 	return time.Duration(min(n, longest)) * time.Millisecond, nil
 }
 
-// Del deletes keys and returns how many there were. It is not repeated after an
-// attempt of unknown outcome, because it might delete what another client made
-// in between.
+// Del deletes keys and returns how many of them there were. It is one command;
+// without keys nothing is sent. It is not repeated after an attempt of unknown
+// outcome, because it could then delete what another client made in between.
 func (c *Client) Del(ctx context.Context, keys ...string) (int64, error) {
 	if len(keys) == 0 {
 		return 0, nil
@@ -97,29 +98,34 @@ const (
 	Bit              // bounds are bit indices
 )
 
-// String is the word of the command: BYTE or BIT.
+// String returns the word of the command: BYTE or BIT.
 func (u Unit) String() string {
-	if u == Bit {
+	switch u {
+	case Byte:
+		return "BYTE"
+	case Bit:
 		return "BIT"
 	}
-	return "BYTE"
+	return "Unit(" + strconv.Itoa(int(u)) + ")"
 }
 
-// BitCount counts the set bits of the string at key, 0 if there is none.
-// The server reads the whole string: about 1 ms for each megabyte.
+// BitCount returns the number of set bits in the string at key, 0 if there is
+// no such key. It is one command, a read. The server reads the whole string,
+// which takes it about 1 ms for each megabyte.
 func (c *Client) BitCount(ctx context.Context, key string) (int64, error) {
 	return c.integer(ctx, Cmd("BITCOUNT", key))
 }
 
-// BitCountRange counts the set bits from start to end, both included; negative
-// ones count from the end of the string, -1 being the last.
+// BitCountRange is BitCount from start to end, both included, in the given
+// unit. A negative bound counts from the end of the string: -1 is its last byte
+// or bit.
 func (c *Client) BitCountRange(ctx context.Context, key string, start, end int64, unit Unit) (int64, error) {
 	return c.integer(ctx, bitCountRange(key, start, end, unit))
 }
 
 func bitCountRange(key string, start, end int64, unit Unit) Command {
 	if unit > Bit {
-		return Command{name: "BITCOUNT", err: argumentError("BITCOUNT", "unit %d: use Byte or Bit", unit)}
+		return Command{name: "BITCOUNT", err: argumentError("BITCOUNT", "%v: use Byte or Bit", unit)}
 	}
 	args := []string{key, strconv.FormatInt(start, 10), strconv.FormatInt(end, 10)}
 	if unit == Bit {

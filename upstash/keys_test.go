@@ -78,7 +78,8 @@ func TestKeyCommands(t *testing.T) {
 			t.Errorf("%s: got %d, %v; want ErrBadResponse", tt.name, n, err)
 		}
 	}
-	if Byte.String() != "BYTE" || Bit.String() != "BIT" || Overflow(9).String() != "Overflow(9)" {
+	if Byte.String() != "BYTE" || Bit.String() != "BIT" || Unit(9).String() != "Unit(9)" ||
+		Overflow(9).String() != "Overflow(9)" {
 		t.Error("names of units or modes")
 	}
 }

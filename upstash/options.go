@@ -6,7 +6,9 @@ import (
 	"time"
 )
 
-// Option sets how a client behaves. Options are passed to New and FromEnv.
+// Option sets how a client behaves. Options are passed to New and FromEnv,
+// which check their values. A nil Option is ignored; of two of a kind the last
+// counts.
 type Option func(*settings)
 
 const (
@@ -62,25 +64,29 @@ func newSettings(opts []Option) (settings, error) {
 	return s, nil
 }
 
-// WithTransport sets what carries the requests; the default is the platform's:
-// fasthttp natively, fetch on js/wasm, none on wasip1.
+// WithTransport sets what carries the requests. The default, also for nil, is
+// the platform's: fasthttp natively, fetch on js/wasm, none on wasip1. The
+// client does not close t.
 func WithTransport(t Transport) Option { return func(s *settings) { s.transport = t } }
 
 // WithTimeout sets how long one attempt may take; the default is 10 s. With 0
-// only the context limits it. The whole call, with its retries and the pauses
-// between them, is limited by the context alone.
+// only the context limits it. The context alone limits the whole call, with its
+// retries and the pauses between them.
 func WithTimeout(d time.Duration) Option { return func(s *settings) { s.timeout = d } }
 
 // WithRetry sets how many times a call is tried again after its first attempt;
 // the default is 4. Zero means that there is one attempt.
 //
-// What was never sent, and what was refused with status 429, is tried again
-// for any command; what may have been executed only for repeatable ones.
+// A request that was never sent, or was refused with status 429, is tried again
+// for any command. One that may have been executed is tried again only if all
+// its commands are repeatable. A quota that is used up (ErrQuota) ends the
+// call.
 func WithRetry(retries int) Option { return func(s *settings) { s.retries = retries } }
 
 // WithBackoff sets the pauses between attempts: before the nth retry a random
 // time between 0 and the lesser of ceiling and base * 2^(n-1). The defaults
-// are 50 ms and 2 s. A Retry-After of up to 30 s is honoured in its place.
+// are 50 ms and 2 s. If the server asks for a pause with Retry-After, the call
+// makes that one; if it is longer than 30 s, the call ends (see RetryAfter).
 func WithBackoff(base, ceiling time.Duration) Option {
 	return func(s *settings) { s.backoffBase, s.backoffCap = base, ceiling }
 }
@@ -91,10 +97,11 @@ func WithMaxResponse(bytes int) Option { return func(s *settings) { s.maxRespons
 
 // WithMaxConns sets how many connections the native default transport has open
 // at most; the default is 256. Each call in progress needs one, so that n calls
-// run at once. A further call waits for a free connection until its context or
-// WithTimeout ends; then it did not run. As many may stay open between calls as
-// may be open at all, so that a burst of calls finds those of the burst before.
-// One that was idle for 30 s is not used again, and a later call closes it.
+// run at once. A further call waits for a free connection until its context
+// ends or its time (WithTimeout) is over; then it did not run. All n
+// connections may stay open between calls, so that a burst of calls uses those
+// of the burst before. One that was idle for 30 s is not used again, and a
+// later call closes it.
 //
 // An open connection costs a file descriptor here and at the server, and about
 // 30 KB of memory. On other platforms, and with WithTransport, the number of
@@ -104,7 +111,8 @@ func WithMaxConns(n int) Option { return func(s *settings) { s.maxConns = n } }
 // WithReadOnly makes a client that refuses to write: every command that is not
 // certain to be a read returns ErrReadOnly before anything is sent, and
 // Client.BitField sends BITFIELD_RO. Use it with a read-only token. On a global
-// database a replica may answer, from before another client's last writes.
+// database the answer may come from a replica that has not yet seen the last
+// writes of other clients.
 func WithReadOnly() Option { return func(s *settings) { s.readOnly = true } }
 
 // WithoutSyncToken turns off read-your-writes: the sync token of a response is
@@ -117,14 +125,15 @@ func WithoutSyncToken() Option { return func(s *settings) { s.noSyncToken = true
 func WithInsecureHTTP() Option { return func(s *settings) { s.allowHTTP = true } }
 
 // WithObserver calls f after every attempt, on the caller's goroutine, with the
-// call's own context. f must be fast and safe for concurrent use. What is
-// refused before sending is no attempt.
+// call's own context. f must be fast and safe for concurrent use. A command
+// that the client refuses before sending is no attempt.
 func WithObserver(f func(context.Context, Event)) Option {
 	return func(s *settings) { s.observer = f }
 }
 
-// WithCallObserver calls f once at the end of every call, with all its attempts
-// summed up, as WithObserver does after each attempt.
+// WithCallObserver calls f once at the end of every call, with the sum of all
+// its attempts. As for WithObserver, f runs on the caller's goroutine, and a
+// command that the client refuses before sending is no call.
 func WithCallObserver(f func(context.Context, Event)) Option {
 	return func(s *settings) { s.callObserver = f }
 }

@@ -1,9 +1,6 @@
 package upstash
 
-import (
-	"strings"
-	"time"
-)
+import "strings"
 
 // RawCmd makes a command whose last argument is body, which travels as the body
 // of the request: any bytes, without the third that base64 or the escapes of
@@ -50,11 +47,4 @@ func escapeSegment(path *strings.Builder, s string) {
 		path.WriteByte(hexDigits[c>>4])
 		path.WriteByte(hexDigits[c&15])
 	}
-}
-
-// Timeout returns a copy whose attempts may take d each, if that is longer than
-// the client's timeout: for a command that works through many megabytes.
-func (c Command) Timeout(d time.Duration) Command {
-	c.timeout = d
-	return c
 }
