@@ -14,8 +14,8 @@ type endpoint struct {
 	port string
 }
 
-// parseEndpoint accepts what a user may find under "REST API" in the console.
-// Its errors never quote the URL: it may hold a secret.
+// parseEndpoint checks a URL as the console shows it under "REST API". Its
+// errors never quote the URL, because it may hold a secret.
 func parseEndpoint(raw string, allowHTTP bool) (endpoint, error) {
 	bad := func(why string) (endpoint, error) {
 		return endpoint{}, fmt.Errorf("%w: URL: %s", ErrArgument, why)
@@ -66,8 +66,9 @@ func parseEndpoint(raw string, allowHTTP bool) (endpoint, error) {
 	return e, nil
 }
 
-// hasDots reports whether a segment of the path is "." or "..", in any way of
-// writing them: some transports resolve them, and some send them as they are.
+// hasDots reports whether a segment of the path is "." or "..", plain or
+// escaped. Some transports resolve such segments, and some send them as they
+// are.
 func hasDots(path string) bool {
 	for segment := range strings.SplitSeq(path, "/") {
 		plain := strings.ReplaceAll(strings.ToLower(segment), "%2e", ".")
@@ -78,19 +79,21 @@ func hasDots(path string) bool {
 	return false
 }
 
-// isMethod reports whether the URL is that of a request and not the database's.
+// isMethod reports whether the path is that of a batch of commands, and not the
+// database's.
 func isMethod(path string) bool {
 	path = strings.TrimRight(path, "/")
 	return strings.HasSuffix(path, "/pipeline") || strings.HasSuffix(path, "/multi-exec")
 }
 
-// isPort accepts no port at all, which means that of the scheme.
+// isPort reports whether s is a port, or "", which stands for the scheme's own.
 func isPort(s string) bool {
 	n, err := strconv.ParseUint(s, 10, 16)
 	return s == "" || err == nil && n > 0
 }
 
-// isLoopback knows 127.0.0.0/8 and ::1 as people write them.
+// isLoopback reports whether host is localhost, below .localhost, ::1, or in
+// 127.0.0.0/8.
 func isLoopback(host string) bool {
 	host = strings.ToLower(host)
 	if host == "localhost" || strings.HasSuffix(host, ".localhost") || host == "::1" {
@@ -105,8 +108,8 @@ func isLoopback(host string) bool {
 	return len(parts) == 4 && parts[0] == "127"
 }
 
-// checkToken refuses what cannot be a token: most often a shell's quotes or a
-// line break that came along with it. It never quotes the token.
+// checkToken refuses a text that cannot be a token. Most often a shell's quotes
+// or a line break were copied with it. Its errors never quote the token.
 func checkToken(token string) error {
 	if token == "" {
 		return fmt.Errorf("%w: token: it is empty: pass UPSTASH_REDIS_REST_TOKEN"+

@@ -9,10 +9,10 @@ const (
 	outcomeRefused                 // the server said no: nothing changed
 	outcomeRead                    // it may have run, but it changes nothing
 	outcomeUnknown                 // sent, and nobody knows what came of it
-	outcomeRan                     // it ran, and the answer is no use
+	outcomeRan                     // it ran, and its answer is of no use
 )
 
-// words ends the text of an error.
+// words returns the end of an error's text.
 func (o outcome) words() string {
 	switch o {
 	case outcomeNotSent, outcomeRefused:
@@ -23,9 +23,10 @@ func (o outcome) words() string {
 	return ""
 }
 
-// judge is the one place that decides what is known of a command, alone in its
-// request or one of a batch: from what it is, from whether an attempt before
-// the last may have run it, and from what the last one ended in.
+// judge is the one place that decides what is known of a command, whether it is
+// alone in its request or in a batch. It decides by the command's traits, by
+// whether an attempt before the last may have run it, and by what the last
+// attempt ended in.
 func judge(t traits, earlier bool, last outcome) outcome {
 	switch {
 	case !earlier && (last == outcomeNotSent || last == outcomeRefused):

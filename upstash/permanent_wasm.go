@@ -2,5 +2,6 @@
 
 package upstash
 
-// isPermanent cannot look into the errors of a host.
+// isPermanent reports false, because the errors of a host do not say whether
+// they would come again.
 func isPermanent(error) bool { return false }

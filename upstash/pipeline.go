@@ -5,16 +5,22 @@ import "context"
 // Pipeline sends several commands in one request and returns a reply for each,
 // in order. It is not atomic: commands of other clients may run in between, and
 // a command that fails stops none of the others; its Reply carries the error.
-// Each command is billed. No command at all sends nothing.
+// Each command is billed. Without commands nothing is sent.
 //
-// It is repeated after an attempt of unknown outcome only if every command in
-// it is repeatable.
+// The batch is tried again as a whole or not at all. After an attempt of
+// unknown outcome it is tried again only if every command in it is repeatable.
+// If the server runs some of the commands and refuses others, even for a limit
+// such as ErrQuota, the call has its answer and is not tried again: the
+// commands that ran would run twice. SafeToRetry of Reply.Err says whether one
+// that was refused can be sent by itself.
 func (c *Client) Pipeline(ctx context.Context, cmds ...Command) ([]Reply, error) {
 	return c.many(ctx, "/pipeline", "PIPELINE", cmds)
 }
 
-// MultiExec is Pipeline as one transaction: all commands run with nothing in
-// between. A command that fails while it runs still stops none of the others.
+// MultiExec is Pipeline as one transaction: no command of another client runs
+// in between. Here too a command that fails while it runs stops none of the
+// others. If the server discards the whole transaction, MultiExec returns a
+// *Error.
 func (c *Client) MultiExec(ctx context.Context, cmds ...Command) ([]Reply, error) {
 	return c.many(ctx, "/multi-exec", "MULTI-EXEC", cmds)
 }
@@ -37,7 +43,8 @@ func (c *Client) many(ctx context.Context, path, name string, cmds []Command) ([
 		}
 		size += len(cmd.body()) + 1
 		x.timeout = max(x.timeout, cmd.timeout)
-		// All must be reads, all must be repeatable; one script is enough.
+		// The batch only reads, or is repeatable, if all of its commands are;
+		// it is a script if one of them is.
 		x.traits = x.traits&cmd.traits&(traitRead|traitRepeatable) | (x.traits|cmd.traits)&traitScript
 		x.base64 = x.base64 || cmd.binary
 	}

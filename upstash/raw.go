@@ -3,11 +3,12 @@ package upstash
 import "strings"
 
 // RawCmd makes a command whose last argument is body, which travels as the body
-// of the request: any bytes, without the third that base64 or the escapes of
-// JSON would add. The other arguments stand in the request's path, so that none
-// may be empty, "." or "..". Nor may body be empty: no argument would travel.
-// Send it with Do: Pipeline and MultiExec refuse it. body must stay as it is
-// until the call returned.
+// of the request. It may hold any bytes, and takes no more room than they do:
+// base64 would add a third. The other arguments travel in the request's path,
+// so none of them may be empty, "." or "..". body may not be empty either,
+// because the server would then see no argument at all. Send the command with
+// Do: Pipeline and MultiExec refuse it. Do not change body until the call has
+// returned.
 func RawCmd(name string, body []byte, args ...string) Command {
 	c := Cmd(name, args...)
 	if c.err != nil {
@@ -29,13 +30,13 @@ func RawCmd(name string, body []byte, args ...string) Command {
 		escapeSegment(&path, a)
 	}
 	c.raw = hide(rawForm{path.String(), body})
-	// Its traits may depend on the argument that is not in args.
+	// The traits may depend on the argument that body is.
 	c.traits = traitsOf(c.name, append(args[:len(args):len(args)], ""))
 	return c
 }
 
-// escapeSegment writes s as one segment of a path. All but letters, digits and
-// three marks is escaped: no proxy finds anything in it to rewrite.
+// escapeSegment writes s as one segment of a path. It escapes every byte except
+// letters, digits and three marks, so that no proxy finds anything to rewrite.
 func escapeSegment(path *strings.Builder, s string) {
 	for i := range len(s) {
 		c := s[i]

@@ -11,25 +11,25 @@ import (
 
 const redacted = "…"
 
-// maxMessage bounds what is kept of a server's words. Its own are short; a
-// longer text is a page, or quotes the request.
+// maxMessage is how many bytes are kept of a server's words. Its own are short;
+// a longer text is a page, or quotes the request.
 const maxMessage = 1000
 
-// How much of a request is compared with a server's words. Servers quote what
-// stands at the beginning of a command, if anything.
+// How much of a request is compared with a server's words. If servers quote a
+// command, they quote its beginning.
 const (
 	maxQuotedArgs  = 64
 	maxQuotedBytes = 16 << 10
 )
 
-// redact takes out of a server's words what they quote of a request: the token,
-// the path of a raw command, and every argument that could be a key or an item,
-// among the first ones.
+// redact returns a server's words without what they quote of a request: the
+// token, the path of a raw command, and each of the first arguments that could
+// be a key or an item.
 func redact(message, token, path string, body []byte) string {
 	if len(message) > maxMessage {
 		message = strings.ToValidUTF8(message[:maxMessage], "") + redacted
 	}
-	// The code, such as WRONGTYPE, is the server's own in any case.
+	// The code, such as WRONGTYPE, is always the server's own.
 	code := codeOf(message)
 	message = message[len(code):]
 	// Redis quotes the arguments of an unknown command, cut at 128 bytes.
@@ -40,7 +40,7 @@ func redact(message, token, path string, body []byte) string {
 	if path != "" {
 		quoted = append(quoted, path)
 	}
-	// The longest first: one may be the beginning of another.
+	// The longest first, because one may be the beginning of another.
 	slices.SortFunc(quoted, func(a, b string) int { return len(b) - len(a) })
 	for _, arg := range quoted {
 		message = cover(message, arg)
@@ -78,7 +78,7 @@ func quotedArgs(message string, body []byte) []string {
 			continue
 		}
 		if args++; ofBitField && args > 1 {
-			continue // offsets tell nothing, and look like sizes and ports
+			continue // offsets are no secret, and look like sizes and ports
 		}
 		seen++
 		form := strings.TrimSuffix(string(raw[1:]), `"`)
@@ -114,8 +114,9 @@ func beginString(b []byte) []byte {
 	return b
 }
 
-// cover replaces what message quotes of an argument: the whole, or its
-// beginning if it was cut. A short one must stand by itself.
+// cover replaces what message quotes of an argument: all of it, or its
+// beginning if the server cut it. An argument of less than four bytes is
+// replaced only if it stands by itself.
 func cover(message, arg string) string {
 	var out strings.Builder
 	for {
@@ -141,8 +142,8 @@ func cover(message, arg string) string {
 	return out.String()
 }
 
-// head is as much of an argument as is telling: eight bytes of it are no
-// accident.
+// head returns the part of an argument that a message is searched for. Eight
+// bytes are not there by chance.
 func head(arg string) string { return arg[:min(len(arg), 8)] }
 
 func standsAlone(s string, start, end int) bool {
@@ -153,8 +154,8 @@ func isWord(c byte) bool {
 	return c == '_' || '0' <= c && c <= '9' || 'a' <= lower(c) && lower(c) <= 'z'
 }
 
-// isKeyword spares words of the command language, so that a message that
-// names them stays whole.
+// isKeyword reports whether arg is a word of the command language. A message
+// may name those.
 func isKeyword(arg string) bool {
 	switch arg {
 	case "NX", "XX", "GT", "LT", "EX", "PX", "EXAT", "PXAT", "KEEPTTL", "GET", "BYTE", "BIT":
@@ -163,7 +164,7 @@ func isKeyword(arg string) bool {
 	return false
 }
 
-// quietError is an error of a transport that quoted a secret.
+// quietError is an error of a transport, without the secret that it quoted.
 type quietError struct {
 	text string
 	err  error
@@ -174,8 +175,8 @@ func (e *quietError) GoString() string { return e.text }
 func (e *quietError) Unwrap() error    { return e.err }
 
 // quiet keeps the token, and the path of a raw command, out of a transport's
-// error. The rest of it stays as it is: the network layer quotes no command,
-// and its addresses and causes are what people need.
+// error. The rest of it stays, because the network layer quotes no command, and
+// people need its addresses and causes.
 func quiet(err error, token, path string) error {
 	said := err.Error()
 	text := cover(said, token)
@@ -188,9 +189,10 @@ func quiet(err error, token, path string) error {
 	return err
 }
 
-// hidden holds what fmt must not show. In a struct of somebody else fmt calls
-// no Format method and opens every field. It follows a pointer there, but never
-// a pointer to a pointer, and that is how a hidden is kept.
+// hidden holds a value that fmt must not show. In an unexported field of
+// another struct fmt calls no Format method and prints every field of a value.
+// It follows a pointer there, but never a pointer to a pointer: so a hidden is
+// kept behind two.
 type hidden[T any] struct {
 	v    T
 	self *hidden[T]

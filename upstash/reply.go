@@ -22,10 +22,10 @@ type Reply struct {
 	attempts      int32 // of its call
 }
 
-// value is a result before it is asked for: a JSON value kept as it came, or
-// what a RESP2 answer was decoded to.
+// value is a result that no method of Reply has read yet: raw JSON, or a
+// decoded RESP2 answer.
 type value struct {
-	json   []byte // nil if the fields below hold
+	json   []byte // nil for RESP2, which has its value in the fields below
 	base64 bool   // the strings in json are base64
 	resp2  bool   // RESP2 was asked for, and the server sent JSON
 
@@ -43,18 +43,20 @@ const (
 	kindArray
 )
 
-// Err is the command's own failure in a Pipeline or MultiExec: a *Error, or
-// nil. Do returns it by itself.
+// Err returns the command's own error in a Pipeline or MultiExec, or that of an
+// element of an array: a *Error, or nil. Do returns the error itself.
 func (r Reply) Err() error { return r.err }
 
-// IsNil reports whether the result is null: no such key, a condition not met.
+// IsNil reports whether the result is null. That means, for example, that there
+// is no such key, or that a condition such as NX was not met.
 func (r Reply) IsNil() bool { return r.err == nil && r.val().isNull() }
 
-// MaybeRepeated reports whether an earlier attempt of this very call may have
-// been executed, so that the answer may be one to a repetition.
+// MaybeRepeated reports whether an earlier attempt of the same call may have
+// been executed, so that this may be the answer to a repetition.
 func (r Reply) MaybeRepeated() bool { return r.maybeRepeated }
 
-// Int64 returns an integer. It never goes through a float.
+// Int64 returns an integer, which passed through no float. It returns ErrNil
+// for null, and ErrBadResponse for a reply of another type.
 func (r Reply) Int64() (int64, error) {
 	if err := r.check(); err != nil {
 		return 0, err
@@ -66,7 +68,8 @@ func (r Reply) Int64() (int64, error) {
 	return n, nil
 }
 
-// Text returns a string, e.g. a value or the status "OK".
+// Text returns a string, e.g. a stored value or the status "OK". It returns
+// ErrNil for null, and ErrBadResponse for a reply of another type.
 func (r Reply) Text() (string, error) {
 	if err := r.check(); err != nil {
 		return "", err
@@ -84,8 +87,8 @@ func (r Reply) Text() (string, error) {
 	if err != nil {
 		return "", r.bad("not a JSON string")
 	}
-	// Status replies stay as they are under base64; "OK" is none, so it can
-	// only be itself.
+	// A server does not encode the status OK. No text is "OK" in base64, so
+	// this is the status.
 	if !r.val().base64 || s == "OK" {
 		return s, nil
 	}
@@ -96,8 +99,9 @@ func (r Reply) Text() (string, error) {
 	return string(b), nil
 }
 
-// Bytes returns a string as bytes. A reply in which bytes may have been lost on
-// the way is refused: send the command with Command.Binary to get any bytes.
+// Bytes returns a string as bytes. It returns ErrBadResponse if bytes may have
+// been replaced on the way: to get any bytes, send the command with
+// Command.Binary.
 func (r Reply) Bytes() ([]byte, error) {
 	s, err := r.Text()
 	if err != nil {
@@ -114,8 +118,9 @@ func (r Reply) Bytes() ([]byte, error) {
 	return nil, r.bad("bytes that are not UTF-8 were replaced: send the command with Binary()")
 }
 
-// Array returns the elements of an array. An element that is an error, as in
-// the answer to EXEC, carries it in its Err.
+// Array returns the elements of an array. If an element is an error, as in the
+// answer to EXEC, its Err returns it. Array returns ErrNil for null, and
+// ErrBadResponse for a reply of another type.
 func (r Reply) Array() ([]Reply, error) {
 	if err := r.check(); err != nil {
 		return nil, err
@@ -144,7 +149,7 @@ func (r Reply) Array() ([]Reply, error) {
 }
 
 // Ints appends an array of integers and nulls to dst, as BITFIELD answers. It
-// allocates only if dst is too short.
+// allocates only if dst has too little room. Its errors are those of Array.
 func (r Reply) Ints(dst []NullInt64) ([]NullInt64, error) {
 	if err := r.check(); err != nil {
 		return dst, err
@@ -173,7 +178,7 @@ func (r Reply) Ints(dst []NullInt64) ([]NullInt64, error) {
 	return out, nil
 }
 
-// String returns the command's name and the kind of result, never the result.
+// String returns the command's name, or the text of Err, and never the result.
 func (r Reply) String() string {
 	if r.err != nil {
 		return r.err.Error()
@@ -203,12 +208,12 @@ func (r Reply) check() error {
 	return nil
 }
 
-// bad is an answer that came whole but is not what the command answers.
+// bad returns the error of a whole answer that is not one to the command.
 func (r Reply) bad(format string, args ...any) error {
 	return r.failed(fmt.Errorf("%w: %s", ErrBadResponse, fmt.Sprintf(format, args...)))
 }
 
-// uncertain is the answer to a write that may have run before.
+// uncertain returns the error of a write that may have run before.
 func (r Reply) uncertain() error { return r.failed(ErrUncertain) }
 
 func (r Reply) failed(err error) error {

@@ -11,8 +11,8 @@ const maxRESPDepth = 32
 
 var errRESP2 = fmt.Errorf("%w: not RESP2", ErrBadResponse)
 
-// decodeRESP2 reads one whole RESP2 value. Its strings are copied, so the
-// reply does not hold the body. It does not know which command it answers.
+// decodeRESP2 reads one whole RESP2 value. It copies the strings, so the reply
+// does not keep the body. The reply does not yet know its command.
 func decodeRESP2(body []byte) (Reply, error) {
 	r, rest, err := parseRESP2(body, maxRESPDepth)
 	if err != nil {

@@ -23,8 +23,8 @@ var (
 )
 
 // readHead waits for the header of an answer and returns it, with the empty
-// line at its end. It stays in the buffer, to be parsed by fasthttp, which does
-// not show all that is in it.
+// line at its end. The header stays in the buffer, for fasthttp to parse. The
+// client looks at it first, because fasthttp does not report all that is in it.
 func readHead(c *conn.Conn) ([]byte, error) {
 	for n := 1; ; {
 		_, err := c.R.Peek(n)
@@ -54,23 +54,22 @@ func isHTTP(head []byte) bool {
 	return string(head[:n]) == proto[:n]
 }
 
-// isInterim reports whether a header is one of status 1xx, which another one
-// follows.
+// isInterim reports whether a header has a status of 1xx: another header
+// follows it.
 func isInterim(head []byte) bool { return bytes.HasPrefix(statusOf(head), []byte("1")) }
 
-// isSwitch reports whether the server says that it speaks something else from
-// now on.
+// isSwitch reports whether the server announces another protocol from now on.
 func isSwitch(head []byte) bool { return bytes.HasPrefix(statusOf(head), []byte("101")) }
 
-// statusOf returns a header from its status on.
+// statusOf returns the part of a header that begins with its status.
 func statusOf(head []byte) []byte {
 	_, status, _ := bytes.Cut(head, []byte(" "))
 	return bytes.TrimLeft(status, " ")
 }
 
-// closes reports whether a header announces that the server closes the
+// closes reports whether a header may announce that the server closes the
 // connection: it has a Connection field with the token "close", in any letter
-// case, or a folded line, in which one may hide.
+// case, or a folded line, in which such a token may stand.
 func closes(head []byte) bool {
 	for line := range bytes.Lines(head) {
 		if line[0] == ' ' || line[0] == '\t' {
@@ -89,8 +88,8 @@ func closes(head []byte) bool {
 	return false
 }
 
-// readError returns the network's own error if there is one. fasthttp's texts
-// stay out: they quote what was read.
+// readError returns the network's own error if there is one. It never shows a
+// text of fasthttp, which would quote what was read.
 func readError(c *conn.Conn, err error) error {
 	cause := c.ReadError()
 	switch {

@@ -9,11 +9,12 @@ import (
 	"time"
 )
 
-// maxRetryAfter is the longest Retry-After that a call sits out. A longer one
-// (a spent daily quota) is the caller's to plan for: Error.RetryAfter has it.
+// maxRetryAfter is the longest Retry-After that a call waits for. For a longer
+// one (a spent daily quota) the caller has to plan: Error.RetryAfter holds it.
 const maxRetryAfter = 30 * time.Second
 
-// retryable decides on how an attempt ended and on the command alone.
+// retryable reports whether an attempt that ended in err may be followed by
+// another one. It depends on nothing but err and the command's traits.
 func retryable(t traits, err error) bool {
 	if isPermanent(err) {
 		return false
@@ -39,7 +40,7 @@ func retryable(t traits, err error) bool {
 	return t&traitRepeatable != 0
 }
 
-// pause is the time to wait before retry n, counted from 1.
+// pause returns the time to wait before retry n, counted from 1.
 func (s *settings) pause(n int, err error) time.Duration {
 	var server *Error
 	if errors.As(err, &server) && server.RetryAfter > 0 {
@@ -55,8 +56,8 @@ func (s *settings) pause(n int, err error) time.Duration {
 	return rand.N(ceiling)
 }
 
-// sleep waits, unless ctx ends first or would end while waiting: then there is
-// no point in waiting at all.
+// sleep waits for d and reports whether ctx is alive after it. It does not wait
+// at all if the deadline of ctx would come first.
 func sleep(ctx context.Context, d time.Duration) bool {
 	if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) <= d {
 		return false
@@ -71,7 +72,8 @@ func sleep(ctx context.Context, d time.Duration) bool {
 }
 
 // parseRetryAfter reads both forms of the field: seconds, and the date that
-// proxies send. What asks for more time than can be counted asks for years.
+// proxies send. It returns 68 years for a number too large to count, and 0 for
+// a text that is neither.
 func parseRetryAfter(s string, now time.Time) time.Duration {
 	if seconds, err := strconv.ParseUint(s, 10, 31); err == nil {
 		return time.Duration(seconds) * time.Second

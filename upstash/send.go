@@ -21,7 +21,7 @@ type sender struct {
 // auth is what gives access.
 type auth struct{ token, bearer string }
 
-// run sends the call and tells of it as a whole.
+// run sends the call and reports it, as a whole, to the call observer.
 func (s *sender) run(ctx context.Context, x *call) error {
 	x.token = (*s.auth).v.token
 	if s.callObserver == nil {
@@ -35,7 +35,7 @@ func (s *sender) run(ctx context.Context, x *call) error {
 	return e.Err
 }
 
-// attempts makes attempts until one brings an answer, or none may follow.
+// attempts makes attempts until one brings an answer, or no other may follow.
 func (s *sender) attempts(ctx context.Context, x *call) error {
 	for {
 		err := s.attempt(ctx, x)
@@ -54,7 +54,8 @@ func (s *sender) attempts(ctx context.Context, x *call) error {
 	}
 }
 
-// attempt sends the request once, decodes the answer, and tells of it.
+// attempt sends the request once, decodes the answer, and reports the attempt
+// to the observers.
 func (s *sender) attempt(ctx context.Context, x *call) error {
 	x.resp = Response{}
 	if err := ctx.Err(); err != nil {
@@ -94,10 +95,11 @@ func (s *sender) sendOnce(ctx context.Context, x *call) error {
 	return x.decode()
 }
 
-// prepare writes the request anew for each attempt: the sync token may have
-// changed. It returns the token's mark.
+// prepare writes the request anew for each attempt, because the sync token may
+// have changed. It returns the token's mark.
 func (s *sender) prepare(x *call) (mark *string) {
-	h := append(x.headers[:0], Header{"Content-Type", "application/json"}, Header{"Authorization", (*s.auth).v.bearer})
+	h := append(x.headers[:0], Header{"Content-Type", "application/json"},
+		Header{"Authorization", (*s.auth).v.bearer})
 	if !s.noSyncToken {
 		var token string
 		token, mark = s.tokens.load()
@@ -121,7 +123,7 @@ func (s *sender) prepare(x *call) (mark *string) {
 	return mark
 }
 
-// roundTrip hands the request to the transport, for no longer than the timeout.
+// roundTrip gives the request to the transport, for no longer than the timeout.
 func (s *sender) roundTrip(ctx context.Context, x *call) error {
 	tryCtx := ctx
 	if s.timeout > 0 {
@@ -135,7 +137,7 @@ func (s *sender) roundTrip(ctx context.Context, x *call) error {
 	return nil
 }
 
-// networkError says which limit ended the attempt, if one did.
+// networkError returns err, with the limit that ended the attempt if one did.
 func networkError(ctx, tryCtx context.Context, limit time.Duration, err error) error {
 	sent := !isNotSent(err)
 	if ctx.Err() != nil {
@@ -154,10 +156,10 @@ func networkError(ctx, tryCtx context.Context, limit time.Duration, err error) e
 	return err
 }
 
-// interrupted is err if the context ended in the pause after it.
+// interrupted returns the error of a call that ended in the pause after err.
 func interrupted(ctx context.Context, err error) error {
 	if ctx.Err() == nil {
-		return err // it has a deadline that the pause would have passed
+		return err // its deadline would have come during the pause
 	}
 	both := &interruptedError{contextError(ctx, nil), err}
 	if isNotSent(err) {
@@ -166,7 +168,8 @@ func interrupted(ctx context.Context, err error) error {
 	return both
 }
 
-// interruptedError is a context that ended in the pause after an attempt.
+// interruptedError is the error of a context that ended in the pause after an
+// attempt.
 type interruptedError struct{ ended, last error }
 
 func (e *interruptedError) Error() string   { return e.ended.Error() + ", after: " + wordsOf(e.last) }

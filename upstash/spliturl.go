@@ -13,10 +13,10 @@ type urlParts struct {
 	more      bool // there is a query or fragment
 }
 
-// splitURL takes apart what may be the URL of a database. It is stricter than
-// net/url, which with what it needs takes 150 KB of a wasm module: printable
-// ASCII, a host of letters, digits, '.', '-' and '_', or an IPv6 address in
-// brackets.
+// splitURL splits a text that may be the URL of a database. It accepts
+// printable ASCII alone, and a host of letters, digits, '.', '-' and '_', or an
+// IPv6 address in brackets. It stands in for net/url, which is less strict and
+// adds 150 KB to a wasm module.
 func splitURL(raw string) (u urlParts, ok bool) {
 	for i := range len(raw) {
 		if c := raw[i]; c <= ' ' || c >= 0x7f || strings.IndexByte("\"'`<>\\^{|}", c) >= 0 {
@@ -25,7 +25,7 @@ func splitURL(raw string) (u urlParts, ok bool) {
 	}
 	scheme, rest, ok := strings.Cut(raw, "://")
 	if !ok {
-		return u, true // without a scheme: the caller says so
+		return u, true // without a scheme, which the caller refuses
 	}
 	u.scheme = strings.ToLower(scheme)
 	u.authority, u.path = rest, ""
@@ -65,7 +65,7 @@ func (u *urlParts) splitHost() bool {
 
 func onlyOf(s, chars string) bool { return strings.Trim(s, chars) == "" }
 
-// validEscapes wants two hex digits after each percent sign.
+// validEscapes reports whether two hex digits follow each percent sign.
 func validEscapes(path string) bool {
 	for _, part := range strings.Split(path, "%")[1:] {
 		if len(part) < 2 || !onlyOf(part[:2], hexa) {

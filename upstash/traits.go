@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// traits is what the client must know of a command to send it safely.
+// traits are what the client must know of a command to send it safely.
 type traits uint8
 
 const (
@@ -25,11 +25,11 @@ const reads = `BITCOUNT BITFIELD_RO BITPOS DBSIZE DUMP ECHO EVALSHA_RO EVAL_RO E
 	ZINTERCARD ZLEXCOUNT ZMSCORE ZRANDMEMBER ZRANGE ZRANGEBYLEX ZRANGEBYSCORE ZRANK
 	ZREVRANGE ZREVRANGEBYLEX ZREVRANGEBYSCORE ZREVRANK ZSCAN ZSCORE ZUNION`
 
-// repeatableWrites leave the same state when they run twice in a row. What
-// another client writes in between, a repetition overwrites. Commands that
-// would then hit something else are not here: DEL, SREM and RENAME may meet a
-// key made anew, LSET another element, and EXPIREAT deletes if its time has
-// passed by the server's clock.
+// repeatableWrites leave the same state when they run twice in a row. A
+// repetition overwrites what another client wrote in between. Commands whose
+// repetition would hit something else are not in the list: DEL, SREM and RENAME
+// may meet a key that was made anew, LSET may meet another element, and
+// EXPIREAT deletes if its time has passed by the server's clock.
 const repeatableWrites = `HMSET HSET MSET PERSIST PFADD PFMERGE PSETEX SADD SETBIT
 	SETEX SETRANGE`
 
@@ -49,8 +49,8 @@ var commandTraits = func() map[string]traits {
 	return m
 }()
 
-// traitsOf reads them off a command's name, and off its arguments if the name
-// is not enough. A command that it does not know has none.
+// traitsOf returns the traits of a command by its name, and by its arguments if
+// the name is not enough. An unknown command has none.
 func traitsOf(name string, args []string) traits {
 	repeatable := false
 	switch name {
@@ -84,14 +84,14 @@ func hasOption(args []string, options ...string) bool {
 	})
 }
 
-// repeatableBitOp knows that AND and OR may be repeated even if the destination
-// is one of the sources, and every operation if it is not.
+// repeatableBitOp reports whether a BITOP is repeatable. AND and OR always are;
+// the other operations are if the destination is none of the sources.
 func repeatableBitOp(args []string) bool {
 	return len(args) >= 3 &&
 		(hasOption(args[:1], "AND", "OR") || !slices.Contains(args[2:], args[1]))
 }
 
-// bitFieldTraits walks the operations of a BITFIELD key ... command.
+// bitFieldTraits returns the traits of a BITFIELD by its operations.
 func bitFieldTraits(args []string) traits {
 	var ops opTraits
 	for i := 1; i < len(args); {
@@ -128,7 +128,7 @@ func bitFieldTraits(args []string) traits {
 	return ops.traits()
 }
 
-// bitOffset reads an offset as a command writes it, in bits or as "#index".
+// bitOffset reads an offset in the form of a command, in bits or as "#index".
 func bitOffset(typ, s string) (offset uint64, ok bool) {
 	index, isIndex := strings.CutPrefix(s, "#")
 	offset, err := strconv.ParseUint(index, 10, 32)
@@ -138,7 +138,7 @@ func bitOffset(typ, s string) (offset uint64, ok bool) {
 	return offset, err == nil
 }
 
-// fieldWidth returns the bits of a type, 0 for what is none.
+// fieldWidth returns the bits of a type, 0 if typ is none.
 func fieldWidth(typ string) uint64 {
 	if len(typ) < 2 || len(typ) > 3 || typ[0] != 'u' && typ[0] != 'i' || typ[1] == '0' {
 		return 0
@@ -154,7 +154,7 @@ func fieldWidth(typ string) uint64 {
 type opTraits struct {
 	fail, writes, unsafe bool
 
-	guarded uint64 // the end of what "set if zero" wrote
+	guarded uint64 // the first bit after those that "set if zero" wrote
 	sets    bool
 	lowest  uint64 // the first bit of all SETs
 }
@@ -168,11 +168,12 @@ func (o *opTraits) set(offset uint64) {
 	}
 }
 
-// incrBy knows one INCRBY that may be repeated: under OVERFLOW FAIL, an
-// increment of at least half of an unsigned range cannot succeed twice. It is
-// "set if zero", with which a filter's header is written. It holds only if no
-// other operation writes to the same bits; those of one command are expected in
-// ascending order. Adding 0 grows a string and is harmless too.
+// incrBy adds an INCRBY, of which there is one kind that may be repeated. Under
+// OVERFLOW FAIL an increment of at least half of an unsigned range cannot
+// succeed twice: it is "set if zero", with which a filter's header is written.
+// It is repeatable only if no other operation writes to the same bits. If there
+// are several, they count as repeatable only in ascending order of their bits.
+// Adding 0 at most makes a string longer, and is repeatable too.
 func (o *opTraits) incrBy(typ string, offset uint64, incr int64) {
 	o.writes = true
 	width := fieldWidth(typ)

@@ -14,8 +14,8 @@ import (
 // upstash/httptransport adapts any *http.Client.
 //
 // An implementation must be safe for concurrent use. It sends the request at
-// most once, follows no redirect, and returns as soon as ctx is done. After
-// RoundTrip returned, it touches neither req nor resp again.
+// most once, follows no redirect, and returns as soon as ctx is done. Once
+// RoundTrip has returned, it touches neither req nor resp again.
 //
 // A nil error means that the whole response arrived, whatever its status. An
 // error made with NotSent says that the request certainly did not reach the
@@ -42,8 +42,8 @@ type Request struct {
 }
 
 // Format shows the scheme and host alone for every verb: no token, no body, and
-// no path, which may hold a key. In a field of another struct fmt does not call
-// it, so don't print one there.
+// no path, which may hold a key. Do not print a struct with an unexported field
+// of this type: fmt does not call Format there.
 func (r Request) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, r.text()) }
 
 // MarshalText is Format, for log/slog and JSON.
@@ -66,21 +66,21 @@ func (h Header) MarshalText() ([]byte, error) { return []byte(h.text()), nil }
 
 func (h Header) text() string { return h.Name + ": " + redacted }
 
-// Response is what a Transport fills in. The zero value is ready. It is not
-// safe for concurrent use.
+// Response is what a Transport fills in. The zero value is ready to use. It is
+// not safe for concurrent use.
 type Response struct {
 	// StatusCode is the HTTP status.
 	StatusCode int
-	// Body is the whole body. A transport appends to it, or replaces it by a
-	// slice that nobody else will write to.
+	// Body is the whole body. A transport appends to it, or replaces it with a
+	// slice that nothing else will write to.
 	Body []byte
 
 	syncToken  string
 	retryAfter string
 }
 
-// SetHeader hands over one field of the response. The client keeps the few
-// that it understands and ignores the others; case does not matter.
+// SetHeader gives one field of the response to the client, which keeps the few
+// that it understands. The name may be in any letter case.
 func (r *Response) SetHeader(name, value string) {
 	switch {
 	case equalFold(name, headerSyncToken):
@@ -90,8 +90,8 @@ func (r *Response) SetHeader(name, value string) {
 	}
 }
 
-// WantsHeader reports whether SetHeader would keep a field of this name, so
-// that a transport need not make strings of the others.
+// WantsHeader reports whether SetHeader would keep a field of this name. A
+// transport can ask it before it makes strings of a field.
 func (r *Response) WantsHeader(name []byte) bool {
 	return equalFold(name, headerSyncToken) || equalFold(name, headerRetryAfter)
 }
@@ -101,9 +101,9 @@ const (
 	headerRetryAfter = "retry-after"
 )
 
-// NotSent marks err as one after which the request certainly did not reach the
-// server whole: a failed dial or TLS handshake, a write that was cut short.
-// Such an attempt is repeated for any command. It returns nil for nil.
+// NotSent marks err as the error of a request that certainly did not reach the
+// server whole: a dial or TLS handshake failed, or a write was cut short. The
+// client repeats such an attempt for any command. NotSent returns nil for nil.
 func NotSent(err error) error {
 	if err == nil {
 		return nil

@@ -14,11 +14,11 @@ import (
 	"github.com/upbloom/upbloom/upstash/internal/conn"
 )
 
-// fasthttpTransport is the native default. fasthttp writes and parses the
-// HTTP; the connections are our own, because its pool cannot give up a dial,
-// and repeats requests, for reasons of its own. Here every call runs on its
-// caller's goroutine, but for the answer to a large request, and touches its
-// buffers only until it returns.
+// fasthttpTransport is the native default. fasthttp writes and parses the HTTP.
+// The connections are our own, because fasthttp's pool cannot abandon a dial,
+// and repeats requests by rules of its own. Every call runs on its caller's
+// goroutine, except that a second one reads the answer to a large request. A
+// call touches its buffers only until it returns.
 type fasthttpTransport struct {
 	dialer *conn.Dialer
 	pool   *conn.Pool
@@ -68,9 +68,9 @@ func roundTrip(c *conn.Conn, req *Request, resp *Response) (keepAlive bool, err 
 	return read(c, req.MaxResponse, resp)
 }
 
-// roundTripLarge reads while it writes: a server may refuse a request for its
-// size, or a proxy for another reason, before it took the whole, and then read
-// no more of it.
+// roundTripLarge reads while it writes. A server may refuse a request for its
+// size, or a proxy for another reason, before it has taken the whole, and then
+// read no more of it.
 func roundTripLarge(c *conn.Conn, req *Request, resp *Response) (keepAlive bool, err error) {
 	type answer struct {
 		keepAlive bool
@@ -95,13 +95,13 @@ func roundTripLarge(c *conn.Conn, req *Request, resp *Response) (keepAlive bool,
 	return false, cutShort(err, a.err, resp)
 }
 
-// isRefusal reports whether resp may answer a request of which the server has
-// a part. A success cannot: it is not this request's answer.
+// isRefusal reports whether resp can be the answer to a request of which the
+// server has only a part. A success cannot: it belongs to another request.
 func isRefusal(resp *Response) bool { return resp.StatusCode >= 300 }
 
-// cutShort is the error of a request that TCP did not take whole: it cannot be
-// executed, as less came than its Content-Length promised. It is nil if the
-// server refused it.
+// cutShort returns the error of a request that TCP did not take whole. The
+// server cannot execute it, because less came than its Content-Length promised.
+// The error is nil if the server answered with a refusal.
 func cutShort(writeErr, readErr error, resp *Response) error {
 	switch {
 	case readErr == nil && isRefusal(resp):
@@ -115,7 +115,7 @@ func cutShort(writeErr, readErr error, resp *Response) error {
 	return NotSent(writeErr)
 }
 
-// userAgent is sent because firewalls are wary of clients without a name.
+// userAgent is sent because some firewalls refuse clients without a name.
 const userAgent = "upbloom"
 
 func write(c *conn.Conn, req *Request) error {
@@ -148,8 +148,8 @@ func hostAndPath(url string) (host, path string) {
 	return rest, "/"
 }
 
-// maxInterim is how many answers of status 1xx, which nobody asked for, may
-// come before the one that counts.
+// maxInterim is how many answers of status 1xx, which the client did not ask
+// for, may come before the one that counts.
 const maxInterim = 5
 
 func read(c *conn.Conn, limit int, resp *Response) (keepAlive bool, err error) {

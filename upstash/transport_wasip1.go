@@ -2,9 +2,9 @@ package upstash
 
 import "context"
 
-// noTransport serves platforms without sockets. Go's net package on
-// wasip1 is a fake inside the process whose dial errors look like passing
-// faults, so it is not even tried.
+// noTransport is for platforms without sockets. Go's net package on wasip1 is a
+// fake inside the process. Its dial errors look like passing faults, so the
+// client does not try it.
 type noTransport struct{}
 
 func newDefaultTransport(endpoint, int) Transport { return noTransport{} }
