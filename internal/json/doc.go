@@ -1,8 +1,9 @@
-// Package json is the one seam to a JSON library: goccy/go-json natively, and
-// on wasm package scan, with which a module is 0.6 MB smaller than with
-// encoding/json, and 4.8 MB smaller than with go-json. What is hot (commands
-// out, arrays of integers in) does not come through here.
+// Package json is the one seam to a JSON library. Natively that is
+// goccy/go-json. On wasm it is package scan, which makes a module 0.6 MB
+// smaller than encoding/json would, and 4.8 MB smaller than go-json would. The
+// hot paths (commands out, arrays of integers in) do not come through here.
 //
-// All of it is strict: one value of the type asked for, nothing around it but
-// white space, else an error.
+// Every function is strict. The input is one value of the type that the
+// function reads, with nothing around it but white space; else the function
+// returns an error.
 package json

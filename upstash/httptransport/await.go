@@ -16,23 +16,24 @@ type answer struct {
 	body   []byte
 	err    error
 
-	// stopped is set if the RoundTripper panicked or ended its goroutine, as
-	// a mock does that calls t.FailNow.
+	// stopped is set if the RoundTripper panicked or ended its goroutine. A
+	// mock that calls t.FailNow does the latter.
 	stopped  bool
 	panicked any // nil if it did not panic
 }
 
 // grace is how long f has to return once its context has ended. Few need more
-// than some microseconds, and what net/http has under way for a request, a dial
-// for one, is in the hands of CloseIdleConnections only after it has returned.
+// than some microseconds. It is worth the wait: only after a request has
+// returned does CloseIdleConnections reach what net/http began for it, such as
+// a dial.
 const grace = 100 * time.Millisecond
 
 // await runs f on a goroutine of its own, because a RoundTripper or a body may
 // ignore its context. It returns when f does, or a grace after the end of ctx.
-// f must then not touch what belongs to the caller, and leave is called to end
-// it. A panic in f becomes the caller's.
+// In the latter case it calls leave to end f, which must not touch anything of
+// the caller's from then on. A panic in f becomes one in the caller.
 func await(ctx context.Context, f func() answer, leave func()) answer {
-	done := make(chan answer, 1) // with room: nobody may be there to take it
+	done := make(chan answer, 1) // with room, because await may have returned
 	go func() {
 		a := answer{stopped: true}
 		defer func() {
@@ -68,7 +69,7 @@ func await(ctx context.Context, f func() answer, leave func()) answer {
 // maxEmptyReads is how many times in a row a body may return nothing at all.
 const maxEmptyReads = 100
 
-// steadyReader ends a body that brings nothing, and one that nobody waits for.
+// steadyReader ends a body that brings nothing, or whose context has ended.
 type steadyReader struct {
 	ctx   context.Context
 	body  io.Reader
@@ -90,8 +91,8 @@ func (r *steadyReader) Read(p []byte) (int, error) {
 	return 0, nil
 }
 
-// openBody closes the body of a response that nobody waits for. Over HTTP/2
-// nothing else ends a read of it while the request's body is still on its way.
+// openBody closes the body of a response after its caller has left. Over HTTP/2
+// nothing else ends a read of it while the request's body is still being sent.
 type openBody struct {
 	mu   sync.Mutex
 	body io.Closer // nil until there is a response

@@ -5,19 +5,18 @@ import (
 	"sync"
 )
 
-// loan lends a request's bytes to net/http, which may go on reading them after
-// Do has returned, and may ask for them again if a connection was dead before a
-// byte was written. Once called back it hands out nothing more.
+// loan lends a request's bytes to net/http. Their readers may go on after Do
+// has returned, and net/http may ask for another one if a connection was dead
+// before a byte was written. After callBack the readers return no more bytes.
 type loan struct {
 	mu    sync.Mutex
 	bytes []byte
-	taken bool // a byte was handed out
+	taken bool // a byte was read
 	over  bool
 }
 
-// callBack ends the loan and reports whether any byte was handed out. When it
-// has returned, no copy is under way, and the caller may write to the bytes
-// again.
+// callBack ends the loan and reports whether any byte was read. Once it has
+// returned, the caller may write to the bytes again.
 func (l *loan) callBack() (taken bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -32,8 +31,8 @@ type reader struct {
 	off  int
 }
 
-// Read never ends a loan that is over in EOF, which would make a part of a
-// request look like the whole.
+// Read does not return io.EOF after the end of the loan, because a part of a
+// request would then look like the whole.
 func (r *reader) Read(p []byte) (int, error) {
 	r.loan.mu.Lock()
 	defer r.loan.mu.Unlock()
@@ -41,7 +40,7 @@ func (r *reader) Read(p []byte) (int, error) {
 	case r.loan.over:
 		return 0, io.ErrClosedPipe
 	case r.off == len(r.loan.bytes):
-		r.loan.taken = true // of an empty body, its end is the whole of it
+		r.loan.taken = true // an empty body is nothing but its end
 		return 0, io.EOF
 	}
 	n := copy(p, r.loan.bytes[r.off:])

@@ -7,32 +7,33 @@
 //
 // # When to use it
 //
-// Use it if the platform has no sockets and its SDK hands out an
-// http.RoundTripper, if requests shall run through middleware, such as tracing,
-// if the server speaks HTTP/2 only, and in tests that mock at the RoundTripper.
-// The semantics are those of the native default: one shared test runs over
-// both.
+// Use it if the platform has no sockets and its SDK provides an
+// http.RoundTripper, if requests have to run through middleware, such as
+// tracing, if the server speaks HTTP/2 only, and in tests that mock at the
+// RoundTripper. It keeps the same promises as the native default: one shared
+// test runs over both.
 //
 // # Guarantees
 //
 // A request is sent at most once, and no redirect is followed, because it would
 // carry the token to another host. A call returns as soon as its context is
-// done, or 0.1 s later if the RoundTripper or a body ignores it, and leaves the
-// request's buffer alone from then on. A body longer than the limit is not read
-// to its end, and one that brings nothing, 100 reads in a row, is an error.
-// Errors hold neither URL nor header. A panic of the RoundTripper reaches the
-// caller, unless its context has ended before.
+// done, or 0.1 s later if the RoundTripper or a body ignores the context. It
+// does not touch the request's buffer from then on. A body longer than the
+// limit is not read to its end. A body that brings nothing in 100 reads in a
+// row is an error. Errors hold neither URL nor header. A panic of the
+// RoundTripper reaches the caller, unless its context has ended before.
 //
-// An error counts as "never sent" if that is certain: no connection was had, as
-// net/http/httptrace tells, or the dial failed. Once the RoundTripper took a
-// byte of the body, nothing is certain, whatever its hooks and its error say:
-// it may have tried another way before. Of a RoundTripper that knows no
-// httptrace and has errors of its own nothing is concluded either. Then a
-// command is repeated only if a repetition is harmless.
+// An error counts as "never sent" if that is certain: net/http/httptrace
+// reports that there was no connection, or the dial failed. Once the
+// RoundTripper has taken a byte of the body, nothing is certain, because it may
+// have sent the request another way before it failed. Nothing is certain either
+// if the RoundTripper does not call the hooks of httptrace and has errors of
+// its own. In these cases the client repeats a command only if a repetition is
+// harmless.
 //
 // # Platforms
 //
-// The following lines show the shape and were not run against these SDKs.
+// The following lines show the form. They were not run against these SDKs.
 //
 // Fastly Compute:
 //
@@ -56,8 +57,8 @@
 //	rt := otelhttp.NewTransport(http.DefaultTransport)
 //	transport := httptransport.New(&http.Client{Transport: rt})
 //
-// The span has the URL, which holds no key and no token; keep it from
-// recording headers.
+// The span has the URL, which holds no token, and a key only for
+// upstash.RawCmd. Do not let it record headers.
 //
 // # Mocks
 //
@@ -70,6 +71,6 @@
 //
 // # Cost
 //
-// A call costs about 80 allocations, while the native default has 12, and a
-// connection two goroutines, which net/http keeps: see BenchmarkDo.
+// A call makes about 80 allocations, and 12 over the native default: see
+// BenchmarkDo. net/http keeps two goroutines for each connection.
 package httptransport

@@ -12,20 +12,20 @@ import (
 	"github.com/upbloom/upbloom/upstash"
 )
 
-// Transport carries requests over an http.Client. Make one with New. It is
-// safe for concurrent use and must not be copied.
+// Transport carries requests over an http.Client. Make one with New: the zero
+// value cannot be used. It is safe for concurrent use and must not be copied.
 type Transport struct {
 	client http.Client
-	owned  bool // the RoundTripper was made here
+	owned  bool // New made the RoundTripper
 }
 
 var _ upstash.Transport = (*Transport)(nil)
 
-// New makes a transport over client, of which it keeps a copy: timeout, cookie
-// jar and RoundTripper are the caller's, while redirects are never followed,
-// because they would carry the token to another host. With nil it makes a
-// client of its own, whose settings are those of the native default: TLS 1.2
-// and later, the proxy of the environment, HTTP/2 if the server offers it.
+// New makes a transport over a copy of client, with its timeout, cookie jar and
+// RoundTripper. It follows no redirect, because that would carry the token to
+// another host. With nil it makes a client of its own with the settings of the
+// native default (TLS 1.2 and later, the proxy of the environment) and with
+// HTTP/2 if the server offers it.
 func New(client *http.Client) *Transport {
 	t := &Transport{}
 	if client == nil {
@@ -37,9 +37,9 @@ func New(client *http.Client) *Transport {
 	return t
 }
 
-// unredirected hides where a redirect leads: http.Client follows one only if
-// it knows, and it answers a place that cannot be parsed with an error that
-// quotes it, without the status.
+// unredirected hides the Location of a redirect. http.Client follows a redirect
+// only if it has one, and for one that cannot be parsed it returns an error
+// that quotes it and lacks the status.
 type unredirected struct{ http.RoundTripper }
 
 func (u unredirected) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -57,9 +57,9 @@ func (u unredirected) RoundTrip(r *http.Request) (*http.Response, error) {
 	return &hidden, nil
 }
 
-// maxConns and maxIdleTime are those of the native default. An idle time
-// below that of servers and NAT gateways makes it rare that a request goes
-// into a connection that is already dead.
+// maxConns and maxIdleTime are those of the native default. An idle time below
+// that of servers and NAT gateways makes it rare that a request is sent over a
+// connection that is already dead.
 const (
 	maxConns    = 256
 	maxIdleTime = 30 * time.Second
@@ -87,9 +87,9 @@ func (t *Transport) Close() error {
 	return nil
 }
 
-// RoundTrip sends req once. It returns as soon as ctx is done, or 0.1 s later
-// if the RoundTripper does not; that one then keeps a goroutine until it
-// returns.
+// RoundTrip sends req once. It returns as soon as ctx is done. If the
+// RoundTripper does not, RoundTrip returns 0.1 s later, and a goroutine stays
+// behind until the RoundTripper returns.
 func (t *Transport) RoundTrip(ctx context.Context, req *upstash.Request, resp *upstash.Response) error {
 	lent := &loan{bytes: req.Body}
 	defer lent.callBack()
@@ -130,8 +130,8 @@ func newRequest(ctx context.Context, req *upstash.Request, lent *loan) (*http.Re
 	return out, nil
 }
 
-// exchange sends the request and reads the answer. It knows nothing that its
-// caller may change after the context ended.
+// exchange sends the request and reads the answer. It may outlive its caller,
+// so it gets nothing that the caller may change after the context has ended.
 func (t *Transport) exchange(out *http.Request, limit int, open *openBody) answer {
 	in, err := t.client.Do(out)
 	if err != nil {
@@ -151,8 +151,8 @@ func read(ctx context.Context, in *http.Response, limit int) ([]byte, error) {
 		return nil, upstash.ErrResponseTooLarge
 	}
 	var buf bytes.Buffer
-	// An announced length is a promise; it may not make this allocate much
-	// before anything came.
+	// A server may announce more than it sends, so this allocates little before
+	// anything has come.
 	if n := min(in.ContentLength, maxPrealloc); n > 0 {
 		buf.Grow(int(n) + bytes.MinRead) // as much as ReadFrom wants
 	}

@@ -11,9 +11,9 @@ import (
 	"github.com/upbloom/upbloom/upstash"
 )
 
-// tracer learns from httptrace whether a request ever had a connection. A
-// RoundTripper that knows no httptrace, such as that of an edge platform,
-// calls neither hook, and nothing is concluded.
+// tracer records, by httptrace, whether a request ever had a connection. A
+// RoundTripper that does not support httptrace, such as that of an edge
+// platform, calls neither hook; then classify concludes nothing from them.
 type tracer struct {
 	wanted, got atomic.Bool
 }
@@ -26,8 +26,8 @@ func (t *tracer) attach(ctx context.Context) context.Context {
 }
 
 // classify marks err as NotSent if that is certain. A RoundTripper may send a
-// request by several ways, with the hooks or without: so whatever the hooks
-// and the error say, a body of which a byte was taken may have been sent.
+// request in more than one way, with the hooks or without. So a body of which a
+// byte was taken may have been sent, whatever the hooks and the error say.
 // http.Transport takes the first byte when it has a connection.
 func (t *tracer) classify(err error, bodyTaken bool) error {
 	if bodyTaken || t.got.Load() {
@@ -45,8 +45,8 @@ func isDialError(err error) bool {
 	return errors.As(err, &op) && op.Op == "dial" || errors.As(err, &dns)
 }
 
-// withoutURL unwraps every *url.Error of net/http: its text is the URL, and a
-// redirect's would be the server's choice.
+// withoutURL unwraps every *url.Error of net/http, because its text has the
+// URL. After a redirect the server would have chosen that text.
 func withoutURL(err error) error {
 	for u := new(url.Error); errors.As(err, &u); {
 		err = u.Err

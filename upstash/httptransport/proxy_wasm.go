@@ -4,5 +4,5 @@ package httptransport
 
 import "net/http"
 
-// environmentProxy is of no use without sockets.
+// environmentProxy has no effect without sockets.
 var environmentProxy = http.ProxyFromEnvironment

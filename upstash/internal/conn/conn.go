@@ -18,7 +18,7 @@ type Conn struct {
 	R *bufio.Reader
 	W *bufio.Writer
 	// KeepAlive is false from the beginning of an exchange until a whole answer
-	// came whose status and header let the connection be used again.
+	// has come whose status and header allow another use of the connection.
 	KeepAlive bool
 
 	top       net.Conn   // the highest layer
@@ -35,7 +35,7 @@ const (
 	writeBuffer = 8 << 10
 )
 
-// New makes a connection of an open socket.
+// New makes a connection over an open socket.
 func New(open net.Conn) *Conn {
 	s := newSocket(open)
 	c := &Conn{top: s, socket: s, KeepAlive: true}
@@ -44,7 +44,7 @@ func New(open net.Conn) *Conn {
 	return c
 }
 
-// addTLS adds a layer, of which this is the client's side.
+// addTLS adds a layer of TLS, as its client, and completes the handshake.
 func (c *Conn) addTLS(config *tls.Config) error {
 	below := &records{Conn: c.top}
 	t := tls.Client(below, config)
@@ -64,8 +64,8 @@ func (c *Conn) Read(p []byte) (int, error) {
 // Write writes to the highest layer.
 func (c *Conn) Write(p []byte) (int, error) { return c.top.Write(p) }
 
-// ReadError returns the error that ended reading, or nil. Whoever parses what
-// was read may have hidden it.
+// ReadError returns the error that ended reading, or nil. The error of a parser
+// may hide it.
 func (c *Conn) ReadError() error { return c.readErr }
 
 // Interrupt makes reads and writes that block, and all later ones, fail.
@@ -76,20 +76,20 @@ func (c *Conn) InterruptWrites() { _ = c.socket.SetWriteDeadline(past) }
 
 var past = time.Unix(1, 0)
 
-// Close closes the socket. TLS is not told: its farewell may block for as long
-// as five seconds if the peer does not read.
+// Close closes the socket without the farewell of TLS, which may block for five
+// seconds if the peer does not read.
 func (c *Conn) Close() { _ = c.socket.Close() }
 
 // clean reports whether the next answer on c can only be the answer to the next
-// request. It looks into every layer, and does not wait: the last answer let
-// the connection live, and neither the buffer nor TLS nor the socket holds a
-// byte that nobody asked for, or the peer's farewell. Without this look a
-// request could be written into the void, or take a stray answer for its own.
+// request. That is so if the last answer let the connection live, and if
+// neither the buffer nor TLS nor the socket holds a byte that was not asked
+// for, or the peer's farewell. Otherwise a request could be lost on a dead
+// connection, or get a stray answer.
 //
-// The look is a read through all layers, during which the socket never blocks.
-// TLS hands out what it has decrypted, decrypts what it has read, and handles
-// its own messages, such as session tickets. Only a part of a record it keeps
-// to itself.
+// To find out, clean reads through all layers, while the socket never blocks.
+// In such a read TLS returns what it has decrypted, decrypts what it has read,
+// and handles its own messages, such as session tickets. It does not return a
+// part of a record: for this the layers of records are asked.
 func (c *Conn) clean() bool {
 	if !c.settled() {
 		return false
@@ -108,15 +108,15 @@ func (c *Conn) clean() bool {
 	return true
 }
 
-// settled is the part of clean that stays true while c is idle.
+// settled is the part of clean that cannot change while c is idle.
 func (c *Conn) settled() bool { return c.KeepAlive && c.R.Buffered() == 0 }
 
-// maxIdleTime is well below the idle limits of servers and NAT gateways, so
-// that a thawed process rarely meets a connection that died unheard.
+// maxIdleTime is well below the idle limits of servers and NAT gateways. So a
+// process that was frozen rarely uses a connection that died without notice.
 const maxIdleTime = 30 * time.Second
 
-// expired asks both clocks: in a frozen process the monotonic one may have
-// stood still.
+// expired reports whether c was idle too long by either clock: in a frozen
+// process the monotonic clock may stand still.
 func (c *Conn) expired(now time.Time) bool {
 	return now.Sub(c.idleSince) > maxIdleTime ||
 		now.Round(0).Sub(c.idleSince.Round(0)) > maxIdleTime

@@ -13,8 +13,9 @@ import (
 )
 
 // Dialer opens connections to one server, straight or through the proxy that
-// HTTPS_PROXY, HTTP_PROXY and NO_PROXY name. Its fields may be changed before
-// the first dial.
+// HTTPS_PROXY, HTTP_PROXY and NO_PROXY name. Make one with NewDialer. Its
+// fields may be changed before the first dial; after that it is safe for
+// concurrent use.
 type Dialer struct {
 	// ServerTLS is the configuration of TLS to the server, nil for http.
 	ServerTLS *tls.Config
@@ -30,8 +31,8 @@ type Dialer struct {
 	proxyErr   error
 }
 
-// NewDialer makes a dialer for a host, without brackets, and port. The
-// environment is read here, once.
+// NewDialer makes a dialer for a host, without brackets, and port. It reads the
+// environment's proxy, once; Dial reports a setting that cannot be used.
 func NewDialer(host, port string, secure bool) *Dialer {
 	d := &Dialer{
 		ProxyTLS: &tls.Config{MinVersion: tls.VersionTLS12},
@@ -56,8 +57,8 @@ func NewDialer(host, port string, secure bool) *Dialer {
 
 func (d *Dialer) addr() string { return net.JoinHostPort(d.host, d.port) }
 
-// Dial opens a connection: name, socket, proxy, TLS. An error of it means that
-// no request was sent.
+// Dial looks up the name, opens a socket, and adds the proxy's tunnel and TLS.
+// If it fails, no request was sent.
 func (d *Dialer) Dial(ctx context.Context) (*Conn, error) {
 	if d.proxyErr != nil {
 		return nil, d.proxyErr
@@ -75,7 +76,7 @@ func (d *Dialer) Dial(ctx context.Context) (*Conn, error) {
 		return nil, err
 	}
 	c := New(s)
-	// One limit for all that follows, whatever each step knows of contexts.
+	// One limit for all that follows, because not every step takes a context.
 	stop := context.AfterFunc(ctx, c.Interrupt)
 	err = d.addLayers(c)
 	if !stop() {

@@ -72,6 +72,10 @@ func TestPermanent(t *testing.T) {
 		{&net.DNSError{IsTimeout: true}, false},
 		{&net.DNSError{IsTemporary: true}, false},
 		{&tls.CertificateVerificationError{Err: x509.UnknownAuthorityError{}}, true},
+		{&net.OpError{Op: "remote error", Err: tls.AlertError(116)}, true}, // certificate required
+		{&net.OpError{Op: "remote error", Err: tls.AlertError(80)}, false}, // internal error
+		{&net.OpError{Op: "local error", Err: tls.AlertError(116)}, false},
+		{&net.OpError{Op: "remote error", Err: errRefused}, false},
 		{errBadProxy, true},
 		{errProxyAuth, true},
 		{errRefused, false},

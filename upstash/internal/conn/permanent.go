@@ -10,17 +10,18 @@ import (
 	"reflect"
 )
 
-// Permanent reports whether what failed with err would fail the same way again:
-// one side does not accept the other's certificate or TLS, a name does not
-// exist, the proxy's URL is of no use or lacks a password.
+// Permanent reports whether an attempt that failed with err would fail in the
+// same way again: one side does not accept the other's certificate or TLS, a
+// name does not exist, or the proxy's URL cannot be used or lacks a password.
 func Permanent(err error) bool {
 	var certificate *tls.CertificateVerificationError
 	return errors.As(err, &certificate) || isRefusedByAlert(err) || isNotFound(err) ||
 		errors.Is(err, errBadProxy) || errors.Is(err, errProxyAuth)
 }
 
-// isRefusedByAlert reports whether the peer ended TLS for what we are or offer:
-// RFC 8446, section 6.2. crypto/tls does not export the type of its alerts.
+// isRefusedByAlert reports whether the peer ended TLS because it does not
+// accept what the client is or offers: RFC 8446, section 6.2. crypto/tls does
+// not export the type of the alerts in its errors.
 func isRefusedByAlert(err error) bool {
 	var op *net.OpError
 	if !errors.As(err, &op) || op.Op != "remote error" {
@@ -31,7 +32,9 @@ func isRefusedByAlert(err error) bool {
 		return false
 	}
 	switch alert.Uint() {
-	case 40, 42, 43, 44, 45, 46, 48, 49, 70, 71, 112, 116:
+	case 40, 70, 71, // no common version, cipher or parameter
+		42, 43, 44, 45, 46, 48, 116, // the certificate, or the lack of one
+		49, 112: // access denied, unrecognized name
 		return true
 	}
 	return false
@@ -42,7 +45,8 @@ func isNotFound(err error) bool {
 	return errors.As(err, &dns) && dns.IsNotFound
 }
 
-// ifNotFound adds what to ask oneself about a name that does not exist.
+// ifNotFound adds a question to the error of a name that does not exist, which
+// the reader of the error can look into.
 func ifNotFound(err error, question string) error {
 	if isNotFound(err) {
 		return fmt.Errorf("%w: %s", err, question)

@@ -9,8 +9,9 @@ import (
 	"time"
 )
 
-// Pool bounds how many connections are open, and keeps those that are not in
-// use, the last used first. It is safe for concurrent use.
+// Pool bounds how many connections are open. It keeps those that are not in
+// use, and returns the last used one first. Make one with NewPool. It is safe
+// for concurrent use.
 type Pool struct {
 	dial  func(context.Context) (*Conn, error)
 	slots chan struct{} // one for each connection in use
@@ -25,9 +26,9 @@ func NewPool(limit int, dial func(context.Context) (*Conn, error)) *Pool {
 	return &Pool{dial: dial, slots: make(chan struct{}, limit)}
 }
 
-// Get returns an idle connection that is certainly alive, or a new one. If as
-// many as may be open are in use it waits, until ctx ends. Each connection
-// that it returns must be given back with Put.
+// Get returns an idle connection that was found alive just now, or a new one.
+// If all connections that may be open are in use, it waits for one until ctx
+// ends. Each connection that it returns must be given back with Put.
 func (p *Pool) Get(ctx context.Context) (*Conn, error) {
 	select {
 	case p.slots <- struct{}{}:
@@ -38,7 +39,8 @@ func (p *Pool) Get(ctx context.Context) (*Conn, error) {
 			return nil, fmt.Errorf("all %d connections (WithMaxConns) are in use: %w", cap(p.slots), ctx.Err())
 		}
 	}
-	// With a slot and no idle connection, fewer than the limit are open.
+	// If there is no idle connection, then fewer than the limit are open,
+	// because this caller has a slot.
 	now := time.Now()
 	for c := p.pop(); c != nil; c = p.pop() {
 		if !c.expired(now) && c.clean() {
@@ -69,7 +71,7 @@ func (p *Pool) pop() *Conn {
 // Put ends the use of c. It keeps c if the last exchange left it usable, and
 // closes what has been idle too long.
 func (p *Pool) Put(c *Conn) {
-	// The slot comes last: until then nobody dials in place of c.
+	// The slot is freed last, so that no other caller dials while c is open.
 	defer func() { <-p.slots }()
 	if !c.settled() {
 		c.Close()
@@ -81,7 +83,7 @@ func (p *Pool) Put(c *Conn) {
 	}
 }
 
-// push keeps c and returns what is to be closed, which may be c itself.
+// push keeps c and returns the connections to close, of which c may be one.
 func (p *Pool) push(c *Conn) (closing []*Conn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -102,7 +104,7 @@ func (p *Pool) push(c *Conn) (closing []*Conn) {
 	return closing
 }
 
-// Close closes the idle connections. Those in use are closed by Put.
+// Close closes the idle connections. Put closes those that are in use.
 func (p *Pool) Close() {
 	p.mu.Lock()
 	idle := p.idle

@@ -28,8 +28,9 @@ var (
 	errProxyLong  = errors.New("the answer to CONNECT is not HTTP/1.1, or longer than 16 KiB")
 )
 
-// ProxyFor returns the proxy that the environment names for target, or nil. A
-// setting that cannot be used is an error, and not a way around the proxy.
+// ProxyFor returns the proxy that the environment names for target, or nil. If
+// the setting cannot be used, it returns an error: a client that dialled
+// straight would go around the proxy.
 func ProxyFor(target *url.URL) (*url.URL, error) {
 	env := httpproxy.FromEnvironment()
 	setting := &env.HTTPProxy
@@ -40,8 +41,8 @@ func ProxyFor(target *url.URL) (*url.URL, error) {
 	if raw == "" {
 		return nil, nil
 	}
-	// httpproxy takes what it cannot parse for no proxy at all. So it is only
-	// asked whether this host has one, with another in its place.
+	// httpproxy ignores a proxy that it cannot parse. So it only says whether
+	// this host has a proxy, with another URL in place of the real one.
 	*setting = "http://proxy.invalid"
 	p, err := env.ProxyFunc()(target)
 	if p == nil || err != nil {
@@ -54,8 +55,8 @@ func parseProxy(raw string) (*url.URL, error) {
 	if !strings.Contains(raw, "://") {
 		raw = "http://" + raw
 	}
-	// A part after the host is most often one of a password that is not
-	// escaped.
+	// If there is a part after the host, it most often belongs to a password
+	// that is not escaped.
 	u, err := url.Parse(raw)
 	if err != nil || u.Hostname() == "" || strings.Trim(u.Path, "/") != "" || strings.ContainsAny(raw, "?#") {
 		return nil, errBadProxy
@@ -79,6 +80,7 @@ func proxyPort(p *url.URL) string {
 	return "1080"
 }
 
+// ofProxy says that an error is about the proxy.
 func ofProxy(err error) error {
 	if err == nil {
 		return nil
@@ -86,8 +88,8 @@ func ofProxy(err error) error {
 	return fmt.Errorf("proxy: %w", err)
 }
 
-// tunnel asks the proxy p, at the other end of c, for a way to addr. Plain http
-// goes through CONNECT too.
+// tunnel asks the proxy p, at the other end of c, for a connection to addr. For
+// plain http it uses CONNECT too.
 func tunnel(c *Conn, p *url.URL, config *tls.Config, addr string) error {
 	switch p.Scheme {
 	case "socks5", "socks5h":
@@ -110,8 +112,8 @@ func socks(c *Conn, p *url.URL, addr string) error {
 	if err != nil {
 		return errBadProxy
 	}
-	// Its DialContext would open, and wrap, a socket of its own. With a context
-	// it would take back the deadline by which Dial ends it.
+	// DialContext would open a socket of its own. A context with a deadline
+	// would take back the past one by which Dial interrupts c.
 	_, err = s.(socksDialer).DialWithConn(context.Background(), c.top, "tcp", addr)
 	return err
 }

@@ -16,12 +16,13 @@ type openFunc func(ctx context.Context, network, address string) (net.Conn, erro
 // RFC 8305, section 5.
 const headStart = 250 * time.Millisecond
 
-// race dials the addresses one after another, each as soon as the one before
-// failed or had its head start, and returns the first connection. So an address
-// that answers nothing costs a moment, and not the whole time of a dial.
+// race dials the addresses one after another, each as soon as the one before it
+// has failed or had its head start, and returns the first connection. So an
+// address that answers nothing costs a moment, and not all the time that a dial
+// has.
 func race(ctx context.Context, open openFunc, addrs []string) (net.Conn, error) {
 	wait := headStart
-	if deadline, ok := ctx.Deadline(); ok { // all of them get their turn
+	if deadline, ok := ctx.Deadline(); ok { // so that each gets its turn before it
 		wait = min(wait, time.Until(deadline)/time.Duration(len(addrs)))
 	}
 	ctx, cancel := context.WithCancel(ctx)
@@ -60,7 +61,7 @@ func race(ctx context.Context, open openFunc, addrs []string) (net.Conn, error) 
 				next.Reset(0)
 			case won == nil:
 				won, addrs = r.c, nil
-				cancel() // the others end at once; they are waited for
+				cancel() // the others end at once, and the loop waits for them
 			default:
 				_ = r.c.Close()
 			}
@@ -72,7 +73,7 @@ func race(ctx context.Context, open openFunc, addrs []string) (net.Conn, error) 
 	return won, nil
 }
 
-// byTurns puts the addresses of both families in turns, and keeps the
+// byTurns returns the addresses with both families alternating, and with the
 // resolver's order in each.
 func byTurns(ips []netip.Addr) []netip.Addr {
 	var first, other []netip.Addr

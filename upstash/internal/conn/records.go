@@ -4,8 +4,8 @@ package conn
 
 import "net"
 
-// records passes on what TLS reads, and follows the records in it: RFC 8446,
-// section 5.1.
+// records passes on what TLS reads, and keeps track of the records in it: RFC
+// 8446, section 5.1.
 type records struct {
 	net.Conn
 	head [5]byte

@@ -15,9 +15,9 @@ type socket struct {
 	net.Conn
 	noWait bool
 
-	raw     syscall.RawConn // nil if there is none to look into
+	raw     syscall.RawConn // nil if Conn is not a socket of the system
 	readRaw func(fd uintptr) bool
-	p       []byte // what readRaw reads into, and what came of it
+	p       []byte // what readRaw reads into; n and err are its result
 	n       int
 	err     error
 }
@@ -49,7 +49,8 @@ func (s *socket) Read(p []byte) (int, error) {
 	return s.n, err
 }
 
-// tryRead looks into a connection that is no socket: one in memory can be.
+// tryRead reads without waiting from a connection that is not a socket of the
+// system, if it can be read so.
 func (s *socket) tryRead(p []byte) (n int, err error) {
 	if c, ok := s.Conn.(dialctx.TryReader); ok {
 		n, err = c.TryRead(p)
@@ -60,8 +61,8 @@ func (s *socket) tryRead(p []byte) (n int, err error) {
 	return n, err
 }
 
-// errNothingYet is returned instead of waiting. To TLS it is a passing error,
-// after which reading can go on.
+// errNothingYet is returned instead of waiting. For TLS it is a temporary
+// error, after which it can read on.
 var errNothingYet net.Error = nothingYet{}
 
 type nothingYet struct{}

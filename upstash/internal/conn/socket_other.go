@@ -2,8 +2,8 @@
 
 package conn
 
-// readOnce cannot look into a socket here. What TLS has read already is seen
-// all the same; for the rest the idle time must do.
+// readOnce cannot read without waiting here. clean still sees what TLS has read
+// already. For all else only the idle time protects.
 func (s *socket) readOnce(uintptr) bool {
 	s.err = errNothingYet
 	return true
