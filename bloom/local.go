@@ -2,9 +2,12 @@ package bloom
 
 import (
 	"bytes"
+	"encoding/binary"
 	"fmt"
 	"io"
 	"math/bits"
+
+	"github.com/zeebo/xxh3"
 )
 
 // A Local is a Bloom filter in memory: the very bytes of the Redis string that
@@ -19,8 +22,9 @@ import (
 // sync.RWMutex if there are others. A Local must not be copied; Clone it.
 type Local struct {
 	geo     Geometry
-	words   uint64 // blocked: in the body
+	words   uint64 // blocked: in the body; 0 for the others
 	inverse uint64 // their reciprocal
+	pairs   *pairTable
 	size    int    // of the string, in bytes
 	buf     []byte // the string and some zero bytes: see padded
 }
@@ -50,6 +54,7 @@ func localOf(g Geometry, size int, buf []byte) *Local {
 	if g.Scheme == SchemeBlocked {
 		l.words = g.Bits / wordBits
 		l.inverse = reciprocal(l.words)
+		l.pairs = sharedPairs()
 	}
 	putHeader(buf, g)
 	return l
@@ -60,22 +65,28 @@ func localOf(g Geometry, size int, buf []byte) *Local {
 // item and k/2 memory accesses (SchemeBlocked; k for the others), and allocates
 // nothing.
 func (l *Local) Add(item string) (added bool) {
-	if l.size == 0 {
-		panic("bloom: Add to a zero Local, which has no cells: make it with NewLocal")
-	}
-	if l.geo.Scheme != SchemeBlocked {
+	if l.words == 0 {
 		return l.addBits(item)
 	}
-	h := digest(item, l.geo.Seed)
+	var h xxh3.Uint128
+	if l.geo.Seed == 0 { // digest, without a call
+		h = xxh3.HashString128(item)
+	} else {
+		h = xxh3.HashString128Seed(item, l.geo.Seed)
+	}
 	x, y := h.Hi, h.Lo
+	words, inverse, pairs, buf := l.words, l.inverse, l.pairs, l.buf
 	var missing uint64
-	for i := range uint64(l.geo.Hashes / 2) {
-		at, mask := wordAt(x, l.words, l.inverse)
-		word := load(l.buf, at)
-		store(l.buf, at, word|mask)
+	for i, z := uint64(0), uint64(l.geo.Hashes)/2; i < z; {
+		bit, pair := wordAt(x, words, inverse, pairs)
+		mask := pair >> (bit % 8)
+		at := buf[bit/8 : bit/8+8]
+		word := binary.BigEndian.Uint64(at)
+		binary.BigEndian.PutUint64(at, word|mask)
 		missing |= mask &^ word
+		i++
 		x += y
-		y += i + 1
+		y += i
 	}
 	return missing != 0
 }
@@ -84,21 +95,25 @@ func (l *Local) Add(item string) (added bool) {
 // never added, true that it was or that it is one of the false positives. It
 // costs what Add does, and less for an item that is not there.
 func (l *Local) Exists(item string) bool {
-	if l.geo.Scheme != SchemeBlocked {
+	if l.words == 0 {
 		return l.hasBits(item)
 	}
-	if l.words == 0 {
-		return false
+	var h xxh3.Uint128
+	if l.geo.Seed == 0 { // digest, without a call
+		h = xxh3.HashString128(item)
+	} else {
+		h = xxh3.HashString128Seed(item, l.geo.Seed)
 	}
-	h := digest(item, l.geo.Seed)
 	x, y := h.Hi, h.Lo
-	for i := range uint64(l.geo.Hashes / 2) {
-		at, mask := wordAt(x, l.words, l.inverse)
-		if mask&^load(l.buf, at) != 0 {
+	words, inverse, pairs, buf := l.words, l.inverse, l.pairs, l.buf
+	for i, z := uint64(0), uint64(l.geo.Hashes)/2; i < z; {
+		bit, pair := wordAt(x, words, inverse, pairs)
+		if pair&^(load(buf, bit/8)<<(bit%8)) != 0 {
 			return false
 		}
+		i++
 		x += y
-		y += i + 1
+		y += i
 	}
 	return true
 }
@@ -141,7 +156,7 @@ func (l *Local) Stats() Stats {
 
 // setBits returns how many cells are set.
 func (l *Local) setBits() (n uint64) {
-	for at := headerBytes; at < len(l.buf); at += 8 {
+	for at := uint64(headerBytes); at < uint64(len(l.buf)); at += 8 {
 		n += uint64(bits.OnesCount64(load(l.buf, at)))
 	}
 	return n

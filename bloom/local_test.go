@@ -389,10 +389,9 @@ func TestWordAtAgreesWithTheDefinition(t *testing.T) {
 			return words*times - rapid.Uint64Range(0, 1).Draw(t, "less")
 		})).Draw(t, "x")
 		w, a, b := blockedBits(x, words)
-		at, mask := wordAt(x, words, reciprocal(words))
-		bit := headerBits + wordBits*w
-		if uint64(at) != bit/8 || mask != 1<<(63-bit%8-a)|1<<(63-bit%8-b) {
-			t.Fatalf("byte %d, mask %x, want word %d, bits %d and %d", at, mask, w, a, b)
+		bit, pair := wordAt(x, words, reciprocal(words), sharedPairs())
+		if bit != headerBits+wordBits*w || pair != 1<<(63-a)|1<<(63-b) {
+			t.Fatalf("bit %d, pair %x, want word %d, bits %d and %d", bit, pair, w, a, b)
 		}
 	})
 }

@@ -125,18 +125,17 @@ func (d *duel) reset() { d.turns, d.found = [2][]time.Duration{}, [2]int{} }
 //	go test -run '^$' -bench Local -benchtime 1s
 //
 // bits-and-blooms v3.7.1, go1.26.8 linux/amd64, AMD EPYC (Zen 3), 2 cores of a
-// virtual machine that had other work to do, 21 November 2026. The run with the
-// least of it; the other work takes more from the Local, which waits for memory
-// alone, so that in others the ratios were as low as 1.9, 1.6 and 1.9 at a
-// million items, and 1.9, 1.3 and 1.4 at thirty million:
+// virtual machine, 21 November 2026. Other work on the machine takes more from
+// the Local, which waits for memory alone: beside it, the ratios at a million
+// items were as low as 2.2, 2.5 and 2.3.
 //
 //	                   ns/item   peer-ns/item   times-as-fast
-//	n=1000000  add        33.5            103             3.1
-//	n=1000000  found      30.3             73             2.4
-//	n=1000000  absent     24.5             79             3.2
-//	n=30000000 add         202            399             2.0
-//	n=30000000 found       186            249             1.3
-//	n=30000000 absent      120            290             2.4
+//	n=1000000  add        28.3            103             3.6
+//	n=1000000  found      24.2             73             3.0
+//	n=1000000  absent     22.9             79             3.4
+//	n=30000000 add         127            368             2.9
+//	n=30000000 found       121            245             2.0
+//	n=30000000 absent      103            265             2.6
 func BenchmarkLocal(b *testing.B) {
 	sizes := []int{1_000_000, 30_000_000}
 	if testing.Short() {
