@@ -108,11 +108,14 @@ func (g *Guest) start(ctx context.Context, cfg Config) error {
 func (g *Guest) Close(ctx context.Context) error { return g.runtime.Close(ctx) }
 
 // Seen adds id to the guest's filter and says what it was. The guest gets
-// ctx's remaining time, or a minute if ctx has no deadline. An id has at most
-// 1 MiB.
+// ctx's remaining time, or a minute if ctx has no deadline, and ends with it. An
+// id has at most 1 MiB.
 func (g *Guest) Seen(ctx context.Context, id string) (Verdict, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	if err := ctx.Err(); err != nil {
+		return 0, err
+	}
 
 	left := time.Minute
 	if deadline, ok := ctx.Deadline(); ok {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -119,6 +120,40 @@ func TestReactorDeadline(t *testing.T) {
 	}
 	if _, err := g.Seen(ctx, "late"); err == nil {
 		t.Error("a context that is over gave an answer")
+	}
+}
+
+// TestReactorCancel: a caller that gives up is not kept waiting, and nothing is
+// repeated for it.
+func TestReactorCancel(t *testing.T) {
+	srv := upstashtest.NewServer(t)
+	g := load(t, srv.URL, srv.Token)
+	if got := seen(t, g, "before"); got != New {
+		t.Errorf("before: %v, want %v", got, New)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	srv.InjectFunc(func(int64, upstashtest.RequestInfo) upstashtest.Fault {
+		cancel()
+		return upstashtest.Stall(upstashtest.AfterExec)
+	})
+	v, err := g.Seen(ctx, "slow") // would never come back by itself
+	if err == nil {
+		t.Fatalf("a call that was given up returned %v", v)
+	}
+	for _, want := range []string{"context canceled", "may have run"} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("%q does not say %q", err, want)
+		}
+	}
+	if strings.Contains(err.Error(), "attempts") {
+		t.Errorf("repeated for nobody: %v", err)
+	}
+	srv.InjectFunc(nil)
+	if _, err := g.Seen(ctx, "late"); !errors.Is(err, context.Canceled) {
+		t.Errorf("after it was given up: %v", err)
+	}
+	if got := seen(t, g, "late"); got != New {
+		t.Errorf("late: %v, want %v", got, New)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -57,21 +58,26 @@ func (r *relay) answer(ctx context.Context, message []byte, maxBody int64) []byt
 		return []byte(refusal)
 	}
 	resp, err := r.transport.RoundTrip(req.WithContext(ctx))
-	if err != nil && !sent.stop() {
-		return failure("not sent", err)
-	}
+	notSent := err != nil && !sent.stop()
 	var body []byte
 	if err == nil {
 		defer resp.Body.Close()
+		if resp.ContentLength > maxBody {
+			return tooLarge(resp)
+		}
 		body, err = io.ReadAll(io.LimitReader(resp.Body, maxBody+1))
 	}
 	switch {
-	case ctx.Err() != nil && err != nil:
+	case err != nil && errors.Is(ctx.Err(), context.Canceled):
+		return failure("canceled", ctx.Err())
+	case notSent:
+		return failure("not sent", err)
+	case err != nil && ctx.Err() != nil:
 		return failure("timeout", ctx.Err())
 	case err != nil:
 		return failure("failed", err)
 	case int64(len(body)) > maxBody:
-		return failure("too large", fmt.Errorf("over %d bytes", maxBody))
+		return tooLarge(resp)
 	}
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "%d\n", resp.StatusCode)
@@ -101,6 +107,8 @@ func baseOf(raw string) string {
 func failure(outcome string, err error) []byte {
 	return fmt.Appendf(nil, "%s: %v", outcome, err)
 }
+
+func tooLarge(resp *http.Response) []byte { return fmt.Appendf(nil, "too large: %d", resp.StatusCode) }
 
 // parseRequest reads the guest's text form. The body is copied, since the
 // guest's memory may move once the guest runs again.

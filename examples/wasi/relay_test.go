@@ -85,11 +85,16 @@ func TestRelayOutcomes(t *testing.T) {
 			<-r.Context().Done()
 			return nil, boom
 		}, "timeout: context deadline exceeded"},
+		"given up": {func(r *http.Request) (*http.Response, error) {
+			return nil, boom
+		}, "canceled: context canceled"},
 	} {
 		r := relay{base: "http://127.0.0.1:1", transport: tt.rt}
 		ctx, cancel := context.WithCancel(t.Context())
 		if strings.HasPrefix(tt.want, "timeout") {
 			ctx, cancel = context.WithTimeout(t.Context(), 1)
+		} else if strings.HasPrefix(tt.want, "canceled") {
+			cancel()
 		}
 		got := string(r.answer(ctx, []byte("http://127.0.0.1:1/\nA: b\n\n[]"), 10))
 		cancel()

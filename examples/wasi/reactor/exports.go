@@ -37,12 +37,16 @@ func room(n uint32) unsafe.Pointer {
 func seenExport(n, millis uint32) int32 {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Duration(millis)*time.Millisecond)
 	defer cancel()
+	giveUp = cancel
 	verdict, err := seen(ctx, string(input[:cap(input)][:n]))
 	if err != nil {
 		output = append(output[:0], err.Error()...)
 	}
 	return verdict
 }
+
+// giveUp ends the context of the running call of seen.
+var giveUp = func() {}
 
 // message returns the last error's text: its address in the upper half, its
 // length in the lower.

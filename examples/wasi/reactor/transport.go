@@ -24,7 +24,8 @@ import (
 //	answer   status LF {name ": " value LF} LF body
 //	or       outcome ": " text
 //
-// and outcome is "not sent", "failed", "timeout" or "too large".
+// and outcome is "not sent", "failed", "timeout", "too large" (its text is the
+// status) or "canceled" (whoever called the guest no longer waits).
 //
 //go:wasmimport upbloom exchange
 func exchange(request unsafe.Pointer, n uint32, timeout uint64, maxBody uint32,
@@ -34,7 +35,8 @@ func exchange(request unsafe.Pointer, n uint32, timeout uint64, maxBody uint32,
 // &transport{}; it is safe for concurrent use.
 //
 // A host call blocks all goroutines of the guest, so that no timer fires and no
-// context is cancelled meanwhile: the host keeps the time.
+// context is canceled meanwhile: the host keeps the time, and knows if its own
+// caller no longer waits.
 type transport struct {
 	mu      sync.Mutex // an answer belongs to the request before it
 	message []byte
@@ -84,14 +86,13 @@ func appendRequest(b []byte, req *upstash.Request) []byte {
 func readAnswer(b []byte, resp *upstash.Response) error {
 	head, body, ok := bytes.Cut(b, []byte("\n\n"))
 	if !ok {
-		return failure(string(b))
+		return failure(string(b), resp)
 	}
 	status, fields, _ := strings.Cut(string(head), "\n")
-	code, err := strconv.Atoi(status)
-	if err != nil {
+	var err error
+	if resp.StatusCode, err = strconv.Atoi(status); err != nil {
 		return errors.New("the host's answer has no status")
 	}
-	resp.StatusCode = code
 	for line := range strings.SplitSeq(fields, "\n") {
 		name, value, _ := strings.Cut(line, ": ")
 		resp.SetHeader(name, value)
@@ -101,14 +102,18 @@ func readAnswer(b []byte, resp *upstash.Response) error {
 }
 
 // failure turns the host's outcome into an error of the right class.
-func failure(answer string) error {
+func failure(answer string, resp *upstash.Response) error {
 	outcome, text, _ := strings.Cut(answer, ": ")
 	switch outcome {
 	case "not sent":
 		return upstash.NotSent(errors.New(text))
 	case "timeout":
 		return context.DeadlineExceeded
+	case "canceled":
+		giveUp()
+		return context.Canceled
 	case "too large":
+		resp.StatusCode, _ = strconv.Atoi(text)
 		return upstash.ErrResponseTooLarge
 	default:
 		return errors.New(text)

@@ -1,6 +1,5 @@
-// Package relayed is the native end of a relay: the transport of a WebAssembly
-// program as an upstash.Transport of this process, so that a native test can
-// use it.
+// Package relayed makes the transport of a WebAssembly program an
+// upstash.Transport of this process, so that a native test can use it.
 package relayed
 
 import (
@@ -139,12 +138,7 @@ func failure(result relay.Result) error {
 	if !result.Failed {
 		return nil
 	}
-	err := error(&relayedError{result.Error, map[relay.Cause]error{
-		relay.TooLarge:         upstash.ErrResponseTooLarge,
-		relay.NoTransport:      upstash.ErrNoTransport,
-		relay.Canceled:         context.Canceled,
-		relay.DeadlineExceeded: context.DeadlineExceeded,
-	}[result.Cause]})
+	err := error(&relayedError{result.Error, causes[result.Cause]})
 	if result.NotSent {
 		return upstash.NotSent(err)
 	}
