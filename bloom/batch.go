@@ -194,8 +194,9 @@ func (b *batch) fill(next int) (p *part, rest int) {
 	return p, next
 }
 
-// maxPartItems keeps the arrays of a part small if BatchBytes is large.
-const maxPartItems = 1 << 20
+// maxPartItems keeps the arrays of a part small if BatchBytes is large. Only a
+// test changes it.
+var maxPartItems = 1 << 20
 
 // waits reports whether an equal item is under way in another request, of which
 // the server would not know the order. The item then gets its answer with it.

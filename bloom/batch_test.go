@@ -1,6 +1,8 @@
 package bloom_test
 
 import (
+	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -250,6 +252,52 @@ func TestDuplicatesBesideALongKey(t *testing.T) {
 			t.Fatalf("BatchBytes %d: %v, %v", limit, got, err)
 		}
 	}
+}
+
+// A request carries a limited number of items (2^20 but for this test), whatever
+// BatchBytes allows. An equal item in the next request waits for the first one's
+// answer, as in every batch of several.
+func TestBatchOfMoreItemsThanARequestCarries(t *testing.T) {
+	const most = 1000
+	defer bloom.SetMaxPartItems(bloom.SetMaxPartItems(most))
+	items := numbered("item", most+1)
+	items = append(items, items[0])
+	both := make(chan struct{})
+	w := &watched{next: allNew{}, arrive: func(underWay int) {
+		if underWay == 2 {
+			close(both)
+		}
+		select { // the first request is under way until the second is
+		case <-both:
+		case <-t.Context().Done():
+		case <-time.After(time.Minute):
+		}
+	}}
+	c, err := upstash.New("https://db.example.com", "token", upstash.WithTransport(w))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := handle(t, c, bloom.Config{
+		Bits: 8, Hashes: 1, Scheme: bloom.SchemeXXH3, Layout: bloom.LayoutBare, BatchBytes: 1 << 30,
+	}).AddAll(t.Context(), items)
+	if err != nil || count(got) != most+1 || got[most+1] {
+		t.Errorf("%d of %d new, the repeated one %v, %v", count(got), len(items), got[len(got)-1], err)
+	}
+	if len(w.bodies) != 2 || operations(w.bodies[0], "SET")+operations(w.bodies[1], "SET") != most+1 ||
+		operations(w.bodies[0], "SET")*operations(w.bodies[1], "SET") != most {
+		t.Errorf("%d requests, want one of 1,000 items and one of 1", len(w.bodies))
+	}
+}
+
+// allNew is a transport to a server on which every bit was 0.
+type allNew struct{}
+
+func (allNew) RoundTrip(_ context.Context, req *upstash.Request, resp *upstash.Response) error {
+	resp.StatusCode = 200
+	resp.Body = append(resp.Body, `{"result":[0`...)
+	resp.Body = append(resp.Body, strings.Repeat(",0", bytes.Count(req.Body, []byte(`"SET"`))-1)...)
+	resp.Body = append(resp.Body, "]}"...)
+	return nil
 }
 
 func TestBatchTooLargeForTheServer(t *testing.T) {
