@@ -3,6 +3,7 @@ package peertest
 import (
 	"bytes"
 	"embed"
+	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
@@ -92,6 +93,8 @@ func runPython(t *testing.T, j job) []json.RawMessage {
 			sum := xxh3.HashString128Seed(item, w.Seed).Bytes()
 			j.Digests[fmt.Sprintf("%d:%x", w.Seed, item)] = hex.EncodeToString(sum[:])
 		}
+		seed := binary.LittleEndian.AppendUint64(nil, w.Seed)
+		j.Digests[fmt.Sprintf("%x", seed)] = fmt.Sprintf("%x", xxh3.Hash(seed))
 	}
 	cmd := exec.CommandContext(t.Context(), python, "formatdriver.py")
 	cmd.Dir = dir
@@ -156,8 +159,17 @@ func readersOf(t *testing.T, run func(*testing.T, job) []json.RawMessage) {
 	if _, err := classic.Create(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	for _, key := range []string{"missing", "classic"} {
-		j.Work = append(j.Work, piece{Program: "exists", Key: key, Items: []string{"a"}})
+	const none, other = "no blocked filter at this key", "the filter has another seed"
+	refused := []string{none, none, other, other, other}
+	for _, p := range []piece{
+		{Key: "missing"},
+		{Key: "classic"},
+		{Key: "usual", Seed: 1},
+		{Key: "seeded"},
+		{Key: "seeded", Seed: 1},
+	} {
+		p.Program, p.Items = "exists", []string{"a"}
+		j.Work = append(j.Work, p)
 	}
 
 	got := run(t, j)
@@ -178,8 +190,8 @@ func readersOf(t *testing.T, run func(*testing.T, job) []json.RawMessage) {
 		})
 	}
 	for i := len(want); i < len(got); i++ {
-		if s := decode[string](t, outcome{Value: got[i]}); s != "no blocked filter at this key" {
-			t.Errorf("%s: %q", j.Work[i].Key, s)
+		if s, want := decode[string](t, outcome{Value: got[i]}), refused[i-len(want)]; s != want {
+			t.Errorf("%s, seed %d: %q, want %q", j.Work[i].Key, j.Work[i].Seed, s, want)
 		}
 	}
 }
@@ -201,12 +213,16 @@ func TestDocumentWriter(t *testing.T) {
 		{Capacity: 5000, FPRate: 0.003},
 		{Capacity: 10_000_000, FPRate: 1e-6},
 		{Capacity: 12_345_678, FPRate: 0.0123},
+		{Capacity: 1000, FPRate: 0.01, Seed: 0xfedcba9876543210},
 	}
 	j := job{URL: server.URL, Token: server.Token}
 	for i, c := range sizes {
 		j.Work = append(j.Work,
 			piece{Program: "size", N: c.Capacity, P: c.FPRate, Items: []string{""}},
-			piece{Program: "add", Key: "js" + strconv.Itoa(i), N: c.Capacity, P: c.FPRate, Items: presentItems()})
+			piece{
+				Program: "add", Key: "js" + strconv.Itoa(i), Seed: c.Seed,
+				N: c.Capacity, P: c.FPRate, Items: presentItems(),
+			})
 	}
 	classic, err := bloom.New(client, "classic", bloom.Config{
 		Capacity: 100, FPRate: 0.01, Scheme: bloom.SchemeXXH3,
@@ -221,7 +237,7 @@ func TestDocumentWriter(t *testing.T) {
 
 	got := runJavaScript(t, j)
 	for i, c := range sizes {
-		t.Run(fmt.Sprintf("n=%d,p=%v", c.Capacity, c.FPRate), func(t *testing.T) {
+		t.Run(fmt.Sprintf("n=%d,p=%v,seeded=%t", c.Capacity, c.FPRate, c.Seed != 0), func(t *testing.T) {
 			g, err := c.Geometry()
 			if err != nil {
 				t.Fatal(err)
@@ -250,7 +266,7 @@ func writtenAlike(t *testing.T, server *upstashtest.Server, c bloom.Config, i in
 		t.Fatal(err)
 	}
 	equal(t, "new items", added, answers(t)(ours.AddAll(t.Context(), presentItems())))
-	theirs, err := bloom.Open(t.Context(), client, "js"+strconv.Itoa(i))
+	theirs, err := bloom.Open(t.Context(), client, "js"+strconv.Itoa(i), bloom.OpenSeed(c.Seed))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,7 +17,7 @@ async function call(command) {
 
 const programs = {
   exists: ({ key, seed }, item) => exists(call, key, item, BigInt(seed)),
-  add: ({ key, n, p }, item) => add(call, key, item, size(n, p)),
+  add: ({ key, n, p, seed }, item) => add(call, key, item, size(n, p), BigInt(seed)),
   size: ({ n, p }) => size(n, p),
 };
 

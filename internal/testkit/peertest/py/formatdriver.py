@@ -7,15 +7,17 @@ import urllib.request
 
 work = json.load(sys.stdin)
 
-# The reader needs no more of xxhash than this one function. If the library is not
-# installed, the digests come from the test: item and seed to 128 bits.
+# The reader needs no more of xxhash than these two functions. If the library is not
+# installed, the digests come from the test: item and seed to 128 bits, and the bytes
+# of a seed to 64.
 try:
     import xxhash  # noqa: F401
 except ImportError:
     from types import SimpleNamespace
 
     sys.modules["xxhash"] = SimpleNamespace(
-        xxh3_128_intdigest=lambda data, seed=0: int(work["digests"][f"{seed}:{data.hex()}"], 16)
+        xxh3_128_intdigest=lambda data, seed=0: int(work["digests"][f"{seed}:{data.hex()}"], 16),
+        xxh3_64_intdigest=lambda data: int(work["digests"][data.hex()], 16),
     )
 
 import format_reader  # noqa: E402
