@@ -1,30 +1,28 @@
 package bloom
 
-import (
-	"context"
-)
+import "context"
 
 // Add puts an item into the filter and reports whether it was new: true if it
 // was certainly never added to the live filter before, false if it was, or if
-// it is one of the false positives. The filter is created if there is none,
-// unless Config.MustExist is set.
+// it is a false positive. Add creates the filter if there is none, unless
+// Config.MustExist is set.
 //
-// It is one request and one billed command, for any handle. If Config.TTL is
-// set, the Add that makes the filter is followed by one more request, which
-// sets the TTL. In a Bare filter with a TTL, each handle's first Add is
-// followed by an EXPIRE.
+// It is one request and one billed command (three with MustExist), for a new
+// handle too. If Config.TTL is set, one more request follows the Add that makes
+// the filter, and sets the TTL. In a Bare filter with a TTL, an EXPIRE follows
+// the first Add of each handle.
 //
-// A *MismatchError or ErrNotFilter means that the key holds something else.
-// That is found out by the same command that sets the item's bits, so that
-// another filter may then have k more bits set and a longer string; no "no" of
-// its becomes wrong. A string that is no filter may have its first 16 bytes
-// changed as well: filters want keys of their own. The handle refuses to write
-// from then on, without a request, until Exists or Create finds the key free or
-// holding its own filter.
+// A *MismatchError or ErrNotFilter means that the key holds something else. The
+// command that finds this out also sets the item's bits. If the key holds
+// another filter, that one may then have k more bits set and a longer string,
+// and each "no" of it stays true. If the key holds other data, its first 16
+// bytes may be changed too: give filters keys of their own. From then on the
+// handle refuses to write, without a request, until Exists or Create finds its
+// own filter there, or none.
 //
 // ErrUncertain means that the item is in, but that new or seen is not known.
-// True with an error means that it was new and is in, but that the filter has
-// no TTL yet. After any other error the item may or may not be in; to add it
+// True with an error means that the item was new and is in, but that the filter
+// has no TTL yet. After any other error the item may or may not be in; to add it
 // again is harmless, but may then answer "seen".
 func (f *Filter) Add(ctx context.Context, item string) (added bool, err error) {
 	ctx = f.rec.label(ctx, "bloom.Add")

@@ -9,7 +9,7 @@ import (
 )
 
 // An attempt whose answer is lost may have been the one that set the bits. Add
-// says so if it cannot tell, and only there.
+// returns ErrUncertain if that is possible, and only then.
 func TestAddAfterALostAnswer(t *testing.T) {
 	lost := map[string]func(upstashtest.When) upstashtest.Fault{
 		"connection dropped": upstashtest.Drop,
@@ -54,7 +54,7 @@ func TestAddAfterALostAnswer(t *testing.T) {
 	})
 }
 
-// An Add that made the filter knows it by the birth number, though its answer
+// An Add that made the filter knows so by the birth number, even if its answer
 // was lost.
 func TestFirstAddAfterALostAnswer(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
@@ -97,8 +97,8 @@ func TestAddAllAfterALostAnswer(t *testing.T) {
 	})
 }
 
-// In a batch of several requests only those are uncertain whose answer was
-// lost, and a duplicate of an uncertain item is certainly seen.
+// In a batch of several requests, only the items of a request whose answer was
+// lost are uncertain. A duplicate of an uncertain item is certainly seen.
 func TestUncertainPart(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		cfg := sparse()

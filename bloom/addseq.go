@@ -7,29 +7,31 @@ import (
 
 // AddResult is what an AddSeq did. It is plain data.
 type AddResult struct {
-	// Items is how many items of the sequence are in, counted from its start,
-	// equal ones again: to go on after an error, skip as many.
+	// Items is how many items of the sequence are in, counted from its start;
+	// equal items count each time. To go on after an error, skip so many.
 	Items uint64
 	// New is how many of them were new.
 	New uint64
 }
 
 // AddSeq adds the items of a sequence of any length, as AddAll does and at its
-// cost, in rounds of as many items as Config.BatchParallel requests carry: it
-// holds no more than one round in memory. MoveProgress is called with the
-// number of items added, and -1 for their total. For a million items, Load is
-// an order of magnitude faster, and does not know which were new.
+// cost. It works in rounds, and holds one round in memory: as many items as
+// Config.BatchParallel requests carry. MoveProgress is called with the number of
+// items added, and -1 for their total. For a million items, Load is an order of
+// magnitude faster, but does not know which were new.
 //
-// If a round fails, the error is its *BatchError: its Items are those of the
-// round, which begins at AddResult.Items in the sequence, and
-// BatchError.Remaining returns those that are not certainly in. But if the
+// If a round fails, the error is a *BatchError about the items of this round
+// alone; the round begins at AddResult.Items in the sequence, and
+// BatchError.Remaining returns its items that are not certainly in. If the
 // filter went away between two requests, the error is ErrRecreated, or
 // ErrNotFound with Config.MustExist, and AddResult is zero: begin again.
 func (f *Filter) AddSeq(ctx context.Context, items iter.Seq[string], opts ...MoveOption) (AddResult, error) {
 	ctx = f.rec.label(ctx, "bloom.AddSeq")
 	c := f.moveConfig(opts)
 	var result AddResult
-	round := make([]string, 0, f.batchParallel()*max(1, f.batchBytes()/f.rec.itemBytes(true)))
+	part := min(max(1, f.batchBytes()/f.rec.itemBytes(true)), maxPartItems)
+	most := uint64(part) * uint64(min(f.batchParallel(), maxPartItems))
+	var round []string
 	var birth int64 // of the filter that the rounds before went into
 	add := func() error {
 		if len(round) == 0 {
@@ -63,7 +65,7 @@ func (f *Filter) AddSeq(ctx context.Context, items iter.Seq[string], opts ...Mov
 		return nil
 	}
 	for item := range items {
-		if round = append(round, item); len(round) < cap(round) {
+		if round = append(round, item); uint64(len(round)) < most {
 			continue
 		}
 		if err := add(); err != nil {
@@ -74,10 +76,10 @@ func (f *Filter) AddSeq(ctx context.Context, items iter.Seq[string], opts ...Mov
 	return result, err
 }
 
-// Remaining returns those of items, the batch that failed, which are not
-// certainly in: to add them again is harmless, but those that were unknown may
-// then answer "seen". It returns all of items if their number is another than
-// the batch's.
+// Remaining takes the items of the batch that failed, and returns those that are
+// not certainly in. To add them again is harmless, but an item whose state was
+// unknown may then answer "seen". If the number of items is not the batch's, it
+// returns all of them.
 func (e *BatchError) Remaining(items []string) []string {
 	if len(items) != len(e.Items) {
 		return items

@@ -2,6 +2,7 @@ package bloom_test
 
 import (
 	"errors"
+	"math"
 	"slices"
 	"testing"
 
@@ -30,6 +31,20 @@ func TestAddSeqAddsEveryItem(t *testing.T) {
 	wantMails(t, f, 0, 3000)
 	if r, err := f.AddSeq(t.Context(), mails(0, 0)); err != nil || r.Items != 0 {
 		t.Errorf("of nothing: %+v, %v", r, err)
+	}
+}
+
+// A round is as large as its items, not as what the limits allow.
+func TestAddSeqTakesAnyLimits(t *testing.T) {
+	s := upstashtest.NewServer(t)
+	for _, limits := range [][2]int{{math.MaxInt, 1}, {0, math.MaxInt}, {math.MaxInt, math.MaxInt}} {
+		cfg := middling()
+		cfg.BatchBytes, cfg.BatchParallel = limits[0], limits[1]
+		s.FlushAll()
+		r, err := handle(t, s.Client(), cfg).AddSeq(t.Context(), mails(0, 10))
+		if err != nil || r.Items != 10 {
+			t.Errorf("limits %v: %+v, %v", limits, r, err)
+		}
 	}
 }
 

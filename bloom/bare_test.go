@@ -20,7 +20,7 @@ func TestBare(t *testing.T) {
 		ctx, cfg := t.Context(), bare()
 		f := handle(t, s.Client(), cfg)
 		g := f.Geometry()
-		exists(t, f, "a", false) // a missing one is empty: nothing can tell
+		exists(t, f, "a", false) // without a header, a missing filter is empty
 		if n, err := f.Cardinality(ctx); n != 0 || err != nil {
 			t.Errorf("missing: Cardinality = %d, %v, want 0", n, err)
 		}
@@ -86,7 +86,7 @@ func TestBareTTL(t *testing.T) {
 
 // With few cells an item's own positions repeat, and it finds bits set in an
 // empty string.
-func TestBareTTLWhereAnItemMeetsItself(t *testing.T) {
+func TestBareTTLOfAnItemThatMeetsItself(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		cfg := bloom.Config{Bits: 4, Hashes: 7, Scheme: bloom.SchemeXXH3, Layout: bloom.LayoutBare, TTL: time.Hour}
 		for _, item := range numbered("item", 20) {

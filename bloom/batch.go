@@ -13,16 +13,17 @@ const (
 // AddAll adds items and reports for each whether it was new, as if they had
 // been added one after another: of equal ones only the first can be new.
 //
-// It sends as few requests as Config.BatchBytes allows, each one billed
-// command, and up to Config.BatchParallel of them at once. 1,000 items at 1 in
-// 100 take about 100 KB, so that one request carries about 10,000. No items
-// send nothing. Beside the items it needs two bytes an item, and a few
-// megabytes for each request under way.
+// It sends as few requests as Config.BatchBytes allows, each one billed command
+// (with Config.MustExist a script, of three or more), and up to
+// Config.BatchParallel of them at once. 1,000 items at 1 in 100 take about 100
+// KB, so one request carries about 10,000. Without items it sends nothing.
+// Beside the items it needs two bytes an item, and a few megabytes for each
+// request under way.
 //
-// If a request fails, the error is a *BatchError, which says of each item what
-// is known; the answers of those that are done are returned with it. A filter
-// that vanishes between two requests is ErrRecreated in it, or ErrNotFound with
-// Config.MustExist.
+// If a request fails, the error is a *BatchError, which says what is known of
+// each item; the answers of the items that are done come with it. If the filter
+// vanishes between two requests, the BatchError wraps ErrRecreated, or
+// ErrNotFound with Config.MustExist.
 func (f *Filter) AddAll(ctx context.Context, items []string) ([]bool, error) {
 	ctx = f.rec.label(ctx, "bloom.AddAll")
 	return f.addAll(ctx, items, nil)
@@ -73,20 +74,20 @@ type batch struct {
 	limit     int // of a command without its script, in bytes
 	itemBytes int // the most that an item takes
 
-	// Parts write to their own items' places; what follows is guarded.
+	// Each part writes to the places of its own items, without a lock.
 	answers []bool
 	states  []ItemState
 
-	mu     sync.Mutex
-	flying []*part // of an AddAll: an item that is in one of them is not sent again
-	seen   int64   // the birth number that the parts found
-	gone   bool    // of an AddAll: the filter went away under way
+	mu     sync.Mutex // guards what follows
+	flying []*part    // of an AddAll: an item that is in one of them is not sent again
+	seen   int64      // the birth number that the parts found
+	gone   bool       // of an AddAll: the filter went away meanwhile
 	err    error
 	fatal  bool
 }
 
-// part is one request of a batch, about the items at from and on that are its
-// own. The later ones that are equal to one of its own wait for its answer.
+// part is one request of a batch. Later items of the batch that are equal to one
+// of its items are not sent while it is under way: they wait for its answer.
 type part struct {
 	q     *request
 	index []int          // of its items
@@ -105,8 +106,8 @@ func (f *Filter) newBatch(items []string, adding bool, l learner) *batch {
 	if adding {
 		b.limit -= f.rec.scriptBytes()
 	}
-	// One request carries them for certain if there is room for the longest
-	// head and items.
+	// One request certainly carries all items if the longest head and the
+	// longest items fit.
 	head := maxHeadBytes + 6*len(f.rec.key) // a byte of a key takes up to six in JSON
 	b.parts = len(items) > 1 &&
 		(len(items) > maxPartItems || len(items) > (b.limit-head)/b.itemBytes)
@@ -152,8 +153,8 @@ func (b *batch) fill(next int) (p *part, rest int) {
 	p = &part{q: q}
 	q.learner = b.learner
 	if b.adding {
-		// A birth number of its own, by which a part knows that it made the
-		// filter.
+		// Each part has a birth number of its own, by which it knows later
+		// whether it made the filter.
 		q.beginWrite(newBirth(), b.parts)
 		if b.parts {
 			p.first = map[string]int{}
@@ -198,8 +199,9 @@ func (b *batch) fill(next int) (p *part, rest int) {
 // test changes it.
 var maxPartItems = 1 << 20
 
-// waits reports whether an equal item is under way in another request, of which
-// the server would not know the order. The item then gets its answer with it.
+// waits reports whether an equal item is under way in another request. The
+// server might run the two requests in either order, so the item is not sent,
+// and gets its answer with the other.
 func (b *batch) waits(item string, index int) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()

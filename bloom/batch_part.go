@@ -23,12 +23,13 @@ func (b *batch) sendPart(ctx context.Context, p *part) {
 	b.drop(p)
 }
 
-// drop answers the items that waited for p's, and lets go of it.
+// drop answers the items that waited for those of p, and frees p.
 func (b *batch) drop(p *part) {
 	b.mu.Lock()
 	b.flying = slices.DeleteFunc(b.flying, func(other *part) bool { return other == p })
 	b.mu.Unlock()
-	// Nobody appends to p.same any more: of an added item the second is seen.
+	// Nothing is appended to p.same any more. The second of equal items is
+	// seen, so that its answer stays false.
 	for _, s := range p.same {
 		b.states[s.item] = b.states[s.first]
 		if b.states[s.first] == ItemUncertain {
@@ -84,9 +85,9 @@ func (b *batch) lost() {
 	b.gone = true
 }
 
-// stateAfterAdd is what is known of the items of a part that failed. What went
-// into another filter is not in ours, but an attempt before that one may have
-// gone into ours.
+// stateAfterAdd is what is known of the items of a part that failed. If the last
+// attempt met another filter, its items are not in ours; but an earlier attempt
+// may have put them into ours.
 func stateAfterAdd(q *request) ItemState {
 	var server *upstash.Error
 	switch {
@@ -100,8 +101,8 @@ func stateAfterAdd(q *request) ItemState {
 	return ItemUnknown
 }
 
-// tookReads notes the answers of a part of an ExistsAll. A look-up that failed
-// leaves the items not done, but for those that were found all the same.
+// tookReads notes the answers of a part of an ExistsAll. After a look-up that
+// failed, the items are not done, except those that were found all the same.
 func (b *batch) tookReads(p *part) {
 	q := p.q
 	err := q.err
@@ -143,8 +144,8 @@ func (b *batch) stopped() bool {
 	return b.fatal
 }
 
-// result is the answers and what went wrong. Of a filter that went away, no
-// part knows whether it came before or after.
+// result is the answers and what went wrong. If the filter went away, it is not
+// known which parts ran before that and which after.
 func (b *batch) result() ([]bool, error) {
 	if b.err == nil {
 		return b.answers, nil

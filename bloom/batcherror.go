@@ -39,9 +39,9 @@ func (s ItemState) String() string {
 	return "ItemState(" + strconv.Itoa(int(s)) + ")"
 }
 
-// BatchError is returned by AddAll and ExistsAll if one of their requests
-// failed. To call again with the items that are not done is harmless, but
-// those that are unknown may then answer "seen".
+// BatchError is returned by AddAll, AddSeq and ExistsAll if one of their requests
+// failed. To call again with the items that are not done is harmless, but an
+// item whose state is unknown may then answer "seen". It is plain data.
 type BatchError struct {
 	// Items has the state of each item of the batch, by its index.
 	Items []ItemState
@@ -71,9 +71,9 @@ func (e *BatchError) Error() string {
 	return text + ": " + e.Err.Error()
 }
 
-// SafeToRetry reports whether the whole batch may be sent again without a new
-// item being taken for a seen one: nothing of it was done or may have been. It
-// is what upstash.SafeToRetry returns for the error.
+// SafeToRetry reports whether certainly nothing of the batch was done, so that a
+// second call takes no new item for a seen one. It is what upstash.SafeToRetry
+// returns for the error.
 func (e *BatchError) SafeToRetry() bool {
 	return e.Count(ItemNotDone) == len(e.Items) && upstash.SafeToRetry(e.Err)
 }
@@ -83,8 +83,8 @@ func (e *BatchError) Unwrap() error { return e.Err }
 
 // InFilter reports whether all items of an Add or AddAll that returned err are
 // in the filter: true for nil, and for an error that only says that new or
-// seen is not known, or that the TTL is not set. It is for callers who record
-// what they did and don't ask whether it was new.
+// seen is not known, or that the TTL is not set. It is for a caller that only
+// records what it did, and does not ask whether that was new.
 func InFilter(err error) bool {
 	var batch *BatchError
 	if errors.As(err, &batch) {

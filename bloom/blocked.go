@@ -1,7 +1,7 @@
 package bloom
 
 // The blocked scheme. The body is words of 53 bits; an item owns two different
-// bits in each of z words, which may coincide.
+// bits in each of z words. Two of its words may be the same one.
 
 // appendBlocked appends two positions a word, z words in all. x and y move as
 // in appendEnhanced; each x chooses the word by its remainder and both bits by
@@ -38,8 +38,8 @@ type cellWord struct {
 	mask  int64  // the item's bits, as GET u53 shows them: bit a has the value 2^(52-a)
 }
 
-// appendWords appends the words of an item, each once even if the item meets it
-// twice.
+// appendWords appends the words of an item. A word that the item meets twice is
+// appended once, with all of its bits.
 func (g Geometry) appendWords(dst []cellWord, item string) []cellWord {
 	h := digest(item, g.Seed)
 	x, y, words := h.Hi, h.Lo, g.Bits/wordBits

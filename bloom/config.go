@@ -7,14 +7,14 @@ import (
 	"time"
 )
 
-// A Config says how large a filter is and how it is stored. Every program that
-// uses a filter has the same Capacity, FPRate, Seed and Scheme, or the same
-// Bits and Hashes: with others it gets a MismatchError.
+// A Config says how large a filter is and how it is stored. All programs that
+// use a filter have the same Capacity, FPRate, Seed and Scheme, or the same Bits
+// and Hashes: a program with others gets a MismatchError.
 //
-// The zero value is not valid: a filter has either Capacity and FPRate, or Bits
-// and Hashes. A Config is plain data, to be copied freely. Its String does not
-// show the seed; fmt does show it if the Config stands in an unexported field
-// of a struct, whose methods fmt cannot call.
+// The zero value is not valid: set either Capacity and FPRate, or Bits and
+// Hashes. A Config is plain data, to be copied freely. Its String does not show
+// the seed. But fmt shows the seed of a Config in an unexported field of a
+// struct, because it cannot call String there.
 type Config struct {
 	_ struct{}
 
@@ -34,16 +34,16 @@ type Config struct {
 
 	// Bits and Hashes set the geometry itself: the number of bits, from 1 to
 	// 2^32-128 (2^32 for LayoutBare), and of positions an item, from 1 to 63.
-	// SchemeBlocked takes multiples of 53 bits and even Hashes. They belong to
-	// filters that another program made; set both or neither. With them
-	// Capacity and FPRate size nothing and may be 0.
+	// SchemeBlocked takes multiples of 53 bits and even Hashes. They are meant
+	// for filters that another program made; set both or neither. If they are
+	// set, Capacity and FPRate size nothing and may be 0.
 	Bits   uint64
 	Hashes int
 
-	// Seed of the hash; the default is 0. A secret random seed keeps others
-	// from choosing items that are found without having been added. Two secret
-	// seeds are told apart 126 times in 127: the header holds no more than
-	// seven bits of the seed's hash. Not for SchemeFNV1a.
+	// Seed of the hash; the default is 0. If it is random and secret, nobody
+	// else can choose items that are found without having been added. A wrong
+	// seed is noticed 126 times in 127: the header holds no more than seven bits
+	// of the seed's hash. Not for SchemeFNV1a.
 	Seed uint64 `json:"-"`
 
 	// Scheme turns an item into positions; the default is SchemeBlocked.
@@ -67,30 +67,30 @@ type Config struct {
 	BatchParallel int
 
 	// MissingIsEmpty makes look-ups in a missing filter answer no, and its
-	// cardinality 0, while the default is ErrNotFound. It weakens the guarantee
-	// that a no is true: items of a filter that expired or was evicted are
-	// "never added".
+	// cardinality 0; the default is ErrNotFound. It weakens the guarantee that
+	// a no is true: after a filter expired or was evicted, its items are "never
+	// added".
 	MissingIsEmpty bool
 
-	// MustExist makes an Add to a missing filter ErrNotFound, and the Add
-	// creates nothing: for a filter that was filled once, and of which an
-	// eviction must not make an empty one. Create makes it. A BITFIELD cannot
-	// be sent on condition, so that an Add becomes a script, of three billed
-	// commands. Not for LayoutBare.
+	// MustExist makes an Add to a missing filter return ErrNotFound and create
+	// nothing; Create makes the filter. It is for a filter that was filled once,
+	// in whose place no empty one may come after an eviction. A BITFIELD cannot
+	// ask for that, so an Add becomes a script, of three billed commands. Not
+	// for LayoutBare.
 	MustExist bool
 
 	// Reads says which copy of a global database answers look-ups; the default
 	// is ReadsPrimary.
 	Reads Reads
 
-	// WarnFill is called with the filter's Stats if an Add or AddAll finds the
-	// filter over its Capacity; the default, nil, never looks. A handle looks
-	// when the answers to its own writes, 256 new items at a time, say that the
-	// filter is too full, and besides after one write in 8,192, for handles
-	// that live no longer than a request. A look is four commands: less than
-	// one in a thousand while the filter is within its capacity. The call is
-	// made on the goroutine of the write, before the write returns. If a look
-	// fails, its error is dropped.
+	// WarnFill is called with the filter's Stats if a write (Add, AddAll, AddSeq
+	// or AddIn) finds the filter over its Capacity; the default, nil, never
+	// looks. A handle looks when the answers to its own writes, 256 new items at
+	// a time, say that the filter is too full. It also looks after one write in
+	// 8,192, for handles that live no longer than a request. A look is four
+	// commands; while the filter is within its capacity, looks are less than one
+	// command in a thousand. The write calls WarnFill on its own goroutine,
+	// before it returns. If a look fails, its error is dropped.
 	WarnFill func(Stats) `json:"-"`
 }
 
@@ -119,7 +119,7 @@ func (c Config) Geometry() (Geometry, error) {
 	return g, nil
 }
 
-// explicit reports whether the geometry was given, and not the size.
+// explicit reports whether Bits and Hashes were set, and not the size.
 func (c Config) explicit() bool { return c.Bits != 0 || c.Hashes != 0 }
 
 // check finds values that no filter can have, and combinations without a
@@ -175,8 +175,7 @@ func (c Config) checkBlocked() error {
 }
 
 // checkLimits finds a geometry that does not fit into the format or a Redis
-// string. It names the field that is to be changed, which depends on how the
-// geometry was given.
+// string. The error names a field that the user has set.
 func (c Config) checkLimits(g Geometry) error {
 	limit := maxCells(c.Scheme, c.Layout)
 	switch {
@@ -197,7 +196,7 @@ func (c Config) checkLimits(g Geometry) error {
 	return nil
 }
 
-// checkWords finds a blocked geometry, given as such, that is not whole words.
+// checkWords finds a blocked geometry that is not whole words.
 func checkWords(g Geometry) error {
 	const other = "; a filter of another scheme needs its Scheme set"
 	rest := g.Bits % wordBits
@@ -214,7 +213,8 @@ func checkWords(g Geometry) error {
 	return nil
 }
 
-// String shows the fields that are set, and of the seed only that it is.
+// String shows the fields that are set. Of the seed and of WarnFill it shows only
+// that they are set.
 func (c Config) String() string {
 	var b strings.Builder
 	field := func(set bool, name string, value any) {
@@ -230,9 +230,12 @@ func (c Config) String() string {
 	field(true, "Scheme", c.Scheme)
 	field(true, "Layout", c.Layout)
 	field(c.TTL != 0, "TTL", c.TTL)
+	field(c.BatchBytes != 0, "BatchBytes", c.BatchBytes)
+	field(c.BatchParallel != 0, "BatchParallel", c.BatchParallel)
 	field(c.MissingIsEmpty, "MissingIsEmpty", true)
 	field(c.MustExist, "MustExist", true)
 	field(c.Reads != ReadsPrimary, "Reads", c.Reads)
+	field(c.WarnFill != nil, "WarnFill", "(set)")
 	return "bloom.Config{" + strings.TrimSuffix(b.String(), ", ") + "}"
 }
 

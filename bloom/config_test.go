@@ -157,6 +157,24 @@ func TestConfigRefuses(t *testing.T) {
 	}
 }
 
+// Every field that is set is shown, and the seed only as set.
+func TestConfigString(t *testing.T) {
+	for want, cfg := range map[string]Config{
+		"bloom.Config{Scheme: blocked, Layout: headed}": {},
+		"bloom.Config{Capacity: 9, FPRate: 0.5, Bits: 106, Hashes: 4, Seed: (set), Scheme: xxh3, Layout: bare," +
+			" TTL: 1s, BatchBytes: 7, BatchParallel: 3, MissingIsEmpty: true, MustExist: true," +
+			" Reads: nearest, WarnFill: (set)}": {
+			Capacity: 9, FPRate: 0.5, Bits: 106, Hashes: 4, Seed: 5, Scheme: SchemeXXH3, Layout: LayoutBare,
+			TTL: time.Second, BatchBytes: 7, BatchParallel: 3, MissingIsEmpty: true, MustExist: true,
+			Reads: ReadsNearest, WarnFill: func(Stats) {},
+		},
+	} {
+		if got := cfg.String(); got != want {
+			t.Errorf("got  %s\nwant %s", got, want)
+		}
+	}
+}
+
 // A secret seed stays out of what ends up in logs.
 func TestSeedIsNotPrinted(t *testing.T) {
 	const secret = 7391846205517392

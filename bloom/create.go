@@ -6,11 +6,10 @@ import (
 	"strconv"
 )
 
-// createScript makes the filter with all that belongs to it, if the key is
-// free: header, birth number (ARGV[2]), the last cell (ARGV[3]), bit 127, and a
-// TTL (ARGV[4]) unless it is
-// 0. A string whose first 53 bits are 0 is other data. It returns the header and the birth
-// number that stand there afterwards.
+// createScript makes the filter with all that belongs to it, if the key is free:
+// header, birth number (ARGV[2]), the last cell (ARGV[3]), bit 127, and a TTL
+// (ARGV[4]) unless that is 0. A string whose first 53 bits are 0 is other data.
+// The script returns the header and the birth number that are there afterwards.
 const createScript = `local w = redis.call('BITFIELD_RO', KEYS[1], 'GET', 'u53', '0', 'GET', 'u53', '64')
 if w[1] ~= 0 then return w end
 if redis.call('EXISTS', KEYS[1]) == 1 then return {0, -1} end
@@ -21,17 +20,17 @@ redis.call('BITFIELD', KEYS[1], 'SET', 'u53', '0', ARGV[1], 'SET', 'u53', '64', 
 if settled == '1' then redis.call('PEXPIRE', KEYS[1], ARGV[4]) end
 return {tonumber(ARGV[1]), tonumber(ARGV[2])}`
 
-// Create makes the filter with its whole string and its TTL, so that the memory
-// is there from the start and no later Add can fail for want of it. It reports
-// whether it made the filter; false means that one of the same geometry was
-// there, and a *MismatchError that the key holds another, which is left
-// untouched.
+// Create makes the filter with its whole string and its TTL. The string does not
+// grow later, so no later Add can make it too large for the database. Create
+// reports whether it made the filter. False means that a filter of the same
+// geometry was there; a *MismatchError means that the key holds another filter,
+// and ErrNotFilter other data. Both are left untouched.
 //
 // It is one request, a script: two billed commands if the filter is there, four
-// if it is made, and one more if there is a TTL. Of several clients that create
-// the same key at once exactly one is told true, whatever is lost on the way:
-// the filter's birth number says whose it is. A Bare filter has no header that
-// could tell, so that Create is a *ConfigError there.
+// if Create makes it, and one more if it has a TTL. If several clients create
+// the same key at once, exactly one gets true, even if replies are lost: the
+// birth number says which client made the filter. A Bare filter has none, and
+// Create returns a *ConfigError.
 func (f *Filter) Create(ctx context.Context) (created bool, err error) {
 	ctx = f.rec.label(ctx, "bloom.Create")
 	r := &f.rec

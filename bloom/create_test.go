@@ -69,8 +69,8 @@ func TestCreateAfterALostAnswer(t *testing.T) {
 	})
 }
 
-// A creation of unknown outcome asks whose birth number stands there: another's
-// filter, made after the own one went away, is not its own.
+// A creation of unknown outcome asks which birth number is there. If its own
+// filter went away and another client made one, that is not its creation.
 func TestWhoseCreationItWas(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		other := handle(t, s.Client(), sparse())
@@ -227,8 +227,8 @@ func TestOneOfManyWins(t *testing.T) {
 	})
 }
 
-// The same race among clients that agree: one is told that it made the filter,
-// none errs.
+// The same race among clients that agree: exactly one made the filter, and none
+// gets an error.
 func TestOneOfManyCreates(t *testing.T) {
 	addr := testenv.Redis(t)
 	const clients, rounds = 8, 40

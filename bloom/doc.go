@@ -4,18 +4,18 @@
 // # Guarantee
 //
 // First of all turn eviction off for the database, or set Config.MustExist.
-// After an eviction the next Add makes an empty filter, whose "no" is true of
+// After an eviction the next Add makes an empty filter, whose "no" covers only
 // what was added since.
 //
-// A "no" is true: if Exists says false without an error, the item was never
+// A "no" is true: if Exists returns false without an error, the item was never
 // added to the live filter. Whatever could break that is an error: a filter
 // that is missing, expired or evicted (ErrNotFound), one of another size or
 // seed (MismatchError), other data (ErrNotFilter), a reply that was cut. A
-// "yes" is true but for the false positives; Config.FPRate is their share. A
-// retry never turns a new item into a seen one. Some choices weaken the "no":
-// LayoutBare has no header to check, MissingIsEmpty takes a missing filter for
-// an empty one, and with ReadsNearest or a read-only token a region that lags
-// behind answers.
+// "yes" may be a false positive; Config.FPRate is their share. A retry never
+// turns a new item into a seen one. Some choices weaken the "no": LayoutBare
+// has no header to check, MissingIsEmpty takes a missing filter for an empty
+// one, and with ReadsNearest or a read-only token the answer may come from a
+// region that lags behind.
 //
 // # Usage
 //
@@ -26,15 +26,15 @@
 //	isNew, err := visited.Add(ctx, url) // true: fetch it
 //
 // If the work may fail and must not be lost, look first and add last: Exists,
-// the work, Add. A filter cannot forget an item whose work failed after its
-// Add.
+// the work, Add. A filter cannot forget an item, not even one whose work failed
+// after its Add.
 //
 // New sends nothing; the first Add makes the filter. AddAll and ExistsAll take
 // many items at once, AddIn and ExistsIn many filters. Create makes the whole
 // filter in advance, Open reads its geometry from the database, Stats says how
 // full it is, and Inspect does so without its Config. Any number of goroutines
 // and processes may use a filter, and a handle is cheap enough to make one for
-// each request. Of several that make a filter at once exactly one succeeds.
+// each request. If several make the same filter at once, exactly one succeeds.
 //
 // # Sizing
 //
@@ -65,18 +65,18 @@
 // whether it certainly is not, InFilter whether it is, a BatchError both for
 // each item.
 //
-// A handle that meets another filter writes no more until Exists or Create
-// finds its own, or none. The Add that met it has run: the other filter may
-// have k more bits set, and loses nothing. Other data may have its first bytes
-// changed: give filters keys of their own.
+// A handle that meets another filter writes nothing more until Exists or Create
+// finds its own filter, or none. The Add that met the other filter has run: it
+// may have set k bits there, and has cleared none. If the key held other data,
+// the Add may have changed its first bytes: give filters keys of their own.
 //
 // # TTL and reads
 //
-// Config.TTL counts from the first write, and no other prolongs it. A bit of
-// the key's header says that it is settled. Every write of a handle with a TTL
-// reads the bit along, and one that finds it 0 sends the EXPIRE: what a crash
-// left undone, the next write does. Look-ups ask the primary of a global
-// database, or what Config.Reads says.
+// Config.TTL counts from the first write, and no later one prolongs it. A bit of
+// the header says that the TTL is settled. Every write of a handle with a TTL
+// also reads this bit, and sends the EXPIRE if it is 0: the next write does what
+// a crash left undone. Look-ups go to the primary of a global database, unless
+// Config.Reads says otherwise.
 //
 // # Cost
 //
@@ -110,12 +110,14 @@
 //	SET NX EX, 1,000 a pipeline         1,000    1,000,000       62     16  113 MB
 //	a script of 14 GETBITs          1,000,000    7,800,000      298     15  2.6 MB
 //
-// A set is exact and sends less, if it fits and the network may be crossed; a
-// filter pays off near the code. The README says when not to use one.
+// A set is exact and sends less, if it fits into the database and each check may
+// cross the network. A filter pays off near the code. The README says when not
+// to use one.
 //
-// A write that finds the TTL open sends one request more, of four commands.
-// Create is one, of two commands if the filter is there, else of four or five.
-// Open is one, of two. A batch is cut into requests of Config.BatchBytes.
+// A write that finds the TTL not settled sends one request more, of four
+// commands. Create is one request, of two commands if the filter is there, else
+// of four or five. Open is one request of two commands. A batch is cut into
+// requests of Config.BatchBytes.
 //
 // # Format and compatibility
 //

@@ -32,9 +32,9 @@ var (
 		" earlier attempt may have added it; treat it as new if doing the work twice is better" +
 		" than never")
 
-	// ErrRecreated is returned when the filter went away during a call of
-	// several requests and was made anew: what the earlier ones added is not in
-	// the new filter. Call again.
+	// ErrRecreated is returned when the filter went away during a call that has
+	// several steps, and was made anew: what the earlier steps added is not in
+	// the new filter, and what they read is not of it. Call again.
 	ErrRecreated = errors.New("bloom: the filter was deleted, expired or was evicted during the" +
 		" call, and was made anew; what was added before is gone: call again")
 
@@ -74,9 +74,8 @@ func gone(err error) error {
 	return err
 }
 
-// regionError is returned if all that is known of an item is that a region did
-// not find it, and the token may not ask the primary. It is an
-// upstash.ErrReadOnly.
+// regionError is returned if a region did not find an item and the token may not
+// ask the primary, so that "no" is not certain. It is an upstash.ErrReadOnly.
 type regionError struct {
 	text string
 	err  error
@@ -104,13 +103,13 @@ func (e *ConfigError) Error() string {
 }
 
 // A MismatchError is returned when the filter at a key is not the one that the
-// handle was made for, or, once in a great while, when other data looks like
-// one; Open and Inspect look closer. Answers from it would be wrong, so that
-// there are none. Test for it with errors.As.
+// handle was made for. Its answers would be wrong, so the call returns none.
+// Once in a great while it is other data that looks like a filter; Open and
+// Inspect look closer. Test for it with errors.As.
 type MismatchError struct {
-	// Want is the handle's geometry and Got the stored one. The header holds no
-	// seed but seven bits of its hash, so that Got.Seed is Want's if they
-	// agree, and else 0.
+	// Want is the handle's geometry and Got the stored one. The header holds
+	// seven bits of the seed's hash. If they are those of Want.Seed, Got.Seed is
+	// the same, else it is 0.
 	Want, Got Geometry
 	// WantKind and GotKind tell a filter from a shard, a layer or a pane.
 	WantKind, GotKind Kind
@@ -150,7 +149,7 @@ func (e *MismatchError) localText() string {
 		" both must be of the same Config", e.GotKind, e.Got, e.WantKind, e.Want)
 }
 
-// seedOnly reports whether nothing but the seed is in the way.
+// seedOnly reports whether the seed is the only difference.
 func (e *MismatchError) seedOnly() bool {
 	want := e.Want
 	want.Seed = e.Got.Seed

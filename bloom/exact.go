@@ -2,10 +2,10 @@ package bloom
 
 import "math"
 
-// Two programs of one Config must come to the same number of bits, so that what
-// decides a size is computed by + - * / alone, in one order on every platform.
-// The functions of package math are assembly on some. A product that is added
-// is converted explicitly, which keeps compilers from fusing the two
+// Two programs with the same Config must compute the same number of bits. So
+// whatever decides a size is computed by + - * / alone, in one order on every
+// platform: the functions of package math are assembly on some. The explicit
+// conversion of a product that is added keeps compilers from fusing the two
 // operations.
 
 // exactExp returns e^-x for x from 0 up: the Taylor series of e^(x/16) and four

@@ -10,8 +10,8 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
-// A worker records what it has done. Whether that was recorded before is of no
-// interest to it, so that an uncertain answer is as good as any.
+// A worker records what it has done. It does not ask whether that was recorded
+// before, so an uncertain answer is as good as any.
 func ExampleInFilter() {
 	server, err := upstashtest.Start()
 	if err != nil {
@@ -28,7 +28,7 @@ func ExampleInFilter() {
 	// Output: true true
 }
 
-// A secret seed is not in the filter: who opens it must know it.
+// A secret seed is not in the filter: whoever opens the filter must know it.
 func ExampleOpenSeed() {
 	client, stop := database()
 	defer stop()

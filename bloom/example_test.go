@@ -23,7 +23,7 @@ func database() (client *upstash.Client, stop func()) {
 	return client, func() { _ = client.Close(); server.Close() }
 }
 
-// A crawler visits each URL once, and rather twice than never.
+// A crawler visits each URL once; in doubt it visits a URL twice.
 func Example() {
 	client, stop := database()
 	defer stop()

@@ -5,14 +5,14 @@ import (
 	"errors"
 )
 
-// Exists reports whether the item is in the filter. False means that it was
-// never added to the live filter; true means that it was, or that it is one of
-// the false positives, of which Config.FPRate is the share.
+// Exists reports whether the item is in the filter. False means that the item
+// was never added to the live filter. True means that it was, or that it is a
+// false positive; Config.FPRate is the share of those.
 //
-// It is one request and one billed command. A filter that is not there is
-// ErrNotFound and not a "no", unless Config.MissingIsEmpty says so; one that
-// was made with another Config is a *MismatchError. Config.Reads says which
-// copy of a global database is asked.
+// It is one request and one billed command; ReadsNearestFirst may need a second.
+// A missing filter is ErrNotFound and not a "no", unless Config.MissingIsEmpty
+// is set. A filter that was made with another Config is a *MismatchError.
+// Config.Reads says which copy of a global database is asked.
 func (f *Filter) Exists(ctx context.Context, item string) (bool, error) {
 	ctx = f.rec.label(ctx, "bloom.Exists")
 	return f.exists(ctx, item, nil)

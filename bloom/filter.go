@@ -8,21 +8,20 @@ import (
 	"github.com/upbloom/upbloom/upstash"
 )
 
-// A Filter is a handle to one Bloom filter in Redis. Make it with New or Open.
-// It holds no data of the filter, so that any number of handles, in any number
-// of processes, work on the same one. It is safe for concurrent use and must
-// not be copied.
+// A Filter is a handle to one Bloom filter in Redis. Make it with New or Open;
+// the zero value is not usable. It holds no data of the filter, so any number of
+// handles, in any number of processes, can work on the same one. It is safe for
+// concurrent use and must not be copied.
 type Filter struct {
 	rec   record
 	cfg   Config
 	watch fillWatch
 }
 
-// New makes a handle for the filter at key. It checks the Config, whose
-// mistakes are a *ConfigError, and sends nothing; the filter itself is made by
-// Create or by the first Add. It takes about a microsecond, so that a handler
-// may call it for each request: a handle that has never met its filter sends
-// the same one command for an Add as one that has.
+// New makes a handle for the filter at key. It checks the Config, and returns a
+// *ConfigError if that is wrong. It sends nothing: Create or the first Add makes
+// the filter itself. New takes about a microsecond, so a handler may call it for
+// each request. An Add of a new handle is one command too.
 func New(c *upstash.Client, key string, cfg Config) (*Filter, error) {
 	geo, err := cfg.Geometry()
 	if err != nil {

@@ -13,8 +13,8 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
-// Of many that add an item at once, by one handle and by several, one is told
-// that it is new.
+// If many goroutines add an item at once, by one handle and by several, exactly
+// one gets "new".
 func TestOneOfManyAddsIsNew(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		const goroutines, items = 8, 30
@@ -96,8 +96,7 @@ func TestReadsItsWritesPastALaggingReplica(t *testing.T) {
 	if st, err := f.Stats(t.Context()); err != nil || st.Items != 1 {
 		t.Errorf("Stats = %+v, %v, want 1 item", st, err)
 	}
-	// What the replica says of the key decides nothing for a handle that
-	// writes.
+	// A replica's answer changes nothing for the writes of a handle.
 	stale := handle(t, s.Client(upstash.WithoutSyncToken()), small())
 	if _, err := stale.Stats(t.Context()); err == nil {
 		t.Error("the replica has the filter already: the test shows nothing")

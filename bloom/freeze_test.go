@@ -119,7 +119,7 @@ func startFreezeChild(t *testing.T, url, token string) *frozenChild {
 	return &frozenChild{cmd, in, bufio.NewScanner(out)}
 }
 
-// want gives the child an item and compares what Add and INCR said.
+// want sends the child an item and compares what Add and INCR said.
 func (c *frozenChild) want(t *testing.T, item string, added bool, count int) {
 	t.Helper()
 	if _, err := fmt.Fprintln(c.in, item); err != nil {

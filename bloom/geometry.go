@@ -30,9 +30,9 @@ type Geometry struct {
 	Seed uint64 `json:"-"`
 }
 
-// Bytes returns the length of the Redis string that holds such a filter: the
-// cells, rounded up to whole bytes, and 16 bytes of header if the layout has
-// one.
+// Bytes returns the length in bytes of the Redis string that holds such a
+// filter: the cells, rounded up to whole bytes, and 16 bytes of header if the
+// layout has one.
 func (g Geometry) Bytes(layout Layout) uint64 {
 	cell := g.Scheme.cellBits()
 	// Rounding up by parts: Bits*cell may be more than a uint64 holds.

@@ -12,9 +12,9 @@ import (
 //
 //	1 | kind:2 | version:2 | scheme:3 | k:6 | seedTag:7 | m:32
 //
-// 53 bits, so that JavaScript reads it exactly. The top bit is always 1, so
-// that any two words add up past the largest u53: BITFIELD's OVERFLOW FAIL
-// INCRBY is then "set if zero". Bits 53 to 63 are 0.
+// It has 53 bits, so that JavaScript reads it exactly. The top bit is always 1,
+// so the sum of two words is larger than the largest u53: that makes BITFIELD's
+// OVERFLOW FAIL INCRBY a "set if zero". Bits 53 to 63 are 0.
 const (
 	formatVersion = 1
 	maxHashes     = 63
@@ -28,9 +28,9 @@ const (
 )
 
 // The second word is a u53 at bit 64, the filter's birth number: 1 and then 52
-// random bits. It is set if zero by whatever creates a filter, so that a filter
-// that was deleted and made anew is told from the first. Bits 117 to 126 are 0.
-// Bit 127 is 1 if the TTL is settled: EXPIRE was run, or Persist or Expire were
+// random bits. Every command that can create a filter sets it if it is zero, so
+// a filter that was deleted and made anew has another. Bits 117 to 126 are 0.
+// Bit 127 is 1 if the TTL is settled: EXPIRE was run, or Persist or Expire was
 // called.
 const (
 	birthOffset   = 64
@@ -54,8 +54,8 @@ type headerInfo struct {
 	bits    uint64 // cells, m
 }
 
-// encodeHeader returns the header word of a filter. The geometry is a valid
-// one: what does not fit its field would spill into the next.
+// encodeHeader returns the header word of a filter. The geometry must be valid:
+// a value too large for its field would spill into the next.
 func encodeHeader(kind Kind, g Geometry) uint64 {
 	h := g.info()
 	h.kind = kind
@@ -89,9 +89,9 @@ func (h headerInfo) geometry(seed uint64) Geometry {
 // maxBytes returns the length of the whole string.
 func (h headerInfo) maxBytes() uint64 { return h.geometry(0).Bytes(LayoutHeaded) }
 
-// parseHeader reads a header word. It refuses what no version 1 filter has,
-// with an error that wraps ErrNotFilter. The caller has dealt with 0, which is
-// a missing filter.
+// parseHeader reads a header word. It refuses what no filter of version 1 has,
+// with an error that wraps ErrNotFilter. A word of 0 is a missing filter, and
+// the caller's to deal with.
 func parseHeader(word uint64) (headerInfo, error) {
 	h := headerInfo{
 		kind:    Kind(word >> kindShift & 3),
@@ -135,9 +135,9 @@ func (h headerInfo) impossible() string {
 // seedTags is how many tags a seed other than 0 can have.
 const seedTags = 127
 
-// seedTag returns the seven bits of the header that tell filters of different
-// seeds apart: 0 for seed 0, else 1 to 127. The tag reveals no more than these
-// bits of a secret seed, and so misses one difference in 127.
+// seedTag returns the seven bits of the header by which filters of different
+// seeds differ: 0 for seed 0, else 1 to 127. It reveals less than seven bits of a
+// secret seed, and in return two secret seeds have the same tag once in 127.
 func seedTag(seed uint64) uint8 {
 	if seed == 0 {
 		return 0

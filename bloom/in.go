@@ -16,13 +16,13 @@ type Answer struct {
 }
 
 // ExistsIn looks one item up in many filters in one request: which of these
-// users saw this post, which pane of a window holds it. It returns an answer
-// for each filter, in order, and the first of their errors. Each filter is one
-// billed command; the commands are not one transaction.
+// users saw this post? It returns an answer for each filter, in order, and the
+// first of their errors. Each filter is one billed command; the commands are not
+// one transaction.
 //
-// The filters share a client; their geometries and keys are their own. If one
-// of them asks the nearest region first, its second question is a second
-// request, one for all of them.
+// The filters must share a client; each has its own geometry and key. If some of
+// them ask the nearest region first, their second questions go together in one
+// second request.
 func ExistsIn(ctx context.Context, item string, filters ...*Filter) ([]Answer, error) {
 	reqs, err := requestsFor(item, filters)
 	if err != nil || len(reqs) == 0 {
@@ -48,8 +48,9 @@ func ExistsIn(ctx context.Context, item string, filters ...*Filter) ([]Answer, e
 
 // AddIn adds one item to many filters in one request. It returns an answer for
 // each filter, in order, and the first of their errors. Each filter is one
-// billed command; the commands are not one transaction, so that some may have
-// run when others failed. A filter that is named twice sees the item twice.
+// billed command (with Config.MustExist three); the commands are not one
+// transaction, so some may have run although others failed. If a filter is named
+// twice, the item is added to it twice. The filters must share a client.
 func AddIn(ctx context.Context, item string, filters ...*Filter) ([]Answer, error) {
 	reqs, err := requestsFor(item, filters)
 	if err != nil || len(reqs) == 0 {

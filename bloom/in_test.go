@@ -111,7 +111,7 @@ func TestAddIn(t *testing.T) {
 	})
 }
 
-// After a lost reply each filter says by itself what is known: the one that the
+// After a lost reply each filter has its own answer: that of the filter which the
 // lost attempt made is certain.
 func TestAddInAfterALostAnswer(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {

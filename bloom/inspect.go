@@ -10,7 +10,7 @@ import (
 	"github.com/upbloom/upbloom/upstash"
 )
 
-// examined is what stands at a key that holds a filter.
+// examined is what a look at a key with a filter found.
 type examined struct {
 	header  headerInfo
 	birth   int64
@@ -124,7 +124,7 @@ func judgeExamined(word int64, fields []upstash.NullInt64, n []int64) (examined,
 		return examined{}, fmt.Errorf("%w: bits of its header are set that are always 0; use a key"+
 			" that holds nothing else", ErrNotFilter)
 	}
-	// Whatever makes a filter writes to its body.
+	// Every command that makes a filter writes to its body too.
 	if e.length <= headerBytes || e.length > h.maxBytes() {
 		return examined{}, fmt.Errorf("%w: it is %d bytes long, and its header allows %d to %d",
 			ErrNotFilter, e.length, headerBytes+1, h.maxBytes())
@@ -147,11 +147,11 @@ func ttlOf(pttl int64) time.Duration {
 }
 
 // Inspect reads the state of any filter with a header, without its Config or
-// its seed: its geometry, how full it is and its TTL. One request, four
-// commands; the server reads the whole string, about 1 ms a megabyte.
-// Stats.Geometry.Seed is always 0, and Stats.Seeded says whether there is one.
-// It is ErrNotFound if the key is free, and ErrNotFilter if it holds anything
-// but a filter of this package's format.
+// its seed: its geometry, how full it is and its TTL. It is one request of four
+// commands, as [Filter.Stats] is; the server reads the whole string, about 1 ms a
+// megabyte. Stats.Geometry.Seed is always 0, and Stats.Seeded says whether there
+// is one. The error is ErrNotFound if the key is free, and ErrNotFilter if it
+// holds anything but a filter of this package's format.
 func Inspect(ctx context.Context, c *upstash.Client, key string) (Stats, error) {
 	probe, err := New(c, key, Config{Scheme: SchemeXXH3, Bits: 1, Hashes: 1})
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
-// The largest filter is a string of 512 MiB. Its requests are looked at without
-// a database.
+// The largest filter is a string of 512 MiB. The test looks at its requests
+// without a database.
 func TestLargestFilter(t *testing.T) {
 	cfg := bloom.Config{Bits: 1<<32 - 128, Hashes: 7, Scheme: bloom.SchemeXXH3}
 	h := headerWordOf(cfg)

@@ -13,9 +13,9 @@ const (
 	LayoutHeaded Layout = 0
 
 	// LayoutBare has the cells alone, from bit 0: for strings that other
-	// programs wrote. Nothing can be checked: the wrong number of bits, hashes,
-	// scheme or seed leads to wrong answers without a word, and a missing
-	// filter is an empty one. SchemeBlocked has no bare form.
+	// programs wrote. Nothing can be checked: a wrong number of bits or hashes,
+	// a wrong scheme or seed leads to wrong answers without an error, and a
+	// missing filter counts as an empty one. SchemeBlocked has no bare form.
 	LayoutBare Layout = 1
 )
 

@@ -9,9 +9,9 @@ import (
 	"github.com/upbloom/upbloom/upstash"
 )
 
-// The user's orders. Of a filter with a header each is a script that looks
-// whose header stands there, and leaves anything else alone; of a Bare one it
-// is the plain command.
+// The user's orders. If the filter has a header, each order is a script that
+// checks it first and leaves anything else alone. If the filter is Bare, it is
+// the plain command.
 
 const (
 	expireScript = ours + `redis.call('PEXPIRE', KEYS[1], ARGV[2])
@@ -39,9 +39,9 @@ func (r *record) order(ctx context.Context, repeatable bool, text string, more [
 
 // Expire makes the filter expire after ttl, at least 1 ms, in place of any TTL
 // it has, and reports whether there was a filter. It settles the TTL: no
-// handle's Config.TTL changes it afterwards. One request; four billed commands,
-// or one for a Bare filter. A key that holds something else is left alone:
-// *MismatchError or ErrNotFilter.
+// handle's Config.TTL changes it afterwards. It is one request and four billed
+// commands, or one for a Bare filter. If the key holds something else, Expire
+// leaves that alone and returns a *MismatchError or ErrNotFilter.
 func (f *Filter) Expire(ctx context.Context, ttl time.Duration) (bool, error) {
 	ctx = f.rec.label(ctx, "bloom.Expire")
 	r := &f.rec
@@ -58,10 +58,11 @@ func (f *Filter) Expire(ctx context.Context, ttl time.Duration) (bool, error) {
 	return err == nil, err
 }
 
-// Persist takes the TTL off and reports whether there was one. It settles the
+// Persist removes the TTL and reports whether there was one. It settles the
 // TTL: the filter stays, whatever a handle's Config.TTL says. Cost and checks
 // are those of Expire. If the command had to be repeated and found no TTL, the
-// error wraps upstash.ErrUncertain.
+// error wraps upstash.ErrUncertain: the TTL is gone, but perhaps the first
+// attempt removed it.
 func (f *Filter) Persist(ctx context.Context) (bool, error) {
 	ctx = f.rec.label(ctx, "bloom.Persist")
 	r := &f.rec
@@ -78,13 +79,14 @@ func (f *Filter) Persist(ctx context.Context) (bool, error) {
 	return had == 1, err
 }
 
-// Rename moves the filter to another key, with its TTL. It is ErrNotFound if
-// there is none, and ErrKeyExists if the other key holds something, which is
-// never overwritten. One request; three billed commands. The handle keeps its
-// key: use a new one for the moved filter.
+// Rename moves the filter to another key, with its TTL. The error is ErrNotFound
+// if there is no filter, and ErrKeyExists if the other key holds something,
+// which is never overwritten. It is one request and three billed commands, or
+// two for a Bare filter. The handle keeps its key: use a new one for the moved
+// filter.
 //
 // It is not repeated after an attempt of unknown outcome: upstash.SafeToRetry
-// reports whether it certainly was not done.
+// reports whether the filter certainly was not moved.
 func (f *Filter) Rename(ctx context.Context, to string) error {
 	ctx = f.rec.label(ctx, "bloom.Rename")
 	if to == "" {
@@ -112,7 +114,7 @@ func (f *Filter) Rename(ctx context.Context, to string) error {
 }
 
 func (r *record) renameBare(ctx context.Context, to string) (renamed int64, err error) {
-	// EXISTS finds a missing filter without a look at the words of an error.
+	// RENAMENX of a missing key fails with a bare ERR; EXISTS finds it missing.
 	replies, err := r.client.MultiExec(ctx,
 		upstash.Cmd("EXISTS", r.key), upstash.Cmd("RENAMENX", r.key, to))
 	if err != nil {
@@ -128,11 +130,11 @@ func (r *record) renameBare(ctx context.Context, to string) (renamed int64, err 
 	return replies[1].Int64()
 }
 
-// Delete removes the filter and reports whether there was one. One request;
-// three billed commands, or one for a Bare filter. A key that holds something
-// else is left alone: *MismatchError or ErrNotFilter. It is not repeated after
-// an attempt of unknown outcome, because another client may have made the
-// filter anew.
+// Delete removes the filter and reports whether there was one. It is one request
+// and three billed commands, or one for a Bare filter. If the key holds
+// something else, Delete leaves that alone and returns a *MismatchError or
+// ErrNotFilter. It is not repeated after an attempt of unknown outcome, because
+// another client may have made the filter anew.
 func (f *Filter) Delete(ctx context.Context) (bool, error) {
 	ctx = f.rec.label(ctx, "bloom.Delete")
 	r := &f.rec

@@ -31,9 +31,9 @@ func fillUp(t *testing.T, addr string) {
 	}
 }
 
-// A full database refuses a look-up, whose BITFIELD counts as a write. The
-// error names the way that still answers, and the user's orders, which take no
-// memory, are carried out.
+// A full database refuses a look-up, whose BITFIELD counts as a write. The error
+// names the setting with which look-ups still work. The user's orders take no
+// memory, and work.
 func TestFullDatabase(t *testing.T) {
 	addr := testenv.Redis(t)
 	s := upstashtest.NewServer(t, upstashtest.WithRedis(addr))

@@ -17,8 +17,8 @@ func must(cfg bloom.Config) bloom.Config {
 	return cfg
 }
 
-// An eviction makes no empty filter of one that must exist: Add and AddAll
-// create nothing.
+// After an eviction of a filter that must exist, Add and AddAll make no empty
+// one.
 func TestMustExistCreatesNothing(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		f := handle(t, s.Client(), must(expiring(time.Hour)))
@@ -102,7 +102,7 @@ func TestMustExistCost(t *testing.T) {
 	})
 }
 
-// The filter is another's, or goes away between two parts.
+// If the key holds something else, the script changes nothing.
 func TestMustExistMeetsAnother(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		for name, put := range map[string]func(){
@@ -215,7 +215,7 @@ func TestLookUpAfterAScript(t *testing.T) {
 	if _, err := f.Create(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	for range 20 { // a pool gives back what it likes
+	for range 20 { // the pool may return another request than the last one
 		sent = nil
 		if _, err := f.Add(t.Context(), "a"); err != nil {
 			t.Fatal(err)

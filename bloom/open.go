@@ -15,12 +15,12 @@ type OpenOption func(*Config)
 // seed than the filter's is a *MismatchError, 126 times in 127.
 func OpenSeed(seed uint64) OpenOption { return func(c *Config) { c.Seed = seed } }
 
-// OpenTTL is Config.TTL: it counts if the filter's TTL is not settled yet, or
-// if the filter is later made anew by an Add.
+// OpenTTL is Config.TTL. It has an effect if the filter's TTL is not settled yet,
+// or if an Add makes the filter anew later.
 func OpenTTL(ttl time.Duration) OpenOption { return func(c *Config) { c.TTL = ttl } }
 
 // OpenMissingIsEmpty is Config.MissingIsEmpty, for a filter that goes missing
-// later. Open itself needs one to read.
+// later. Open itself returns ErrNotFound if there is none.
 func OpenMissingIsEmpty() OpenOption { return func(c *Config) { c.MissingIsEmpty = true } }
 
 // OpenMustExist is Config.MustExist.
@@ -36,12 +36,13 @@ func OpenBatch(bytes, parallel int) OpenOption {
 }
 
 // Open makes a handle for an existing filter and reads its geometry from its
-// header, so that a reader needs to know no more than the key. One request, two
-// commands. It is ErrNotFound if there is none, whatever MissingIsEmpty says. A
-// Bare filter has no header: use New.
+// header, so a reader needs to know no more than the key. It is one request of
+// two commands; a server that refuses the transaction, as a full Redis does, gets
+// a second request. The error is ErrNotFound if there is no filter, whatever
+// MissingIsEmpty says. A Bare filter has no header: use New.
 //
-// The handle's Stats.Capacity is worked out from the geometry, and about that
-// of the Config that the filter was made with.
+// The Stats.Capacity of such a handle is computed from the geometry. It is about
+// that of the Config that the filter was made with.
 func Open(ctx context.Context, c *upstash.Client, key string, opts ...OpenOption) (*Filter, error) {
 	var cfg Config
 	for _, o := range opts {

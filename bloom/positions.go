@@ -11,8 +11,8 @@ import "github.com/zeebo/xxh3"
 //
 // It allocates nothing if dst has room, and costs one hash of the item and a
 // few instructions a position. If the geometry has no bits or no hashes, it
-// appends nothing. All other values of Bits are right, beyond what a Config
-// accepts as well. An unknown scheme counts as SchemeXXH3.
+// appends nothing. It takes any other number of bits, even one that no Config
+// accepts. An unknown scheme counts as SchemeXXH3.
 func (g Geometry) Positions(dst []uint64, item string) []uint64 {
 	if g.Bits == 0 || g.Hashes < 1 {
 		return dst
@@ -74,8 +74,8 @@ func addMod(a, b, m uint64) uint64 {
 	return a + b
 }
 
-// fnv1aStep returns an item's first position and what leads from each to the
-// next.
+// fnv1aStep returns an item's first position, and the step from each position to
+// the next.
 func fnv1aStep(item string, m uint64) (pos, step uint64) {
 	h1, h2 := fnv1aPair(item)
 	return h1 % m, h2 % m

@@ -9,18 +9,17 @@ import "strconv"
 // a read, which the nearest region answers. A database of a single region has
 // nothing to choose. The zero value is ReadsPrimary.
 //
-// From a region that is 20 ms from the primary and 50 writes behind, of
-// look-ups of which four in five are of items in the filter, with one read
-// region:
+// Measured from a region that is 20 ms from the primary and 50 writes behind it,
+// the only read region. Four in five of the look-ups are of items in the filter:
 //
 //	               p50       p90       billed a look-up   wrong "no"
 //	primary        20.5 ms   21.2 ms   2                  none
 //	nearest         0.1 ms    0.2 ms   1                  a quarter
 //	nearest first   0.2 ms   21.0 ms   1.84               none
 //
-// This is without sync tokens (upstash.WithoutSyncToken), by "go run
-// ./examples/regions". With them, which is the default, a client that writes as
-// well has its reads answered by the primary until the region has its writes.
+// These figures are of "go run ./examples/regions", without sync tokens
+// (upstash.WithoutSyncToken). With them, the default, the primary answers the
+// reads of a client that also writes, until the region has its writes.
 type Reads uint8
 
 const (
@@ -32,9 +31,10 @@ const (
 	// that is being rebuilt answers "no" to everything.
 	ReadsNearest Reads = 1
 
-	// ReadsNearestFirst asks the nearest region, takes a "yes" of it, and asks
-	// the primary about everything else: a "no" is always true, and costs a
-	// second request. A batch asks again for what was not found alone.
+	// ReadsNearestFirst asks the nearest region, takes its "yes", and asks the
+	// primary about everything else: a "no" is always true, and costs a second
+	// request. The second request of a batch asks only about the items that the
+	// region did not find.
 	ReadsNearestFirst Reads = 2
 )
 

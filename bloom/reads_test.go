@@ -55,9 +55,8 @@ func TestReadsPrimary(t *testing.T) {
 	}
 }
 
-// Of a region only a "yes" counts: what it does not find, or says of a key in
-// any other way, is asked at the primary, and nothing that it says is
-// remembered.
+// Only the "yes" of a region counts. After any other answer the primary is asked,
+// and the handle remembers nothing of what the region said.
 func TestReadsNearestFirst(t *testing.T) {
 	for name, put := range behind(t) {
 		t.Run(name, func(t *testing.T) {
@@ -107,8 +106,8 @@ func TestReadsNearestFirstOfAMissingFilter(t *testing.T) {
 	exists(t, f, "a", true) // a "yes" of the region's: the filter was there a moment ago
 }
 
-// A region's answer that is none, or that breaks off in the middle, is asked
-// again, all of it.
+// If a region's answer is none, or breaks off in the middle, the primary is asked
+// about all items.
 func TestReadsNearestFirstAfterABadAnswer(t *testing.T) {
 	items := numbered("item", 20)
 	asked := append(numbered("item", 10), numbered("other", 10)...)
@@ -142,7 +141,7 @@ func TestReadsNearestFirstAfterABadAnswer(t *testing.T) {
 	}
 }
 
-// The second request of a batch names the items alone that the region did not
+// The second request of a batch is about only the items that the region did not
 // find.
 func TestReadsNearestFirstAsksAgainForWhatWasNotFound(t *testing.T) {
 	s := upstashtest.NewServer(t)
@@ -187,8 +186,8 @@ func TestReadsNearest(t *testing.T) {
 	}
 }
 
-// A token that may not ask the primary brings an error, never a "no", and the
-// client learns nothing from it.
+// With a token that may not ask the primary there is an error, never a "no", and
+// the handle remembers nothing of it.
 func TestATokenThatMayNotAskThePrimary(t *testing.T) {
 	for name, put := range behind(t) {
 		for _, missing := range []bool{false, true} {

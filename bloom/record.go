@@ -46,7 +46,7 @@ func (r *record) label(ctx context.Context, operation string) context.Context {
 	return upstash.WithLabel(ctx, operation)
 }
 
-// forget makes the record as good as new: nothing is known of its key.
+// forget makes the record know nothing of its key, as a new one.
 func (r *record) forget() {
 	r.verified.Store(false)
 	r.refused.Store(nil)
@@ -55,7 +55,7 @@ func (r *record) forget() {
 	}
 }
 
-// mayWrite refuses if a write is known to fail or to do harm.
+// mayWrite returns an error if a write is known to fail or to do harm.
 func (r *record) mayWrite() error {
 	if err := r.refused.Load(); err != nil {
 		return *err
@@ -67,8 +67,8 @@ func (r *record) mayWrite() error {
 }
 
 // learn compares a header word that the primary sent with the record's, and
-// remembers what it finds: if another filter stands there, nothing is written
-// until one that fits, or none, was seen.
+// remembers the result: after another filter, nothing is written until a filter
+// that fits, or none, was seen.
 func (r *record) learn(word int64) error {
 	err := r.compare(word)
 	switch {

@@ -9,9 +9,8 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
-// TestAddAllWhoseKeyChanges lets something happen to the key before one of the
-// requests of a batch, each of which carries one item, and looks at what is
-// said of the items.
+// TestAddAllWhoseKeyChanges changes the key before one of the requests of a
+// batch, each of which carries one item, and looks at the states of the items.
 func TestAddAllWhoseKeyChanges(t *testing.T) {
 	const unknown, notDone = bloom.ItemUnknown, bloom.ItemNotDone
 	drop := upstashtest.Drop(upstashtest.AfterExec)
@@ -76,8 +75,8 @@ func TestAddAllWhoseKeyChanges(t *testing.T) {
 }
 
 // TestAddAllOfAFilterThatMustExistAndVanishes deletes the filter between two
-// requests: of what the first added none is certainly in, so that all of it
-// remains to be added.
+// requests. No item of the first is certainly in then, so all remain to be
+// added.
 func TestAddAllOfAFilterThatMustExistAndVanishes(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		cfg := small()

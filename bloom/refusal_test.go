@@ -9,7 +9,7 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
-// operationsOf are all calls that ask the filter something or put something in.
+// operationsOf are the calls that read the filter or write to it.
 func operationsOf(t *testing.T, f *bloom.Filter) map[string]func() error {
 	ctx, items := t.Context(), []string{"a", "b"}
 	return map[string]func() error{
@@ -179,7 +179,7 @@ func TestRefusalIsRememberedAndHeals(t *testing.T) {
 	})
 }
 
-// Exists, Open, Create and the like touch nothing of what is not theirs.
+// Exists, Open, Create and the other reads change no data that is not theirs.
 func TestLookingTouchesNothing(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		for _, value := range []string{

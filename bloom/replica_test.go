@@ -11,8 +11,8 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
-// On a global database a read may be answered by a replica that lags. The sync
-// token makes it wait for this client's own writes.
+// In a global database a replica that lags may answer a read. With the sync token
+// the answer has this client's own writes.
 func TestReadYourWrites(t *testing.T) {
 	ctx := t.Context()
 	header := func(c *upstash.Client) upstash.NullInt64 {

@@ -6,15 +6,15 @@ import (
 	"github.com/upbloom/upbloom/upstash"
 )
 
-// A request is the operations of one record in one command, and what came of
-// them. It lives in a pool: a part of a batch needs about a megabyte, a single
-// Add a few hundred bytes; the pool keeps either.
+// A request is the operations of one record in one command, and their outcome.
+// Requests come from a pool, which keeps large and small ones: a part of a batch
+// needs about a megabyte, a single Add a few hundred bytes.
 type request struct {
 	rec   *record
 	items []string // in the order of their operations
 	cmd   upstash.BitField
 
-	learner learner // wants to know what came of it, and the birth number; or nil
+	learner learner // is told of the outcome and the birth number; or nil
 	stands  int64   // the birth number that a read found, for a learner
 
 	// Of a write.
@@ -31,7 +31,7 @@ type request struct {
 	pos     []uint64 // of the last item
 	answers []upstash.NullInt64
 
-	// What came of it.
+	// The outcome.
 	reply upstash.Reply
 	err   error
 	found []bool // of a read, by item
@@ -42,10 +42,10 @@ type request struct {
 	self [1]*request
 }
 
-// A learner is told of every answer to a request that names it.
+// A learner is told of every answer to the requests that have it.
 type learner interface {
-	// learn takes a request that was judged: q.err says if it failed. A
-	// region's answer is not the primary's.
+	// learn is called with a request that was judged: q.err says if it failed.
+	// primary is false if a region may have answered.
 	learn(q *request, primary bool)
 	// asksPrimary reports whether a look-up goes to the primary, whatever
 	// Config.Reads says.

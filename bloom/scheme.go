@@ -22,11 +22,11 @@ const (
 	// SchemeFNV1a is double hashing over two 64-bit FNV-1a digests, as the
 	// TypeScript filter of the article "Building a high-speed Bloom Filter with
 	// Upstash Redis" does it. It exists to share filters with such programs,
-	// mostly with LayoutBare. Measured at 1 in 100 and an even number of bits,
-	// its false positive rate is 0.97 to 2.8 times the formula's, at lower
-	// rates up to 10 times, and its estimates of cardinality are 6 to 18% low
-	// at capacity; an odd number with sequential names has estimates that are 8
-	// to 16% low. It takes no seed.
+	// mostly with LayoutBare. Measured with an even number of bits, its false
+	// positive rate is 0.97 to 2.8 times the formula's at 1 in 100, and up to 10
+	// times at lower rates; its estimates of cardinality are 6 to 18% low at
+	// capacity. With an odd number of bits and sequential names, the estimates
+	// are 8 to 16% low. It takes no seed.
 	SchemeFNV1a Scheme = 1
 
 	// SchemeXXH3 takes independent bits from one 128-bit XXH3 digest by
@@ -35,8 +35,8 @@ const (
 	// the reads of SchemeBlocked.
 	SchemeXXH3 Scheme = 4
 
-	// The schemes that the format defines and a Config does not accept. The
-	// header parser knows them, so that such a filter is told from others.
+	// The schemes that the format reserves and a Config does not accept. The
+	// header parser knows them, so that an error can name them.
 	schemeXXH3Count4 Scheme = 2
 	schemeXXH3Count8 Scheme = 3
 	schemeCuckoo     Scheme = 5

@@ -10,17 +10,17 @@ import (
 	"github.com/upbloom/upbloom/upstash"
 )
 
-// What may happen only if the header is ours, and is more than setting bits, is
-// a script: one atomic step that looks first. Each reads in one command and
-// writes in as few as can be, because the service bills every command that a
-// script calls. BITFIELD_RO works when memory is short.
+// Some commands may run only if the header is ours: one script checks it and runs
+// them, as one atomic step. Each script reads in one command and writes in as few
+// as possible, because the service bills every command that a script calls. It
+// reads with BITFIELD_RO, which works in a full database too.
 
 // shebang lets the service lock the script's own keys alone, instead of the
 // database. Other servers refuse it, and get the script without.
 const shebang = "#!lua flags=allow-key-locking\n"
 
-// ours begins every script: KEYS[1] is the filter and ARGV[1] its header.
-// Anything else there is returned as {header} and left alone.
+// ours begins every script: KEYS[1] is the filter and ARGV[1] its header. If the
+// key holds anything else, the script returns {header} and changes nothing.
 const ours = `local w = redis.call('BITFIELD_RO', KEYS[1], 'GET', 'u53', '0', 'GET', 'u1', '127', 'GET', 'u53', '64')
 if w[1] ~= tonumber(ARGV[1]) then return {w[1]} end
 `
@@ -37,8 +37,7 @@ func (r *record) script(text string, more []string, args ...string) upstash.Comm
 	return upstash.Cmd("EVAL", append(argv, args...)...)
 }
 
-// eval runs a script of the record that fails, if it does, before its first
-// write.
+// eval runs a script of the record that can fail only before its first write.
 func (r *record) eval(ctx context.Context, repeatable bool, text string, more []string, args ...string,
 ) (upstash.Reply, error) {
 	return r.run(ctx, func() upstash.Command {
@@ -55,7 +54,7 @@ func (r *record) run(ctx context.Context, script func() upstash.Command) (upstas
 	return reply, err
 }
 
-// evalFor is eval of a repeatable script that needs as much time as limit.
+// evalFor runs a repeatable script that may take as long as limit.
 func (r *record) evalFor(ctx context.Context, limit time.Duration, text string, more []string, args ...string,
 ) (upstash.Reply, error) {
 	return r.run(ctx, func() upstash.Command {
@@ -63,9 +62,8 @@ func (r *record) evalFor(ctx context.Context, limit time.Duration, text string, 
 	})
 }
 
-// refusesShebang reports whether the script did not run for its first line,
-// which is left out from then on. Redis has no code for this, so that the text
-// has to do.
+// refusesShebang reports whether the server refused the script's first line, and
+// has it left out from then on. Redis has no code for this error, only a text.
 func (r *record) refusesShebang(err error) bool {
 	var server *upstash.Error
 	if r.noShebang.Load() || !errors.As(err, &server) || server.StatusCode != 400 && server.StatusCode != 200 ||
@@ -98,10 +96,10 @@ func (r *record) evalInts(ctx context.Context, repeatable bool, text string, mor
 }
 
 // mustExistScript sets the bits at the offsets ARGV[2] and on, if the filter is
-// there, and returns the header, bit 127, the birth number and the bits before.
-// Lua unpacks no more than some thousands of values at once, so that it writes
-// scriptSets bits at a time, and may fail after the first of them if the string
-// grows beyond a limit.
+// there, and returns the header, bit 127, the birth number and the old bits. Lua
+// unpacks no more than some thousands of values at once, so the script writes
+// scriptSets bits at a time. It may fail between two of these writes, if the
+// string grows beyond a limit.
 const mustExistScript = ours + `local out = {w[1], w[2], w[3]}
 local ops = {}
 for i = 2, #ARGV do
@@ -117,8 +115,8 @@ for i = 2, #ARGV do
 end
 return out`
 
-// scriptSets is how many bits mustExistScript sets at once: its 4000 is four
-// words for each.
+// scriptSets is how many bits mustExistScript sets at once. The 4000 in the
+// script is four words a bit.
 const scriptSets = 1000
 
 func (q *request) mustExistCommand() upstash.Command {

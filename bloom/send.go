@@ -75,9 +75,8 @@ func shebangRefused(reqs []*request) (again []*request) {
 }
 
 // isOwnCreation resolves a write that finds all of its bits set after an
-// attempt whose reply was lost: if the filter has the birth number of this
-// write, that attempt made it, and what was new is what is new in an empty
-// filter.
+// attempt whose reply was lost. If the filter has the birth number of this
+// write, that attempt made the filter, and its items were added to an empty one.
 func (q *request) isOwnCreation(ctx context.Context) bool {
 	r := q.rec
 	if !r.headed() || r.must || !r.hasBirth(ctx, q.birth) {
@@ -97,11 +96,11 @@ func (q *request) isOwnCreation(ctx context.Context) bool {
 }
 
 // lookUp sends reads and judges them: found is set for each item of a request
-// without an error. Beside an error, a true in found still stands.
+// without an error. If there is an error, a true in found still holds.
 //
-// The primary's answer counts. A region's counts if the handle or the client
-// was made for that; else only its "yes", and what is left is asked at the
-// primary.
+// The primary's answer counts. A region's answer counts if the handle or the
+// client was made for that. Else only its "yes" counts, and the primary is asked
+// about the rest.
 func lookUp(ctx context.Context, reqs []*request) {
 	for _, q := range reqs {
 		if q.near() {
@@ -136,8 +135,8 @@ func lookUp(ctx context.Context, reqs []*request) {
 func (q *request) askElsewhere(denied bool) *request {
 	switch {
 	case !q.near() && denied:
-		// The token may not run BITFIELD, on this key at least: a region may
-		// know.
+		// The token may not run BITFIELD, at least not on this key. A region may
+		// still answer.
 		more := q.repeat(q.items)
 		more.cmd.ReadOnly()
 		return more
@@ -210,8 +209,8 @@ func isDenied(err error) bool {
 	return errors.As(err, &server) && server.Code() == "NOPERM"
 }
 
-// noAnswer reports whether a call ended without one, so that asking elsewhere
-// would too.
+// noAnswer reports whether a call ended without an answer. A second request would
+// end in the same way.
 func noAnswer(err error) bool {
 	var call *upstash.CallError
 	return errors.As(err, &call) && !errors.Is(err, upstash.ErrBadResponse)

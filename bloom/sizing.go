@@ -2,8 +2,8 @@ package bloom
 
 import "math"
 
-// ln2Squared turns nats of -ln p into bits of filter: one ln 2 is the change of
-// base, the other is the price of a filter over an optimal structure, 44%.
+// ln2Squared turns -ln p into bits of filter: one ln 2 changes the base from e to
+// 2, and the other is the price of a filter over an optimal structure, 44%.
 const ln2Squared = math.Ln2 * math.Ln2
 
 // OptimalBits returns the number of bits of a classic Bloom filter (SchemeXXH3,
@@ -47,14 +47,13 @@ func OptimalHashes(m, n uint64) int {
 	return int(min(max(k, 1), math.MaxInt32))
 }
 
-// FalsePositiveRate returns the rate, from 0 to 1, at which a filter of m bits
-// and k positions an item claims to hold what it does not, once it holds n
-// items: (1 - e^(-kn/m))^k. It holds for the classic schemes;
-// [Geometry.FalsePositiveRate] knows every scheme. [LiveFalsePositiveRate] is
-// the rate of a filter whose set bits were counted.
+// FalsePositiveRate returns the false positive rate, from 0 to 1, of a filter of
+// m bits and k positions an item that holds n items: (1 - e^(-kn/m))^k. It holds
+// for the classic schemes; [Geometry.FalsePositiveRate] knows every scheme.
+// [LiveFalsePositiveRate] is the rate of a filter whose set bits were counted.
 //
-// An empty filter, n = 0, returns 0. With m = 0 or k < 1 nothing is told apart:
-// 1.
+// For an empty filter, n = 0, it returns 0. If m = 0 or k < 1, it returns 1: such
+// a filter finds every item.
 //
 // The approximation is a little low for very small filters: see Bose et al.,
 // "On the false-positive rate of Bloom filters", Information Processing Letters
@@ -73,7 +72,7 @@ func FalsePositiveRate(m uint64, k int, n uint64) float64 {
 // (setBits/m)^k. It needs no assumption about the number of items: an item
 // never added is found if all k bits happen to be set.
 //
-// With m = 0, k < 1 or setBits >= m nothing is told apart: 1.
+// If m = 0, k < 1 or setBits >= m, it returns 1: such a filter finds every item.
 //
 // The value is exact for positions that are drawn at random: Bloom, "Space/time
 // trade-offs in hash coding with allowable errors", CACM 13(7), 1970.
@@ -89,8 +88,9 @@ func LiveFalsePositiveRate(m uint64, k int, setBits uint64) float64 {
 // setBits/m). The error is within a few percent up to the filter's capacity and
 // grows with the fill.
 //
-// No bit set returns 0. A saturated filter, setBits >= m, has forgotten the
-// number and returns +Inf. So does k < 1: no number of items sets a bit then.
+// If no bit is set, it returns 0. For a saturated filter, setBits >= m, it returns
+// +Inf: the number cannot be known any more. So it does for k < 1, because no
+// number of items sets a bit then.
 //
 // Source: Swamidass and Baldi, "Mathematical correction for fingerprint
 // similarity measures to improve chemical retrieval", J. Chem. Inf. Model.
@@ -105,9 +105,9 @@ func EstimateItems(m uint64, k int, setBits uint64) float64 {
 	return -float64(m) / float64(k) * math.Log1p(-float64(setBits)/float64(m))
 }
 
-// saturate converts a float that is not negative and not NaN. If the value does
-// not fit, Go leaves the conversion to the platform, and amd64, arm64 and wasm
-// disagree.
+// saturate converts a float that is not negative and not NaN, to MaxUint64 at
+// most. Go's own conversion of a larger value differs between amd64, arm64 and
+// wasm.
 func saturate(f float64) uint64 {
 	if f >= 1<<64 {
 		return math.MaxUint64

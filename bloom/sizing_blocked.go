@@ -12,9 +12,9 @@ const (
 	wordUnits    = 1 << 20
 	maxWordUnits = 1 << 26
 
-	// pairShare is 5459/2756: the chance that neither of two given bits of a
-	// word is one of two random bits is (51*50)/(53*52); expressed as a rate it
-	// is 2 - 53/2756 single bits.
+	// pairShare is 5459/2756. An item leaves both of two given bits of its word
+	// at 0 with a chance of (51*50)/(53*52) = 1 - 206/2756, and one given bit with
+	// a chance of 1 - 2/53. The share is (206/2756) / (2/53), a little below 2.
 	pairNumerator   = 5459
 	pairDenominator = 2756
 	pairShare       = float64(pairNumerator) / pairDenominator
@@ -88,10 +88,10 @@ func blockedUnitsRate(z int, c uint64) float64 {
 	return rate
 }
 
-// blockedRate returns the false positive rate of z words an item. empty is the
-// natural logarithm of the share of bits that are 0. A word is passed if both
-// of the item's bits are set: 1 - 2P(one is 0) + P(both are 0), which for words
-// with a random number of items is 1 - 2e^L + e^(pairShare L).
+// blockedRate returns the false positive rate of z words an item. empty, L below,
+// is the natural logarithm of the share of bits that are 0. Both of the item's
+// bits in a word are set with a chance of 1 - 2P(one is 0) + P(both are 0). For
+// words with a Poisson number of items that is 1 - 2e^L + e^(pairShare L).
 func blockedRate(z int, empty float64) float64 {
 	// The sum cancels if L is small; expm1 keeps its digits.
 	word := math.Expm1(pairShare*empty) - float64(2*math.Expm1(empty))

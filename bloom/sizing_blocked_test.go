@@ -50,7 +50,7 @@ func TestBlockedSizeTable(t *testing.T) {
 	}
 }
 
-// A rate that is asked for 1e-9 of its value below a power of ten is that
+// A rate less than 1e-9 of its value below a power of ten takes the words of that
 // power.
 func TestBlockedWordsAnItem(t *testing.T) {
 	power := 1.0

@@ -9,10 +9,10 @@ import (
 	"github.com/upbloom/upbloom/upstash"
 )
 
-// A filter's TTL starts when it is settled, by whoever adds first, and is never
-// prolonged. Bit 127 says that it is: EXPIRE was run, or the user decided.
-// Every write of a handle with a TTL reads the bit along, so that what a crash
-// left undone is done by the next writer.
+// A filter's TTL starts when the first writer settles it, and is never prolonged.
+// Bit 127 says that it is settled: EXPIRE was run, or the user decided. Every
+// write of a handle with a TTL also reads this bit, so the next writer does what
+// a crash left undone.
 
 // settleScript sets the TTL of ARGV[2] milliseconds if none is set, and the
 // bit. If memory is too short to set a bit, the TTL is there all the same and a
@@ -29,10 +29,11 @@ return {w[1], 1}`
 // settleTimeout bounds what settling adds to a write whose answer is at hand.
 const settleTimeout = time.Second
 
-// settle sets the TTL after a write that found it open, or after a Bare
-// record's first. The caller's context does not cut it: the write has run.
-// Without an answer nothing is said, as the next write tries again; a server
-// that refuses will go on to do so, which the caller should know.
+// settle sets the TTL after a write that found it not settled, or after the first
+// write of a Bare record. The caller's context does not cut it: the write has
+// run. If no answer comes, settle returns nil, because the next write tries
+// again. If the server refuses, it will refuse the next time too: that is an
+// error.
 func (r *record) settle(ctx context.Context, w written) error {
 	if r.ttl == 0 || r.headed() && !w.unsettled || r.settling.Swap(true) {
 		return nil

@@ -29,6 +29,38 @@ func (l *lateEval) RoundTrip(ctx context.Context, req *upstash.Request, resp *up
 	return l.Transport.RoundTrip(ctx, req, resp)
 }
 
+// hangingEval lets every script hang until its context ends, and keeps the time
+// that the context left.
+type hangingEval struct {
+	upstash.Transport
+	left []time.Duration
+}
+
+func (h *hangingEval) RoundTrip(ctx context.Context, req *upstash.Request, resp *upstash.Response) error {
+	if !bytes.HasPrefix(req.Body, []byte(`["EVAL"`)) {
+		return h.Transport.RoundTrip(ctx, req, resp)
+	}
+	deadline, _ := ctx.Deadline()
+	h.left = append(h.left, time.Until(deadline))
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+// A server that hangs in the settling holds the caller for a second at most,
+// whatever the client allows. The answer of the Add holds.
+func TestSettlingThatHangs(t *testing.T) {
+	s := upstashtest.NewServer(t)
+	web := &http.Client{}
+	defer web.CloseIdleConnections()
+	hanging := &hangingEval{Transport: httptransport.New(web)}
+	c := s.Client(upstash.WithTransport(hanging), upstash.WithTimeout(time.Hour))
+	add(t, handle(t, c, expiring(time.Hour)), "a", true)
+	if len(hanging.left) == 0 || hanging.left[0] > time.Second {
+		t.Errorf("the settling may take %v, want a second at most", hanging.left)
+	}
+	wantNoTTL(t, s)
+}
+
 // A settling that arrives late sets no TTL on a filter that was made anew
 // meanwhile, by a program that wants none.
 func TestLateSettlingMeetsAnotherFilter(t *testing.T) {

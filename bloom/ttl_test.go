@@ -82,8 +82,8 @@ func TestTTLAfterEviction(t *testing.T) {
 	})
 }
 
-// Every place in which the maker of a filter can die, or a reply be lost:
-// whoever adds next sets the TTL.
+// The maker of a filter may die, or a reply may be lost, at any point: the next
+// writer sets the TTL.
 func TestWhoeverAddsNextSettles(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		unsettled := func(t *testing.T, faults ...upstashtest.Fault) *bloom.Filter {
@@ -222,8 +222,8 @@ func TestTheUserDecides(t *testing.T) {
 	})
 }
 
-// The settling looks at the header in the step that sets the TTL: what took the
-// filter's place meanwhile is left alone.
+// The step that sets the TTL also checks the header: if something else took the
+// filter's place, it is left alone.
 func TestSettlingLooksAgain(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		for name, replace := range map[string]func(){
@@ -251,9 +251,7 @@ func TestSettlingLooksAgain(t *testing.T) {
 	})
 }
 
-// The answer holds, and the next Add tries again, if the settling brings no
-// answer. The caller's context does not cut it, and a server that hangs holds
-// the caller for a second.
+// The caller's context does not cut the settling.
 func TestSettlingOutlivesTheContext(t *testing.T) {
 	s := upstashtest.NewServer(t)
 	c, w := watch(t, s)
@@ -292,9 +290,10 @@ func TestTTLOnTheWire(t *testing.T) {
 
 func TestTTLUnits(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+		// Shorter ones might expire while the test looks: see TestTTLOnTheWire.
 		for _, ttl := range []time.Duration{
-			time.Second, 90 * time.Second, 1500 * time.Millisecond, 999 * time.Millisecond,
-			time.Hour + time.Millisecond, 1500*time.Millisecond + 999*time.Microsecond, 50 * 365 * 24 * time.Hour,
+			90 * time.Second, 90*time.Second + 500*time.Millisecond, time.Hour + time.Millisecond,
+			90*time.Second + 500*time.Millisecond + 999*time.Microsecond, 50 * 365 * 24 * time.Hour,
 		} {
 			s.FlushAll()
 			add(t, handle(t, s.Client(), expiring(ttl)), "a", true)
@@ -303,8 +302,8 @@ func TestTTLUnits(t *testing.T) {
 	})
 }
 
-// A TTL on data that is not the handle's would delete it: whatever is lost or
-// refused on the way, none is set.
+// A TTL on other data would delete it: none is set, whatever is lost or refused
+// on the way.
 func TestForeignDataKeepsItsTTL(t *testing.T) {
 	foreign := map[string]func(t *testing.T, s *upstashtest.Server){
 		"another filter": func(t *testing.T, s *upstashtest.Server) {
@@ -356,8 +355,8 @@ func TestForeignDataKeepsItsTTL(t *testing.T) {
 	})
 }
 
-// The items are in, and only the settling failed: a caller who is told that
-// nothing was done would add them again and take them for seen.
+// The items are in, and only the settling failed. A caller that believes nothing
+// was done would add them again and take them for seen.
 func TestTTLThatCannotBeSet(t *testing.T) {
 	refuse := upstashtest.ErrorObject("NOPERM this user has no permissions to run the 'eval' command")
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {

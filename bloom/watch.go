@@ -10,9 +10,9 @@ import (
 const (
 	// watchEvery makes the four commands of Stats one in two thousand.
 	watchEvery = 8192
-	// watchOver is how far beyond its capacity a filter has to look: of one
-	// that is just at its capacity, chance would else have every other look in
-	// vain.
+	// watchOver is how many times its capacity the filter must seem to hold
+	// before the handle looks. With 1, every other look at a filter that is just
+	// at its capacity would be in vain.
 	watchOver = 1.15
 	// watchItems is how many new items show a fill, to about 1 in 50.
 	watchItems = 256
@@ -24,7 +24,7 @@ type fillWatch struct {
 	mu    sync.Mutex
 	items int // new ones
 	ones  int // of their bits, those that were set before
-	pause int // writes for which it is known that the filter is over its capacity
+	pause int // writes to come without a look, after a warning
 }
 
 // watchFill calls Config.WarnFill if the filter is over its capacity. It looks
@@ -62,9 +62,10 @@ func (f *Filter) shouldLook(w written) bool {
 	return f.looksFull(items, ones)
 }
 
-// looksFull reports whether the bits of new items were set before more often
-// than they would be in a filter beyond its capacity. An item is new if not all
-// k of its bits were set, so that of a fill f it shows (f - f^k)/(1 - f^k).
+// looksFull reports whether the bits of new items had been set before more often
+// than in a filter at watchOver times its capacity. A new item is one of whose k
+// bits not all were set: at a fill of f, the share of its bits that were set is
+// (f - f^k)/(1 - f^k).
 func (f *Filter) looksFull(items, ones int) bool {
 	g := f.rec.geo
 	n := f.cfg.Capacity

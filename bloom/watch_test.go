@@ -130,8 +130,8 @@ func (o *oneFilter) RoundTrip(_ context.Context, req *upstash.Request, resp *ups
 	return nil
 }
 
-// What is over its capacity is warned of about once in 8,192 writes, not with
-// each.
+// A filter over its capacity leads to about one warning in 8,192 writes, not to
+// one with each.
 func TestWarnFillDoesNotRepeatItself(t *testing.T) {
 	s := upstashtest.NewServer(t)
 	warnings := 0

@@ -79,8 +79,8 @@ func (q *request) getItem(item string) {
 	q.ends = append(q.ends, len(q.words))
 }
 
-// size is the length of the command so far, in bytes, for which a part of a
-// batch has room.
+// size is the length of the command so far, in bytes, without the text of a
+// script.
 func (q *request) size() int { return q.cmd.Size() + len(q.offsets)*len(`,"4294967295"`) }
 
 // scriptBytes is what a script adds to a write of a filter that must exist.
@@ -167,7 +167,7 @@ func (q *request) judgeWrite() error {
 }
 
 // judgeExisting judges the answers of the script of a record that must exist:
-// the header, and if it is ours bit 127, the birth number and the bits before.
+// the header, and if it is ours, bit 127, the birth number and the old bits.
 func (q *request) judgeExisting() error {
 	if err := q.decode(-1); err != nil {
 		return q.rec.failed(err)
@@ -340,8 +340,8 @@ func checkBits(bits []upstash.NullInt64) error {
 	return nil
 }
 
-// fieldWord refuses what no u53 can be, a null above all: taken for 0 it would
-// be a filter that is not there, or a word without a bit.
+// fieldWord refuses what no u53 can be. A null above all: it must not be taken
+// for 0, a missing filter or a word without a bit.
 func fieldWord(a upstash.NullInt64) (int64, error) {
 	if !a.Valid || a.Int64>>wordBits != 0 {
 		return 0, fmt.Errorf("bloom: %w: a word that is not a number of 53 bits", upstash.ErrBadResponse)
