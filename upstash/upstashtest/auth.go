@@ -36,8 +36,8 @@ func queryToken(query string) string {
 	return ""
 }
 
-// same reports whether a token is the wanted one. It never accepts an empty one:
-// a server may have been set up without a read-only token.
+// same reports whether a token is the wanted one. It never accepts an empty
+// one: a server may have been set up without a read-only token.
 func same(got, want string) bool {
 	return want != "" && subtle.ConstantTimeCompare([]byte(got), []byte(want)) == 1
 }

@@ -2,15 +2,14 @@ package upstashtest
 
 import "github.com/upbloom/upbloom/upstash"
 
-// Client returns a client of this server with its Token. The options come on
-// top; they may not make it invalid. In a test it is closed at the test's end,
-// after Start the caller closes it.
+// Client returns a client of this server with its Token. opts are the client's
+// own options; a bad one ends the test. NewServer closes the client at the end
+// of the test. After Start the caller closes it.
 func (s *Server) Client(opts ...upstash.Option) *upstash.Client {
 	return s.client(s.URL, s.Token, opts)
 }
 
-// ReadOnlyClient is like Client with the ReadOnlyToken and
-// upstash.WithReadOnly.
+// ReadOnlyClient is Client with the ReadOnlyToken and upstash.WithReadOnly.
 func (s *Server) ReadOnlyClient(opts ...upstash.Option) *upstash.Client {
 	return s.client(s.URL, s.ReadOnlyToken, append([]upstash.Option{upstash.WithReadOnly()}, opts...))
 }

@@ -6,12 +6,12 @@ import (
 	"sync"
 )
 
-// connections knows which connections are open, so that Close can wait until
-// the goroutine of each has ended. The zero value is ready.
+// connections holds the open connections, so that Close can wait until the
+// goroutine of each has ended. The zero value is ready.
 type connections struct {
 	mu   sync.Mutex
 	open map[net.Conn]struct{}
-	idle chan struct{} // closed when open gets empty; nil when nobody waits
+	idle chan struct{} // closed when open becomes empty; nil if nothing waits
 }
 
 // track is an http.Server's ConnState hook.
@@ -33,7 +33,8 @@ func (c *connections) track(conn net.Conn, state http.ConnState) {
 	}
 }
 
-// wait returns when no connection is open. No new one may come.
+// wait returns when no connection is open. No new connection may come
+// meanwhile.
 func (c *connections) wait() {
 	c.mu.Lock()
 	if len(c.open) == 0 {

@@ -7,18 +7,19 @@ import (
 	"sync"
 )
 
-// content writes the body of an answer, as often as it is asked to. A string
-// may have 100 MB, and six times that in JSON: it is never held in memory.
+// content writes the body of an answer. It can be called more than once. The
+// body is never held in memory: a string may have 100 MB, and six times that in
+// JSON.
 type content func(w *bufio.Writer)
 
-// fixed is a body that is there already.
+// fixed returns a body that is known.
 func fixed(body string) content {
 	return func(w *bufio.Writer) { _, _ = w.WriteString(body) }
 }
 
 var writers = sync.Pool{New: func() any { return bufio.NewWriterSize(nil, 64<<10) }}
 
-// writeTo writes the body to w, whose errors end it early.
+// writeTo writes the body to w. It stops at an error of w.
 func (c content) writeTo(w io.Writer) {
 	if c == nil {
 		return
@@ -31,14 +32,14 @@ func (c content) writeTo(w io.Writer) {
 	b.Reset(nil)
 }
 
-// size is the length of the body in bytes.
+// size returns the length of the body in bytes.
 func (c content) size() int64 {
 	var n counter
 	c.writeTo(&n)
 	return int64(n)
 }
 
-// bytes is the body in memory.
+// bytes returns the body.
 func (c content) bytes() []byte {
 	var b bytes.Buffer
 	c.writeTo(&b)

@@ -6,35 +6,36 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest/internal/database"
 )
 
-// Stats counts what a Server has seen. It is a plain value.
+// Stats holds the counters of a Server. It is a plain value and may be copied.
 type Stats struct {
-	// Requests counts every request that reached the server, refused and
-	// malformed ones too.
+	// Requests counts every request that reached the server, also refused and
+	// malformed ones.
 	Requests int64
-	// Commands counts the commands that were executed: each command of a
-	// pipeline and of a transaction, those that returned an error too, but none
-	// that was refused before it ran.
+	// Commands counts the commands that ran, also those that returned an error.
+	// Each command of a pipeline or transaction counts. A command that the server
+	// refused before it ran does not.
 	Commands int64
-	// Called counts the commands that scripts called. With WithRedis it is
-	// exact as long as nobody else uses that Redis.
+	// Called counts the commands that scripts called. With WithRedis the count
+	// is exact if no other client uses that Redis.
 	Called int64
-	// Billed is what Upstash bills for both, by its documentation: a read is
-	// one, a write is one for the primary and one for each read region, and a
-	// script is one beside what it calls. BITFIELD is a write, whatever its
-	// operations are.
+	// Billed is the number of commands that Upstash bills for Commands and
+	// Called, by its documentation. A read counts once. A write counts once for
+	// the primary and once for each read region. A script counts once, and the
+	// commands that it calls count by the same rules. BITFIELD is a write even
+	// if it only reads.
 	Billed int64
 	// BytesIn and BytesOut count the bytes of request and response bodies.
 	BytesIn, BytesOut int64
 }
 
-// counters is Stats under construction: atomic.Int64 is aligned on 32-bit
+// counters counts what Stats returns. An atomic.Int64 is aligned on 32-bit
 // platforms too.
 type counters struct {
 	requests, commands, called, billed, bytesIn, bytesOut atomic.Int64
 }
 
-// Stats returns the counters. It is safe for concurrent use; the counts of a
-// request are complete once its response has been read.
+// Stats returns the counters. The counts of a request are complete once the
+// client has read its response.
 func (s *Server) Stats() Stats {
 	return Stats{
 		Requests: s.count.requests.Load(),
@@ -56,7 +57,8 @@ func (s *Server) ResetStats() {
 	}
 }
 
-// bill counts a command that ran, and what it called if it was a script.
+// bill counts a command that ran and, if it is a script, the commands that it
+// called.
 func (s *Server) bill(cmd []string, called database.Calls) {
 	copies := int64(1 + len(s.regions))
 	own := int64(1)

@@ -5,19 +5,22 @@
 //	s := upstashtest.NewServer(t)   // closed when the test ends
 //	c := s.Client()                 // an *upstash.Client that talks to it
 //
-// Code that reads its own environment gets Server.URL and Server.Token. Outside
-// of tests, Start and Server.Close do the same; the command in
-// examples/localserver is little more than that.
+// For code that reads its configuration from the environment, set the variables
+// to Server.URL and Server.Token. Start and Server.Close do the same outside of
+// tests; the command in examples/localserver is little more than these two.
 //
-// # What it speaks
+// # Protocol
 //
-// A command as a JSON array, in the path, or with its last argument as the raw
-// body; /pipeline and /multi-exec; answers in JSON, base64 or RESP2; a bearer
-// token or ?_token=, and a second token that may only read; sync tokens; the
-// statuses and error texts of the service as far as they are documented.
-// A JSON number or boolean is its own text; WithFloatNumbers catches a client
-// that sends numbers, which other servers spoil. WithMaxRequest and
-// WithMaxRecord lower the limits, so that a test can reach them.
+// The server takes a command as a JSON array, in the path, or in the path with
+// its last argument as the raw body. It serves /pipeline and /multi-exec, and
+// answers in JSON, base64 or RESP2. It accepts a bearer token or ?_token=, and
+// a second token that allows reads alone. It sends sync tokens. Statuses and
+// error texts are those of the service, as far as they are documented.
+//
+// A JSON number or boolean becomes an argument as it is written. Some other
+// servers change large numbers: WithFloatNumbers does so too, and reveals a
+// client that sends numbers. WithMaxRequest and WithMaxRecord lower the limits,
+// so that a test can reach them.
 //
 // Some answers are guesses, because nothing documents them: the texts for an
 // empty pipeline, for JSON that does not parse and for resp2 on /multi-exec,
@@ -26,17 +29,17 @@
 //
 // # The database
 //
-// By default it is in memory: miniredis, with BITFIELD, BITFIELD_RO and the
-// other bit commands, the counters, SET, SETRANGE, GETRANGE, COPY and the
-// EXPIRE family made anew, each held against Redis 7.0 by random command
-// sequences. A BITFIELD copies the string once, however many operations it
-// has. Times to live follow the clock; FastForward moves them on.
+// By default the database is a miniredis in memory. The bit commands, the
+// counters, SET, SETRANGE, GETRANGE, COPY, the EXPIRE family and scripts are
+// implemented anew, and compared with Redis 7.0 by random sequences of
+// commands. A BITFIELD copies the string once, however many operations it has.
+// Times to live follow the clock; FastForward shortens them.
 //
 // Scripts run as in Redis 7.0, but without the libraries bit, cmsgpack and
-// struct. A first line "#!lua flags=allow-key-locking", which the service
-// documents and Redis 7.0 refuses, is accepted with every backend. The other
-// data types are those of miniredis, with its limits: DUMP and RESTORE know
-// strings only. The longest time to live is 292 years.
+// struct. The server accepts the first line "#!lua flags=allow-key-locking",
+// which the service documents and Redis 7.0 refuses, with every database. The
+// other data types are those of miniredis, with its limits: DUMP and RESTORE
+// know strings alone. The longest time to live is 292 years.
 //
 // These commands of Redis 7.0 are missing there:
 //
@@ -45,28 +48,30 @@
 //	SORT_RO, SPUBLISH, WAIT, XGROUP SETID, XSETID, ZDIFF, ZDIFFSTORE,
 //	ZINTERCARD, ZRANGESTORE
 //
-// WithRedis puts any Redis behind the same REST server instead, over one
-// connection. All of its commands pass, but for those of operators, those that
-// need a connection of their own and those that wait. FastForward and regions
-// don't work there, and neither does WithMaxRecord inside a script: that Redis
-// runs it.
+// WithRedis puts a real Redis behind the same REST server, over one connection.
+// All commands of that Redis pass, except those of operators, those that need a
+// connection of their own and those that wait. FastForward and regions don't
+// work with it. WithMaxRecord does not hold for the commands that a script
+// calls there, because the Redis runs the script.
 //
-// Commands run one at a time, and those of a transaction with nothing between
-// them. So do those of a pipeline here, which the service does not promise.
+// Commands run one at a time. No other command runs between those of a
+// transaction. The same is true of a pipeline here, but the service does not
+// promise it.
 //
 // # Counting
 //
-// Stats counts requests, commands, what scripts call, what all that is billed
-// as, and bytes of bodies: a test can assert "one request, one command".
-// ResetStats starts again. What Exec does is not counted.
+// Stats counts requests, commands, the commands that scripts call, what the
+// service would bill for them, and the bytes of bodies. So a test can assert
+// "one request, one command". ResetStats sets the counters to zero. Commands of
+// Exec are not counted.
 //
 // # Faults
 //
-// Inject queues a Fault for each of the next requests; InjectFunc decides for
-// every request. A Fault is well-defined about execution: Fault.Executes says
-// whether the request's commands ran. Those that take a When exist in both
-// forms, because a client that sees a dropped connection cannot know which it
-// met.
+// Inject queues a Fault for each of the next requests. InjectFunc calls a
+// function that chooses the fault of each request. Fault.Executes reports
+// whether the commands of a request with that fault run. A fault that takes a
+// When has both forms, because a client that loses its connection cannot know
+// whether its commands ran.
 //
 //	fault            the client sees                            executed
 //	Drop             the connection closed, no answer           as When says
@@ -87,38 +92,39 @@
 //	Trickle          the body, byte by byte                     yes
 //	CommandError     an error reply to each command             no
 //	LostThenError    Drop, and then CommandError to the repeat  yes, once
-//	NoPermission     NOPERM to the commands of a name           but for those
+//	NoPermission     NOPERM to the commands of one name         the others
 //	Interim          interim answers before the real one        yes
 //	Twice            the whole answer, two times                yes
-//	Closes           Connection: CLOSE or the like              yes
-//	EarlyRefusal     413 while it still writes the body         no
+//	Closes           Connection: CLOSE or another spelling      yes
+//	EarlyRefusal     413 while it still sends the body          no
 //	Late             the answer after a pause                   yes
 //	LateExec         the connection closed, no answer           later
 //	Evict            a database without the request's keys      yes
 //
-// Injected counts by Fault.String; EveryFault lists those to draw from.
-// DenyFunc refuses commands for good, by their name and arguments, as the
-// access rules of a token do.
+// Injected counts the faults by their Fault.String. EveryFault returns one of
+// each kind, for a test that draws faults at random. DenyFunc refuses commands
+// by their name and arguments, as the access rules of a token do.
 //
 // # Regions
 //
-// WithRegions plays a global database: each read region has a URL, answers
-// reads some writes late, and adds the way to the primary to everything else.
-// A request whose upstash-sync-token names a state that the region has not
-// reached goes to the primary. SetReplicaLag puts one region near the clients
-// of Server.URL; CatchUp lets all of them catch up.
+// WithRegions makes the database a global one. Each read region has a URL. It
+// answers reads from a copy that is some writes old, and passes everything else
+// to the primary, which takes longer. A request whose upstash-sync-token names
+// a state that the region has not reached goes to the primary too.
+// SetReplicaLag puts one region near the clients of Server.URL. CatchUp brings
+// all regions up to date.
 //
 // # Recordings
 //
-// Record writes the requests and answers of a test into a file that reviews
-// well and holds neither token nor host; Replay answers from it, and fails the
-// test if a request differs. Recorded does one or the other, as
-// UPBLOOM_RECORD says.
+// Record writes the requests and answers of a test into a file. The file is
+// made for review, and holds neither token nor host. Replay answers from the
+// file, and fails the test if a request differs. Recorded does the one or the
+// other, as the environment variable UPBLOOM_RECORD says.
 //
 // # Concurrency
 //
-// A Server is safe for concurrent use. Close ends what stalls or trickles, and
-// returns when no goroutine of the server is left, so goleak finds none. Client
-// and the methods that cannot do what they are asked call Fatal of the test:
-// call them from the test's own goroutine.
+// A Server is safe for concurrent use. Close ends the requests that stall or
+// trickle, and returns when no goroutine of the server is left, so goleak finds
+// none. A method without an error result calls Fatal of the test if it fails:
+// call it from the test's own goroutine.
 package upstashtest

@@ -22,14 +22,14 @@ const (
 	typeBinary = "application/octet-stream"
 )
 
-// encoding is what the client asked the answer to look like.
+// encoding is the form of the answer that the client asked for.
 type encoding struct {
 	base64 bool
 	resp2  bool
 }
 
-// parseEncoding reads the two headers. A value that it does not know is refused
-// rather than ignored, so that a test finds the mistake.
+// parseEncoding reads the two headers. It refuses an unknown value, so that a
+// test finds the mistake.
 func parseEncoding(h http.Header) (encoding, error) {
 	var e encoding
 	switch strings.ToLower(h.Get(headerEncoding)) {
@@ -59,8 +59,9 @@ func (e encoding) contentType() string {
 	return typeJSON
 }
 
-// answer is the body of a request's replies: an object for a command, an array
-// of objects for a batch. In RESP2 those of a pipeline stand one after another.
+// answer returns the body for the replies to a request: an object for a
+// command, an array of objects for a batch. In RESP2 the replies to a pipeline
+// stand one after another.
 func (e encoding) answer(f form, replies database.Array) content {
 	return func(w *bufio.Writer) {
 		switch {
@@ -80,8 +81,8 @@ func (e encoding) answer(f form, replies database.Array) content {
 	}
 }
 
-// failure is the body of an answer that is an error as a whole: one object even
-// if an array was asked for.
+// failure returns the body of an answer that is an error as a whole: one
+// object, also to a batch.
 func (e encoding) failure(text string) content {
 	return e.answer(formCommand, database.Array{database.Failure(text)})
 }
@@ -98,8 +99,8 @@ func (e encoding) writeObject(w *bufio.Writer, r database.Reply) {
 }
 
 // writeResult encodes a result as JSON. Integers are bare and exact up to
-// int64. Under base64 only the status OK stays as it is, at any depth; a string
-// that holds the letters OK does not.
+// int64. Under base64 every string is encoded but the status OK, at any depth.
+// A key whose value is the two letters OK is encoded.
 func (e encoding) writeResult(w *bufio.Writer, r database.Reply) {
 	switch r := r.(type) {
 	case int64:
@@ -146,7 +147,7 @@ func (e encoding) writeText(w *bufio.Writer, s string) {
 // writeString quotes s for JSON. Bytes that are not UTF-8 become U+FFFD.
 func writeString(w *bufio.Writer, s string) {
 	_ = w.WriteByte('"')
-	start := 0 // of what is written as it is
+	start := 0 // of the bytes that are written as they are
 	for i := 0; i < len(s); {
 		escape, n := "", 1
 		if c := s[i]; c < utf8.RuneSelf {
@@ -167,8 +168,8 @@ func writeString(w *bufio.Writer, s string) {
 	_ = w.WriteByte('"')
 }
 
-// wideEscape returns what stands for the character of n bytes at the start of
-// s, or "" if it stands for itself.
+// wideEscape returns the escape of the character at the start of s, which has n
+// bytes. It returns "" for a character that needs none.
 func wideEscape(s string) (escape string, n int) {
 	c, n := utf8.DecodeRuneInString(s)
 	switch {
@@ -182,7 +183,7 @@ func wideEscape(s string) (escape string, n int) {
 	return "", n
 }
 
-// asciiEscapes has "" for what stands for itself.
+// asciiEscapes holds the escape of each character, or "" if it needs none.
 var asciiEscapes = func() (list [utf8.RuneSelf]string) {
 	for c := range ' ' {
 		list[c] = fmt.Sprintf(`\u%04x`, c)

@@ -20,8 +20,8 @@ type outcome struct {
 	latency   time.Duration    // of the way to the primary and back
 }
 
-// execute runs a request's commands and makes the answer. It changes the replies
-// if the fault says so.
+// execute runs a request's commands and makes the answer. It changes the
+// replies if the fault says so.
 func (s *Server) execute(ctx context.Context, q request, f Fault) answer {
 	o, err := s.run(ctx, q, f)
 	if err != nil {

@@ -5,14 +5,14 @@ import (
 	"time"
 )
 
-// When says whether the commands of a request that meets a fault are executed
-// all the same. A client cannot tell the two apart.
+// When says whether a request with a fault executes its commands. A client
+// cannot tell the two apart.
 type When bool
 
 const (
-	// BeforeExec is a fault on the way in: nothing is executed.
+	// BeforeExec is a fault on the way to the database: nothing is executed.
 	BeforeExec When = false
-	// AfterExec is a fault on the way out: everything was executed.
+	// AfterExec is a fault on the way back: everything is executed.
 	AfterExec When = true
 )
 
@@ -22,8 +22,8 @@ type Fault struct {
 	kind faultKind
 	when When
 	n    int64         // bytes of CutBody and HugeBody, answers of Interim
-	wait time.Duration // of those that take a duration
-	text string        // of those that take a string
+	wait time.Duration // of faults that take a duration
+	text string        // of faults that take a string
 }
 
 type faultKind string
@@ -66,12 +66,12 @@ func Drop(when When) Fault { return Fault{kind: kindDrop, when: when} }
 // Stall sends no answer until the client is gone or the server closes.
 func Stall(when When) Fault { return Fault{kind: kindStall, when: when} }
 
-// CutBody executes, announces the whole body and closes the connection after
-// n bytes of it. n beyond the body's last byte but one is taken as that.
+// CutBody executes, announces the whole body and closes the connection after n
+// bytes of it. At least the last byte is left out, however large n is.
 func CutBody(n int64) Fault { return Fault{kind: kindCut, when: AfterExec, n: n} }
 
-// RateLimit answers 429 and executes nothing. With retryAfter above 0 there is
-// a Retry-After header, in whole seconds, rounded up.
+// RateLimit answers 429 and executes nothing. If retryAfter is above 0, the
+// answer has a Retry-After header, in whole seconds, rounded up.
 func RateLimit(retryAfter time.Duration) Fault {
 	if retryAfter > 0 {
 		return Fault{kind: kindRateAfter, wait: retryAfter}
@@ -82,27 +82,27 @@ func RateLimit(retryAfter time.Duration) Fault {
 // InternalError answers 500 with a JSON error.
 func InternalError(when When) Fault { return Fault{kind: kindInternal, when: when} }
 
-// BadGateway answers 502 with an HTML page, as proxies do.
+// BadGateway answers 502 with an HTML page, as some proxies do.
 func BadGateway(when When) Fault { return Fault{kind: kindGateway, when: when} }
 
-// ErrorObject answers 200 with {"error":text}, to a batch too, and executes
+// ErrorObject answers 200 with {"error":text}, also to a batch, and executes
 // nothing.
 func ErrorObject(text string) Fault { return Fault{kind: kindError, text: text} }
 
 // NotJSON answers 200 with a line of text, as some proxies do.
 func NotJSON(when When) Fault { return Fault{kind: kindNotJSON, when: when} }
 
-// WrongType executes and returns each result as another JSON type: an integer
-// as a string, an array as an integer, all else as an array. Errors stay.
+// WrongType executes and answers each result as another JSON type: an integer
+// as a string, an array as an integer, any other as an array. Errors stay.
 func WrongType() Fault { return Fault{kind: kindType, when: AfterExec} }
 
 // ShortResult executes and leaves out the last element of each result that is
-// an array; if none is, each result becomes an empty array.
+// an array. If no result is an array, each becomes an empty one.
 func ShortResult() Fault { return Fault{kind: kindShort, when: AfterExec} }
 
 // LongResult executes and repeats the last element of each result that is an
-// array (0 if it is empty); if none is, each result becomes an array that
-// holds it twice.
+// array; an empty array gets a 0. If no result is an array, each becomes an
+// array that holds the result twice.
 func LongResult() Fault { return Fault{kind: kindLong, when: AfterExec} }
 
 // ShortBatch executes and leaves out the last answer of a pipeline or a
@@ -113,11 +113,11 @@ func ShortBatch() Fault { return Fault{kind: kindFewer, when: AfterExec} }
 // transaction. To a single command it is LongResult.
 func LongBatch() Fault { return Fault{kind: kindMore, when: AfterExec} }
 
-// HugeBody executes and answers with a result that is one string of n bytes,
-// its length not announced.
+// HugeBody executes and answers with a result that is one string of n bytes. It
+// does not announce the length.
 func HugeBody(n int64) Fault { return Fault{kind: kindHuge, when: AfterExec, n: n} }
 
-// Redirect answers 307 with the given Location and executes nothing.
+// Redirect answers 307 with this Location header and executes nothing.
 func Redirect(location string) Fault { return Fault{kind: kindRedirect, text: location} }
 
 // Trickle executes and sends the body one byte at a time, with a pause before
@@ -127,32 +127,35 @@ func Trickle(pause time.Duration) Fault {
 }
 
 // CommandError executes nothing and answers each command with the error reply
-// text: a single command with status 400, a batch with 200. An out-of-memory
-// error is one: "OOM command not allowed when used memory > 'maxmemory'."
+// text: a single command with status 400, a batch with 200. For a database
+// without memory, text is
+// "OOM command not allowed when used memory > 'maxmemory'."
 func CommandError(text string) Fault { return Fault{kind: kindCommand, text: text} }
 
-// LostThenError executes and closes the connection without an answer; the next
-// request with the same commands, which is the same one tried again, meets
-// CommandError(text).
+// LostThenError executes and closes the connection without an answer. The next
+// request with the same commands, which is a retry, meets CommandError(text).
 func LostThenError(text string) Fault {
 	return Fault{kind: kindLost, when: AfterExec, text: text}
 }
 
-// NoPermission refuses each command of the given name with NOPERM, as Redis
-// does if a token may not use it on that key. The others are executed.
+// NoPermission refuses each command with this name with NOPERM, as Redis does
+// if a token may not use it on that key. It executes the other commands; a
+// transaction with a refused command is discarded.
 func NoPermission(command string) Fault {
 	return Fault{kind: kindNoPerm, when: AfterExec, text: command}
 }
 
-// Interim executes and sends n interim answers, of status 103, before its own.
+// Interim executes and sends n interim answers with status 103 before the real
+// answer.
 func Interim(n int64) Fault { return Fault{kind: kindInterim, when: AfterExec, n: n} }
 
-// Twice executes and sends the whole answer twice. With later above 0 the
-// second follows after that time, else both leave in one packet, over TLS in a
-// record each. The connection stays open, and no request on it is answered any
-// more: a client that uses it again takes the second answer for its own. One
-// that comes later, after the next request was sent, cannot be told from that
-// request's answer by any client: so it is not among EveryFault.
+// Twice executes and sends the whole answer twice. If later is above 0, the
+// second answer follows after that time. Otherwise both leave in one packet,
+// over TLS in a record each. The connection stays open, but the server answers
+// no more requests on it: a client that uses it again takes the second answer
+// for that of its next request. If the second answer arrives after the next
+// request was sent, no client can notice the mistake. That is why EveryFault
+// returns only Twice(0).
 func Twice(later time.Duration) Fault {
 	if later > 0 {
 		return Fault{kind: kindTwiceLate, when: AfterExec, wait: later}
@@ -160,34 +163,34 @@ func Twice(later time.Duration) Fault {
 	return Fault{kind: kindTwice, when: AfterExec}
 }
 
-// Closes executes and answers with the given Connection header, which should
-// name close in some spelling: "CLOSE", "keep-alive, close". The connection
-// stays open until the client closes it or sends something, which is not
+// Closes executes and answers with this Connection header, which should name
+// close in some spelling: "CLOSE", "keep-alive, close". The connection stays
+// open until the client closes it or sends another request, which is not
 // executed.
 func Closes(connection string) Fault {
 	return Fault{kind: kindCloses, when: AfterExec, text: connection}
 }
 
-// EarlyRefusal answers 413 before it reads the body, which it never does, and
-// leaves the connection open. What has the commands of a request drawn has read
-// its body: drawn by InjectFunc, it strikes the next request instead.
+// EarlyRefusal answers 413 and leaves the connection open. It never reads the
+// body. When the function of InjectFunc is called, the body has been read: if
+// that function returns an EarlyRefusal, it strikes the next request instead.
 func EarlyRefusal() Fault { return Fault{kind: kindEarly} }
 
-// Late executes and answers after the given time.
+// Late executes, waits for this time and answers.
 func Late(by time.Duration) Fault { return Fault{kind: kindLate, when: AfterExec, wait: by} }
 
-// LateExec closes the connection without an answer, and executes after the
-// given time: other requests may come between.
+// LateExec closes the connection without an answer, and executes after this
+// time. Other requests may run in between.
 func LateExec(by time.Duration) Fault { return Fault{kind: kindLateExec, wait: by} }
 
-// Evict deletes the keys of the request's commands, as eviction or another
-// program may at any time, and then lets it through. It is not among
-// EveryFault, because it changes what a right answer is.
+// Evict deletes the keys of the request's commands and then executes them, as
+// when Redis evicts the keys just before. It is not among EveryFault, because
+// it changes what a right answer is.
 func Evict() Fault { return Fault{kind: kindEvict, when: AfterExec} }
 
-// EveryFault returns a fault of each String but "evict" and "twice-late", with
-// small parameters: what a test under random faults draws from. The redirect
-// leads to a host that does not exist.
+// EveryFault returns one fault for each String but "evict" and "twice-late",
+// with small parameters. A test under random faults draws from them. The
+// redirect leads to a host that does not exist.
 func EveryFault() []Fault {
 	return []Fault{
 		Drop(BeforeExec), Drop(AfterExec), Stall(BeforeExec), Stall(AfterExec),
@@ -207,9 +210,9 @@ func EveryFault() []Fault {
 
 const textOutOfMemory = "OOM command not allowed when used memory > 'maxmemory'."
 
-// String names the kind, and says on which side of the execution it strikes
-// if both are possible: "drop-after-exec". Parameters are left out, so that
-// it serves to count by.
+// String returns the kind, such as "trickle". For a fault that takes a When it
+// has that too: "drop-after-exec". It has no parameters, so that Injected can
+// count by it.
 func (f Fault) String() string {
 	switch f.kind {
 	case "":
@@ -220,9 +223,9 @@ func (f Fault) String() string {
 	return string(f.kind)
 }
 
-// Executes reports whether the commands of the request are executed: of those
-// of NoPermission all but the ones it names, and those of LateExec not before
-// the client has lost its connection.
+// Executes reports whether the commands of the request run before the client
+// has its answer or has lost its connection. It is true for NoPermission, which
+// refuses some of them. It is false for LateExec, which runs them later.
 func (f Fault) Executes() bool { return f.kind == "" || f.when == AfterExec }
 
 // String returns "before-exec" or "after-exec".

@@ -322,7 +322,8 @@ func goPost(ctx context.Context, s *Server) <-chan error {
 	return done
 }
 
-// waitFor polls until ok reports true, for something that happens in the server.
+// waitFor polls until ok reports true, for something that happens in the
+// server.
 func waitFor(tb testing.TB, ok func() bool) {
 	tb.Helper()
 	for deadline := time.Now().Add(time.Minute); !ok(); time.Sleep(time.Millisecond) {

@@ -57,11 +57,11 @@ func parseForm(r *http.Request, body []byte, floats bool) (batch, error) {
 	return batch{formCommand, [][]string{cmd}}, err
 }
 
-// parsePath reads /NAME/arg/arg?option=value: the segments, then the body if
-// there is one, then the query in its order, its token left out. The path is as
-// it was sent: an escaped slash belongs to an argument, a plus sign stands for
-// itself, and an empty segment is an error, as what was to be a key may be
-// empty.
+// parsePath reads /NAME/arg/arg?option=value. The command consists of the
+// segments, the body if there is one, and the query in its order without the
+// token. In the path, which is still escaped, an escaped slash belongs to an
+// argument and a plus sign is a plus sign. An empty segment is an error,
+// because a missing key would look like one.
 func parsePath(path string, body []byte, query string) ([]string, error) {
 	var cmd []string
 	for seg := range strings.SplitSeq(strings.TrimPrefix(path, "/"), "/") {
@@ -90,7 +90,7 @@ func parsePath(path string, body []byte, query string) ([]string, error) {
 			if err != nil {
 				return nil, errBadEscape
 			}
-			if s != "" { // ?NX and ?NX= are one word, not two
+			if s != "" { // ?NX and ?NX= are one argument, not two
 				cmd = append(cmd, arg)
 			}
 		}
@@ -98,8 +98,8 @@ func parsePath(path string, body []byte, query string) ([]string, error) {
 	return cmd, nil
 }
 
-// parseBatch reads [[...],[...]]. What is malformed in one command refuses the
-// whole request; a command that is merely unknown does not.
+// parseBatch reads [[...],[...]]. A malformed command is an error of the whole
+// request. An unknown command is not.
 func parseBatch(body []byte, floats bool) ([][]string, error) {
 	items, err := splitArray(body)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 )
 
 // splitArray cuts a JSON array into the text of its elements. It checks the
-// whole document first, so that what reads on can be simple.
+// whole document first, so that the functions which read the elements need not.
 func splitArray(body []byte) ([][]byte, error) {
 	body = trim(body)
 	switch {
@@ -53,8 +53,9 @@ func elementLen(b []byte) int {
 	return len(b)
 }
 
-// argument turns one JSON value into an argument. A number and a boolean are
-// their own text, unless numbers are to go through float64.
+// argument turns one JSON value into an argument. A boolean becomes its own
+// text, and so does a number, unless floats is set: then it goes through
+// float64.
 func argument(item []byte, floats bool) (string, error) {
 	switch c := item[0]; {
 	case c == '"':

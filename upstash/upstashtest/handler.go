@@ -9,8 +9,8 @@ import (
 
 const textMethod = "ERR method not allowed: use HEAD, GET, POST or PUT"
 
-// drainLimit is how much of a body that is too long is still read, so that a
-// client which writes before it reads gets to see the answer.
+// drainLimit is how many bytes of a body the server reads beyond its limit. A
+// client that reads only after it has written its body then sees the answer.
 const drainLimit = 64 << 20
 
 // answer is a whole response.
@@ -21,17 +21,18 @@ type answer struct {
 	body        content
 }
 
-// request is one that passed all checks.
+// request is a request that passed all checks.
 type request struct {
 	batch
 	readOnly bool
 	enc      encoding
-	token    string // for reading one's own writes
+	token    string // the sync token, for reading one's own writes
 	arrival  string // the address where it arrived
 }
 
-// serve answers one request. Its checks come in a fixed order: method, token,
-// size, encoding, form; then the fault, if one is due; then the commands.
+// serve answers one request. It checks the method, the token, the size, the
+// encoding and the form, in this order. Then it draws the fault and runs the
+// commands.
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	s.count.requests.Add(1)
 	if s.faults.early() {
@@ -51,8 +52,8 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	s.strike(w, r, q, f, a)
 }
 
-// parse checks a request and reads its commands, or returns the answer that
-// refuses it.
+// parse checks a request and reads its commands. If a check fails, it returns
+// the answer that refuses the request.
 func (s *Server) parse(r *http.Request) (request, *answer) {
 	var q request
 	var ok bool
@@ -65,7 +66,7 @@ func (s *Server) parse(r *http.Request) (request, *answer) {
 		return q, q.enc.refuse(http.StatusUnauthorized, textUnauthorized)
 	}
 	body, tooLong, err := s.readBody(r)
-	if err != nil { // cut short: what is missing could change the command
+	if err != nil { // cut short: the rest could change the command
 		return q, q.enc.refuse(http.StatusBadRequest, "ERR the request body ended too early")
 	}
 	if tooLong > 0 {
@@ -113,8 +114,8 @@ func (s *Server) write(w http.ResponseWriter, a answer) {
 	a.body.writeTo(w)
 }
 
-// writeHeader sends all but the body, and counts the body as sent: who has read
-// the answer finds it counted.
+// writeHeader sends all but the body. It counts the body before it is sent, so
+// that a client that has read the answer finds it counted.
 func (s *Server) writeHeader(w http.ResponseWriter, a answer) {
 	h := w.Header()
 	h.Set("Content-Type", a.contentType)

@@ -8,14 +8,14 @@ import (
 	"sync"
 )
 
-// RequestInfo describes a request to the function of InjectFunc. Keys, values
-// and tokens are not in it.
+// RequestInfo describes a request to the function of InjectFunc. It holds
+// neither keys nor values nor the bearer token.
 type RequestInfo struct {
-	// Method and Form: Form is "command", "pipeline" or "multi-exec".
+	// Method is the HTTP method. Form is "command", "pipeline" or "multi-exec".
 	Method, Form string
 	// Commands holds the names of the commands, in upper case.
 	Commands []string
-	// SyncToken is the token that the client sent along, or "".
+	// SyncToken is the request's upstash-sync-token, or "".
 	SyncToken string
 }
 
@@ -27,51 +27,52 @@ func (q request) info(r *http.Request) RequestInfo {
 	return RequestInfo{Method: r.Method, Form: string(q.form), Commands: names, SyncToken: q.token}
 }
 
-// faultQueue decides which request meets which fault. The zero value is ready.
+// faultQueue chooses the fault of each request. The zero value is ready.
 type faultQueue struct {
 	mu       sync.Mutex
 	queue    []Fault
 	draw     func(n int64, r RequestInfo) Fault
 	drawn    int64
-	repeated map[string]Fault // by the commands that the next such request has
+	repeated map[string]Fault // for the next request with the same commands
 	injected map[string]int64
 }
 
-// Inject queues faults for the next requests, one each, in order. Fault{}
-// lets a request through. Requests that the server refuses before executing
-// anything (a wrong token, a malformed body) meet no fault and use none up, but
-// for EarlyRefusal.
+// Inject queues faults for the next requests, one for each, in order. Fault{}
+// lets a request through. A request that the server refuses before it executes
+// anything, such as one with a wrong token or a malformed body, takes no fault
+// from the queue, unless the next one is an EarlyRefusal.
 func (s *Server) Inject(faults ...Fault) {
 	s.faults.mu.Lock()
 	defer s.faults.mu.Unlock()
 	s.faults.queue = append(s.faults.queue, faults...)
 }
 
-// InjectFunc asks f for the fault of each request for which none is queued. n
-// counts its calls from 1; calls don't overlap. nil, the default, ends it.
+// InjectFunc calls f for the fault of each request that finds none in the
+// queue. n counts the calls from 1; they don't overlap. InjectFunc(nil) ends
+// it.
 func (s *Server) InjectFunc(f func(n int64, r RequestInfo) Fault) {
 	s.faults.mu.Lock()
 	defer s.faults.mu.Unlock()
 	s.faults.draw, s.faults.drawn = f, 0
 }
 
-// DenyFunc refuses each command for which f returns true with NOPERM, as a
-// token that may not use all commands or keys is refused. f gets the command's
-// name and arguments as they were sent; its calls don't overlap. nil, the
-// default, denies nothing.
+// DenyFunc refuses each command for which f returns true with NOPERM, as Redis
+// does if a token may not use the command or the key. f gets the command's name
+// and arguments as the client sent them; its calls don't overlap.
+// DenyFunc(nil) ends it. A script's own calls are not asked about.
 func (s *Server) DenyFunc(f func(command []string) bool) {
 	s.alone("denying", func() error { s.deny = f; return nil })
 }
 
-// Injected returns how many faults were met so far, by their String.
+// Injected returns how many requests met each fault so far, by its String.
 func (s *Server) Injected() map[string]int64 {
 	s.faults.mu.Lock()
 	defer s.faults.mu.Unlock()
 	return maps.Clone(s.faults.injected)
 }
 
-// early takes the next fault from the queue if it strikes before the body is
-// read.
+// early takes the next fault from the queue if it is an EarlyRefusal, and
+// reports whether it was.
 func (q *faultQueue) early() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -83,7 +84,7 @@ func (q *faultQueue) early() bool {
 	return true
 }
 
-// next returns the fault of a request, and counts it.
+// next chooses the fault of a request, and counts it.
 func (q *faultQueue) next(b batch, r RequestInfo) Fault {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -65,9 +65,9 @@ func (c config) check() error {
 // port on the loopback interface.
 func WithAddr(addr string) Option { return func(c *config) { c.addr = addr } }
 
-// WithListener serves on l, which the server closes. WithAddr then has no effect.
-// If l belongs to a network in memory, a server with the default database runs
-// in a bubble of testing/synctest.
+// WithListener serves on l, which the server closes. WithAddr then has no
+// effect. If l belongs to a network in memory, a server with the default
+// database runs in a bubble of testing/synctest.
 func WithListener(l net.Listener) Option { return func(c *config) { c.listener = l } }
 
 // WithToken sets the token that allows every command; the default is random. An
@@ -86,8 +86,8 @@ func WithReadOnlyToken(token string) Option {
 func WithRedis(addr string) Option { return func(c *config) { c.redis = addr } }
 
 // WithMaxRequest sets the longest request body in bytes, 0 or more; the default
-// is 10485760 (10 MB), the limit of the free and pay-as-you-go plans. The server
-// answers a longer one with status 413.
+// is 10485760 (10 MB), the limit of the free and pay-as-you-go plans. The
+// server answers a longer one with status 413.
 func WithMaxRequest(n int64) Option { return func(c *config) { c.maxRequest = n } }
 
 // WithMaxRecord sets the longest string that a command may leave behind, in
@@ -108,7 +108,8 @@ func WithTimeout(d time.Duration) Option { return func(c *config) { c.timeout = 
 // WithFloatNumbers reads JSON numbers as float64 and makes arguments of them as
 // Go prints them. Some servers by others do so: 1000000 becomes 1e+06, which a
 // command refuses or, worse, stores. The option reveals a client that sends
-// numbers. Without it, as in the service, the argument is the number's own text.
+// numbers. Without it, as in the service, the argument is the number's own
+// text.
 func WithFloatNumbers() Option { return func(c *config) { c.floatNumbers = true } }
 
 // WithTLS serves https with a certificate made for this server, which is valid

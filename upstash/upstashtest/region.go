@@ -13,37 +13,38 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest/internal/database"
 )
 
-// Region is a read region of a global database, as a client near it meets it.
+// Region is a read region of a global database.
 type Region struct {
 	// Name is what RegionURL and RegionClient take.
 	Name string
-	// Latency is the round trip between the region and the primary: what an
-	// answer takes longer if the primary has to send it.
+	// Latency is the round trip between the region and the primary. It is added
+	// to each answer of the primary to a client of the region.
 	Latency time.Duration
-	// Lag is how many writes the region stays behind the primary; with
-	// math.MaxInt it stays as it is until CatchUp.
+	// Lag is how many writes the region stays behind the primary. With
+	// math.MaxInt it applies no write until CatchUp.
 	Lag int
 }
 
-// WithRegions makes the database a global one: the server's URL is near the
+// WithRegions makes the database a global one. The server's URL is near the
 // primary, and each region has a URL of its own. It needs the database in
 // memory.
 //
-// A request in which no command is a write is answered by the region where it
-// arrives, unless its upstash-sync-token names a state that the region has not
-// reached: then the primary answers, as it does every request with a write, a
-// BITFIELD that only reads among them. An answer's token names a state at least
-// as new as the request's. A script is run again in each region: one that
-// chooses at random leaves other data there.
+// A region answers a request if none of its commands is a write. The primary
+// answers if one is: a BITFIELD counts as a write even if it only reads. The
+// primary also answers if the request's upstash-sync-token names a state that
+// the region has not reached. The token of an answer names a state at least as
+// new as that of the request. A script that
+// writes runs once more in each region: if it draws random numbers, it leaves
+// other data there.
 func WithRegions(regions ...Region) Option {
 	return func(c *config) { c.regions = append(c.regions, regions...) }
 }
 
-// region is a Region at work.
+// region is a Region of a running Server.
 type region struct {
 	Region
 	replica
-	url string // of its clients; "" if they use the server's
+	url string // for its clients; "" if they use the server's own
 }
 
 func (s *Server) openRegions(regions []Region) error {
@@ -69,7 +70,7 @@ func (s *Server) openRegion(r Region) error {
 	return nil
 }
 
-// region finds a region by its name.
+// region returns the region with a name, or nil.
 func (s *Server) region(name string) *region {
 	for _, r := range s.regions {
 		if r.Name == name {
@@ -89,7 +90,7 @@ func (s *Server) regionAt(addr string) *region {
 	return nil
 }
 
-// arrival is the address at which a request arrived.
+// arrival returns the address of the listener at which a request arrived.
 func arrival(r *http.Request) string {
 	at, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
 	if at == nil {
@@ -98,7 +99,8 @@ func arrival(r *http.Request) string {
 	return reachable(at)
 }
 
-// RegionURL returns the URL for clients near a region of WithRegions.
+// RegionURL returns the URL for clients near a region of WithRegions. An
+// unknown name ends the test.
 func (s *Server) RegionURL(name string) string {
 	r := s.region(name)
 	if r == nil || name == "" {
@@ -108,15 +110,16 @@ func (s *Server) RegionURL(name string) string {
 	return r.url
 }
 
-// RegionClient is like Client, for a client near a region of WithRegions.
+// RegionClient is Client for a client near a region of WithRegions.
 func (s *Server) RegionClient(name string, opts ...upstash.Option) *upstash.Client {
 	return s.client(s.RegionURL(name), s.Token, opts)
 }
 
-// SetReplicaLag puts a region near the clients of the server's own URL, the
-// given number of writes behind the primary; math.MaxInt keeps it as it is
-// until CatchUp. 0, the default, takes it away. What a region answers is said
-// at WithRegions. With a real Redis it ends the test.
+// SetReplicaLag puts a region near the clients of the server's own URL. The
+// region stays this number of writes behind the primary; with math.MaxInt it
+// applies no write until CatchUp. 0, the default, removes the region.
+// WithRegions says what a region answers. With WithRedis, SetReplicaLag ends
+// the test.
 func (s *Server) SetReplicaLag(writes int) {
 	s.alone("making a replica", func() error {
 		last := len(s.regions) - 1
@@ -135,7 +138,7 @@ func (s *Server) SetReplicaLag(writes int) {
 	})
 }
 
-// CatchUp lets all regions apply all writes so far.
+// CatchUp has each region apply the writes that it lacks.
 func (s *Server) CatchUp() {
 	s.alone("catching up", func() error {
 		for _, r := range s.regions {
@@ -145,8 +148,9 @@ func (s *Server) CatchUp() {
 	})
 }
 
-// choose picks the database for a request that arrived in a region, with a
-// token that names the state seen, and says how far that database has come.
+// choose returns the database that answers a request, and the state of that
+// database. r is the region in which the request arrived, seen the state that
+// its sync token names.
 func (s *Server) choose(r *region, b batch, seen uint64) (database.DB, uint64) {
 	if r == nil || seen > r.state || slices.ContainsFunc(b.cmds, s.db.Table().IsWrite) {
 		return s.db, s.state

@@ -23,14 +23,14 @@ func (r *replica) apply(keep int) {
 	}
 }
 
-// reset empties the replica, which then is at the given state.
+// reset empties the replica and sets its state.
 func (r *replica) reset(state uint64) error {
 	r.pending, r.state = nil, state
 	return r.db.Flush()
 }
 
-// noteWrite advances the state after a command ran on the primary, and passes
-// writes on.
+// noteWrite is called after a command ran on the primary. If it is a write, it
+// advances the state and passes the write on to the regions.
 func (s *Server) noteWrite(cmd []string) {
 	if !s.db.Table().IsWrite(cmd) {
 		return
@@ -42,14 +42,14 @@ func (s *Server) noteWrite(cmd []string) {
 	}
 }
 
-// A sync token is the number of writes that a database has seen, as 16
-// hexadecimal digits: tokens sort as strings in the order of the states that
-// they name. To clients it is opaque.
+// A sync token is the number of writes that a database has applied, as 16
+// hexadecimal digits. So tokens, compared as strings, are in the order of their
+// states. To clients a token is opaque.
 
 func formatToken(state uint64) string { return fmt.Sprintf("%016x", state) }
 
-// parseToken returns the state that a token names: 0 for none, and for what is
-// no token of a Server, so that a client which garbles it reads stale data.
+// parseToken returns the state that a token names. It returns 0 for an empty or
+// a garbled token, so that a client which garbles its token reads stale data.
 func parseToken(token string) uint64 {
 	if len(token) != 16 {
 		return 0

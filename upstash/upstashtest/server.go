@@ -69,8 +69,8 @@ func NewServer(tb testing.TB, opts ...Option) *Server {
 	return s
 }
 
-// Start starts a server outside of a test. The caller closes it. The error names
-// an option with a bad value, or the address or the Redis that failed.
+// Start starts a server outside of a test. The caller closes it. The error
+// names an option with a bad value, or the address or the Redis that failed.
 func Start(opts ...Option) (*Server, error) {
 	cfg := newConfig(opts)
 	if err := cfg.check(); err != nil {
@@ -165,8 +165,8 @@ func reachable(a net.Addr) string {
 	return a.String()
 }
 
-// begin waits for the database, for as long as a command may take. If it returns
-// no error, the caller must call end.
+// begin waits for the database, for as long as a command may take. If it
+// returns no error, the caller must call end.
 func (s *Server) begin(ctx context.Context) error {
 	select {
 	case <-s.closing:
@@ -204,10 +204,10 @@ func (s *Server) Close() {
 	})
 }
 
-// Exec runs a command on the database directly. The command does not travel over
-// HTTP, is not counted, and meets neither limits nor faults. Exec returns nil,
-// an int64, a string or a []any of these; an error reply is the error. On a
-// server with regions the command runs in the primary.
+// Exec runs a command on the database directly. The command does not travel
+// over HTTP, is not counted, and meets neither limits nor faults. Exec returns
+// nil, an int64, a string or a []any of these; an error reply is the error. On
+// a server with regions the command runs in the primary.
 func (s *Server) Exec(args ...string) (any, error) {
 	if len(args) == 0 {
 		return nil, errEmptyCommand
@@ -242,8 +242,8 @@ func (s *Server) FlushAll() {
 	})
 }
 
-// FastForward shortens every time to live by d. A Redis of WithRedis follows its
-// own clock: there FastForward ends the test.
+// FastForward shortens every time to live by d. A Redis of WithRedis follows
+// its own clock: there FastForward ends the test.
 func (s *Server) FastForward(d time.Duration) {
 	s.alone("moving the clock", func() error { return s.db.FastForward(d) })
 }

@@ -131,8 +131,8 @@ func TestExecAfterClose(t *testing.T) {
 	}
 }
 
-// TestCutRequestIsNotExecuted hangs up in the middle of a body. What has arrived
-// is a valid command, but not the one that was meant.
+// TestCutRequestIsNotExecuted hangs up in the middle of a body. What has
+// arrived is a valid command, but not the one that was meant.
 func TestCutRequestIsNotExecuted(t *testing.T) {
 	s := NewServer(t)
 	conn, err := net.Dial("tcp", strings.TrimPrefix(s.URL, "http://"))

@@ -19,8 +19,8 @@ const (
 		"<body><center><h1>502 Bad Gateway</h1></center></body>\n</html>\n"
 )
 
-// strike sends the answer a, or what the fault makes of it. a is empty if the
-// fault executes nothing.
+// strike sends the answer a, changed as the fault says. a is empty if the fault
+// executes nothing.
 func (s *Server) strike(w http.ResponseWriter, r *http.Request, q request, f Fault, a answer) {
 	plain := encoding{}
 	switch f.kind {
@@ -67,12 +67,12 @@ func (s *Server) strike(w http.ResponseWriter, r *http.Request, q request, f Fau
 		s.write(w, a)
 	case kindLateExec:
 		s.lateExec(w, q, f.wait)
-	default: // those that bend the replies have done so
+	default: // of a fault that changes the replies, execute has done so
 		s.write(w, a)
 	}
 }
 
-// hold waits until the client is gone or the server closes.
+// hold waits until the client hangs up or the server closes.
 func (s *Server) hold(r *http.Request) {
 	select {
 	case <-r.Context().Done():
@@ -80,7 +80,7 @@ func (s *Server) hold(r *http.Request) {
 	}
 }
 
-// pause waits, but not beyond ctx or the server.
+// pause waits for d, or until ctx ends or the server closes.
 func (s *Server) pause(ctx context.Context, d time.Duration) {
 	if d <= 0 {
 		return
@@ -94,7 +94,7 @@ func (s *Server) pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// answerAll is the answer if each command fails with the same text.
+// answerAll returns the answer in which each command fails with the same text.
 func (e encoding) answerAll(b batch, text string) answer {
 	a := answer{status: http.StatusOK, contentType: e.contentType()}
 	if b.form == formCommand {
@@ -108,8 +108,8 @@ func (e encoding) answerAll(b batch, text string) answer {
 	return a
 }
 
-// cut sends the header with the whole length, and then hangs up: the client
-// knows that something is missing.
+// cut announces the whole length and hangs up before the end, so that the
+// client can notice.
 func (s *Server) cut(w http.ResponseWriter, a answer, n int64) {
 	s.writeHeader(w, a)
 	body := a.body.bytes()
@@ -118,8 +118,9 @@ func (s *Server) cut(w http.ResponseWriter, a answer, n int64) {
 	panic(http.ErrAbortHandler)
 }
 
-// huge sends in chunks, so the client has to count. It holds 64 KiB at a time,
-// however long the body, and stops when the client has had enough.
+// huge sends in chunks, so that the client itself has to count the bytes. It
+// holds 64 KiB in memory, however long the body is, and stops when the client
+// hangs up.
 func (s *Server) huge(w http.ResponseWriter, r *http.Request, a answer, n int64) {
 	w.Header().Set("Content-Type", typeJSON)
 	w.Header().Set(headerSyncToken, a.syncToken)
@@ -139,7 +140,7 @@ func (s *Server) huge(w http.ResponseWriter, r *http.Request, a answer, n int64)
 	}
 }
 
-// trickle flushes each byte, so that it travels alone.
+// trickle sends each byte by itself.
 func (s *Server) trickle(w http.ResponseWriter, r *http.Request, a answer, pause time.Duration) {
 	s.writeHeader(w, a)
 	out := http.NewResponseController(w)
@@ -183,7 +184,7 @@ func (f Fault) bend(form form, replies database.Array) database.Array {
 	return replies
 }
 
-// otherType returns a result that no command answers in place of r.
+// otherType returns a result of another type than r.
 func otherType(r database.Reply) database.Reply {
 	switch r := r.(type) {
 	case database.Failure:
@@ -196,7 +197,7 @@ func otherType(r database.Reply) database.Reply {
 	return database.Array{r}
 }
 
-// shorter and longer leave their argument as it is: the database may hold it.
+// shorter and longer do not change their argument, which the database may hold.
 func shorter(a database.Array) database.Array { return a[:max(0, len(a)-1)] }
 
 func longer(a database.Array) database.Array {
@@ -206,8 +207,8 @@ func longer(a database.Array) database.Array {
 	return append(a[:len(a):len(a)], a[len(a)-1])
 }
 
-// resizeResults resizes the arrays among the results, or else makes arrays of
-// them all.
+// resizeResults resizes the arrays among the results. If there is none, it
+// makes an array of each result.
 func resizeResults(replies database.Array, resize func(database.Array) database.Array) database.Array {
 	arrays := false
 	for _, r := range replies {

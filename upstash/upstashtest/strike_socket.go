@@ -11,11 +11,12 @@ import (
 	"time"
 )
 
-// What follows takes the connection from net/http, which would see to it that
-// all is right.
+// The faults of this file break HTTP in ways that net/http does not allow, so
+// they take the connection from it.
 
-// seize returns the connection, for the caller to write to and then to leave
-// to holdSocket. It ends the handler if there is none to take.
+// seize takes the connection from net/http. It ends the handler if that fails.
+// In the end the caller closes the connection and tells conns.track, or leaves
+// both to holdSocket.
 func (s *Server) seize(w http.ResponseWriter) net.Conn {
 	conn, _, err := http.NewResponseController(w).Hijack()
 	if err != nil {
@@ -24,8 +25,8 @@ func (s *Server) seize(w http.ResponseWriter) net.Conn {
 	return conn
 }
 
-// holdSocket reads until the client closes the connection or sends something,
-// or the server closes.
+// holdSocket waits until the client closes the connection or sends something,
+// or the server closes. Then it closes the connection.
 func (s *Server) holdSocket(conn net.Conn) {
 	defer s.conns.track(conn, http.StateClosed)
 	over, ended := make(chan struct{}), make(chan struct{})
@@ -42,7 +43,8 @@ func (s *Server) holdSocket(conn net.Conn) {
 	<-ended
 }
 
-// onWire is an answer as it is sent, with more header lines.
+// onWire returns the bytes of an answer, with more header lines, and counts it
+// as sent.
 func (s *Server) onWire(a answer, more string) []byte {
 	var b bytes.Buffer
 	body := a.body.bytes()
@@ -72,7 +74,7 @@ func (s *Server) twice(w http.ResponseWriter, a answer, later time.Duration) {
 	release()
 }
 
-// closes announces the end of the connection in the given words.
+// closes announces the end of the connection with this Connection header.
 func (s *Server) closes(w http.ResponseWriter, a answer, connection string) {
 	text := s.onWire(a, "Connection: "+connection+"\r\n")
 	conn := s.seize(w)
@@ -80,7 +82,7 @@ func (s *Server) closes(w http.ResponseWriter, a answer, connection string) {
 	s.holdSocket(conn)
 }
 
-// lateExec hangs up, and runs the commands when nobody waits for them any more.
+// lateExec hangs up, waits and runs the commands.
 func (s *Server) lateExec(w http.ResponseWriter, q request, by time.Duration) {
 	conn := s.seize(w)
 	defer s.conns.track(conn, http.StateClosed)
@@ -89,8 +91,9 @@ func (s *Server) lateExec(w http.ResponseWriter, q request, by time.Duration) {
 	_, _ = s.run(context.Background(), q, Fault{})
 }
 
-// refuseEarly answers while the body may still be on its way. It reads none of
-// it, and so cannot see the client close: the connection ends with the server.
+// refuseEarly answers while the client may still send the body. As it does not
+// read, it cannot see the client hang up: it holds the connection until the
+// server closes.
 func (s *Server) refuseEarly(w http.ResponseWriter) {
 	text := s.onWire(*encoding{}.refuse(http.StatusRequestEntityTooLarge,
 		tooLarge(s.cfg.maxRequest, s.cfg.maxRequest+1)), "Connection: close\r\n")
@@ -101,7 +104,7 @@ func (s *Server) refuseEarly(w http.ResponseWriter) {
 	<-s.closing
 }
 
-// bundle is a connection whose writes can be held back, to leave together.
+// bundle is a connection that can hold writes back and send them together.
 type bundle struct {
 	net.Conn
 
@@ -120,7 +123,8 @@ func (b *bundle) Write(p []byte) (int, error) {
 	return b.Conn.Write(p)
 }
 
-// holdBack makes the writes to a connection of this server wait for release.
+// holdBack makes a connection of this server collect its writes. release sends
+// them.
 func holdBack(conn net.Conn) (release func()) {
 	if t, ok := conn.(*tls.Conn); ok {
 		conn = t.NetConn()

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// certificate is a self-signed one for the loopback addresses.
+// certificate is a self-signed certificate for the loopback addresses.
 type certificate struct {
 	pair tls.Certificate
 	pool *x509.CertPool
@@ -23,7 +23,7 @@ func newCertificate() (*certificate, error) {
 	if err != nil {
 		return nil, err
 	}
-	// A day each way: room for clocks and time zones, and no use elsewhere.
+	// Valid for a day in both directions, for clocks that are wrong.
 	template := &x509.Certificate{
 		SerialNumber:          big.NewInt(1),
 		Subject:               pkix.Name{Organization: []string{"upstashtest"}},
@@ -50,8 +50,8 @@ func newCertificate() (*certificate, error) {
 	return &certificate{pair: pair, pool: pool}, nil
 }
 
-// wrap makes l speak TLS. HTTP/2 is not offered: faults need a connection of
-// their own.
+// wrap makes l speak TLS. It does not offer HTTP/2: a fault needs its
+// connection for itself.
 func (c *certificate) wrap(l net.Listener) net.Listener {
 	return tls.NewListener(l, &tls.Config{
 		MinVersion:   tls.VersionTLS12,

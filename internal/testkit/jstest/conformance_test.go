@@ -12,8 +12,8 @@ import (
 	"github.com/upbloom/upbloom/upstash"
 )
 
-// The client never asks for such a response, so only a careless proxy sends one.
-// The call then fails as one that may have been executed.
+// The client never asks for such a response, so only a careless proxy sends
+// one. The call then fails as one that may have been executed.
 const no100 = "Node's fetch takes an interim response with status 100 for a bad one"
 
 // TestConformance runs the test of every transport over Node's fetch.

@@ -24,8 +24,8 @@ func TestFetch(t *testing.T) {
 	if n := s.followed.Load(); n != 0 {
 		t.Errorf("%d requests followed a redirect", n)
 	}
-	// The server writes more than the guest reads, by the few MB of the buffers in
-	// between. A guest without a limit reads the whole body.
+	// The server writes more than the guest reads, by the few MB of the buffers
+	// in between. A guest without a limit reads the whole body.
 	if n := s.written.Load(); n >= hugeBody {
 		t.Errorf("the guest took %d bytes of the bodies over its limit", n)
 	}

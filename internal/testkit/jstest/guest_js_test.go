@@ -38,7 +38,8 @@ func clientAt(t *testing.T, url string, opts ...upstash.Option) *upstash.Client 
 	return c
 }
 
-// fails runs a command that must fail, and checks that the error shows no secret.
+// fails runs a command that must fail, and checks that the error shows no
+// secret.
 func fails(t *testing.T, ctx context.Context, c *upstash.Client) error {
 	t.Helper()
 	_, err := c.Do(ctx, upstash.Cmd("SET", "secret-key", "secret-value"))
@@ -123,8 +124,8 @@ func TestGuestStatus(t *testing.T) {
 	}
 }
 
-// TestGuestBroken breaks connections. A request on one that broke later may have
-// been executed; a request without a connection was not.
+// TestGuestBroken breaks connections. A request on one that broke later may
+// have been executed; a request without a connection was not.
 func TestGuestBroken(t *testing.T) {
 	for _, path := range []string{"/reset", "/cut"} {
 		if err := fails(t, context.Background(), client(t, path)); upstash.SafeToRetry(err) {

@@ -216,8 +216,8 @@ func TestGuestHostAborts(t *testing.T) {
 	}
 }
 
-// TestGuestHostIgnoresAbort has a fetch that ignores its signal. It must not hold
-// up its caller.
+// TestGuestHostIgnoresAbort has a fetch that ignores its signal. It must not
+// hold up its caller.
 func TestGuestHostIgnoresAbort(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond)
 	defer cancel()

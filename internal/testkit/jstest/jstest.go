@@ -57,8 +57,8 @@ func build(tb testing.TB, args ...string) (wasm string) {
 	return wasm
 }
 
-// node runs Node and returns what it printed. Its environment is env and PATH: on
-// js, Go takes a few KB of environment at most.
+// node runs Node and returns what it printed. Its environment is env and PATH:
+// on js, Go takes a few KB of environment at most.
 func node(tb testing.TB, env []string, args ...string) string {
 	tb.Helper()
 	cmd := exec.Command(testenv.Need(tb, "node", "node"), args...)

@@ -20,8 +20,8 @@ const (
 	maxBody  = 1 << 20
 )
 
-// server misbehaves as a database or a proxy in front of it might. How depends on
-// the path, which is part of the URL that the guest passes to upstash.New.
+// server misbehaves as a database or a proxy in front of it might. How depends
+// on the path, which is part of the URL that the guest passes to upstash.New.
 type server struct {
 	*httptest.Server
 
@@ -104,7 +104,8 @@ func (s *server) pour(w io.Writer) {
 	}
 }
 
-// bomb answers with a body that is short on the wire and too long once inflated.
+// bomb answers with a body that is short on the wire and too long once
+// inflated.
 func (s *server) bomb(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Encoding", "gzip")
 	z := gzip.NewWriter(w)

@@ -81,8 +81,8 @@ func (h *History) Len() int {
 
 // ErrUndecided is returned by Check if the calls have too many orders to look
 // at. On an idle machine that happens to about one history in ten thousand. On
-// one under load more calls end without an answer, and may have run at any later
-// time.
+// one under load more calls end without an answer, and may have run at any
+// later time.
 var ErrUndecided = errors.New("no order was found, and none excluded, in the time there is")
 
 // checkLimit is far more than the microseconds that most histories take.

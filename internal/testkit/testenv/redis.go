@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// startLimit is how long a redis-server may take until it answers. It needs a few
-// milliseconds; the rest is for a machine under load.
+// startLimit is how long a redis-server may take until it answers. It needs a
+// few milliseconds; the rest is for a machine under load.
 const startLimit = 30 * time.Second
 
 // answerLimit is how long a single answer may take.

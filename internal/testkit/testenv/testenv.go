@@ -1,7 +1,7 @@
 // Package testenv finds what a test needs from the machine: a Redis server,
-// Node, a WebAssembly runtime. If it is absent, the test skips with a reason. If
-// the environment variable UPBLOOM_REQUIRE names it, the test fails instead, so
-// that a run of continuous integration cannot pass by skipping. The variable
+// Node, a WebAssembly runtime. If it is absent, the test skips with a reason.
+// If the environment variable UPBLOOM_REQUIRE names it, the test fails instead,
+// so that a run of continuous integration cannot pass by skipping. The variable
 // holds a comma-separated list, such as "redis,node".
 package testenv
 

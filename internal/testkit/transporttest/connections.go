@@ -35,8 +35,8 @@ func serial(t *testing.T, answer func(n int64) (text string, last bool)) (url st
 	})
 }
 
-// testInterim sends many interim answers before the first real one. That call may
-// fail, but the calls after it must get their own answers.
+// testInterim sends many interim answers before the first real one. That call
+// may fail, but the calls after it must get their own answers.
 func (s suite) testInterim(t *testing.T) {
 	for _, status := range []string{"102 Processing", "103 Early Hints", "101 Switching Protocols"} {
 		t.Run(status[:3], func(t *testing.T) {

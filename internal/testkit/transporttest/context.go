@@ -128,8 +128,8 @@ func (s suite) testBuffers(t *testing.T) {
 }
 
 // testEarlyAnswer has a server refuse a big request before it has read all of
-// it. Like other servers, this one then reads the rest. A server that hangs up at
-// once would reset the connection, and net/http would often lose the answer.
+// it. Like other servers, this one then reads the rest. A server that hangs up
+// at once would reset the connection, and net/http would often lose the answer.
 func (s suite) testEarlyAnswer(t *testing.T) {
 	const answer = "HTTP/1.1 413 Content Too Large\r\nContent-Length: 2\r\nConnection: close\r\n\r\nno"
 	url := rawServer(t, func(c net.Conn, _ <-chan struct{}) {

@@ -121,8 +121,8 @@ func (s suite) testHandlerEarlyAnswer(t *testing.T) {
 	}
 }
 
-// handlerStalls are handlers that keep a call waiting. Each calls reached when it
-// begins to wait, and ends when the client gives the request up.
+// handlerStalls are handlers that keep a call waiting. Each calls reached when
+// it begins to wait, and ends when the client gives the request up.
 func handlerStalls() map[string]func(w http.ResponseWriter, r *http.Request, reached func()) {
 	return map[string]func(http.ResponseWriter, *http.Request, func()){
 		"before the header": func(_ http.ResponseWriter, r *http.Request, reached func()) {

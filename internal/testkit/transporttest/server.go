@@ -37,9 +37,9 @@ func httpServer(t *testing.T, addr string, h http.HandlerFunc) (url string, conn
 
 const anyIPv4 = "127.0.0.1:0"
 
-// rawServer calls serve for each connection, on a goroutine of its own. It closes
-// the connection when serve returns or the test ends. At the test's end it
-// closes wait.
+// rawServer calls serve for each connection, on a goroutine of its own. It
+// closes the connection when serve returns or the test ends. At the test's end
+// it closes wait.
 func rawServer(t *testing.T, serve func(c net.Conn, wait <-chan struct{})) (url string) {
 	t.Helper()
 	l, err := net.Listen("tcp", anyIPv4)

@@ -20,8 +20,8 @@ import (
 // among the roots.
 type MakeTLS func(t *testing.T, url string, roots *x509.CertPool) upstash.Transport
 
-// RootPEM returns the certificate of RunTLS's servers, which is its own root, for
-// a transport that must know it before the test begins.
+// RootPEM returns the certificate of RunTLS's servers, which is its own root,
+// for a transport that must know it before the test begins.
 func RootPEM() []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: tlsServer().Certificate().Raw})
 }
@@ -100,8 +100,8 @@ func (s tlsSuite) testRefusal(t *testing.T) {
 	}
 }
 
-// testCancel ends a call to a server that stopped reading the request. The socket
-// then has no room for the record with which TLS ends a connection.
+// testCancel ends a call to a server that stopped reading the request. The
+// socket then has no room for the record with which TLS ends a connection.
 func (s tlsSuite) testCancel(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()

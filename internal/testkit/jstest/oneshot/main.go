@@ -1,7 +1,7 @@
 //go:build js && wasm
 
-// Command oneshot sends one command, prints how that ended, and exits at once, as
-// an instance of a Worker may.
+// Command oneshot sends one command, prints how that ended, and exits at once,
+// as an instance of a Worker may.
 package main
 
 import (

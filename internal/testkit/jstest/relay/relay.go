@@ -3,8 +3,9 @@
 // direction and results in the other, in any order.
 //
 // A message is a line and a body. The line has the length of the body in bytes,
-// and the rest of the message in JSON. The body follows as it is: some have tens
-// of MB, and base64 would double the time that a test of them takes under wasm.
+// and the rest of the message in JSON. The body follows as it is: some have
+// tens of MB, and base64 would double the time that a test of them takes under
+// wasm.
 package relay
 
 import (

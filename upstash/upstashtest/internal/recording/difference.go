@@ -7,8 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// difference shows how got departs from want: in the request line, in the
-// first argument that differs, or in both.
+// difference shows how got differs from want: in the request line, in the first
+// argument that differs, or in both.
 func difference(want, got recordedRequest) string {
 	var parts []string
 	if w, g := want.line(), got.line(); w != g {
@@ -18,7 +18,7 @@ func difference(want, got recordedRequest) string {
 	if d := firstDifference(w, g); d.found {
 		parts = append(parts, d.show(w, g))
 	}
-	if len(parts) == 0 { // one command here, a list of one there
+	if len(parts) == 0 { // one is a command, the other a list of that command
 		w, g := string(want.bytes()), string(got.bytes())
 		n := commonRunes(w, g)
 		parts = append(parts, "want: "+clip(w, n)+"\ngot:  "+clip(g, n))
@@ -26,9 +26,9 @@ func difference(want, got recordedRequest) string {
 	return strings.Join(parts, "\n")
 }
 
-// parseCommands splits a body into commands, and those into arguments, each
-// the JSON that it was sent as. A body of another form is one command of one
-// argument.
+// parseCommands splits a body into commands, and those into arguments. Each
+// argument is the JSON that was sent. A body of another form counts as one
+// command with one argument.
 func parseCommands(body []byte) [][]string {
 	var list []json.RawMessage
 	if json.Unmarshal(body, &list) != nil {
@@ -56,11 +56,11 @@ func texts(args []json.RawMessage) []string {
 	return s
 }
 
-// place is the point at which two bodies part.
+// place is the first point at which two bodies differ.
 type place struct {
 	found             bool
 	command, argument int
-	before            int // arguments that are equal, over all commands
+	before            int // equal arguments before it, over all commands
 }
 
 func firstDifference(want, got [][]string) place {
@@ -86,7 +86,7 @@ func at(commands [][]string, i int) []string {
 	return nil
 }
 
-// The arguments to show around one that differs.
+// How many arguments to show around one that differs.
 const (
 	argsBefore = 3
 	argsAfter  = 2
@@ -125,8 +125,8 @@ func (p place) head(args []string) string {
 	return b.String()
 }
 
-// around shows the arguments at and about the place. other are those of the
-// other side.
+// around shows the arguments at the place and around it. other are the
+// arguments of the other side.
 func (p place) around(args, other []string) string {
 	switch {
 	case args != nil && len(args) == 0:
@@ -163,8 +163,8 @@ func commonRunes(a, b string) int {
 	return n
 }
 
-// The runes to show of a long argument, and how many of them before the first
-// that differs.
+// How many runes to show of a long argument, and how many of them before the
+// first that differs.
 const (
 	clipRunes  = 60
 	clipBefore = 20

@@ -4,14 +4,15 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/binary"
+	"maps"
 	"regexp"
 	"strconv"
 )
 
-// A Filter draws a number for each write that may create it, its birth number:
-// 1 and then 52 random bits. It is another one in each run, so a recording has
-// a fixed number in its place, and a replay takes the one for the other, in
-// requests and in answers. Its 16 digits stay 16 digits.
+// A Filter draws a birth number for each write that may create it: a 1 followed
+// by 52 random bits. The number differs from run to run, so a recording has a
+// fixed number in its place. A replay exchanges the two, in requests and in
+// answers. Both have 16 digits.
 
 const (
 	leastDrawn = 1 << 52
@@ -20,16 +21,17 @@ const (
 
 var (
 	digits = regexp.MustCompile(`[0-9]+`)
-	// birth is a BITFIELD's, which is at bit 64. A script has it among its
-	// arguments.
-	birth  = regexp.MustCompile(`"u53","64","([0-9]{16})"`)
+	// birth matches the birth number that a BITFIELD writes at bit 64.
+	birth = regexp.MustCompile(`"u53","64","([0-9]{16})"`)
+	// In the request of a script, any argument that matches word may be one.
 	script = regexp.MustCompile(`(?i)\["eval(?:sha)?",`)
 	word   = regexp.MustCompile(`"([0-9]{16})"`)
-	// header is what a filter is by. It has the same range and stands at bit 0.
+	// header matches a filter's header, which has the same range and stands at
+	// bit 0. It is not drawn.
 	header = regexp.MustCompile(`"u53","0","([0-9]{16})"`)
 )
 
-// numbers maps the drawn numbers of one side to those of the other.
+// numbers maps the drawn numbers of a run to those of a file, or the reverse.
 type numbers map[string]string
 
 // headersIn adds the headers in a request to known.
@@ -71,8 +73,8 @@ func (n numbers) in(body []byte) []byte {
 	})
 }
 
-// shape is a request with a mark in place of each number that may have been
-// drawn: what two requests that differ in these alone have in common.
+// shape returns the request with a mark in place of each number that may have
+// been drawn. Two requests that differ only in these have the same shape.
 func (q recordedRequest) shape(headers map[string]bool) string {
 	marks := make(numbers)
 	for _, s := range drawnIn(q.bytes(), headers) {
@@ -94,15 +96,15 @@ func (p payload) replaced(n numbers) payload {
 	return p
 }
 
-// settled is the number that a file has for the i-th drawn one. It looks drawn
-// itself, so that it is no likely word of a filter, which has the same range.
+// settled returns the number that a file has for the i-th drawn one. It looks
+// random, so that it is unlikely to be the header of a filter.
 func settled(i int) string {
 	sum := sha256.Sum256([]byte("drawn " + strconv.Itoa(i)))
 	return strconv.FormatUint(leastDrawn|binary.BigEndian.Uint64(sum[:])>>12, 10)
 }
 
-// settle gives the drawn numbers of a recording the values that they have in
-// the file, in the order in which requests name them.
+// settle replaces the drawn numbers of a recording by those that the file has,
+// in the order in which requests contain them.
 func (r recording) settle() {
 	headers := make(map[string]bool)
 	for _, x := range r.Exchanges {
@@ -123,8 +125,9 @@ func (r recording) settle() {
 	}
 }
 
-// bind takes the drawn numbers of a request for those of a recorded one, and
-// reports whether that contradicts what was bound before.
+// bind takes the drawn numbers of a request for those of a recorded one. It
+// reports whether the two requests are then equal, and no number was taken for
+// another one before.
 func (p *player) bind(recorded, made []byte) bool {
 	theirs, ours := drawnIn(recorded, p.headers), drawnIn(made, p.headers)
 	if len(theirs) != len(ours) {
@@ -137,8 +140,16 @@ func (p *player) bind(recorded, made []byte) bool {
 			return false
 		}
 	}
+	bound := maps.Clone(p.recorded)
 	for i, was := range theirs {
-		p.made[was], p.recorded[ours[i]] = ours[i], was
+		bound[ours[i]] = was
 	}
-	return bytes.Equal(p.recorded.in(made), recorded)
+	if !bytes.Equal(bound.in(made), recorded) {
+		return false
+	}
+	p.recorded = bound
+	for i, was := range theirs {
+		p.made[was] = ours[i]
+	}
+	return true
 }

@@ -14,9 +14,9 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest/internal/recording"
 )
 
-// TestBirthNumbersAreReplayed makes filters in all ways, whose numbers are
-// drawn anew when they are replayed: each client sees its own again. Recorded
-// twice, the file is the same.
+// TestBirthNumbersAreReplayed makes filters in all ways. A replay draws other
+// birth numbers, and its client sees its own in the answers. Two recordings
+// make the same file.
 func TestBirthNumbersAreReplayed(t *testing.T) {
 	server := upstashtest.NewServer(t)
 	steps := func(c *upstash.Client) string {
@@ -41,8 +41,8 @@ func TestBirthNumbersAreReplayed(t *testing.T) {
 	}
 }
 
-// TestOtherNumbersMustBeEqual changes numbers that look like birth numbers, and
-// a birth number that has come before.
+// TestOtherNumbersMustBeEqual changes numbers that only look like birth
+// numbers, and uses two birth numbers in place of one.
 func TestOtherNumbersMustBeEqual(t *testing.T) {
 	const header, birth = "4787273627347463", "6674581760340884"
 	add := func(key, header, birth string) upstash.Command {

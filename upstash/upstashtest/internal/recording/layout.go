@@ -6,9 +6,10 @@ import (
 	"strconv"
 )
 
-// layout writes a recording for people who review it: two spaces a level, and
-// a command, or the answer to one, on one line. encoding/json would put each
-// argument a line, and escape < and >.
+// layout returns a recording as a file that people can review. It indents by
+// two spaces and writes a command, or the answer to one, on one line.
+// encoding/json would put each argument on a line of its own, and escape < and
+// >.
 func (r recording) layout() []byte {
 	var b bytes.Buffer
 	b.WriteString("{\n  \"version\": " + strconv.Itoa(r.Version) + ",\n  \"exchanges\": [")
@@ -50,7 +51,7 @@ func (a recordedResponse) layout(b *bytes.Buffer) {
 	o.end()
 }
 
-// fields writes an object whose members are indented by eight.
+// fields writes an object whose members are indented by eight spaces.
 type fields struct {
 	b     *bytes.Buffer
 	began bool
@@ -66,7 +67,8 @@ func (o *fields) raw(name string, value []byte) {
 	o.b.Write(value)
 }
 
-// text leaves out an empty value: reading makes the same of it.
+// text leaves out an empty value, which a reader takes for a missing one
+// anyway.
 func (o *fields) text(name, value string) {
 	if value != "" {
 		o.raw(name, quote(value))
@@ -85,8 +87,9 @@ func (o *fields) payload(p payload) {
 // or a failure.
 func (o *fields) end() { o.b.WriteString("\n      }") }
 
-// lines breaks an array of arrays or objects, a pipeline or its answers, into
-// one element a line, and leaves everything else on one line.
+// lines writes an array of arrays or objects, which is a pipeline or its
+// answers, with each element on a line of its own. Anything else stays on one
+// line.
 func lines(raw []byte) []byte {
 	if len(raw) < 2 || raw[0] != '[' || raw[1] != '[' && raw[1] != '{' {
 		return raw
@@ -104,7 +107,7 @@ func lines(raw []byte) []byte {
 	return append(out, "\n        ]"...)
 }
 
-// quote is s as a JSON string, with < and > as they are.
+// quote returns s as a JSON string, with < and > as they are.
 func quote(s string) []byte {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)

@@ -26,9 +26,9 @@ type player struct {
 	exchanges []exchange
 
 	mu             sync.Mutex
-	left           map[string][]int // what is not used yet, by the shape of its request
-	made, recorded numbers          // drawn ones, of this run by those of the file and back
-	headers        map[string]bool
+	left           map[string][]int // indexes of unused exchanges, by the shape of the request
+	made, recorded numbers          // this run's drawn numbers by those of the file, and the reverse
+	headers        map[string]bool  // see headersIn
 	used           []bool
 	count          int  // requests so far
 	over           bool // the test has ended: tb must not be called
@@ -50,13 +50,13 @@ func newPlayer(tb testing.TB, file string, rec recording) *player {
 	return p
 }
 
-// key is equal for equal requests. A method, a path and an encoding have no
-// space in them.
+// key returns the same string for equal requests alone: a method, a path and an
+// encoding have no space in them.
 func (q recordedRequest) key() string {
 	return q.line() + " " + string(q.bytes())
 }
 
-// line is the request without its body.
+// line returns the request without its body.
 func (q recordedRequest) line() string {
 	if q.Encoding == "" {
 		return q.Method + " " + q.Path
@@ -92,8 +92,8 @@ func (a recordedResponse) http() *http.Response {
 	return resp
 }
 
-// refusal has a status that the client neither retries nor takes for an
-// outcome that is not known.
+// refusal returns an answer with a status that the client does not retry, and
+// that tells it that the request did not run.
 func refusal() *http.Response {
 	return recordedResponse{
 		Status:      http.StatusBadRequest,
@@ -102,7 +102,8 @@ func refusal() *http.Response {
 	}.http()
 }
 
-// take finds the exchange of a request and uses it up, or fails the test.
+// take returns the exchange of a request, which then is used. If there is none,
+// it fails the test.
 func (p *player) take(q recordedRequest) (exchange, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -125,7 +126,7 @@ func (p *player) take(q recordedRequest) (exchange, bool) {
 	return exchange{}, false
 }
 
-// finish fails the test for what was recorded and never made.
+// finish fails the test if a recorded request was never made.
 func (p *player) finish() {
 	p.tb.Helper()
 	p.mu.Lock()

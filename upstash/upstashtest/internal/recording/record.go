@@ -55,7 +55,7 @@ func record(tb testing.TB, file string, opts []upstash.Option,
 	next := &http.Transport{
 		Proxy:              http.ProxyFromEnvironment,
 		ForceAttemptHTTP2:  true,
-		DisableCompression: true, // an answer is recorded as it came
+		DisableCompression: true, // the file has the answer as it was sent
 	}
 	r := &recorder{next: next}
 	transport := httptransport.New(&http.Client{Transport: r})
@@ -71,7 +71,7 @@ func record(tb testing.TB, file string, opts []upstash.Option,
 	return client
 }
 
-// finish writes the file, once.
+// finish ends the recording and writes the file, unless the test failed.
 func (r *recorder) finish(tb testing.TB, file string) {
 	tb.Helper()
 	rec, known := r.stop()
@@ -96,8 +96,10 @@ func (r *recorder) finish(tb testing.TB, file string) {
 	tb.Logf("upstashtest: %d exchanges are recorded in %s", len(rec.Exchanges), file)
 }
 
-// secret looks into the file as it will be, and into what is hidden there: in
-// bodies that are no JSON, and in the escapes and the base64 of those that are.
+// secret returns the word for a secret that the file would contain, or "". It
+// looks into the file as it will be written, and decodes the parts in which a
+// secret could hide: bodies that are not JSON, and the escapes and the base64
+// of JSON strings.
 func (r recording) secret(known secrets, data []byte) string {
 	if word := known.in(data); word != "" {
 		return word
@@ -121,7 +123,7 @@ func (r recording) secret(known secrets, data []byte) string {
 	return ""
 }
 
-// stringsIn returns the strings of a JSON document, names too.
+// stringsIn returns the strings of a JSON document, including names.
 func stringsIn(doc []byte) (all []string) {
 	d := json.NewDecoder(bytes.NewReader(doc))
 	d.UseNumber()

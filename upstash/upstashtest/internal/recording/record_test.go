@@ -21,8 +21,9 @@ import (
 
 var noPause = upstash.WithBackoff(0, 0)
 
-// recordThenReplay runs f against the server while recording, then against the
-// recording, and returns the file. f returns what it saw.
+// recordThenReplay runs f against the server while recording, and then against
+// the recording. f returns what it saw, which must be the same both times. It
+// returns the file.
 func recordThenReplay(t *testing.T, url, token string, f func(c *upstash.Client) string) []byte {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "recording.json")
@@ -99,8 +100,8 @@ func TestRecordEveryForm(t *testing.T) {
 	}
 }
 
-// The parts of a batch go out at the same time, and in another order when they
-// are replayed.
+// TestRecordPartsOfABatch has a batch in several requests. They overlap in
+// time, so that a replay may make them in another order.
 func TestRecordPartsOfABatch(t *testing.T) {
 	server := upstashtest.NewServer(t)
 	items := make([]string, 400)
@@ -121,7 +122,7 @@ func TestRecordPartsOfABatch(t *testing.T) {
 	}
 }
 
-// What was tried again is recorded attempt by attempt.
+// TestRecordRetries checks that each attempt of a call is recorded.
 func TestRecordRetries(t *testing.T) {
 	data := recordThenReplayFaults(t)
 	for want, times := range map[string]int{
@@ -134,7 +135,8 @@ func TestRecordRetries(t *testing.T) {
 	}
 }
 
-// recordThenReplayFaults calls a server that answers on the fifth attempt.
+// recordThenReplayFaults makes a call to a server that answers the fifth
+// attempt.
 func recordThenReplayFaults(t *testing.T) []byte {
 	t.Helper()
 	attempt := 0
@@ -198,7 +200,7 @@ func TestRecordHoldsNoSecret(t *testing.T) {
 	}
 }
 
-// A secret that a body itself names keeps the file from being written.
+// TestRecordRefusesSecrets has secrets in bodies. Then no file is written.
 func TestRecordRefusesSecrets(t *testing.T) {
 	server := upstashtest.NewServer(t, upstashtest.WithToken("Token-Secret"))
 	host := strings.TrimPrefix(server.URL, "http://")
@@ -276,7 +278,7 @@ func TestRecordErrors(t *testing.T) {
 	}).WantFailures(t, "making a client to record with: upstash: bad argument: URL")
 }
 
-// TestRecordedSaysHowToRecord has no file to replay.
+// TestRecordedSaysHowToRecord checks the failure of a test without a recording.
 func TestRecordedSaysHowToRecord(t *testing.T) {
 	t.Setenv("UPBLOOM_RECORD", "")
 	file := filepath.Join(t.TempDir(), "recording.json")

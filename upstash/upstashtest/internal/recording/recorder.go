@@ -14,14 +14,14 @@ import (
 	"github.com/upbloom/upbloom/upstash"
 )
 
-// maxRecorded is the longest answer to record, in bytes. It is held in memory,
-// and a file that people read has no place for more.
+// maxRecorded is the longest answer to record, in bytes. The recorder holds all
+// answers in memory, and the file is for people to read.
 const maxRecorded = 64 << 20
 
 var errTooLongToRecord = errors.New("an answer above 64 MiB is not recorded: ask for less at once")
 
-// recorder is an http.RoundTripper that takes down what passes. It is safe for
-// concurrent use.
+// recorder is an http.RoundTripper that records requests and answers. It is
+// safe for concurrent use.
 type recorder struct {
 	next http.RoundTripper
 
@@ -50,7 +50,7 @@ func (r *recorder) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err != nil {
 		if !connected.Load() {
 			r.end(x, recordedResponse{Failure: failureNotSent})
-			err = upstash.NotSent(err) // the body was read, but by this recorder alone
+			err = upstash.NotSent(err) // only this recorder has read the body
 		}
 		return nil, err
 	}
@@ -77,8 +77,8 @@ func readAnswer(resp *http.Response) ([]byte, error) {
 	return answer, err
 }
 
-// begin takes a place in the recording. Until end fills it, it says that no
-// answer came.
+// begin adds an exchange to the recording. Until end is called, the exchange
+// says that no answer came.
 func (r *recorder) begin(req *http.Request, body []byte) *exchange {
 	x := &exchange{
 		Request:  requestOf(req, body),
@@ -99,7 +99,8 @@ func (r *recorder) end(x *exchange, a recordedResponse) {
 	x.Response = a
 }
 
-// stop ends the recording. Requests that a test left running go on unrecorded.
+// stop ends the recording and returns it. Requests that still run are not
+// recorded any further.
 func (r *recorder) stop() (recording, secrets) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -112,7 +113,7 @@ func (r *recorder) stop() (recording, secrets) {
 	return rec, r.secrets
 }
 
-// requestOf is what a request is recognized by, live or recorded.
+// requestOf returns the part of a request by which it is recognized.
 func requestOf(req *http.Request, body []byte) recordedRequest {
 	q := recordedRequest{Method: req.Method, Path: pathOf(req.URL), payload: newPayload(body)}
 	switch {
@@ -124,8 +125,8 @@ func requestOf(req *http.Request, body []byte) recordedRequest {
 	return q
 }
 
-// pathOf is the last part of the path, which says the form of the request:
-// what stands before it belongs to the database's URL.
+// pathOf returns the last part of the path, which is the form of the request.
+// The rest belongs to the database's URL.
 func pathOf(u *url.URL) string {
 	path := u.EscapedPath()
 	return path[strings.LastIndexByte(path, '/'):]

@@ -1,5 +1,6 @@
-// Package recording keeps what passes between a client and its database in a
-// file, and answers from it. Package upstashtest documents its three functions.
+// Package recording writes the requests of a client and their answers to a
+// file, and answers from that file. Package upstashtest documents its three
+// functions.
 package recording
 
 import (
@@ -17,29 +18,29 @@ import (
 // recordingVersion is the version of the file format, written and read.
 const recordingVersion = 1
 
-// recording is what passed between a client and its database, in the order in
-// which the requests began. It has no date and no header but those below, so
-// that the same exchanges make the same file.
+// recording holds the requests of a client and their answers, in the order in
+// which the requests began. It has no date and only the headers below, so that
+// the same exchanges make the same file.
 type recording struct {
 	Version   int        `json:"version"`
 	Exchanges []exchange `json:"exchanges"`
 }
 
-// exchange is one attempt: a call that was tried again makes several.
+// exchange is one attempt. A call that is tried again makes several.
 type exchange struct {
 	Request  recordedRequest  `json:"request"`
 	Response recordedResponse `json:"response"`
 }
 
-// recordedRequest is all that a request is recognized by.
+// recordedRequest is the part of a request by which it is recognized.
 type recordedRequest struct {
 	Method string `json:"method"`
-	// Path is "/", "/pipeline" or "/multi-exec", whatever stands before it in
-	// the URL of the database.
+	// Path is "/", "/pipeline" or "/multi-exec", without the path of the
+	// database's URL.
 	Path string `json:"path"`
-	// Encoding is the form of answer that was asked for: encodingRESP2,
-	// encodingBase64, or "" for plain JSON. An answer in another form than the
-	// one that the client expects would be taken for other data.
+	// Encoding is the form of the answer that the client asked for:
+	// encodingRESP2, encodingBase64, or "" for plain JSON. The client would take
+	// an answer in another form for other data.
 	Encoding string `json:"encoding"`
 	payload
 }
@@ -55,8 +56,8 @@ type recordedResponse struct {
 	ContentType string `json:"contentType"`
 	RetryAfter  string `json:"retryAfter"`
 	payload
-	// Failure is failureNotSent, failureNoAnswer, or "" if there is an
-	// answer. The network's own words would name the host.
+	// Failure is failureNotSent, failureNoAnswer, or "" if there is an answer.
+	// The text of a network error could name the host.
 	Failure string `json:"failure"`
 }
 
@@ -65,13 +66,12 @@ const (
 	failureNoAnswer = "no answer"
 )
 
-// payload is a body, as JSON if it is JSON: then only white space between
-// values is dropped, and numbers and escapes stay as they were. At most one
-// field is set.
+// payload is a body. At most one field is set. JSON keeps its numbers and
+// escapes as they are, and loses only the white space between values.
 type payload struct {
 	JSON   json.RawMessage `json:"body"`
 	Text   string          `json:"text"`
-	Base64 string          `json:"base64"` // of what is not UTF-8
+	Base64 string          `json:"base64"` // of a body that is not UTF-8
 }
 
 func newPayload(body []byte) payload {
@@ -84,13 +84,13 @@ func newPayload(body []byte) payload {
 	return payload{Text: string(body)}
 }
 
-// bytes is the body itself.
+// bytes returns the body.
 func (p payload) bytes() []byte {
 	switch {
 	case p.JSON != nil:
 		return p.JSON
 	case p.Base64 != "":
-		b, _ := base64.StdEncoding.DecodeString(p.Base64) // check has seen it
+		b, _ := base64.StdEncoding.DecodeString(p.Base64) // valid: see check
 		return b
 	}
 	return []byte(p.Text)
@@ -114,7 +114,7 @@ func (p payload) check() error {
 
 func compact(raw []byte) []byte {
 	var b bytes.Buffer
-	_ = json.Compact(&b, raw) // valid, or it would not be here
+	_ = json.Compact(&b, raw) // the callers pass valid JSON
 	return b.Bytes()
 }
 
@@ -131,8 +131,8 @@ func readRecording(file string) (recording, error) {
 	return r, nil
 }
 
-// parseRecording is strict: a slip in a file edited by hand must not pass for
-// a recording of something else.
+// parseRecording reads a file. It is strict, so that it notices mistakes in a
+// file that was edited by hand.
 func parseRecording(data []byte) (recording, error) {
 	var head struct {
 		Version int `json:"version"`
@@ -163,8 +163,8 @@ func parseRecording(data []byte) (recording, error) {
 	return r, nil
 }
 
-// checkNames refuses what encoding/json would pass over in silence: a name that
-// stands twice, or that is spelled otherwise. Bodies are free to do both.
+// checkNames refuses names that encoding/json would accept or ignore: one that
+// occurs twice, and one in another spelling. It does not look into bodies.
 func checkNames(data []byte) error {
 	top, err := members(data, "version", "exchanges")
 	if err != nil {
@@ -190,8 +190,8 @@ func checkNames(data []byte) error {
 	return nil
 }
 
-// members reads a JSON object, each of whose members has one of the names. A
-// missing object has none.
+// members reads a JSON object and returns its members by their names. Another
+// name than those given is an error. A missing object has no members.
 func members(object json.RawMessage, names ...string) (map[string]json.RawMessage, error) {
 	found := make(map[string]json.RawMessage)
 	d := json.NewDecoder(bytes.NewReader(object))
@@ -219,8 +219,8 @@ func members(object json.RawMessage, names ...string) (map[string]json.RawMessag
 	return found, nil
 }
 
-// tidy checks an exchange that was read, and takes out the white space that
-// makes its bodies readable.
+// tidy checks an exchange that was read, and removes the white space of its
+// bodies.
 func (x *exchange) tidy() error {
 	q, a := &x.Request, &x.Response
 	switch {

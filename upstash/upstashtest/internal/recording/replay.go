@@ -10,8 +10,8 @@ import (
 	"github.com/upbloom/upbloom/upstash/httptransport"
 )
 
-// replayURL has a host that no name server knows (RFC 2606). No request leaves
-// the process.
+// replayURL has a host that cannot exist (RFC 2606). No request leaves the
+// process.
 const (
 	replayURL   = "https://recording.invalid"
 	replayToken = "replayed"

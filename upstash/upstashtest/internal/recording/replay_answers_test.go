@@ -52,7 +52,8 @@ func TestReplayInAnyOrderAtOnce(t *testing.T) {
 	wg.Wait()
 }
 
-// The attempts of a call are replayed one by one, as they ended.
+// TestReplayOfRetries checks that each attempt of a call ends as it was
+// recorded.
 func TestReplayOfRetries(t *testing.T) {
 	attempt := func(response string) string {
 		return `{"request": {"method": "POST", "path": "/", "body": ["INCR", "n"]}, "response": ` + response + `}`
@@ -104,7 +105,8 @@ func TestReplayOfRetries(t *testing.T) {
 	}
 }
 
-// A Retry-After is part of the answer, and too long a one ends the call.
+// TestReplayOfRetryAfter has an answer whose Retry-After is longer than a call
+// may wait. The call ends, and its error has the Retry-After.
 func TestReplayOfRetryAfter(t *testing.T) {
 	c := recording.Replay(t, exchangesOf(t, `{"request": {"method": "POST", "path": "/", "body": ["GET", "a"]},
 		"response": {"status": 429, "retryAfter": "3600", "body": {"error": "ERR quota"}}}`))
@@ -115,7 +117,8 @@ func TestReplayOfRetryAfter(t *testing.T) {
 	}
 }
 
-// A goroutine that outlives its test gets an error and cannot make it panic.
+// TestReplayAfterTheEnd uses the client after the end of its test. It returns
+// an error and does not touch the test, which would panic.
 func TestReplayAfterTheEnd(t *testing.T) {
 	var c *upstash.Client
 	faketest.Run(func(tb testing.TB) { c = recording.Replay(tb, exchangesOf(t)) }).WantFailures(t)

@@ -14,7 +14,7 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest/internal/recording"
 )
 
-// exchangesOf makes a file of recorded exchanges, given in JSON.
+// exchangesOf writes a file of exchanges, which are given in JSON.
 func exchangesOf(t *testing.T, exchanges ...string) string {
 	t.Helper()
 	return writeFile(t, `{"version": 1, "exchanges": [`+strings.Join(exchanges, ",\n")+`]}`)
@@ -45,7 +45,7 @@ const (
 		"response": {"status": 200, "body": {"result": [0, 0]}}}`
 )
 
-// What a test sends.
+// Commands that the tests send.
 var (
 	cmdSetA = upstash.Cmd("SET", "a", "1")
 	cmdGetA = upstash.Cmd("GET", "a")
@@ -164,7 +164,7 @@ func TestReplayShowsTheDifference(t *testing.T) {
 		},
 		"after all": {
 			nil, one(cmdSetA),
-			[]string{"request 1 is not in the recording, all of whose 0 requests are made:\n    POST /: \"SET\""},
+			[]string{"request 1 is not in the recording, whose 0 requests were all made before:\n    POST /: \"SET\""},
 		},
 		"missing": {
 			[]string{setA, getA1},
@@ -195,15 +195,16 @@ func TestReplayShowsTheDifference(t *testing.T) {
 	}
 }
 
-// one sends a command that is not in the recording, and could be repeated.
+// one sends a command that is not in the recording. The client may repeat it.
 func one(cmd upstash.Command) func(context.Context, *upstash.Client) error {
 	return func(ctx context.Context, c *upstash.Client) error {
 		return refused(c.Do(ctx, cmd.Repeatable(true)))
 	}
 }
 
-// refused checks what the caller of such a request gets: the server's word, so
-// that nothing is tried again, without the arguments.
+// refused checks the error for a request that is not in the recording. It is an
+// answer of the server, so that the client does not try again, and does not
+// show the arguments.
 func refused[T any](_ T, err error) error {
 	var server *upstash.Error
 	if !errors.As(err, &server) || server.StatusCode != 400 || !upstash.SafeToRetry(err) ||

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// unexpected says what is wrong with a request that is not in the recording,
-// or not once more.
+// unexpected returns the text for a request that is not in the recording, or
+// was made more often than recorded.
 func (p *player) unexpected(q recordedRequest) string {
 	times := 0
 	for _, x := range p.exchanges {
@@ -20,15 +20,16 @@ func (p *player) unexpected(q recordedRequest) string {
 	}
 	closest, ok := p.closest(q)
 	if !ok {
-		return fmt.Sprintf("request %d is not in the recording, all of whose %d requests are made:\n%s",
+		return fmt.Sprintf("request %d is not in the recording, whose %d requests were all made before:\n%s",
 			p.count, len(p.exchanges), indent(summary(q)))
 	}
 	return fmt.Sprintf("request %d is not in the recording; the closest left is number %d:\n%s",
 		p.count, closest+1, indent(difference(p.exchanges[closest].Request, q)))
 }
 
-// closest returns the recorded request not made yet that has the most in common
-// with q, counted in arguments from the start; the first of several.
+// closest returns the index of the recorded request, among those not made yet,
+// that has the most arguments in common with q from the start. Of several it
+// returns the first. ok is false if all were made.
 func (p *player) closest(q recordedRequest) (index int, ok bool) {
 	best, got := -1, parseCommands(q.bytes())
 	for i, x := range p.exchanges {
@@ -46,7 +47,7 @@ func (p *player) closest(q recordedRequest) (index int, ok bool) {
 	return index, best >= 0
 }
 
-// missing says which recorded requests were never made, or "".
+// missing returns the text for recorded requests that were never made, or "".
 func (p *player) missing() string {
 	n, first := 0, 0
 	for i := len(p.used) - 1; i >= 0; i-- {
@@ -61,7 +62,7 @@ func (p *player) missing() string {
 		plural(n, "was", "were"), first+1, indent(summary(p.exchanges[first].Request)))
 }
 
-// summary is a request on one line.
+// summary returns a request on one line.
 func summary(q recordedRequest) string {
 	commands := parseCommands(q.bytes())
 	if len(commands) == 0 || len(commands[0]) == 0 {
@@ -83,5 +84,4 @@ func plural(n int, one, many string) string {
 	return many
 }
 
-// indent puts four spaces before each line.
 func indent(s string) string { return "    " + strings.ReplaceAll(s, "\n", "\n    ") }

@@ -8,10 +8,10 @@ import (
 	"strings"
 )
 
-// secrets is what must not get into a recording: what requests were sent to,
-// and with. It learns them from the requests themselves.
+// secrets are the values that a recording must not contain: the token and the
+// host. They come from the requests.
 type secrets struct {
-	values map[string]string // to a word for it
+	values map[string]string // from a value to the word for it
 }
 
 func (s *secrets) learn(req *http.Request) {
@@ -24,8 +24,9 @@ func (s *secrets) learn(req *http.Request) {
 	s.values[hostOf(req.URL)] = "the host"
 }
 
-// hostOf is the name alone, with which a database is found. Of this machine
-// it is name and port: 127.0.0.1 tells nothing, and tests are full of it.
+// hostOf returns the host's name, by which a database can be found. For a
+// loopback address it returns name and port: 127.0.0.1 alone is no secret, and
+// occurs in many tests.
 func hostOf(u *url.URL) string {
 	name := u.Hostname()
 	addr, err := netip.ParseAddr(name)
