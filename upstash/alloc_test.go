@@ -97,8 +97,8 @@ func (n *noopTransport) RoundTrip(_ context.Context, _ *Request, resp *Response)
 	return nil
 }
 
-// TestAllocationsOfDo holds the cost of a whole call beside its transport: one
-// for the call itself, and four for the context of WithTimeout.
+// TestAllocationsOfDo counts the allocations of a whole call outside its
+// transport: one for the call itself, and four for the context of WithTimeout.
 func TestAllocationsOfDo(t *testing.T) {
 	transport := &noopTransport{[]byte(`{"result":[null,4503599627370503,0,1,1,0,1,1,0]}`)}
 	for name, tt := range map[string]struct {

@@ -7,9 +7,9 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
-// An error of a script may come after its first write; of one that is said to
-// fail before it, it means that nothing was done. An attempt whose reply was
-// lost stays in doubt.
+// A script may fail after its first write. The error of a script with
+// AllOrNothing means that it changed nothing. If a reply was lost, even such a
+// script may have run.
 func TestAllOrNothing(t *testing.T) {
 	s := upstashtest.NewServer(t)
 	c := s.Client(upstash.WithBackoff(0, 0))

@@ -199,11 +199,13 @@ func TestSizesOfOperations(t *testing.T) {
 		offset := rapid.Uint64Range(0, MaxBitOffset).Draw(t, "offset")
 		value := rapid.OneOf(rapid.Int64(), rapid.Int64Range(-2, 2)).Draw(t, "value")
 		empty := NewBitField("k").Size()
-		if got, want := SizeOfGet(typ, offset), NewBitField("k").Get(typ, offset).Size()-empty; got != want {
-			t.Errorf("SizeOfGet = %d, want %d", got, want)
+		get := NewBitField("k").Get(typ, offset).Size() - empty
+		if got := SizeOfGet(typ, offset); got != get {
+			t.Errorf("SizeOfGet = %d, want %d", got, get)
 		}
-		if got, want := SizeOfSet(typ, offset, value), NewBitField("k").Set(typ, offset, value).Size()-empty; got != want {
-			t.Errorf("SizeOfSet = %d, want %d", got, want)
+		set := NewBitField("k").Set(typ, offset, value).Size() - empty
+		if got := SizeOfSet(typ, offset, value); got != set {
+			t.Errorf("SizeOfSet = %d, want %d", got, set)
 		}
 	})
 }

@@ -64,8 +64,8 @@ func TestDecodeEnvelopes(t *testing.T) {
 	}
 }
 
-// FuzzDecodeReply holds the decoder against encoding/json: what we read is
-// what is there, what is no JSON brings no value, and nothing panics.
+// FuzzDecodeReply compares the decoder with encoding/json: every value that it
+// reads is there, a body that is not JSON has no value, and nothing panics.
 func FuzzDecodeReply(f *testing.F) {
 	for _, s := range []string{
 		`{"result":[0,1,null,-9223372036854775808]}`, `{"result":12}`, `{"result":"T0s="}`, `{"error":"ERR"}`,

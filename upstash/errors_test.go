@@ -110,7 +110,7 @@ func TestErrorTexts(t *testing.T) {
 	}
 	noTransport := (&CallError{Command: "GET", Err: ErrNoTransport}).Error()
 	if strings.Count(noTransport, "upstash: ") != 1 {
-		t.Errorf("the prefix stands %q", noTransport)
+		t.Errorf("the prefix is there more than once: %q", noTransport)
 	}
 }
 
@@ -136,7 +136,7 @@ func TestKindsOfErrors(t *testing.T) {
 		{429, "ERR max requests limit exceeded. Limit: 500000, Usage: 500007", "quota", "larger plan"},
 		{200, "ERR max daily request limit exceeded. Limit: 10000, Usage: 10000", "quota", "larger plan"},
 		{413, "ERR x", "request", "send less at once"},
-		{200, "ERR max request size exceeded. Limit: 10485760 bytes, Actual: 10485761 bytes", "request", "send less"},
+		{200, "ERR max request size exceeded. Limit: 10 bytes, Actual: 11 bytes", "request", "send less"},
 		{400, "ERR max single record size exceeded", "record", ""},
 		{400, "ERR string exceeds maximum allowed size (proto-max-bulk-len)", "record", ""},
 		{400, "ERR DB capacity quota exceeded", "memory", "delete keys"},
@@ -157,11 +157,12 @@ func TestKindsOfErrors(t *testing.T) {
 	}
 }
 
-// A quota is as empty a second later.
+// A second attempt would find the quota used up too.
 func TestAQuotaIsNotTriedAgain(t *testing.T) {
 	const used = `{"error":"ERR max requests limit exceeded. Limit: 500000, Usage: 500007"}`
 	c, f := newFake(t, []answer{{status: 429, body: used}})
-	if _, err := c.Do(t.Context(), Cmd("GET", "k")); !errors.Is(err, ErrQuota) || f.count() != 1 || !SafeToRetry(err) {
+	_, err := c.Do(t.Context(), Cmd("GET", "k"))
+	if !errors.Is(err, ErrQuota) || f.count() != 1 || !SafeToRetry(err) {
 		t.Errorf("%v after %d attempts", err, f.count())
 	}
 }

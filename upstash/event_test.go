@@ -46,7 +46,7 @@ func TestObserver(t *testing.T) {
 	}
 }
 
-// What is refused before sending is no attempt.
+// A call that is refused before sending makes no attempt.
 func TestObserverSeesOnlyAttempts(t *testing.T) {
 	c, _ := newFake(t, always(`{"result":1}`), WithObserver(func(context.Context, Event) {
 		t.Error("an event for a call that sent nothing")
@@ -69,7 +69,8 @@ func TestObserverSeesOnlyAttempts(t *testing.T) {
 	}
 }
 
-// What was never sent or was refused is not billed; what may have run might be.
+// A command that was never sent, or was refused, is not billed. One that may
+// have run may be billed.
 func TestEventCountsWhatRan(t *testing.T) {
 	one, two := []Command{Cmd("SET", "k", "v")}, []Command{Cmd("GET", "a"), Cmd("SET", "a", "b")}
 	script := []Command{Cmd("EVAL", "x", "0"), Cmd("GET", "a")}
@@ -87,7 +88,10 @@ func TestEventCountsWhatRan(t *testing.T) {
 		{"500", two, []answer{{status: 500}}, 0, 2},
 		{"one refused", two, []answer{{body: `[{"result":null},{"error":"OOM x"}]`}}, 1, 0},
 		{"one refused, or a script stopped", script, []answer{{body: `[{"error":"ERR x"},{"result":null}]`}}, 1, 1},
-		{"dropped, then answered", two, []answer{{err: dropped}, {body: `[{"result":null},{"result":"OK"}]`}}, 2, 2},
+		{
+			"dropped, then answered", two,
+			[]answer{{err: dropped}, {body: `[{"result":null},{"result":"OK"}]`}}, 2, 2,
+		},
 		{"limited, then answered", one, []answer{{status: 429}, {body: `[{"result":"OK"}]`}}, 1, 0},
 	} {
 		var attempts, calls []Event

@@ -31,7 +31,7 @@ func ExampleNewBitField() {
 	// 4 operations in 122 bytes
 }
 
-// Bytes that are not UTF-8 survive only if they are asked for.
+// Bytes that are not UTF-8 come back unchanged only with Binary.
 func ExampleCommand_Binary() {
 	server := local()
 	defer server.Close()
@@ -51,8 +51,8 @@ func ExampleCommand_Binary() {
 	// [255] <nil>
 }
 
-// An INCR is not repeated by itself, because it may have run. Who only counts
-// roughly can say that it may be.
+// The client does not repeat an INCR that may have run. A program that counts
+// only roughly can allow it.
 func ExampleCommand_Repeatable() {
 	server := local()
 	defer server.Close()

@@ -46,8 +46,8 @@ func ExampleWithObserver() {
 	// level=INFO msg=redis e.label="count a visit" e.command=INCR e.attempt=2 e.status=200 e.ran=1
 }
 
-// What certainly did not run may be handed to a queue; what may have run must
-// be looked into first.
+// A command that certainly did not run can be sent again later. For one that
+// may have run, the program must first find out whether it did.
 func ExampleSafeToRetry() {
 	server := local()
 	defer server.Close()
@@ -68,7 +68,8 @@ func ExampleSafeToRetry() {
 	// true false
 }
 
-// A wait of more than 30 s is not sat out: the caller gets it to plan with.
+// The client does not wait for more than 30 s. The caller can plan with the
+// time that the server asked for.
 func ExampleRetryAfter() {
 	server := local()
 	defer server.Close()

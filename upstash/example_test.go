@@ -87,8 +87,8 @@ func ExampleClient_Do() {
 	// upstash: INCR: ERR value is not an integer or out of range (HTTP status 400)
 }
 
-// A command that this package knows nothing of is not repeated after an attempt
-// of unknown outcome, unless it is marked.
+// The client does not repeat a command that it does not know after an attempt
+// of unknown outcome, unless the program allows it.
 func ExampleCmd() {
 	server := local()
 	defer server.Close()

@@ -18,8 +18,8 @@ type answer struct {
 	hook       func(ctx context.Context)
 }
 
-// fakeTransport plays the answers of a script, the last again and again, and
-// keeps copies of the requests.
+// fakeTransport plays the answers of a script, repeats the last one for ever,
+// and keeps copies of the requests.
 type fakeTransport struct {
 	mu       sync.Mutex
 	script   []answer
@@ -87,7 +87,7 @@ func newFake(tb testing.TB, script []answer, opts ...Option) (*Client, *fakeTran
 // always sends the same body in answer to every request.
 func always(body string) []answer { return []answer{{body: body}} }
 
-// observing passes on what the observer is told, without the context.
+// observing makes an observer of f, which gets no context.
 func observing(f func(Event)) Option {
 	return WithObserver(func(_ context.Context, e Event) { f(e) })
 }

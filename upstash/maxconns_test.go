@@ -17,8 +17,8 @@ import (
 	"time"
 )
 
-// TestMaxConns has bursts of callers: no more connections are open than the
-// limit says, and no burst after the first needs another.
+// TestMaxConns has bursts of callers. Never more connections are open than the
+// limit, and no burst after the first opens another.
 func TestMaxConns(t *testing.T) {
 	const limit, callers = 5, 50
 	var dialled, running, most atomic.Int64

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// One reply was lost, so each command of the batch may have run: an error that
-// the repetition brings does not undo that.
+// One reply was lost, so each command of the batch may have run. An error in
+// the answer to the repetition does not change that.
 func TestBatchErrorAfterALostReply(t *testing.T) {
 	const oom = `[{"error":"OOM command not allowed"},{"error":"OOM command not allowed"},{"result":1}]`
 	for _, first := range []answer{{err: dropped}, {status: 500}, {body: `[{"result":`}} {
@@ -35,7 +35,7 @@ func TestBatchErrorAfterALostReply(t *testing.T) {
 	}
 }
 
-// What only reads changes nothing, whatever became of its attempts.
+// A command that only reads changes nothing, whatever its attempts ended in.
 func TestAReadIsAlwaysSafeToRetry(t *testing.T) {
 	for name, a := range map[string]answer{
 		"dropped": {err: dropped}, "500": {status: 500}, "not JSON": {body: "<html>"},
@@ -60,12 +60,15 @@ func TestAReadIsAlwaysSafeToRetry(t *testing.T) {
 	}
 }
 
-// An observer may keep an attempt's error: what the call ends in is another.
+// An observer may keep the error of an attempt. The call returns another one.
 func TestAnErrorIsNotChangedAfterwards(t *testing.T) {
 	var texts []string
 	var events []error
-	c, _ := newFake(t, []answer{{status: 500, body: `{"error":"ERR a"}`}, {status: 502, body: `{"error":"ERR b"}`}},
-		WithRetry(1), observing(func(e Event) { texts, events = append(texts, e.Err.Error()), append(events, e.Err) }))
+	c, _ := newFake(t, []answer{
+		{status: 500, body: `{"error":"ERR a"}`}, {status: 502, body: `{"error":"ERR b"}`},
+	}, WithRetry(1), observing(func(e Event) {
+		texts, events = append(texts, e.Err.Error()), append(events, e.Err)
+	}))
 	_, err := c.Do(t.Context(), Cmd("SET", "k", "v"))
 	var server *Error
 	if !errors.As(err, &server) || SafeToRetry(err) {

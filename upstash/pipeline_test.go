@@ -1,6 +1,7 @@
 package upstash
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"testing"
@@ -45,24 +46,23 @@ func TestMultiExec(t *testing.T) {
 	}
 }
 
-// The other commands of the batch have run: to send it again would run them
-// twice, so that what one of them was refused for is the caller's to retry.
+// The other commands of the batch have run, and a repetition of the batch would
+// run them twice. So the caller decides about the one that was refused.
 func TestALimitForOneCommandOfABatchIsNotTriedAgain(t *testing.T) {
 	for name, tt := range map[string]struct {
 		message string
 		kind    error
 	}{
 		"quota": {"ERR max requests limit exceeded. Limit: 500000, Usage: 500000", ErrQuota},
-		"rate":  {"ERR too many requests", nil}, // no words of the service's that are known
+		"rate":  {"ERR too many requests", nil}, // not known to be the service's words
 	} {
 		body := `[{"result":1},{"error":"` + tt.message + `"},{"result":"v"}]`
-		for method, send := range map[string]func(*Client, ...Command) ([]Reply, error){
-			"Pipeline":  func(c *Client, cmds ...Command) ([]Reply, error) { return c.Pipeline(t.Context(), cmds...) },
-			"MultiExec": func(c *Client, cmds ...Command) ([]Reply, error) { return c.MultiExec(t.Context(), cmds...) },
+		for method, send := range map[string]func(*Client, context.Context, ...Command) ([]Reply, error){
+			"Pipeline": (*Client).Pipeline, "MultiExec": (*Client).MultiExec,
 		} {
 			// Each command by itself could be repeated.
 			c, f := newFake(t, always(body))
-			replies, err := send(c, Cmd("SADD", "s", "m"), Cmd("SET", "k", "v"), Cmd("GET", "k"))
+			replies, err := send(c, t.Context(), Cmd("SADD", "s", "m"), Cmd("SET", "k", "v"), Cmd("GET", "k"))
 			if err != nil || f.count() != 1 {
 				t.Fatalf("%s, %s: %v after %d attempts, want one", method, name, err, f.count())
 			}

@@ -18,7 +18,9 @@ func TestRawBodyCarriesAnyBytes(t *testing.T) {
 	body := make([]byte, 100_000)
 	random := rand.NewChaCha8([32]byte{1})
 	_, _ = random.Read(body)
-	for _, key := range []string{"k", "a/b", "a b+c&d=e?f#g", "naïve-ключ-🔑", `"quoted"\`, "..a", "%2F", "a//b/../c"} {
+	for _, key := range []string{
+		"k", "a/b", "a b+c&d=e?f#g", "naïve-ключ-🔑", `"quoted"\`, "..a", "%2F", "a//b/../c",
+	} {
 		reply, err := c.Do(ctx, upstash.RawCmd("SETEX", body, key, "60"))
 		if err != nil {
 			t.Fatalf("key %q: %v", key, err)
@@ -40,7 +42,8 @@ func TestRawBodyRefusesWhatAPathCannotCarry(t *testing.T) {
 	ctx := context.Background()
 	s := upstashtest.NewServer(t)
 	for _, key := range []string{"", ".", "..", "\xff"} {
-		if _, err := s.Client().Do(ctx, upstash.RawCmd("SETEX", []byte("v"), key, "60")); !errors.Is(err, upstash.ErrArgument) {
+		_, err := s.Client().Do(ctx, upstash.RawCmd("SETEX", []byte("v"), key, "60"))
+		if !errors.Is(err, upstash.ErrArgument) {
 			t.Errorf("key %q: %v, want ErrArgument", key, err)
 		}
 	}
@@ -61,7 +64,8 @@ func TestRawCmdWithoutABody(t *testing.T) {
 	for _, body := range [][]byte{nil, {}} {
 		// Without its last argument it is a whole command, which sets key to
 		// "60".
-		if _, err := c.Do(t.Context(), upstash.RawCmd("SET", body, "key", "60")); !errors.Is(err, upstash.ErrArgument) {
+		_, err := c.Do(t.Context(), upstash.RawCmd("SET", body, "key", "60"))
+		if !errors.Is(err, upstash.ErrArgument) {
 			t.Errorf("%v, want ErrArgument", err)
 		}
 	}

@@ -45,7 +45,7 @@ func TestReadOnlyClient(t *testing.T) {
 
 // A NOPERM may come from a rule about one key or one command: it must not
 // change what the client sends from then on.
-func TestNothingIsLearned(t *testing.T) {
+func TestNoPermissionDoesNotMakeTheClientReadOnly(t *testing.T) {
 	const noPerm = `{"error":"NOPERM this user has no permissions to run the 'bitfield' command"}`
 	c, f := newFake(t, []answer{
 		{status: 400, body: noPerm}, {body: "[" + noPerm + "]"}, {body: `{"result":[0]}`},

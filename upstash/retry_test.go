@@ -16,8 +16,8 @@ var (
 	dropped = io.ErrUnexpectedEOF
 )
 
-// TestAttempts counts the attempts of each class of failure, for a command
-// that may be repeated and for one that may not.
+// TestAttempts counts the attempts for each class of failure, of a command that
+// may be repeated and of one that may not.
 func TestAttempts(t *testing.T) {
 	const all = 1 + defaultRetries
 	for _, tt := range []struct {
@@ -86,9 +86,9 @@ func TestFailedScriptMayHaveRun(t *testing.T) {
 	}
 }
 
-// TestHistoryDecides has a second attempt refused or not sent after a first of
-// unknown outcome: the call as a whole may still have run.
-func TestHistoryDecides(t *testing.T) {
+// After a first attempt of unknown outcome, a second one is refused or not
+// sent. The command may have run all the same.
+func TestARefusalAfterALostReplyMayHaveRun(t *testing.T) {
 	for name, second := range map[string]answer{
 		"refused": {status: 400, body: `{"error":"ERR no"}`}, "never sent": {err: notSent},
 		"limited": {status: 429, retryAfter: "60"},
@@ -142,7 +142,7 @@ func TestMaybeRepeated(t *testing.T) {
 	}
 }
 
-// An error that an answer was judged by later counts the attempts of its call.
+// The error of a method that reads a reply counts the attempts of the call.
 func TestAnErrorOfAReplyCountsTheAttempts(t *testing.T) {
 	for name, tt := range map[string]struct {
 		body string

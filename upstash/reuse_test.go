@@ -114,8 +114,7 @@ func TestReuse(t *testing.T) {
 	}
 }
 
-// brokenConn fails to write, and what its peer said before that is still to be
-// read.
+// brokenConn fails to write. Reading it returns what the peer said before that.
 type brokenConn struct {
 	scriptedConn
 	said error
@@ -142,8 +141,9 @@ func TestAlertBeforeTheReset(t *testing.T) {
 }
 
 // TestAnswerBeforeTheReset: a server that refuses a request for its size may
-// hang up with most of it unread, which resets the connection. Its answer is
-// there all the same, and must be told from a request that was never sent.
+// hang up with most of it unread, which resets the connection. The client must
+// still return the server's answer, and not an error of a request that was
+// never sent.
 func TestAnswerBeforeTheReset(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -171,9 +171,10 @@ func TestAnswerBeforeTheReset(t *testing.T) {
 	<-done
 }
 
-// TestNewStaysNew is the frozen process in small: the server hangs up while
-// the client sits idle; the next INCR must run exactly once.
-func TestNewStaysNew(t *testing.T) {
+// TestCommandRunsOnceAfterTheServerHungUp is what happens to a process that was
+// frozen: the server hangs up while the client is idle, and the next INCR must
+// run exactly once.
+func TestCommandRunsOnceAfterTheServerHungUp(t *testing.T) {
 	var n, conns atomic.Int64
 	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		n.Add(1)
@@ -221,8 +222,8 @@ func untilHungUp(t *testing.T, c net.Conn) {
 	_ = c.SetReadDeadline(time.Time{})
 }
 
-// TestEarlySuccessIsNotTheAnswer: what comes before the server has the whole
-// request, and claims that the command ran, belongs to something else.
+// TestEarlySuccessIsNotTheAnswer: a success that comes before the server has
+// the whole request belongs to another request.
 func TestEarlySuccessIsNotTheAnswer(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

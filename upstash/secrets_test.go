@@ -50,8 +50,7 @@ func TestNothingSecretIsPrinted(t *testing.T) {
 	} {
 		for _, text := range printed(t, v) {
 			for _, secret := range []string{testToken, secretKey, secretItem} {
-				if strings.Contains(text, secret) || strings.Contains(text, strings.Trim(fmt.Sprint([]byte(secret)), "[]")) ||
-					strings.Contains(text, fmt.Sprintf("%x", secret)) {
+				if shows(text, secret) {
 					t.Errorf("%s shows %s: %s", name, secret, text)
 				}
 			}
@@ -86,14 +85,14 @@ func TestNothingSecretIsPrintedInAField(t *testing.T) {
 	for name, v := range map[string]any{
 		"Command":  struct{ cmd Command }{Cmd("SET", secretKey, secretItem)},
 		"commands": struct{ cmds []Command }{[]Command{bits.Command()}},
-		"BitField": struct{ b *BitField }{bits}, "BitField itself": struct{ b BitField }{*bits}, "Client": struct{ c *Client }{c},
-		"text": struct{ r Reply }{text}, "list": struct{ r Reply }{list},
+		"BitField": struct{ b *BitField }{bits}, "BitField itself": struct{ b BitField }{*bits},
+		"Client": struct{ c *Client }{c},
+		"text":   struct{ r Reply }{text}, "list": struct{ r Reply }{list},
 		"batch": struct{ r []Reply }{batch}, "elements": struct{ r []Reply }{elements},
 	} {
 		for _, shown := range printed(t, v) {
 			for _, secret := range []string{testToken, secretKey, secretItem} {
-				if strings.Contains(shown, secret) || strings.Contains(shown, strings.Trim(fmt.Sprint([]byte(secret)), "[]")) ||
-					strings.Contains(shown, fmt.Sprintf("%x", secret)) {
+				if shows(shown, secret) {
 					t.Errorf("%s shows %s: %s", name, secret, shown)
 				}
 			}
@@ -101,6 +100,14 @@ func TestNothingSecretIsPrintedInAField(t *testing.T) {
 	}
 }
 
+// shows reports whether text has the secret in it, plain, as numbers or in hex.
+func shows(text, secret string) bool {
+	numbers := strings.Trim(fmt.Sprint([]byte(secret)), "[]")
+	return strings.Contains(text, secret) || strings.Contains(text, numbers) ||
+		strings.Contains(text, fmt.Sprintf("%x", secret))
+}
+
+// printed returns v in every form in which a program may log it.
 func printed(t *testing.T, v any) []string {
 	t.Helper()
 	var out []string

@@ -80,8 +80,7 @@ func TestSyncTokenOfStrangeShape(t *testing.T) {
 	}
 }
 
-// stateServer counts writes and sends the count as the token. Reads of a state
-// older than the token that they bring are an error of the client.
+// stateServer counts writes, and sends the count as the answer and the token.
 type stateServer struct {
 	mu     sync.Mutex
 	writes int

@@ -9,11 +9,11 @@ import (
 	"time"
 )
 
-// withTimeout is context.WithTimeout by a timer of the host's, which cancel
-// clears. One of Go's stays set in the host when it is stopped: its callback
-// into a program that has ended is an uncaught error there, of which Node dies.
-// If the host has no timer for it, the context has ended already, and its cause
-// says why: nothing else could end what waits for it.
+// withTimeout is context.WithTimeout with a timer of the host's, which cancel
+// clears. A timer of Go's stays set in the host when it is stopped. Its
+// callback into a program that has ended is then an uncaught error, which ends
+// Node. If the host starts no timer, the context that withTimeout returns has
+// ended, and its cause says why: nothing else could end a wait for it.
 func withTimeout(parent context.Context, d time.Duration) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(parent)
 	deadline := time.Now().Add(d)

@@ -126,9 +126,11 @@ func TestTraitsOfBitField(t *testing.T) {
 			NewBitField("k").Overflow(Fail).IncrBy("u53", 0, top).IncrBy("u53", 64, top).
 				Overflow(Wrap).SetBits(128, []uint64{0, 9}), traitRepeatable,
 		},
-		"undone":           {NewBitField("k").Overflow(Fail).IncrBy("u53", 0, top).Set("u1", 52, 0), 0},
-		"undone by index":  {NewBitField("k").Overflow(Fail).IncrBy("u53", 0, top).SetIndex("u8", 6, 0), 0},
-		"not yet undone":   {NewBitField("k").Overflow(Fail).IncrBy("u53", 0, top).SetIndex("u8", 7, 0), traitRepeatable},
+		"undone":          {NewBitField("k").Overflow(Fail).IncrBy("u53", 0, top).Set("u1", 52, 0), 0},
+		"undone by index": {NewBitField("k").Overflow(Fail).IncrBy("u53", 0, top).SetIndex("u8", 6, 0), 0},
+		"not yet undone": {
+			NewBitField("k").Overflow(Fail).IncrBy("u53", 0, top).SetIndex("u8", 7, 0), traitRepeatable,
+		},
 		"undone by many":   {NewBitField("k").SetBits(0, []uint64{1}).Overflow(Fail).IncrBy("u53", 0, top), 0},
 		"by another index": {NewBitField("k").Overflow(Fail).IncrByIndex("u53", 1, top).Set("u1", 100, 1), 0},
 		"reset is clean":   {NewBitField("k").IncrBy("u8", 0, 1).Reset("k"), traitRead | traitRepeatable},

@@ -12,12 +12,12 @@ import (
 )
 
 // fetchTransport is the host's fetch, called without net/http, which would
-// more than double the size of a Worker. Connections are the host's business.
+// more than double the size of a Worker. The host keeps the connections.
 type fetchTransport struct{ host string }
 
 func newDefaultTransport(e endpoint, _ int) Transport { return fetchTransport{e.host} }
 
-// RoundTrip looks fetch up at every call: hosts, and tests, replace it.
+// RoundTrip looks fetch up at every call, because hosts and tests replace it.
 func (t fetchTransport) RoundTrip(ctx context.Context, req *Request, resp *Response) error {
 	if err := ctx.Err(); err != nil {
 		return NotSent(err)
@@ -33,8 +33,9 @@ func (t fetchTransport) RoundTrip(ctx context.Context, req *Request, resp *Respo
 	return err
 }
 
-// fetching is one call of fetch under way. A host may break any rule of fetch:
-// whatever panics for it is the host's failure, and an error.
+// fetching is one call of fetch. A host may break any rule of fetch. If
+// something panics because of that, the host has failed, and the call returns
+// an error.
 type fetching struct {
 	ctx   context.Context
 	host  string
@@ -77,8 +78,9 @@ func (f *fetching) run(resp *Response) (err error) {
 			resp.SetHeader(name, v.String())
 		}
 	}
-	// A length is only a hint, as a compressed body is longer than it says:
-	// it saves reading what is surely too long, and read counts all the same.
+	// A length is only a hint, because a compressed body is longer than it
+	// says. With it a body that is surely too long need not be read. read
+	// counts in any case.
 	length := js.Global().Call("Number", fields.Call("get", "content-length")).Float()
 	if length > float64(f.req.MaxResponse) {
 		return ErrResponseTooLarge
@@ -86,14 +88,15 @@ func (f *fetching) run(resp *Response) (err error) {
 	return f.read(get(answer, "body"), resp)
 }
 
-// stop aborts the fetch, if the host lets it.
+// stop aborts the fetch, if the host allows it.
 func (f *fetching) stop() {
 	defer catch(func(js.Value) {})
 	f.abort.Call("abort")
 }
 
-// headers makes the fields a Headers object before fetch sees them: a host
-// that dislikes a value quotes it, and one of the values is the token.
+// headers makes a Headers object of the fields before fetch sees them. A host
+// that refuses a value quotes it in its error, and one of the values is the
+// token.
 func (f *fetching) headers() (headers js.Value, err error) {
 	defer catch(func(js.Value) {
 		err = errors.New("the host refuses the request's header fields: copy the token again")
@@ -116,7 +119,7 @@ func (f *fetching) init(headers js.Value) map[string]any {
 		"signal":   get(f.abort, "signal"),
 	}
 	// A Worker with a compatibility date before November 2024 has no cache
-	// modes and throws at the sight of one.
+	// modes and throws if it is given one.
 	request := get(get(js.Global(), "Request"), "prototype")
 	if request.Truthy() && js.Global().Get("Reflect").Call("has", request, "cache").Bool() {
 		init["cache"] = "no-store"
@@ -124,12 +127,13 @@ func (f *fetching) init(headers js.Value) map[string]any {
 	return init
 }
 
-// maxEmptyPieces is how many pieces in a row may be empty. Promises that are
-// kept at once starve the host's timers: nothing else would end such a body.
+// maxEmptyPieces is how many pieces in a row may be empty. A host whose
+// promises settle at once never gets to its timers, so nothing else would end
+// such a body.
 const maxEmptyPieces = 100
 
-// read appends the body to resp piece by piece, so that one over the limit is
-// held as a whole by nobody, the host included.
+// read appends the body to resp piece by piece. So neither this program nor the
+// host ever holds the whole of a body that is over the limit.
 func (f *fetching) read(stream js.Value, resp *Response) error {
 	if !stream.Truthy() {
 		return nil // no body at all, as with status 204
@@ -165,14 +169,14 @@ func (f *fetching) read(stream js.Value, resp *Response) error {
 	}
 }
 
-// abortGrace is how many milliseconds a promise is given to settle once it was
-// aborted. It takes one turn of the host's event loop; only a fetch that
-// ignores its signal would take longer, and is then left to itself.
+// abortGrace is how many milliseconds a promise has to settle after it was
+// aborted. It needs one turn of the host's event loop. Only a fetch that
+// ignores its signal takes longer, and await does not wait for that one.
 const abortGrace = 5
 
-// await waits for a promise, or a value that is none, or for the context,
-// whichever ends first. Promise.resolve makes one of anything, and one that
-// keeps the rules: it settles once, later, and with one value.
+// await waits for a promise or for the end of the context, whichever comes
+// first. promised may be any value: Promise.resolve makes a promise of it that
+// keeps the rules. It settles once, later, and with one value.
 func (f *fetching) await(promised js.Value) (js.Value, error) {
 	type result struct {
 		value    js.Value
@@ -202,9 +206,9 @@ func (f *fetching) await(promised js.Value) (js.Value, error) {
 		return r.value, nil
 	case <-f.ctx.Done():
 	}
-	// Without this wait a program that ends at its deadline, in a host that
-	// lives on, would be called back after its end. A timer of Go's would do
-	// the same harm: it stays set in the host when it is stopped.
+	// Without this wait the host could call back into a program that has ended
+	// at its deadline. A timer of Go's would do the same harm, because it stays
+	// set in the host when it is stopped.
 	f.stop()
 	stop, err := startTimer(abortGrace, func() { settled <- result{} })
 	if err != nil {
@@ -215,10 +219,10 @@ func (f *fetching) await(promised js.Value) (js.Value, error) {
 	return js.Value{}, f.ctx.Err()
 }
 
-// failure makes an error of what the host threw or rejected a promise with.
+// failure makes an error of what the host threw, or rejected a promise with.
 // The request may have been sent, unless there is one of Node's codes for a
-// connection that never was. Texts are shown and never matched: no host
-// promises what they say.
+// connection that was never made. Texts are shown and never matched, because no
+// host promises what they say.
 func (f *fetching) failure(reason js.Value) error {
 	cause := causeOf(reason)
 	code := text(cause, "code")
@@ -244,8 +248,8 @@ func causeOf(reason js.Value) (cause js.Value) {
 	return get(reason, "cause")
 }
 
-// harmless reports whether a text may be shown: it may quote the URL, whose
-// path can hold a key, or the token.
+// harmless reports whether a text of the host may be shown. It may not if it
+// could quote the URL, whose path can hold a key, or the token.
 func (f *fetching) harmless(said string) bool {
 	if said == "" || len(said) > 200 || strings.Contains(said, "/") {
 		return false
@@ -256,9 +260,9 @@ func (f *fetching) harmless(said string) bool {
 	})
 }
 
-// get reads a property of a value that may be anything at all: what has none is
-// undefined. A getter may throw, and Value.Get does not catch what it throws,
-// which would end the program; Reflect.get makes a panic of it.
+// get reads a property of a value of any type, and returns undefined if it has
+// none. A getter may throw. Value.Get does not catch what it throws, which
+// would end the program; Reflect.get makes a panic of it.
 func get(v js.Value, name string) js.Value {
 	if v.Type() != js.TypeObject && v.Type() != js.TypeFunction {
 		return js.Undefined()
@@ -275,8 +279,9 @@ func text(v js.Value, name string) (s string) {
 	return ""
 }
 
-// catch, deferred, hands over what the host threw, or undefined after any other
-// panic: syscall/js panics in several ways about a value of the wrong type.
+// catch is to be deferred. After a panic it calls f with what the host threw.
+// For any other panic f gets undefined: syscall/js panics in several ways about
+// a value of the wrong type.
 func catch(f func(thrown js.Value)) {
 	switch r := recover().(type) {
 	case nil:

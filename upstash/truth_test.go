@@ -69,10 +69,12 @@ func TestNoPermissionForOneKeyChangesNothingElse(t *testing.T) {
 	c := s.Client()
 	defer c.Close()
 	s.Inject(upstashtest.NoPermission("BITFIELD"))
-	if _, err := c.BitField(t.Context(), upstash.NewBitField("theirs").Get("u1", 0)); !errors.Is(err, upstash.ErrNoPermission) {
+	_, err := c.BitField(t.Context(), upstash.NewBitField("theirs").Get("u1", 0))
+	if !errors.Is(err, upstash.ErrNoPermission) {
 		t.Errorf("got %v, want ErrNoPermission", err)
 	}
-	if _, err := c.BitField(t.Context(), upstash.NewBitField("mine").Set("u1", 0, 1)); err != nil || c.ReadOnly() {
+	_, err = c.BitField(t.Context(), upstash.NewBitField("mine").Set("u1", 0, 1))
+	if err != nil || c.ReadOnly() {
 		t.Errorf("%v, ReadOnly %v", err, c.ReadOnly())
 	}
 }

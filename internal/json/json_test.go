@@ -9,8 +9,9 @@ import (
 	"github.com/upbloom/upbloom/internal/json/scan"
 )
 
-// FuzzAgainstScan holds the native library to the reader that wasm uses, which
-// is held to encoding/json: the platforms must not differ.
+// FuzzAgainstScan compares the native library with the reader that wasm uses,
+// because the platforms must not differ. The latter is compared with
+// encoding/json.
 func FuzzAgainstScan(f *testing.F) {
 	for _, s := range []string{
 		`{"result":null}`, `[{"result":1}]`, `"a\ud83d\ude00"`, `null`, `{"a":1,"a":2}`, `[1,]`, ` "x" y`,

@@ -32,7 +32,8 @@ func BenchmarkDo(b *testing.B) {
 	}
 }
 
-// cannedServer takes what ends with a bracket for one request.
+// cannedServer answers whenever a read of it ends with a bracket, as a request
+// does.
 func cannedServer(b *testing.B) (addr string) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -36,8 +36,8 @@ func TestNewCopiesTheClient(t *testing.T) {
 	}
 }
 
-// TestLateReaderGetsNothing: a RoundTripper that goes on reading the body after
-// it answered finds it gone, and never sees an end that looks whole.
+// TestLateReaderGetsNothing: a RoundTripper that reads the request's body after
+// it has answered gets an error, and never io.EOF, as after a whole request.
 func TestLateReaderGetsNothing(t *testing.T) {
 	var late, again io.ReadCloser
 	tr := httptransport.New(&http.Client{Transport: roundTripper(func(r *http.Request) (*http.Response, error) {

@@ -126,7 +126,8 @@ func TestFallbackIsNotRepeated(t *testing.T) {
 	}
 	_, err = c.Do(t.Context(), upstash.Cmd("INCR", "n"))
 	if err == nil || upstash.SafeToRetry(err) {
-		t.Errorf("got %v, SafeToRetry %v; want an error that leaves the outcome open", err, upstash.SafeToRetry(err))
+		t.Errorf("got %v, SafeToRetry %v; want an error that leaves the outcome open",
+			err, upstash.SafeToRetry(err))
 	}
 	if n, err := db.Exec("GET", "n"); n != "1" || err != nil {
 		t.Errorf("INCR ran %v times in %d attempts, %v; want once", n, attempts.Load(), err)

@@ -41,7 +41,7 @@ func responding(body io.Reader) *http.Response {
 	return &http.Response{StatusCode: 200, Header: http.Header{}, ContentLength: -1, Body: io.NopCloser(body)}
 }
 
-// waiting is a body that answers no read before it may.
+// waiting is a body whose reads return when until is closed.
 type waiting struct{ until <-chan struct{} }
 
 func (w waiting) Read([]byte) (int, error) {
@@ -49,8 +49,8 @@ func (w waiting) Read([]byte) (int, error) {
 	return 0, io.EOF
 }
 
-// TestContextEndsStubbornCalls: a RoundTripper or a body that ignores its
-// context holds up nobody.
+// TestContextEndsStubbornCalls: a call ends with its context, even if the
+// RoundTripper or the body ignores the context.
 func TestContextEndsStubbornCalls(t *testing.T) {
 	for name, answer := range map[string]func(free <-chan struct{}) *http.Response{
 		"RoundTripper": func(free <-chan struct{}) *http.Response {
@@ -94,8 +94,8 @@ func TestBodyWithoutProgress(t *testing.T) {
 	}
 }
 
-// TestBadLocation: where a redirect leads is not looked at, even if it leads
-// nowhere, and never shown.
+// TestBadLocation: the transport does not follow the place of a redirect, parse
+// it, or show it.
 func TestBadLocation(t *testing.T) {
 	header := http.Header{"Location": {"http://secret-host\x7f:port/%zz"}, "Retry-After": {"7"}}
 	for _, status := range []int{301, 302, 303, 307, 308} {
@@ -120,8 +120,8 @@ func TestBadLocation(t *testing.T) {
 	}
 }
 
-// TestPanicReachesTheCaller: the goroutine that a call runs on is no reason why
-// a panic should end the program.
+// TestPanicReachesTheCaller: the caller can recover from it, though the
+// RoundTripper runs on another goroutine.
 func TestPanicReachesTheCaller(t *testing.T) {
 	defer func() {
 		if r := recover(); r != "boom" {
@@ -132,7 +132,7 @@ func TestPanicReachesTheCaller(t *testing.T) {
 	t.Error("no panic")
 }
 
-// TestGoexitReachesTheCaller is what t.FailNow in a mock comes to.
+// TestGoexitReachesTheCaller: a mock that calls t.FailNow ends the test.
 func TestGoexitReachesTheCaller(t *testing.T) {
 	var group sync.WaitGroup
 	ended := true

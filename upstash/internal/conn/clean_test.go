@@ -69,7 +69,8 @@ func (s *server) send(t *testing.T, keep int, texts ...string) {
 	}
 }
 
-// layered returns both ends of a connection with so many layers of TLS.
+// layered returns both ends of a connection with the given number of layers of
+// TLS.
 func layered(t testing.TB, layers int, version uint16) (*Conn, *server) {
 	t.Helper()
 	near, far := pair(t)
@@ -104,8 +105,8 @@ var layerings = []struct {
 	{"TLS in TLS", 2, tls.VersionTLS13},
 }
 
-// TestCleanLooksIntoEveryLayer: a byte that nobody asked for is seen in every
-// layer.
+// TestCleanLooksIntoEveryLayer: clean finds a byte that was not asked for in
+// every layer.
 func TestCleanLooksIntoEveryLayer(t *testing.T) {
 	const answer, stray = "answer", "stray"
 	for _, l := range layerings {
@@ -123,7 +124,7 @@ func TestCleanLooksIntoEveryLayer(t *testing.T) {
 				if c, ok := s.top.(*tls.Conn); ok {
 					_ = c.CloseWrite()
 				}
-				_ = s.held.Conn.SetDeadline(time.Time{}) // as CloseWrite ended it
+				_ = s.held.Conn.SetDeadline(time.Time{}) // takes back the one of CloseWrite
 				_, _ = s.held.Conn.Write(s.held.out)
 				_ = s.held.Conn.(*net.TCPConn).CloseWrite()
 			}, false},
@@ -182,8 +183,8 @@ func TestCleanDoesNotDisturb(t *testing.T) {
 	}
 }
 
-// TestSessionTicketsAreNoStrayAnswers: they come after the handshake, when the
-// server likes, and are no reason to let go of a connection.
+// TestSessionTicketsAreNoStrayAnswers: a server may send them at any time after
+// the handshake, and they are no reason to close a connection.
 func TestSessionTicketsAreNoStrayAnswers(t *testing.T) {
 	near, far := pair(t)
 	h := &held{Conn: far}

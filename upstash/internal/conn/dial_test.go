@@ -31,8 +31,8 @@ func (s *talkative) Close() error {
 	return s.Conn.Close()
 }
 
-// TestCloseSaysNothing: what TLS would write at the end blocks if the peer does
-// not read.
+// TestCloseSaysNothing: the farewell that TLS would write blocks if the peer
+// does not read.
 func TestCloseSaysNothing(t *testing.T) {
 	for _, l := range layerings {
 		c, _ := layered(t, l.layers, l.version)
@@ -87,7 +87,8 @@ func TestPermanent(t *testing.T) {
 	}
 }
 
-// TestDialEndsWithItsContext whatever it waits for.
+// TestDialEndsWithItsContext: that holds for each step that a dial may wait
+// for.
 func TestDialEndsWithItsContext(t *testing.T) {
 	for name, proxy := range map[string]string{
 		"TLS": "", "CONNECT": "http://proxy.test", "SOCKS": "socks5://proxy.test",

@@ -162,8 +162,8 @@ func TestClosedPoolKeepsNothing(t *testing.T) {
 	}
 }
 
-// TestPoolBoundsConnections has many callers, in bursts: never are more open
-// than the limit, and no burst after the first needs to dial.
+// TestPoolBoundsConnections has bursts of callers. Never more connections are
+// open than the limit, and no burst after the first dials.
 func TestPoolBoundsConnections(t *testing.T) {
 	const limit, callers = 4, 40
 	var dials, open, most atomic.Int64

@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// dialing returns a dialer whose every socket is the near end of a pipe, and
-// what serves the far end.
+// dialing returns a dialer whose every socket is the near end of a pipe. serve
+// gets the far end.
 func dialing(t *testing.T, host string, secure bool, serve func(net.Conn)) *Dialer {
 	t.Helper()
 	d := NewDialer(host, "443", secure)
@@ -93,7 +93,7 @@ func TestWhoseProxy(t *testing.T) {
 	}
 }
 
-// TestAnswerToConnect is that of a proxy, which may be long, and may refuse.
+// TestAnswerToConnect has proxies that accept, refuse, or answer too much.
 func TestAnswerToConnect(t *testing.T) {
 	t.Setenv("HTTP_PROXY", "http://user:hunter@proxy.test:8080")
 	filler := func(n int) string {

@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// address is how a made-up address behaves: it answers a dial after a time,
-// with an error or a connection. Without a time it never does.
+// address says how a made-up address behaves: it answers a dial after a time,
+// with an error or a connection. If the time is 0, it never answers.
 type address struct {
 	after time.Duration
 	err   error
