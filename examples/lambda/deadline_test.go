@@ -7,12 +7,16 @@ import (
 	"time"
 
 	"github.com/aws/aws-lambda-go/events"
+
+	"github.com/upbloom/upbloom/upstash"
 )
 
 // TestDeadline lets the second of three messages use up the time: the first is
-// recorded all the same, the third is not begun, and the answer is in time.
+// recorded all the same, the third is not begun, and the answer is in time. The
+// reserve is long, so that a slow machine has time for the record.
 func TestDeadline(t *testing.T) {
 	b := newBench(t)
+	b.reserve = 30 * time.Second
 	begun := 0
 	b.process = func(ctx context.Context, _ events.SQSMessage) error {
 		if begun++; begun == 2 {
@@ -20,7 +24,8 @@ func TestDeadline(t *testing.T) {
 		}
 		return ctx.Err()
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), reserve+200*time.Millisecond)
+	// A third of the time left is kept: the work has 4 s, the rest 2 s.
+	ctx, cancel := context.WithTimeout(t.Context(), 6*time.Second)
 	defer cancel()
 	resp, err := b.handle(ctx, events.SQSEvent{Records: messages("a", "b", "c")})
 	if err != nil {
@@ -42,7 +47,8 @@ func TestDeadline(t *testing.T) {
 // TestShortTimeout gives the function less time than the reserve.
 func TestShortTimeout(t *testing.T) {
 	b := newBench(t)
-	ctx, cancel := context.WithTimeout(t.Context(), reserve)
+	b.reserve = time.Hour
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	resp, err := b.handle(ctx, events.SQSEvent{Records: messages("a")})
 	if err != nil {
@@ -52,20 +58,64 @@ func TestShortTimeout(t *testing.T) {
 	wantIDs(t, "worked", b.worked, "a")
 }
 
+// TestRequestsEndBeforeTheInvocation reads the deadlines that the look-up and
+// the Add have: a database that stalls must leave time to answer.
+func TestRequestsEndBeforeTheInvocation(t *testing.T) {
+	var ends []time.Time
+	b := newBench(t, upstash.WithTimeout(0), upstash.WithCallObserver(
+		func(ctx context.Context, _ upstash.Event) {
+			end, _ := ctx.Deadline()
+			ends = append(ends, end)
+		}))
+	b.reserve, b.recordTime = 10*time.Minute, 2*time.Hour
+	if _, err := b.deliver("makes the filter"); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		name           string
+		timeout        time.Duration
+		recordTime     time.Duration
+		kept, toAnswer time.Duration
+	}{
+		{"the reserve", time.Hour, 2 * time.Hour, 10 * time.Minute, 3 * time.Minute},
+		{"a third of the time", 15 * time.Minute, 2 * time.Hour, 5 * time.Minute, 90 * time.Second},
+		{"the time of a record", time.Hour, 20 * time.Minute, 10 * time.Minute, 40 * time.Minute},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			ends, b.recordTime = nil, tt.recordTime
+			ctx, cancel := context.WithTimeout(t.Context(), tt.timeout)
+			defer cancel()
+			if _, err := b.handle(ctx, events.SQSEvent{Records: messages(tt.name)}); err != nil {
+				t.Fatal(err)
+			}
+			if len(ends) != 2 {
+				t.Fatalf("%d requests, want the look-up and the Add", len(ends))
+			}
+			deadline, _ := ctx.Deadline()
+			const slow = time.Minute // more than any machine needs
+			for i, want := range []time.Duration{tt.kept, tt.toAnswer} {
+				if left := deadline.Sub(ends[i]); left > want || left < want-slow {
+					t.Errorf("request %d ends %v before the deadline, want %v", i, left, want)
+				}
+			}
+		})
+	}
+}
+
 func TestKeep(t *testing.T) {
 	for _, tt := range []struct {
 		name           string
 		timeout        time.Duration
 		kept, toAnswer time.Duration
 	}{
-		{"long", time.Hour, time.Second, 300 * time.Millisecond},
-		{"short", 900 * time.Millisecond, 300 * time.Millisecond, 90 * time.Millisecond},
+		{"long", 2 * time.Hour, 10 * time.Minute, 3 * time.Minute},
+		{"short", 15 * time.Minute, 5 * time.Minute, 90 * time.Second},
 		{"over", -time.Second, 0, 0},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), tt.timeout)
 			defer cancel()
-			kept, toAnswer := keep(ctx)
+			kept, toAnswer := keep(ctx, 10*time.Minute)
 			// A part of the time has gone by now.
 			if kept > tt.kept || toAnswer > tt.toAnswer || (kept == 0) != (tt.kept == 0) {
 				t.Errorf("keep: %v and %v, want at most %v and %v", kept, toAnswer, tt.kept, tt.toAnswer)

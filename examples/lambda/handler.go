@@ -14,64 +14,64 @@ import (
 	"github.com/upbloom/upbloom/upstash"
 )
 
-const (
-	// reserve is kept at the end of an invocation to record what was done and
-	// to answer: at the deadline itself Lambda kills the process, and every
-	// message of the batch comes back.
-	reserve = time.Second
-	// recordTime is the longest that the record may take: if more time is
-	// left, nobody should pay for waiting on a database that stalls.
-	recordTime = 3 * time.Second
-)
-
-// handler processes messages at least once, and a second time only rarely. It
-// asks the filter first, does the work, and adds the id last: a Bloom filter
-// cannot forget an id again, so that one added before its work failed would
-// make the redelivered message look done. It is safe for concurrent use.
+// handler processes each message at least once, and seldom twice. It asks the
+// filter first, does the work, and adds the id last. A Bloom filter cannot
+// forget an id: if the id were added first and the work failed, the message
+// would look done when it is delivered again. A handler is safe for concurrent
+// use.
 type handler struct {
 	done    *bloom.Filter // ids of messages whose work is done
 	process func(context.Context, events.SQSMessage) error
 
 	// full is set once the filter holds more ids than it is sized for. It then
-	// finds ids that it was never given, and a message that is skipped is lost:
-	// from then on all are processed, duplicates too.
+	// finds ids that were never added, and the handler would skip messages that
+	// it has never processed. From then on it processes all messages, duplicates
+	// too.
 	full atomic.Bool
+
+	// reserve is kept at the end of an invocation to record what was done and
+	// to answer. At the deadline itself Lambda kills the process, and every
+	// message of the batch is delivered again.
+	reserve time.Duration
+	// recordTime is the longest that the record may take. Waiting longer for a
+	// database that stalls costs money, even if there is time left.
+	recordTime time.Duration
 }
 
-// newHandler makes a handler of the filter that cfg describes, and has it watch
-// the filter's fill.
+// newHandler returns a handler that uses the filter of cfg and watches its
+// fill.
 func newHandler(client *upstash.Client, key string, cfg bloom.Config,
 	process func(context.Context, events.SQSMessage) error,
 ) (*handler, error) {
-	h := &handler{process: process}
+	h := &handler{process: process, reserve: time.Second, recordTime: 3 * time.Second}
 	cfg.WarnFill = h.warnFill
 	var err error
 	h.done, err = bloom.New(client, key, cfg)
 	return h, err
 }
 
-// warnFill is called when the filter is over its capacity. Whoever reads the
-// log makes a larger filter under another key.
+// warnFill is called when the filter is over its capacity. The log line asks an
+// operator to make a larger filter under another key.
 func (h *handler) warnFill(s bloom.Stats) {
 	h.full.Store(true)
 	slog.Error("the filter is over its capacity: no message is skipped any more",
 		"items", s.Items, "capacity", s.Capacity, "falsePositiveRate", s.LiveFPRate)
 }
 
-// checkFill looks once, when a sandbox starts: one that lives for few messages
-// would not notice by itself.
+// checkFill looks at the fill once, when a sandbox starts. A sandbox that adds
+// only a few ids would not notice by itself.
 func (h *handler) checkFill(ctx context.Context) {
 	if s, err := h.done.Stats(ctx); err == nil && s.OverCapacity() {
 		h.warnFill(s)
 	}
 }
 
-// handle takes two requests to the database for a batch, whatever its size: one
-// if nothing in it is new. An error means that all of the batch is delivered
-// again, a BatchItemFailure that this message is.
+// handle makes two requests to the database for a batch, or one if nothing in
+// the batch is new. After an error SQS delivers the whole batch again; after a
+// BatchItemFailure it delivers that message again.
 func (h *handler) handle(ctx context.Context, batch events.SQSEvent) (events.SQSEventResponse, error) {
 	var resp events.SQSEventResponse
-	kept, toAnswer := keep(ctx)
+	kept, toAnswer := keep(ctx, h.reserve)
 	work, cancel := beforeDeadline(ctx, kept)
 	defer cancel()
 	ids := make([]string, len(batch.Records))
@@ -84,7 +84,7 @@ func (h *handler) handle(ctx context.Context, batch events.SQSEvent) (events.SQS
 	}
 
 	var finished []string
-	inBatch := make(map[string]bool) // finished, to find duplicates within the batch
+	inBatch := make(map[string]bool) // the ids in finished
 	for i, m := range batch.Records {
 		if seen[i] && !h.full.Load() || inBatch[ids[i]] {
 			continue
@@ -106,9 +106,9 @@ func (h *handler) handle(ctx context.Context, batch events.SQSEvent) (events.SQS
 	return resp, nil
 }
 
-// try does the work on one message if there is time to begin it. A panic is
-// that message's failure: it would end the process, and what was done before in
-// the batch would be done again with every delivery.
+// try does the work on one message if there is time to begin it. It turns a
+// panic into that message's failure. Otherwise the panic would end the process,
+// and with each delivery the messages before it would be processed again.
 func (h *handler) try(ctx context.Context, m events.SQSMessage) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -121,20 +121,22 @@ func (h *handler) try(ctx context.Context, m events.SQSMessage) (err error) {
 	return h.process(ctx, m)
 }
 
-// record adds the ids of messages whose work is done, whatever comes of it:
-// reporting them as failed would have the work done twice for certain.
+// record adds the ids of messages whose work is done. If that fails, it only
+// logs a warning: a failure reported to SQS would have the work done twice for
+// certain.
 func (h *handler) record(ctx context.Context, ids []string) {
-	ctx, cancel := context.WithTimeout(ctx, recordTime)
+	ctx, cancel := context.WithTimeout(ctx, h.recordTime)
 	defer cancel()
 	if _, err := h.done.AddAll(ctx, ids); !bloom.InFilter(err) {
 		slog.WarnContext(ctx, "processed, but not recorded: duplicates will not be skipped", "err", err)
 	}
 }
 
-// dedupID is the sender's own id if it sets one: a sender that sends again
-// after a timeout makes a new message. It is an id of its queue: orders and
-// refunds may both number from 1. A redelivery keeps its MessageId, which is
-// one of its own anywhere, and which stands for an id that is empty.
+// dedupID returns the sender's own id if the message has one, because a sender
+// that tries again after a timeout makes a new message. The queue's name is part
+// of it: orders and refunds may both number from 1. Otherwise dedupID returns the
+// MessageId, which is unique among all queues and stays the same when SQS
+// delivers the message again.
 func dedupID(m events.SQSMessage) string {
 	if a, ok := m.MessageAttributes["dedup-id"]; ok && a.StringValue != nil && *a.StringValue != "" {
 		return "attribute:" + m.EventSourceARN + ":" + *a.StringValue
@@ -142,9 +144,10 @@ func dedupID(m events.SQSMessage) string {
 	return "message:" + m.MessageId
 }
 
-// keep returns how long before the deadline the work ends, and the record: the
-// reserve, or a third of the time left if that is less, and 3/10 of it.
-func keep(ctx context.Context) (kept, toAnswer time.Duration) {
+// keep returns how long before ctx's deadline the work must end, and how long
+// before it the record must end. The first is reserve, or a third of the time
+// that is left if that is less. The second is 3/10 of the first.
+func keep(ctx context.Context, reserve time.Duration) (kept, toAnswer time.Duration) {
 	kept = reserve
 	if deadline, ok := ctx.Deadline(); ok {
 		kept = min(kept, max(0, time.Until(deadline)/3))
@@ -152,7 +155,8 @@ func keep(ctx context.Context) (kept, toAnswer time.Duration) {
 	return kept, kept * 3 / 10
 }
 
-// beforeDeadline ends d before ctx does, if ctx has a deadline.
+// beforeDeadline returns a context that ends d before ctx's deadline, or ctx
+// itself if it has none.
 func beforeDeadline(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
 	deadline, ok := ctx.Deadline()
 	if !ok {

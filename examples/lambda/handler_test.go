@@ -27,10 +27,10 @@ type bench struct {
 	worked []string   // message ids, in order
 }
 
-func newBench(tb testing.TB) *bench {
+func newBench(tb testing.TB, opts ...upstash.Option) *bench {
 	tb.Helper()
 	b := &bench{server: upstashtest.NewServer(tb), fail: map[string]error{}}
-	client := b.server.Client(upstash.WithRetry(1), upstash.WithBackoff(0, 0))
+	client := b.server.Client(append(opts, upstash.WithRetry(1), upstash.WithBackoff(0, 0))...)
 	cfg := filterConfig
 	cfg.Capacity = 1000
 	var err error

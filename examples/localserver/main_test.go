@@ -11,13 +11,17 @@ import (
 	"github.com/upbloom/upbloom/upstash"
 )
 
-// TestRun points a client at the server by what it prints.
+// TestRun uses what the program prints to point a client at the server.
 func TestRun(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	r, w := io.Pipe()
 	done := make(chan error, 1)
-	go func() { done <- run(ctx, w, io.Discard, []string{"-addr", "127.0.0.1:0", "-token", "s$cret"}) }()
+	go func() {
+		err := run(ctx, w, io.Discard, []string{"-addr", "127.0.0.1:0", "-token", "s$cret"})
+		_ = w.CloseWithError(err)
+		done <- err
+	}()
 
 	env := make(map[string]string)
 	lines := bufio.NewScanner(r)
@@ -54,7 +58,7 @@ func TestRunReportsErrors(t *testing.T) {
 		{[]string{"-addr", "127.0.0.1:0", "serve"}, `unexpected argument "serve"`},
 	} {
 		ctx, stop := context.WithCancel(t.Context())
-		stop() // what starts all the same ends at once
+		stop() // a server that starts all the same ends at once
 		err := run(ctx, io.Discard, io.Discard, tt.args)
 		if err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%q: %v, want %q", tt.args, err, tt.want)
@@ -66,7 +70,7 @@ type broken struct{}
 
 func (broken) Write([]byte) (int, error) { return 0, io.ErrClosedPipe }
 
-// TestRunCannotPrint ends if nobody can read how to connect.
+// TestRunCannotPrint: the program ends if it cannot print how to connect.
 func TestRunCannotPrint(t *testing.T) {
 	err := run(t.Context(), broken{}, io.Discard, []string{"-addr", "127.0.0.1:0"})
 	if !errors.Is(err, io.ErrClosedPipe) {
@@ -74,7 +78,7 @@ func TestRunCannotPrint(t *testing.T) {
 	}
 }
 
-// TestRunWarns says so if others can connect.
+// TestRunWarns: the program says so if other machines can connect.
 func TestRunWarns(t *testing.T) {
 	for addr, want := range map[string]bool{"127.0.0.1:0": false, "localhost:0": false, "0.0.0.0:0": true, ":0": true} {
 		ctx, stop := context.WithCancel(t.Context())

@@ -138,7 +138,7 @@ func TestSpanOfAFailedCall(t *testing.T) {
 	}
 	_, refused := b.client.Do(t.Context(), upstash.Cmd("SETBIT", key, "1", "1"))
 	b.server.Inject(upstashtest.Stall(upstashtest.AfterExec))
-	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 	defer cancel()
 	_, late := b.client.Do(ctx, upstash.Cmd("LPUSH", key, item))
 	if refused == nil || late == nil {

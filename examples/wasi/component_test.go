@@ -73,7 +73,7 @@ func TestComponent(t *testing.T) {
 		}
 	})
 	t.Run("a long answer", func(t *testing.T) {
-		srv.Inject(upstashtest.Trickle(time.Millisecond))
+		srv.Inject(upstashtest.Trickle(0))
 		c.want(t, "first", 200, "seen\n")
 		always := func(f upstashtest.Fault) {
 			srv.InjectFunc(func(int64, upstashtest.RequestInfo) upstashtest.Fault { return f })
@@ -153,7 +153,21 @@ type served struct {
 	logged chan string // each cause of a failure, as the component logs it
 }
 
+// serveComponent starts jco on a free port. jco does not say which port it has if
+// it chooses by itself, so another process may take the port in between: then
+// another port is tried.
 func serveComponent(t *testing.T, node, jco, component string, srv *upstashtest.Server) served {
+	t.Helper()
+	for range 5 {
+		if c, ok := tryServe(t, node, jco, component, srv); ok {
+			return c
+		}
+	}
+	t.Fatal("jco serve found every port taken")
+	return served{}
+}
+
+func tryServe(t *testing.T, node, jco, component string, srv *upstashtest.Server) (c served, ok bool) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -201,11 +215,14 @@ func serveComponent(t *testing.T, node, jco, component string, srv *upstashtest.
 	select {
 	case <-listening:
 	case <-ended:
+		if strings.Contains(output.String(), "EADDRINUSE") {
+			return served{}, false
+		}
 		t.Fatal("jco serve ended")
 	case <-time.After(2 * time.Minute):
 		t.Fatal("jco serve does not listen")
 	}
-	return served{"http://127.0.0.1:" + port, cmd.Process.Pid, logged}
+	return served{"http://127.0.0.1:" + port, cmd.Process.Pid, logged}, true
 }
 
 func (c served) ask(t *testing.T, id string) (status int, text string) {

@@ -103,7 +103,7 @@ func TestReactorDeadline(t *testing.T) {
 		t.Errorf("before: %v, want %v", got, New)
 	}
 	srv.Inject(upstashtest.Stall(upstashtest.AfterExec))
-	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 	defer cancel()
 
 	v, err := g.Seen(ctx, "slow") // would never come back by itself

@@ -18,7 +18,7 @@ import (
 )
 
 // budget is how long one request may take, retries included.
-const budget = 2 * time.Second
+const budget = 5 * time.Second
 
 var events = sync.OnceValues(func() (*bloom.Filter, error) {
 	client, err := upstash.FromEnv(upstash.WithTransport(transport{}))
