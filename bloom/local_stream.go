@@ -27,9 +27,9 @@ const (
 	frameHeadBytes = len(frameMagic) + 16
 	frameSumBytes  = 8
 
-	// firstRead is what is allocated before a stream has shown that it is
-	// longer.
-	firstRead = 1 << 20
+	// streamPiece is how much of a long stream is read at first. With the state
+	// of the hash it is less than the 1 MiB of ReadLocal's promise.
+	streamPiece = 1<<20 - 16<<10
 )
 
 // ErrBadStream is returned when a stream is not a filter that was saved whole:
@@ -234,19 +234,23 @@ func (f *frameReader) fill(p []byte) error {
 	return nil
 }
 
-// string reads n bytes into a padded buffer, which grows as the bytes come: a
-// stream is not believed to be as long as it says.
+// string reads n bytes into a padded buffer. A stream is not believed to be as
+// long as it says: until half of it has come, it is read in pieces.
 func (f *frameReader) string(n int) ([]byte, error) {
-	size := min(n, firstRead)
-	buf := make([]byte, padded(size))
-	for from := 0; ; {
-		if err := f.fill(buf[from:size]); err != nil {
+	var pieces [][]byte
+	got := 0
+	for n > streamPiece && got < n/2 {
+		piece := make([]byte, min(streamPiece, n-got))
+		if err := f.fill(piece); err != nil {
 			return nil, err
 		}
-		if size == n {
-			return buf, nil
-		}
-		from, size = size, min(n, 2*size)
-		buf = append(make([]byte, 0, padded(size)), buf[:from]...)[:padded(size)]
+		pieces = append(pieces, piece)
+		got += len(piece)
 	}
+	buf := make([]byte, padded(n))
+	from := 0
+	for _, piece := range pieces {
+		from += copy(buf[from:], piece)
+	}
+	return buf, f.fill(buf[from:n])
 }

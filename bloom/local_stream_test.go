@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"io"
 	"runtime"
 	"strings"
@@ -174,24 +175,37 @@ func TestLocalStreamDamage(t *testing.T) {
 	}
 }
 
-// A short stream that says it is long takes no memory for what it does not
-// hold.
+// A stream that says it is long takes no memory for what it does not hold: what
+// is allocated in all, before the stream ends too early or has come whole, is at
+// most three times what it holds, and 1 MiB.
 func TestLocalStreamBelievesNoLength(t *testing.T) {
-	g := Geometry{Bits: maxCells(SchemeBlocked, LayoutHeaded), Hashes: 4}
+	const mib = 1 << 20
+	huge := Geometry{Bits: maxCells(SchemeBlocked, LayoutHeaded), Hashes: 4}
 	head := []byte(frameMagic)
-	head = binary.BigEndian.AppendUint64(head, encodeHeader(KindFilter, g)<<11)
-	head = binary.BigEndian.AppendUint64(head, g.Bytes(LayoutHeaded))
-	for _, more := range []int{0, 100, 2 << 20} {
+	head = binary.BigEndian.AppendUint64(head, encodeHeader(KindFilter, huge)<<11)
+	head = binary.BigEndian.AppendUint64(head, huge.Bytes(LayoutHeaded))
+	check := func(what string, r io.Reader, size int, want error) {
+		t.Helper()
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		_, err := ReadLocal(io.MultiReader(bytes.NewReader(head), io.LimitReader(zeros{}, int64(more))), 0)
+		_, err := ReadLocal(r, 0)
 		runtime.ReadMemStats(&after)
-		if !errors.Is(err, ErrBadStream) {
-			t.Errorf("%v", err)
+		if !errors.Is(err, want) {
+			t.Errorf("%s: %v, want %v", what, err, want)
 		}
-		if took := after.TotalAlloc - before.TotalAlloc; took > uint64(4*more+2<<20) {
-			t.Errorf("%d bytes of a stream took %d of memory", more, took)
+		if took := after.TotalAlloc - before.TotalAlloc; took > uint64(3*size+mib) {
+			t.Errorf("%s: %d bytes of a stream took %d of memory", what, size, took)
 		}
+	}
+	for _, n := range []int{0, 100, mib - 1, mib, mib + 1, 2 * mib, 4 * mib, 5*mib + 7, 8 * mib} {
+		r := io.MultiReader(bytes.NewReader(head), io.LimitReader(zeros{}, int64(n)))
+		check(fmt.Sprintf("cut after %d bytes", n), r, len(head)+n, ErrBadStream)
+	}
+	for _, words := range []uint64{32, 150_000, 160_000, 500_000, 1_300_000} {
+		frame := marshal(t, NewLocal(Geometry{Bits: 53 * words, Hashes: 4}))
+		check(fmt.Sprintf("whole, of %d words", words), bytes.NewReader(frame), len(frame), nil)
+		half := frame[:len(frame)/2]
+		check(fmt.Sprintf("half of %d words", words), bytes.NewReader(half), len(half), ErrBadStream)
 	}
 }
 

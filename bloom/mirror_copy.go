@@ -14,8 +14,8 @@ type mirrorCopy struct {
 	local  *Local
 	birth  int64     // 0: of no filter, and local is empty
 	begun  uint64    // how often local was begun anew
-	proved time.Time // when the last question was sent whose answer showed the birth number
-	fresh  time.Time // all that was in the filter then is in local; zero: nothing is known
+	proved time.Time // when the question was sent whose answer last showed the birth number
+	fresh  time.Time // all that was in the filter then is in local; zero if there is no such time
 }
 
 // age is how long ago then was. A process that was frozen sees it on the wall
@@ -57,9 +57,31 @@ func (c *mirrorCopy) trusts(now time.Time, limit time.Duration, item string) boo
 func (c *mirrorCopy) drop() {
 	if c.birth != 0 {
 		clear(c.local.buf[headerBytes:])
-		c.birth, c.proved, c.fresh = 0, time.Time{}, time.Time{}
 		c.begun++
 	}
+	c.birth, c.proved, c.fresh = 0, time.Time{}, time.Time{}
+}
+
+// isNews reports whether the answer to a question that was sent at the time is
+// newer than what is known. An older one, which came late, may speak of the
+// past. A proof that lies in the future is from before the clock was set back,
+// and cannot be compared.
+func (c *mirrorCopy) isNews(sent, now time.Time) bool {
+	return !sent.Before(c.proved) || age(now, c.proved) < 0
+}
+
+// miss takes note that the primary has no filter, or another one. If a missing
+// filter counts as empty, local is then whole, and miss returns true. Of two
+// questions that were sent at the same time, none counts as the later one.
+func (c *mirrorCopy) miss(sent, now time.Time, isEmpty bool) (whole bool) {
+	if !c.isNews(sent, now) {
+		return false
+	}
+	whole = isEmpty && sent.After(c.proved)
+	if c.drop(); whole {
+		c.proved, c.fresh = sent, sent
+	}
+	return whole
 }
 
 // meet takes note that the primary showed a birth number in answer to a
@@ -67,17 +89,15 @@ func (c *mirrorCopy) drop() {
 // filter. A filter of birth 0 was written by another program; nothing would
 // tell it from its successor.
 func (c *mirrorCopy) meet(birth int64, sent, now time.Time) bool {
-	// A proof to come is from before the clock was set back, and cannot be
-	// compared.
-	newer := !sent.Before(c.proved) || age(now, c.proved) < 0
+	news := c.isNews(sent, now)
 	if birth == c.birth {
-		if newer {
+		if news {
 			c.proved = sent
 		}
 		return birth != 0
 	}
-	if !newer {
-		return false // the answer to an older question came late: it may speak of the past
+	if !news {
+		return false
 	}
 	if c.drop(); birth == 0 {
 		return false
@@ -124,7 +144,7 @@ func (l *lesson) learn(q *request, primary bool) {
 			q.learnCells(c.local)
 		}
 	case primary && isGone(q.err):
-		c.drop()
+		c.miss(l.sent, now, false)
 	}
 }
 

@@ -1,10 +1,12 @@
 package bloom_test
 
 import (
+	"context"
 	"errors"
 	"math"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -23,6 +25,37 @@ func during(s *upstashtest.Server, n int64, what func() upstashtest.Fault) {
 		}
 		return upstashtest.Fault{}
 	})
+}
+
+// A heldReply is a transport that keeps back the reply to one request.
+type heldReply struct {
+	upstash.Transport
+	left    atomic.Int64
+	here    chan struct{} // closed when the reply is here
+	release chan struct{} // closed to let the caller have it
+}
+
+// holdReply keeps back the n-th reply.
+func holdReply(n int64) *heldReply {
+	h := &heldReply{here: make(chan struct{}), release: make(chan struct{})}
+	h.left.Store(n)
+	return h
+}
+
+func (h *heldReply) client(t *testing.T, s *upstashtest.Server) *upstash.Client {
+	web := &http.Client{}
+	t.Cleanup(web.CloseIdleConnections)
+	h.Transport = httptransport.New(web)
+	return s.Client(upstash.WithTransport(h))
+}
+
+func (h *heldReply) RoundTrip(ctx context.Context, req *upstash.Request, resp *upstash.Response) error {
+	err := h.Transport.RoundTrip(ctx, req, resp)
+	if h.left.Add(-1) == 0 {
+		close(h.here)
+		<-h.release
+	}
+	return err
 }
 
 // A copy is as old as the start of its refresh, however long that took.
@@ -68,28 +101,56 @@ func TestMirrorKeepsTwoFiltersApart(t *testing.T) {
 	s := upstashtest.NewServer(t)
 	f := handle(t, s.Client(), roomy())
 	mustAdd(t, f, numbered("old", 100)...)
-	m, _ := mirror(t, f, bloom.MirrorConfig{MaxStale: time.Hour})
-	asked := make(chan struct{})
-	during(s, 2, func() upstashtest.Fault {
-		close(asked)
-		return upstashtest.Late(100 * time.Millisecond)
-	})
+	held := holdReply(2) // the part's, behind the count's
+	m, _ := mirror(t, handle(t, held.client(t, s), roomy()), bloom.MirrorConfig{MaxStale: time.Hour})
 	var refresh sync.WaitGroup
 	refresh.Go(func() {
 		if err := m.Refresh(t.Context()); !errors.Is(err, bloom.ErrRecreated) {
 			t.Errorf("Refresh: %v, want ErrRecreated", err)
 		}
 	})
-	<-asked
+	<-held.here
 	do(t, s, "DEL", key)
 	if added, err := m.AddThrough(t.Context(), "new"); !added || err != nil {
 		t.Error(added, err)
 	}
+	close(held.release)
 	refresh.Wait()
 	if n := m.Stats().SetBits; n > 8 {
 		t.Errorf("%d bits in the copy of a filter that has one item", n)
 	}
 	asks(t, s, m, "old-1", false, 1) // the count: the copy has all of the new one
+}
+
+// The answer that there is no filter comes when the mirror's own Add has made
+// one: the item that was added stays.
+func TestMirrorMissingFilterThatComesLate(t *testing.T) {
+	// Sent at the same time, neither answer is known to be the later one: the
+	// copy forgets the item, and asks.
+	for later, requests := range map[time.Duration]int64{time.Nanosecond: 0, 0: 1} {
+		s := upstashtest.NewServer(t)
+		cfg := roomy()
+		cfg.MissingIsEmpty = true
+		held := holdReply(1)
+		m, c := mirror(t, handle(t, held.client(t, s), cfg), bloom.MirrorConfig{MaxStale: time.Hour})
+		var refresh sync.WaitGroup
+		refresh.Go(func() {
+			if err := m.Refresh(t.Context()); !errors.Is(err, bloom.ErrNotFound) {
+				t.Errorf("Refresh: %v, want ErrNotFound", err)
+			}
+		})
+		<-held.here
+		c.pass(later)
+		if added, err := m.AddThrough(t.Context(), "new"); !added || err != nil {
+			t.Error(added, err)
+		}
+		close(held.release)
+		refresh.Wait()
+		if m.Stats().Copied {
+			t.Error("a copy of a filter that was not refreshed counts as whole")
+		}
+		asks(t, s, m, "new", true, requests)
+	}
 }
 
 // What a region says of the filter before is not learned.

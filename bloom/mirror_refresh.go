@@ -106,8 +106,15 @@ func (m *Mirror) refresh(ctx context.Context) error {
 	if err == nil && len(answers) != 2 {
 		err = wrongCount(len(answers), 2)
 	}
+	if isGone(err) {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if c.miss(sent, m.now(), m.f.missing(err) == nil) {
+			return nil
+		}
+	}
 	if err != nil {
-		return m.lost(err)
+		return err
 	}
 	birth, err := fieldWord(answers[0])
 	if err != nil {
@@ -136,13 +143,17 @@ func (m *Mirror) refresh(ctx context.Context) error {
 	case whole:
 		return nil
 	}
-	if err := m.readParts(ctx, birth, begun); err != nil {
-		return m.lost(err)
-	}
+	err = m.readParts(ctx, birth, begun)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.begun != begun {
+	switch {
+	case c.begun != begun: // the copy is of another filter than the parts
 		return ErrRecreated
+	case isGone(err), errors.Is(err, ErrRecreated):
+		c.drop()
+		return err
+	case err != nil:
+		return err
 	}
 	if n := c.local.setBits(); n < count {
 		return fmt.Errorf("bloom: %w: %d bits in the parts of a string that has %d",
@@ -150,16 +161,6 @@ func (m *Mirror) refresh(ctx context.Context) error {
 	}
 	c.fresh = sent
 	return nil
-}
-
-// lost drops the copy if the error of a refresh says that its filter is gone.
-func (m *Mirror) lost(err error) error {
-	if isGone(err) || errors.Is(err, ErrRecreated) {
-		m.copy.mu.Lock()
-		defer m.copy.mu.Unlock()
-		m.copy.drop()
-	}
-	return err
 }
 
 // readParts reads the string into the copy, several parts at once.

@@ -213,6 +213,62 @@ func TestMirrorMaxStale(t *testing.T) {
 	})
 }
 
+// With MissingIsEmpty a missing filter is a state like any other: it answers "no"
+// for MaxStale, without a request.
+func TestMirrorRemembersAMissingFilter(t *testing.T) {
+	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+		const stale = 10 * time.Second
+		cfg := roomy()
+		cfg.MissingIsEmpty = true
+		f, writer := handle(t, s.Client(), cfg), handle(t, s.Client(), roomy())
+		m, c := mirror(t, f, bloom.MirrorConfig{MaxStale: stale, MaxTrust: time.Hour})
+		asks(t, s, m, "x", false, 1)
+		asks(t, s, m, "x", false, 0)
+		if st := m.Stats(); !st.Copied || st.Refreshes != 1 || st.Failures != 0 || st.SetBits != 0 {
+			t.Errorf("%+v", st)
+		}
+		mustAdd(t, writer, "a")
+		c.pass(stale)
+		asks(t, s, m, "a", false, 0) // added no more than MaxStale ago
+		c.pass(1)
+		asks(t, s, m, "a", true, 2)
+		asks(t, s, m, "x", false, 0)
+
+		// It goes away, and the copy's own Add makes it anew.
+		if _, err := writer.Delete(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		c.pass(stale + 1)
+		asks(t, s, m, "b", false, 1)
+		asks(t, s, m, "a", false, 0)
+		if added, err := m.Add(t.Context(), "b"); !added || err != nil {
+			t.Error(added, err)
+		}
+		asks(t, s, m, "b", true, 0)
+		asks(t, s, m, "a", false, 1)
+
+		// By hand too, and the default mode asks about each "no".
+		if _, err := writer.Delete(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		d, _ := mirror(t, f, bloom.MirrorConfig{})
+		if err := d.Refresh(t.Context()); err != nil {
+			t.Errorf("Refresh: %v", err)
+		}
+		asks(t, s, d, "b", false, 1)
+
+		// Another filter or other data is an error at each look-up.
+		do(t, s, "SET", key, "some text that is long enough")
+		c.pass(stale + 1)
+		for range 2 {
+			if _, err := m.Exists(t.Context(), "x"); !errors.Is(err, bloom.ErrNotFilter) {
+				t.Errorf("Exists beside other data: %v, want ErrNotFilter", err)
+			}
+			c.pass(2 * time.Second)
+		}
+	})
+}
+
 // A moment ago the copy was dropped for another birth: nothing of the old
 // filter is left, and a refresh brings the new one.
 func TestMirrorRefreshOfANewFilter(t *testing.T) {
