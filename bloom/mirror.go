@@ -17,68 +17,73 @@ import (
 // copied; make it with NewMirror, once a process. It starts no goroutine that
 // outlives a call.
 //
-// What it answers by itself, and what that costs in billed commands:
+// This is what it answers by itself, and what each answer costs in billed
+// commands:
 //
 //	                   MaxStale = 0 (the default)    MaxStale set
 //	an item in it      yes: 0                        yes: 0
 //	another item       asks: 1, and learns           no: 0
 //	copy too old       asks: 1, and learns           a refresh, once for all callers:
 //	                                                 3 if nothing changed, else 3 more for
-//	                                                 each 2 MiB of the string, and its bytes
+//	                                                 each 2 MiB of the string, and its bytes;
+//	                                                 2 if the filter is missing
 //	AddThrough         1                             1
 //	Add, in the copy   "seen": 0                     "seen": 0
 //	Add, another       1                             1
 //
 // # What it promises
 //
-// A "no" by default is the server's. With MaxStale, every item whose Add was
-// acknowledged more than MaxStale before the call is found. Either way a
-// failure is an error, never a "no".
+// By default a "no" is the server's. With MaxStale, every item is found whose
+// Add was acknowledged more than MaxStale before the call. Either way a failure
+// is an error, never a "no". If the filter is missing, that is ErrNotFound; with
+// Config.MissingIsEmpty it is a "no", which is remembered for MaxStale as well.
 //
-// A "yes" is that of the filter as the copy knows it. If the filter is deleted,
-// evicted, replaced or made anew, the copy is dropped with the first answer
-// that shows it: MaxTrust bounds how long the items of the filter that went
-// away are still found, and how long an Add of such an item is "seen" and is
-// not sent. Whoever must not miss that uses AddThrough.
+// A "yes" speaks of the filter that was copied. If that filter is deleted,
+// evicted, replaced or made anew, the first answer that shows it makes the
+// Mirror drop its copy. Until then, which is MaxTrust at most, the items of the
+// old filter are still found, and an Add of such an item returns "seen" and is
+// not sent. A caller that cannot accept this uses AddThrough.
 //
 // # What it believes
 //
-// A bit enters the copy only from an answer of the server: an Add of unknown
-// outcome leaves no trace. Every question of a Mirror asks for the filter's
-// birth number too, which changes when a filter is made anew, and copies of two
-// births never mix. Ages are measured from the moment a question was sent, by
-// the wall clock as well as the monotonic one, so that a process that was
-// frozen for hours knows it; an age below 0, of a clock that was set back, is
+// A bit enters the copy only from an answer of the server, so that an Add of
+// unknown outcome leaves no trace. Every question of a Mirror asks for the
+// filter's birth number too, which changes when a filter is made anew. Copies
+// of two births never mix.
+//
+// An age counts from the moment when a question was sent, by the wall clock as
+// well as by the monotonic one, so that a process that was frozen for hours
+// notices it. An age below 0 shows that the clock was set back, and counts as
 // too old.
 type Mirror struct {
 	f    *Filter
 	cfg  MirrorConfig
-	now  func() time.Time // time.Now but for tests
+	now  func() time.Time // time.Now, except in tests
 	copy mirrorCopy
 	turn refreshTurn
 
 	hits, asked, saved, refreshes, failures atomic.Uint64
 }
 
-// A MirrorConfig says how far a Mirror trusts its copy. The zero value is the
-// default: a "yes" is believed for a minute, and a "no" is always the server's.
+// A MirrorConfig says how far a Mirror trusts its copy. The zero value is a good
+// start: the copy's "yes" counts for a minute, and each "no" is the server's.
 // It is plain data.
 type MirrorConfig struct {
 	_ struct{}
 
-	// MaxTrust is how long after the last proof that the filter is still the
-	// one that was copied a "yes" needs no request; the default, for 0, is a
-	// minute. Each answer of the primary is a proof, so that it takes a request
-	// a minute at most.
+	// MaxTrust is how long a "yes" needs no request after the last proof that
+	// the filter is still the one that was copied; the default, for 0, is a
+	// minute. Each answer of the primary is a proof, so that "yes" answers cost
+	// at most one request each MaxTrust.
 	MaxTrust time.Duration
 
-	// MaxStale lets the copy say "no" as well: an item is found if its Add was
-	// acknowledged longer ago than this. The default, 0, asks the server about
-	// each item that is not in the copy.
+	// MaxStale lets the copy answer "no" as well: an item whose Add was
+	// acknowledged longer ago than this is found, a later one may be missed.
+	// The default, 0, asks the server about each item that is not in the copy.
 	MaxStale time.Duration
 
-	// MaxBytes is the longest string, in bytes, that is mirrored; the default,
-	// for 0, is 64 MiB. NewMirror refuses a larger filter.
+	// MaxBytes is the length of the longest string, in bytes, that NewMirror
+	// accepts; the default, for 0, is 64 MiB.
 	MaxBytes int
 }
 
@@ -88,9 +93,9 @@ const (
 )
 
 // NewMirror makes an empty mirror of a filter and sends nothing. It allocates
-// the filter's whole string, Geometry.Bytes. A Bare filter has no birth number
-// to tell it by, and a read-only client cannot prove that a copy is current:
-// the one is a *ConfigError, the other wraps upstash.ErrReadOnly.
+// the filter's whole string, Geometry.Bytes. A Bare filter is a *ConfigError,
+// because it has no birth number. A read-only client is an error that wraps
+// upstash.ErrReadOnly, because it cannot prove that a copy is current.
 func NewMirror(f *Filter, cfg MirrorConfig) (*Mirror, error) {
 	if f == nil {
 		return nil, errors.New("bloom: the Filter is nil: make one with New or Open")
@@ -134,9 +139,9 @@ func (c MirrorConfig) check(r *record) error {
 	return nil
 }
 
-// Exists reports whether the item is in the filter, from the copy if that may
-// be believed (the doc of Mirror says when), else from the server and with the
-// errors of [Filter.Exists]. From the copy it takes some 100 ns.
+// Exists reports whether the item is in the filter. The copy answers if it may
+// be believed (see [Mirror]), which takes some 100 ns. Else the server answers,
+// with the errors of [Filter.Exists].
 func (m *Mirror) Exists(ctx context.Context, item string) (bool, error) {
 	found, known := m.answer(item)
 	if !known && m.refreshIfStale(ctx) {
@@ -150,8 +155,8 @@ func (m *Mirror) Exists(ctx context.Context, item string) (bool, error) {
 	return m.f.exists(ctx, item, m.lesson())
 }
 
-// ExistsAll is Exists for many items: it asks the server, as [Filter.ExistsAll]
-// does, about those alone that the copy has no answer for. A *BatchError speaks
+// ExistsAll is Exists for many items. It asks the server, as [Filter.ExistsAll]
+// does, only about those that the copy has no answer for. A *BatchError speaks
 // of all items.
 func (m *Mirror) ExistsAll(ctx context.Context, items []string) ([]bool, error) {
 	if len(items) == 0 {
@@ -167,10 +172,10 @@ func (m *Mirror) ExistsAll(ctx context.Context, items []string) ([]bool, error) 
 	})
 }
 
-// Add is [Filter.Add], but for an item in the copy, which it reports as seen
-// without a request if the filter was proven to be the copied one within
-// MaxTrust. If the filter was made anew meanwhile, the item is not in the new
-// one: use AddThrough if that must not happen.
+// Add is [Filter.Add], except for an item in the copy: if the last proof that
+// the filter is the copied one is within MaxTrust, Add sends nothing and returns
+// false. If the filter was made anew since that proof, the item is not in the
+// new one: use AddThrough if that must not happen.
 func (m *Mirror) Add(ctx context.Context, item string) (added bool, err error) {
 	if m.copy.trusts(m.now(), m.cfg.MaxTrust, item) {
 		m.count(1, 0)
@@ -179,15 +184,15 @@ func (m *Mirror) Add(ctx context.Context, item string) (added bool, err error) {
 	return m.AddThrough(ctx, item)
 }
 
-// AddThrough is [Filter.Add]: it always sends the item, and notes it in the
-// copy when the server has acknowledged it.
+// AddThrough is [Filter.Add]. It always sends the item, and notes it in the copy
+// when the server has acknowledged it.
 func (m *Mirror) AddThrough(ctx context.Context, item string) (added bool, err error) {
 	m.count(0, 1)
 	return m.f.add(ctx, item, m.lesson())
 }
 
-// AddAll is [Filter.AddAll] for the items that Add would send. A *BatchError
-// speaks of all items.
+// AddAll is Add for many items. It sends those that Add would send, as
+// [Filter.AddAll] does. A *BatchError speaks of all items.
 func (m *Mirror) AddAll(ctx context.Context, items []string) ([]bool, error) {
 	if len(items) == 0 {
 		return nil, nil
@@ -205,8 +210,8 @@ func (m *Mirror) AddAll(ctx context.Context, items []string) ([]bool, error) {
 	})
 }
 
-// rest has the server answer the items whose places are open, and puts its
-// answers, and what its error says of each, where they belong.
+// rest asks the server about the items whose places are open. It puts the
+// answers at these places, and makes a BatchError speak of all items.
 func (m *Mirror) rest(items []string, answers []bool, open []int,
 	ask func(left []string) ([]bool, error),
 ) ([]bool, error) {
@@ -240,7 +245,8 @@ func (m *Mirror) answer(item string) (found, known bool) {
 	return m.copy.answer(m.now(), m.cfg, item)
 }
 
-// answers is answer for many items; open are the places of those without one.
+// answers is answer for many items. It returns as open the places of the items
+// that have none.
 func (m *Mirror) answers(items []string) (found []bool, open []int) {
 	found = make([]bool, len(items))
 	now := m.now()
@@ -260,15 +266,15 @@ type MirrorStats struct {
 	Hits, Asked uint64
 	// Saved is how many calls needed no request.
 	Saved uint64
-	// Refreshes is how many refreshes were proven, Failures how many were not.
+	// Refreshes is how many refreshes succeeded, Failures how many did not.
 	Refreshes, Failures uint64
-	// Copied is true if the copy was proven to be whole since it was begun, and
-	// Age is the time since the start of the last such refresh. An Age below 0
-	// says that the clock was set back.
+	// Copied is true if a refresh has brought the whole filter into the copy,
+	// and Age is the time since the start of the last such refresh. An Age
+	// below 0 shows that the clock was set back.
 	Copied bool
 	Age    time.Duration
-	// Bytes is the memory that the copy takes, SetBits how many of its cells
-	// are set.
+	// Bytes is the memory that the copy takes, in bytes. SetBits is how many of
+	// its cells are set.
 	Bytes, SetBits uint64
 }
 

@@ -6,21 +6,21 @@ import (
 	"time"
 )
 
-// mirrorCopy is what a Mirror knows of one filter, by its birth number. All
-// bits of local were in the server's answers about that filter, so that local
-// is a subset of it at any later time.
+// mirrorCopy is what a Mirror knows of one filter, which it tells from others by
+// the birth number. All bits of local were in the server's answers about that
+// filter, so that local is a subset of it at any later time.
 type mirrorCopy struct {
 	mu     sync.RWMutex
 	local  *Local
-	birth  int64     // 0: of no filter, and local is empty
+	birth  int64     // 0 if no filter is known, and local is empty
 	begun  uint64    // how often local was begun anew
 	proved time.Time // when the question was sent whose answer last showed the birth number
 	fresh  time.Time // all that was in the filter then is in local; zero if there is no such time
 }
 
-// age is how long ago then was. A process that was frozen sees it on the wall
-// clock alone, and a wall clock that is set back does not move the monotonic
-// one: the larger counts, but for an age below 0.
+// age returns how long ago then was, by the clock that shows more. The monotonic
+// clock may stand still while a process is frozen, and the wall clock may be set
+// back. If either age is below 0, age returns that one.
 func age(now, then time.Time) time.Duration {
 	wall, monotonic := now.Round(0).Sub(then.Round(0)), now.Sub(then)
 	if wall < 0 || monotonic < 0 {
@@ -29,14 +29,15 @@ func age(now, then time.Time) time.Duration {
 	return max(wall, monotonic)
 }
 
-// within reports whether then is no longer ago than the limit, and not to come.
+// within reports whether then is no longer ago than the limit, and not in the
+// future.
 func within(now, then time.Time, limit time.Duration) bool {
 	a := age(now, then)
 	return !then.IsZero() && a >= 0 && a <= limit
 }
 
-// answer is what the copy says of an item. known is false if the server must be
-// asked.
+// answer returns what the copy says of an item. known is false if the server
+// must be asked.
 func (c *mirrorCopy) answer(now time.Time, cfg MirrorConfig, item string) (found, known bool) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
@@ -46,7 +47,8 @@ func (c *mirrorCopy) answer(now time.Time, cfg MirrorConfig, item string) (found
 	return false, cfg.MaxStale > 0 && within(now, c.fresh, cfg.MaxStale)
 }
 
-// trusts reports whether the item is in the filter without doubt.
+// trusts reports whether the copy has the item, and its last proof is within the
+// limit.
 func (c *mirrorCopy) trusts(now time.Time, limit time.Duration, item string) bool {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
@@ -84,10 +86,10 @@ func (c *mirrorCopy) miss(sent, now time.Time, isEmpty bool) (whole bool) {
 	return whole
 }
 
-// meet takes note that the primary showed a birth number in answer to a
-// question that was sent at the time, and reports whether local is about that
-// filter. A filter of birth 0 was written by another program; nothing would
-// tell it from its successor.
+// meet takes note that the primary showed a birth number, in answer to a
+// question that was sent at that time. It reports whether local is now about
+// that filter. It never is for birth 0, which is that of a filter that another
+// program wrote: nothing tells it from its successor.
 func (c *mirrorCopy) meet(birth int64, sent, now time.Time) bool {
 	news := c.isNews(sent, now)
 	if birth == c.birth {
@@ -106,13 +108,11 @@ func (c *mirrorCopy) meet(birth int64, sent, now time.Time) bool {
 	return true
 }
 
-// A lesson is what a Mirror learns from a call's answers, all of them to
-// questions that were sent after the time. Once a MaxTrust the primary is
-// asked, for only it proves anything.
+// A lesson takes what a call's answers say into the copy.
 type lesson struct {
 	m       *Mirror
-	sent    time.Time
-	primary bool
+	sent    time.Time // before any question of the call was sent
+	primary bool      // the primary must answer: the last proof is too old
 }
 
 func (m *Mirror) lesson() *lesson {
@@ -124,8 +124,8 @@ func (m *Mirror) lesson() *lesson {
 
 func (l *lesson) asksPrimary() bool { return l.primary }
 
-// learn takes the bits of an answer into the copy, and what it says of the
-// filter.
+// learn takes the bits of an answer into the copy, and notes which filter it is
+// about.
 func (l *lesson) learn(q *request, primary bool) {
 	c, now := &l.m.copy, l.m.now()
 	c.mu.Lock()
@@ -138,8 +138,8 @@ func (l *lesson) learn(q *request, primary bool) {
 			}
 		}
 	case q.err == nil && len(q.found) > 0:
-		// What a region lacks is lag, and what it has is true of the filter it
-		// speaks of.
+		// A region lags: it may lack bits, but those that it has are bits of the
+		// filter whose birth number it shows.
 		if primary && c.meet(q.stands, l.sent, now) || !primary && q.stands == c.birth && c.birth != 0 {
 			q.learnCells(c.local)
 		}
@@ -148,13 +148,13 @@ func (l *lesson) learn(q *request, primary bool) {
 	}
 }
 
-// isGone reports whether an answer of the primary says that there is no such
-// filter any more.
+// isGone reports whether an error of the primary says that the filter is no
+// longer there.
 func isGone(err error) bool { return errors.Is(err, ErrNotFound) || isForeign(err) }
 
 // learnCells sets the cells that the answers to a look-up showed to be set.
 func (q *request) learnCells(local *Local) {
-	cells := q.answers[2:] // behind the header and the birth number
+	cells := q.answers[2:] // after the header and the birth number
 	if local.geo.Scheme == SchemeBlocked {
 		for i, w := range q.words {
 			local.learnWord(w.index, cells[i].Int64)

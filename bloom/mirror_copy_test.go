@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// A frozen process sees on the wall clock alone that time has passed; a clock
-// that was set back shows an age below 0.
+// In a process that was frozen only the wall clock shows that time has passed. A
+// clock that was set back shows an age below 0.
 func TestAge(t *testing.T) {
 	then := time.Now()
 	for name, c := range map[string]struct {
@@ -30,8 +30,8 @@ func TestAge(t *testing.T) {
 	}
 }
 
-// Answers that come late, of a filter before or after the present one, do not
-// mix with it.
+// Answers about an earlier or a later filter, in whatever order they come, do
+// not mix with the present one.
 func TestMirrorCopyMeetsAnswersInAnyOrder(t *testing.T) {
 	start := time.Now()
 	at := func(s int) time.Time { return start.Add(time.Duration(s) * time.Second) }
@@ -57,7 +57,8 @@ func TestMirrorCopyMeetsAnswersInAnyOrder(t *testing.T) {
 	meet(0, 30, false, 0, 0, false)
 	meet(9, 1, true, 9, 1, false)
 
-	// The clock was set back: the last proof is to come, and any counts.
+	// The clock was set back: the last proof lies in the future, and any answer
+	// counts.
 	c.proved = at(1000)
 	meet(9, 50, true, 9, 50, false)
 	c.proved = at(1000)

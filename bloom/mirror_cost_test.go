@@ -12,8 +12,8 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
-// A million look-ups with MaxStale cost a hundred thousand times fewer commands
-// than Exists, and answer what the server does, item by item.
+// With MaxStale a million look-ups cost a hundred thousand times fewer commands
+// than Exists, and each has the server's answer.
 func TestMirrorAnswersAMillionLookUps(t *testing.T) {
 	s := upstashtest.NewServer(t, upstashtest.WithRedis(testenv.Redis(t)))
 	n := 1_000_000

@@ -16,7 +16,7 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
-// A bit enters the copy from an answer alone.
+// A bit enters the copy only from an answer.
 func TestMirrorAddOfUnknownOutcomeLeavesNoTrace(t *testing.T) {
 	for _, when := range []upstashtest.When{upstashtest.BeforeExec, upstashtest.AfterExec} {
 		s := upstashtest.NewServer(t)
@@ -37,8 +37,8 @@ func TestMirrorAddOfUnknownOutcomeLeavesNoTrace(t *testing.T) {
 	}
 }
 
-// Whatever goes wrong with whichever request of a look-up, an item that is in
-// the filter is found or there is an error.
+// Whichever fault meets whichever request of a look-up, an item that is in the
+// filter is found, or there is an error.
 func TestMirrorFailureIsNeverANo(t *testing.T) {
 	for _, fault := range upstashtest.EveryFault() {
 		for hit := range int64(3) {
@@ -129,7 +129,7 @@ func TestMirrorRefreshOfACallerWhoGivesUp(t *testing.T) {
 	}
 }
 
-// A region that lags cannot make a copy look whole, nor prove that a filter is
+// A region that lags neither makes a copy look whole nor proves that a filter is
 // still there.
 func TestMirrorNearALaggingRegion(t *testing.T) {
 	for _, reads := range []bloom.Reads{bloom.ReadsPrimary, bloom.ReadsNearest, bloom.ReadsNearestFirst} {
@@ -160,7 +160,7 @@ func TestMirrorNearALaggingRegion(t *testing.T) {
 				asks(t, s, m, "c", true, 2)
 				asks(t, s, m, "a", false, 0)
 
-				// By default too, proofs come from the primary.
+				// Without MaxStale, proofs come from the primary as well.
 				d, c := mirror(t, f, bloom.MirrorConfig{})
 				asks(t, s, d, "c", true, 1)
 				asks(t, s, d, "c", true, 0)
@@ -256,8 +256,8 @@ func TestMirrorPromiseUnderWriters(t *testing.T) {
 	}
 }
 
-// A filter without a birth number cannot be told from its successor: nothing is
-// believed.
+// A filter without a birth number cannot be told from its successor, so that the
+// copy is never believed.
 func TestMirrorOfAFilterWithoutABirthNumber(t *testing.T) {
 	s := upstashtest.NewServer(t)
 	f := handle(t, s.Client(), roomy())
@@ -270,7 +270,8 @@ func TestMirrorOfAFilterWithoutABirthNumber(t *testing.T) {
 	if err := m.Refresh(t.Context()); !errors.Is(err, bloom.ErrNotFilter) {
 		t.Errorf("Refresh: %v", err)
 	}
-	if added, err := m.Add(t.Context(), "b"); !added || err != nil { // and the number
+	// An Add gives the filter a birth number.
+	if added, err := m.Add(t.Context(), "b"); !added || err != nil {
 		t.Error(added, err)
 	}
 	asks(t, s, m, "b", true, 0)

@@ -16,8 +16,8 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
-// during calls what happens while the n-th request from now is under way,
-// before it runs.
+// during calls what while the n-th request from now is under way, before it
+// runs.
 func during(s *upstashtest.Server, n int64, what func() upstashtest.Fault) {
 	s.InjectFunc(func(i int64, _ upstashtest.RequestInfo) upstashtest.Fault {
 		if i == n {
@@ -58,7 +58,8 @@ func (h *heldReply) RoundTrip(ctx context.Context, req *upstash.Request, resp *u
 	return err
 }
 
-// A copy is as old as the start of its refresh, however long that took.
+// The age of a copy counts from the start of its refresh, however long that
+// took.
 func TestMirrorAgeCountsFromTheStart(t *testing.T) {
 	s := upstashtest.NewServer(t)
 	f := handle(t, s.Client(), roomy())
@@ -72,9 +73,23 @@ func TestMirrorAgeCountsFromTheStart(t *testing.T) {
 	if st := m.Stats(); st.Age != time.Minute {
 		t.Errorf("the copy is %v old, want a minute", st.Age)
 	}
+
+	// So is what is known of a missing filter.
+	do(t, s, "DEL", key)
+	cfg := roomy()
+	cfg.MissingIsEmpty = true
+	m, c = mirror(t, handle(t, s.Client(), cfg), bloom.MirrorConfig{MaxStale: time.Hour})
+	during(s, 1, func() upstashtest.Fault {
+		c.pass(time.Minute)
+		return upstashtest.Fault{}
+	})
+	asks(t, s, m, "x", false, 1)
+	if st := m.Stats(); st.Age != time.Minute {
+		t.Errorf("a missing filter was seen %v ago, want a minute", st.Age)
+	}
 }
 
-// Parts that lack bits which were counted at the start are not believed: the
+// If the parts lack bits that were counted at the start, the refresh fails. The
 // filter was put back from a backup in between, with the same birth number.
 func TestMirrorRefusesPartsThatLackBits(t *testing.T) {
 	s := upstashtest.NewServer(t)
@@ -95,8 +110,8 @@ func TestMirrorRefusesPartsThatLackBits(t *testing.T) {
 	}
 }
 
-// A part of the filter before, which comes when the copy is of another already,
-// does not get into it.
+// A part of a deleted filter comes when the copy is already about the next one,
+// and does not get into it.
 func TestMirrorKeepsTwoFiltersApart(t *testing.T) {
 	s := upstashtest.NewServer(t)
 	f := handle(t, s.Client(), roomy())
@@ -122,8 +137,8 @@ func TestMirrorKeepsTwoFiltersApart(t *testing.T) {
 	asks(t, s, m, "old-1", false, 1) // the count: the copy has all of the new one
 }
 
-// The answer that there is no filter comes when the mirror's own Add has made
-// one: the item that was added stays.
+// The answer that there is no filter comes after the mirror's own Add has made
+// one. The item that was added stays in the copy.
 func TestMirrorMissingFilterThatComesLate(t *testing.T) {
 	// Sent at the same time, neither answer is known to be the later one: the
 	// copy forgets the item, and asks.
@@ -153,7 +168,7 @@ func TestMirrorMissingFilterThatComesLate(t *testing.T) {
 	}
 }
 
-// What a region says of the filter before is not learned.
+// The copy learns nothing from a region that still has a deleted filter.
 func TestMirrorLearnsNothingFromARegionsPast(t *testing.T) {
 	s := upstashtest.NewServer(t, upstashtest.WithRegions(upstashtest.Region{Name: "far", Lag: math.MaxInt}))
 	writer := handle(t, s.Client(), roomy())
@@ -167,9 +182,9 @@ func TestMirrorLearnsNothingFromARegionsPast(t *testing.T) {
 	cfg.Reads = bloom.ReadsNearestFirst
 	c := s.RegionClient("far", upstash.WithoutSyncToken())
 	m, _ := mirror(t, handle(t, c, cfg), bloom.MirrorConfig{MaxTrust: time.Hour})
-	asks(t, s, m, "b", true, 1) // the primary's, which proves the new one
+	asks(t, s, m, "b", true, 1) // the primary answers, which proves the new filter
 	have := m.Stats().SetBits
-	asks(t, s, m, "a", true, 1) // the region's yes is taken
+	asks(t, s, m, "a", true, 1) // the handle takes the region's yes
 	if n := m.Stats().SetBits; n != have {
 		t.Errorf("%d bits in the copy, %d before a region spoke of the past", n, have)
 	}

@@ -11,16 +11,17 @@ import (
 	"github.com/upbloom/upbloom/upstash"
 )
 
-// A refresh brings the copy up to a moment that is not before its own start.
+// A refresh brings into the copy all bits that were in the filter when the
+// refresh began.
 //
-// If nothing changed, one script shows it: it returns the birth number and the
-// count of set bits at one moment. The copy is a subset of the filter, so that
-// an equal count means equal bits. Else the string is read in parts, by scripts
-// too, because the primary runs them: each part is checked for the birth number
-// in its own atomic step, holds all bits that were there at the start of the
-// refresh, and is added to the copy. A plain GETRANGE might be answered by a
-// region that lags; and as parts of the primary need no second count to be
-// believed, a filter that others write to all the time is mirrored as well.
+// First one script returns the birth number and the count of set bits, both of
+// one moment. The copy is a subset of the filter, so that an equal count means
+// equal bits, and the refresh is done. Else the string is read in parts. Each
+// part is a script too, because scripts run on the primary: a plain GETRANGE
+// might be answered by a region that lags. The script checks the birth number
+// in the same atomic step, so that its part holds all bits that were there when
+// the refresh began. The parts need no second count, so that a filter can be
+// mirrored while others write to it all the time.
 
 const (
 	mirrorCountScript = ours + `return {w[1], w[3], redis.call('BITCOUNT', KEYS[1], '16', '-1')}`
@@ -29,19 +30,22 @@ const (
 	mirrorPartBytes = 2 << 20
 	mirrorParallel  = 4
 
-	// refreshPause is the longest time after a failed refresh in which none is
-	// tried.
+	// refreshPause is the longest time after a failed refresh during which calls
+	// try no other.
 	refreshPause = time.Second
 )
 
 var errNoBirth = fmt.Errorf("%w with a birth number, which a Mirror needs: the filter was written"+
 	" by another program; an Add of this package gives it one", ErrNotFilter)
 
-// Refresh brings the copy up to date: all items whose Add was acknowledged
-// before the call are in it. It costs three commands if nothing changed, else
-// three more for each 2 MiB of the string and its bytes. If MaxStale is set,
-// calls do it by themselves. After an error the copy is trusted no more than
-// before.
+// Refresh brings the copy up to date: afterwards all items are in it whose Add
+// was acknowledged before the call. It costs three commands if nothing changed,
+// else three more for each 2 MiB of the string, and its bytes. If MaxStale is
+// set, the other calls refresh the copy by themselves.
+//
+// A missing filter is ErrNotFound, unless Config.MissingIsEmpty says that it is
+// an empty one. ErrRecreated means that the filter was made anew meanwhile: call
+// again. After an error the copy is trusted no more than before.
 func (m *Mirror) Refresh(ctx context.Context) error {
 	for {
 		began, mine := m.turn.begin()
@@ -54,9 +58,9 @@ func (m *Mirror) Refresh(ctx context.Context) error {
 	}
 }
 
-// refreshIfStale reports whether a refresh was made since the call, by this
-// goroutine or another. It does nothing if the copy is fresh enough or a
-// refresh failed a moment ago.
+// refreshIfStale refreshes a copy that is older than MaxStale, or waits for
+// another goroutine that does, and reports whether the copy is fresh then. It
+// does nothing if a refresh failed a moment ago.
 func (m *Mirror) refreshIfStale(ctx context.Context) bool {
 	for m.cfg.MaxStale > 0 {
 		m.copy.mu.RLock()
@@ -80,16 +84,16 @@ func (m *Mirror) refreshIfStale(ctx context.Context) bool {
 	return false
 }
 
-// refreshNow is one refresh. The turn is the caller's.
+// refreshNow makes one refresh and ends the turn, which the caller has taken.
 func (m *Mirror) refreshNow(ctx context.Context) (err error) {
 	var failed time.Time
-	defer func() { m.turn.end(failed) }() // a panic too lets the others go on
+	defer func() { m.turn.end(failed) }() // after a panic too, so that the others go on
 	if err = m.refresh(ctx); err == nil {
 		m.refreshes.Add(1)
 		return nil
 	}
 	m.failures.Add(1)
-	if ctx.Err() == nil { // else it says nothing of the server
+	if ctx.Err() == nil { // a caller that gave up says nothing of the server
 		failed = m.now()
 	}
 	return err
@@ -97,7 +101,8 @@ func (m *Mirror) refreshNow(ctx context.Context) (err error) {
 
 func (m *Mirror) refresh(ctx context.Context) error {
 	c := &m.copy
-	// What is counted here was in the filter before the question below is sent.
+	// All bits that are counted here were in the filter before the question
+	// below is sent.
 	c.mu.RLock()
 	begun, have := c.begun, c.local.setBits()
 	c.mu.RUnlock()
@@ -127,7 +132,7 @@ func (m *Mirror) refresh(ctx context.Context) error {
 
 	c.mu.Lock()
 	if same := c.begun == begun && c.birth == birth; same && count < have {
-		c.drop() // bits only ever get set: it was put back from a backup
+		c.drop() // bits are never cleared: the filter was put back from a backup
 	}
 	known := c.meet(birth, sent, m.now())
 	whole := c.begun == begun && count == have
@@ -201,7 +206,7 @@ func (m *Mirror) readPart(ctx context.Context, from int, birth int64, begun uint
 }
 
 // bytesAt reads n bytes of the string, or fewer at its end, and the birth
-// number: as RESP2, and as base64 from a server that does not send that.
+// number. It asks for RESP2, and for base64 if the server does not send that.
 func (r *record) bytesAt(ctx context.Context, from, n int) (part []byte, birth int64, err error) {
 	script := func() upstash.Command {
 		return r.script(mirrorPartScript, nil, strconv.Itoa(from), strconv.Itoa(from+n-1)).
@@ -218,6 +223,7 @@ func (r *record) bytesAt(ctx context.Context, from, n int) (part []byte, birth i
 	return r.judgePart(replies[0], replies[0].Err(), n)
 }
 
+// judgePart takes the answer of mirrorPartScript apart.
 func (r *record) judgePart(reply upstash.Reply, err error, n int) (part []byte, birth int64, _ error) {
 	if err != nil {
 		return nil, 0, r.failed(err)
@@ -248,7 +254,7 @@ func (r *record) judgePart(reply upstash.Reply, err error, n int) (part []byte, 
 	return part, birth, err
 }
 
-// replyWord is fieldWord of a reply by itself.
+// replyWord is fieldWord for a reply that is a single number.
 func replyWord(reply upstash.Reply) (int64, error) {
 	n, err := reply.Int64()
 	if err != nil {
@@ -261,11 +267,11 @@ func replyWord(reply upstash.Reply) (int64, error) {
 // each as long as its own context lets it.
 type refreshTurn struct {
 	mu     sync.Mutex
-	under  turn // nil: nobody refreshes
-	failed time.Time
+	under  turn      // of the goroutine that refreshes; nil if none does
+	failed time.Time // when the last refresh failed; zero if it did not
 }
 
-// A turn is closed when its refresh is over.
+// A turn is a channel that is closed when its refresh is over.
 type turn chan struct{}
 
 func (t turn) wait(ctx context.Context) error {
@@ -277,7 +283,7 @@ func (t turn) wait(ctx context.Context) error {
 	}
 }
 
-// begin takes the turn, or returns that of who has it.
+// begin takes the turn, or returns the turn of the goroutine that has it.
 func (t *refreshTurn) begin() (under turn, mine bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -288,7 +294,7 @@ func (t *refreshTurn) begin() (under turn, mine bool) {
 	return t.under, true
 }
 
-// end lets the next one begin. failed is when the refresh failed, or zero.
+// end ends the turn. failed is when the refresh failed, or zero.
 func (t *refreshTurn) end(failed time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -11,7 +11,7 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
-// A clock stands still until it is set.
+// A clock stands still until a test moves it.
 type clock struct {
 	mu  sync.Mutex
 	now time.Time
@@ -123,9 +123,9 @@ func TestMirrorAdd(t *testing.T) {
 	})
 }
 
-// What the doc says of a filter that was made anew: within MaxTrust the old
-// one's items are found, and Add takes them for seen; AddThrough does not, and
-// the first answer drops the copy.
+// If a filter is made anew, the old one's items are found within MaxTrust, and
+// Add takes them for seen. AddThrough does not, and the first answer drops the
+// copy.
 func TestMirrorOfAFilterThatWasMadeAnew(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		f := handle(t, s.Client(), roomy())
@@ -149,7 +149,7 @@ func TestMirrorOfAFilterThatWasMadeAnew(t *testing.T) {
 		asks(t, s, m, "a", false, 1)
 		asks(t, s, m, "new", true, 1)
 
-		// Gone and not made anew: an error, and nothing of it is left.
+		// The filter is gone: an error, and the copy forgets its items.
 		if _, err := f.Delete(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -176,7 +176,7 @@ func TestMirrorOfAFilterThatWasMadeAnew(t *testing.T) {
 	})
 }
 
-// With MaxStale the copy says "no" too, until it is too old.
+// With MaxStale the copy answers "no" too, until it is too old.
 func TestMirrorMaxStale(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		const stale = 10 * time.Second
@@ -269,8 +269,8 @@ func TestMirrorRemembersAMissingFilter(t *testing.T) {
 	})
 }
 
-// A moment ago the copy was dropped for another birth: nothing of the old
-// filter is left, and a refresh brings the new one.
+// A refresh that finds a filter with another birth number drops the copy of the
+// old one and brings the new one.
 func TestMirrorRefreshOfANewFilter(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		f := handle(t, s.Client(), roomy())
@@ -301,8 +301,8 @@ func TestMirrorRefreshOfANewFilter(t *testing.T) {
 	})
 }
 
-// A filter that was put back from a backup has the birth number of the later
-// one, and fewer bits: the copy is begun anew.
+// A filter that was put back from a backup has the same birth number and fewer
+// bits. The copy is begun anew.
 func TestMirrorOfAFilterFromABackup(t *testing.T) {
 	s := upstashtest.NewServer(t)
 	f := handle(t, s.Client(), roomy())
@@ -319,8 +319,8 @@ func TestMirrorOfAFilterFromABackup(t *testing.T) {
 	asks(t, s, m, "a", true, 0)
 }
 
-// Refresh by hand serves the default mode too: yes without a request, no from
-// the server.
+// A Refresh by hand serves the default mode too: a "yes" needs no request then,
+// and a "no" is the server's.
 func TestMirrorRefreshByHand(t *testing.T) {
 	s := upstashtest.NewServer(t)
 	f := handle(t, s.Client(), bloom.Config{Capacity: 1_000_000, FPRate: 0.00001}) // two parts
@@ -420,5 +420,5 @@ func TestMirrorExistsAllAndAddAll(t *testing.T) {
 	})
 }
 
-// roomy is a filter of 128 KiB, in which a false positive would be a surprise.
+// roomy is a filter of 128 KiB, in which a test meets no false positive.
 func roomy() bloom.Config { return bloom.Config{Bits: 53 * 19785, Hashes: 8} }
