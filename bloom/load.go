@@ -11,26 +11,28 @@ import (
 
 // LoadResult is what a Load or Merge did. It is plain data.
 type LoadResult struct {
-	// Items is how many items were read, equal ones counted again; 0 for Merge.
+	// Items is how many items Load read, equal ones counted again; 0 for Merge.
 	Items uint64
-	// NewBits is how many cells the filter did not have set before. It is not
-	// known if the last step had to be sent again after a lost reply: then
-	// NewBitsUnknown is true.
+	// NewBits is how many cells the call set that were 0 before. If the last
+	// step was sent again after a lost reply, that is not known: NewBits is 0
+	// and NewBitsUnknown is true.
 	NewBits        uint64
 	NewBitsUnknown bool
 	// Created is true if this call made the filter.
 	Created bool
-	// Bytes is how much of the filter's string was sent, Requests and Commands
-	// what that took: the commands are those that are billed, with what the
-	// script calls, for one attempt each.
+	// Bytes is how many bytes of the filter's string were sent, in so many
+	// requests. Commands is how many are billed, with those that the script
+	// calls. Each counts one attempt: retries are left out.
 	Bytes, Requests, Commands int64
-	Duration                  time.Duration
+	// Duration is how long the call took.
+	Duration time.Duration
 }
 
-// mergeScript ORs the upload into the target, or makes it the target. ARGV[6]
-// is the birth number of a new filter, ARGV[7] is '1' if there must be one. It
-// returns the number of commands, the target's header, a status, and the set
-// cells before and after.
+// mergeScript ORs the upload into the target, or makes it the target if there is
+// none. ARGV[6] is the birth number of a new filter. ARGV[7] is '1' if the
+// target must be there. It returns the number of commands, the target's header
+// and a status; if the upload was taken, also the set cells before and after,
+// and 1 if this call made the filter.
 const mergeScript = assemble + `local w = {0, 1, 0}
 local ttl = call('PTTL', KEYS[1])
 local from = '0'
@@ -68,41 +70,41 @@ return {n, w[1], 1, before, call('BITCOUNT', KEYS[1], from, '-1'), created}`
 
 // The statuses of the scripts that take an upload.
 const (
-	uploadRefused = iota // another header stands there, or none
-	uploadTaken
-	uploadLost
-	uploadNoHeader // a string that begins with zeros
-	uploadTooLong  // a Bare string that is longer than the filter's
+	uploadRefused  = iota // the header is another one, or the filter must exist and is missing
+	uploadTaken           // the target holds the upload
+	uploadLost            // a part is gone or damaged
+	uploadNoHeader        // the target is a string that begins with zeros
+	uploadTooLong         // the target is a Bare string that is longer than the filter's
 )
 
-// ErrLoadLost is returned by Load, Merge and Replace when a part of what was
-// uploaded had gone before it could be used: it was evicted, or the upload took
-// longer than an hour. The target is untouched. Try again, and turn eviction
-// off for such a database.
+// ErrLoadLost is returned by Load, Merge, Restore and Replace when a part of the
+// upload was gone before it could be used: it was evicted, or the upload took
+// longer than an hour. The target is as it was. Turn eviction off for such a
+// database, and try again.
 var ErrLoadLost = errors.New("bloom: a part of the upload was gone before it could be used, and" +
 	" the filter is as it was: turn eviction off for such a database, and try again")
 
-// Load adds all items at once: it builds the filter in memory, uploads its
-// string, and has the server OR it into what is there, in one atomic step that
-// also makes the filter if there is none. It is the way to add many items: a
-// million at 1 in 100 are 1.35 MB and four requests, whatever their length, and
-// an order of magnitude faster than AddAll; a few hundred are cheaper with
-// AddAll. Which items were new is not known.
+// Load adds all items at once. It builds the filter in memory and uploads its
+// string. Then the server ORs that into the filter, in one atomic step that also
+// makes the filter if there is none. It is the way to add many items: a million
+// at 1 in 100 are 1.35 MB and four requests, however long the items are, which
+// is an order of magnitude faster than AddAll. A few hundred items are cheaper
+// with AddAll. Load does not say which items were new.
 //
 // The string travels in parts of 1 MiB (MovePartBytes), Config.BatchParallel at
-// once, each a key KEY:load:RANDOM:i of its own that expires after an hour.
-// Then one script checks the target's header, checks that every part is there
-// and the upload complete, and takes it; the filter's own TTL and birth number
-// stay, and a new filter gets Config.TTL. The database is locked, or the
-// script's own keys are, for about 6 ms a megabyte, and needs room for four
-// times the string while it runs. The parts are removed afterwards. Interrupted
-// at any point, the filter is as it was or complete, and nothing stays behind
-// for more than an hour.
+// once. Each part is a key of its own, KEY:load:RANDOM:i, which expires after an
+// hour. Then one script checks the target's header, and that every part is
+// there and whole, and takes the upload. The filter keeps its TTL and its birth
+// number; a new filter gets Config.TTL. While the script runs, the database is
+// locked, or only the script's keys are: for about 6 ms a megabyte. It needs
+// room for four times the string meanwhile. The parts are removed afterwards. If
+// Load is interrupted at any point, the filter is as it was or complete, and
+// nothing stays behind for more than an hour.
 //
 // An error leaves the filter as it was, unless upstash.SafeToRetry(err) is
-// false: then the items may be in. To call again is harmless either way. A
+// false: then the items may be in it. To call again is harmless either way. A
 // *MismatchError or ErrNotFilter means that the key holds something else, which
-// is left alone; with Config.MustExist a missing filter is ErrNotFound. It
+// Load leaves alone. With Config.MustExist a missing filter is ErrNotFound. Load
 // holds the filter's string in memory once.
 func (f *Filter) Load(ctx context.Context, items iter.Seq[string], opts ...MoveOption) (LoadResult, error) {
 	ctx = f.rec.label(ctx, "bloom.Load")
@@ -124,8 +126,9 @@ func (f *Filter) Load(ctx context.Context, items iter.Seq[string], opts ...MoveO
 	return result, err
 }
 
-// Merge adds all items of l, whose geometry must be the filter's: the lower
-// half of Load, with its promises and its cost.
+// Merge adds all items of l, which must have the filter's geometry and seed, else
+// the error is a *MismatchError. It is the second half of Load, with the same
+// promises, errors and cost. It only reads l.
 func (f *Filter) Merge(ctx context.Context, l *Local, opts ...MoveOption) (LoadResult, error) {
 	ctx = f.rec.label(ctx, "bloom.Merge")
 	start := time.Now()
@@ -178,9 +181,10 @@ func (f *Filter) mayMove(l *Local) error {
 	return f.rec.mayWrite()
 }
 
-// take runs the script that takes the upload, and returns what follows the
+// take runs the script that takes the upload, and returns the answers after the
 // status.
-func (u *upload) take(ctx context.Context, text string, args ...string) (rest []int64, repeated bool, err error) {
+func (u *upload) take(ctx context.Context, text string, args ...string,
+) (rest []int64, repeated bool, err error) {
 	r := u.rec
 	answers, repeated, err := u.run(ctx, text, args...)
 	if err != nil {

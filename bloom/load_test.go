@@ -251,7 +251,8 @@ func TestLoadTargetChangesMeanwhile(t *testing.T) {
 		must := cfg
 		must.MustExist = true
 		evicted = afterCommand(s, "SETEX", 7, func() { do(t, s, "DEL", key) })
-		if _, err := handle(t, evicted, must).Load(t.Context(), mails(0, 9), parts); !errors.Is(err, bloom.ErrNotFound) {
+		_, err = handle(t, evicted, must).Load(t.Context(), mails(0, 9), parts)
+		if !errors.Is(err, bloom.ErrNotFound) {
 			t.Errorf("%v, want ErrNotFound", err)
 		}
 
@@ -263,7 +264,8 @@ func TestLoadTargetChangesMeanwhile(t *testing.T) {
 			other = stored(t, s)
 		})
 		var mismatch *bloom.MismatchError
-		if _, err := handle(t, replaced, cfg).Load(t.Context(), mails(0, 9), parts); !errors.As(err, &mismatch) {
+		_, err = handle(t, replaced, cfg).Load(t.Context(), mails(0, 9), parts)
+		if !errors.As(err, &mismatch) {
 			t.Errorf("%v, want a MismatchError", err)
 		}
 		if stored(t, s) != other {
@@ -279,7 +281,8 @@ func TestLoadLeavesOtherDataAlone(t *testing.T) {
 		cfg, parts := inParts(middling())
 		for _, data := range []string{"plain text that is long enough", strings.Repeat("\x00", 40), "\x00"} {
 			do(t, s, "SET", key, data)
-			if _, err := handle(t, s.Client(), cfg).Load(t.Context(), mails(0, 9), parts); !errors.Is(err, bloom.ErrNotFilter) {
+			_, err := handle(t, s.Client(), cfg).Load(t.Context(), mails(0, 9), parts)
+			if !errors.Is(err, bloom.ErrNotFilter) {
 				t.Errorf("%q: %v, want ErrNotFilter", data, err)
 			}
 			if stored(t, s) != data {
@@ -289,7 +292,8 @@ func TestLoadLeavesOtherDataAlone(t *testing.T) {
 		}
 		do(t, s, "DEL", key)
 		do(t, s, "LPUSH", key, "v")
-		if _, err := handle(t, s.Client(), cfg).Load(t.Context(), mails(0, 9), parts); !errors.Is(err, bloom.ErrNotFilter) {
+		_, err := handle(t, s.Client(), cfg).Load(t.Context(), mails(0, 9), parts)
+		if !errors.Is(err, bloom.ErrNotFilter) {
 			t.Errorf("a list: %v, want ErrNotFilter", err)
 		}
 		wantNoScratch(t, s, 1)
@@ -355,7 +359,8 @@ func TestLoadStopsWithItsContext(t *testing.T) {
 		t.Errorf("%v, want context.Canceled", err)
 	}
 	wantNoScratch(t, s, 0)
-	if _, err := handle(t, s.Client(upstash.WithReadOnly()), cfg).Load(t.Context(), mails(0, 1)); !errors.Is(err, upstash.ErrReadOnly) {
+	reader := handle(t, s.Client(upstash.WithReadOnly()), cfg)
+	if _, err := reader.Load(t.Context(), mails(0, 1)); !errors.Is(err, upstash.ErrReadOnly) {
 		t.Errorf("%v, want ErrReadOnly", err)
 	}
 }

@@ -42,12 +42,12 @@ func TestNewMirrorRefuses(t *testing.T) {
 		mirror bloom.MirrorConfig
 		want   []string
 	}{
-		"too big":           {big, bloom.MirrorConfig{}, []string{"MirrorConfig.MaxBytes", "64.0 MiB", "128.1 MiB"}},
-		"too big by a byte": {roomy(), bloom.MirrorConfig{MaxBytes: 131091}, []string{"131091", "131092"}},
-		"bare":              {bare, bloom.MirrorConfig{}, []string{"Config.Layout", "bare"}},
-		"trust":             {roomy(), bloom.MirrorConfig{MaxTrust: -1}, []string{"MirrorConfig.MaxTrust", "-1ns"}},
-		"stale":             {roomy(), bloom.MirrorConfig{MaxStale: -1}, []string{"MirrorConfig.MaxStale", "-1ns"}},
-		"bytes":             {roomy(), bloom.MirrorConfig{MaxBytes: -1}, []string{"MirrorConfig.MaxBytes", "-1"}},
+		"size":   {big, bloom.MirrorConfig{}, []string{"MirrorConfig.MaxBytes", "64.0 MiB", "128.1 MiB"}},
+		"a byte": {roomy(), bloom.MirrorConfig{MaxBytes: 131091}, []string{"131091", "131092"}},
+		"bare":   {bare, bloom.MirrorConfig{}, []string{"Config.Layout", "bare"}},
+		"trust":  {roomy(), bloom.MirrorConfig{MaxTrust: -1}, []string{"MirrorConfig.MaxTrust", "-1ns"}},
+		"stale":  {roomy(), bloom.MirrorConfig{MaxStale: -1}, []string{"MirrorConfig.MaxStale", "-1ns"}},
+		"bytes":  {roomy(), bloom.MirrorConfig{MaxBytes: -1}, []string{"MirrorConfig.MaxBytes", "-1"}},
 	} {
 		_, err := bloom.NewMirror(handle(t, s.Client(), c.cfg), c.mirror)
 		var cerr *bloom.ConfigError
@@ -81,7 +81,8 @@ func TestMirrorHidesKeyAndSeed(t *testing.T) {
 	m, _ := mirror(t, handle(t, s.Client(), cfg), bloom.MirrorConfig{})
 	for _, verb := range []string{"%v", "%+v", "%#v", "%s"} {
 		text := fmt.Sprintf(verb, m)
-		if strings.Contains(text, "123456789") || strings.Contains(text, key) || !strings.Contains(text, "bits") {
+		if strings.Contains(text, "123456789") || strings.Contains(text, key) ||
+			!strings.Contains(text, "bits") {
 			t.Errorf("%s shows %q", verb, text)
 		}
 	}

@@ -137,7 +137,8 @@ func TestMirrorNearALaggingRegion(t *testing.T) {
 			"sync tokens": nil, "none": {upstash.WithoutSyncToken()},
 		} {
 			t.Run(fmt.Sprintf("reads=%v/tokens=%s", reads, name), func(t *testing.T) {
-				s := upstashtest.NewServer(t, upstashtest.WithRegions(upstashtest.Region{Name: "far", Lag: math.MaxInt}))
+				far := upstashtest.Region{Name: "far", Lag: math.MaxInt}
+				s := upstashtest.NewServer(t, upstashtest.WithRegions(far))
 				writer := handle(t, s.Client(), roomy())
 				mustAdd(t, writer, "a")
 				s.CatchUp()

@@ -389,7 +389,8 @@ func TestMirrorExistsAllAndAddAll(t *testing.T) {
 				text += map[bool]string{true: "1", false: "0"}[b]
 			}
 			if err != nil || text != want || s.Stats().Requests != requests {
-				t.Errorf("%s: %s, %v, %d requests, want %s, %d", what, text, err, s.Stats().Requests, want, requests)
+				t.Errorf("%s: %s, %v, %d requests, want %s, %d",
+					what, text, err, s.Stats().Requests, want, requests)
 			}
 			s.ResetStats()
 		}

@@ -7,11 +7,12 @@ import (
 	"github.com/upbloom/upbloom/upstash"
 )
 
-// replaceScript makes the upload the target, if that is missing or holds any
-// plain filter of this format: its header begins 1 | kind 0 | version 1, which
-// is 17, and bits 53 to 63 are 0. ARGV[6] is the new birth number: if it stands
-// there, an earlier attempt ran.
-const replaceScript = assemble + `local w = call('BITFIELD_RO', KEYS[1], 'GET', 'u53', '0', 'GET', 'u1', '127', 'GET', 'u53', '64', 'GET', 'u11', '53')
+// replaceScript makes the upload the target, if that is missing or is any plain
+// filter of this format: the first five bits of its header, 1, kind 0 and
+// version 1, are the number 17, and its bits 53 to 63 are 0. ARGV[6] is the new
+// birth number. If the target has it already, an earlier attempt ran.
+const replaceScript = assemble + `local w = call('BITFIELD_RO', KEYS[1],
+  'GET', 'u53', '0', 'GET', 'u1', '127', 'GET', 'u53', '64', 'GET', 'u11', '53')
 local ttl = call('PTTL', KEYS[1])
 if ttl ~= -2 then
   if w[3] == tonumber(ARGV[6]) then return {n, w[1], 1} end
@@ -27,25 +28,32 @@ settle(w[2] == 0, ttl)
 return {n, tonumber(ARGV[1]), 1}`
 
 // Replace makes the filter's content that of l, in one atomic step that readers
-// never see half done: a rebuild from the source of truth. It uploads as Load
-// does, with its promises and its cost.
+// never see half done. It serves to rebuild a filter from the source of truth.
+// It uploads as Load does, with the same promises and cost, and only reads l.
 //
-// The source of truth wins: an Add that was acknowledged after l was begun is
-// lost, unless l has its item. The key may hold any filter of this package, or
-// nothing; anything else is ErrNotFilter and left alone. Its TTL stays; a
-// filter whose TTL is not settled, and a new one, gets Config.TTL. The filter
-// gets a new birth number: a Snapshot or a batch under way is ErrRecreated, a
-// Mirror drops its copy.
+// An item that others add after l was begun is lost, even if its Add was
+// acknowledged, unless l has it. The key may hold nothing, or any plain filter
+// of this package, whatever its geometry. Another kind is a *MismatchError, and
+// other data is ErrNotFilter; both are left alone. The filter keeps its TTL. A
+// new filter, and one whose TTL is not settled, gets Config.TTL. The filter gets
+// a new birth number, so that a Snapshot or a batch that is under way returns
+// ErrRecreated, and a Mirror drops its copy.
 //
-// l must have the handle's geometry. If the filter in place has another,
-// replace it only while its writers are stopped: a handle with the old geometry
-// refuses to go on, but an Add of it that was under way has set bits of the old
-// positions. The move without downtime needs no Replace: create the new filter
-// under another key, have all writers add to both (AddIn, one request), Load
-// the new one, turn the readers, drop the old one.
+// l must have the handle's geometry and seed, else the error is a
+// *MismatchError. If the filter in place has another geometry, replace it only
+// while its writers are stopped: a handle with the old geometry refuses to go
+// on, but its Adds that are under way set bits at the old positions.
 //
-// A Bare filter cannot be replaced, because nothing says whose string stands at
-// its key: that is a *ConfigError.
+// To move to another geometry without downtime, do not use Replace:
+//
+//  1. Create the new filter under another key.
+//  2. Have all writers add to both filters (AddIn, one request).
+//  3. Load all items into the new filter.
+//  4. Have all readers and then all writers use the new filter alone.
+//  5. Delete the old one.
+//
+// A Bare filter cannot be replaced, because nothing shows whose string is at its
+// key: that is a *ConfigError.
 func (f *Filter) Replace(ctx context.Context, l *Local, opts ...MoveOption) error {
 	ctx = f.rec.label(ctx, "bloom.Replace")
 	r := &f.rec
@@ -53,7 +61,7 @@ func (f *Filter) Replace(ctx context.Context, l *Local, opts ...MoveOption) erro
 		return configErrorf("Layout", "is bare: only a filter with a header can be replaced")
 	}
 	if l != nil && r.refused.Load() != nil {
-		r.forget() // another filter stands there, which this call may be about to replace
+		r.forget() // the handle refuses another filter, which this call may replace
 	}
 	if err := f.mayMove(l); err != nil {
 		return err
@@ -65,14 +73,15 @@ func (f *Filter) Replace(ctx context.Context, l *Local, opts ...MoveOption) erro
 		birth := newBirth()
 		_, _, err = u.take(ctx, replaceScript, strconv.FormatInt(birth, 10))
 		if err != nil && !upstash.SafeToRetry(err) && r.wasReplaced(ctx, birth) {
-			err = nil // the last reply alone was lost
+			err = nil // it ran, and only the reply was lost
 		}
 	}
 	u.drop(ctx)
 	return err
 }
 
-// wasReplaced asks for the birth number even if the caller's context has ended.
+// wasReplaced reports whether the filter has the birth number. It asks even if
+// the caller's context has ended.
 func (r *record) wasReplaced(ctx context.Context, birth int64) bool {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTimeout)
 	defer cancel()

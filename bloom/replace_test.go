@@ -114,8 +114,11 @@ func TestReplaceLeavesOtherDataAlone(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		cfg, parts := inParts(middling())
 		f := handle(t, s.Client(), cfg)
-		shard := "\xa8\x08" + strings.Repeat("\x00", 30) // kind 1
-		for _, data := range []string{"plain text that is long enough", strings.Repeat("\x00", 40), shard, "\x88\x08\x00\x00\x00\x00\x1f\xff" + strings.Repeat("\x00", 30)} {
+		shard := "\xa8\x08" + strings.Repeat("\x00", 30)                        // kind 1
+		tail := "\x88\x08\x00\x00\x00\x00\x1f\xff" + strings.Repeat("\x00", 30) // bits 53 to 63 are set
+		for _, data := range []string{
+			"plain text that is long enough", strings.Repeat("\x00", 40), shard, tail,
+		} {
 			do(t, s, "SET", key, data)
 			if err := f.Replace(t.Context(), localOf(f, 0, 9), parts); err == nil {
 				t.Errorf("%q is replaced", data)
@@ -125,12 +128,15 @@ func TestReplaceLeavesOtherDataAlone(t *testing.T) {
 			}
 		}
 		var config *bloom.ConfigError
-		bare := handle(t, s.Client(), bloom.Config{Bits: 1000, Hashes: 7, Scheme: bloom.SchemeFNV1a, Layout: bloom.LayoutBare})
+		bare := handle(t, s.Client(), bloom.Config{
+			Bits: 1000, Hashes: 7, Scheme: bloom.SchemeFNV1a, Layout: bloom.LayoutBare,
+		})
 		if err := bare.Replace(t.Context(), localOf(bare, 0, 9)); !errors.As(err, &config) {
 			t.Errorf("%v, want a ConfigError", err)
 		}
 		var mismatch *bloom.MismatchError
-		if err := f.Replace(t.Context(), localOf(handle(t, s.Client(), small()), 0, 9)); !errors.As(err, &mismatch) {
+		other := localOf(handle(t, s.Client(), small()), 0, 9)
+		if err := f.Replace(t.Context(), other); !errors.As(err, &mismatch) {
 			t.Errorf("%v, want a MismatchError", err)
 		}
 		if err := f.Replace(t.Context(), nil); err == nil {

@@ -10,11 +10,14 @@ import (
 	"github.com/upbloom/upbloom/upstash"
 )
 
-// unionScript ORs the filters at KEYS[2] and on into KEYS[1], all of header
-// ARGV[1]. BITOP drops the TTL and mixes the second words, which are the key's
-// own: both are restored. It returns the header, and the number of the first
-// source that is missing or another, or 0.
-const unionScript = `local w = redis.call('BITFIELD_RO', KEYS[1], 'GET', 'u53', '0', 'GET', 'u1', '127', 'GET', 'u53', '64')
+// unionScript ORs the filters at KEYS[2] and on into KEYS[1]. All must have the
+// header ARGV[1]. ARGV[2] is the birth number of a new filter, ARGV[3] its TTL in
+// milliseconds, '0' for none. BITOP drops the TTL and mixes the second words,
+// which belong to the keys: the script restores both. It returns a header and a
+// number: 0 if all went well, i if source i is missing or is another filter, -1
+// if the target is.
+const unionScript = `local w = redis.call('BITFIELD_RO', KEYS[1],
+  'GET', 'u53', '0', 'GET', 'u1', '127', 'GET', 'u53', '64')
 local ttl = redis.call('PTTL', KEYS[1])
 if w[1] ~= tonumber(ARGV[1]) and (w[1] ~= 0 or ttl ~= -2) then return {w[1], -1} end
 for i = 2, #KEYS do
@@ -27,20 +30,27 @@ if settled == '0' and ARGV[3] ~= '0' then
   settled = '1'
   if ttl < 0 then ttl = tonumber(ARGV[3]) end
 end
-if w[1] == 0 then redis.call('BITOP', 'OR', unpack(KEYS)) else redis.call('BITOP', 'OR', KEYS[1], unpack(KEYS)) end
+if w[1] == 0 then
+  redis.call('BITOP', 'OR', unpack(KEYS))
+else
+  redis.call('BITOP', 'OR', KEYS[1], unpack(KEYS))
+end
 redis.call('BITFIELD', KEYS[1], 'SET', 'u53', '64', birth, 'SET', 'u1', '127', settled)
 if ttl > 0 then redis.call('PEXPIRE', KEYS[1], string.format('%d', ttl)) end
 return {tonumber(ARGV[1]), 0}`
 
 // Union adds all items of srcs to dst, on the server and in one atomic step.
-// All have the same geometry and client. dst is made if it is missing; a
-// missing source is ErrNotFound, and nothing is changed then. dst keeps its TTL
-// and its birth number. One request; the billed commands are five and one for
-// each source. To call again is harmless.
+// All must have the same geometry, seed and client, which Union checks before
+// it sends anything. It makes dst if that is missing. A missing source is
+// ErrNotFound, and nothing is changed then. dst keeps its TTL and its birth
+// number; a new one gets Config.TTL. The call is one request. Five commands are
+// billed, six if dst has a TTL, and one more for each source. To call again is
+// harmless.
 //
-// The union is exact: a filter of both. There is no Intersection, because the
-// AND of two filters holds what is in both and more false positives than
-// either, nor a difference; for numbers see EstimateIntersection.
+// The union is exact: it is the filter that has the items of all. There is no
+// Intersection, because the AND of two filters has more false positives than a
+// filter of the items that are in both. There is no difference either. For
+// numbers see EstimateIntersection.
 func Union(ctx context.Context, dst *Filter, srcs ...*Filter) error {
 	if err := sameGeometry(append([]*Filter{dst}, srcs...)); err != nil {
 		return err
@@ -52,10 +62,12 @@ func Union(ctx context.Context, dst *Filter, srcs ...*Filter) error {
 	if len(srcs) == 0 {
 		return nil
 	}
-	// The script passes all keys at once, and Lua ends at some thousands.
+	// The script passes all keys to one call, and Lua passes some thousands of
+	// values at most.
 	const most = 1000
 	if len(srcs) > most {
-		return fmt.Errorf("bloom: %w: %d sources: use at most %d a call", upstash.ErrArgument, len(srcs), most)
+		return fmt.Errorf("bloom: %w: %d sources: use at most %d a call",
+			upstash.ErrArgument, len(srcs), most)
 	}
 	reply, err := r.evalFor(ctx, setTimeout(r.geo, len(srcs)), unionScript, keysOf(srcs),
 		strconv.FormatInt(newBirth(), 10), milliseconds(r.ttl))
@@ -66,7 +78,7 @@ func Union(ctx context.Context, dst *Filter, srcs ...*Filter) error {
 	if err != nil {
 		return explain(err)
 	}
-	if len(n) != 2 {
+	if len(n) != 2 || !n[1].Valid {
 		return wrongCount(len(n), 2)
 	}
 	word, err := fieldWord(n[0])
@@ -74,16 +86,31 @@ func Union(ctx context.Context, dst *Filter, srcs ...*Filter) error {
 		return err
 	}
 	switch which := n[1].Int64; {
+	case which == 0:
+		return r.learn(word)
 	case which > 0 && which <= int64(len(srcs)):
-		return fmt.Errorf("bloom: source %d of %d: %w", which-1, len(srcs), trimmed{srcs[which-1].rec.compare(word)})
+		err = srcs[which-1].rec.compare(word)
 	case which == -1 && word == 0:
 		return r.refuse(errNoHeader)
+	case which == -1:
+		return orContradiction(r.learn(word))
 	}
-	return r.learn(word)
+	return fmt.Errorf("bloom: srcs[%d]: %w", n[1].Int64-1, trimmed{orContradiction(err)})
 }
 
-// unionCountScript counts the set cells of KEYS[2] and KEYS[3], and of both in
-// the scratch key KEYS[1].
+// orContradiction returns why a script refused a filter. If nothing is wrong
+// with the header that it shows, its answer contradicts itself.
+func orContradiction(err error) error {
+	if err == nil {
+		return fmt.Errorf("bloom: %w: a filter was refused, but its header is right",
+			upstash.ErrBadResponse)
+	}
+	return err
+}
+
+// unionCountScript returns the header and the set cells of KEYS[2], of KEYS[3],
+// and of both together, which it makes in the scratch key KEYS[1]. If a filter
+// is missing or is another, it returns its header and its number, 0 or 1.
 const unionCountScript = `local h = {}
 for i = 2, 3 do
   h[i] = redis.call('BITFIELD_RO', KEYS[i], 'GET', 'u53', '0')[1]
@@ -92,15 +119,18 @@ end
 redis.call('BITOP', 'OR', KEYS[1], KEYS[2], KEYS[3])
 local both = redis.call('BITCOUNT', KEYS[1], '16', '-1')
 redis.call('DEL', KEYS[1])
-return {tonumber(ARGV[1]), redis.call('BITCOUNT', KEYS[2], '16', '-1'), redis.call('BITCOUNT', KEYS[3], '16', '-1'), both}`
+return {tonumber(ARGV[1]), redis.call('BITCOUNT', KEYS[2], '16', '-1'),
+  redis.call('BITCOUNT', KEYS[3], '16', '-1'), both}`
 
-// EstimateIntersection estimates how many items are in both filters: n(a) +
-// n(b) - n(a or b), each estimated from set cells counted on the server,
-// without a download. Both have the same geometry and client. One request and
-// eight billed commands; the server needs room for a third filter while it
-// runs. A small intersection of large filters is the difference of large
-// estimates: its error is that of theirs, a few in a thousand of the union.
-// ErrSaturated means that all cells of one, or of both together, are set.
+// EstimateIntersection estimates how many items are in both filters, as n(a) +
+// n(b) - n(a or b). Each of the three is estimated from the cells that the
+// server counts, without a download. Both filters must have the same geometry,
+// seed and client. The call is one request and eight billed commands, and the
+// server needs room for a third filter while it runs.
+//
+// If a small intersection of large filters is asked for, it is the difference of
+// large numbers, and its error is theirs: a few in a thousand of the union.
+// ErrSaturated means that all cells of one filter, or of both together, are set.
 func EstimateIntersection(ctx context.Context, a, b *Filter) (uint64, error) {
 	if err := sameGeometry([]*Filter{a, b}); err != nil {
 		return 0, err
@@ -117,19 +147,26 @@ func EstimateIntersection(ctx context.Context, a, b *Filter) (uint64, error) {
 	if err != nil {
 		return 0, explain(err)
 	}
-	if len(n) == 2 && n[1].Int64 >= 0 && n[1].Int64 < 2 {
-		word, err := fieldWord(n[0])
-		if err == nil {
-			err = []*Filter{a, b}[n[1].Int64].rec.compare(word)
-		}
-		return 0, fmt.Errorf("bloom: filter %d of 2: %w", n[1].Int64, trimmed{err})
-	}
-	if len(n) != 4 {
+	if len(n) != 2 && len(n) != 4 {
 		return 0, wrongCount(len(n), 4)
+	}
+	word, err := fieldWord(n[0])
+	if err != nil {
+		return 0, err
+	}
+	if err := a.rec.compare(word); err != nil || len(n) == 2 {
+		name := "a"
+		if n[1].Int64 == 1 {
+			name = "b"
+		}
+		return 0, fmt.Errorf("bloom: filter %s: %w", name, trimmed{orContradiction(err)})
 	}
 	sum := 0.0
 	for i, sign := range []float64{1, 1, -1} {
-		items := a.rec.geo.EstimateItems(uint64(max(n[1+i].Int64, 0)))
+		if c := n[1+i]; !c.Valid || c.Int64 < 0 {
+			return 0, errNegative
+		}
+		items := a.rec.geo.EstimateItems(uint64(n[1+i].Int64))
 		if math.IsInf(items, 1) {
 			return 0, ErrSaturated
 		}
@@ -138,7 +175,7 @@ func EstimateIntersection(ctx context.Context, a, b *Filter) (uint64, error) {
 	return uint64(math.Round(max(sum, 0))), nil
 }
 
-// sameGeometry checks filters that are to be combined.
+// sameGeometry returns an error if the filters cannot be combined.
 func sameGeometry(filters []*Filter) error {
 	for i, f := range filters {
 		switch {
@@ -167,7 +204,7 @@ func keysOf(filters []*Filter) []string {
 	return keys
 }
 
-// setTimeout is how long a script about so many filters may take.
+// setTimeout returns how long a script about so many filters may take.
 func setTimeout(g Geometry, filters int) time.Duration {
 	return time.Duration(4+uint64(filters+1)*g.Bytes(LayoutHeaded)/(8*scriptRate)) * time.Second
 }

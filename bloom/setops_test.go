@@ -1,8 +1,11 @@
 package bloom_test
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"math"
+	"strings"
 	"testing"
 	"time"
 
@@ -82,7 +85,8 @@ func TestUnionChecksEveryFilter(t *testing.T) {
 		if err := bloom.Union(ctx, dst, handleAt(t, c, "b", small())); !errors.As(err, &mismatch) {
 			t.Errorf("%v, want a MismatchError", err)
 		}
-		if err := bloom.Union(ctx, dst, handleAt(t, s.Client(), "a", middling())); !errors.Is(err, upstash.ErrArgument) {
+		elsewhere := handleAt(t, s.Client(), "a", middling())
+		if err := bloom.Union(ctx, dst, elsewhere); !errors.Is(err, upstash.ErrArgument) {
 			t.Errorf("%v, want ErrArgument", err)
 		}
 	})
@@ -107,4 +111,40 @@ func TestEstimateIntersection(t *testing.T) {
 		}
 		wantNoScratch(t, s, 2)
 	})
+}
+
+// fixedReply stands for a server that answers everything with the same body.
+type fixedReply string
+
+func (r fixedReply) RoundTrip(_ context.Context, _ *upstash.Request, resp *upstash.Response) error {
+	resp.StatusCode, resp.Body = 200, []byte(r)
+	return nil
+}
+
+// Answers that contradict themselves, or lack a number, are errors.
+func TestSetOperationsDoubtBrokenAnswers(t *testing.T) {
+	s := upstashtest.NewServer(t)
+	add(t, handle(t, s.Client(), middling()), "x", true)
+	words, _ := do(t, s, "BITFIELD", key, "GET", "u53", "0").([]any)
+	header := fmt.Sprint(words[0])
+	for _, result := range []string{
+		"[H,1]", "[H,2]", "[H,-1]", "[H,null]", "[null,0]", "[H,0,0]", "[]",
+		"[H,5,null,9]", "[H,-5,4,9]", "[1,5,4,9]", "[null,5,4,9]", "[H,5,4]",
+	} {
+		body := fixedReply(`{"result":` + strings.ReplaceAll(result, "H", header) + `}`)
+		c := s.Client(upstash.WithTransport(body))
+		a, b := handleAt(t, c, "a", middling()), handleAt(t, c, "b", middling())
+		for name, err := range map[string]error{
+			"Union": bloom.Union(t.Context(), handleAt(t, c, "dst", middling()), a, b),
+			"EstimateIntersection": func() error {
+				_, err := bloom.EstimateIntersection(t.Context(), a, b)
+				return err
+			}(),
+		} {
+			if !errors.Is(err, upstash.ErrBadResponse) && !errors.Is(err, bloom.ErrNotFilter) ||
+				strings.Contains(err.Error(), "PANIC") {
+				t.Errorf("%s: %s: %v, want ErrBadResponse", result, name, err)
+			}
+		}
+	}
 }

@@ -13,20 +13,20 @@ import (
 	"github.com/upbloom/upbloom/upstash"
 )
 
-// Snapshot downloads the filter into a Local. It takes one request before, one
-// after, and one for each MiB of the string (MovePartBytes),
-// Config.BatchParallel at once; each is one command, the first two.
+// Snapshot downloads the filter into a Local. It takes one request for each MiB
+// of the string (MovePartBytes), Config.BatchParallel at once, and one request
+// of two commands before and after them. It holds the string in memory once.
 //
-// Bits only ever get set, so that the copy, which is not of one moment, lies
-// between the filter's state at the start of the call and that at its end:
-// every item whose Add was acknowledged before the call is in it. If the filter
-// was deleted, evicted, replaced or made anew meanwhile, that is ErrRecreated.
-// A missing filter is ErrNotFound, whatever MissingIsEmpty says. On a global
-// database the nearest region sends the parts, so that the newest items may be
-// missing.
+// The copy is not of one moment. Bits are never cleared, so that it has at least
+// all bits that were set at the start of the call: every item whose Add was
+// acknowledged before the call is in it. If the filter was deleted, evicted,
+// replaced or made anew during the call, the error is ErrRecreated. A missing
+// filter is ErrNotFound, even with MissingIsEmpty. On a global database, however,
+// the nearest region sends the parts, so that the newest items may be missing.
 //
-// Of a Bare filter nothing can be compared: the string must only be no longer
-// than the geometry says.
+// A Bare filter has no header and no birth number to compare. Snapshot only
+// checks that its string is no longer than the geometry says, and takes one
+// command before the parts and none after them.
 func (f *Filter) Snapshot(ctx context.Context, opts ...MoveOption) (*Local, error) {
 	ctx = f.rec.label(ctx, "bloom.Snapshot")
 	r := &f.rec
@@ -36,8 +36,8 @@ func (f *Filter) Snapshot(ctx context.Context, opts ...MoveOption) (*Local, erro
 		return nil, err
 	}
 	l := newLocal(r.geo)
-	// The string's bytes are the Local's, behind a header if it has one. What
-	// is before the body is the key's own.
+	// A Bare string is the Local's without the header. The header of another is
+	// not copied: its second word belongs to the key.
 	shift, from := 0, headerBytes
 	if !r.headed() {
 		shift, from = headerBytes, 0
@@ -71,8 +71,9 @@ func (f *Filter) Snapshot(ctx context.Context, opts ...MoveOption) (*Local, erro
 	return l, err
 }
 
-// measure verifies the header and reads the string's length and birth number,
-// as one transaction, which the primary runs.
+// measure checks the header and reads the string's length and birth number, in
+// one transaction, which the primary runs. Of a Bare filter it reads only the
+// length.
 func (r *record) measure(ctx context.Context) (length int, birth int64, err error) {
 	if !r.headed() {
 		reply, err := r.client.Do(ctx, upstash.Cmd("STRLEN", r.key))
@@ -95,9 +96,9 @@ func (r *record) measure(ctx context.Context) (length int, birth int64, err erro
 	return int(e.length), e.birth, nil
 }
 
-// getRange reads bytes from and up to, but without, to. A string that ends
-// earlier is followed by zeros. plain is set if the server refuses RESP2, and
-// base64 is asked for.
+// getRange reads the bytes from `from` up to, but without, `to`. It returns fewer
+// if the string ends earlier. It asks for RESP2, and for base64 if the server
+// refuses that, which plain remembers.
 func (r *record) getRange(ctx context.Context, plain *atomic.Bool, from, to int) ([]byte, error) {
 	cmd := upstash.Cmd("GETRANGE", r.key, strconv.Itoa(from), strconv.Itoa(to-1)).Binary().
 		Timeout(time.Duration((to-from)/partRate) * time.Second)
@@ -132,9 +133,9 @@ func checkRange(part []byte, from, to int, err error) ([]byte, error) {
 	return part, nil
 }
 
-// Save writes the filter to w, as [Local.WriteTo] does: the equal of
-// BF.SCANDUMP. It is a Snapshot first, so that nothing is written if that
-// fails.
+// Save writes the filter to w, as [Local.WriteTo] does. It makes a Snapshot
+// first, with its errors and its cost, and writes nothing if that fails. It does
+// what BF.SCANDUMP does for a filter of RedisBloom.
 func (f *Filter) Save(ctx context.Context, w io.Writer, opts ...MoveOption) error {
 	l, err := f.Snapshot(ctx, opts...)
 	if err != nil {
@@ -144,10 +145,11 @@ func (f *Filter) Save(ctx context.Context, w io.Writer, opts ...MoveOption) erro
 	return err
 }
 
-// Restore brings what Save wrote into the filter, with Merge: the equal of
-// BF.LOADCHUNK. It makes the filter if there is none; items that are in it
-// stay. A stream of another geometry is a *MismatchError, and a damaged one an
-// error before anything is sent.
+// Restore adds the items of a stream that Save wrote, as [Filter.Merge] does,
+// with its errors and its cost. It makes the filter if there is none. Items that
+// are in it stay. A stream of another geometry or seed is a *MismatchError, and
+// a damaged one is ErrBadStream, both before anything is sent. It does what
+// BF.LOADCHUNK does for a filter of RedisBloom.
 func (f *Filter) Restore(ctx context.Context, r io.Reader, opts ...MoveOption) (LoadResult, error) {
 	l := newLocal(f.rec.geo)
 	if _, err := l.ReadFrom(r); err != nil {

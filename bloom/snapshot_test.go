@@ -174,7 +174,8 @@ func TestSaveRestore(t *testing.T) {
 			t.Error("the restored string is another")
 		}
 		var mismatch *bloom.MismatchError
-		if _, err := handle(t, s.Client(), small()).Restore(t.Context(), bytes.NewReader(saved)); !errors.As(err, &mismatch) {
+		other := handle(t, s.Client(), small())
+		if _, err := other.Restore(t.Context(), bytes.NewReader(saved)); !errors.As(err, &mismatch) {
 			t.Errorf("into another geometry: %v, want a MismatchError", err)
 		}
 	})

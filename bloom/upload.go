@@ -12,22 +12,22 @@ import (
 	"github.com/upbloom/upbloom/upstash"
 )
 
-// A string of many megabytes travels in parts, each a key of its own that
-// expires by itself. One script then proves that all of them are there, puts
-// them together and brings them into the target, so that the target is
-// untouched or complete whatever is lost on the way.
+// A string of many megabytes travels in parts. Each part is a key of its own,
+// which expires by itself. Then one script checks that all of them are there,
+// puts them together and brings them into the target. Whatever is lost on the
+// way, the target is untouched or complete.
 
 const (
 	defaultPartBytes = 1 << 20
 	minPartBytes     = 1 << 10
 	maxPartBytes     = 8 << 20 // a request of the smaller plans ends at 10 MB
 
-	// scratchTTL is how long a part that nobody came back for stays.
+	// scratchTTL is how long a part stays if its upload was interrupted.
 	scratchTTL = time.Hour
 
-	// partRate is the slowest upload that a part has time for, in bytes a
-	// second, and scriptRate how fast a server at least puts parts together:
-	// 100 MiB took Redis 7.0 0.6 s on two shared cores.
+	// partRate is the slowest connection that a part has time for, in bytes a
+	// second. scriptRate is how fast the slowest server puts parts together, in
+	// bytes a second: for 100 MiB, Redis 7.0 took 0.6 s on two shared cores.
 	partRate   = 64 << 10
 	scriptRate = 8 << 20
 )
@@ -42,15 +42,16 @@ type moveConfig struct {
 	progress  func(done, total int64)
 }
 
-// MovePartBytes sets how many bytes one request carries, from 1 KiB to 8 MiB;
-// the default is 1 MiB. Other values are brought into that range.
+// MovePartBytes sets how many bytes of the string one request carries, from 1 KiB
+// to 8 MiB; the default is 1 MiB. A value outside that range counts as the
+// nearest one in it.
 func MovePartBytes(n int) MoveOption {
 	return func(c *moveConfig) { c.partBytes = min(max(n, minPartBytes), maxPartBytes) }
 }
 
-// MoveProgress has f called with the bytes moved so far and in all: once at the
-// start, after each part, and with done equal to total at the end. Calls come
-// one at a time, from several goroutines.
+// MoveProgress sets a function that is called with the bytes moved so far and
+// the bytes in all: once at the start, and after each part. After the last part
+// done equals total. The calls come one at a time, from several goroutines.
 func MoveProgress(f func(done, total int64)) MoveOption {
 	return func(c *moveConfig) { c.progress = f }
 }
@@ -65,9 +66,12 @@ func (f *Filter) moveConfig(opts []MoveOption) moveConfig {
 	return c
 }
 
-// eachPart calls do for each part of size bytes, several at once, and reports
-// progress. It returns the first error, after which no more parts are begun.
-func (c *moveConfig) eachPart(ctx context.Context, size int, do func(ctx context.Context, i, from, to int) error) error {
+// eachPart calls do for each part of a string of size bytes, several at once,
+// and reports progress. After the first error it begins no more parts, and
+// returns that error.
+func (c *moveConfig) eachPart(ctx context.Context, size int,
+	do func(ctx context.Context, i, from, to int) error,
+) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var mu sync.Mutex
@@ -106,17 +110,17 @@ func (c *moveConfig) eachPart(ctx context.Context, size int, do func(ctx context
 	return ctx.Err()
 }
 
-// partError marks the cause that is a part's, not the caller's.
+// partError tells the error of a part from one of the caller's context.
 type partError struct{ err error }
 
 func (e *partError) Error() string { return e.err.Error() }
 
-// upload is the parts of one string under way to the server.
+// An upload is one string on its way to the server, in parts.
 type upload struct {
 	rec     *record
 	data    []byte
 	setBits uint64
-	keys    []string // the scratch key that the parts are put together in, then the parts
+	keys    []string // the scratch key at which the parts are put together, then the parts
 
 	requests, commands atomic.Int64
 	bytes              atomic.Int64
@@ -126,7 +130,8 @@ type upload struct {
 // secret, and crypto/rand would add 160 KB to a WebAssembly module.
 func scratchName() string { return strconv.FormatUint(rand.Uint64(), 36) }
 
-// newUpload names the keys: KEY:load:RANDOM and KEY:load:RANDOM:i.
+// newUpload chooses the names of the keys, KEY:load:RANDOM and
+// KEY:load:RANDOM:i, and sends nothing.
 func (f *Filter) newUpload(l *Local, c moveConfig) *upload {
 	u := &upload{rec: &f.rec, data: l.raw(), setBits: l.setBits()}
 	if !f.rec.headed() {
@@ -140,8 +145,8 @@ func (f *Filter) newUpload(l *Local, c moveConfig) *upload {
 	return u
 }
 
-// send uploads the parts. A part that arrives twice or late does no harm:
-// nobody knows its name, and it expires.
+// send uploads the parts. A part that arrives twice or late does no harm: no
+// other upload uses its name, and it expires.
 func (u *upload) send(ctx context.Context, c moveConfig) error {
 	seconds := strconv.Itoa(int(scratchTTL / time.Second))
 	return c.eachPart(ctx, len(u.data), func(ctx context.Context, i, from, to int) error {
@@ -162,9 +167,10 @@ func (u *upload) send(ctx context.Context, c moveConfig) error {
 	})
 }
 
-// run runs the script that takes the parts, and returns its answers: the first
-// is the number of commands that it called.
-func (u *upload) run(ctx context.Context, text string, args ...string) (answers []upstash.NullInt64, repeated bool, err error) {
+// run runs the script that takes the parts, and returns its answers. The first
+// of them is the number of commands that the script called.
+func (u *upload) run(ctx context.Context, text string, args ...string,
+) (answers []upstash.NullInt64, repeated bool, err error) {
 	r := u.rec
 	args = append([]string{
 		strconv.FormatUint(u.setBits, 10), strconv.Itoa(len(u.data)),
@@ -186,7 +192,8 @@ func (u *upload) run(ctx context.Context, text string, args ...string) (answers 
 	return answers, reply.MaybeRepeated(), nil
 }
 
-// drop removes the parts, whose TTL would do so later.
+// drop removes the parts, even if the caller's context has ended. If that fails,
+// they expire.
 func (u *upload) drop(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTimeout)
 	defer cancel()
@@ -196,18 +203,18 @@ func (u *upload) drop(ctx context.Context) {
 }
 
 // assemble begins the scripts that take an upload. KEYS[1] is the target,
-// KEYS[2] the scratch key and the others the parts; ARGV[1] the header, ARGV[2]
-// the number of set cells, ARGV[3] the length, ARGV[4] the seconds that the
-// scratch key may live, ARGV[5] the TTL of a new filter in milliseconds. It
-// defines:
+// KEYS[2] the scratch key, and the other keys are the parts. ARGV[1] is the
+// header, '0' for a Bare filter, ARGV[2] the number of set cells, ARGV[3] the
+// length, ARGV[4] the TTL of the scratch key in seconds, and ARGV[5] the TTL of
+// a new filter in milliseconds, '0' for none. It defines:
 //
 //	n                  the number of commands called
 //	call(...)          redis.call, counted
 //	complete()         puts the parts together at KEYS[2]; returns false if
 //	                   one is gone or damaged
-//	settle(new, ttl)   sets the TTL of KEYS[2], until then the scratch key's,
-//	                   to that of what it replaces: ttl is a PTTL, new is true
-//	                   if bit 127 is not settled
+//	settle(new, ttl)   sets the TTL of KEYS[1] after KEYS[2] was renamed to it;
+//	                   ttl is the PTTL that KEYS[1] had before, new is true if
+//	                   bit 127 was not set
 const assemble = `local n = 0
 local function call(...) n = n + 1 return redis.call(...) end
 local function complete()
@@ -220,7 +227,8 @@ local function complete()
   end
   local from = '16'
   if ARGV[1] == '0' then from = '0' end
-  if size == tonumber(ARGV[3]) and call('BITCOUNT', KEYS[2], from, '-1') == tonumber(ARGV[2]) then return true end
+  local whole = size == tonumber(ARGV[3])
+  if whole and call('BITCOUNT', KEYS[2], from, '-1') == tonumber(ARGV[2]) then return true end
   call('DEL', KEYS[2])
   return false
 end

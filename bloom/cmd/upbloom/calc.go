@@ -34,7 +34,10 @@ func (a *app) calcCommand() *cli.Command {
 		Name: "calc", Usage: "work out what a filter costs", ArgsUsage: " ",
 		Flags: []cli.Flag{
 			&cli.Uint64Flag{Name: "items", Aliases: []string{"n"}, Usage: "for `N` items"},
-			&cli.Float64Flag{Name: "rate", Aliases: []string{"p"}, Value: 0.01, Usage: "at a false positive rate of `P`"},
+			&cli.Float64Flag{
+				Name: "rate", Aliases: []string{"p"}, Value: 0.01,
+				Usage: "at a false positive rate of `P`",
+			},
 			&cli.StringFlag{
 				Name: "scheme", Value: "blocked",
 				Usage: "`NAME` of the scheme: blocked, or xxh3 for the least memory",
@@ -100,9 +103,9 @@ func (p plan) text(g bloom.Geometry) string {
 func (a *app) serveCommand() *cli.Command {
 	return &cli.Command{
 		Name: "serve", Usage: "run a REST server for tests on this machine", ArgsUsage: " ",
-		Description: "In memory, or in front of a Redis. Prints two lines to paste into the shell in which your\n" +
-			"program runs, and serves until it is interrupted. Other machines reach it only if --addr\n" +
-			"names more than the loopback interface.",
+		Description: "In memory, or in front of a Redis. Prints two lines to paste into the shell in\n" +
+			"which your program runs, and serves until it is interrupted. Other machines reach\n" +
+			"it only if --addr names more than the loopback interface.",
 		Flags: []cli.Flag{
 			&cli.StringFlag{
 				Name: "addr", Value: "127.0.0.1:8079",
@@ -128,8 +131,9 @@ func (a *app) serveCommand() *cli.Command {
 			text := fmt.Sprintf("export UPSTASH_REDIS_REST_URL='%s'\nexport UPSTASH_REDIS_REST_TOKEN='%s'",
 				s.URL, s.Token)
 			if !isLoopback(c.String("addr")) {
-				fmt.Fprintln(a.errOut, "upbloom: other machines can reach this server, over plain http, and"+
-					" whoever has the token may do everything: to keep it on this machine, listen on 127.0.0.1")
+				fmt.Fprintln(a.errOut, "upbloom: other machines can reach this server, over plain http,"+
+					" and whoever has the token may do everything: to keep it on this machine, listen on"+
+					" 127.0.0.1")
 			}
 			if err := a.print(map[string]string{"url": s.URL, "token": s.Token}, text); err != nil {
 				return err

@@ -23,7 +23,9 @@ func TestCalcCountsTheRequestsOfALoad(t *testing.T) {
 }
 
 // started runs serve until it has printed its two lines.
-func started(t *testing.T, args ...string) (cmd *exec.Cmd, out io.Reader, text string, errOut *strings.Builder) {
+func started(t *testing.T, args ...string) (
+	cmd *exec.Cmd, out io.Reader, text string, errOut *strings.Builder,
+) {
 	t.Helper()
 	cmd = newShell(t).command(append([]string{"serve"}, args...)...)
 	errOut = new(strings.Builder)

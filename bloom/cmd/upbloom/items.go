@@ -77,8 +77,8 @@ func interruptible(ctx context.Context, r io.Reader) io.Reader {
 func (a *app) checkCommand() *cli.Command {
 	return &cli.Command{
 		Name: "check", Usage: "look items up", ArgsUsage: "KEY ITEM... (or - for lines of standard input)",
-		Description: "Prints yes or no for each item. A yes may be a false positive. The exit status is 1 if any\n" +
-			"item is a no.",
+		Description: "Prints yes or no for each item. A yes may be a false positive. The exit status\n" +
+			"is 1 if any item is a no.",
 		Action: func(ctx context.Context, c *cli.Command) error {
 			return a.each(ctx, c, false, "yes", "no", (*bloom.Filter).ExistsAll)
 		},
@@ -88,8 +88,8 @@ func (a *app) checkCommand() *cli.Command {
 func (a *app) addCommand() *cli.Command {
 	return &cli.Command{
 		Name: "add", Usage: "add items", ArgsUsage: "KEY ITEM... (or - for lines of standard input)",
-		Description: "Prints new or seen for each item. A seen may be a false positive. Without --items the\n" +
-			"filter must be there.",
+		Description: "Prints new or seen for each item. A seen may be a false positive. Without\n" +
+			"--items the filter must be there.",
 		Flags: sizeFlags(),
 		Action: func(ctx context.Context, c *cli.Command) error {
 			return a.each(ctx, c, true, "new", "seen", (*bloom.Filter).AddAll)

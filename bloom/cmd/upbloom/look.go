@@ -19,8 +19,9 @@ import (
 func (a *app) lsCommand() *cli.Command {
 	return &cli.Command{
 		Name: "ls", Usage: "list the filters", ArgsUsage: "[PATTERN]",
-		Description: "PATTERN is that of SCAN, e.g. 'seen:*'. It reads the header of every string key that\n" +
-			"matches, and counts the cells of those that are filters.",
+		Description: "PATTERN is that of SCAN, e.g. 'seen:*'. It reads the header of every string key\n" +
+			"that matches, and counts the cells of those that are filters, about 1 ms a\n" +
+			"megabyte. A filter that cannot be read has a line that says why.",
 		Action: func(ctx context.Context, c *cli.Command) error {
 			args, err := arguments(c, 0, 1)
 			if err != nil {
@@ -106,7 +107,8 @@ func row(key string, s bloom.Stats) string {
 func scan(ctx context.Context, client *upstash.Client, pattern string) ([]string, error) {
 	var found []string
 	for cursor := "0"; ; {
-		reply, err := client.Do(ctx, upstash.Cmd("SCAN", cursor, "MATCH", pattern, "COUNT", "1000", "TYPE", "string"))
+		reply, err := client.Do(ctx,
+			upstash.Cmd("SCAN", cursor, "MATCH", pattern, "COUNT", "1000", "TYPE", "string"))
 		if err != nil {
 			return nil, err
 		}

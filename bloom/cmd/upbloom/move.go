@@ -57,8 +57,9 @@ func fileArg(args []string) string {
 func (a *app) loadCommand() *cli.Command {
 	return &cli.Command{
 		Name: "load", Usage: "add the lines of a file, millions at once", ArgsUsage: "KEY [FILE]",
-		Description: "Builds the filter in memory and uploads it, in parts of 1 MiB. Without --items the filter\n" +
-			"must be there. Interrupted at any point, the filter is as it was or complete.",
+		Description: "Builds the filter in memory and uploads it, in parts of 1 MiB. Without --items\n" +
+			"the filter must be there. If it is interrupted at any point, the filter is as it\n" +
+			"was or complete.",
 		Flags: sizeFlags(),
 		Action: func(ctx context.Context, c *cli.Command) error {
 			return a.withItems(ctx, c, func(f *bloom.Filter, in io.Reader, key string) error {
@@ -88,10 +89,12 @@ func (a *app) loadCommand() *cli.Command {
 
 func (a *app) replaceCommand() *cli.Command {
 	return &cli.Command{
-		Name: "replace", Usage: "make a filter's items those of a file, and no others", ArgsUsage: "KEY [FILE]",
-		Description: "Readers see the old filter or the new one, and nothing between. Items that others add\n" +
-			"meanwhile are lost, unless the file has them. With --items the filter gets another size:\n" +
-			"stop its writers first, or load a filter at a second key and have readers use that.",
+		Name: "replace", Usage: "make a filter's items those of a file, and no others",
+		ArgsUsage: "KEY [FILE]",
+		Description: "Readers see the old filter or the new one, and nothing between. Items that others\n" +
+			"add meanwhile are lost, unless the file has them. With --items the filter gets\n" +
+			"another size: stop its writers first, or load a filter at a second key and have\n" +
+			"readers use that.",
 		Flags: sizeFlags(),
 		Action: func(ctx context.Context, c *cli.Command) error {
 			return a.withItems(ctx, c, func(f *bloom.Filter, in io.Reader, key string) error {
@@ -141,7 +144,8 @@ func (a *app) withItems(ctx context.Context, c *cli.Command,
 
 func (a *app) saveCommand() *cli.Command {
 	return &cli.Command{
-		Name: "save", Usage: "download a filter into a file", ArgsUsage: "KEY FILE (or - for standard output)",
+		Name: "save", Usage: "download a filter into a file",
+		ArgsUsage: "KEY FILE (or - for standard output)",
 		Action: func(ctx context.Context, c *cli.Command) error {
 			args, err := arguments(c, 2, 2)
 			if err != nil {

@@ -65,7 +65,9 @@ func TestNoProgressInAFile(t *testing.T) {
 func TestBrokenPipe(t *testing.T) {
 	sh := newShell(t)
 	sh.want(0, "new", "", "add", "--items", "100", "key", "a")
-	for _, args := range [][]string{{"ls"}, {"check", "key", "a"}, {"--json", "info", "key"}, {"save", "key", "-"}} {
+	for _, args := range [][]string{
+		{"ls"}, {"check", "key", "a"}, {"--json", "info", "key"}, {"save", "key", "-"},
+	} {
 		reader, writer, err := os.Pipe()
 		if err != nil {
 			t.Fatal(err)
