@@ -90,7 +90,8 @@ func TestEventCountsWhatRan(t *testing.T) {
 		{"one refused, or a script stopped", script, []answer{{body: `[{"error":"ERR x"},{"result":null}]`}}, 1, 1},
 		{
 			"dropped, then answered", two,
-			[]answer{{err: dropped}, {body: `[{"result":null},{"result":"OK"}]`}}, 2, 2,
+			[]answer{{err: dropped}, {body: `[{"result":null},{"result":"OK"}]`}},
+			2, 2,
 		},
 		{"limited, then answered", one, []answer{{status: 429}, {body: `[{"result":"OK"}]`}}, 1, 0},
 	} {
