@@ -61,7 +61,7 @@ var (
 	// ErrRateLimited is matched by an Error whose status is 429, if it is not
 	// ErrQuota. The client has tried the call again by then, unless WithRetry
 	// or a Retry-After of more than 30 s kept it from that.
-	ErrRateLimited = errors.New("upstash: too many commands in too short a time")
+	ErrRateLimited = errors.New("upstash: too many commands in too short a time: send fewer at a time")
 
 	// ErrQuota is matched by an Error that says that the plan's requests for
 	// the day or month are used up. Such a call is not tried again.

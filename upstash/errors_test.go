@@ -91,8 +91,11 @@ func TestErrorTexts(t *testing.T) {
 		"upstash: GET: WRONGTYPE no (HTTP status 400)": &Error{
 			StatusCode: 400, Message: "WRONGTYPE no", Command: "GET",
 		},
-		"upstash: GET: ERR max (HTTP status 429): try again in 7s": &Error{
+		"upstash: GET: ERR max (HTTP status 429): send fewer at a time; try again in 7s": &Error{
 			StatusCode: 429, Message: "ERR max", Command: "GET", RetryAfter: 7 * time.Second,
+		},
+		"upstash: GET: ERR x (HTTP status 503); try again in 7s; the command may have run": &Error{
+			StatusCode: 503, Message: "ERR x", Command: "GET", RetryAfter: 7 * time.Second,
 		},
 		"upstash: GET: unexpected EOF; the command may have run": &CallError{
 			Command: "GET", Attempts: 1, Err: io.ErrUnexpectedEOF, outcome: outcomeUnknown,
@@ -132,7 +135,7 @@ func TestKindsOfErrors(t *testing.T) {
 		{401, "Unauthorized", "unauthorized", "UPSTASH_REDIS_REST_TOKEN"},
 		{403, "ERR x", "", ""},
 		{400, "NOPERM this user has no permissions to run the 'bitfield' command", "permission", "WithReadOnly"},
-		{429, "ERR x", "rate", ""},
+		{429, "ERR x", "rate", "send fewer at a time"},
 		{429, "ERR max requests limit exceeded. Limit: 500000, Usage: 500007", "quota", "larger plan"},
 		{200, "ERR max daily request limit exceeded. Limit: 10000, Usage: 10000", "quota", "larger plan"},
 		{413, "ERR x", "request", "send less at once"},

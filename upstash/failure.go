@@ -54,7 +54,7 @@ func (e *Error) words() string {
 		}
 	}
 	if e.RetryAfter > 0 {
-		text += fmt.Sprintf(": try again in %v", e.RetryAfter)
+		text += fmt.Sprintf("; try again in %v", e.RetryAfter)
 	}
 	return text
 }

@@ -74,7 +74,8 @@ func TestErrorsAfterSeveralAttempts(t *testing.T) {
 			"500, then 429",
 			[]answer{failed, slow},
 			Cmd("SET", "k", "v"),
-			"upstash: SET: ERR slow (HTTP status 429), after 2 attempts; the command may have run",
+			"upstash: SET: ERR slow (HTTP status 429): send fewer at a time, after 2 attempts;" +
+				" the command may have run",
 		},
 		{
 			"refused",

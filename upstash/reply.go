@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/upbloom/upbloom/internal/json"
@@ -129,7 +130,7 @@ func (r Reply) Array() ([]Reply, error) {
 		if r.val().kind != kindArray {
 			return nil, r.bad("not an array")
 		}
-		return r.val().array, nil
+		return slices.Clone(r.val().array), nil
 	}
 	if r.val().json[0] != '[' {
 		return nil, r.bad("not an array")

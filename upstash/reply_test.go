@@ -3,6 +3,7 @@ package upstash
 import (
 	"errors"
 	"math"
+	"slices"
 	"testing"
 )
 
@@ -156,6 +157,23 @@ func TestReplyArray(t *testing.T) {
 	} {
 		if _, err := r.Array(); !errors.Is(err, ErrBadResponse) {
 			t.Errorf("%s: got %v, want ErrBadResponse", r.val().json, err)
+		}
+	}
+}
+
+// Two readers of one reply may each sort what they got.
+func TestArraysOfAReplyAreIndependent(t *testing.T) {
+	for name, r := range map[string]Reply{
+		"JSON": jsonReply("[1,2]"), "RESP2": respReply(t, "*2\r\n:1\r\n:2\r\n"),
+	} {
+		first, _ := r.Array()
+		slices.Reverse(first)
+		second, err := r.Array()
+		if err != nil || len(second) != 2 {
+			t.Fatalf("%s: %d elements, %v", name, len(second), err)
+		}
+		if n, err := second[0].Int64(); n != 1 || err != nil {
+			t.Errorf("%s: the first element is %d, %v after a change of another array", name, n, err)
 		}
 	}
 }

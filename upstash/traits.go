@@ -55,7 +55,7 @@ func traitsOf(name string, args []string) traits {
 	repeatable := false
 	switch name {
 	case "SET":
-		repeatable = len(args) >= 2 && !hasOption(args[2:], "NX", "GET", "IFEQ", "IFNE")
+		repeatable = len(args) >= 2 && !hasOption(args[2:], "NX", "GET", "IFEQ", "IFNE", "IFDEQ", "IFDNE")
 	case "JSON.SET":
 		repeatable = len(args) >= 3 && !hasOption(args[3:], "NX")
 	case "ZADD":

@@ -54,6 +54,8 @@ func TestTraits(t *testing.T) {
 		{none, "SET k v NX"},
 		{none, "SET k v EX 10 nx"},
 		{none, "SET k v GET"},
+		{none, "SET k v IFEQ old"},
+		{none, "SET k v IFDNE digest"},
 		{none, "SET k"},
 		{rep, "ZADD k 1 a"},
 		{none, "ZADD k INCR 1 a"},
