@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// TestFaults meets each fault with the same INCR or BITFIELD and looks at what
-// came back, and at whether it was executed.
+// TestFaults sends an INCR or a BITFIELD to each fault. It checks what comes
+// back, and whether the command was executed.
 func TestFaults(t *testing.T) {
 	const (
 		incr  = `["INCR","n"]`
@@ -198,8 +198,8 @@ func TestEveryFaultHasItsName(t *testing.T) {
 	}
 }
 
-// TestLostThenError tries again what was lost: the second attempt is refused,
-// though the first ran. Other requests pass.
+// TestLostThenError repeats a request that was lost. The second attempt is
+// refused, although the first one ran. Other requests pass.
 func TestLostThenError(t *testing.T) {
 	for path, body := range map[string]string{"": `["INCR","n"]`, "/pipeline": `[["INCR","n"],["GET","n"]]`} {
 		s := NewServer(t)
@@ -219,7 +219,8 @@ func TestLostThenError(t *testing.T) {
 	}
 }
 
-// TestLateExec has another request come between the loss and the execution.
+// TestLateExec checks that the commands run after the connection was closed,
+// and that Close does not wait for them.
 func TestLateExec(t *testing.T) {
 	s := NewServer(t)
 	s.Inject(LateExec(time.Millisecond))
@@ -253,7 +254,8 @@ func TestEvict(t *testing.T) {
 	}
 }
 
-// TestStall has its client give up, and then its server close.
+// TestStall ends one stalled request by its client, and one by the server's
+// Close.
 func TestStall(t *testing.T) {
 	for _, when := range []When{BeforeExec, AfterExec} {
 		t.Run(when.String(), func(t *testing.T) {

@@ -8,7 +8,7 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest/internal/database"
 )
 
-// TestForms goes through the request forms and the answers' encodings. Each row
+// TestForms has each form of a request and each encoding of an answer. Each row
 // starts with the keys s = "foo", n = 5, raw = bytes that are not UTF-8, and a
 // list l.
 func TestForms(t *testing.T) {
@@ -260,7 +260,7 @@ func filled(t *testing.T, opts ...Option) *Server {
 	return s
 }
 
-// TestFloatNumbers catches a client that sends numbers.
+// TestFloatNumbers checks what WithFloatNumbers makes of JSON numbers.
 func TestFloatNumbers(t *testing.T) {
 	s := filled(t, WithFloatNumbers())
 	for _, tt := range []struct {

@@ -14,8 +14,8 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest/internal/database"
 )
 
-// TestFrozenRedis stops the process of the Redis behind: every call has an
-// answer, and Close returns.
+// TestFrozenRedis stops the process of the Redis behind the server. Every
+// request still gets an answer, and Close returns.
 func TestFrozenRedis(t *testing.T) {
 	addr := testenv.Redis(t)
 	s, err := Start(WithRedis(addr), WithTimeout(200*time.Millisecond))
@@ -39,7 +39,7 @@ func TestFrozenRedis(t *testing.T) {
 	s.Close()
 }
 
-// pidOf asks a Redis for the number of its process.
+// pidOf returns the process ID of a Redis.
 func pidOf(t *testing.T, addr string) int {
 	t.Helper()
 	db, err := database.DialRedis(addr, database.Limits{Timeout: time.Minute})

@@ -52,8 +52,8 @@ func fuzzServer(f *testing.F) fuzzed {
 	return fuzzed{NewServer(f, WithMaxRequest(1<<16), WithMaxRecord(1<<16))}
 }
 
-// answer fails the test unless the server sends a whole answer that is not its
-// own fault.
+// answer sends a request. It fails the test if the answer is not whole, or is
+// one that only a defect of the server could cause.
 func (s fuzzed) answer(t *testing.T, method, target, body string) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), method, s.URL+target, strings.NewReader(body))

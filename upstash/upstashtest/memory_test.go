@@ -12,8 +12,8 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest/internal/database"
 )
 
-// TestBitfieldCopiesOnce runs 7,000 SETs on a string of 1.2 MB: a copy for each
-// would take 8 GB.
+// TestBitfieldCopiesOnce runs 7,000 SETs on a string of 1.2 MB. A copy for each
+// of them would take 8 GB.
 func TestBitfieldCopiesOnce(t *testing.T) {
 	const size, ops = 1_200_000, 7_000
 	s := NewServer(t)
@@ -43,8 +43,8 @@ func exec(tb testing.TB, s *Server, args ...string) any {
 	return v
 }
 
-// TestLastBit reaches the last bit of the longest string, where 32-bit integers
-// and the record limit come in, and finds that reading allocates nothing.
+// TestLastBit reads the last bit of the longest string, whose offset does not
+// fit into an int32. Writing it is over the limit of a record.
 func TestLastBit(t *testing.T) {
 	const last = "4294967295"
 	s := NewServer(t)
@@ -67,8 +67,8 @@ func TestLastBit(t *testing.T) {
 	}
 }
 
-// TestLuaCallsNativeCommands has a script use what miniredis lacks, and see its
-// errors and its own writes.
+// TestLuaCallsNativeCommands has scripts call commands that miniredis lacks,
+// and read their own writes and errors.
 func TestLuaCallsNativeCommands(t *testing.T) {
 	s := NewServer(t)
 	for _, tt := range []struct{ script, want string }{
@@ -122,7 +122,8 @@ func TestTimeToLive(t *testing.T) {
 	})
 }
 
-// TestConcurrentTransactions has each transaction see its own work alone.
+// TestConcurrentTransactions checks that no transaction sees the commands of
+// another one that has not ended.
 func TestConcurrentTransactions(t *testing.T) {
 	const clients, rounds = 8, 20
 	const body = `[["INCR","n"],["BITFIELD","f","INCRBY","u32","0","1"],["DECR","n"]]`
@@ -175,7 +176,8 @@ func TestExec(t *testing.T) {
 	}
 }
 
-// BenchmarkBitfield is what an Add of a filter of 1.2 MB costs the server.
+// BenchmarkBitfield measures what an Add, and a batch of a thousand items, to a
+// filter of 1.2 MB costs the server.
 func BenchmarkBitfield(b *testing.B) {
 	for _, ops := range []int{7, 7000} {
 		b.Run(fmt.Sprintf("ops=%d", ops), func(b *testing.B) {

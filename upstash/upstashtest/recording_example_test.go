@@ -59,7 +59,7 @@ func ExampleReplay_difference() {
 	//     POST /: "INCR","visits"
 }
 
-// From the embedded server a recording can be made anywhere; from a live
+// A recording of the embedded server can be made anywhere. To record a live
 // database, pass its URL and token.
 func ExampleRecord() {
 	dir, err := os.MkdirTemp("", "recordings")

@@ -13,8 +13,8 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
-// What follows up to the tests is a Lambda function as it might stand in its
-// own package; with github.com/aws/aws-lambda-go the event would be an
+// The code before the tests is a Lambda function as it could be in a package of
+// its own. With github.com/aws/aws-lambda-go the event would be an
 // events.SQSEvent, and main would call lambda.Start(handler.Handle).
 
 // webhookEvent is a batch of deliveries.
@@ -90,9 +90,9 @@ func testWebhookHandler(t testing.TB, client *upstash.Client) {
 	}
 }
 
-// A recording can as well be made from the embedded server. That it comes out
-// as it was committed shows that recordings are stable, and that this server
-// still answers like the one of the day.
+// TestWebhookRecordingIsCurrent records from the embedded server and compares
+// the file with the committed one. So recordings are stable, and this server
+// still answers as it did when the file was made.
 func TestWebhookRecordingIsCurrent(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "new", "webhooks.json")
 	recorded := t.Run("record", func(t *testing.T) {

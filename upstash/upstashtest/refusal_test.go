@@ -13,7 +13,7 @@ const (
 	wrongType  = `{"error":"WRONGTYPE Operation against a key holding the wrong kind of value"}`
 )
 
-// TestRefusals goes through the statuses and the texts of what is not executed.
+// TestRefusals checks the statuses and texts of commands that are not executed.
 func TestRefusals(t *testing.T) {
 	long := strings.Repeat("k", database.MaxKey+1)
 	for _, tt := range []struct {
@@ -194,5 +194,5 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// runs names the rows in which the database itself refuses.
+// runs reports whether the database itself refuses the command of a row.
 func runs(name string) bool { return name == "syntax" || name == "wrong type" }

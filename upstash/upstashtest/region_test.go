@@ -9,8 +9,8 @@ import (
 	"github.com/upbloom/upbloom/upstash"
 )
 
-// in asks in a region, with a sync token, and returns the answer and the new
-// token.
+// in sends a command to a region with a sync token. It returns the answer and
+// the new token.
 func in(t *testing.T, s *Server, region, body, token string) (answer, newToken string) {
 	t.Helper()
 	got := do(t, s, call{
@@ -19,8 +19,8 @@ func in(t *testing.T, s *Server, region, body, token string) (answer, newToken s
 	return got.body, got.header.Get("Upstash-Sync-Token")
 }
 
-// TestRegions reads in three regions what was written before and after the
-// last two writes.
+// TestRegions makes two writes and reads them in three regions, with and
+// without a sync token.
 func TestRegions(t *testing.T) {
 	s := NewServer(t, WithRegions(Region{Name: "near"}, Region{Name: "far", Lag: 1},
 		Region{Name: "frozen", Lag: math.MaxInt}))
@@ -51,7 +51,8 @@ func TestRegions(t *testing.T) {
 	}
 }
 
-// TestRegionLatency waits for the primary, and for nothing else.
+// TestRegionLatency checks that an answer of the primary takes longer, and that
+// other answers do not.
 func TestRegionLatency(t *testing.T) {
 	const latency = 20 * time.Millisecond
 	s := NewServer(t, WithRegions(
@@ -108,8 +109,8 @@ func TestRedisHasNoRegions(t *testing.T) {
 	}
 }
 
-// TestBilled counts what the service bills: a write once for each copy, and in
-// a script what it calls too.
+// TestBilled checks the counts of what the service bills: a write once for each
+// copy, and a script and each command that it calls.
 func TestBilled(t *testing.T) {
 	t.Run("memory", func(t *testing.T) { testBilled(t, NewServer(t)) })
 	t.Run("regions", func(t *testing.T) {

@@ -82,8 +82,8 @@ func TestReplicaAnswersReadsOnly(t *testing.T) {
 	}
 }
 
-// TestReplicaStartsAsACopy takes keys of several types along, and follows
-// FastForward and FlushAll.
+// TestReplicaStartsAsACopy has keys of several types before there is a region.
+// The region has them too, and FastForward and FlushAll reach it.
 func TestReplicaStartsAsACopy(t *testing.T) {
 	s := filled(t)
 	if _, err := s.Exec("EXPIRE", "s", "3600"); err != nil {

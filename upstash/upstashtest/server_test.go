@@ -86,7 +86,7 @@ func TestStats(t *testing.T) {
 	}
 }
 
-// TestRealRedisBehind runs the same requests against both backends.
+// TestRealRedisBehind sends the same requests to both databases.
 func TestRealRedisBehind(t *testing.T) {
 	requests := []call{
 		{path: "/", body: `["SET","a","b","EX","100"]`},

@@ -53,15 +53,15 @@ func send(t *testing.T, s *Server, conn io.Writer, body string, length int) {
 
 const incrN = `["INCR","n"]`
 
-// TestTwiceArrivesAtOnce reads the socket once for both answers: over TLS the
-// second is then in the TLS layer, where neither a buffer above nor a look at
-// the socket shows it.
+// TestTwiceArrivesAtOnce reads the socket once for both answers. Over TLS the
+// second one then waits in the TLS layer, so that a client can see it neither
+// in its own buffer nor at the socket.
 func TestTwiceArrivesAtOnce(t *testing.T) {
 	for _, opts := range [][]Option{nil, {WithTLS()}} {
 		s := NewServer(t, opts...)
 		s.Inject(Fault{}, Twice(0))
 		socket, conn := dial(t, s)
-		send(t, s, conn, incrN, len(incrN)) // what a handshake leaves behind is read now
+		send(t, s, conn, incrN, len(incrN)) // its answer comes after the last of the handshake
 		if _, err := conn.Read(make([]byte, 64<<10)); err != nil {
 			t.Fatal(err)
 		}
@@ -88,8 +88,8 @@ func TestTwiceArrivesAtOnce(t *testing.T) {
 	}
 }
 
-// TestClosesAnswersNoMore sends a second request after the server said that it
-// closes.
+// TestClosesAnswersNoMore sends a second request after the server announced
+// that it closes the connection.
 func TestClosesAnswersNoMore(t *testing.T) {
 	s := NewServer(t)
 	s.Inject(Closes("keep-alive, CLOSE"))
@@ -135,7 +135,7 @@ func TestEarlyRefusalAnswersBeforeTheBody(t *testing.T) {
 		}
 		return Fault{}
 	})
-	for _, want := range []int{200, 413, 200} { // drawn, it strikes the next
+	for _, want := range []int{200, 413, 200} { // from InjectFunc it strikes the next request
 		if got := do(t, s, call{body: incrN}); got.status != want {
 			t.Errorf("status %d, want %d", got.status, want)
 		}

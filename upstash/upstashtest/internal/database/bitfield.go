@@ -13,8 +13,8 @@ const (
 	errFieldRO      = Failure("ERR BITFIELD_RO only supports the GET subcommand")
 )
 
-// maxString is the longest string of Redis, in bytes: a bit offset must lie
-// below its end, though a wide field there may reach a few bytes past it.
+// maxString is the longest string of Redis, in bytes. A bit offset must lie
+// below its end. A wide field at such an offset may reach past it.
 const maxString = 512 << 20
 
 type (
@@ -44,17 +44,17 @@ type fieldOp struct {
 	value    int64 // of SET and INCRBY
 }
 
-// fieldProgram is a whole BITFIELD, parsed. Redis runs nothing of a command in
-// which anything is malformed.
+// fieldProgram is a parsed BITFIELD. If an operation is malformed, Redis runs
+// none of them.
 type fieldProgram struct {
 	ops    []fieldOp
 	writes bool
-	// size is how long the string must be for the writes, in bytes.
+	// size is the length in bytes that the string must have for the writes.
 	size uint64
 }
 
-// parseBitfield reads the arguments after the key, checking in the order in
-// which Redis does.
+// parseBitfield reads the arguments after the key. It checks them in the same
+// order as Redis.
 func parseBitfield(args []string) (p fieldProgram, f Failure) {
 	p.ops = make([]fieldOp, 0, len(args)/3)
 	mode := wrap
@@ -84,8 +84,8 @@ func parseBitfield(args []string) (p fieldProgram, f Failure) {
 	return p, ""
 }
 
-// fieldWord returns the number of arguments that a subcommand needs: 1 for
-// OVERFLOW, and more than there can be for an unknown word.
+// fieldWord returns the number of arguments that a subcommand needs. For
+// OVERFLOW it is 1. For an unknown word it is so large that the command fails.
 func fieldWord(s string) (verb fieldVerb, need int) {
 	switch strings.ToLower(cString(s)) {
 	case "get":
@@ -136,8 +136,8 @@ func (op *fieldOp) parse(args []string) Failure {
 	return ""
 }
 
-// bitOffset reads an offset. With width above 0 it may be "#n": n fields of
-// that width.
+// bitOffset reads an offset in bits. If width is above 0, the offset may be
+// "#n", which means n fields of that width.
 func bitOffset(s string, width int64) (uint64, bool) {
 	fields := width > 0 && strings.HasPrefix(s, "#")
 	if fields {
@@ -163,8 +163,8 @@ func parseInt(s string) (int64, bool) {
 	return n, err == nil
 }
 
-// cString cuts s at its first NUL byte: if Redis compares words, it
-// compares C strings.
+// cString cuts s at its first NUL byte, because Redis compares words as C
+// strings.
 func cString(s string) string {
 	s, _, _ = strings.Cut(s, "\x00")
 	return s

@@ -1,20 +1,20 @@
 package database
 
-// bitfield runs BITFIELD. All its writes share one copy of the string.
+// bitfield is BITFIELD.
 func (d *Memory) bitfield(args []string) Reply {
 	return d.runBitfield(args, false)
 }
 
-// bitfieldRO runs BITFIELD_RO: the same for GETs, and a refusal for all else.
+// bitfieldRO is BITFIELD_RO, which refuses other operations than GET.
 func (d *Memory) bitfieldRO(args []string) Reply {
 	return d.runBitfield(args, true)
 }
 
 // runBitfield parses the whole command first, so that a malformed one changes
-// nothing. The string grows to the end of its farthest write before the first
-// operation runs, and stays that long even if OVERFLOW FAIL forbids the write;
-// GETs alone neither grow nor copy it. The cost is one copy of the string, and
-// at most nine bytes looked at for each operation.
+// nothing. Before the first operation runs, the string grows to the end of the
+// farthest write. It stays that long even if OVERFLOW FAIL forbids the write. A
+// command with GETs alone neither grows nor copies the string. The cost of any
+// other is one copy of the string, and up to nine bytes for each operation.
 func (d *Memory) runBitfield(args []string, readOnly bool) Reply {
 	key := args[1]
 	p, f := parseBitfield(args[2:])
@@ -66,8 +66,8 @@ func (op fieldOp) apply(data []byte) (result int64, ok bool) {
 	return next, true
 }
 
-// sum adds within the field's type, and reports whether that overflowed. On
-// overflow the sum is wrapped around or held at the limit, as the mode says.
+// sum adds within the field's type, and reports whether the sum overflowed. If
+// so, it wraps around or stays at the limit, as the mode says.
 func (op fieldOp) sum(a, b int64) (n int64, over bool) {
 	if op.signed {
 		return op.sumSigned(a, b)
@@ -75,8 +75,8 @@ func (op fieldOp) sum(a, b int64) (n int64, over bool) {
 	return op.sumUnsigned(uint64(a), b)
 }
 
-// sumUnsigned works in uint64. A negative value of a SET arrives as a huge one:
-// it is above the limit, and saturates at the greatest value, not at 0.
+// sumUnsigned works in uint64. A negative value of a SET becomes a very large
+// one, and saturates at the greatest value of the field, not at 0.
 func (op fieldOp) sumUnsigned(a uint64, b int64) (int64, bool) {
 	limit := uint64(1)<<op.bits - 1
 	above := a > limit || b > 0 && uint64(b) > limit-a
@@ -99,8 +99,8 @@ func (op fieldOp) sumSigned(a, b int64) (int64, bool) {
 	limit := int64(1)<<(op.bits-1) - 1
 	least := -limit - 1
 	total := a + b // right modulo 2^64
-	// The differences wrap around for a SET near the ends of int64, and so the
-	// least value saturates at the field's greatest: as it does in Redis.
+	// The differences wrap around for a SET near the ends of int64. So the least
+	// int64 saturates at the field's greatest value, as it does in Redis.
 	up, down, narrow := limit-a, least-a, op.bits < 64
 	above := a > limit || narrow && b > up || a >= 0 && b > 0 && b > up
 	below := !above && (a < least || narrow && b < down || a < 0 && b < 0 && b < down)
@@ -115,7 +115,7 @@ func (op fieldOp) sumSigned(a, b int64) (int64, bool) {
 	return least, true
 }
 
-// decode takes the low bits of v as the field's type does.
+// decode reads the low bits of v as a value of the field's type.
 func (op fieldOp) decode(v uint64) int64 {
 	unused := 64 - op.bits
 	if op.signed {

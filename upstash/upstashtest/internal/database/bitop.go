@@ -4,8 +4,8 @@ import "strings"
 
 const errBitOpNot = Failure("ERR BITOP NOT must be called with a single source key.")
 
-// bitOp is BITOP: miniredis leaves the destination its old time to live. Its
-// cost is one pass over each source.
+// bitOp is BITOP. That of miniredis keeps the old time to live of the
+// destination. It costs one pass over each source.
 func (d *Memory) bitOp(args []string) Reply {
 	op, to, keys := strings.ToUpper(cString(args[1])), args[2], args[3:]
 	switch {
@@ -31,8 +31,7 @@ func (d *Memory) bitOp(args []string) Reply {
 	return int64(size)
 }
 
-// combine works on sources of unlike length as if they were filled with zeros:
-// what follows the end of the shortest is 0 after AND.
+// combine treats a source that is shorter than size bytes as if zeros followed.
 func combine(op string, sources []string, size int) []byte {
 	out := make([]byte, size)
 	copy(out, sources[0])

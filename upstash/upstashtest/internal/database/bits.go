@@ -10,7 +10,7 @@ const (
 	errBitArg = Failure("ERR The bit argument must be 1 or 0.")
 )
 
-// setBit is SETBIT: miniredis has offsets of int, which end too early on
+// setBit is SETBIT. The offsets of miniredis are ints, which are too small on
 // 32-bit platforms.
 func (d *Memory) setBit(args []string) Reply {
 	at, ok := bitOffset(args[2], 0)
@@ -32,7 +32,8 @@ func (d *Memory) setBit(args []string) Reply {
 	return int64(was)
 }
 
-// getBit is GETBIT: past the end, and without a key, every bit is 0.
+// getBit is GETBIT. Bits past the end of the string, and those of a missing
+// key, are 0.
 func (d *Memory) getBit(args []string) Reply {
 	at, ok := bitOffset(args[2], 0)
 	if !ok {
@@ -45,14 +46,14 @@ func (d *Memory) getBit(args []string) Reply {
 	return int64(readBits(data, at, 1))
 }
 
-// bitCount is BITCOUNT key [start end [BYTE|BIT]]: miniredis has no units. What
-// a missing key or an empty range answers before the other arguments are looked
-// at is as in Redis 7.0; later versions are stricter.
+// bitCount is BITCOUNT key [start end [BYTE|BIT]]. That of miniredis has no
+// unit. As in Redis 7.0, the answer for a missing key or an empty range comes
+// before the check of the other arguments. Later versions check them first.
 func (d *Memory) bitCount(args []string) Reply {
 	data, found, f := d.get(args[1])
 	switch {
 	case !found:
-		return int64(0) // before its other arguments are looked at
+		return int64(0)
 	case f != "":
 		return f
 	}
@@ -68,7 +69,7 @@ func (d *Memory) bitCount(args []string) Reply {
 		return errNotInt
 	}
 	if start < 0 && end < 0 && start > end {
-		return int64(0) // before the unit is looked at
+		return int64(0)
 	}
 	unit, f := bitUnit(args[4:])
 	if f != "" {
@@ -79,7 +80,8 @@ func (d *Memory) bitCount(args []string) Reply {
 }
 
 // bitPos is BITPOS key bit [start [end [BYTE|BIT]]]. A search for 0 without an
-// end goes on past the string, as if zeros followed; with an end it does not.
+// end finds the first bit past the string if the string has none. With an end
+// it does not.
 func (d *Memory) bitPos(args []string) Reply {
 	bit, ok := parseInt(args[2])
 	if !ok {
@@ -91,7 +93,7 @@ func (d *Memory) bitPos(args []string) Reply {
 	data, found, f := d.get(args[1])
 	switch {
 	case !found:
-		return -bit // an endless row of zeros
+		return -bit // as in a string of zeros without an end
 	case f != "":
 		return f
 	case len(args) > 6:
@@ -124,7 +126,8 @@ func (d *Memory) bitPos(args []string) Reply {
 	return int64(-1)
 }
 
-// bitUnit returns the bits of an index: of a byte by default.
+// bitUnit returns the bits that an index counts: 8 for BYTE, which is the
+// default, and 1 for BIT.
 func bitUnit(args []string) (int64, Failure) {
 	if len(args) == 0 {
 		return 8, ""
@@ -138,8 +141,8 @@ func bitUnit(args []string) (int64, Failure) {
 	return 0, errSyntax
 }
 
-// clampBits turns Redis indexes, both inclusive and negative from the end, into
-// a half-open range of bits.
+// clampBits turns two Redis indexes into a half-open range of bits. Both
+// indexes are inclusive, and negative ones count from the end.
 func clampBits(start, end, unit int64, length int) (from, to uint64) {
 	total := int64(length) * 8 / unit
 	if start < 0 {
@@ -155,8 +158,8 @@ func clampBits(start, end, unit int64, length int) (from, to uint64) {
 	return uint64(start * unit), uint64((end + 1) * unit)
 }
 
-// countBits counts the bits in a half-open range of bits: the ragged ends one
-// by one, and whole bytes in between.
+// countBits counts the bits that are 1 in a half-open range of bits. It reads
+// the ends bit by bit, and whole bytes in between.
 func countBits(data string, from, to uint64) (n int) {
 	for ; from < to && from&7 != 0; from++ {
 		n += int(readBits(data, from, 1))
@@ -170,8 +173,8 @@ func countBits(data string, from, to uint64) (n int) {
 	return n
 }
 
-// findBit returns the place of the first such bit, or to. Bytes without one are
-// skipped whole.
+// findBit returns the offset of the first bit with this value, or to. It skips
+// whole bytes without one.
 func findBit(data string, from, to, bit uint64) uint64 {
 	skip := byte(0xff) // a byte without a bit to find
 	if bit == 1 {

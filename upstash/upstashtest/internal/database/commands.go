@@ -10,21 +10,21 @@ import (
 type command struct {
 	// arity counts the command's name too; -n means n or more.
 	arity int
-	// write marks what a read-only token may not run, and what a region
-	// learns of late.
+	// write is set for a command that a read-only token may not run, and that
+	// regions apply late.
 	write bool
 }
 
 // fits reports whether a command may have n words, its name among them.
 func (c command) fits(n int) bool { return n == c.arity || c.arity < 0 && n >= -c.arity }
 
-// Table is what a database can do over REST, by the commands' names in upper
-// case. It is not changed once it is made.
+// Table holds the commands of a database that work over REST, by their names in
+// upper case. A Table does not change.
 type Table map[string]command
 
-// The table of the database in memory: NAME:arity, as Redis has them, without
-// what miniredis lacks and what has no meaning over REST. BITFIELD counts as a
-// write even if it only reads, as in Redis.
+// The commands of the database in memory as NAME:arity, with the arities of
+// Redis. Commands that miniredis lacks, and those without a meaning over REST,
+// are left out. BITFIELD counts as a write even if it only reads, as in Redis.
 const (
 	readCommands = `
 		BITCOUNT:-2 BITFIELD_RO:-2 BITPOS:-3 DBSIZE:1 DUMP:2 ECHO:2 EVALSHA_RO:-3
@@ -36,7 +36,7 @@ const (
 		SCAN:-2 SCARD:2 SDIFF:-2 SINTER:-2 SINTERCARD:-3 SISMEMBER:3 SMEMBERS:2
 		SMISMEMBER:-3 SRANDMEMBER:-2 SSCAN:-3 STRLEN:2 SUBSTR:4 SUNION:-2 TIME:1
 		TOUCH:-2 TTL:2 TYPE:2 XINFO:-2 XLEN:2 XPENDING:-3 XRANGE:-4 XREAD:-4
-		XREVRANGE:-4 ZCARD:2 ZCOUNT:4 ZINTER:-3 
+		XREVRANGE:-4 ZCARD:2 ZCOUNT:4 ZINTER:-3
 		ZLEXCOUNT:4 ZMSCORE:-3 ZRANDMEMBER:-2 ZRANGE:-4 ZRANGEBYLEX:-4
 		ZRANGEBYSCORE:-4 ZRANK:3 ZREVRANGE:-4 ZREVRANGEBYLEX:-4
 		ZREVRANGEBYSCORE:-4 ZREVRANK:3 ZSCAN:-3 ZSCORE:3 ZUNION:-3`
@@ -56,15 +56,15 @@ const (
 		ZADD:-4 ZINCRBY:4 ZINTERSTORE:-4 ZMPOP:-4 ZPOPMAX:-2
 		ZPOPMIN:-2 ZREM:-3 ZREMRANGEBYLEX:4 ZREMRANGEBYRANK:4
 		ZREMRANGEBYSCORE:4 ZUNIONSTORE:-4`
-	// refusedCommands exist, but not over REST: they need a connection of
-	// their own, or they block.
+	// refusedCommands exist, but not over REST: they need a connection of their
+	// own, or they wait.
 	refusedCommands = `
 		AUTH BLMOVE BLMPOP BLPOP BRPOP BRPOPLPUSH BZMPOP BZPOPMAX BZPOPMIN CLIENT
 		DISCARD EXEC HELLO MONITOR MULTI PSUBSCRIBE PUNSUBSCRIBE QUIT RESET SELECT
 		SSUBSCRIBE SUBSCRIBE SUNSUBSCRIBE UNSUBSCRIBE UNWATCH WATCH`
 )
 
-// Both are built once and only read afterwards.
+// Both are built once and then only read.
 var (
 	inMemory = memoryTable()
 	refused  = refusedSet()
@@ -95,8 +95,9 @@ func refusedSet() map[string]bool {
 	return set
 }
 
-// Vet says why a command may not run, or "". Nothing that fails here is
-// executed or counted, and in a transaction it discards the whole.
+// Vet returns the refusal of a command that may not run, or "". A refused
+// command is neither executed nor counted. In a transaction it discards the
+// whole.
 func (t Table) Vet(args []string, readOnly bool) Failure {
 	name := strings.ToUpper(args[0])
 	if refused[name] || blocks(name, args) {
@@ -115,10 +116,10 @@ func (t Table) Vet(args []string, readOnly bool) Failure {
 	return ""
 }
 
-// IsWrite reports whether a command writes, as far as its name says it.
+// IsWrite reports whether the name of a command is that of a write.
 func (t Table) IsWrite(args []string) bool { return t[strings.ToUpper(args[0])].write }
 
-// NoPermission is the reply to a command that a token may not use.
+// NoPermission returns the reply to a command that a token may not use.
 func NoPermission(name string) Failure {
 	return Failure(fmt.Sprintf(
 		"NOPERM this user has no permissions to run the '%s' command or its subcommand",
@@ -129,7 +130,8 @@ func wrongNumber(name string) Failure {
 	return Failure("ERR wrong number of arguments for '" + name + "' command")
 }
 
-// blocks reports whether a command that usually returns at once would wait.
+// blocks reports whether a command of a stream would wait, which it does only
+// if it is told to.
 func blocks(name string, args []string) bool {
 	if name != "XREAD" && name != "XREADGROUP" {
 		return false

@@ -10,8 +10,7 @@ const (
 	errDecrOverflow = Failure("ERR decrement would overflow")
 )
 
-// The counters are here because those of miniredis are an int, which is too
-// narrow on 32-bit platforms.
+// The counters of miniredis are ints, which are too small on 32-bit platforms.
 
 func (d *Memory) incr(args []string) Reply { return d.count(args[1], 1) }
 func (d *Memory) decr(args []string) Reply { return d.count(args[1], -1) }

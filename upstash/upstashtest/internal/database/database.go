@@ -1,34 +1,34 @@
-// Package database is what stands behind the server of upstashtest: miniredis
-// with the commands of Redis 7.0 that it lacks, or a real Redis. It knows
-// nothing of HTTP.
+// Package database has the two databases of the server of upstashtest:
+// miniredis with commands of Redis 7.0 that it lacks, and a real Redis. It
+// knows nothing of HTTP.
 package database
 
 import "time"
 
 // DB is the database behind a Server. The Server calls one method at a time,
-// but for Interrupt, and only with commands that passed its command table.
+// but Interrupt at any time. It passes only commands that Table().Vet accepts.
 type DB interface {
-	// Table is what it can do.
+	// Table returns the commands of the database.
 	Table() Table
 	// Do runs one command.
 	Do(args []string) Reply
-	// Multi runs the commands as one transaction and returns an Array with a
-	// reply each, or a Failure if the transaction was discarded as a whole.
+	// Multi runs the commands as one transaction. It returns an Array with a
+	// reply to each, or a Failure if the transaction was discarded.
 	Multi(cmds [][]string) Reply
-	// Called is what scripts called so far: it is billed, as the command that
-	// runs the script is.
+	// Called returns how many commands scripts have called so far.
 	Called() Calls
 	// Flush removes all keys of the database that the Server uses.
 	Flush() error
-	// FastForward lets d pass for everything that expires.
+	// FastForward shortens every time to live by d.
 	FastForward(d time.Duration) error
-	// Interrupt ends what runs, and makes what follows fail. It may be called
-	// at any time.
+	// Interrupt ends the script or the command that runs. It may be called at
+	// any time.
 	Interrupt()
+	// Close releases what the DB holds. It may be called once.
 	Close() error
 }
 
-// Limits bound what a command may take.
+// Limits are the limits of a command.
 type Limits struct {
 	// MaxRecord is the longest string in bytes that a command may leave behind.
 	MaxRecord uint64
@@ -36,7 +36,7 @@ type Limits struct {
 	Timeout time.Duration
 }
 
-// Calls counts commands.
+// Calls is a number of commands.
 type Calls struct{ Reads, Writes int64 }
 
 // add counts n more of the command name.
@@ -48,5 +48,5 @@ func (c *Calls) add(t Table, name string, n int64) {
 	}
 }
 
-// Minus returns what c has more than d.
+// Minus returns the difference of c and d.
 func (c Calls) Minus(d Calls) Calls { return Calls{c.Reads - d.Reads, c.Writes - d.Writes} }

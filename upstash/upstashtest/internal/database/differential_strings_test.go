@@ -10,7 +10,7 @@ import (
 // The keys of the drawn commands: "list" is a list and never a string.
 var genKey = rapid.SampledFrom([]string{"a", "a", "a", "b", "none", "list"})
 
-// genIndex draws byte and bit indexes, and what is none.
+// genIndex draws byte and bit indexes, and arguments that are none.
 var genIndex = rapid.OneOf(
 	rapid.Custom(func(t *rapid.T) string { return strconv.Itoa(rapid.IntRange(-40, 40).Draw(t, "index")) }),
 	rapid.SampledFrom([]string{
@@ -26,7 +26,7 @@ var genSmall = rapid.OneOf(
 
 var genUnit = rapid.SampledFrom([]string{"BIT", "byte", "BYTE", "x"})
 
-// genTTL draws times that no test is slow enough to meet, and bad ones.
+// genTTL draws times that are too long to pass during a test, and bad ones.
 var genTTL = rapid.OneOf(
 	rapid.SampledFrom([]string{"1200000", "2400000", "3600000"}),
 	rapid.SampledFrom([]string{
@@ -38,8 +38,8 @@ var genData = rapid.Custom(func(t *rapid.T) string {
 	return string(rapid.SliceOfN(rapid.Byte(), 0, 12).Draw(t, "data"))
 })
 
-// genFlags leaves GT and LT to TestExpireComparesTimes: here two times can be
-// too close to tell which is first.
+// genFlags draws no GT or LT that could succeed: here two times may be too
+// close to compare. TestExpireComparesTimes has them.
 var genFlags = rapid.SampledFrom([][]string{
 	{}, {"NX"}, {"XX"}, {"nx", "xx"}, {"gt", "LT"}, {"NX", "gt"}, {"x"}, {"XX", "x"},
 })
@@ -73,7 +73,7 @@ func some(t *rapid.T, n int, g *rapid.Generator[string]) []string {
 	return rapid.SliceOfN(g, 0, n).Draw(t, "arguments")
 }
 
-// genCommand draws one command of those that filters rely on.
+// genCommand draws one of the commands that filters use.
 var genCommand = rapid.Custom(func(t *rapid.T) []string {
 	draw := func(g *rapid.Generator[string]) string { return g.Draw(t, "argument") }
 	with := func(more []string, args ...string) []string { return append(args, more...) }
@@ -115,7 +115,7 @@ var genCommand = rapid.Custom(func(t *rapid.T) []string {
 	return rapid.SampledFrom(commands).Draw(t, "command")()
 })
 
-// sameState compares what both hold: type, bytes, and whether it expires.
+// sameState compares the keys of both: types, bytes and times to live.
 func (p pair) sameState(tb rapid.TB) {
 	tb.Helper()
 	for _, key := range []string{"a", "b", "none", "list"} {
@@ -128,8 +128,8 @@ func (p pair) sameState(tb rapid.TB) {
 	}
 }
 
-// expires returns PTTL in whole minutes, rounded: near enough to tell any two
-// drawn times apart, and blind to how fast the test runs.
+// expires returns the time to live in minutes, rounded. Any two drawn times
+// differ in that, and it does not depend on how fast the test runs.
 func (p pair) expires(db DB, key string) int64 {
 	ms, _ := db.Do([]string{"PTTL", key}).(int64)
 	if ms < 0 {
@@ -138,8 +138,8 @@ func (p pair) expires(db DB, key string) int64 {
 	return min((ms+30_000)/60_000, 100_000_000) // ours ends after 292 years
 }
 
-// TestStringsDifferential holds the other commands that filters use against
-// Redis.
+// TestStringsDifferential compares the other commands that filters use with
+// those of Redis.
 func TestStringsDifferential(t *testing.T) {
 	t.Parallel()
 	p := newPair(t)
@@ -153,7 +153,7 @@ func TestStringsDifferential(t *testing.T) {
 	})
 }
 
-// TestExpireComparesTimes holds GT and LT against Redis.
+// TestExpireComparesTimes compares GT and LT with those of Redis.
 func TestExpireComparesTimes(t *testing.T) {
 	p := newPair(t)
 	p.same(t, "SET", "a", "v")
@@ -174,7 +174,7 @@ func TestExpireComparesTimes(t *testing.T) {
 	}
 }
 
-// TestMultiDifferential holds transactions against Redis.
+// TestMultiDifferential compares transactions with those of Redis.
 func TestMultiDifferential(t *testing.T) {
 	t.Parallel()
 	p := newPair(t)

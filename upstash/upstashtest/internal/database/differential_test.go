@@ -12,10 +12,10 @@ import (
 	"github.com/upbloom/upbloom/internal/testkit/testenv"
 )
 
-// testLimits are far away.
+// testLimits are far above what the tests need.
 var testLimits = Limits{MaxRecord: 100 << 20, Timeout: time.Minute}
 
-// pair is the default backend beside a real Redis, both empty.
+// pair is the database in memory and a real Redis. newPair returns both empty.
 type pair struct {
 	mem *Memory
 	red *Redis
@@ -45,8 +45,8 @@ func (p pair) flush(tb rapid.TB) {
 	}
 }
 
-// checkMany checks a property on thousands of random sequences, on a fifth
-// of them with -short.
+// checkMany checks a property on a thousand random sequences, with -short on a
+// fifth of them.
 func checkMany(t *testing.T, property func(*rapid.T)) {
 	t.Helper()
 	rounds := 10 // of -rapid.checks, 100 by default
@@ -129,7 +129,7 @@ var (
 	)
 )
 
-// genField draws the arguments of a BITFIELD: mostly well formed.
+// genField draws the arguments of a BITFIELD, most of them well formed.
 func genField(t *rapid.T) []string {
 	var args []string
 	place := func(verb string) {
@@ -154,8 +154,8 @@ func genField(t *rapid.T) []string {
 	return args
 }
 
-// TestBitfieldDifferential holds BITFIELD against Redis: same replies, error
-// texts included, and same bytes of the key afterwards.
+// TestBitfieldDifferential compares BITFIELD with that of Redis: the replies,
+// including error texts, and the bytes of the key afterwards.
 func TestBitfieldDifferential(t *testing.T) {
 	t.Parallel()
 	p := newPair(t)
@@ -192,8 +192,8 @@ func genValidField(t *rapid.T) []string {
 	return args
 }
 
-// TestBitfieldValidDifferential is the same without malformed arguments, so
-// that long programs run to their end.
+// TestBitfieldValidDifferential is TestBitfieldDifferential without malformed
+// arguments, so that long commands run to their end.
 func TestBitfieldValidDifferential(t *testing.T) {
 	t.Parallel()
 	p := newPair(t)

@@ -11,15 +11,15 @@ const (
 	errExpireGT = Failure("ERR GT and LT options at the same time are not compatible")
 )
 
-// longest is the longest time to live here: Redis counts milliseconds, and a
-// time.Duration ends after 292 years.
+// longest is the longest time to live here, in milliseconds. It is that of a
+// time.Duration, 292 years.
 const longest = math.MaxInt64 / int64(time.Millisecond)
 
 // expireFlags are the options of EXPIRE and its kin.
 type expireFlags struct{ nx, xx, gt, lt bool }
 
-// expiry makes EXPIRE, PEXPIRE, EXPIREAT or PEXPIREAT. miniredis checks in
-// another order and knows no overflow.
+// expiry returns EXPIRE, PEXPIRE, EXPIREAT or PEXPIREAT. Those of miniredis
+// check in another order and do not check for overflow.
 func expiry(unit time.Duration, absolute bool) func(*Memory, []string) Reply {
 	return func(d *Memory, args []string) Reply {
 		flags, f := parseExpireFlags(args[3:])
@@ -38,8 +38,9 @@ func expiry(unit time.Duration, absolute bool) func(*Memory, []string) Reply {
 	}
 }
 
-// expire sets the milliseconds that a key has left, unless the flags forbid. To
-// GT and LT a key that stays has forever left. 0 and less removes the key.
+// expire sets the milliseconds that a key has left, unless the flags forbid it.
+// For GT and LT, a key without a time to live has more than any other. If left
+// is 0 or less, the key is removed.
 func (d *Memory) expire(key string, left int64, flags expireFlags) Reply {
 	if !d.db.Exists(key) {
 		return int64(0)
@@ -61,9 +62,10 @@ func (d *Memory) expire(key string, left int64, flags expireFlags) Reply {
 	return int64(1)
 }
 
-// millisecondsLeft converts the argument as Redis does: to milliseconds since
-// 1970, and an overflow is an error.
-func millisecondsLeft(n int64, unit time.Duration, absolute bool) (int64, bool) {
+// millisecondsLeft converts an argument to the milliseconds that are left. As
+// in Redis, the instant in milliseconds since 1970 must fit into an int64: ok
+// reports whether it does.
+func millisecondsLeft(n int64, unit time.Duration, absolute bool) (left int64, ok bool) {
 	if unit == time.Second {
 		if n > math.MaxInt64/1000 || n < math.MinInt64/1000 {
 			return 0, false
@@ -80,8 +82,9 @@ func millisecondsLeft(n int64, unit time.Duration, absolute bool) (int64, bool) 
 	return n, n <= math.MaxInt64-now
 }
 
-// parseExpireFlags reads NX, XX, GT and LT. Redis reads them before the time,
-// so a wrong option is reported ahead of a wrong number.
+// parseExpireFlags reads NX, XX, GT and LT. As in Redis, the caller does so
+// before it reads the time, so that a wrong option is reported before a wrong
+// number.
 func parseExpireFlags(args []string) (e expireFlags, f Failure) {
 	for _, a := range args {
 		switch strings.ToLower(cString(a)) {
@@ -106,19 +109,20 @@ func parseExpireFlags(args []string) (e expireFlags, f Failure) {
 	return e, ""
 }
 
-// ttl is TTL: rounded to the nearest second as in Redis, not down.
+// ttl is TTL. As in Redis it rounds to the nearest second.
 func (d *Memory) ttl(args []string) Reply {
 	return d.left(args[1], func(t time.Duration) int64 {
 		return int64((t + time.Second/2) / time.Second)
 	})
 }
 
-// pttl is PTTL: that of miniredis ends after 24 days on 32-bit platforms.
+// pttl is PTTL. That of miniredis overflows after 24 days on 32-bit platforms.
 func (d *Memory) pttl(args []string) Reply {
 	return d.left(args[1], time.Duration.Milliseconds)
 }
 
-// left returns -2 for no key and -1 for one that stays.
+// left returns the time to live in some unit, -2 for a missing key, and -1 for
+// a key without a time to live.
 func (d *Memory) left(key string, in func(time.Duration) int64) Reply {
 	if !d.db.Exists(key) {
 		return int64(-2)

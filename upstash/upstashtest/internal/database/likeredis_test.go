@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestLikeRedis runs commands of other kinds on both backends, in order.
+// TestLikeRedis runs commands of other kinds on both databases, in this order.
 func TestLikeRedis(t *testing.T) {
 	p := newPair(t)
 	for _, line := range []string{
@@ -47,8 +47,8 @@ func minutes(seconds Reply) Reply {
 	return seconds
 }
 
-// TestLikeTheService holds both databases to what the service does and Redis
-// 7.0 does not.
+// TestLikeTheService checks the answers in which the service differs from Redis
+// 7.0, on both databases.
 func TestLikeTheService(t *testing.T) {
 	p := newPair(t)
 	for _, tt := range []struct{ cmd, want string }{
@@ -71,8 +71,9 @@ func TestLikeTheService(t *testing.T) {
 	}
 }
 
-// TestRedisTable passes on what a Redis has and the database in memory lacks,
-// and refuses what cannot work over REST or is for operators.
+// TestRedisTable checks the commands of a real Redis. Those that the database
+// in memory lacks pass too. Those that cannot work over REST, and those for
+// operators, are refused.
 func TestRedisTable(t *testing.T) {
 	p := newPair(t)
 	for _, tt := range []struct {

@@ -26,9 +26,9 @@ func OverLimit(db DB, args []string, maxRecord uint64) Failure {
 	return ""
 }
 
-// Keys returns the keys of a command that works on strings or on whole keys, and
-// those that are named for a script. Of any other command it returns the first
-// argument, which usually is its only key. The command must have passed
+// Keys returns the keys of a command that works on strings or on whole keys,
+// and those that are named for a script. Of any other command it returns the
+// first argument, which usually is its only key. The command must have passed
 // [Table.Vet].
 func Keys(args []string) []string {
 	name := strings.ToUpper(args[0])

@@ -11,7 +11,8 @@ import (
 	"github.com/yuin/gopher-lua/parse"
 )
 
-// The stack of a script, in values: unpack reaches about as far as in Redis.
+// The stack of a script, in values. With it, unpack takes about as many values
+// as in Redis.
 const (
 	luaStack     = 1 << 10
 	luaStackMost = 1 << 14
@@ -20,17 +21,17 @@ const (
 // scriptName is what errors call a script, as in Redis.
 const scriptName = "user_script"
 
-// script is one that compiled.
+// script is a script that compiled.
 type script struct {
 	sum      string
 	readOnly bool
 	code     *lua.FunctionProto
 }
 
-// scripts holds what EVAL and SCRIPT LOAD brought, by its sum.
+// scripts holds the scripts of EVAL and SCRIPT LOAD by their sums.
 type scripts map[string]*script
 
-// load compiles a script, unless it is there already.
+// load returns a script by its text, and compiles it if it is new.
 func (all scripts) load(text string) (*script, Failure) {
 	sum := scriptSum(text)
 	if s := all[sum]; s != nil {
@@ -60,7 +61,7 @@ func compile(body string) (*lua.FunctionProto, error) {
 	return lua.Compile(chunk, scriptName)
 }
 
-// eval makes EVAL, EVALSHA and their forms that only read.
+// eval returns EVAL, EVALSHA or one of their read-only forms.
 func eval(byName, readOnly bool) func(*Memory, []string) Reply {
 	return func(d *Memory, args []string) Reply {
 		n, ok := parseInt(args[2])
@@ -124,7 +125,7 @@ type luaRun struct {
 	readOnly bool
 }
 
-// run runs the script until it ends, its time is up, or the database closes.
+// run runs the script until it ends, its time is over, or the database closes.
 func (r luaRun) run(keys, argv []string) Reply {
 	l := lua.NewState(lua.Options{
 		SkipOpenLibs: true, RegistrySize: luaStack, RegistryMaxSize: luaStackMost,
@@ -145,7 +146,7 @@ func (r luaRun) run(keys, argv []string) Reply {
 	return fromLua(l.Get(-1))
 }
 
-// prepare fills the globals, and then closes them as Redis does.
+// prepare sets the globals, and then makes them read-only as Redis does.
 func (r luaRun) prepare(l *lua.LState, keys, argv []string) {
 	for _, lib := range []struct {
 		name string
@@ -200,8 +201,7 @@ func (r luaRun) pcall(l *lua.LState) int {
 	return 1
 }
 
-// do runs a command that a script calls. The limits hold here too, and it is
-// counted.
+// do runs a command that a script calls, within the limits, and counts it.
 func (r luaRun) do(l *lua.LState) Reply {
 	args, ok := luaArguments(l)
 	if !ok {
@@ -230,8 +230,8 @@ func (r luaRun) do(l *lua.LState) Reply {
 	return r.db.Do(args)
 }
 
-// failure puts an error into the words of Redis: an error reply with its own
-// code, anything else with the line that it names.
+// failure returns the reply that Redis has for an error in a script: the text
+// of an error reply, or of a Lua error with the code ERR, and the line.
 func (r luaRun) failure(err error) Failure {
 	var api *lua.ApiError
 	if !errors.As(err, &api) {
@@ -251,7 +251,7 @@ func (r luaRun) failure(err error) Failure {
 	return Failure(fmt.Sprintf("%s script: %s, on @%s:%s.", oneLine(text), r.script.sum, scriptName, line))
 }
 
-// oneLine is what fits into an error reply.
+// oneLine returns s without line breaks, which an error reply cannot have.
 func oneLine(s string) string {
 	return strings.NewReplacer("\r", " ", "\n", " ").Replace(strings.TrimSpace(s))
 }

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestScriptsLikeRedis runs scripts on both backends, in order: what they
-// return, what they throw, and what they may not do.
+// TestScriptsLikeRedis runs scripts on both databases, in this order, and
+// compares what they return and throw.
 func TestScriptsLikeRedis(t *testing.T) {
 	p := newPair(t)
 	p.same(t, "SET", "s", "text")
@@ -71,8 +71,8 @@ func TestScriptsLikeRedis(t *testing.T) {
 	}
 }
 
-// TestKeyLocking runs scripts with the flag that only the service knows, whose
-// name is made of the text that was sent.
+// TestKeyLocking runs scripts with the flag that only the service knows. The
+// sum of such a script is that of the text that was sent.
 func TestKeyLocking(t *testing.T) {
 	p := newPair(t)
 	for _, script := range []string{
@@ -118,7 +118,7 @@ func TestKeyLocking(t *testing.T) {
 	}
 }
 
-// TestCalledCommandsAreCounted has both backends count what scripts call.
+// TestCalledCommandsAreCounted has both databases count what scripts call.
 func TestCalledCommandsAreCounted(t *testing.T) {
 	p := newPair(t)
 	for _, step := range []struct {

@@ -8,7 +8,7 @@ import (
 	lua "github.com/yuin/gopher-lua"
 )
 
-// library is the table redis.
+// library returns the table that scripts know as redis.
 func (r luaRun) library(l *lua.LState) *lua.LTable {
 	t := l.SetFuncs(l.NewTable(), map[string]lua.LGFunction{
 		"call":         r.call,
@@ -21,7 +21,7 @@ func (r luaRun) library(l *lua.LState) *lua.LTable {
 		},
 		"log":     func(*lua.LState) int { return 0 },
 		"setresp": func(*lua.LState) int { return 0 }, // replies are those of RESP2
-		// Nothing is replicated from a script.
+		// Nothing here is replicated.
 		"set_repl": func(*lua.LState) int { return 0 },
 		"replicate_commands": func(l *lua.LState) int {
 			l.Push(lua.LTrue)
@@ -61,10 +61,11 @@ func luaField(l *lua.LState, name, value string) *lua.LTable {
 	return t
 }
 
-// luaError is what redis.call throws: the reply, and the line that called.
+// luaError returns what redis.call throws: the error reply, and the line of the
+// call.
 func luaError(l *lua.LState, text string) *lua.LTable {
 	t := luaField(l, "err", text)
-	// Where is "user_script:3:" in the function that called this one.
+	// Where(1) returns "user_script:3:", the place of the call.
 	if _, line, ok := strings.Cut(strings.TrimRight(l.Where(1), ": "), ":"); ok {
 		t.RawSetString("source", lua.LString("@"+scriptName))
 		t.RawSetString("line", lua.LString(line))
@@ -72,7 +73,8 @@ func luaError(l *lua.LState, text string) *lua.LTable {
 	return t
 }
 
-// luaPcall is Lua's own pcall, but an error reply is its text, as in Redis.
+// luaPcall returns a pcall that, as in Redis, returns the text of an error
+// reply and not the table.
 func luaPcall(l *lua.LState) *lua.LFunction {
 	pcall := l.GetGlobal("pcall")
 	return l.NewFunction(func(l *lua.LState) int {
@@ -95,7 +97,8 @@ func luaStrings(l *lua.LState, list []string) *lua.LTable {
 	return t
 }
 
-// luaArguments reads the arguments of a call, which are strings and numbers.
+// luaArguments returns the arguments of a call. It reports false if one is
+// neither a string nor a number.
 func luaArguments(l *lua.LState) ([]string, bool) {
 	args := make([]string, l.GetTop())
 	for i := range args {
@@ -119,7 +122,8 @@ func luaNumber(n float64) string {
 	return strconv.FormatFloat(n, 'g', 17, 64)
 }
 
-// toLua converts a reply: null is false, and a status or an error is a table.
+// toLua converts a reply. Null becomes false; a status or an error becomes a
+// table.
 func toLua(l *lua.LState, r Reply) lua.LValue {
 	switch r := r.(type) {
 	case int64:
@@ -140,8 +144,8 @@ func toLua(l *lua.LState, r Reply) lua.LValue {
 	return lua.LFalse
 }
 
-// fromLua converts what a script returns: a number is cut to an integer, and
-// an array ends before its first nil.
+// fromLua converts what a script returns. A number loses its fraction, and an
+// array ends before its first nil.
 func fromLua(v lua.LValue) Reply {
 	switch v := v.(type) {
 	case lua.LString:

@@ -29,16 +29,15 @@ type engine struct {
 // commands of the table native added or replaced.
 type Memory struct {
 	*engine
-	index int // 0 is the primary, 1 its replica
+	index int // 0 is the primary; each region has one of the others
 	db    *miniredis.RedisDB
 	peer  *server.Peer
 	out   *bytes.Buffer
 	wire  *bufio.Writer
 }
 
-// native are the commands that miniredis lacks, or that it does otherwise than
-// Redis 7.0: they run on a memory directly. The arguments include the name and
-// have passed the arity check.
+// native holds the commands that miniredis lacks, or in which it differs from
+// Redis 7.0. The arguments include the name, and their number has been checked.
 var native map[string]func(*Memory, []string) Reply
 
 func init() { // a plain literal would be an initialization cycle through do
@@ -108,7 +107,7 @@ func (d *Memory) Copy(i int) *Memory {
 	return c
 }
 
-// Table is that of miniredis and the commands added here.
+// Table returns the commands of miniredis and of native.
 func (d *Memory) Table() Table { return inMemory }
 
 // Do runs one command.
@@ -124,12 +123,12 @@ func (d *Memory) Do(args []string) Reply {
 	return d.dispatch(args)
 }
 
-// tick removes what has expired by now, as miniredis does with its own
-// commands but not with direct access.
+// tick removes the keys that have expired. miniredis does so before its own
+// commands, but not before direct access.
 func (d *Memory) tick() { d.m.DB(0) }
 
-// Multi needs no MULTI: nobody else gets at the database between the commands,
-// and a command that fails stops nothing, as in Redis.
+// Multi runs the commands one after another: no other command can run
+// meanwhile. As in Redis, a command that fails does not stop the others.
 func (d *Memory) Multi(cmds [][]string) Reply {
 	out := make(Array, len(cmds))
 	for i, c := range cmds {
@@ -144,16 +143,16 @@ func (d *Memory) Flush() error {
 	return nil
 }
 
-// FastForward lets by pass for everything that expires.
+// FastForward shortens every time to live, in all logical databases.
 func (d *Memory) FastForward(by time.Duration) error {
 	d.m.FastForward(by)
 	return nil
 }
 
-// Called is what scripts called so far.
+// Called returns how many commands scripts have called so far.
 func (d *Memory) Called() Calls { return d.called }
 
-// Interrupt ends a script under way.
+// Interrupt ends a script that runs, and makes later ones fail.
 func (d *Memory) Interrupt() { d.end() }
 
 // Close drops the data.
@@ -163,7 +162,7 @@ func (d *Memory) Close() error {
 	return nil
 }
 
-// dispatch hands a command to miniredis and reads its reply back.
+// dispatch runs a command in miniredis and reads its reply.
 func (d *Memory) dispatch(args []string) Reply {
 	d.out.Reset()
 	d.m.Server().Dispatch(d.peer, args)
@@ -178,7 +177,7 @@ func (d *Memory) dispatch(args []string) Reply {
 	return r
 }
 
-// translate puts the error texts of miniredis into the words of Redis 7.0.
+// translate replaces error texts of miniredis by those of Redis 7.0.
 func translate(f Failure, name string) Failure {
 	switch text := string(f); {
 	case strings.HasPrefix(text, "ERR unknown command"):
@@ -211,16 +210,16 @@ func grown(s string, n int) []byte {
 	return b
 }
 
-// setBytes is set without another copy: b must not be changed afterwards. A
-// filter may be hundreds of megabytes, and each Add replaces it.
+// setBytes is set without a copy: the caller must not change b afterwards. A
+// filter may have tens of megabytes, and each Add replaces it.
 func (d *Memory) setBytes(key string, b []byte) {
 	d.set(key, unsafe.String(unsafe.SliceData(b), len(b)))
 }
 
-// set replaces a string and leaves its time to live as it is.
+// set replaces a string and keeps its time to live.
 func (d *Memory) set(key, value string) {
 	ttl := d.db.TTL(key)
-	_ = d.db.Set(key, value) // fails on a wrong type only, which get has met
+	_ = d.db.Set(key, value) // fails for another type alone: the callers have checked it
 	if ttl > 0 {
 		d.db.SetTTL(key, ttl)
 	}

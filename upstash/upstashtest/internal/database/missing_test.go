@@ -11,7 +11,7 @@ import (
 const missingBegins = "// These commands of Redis 7.0 are missing there:\n//\n"
 
 // TestMissingCommandsAreListed compares the list in doc.go of upstashtest with
-// what a Redis 7.0 has and the database in memory has not.
+// the commands of Redis 7.0 that the database in memory lacks.
 func TestMissingCommandsAreListed(t *testing.T) {
 	p := newPair(t)
 	info, _ := p.red.Do([]string{"INFO", "server"}).(Bulk)
@@ -60,7 +60,7 @@ func unknownSubcommand(db *Memory, words []string, arity int64) bool {
 	return strings.Contains(text, "unknown subcommand") || strings.Contains(text, "not supported")
 }
 
-// wrapped is the list as lines of an indented block.
+// wrapped returns the list as the lines of an indented block.
 func wrapped(names []string) string {
 	var b strings.Builder
 	line := "//\t"

@@ -18,14 +18,14 @@ type Redis struct {
 	limits Limits
 	conn   redis.Conn
 	table  Table
-	used   time.Time // when the last reply came
+	used   time.Time // the time of the last reply
 	called Calls
 	// renamed holds the sum that Redis has for a script, by the sum of the text
 	// that was sent, if the two differ.
 	renamed map[string]string
 
 	mu     sync.Mutex
-	socket net.Conn // below conn, to be closed at any time
+	socket net.Conn // the one of conn, for Interrupt
 	ended  bool
 }
 
@@ -53,7 +53,7 @@ func DialRedis(addr string, limits Limits) (*Redis, error) {
 	return r, nil
 }
 
-// Table is what that Redis has, but for what cannot work over REST.
+// Table returns the commands of that Redis that work over REST.
 func (r *Redis) Table() Table { return r.table }
 
 func (r *Redis) dial() error {
@@ -82,9 +82,9 @@ func (r *Redis) socketTo(network, addr string) (net.Conn, error) {
 	return conn, nil
 }
 
-// revive dials anew if the connection is lost. One that Redis closed while it
-// lay idle shows that only when it is used, and a command must not find out:
-// nobody could know whether it ran. A PING may.
+// revive dials again if the connection is lost. If Redis closed an idle
+// connection, only the next use of it shows that. That use must be a PING: of
+// another command it would be unknown whether it ran.
 func (r *Redis) revive() error {
 	if r.conn.Err() == nil && time.Since(r.used) > idleLimit {
 		_, _ = r.conn.Do("PING")
@@ -121,9 +121,9 @@ func (r *Redis) Multi(cmds [][]string) Reply {
 	return last
 }
 
-// exchange sends the commands in one write and reads a reply to each. If the
-// connection breaks, all of them are lost. With counted, what scripts call is
-// found in Redis' own statistics, read before and after.
+// exchange sends the commands together and reads a reply to each. If the
+// connection breaks, all replies are lost. If counted is set, it reads Redis'
+// own statistics before and after, to count the commands that scripts call.
 func (r *Redis) exchange(cmds [][]string, counted bool) Array {
 	if counted {
 		cmds = append(append([][]string{infoCalls}, cmds...), infoCalls)
@@ -174,8 +174,8 @@ func (r *Redis) roundTrip(cmds [][]string) (Array, error) {
 	return replies, nil
 }
 
-// Called is what scripts called so far. What other clients of the same Redis do
-// at that time is counted along.
+// Called returns how many commands scripts have called so far. It includes the
+// commands that other clients of the same Redis ran during the scripts.
 func (r *Redis) Called() Calls { return r.called }
 
 // Flush removes all keys of database 0.
@@ -192,7 +192,7 @@ func (r *Redis) FastForward(time.Duration) error {
 		"or short times to live")
 }
 
-// Interrupt closes the connection for good.
+// Interrupt closes the connection, and prevents another one.
 func (r *Redis) Interrupt() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -200,14 +200,14 @@ func (r *Redis) Interrupt() {
 	_ = r.socket.Close()
 }
 
-// Close leaves the data in Redis.
+// Close closes the connection. The data stay in Redis.
 func (r *Redis) Close() error {
 	r.Interrupt()
 	return r.conn.Close()
 }
 
-// fromRedigo converts a reply. Errors inside an array are part of it; of those
-// that stand alone, Redis' own are replies and all others a lost connection.
+// fromRedigo converts a reply. An error of Redis is a reply, also inside an
+// array. Any other error means that the connection is lost.
 func fromRedigo(v any, err error) Reply {
 	if err != nil {
 		var e redis.Error
@@ -235,12 +235,15 @@ func fromRedigo(v any, err error) Reply {
 	return nil
 }
 
+// LostPrefix begins the reply to a command whose outcome is unknown.
 const LostPrefix = "ERR the Redis behind the server: "
 
-// lost is the reply if the connection to Redis broke: the command may have
-// been executed, so it must not look like a refusal.
+// lost returns the reply to a command whose outcome is unknown, because the
+// connection to Redis broke or the time was over. It is no refusal: the command
+// may have run.
 func lost(err error) Failure { return Failure(LostPrefix + err.Error()) }
 
+// IsLost reports whether a reply says that the outcome is unknown.
 func IsLost(r Reply) bool {
 	f, ok := r.(Failure)
 	return ok && strings.HasPrefix(string(f), LostPrefix)

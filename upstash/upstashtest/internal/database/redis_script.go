@@ -10,7 +10,7 @@ import (
 	"github.com/gomodule/redigo/redis"
 )
 
-// infoCalls asks Redis how often each command ran so far.
+// infoCalls is the command that returns how often each command ran so far.
 var infoCalls = []string{"INFO", "commandstats"}
 
 // callsIn adds up the reply to infoCalls, of lines such as
@@ -28,15 +28,16 @@ func callsIn(t Table, r Reply) (sum Calls) {
 	return sum
 }
 
-// translated is a command as Redis takes it.
+// translated is a command as it is sent to Redis.
 type translated struct {
 	cmd    []string
 	script bool              // it runs a script
-	finish func(Reply) Reply // makes of Redis' reply what the service answers
+	finish func(Reply) Reply // turns Redis' reply into that of the service
 }
 
-// translate takes the flag that only the service knows out of a script, which
-// keeps the name that was made of the text sent.
+// translate turns a command of the service into one of Redis 7.0. A script
+// loses the flag that only the service knows. To clients it keeps the sum of
+// the text that they sent.
 func (r *Redis) translate(args []string) translated {
 	t := translated{cmd: args, finish: func(reply Reply) Reply { return reply }}
 	name := strings.ToUpper(args[0])
@@ -80,7 +81,7 @@ func (r *Redis) translate(args []string) translated {
 	return t
 }
 
-// with is args with another word at i.
+// with returns args with another word at i. It does not change args.
 func with(args []string, i int, word string) []string {
 	if args[i] == word {
 		return args
@@ -90,7 +91,8 @@ func with(args []string, i int, word string) []string {
 	return out
 }
 
-// rename is the script that Redis gets, under its own sum.
+// rename returns the script that Redis gets, and keeps its sum if it has
+// another.
 func (r *Redis) rename(text string) string {
 	body := withoutKeyLocking(text)
 	if body != text {
@@ -99,7 +101,7 @@ func (r *Redis) rename(text string) string {
 	return body
 }
 
-// sum is the name that Redis has for a script.
+// sum returns the sum that Redis has for a script.
 func (r *Redis) sum(sent string) string {
 	if sum, ok := r.renamed[strings.ToLower(sent)]; ok {
 		return sum
@@ -107,12 +109,12 @@ func (r *Redis) sum(sent string) string {
 	return sent
 }
 
-// killLimit is longer than the five seconds after which Redis, by default, lets
-// a script be killed.
+// killLimit is longer than the five seconds for which Redis, by default, lets
+// no client kill a script.
 const killLimit = 10 * time.Second
 
-// killScript ends a script that took too long, which would keep Redis busy for
-// ever. One that has written cannot be ended.
+// killScript ends a script that ran out of time: it could keep Redis busy for
+// ever. Redis does not end a script that has written.
 func (r *Redis) killScript(err error) {
 	if !errors.Is(err, os.ErrDeadlineExceeded) {
 		return

@@ -2,9 +2,9 @@ package database
 
 import "strings"
 
-// tableOf reads the reply to COMMAND: of each command its name, arity and
-// flags, and from Redis 7.0 on its subcommands in the same form. What is in the
-// table of the database in memory writes as it does there.
+// tableOf reads the reply to COMMAND. It has the name, arity and flags of each
+// command, and since Redis 7.0 those of its subcommands. Whether a command
+// counts as a write is as in memory, if it is known there.
 func tableOf(r Reply) Table {
 	list, _ := r.(Array)
 	table := make(Table)
@@ -29,7 +29,7 @@ func tableOf(r Reply) Table {
 	return table
 }
 
-// flagsOf collects the flags of a command and of its subcommands.
+// flagsOf returns the flags of a command and of its subcommands.
 func flagsOf(row Array) map[string]bool {
 	flags := make(map[string]bool)
 	own, _ := row[2].(Array)
@@ -53,7 +53,7 @@ func flagsOf(row Array) map[string]bool {
 }
 
 // unfit reports whether a command is for operators, needs a connection of its
-// own, or waits. Those of a stream wait only if asked to.
+// own, or waits. Those of a stream wait only if they are told to.
 func unfit(name string, flags map[string]bool) bool {
 	switch name {
 	case "XREAD", "XREADGROUP", "WAIT", "PUBLISH", "SPUBLISH", "PUBSUB":

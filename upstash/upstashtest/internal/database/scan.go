@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// scan is SCAN, which here knows WITHTYPE.
+// scan is SCAN with the service's option WITHTYPE.
 func (d *Memory) scan(args []string) Reply {
 	args, types := withoutType(args)
 	reply := d.dispatch(args)
@@ -15,8 +15,9 @@ func (d *Memory) scan(args []string) Reply {
 	return reply
 }
 
-// withoutType takes WITHTYPE out of a SCAN: the service knows it, and Redis
-// does not. After it each key is followed by its type.
+// withoutType takes WITHTYPE out of a SCAN, because Redis does not know it.
+// With this option of the service, each key in the reply is followed by its
+// type.
 func withoutType(args []string) (cmd []string, found bool) {
 	i := slices.IndexFunc(args, func(a string) bool { return strings.EqualFold(a, "WITHTYPE") })
 	if i < 2 {

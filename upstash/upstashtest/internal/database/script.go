@@ -19,9 +19,9 @@ const (
 	shebangFlags    = "flags="
 )
 
-// knownFlags are those of Redis 7.0, and the one that the service adds: with
-// it a script locks the keys that it names, and not the whole database. Here
-// commands run one at a time anyway.
+// knownFlags are the flags of Redis 7.0 and one that the service adds. With
+// that one a script locks only the keys that it names, and not the whole
+// database. It makes no difference here, because commands run one at a time.
 var knownFlags = []string{
 	flagNoWrites, "allow-oom", "allow-stale", "no-cluster", "allow-cross-slot-keys", flagKeyLocking,
 }
@@ -63,9 +63,9 @@ func parseShebang(text string) (s shebang, f Failure) {
 	return s, ""
 }
 
-// withoutKeyLocking is the script as Redis takes it: without the flag that
-// only the service knows, and without the line if nothing else was in it.
-// Whatever else is wrong with the line, Redis says so.
+// withoutKeyLocking returns the script for Redis 7.0: without the flag that
+// only the service knows, and without the line if it has no other flag. A line
+// with a mistake stays, so that Redis reports it.
 func withoutKeyLocking(text string) string {
 	s, f := parseShebang(text)
 	if f != "" || !slices.Contains(s.flags, flagKeyLocking) {
@@ -78,13 +78,14 @@ func withoutKeyLocking(text string) string {
 	return shebangEngine + " " + shebangFlags + strings.Join(rest, ",") + s.body
 }
 
-// scriptSum is the name of a script, made of the text that was sent.
+// scriptSum returns the sum by which EVALSHA names a script.
 func scriptSum(text string) string {
 	sum := sha1.Sum([]byte(text))
 	return hex.EncodeToString(sum[:])
 }
 
-// runsScript reports whether a command runs a script, by its text or its name.
+// runsScript reports whether a command runs a script that it has as text, or
+// one that it names by its sum.
 func runsScript(name string) (byText, byName bool) {
 	switch name {
 	case "EVAL", "EVAL_RO":

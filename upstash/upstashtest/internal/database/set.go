@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// setOptions are the options of SET. miniredis checks them in another order
-// and has other errors.
+// setOptions are the options of SET. miniredis checks them in another order,
+// and with other errors.
 type setOptions struct {
 	nx, xx, get, keep bool
 	expiry            string // EX, PX, EXAT or PXAT, or ""
@@ -14,7 +14,7 @@ type setOptions struct {
 }
 
 // store is SET. With GET it answers the old value, whether it sets or not, and
-// refuses a key of another type; without GET it replaces that.
+// refuses a key of another type. Without GET it replaces a key of any type.
 func (d *Memory) store(args []string) Reply {
 	key := args[1]
 	o, ok := parseSet(args[3:])
@@ -55,7 +55,7 @@ func (d *Memory) store(args []string) Reply {
 }
 
 // parseSet reads the options in any order. NX excludes XX, and KEEPTTL excludes
-// the four that set a time; the same one may stand twice, and its last value
+// the four options that set a time. An option may occur twice: the last value
 // counts.
 func parseSet(args []string) (o setOptions, ok bool) {
 	for i := 0; i < len(args); i++ {

@@ -5,8 +5,8 @@ const (
 	errStringTooBig = Failure("ERR string exceeds maximum allowed size (proto-max-bulk-len)")
 )
 
-// setRange is SETRANGE: with nothing to write, miniredis makes the key all the
-// same, and it has offsets of int.
+// setRange is SETRANGE. That of miniredis makes the key even if there is
+// nothing to write, and its offsets are ints.
 func (d *Memory) setRange(args []string) Reply {
 	at, ok := parseInt(args[2])
 	if !ok {
@@ -23,7 +23,7 @@ func (d *Memory) setRange(args []string) Reply {
 	if part == "" {
 		return int64(len(old))
 	}
-	// Compared this way round it cannot overflow, up to an offset of 2^63-1.
+	// Written like this, the comparison cannot overflow.
 	if at > maxString-int64(len(part)) {
 		return errStringTooBig
 	}
@@ -33,7 +33,7 @@ func (d *Memory) setRange(args []string) Reply {
 	return int64(len(data))
 }
 
-// getString is GET: miniredis copies the string twice on its way out.
+// getString is GET. That of miniredis copies the string twice.
 func (d *Memory) getString(args []string) Reply {
 	value, found, f := d.get(args[1])
 	switch {
