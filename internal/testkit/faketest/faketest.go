@@ -1,4 +1,5 @@
-// Package faketest lends a test to what must fail one.
+// Package faketest has a testing.TB that may fail, for code that reports to
+// one.
 package faketest
 
 import (
@@ -10,22 +11,24 @@ import (
 	"testing"
 )
 
-// TB is a test within a test: one that may fail. testing.TB cannot be
-// implemented, only embedded; what is not overridden panics.
+// TB is a test within a test. It may fail. testing.TB cannot be implemented,
+// only embedded: a method that is not defined below panics.
 type TB struct {
 	testing.TB
 
-	mu       sync.Mutex
+	mu sync.Mutex
+	// Failures are the texts of Errorf and Fatalf, in order. Read them when Run
+	// has returned.
 	Failures []string
 	logs     []string
 	cleanups []func()
 }
 
-// Run runs f as a test, with its cleanups, and returns what came of it.
+// Run runs f as a test, then its cleanups, and returns the test.
 func Run(f func(tb testing.TB)) *TB {
 	fake := &TB{}
 	over := make(chan struct{})
-	go func() { // Fatalf ends a goroutine
+	go func() { // Fatalf ends its goroutine
 		defer close(over)
 		defer fake.cleanup()
 		f(fake)
@@ -68,14 +71,14 @@ func (f *TB) Fatalf(format string, args ...any) {
 	runtime.Goexit()
 }
 
-// Print writes the failures for an Example.
+// Print writes the failures to w, each on a line of its own.
 func (f *TB) Print(w io.Writer) {
 	for _, text := range f.Failures {
 		_, _ = fmt.Fprintln(w, text)
 	}
 }
 
-// WantFailures checks how many there are, and that they say want, in order.
+// WantFailures checks the number of failures, and that each contains its text.
 func (f *TB) WantFailures(t *testing.T, want ...string) {
 	t.Helper()
 	if len(f.Failures) != len(want) {

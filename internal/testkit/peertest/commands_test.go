@@ -7,12 +7,12 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
-// step is what a user types and what JavaScript then has: a value as JSON, or
-// the server's words of the error.
+// step is a JavaScript expression, and what it must come to: a value as JSON,
+// or the server's text of the error.
 type step struct{ js, want, err string }
 
-// transcript is played in order, on one database. The keys of a group do not
-// occur in another.
+// transcript is played in order, on one database. No two groups have a key in
+// common.
 var transcript = []struct {
 	name  string
 	steps []step
@@ -45,7 +45,7 @@ var transcript = []struct {
 		{`redis.get("ключ-🔑")`, `"naïve 日本語 👋🏽 \u0000\u001f \"\\/ ` + "\u2028" + ` <&>"`, ``},
 		{`redis.strlen("ключ-🔑")`, `40`, ``},
 		{`redis.getrange("ключ-🔑", 0, 3)`, `"naï"`, ``},
-		// A surrogate without its other half is no text: it travels as U+FFFD.
+		// Half of a surrogate pair is no text. It travels as U+FFFD.
 		{`redis.set("half", "<\ud83d>")`, `"OK"`, ``},
 		{`redis.get("half")`, `"<` + "\ufffd" + `>"`, ``},
 		{`redis.setbit("not-utf8", 0, 1)`, `0`, ``},
@@ -67,7 +67,7 @@ var transcript = []struct {
 		{`redis.bitop("xor", "xored", "bits", "bits")`, `536871`, ``},
 		{`redis.bitcount("xored")`, `0`, ``},
 	}},
-	// Through pipeline(), for the sake of TestBitfieldIsLostInAutoPipelining.
+	// Through pipeline(): see TestBitfieldIsLostInAutoPipelining.
 	{"bitfield", []step{
 		{`redis.pipeline().bitfield("field").set("u8", 0, 200).get("u4", "#1").exec().exec()`, `[[0,8]]`, ``},
 		{`redis.pipeline().bitfield("field").incrby("u8", 0, 100).exec().exec()`, `[[44]]`, ``},
@@ -77,7 +77,7 @@ var transcript = []struct {
 			`redis.pipeline().bitfield("field").get("u64", 0).exec().exec()`, ``,
 			`ERR Invalid bitfield type. Use something like i16 u8. Note that u64 is not supported but i64 is.`,
 		},
-		// The widest field that a JavaScript number holds exactly.
+		// The widest field whose values a JavaScript number holds exactly.
 		{
 			`redis.pipeline().bitfield("wide").set("u53", 0, String(2 ** 53 - 1)).get("u53", 0).exec().exec()`,
 			`[[0,9007199254740991]]`, ``,
@@ -90,12 +90,12 @@ var transcript = []struct {
 		{`redis.expire("mortal", 100, "NX")`, `1`, ``},
 		{`redis.expire("mortal", 200, "NX")`, `0`, ``},
 		{`redis.expire("mortal", 50, "GT")`, `0`, ``},
-		{`redis.ttl("mortal").then((s) => 95 <= s && s <= 100)`, `true`, ``},
+		{`redis.ttl("mortal").then((s) => 0 < s && s <= 100)`, `true`, ``},
 		{`redis.persist("mortal")`, `1`, ``},
 		{`redis.ttl("mortal")`, `-1`, ``},
 		{`redis.ttl("missing")`, `-2`, ``},
 	}},
-	// JavaScript sends them as JSON numbers, and writes them out.
+	// The client sends them as JSON numbers.
 	{"numbers", []step{
 		{`redis.set("million", 1000000)`, `"OK"`, ``},
 		{`redis.strlen("million")`, `7`, ``},
@@ -127,7 +127,7 @@ var transcript = []struct {
 	}},
 	{"multi", []step{
 		{`redis.multi().set("m1", "word").get("m1").setbit("m2", 0, 1).exec()`, `["OK","word",0]`, ``},
-		// A command that fails as it runs undoes nothing.
+		// A command that fails when it runs undoes nothing.
 		{
 			`redis.multi().incr("m3").incr("m1").incr("m3").exec({keepErrors: true})`,
 			`[{"result":1},{"error":"ERR value is not an integer or out of range"},{"result":2}]`, ``,
@@ -202,8 +202,8 @@ func check(t *testing.T, s step, got outcome) {
 	}
 }
 
-// serverWords takes off what the client puts around the server's message:
-// which command of a pipeline it was before it, or the command after it.
+// serverWords returns the server's part of an error message. The client puts
+// before it which command of a pipeline failed, or the command itself after it.
 func serverWords(message string) string {
 	message, _, _ = strings.Cut(message, ", command was: ")
 	if _, words, found := strings.Cut(message, "ailed: "); found {

@@ -1,13 +1,12 @@
-// Package peertest holds tests alone: they drive the server of upstashtest with
+// Package peertest only has tests. They drive the server of upstashtest with
 // @upstash/redis, the official JavaScript client, and with two packages built
-// on it, @upstash/ratelimit and @upstash/lock; they share Bloom filters with a
-// JavaScript program, and run the programs of bloom/FORMAT.md. What Go code
-// alone would pass by agreeing with itself must then agree with the programs
-// that are in use.
+// on it, @upstash/ratelimit and @upstash/lock. They share Bloom filters with a
+// JavaScript program, and run the programs of bloom/FORMAT.md. A mistake that
+// our client and our server both make shows here.
 //
-// The client is installed by npm from the lock file in js, without running any
-// package's scripts. Without Node, or if npm cannot reach a registry, the tests
-// skip, unless UPBLOOM_REQUIRE contains "node". After a change to
-// js/package.json, "npm install --package-lock-only" in js renews the lock
-// file.
+// npm installs the packages from the lock file in js, without running their
+// scripts. Without Node, or if npm cannot reach a registry, the tests skip; if
+// UPBLOOM_REQUIRE contains "node", they fail. After a change to
+// js/package.json, run "npm install --package-lock-only" in js, which renews
+// the lock file.
 package peertest

@@ -24,7 +24,7 @@ import (
 //go:embed py/formatdriver.py
 var pythonDriver embed.FS
 
-// blocksOf returns the code that FORMAT.md shows in a language, in order.
+// blocksOf returns the code blocks of FORMAT.md in a language, in order.
 func blocksOf(t *testing.T, language string, want int) string {
 	t.Helper()
 	document, err := os.ReadFile("../../../bloom/FORMAT.md")
@@ -41,8 +41,8 @@ func blocksOf(t *testing.T, language string, want int) string {
 	return strings.Join(parts, "")
 }
 
-// piece is a program of the document with what it is given: an answer for each
-// item.
+// piece is a program of the document and its arguments. The program has an
+// answer for each item.
 type piece struct {
 	Program string   `json:"program"`
 	Key     string   `json:"key"`
@@ -52,7 +52,7 @@ type piece struct {
 	Items   []string `json:"items"`
 }
 
-// job is what a driver reads.
+// job is the input of a driver.
 type job struct {
 	URL     string            `json:"url"`
 	Token   string            `json:"token"`
@@ -74,8 +74,8 @@ func runJavaScript(t *testing.T, j job) []json.RawMessage {
 	return drive(t, cmd, j)
 }
 
-// runPython runs the reader of the document. The digests are for a Python
-// without the xxhash library.
+// runPython runs the reader of the document. It passes the digests of the
+// items, for a Python without the library xxhash.
 func runPython(t *testing.T, j job) []json.RawMessage {
 	t.Helper()
 	python, dir := testenv.Need(t, "python", "python3"), t.TempDir()
@@ -120,8 +120,8 @@ func drive(t *testing.T, cmd *exec.Cmd, j job) (answers []json.RawMessage) {
 	return answers
 }
 
-// shared are filters that both sides read. The second is so small that most of
-// an item's words are one word, and so full that it has false positives.
+// shared are filters that both sides read. "full" is so small that most words
+// of an item are the same word, and so full that it has false positives.
 var shared = map[string]bloom.Config{
 	"usual":  {Capacity: 1000, FPRate: 0.01},
 	"full":   {Bits: 53 * 3, Hashes: 4},
@@ -130,7 +130,8 @@ var shared = map[string]bloom.Config{
 	"most":   {Bits: 106 * 53, Hashes: 62},
 }
 
-// readersOf fills filters from Go and has the document's reader look items up.
+// readersOf fills filters from Go, and has a reader of the document look items
+// up.
 func readersOf(t *testing.T, run func(*testing.T, job) []json.RawMessage) {
 	server := upstashtest.NewServer(t)
 	client := server.Client()
@@ -185,7 +186,7 @@ func readersOf(t *testing.T, run func(*testing.T, job) []json.RawMessage) {
 			}
 			present := len(presentItems())
 			if j.Work[i].Key == "full" && (yes == 12 || yes == len(w)) || j.Work[i].Key == "usual" && yes != present {
-				t.Errorf("%d of %d items are found, which shows nothing", yes, len(w))
+				t.Errorf("%d of %d items are found: the filter is too full or too empty", yes, len(w))
 			}
 		})
 	}
@@ -196,14 +197,15 @@ func readersOf(t *testing.T, run func(*testing.T, job) []json.RawMessage) {
 	}
 }
 
-// The readers that FORMAT.md shows find what Go added, and answer as Go does.
+// TestDocumentReaders checks that the readers of FORMAT.md answer as Go does
+// about filters that Go filled.
 func TestDocumentReaders(t *testing.T) {
 	t.Run("javascript", func(t *testing.T) { readersOf(t, runJavaScript) })
 	t.Run("python", func(t *testing.T) { readersOf(t, runPython) })
 }
 
-// The writer that FORMAT.md shows makes filters that Go takes for its own, to
-// the bit.
+// TestDocumentWriter checks that the writer of FORMAT.md makes the same filters
+// as Go, bit by bit but for the birth number.
 func TestDocumentWriter(t *testing.T) {
 	server := upstashtest.NewServer(t)
 	client := server.Client()
@@ -257,7 +259,8 @@ func TestDocumentWriter(t *testing.T) {
 	}
 }
 
-// writtenAlike holds a filter of the writer against one that Go fills alike.
+// writtenAlike compares a filter of the writer with one that Go fills with the
+// same items.
 func writtenAlike(t *testing.T, server *upstashtest.Server, c bloom.Config, i int, added []bool) {
 	t.Helper()
 	client := server.Client()

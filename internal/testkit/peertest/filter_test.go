@@ -10,16 +10,16 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
-// A pairing is a geometry that both sides share, and the way in which
-// JavaScript talks to Redis, of those in filter.mjs.
+// A pairing is a geometry that both sides share, and one of the ways of
+// filter.mjs to talk to Redis.
 type pairing struct {
 	bits   uint64
 	hashes int
 	way    string
 }
 
-// The first is so full that it has false positives, on which both must agree
-// too; the last needs offsets of 22 bits.
+// The first is so full that it has false positives, on which both sides must
+// agree too. The last needs offsets of 22 bits.
 var pairings = []pairing{
 	{149, 3, "setbit"},
 	{4096, 7, "pipeline"},
@@ -30,10 +30,10 @@ func (p pairing) String() string {
 	return fmt.Sprintf("bits=%d,hashes=%d,way=%s", p.bits, p.hashes, p.way)
 }
 
-// key names the filter that a side has filled.
+// key returns the key of the filter that a side fills.
 func (p pairing) key(side string) string { return side + ":" + p.way }
 
-// filter is our handle to the filter of a side.
+// filter returns Go's handle to the filter of a side.
 func (p pairing) filter(t *testing.T, server *upstashtest.Server, side string) *bloom.Filter {
 	t.Helper()
 	f, err := bloom.New(server.Client(), p.key(side), bloom.Config{
@@ -46,7 +46,8 @@ func (p pairing) filter(t *testing.T, server *upstashtest.Server, side string) *
 	return f
 }
 
-// steps are what JavaScript does with both filters, once Go has filled its own.
+// steps returns what JavaScript does with both filters after Go has filled its
+// own.
 func (p pairing) steps() []string {
 	js := func(side, call string) string {
 		return fmt.Sprintf("new Filter(redis, %q, {bits: %d, hashes: %d, way: %q}).%s",
@@ -61,8 +62,8 @@ func (p pairing) steps() []string {
 	}
 }
 
-// TestFilterIsShared fills one filter from JavaScript and another from Go with
-// the same items in the same order, and lets each side read both.
+// TestFilterIsShared fills one filter from JavaScript and another from Go, with
+// the same items in the same order. Then each side reads both.
 func TestFilterIsShared(t *testing.T) {
 	everywhere(t, func(t *testing.T, server *upstashtest.Server, set settings) {
 		var steps []string
@@ -84,13 +85,14 @@ func TestFilterIsShared(t *testing.T) {
 	})
 }
 
-// compare holds what JavaScript saw and did against what Go sees.
+// compare compares the answers of JavaScript with those of Go, and the bytes of
+// the two filters.
 func compare(t *testing.T, server *upstashtest.Server, p pairing, added []bool, out []outcome) {
 	ours, theirs := p.filter(t, server, "go"), p.filter(t, server, "js")
 	present, absent := presentItems(), absentItems()
 	all, none := repeat(true, len(present)), repeat(false, len(present))
 
-	// New or seen: the same for both, although some items hit bits of others.
+	// Whether an item was new is the same for both, although items share bits.
 	equal(t, "JavaScript's added", decode[[]bool](t, out[0]), added)
 	equal(t, "Go's items in JavaScript", decode[[]bool](t, out[2]), all)
 	equal(t, "JavaScript's items in Go", answers(t)(theirs.ExistsAll(t.Context(), present)), all)
@@ -115,7 +117,7 @@ func compare(t *testing.T, server *upstashtest.Server, p pairing, added []bool, 
 	}
 }
 
-// answers returns a batch's, or ends the test.
+// answers returns the answers of a batch, or ends the test.
 func answers(t *testing.T) func([]bool, error) []bool {
 	return func(a []bool, err error) []bool {
 		t.Helper()
@@ -126,7 +128,8 @@ func answers(t *testing.T) func([]bool, error) []bool {
 	}
 }
 
-// presentItems are what encodings get wrong, and more to fill the filter.
+// presentItems are items that encodings often spoil, and others that fill the
+// filter.
 func presentItems() []string {
 	items := []string{
 		"", "a", "user-123@example.com", "https://example.com/a/b?c=d#e", `"\/'`,

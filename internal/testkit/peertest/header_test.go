@@ -7,7 +7,7 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
-// headerFields takes a header word apart, as a JavaScript program would.
+// headerFields splits a header word into its fields in JavaScript.
 const headerFields = `redis.pipeline().bitfield("headed").get("u53", 0).exec().exec().then(([[word]]) => {
 	const field = (from, bits) => Number(BigInt.asUintN(bits, BigInt(word) >> BigInt(53 - from - bits)));
 	return {
@@ -16,8 +16,8 @@ const headerFields = `redis.pipeline().bitfield("headed").get("u53", 0).exec().e
 	};
 })`
 
-// TestHeaderReadsExactly reads the header of a filter from JavaScript: it has
-// no more bits than a number there holds.
+// TestHeaderReadsExactly reads the header of a filter from JavaScript, whose
+// numbers hold its 53 bits exactly.
 func TestHeaderReadsExactly(t *testing.T) {
 	install(t)
 	server := upstashtest.NewServer(t)

@@ -21,16 +21,16 @@ import (
 //go:embed js/package.json js/package-lock.json js/*.mjs
 var source embed.FS
 
-// installLimit is for a slow network: npm takes two seconds on a good one, and
-// less once its cache has both packages.
+// installLimit is for a slow network. On a good one npm takes a few seconds,
+// and less if its cache has the packages.
 const installLimit = 3 * time.Minute
 
-// installed is the folder with the programs and node_modules beside them: made
-// once for all tests, out of the source tree, and removed by TestMain.
+// installed is the folder with the programs and their node_modules. It is made
+// once for all tests, outside of the source tree, and removed by TestMain.
 var installed struct {
 	once        sync.Once
 	dir         string
-	unreachable string // why there is no registry
+	unreachable string // why npm reaches no registry, or ""
 	err         error
 }
 
@@ -65,7 +65,8 @@ func install(tb testing.TB) (node, dir string) {
 	return node, filepath.Join(i.dir, "js")
 }
 
-// npmCI installs what the lock file names. A registry out of reach is no error.
+// npmCI installs the packages of the lock file. If npm reaches no registry, the
+// reason is unreachable and err is nil.
 func npmCI(npm, dir string) (unreachable string, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), installLimit)
 	defer cancel()
@@ -86,14 +87,14 @@ func npmCI(npm, dir string) (unreachable string, err error) {
 	return "", fmt.Errorf("npm ci: %w\n%s", err, out)
 }
 
-// networkCodes are npm's words for a registry that did not answer, as opposed
-// to one that gave another package than the lock file has.
+// networkCodes are npm's codes for a registry that did not answer. One that
+// answers with another package than that of the lock file is an error.
 var networkCodes = strings.Fields(`ENOTFOUND EAI_AGAIN ECONNREFUSED ECONNRESET ENETUNREACH
 	EHOSTUNREACH ENETDOWN ETIMEDOUT ERR_SOCKET_TIMEOUT FETCH_ERROR ENOTCACHED
 	E407 E502 E503 E504`)
 
-// TestLockFile wants the exact packages, and no registry's name, so that npm
-// takes the one that the machine is set up for.
+// TestLockFile checks that the lock file has these packages and names no
+// registry: npm then uses the one that the machine is set up for.
 func TestLockFile(t *testing.T) {
 	lock, err := source.ReadFile("js/package-lock.json")
 	if err != nil {

@@ -6,11 +6,12 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
-// scope has a window so long that no test sees its end.
+// scope has a window of ten years, so that none ends during a test.
 const scope = "const window = '3650 d', region = [redis], ephemeralCache = new Map();"
 
-// ratelimited is a limiter of @upstash/ratelimit, three requests a window,
-// asked four times. Each sends a script with the flag allow-key-locking.
+// ratelimited asks a limiter of @upstash/ratelimit that allows three requests
+// in a window four times. The package sends scripts with the flag
+// allow-key-locking.
 func ratelimited(name, maker string) step {
 	return limiter(name, maker, `
 		await limiter.resetUsedTokens("user");
@@ -19,8 +20,8 @@ func ratelimited(name, maker string) step {
 		`,true,2]`)
 }
 
-// ratelimitedRegions leaves out the reset, for the end of which the package
-// does not wait if it has several regions.
+// ratelimitedRegions leaves out the reset: with several regions the package
+// does not wait until the reset is done.
 func ratelimitedRegions(name, maker string) step {
 	return limiter(name, maker, `seen.push((await limiter.getRemaining("user")).remaining);`, `,0]`)
 }
@@ -50,7 +51,7 @@ func multiRegion(algorithm string) string {
 		algorithm + "})"
 }
 
-// TestPackages runs packages that other people built on the official client.
+// TestPackages runs packages that are built on the official client.
 func TestPackages(t *testing.T) {
 	steps := []step{
 		ratelimited("fixed window", single("fixedWindow(3, window)")),

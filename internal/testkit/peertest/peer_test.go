@@ -13,7 +13,8 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
-// settings are the client's own that change what it sends or how it reads.
+// settings are settings of the client that change what it sends, or how it
+// reads.
 type settings struct {
 	AutoPipelining bool `json:"enableAutoPipelining"`
 	// Encoding is "base64", the client's default, or false.
@@ -26,7 +27,7 @@ func (s settings) String() string {
 	return fmt.Sprintf("autopipelining=%v,encoding=%v", s.AutoPipelining, s.Encoding)
 }
 
-// session is what peer.mjs reads: where to connect, and what to do there.
+// session is the input of peer.mjs: where to connect, and the steps to run.
 type session struct {
 	URL     string   `json:"url"`
 	Token   string   `json:"token"`
@@ -35,7 +36,8 @@ type session struct {
 	Steps   []string `json:"steps"`
 }
 
-// outcome is what a step came to: JSON, or the message of what it threw.
+// outcome is the outcome of a step: its value in JSON, or the message of the
+// error that it threw.
 type outcome struct {
 	Value json.RawMessage
 	Error *string
@@ -84,10 +86,10 @@ func decode[T any](tb testing.TB, o outcome) (v T) {
 	return v
 }
 
-// everywhere runs a test for each backend of the server, empty, and each of
-// the client's settings.
+// everywhere runs a test with each database of the server and with each of the
+// client's settings. The database is empty each time.
 func everywhere(t *testing.T, test func(*testing.T, *upstashtest.Server, settings)) {
-	install(t) // so that a skip is one of the test and not of eight parts
+	install(t) // skips the test as a whole, and not each of its eight parts
 	for _, backend := range []string{"embedded", "redis"} {
 		t.Run(backend, func(t *testing.T) {
 			var opts []upstashtest.Option

@@ -7,8 +7,8 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
-// TestReadYourWrites has a replica that applies no write: the client sees its
-// own by the sync token alone.
+// TestReadYourWrites has a replica that applies no write. Only because of the
+// sync token does the client see its own writes.
 func TestReadYourWrites(t *testing.T) {
 	install(t)
 	steps := []step{

@@ -14,14 +14,14 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
-// sent is one request as it was on the wire, and the sync token it got back.
+// sent is a request as it was on the wire, and the sync token of its answer.
 type sent struct {
 	method, path, body string
 	header             http.Header
 	newToken           string
 }
 
-// tap puts a proxy before the server that keeps what passes through it.
+// tap starts a proxy in front of the server that keeps the requests.
 func tap(t *testing.T, server *upstashtest.Server) (address string, requests func() []sent) {
 	target, err := url.Parse(server.URL)
 	if err != nil {
@@ -48,9 +48,10 @@ func tap(t *testing.T, server *upstashtest.Server) (address string, requests fun
 	}
 }
 
-// TestWire holds what a server for this client has to understand: numbers come
-// as JSON numbers, commands in lower case, a sync token even if there is
-// none yet, and on an auto-pipelining client every command in a pipeline.
+// TestWire checks what a server for this client has to understand. Numbers come
+// as JSON numbers, and commands in lower case. The header of the sync token is
+// there from the first request on. An auto-pipelining client sends every
+// command in a pipeline.
 func TestWire(t *testing.T) {
 	steps := []string{
 		`redis.set("k", "ж", {ex: 100})`,
@@ -98,7 +99,8 @@ func TestWire(t *testing.T) {
 			if len(got) != len(want) {
 				t.Fatalf("%d requests, want %d", len(got), len(want))
 			}
-			// Two at once have the same token: only the others are in a row.
+			// Two requests at once have the same token. The first four came one
+			// after another.
 			for i := 1; i < 4; i++ {
 				if token := got[i].header.Get("Upstash-Sync-Token"); token == "" || token != got[i-1].newToken {
 					t.Errorf("request %d has the sync token %q, want %q", i, token, got[i-1].newToken)

@@ -1,5 +1,5 @@
-// Package wasmdeps holds what a wasm module pulls in: its size is the first
-// thing that an edge platform limits.
+// Package wasmdeps tests which packages a wasm module depends on. They make up
+// its size, which edge platforms limit.
 package wasmdeps
 
 import (
@@ -28,7 +28,7 @@ func TestCoreStaysSmallOnWasm(t *testing.T) {
 			}
 			deps := strings.Fields(string(out))
 			if !slices.Contains(deps, module+"bloom") {
-				t.Fatal("go list gave no dependencies")
+				t.Fatal("go list printed no dependencies")
 			}
 			for _, dep := range deps {
 				if slices.Contains(unwanted, dep) {

@@ -1,6 +1,6 @@
 // A Bloom filter in a Redis string without a header, as in the article "Building a
-// high-speed Bloom Filter with Upstash Redis": double hashing over two FNV-1a
-// digests.
+// high-speed Bloom Filter with Upstash Redis". It uses double hashing over two
+// FNV-1a digests.
 
 const PRIME = 1099511628211n;
 const OFFSET_1 = 0xcbf29ce484222325n; // the standard one
@@ -12,7 +12,7 @@ function fnv1a64(bytes, offset) {
   return h;
 }
 
-// The sum of the two digests is one of whole numbers: it does not wrap at 2^64.
+// The sums of the digests are BigInts, which do not wrap around at 2^64.
 export function positions(item, bits, hashes) {
   const bytes = new TextEncoder().encode(item);
   const h1 = fnv1a64(bytes, OFFSET_1);
@@ -22,7 +22,7 @@ export function positions(item, bits, hashes) {
 
 // How a filter talks to Redis; each returns the bits as they were before.
 const ways = {
-  // A request for each bit, or one for them all on an auto-pipelining client.
+  // A request for each bit; on an auto-pipelining client one for all of them.
   setbit: {
     set: (redis, key, at) => Promise.all(at.map((p) => redis.setbit(key, p, 1))),
     get: (redis, key, at) => Promise.all(at.map((p) => redis.getbit(key, p))),
@@ -37,9 +37,9 @@ const ways = {
   },
 };
 
-// From an explicit pipeline, as an auto-pipelining client turns redis.bitfield()
-// into a promise. Its offsets go as strings, as some servers read numbers as
-// float64.
+// It uses an explicit pipeline, because an auto-pipelining client turns
+// redis.bitfield() into a promise. It sends offsets as strings, because some
+// servers read numbers as float64.
 async function bitfield(redis, key, at, operation) {
   const [bits] = await at.reduce(operation, redis.pipeline().bitfield(key)).exec().exec();
   return bits;
@@ -50,7 +50,7 @@ export class Filter {
     Object.assign(this, { redis, key, bits, hashes }, ways[way]);
   }
 
-  // One after the other, so that each item's answer is about the ones before.
+  // One after the other, so that each answer depends on the items before.
   async addAll(items) {
     const added = [];
     for (const item of items) {

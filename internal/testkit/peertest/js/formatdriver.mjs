@@ -1,6 +1,6 @@
 // Runs the programs of bloom/FORMAT.md, which the test writes to format.mjs. It
-// reads one JSON object from standard input and prints an answer for each piece
-// of work, as JSON: an array, or the message of what was thrown.
+// reads one JSON object from standard input. For each piece of work it prints, as
+// JSON, an array of answers or the message of the error.
 
 import { text } from "node:stream/consumers";
 import { add, exists, size } from "./format.mjs";

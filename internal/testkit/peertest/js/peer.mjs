@@ -12,12 +12,12 @@ import { Filter } from "./filter.mjs";
 
 const { url, token, options, items, steps } = JSON.parse(await text(process.stdin));
 
-// Telemetry headers would name this machine's runtime. A lost connection is a
-// failed test, not something to try again.
+// Telemetry headers would name this machine's runtime. A lost connection must fail
+// the test, so the client does not try again.
 const connect = (token, more = {}) =>
   new Redis({ url, token, enableTelemetry: false, retry: false, ...options, ...more });
 
-// What the steps can name.
+// The names that steps can use.
 const scope = {
   redis: connect(token), connect, token, Filter, items, Lock, MultiRegionRatelimit, Ratelimit,
 };

@@ -7,9 +7,8 @@ import urllib.request
 
 work = json.load(sys.stdin)
 
-# The reader needs no more of xxhash than these two functions. If the library is not
-# installed, the digests come from the test: item and seed to 128 bits, and the bytes
-# of a seed to 64.
+# The reader needs only this function of xxhash. If the library is not installed,
+# the test has passed the 128-bit digest of each item and seed.
 try:
     import xxhash  # noqa: F401
 except ImportError:
