@@ -17,8 +17,8 @@ func thirdFails(s *upstashtest.Server, f upstashtest.Fault) {
 	s.Inject(upstashtest.Fault{}, upstashtest.Fault{}, f)
 }
 
-// TestAddAllPartFails cuts 100 items into requests of which the third fails,
-// and looks whether what the error says of each item is so.
+// TestAddAllPartFails cuts 100 items into several requests, lets the third fail,
+// and checks what the error says of each item.
 func TestAddAllPartFails(t *testing.T) {
 	for _, tt := range []struct {
 		fault  upstashtest.Fault
@@ -71,7 +71,7 @@ func TestAddAllPartFails(t *testing.T) {
 						t.Errorf("item %d is %v, its duplicate %v, new: %v", i, first, dup, got[100+i])
 					}
 				}
-				// To go on with what is not done ends with all items in.
+				// A call with the items that are not done adds the rest.
 				var rest []string
 				for i, state := range batch.Items {
 					if state != bloom.ItemDone {

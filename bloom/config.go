@@ -57,13 +57,14 @@ type Config struct {
 	// it. 0 means that this handle sets none.
 	TTL time.Duration
 
-	// BatchBytes is the longest request body that AddAll and ExistsAll send;
-	// the default, for 0, is 1 MiB. The database limits it to 10 MB on most
-	// plans. An item that is added takes about 25 bytes a hash.
+	// BatchBytes is the longest request body, in bytes, that AddAll, AddSeq and
+	// ExistsAll send; the default, for 0, is 1 MiB. A single item may take more.
+	// The database limits a request to 10 MB on most plans. An item that is added
+	// takes about 25 bytes a hash. A request has 2^20 items at most.
 	BatchBytes int
 
-	// BatchParallel is how many requests AddAll and ExistsAll have under way at
-	// once; the default, for 0, is 4.
+	// BatchParallel is how many requests one of these calls, a Load or a Snapshot
+	// has under way at once; the default, for 0, is 4.
 	BatchParallel int
 
 	// MissingIsEmpty makes look-ups in a missing filter answer no, and its

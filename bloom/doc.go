@@ -34,7 +34,8 @@
 // filter in advance, Open reads its geometry from the database, Stats says how
 // full it is, and Inspect does so without its Config. Any number of goroutines
 // and processes may use a filter, and a handle is cheap enough to make one for
-// each request. If several make the same filter at once, exactly one succeeds.
+// each request. If several handles create the same filter at once, exactly one
+// of them makes it.
 //
 // # Sizing
 //
@@ -49,9 +50,9 @@
 //	10,000,000     13 MB              20 MB                40 MB
 //	100,000,000    134 MB             202 MB               403 MB
 //
-// A filter for 1 in 100 is wrong 1 time in 1,000 when half full, 1 in 29 at one
-// and a half times its capacity, and 8% of the time at twice: Config.WarnFill
-// says so in time. A record beyond 100 MB needs a larger plan.
+// A filter for 1 in 100 is wrong 1 time in 1,000 at half its capacity, 1 in 29 at
+// one and a half times its capacity, and 8% of the time at twice. Config.WarnFill
+// tells you before that. A record beyond 100 MB needs a larger plan.
 //
 // # Errors and retry safety
 //

@@ -45,8 +45,8 @@ func ExampleFilter_ExistsAll() {
 	// film-4
 }
 
-// A batch of several requests of which one fails: what is done stays done, and
-// the rest is added by another call.
+// If one of several requests of a batch fails, what is done stays done, and
+// another call adds the rest.
 func ExampleBatchError() {
 	server, err := upstashtest.Start()
 	if err != nil {

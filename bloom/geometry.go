@@ -40,10 +40,9 @@ func (g Geometry) Bytes(layout Layout) uint64 {
 	return layout.bodyOffset()/8 + body
 }
 
-// FalsePositiveRate returns the rate, from 0 to 1, at which a filter of this
-// geometry claims to hold what it does not, once it holds n items. For the
-// classic schemes it is (1 - e^(-kn/m))^k, as the function of the same name
-// says.
+// FalsePositiveRate returns the false positive rate, from 0 to 1, of a filter of
+// this geometry that holds n items. For the classic schemes it is
+// (1 - e^(-kn/m))^k, as for the function of the same name.
 //
 // For SchemeBlocked it is (1 - 2e^-u + e^(-5459u/2756))^(k/2) with u = kn/m:
 // the chance that both of an item's bits are set in each of its words, whose
@@ -60,7 +59,7 @@ func (g Geometry) FalsePositiveRate(n uint64) float64 {
 }
 
 // LiveFalsePositiveRate returns the false positive rate, from 0 to 1, of a
-// filter of this geometry of which setBits cells are set: (setBits/m)^k for the
+// filter of this geometry if setBits cells are set: (setBits/m)^k for the
 // classic schemes, and for SchemeBlocked the formula of
 // [Geometry.FalsePositiveRate] at u = -ln(1 - setBits/m).
 func (g Geometry) LiveFalsePositiveRate(setBits uint64) float64 {
@@ -74,16 +73,15 @@ func (g Geometry) LiveFalsePositiveRate(setBits uint64) float64 {
 }
 
 // EstimateItems returns the likely number of distinct items in a filter of this
-// geometry of which setBits cells are set. It is the same for every scheme: see
-// the function [EstimateItems].
+// geometry if setBits cells are set. The formula is the same for every scheme:
+// see the function [EstimateItems].
 func (g Geometry) EstimateItems(setBits uint64) float64 {
 	return EstimateItems(g.Bits, g.Hashes, setBits)
 }
 
 // capacity returns about how many items the geometry was sized for: the number
 // at which half of the cells of a classic filter are set, or at which a blocked
-// one reaches the rate that its number of words stands for, one in ten to the
-// power of k/2.
+// filter reaches a rate of one in ten to the power of k/2.
 func (g Geometry) capacity() uint64 {
 	if g.Bits == 0 || g.Hashes < 1 {
 		return 0

@@ -20,7 +20,7 @@ func TestLargestFilter(t *testing.T) {
 
 	c, w := cannedWatched(t, `{"result":[`+h+`,4503599627370496]}`)
 	if created, err := handle(t, c, cfg).Create(t.Context()); err != nil || created {
-		t.Fatalf("Create = %v, %v, want false: another's birth number stands there", created, err)
+		t.Fatalf("Create = %v, %v, want false: the birth number is another's", created, err)
 	}
 	if last := w.bodies[0]; !strings.HasSuffix(last, `,"4294967295","0"]`) {
 		t.Errorf("Create sent %s, want the last bit's offset as a string", last)

@@ -207,8 +207,8 @@ func TestNotFoundNamesTheRemedy(t *testing.T) {
 	}
 }
 
-// A BITFIELD that is refused for the size of the record has said nothing of the
-// key.
+// A BITFIELD that is refused for the size of the record says nothing about the
+// key, so no TTL is set.
 func TestRefusedAddLeavesNoTTL(t *testing.T) {
 	s := upstashtest.NewServer(t, upstashtest.WithMaxRecord(100))
 	do(t, s, "SET", key, "some text of theirs")

@@ -46,7 +46,7 @@ func (r *record) label(ctx context.Context, operation string) context.Context {
 	return upstash.WithLabel(ctx, operation)
 }
 
-// forget makes the record know nothing of its key, as a new one.
+// forget resets the record: like a new one, it knows nothing of its key.
 func (r *record) forget() {
 	r.verified.Store(false)
 	r.refused.Store(nil)

@@ -73,7 +73,7 @@ func TestOtherKinds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// What stands in the second word is never 0: it would take a birth number.
+	// The second word is not 0: an Add would set a birth number there.
 	second := func(header string) string { return header[:8] + "\x80 second" }
 	counting := g
 	counting.Scheme = 2
@@ -234,8 +234,9 @@ func TestWrongAddLeavesTheOtherFilterRight(t *testing.T) {
 	})
 }
 
-// A string with zeros in front would take the header; any other is told from a
-// filter even if the sum of its first bits and a header looks like one.
+// An Add may write its header into a string that begins with zeros, or add it to
+// the first bits of other text. Either is found out, even if the sum looks like a
+// header.
 func TestAddToText(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		for _, text := range []string{

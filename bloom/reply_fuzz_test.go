@@ -31,18 +31,18 @@ func FuzzExistsReply(f *testing.F) {
 		var members map[string]json.RawMessage
 		var result []*int64
 		if err := json.Unmarshal([]byte(body), &members); err != nil {
-			t.Fatalf("an answer out of what is no JSON: %v", err)
+			t.Fatalf("an answer from something that is not JSON: %v", err)
 		}
 		if err := json.Unmarshal(members["result"], &result); err != nil {
-			t.Fatalf("an answer out of what is no array of integers: %v", err)
+			t.Fatalf("an answer from something that is not an array of integers: %v", err)
 		}
 		if len(result) != 1+filter.rec.geo.Hashes || result[0] == nil || *result[0] != filter.rec.header {
-			t.Fatalf("an answer out of %d elements, or another header", len(result))
+			t.Fatalf("an answer from %d elements, or another header", len(result))
 		}
 		all := true
 		for _, bit := range result[1:] {
 			if bit == nil || *bit != 0 && *bit != 1 {
-				t.Fatal("an answer out of what is no bit")
+				t.Fatal("an answer from something that is not a bit")
 			}
 			all = all && *bit == 1
 		}

@@ -68,9 +68,9 @@ func FalsePositiveRate(m uint64, k int, n uint64) float64 {
 }
 
 // LiveFalsePositiveRate returns the false positive rate, from 0 to 1, of a
-// filter of m bits and k positions an item of which setBits are set:
-// (setBits/m)^k. It needs no assumption about the number of items: an item
-// never added is found if all k bits happen to be set.
+// filter of m bits and k positions an item, if setBits bits are set:
+// (setBits/m)^k. It assumes nothing about the number of items: an item that was
+// never added is found if all of its k bits happen to be set.
 //
 // If m = 0, k < 1 or setBits >= m, it returns 1: such a filter finds every item.
 //
@@ -84,7 +84,7 @@ func LiveFalsePositiveRate(m uint64, k int, setBits uint64) float64 {
 }
 
 // EstimateItems returns the likely number of distinct items in a filter of m
-// bits and k positions an item of which setBits are set: -(m/k) ln(1 -
+// bits and k positions an item, if setBits bits are set: -(m/k) ln(1 -
 // setBits/m). The error is within a few percent up to the filter's capacity and
 // grows with the fill.
 //

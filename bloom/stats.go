@@ -19,8 +19,8 @@ type Stats struct {
 	Layout   Layout
 	Kind     Kind
 	Seeded   bool
-	// Bytes is the length of the Redis string as it stands. A filter that was
-	// not made by Create grows to its full length as items are added.
+	// Bytes is the length of the Redis string now. A filter that Create did not
+	// make grows to its full length as items are added.
 	Bytes uint64
 	// SetBits is how many cells are set, Fill their share, 0 to 1.
 	SetBits uint64
@@ -80,7 +80,7 @@ func (f *Filter) Stats(ctx context.Context) (Stats, error) {
 // Cardinality estimates how many distinct items were added, from the number of
 // set bits (Swamidass and Baldi 2007). Its error is a few in a thousand up to
 // the capacity, and about 1% in a filter for 1,000 items. It is one request of
-// two commands, as a transaction; of a full Redis see Stats. If every bit is
+// two commands, as a transaction; for a full Redis see Stats. If every bit is
 // set, the error is ErrSaturated.
 func (f *Filter) Cardinality(ctx context.Context) (uint64, error) {
 	ctx = f.rec.label(ctx, "bloom.Cardinality")

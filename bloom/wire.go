@@ -9,8 +9,8 @@ import (
 // How a record's operations are written into a command, and how its answers are
 // judged.
 
-// beginWrite starts a command that creates the filter if there is none,
-// verifies it, and then sets bits. compareBirth has it answer the birth number.
+// beginWrite starts a command that creates the filter if there is none, verifies
+// it, and then sets bits. With compareBirth it also returns the birth number.
 func (q *request) beginWrite(birth int64, compareBirth bool) {
 	r, b := q.rec, &q.cmd
 	q.birth, q.asksBirth, q.asksSettled, q.script = birth, false, false, r.must

@@ -36,7 +36,7 @@ func (a always) RoundTrip(_ context.Context, _ *upstash.Request, resp *upstash.R
 	return nil
 }
 
-// write and read build the command of n equal items.
+// testWrite and testRead build the command of n equal items.
 func (q *request) testWrite(n int) *request {
 	q.items = q.items[:0]
 	q.beginWrite(1<<52, false)
@@ -57,7 +57,7 @@ func (q *request) testRead(n int) *request {
 	return q
 }
 
-// answered gives the request a reply in which no bit was set.
+// answered sets a reply in which no bit was set.
 func (q *request) answered(tb testing.TB, write bool) *request {
 	tb.Helper()
 	head := fmt.Sprintf("%d", q.rec.header)
