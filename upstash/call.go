@@ -14,7 +14,7 @@ type call struct {
 	path     string // "/" for a single command
 	raw      string // the path of a command in the raw form
 	body     []byte
-	words    []byte // the JSON of a single command, which errors may quote
+	words    []byte // the JSON of a single command, which the server may quote
 	timeout  time.Duration
 	traits   traits
 	resp2    bool
@@ -28,7 +28,7 @@ type call struct {
 
 	attempts int
 	earlier  bool   // an attempt before the last may have run
-	total    *Event // of the whole call, if somebody observes it
+	total    *Event // of the whole call, if there is a call observer
 
 	reply     Reply         // for path "/"
 	value     hidden[value] // the reply's
@@ -63,8 +63,8 @@ func (x *call) decode() error {
 	return err
 }
 
-// decodeOne reads the answer to a single command, whichever form it came in:
-// a server that ignores the request for RESP2 answers JSON.
+// decodeOne reads the answer to a single command. It accepts JSON in place of
+// RESP2, because a server may ignore the request for RESP2.
 func (x *call) decodeOne() (errMsg *string, err error) {
 	body := x.resp.Body
 	if x.resp2 && len(body) > 0 && body[0] != '{' {

@@ -45,7 +45,7 @@ func New(url, token string, opts ...Option) (*Client, error) {
 }
 
 // FromEnv makes a client from UPSTASH_REDIS_REST_URL and
-// UPSTASH_REDIS_REST_TOKEN, or, if both are unset, from KV_REST_API_URL and
+// UPSTASH_REDIS_REST_TOKEN, or, if both are empty, from KV_REST_API_URL and
 // KV_REST_API_TOKEN.
 func FromEnv(opts ...Option) (*Client, error) {
 	url, token := os.Getenv("UPSTASH_REDIS_REST_URL"), os.Getenv("UPSTASH_REDIS_REST_TOKEN")
@@ -83,8 +83,8 @@ func (c *Client) Do(ctx context.Context, cmd Command) (Reply, error) {
 // ReadOnly reports whether the client was made with WithReadOnly.
 func (c *Client) ReadOnly() bool { return c.readOnly }
 
-// Observed reports whether the client has an observer, so that a caller can
-// spare itself the work of a label.
+// Observed reports whether the client has an observer of attempts or calls. If
+// it has none, a caller need not make a label.
 func (c *Client) Observed() bool { return c.observer != nil || c.callObserver != nil }
 
 // Close closes idle connections. Calls that begin after it return ErrClosed;

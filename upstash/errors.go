@@ -7,13 +7,13 @@ import (
 
 // Errors that this client finds by itself.
 var (
-	// ErrNoTransport is returned when the platform has no network of its own
-	// (GOOS=wasip1) and no Transport was passed.
+	// ErrNoTransport is returned when no Transport was passed and the platform
+	// has none: GOOS=wasip1, or a host of GOOS=js without fetch or timers.
 	ErrNoTransport = errors.New("upstash: no transport on this platform: pass one with WithTransport," +
 		" e.g. httptransport.New(client) around the http.Client of your host's SDK")
 
-	// ErrResponseTooLarge is returned when a response is longer than the limit
-	// set by WithMaxResponse, or its header longer than the transport takes.
+	// ErrResponseTooLarge is returned when the body of a response is longer
+	// than WithMaxResponse allows.
 	ErrResponseTooLarge = errors.New("upstash: response is larger than the limit: raise it with" +
 		" WithMaxResponse, or ask for less at once")
 
@@ -36,8 +36,9 @@ var (
 	ErrNil = errors.New("upstash: the reply is null: check IsNil first")
 
 	// ErrArgument is returned, before anything is sent, when a command cannot
-	// be encoded: an argument that is not valid UTF-8, an empty name, a value
-	// out of range.
+	// be encoded (an argument that is not valid UTF-8, an empty name, a value
+	// out of range), and by New and FromEnv for a URL, token or option that
+	// cannot be used.
 	ErrArgument = errors.New("upstash: bad argument")
 
 	// ErrClosed is returned by every call after Close.

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Values of TTL that are no time.
+// Values that TTL returns in place of a time.
 const (
 	NoExpiry time.Duration = -1 // the key does not expire
 	NoKey    time.Duration = -2 // there is no such key

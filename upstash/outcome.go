@@ -4,11 +4,11 @@ package upstash
 type outcome uint8
 
 const (
-	outcomeUnjudged outcome = iota // in an error that somebody else made
+	outcomeUnjudged outcome = iota // in an error that this package did not make
 	outcomeNotSent                 // nothing reached the server
 	outcomeRefused                 // the server said no: nothing changed
 	outcomeRead                    // it may have run, but it changes nothing
-	outcomeUnknown                 // sent, and nobody knows what came of it
+	outcomeUnknown                 // sent, and whether it ran is not known
 	outcomeRan                     // it ran, and its answer is of no use
 )
 

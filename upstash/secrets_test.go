@@ -16,8 +16,8 @@ const (
 	secretItem = "item@example.test"
 )
 
-// TestNothingSecretIsPrinted holds every type that a program may log against
-// every way of logging it.
+// TestNothingSecretIsPrinted prints every type that a program may log, in every
+// way in which it may do so.
 func TestNothingSecretIsPrinted(t *testing.T) {
 	c, f := newFake(t, []answer{
 		{body: `{"result":"` + secretItem + `"}`},

@@ -18,7 +18,7 @@ type sender struct {
 	tokens    syncTokens
 }
 
-// auth is what gives access.
+// auth is the token, alone and in the form of the header field.
 type auth struct{ token, bearer string }
 
 // run sends the call and reports it, as a whole, to the call observer.

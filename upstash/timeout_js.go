@@ -21,7 +21,8 @@ func withTimeout(parent context.Context, d time.Duration) (context.Context, cont
 		return ctx, func() { cancel(nil) }
 	}
 	t := &timedContext{Context: ctx, deadline: deadline}
-	// A host takes milliseconds, and more than these for none.
+	// A host counts in milliseconds, and takes more than MaxInt32 of them for
+	// 0.
 	millis := min((d+time.Millisecond-1)/time.Millisecond, math.MaxInt32)
 	stop, err := startTimer(int(millis), func() {
 		t.over = ctx.Err() == nil

@@ -34,19 +34,19 @@ type Request struct {
 	// Content-Type and Authorization among them. Host and Content-Length are
 	// the transport's own business.
 	Header []Header
-	// Body is one JSON document.
+	// Body is one JSON document, or the bytes that RawCmd was given.
 	Body []byte
 	// MaxResponse is the longest body to read, in bytes, and always above
 	// zero. A transport that meets a longer one returns ErrResponseTooLarge.
 	MaxResponse int
 }
 
-// Format shows the scheme and host alone for every verb: no token, no body, and
-// no path, which may hold a key. Do not print a struct with an unexported field
-// of this type: fmt does not call Format there.
+// Format writes the scheme and host alone for every verb: no token, no body,
+// and no path, which may hold a key. Do not print a struct with an unexported
+// field of this type: fmt does not call Format there.
 func (r Request) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, r.text()) }
 
-// MarshalText is Format, for log/slog and JSON.
+// MarshalText returns what Format writes, for log/slog and JSON.
 func (r Request) MarshalText() ([]byte, error) { return []byte(r.text()), nil }
 
 func (r Request) text() string {
@@ -58,10 +58,11 @@ func (r Request) text() string {
 // Header is one field of an HTTP request.
 type Header struct{ Name, Value string }
 
-// Format shows the name alone for every verb: one of the values is the token.
+// Format writes the name alone for every verb, because the value may be the
+// token.
 func (h Header) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, h.text()) }
 
-// MarshalText is Format, for log/slog and JSON.
+// MarshalText returns what Format writes, for log/slog and JSON.
 func (h Header) MarshalText() ([]byte, error) { return []byte(h.text()), nil }
 
 func (h Header) text() string { return h.Name + ": " + redacted }
@@ -79,7 +80,7 @@ type Response struct {
 	retryAfter string
 }
 
-// SetHeader gives one field of the response to the client, which keeps the few
+// SetHeader passes one field of the response to the client, which keeps the few
 // that it understands. The name may be in any letter case.
 func (r *Response) SetHeader(name, value string) {
 	switch {

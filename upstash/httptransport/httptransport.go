@@ -156,7 +156,7 @@ func read(ctx context.Context, in *http.Response, limit int) ([]byte, error) {
 	if n := min(in.ContentLength, maxPrealloc); n > 0 {
 		buf.Grow(int(n) + bytes.MinRead) // as much as ReadFrom wants
 	}
-	// One byte over the limit tells that there is more.
+	// One byte over the limit shows that the body is too long.
 	upTo := int64(limit)
 	if upTo < math.MaxInt64 {
 		upTo++

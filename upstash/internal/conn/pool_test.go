@@ -46,7 +46,7 @@ func newPool(limit int) *Pool {
 	return NewPool(limit, func(context.Context) (*Conn, error) { return nil, errDialled })
 }
 
-// keep gives p a connection that was last used some time ago.
+// keep puts c into p as a connection that was last used some time ago.
 func (p *Pool) keep(c *Conn, ago time.Duration) {
 	c.idleSince = time.Now().Add(-ago)
 	p.idle = append(p.idle, c)
