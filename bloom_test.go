@@ -52,7 +52,7 @@ func Example() {
 	// fetch https://b.example/
 }
 
-// TestREADME holds the README's program to the one that was just compiled.
+// TestREADME compares the README's program with Example, which was compiled.
 func TestREADME(t *testing.T) {
 	readme, source := read(t, "README.md"), read(t, "bloom_test.go")
 	_, rest, ok := strings.Cut(readme, "```go\n")
@@ -94,8 +94,8 @@ func TestWebhookHandledOnce(t *testing.T) {
 	})
 }
 
-// A form asks whether a username is free. Only a "maybe taken" needs the
-// database.
+// A form asks whether a username is free. Only if the filter says "maybe taken"
+// is the database asked.
 func TestUsernameChecked(t *testing.T) {
 	eachBackend(t, func(t *testing.T, server *upstashtest.Server) {
 		taken := newFilter(t, server, "usernames", bloom.Config{Capacity: 1000, FPRate: 0.01})
@@ -121,15 +121,16 @@ func TestUsernameChecked(t *testing.T) {
 				t.Fatalf("%s is taken, and the filter said free", name)
 			}
 		}
-		// 500 are taken, and 1 in 100 of the others is a false positive, less
-		// while the filter is half full.
+		// 500 are taken. Of the others 1 in 100 would be a false positive if the
+		// filter were full; it is half full.
 		if lookups < 500 || lookups > 520 {
 			t.Errorf("%d of 1,000 names needed the database", lookups)
 		}
 	})
 }
 
-// A filter for "within the last hour" is gone after the hour, and starts again.
+// A filter with a TTL of an hour is gone after the hour. The next Add makes a new
+// one, with a TTL of its own.
 func TestFilterExpires(t *testing.T) {
 	server := upstashtest.NewServer(t) // its clock can be moved
 	seen := newFilter(t, server, "seen:hour", bloom.Config{Capacity: 1000, FPRate: 0.01, TTL: time.Hour})
@@ -147,8 +148,8 @@ func TestFilterExpires(t *testing.T) {
 	}
 }
 
-// A deploy that changes the capacity is told so. It gets no wrong answers, and
-// the old version goes on.
+// A program with another capacity gets an error and no wrong answers, and the
+// programs with the old capacity go on.
 func TestOtherCapacityIsRefused(t *testing.T) {
 	eachBackend(t, func(t *testing.T, server *upstashtest.Server) {
 		v1 := newFilter(t, server, "seen", bloom.Config{Capacity: 1000, FPRate: 0.01})
@@ -170,7 +171,7 @@ func TestOtherCapacityIsRefused(t *testing.T) {
 	})
 }
 
-// An evicted filter holds nothing; that is not the same as "never seen".
+// After an eviction nobody knows what was seen: that is an error, not a "no".
 func TestEvictedFilterIsNotNo(t *testing.T) {
 	eachBackend(t, func(t *testing.T, server *upstashtest.Server) {
 		seen := newFilter(t, server, "seen", bloom.Config{Capacity: 1000, FPRate: 0.01})

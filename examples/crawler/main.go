@@ -1,10 +1,10 @@
-// Command crawler visits every page of a small web once. To claim a URL by Add
-// and fetch it then is right here, because a page that is lost is no loss; one
-// request and one billed command decide about a URL.
+// Command crawler visits every page of a small web once. It adds a URL first and
+// fetches it afterwards: if a fetch fails, the page is skipped, and for a crawler
+// that is no loss. One request and one billed command decide about a URL.
 //
-// Its filter begins too small on purpose. When Stats say that it is over its
-// capacity, the crawler loads what it has visited into a larger one, under
-// another key, and goes on with that.
+// Its filter is too small on purpose. When the filter is over its capacity, the
+// crawler loads the visited URLs into a larger one under another key, and goes on
+// with that.
 //
 // If the work must not be lost, look first and add last instead:
 //
@@ -54,17 +54,17 @@ func run(ctx context.Context, out io.Writer, pages int) error {
 	return nil
 }
 
-// crawler is one crawl. visited is its source of truth, a table in real life.
+// crawler is one crawl.
 type crawler struct {
 	client  *upstash.Client
 	seen    *bloom.Filter
-	full    bool // Stats say so
-	visited []string
+	full    bool     // seen is over its capacity
+	visited []string // the truth, which a real crawler keeps in a table
 	fetch   func(url string) (links []string)
 	out     io.Writer
 }
 
-// useFilter turns to the filter at key, which need not exist.
+// useFilter makes the crawler use the filter at key, which need not exist.
 func (c *crawler) useFilter(key string, capacity uint64) (err error) {
 	c.full = false
 	c.seen, err = bloom.New(c.client, key, bloom.Config{
@@ -73,13 +73,14 @@ func (c *crawler) useFilter(key string, capacity uint64) (err error) {
 	return err
 }
 
-// crawl visits what can be reached from a URL.
+// crawl visits every page that links lead to from start.
 func (c *crawler) crawl(ctx context.Context, start string) error {
 	for queue := []string{start}; len(queue) > 0; {
 		url := queue[0]
 		queue = queue[1:]
 		isNew, err := c.seen.Add(ctx, url)
-		if err != nil && !errors.Is(err, bloom.ErrUncertain) { // uncertain: rather twice than never
+		// If it is uncertain whether the URL is new, better fetch it twice than never.
+		if err != nil && !errors.Is(err, bloom.ErrUncertain) {
 			return err
 		}
 		if !isNew && err == nil {
@@ -96,8 +97,8 @@ func (c *crawler) crawl(ctx context.Context, start string) error {
 	return nil
 }
 
-// grow loads what was visited into a filter four times as large: a few
-// requests, however many URLs there are.
+// grow loads the visited URLs into a filter for four times as many. That takes
+// a few requests, however many URLs there are.
 func (c *crawler) grow(ctx context.Context) error {
 	old := c.seen
 	capacity := uint64(4 * len(c.visited))

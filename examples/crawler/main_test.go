@@ -11,7 +11,7 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
-// No page is fetched twice, and a false positive costs hardly any; the filter
+// No page is fetched twice, few are lost to false positives, and the filter
 // grows on the way.
 func TestEveryPageIsFetchedOnce(t *testing.T) {
 	const pages = 3000
@@ -34,7 +34,7 @@ func TestEveryPageIsFetchedOnce(t *testing.T) {
 			t.Errorf("%s was fetched %d times", url, n)
 		}
 	}
-	// A page that is taken for visited takes the pages below it along.
+	// A false positive costs the page and all pages that only it links to.
 	if len(fetched) < pages*9/10 {
 		t.Errorf("%d of %d pages were fetched", len(fetched), pages)
 	}

@@ -1,6 +1,7 @@
-// Command feed shows a user what he has not watched yet: 200 candidates are
-// looked up in his filter by one request, which is one billed command. Who of a
-// hundred users saw one video is one request too, of a command a user.
+// Command feed shows a user the videos that they have not watched yet. It looks
+// up 200 candidates in the user's filter by one request, which is one billed
+// command. Another request, of one command a user, tells which of a hundred
+// users have seen a video.
 //
 //	go run ./examples/feed
 package main
@@ -69,8 +70,8 @@ func run(ctx context.Context, out io.Writer) error {
 // feed knows what each user has watched in the last 90 days or so.
 type feed struct{ client *upstash.Client }
 
-// filter is a user's, for about a thousand videos: 2 KB. A handle costs a
-// microsecond, so that a request makes its own.
+// filter returns a user's filter, for about a thousand videos, which take 2 KB.
+// A handle costs about a microsecond: each request makes its own.
 func (f feed) filter(user string) (*bloom.Filter, error) {
 	return bloom.New(f.client, "watched:"+user, bloom.Config{
 		Capacity: 1000, FPRate: 0.001, TTL: 90 * 24 * time.Hour,
@@ -78,7 +79,7 @@ func (f feed) filter(user string) (*bloom.Filter, error) {
 	})
 }
 
-// watched notes what a user has watched.
+// watched records what a user has watched.
 func (f feed) watched(ctx context.Context, user string, videos []string) error {
 	filter, err := f.filter(user)
 	if err != nil {
@@ -89,7 +90,7 @@ func (f feed) watched(ctx context.Context, user string, videos []string) error {
 }
 
 // fresh returns the candidates that a user has not watched. One in a thousand
-// of them is missing: a false positive.
+// of them is left out, as a false positive.
 func (f feed) fresh(ctx context.Context, user string, candidates []string) (fresh []string, err error) {
 	filter, err := f.filter(user)
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
-// What was watched is never shown again, and what was not is hardly ever held
-// back.
+// A video that was watched is never shown again. Of the others, hardly any is
+// left out.
 func TestFreshIsWhatWasNotWatched(t *testing.T) {
 	s := upstashtest.NewServer(t)
 	f := feed{s.Client()}

@@ -1,6 +1,6 @@
-// Command localserver runs an Upstash-compatible REST server on this machine:
-// in memory, or in front of a Redis. It prints the two lines to paste into the
-// shell where your program runs, and serves until it is interrupted.
+// Command localserver runs an Upstash-compatible REST server on this machine,
+// in memory or in front of a Redis. It prints two lines to paste into the shell
+// in which your program runs, and serves until it is interrupted.
 //
 //	go run ./examples/localserver
 //	go run ./examples/localserver -addr 127.0.0.1:8079 -token secret -redis 127.0.0.1:6379
@@ -36,8 +36,8 @@ func main() {
 	}
 }
 
-// run serves until ctx is done. What a shell is to read goes to out, what a
-// person is to read to notes.
+// run serves until ctx ends. It writes the lines for the shell to out and
+// warnings to notes.
 func run(ctx context.Context, out, notes io.Writer, args []string) error {
 	flags := flag.NewFlagSet("localserver", flag.ContinueOnError)
 	addr := flags.String("addr", "127.0.0.1:8079", "`host:port` to listen on; port 0 picks a free one")
@@ -66,8 +66,8 @@ func run(ctx context.Context, out, notes io.Writer, args []string) error {
 	defer s.Close()
 	if open(*addr) {
 		fmt.Fprintf(notes, "localserver: %s is open to other machines, and nothing is encrypted: "+
-			"whoever reads the token on the way can do anything. "+
-			"Listen on 127.0.0.1 unless they are meant to connect.\n", *addr)
+			"anyone who reads the token on the way can do anything. "+
+			"Listen on 127.0.0.1 unless other machines must connect.\n", *addr)
 	}
 	_, err = fmt.Fprintf(out, "export UPSTASH_REDIS_REST_URL=%s\nexport UPSTASH_REDIS_REST_TOKEN=%s\n",
 		quote(s.URL), quote(s.Token))
@@ -78,10 +78,10 @@ func run(ctx context.Context, out, notes io.Writer, args []string) error {
 	return nil
 }
 
-// quote makes one word of s for a POSIX shell.
+// quote returns s as one word of a POSIX shell.
 func quote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
 
-// usable refuses a token that no client could send.
+// usable returns an error if no client could send the token.
 func usable(token string) error {
 	c, err := upstash.New("http://127.0.0.1", token)
 	if err != nil {

@@ -2,9 +2,9 @@
 // the Upstash Redis REST API, looks up 100,000 others, and shows what that
 // cost and how well it did.
 //
-// With UPSTASH_REDIS_REST_URL and UPSTASH_REDIS_REST_TOKEN set it uses that
-// database, under a key of its own that it deletes at the end; else a server
-// inside this process.
+// If UPSTASH_REDIS_REST_URL and UPSTASH_REDIS_REST_TOKEN are set, it uses that
+// database, with a key of its own that it deletes at the end. Otherwise it uses a
+// server inside this process.
 package main
 
 import (
@@ -31,7 +31,7 @@ const (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	context.AfterFunc(ctx, stop) // a second one ends the program at once
+	context.AfterFunc(ctx, stop) // a second signal ends the program at once
 	if err := run(ctx); err != nil {
 		fmt.Fprintln(os.Stderr, "quickstart:", err)
 		os.Exit(1)
@@ -48,13 +48,13 @@ func run(ctx context.Context) (err error) {
 
 	key := "upbloom:quickstart:" + strconv.FormatInt(time.Now().UnixNano(), 36)
 	filter, err := bloom.New(client, key, bloom.Config{
-		Capacity: members, FPRate: fpRate, TTL: time.Hour, // in case we cannot clean up
+		Capacity: members, FPRate: fpRate, TTL: time.Hour, // if it cannot be deleted
 	})
 	if err != nil {
 		return err
 	}
 	defer func() {
-		// ctx may have ended by an interrupt; the key must go all the same.
+		// A signal may have ended ctx. The key must be deleted all the same.
 		cleanup, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 		defer cancel()
 		if _, delErr := filter.Delete(cleanup); err == nil {
@@ -80,7 +80,7 @@ func run(ctx context.Context) (err error) {
 	return nil
 }
 
-// measure adds the members, finds them again, and asks for the strangers.
+// measure adds the members, looks them up, and looks up the strangers.
 func (r *result) measure(ctx context.Context, filter *bloom.Filter) error {
 	progress := newProgress(os.Stdout, 2*members+strangers)
 	defer progress.clear()
@@ -113,7 +113,7 @@ func (r *result) measure(ctx context.Context, filter *bloom.Filter) error {
 	return err
 }
 
-// addresses makes n different e-mail addresses.
+// addresses returns n different e-mail addresses.
 func addresses(name string, from, n int) []string {
 	out := make([]string, n)
 	for i := range out {

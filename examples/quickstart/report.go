@@ -49,7 +49,8 @@ func percent(rate float64) string {
 	return fmt.Sprintf("%.2f%% (%s)", 100*rate, human.OneIn(rate))
 }
 
-// progress is one line that is written over and over, if somebody looks.
+// progress is one line that is written over and over. It is shown only if the
+// output is a terminal.
 type progress struct {
 	out         *os.File
 	shown       bool

@@ -1,7 +1,7 @@
 // Command regions shows what look-ups cost from a far region of a global
-// database, in each mode of bloom.Reads. The database is played by a server in
-// this process: its primary is 20 ms away from the region, which follows 50
-// writes behind. It takes about 35 seconds.
+// database, in each mode of bloom.Reads. A server in this process plays the
+// database. Its primary is 20 ms away from the region, and the region is 50
+// writes behind the primary. The program takes about 35 seconds.
 //
 //	go run ./examples/regions
 package main
@@ -28,7 +28,7 @@ func main() {
 	}
 }
 
-// result is one stream of calls in one mode.
+// result is what one stream of calls took in one mode.
 type result struct {
 	reads      bloom.Reads
 	syncTokens bool
@@ -53,8 +53,8 @@ func run(ctx context.Context, out io.Writer, latency time.Duration, calls int) e
 	return w.Flush()
 }
 
-// stream looks up items of which four in five were added before, the last ones
-// a moment ago, and adds those that are new.
+// stream looks up items and adds those that are new. Four in five items were
+// added before, some of them a moment ago.
 func stream(ctx context.Context, reads bloom.Reads, tokens bool, latency time.Duration, calls int) (result, error) {
 	server, err := upstashtest.Start(upstashtest.WithRegions(
 		upstashtest.Region{Name: "far", Latency: latency, Lag: 50}))
@@ -73,7 +73,7 @@ func stream(ctx context.Context, reads bloom.Reads, tokens bool, latency time.Du
 	if err != nil {
 		return result{}, err
 	}
-	for i := range 500 { // by a program beside the primary
+	for i := range 500 { // added by a program near the primary
 		if _, err := near.Add(ctx, "item-"+strconv.Itoa(i)); err != nil {
 			return result{}, err
 		}

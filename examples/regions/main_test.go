@@ -9,8 +9,8 @@ import (
 	"github.com/upbloom/upbloom/bloom"
 )
 
-// Only ReadsNearest without sync tokens may say "no" of an item that is in, and
-// it does; ReadsNearestFirst never does, for fewer commands than ReadsPrimary.
+// ReadsNearest without sync tokens says "no" to items that were added. No other
+// mode does, and ReadsNearestFirst takes fewer commands than ReadsPrimary.
 func TestModes(t *testing.T) {
 	const calls = 100
 	billed := map[bloom.Reads]float64{}

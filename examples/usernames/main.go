@@ -1,7 +1,7 @@
-// Command usernames answers "is this name taken?" as a form is typed into: from
-// a copy of a filter in the memory of the process, so that most keystrokes cost
-// no request at all. A "no" of the copy is at most five seconds old. Whoever
-// takes a name does so in the database, which has the last word: SET NX.
+// Command usernames answers "is this name taken?" while a user types into a
+// form. It asks a copy of a filter in the memory of the process, so that most
+// keystrokes cost no request at all. A "no" of the copy is at most five seconds
+// old. A name is taken in the database, by SET NX, which has the last word.
 //
 //	go run ./examples/usernames
 package main
@@ -59,13 +59,13 @@ func run(ctx context.Context, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "100,000 names typed: %d look free, for %d commands\n", free, asked)
+	fmt.Fprintf(out, "%d of 100000 typed names look free, for %d commands\n", free, asked)
 	fmt.Fprintf(out, "user7, taken once more: %v\n", again)
 	return nil
 }
 
-// names is the names that are taken: a key each, which decides, and a filter of
-// them all, which is asked first.
+// names knows which names are taken. Each has a key in the database, which
+// decides. The filter holds them all and is asked first.
 type names struct {
 	client *upstash.Client
 	taken  *bloom.Mirror
@@ -80,8 +80,9 @@ func newNames(client *upstash.Client) (*names, error) {
 	return &names{client, mirror}, err
 }
 
-// looksFree is for the form: false may be a false positive, 1 in 100, and costs
-// a look into the database; true may be five seconds old.
+// looksFree reports whether a name is free, for the form. A "maybe" of the
+// filter, which is a false positive 1 time in 100, costs a look into the
+// database. The answer may be five seconds old.
 func (n *names) looksFree(ctx context.Context, name string) (bool, error) {
 	maybe, err := n.taken.Exists(ctx, name)
 	if err != nil || !maybe {
@@ -95,9 +96,9 @@ func (n *names) looksFree(ctx context.Context, name string) (bool, error) {
 	return there == 0, err
 }
 
-// take claims a name for good and reports whether it was free. The filter comes
-// first: a name that is in it and was not taken after all is a false positive,
-// a taken name that is not in it would be a wrong "free".
+// take claims a name for good and reports whether it was free. It adds the name
+// to the filter first. If it fails after that, the name is a false positive; in
+// the other order a taken name could look free.
 func (n *names) take(ctx context.Context, name string) (bool, error) {
 	if _, err := n.taken.AddThrough(ctx, name); !bloom.InFilter(err) {
 		return false, err

@@ -11,8 +11,8 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
-// Of many who want a name at once one gets it, and afterwards it looks free to
-// nobody.
+// Of several users who want a name at the same time, one gets it. Afterwards the
+// name does not look free.
 func TestANameIsTakenOnce(t *testing.T) {
 	s := upstashtest.NewServer(t)
 	n, err := newNames(s.Client())
@@ -39,8 +39,7 @@ func TestANameIsTakenOnce(t *testing.T) {
 	}
 }
 
-// A name of the form costs nothing unless it may be taken, and only the
-// database says so.
+// A name that the filter does not hold costs no command.
 func TestLookingCostsLittle(t *testing.T) {
 	s := upstashtest.NewServer(t)
 	n, err := newNames(s.Client())
