@@ -23,7 +23,7 @@ type child struct {
 	tb   testing.TB
 	cmd  *exec.Cmd
 	url  string
-	logs chan string // the lines that it writes; closed at its end
+	logs chan string // the lines that it writes; closed when it ends
 }
 
 // build makes the binary that the Dockerfile makes, for this machine.
@@ -44,7 +44,7 @@ func start(tb testing.TB, path string, db *upstashtest.Server, attr *syscall.Sys
 	tb.Helper()
 	c := &child{tb: tb, cmd: exec.Command(path), logs: make(chan string, 1000)}
 	c.cmd.Env = []string{
-		"PORT=0", // a free one; the log tells which
+		"PORT=0", // a free port, which the log names
 		"UPSTASH_REDIS_REST_URL=" + db.URL, "UPSTASH_REDIS_REST_TOKEN=" + db.Token,
 	}
 	c.cmd.Dir, c.cmd.SysProcAttr, c.cmd.Stderr = "/", attr, os.Stderr
@@ -63,7 +63,7 @@ func start(tb testing.TB, path string, db *upstashtest.Server, attr *syscall.Sys
 	}()
 	tb.Cleanup(func() {
 		_ = c.cmd.Process.Kill()
-		for range c.logs { // until its end
+		for range c.logs { // until it ends
 		}
 		_ = c.cmd.Wait()
 	})
@@ -79,7 +79,7 @@ func start(tb testing.TB, path string, db *upstashtest.Server, attr *syscall.Sys
 	return c
 }
 
-// awaitLog reads the log up to a line with the text, and returns that line.
+// awaitLog reads the log up to a line that contains text, and returns the line.
 func (c *child) awaitLog(text string) string {
 	c.tb.Helper()
 	timeout := time.After(30 * time.Second)

@@ -5,7 +5,8 @@ import (
 	"os"
 )
 
-// newLogger writes JSON to stdout with the names that Cloud Logging reads.
+// newLogger returns a logger that writes JSON to stdout, with the field names
+// that Cloud Logging expects.
 func newLogger() *slog.Logger {
 	names := map[string]string{slog.LevelKey: "severity", slog.MessageKey: "message"}
 	return slog.New(slog.NewJSONHandler(os.Stdout, &slog.HandlerOptions{

@@ -20,28 +20,29 @@ import (
 	"github.com/upbloom/upbloom/upstash"
 )
 
-// filterConfig is sized for what arrives within a TTL. A false positive is a
-// webhook that is never handled, so that FPRate is small: full, the filter
-// loses 1 in a billion, for 6.0 MB and 9 reads a look-up.
+// filterConfig is sized for the webhooks that arrive within a TTL. A false
+// positive is a webhook that is never handled, so FPRate is small: when the
+// filter is full, it loses 1 in a billion. That takes 6.0 MB and 9 reads a
+// look-up.
 var filterConfig = bloom.Config{
 	Capacity: 1_000_000,
 	FPRate:   1e-9,
 	// Senders give up after days. When the filter expires, all ids are
 	// forgotten at once, and late duplicates are handled again.
 	TTL: 30 * 24 * time.Hour,
-	// Before the first Add, and after it expired, there is no filter, and every
-	// webhook is new.
+	// Before the first Add and after the TTL there is no filter, and every webhook
+	// is new.
 	MissingIsEmpty: true,
 }
 
 const (
-	// grace is for the requests under way once SIGTERM came. Cloud Run kills
-	// the process 10 s after it. It is longer than headerTime and the service's
-	// patience and recordTime together.
+	// grace is the time that requests under way have after SIGTERM. It is longer
+	// than headerTime, patience and recordTime together. Cloud Run kills the
+	// process 10 s after SIGTERM.
 	grace = 9 * time.Second
-	// headerTime and readTime are for a request to arrive, without its body and
-	// with it, from its first byte. A sender that holds the rest back would
-	// hold up the end of the process too.
+	// headerTime and readTime limit how long a request may take to arrive from
+	// its first byte, headerTime without its body and readTime with it. Otherwise
+	// a sender that holds the rest back would also keep the process from ending.
 	headerTime = time.Second
 	readTime   = 3 * time.Second
 )
@@ -92,14 +93,14 @@ func run(ctx context.Context) error {
 	case <-ctx.Done():
 	}
 	slog.Info("shutting down")
-	// ctx has ended already, and those requests still need time.
+	// ctx has ended, and the requests under way still need time.
 	graceCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
 	defer cancel()
 	return server.Shutdown(graceCtx)
 }
 
-// pay stands for the work on one webhook. It may see one again, if rarely: a
-// crash or a lost Add comes between the work and its record.
+// pay stands for the work on one webhook. Now and then it gets one again: after a
+// crash between the work and the Add, or after an Add that failed.
 func pay(ctx context.Context, body []byte) error {
 	var event struct{ Invoice string }
 	if err := json.Unmarshal(body, &event); err != nil {

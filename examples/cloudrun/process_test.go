@@ -77,8 +77,8 @@ func TestShutdown(t *testing.T) {
 	c.want("a", 200, "duplicate")
 }
 
-// TestRequestTimes logs what a new webhook takes, look-up and Add; it asserts
-// that each is handled, and no time.
+// TestRequestTimes logs how long a new webhook takes, which is a look-up and an
+// Add. It checks that each is handled, and no time.
 func TestRequestTimes(t *testing.T) {
 	db := upstashtest.NewServer(t)
 	path := build(t, t.TempDir())

@@ -16,8 +16,8 @@ import (
 )
 
 // TestScratchImage runs the service in a root directory that holds what the
-// Dockerfile's last stage copies and nothing else, as its user, against a
-// database that speaks TLS. The system's roots are those of that database.
+// Dockerfile's last stage copies and nothing else, and as that stage's user. The
+// database speaks TLS, and its certificate is the only root of the system.
 func TestScratchImage(t *testing.T) {
 	const roots = "/etc/ssl/certs/ca-certificates.crt"
 	files := copied(t)
@@ -55,8 +55,9 @@ func TestScratchImage(t *testing.T) {
 	}
 }
 
-// inImage runs a process with another root directory, as the image's user. Who
-// is not root does that in a user namespace, if the system allows it.
+// inImage returns what starts a process with another root directory, as the
+// image's user. Without root's rights that takes a user namespace; if the system
+// allows none, the test is skipped.
 func inImage(t *testing.T, root string) *syscall.SysProcAttr {
 	t.Helper()
 	const user = 65532
@@ -78,8 +79,8 @@ func inImage(t *testing.T, root string) *syscall.SysProcAttr {
 	return attr
 }
 
-// copied reads from the Dockerfile what its last stage is made of: where each
-// file of the build stage goes.
+// copied reads from the Dockerfile which files its last stage copies from the
+// build stage, and to which path.
 func copied(t *testing.T) map[string]string {
 	t.Helper()
 	text, err := os.ReadFile("Dockerfile")
@@ -97,7 +98,7 @@ func copied(t *testing.T) map[string]string {
 	return files
 }
 
-// writeRoots writes the certificate that db shows, which signed itself.
+// writeRoots writes db's certificate, which is self-signed, as the only root.
 func writeRoots(t *testing.T, path string, db *upstashtest.Server) {
 	t.Helper()
 	conn, err := tls.Dial("tcp", strings.TrimPrefix(db.URL, "https://"), &tls.Config{InsecureSkipVerify: true})

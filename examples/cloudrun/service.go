@@ -20,28 +20,27 @@ import (
 // maxBody is the longest webhook, in bytes.
 const maxBody = 1 << 20
 
-// service handles webhooks at least once, and a second time only rarely. It
-// asks the filter first, does the work, and adds the id last: a Bloom filter
-// cannot forget an id again, so that one added before its work failed would
-// make the sender's next attempt look done. It is safe for concurrent use.
+// service handles each webhook at least once, and seldom twice. It asks the
+// filter first, does the work, and adds the id last. A Bloom filter cannot
+// forget an id: if the id were added first and the work failed, the sender's next
+// attempt would look done. A service is safe for concurrent use.
 type service struct {
 	handled *bloom.Filter // ids of webhooks whose work is done
 	process func(ctx context.Context, body []byte) error
 
 	// full is set once the filter holds more ids than it is sized for. It then
-	// finds ids that it was never given, and a webhook that is skipped is lost:
-	// from then on all are handled, duplicates too.
+	// finds ids that were never added, and the service would skip webhooks that
+	// it has never handled. From then on it handles all webhooks, duplicates too.
 	full atomic.Bool
 
-	// patience is for the body, the look-up and the work together: well below
-	// the 10 s or more that senders wait, so that they get the answer.
+	// patience limits the body, the look-up and the work together. It is well
+	// below the 10 s or more that senders wait, so that they get the answer.
 	patience time.Duration
-	// recordTime is for the Add after the work.
+	// recordTime limits the Add after the work.
 	recordTime time.Duration
 }
 
-// newService makes a service of the filter that cfg describes, and has it watch
-// the filter's fill.
+// newService returns a service that uses the filter of cfg and watches its fill.
 func newService(client *upstash.Client, key string, cfg bloom.Config,
 	process func(context.Context, []byte) error,
 ) (*service, error) {
@@ -52,8 +51,8 @@ func newService(client *upstash.Client, key string, cfg bloom.Config,
 	return s, err
 }
 
-// warnFill is called when the filter is over its capacity. Whoever reads the
-// log makes a larger filter under another key.
+// warnFill is called when the filter is over its capacity. The log line asks an
+// operator to make a larger filter under another key.
 func (s *service) warnFill(st bloom.Stats) {
 	s.full.Store(true)
 	slog.Error("the filter is over its capacity: no webhook is skipped any more",
@@ -68,9 +67,10 @@ func (s *service) routes() http.Handler {
 	return mux
 }
 
-// webhook answers 200 if the work is done, now or before: "new" or "duplicate".
-// A 5xx asks the sender to try again, and is the answer only if the work is not
-// done. It believes the id: check the sender's signature first.
+// webhook answers 200 with "new" if it has done the work, and 200 with
+// "duplicate" if the work was done before. A 5xx asks the sender to try again; it
+// is the answer only if the work is not done. webhook trusts the id: check the
+// sender's signature first.
 func (s *service) webhook(w http.ResponseWriter, r *http.Request) {
 	id := r.Header.Get("Webhook-Id")
 	if id == "" {
@@ -101,9 +101,8 @@ func (s *service) webhook(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.WriteString(w, "new\n")
 }
 
-// try does the work. A panic is this webhook's failure: left to net/http it
-// would close the connection without an answer, and be logged without a
-// severity.
+// try does the work and turns a panic into an error. net/http would close the
+// connection without an answer, and log the panic without a severity.
 func (s *service) try(ctx context.Context, body []byte) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -113,8 +112,8 @@ func (s *service) try(ctx context.Context, body []byte) (err error) {
 	return s.process(ctx, body)
 }
 
-// readBody answers itself if it returns false. How long it may take is up to
-// the server's ReadTimeout.
+// readBody reads the body within the server's ReadTimeout. If it returns false,
+// it has answered the request.
 func readBody(w http.ResponseWriter, r *http.Request) (body []byte, ok bool) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 	var tooLong *http.MaxBytesError
@@ -127,8 +126,9 @@ func readBody(w http.ResponseWriter, r *http.Request) (body []byte, ok bool) {
 	return body, err == nil
 }
 
-// record adds the id of a webhook whose work is done. Whatever comes of it, the
-// answer is 200: any other would have the work done twice for certain.
+// record adds the id of a webhook whose work is done. If that fails, it only logs
+// a warning: with any other answer than 200 the work would be done twice for
+// certain.
 func (s *service) record(ctx context.Context, id string) {
 	ctx, cancel := detach(ctx, s.recordTime)
 	defer cancel()
@@ -137,23 +137,23 @@ func (s *service) record(ctx context.Context, id string) {
 	}
 }
 
-// detach returns a context with its own time, whatever ended before. A
-// request's context ends when its sender goes away. That must not stop work
-// half-way: the sender comes back, and it would begin again.
+// detach returns a context with a time of its own, which does not end with ctx. A
+// request's context ends when its sender goes away. That must not stop the work
+// half-way, because the sender comes back and the work would begin again.
 func detach(ctx context.Context, limit time.Duration) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(ctx), limit)
 }
 
-// ready is for the startup probe: a wrong URL, token or filter keeps a revision
-// from getting traffic, the connection is open before the first request, and an
-// overfull filter is noticed by an instance that has added nothing to it. The
-// liveness probe is /alive, for a restart repairs no database.
+// ready is for the startup probe. A revision with a wrong URL, token or filter
+// gets no traffic. The connection is open before the first request. An instance
+// that has added nothing yet notices a filter that is too full. The liveness
+// probe is /alive instead, because a restart repairs no database.
 func (s *service) ready(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := detach(r.Context(), s.patience)
 	defer cancel()
 	st, err := s.handled.Stats(ctx)
 	switch {
-	case errors.Is(err, bloom.ErrNotFound): // the first Add makes it
+	case errors.Is(err, bloom.ErrNotFound): // the first Add makes the filter
 	case err != nil:
 		unavailable(w, r, err)
 	case st.OverCapacity():
@@ -161,7 +161,8 @@ func (s *service) ready(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// unavailable says when to try again: when the database does, or in a second.
+// unavailable answers 503. Retry-After is the time that the database asks for, or
+// a second.
 func unavailable(w http.ResponseWriter, r *http.Request, err error) {
 	slog.ErrorContext(r.Context(), "which webhooks are handled is not known", "err", err)
 	wait := max(time.Second, upstash.RetryAfter(err))

@@ -18,7 +18,7 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
-// bench is a service on a database of its own, whose work is recorded.
+// bench is a service with a database of its own. It records the work.
 type bench struct {
 	*service
 	server *upstashtest.Server
@@ -30,7 +30,7 @@ type bench struct {
 func newBench(tb testing.TB) *bench {
 	tb.Helper()
 	b := &bench{server: upstashtest.NewServer(tb)}
-	// No timeout of the client: what ends a stalled request is the service.
+	// The client has no timeout: the service ends a request that stalls.
 	client := b.server.Client(upstash.WithTimeout(0), upstash.WithRetry(1), upstash.WithBackoff(0, 0))
 	cfg := filterConfig
 	cfg.Capacity = 1000
@@ -95,9 +95,8 @@ func TestHandlesOnce(t *testing.T) {
 	wantAll(t, "worked", b.worked, "a", "b", "c")
 }
 
-// TestFaults pins what becomes of a webhook in each of the ways the README
-// tells of: what its sender is answered, and how often the work is done once a
-// duplicate came too.
+// TestFaults checks the cases of the README's table: which answers a sender gets,
+// and how often the work was done after a duplicate came too.
 func TestFaults(t *testing.T) {
 	pass := upstashtest.Fault{}
 	down := upstashtest.BadGateway(upstashtest.BeforeExec)
@@ -139,9 +138,9 @@ func TestFailedWorkIsTriedAgain(t *testing.T) {
 	wantAll(t, "worked", b.worked, "a")
 }
 
-// TestSenderGoesAway ends the request while work that heeds its context is
-// under way: it is finished and its id recorded, so that the sender's next
-// attempt is a duplicate.
+// TestSenderGoesAway ends the request during the work. The work stops if its
+// context ends; it is finished all the same, and the sender's next attempt is a
+// duplicate.
 func TestSenderGoesAway(t *testing.T) {
 	b := newBench(t)
 	ctx, gone := context.WithCancel(t.Context())
@@ -160,7 +159,7 @@ func TestSenderGoesAway(t *testing.T) {
 }
 
 // TestConcurrent sends webhooks at once, each twice. Both attempts may do the
-// work, for a filter is no lock; none is left out, and all are recorded.
+// work, because a filter is no lock. No webhook is left out, and all are recorded.
 func TestConcurrent(t *testing.T) {
 	b := newBench(t)
 	const ids = 20
@@ -231,8 +230,8 @@ func TestProbes(t *testing.T) {
 	}
 }
 
-// A panic in the work is that webhook's failure: it has an answer, the sender
-// tries again, and the log has its severity.
+// After a panic in the work the sender gets an answer and tries again, and the
+// log line has a severity.
 func TestPanicIsAnswered(t *testing.T) {
 	b := newBench(t)
 	log := captureLog(t)
@@ -247,8 +246,8 @@ func TestPanicIsAnswered(t *testing.T) {
 	}
 }
 
-// Ten times as many ids as the filter is sized for: not one new webhook is
-// dropped.
+// The filter gets ten times as many ids as it is sized for, and not one new
+// webhook is lost.
 func TestOverCapacityNothingIsDropped(t *testing.T) {
 	b := newBench(t)
 	log := captureLog(t)

@@ -18,7 +18,7 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
-// bench is a handler on a database of its own, whose work is recorded.
+// bench is a handler with a database of its own. It records the work.
 type bench struct {
 	*handler
 	server *upstashtest.Server
@@ -171,8 +171,7 @@ func TestRequestsOfABatch(t *testing.T) {
 	}
 }
 
-// TestFaults pins what becomes of a message in each of the ways the README
-// tells of.
+// TestFaults checks what becomes of a message in the cases of the README's table.
 func TestFaults(t *testing.T) {
 	pass := upstashtest.Fault{}
 	down := upstashtest.InternalError(upstashtest.BeforeExec)
@@ -206,7 +205,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// TestPanic pins that one poisoned message does not undo the others' record.
+// TestPanic: if the work on one message panics, the others are recorded.
 func TestPanic(t *testing.T) {
 	b := newBench(t)
 	work := b.process
@@ -226,8 +225,9 @@ func TestPanic(t *testing.T) {
 	wantIDs(t, "worked", b.worked, "a", "b", "c")
 }
 
-// TestConcurrent delivers overlapping batches at once. Two may work on the same
-// message, for a filter is no lock; none is left out, and all are recorded.
+// TestConcurrent delivers overlapping batches at once. The work on a message may
+// be done twice, because a filter is no lock. No message is left out, and all are
+// recorded.
 func TestConcurrent(t *testing.T) {
 	b := newBench(t)
 	const callers, each = 8, 10
@@ -255,8 +255,8 @@ func TestConcurrent(t *testing.T) {
 	wantIDs(t, "worked again", b.worked)
 }
 
-// Two queues may number their orders alike, and a sender may leave the id
-// empty: neither may skip another's message.
+// Two queues may number their orders alike, and a sender may leave the id empty.
+// No message may be skipped for that.
 func TestIDsBelongToTheirQueue(t *testing.T) {
 	b := newBench(t)
 	order, refund := tagged("m1", "1"), tagged("m2", "1")
@@ -271,9 +271,9 @@ func TestIDsBelongToTheirQueue(t *testing.T) {
 	}
 }
 
-// Ten times as many ids as the filter is sized for: not one new message is
-// dropped, because nothing is skipped once it is over its capacity, in this
-// sandbox and in one that starts then.
+// The filter gets ten times as many ids as it is sized for, and not one new
+// message is lost: once it is over its capacity nothing is skipped, in this
+// sandbox and in a sandbox that starts then.
 func TestOverCapacityNothingIsDropped(t *testing.T) {
 	b := newBench(t)
 	var log bytes.Buffer

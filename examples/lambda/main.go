@@ -19,22 +19,23 @@ import (
 	"github.com/upbloom/upbloom/upstash"
 )
 
-// filterConfig is sized for what arrives within a TTL. A false positive is a
-// message that is skipped and never processed, so that FPRate is small: full,
-// the filter loses 1 message in a billion, for 6.0 MB and 9 reads a look-up.
+// filterConfig is sized for the messages that arrive within a TTL. A false
+// positive is a message that is skipped and never processed, so FPRate is small:
+// when the filter is full, it loses 1 message in a billion. That takes 6.0 MB and
+// 9 reads a look-up.
 var filterConfig = bloom.Config{
 	Capacity: 1_000_000,
 	FPRate:   1e-9,
 	// A queue keeps a message for at most 14 days. When the filter expires, all
 	// ids are forgotten at once, and late duplicates are processed again.
 	TTL: 30 * 24 * time.Hour,
-	// Before the first Add, and after it expired, there is no filter. That must
-	// not stop the queue: unknown messages are processed, at worst once more.
+	// Before the first Add and after the TTL there is no filter. That must not
+	// stop the queue: every message is processed, some of them a second time.
 	MissingIsEmpty: true,
 }
 
-// main runs once a sandbox, in its init phase; the handler then keeps the
-// client and its connection from one invocation to the next.
+// main runs once a sandbox, in its init phase. The handler keeps the client and
+// its connection from one invocation to the next.
 func main() {
 	slog.SetDefault(slog.New(slog.NewJSONHandler(os.Stdout, nil)))
 	client, err := upstash.FromEnv()
@@ -57,8 +58,8 @@ func fatal(err error) {
 	os.Exit(1)
 }
 
-// ship stands for the work on one message. It may see a message again, if
-// rarely: a crash or a lost Add comes between the work and its record.
+// ship stands for the work on one message. Now and then it gets a message again:
+// after a crash between the work and the Add, or after an Add that failed.
 func ship(ctx context.Context, m events.SQSMessage) error {
 	var order struct{ Order, Address string }
 	if err := json.Unmarshal([]byte(m.Body), &order); err != nil {

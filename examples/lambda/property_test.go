@@ -13,14 +13,14 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
-// TestNothingIsLost delivers random batches to a handler whose work and whose
-// database fail at random, and delivers again what SQS would, until nothing is
-// left: the work on every message must have been done.
+// TestNothingIsLost delivers random batches to a handler. Its work and its
+// database fail at random. What SQS would deliver again is delivered again, until
+// nothing is left: then the work on every message must have been done.
 func TestNothingIsLost(t *testing.T) {
 	quiet(t)
 	faults := slices.DeleteFunc(upstashtest.EveryFault(), func(f upstashtest.Fault) bool {
-		// Stalls end with a deadline alone, which takes real time. What is
-		// executed late may come after the next round has emptied the database.
+		// A stall ends by a deadline only, which takes real time. A command that
+		// is executed late may run after the next round has emptied the database.
 		return strings.HasPrefix(f.String(), "stall") || strings.HasPrefix(f.String(), "rate-limit") ||
 			f.String() == "late-exec"
 	})

@@ -101,8 +101,8 @@ func TestDatabaseGone(t *testing.T) {
 	wantMessage(t, functionError(t, r), "the command did not run", db)
 }
 
-// TestRequestTimes logs what an invocation takes; it
-// asserts that each of them does its work, and no time.
+// TestRequestTimes logs how long invocations take. It checks that each of them
+// does its work, and no time.
 func TestRequestTimes(t *testing.T) {
 	db := upstashtest.NewServer(t)
 	path := build(t)
@@ -132,8 +132,8 @@ func TestRequestTimes(t *testing.T) {
 		took[0], took[1+len(took[1:])/2], took[1])
 }
 
-// order is a message about an order, which cannot be shipped without an
-// address.
+// order returns a message about an order. Without an address the work on it
+// fails.
 func order(id, address string) events.SQSMessage {
 	return events.SQSMessage{
 		MessageId: id,

@@ -19,8 +19,8 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
-// sandbox is the part of Lambda that a function sees: the Runtime API on
-// loopback, and the process it started with the address of that.
+// sandbox is the part of Lambda that a function sees: a Runtime API on loopback,
+// and the function's process.
 type sandbox struct {
 	tb     testing.TB
 	api    *httptest.Server
@@ -29,7 +29,7 @@ type sandbox struct {
 	asked  chan struct{} // one for each request for the next invocation
 	logs   chan string   // the lines that the function writes
 
-	warnings []string // those that shipped has read
+	warnings []string // of the lines that shipped has read
 }
 
 type invocation struct {
@@ -77,7 +77,8 @@ func build(tb testing.TB) string {
 	return path
 }
 
-// start runs the function until the end of the test; Lambda kills it as well.
+// start runs the function until the end of the test. Then it is killed, as Lambda
+// does.
 func (s *sandbox) start(path string, env ...string) {
 	ctx, stop := context.WithCancel(context.Background())
 	cmd := exec.CommandContext(ctx, path)
@@ -122,7 +123,8 @@ func (s *sandbox) serveResult(w http.ResponseWriter, r *http.Request) {
 	s.result <- result{r.PathValue("id"), r.PathValue("kind"), body}
 }
 
-// invoke hands the batch to the function once it asks for work.
+// invoke gives the batch to the function when it asks for work, and returns its
+// answer.
 func (s *sandbox) invoke(id string, timeout time.Duration, batch ...events.SQSMessage) result {
 	s.tb.Helper()
 	payload, err := json.Marshal(events.SQSEvent{Records: batch})
@@ -138,8 +140,8 @@ func (s *sandbox) invoke(id string, timeout time.Duration, batch ...events.SQSMe
 	return r
 }
 
-// shipped returns the orders whose work was done, up to the line that ends a
-// batch.
+// shipped reads the log up to the end of a batch, and returns the orders whose
+// work was done.
 func (s *sandbox) shipped() (orders []string) {
 	s.tb.Helper()
 	for {
@@ -159,7 +161,7 @@ func (s *sandbox) shipped() (orders []string) {
 	}
 }
 
-// await ends the test if nothing comes in a time that no machine needs.
+// await returns the next value of c. The guard is longer than any machine needs.
 func await[T any](tb testing.TB, c <-chan T, what string) T {
 	tb.Helper()
 	select {

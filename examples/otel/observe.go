@@ -19,8 +19,8 @@ import (
 const scope = "github.com/upbloom/upbloom"
 
 // Observe returns an option for upstash.New. Every call becomes one client
-// span, a child of the span in the call's context, with the names of
-// OpenTelemetry's conventions for databases, and counts in two metrics: how
+// span, which is a child of the span in the call's context. Its attributes have
+// the names of OpenTelemetry's conventions for databases. Two metrics record how
 // long calls take, and how many commands ran, which is what is billed.
 func Observe(tracers trace.TracerProvider, meters metric.MeterProvider) (upstash.Option, error) {
 	meter := meters.Meter(scope)
@@ -48,7 +48,7 @@ func Observe(tracers trace.TracerProvider, meters metric.MeterProvider) (upstash
 	}), nil
 }
 
-// record makes a span of a call that has ended.
+// record makes the span of a call that has ended.
 func record(ctx context.Context, tracer trace.Tracer, e upstash.Event, common []attribute.KeyValue) {
 	_, span := tracer.Start(ctx, name(e), trace.WithSpanKind(trace.SpanKindClient),
 		trace.WithTimestamp(e.Start), trace.WithAttributes(common...))
@@ -69,11 +69,12 @@ func record(ctx context.Context, tracer trace.Tracer, e upstash.Event, common []
 		attribute.Int("http.request.body.size", e.BytesOut),
 		attribute.Int("http.response.body.size", e.BytesIn))
 	if e.Err != nil {
-		span.SetStatus(codes.Error, e.Err.Error()) // which shows no key, item or token
+		span.SetStatus(codes.Error, e.Err.Error()) // the text has no key, item or token
 	}
 }
 
-// name is the span's: what the program did if it said so, else the command.
+// name returns the span's name: the call's label if it has one, or else the
+// command.
 func name(e upstash.Event) string {
 	if e.Label != "" {
 		return e.Label
@@ -81,8 +82,8 @@ func name(e upstash.Event) string {
 	return e.Command
 }
 
-// attributes are those with few values, fit for a metric as well: no label,
-// which may name a key.
+// attributes returns the attributes that have few values and so suit a metric
+// as well. The label is not among them, because it may name a key.
 func attributes(e upstash.Event) []attribute.KeyValue {
 	kv := []attribute.KeyValue{
 		attribute.String("db.system.name", "redis"),

@@ -45,7 +45,7 @@ func newBench(t *testing.T, opts ...upstash.Option) *bench {
 	return b
 }
 
-// ended returns the spans of the client's calls, without the test's own.
+// ended returns the spans of the client's calls, without the test's own spans.
 func (b *bench) ended() []sdktrace.ReadOnlySpan {
 	var calls []sdktrace.ReadOnlySpan
 	for _, s := range b.spans.Ended() {
