@@ -121,8 +121,7 @@ func judgeExamined(word int64, fields []upstash.NullInt64, n []int64) (examined,
 		header: h, birth: fields[1].Int64, settled: fields[3].Int64 == 1, length: uint64(max(n[0], 0)),
 	}
 	if fields[0].Int64 != 0 || h.kind == KindFilter && fields[2].Int64 != 0 {
-		return examined{}, fmt.Errorf("%w: bits of its header are set that are always 0; use a key"+
-			" that holds nothing else", ErrNotFilter)
+		return examined{}, errHeaderBits
 	}
 	// Every command that makes a filter writes to its body too.
 	if e.length <= headerBytes || e.length > h.maxBytes() {
@@ -215,6 +214,9 @@ func InspectAll(ctx context.Context, c *upstash.Client, keys []string) ([]Inspec
 	}
 	return out, nil
 }
+
+var errHeaderBits = fmt.Errorf("%w: bits of its header are set that are always 0; use a key that"+
+	" holds nothing else", ErrNotFilter)
 
 var errNegative = fmt.Errorf("bloom: %w: a negative count", upstash.ErrBadResponse)
 

@@ -75,6 +75,7 @@ const (
 	uploadLost            // a part is gone or damaged
 	uploadNoHeader        // the target is a string that begins with zeros
 	uploadTooLong         // the target is a Bare string that is longer than the filter's
+	uploadOther           // Replace: the target is another kind of filter, or other data
 )
 
 // ErrLoadLost is returned by Load, Merge, Restore and Replace when a part of the
@@ -152,11 +153,13 @@ func (f *Filter) Merge(ctx context.Context, l *Local, opts ...MoveOption) (LoadR
 		Bytes: u.bytes.Load(), Requests: u.requests.Load(), Commands: u.commands.Load(),
 		Duration: time.Since(start),
 	}
-	if err == nil && len(answers) != 3 {
-		err = wrongCount(len(answers), 3)
-	}
-	if err != nil {
+	switch {
+	case err != nil:
 		return result, err
+	case len(answers) != 3:
+		return result, wrongCount(len(answers), 3)
+	case answers[1] < answers[0]:
+		return result, errNegative
 	}
 	result.Created = answers[2] == 1
 	if result.Created && answers[0] != 0 || !result.Created && repeated {
@@ -208,10 +211,12 @@ func (u *upload) take(ctx context.Context, text string, args ...string,
 		err = r.refuse(errNoHeader)
 	case uploadTooLong:
 		err = fmt.Errorf("%w of this geometry: the string is longer than %d bytes", ErrNotFilter, len(u.data))
-	default:
+	case uploadOther:
 		if err = r.learn(header); err == nil {
-			err = wrongCount(0, len(answers))
+			err = r.refuse(errHeaderBits)
 		}
+	default:
+		err = orContradiction(r.learn(header))
 	}
 	return rest, repeated, err
 }

@@ -3,6 +3,7 @@ package bloom_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -362,5 +363,22 @@ func TestLoadStopsWithItsContext(t *testing.T) {
 	reader := handle(t, s.Client(upstash.WithReadOnly()), cfg)
 	if _, err := reader.Load(t.Context(), mails(0, 1)); !errors.Is(err, upstash.ErrReadOnly) {
 		t.Errorf("%v, want ErrReadOnly", err)
+	}
+}
+
+// Answers that contradict themselves, or lack a number, are errors.
+func TestLoadDoubtsBrokenAnswers(t *testing.T) {
+	s := upstashtest.NewServer(t)
+	add(t, handle(t, s.Client(), middling()), "x", true)
+	words, _ := do(t, s, "BITFIELD", key, "GET", "u53", "0").([]any)
+	header := fmt.Sprint(words[0])
+	for _, result := range []string{
+		"[5,H,1,9,4,0]", "[5,H,1,null,4,0]", "[5,H,1,9]", "[5,H,0]", "[5,H,9,1,2,0]", "[5,H]", "[]",
+	} {
+		body := fixedReply(`{"result":` + strings.ReplaceAll(result, "H", header) + `}`)
+		f := handle(t, s.Client(upstash.WithTransport(body)), middling())
+		if r, err := f.Load(t.Context(), mails(0, 9)); !errors.Is(err, upstash.ErrBadResponse) {
+			t.Errorf("%s: %+v, %v, want ErrBadResponse", result, r, err)
+		}
 	}
 }

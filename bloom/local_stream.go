@@ -10,18 +10,18 @@ import (
 	"github.com/zeebo/xxh3"
 )
 
-// A saved filter is a frame around the Redis string, because the string alone
-// does not show that its end is missing, and such a filter would say "no" to
-// what it holds. All numbers are big-endian:
+// A saved filter is a frame around the Redis string. The string alone does not
+// show that its end is missing, and such a filter would answer "no" about items
+// that it holds. All numbers are big-endian:
 //
 //	bytes  0-7   "\x89upbloom"
 //	bytes  8-15  the header, as in the first eight bytes of the string
 //	bytes 16-23  n, the length of the string: what the header's geometry says
 //	n bytes      the string, bits 53 to 127 of which are 0
-//	8 bytes      XXH3-64 of all that is before
+//	8 bytes      XXH3-64 of all bytes before
 //
-// The header holds the tag of the seed, never the seed: who reads a seeded
-// filter brings it.
+// The header holds a tag of the seed, never the seed: whoever reads a seeded
+// filter must know it.
 const (
 	frameMagic     = "\x89upbloom"
 	frameHeadBytes = len(frameMagic) + 16
@@ -32,9 +32,9 @@ const (
 	streamPiece = 1<<20 - 16<<10
 )
 
-// ErrBadStream is returned when a stream is not a filter that was saved whole:
-// it is damaged, cut short, too long or something else. Nothing of it was
-// taken. Save the filter again, or take another copy.
+// ErrBadStream is returned when a stream is not a whole saved filter: it is
+// damaged, cut short, too long or something else. Nothing of it was taken. Save
+// the filter again, or use another copy.
 var ErrBadStream = errors.New("bloom: the stream is not a whole saved filter")
 
 func badStreamf(format string, args ...any) error {
@@ -43,10 +43,11 @@ func badStreamf(format string, args ...any) error {
 }
 
 // ReadLocal reads a filter that WriteTo wrote, up to the end of the stream. The
-// seed is that of the filter's Geometry: the stream holds seven bits of its
-// hash, and another seed is a *MismatchError, 126 times in 127. If the stream
-// is damaged, cut short or too long, the error is ErrBadStream. What it
-// allocates is at most three times what the stream holds, and 1 MiB.
+// seed is that of the filter's Geometry. The stream holds seven bits of its
+// hash, so that 126 of 127 other seeds are a *MismatchError. If the stream is
+// damaged, cut short or too long, the error is ErrBadStream; an error of r is
+// wrapped. ReadLocal allocates at most three times what the stream holds, and
+// 1 MiB.
 func ReadLocal(r io.Reader, seed uint64) (*Local, error) {
 	l, _, err := readLocal(r, func(got headerInfo) (Geometry, error) {
 		g := got.geometry(seed)
@@ -59,8 +60,9 @@ func ReadLocal(r io.Reader, seed uint64) (*Local, error) {
 	return l, err
 }
 
-// WriteTo writes the filter as a stream that ReadFrom and ReadLocal read: 32
-// bytes more than Bytes, with a checksum at the end. The seed is not in it.
+// WriteTo writes the filter as a stream that ReadFrom and ReadLocal read. It is 32
+// bytes longer than Bytes, with a checksum at the end. The seed is not in it. A
+// zero Local is an error, and so is one of w.
 func (l *Local) WriteTo(w io.Writer) (n int64, err error) {
 	if l.size == 0 {
 		return 0, errZeroLocal
@@ -81,11 +83,12 @@ func (l *Local) WriteTo(w io.Writer) (n int64, err error) {
 }
 
 // ReadFrom replaces the filter by one that WriteTo wrote, and reads up to the
-// end of the stream. A Local that was made by NewLocal takes only its own
-// geometry and seed, anything else is a *MismatchError; a zero Local takes any,
-// but one that has a seed: use ReadLocal. If the stream is damaged, cut short
-// or too long, the error is ErrBadStream. On any error the filter is as it was.
-// What it allocates is at most three times what the stream holds, and 1 MiB.
+// end of the stream. A Local that NewLocal made takes only its own geometry and
+// seed; another one is a *MismatchError. A zero Local takes every geometry, but
+// no filter with a seed: use ReadLocal for that. If the stream is damaged, cut
+// short or too long, the error is ErrBadStream; an error of r is wrapped. After
+// an error the filter is as it was. ReadFrom allocates at most three times what
+// the stream holds, and 1 MiB.
 func (l *Local) ReadFrom(r io.Reader) (n int64, err error) {
 	got, n, err := readLocal(r, l.accepts)
 	if err != nil {
@@ -103,7 +106,7 @@ func (l *Local) MarshalBinary() ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// UnmarshalBinary is ReadFrom of the data.
+// UnmarshalBinary is ReadFrom of the data, which it does not keep.
 func (l *Local) UnmarshalBinary(data []byte) error {
 	_, err := l.ReadFrom(bytes.NewReader(data))
 	return err
@@ -111,7 +114,8 @@ func (l *Local) UnmarshalBinary(data []byte) error {
 
 var errZeroLocal = errors.New("bloom: a zero Local has nothing to write: make it with NewLocal")
 
-// accepts judges which geometry the Local may take from a stream.
+// accepts returns the geometry that the Local takes from a stream, or an error
+// if it may not take this one.
 func (l *Local) accepts(got headerInfo) (Geometry, error) {
 	want := l.geo
 	if l.size == 0 {
@@ -135,8 +139,8 @@ func (l *Local) frameHead() []byte {
 	return binary.BigEndian.AppendUint64(head, uint64(l.size))
 }
 
-// readLocal reads a whole stream. choose judges the geometry before anything is
-// allocated.
+// readLocal reads a whole stream. choose judges the geometry before memory is
+// allocated for the cells.
 func readLocal(r io.Reader, choose func(headerInfo) (Geometry, error)) (l *Local, n int64, err error) {
 	f := &frameReader{r: r, sum: xxh3.New()}
 	l, err = f.local(choose)
@@ -174,18 +178,19 @@ func (f *frameReader) local(choose func(headerInfo) (Geometry, error)) (*Local, 
 	case err != nil:
 		return nil, err
 	case binary.BigEndian.Uint64(end[:]) != want:
-		return nil, badStreamf("its checksum does not fit its bytes, some of which were changed")
+		return nil, badStreamf("its checksum is wrong, so that some of its bytes were changed")
 	}
 	switch k, err := io.ReadFull(f.r, end[:1]); {
 	case k > 0:
-		return nil, badStreamf("it goes on after its end")
+		return nil, badStreamf("more bytes follow its end")
 	case err != io.EOF:
 		return nil, fmt.Errorf("bloom: read of a filter: %w", err)
 	}
 	return checkedLocal(g, size, buf)
 }
 
-// checkedLocal makes a Local of what a sound frame held.
+// checkedLocal makes a Local of the string of a frame whose checksum is right. It
+// refuses bits that WriteTo never sets.
 func checkedLocal(g Geometry, size int, buf []byte) (*Local, error) {
 	var header [headerBytes]byte
 	copy(header[:], buf)
@@ -193,15 +198,15 @@ func checkedLocal(g Geometry, size int, buf []byte) (*Local, error) {
 	l := localOf(g, size, buf)
 	l.clearTail()
 	if header != [headerBytes]byte(buf) || last != buf[size-1] {
-		return nil, badStreamf("its string has bits set that no filter in memory has")
+		return nil, badStreamf("bits of its string are set that are always 0")
 	}
 	return l, nil
 }
 
-// parseFrameHead reads the geometry.
+// parseFrameHead reads the geometry from the first bytes of a frame.
 func parseFrameHead(head []byte) (headerInfo, error) {
 	if string(head[:len(frameMagic)]) != frameMagic {
-		return headerInfo{}, badStreamf("it begins in another way")
+		return headerInfo{}, badStreamf("its first bytes are not those of a saved filter")
 	}
 	word := binary.BigEndian.Uint64(head[len(frameMagic):])
 	h, err := parseHeader(word >> (64 - wordBits))
@@ -212,7 +217,8 @@ func parseFrameHead(head []byte) (headerInfo, error) {
 	case word<<wordBits != 0:
 		return headerInfo{}, badStreamf("bits of its header are set that are always 0")
 	case !h.scheme.oneBit() || h.kind != KindFilter:
-		return headerInfo{}, badStreamf("it holds a %v, %v, which no Local can be", h.kind, h.geometry(0))
+		return headerInfo{}, badStreamf("it holds a %v, %v, which a Local cannot hold",
+			h.kind, h.geometry(0))
 	case n != h.maxBytes():
 		return headerInfo{}, badStreamf("it says that its string has %d bytes, and its geometry %d",
 			n, h.maxBytes())

@@ -69,7 +69,7 @@ func TestLocalStreamRoundTrip(t *testing.T) {
 	}
 }
 
-// A stream longer than the first buffer: it grows as the bytes come.
+// A stream of megabytes is read in pieces first.
 func TestLocalStreamOfMegabytes(t *testing.T) {
 	l := filled(Geometry{Bits: 53 * 700_000, Hashes: 4}, 1000)
 	var zero Local
@@ -79,7 +79,7 @@ func TestLocalStreamOfMegabytes(t *testing.T) {
 	}
 }
 
-// The seed is not in the stream, its tag is.
+// The stream holds the tag of the seed, and not the seed.
 func TestLocalStreamNeedsItsSeed(t *testing.T) {
 	g := Geometry{Bits: 53 * 40, Hashes: 4, Seed: 0x1122334455667788}
 	frame := marshal(t, filled(g, 10))
@@ -157,7 +157,7 @@ func TestLocalStreamDamage(t *testing.T) {
 	try("the raw string", 0, l.Bytes())
 	try("text", 0, []byte(strings.Repeat("not a filter at all ", 10)))
 
-	// With a right checksum: what no Local writes.
+	// The checksum is right, but no Local writes such bits.
 	for at, bits := range map[int]byte{
 		len(frameMagic) + 7:               0x01, // bits 53-63 of the header
 		frameHeadBytes + 7:                0x01, // the same in the string
@@ -245,8 +245,8 @@ func (w *failingWriter) Write(p []byte) (int, error) {
 	return n, nil
 }
 
-// Whatever the bytes, reading them is an error or a filter that writes the same
-// bytes.
+// Any bytes are either refused or read as a filter that writes the same bytes
+// again.
 func FuzzLocalStream(f *testing.F) {
 	for _, g := range localGeometries() {
 		frame := marshal(f, filled(g, 3))
@@ -257,7 +257,7 @@ func FuzzLocalStream(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, data []byte, seed uint64) {
 		if len(data) >= frameHeadBytes+frameSumBytes {
-			data = sealed(data) // else the checksum hides what is behind it
+			data = sealed(data) // so that more than the checksum is tested
 		}
 		l, err := ReadLocal(bytes.NewReader(data), seed)
 		var m *MismatchError
@@ -266,7 +266,7 @@ func FuzzLocalStream(f *testing.F) {
 		case errors.Is(err, ErrBadStream), errors.As(err, &m):
 			return
 		default:
-			t.Fatalf("an error of no kind: %v", err)
+			t.Fatalf("%v, want ErrBadStream or a MismatchError", err)
 		}
 		if l.Geometry().impossible() != "" {
 			t.Fatalf("%v", l)
@@ -276,7 +276,7 @@ func FuzzLocalStream(f *testing.F) {
 		}
 		l.Add("item")
 		if !l.Exists("item") || l.setBits() > l.Geometry().Bits {
-			t.Fatal("no sound filter")
+			t.Fatal("an item that was added is not found, or bits behind the last cell are set")
 		}
 	})
 }

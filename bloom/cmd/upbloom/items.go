@@ -65,7 +65,7 @@ func (a *app) itemsOf(ctx context.Context, args []string) ([]string, error) {
 func interruptible(ctx context.Context, r io.Reader) io.Reader {
 	out, in := io.Pipe()
 	context.AfterFunc(ctx, func() {
-		_ = in.CloseWithError(fmt.Errorf("interrupted while reading standard input: %w", ctx.Err()))
+		_ = in.CloseWithError(fmt.Errorf("standard input was not read to its end: %w", ctx.Err()))
 	})
 	go func() {
 		_, err := io.Copy(in, r)

@@ -70,7 +70,7 @@ func TestInterruptedInput(t *testing.T) {
 	} {
 		sh := newShell(t)
 		errOut, status := interrupted(t, sh, args...)
-		if status != exitInterrupted || !strings.Contains(errOut, "interrupted") {
+		if status != exitInterrupted || !strings.HasPrefix(errOut, "upbloom: interrupted: ") {
 			t.Errorf("%s: status %d, %q, want %d", args[0], status, errOut, exitInterrupted)
 		}
 		if v, err := sh.s.Exec("DBSIZE"); err != nil || v != int64(0) {

@@ -66,12 +66,16 @@ const (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop) // a second interrupt ends the program at once
+	context.AfterFunc(ctx, stop) // so that a second interrupt ends the program at once
 	err := newApp(os.Stdin, os.Stdout, os.Stderr).Run(ctx, os.Args)
 	stop()
 	if err != nil {
 		if !errors.Is(err, errNo) {
-			fmt.Fprintln(os.Stderr, "upbloom:", plain(err))
+			text := plain(err)
+			if exitStatus(err) == exitInterrupted {
+				text = "interrupted: " + text
+			}
+			fmt.Fprintln(os.Stderr, "upbloom:", text)
 		}
 		os.Exit(exitStatus(err))
 	}
