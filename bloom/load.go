@@ -28,8 +28,8 @@ type LoadResult struct {
 	Duration time.Duration
 }
 
-// mergeScript ORs the upload into the target, or makes it the target if there is
-// none. ARGV[6] is the birth number of a new filter. ARGV[7] is '1' if the
+// mergeScript ORs the upload into the target, or makes it the target if there
+// is none. ARGV[6] is the birth number of a new filter. ARGV[7] is '1' if the
 // target must be there. It returns the number of commands, the target's header
 // and a status; if the upload was taken, also the set cells before and after,
 // and 1 if this call made the filter.
@@ -78,35 +78,35 @@ const (
 	uploadOther           // Replace: the target is another kind of filter, or other data
 )
 
-// ErrLoadLost is returned by Load, Merge, Restore and Replace when a part of the
-// upload was gone before it could be used: it was evicted, or the upload took
-// longer than an hour. The target is as it was. Turn eviction off for such a
-// database, and try again.
+// ErrLoadLost is returned by Load, Merge, Restore and Replace when a part of
+// the upload was gone before it could be used: it was evicted, or the upload
+// took longer than an hour. The target is as it was. Turn eviction off for such
+// a database, and try again.
 var ErrLoadLost = errors.New("bloom: a part of the upload was gone before it could be used, and" +
 	" the filter is as it was: turn eviction off for such a database, and try again")
 
 // Load adds all items at once. It builds the filter in memory and uploads its
-// string. Then the server ORs that into the filter, in one atomic step that also
-// makes the filter if there is none. It is the way to add many items: a million
-// at 1 in 100 are 1.35 MB and four requests, however long the items are, which
-// is an order of magnitude faster than AddAll. A few hundred items are cheaper
-// with AddAll. Load does not say which items were new.
+// string. Then the server ORs that into the filter, in one atomic step that
+// also makes the filter if there is none. It is the way to add many items: a
+// million at 1 in 100 are 1.35 MB and four requests, however long the items
+// are, which is an order of magnitude faster than AddAll. A few hundred items
+// are cheaper with AddAll. Load does not say which items were new.
 //
 // The string travels in parts of 1 MiB (MovePartBytes), Config.BatchParallel at
-// once. Each part is a key of its own, KEY:load:RANDOM:i, which expires after an
-// hour. Then one script checks the target's header, and that every part is
+// once. Each part is a key of its own, KEY:load:RANDOM:i, which expires after
+// an hour. Then one script checks the target's header, and that every part is
 // there and whole, and takes the upload. The filter keeps its TTL and its birth
 // number; a new filter gets Config.TTL. While the script runs, the database is
 // locked, or only the script's keys are: for about 6 ms a megabyte. It needs
-// room for four times the string meanwhile. The parts are removed afterwards. If
-// Load is interrupted at any point, the filter is as it was or complete, and
+// room for four times the string meanwhile. The parts are removed afterwards.
+// If Load is interrupted at any point, the filter is as it was or complete, and
 // nothing stays behind for more than an hour.
 //
 // An error leaves the filter as it was, unless upstash.SafeToRetry(err) is
 // false: then the items may be in it. To call again is harmless either way. A
 // *MismatchError or ErrNotFilter means that the key holds something else, which
-// Load leaves alone. With Config.MustExist a missing filter is ErrNotFound. Load
-// holds the filter's string in memory once.
+// Load leaves alone. With Config.MustExist a missing filter is ErrNotFound.
+// Load holds the filter's string in memory once.
 func (f *Filter) Load(ctx context.Context, items iter.Seq[string], opts ...MoveOption) (LoadResult, error) {
 	ctx = f.rec.label(ctx, "bloom.Load")
 	start := time.Now()
@@ -127,9 +127,9 @@ func (f *Filter) Load(ctx context.Context, items iter.Seq[string], opts ...MoveO
 	return result, err
 }
 
-// Merge adds all items of l, which must have the filter's geometry and seed, else
-// the error is a *MismatchError. It is the second half of Load, with the same
-// promises, errors and cost. It only reads l.
+// Merge adds all items of l, which must have the filter's geometry and seed,
+// else the error is a *MismatchError. It is the second half of Load, with the
+// same promises, errors and cost. It only reads l.
 func (f *Filter) Merge(ctx context.Context, l *Local, opts ...MoveOption) (LoadResult, error) {
 	ctx = f.rec.label(ctx, "bloom.Merge")
 	start := time.Now()

@@ -10,16 +10,17 @@ import (
 	"github.com/zeebo/xxh3"
 )
 
-// A Local is a Bloom filter in memory: the very bytes of the Redis string that
-// holds the same items, so that one can be made of the other. It answers in
-// some 20 ns and asks nobody.
+// A Local is a Bloom filter in memory. Its bytes are those of the Redis string
+// that holds the same items, so that one can be made of the other. It answers
+// in some 20 ns and sends nothing.
 //
 // The zero value is a filter without cells. It finds nothing, and Add panics;
 // UnmarshalBinary and ReadFrom fill it. Any number of goroutines may read a
-// Local at once: Exists, Cardinality, Stats, Clone, Bytes, WriteTo and being
-// merged into another only read. Whatever changes it (Add, Merge, ReadFrom,
-// UnmarshalBinary) must be the only call at the time: guard it with a
-// sync.RWMutex if there are others. A Local must not be copied; Clone it.
+// Local at once: Exists, Cardinality, Stats, Clone, Bytes, MarshalBinary and
+// WriteTo only read it, and so does a Merge of it into another. A call that
+// changes it (Add, Merge, ReadFrom, UnmarshalBinary) must be the only call at
+// the time: if there may be others, guard all calls with a sync.RWMutex. A
+// Local must not be copied: use Clone.
 type Local struct {
 	geo     Geometry
 	words   uint64 // blocked: in the body; 0 for the others
@@ -31,9 +32,9 @@ type Local struct {
 
 // NewLocal makes an empty filter of a geometry that comes from
 // [Config.Geometry] or [Filter.Geometry], which have checked it. It allocates
-// the whole string: g.Bytes(LayoutHeaded) bytes. It panics if no filter can
-// have the geometry, for that is a mistake in the program, and a filter that
-// has no cells would answer "no" to everything.
+// the whole string, g.Bytes(LayoutHeaded) bytes. It panics if no filter can
+// have the geometry: that is a mistake in the program, and a filter without
+// cells would answer "no" to everything.
 func NewLocal(g Geometry) *Local {
 	if wrong := g.impossible(); wrong != "" {
 		panic("bloom: NewLocal: no filter has " + wrong +
@@ -60,10 +61,10 @@ func localOf(g Geometry, size int, buf []byte) *Local {
 	return l
 }
 
-// Add puts an item into the filter and reports whether it was new: false if it
-// was added before, or is one of the false positives. It costs one hash of the
-// item and k/2 memory accesses (SchemeBlocked; k for the others), and allocates
-// nothing.
+// Add adds an item to the filter and reports whether it was new. False means
+// that it was added before, or that it is one of the false positives. Add costs
+// one hash of the item and k/2 memory accesses (SchemeBlocked; k for the
+// others), and allocates nothing.
 func (l *Local) Add(item string) (added bool) {
 	if l.words == 0 {
 		return l.addBits(item)
@@ -91,9 +92,10 @@ func (l *Local) Add(item string) (added bool) {
 	return missing != 0
 }
 
-// Exists reports whether the item is in the filter: false means that it was
-// never added, true that it was or that it is one of the false positives. It
-// costs what Add does, and less for an item that is not there.
+// Exists reports whether the item is in the filter. False means that it was
+// never added; true means that it was, or that it is one of the false
+// positives. Exists costs what Add does, less if the item is not there, and
+// allocates nothing.
 func (l *Local) Exists(item string) bool {
 	if l.words == 0 {
 		return l.hasBits(item)
@@ -118,9 +120,9 @@ func (l *Local) Exists(item string) bool {
 	return true
 }
 
-// Merge adds all items of the other filter, which is left as it is. Both must
+// Merge adds all items of the other filter, which stays as it is. Both must
 // have the same geometry and seed, else the error is a *MismatchError and
-// nothing happened. It takes about 0.1 ms a megabyte.
+// nothing is changed. Merge takes about 0.1 ms a megabyte.
 func (l *Local) Merge(other *Local) error {
 	if l.geo != other.geo {
 		return &MismatchError{
@@ -132,8 +134,8 @@ func (l *Local) Merge(other *Local) error {
 }
 
 // Cardinality estimates how many distinct items were added, as
-// [Filter.Cardinality] does and with its error. It reads the whole string,
-// about 0.1 ms a megabyte.
+// [Filter.Cardinality] does. If all cells are set, the error is ErrSaturated.
+// It reads the whole string, about 0.1 ms a megabyte.
 func (l *Local) Cardinality() (uint64, error) {
 	s := l.Stats()
 	if s.Saturated {
@@ -169,17 +171,17 @@ func (l *Local) Clone() *Local {
 	return &twin
 }
 
-// Bytes returns a copy of the Redis string: 16 bytes of header, of which the
-// last eight are 0 as they belong to the key, and the cells. It says nothing of
-// its seed but the tag in the header, and its end cannot be told from a string
-// that was cut short: to keep a filter, use MarshalBinary or WriteTo.
+// Bytes returns a copy of the Redis string: 16 bytes of header and then the
+// cells. The last eight bytes of the header belong to the key, and are 0 here.
+// Of the seed it holds only the tag in the header. It does not show whether its
+// end is missing: to keep a filter, use MarshalBinary or WriteTo.
 func (l *Local) Bytes() []byte { return bytes.Clone(l.raw()) }
 
 // raw is the Redis string itself.
 func (l *Local) raw() []byte { return l.buf[:l.size:l.size] }
 
-// Geometry returns what the filter's positions are computed from, the zero
-// Geometry for a zero Local.
+// Geometry returns the filter's geometry with its seed, or the zero Geometry
+// for a zero Local.
 func (l *Local) Geometry() Geometry { return l.geo }
 
 // String describes the filter without its seed.

@@ -60,9 +60,9 @@ func ReadLocal(r io.Reader, seed uint64) (*Local, error) {
 	return l, err
 }
 
-// WriteTo writes the filter as a stream that ReadFrom and ReadLocal read. It is 32
-// bytes longer than Bytes, with a checksum at the end. The seed is not in it. A
-// zero Local is an error, and so is one of w.
+// WriteTo writes the filter as a stream that ReadFrom and ReadLocal read. It is
+// 32 bytes longer than Bytes, with a checksum at the end. The seed is not in
+// it. A zero Local is an error, and so is one of w.
 func (l *Local) WriteTo(w io.Writer) (n int64, err error) {
 	if l.size == 0 {
 		return 0, errZeroLocal
@@ -189,8 +189,8 @@ func (f *frameReader) local(choose func(headerInfo) (Geometry, error)) (*Local, 
 	return checkedLocal(g, size, buf)
 }
 
-// checkedLocal makes a Local of the string of a frame whose checksum is right. It
-// refuses bits that WriteTo never sets.
+// checkedLocal makes a Local of the string of a frame whose checksum is right.
+// It refuses bits that WriteTo never sets.
 func checkedLocal(g Geometry, size int, buf []byte) (*Local, error) {
 	var header [headerBytes]byte
 	copy(header[:], buf)

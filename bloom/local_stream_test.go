@@ -176,8 +176,8 @@ func TestLocalStreamDamage(t *testing.T) {
 }
 
 // A stream that says it is long takes no memory for what it does not hold: what
-// is allocated in all, before the stream ends too early or has come whole, is at
-// most three times what it holds, and 1 MiB.
+// is allocated in all, before the stream ends too early or has come whole, is
+// at most three times what it holds, and 1 MiB.
 func TestLocalStreamBelievesNoLength(t *testing.T) {
 	const mib = 1 << 20
 	huge := Geometry{Bits: maxCells(SchemeBlocked, LayoutHeaded), Hashes: 4}

@@ -47,8 +47,8 @@ func drawLocalGeometry(t *rapid.T) Geometry {
 	return g
 }
 
-// The bytes are those of SETBIT 128+p for each of Positions, and Add and Exists
-// say what the old bits say.
+// The bytes are those of a string in which SETBIT set bit 128+p for each
+// position p of each item. Add and Exists answer what its old bits say.
 func TestLocalIsTheRedisString(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		g := drawLocalGeometry(t)
@@ -221,8 +221,8 @@ func TestLocalMergeRefusesOtherFilters(t *testing.T) {
 		"bits":   {Bits: 53 * 41, Hashes: 4, Seed: 1},
 		"hashes": {Bits: 53 * 40, Hashes: 6, Seed: 1},
 		"scheme": {Bits: 53 * 40, Hashes: 4, Seed: 1, Scheme: SchemeXXH3},
-		// The tags of these two are equal, which only a header has to put up
-		// with.
+		// These two seeds have the same tag, but a Local knows the seeds
+		// themselves.
 		"seed": {Bits: 53 * 40, Hashes: 4, Seed: seedOfSameTag(1)},
 	} {
 		l, o := NewLocal(g), NewLocal(other)
@@ -334,8 +334,8 @@ func TestLocalHidesItsSeed(t *testing.T) {
 	}
 }
 
-// What a Mirror and a Snapshot do: words and parts of a string, in any order,
-// make the same filter again, and nothing touches the header.
+// A Mirror learns words, and a Snapshot parts of a string. Both make the same
+// filter again, and leave the header alone.
 func TestLocalLearnsWordsAndBytes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		g := drawLocalGeometry(t)
@@ -359,7 +359,7 @@ func TestLocalLearnsWordsAndBytes(t *testing.T) {
 		for i := range headerBytes {
 			raw[i] = 0xff // belongs to the key
 		}
-		raw[len(raw)-1] |= 0xff >> ((g.Bits+7)%8 + 1) // behind the last cell
+		raw[len(raw)-1] |= 0xff >> ((g.Bits+7)%8 + 1) // after the last cell
 		offset := 0
 		step := rapid.IntRange(1, len(raw)).Draw(t, "step")
 		for part := range slices.Chunk(raw, step) {
@@ -375,8 +375,8 @@ func TestLocalLearnsWordsAndBytes(t *testing.T) {
 	})
 }
 
-// The reciprocal finds what the division of the definition does, at the ends of
-// both ranges.
+// wordAt, which multiplies by a reciprocal, finds the word and the bits of the
+// definition, which divides: also at the ends of both ranges.
 func TestWordAtAgreesWithTheDefinition(t *testing.T) {
 	edges := []uint64{0, 1, 52, 53, 1 << 32, 1 << 63, math.MaxUint64 - 1, math.MaxUint64}
 	rapid.Check(t, func(t *rapid.T) {

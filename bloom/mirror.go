@@ -35,8 +35,9 @@ import (
 //
 // By default a "no" is the server's. With MaxStale, every item is found whose
 // Add was acknowledged more than MaxStale before the call. Either way a failure
-// is an error, never a "no". If the filter is missing, that is ErrNotFound; with
-// Config.MissingIsEmpty it is a "no", which is remembered for MaxStale as well.
+// is an error, never a "no". If the filter is missing, that is ErrNotFound;
+// with Config.MissingIsEmpty it is a "no", which is remembered for MaxStale as
+// well.
 //
 // A "yes" speaks of the filter that was copied. If that filter is deleted,
 // evicted, replaced or made anew, the first answer that shows it makes the
@@ -65,9 +66,9 @@ type Mirror struct {
 	hits, asked, saved, refreshes, failures atomic.Uint64
 }
 
-// A MirrorConfig says how far a Mirror trusts its copy. The zero value is a good
-// start: the copy's "yes" counts for a minute, and each "no" is the server's.
-// It is plain data.
+// A MirrorConfig says how far a Mirror trusts its copy. The zero value is a
+// good start: the copy's "yes" counts for a minute, and each "no" is the
+// server's. It is plain data.
 type MirrorConfig struct {
 	_ struct{}
 
@@ -173,9 +174,9 @@ func (m *Mirror) ExistsAll(ctx context.Context, items []string) ([]bool, error) 
 }
 
 // Add is [Filter.Add], except for an item in the copy: if the last proof that
-// the filter is the copied one is within MaxTrust, Add sends nothing and returns
-// false. If the filter was made anew since that proof, the item is not in the
-// new one: use AddThrough if that must not happen.
+// the filter is the copied one is within MaxTrust, Add sends nothing and
+// returns false. If the filter was made anew since that proof, the item is not
+// in the new one: use AddThrough if that must not happen.
 func (m *Mirror) Add(ctx context.Context, item string) (added bool, err error) {
 	if m.copy.trusts(m.now(), m.cfg.MaxTrust, item) {
 		m.count(1, 0)
@@ -184,8 +185,8 @@ func (m *Mirror) Add(ctx context.Context, item string) (added bool, err error) {
 	return m.AddThrough(ctx, item)
 }
 
-// AddThrough is [Filter.Add]. It always sends the item, and notes it in the copy
-// when the server has acknowledged it.
+// AddThrough is [Filter.Add]. It always sends the item, and notes it in the
+// copy when the server has acknowledged it.
 func (m *Mirror) AddThrough(ctx context.Context, item string) (added bool, err error) {
 	m.count(0, 1)
 	return m.f.add(ctx, item, m.lesson())

@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// mirrorCopy is what a Mirror knows of one filter, which it tells from others by
-// the birth number. All bits of local were in the server's answers about that
-// filter, so that local is a subset of it at any later time.
+// mirrorCopy is what a Mirror knows of one filter, which it tells from others
+// by the birth number. All bits of local were in the server's answers about
+// that filter, so that local is a subset of it at any later time.
 type mirrorCopy struct {
 	mu     sync.RWMutex
 	local  *Local
@@ -18,9 +18,9 @@ type mirrorCopy struct {
 	fresh  time.Time // all that was in the filter then is in local; zero if there is no such time
 }
 
-// age returns how long ago then was, by the clock that shows more. The monotonic
-// clock may stand still while a process is frozen, and the wall clock may be set
-// back. If either age is below 0, age returns that one.
+// age returns how long ago then was, by the clock that shows more. The
+// monotonic clock may stand still while a process is frozen, and the wall clock
+// may be set back. If either age is below 0, age returns that one.
 func age(now, then time.Time) time.Duration {
 	wall, monotonic := now.Round(0).Sub(then.Round(0)), now.Sub(then)
 	if wall < 0 || monotonic < 0 {
@@ -47,8 +47,8 @@ func (c *mirrorCopy) answer(now time.Time, cfg MirrorConfig, item string) (found
 	return false, cfg.MaxStale > 0 && within(now, c.fresh, cfg.MaxStale)
 }
 
-// trusts reports whether the copy has the item, and its last proof is within the
-// limit.
+// trusts reports whether the copy has the item, and its last proof is within
+// the limit.
 func (c *mirrorCopy) trusts(now time.Time, limit time.Duration, item string) bool {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
@@ -138,8 +138,8 @@ func (l *lesson) learn(q *request, primary bool) {
 			}
 		}
 	case q.err == nil && len(q.found) > 0:
-		// A region lags: it may lack bits, but those that it has are bits of the
-		// filter whose birth number it shows.
+		// A region lags: it may lack bits, but those that it has are bits of
+		// the filter whose birth number it shows.
 		if primary && c.meet(q.stands, l.sent, now) || !primary && q.stands == c.birth && c.birth != 0 {
 			q.learnCells(c.local)
 		}

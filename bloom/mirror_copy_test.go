@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// In a process that was frozen only the wall clock shows that time has passed. A
-// clock that was set back shows an age below 0.
+// In a process that was frozen only the wall clock shows that time has passed.
+// A clock that was set back shows an age below 0.
 func TestAge(t *testing.T) {
 	then := time.Now()
 	for name, c := range map[string]struct {

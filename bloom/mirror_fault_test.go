@@ -129,8 +129,8 @@ func TestMirrorRefreshOfACallerWhoGivesUp(t *testing.T) {
 	}
 }
 
-// A region that lags neither makes a copy look whole nor proves that a filter is
-// still there.
+// A region that lags neither makes a copy look whole nor proves that a filter
+// is still there.
 func TestMirrorNearALaggingRegion(t *testing.T) {
 	for _, reads := range []bloom.Reads{bloom.ReadsPrimary, bloom.ReadsNearest, bloom.ReadsNearestFirst} {
 		for name, opts := range map[string][]upstash.Option{
@@ -257,8 +257,8 @@ func TestMirrorPromiseUnderWriters(t *testing.T) {
 	}
 }
 
-// A filter without a birth number cannot be told from its successor, so that the
-// copy is never believed.
+// A filter without a birth number cannot be told from its successor, so that
+// the copy is never believed.
 func TestMirrorOfAFilterWithoutABirthNumber(t *testing.T) {
 	s := upstashtest.NewServer(t)
 	f := handle(t, s.Client(), roomy())

@@ -30,8 +30,8 @@ const (
 	mirrorPartBytes = 2 << 20
 	mirrorParallel  = 4
 
-	// refreshPause is the longest time after a failed refresh during which calls
-	// try no other.
+	// refreshPause is the longest time after a failed refresh during which
+	// calls try no other.
 	refreshPause = time.Second
 )
 
@@ -44,8 +44,8 @@ var errNoBirth = fmt.Errorf("%w with a birth number, which a Mirror needs: the f
 // set, the other calls refresh the copy by themselves.
 //
 // A missing filter is ErrNotFound, unless Config.MissingIsEmpty says that it is
-// an empty one. ErrRecreated means that the filter was made anew meanwhile: call
-// again. After an error the copy is trusted no more than before.
+// an empty one. ErrRecreated means that the filter was made anew meanwhile:
+// call again. After an error the copy is trusted no more than before.
 func (m *Mirror) Refresh(ctx context.Context) error {
 	for {
 		began, mine := m.turn.begin()

@@ -35,9 +35,9 @@ return {n, tonumber(ARGV[1]), 1}`
 // acknowledged, unless l has it. The key may hold nothing, or any plain filter
 // of this package, whatever its geometry. Another kind is a *MismatchError, and
 // other data is ErrNotFilter; both are left alone. The filter keeps its TTL. A
-// new filter, and one whose TTL is not settled, gets Config.TTL. The filter gets
-// a new birth number, so that a Snapshot or a batch that is under way returns
-// ErrRecreated, and a Mirror drops its copy.
+// new filter, and one whose TTL is not settled, gets Config.TTL. The filter
+// gets a new birth number, so that a Snapshot or a batch that is under way
+// returns ErrRecreated, and a Mirror drops its copy.
 //
 // l must have the handle's geometry and seed, else the error is a
 // *MismatchError. If the filter in place has another geometry, replace it only
@@ -52,8 +52,8 @@ return {n, tonumber(ARGV[1]), 1}`
 //  4. Have all readers and then all writers use the new filter alone.
 //  5. Delete the old one.
 //
-// A Bare filter cannot be replaced, because nothing shows whose string is at its
-// key: that is a *ConfigError.
+// A Bare filter cannot be replaced, because nothing shows whose string is at
+// its key: that is a *ConfigError.
 func (f *Filter) Replace(ctx context.Context, l *Local, opts ...MoveOption) error {
 	ctx = f.rec.label(ctx, "bloom.Replace")
 	r := &f.rec

@@ -125,10 +125,10 @@ func TestReplaceLeavesOtherDataAlone(t *testing.T) {
 			err := f.Replace(t.Context(), localOf(f, 0, 9), parts)
 			var mismatch *bloom.MismatchError
 			if !errors.Is(err, bloom.ErrNotFilter) && !errors.As(err, &mismatch) {
-				t.Errorf("%q: %v, want ErrNotFilter or a MismatchError", data, err)
+				t.Errorf("%.40q: %v, want ErrNotFilter or a MismatchError", data, err)
 			}
 			if stored(t, s) != data {
-				t.Errorf("%q has become %q", data, stored(t, s))
+				t.Errorf("%.40q has become %.40q", data, stored(t, s))
 			}
 		}
 		var config *bloom.ConfigError

@@ -11,11 +11,11 @@ import (
 )
 
 // unionScript ORs the filters at KEYS[2] and on into KEYS[1]. All must have the
-// header ARGV[1]. ARGV[2] is the birth number of a new filter, ARGV[3] its TTL in
-// milliseconds, '0' for none. BITOP drops the TTL and mixes the second words,
-// which belong to the keys: the script restores both. It returns a header and a
-// number: 0 if all went well, i if source i is missing or is another filter, -1
-// if the target is.
+// header ARGV[1]. ARGV[2] is the birth number of a new filter, ARGV[3] its TTL
+// in milliseconds, '0' for none. BITOP drops the TTL and mixes the second
+// words, which belong to the keys: the script restores both. It returns a
+// header and a number: 0 if all went well, i if source i is missing or is
+// another filter, -1 if the target is.
 const unionScript = `local w = redis.call('BITFIELD_RO', KEYS[1],
   'GET', 'u53', '0', 'GET', 'u1', '127', 'GET', 'u53', '64')
 local ttl = redis.call('PTTL', KEYS[1])
@@ -128,9 +128,10 @@ return {tonumber(ARGV[1]), redis.call('BITCOUNT', KEYS[2], '16', '-1'),
 // seed and client. The call is one request and eight billed commands, and the
 // server needs room for a third filter while it runs.
 //
-// If a small intersection of large filters is asked for, it is the difference of
-// large numbers, and its error is theirs: a few in a thousand of the union.
-// ErrSaturated means that all cells of one filter, or of both together, are set.
+// If a small intersection of large filters is asked for, it is the difference
+// of large numbers, and its error is theirs: a few in a thousand of the union.
+// ErrSaturated means that all cells of one filter, or of both together, are
+// set.
 func EstimateIntersection(ctx context.Context, a, b *Filter) (uint64, error) {
 	if err := sameGeometry([]*Filter{a, b}); err != nil {
 		return 0, err

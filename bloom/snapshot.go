@@ -17,12 +17,13 @@ import (
 // of the string (MovePartBytes), Config.BatchParallel at once, and one request
 // of two commands before and after them. It holds the string in memory once.
 //
-// The copy is not of one moment. Bits are never cleared, so that it has at least
-// all bits that were set at the start of the call: every item whose Add was
-// acknowledged before the call is in it. If the filter was deleted, evicted,
-// replaced or made anew during the call, the error is ErrRecreated. A missing
-// filter is ErrNotFound, even with MissingIsEmpty. On a global database, however,
-// the nearest region sends the parts, so that the newest items may be missing.
+// The copy is not of one moment. Bits are never cleared, so that it has at
+// least all bits that were set at the start of the call: every item whose Add
+// was acknowledged before the call is in it. If the filter was deleted,
+// evicted, replaced or made anew during the call, the error is ErrRecreated. A
+// missing filter is ErrNotFound, even with MissingIsEmpty. On a global
+// database, however, the nearest region sends the parts, so that the newest
+// items may be missing.
 //
 // A Bare filter has no header and no birth number to compare. Snapshot only
 // checks that its string is no longer than the geometry says, and takes one
@@ -96,9 +97,9 @@ func (r *record) measure(ctx context.Context) (length int, birth int64, err erro
 	return int(e.length), e.birth, nil
 }
 
-// getRange reads the bytes from `from` up to, but without, `to`. It returns fewer
-// if the string ends earlier. It asks for RESP2, and for base64 if the server
-// refuses that, which plain remembers.
+// getRange reads the bytes from `from` up to, but without, `to`. It returns
+// fewer if the string ends earlier. It asks for RESP2, and for base64 if the
+// server refuses that, which plain remembers.
 func (r *record) getRange(ctx context.Context, plain *atomic.Bool, from, to int) ([]byte, error) {
 	cmd := upstash.Cmd("GETRANGE", r.key, strconv.Itoa(from), strconv.Itoa(to-1)).Binary().
 		Timeout(time.Duration((to-from)/partRate) * time.Second)
@@ -134,8 +135,8 @@ func checkRange(part []byte, from, to int, err error) ([]byte, error) {
 }
 
 // Save writes the filter to w, as [Local.WriteTo] does. It makes a Snapshot
-// first, with its errors and its cost, and writes nothing if that fails. It does
-// what BF.SCANDUMP does for a filter of RedisBloom.
+// first, with its errors and its cost, and writes nothing if that fails. It
+// does what BF.SCANDUMP does for a filter of RedisBloom.
 func (f *Filter) Save(ctx context.Context, w io.Writer, opts ...MoveOption) error {
 	l, err := f.Snapshot(ctx, opts...)
 	if err != nil {
@@ -146,10 +147,10 @@ func (f *Filter) Save(ctx context.Context, w io.Writer, opts ...MoveOption) erro
 }
 
 // Restore adds the items of a stream that Save wrote, as [Filter.Merge] does,
-// with its errors and its cost. It makes the filter if there is none. Items that
-// are in it stay. A stream of another geometry or seed is a *MismatchError, and
-// a damaged one is ErrBadStream, both before anything is sent. It does what
-// BF.LOADCHUNK does for a filter of RedisBloom.
+// with its errors and its cost. It makes the filter if there is none. Items
+// that are in it stay. A stream of another geometry or seed is a
+// *MismatchError, and a damaged one is ErrBadStream, both before anything is
+// sent. It does what BF.LOADCHUNK does for a filter of RedisBloom.
 func (f *Filter) Restore(ctx context.Context, r io.Reader, opts ...MoveOption) (LoadResult, error) {
 	l := newLocal(f.rec.geo)
 	if _, err := l.ReadFrom(r); err != nil {

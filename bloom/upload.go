@@ -42,8 +42,8 @@ type moveConfig struct {
 	progress  func(done, total int64)
 }
 
-// MovePartBytes sets how many bytes of the string one request carries, from 1 KiB
-// to 8 MiB; the default is 1 MiB. A value outside that range counts as the
+// MovePartBytes sets how many bytes of the string one request carries, from 1
+// KiB to 8 MiB; the default is 1 MiB. A value outside that range counts as the
 // nearest one in it.
 func MovePartBytes(n int) MoveOption {
 	return func(c *moveConfig) { c.partBytes = min(max(n, minPartBytes), maxPartBytes) }
@@ -192,8 +192,8 @@ func (u *upload) run(ctx context.Context, text string, args ...string,
 	return answers, reply.MaybeRepeated(), nil
 }
 
-// drop removes the parts, even if the caller's context has ended. If that fails,
-// they expire.
+// drop removes the parts, even if the caller's context has ended. If that
+// fails, they expire.
 func (u *upload) drop(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTimeout)
 	defer cancel()

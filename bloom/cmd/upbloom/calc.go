@@ -75,7 +75,8 @@ func planOf(cfg bloom.Config, g bloom.Geometry) plan {
 		BitsAnItem: float64(g.Bits) / float64(n), RateHalf: g.FalsePositiveRate(n / 2),
 		RateFull: g.FalsePositiveRate(n), RateTwice: g.FalsePositiveRate(2 * n),
 		RateFive: g.FalsePositiveRate(5 * n),
-		// One for each part of 1 MiB, the script, and one that removes the parts.
+		// One for each part of 1 MiB, the script, and one that removes the
+		// parts.
 		RequestsToLoad: int((size+1<<20-1)>>20) + 2,
 	}
 }

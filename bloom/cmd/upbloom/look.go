@@ -167,8 +167,8 @@ func likeFilters(ctx context.Context, client *upstash.Client, keys []string) ([]
 	return like, nil
 }
 
-// printable quotes a key or an item that holds more than letters, marks, digits,
-// punctuation and spaces: other characters may control the terminal.
+// printable quotes a key or an item that holds more than letters, marks,
+// digits, punctuation and spaces: other characters may control the terminal.
 func printable(s string) string {
 	if strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) }) {
 		return fmt.Sprintf("%q", s)

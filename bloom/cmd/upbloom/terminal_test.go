@@ -12,8 +12,8 @@ import (
 	"github.com/creack/pty"
 )
 
-// On a terminal a bar shows how far a load is. The answer itself goes to standard
-// output.
+// On a terminal a bar shows how far a load is. The answer itself goes to
+// standard output.
 func TestProgressInATerminal(t *testing.T) {
 	sh := newShell(t)
 	cmd := sh.command("load", "--items", "1000000", "big")

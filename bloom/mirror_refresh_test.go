@@ -1,0 +1,205 @@
+package bloom_test
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/upstash/upstashtest"
+)
+
+// With MaxStale the copy answers "no" too, until it is too old.
+func TestMirrorMaxStale(t *testing.T) {
+	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+		const stale = 10 * time.Second
+		f := handle(t, s.Client(), roomy()) // 128 KiB: one part
+		mustAdd(t, f, "a")
+		m, c := mirror(t, f, bloom.MirrorConfig{MaxStale: stale, MaxTrust: time.Hour})
+		asks(t, s, m, "x", false, 2) // the count, and one part
+		asks(t, s, m, "x", false, 0)
+		asks(t, s, m, "a", true, 0)
+		mustAdd(t, f, "b")
+		c.pass(stale)
+		asks(t, s, m, "b", false, 0) // added no more than MaxStale ago
+		c.pass(1)
+		asks(t, s, m, "b", true, 2)
+		c.pass(stale + 1)
+		asks(t, s, m, "x", false, 1) // nothing changed: the count alone
+		c.pass(-1)                   // the clock is set back: too old
+		asks(t, s, m, "x", false, 1)
+		c.freeze(5 * time.Hour)
+		asks(t, s, m, "a", true, 1)
+		asks(t, s, m, "x", false, 0)
+
+		// Its own Adds are in the copy, which then has what the server has.
+		if added, err := m.Add(t.Context(), "own"); !added || err != nil {
+			t.Error(added, err)
+		}
+		c.pass(stale + 1)
+		asks(t, s, m, "x", false, 1)
+
+		st := m.Stats()
+		if !st.Copied || st.Age != 0 || st.Refreshes != 6 || st.Failures != 0 || st.Bytes < 128<<10 {
+			t.Errorf("%+v", st)
+		}
+	})
+}
+
+// With MissingIsEmpty a missing filter is a state like any other: it answers
+// "no" for MaxStale, without a request.
+func TestMirrorRemembersAMissingFilter(t *testing.T) {
+	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+		const stale = 10 * time.Second
+		cfg := roomy()
+		cfg.MissingIsEmpty = true
+		f, writer := handle(t, s.Client(), cfg), handle(t, s.Client(), roomy())
+		m, c := mirror(t, f, bloom.MirrorConfig{MaxStale: stale, MaxTrust: time.Hour})
+		asks(t, s, m, "x", false, 1)
+		asks(t, s, m, "x", false, 0)
+		if st := m.Stats(); !st.Copied || st.Refreshes != 1 || st.Failures != 0 || st.SetBits != 0 {
+			t.Errorf("%+v", st)
+		}
+		mustAdd(t, writer, "a")
+		c.pass(stale)
+		asks(t, s, m, "a", false, 0) // added no more than MaxStale ago
+		c.pass(1)
+		asks(t, s, m, "a", true, 2)
+		asks(t, s, m, "x", false, 0)
+
+		// It goes away, and the copy's own Add makes it anew.
+		if _, err := writer.Delete(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		c.pass(stale + 1)
+		asks(t, s, m, "b", false, 1)
+		asks(t, s, m, "a", false, 0)
+		if added, err := m.Add(t.Context(), "b"); !added || err != nil {
+			t.Error(added, err)
+		}
+		asks(t, s, m, "b", true, 0)
+		asks(t, s, m, "a", false, 1)
+
+		// By hand too, and the default mode asks about each "no".
+		if _, err := writer.Delete(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		d, _ := mirror(t, f, bloom.MirrorConfig{})
+		if err := d.Refresh(t.Context()); err != nil {
+			t.Errorf("Refresh: %v", err)
+		}
+		asks(t, s, d, "b", false, 1)
+
+		// Another filter or other data is an error at each look-up.
+		do(t, s, "SET", key, "some text that is long enough")
+		c.pass(stale + 1)
+		for range 2 {
+			if _, err := m.Exists(t.Context(), "x"); !errors.Is(err, bloom.ErrNotFilter) {
+				t.Errorf("Exists beside other data: %v, want ErrNotFilter", err)
+			}
+			c.pass(2 * time.Second)
+		}
+	})
+}
+
+// A refresh that finds a filter with another birth number drops the copy of the
+// old one and brings the new one.
+func TestMirrorRefreshOfANewFilter(t *testing.T) {
+	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+		f := handle(t, s.Client(), roomy())
+		mustAdd(t, f, "a", "b")
+		m, c := mirror(t, f, bloom.MirrorConfig{MaxStale: time.Second})
+		asks(t, s, m, "x", false, 2)
+		if _, err := f.Delete(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		mustAdd(t, f, "c", "d") // as many bits
+		c.pass(2 * time.Second)
+		asks(t, s, m, "x", false, 2)
+		asks(t, s, m, "a", false, 0)
+		asks(t, s, m, "c", true, 0)
+
+		if _, err := f.Delete(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if err := m.Refresh(t.Context()); !errors.Is(err, bloom.ErrNotFound) {
+			t.Errorf("Refresh: %v, want ErrNotFound", err)
+		}
+		if _, err := m.Exists(t.Context(), "c"); !errors.Is(err, bloom.ErrNotFound) {
+			t.Errorf("Exists: %v, want ErrNotFound", err)
+		}
+		if st := m.Stats(); st.Copied || st.SetBits != 0 {
+			t.Errorf("%+v", st)
+		}
+	})
+}
+
+// A filter that was put back from a backup has the same birth number and fewer
+// bits. The copy is begun anew.
+func TestMirrorOfAFilterFromABackup(t *testing.T) {
+	s := upstashtest.NewServer(t)
+	f := handle(t, s.Client(), roomy())
+	mustAdd(t, f, "a")
+	do(t, s, "COPY", key, "backup")
+	mustAdd(t, f, "b", "c")
+	m, _ := mirror(t, f, bloom.MirrorConfig{MaxStale: time.Second})
+	asks(t, s, m, "b", true, 2)
+	do(t, s, "COPY", "backup", key, "REPLACE")
+	if err := m.Refresh(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	asks(t, s, m, "b", false, 0)
+	asks(t, s, m, "a", true, 0)
+}
+
+// A Refresh by hand serves the default mode too: a "yes" needs no request then,
+// and a "no" is the server's.
+func TestMirrorRefreshByHand(t *testing.T) {
+	s := upstashtest.NewServer(t)
+	f := handle(t, s.Client(), bloom.Config{Capacity: 1_000_000, FPRate: 0.00001}) // two parts
+	mustAdd(t, f, numbered("item", 500)...)
+	m, _ := mirror(t, f, bloom.MirrorConfig{})
+	s.ResetStats()
+	if err := m.Refresh(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if n := s.Stats().Requests; n != 3 {
+		t.Errorf("%d requests to refresh 3.2 MiB, want 3", n)
+	}
+	for _, item := range numbered("item", 500) {
+		asks(t, s, m, item, true, 0)
+	}
+	asks(t, s, m, "x", false, 1)
+	if got, want := m.Stats().SetBits, stats(t, f).SetBits; got != want {
+		t.Errorf("the copy has %d bits set, the filter %d", got, want)
+	}
+}
+
+// All calls that find the copy too old wait for one refresh.
+func TestMirrorRefreshesOnceForAllCallers(t *testing.T) {
+	s := upstashtest.NewServer(t)
+	f := handle(t, s.Client(), roomy())
+	mustAdd(t, f, "a")
+	m, _ := mirror(t, f, bloom.MirrorConfig{MaxStale: time.Minute})
+	s.ResetStats()
+	var callers sync.WaitGroup
+	for i := range 50 {
+		callers.Go(func() {
+			if found, err := m.Exists(t.Context(), fmt.Sprint("x", i)); found || err != nil {
+				t.Error(found, err)
+			}
+			if found, err := m.Exists(t.Context(), "a"); !found || err != nil {
+				t.Error(found, err)
+			}
+		})
+	}
+	callers.Wait()
+	if n := s.Stats().Requests; n != 2 {
+		t.Errorf("%d requests, want 2", n)
+	}
+	if st := m.Stats(); st.Hits != 100 || st.Saved != 100 || st.Asked != 0 || st.Refreshes != 1 {
+		t.Errorf("%+v", st)
+	}
+}
