@@ -208,8 +208,8 @@ func checkWords(g Geometry) error {
 		return configErrorf("Bits", "is %d: SchemeBlocked takes multiples of 53, such as %d or %d"+other,
 			g.Bits, g.Bits-rest, g.Bits-rest+wordBits)
 	case g.Hashes%2 != 0:
-		return configErrorf("Hashes", "is %d: SchemeBlocked takes an even number, two a word, such as %d"+other,
-			g.Hashes, min(g.Hashes+1, maxHashes-1))
+		return configErrorf("Hashes", "is %d: SchemeBlocked takes an even number, two a word,"+
+			" such as %d"+other, g.Hashes, min(g.Hashes+1, maxHashes-1))
 	}
 	return nil
 }

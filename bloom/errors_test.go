@@ -50,7 +50,8 @@ func TestMismatchError(t *testing.T) {
 		},
 		{
 			"scheme", changed(func(h *headerInfo) { h.scheme = schemeXXH3Count4 }), 42, false,
-			"bloom: another filter, or other data, is at this key: 95,851 counters (46.8 KiB), k=7, xxh3/4-bit, seeded;",
+			"bloom: another filter, or other data, is at this key: 95,851 counters (46.8 KiB), k=7," +
+				" xxh3/4-bit, seeded;",
 		},
 		{
 			"kind", changed(func(h *headerInfo) { h.kind = kindShard }), 42, false,

@@ -67,7 +67,7 @@ func ExampleMismatchError() {
 
 func ExampleGeometry_Positions() {
 	g := bloom.Geometry{Bits: 10_751_050, Hashes: 4} // a million items at 1 in 100
-	var dst []uint64                                 // kept from item to item, so that no call but the first allocates
+	var dst []uint64                                 // only the first call allocates
 	for _, item := range []string{"abc", "user-123@example.com"} {
 		dst = g.Positions(dst[:0], item)
 		fmt.Println(dst)

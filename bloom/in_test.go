@@ -248,7 +248,8 @@ func TestInspectAll(t *testing.T) {
 			}
 		}
 		s.ResetStats()
-		if got, err := bloom.InspectAll(t.Context(), c, nil); len(got) != 0 || err != nil || s.Stats().Requests != 0 {
+		got, err := bloom.InspectAll(t.Context(), c, nil)
+		if len(got) != 0 || err != nil || s.Stats().Requests != 0 {
 			t.Errorf("of no key: %v, %v, %d requests", got, err, s.Stats().Requests)
 		}
 		s.Inject(upstashtest.Drop(upstashtest.BeforeExec))

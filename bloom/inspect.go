@@ -176,15 +176,14 @@ type Inspection struct {
 	Err   error // as of Inspect
 }
 
-// InspectAll is Inspect for many keys, in one request: Inspection number i is
-// about keys[i], so that a key that cannot be read hides no other. Each key
-// costs four commands, and the server reads all the strings: send some dozens
-// of keys a call. The error is that of the request.
+// InspectAll is Inspect for many keys, in one request. Inspection number i is
+// about keys[i] and has its own error. Each key costs four commands, and the
+// server reads all the strings: send some dozens of keys a call. The error of
+// InspectAll is that of the request.
 //
-// It reads as a listing may: the nearest region answers, and the four answers
-// about a key are not of one moment. If a filter is made, deleted or replaced
-// meanwhile, it may be ErrNotFilter once, or its numbers may be of both
-// filters.
+// The nearest region answers, and the four answers about a key are not of one
+// moment: it is meant for listings. If a filter is made, deleted or replaced
+// meanwhile, its Inspection may be ErrNotFilter, or mix both filters.
 func InspectAll(ctx context.Context, c *upstash.Client, keys []string) ([]Inspection, error) {
 	out := make([]Inspection, len(keys))
 	var cmds []upstash.Command

@@ -49,7 +49,8 @@ func (f *Filter) Expire(ctx context.Context, ttl time.Duration) (bool, error) {
 		return r.client.Expire(ctx, r.key, ttl)
 	}
 	if ttl < time.Millisecond {
-		return false, fmt.Errorf("bloom: %w: ttl is %v: use at least 1ms, or Delete", upstash.ErrArgument, ttl)
+		return false, fmt.Errorf("bloom: %w: ttl is %v: use at least 1ms, or Delete",
+			upstash.ErrArgument, ttl)
 	}
 	_, _, err := r.order(ctx, true, expireScript, nil, milliseconds(ttl))
 	if errors.Is(err, ErrNotFound) {

@@ -201,7 +201,8 @@ func TestNotFoundNamesTheRemedy(t *testing.T) {
 		"Exists":  func() error { _, err := f.Exists(t.Context(), "a"); return err },
 	} {
 		err := call()
-		if !errors.Is(err, bloom.ErrNotFound) || strings.Contains(err.Error(), "MissingIsEmpty") != (name == "Exists") {
+		names := strings.Contains(err.Error(), "MissingIsEmpty")
+		if !errors.Is(err, bloom.ErrNotFound) || names != (name == "Exists") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -33,8 +33,10 @@ func lagging(t *testing.T, put func(s *upstashtest.Server)) *upstashtest.Server 
 // behind is what a region may say of a key at which the primary has a filter.
 func behind(t *testing.T) map[string]func(s *upstashtest.Server) {
 	return map[string]func(s *upstashtest.Server){
-		"nothing":        func(*upstashtest.Server) {},
-		"an empty one":   func(s *upstashtest.Server) { _, _ = handle(t, s.Client(), sparse()).Create(t.Context()) },
+		"nothing": func(*upstashtest.Server) {},
+		"an empty one": func(s *upstashtest.Server) {
+			_, _ = handle(t, s.Client(), sparse()).Create(t.Context())
+		},
 		"another filter": func(s *upstashtest.Server) { add(t, handle(t, s.Client(), small()), "a", true) },
 		"a string":       func(s *upstashtest.Server) { do(t, s, "SET", key, "some text") },
 		"a list":         func(s *upstashtest.Server) { do(t, s, "RPUSH", key, "a") },

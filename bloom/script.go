@@ -21,7 +21,8 @@ const shebang = "#!lua flags=allow-key-locking\n"
 
 // ours begins every script: KEYS[1] is the filter and ARGV[1] its header. If the
 // key holds anything else, the script returns {header} and changes nothing.
-const ours = `local w = redis.call('BITFIELD_RO', KEYS[1], 'GET', 'u53', '0', 'GET', 'u1', '127', 'GET', 'u53', '64')
+const ours = `local w = redis.call('BITFIELD_RO', KEYS[1],
+  'GET', 'u53', '0', 'GET', 'u1', '127', 'GET', 'u53', '64')
 if w[1] ~= tonumber(ARGV[1]) then return {w[1]} end
 `
 
@@ -66,8 +67,11 @@ func (r *record) evalFor(ctx context.Context, limit time.Duration, text string, 
 // has it left out from then on. Redis has no code for this error, only a text.
 func (r *record) refusesShebang(err error) bool {
 	var server *upstash.Error
-	if r.noShebang.Load() || !errors.As(err, &server) || server.StatusCode != 400 && server.StatusCode != 200 ||
-		!strings.Contains(strings.ToLower(server.Message), "shebang") && !strings.Contains(server.Message, "'#'") {
+	if r.noShebang.Load() || !errors.As(err, &server) || server.StatusCode != 400 && server.StatusCode != 200 {
+		return false
+	}
+	text := strings.ToLower(server.Message)
+	if !strings.Contains(text, "shebang") && !strings.Contains(text, "'#'") {
 		return false
 	}
 	r.noShebang.Store(true)

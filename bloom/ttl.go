@@ -21,7 +21,8 @@ import (
 // ARGV[3] is the birth number of the filter that the write made or saw, 0 if it
 // is not known: a settling that arrives late may find another filter, which is
 // its own writers' to settle.
-const settleScript = ours + `if w[2] == 1 or ARGV[3] ~= '0' and w[3] ~= tonumber(ARGV[3]) then return {w[1], 1} end
+const settleScript = ours + `if w[2] == 1 then return {w[1], 1} end
+if ARGV[3] ~= '0' and w[3] ~= tonumber(ARGV[3]) then return {w[1], 1} end
 redis.call('PEXPIRE', KEYS[1], ARGV[2], 'NX')
 redis.pcall('SETBIT', KEYS[1], '127', '1')
 return {w[1], 1}`

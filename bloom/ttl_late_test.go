@@ -81,7 +81,8 @@ func TestLateSettlingMeetsAnotherFilter(t *testing.T) {
 		}
 		add(t, plain, "b", true)
 		var resp upstash.Response
-		if err := late.Transport.RoundTrip(t.Context(), &late.kept[0], &resp); err != nil || resp.StatusCode != 200 {
+		err := late.Transport.RoundTrip(t.Context(), &late.kept[0], &resp)
+		if err != nil || resp.StatusCode != 200 {
 			t.Fatalf("%v, %s", err, resp.Body)
 		}
 		wantNoTTL(t, s)

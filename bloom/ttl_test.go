@@ -310,8 +310,10 @@ func TestForeignDataKeepsItsTTL(t *testing.T) {
 			add(t, handle(t, s.Client(), sparse()), "theirs", true)
 		},
 		"a string": func(t *testing.T, s *upstashtest.Server) { do(t, s, "SET", key, "some text of theirs") },
-		"zeros":    func(t *testing.T, s *upstashtest.Server) { do(t, s, "SET", key, "\x00\x00\x00\x00\x00\x00\x08 eight") },
-		"a list":   func(t *testing.T, s *upstashtest.Server) { do(t, s, "RPUSH", key, "a", "b") },
+		"zeros": func(t *testing.T, s *upstashtest.Server) {
+			do(t, s, "SET", key, "\x00\x00\x00\x00\x00\x00\x08 eight")
+		},
+		"a list": func(t *testing.T, s *upstashtest.Server) { do(t, s, "RPUSH", key, "a", "b") },
 	}
 	lost := upstashtest.Drop(upstashtest.AfterExec)
 	calls := map[string]func(f *bloom.Filter) error{
