@@ -23,6 +23,8 @@ type engine struct {
 	called  Calls
 	life    context.Context // ends scripts when the database closes
 	end     context.CancelFunc
+
+	nextTick time.Time
 }
 
 // Memory is the default backend: one logical database of an engine, with the
@@ -113,8 +115,8 @@ func (d *Memory) Table() Table { return inMemory }
 // Do runs one command.
 func (d *Memory) Do(args []string) Reply {
 	name := strings.ToUpper(args[0])
+	d.tick()
 	if run := native[name]; run != nil {
-		d.tick()
 		return run(d, args)
 	}
 	if name == "FLUSHALL" { // other logical databases are the Server's own
@@ -123,9 +125,18 @@ func (d *Memory) Do(args []string) Reply {
 	return d.dispatch(args)
 }
 
-// tick removes the keys that have expired. miniredis does so before its own
-// commands, but not before direct access.
-func (d *Memory) tick() { d.m.DB(0) }
+// tick removes the keys that have expired. miniredis looks at every key to do
+// so. So its clock goes on once a millisecond, which is the unit of Redis, and
+// with very many keys seldom enough to take a tenth of the time.
+func (e *engine) tick() {
+	now := time.Now()
+	if now.Before(e.nextTick) {
+		return
+	}
+	e.m.SetTime(now.UTC())
+	e.m.DB(0)
+	e.nextTick = now.Add(max(time.Millisecond, 10*time.Since(now)))
+}
 
 // Multi runs the commands one after another: no other command can run
 // meanwhile. As in Redis, a command that fails does not stop the others.
