@@ -136,7 +136,8 @@ func TestMoveUnderFaults(t *testing.T) {
 				for _, what := range []string{"load", "replace", "snapshot"} {
 					do(t, s, "FLUSHALL")
 					f := handle(t, impatient(s, upstash.WithTimeout(250*time.Millisecond)), cfg)
-					add(t, f, "before", true)
+					patient := handle(t, s.Client(), cfg)
+					add(t, patient, "before", true)
 					before := stored(t, s)
 					s.InjectFunc(func(n int64, _ upstashtest.RequestInfo) upstashtest.Fault {
 						if n == nth+1 {
@@ -164,7 +165,7 @@ func TestMoveUnderFaults(t *testing.T) {
 					}
 					if err == nil || stored(t, s) != before {
 						if fault.String() != "vanished-filter" {
-							wantMails(t, f, 0, 1000)
+							wantMails(t, patient, 0, 1000)
 						}
 					}
 					if err != nil && upstash.SafeToRetry(err) && stored(t, s) != before &&
