@@ -19,16 +19,7 @@ import (
 func TestComponentDropsEveryHandle(t *testing.T) {
 	node, jco := needJCO(t)
 	dir := t.TempDir()
-	runCmd(t, exec.Command(node, jco, "transpile", componentized(t, node), "-o", dir, "--name", "dedup"))
-	linkShim(t, dir)
-	for name, text := range map[string][]byte{
-		"package.json": []byte(`{"type":"module"}`),
-		"handles.mjs":  mustRead(t, "testdata/handles.mjs"),
-	} {
-		if err := os.WriteFile(filepath.Join(dir, name), text, 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
+	transpile(t, node, jco, componentized(t, node), dir, "dedup", "testdata/handles.mjs")
 	srv := upstashtest.NewServer(t)
 	srv.InjectFunc(func(n int64, _ upstashtest.RequestInfo) upstashtest.Fault {
 		switch n % 10 {
@@ -55,6 +46,22 @@ func TestComponentDropsEveryHandle(t *testing.T) {
 	for _, status := range []string{`"200"`, `"400"`, `"503"`} {
 		if !strings.Contains(string(out), status) {
 			t.Errorf("no request ended with status %s", status)
+		}
+	}
+}
+
+// transpile makes the JavaScript name.js of a component, in dir, with a script
+// beside it that imports it.
+func transpile(t *testing.T, node, jco, component, dir, name, script string) {
+	t.Helper()
+	runCmd(t, exec.Command(node, jco, "transpile", component, "-o", dir, "--name", name))
+	linkShim(t, dir)
+	for name, text := range map[string][]byte{
+		"package.json":        []byte(`{"type":"module"}`),
+		filepath.Base(script): mustRead(t, script),
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), text, 0o600); err != nil {
+			t.Fatal(err)
 		}
 	}
 }

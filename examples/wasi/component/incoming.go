@@ -35,7 +35,7 @@ func serve(request, outparam uint32) {
 	limit := &limit{clock: subscribeDuration(uint64(answerTime)), left: answerTime}
 	defer limit.drop()
 	// Whoever asked may be gone; there is nobody to tell.
-	_ = writeBody(body, []byte(text), limit)
+	_ = writeBody(body, []byte(text), limit, 0)
 }
 
 // field returns the first value of a header field, or "".

@@ -9,16 +9,19 @@ import (
 	"unsafe"
 )
 
-// errStream says that a stream broke; errClosed that it ended.
+// errStream says that a stream broke; errClosed that it ended; errAnswered that
+// the server answered before it took the whole request.
 var (
-	errStream = errors.New("wasi:io: the connection broke")
-	errClosed = errors.New("wasi:io: end of stream")
+	errStream   = errors.New("wasi:io: the connection broke")
+	errClosed   = errors.New("wasi:io: end of stream")
+	errAnswered = errors.New("wasi:http: answered early")
 )
 
 // limit is a deadline that the host watches. The zero value has none.
 type limit struct {
-	clock uint32 // a pollable, or 0
-	left  time.Duration
+	clock   uint32 // a pollable, or 0
+	left    time.Duration
+	waiting [3]uint32 // what wait passes to the host
 }
 
 // limitOf starts a clock with what ctx has left.
@@ -55,28 +58,37 @@ func (l *limit) options() uint32 {
 	return options
 }
 
-// wait blocks until the pollable is ready, and drops it.
-func (l *limit) wait(pollable uint32) error {
-	defer dropPollable(pollable)
-	both := [2]uint32{pollable, l.clock}
-	n := uint32(len(both))
-	if l.clock == 0 {
-		n = 1
+// wait blocks until one of one or two pollables is ready, drops them, and
+// returns the index of the first that is.
+func (l *limit) wait(pollables ...uint32) (ready int, err error) {
+	n := copy(l.waiting[:], pollables)
+	if l.clock != 0 {
+		l.waiting[n] = l.clock
+		n++
 	}
-	list(func() { pollList(unsafe.Pointer(&both), n, ret()) })
-	if pollableReady(pollable) == 0 {
-		return context.DeadlineExceeded
+	list(func() { pollList(unsafe.Pointer(&l.waiting), uint32(n), ret()) })
+	ready, err = 0, context.DeadlineExceeded
+	for i, p := range pollables {
+		if err != nil && pollableReady(p) != 0 {
+			ready, err = i, nil
+		}
+		dropPollable(p)
 	}
-	return nil
+	return ready, err
 }
 
-// writeBody writes all of data and finishes the body.
-func writeBody(body uint32, data []byte, limit *limit) error {
+// writeBody writes all of data and finishes the body. If the answer, a future,
+// comes before that, it returns errAnswered; the body is then still the
+// caller's. An answer of 0 is none.
+func writeBody(body uint32, data []byte, limit *limit, answer uint32) error {
 	bodyWrite(body, ret())
 	stream := ret32(4)
-	err := write(stream, data, limit)
+	err := write(stream, data, limit, answer)
 	dropOutputStream(stream)
-	if err != nil {
+	switch {
+	case err == errAnswered:
+		return err
+	case err != nil:
 		dropOutgoingBody(body)
 		return err
 	}
@@ -88,7 +100,7 @@ func writeBody(body uint32, data []byte, limit *limit) error {
 }
 
 // write sends data in the portions that the host has room for.
-func write(stream uint32, data []byte, limit *limit) error {
+func write(stream uint32, data []byte, limit *limit, answer uint32) error {
 	for len(data) > 0 {
 		outputCheckWrite(stream, ret())
 		if ret8(0) != 0 {
@@ -96,7 +108,7 @@ func write(stream uint32, data []byte, limit *limit) error {
 		}
 		n := min(ret64(8), uint64(len(data)))
 		if n == 0 {
-			if err := limit.wait(outputSubscribe(stream)); err != nil {
+			if err := waitToWrite(stream, limit, answer); err != nil {
 				return err
 			}
 			continue
@@ -111,13 +123,26 @@ func write(stream uint32, data []byte, limit *limit) error {
 	if ret8(0) != 0 {
 		return streamError(4)
 	}
-	return limit.wait(outputSubscribe(stream))
+	return waitToWrite(stream, limit, answer)
+}
+
+// waitToWrite waits for room, or for the answer of a server that takes no more.
+func waitToWrite(stream uint32, limit *limit, answer uint32) error {
+	if answer == 0 {
+		_, err := limit.wait(outputSubscribe(stream))
+		return err
+	}
+	ready, err := limit.wait(outputSubscribe(stream), futureSubscribe(answer))
+	if ready == 1 {
+		return errAnswered
+	}
+	return err
 }
 
 // read returns the bytes that are there, after waiting for some. They are
 // valid until the next host call that makes a list.
 func read(stream uint32, limit *limit) ([]byte, error) {
-	if err := limit.wait(inputSubscribe(stream)); err != nil {
+	if _, err := limit.wait(inputSubscribe(stream)); err != nil {
 		return nil, err
 	}
 	list(func() { inputRead(stream, uint64(maxRead), ret()) })

@@ -47,11 +47,14 @@ func (transport) RoundTrip(ctx context.Context, req *upstash.Request, resp *upst
 	defer dropFuture(future)
 
 	// A write that broke has its reason, or even an answer, in the future.
-	err = writeBody(body, req.Body, limit)
-	if errors.Is(err, context.DeadlineExceeded) {
+	err = writeBody(body, req.Body, limit, future)
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
 		return err
+	case errors.Is(err, errAnswered):
+		defer dropOutgoingBody(body) // after the answer, which may end with it
 	}
-	if err := limit.wait(futureSubscribe(future)); err != nil {
+	if _, err := limit.wait(futureSubscribe(future)); err != nil {
 		return err
 	}
 	list(func() { futureGet(future, ret()) })
@@ -117,7 +120,11 @@ func readResponse(response uint32, limit *limit, longest int, resp *upstash.Resp
 			resp.SetHeader(name, value)
 		}
 	}
+	length, _ := strconv.Atoi(field(fields, "content-length"))
 	dropFields(fields)
+	if length > longest {
+		return tooLarge(longest)
+	}
 
 	responseConsume(response, ret())
 	body := ret32(4)
@@ -134,8 +141,12 @@ func readResponse(response uint32, limit *limit, longest int, resp *upstash.Resp
 		case err != nil:
 			return err
 		case len(resp.Body)+len(data) > longest:
-			return fmt.Errorf("%w: over %d bytes", upstash.ErrResponseTooLarge, longest)
+			return tooLarge(longest)
 		}
 		resp.Body = append(resp.Body, data...)
 	}
+}
+
+func tooLarge(longest int) error {
+	return fmt.Errorf("%w: over %d bytes", upstash.ErrResponseTooLarge, longest)
 }

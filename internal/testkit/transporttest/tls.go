@@ -34,22 +34,19 @@ func tlsServer() *httptest.Server {
 }
 
 // RunTLS tests what is different over TLS.
-func RunTLS(t *testing.T, newTransport MakeTLS) {
+func RunTLS(t *testing.T, newTransport MakeTLS, exceptions ...Exception) {
 	s := tlsServer()
 	roots := x509.NewCertPool()
 	roots.AddCert(s.Certificate())
 	over := tlsSuite{certificates: s.TLS.Certificates}
-	over.newTransport = func(t *testing.T, url string) upstash.Transport { return newTransport(t, url, roots) }
-	for name, test := range map[string]func(*testing.T){
-		"bodies":  over.testBodies,
-		"refusal": over.testRefusal,
-		"cancel":  over.testCancel,
-	} {
-		t.Run(name, func(t *testing.T) {
-			checkLeaks(t)
-			test(t)
-		})
-	}
+	over.suite = suite{func(t *testing.T, url string) upstash.Transport {
+		return newTransport(t, url, roots)
+	}, exceptions, t.Name() + "/"}
+	over.run(t, []namedCase{
+		{"bodies", over.testBodies},
+		{"refusal", over.testRefusal},
+		{"cancel", over.testCancel},
+	})
 }
 
 type tlsSuite struct {

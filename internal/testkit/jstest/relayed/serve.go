@@ -11,21 +11,16 @@ import (
 	"github.com/upbloom/upbloom/upstash"
 )
 
-// Serve is the program's end, for one that has no threads: it sends the calls
-// in r over tr, one after another, until the end of r.
-func Serve(r io.Reader, w io.Writer, tr upstash.Transport) error {
-	for in := bufio.NewReader(r); ; {
-		call, err := relay.ReadCall(in)
-		switch {
-		case errors.Is(err, io.EOF):
-			return nil
-		case err != nil:
+// Serve is the program's end, for one that has no threads: it sends the next
+// call in r over tr. The error is io.EOF if there is none.
+func Serve(r *bufio.Reader, w io.Writer, tr upstash.Transport) error {
+	for {
+		call, err := relay.ReadCall(r)
+		if err != nil {
 			return err
-		case call.Cancel: // of a call that has ended
-			continue
 		}
-		if err := relay.WriteResult(w, roundTrip(tr, call)); err != nil {
-			return err
+		if !call.Cancel { // of a call that has ended
+			return relay.WriteResult(w, roundTrip(tr, call))
 		}
 	}
 }

@@ -1,0 +1,26 @@
+package main
+
+import (
+	"bufio"
+	"errors"
+	"io"
+	"os"
+
+	"github.com/upbloom/upbloom/internal/testkit/jstest/relayed"
+)
+
+var calls = bufio.NewReader(os.Stdin)
+
+// run sends the next call in its standard input over the transport. It returns
+// 1 if there is none: the conformance test of the host is at the other end.
+//
+//go:wasmexport wasi:cli/run@0.2.0#run
+func run() (failed uint32) {
+	err := relayed.Serve(calls, os.Stdout, transport{})
+	if errors.Is(err, io.EOF) {
+		return 1
+	} else if err != nil {
+		panic(err)
+	}
+	return 0
+}

@@ -1,0 +1,87 @@
+//go:build unix
+
+package main
+
+import (
+	"bytes"
+	"crypto/x509"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/upbloom/upbloom/internal/testkit/jstest/relayed"
+	"github.com/upbloom/upbloom/internal/testkit/testenv"
+	"github.com/upbloom/upbloom/internal/testkit/transporttest"
+	"github.com/upbloom/upbloom/upstash"
+)
+
+const (
+	noCancel = "nothing tells a component that waits in a call to its host that its caller has left"
+	noIPv6   = "jco refuses an IPv6 address as the host of a URL"
+)
+
+// TestComponentConformance runs the test of every transport over the
+// component's, as jco serves it.
+func TestComponentConformance(t *testing.T) {
+	c := runComponent(t)
+	t.Run("plain", func(t *testing.T) {
+		except := []transporttest.Exception{{Case: "hosts/[::1]:0", Reason: noIPv6}}
+		for _, stall := range []string{
+			"before the header", "within the header", "within the body",
+			"while it takes the request", "TLS handshake", "dial",
+		} {
+			except = append(except, transporttest.Exception{Case: "cancel/" + stall, Reason: noCancel})
+		}
+		transporttest.Run(t, func(*testing.T, string) upstash.Transport { return c }, except...)
+	})
+	t.Run("TLS", func(t *testing.T) {
+		transporttest.RunTLS(t, func(*testing.T, string, *x509.CertPool) upstash.Transport { return c },
+			transporttest.Exception{Case: "cancel", Reason: noCancel})
+	})
+}
+
+// runComponent runs the tests of the component, which offer its transport, until
+// the test's end. jco has no part in it then but what its JavaScript imports:
+// "jco run" ends with the first call.
+func runComponent(t *testing.T) *relayed.Transport {
+	t.Helper()
+	node, jco := needJCO(t)
+	dir := t.TempDir()
+	core, component := filepath.Join(dir, "core.wasm"), filepath.Join(dir, "relay.wasm")
+	runCmd(t, wasip1(exec.Command(testenv.Need(t, "go", "go"),
+		"test", "-c", "-buildmode=c-shared", "-ldflags=-s -w", "-o", core, "./component")))
+	runCmd(t, exec.Command(node, "testdata/relay.mjs", core, component))
+	transpile(t, node, jco, component, dir, "relay", "testdata/run.mjs")
+	root := filepath.Join(dir, "root.pem")
+	if err := os.WriteFile(root, transporttest.RootPEM(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+
+	cmd := exec.Command(node, filepath.Join(dir, "run.mjs"))
+	cmd.Env = append(os.Environ(), "NODE_EXTRA_CA_CERTS="+root)
+	var said bytes.Buffer
+	cmd.Stderr = &said
+	to, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	from, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	c := relayed.New(to, from)
+	t.Cleanup(func() {
+		hung := time.AfterFunc(patience, func() { _ = cmd.Process.Kill() })
+		broken := c.End() // before Wait, which closes the pipe
+		if err := cmd.Wait(); err != nil || said.Len() != 0 {
+			t.Errorf("the component: %v, its last words: %v\n%.2000s", err, broken, said.Bytes())
+		}
+		hung.Stop()
+	})
+	return c
+}
