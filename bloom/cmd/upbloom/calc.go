@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"strings"
@@ -125,6 +126,10 @@ func (a *app) serveCommand() *cli.Command {
 				opts = append(opts, upstashtest.WithRedis(redis))
 			}
 			s, err := upstashtest.Start(opts...)
+			var network *net.OpError
+			if errors.As(err, &network) && network.Op == "listen" {
+				return usagef("--addr: %w: choose another address", network)
+			}
 			if err != nil {
 				return err
 			}

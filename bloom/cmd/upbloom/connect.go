@@ -146,7 +146,7 @@ func (a *app) filter(ctx context.Context, c *cli.Command, key string, mayMake bo
 	}
 	f, err := bloom.Open(ctx, client, key, opts...)
 	if mayMake && errors.Is(err, bloom.ErrNotFound) {
-		return nil, fmt.Errorf("%w (--items N makes one here)", err)
+		return nil, makeable{err}
 	}
 	return f, err
 }

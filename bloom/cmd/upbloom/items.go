@@ -105,7 +105,8 @@ type answer struct {
 	Error string `json:"error,omitempty"`
 }
 
-// each runs a batch and prints an answer for each item: yes or no.
+// each runs a batch and prints the word yes or the word no for each item, or
+// what became of it if the batch failed.
 func (a *app) each(ctx context.Context, c *cli.Command, adds bool, yes, no string,
 	run func(*bloom.Filter, context.Context, []string) ([]bool, error),
 ) error {

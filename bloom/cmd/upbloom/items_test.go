@@ -1,6 +1,7 @@
 package main
 
 import (
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -34,9 +35,10 @@ func TestItemsAreUTF8(t *testing.T) {
 	sh.want(2, "line 2 is longer than", "a\n"+strings.Repeat("x", maxLine+1), "load", "key")
 }
 
-// interrupted starts the program with a standard input that does not end, and
-// interrupts it while it reads.
-func interrupted(t *testing.T, sh *shell, args ...string) (errOut string, status int) {
+// interrupted starts the program with a standard input that begins with input
+// and does not end, and interrupts it while it reads. The input is more than a
+// pipe holds: when it is written, the program is reading.
+func interrupted(t *testing.T, sh *shell, input string, args ...string) (errOut string, status int) {
 	t.Helper()
 	cmd := sh.command(args...)
 	var e strings.Builder
@@ -49,8 +51,7 @@ func interrupted(t *testing.T, sh *shell, args ...string) (errOut string, status
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	// More than a pipe holds: when it is written, the program is reading.
-	if _, err := in.Write([]byte(strings.Repeat("item\n", 200_000))); err != nil {
+	if _, err := io.WriteString(in, input); err != nil {
 		t.Fatal(err)
 	}
 	if err := cmd.Process.Signal(os.Interrupt); err != nil {
@@ -63,13 +64,22 @@ func interrupted(t *testing.T, sh *shell, args ...string) (errOut string, status
 // One interrupt ends a program that waits for input, and leaves nothing half
 // done.
 func TestInterruptedInput(t *testing.T) {
-	for _, args := range [][]string{
-		{"load", "--items", "1000000", "key"},
-		{"replace", "--items", "1000000", "key"},
-		{"add", "--items", "1000000", "key", "-"},
+	sh := newShell(t)
+	sh.want(0, "loaded", "a\n", "load", "--items", "1000000", "saved")
+	saved := sh.want(0, "", "", "save", "saved", "-")
+	lines := strings.Repeat("item\n", 200_000)
+	for _, c := range []struct {
+		input string
+		args  []string
+	}{
+		{lines, []string{"load", "--items", "1000000", "key"}},
+		{lines, []string{"replace", "--items", "1000000", "key"}},
+		{lines, []string{"add", "--items", "1000000", "key", "-"}},
+		{saved[:len(saved)-1], []string{"restore", "key", "-"}},
 	} {
 		sh := newShell(t)
-		errOut, status := interrupted(t, sh, args...)
+		args := c.args
+		errOut, status := interrupted(t, sh, c.input, args...)
 		if status != exitInterrupted || !strings.HasPrefix(errOut, "upbloom: interrupted: ") {
 			t.Errorf("%s: status %d, %q, want %d", args[0], status, errOut, exitInterrupted)
 		}

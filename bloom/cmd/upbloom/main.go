@@ -41,27 +41,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"os/signal"
-	"slices"
 	"strings"
 	"syscall"
 
 	"github.com/urfave/cli/v3"
-
-	"github.com/upbloom/upbloom/bloom"
-	"github.com/upbloom/upbloom/upstash"
-)
-
-const (
-	exitNo       = 1
-	exitUsage    = 2
-	exitFilter   = 3
-	exitDatabase = 4
-	exitUnknown  = 5
-
-	exitInterrupted = 130 // what a shell reports after an interrupt
 )
 
 func main() {
@@ -79,71 +64,6 @@ func main() {
 		}
 		os.Exit(exitStatus(err))
 	}
-}
-
-// plain is the text of an error without the names of the packages it is from.
-func plain(err error) string {
-	text := err.Error()
-	for _, prefix := range []string{upstash.ErrArgument.Error() + ": ", "bloom: ", "upstash: "} {
-		text = strings.TrimPrefix(text, prefix)
-	}
-	return text
-}
-
-// errNo ends check if an item was not found. It is not printed: the answers
-// say it.
-var errNo = errors.New("not all items were found")
-
-// usageError is a mistake on the command line.
-type usageError struct{ error }
-
-func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
-
-// usageErrorOf says what is wrong with a flag, and which ones there are.
-func usageErrorOf(_ context.Context, c *cli.Command, err error, _ bool) error {
-	// The parser quotes what Go's own parsers say of a number.
-	text, _, _ := strings.Cut(err.Error(), ": strconv.")
-	var names []string
-	for _, flags := range [][]cli.Flag{c.Flags, c.Root().Flags} {
-		for _, f := range flags {
-			if name := "--" + f.Names()[0]; !slices.Contains(names, name) {
-				names = append(names, name)
-			}
-		}
-	}
-	return usagef("%s\nThe flags of %s are %s; %[2]s --help explains them.\n"+
-		"An argument that begins with - goes behind --.", text, c.FullName(), strings.Join(names, ", "))
-}
-
-func exitStatus(err error) int {
-	var usage usageError
-	var config *bloom.ConfigError
-	var mismatch *bloom.MismatchError
-	var call *upstash.CallError
-	var server *upstash.Error
-	var file *fs.PathError
-	switch {
-	case err == nil:
-		return 0
-	case errors.Is(err, errNo):
-		return exitNo
-	case errors.Is(err, context.Canceled):
-		return exitInterrupted
-	case errors.As(err, &usage), errors.As(err, &config), errors.Is(err, upstash.ErrArgument),
-		errors.As(err, &file), errors.Is(err, bloom.ErrBadStream):
-		return exitUsage
-	case errors.Is(err, bloom.ErrUncertain):
-		return exitUnknown
-	case errors.As(err, &mismatch), errors.Is(err, bloom.ErrNotFound), errors.Is(err, bloom.ErrNotFilter),
-		errors.Is(err, bloom.ErrKeyExists):
-		return exitFilter
-	case errors.As(err, &call), errors.As(err, &server):
-		if upstash.SafeToRetry(err) {
-			return exitDatabase
-		}
-		return exitUnknown
-	}
-	return exitDatabase
 }
 
 // newApp is the whole command line.

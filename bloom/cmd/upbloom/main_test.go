@@ -107,7 +107,7 @@ func TestEveryCommandInTurn(t *testing.T) {
 	sh.want(0, "saved", "", "save", "seen", saved)
 	sh.want(0, "restored a new filter, 32 new bits, ", "", "restore", "copy", saved)
 	sh.want(0, "", "", "check", "copy", "alpha", "epsilon")
-	sh.want(0, "replaced by 1 items", "only\n", "replace", "seen")
+	sh.want(0, "replaced by 1 item, ", "only\n", "replace", "seen")
 	sh.want(1, "no    alpha", "", "check", "seen", "only", "alpha")
 	sh.want(0, "1 in 100 at 1,000,000 items", "", "calc", "--items", "1000000")
 	sh.want(0, "larger plans", "", "calc", "-n", "100000000")
@@ -132,15 +132,21 @@ func TestExitStatuses(t *testing.T) {
 		{2, "usage: upbloom check [flags] KEY ITEM...", []string{"check", "key"}},
 		{2, "usage: upbloom calc [flags]; upbloom", []string{"calc", "5"}},
 		{2, "--items", []string{"calc"}},
-		{2, "FPRate", []string{"calc", "-n", "5", "-p", "2"}},
+		{2, "upbloom: --rate is 2: it must be", []string{"calc", "-n", "5", "-p", "2"}},
+		{2, "upbloom: --rate is 2: it must be", []string{"add", "-n", "5", "-p", "2", "key", "a"}},
+		{2, "upbloom: --items is 100000000000: far more", []string{"load", "-n", "100000000000", "key"}},
+		{2, "choose another address", []string{"serve", "--addr", strings.TrimPrefix(sh.s.URL, "http://")}},
 		{2, "no such file", []string{"load", "--items", "9", "key", "/does/not/exist"}},
 		{2, "save it again, or use another copy", []string{"restore", "key", damaged}},
-		{3, "no filter at this key", []string{"info", "missing"}},
+		{3, "no filter at this key: check the key", []string{"info", "missing"}},
+		{3, "or make one with --items N", []string{"load", "missing"}},
 		{3, "not a filter", []string{"info", "text"}},
 		{3, "not a filter", []string{"save", "text", "-"}},
 	} {
 		sh.want(c.status, c.says, "", c.args...)
 	}
+	sh.want(0, "new", "", "add", "--items", "50", "small", "a")
+	sh.want(3, "use another key, or leave --items out", "", "add", "--items", "5000", "small", "b")
 	sh.want(2, "longer than", strings.Repeat("x", maxLine+1)+"\n", "load", "--items", "9", "key")
 	if v, err := sh.s.Exec("EXISTS", "key"); err != nil || v != int64(0) {
 		t.Error("a load that failed has made a filter")
@@ -168,7 +174,11 @@ func TestSeed(t *testing.T) {
 	seeded.env = append(seeded.env, "UPBLOOM_SEED=0x123456789abcdef0")
 	seeded.want(0, "new", "", "add", "--items", "100", "secret", "a")
 	seeded.want(0, "yes", "", "check", "secret", "a")
-	sh.want(3, "seed", "", "check", "secret", "a")
+	sh.want(3, "set UPBLOOM_SEED to the seed", "", "check", "secret", "a")
+	file := filepath.Join(t.TempDir(), "saved")
+	seeded.want(0, "saved", "", "save", "secret", file)
+	sh.want(2, "set UPBLOOM_SEED to the seed", "", "restore", "copy", file)
+	seeded.want(0, "restored", "", "restore", "copy", file)
 	if out := sh.want(0, "seed             set", "", "info", "secret"); strings.Contains(out, "123456789") {
 		t.Errorf("the seed is shown:\n%s", out)
 	}

@@ -98,14 +98,14 @@ func merged(key string, r bloom.LoadResult) moved {
 func (m moved) text(what string) string {
 	s := what
 	if m.Items != nil {
-		s += " " + human.Count(*m.Items) + " items,"
+		s += " " + counted(*m.Items, "item") + ","
 	}
 	if m.Created {
 		s += " a new filter,"
 	}
 	switch {
 	case m.NewBits != nil:
-		s += " " + human.Count(*m.NewBits) + " new bits,"
+		s += " " + counted(*m.NewBits, "new bit") + ","
 	case m.NewBitsUnknown:
 		s += " an unknown number of new bits (a reply was lost),"
 	}
@@ -114,4 +114,12 @@ func (m moved) text(what string) string {
 		s += fmt.Sprintf(" in %d requests (%d commands)", m.Requests, m.Commands)
 	}
 	return s + fmt.Sprintf(", %v", time.Duration(m.Seconds*float64(time.Second)).Round(time.Millisecond))
+}
+
+// counted writes "1 item" or "2,000 items".
+func counted(n uint64, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return human.Count(n) + " " + what + "s"
 }

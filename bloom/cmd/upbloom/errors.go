@@ -1,0 +1,121 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+
+	"github.com/urfave/cli/v3"
+
+	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/upstash"
+)
+
+// The exit statuses. The doc of the program says what each means.
+const (
+	exitNo       = 1
+	exitUsage    = 2
+	exitFilter   = 3
+	exitDatabase = 4
+	exitUnknown  = 5
+
+	exitInterrupted = 130 // what a shell reports after an interrupt
+)
+
+// plain returns the text of an error for somebody who does not write Go.
+func plain(err error) string {
+	text := err.Error()
+	var config *bloom.ConfigError
+	var mismatch *bloom.MismatchError
+	switch {
+	case errors.As(err, &mismatch) && mismatch.OtherSeed:
+		return "the filter has another seed: set UPBLOOM_SEED to the seed that it was made with"
+	case errors.As(err, &mismatch) && mismatch.WantKind == mismatch.GotKind:
+		return fmt.Sprintf("another filter is at this key, %v, and not %v: use another key, or leave"+
+			" --items out to use the filter as it is", mismatch.Got, mismatch.Want)
+	case errors.As(err, &config):
+		if flag, ok := flagOf[config.Field]; ok {
+			return flag + " " + config.Reason
+		}
+	case errors.Is(err, bloom.ErrNotFound):
+		text = "no filter at this key: check the key and the database's URL, and list the filters with" +
+			" upbloom ls"
+		var missing makeable
+		if errors.As(err, &missing) {
+			text += ", or make one with --items N"
+		}
+		return text
+	}
+	for _, prefix := range []string{upstash.ErrArgument.Error() + ": ", "bloom: ", "upstash: "} {
+		text = strings.TrimPrefix(text, prefix)
+	}
+	return text
+}
+
+// makeable marks an ErrNotFound of a command that can make the filter.
+type makeable struct{ error }
+
+func (m makeable) Unwrap() error { return m.error }
+
+// flagOf names the flags that set the fields of a bloom.Config.
+var flagOf = map[string]string{"Capacity": "--items", "FPRate": "--rate", "TTL": "--ttl"}
+
+// errNo ends check if an item was not found. It is not printed: the answers
+// say it.
+var errNo = errors.New("not all items were found")
+
+// usageError is a mistake on the command line.
+type usageError struct{ error }
+
+func (e usageError) Unwrap() error { return e.error }
+
+func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
+
+// usageErrorOf says what is wrong with a flag, and which ones there are.
+func usageErrorOf(_ context.Context, c *cli.Command, err error, _ bool) error {
+	text, _, _ := strings.Cut(err.Error(), ": strconv.") // the words of Go's own parser
+	var names []string
+	for _, flags := range [][]cli.Flag{c.Flags, c.Root().Flags} {
+		for _, f := range flags {
+			if name := "--" + f.Names()[0]; !slices.Contains(names, name) {
+				names = append(names, name)
+			}
+		}
+	}
+	return usagef("%s\nThe flags of %s are %s; %[2]s --help explains them.\n"+
+		"An argument that begins with - goes behind --.", text, c.FullName(), strings.Join(names, ", "))
+}
+
+func exitStatus(err error) int {
+	var usage usageError
+	var config *bloom.ConfigError
+	var mismatch *bloom.MismatchError
+	var call *upstash.CallError
+	var server *upstash.Error
+	var file *fs.PathError
+	switch {
+	case err == nil:
+		return 0
+	case errors.Is(err, errNo):
+		return exitNo
+	case errors.Is(err, context.Canceled):
+		return exitInterrupted
+	case errors.As(err, &usage), errors.As(err, &config), errors.Is(err, upstash.ErrArgument),
+		errors.As(err, &file), errors.Is(err, bloom.ErrBadStream):
+		return exitUsage
+	case errors.Is(err, bloom.ErrUncertain):
+		return exitUnknown
+	case errors.As(err, &mismatch), errors.Is(err, bloom.ErrNotFound), errors.Is(err, bloom.ErrNotFilter),
+		errors.Is(err, bloom.ErrKeyExists):
+		return exitFilter
+	case errors.As(err, &call), errors.As(err, &server):
+		if upstash.SafeToRetry(err) {
+			return exitDatabase
+		}
+		return exitUnknown
+	}
+	return exitDatabase
+}
