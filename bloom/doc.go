@@ -109,7 +109,7 @@
 //	Exists                          1,000,000    1,000,000       86     62  3.3 MB
 //	SMISMEMBER, 1,000 a request         1,000        1,000       27      2   72 MB
 //	SET NX EX, 1,000 a pipeline         1,000    1,000,000       62     16  113 MB
-//	a script of 14 GETBITs          1,000,000    7,800,000      298     15  2.6 MB
+//	a script of 14 GETBITs          1,000,000   10,100,000      298     14  2.6 MB
 //
 // A set is exact and sends less, if it fits into the database and each check may
 // cross the network. A filter pays off near the code. The README says when not

@@ -1,5 +1,6 @@
 // Package benchmarks measures package bloom beside other programs. It is a
-// module of its own, so that who uses the library does not download them.
+// module of its own, so that users of the library do not download those
+// programs.
 package benchmarks
 
 import (
@@ -14,12 +15,13 @@ import (
 	"github.com/upbloom/upbloom/bloom"
 )
 
-// chunk is how many items take turns: the two filters get the same ones, one
-// after the other, so that a change of the machine's speed meets both.
+// chunk is the number of items in a turn. The two filters get the same items,
+// one filter after the other, so that a change of the machine's speed affects
+// both.
 const chunk = 1 << 12
 
-// items makes dst the e-mail addresses numbered from on. They lie in one
-// string, so that the garbage collector has nothing to do with the outcome.
+// items fills dst with e-mail addresses, numbered from from on. They are parts
+// of one string, so that the garbage collector does not affect the outcome.
 func items(dst []string, name string, from int) {
 	var b []byte
 	ends := make([]int, len(dst))
@@ -33,7 +35,8 @@ func items(dst []string, name string, from int) {
 	}
 }
 
-// A duel is two filters of one size and rate, and the times of their turns.
+// A duel is two filters of the same size and false positive rate, and the times
+// of their turns.
 type duel struct {
 	n    int
 	ours *bloom.Local
@@ -55,7 +58,7 @@ func newDuel(b *testing.B, n int) *duel {
 	}
 }
 
-// turn times both, one after the other; who goes first changes.
+// turn times both, one after the other. Which is first alternates.
 func (d *duel) turn(both ...func()) {
 	for i := range both {
 		who := (i + len(d.turns[0])) % 2
@@ -102,16 +105,16 @@ func (d *duel) lookUp(name string, round int) {
 	})
 }
 
-// report prints nanoseconds an item, and how many times as fast the Local is.
-// They are medians of the turns: in the middle of a turn, the machine may have
-// done something else.
+// report reports nanoseconds for each item, and how many times as fast the
+// Local is. They are medians of the turns, because the machine may do something
+// else during some turns.
 func (d *duel) report(b *testing.B) {
 	var each [2]float64
 	for who, turns := range d.turns {
 		slices.Sort(turns)
 		each[who] = float64(turns[len(turns)/2]) / chunk
 	}
-	b.ReportMetric(0, "ns/op") // of a whole round, and so of no use
+	b.ReportMetric(0, "ns/op") // that of a whole round says nothing
 	b.ReportMetric(each[0], "ns/item")
 	b.ReportMetric(each[1], "peer-ns/item")
 	b.ReportMetric(each[1]/each[0], "times-as-fast")
@@ -171,7 +174,8 @@ func BenchmarkLocal(b *testing.B) {
 	}
 }
 
-// check sees to it that both did the work: all or about 1 in 100 were found.
+// check fails the benchmark unless both filters found all items, or about 1 in
+// 100 of those that are absent.
 func (d *duel) check(b *testing.B, op string) {
 	asked := float64(len(d.turns[0]) * chunk)
 	for i, n := range d.found {

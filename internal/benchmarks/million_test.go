@@ -19,21 +19,21 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
-// mirrorOf stands for a call an item, of which a Mirror answers all but the
-// first by itself.
+// mirrorOf is the size of a way that asks for all items in one call, of which a
+// Mirror answers all but the first from memory.
 const mirrorOf = 1 << 40
 
-// batchOf is how many items a request carries, if the command takes many.
+// batchOf is how many items a request has, if the command takes many.
 const batchOf = 1000
 
 // way is one way to answer "have I seen this before?" for many items.
 type way struct {
 	name string // its first word is that of fill
 	ask  func(items []string)
-	size int // items a call of ask gets
+	size int // how many items one call of ask gets
 }
 
-// million is a database and what asks it.
+// million is a database, and the client and the filter that ask it.
 type million struct {
 	tb     testing.TB
 	ctx    context.Context
@@ -65,7 +65,7 @@ func (m *million) do(cmd upstash.Command) {
 	m.check(r.Err())
 }
 
-// each sends a command an item in one pipeline.
+// each sends one command for each item, in one pipeline.
 func (m *million) each(items []string, cmd func(string) upstash.Command) {
 	m.tb.Helper()
 	cmds := make([]upstash.Command, len(items))
@@ -79,19 +79,21 @@ func (m *million) each(items []string, cmd func(string) upstash.Command) {
 	}
 }
 
-// scriptFilter is how go-zero and others ask a filter of theirs: a script that
-// reads 14 bits.
+// scriptFilter is how go-zero and others ask their filters: a script that reads
+// 14 bits.
 const scriptFilter = `for _, offset in ipairs(ARGV) do
   if tonumber(redis.call('GETBIT', KEYS[1], offset)) == 0 then return false end
 end
 return true`
 
+// scriptGeometry is that of such a filter for a million items.
+var scriptGeometry = bloom.Geometry{Bits: 9_585_059, Hashes: 14, Scheme: bloom.SchemeXXH3}
+
 func (m *million) ways() []way {
 	setNX := func(item string) upstash.Command { return upstash.Cmd("SET", "seen:"+item, "1", "NX", "EX", "86400") }
-	script := bloom.Geometry{Bits: 9_585_059, Hashes: 14, Scheme: bloom.SchemeXXH3}
 	eval := func(item string) upstash.Command {
 		args := []string{scriptFilter, "1", "seen:script"}
-		for _, p := range script.Positions(nil, item) {
+		for _, p := range scriptGeometry.Positions(nil, item) {
 			args = append(args, strconv.FormatUint(p, 10))
 		}
 		return upstash.Cmd("EVAL", args...)
@@ -121,7 +123,8 @@ func (m *million) ways() []way {
 	}
 }
 
-// fill puts all items into each structure and returns what each takes.
+// fill puts all items into each structure and returns the bytes that each
+// takes.
 func (m *million) fill(n int) map[string]int64 {
 	memory := map[string]int64{}
 	weigh := func(name string, do func()) {
@@ -158,9 +161,24 @@ func (m *million) fill(n int) map[string]int64 {
 			m.do(upstash.Cmd("PFADD", append([]string{"seen:hll"}, part...)...))
 		}
 	})
-	// A bit that is set everywhere: every GETBIT of a found item runs.
-	weigh("script", func() { m.do(upstash.Cmd("SET", "seen:script", strings.Repeat("\x7f", 9_585_059/8+1))) })
+	weigh("script", func() {
+		_, err := m.s.Exec("SET", "seen:script", scriptBits(all))
+		m.check(err)
+	})
 	return memory
+}
+
+// scriptBits returns the string of a filter of scriptFilter with these items.
+func scriptBits(items []string) string {
+	b := make([]byte, scriptGeometry.Bits/8+1)
+	var positions []uint64
+	for _, item := range items {
+		positions = scriptGeometry.Positions(positions[:0], item)
+		for _, p := range positions {
+			b[p/8] |= 0x80 >> (p % 8)
+		}
+	}
+	return string(b)
 }
 
 func (m *million) used() int64 {
@@ -172,10 +190,10 @@ func (m *million) used() int64 {
 	return n
 }
 
-// TestMillionChecks measures what a million checks cost each way, through the
-// same client and server, with as many items as UPBLOOM_MILLION says (20,000
-// without): what is sent one at a time is measured with a fiftieth of them.
-// Counts and bytes are scaled to a million.
+// TestMillionChecks measures what a million checks cost in each way, through
+// the same client and server. UPBLOOM_MILLION sets the number of items; the
+// default is 20,000. A way that sends one item at a time gets a fiftieth of
+// them. Counts and bytes are scaled to a million.
 func TestMillionChecks(t *testing.T) {
 	n := 20_000
 	if text := os.Getenv("UPBLOOM_MILLION"); text != "" {
@@ -194,7 +212,7 @@ func TestMillionChecks(t *testing.T) {
 	for _, way := range m.ways() {
 		some := asked
 		if way.size == 1 {
-			some = asked[n/2-n/100 : n/2+n/100] // around the middle: half are in
+			some = asked[n/2-n/100 : n/2+n/100] // half of these are in too
 		}
 		m.s.ResetStats()
 		start := time.Now()
@@ -205,7 +223,7 @@ func TestMillionChecks(t *testing.T) {
 		st := m.s.Stats()
 		scale := 1e6 / float64(len(some))
 		if way.size == mirrorOf {
-			scale = 1 // a refresh costs the same for any number of look-ups
+			scale = 1 // one refresh, however many look-ups there are
 		}
 		kind := strings.FieldsFunc(way.name, func(r rune) bool { return r == ',' || r == ' ' })[0]
 		fmt.Fprintf(w, "%s\t%s\t%s\t%.3g\t%.3g\t%.3g\t%.3g\t\n", way.name,
@@ -220,7 +238,7 @@ func TestMillionChecks(t *testing.T) {
 	t.Logf("%d items\n%s", n, &table)
 }
 
-// BenchmarkLoad holds Load against AddAll of the same items in one run.
+// BenchmarkLoad compares Load with AddAll of the same items, in one run.
 func BenchmarkLoad(b *testing.B) {
 	n := 1_000_000
 	if testing.Short() {

@@ -25,14 +25,14 @@ const (
 	Persist   Verb = "persist"
 	SetTTL    Verb = "setttl" // Filter.Expire
 
-	// Expire removes the key if it has a TTL, as time would. Clear removes
-	// whatever is there, Overwrite puts another program's data there. They are
-	// run on the database itself and meet no fault.
+	// Expire removes the key if it has a TTL, as time would. Clear removes the
+	// key whatever it holds. Overwrite stores data of another program. They run
+	// on the database itself and meet no fault.
 	Expire    Verb = "expire"
 	Clear     Verb = "clear"
 	Overwrite Verb = "overwrite"
 
-	// HasTTL looks, from outside, whether the key has a TTL.
+	// HasTTL reports whether the key has a TTL. It too runs on the database.
 	HasTTL Verb = "hasttl"
 
 	// Lapse is an expiry that may have happened: see History.MayExpire.
@@ -45,7 +45,7 @@ type Call struct {
 	Items []string
 }
 
-// Result is what a client was told. It travels as JSON.
+// Result is the outcome of a call, as its client saw it. It travels as JSON.
 type Result struct {
 	// End is how the call ended.
 	End End
@@ -53,8 +53,8 @@ type Result struct {
 	Yes []bool
 	// States is set after a batch that failed.
 	States []bloom.ItemState
-	// Tried is how many attempts ran or may have run, and Maybe how many of
-	// them brought no answer.
+	// Tried is how many attempts ran or may have run, and Maybe how many of them
+	// got no answer.
 	Tried, Maybe int
 	// Err is the error's text, for people.
 	Err string
@@ -82,9 +82,9 @@ type attempts struct {
 
 type attemptsKey struct{}
 
-// Observe is for upstash.WithObserver: Run learns by it how many attempts of a
-// call may have taken effect. The scripts that follow a plain Add are left out:
-// they change nothing that a filter holds.
+// Observe is for upstash.WithObserver. From it Run learns how many attempts of
+// a call may have taken effect. It does not count the scripts that follow a
+// plain Add, because they change no item of a filter.
 func Observe(ctx context.Context, e upstash.Event) {
 	a, ok := ctx.Value(attemptsKey{}).(*attempts)
 	if !ok {
@@ -103,7 +103,7 @@ func Observe(ctx context.Context, e upstash.Event) {
 	}
 }
 
-// Run makes one call on f, whose client has Observe as its observer.
+// Run makes one call on f. The observer of f's client must be Observe.
 func Run(ctx context.Context, f *bloom.Filter, c Call) Result {
 	a := attempts{adds: c.Verb == Add || c.Verb == AddAll}
 	ctx = context.WithValue(ctx, attemptsKey{}, &a)
@@ -144,7 +144,7 @@ func Run(ctx context.Context, f *bloom.Filter, c Call) Result {
 	return r
 }
 
-// endOf reads an error by its documented meaning.
+// endOf returns the End that an error stands for, by its documentation.
 func endOf(err error) End {
 	var other *bloom.MismatchError
 	switch {

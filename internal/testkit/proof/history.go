@@ -16,18 +16,18 @@ import (
 	"github.com/upbloom/upbloom/bloom"
 )
 
-// History is what the clients of one key did and were told. Make one with
-// NewHistory. It is safe for concurrent use.
+// History holds the calls of the clients of one key and their results. Make one
+// with NewHistory. It is safe for concurrent use.
 type History struct {
 	geo  bloom.Geometry
 	kind Kind
 
 	mu    sync.Mutex
-	now   int64 // counts beginnings and ends: only their order matters
+	now   int64 // counts beginnings and ends, whose order alone matters
 	calls []*called
 }
 
-// called is a call with its place in time.
+// called is a call with its beginning and its end.
 type called struct {
 	client     string
 	call       Call
@@ -36,14 +36,14 @@ type called struct {
 	from, to   int64
 }
 
-// Kind says what all handles of a history have in their Config.
+// Kind is the part of the Config that all handles of a history share.
 type Kind struct {
 	TTL       bool
 	MustExist bool
 }
 
-// NewHistory is for handles with the Config cfg, whose filter has MaxBits cells
-// at most. The error is the Config's.
+// NewHistory returns an empty History for handles with the Config cfg. Their
+// filter must have at most MaxBits cells. The error is that of cfg.Geometry.
 func NewHistory(cfg bloom.Config) (*History, error) {
 	g, err := cfg.Geometry()
 	if err != nil {
@@ -55,8 +55,9 @@ func NewHistory(cfg bloom.Config) (*History, error) {
 	return &History{geo: g, kind: Kind{cfg.TTL != 0, cfg.MustExist}}, nil
 }
 
-// Do notes a call that a client makes by do. oneRequest says that a batch is
-// certain to be one request, and so takes effect as a whole.
+// Do calls do, which makes the call of a client, and adds the call to the
+// history. oneRequest says that a batch is certainly one request, and so takes
+// effect as a whole.
 func (h *History) Do(client string, c Call, oneRequest bool, do func(Call) Result) Result {
 	h.mu.Lock()
 	h.now++
@@ -72,7 +73,7 @@ func (h *History) Do(client string, c Call, oneRequest bool, do func(Call) Resul
 	return r
 }
 
-// Len is the number of calls so far.
+// Len returns the number of calls so far.
 func (h *History) Len() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -99,7 +100,8 @@ func ReportUndecided(t testing.TB, undecided, of int) {
 	}
 }
 
-// MayExpire says that the filter may have expired n times, at any time.
+// MayExpire adds n expiries of the filter, each of which may have happened at
+// any time or never.
 func (h *History) MayExpire(n int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -111,8 +113,9 @@ func (h *History) MayExpire(n int) {
 	}
 }
 
-// Check reports why no order of the calls explains their answers, or nil. All
-// of them have returned.
+// Check returns nil if an order of the calls explains their answers. Otherwise
+// the error has the whole history, or is ErrUndecided. All calls must have
+// returned.
 func (h *History) Check() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -129,7 +132,8 @@ func (h *History) Check() error {
 	return fmt.Errorf("no order of these calls explains their answers\n%s", h.text())
 }
 
-// text lists the calls by their beginnings, with the times of both ends.
+// text lists the calls in the order of their beginnings, with the times of
+// their beginnings and ends.
 func (h *History) text() string {
 	var b strings.Builder
 	for i, c := range h.calls {
@@ -147,7 +151,7 @@ func (h *History) text() string {
 	return b.String()
 }
 
-// String lists the calls, with what their clients were told.
+// String lists the calls and their results.
 func (h *History) String() string {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -7,7 +7,7 @@ import (
 	"github.com/upbloom/upbloom/bloom"
 )
 
-// one is a call with the place of its beginning and its end.
+// one is a call with the times of its beginning and its end.
 type one struct {
 	from, to int64
 	call     Call
@@ -23,7 +23,8 @@ func call(from, to int64, v Verb, r Result, items ...string) one {
 
 func told(yes ...bool) Result { return Result{End: Answered, Yes: yes, Tried: 1} }
 
-// lost is what a call was told that had attempts without an answer before.
+// lost returns the result of a call that had n attempts without an answer
+// before.
 func lost(n int, r Result) Result {
 	r.Tried, r.Maybe = r.Tried+n, n
 	return r
@@ -31,12 +32,11 @@ func lost(n int, r Result) Result {
 
 func ended(e End) Result { return Result{End: e, Tried: 1} }
 
-// opened is a call that may have run.
+// opened returns the result of a call that may have run.
 func opened() Result { return Result{End: Unknown, Tried: 1, Maybe: 1} }
 
-// TestCheck: each of the wrong histories holds one lie, and differs by it from
-// a right one. Items a and b share no bit; those of c are set by a and b
-// together.
+// TestCheck has histories that are right, and others with one wrong answer.
+// Items a and b share no bit; a and b together set those of c.
 func TestCheck(t *testing.T) {
 	const yes, no, isNew, seen, did, didNot = true, false, true, false, true, false
 	cfg, a, b, c := sharing(t)
@@ -130,7 +130,7 @@ func check(t *testing.T, cfg bloom.Config, right bool, calls []one) {
 	}
 }
 
-// TestCheckTTL is TestCheck for what depends on the Config.
+// TestCheckTTL is TestCheck for histories that depend on the Config.
 func TestCheckTTL(t *testing.T) {
 	const isNew, has, hasNot, did, none = true, true, false, true, false
 	for _, tt := range []struct {
@@ -184,7 +184,7 @@ func TestCheckTTL(t *testing.T) {
 	}
 }
 
-// sharing finds a Config with three such items.
+// sharing returns a Config and three such items.
 func sharing(t *testing.T) (cfg bloom.Config, a, b, c string) {
 	t.Helper()
 	cfg = bloom.Config{Bits: 53, Hashes: 2}

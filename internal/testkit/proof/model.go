@@ -6,7 +6,7 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// content is what a key holds.
+// content is the kind of data that a key holds.
 type content uint8
 
 const (
@@ -15,11 +15,11 @@ const (
 	foreign         // another program's data
 )
 
-// bits is a set of cells. It bounds the filters of a history: see MaxBits.
+// bits is a set of at most MaxBits cells.
 type bits [2]uint64
 
-// MaxBits is the largest number of cells of a filter under proof. A small one
-// fills up in a few calls, so that false positives happen.
+// MaxBits is the largest number of cells of a filter here. A small filter fills
+// up in a few calls, so that false positives happen.
 const MaxBits = 128
 
 func bitsOf(positions []uint64) (b bits) {
@@ -33,21 +33,21 @@ func (b bits) with(c bits) bits { return bits{b[0] | c[0], b[1] | c[1]} }
 
 func (b bits) has(c bits) bool { return b.with(c) == b }
 
-// state is the model: one key. It is compared with ==.
+// state is the state of the model, which is one key. States are compared with
+// ==.
 type state struct {
 	holds content
 	bits  bits
-	birth uint16 // the step that made the filter: its birth number, so to say
+	birth uint16 // which step made the filter: the birth number of the model
 
-	// ttl says that the filter may have a TTL: it is to be settled, or was set.
-	// At rest, after a write, it has one.
+	// ttl says that the filter has a TTL, or gets one with the next write.
 	ttl bool
 
-	// own has a bit for each call of which an attempt without an answer has
-	// taken effect in this filter.
+	// own has a bit for each call of which an attempt without an answer took
+	// effect in this filter.
 	own uint64
-	// batches holds, for each AddAll of several requests, which filter its
-	// items went into, 0 if none has yet.
+	// batches holds, for each AddAll of several requests, the birth of the
+	// filter that its items went into, or 0.
 	batches [maxBatches]uint16
 }
 
@@ -58,7 +58,7 @@ func (s *state) become(c content) {
 	s.holds, s.birth, s.bits, s.ttl, s.own = c, 0, bits{}, false, 0
 }
 
-// create makes an empty filter, as p does. All attempts of one request carry
+// create makes the empty filter of the step p. All attempts of one request have
 // the same birth number.
 func (s *state) create(p *step) {
 	s.become(filter)
@@ -72,18 +72,18 @@ func (s *state) add(item bits) (isNew bool) {
 	return isNew
 }
 
-// ending is what is known of a step's effect and answer.
+// ending says whether a step took effect, and what its answer was.
 type ending uint8
 
 const (
 	answered  ending = iota
-	uncertain        // in effect, and all of it was there before
-	open             // perhaps in effect at some time, without an answer
-	missing          // answered: there is no filter
-	mismatch         // answered: there is other data
+	uncertain        // it took effect, but all of it was there before
+	open             // it may take effect at some time, without an answer
+	missing          // the answer is that there is no filter
+	mismatch         // the answer is that there are other data
 )
 
-// step is one atomic effect on the key, with what its client was told.
+// step is one atomic effect on the key, with the answer that its client got.
 type step struct {
 	kind  Kind
 	verb  Verb
@@ -91,15 +91,16 @@ type step struct {
 	end   ending
 	// yes holds the answers: one an item, or a single one.
 	yes []bool
-	// birth tells the requests apart that can make a filter.
+	// birth is another one for each request that can make a filter.
 	birth uint16
 	// call is the bit of state.own that belongs to the step's call.
 	call uint64
-	// batch is 1 + the index in state.batches, 0 for a call of one request.
+	// batch is 1 + the index in state.batches, or 0 for a call of one request.
 	batch int
 }
 
-// next is the state after the step, and whether these answers are right.
+// next returns the state after the step, and reports whether the step's answers
+// are right.
 func (p *step) next(s state) (state, bool) {
 	if p.end == missing {
 		return s, s.holds == nothing
@@ -142,7 +143,7 @@ func (p *step) next(s state) (state, bool) {
 	return s, ok
 }
 
-// is reports whether the one answer is this.
+// is reports whether the step's single answer is this one, or unknown.
 func (p *step) is(answer bool) bool { return p.end == open || p.yes[0] == answer }
 
 func (p *step) lifetime(s *state) bool {
@@ -157,7 +158,8 @@ func (p *step) lifetime(s *state) bool {
 	if p.end != answered {
 		return true
 	}
-	// What Persist finds may not be settled yet, but never is more than may be.
+	// Persist finds no TTL if none was settled yet. It must not find one if none
+	// may be there.
 	return p.verb == SetTTL && p.yes[0] || p.verb == Persist && (had || !p.yes[0])
 }
 
@@ -181,7 +183,8 @@ func (p *step) create(s *state) bool {
 	return s.holds == filter && s.own&p.call == 0
 }
 
-// add allows "seen" only if the call's own earlier attempts are not the reason.
+// add allows the answer "seen" only if no earlier attempt of the same call
+// could be the reason.
 func (p *step) add(s *state) bool {
 	if s.holds == foreign {
 		return p.end == open
@@ -209,7 +212,7 @@ func (p *step) add(s *state) bool {
 	if p.batch != 0 && p.end == answered {
 		of := &s.batches[p.batch-1]
 		if *of != 0 && *of != s.birth {
-			return false // a part went into a filter that is gone
+			return false // another part went into a filter that is gone
 		}
 		*of = s.birth
 	}
@@ -228,7 +231,7 @@ func (p *step) exists(s state) bool {
 	return true
 }
 
-// model is the key as porcupine wants it.
+// model is the model in porcupine's terms.
 var model = porcupine.Model{
 	Init: func() any { return state{} },
 	Step: func(s, input, _ any) (bool, any) {

@@ -10,7 +10,8 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
-// itemCount is how many items the calls choose from: few, so that they meet.
+// itemCount is how many items the calls choose from. They are few, so that
+// calls share items.
 const itemCount = 6
 
 // Draw draws a call of a client.
@@ -38,7 +39,8 @@ func items(rng *rand.Rand, n int) []string {
 	return list
 }
 
-// DrawOutside draws, now and then, what no client of ours does.
+// DrawOutside draws, with one call in ten, a change that does not come from a
+// client of ours.
 func DrawOutside(rng *rand.Rand) (c Call, ok bool) {
 	verbs := []Verb{Expire, Expire, Clear, Overwrite}
 	return Call{Verb: verbs[rng.IntN(len(verbs))]}, rng.IntN(10) == 0
@@ -46,7 +48,7 @@ func DrawOutside(rng *rand.Rand) (c Call, ok bool) {
 
 // others are data of other programs: a text, and a filter of another geometry.
 // The second word of each begins with a 1, so that no birth number can be added
-// to it: what a write answers does not depend on a random number.
+// to it. So the answer to a write does not depend on a random number.
 var others = []string{
 	"a text, évident for another program, which it must be able to read again",
 	"\x88\x40\x00\x00\x1f\x40\x00\x00" + "\x88\x00\x00\x00\x00\x00\x00\x00" + string(make([]byte, 125)),
@@ -75,8 +77,8 @@ func Outside(s *upstashtest.Server, key string, seed uint64, c Call) Result {
 	return Result{End: Answered, Yes: []bool{reply == int64(1)}}
 }
 
-// Finish looks at the key when nothing goes wrong any more: which items are in,
-// and whether there is a TTL after one more Add. f is a new handle.
+// Finish adds last calls to the history, after all faults: a look-up of every
+// item, one more Add, and HasTTL. f is a new handle.
 func Finish(ctx context.Context, h *History, s *upstashtest.Server, key string, f *bloom.Filter) error {
 	all := Call{Verb: ExistsAll}
 	for i := range itemCount {
@@ -86,14 +88,15 @@ func Finish(ctx context.Context, h *History, s *upstashtest.Server, key string, 
 		return h.Do("at last", c, true, func(c Call) Result { return Run(ctx, f, c) })
 	}
 	run(all)
-	// An item of its own: a fault may wait for an Add of another.
+	// Another item than those of the clients: a LostThenError may wait for the
+	// repetition of one of their requests.
 	r := run(Call{Verb: Add, Items: []string{"item-at-last"}})
 	switch r.End {
 	case Answered, Mismatch, Missing:
 	default:
 		return fmt.Errorf("an Add that met no fault: %v", r)
 	}
-	// What should have a TTL has one by now, and nothing else has.
+	// A filter that should have a TTL has one by now. Other data have none.
 	h.Do("outside", Call{Verb: HasTTL}, true, func(c Call) Result { return Outside(s, key, 0, c) })
 	return nil
 }

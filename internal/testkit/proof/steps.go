@@ -10,7 +10,7 @@ import (
 	"github.com/upbloom/upbloom/bloom"
 )
 
-// maxItems is the most that a call has.
+// maxItems is how many items a call has at most.
 const maxItems = 16
 
 // splitter turns calls into steps of the model.
@@ -49,8 +49,9 @@ func (c *called) mayRemove() bool {
 	return false
 }
 
-// strays is how many of n attempts of c can make a difference, each by itself:
-// an item that is in stays in until a removal.
+// strays returns how many of n attempts of c can make a difference. An item
+// that is in the filter stays in it until a removal, so only one attempt before
+// each removal can.
 func (s *splitter) strays(c *called, n int) int {
 	useful := 1
 	for _, r := range s.removals {
@@ -61,8 +62,8 @@ func (s *splitter) strays(c *called, n int) int {
 	return min(n, useful)
 }
 
-// call makes the steps of one call: what was answered, and, open for ever, one
-// more for each attempt that may have taken effect besides.
+// call makes the steps of one call: those that were answered, and an open one
+// for each further attempt that may take effect.
 func (s *splitter) call(n int, c *called) error {
 	if err := consistent(c); err != nil {
 		return err
@@ -86,8 +87,8 @@ func (s *splitter) call(n int, c *called) error {
 	return nil
 }
 
-// oneRequest makes one step of all items. Those of a write have the same state;
-// a look-up may have answers for some of them alone.
+// oneRequest makes one step of all items. The items of a write have the same
+// state. A look-up may have answers for some of them only.
 func (s *splitter) oneRequest(n int, c *called, ends []bloom.ItemState) {
 	at := seq(len(c.call.Items))
 	if c.call.Verb == ExistsAll {
@@ -101,7 +102,8 @@ func (s *splitter) oneRequest(n int, c *called, ends []bloom.ItemState) {
 	s.step(n, c, at, ends[0], 0)
 }
 
-// consistent finds what no state of the filter could explain.
+// consistent returns an error for a result that no state of the filter
+// explains.
 func consistent(c *called) error {
 	r := c.result
 	for i := range r.States {
@@ -116,7 +118,7 @@ func consistent(c *called) error {
 	return nil
 }
 
-// stateOf is what a result says of an item, in the terms of a batch.
+// stateOf returns the state of an item after a result, in the terms of a batch.
 func stateOf(r Result, i int) bloom.ItemState {
 	switch r.End {
 	case Partly:
@@ -146,16 +148,16 @@ func (s *splitter) step(n int, c *called, at []int, end bloom.ItemState, batch i
 		if end != bloom.ItemDone {
 			return
 		}
-	case p.verb == Delete: // never sent again when it may have run
+	case p.verb == Delete: // the client does not repeat one that may have run
 		strays = 0
 		if end == bloom.ItemUnknown {
 			strays = 1
 		}
 	case end == bloom.ItemUnknown:
-		// The last one may have been answered in a way that nobody can use.
+		// The last attempt may have had an answer that could not be read.
 		strays = max(1, min(strays+1, r.Tried))
 	case end == bloom.ItemNotDone:
-		return // an error that promises this is taken at its word
+		return // the error says that the step had no effect
 	}
 	if end == bloom.ItemDone || end == bloom.ItemUncertain {
 		if p.end = endingOf(r, end); p.end == answered {
@@ -196,7 +198,7 @@ func endingOf(r Result, end bloom.ItemState) ending {
 	return answered
 }
 
-// answersOf picks the answers of some items. A single call has one answer.
+// answersOf returns the answers for some items. A call without items has one.
 func answersOf(r Result, at []int) []bool {
 	if len(at) == 0 {
 		return r.Yes

@@ -9,8 +9,8 @@ import (
 	"github.com/upbloom/upbloom/upstash"
 )
 
-// target says which filter a handle is for, and by which way it reaches it. It
-// travels to other processes as JSON.
+// target is the filter of a handle, and the URL by which the handle reaches it.
+// It travels to other processes as JSON.
 type target struct {
 	URL, Token, Key string
 	Bits            uint64
@@ -19,9 +19,9 @@ type target struct {
 	MustExist       bool
 }
 
-// An attempt may take far longer than an answer over the loopback interface
-// needs. On a machine under load more of them end without one, which is no
-// fault of anybody's.
+// The limits are far longer than an answer over the loopback interface takes.
+// On a machine under load more attempts end without an answer. That makes no
+// history wrong.
 const (
 	attemptLimit = 25 * time.Millisecond
 	callLimit    = 80 * time.Millisecond

@@ -28,9 +28,11 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestEmbedded and TestRedis check histories of handles in three processes.
+// TestEmbedded checks histories of handles in three processes, with the
+// embedded database.
 func TestEmbedded(t *testing.T) { check(t, &lab{}) }
 
+// TestRedis is TestEmbedded with two servers in front of one Redis.
 func TestRedis(t *testing.T) { check(t, &lab{redis: testenv.Redis(t)}) }
 
 func check(t *testing.T, l *lab) {

@@ -14,9 +14,9 @@ import (
 // childEnv makes a test binary serve calls in place of running tests.
 const childEnv = "UPBLOOM_PROOF_CHILD"
 
-// A process is another one that makes calls: this test binary, started anew.
-// Its requests and answers are JSON documents on its standard streams. It is
-// safe for concurrent use.
+// A process is a second process of this test binary, which makes calls. It
+// takes orders and returns results as JSON documents on its standard streams.
+// It is safe for concurrent use.
 type process struct {
 	cmd *exec.Cmd
 	in  io.Closer
@@ -27,8 +27,8 @@ type process struct {
 	pending map[int]chan proof.Result
 }
 
-// order is what a process is told to do: a call on a target, or, without a
-// verb, to close the target's handle.
+// order has a process make a call on a target. An order without a verb closes
+// the target's handle.
 type order struct {
 	ID         int
 	Target     target
@@ -66,7 +66,8 @@ func startProcess() (*process, error) {
 	return p, nil
 }
 
-// receive hands out the answers. A process that ended has none to give.
+// receive passes the results on. When the process ends, the calls that wait get
+// a Result that says so.
 func (p *process) receive(answers *json.Decoder) {
 	for {
 		var o outcome
@@ -87,7 +88,7 @@ func (p *process) receive(answers *json.Decoder) {
 	p.pending = nil
 }
 
-// do has an order carried out.
+// do sends an order and returns its result.
 func (p *process) do(o order) proof.Result {
 	waiting := make(chan proof.Result, 1)
 	p.mu.Lock()
@@ -112,7 +113,7 @@ func (p *process) stop() error {
 	return p.cmd.Wait()
 }
 
-// serve carries out orders until its input ends.
+// serve takes orders until its input ends.
 func serve(in io.Reader, out io.Writer) error {
 	s := server{handles: make(map[string]*handle), out: json.NewEncoder(out)}
 	orders := json.NewDecoder(in)
@@ -131,7 +132,7 @@ func serve(in io.Reader, out io.Writer) error {
 	}
 }
 
-// server is the other process's side.
+// server is the part of a process that takes orders.
 type server struct {
 	handles map[string]*handle
 

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// A proxy stands between clients and a server, and cuts, delays and resets
+// A proxy passes bytes between clients and a server. It cuts, delays and resets
 // connections at bytes that it draws.
 type proxy struct {
 	l    net.Listener
@@ -44,7 +44,8 @@ func (p *proxy) accept() {
 	}
 }
 
-// join carries bytes both ways until one side ends, or fate strikes.
+// join passes bytes in both directions until one side ends, or the drawn fate
+// strikes.
 func (p *proxy) join(client net.Conn) {
 	defer client.Close()
 	server, err := net.Dial("tcp", p.addr)
@@ -63,7 +64,7 @@ func (p *proxy) join(client net.Conn) {
 	ways.Wait()
 }
 
-// enter notes a pair of connections, and draws their fates.
+// enter adds a pair of connections and draws the fates of both directions.
 func (p *proxy) enter(a, b net.Conn) (there, back fate, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -90,7 +91,7 @@ func (p *proxy) leave(a, b net.Conn) {
 	delete(p.open, b)
 }
 
-// heal ends all connections, and lets nothing happen to new ones.
+// heal ends all connections. Nothing happens to new ones.
 func (p *proxy) heal() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -109,10 +110,11 @@ func (p *proxy) close() {
 	p.running.Wait()
 }
 
-// fate is what happens in one direction. The zero value is nothing.
+// fate is what happens to one direction of a connection. The zero value is
+// nothing.
 type fate struct {
 	how   blow
-	at    int           // bytes that come through before it
+	at    int           // bytes that pass before it
 	delay time.Duration // of each piece
 }
 
@@ -132,7 +134,7 @@ func drawFate(rng *rand.Rand) fate {
 	}
 }
 
-// carry copies from one side to the other, and ends both in the end.
+// carry copies from one side to the other, and closes both in the end.
 func (f fate) carry(from, to net.Conn) {
 	defer from.Close()
 	defer to.Close()

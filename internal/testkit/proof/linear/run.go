@@ -1,7 +1,7 @@
-// Package linear makes histories of one Bloom filter over real sockets: several
-// handles in several processes, a REST server with faults in front of Redis or
-// of the embedded database, and a proxy that cuts, delays and resets. Package
-// proof checks them.
+// Package linear makes histories of one Bloom filter over real sockets. It has
+// several handles in several processes, a REST server with faults in front of
+// Redis or of the embedded database, and a proxy that cuts, delays and resets
+// connections. Package proof checks the histories.
 package linear
 
 import (
@@ -18,7 +18,7 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
-// lab makes histories, one after another or at once.
+// lab makes histories. It is safe for concurrent use.
 type lab struct {
 	redis     string // host:port, "" for the embedded database
 	processes []*process
@@ -27,7 +27,7 @@ type lab struct {
 // shortTTL expires while a history runs.
 const shortTTL = 40 * time.Millisecond
 
-// run is one history in the making.
+// run makes one history.
 type run struct {
 	lab     *lab
 	seed    uint64
@@ -42,7 +42,7 @@ type run struct {
 	fr *rand.Rand
 }
 
-// check draws a history, runs it, and reports what is wrong with it.
+// check draws a history, makes it, and returns what is wrong with it.
 func (l *lab) check(seed uint64) error {
 	r := &run{lab: l, seed: seed, rng: rand.New(rand.NewPCG(seed, 0)), fr: rand.New(rand.NewPCG(seed, 1))}
 	r.rate = []int{0, 5, 15, 25}[r.rng.IntN(4)]
@@ -74,8 +74,8 @@ func (l *lab) check(seed uint64) error {
 	return r.history.Check()
 }
 
-// start makes two REST servers in front of one Redis, or one with a database of
-// its own, and a proxy.
+// start starts two REST servers in front of one Redis, or one with a database
+// in memory, and a proxy.
 func (r *run) start() error {
 	opts := []upstashtest.Option{upstashtest.WithToken(r.target.Token)}
 	n := 1
@@ -108,7 +108,7 @@ func (r *run) close() {
 	}
 }
 
-// fault draws what a request meets.
+// fault draws the fault of a request.
 func (r *run) fault(int64, upstashtest.RequestInfo) upstashtest.Fault {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -119,8 +119,8 @@ func (r *run) fault(int64, upstashtest.RequestInfo) upstashtest.Fault {
 	return all[r.fr.IntN(len(all))]
 }
 
-// work lets several workers make calls at once: in this process and in others,
-// straight and through the proxy.
+// work has several workers make calls at the same time: in this process and in
+// others, directly and through the proxy.
 func (r *run) work() error {
 	var running sync.WaitGroup
 	workers := 2 + r.rng.IntN(3)
@@ -197,7 +197,7 @@ func (w *worker) one() {
 	w.r.history.Do(w.name, c, oneRequest, func(c proof.Call) proof.Result { return w.do(c, oneRequest) })
 }
 
-// finish looks at what is left when nothing goes wrong any more.
+// finish ends the faults and makes the last calls.
 func (r *run) finish() error {
 	for _, s := range r.servers {
 		s.InjectFunc(nil)

@@ -9,7 +9,7 @@ import (
 )
 
 // serverConn is the server's side of a connection, above TLS if there is any.
-// It does to answers what a proxy or a broken server would.
+// It changes answers as a proxy or a broken server would.
 type serverConn struct {
 	net.Conn
 	e       *end
@@ -24,7 +24,7 @@ func (n *network) serverSide(e *end) net.Conn {
 	return c
 }
 
-// Write sends an answer. What is no beginning of one passes as it is.
+// Write sends an answer, or passes other bytes as they are.
 func (c *serverConn) Write(b []byte) (int, error) {
 	n := c.e.p.net
 	if !bytes.HasPrefix(b, []byte("HTTP/1.1 ")) || n.isCalm() {
@@ -44,8 +44,8 @@ func (c *serverConn) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// isWhole reports whether b is a whole answer: the server writes a short one
-// at once.
+// isWhole reports whether b is a whole answer. The server writes a short one in
+// one piece.
 func isWhole(b []byte) bool {
 	head, body, _ := bytes.Cut(b, []byte("\r\n\r\n"))
 	return bytes.Contains(head, fmt.Appendf(nil, "Content-Length: %d\r\n", len(body)))
@@ -88,8 +88,8 @@ func (c *serverConn) parts(pause time.Duration, a, b []byte) error {
 	return err
 }
 
-// together sends b twice, to arrive in one piece: what arrived after the next
-// request could not be told from its answer.
+// together sends b twice, to arrive in one piece. If the second one arrived
+// after the next request, no client could tell it from that request's answer.
 func (c *serverConn) together(b []byte) error {
 	_, err := c.Conn.Write(b)
 	c.e.hold(true)
@@ -100,8 +100,8 @@ func (c *serverConn) together(b []byte) error {
 	return err
 }
 
-// strayTo sends b to all other connections. Over TLS it cannot: a record that
-// is lost on the way breaks the connection.
+// strayTo sends b to all other connections. Over TLS it does nothing, because a
+// record that is lost on the way would break the connection.
 func (c *serverConn) strayTo(b []byte, pause time.Duration) {
 	n := c.e.p.net
 	if n.tls != nil {
@@ -134,14 +134,14 @@ func (e *end) delayNext(d time.Duration) {
 	e.peer.in.delay = d
 }
 
-// hold makes what the end sends arrive with the chunk before it.
+// hold makes the next bytes of the end arrive with the chunk before them.
 func (e *end) hold(on bool) {
 	e.p.mu.Lock()
 	defer e.p.mu.Unlock()
 	e.peer.in.held = on
 }
 
-// hangUp closes the end from its own side.
+// hangUp closes the end. If hard is set, the other side gets a reset.
 func (e *end) hangUp(hard bool) {
 	if hard {
 		e.p.mu.Lock()
@@ -152,15 +152,15 @@ func (e *end) hangUp(hard bool) {
 	_ = e.Close()
 }
 
-// answered notes that the request under way has its answer.
+// answered says that the request under way has its answer.
 func (e *end) answered() {
 	e.p.mu.Lock()
 	defer e.p.mu.Unlock()
 	e.peer.asked = false
 }
 
-// stray sends what nobody on this connection asked for, to arrive while no
-// request is under way, or never.
+// stray sends an answer without a request. It arrives while no request is under
+// way, or never.
 func (e *end) stray(b []byte, pause time.Duration) {
 	e.p.mu.Lock()
 	defer e.p.mu.Unlock()

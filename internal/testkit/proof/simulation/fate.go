@@ -9,12 +9,12 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
-// fates decides what goes wrong, from the seed and from the place alone: the
-// number of a connection, of an answer on it, of a request. So the order in
+// fates draws what goes wrong. It depends only on the seed and on the place:
+// the number of a connection, of an answer on it, or of a request. The order in
 // which goroutines ask makes no difference.
 type fates struct {
 	seed uint64
-	rate int // of 100: how often something goes wrong
+	rate int // how often something goes wrong, in percent
 }
 
 func (f fates) at(place uint64, n int) (rng *rand.Rand, wrong bool) {
@@ -30,7 +30,7 @@ const (
 	placeStream = 1 << 17 // and above: two for each connection
 )
 
-// connFate is what happens to a connection, whatever travels on it.
+// connFate is what happens to a connection.
 type connFate struct {
 	refused            bool
 	dialDelay          time.Duration
@@ -69,7 +69,7 @@ func upTo(rng *rand.Rand, d time.Duration) time.Duration {
 	return time.Duration(1 + rng.Int64N(int64(d)))
 }
 
-// ofRequest is what the server does with a request.
+// ofRequest returns the server's fault for a request.
 func (f fates) ofRequest(n int) upstashtest.Fault {
 	rng, wrong := f.at(placeRequest, n)
 	if !wrong {
@@ -79,7 +79,7 @@ func (f fates) ofRequest(n int) upstashtest.Fault {
 	return all[rng.IntN(len(all))]
 }
 
-// answerFate is what happens to an answer on its way out of the server.
+// answerFate is what happens to an answer when the server sends it.
 type answerFate struct {
 	how    mangling
 	n      int // interim answers, or the byte of a cut in 1/1000 of the answer

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestMain lets the clients trust the server of the simulated runs: the only
-// way to do so without an option of theirs is the system's own, a file.
+// TestMain makes the clients trust the server of the simulated runs. Without an
+// option of the client, only a file of the system's roots can do that.
 func TestMain(m *testing.M) { os.Exit(withRoot(m)) }
 
 func withRoot(m *testing.M) int {

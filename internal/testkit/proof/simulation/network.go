@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// address is the server's. It is never dialled outside of memory.
+// address is the server's. It exists in memory alone.
 var address = &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 6379}
 
 // network joins the clients and the server of one run. It is the server's
@@ -25,9 +25,9 @@ type network struct {
 	trace  []string
 	sum    uint64 // of all that travelled: see travelled
 	begin  time.Time
-	used   map[int64]bool // instants that belong to an arrival
+	used   map[int64]bool // the instants of arrivals
 	pipes  []*pipe
-	calm   bool // nothing more goes wrong
+	calm   bool // nothing goes wrong any more
 	queue  chan net.Conn
 	closed chan struct{}
 	once   sync.Once
@@ -40,8 +40,9 @@ func newNetwork(f fates, tlsConfig *tls.Config) *network {
 	}
 }
 
-// arrival is the instant at which the next chunk of a stream arrives, after the
-// last one. It is drawn from the place alone, as fates are.
+// arrival returns the instant at which the next chunk of a stream arrives. It
+// is after the last chunk, and depends on the seed and the place alone, as
+// fates do.
 func (n *network) arrival(s *stream) time.Time {
 	rng := rand.New(rand.NewPCG(n.fates.seed, s.place<<32|uint64(s.count)))
 	s.count++
@@ -59,9 +60,9 @@ func (n *network) arrival(s *stream) time.Time {
 	return at
 }
 
-// travelled takes a chunk into the sum by which two runs are compared: when it
-// arrives, on which connection, and its length. Its bytes may hold what is
-// drawn at random outside of the seed, such as the keys of TLS.
+// travelled adds a chunk to the sum by which two runs are compared: its
+// instant, its connection and its length. Its bytes may depend on random
+// numbers that do not come from the seed, such as the keys of TLS.
 func (n *network) travelled(at time.Time, id, length int) {
 	sum := uint64(14695981039346656037)
 	for _, v := range []uint64{uint64(at.UnixNano()), uint64(id), uint64(length)} {
@@ -119,8 +120,7 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// heal lets nothing more go wrong, and ends the connections that something was
-// wrong with.
+// heal ends all connections. Nothing goes wrong with new ones.
 func (n *network) heal() {
 	n.mu.Lock()
 	n.calm = true
@@ -154,7 +154,7 @@ func (n *network) Close() error {
 
 func (n *network) Addr() net.Addr { return address }
 
-// note keeps what went wrong, for the print of a seed that fails.
+// note keeps a fault, for the report of a seed that fails.
 func (n *network) note(format string, args ...any) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -9,10 +9,10 @@ import (
 	"time"
 )
 
-// A pipe is a connection in memory: two streams, one for each direction. What
-// is written arrives later, in order, at an instant of the virtual clock that
-// belongs to this arrival alone. So one goroutine is woken at a time, and a run
-// depends on nothing but its seed.
+// A pipe is a connection in memory: two streams, one for each direction. The
+// bytes of a write arrive later, in order, at an instant of the virtual clock
+// that no other arrival has. So one goroutine wakes at a time, and a run
+// depends on its seed alone.
 type pipe struct {
 	net *network
 	id  int
@@ -27,13 +27,13 @@ type end struct {
 	peer *end
 
 	in     stream
-	wake   chan struct{} // holds one token: look again
+	wake   chan struct{} // has room for one token, which says: look again
 	closed bool
 	limit  time.Time // of reads
 	asked  bool      // of a client's end: a request waits for its answer
 }
 
-// stream is what travels to an end.
+// stream is the bytes on their way to an end.
 type stream struct {
 	place  uint64 // for what is drawn
 	count  int    // chunks so far
@@ -44,12 +44,13 @@ type stream struct {
 
 	carried int // bytes that were written so far
 	cut     cut
-	held    bool          // gather writes in one chunk
+	held    bool          // writes join the last chunk
 	delay   time.Duration // of the next chunk
 }
 
-// chunk is what arrives at once. A stray one is lost when the client sends a
-// request before it arrived: nobody could tell it from the answer.
+// chunk is the bytes that arrive at one instant. A stray chunk is lost if the
+// client sends a request before it arrives: no client could tell it from the
+// answer.
 type chunk struct {
 	at    time.Time
 	data  []byte
@@ -68,16 +69,16 @@ type cutting uint8
 const (
 	whole   cutting = iota
 	hangUp          // both directions end
-	reset           // both directions end at once, and what was under way is lost
-	refuse          // as hangUp, and the writer is told
-	swallow         // nothing comes any more
-	freeze          // nothing comes for a while
+	reset           // both directions end at once, and bytes under way are lost
+	refuse          // as hangUp, and the write returns an error
+	swallow         // nothing arrives any more
+	freeze          // nothing arrives for a while
 )
 
 func newPipe(n *network, id int) *pipe {
 	p := &pipe{net: n, id: id}
-	// A stray comes to a connection in use only: before the first request
-	// nobody looks for one.
+	// No stray arrives before the first request, because a client does not look
+	// for one there.
 	client := &end{p: p, wake: make(chan struct{}, 1), asked: true}
 	server := &end{p: p, wake: make(chan struct{}, 1)}
 	client.in.place, server.in.place = placeStream+2*uint64(id), placeStream+2*uint64(id)+1
@@ -113,8 +114,8 @@ func (e *end) Read(b []byte) (int, error) {
 	}
 }
 
-// take reads without waiting. until is when there may be more, zero if only a
-// nudge can bring it.
+// take reads without waiting. until is the instant at which to look again; if
+// it is zero, only after a nudge.
 func (e *end) take(b []byte) (n int, until time.Time, err error) {
 	e.p.mu.Lock()
 	defer e.p.mu.Unlock()
@@ -163,7 +164,7 @@ func (e *end) TryRead(b []byte) (int, error) {
 	return n, err
 }
 
-// Write never waits: there is room for all.
+// Write never waits, because a stream has no limit.
 func (e *end) Write(b []byte) (int, error) {
 	e.p.mu.Lock()
 	defer e.p.mu.Unlock()
@@ -180,7 +181,7 @@ func (e *end) Write(b []byte) (int, error) {
 	return e.peer.in.write(e, b, false)
 }
 
-// dropStrays loses the strays that have not arrived yet.
+// dropStrays drops the strays that have not arrived yet.
 func (s *stream) dropStrays(now time.Time) {
 	kept := s.chunks[:0]
 	for _, c := range s.chunks {
@@ -191,7 +192,7 @@ func (s *stream) dropStrays(now time.Time) {
 	s.chunks = kept
 }
 
-// write sends b on its way from the end e.
+// write adds the bytes that the end e sends, or cuts the stream.
 func (s *stream) write(e *end, b []byte, stray bool) (int, error) {
 	through := len(b)
 	struck := s.cut.how != whole && s.carried+len(b) > s.cut.at
@@ -265,7 +266,7 @@ func (e *end) Close() error {
 	return nil
 }
 
-// SetReadDeadline is the one that matters: writes never wait.
+// SetReadDeadline sets the only deadline that has an effect: writes never wait.
 func (e *end) SetReadDeadline(t time.Time) error {
 	e.p.mu.Lock()
 	defer e.p.mu.Unlock()

@@ -18,8 +18,8 @@ func join(c cut) (client, server *end) {
 	return p.ends[0], p.ends[1]
 }
 
-// TestPipeCuts: what a client reads of "answer" when its connection is cut
-// after three bytes, and what the server is told.
+// TestPipeCuts cuts a connection after three bytes of "answer". It checks what
+// the client reads, and the error of the server's write.
 func TestPipeCuts(t *testing.T) {
 	for _, tt := range []struct {
 		cut      cut
@@ -28,7 +28,7 @@ func TestPipeCuts(t *testing.T) {
 		writeErr error
 	}{
 		{cut{}, "answer", os.ErrDeadlineExceeded, nil},
-		{cut{how: hangUp, at: 3}, "ans", nil, nil}, // io.ReadAll takes EOF for the end
+		{cut{how: hangUp, at: 3}, "ans", nil, nil}, // io.ReadAll returns no error at EOF
 		{cut{how: refuse, at: 3}, "ans", nil, syscall.EPIPE},
 		{cut{how: reset, at: 3}, "", syscall.ECONNRESET, nil},
 		{cut{how: swallow, at: 3}, "ans", os.ErrDeadlineExceeded, nil},
@@ -49,7 +49,8 @@ func TestPipeCuts(t *testing.T) {
 	}
 }
 
-// TestPipeClose: both ends learn of it, and a look does not wait.
+// TestPipeClose checks that both ends see a Close, and that TryRead does not
+// wait.
 func TestPipeClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client, server := join(cut{})
@@ -69,7 +70,8 @@ func TestPipeClose(t *testing.T) {
 	})
 }
 
-// TestStrays: what nobody asked for arrives before the next request, or never.
+// TestStrays checks that an answer without a request arrives before the next
+// request, or never.
 func TestStrays(t *testing.T) {
 	for _, waits := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {

@@ -2,14 +2,14 @@
 // bubble of testing/synctest: on a virtual clock, over a network in memory.
 // What goes wrong, and when, comes from a seed: which byte is cut, which answer
 // comes late, twice or on another connection, which interim answers come before
-// it, what freezes, and how long the clients rest. Package proof checks what
-// they were told. A seed that fails fails again:
+// it, what freezes, and how long the clients rest. Package proof checks the
+// answers that they got. A seed that failed fails again:
 //
 //	go test ./internal/testkit/proof/simulation -run TestSeeds -v -simulation.seed=N
 //
-// The network makes no fault that HTTP/1.1 has no means to notice: an answer
-// that nobody asked for arrives before the next request on its connection, or
-// never. What looks at real sockets has tests of its own.
+// The network makes no fault that a client cannot notice over HTTP/1.1. An
+// answer without a request arrives before the next request on its connection,
+// or never. The code that works on real sockets is tested elsewhere.
 package simulation
 
 import (
@@ -28,7 +28,7 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
-// scenario is what a seed stands for, save for the fates.
+// scenario is drawn from a seed. So are the fates, which are not part of it.
 type scenario struct {
 	seed    uint64
 	cfg     bloom.Config
@@ -61,7 +61,7 @@ func newScenario(seed uint64) scenario {
 	return s
 }
 
-// run is one seed under way, inside of a bubble.
+// run is the run of one seed, inside of a bubble.
 type run struct {
 	scenario
 	net     *network
@@ -74,8 +74,8 @@ const (
 	token = "token-of-the-server"
 )
 
-// serverTLS is what the server needs for TLS. It is nil on platforms without a
-// way to make the clients trust it.
+// serverTLS is the server's TLS configuration. It is nil on platforms on which
+// the clients cannot be made to trust it.
 var serverTLS *tls.Config
 
 // simulate runs a seed. It is called in a bubble of its own.
@@ -193,14 +193,14 @@ func (w *worker) one(ctx context.Context) {
 	w.r.history.Do(w.name, c, whole, func(c proof.Call) proof.Result { return proof.Run(ctx, f, c) })
 }
 
-// outside does what no client of ours does.
+// outside changes the key as no client of ours does.
 func (r *run) outside(v proof.Verb) {
 	r.history.Do("outside", proof.Call{Verb: v}, true, func(c proof.Call) proof.Result {
 		return proof.Outside(r.server, key, r.seed, c)
 	})
 }
 
-// finish lets all settle, and looks at what is left.
+// finish ends the faults, waits, and makes the last calls.
 func (r *run) finish(ctx context.Context) error {
 	r.server.InjectFunc(nil)
 	r.net.heal()

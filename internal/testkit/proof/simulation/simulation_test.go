@@ -19,8 +19,8 @@ var (
 )
 
 // TestSeeds runs clients, a REST server and a filter on a virtual clock, over a
-// network in memory, and holds all that the clients were told against the model
-// of package proof. What goes wrong, and when, comes from the seed alone.
+// network in memory. It checks the clients' answers with the model of package
+// proof. What goes wrong, and when, depends on the seed alone.
 func TestSeeds(t *testing.T) {
 	if *seed != 0 {
 		r, err := runSeed(t, *seed)
@@ -60,7 +60,7 @@ func checkSeed(t *testing.T, seed uint64) error {
 
 // runSeed runs a seed in a bubble of its own and checks its history.
 func runSeed(t *testing.T, seed uint64) (r *run, err error) {
-	defer func() { // a bubble that cannot go on
+	defer func() { // synctest panics if no goroutine can go on
 		if p := recover(); p != nil {
 			panic(fmt.Sprintf("seed %d: %v", seed, p))
 		}
@@ -72,6 +72,8 @@ func runSeed(t *testing.T, seed uint64) (r *run, err error) {
 	return r, err
 }
 
+// TestSameSeedSameRun runs each seed twice and compares what travelled, and the
+// histories.
 func TestSameSeedSameRun(t *testing.T) {
 	for seed := uint64(1); seed <= 100; seed++ {
 		a, _ := runSeed(t, seed)

@@ -11,9 +11,10 @@ import (
 	"time"
 )
 
-// newCertificate makes one that is valid at any time of a virtual clock, which
-// begins with the year 2000, and its PEM form. An Ed25519 signature is always
-// of the same length, so that each handshake is.
+// newCertificate makes a certificate, and returns a configuration with it and
+// its PEM form. It is valid at any time of a virtual clock, which begins with
+// the year 2000. An Ed25519 signature always has the same length, and so does
+// each handshake.
 func newCertificate() (*tls.Config, []byte, error) {
 	public, private, err := ed25519.GenerateKey(nil)
 	if err != nil {
