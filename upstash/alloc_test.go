@@ -58,13 +58,13 @@ func TestRedactingIsBounded(t *testing.T) {
 	for name, body := range map[string][]byte{"many arguments": many, "a long one": long} {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		redact(message, testToken, "", body)
+		redact(message, body, testToken)
 		runtime.ReadMemStats(&after)
 		if n := after.TotalAlloc - before.TotalAlloc; n > 512<<10 {
 			t.Errorf("%s: %d bytes allocated", name, n)
 		}
 	}
-	if got := redact("ERR bad "+strings.Repeat("v", 500), testToken, "", long); got != "ERR bad …" {
+	if got := redact("ERR bad "+strings.Repeat("v", 500), long, testToken); got != "ERR bad …" {
 		t.Errorf("the beginning of a long argument shows: %s", got)
 	}
 }

@@ -141,10 +141,19 @@ func (x *call) refused() int {
 	return n
 }
 
+// redact returns a server's words without what they quote of the request.
+func (x *call) redact(message string, words []byte) string {
+	value := ""
+	if x.raw != "" {
+		value = string(x.body[:min(len(x.body), maxQuotedBytes)])
+	}
+	return redact(message, words, x.token, x.raw, value)
+}
+
 // commandError makes the error of one command within an answer of status 200.
-func (x *call) commandError(name string, t traits, message string, body []byte) *Error {
+func (x *call) commandError(name string, t traits, message string, words []byte) *Error {
 	e := &Error{
-		StatusCode: 200, Message: redact(message, x.token, x.raw, body), Command: name, attempts: x.attempts,
+		StatusCode: 200, Message: x.redact(message, words), Command: name, attempts: x.attempts,
 	}
 	e.outcome = judge(t, x.earlier, attemptOutcome(t, e))
 	return e
@@ -153,7 +162,7 @@ func (x *call) commandError(name string, t traits, message string, body []byte) 
 // refusal makes the error of a whole request.
 func (x *call) refusal(message string) *Error {
 	e := &Error{
-		StatusCode: x.resp.StatusCode, Message: redact(message, x.token, x.raw, x.quotable()), Command: x.name,
+		StatusCode: x.resp.StatusCode, Message: x.redact(message, x.quotable()), Command: x.name,
 		RetryAfter: parseRetryAfter(x.resp.retryAfter, time.Now()), attempts: x.attempts,
 	}
 	e.outcome = judge(x.traits, x.earlier, attemptOutcome(x.traits, e))

@@ -144,6 +144,17 @@ func TestTheURLOfARawCommandIsNotShown(t *testing.T) {
 	}
 }
 
+// A server that quotes the body of a raw command quotes what is stored.
+func TestTheBodyOfARawCommandIsNotShown(t *testing.T) {
+	for _, message := range []string{"ERR bad value " + secretItem, "ERR bad value " + secretItem[:10]} {
+		c, _ := newFake(t, []answer{{status: 400, body: `{"error":"` + message + `"}`}})
+		_, err := c.Do(t.Context(), RawCmd("SET", []byte(secretItem), "k"))
+		if err == nil || !strings.Contains(err.Error(), "ERR bad value …") {
+			t.Errorf("got %v, want the words without what they quote", err)
+		}
+	}
+}
+
 func TestRawCmdLeavesItsArgumentsAlone(t *testing.T) {
 	all := []string{"k", "0", "next"}
 	RawCmd("SETRANGE", []byte("x"), all[:2]...)

@@ -22,10 +22,10 @@ const (
 	maxQuotedBytes = 16 << 10
 )
 
-// redact returns a server's words without what they quote of a request: the
-// token, the path of a raw command, and each of the first arguments that could
-// be a key or an item.
-func redact(message, token, path string, body []byte) string {
+// redact returns a server's words without what they quote of a request: secrets
+// that are known, and each of the first arguments in words, the JSON of the
+// request, that could be a key or an item.
+func redact(message string, words []byte, secrets ...string) string {
 	if len(message) > maxMessage {
 		message = strings.ToValidUTF8(message[:maxMessage], "") + redacted
 	}
@@ -36,9 +36,11 @@ func redact(message, token, path string, body []byte) string {
 	if own, _, ok := strings.Cut(message, ", with args beginning with:"); ok {
 		message = own
 	}
-	quoted := append(quotedArgs(message, body), token)
-	if path != "" {
-		quoted = append(quoted, path)
+	quoted := quotedArgs(message, words)
+	for _, secret := range secrets {
+		if secret != "" {
+			quoted = append(quoted, secret)
+		}
 	}
 	// The longest first, because one may be the beginning of another.
 	slices.SortFunc(quoted, func(a, b string) int { return len(b) - len(a) })

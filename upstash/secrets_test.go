@@ -152,7 +152,7 @@ func TestRedact(t *testing.T) {
 		{"ERR x", "not JSON", "ERR x"},
 		{"ERR x", `[1,null,[["a"]]]`, "ERR x"},
 	} {
-		if got := redact(tt.message, testToken, "", []byte(tt.body)); got != tt.want {
+		if got := redact(tt.message, []byte(tt.body), testToken); got != tt.want {
 			t.Errorf("redact(%q, %s) = %q, want %q", tt.message, tt.body, got, tt.want)
 		}
 	}
@@ -170,7 +170,7 @@ func FuzzRedact(f *testing.F) {
 			return
 		}
 		message := before + arg + after
-		got := redact(message, testToken, "", cmd.body())
+		got := redact(message, cmd.body(), testToken)
 		if !utf8.ValidString(got) && utf8.ValidString(message) {
 			t.Errorf("redact(%q) = %q, which is not UTF-8", message, got)
 		}
