@@ -11,3 +11,13 @@ func SetMaxPartItems(n int) (old int) {
 	old, maxPartItems = maxPartItems, n
 	return old
 }
+
+// UsualSettleTimeout is what users have.
+var UsualSettleTimeout = settleTimeout
+
+// SetSettleTimeout changes how long the settling of a TTL may take, and returns
+// what it was.
+func SetSettleTimeout(d time.Duration) (old time.Duration) {
+	old, settleTimeout = settleTimeout, d
+	return old
+}

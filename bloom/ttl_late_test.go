@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/upbloom/upbloom/bloom"
 	"github.com/upbloom/upbloom/upstash"
 	"github.com/upbloom/upbloom/upstash/httptransport"
 	"github.com/upbloom/upbloom/upstash/upstashtest"
@@ -49,6 +50,7 @@ func (h *hangingEval) RoundTrip(ctx context.Context, req *upstash.Request, resp 
 // A server that hangs in the settling holds the caller for a second at most,
 // whatever the client allows. The answer of the Add holds.
 func TestSettlingThatHangs(t *testing.T) {
+	defer bloom.SetSettleTimeout(bloom.SetSettleTimeout(bloom.UsualSettleTimeout))
 	s := upstashtest.NewServer(t)
 	web := &http.Client{}
 	defer web.CloseIdleConnections()
