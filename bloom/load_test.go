@@ -85,8 +85,8 @@ func TestLoadKeepsTheTargetsOwn(t *testing.T) {
 	})
 }
 
-// A filter that Load makes is settled, and a target whose TTL is open is
-// settled by it.
+// Load settles the TTL of a filter that it makes, and of a filter whose TTL was
+// not settled.
 func TestLoadSettles(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		cfg, parts := inParts(middling())
@@ -115,8 +115,8 @@ func TestLoadSettles(t *testing.T) {
 	})
 }
 
-// A part that is gone, or that is another's, is ErrLoadLost, and the target is
-// as it was.
+// If a part is gone or holds other bytes, the error is ErrLoadLost, and the
+// target is as it was.
 func TestLoadNoticesALostPart(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		for _, damage := range []struct {
@@ -153,7 +153,7 @@ func TestLoadNoticesALostPart(t *testing.T) {
 	})
 }
 
-// A part that arrives late, after the merge, stays for an hour at most.
+// A part that arrives only after the merge stays for an hour at most.
 func TestLoadLatePartExpires(t *testing.T) {
 	s := upstashtest.NewServer(t)
 	cfg, parts := inParts(middling())
@@ -175,8 +175,8 @@ func TestLoadLatePartExpires(t *testing.T) {
 	wantMails(t, f, 0, 1000)
 }
 
-// The script may run twice: the second time it changes nothing, and what was
-// new is unknown.
+// The script may run twice. The second time it changes nothing, and how many
+// bits were new is not known.
 func TestLoadTwiceTheScript(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		cfg, parts := inParts(middling())
@@ -236,7 +236,7 @@ func TestLoadTwoAtOnce(t *testing.T) {
 	})
 }
 
-// What happens to the target during the upload is seen by the script.
+// The script sees what happened to the target during the upload.
 func TestLoadTargetChangesMeanwhile(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		cfg, parts := inParts(middling())
@@ -301,8 +301,8 @@ func TestLoadLeavesOtherDataAlone(t *testing.T) {
 	})
 }
 
-// A Bare filter has no header to check, but a string of another length is
-// refused.
+// A Bare filter has no header to check, but Load refuses a string that is
+// longer.
 func TestLoadBare(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		cfg, parts := inParts(bloom.Config{
@@ -325,8 +325,8 @@ func TestLoadBare(t *testing.T) {
 	})
 }
 
-// Progress begins at 0 and ends at the whole; the counts are those of the
-// server.
+// The progress begins at 0 and ends at the whole string. The result counts the
+// requests that the server saw.
 func TestLoadReports(t *testing.T) {
 	s := upstashtest.NewServer(t)
 	cfg, parts := inParts(middling())

@@ -14,8 +14,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// localGeometries are one of each scheme of one-bit cells, some of awkward
-// sizes.
+// localGeometries returns geometries of each scheme of one-bit cells, some of
+// them of awkward sizes.
 func localGeometries() []Geometry {
 	return []Geometry{
 		{Bits: 53 * 203, Hashes: 4},

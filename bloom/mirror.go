@@ -270,8 +270,9 @@ type MirrorStats struct {
 	// Refreshes is how many refreshes succeeded, Failures how many did not.
 	Refreshes, Failures uint64
 	// Copied is true if a refresh has brought the whole filter into the copy,
-	// and Age is the time since the start of the last such refresh. An Age
-	// below 0 shows that the clock was set back.
+	// or found none with Config.MissingIsEmpty. Age is the time since the start
+	// of the last such refresh. An Age below 0 shows that the clock was set
+	// back.
 	Copied bool
 	Age    time.Duration
 	// Bytes is the memory that the copy takes, in bytes. SetBits is how many of

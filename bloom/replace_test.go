@@ -19,8 +19,8 @@ func localOf(f *bloom.Filter, from, to int) *bloom.Local {
 	return l
 }
 
-// The new content is the Local's and no more; the TTL stays, the birth number
-// is another.
+// After Replace the filter holds what the Local holds and no more. Its TTL
+// stays, and its birth number is another.
 func TestReplaceIsTheLocal(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		cfg, parts := inParts(middling())
@@ -64,8 +64,8 @@ func TestReplaceIsTheLocal(t *testing.T) {
 	})
 }
 
-// A reply that is lost, even for good, is resolved by the birth number: what
-// was added after the first attempt is not lost by a second.
+// If a reply is lost, even the last one, the birth number shows that Replace
+// ran. A second attempt does not remove what was added after the first.
 func TestReplaceRunsOnce(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		cfg, parts := inParts(middling())
@@ -149,7 +149,8 @@ func TestReplaceLeavesOtherDataAlone(t *testing.T) {
 	})
 }
 
-// The move to another size without downtime, as Replace's doc describes it.
+// A filter moves to another size without downtime in the steps of Replace's
+// doc.
 func TestMoveWithoutDowntime(t *testing.T) {
 	s := upstashtest.NewServer(t)
 	ctx, c := t.Context(), s.Client()

@@ -92,7 +92,7 @@ func TestUnionChecksEveryFilter(t *testing.T) {
 	})
 }
 
-// The estimate is off by a few in a thousand of the union.
+// The estimate's error is a few in a thousand of the union.
 func TestEstimateIntersection(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		ctx, c := t.Context(), s.Client()

@@ -18,7 +18,8 @@ func TestSnapshotIsTheStoredString(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		cfg, parts := inParts(middling())
 		f := handle(t, s.Client(), cfg)
-		// The string of a filter made by Adds ends with the last item.
+		// The string of a filter that Add made ends at its last bit that is
+		// set.
 		for i := range 3 {
 			add(t, f, mail(i), true)
 			l, err := f.Snapshot(t.Context(), parts)
@@ -60,7 +61,8 @@ func TestSnapshotBare(t *testing.T) {
 	}
 }
 
-// Two halves of two filters are no filter.
+// If the filter is made anew during a Snapshot, the error is ErrRecreated: the
+// parts would be of two filters.
 func TestSnapshotNoticesAnotherFilter(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		cfg, parts := inParts(middling())
@@ -93,7 +95,7 @@ func TestSnapshotNoticesAnotherFilter(t *testing.T) {
 	})
 }
 
-// A snapshot's bytes are those of the string, and hardly more, with RESP2.
+// With RESP2 a Snapshot receives hardly more bytes than the string has.
 func TestSnapshotBytes(t *testing.T) {
 	s := upstashtest.NewServer(t)
 	f := handle(t, s.Client(), bloom.Config{Capacity: 1_000_000, FPRate: 0.01})

@@ -58,9 +58,9 @@ func (a *app) list(ctx context.Context, client *upstash.Client, pattern string) 
 	w := tabwriter.NewWriter(&table, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "KEY\tSIZE\tSCHEME\tITEMS\tCAPACITY\tFILL\tFALSE POSITIVES\tEXPIRES IN")
 	for part := range slices.Chunk(keys, inspectAtOnce) {
-		found, err := bloom.InspectAll(ctx, client, part)
-		if err != nil {
-			return err
+		var found []bloom.Inspection
+		if found, err = bloom.InspectAll(ctx, client, part); err != nil {
+			break
 		}
 		for i, f := range found {
 			switch {
@@ -70,9 +70,9 @@ func (a *app) list(ctx context.Context, client *upstash.Client, pattern string) 
 			case errors.Is(f.Err, bloom.ErrNotFilter), errors.Is(f.Err, bloom.ErrNotFound):
 				// It only begins like a filter, or it has gone.
 			default:
-				list = append(list, unread{part[i], plain(f.Err)})
-				failed = append(failed, printable(part[i])+"\tnot read: "+plain(f.Err))
 				failure = f.Err
+				list = append(list, unread{part[i], plain(failure)})
+				failed = append(failed, printable(part[i])+"\tnot read: "+printable(plain(failure)))
 			}
 		}
 	}
@@ -81,14 +81,19 @@ func (a *app) list(ctx context.Context, client *upstash.Client, pattern string) 
 	}
 	_ = w.Flush()
 	text := strings.TrimRight(table.String(), "\n")
-	if len(list) == 0 {
+	if len(list) == 0 && err == nil {
 		text = "no filters"
 	}
-	err = a.print(list, text)
-	if err == nil && failure != nil {
+	if printErr := a.print(list, text); printErr != nil {
+		return printErr
+	}
+	switch {
+	case err != nil:
+		return fmt.Errorf("the list is not complete: %w", err)
+	case failure != nil:
 		return fmt.Errorf("%d of %d filters could not be read: %w", len(failed), len(list), failure)
 	}
-	return err
+	return nil
 }
 
 // row is a filter's line in the table of list.

@@ -1,12 +1,14 @@
 package main
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
 // ls finds a filter among thousands of other keys, and shows odd keys in one
@@ -86,5 +88,32 @@ func TestListWithAFilterThatCannotBeRead(t *testing.T) {
 	if len(list) != 3 || list[0].Items != 1 || list[1].Key != "b" || list[1].Error == "" ||
 		list[2].Error != "" {
 		t.Errorf("as JSON: %+v", list)
+	}
+}
+
+// If the database goes away, ls shows what it has read, and that there is more.
+func TestListThatIsNotComplete(t *testing.T) {
+	sh := newShell(t)
+	c := sh.s.Client()
+	for i := range 2 * inspectAtOnce {
+		f, err := bloom.New(c, fmt.Sprintf("seen:%03d", i), bloom.Config{Capacity: 100, FPRate: 0.01})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := f.Add(t.Context(), "a"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// After SCAN, the first bits of all keys, and the first half.
+	sh.s.InjectFunc(func(n int64, _ upstashtest.RequestInfo) upstashtest.Fault {
+		if n > 3 {
+			return upstashtest.ErrorObject("ERR no")
+		}
+		return upstashtest.Fault{}
+	})
+	out, errOut, status := sh.run("", "ls")
+	if n := strings.Count(out, "seen:"); n != inspectAtOnce || status != exitDatabase ||
+		!strings.Contains(errOut, "the list is not complete: ") {
+		t.Errorf("%d filters are listed, want %d; status %d, %q", n, inspectAtOnce, status, errOut)
 	}
 }
