@@ -95,9 +95,10 @@ func WithMaxRequest(n int64) Option { return func(c *config) { c.maxRequest = n 
 // before the command allocates anything.
 //
 // With WithRedis the limit does not hold for the commands that a script calls.
-// The Redis runs the script as a whole, and has no setting for this limit that
-// another user of the same Redis would not meet too. To test what a script does
-// at the limit, use the database in memory.
+// The Redis runs the script as a whole, and its own limit would meet every
+// other client too. An APPEND in a transaction is then measured with the string
+// as it was before the transaction. To test what happens at the limit, use the
+// database in memory, which has neither gap.
 func WithMaxRecord(n int64) Option { return func(c *config) { c.maxRecord = n } }
 
 // WithTimeout sets how long a command may run, and how long it may wait for the

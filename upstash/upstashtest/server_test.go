@@ -260,6 +260,10 @@ func TestTransactionOverLimit(t *testing.T) {
 	if want := `[{"result":1},{"error":"ERR max single record size exceeded"},{"result":2}]`; got.body != want {
 		t.Errorf("got %s", got.body)
 	}
+	got = do(t, s, call{path: "/multi-exec", body: `[["SET","k","1234567"],["APPEND","k","890"],["APPEND","k","x"]]`})
+	if want := `[{"result":"OK"},{"result":10},{"error":"ERR max single record size exceeded"}]`; got.body != want {
+		t.Errorf("got %s", got.body)
+	}
 	got = do(t, s, call{path: "/multi-exec", body: `[["SETRANGE","k","10","x"]]`})
 	if want := `[{"error":"ERR max single record size exceeded"}]`; got.body != want || got.status != 200 {
 		t.Errorf("got %d %s", got.status, got.body)
