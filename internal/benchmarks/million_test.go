@@ -90,7 +90,9 @@ return true`
 var scriptGeometry = bloom.Geometry{Bits: 9_585_059, Hashes: 14, Scheme: bloom.SchemeXXH3}
 
 func (m *million) ways() []way {
-	setNX := func(item string) upstash.Command { return upstash.Cmd("SET", "seen:"+item, "1", "NX", "EX", "86400") }
+	setNX := func(item string) upstash.Command {
+		return upstash.Cmd("SET", "seen:"+item, "1", "NX", "EX", "86400")
+	}
 	eval := func(item string) upstash.Command {
 		args := []string{scriptFilter, "1", "seen:script"}
 		for _, p := range scriptGeometry.Positions(nil, item) {

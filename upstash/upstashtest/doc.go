@@ -30,10 +30,10 @@
 // # The database
 //
 // By default the database is a miniredis in memory. The bit commands, the
-// counters, SET, SETRANGE, GETRANGE, COPY, the EXPIRE family and scripts are
-// implemented anew, and compared with Redis 7.0 by random sequences of
-// commands. A BITFIELD copies the string once, however many operations it has.
-// Times to live follow the clock; FastForward shortens them.
+// counters, SET, SETRANGE, GETRANGE, COPY and the EXPIRE family are implemented
+// anew, and random sequences of them are compared with Redis 7.0. A BITFIELD
+// copies the string once, however many operations it has. Times to live follow
+// the clock; FastForward shortens them.
 //
 // Scripts run as in Redis 7.0, but without the libraries bit, cmsgpack and
 // struct. The server accepts the first line "#!lua flags=allow-key-locking",

@@ -42,7 +42,8 @@ func TestLongAnswersAreNotHeld(t *testing.T) {
 		{headerEncoding, "base64"}: (size+2)/3*4 + int64(len(`{"result":""}`)),
 		{headerFormat, "resp2"}:    size + int64(len("$16777216\r\n\r\n")),
 	} {
-		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.URL, strings.NewReader(`["GET","k"]`))
+		body := strings.NewReader(`["GET","k"]`)
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.URL, body)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -58,7 +58,7 @@ func TestNothingLeft(t *testing.T) {
 	}
 }
 
-// closedPort returns a URL at which nobody listens.
+// closedPort returns a URL without a listener.
 func closedPort(t *testing.T) string {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

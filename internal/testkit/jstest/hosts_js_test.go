@@ -86,14 +86,20 @@ func TestGuestHosts(t *testing.T) {
 		},
 		{"a thenable without arguments", `() => ({then(ok) { ok() }})`, false, "fetch failed"},
 		{"a thenable that rejects without arguments", `() => ({then(_, no) { no() }})`, false, "fetch failed"},
-		{"a thenable that does both", `() => ({then(ok, no) { no(); ok(); no(); throw 1 }})`, false, "fetch failed"},
+		{
+			"a thenable that does both",
+			`() => ({then(ok, no) { no(); ok(); no(); throw 1 }})`, false, "fetch failed",
+		},
 		{"a then that throws", `() => ({get then() { throw new Error("no then") }})`, false, "no then"},
 		{
 			"a message that throws", `() => Promise.reject({get message() { throw 1 }, get cause() { throw 2 }})`,
 			false, "fetch failed",
 		},
 		{"no status", `async () => ({headers: new Headers(), body: null})`, false, "fetch failed"},
-		{"a status of NaN", `async () => ({status: NaN, headers: new Headers(), body: null})`, false, "fetch failed"},
+		{
+			"a status of NaN",
+			`async () => ({status: NaN, headers: new Headers(), body: null})`, false, "fetch failed",
+		},
 		{"no headers", `async () => ({status: 200, body: null})`, false, "fetch failed"},
 		{"an ArrayBuffer", piece("new ArrayBuffer(3)"), false, "fetch failed"},
 		{"a DataView", piece("new DataView(new ArrayBuffer(3))"), false, "fetch failed"},

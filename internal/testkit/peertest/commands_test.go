@@ -110,7 +110,10 @@ var transcript = []struct {
 	}},
 	{"keys", []step{
 		{`redis.set("typed", "x")`, `"OK"`, ``},
-		{`redis.scan("0", {match: "typed", count: 1000, withType: true})`, `["0",[{"key":"typed","type":"string"}]]`, ``},
+		{
+			`redis.scan("0", {match: "typed", count: 1000, withType: true})`,
+			`["0",[{"key":"typed","type":"string"}]]`, ``,
+		},
 		{`redis.copy("typed", "typed")`, `"NOT_COPIED"`, ``},
 	}},
 	{"pipeline", []step{

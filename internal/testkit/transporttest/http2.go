@@ -40,8 +40,11 @@ func RunHTTP2(t *testing.T, newTransport Make, exceptions ...Exception) {
 }
 
 func (s suite) testIsHTTP2(t *testing.T) {
-	url, _ := httpServer(t, anyIPv4, func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, r.Proto) })
-	if resp := mustSend(t, s.transport(t, url), newRequest(url+"/", "[]")); string(resp.Body) != "HTTP/2.0" {
+	url, _ := httpServer(t, anyIPv4, func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.WriteString(w, r.Proto)
+	})
+	resp := mustSend(t, s.transport(t, url), newRequest(url+"/", "[]"))
+	if string(resp.Body) != "HTTP/2.0" {
 		t.Errorf("the server was asked over %s", resp.Body)
 	}
 }

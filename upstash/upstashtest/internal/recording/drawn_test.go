@@ -46,18 +46,20 @@ func TestBirthNumbersAreReplayed(t *testing.T) {
 func TestOtherNumbersMustBeEqual(t *testing.T) {
 	const header, birth = "4787273627347463", "6674581760340884"
 	add := func(key, header, birth string) upstash.Command {
-		return upstash.Cmd("BITFIELD", key, "OVERFLOW", "FAIL", "INCRBY", "u53", "0", header, "INCRBY", "u53", "64", birth)
+		return upstash.Cmd("BITFIELD", key, "OVERFLOW", "FAIL",
+			"INCRBY", "u53", "0", header, "INCRBY", "u53", "64", birth)
 	}
 	const other = "5555555555555555"
+	const refused = "is not in the recording"
 	for name, tt := range map[string]struct {
 		made []upstash.Command
 		want string // of the failure, or ""
 	}{
 		"the same":       {[]upstash.Command{add("k", header, birth), add("l", header, birth)}, ""},
 		"drawn anew":     {[]upstash.Command{add("k", header, other), add("l", header, other)}, ""},
-		"two instead":    {[]upstash.Command{add("k", header, birth), add("l", header, other)}, "is not in the recording"},
-		"another header": {[]upstash.Command{add("k", other, birth)}, "is not in the recording"},
-		"an item":        {[]upstash.Command{upstash.Cmd("SET", "k", other)}, "is not in the recording"},
+		"two instead":    {[]upstash.Command{add("k", header, birth), add("l", header, other)}, refused},
+		"another header": {[]upstash.Command{add("k", other, birth)}, refused},
+		"an item":        {[]upstash.Command{upstash.Cmd("SET", "k", other)}, refused},
 	} {
 		t.Run(name, func(t *testing.T) {
 			server := upstashtest.NewServer(t)
@@ -77,7 +79,8 @@ func TestOtherNumbersMustBeEqual(t *testing.T) {
 				send(recording.Record(tb, file, server.URL, server.Token), recorded...)
 			}).WantFailures(t)
 			fake := faketest.Run(func(tb testing.TB) { send(recording.Replay(tb, file), tt.made...) })
-			if got := strings.Join(fake.Failures, "\n"); tt.want == "" && got != "" || !strings.Contains(got, tt.want) {
+			got := strings.Join(fake.Failures, "\n")
+			if tt.want == "" && got != "" || !strings.Contains(got, tt.want) {
 				t.Errorf("failures %q, want %q", got, tt.want)
 			}
 		})

@@ -28,7 +28,9 @@ func recordThenReplay(t *testing.T, url, token string, f func(c *upstash.Client)
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "recording.json")
 	var live, replayed string
-	faketest.Run(func(tb testing.TB) { live = f(recording.Record(tb, file, url, token, noPause)) }).WantFailures(t)
+	faketest.Run(func(tb testing.TB) {
+		live = f(recording.Record(tb, file, url, token, noPause))
+	}).WantFailures(t)
 	faketest.Run(func(tb testing.TB) { replayed = f(recording.Replay(tb, file)) }).WantFailures(t)
 	if live != replayed {
 		t.Errorf("replayed:\n%s\nbut live it was:\n%s", replayed, live)
