@@ -123,8 +123,10 @@ func judgeExamined(word int64, fields []upstash.NullInt64, n []int64) (examined,
 	if fields[0].Int64 != 0 || h.kind == KindFilter && fields[2].Int64 != 0 {
 		return examined{}, errHeaderBits
 	}
-	// Every command that makes a filter writes to its body too.
-	if e.length <= headerBytes || e.length > h.maxBytes() {
+	// Every command that makes a filter writes to its body too. An Add of a
+	// larger filter lengthens the string, and gives it a birth number if it has
+	// none.
+	if e.length <= headerBytes || e.length > h.maxBytes() && e.birth&birthMarker == 0 {
 		return examined{}, fmt.Errorf("%w: it is %d bytes long, and its header allows %d to %d",
 			ErrNotFilter, e.length, headerBytes+1, h.maxBytes())
 	}

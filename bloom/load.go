@@ -34,7 +34,7 @@ type LoadResult struct {
 // and a status; if the upload was taken, also the set cells before and after,
 // and 1 if this call made the filter.
 const mergeScript = assemble + `local w = {0, 1, 0}
-local ttl = call('PTTL', KEYS[1])
+local ttl = left()
 local from = '0'
 if ARGV[1] ~= '0' then
   from = '16'
@@ -75,7 +75,7 @@ const (
 	uploadLost            // a part is gone or damaged
 	uploadNoHeader        // the target is a string that begins with zeros
 	uploadTooLong         // the target is a Bare string that is longer than the filter's
-	uploadOther           // Replace: the target is another kind of filter, or other data
+	uploadOther           // Replace: bits 53 to 63 of the target are set
 )
 
 // ErrLoadLost is returned by Load, Merge, Restore and Replace when a part of

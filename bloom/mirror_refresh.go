@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/bits"
 	"strconv"
 	"sync"
 	"time"
@@ -24,8 +25,14 @@ import (
 // mirrored while others write to it all the time.
 
 const (
-	mirrorCountScript = ours + `return {w[1], w[3], redis.call('BITCOUNT', KEYS[1], '16', '-1')}`
-	mirrorPartScript  = ours + `return {w[1], w[3], redis.call('GETRANGE', KEYS[1], ARGV[2], ARGV[3])}`
+	// mirrorCountScript counts up to byte ARGV[2], which is the last with a cell
+	// and is at bit ARGV[3], and returns that byte as well: some of its bits may
+	// be no cells.
+	mirrorCountScript = `local w = redis.call('BITFIELD_RO', KEYS[1],
+  'GET', 'u53', '0', 'GET', 'u53', '64', 'GET', 'u8', ARGV[3])
+if w[1] ~= tonumber(ARGV[1]) then return {w[1]} end
+return {w[1], w[2], redis.call('BITCOUNT', KEYS[1], '16', ARGV[2]), w[3]}`
+	mirrorPartScript = ours + `return {w[1], w[3], redis.call('GETRANGE', KEYS[1], ARGV[2], ARGV[3])}`
 
 	mirrorPartBytes = 2 << 20
 	mirrorParallel  = 4
@@ -107,9 +114,11 @@ func (m *Mirror) refresh(ctx context.Context) error {
 	begun, have := c.begun, c.local.setBits()
 	c.mu.RUnlock()
 	sent := m.now()
-	answers, _, err := m.f.rec.evalInts(ctx, true, mirrorCountScript, nil)
-	if err == nil && len(answers) != 2 {
-		err = wrongCount(len(answers), 2)
+	last := c.local.size - 1
+	answers, _, err := m.f.rec.evalInts(ctx, true, mirrorCountScript, nil,
+		strconv.Itoa(last), strconv.FormatUint(8*uint64(last), 10))
+	if err == nil && len(answers) != 3 {
+		err = wrongCount(len(answers), 3)
 	}
 	if isGone(err) {
 		c.mu.Lock()
@@ -125,10 +134,11 @@ func (m *Mirror) refresh(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if !answers[1].Valid || answers[1].Int64 < 0 {
+	noCells := int64(bits.OnesCount8(uint8(answers[2].Int64) & (1<<(-c.local.geo.Bits&7) - 1)))
+	if !answers[1].Valid || answers[1].Int64 < noCells {
 		return errNegative
 	}
-	count := uint64(answers[1].Int64)
+	count := uint64(answers[1].Int64 - noCells)
 
 	c.mu.Lock()
 	if same := c.begun == begun && c.birth == birth; same && count < have {

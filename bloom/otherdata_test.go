@@ -10,6 +10,7 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/upbloom/upbloom/bloom"
 	"github.com/upbloom/upbloom/upstash/upstashtest"
@@ -103,6 +104,46 @@ func TestOtherDataIsNoFilter(t *testing.T) {
 			"a word and more": headerOf(0, 1, bloom.Geometry{Bits: 54, Hashes: 2}) + "\x01",
 		} {
 			refusedAsOtherData(t, s, name, data)
+		}
+	})
+}
+
+// An Add for a larger filter lengthens the string, and may set bits of the last
+// byte that are no cells. The filter loses nothing by it.
+func TestFilterThatALargerOneMet(t *testing.T) {
+	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+		ctx, c := t.Context(), s.Client()
+		cfg := bloom.Config{Bits: 1001, Hashes: 7, Scheme: bloom.SchemeXXH3}
+		f := handle(t, c, cfg)
+		add(t, f, "item", true)
+		want := bloom.NewLocal(f.Geometry())
+		want.Add("item")
+		do(t, s, "SETBIT", key, "1135", "1") // the last of 7 bits behind the cells
+		large := handle(t, c, bloom.Config{Capacity: 100_000, FPRate: 0.01})
+		var mismatch *bloom.MismatchError
+		if _, err := large.Add(ctx, "other"); !errors.As(err, &mismatch) {
+			t.Fatalf("%v, want a MismatchError", err)
+		}
+		if _, err := bloom.Open(ctx, c, key); err != nil {
+			t.Error("Open:", err)
+		}
+		if _, err := bloom.Inspect(ctx, c, key); err != nil {
+			t.Error("Inspect:", err)
+		}
+		l, err := f.Snapshot(ctx)
+		if err != nil {
+			t.Error("Snapshot:", err)
+		} else if !l.Exists("item") || len(l.Bytes()) != len(want.Bytes()) {
+			t.Errorf("Snapshot is %x, want at least %x", l.Bytes(), want.Bytes())
+		}
+		m, _ := mirror(t, f, bloom.MirrorConfig{MaxStale: time.Hour})
+		if err := m.Refresh(ctx); err != nil {
+			t.Error("Refresh:", err)
+		}
+		asks(t, s, m, "item", true, 0)
+		asks(t, s, m, "another", false, 0)
+		if err := m.Refresh(ctx); err != nil {
+			t.Error("Refresh of what did not change:", err)
 		}
 	})
 }

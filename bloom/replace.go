@@ -2,22 +2,25 @@ package bloom
 
 import (
 	"context"
+	"errors"
 	"strconv"
 
 	"github.com/upbloom/upbloom/upstash"
 )
 
-// replaceScript makes the upload the target, if that is missing or is any plain
-// filter of this format: the first five bits of its header, 1, kind 0 and
-// version 1, are the number 17, and its bits 53 to 63 are 0. ARGV[6] is the new
-// birth number. If the target has it already, an earlier attempt ran.
+// replaceScript makes the upload the target, if that is missing or its header is
+// ARGV[1] or ARGV[7] and its bits 53 to 63 are 0. ARGV[6] is the new birth number. If the target has it
+// already, an earlier attempt ran.
 const replaceScript = assemble + `local w = call('BITFIELD_RO', KEYS[1],
   'GET', 'u53', '0', 'GET', 'u1', '127', 'GET', 'u53', '64', 'GET', 'u11', '53')
-local ttl = call('PTTL', KEYS[1])
+local ttl = left()
 if ttl ~= -2 then
   if w[3] == tonumber(ARGV[6]) then return {n, w[1], 1} end
   if w[1] == 0 then return {n, 0, 3} end
-  if math.floor(w[1] / 281474976710656) ~= 17 or w[4] ~= 0 then return {n, w[1], 5} end
+  if w[4] ~= 0 then return {n, w[1], 5} end
+  if w[1] ~= tonumber(ARGV[1]) and w[1] ~= tonumber(ARGV[7]) then return {n, w[1], 0} end
+else
+  w = {0, 0, 0}
 end
 if not complete() then return {n, w[1], 2} end
 local settled = '0'
@@ -71,13 +74,39 @@ func (f *Filter) Replace(ctx context.Context, l *Local, opts ...MoveOption) erro
 	err := u.send(ctx, c)
 	if err == nil {
 		birth := newBirth()
-		_, _, err = u.take(ctx, replaceScript, strconv.FormatInt(birth, 10))
+		err = u.replace(ctx, birth, r.header)
+		if other := (*MismatchError)(nil); errors.As(err, &other) && other.GotKind == KindFilter {
+			err = u.replaceOther(ctx, birth)
+		}
 		if err != nil && !upstash.SafeToRetry(err) && r.wasReplaced(ctx, birth) {
 			err = nil // it ran, and only the reply was lost
 		}
 	}
 	u.drop(ctx)
 	return err
+}
+
+// replace runs the script. It replaces a filter with the header word old too.
+func (u *upload) replace(ctx context.Context, birth, old int64) error {
+	_, _, err := u.take(ctx, replaceScript, strconv.FormatInt(birth, 10), strconv.FormatInt(old, 10))
+	return err
+}
+
+// replaceOther replaces a filter of another header. It examines the key first,
+// because the header word alone does not tell a filter from other data.
+func (u *upload) replaceOther(ctx context.Context, birth int64) error {
+	e, err := u.rec.examine(ctx, false)
+	switch {
+	case errors.Is(err, ErrNotFound): // it was deleted in the meantime
+		return u.replace(ctx, birth, u.rec.header)
+	case err != nil:
+		return u.rec.failed(err)
+	}
+	old := int64(e.header.word())
+	if e.header.kind != KindFilter {
+		return u.rec.learn(old)
+	}
+	return u.replace(ctx, birth, old)
 }
 
 // wasReplaced reports whether the filter has the birth number. It asks even if

@@ -120,6 +120,9 @@ func TestReplaceLeavesOtherDataAlone(t *testing.T) {
 		tail := "\x88\x08\x00\x00\x00\x00\x1f\xff" + strings.Repeat("\x00", 30) // bits 53 to 63 are set
 		for _, data := range []string{
 			"plain text that is long enough", strings.Repeat("\x00", 40), shard, tail, own,
+			"\x88" + strings.Repeat("\x00", 31),                      // k and m are 0
+			"\x8b\x00\x00\x00\x07\x00\x00\x00two numbers and a text", // little-endian
+			spoilt(117),
 		} {
 			do(t, s, "SET", key, data)
 			err := f.Replace(t.Context(), localOf(f, 0, 9), parts)

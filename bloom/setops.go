@@ -36,7 +36,7 @@ else
   redis.call('BITOP', 'OR', KEYS[1], unpack(KEYS))
 end
 redis.call('BITFIELD', KEYS[1], 'SET', 'u53', '64', birth, 'SET', 'u1', '127', settled)
-if ttl > 0 then redis.call('PEXPIRE', KEYS[1], string.format('%d', ttl)) end
+if ttl >= 0 then redis.call('PEXPIRE', KEYS[1], string.format('%d', math.max(ttl, 1))) end
 return {tonumber(ARGV[1]), 0}`
 
 // Union adds all items of srcs to dst, on the server and in one atomic step.

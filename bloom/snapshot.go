@@ -43,7 +43,9 @@ func (f *Filter) Snapshot(ctx context.Context, opts ...MoveOption) (*Local, erro
 	if !r.headed() {
 		shift, from = headerBytes, 0
 	}
-	if length+shift > len(l.raw()) {
+	if r.headed() {
+		length = min(length, len(l.raw())) // what is behind the cells is nobody's
+	} else if length+shift > len(l.raw()) {
 		return nil, fmt.Errorf("%w of this geometry: the string has %d bytes, and %d belong to it",
 			ErrNotFilter, length, len(l.raw())-shift)
 	}

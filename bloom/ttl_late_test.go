@@ -92,3 +92,40 @@ func TestLateSettlingMeetsAnotherFilter(t *testing.T) {
 		wantTTL(t, s, time.Hour)
 	})
 }
+
+// A PTTL of 0 says that less than a millisecond is left, and not that there is
+// no TTL: what is moved into such a filter does not make it stay. A filter that
+// was made anew after the expiry is not settled, and stays.
+func TestMovesAtTheEndOfTheTTL(t *testing.T) {
+	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+		c := s.Client()
+		f, src := handle(t, c, small()), handleAt(t, c, "source", small())
+		add(t, src, "item", true)
+		l := localOf(f, 0, 9)
+		for name, move := range map[string]func() error{
+			"Merge":   func() error { _, err := f.Merge(t.Context(), l); return err },
+			"Replace": func() error { return f.Replace(t.Context(), l) },
+			"Union":   func() error { return bloom.Union(t.Context(), f, src) },
+		} {
+			for range 20 {
+				if _, err := f.Create(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				if _, err := f.Expire(t.Context(), 2*time.Millisecond); err != nil {
+					t.Fatal(err)
+				}
+				for settled := true; settled; {
+					if err := move(); err != nil {
+						t.Fatal(name, err)
+					}
+					word := do(t, s, "BITFIELD", key, "GET", "u1", "127").([]any)
+					settled = word[0] == int64(1)
+					if settled && do(t, s, "PTTL", key) == int64(-1) {
+						t.Fatalf("%s made a filter stay that was about to expire", name)
+					}
+				}
+				do(t, s, "DEL", key)
+			}
+		}
+	})
+}

@@ -210,6 +210,8 @@ func (u *upload) drop(ctx context.Context) {
 //
 //	n                  the number of commands called
 //	call(...)          redis.call, counted
+//	left()             the PTTL of KEYS[1]; 1 if less than 1 is left, because
+//	                   PEXPIRE does not take 0
 //	complete()         puts the parts together at KEYS[2]; returns false if
 //	                   one is gone or damaged
 //	settle(new, ttl)   sets the TTL of KEYS[1] after KEYS[2] was renamed to it;
@@ -217,6 +219,11 @@ func (u *upload) drop(ctx context.Context) {
 //	                   bit 127 was not set
 const assemble = `local n = 0
 local function call(...) n = n + 1 return redis.call(...) end
+local function left()
+  local ttl = call('PTTL', KEYS[1])
+  if ttl == 0 then return 1 end
+  return ttl
+end
 local function complete()
   local size = 0
   for i = 3, #KEYS do
