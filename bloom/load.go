@@ -34,15 +34,17 @@ type LoadResult struct {
 // and a status; if the upload was taken, also the set cells before and after,
 // and 1 if this call made the filter.
 const mergeScript = assemble + `local w = {0, 1, 0}
-local ttl = left()
 local from = '0'
 if ARGV[1] ~= '0' then
   from = '16'
   w = call('BITFIELD_RO', KEYS[1], 'GET', 'u53', '0', 'GET', 'u1', '127', 'GET', 'u53', '64')
-  if w[1] == 0 and ttl ~= -2 then return {n, 0, 3} end
-  if w[1] ~= 0 and w[1] ~= tonumber(ARGV[1]) then return {n, w[1], 0} end
-elseif call('STRLEN', KEYS[1]) > tonumber(ARGV[3]) then
-  return {n, 0, 4}
+end
+local ttl = left()
+if ARGV[1] == '0' then
+  if call('STRLEN', KEYS[1]) > tonumber(ARGV[3]) then return {n, 0, 4} end
+elseif ttl ~= -2 then
+  if w[1] == 0 then return {n, 0, 3} end
+  if w[1] ~= tonumber(ARGV[1]) then return {n, w[1], 0} end
 end
 if ttl == -2 and ARGV[7] == '1' then return {n, 0, 0} end
 if not complete() then return {n, w[1], 2} end

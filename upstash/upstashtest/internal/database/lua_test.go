@@ -120,6 +120,22 @@ func TestKeyLocking(t *testing.T) {
 	}
 }
 
+// TestNoKeyExpiresInAScript asks for a key again after a loop that takes longer
+// than the key has to live.
+func TestNoKeyExpiresInAScript(t *testing.T) {
+	p := newPair(t)
+	const script = `local before = redis.call('EXISTS', KEYS[1])
+for i = 1, 1e6 do end
+return {before, redis.call('EXISTS', KEYS[1])}`
+	for _, db := range []DB{p.mem, p.red} {
+		db.Do([]string{"SET", "k", "v", "PX", "5"})
+		got, _ := db.Do([]string{"EVAL", script, "1", "k"}).(Array)
+		if len(got) != 2 || got[0] != got[1] {
+			t.Errorf("%T: %v, want the same twice", db, got)
+		}
+	}
+}
+
 // TestCalledCommandsAreCounted has both databases count what scripts call.
 func TestCalledCommandsAreCounted(t *testing.T) {
 	p := newPair(t)

@@ -25,6 +25,7 @@ type engine struct {
 	end     context.CancelFunc
 
 	nextTick time.Time
+	frozen   bool // a script or a transaction runs, in which no key expires
 }
 
 // Memory is the default backend: one logical database of an engine, with the
@@ -114,8 +115,8 @@ func (d *Memory) Table() Table { return inMemory }
 
 // Do runs one command.
 func (d *Memory) Do(args []string) Reply {
+	defer d.freeze()()
 	name := strings.ToUpper(args[0])
-	d.tick()
 	if run := native[name]; run != nil {
 		return run(d, args)
 	}
@@ -123,6 +124,18 @@ func (d *Memory) Do(args []string) Reply {
 		args = append([]string{"FLUSHDB"}, args[1:]...)
 	}
 	return d.dispatch(args)
+}
+
+// freeze lets the time go on to now, and then has it stand still until the
+// function that it returns is called. As in Redis, no key expires in the middle
+// of a script or a transaction.
+func (e *engine) freeze() (thaw func()) {
+	if e.frozen {
+		return func() {}
+	}
+	e.tick()
+	e.frozen = true
+	return func() { e.frozen = false }
 }
 
 // tick removes the keys that have expired. miniredis looks at every key to do
@@ -141,6 +154,7 @@ func (e *engine) tick() {
 // Multi runs the commands one after another: no other command can run
 // meanwhile. As in Redis, a command that fails does not stop the others.
 func (d *Memory) Multi(cmds [][]string) Reply {
+	defer d.freeze()()
 	out := make(Array, len(cmds))
 	for i, c := range cmds {
 		out[i] = d.Do(c)
