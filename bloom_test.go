@@ -129,8 +129,8 @@ func TestUsernameChecked(t *testing.T) {
 	})
 }
 
-// A filter with a TTL of an hour is gone after the hour. The next Add makes a new
-// one, with a TTL of its own.
+// A filter with a TTL of an hour is gone after the hour. The next Add makes a
+// new one, with a TTL of its own.
 func TestFilterExpires(t *testing.T) {
 	server := upstashtest.NewServer(t) // its clock can be moved
 	seen := newFilter(t, server, "seen:hour", bloom.Config{Capacity: 1000, FPRate: 0.01, TTL: time.Hour})

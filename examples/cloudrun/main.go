@@ -99,8 +99,8 @@ func run(ctx context.Context) error {
 	return server.Shutdown(graceCtx)
 }
 
-// pay stands for the work on one webhook. Now and then it gets one again: after a
-// crash between the work and the Add, or after an Add that failed.
+// pay stands for the work on one webhook. Now and then it gets one again: after
+// a crash between the work and the Add, or after an Add that failed.
 func pay(ctx context.Context, body []byte) error {
 	var event struct{ Invoice string }
 	if err := json.Unmarshal(body, &event); err != nil {

@@ -22,8 +22,8 @@ const maxBody = 1 << 20
 
 // service handles each webhook at least once, and seldom twice. It asks the
 // filter first, does the work, and adds the id last. A Bloom filter cannot
-// forget an id: if the id were added first and the work failed, the sender's next
-// attempt would look done. A service is safe for concurrent use.
+// forget an id: if the id were added first and the work failed, the sender's
+// next attempt would look done. A service is safe for concurrent use.
 type service struct {
 	handled *bloom.Filter // ids of webhooks whose work is done
 	process func(ctx context.Context, body []byte) error
@@ -40,7 +40,8 @@ type service struct {
 	recordTime time.Duration
 }
 
-// newService returns a service that uses the filter of cfg and watches its fill.
+// newService returns a service that uses the filter of cfg and watches its
+// fill.
 func newService(client *upstash.Client, key string, cfg bloom.Config,
 	process func(context.Context, []byte) error,
 ) (*service, error) {
@@ -68,9 +69,9 @@ func (s *service) routes() http.Handler {
 }
 
 // webhook answers 200 with "new" if it has done the work, and 200 with
-// "duplicate" if the work was done before. A 5xx asks the sender to try again; it
-// is the answer only if the work is not done. webhook trusts the id: check the
-// sender's signature first.
+// "duplicate" if the work was done before. A 5xx asks the sender to try again;
+// it is the answer only if the work is not done. webhook trusts the id: check
+// the sender's signature first.
 func (s *service) webhook(w http.ResponseWriter, r *http.Request) {
 	id := r.Header.Get("Webhook-Id")
 	if id == "" {
@@ -126,9 +127,9 @@ func readBody(w http.ResponseWriter, r *http.Request) (body []byte, ok bool) {
 	return body, err == nil
 }
 
-// record adds the id of a webhook whose work is done. If that fails, it only logs
-// a warning: with any other answer than 200 the work would be done twice for
-// certain.
+// record adds the id of a webhook whose work is done. If that fails, it only
+// logs a warning: with any other answer than 200 the work would be done twice
+// for certain.
 func (s *service) record(ctx context.Context, id string) {
 	ctx, cancel := detach(ctx, s.recordTime)
 	defer cancel()
@@ -137,9 +138,9 @@ func (s *service) record(ctx context.Context, id string) {
 	}
 }
 
-// detach returns a context with a time of its own, which does not end with ctx. A
-// request's context ends when its sender goes away. That must not stop the work
-// half-way, because the sender comes back and the work would begin again.
+// detach returns a context with a time of its own, which does not end with ctx.
+// A request's context ends when its sender goes away. That must not stop the
+// work half-way, because the sender comes back and the work would begin again.
 func detach(ctx context.Context, limit time.Duration) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(ctx), limit)
 }
@@ -161,8 +162,8 @@ func (s *service) ready(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// unavailable answers 503. Retry-After is the time that the database asks for, or
-// a second.
+// unavailable answers 503. Retry-After is the time that the database asks for,
+// or a second.
 func unavailable(w http.ResponseWriter, r *http.Request, err error) {
 	slog.ErrorContext(r.Context(), "which webhooks are handled is not known", "err", err)
 	wait := max(time.Second, upstash.RetryAfter(err))

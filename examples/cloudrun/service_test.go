@@ -95,8 +95,8 @@ func TestHandlesOnce(t *testing.T) {
 	wantAll(t, "worked", b.worked, "a", "b", "c")
 }
 
-// TestFaults checks the cases of the README's table: which answers a sender gets,
-// and how often the work was done after a duplicate came too.
+// TestFaults checks the cases of the README's table: which answers a sender
+// gets, and how often the work was done after a duplicate came too.
 func TestFaults(t *testing.T) {
 	pass := upstashtest.Fault{}
 	down := upstashtest.BadGateway(upstashtest.BeforeExec)
@@ -159,7 +159,8 @@ func TestSenderGoesAway(t *testing.T) {
 }
 
 // TestConcurrent sends webhooks at once, each twice. Both attempts may do the
-// work, because a filter is no lock. No webhook is left out, and all are recorded.
+// work, because a filter is no lock. No webhook is left out, and all are
+// recorded.
 func TestConcurrent(t *testing.T) {
 	b := newBench(t)
 	const ids = 20

@@ -1,10 +1,11 @@
-// Command crawler visits every page of a small web once. It adds a URL first and
-// fetches it afterwards: if a fetch fails, the page is skipped, and for a crawler
-// that is no loss. One request and one billed command decide about a URL.
+// Command crawler visits every page of a small web once. It adds a URL first
+// and fetches it afterwards: if a fetch fails, the page is skipped, and for a
+// crawler that is no loss. One request and one billed command decide about a
+// URL.
 //
 // Its filter is too small on purpose. When the filter is over its capacity, the
-// crawler loads the visited URLs into a larger one under another key, and goes on
-// with that.
+// crawler loads the visited URLs into a larger one under another key, and goes
+// on with that.
 //
 // If the work must not be lost, look first and add last instead:
 //
@@ -79,7 +80,8 @@ func (c *crawler) crawl(ctx context.Context, start string) error {
 		url := queue[0]
 		queue = queue[1:]
 		isNew, err := c.seen.Add(ctx, url)
-		// If it is uncertain whether the URL is new, better fetch it twice than never.
+		// If it is uncertain whether the URL is new, better fetch it twice than
+		// never.
 		if err != nil && !errors.Is(err, bloom.ErrUncertain) {
 			return err
 		}

@@ -53,7 +53,8 @@ func TestEveryPageIsFetchedOnce(t *testing.T) {
 
 func TestRun(t *testing.T) {
 	var out bytes.Buffer
-	if err := run(context.Background(), &out, 100); err != nil || !strings.Contains(out.String(), "100 of 100 pages") {
+	err := run(context.Background(), &out, 100)
+	if err != nil || !strings.Contains(out.String(), "100 of 100 pages") {
 		t.Errorf("%q, %v", &out, err)
 	}
 }

@@ -133,10 +133,10 @@ func (h *handler) record(ctx context.Context, ids []string) {
 }
 
 // dedupID returns the sender's own id if the message has one, because a sender
-// that tries again after a timeout makes a new message. The queue's name is part
-// of it: orders and refunds may both number from 1. Otherwise dedupID returns the
-// MessageId, which is unique among all queues and stays the same when SQS
-// delivers the message again.
+// that tries again after a timeout makes a new message. The queue's name is
+// part of it: orders and refunds may both number from 1. Otherwise dedupID
+// returns the MessageId, which is unique among all queues and stays the same
+// when SQS delivers the message again.
 func dedupID(m events.SQSMessage) string {
 	if a, ok := m.MessageAttributes["dedup-id"]; ok && a.StringValue != nil && *a.StringValue != "" {
 		return "attribute:" + m.EventSourceARN + ":" + *a.StringValue

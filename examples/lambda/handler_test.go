@@ -171,7 +171,8 @@ func TestRequestsOfABatch(t *testing.T) {
 	}
 }
 
-// TestFaults checks what becomes of a message in the cases of the README's table.
+// TestFaults checks what becomes of a message in the cases of the README's
+// table.
 func TestFaults(t *testing.T) {
 	pass := upstashtest.Fault{}
 	down := upstashtest.InternalError(upstashtest.BeforeExec)
@@ -225,9 +226,9 @@ func TestPanic(t *testing.T) {
 	wantIDs(t, "worked", b.worked, "a", "b", "c")
 }
 
-// TestConcurrent delivers overlapping batches at once. The work on a message may
-// be done twice, because a filter is no lock. No message is left out, and all are
-// recorded.
+// TestConcurrent delivers overlapping batches at once. The work on a message
+// may be done twice, because a filter is no lock. No message is left out, and
+// all are recorded.
 func TestConcurrent(t *testing.T) {
 	b := newBench(t)
 	const callers, each = 8, 10
@@ -255,8 +256,8 @@ func TestConcurrent(t *testing.T) {
 	wantIDs(t, "worked again", b.worked)
 }
 
-// Two queues may number their orders alike, and a sender may leave the id empty.
-// No message may be skipped for that.
+// Two queues may number their orders alike, and a sender may leave the id
+// empty. No message may be skipped for that.
 func TestIDsBelongToTheirQueue(t *testing.T) {
 	b := newBench(t)
 	order, refund := tagged("m1", "1"), tagged("m2", "1")

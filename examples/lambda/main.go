@@ -20,9 +20,9 @@ import (
 )
 
 // filterConfig is sized for the messages that arrive within a TTL. A false
-// positive is a message that is skipped and never processed, so FPRate is small:
-// when the filter is full, it loses 1 message in a billion. That takes 6.0 MB and
-// 9 reads a look-up.
+// positive is a message that is skipped and never processed, so FPRate is
+// small: when the filter is full, it loses 1 message in a billion. That takes
+// 6.0 MB and 9 reads a look-up.
 var filterConfig = bloom.Config{
 	Capacity: 1_000_000,
 	FPRate:   1e-9,
@@ -58,8 +58,9 @@ func fatal(err error) {
 	os.Exit(1)
 }
 
-// ship stands for the work on one message. Now and then it gets a message again:
-// after a crash between the work and the Add, or after an Add that failed.
+// ship stands for the work on one message. Now and then it gets a message
+// again: after a crash between the work and the Add, or after an Add that
+// failed.
 func ship(ctx context.Context, m events.SQSMessage) error {
 	var order struct{ Order, Address string }
 	if err := json.Unmarshal([]byte(m.Body), &order); err != nil {

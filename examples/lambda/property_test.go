@@ -14,8 +14,8 @@ import (
 )
 
 // TestNothingIsLost delivers random batches to a handler. Its work and its
-// database fail at random. What SQS would deliver again is delivered again, until
-// nothing is left: then the work on every message must have been done.
+// database fail at random. What SQS would deliver again is delivered again,
+// until nothing is left: then the work on every message must have been done.
 func TestNothingIsLost(t *testing.T) {
 	quiet(t)
 	faults := slices.DeleteFunc(upstashtest.EveryFault(), func(f upstashtest.Fault) bool {

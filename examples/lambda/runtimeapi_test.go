@@ -19,8 +19,8 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
-// sandbox is the part of Lambda that a function sees: a Runtime API on loopback,
-// and the function's process.
+// sandbox is the part of Lambda that a function sees: a Runtime API on
+// loopback, and the function's process.
 type sandbox struct {
 	tb     testing.TB
 	api    *httptest.Server
@@ -77,8 +77,8 @@ func build(tb testing.TB) string {
 	return path
 }
 
-// start runs the function until the end of the test. Then it is killed, as Lambda
-// does.
+// start runs the function until the end of the test. Then it is killed, as
+// Lambda does.
 func (s *sandbox) start(path string, env ...string) {
 	ctx, stop := context.WithCancel(context.Background())
 	cmd := exec.CommandContext(ctx, path)
@@ -161,7 +161,8 @@ func (s *sandbox) shipped() (orders []string) {
 	}
 }
 
-// await returns the next value of c. The guard is longer than any machine needs.
+// await returns the next value of c. The guard is longer than any machine
+// needs.
 func await[T any](tb testing.TB, c <-chan T, what string) T {
 	tb.Helper()
 	select {

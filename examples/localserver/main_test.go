@@ -80,7 +80,9 @@ func TestRunCannotPrint(t *testing.T) {
 
 // TestRunWarns: the program says so if other machines can connect.
 func TestRunWarns(t *testing.T) {
-	for addr, want := range map[string]bool{"127.0.0.1:0": false, "localhost:0": false, "0.0.0.0:0": true, ":0": true} {
+	for addr, want := range map[string]bool{
+		"127.0.0.1:0": false, "localhost:0": false, "0.0.0.0:0": true, ":0": true,
+	} {
 		ctx, stop := context.WithCancel(t.Context())
 		stop()
 		var notes strings.Builder

@@ -20,8 +20,8 @@ const scope = "github.com/upbloom/upbloom"
 
 // Observe returns an option for upstash.New. Every call becomes one client
 // span, which is a child of the span in the call's context. Its attributes have
-// the names of OpenTelemetry's conventions for databases. Two metrics record how
-// long calls take, and how many commands ran, which is what is billed.
+// the names of OpenTelemetry's conventions for databases. Two metrics record
+// how long calls take, and how many commands ran, which is what is billed.
 func Observe(tracers trace.TracerProvider, meters metric.MeterProvider) (upstash.Option, error) {
 	meter := meters.Meter(scope)
 	duration, err1 := meter.Float64Histogram("db.client.operation.duration",

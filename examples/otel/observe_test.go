@@ -32,7 +32,9 @@ type bench struct {
 func newBench(t *testing.T, opts ...upstash.Option) *bench {
 	t.Helper()
 	b := &bench{
-		server: upstashtest.NewServer(t), spans: tracetest.NewSpanRecorder(), reader: sdkmetric.NewManualReader(),
+		server: upstashtest.NewServer(t),
+		spans:  tracetest.NewSpanRecorder(),
+		reader: sdkmetric.NewManualReader(),
 	}
 	tracers := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(b.spans))
 	observe, err := otel.Observe(tracers, sdkmetric.NewMeterProvider(sdkmetric.WithReader(b.reader)))

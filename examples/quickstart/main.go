@@ -3,8 +3,8 @@
 // cost and how well it did.
 //
 // If UPSTASH_REDIS_REST_URL and UPSTASH_REDIS_REST_TOKEN are set, it uses that
-// database, with a key of its own that it deletes at the end. Otherwise it uses a
-// server inside this process.
+// database, with a key of its own that it deletes at the end. Otherwise it uses
+// a server inside this process.
 package main
 
 import (

@@ -32,7 +32,8 @@ func TestModes(t *testing.T) {
 			}
 		}
 	}
-	if p, n, f := billed[bloom.ReadsPrimary], billed[bloom.ReadsNearest], billed[bloom.ReadsNearestFirst]; p != 2 || n != 1 || f <= n || f >= p {
+	p, n, f := billed[bloom.ReadsPrimary], billed[bloom.ReadsNearest], billed[bloom.ReadsNearestFirst]
+	if p != 2 || n != 1 || f <= n || f >= p {
 		t.Errorf("billed a look-up: primary %v, nearest %v, nearest first %v", p, n, f)
 	}
 }

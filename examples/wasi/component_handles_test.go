@@ -12,10 +12,10 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
-// TestComponentDropsEveryHandle counts, in the tables of its host, the handles
-// that the component holds when it has answered, for good requests and bad, and
-// after answers of the database's that were lost, no JSON, or none at all. The
-// few that remain are those of its standard streams and of the adapter.
+// TestComponentDropsEveryHandle counts in the tables of the host which handles
+// the component holds after its answers. It serves good requests and bad ones,
+// with answers of the database that are lost or no JSON. The few handles that
+// remain are those of the standard streams and of the adapter.
 func TestComponentDropsEveryHandle(t *testing.T) {
 	node, jco := needJCO(t)
 	dir := t.TempDir()
@@ -50,8 +50,8 @@ func TestComponentDropsEveryHandle(t *testing.T) {
 	}
 }
 
-// transpile makes the JavaScript name.js of a component, in dir, with a script
-// beside it that imports it.
+// transpile writes the component's JavaScript, name.js, into dir, and beside it
+// a script that imports it.
 func transpile(t *testing.T, node, jco, component, dir, name, script string) {
 	t.Helper()
 	runCmd(t, exec.Command(node, jco, "transpile", component, "-o", dir, "--name", name))
@@ -66,8 +66,9 @@ func transpile(t *testing.T, node, jco, component, dir, name, script string) {
 	}
 }
 
-// linkShim lets what is in dir import the shim that jco itself uses, which npm
-// puts beside jco, or into it if other packages want another version.
+// linkShim lets the modules in dir import the shim that jco itself uses. npm
+// puts the shim beside jco, or into jco's folder if other packages want another
+// version.
 func linkShim(t *testing.T, dir string) {
 	t.Helper()
 	const scope, shim = "node_modules/@bytecodealliance", "preview2-shim"

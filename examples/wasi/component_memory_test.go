@@ -45,7 +45,7 @@ func TestComponentMemoryIsFlat(t *testing.T) {
 	}
 }
 
-// resident is the memory in bytes that the processes of a group hold.
+// resident returns the memory in bytes that the processes of a group hold.
 func resident(t *testing.T, group int) (bytes int) {
 	t.Helper()
 	stats, err := filepath.Glob("/proc/[0-9]*/stat")

@@ -22,9 +22,8 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
-// TestComponent serves the component with jco, which takes seconds to start:
-// so one server is asked about everything, in an order in which the database
-// goes away last.
+// TestComponent serves the component with jco. jco takes seconds to start, so
+// one server runs all cases; the database goes away in the last one.
 func TestComponent(t *testing.T) {
 	node, jco := needJCO(t)
 	component := componentized(t, node)
@@ -92,7 +91,7 @@ func TestComponent(t *testing.T) {
 	})
 	t.Run("deadline", func(t *testing.T) {
 		srv.Inject(upstashtest.Stall(upstashtest.AfterExec))
-		text := c.wantError(t, "slow", "deadline exceeded") // would never come by itself
+		text := c.wantError(t, "slow", "deadline exceeded") // the database never answers
 		if !strings.Contains(text, "may have run") {
 			t.Errorf("%q does not say that the command may have run", text)
 		}
@@ -123,8 +122,8 @@ func componentized(t *testing.T, node string) (component string) {
 	return component
 }
 
-// needJCO returns the paths of node and of jco. What jco needs is installed
-// if it is required, and else only used if it is there.
+// needJCO returns the paths of node and of jco. It installs jco if
+// UPBLOOM_REQUIRE names it; otherwise it skips the test if jco is not there.
 func needJCO(t *testing.T) (node, jco string) {
 	t.Helper()
 	node = testenv.Need(t, "node", "node")
@@ -138,8 +137,8 @@ func needJCO(t *testing.T) (node, jco string) {
 	if !strings.Contains(os.Getenv(testenv.Require), "jco") {
 		testenv.Missing(t, "jco", "run npm install in examples/wasi/component")
 	}
-	// Not "ci": it insists on an optional package for another platform that jco
-	// names and that was never published. The lock file pins the others.
+	// Not "npm ci": that fails for an optional package for another platform, which
+	// jco names and which was never published. The lock file pins the others.
 	install := exec.Command(testenv.Need(t, "jco", "npm"), "install", "--no-save", "--no-audit", "--no-fund")
 	install.Dir = "component"
 	runCmd(t, install)
@@ -153,9 +152,9 @@ type served struct {
 	logged chan string // each cause of a failure, as the component logs it
 }
 
-// serveComponent starts jco on a free port. jco does not say which port it has if
-// it chooses by itself, so another process may take the port in between: then
-// another port is tried.
+// serveComponent starts jco on a free port. jco does not say which port it has
+// if it chooses by itself, so another process may take the port in between:
+// then another port is tried.
 func serveComponent(t *testing.T, node, jco, component string, srv *upstashtest.Server) served {
 	t.Helper()
 	for range 5 {
@@ -179,7 +178,7 @@ func tryServe(t *testing.T, node, jco, component string, srv *upstashtest.Server
 	cmd := exec.Command(node, jco, "serve", "--host", "127.0.0.1", "--port", port, component)
 	cmd.Env = append(os.Environ(),
 		"UPSTASH_REDIS_REST_URL="+srv.URL, "UPSTASH_REDIS_REST_TOKEN="+srv.Token)
-	// jco runs the component in a child of its own: they end together.
+	// jco runs the component in a child process: a signal to the group ends both.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	stderr, err := cmd.StderrPipe()
 	if err != nil {
@@ -254,8 +253,8 @@ func (c served) want(t *testing.T, id string, status int, text string) {
 	}
 }
 
-// wantError wants a 503 that tells the public nothing, and a line of the log,
-// which it returns, with one of the parts.
+// wantError checks that the answer is a 503 that does not tell the cause, and
+// that the log has a line with one of the parts. It returns that line.
 func (c served) wantError(t *testing.T, id string, parts ...string) string {
 	t.Helper()
 	c.want(t, id, 503, "the database cannot be used\n")

@@ -24,8 +24,8 @@ import (
 	"github.com/upbloom/upbloom/upstash"
 )
 
-// TestReactorConformance runs the test of every transport over the reactor's,
-// in a guest of its own for each server.
+// TestReactorConformance runs the conformance test of transports over the
+// reactor's transport, in a guest of its own for each server.
 func TestReactorConformance(t *testing.T) {
 	path := filepath.Join(scratch, "relay.wasm")
 	runCmd(t, wasip1(exec.Command(testenv.Need(t, "go", "go"),
@@ -34,7 +34,7 @@ func TestReactorConformance(t *testing.T) {
 	runtime := wazero.NewRuntimeWithConfig(ctx, wazero.NewRuntimeConfig())
 	defer runtime.Close(ctx)
 	wasi_snapshot_preview1.MustInstantiate(ctx, runtime)
-	// The relay of the running case, of which there is one at a time.
+	// The relay of the running case. Cases run one at a time.
 	var current relay
 	_, err := runtime.NewHostModuleBuilder("upbloom").
 		NewFunctionBuilder().WithFunc(current.exchange).Export("exchange").
@@ -61,9 +61,9 @@ func TestReactorConformance(t *testing.T) {
 type guestTransport struct {
 	*relayed.Transport
 
-	giveUp context.CancelFunc // the host's own context, and with it all calls
+	giveUp context.CancelFunc // ends the host's context and so all calls
 	below  *http.Transport
-	out    *os.File // has a buffer, as a guest's last words need
+	out    *os.File // a pipe with a buffer: a guest can write to it and end
 	ended  chan struct{}
 }
 
@@ -91,8 +91,8 @@ func startGuest(t *testing.T, runtime wazero.Runtime, guest wazero.CompiledModul
 	return g
 }
 
-// RoundTrip has the guest send the request. A guest that waits for its host
-// hears of nothing: so the host is told if ctx is canceled.
+// RoundTrip makes the guest send the request. A guest that waits for its host
+// cannot be told that ctx is canceled, so the host is told.
 func (g *guestTransport) RoundTrip(ctx context.Context, req *upstash.Request, resp *upstash.Response) error {
 	stop := context.AfterFunc(ctx, func() {
 		if errors.Is(ctx.Err(), context.Canceled) {

@@ -15,10 +15,10 @@ import (
 	"github.com/tetratelabs/wazero/imports/wasi_snapshot_preview1"
 )
 
-// Verdict is what the guest says of an event.
+// Verdict is the guest's answer about an event.
 type Verdict int32
 
-// The values are those of the guest's seen.
+// The values are those that the guest's export seen returns.
 const (
 	New       Verdict = 0
 	Seen      Verdict = 1
@@ -37,24 +37,24 @@ func (v Verdict) String() string {
 	return fmt.Sprintf("Verdict(%d)", int32(v))
 }
 
-// Config is what a guest is given.
+// Config is what a guest needs.
 type Config struct {
 	_ struct{}
 
 	// Wasm is the reactor module.
 	Wasm []byte
-	// CacheDir keeps the compiled module from one process to the next. Empty
-	// means that it is compiled each time, which takes about a second.
+	// CacheDir keeps the compiled module from one process to the next. If it is
+	// empty, Load compiles the module each time, which takes about two seconds.
 	CacheDir string
-	// URL and Token are the database's. The guest can reach no other host.
+	// URL and Token are those of the database. The guest can reach no other host.
 	URL, Token string
-	// Transport carries the guest's requests; nil means
-	// http.DefaultTransport.
+	// Transport carries the guest's requests; nil means http.DefaultTransport.
 	Transport http.RoundTripper
 }
 
-// Guest is a running reactor. Make one with Load. It is safe for concurrent
-// use, but a module runs one call at a time: load several to run several.
+// Guest is a running reactor. Make one with Load. It is safe for concurrent use
+// and must not be copied. It runs one call at a time: load several guests to
+// run several calls at once.
 type Guest struct {
 	mu      sync.Mutex
 	runtime wazero.Runtime
@@ -92,8 +92,8 @@ func (g *Guest) start(ctx context.Context, cfg Config) error {
 	if err != nil {
 		return err
 	}
-	// wazero's own clocks stand still and its randomness repeats: a guest that
-	// backs off between retries needs real ones.
+	// By default wazero's clocks stand still and its randomness repeats. A guest
+	// that pauses between retries needs real ones.
 	g.module, err = g.runtime.InstantiateWithConfig(ctx, cfg.Wasm, wazero.NewModuleConfig().
 		WithStartFunctions("_initialize").
 		WithSysWalltime().WithSysNanotime().WithSysNanosleep().
@@ -107,9 +107,9 @@ func (g *Guest) start(ctx context.Context, cfg Config) error {
 // Close frees the module and its memory.
 func (g *Guest) Close(ctx context.Context) error { return g.runtime.Close(ctx) }
 
-// Seen adds id to the guest's filter and says what it was. The guest gets
-// ctx's remaining time, or a minute if ctx has no deadline, and ends with it. An
-// id has at most 1 MiB.
+// Seen adds id to the guest's filter and returns whether it was there before.
+// The call has ctx's remaining time, or a minute if ctx has no deadline, and it
+// ends when ctx ends. An id has at most 1 MiB.
 func (g *Guest) Seen(ctx context.Context, id string) (Verdict, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -154,7 +154,8 @@ func (g *Guest) failure(ctx context.Context) error {
 	return errors.New(string(text))
 }
 
-// call runs an export. An error means that the guest trapped and is done for.
+// call runs an export. After an error the guest has trapped and cannot be used
+// again.
 func (g *Guest) call(ctx context.Context, name string, params ...uint64) (uint64, error) {
 	results, err := g.module.ExportedFunction(name).Call(ctx, params...)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
-// patience limits calls that are to succeed, however slow the machine.
+// patience limits calls that must succeed, also on a slow machine.
 const patience = 30 * time.Second
 
 func load(tb testing.TB, url, token string) *Guest {
@@ -64,7 +64,7 @@ func TestReactorAnswers(t *testing.T) {
 			t.Errorf("an id of %d bytes: %v, want %v", len(long), got, want)
 		}
 	}
-	// One more settles the TTL of the filter that the first call made.
+	// One more request sets the TTL of the filter that the first call made.
 	if got := srv.Stats().Requests; got != 2*n+2+1 {
 		t.Errorf("%d requests for %d calls", got, 2*n+2)
 	}
@@ -106,9 +106,9 @@ func TestReactorDeadline(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 	defer cancel()
 
-	v, err := g.Seen(ctx, "slow") // would never come back by itself
+	v, err := g.Seen(ctx, "slow") // the database never answers
 	if err == nil {
-		t.Fatalf("a stalled database gave %v", v)
+		t.Fatalf("with a database that stalls: %v", v)
 	}
 	for _, want := range []string{"deadline exceeded", "may have run"} {
 		if !strings.Contains(err.Error(), want) {
@@ -119,12 +119,12 @@ func TestReactorDeadline(t *testing.T) {
 		t.Errorf("after the deadline: %v, want %v: the server had executed it", got, Seen)
 	}
 	if _, err := g.Seen(ctx, "late"); err == nil {
-		t.Error("a context that is over gave an answer")
+		t.Error("a context that has ended: there is no error")
 	}
 }
 
-// TestReactorCancel: a caller that gives up is not kept waiting, and nothing is
-// repeated for it.
+// TestReactorCancel: a caller that gives up does not have to wait, and its
+// request is not repeated.
 func TestReactorCancel(t *testing.T) {
 	srv := upstashtest.NewServer(t)
 	g := load(t, srv.URL, srv.Token)
@@ -136,7 +136,7 @@ func TestReactorCancel(t *testing.T) {
 		cancel()
 		return upstashtest.Stall(upstashtest.AfterExec)
 	})
-	v, err := g.Seen(ctx, "slow") // would never come back by itself
+	v, err := g.Seen(ctx, "slow") // the database never answers
 	if err == nil {
 		t.Fatalf("a call that was given up returned %v", v)
 	}
@@ -161,8 +161,8 @@ func TestReactorDatabaseDown(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		warm bool
-		// A connection that was kept alive breaks only when it is used: then
-		// nobody knows whether the request was read.
+		// A connection that was kept alive breaks when it is used, and then nobody
+		// knows whether the request was read.
 		want string
 	}{
 		{"before the first call", false, "the command did not run"},
@@ -250,7 +250,7 @@ func TestReactorFailures(t *testing.T) {
 	}
 }
 
-// A URL need not be written the way in which the guest asks it.
+// The configured URL may differ in form from the URL that the guest uses.
 func TestReactorURLForms(t *testing.T) {
 	srv := upstashtest.NewServer(t)
 	host := strings.TrimPrefix(srv.URL, "http://")
@@ -276,8 +276,9 @@ func TestRelayReachesOneDatabaseOnly(t *testing.T) {
 	}
 }
 
-// What calls cost, for the record. What loading costs is in the log of each
-// test: the first one of a run compiles, the others have the cache.
+// TestReactorTimes logs how long calls take. How long loading takes is in the
+// log of each test: the first test of a run compiles the module, the others use
+// the cache.
 func TestReactorTimes(t *testing.T) {
 	srv := upstashtest.NewServer(t)
 	g := load(t, srv.URL, srv.Token)

@@ -1,10 +1,10 @@
-// Command wasi runs the reactor in this process, by way of wazero, and asks it
-// about events:
+// Command wasi runs the reactor in this process, in wazero, and asks it about
+// events:
 //
 //	go run . reactor.wasm order-1 order-2 order-1
 //
-// The database is the one that UPSTASH_REDIS_REST_URL and _TOKEN name, else a
-// server in this process.
+// The database is the one that UPSTASH_REDIS_REST_URL and _TOKEN name, or else
+// a server in this process.
 package main
 
 import (

@@ -8,7 +8,8 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
-// TestLongIDs: a guest refuses what would stay in its memory for good.
+// TestLongIDs: a guest refuses an id over 1 MiB, because its memory never
+// shrinks.
 func TestLongIDs(t *testing.T) {
 	const limit = 1 << 20
 	srv := upstashtest.NewServer(t)
@@ -34,8 +35,8 @@ func TestLongIDs(t *testing.T) {
 	}
 }
 
-// TestReactorMemoryIsFlat: the memory of a guest, which can only grow, stays as
-// it is once Go's heap has found its size.
+// TestReactorMemoryIsFlat: the memory of a guest can only grow. It stays as it
+// is when Go's heap has reached its size.
 func TestReactorMemoryIsFlat(t *testing.T) {
 	srv := upstashtest.NewServer(t)
 	g := load(t, srv.URL, srv.Token)

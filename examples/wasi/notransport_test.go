@@ -13,7 +13,7 @@ import (
 	"github.com/upbloom/upbloom/internal/testkit/testenv"
 )
 
-// A guest without a transport hears so from its first and only attempt.
+// A guest without a transport gets an error that says so, after one attempt.
 func TestNoTransport(t *testing.T) {
 	path := filepath.Join(scratch, "notransport.wasm")
 	runCmd(t, wasip1(exec.Command(testenv.Need(t, "go", "go"),

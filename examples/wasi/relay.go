@@ -18,14 +18,14 @@ import (
 
 // relay sends a guest's requests. One relay serves one guest.
 type relay struct {
-	base      string // the one URL that the guest may ask, made by baseOf
+	base      string // the only URL that the guest may use, from baseOf
 	transport http.RoundTripper
 	pending   []byte // an answer that the guest had no room for
 }
 
-// exchange is the imported function; ../reactor/transport.go says what it
-// promises. Addresses and lengths are the guest's: a bad one is a trap, by
-// way of a panic.
+// exchange is the function that the guest imports; reactor/transport.go says
+// what it promises. The addresses and lengths come from the guest. If one is
+// wrong, exchange panics, which is a trap for the guest.
 func (r *relay) exchange(ctx context.Context, guest api.Module,
 	request, n uint32, timeout uint64, maxBody uint32, answer, room uint32,
 ) uint32 {
@@ -48,7 +48,7 @@ func (r *relay) exchange(ctx context.Context, guest api.Module,
 	return length
 }
 
-// answer sends one request and makes one answer, whatever happens.
+// answer sends one request and returns one answer, whatever happens.
 func (r *relay) answer(ctx context.Context, message []byte, maxBody int64) []byte {
 	req, sent, err := parseRequest(message)
 	if err != nil {
@@ -89,8 +89,8 @@ func (r *relay) answer(ctx context.Context, message []byte, maxBody int64) []byt
 	return b.Bytes()
 }
 
-// refusal is a server's answer, as from a proxy that says no: a guest knows
-// then that nothing ran, and that another try would end the same way.
+// refusal looks like the answer of a proxy that forbids a request. It tells the
+// guest that nothing ran, and that another try would end the same way.
 const refusal = "403\n\n" + `{"error":"the host lets this guest ask its own database only"}`
 
 // baseOf brings a database's URL to the form in which package upstash asks it:
@@ -110,8 +110,8 @@ func failure(outcome string, err error) []byte {
 
 func tooLarge(resp *http.Response) []byte { return fmt.Appendf(nil, "too large: %d", resp.StatusCode) }
 
-// parseRequest reads the guest's text form. The body is copied, since the
-// guest's memory may move once the guest runs again.
+// parseRequest reads the guest's text form. It copies the body, because the
+// guest's memory may move when the guest runs again.
 func parseRequest(message []byte) (*http.Request, *sentBody, error) {
 	r := textproto.NewReader(bufio.NewReader(bytes.NewReader(message)))
 	target, err := r.ReadLine()

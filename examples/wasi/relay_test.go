@@ -16,8 +16,9 @@ type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// loseFirst sends every request by a transport of its own, without the hooks of
-// httptrace, and loses the answer to the first, and again whenever lose is set.
+// loseFirst returns a transport that loses the answer to the first request, and
+// the next answer whenever lose is set. It does not call the hooks of
+// httptrace.
 func loseFirst(t *testing.T, lose *bool) http.RoundTripper {
 	var below http.Transport
 	t.Cleanup(below.CloseIdleConnections)
@@ -34,8 +35,8 @@ func loseFirst(t *testing.T, lose *bool) http.RoundTripper {
 }
 
 // TestLostAnswerIsUncertain: a Config.Transport of any kind may lose the answer
-// to an id that is new. The repetition finds it there, and nobody may take the
-// event for one that was seen.
+// to an id that is new. The repetition finds the id in the filter, and the
+// event must not count as seen.
 func TestLostAnswerIsUncertain(t *testing.T) {
 	srv := upstashtest.NewServer(t)
 	lose := new(bool)
@@ -47,8 +48,8 @@ func TestLostAnswerIsUncertain(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = g.Close(context.Background()) })
-	// The lost attempt made the filter, by whose birth number the item is known
-	// to be new.
+	// The lost attempt made the filter. The filter's birth number proves that, and
+	// so the item is new.
 	if got := seen(t, g, "the first of all"); got != New {
 		t.Errorf("%v, want %v", got, New)
 	}

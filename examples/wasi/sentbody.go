@@ -6,8 +6,9 @@ import (
 	"sync"
 )
 
-// sentBody knows whether any of a request's body was taken. If none was, the
-// request has certainly not been executed, whatever transport it went through.
+// sentBody records whether a transport has read any byte of a request's body.
+// If it has read none, the request was certainly not executed. That holds for
+// every transport.
 type sentBody struct {
 	mu      sync.Mutex
 	text    []byte
@@ -15,7 +16,7 @@ type sentBody struct {
 	stopped bool
 }
 
-// stop lets nobody take any more and reports whether somebody did before.
+// stop makes all further reads fail and reports whether there was one before.
 func (b *sentBody) stop() (taken bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -23,7 +24,7 @@ func (b *sentBody) stop() (taken bool) {
 	return b.taken
 }
 
-// open returns the whole body. A transport opens it again to try another way.
+// open returns the whole body. A transport opens it again for another attempt.
 func (b *sentBody) open() (io.ReadCloser, error) {
 	return io.NopCloser(&sentReader{body: b, rest: bytes.NewReader(b.text)}), nil
 }
@@ -37,7 +38,7 @@ func (r *sentReader) Read(p []byte) (int, error) {
 	r.body.mu.Lock()
 	defer r.body.mu.Unlock()
 	if r.body.stopped {
-		return 0, io.ErrClosedPipe // never an end that looks whole
+		return 0, io.ErrClosedPipe // not io.EOF: the body must not look complete
 	}
 	r.body.taken = true
 	return r.rest.Read(p)

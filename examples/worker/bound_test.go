@@ -47,8 +47,8 @@ func stalledDatabase(t *testing.T) (url string, asked <-chan struct{}) {
 }
 
 // TestInstancesAreBounded: requests beyond the bound are refused at once, while
-// those within it wait for the database. They give up after 5 s. If a machine is
-// so slow that one of them has given up before the refusals came, it proves
+// those within it wait for the database. They give up after 5 s. If a machine
+// is so slow that one of them has given up before the refusals came, it proves
 // nothing, and the test begins again.
 func TestInstancesAreBounded(t *testing.T) {
 	const bound = 16 // maxInstances

@@ -17,10 +17,9 @@ import (
 	"github.com/upbloom/upbloom/upstash"
 )
 
-const oneError = "workerd has one error for a connection that never was and one that was lost"
+const oneError = "workerd has one error for a connection that was refused and one that was lost"
 
-// TestConformance runs the test of every transport over fetch, as workerd has
-// it.
+// TestConformance runs the conformance test of transports over workerd's fetch.
 func TestConformance(t *testing.T) {
 	r := startRelay(t)
 	t.Run("plain", func(t *testing.T) {
@@ -32,8 +31,9 @@ func TestConformance(t *testing.T) {
 	})
 }
 
-// startRelay starts workerd with the default transport of js/wasm in it, until
-// the test's end. The test fails if any of it said a word.
+// startRelay starts workerd with the default transport of js/wasm in it, and
+// ends it after the test. The test fails if workerd or the relay logged
+// anything.
 func startRelay(t *testing.T) *relayed.Transport {
 	t.Helper()
 	w := workerd(t, func() string { return relayConfig(t) }, "RELAY="+relay.Env)
@@ -50,13 +50,14 @@ func startRelay(t *testing.T) *relayed.Transport {
 		_ = resp.Body.Close()
 		w.stop()
 		if w.log() != "" {
-			t.Errorf("workerd has something to say; the last words of the relay: %v", broken)
+			t.Errorf("workerd's log is not empty; the relay's end: %v", broken)
 		}
 	})
 	return r
 }
 
-// relayConfig makes the configuration of that Worker, and all that it embeds.
+// relayConfig writes the configuration of that Worker and all files that it
+// embeds.
 func relayConfig(t *testing.T) (config string) {
 	t.Helper()
 	dir := t.TempDir()

@@ -1,8 +1,9 @@
 //go:build js && wasm
 
 // Command worker is the inside of a Cloudflare Worker that reports whether an
-// event was seen before. worker.mjs starts an instance of it for each request,
-// and does all JSON: JavaScript has it anyway, Go's would add a fifth.
+// event was seen before. worker.mjs starts an instance of it for each request.
+// JavaScript reads and writes the JSON, because Go's JSON package would make
+// the module a fifth larger.
 package main
 
 import (
@@ -17,13 +18,13 @@ import (
 	"github.com/upbloom/upbloom/upstash"
 )
 
-// The filter takes 1.8 MB. Raise Capacity before the first event, not after:
+// The filter takes 2.0 MB. Raise Capacity before the first event, not after:
 // a filter of another size is another filter.
 const key = "worker:events"
 
 var config = bloom.Config{Capacity: 1_000_000, FPRate: 0.001}
 
-// deadline covers all attempts, so that whoever sent the event hears from us
+// deadline covers all attempts. It is short, so that the sender gets an answer
 // before giving up.
 const deadline = 5 * time.Second
 
@@ -33,7 +34,7 @@ func main() {
 	defer cancel()
 	isNew, err := add(ctx, call.Get("id").String())
 	if errors.Is(err, bloom.ErrUncertain) {
-		isNew, err = true, nil // rather handled twice than never
+		isNew, err = true, nil // better handled twice than never
 	}
 	if err == nil {
 		call.Set("new", isNew)

@@ -52,7 +52,7 @@ func TestMemoryIsFlat(t *testing.T) {
 	}
 }
 
-// resident is the memory in bytes that workerd holds.
+// resident returns the memory in bytes that workerd holds.
 func (w *worker) resident(t *testing.T) int {
 	t.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", w.pid))

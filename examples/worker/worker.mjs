@@ -11,7 +11,7 @@ export default {
     if (request.method !== "POST") return answer(405, { error: "send a POST" }, { Allow: "POST" });
     let id = request.headers.get("Idempotency-Key") || request.headers.get("X-Event-Id");
     if (!id && request.body) {
-      // Without a Content-Length nobody knows how much would be read.
+      // Without a Content-Length the body may be of any length.
       if (!(Number(request.headers.get("Content-Length") ?? NaN) <= maxBody))
         return answer(413, { error: "send at most 64 KiB, and a Content-Length" });
       id = idOf(await request.text());
@@ -39,8 +39,8 @@ function idOf(text) {
 }
 
 // slots are the instances under way. When a sender hangs up, the runtime may drop
-// its request without a word: so a slot that is older than any instance can be is
-// free again.
+// its request without telling us. So a slot that is older than an instance can
+// get is free again.
 const slots = new Set();
 
 function takeSlot() {
@@ -52,9 +52,9 @@ function takeSlot() {
   return slot;
 }
 
-// run has main.go set status, and new or error. Each request has its own
-// instance: a runtime ties timers and connections to the request that began
-// them, and Go would share them out.
+// run starts main.go, which sets status, and new or error. Each request has its
+// own instance. The runtime ties timers and connections to the request that
+// began them, but Go would use them for any request.
 async function run(id, env) {
   const go = new Go();
   go.env = {
@@ -63,11 +63,11 @@ async function run(id, env) {
   };
   const instance = await WebAssembly.instantiate(wasm, go.importObject);
   const call = { id };
-  globalThis.call = call; // run calls main, which takes it, before it returns
+  globalThis.call = call; // main takes it before go.run returns its promise
   try {
     await go.run(instance);
   } finally {
-    // A timer of Go's stays set when Go stops it, and would call back into a
+    // A timer that Go has stopped stays set in the runtime, and would call a
     // program that has ended.
     for (const timer of go._scheduledTimeouts.values()) clearTimeout(timer);
   }

@@ -21,7 +21,7 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
-// TestOnceEach sends every id twice, the two at once or one after the other,
+// TestOnceEach sends every id twice, at the same time or one after the other,
 // in 200 requests of which 8 are under way at a time.
 func TestOnceEach(t *testing.T) {
 	db := upstashtest.NewServer(t)
@@ -69,7 +69,7 @@ func TestOnceEach(t *testing.T) {
 	logWarm(t, w, first)
 }
 
-// logWarm says how long requests take; no bound would hold on every machine.
+// logWarm logs how long requests take. No bound would hold on every machine.
 func logWarm(t *testing.T, w *worker, first time.Duration) {
 	warm := make([]time.Duration, 50)
 	for i := range warm {
@@ -149,8 +149,8 @@ func TestWhereTheIDIs(t *testing.T) {
 	})
 }
 
-// TestUncertain loses the answer to a new id: the repetition finds it there,
-// and the event must not be taken for a seen one.
+// TestUncertain loses the answer to a new id. The repetition finds the id in
+// the filter, and the event must be new all the same.
 func TestUncertain(t *testing.T) {
 	db := upstashtest.NewServer(t)
 	w := serve(t, db.URL, db.Token)
@@ -165,13 +165,14 @@ func TestUncertain(t *testing.T) {
 		}
 	}
 	if n := db.Stats().Requests; n != 4 {
-		t.Errorf("%d requests, want one, its repetition, the question whose filter it is, and one", n)
+		t.Errorf("%d requests, want 4: the lost one, its repetition, "+
+			"the question whose filter it is, and the second event", n)
 	}
 }
 
-// TestDeadline has a database that takes connections and never answers. That it
-// was the Worker's own deadline that fired shows in the log, which would name
-// the client's WithTimeout otherwise.
+// TestDeadline has a database that takes connections and never answers. The log
+// shows that the Worker's own deadline ended the requests: otherwise it would
+// name the client's WithTimeout.
 func TestDeadline(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -223,8 +224,8 @@ func TestDatabaseUnusable(t *testing.T) {
 	}
 }
 
-// checkLog wants a cause to be named, and nothing that a leftover of the
-// program's would have raised.
+// checkLog checks that the log names a cause, and has no error of a callback
+// into a program that has ended.
 func checkLog(t *testing.T, log, want string) {
 	t.Helper()
 	if !strings.Contains(log, want) {
@@ -237,8 +238,8 @@ func checkLog(t *testing.T, log, want string) {
 	}
 }
 
-// TestSize holds the whole Worker to about half of what Cloudflare's free plan
-// takes, 3 MB after gzip.
+// TestSize keeps the whole Worker to about half of the 3 MB after gzip that
+// Cloudflare's free plan takes.
 func TestSize(t *testing.T) {
 	const limit = 1_600_000 // bytes
 	dir := mustBuild(t)

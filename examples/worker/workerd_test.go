@@ -40,7 +40,7 @@ type worker struct {
 	url    string
 	pid    int
 	client http.Client
-	log    func() string // what it wrote, complete once it ended
+	log    func() string // what it wrote; complete after stop
 	stop   func()
 }
 
@@ -51,12 +51,12 @@ func serve(t *testing.T, url, token string) *worker {
 		"UPSTASH_REDIS_REST_URL="+url, "UPSTASH_REDIS_REST_TOKEN="+token)
 }
 
-// workerd starts it on a free port of loopback, with the configuration that
-// build makes.
+// workerd starts workerd on a free port of loopback, with the configuration
+// file that build returns.
 func workerd(t *testing.T, build func() (config string), env ...string) *worker {
 	t.Helper()
-	// npm's own bin/workerd is a script if install scripts are off, and
-	// killing it would leave the server running.
+	// Not node_modules/.bin/workerd: if install scripts are off, that is a script,
+	// and killing it would leave the server running.
 	found, _ := filepath.Glob("node_modules/@cloudflare/workerd-*/bin/workerd")
 	if len(found) != 1 {
 		testenv.Missing(t, "workerd", "run npm ci in examples/worker")
@@ -96,7 +96,7 @@ func workerd(t *testing.T, build func() (config string), env ...string) *worker 
 			t.Logf("workerd: %s", w.log())
 		}
 	})
-	// It says where it listens, or ends and closes the pipe.
+	// workerd writes its port to the pipe, or ends and closes the pipe.
 	var listen struct{ Port json.Number }
 	if err := json.NewDecoder(control).Decode(&listen); err != nil {
 		t.Fatalf("workerd did not start: %v", err)
@@ -107,7 +107,7 @@ func workerd(t *testing.T, build func() (config string), env ...string) *worker 
 	return w
 }
 
-// reply is what the Worker answers, read as its users would.
+// reply is an answer of the Worker, read as its users would read it.
 type reply struct {
 	Status     int    `json:"-"`
 	Allow      string `json:"-"`
@@ -119,7 +119,7 @@ type reply struct {
 
 func (r reply) isNew() bool { return r.New != nil && *r.New }
 
-// post sends an event, with its id in a header unless that has no name.
+// post sends an event. Its id is in the header, if that has a name.
 func (w *worker) post(t *testing.T, header, id, body string) (r reply) {
 	t.Helper()
 	h := http.Header{}
@@ -148,7 +148,8 @@ func (w *worker) send(t *testing.T, method string, h http.Header, body io.Reader
 		t.Error(err)
 	}
 	r.Status = resp.StatusCode
-	// A careless sender must not read an error as "not new".
+	// Only a 200 may have a "new": a careless sender must not read an error as
+	// "not new".
 	if err := json.Unmarshal(text, &r); err != nil || (r.New != nil) != (r.Status == 200) {
 		t.Errorf("not the Worker's answer: %d %q", r.Status, text)
 	}

@@ -2,8 +2,8 @@
 //
 //   node componentize.mjs core.wasm dedup.wasm
 //
-// `jco embed` and `jco new` are the same, but the former looks for WIT files
-// through a file system that it was not given. Passing the text avoids that.
+// `jco embed` and `jco new` do the same. But `jco embed` looks for WIT files in a
+// file system that it has no access to. Passing the text avoids that.
 import { readFile, writeFile } from "node:fs/promises";
 import { componentEmbed, componentNew } from "@bytecodealliance/jco";
 

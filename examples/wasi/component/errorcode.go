@@ -4,7 +4,8 @@ package main
 
 import "github.com/upbloom/upbloom/examples/wasi/component/errorcode"
 
-// errorCode makes an error of the error-code at a byte offset of the result.
+// errorCode returns the error for the error-code at a byte offset of the
+// result.
 func errorCode(offset uintptr) error {
 	code, detail := int(ret8(offset)), ""
 	if code == errorcode.Internal && ret8(offset+8) == 1 {

@@ -16,8 +16,8 @@ type incoming struct{ fields uint32 }
 // header returns the field's first value, or "".
 func (r incoming) header(name string) string { return field(r.fields, name) }
 
-// serve is what the host calls for each request, one after another: the host
-// that runs two at once makes two instances.
+// serve answers a request. The host calls it for one request after another; a
+// host that serves two requests at once makes two instances.
 //
 //go:wasmexport wasi:http/incoming-handler@0.2.0#handle
 func serve(request, outparam uint32) {
@@ -34,7 +34,7 @@ func serve(request, outparam uint32) {
 
 	limit := &limit{clock: subscribeDuration(uint64(answerTime)), left: answerTime}
 	defer limit.drop()
-	// Whoever asked may be gone; there is nobody to tell.
+	// If this fails, the sender is gone, and there is nobody to tell.
 	_ = writeBody(body, []byte(text), limit, 0)
 }
 

@@ -1,8 +1,8 @@
 //go:build wasip1
 
-// Command component is a wasi:http 0.2 component written in standard Go: it
-// answers for the event named by a request's Event-Id header whether it is
-// "new" or was "seen" before.
+// Command component is a wasi:http 0.2 component written in standard Go. The
+// Event-Id header of a request names an event. The component answers whether
+// the event is "new" or was "seen" before.
 package main
 
 import (
@@ -37,7 +37,7 @@ func handle(r incoming) (status int, text string) {
 	}
 	filter, err := events()
 	if err != nil {
-		fmt.Fprintln(os.Stderr, err) // the log has the details, the public does not
+		fmt.Fprintln(os.Stderr, err) // only the log has the details
 		return 500, "the database is not configured\n"
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), budget)
@@ -45,7 +45,7 @@ func handle(r incoming) (status int, text string) {
 	added, err := filter.Add(ctx, id)
 	switch {
 	case errors.Is(err, bloom.ErrUncertain):
-		return 200, "uncertain\n" // it is in; whether it was is not known
+		return 200, "uncertain\n" // it is in now; nobody knows whether it was before
 	case err != nil:
 		fmt.Fprintln(os.Stderr, err)
 		return 503, "the database cannot be used\n"

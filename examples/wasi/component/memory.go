@@ -8,15 +8,15 @@ import "unsafe"
 // situations that both forbid Go's allocator.
 //
 // The first is the preview 1 adapter, which keeps its state in 128 KiB of our
-// memory. It asks at the first system call, and that one is made by Go's own
-// runtime while it starts, before it has a heap. Were cabi_realloc not
-// exported, the adapter would grow the memory by itself, and Go's heap would
-// grow over it. So it gets an array, which needs neither heap nor runtime.
+// memory. It asks at the first system call, which Go's runtime makes while it
+// starts and has no heap yet. If cabi_realloc were not exported, the adapter
+// would grow the memory by itself, and Go's heap would grow over it. So it gets
+// an array, which needs neither heap nor runtime.
 //
-// The second is a call of ours that brings back a list. There, the host calls
-// us in the middle of our own call; a garbage collection or a switch to
-// another goroutine at this point is better avoided. So the list goes to a
-// second array, which the next such call overwrites.
+// The second is a call of ours that returns a list. The host calls us in the
+// middle of our own call, and a garbage collection or a switch to another
+// goroutine at this point is better avoided. So the list goes to a second
+// array, which the next such call overwrites.
 var (
 	adapterRoom [192 << 10]byte
 	adapterUsed uintptr
@@ -26,8 +26,8 @@ var (
 	inList   bool
 )
 
-// maxRead is the longest list asked of a stream at a time, in bytes. It leaves
-// a half of listRoom to alignment and to response headers.
+// maxRead is the most that is read from a stream at a time, in bytes. It leaves
+// half of listRoom for alignment and for response headers.
 const maxRead = len(listRoom) / 2
 
 //go:wasmexport cabi_realloc
@@ -38,8 +38,8 @@ func cabiRealloc(_ unsafe.Pointer, _, align, size uint32) unsafe.Pointer {
 	return bump(adapterRoom[:], &adapterUsed, uintptr(align), uintptr(size))
 }
 
-// bump cuts size bytes off room. It traps when the room is used up, since its
-// caller is the host and knows no failure.
+// bump takes size bytes from room. It traps if the room is used up, because the
+// host, which calls it, expects no failure.
 func bump(room []byte, used *uintptr, align, size uintptr) unsafe.Pointer {
 	base := uintptr(unsafe.Pointer(unsafe.SliceData(room)))
 	start := (base+*used+align-1)&^(align-1) - base
@@ -50,8 +50,8 @@ func bump(room []byte, used *uintptr, align, size uintptr) unsafe.Pointer {
 	return unsafe.Add(unsafe.Pointer(unsafe.SliceData(room)), start)
 }
 
-// list makes a host call whose result is a list. What it returns stays valid
-// until the next one.
+// list makes a host call whose result is a list. The list stays valid until the
+// next such call.
 func list(call func()) {
 	listUsed, inList = 0, true
 	call()
@@ -75,7 +75,7 @@ func ret64(offset uintptr) uint64 { return *(*uint64)(unsafe.Add(ret(), offset))
 // listRoom.
 func retBytes(offset uintptr) []byte { return listed(ret32(offset), ret32(offset+4)) }
 
-// listed is the part of listRoom that the host's address and length mean.
+// listed returns the part of listRoom at the host's address and length.
 func listed(address, n uint32) []byte {
 	if n == 0 {
 		return nil

@@ -9,22 +9,22 @@ import (
 	"unsafe"
 )
 
-// errStream says that a stream broke; errClosed that it ended; errAnswered that
-// the server answered before it took the whole request.
+// errStream means that a stream broke, errClosed that it ended, and errAnswered
+// that the server answered before it had read the whole request.
 var (
 	errStream   = errors.New("wasi:io: the connection broke")
 	errClosed   = errors.New("wasi:io: end of stream")
 	errAnswered = errors.New("wasi:http: answered early")
 )
 
-// limit is a deadline that the host watches. The zero value has none.
+// limit is a deadline that the host watches. The zero value is no deadline.
 type limit struct {
 	clock   uint32 // a pollable, or 0
 	left    time.Duration
 	waiting [3]uint32 // what wait passes to the host
 }
 
-// limitOf starts a clock with what ctx has left.
+// limitOf starts a clock with the time that ctx has left.
 func limitOf(ctx context.Context) (*limit, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -46,8 +46,8 @@ func (l *limit) drop() {
 	}
 }
 
-// options says the same in the way of wasi:http, for hosts that free a
-// connection's resources by it. The request takes the ownership.
+// options returns the same deadline as request-options of wasi:http: some hosts
+// free a connection's resources by it. The request takes the ownership.
 func (l *limit) options() uint32 {
 	options := newRequestOptions()
 	if l.clock != 0 {
@@ -139,8 +139,8 @@ func waitToWrite(stream uint32, limit *limit, answer uint32) error {
 	return err
 }
 
-// read returns the bytes that are there, after waiting for some. They are
-// valid until the next host call that makes a list.
+// read waits for bytes and returns those that have arrived. They are valid
+// until the next host call that returns a list.
 func read(stream uint32, limit *limit) ([]byte, error) {
 	if _, err := limit.wait(inputSubscribe(stream)); err != nil {
 		return nil, err

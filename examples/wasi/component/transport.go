@@ -14,12 +14,12 @@ import (
 )
 
 // transport is an upstash.Transport over wasi:http/outgoing-handler. It has no
-// state, and is safe for concurrent use: while one call waits for the host, no
+// state and is safe for concurrent use: while one call waits for the host, no
 // other goroutine runs.
 //
-// For the same reason no timer of Go's fires while it waits. So the context's
-// deadline goes to the host, twice: as the request's timeouts, which some
-// hosts ignore, and as a clock that every wait listens to.
+// For the same reason no timer of Go fires while it waits. So the host gets the
+// context's deadline twice: as the request's timeouts, which some hosts ignore,
+// and as a clock that every wait watches.
 type transport struct{}
 
 // RoundTrip sends one request. See upstash.Transport.
@@ -46,7 +46,7 @@ func (transport) RoundTrip(ctx context.Context, req *upstash.Request, resp *upst
 	future := ret32(8)
 	defer dropFuture(future)
 
-	// A write that broke has its reason, or even an answer, in the future.
+	// If a write broke, the future has the reason, or even an answer.
 	err = writeBody(body, req.Body, limit, future)
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
@@ -87,7 +87,7 @@ func newRequest(req *upstash.Request) (uint32, error) {
 	for _, h := range req.Header {
 		appendField(fields, h.Name, h.Value)
 	}
-	// Without it the host may choose chunked encoding.
+	// Without a length the host may choose chunked encoding.
 	appendField(fields, "Content-Length", strconv.Itoa(len(req.Body)))
 
 	request := newOutgoingRequest(fields)
@@ -102,8 +102,8 @@ func newRequest(req *upstash.Request) (uint32, error) {
 	return request, nil
 }
 
-// appendField adds one header field. A host may forbid some names; it adds
-// those that matter by itself.
+// appendField adds one header field. A host may forbid some names. It adds
+// those fields by itself if they matter.
 func appendField(fields uint32, name, value string) {
 	fieldsAppend(fields, name, unsafe.Pointer(unsafe.StringData(value)), uint32(len(value)), ret())
 }

@@ -8,16 +8,17 @@ import (
 	"unsafe"
 )
 
-// input and output are where the host writes an id and reads an error's text.
-// They are the guest's memory, so that the host needs no allocator.
+// The host writes an id to input and reads an error's text from output. Both
+// are allocated by the guest, so the host needs no allocator.
 var input, output []byte
 
-// maxID is the longest id in bytes. A wasm memory never shrinks: without a
-// limit one long id would hold its memory for as long as the guest lives.
+// maxID is the length of the longest id in bytes. A wasm memory never shrinks:
+// without a limit, one long id would hold its memory for as long as the guest
+// lives.
 const maxID = 1 << 20
 
-// room returns the address of n bytes to write to, valid until the next call.
-// It returns 0 if that is more than an id may have.
+// room returns the address of n bytes for an id, valid until the next call. It
+// returns 0 if n is more than maxID.
 //
 //go:wasmexport room
 func room(n uint32) unsafe.Pointer {
@@ -30,8 +31,8 @@ func room(n uint32) unsafe.Pointer {
 	return unsafe.Pointer(unsafe.SliceData(input[:cap(input)]))
 }
 
-// seenExport adds the id in the n bytes at room and says what it was. The
-// host passes how long that may take, since its clock is the one that counts.
+// seenExport adds the id in the n bytes at room, and returns isNew, isSeen,
+// isUncertain or failed. millis is how long that may take, by the host's clock.
 //
 //go:wasmexport seen
 func seenExport(n, millis uint32) int32 {

@@ -1,8 +1,8 @@
 //go:build wasip1
 
-// Command reactor is a WebAssembly module for wasip1 that says to a host
-// whether an event was seen before. The host is ../: any other runtime that
-// offers the one imported function will do.
+// Command reactor is a WebAssembly module for wasip1. It tells its host whether
+// an event was seen before. The parent folder has a host; any other runtime
+// that offers the imported function will do.
 package main
 
 import (
@@ -15,16 +15,16 @@ import (
 	"github.com/upbloom/upbloom/upstash"
 )
 
-// What seen answers. A failure's text is at message.
+// The values that seen returns. The export message has the text of a failure.
 const (
 	isNew = iota
 	isSeen
-	isUncertain // it is in now; whether it was before is not known
+	isUncertain // it is in the filter now; nobody knows whether it was before
 	failed      = -1
 )
 
-// maxAnswer is the longest answer in bytes, for the reason of maxID: the answer
-// to an Add has less than a thousand.
+// maxAnswer is the length of the longest answer in bytes. It is limited for the
+// same reason as maxID. The answer to an Add has less than a thousand bytes.
 const maxAnswer = 1 << 20
 
 var events = sync.OnceValues(func() (*bloom.Filter, error) {

@@ -15,17 +15,18 @@ import (
 	"github.com/upbloom/upbloom/upstash"
 )
 
-// exchange is the host's: it sends the request, waits no longer than timeout
-// (nanoseconds), and writes the answer to where there is room. It returns the
-// answer's length. If that is more than room, nothing was written, and a
-// call without a request fetches the answer. Both travel as text:
+// exchange is a function of the host. It sends the request of n bytes, waits no
+// longer than timeout (nanoseconds), and writes the answer to the address
+// answer. It returns the answer's length in bytes. If that is more than room,
+// it has written nothing, and a call with n = 0 fetches the answer. Request and
+// answer are text:
 //
 //	request  URL LF {name ": " value LF} LF body
 //	answer   status LF {name ": " value LF} LF body
 //	or       outcome ": " text
 //
-// and outcome is "not sent", "failed", "timeout", "too large" (its text is the
-// status) or "canceled" (whoever called the guest no longer waits).
+// The outcome is "not sent", "failed", "timeout", "too large" (its text is the
+// status) or "canceled" (the caller of the guest no longer waits).
 //
 //go:wasmimport upbloom exchange
 func exchange(request unsafe.Pointer, n uint32, timeout uint64, maxBody uint32,
@@ -34,9 +35,9 @@ func exchange(request unsafe.Pointer, n uint32, timeout uint64, maxBody uint32,
 // transport is an upstash.Transport over exchange. Make one with
 // &transport{}; it is safe for concurrent use.
 //
-// A host call blocks all goroutines of the guest, so that no timer fires and no
-// context is canceled meanwhile: the host keeps the time, and knows if its own
-// caller no longer waits.
+// A host call blocks all goroutines of the guest, so no timer fires and no
+// context is canceled meanwhile. The host keeps the time, and knows whether its
+// own caller still waits.
 type transport struct {
 	mu      sync.Mutex // an answer belongs to the request before it
 	message []byte
@@ -101,7 +102,7 @@ func readAnswer(b []byte, resp *upstash.Response) error {
 	return nil
 }
 
-// failure turns the host's outcome into an error of the right class.
+// failure returns the error that stands for the host's outcome.
 func failure(answer string, resp *upstash.Response) error {
 	outcome, text, _ := strings.Cut(answer, ": ")
 	switch outcome {

@@ -4,8 +4,8 @@
 //
 //   node handles.mjs transpiled.js requests
 //
-// jco keeps the handles of each kind of resource in a table, as pairs after the
-// first. A pair that is free has the flag set in its first half.
+// jco keeps the handles of each kind of resource in a table of pairs. The first
+// pair is no handle. A pair is free if its first half has the flag set.
 import { readFile, writeFile } from "node:fs/promises";
 import { HTTPServer } from "@bytecodealliance/preview2-shim/http";
 

@@ -1,7 +1,7 @@
-// Serves the Worker's requests in Node, one after another, and says what it
-// answered. A callback into an instance that has ended is an uncaught error, of
-// which Node dies; a timer that one leaves behind keeps the process until it is
-// due.
+// Serves the Worker's requests in Node, one after another, and prints the
+// answers. A timer that an instance leaves behind keeps the process alive until
+// it is due. Then it calls an instance that has ended, which is an uncaught error
+// and ends Node with a failure.
 import { register } from "node:module";
 const [worker, requests] = process.argv.slice(2);
 

@@ -1,8 +1,8 @@
-// A Worker that runs the test binary of package upstash as a relay: the body of
-// its one request holds the calls, and the body of the answer the results.
-// What lies between them is one request to workerd, so that all that the
-// program begins may end in it.
-import "./wasm_exec.js"; // defines globalThis.Go and, of a file system, no more than stubs
+// A Worker that runs the test binary of package upstash as a relay. The body of
+// its only request has the calls, and the body of the answer has the results.
+// So everything that the program begins belongs to one request of workerd, and
+// may end in it.
+import "./wasm_exec.js"; // defines globalThis.Go, and a file system of stubs
 import wasm from "./relay.wasm";
 
 export default {

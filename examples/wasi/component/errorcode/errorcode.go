@@ -1,5 +1,5 @@
-// Package errorcode makes Go errors of the error-code of wasi:http 0.2. It
-// calls no host, so that it can be tested anywhere.
+// Package errorcode returns Go errors for the error-code of wasi:http 0.2. It
+// calls no host, so it can be tested anywhere.
 package errorcode
 
 import (
@@ -11,12 +11,12 @@ import (
 	"github.com/upbloom/upbloom/upstash"
 )
 
-// codes are the cases of wasi:http's error-code, in their order, and
-// whether each says for certain that the request never left.
+// codes are the cases of wasi:http's error-code, in their order. notSent means
+// that the request certainly never left.
 //
-// connection-timeout is not among those: jco's host also gives it when the
-// connection stands and the server is silent. Nor are TLS alerts and protocol
-// errors, which may come after the handshake.
+// A connection timeout does not mean that: jco's host also reports it when
+// there is a connection and the server does not answer. Nor do TLS alerts and
+// protocol errors, which may come after the handshake.
 var codes = [...]struct {
 	name    string
 	notSent bool
@@ -62,7 +62,7 @@ var codes = [...]struct {
 	{"internal error", false},
 }
 
-// Internal is the one case whose detail is worth reading.
+// Internal is the number of the only case whose detail helps.
 const Internal = 38
 
 // Error returns the error of a case; detail may be empty. It is marked with

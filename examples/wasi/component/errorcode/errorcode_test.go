@@ -12,9 +12,9 @@ import (
 	"github.com/upbloom/upbloom/upstash"
 )
 
-// notSent are the codes that can only come before a request is written. A wrong
-// one among them would make the client repeat what has run, and call a new
-// event seen.
+// notSent are the codes that can only come before a request is written. With a
+// wrong code in the list, the client would repeat a command that has run, and
+// report a new event as seen.
 var notSent = []string{
 	"DNS timeout",
 	"DNS error",
@@ -49,8 +49,8 @@ func TestWhatWasNotSent(t *testing.T) {
 	}
 }
 
-// isNotSent asks a client what it makes of the error: it repeats a command
-// that must not run twice only if the first did not reach the server.
+// isNotSent reports whether a client takes the error as proof that a command
+// did not run.
 func isNotSent(t *testing.T, err error) bool {
 	t.Helper()
 	c, e := upstash.New("http://localhost", "token",
@@ -68,7 +68,8 @@ func (f failing) RoundTrip(context.Context, *upstash.Request, *upstash.Response)
 	return f.err
 }
 
-// The table follows world.wit case by case: a shifted one would mix them up.
+// The table follows world.wit case by case. One case too many would shift all
+// that follow.
 func TestOrder(t *testing.T) {
 	wit, err := os.ReadFile("../world.wit")
 	if err != nil {

@@ -1,5 +1,5 @@
-// Command notransport makes a client without WithTransport, and prints what
-// its first call came to.
+// Command notransport makes a client without WithTransport, and prints the
+// result of its first call.
 package main
 
 import (
