@@ -11,8 +11,8 @@ import (
 
 var calls = bufio.NewReader(os.Stdin)
 
-// run sends the next call in its standard input over the transport. It returns
-// 1 if there is none: the conformance test of the host is at the other end.
+// run sends the next call of its standard input over the transport. It returns
+// 1 if there is none. The conformance test of the host is at the other end.
 //
 //go:wasmexport wasi:cli/run@0.2.0#run
 func run() (failed uint32) {

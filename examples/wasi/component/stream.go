@@ -58,8 +58,8 @@ func (l *limit) options() uint32 {
 	return options
 }
 
-// wait blocks until one of one or two pollables is ready, drops them, and
-// returns the index of the first that is.
+// wait blocks until one of the pollables is ready, of which there are one or
+// two. It drops them and returns the index of the first that is ready.
 func (l *limit) wait(pollables ...uint32) (ready int, err error) {
 	n := copy(l.waiting[:], pollables)
 	if l.clock != 0 {
@@ -77,9 +77,9 @@ func (l *limit) wait(pollables ...uint32) (ready int, err error) {
 	return ready, err
 }
 
-// writeBody writes all of data and finishes the body. If the answer, a future,
-// comes before that, it returns errAnswered; the body is then still the
-// caller's. An answer of 0 is none.
+// writeBody writes all of data and finishes the body. answer is the future of
+// the answer, or 0. If the answer comes first, writeBody returns errAnswered,
+// and the caller must drop the body.
 func writeBody(body uint32, data []byte, limit *limit, answer uint32) error {
 	bodyWrite(body, ret())
 	stream := ret32(4)
@@ -126,7 +126,7 @@ func write(stream uint32, data []byte, limit *limit, answer uint32) error {
 	return waitToWrite(stream, limit, answer)
 }
 
-// waitToWrite waits for room, or for the answer of a server that takes no more.
+// waitToWrite waits for room, or for the answer of a server that reads no more.
 func waitToWrite(stream uint32, limit *limit, answer uint32) error {
 	if answer == 0 {
 		_, err := limit.wait(outputSubscribe(stream))

@@ -1,4 +1,4 @@
-// Makes a component of the tests of ../component, which answers one call for
+// Makes a component of the test binary of ../component. It answers one call in
 // each run of wasi:cli/run:
 //
 //   node relay.mjs core.wasm relay.wasm

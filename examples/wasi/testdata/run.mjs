@@ -1,5 +1,6 @@
-// Runs a transpiled component again and again, until a run returns an error. What
-// it wrote leaves in between: while it runs, nothing else does.
+// Runs a transpiled component again and again, until a run returns an error. Node
+// can send what the component wrote only between two runs, because nothing else
+// happens during a run.
 import { stdout } from "node:process";
 import { run } from "./relay.js";
 

@@ -28,7 +28,10 @@ func startRelay(t *testing.T) (r *relayed.Transport, stop func()) {
 	if err := os.WriteFile(root, transporttest.RootPEM(), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), relay.Env + "=1", "NODE_EXTRA_CA_CERTS=" + root}
+	cmd.Env = []string{
+		"PATH=" + os.Getenv("PATH"), relay.Env + "=1",
+		"NODE_EXTRA_CA_CERTS=" + root, "NODE_NO_WARNINGS=1", // which differ by version
+	}
 	var said bytes.Buffer // syscall/js complains here of callbacks that come late
 	cmd.Stderr = &said
 	to, err := cmd.StdinPipe()
