@@ -81,7 +81,7 @@ func (c *mirrorCopy) miss(sent, now time.Time, isEmpty bool) (whole bool) {
 	}
 	whole = isEmpty && sent.After(c.proved)
 	if c.drop(); whole {
-		c.proved, c.fresh = sent, sent
+		c.fresh = sent // proved stays zero: a filter that an answer shows counts as later
 	}
 	return whole
 }

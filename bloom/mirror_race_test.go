@@ -27,12 +27,13 @@ func during(s *upstashtest.Server, n int64, what func() upstashtest.Fault) {
 	})
 }
 
-// A heldReply is a transport that keeps back the reply to one request.
+// A heldReply is a transport that keeps back one request, or the reply to it.
 type heldReply struct {
 	upstash.Transport
 	left    atomic.Int64
-	here    chan struct{} // closed when the reply is here
-	release chan struct{} // closed to let the caller have it
+	unsent  bool          // the request itself is kept back
+	here    chan struct{} // closed when it is kept back
+	release chan struct{} // closed to let it go on
 }
 
 // holdReply keeps back the n-th reply.
@@ -50,8 +51,13 @@ func (h *heldReply) client(t *testing.T, s *upstashtest.Server) *upstash.Client 
 }
 
 func (h *heldReply) RoundTrip(ctx context.Context, req *upstash.Request, resp *upstash.Response) error {
+	hold := h.left.Add(-1) == 0
+	if hold && h.unsent {
+		close(h.here)
+		<-h.release
+	}
 	err := h.Transport.RoundTrip(ctx, req, resp)
-	if h.left.Add(-1) == 0 {
+	if hold && !h.unsent {
 		close(h.here)
 		<-h.release
 	}
@@ -166,6 +172,30 @@ func TestMirrorMissingFilterThatComesLate(t *testing.T) {
 		}
 		asks(t, s, m, "new", true, requests)
 	}
+}
+
+// An Add that is begun before a refresh finds no filter, and makes one after it,
+// is noted in the copy.
+func TestMirrorAddThatMakesAMissingFilter(t *testing.T) {
+	s := upstashtest.NewServer(t)
+	cfg := roomy()
+	cfg.MissingIsEmpty = true
+	held := holdReply(1)
+	held.unsent = true
+	m, c := mirror(t, handle(t, held.client(t, s), cfg), bloom.MirrorConfig{MaxStale: time.Hour})
+	var adding sync.WaitGroup
+	adding.Go(func() {
+		if added, err := m.AddThrough(t.Context(), "new"); !added || err != nil {
+			t.Error(added, err)
+		}
+	})
+	<-held.here
+	c.pass(time.Second)
+	asks(t, s, m, "new", false, 1)
+	close(held.release)
+	adding.Wait()
+	asks(t, s, m, "new", true, 0)
+	asks(t, s, m, "x", false, 1)
 }
 
 // The copy learns nothing from a region that still has a deleted filter.
