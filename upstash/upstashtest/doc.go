@@ -48,6 +48,9 @@
 //	SORT_RO, SPUBLISH, WAIT, XGROUP SETID, XSETID, ZDIFF, ZDIFFSTORE,
 //	ZINTERCARD, ZRANGESTORE
 //
+// Of the commands that are newer than Redis 7.0 it has HEXPIRE, HPERSIST,
+// HPTTL, HSETEX and HTTL.
+//
 // WithRedis puts a real Redis behind the same REST server, over one connection.
 // All commands of that Redis pass, except those of operators, those that need a
 // connection of their own and those that wait. FastForward and regions don't

@@ -3,10 +3,10 @@
 package jstest
 
 import (
-	"net"
 	"strings"
 	"testing"
 
+	"github.com/upbloom/upbloom/internal/testkit/testenv"
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
@@ -15,8 +15,8 @@ import (
 func TestFetch(t *testing.T) {
 	s := newServer(t)
 	db := upstashtest.NewServer(t, upstashtest.WithToken("very-secret-token"))
-	Run(t, "^TestGuest", "UPBLOOM_JSTEST_URL="+s.URL, "UPBLOOM_JSTEST_DOWN="+closedPort(t),
-		"UPBLOOM_JSTEST_DATABASE="+db.URL)
+	Run(t, "^TestGuest", "UPBLOOM_JSTEST_URL="+s.URL, "UPBLOOM_JSTEST_DATABASE="+db.URL,
+		"UPBLOOM_JSTEST_DOWN=http://"+testenv.ClosedAddr(t))
 
 	if got, err := db.Exec("BITFIELD", "bits", "GET", "u8", "0"); err != nil || got.([]any)[0] != int64(200) {
 		t.Errorf("what the guest stored: %v, %v", got, err)
@@ -56,14 +56,4 @@ func TestNothingLeft(t *testing.T) {
 			}
 		})
 	}
-}
-
-// closedPort returns a URL without a listener.
-func closedPort(t *testing.T) string {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return "http://" + l.Addr().String()
 }

@@ -6,6 +6,7 @@
 package testenv
 
 import (
+	"net"
 	"os"
 	"os/exec"
 	"slices"
@@ -35,6 +36,24 @@ func Missing(tb testing.TB, name, reason string) {
 		tb.Fatalf("testenv: %s is required by %s: %s", name, Require, reason)
 	}
 	tb.Skipf("testenv: needs %s: %s", name, reason)
+}
+
+// ClosedAddr returns a host:port on the loopback interface that refuses every
+// dial until the end of the test. The port is that of a connection, so that no
+// other process can begin to listen there.
+func ClosedAddr(tb testing.TB) string {
+	tb.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		tb.Fatalf("testenv: no free port: %v", err)
+	}
+	defer l.Close()
+	c, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		tb.Fatalf("testenv: no connection on the loopback interface: %v", err)
+	}
+	tb.Cleanup(func() { _ = c.Close() })
+	return c.LocalAddr().String()
 }
 
 func required(list, name string) bool {

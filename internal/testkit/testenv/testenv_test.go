@@ -1,6 +1,9 @@
 package testenv
 
-import "testing"
+import (
+	"net"
+	"testing"
+)
 
 func TestEachRedisIsAnother(t *testing.T) {
 	a, b := processAt(Redis(t)), processAt(Redis(t))
@@ -14,6 +17,18 @@ func TestRedisStopsWithItsTest(t *testing.T) {
 	t.Run("use", func(t *testing.T) { addr = Redis(t) })
 	if addr != "" && processAt(addr) != 0 {
 		t.Errorf("redis-server at %s outlived its test", addr)
+	}
+}
+
+func TestClosedAddrRefuses(t *testing.T) {
+	addr := ClosedAddr(t)
+	if c, err := net.Dial("tcp", addr); err == nil {
+		_ = c.Close()
+		t.Errorf("%s takes a connection", addr)
+	}
+	if l, err := net.Listen("tcp", addr); err == nil {
+		_ = l.Close()
+		t.Errorf("another listener can take %s", addr)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/upbloom/upbloom/internal/testkit/testenv"
 	"github.com/upbloom/upbloom/upstash"
 )
 
@@ -64,13 +65,8 @@ func (s suite) testRedirect(t *testing.T) {
 }
 
 func (s suite) testDialRefused(t *testing.T) {
-	l, err := net.Listen("tcp", anyIPv4)
-	if err != nil {
-		t.Fatal(err)
-	}
-	url := "http://" + l.Addr().String()
-	_ = l.Close()
-	_, err = s.client(t, url).Do(t.Context(), upstash.Cmd("INCR", "secret-key"))
+	url := "http://" + testenv.ClosedAddr(t)
+	_, err := s.client(t, url).Do(t.Context(), upstash.Cmd("INCR", "secret-key"))
 	if callError(t, err); !upstash.SafeToRetry(err) {
 		t.Errorf("not safe to retry, though nothing listens there: %v", err)
 	}

@@ -73,8 +73,8 @@ func (t *Transport) receive(from *bufio.Reader) {
 	}
 }
 
-// RoundTrip has the program send the request. A deadline goes along with it, so
-// that it ends there; of a cancellation the program is told.
+// RoundTrip has the program send the request. The program gets the deadline
+// with the request, and a message if the context is canceled.
 func (t *Transport) RoundTrip(ctx context.Context, req *upstash.Request, resp *upstash.Response) error {
 	call := relay.Call{URL: req.URL, Body: req.Body, MaxResponse: req.MaxResponse}
 	for _, h := range req.Header {
@@ -112,7 +112,8 @@ func (t *Transport) RoundTrip(ctx context.Context, req *upstash.Request, resp *u
 	return failure(result)
 }
 
-// send gives the call its ID and returns the channel of its result.
+// send sets the ID of the call, sends it, and returns the channel of its
+// result.
 func (t *Transport) send(call *relay.Call) (chan relay.Result, error) {
 	t.mu.Lock()
 	if t.broken != nil {
@@ -133,7 +134,7 @@ func (t *Transport) write(call relay.Call) error {
 	return relay.WriteCall(t.to, call)
 }
 
-// failure makes an error of what the program said of one.
+// failure returns the error that a result describes, or nil.
 func failure(result relay.Result) error {
 	if !result.Failed {
 		return nil
@@ -145,7 +146,7 @@ func failure(result relay.Result) error {
 	return err
 }
 
-// relayedError has the text of an error of the program, and its cause.
+// relayedError has the text and the cause of an error of the program.
 type relayedError struct {
 	text  string
 	cause error // nil if there is none that both sides know

@@ -14,6 +14,7 @@ import (
 
 	"github.com/upbloom/upbloom/bloom"
 	"github.com/upbloom/upbloom/internal/testkit/faketest"
+	"github.com/upbloom/upbloom/internal/testkit/testenv"
 	"github.com/upbloom/upbloom/upstash"
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 	"github.com/upbloom/upbloom/upstash/upstashtest/internal/recording"
@@ -171,9 +172,8 @@ func recordThenReplayFaults(t *testing.T) []byte {
 }
 
 func TestRecordNeverSent(t *testing.T) {
-	closed := httptest.NewServer(nil)
-	closed.Close()
-	data := recordThenReplay(t, closed.URL, "token-secret", func(c *upstash.Client) string {
+	url := "http://" + testenv.ClosedAddr(t)
+	data := recordThenReplay(t, url, "token-secret", func(c *upstash.Client) string {
 		_, err := c.Do(t.Context(), upstash.Cmd("INCR", "n"))
 		return fmt.Sprint(upstash.SafeToRetry(err))
 	})
