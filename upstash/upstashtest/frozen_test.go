@@ -89,8 +89,8 @@ func TestCloseEndsAScript(t *testing.T) {
 // TestSlowStartOfRedis starts a server whose commands have less time than Redis
 // needs for its first answer. That one is not a command of a client.
 func TestSlowStartOfRedis(t *testing.T) {
-	const limit = 20 * time.Millisecond
-	proxy := newCutter(t, testenv.Redis(t), 5*limit)
+	const limit = 100 * time.Millisecond
+	proxy := newCutter(t, testenv.Redis(t), 3*limit)
 	s, err := Start(WithRedis(proxy.addr), WithTimeout(limit))
 	if err != nil {
 		t.Fatal(err)

@@ -18,7 +18,8 @@ type Redis struct {
 	limits Limits
 	conn   redis.Conn
 	table  Table
-	used   time.Time // the time of the last reply
+	within time.Duration // how long connecting may take
+	used   time.Time     // the time of the last reply
 	called Calls
 	// renamed holds the sum that Redis has for a script, by the sum of the text
 	// that was sent, if the two differ.
@@ -32,7 +33,7 @@ type Redis struct {
 var errClosed = errors.New("the server is closed")
 
 const (
-	// dialLimit is how long connecting may take, and then the first answer.
+	// dialLimit is how long connecting may take, and the first answer at least.
 	dialLimit = 5 * time.Second
 	// idleLimit is how long a connection is trusted without a PING.
 	idleLimit = 10 * time.Millisecond
@@ -40,7 +41,7 @@ const (
 
 // DialRedis connects to the Redis at addr, which is a host:port.
 func DialRedis(addr string, limits Limits) (*Redis, error) {
-	r := &Redis{addr: addr, limits: limits, renamed: make(map[string]string)}
+	r := &Redis{addr: addr, limits: limits, within: dialLimit, renamed: make(map[string]string)}
 	if err := r.dial(); err != nil {
 		return nil, err
 	}
@@ -50,6 +51,7 @@ func DialRedis(addr string, limits Limits) (*Redis, error) {
 		_ = r.conn.Close()
 		return nil, fmt.Errorf("the Redis at %s does not answer COMMAND", addr)
 	}
+	r.within = min(dialLimit, limits.Timeout) // a command has no more time
 	return r, nil
 }
 
@@ -68,7 +70,7 @@ func (r *Redis) dial() error {
 
 // socketTo dials, and keeps the socket for Interrupt.
 func (r *Redis) socketTo(network, addr string) (net.Conn, error) {
-	conn, err := net.DialTimeout(network, addr, min(dialLimit, r.limits.Timeout))
+	conn, err := net.DialTimeout(network, addr, r.within)
 	if err != nil {
 		return nil, err
 	}
