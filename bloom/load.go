@@ -121,7 +121,7 @@ func (f *Filter) Load(ctx context.Context, items iter.Seq[string], opts ...MoveO
 		l.Add(item)
 		n++
 		if n%4096 == 0 && ctx.Err() != nil {
-			return LoadResult{}, ctx.Err()
+			return LoadResult{}, &untouchedError{ctx.Err()}
 		}
 	}
 	result, err := f.Merge(ctx, l, opts...)
@@ -178,10 +178,9 @@ func (f *Filter) mayMove(l *Local) error {
 		return errors.New("bloom: the Local is nil: make one with NewLocal")
 	}
 	if l.geo != f.rec.geo {
-		return newMismatchError(f.rec.kind, f.rec.geo, headerInfo{
-			kind: KindFilter, scheme: l.geo.Scheme, hashes: l.geo.Hashes,
-			seedTag: seedTag(l.geo.Seed), bits: l.geo.Bits,
-		})
+		return &MismatchError{
+			Want: f.rec.geo, Got: l.geo, OtherSeed: l.geo.Seed != f.rec.geo.Seed, local: true,
+		}
 	}
 	return f.rec.mayWrite()
 }

@@ -356,10 +356,21 @@ func TestLoadStopsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	f := handle(t, afterCommand(s, "SETEX", 3, cancel), cfg)
 	_, err := f.Load(ctx, mails(0, 100), parts)
-	if !errors.Is(err, context.Canceled) {
-		t.Errorf("%v, want context.Canceled", err)
+	if !errors.Is(err, context.Canceled) || !upstash.SafeToRetry(err) {
+		t.Errorf("%v, want context.Canceled, which is safe to retry", err)
 	}
 	wantNoScratch(t, s, 0)
+	s.ResetStats()
+	endless := func(yield func(string) bool) {
+		for yield("item") {
+		}
+	}
+	if _, err := f.Load(ctx, endless); !errors.Is(err, context.Canceled) || !upstash.SafeToRetry(err) {
+		t.Errorf("%v, want context.Canceled, which is safe to retry", err)
+	}
+	if _, err := f.Load(ctx, mails(0, 1)); !errors.Is(err, context.Canceled) || s.Stats().Requests != 0 {
+		t.Errorf("%v and %d requests, want context.Canceled and none", err, s.Stats().Requests)
+	}
 	reader := handle(t, s.Client(upstash.WithReadOnly()), cfg)
 	if _, err := reader.Load(t.Context(), mails(0, 1)); !errors.Is(err, upstash.ErrReadOnly) {
 		t.Errorf("%v, want ErrReadOnly", err)

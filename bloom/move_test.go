@@ -130,3 +130,17 @@ func wantMails(t *testing.T, f *bloom.Filter, from, to int) {
 		t.Errorf("%d of %d items are found", n, to-from)
 	}
 }
+
+// A part of unknown outcome is a key of its own: the filter is as it was.
+func TestLoadThatLosesAPartIsSafeToRetry(t *testing.T) {
+	s := upstashtest.NewServer(t)
+	f := handle(t, once(s), middling())
+	s.Inject(upstashtest.Drop(upstashtest.AfterExec))
+	if _, err := f.Load(t.Context(), mails(0, 9)); err == nil || !upstash.SafeToRetry(err) {
+		t.Errorf("Load: %v, want an error that is safe to retry", err)
+	}
+	s.Inject(upstashtest.Drop(upstashtest.AfterExec))
+	if err := f.Replace(t.Context(), localOf(f, 0, 9)); err == nil || !upstash.SafeToRetry(err) {
+		t.Errorf("Replace: %v, want an error that is safe to retry", err)
+	}
+}

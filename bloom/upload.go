@@ -115,6 +115,14 @@ type partError struct{ err error }
 
 func (e *partError) Error() string { return e.err.Error() }
 
+// An untouchedError is the error of an upload that ended before the script that
+// takes it was sent.
+type untouchedError struct{ err error }
+
+func (e *untouchedError) Error() string     { return e.err.Error() }
+func (e *untouchedError) Unwrap() error     { return e.err }
+func (e *untouchedError) SafeToRetry() bool { return true }
+
 // An upload is one string on its way to the server, in parts.
 type upload struct {
 	rec     *record
@@ -149,7 +157,7 @@ func (f *Filter) newUpload(l *Local, c moveConfig) *upload {
 // other upload uses its name, and it expires.
 func (u *upload) send(ctx context.Context, c moveConfig) error {
 	seconds := strconv.Itoa(int(scratchTTL / time.Second))
-	return c.eachPart(ctx, len(u.data), func(ctx context.Context, i, from, to int) error {
+	err := c.eachPart(ctx, len(u.data), func(ctx context.Context, i, from, to int) error {
 		part := u.data[from:to]
 		cmd := upstash.RawCmd("SETEX", part, u.keys[1+i], seconds).
 			Timeout(time.Duration(len(part)/partRate) * time.Second)
@@ -165,6 +173,10 @@ func (u *upload) send(ctx context.Context, c moveConfig) error {
 		u.bytes.Add(int64(len(part)))
 		return nil
 	})
+	if err != nil {
+		return &untouchedError{err}
+	}
+	return nil
 }
 
 // run runs the script that takes the parts, and returns its answers. The first
@@ -195,6 +207,9 @@ func (u *upload) run(ctx context.Context, text string, args ...string,
 // drop removes the parts, even if the caller's context has ended. If that
 // fails, they expire.
 func (u *upload) drop(ctx context.Context) {
+	if u.requests.Load() == 0 {
+		return
+	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTimeout)
 	defer cancel()
 	u.requests.Add(1)
