@@ -24,6 +24,12 @@ import (
 	"github.com/upbloom/upbloom/upstash"
 )
 
+// The host's relay is over net/http.
+var stray = transporttest.Exception{
+	Case:   "stray answer",
+	Reason: "net/http may take an answer that nobody asked for as that of the next request",
+}
+
 // TestReactorConformance runs the conformance test of transports over the
 // reactor's transport, in a guest of its own for each server.
 func TestReactorConformance(t *testing.T) {
@@ -52,9 +58,9 @@ func TestReactorConformance(t *testing.T) {
 		return startGuest(t, runtime, guest, below)
 	}
 	t.Run("plain", func(t *testing.T) {
-		transporttest.Run(t, func(t *testing.T, url string) upstash.Transport { return start(t, url, nil) })
+		transporttest.Run(t, func(t *testing.T, url string) upstash.Transport { return start(t, url, nil) }, stray)
 	})
-	t.Run("TLS", func(t *testing.T) { transporttest.RunTLS(t, start) })
+	t.Run("TLS", func(t *testing.T) { transporttest.RunTLS(t, start, stray) })
 }
 
 // guestTransport is the reactor's transport in a guest that runs until Close.

@@ -10,8 +10,10 @@
 // Use it if the platform has no sockets and its SDK provides an
 // http.RoundTripper, if requests have to run through middleware, such as
 // tracing, if the server speaks HTTP/2 only, and in tests that mock at the
-// RoundTripper. It keeps the same promises as the native default: one shared
-// test runs over both.
+// RoundTripper. It keeps the same promises as the native default, and one shared
+// test runs over both, but for one: if a server or a proxy sends an answer that
+// nobody asked for, net/http may take it as that of the next request. The
+// default drops such a connection.
 //
 // # Guarantees
 //

@@ -86,6 +86,27 @@ func (s suite) testClose(t *testing.T) {
 	}
 }
 
+// testStrayAnswer has a server answer twice. Nobody asked for the second answer,
+// and no later call may get it.
+func (s suite) testStrayAnswer(t *testing.T) {
+	s.eachItsOwn(t, serial(t, func(n int64) (string, bool) {
+		return withLength(fmt.Sprint(n)) + withLength("stray"), false
+	}))
+}
+
+// eachItsOwn makes calls to a server that counts them and answers with the
+// count.
+func (s suite) eachItsOwn(t *testing.T, url string) {
+	t.Helper()
+	tr := s.transport(t, url)
+	for want := range 4 {
+		resp := mustSend(t, tr, newRequest(url+"/", "[]"))
+		if string(resp.Body) != fmt.Sprint(want+1) {
+			t.Errorf("call %d got %q", want+1, resp.Body)
+		}
+	}
+}
+
 // testPaths checks that the path of a URL arrives as it was written.
 func (s suite) testPaths(t *testing.T) {
 	got := make(chan string, 1)

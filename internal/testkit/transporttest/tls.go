@@ -6,11 +6,13 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/upbloom/upbloom/upstash"
@@ -46,6 +48,7 @@ func RunTLS(t *testing.T, newTransport MakeTLS, exceptions ...Exception) {
 		{"bodies", over.testBodies},
 		{"refusal", over.testRefusal},
 		{"cancel", over.testCancel},
+		{"stray answer", over.testStrayAnswer},
 	})
 }
 
@@ -110,4 +113,37 @@ func (s tlsSuite) testCancel(t *testing.T) {
 	if err := s.stalled(t, ctx, s.transport(t, url), newRequest(url+"/", bigBody)); err == nil {
 		t.Error("no error")
 	}
+}
+
+// testStrayAnswer is that of a server whose second answer is in a record of its
+// own, which comes in the same segment as the first.
+func (s tlsSuite) testStrayAnswer(t *testing.T) {
+	var n atomic.Int64
+	url := rawServer(t, func(c net.Conn, _ <-chan struct{}) {
+		segment := bufio.NewWriter(c)
+		over := tls.Server(&buffered{c, segment}, &tls.Config{Certificates: s.certificates})
+		for r := bufio.NewReader(over); ; {
+			req, err := http.ReadRequest(r)
+			if err != nil {
+				return
+			}
+			_, _ = io.Copy(io.Discard, req.Body)
+			_, _ = io.WriteString(over, withLength(fmt.Sprint(n.Add(1))))
+			_, _ = io.WriteString(over, withLength("stray"))
+		}
+	})
+	s.eachItsOwn(t, "https"+strings.TrimPrefix(url, "http"))
+}
+
+// buffered writes to w, which is flushed before each read.
+type buffered struct {
+	net.Conn
+	w *bufio.Writer
+}
+
+func (c *buffered) Write(p []byte) (int, error) { return c.w.Write(p) }
+
+func (c *buffered) Read(p []byte) (int, error) {
+	_ = c.w.Flush()
+	return c.Conn.Read(p)
 }

@@ -50,6 +50,7 @@ func Run(t *testing.T, newTransport Make, exceptions ...Exception) {
 		{"concurrent", s.testConcurrent},
 		{"interim", s.testInterim},
 		{"close", s.testClose},
+		{"stray answer", s.testStrayAnswer},
 		{"paths", s.testPaths},
 		{"refusal", s.testRefusal},
 	})
