@@ -53,6 +53,11 @@ func ClosedAddr(tb testing.TB) string {
 		tb.Fatalf("testenv: no connection on the loopback interface: %v", err)
 	}
 	tb.Cleanup(func() { _ = c.Close() })
+	other, err := l.Accept() // or closing the listener would reset the connection
+	if err != nil {
+		tb.Fatalf("testenv: no connection on the loopback interface: %v", err)
+	}
+	tb.Cleanup(func() { _ = other.Close() })
 	return c.LocalAddr().String()
 }
 
