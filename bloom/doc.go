@@ -73,11 +73,12 @@
 //
 // # TTL and reads
 //
-// Config.TTL counts from the first write, and no later one prolongs it. A bit of
-// the header says that the TTL is settled. Every write of a handle with a TTL
-// also reads this bit, and sends the EXPIRE if it is 0: the next write does what
-// a crash left undone. Look-ups go to the primary of a global database, unless
-// Config.Reads says otherwise.
+// Config.TTL counts from the first write of a handle that has one, and no later
+// one prolongs it. A bit of the header says that the TTL is settled. Every write
+// of a handle with a TTL also reads this bit, and sends the EXPIRE if it is 0.
+// If that gets no answer, the write returns no error: the next write does what
+// a crash or the network left undone. Look-ups go to the primary of a global
+// database, unless Config.Reads says otherwise.
 //
 // # Cost
 //

@@ -20,7 +20,8 @@ import (
 // The copy is not of one moment. Bits are never cleared, so that it has at
 // least all bits that were set at the start of the call: every item whose Add
 // was acknowledged before the call is in it. If the filter was deleted,
-// evicted, replaced or made anew during the call, the error is ErrRecreated. A
+// evicted, replaced or made anew during the call, the error is ErrRecreated
+// (filters that another program made without birth numbers look the same). A
 // missing filter is ErrNotFound, even with MissingIsEmpty. On a global
 // database, however, the nearest region sends the parts, so that the newest
 // items may be missing.
