@@ -105,12 +105,12 @@
 // A million checks, half of them of members among a million:
 //
 //	                                 requests     commands   MB out  MB in  memory
-//	Mirror with MaxStale                    2            6   0.0006    1.3  3.3 MB
-//	ExistsAll, 1,000 a request          1,000        1,000       44     33  3.3 MB
-//	Exists                          1,000,000    1,000,000       86     62  3.3 MB
-//	SMISMEMBER, 1,000 a request         1,000        1,000       27      2   72 MB
+//	Mirror with MaxStale                    2            6   0.0007    1.3  1.9 MB
+//	ExistsAll, 1,000 a request          1,000        1,000       44     33  1.9 MB
+//	Exists                          1,000,000    1,000,000       86     62  1.9 MB
+//	SMISMEMBER, 1,000 a request         1,000        1,000       27      2   73 MB
 //	SET NX EX, 1,000 a pipeline         1,000    1,000,000       62     16  113 MB
-//	a script of 14 GETBITs          1,000,000   10,100,000      298     14  2.6 MB
+//	a script of 14 GETBITs          1,000,000   10,100,000      298     14  1.3 MB
 //
 // A set is exact and sends less, if it fits into the database and each check may
 // cross the network. A filter pays off near the code. The README says when not
