@@ -15,7 +15,8 @@ import (
 
 // Snapshot downloads the filter into a Local. It takes one request for each MiB
 // of the string (MovePartBytes), Config.BatchParallel at once, and one request
-// of two commands before and after them. It holds the string in memory once.
+// of two commands before and after them, and one of one command before them. It
+// holds the string in memory once.
 //
 // The copy is not of one moment. Bits are never cleared, so that it has at
 // least all bits that were set at the start of the call: every item whose Add
@@ -23,8 +24,9 @@ import (
 // evicted, replaced or made anew during the call, the error is ErrRecreated
 // (filters that another program made without birth numbers look the same). A
 // missing filter is ErrNotFound, even with MissingIsEmpty. On a global
-// database, however, the nearest region sends the parts, so that the newest
-// items may be missing.
+// database the nearest region sends the parts. With upstash.WithoutSyncToken the
+// newest items may then be missing; if the region does not have the filter yet,
+// the error is ErrRecreated too.
 //
 // A Bare filter has no header and no birth number to compare. Snapshot only
 // checks that its string is no longer than the geometry says, and takes one
@@ -42,14 +44,14 @@ func (f *Filter) Snapshot(ctx context.Context, opts ...MoveOption) (*Local, erro
 	// not copied: its second word belongs to the key.
 	shift, from := 0, headerBytes
 	if !r.headed() {
-		shift, from = headerBytes, 0
+		if shift, from = headerBytes, 0; length+shift > len(l.raw()) {
+			return nil, fmt.Errorf("%w of this geometry: the string has %d bytes, and %d belong to it",
+				ErrNotFilter, length, len(l.raw())-shift)
+		}
+	} else if err := r.regionHas(ctx, birth); err != nil {
+		return nil, err
 	}
-	if r.headed() {
-		length = min(length, len(l.raw())) // what is behind the cells is nobody's
-	} else if length+shift > len(l.raw()) {
-		return nil, fmt.Errorf("%w of this geometry: the string has %d bytes, and %d belong to it",
-			ErrNotFilter, length, len(l.raw())-shift)
-	}
+	length = min(length, len(l.raw())) // what is behind the cells is nobody's
 	var mu sync.Mutex
 	var plain atomic.Bool // RESP2 was refused
 	err = c.eachPart(ctx, max(length-from, 0), func(ctx context.Context, _, a, b int) error {
@@ -74,6 +76,33 @@ func (f *Filter) Snapshot(ctx context.Context, opts ...MoveOption) (*Local, erro
 	}
 	return l, err
 }
+
+// regionHas checks that the region which will send the parts has the filter of
+// this birth number. If the primary still has it afterwards, no part is of
+// another. A read-only client asked the region in the first place.
+func (r *record) regionHas(ctx context.Context, birth int64) error {
+	if r.client.ReadOnly() {
+		return nil
+	}
+	reply, err := r.client.Do(ctx, r.identity().ReadOnly().Command())
+	if err != nil {
+		return explain(err)
+	}
+	id, err := identityIn(reply)
+	if err == nil && id != [2]int64{r.header, birth} {
+		err = behindError{}
+	}
+	return err
+}
+
+// behindError is ErrRecreated of a region that lags.
+type behindError struct{}
+
+func (behindError) Error() string {
+	return "bloom: the nearest region does not have this filter yet, or it was made anew: call again," +
+		" and use a client without upstash.WithoutSyncToken"
+}
+func (behindError) Is(target error) bool { return target == ErrRecreated }
 
 // measure checks the header and reads the string's length and birth number, in
 // one transaction, which the primary runs. Of a Bare filter it reads only the
