@@ -11,5 +11,5 @@ for (;;) {
     if ("payload" in failed) process.exit(0);
     throw failed; // a trap
   }
-  while (stdout.writableLength > 0) await new Promise((resolve) => stdout.once("drain", resolve));
+  await new Promise((resolve) => stdout.write("", resolve)); // after all that was written before
 }
