@@ -32,7 +32,8 @@ return {n, tonumber(ARGV[1]), 1}`
 
 // Replace makes the filter's content that of l, in one atomic step that readers
 // never see half done. It serves to rebuild a filter from the source of truth.
-// It uploads as Load does, with the same promises and cost, and only reads l.
+// It uploads as Load does, with the same promises, and only reads l. It costs the
+// same too, and two requests more if the filter in place has another header.
 //
 // An item that others add after l was begun is lost, even if its Add was
 // acknowledged, unless l has it. The key may hold nothing, or any plain filter
