@@ -92,16 +92,19 @@ func isPort(s string) bool {
 	return s == "" || err == nil && n > 0
 }
 
-// isLoopback reports whether host is localhost, below .localhost, ::1, or in
-// 127.0.0.0/8.
+// isLoopback reports whether host is localhost, ::1, or in 127.0.0.0/8. A name
+// below .localhost is not enough: DNS may resolve it to any address, and the
+// environment's proxy is used for it. The same is true of an address whose parts
+// begin with a 0.
 func isLoopback(host string) bool {
 	host = strings.ToLower(host)
-	if host == "localhost" || strings.HasSuffix(host, ".localhost") || host == "::1" {
+	if host == "localhost" || host == "::1" {
 		return true
 	}
 	parts := strings.Split(strings.TrimPrefix(host, "::ffff:"), ".")
 	for _, part := range parts {
-		if _, err := strconv.ParseUint(part, 10, 8); err != nil {
+		n, err := strconv.ParseUint(part, 10, 8)
+		if err != nil || part != strconv.FormatUint(n, 10) {
 			return false
 		}
 	}
