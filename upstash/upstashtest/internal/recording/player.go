@@ -70,7 +70,7 @@ func (p *player) respond(req *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	x, ok := p.take(requestOf(req, body))
+	x, ok := p.take(requestOf(req, "", body))
 	switch {
 	case !ok:
 		return refusal(), nil

@@ -2,11 +2,13 @@ package recording
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"io/fs"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -19,7 +21,7 @@ import (
 // Record is upstashtest.Record.
 func Record(tb testing.TB, file, url, token string, opts ...upstash.Option) *upstash.Client {
 	tb.Helper()
-	return record(tb, file, opts, func(opts []upstash.Option) (*upstash.Client, error) {
+	return record(tb, file, url, opts, func(opts []upstash.Option) (*upstash.Client, error) {
 		return upstash.New(url, token, opts...)
 	})
 }
@@ -37,7 +39,8 @@ func Recorded(tb testing.TB, file string, opts ...upstash.Option) *upstash.Clien
 	case err != nil:
 		tb.Fatalf("upstashtest: %s is %q: use 1 to record, or 0 to replay", recordVariable, value)
 	case recording:
-		return record(tb, file, opts, func(opts []upstash.Option) (*upstash.Client, error) {
+		url := cmp.Or(os.Getenv("UPSTASH_REDIS_REST_URL"), os.Getenv("KV_REST_API_URL"))
+		return record(tb, file, url, opts, func(opts []upstash.Option) (*upstash.Client, error) {
 			return upstash.FromEnv(opts...)
 		})
 	}
@@ -48,7 +51,7 @@ func Recorded(tb testing.TB, file string, opts ...upstash.Option) *upstash.Clien
 	return Replay(tb, file, opts...)
 }
 
-func record(tb testing.TB, file string, opts []upstash.Option,
+func record(tb testing.TB, file, url string, opts []upstash.Option,
 	dial func([]upstash.Option) (*upstash.Client, error),
 ) *upstash.Client {
 	tb.Helper()
@@ -57,7 +60,7 @@ func record(tb testing.TB, file string, opts []upstash.Option,
 		ForceAttemptHTTP2:  true,
 		DisableCompression: true, // the file has the answer as it was sent
 	}
-	r := &recorder{next: next}
+	r := &recorder{next: next, base: basePath(url)}
 	transport := httptransport.New(&http.Client{Transport: r})
 	client, err := dial(append(opts[:len(opts):len(opts)], upstash.WithTransport(transport)))
 	if err != nil {
@@ -98,13 +101,17 @@ func (r *recorder) finish(tb testing.TB, file string) {
 
 // secret returns the word for a secret that the file would contain, or "". It
 // looks into the file as it will be written, and decodes the parts in which a
-// secret could hide: bodies that are not JSON, and the escapes and the base64
-// of JSON strings.
+// secret could hide: escaped paths, bodies that are not JSON, and the escapes
+// and the base64 of JSON strings.
 func (r recording) secret(known secrets, data []byte) string {
 	if word := known.in(data); word != "" {
 		return word
 	}
 	for _, x := range r.Exchanges {
+		path, _ := url.PathUnescape(x.Request.Path) // valid, because it was sent
+		if word := known.in([]byte(path)); word != "" {
+			return word
+		}
 		for _, p := range []payload{x.Request.payload, x.Response.payload} {
 			if word := known.in(p.bytes()); word != "" {
 				return word

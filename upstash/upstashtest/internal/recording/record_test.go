@@ -63,6 +63,7 @@ func everyForm(t *testing.T, c *upstash.Client) string {
 	call(upstash.Cmd("SETBIT", "bytes", "0", "1")) // 0x80 is not UTF-8
 	call(upstash.Cmd("GET", "bytes"))
 	call(upstash.Cmd("GET", "bytes").Binary())
+	call(upstash.RawCmd("SETRANGE", []byte("\xff"), "a key/1", "2"))
 	for _, send := range []func() ([]upstash.Reply, error){
 		func() ([]upstash.Reply, error) {
 			return c.Pipeline(t.Context(), upstash.Cmd("GET", "bytes").Binary(), upstash.Cmd("INCR", "html"))
@@ -87,6 +88,7 @@ func TestRecordEveryForm(t *testing.T) {
 		`"body": ["SET","html","<b>&amp; \"é\" ` + "\u2028" + ` \u0000 \n</b>"]`,
 		`"body": {"result":9223372036854775807}`,
 		`"encoding": "resp2"`,
+		`"path": "/setrange/a%20key%2f1/2"`,
 		`"contentType": "application/octet-stream",`,
 		`"base64": "` + base64.StdEncoding.EncodeToString([]byte("$1\r\n\x80\r\n")) + `"`,
 		"\"body\": [\n          [\"GET\",\"bytes\"],\n          [\"INCR\",\"html\"]\n        ]",
@@ -212,6 +214,9 @@ func TestRecordRefusesSecrets(t *testing.T) {
 	}{
 		"token": {[]upstash.Command{upstash.Cmd("SET", "a", "my token-secret")}, "the token occurs"},
 		"host":  {[]upstash.Command{upstash.Cmd("ECHO", server.URL)}, "the host occurs"},
+		"within a path": {
+			[]upstash.Command{upstash.RawCmd("SET", []byte("x"), server.URL)}, "the host occurs",
+		},
 		"within base64": {
 			[]upstash.Command{
 				upstash.Cmd("APPEND", "b", host[:9]), upstash.Cmd("APPEND", "b", host[9:]),

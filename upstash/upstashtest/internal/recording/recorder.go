@@ -24,6 +24,7 @@ var errTooLongToRecord = errors.New("an answer above 64 MiB is not recorded: ask
 // safe for concurrent use.
 type recorder struct {
 	next http.RoundTripper
+	base string // the path of the database's URL, without a slash at its end
 
 	mu        sync.Mutex
 	exchanges []*exchange
@@ -81,7 +82,7 @@ func readAnswer(resp *http.Response) ([]byte, error) {
 // says that no answer came.
 func (r *recorder) begin(req *http.Request, body []byte) *exchange {
 	x := &exchange{
-		Request:  requestOf(req, body),
+		Request:  requestOf(req, r.base, body),
 		Response: recordedResponse{Failure: failureNoAnswer},
 	}
 	r.mu.Lock()
@@ -113,9 +114,11 @@ func (r *recorder) stop() (recording, secrets) {
 	return rec, r.secrets
 }
 
-// requestOf returns the part of a request by which it is recognized.
-func requestOf(req *http.Request, body []byte) recordedRequest {
-	q := recordedRequest{Method: req.Method, Path: pathOf(req.URL), payload: newPayload(body)}
+// requestOf returns the part of a request by which it is recognized. base is
+// the path of the database's URL.
+func requestOf(req *http.Request, base string, body []byte) recordedRequest {
+	path := strings.TrimPrefix(req.URL.EscapedPath(), base)
+	q := recordedRequest{Method: req.Method, Path: path, payload: newPayload(body)}
 	switch {
 	case strings.EqualFold(req.Header.Get("Upstash-Response-Format"), encodingRESP2):
 		q.Encoding = encodingRESP2
@@ -125,9 +128,12 @@ func requestOf(req *http.Request, body []byte) recordedRequest {
 	return q
 }
 
-// pathOf returns the last part of the path, which is the form of the request.
-// The rest belongs to the database's URL.
-func pathOf(u *url.URL) string {
-	path := u.EscapedPath()
-	return path[strings.LastIndexByte(path, '/'):]
+// basePath returns the path of a database's URL, without slashes at its end. A
+// URL that cannot be parsed has none: no client is made for it.
+func basePath(raw string) string {
+	u, err := url.Parse(raw)
+	if err != nil {
+		return ""
+	}
+	return strings.TrimRight(u.EscapedPath(), "/")
 }

@@ -36,7 +36,8 @@ type exchange struct {
 type recordedRequest struct {
 	Method string `json:"method"`
 	// Path is "/", "/pipeline" or "/multi-exec", without the path of the
-	// database's URL.
+	// database's URL. That of a raw command holds its name and all arguments but
+	// the last.
 	Path string `json:"path"`
 	// Encoding is the form of the answer that the client asked for:
 	// encodingRESP2, encodingBase64, or "" for plain JSON. The client would take

@@ -45,6 +45,10 @@ const (
 		"response": {"status": 200, "body": {"result": [0, 0]}}}`
 )
 
+// setRaw is as RawCmd sends it: all but the last argument are in the path.
+const setRaw = `{"request": {"method": "POST", "path": "/set/a", "text": "x"},
+		"response": {"status": 200, "body": {"result": "OK"}}}`
+
 // Commands that the tests send.
 var (
 	cmdSetA = upstash.Cmd("SET", "a", "1")
@@ -121,6 +125,11 @@ func TestReplayShowsTheDifference(t *testing.T) {
 				return refused(c.Pipeline(ctx, cmdGetA))
 			},
 			[]string{"closest left is number 1:\n    want: POST /\n    got:  POST /pipeline", "1 of 1"},
+		},
+		"another command in a path": {
+			[]string{setRaw},
+			one(upstash.RawCmd("APPEND", []byte("x"), "a")),
+			[]string{"closest left is number 1:\n    want: POST /set/a\n    got:  POST /append/a", "1 of 1"},
 		},
 		"method": {
 			[]string{putA},
