@@ -116,8 +116,9 @@ func (c *Conn) settled() bool { return c.KeepAlive && c.R.Buffered() == 0 }
 const maxIdleTime = 30 * time.Second
 
 // expired reports whether c was idle too long by either clock: in a frozen
-// process the monotonic clock may stand still.
+// process the monotonic clock may stand still. If the wall clock was set back,
+// nothing tells how long c was idle, and it counts as expired.
 func (c *Conn) expired(now time.Time) bool {
-	return now.Sub(c.idleSince) > maxIdleTime ||
-		now.Round(0).Sub(c.idleSince.Round(0)) > maxIdleTime
+	wall := now.Round(0).Sub(c.idleSince.Round(0))
+	return now.Sub(c.idleSince) > maxIdleTime || wall > maxIdleTime || wall < 0
 }
