@@ -37,6 +37,7 @@ func TestNewRefusesURL(t *testing.T) {
 		{"port too large", "https://hunter2.upstash.io:99999", "1 to 65535"},
 		{"half a bracket", "https://[::1", "cannot be parsed"},
 		{"text after a bracket", "https://[::1]hunter2", "cannot be parsed"},
+		{"a name in brackets", "https://[fade.cafe]/hunter2", "cannot be parsed"},
 		{"two colons", "https://hunter2:1:2", "cannot be parsed"},
 		{"not a host", "https://hunter2%2f.upstash.io", "cannot be parsed"},
 		{"not ASCII", "https://hunter2é.upstash.io", "cannot be parsed"},

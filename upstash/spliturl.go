@@ -50,7 +50,7 @@ func (u *urlParts) splitHost() bool {
 	rest, valid := u.authority, false
 	if v6, ok := strings.CutPrefix(rest, "["); ok {
 		u.host, rest, ok = strings.Cut(v6, "]")
-		valid = ok && u.host != "" && onlyOf(u.host, hexa+":.")
+		valid = ok && strings.Contains(u.host, ":") && onlyOf(u.host, hexa+":.")
 	} else {
 		end := strings.IndexByte(rest+":", ':')
 		u.host, rest = rest[:end], rest[end:]
