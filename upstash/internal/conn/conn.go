@@ -116,9 +116,10 @@ func (c *Conn) settled() bool { return c.KeepAlive && c.R.Buffered() == 0 }
 const maxIdleTime = 30 * time.Second
 
 // expired reports whether c was idle too long by either clock: in a frozen
-// process the monotonic clock may stand still. If the wall clock was set back,
-// nothing tells how long c was idle, and it counts as expired.
+// process the monotonic clock may stand still. If the wall clock was set back
+// by as much, nothing tells how long c was idle, and it counts as expired. Of
+// two callers at once, now may be a little earlier than idleSince.
 func (c *Conn) expired(now time.Time) bool {
 	wall := now.Round(0).Sub(c.idleSince.Round(0))
-	return now.Sub(c.idleSince) > maxIdleTime || wall > maxIdleTime || wall < 0
+	return now.Sub(c.idleSince) > maxIdleTime || wall.Abs() > maxIdleTime
 }

@@ -113,6 +113,9 @@ func TestPoolAsksTheWallClock(t *testing.T) {
 	if c.expired(c.idleSince.Add(maxIdleTime - time.Second)) {
 		t.Error("expired early")
 	}
+	if c.expired(c.idleSince.Add(-time.Second)) {
+		t.Error("expired for a caller whose clock was read before")
+	}
 	if !c.expired(c.idleSince.Round(0).Add(-time.Hour)) {
 		t.Error("not expired after the wall clock was set back")
 	}
