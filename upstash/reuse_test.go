@@ -223,13 +223,20 @@ func untilHungUp(t *testing.T, c net.Conn) {
 }
 
 // TestEarlySuccessIsNotTheAnswer: a success that comes before the server has
-// the whole request belongs to another request.
+// the whole request belongs to another request, also if the server then reads
+// the rest.
 func TestEarlySuccessIsNotTheAnswer(t *testing.T) {
+	for name, readsOn := range map[string]bool{"hangs up": false, "reads on": true} {
+		t.Run(name, func(t *testing.T) { testEarlySuccess(t, readsOn) })
+	}
+}
+
+func testEarlySuccess(t *testing.T, readsOn bool) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	done := make(chan struct{})
+	done, returned := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(done)
 		c, err := l.Accept()
@@ -238,14 +245,23 @@ func TestEarlySuccessIsNotTheAnswer(t *testing.T) {
 		}
 		_, _ = io.ReadFull(c, make([]byte, 1000))
 		_, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 15\r\n\r\n{\"result\":\"OK\"}")
+		if readsOn {
+			select {
+			case <-returned:
+			case <-time.After(2 * time.Second): // a client that takes no early answer may wait for one
+			}
+			_, _ = io.Copy(io.Discard, c)
+		}
 		_ = c.Close()
 	}()
-	_, err = newClient(t, "http://"+l.Addr().String(), WithRetry(0)).
-		Do(t.Context(), Cmd("SET", "k", strings.Repeat("x", 24<<20)))
+	client := newClient(t, "http://"+l.Addr().String(), WithRetry(0))
+	_, err = client.Do(t.Context(), Cmd("SET", "k", strings.Repeat("x", 24<<20)))
+	close(returned)
 	var call *CallError
 	if !errors.As(err, &call) || !SafeToRetry(err) || call.StatusCode != 0 {
 		t.Errorf("got %v, want an error of a request that was never sent whole", err)
 	}
+	_ = client.Close()
 	_ = l.Close()
 	<-done
 }

@@ -70,23 +70,27 @@ func roundTrip(c *conn.Conn, req *Request, resp *Response) (keepAlive bool, err 
 
 // roundTripLarge reads while it writes. A server may refuse a request for its
 // size, or a proxy for another reason, before it has taken the whole, and then
-// read no more of it.
+// read no more of it. A success that comes so early is the answer to another
+// request.
 func roundTripLarge(c *conn.Conn, req *Request, resp *Response) (keepAlive bool, err error) {
 	type answer struct {
 		keepAlive bool
 		err       error
 	}
-	var written atomic.Bool
+	var ending, written atomic.Bool
 	answered := make(chan answer, 1)
 	go func() {
 		keep, err := read(c, req.MaxResponse, resp)
+		if err == nil && !isRefusal(resp) && !ending.Load() {
+			*resp, keep, err = Response{}, false, errEarly
+		}
 		if !written.Load() && (err != nil || isRefusal(resp)) {
 			c.InterruptWrites()
 			keep = false
 		}
 		answered <- answer{keep, err}
 	}()
-	err = write(c, req)
+	err = writeLarge(c, req, &ending)
 	written.Store(true)
 	a := <-answered
 	if err == nil {
@@ -95,8 +99,11 @@ func roundTripLarge(c *conn.Conn, req *Request, resp *Response) (keepAlive bool,
 	return false, cutShort(err, a.err, resp)
 }
 
+// errEarly is the error of an attempt that met the answer to another request.
+var errEarly = errors.New("an answer came before the request was whole")
+
 // isRefusal reports whether resp can be the answer to a request of which the
-// server has only a part. A success cannot: it belongs to another request.
+// server has only a part.
 func isRefusal(resp *Response) bool { return resp.StatusCode >= 300 }
 
 // cutShort returns the error of a request that TCP did not take whole. The
@@ -119,8 +126,41 @@ func cutShort(writeErr, readErr error, resp *Response) error {
 const userAgent = "upbloom"
 
 func write(c *conn.Conn, req *Request) error {
-	out := fasthttp.AcquireRequest()
+	out := newRequest(req)
 	defer fasthttp.ReleaseRequest(out)
+	out.SetBodyRaw(req.Body)
+	if err := out.Write(c.W); err != nil {
+		return err
+	}
+	return c.W.Flush()
+}
+
+// writeLarge is write for a body of at least one byte. It sets ending before it
+// sends the last byte.
+func writeLarge(c *conn.Conn, req *Request, ending *atomic.Bool) error {
+	out := newRequest(req)
+	defer fasthttp.ReleaseRequest(out)
+	last := len(req.Body) - 1
+	out.Header.SetContentLength(len(req.Body))
+	if err := out.Header.Write(c.W); err != nil {
+		return err
+	}
+	if _, err := c.W.Write(req.Body[:last]); err != nil {
+		return err
+	}
+	if err := c.W.Flush(); err != nil {
+		return err
+	}
+	ending.Store(true)
+	if err := c.W.WriteByte(req.Body[last]); err != nil {
+		return err
+	}
+	return c.W.Flush()
+}
+
+// newRequest returns the request without its body. It must be released.
+func newRequest(req *Request) *fasthttp.Request {
+	out := fasthttp.AcquireRequest()
 	out.Header.SetMethod(fasthttp.MethodPost)
 	out.Header.DisableNormalizing()
 	out.Header.SetNoDefaultContentType(true)
@@ -133,11 +173,7 @@ func write(c *conn.Conn, req *Request) error {
 	for _, h := range req.Header {
 		out.Header.Set(h.Name, h.Value)
 	}
-	out.SetBodyRaw(req.Body)
-	if err := out.Write(c.W); err != nil {
-		return err
-	}
-	return c.W.Flush()
+	return out
 }
 
 func hostAndPath(url string) (host, path string) {
