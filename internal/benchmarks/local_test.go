@@ -128,17 +128,17 @@ func (d *duel) reset() { d.turns, d.found = [2][]time.Duration{}, [2]int{} }
 //	go test -run '^$' -bench Local -benchtime 1s
 //
 // bits-and-blooms v3.7.1, go1.26.8 linux/amd64, AMD EPYC (Zen 3), 2 cores of a
-// virtual machine, 21 November 2026. Other work on the machine takes more from
-// the Local, which waits for memory alone: beside it, the ratios at a million
-// items were as low as 2.2, 2.5 and 2.3.
+// virtual machine, 21 November 2026. What others do on the host takes more from
+// the Local, which waits for memory alone: of nine runs, the quietest for each
+// size and the median of the ratios.
 //
-//	                   ns/item   peer-ns/item   times-as-fast
-//	n=1000000  add        28.3            103             3.6
-//	n=1000000  found      24.2             73             3.0
-//	n=1000000  absent     22.9             79             3.4
-//	n=30000000 add         127            368             2.9
-//	n=30000000 found       121            245             2.0
-//	n=30000000 absent      103            265             2.6
+//	                   ns/item   peer-ns/item   times-as-fast   median
+//	n=1000000  add        28.3            103             3.6      3.0
+//	n=1000000  found      24.2             73             3.0      2.6
+//	n=1000000  absent     22.9             79             3.4      2.4
+//	n=30000000 add         130            384             3.0      2.8
+//	n=30000000 found       116            239             2.1      2.0
+//	n=30000000 absent      104            269             2.6      2.5
 func BenchmarkLocal(b *testing.B) {
 	sizes := []int{1_000_000, 30_000_000}
 	if testing.Short() {
