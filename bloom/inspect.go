@@ -21,7 +21,7 @@ type examined struct {
 }
 
 // examine reads the header and all that belongs to one, in one transaction: the
-// bits that are always 0, and a length that the header allows. Without these,
+// bits that are always 0, and a length that FORMAT.md allows. Without these,
 // other data would pass. With count it counts the set bits and reads the TTL as
 // well.
 //

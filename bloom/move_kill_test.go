@@ -86,7 +86,8 @@ func TestMoveKilled(t *testing.T) {
 func killAfter(t *testing.T, s *upstashtest.Server, what string, d time.Duration) {
 	t.Helper()
 	cmd := exec.Command(os.Args[0], "-test.run", "^TestMoveKilled$")
-	cmd.Env = append(os.Environ(), "UPBLOOM_KILL_URL="+s.URL, "UPBLOOM_KILL_TOKEN="+s.Token, "UPBLOOM_KILL_WHAT="+what)
+	cmd.Env = append(os.Environ(),
+		"UPBLOOM_KILL_URL="+s.URL, "UPBLOOM_KILL_TOKEN="+s.Token, "UPBLOOM_KILL_WHAT="+what)
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)

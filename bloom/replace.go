@@ -8,9 +8,9 @@ import (
 	"github.com/upbloom/upbloom/upstash"
 )
 
-// replaceScript makes the upload the target, if that is missing or its header is
-// ARGV[1] or ARGV[7] and its bits 53 to 63 are 0. ARGV[6] is the new birth number. If the target has it
-// already, an earlier attempt ran.
+// replaceScript makes the upload the target, if that is missing, or if its
+// header is ARGV[1] or ARGV[7] and its bits 53 to 63 are 0. ARGV[6] is the new
+// birth number. If the target has it already, an earlier attempt ran.
 const replaceScript = assemble + `local w = call('BITFIELD_RO', KEYS[1],
   'GET', 'u53', '0', 'GET', 'u1', '127', 'GET', 'u53', '64', 'GET', 'u11', '53')
 local ttl = left()

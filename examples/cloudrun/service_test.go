@@ -270,7 +270,8 @@ func TestOverCapacityNothingIsDropped(t *testing.T) {
 	w := httptest.NewRecorder()
 	other.routes().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/ready", nil))
 	if w.Code != http.StatusOK || !other.full.Load() {
-		t.Errorf("an instance that starts with an overfull filter is ready: %d, full: %v", w.Code, other.full.Load())
+		t.Errorf("an instance that starts with an overfull filter is ready: %d, full: %v",
+			w.Code, other.full.Load())
 	}
 }
 

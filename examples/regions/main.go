@@ -55,7 +55,9 @@ func run(ctx context.Context, out io.Writer, latency time.Duration, calls int) e
 
 // stream looks up items and adds those that are new. Four in five items were
 // added before, some of them a moment ago.
-func stream(ctx context.Context, reads bloom.Reads, tokens bool, latency time.Duration, calls int) (result, error) {
+func stream(
+	ctx context.Context, reads bloom.Reads, tokens bool, latency time.Duration, calls int,
+) (result, error) {
 	server, err := upstashtest.Start(upstashtest.WithRegions(
 		upstashtest.Region{Name: "far", Latency: latency, Lag: 50}))
 	if err != nil {

@@ -65,7 +65,8 @@ func TestLookingCostsLittle(t *testing.T) {
 
 func TestRun(t *testing.T) {
 	var out bytes.Buffer
-	if err := run(t.Context(), &out); err != nil || !strings.Contains(out.String(), "user7, taken once more: false") {
+	err := run(t.Context(), &out)
+	if err != nil || !strings.Contains(out.String(), "user7, taken once more: false") {
 		t.Errorf("%q, %v", &out, err)
 	}
 }
