@@ -3,13 +3,11 @@
 package main
 
 import (
-	"bytes"
 	"crypto/x509"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"github.com/upbloom/upbloom/internal/testkit/jstest/relayed"
 	"github.com/upbloom/upbloom/internal/testkit/testenv"
@@ -62,27 +60,14 @@ func runComponent(t *testing.T) *relayed.Transport {
 	cmd := exec.Command(node, filepath.Join(dir, "run.mjs"))
 	// Another version of Node may warn of something in jco's code.
 	cmd.Env = append(os.Environ(), "NODE_EXTRA_CA_CERTS="+root, "NODE_NO_WARNINGS=1")
-	var said bytes.Buffer
-	cmd.Stderr = &said
-	to, err := cmd.StdinPipe()
+	c, stop, err := relayed.Start(cmd)
 	if err != nil {
 		t.Fatal(err)
 	}
-	from, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	c := relayed.New(to, from)
 	t.Cleanup(func() {
-		hung := time.AfterFunc(patience, func() { _ = cmd.Process.Kill() })
-		broken := c.End() // before Wait, which closes the pipe
-		if err := cmd.Wait(); err != nil || said.Len() != 0 {
-			t.Errorf("the component: %v, its last words: %v\n%.2000s", err, broken, said.Bytes())
+		if err := stop(); err != nil {
+			t.Errorf("the component: %v", err)
 		}
-		hung.Stop()
 	})
 	return c
 }

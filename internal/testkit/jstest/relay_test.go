@@ -3,12 +3,10 @@
 package jstest
 
 import (
-	"bytes"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"github.com/upbloom/upbloom/internal/testkit/jstest/relay"
 	"github.com/upbloom/upbloom/internal/testkit/jstest/relayed"
@@ -32,26 +30,13 @@ func startRelay(t *testing.T) (r *relayed.Transport, stop func()) {
 		"PATH=" + os.Getenv("PATH"), relay.Env + "=1",
 		"NODE_EXTRA_CA_CERTS=" + root, "NODE_NO_WARNINGS=1", // which differ by version
 	}
-	var said bytes.Buffer // syscall/js complains here of callbacks that come late
-	cmd.Stderr = &said
-	to, err := cmd.StdinPipe()
+	r, end, err := relayed.Start(cmd)
 	if err != nil {
 		t.Fatal(err)
 	}
-	from, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	r = relayed.New(to, from)
 	return r, func() {
-		hung := time.AfterFunc(20*time.Second, func() { _ = cmd.Process.Kill() })
-		broken := r.End() // before Wait, which closes the pipe
-		if err := cmd.Wait(); err != nil || said.Len() != 0 {
-			t.Errorf("the relay: %v, its last words: %v\n%.2000s", err, broken, said.Bytes())
+		if err := end(); err != nil {
+			t.Errorf("the relay: %v", err)
 		}
-		hung.Stop()
 	}
 }
