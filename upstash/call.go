@@ -27,8 +27,9 @@ type call struct {
 	headers [4]Header // the room for req.Header
 
 	attempts int
-	earlier  bool   // an attempt before the last may have run
-	total    *Event // of the whole call, if there is a call observer
+	sent     time.Time // when the last attempt began
+	earlier  bool      // an attempt before the last may have run
+	total    *Event    // of the whole call, if there is a call observer
 
 	reply     Reply         // for path "/"
 	value     hidden[value] // the reply's
@@ -93,7 +94,7 @@ func (x *call) decodeOne() (errMsg *string, err error) {
 // does so for the elements of a RESP2 array too, because they may be errors.
 func (x *call) adopt(r *Reply) {
 	r.name, r.status, r.traits = x.name, x.resp.StatusCode, x.traits
-	r.maybeRepeated, r.attempts = x.earlier, int32(x.attempts)
+	r.maybeRepeated, r.attempts, r.sent = x.earlier, int32(x.attempts), x.sent
 	if e, ok := r.err.(*Error); ok {
 		r.err = x.commandError(x.name, x.traits, e.Message, x.quotable())
 	}
@@ -117,7 +118,7 @@ func (x *call) repliesTo(cmds []Command) []Reply {
 		cmd := &cmds[i]
 		r := Reply{
 			name: cmd.name, status: x.resp.StatusCode, traits: cmd.traits,
-			maybeRepeated: x.earlier, attempts: int32(x.attempts),
+			maybeRepeated: x.earlier, attempts: int32(x.attempts), sent: x.sent,
 		}
 		if env.errMsg != nil {
 			r.err = x.commandError(cmd.name, cmd.traits, *env.errMsg, cmd.body())

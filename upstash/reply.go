@@ -6,6 +6,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/upbloom/upbloom/internal/json"
 )
@@ -21,6 +22,7 @@ type Reply struct {
 	traits        traits
 	maybeRepeated bool
 	attempts      int32 // of its call
+	sent          time.Time
 }
 
 // value is a result that no method of Reply has read yet: raw JSON, or a
@@ -55,6 +57,12 @@ func (r Reply) IsNil() bool { return r.err == nil && r.val().isNull() }
 // MaybeRepeated reports whether an earlier attempt of the same call may have
 // been executed, so that this may be the answer to a repetition.
 func (r Reply) MaybeRepeated() bool { return r.maybeRepeated }
+
+// Sent returns the time at which the attempt that brought this answer began. The
+// answer says what held at some time after it. An attempt before it, whose
+// answer was lost, does not count. Sent is the zero time for a Reply that no
+// call returned.
+func (r Reply) Sent() time.Time { return r.sent }
 
 // Int64 returns an integer, which passed through no float. It returns ErrNil
 // for null, and ErrBadResponse for a reply of another type.
@@ -144,7 +152,7 @@ func (r Reply) Array() ([]Reply, error) {
 		values[i].v = value{json: orNull(m), base64: r.val().base64, resp2: r.val().resp2}
 		out[i] = Reply{name: r.name, value: values[i].pointer()}
 		out[i].status, out[i].traits = r.status, r.traits
-		out[i].maybeRepeated, out[i].attempts = r.maybeRepeated, r.attempts
+		out[i].maybeRepeated, out[i].attempts, out[i].sent = r.maybeRepeated, r.attempts, r.sent
 	}
 	return out, nil
 }

@@ -281,3 +281,46 @@ func TestCancelEndsThePause(t *testing.T) {
 		}
 	})
 }
+
+// TestSentIsTheStartOfTheAnsweredAttempt: in each reply of a call it is the
+// start of the attempt that was answered, not that of the call.
+func TestSentIsTheStartOfTheAnsweredAttempt(t *testing.T) {
+	for body, call := range map[string]func(ctx context.Context, c *Client) (Reply, error){
+		`{"result":[1]}`: func(ctx context.Context, c *Client) (Reply, error) {
+			return c.Do(ctx, Cmd("LRANGE", "k", "0", "-1"))
+		},
+		"*1\r\n:1\r\n": func(ctx context.Context, c *Client) (Reply, error) {
+			return c.Do(ctx, Cmd("LRANGE", "k", "0", "-1").Binary())
+		},
+		`[{"result":[1]}]`: func(ctx context.Context, c *Client) (Reply, error) {
+			replies, err := c.Pipeline(ctx, Cmd("LRANGE", "k", "0", "-1"))
+			if err != nil {
+				return Reply{}, err
+			}
+			return replies[0], nil
+		},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			// Each attempt takes a second, and the pause between them two.
+			wait := func(context.Context) { time.Sleep(time.Second) }
+			c, _ := newFake(t, []answer{{status: 429, retryAfter: "2", hook: wait}, {body: body, hook: wait}})
+			start := time.Now()
+			reply, err := call(t.Context(), c)
+			if err != nil {
+				t.Fatal(err)
+			}
+			elements, err := reply.Array()
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, r := range append(elements, reply) {
+				if sent := r.Sent().Sub(start); sent != 3*time.Second {
+					t.Errorf("%q: sent %v after the call, want 3 s", body, sent)
+				}
+			}
+		})
+	}
+	if sent := (Reply{}).Sent(); !sent.IsZero() {
+		t.Errorf("a Reply that no call returned was sent at %v", sent)
+	}
+}

@@ -62,14 +62,14 @@ func (s *sender) attempt(ctx context.Context, x *call) error {
 		return NotSent(contextError(ctx, nil))
 	}
 	x.attempts++
-	if s.observer == nil && s.callObserver == nil {
-		return s.sendOnce(ctx, x)
-	}
-	start := time.Now()
+	x.sent = time.Now()
 	err := s.sendOnce(ctx, x)
+	if s.observer == nil && s.callObserver == nil {
+		return err
+	}
 	e := Event{
 		Label: LabelOf(ctx), Command: x.name, Commands: x.commands, Attempt: x.attempts,
-		StatusCode: x.resp.StatusCode, Start: start, Duration: time.Since(start),
+		StatusCode: x.resp.StatusCode, Start: x.sent, Duration: time.Since(x.sent),
 		BytesOut: len(x.body), BytesIn: len(x.resp.Body), Err: err,
 	}
 	e.count(x.traits, x.refused(), err)
