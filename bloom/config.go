@@ -33,7 +33,7 @@ type Config struct {
 	FPRate float64
 
 	// Bits and Hashes set the geometry itself: the number of bits, from 1 to
-	// 2^32-128 (2^32 for LayoutBare), and of positions an item, from 1 to 63.
+	// 2^32-192 (2^32 for LayoutBare), and of positions an item, from 1 to 63.
 	// SchemeBlocked takes multiples of 53 bits and even Hashes. They are meant
 	// for filters that another program made; set both or neither. If they are
 	// set, Capacity and FPRate size nothing and may be 0.

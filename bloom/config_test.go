@@ -36,8 +36,8 @@ func TestConfigAccepts(t *testing.T) {
 		},
 		{
 			"blocked, largest",
-			Config{Bits: 4_294_967_148, Hashes: 2},
-			Geometry{Bits: 4_294_967_148, Hashes: 2},
+			Config{Bits: 4_294_967_095, Hashes: 2},
+			Geometry{Bits: 4_294_967_095, Hashes: 2},
 		},
 		{
 			"xxh3",
@@ -61,8 +61,8 @@ func TestConfigAccepts(t *testing.T) {
 		},
 		{
 			"xxh3, largest headed",
-			Config{Bits: 1<<32 - 128, Hashes: 63, Scheme: SchemeXXH3},
-			Geometry{Bits: 1<<32 - 128, Hashes: 63, Scheme: SchemeXXH3},
+			Config{Bits: 1<<32 - 192, Hashes: 63, Scheme: SchemeXXH3},
+			Geometry{Bits: 1<<32 - 192, Hashes: 63, Scheme: SchemeXXH3},
 		},
 		{
 			"xxh3, largest bare",
@@ -102,7 +102,7 @@ func TestConfigRefuses(t *testing.T) {
 		{rate(math.Inf(1)), "FPRate", "is +Inf:"},
 		{rate(1e-10), "FPRate", "SchemeBlocked reaches 1e-9; use that, or SchemeXXH3"},
 		{with(classic, func(c *Config) { c.FPRate = 1e-20 }), "FPRate", "use 1e-18 or more"},
-		{Config{Capacity: 400_000_000, FPRate: 0.01}, "Capacity", "4294967148 fit into"},
+		{Config{Capacity: 400_000_000, FPRate: 0.01}, "Capacity", "4294967095 fit into"},
 		{with(classic, func(c *Config) { c.Capacity = 450_000_000 }), "Capacity", "several filters"},
 		{Config{Capacity: 1 << 36, FPRate: 0.9}, "Capacity", "several filters"},
 		{Config{Capacity: math.MaxUint64, FPRate: 0.01}, "Capacity", "several filters"},
@@ -112,19 +112,19 @@ func TestConfigRefuses(t *testing.T) {
 		{Config{Bits: 192, Hashes: 4}, "Bits", "such as 159 or 212"},
 		{Config{Bits: 52, Hashes: 4}, "Bits", "multiples of 53, from 53 up"},
 		{Config{Bits: 95_851, Hashes: 7}, "Bits", "a filter of another scheme needs its Scheme set"},
-		{Config{Bits: 4_294_967_168, Hashes: 4}, "Bits", "at most 4294967148"},
+		{Config{Bits: 4_294_967_148, Hashes: 4}, "Bits", "at most 4294967095"},
 		{Config{Bits: 53, Hashes: 7}, "Hashes", "such as 8"},
 		{Config{Bits: 53, Hashes: 63}, "Hashes", "such as 62"},
 		{Config{Bits: 53, Hashes: 64}, "Hashes", "is 64: it must be from 1 to 63"},
 		{with(given, func(c *Config) { c.Hashes = -1 }), "Hashes", "is -1: it must be from 1 to 63"},
 		{with(given, func(c *Config) { c.Hashes = 64 }), "Hashes", "is 64: it must be from 1 to 63"},
-		{with(given, func(c *Config) { c.Bits = 1<<32 - 127 }), "Bits", "at most 4294967168"},
+		{with(given, func(c *Config) { c.Bits = 1<<32 - 191 }), "Bits", "at most 4294967104"},
 		{
 			with(given, func(c *Config) { c.Bits, c.Layout = 1<<32+1, LayoutBare }),
 			"Bits", "at most 4294967296",
 		},
 		{with(sized, func(c *Config) { c.Layout = LayoutBare }), "Layout", "SchemeBlocked (the default) has no"},
-		{with(sized, func(c *Config) { c.Scheme = schemeCuckoo }), "Scheme", "is cuckoo:"},
+		{with(sized, func(c *Config) { c.Scheme = SchemeCuckoo }), "Scheme", "is cuckoo:"},
 		{with(given, func(c *Config) { c.FPRate = math.NaN() }), "FPRate", "is NaN:"},
 		{
 			with(sized, func(c *Config) { c.Scheme = schemeXXH3Count4 }),

@@ -40,7 +40,7 @@ func TestCreate(t *testing.T) {
 // A record that the plan does not take is refused as a whole.
 func TestCreateBeyondTheRecordLimit(t *testing.T) {
 	s := upstashtest.NewServer(t, upstashtest.WithMaxRecord(1000))
-	cfg := expiring(time.Hour) // 1,361 bytes
+	cfg := expiring(time.Hour) // 1,369 bytes
 	_, err := handle(t, s.Client(), cfg).Create(t.Context())
 	var server *upstash.Error
 	if !errors.As(err, &server) || !upstash.SafeToRetry(err) ||

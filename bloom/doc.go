@@ -123,7 +123,7 @@
 //
 // # Format and compatibility
 //
-// A filter is one Redis string: 16 bytes of header, then the cells. The header
+// A filter is one Redis string: 24 bytes of header, then the cells. The header
 // says the kind too, so that a part of something larger, such as a shard, is
 // not taken for a filter. The format of version 1 is frozen and written down in
 // FORMAT.md, with programs in JavaScript and Python that read it. LayoutBare

@@ -111,7 +111,7 @@ type MismatchError struct {
 	// seven bits of the seed's hash. If they are those of Want.Seed, Got.Seed is
 	// the same, else it is 0.
 	Want, Got Geometry
-	// WantKind and GotKind tell a filter from a shard, a layer or a pane.
+	// WantKind and GotKind tell a filter from a shard, layers or a window.
 	WantKind, GotKind Kind
 	// OtherSeed is true if the seeds are known to differ.
 	OtherSeed bool

@@ -54,7 +54,7 @@ func TestMismatchError(t *testing.T) {
 				" xxh3/4-bit, seeded;",
 		},
 		{
-			"kind", changed(func(h *headerInfo) { h.kind = kindShard }), 42, false,
+			"kind", changed(func(h *headerInfo) { h.kind = KindShard }), 42, false,
 			"bloom: the key holds a shard, 95,851 bits (11.7 KiB), k=7, xxh3, seeded; this" +
 				" handle is for a filter, ",
 		},

@@ -80,7 +80,7 @@ func ExampleGeometry_Positions() {
 func ExampleGeometry_Bytes() {
 	g := bloom.Geometry{Bits: 107_484, Hashes: 4}
 	fmt.Println(g.Bytes(bloom.LayoutHeaded), g.Bytes(bloom.LayoutBare))
-	// Output: 13452 13436
+	// Output: 13460 13436
 }
 
 func ExampleGeometry_String() {
@@ -104,6 +104,6 @@ func ExampleLayout() {
 }
 
 func ExampleKind() {
-	fmt.Println(bloom.KindFilter, bloom.Kind(1), bloom.Kind(2), bloom.Kind(3))
-	// Output: filter shard layer pane
+	fmt.Println(bloom.KindFilter, bloom.KindShard, bloom.KindLayers, bloom.KindWindow)
+	// Output: filter shard layers window
 }

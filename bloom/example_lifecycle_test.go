@@ -40,7 +40,7 @@ func ExampleFilter_Stats() {
 	// fill             [#####...............] 25.7%
 	// items            about 3,994 of 5,000
 	// false positives  1 in 208 now, 1 in 100 at capacity
-	// stored           6,734 bytes, no expiry
+	// stored           6,742 bytes, no expiry
 }
 
 func ExampleFilter_Expire() {

@@ -67,7 +67,7 @@ func TestRepeatedWordIsReadOnce(t *testing.T) {
 	if n := operations(w.bodies[0], "GET"); n != 2 {
 		t.Errorf("%d reads, want the header and one word: %s", n, w.bodies[0])
 	}
-	if !strings.Contains(w.bodies[0], `"GET","u53","128"`) {
-		t.Errorf("the word is not the one at bit 128: %s", w.bodies[0])
+	if !strings.Contains(w.bodies[0], `"GET","u53","192"`) {
+		t.Errorf("the word is not the one at bit 192: %s", w.bodies[0])
 	}
 }

@@ -26,8 +26,8 @@ var schemes = []bloom.Scheme{bloom.SchemeBlocked, bloom.SchemeXXH3, bloom.Scheme
 // and shares no code with the package: bits are characters, and the arithmetic
 // is math/big's.
 
-// headerOf is the first 16 bytes of a filter that another program wrote: 53
-// bits of header, 11 zeros, and a second word that is zero.
+// headerOf is the first 24 bytes of a filter that another program wrote: 53
+// bits of header, 11 zeros, and two words that are zero.
 func headerOf(kind, version int, g bloom.Geometry) string {
 	tag := uint64(0)
 	if g.Seed != 0 {
@@ -36,7 +36,7 @@ func headerOf(kind, version int, g bloom.Geometry) string {
 		tag = 1 + xxh3.Hash(b[:])%127
 	}
 	bits := fmt.Sprintf("1%02b%02b%03b%06b%07b%032b", kind, version, g.Scheme, g.Hashes, tag, g.Bits)
-	return packed(bits + strings.Repeat("0", 11+64))
+	return packed(bits + strings.Repeat("0", 11+64+64))
 }
 
 // withoutBirth holds the second word of a plain filter of ours against the
@@ -49,6 +49,9 @@ func withoutBirth(t *testing.T, stored string, settled bool) string {
 	}
 	if word[0] != '1' || word[53:63] != "0000000000" || (word[63] == '1') != settled {
 		t.Errorf("second word %s, want 1, 52 random bits, 10 zeros and bit 127 to be %t", word, settled)
+	}
+	if stored[16:24] != strings.Repeat("\x00", 8) {
+		t.Errorf("third word %x, want zeros", stored[16:24])
 	}
 	return stored[:8] + strings.Repeat("\x00", 8) + stored[16:]
 }
@@ -228,7 +231,7 @@ func TestStoredBytesOfVectors(t *testing.T) {
 					cells[p/8] |= 0x80 >> (p % 8)
 				}
 				want := strings.TrimRight(string(cells), "\x00")
-				if got := stored(t, s)[16:]; got != want {
+				if got := stored(t, s)[24:]; got != want {
 					t.Errorf("%v: body\n%x, want\n%x", f, got, want)
 				}
 			}
@@ -248,7 +251,7 @@ func TestStoredBytesOfVectors(t *testing.T) {
 			if h := hex.EncodeToString([]byte(got[:8])); h != v.Bytes {
 				t.Errorf("%v: header %s, want %s", f, h, v.Bytes)
 			}
-			if want := 16 + (v.M+7)/8; uint64(len(got)) != want {
+			if want := 24 + (v.M+7)/8; uint64(len(got)) != want {
 				t.Errorf("%v: %d bytes, want %d", f, len(got), want)
 			}
 		}

@@ -15,8 +15,8 @@ import (
 // The zero value is no filter: it has no bits, and Positions returns none. A
 // Geometry is a small value to copy and compare, and safe for concurrent use.
 type Geometry struct {
-	// Bits is the number of cells, m: from 1 to 2^32-128 behind a header, to
-	// 2^32 without one; a multiple of 53, up to 4,294,967,148, for
+	// Bits is the number of cells, m: from 1 to 2^32-192 behind a header, to
+	// 2^32 without one; a multiple of 53, up to 4,294,967,095, for
 	// SchemeBlocked. A cell is one bit.
 	Bits uint64
 	// Hashes is the number of positions an item, k: 1 to 63, even for
@@ -31,7 +31,7 @@ type Geometry struct {
 }
 
 // Bytes returns the length in bytes of the Redis string that holds such a
-// filter: the cells, rounded up to whole bytes, and 16 bytes of header if the
+// filter: the cells, rounded up to whole bytes, and 24 bytes of header if the
 // layout has one.
 func (g Geometry) Bytes(layout Layout) uint64 {
 	cell := g.Scheme.cellBits()

@@ -17,8 +17,8 @@ func TestGeometryString(t *testing.T) {
 		{Geometry{Bits: 8184, Hashes: 7, Scheme: SchemeXXH3}, "8,184 bits (1023 B), k=7, xxh3"},
 		{Geometry{Bits: 8192, Hashes: 7, Scheme: SchemeXXH3}, "8,192 bits (1.0 KiB), k=7, xxh3"},
 		{
-			Geometry{Bits: 1<<32 - 128, Hashes: 30, Scheme: SchemeFNV1a},
-			"4,294,967,168 bits (512.0 MiB), k=30, fnv1a",
+			Geometry{Bits: 1<<32 - 192, Hashes: 30, Scheme: SchemeFNV1a},
+			"4,294,967,104 bits (512.0 MiB), k=30, fnv1a",
 		},
 		{Geometry{Bits: 1 << 33, Hashes: 1, Scheme: 9}, "8,589,934,592 bits (0 B), k=1, Scheme(9)"},
 		{
@@ -37,15 +37,15 @@ func TestGeometryBytes(t *testing.T) {
 		g            Geometry
 		headed, bare uint64
 	}{
-		{Geometry{}, 16, 0},
-		{Geometry{Bits: 1}, 17, 1},
-		{Geometry{Bits: 8}, 17, 1},
-		{Geometry{Bits: 9}, 18, 2},
-		{Geometry{Bits: 1<<32 - 128}, 512 << 20, 512<<20 - 16},
-		{Geometry{Bits: 1 << 32}, 512<<20 + 16, 512 << 20},
-		{Geometry{Bits: 3, Scheme: schemeXXH3Count4}, 18, 2},
-		{Geometry{Bits: 3, Scheme: schemeXXH3Count8}, 19, 3},
-		{Geometry{Bits: math.MaxUint64}, 1<<61 + 16, 1 << 61},
+		{Geometry{}, 24, 0},
+		{Geometry{Bits: 1}, 25, 1},
+		{Geometry{Bits: 8}, 25, 1},
+		{Geometry{Bits: 9}, 26, 2},
+		{Geometry{Bits: 1<<32 - 192}, 512 << 20, 512<<20 - 24},
+		{Geometry{Bits: 1 << 32}, 512<<20 + 24, 512 << 20},
+		{Geometry{Bits: 3, Scheme: schemeXXH3Count4}, 26, 2},
+		{Geometry{Bits: 3, Scheme: schemeXXH3Count8}, 27, 3},
+		{Geometry{Bits: math.MaxUint64}, 1<<61 + 24, 1 << 61},
 	} {
 		if h, b := c.g.Bytes(LayoutHeaded), c.g.Bytes(LayoutBare); h != c.headed || b != c.bare {
 			t.Errorf("%+v: %d and %d bytes, want %d and %d", c.g, h, b, c.headed, c.bare)
@@ -59,15 +59,15 @@ func TestNames(t *testing.T) {
 		{SchemeXXH3.String(), "xxh3"},
 		{SchemeFNV1a.String(), "fnv1a"},
 		{schemeXXH3Count8.String(), "xxh3/8-bit"},
-		{schemeCuckoo.String(), "cuckoo"},
+		{SchemeCuckoo.String(), "cuckoo"},
 		{Scheme(9).String(), "Scheme(9)"},
 		{LayoutHeaded.String(), "headed"},
 		{LayoutBare.String(), "bare"},
 		{Layout(9).String(), "Layout(9)"},
 		{KindFilter.String(), "filter"},
-		{kindShard.String(), "shard"},
-		{kindLayer.String(), "layer"},
-		{kindPane.String(), "pane"},
+		{KindShard.String(), "shard"},
+		{KindLayers.String(), "layers"},
+		{KindWindow.String(), "window"},
 		{Kind(9).String(), "Kind(9)"},
 	} {
 		if c.got != c.want {

@@ -126,7 +126,7 @@ func (h headerInfo) impossible() string {
 		return "fnv1a with a seed"
 	case h.scheme == SchemeBlocked && (h.hashes%2 != 0 || h.bits%wordBits != 0):
 		return fmt.Sprintf("blocked with k=%d and %d cells", h.hashes, h.bits)
-	case h.scheme == schemeCuckoo && (h.hashes < 2 || h.hashes > 5 || h.bits%wordBits != 0):
+	case h.scheme == SchemeCuckoo && (h.hashes < 2 || h.hashes > 5 || h.bits%wordBits != 0):
 		return fmt.Sprintf("cuckoo with k=%d and %d cells", h.hashes, h.bits)
 	}
 	return ""

@@ -2,33 +2,30 @@ package bloom
 
 import "strconv"
 
-// A Kind says what a stored filter is part of. It is in the header, so that one
-// kind is not taken for another. The zero value is KindFilter, the only one
-// that this package writes today.
+// A Kind says what a stored string is: a filter by itself, or one of the types
+// that are made of several parts. It is in the header, so that one kind is not
+// taken for another. The zero value is KindFilter.
 type Kind uint8
 
-// KindFilter is a filter by itself.
-const KindFilter Kind = 0
-
-// The kinds that the format reserves for parts of a larger structure.
 const (
-	kindShard Kind = 1
-	kindLayer Kind = 2
-	kindPane  Kind = 3
+	KindFilter Kind = 0 // a filter by itself
+	KindShard  Kind = 1 // one shard of a sharded filter
+	KindLayers Kind = 2 // the layers of a scalable filter
+	KindWindow Kind = 3 // the panes of a window
 )
 
-// String returns "filter", "shard", "layer", "pane", or "Kind(9)" for an
+// String returns "filter", "shard", "layers", "window", or "Kind(9)" for an
 // unknown one.
 func (k Kind) String() string {
 	switch k {
 	case KindFilter:
 		return "filter"
-	case kindShard:
+	case KindShard:
 		return "shard"
-	case kindLayer:
-		return "layer"
-	case kindPane:
-		return "pane"
+	case KindLayers:
+		return "layers"
+	case KindWindow:
+		return "window"
 	}
 	return "Kind(" + strconv.Itoa(int(k)) + ")"
 }

@@ -15,7 +15,7 @@ import (
 // The largest filter is a string of 512 MiB. The test looks at its requests
 // without a database.
 func TestLargestFilter(t *testing.T) {
-	cfg := bloom.Config{Bits: 1<<32 - 128, Hashes: 7, Scheme: bloom.SchemeXXH3}
+	cfg := bloom.Config{Bits: 1<<32 - 192, Hashes: 7, Scheme: bloom.SchemeXXH3}
 	h := headerWordOf(cfg)
 
 	c, w := cannedWatched(t, `{"result":[`+h+`,4503599627370496]}`)
@@ -39,8 +39,8 @@ func TestLargestFilter(t *testing.T) {
 			t.Fatalf("%d offsets in %s, want %d", len(offsets), body, len(want))
 		}
 		for i, o := range offsets {
-			if o[1] != strconv.FormatUint(128+want[i], 10) {
-				t.Errorf("%s %d at %s, want %d", op, i, o[1], 128+want[i])
+			if o[1] != strconv.FormatUint(192+want[i], 10) {
+				t.Errorf("%s %d at %s, want %d", op, i, o[1], 192+want[i])
 			}
 			if want[i] >= 1<<31 {
 				above++
@@ -61,7 +61,7 @@ func TestLargestFilter(t *testing.T) {
 // behind.
 func TestLargestFilterIsRefused(t *testing.T) {
 	s := upstashtest.NewServer(t)
-	f := handle(t, s.Client(), bloom.Config{Bits: 1<<32 - 128, Hashes: 7, Scheme: bloom.SchemeXXH3})
+	f := handle(t, s.Client(), bloom.Config{Bits: 1<<32 - 192, Hashes: 7, Scheme: bloom.SchemeXXH3})
 	var server *upstash.Error
 	if _, err := f.Create(t.Context()); !errors.As(err, &server) || !upstash.SafeToRetry(err) {
 		t.Errorf("Create: %v, want the server's refusal", err)

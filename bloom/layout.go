@@ -7,7 +7,7 @@ import "strconv"
 type Layout uint8
 
 const (
-	// LayoutHeaded puts a header of 16 bytes in front of the cells. Every
+	// LayoutHeaded puts a header of 24 bytes in front of the cells. Every
 	// command reads it, so that a missing filter or one of another geometry is
 	// an error and never a wrong "no".
 	LayoutHeaded Layout = 0
@@ -21,7 +21,7 @@ const (
 
 const (
 	maxStringBits = 1 << 32 // a Redis string holds 512 MiB
-	headerBits    = 128
+	headerBits    = 192
 	headerBytes   = headerBits / 8
 )
 

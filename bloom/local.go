@@ -171,8 +171,8 @@ func (l *Local) Clone() *Local {
 	return &twin
 }
 
-// Bytes returns a copy of the Redis string: 16 bytes of header and then the
-// cells. The last eight bytes of the header belong to the key, and are 0 here.
+// Bytes returns a copy of the Redis string: 24 bytes of header and then the
+// cells. The last 16 bytes of the header belong to the key, and are 0 here.
 // Of the seed it holds only the tag in the header. It does not show whether its
 // end is missing: to keep a filter, use MarshalBinary or WriteTo.
 func (l *Local) Bytes() []byte { return bytes.Clone(l.raw()) }

@@ -163,8 +163,9 @@ func orInto(dst, src []byte) {
 }
 
 // putHeader writes the header of a filter that is a string by itself; bits 53
-// to 127 are 0.
+// to 191 are 0.
 func putHeader(buf []byte, g Geometry) {
 	store(buf, 0, encodeHeader(KindFilter, g)<<(64-wordBits))
 	store(buf, 8, 0)
+	store(buf, 16, 0)
 }

@@ -17,7 +17,7 @@ import (
 //	bytes  0-7   "\x89upbloom"
 //	bytes  8-15  the header, as in the first eight bytes of the string
 //	bytes 16-23  n, the length of the string: what the header's geometry says
-//	n bytes      the string, bits 53 to 127 of which are 0
+//	n bytes      the string, bits 53 to 191 of which are 0
 //	8 bytes      XXH3-64 of all bytes before
 //
 // The header holds a tag of the seed, never the seed: whoever reads a seeded

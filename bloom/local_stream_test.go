@@ -163,7 +163,9 @@ func TestLocalStreamDamage(t *testing.T) {
 		frameHeadBytes + 7:                0x01, // the same in the string
 		frameHeadBytes + 8:                0x80, // the second word
 		frameHeadBytes + 15:               0x01, // the settled bit
-		frameHeadBytes + 16 + 53*7/8:      0x10, // behind the last cell
+		frameHeadBytes + 16:               0x80, // the third word
+		frameHeadBytes + headerBytes - 1:  0x01, // its last bit
+		len(frame) - frameSumBytes - 1:    0x10, // behind the last cell
 		frameHeadBytes - 1:                0x01, // the length
 		frameHeadBytes - 8:                0x40, // the length, far too long
 		len(frameMagic):                   0x20, // the kind

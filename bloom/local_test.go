@@ -47,7 +47,7 @@ func drawLocalGeometry(t *rapid.T) Geometry {
 	return g
 }
 
-// The bytes are those of a string in which SETBIT set bit 128+p for each
+// The bytes are those of a string in which SETBIT set bit 192+p for each
 // position p of each item. Add and Exists answer what its old bits say.
 func TestLocalIsTheRedisString(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -281,7 +281,7 @@ func TestNewLocalPanicsForImpossibleGeometries(t *testing.T) {
 		"too many bits":     {Bits: maxStringBits, Hashes: 7, Scheme: SchemeXXH3},
 		"far too many bits": {Bits: math.MaxUint64 - math.MaxUint64%53, Hashes: 4},
 		"counters":          {Bits: 530, Hashes: 4, Scheme: schemeXXH3Count4},
-		"cuckoo":            {Bits: 530, Hashes: 5, Scheme: schemeCuckoo},
+		"cuckoo":            {Bits: 530, Hashes: 5, Scheme: SchemeCuckoo},
 		"unknown scheme":    {Bits: 530, Hashes: 4, Scheme: 9},
 		"seeded fnv1a":      {Bits: 530, Hashes: 4, Scheme: SchemeFNV1a, Seed: 12345},
 	} {

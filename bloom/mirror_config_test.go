@@ -43,7 +43,7 @@ func TestNewMirrorRefuses(t *testing.T) {
 		want   []string
 	}{
 		"size":   {big, bloom.MirrorConfig{}, []string{"MirrorConfig.MaxBytes", "64.0 MiB", "128.1 MiB"}},
-		"a byte": {roomy(), bloom.MirrorConfig{MaxBytes: 131091}, []string{"131091", "131092"}},
+		"a byte": {roomy(), bloom.MirrorConfig{MaxBytes: 131099}, []string{"131099", "131100"}},
 		"bare":   {bare, bloom.MirrorConfig{}, []string{"Config.Layout", "bare"}},
 		"trust":  {roomy(), bloom.MirrorConfig{MaxTrust: -1}, []string{"MirrorConfig.MaxTrust", "-1ns"}},
 		"stale":  {roomy(), bloom.MirrorConfig{MaxStale: -1}, []string{"MirrorConfig.MaxStale", "-1ns"}},
@@ -69,7 +69,7 @@ func TestNewMirrorRefuses(t *testing.T) {
 		t.Error("a nil Filter was mirrored")
 	}
 	f := handle(t, s.Client(), roomy())
-	if _, err := bloom.NewMirror(f, bloom.MirrorConfig{MaxBytes: 131092}); err != nil {
+	if _, err := bloom.NewMirror(f, bloom.MirrorConfig{MaxBytes: 131100}); err != nil {
 		t.Error(err)
 	}
 }

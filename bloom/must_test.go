@@ -230,7 +230,7 @@ func TestLookUpAfterAScript(t *testing.T) {
 // A batch that stops half way, because the string may not grow, is not taken
 // for one that did nothing.
 func TestMustExistStopsHalfWay(t *testing.T) {
-	s := upstashtest.NewServer(t, upstashtest.WithMaxRecord(100_000)) // of 132,516 bytes
+	s := upstashtest.NewServer(t, upstashtest.WithMaxRecord(100_000)) // of 132,524 bytes
 	f := handle(t, s.Client(), sparse())
 	g := f.Geometry()
 	low := func(item string) bool {

@@ -72,10 +72,10 @@ func TestOpenRefuses(t *testing.T) {
 			want        func(error) bool
 		}{
 			{"empty string", "", func(err error) bool { return errors.Is(err, bloom.ErrNotFound) }},
-			{"header alone", headerOf(0, 1, plain), says("16 bytes long")},
+			{"header alone", headerOf(0, 1, plain), says("24 bytes long")},
 			{"shard", headerOf(1, 1, plain) + "x", mismatch(bloom.Kind(1))},
-			{"layer", headerOf(2, 1, plain) + "x", mismatch(bloom.Kind(2))},
-			{"pane", headerOf(3, 1, plain) + "x", mismatch(bloom.Kind(3))},
+			{"layers", headerOf(2, 1, plain) + "x", mismatch(bloom.Kind(2))},
+			{"window", headerOf(3, 1, plain) + "x", mismatch(bloom.Kind(3))},
 			{"4-bit counters", headerOf(0, 1, counting(2)) + "x", says("one-bit cells")},
 			{"8-bit counters", headerOf(0, 1, counting(3)) + "x", says("one-bit cells")},
 			{"newer version", headerOf(0, 2, plain), says("version 2")},

@@ -4,7 +4,7 @@ import "github.com/zeebo/xxh3"
 
 // Positions appends the item's positions to dst and returns the longer slice:
 // g.Hashes numbers from 0 to g.Bits-1, in the order in which the format names
-// them, some of them perhaps equal. Cell number p is at bit 128+p of the Redis
+// them, some of them perhaps equal. Cell number p is at bit 192+p of the Redis
 // string, or at bit p in the Bare layout. SchemeBlocked has two positions in
 // each word. An odd number of hashes counts as one less, and fewer than 53 bits
 // hold no word and no position.

@@ -84,8 +84,8 @@ func TestOtherKinds(t *testing.T) {
 			mismatch     bool
 		}{
 			{"shard", headerOf(1, 1, g), bloom.Kind(1), true},
-			{"layer", headerOf(2, 1, g), bloom.Kind(2), true},
-			{"pane", headerOf(3, 1, g), bloom.Kind(3), true},
+			{"layers", headerOf(2, 1, g), bloom.Kind(2), true},
+			{"window", headerOf(3, 1, g), bloom.Kind(3), true},
 			{"counting", headerOf(0, 1, counting), bloom.KindFilter, true},
 			{"newer version", headerOf(0, 2, g), 0, false},
 			{"newer shard", headerOf(1, 3, g), 0, false},

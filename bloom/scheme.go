@@ -35,11 +35,15 @@ const (
 	// the reads of SchemeBlocked.
 	SchemeXXH3 Scheme = 4
 
+	// SchemeCuckoo stores fingerprints in buckets of k slots, which makes items
+	// removable: Fan, Andersen, Kaminsky and Mitzenmacher, "Cuckoo filter:
+	// practically better than Bloom", CoNEXT 2014. A Config does not accept it.
+	SchemeCuckoo Scheme = 5
+
 	// The schemes that the format reserves and a Config does not accept. The
 	// header parser knows them, so that an error can name them.
 	schemeXXH3Count4 Scheme = 2
 	schemeXXH3Count8 Scheme = 3
-	schemeCuckoo     Scheme = 5
 )
 
 // wordBits is the width of a word of the blocked and the cuckoo scheme: the
@@ -60,7 +64,7 @@ func (s Scheme) String() string {
 		return "xxh3/4-bit"
 	case schemeXXH3Count8:
 		return "xxh3/8-bit"
-	case schemeCuckoo:
+	case SchemeCuckoo:
 		return "cuckoo"
 	}
 	return "Scheme(" + strconv.Itoa(int(s)) + ")"
@@ -70,7 +74,7 @@ func (s Scheme) String() string {
 // An unknown scheme has cells of 0 bits.
 func (s Scheme) cellBits() uint64 {
 	switch s {
-	case SchemeBlocked, SchemeFNV1a, SchemeXXH3, schemeCuckoo:
+	case SchemeBlocked, SchemeFNV1a, SchemeXXH3, SchemeCuckoo:
 		return 1
 	case schemeXXH3Count4:
 		return 4
@@ -92,7 +96,7 @@ func maxCells(s Scheme, l Layout) uint64 {
 		return 0
 	}
 	cells := (maxStringBits - l.bodyOffset()) / width
-	if s == SchemeBlocked || s == schemeCuckoo {
+	if s == SchemeBlocked || s == SchemeCuckoo {
 		cells -= cells % wordBits
 	}
 	return cells

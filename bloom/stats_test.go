@@ -34,7 +34,7 @@ func TestStats(t *testing.T) {
 		}
 		got.TTL = cfg.TTL
 		want := bloom.Stats{
-			Geometry: f.Geometry(), Layout: bloom.LayoutHeaded, Bytes: 6734,
+			Geometry: f.Geometry(), Layout: bloom.LayoutHeaded, Bytes: 6742,
 			SetBits: setBits, Fill: float64(setBits) / 53_742,
 			Items:    uint64(math.Round(f.Geometry().EstimateItems(setBits))),
 			Capacity: 5000, FPRate: f.Geometry().FalsePositiveRate(5000),
@@ -50,7 +50,7 @@ func TestStats(t *testing.T) {
 fill             [###.................] 17.0%
 items            about 2,499 of 5,000
 false positives  1 in 1,022 now, 1 in 100 at capacity
-stored           6,734 bytes, expires in 26h0m0s`
+stored           6,742 bytes, expires in 26h0m0s`
 		if got.String() != text {
 			t.Errorf("\n%v, want\n%v", got, text)
 		}
@@ -95,7 +95,7 @@ func TestStatsOfAnEmptyFilter(t *testing.T) {
 fill             [....................] 0.0%
 items            about 0 of 1,000
 false positives  none now, 1 in 100 at capacity
-stored           1,361 bytes, no expiry`
+stored           1,369 bytes, no expiry`
 		if err != nil || st.String() != text {
 			t.Errorf("%v\n%v, want\n%v", err, st, text)
 		}

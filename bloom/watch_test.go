@@ -124,7 +124,7 @@ func (o *oneFilter) RoundTrip(_ context.Context, req *upstash.Request, resp *ups
 		if err != nil {
 			return err
 		}
-		resp.Body = fmt.Appendf(resp.Body, ",%d", o.set(p-128))
+		resp.Body = fmt.Appendf(resp.Body, ",%d", o.set(p-192))
 	}
 	resp.Body = append(resp.Body, "]}"...)
 	return nil
