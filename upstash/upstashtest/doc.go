@@ -57,6 +57,10 @@
 // work with it. WithMaxRecord does not hold for the commands that a script
 // calls there, because the Redis runs the script.
 //
+// If a command makes the database in memory panic, the database is lost: from
+// then on each command is answered with status 500 and the reason, and the test
+// that owns the server fails. Arguments that are known to do so are refused.
+//
 // Commands run one at a time. No other command runs between those of a
 // transaction. The same is true of a pipeline here, but the service does not
 // promise it.
@@ -127,7 +131,8 @@
 // # Concurrency
 //
 // A Server is safe for concurrent use. Close ends the requests that stall or
-// trickle, and returns when no goroutine of the server is left, so goleak finds
-// none. A method without an error result calls Fatal of the test if it fails:
+// trickle and the scripts that run. It returns when no goroutine of the server
+// is left, so goleak finds none; after 5 seconds it gives up, and the test
+// fails. A method without an error result calls Fatal of the test if it fails:
 // call it from the test's own goroutine.
 package upstashtest

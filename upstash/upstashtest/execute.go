@@ -3,7 +3,6 @@ package upstashtest
 import (
 	"context"
 	"net/http"
-	"slices"
 	"strings"
 	"time"
 
@@ -16,6 +15,7 @@ const errExecAbort = database.Failure("EXECABORT Transaction discarded because o
 type outcome struct {
 	replies   database.Array   // one for each command
 	discarded database.Failure // if a transaction did not run: there are no replies then
+	lost      database.Lost    // if the outcome of a command is unknown
 	state     uint64           // that the answer's sync token names
 	latency   time.Duration    // of the way to the primary and back
 }
@@ -33,8 +33,8 @@ func (s *Server) execute(ctx context.Context, q request, f Fault) answer {
 		contentType: q.enc.contentType(),
 		syncToken:   formatToken(o.state),
 	}
-	if i := slices.IndexFunc(append(o.replies, o.discarded), database.IsLost); i >= 0 {
-		return *q.enc.refuse(http.StatusInternalServerError, database.LostPrefix+"connection lost")
+	if o.lost != "" {
+		return *q.enc.refuse(http.StatusInternalServerError, string(o.lost))
 	}
 	if o.discarded != "" {
 		a.status, a.body = http.StatusBadRequest, q.enc.failure(string(o.discarded))
@@ -75,6 +75,11 @@ func (s *Server) run(ctx context.Context, q request, f Fault) (outcome, error) {
 		o.replies = make(database.Array, len(b.cmds))
 		for i, cmd := range b.cmds {
 			o.replies[i] = s.runOne(db, cmd, vetted[i])
+		}
+	}
+	for _, r := range o.replies {
+		if lost, bad := r.(database.Lost); bad {
+			o.lost = lost
 		}
 	}
 	if db == s.db {
@@ -151,8 +156,11 @@ func (s *Server) runMulti(db database.DB, cmds [][]string) outcome {
 	before := db.Called()
 	r := db.Multi(run)
 	called := db.Called().Minus(before)
-	if f, bad := r.(database.Failure); bad {
-		return outcome{discarded: f}
+	switch r := r.(type) {
+	case database.Failure:
+		return outcome{discarded: r}
+	case database.Lost:
+		return outcome{lost: r}
 	}
 	for i, el := range r.(database.Array) {
 		s.bill(run[i], called)

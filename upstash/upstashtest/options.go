@@ -28,6 +28,7 @@ type config struct {
 	maxRequest    int64
 	maxRecord     int64
 	timeout       time.Duration
+	closeLimit    time.Duration
 	floatNumbers  bool
 	regions       []Region
 	tls           bool
@@ -41,6 +42,7 @@ func newConfig(opts []Option) config {
 		maxRequest:    defaultMaxRequest,
 		maxRecord:     defaultMaxRecord,
 		timeout:       defaultTimeout,
+		closeLimit:    closeLimit,
 	}
 	for _, o := range opts {
 		o(&c)

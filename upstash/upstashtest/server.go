@@ -38,6 +38,7 @@ type Server struct {
 	state   uint64    // writes so far: what sync tokens name
 	regions []*region // of WithRegions, and of SetReplicaLag the one for URL
 	deny    func(command []string) bool
+	told    bool // the test knows that the database is lost
 
 	faults faultQueue
 
@@ -187,21 +188,53 @@ func (s *Server) begin(ctx context.Context) error {
 	}
 }
 
-func (s *Server) end() { <-s.turn }
+// end lets the next command run. If the database was lost meanwhile, the test
+// fails.
+func (s *Server) end() {
+	if err := s.db.Broken(); err != nil && !s.told {
+		s.told = true
+		s.fail("%v. Every later command is answered with status 500", err)
+	}
+	<-s.turn
+}
+
+// closeLimit is how long Close waits for what runs. Scripts and waits end at
+// once. The rest are commands, which cannot be ended.
+const closeLimit = 5 * time.Second
 
 // Close stops the server, ends the requests that still stall or run, and drops
-// the database in memory. It returns when no goroutine of the server is left.
-// Calling it again does nothing.
+// the database in memory. It returns when no goroutine of the server is left,
+// or after 5 seconds if a command still runs: then the test fails. Calling
+// Close again does nothing.
 func (s *Server) Close() {
 	s.closeOnce.Do(func() {
 		close(s.closing)
 		s.db.Interrupt()
 		_ = s.http.Close()
-		s.serving.Wait()
-		s.conns.wait()
-		s.turn <- struct{}{} // waits for a command of Exec
-		_ = s.db.Close()
+		over := make(chan struct{})
+		go func() {
+			defer close(over)
+			s.serving.Wait()
+			s.conns.wait()
+			s.turn <- struct{}{} // waits for a command of Exec
+			_ = s.db.Close()
+		}()
+		limit := time.NewTimer(s.cfg.closeLimit)
+		defer limit.Stop()
+		select {
+		case <-over:
+		case <-limit.C:
+			s.fail("Close: a command still runs after %v", s.cfg.closeLimit)
+		}
 	})
+}
+
+// fail fails the test of NewServer. After Start, the answers alone tell.
+func (s *Server) fail(format string, args ...any) {
+	if s.tb != nil {
+		s.tb.Helper()
+		s.tb.Errorf("upstashtest: "+format, args...)
+	}
 }
 
 // Exec runs a command on the database directly. The command does not travel
@@ -221,8 +254,8 @@ func (s *Server) Exec(args ...string) (any, error) {
 	defer s.end()
 	r := s.db.Do(args)
 	s.noteWrite(args)
-	if f, ok := r.(database.Failure); ok {
-		return nil, f
+	if err, bad := r.(error); bad { // a Failure or Lost
+		return nil, err
 	}
 	return database.Plain(r), nil
 }
@@ -252,7 +285,9 @@ func (s *Server) FastForward(d time.Duration) {
 func (s *Server) alone(what string, f func() error) {
 	err := s.begin(context.Background())
 	if err == nil {
-		err = f()
+		if err = s.db.Broken(); err == nil {
+			err = f()
+		}
 		s.end()
 	}
 	if err != nil {

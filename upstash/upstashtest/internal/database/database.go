@@ -13,7 +13,7 @@ type DB interface {
 	// Do runs one command.
 	Do(args []string) Reply
 	// Multi runs the commands as one transaction. It returns an Array with a
-	// reply to each, or a Failure if the transaction was discarded.
+	// reply to each, a Failure if the transaction was discarded, or Lost.
 	Multi(cmds [][]string) Reply
 	// Called returns how many commands scripts have called so far.
 	Called() Calls
@@ -21,6 +21,9 @@ type DB interface {
 	Flush() error
 	// FastForward shortens every time to live by d.
 	FastForward(d time.Duration) error
+	// Broken returns why the database answers nothing but Lost from now on, or
+	// nil.
+	Broken() error
 	// Interrupt ends the script or the command that runs. It may be called at
 	// any time.
 	Interrupt()

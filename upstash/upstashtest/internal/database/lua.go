@@ -138,8 +138,12 @@ func (r luaRun) run(keys, argv []string) Reply {
 	l.Push(l.NewFunctionFromProto(r.script.code))
 	err := l.PCall(0, 1, nil)
 	switch {
+	case r.db.broken != "":
+		return r.db.broken
+	case r.db.life.Err() != nil:
+		return Lost("ERR the server was closed while a script ran")
 	case ctx.Err() != nil:
-		return lost(fmt.Errorf("a script ran for %v", r.db.limits.Timeout))
+		return Lost(fmt.Sprintf("ERR a script ran for %v and was ended", r.db.limits.Timeout))
 	case err != nil:
 		return r.failure(err)
 	}
@@ -187,8 +191,8 @@ func (r luaRun) prepare(l *lua.LState, keys, argv []string) {
 // call is redis.call: an error reply ends the script.
 func (r luaRun) call(l *lua.LState) int {
 	reply := r.do(l)
-	if f, bad := reply.(Failure); bad {
-		l.Error(luaError(l, string(f)), 1)
+	if f, bad := reply.(error); bad {
+		l.Error(luaError(l, f.Error()), 1)
 		return 0
 	}
 	l.Push(toLua(l, reply))

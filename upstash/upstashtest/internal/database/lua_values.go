@@ -132,8 +132,8 @@ func toLua(l *lua.LState, r Reply) lua.LValue {
 		return lua.LString(r)
 	case Status:
 		return luaField(l, "ok", string(r))
-	case Failure:
-		return luaField(l, "err", string(r))
+	case error: // Failure or Lost
+		return luaField(l, "err", r.Error())
 	case Array:
 		t := l.CreateTable(len(r), 0)
 		for _, el := range r {

@@ -26,6 +26,7 @@ type engine struct {
 
 	nextTick time.Time
 	frozen   bool // a script or a transaction runs, in which no key expires
+	broken   Lost // since the engine panicked: nothing may use it again
 }
 
 // Memory is the default backend: one logical database of an engine, with the
@@ -55,6 +56,7 @@ func init() { // a plain literal would be an initialization cycle through do
 		"SETBIT":      (*Memory).setBit,
 		"GET":         (*Memory).getString,
 		"GETBIT":      (*Memory).getBit,
+		"LPOS":        (*Memory).lpos,
 		"SCAN":        (*Memory).scan,
 		"SETRANGE":    (*Memory).setRange,
 		"GETRANGE":    (*Memory).getRange,
@@ -115,15 +117,34 @@ func (d *Memory) Table() Table { return inMemory }
 
 // Do runs one command.
 func (d *Memory) Do(args []string) Reply {
-	defer d.freeze()()
+	if d.broken != "" {
+		return d.broken
+	}
+	return d.guarded(args, func() Reply {
+		defer d.freeze()()
+		return d.run(args)
+	})
+}
+
+func (d *Memory) run(args []string) Reply {
 	name := strings.ToUpper(args[0])
+	if f := engineBreaks(args); f != "" {
+		return f
+	}
 	if run := native[name]; run != nil {
 		return run(d, args)
 	}
 	if name == "FLUSHALL" { // other logical databases are the Server's own
 		args = append([]string{"FLUSHDB"}, args[1:]...)
 	}
-	return d.dispatch(args)
+	reply := d.dispatch(args)
+	switch name {
+	case "SDIFFSTORE", "SINTERSTORE", "SUNIONSTORE", "ZINTERSTORE", "ZUNIONSTORE":
+		if reply == int64(0) { // the engine leaves an empty key, and panics over it later
+			d.db.Del(args[1])
+		}
+	}
+	return reply
 }
 
 // freeze lets the time go on to now, and then has it stand still until the
@@ -154,24 +175,34 @@ func (e *engine) tick() {
 // Multi runs the commands one after another: no other command can run
 // meanwhile. As in Redis, a command that fails does not stop the others.
 func (d *Memory) Multi(cmds [][]string) Reply {
+	if d.broken != "" {
+		return d.broken
+	}
 	defer d.freeze()()
 	out := make(Array, len(cmds))
 	for i, c := range cmds {
 		out[i] = d.Do(c)
+	}
+	if d.broken != "" {
+		return d.broken
 	}
 	return out
 }
 
 // Flush removes all keys.
 func (d *Memory) Flush() error {
-	d.db.FlushDB()
-	return nil
+	if d.broken == "" {
+		d.db.FlushDB()
+	}
+	return d.Broken()
 }
 
 // FastForward shortens every time to live, in all logical databases.
 func (d *Memory) FastForward(by time.Duration) error {
-	d.m.FastForward(by)
-	return nil
+	if d.broken == "" {
+		d.m.FastForward(by)
+	}
+	return d.Broken()
 }
 
 // Called returns how many commands scripts have called so far.
@@ -183,7 +214,9 @@ func (d *Memory) Interrupt() { d.end() }
 // Close drops the data.
 func (d *Memory) Close() error {
 	d.end()
-	d.m.Close()
+	if d.broken == "" { // else the engine's lock is held
+		d.m.Close()
+	}
 	return nil
 }
 

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"strings"
 	"sync"
 	"time"
 
@@ -169,7 +168,7 @@ func (r *Redis) roundTrip(cmds [][]string) (Array, error) {
 	}
 	for i := range replies {
 		replies[i] = fromRedigo(r.conn.Receive())
-		if IsLost(replies[i]) {
+		if _, bad := replies[i].(Lost); bad {
 			return replies, r.conn.Err()
 		}
 	}
@@ -182,8 +181,8 @@ func (r *Redis) Called() Calls { return r.called }
 
 // Flush removes all keys of database 0.
 func (r *Redis) Flush() error {
-	if f, bad := r.Do([]string{"FLUSHDB"}).(Failure); bad {
-		return f
+	if err, bad := r.Do([]string{"FLUSHDB"}).(error); bad {
+		return err
 	}
 	return nil
 }
@@ -193,6 +192,9 @@ func (r *Redis) FastForward(time.Duration) error {
 	return errors.New("a real Redis cannot be fast-forwarded: use the default backend, " +
 		"or short times to live")
 }
+
+// Broken returns nil: a lost connection is dialed again.
+func (r *Redis) Broken() error { return nil }
 
 // Interrupt closes the connection, and prevents another one.
 func (r *Redis) Interrupt() {
@@ -237,19 +239,9 @@ func fromRedigo(v any, err error) Reply {
 	return nil
 }
 
-// LostPrefix begins the reply to a command whose outcome is unknown.
-const LostPrefix = "ERR the Redis behind the server: "
-
 // lost returns the reply to a command whose outcome is unknown, because the
-// connection to Redis broke or the time was over. It is no refusal: the command
-// may have run.
-func lost(err error) Failure { return Failure(LostPrefix + err.Error()) }
-
-// IsLost reports whether a reply says that the outcome is unknown.
-func IsLost(r Reply) bool {
-	f, ok := r.(Failure)
-	return ok && strings.HasPrefix(string(f), LostPrefix)
-}
+// connection to Redis broke or the time was over.
+func lost(err error) Lost { return Lost("ERR the Redis behind the server: " + err.Error()) }
 
 func anys(args []string) []any {
 	out := make([]any, len(args))

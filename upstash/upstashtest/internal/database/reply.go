@@ -2,8 +2,8 @@ package database
 
 import "errors"
 
-// Reply is one reply of Redis: nil, an int64, a Status, a Bulk, an Array or a
-// Failure.
+// Reply is one reply of Redis: nil, an int64, a Status, a Bulk, an Array, a
+// Failure or, instead of a reply, Lost.
 type Reply any
 
 type (
@@ -15,9 +15,15 @@ type (
 	Array []Reply
 	// Failure is an error reply, which begins with its code: "ERR syntax error".
 	Failure string
+	// Lost says that there is no reply, and why: a command or a script took too
+	// long, the connection broke, or the engine panicked. It is no refusal: the
+	// command may have run. It stands in the place of a whole reply, never
+	// inside an Array, but for those of [DB.Multi].
+	Lost string
 )
 
 func (f Failure) Error() string { return string(f) }
+func (l Lost) Error() string    { return string(l) }
 
 // Errors of more than one command.
 const (
@@ -35,6 +41,8 @@ func Plain(r Reply) any {
 		return string(r)
 	case Failure:
 		return errors.New(string(r))
+	case Lost:
+		return r
 	case Array:
 		out := make([]any, len(r))
 		for i := range r {

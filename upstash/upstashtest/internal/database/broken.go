@@ -1,0 +1,29 @@
+package database
+
+import (
+	"fmt"
+	"strings"
+)
+
+// guarded runs a command of the engine, and survives a panic there. The engine
+// panics with its lock held, and has perhaps changed a part of its data: from
+// then on it is not used any more. It must be recovered here and not further
+// out, because a script's pcall would take it for an error of the command.
+func (d *Memory) guarded(args []string, run func() Reply) (r Reply) {
+	defer func() {
+		if p := recover(); p != nil {
+			d.broken = Lost(fmt.Sprintf("ERR the database is lost: %s made the engine panic: %s",
+				strings.ToUpper(args[0]), oneLine(fmt.Sprint(p))))
+			r = d.broken
+		}
+	}()
+	return run()
+}
+
+// Broken returns why the database is lost, or nil.
+func (d *Memory) Broken() error {
+	if d.broken == "" {
+		return nil
+	}
+	return d.broken
+}

@@ -1,0 +1,51 @@
+package database
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestPanicLosesTheDatabase has the engine panic with its lock held, alone and
+// in a script that would catch an error. Nothing may then wait for the lock.
+func TestPanicLosesTheDatabase(t *testing.T) {
+	echo, had := native["ECHO"]
+	native["ECHO"] = func(d *Memory, _ []string) Reply {
+		d.m.Lock()
+		panic("torn\r\nin two")
+	}
+	defer func() {
+		if native["ECHO"] = echo; !had {
+			delete(native, "ECHO")
+		}
+	}()
+	const want = Lost("ERR the database is lost: ECHO made the engine panic: torn  in two")
+	for name, cmd := range map[string][]string{
+		"alone":       {"ECHO", "x"},
+		"in a script": {"EVAL", "pcall(redis.call, 'ECHO', 'x') return redis.pcall('GET', 'k')", "0"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			db, err := OpenMemory(testLimits)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if r := db.Do(cmd); r != want {
+				t.Errorf("%v", r)
+			}
+			for _, later := range []string{"GET k", "EVAL return(1) 0", "SET k v", "ECHO x"} {
+				if r := db.Do(strings.Fields(later)); r != want {
+					t.Errorf("%s: %v", later, r)
+				}
+			}
+			if r := db.Multi([][]string{{"GET", "k"}}); r != want {
+				t.Errorf("a transaction: %v", r)
+			}
+			if db.Flush() != want || db.FastForward(time.Hour) != want || db.Broken() != want {
+				t.Error("not all methods say that the database is lost")
+			}
+			if err := db.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}

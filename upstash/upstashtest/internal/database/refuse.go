@@ -1,0 +1,173 @@
+package database
+
+import (
+	"math"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+const (
+	errCursor   = Failure("ERR invalid cursor")
+	errRange    = Failure("ERR value is out of range")
+	errNotFloat = Failure("ERR value is not a valid float")
+	errFields   = Failure("ERR The `numfields` parameter must match the number of arguments")
+	errMaxLen   = Failure("ERR The MAXLEN argument must be >= 0.")
+	errGlob     = Failure("ERR the database in memory cannot match this pattern")
+)
+
+// mostDrawn is how many elements with repetitions may be drawn at once.
+const mostDrawn = 1 << 20
+
+// engineBreaks returns the refusal of arguments that make the engine panic, or
+// that keep it busy for ever, or "".
+func engineBreaks(args []string) Failure {
+	switch strings.ToUpper(args[0]) {
+	case "KEYS":
+		return globBreaks(args[1])
+	case "SCAN":
+		return matchBreaks(args[2:])
+	case "HSCAN", "SSCAN", "ZSCAN":
+		return scanBreaks(args)
+	case "HRANDFIELD", "SRANDMEMBER", "ZRANDMEMBER":
+		if n, ok := at(args, 2); ok && (n < -mostDrawn || n > math.MaxInt32) {
+			return errRange
+		}
+	case "INCRBYFLOAT":
+		return floatBreaks(args[2])
+	case "HINCRBYFLOAT":
+		return floatBreaks(args[3])
+	case "HEXPIRE", "HPERSIST", "HPTTL", "HTTL":
+		return fieldsBreak(args[2:], 1)
+	case "HSETEX":
+		return fieldsBreak(args[2:], 2)
+	case "XADD", "XTRIM":
+		return trimBreaks(args[2:])
+	case "XCLAIM":
+		switch strings.ToUpper(args[len(args)-1]) {
+		case "IDLE", "TIME", "RETRYCOUNT":
+			return errSyntax
+		}
+	}
+	return ""
+}
+
+// lpos is LPOS with a COUNT of at most a million. The engine allocates so many
+// positions in advance. 0 stands for all.
+func (d *Memory) lpos(args []string) Reply {
+	for i := 3; i < len(args)-1; i++ {
+		if n, ok := parseInt(args[i+1]); ok && n > mostDrawn && strings.EqualFold(args[i], "COUNT") {
+			args = with(args, i+1, "0")
+		}
+	}
+	return d.dispatch(args)
+}
+
+// at returns the number at an index of the arguments.
+func at(args []string, i int) (int64, bool) {
+	if i >= len(args) {
+		return 0, false
+	}
+	return parseInt(args[i])
+}
+
+// scanBreaks refuses a cursor below zero, as Redis does, and one or a COUNT
+// whose sum would overflow.
+func scanBreaks(args []string) Failure {
+	if n, ok := parseInt(args[2]); !ok || n < 0 || n > math.MaxInt32/2 {
+		return errCursor
+	}
+	for i := 3; i < len(args)-1; i++ {
+		if !strings.EqualFold(args[i], "COUNT") {
+			continue
+		}
+		if n, ok := parseInt(args[i+1]); ok && n > math.MaxInt32/2 {
+			return errRange
+		}
+	}
+	return matchBreaks(args[3:])
+}
+
+// matchBreaks refuses the pattern of MATCH as globBreaks does.
+func matchBreaks(options []string) Failure {
+	for i := 0; i < len(options)-1; i++ {
+		if strings.EqualFold(options[i], "MATCH") {
+			if f := globBreaks(options[i+1]); f != "" {
+				return f
+			}
+		}
+	}
+	return ""
+}
+
+// globBreaks refuses a pattern that the engine turns into no valid regular
+// expression, such as one with the class [z-a].
+func globBreaks(glob string) Failure {
+	for i := 0; i < len(glob); i++ {
+		switch glob[i] {
+		case '\\':
+			i++
+			if strings.HasPrefix(glob[i:], `\E`) { // it would end the engine's quoting
+				return errGlob
+			}
+		case '[':
+			start := i
+			for i++; i < len(glob) && glob[i] != ']'; i++ {
+				if glob[i] == '\\' {
+					i++
+				}
+			}
+			if class := glob[start+1 : min(i, len(glob))]; class != "" {
+				if _, err := regexp.Compile("[" + class + "]"); err != nil {
+					return errGlob
+				}
+			}
+		}
+	}
+	return ""
+}
+
+// trimBreaks refuses a length below zero, as Redis does, and a missing one.
+func trimBreaks(args []string) Failure {
+	if len(args) < 2 || !strings.EqualFold(args[0], "MAXLEN") && !strings.EqualFold(args[0], "MINID") {
+		return ""
+	}
+	i := 1
+	if args[1] == "=" || args[1] == "~" {
+		i = 2
+	}
+	n, ok := at(args, i)
+	switch {
+	case i == len(args):
+		return errSyntax
+	case ok && n < 0 && strings.EqualFold(args[0], "MAXLEN"):
+		return errMaxLen
+	}
+	return ""
+}
+
+// fieldsBreak refuses a number of fields that is not that of the arguments
+// after it. each is how many arguments a field has.
+func fieldsBreak(args []string, each int64) Failure {
+	for i, a := range args {
+		if !strings.EqualFold(a, "FIELDS") {
+			continue
+		}
+		rest := int64(len(args) - i - 2)
+		if n, ok := at(args, i+1); ok && (n > rest || n*each != rest) {
+			return errFields
+		}
+		return ""
+	}
+	return ""
+}
+
+// floatBreaks refuses a number above 1.8e308. The engine would write all its
+// digits.
+func floatBreaks(text string) Failure {
+	f, err := strconv.ParseFloat(text, 64)
+	if err != nil || math.IsInf(f, 0) || math.IsNaN(f) {
+		return errNotFloat
+	}
+	return ""
+}
