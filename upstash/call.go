@@ -21,6 +21,14 @@ type call struct {
 	base64   bool
 	token    string // to be kept out of errors
 
+	script *Script // of a single command, else nil
+	short  []byte  // its body in the short form
+	form   scriptForm
+	other  bool // the server refused the form, so that nothing ran; form is the next one
+	forms  int  // how many were refused
+
+	scriptForms []scriptForm // of a batch with scripts, by command
+
 	// What the transport gets. It lives here so that a call is one allocation.
 	req     Request
 	resp    Response
@@ -34,6 +42,12 @@ type call struct {
 	reply     Reply         // for path "/"
 	value     hidden[value] // the reply's
 	envelopes []envelope    // for /pipeline and /multi-exec
+}
+
+// inForm has the call send its script in a form.
+func (x *call) inForm(form scriptForm) {
+	x.form, x.body = form, x.script.as(form, x.short)
+	x.words = x.body
 }
 
 // decode turns a whole response into the call's answer or an error.
@@ -108,11 +122,12 @@ func (x *call) adopt(r *Reply) {
 // release drops the request. The value of a reply lives in the call, and would
 // keep it.
 func (x *call) release() {
-	x.body, x.words, x.raw, x.req, x.headers = nil, nil, "", Request{}, [4]Header{}
+	x.body, x.short, x.words, x.raw = nil, nil, nil, ""
+	x.req, x.headers = Request{}, [4]Header{}
 }
 
 // repliesTo makes the replies of a batch.
-func (x *call) repliesTo(cmds []Command) []Reply {
+func (x *call) repliesTo(cmds []Command, bodies [][]byte) []Reply {
 	replies, values := make([]Reply, len(cmds)), make([]hidden[value], len(cmds))
 	for i, env := range x.envelopes {
 		cmd := &cmds[i]
@@ -121,7 +136,7 @@ func (x *call) repliesTo(cmds []Command) []Reply {
 			maybeRepeated: x.earlier, attempts: int32(x.attempts), sent: x.sent,
 		}
 		if env.errMsg != nil {
-			r.err = x.commandError(cmd.name, cmd.traits, *env.errMsg, cmd.body())
+			r.err = x.commandError(cmd.name, cmd.traits, *env.errMsg, bodies[i])
 		} else {
 			values[i].v = value{json: env.result, base64: x.base64}
 			r.value = values[i].pointer()

@@ -70,6 +70,10 @@ func (c *Client) Do(ctx context.Context, cmd Command) (Reply, error) {
 		name: cmd.name, commands: 1, body: cmd.body(), traits: cmd.traits,
 		path: "/", resp2: cmd.binary, timeout: cmd.timeout, words: cmd.body(),
 	}
+	if cmd.script != nil {
+		x.script, x.short = cmd.script, x.body
+		x.inForm(c.scripts.form(cmd.script))
+	}
 	if cmd.raw != nil {
 		x.raw, x.body = (*cmd.raw).v.path, (*cmd.raw).v.body
 	}

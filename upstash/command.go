@@ -20,6 +20,7 @@ type Command struct {
 	binary bool
 
 	raw     **hidden[rawForm] // of RawCmd, else nil
+	script  *Script           // of Script.Cmd, else nil
 	timeout time.Duration     // of an attempt, if longer than the client's
 }
 
@@ -45,18 +46,10 @@ func Cmd(name string, args ...string) Command {
 		c.err = argumentError("Cmd", "a command name has letters, digits, '.', '_' or '-', e.g. GET")
 		return c
 	}
-	size := len(name) + 4
-	for _, a := range args {
-		size += len(a) + 3
-	}
+	size := len(name) + 4 + encodedSize(args)
 	b := appendString(append(make([]byte, 0, size), '['), c.name)
-	for i, a := range args {
-		if !utf8.ValidString(a) {
-			c.err = argumentError(c.name, "argument %d is not valid UTF-8, which JSON cannot carry:"+
-				" encode it first, e.g. as hex or base64", i+1)
-			return c
-		}
-		b = appendString(append(b, ','), a)
+	if b, c.err = appendArgs(b, c.name, 0, args); c.err != nil {
+		return c
 	}
 	b = append(b, ']')
 	c.json = hide(b)
@@ -64,11 +57,38 @@ func Cmd(name string, args ...string) Command {
 	return c
 }
 
+// encodedSize returns the room that arguments need if none has to be escaped.
+func encodedSize(args []string) int {
+	size := 0
+	for _, a := range args {
+		size += len(a) + 3
+	}
+	return size
+}
+
+// appendArgs appends arguments of a command, of which `before` came before.
+func appendArgs(dst []byte, name string, before int, args []string) ([]byte, error) {
+	for i, a := range args {
+		if !utf8.ValidString(a) {
+			return nil, argumentError(name, "argument %d is not valid UTF-8, which JSON cannot carry:"+
+				" encode it first, e.g. as hex or base64", before+i+1)
+		}
+		dst = appendString(append(dst, ','), a)
+	}
+	return dst, nil
+}
+
 // Name returns the command's name in upper case.
 func (c Command) Name() string { return c.name }
 
-// Size returns the length of the command's JSON in bytes.
-func (c Command) Size() int { return len(c.body()) }
+// Size returns the length of the command's JSON in bytes, that of a Script with
+// its whole text.
+func (c Command) Size() int {
+	if c.script != nil && c.json != nil {
+		return len(c.body()) + len(c.script.heads[withFlags]) - len(c.script.heads[shortForm])
+	}
+	return len(c.body())
+}
 
 func (c Command) body() []byte {
 	if c.json == nil {

@@ -64,3 +64,32 @@ func ExampleClient_MultiExec() {
 	// 1 true <nil>
 	// 2 false <nil>
 }
+
+// A script reads and writes in one atomic step. The second call sends its SHA-1
+// in place of its text.
+func ExampleScript() {
+	server := local()
+	defer server.Close()
+	client := server.Client()
+	defer client.Close()
+	ctx := context.Background()
+
+	take := upstash.NewScript(`local left = tonumber(redis.call('GET', KEYS[1]) or '0')
+if left < tonumber(ARGV[1]) then return -1 end
+return redis.call('DECRBY', KEYS[1], ARGV[1])`)
+	if _, err := client.Do(ctx, upstash.Cmd("SET", "seats", "5")); err != nil {
+		fmt.Println(err)
+		return
+	}
+	for range 2 {
+		reply, err := client.Do(ctx, take.Cmd([]string{"seats"}, "3"))
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		fmt.Println(reply.Int64())
+	}
+	// Output:
+	// 2 <nil>
+	// -1 <nil>
+}

@@ -12,9 +12,19 @@ import "context"
 // If the server runs some of the commands and refuses others, even for a limit
 // such as ErrQuota, the call has its answer and is not tried again: the
 // commands that ran would run twice. SafeToRetry of Reply.Err says whether one
-// that was refused can be sent by itself.
+// that was refused can be sent by itself. Only a [Script] that the server refused
+// for its form, so that it did not run, follows by itself in a second request.
 func (c *Client) Pipeline(ctx context.Context, cmds ...Command) ([]Reply, error) {
-	return c.many(ctx, "/pipeline", "PIPELINE", cmds)
+	x, err := c.batch("/pipeline", "PIPELINE", cmds)
+	if err != nil || len(cmds) == 0 {
+		return nil, err
+	}
+	for i := range cmds {
+		if s := cmds[i].script; s != nil {
+			x.setForm(i, c.scripts.form(s))
+		}
+	}
+	return c.many(ctx, x, cmds)
 }
 
 // MultiExec is Pipeline as one transaction: no command of another client runs
@@ -22,18 +32,25 @@ func (c *Client) Pipeline(ctx context.Context, cmds ...Command) ([]Reply, error)
 // others. If the server discards the whole transaction, MultiExec returns a
 // *Error.
 func (c *Client) MultiExec(ctx context.Context, cmds ...Command) ([]Reply, error) {
-	return c.many(ctx, "/multi-exec", "MULTI-EXEC", cmds)
+	x, err := c.batch("/multi-exec", "MULTI-EXEC", cmds)
+	if err != nil || len(cmds) == 0 {
+		return nil, err
+	}
+	for i := range cmds {
+		if s := cmds[i].script; s != nil {
+			// The others would run without a script that is refused for its form.
+			x.setForm(i, c.scripts.form(s)&^bySum)
+		}
+	}
+	return c.many(ctx, x, cmds)
 }
 
-func (c *Client) many(ctx context.Context, path, name string, cmds []Command) ([]Reply, error) {
-	if len(cmds) == 0 {
-		return nil, nil
-	}
-	x := call{
+// batch makes the call of several commands, which has no body yet.
+func (c *Client) batch(path, name string, cmds []Command) (*call, error) {
+	x := &call{
 		name: name, commands: len(cmds), path: path,
 		traits: traitRead | traitRepeatable,
 	}
-	size := 2
 	for _, cmd := range cmds {
 		if err := c.check(cmd); err != nil {
 			return nil, err
@@ -41,27 +58,91 @@ func (c *Client) many(ctx context.Context, path, name string, cmds []Command) ([
 		if cmd.raw != nil {
 			return nil, argumentError(cmd.name, "a command with a raw body has a request of its own: use Do")
 		}
-		size += len(cmd.body()) + 1
 		x.timeout = max(x.timeout, cmd.timeout)
 		// The batch only reads, or is repeatable, if all of its commands are;
 		// it is a script if one of them is.
 		x.traits = x.traits&cmd.traits&(traitRead|traitRepeatable) | (x.traits|cmd.traits)&traitScript
 		x.base64 = x.base64 || cmd.binary
 	}
-	x.body = joinCommands(make([]byte, 0, size), cmds)
-	if err := c.run(ctx, &x); err != nil {
-		return nil, err
-	}
-	return x.repliesTo(cmds), nil
+	return x, nil
 }
 
-func joinCommands(dst []byte, cmds []Command) []byte {
-	dst = append(dst, '[')
+// setForm sets the form of the script of command i.
+func (x *call) setForm(i int, form scriptForm) {
+	if x.scriptForms == nil {
+		x.scriptForms = make([]scriptForm, x.commands)
+	}
+	x.scriptForms[i] = form
+}
+
+// bodies returns the JSON of each command.
+func (x *call) bodies(cmds []Command) [][]byte {
+	bodies := make([][]byte, len(cmds))
 	for i, cmd := range cmds {
+		if bodies[i] = cmd.body(); cmd.script != nil {
+			bodies[i] = cmd.script.as(x.scriptForms[i], bodies[i])
+		}
+	}
+	return bodies
+}
+
+// many sends the call. A script of a pipeline whose form the server refuses is
+// sent once more, alone with its like.
+func (c *Client) many(ctx context.Context, x *call, cmds []Command) ([]Reply, error) {
+	bodies := x.bodies(cmds)
+	x.body = joinCommands(bodies)
+	if err := c.run(ctx, x); err != nil {
+		return nil, err
+	}
+	replies := x.repliesTo(cmds, bodies)
+	if x.scriptForms == nil || x.path != "/pipeline" {
+		return replies, nil
+	}
+	var at []int
+	var again []Command
+	var forms []scriptForm
+	for i, cmd := range cmds {
+		if cmd.script == nil {
+			continue
+		}
+		form := x.scriptForms[i]
+		server, bad := replies[i].err.(*Error)
+		if !bad {
+			c.scripts.ran(cmd.script, form)
+		} else if next, ok := c.scripts.next(cmd.script, form, server); ok {
+			at, again, forms = append(at, i), append(again, cmd), append(forms, next)
+		}
+	}
+	if len(again) == 0 {
+		return replies, nil
+	}
+	var rest []Reply
+	y, err := c.batch(x.path, x.name, again)
+	if err == nil {
+		y.scriptForms, y.earlier = forms, x.earlier
+		rest, err = c.many(ctx, y, again)
+	}
+	for n, i := range at {
+		if err != nil {
+			replies[i].err = err
+		} else {
+			replies[i] = rest[n]
+		}
+	}
+	return replies, nil
+}
+
+func joinCommands(bodies [][]byte) []byte {
+	size := 1
+	for _, b := range bodies {
+		size += len(b) + 1
+	}
+	dst := append(make([]byte, 0, size), '[')
+	for i, b := range bodies {
 		if i > 0 {
 			dst = append(dst, ',')
 		}
-		dst = append(dst, cmd.body()...)
+		dst = append(dst, b...)
 	}
 	return append(dst, ']')
 }

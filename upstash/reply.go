@@ -47,7 +47,9 @@ const (
 )
 
 // Err returns the command's own error in a Pipeline or MultiExec, or that of an
-// element of an array: a *Error, or nil. Do returns the error itself.
+// element of an array: a *Error, or nil. Do returns the error itself. It is a
+// *CallError if a [Script] of a Pipeline had to be sent once more, and that
+// brought no answer.
 func (r Reply) Err() error { return r.err }
 
 // IsNil reports whether the result is null. That means, for example, that there

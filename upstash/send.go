@@ -16,6 +16,7 @@ type sender struct {
 	auth      **hidden[auth]
 	transport Transport
 	tokens    syncTokens
+	scripts   scriptSupport
 }
 
 // auth is the token, alone and in the form of the header field.
@@ -42,7 +43,12 @@ func (s *sender) attempts(ctx context.Context, x *call) error {
 		if err == nil {
 			return nil
 		}
-		if x.attempts > s.retries || ctx.Err() != nil || !retryable(x.traits, err) {
+		if x.other { // nothing ran
+			x.forms++
+			x.inForm(x.form)
+			continue
+		}
+		if x.attempts-x.forms > s.retries || ctx.Err() != nil || !retryable(x.traits, err) {
 			return x.failure(err)
 		}
 		if !sleep(ctx, s.pause(x.attempts, err)) {
@@ -57,13 +63,13 @@ func (s *sender) attempts(ctx context.Context, x *call) error {
 // attempt sends the request once, decodes the answer, and reports the attempt
 // to the observers.
 func (s *sender) attempt(ctx context.Context, x *call) error {
-	x.resp = Response{}
+	x.resp, x.other = Response{}, false
 	if err := ctx.Err(); err != nil {
 		return NotSent(contextError(ctx, nil))
 	}
 	x.attempts++
 	x.sent = time.Now()
-	err := s.sendOnce(ctx, x)
+	err := s.sendScript(ctx, x)
 	if s.observer == nil && s.callObserver == nil {
 		return err
 	}
@@ -72,12 +78,29 @@ func (s *sender) attempt(ctx context.Context, x *call) error {
 		StatusCode: x.resp.StatusCode, Start: x.sent, Duration: time.Since(x.sent),
 		BytesOut: len(x.body), BytesIn: len(x.resp.Body), Err: err,
 	}
-	e.count(x.traits, x.refused(), err)
+	if !x.other {
+		e.count(x.traits, x.refused(), err)
+	}
 	if x.total != nil {
 		x.total.add(e)
 	}
 	if s.observer != nil {
 		s.observer(ctx, e)
+	}
+	return err
+}
+
+// sendScript is sendOnce, and learns how the server takes a script.
+func (s *sender) sendScript(ctx context.Context, x *call) error {
+	err := s.sendOnce(ctx, x)
+	if x.script == nil {
+		return err
+	}
+	x.other = false
+	if server, ok := err.(*Error); ok {
+		x.form, x.other = s.scripts.next(x.script, x.form, server)
+	} else if err == nil {
+		s.scripts.ran(x.script, x.form)
 	}
 	return err
 }

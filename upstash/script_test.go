@@ -1,0 +1,237 @@
+package upstash
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// script41 is "return 41", with the line of flags and without.
+const (
+	script41 = keyLocking + "return 41"
+	noScript = `{"error":"NOSCRIPT No matching script. Please use EVAL."}`
+	badFlags = `{"error":"ERR Unexpected flag in script shebang: allow-key-locking"}`
+	badHash  = `{"error":"ERR Error compiling script (new function): user_script:1: unexpected symbol near '#'"}`
+)
+
+// forms names the form of the script in each request: EVAL or EVALSHA, with "+"
+// if the line of flags is in it, or in what the SHA-1 is of.
+func (f *fakeTransport) forms(s *Script) []string {
+	s.once.Do(s.encode)
+	var out []string
+	for _, r := range f.requests {
+		body := string(r.Body)
+		for _, form := range []scriptForm{0, withFlags, bySum, shortForm} {
+			if n := strings.Count(body, string(s.heads[form])+","); n > 0 {
+				name := map[bool]string{false: "EVAL", true: "EVALSHA"}[form&bySum != 0]
+				if form&withFlags != 0 {
+					name += "+"
+				}
+				if strings.HasPrefix(body, "[[") {
+					name += fmt.Sprint(" x", n)
+				}
+				out = append(out, name)
+			}
+		}
+	}
+	return out
+}
+
+func TestScriptForms(t *testing.T) {
+	const ok = `{"result":41}`
+	refused := func(body string) answer { return answer{status: 400, body: body} }
+	for _, tt := range []struct {
+		name   string
+		script []answer
+		calls  int
+		want   []string
+	}{
+		{"the text once", []answer{{body: ok}}, 3, []string{"EVAL+", "EVALSHA+", "EVALSHA+"}},
+		{
+			"the server forgot",
+			[]answer{{body: ok}, {body: ok}, refused(noScript), {body: ok}},
+			4,
+			[]string{"EVAL+", "EVALSHA+", "EVALSHA+", "EVAL+", "EVALSHA+"},
+		},
+		{
+			"the flags are unknown",
+			[]answer{refused(badFlags), {body: ok}},
+			3,
+			[]string{"EVAL+", "EVAL", "EVALSHA", "EVALSHA"},
+		},
+		{
+			"an older server, in a status of 200",
+			[]answer{{body: badHash}, {body: ok}},
+			2,
+			[]string{"EVAL+", "EVAL", "EVALSHA"},
+		},
+		{
+			"another server took over",
+			[]answer{{body: ok}, refused(noScript), refused(badFlags), {body: ok}},
+			3,
+			[]string{"EVAL+", "EVALSHA+", "EVAL+", "EVAL", "EVALSHA"},
+		},
+		{
+			"EVALSHA is unknown",
+			[]answer{{body: ok}, refused(`{"error":"ERR unknown command 'EVALSHA'"}`), {body: ok}},
+			4,
+			[]string{"EVAL+", "EVALSHA+", "EVAL+", "EVAL+", "EVAL+"},
+		},
+		{
+			"EVALSHA is not allowed",
+			[]answer{
+				{body: ok},
+				refused(`{"error":"NOPERM this user has no permissions to run the 'evalsha' command"}`),
+				{body: ok},
+			},
+			3,
+			[]string{"EVAL+", "EVALSHA+", "EVAL+", "EVAL+"},
+		},
+		{
+			"no text is kept",
+			[]answer{
+				{body: ok},
+				refused(noScript),
+				{body: ok},
+				refused(noScript),
+				{body: ok},
+				refused(noScript),
+				{body: ok},
+			},
+			6,
+			[]string{
+				"EVAL+", "EVALSHA+", "EVAL+", "EVALSHA+", "EVAL+", "EVALSHA+", "EVAL+", "EVAL+", "EVAL+",
+			},
+		},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			c, f := newFake(t, tt.script)
+			s := NewScript(script41)
+			for range tt.calls {
+				reply, err := c.Do(t.Context(), s.Cmd([]string{"k"}, "a"))
+				if err != nil {
+					t.Fatal(err)
+				}
+				if n, err := reply.Int64(); n != 41 || err != nil || reply.MaybeRepeated() {
+					t.Errorf("%d, %v, repeated: %v", n, err, reply.MaybeRepeated())
+				}
+			}
+			if got := f.forms(s); !slices.Equal(got, tt.want) {
+				t.Errorf("sent %v, want %v", got, tt.want)
+			}
+		})
+	}
+}
+
+// An attempt of unknown outcome is not forgotten when the next one is refused
+// for its form, and neither when the one after that is refused for good.
+func TestScriptFormKeepsTheEarlierAttempt(t *testing.T) {
+	lost := answer{err: errors.New("the connection broke")}
+	s := NewScript(script41)
+	cmd := s.Cmd([]string{"k"}).Repeatable(true)
+	c, f := newFake(t, []answer{lost, {status: 400, body: badFlags}, {body: `{"result":41}`}})
+	reply, err := c.Do(t.Context(), cmd)
+	if err != nil || !reply.MaybeRepeated() {
+		t.Errorf("%v, repeated: %v, want true", err, reply.MaybeRepeated())
+	}
+	f.script = append(f.script, lost, answer{status: 400, body: noScript},
+		answer{status: 400, body: `{"error":"NOPERM not you"}`})
+	if _, err := c.Do(t.Context(), cmd.AllOrNothing()); err == nil || SafeToRetry(err) {
+		t.Errorf("%v, which is not safe to retry", err)
+	}
+	if want := []string{"EVAL+", "EVAL+", "EVAL", "EVALSHA", "EVALSHA", "EVAL"}; !slices.Equal(f.forms(s), want) {
+		t.Errorf("sent %v, want %v", f.forms(s), want)
+	}
+	// Without an earlier attempt, nothing has run.
+	c, _ = newFake(t, []answer{{status: 400, body: badFlags}, {status: 429, body: `{"error":"later"}`}},
+		WithRetry(0))
+	if _, err := c.Do(t.Context(), cmd); err == nil || !SafeToRetry(err) {
+		t.Errorf("%v, which is safe to retry", err)
+	}
+}
+
+// A script that fails while it runs is not sent a second time, whatever words it
+// fails with.
+func TestScriptErrorIsNoRefusal(t *testing.T) {
+	for _, words := range []string{
+		"ERR the shebang of my own script: f43cb0, on @user_script:1.",
+		"ERR Error running script (call to f_f43c): @user_script:1: shebang",
+		"NOSCRIPT said an EVAL",
+	} {
+		c, f := newFake(t, []answer{{status: 400, body: fmt.Sprintf(`{"error":%q}`, words)}})
+		if _, err := c.Do(t.Context(), NewScript(script41).Cmd(nil)); err == nil || f.count() != 1 {
+			t.Errorf("%s: %v after %d requests, want 1", words, err, f.count())
+		}
+	}
+}
+
+func TestPipelineOfScripts(t *testing.T) {
+	s := NewScript(script41)
+	batch := []Command{s.Cmd([]string{"a"}), Cmd("GET", "x"), s.Cmd([]string{"b"})}
+	refused, ran := `{"error":"ERR Invalid script shebang"}`, `{"result":41}`
+	c, f := newFake(t, []answer{
+		{body: "[" + refused + "," + `{"result":"v"}` + "," + refused + "]"},
+		{body: "[" + ran + "," + ran + "]"},
+		{body: "[" + ran + "," + `{"result":"v"}` + `,{"error":"NOSCRIPT gone"}]`},
+		{status: 500},
+	})
+	replies, err := c.Pipeline(t.Context(), batch...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []string{"41", "v", "41"} {
+		if string(replies[i].val().json) != want && string(replies[i].val().json) != `"`+want+`"` {
+			t.Errorf("answer %d: %s", i, replies[i].val().json)
+		}
+	}
+	// The answers that came hold, even if those of the repetition do not come.
+	replies, err = c.Pipeline(t.Context(), batch...)
+	if err != nil || replies[0].Err() != nil || replies[1].Err() != nil {
+		t.Fatal(replies, err)
+	}
+	var server *Error
+	if err := replies[2].Err(); !errors.As(err, &server) || server.StatusCode != 500 || SafeToRetry(err) {
+		t.Errorf("%v, want a 500 that may have run", err)
+	}
+	if want := []string{"EVAL+ x2", "EVAL x2", "EVALSHA x2", "EVAL x1"}; !slices.Equal(f.forms(s), want) {
+		t.Errorf("sent %v, want %v", f.forms(s), want)
+	}
+	// The commands of a transaction run together: the text goes along.
+	f.script = append(f.script, answer{body: "[" + ran + "]"})
+	if _, err := c.MultiExec(t.Context(), s.Cmd(nil)); err != nil {
+		t.Fatal(err)
+	}
+	if got := f.forms(s); got[len(got)-1] != "EVAL x1" {
+		t.Errorf("a transaction sent %v", got)
+	}
+}
+
+func TestScriptCommand(t *testing.T) {
+	if err := NewScript("\xff").Cmd(nil).err; !errors.Is(err, ErrArgument) {
+		t.Errorf("a text that is not UTF-8: %v", err)
+	}
+	if err := NewScript("").Cmd([]string{"k"}, "\xff").err; !errors.Is(err, ErrArgument) ||
+		!strings.Contains(err.Error(), "argument 4 ") {
+		t.Errorf("an argument that is not UTF-8: %v", err)
+	}
+	cmd := NewScript("return 'é'").Cmd([]string{"k"}, "a")
+	if want := Cmd("EVAL", "return 'é'", "1", "k", "a"); cmd.Size() != want.Size() ||
+		string(cmd.script.as(withFlags, cmd.body())) != string(want.body()) {
+		t.Errorf("%s of %d bytes, want %s", cmd.script.as(withFlags, cmd.body()), cmd.Size(), want.body())
+	}
+}
+
+// A client whose scripts are ever new does not keep them all.
+func TestScriptsAreForgotten(t *testing.T) {
+	c, _ := newFake(t, always(`{"result":41}`))
+	for i := range maxStored + 10 {
+		if _, err := c.Do(t.Context(), NewScript(fmt.Sprint("return ", i)).Cmd(nil)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := len(c.scripts.stored); n != maxStored {
+		t.Errorf("%d texts are remembered, want %d", n, maxStored)
+	}
+}
