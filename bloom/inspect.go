@@ -10,8 +10,8 @@ import (
 	"github.com/upbloom/upbloom/upstash"
 )
 
-// examined is what a look at a key with a filter found.
-type examined struct {
+// A state is what one look at a filter's key found.
+type state struct {
 	header  headerInfo
 	birth   int64
 	settled bool
@@ -20,46 +20,46 @@ type examined struct {
 	ttl     time.Duration
 }
 
-// examine reads the header and all that belongs to one, in one transaction: the
-// bits that are always 0, and a length that FORMAT.md allows. Without these,
+// readState reads the header and all that belongs to one, in one transaction:
+// the bits that are always 0, and a length that FORMAT.md allows. Without these,
 // other data would pass. With count it counts the set bits and reads the TTL as
 // well.
 //
 // A transaction with a BITFIELD goes to the primary. If the server refuses it,
 // because the token may not run BITFIELD or the database is full, the answer of
 // the nearest region has to do.
-func (r *record) examine(ctx context.Context, count bool) (examined, error) {
-	replies, err := r.client.MultiExec(ctx, r.examination(count, r.client.ReadOnly())...)
+func (r *record) readState(ctx context.Context, count bool) (state, error) {
+	replies, err := r.client.MultiExec(ctx, r.stateCommands(count, r.client.ReadOnly())...)
 	if isDenied(err) || errors.Is(err, upstash.ErrAborted) || err == nil && isDenied(replies[0].Err()) {
-		replies, err = r.together(ctx, r.examination(count, true))
+		replies, err = r.together(ctx, r.stateCommands(count, true))
 	}
 	if err != nil {
-		return examined{}, explain(err)
+		return state{}, explain(err)
 	}
-	return judgeExamination(replies)
+	return parseState(replies)
 }
 
-// judgeExamination judges the replies to the commands of examination.
-func judgeExamination(replies []upstash.Reply) (examined, error) {
+// parseState judges the replies to stateCommands.
+func parseState(replies []upstash.Reply) (state, error) {
 	fields, err := replies[0].Ints(nil)
 	if err != nil {
-		return examined{}, explain(err)
+		return state{}, explain(err)
 	}
 	n, err := integers(replies[1:])
 	if err != nil {
-		return examined{}, err
+		return state{}, err
 	}
 	if len(fields) != 5 {
-		return examined{}, wrongCount(len(fields), 5)
+		return state{}, wrongCount(len(fields), 5)
 	}
 	word, err := fieldWord(fields[0])
 	if err != nil {
-		return examined{}, err
+		return state{}, err
 	}
 	if word == 0 && n[0] != 0 {
-		return examined{}, errNoHeader
+		return state{}, errNoHeader
 	}
-	return judgeExamined(word, fields[1:], n)
+	return checkState(word, fields[1:], n)
 }
 
 // together runs reads that must speak of one filter as a transaction. A server
@@ -94,9 +94,9 @@ func (r *record) together(ctx context.Context, cmds []upstash.Command) ([]upstas
 	return replies[1:last], nil
 }
 
-// examination is the commands of examine. Of a plain filter bits 117 to 126 are
+// stateCommands is the commands of readState. Of a plain filter bits 117 to 126 are
 // 0 too, but the other kinds use the second word as they like.
-func (r *record) examination(count, readOnly bool) []upstash.Command {
+func (r *record) stateCommands(count, readOnly bool) []upstash.Command {
 	fields := upstash.NewBitField(r.key).Get(headerType, 0).Get("u11", wordBits).
 		Get(headerType, birthOffset).Get("u10", birthOffset+wordBits).Get("u1", settledOffset)
 	if readOnly {
@@ -109,35 +109,66 @@ func (r *record) examination(count, readOnly bool) []upstash.Command {
 	return cmds
 }
 
-func judgeExamined(word int64, fields []upstash.NullInt64, n []int64) (examined, error) {
+func checkState(word int64, fields []upstash.NullInt64, n []int64) (state, error) {
 	if word == 0 {
-		return examined{}, goneError{}
+		return state{}, goneError{}
 	}
 	h, err := parseHeader(uint64(word))
 	if err != nil {
-		return examined{}, err
+		return state{}, err
 	}
-	e := examined{
+	s := state{
 		header: h, birth: fields[1].Int64, settled: fields[3].Int64 == 1, length: uint64(max(n[0], 0)),
 	}
 	if fields[0].Int64 != 0 || h.kind == KindFilter && fields[2].Int64 != 0 {
-		return examined{}, errHeaderBits
+		return state{}, errHeaderBits
 	}
 	// Every command that makes a filter writes to its body too. An Add of a
 	// larger filter lengthens the string, and gives it a birth number if it has
 	// none.
-	if e.length <= headerBytes || e.length > h.maxBytes() && e.birth&birthMarker == 0 {
-		return examined{}, fmt.Errorf("%w: it is %d bytes long, and its header allows %d to %d",
-			ErrNotFilter, e.length, headerBytes+1, h.maxBytes())
+	if s.length <= headerBytes || s.length > h.maxBytes() && s.birth&birthMarker == 0 {
+		return state{}, fmt.Errorf("%w: it is %d bytes long, and its header allows %d to %d",
+			ErrNotFilter, s.length, headerBytes+1, h.maxBytes())
 	}
 	if len(n) < 3 {
-		return e, nil
+		return s, nil
 	}
 	if n[1] < 0 {
-		return examined{}, errNegative
+		return state{}, errNegative
 	}
-	e.setBits, e.ttl = uint64(n[1]), ttlOf(n[2])
-	return e, nil
+	s.setBits, s.ttl = uint64(n[1]), ttlOf(n[2])
+	return s, nil
+}
+
+// The first count goes to the end of the string, because nothing is known of
+// the filter yet. If the string is longer than its cells, because a handle of a
+// larger filter added to it, a second count leaves out what is behind them.
+
+func (s *state) overlong() bool { return s.length > s.header.maxBytes() }
+
+// recountCommands returns the second count, and which filter it is about.
+func (s *state) recountCommands(key string) []upstash.Command {
+	r := record{key: key, geo: s.header.geometry(0)}
+	return []upstash.Command{r.identity().ReadOnly().Command(), r.countCells()}
+}
+
+// recounted takes the replies to recountCommands.
+func (s *state) recounted(replies []upstash.Reply) error {
+	id, err := identityIn(replies[0])
+	if err != nil {
+		return explain(err)
+	}
+	n, err := replies[1].Int64()
+	switch {
+	case err != nil:
+		return explain(err)
+	case id != [2]int64{int64(s.header.word()), s.birth}:
+		return ErrRecreated
+	case n < 0:
+		return errNegative
+	}
+	s.setBits = uint64(n)
+	return nil
 }
 
 // ttlOf turns a PTTL into a duration, 0 if there is none. The longest that a
@@ -150,26 +181,39 @@ func ttlOf(pttl int64) time.Duration {
 // Inspect reads the state of any filter with a header, without its Config or
 // its seed: its geometry, how full it is and its TTL. It is one request of four
 // commands, as [Filter.Stats] is; the server reads the whole string, about 1 ms a
-// megabyte. Stats.Geometry.Seed is always 0, and Stats.Seeded says whether there
-// is one. The error is ErrNotFound if the key is free, and ErrNotFilter if it
-// holds anything but a filter of this package's format.
+// megabyte. If an Add of a larger filter has lengthened the string, a second
+// request of two commands counts the filter's own cells. Stats.Geometry.Seed is
+// always 0, and Stats.Seeded says whether there is one.
+//
+// The error is ErrNotFound if the key is free, and ErrNotFilter if it holds
+// anything but a filter of this package's format. ErrRecreated means that the
+// filter was made anew between the two requests.
 func Inspect(ctx context.Context, c *upstash.Client, key string) (Stats, error) {
 	probe, err := New(c, key, Config{Scheme: SchemeXXH3, Bits: 1, Hashes: 1})
 	if err != nil {
 		return Stats{}, err
 	}
-	e, err := probe.rec.examine(ctx, true)
+	s, err := probe.rec.readState(ctx, true)
 	if err != nil {
 		return Stats{}, err
 	}
-	return e.stats(), nil
+	if s.overlong() {
+		replies, err := probe.rec.together(ctx, s.recountCommands(key))
+		if err != nil {
+			return Stats{}, explain(err)
+		}
+		if err := s.recounted(replies); err != nil {
+			return Stats{}, err
+		}
+	}
+	return s.stats(), nil
 }
 
-func (e examined) stats() Stats {
-	s := statsOf(e.header.geometry(0), LayoutHeaded, 0, e.setBits)
-	s.Kind, s.Seeded = e.header.kind, e.header.seedTag != 0
-	s.Bytes, s.TTL = e.length, e.ttl
-	return s
+func (s *state) stats() Stats {
+	out := statsOf(s.header.geometry(0), LayoutHeaded, 0, s.setBits)
+	out.Kind, out.Seeded = s.header.kind, s.header.seedTag != 0
+	out.Bytes, out.TTL = s.length, s.ttl
+	return out
 }
 
 // An Inspection is what InspectAll found at one key. It is plain data.
@@ -180,12 +224,14 @@ type Inspection struct {
 
 // InspectAll is Inspect for many keys, in one request. Inspection number i is
 // about keys[i] and has its own error. Each key costs four commands, and the
-// server reads all the strings: send some dozens of keys a call. The error of
-// InspectAll is that of the request.
+// server reads all the strings: send some dozens of keys a call. One more
+// request counts again in all strings that are longer than their filters. The
+// error of InspectAll is that of a request.
 //
 // The nearest region answers, and the four answers about a key are not of one
 // moment: it is meant for listings. If a filter is made, deleted or replaced
-// meanwhile, its Inspection may be ErrNotFilter, or mix both filters.
+// meanwhile, its Inspection may be ErrNotFilter or ErrRecreated, or mix both
+// filters.
 func InspectAll(ctx context.Context, c *upstash.Client, keys []string) ([]Inspection, error) {
 	out := make([]Inspection, len(keys))
 	var cmds []upstash.Command
@@ -197,23 +243,45 @@ func InspectAll(ctx context.Context, c *upstash.Client, keys []string) ([]Inspec
 			continue
 		}
 		asked = append(asked, i)
-		cmds = append(cmds, probe.rec.examination(true, true)...)
+		cmds = append(cmds, probe.rec.stateCommands(true, true)...)
 	}
-	if len(asked) == 0 {
-		return out, nil
-	}
-	replies, err := c.Pipeline(ctx, cmds...)
+	replies, err := pipeline(ctx, c, cmds)
 	if err != nil {
-		return nil, explain(err)
+		return nil, err
 	}
-	each := len(cmds) / len(asked)
-	for n, i := range asked {
-		e, err := judgeExamination(replies[n*each : (n+1)*each])
-		if out[i].Err = err; err == nil {
-			out[i].Stats = e.stats()
+	states := make([]state, len(keys))
+	var again []int
+	var recounts []upstash.Command
+	for _, i := range asked {
+		each := len(cmds) / len(asked)
+		states[i], out[i].Err = parseState(replies[:each])
+		replies = replies[each:]
+		if out[i].Err == nil && states[i].overlong() {
+			again = append(again, i)
+			recounts = append(recounts, states[i].recountCommands(keys[i])...)
+		}
+	}
+	if replies, err = pipeline(ctx, c, recounts); err != nil {
+		return nil, err
+	}
+	for n, i := range again {
+		out[i].Err = states[i].recounted(replies[2*n : 2*n+2])
+	}
+	for _, i := range asked {
+		if out[i].Err == nil {
+			out[i].Stats = states[i].stats()
 		}
 	}
 	return out, nil
+}
+
+// pipeline sends the commands, if there are any.
+func pipeline(ctx context.Context, c *upstash.Client, cmds []upstash.Command) ([]upstash.Reply, error) {
+	if len(cmds) == 0 {
+		return nil, nil
+	}
+	replies, err := c.Pipeline(ctx, cmds...)
+	return replies, explain(err)
 }
 
 var errHeaderBits = fmt.Errorf("%w: bits of its header are set that are always 0; use a key that"+

@@ -56,7 +56,7 @@ func Open(ctx context.Context, c *upstash.Client, key string, opts ...OpenOption
 	if err != nil {
 		return nil, err
 	}
-	seen, err := probe.rec.examine(ctx, false)
+	seen, err := probe.rec.readState(ctx, false)
 	if err != nil {
 		return nil, err
 	}

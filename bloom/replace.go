@@ -93,10 +93,10 @@ func (u *upload) replace(ctx context.Context, birth, old int64) error {
 	return err
 }
 
-// replaceOther replaces a filter of another header. It examines the key first,
+// replaceOther replaces a filter of another header. It looks at the key first,
 // because the header word alone does not tell a filter from other data.
 func (u *upload) replaceOther(ctx context.Context, birth int64) error {
-	e, err := u.rec.examine(ctx, false)
+	e, err := u.rec.readState(ctx, false)
 	switch {
 	case errors.Is(err, ErrNotFound): // it was deleted in the meantime
 		return u.replace(ctx, birth, u.rec.header)

@@ -109,18 +109,19 @@ func orContradiction(err error) error {
 }
 
 // unionCountScript returns the header and the set cells of KEYS[2], of KEYS[3],
-// and of both together, which it makes in the scratch key KEYS[1]. If a filter
-// is missing or is another, it returns its header and its number, 0 or 1.
+// and of both together, which it makes in the scratch key KEYS[1]. The cells are
+// the bits from ARGV[2] to ARGV[3]. If a filter is missing or is another, it
+// returns its header and its number, 0 or 1.
 const unionCountScript = `local h = {}
 for i = 2, 3 do
   h[i] = redis.call('BITFIELD_RO', KEYS[i], 'GET', 'u53', '0')[1]
   if h[i] ~= tonumber(ARGV[1]) then return {h[i], i - 2} end
 end
 redis.call('BITOP', 'OR', KEYS[1], KEYS[2], KEYS[3])
-local both = redis.call('BITCOUNT', KEYS[1], '16', '-1')
+local n = {}
+for i = 1, 3 do n[i] = redis.call('BITCOUNT', KEYS[i], ARGV[2], ARGV[3], 'BIT') end
 redis.call('DEL', KEYS[1])
-return {tonumber(ARGV[1]), redis.call('BITCOUNT', KEYS[2], '16', '-1'),
-  redis.call('BITCOUNT', KEYS[3], '16', '-1'), both}`
+return {tonumber(ARGV[1]), n[2], n[3], n[1]}`
 
 // EstimateIntersection estimates how many items are in both filters, as n(a) +
 // n(b) - n(a or b). Each of the three is estimated from the cells that the
@@ -140,7 +141,9 @@ func EstimateIntersection(ctx context.Context, a, b *Filter) (uint64, error) {
 		client: a.rec.client, key: a.rec.key + ":union:" + scratchName(),
 		geo: a.rec.geo, header: a.rec.header,
 	}
-	reply, err := scratch.evalFor(ctx, setTimeout(a.rec.geo, 2), unionCountScript, keysOf([]*Filter{a, b}))
+	first, last := scratch.cellRange()
+	reply, err := scratch.evalFor(ctx, setTimeout(a.rec.geo, 2), unionCountScript, keysOf([]*Filter{a, b}),
+		first, last)
 	if err != nil {
 		return 0, explain(err)
 	}

@@ -119,7 +119,7 @@ func (r *record) measure(ctx context.Context) (length int, birth int64, err erro
 		}
 		return int(n), 0, err
 	}
-	e, err := r.examine(ctx, false)
+	e, err := r.readState(ctx, false)
 	if err != nil {
 		return 0, 0, err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"strconv"
 	"strings"
 	"time"
 
@@ -108,11 +109,9 @@ func (f *Filter) count(ctx context.Context, more ...upstash.Command) ([]int64, e
 		// BITFIELD_RO in any case: a token that may not write would have the
 		// whole transaction refused for a BITFIELD.
 		header := upstash.NewBitField(r.key).Get(headerType, 0).ReadOnly()
-		cmds = append(cmds, header.Command(), upstash.Cmd("BITCOUNT", r.key, "16", "-1"))
-	} else {
-		cmds = append(cmds, upstash.Cmd("BITCOUNT", r.key))
+		cmds = append(cmds, header.Command())
 	}
-	replies, err := r.together(ctx, append(cmds, more...))
+	replies, err := r.together(ctx, append(append(cmds, r.countCells()), more...))
 	if err != nil {
 		return nil, explain(err)
 	}
@@ -123,6 +122,20 @@ func (f *Filter) count(ctx context.Context, more ...upstash.Command) ([]int64, e
 		replies = replies[1:]
 	}
 	return integers(replies)
+}
+
+// countCells counts the set cells. What is behind the last one is not counted:
+// an Add of another filter may have set bits there.
+func (r *record) countCells() upstash.Command {
+	first, last := r.cellRange()
+	return upstash.Cmd("BITCOUNT", r.key, first, last, "BIT")
+}
+
+// cellRange returns the first and the last bit of the cells, for BITCOUNT.
+func (r *record) cellRange() (first, last string) {
+	body := r.layout.bodyOffset()
+	return strconv.FormatUint(body, 10),
+		strconv.FormatUint(body+r.geo.Bits*r.geo.Scheme.cellBits()-1, 10)
 }
 
 // compareReply judges the answer to a BITFIELD_RO of the header alone.

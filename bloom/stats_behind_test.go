@@ -1,0 +1,105 @@
+package bloom_test
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/upstash/upstashtest"
+)
+
+// setCells counts the set cells of a stored filter, bit by bit.
+func setCells(data string, g bloom.Geometry) (n uint64) {
+	first := 8 * (g.Bytes(bloom.LayoutHeaded) - g.Bytes(bloom.LayoutBare))
+	for p := first; p < first+g.Bits && p/8 < uint64(len(data)); p++ {
+		n += uint64(data[p/8] >> (7 - p%8) & 1)
+	}
+	return n
+}
+
+// A refused batch of a larger filter leaves bits behind the last cell. Nothing
+// that counts cells may count those.
+func TestNothingIsCountedBehindTheLastCell(t *testing.T) {
+	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+		ctx, c := t.Context(), s.Client()
+		f, other := handle(t, c, small()), handleAt(t, c, "other", small())
+		for _, f := range []*bloom.Filter{f, other} {
+			if _, err := f.AddAll(ctx, numbered("item", 500)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		larger := small()
+		larger.Capacity = 100_000
+		var mismatch *bloom.MismatchError
+		if _, err := handle(t, c, larger).AddAll(ctx, numbered("wrong", 3000)); !errors.As(err, &mismatch) {
+			t.Fatalf("%v, want a MismatchError", err)
+		}
+		want := setCells(stored(t, s), f.Geometry())
+		if want > 5000 {
+			t.Fatalf("%d of the filter's own cells are set", want)
+		}
+		items := uint64(f.Geometry().EstimateItems(want) + 0.5)
+
+		check := func(name string, st bloom.Stats, err error) {
+			t.Helper()
+			if err != nil || st.SetBits != want || st.Items != items || st.Saturated || st.OverCapacity() {
+				t.Errorf("%s: %d set bits, %d items, saturated %t, %v; want %d, %d",
+					name, st.SetBits, st.Items, st.Saturated, err, want, items)
+			}
+		}
+		st, err := f.Stats(ctx)
+		check("Stats", st, err)
+		s.ResetStats()
+		st, err = bloom.Inspect(ctx, c, key)
+		check("Inspect", st, err)
+		if n := s.Stats(); n.Requests != 2 || n.Commands != 6 {
+			t.Errorf("Inspect: %d requests, %d commands, want 2, 6", n.Requests, n.Commands)
+		}
+		s.ResetStats()
+		all, err := bloom.InspectAll(ctx, c, []string{"other", key, "missing"})
+		if err != nil || all[0].Err != nil || !errors.Is(all[2].Err, bloom.ErrNotFound) {
+			t.Fatalf("%v, %+v", err, all)
+		}
+		check("InspectAll", all[1].Stats, all[1].Err)
+		if n := s.Stats(); n.Requests != 2 || n.Commands != 14 {
+			t.Errorf("InspectAll: %d requests, %d commands, want 2, 14", n.Requests, n.Commands)
+		}
+		if n, err := f.Cardinality(ctx); err != nil || n != items {
+			t.Errorf("Cardinality: %d, %v, want %d", n, err, items)
+		}
+		// The filter holds the other's items, and the refused ones' false ones.
+		if n, err := bloom.EstimateIntersection(ctx, f, other); err != nil || n < 490 || n > 510 {
+			t.Errorf("EstimateIntersection: %d, %v, want about 500", n, err)
+		}
+	})
+}
+
+// A Bare filter counts its own cells of a longer string.
+func TestNothingIsCountedBehindABareFilter(t *testing.T) {
+	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+		do(t, s, "SET", key, "\x0f\xff\xff")
+		f := handle(t, s.Client(), bloom.Config{
+			Bits: 10, Hashes: 2, Scheme: bloom.SchemeXXH3, Layout: bloom.LayoutBare,
+		})
+		if st, err := f.Stats(t.Context()); err != nil || st.SetBits != 6 || st.Saturated {
+			t.Errorf("%d set bits, saturated %t, %v, want 6", st.SetBits, st.Saturated, err)
+		}
+	})
+}
+
+// If the filter is made anew between the two requests of Inspect, the counts
+// are of two filters.
+func TestInspectBetweenTwoFilters(t *testing.T) {
+	s := upstashtest.NewServer(t)
+	ctx := t.Context()
+	f := handle(t, s.Client(), small())
+	add(t, f, "x", true)
+	do(t, s, "SETBIT", key, "100000", "1")
+	c := afterCommand(s, "MULTI-EXEC", 1, func() {
+		do(t, s, "DEL", key)
+		add(t, f, "x", true)
+	})
+	if _, err := bloom.Inspect(ctx, c, key); !errors.Is(err, bloom.ErrRecreated) {
+		t.Errorf("%v, want ErrRecreated", err)
+	}
+}
