@@ -28,7 +28,7 @@ func TestStats(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		setBits := uint64(do(t, s, "BITCOUNT", key, "16", "-1").(int64))
+		setBits := uint64(do(t, s, "BITCOUNT", key, "24", "-1").(int64))
 		if got.TTL <= 25*time.Hour || got.TTL > cfg.TTL {
 			t.Errorf("TTL %v", got.TTL)
 		}
