@@ -90,13 +90,13 @@
 //	Exists                 1  1      3      8       88     191      61     43   0.18  0.19
 //	AddAll, 1,000 items    1  1  4,003  7,003   92,009 160,301   8,039 14,039     10    18
 //	ExistsAll, 1,000 items 1  1  2,001  7,001   43,970 146,188  33,243 14,029    4.5    16
-//	Stats                  1  4      1      1      140     140      83     83   0.59  0.53
+//	Stats                  1  4      1      1      153     152      83     83   0.59  0.53
 //	1 in 1,000
 //	Add                    1  1      9     13      297     387      51     59   0.27  0.27
 //	Exists                 1  1      4     11      111     254      80     49   0.19  0.20
 //	AddAll, 1,000 items    1  1  6,003 10,003  139,969 232,484  12,039 20,039     17    27
 //	ExistsAll, 1,000 items 1  1  3,001 10,001   66,950 212,371  49,900 20,029    8.0    21
-//	Stats                  1  4      1      1      140     140      83     83   0.89  0.71
+//	Stats                  1  4      1      1      153     153      83     83   0.89  0.71
 //
 // By "go test ./bloom -run '^$' -bench Cost -count 16", the best of sixteen, on
 // loopback to a REST server in the same process and Redis 7.0.15 behind it, on
