@@ -1,19 +1,30 @@
 package httptransport
 
 import (
+	"errors"
 	"io"
 	"sync"
 )
 
-// loan lends a request's bytes to net/http. Their readers may go on after Do
-// has returned, and net/http may ask for another one if a connection was dead
-// before a byte was written. After callBack the readers return no more bytes.
+// loan lends a request's bytes to net/http, once. A RoundTripper may ask for
+// another reader as long as no byte was read: its connection was dead before it
+// wrote anything. Once a byte was read the request may have been written, and a
+// second reader would send it again. Over HTTP/2 net/http asks for one if the
+// server resets the stream, though the server may have executed the request
+// before. Over HTTP/1 it does so if a header field calls the request idempotent.
+//
+// The readers may go on after Do has returned. After callBack they return no
+// more bytes.
 type loan struct {
 	mu    sync.Mutex
 	bytes []byte
-	taken bool // a byte was read
+	last  *reader // the others return no byte
+	taken bool    // a byte was read
 	over  bool
 }
+
+var errNotTwice = errors.New("the connection failed once the request had been taken, " +
+	"and no request is sent twice")
 
 // callBack ends the loan and reports whether any byte was read. Once it has
 // returned, the caller may write to the bytes again.
@@ -24,7 +35,16 @@ func (l *loan) callBack() (taken bool) {
 	return l.taken
 }
 
-func (l *loan) reader() (io.ReadCloser, error) { return io.NopCloser(&reader{loan: l}), nil }
+// reader is the GetBody of the request.
+func (l *loan) reader() (io.ReadCloser, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.taken {
+		return nil, errNotTwice
+	}
+	l.last = &reader{loan: l}
+	return io.NopCloser(l.last), nil
+}
 
 type reader struct {
 	loan *loan
@@ -37,7 +57,7 @@ func (r *reader) Read(p []byte) (int, error) {
 	r.loan.mu.Lock()
 	defer r.loan.mu.Unlock()
 	switch {
-	case r.loan.over:
+	case r.loan.over, r != r.loan.last:
 		return 0, io.ErrClosedPipe
 	case r.off == len(r.loan.bytes):
 		r.loan.taken = true // an empty body is nothing but its end

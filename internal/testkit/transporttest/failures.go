@@ -1,7 +1,9 @@
 package transporttest
 
 import (
+	"bufio"
 	"errors"
+	"io"
 	"net"
 	"net/http"
 	"strings"
@@ -80,6 +82,45 @@ func (s suite) testDropped(t *testing.T) {
 		t.Errorf("safe to retry, though the server had the request: %v", err)
 	}
 	noSecrets(t, err)
+}
+
+// testDroppedAfterUse has a server answer one request, read the next one on the
+// same connection, and hang up. A client may take that for a connection that
+// died while it was idle, and the field for the permission to send again.
+func (s suite) testDroppedAfterUse(t *testing.T) {
+	for name, hangUp := range map[string]func(net.Conn){
+		"closed": func(net.Conn) {},
+		"reset":  func(c net.Conn) { _ = c.(*net.TCPConn).SetLinger(0) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s.begin(t)
+			var requests atomic.Int64
+			url := rawServer(t, func(c net.Conn, _ <-chan struct{}) {
+				for r := bufio.NewReader(c); ; {
+					req, err := http.ReadRequest(r)
+					if err != nil {
+						return
+					}
+					_, _ = io.Copy(io.Discard, req.Body)
+					if requests.Add(1) == 2 {
+						hangUp(c)
+						return
+					}
+					_, _ = io.WriteString(c, withLength(`{"result":1}`))
+				}
+			})
+			tr := s.transport(t, url)
+			req := newRequest(url+"/", `["INCR","n"]`)
+			req.Header = append(req.Header, upstash.Header{Name: "Idempotency-Key", Value: "1"})
+			mustSend(t, tr, req)
+			if resp, err := send(t, tr, req); err == nil {
+				t.Errorf("got %q, though the server hung up", resp.Body)
+			}
+			if n := requests.Load(); n != 2 {
+				t.Errorf("%d requests for 2 calls", n)
+			}
+		})
+	}
 }
 
 func (s suite) testCut(t *testing.T) {

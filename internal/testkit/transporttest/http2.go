@@ -33,6 +33,7 @@ func RunHTTP2(t *testing.T, newTransport Make, exceptions ...Exception) {
 		{"limit", s.testHandlerLimit},
 		{"cut", s.testHandlerCut},
 		{"dropped", s.testHandlerDropped},
+		{"reset", s.testReset},
 		{"early answer", s.testHandlerEarlyAnswer},
 		{"deadline", s.testHandlerDeadline},
 		{"cancel", s.testHandlerCancel},

@@ -44,6 +44,7 @@ func Run(t *testing.T, newTransport Make, exceptions ...Exception) {
 		{"redirect", s.testRedirect},
 		{"dial refused", s.testDialRefused},
 		{"dropped", s.testDropped},
+		{"dropped after use", s.testDroppedAfterUse},
 		{"cut", s.testCut},
 		{"not http", s.testNotHTTP},
 		{"deadline", s.testDeadline},
