@@ -52,15 +52,24 @@ func TestReactorConformance(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	start := func(t *testing.T, url string, roots *x509.CertPool) upstash.Transport {
-		below := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}}
+	startOver := func(t *testing.T, url string, below *http.Transport) upstash.Transport {
 		current.base, current.transport = baseOf(url), below
 		return startGuest(t, runtime, guest, below)
+	}
+	start := func(t *testing.T, url string, roots *x509.CertPool) upstash.Transport {
+		return startOver(t, url, &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}})
 	}
 	t.Run("plain", func(t *testing.T) {
 		transporttest.Run(t, func(t *testing.T, url string) upstash.Transport { return start(t, url, nil) }, stray)
 	})
 	t.Run("TLS", func(t *testing.T) { transporttest.RunTLS(t, start, stray) })
+	t.Run("HTTP2", func(t *testing.T) {
+		transporttest.RunHTTP2(t, func(t *testing.T, url string) upstash.Transport {
+			below := &http.Transport{Protocols: new(http.Protocols)}
+			below.Protocols.SetUnencryptedHTTP2(true)
+			return startOver(t, url, below)
+		})
+	})
 }
 
 // guestTransport is the reactor's transport in a guest that runs until Close.

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net/http"
 	"os"
-	"sync"
 	"time"
 
 	"github.com/tetratelabs/wazero"
@@ -23,6 +22,8 @@ const (
 	New       Verdict = 0
 	Seen      Verdict = 1
 	Uncertain Verdict = 2
+
+	failed Verdict = -1 // the guest's export message says why
 )
 
 func (v Verdict) String() string {
@@ -52,14 +53,25 @@ type Config struct {
 	Transport http.RoundTripper
 }
 
-// Guest is a running reactor. Make one with Load. It is safe for concurrent use
-// and must not be copied. It runs one call at a time: load several guests to
-// run several calls at once.
+// Guest is a reactor. Make one with Load. It is safe for concurrent use and
+// must not be copied. It runs one call at a time: load several guests to run
+// several calls at once.
 type Guest struct {
-	mu      sync.Mutex
+	turn    chan struct{} // has room for the running call
+	grace   time.Duration
 	runtime wazero.Runtime
-	module  api.Module
+	code    wazero.CompiledModule
+	config  wazero.ModuleConfig
+
+	// module is nil after a call that trapped or was ended. Its memory may be in
+	// any state then, so the next call starts another one.
+	module api.Module
 }
+
+// grace is how long a guest may run after the end of its caller's context. It
+// is for the guest that notices by itself and says what it knows. After that
+// the guest is ended.
+const grace = 200 * time.Millisecond
 
 // Load compiles and starts a reactor. Close it after use.
 func Load(ctx context.Context, cfg Config) (*Guest, error) {
@@ -71,14 +83,24 @@ func Load(ctx context.Context, cfg Config) (*Guest, error) {
 		}
 		config = config.WithCompilationCache(cache)
 	}
-	g := &Guest{runtime: wazero.NewRuntimeWithConfig(ctx, config)}
-	if err := g.start(ctx, cfg); err != nil {
-		return nil, errors.Join(err, g.Close(ctx))
+	// Without it a guest that does not return would outlive its context.
+	config = config.WithCloseOnContextDone(true)
+	g := &Guest{
+		turn: make(chan struct{}, 1), grace: grace,
+		runtime: wazero.NewRuntimeWithConfig(ctx, config),
+	}
+	err := g.prepare(ctx, cfg)
+	if err == nil {
+		err = g.start(ctx)
+	}
+	if err != nil {
+		return nil, errors.Join(err, g.Close(context.WithoutCancel(ctx)))
 	}
 	return g, nil
 }
 
-func (g *Guest) start(ctx context.Context, cfg Config) error {
+// prepare compiles the module and makes what it imports.
+func (g *Guest) prepare(ctx context.Context, cfg Config) error {
 	if _, err := wasi_snapshot_preview1.Instantiate(ctx, g.runtime); err != nil {
 		return err
 	}
@@ -94,13 +116,21 @@ func (g *Guest) start(ctx context.Context, cfg Config) error {
 	}
 	// By default wazero's clocks stand still and its randomness repeats. A guest
 	// that pauses between retries needs real ones.
-	g.module, err = g.runtime.InstantiateWithConfig(ctx, cfg.Wasm, wazero.NewModuleConfig().
+	g.config = wazero.NewModuleConfig().
+		WithName(""). // the one before may still be closing
 		WithStartFunctions("_initialize").
 		WithSysWalltime().WithSysNanotime().WithSysNanosleep().
 		WithRandSource(rand.Reader).
 		WithStderr(os.Stderr).
 		WithEnv("UPSTASH_REDIS_REST_URL", cfg.URL).
-		WithEnv("UPSTASH_REDIS_REST_TOKEN", cfg.Token))
+		WithEnv("UPSTASH_REDIS_REST_TOKEN", cfg.Token)
+	g.code, err = g.runtime.CompileModule(ctx, cfg.Wasm)
+	return err
+}
+
+// start starts the module.
+func (g *Guest) start(ctx context.Context) (err error) {
+	g.module, err = g.runtime.InstantiateModule(ctx, g.code, g.config)
 	return err
 }
 
@@ -108,17 +138,68 @@ func (g *Guest) start(ctx context.Context, cfg Config) error {
 func (g *Guest) Close(ctx context.Context) error { return g.runtime.Close(ctx) }
 
 // Seen adds id to the guest's filter and returns whether it was there before.
-// The call has ctx's remaining time, or a minute if ctx has no deadline, and it
-// ends when ctx ends. An id has at most 1 MiB.
+// The call has ctx's remaining time, or a minute if ctx has no deadline, with
+// the time that it waits for other calls. It ends when ctx ends: at once if it
+// still waits, else within 0.2 seconds. An id has at most 1 MiB. After an error
+// the id may be in the filter.
 func (g *Guest) Seen(ctx context.Context, id string) (Verdict, error) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
+	select {
+	case g.turn <- struct{}{}:
+	case <-ctx.Done():
+		return 0, ctx.Err()
+	}
+	defer func() { <-g.turn }()
 	if err := ctx.Err(); err != nil {
 		return 0, err
 	}
+	guestCtx, cancel := withGrace(ctx, g.grace)
+	defer cancel()
+	verdict, err := g.seen(guestCtx, id)
+	if err != nil && guestCtx.Err() != nil {
+		return 0, fmt.Errorf("wasi: the guest was ended: %w", ctx.Err())
+	}
+	return verdict, err
+}
 
+// callerKey is the key of the caller's own context in that of the guest.
+type callerKey struct{}
+
+// callerOf returns the context of the caller of the guest that runs under ctx.
+func callerOf(ctx context.Context) context.Context {
+	if caller, ok := ctx.Value(callerKey{}).(context.Context); ok {
+		return caller
+	}
+	return ctx
+}
+
+// withGrace returns a context that ends d after ctx does, or by cancel.
+func withGrace(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
+	longer, cancel := context.WithCancel(
+		context.WithValue(context.WithoutCancel(ctx), callerKey{}, ctx))
+	stop := context.AfterFunc(ctx, func() {
+		late := time.NewTimer(d)
+		defer late.Stop()
+		select {
+		case <-late.C:
+			cancel()
+		case <-longer.Done():
+		}
+	})
+	return longer, func() {
+		stop()
+		cancel()
+	}
+}
+
+// seen is Seen in the guest, which runs until ctx ends.
+func (g *Guest) seen(ctx context.Context, id string) (Verdict, error) {
+	if g.module == nil {
+		if err := g.start(ctx); err != nil {
+			return 0, err
+		}
+	}
 	left := time.Minute
-	if deadline, ok := ctx.Deadline(); ok {
+	if deadline, ok := callerOf(ctx).Deadline(); ok {
 		left = time.Until(deadline)
 	}
 	address, err := g.call(ctx, "room", uint64(len(id)))
@@ -135,10 +216,14 @@ func (g *Guest) Seen(ctx context.Context, id string) (Verdict, error) {
 	if err != nil {
 		return 0, err
 	}
-	if verdict := Verdict(api.DecodeI32(result)); verdict >= 0 {
+	switch verdict := Verdict(api.DecodeI32(result)); verdict {
+	case New, Seen, Uncertain:
 		return verdict, nil
+	case failed:
+		return 0, g.failure(ctx)
+	default:
+		return 0, fmt.Errorf("wasi: the guest returned %d, which is no verdict", int32(verdict))
 	}
-	return 0, g.failure(ctx)
 }
 
 // failure reads the text of the guest's last error.
@@ -154,11 +239,12 @@ func (g *Guest) failure(ctx context.Context) error {
 	return errors.New(string(text))
 }
 
-// call runs an export. After an error the guest has trapped and cannot be used
-// again.
+// call runs an export. After an error the module cannot be used again.
 func (g *Guest) call(ctx context.Context, name string, params ...uint64) (uint64, error) {
 	results, err := g.module.ExportedFunction(name).Call(ctx, params...)
 	if err != nil {
+		_ = g.module.Close(ctx)
+		g.module = nil
 		return 0, fmt.Errorf("wasi: %s: %w", name, err)
 	}
 	return results[0], nil

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -28,6 +29,7 @@ func load(tb testing.TB, url, token string) *Guest {
 		tb.Fatal(err)
 	}
 	tb.Logf("loaded in %v", time.Since(start))
+	g.grace = patience // this guest returns by itself
 	tb.Cleanup(func() {
 		if err := g.Close(context.Background()); err != nil {
 			tb.Error(err)
@@ -272,6 +274,29 @@ func TestRelayReachesOneDatabaseOnly(t *testing.T) {
 			if !strings.HasPrefix(answer, "403\n") || !strings.Contains(answer, "own database") {
 				t.Errorf("base %q, %s: %q", base, url, answer)
 			}
+		}
+	}
+}
+
+// A host that serves several databases has them at different paths.
+func TestRelayReachesOnePathOnly(t *testing.T) {
+	const base = "http://127.0.0.1:1/db-1"
+	var reached bool
+	r := relay{base: baseOf(base), transport: roundTripper(func(*http.Request) (*http.Response, error) {
+		reached = true
+		return nil, errors.New("reached")
+	})}
+	for path, want := range map[string]bool{
+		"": true, "/": true, "/pipeline": true, "//pipeline": true, "/a%2Fb/./...": true,
+		"/set/a..b/..c": true, "/%2e%2f/x": true,
+		"-2": false, "/../db-2": false, "/..": false, "/%2e%2e/db-2": false,
+		"/.%2E/db-2": false, "/x/../../db-2": false, "/..%2fdb-2": false, `/..\db-2`: false,
+		"/..%5cdb-2": false, "/%252e%252e/db-2": false, "/pipeline/..": false,
+	} {
+		reached = false
+		_ = r.answer(t.Context(), []byte(base+path+"\nA: b\n\n[]"), 10)
+		if reached != want {
+			t.Errorf("%s: reached %v, want %v", path, reached, want)
 		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/textproto"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -34,7 +35,7 @@ func (r *relay) exchange(ctx context.Context, guest api.Module,
 		if !ok {
 			panic("exchange: the request is outside the guest's memory")
 		}
-		ctx, cancel := context.WithTimeout(ctx, time.Duration(timeout))
+		ctx, cancel := context.WithTimeout(callerOf(ctx), time.Duration(timeout))
 		defer cancel()
 		r.pending = r.answer(ctx, message, int64(maxBody))
 	}
@@ -54,7 +55,7 @@ func (r *relay) answer(ctx context.Context, message []byte, maxBody int64) []byt
 	if err != nil {
 		return failure("not sent", err)
 	}
-	if !strings.HasPrefix(req.URL.String()+"/", r.base+"/") {
+	if !below(r.base, req.URL.String()) {
 		return []byte(refusal)
 	}
 	resp, err := r.transport.RoundTrip(req.WithContext(ctx))
@@ -103,6 +104,25 @@ func baseOf(raw string) string {
 	}
 	return strings.TrimRight(u.String(), "/")
 }
+
+// below reports whether target is base or a path below it. A server or a proxy
+// may resolve "..", and unescape the path before, or take "\\" for "/".
+func below(base, target string) bool {
+	rest, ok := strings.CutPrefix(target+"/", base+"/")
+	for ok {
+		if slices.Contains(strings.FieldsFunc(rest, isSlash), "..") {
+			return false
+		}
+		plain, err := url.PathUnescape(rest)
+		if err != nil || plain == rest {
+			return true
+		}
+		rest = plain
+	}
+	return false
+}
+
+func isSlash(r rune) bool { return r == '/' || r == '\\' }
 
 func failure(outcome string, err error) []byte {
 	return fmt.Appendf(nil, "%s: %v", outcome, err)

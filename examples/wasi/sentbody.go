@@ -2,16 +2,22 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"io"
 	"sync"
 )
 
-// sentBody records whether a transport has read any byte of a request's body.
-// If it has read none, the request was certainly not executed. That holds for
+// sentBody lends the body of a request to a transport, once. A transport may
+// open it again as long as no byte was read. Once a byte was read, the request
+// may have been executed, and another one would execute it twice: net/http
+// opens it again if a server resets a stream of HTTP/2.
+//
+// If no byte was read, the request was certainly not executed. That holds for
 // every transport.
 type sentBody struct {
 	mu      sync.Mutex
 	text    []byte
+	last    *sentReader // the others return no byte
 	taken   bool
 	stopped bool
 }
@@ -24,9 +30,15 @@ func (b *sentBody) stop() (taken bool) {
 	return b.taken
 }
 
-// open returns the whole body. A transport opens it again for another attempt.
+// open returns the whole body. It is the request's GetBody.
 func (b *sentBody) open() (io.ReadCloser, error) {
-	return io.NopCloser(&sentReader{body: b, rest: bytes.NewReader(b.text)}), nil
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.taken {
+		return nil, errors.New("no request is sent twice")
+	}
+	b.last = &sentReader{body: b, rest: bytes.NewReader(b.text)}
+	return io.NopCloser(b.last), nil
 }
 
 type sentReader struct {
@@ -37,7 +49,7 @@ type sentReader struct {
 func (r *sentReader) Read(p []byte) (int, error) {
 	r.body.mu.Lock()
 	defer r.body.mu.Unlock()
-	if r.body.stopped {
+	if r.body.stopped || r != r.body.last {
 		return 0, io.ErrClosedPipe // not io.EOF: the body must not look complete
 	}
 	r.body.taken = true

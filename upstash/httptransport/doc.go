@@ -17,13 +17,22 @@
 //
 // # Guarantees
 //
-// A request is sent at most once, and no redirect is followed, because it would
-// carry the token to another host. A call returns as soon as its context is
-// done, or 0.1 s later if the RoundTripper or a body ignores the context. It
-// does not touch the request's buffer from then on. A body longer than the
-// limit is not read to its end. A body that brings nothing in 100 reads in a
-// row is an error. Errors hold neither URL nor header. A panic of the
-// RoundTripper reaches the caller, unless its context has ended before.
+// No redirect is followed, because it would carry the token to another host. A
+// call returns as soon as its context is done, or 0.1 s later if the
+// RoundTripper or a body ignores the context. It does not touch the request's
+// buffer from then on. A body longer than the limit is not read to its end. A
+// body that brings nothing in 100 reads in a row is an error. Errors hold
+// neither URL nor header. A panic of the RoundTripper reaches the caller, unless
+// its context has ended before.
+//
+// A request is sent at most once. Once a byte of its body was taken, GetBody of
+// the http.Request returns an error. Otherwise net/http would send the request
+// again if a server of HTTP/2 resets the stream or goes away, and over HTTP/1 if
+// a RoundTripper adds an Idempotency-Key. The server may have executed the
+// command before. Such a call fails, and its error says that the command may
+// have run, even if the server said that it had not: net/http does not pass that
+// on. A RoundTripper that keeps a copy of the body can still send it twice, as
+// some that retry do: do not use one here, the client has retries of its own.
 //
 // An error counts as "never sent" if that is certain: net/http/httptrace
 // reports that there was no connection, or the dial failed. Once the
