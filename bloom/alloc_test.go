@@ -5,11 +5,13 @@ package bloom
 import (
 	"strings"
 	"testing"
+
+	"github.com/upbloom/upbloom/bloom/internal/cells"
 )
 
 func TestPositionsAllocateNothing(t *testing.T) {
 	items := []string{"", "user-123@example.com", strings.Repeat("x", 10_000)}
-	dst, words := make([]uint64, 0, maxHashes), make([]cellWord, 0, maxHashes)
+	dst, words := make([]uint64, 0, maxHashes), make([]cells.Word, 0, maxHashes)
 	for _, scheme := range schemes {
 		for _, hashes := range []int{4, 62} {
 			for _, seed := range []uint64{0, 42} {

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/upbloom/upbloom/bloom/internal/cells"
 )
 
 // The item is an e-mail address of 20 bytes if its length is not named.
@@ -38,7 +40,7 @@ func BenchmarkDigest(b *testing.B) {
 		b.Run(fmt.Sprintf("seeded=%t/bytes=20", seed != 0), func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				digest("user-123@example.com", seed)
+				cells.Digest("user-123@example.com", seed)
 			}
 		})
 	}

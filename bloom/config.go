@@ -5,6 +5,8 @@ import (
 	"io"
 	"strings"
 	"time"
+
+	"github.com/upbloom/upbloom/bloom/internal/cells"
 )
 
 // A Config says how large a filter is and how it is stored. All programs that
@@ -109,7 +111,7 @@ func (c Config) Geometry() (Geometry, error) {
 		if err := c.checkBlocked(); err != nil {
 			return Geometry{}, err
 		}
-		g.Bits, g.Hashes = blockedSize(c.Capacity, c.FPRate)
+		g.Bits, g.Hashes = cells.BlockedSize(c.Capacity, c.FPRate)
 	default:
 		g.Bits = OptimalBits(c.Capacity, c.FPRate)
 		g.Hashes = OptimalHashes(g.Bits, c.Capacity)
@@ -166,9 +168,9 @@ func (c Config) check() error {
 // reach.
 func (c Config) checkBlocked() error {
 	switch {
-	case c.FPRate < minBlockedRate:
+	case c.FPRate < cells.MinBlockedRate:
 		return configErrorf("FPRate", "is %v: SchemeBlocked reaches 1e-9; use that, or SchemeXXH3", c.FPRate)
-	case c.Capacity > maxBlockedItems:
+	case c.Capacity > cells.MaxBlockedItems:
 		return configErrorf("Capacity", "is %d: far more than a Redis string can hold; spread the"+
 			" items over several filters", c.Capacity)
 	}

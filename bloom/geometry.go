@@ -5,6 +5,7 @@ import (
 	"io"
 	"math"
 
+	"github.com/upbloom/upbloom/bloom/internal/cells"
 	"github.com/upbloom/upbloom/internal/human"
 )
 
@@ -55,7 +56,7 @@ func (g Geometry) FalsePositiveRate(n uint64) float64 {
 	if g.Bits < wordBits || g.Hashes < 2 {
 		return 1
 	}
-	return blockedRate(g.Hashes/2, -float64(g.Hashes)*float64(n)/float64(g.Bits))
+	return cells.BlockedRate(g.Hashes/2, -float64(g.Hashes)*float64(n)/float64(g.Bits))
 }
 
 // LiveFalsePositiveRate returns the false positive rate, from 0 to 1, of a
@@ -69,7 +70,7 @@ func (g Geometry) LiveFalsePositiveRate(setBits uint64) float64 {
 	if g.Bits < wordBits || g.Hashes < 2 || setBits >= g.Bits {
 		return 1
 	}
-	return blockedRate(g.Hashes/2, math.Log1p(-float64(setBits)/float64(g.Bits)))
+	return cells.BlockedRate(g.Hashes/2, math.Log1p(-float64(setBits)/float64(g.Bits)))
 }
 
 // EstimateItems returns the likely number of distinct items in a filter of this
@@ -93,7 +94,7 @@ func (g Geometry) capacity() uint64 {
 	if z == 0 {
 		return 0
 	}
-	return uint64(float64(g.Bits/wordBits) * wordUnits / float64(blockedUnits(z, math.Pow(10, -float64(z)))))
+	return cells.BlockedCapacity(g.Bits/wordBits, z)
 }
 
 // impossible says what no Filter's geometry behind a header has, or "".

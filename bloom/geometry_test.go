@@ -122,3 +122,29 @@ func TestGeometryCapacity(t *testing.T) {
 		}
 	}
 }
+
+func TestBlockedRateEdges(t *testing.T) {
+	g := Geometry{Bits: 53 * 1000, Hashes: 4}
+	for _, c := range []struct {
+		name      string
+		got, want float64
+	}{
+		{"empty", g.FalsePositiveRate(0), 0},
+		{"far above capacity", g.FalsePositiveRate(math.MaxUint64), 1},
+		{"live, empty", g.LiveFalsePositiveRate(0), 0},
+		{"live, full", g.LiveFalsePositiveRate(g.Bits), 1},
+		{"live, beyond", g.LiveFalsePositiveRate(g.Bits + 1), 1},
+		{"no words", Geometry{Bits: 52, Hashes: 4}.FalsePositiveRate(1), 1},
+		{"no words, live", Geometry{Bits: 52, Hashes: 4}.LiveFalsePositiveRate(0), 1},
+		{"no hashes", Geometry{Bits: 53, Hashes: 1}.FalsePositiveRate(1), 1},
+		{"no hashes, live", Geometry{Bits: 53}.LiveFalsePositiveRate(0), 1},
+		// Two bits of a word that is half full: 2^-(5459/2756).
+		{"live, half full", Geometry{Bits: 5300, Hashes: 2}.LiveFalsePositiveRate(2650), 0.253355},
+		// One item in so many words: about 53/2756 u.
+		{"small", Geometry{Bits: 53 << 26, Hashes: 2}.FalsePositiveRate(1), 1.08146e-11},
+	} {
+		if math.Abs(c.got-c.want) > 1e-4*c.want {
+			t.Errorf("%s: %v, want %v", c.name, c.got, c.want)
+		}
+	}
+}

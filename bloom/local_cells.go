@@ -5,6 +5,8 @@ import (
 	"math"
 	"math/bits"
 	"sync"
+
+	"github.com/upbloom/upbloom/bloom/internal/cells"
 )
 
 // How a Local reaches its cells. A word of 53 bits starts at any bit of a byte,
@@ -26,7 +28,7 @@ func store(buf []byte, at uint64, v uint64) { binary.BigEndian.PutUint64(buf[at:
 
 // wordAt returns the bit of the string at which the word that x chooses begins,
 // and the item's two bits in it, the word's bit 0 being the topmost. They are
-// those of blockedBits. inverse is reciprocal(words).
+// those of cells.BlockedBits. inverse is reciprocal(words).
 //
 // A look-up in a large filter mostly waits for memory. The processor goes on to
 // the next items meanwhile, as far as some 200 instructions reach. So the fewer
@@ -56,7 +58,7 @@ type pairTable [pairCount]uint64
 var sharedPairs = sync.OnceValue(func() *pairTable {
 	var t pairTable
 	for q := range t {
-		_, a, b := blockedBits(uint64(q), 1)
+		_, a, b := cells.BlockedBits(uint64(q), 1)
 		t[q] = 1<<63>>a | 1<<63>>b
 	}
 	return &t
@@ -68,14 +70,14 @@ func (l *Local) addBits(item string) (added bool) {
 		panic("bloom: Add to a zero Local, which has no cells: make it with NewLocal")
 	}
 	if l.geo.Scheme == SchemeFNV1a {
-		pos, step := fnv1aStep(item, l.geo.Bits)
+		pos, step := cells.FNV1aStep(item, l.geo.Bits)
 		for range l.geo.Hashes {
 			added = l.setCell(pos) || added
-			pos = addMod(pos, step, l.geo.Bits)
+			pos = cells.AddMod(pos, step, l.geo.Bits)
 		}
 		return added
 	}
-	h := digest(item, l.geo.Seed)
+	h := cells.Digest(item, l.geo.Seed)
 	x, y, m := h.Hi, h.Lo, l.geo.Bits
 	for i := range uint64(l.geo.Hashes) {
 		added = l.setCell(x%m) || added
@@ -91,16 +93,16 @@ func (l *Local) hasBits(item string) bool {
 		return false
 	}
 	if l.geo.Scheme == SchemeFNV1a {
-		pos, step := fnv1aStep(item, l.geo.Bits)
+		pos, step := cells.FNV1aStep(item, l.geo.Bits)
 		for range l.geo.Hashes {
 			if !l.hasCell(pos) {
 				return false
 			}
-			pos = addMod(pos, step, l.geo.Bits)
+			pos = cells.AddMod(pos, step, l.geo.Bits)
 		}
 		return true
 	}
-	h := digest(item, l.geo.Seed)
+	h := cells.Digest(item, l.geo.Seed)
 	x, y, m := h.Hi, h.Lo, l.geo.Bits
 	for i := range uint64(l.geo.Hashes) {
 		if !l.hasCell(x % m) {

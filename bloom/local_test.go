@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/upbloom/upbloom/bloom/internal/cells"
 	"pgregory.net/rapid"
 )
 
@@ -388,7 +389,7 @@ func TestWordAtAgreesWithTheDefinition(t *testing.T) {
 			times := rapid.Uint64Range(0, math.MaxUint64/words).Draw(t, "times")
 			return words*times - rapid.Uint64Range(0, 1).Draw(t, "less")
 		})).Draw(t, "x")
-		w, a, b := blockedBits(x, words)
+		w, a, b := cells.BlockedBits(x, words)
 		bit, pair := wordAt(x, words, reciprocal(words), sharedPairs())
 		if bit != headerBits+wordBits*w || pair != 1<<(63-a)|1<<(63-b) {
 			t.Fatalf("bit %d, pair %x, want word %d, bits %d and %d", bit, pair, w, a, b)

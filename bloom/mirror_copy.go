@@ -157,7 +157,7 @@ func (q *request) learnCells(local *Local) {
 	cells := q.answers[2:] // after the header and the birth number
 	if local.geo.Scheme == SchemeBlocked {
 		for i, w := range q.words {
-			local.learnWord(w.index, cells[i].Int64)
+			local.learnWord(w.Index, cells[i].Int64)
 		}
 		return
 	}

@@ -1,6 +1,6 @@
 package bloom
 
-import "github.com/zeebo/xxh3"
+import "github.com/upbloom/upbloom/bloom/internal/cells"
 
 // Positions appends the item's positions to dst and returns the longer slice:
 // g.Hashes numbers from 0 to g.Bits-1, in the order in which the format names
@@ -18,83 +18,18 @@ func (g Geometry) Positions(dst []uint64, item string) []uint64 {
 		return dst
 	}
 	if g.Scheme == SchemeFNV1a {
-		h1, h2 := fnv1aPair(item)
-		return appendDoubleHashed(dst, h1, h2, g.Bits, g.Hashes)
+		h1, h2 := cells.FNV1aPair(item)
+		return cells.AppendDoubleHashed(dst, h1, h2, g.Bits, g.Hashes)
 	}
-	h := digest(item, g.Seed)
+	h := cells.Digest(item, g.Seed)
 	if g.Scheme == SchemeBlocked {
-		return appendBlocked(dst, h.Hi, h.Lo, g.Bits/wordBits, g.Hashes/2)
+		return cells.AppendBlocked(dst, h.Hi, h.Lo, g.Bits/wordBits, g.Hashes/2)
 	}
-	return appendEnhanced(dst, h.Hi, h.Lo, g.Bits, g.Hashes)
+	return cells.AppendEnhanced(dst, h.Hi, h.Lo, g.Bits, g.Hashes)
 }
 
-// digest is the 128-bit hash behind every scheme but fnv1a. Seed 0 is the
-// unseeded XXH3, which has a shorter way through long items.
-func digest(item string, seed uint64) xxh3.Uint128 {
-	if seed == 0 {
-		return xxh3.HashString128(item)
-	}
-	return xxh3.HashString128Seed(item, seed)
-}
-
-// appendEnhanced appends x mod m, then adds y to x and i+1 to y, k times over:
-// enhanced double hashing (Dillinger and Manolios 2004), in uint64 with
-// wrap-around. Plain double hashing lacks the growing y: its items fall on the
-// same few cells if their steps share a factor with m or agree mod m.
-//
-// A division a position is not the cost that it used to be: multiplying by a
-// reciprocal of m instead was 2 ns slower on AMD Zen 3 for k = 7.
-func appendEnhanced(dst []uint64, x, y, m uint64, k int) []uint64 {
-	for i := range uint64(k) {
-		dst = append(dst, x%m)
-		x += y
-		y += i + 1
-	}
-	return dst
-}
-
-// appendDoubleHashed appends (h1 + i*h2) mod m for i = 0..k-1, over the
-// integers: the sum does not wrap at 2^64, as the programs that this serves
-// count with big integers.
-func appendDoubleHashed(dst []uint64, h1, h2, m uint64, k int) []uint64 {
-	pos, step := h1%m, h2%m
-	for range k {
-		dst = append(dst, pos)
-		pos = addMod(pos, step, m)
-	}
-	return dst
-}
-
-// addMod returns (a+b) mod m for a and b below m, without a sum that could
-// overflow if m is above 2^63.
-func addMod(a, b, m uint64) uint64 {
-	if a >= m-b {
-		return a - (m - b)
-	}
-	return a + b
-}
-
-// fnv1aStep returns an item's first position, and the step from each position to
-// the next.
-func fnv1aStep(item string, m uint64) (pos, step uint64) {
-	h1, h2 := fnv1aPair(item)
-	return h1 % m, h2 % m
-}
-
-const (
-	fnvPrime   = 1099511628211
-	fnvOffset1 = 0xcbf29ce484222325 // the standard one
-	fnvOffset2 = 0x84222325cbf29ce4 // its two halves swapped
-)
-
-// fnv1aPair returns the item's two 64-bit FNV-1a hashes. They don't wait for
-// each other in the processor, so that both cost as much as one.
-func fnv1aPair(item string) (h1, h2 uint64) {
-	h1, h2 = fnvOffset1, fnvOffset2
-	for i := range len(item) {
-		c := uint64(item[i])
-		h1 = (h1 ^ c) * fnvPrime
-		h2 = (h2 ^ c) * fnvPrime
-	}
-	return h1, h2
+// appendWords appends the words of an item of the blocked scheme.
+func (g Geometry) appendWords(dst []cells.Word, item string) []cells.Word {
+	h := cells.Digest(item, g.Seed)
+	return cells.AppendWords(dst, h.Hi, h.Lo, g.Bits/wordBits, g.Hashes/2)
 }

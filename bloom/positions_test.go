@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"testing"
 
+	"github.com/upbloom/upbloom/bloom/internal/cells"
 	"pgregory.net/rapid"
 )
 
@@ -72,7 +73,7 @@ func TestPositionsAgainstDefinition(t *testing.T) {
 	t.Run("scheme=blocked", rapid.MakeCheck(func(t *rapid.T) {
 		g := drawGeometry(t, SchemeBlocked)
 		item := rapid.String().Draw(t, "item")
-		h := digest(item, g.Seed)
+		h := cells.Digest(item, g.Seed)
 		x, y := bigUint(h.Hi), bigUint(h.Lo)
 		wrap := new(big.Int).Lsh(big.NewInt(1), 64)
 		words := bigUint(g.Bits / 53)
@@ -95,7 +96,7 @@ func TestPositionsAgainstDefinition(t *testing.T) {
 	t.Run("scheme=xxh3", rapid.MakeCheck(func(t *rapid.T) {
 		g := drawGeometry(t, SchemeXXH3)
 		item := rapid.String().Draw(t, "item")
-		h := digest(item, g.Seed)
+		h := cells.Digest(item, g.Seed)
 		x, y := bigUint(h.Hi), bigUint(h.Lo)
 		wrap := new(big.Int).Lsh(big.NewInt(1), 64)
 		for i, got := range g.Positions(nil, item) {
@@ -109,7 +110,7 @@ func TestPositionsAgainstDefinition(t *testing.T) {
 	t.Run("scheme=fnv1a", rapid.MakeCheck(func(t *rapid.T) {
 		g := drawGeometry(t, SchemeFNV1a)
 		item := rapid.String().Draw(t, "item")
-		h1, h2 := fnv1aPair(item)
+		h1, h2 := cells.FNV1aPair(item)
 		for i, got := range g.Positions(nil, item) {
 			sum := new(big.Int).Mul(big.NewInt(int64(i)), bigUint(h2))
 			sum.Add(sum, bigUint(h1))
@@ -132,13 +133,13 @@ func TestWordsArePositions(t *testing.T) {
 		for _, p := range g.Positions(nil, item) {
 			want[p/53] |= 1 << (52 - p%53)
 		}
-		words := g.appendWords([]cellWord{{7, 7}}, item)
-		if words[0] != (cellWord{7, 7}) || len(words)-1 != len(want) {
+		words := g.appendWords([]cells.Word{{Index: 7, Mask: 7}}, item)
+		if words[0] != (cells.Word{Index: 7, Mask: 7}) || len(words)-1 != len(want) {
 			t.Fatalf("%v: words %v behind the first, want %v", g, words, want)
 		}
 		for _, w := range words[1:] {
-			if want[w.index] != w.mask {
-				t.Fatalf("%v: word %d has the mask %b, want %b", g, w.index, w.mask, want[w.index])
+			if want[w.Index] != w.Mask {
+				t.Fatalf("%v: word %d has the mask %b, want %b", g, w.Index, w.Mask, want[w.Index])
 			}
 		}
 	})
@@ -149,9 +150,9 @@ func TestWordsArePositions(t *testing.T) {
 func TestBlockedBits(t *testing.T) {
 	pairs := map[[2]uint64]bool{}
 	for x := range uint64(53 * 52) {
-		w, a, b := blockedBits(3*x+2, 3)
+		w, a, b := cells.BlockedBits(3*x+2, 3)
 		if w != 2 || a == b || a > 52 || b > 52 {
-			t.Fatalf("blockedBits(%d, 3) = %d, %d, %d", 3*x+2, w, a, b)
+			t.Fatalf("cells.BlockedBits(%d, 3) = %d, %d, %d", 3*x+2, w, a, b)
 		}
 		pairs[[2]uint64{a, b}] = true
 	}

@@ -3,6 +3,7 @@ package bloom
 import (
 	"sync"
 
+	"github.com/upbloom/upbloom/bloom/internal/cells"
 	"github.com/upbloom/upbloom/upstash"
 )
 
@@ -26,7 +27,7 @@ type request struct {
 
 	// Of a read: the index at which the answers of each item end.
 	ends  []int
-	words []cellWord // blocked only
+	words []cells.Word // blocked only
 
 	pos     []uint64 // of the last item
 	answers []upstash.NullInt64

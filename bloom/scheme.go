@@ -1,6 +1,10 @@
 package bloom
 
-import "strconv"
+import (
+	"strconv"
+
+	"github.com/upbloom/upbloom/bloom/internal/cells"
+)
 
 // A Scheme says how an item becomes positions, and how wide a cell is. It is
 // part of the stored format: two programs that share a filter use the same one.
@@ -46,9 +50,7 @@ const (
 	schemeXXH3Count8 Scheme = 3
 )
 
-// wordBits is the width of a word of the blocked and the cuckoo scheme: the
-// widest integer that JSON readers, JavaScript and Lua all carry exactly.
-const wordBits = 53
+const wordBits = cells.WordBits
 
 // String returns the scheme's name: "blocked", "fnv1a", "xxh3", or "Scheme(9)"
 // for an unknown one.

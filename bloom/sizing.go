@@ -1,10 +1,10 @@
 package bloom
 
-import "math"
+import (
+	"math"
 
-// ln2Squared turns -ln p into bits of filter: one ln 2 changes the base from e to
-// 2, and the other is the price of a filter over an optimal structure, 44%.
-const ln2Squared = math.Ln2 * math.Ln2
+	"github.com/upbloom/upbloom/bloom/internal/cells"
+)
 
 // OptimalBits returns the number of bits of a classic Bloom filter (SchemeXXH3,
 // SchemeFNV1a) that holds n items with a false positive rate of p: ceil(-n ln p
@@ -22,16 +22,7 @@ const ln2Squared = math.Ln2 * math.Ln2
 // Lagerspetz, "Theory and practice of Bloom filters for distributed systems",
 // IEEE Surveys 14(1), 2012, section 2.
 func OptimalBits(n uint64, p float64) uint64 {
-	switch {
-	case math.IsNaN(p):
-		return 0
-	case p <= 0:
-		return math.MaxUint64
-	case p >= 1:
-		return 1
-	}
-	bits := math.Ceil(-float64(max(n, 1)) * exactLog(p) / ln2Squared)
-	return max(1, saturate(bits))
+	return cells.ClassicBits(n, p)
 }
 
 // OptimalHashes returns the number of positions an item that makes false
@@ -43,8 +34,7 @@ func OptimalBits(n uint64, p float64) uint64 {
 // Source: Tarkoma et al., "Theory and practice of Bloom filters for distributed
 // systems", IEEE Surveys 14(1), 2012, section 2.
 func OptimalHashes(m, n uint64) int {
-	k := math.Round(float64(m) / float64(max(n, 1)) * math.Ln2)
-	return int(min(max(k, 1), math.MaxInt32))
+	return cells.ClassicHashes(m, n)
 }
 
 // FalsePositiveRate returns the false positive rate, from 0 to 1, of a filter of
@@ -103,14 +93,4 @@ func EstimateItems(m uint64, k int, setBits uint64) float64 {
 		return math.Inf(1)
 	}
 	return -float64(m) / float64(k) * math.Log1p(-float64(setBits)/float64(m))
-}
-
-// saturate converts a float that is not negative and not NaN, to MaxUint64 at
-// most. Go's own conversion of a larger value differs between amd64, arm64 and
-// wasm.
-func saturate(f float64) uint64 {
-	if f >= 1<<64 {
-		return math.MaxUint64
-	}
-	return uint64(f)
 }

@@ -8,6 +8,8 @@ import (
 	"os"
 	"slices"
 	"testing"
+
+	"github.com/upbloom/upbloom/bloom/internal/cells"
 )
 
 // vectors are made by another implementation, in JavaScript, and pin the stored
@@ -91,9 +93,9 @@ func loadVectors(t *testing.T) vectors {
 func (v keyed) check(t *testing.T, s Scheme) {
 	t.Helper()
 	if s != SchemeFNV1a {
-		sum := digest(v.Item, v.Seed).Bytes()
+		sum := cells.Digest(v.Item, v.Seed).Bytes()
 		if got := hex.EncodeToString(sum[:]); got != v.Digest {
-			t.Errorf("digest(%q, %d) = %s, want %s", v.Item, v.Seed, got, v.Digest)
+			t.Errorf("cells.Digest(%q, %d) = %s, want %s", v.Item, v.Seed, got, v.Digest)
 		}
 	}
 	g := Geometry{Bits: v.M, Hashes: v.K, Scheme: s, Seed: v.Seed}
@@ -105,13 +107,13 @@ func (v keyed) check(t *testing.T, s Scheme) {
 func TestVectorsBlocked(t *testing.T) {
 	for _, v := range loadVectors(t).Blocked {
 		v.check(t, SchemeBlocked)
-		var want []cellWord
+		var want []cells.Word
 		for _, w := range v.Words { // a word that comes again is one word
-			i := slices.IndexFunc(want, func(c cellWord) bool { return c.index == w.Word })
+			i := slices.IndexFunc(want, func(c cells.Word) bool { return c.Index == w.Word })
 			if i < 0 {
-				i, want = len(want), append(want, cellWord{index: w.Word})
+				i, want = len(want), append(want, cells.Word{Index: w.Word})
 			}
-			want[i].mask |= w.Mask
+			want[i].Mask |= w.Mask
 		}
 		g := Geometry{Bits: v.M, Hashes: v.K, Seed: v.Seed}
 		if got := g.appendWords(nil, v.Item); !slices.Equal(got, want) {
@@ -181,7 +183,7 @@ func TestVectorsSizing(t *testing.T) {
 func TestVectorsBlockedSizing(t *testing.T) {
 	for _, v := range loadVectors(t).BlockedSizing {
 		v.check(t, SchemeBlocked)
-		if got := blockedUnits(v.K/2, v.P); got != v.Units || v.M != wordBits*v.Words {
+		if got := cells.BlockedUnits(v.K/2, v.P); got != v.Units || v.M != wordBits*v.Words {
 			t.Errorf("p=%v: %d units and %d words, want %d and %d",
 				v.P, got, v.M/wordBits, v.Units, v.Words)
 		}

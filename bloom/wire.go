@@ -73,7 +73,7 @@ func (q *request) getItem(item string) {
 	q.words = geo.appendWords(q.words, item)
 	q.pos = q.pos[:0]
 	for _, w := range q.words[first:] {
-		q.pos = append(q.pos, wordBits*w.index)
+		q.pos = append(q.pos, wordBits*w.Index)
 	}
 	q.cmd.GetWords(headerType, base, q.pos)
 	q.ends = append(q.ends, len(q.words))
@@ -301,7 +301,7 @@ func (q *request) judgeWords(answers []upstash.NullInt64) error {
 			if err != nil {
 				return err
 			}
-			all = all && word&q.words[i].mask == q.words[i].mask
+			all = all && word&q.words[i].Mask == q.words[i].Mask
 		}
 		q.found = append(q.found, all)
 		from = end

@@ -1,4 +1,4 @@
-package bloom
+package cells
 
 import "math"
 
@@ -8,9 +8,9 @@ import "math"
 // conversion of a product that is added keeps compilers from fusing the two
 // operations.
 
-// exactExp returns e^-x for x from 0 up: the Taylor series of e^(x/16) and four
+// expNeg returns e^-x for x from 0 up: the Taylor series of e^(x/16) and four
 // squarings of its inverse.
-func exactExp(x float64) float64 {
+func expNeg(x float64) float64 {
 	y := x / 16
 	t := 1.0
 	for i := 40; i >= 1; i-- {
@@ -23,9 +23,9 @@ func exactExp(x float64) float64 {
 	return r
 }
 
-// exactLog returns ln x for x above 0, with an error of one or two units in the
+// ln returns ln x for x above 0, with an error of one or two units in the
 // last place: x is f * 2^e, and ln f = 2 atanh((f-1)/(f+1)).
-func exactLog(x float64) float64 {
+func ln(x float64) float64 {
 	f, e := math.Frexp(x)
 	if f < math.Sqrt2/2 {
 		f, e = 2*f, e-1

@@ -1,10 +1,10 @@
-package bloom
+package cells
 
 import "math"
 
 const (
-	minBlockedRate  = 1e-9
-	maxBlockedItems = 1<<36 - 1
+	MinBlockedRate  = 1e-9
+	MaxBlockedItems = 1<<36 - 1
 	// minBlockedWords keeps small filters of low rates to their formula.
 	minBlockedWords = 32
 
@@ -20,13 +20,20 @@ const (
 	pairShare       = float64(pairNumerator) / pairDenominator
 )
 
-// blockedSize returns the geometry's m and k for n items at rate p: one word an
+// BlockedSize returns the geometry's m and k for n items at rate p: one word an
 // item for each factor of ten, and the fewest words that reach p. n is from 1
-// to maxBlockedItems and p from minBlockedRate to below 1.
-func blockedSize(n uint64, p float64) (m uint64, k int) {
+// to MaxBlockedItems and p from MinBlockedRate to below 1.
+func BlockedSize(n uint64, p float64) (m uint64, k int) {
 	z := blockedWordsAnItem(p)
-	words := max(minBlockedWords, (n*blockedUnits(z, p)+wordUnits-1)/wordUnits)
-	return wordBits * words, 2 * z
+	words := max(minBlockedWords, (n*BlockedUnits(z, p)+wordUnits-1)/wordUnits)
+	return WordBits * words, 2 * z
+}
+
+// BlockedCapacity returns how many items fit into so many words at a rate of one
+// in ten to the power of z, the words of an item.
+func BlockedCapacity(words uint64, z int) uint64 {
+	units := BlockedUnits(z, math.Pow(10, -float64(z)))
+	return uint64(float64(words) * wordUnits / float64(units))
 }
 
 func blockedWordsAnItem(p float64) (z int) {
@@ -38,10 +45,10 @@ func blockedWordsAnItem(p float64) (z int) {
 	return z
 }
 
-// blockedUnits returns the smallest number of units of words an item whose rate
+// BlockedUnits returns the smallest number of units of words an item whose rate
 // is p or less. Bisection finds it in 26 steps of 0.3 microseconds; a guess
 // that is proved right takes two.
-func blockedUnits(z int, p float64) uint64 {
+func BlockedUnits(z int, p float64) uint64 {
 	guess := guessUnits(z, p)
 	if blockedUnitsRate(z, guess) <= p && blockedUnitsRate(z, guess-1) > p {
 		return guess
@@ -58,8 +65,8 @@ func blockedUnits(z int, p float64) uint64 {
 	return low
 }
 
-// guessUnits returns about what blockedUnits does, from 2 to maxWordUnits. It
-// solves blockedRate for the share of bits that are 0 by Newton's method. It
+// guessUnits returns about what BlockedUnits does, from 2 to maxWordUnits. It
+// solves BlockedRate for the share of bits that are 0 by Newton's method. It
 // may come out differently on another platform: nothing depends on it but time.
 func guessUnits(z int, p float64) uint64 {
 	word := math.Pow(p, 1/float64(z))
@@ -69,18 +76,18 @@ func guessUnits(z int, p float64) uint64 {
 		one, both := math.Exp(-u), math.Exp(-pairShare*u)
 		u -= (1 - float64(2*one) + both - word) / (float64(2*one) - float64(pairShare*both))
 	}
-	units := math.Ceil(float64(2*z*wordUnits) / (wordBits * u))
+	units := math.Ceil(float64(2*z*wordUnits) / (WordBits * u))
 	if !(units >= 2) { // NaN too, of a rate next to 1
 		return 2
 	}
 	return uint64(min(units, maxWordUnits))
 }
 
-// blockedUnitsRate is the rate at c units of words an item, as blockedRate
+// blockedUnitsRate is the rate at c units of words an item, as BlockedRate
 // says, in an arithmetic that is the same everywhere.
 func blockedUnitsRate(z int, c uint64) float64 {
-	u := float64(2*z*wordUnits) / float64(wordBits*c)
-	w := (1 - float64(2*exactExp(u))) + exactExp(float64(pairNumerator*u)/pairDenominator)
+	u := float64(2*z*wordUnits) / float64(WordBits*c)
+	w := (1 - float64(2*expNeg(u))) + expNeg(float64(pairNumerator*u)/pairDenominator)
 	rate := w
 	for range z - 1 {
 		rate = float64(rate * w)
@@ -88,11 +95,11 @@ func blockedUnitsRate(z int, c uint64) float64 {
 	return rate
 }
 
-// blockedRate returns the false positive rate of z words an item. empty, L below,
+// BlockedRate returns the false positive rate of z words an item. empty, L below,
 // is the natural logarithm of the share of bits that are 0. Both of the item's
 // bits in a word are set with a chance of 1 - 2P(one is 0) + P(both are 0). For
 // words with a Poisson number of items that is 1 - 2e^L + e^(pairShare L).
-func blockedRate(z int, empty float64) float64 {
+func BlockedRate(z int, empty float64) float64 {
 	// The sum cancels if L is small; expm1 keeps its digits.
 	word := math.Expm1(pairShare*empty) - float64(2*math.Expm1(empty))
 	return math.Pow(min(max(word, 0), 1), float64(z))

@@ -1,4 +1,4 @@
-package bloom
+package cells
 
 import (
 	"math"
@@ -13,17 +13,17 @@ func TestBlockedSizeReachesRate(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.Uint64Range(1, 1e8).Draw(t, "n")
 		p := math.Pow(10, -rapid.Float64Range(0.001, 9).Draw(t, "digits"))
-		m, k := blockedSize(n, max(p, minBlockedRate))
-		g := Geometry{Bits: m, Hashes: k}
-		if m%wordBits != 0 || k%2 != 0 || m < wordBits*minBlockedWords {
-			t.Fatalf("n=%d p=%v: %v", n, p, g)
+		m, k := BlockedSize(n, max(p, MinBlockedRate))
+		if m%WordBits != 0 || k%2 != 0 || m < WordBits*minBlockedWords {
+			t.Fatalf("n=%d p=%v: m=%d k=%d", n, p, m, k)
 		}
-		if got := g.FalsePositiveRate(n); got > p*(1+1e-12) {
-			t.Fatalf("n=%d p=%v: %v has a rate of %v", n, p, g, got)
+		rate := func(m uint64) float64 { return BlockedRate(k/2, -float64(k)*float64(n)/float64(m)) }
+		if got := rate(m); got > p*(1+1e-12) {
+			t.Fatalf("n=%d p=%v: m=%d k=%d has a rate of %v", n, p, m, k, got)
 		}
-		g.Bits -= wordBits * (2 + n>>20)
-		if got := g.FalsePositiveRate(n); m > wordBits*minBlockedWords && got <= p {
-			t.Fatalf("n=%d p=%v: %v would do, with a rate of %v", n, p, g, got)
+		less := m - WordBits*(2+n>>20)
+		if got := rate(less); m > WordBits*minBlockedWords && got <= p {
+			t.Fatalf("n=%d p=%v: m=%d k=%d would do, with a rate of %v", n, p, less, k, got)
 		}
 	})
 }
@@ -41,9 +41,9 @@ func TestBlockedSizeTable(t *testing.T) {
 		// A rate between two powers of ten takes the words of the lower.
 		{0.0999, 4.88, 2},
 		{0.9, 0.674, 1},
-		{minBlockedRate, 48.4, 9},
+		{MinBlockedRate, 48.4, 9},
 	} {
-		m, k := blockedSize(n, c.p)
+		m, k := BlockedSize(n, c.p)
 		if got := float64(m) / n; math.Abs(got-c.bitsAnItem) > 0.01*c.bitsAnItem || k != 2*c.words {
 			t.Errorf("p=%v: %.2f bits and %d words an item, want %v and %d", c.p, got, k/2, c.bitsAnItem, c.words)
 		}
@@ -74,7 +74,7 @@ func TestBlockedUnitsIsSmallest(t *testing.T) {
 			rapid.Float64Range(math.Pow(10, -float64(z)), 1-1e-9),
 			rapid.SampledFrom([]float64{math.Nextafter(1, 0), 1 - 1e-15, 1 - 1e-12}),
 		).Draw(t, "p")
-		got := blockedUnits(z, p)
+		got := BlockedUnits(z, p)
 		if at := blockedUnitsRate(z, got); at > p {
 			t.Fatalf("z=%d p=%v: %d units have a rate of %v", z, p, got, at)
 		}
@@ -88,38 +88,12 @@ func TestBlockedUnitsIsSmallest(t *testing.T) {
 func TestBlockedRatesAgree(t *testing.T) {
 	for z := 1; z <= 9; z++ {
 		for c := uint64(10_000); c < maxWordUnits; c += c / 3 {
-			u := 2 * float64(z) * wordUnits / (wordBits * float64(c))
-			exact, want := blockedUnitsRate(z, c), blockedRate(z, -u)
+			u := 2 * float64(z) * wordUnits / (WordBits * float64(c))
+			exact, want := blockedUnitsRate(z, c), BlockedRate(z, -u)
 			// The sum of the first cancels if u is small.
 			if math.Abs(exact-want) > 1e-9*want+1e-15 {
 				t.Errorf("z=%d c=%d: %v, want %v", z, c, exact, want)
 			}
-		}
-	}
-}
-
-func TestBlockedRateEdges(t *testing.T) {
-	g := Geometry{Bits: 53 * 1000, Hashes: 4}
-	for _, c := range []struct {
-		name      string
-		got, want float64
-	}{
-		{"empty", g.FalsePositiveRate(0), 0},
-		{"far above capacity", g.FalsePositiveRate(math.MaxUint64), 1},
-		{"live, empty", g.LiveFalsePositiveRate(0), 0},
-		{"live, full", g.LiveFalsePositiveRate(g.Bits), 1},
-		{"live, beyond", g.LiveFalsePositiveRate(g.Bits + 1), 1},
-		{"no words", Geometry{Bits: 52, Hashes: 4}.FalsePositiveRate(1), 1},
-		{"no words, live", Geometry{Bits: 52, Hashes: 4}.LiveFalsePositiveRate(0), 1},
-		{"no hashes", Geometry{Bits: 53, Hashes: 1}.FalsePositiveRate(1), 1},
-		{"no hashes, live", Geometry{Bits: 53}.LiveFalsePositiveRate(0), 1},
-		// Two bits of a word that is half full: 2^-(5459/2756).
-		{"live, half full", Geometry{Bits: 5300, Hashes: 2}.LiveFalsePositiveRate(2650), 0.253355},
-		// One item in so many words: about 53/2756 u.
-		{"small", Geometry{Bits: 53 << 26, Hashes: 2}.FalsePositiveRate(1), 1.08146e-11},
-	} {
-		if math.Abs(c.got-c.want) > 1e-4*c.want {
-			t.Errorf("%s: %v, want %v", c.name, c.got, c.want)
 		}
 	}
 }

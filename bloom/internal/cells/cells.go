@@ -1,0 +1,81 @@
+// Package cells is the arithmetic of the filters: which cells an item owns, and
+// how many cells a number of items takes. It knows no header, no key and no
+// server.
+package cells
+
+import "github.com/zeebo/xxh3"
+
+// WordBits is the width of a word of the blocked and the cuckoo scheme: the
+// widest integer that JSON readers, JavaScript and Lua all carry exactly.
+const WordBits = 53
+
+// Digest is the 128-bit hash behind every scheme but fnv1a. Seed 0 is the
+// unseeded XXH3, which has a shorter way through long items.
+func Digest(item string, seed uint64) xxh3.Uint128 {
+	if seed == 0 {
+		return xxh3.HashString128(item)
+	}
+	return xxh3.HashString128Seed(item, seed)
+}
+
+// AppendEnhanced appends x mod m, then adds y to x and i+1 to y, k times over:
+// enhanced double hashing (Dillinger and Manolios 2004), in uint64 with
+// wrap-around. Plain double hashing lacks the growing y: its items fall on the
+// same few cells if their steps share a factor with m or agree mod m.
+//
+// A division a position is not the cost that it used to be: multiplying by a
+// reciprocal of m instead was 2 ns slower on AMD Zen 3 for k = 7.
+func AppendEnhanced(dst []uint64, x, y, m uint64, k int) []uint64 {
+	for i := range uint64(k) {
+		dst = append(dst, x%m)
+		x += y
+		y += i + 1
+	}
+	return dst
+}
+
+// AppendDoubleHashed appends (h1 + i*h2) mod m for i = 0..k-1, over the
+// integers: the sum does not wrap at 2^64, as the programs that this serves
+// count with big integers.
+func AppendDoubleHashed(dst []uint64, h1, h2, m uint64, k int) []uint64 {
+	pos, step := h1%m, h2%m
+	for range k {
+		dst = append(dst, pos)
+		pos = AddMod(pos, step, m)
+	}
+	return dst
+}
+
+// AddMod returns (a+b) mod m for a and b below m, without a sum that could
+// overflow if m is above 2^63.
+func AddMod(a, b, m uint64) uint64 {
+	if a >= m-b {
+		return a - (m - b)
+	}
+	return a + b
+}
+
+// FNV1aStep returns an item's first position, and the step from each position to
+// the next.
+func FNV1aStep(item string, m uint64) (pos, step uint64) {
+	h1, h2 := FNV1aPair(item)
+	return h1 % m, h2 % m
+}
+
+const (
+	fnvPrime   = 1099511628211
+	fnvOffset1 = 0xcbf29ce484222325 // the standard one
+	fnvOffset2 = 0x84222325cbf29ce4 // its two halves swapped
+)
+
+// FNV1aPair returns the item's two 64-bit FNV-1a hashes. They don't wait for
+// each other in the processor, so that both cost as much as one.
+func FNV1aPair(item string) (h1, h2 uint64) {
+	h1, h2 = fnvOffset1, fnvOffset2
+	for i := range len(item) {
+		c := uint64(item[i])
+		h1 = (h1 ^ c) * fnvPrime
+		h2 = (h2 ^ c) * fnvPrime
+	}
+	return h1, h2
+}

@@ -1,0 +1,73 @@
+package cells
+
+import (
+	"math"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// The other bucket of the other bucket is the first, and no product passes the
+// integers that Lua carries exactly.
+func TestCuckooPlace(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		k := rapid.IntRange(2, 5).Draw(t, "k")
+		buckets := rapid.Uint64Range(1, 81_037_115).Draw(t, "buckets")
+		x, y := rapid.Uint64().Draw(t, "x"), rapid.Uint64().Draw(t, "y")
+		fp, first, second := CuckooPlace(x, y, buckets, k)
+		if fp < 1 || fp >= 1<<CuckooWidth(k) || first >= buckets || second >= buckets {
+			t.Fatalf("fingerprint %d, buckets %d and %d of %d", fp, first, second, buckets)
+		}
+		if got := CuckooOther(fp, second, buckets); got != first {
+			t.Fatalf("the other of the other is %d, not %d", got, first)
+		}
+		if fp > (1<<53-1)/cuckooFactor {
+			t.Fatalf("%d times the factor is above 2^53", fp)
+		}
+	})
+	if widest := uint64(1)<<CuckooWidth(2) - 1; widest*cuckooFactor >= 1<<53 {
+		t.Errorf("the widest fingerprint, %d, overflows a Lua number", widest)
+	}
+}
+
+func TestCuckooCount(t *testing.T) {
+	// Five slots of ten bits: 7, 0, 7, 1023, 0, and three bits above that are
+	// nobody's.
+	word := uint64(7) | 7<<20 | 1023<<30 | 7<<50
+	for fp, want := range map[uint64]int{7: 2, 0: 2, 1023: 1, 1: 0} {
+		if got := CuckooCount(word, fp, 5); got != want || CuckooHas(word, fp, 5) != (want > 0) {
+			t.Errorf("fingerprint %d is there %d times, want %d", fp, got, want)
+		}
+	}
+}
+
+func TestCuckooSize(t *testing.T) {
+	const n = 1_000_000
+	for _, c := range []struct {
+		p, bitsAnItem float64
+		slots         int
+	}{
+		{0.5, 11.16, 5},
+		{0.01, 11.16, 5},
+		{10.0 / 1024, 11.16, 5},
+		{math.Nextafter(10.0/1024, 0), 14.1, 4},
+		{0.001, 14.1, 4},
+		{1e-4, 19.41, 3},
+		{1e-6, 31.55, 2},
+		{MinCuckooRate, 31.55, 2},
+	} {
+		m, k, ok := CuckooSize(n, c.p)
+		if got := float64(m) / n; !ok || k != c.slots || math.Abs(got-c.bitsAnItem) > 0.01*c.bitsAnItem {
+			t.Errorf("p=%v: %.2f bits an item and %d slots, want %v and %d", c.p, got, k, c.bitsAnItem, c.slots)
+		}
+		if got := CuckooCapacity(m/WordBits, k); got < n || got > n+5 {
+			t.Errorf("p=%v: a capacity of %d, want %d", c.p, got, n)
+		}
+	}
+	if _, _, ok := CuckooSize(n, MinCuckooRate/2); ok {
+		t.Error("a rate below the lowest is accepted")
+	}
+	if _, _, ok := CuckooSize(math.MaxUint64, 0.01); ok {
+		t.Error("a size that overflows is accepted")
+	}
+}
