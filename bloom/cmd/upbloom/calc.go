@@ -2,19 +2,17 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"net"
 	"strings"
 
 	"github.com/urfave/cli/v3"
 
 	"github.com/upbloom/upbloom/bloom"
 	"github.com/upbloom/upbloom/internal/human"
-	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
-// plan is what a filter of a size costs, for programs.
+// plan is what filters of a size cost, for programs. Month is missing if
+// nothing is said of their use.
 type plan struct {
 	Items          uint64  `json:"items"`
 	Rate           float64 `json:"rate"`
@@ -28,42 +26,38 @@ type plan struct {
 	RateTwice      float64 `json:"rateAtTwice"`
 	RateFive       float64 `json:"rateAtFiveTimes"`
 	RequestsToLoad int     `json:"requestsToLoad"`
+	Month          *month  `json:"month,omitempty"`
 }
 
 func (a *app) calcCommand() *cli.Command {
 	return &cli.Command{
 		Name: "calc", Usage: "work out what a filter costs", ArgsUsage: " ",
-		Flags: []cli.Flag{
-			&cli.Uint64Flag{Name: "items", Aliases: []string{"n"}, Usage: "for `N` items"},
-			&cli.Float64Flag{
-				Name: "rate", Aliases: []string{"p"}, Value: 0.01,
-				Usage: "at a false positive rate of `P`",
-			},
-			&cli.StringFlag{
-				Name: "scheme", Value: "blocked",
-				Usage: "`NAME` of the scheme: blocked, or xxh3 for the least memory",
-			},
-		},
+		Description: "Its memory, its false positives, and the commands of a call. With --adds or\n" +
+			"--lookups, what is billed in a month of 30 days; with --price, in money.",
+		Flags: append([]cli.Flag{
+			countFlag("for `N` items, e.g. 5M", "items", "n"),
+			rateFlag("at a false positive rate of `P`, e.g. 1% or 1/1000", "rate", 0.01, "p"),
+			schemeFlag(),
+		}, usageFlags()...),
 		Action: func(_ context.Context, c *cli.Command) error {
-			if _, err := arguments(c, 0, 0); err != nil {
+			if _, err := a.arguments(c, 0, 0); err != nil {
 				return err
 			}
-			cfg := bloom.Config{Capacity: c.Uint64("items"), FPRate: c.Float64("rate")}
-			if cfg.Capacity == 0 {
-				return usagef("--items says for how many, e.g. upbloom calc --items 1000000")
+			if !c.IsSet("items") {
+				return usagef("--items says for how many, e.g. upbloom calc --items 1M")
 			}
-			switch c.String("scheme") {
-			case "blocked":
-			case "xxh3":
-				cfg.Scheme = bloom.SchemeXXH3
-			default:
-				return usagef("--scheme is %q: use blocked or xxh3", c.String("scheme"))
+			cfg, err := configOf(c)
+			if err != nil {
+				return err
 			}
 			g, err := cfg.Geometry()
 			if err != nil {
 				return err
 			}
 			p := planOf(cfg, g)
+			if p.Month, err = monthOf(c, p); err != nil {
+				return err
+			}
 			return a.print(p, p.text(g))
 		},
 	}
@@ -99,60 +93,8 @@ func (p plan) text(g bloom.Geometry) string {
 	if p.Bytes > 100<<20 {
 		fmt.Fprintf(&b, "\nplan             a record above 100 MB needs one of the larger plans")
 	}
-	return b.String()
-}
-
-func (a *app) serveCommand() *cli.Command {
-	return &cli.Command{
-		Name: "serve", Usage: "run a REST server for tests on this machine", ArgsUsage: " ",
-		Description: "In memory, or in front of a Redis. Prints two lines to paste into the shell in\n" +
-			"which your program runs, and serves until it is interrupted. Other machines reach\n" +
-			"it only if --addr names more than the loopback interface.",
-		Flags: []cli.Flag{
-			&cli.StringFlag{
-				Name: "addr", Value: "127.0.0.1:8079",
-				Usage: "listen on `HOST:PORT`; port 0 picks a free one",
-			},
-			&cli.StringFlag{
-				Name: "redis", Usage: "serve the Redis at `HOST:PORT` instead of an empty memory",
-			},
-		},
-		Action: func(ctx context.Context, c *cli.Command) error {
-			if _, err := arguments(c, 0, 0); err != nil {
-				return err
-			}
-			opts := []upstashtest.Option{upstashtest.WithAddr(c.String("addr"))}
-			if redis := c.String("redis"); redis != "" {
-				opts = append(opts, upstashtest.WithRedis(redis))
-			}
-			s, err := upstashtest.Start(opts...)
-			var network *net.OpError
-			if errors.As(err, &network) && network.Op == "listen" {
-				return usagef("--addr: %w: choose another address", network)
-			}
-			if err != nil {
-				return err
-			}
-			a.server = s
-			text := fmt.Sprintf("export UPSTASH_REDIS_REST_URL='%s'\nexport UPSTASH_REDIS_REST_TOKEN='%s'",
-				s.URL, s.Token)
-			if !isLoopback(c.String("addr")) {
-				fmt.Fprintln(a.errOut, "upbloom: other machines can reach this server, over plain http,"+
-					" and whoever has the token may do everything: to keep it on this machine, listen on"+
-					" 127.0.0.1")
-			}
-			if err := a.print(map[string]string{"url": s.URL, "token": s.Token}, text); err != nil {
-				return err
-			}
-			<-ctx.Done()
-			return nil
-		},
+	if p.Month != nil {
+		b.WriteString("\n" + p.Month.text())
 	}
-}
-
-// isLoopback reports whether only this machine reaches the address.
-func isLoopback(addr string) bool {
-	host, _, err := net.SplitHostPort(addr)
-	ip := net.ParseIP(host)
-	return err == nil && (host == "localhost" || ip != nil && ip.IsLoopback())
+	return b.String()
 }

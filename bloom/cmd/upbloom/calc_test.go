@@ -2,6 +2,7 @@ package main
 
 import (
 	"io"
+	"math"
 	"os"
 	"os/exec"
 	"strings"
@@ -97,4 +98,71 @@ func TestIsLoopback(t *testing.T) {
 			t.Errorf("%s: %v, want %v", addr, got, want)
 		}
 	}
+}
+
+// The token of serve is the one that is asked for.
+func TestServeWithToken(t *testing.T) {
+	const token = "a-token_of/our.own+1="
+	cmd, out, text, _ := started(t, "--addr", "127.0.0.1:0", "--token", token)
+	finished(t, cmd, out)
+	if !strings.Contains(text, "_TOKEN='"+token+"'\n") {
+		t.Errorf("it prints %q", text)
+	}
+	sh := newShell(t)
+	for _, bad := range []string{"", "it's", "two words", "new\nline"} {
+		sh.want(exitUsage, "--token is empty, or holds more than", "", "serve", "--token", bad)
+	}
+}
+
+// calc counts what the docs of the calls say, a month of it.
+func TestMonth(t *testing.T) {
+	sh := newShell(t)
+	for _, c := range []struct {
+		args                                 string
+		commands, filters, refreshes, copies float64 // that are downloaded
+		total                                float64
+	}{
+		{"--adds 1000 --lookups 2000", 90_000, 1, 0, 0, 0.18},
+		{"--adds 1M --lookups 10M", 330e6, 1, 0, 0, 660},
+		{"--filters 1000 --lookups 1M", 30e6, 1000, 0, 0, 60.09},
+		// 864 refreshes a day in each of 2 processes, no Adds: nothing is
+		// downloaded.
+		{"--lookups 1M --mirror 100s --processes 2", 30 * 3 * 1728, 1, 30 * 1728, 0, 0.31},
+		// Fewer look-ups than the copies have times to grow old.
+		{"--lookups 10 --mirror 1s", 30 * 3 * 10, 1, 300, 0, 0},
+		// Each Add makes each of the processes download once at most.
+		{
+			"--lookups 1M --adds 100 --mirror 100s --processes 2", 30 * (100 + 3*1728 + 3*200), 1,
+			30 * 1728, 30 * 200, 0.353,
+		},
+		{
+			"--lookups 1M --adds 1M --mirror 100s", 30 * (1e6 + 3*864 + 3*864), 1, 30 * 864,
+			30 * 864, 60.31,
+		},
+	} {
+		args := append([]string{"--json", "calc", "-n", "1M", "--price"}, strings.Fields(c.args)...)
+		var p plan
+		decode(t, sh.want(0, "", "", args...), &p)
+		m := p.Month
+		if m == nil || m.Money == nil {
+			t.Errorf("%s: there is no month", c.args)
+			continue
+		}
+		size := float64(p.Bytes) / 1e9
+		near := func(got, want float64) bool { return math.Abs(got-want) <= 1e-9*want }
+		if m.Commands != c.commands || !near(m.StoredGB, c.filters*size) || m.Refreshes != c.refreshes ||
+			!near(m.MirrorGB, c.copies*size) || math.Abs(m.Money.Total-c.total) > 0.005 {
+			t.Errorf("%s: %+v, %+v, want %+v", c.args, *m, *m.Money, c)
+		}
+	}
+	var p plan
+	decode(t, sh.want(0, "", "", "--json", "calc", "-n", "1M"), &p)
+	if p.Month != nil {
+		t.Errorf("a month that nobody asked for: %+v", p.Month)
+	}
+	sh.want(0, "$660.00 a month", "", "calc", "-n", "1M", "--adds", "1M", "--lookups", "10M", "--price")
+	sh.want(0, "330,000,000 commands", "", "calc", "-n", "1M", "--adds", "1M", "--lookups", "10M")
+	sh.want(2, "no effect without --mirror", "", "calc", "-n", "1M", "--processes", "2")
+	sh.want(2, "--filters is 0", "", "calc", "-n", "1M", "--filters", "0")
+	sh.want(2, "--mirror is 0s", "", "calc", "-n", "1M", "--mirror", "0s")
 }

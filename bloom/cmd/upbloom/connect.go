@@ -24,6 +24,11 @@ type app struct {
 
 	demo, json, quiet bool
 
+	key        string // of the command, for its errors
+	input      string // what is read: a file's name, printable, or standard input
+	inputBytes int64  // of a file
+	lineNumber int    // of the last item that was read
+
 	client *upstash.Client
 	server *upstashtest.Server
 }
@@ -37,13 +42,16 @@ func (a *app) close() {
 	}
 }
 
-// connect makes a client of the database that the environment names, or of the
+// connect returns a client of the database that the environment names, or of the
 // demo's.
 func (a *app) connect(ctx context.Context) (*upstash.Client, error) {
+	if a.client != nil {
+		return a.client, nil
+	}
 	if !a.demo {
 		c, err := upstash.FromEnv()
 		if err != nil {
-			return nil, usageError{fmt.Errorf("%w; or try --demo", err)}
+			return nil, usageError{error: fmt.Errorf("%w; or try --demo", err)}
 		}
 		a.client = c
 		return c, nil
@@ -109,42 +117,29 @@ func seed() (uint64, error) {
 	return n, nil
 }
 
-// sizeFlags are the flags that describe a filter to be made.
-func sizeFlags() []cli.Flag {
-	return []cli.Flag{
-		&cli.Uint64Flag{
-			Name: "items", Aliases: []string{"n"}, Usage: "make the filter if it is missing, for `N` items",
-		},
-		&cli.Float64Flag{
-			Name: "rate", Aliases: []string{"p"}, Value: 0.01,
-			Usage: "false positive rate of a filter to make, `P`",
-		},
-		&cli.DurationFlag{Name: "ttl", Usage: "let a filter to make expire after `TIME`, e.g. 24h"},
-	}
-}
-
 // filter returns a handle to the filter at key, which must be there. If mayMake
 // is true, the command has sizeFlags, and --items makes a handle that creates
 // the filter if it is missing.
 func (a *app) filter(ctx context.Context, c *cli.Command, key string, mayMake bool) (*bloom.Filter, error) {
-	client, err := a.connect(ctx)
-	if err != nil {
-		return nil, err
+	var cfg bloom.Config
+	if mayMake {
+		var err error
+		if cfg, err = configOf(c); err != nil {
+			return nil, err
+		}
 	}
 	s, err := seed()
 	if err != nil {
 		return nil, err
 	}
-	if mayMake && c.Uint64("items") != 0 {
-		return bloom.New(client, key, bloom.Config{
-			Capacity: c.Uint64("items"), FPRate: c.Float64("rate"), TTL: c.Duration("ttl"), Seed: s,
-		})
+	client, err := a.connect(ctx)
+	if err != nil {
+		return nil, err
 	}
-	opts := []bloom.OpenOption{bloom.OpenSeed(s)}
-	if mayMake {
-		opts = append(opts, bloom.OpenTTL(c.Duration("ttl")))
+	if cfg.Capacity != 0 {
+		return bloom.New(client, key, cfg)
 	}
-	f, err := bloom.Open(ctx, client, key, opts...)
+	f, err := bloom.Open(ctx, client, key, bloom.OpenSeed(s))
 	if mayMake && errors.Is(err, bloom.ErrNotFound) {
 		return nil, makeable{err}
 	}
@@ -152,15 +147,19 @@ func (a *app) filter(ctx context.Context, c *cli.Command, key string, mayMake bo
 }
 
 // arguments returns the command's arguments: at least so many, and at most so
-// many if most is not -1. The first is the key if there must be one.
-func arguments(c *cli.Command, least, most int) ([]string, error) {
+// many if most is not -1. The first is the key if there must be one. Errors then
+// name it.
+func (a *app) arguments(c *cli.Command, least, most int) ([]string, error) {
 	args := c.Args().Slice()
 	if len(args) < least || most >= 0 && len(args) > most {
 		return nil, usagef("usage: %s [flags]%s; %[1]s --help explains them", c.FullName(),
 			strings.TrimRight(" "+c.ArgsUsage, " "))
 	}
-	if least > 0 && args[0] == "" {
-		return nil, usagef("the key is empty")
+	if least > 0 {
+		if args[0] == "" {
+			return nil, usagef("the key is empty")
+		}
+		a.key = args[0]
 	}
 	return args, nil
 }

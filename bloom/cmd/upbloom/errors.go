@@ -25,21 +25,42 @@ const (
 	exitInterrupted = 130 // what a shell reports after an interrupt
 )
 
-// plain returns the text of an error for somebody who does not write Go.
+// message returns the text of an error for somebody who does not write Go. It
+// names the key if the error is about one. No character of it controls a
+// terminal.
+func (a *app) message(err error) string {
+	text := plain(err)
+	var usage usageError
+	if errors.As(err, &usage) && usage.own {
+		return harmless(text)
+	}
+	if a.key != "" {
+		text = printable(a.key) + ": " + text
+	}
+	if exitStatus(err) == exitInterrupted {
+		text = "interrupted: " + text
+	}
+	return oneLine(text)
+}
+
+// plain returns the text of an error, without the key.
 func plain(err error) string {
 	text := err.Error()
 	var config *bloom.ConfigError
 	var mismatch *bloom.MismatchError
+	var server *upstash.Error
+	var file *fs.PathError
+	var advice advised
 	switch {
+	case errors.As(err, &advice):
+		return advice.text
 	case errors.As(err, &mismatch) && mismatch.OtherSeed:
 		return "the filter has another seed: set UPBLOOM_SEED to the seed that it was made with"
 	case errors.As(err, &mismatch) && mismatch.WantKind == mismatch.GotKind:
 		return fmt.Sprintf("another filter is at this key, %v, and not %v: use another key, or leave"+
 			" --items out to use the filter as it is", mismatch.Got, mismatch.Want)
 	case errors.As(err, &config):
-		if flag, ok := flagOf[config.Field]; ok {
-			return flag + " " + config.Reason
-		}
+		return plain(flagError(err))
 	case errors.Is(err, bloom.ErrNotFound):
 		text = "no filter at this key: check the key and the database's URL, and list the filters with" +
 			" upbloom ls"
@@ -48,6 +69,10 @@ func plain(err error) string {
 			text += ", or make one with --items N"
 		}
 		return text
+	case errors.As(err, &server) && server.Code() == "WRONGTYPE":
+		return "this key holds a list, a hash or the like, and no filter: use another key"
+	case errors.As(err, &file):
+		text = strings.ReplaceAll(text, file.Path, printable(file.Path))
 	}
 	for _, prefix := range []string{upstash.ErrArgument.Error() + ": ", "bloom: ", "upstash: "} {
 		text = strings.TrimPrefix(text, prefix)
@@ -60,19 +85,37 @@ type makeable struct{ error }
 
 func (m makeable) Unwrap() error { return m.error }
 
+// advised is an error with a text that suits the command better.
+type advised struct {
+	error
+	text string
+}
+
+func (e advised) Unwrap() error { return e.error }
+
 // flagOf names the flags that set the fields of a bloom.Config.
-var flagOf = map[string]string{"Capacity": "--items", "FPRate": "--rate", "TTL": "--ttl"}
+var flagOf = map[string]string{
+	"Capacity": "--items", "FPRate": "--rate", "TTL": "--ttl", "Scheme": "--scheme",
+}
+
+// inFlags puts flags for the names of the API in the Reason of a ConfigError.
+var inFlags = strings.NewReplacer("FPRate", "--rate", "SchemeBlocked", "--scheme blocked",
+	"SchemeXXH3", "--scheme xxh3")
 
 // errNo ends check if an item was not found. It is not printed: the answers
 // say it.
 var errNo = errors.New("not all items were found")
 
-// usageError is a mistake on the command line.
-type usageError struct{ error }
+// usageError is a mistake on the command line, in the environment or in a file.
+// Nothing was changed.
+type usageError struct {
+	error
+	own bool // the text is the program's, and may have several lines
+}
 
 func (e usageError) Unwrap() error { return e.error }
 
-func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
+func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...), true} }
 
 // usageErrorOf says what is wrong with a flag, and which ones there are.
 func usageErrorOf(_ context.Context, c *cli.Command, err error, _ bool) error {
@@ -86,7 +129,18 @@ func usageErrorOf(_ context.Context, c *cli.Command, err error, _ bool) error {
 		}
 	}
 	return usagef("%s\nThe flags of %s are %s; %[2]s --help explains them.\n"+
-		"An argument that begins with - goes behind --.", text, c.FullName(), strings.Join(names, ", "))
+		"An argument that begins with - goes behind --.", oneLine(text), c.FullName(),
+		strings.Join(names, ", "))
+}
+
+// unknownCommand says which commands there are.
+func unknownCommand(root *cli.Command, name string) error {
+	var names []string
+	for _, sub := range root.Commands {
+		names = append(names, sub.Name)
+	}
+	return usagef("there is no command %q\nThe commands are %s; upbloom --help explains them.",
+		name, strings.Join(names, ", "))
 }
 
 func exitStatus(err error) int {

@@ -1,12 +1,9 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"iter"
 	"slices"
 	"unicode/utf8"
 
@@ -15,41 +12,15 @@ import (
 	"github.com/upbloom/upbloom/bloom"
 )
 
-// maxLine is the longest item that is read from a file.
-const maxLine = 1 << 20
-
-// lines returns the items of a file, one a line, without the end of the line.
-// Empty lines are skipped. It stops at a line that is no item, or if reading
-// fails, and sets err.
-func lines(r io.Reader, err *error) iter.Seq[string] {
-	return func(yield func(string) bool) {
-		s := bufio.NewScanner(r)
-		s.Buffer(make([]byte, 64<<10), maxLine)
-		n := 0
-		for s.Scan() {
-			n++
-			item := s.Text()
-			if !utf8.ValidString(item) {
-				*err = usagef("line %d is not valid UTF-8: convert the file first, e.g. with"+
-					" iconv -f LATIN1 -t UTF-8", n)
-				return
-			}
-			if item != "" && !yield(item) {
-				return
-			}
-		}
-		if *err = s.Err(); errors.Is(*err, bufio.ErrTooLong) {
-			*err = usagef("line %d is longer than %d bytes: an item is a line", n+1, maxLine)
-		}
-	}
-}
-
 // itemsOf returns the arguments, or the lines of standard input if the only
 // argument is "-".
 func (a *app) itemsOf(ctx context.Context, args []string) ([]string, error) {
 	if len(args) == 1 && args[0] == "-" {
-		var err error
-		items := slices.Collect(lines(interruptible(ctx, a.in), &err))
+		in, err := a.open(ctx, "-")
+		if err != nil {
+			return nil, err
+		}
+		items := slices.Collect(a.lines(in, &err))
 		return items, err
 	}
 	for i, item := range args {
@@ -58,20 +29,6 @@ func (a *app) itemsOf(ctx context.Context, args []string) ([]string, error) {
 		}
 	}
 	return args, nil
-}
-
-// interruptible returns a reader of r that fails when the context ends. A read
-// of a terminal or of a pipe would wait on.
-func interruptible(ctx context.Context, r io.Reader) io.Reader {
-	out, in := io.Pipe()
-	context.AfterFunc(ctx, func() {
-		_ = in.CloseWithError(fmt.Errorf("standard input was not read to its end: %w", ctx.Err()))
-	})
-	go func() {
-		_, err := io.Copy(in, r)
-		_ = in.CloseWithError(err)
-	}()
-	return out
 }
 
 func (a *app) checkCommand() *cli.Command {
@@ -89,8 +46,9 @@ func (a *app) addCommand() *cli.Command {
 	return &cli.Command{
 		Name: "add", Usage: "add items", ArgsUsage: "KEY ITEM... (or - for lines of standard input)",
 		Description: "Prints new or seen for each item. A seen may be a false positive. Without\n" +
-			"--items the filter must be there.",
-		Flags: sizeFlags(),
+			"--items the filter must be there. More than 1,000 lines of standard input that\n" +
+			"would put the filter over its size are refused, as by load.",
+		Flags: slices.Concat(sizeFlags(), fillFlags()),
 		Action: func(ctx context.Context, c *cli.Command) error {
 			return a.each(ctx, c, true, "new", "seen", (*bloom.Filter).AddAll)
 		},
@@ -105,12 +63,31 @@ type answer struct {
 	Error string `json:"error,omitempty"`
 }
 
+// unasked is how many items add sends without a look at the filter before.
+const unasked = 1000
+
+// mayAdd is mayFill for items.
+func (a *app) mayAdd(ctx context.Context, c *cli.Command, f *bloom.Filter, items []string) error {
+	before, err := a.inspect(ctx)
+	if err == nil {
+		err = sameSize(before, f.Geometry())
+	}
+	if err != nil {
+		return err
+	}
+	l := bloom.NewLocal(f.Geometry())
+	for _, item := range items {
+		l.Add(item)
+	}
+	return a.mayFill(ctx, c, f, l, before)
+}
+
 // each runs a batch and prints the word yes or the word no for each item, or
 // what became of it if the batch failed.
 func (a *app) each(ctx context.Context, c *cli.Command, adds bool, yes, no string,
 	run func(*bloom.Filter, context.Context, []string) ([]bool, error),
 ) error {
-	args, err := arguments(c, 2, -1)
+	args, err := a.arguments(c, 2, -1)
 	if err != nil {
 		return err
 	}
@@ -121,6 +98,11 @@ func (a *app) each(ctx context.Context, c *cli.Command, adds bool, yes, no strin
 	f, err := a.filter(ctx, c, args[0], adds)
 	if err != nil {
 		return err
+	}
+	if adds && len(items) > unasked {
+		if err := a.mayAdd(ctx, c, f, items); err != nil {
+			return err
+		}
 	}
 	answers, err := run(f, ctx, items)
 	var batch *bloom.BatchError

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 	"text/tabwriter"
-	"unicode"
 
 	"github.com/urfave/cli/v3"
 
@@ -23,7 +22,7 @@ func (a *app) lsCommand() *cli.Command {
 			"that matches, and counts the cells of those that are filters, about 1 ms a\n" +
 			"megabyte. A filter that cannot be read has a line that says why.",
 		Action: func(ctx context.Context, c *cli.Command) error {
-			args, err := arguments(c, 0, 1)
+			args, err := a.arguments(c, 0, 1)
 			if err != nil {
 				return err
 			}
@@ -172,21 +171,12 @@ func likeFilters(ctx context.Context, client *upstash.Client, keys []string) ([]
 	return like, nil
 }
 
-// printable quotes a key or an item that holds more than letters, marks,
-// digits, punctuation and spaces: other characters may control the terminal.
-func printable(s string) string {
-	if strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) }) {
-		return fmt.Sprintf("%q", s)
-	}
-	return s
-}
-
 func (a *app) infoCommand() *cli.Command {
 	return &cli.Command{
 		Name: "info", Usage: "show the state of a filter", ArgsUsage: "KEY",
 		Description: "It needs no seed. The server reads the whole string, about 1 ms a megabyte.",
 		Action: func(ctx context.Context, c *cli.Command) error {
-			args, err := arguments(c, 1, 1)
+			args, err := a.arguments(c, 1, 1)
 			if err != nil {
 				return err
 			}

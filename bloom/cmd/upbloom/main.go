@@ -6,10 +6,13 @@
 //	upbloom info KEY                    how full is it, when does it expire
 //	upbloom check KEY ITEM...           is it in
 //	upbloom add KEY ITEM...             add items
+//	upbloom create KEY --items N        make an empty one
 //	upbloom load KEY [FILE]             add millions, a line each
+//	upbloom replace KEY [FILE]          rebuild it from the items of a file
 //	upbloom save KEY FILE               download it
 //	upbloom restore KEY FILE            bring it back
-//	upbloom replace KEY [FILE]          rebuild it from the items of a file
+//	upbloom ttl KEY [TIME]              show or set when it expires
+//	upbloom rm KEY                      remove it
 //	upbloom calc --items N --rate P     what a filter costs
 //	upbloom serve                       a server for tests, on this machine
 //
@@ -21,13 +24,21 @@
 //
 // Items are text in UTF-8. A line or an argument that is not is an error, which
 // says its number, and then nothing is sent: a filter of other bytes would
-// answer "no" to every program that asks with text.
+// answer "no" to every program that asks with text. A byte order mark is not
+// part of the first item. Compressed files, saved filters and lines with a zero
+// byte are refused.
+//
+// A command that would remove a filter or most of its items, or fill it far
+// beyond its size, asks first, or refuses and says which flag it wants.
+//
+// With --json an error is an object with error and exit, on standard error.
 //
 // The exit status is:
 //
 //	0    all went well
 //	1    check did not find an item
-//	2    the command line, the environment or a file is wrong
+//	2    the command line, the environment or a file is wrong, or the command
+//	     was refused before it changed anything
 //	3    there is no filter at the key, or another one, or other data
 //	4    the database could not be reached, or refused
 //	5    a write may have been made, or it was made and whether an item was new
@@ -40,10 +51,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/signal"
-	"strings"
+	"runtime"
+	"runtime/debug"
+	"slices"
 	"syscall"
 
 	"github.com/urfave/cli/v3"
@@ -52,36 +64,52 @@ import (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // so that a second interrupt ends the program at once
-	err := newApp(os.Stdin, os.Stdout, os.Stderr).Run(ctx, os.Args)
+	a := &app{in: os.Stdin, out: os.Stdout, errOut: os.Stderr}
+	err := a.run(ctx, os.Args)
 	stop()
-	if err != nil {
-		if !errors.Is(err, errNo) {
-			text := plain(err)
-			if exitStatus(err) == exitInterrupted {
-				text = "interrupted: " + text
-			}
-			fmt.Fprintln(os.Stderr, "upbloom:", text)
-		}
-		os.Exit(exitStatus(err))
-	}
+	os.Exit(exitStatus(err))
 }
 
-// newApp is the whole command line.
-func newApp(in io.Reader, out, errOut io.Writer) *cli.Command {
-	a := &app{in: in, out: out, errOut: errOut}
+// run runs the command line, and prints its error.
+func (a *app) run(ctx context.Context, args []string) error {
+	root := a.root()
+	err := root.Run(ctx, args)
+	if exit := cli.ExitCoder(nil); errors.As(err, &exit) {
+		err = unknownCommand(root, root.Args().First()) // help of a command that is none
+	}
+	switch {
+	case err == nil, errors.Is(err, errNo):
+	case a.json || slices.Contains(args, "--json"): // a mistake in a flag comes first
+		_ = writeJSON(a.errOut, failure{a.message(err), exitStatus(err)})
+	default:
+		fmt.Fprintln(a.errOut, "upbloom:", a.message(err))
+	}
+	return err
+}
+
+// failure is the error of a command, for programs.
+type failure struct {
+	Error string `json:"error"`
+	Exit  int    `json:"exit"`
+}
+
+// root is the whole command line.
+func (a *app) root() *cli.Command {
 	root := &cli.Command{
 		Name:  "upbloom",
 		Usage: "look at and move the Bloom filters of an Upstash database",
 		Description: "The database is that of UPSTASH_REDIS_REST_URL and UPSTASH_REDIS_REST_TOKEN, or of\n" +
 			"KV_REST_API_URL and KV_REST_API_TOKEN. UPBLOOM_SEED is the seed of a filter that has one.\n\n" +
 			"Items are text in UTF-8.\n\n" +
-			"Exit status: 0 all went well, 1 an item was not found, 2 wrong usage or file, 3 no filter\n" +
-			"at the key, or another, 4 the database could not be reached, or refused, 5 a write may\n" +
-			"have been made.",
-		Writer: out, ErrWriter: errOut,
+			"Exit status: 0 all went well, 1 an item was not found, 2 wrong usage or file, or refused\n" +
+			"before anything was changed, 3 no filter at the key, or another, 4 the database could not\n" +
+			"be reached, or refused, 5 a write may have been made, 130 interrupted, 141 whoever reads\n" +
+			"the output stopped reading.",
+		Version: version(),
+		Writer:  a.out, ErrWriter: a.errOut,
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "demo", Usage: "use a database in this process, with some filters in it"},
-			&cli.BoolFlag{Name: "json", Usage: "print JSON, for programs"},
+			&cli.BoolFlag{Name: "json", Usage: "print JSON, for programs; errors too, to standard error"},
 			&cli.BoolFlag{Name: "quiet", Usage: "show no progress"},
 		},
 		Before: func(ctx context.Context, c *cli.Command) (context.Context, error) {
@@ -90,19 +118,15 @@ func newApp(in io.Reader, out, errOut io.Writer) *cli.Command {
 		},
 		After: func(context.Context, *cli.Command) error { a.close(); return nil },
 		Commands: []*cli.Command{
-			a.lsCommand(), a.infoCommand(), a.checkCommand(), a.addCommand(), a.loadCommand(),
-			a.saveCommand(), a.restoreCommand(), a.replaceCommand(), a.calcCommand(), a.serveCommand(),
+			a.lsCommand(), a.infoCommand(), a.checkCommand(), a.addCommand(), a.createCommand(),
+			a.loadCommand(), a.replaceCommand(), a.saveCommand(), a.restoreCommand(), a.ttlCommand(),
+			a.rmCommand(), a.calcCommand(), a.serveCommand(), a.helpCommand(),
 		},
 		HideHelpCommand: true,
 		OnUsageError:    usageErrorOf,
 		Action: func(_ context.Context, c *cli.Command) error {
 			if c.NArg() > 0 {
-				var names []string
-				for _, sub := range c.Commands {
-					names = append(names, sub.Name)
-				}
-				return usagef("there is no command %q\nThe commands are %s; upbloom --help explains them.",
-					c.Args().First(), strings.Join(names, ", "))
+				return unknownCommand(c, c.Args().First())
 			}
 			return cli.ShowRootCommandHelp(c)
 		},
@@ -112,4 +136,33 @@ func newApp(in io.Reader, out, errOut io.Writer) *cli.Command {
 		sub.OnUsageError = usageErrorOf
 	}
 	return root
+}
+
+func (a *app) helpCommand() *cli.Command {
+	return &cli.Command{
+		Name: "help", Usage: "explain a command", ArgsUsage: "[COMMAND]",
+		Action: func(ctx context.Context, c *cli.Command) error {
+			args, err := a.arguments(c, 0, 1)
+			if err != nil {
+				return err
+			}
+			if len(args) == 0 {
+				return cli.ShowRootCommandHelp(c.Root())
+			}
+			if c.Root().Command(args[0]) == nil {
+				return unknownCommand(c.Root(), args[0])
+			}
+			return cli.ShowCommandHelp(ctx, c.Root(), args[0])
+		},
+	}
+}
+
+// version is the module's version, or the revision that the program was built
+// of, if the build knows it.
+func version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "(unknown)"
+	}
+	return fmt.Sprintf("%s, %s, %s/%s", info.Main.Version, info.GoVersion, runtime.GOOS, runtime.GOARCH)
 }

@@ -107,7 +107,7 @@ func TestEveryCommandInTurn(t *testing.T) {
 	sh.want(0, "saved", "", "save", "seen", saved)
 	sh.want(0, "restored a new filter, 32 new bits, ", "", "restore", "copy", saved)
 	sh.want(0, "", "", "check", "copy", "alpha", "epsilon")
-	sh.want(0, "replaced by 1 item, ", "only\n", "replace", "seen")
+	sh.want(0, "replaced by 1 item, ", "only\n", "replace", "--yes", "seen")
 	sh.want(1, "no    alpha", "", "check", "seen", "only", "alpha")
 	sh.want(0, "1 in 100 at 1,000,000 items", "", "calc", "--items", "1000000")
 	sh.want(0, "larger plans", "", "calc", "-n", "100000000")
@@ -135,7 +135,7 @@ func TestExitStatuses(t *testing.T) {
 		{2, "upbloom: --rate is 2: it must be", []string{"calc", "-n", "5", "-p", "2"}},
 		{2, "upbloom: --rate is 2: it must be", []string{"add", "-n", "5", "-p", "2", "key", "a"}},
 		{2, "upbloom: --items is 100000000000: far more", []string{"load", "-n", "100000000000", "key"}},
-		{2, "choose another address", []string{"serve", "--addr", strings.TrimPrefix(sh.s.URL, "http://")}},
+		{2, "choose another with --addr", []string{"serve", "--addr", strings.TrimPrefix(sh.s.URL, "http://")}},
 		{2, "no such file", []string{"load", "--items", "9", "key", "/does/not/exist"}},
 		{2, "save it again, or use another copy", []string{"restore", "key", damaged}},
 		{3, "no filter at this key: check the key", []string{"info", "missing"}},
@@ -268,7 +268,7 @@ func TestMistypedFlags(t *testing.T) {
 			"not defined: -itms\n", "flags of upbloom load are --items, --rate, --ttl,", "--demo",
 			"upbloom load --help", "behind --",
 		}},
-		{[]string{"calc", "-n", "many"}, []string{`invalid value "many" for flag -n` + "\n", "--scheme"}},
+		{[]string{"calc", "-n", "many"}, []string{`invalid value "many" for flag -n: write a whole number`, "--scheme"}},
 		{[]string{"ad", "key", "a"}, []string{`no command "ad"`, "ls, info, check, add,"}},
 	} {
 		out, errOut, status := sh.run("", c.args...)

@@ -1,9 +1,12 @@
 package main
 
 import (
+	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"time"
@@ -18,32 +21,25 @@ import (
 // progress returns an option that draws a bar if standard error is a terminal,
 // else nil.
 func (a *app) progress(what string) bloom.MoveOption {
-	f, ok := a.errOut.(*os.File)
-	if a.quiet || a.json || !ok || !term.IsTerminal(int(f.Fd())) {
+	f := a.terminal()
+	if f == nil {
 		return nil
 	}
 	var bar *progressbar.ProgressBar
 	return bloom.MoveProgress(func(done, total int64) {
 		if bar == nil {
-			bar = progressbar.NewOptions64(total, progressbar.OptionSetDescription(what),
-				progressbar.OptionSetWriter(f), progressbar.OptionShowBytes(true),
-				progressbar.OptionSetWidth(30), progressbar.OptionThrottle(50*time.Millisecond),
-				progressbar.OptionOnCompletion(func() { fmt.Fprintln(f) }))
+			bar = newBar(f, what, total)
 		}
 		_ = bar.Set64(done)
 	})
 }
 
-// open opens a file to read; "-" is standard input.
-func (a *app) open(ctx context.Context, name string) (io.ReadCloser, error) {
-	if name == "-" {
-		return io.NopCloser(interruptible(ctx, a.in)), nil
-	}
-	f, err := os.Open(name)
-	if err != nil {
-		return nil, usageError{err}
-	}
-	return f, nil
+// newBar draws a bar of bytes; a total of -1 is not known.
+func newBar(f *os.File, what string, total int64) *progressbar.ProgressBar {
+	return progressbar.NewOptions64(total, progressbar.OptionSetDescription(what),
+		progressbar.OptionSetWriter(f), progressbar.OptionShowBytes(true),
+		progressbar.OptionSetWidth(30), progressbar.OptionThrottle(50*time.Millisecond),
+		progressbar.OptionOnCompletion(func() { fmt.Fprintln(f) }))
 }
 
 // fileArg returns the argument behind the key, standard input if there is none.
@@ -54,101 +50,18 @@ func fileArg(args []string) string {
 	return args[1]
 }
 
-func (a *app) loadCommand() *cli.Command {
-	return &cli.Command{
-		Name: "load", Usage: "add the lines of a file, millions at once", ArgsUsage: "KEY [FILE]",
-		Description: "Builds the filter in memory and uploads it, in parts of 1 MiB. Without --items\n" +
-			"the filter must be there. If it is interrupted at any point, the filter is as it\n" +
-			"was or complete.",
-		Flags: sizeFlags(),
-		Action: func(ctx context.Context, c *cli.Command) error {
-			return a.withItems(ctx, c, func(f *bloom.Filter, in io.Reader, key string) error {
-				var readErr error
-				ctx, cancel := context.WithCancel(ctx)
-				defer cancel()
-				items := func(yield func(string) bool) {
-					lines(in, &readErr)(yield)
-					if readErr != nil {
-						cancel() // half a file must not be taken for the whole
-					}
-				}
-				r, err := f.Load(ctx, items, a.progress("load"))
-				if readErr != nil {
-					return readErr
-				}
-				if err != nil {
-					return err
-				}
-				m := merged(key, r)
-				m.Items = &r.Items
-				return a.print(m, m.text("loaded"))
-			})
-		},
-	}
-}
-
-func (a *app) replaceCommand() *cli.Command {
-	return &cli.Command{
-		Name: "replace", Usage: "make a filter's items those of a file, and no others",
-		ArgsUsage: "KEY [FILE]",
-		Description: "Readers see the old filter or the new one, and nothing between. Items that others\n" +
-			"add meanwhile are lost, unless the file has them. With --items the filter gets\n" +
-			"another size: stop its writers first, or load a filter at a second key and have\n" +
-			"readers use that.",
-		Flags: sizeFlags(),
-		Action: func(ctx context.Context, c *cli.Command) error {
-			return a.withItems(ctx, c, func(f *bloom.Filter, in io.Reader, key string) error {
-				start := time.Now()
-				l := bloom.NewLocal(f.Geometry())
-				n := uint64(0)
-				var readErr error
-				for item := range lines(in, &readErr) {
-					l.Add(item)
-					n++
-				}
-				if readErr != nil {
-					return readErr
-				}
-				if err := f.Replace(ctx, l, a.progress("replace")); err != nil {
-					return err
-				}
-				m := moved{
-					Key: key, Items: &n, Bytes: int64(f.Geometry().Bytes(bloom.LayoutHeaded)),
-					Seconds: time.Since(start).Seconds(),
-				}
-				return a.print(m, m.text("replaced by"))
-			})
-		},
-	}
-}
-
-// withItems opens the file and the filter.
-func (a *app) withItems(ctx context.Context, c *cli.Command,
-	run func(f *bloom.Filter, in io.Reader, key string) error,
-) error {
-	args, err := arguments(c, 1, 2)
-	if err != nil {
-		return err
-	}
-	in, err := a.open(ctx, fileArg(args))
-	if err != nil {
-		return err
-	}
-	defer in.Close()
-	f, err := a.filter(ctx, c, args[0], true)
-	if err != nil {
-		return err
-	}
-	return run(f, in, args[0])
-}
-
 func (a *app) saveCommand() *cli.Command {
 	return &cli.Command{
 		Name: "save", Usage: "download a filter into a file",
-		ArgsUsage: "KEY FILE (or - for standard output)",
+		ArgsUsage:   "KEY FILE (or - for standard output)",
+		Description: "A file that is no saved filter is not overwritten. The file holds no TTL.",
+		Flags:       []cli.Flag{&cli.BoolFlag{Name: "force", Usage: "overwrite whatever FILE is"}},
 		Action: func(ctx context.Context, c *cli.Command) error {
-			args, err := arguments(c, 2, 2)
+			args, err := a.arguments(c, 2, 2)
 			if err != nil {
+				return err
+			}
+			if err := a.maySave(args[1], c.Bool("force")); err != nil {
 				return err
 			}
 			f, err := a.filter(ctx, c, args[0], false)
@@ -167,6 +80,31 @@ func (a *app) saveCommand() *cli.Command {
 			return a.print(m, m.text("saved"))
 		},
 	}
+}
+
+// maySave refuses to write over a file that is no saved filter, or to a
+// terminal.
+func (a *app) maySave(name string, force bool) error {
+	if name == "-" {
+		if f, ok := a.out.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
+			return usagef("a saved filter is binary, and standard output is a terminal: name a file")
+		}
+		return nil
+	}
+	f, err := os.Open(name)
+	if err != nil || force {
+		return nil // there is none, or writing to it will tell
+	}
+	defer f.Close()
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() || info.Size() == 0 {
+		return nil
+	}
+	start := make([]byte, len(savedMagic))
+	if _, err := io.ReadFull(f, start); err != nil || string(start) != savedMagic {
+		return usagef("%s is no saved filter, and was left as it is: name another file, or use --force",
+			printable(name))
+	}
+	return nil
 }
 
 // saveTo writes a file beside the named one and then renames it, so that the
@@ -189,8 +127,11 @@ func saveTo(ctx context.Context, f *bloom.Filter, name string, opt bloom.MoveOpt
 		return int64(f.Geometry().Bytes(bloom.LayoutHeaded)), err
 	}
 	tmp, err := os.CreateTemp(filepath.Dir(name), ".upbloom-*")
+	if file := (*fs.PathError)(nil); errors.As(err, &file) { // names the temporary file
+		return 0, usagef("no file can be made in %s: %w", printable(filepath.Dir(name)), file.Err)
+	}
 	if err != nil {
-		return 0, usageError{err}
+		return 0, usageError{error: err}
 	}
 	defer os.Remove(tmp.Name())
 	err = f.Save(ctx, tmp, opt)
@@ -212,43 +153,79 @@ func saveTo(ctx context.Context, f *bloom.Filter, name string, opt bloom.MoveOpt
 func (a *app) restoreCommand() *cli.Command {
 	return &cli.Command{
 		Name: "restore", Usage: "bring a saved filter back", ArgsUsage: "KEY FILE (or - for standard input)",
-		Description: "Makes the filter if it is missing. Items that are in it stay.",
-		Flags:       sizeFlags()[2:], // the TTL
-		Action: func(ctx context.Context, c *cli.Command) error {
-			args, err := arguments(c, 2, 2)
-			if err != nil {
-				return err
-			}
-			in, err := a.open(ctx, args[1])
-			if err != nil {
-				return err
-			}
-			defer in.Close()
-			s, err := seed()
-			if err != nil {
-				return err
-			}
-			l, err := bloom.ReadLocal(in, s)
-			if err != nil {
-				return usageError{err}
-			}
-			client, err := a.connect(ctx)
-			if err != nil {
-				return err
-			}
-			g := l.Geometry()
-			f, err := bloom.New(client, args[0], bloom.Config{
-				Bits: g.Bits, Hashes: g.Hashes, Scheme: g.Scheme, Seed: g.Seed, TTL: c.Duration("ttl"),
-			})
-			if err != nil {
-				return err
-			}
-			r, err := f.Merge(ctx, l, a.progress("restore"))
-			if err != nil {
-				return err
-			}
-			m := merged(args[0], r)
-			return a.print(m, m.text("restored"))
-		},
+		Description: "Makes the filter if it is missing. Items that are in it stay. A saved filter holds\n" +
+			"no TTL: a new one stays for good, unless --ttl says when it expires. It refuses to\n" +
+			"fill a filter over its size, as load does.",
+		Flags: append(fillFlags(),
+			lifetimeFlag("let a filter to make expire after `TIME`, e.g. 24h or 7d", "ttl")),
+		Action: a.restore,
 	}
+}
+
+func (a *app) restore(ctx context.Context, c *cli.Command) error {
+	args, err := a.arguments(c, 2, 2)
+	if err != nil {
+		return err
+	}
+	if c.IsSet("ttl") && lifetimeOf(c, "ttl") < time.Millisecond {
+		return usagef("--ttl is %v: use at least 1ms, or leave it out", lifetimeOf(c, "ttl"))
+	}
+	l, err := a.readSaved(ctx, args[1])
+	if err != nil {
+		return err
+	}
+	before, err := a.inspect(ctx)
+	if err != nil {
+		return err
+	}
+	if before != nil && c.IsSet("ttl") {
+		return usagef("--ttl is for a filter to make, and %s is there: upbloom ttl sets its TTL",
+			printable(a.key))
+	}
+	g := l.Geometry()
+	if err := sameSize(before, g); err != nil && before.Kind == bloom.KindFilter {
+		return advised{err, fmt.Sprintf("another filter is at this key, %v, and %s holds %v: restore it to"+
+			" another key, or remove what is there with upbloom rm", before.Geometry, a.input, g)}
+	}
+	f, err := bloom.New(a.client, args[0], bloom.Config{
+		Bits: g.Bits, Hashes: g.Hashes, Scheme: g.Scheme, Seed: g.Seed, TTL: lifetimeOf(c, "ttl"),
+	})
+	if err != nil {
+		return err
+	}
+	if before != nil { // a copy in an empty place is as full as it was saved
+		if err := a.mayFill(ctx, c, f, l, before); err != nil {
+			return err
+		}
+	}
+	r, err := f.Merge(ctx, l, a.progress("restore"))
+	if err != nil {
+		return err
+	}
+	return a.printChange(ctx, merged(args[0], r), "restored", before)
+}
+
+// readSaved reads a saved filter.
+func (a *app) readSaved(ctx context.Context, name string) (*bloom.Local, error) {
+	in, err := a.open(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	defer in.Close()
+	s, err := seed()
+	if err != nil {
+		return nil, err
+	}
+	buffered := bufio.NewReader(a.reading(in))
+	if start, _ := buffered.Peek(len(savedMagic)); len(start) == 0 && ctx.Err() == nil {
+		return nil, usagef("%s is empty, and no saved filter: nothing was changed", a.input)
+	}
+	l, err := bloom.ReadLocal(buffered, s)
+	if errors.Is(err, bloom.ErrBadStream) {
+		return nil, usagef("%s: %s", a.input, plain(err))
+	}
+	if err != nil {
+		return nil, usageError{error: err}
+	}
+	return l, nil
 }

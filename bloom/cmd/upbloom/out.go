@@ -1,8 +1,12 @@
 package main
 
 import (
+	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
+	"io"
+	"strings"
 	"time"
 
 	"github.com/upbloom/upbloom/bloom"
@@ -15,9 +19,19 @@ func (a *app) print(v any, text string) error {
 		_, err := fmt.Fprintln(a.out, text)
 		return err
 	}
-	enc := json.NewEncoder(a.out)
+	return writeJSON(a.out, v)
+}
+
+// writeJSON writes v in one line.
+func writeJSON(w io.Writer, v any) error {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
-	return enc.Encode(v)
+	if err := enc.Encode(v); err != nil {
+		return err
+	}
+	_, err := w.Write(escapeJSON(b.Bytes()))
+	return err
 }
 
 // state is a filter's Stats, for programs. TTL is in seconds, 0 if there is
@@ -63,10 +77,14 @@ func ttl(d time.Duration) string {
 		return "-"
 	case d < time.Minute:
 		return d.Round(time.Second).String()
-	case d < 48*time.Hour:
-		return d.Round(time.Minute).String()
+	case d.Round(time.Hour) < 48*time.Hour:
+		return strings.TrimSuffix(d.Round(time.Minute).String(), "0s")
 	}
-	return fmt.Sprintf("%dd", int(d.Hours()/24))
+	hours := int(d.Round(time.Hour).Hours())
+	if hours%24 == 0 {
+		return fmt.Sprintf("%dd", hours/24)
+	}
+	return fmt.Sprintf("%dd%dh", hours/24, hours%24)
 }
 
 // moved is what load, save, restore or replace did, for programs.
@@ -81,6 +99,45 @@ type moved struct {
 	Requests       int64   `json:"requests,omitempty"`
 	Commands       int64   `json:"commands,omitempty"`
 	Seconds        float64 `json:"seconds"`
+
+	// Before and After are the filter's states, of replace and restore. Before
+	// is missing if there was no filter, After if it could not be read.
+	Before *state `json:"before,omitempty"`
+	After  *state `json:"after,omitempty"`
+}
+
+// printChange prints what replace or restore did, and the filter's states
+// before and after.
+func (a *app) printChange(ctx context.Context, m moved, what string, before *bloom.Stats) error {
+	text := m.text(what) + "\nbefore  no filter"
+	if before != nil {
+		s := stateOf(m.Key, *before)
+		m.Before, text = &s, m.text(what)+"\nbefore  "+brief(*before)
+	}
+	after, err := a.inspect(ctx)
+	switch {
+	case err != nil: // it is done all the same
+		text += "\nafter   not read: " + printable(plain(err))
+	case after == nil:
+		text += "\nafter   no filter: it has gone since"
+	default:
+		s := stateOf(m.Key, *after)
+		m.After, text = &s, text+"\nafter   "+brief(*after)
+		if before == nil && after.TTL == 0 && what == "restored" {
+			text += ": a saved filter holds no TTL, and upbloom ttl sets one"
+		}
+	}
+	return a.print(m, text)
+}
+
+// brief is a filter's state in a line.
+func brief(s bloom.Stats) string {
+	expires := "no expiry"
+	if s.TTL > 0 {
+		expires = "expires in " + ttl(s.TTL)
+	}
+	return fmt.Sprintf("about %s, %s false positives, %s", counted(s.Items, "item"),
+		human.OneIn(s.LiveFPRate), expires)
 }
 
 // merged is what a load or a restore did.

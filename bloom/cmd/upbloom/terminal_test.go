@@ -5,6 +5,8 @@ package main
 import (
 	"io"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -39,6 +41,88 @@ func TestProgressInATerminal(t *testing.T) {
 	}
 	if !strings.HasPrefix(out.String(), "loaded 2 items, a new filter, 8 new bits, 1.3 MiB in 4 requests") {
 		t.Errorf("the answer: %q", out.String())
+	}
+}
+
+// On a terminal a bar shows how much of a file was read.
+func TestProgressOfReading(t *testing.T) {
+	sh := newShell(t)
+	file := filepath.Join(t.TempDir(), "items")
+	if err := os.WriteFile(file, []byte(numbered("a", 1000)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	sh.want(0, "", "", "create", "--items", "1M", "big")
+	for _, args := range [][]string{{"load", "big", file}, {"load", "big"}} {
+		cmd := sh.command(args...)
+		cmd.Stdin = strings.NewReader(numbered("a", 1000))
+		if drawn := onTerminal(t, cmd, ""); !strings.Contains(drawn, "read") || !strings.Contains(drawn, "load") {
+			t.Errorf("%q: the bars: %q", args, drawn)
+		}
+	}
+}
+
+// onTerminal runs a program whose standard error is a terminal, and standard
+// input too if something is typed there. It returns what was drawn.
+func onTerminal(t *testing.T, cmd *exec.Cmd, typed string) string {
+	t.Helper()
+	terminal, tty, err := pty.Open()
+	if err != nil {
+		t.Skip("no pseudo-terminal here: ", err)
+	}
+	defer terminal.Close()
+	cmd.Stderr = tty
+	if typed != "" {
+		cmd.Stdin = tty
+		if _, err := io.WriteString(terminal, typed); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	_ = tty.Close()
+	drawn, _ := io.ReadAll(terminal) // fails when the program ends
+	_ = cmd.Wait()
+	return string(drawn)
+}
+
+// rm asks on a terminal, and removes only after a yes.
+func TestRemoveAsks(t *testing.T) {
+	sh := newShell(t)
+	sh.want(0, "", "", "add", "--items", "1000", "key", "a")
+	for _, typed := range []string{"no\n", "\n", "y e s\n", "\x04"} {
+		cmd := sh.command("rm", "key")
+		drawn := onTerminal(t, cmd, typed)
+		if cmd.ProcessState.ExitCode() != exitUsage || !strings.Contains(drawn, "Remove it? Type yes: ") ||
+			!strings.Contains(drawn, "nothing was removed") {
+			t.Errorf("after %q: status %d, %q", typed, cmd.ProcessState.ExitCode(), drawn)
+		}
+		sh.want(0, "", "", "check", "key", "a")
+	}
+	cmd := sh.command("rm", "key")
+	if drawn := onTerminal(t, cmd, "yes\n"); !cmd.ProcessState.Success() {
+		t.Errorf("after yes: %q", drawn)
+	}
+	sh.want(3, "no filter", "", "check", "key", "a")
+}
+
+// A saved filter is not written to a terminal.
+func TestSaveToATerminal(t *testing.T) {
+	sh := newShell(t)
+	sh.want(0, "", "", "add", "--items", "1000", "key", "a")
+	terminal, tty, err := pty.Open()
+	if err != nil {
+		t.Skip("no pseudo-terminal here: ", err)
+	}
+	defer terminal.Close()
+	defer tty.Close()
+	cmd := sh.command("save", "key", "-")
+	cmd.Stdout = tty
+	var errOut strings.Builder
+	cmd.Stderr = &errOut
+	_ = cmd.Run()
+	if cmd.ProcessState.ExitCode() != exitUsage || !strings.Contains(errOut.String(), "is a terminal") {
+		t.Errorf("status %d, %q", cmd.ProcessState.ExitCode(), &errOut)
 	}
 }
 

@@ -1,0 +1,80 @@
+package main
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestCreate(t *testing.T) {
+	sh := newShell(t)
+	sh.want(0, "created  10,759 bits", "", "create", "--items", "1k", "--ttl", "1d", "key")
+	sh.want(0, "expires in 24h", "", "ttl", "key")
+	sh.want(0, "", "", "add", "key", "a")
+	sh.want(0, "it was there already, and is as it was  about 1 item", "", "create", "--items", "1k", "key")
+	sh.want(3, "another filter is at this key", "", "create", "--items", "2k", "key")
+	sh.want(2, "--items says for how many", "", "create", "key")
+	var m made
+	decode(t, sh.want(0, "", "", "--json", "create", "-n", "1k", "--scheme", "xxh3", "second"), &m)
+	if !m.Created || m.Key != "second" || m.Bytes == 0 || m.TTL != 0 {
+		t.Errorf("%+v", m)
+	}
+	sh.want(0, "xxh3", "", "info", "second")
+}
+
+func TestTTL(t *testing.T) {
+	sh := newShell(t)
+	sh.want(0, "", "", "create", "--items", "1k", "key")
+	sh.want(0, "no expiry", "", "ttl", "key")
+	sh.want(0, "expires in 7d", "", "ttl", "key", "1w")
+	var e expiring
+	decode(t, sh.want(0, "", "", "--json", "ttl", "key", "90m"), &e)
+	if e.Key != "key" || e.TTL < 5000 || e.TTL > 5400 {
+		t.Errorf("%+v", e)
+	}
+	sh.want(2, "upbloom rm", "", "ttl", "key", "0s")
+	sh.want(2, `"soon" is no time`, "", "ttl", "key", "soon")
+	sh.want(0, "no expiry", "", "ttl", "key", "none")
+	for _, args := range [][]string{{"ttl", "missing"}, {"ttl", "missing", "1h"}, {"ttl", "missing", "none"}} {
+		sh.want(3, "missing: no filter at this key", "", args...)
+	}
+	if _, err := sh.s.Exec("SET", "text", "just some text that is long enough"); err != nil {
+		t.Fatal(err)
+	}
+	sh.want(3, "not a filter", "", "ttl", "text", "1h")
+	if v, err := sh.s.Exec("TTL", "text"); err != nil || v != int64(-1) {
+		t.Errorf("the TTL of other data is %v, %v", v, err)
+	}
+}
+
+// rm removes filters alone, and not without being told twice.
+func TestRemove(t *testing.T) {
+	sh := newShell(t)
+	sh.want(0, "", "", "add", "--items", "1k", "key", "a")
+	sh.unchanged("key", "key: about 1 item", "yes\n", "rm", "key")
+	sh.unchanged("key", "--yes does it", "", "rm", "key")
+	sh.want(0, "removed", "", "rm", "--yes", "key")
+	sh.want(3, "key: no filter at this key", "", "rm", "--yes", "key")
+	for _, c := range [][]string{{"SET", "text", "just some text that is long enough"}, {"LPUSH", "list", "v"}} {
+		if _, err := sh.s.Exec(c...); err != nil {
+			t.Fatal(err)
+		}
+		sh.want(3, c[1]+": ", "", "rm", "--yes", c[1])
+		if v, err := sh.s.Exec("EXISTS", c[1]); err != nil || v != int64(1) {
+			t.Errorf("%s is gone", c[1])
+		}
+	}
+}
+
+// A seed is needed to remove a filter that has one: it proves which filter is
+// meant.
+func TestRemoveWithSeed(t *testing.T) {
+	sh := newShell(t)
+	seeded := *sh
+	seeded.env = append(seeded.env, "UPBLOOM_SEED=7")
+	seeded.want(0, "", "", "create", "--items", "1k", "key")
+	sh.want(3, "set UPBLOOM_SEED", "", "rm", "--yes", "key")
+	out := seeded.want(0, "", "", "--json", "rm", "--yes", "key")
+	if strings.TrimSpace(out) != `{"key":"key","removed":true}` {
+		t.Errorf("%q", out)
+	}
+}

@@ -1,0 +1,146 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/urfave/cli/v3"
+
+	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/internal/human"
+)
+
+// A filter that was filled far beyond its size stays so for good, and a filter
+// that was emptied answers "no" about what was added. The checks below come
+// before anything is sent.
+
+// fillFlags are the flags of the commands that may fill a filter too far.
+func fillFlags() []cli.Flag {
+	return []cli.Flag{
+		rateFlag("refuse what would bring the false positive rate above `P`, e.g. 5%", "max-rate", 0),
+		&cli.BoolFlag{Name: "force", Usage: "fill the filter however far"},
+	}
+}
+
+// worstRate is the highest limit that limitOf returns.
+const worstRate = 0.9
+
+// A limit is how far a filter may be filled: to a number of items, or to a
+// false positive rate if that is not 0.
+type limit struct {
+	items uint64
+	rate  float64
+}
+
+// limitOf returns what the flags say. Else it is the number of items that
+// --items names, or ten times the false positive rate that a filter of this
+// geometry has at its capacity.
+func limitOf(c *cli.Command, g bloom.Geometry) (limit, error) {
+	if c.IsSet("max-rate") {
+		p := rateOf(c, "max-rate")
+		if !(p > 0 && p <= 1) {
+			return limit{}, usagef("--max-rate is %v: it must be above 0, and at most 1", p)
+		}
+		return limit{rate: p}, nil
+	}
+	if n := countOf(c, "items"); n != 0 {
+		return limit{items: n}, nil
+	}
+	atCapacity := math.Pow(2, -float64(g.Hashes))
+	if g.Scheme == bloom.SchemeBlocked {
+		atCapacity = math.Pow(10, -float64(g.Hashes)/2)
+	}
+	return limit{rate: min(10*atCapacity, worstRate)}, nil
+}
+
+// over returns what is wrong with so many set bits, "" if nothing is.
+func (l limit) over(g bloom.Geometry, setBits uint64) string {
+	if setBits >= g.Bits {
+		return "the filter would be saturated: it would find every item"
+	}
+	items, p := uint64(g.EstimateItems(setBits)), g.LiveFalsePositiveRate(setBits)
+	holds := fmt.Sprintf("the filter would hold about %s items, with %s false positives",
+		human.Count(items), human.OneIn(p))
+	switch {
+	case l.rate != 0 && p > l.rate:
+		return holds + ", and the limit is " + human.OneIn(l.rate)
+	case l.rate == 0 && (bloom.Stats{Geometry: g, Items: items, Capacity: l.items}).OverCapacity():
+		return holds + ", and it is for " + human.Count(l.items)
+	}
+	return ""
+}
+
+// mayFill refuses to add the items of l if the filter would then be over the
+// limit. before is the filter as it is, nil if it is missing or will be
+// replaced. If it depends on how many items are in both, mayFill downloads the
+// filter and counts.
+func (a *app) mayFill(ctx context.Context, c *cli.Command, f *bloom.Filter, l *bloom.Local,
+	before *bloom.Stats,
+) error {
+	if c.Bool("force") {
+		return nil
+	}
+	g := f.Geometry()
+	most, err := limitOf(c, g)
+	if err != nil {
+		return err
+	}
+	var there uint64
+	if before != nil {
+		there = before.SetBits
+	}
+	added := l.Stats().SetBits
+	why := most.over(g, max(there, added))
+	if why == "" && there != 0 && most.over(g, min(there+added, g.Bits)) != "" {
+		both, err := f.Snapshot(ctx, a.progress("compare"))
+		if err == nil {
+			err = both.Merge(l)
+		}
+		switch {
+		case errors.Is(err, bloom.ErrNotFound): // it has gone
+		case err != nil:
+			return err
+		default:
+			why = most.over(g, both.Stats().SetBits)
+		}
+	}
+	if why == "" {
+		return nil
+	}
+	return usagef("%s: %s\nNothing was changed. Make a larger one (upbloom calc --items N shows sizes),"+
+		" or set --max-rate or --force.", printable(a.key), why)
+}
+
+// inspect returns the state of the filter at the command's key, nil if there is
+// none.
+func (a *app) inspect(ctx context.Context) (*bloom.Stats, error) {
+	client, err := a.connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	s, err := bloom.Inspect(ctx, client, a.key)
+	if errors.Is(err, bloom.ErrNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &s, nil
+}
+
+// sameSize returns an error if the filter in place has another geometry than
+// the command's.
+func sameSize(before *bloom.Stats, g bloom.Geometry) error {
+	if before == nil {
+		return nil
+	}
+	g.Seed = 0
+	if before.Geometry == g && before.Kind == bloom.KindFilter {
+		return nil
+	}
+	return &bloom.MismatchError{
+		Want: g, Got: before.Geometry, WantKind: bloom.KindFilter, GotKind: before.Kind,
+	}
+}

@@ -1,0 +1,150 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// numbered returns the lines PREFIX-0, PREFIX-1 and so on, n of them.
+func numbered(prefix string, n int) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, "%s-%d\n", prefix, i)
+	}
+	return b.String()
+}
+
+// stored returns the bytes at a key.
+func (sh *shell) stored(key string) string {
+	sh.t.Helper()
+	v, err := sh.s.Exec("GET", key)
+	if err != nil {
+		sh.t.Fatal(err)
+	}
+	text, _ := v.(string)
+	return text
+}
+
+// unchanged runs the program, which refuses and leaves the key as it was.
+func (sh *shell) unchanged(key, says, stdin string, args ...string) {
+	sh.t.Helper()
+	before := sh.stored(key)
+	sh.want(exitUsage, says, stdin, args...)
+	if sh.stored(key) != before {
+		sh.t.Errorf("%q has changed the filter", args)
+	}
+}
+
+// A failing dump behind a pipe, or the wrong file, empties no filter.
+func TestReplaceThatWouldEmpty(t *testing.T) {
+	sh := newShell(t)
+	sh.want(0, "", numbered("a", 500), "load", "--items", "1000", "key")
+	sh.unchanged("key", "would remove about 50", "", "replace", "key", os.DevNull)
+	sh.unchanged("key", "--allow-empty does it", "\n\n\n", "replace", "key")
+	sh.unchanged("key", "fewer than half", numbered("b", 200), "replace", "key")
+	sh.unchanged("key", "fewer than --min-items 400", numbered("b", 399), "replace", "--min-items", "400", "key")
+	sh.want(0, "", numbered("b", 400), "replace", "--min-items", "400", "key")
+	sh.want(1, "no    a-1\nyes   b-1\n", "", "check", "key", "a-1", "b-1")
+	sh.want(0, "", "only\n", "replace", "--yes", "key")
+	out := sh.want(0, "", "", "replace", "--allow-empty", "key")
+	if !strings.Contains(out, "before  about 1 item,") || !strings.Contains(out, "after   about 0 items,") {
+		t.Errorf("replace prints %q", out)
+	}
+	sh.want(1, "no    only", "", "check", "key", "only")
+	sh.want(exitUsage, "has no items", "", "replace", "--items", "100", "new")
+	if sh.stored("new") != "" {
+		t.Error("an empty input has made a filter")
+	}
+	sh.unchanged("key", "--allow-empty loads it", "", "load", "key")
+	sh.want(0, "loaded 0 items", "", "load", "--allow-empty", "key")
+}
+
+// A filter of another size is replaced only on request, and the help says how
+// to do it without errors.
+func TestReplaceInAnotherSize(t *testing.T) {
+	sh := newShell(t)
+	sh.want(0, "", numbered("a", 500), "load", "--items", "1000", "key")
+	sh.unchanged("key", "programs that use the old size get errors", numbered("a", 500),
+		"replace", "--items", "5000", "key")
+	sh.want(0, "replaced by 500 items", numbered("a", 500), "replace", "--items", "5000", "--yes", "key")
+	sh.want(0, "53,742 bits", "", "info", "key")
+	sh.want(0, "RebuildInAnotherSize", "", "replace", "-h")
+}
+
+// What would put a filter over its size is refused, and how far over is said.
+func TestFillingTooFar(t *testing.T) {
+	sh := newShell(t)
+	lines := numbered("a", 20_000)
+	sh.want(exitUsage, "the filter would be saturated", lines, "load", "--items", "100", "new")
+	if sh.stored("new") != "" {
+		t.Error("a refused load has made a filter")
+	}
+	sh.want(exitUsage, "would hold about 2,0", numbered("a", 2000), "load", "--items", "1k", "new")
+	sh.want(exitUsage, "and it is for 1,000", numbered("a", 2000), "load", "--items", "1k", "new")
+	sh.want(0, "loaded", numbered("a", 1000), "load", "--items", "1k", "key")
+
+	// Twice the size is 1 in 13: below ten times the rate that it was made for.
+	sh.want(0, "loaded", numbered("b", 1000), "load", "key")
+	sh.unchanged("key", "and the limit is 1 in 10", numbered("c", 1000), "load", "key")
+	sh.unchanged("key", "and the limit is 1 in 20", numbered("b", 1), "load", "--max-rate", "5%", "key")
+	sh.unchanged("key", "and the limit is 1 in 10", numbered("c", 1001), "add", "key", "-")
+	sh.unchanged("key", "and the limit is 1 in 10", numbered("c", 5000), "replace", "key")
+	sh.want(0, "loaded", numbered("c", 1000), "load", "--max-rate", "1/3", "key")
+	sh.want(0, "loaded", lines, "load", "--force", "key")
+	sh.want(exitUsage, "above 0, and at most 1", "a\n", "load", "--max-rate", "2", "key")
+}
+
+// The items of a file that is loaded again are in the filter already: it is not
+// taken for twice as full.
+func TestLoadingAgain(t *testing.T) {
+	sh := newShell(t)
+	lines := numbered("a", 1000)
+	for range 2 {
+		sh.want(0, "loaded 1,000 items", lines, "load", "--items", "1000", "key")
+		sh.want(0, "loaded 1,000 items", lines, "load", "--max-rate", "1.5%", "key")
+	}
+	file := filepath.Join(t.TempDir(), "saved")
+	sh.want(0, "saved", "", "save", "key", file)
+	sh.want(0, "restored 0 new bits", "", "restore", "--max-rate", "1.5%", "key", file)
+	sh.want(0, "", numbered("b", 900), "load", "--items", "1000", "other")
+	sh.unchanged("other", "and the limit is 1 in 33", "", "restore", "--max-rate", "3%", "other", file)
+}
+
+// A flag that would do nothing is an error.
+func TestFlagsWithoutEffect(t *testing.T) {
+	sh := newShell(t)
+	sh.want(0, "", "a\nb\n", "load", "--items", "1000", "--ttl", "1d", "key")
+	file := filepath.Join(t.TempDir(), "saved")
+	sh.want(0, "saved", "", "save", "key", file)
+	for _, c := range [][]string{
+		{"--rate is for a filter to make: it has no effect without --items", "load", "--rate", "0.1", "key"},
+		{"--ttl is for a filter to make: it has no effect without --items", "add", "--ttl", "1h", "key", "a"},
+		{"--scheme is for a filter to make", "load", "--scheme", "xxh3", "key"},
+		{"--renew-ttl sets its TTL anew", "replace", "--items", "1000", "--ttl", "1h", "key"},
+		{"use --renew-ttl alone", "replace", "--items", "1000", "--ttl", "1h", "--renew-ttl", "1h", "key"},
+		{"--renew-ttl is 0s", "replace", "--renew-ttl", "0s", "key"},
+		{"--ttl is 0s", "add", "--items", "1000", "--ttl", "0s", "key", "a"},
+		{"--items is 0", "add", "--items", "0", "key", "a"},
+		{"upbloom ttl sets its TTL", "restore", "--ttl", "1h", "key", file},
+		{"--ttl is 0s", "restore", "--ttl", "0s", "new", file},
+	} {
+		sh.unchanged("key", c[0], "a\nb\n", c[1:]...)
+	}
+}
+
+// replace keeps the TTL or renews it; restore says that there is none.
+func TestTTLOfReplaceAndRestore(t *testing.T) {
+	sh := newShell(t)
+	sh.want(0, "", "a\nb\n", "load", "--items", "1000", "--ttl", "1h", "key")
+	sh.want(0, "after   about 1 item, less than 1 in a billion false positives, expires in 1h0m\n",
+		"b\n", "replace", "key")
+	sh.want(0, "expires in 2d", "a\n", "replace", "--renew-ttl", "2d", "key")
+	sh.want(0, "expires in 3d", "a\n", "replace", "--items", "100", "--renew-ttl", "3d", "new")
+	file := filepath.Join(t.TempDir(), "saved")
+	sh.want(0, "saved", "", "save", "key", file)
+	sh.want(0, "no expiry: a saved filter holds no TTL, and upbloom ttl sets one", "", "restore", "copy", file)
+	sh.want(0, "expires in 5h0m", "", "restore", "--ttl", "5h", "second", file)
+}

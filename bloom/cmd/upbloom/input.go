@@ -1,0 +1,160 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"os"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/schollz/progressbar/v3"
+	"golang.org/x/term"
+)
+
+// maxLine is the longest item that is read from a file.
+const maxLine = 1 << 20
+
+// open opens a file to read; "-" is standard input. Errors then name it.
+func (a *app) open(ctx context.Context, name string) (io.ReadCloser, error) {
+	if name == "-" {
+		a.input = "standard input"
+		return io.NopCloser(interruptible(ctx, a.in)), nil
+	}
+	a.input = printable(name)
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, usageError{error: err}
+	}
+	if info, err := f.Stat(); err == nil {
+		a.inputBytes = info.Size()
+		if info.IsDir() {
+			_ = f.Close()
+			return nil, usagef("%s is a directory: name a file", a.input)
+		}
+	}
+	return f, nil
+}
+
+// interruptible returns a reader of r that fails when the context ends. A read
+// of a terminal or of a pipe would wait on.
+func interruptible(ctx context.Context, r io.Reader) io.Reader {
+	out, in := io.Pipe()
+	context.AfterFunc(ctx, func() {
+		_ = in.CloseWithError(fmt.Errorf("standard input was not read to its end: %w", ctx.Err()))
+	})
+	go func() {
+		_, err := io.Copy(in, r)
+		_ = in.CloseWithError(err)
+	}()
+	return out
+}
+
+// lines returns the items of the input, one a line, without the end of the line
+// and without a byte order mark. Empty lines are skipped. It stops at a line
+// that is no item, or if reading fails, and sets err.
+func (a *app) lines(r io.Reader, err *error) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		in := bufio.NewReaderSize(a.reading(r), 64<<10)
+		start, _ := in.Peek(len(savedMagic))
+		if what := notText(start); what != "" {
+			*err = usagef("%s %s", a.input, what)
+			return
+		}
+		s := bufio.NewScanner(in)
+		s.Buffer(make([]byte, 64<<10), maxLine)
+		for n := 1; s.Scan(); n++ {
+			item := s.Text()
+			if n == 1 {
+				item = strings.TrimPrefix(item, "\ufeff")
+			}
+			if *err = a.checkLine(n, item); *err != nil {
+				return
+			}
+			if item != "" && !yield(item) {
+				return
+			}
+			a.lineNumber = n
+		}
+		if *err = s.Err(); errors.Is(*err, bufio.ErrTooLong) {
+			*err = usagef("%s: line %d is longer than %d bytes: an item is a line", a.input,
+				a.lineNumber+1, maxLine)
+		}
+	}
+}
+
+func (a *app) checkLine(n int, item string) error {
+	switch {
+	case !utf8.ValidString(item):
+		return usagef("%s: line %d is not valid UTF-8: convert the file first, e.g. with"+
+			" iconv -f LATIN1 -t UTF-8", a.input, n)
+	case strings.Contains(item, "\x00"):
+		return usagef("%s: line %d holds a zero byte, which text does not: if the file is text in UTF-16,"+
+			" convert it with iconv -f UTF-16LE -t UTF-8", a.input, n)
+	}
+	return nil
+}
+
+// savedMagic is how a saved filter begins.
+const savedMagic = "\x89upbloom"
+
+// notText says what a file is that begins so, if it is none of items.
+func notText(start []byte) string {
+	for _, kind := range []struct{ magic, what string }{
+		{savedMagic, "is a saved filter, and not a file of items: use upbloom restore"},
+		{"\x1f\x8b", "is compressed with gzip: gunzip -c FILE | upbloom ... reads it"},
+		{"\x28\xb5\x2f\xfd", "is compressed with zstd: zstd -dc FILE | upbloom ... reads it"},
+		{"\xfd7zXZ\x00", "is compressed with xz: xz -dc FILE | upbloom ... reads it"},
+		{"BZh", "is compressed with bzip2: bunzip2 -c FILE | upbloom ... reads it"},
+		{"PK\x03\x04", "is a zip archive: unzip -p FILE | upbloom ... reads it"},
+		{"\xff\xfe", "is text in UTF-16: iconv -f UTF-16 -t UTF-8 FILE | upbloom ... reads it"},
+		{"\xfe\xff", "is text in UTF-16: iconv -f UTF-16 -t UTF-8 FILE | upbloom ... reads it"},
+	} {
+		if bytes.HasPrefix(start, []byte(kind.magic)) {
+			return kind.what
+		}
+	}
+	return ""
+}
+
+// terminal returns standard error if bars may be drawn there, else nil.
+func (a *app) terminal() *os.File {
+	f, ok := a.errOut.(*os.File)
+	if a.quiet || a.json || !ok || !term.IsTerminal(int(f.Fd())) {
+		return nil
+	}
+	return f
+}
+
+// reading returns a reader of r that draws a bar if standard error is a
+// terminal: of the share of a file, or of the bytes so far.
+func (a *app) reading(r io.Reader) io.Reader {
+	f := a.terminal()
+	if f == nil {
+		return r
+	}
+	total := a.inputBytes
+	if total <= 0 {
+		total = -1 // a pipe
+	}
+	return &watched{r, newBar(f, "read", total)}
+}
+
+// watched shows on a bar what is read.
+type watched struct {
+	r   io.Reader
+	bar *progressbar.ProgressBar
+}
+
+func (w *watched) Read(p []byte) (int, error) {
+	n, err := w.r.Read(p)
+	_ = w.bar.Add(n)
+	if err != nil {
+		_ = w.bar.Exit() // no more is drawn, and the line ends
+	}
+	return n, err
+}

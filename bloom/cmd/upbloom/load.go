@@ -1,0 +1,180 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/urfave/cli/v3"
+
+	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/internal/human"
+)
+
+func (a *app) loadCommand() *cli.Command {
+	return &cli.Command{
+		Name: "load", Usage: "add the lines of a file, millions at once", ArgsUsage: "KEY [FILE]",
+		Description: "Builds the filter in memory and uploads it, in parts of 1 MiB. Without --items\n" +
+			"the filter must be there. If it is interrupted at any point, the filter is as it\n" +
+			"was or complete.\n\n" +
+			"It refuses an input without items, and one that would put the filter over its\n" +
+			"size: over --items, else over ten times the false positive rate that it was made\n" +
+			"for.",
+		Flags: slices.Concat(sizeFlags(), fillFlags(), []cli.Flag{allowEmpty("load an input without items")}),
+		Action: func(ctx context.Context, c *cli.Command) error {
+			f, l, n, err := a.withItems(ctx, c)
+			if err != nil {
+				return err
+			}
+			if n == 0 && !c.Bool("allow-empty") {
+				return usagef("%s has no items, and nothing was changed: --allow-empty loads it all the same",
+					a.input)
+			}
+			before, err := a.inspect(ctx)
+			if err == nil {
+				err = sameSize(before, f.Geometry())
+			}
+			if err == nil {
+				err = a.mayFill(ctx, c, f, l, before)
+			}
+			if err != nil {
+				return err
+			}
+			r, err := f.Merge(ctx, l, a.progress("load"))
+			if err != nil {
+				return err
+			}
+			m := merged(a.key, r)
+			m.Items = &n
+			return a.print(m, m.text("loaded"))
+		},
+	}
+}
+
+func allowEmpty(usage string) cli.Flag { return &cli.BoolFlag{Name: "allow-empty", Usage: usage} }
+
+// withItems opens the filter and reads the input, n items, into a Local of its
+// geometry. Nothing is sent before the input was read to its end, but a look at
+// the filter.
+func (a *app) withItems(ctx context.Context, c *cli.Command,
+) (f *bloom.Filter, l *bloom.Local, n uint64, err error) {
+	args, err := a.arguments(c, 1, 2)
+	if err != nil {
+		return nil, nil, 0, err
+	}
+	in, err := a.open(ctx, fileArg(args))
+	if err != nil {
+		return nil, nil, 0, err
+	}
+	defer in.Close()
+	if f, err = a.filter(ctx, c, args[0], true); err != nil {
+		return nil, nil, 0, err
+	}
+	l = bloom.NewLocal(f.Geometry())
+	var readErr error
+	for item := range a.lines(in, &readErr) {
+		l.Add(item)
+		if n++; n%4096 == 0 && ctx.Err() != nil {
+			return nil, nil, 0, ctx.Err()
+		}
+	}
+	return f, l, n, readErr
+}
+
+func (a *app) replaceCommand() *cli.Command {
+	return &cli.Command{
+		Name: "replace", Usage: "make a filter's items those of a file, and no others",
+		ArgsUsage: "KEY [FILE]",
+		Description: "Readers see the old filter or the new one, and nothing between. Items that others\n" +
+			"add meanwhile are lost, unless the file has them. The filter keeps its TTL.\n\n" +
+			"It refuses an input without items, one with fewer items than --min-items, and\n" +
+			"without that flag one with fewer than half of the items that are in the filter.\n" +
+			"It refuses to fill a filter over its size, as load does.\n\n" +
+			"To rebuild a filter in another size without an error for those who use it, do not\n" +
+			"replace it: create a filter at a second key, have all writers add to both, load\n" +
+			"the items into the new one, have readers and then writers use that one alone, and\n" +
+			"remove the old one. The example RebuildInAnotherSize of package bloom does so.\n" +
+			"With --items of another size and --yes, replace changes the size at once, and\n" +
+			"programs that use the old size get errors from then on.",
+		Flags: slices.Concat(sizeFlags(), fillFlags(), []cli.Flag{
+			allowEmpty("remove all items if the input has none"),
+			countFlag("refuse an input of fewer than `N` items", "min-items"),
+			lifetimeFlag("let the filter expire after `TIME` from now, e.g. 7d", "renew-ttl"),
+			&cli.BoolFlag{Name: "yes", Usage: "replace a filter of another size, or one with far more items"},
+		}),
+		Action: a.replace,
+	}
+}
+
+func (a *app) replace(ctx context.Context, c *cli.Command) error {
+	start := time.Now()
+	renew := lifetimeOf(c, "renew-ttl")
+	switch {
+	case c.IsSet("renew-ttl") && renew < time.Millisecond:
+		return usagef("--renew-ttl is %v: use at least 1ms", renew)
+	case c.IsSet("renew-ttl") && c.IsSet("ttl"):
+		return usagef("--ttl and --renew-ttl: use --renew-ttl alone, which sets the TTL of a new filter too")
+	}
+	f, l, n, err := a.withItems(ctx, c)
+	if err != nil {
+		return err
+	}
+	before, err := a.inspect(ctx)
+	if err != nil {
+		return err
+	}
+	if before != nil && c.IsSet("ttl") {
+		return usagef("--ttl is for a filter to make, and %s is there: --renew-ttl sets its TTL anew",
+			printable(a.key))
+	}
+	if err := a.mayReplace(c, l, n, before); err != nil {
+		return err
+	}
+	if err := a.mayFill(ctx, c, f, l, nil); err != nil {
+		return err
+	}
+	if err := f.Replace(ctx, l, a.progress("replace")); err != nil {
+		return err
+	}
+	if renew > 0 {
+		if _, err := f.Expire(ctx, renew); err != nil {
+			return fmt.Errorf("the filter was replaced, but its TTL could not be set: %w", err)
+		}
+	}
+	m := moved{
+		Key: a.key, Items: &n, Bytes: int64(f.Geometry().Bytes(bloom.LayoutHeaded)),
+		Seconds: time.Since(start).Seconds(),
+	}
+	return a.printChange(ctx, m, "replaced by", before)
+}
+
+// mayReplace refuses to put n items in place of what is there if that is likely
+// to be a mistake.
+func (a *app) mayReplace(c *cli.Command, l *bloom.Local, n uint64, before *bloom.Stats) error {
+	yes := c.Bool("yes")
+	if err := sameSize(before, l.Geometry()); err != nil && before.Kind == bloom.KindFilter && !yes {
+		return usagef("%s is %v, and would become %v: programs that use the old size get errors from"+
+			" then on\n--yes replaces it all the same; upbloom replace --help says how to do it without"+
+			" errors.", printable(a.key), before.Geometry, l.Geometry())
+	}
+	least := countOf(c, "min-items")
+	distinct := l.Stats().Items
+	there := uint64(0)
+	if before != nil {
+		there = before.Items
+	}
+	lost := fmt.Sprintf("replace would remove about %s from %s", counted(there, "item"), printable(a.key))
+	switch {
+	case n < least:
+		return usagef("%s has %s, fewer than --min-items %d: nothing was changed", a.input,
+			counted(n, "item"), least)
+	case n == 0 && !c.Bool("allow-empty"):
+		return usagef("%s has no items, and nothing was changed: %s; --allow-empty does it", a.input, lost)
+	case n != 0 && least == 0 && !yes && distinct < there/2:
+		return usagef("%s has about %s, fewer than half of the %s in %s: nothing was changed\n--min-items"+
+			" says how many it must have, --yes that it is right.", a.input, counted(distinct, "item"),
+			human.Count(there), printable(a.key))
+	}
+	return nil
+}

@@ -1,0 +1,218 @@
+package main
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"unicode"
+
+	"github.com/upbloom/upbloom/upstash/upstashtest"
+)
+
+// gz compresses a text.
+func gz(t *testing.T, text string) string {
+	t.Helper()
+	var b bytes.Buffer
+	w := gzip.NewWriter(&b)
+	if _, err := w.Write([]byte(text)); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+// Each message says what is wrong, in the words of the program, and what to do.
+func TestMessages(t *testing.T) {
+	sh := newShell(t)
+	dir := t.TempDir()
+	file := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	saved := filepath.Join(dir, "saved")
+	sh.want(0, "", "", "add", "--items", "1000", "seen", "a")
+	sh.want(0, "", "", "save", "seen", saved)
+	sh.want(0, "", "", "add", "--items", "5000", "larger", "a")
+	for _, c := range [][]string{{"LPUSH", "list", "v"}, {"SET", "text", "some text"}} {
+		if _, err := sh.s.Exec(c...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	items := file("items.txt", "a\nb\n")
+	compressed := file("items.gz", gz(t, "a\nb\n"))
+	plan := []string{"calc", "-n", "1000", "-p"}
+	for _, c := range []struct {
+		status int
+		says   string
+		not    string
+		stdin  string
+		args   []string
+	}{
+		{3, "restore it to another key", "--items", "", []string{"restore", "larger", saved}},
+		{2, `there is no command "rebuild"`, "topic", "", []string{"rebuild", "-h"}},
+		{2, `there is no command "rebuild"`, "", "", []string{"help", "rebuild"}},
+		{0, "upbloom load [options] KEY [FILE]", "", "", []string{"help", "load"}},
+		{0, "130 interrupted, 141", "", "", []string{"help"}},
+		{0, "upbloom version ", "", "", []string{"--version"}},
+		{
+			2, `invalid value "1y" for flag -ttl: write a time such as`, "strconv", "",
+			[]string{"add", "-n", "5", "--ttl", "1y", "key", "a"},
+		},
+		{2, "write a whole number such as 5000000, 5M or 5e6", "strconv", "", []string{"calc", "-n", "5x"}},
+		{2, items + " is no saved filter, and was left as it is", "", "", []string{"save", "seen", items}},
+		{2, "items.gz is compressed with gzip: gunzip", "iconv", "", []string{"load", "seen", compressed}},
+		{2, "standard input is compressed with gzip", "iconv", gz(t, "a"), []string{"add", "seen", "-"}},
+		{2, "saved is a saved filter", "UTF-8", "", []string{"load", "seen", saved}},
+		{2, "is text in UTF-16", "", "\xff\xfea\x00", []string{"load", "seen"}},
+		{2, "line 1 holds a zero byte", "", "a\x00b\x00\n\x00", []string{"load", "seen"}},
+		{2, "standard input: line 2 is not valid UTF-8", "", "a\n\xff\n", []string{"load", "seen"}},
+		{2, dir + " is a directory", "", "", []string{"load", "seen", dir}},
+		{2, "/does/not: no such file or directory", ".upbloom", "", []string{"save", "seen", "/does/not/exist"}},
+		{2, "items.txt: the stream is not a whole saved filter", "", "", []string{"restore", "new", items}},
+		{2, "standard input is empty", "", "", []string{"restore", "new", "-"}},
+		{
+			2, "--rate is 1e-12: --scheme blocked reaches 1e-9; use that, or --scheme xxh3", "Scheme", "",
+			append(plan, "1e-12"),
+		},
+		{2, "at --rate 1e-09", "FPRate", "", []string{"calc", "-n", "1e9", "-p", "1e-9"}},
+		{2, "write a rate such as 0.01, 1% or 1/1000", "strconv", "", append(plan, "one percent")},
+		{3, "list: this key holds a list, a hash or the like", "HTTP", "", []string{"info", "list"}},
+		{3, "list: this key holds a list, a hash or the like", "WRONGTYPE", "", []string{"check", "list", "a"}},
+		{3, "list: this key holds", "HTTP", "", []string{"add", "-n", "5", "list", "a"}},
+		{3, "text: the key holds data that is not a filter", "", "", []string{"info", "text"}},
+		{3, "missing: no filter at this key", "", "", []string{"info", "missing"}},
+		{
+			2, "choose another with --addr", "", "",
+			[]string{"serve", "--addr", strings.TrimPrefix(sh.s.URL, "http://")},
+		},
+	} {
+		out, errOut, status := sh.run(c.stdin, c.args...)
+		text := out + errOut
+		if status != c.status || !strings.Contains(text, c.says) || c.not != "" && strings.Contains(errOut, c.not) {
+			t.Errorf("upbloom %q: status %d, want %d, %q and not %q\n%s", c.args, status, c.status, c.says,
+				c.not, text)
+		}
+	}
+	if left, err := filepath.Glob(filepath.Join(dir, ".upbloom*")); err != nil || len(left) != 0 {
+		t.Errorf("left behind: %q, %v", left, err)
+	}
+	sh.want(0, "saved", "", "save", "--force", "seen", items)
+	sh.want(0, "saved", "", "save", "seen", saved) // over its own kind
+}
+
+// A byte order mark is no part of the first item.
+func TestByteOrderMark(t *testing.T) {
+	sh := newShell(t)
+	sh.want(0, "loaded 2 items", "\ufeffalpha\nbeta\n", "load", "--items", "100", "key")
+	sh.want(0, "yes   alpha\nyes   beta", "", "check", "key", "alpha", "beta")
+	sh.want(0, "yes   alpha", "\ufeffalpha\n", "check", "key", "-")
+}
+
+// With --json an error is one object, on standard error.
+func TestErrorsAsJSON(t *testing.T) {
+	sh := newShell(t)
+	for _, c := range []struct {
+		status int
+		says   string
+		args   []string
+	}{
+		{3, "missing: no filter at this key", []string{"--json", "info", "missing"}},
+		{2, "no command", []string{"--json", "nope"}},
+		{2, "not defined: -nope", []string{"--json", "info", "--nope"}},
+		{2, "not defined: -nope", []string{"--nope", "--json", "info"}},
+	} {
+		out, errOut, status := sh.run("", c.args...)
+		var f failure
+		if err := json.Unmarshal([]byte(errOut), &f); err != nil || out != "" {
+			t.Errorf("%q prints %q and %q, %v", c.args, out, errOut, err)
+		}
+		if status != c.status || f.Exit != c.status || !strings.Contains(f.Error, c.says) {
+			t.Errorf("%q: status %d, %+v, want %d and %q", c.args, status, f, c.status, c.says)
+		}
+	}
+}
+
+// hostile drives a terminal, forges a line and turns the text around.
+const hostile = "x\x1b]0;owned\a\r\nupbloom: all is well\u009b31m\u202etxt\x7f"
+
+// What names of keys and files, items and the words of a server hold does not
+// reach the terminal as it is.
+func TestNothingDrivesTheTerminal(t *testing.T) {
+	sh := newShell(t)
+	name := filepath.Join(t.TempDir(), hostile)
+	if err := os.WriteFile(name, []byte("a\n\xff\n"), 0o600); err != nil {
+		t.Skip("no file can have such a name here: ", err)
+	}
+	clean := func(args ...string) {
+		t.Helper()
+		out, errOut, _ := sh.run("", args...)
+		for _, text := range []string{out, errOut} {
+			if strings.ContainsFunc(text, func(r rune) bool { return r != '\n' && !unicode.IsPrint(r) }) ||
+				strings.HasPrefix(text, "upbloom: all is well") || strings.Contains(text, "\nupbloom: all is") {
+				t.Errorf("%q prints %q", args, text)
+			}
+		}
+	}
+	for _, mode := range [][]string{{}, {"--json"}} {
+		for _, args := range [][]string{
+			{"add", "--items", "100", hostile, hostile},
+			{"check", hostile, hostile},
+			{"ls"},
+			{"info", hostile},
+			{"info", "missing" + hostile},
+			{"load", hostile, name},
+			{"load", hostile, name + "/no"},
+			{"restore", hostile, name},
+			{"restore", hostile, name + "no"},
+			{"save", hostile, name},
+			{"save", hostile, name + "/no"},
+			{"ttl", hostile, hostile},
+			{"rm", hostile},
+			{hostile},
+			{"load", "--" + hostile, "key"},
+			{"calc", "-n", hostile},
+			{"calc", "-n", "5", "--scheme", hostile},
+			{"serve", "--addr", hostile},
+			{"help", hostile},
+			{"rm", "--yes", hostile},
+		} {
+			clean(append(mode, args...)...)
+		}
+		sh.s.Inject(upstashtest.ErrorObject("ERR " + hostile))
+		clean(append(mode, "info", "key")...)
+	}
+}
+
+func TestJSONEscapes(t *testing.T) {
+	var b strings.Builder
+	if err := writeJSON(&b, map[string]string{"a": hostile + "\U000e0001é<"}); err != nil {
+		t.Fatal(err)
+	}
+	text := strings.TrimSuffix(b.String(), "\n")
+	if strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }) || !strings.Contains(text, "é<") {
+		t.Errorf("written as %q", text)
+	}
+	var back map[string]string
+	if err := json.Unmarshal([]byte(text), &back); err != nil || back["a"] != hostile+"\U000e0001é<" {
+		t.Errorf("read back as %q, %v", back, err)
+	}
+}
+
+// An error about a file names it once, and as one word.
+func TestFileErrorsNameTheFile(t *testing.T) {
+	err := error(&fs.PathError{Op: "open", Path: "a\nb", Err: errors.New("no")})
+	if got := plain(err); got != `open "a\nb": no` {
+		t.Errorf("%q", got)
+	}
+}

@@ -1,0 +1,91 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+
+	"github.com/urfave/cli/v3"
+
+	"github.com/upbloom/upbloom/upstash/upstashtest"
+)
+
+func (a *app) serveCommand() *cli.Command {
+	return &cli.Command{
+		Name: "serve", Usage: "run a REST server for tests on this machine", ArgsUsage: " ",
+		Description: "In memory, or in front of a Redis. Prints two lines to paste into the shell in\n" +
+			"which your program runs, and serves until it is interrupted. Other machines reach\n" +
+			"it only if --addr names more than the loopback interface.",
+		Flags: []cli.Flag{
+			&cli.StringFlag{
+				Name: "addr", Value: "127.0.0.1:8079",
+				Usage: "listen on `HOST:PORT`; port 0 picks a free one",
+			},
+			&cli.StringFlag{
+				Name: "redis", Usage: "serve the Redis at `HOST:PORT` instead of an empty memory",
+			},
+			&cli.StringFlag{
+				Name: "token", Usage: "let clients use `TOKEN`, the same in each run; the default is random",
+			},
+		},
+		Action: func(ctx context.Context, c *cli.Command) error {
+			if _, err := a.arguments(c, 0, 0); err != nil {
+				return err
+			}
+			opts := []upstashtest.Option{upstashtest.WithAddr(c.String("addr"))}
+			if c.IsSet("token") {
+				token := c.String("token")
+				if !isToken(token) {
+					return usagef("--token is empty, or holds more than letters, digits and ._~+/=-")
+				}
+				opts = append(opts, upstashtest.WithToken(token))
+			}
+			if redis := c.String("redis"); redis != "" {
+				opts = append(opts, upstashtest.WithRedis(redis))
+			}
+			s, err := upstashtest.Start(opts...)
+			var network *net.OpError
+			if errors.As(err, &network) && network.Op == "listen" {
+				return usagef("nothing can listen on %s: %s: choose another with --addr; port 0 is a free one",
+					printable(c.String("addr")), oneLine(network.Err.Error()))
+			}
+			if err != nil {
+				return err
+			}
+			a.server = s
+			text := fmt.Sprintf("export UPSTASH_REDIS_REST_URL='%s'\nexport UPSTASH_REDIS_REST_TOKEN='%s'",
+				s.URL, s.Token)
+			if !isLoopback(c.String("addr")) {
+				fmt.Fprintln(a.errOut, "upbloom: other machines can reach this server, over plain http,"+
+					" and whoever has the token may do everything: to keep it on this machine, listen on"+
+					" 127.0.0.1")
+			}
+			if err := a.print(map[string]string{"url": s.URL, "token": s.Token}, text); err != nil {
+				return err
+			}
+			<-ctx.Done()
+			return nil
+		},
+	}
+}
+
+// isLoopback reports whether only this machine reaches the address.
+func isLoopback(addr string) bool {
+	host, _, err := net.SplitHostPort(addr)
+	ip := net.ParseIP(host)
+	return err == nil && (host == "localhost" || ip != nil && ip.IsLoopback())
+}
+
+// isToken reports whether a text can be a token that needs no quotes in a shell
+// or in a header.
+func isToken(s string) bool {
+	for _, r := range s {
+		letter := r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9'
+		if !letter && !strings.ContainsRune("._~+/=-", r) {
+			return false
+		}
+	}
+	return s != ""
+}

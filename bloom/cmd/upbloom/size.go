@@ -1,0 +1,74 @@
+package main
+
+import (
+	"errors"
+
+	"github.com/urfave/cli/v3"
+
+	"github.com/upbloom/upbloom/bloom"
+)
+
+// sizeFlags are the flags that describe a filter to be made. The first is
+// --items, and the others have an effect only with it.
+func sizeFlags() []cli.Flag {
+	return []cli.Flag{
+		countFlag("make the filter if it is missing, for `N` items, e.g. 5M", "items", "n"),
+		rateFlag("false positive rate of a filter to make, `P`, e.g. 1% or 1/1000", "rate", 0.01, "p"),
+		lifetimeFlag("let a filter to make expire after `TIME`, e.g. 24h or 7d", "ttl"),
+		schemeFlag(),
+	}
+}
+
+func schemeFlag() cli.Flag {
+	return &cli.StringFlag{
+		Name: "scheme", Value: "blocked",
+		Usage: "`NAME` of the scheme: blocked, or xxh3 for the least memory",
+	}
+}
+
+// configOf returns the Config that the flags describe. Its Capacity is 0 if
+// they describe none, and then a flag of its own must not be set.
+func configOf(c *cli.Command) (bloom.Config, error) {
+	cfg := bloom.Config{
+		Capacity: countOf(c, "items"), FPRate: rateOf(c, "rate"), TTL: lifetimeOf(c, "ttl"),
+	}
+	switch name := c.String("scheme"); name {
+	case "blocked":
+	case "xxh3":
+		cfg.Scheme = bloom.SchemeXXH3
+	default:
+		return cfg, usagef("--scheme is %q: use blocked or xxh3", name)
+	}
+	switch {
+	case cfg.Capacity == 0 && c.IsSet("items"):
+		return cfg, usagef("--items is 0: say how many items to expect, at least 1")
+	case c.IsSet("ttl") && cfg.TTL <= 0:
+		return cfg, usagef("--ttl is %v: use at least 1ms, or leave it out for a filter that stays", cfg.TTL)
+	case cfg.Capacity == 0:
+		for _, name := range []string{"rate", "ttl", "scheme"} {
+			if c.IsSet(name) {
+				return cfg, usagef("--%s is for a filter to make: it has no effect without --items", name)
+			}
+		}
+		return bloom.Config{}, nil
+	}
+	if _, err := cfg.Geometry(); err != nil {
+		return cfg, flagError(err)
+	}
+	s, err := seed()
+	cfg.Seed = s
+	return cfg, err
+}
+
+// flagError turns an error about a Config into one about the flags that set it.
+func flagError(err error) error {
+	var config *bloom.ConfigError
+	if !errors.As(err, &config) {
+		return err
+	}
+	flag, ok := flagOf[config.Field]
+	if !ok {
+		flag = config.Field
+	}
+	return usagef("%s %s", flag, inFlags.Replace(config.Reason))
+}
