@@ -32,7 +32,6 @@ const (
   'GET', 'u53', '0', 'GET', 'u53', '64', 'GET', 'u8', ARGV[3])
 if w[1] ~= tonumber(ARGV[1]) then return {w[1]} end
 return {w[1], w[2], redis.call('BITCOUNT', KEYS[1], '16', ARGV[2]), w[3]}`
-	mirrorPartScript = ours + `return {w[1], w[3], redis.call('GETRANGE', KEYS[1], ARGV[2], ARGV[3])}`
 
 	mirrorPartBytes = 2 << 20
 	mirrorParallel  = 4
@@ -198,12 +197,9 @@ func (m *Mirror) readParts(ctx context.Context, birth int64, begun uint64) error
 }
 
 func (m *Mirror) readPart(ctx context.Context, from int, birth int64, begun uint64) error {
-	part, stands, err := m.f.rec.bytesAt(ctx, from, mirrorPartBytes)
+	part, err := partReader{rec: &m.f.rec, birth: birth}.read(ctx, from, from+mirrorPartBytes)
 	if err != nil {
 		return err
-	}
-	if stands != birth {
-		return ErrRecreated
 	}
 	c := &m.copy
 	c.mu.Lock()
@@ -213,64 +209,6 @@ func (m *Mirror) readPart(ctx context.Context, from int, birth int64, begun uint
 	}
 	c.local.orBytes(from, part)
 	return nil
-}
-
-// bytesAt reads n bytes of the string, or fewer at its end, and the birth
-// number. It asks for RESP2, and for base64 if the server does not send that.
-func (r *record) bytesAt(ctx context.Context, from, n int) (part []byte, birth int64, err error) {
-	script := func() upstash.Command {
-		return r.script(mirrorPartScript, nil, strconv.Itoa(from), strconv.Itoa(from+n-1)).
-			Repeatable(true).Binary()
-	}
-	reply, err := r.run(ctx, script)
-	if part, birth, err = r.judgePart(reply, err, n); err == nil || noAnswer(err) || isGone(err) {
-		return part, birth, err
-	}
-	replies, again := r.client.Pipeline(ctx, script())
-	if again != nil {
-		return nil, 0, err
-	}
-	return r.judgePart(replies[0], replies[0].Err(), n)
-}
-
-// judgePart takes the answer of mirrorPartScript apart.
-func (r *record) judgePart(reply upstash.Reply, err error, n int) (part []byte, birth int64, _ error) {
-	if err != nil {
-		return nil, 0, r.failed(err)
-	}
-	answers, err := reply.Array()
-	if err != nil {
-		return nil, 0, r.failed(err)
-	}
-	if len(answers) == 0 {
-		return nil, 0, wrongCount(0, 3)
-	}
-	word, err := replyWord(answers[0])
-	if err == nil {
-		err = r.learn(word)
-	}
-	if err == nil && len(answers) != 3 {
-		err = wrongCount(len(answers), 3)
-	}
-	if err != nil {
-		return nil, 0, err
-	}
-	if birth, err = replyWord(answers[1]); err != nil {
-		return nil, 0, err
-	}
-	if part, err = answers[2].Bytes(); err == nil && len(part) > n {
-		err = fmt.Errorf("bloom: %w: more bytes than were asked for", upstash.ErrBadResponse)
-	}
-	return part, birth, err
-}
-
-// replyWord is fieldWord for a reply that is a single number.
-func replyWord(reply upstash.Reply) (int64, error) {
-	n, err := reply.Int64()
-	if err != nil {
-		return 0, err
-	}
-	return fieldWord(upstash.NullInt64{Int64: n, Valid: true})
 }
 
 // A refreshTurn lets one goroutine at a time refresh. The others wait for it,

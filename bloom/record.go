@@ -30,6 +30,7 @@ type record struct {
 	refused   atomic.Pointer[error] // why nothing more is written
 	settling  atomic.Bool           // a settling command is under way; Bare: was sent
 	noShebang atomic.Bool           // the server knows no flags in scripts
+	noRESP2   atomic.Bool           // the server sends no RESP2
 }
 
 func (r *record) headed() bool { return r.layout == LayoutHeaded }

@@ -28,6 +28,11 @@ if w[1] ~= tonumber(ARGV[1]) then return {w[1]} end
 
 // script returns the EVAL of a script about the record and further keys.
 func (r *record) script(text string, more []string, args ...string) upstash.Command {
+	return r.scriptAs("EVAL", text, more, args...)
+}
+
+// scriptAs is script for another command than EVAL.
+func (r *record) scriptAs(name, text string, more []string, args ...string) upstash.Command {
 	if !r.noShebang.Load() {
 		text = shebang + text
 	}
@@ -35,7 +40,7 @@ func (r *record) script(text string, more []string, args ...string) upstash.Comm
 	argv = append(argv, text, strconv.Itoa(1+len(more)), r.key)
 	argv = append(argv, more...)
 	argv = append(argv, strconv.FormatInt(r.header, 10))
-	return upstash.Cmd("EVAL", append(argv, args...)...)
+	return upstash.Cmd(name, append(argv, args...)...)
 }
 
 // eval runs a script of the record that can fail only before its first write.
