@@ -67,6 +67,17 @@ func (goneError) Error() string {
 }
 func (goneError) Is(target error) bool { return target == ErrNotFound }
 
+// wrongTypeError is ErrNotFilter if the server answers WRONGTYPE, whose words
+// say less.
+type wrongTypeError struct{ err error }
+
+func (e *wrongTypeError) Error() string {
+	return "bloom: the key holds a list, a hash or another type that is no string, and so no filter:" +
+		" use a key that holds nothing else"
+}
+func (e *wrongTypeError) Is(target error) bool { return target == ErrNotFilter }
+func (e *wrongTypeError) Unwrap() error        { return e.err }
+
 func gone(err error) error {
 	if errors.Is(err, ErrNotFound) {
 		return goneError{}

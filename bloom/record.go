@@ -126,7 +126,7 @@ func explain(err error) error {
 	switch {
 	case !errors.As(err, &server):
 	case server.Code() == "WRONGTYPE":
-		return fmt.Errorf("%w: use a key that holds nothing else: %w", ErrNotFilter, err)
+		return &wrongTypeError{err}
 	case errors.Is(err, upstash.ErrRecordTooLarge):
 		return fmt.Errorf("bloom: the filter is too large for the database: lower Config.Capacity,"+
 			" or choose a larger plan: %w", err)

@@ -52,7 +52,13 @@ return {tonumber(ARGV[1]), 0}`
 // filter of the items that are in both. There is no difference either. For
 // numbers see EstimateIntersection.
 func Union(ctx context.Context, dst *Filter, srcs ...*Filter) error {
-	if err := sameGeometry(append([]*Filter{dst}, srcs...)); err != nil {
+	name := func(i int) string {
+		if i == 0 {
+			return "dst"
+		}
+		return fmt.Sprintf("srcs[%d]", i-1)
+	}
+	if err := sameGeometry(append([]*Filter{dst}, srcs...), name); err != nil {
 		return err
 	}
 	r := &dst.rec
@@ -134,7 +140,8 @@ return {tonumber(ARGV[1]), n[2], n[3], n[1]}`
 // ErrSaturated means that all cells of one filter, or of both together, are
 // set.
 func EstimateIntersection(ctx context.Context, a, b *Filter) (uint64, error) {
-	if err := sameGeometry([]*Filter{a, b}); err != nil {
+	name := func(i int) string { return "ab"[i : i+1] }
+	if err := sameGeometry([]*Filter{a, b}, name); err != nil {
 		return 0, err
 	}
 	scratch := record{
@@ -159,11 +166,11 @@ func EstimateIntersection(ctx context.Context, a, b *Filter) (uint64, error) {
 		return 0, err
 	}
 	if err := a.rec.compare(word); err != nil || len(n) == 2 {
-		name := "a"
+		which := name(0)
 		if n[1].Int64 == 1 {
-			name = "b"
+			which = name(1)
 		}
-		return 0, fmt.Errorf("bloom: filter %s: %w", name, trimmed{orContradiction(err)})
+		return 0, fmt.Errorf("bloom: %s: %w", which, trimmed{orContradiction(err)})
 	}
 	sum := 0.0
 	for i, sign := range []float64{1, 1, -1} {
@@ -179,22 +186,25 @@ func EstimateIntersection(ctx context.Context, a, b *Filter) (uint64, error) {
 	return uint64(math.Round(max(sum, 0))), nil
 }
 
-// sameGeometry returns an error if the filters cannot be combined.
-func sameGeometry(filters []*Filter) error {
+// sameGeometry returns an error if the filters cannot be combined. name returns
+// what the caller calls filter i.
+func sameGeometry(filters []*Filter, name func(i int) string) error {
 	for i, f := range filters {
 		switch {
 		case f == nil:
-			return fmt.Errorf("bloom: %w: filter %d is nil", upstash.ErrArgument, i)
+			return fmt.Errorf("bloom: %w: %s is nil", upstash.ErrArgument, name(i))
 		case f.rec.client != filters[0].rec.client:
-			return fmt.Errorf("bloom: %w: filter %d has another client than filter 0: the server can"+
-				" combine what is in one database", upstash.ErrArgument, i)
+			return fmt.Errorf("bloom: %w: %s has another client than %s: the server can combine what is"+
+				" in one database", upstash.ErrArgument, name(i), name(0))
 		case !f.rec.headed():
 			return configErrorf("Layout", "is bare: only filters with a header can be combined")
 		case f.rec.geo != filters[0].rec.geo:
-			return newMismatchError(KindFilter, filters[0].rec.geo, headerInfo{
+			err := newMismatchError(KindFilter, filters[0].rec.geo, headerInfo{
 				scheme: f.rec.geo.Scheme, hashes: f.rec.geo.Hashes,
 				seedTag: seedTag(f.rec.geo.Seed), bits: f.rec.geo.Bits,
 			})
+			err.local = true // the handles differ, whatever is at their keys
+			return fmt.Errorf("bloom: %s and %s: %w", name(i), name(0), trimmed{err})
 		}
 	}
 	return nil

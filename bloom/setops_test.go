@@ -148,3 +148,33 @@ func TestSetOperationsDoubtBrokenAnswers(t *testing.T) {
 		}
 	}
 }
+
+// An error of several filters says which of them it is about.
+func TestCombinedFiltersAreNamed(t *testing.T) {
+	s := upstashtest.NewServer(t)
+	ctx, c := t.Context(), s.Client()
+	other := middling()
+	other.Capacity *= 2
+	dst, a, b := handleAt(t, c, "dst", middling()), handleAt(t, c, "a", middling()), handleAt(t, c, "b", other)
+	if _, err := a.Add(ctx, "item"); err != nil {
+		t.Fatal(err)
+	}
+	var mismatch *bloom.MismatchError
+	err := bloom.Union(ctx, dst, a, b)
+	if !errors.As(err, &mismatch) || !strings.HasPrefix(err.Error(), "bloom: srcs[1] and dst: the other filter is") {
+		t.Errorf("another geometry: %v", err)
+	}
+	_, err = bloom.EstimateIntersection(ctx, a, b)
+	if !errors.As(err, &mismatch) || !strings.HasPrefix(err.Error(), "bloom: b and a: the other filter is") {
+		t.Errorf("another geometry: %v", err)
+	}
+	missing := handleAt(t, c, "missing", middling())
+	err = bloom.Union(ctx, dst, a, missing)
+	if !errors.Is(err, bloom.ErrNotFound) || !strings.HasPrefix(err.Error(), "bloom: srcs[1]: no filter") {
+		t.Errorf("a missing source: %v", err)
+	}
+	_, err = bloom.EstimateIntersection(ctx, a, missing)
+	if !errors.Is(err, bloom.ErrNotFound) || !strings.HasPrefix(err.Error(), "bloom: b: no filter") {
+		t.Errorf("a missing filter: %v", err)
+	}
+}

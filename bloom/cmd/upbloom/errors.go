@@ -48,7 +48,6 @@ func plain(err error) string {
 	text := err.Error()
 	var config *bloom.ConfigError
 	var mismatch *bloom.MismatchError
-	var server *upstash.Error
 	var file *fs.PathError
 	var advice advised
 	switch {
@@ -69,8 +68,6 @@ func plain(err error) string {
 			text += ", or make one with --items N"
 		}
 		return text
-	case errors.As(err, &server) && server.Code() == "WRONGTYPE":
-		return "this key holds a list, a hash or the like, and no filter: use another key"
 	case errors.As(err, &file):
 		text = strings.ReplaceAll(text, file.Path, printable(file.Path))
 	}

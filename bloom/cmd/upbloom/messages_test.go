@@ -87,9 +87,9 @@ func TestMessages(t *testing.T) {
 		},
 		{2, "at --rate 1e-09", "FPRate", "", []string{"calc", "-n", "1e9", "-p", "1e-9"}},
 		{2, "write a rate such as 0.01, 1% or 1/1000", "strconv", "", append(plan, "one percent")},
-		{3, "list: this key holds a list, a hash or the like", "HTTP", "", []string{"info", "list"}},
-		{3, "list: this key holds a list, a hash or the like", "WRONGTYPE", "", []string{"check", "list", "a"}},
-		{3, "list: this key holds", "HTTP", "", []string{"add", "-n", "5", "list", "a"}},
+		{3, "list: the key holds a list, a hash", "HTTP", "", []string{"info", "list"}},
+		{3, "list: the key holds a list, a hash", "WRONGTYPE", "", []string{"check", "list", "a"}},
+		{3, "list: the key holds a list, a hash", "HTTP", "", []string{"add", "-n", "5", "list", "a"}},
 		{3, "text: the key holds data that is not a filter", "", "", []string{"info", "text"}},
 		{3, "missing: no filter at this key", "", "", []string{"info", "missing"}},
 		{
