@@ -72,7 +72,7 @@ func plain(err error) string {
 		text = strings.ReplaceAll(text, file.Path, printable(file.Path))
 	}
 	for _, prefix := range []string{upstash.ErrArgument.Error() + ": ", "bloom: ", "upstash: "} {
-		text = strings.TrimPrefix(text, prefix)
+		text = strings.ReplaceAll(strings.TrimPrefix(text, prefix), ": "+prefix, ": ")
 	}
 	return text
 }
