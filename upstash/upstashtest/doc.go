@@ -36,7 +36,11 @@
 // the clock; FastForward shortens them.
 //
 // Scripts run as in Redis 7.0, but without the libraries bit, cmsgpack and
-// struct. The server accepts the first line "#!lua flags=allow-key-locking",
+// struct. So that no script ends the process or runs for ever, a string there
+// has at most 128 MiB, the text of a script 1 MiB and 10,000 levels, a reply
+// 1,000 levels and 1,048,576 values; a script makes at most 1,000 coroutines.
+// Tables have no bound but the memory. WithTimeout and Close end a script
+// wherever it is, also in a pattern. The server accepts the first line "#!lua flags=allow-key-locking",
 // which the service documents and Redis 7.0 refuses, with every database. The
 // other data types are those of miniredis, with its limits: DUMP and RESTORE
 // know strings alone. The longest time to live is 292 years.

@@ -8,7 +8,6 @@ import (
 
 	luajson "github.com/alicebob/miniredis/v2/gopher-json"
 	lua "github.com/yuin/gopher-lua"
-	"github.com/yuin/gopher-lua/parse"
 )
 
 // The stack of a script, in values. With it, unpack takes about as many values
@@ -41,7 +40,7 @@ func (all scripts) load(text string) (*script, Failure) {
 	if f != "" {
 		return nil, f
 	}
-	code, err := compile(head.body)
+	code, err := compile(head.body, scriptName)
 	if err != nil {
 		return nil, Failure("ERR Error compiling script (new function): " + oneLine(err.Error()))
 	}
@@ -51,14 +50,6 @@ func (all scripts) load(text string) (*script, Failure) {
 	}
 	all[sum] = s
 	return s, ""
-}
-
-func compile(body string) (*lua.FunctionProto, error) {
-	chunk, err := parse.Parse(strings.NewReader(body), scriptName)
-	if err != nil {
-		return nil, err
-	}
-	return lua.Compile(chunk, scriptName)
 }
 
 // eval returns EVAL, EVALSHA or one of their read-only forms.
@@ -133,7 +124,7 @@ func (r luaRun) run(keys, argv []string) Reply {
 	defer l.Close()
 	ctx, cancel := context.WithTimeout(r.db.life, r.db.limits.Timeout)
 	defer cancel()
-	r.prepare(l, keys, argv)
+	r.prepare(ctx, l, keys, argv)
 	l.SetContext(ctx)
 	l.Push(l.NewFunctionFromProto(r.script.code))
 	err := l.PCall(0, 1, nil)
@@ -147,11 +138,16 @@ func (r luaRun) run(keys, argv []string) Reply {
 	case err != nil:
 		return r.failure(err)
 	}
-	return fromLua(l.Get(-1))
+	var size replySize
+	reply := size.fromLua(l.Get(-1), 0)
+	if size.over {
+		return errScriptReply
+	}
+	return reply
 }
 
 // prepare sets the globals, and then makes them read-only as Redis does.
-func (r luaRun) prepare(l *lua.LState, keys, argv []string) {
+func (r luaRun) prepare(ctx context.Context, l *lua.LState, keys, argv []string) {
 	for _, lib := range []struct {
 		name string
 		open lua.LGFunction
@@ -173,6 +169,8 @@ func (r luaRun) prepare(l *lua.LState, keys, argv []string) {
 	luajson.Loader(l)
 	l.SetGlobal("cjson", l.Get(-1))
 	l.Pop(1)
+	boundStrings(ctx, l)
+	boundNesting(ctx, l)
 	l.SetGlobal("redis", r.library(l))
 	l.SetGlobal("KEYS", luaStrings(l, keys))
 	l.SetGlobal("ARGV", luaStrings(l, argv))

@@ -144,11 +144,33 @@ func toLua(l *lua.LState, r Reply) lua.LValue {
 	return lua.LFalse
 }
 
+// replySize bounds what a script returns. A table may hold itself, or one
+// table many times.
+type replySize struct {
+	values, bytes int
+	over          bool
+}
+
+// The most that a script may return.
+const (
+	mostReplyDepth  = 1000
+	mostReplyValues = 1 << 20
+	mostReplyBytes  = 512 << 20
+)
+
+const errScriptReply = Failure("ERR the reply of the script is too deep or too long")
+
 // fromLua converts what a script returns. A number loses its fraction, and an
 // array ends before its first nil.
-func fromLua(v lua.LValue) Reply {
+func (n *replySize) fromLua(v lua.LValue, depth int) Reply {
+	n.values++
+	if n.over = n.over || depth > mostReplyDepth || n.values > mostReplyValues; n.over {
+		return nil
+	}
 	switch v := v.(type) {
 	case lua.LString:
+		n.bytes += len(v)
+		n.over = n.over || n.bytes > mostReplyBytes
 		return Bulk(v)
 	case lua.LNumber:
 		return int64(v)
@@ -164,13 +186,14 @@ func fromLua(v lua.LValue) Reply {
 			return Status(oneLine(string(s)))
 		}
 		out := Array{}
-		for i := 1; ; i++ {
+		for i := 1; !n.over; i++ {
 			el := v.RawGetInt(i)
 			if el == lua.LNil {
-				return out
+				break
 			}
-			out = append(out, fromLua(el))
+			out = append(out, n.fromLua(el, depth+1))
 		}
+		return out
 	}
 	return nil
 }
