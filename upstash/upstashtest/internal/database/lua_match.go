@@ -78,6 +78,9 @@ func (m *matcher) match(i, s int) int {
 			if n < 0 || n >= len(m.captures) || m.captures[n].len == captureOpen {
 				return m.fail(errPatternIndex)
 			}
+			if m.captures[n].len == capturePosition {
+				return -1
+			}
 			part := m.text(m.captures[n])
 			if len(m.src)-s < len(part) || m.src[s:s+len(part)] != part {
 				return -1

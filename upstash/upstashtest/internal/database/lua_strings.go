@@ -247,9 +247,11 @@ func (m *matcher) replacement(l *lua.LState, out *strings.Builder, with lua.LVal
 	var v lua.LValue
 	switch with := with.(type) {
 	case *lua.LTable:
-		m.push(l, start, end)
-		v = l.GetTable(with, l.Get(-max(1, len(m.captures))))
-		l.Pop(max(1, len(m.captures)))
+		key := lua.LValue(lua.LString(m.src[start:end]))
+		if len(m.captures) > 0 {
+			key = m.value(l, m.captures[0])
+		}
+		v = l.GetTable(with, key)
 	case *lua.LFunction:
 		l.Push(with)
 		l.Call(m.push(l, start, end), 1)
