@@ -14,6 +14,7 @@
 //	upbloom ttl KEY [TIME]              show or set when it expires
 //	upbloom rm KEY                      remove it
 //	upbloom calc --items N --rate P     what a filter costs
+//	upbloom doctor                      does a database keep upbloom's promises
 //	upbloom serve                       a server for tests, on this machine
 //
 // The database is that of UPSTASH_REDIS_REST_URL and UPSTASH_REDIS_REST_TOKEN,
@@ -40,7 +41,7 @@
 //	2    the command line, the environment or a file is wrong, or the command
 //	     was refused before it changed anything
 //	3    there is no filter at the key, or another one, or other data
-//	4    the database could not be reached, or refused
+//	4    the database could not be reached, or refused, or doctor found a FAIL
 //	5    a write may have been made, or it was made and whether an item was new
 //	     is not known
 //	130  it was interrupted
@@ -120,7 +121,8 @@ func (a *app) root() *cli.Command {
 		Commands: []*cli.Command{
 			a.lsCommand(), a.infoCommand(), a.checkCommand(), a.addCommand(), a.createCommand(),
 			a.loadCommand(), a.replaceCommand(), a.saveCommand(), a.restoreCommand(), a.ttlCommand(),
-			a.rmCommand(), a.calcCommand(), a.serveCommand(), a.helpCommand(),
+			a.rmCommand(), a.calcCommand(), a.doctorCommand(), a.serveCommand(),
+			a.helpCommand(),
 		},
 		HideHelpCommand: true,
 		OnUsageError:    usageErrorOf,

@@ -38,8 +38,8 @@ type shell struct {
 	s   *upstashtest.Server
 }
 
-func newShell(t *testing.T) *shell {
-	s := upstashtest.NewServer(t)
+func newShell(t *testing.T, opts ...upstashtest.Option) *shell {
+	s := upstashtest.NewServer(t, opts...)
 	return &shell{t, []string{
 		"UPSTASH_REDIS_REST_URL=" + s.URL, "UPSTASH_REDIS_REST_TOKEN=" + s.Token, "PATH=" + os.Getenv("PATH"),
 	}, s}
@@ -268,7 +268,9 @@ func TestMistypedFlags(t *testing.T) {
 			"not defined: -itms\n", "flags of upbloom load are --items, --rate, --ttl,", "--demo",
 			"upbloom load --help", "behind --",
 		}},
-		{[]string{"calc", "-n", "many"}, []string{`invalid value "many" for flag -n: write a whole number`, "--scheme"}},
+		{[]string{"calc", "-n", "many"}, []string{
+			`invalid value "many" for flag -n: write a whole number`, "--scheme",
+		}},
 		{[]string{"ad", "key", "a"}, []string{`no command "ad"`, "ls, info, check, add,"}},
 	} {
 		out, errOut, status := sh.run("", c.args...)

@@ -99,7 +99,8 @@ func TestMessages(t *testing.T) {
 	} {
 		out, errOut, status := sh.run(c.stdin, c.args...)
 		text := out + errOut
-		if status != c.status || !strings.Contains(text, c.says) || c.not != "" && strings.Contains(errOut, c.not) {
+		wrong := c.not != "" && strings.Contains(errOut, c.not)
+		if status != c.status || !strings.Contains(text, c.says) || wrong {
 			t.Errorf("upbloom %q: status %d, want %d, %q and not %q\n%s", c.args, status, c.status, c.says,
 				c.not, text)
 		}
@@ -200,7 +201,8 @@ func TestJSONEscapes(t *testing.T) {
 		t.Fatal(err)
 	}
 	text := strings.TrimSuffix(b.String(), "\n")
-	if strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }) || !strings.Contains(text, "é<") {
+	hidden := strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) })
+	if hidden || !strings.Contains(text, "é<") {
 		t.Errorf("written as %q", text)
 	}
 	var back map[string]string

@@ -16,7 +16,9 @@ func TestCounts(t *testing.T) {
 			t.Errorf("%q is %d, %v, want %d", text, n, err, want)
 		}
 	}
-	for _, text := range []string{"", "M", "5MM", "-1", "1.5", "0.0001k", "1e30", "nan", "inf", "0x10", "0x1p3", "many"} {
+	for _, text := range []string{
+		"", "M", "5MM", "-1", "1.5", "0.0001k", "1e30", "nan", "inf", "0x10", "0x1p3", "many",
+	} {
 		var n count
 		if err := n.Set(text); err == nil {
 			t.Errorf("%q is taken as %d", text, n)

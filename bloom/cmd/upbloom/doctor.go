@@ -1,0 +1,179 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/urfave/cli/v3"
+
+	"github.com/upbloom/upbloom/internal/testkit/faketest"
+	"github.com/upbloom/upbloom/upstash"
+	"github.com/upbloom/upbloom/upstash/upstashtest"
+)
+
+// What doctor finds.
+const (
+	found    = "ok"      // as the module needs it
+	notice   = "note"    // the module works without it, or it is only to be known
+	broken   = "FAIL"    // a promise would not hold
+	notAsked = "skipped" // it could not be asked
+)
+
+// finding is the verdict of one check, for programs.
+type finding struct {
+	Check   string `json:"check"`
+	Verdict string `json:"verdict"`
+	Says    string `json:"says"`
+}
+
+// check asks the database one thing. An error is a FAIL if the module needs the
+// thing, else a note.
+type check struct {
+	name   string
+	needed bool
+	ask    func(context.Context, *patient) (says string, err error)
+}
+
+// patient is the database that doctor examines.
+type patient struct {
+	client *upstash.Client
+	prefix string // of all keys that doctor writes
+	brief  bool   // the file of a recording is to stay small
+}
+
+// scratchTTL is how long a key of doctor stays if it is interrupted.
+const scratchTTL = 10 * time.Minute
+
+// key returns a scratch key.
+func (p *patient) key(name string) string { return p.prefix + name }
+
+// set makes a scratch key, which expires.
+func (p *patient) set(ctx context.Context, name, value string) error {
+	_, err := p.client.Do(ctx, upstash.Cmd("SET", p.key(name), value, "EX", seconds(scratchTTL)))
+	return err
+}
+
+func seconds(d time.Duration) string { return strconv.Itoa(int(d / time.Second)) }
+
+// errWrong is the error of an answer that is not what the module builds on.
+var errWrong = errors.New("another answer than Redis gives")
+
+func wrongf(format string, args ...any) error {
+	return fmt.Errorf("%w: "+format, append([]any{errWrong}, args...)...)
+}
+
+// skipped is returned by a check that cannot be asked.
+type skipped struct{ error }
+
+// errSick ends doctor if a check failed.
+var errSick = errors.New("a promise of upbloom would not hold on this database: see the lines with FAIL")
+
+func (a *app) doctorCommand() *cli.Command {
+	return &cli.Command{
+		Name: "doctor", Usage: "ask a database whether upbloom's promises hold on it", ArgsUsage: " ",
+		Description: "Costs about 120 commands, sends 10 MB and reads 2.5. It writes keys that begin with\n" +
+			"upbloom:doctor: alone, removes them, and gives each a TTL of 10 minutes before. A\n" +
+			"FAIL is what upbloom needs; a note is to be known. The exit status is 4 if there is\n" +
+			"a FAIL.",
+		Flags: []cli.Flag{&cli.StringFlag{
+			Name: "record", Usage: "write requests and answers to `FILE`, without token and host, to send it to us",
+		}},
+		Action: func(ctx context.Context, c *cli.Command) error {
+			if _, err := a.arguments(c, 0, 0); err != nil {
+				return err
+			}
+			if _, err := a.connect(ctx); err != nil { // checks URL and token
+				return err
+			}
+			if !c.IsSet("record") {
+				return a.examine(ctx, a.client, false)
+			}
+			return a.recorded(c.String("record"), func(client *upstash.Client) error {
+				return a.examine(ctx, client, true)
+			})
+		},
+	}
+}
+
+// recorded runs f with a client whose requests and answers are written to a
+// file. The recorder reports to a test.
+func (a *app) recorded(file string, f func(*upstash.Client) error) error {
+	if file == "" {
+		return usagef("--record names no file")
+	}
+	url, token := os.Getenv("UPSTASH_REDIS_REST_URL"), os.Getenv("UPSTASH_REDIS_REST_TOKEN")
+	if url == "" && token == "" {
+		url, token = os.Getenv("KV_REST_API_URL"), os.Getenv("KV_REST_API_TOKEN")
+	}
+	if a.server != nil {
+		url, token = a.server.URL, a.server.Token
+	}
+	var err error
+	over := faketest.Run(func(tb testing.TB) { err = f(upstashtest.Record(tb, file, url, token)) })
+	if len(over.Failures) > 0 {
+		return usagef("nothing was recorded: %s", oneLine(strings.Join(over.Failures, "; ")))
+	}
+	return err
+}
+
+// examine runs all checks and prints a line for each. If it is brief, it sends
+// nothing large.
+func (a *app) examine(ctx context.Context, client *upstash.Client, brief bool) error {
+	p := &patient{
+		client: client, prefix: "upbloom:doctor:" + strconv.FormatUint(rand.Uint64(), 36) + ":", brief: brief,
+	}
+	defer p.clear(ctx)
+	sick := false
+	for _, c := range checks() {
+		f := a.ask(ctx, p, c)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		sick = sick || f.Verdict == broken
+		if err := a.print(f, fmt.Sprintf("%-7s  %-32s  %s", f.Verdict, f.Check, oneLine(f.Says))); err != nil {
+			return err
+		}
+		if c.name == checkConnection && f.Verdict == broken {
+			return fmt.Errorf("the database does not answer: %s", f.Says)
+		}
+	}
+	if sick {
+		return errSick
+	}
+	return nil
+}
+
+func (a *app) ask(ctx context.Context, p *patient, c check) finding {
+	says, err := c.ask(ctx, p)
+	f := finding{Check: c.name, Verdict: found, Says: says}
+	var skip skipped
+	switch {
+	case errors.As(err, &skip):
+		f.Verdict, f.Says = notAsked, skip.Error()
+	case err != nil && c.needed:
+		f.Verdict, f.Says = broken, plain(err)
+	case err != nil:
+		f.Verdict, f.Says = notice, plain(err)
+	}
+	f.Says = cmp.Or(f.Says, "as expected")
+	return f
+}
+
+// clear removes the scratch keys, even after an interrupt.
+func (p *patient) clear(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+	defer cancel()
+	keys := make([]string, 0, len(scratchNames))
+	for _, name := range scratchNames {
+		keys = append(keys, p.key(name))
+	}
+	_, _ = p.client.Do(ctx, upstash.Cmd("UNLINK", keys...).Repeatable(true))
+}
