@@ -4,13 +4,15 @@ import (
 	"context"
 	"errors"
 	"strconv"
+
+	"github.com/upbloom/upbloom/upstash"
 )
 
 // createScript makes the filter with all that belongs to it, if the key is free:
 // header, birth number (ARGV[2]), the last cell (ARGV[3]), bit 127, and a TTL
 // (ARGV[4]) unless that is 0. A string whose first 53 bits are 0 is other data.
 // The script returns the header and the birth number that are there afterwards.
-const createScript = `local w = redis.call('BITFIELD_RO', KEYS[1], 'GET', 'u53', '0', 'GET', 'u53', '64')
+var createScript = upstash.NewScript(shebang + `local w = redis.call('BITFIELD_RO', KEYS[1], 'GET', 'u53', '0', 'GET', 'u53', '64')
 if w[1] ~= 0 then return w end
 if redis.call('EXISTS', KEYS[1]) == 1 then return {0, -1} end
 local settled = '1'
@@ -18,7 +20,7 @@ if ARGV[4] == '0' then settled = '0' end
 redis.call('BITFIELD', KEYS[1], 'SET', 'u53', '0', ARGV[1], 'SET', 'u53', '64', ARGV[2],
   'SET', 'u1', '127', settled, 'SET', 'u1', ARGV[3], '0')
 if settled == '1' then redis.call('PEXPIRE', KEYS[1], ARGV[4]) end
-return {tonumber(ARGV[1]), tonumber(ARGV[2])}`
+return {tonumber(ARGV[1]), tonumber(ARGV[2])}`)
 
 // Create makes the filter with its whole string and its TTL. The string does not
 // grow later, so no later Add can make it too large for the database. Create
@@ -41,8 +43,8 @@ func (f *Filter) Create(ctx context.Context) (created bool, err error) {
 		return false, r.mayWrite()
 	}
 	birth := newBirth()
-	answers, _, err := r.evalInts(ctx, true, createScript, nil, strconv.FormatInt(birth, 10),
-		strconv.FormatUint(headerBits+r.geo.Bits-1, 10), milliseconds(r.ttl))
+	answers, _, err := r.order(ctx, r.script(createScript, nil, strconv.FormatInt(birth, 10),
+		strconv.FormatUint(headerBits+r.geo.Bits-1, 10), milliseconds(r.ttl)).Repeatable(true))
 	if errors.Is(err, ErrNotFound) { // yet the key is taken
 		return false, r.refuse(errNoHeader)
 	}

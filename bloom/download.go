@@ -15,7 +15,8 @@ import (
 
 // partScript returns the header, the birth number, and the bytes ARGV[2] to
 // ARGV[3] of the string.
-const partScript = ours + `return {w[1], w[3], redis.call('GETRANGE', KEYS[1], ARGV[2], ARGV[3])}`
+var partScript = upstash.NewScript(ours +
+	`return {w[1], w[3], redis.call('GETRANGE', KEYS[1], ARGV[2], ARGV[3])}`)
 
 // A partReader reads parts of the filter that has a birth number.
 type partReader struct {
@@ -29,14 +30,12 @@ type partReader struct {
 // string ends earlier. If the birth number is another, the error is
 // ErrRecreated.
 func (p partReader) read(ctx context.Context, from, to int) ([]byte, error) {
-	name := "EVAL" // runs on the primary
+	args := []string{strconv.Itoa(from), strconv.Itoa(to - 1)}
+	script := p.rec.script(partScript, nil, args...).Repeatable(true) // runs on the primary
 	if p.near {
-		name = "EVAL_RO"
+		script = p.rec.readOnlyScript(partScript, args...)
 	}
-	script := func() upstash.Command {
-		return p.rec.scriptAs(name, partScript, nil, strconv.Itoa(from), strconv.Itoa(to-1)).
-			Repeatable(true).Binary().Timeout(partTimeout(to - from))
-	}
+	script = script.Binary().Timeout(partTimeout(to - from))
 	return p.rec.binary(ctx, script, func(reply upstash.Reply, err error) ([]byte, error) {
 		return p.judge(reply, err, to-from)
 	})
@@ -46,13 +45,12 @@ func (p partReader) read(ctx context.Context, from, to int) ([]byte, error) {
 func (r *record) readBare(ctx context.Context, from, to int) ([]byte, error) {
 	cmd := upstash.Cmd("GETRANGE", r.key, strconv.Itoa(from), strconv.Itoa(to-1)).Binary().
 		Timeout(partTimeout(to - from))
-	return r.binary(ctx, func() upstash.Command { return cmd },
-		func(reply upstash.Reply, err error) ([]byte, error) {
-			if err != nil {
-				return nil, explain(err)
-			}
-			return partIn(reply, to-from)
-		})
+	return r.binary(ctx, cmd, func(reply upstash.Reply, err error) ([]byte, error) {
+		if err != nil {
+			return nil, explain(err)
+		}
+		return partIn(reply, to-from)
+	})
 }
 
 // partTimeout returns how long a part of n bytes may take.
@@ -60,18 +58,18 @@ func partTimeout(n int) time.Duration { return time.Duration(n/partRate) * time.
 
 // binary sends a command whose answer has bytes. It asks for RESP2, and for
 // base64 from a server that does not send that. judge takes the answer apart.
-func (r *record) binary(ctx context.Context, cmd func() upstash.Command,
+func (r *record) binary(ctx context.Context, cmd upstash.Command,
 	judge func(upstash.Reply, error) ([]byte, error),
 ) ([]byte, error) {
 	var first error
 	if !r.noRESP2.Load() {
-		part, err := judge(r.run(ctx, cmd))
+		part, err := judge(r.client.Do(ctx, cmd))
 		if err == nil || noAnswer(err) || isGone(err) || errors.Is(err, ErrRecreated) {
 			return part, err
 		}
 		first = err
 	}
-	replies, err := r.client.Pipeline(ctx, cmd())
+	replies, err := r.client.Pipeline(ctx, cmd)
 	if err == nil {
 		var part []byte
 		if part, err = judge(replies[0], replies[0].Err()); err == nil {

@@ -13,21 +13,20 @@ import (
 // checks it first and leaves anything else alone. If the filter is Bare, it is
 // the plain command.
 
-const (
-	expireScript = ours + `redis.call('PEXPIRE', KEYS[1], ARGV[2])
+var (
+	expireScript = upstash.NewScript(ours + `redis.call('PEXPIRE', KEYS[1], ARGV[2])
 redis.call('SETBIT', KEYS[1], '127', '1')
-return {w[1], 1}`
-	persistScript = ours + `local had = redis.call('PERSIST', KEYS[1])
+return {w[1], 1}`)
+	persistScript = upstash.NewScript(ours + `local had = redis.call('PERSIST', KEYS[1])
 redis.call('SETBIT', KEYS[1], '127', '1')
-return {w[1], had}`
-	renameScript = ours + `return {w[1], redis.call('RENAMENX', KEYS[1], KEYS[2])}`
-	deleteScript = ours + `return {w[1], redis.call('DEL', KEYS[1])}`
+return {w[1], had}`)
+	renameScript = upstash.NewScript(ours + `return {w[1], redis.call('RENAMENX', KEYS[1], KEYS[2])}`)
+	deleteScript = upstash.NewScript(ours + `return {w[1], redis.call('DEL', KEYS[1])}`)
 )
 
-// order runs one of the scripts and returns its second answer.
-func (r *record) order(ctx context.Context, repeatable bool, text string, more []string, args ...string,
-) (n int64, repeated bool, err error) {
-	answers, repeated, err := r.evalInts(ctx, repeatable, text, more, args...)
+// orderNumber is order for a script that returns one number after the header.
+func (r *record) orderNumber(ctx context.Context, script upstash.Command) (n int64, repeated bool, err error) {
+	answers, repeated, err := r.order(ctx, script)
 	if err != nil {
 		return 0, repeated, err
 	}
@@ -52,7 +51,7 @@ func (f *Filter) Expire(ctx context.Context, ttl time.Duration) (bool, error) {
 		return false, fmt.Errorf("bloom: %w: ttl is %v: use at least 1ms, or Delete",
 			upstash.ErrArgument, ttl)
 	}
-	_, _, err := r.order(ctx, true, expireScript, nil, milliseconds(ttl))
+	_, _, err := r.orderNumber(ctx, r.script(expireScript, nil, milliseconds(ttl)).Repeatable(true))
 	if errors.Is(err, ErrNotFound) {
 		return false, nil
 	}
@@ -70,7 +69,7 @@ func (f *Filter) Persist(ctx context.Context) (bool, error) {
 	if !r.headed() {
 		return r.client.Persist(ctx, r.key)
 	}
-	had, repeated, err := r.order(ctx, true, persistScript, nil)
+	had, repeated, err := r.orderNumber(ctx, r.script(persistScript, nil).Repeatable(true))
 	switch {
 	case errors.Is(err, ErrNotFound):
 		return false, nil
@@ -100,7 +99,7 @@ func (f *Filter) Rename(ctx context.Context, to string) error {
 	var renamed int64
 	var err error
 	if r.headed() {
-		renamed, _, err = r.order(ctx, false, renameScript, []string{to})
+		renamed, _, err = r.orderNumber(ctx, r.script(renameScript, []string{to}))
 	} else {
 		renamed, err = r.renameBare(ctx, to)
 	}
@@ -142,7 +141,7 @@ func (f *Filter) Delete(ctx context.Context) (bool, error) {
 	var n int64
 	var err error
 	if r.headed() {
-		n, _, err = r.order(ctx, false, deleteScript, nil)
+		n, _, err = r.orderNumber(ctx, r.script(deleteScript, nil))
 	} else {
 		n, err = r.client.Del(ctx, r.key)
 	}

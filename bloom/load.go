@@ -7,6 +7,8 @@ import (
 	"iter"
 	"strconv"
 	"time"
+
+	"github.com/upbloom/upbloom/upstash"
 )
 
 // LoadResult is what a Load or Merge did. It is plain data.
@@ -33,7 +35,7 @@ type LoadResult struct {
 // target must be there. It returns the number of commands, the target's header
 // and a status; if the upload was taken, also the set cells before and after,
 // and 1 if this call made the filter.
-const mergeScript = assemble + `local w = {0, 1, 0}
+var mergeScript = upstash.NewScript(assemble + `local w = {0, 1, 0}
 local from = '0'
 if ARGV[1] ~= '0' then
   from = '16'
@@ -68,7 +70,7 @@ if w[2] == 0 and ARGV[5] ~= '0' then
 end
 local created = 0
 if ARGV[1] ~= '0' and w[3] == tonumber(ARGV[6]) then created = 1 end
-return {n, w[1], 1, before, call('BITCOUNT', KEYS[1], from, '-1'), created}`
+return {n, w[1], 1, before, call('BITCOUNT', KEYS[1], from, '-1'), created}`)
 
 // The statuses of the scripts that take an upload.
 const (
@@ -187,10 +189,10 @@ func (f *Filter) mayMove(l *Local) error {
 
 // take runs the script that takes the upload, and returns the answers after the
 // status.
-func (u *upload) take(ctx context.Context, text string, args ...string,
+func (u *upload) take(ctx context.Context, script *upstash.Script, args ...string,
 ) (rest []int64, repeated bool, err error) {
 	r := u.rec
-	answers, repeated, err := u.run(ctx, text, args...)
+	answers, repeated, err := u.run(ctx, script, args...)
 	if err != nil {
 		return nil, repeated, err
 	}

@@ -203,10 +203,12 @@ func TestLoadTwiceTheScript(t *testing.T) {
 	})
 }
 
-// loseReplies drops the reply to the next n requests for a command.
+// loseReplies drops the reply to the next n requests for a command. EVAL counts
+// EVALSHA too.
 func loseReplies(s *upstashtest.Server, name string, n int) {
 	s.InjectFunc(func(_ int64, r upstashtest.RequestInfo) upstashtest.Fault {
-		if n > 0 && slices.Contains(r.Commands, name) {
+		is := func(command string) bool { return command == name || command == name+"SHA" }
+		if n > 0 && slices.ContainsFunc(r.Commands, is) {
 			n--
 			return upstashtest.Drop(upstashtest.AfterExec)
 		}

@@ -24,15 +24,15 @@ import (
 // the refresh began. The parts need no second count, so that a filter can be
 // mirrored while others write to it all the time.
 
-const (
-	// mirrorCountScript counts up to byte ARGV[2], which is the last with a cell
-	// and is at bit ARGV[3], and returns that byte as well: some of its bits may
-	// be no cells.
-	mirrorCountScript = `local w = redis.call('BITFIELD_RO', KEYS[1],
+// mirrorCountScript counts up to byte ARGV[2], which is the last with a cell
+// and is at bit ARGV[3], and returns that byte as well: some of its bits may
+// be no cells.
+var mirrorCountScript = upstash.NewScript(shebang + `local w = redis.call('BITFIELD_RO', KEYS[1],
   'GET', 'u53', '0', 'GET', 'u53', '64', 'GET', 'u8', ARGV[3])
 if w[1] ~= tonumber(ARGV[1]) then return {w[1]} end
-return {w[1], w[2], redis.call('BITCOUNT', KEYS[1], '16', ARGV[2]), w[3]}`
+return {w[1], w[2], redis.call('BITCOUNT', KEYS[1], '16', ARGV[2]), w[3]}`)
 
+const (
 	mirrorPartBytes = 2 << 20
 	mirrorParallel  = 4
 
@@ -114,8 +114,9 @@ func (m *Mirror) refresh(ctx context.Context) error {
 	c.mu.RUnlock()
 	sent := m.now()
 	last := c.local.size - 1
-	answers, _, err := m.f.rec.evalInts(ctx, true, mirrorCountScript, nil,
-		strconv.Itoa(last), strconv.FormatUint(8*uint64(last), 10))
+	r := &m.f.rec
+	answers, _, err := r.order(ctx, r.script(mirrorCountScript, nil,
+		strconv.Itoa(last), strconv.FormatUint(8*uint64(last), 10)).Repeatable(true))
 	if err == nil && len(answers) != 3 {
 		err = wrongCount(len(answers), 3)
 	}

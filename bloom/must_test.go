@@ -1,14 +1,19 @@
 package bloom_test
 
 import (
+	"bytes"
+	"context"
 	"errors"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/upbloom/upbloom/bloom"
 	"github.com/upbloom/upbloom/upstash"
+	"github.com/upbloom/upbloom/upstash/httptransport"
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
@@ -169,6 +174,7 @@ func TestServerWithoutScriptFlags(t *testing.T) {
 			g := handle(t, c, must(small()))
 			s.Inject(upstashtest.ErrorObject(words))
 			add(t, g, "b", true)
+			c = s.Client() // the last one knows already
 			fresh, second := handle(t, c, must(small())), handle(t, c, must(small()))
 			s.Inject(upstashtest.CommandError(words))
 			answers, err := bloom.AddIn(t.Context(), "c", fresh, second)
@@ -177,6 +183,78 @@ func TestServerWithoutScriptFlags(t *testing.T) {
 			}
 		}
 	})
+}
+
+// flagless refuses scripts with a line of flags, as Redis does. It holds the
+// first `together` requests back until all of them have come.
+type flagless struct {
+	next     upstash.Transport
+	together int
+	come     chan struct{}
+	arrived  atomic.Int64
+	refused  atomic.Int64
+}
+
+func (f *flagless) RoundTrip(ctx context.Context, req *upstash.Request, resp *upstash.Response) error {
+	switch n := f.arrived.Add(1); {
+	case n == int64(f.together):
+		close(f.come)
+	case n < int64(f.together):
+		<-f.come
+	}
+	if !bytes.Contains(req.Body, []byte("#!lua")) {
+		return f.next.RoundTrip(ctx, req, resp)
+	}
+	f.refused.Add(1)
+	const refusal = `{"error":"ERR Unexpected flag in script shebang: allow-key-locking"}`
+	resp.StatusCode, resp.Body = 400, append(resp.Body, refusal...)
+	if req.Body[1] == '[' { // a pipeline
+		n := bytes.Count(req.Body, []byte("#!lua"))
+		resp.StatusCode = 200
+		resp.Body = []byte("[" + strings.Join(slices.Repeat([]string{refusal}, n), ",") + "]")
+	}
+	return nil
+}
+
+// TestFirstScriptsAtOnce: what a command carried decides whether it is sent
+// again, not what others have learned in the meantime.
+func TestFirstScriptsAtOnce(t *testing.T) {
+	const together = 8
+	s := upstashtest.NewServer(t)
+	next := httptransport.New(nil)
+	t.Cleanup(func() { _ = next.Close() })
+	first := &flagless{next: next, together: together, come: make(chan struct{})}
+	f := handle(t, s.Client(upstash.WithTransport(first)), must(small()))
+	var created atomic.Int64
+	var calls sync.WaitGroup
+	for range together {
+		calls.Go(func() {
+			ok, err := f.Create(t.Context())
+			if err != nil {
+				t.Errorf("Create: %v", err)
+			} else if ok {
+				created.Add(1)
+			}
+		})
+	}
+	calls.Wait()
+	if created.Load() != 1 || first.refused.Load() != together {
+		t.Errorf("%d created the filter, want 1; %d scripts were refused, want %d",
+			created.Load(), first.refused.Load(), together)
+	}
+	// What one handle has met, the next one of the same client knows.
+	add(t, handle(t, s.Client(upstash.WithTransport(first)), must(small())), "a", true)
+	n := first.refused.Load()
+	c := s.Client(upstash.WithTransport(first))
+	g := handle(t, c, must(small()))
+	answers, err := bloom.AddIn(t.Context(), "x", g, g)
+	if err != nil || !answers[0].Yes || answers[1].Yes {
+		t.Errorf("AddIn of one filter twice = %v, %v", answers, err)
+	}
+	add(t, handle(t, c, must(small())), "b", true)
+	if got := first.refused.Load() - n; got != 1 {
+		t.Errorf("%d requests of the client were refused, want the first alone", got)
+	}
 }
 
 // A token that may not run scripts: the error is the server's, and nothing has
@@ -215,13 +293,14 @@ func TestLookUpAfterAScript(t *testing.T) {
 	if _, err := f.Create(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	for range 20 { // the pool may return another request than the last one
+	add(t, f, "first", true) // which sends the script's text
+	for range 20 {           // the pool may return another request than the last one
 		sent = nil
 		if _, err := f.Add(t.Context(), "a"); err != nil {
 			t.Fatal(err)
 		}
 		exists(t, f, "b", false)
-		if want := []string{"EVAL", "BITFIELD"}; !slices.Equal(sent, want) {
+		if want := []string{"EVALSHA", "BITFIELD"}; !slices.Equal(sent, want) {
 			t.Fatalf("sent %v, want %v", sent, want)
 		}
 	}

@@ -26,11 +26,10 @@ type record struct {
 
 	// Only what the primary said is remembered: a replica may speak of the
 	// past.
-	verified  atomic.Bool           // the header was seen and is ours
-	refused   atomic.Pointer[error] // why nothing more is written
-	settling  atomic.Bool           // a settling command is under way; Bare: was sent
-	noShebang atomic.Bool           // the server knows no flags in scripts
-	noRESP2   atomic.Bool           // the server sends no RESP2
+	verified atomic.Bool           // the header was seen and is ours
+	refused  atomic.Pointer[error] // why nothing more is written
+	settling atomic.Bool           // a settling command is under way; Bare: was sent
+	noRESP2  atomic.Bool           // the server sends no RESP2
 }
 
 func (r *record) headed() bool { return r.layout == LayoutHeaded }

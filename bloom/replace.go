@@ -11,7 +11,7 @@ import (
 // replaceScript makes the upload the target, if that is missing, or if its
 // header is ARGV[1] or ARGV[7] and its bits 53 to 63 are 0. ARGV[6] is the new
 // birth number. If the target has it already, an earlier attempt ran.
-const replaceScript = assemble + `local w = call('BITFIELD_RO', KEYS[1],
+var replaceScript = upstash.NewScript(assemble + `local w = call('BITFIELD_RO', KEYS[1],
   'GET', 'u53', '0', 'GET', 'u1', '127', 'GET', 'u53', '64', 'GET', 'u11', '53')
 local ttl = left()
 if ttl ~= -2 then
@@ -28,7 +28,7 @@ if w[2] == 1 or ARGV[5] ~= '0' then settled = '1' end
 call('BITFIELD', KEYS[2], 'SET', 'u53', '64', ARGV[6], 'SET', 'u1', '127', settled)
 call('RENAME', KEYS[2], KEYS[1])
 settle(w[2] == 0, ttl)
-return {n, tonumber(ARGV[1]), 1}`
+return {n, tonumber(ARGV[1]), 1}`)
 
 // Replace makes the filter's content that of l, in one atomic step that readers
 // never see half done. It serves to rebuild a filter from the source of truth.

@@ -2,10 +2,7 @@ package bloom
 
 import (
 	"context"
-	"errors"
 	"strconv"
-	"strings"
-	"time"
 
 	"github.com/upbloom/upbloom/upstash"
 )
@@ -16,92 +13,65 @@ import (
 // reads with BITFIELD_RO, which works in a full database too.
 
 // shebang lets the service lock the script's own keys alone, instead of the
-// database. Other servers refuse it, and get the script without.
+// database. The client leaves it out for a server that refuses it.
 const shebang = "#!lua flags=allow-key-locking\n"
 
 // ours begins every script: KEYS[1] is the filter and ARGV[1] its header. If the
 // key holds anything else, the script returns {header} and changes nothing.
-const ours = `local w = redis.call('BITFIELD_RO', KEYS[1],
+const ours = shebang + `local w = redis.call('BITFIELD_RO', KEYS[1],
   'GET', 'u53', '0', 'GET', 'u1', '127', 'GET', 'u53', '64')
 if w[1] ~= tonumber(ARGV[1]) then return {w[1]} end
 `
 
-// script returns the EVAL of a script about the record and further keys.
-func (r *record) script(text string, more []string, args ...string) upstash.Command {
-	return r.scriptAs("EVAL", text, more, args...)
+// script returns the command of a script about the record and further keys.
+func (r *record) script(s *upstash.Script, more []string, args ...string) upstash.Command {
+	return s.Cmd(append([]string{r.key}, more...), r.argv(args)...)
 }
 
-// scriptAs is script for another command than EVAL.
-func (r *record) scriptAs(name, text string, more []string, args ...string) upstash.Command {
-	if !r.noShebang.Load() {
-		text = shebang + text
-	}
-	argv := make([]string, 0, 4+len(more)+len(args))
-	argv = append(argv, text, strconv.Itoa(1+len(more)), r.key)
-	argv = append(argv, more...)
-	argv = append(argv, strconv.FormatInt(r.header, 10))
-	return upstash.Cmd(name, append(argv, args...)...)
+// readOnlyScript is script for one that the nearest region may run.
+func (r *record) readOnlyScript(s *upstash.Script, args ...string) upstash.Command {
+	return s.ReadOnlyCmd([]string{r.key}, r.argv(args)...)
 }
 
-// eval runs a script of the record that can fail only before its first write.
-func (r *record) eval(ctx context.Context, repeatable bool, text string, more []string, args ...string,
-) (upstash.Reply, error) {
-	return r.run(ctx, func() upstash.Command {
-		return r.script(text, more, args...).Repeatable(repeatable).AllOrNothing()
-	})
+func (r *record) argv(args []string) []string {
+	return append([]string{strconv.FormatInt(r.header, 10)}, args...)
 }
 
-// run sends a script, and once more if the server refuses its first line.
-func (r *record) run(ctx context.Context, script func() upstash.Command) (upstash.Reply, error) {
-	reply, err := r.client.Do(ctx, script())
-	if err != nil && r.refusesShebang(err) {
-		reply, err = r.client.Do(ctx, script())
-	}
-	return reply, err
-}
-
-// evalFor runs a repeatable script that may take as long as limit.
-func (r *record) evalFor(ctx context.Context, limit time.Duration, text string, more []string, args ...string,
-) (upstash.Reply, error) {
-	return r.run(ctx, func() upstash.Command {
-		return r.script(text, more, args...).Repeatable(true).Timeout(limit)
-	})
-}
-
-// refusesShebang reports whether the server refused the script's first line, and
-// has it left out from then on. Redis has no code for this error, only a text.
-func (r *record) refusesShebang(err error) bool {
-	var server *upstash.Error
-	if r.noShebang.Load() || !errors.As(err, &server) || server.StatusCode != 400 && server.StatusCode != 200 {
-		return false
-	}
-	text := strings.ToLower(server.Message)
-	if !strings.Contains(text, "shebang") && !strings.Contains(text, "'#'") {
-		return false
-	}
-	r.noShebang.Store(true)
-	return true
-}
-
-// evalInts runs a script whose answer begins with the header, and learns it.
-func (r *record) evalInts(ctx context.Context, repeatable bool, text string, more []string, args ...string,
+// numbers sends a script whose answer is an array of integers.
+func (r *record) numbers(ctx context.Context, script upstash.Command,
 ) (answers []upstash.NullInt64, repeated bool, err error) {
-	reply, err := r.eval(ctx, repeatable, text, more, args...)
+	reply, err := r.client.Do(ctx, script)
+	if err == nil {
+		answers, err = reply.Ints(nil)
+	}
+	return answers, reply.MaybeRepeated(), err
+}
+
+// order sends a script that can fail only before its first write, and whose
+// answer begins with the header, which it learns. It returns the other answers.
+func (r *record) order(ctx context.Context, script upstash.Command,
+) (answers []upstash.NullInt64, repeated bool, err error) {
+	answers, repeated, err = r.numbers(ctx, script.AllOrNothing())
 	if err != nil {
 		return nil, false, r.failed(err)
 	}
-	answers, err = reply.Ints(nil)
-	if err != nil {
-		return nil, false, r.failed(err)
+	if answers, err = r.learnFrom(answers); err != nil {
+		return nil, repeated, err
 	}
+	return answers, repeated, nil
+}
+
+// learnFrom learns the header, which is the first of a script's answers, and
+// returns the others.
+func (r *record) learnFrom(answers []upstash.NullInt64) ([]upstash.NullInt64, error) {
 	if len(answers) == 0 {
-		return nil, false, wrongCount(0, 1)
+		return nil, wrongCount(0, 1)
 	}
 	word, err := fieldWord(answers[0])
 	if err == nil {
 		err = r.learn(word)
 	}
-	return answers[1:], reply.MaybeRepeated(), err
+	return answers[1:], err
 }
 
 // mustExistScript sets the bits at the offsets ARGV[2] and on, if the filter is
@@ -109,7 +79,7 @@ func (r *record) evalInts(ctx context.Context, repeatable bool, text string, mor
 // unpacks no more than some thousands of values at once, so the script writes
 // scriptSets bits at a time. It may fail between two of these writes, if the
 // string grows beyond a limit.
-const mustExistScript = ours + `local out = {w[1], w[2], w[3]}
+var mustExistScript = upstash.NewScript(ours + `local out = {w[1], w[2], w[3]}
 local ops = {}
 for i = 2, #ARGV do
   ops[#ops + 1] = 'SET'
@@ -122,7 +92,7 @@ for i = 2, #ARGV do
     ops = {}
   end
 end
-return out`
+return out`)
 
 // scriptSets is how many bits mustExistScript sets at once. The 4000 in the
 // script is four words a bit.

@@ -42,9 +42,6 @@ func (q *request) command() upstash.Command {
 // answers in added, and may have an error beside it: ErrUncertain or ErrNoTTL.
 func write(ctx context.Context, reqs []*request) {
 	send(ctx, reqs)
-	if again := shebangRefused(reqs); len(again) > 0 {
-		send(ctx, again)
-	}
 	for _, q := range reqs {
 		if q.err != nil {
 			q.err = q.rec.failed(q.err)
@@ -63,15 +60,6 @@ func write(ctx context.Context, reqs []*request) {
 			}
 		}
 	}
-}
-
-func shebangRefused(reqs []*request) (again []*request) {
-	for _, q := range reqs {
-		if q.rec.must && q.err != nil && q.rec.refusesShebang(q.err) {
-			again = append(again, q)
-		}
-	}
-	return again
 }
 
 // isOwnCreation resolves a write that finds all of its bits set after an

@@ -16,7 +16,7 @@ import (
 // words, which belong to the keys: the script restores both. It returns a
 // header and a number: 0 if all went well, i if source i is missing or is
 // another filter, -1 if the target is.
-const unionScript = `local w = redis.call('BITFIELD_RO', KEYS[1],
+var unionScript = upstash.NewScript(shebang + `local w = redis.call('BITFIELD_RO', KEYS[1],
   'GET', 'u53', '0', 'GET', 'u1', '127', 'GET', 'u53', '64')
 local ttl = redis.call('PTTL', KEYS[1])
 if w[1] ~= tonumber(ARGV[1]) and (w[1] ~= 0 or ttl ~= -2) then return {w[1], -1} end
@@ -37,7 +37,7 @@ else
 end
 redis.call('BITFIELD', KEYS[1], 'SET', 'u53', '64', birth, 'SET', 'u1', '127', settled)
 if ttl >= 0 then redis.call('PEXPIRE', KEYS[1], string.format('%d', math.max(ttl, 1))) end
-return {tonumber(ARGV[1]), 0}`
+return {tonumber(ARGV[1]), 0}`)
 
 // Union adds all items of srcs to dst, on the server and in one atomic step.
 // All must have the same geometry, seed and client, which Union checks before
@@ -75,12 +75,8 @@ func Union(ctx context.Context, dst *Filter, srcs ...*Filter) error {
 		return fmt.Errorf("bloom: %w: %d sources: use at most %d a call",
 			upstash.ErrArgument, len(srcs), most)
 	}
-	reply, err := r.evalFor(ctx, setTimeout(r.geo, len(srcs)), unionScript, keysOf(srcs),
-		strconv.FormatInt(newBirth(), 10), milliseconds(r.ttl))
-	if err != nil {
-		return explain(err)
-	}
-	n, err := reply.Ints(nil)
+	n, _, err := r.numbers(ctx, r.script(unionScript, keysOf(srcs), strconv.FormatInt(newBirth(), 10),
+		milliseconds(r.ttl)).Repeatable(true).Timeout(setTimeout(r.geo, len(srcs))))
 	if err != nil {
 		return explain(err)
 	}
@@ -118,7 +114,7 @@ func orContradiction(err error) error {
 // and of both together, which it makes in the scratch key KEYS[1]. The cells are
 // the bits from ARGV[2] to ARGV[3]. If a filter is missing or is another, it
 // returns its header and its number, 0 or 1.
-const unionCountScript = `local h = {}
+var unionCountScript = upstash.NewScript(shebang + `local h = {}
 for i = 2, 3 do
   h[i] = redis.call('BITFIELD_RO', KEYS[i], 'GET', 'u53', '0')[1]
   if h[i] ~= tonumber(ARGV[1]) then return {h[i], i - 2} end
@@ -127,7 +123,7 @@ redis.call('BITOP', 'OR', KEYS[1], KEYS[2], KEYS[3])
 local n = {}
 for i = 1, 3 do n[i] = redis.call('BITCOUNT', KEYS[i], ARGV[2], ARGV[3], 'BIT') end
 redis.call('DEL', KEYS[1])
-return {tonumber(ARGV[1]), n[2], n[3], n[1]}`
+return {tonumber(ARGV[1]), n[2], n[3], n[1]}`)
 
 // EstimateIntersection estimates how many items are in both filters, as n(a) +
 // n(b) - n(a or b). Each of the three is estimated from the cells that the
@@ -149,12 +145,8 @@ func EstimateIntersection(ctx context.Context, a, b *Filter) (uint64, error) {
 		geo: a.rec.geo, header: a.rec.header,
 	}
 	first, last := scratch.cellRange()
-	reply, err := scratch.evalFor(ctx, setTimeout(a.rec.geo, 2), unionCountScript, keysOf([]*Filter{a, b}),
-		first, last)
-	if err != nil {
-		return 0, explain(err)
-	}
-	n, err := reply.Ints(nil)
+	n, _, err := scratch.numbers(ctx, scratch.script(unionCountScript, keysOf([]*Filter{a, b}), first, last).
+		Repeatable(true).Timeout(setTimeout(a.rec.geo, 2)))
 	if err != nil {
 		return 0, explain(err)
 	}

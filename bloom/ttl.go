@@ -21,11 +21,11 @@ import (
 // ARGV[3] is the birth number of the filter that the write made or saw, 0 if it
 // is not known: a settling that arrives late may find another filter, which is
 // its own writers' to settle.
-const settleScript = ours + `if w[2] == 1 then return {w[1], 1} end
+var settleScript = upstash.NewScript(ours + `if w[2] == 1 then return {w[1], 1} end
 if ARGV[3] ~= '0' and w[3] ~= tonumber(ARGV[3]) then return {w[1], 1} end
 redis.call('PEXPIRE', KEYS[1], ARGV[2], 'NX')
 redis.pcall('SETBIT', KEYS[1], '127', '1')
-return {w[1], 1}`
+return {w[1], 1}`)
 
 // settleTimeout bounds what settling adds to a write whose answer is at hand.
 // Only tests change it.
@@ -46,7 +46,7 @@ func (r *record) settle(ctx context.Context, w written) error {
 	if r.headed() {
 		defer r.settling.Store(false)
 		birth := strconv.FormatInt(w.birth, 10)
-		_, _, err = r.evalInts(ctx, true, settleScript, nil, milliseconds(r.ttl), birth)
+		_, _, err = r.order(ctx, r.script(settleScript, nil, milliseconds(r.ttl), birth).Repeatable(true))
 	} else {
 		var reply upstash.Reply
 		if reply, err = r.client.Do(ctx, upstash.ExpireCmd(r.key, r.ttl, "NX")); err == nil {

@@ -181,7 +181,7 @@ func (u *upload) send(ctx context.Context, c moveConfig) error {
 
 // run runs the script that takes the parts, and returns its answers. The first
 // of them is the number of commands that the script called.
-func (u *upload) run(ctx context.Context, text string, args ...string,
+func (u *upload) run(ctx context.Context, script *upstash.Script, args ...string,
 ) (answers []upstash.NullInt64, repeated bool, err error) {
 	r := u.rec
 	args = append([]string{
@@ -189,11 +189,8 @@ func (u *upload) run(ctx context.Context, text string, args ...string,
 		strconv.Itoa(int(scratchTTL / time.Second)), milliseconds(r.ttl),
 	}, args...)
 	u.requests.Add(1)
-	reply, err := r.evalFor(ctx, time.Duration(4+len(u.data)/scriptRate)*time.Second, text, u.keys, args...)
-	if err != nil {
-		return nil, false, r.failed(err)
-	}
-	answers, err = reply.Ints(nil)
+	limit := time.Duration(4+len(u.data)/scriptRate) * time.Second
+	answers, repeated, err = r.numbers(ctx, r.script(script, u.keys, args...).Repeatable(true).Timeout(limit))
 	if err != nil {
 		return nil, false, r.failed(err)
 	}
@@ -201,7 +198,7 @@ func (u *upload) run(ctx context.Context, text string, args ...string,
 		return nil, false, wrongCount(len(answers), 3)
 	}
 	u.commands.Add(1 + answers[0].Int64)
-	return answers, reply.MaybeRepeated(), nil
+	return answers, repeated, nil
 }
 
 // drop removes the parts, even if the caller's context has ended. If that
@@ -232,7 +229,7 @@ func (u *upload) drop(ctx context.Context) {
 //	settle(new, ttl)   sets the TTL of KEYS[1] after KEYS[2] was renamed to it;
 //	                   ttl is the PTTL that KEYS[1] had before, new is true if
 //	                   bit 127 was not set
-const assemble = `local n = 0
+const assemble = shebang + `local n = 0
 local function call(...) n = n + 1 return redis.call(...) end
 local function left()
   local ttl = call('PTTL', KEYS[1])

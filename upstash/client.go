@@ -72,7 +72,7 @@ func (c *Client) Do(ctx context.Context, cmd Command) (Reply, error) {
 	}
 	if cmd.script != nil {
 		x.script, x.short = cmd.script, x.body
-		x.inForm(c.scripts.form(cmd.script))
+		x.inForm(c.scripts.form(cmd))
 	}
 	if cmd.raw != nil {
 		x.raw, x.body = (*cmd.raw).v.path, (*cmd.raw).v.body

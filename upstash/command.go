@@ -21,6 +21,7 @@ type Command struct {
 
 	raw     **hidden[rawForm] // of RawCmd, else nil
 	script  *Script           // of Script.Cmd, else nil
+	form    scriptForm        // of json
 	timeout time.Duration     // of an attempt, if longer than the client's
 }
 
@@ -85,7 +86,7 @@ func (c Command) Name() string { return c.name }
 // its whole text.
 func (c Command) Size() int {
 	if c.script != nil && c.json != nil {
-		return len(c.body()) + len(c.script.heads[withFlags]) - len(c.script.heads[shortForm])
+		return len(c.body()) + len(c.script.heads[c.form&^bySum]) - len(c.script.heads[c.form])
 	}
 	return len(c.body())
 }

@@ -20,8 +20,8 @@ func (c *Client) Pipeline(ctx context.Context, cmds ...Command) ([]Reply, error)
 		return nil, err
 	}
 	for i := range cmds {
-		if s := cmds[i].script; s != nil {
-			x.setForm(i, c.scripts.form(s))
+		if cmds[i].script != nil {
+			x.setForm(i, c.scripts.form(cmds[i]))
 		}
 	}
 	return c.many(ctx, x, cmds)
@@ -37,9 +37,9 @@ func (c *Client) MultiExec(ctx context.Context, cmds ...Command) ([]Reply, error
 		return nil, err
 	}
 	for i := range cmds {
-		if s := cmds[i].script; s != nil {
+		if cmds[i].script != nil {
 			// The others would run without a script that is refused for its form.
-			x.setForm(i, c.scripts.form(s)&^bySum)
+			x.setForm(i, c.scripts.form(cmds[i])&^bySum)
 		}
 	}
 	return c.many(ctx, x, cmds)

@@ -26,8 +26,7 @@ type Script struct {
 	text string
 
 	once  sync.Once
-	heads [4][]byte // the beginning of the command's JSON, by scriptForm
-	sums  [4]string
+	heads [8][]byte // the beginning of the command's JSON, by scriptForm
 	err   error
 }
 
@@ -42,12 +41,23 @@ func NewScript(text string) *Script { return &Script{text: text} }
 // Command.Repeatable says that it may be. In a MultiExec it is always sent with
 // its text, and an error because of its first line is returned.
 func (s *Script) Cmd(keys []string, args ...string) Command {
+	return s.command("EVAL", shortForm, keys, args)
+}
+
+// ReadOnlyCmd is Cmd for a script that changes nothing. It is an EVAL_RO: the
+// nearest region of a global database may run it, and it is repeated like any
+// read.
+func (s *Script) ReadOnlyCmd(keys []string, args ...string) Command {
+	return s.command("EVAL_RO", shortForm|readOnly, keys, args)
+}
+
+func (s *Script) command(name string, form scriptForm, keys, args []string) Command {
 	s.once.Do(s.encode)
-	c := Command{name: "EVAL", traits: traitScript, script: s, err: s.err}
+	c := Command{name: name, traits: commandTraits[name], script: s, form: form, err: s.err}
 	if c.err != nil {
 		return c
 	}
-	head := s.heads[shortForm]
+	head := s.heads[form]
 	b := make([]byte, 0, len(head)+encodedSize(keys)+encodedSize(args)+12)
 	b = appendString(append(append(b, head...), ','), strconv.Itoa(len(keys)))
 	if b, c.err = appendArgs(b, c.name, 2, keys); c.err == nil {
@@ -63,6 +73,7 @@ type scriptForm uint8
 const (
 	withFlags scriptForm = 1 << iota // with the first line, if the text has it
 	bySum                            // as EVALSHA
+	readOnly                         // as EVAL_RO or EVALSHA_RO
 
 	shortForm = withFlags | bySum // the one that Command.json has
 )
@@ -75,25 +86,28 @@ func (s *Script) encode() {
 		s.err = argumentError("EVAL", "the script is not valid UTF-8, which JSON cannot carry")
 		return
 	}
-	for _, form := range []scriptForm{0, withFlags} {
-		text := s.text
-		if form == 0 {
+	for form := range scriptForm(len(s.heads)) {
+		text, name := s.text, `["EVAL`
+		if form&withFlags == 0 {
 			text = strings.TrimPrefix(text, keyLocking)
 		}
-		s.sums[form] = sha1.Hex(text)
-		s.sums[form|bySum] = s.sums[form]
-		s.heads[form] = appendString([]byte(`["EVAL",`), text)
-		s.heads[form|bySum] = appendString([]byte(`["EVALSHA",`), s.sums[form])
+		if form&bySum != 0 {
+			text, name = sha1.Hex(text), name+"SHA"
+		}
+		if form&readOnly != 0 {
+			name += "_RO"
+		}
+		s.heads[form] = appendString([]byte(name+`",`), text)
 	}
 }
 
 // as returns the JSON of a command of the script, in the form that Command.json
 // has, in another form.
 func (s *Script) as(form scriptForm, short []byte) []byte {
-	if form == shortForm {
+	if form&shortForm == shortForm {
 		return short
 	}
-	head, tail := s.heads[form], short[len(s.heads[shortForm]):]
+	head, tail := s.heads[form], short[len(s.heads[form|shortForm]):]
 	return append(append(make([]byte, 0, len(head)+len(tail)), head...), tail...)
 }
 
@@ -102,7 +116,7 @@ type scriptSupport struct {
 	mu      sync.Mutex
 	noFlags bool                // it refuses the first line
 	noSums  bool                // it refuses EVALSHA, or keeps no text
-	stored  map[string]struct{} // the SHA-1 of the texts that it has
+	stored  map[string]struct{} // the heads that name the texts that it has
 	misses  int                 // how often it did not have a text that was stored
 	worked  bool                // an EVALSHA has run
 }
@@ -114,16 +128,17 @@ const (
 	maxMisses = 3
 )
 
-// form returns the form in which the server takes the script, as far as known.
-func (k *scriptSupport) form(s *Script) scriptForm {
+// form returns the form in which the server takes the command's script, as far
+// as known.
+func (k *scriptSupport) form(c Command) scriptForm {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	form := withFlags
+	form := c.form
 	if k.noFlags {
-		form = 0
+		form &^= withFlags
 	}
-	if _, ok := k.stored[s.sums[form]]; ok && !k.noSums {
-		form |= bySum
+	if _, ok := k.stored[string(c.script.heads[form])]; !ok || k.noSums {
+		form &^= bySum
 	}
 	return form
 }
@@ -139,7 +154,7 @@ func (k *scriptSupport) ran(s *Script, form scriptForm) {
 		if k.stored == nil {
 			k.stored = map[string]struct{}{}
 		}
-		k.stored[s.sums[form]] = struct{}{}
+		k.stored[string(s.heads[form|bySum])] = struct{}{}
 	}
 }
 
@@ -156,8 +171,8 @@ func (k *scriptSupport) next(s *Script, form scriptForm, e *Error) (next scriptF
 	text := strings.ToLower(e.Message)
 	switch {
 	case form&bySum != 0 && e.Code() == "NOSCRIPT":
-		if _, ok := k.stored[s.sums[form]]; ok {
-			delete(k.stored, s.sums[form])
+		if _, ok := k.stored[string(s.heads[form])]; ok {
+			delete(k.stored, string(s.heads[form]))
 			k.misses++
 		}
 		k.noSums = k.noSums || !k.worked && k.misses >= maxMisses
@@ -165,9 +180,9 @@ func (k *scriptSupport) next(s *Script, form scriptForm, e *Error) (next scriptF
 	case form&bySum != 0 && strings.Contains(text, "evalsha"): // it is unknown, or not allowed
 		k.noSums = true
 		return form &^ bySum, true
-	case form == withFlags && len(s.heads[0]) < len(s.heads[withFlags]) && refusesFlags(text):
+	case form&shortForm == withFlags && len(s.heads[0]) < len(s.heads[withFlags]) && refusesFlags(text):
 		k.noFlags = true
-		return 0, true
+		return form &^ withFlags, true
 	}
 	return form, false
 }

@@ -23,9 +23,9 @@ func (f *fakeTransport) forms(s *Script) []string {
 	var out []string
 	for _, r := range f.requests {
 		body := string(r.Body)
-		for _, form := range []scriptForm{0, withFlags, bySum, shortForm} {
+		for form := range scriptForm(len(s.heads)) {
 			if n := strings.Count(body, string(s.heads[form])+","); n > 0 {
-				name := map[bool]string{false: "EVAL", true: "EVALSHA"}[form&bySum != 0]
+				name, _, _ := strings.Cut(string(s.heads[form][2:]), `"`)
 				if form&withFlags != 0 {
 					name += "+"
 				}
@@ -122,6 +122,28 @@ func TestScriptForms(t *testing.T) {
 				t.Errorf("sent %v, want %v", got, tt.want)
 			}
 		})
+	}
+}
+
+// A region has its own texts, so that the two forms of a command are learned one
+// by one.
+func TestReadOnlyScript(t *testing.T) {
+	c, f := newFake(t, []answer{{body: `{"result":41}`}, {status: 500}, {body: `{"result":41}`}}, WithReadOnly())
+	s := NewScript(script41)
+	for range 2 {
+		if _, err := c.Do(t.Context(), s.ReadOnlyCmd([]string{"k"})); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := c.Do(t.Context(), s.Cmd([]string{"k"})); !errors.Is(err, ErrReadOnly) {
+		t.Errorf("Cmd of a read-only client: %v", err)
+	}
+	c.readOnly = false
+	if _, err := c.Do(t.Context(), s.Cmd([]string{"k"})); err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{"EVAL_RO+", "EVALSHA_RO+", "EVALSHA_RO+", "EVAL+"}; !slices.Equal(f.forms(s), want) {
+		t.Errorf("sent %v, want %v", f.forms(s), want)
 	}
 }
 
