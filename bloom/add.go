@@ -29,13 +29,14 @@ func (f *Filter) Add(ctx context.Context, item string) (added bool, err error) {
 	return f.add(ctx, item, nil)
 }
 
-func (f *Filter) add(ctx context.Context, item string, l learner) (added bool, err error) {
-	if err := f.rec.mayWrite(); err != nil {
+func (h *handle) add(ctx context.Context, item string, l learner) (added bool, err error) {
+	if err := h.rec.mayWrite(); err != nil {
 		return false, err
 	}
-	q := newRequest(&f.rec).single(item)
+	q := newRequest(&h.rec).single(item)
 	defer q.free()
 	q.learner = l
+	q.aim(ctx, true)
 	q.beginWrite(newBirth(), false)
 	q.setItem(item)
 	write(ctx, q.self[:])
@@ -43,6 +44,6 @@ func (f *Filter) add(ctx context.Context, item string, l learner) (added bool, e
 		return false, q.err
 	}
 	added, err = q.added[0], q.err
-	f.watchFill(ctx, q.wrote)
+	h.told(ctx, q.wrote)
 	return added, err
 }

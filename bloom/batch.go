@@ -5,11 +5,6 @@ import (
 	"sync"
 )
 
-const (
-	defaultBatchBytes    = 1 << 20
-	defaultBatchParallel = 4
-)
-
 // AddAll adds items and reports for each whether it was new, as if they had
 // been added one after another: of equal ones only the first can be new.
 //
@@ -29,21 +24,21 @@ func (f *Filter) AddAll(ctx context.Context, items []string) ([]bool, error) {
 	return f.addAll(ctx, items, nil)
 }
 
-func (f *Filter) addAll(ctx context.Context, items []string, l learner) ([]bool, error) {
+func (h *handle) addAll(ctx context.Context, items []string, l learner) ([]bool, error) {
 	if len(items) == 0 {
 		return nil, nil
 	}
-	if err := f.rec.mayWrite(); err != nil {
+	if err := h.rec.mayWrite(); err != nil {
 		return nil, err
 	}
-	return f.newAddBatch(items, l).run(ctx)
+	return h.newAddBatch(items, l).run(ctx)
 }
 
-func (f *Filter) newAddBatch(items []string, l learner) *batch {
-	b := f.newBatch(items, true, l)
+func (h *handle) newAddBatch(items []string, l learner) *batch {
+	b := h.newBatch(items, true, l)
 	// Until the header was seen, one request goes ahead alone: if the key
 	// holds something else, no more than that one touches it.
-	b.alone = f.rec.headed() && !f.rec.verified.Load()
+	b.alone = h.rec.headed() && !h.rec.verified.Load()
 	return b
 }
 
@@ -55,16 +50,16 @@ func (f *Filter) ExistsAll(ctx context.Context, items []string) ([]bool, error) 
 	return f.existsAll(ctx, items, nil)
 }
 
-func (f *Filter) existsAll(ctx context.Context, items []string, l learner) ([]bool, error) {
+func (h *handle) existsAll(ctx context.Context, items []string, l learner) ([]bool, error) {
 	if len(items) == 0 {
 		return nil, nil
 	}
-	return f.newBatch(items, false, l).run(ctx)
+	return h.newBatch(items, false, l).run(ctx)
 }
 
 // batch is one AddAll or ExistsAll under way.
 type batch struct {
-	f       *Filter
+	h       *handle
 	items   []string
 	learner learner
 	adding  bool
@@ -97,18 +92,18 @@ type part struct {
 
 type sameAs struct{ item, first int }
 
-func (f *Filter) newBatch(items []string, adding bool, l learner) *batch {
+func (h *handle) newBatch(items []string, adding bool, l learner) *batch {
 	b := &batch{
-		f: f, items: items, adding: adding, learner: l,
-		limit: f.batchBytes(), itemBytes: f.rec.itemBytes(adding),
+		h: h, items: items, adding: adding, learner: l,
+		limit: h.batchBytes(), itemBytes: h.rec.itemBytes(adding),
 		answers: make([]bool, len(items)), states: make([]ItemState, len(items)),
 	}
 	if adding {
-		b.limit -= f.rec.scriptBytes()
+		b.limit -= h.rec.scriptBytes()
 	}
 	// One request certainly carries all items if the longest head and the
 	// longest items fit.
-	head := maxHeadBytes + 6*len(f.rec.key) // a byte of a key takes up to six in JSON
+	head := maxHeadBytes + 6*len(h.rec.key) // a byte of a key takes up to six in JSON
 	b.parts = len(items) > 1 &&
 		(len(items) > maxPartItems || len(items) > (b.limit-head)/b.itemBytes)
 	return b
@@ -120,11 +115,11 @@ const maxHeadBytes = 512
 
 // run cuts the items into parts and sends them.
 func (b *batch) run(ctx context.Context) ([]bool, error) {
-	slots := make(chan struct{}, b.f.batchParallel())
+	slots := make(chan struct{}, b.h.batchParallel())
 	var parts sync.WaitGroup
 	for next := 0; next < len(b.items) && !b.stopped(); {
 		var p *part
-		p, next = b.fill(next)
+		p, next = b.fill(ctx, next)
 		if p == nil {
 			break
 		}
@@ -148,10 +143,11 @@ func (b *batch) run(ctx context.Context) ([]bool, error) {
 }
 
 // fill builds one request from the items at next and after, as many as fit.
-func (b *batch) fill(next int) (p *part, rest int) {
-	q := newRequest(&b.f.rec)
+func (b *batch) fill(ctx context.Context, next int) (p *part, rest int) {
+	q := newRequest(&b.h.rec)
 	p = &part{q: q}
 	q.learner = b.learner
+	q.aim(ctx, b.adding)
 	if b.adding {
 		// Each part has a birth number of its own, by which it knows later
 		// whether it made the filter.
@@ -212,18 +208,4 @@ func (b *batch) waits(item string, index int) bool {
 		}
 	}
 	return false
-}
-
-func (f *Filter) batchBytes() int {
-	if f.cfg.BatchBytes > 0 {
-		return f.cfg.BatchBytes
-	}
-	return defaultBatchBytes
-}
-
-func (f *Filter) batchParallel() int {
-	if f.cfg.BatchParallel > 0 {
-		return f.cfg.BatchParallel
-	}
-	return defaultBatchParallel
 }

@@ -13,9 +13,7 @@ func (b *batch) sendPart(ctx context.Context, p *part) {
 	if b.adding {
 		write(ctx, p.q.self[:])
 		b.tookAdds(p)
-		if p.q.wrote.ok {
-			b.f.watchFill(ctx, p.q.wrote)
-		}
+		b.h.told(ctx, p.q.wrote)
 	} else {
 		lookUp(ctx, p.q.self[:])
 		b.tookReads(p)
@@ -42,7 +40,7 @@ func (b *batch) drop(p *part) {
 // tookAdds notes the answers of a part of an AddAll.
 func (b *batch) tookAdds(p *part) {
 	q := p.q
-	if q.wrote.ok && b.parts && b.f.rec.headed() && b.isRecreated(q.wrote.birth) {
+	if q.wrote.ok && b.parts && b.h.rec.headed() && b.isRecreated(q.wrote.birth) {
 		b.lost()
 		b.fail(ErrRecreated, true)
 	}
@@ -107,7 +105,7 @@ func (b *batch) tookReads(p *part) {
 	q := p.q
 	err := q.err
 	if err != nil {
-		err = b.f.missing(err)
+		err = b.h.missing(err)
 	}
 	for n, i := range p.index {
 		found := n < len(q.found) && q.found[n]

@@ -90,5 +90,7 @@ func InFilter(err error) bool {
 	if errors.As(err, &batch) {
 		return batch.Count(ItemDone)+batch.Count(ItemUncertain) == len(batch.Items)
 	}
-	return err == nil || errors.Is(err, ErrUncertain) || errors.Is(err, ErrNoTTL)
+	var resent *resentError
+	return err == nil || errors.Is(err, ErrUncertain) || errors.Is(err, ErrNoTTL) ||
+		errors.As(err, &resent) && resent.in
 }

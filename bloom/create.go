@@ -9,18 +9,20 @@ import (
 )
 
 // createScript makes the filter with all that belongs to it, if the key is free:
-// header, birth number (ARGV[2]), the last cell (ARGV[3]), bit 127, and a TTL
-// (ARGV[4]) unless that is 0. A string whose first 53 bits are 0 is other data.
-// The script returns the header and the birth number that are there afterwards.
-var createScript = upstash.NewScript(shebang + `local w = redis.call('BITFIELD_RO', KEYS[1], 'GET', 'u53', '0', 'GET', 'u53', '64')
+// header, birth number (ARGV[2]), the last cell (ARGV[3]), bit 127, the kind's
+// own word (ARGV[5]), and a TTL (ARGV[4]) unless that is 0. A string whose first
+// 53 bits are 0 is other data. The script returns the header, the birth number
+// and the kind's word that are there afterwards.
+var createScript = upstash.NewScript(shebang + `local w = redis.call('BITFIELD_RO', KEYS[1],
+  'GET', 'u53', '0', 'GET', 'u53', '64', 'GET', 'u53', '128')
 if w[1] ~= 0 then return w end
-if redis.call('EXISTS', KEYS[1]) == 1 then return {0, -1} end
+if redis.call('EXISTS', KEYS[1]) == 1 then return {0, -1, 0} end
 local settled = '1'
 if ARGV[4] == '0' then settled = '0' end
 redis.call('BITFIELD', KEYS[1], 'SET', 'u53', '0', ARGV[1], 'SET', 'u53', '64', ARGV[2],
-  'SET', 'u1', '127', settled, 'SET', 'u1', ARGV[3], '0')
+  'SET', 'u1', '127', settled, 'SET', 'u53', '128', ARGV[5], 'SET', 'u1', ARGV[3], '0')
 if settled == '1' then redis.call('PEXPIRE', KEYS[1], ARGV[4]) end
-return {tonumber(ARGV[1]), tonumber(ARGV[2])}`)
+return {tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[5])}`)
 
 // Create makes the filter with its whole string and its TTL. The string does not
 // grow later, so no later Add can make it too large for the database. Create
@@ -35,25 +37,36 @@ return {tonumber(ARGV[1]), tonumber(ARGV[2])}`)
 // Create returns a *ConfigError.
 func (f *Filter) Create(ctx context.Context) (created bool, err error) {
 	ctx = f.rec.label(ctx, "bloom.Create")
-	r := &f.rec
-	if !r.headed() {
+	if !f.rec.headed() {
 		return false, configErrorf("Layout", "is bare: only a filter with a header can be created; just Add")
 	}
+	return f.create(ctx, headerBits+f.rec.geo.Bits, 0)
+}
+
+// create makes a string of so many bits, with the kind's own word.
+func (h *handle) create(ctx context.Context, bits uint64, word int64) (created bool, err error) {
+	r := &h.rec
 	if r.client.ReadOnly() {
 		return false, r.mayWrite()
 	}
 	birth := newBirth()
 	answers, _, err := r.order(ctx, r.script(createScript, nil, strconv.FormatInt(birth, 10),
-		strconv.FormatUint(headerBits+r.geo.Bits-1, 10), milliseconds(r.ttl)).Repeatable(true))
+		strconv.FormatUint(bits-1, 10), milliseconds(r.ttl), strconv.FormatInt(word, 10)).Repeatable(true))
 	if errors.Is(err, ErrNotFound) { // yet the key is taken
 		return false, r.refuse(errNoHeader)
 	}
 	if err != nil {
 		return false, err
 	}
-	if len(answers) != 1 {
-		return false, wrongCount(len(answers), 1)
+	if len(answers) != 2 {
+		return false, wrongCount(len(answers), 2)
 	}
 	stands, err := fieldWord(answers[0])
+	if err != nil {
+		return false, err
+	}
+	if word, err = fieldWord(answers[1]); err == nil {
+		err = r.learnKind(word)
+	}
 	return stands == birth, err
 }

@@ -126,6 +126,9 @@ type MismatchError struct {
 	WantKind, GotKind Kind
 	// OtherSeed is true if the seeds are known to differ.
 	OtherSeed bool
+	// Field names the field of the Config in which a string of the same
+	// geometry differs, such as "Span"; else it is empty.
+	Field string
 
 	local bool // no key is involved
 }
@@ -137,6 +140,10 @@ func (e *MismatchError) Error() string {
 	if e.WantKind != e.GotKind {
 		return fmt.Sprintf("bloom: the key holds a %v, %v; this handle is for a %v, %v:"+
 			" use the type that wrote it, or another key", e.GotKind, e.Got, e.WantKind, e.Want)
+	}
+	if e.Field != "" {
+		return fmt.Sprintf("bloom: the %v at this key was made with another %s: use the Config it"+
+			" was made with, or another key", e.GotKind, e.Field)
 	}
 	if e.seedOnly() {
 		return fmt.Sprintf("bloom: the filter at this key has the same geometry (%v) but another"+

@@ -1,9 +1,6 @@
 package bloom
 
-import (
-	"context"
-	"errors"
-)
+import "context"
 
 // Exists reports whether the item is in the filter. False means that the item
 // was never added to the live filter. True means that it was, or that it is a
@@ -18,23 +15,16 @@ func (f *Filter) Exists(ctx context.Context, item string) (bool, error) {
 	return f.exists(ctx, item, nil)
 }
 
-func (f *Filter) exists(ctx context.Context, item string, l learner) (bool, error) {
-	q := newRequest(&f.rec).single(item)
+func (h *handle) exists(ctx context.Context, item string, l learner) (bool, error) {
+	q := newRequest(&h.rec).single(item)
 	defer q.free()
 	q.learner = l
+	q.aim(ctx, false)
 	q.beginRead()
 	q.getItem(item)
 	lookUp(ctx, q.self[:])
 	if len(q.found) > 0 && q.found[0] {
 		return true, nil
 	}
-	return false, f.missing(q.err)
-}
-
-// missing turns ErrNotFound into an empty filter if the Config wants that.
-func (f *Filter) missing(err error) error {
-	if f.cfg.MissingIsEmpty && errors.Is(err, ErrNotFound) {
-		return nil
-	}
-	return err
+	return false, h.missing(q.err)
 }

@@ -1,9 +1,7 @@
 package bloom
 
 import (
-	"errors"
 	"fmt"
-	"unicode/utf8"
 
 	"github.com/upbloom/upbloom/upstash"
 )
@@ -13,7 +11,7 @@ import (
 // handles, in any number of processes, can work on the same one. It is safe for
 // concurrent use and must not be copied.
 type Filter struct {
-	rec   record
+	handle
 	cfg   Config
 	watch fillWatch
 }
@@ -27,20 +25,18 @@ func New(c *upstash.Client, key string, cfg Config) (*Filter, error) {
 	if err != nil {
 		return nil, err
 	}
-	if c == nil {
-		return nil, errors.New("bloom: the client is nil: make one with upstash.New or upstash.FromEnv")
-	}
-	switch {
-	case key == "":
-		return nil, errEmptyKey
-	case !utf8.ValidString(key):
-		return nil, errors.New("bloom: the key is not valid UTF-8, which the REST API cannot carry")
+	if err := checkTarget(c, key); err != nil {
+		return nil, err
 	}
 	return newFilter(c, key, cfg, geo, KindFilter), nil
 }
 
 func newFilter(c *upstash.Client, key string, cfg Config, geo Geometry, kind Kind) *Filter {
 	f := &Filter{cfg: cfg}
+	f.bytes, f.parallel, f.missingIsEmpty = cfg.BatchBytes, cfg.BatchParallel, cfg.MissingIsEmpty
+	if cfg.WarnFill != nil {
+		f.wrote = f.watchFill
+	}
 	r := &f.rec
 	r.client, r.key, r.geo, r.layout, r.kind = c, key, geo, cfg.Layout, kind
 	r.ttl, r.must, r.reads = cfg.TTL, cfg.MustExist, cfg.Reads
@@ -49,8 +45,6 @@ func newFilter(c *upstash.Client, key string, cfg Config, geo Geometry, kind Kin
 	}
 	return f
 }
-
-var errEmptyKey = errors.New(`bloom: the key is empty: name the filter, e.g. "seen:webhooks"`)
 
 // Geometry returns what the filter's positions are computed from.
 func (f *Filter) Geometry() Geometry { return f.rec.geo }

@@ -78,7 +78,7 @@ func AddIn(ctx context.Context, item string, filters ...*Filter) ([]Answer, erro
 		answers[i].Err = q.err
 		if q.wrote.ok && !q.wrote.uncertain() {
 			answers[i].Yes = q.added[0]
-			filters[i].watchFill(ctx, q.wrote)
+			filters[i].told(ctx, q.wrote)
 		}
 	}
 	return answers, firstError(answers)

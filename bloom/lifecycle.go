@@ -42,8 +42,11 @@ func (r *record) orderNumber(ctx context.Context, script upstash.Command) (n int
 // commands, or one for a Bare filter. If the key holds something else, Expire
 // leaves that alone and returns a *MismatchError or ErrNotFilter.
 func (f *Filter) Expire(ctx context.Context, ttl time.Duration) (bool, error) {
-	ctx = f.rec.label(ctx, "bloom.Expire")
-	r := &f.rec
+	return f.expire(f.rec.label(ctx, "bloom.Expire"), ttl)
+}
+
+func (h *handle) expire(ctx context.Context, ttl time.Duration) (bool, error) {
+	r := &h.rec
 	if !r.headed() {
 		return r.client.Expire(ctx, r.key, ttl)
 	}
@@ -64,8 +67,11 @@ func (f *Filter) Expire(ctx context.Context, ttl time.Duration) (bool, error) {
 // error wraps upstash.ErrUncertain: the TTL is gone, but perhaps the first
 // attempt removed it.
 func (f *Filter) Persist(ctx context.Context) (bool, error) {
-	ctx = f.rec.label(ctx, "bloom.Persist")
-	r := &f.rec
+	return f.persist(f.rec.label(ctx, "bloom.Persist"))
+}
+
+func (h *handle) persist(ctx context.Context) (bool, error) {
+	r := &h.rec
 	if !r.headed() {
 		return r.client.Persist(ctx, r.key)
 	}
@@ -88,11 +94,14 @@ func (f *Filter) Persist(ctx context.Context) (bool, error) {
 // It is not repeated after an attempt of unknown outcome: upstash.SafeToRetry
 // reports whether the filter certainly was not moved.
 func (f *Filter) Rename(ctx context.Context, to string) error {
-	ctx = f.rec.label(ctx, "bloom.Rename")
+	return f.rename(f.rec.label(ctx, "bloom.Rename"), to)
+}
+
+func (h *handle) rename(ctx context.Context, to string) error {
 	if to == "" {
 		return errEmptyKey
 	}
-	r := &f.rec
+	r := &h.rec
 	if to == r.key {
 		return ErrKeyExists
 	}
@@ -136,8 +145,11 @@ func (r *record) renameBare(ctx context.Context, to string) (renamed int64, err 
 // ErrNotFilter. It is not repeated after an attempt of unknown outcome, because
 // another client may have made the filter anew.
 func (f *Filter) Delete(ctx context.Context) (bool, error) {
-	ctx = f.rec.label(ctx, "bloom.Delete")
-	r := &f.rec
+	return f.delete(f.rec.label(ctx, "bloom.Delete"))
+}
+
+func (h *handle) delete(ctx context.Context) (bool, error) {
+	r := &h.rec
 	var n int64
 	var err error
 	if r.headed() {

@@ -19,6 +19,7 @@ type record struct {
 	geo    Geometry
 	layout Layout
 	kind   Kind
+	shape  shape         // nil for a plain filter
 	header int64         // the word at bit 0; 0 in the Bare layout
 	ttl    time.Duration // to settle with; 0 for none
 	must   bool          // a write to a missing filter creates nothing

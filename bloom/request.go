@@ -19,15 +19,20 @@ type request struct {
 	stands  int64   // the birth number that a read found, for a learner
 
 	// Of a write.
-	birth       int64    // the birth number that it carries
-	asksSettled bool     // it reads bit 127
-	asksBirth   bool     // it reads the birth number
-	script      bool     // it is a script, of a filter that must exist
-	offsets     []uint64 // the bits that the script sets
+	birth        int64    // the birth number that it carries
+	asksSettled  bool     // it reads bit 127
+	asksBirth    bool     // it reads the birth number
+	compareBirth bool     // its caller compares the birth number
+	script       bool     // it is a script, of a filter that must exist
+	ops          []string // the operations of the script
+	earlier      bool     // an attempt before a resend may have run
 
-	// Of a read: the index at which the answers of each item end.
+	// Of a read, and of the reads of a write: the index at which the words of
+	// each item, or of each part of an item, end.
 	ends  []int
 	words []cells.Word // blocked only
+
+	shaped
 
 	pos     []uint64 // of the last item
 	answers []upstash.NullInt64
@@ -76,7 +81,8 @@ func newRequest(r *record) *request {
 func (q *request) free() {
 	clear(q.items) // the caller's strings
 	q.rec, q.learner, q.items, q.one[0] = nil, nil, q.items[:0], ""
-	q.reply, q.err, q.wrote = upstash.Reply{}, nil, written{}
+	q.reply, q.err, q.wrote, q.earlier = upstash.Reply{}, nil, written{}, false
+	q.shaped = shaped{held: q.held[:0]}
 	requestPool.Put(q)
 }
 

@@ -19,7 +19,7 @@ const shebang = "#!lua flags=allow-key-locking\n"
 // ours begins every script: KEYS[1] is the filter and ARGV[1] its header. If the
 // key holds anything else, the script returns {header} and changes nothing.
 const ours = shebang + `local w = redis.call('BITFIELD_RO', KEYS[1],
-  'GET', 'u53', '0', 'GET', 'u1', '127', 'GET', 'u53', '64')
+  'GET', 'u53', '0', 'GET', 'u1', '127', 'GET', 'u53', '64', 'GET', 'u53', '128')
 if w[1] ~= tonumber(ARGV[1]) then return {w[1]} end
 `
 
@@ -74,19 +74,30 @@ func (r *record) learnFrom(answers []upstash.NullInt64) ([]upstash.NullInt64, er
 	return answers[1:], err
 }
 
-// mustExistScript sets the bits at the offsets ARGV[2] and on, if the filter is
-// there, and returns the header, bit 127, the birth number and the old bits. Lua
-// unpacks no more than some thousands of values at once, so the script writes
-// scriptSets bits at a time. It may fail between two of these writes, if the
-// string grows beyond a limit.
-var mustExistScript = upstash.NewScript(ours + `local out = {w[1], w[2], w[3]}
+// mustExistScript runs the operations ARGV[4] and on, if the string is there and
+// the fixed bits of its kind's word are ARGV[3]. ARGV[2] is 2 to the power of the
+// number of the others; 0 stands for a plain filter. An operation is the offset of
+// a bit to set, or "g" and the offset of a word to read. The script returns the
+// header, bit 127, the birth number, the kind's word and the old values. Lua
+// unpacks no more than some thousands of values at once, so it runs scriptOps
+// operations at a time. It may fail between two of these writes, if the string
+// grows beyond a limit.
+var mustExistScript = upstash.NewScript(ours + `local out = {w[1], w[2], w[3], w[4]}
+if ARGV[2] ~= '0' and math.floor(w[4] / tonumber(ARGV[2])) ~= tonumber(ARGV[3]) then return out end
 local ops = {}
-for i = 2, #ARGV do
-  ops[#ops + 1] = 'SET'
-  ops[#ops + 1] = 'u1'
-  ops[#ops + 1] = ARGV[i]
-  ops[#ops + 1] = '1'
-  if #ops == 4000 or i == #ARGV then
+for i = 4, #ARGV do
+  local o = ARGV[i]
+  if string.byte(o) == 103 then
+    ops[#ops + 1] = 'GET'
+    ops[#ops + 1] = 'u53'
+    ops[#ops + 1] = string.sub(o, 2)
+  else
+    ops[#ops + 1] = 'SET'
+    ops[#ops + 1] = 'u1'
+    ops[#ops + 1] = o
+    ops[#ops + 1] = '1'
+  end
+  if #ops >= 3997 or i == #ARGV then
     local old = redis.call('BITFIELD', KEYS[1], unpack(ops))
     for j = 1, #old do out[#out + 1] = old[j] end
     ops = {}
@@ -94,17 +105,28 @@ for i = 2, #ARGV do
 end
 return out`)
 
-// scriptSets is how many bits mustExistScript sets at once. The 4000 in the
-// script is four words a bit.
-const scriptSets = 1000
+const (
+	// scriptOps is how many operations mustExistScript certainly runs at once.
+	// The 3997 in the script is four words for each.
+	scriptOps = 999
+	// getMark tells a word to read from a bit to set.
+	getMark = "g"
+)
+
+// kindArgs is ARGV[2] and ARGV[3] of mustExistScript.
+func (r *record) kindArgs() []string {
+	if r.shape == nil {
+		return []string{"0", "0"}
+	}
+	loose := r.shape.loose()
+	return []string{
+		strconv.FormatInt(1<<loose, 10), strconv.FormatInt(r.shape.word(nil)>>loose, 10),
+	}
+}
 
 func (q *request) mustExistCommand() upstash.Command {
-	args := make([]string, len(q.offsets))
-	for i, o := range q.offsets {
-		args[i] = strconv.FormatUint(o, 10)
-	}
-	c := q.rec.script(mustExistScript, nil, args...).Repeatable(true)
-	if len(args) <= scriptSets {
+	c := q.rec.script(mustExistScript, nil, append(q.rec.kindArgs(), q.ops...)...).Repeatable(true)
+	if len(q.ops) <= scriptOps {
 		return c.AllOrNothing()
 	}
 	return c

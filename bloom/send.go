@@ -40,15 +40,21 @@ func (q *request) command() upstash.Command {
 
 // write sends writes and judges them. A request whose wrote.ok is true has its
 // answers in added, and may have an error beside it: ErrUncertain or ErrNoTTL.
+//
+// A shape may have a command sent again, for another epoch or layer.
 func write(ctx context.Context, reqs []*request) {
-	send(ctx, reqs)
+	for pending := ready(ctx, reqs, true); len(pending) > 0; {
+		send(ctx, pending)
+		var again []*request
+		for _, q := range pending {
+			if q.takeWrite(ctx) {
+				again = append(again, q)
+			}
+		}
+		pending = ready(ctx, again, true)
+	}
 	for _, q := range reqs {
 		if q.err != nil {
-			q.err = q.rec.failed(q.err)
-		} else {
-			q.err = q.judgeWrite()
-		}
-		if q.tell(true); q.err != nil {
 			continue
 		}
 		if q.wrote.uncertain() && !q.isOwnCreation(ctx) {
@@ -62,6 +68,85 @@ func write(ctx context.Context, reqs []*request) {
 	}
 }
 
+// takeWrite judges the answer to a write, and reports whether it is to be sent
+// again.
+func (q *request) takeWrite(ctx context.Context) (again bool) {
+	first, repeated := q.wrote, q.reply.MaybeRepeated()
+	if q.err != nil {
+		q.err = q.rec.failed(q.err)
+	} else {
+		q.err = q.judgeWrite()
+	}
+	q.tell(true)
+	if q.valid && q.rounds > 0 { // the first answer that counts has decided
+		q.wrote = first
+	}
+	switch {
+	case q.err != nil && q.rounds > 0:
+		q.err = &resentError{q.err, q.valid}
+		return false
+	case q.err != nil || q.rec.shape == nil || !q.rec.shape.follow(ctx, q, true):
+		return false
+	}
+	q.earlier = q.earlier || repeated
+	q.rounds++
+	return true
+}
+
+// ready returns the requests that can be sent. The shape of a record may have to
+// choose anew what its request is for.
+func ready(ctx context.Context, reqs []*request, write bool) []*request {
+	var out []*request
+	for i, q := range reqs {
+		if q.rec.shape == nil {
+			continue
+		}
+		changed := q.err == nil && q.aim(ctx, write)
+		if changed {
+			q.encode(write)
+		}
+		if q.err != nil && out == nil {
+			out = append(make([]*request, 0, len(reqs)), reqs[:i]...)
+		}
+	}
+	if out == nil {
+		return reqs
+	}
+	for _, q := range reqs[len(out):] {
+		if q.err == nil {
+			out = append(out, q)
+		}
+	}
+	return out
+}
+
+// aim has the shape choose what the request is for, and reports whether that
+// changed.
+func (q *request) aim(ctx context.Context, write bool) (changed bool) {
+	if q.rec.shape == nil {
+		return false
+	}
+	changed, err := q.rec.shape.aim(ctx, q, write)
+	switch {
+	case err != nil && q.rounds > 0:
+		q.err = &resentError{err, q.valid}
+	case err != nil:
+		q.err = &untouchedError{err}
+	}
+	return changed
+}
+
+// A resentError is the error of a command that was sent again after an answer.
+// The items may be in.
+type resentError struct {
+	err error
+	in  bool // they are in, and the answer beside the error holds
+}
+
+func (e *resentError) Error() string     { return e.err.Error() }
+func (e *resentError) Unwrap() error     { return e.err }
+func (e *resentError) SafeToRetry() bool { return false }
+
 // isOwnCreation resolves a write that finds all of its bits set after an
 // attempt whose reply was lost. If the filter has the birth number of this
 // write, that attempt made the filter, and its items were added to an empty one.
@@ -70,7 +155,7 @@ func (q *request) isOwnCreation(ctx context.Context) bool {
 	if !r.headed() || r.must || !r.hasBirth(ctx, q.birth) {
 		return false
 	}
-	q.wrote.created = true
+	q.wrote.created, q.wrote.doubtful = true, false
 	set := make(map[uint64]bool, len(q.items)*r.geo.Hashes)
 	for i, item := range q.items {
 		q.added[i] = false
@@ -95,12 +180,18 @@ func lookUp(ctx context.Context, reqs []*request) {
 			q.cmd.ReadOnly()
 		}
 	}
-	send(ctx, reqs)
+	sent := ready(ctx, reqs, false)
+	if len(sent) > 0 {
+		send(ctx, sent)
+	}
 	var first, second []*request
 	for _, q := range reqs {
 		denied := isDenied(q.err)
 		if q.err == nil {
 			q.err = q.judgeRead(!q.near())
+			if q.err == nil && q.rec.shape != nil {
+				q.rec.shape.follow(ctx, q, false)
+			}
 		} else if q.err = explainRead(q.err); !q.near() && errors.Is(q.err, ErrNotFilter) {
 			q.rec.refuse(q.err)
 		}

@@ -31,7 +31,7 @@ type fillWatch struct {
 // after one write in watchEvery, and when the answers of the handle's own
 // writes say that the filter is too full.
 func (f *Filter) watchFill(ctx context.Context, w written) {
-	if f.cfg.WarnFill == nil || !f.shouldLook(w) {
+	if !f.shouldLook(w) {
 		return
 	}
 	if s, err := f.Stats(ctx); err == nil && s.OverCapacity() {

@@ -2,6 +2,7 @@ package bloom
 
 import (
 	"fmt"
+	"strconv"
 
 	"github.com/upbloom/upbloom/upstash"
 )
@@ -13,8 +14,9 @@ import (
 // it, and then sets bits. With compareBirth it also returns the birth number.
 func (q *request) beginWrite(birth int64, compareBirth bool) {
 	r, b := q.rec, &q.cmd
-	q.birth, q.asksBirth, q.asksSettled, q.script = birth, false, false, r.must
-	q.offsets = q.offsets[:0]
+	q.birth, q.compareBirth = birth, compareBirth
+	q.asksBirth, q.asksSettled, q.script = false, false, r.must
+	q.ops, q.ends, q.words = q.ops[:0], q.ends[:0], q.words[:0]
 	b.Reset(r.key)
 	if !r.headed() {
 		return
@@ -26,6 +28,9 @@ func (q *request) beginWrite(birth int64, compareBirth bool) {
 	}
 	b.Overflow(upstash.Fail).IncrBy(headerType, 0, r.header).Get(headerType, 0).
 		IncrBy(headerType, birthOffset, birth)
+	if r.shape != nil {
+		b.IncrBy(headerType, kindWordOffset, r.shape.word(q)).Get(headerType, kindWordOffset)
+	}
 	if q.asksSettled {
 		b.Get("u1", settledOffset)
 	}
@@ -38,14 +43,48 @@ func (q *request) beginWrite(birth int64, compareBirth bool) {
 // setItem appends the operations that add an item.
 func (q *request) setItem(item string) {
 	r := q.rec
+	if r.shape != nil {
+		r.shape.setItem(q, item)
+		return
+	}
 	q.pos = r.geo.Positions(q.pos[:0], item)
-	if r.must {
-		for _, p := range q.pos {
-			q.offsets = append(q.offsets, headerBits+p)
+	q.set(r.layout.bodyOffset(), q.pos)
+}
+
+// encode writes the command anew, after aim changed what it is for.
+func (q *request) encode(write bool) {
+	if !write {
+		q.beginRead()
+		for _, item := range q.items {
+			q.getItem(item)
 		}
 		return
 	}
-	q.cmd.SetBits(r.layout.bodyOffset(), q.pos)
+	q.beginWrite(q.birth, q.compareBirth)
+	for _, item := range q.items {
+		q.setItem(item)
+	}
+}
+
+// set appends operations that set bits, and get operations that read words.
+func (q *request) set(base uint64, bits []uint64) {
+	if !q.script {
+		q.cmd.SetBits(base, bits)
+		return
+	}
+	for _, p := range bits {
+		q.ops = append(q.ops, strconv.FormatUint(base+p, 10))
+	}
+}
+
+func (q *request) get(base uint64, offsets []uint64) {
+	if !q.script {
+		q.cmd.GetWords(headerType, base, offsets)
+		return
+	}
+	for _, o := range offsets {
+		q.ops = append(q.ops, getMark+strconv.FormatUint(base+o, 10))
+	}
 }
 
 // beginRead starts a command that verifies the filter and then reads cells.
@@ -54,6 +93,9 @@ func (q *request) beginRead() {
 	q.cmd.Reset(q.rec.key)
 	if q.rec.headed() {
 		q.cmd.Get(headerType, 0)
+		if q.rec.shape != nil {
+			q.cmd.Get(headerType, kindWordOffset)
+		}
 		if q.learner != nil {
 			q.cmd.Get(headerType, birthOffset)
 		}
@@ -62,6 +104,10 @@ func (q *request) beginRead() {
 
 // getItem appends the operations that look an item up.
 func (q *request) getItem(item string) {
+	if q.rec.shape != nil {
+		q.rec.shape.getItem(q, item)
+		return
+	}
 	geo, base := q.rec.geo, q.rec.layout.bodyOffset()
 	if geo.Scheme != SchemeBlocked {
 		q.pos = geo.Positions(q.pos[:0], item)
@@ -75,24 +121,27 @@ func (q *request) getItem(item string) {
 	for _, w := range q.words[first:] {
 		q.pos = append(q.pos, wordBits*w.Index)
 	}
-	q.cmd.GetWords(headerType, base, q.pos)
+	q.get(base, q.pos)
 	q.ends = append(q.ends, len(q.words))
 }
 
 // size is the length of the command so far, in bytes, without the text of a
 // script.
-func (q *request) size() int { return q.cmd.Size() + len(q.offsets)*len(`,"4294967295"`) }
+func (q *request) size() int { return q.cmd.Size() + len(q.ops)*len(`,"g4294967295"`) }
 
 // scriptBytes is what a script adds to a write of a filter that must exist.
 func (r *record) scriptBytes() int {
 	if !r.must {
 		return 0
 	}
-	return r.script(mustExistScript, nil).Size()
+	return r.script(mustExistScript, nil, r.kindArgs()...).Size()
 }
 
 // itemBytes is the most that one item takes in a write, or in a read.
 func (r *record) itemBytes(write bool) int {
+	if r.shape != nil {
+		return r.shape.itemBytes(write)
+	}
 	last := headerBits + r.geo.Bits
 	switch {
 	case write:
@@ -109,18 +158,15 @@ type written struct {
 	created       bool // this very command made the filter
 	maybeRepeated bool // an earlier attempt may have set the bits
 	unsettled     bool // bit 127 was asked for and is 0
-	allSeen       bool // no bit was 0
+	doubtful      bool // "seen" may be the work of an earlier attempt
 	birth         int64
 	newItems      int // how many were new, and how many of their bits were set before
 	newOnes       int
 }
 
-// uncertain reports whether all of it could be the work of an earlier attempt.
-// A BITFIELD is atomic: one bit that was still 0, or a header that was not
-// there, proves that no attempt ran before this one.
-func (w written) uncertain() bool {
-	return w.ok && w.maybeRepeated && !w.created && w.allSeen
-}
+// uncertain reports whether the items are in, and whether they were new is not
+// known.
+func (w written) uncertain() bool { return w.ok && w.doubtful }
 
 func allSet(bits []upstash.NullInt64) bool {
 	for _, b := range bits {
@@ -134,7 +180,7 @@ func allSet(bits []upstash.NullInt64) bool {
 // judgeWrite splits the answers into the header's and the items'.
 func (q *request) judgeWrite() error {
 	r := q.rec
-	q.wrote = written{maybeRepeated: q.reply.MaybeRepeated()}
+	q.wrote = written{maybeRepeated: q.reply.MaybeRepeated() || q.earlier}
 	if r.must {
 		return q.judgeExisting()
 	}
@@ -159,11 +205,14 @@ func (q *request) judgeWrite() error {
 		if q.wrote.created && old[2].Valid {
 			q.wrote.birth = q.birth
 		}
-		if old, err = q.secondWord(old[3:]); err != nil {
+		if old, err = q.thirdWord(old[3:]); err != nil {
+			return err
+		}
+		if old, err = q.secondWord(old); err != nil {
 			return err
 		}
 	}
-	return q.tookBits(old)
+	return q.tookItems(old)
 }
 
 // judgeExisting judges the answers of the script of a record that must exist:
@@ -173,7 +222,7 @@ func (q *request) judgeExisting() error {
 		return q.rec.failed(err)
 	}
 	if len(q.answers) == 0 {
-		return wrongCount(0, 3+len(q.offsets))
+		return wrongCount(0, 4+len(q.ops))
 	}
 	word, err := fieldWord(q.answers[0])
 	if err != nil {
@@ -182,15 +231,40 @@ func (q *request) judgeExisting() error {
 	if err := q.rec.learn(word); err != nil {
 		return gone(err)
 	}
-	if len(q.answers) != 3+len(q.offsets) {
-		return wrongCount(len(q.answers), 3+len(q.offsets))
+	if len(q.answers) < 4 {
+		return wrongCount(len(q.answers), 4+len(q.ops))
 	}
 	old, err := q.secondWord(q.answers[1:])
 	if err != nil {
 		return err
 	}
+	if q.word, err = fieldWord(old[0]); err != nil {
+		return err
+	}
+	if err := q.rec.learnKind(q.word); err != nil {
+		return err
+	}
+	if old = old[1:]; len(old) != len(q.ops) {
+		return wrongCount(4+len(old), 4+len(q.ops))
+	}
 	q.wrote.unsettled = q.wrote.unsettled && q.rec.ttl != 0
-	return q.tookBits(old)
+	return q.tookItems(old)
+}
+
+// thirdWord takes the answers about the kind's own word off, if there are any.
+func (q *request) thirdWord(answers []upstash.NullInt64) ([]upstash.NullInt64, error) {
+	if q.rec.shape == nil {
+		return answers, nil
+	}
+	word, err := fieldWord(answers[1])
+	if err != nil {
+		return nil, err
+	}
+	if q.wrote.created && !answers[0].Valid {
+		return nil, q.rec.refuse(errHeaderBits) // a word stood there without a header
+	}
+	q.word = word
+	return answers[2:], q.rec.learnKind(word)
 }
 
 // secondWord takes the answers about bit 127 and the birth number off, if they
@@ -214,13 +288,25 @@ func (q *request) secondWord(answers []upstash.NullInt64) ([]upstash.NullInt64, 
 	return answers, nil
 }
 
-// tookBits notes for each item whether it was new: whether one of its bits was
-// 0.
+// tookItems notes for each item whether it was new.
+func (q *request) tookItems(old []upstash.NullInt64) error {
+	if q.rec.shape != nil {
+		err := q.rec.shape.wrote(q, old)
+		q.wrote.ok = err == nil
+		return err
+	}
+	return q.tookBits(old)
+}
+
+// tookBits notes for each item of a plain filter whether one of its bits was 0.
+// A BITFIELD is atomic: one bit that was still 0, or a header that was not
+// there, proves that no attempt ran before this one.
 func (q *request) tookBits(old []upstash.NullInt64) error {
 	if err := checkBits(old); err != nil {
 		return err
 	}
-	q.added, q.wrote.allSeen, q.wrote.ok = q.added[:0], allSet(old), true
+	q.added, q.wrote.ok = q.added[:0], true
+	q.wrote.doubtful = q.wrote.maybeRepeated && !q.wrote.created && allSet(old)
 	if len(q.items) == 0 {
 		return nil
 	}
@@ -271,12 +357,29 @@ func (q *request) readFound(primary bool) error {
 		if err != nil {
 			return err
 		}
-		if cells = cells[1:]; q.learner != nil {
+		if cells = cells[1:]; r.shape != nil {
+			if q.word, err = fieldWord(cells[0]); err != nil {
+				return err
+			}
+			if primary {
+				err = r.learnKind(q.word)
+			} else {
+				err = r.compareKind(q.word)
+			}
+			if err != nil {
+				return err
+			}
+			cells = cells[1:]
+		}
+		if q.learner != nil {
 			if q.stands, err = fieldWord(cells[0]); err != nil {
 				return err
 			}
 			cells = cells[1:]
 		}
+	}
+	if r.shape != nil {
+		return r.shape.read(q, cells)
 	}
 	if r.geo.Scheme == SchemeBlocked {
 		return q.judgeWords(cells)

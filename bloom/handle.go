@@ -1,0 +1,69 @@
+package bloom
+
+import (
+	"context"
+	"errors"
+	"unicode/utf8"
+
+	"github.com/upbloom/upbloom/upstash"
+)
+
+// A handle is a record and how calls use it: all that the types of this package
+// share.
+type handle struct {
+	rec            record
+	bytes          int // Config.BatchBytes
+	parallel       int // Config.BatchParallel
+	missingIsEmpty bool
+	// wrote is told of each write that ran, if it is not nil.
+	wrote func(ctx context.Context, w written)
+}
+
+const (
+	defaultBatchBytes    = 1 << 20
+	defaultBatchParallel = 4
+)
+
+var errEmptyKey = errors.New(`bloom: the key is empty: name the filter, e.g. "seen:webhooks"`)
+
+// checkTarget checks the client and the key, for every constructor.
+func checkTarget(c *upstash.Client, key string) error {
+	switch {
+	case c == nil:
+		return errors.New("bloom: the client is nil: make one with upstash.New or upstash.FromEnv")
+	case key == "":
+		return errEmptyKey
+	case !utf8.ValidString(key):
+		return errors.New("bloom: the key is not valid UTF-8, which the REST API cannot carry")
+	}
+	return nil
+}
+
+func (h *handle) batchBytes() int {
+	if h.bytes > 0 {
+		return h.bytes
+	}
+	return defaultBatchBytes
+}
+
+func (h *handle) batchParallel() int {
+	if h.parallel > 0 {
+		return h.parallel
+	}
+	return defaultBatchParallel
+}
+
+// missing turns ErrNotFound into an empty filter if the Config wants that.
+func (h *handle) missing(err error) error {
+	if h.missingIsEmpty && errors.Is(err, ErrNotFound) {
+		return nil
+	}
+	return err
+}
+
+// told passes a write on to whoever watches the handle's writes.
+func (h *handle) told(ctx context.Context, w written) {
+	if h.wrote != nil && w.ok {
+		h.wrote(ctx, w)
+	}
+}

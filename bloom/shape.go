@@ -1,0 +1,187 @@
+package bloom
+
+import (
+	"context"
+
+	"github.com/upbloom/upbloom/bloom/internal/cells"
+	"github.com/upbloom/upbloom/upstash"
+)
+
+// A shape is what a kind has beyond a plain filter: a word of its own at bit
+// 128, its own operations for an item, and what may follow an answer. The record
+// of a plain filter has none. Batches, retries, the TTL, limits and labels are
+// written once, for all kinds.
+type shape interface {
+	// aim chooses what the request is for, such as the epoch of a Window, and
+	// reports whether that changed. It is called before the command is written
+	// and again before it is sent. After an error the command is not sent.
+	aim(ctx context.Context, q *request, write bool) (changed bool, err error)
+	// word returns the kind's own word of a string that the request makes.
+	word(q *request) int64
+	// loose returns how many low bits of the kind's word change during its
+	// life. The others are fixed when the string is made.
+	loose() uint
+	// differs names the field of the Config that made a string with this word,
+	// which differs from the handle's in a fixed bit.
+	differs(word int64) (field string)
+
+	// setItem and getItem append the operations that add an item, or look it
+	// up. itemBytes is the most that an item takes in a write, or in a read.
+	setItem(q *request, item string)
+	getItem(q *request, item string)
+	itemBytes(write bool) int
+	// wrote and read take the answers about the items, and set q.added or
+	// q.found. The header and the kind's word were judged before.
+	wrote(q *request, answers []upstash.NullInt64) error
+	read(q *request, answers []upstash.NullInt64) error
+	// follow does what an answer calls for, and reports whether the command is
+	// to be sent again. It may set q.err.
+	follow(ctx context.Context, q *request, write bool) (again bool)
+}
+
+// kindWordOffset is where the kind's own word stands. Its first bit is 1, so
+// that a write sets it if it is zero, as it does the header.
+const kindWordOffset = 128
+
+// compareKind judges the kind's own word of an answer.
+func (r *record) compareKind(word int64) error {
+	if r.shape == nil {
+		return nil
+	}
+	loose := r.shape.loose()
+	if fixed := r.shape.word(nil) >> loose; word>>loose == fixed {
+		return nil
+	}
+	if word>>(wordBits-1) != 1 {
+		return errHeaderBits
+	}
+	e := newMismatchError(r.kind, r.geo, r.geo.info())
+	e.GotKind = r.kind
+	e.Field = r.shape.differs(word)
+	return e
+}
+
+// learnKind is compareKind for an answer of the primary, and remembers that
+// nothing may be written to another string.
+func (r *record) learnKind(word int64) error {
+	err := r.compareKind(word)
+	if err != nil {
+		r.refuse(err)
+	}
+	return err
+}
+
+// What a request carries for the shape of its record.
+type shaped struct {
+	word   int64  // the kind's own word in the last answer
+	at     uint64 // what the command is for: an epoch, or the number of layers
+	target int    // the area that the command sets bits in
+	tried  uint8  // the areas that an attempt of unknown outcome may have written
+	rounds int    // how often the command was sent again
+	valid  bool   // an answer has decided which items are new
+	held   []uint8
+}
+
+// An area is a part of a string that is a filter by itself: a pane, or a layer.
+type area struct {
+	offset uint64 // of its first cell, in bits
+	words  uint64
+}
+
+// end returns the bit behind the area, the first of a byte.
+func (a area) end() uint64 { return a.offset + (a.words*wordBits+7)/8*8 }
+
+// setInArea appends the operations that add an item to one area, and look it up
+// in the others.
+func (q *request) setInArea(areas []area, target int, item string) {
+	h, z := cells.Digest(item, q.rec.geo.Seed), q.rec.geo.Hashes/2
+	q.target = target
+	q.pos = cells.AppendBlocked(q.pos[:0], h.Hi, h.Lo, areas[target].words, z)
+	q.set(areas[target].offset, q.pos)
+	for i, p := range areas {
+		if i != target {
+			q.getWords(p, h.Hi, h.Lo, z)
+		}
+	}
+}
+
+// getInAreas appends the operations that look an item up in every area.
+func (q *request) getInAreas(areas []area, item string) {
+	h := cells.Digest(item, q.rec.geo.Seed)
+	for _, p := range areas {
+		q.getWords(p, h.Hi, h.Lo, q.rec.geo.Hashes/2)
+	}
+}
+
+func (q *request) getWords(a area, x, y uint64, z int) {
+	first := len(q.words)
+	q.words = cells.AppendWords(q.words, x, y, a.words, z)
+	q.pos = q.pos[:0]
+	for _, w := range q.words[first:] {
+		q.pos = append(q.pos, wordBits*w.Index)
+	}
+	q.get(a.offset, q.pos)
+	q.ends = append(q.ends, len(q.words))
+}
+
+// takeHeld finds out, for each item, which areas held it before the command: bit
+// i of q.held stands for area i.
+func (q *request) takeHeld(areas int, write bool, answers []upstash.NullInt64) error {
+	q.held = q.held[:0]
+	k, group, word := q.rec.geo.Hashes, 0, 0
+	for range q.items {
+		var held uint8
+		for i := range areas {
+			if write && i == 0 {
+				if err := checkBits(answers[:k]); err != nil {
+					return err
+				}
+				if allSet(answers[:k]) {
+					held |= 1 << q.target
+				}
+				answers = answers[k:]
+				continue
+			}
+			at := i
+			if write && i <= q.target {
+				at = i - 1
+			}
+			all := true
+			for ; word < q.ends[group]; word++ {
+				n, err := fieldWord(answers[0])
+				if err != nil {
+					return err
+				}
+				all = all && n&q.words[word].Mask == q.words[word].Mask
+				answers = answers[1:]
+			}
+			if group++; all {
+				held |= 1 << at
+			}
+		}
+		q.held = append(q.held, held)
+	}
+	return nil
+}
+
+// judgeHeld decides which items are new: those that no counting area held. An
+// item is certainly seen if a counting area held it that no attempt of this call
+// can have written.
+//
+// A command is atomic and sets the bits of all its items. So if an area lacks one
+// of them, no earlier attempt wrote to it.
+func (q *request) judgeHeld(counts uint8) {
+	tried := q.tried
+	for _, held := range q.held {
+		tried &= held
+	}
+	q.added, q.wrote.doubtful = q.added[:0], false
+	for _, held := range q.held {
+		held &= counts
+		q.added = append(q.added, held == 0)
+		q.wrote.doubtful = q.wrote.doubtful || held != 0 && held&^tried == 0
+		if held == 0 {
+			q.wrote.newItems++
+		}
+	}
+}
