@@ -14,8 +14,10 @@
 // The server takes a command as a JSON array, in the path, or in the path with
 // its last argument as the raw body. It serves /pipeline and /multi-exec, and
 // answers in JSON, base64 or RESP2. It accepts a bearer token or ?_token=, and
-// a second token that allows reads alone. It sends sync tokens. Statuses and
-// error texts are those of the service, as far as they are documented.
+// a second token that allows reads alone, but not KEYS and SCAN. ACL RESTTOKEN
+// knows one user, default, whose password is a token of the server. Web pages
+// of any origin may call it. It sends sync tokens. Statuses and error texts are
+// those of the service, as far as they are documented.
 //
 // A JSON number or boolean becomes an argument as it is written. Some other
 // servers change large numbers: WithFloatNumbers does so too, and reveals a
@@ -24,8 +26,8 @@
 //
 // Some answers are guesses, because nothing documents them: the texts for an
 // empty pipeline, for JSON that does not parse and for resp2 on /multi-exec,
-// the status 400 of a discarded transaction, and RESP2 pipeline answers
-// standing one after another. Code should not depend on them.
+// the status 400 of a discarded transaction, RESP2 pipeline answers standing
+// one after another, and the Access-Control headers. Code should not depend on them.
 //
 // # The database
 //
@@ -43,7 +45,14 @@
 // wherever it is, also in a pattern. The server accepts the first line "#!lua flags=allow-key-locking",
 // which the service documents and Redis 7.0 refuses, with every database. The
 // other data types are those of miniredis, with its limits: DUMP and RESTORE
-// know strings alone. The longest time to live is 292 years.
+// know strings alone, GEOADD has no options, GEODIST differs in the last digit
+// and GEOPOS returns what was added, XINFO CONSUMERS counts what was read with
+// NOACK as pending. The longest time to live is 292 years.
+//
+// Some arguments are refused that Redis accepts, because miniredis would panic
+// or take all memory: a pattern with a class such as [z-a] in KEYS or MATCH, a
+// cursor or COUNT of a SCAN of one key above 2^30, more than 1,048,576
+// repetitions of SRANDMEMBER and its like, and floats above 1.8e308.
 //
 // These commands of Redis 7.0 are missing there:
 //

@@ -35,6 +35,11 @@ type request struct {
 // commands.
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	s.count.requests.Add(1)
+	allowOrigins(w.Header())
+	if r.Method == http.MethodOptions {
+		preflight(w, r)
+		return
+	}
 	if s.faults.early() {
 		s.refuseEarly(w)
 		return

@@ -76,8 +76,8 @@ func WithListener(l net.Listener) Option { return func(c *config) { c.listener =
 // empty token is never accepted.
 func WithToken(token string) Option { return func(c *config) { c.token = token } }
 
-// WithReadOnlyToken sets the token that allows reads alone; the default is
-// random. An empty token is never accepted.
+// WithReadOnlyToken sets the token that allows reads alone, except KEYS and
+// SCAN; the default is random. An empty token is never accepted.
 func WithReadOnlyToken(token string) Option {
 	return func(c *config) { c.readOnlyToken = token }
 }

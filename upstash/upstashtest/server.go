@@ -22,7 +22,8 @@ import (
 type Server struct {
 	// URL is the server's address, such as http://127.0.0.1:41234.
 	URL string
-	// Token allows every command, ReadOnlyToken only those that do not write.
+	// Token allows every command, ReadOnlyToken only those that do not write,
+	// and neither KEYS nor SCAN.
 	Token, ReadOnlyToken string
 
 	tb    testing.TB // nil after Start

@@ -116,11 +116,27 @@ type bundle struct {
 func (b *bundle) Write(p []byte) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	if reason, ok := bytes.CutPrefix(p, []byte(refusedByHTTP)); ok {
+		return len(p), b.refuse(reason)
+	}
 	if b.holding {
 		b.held = append(b.held, p...)
 		return len(p), nil
 	}
 	return b.Conn.Write(p)
+}
+
+// refusedByHTTP begins the answer of net/http to a request that it cannot read,
+// such as one with the path /get/%zz. No handler sees that request.
+const refusedByHTTP = "HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain; charset=utf-8\r\n" +
+	"Connection: close\r\n\r\n"
+
+// refuse sends that answer in JSON. Under TLS it stays as it is.
+func (b *bundle) refuse(reason []byte) error {
+	body := encoding{}.failure("ERR the request is no valid HTTP: " + string(reason)).bytes()
+	_, err := fmt.Fprintf(b.Conn, "HTTP/1.1 400 Bad Request\r\nContent-Type: %s\r\nContent-Length: %d\r\n"+
+		"Access-Control-Allow-Origin: *\r\nConnection: close\r\n\r\n%s", typeJSON, len(body), body)
+	return err
 }
 
 // holdBack makes a connection of this server collect its writes. release sends

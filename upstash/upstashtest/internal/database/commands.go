@@ -10,8 +10,8 @@ import (
 type command struct {
 	// arity counts the command's name too; -n means n or more.
 	arity int
-	// write is set for a command that a read-only token may not run, and that
-	// regions apply late.
+	// write is set for a command that regions apply late. A read-only token may
+	// not run it.
 	write bool
 }
 
@@ -64,6 +64,10 @@ const (
 		SSUBSCRIBE SUBSCRIBE SUNSUBSCRIBE UNSUBSCRIBE UNWATCH WATCH`
 )
 
+// ownersOnly are reads that look at the whole database: the service refuses
+// them to a read-only token.
+var ownersOnly = map[string]bool{"KEYS": true, "SCAN": true}
+
 // Both are built once and then only read.
 var (
 	inMemory = memoryTable()
@@ -108,7 +112,7 @@ func (t Table) Vet(args []string, readOnly bool) Failure {
 	switch {
 	case !ok:
 		return unavailable(args[0])
-	case readOnly && c.write:
+	case readOnly && (c.write || ownersOnly[name]):
 		return NoPermission(name)
 	case !c.fits(len(args)):
 		return wrongNumber(strings.ToLower(name))
@@ -130,16 +134,25 @@ func wrongNumber(name string) Failure {
 	return Failure("ERR wrong number of arguments for '" + name + "' command")
 }
 
-// blocks reports whether a command of a stream would wait, which it does only
-// if it is told to.
+// blocks reports whether a command would wait, which these do only if they are
+// told to. A group or a consumer may have the name of an option.
 func blocks(name string, args []string) bool {
-	if name != "XREAD" && name != "XREADGROUP" {
+	switch name {
+	case "WAIT":
+		n, ok := at(args, 1) // how many replicas
+		return ok && n > 0
+	case "XREAD", "XREADGROUP":
+	default:
 		return false
 	}
-	for _, a := range args[1:] {
-		switch strings.ToUpper(a) {
+	for i := 1; i < len(args); i++ {
+		switch strings.ToUpper(args[i]) {
 		case "BLOCK":
 			return true
+		case "COUNT":
+			i++ // its value
+		case "GROUP":
+			i += 2 // the group and the consumer
 		case "STREAMS":
 			return false
 		}

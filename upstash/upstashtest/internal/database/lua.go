@@ -216,7 +216,7 @@ func (r luaRun) do(l *lua.LState) Reply {
 	c, known := inMemory[name]
 	byText, byName := runsScript(name)
 	switch {
-	case byText, byName, name == "SCRIPT", refused[name]:
+	case byText, byName, name == "SCRIPT", refused[name], blocks(name, args):
 		return Failure("ERR This Redis command is not allowed from script")
 	case !known:
 		return Failure("ERR Unknown Redis command called from script")

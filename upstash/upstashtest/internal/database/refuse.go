@@ -30,7 +30,7 @@ func engineBreaks(args []string) Failure {
 	case "HSCAN", "SSCAN", "ZSCAN":
 		return scanBreaks(args)
 	case "HRANDFIELD", "SRANDMEMBER", "ZRANDMEMBER":
-		if n, ok := at(args, 2); ok && (n < -mostDrawn || n > math.MaxInt32) {
+		if n, ok := at(args, 2); ok && n < -mostDrawn {
 			return errRange
 		}
 	case "INCRBYFLOAT":
