@@ -80,9 +80,8 @@ func (a *app) doctorCommand() *cli.Command {
 	return &cli.Command{
 		Name: "doctor", Usage: "ask a database whether upbloom's promises hold on it", ArgsUsage: " ",
 		Description: "Costs about 120 commands, sends 10 MB and reads 2.5. It writes keys that begin with\n" +
-			"upbloom:doctor: alone, removes them, and gives each a TTL of 10 minutes before. A\n" +
-			"FAIL is what upbloom needs; a note is to be known. The exit status is 4 if there is\n" +
-			"a FAIL.",
+			"upbloom:doctor: alone, gives each a TTL of 10 minutes, and removes them. A FAIL is\n" +
+			"what upbloom needs; a note is to be known. The exit status is 4 if there is a FAIL.",
 		Flags: []cli.Flag{&cli.StringFlag{
 			Name: "record", Usage: "write requests and answers to `FILE`, without token and host, to send it to us",
 		}},

@@ -148,3 +148,32 @@ func TestTTLOfReplaceAndRestore(t *testing.T) {
 	sh.want(0, "no expiry: a saved filter holds no TTL, and upbloom ttl sets one", "", "restore", "copy", file)
 	sh.want(0, "expires in 5h0m", "", "restore", "--ttl", "5h", "second", file)
 }
+
+// An Add of a handle for another filter sets bits before it is told: the
+// program looks first.
+func TestAddToAnotherFilter(t *testing.T) {
+	sh := newShell(t)
+	seeded := *sh
+	seeded.env = append(seeded.env, "UPBLOOM_SEED=7")
+	sh.want(0, "", "a\n", "load", "--items", "1000", "key")
+	if _, err := sh.s.Exec("SET", "text", "\x00\x00\x00\x00\x00\x00\x00\x00 other data"); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		sh   *shell
+		says string
+		args []string
+	}{
+		{sh, "leave --items out", []string{"add", "--items", "5", "key", "b"}},
+		{&seeded, "another seed", []string{"add", "--items", "1000", "key", "b"}},
+		{sh, "not a filter", []string{"add", "--items", "1000", "text", "b"}},
+	} {
+		key := c.args[len(c.args)-2]
+		before := sh.stored(key)
+		c.sh.want(exitFilter, c.says, "", c.args...)
+		if sh.stored(key) != before {
+			t.Errorf("%q has changed what is there", c.args)
+		}
+	}
+	sh.want(0, "new   b", "", "add", "--items", "1000", "key", "b")
+}

@@ -66,6 +66,22 @@ type answer struct {
 // unasked is how many items add sends without a look at the filter before.
 const unasked = 1000
 
+// isOrMissing returns an error if the key holds anything but the filter of f. An
+// Add would be told so too, but only after its bits were set there.
+func (a *app) isOrMissing(ctx context.Context, f *bloom.Filter) error {
+	want := f.Geometry()
+	there, err := bloom.Open(ctx, a.client, a.key, bloom.OpenSeed(want.Seed))
+	switch {
+	case errors.Is(err, bloom.ErrNotFound):
+		return nil
+	case err == nil && there.Geometry() != want:
+		return &bloom.MismatchError{
+			Want: want, Got: there.Geometry(), WantKind: bloom.KindFilter, GotKind: bloom.KindFilter,
+		}
+	}
+	return err
+}
+
 // mayAdd is mayFill for items.
 func (a *app) mayAdd(ctx context.Context, c *cli.Command, f *bloom.Filter, items []string) error {
 	before, err := a.inspect(ctx)
@@ -101,6 +117,11 @@ func (a *app) each(ctx context.Context, c *cli.Command, adds bool, yes, no strin
 	}
 	if adds && len(items) > unasked {
 		if err := a.mayAdd(ctx, c, f, items); err != nil {
+			return err
+		}
+	}
+	if adds && countOf(c, "items") != 0 {
+		if err := a.isOrMissing(ctx, f); err != nil {
 			return err
 		}
 	}

@@ -89,7 +89,7 @@ func TestMessages(t *testing.T) {
 		{2, "write a rate such as 0.01, 1% or 1/1000", "strconv", "", append(plan, "one percent")},
 		{3, "list: the key holds a list, a hash", "HTTP", "", []string{"info", "list"}},
 		{3, "list: the key holds a list, a hash", "WRONGTYPE", "", []string{"check", "list", "a"}},
-		{3, "list: 0 of 1 items done, 1 not done: the key holds a list", "HTTP", "", []string{"add", "-n", "5", "list", "a"}},
+		{3, "list: the key holds a list", "HTTP", "", []string{"add", "-n", "5", "list", "a"}},
 		{3, "text: the key holds data that is not a filter", "", "", []string{"info", "text"}},
 		{3, "missing: no filter at this key", "", "", []string{"info", "missing"}},
 		{
