@@ -207,12 +207,12 @@ func askEvalSHA(ctx context.Context, p *patient) (string, error) {
 	}
 	reply, err = p.client.Do(ctx, upstash.Cmd("EVALSHA", sha, "0"))
 	if err != nil {
-		return "", err
+		return "", fmt.Errorf("no: the text of a script is sent each time: %w", err)
 	}
 	if n, err := reply.Int64(); err != nil || n != 7 {
 		return "", wrongf("%d, %v", n, err)
 	}
-	return "works; upbloom does not need it", nil
+	return "yes: the text of a script is sent once", nil
 }
 
 func askExpiry(ctx context.Context, p *patient) (string, error) {
