@@ -16,6 +16,8 @@ type Client struct {
 
 	owned  bool // New made the transport, and Close closes it
 	closed atomic.Bool
+
+	serverClock serverClock
 }
 
 // New makes a client for the database at url, e.g.
@@ -37,7 +39,7 @@ func New(url, token string, opts ...Option) (*Client, error) {
 	c := &Client{sender: sender{
 		settings: s, endpoint: e, root: e.base + "/", auth: hide(auth{token, "Bearer " + token}),
 		transport: s.transport,
-	}}
+	}, serverClock: serverClock{turn: make(chan struct{}, 1)}}
 	if c.transport == nil {
 		c.transport, c.owned = newDefaultTransport(e, s.maxConns), true
 	}

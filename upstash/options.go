@@ -30,6 +30,7 @@ type settings struct {
 	maxConns     int
 	observer     func(context.Context, Event)
 	callObserver func(context.Context, Event)
+	clock        processClock
 	readOnly     bool
 	noSyncToken  bool
 	allowHTTP    bool
@@ -40,6 +41,7 @@ func newSettings(opts []Option) (settings, error) {
 		timeout: defaultTimeout, retries: defaultRetries, maxResponse: defaultMaxResponse,
 		maxConns:    defaultMaxConns,
 		backoffBase: defaultBackoffBase, backoffCap: defaultBackoffCap,
+		clock: newProcessClock(),
 	}
 	for _, o := range opts {
 		if o != nil {

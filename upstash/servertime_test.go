@@ -1,0 +1,126 @@
+package upstash
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// A testClock is the clocks of a process, which a test moves.
+type testClock struct {
+	mu      sync.Mutex
+	wall    time.Time
+	elapsed time.Duration
+}
+
+func (c *testClock) pass(wall, elapsed time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.wall, c.elapsed = c.wall.Add(wall), c.elapsed+elapsed
+}
+
+func (c *testClock) option() Option {
+	return WithClock(
+		func() time.Time { c.mu.Lock(); defer c.mu.Unlock(); return c.wall },
+		func() time.Duration { c.mu.Lock(); defer c.mu.Unlock(); return c.elapsed },
+	)
+}
+
+const serverSeconds = 1_700_000_000
+
+func timeAnswer(seconds int64) answer {
+	return answer{status: 200, body: fmt.Sprintf(`{"result":["%d","0"]}`, seconds)}
+}
+
+func TestServerTime(t *testing.T) {
+	// The process's clock is years behind.
+	clock := &testClock{wall: time.Unix(1000, 0)}
+	f := &fakeTransport{script: []answer{timeAnswer(serverSeconds), timeAnswer(serverSeconds + 5000)}}
+	c := newClient(t, testURL, WithTransport(f), clock.option())
+	if _, ok := c.KnownServerTime(); ok {
+		t.Fatal("the time is known before it was learned")
+	}
+	check := func(what string, want int64, requests int) {
+		t.Helper()
+		got, err := c.ServerTime(t.Context())
+		if err != nil || got.Unix() != want || len(f.requests) != requests {
+			t.Errorf("%s: %d, %v after %d requests, want %d after %d",
+				what, got.Unix(), err, len(f.requests), want, requests)
+		}
+	}
+	check("the first", serverSeconds, 1)
+	clock.pass(9*time.Minute, 9*time.Minute)
+	check("by the monotonic clock", serverSeconds+540, 1)
+	clock.pass(500*time.Millisecond, 0)
+	check("a small step of the wall clock", serverSeconds+540, 1)
+	clock.pass(time.Minute, time.Second) // frozen: the monotonic clock stood still
+	check("after a thaw", serverSeconds+5000, 2)
+	clock.pass(11*time.Minute, 11*time.Minute)
+	check("after ten minutes", serverSeconds+5000, 3)
+	clock.pass(-time.Hour, 0)
+	check("after the wall clock was set back", serverSeconds+5000, 4)
+}
+
+// An answer that took too long may speak of a time long past.
+func TestServerTimeOfASlowAnswer(t *testing.T) {
+	clock := &testClock{wall: time.Unix(1000, 0)}
+	slow := timeAnswer(serverSeconds)
+	slow.hook = func(context.Context) { clock.pass(3*time.Second, 3*time.Second) }
+	f := &fakeTransport{script: []answer{slow, slow, timeAnswer(serverSeconds + 7)}}
+	c := newClient(t, testURL, WithTransport(f), clock.option())
+	if got, err := c.ServerTime(t.Context()); err != nil || got.Unix() != serverSeconds+7 {
+		t.Errorf("got %v, %v", got, err)
+	}
+	f = &fakeTransport{script: []answer{slow}}
+	c = newClient(t, testURL, WithTransport(f), clock.option())
+	if got, err := c.ServerTime(t.Context()); err == nil || len(f.requests) != maxTimeTries {
+		t.Errorf("got %v, %v after %d requests", got, err, len(f.requests))
+	}
+}
+
+func TestServerTimeOfABadAnswer(t *testing.T) {
+	for _, body := range []string{
+		`{"result":null}`, `{"result":["1"]}`, `{"result":["1","2","3"]}`, `{"result":["x","0"]}`,
+		`{"result":["-1","0"]}`, `{"result":[null,"0"]}`, `{"result":"now"}`,
+	} {
+		f := &fakeTransport{script: []answer{{status: 200, body: body}}}
+		if got, err := newClient(t, testURL, WithTransport(f)).ServerTime(t.Context()); !errors.Is(err, ErrBadResponse) {
+			t.Errorf("%s: %v, %v", body, got, err)
+		}
+	}
+}
+
+// Callers at the same time share one TIME, and a caller whose context ends does
+// not wait for it.
+func TestServerTimeIsLearnedOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		held := timeAnswer(serverSeconds)
+		held.hook = func(context.Context) { <-release }
+		f := &fakeTransport{script: []answer{held}}
+		c := newClient(t, testURL, WithTransport(f))
+		var wait sync.WaitGroup
+		for range 20 {
+			wait.Go(func() {
+				if got, err := c.ServerTime(t.Context()); err != nil || got.Unix() != serverSeconds {
+					t.Errorf("got %v, %v", got, err)
+				}
+			})
+		}
+		synctest.Wait()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		defer cancel()
+		if _, err := c.ServerTime(ctx); !errors.Is(err, context.DeadlineExceeded) || !SafeToRetry(err) {
+			t.Errorf("a caller without time: %v", err)
+		}
+		close(release)
+		wait.Wait()
+		if len(f.requests) != 1 {
+			t.Errorf("%d requests, want 1", len(f.requests))
+		}
+	})
+}
