@@ -1,11 +1,9 @@
 package proof
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/upbloom/upbloom/bloom"
@@ -15,24 +13,52 @@ import (
 // Verb names what a call does.
 type Verb string
 
+// The verbs of clients. Those in the second group move whole filters. Those of
+// the third group go through a Mirror.
 const (
 	Create    Verb = "create"
 	Add       Verb = "add"
 	AddAll    Verb = "addall"
+	AddIn     Verb = "addin" // to the filters of Call.Into
 	Exists    Verb = "exists"
 	ExistsAll Verb = "existsall"
+	Stats     Verb = "stats"
+	Overlap   Verb = "overlap" // EstimateIntersection with the other key
 	Delete    Verb = "delete"
 	Persist   Verb = "persist"
 	SetTTL    Verb = "setttl" // Filter.Expire
 
-	// Expire removes the key if it has a TTL, as time would. Clear removes the
-	// key whatever it holds. Overwrite stores data of another program. They run
-	// on the database itself and meet no fault.
-	Expire    Verb = "expire"
-	Clear     Verb = "clear"
-	Overwrite Verb = "overwrite"
+	Load         Verb = "load"
+	Merge        Verb = "merge"
+	Restore      Verb = "restore"
+	Replace      Verb = "replace"
+	ReplaceWrong Verb = "replacewrong" // with a Local of another geometry
+	Snapshot     Verb = "snapshot"
+	Union        Verb = "union"  // of the other key into this one
+	Rename       Verb = "rename" // to the other key
 
-	// HasTTL reports whether the key has a TTL. It too runs on the database.
+	MirrorExists  Verb = "mirror.exists"
+	MirrorAdd     Verb = "mirror.add"
+	MirrorThrough Verb = "mirror.addthrough"
+	Refresh       Verb = "mirror.refresh"
+	Crowd         Verb = "mirror.crowd" // Exists by several goroutines at once, of a Mirror of their own
+)
+
+// The verbs from outside run on the database itself and meet no fault.
+const (
+	// Expire removes the key if it has a TTL, as time would. Clear removes the
+	// key whatever it holds, as an eviction would, and ClearParts the parts of
+	// all uploads.
+	Expire     Verb = "expire"
+	Clear      Verb = "clear"
+	ClearParts Verb = "clearparts"
+	// Overwrite stores data of another program. Plant stores the bytes of a
+	// Local, which have no birth number. Smudge is an Add by a handle with
+	// another Config.
+	Overwrite Verb = "overwrite"
+	Plant     Verb = "plant"
+	Smudge    Verb = "smudge"
+	// HasTTL reports whether the key has a TTL.
 	HasTTL Verb = "hasttl"
 
 	// Lapse is an expiry that may have happened: see History.MayExpire.
@@ -42,17 +68,34 @@ const (
 // Call is one call of a client. It travels to other processes as JSON.
 type Call struct {
 	Verb  Verb
-	Items []string
+	Items []string `json:",omitempty"`
+	// Key is 0 or 1. Filters move between the two keys.
+	Key int `json:",omitempty"`
+	// Into are the keys of an AddIn, one for each of its equal items.
+	Into []int `json:",omitempty"`
+	// Parts says that a batch is one request for each item.
+	Parts bool `json:",omitempty"`
+	// Cause, if not 0, ends the call's context after CauseAfter, with that one
+	// of the errors that other calls made.
+	Cause      int           `json:",omitempty"`
+	CauseAfter time.Duration `json:",omitempty"`
 }
 
 // Result is the outcome of a call, as its client saw it. It travels as JSON.
 type Result struct {
-	// End is how the call ended.
-	End End
+	// End is how the call ended. Ends has that of each answer of an AddIn or a
+	// Crowd.
+	End  End
+	Ends []End `json:",omitempty"`
 	// Yes holds the answers, one an item, or a single one.
 	Yes []bool
 	// States is set after a batch that failed.
 	States []bloom.ItemState
+	// Count is the set cells of Stats, the items of Overlap, the new cells of a
+	// Load (-1 if it does not say), or the refreshes of a Crowd.
+	Count int
+	// Cells are those of a Snapshot.
+	Cells bits
 	// Tried is how many attempts ran or may have run, and Maybe how many of them
 	// got no answer.
 	Tried, Maybe int
@@ -68,96 +111,42 @@ const (
 	Uncertain End = "uncertain"
 	Missing   End = "no filter"
 	Mismatch  End = "other data"
+	Taken     End = "the other key holds something"
+	Recreated End = "made anew meanwhile"
+	NoNumber  End = "saturated"
 	NotRun    End = "did not run"
 	Unknown   End = "may have run"
 	Partly    End = "partly" // see States
 )
 
-// attempts counts those of one call.
-type attempts struct {
-	adds         bool        // the call is an Add or an AddAll
-	plain        atomic.Bool // it sends its items without a script
-	tried, maybe atomic.Int32
-}
-
-type attemptsKey struct{}
-
-// Observe is for upstash.WithObserver. From it Run learns how many attempts of
-// a call may have taken effect. It does not count the scripts that follow a
-// plain Add, because they change no item of a filter.
-func Observe(ctx context.Context, e upstash.Event) {
-	a, ok := ctx.Value(attemptsKey{}).(*attempts)
-	if !ok {
-		return
-	}
-	if e.Command == "BITFIELD" {
-		a.plain.Store(true)
-	} else if a.adds && a.plain.Load() {
-		return
-	}
-	if e.Ran+e.MayHaveRun > 0 {
-		a.tried.Add(1)
-	}
-	if e.MayHaveRun > 0 {
-		a.maybe.Add(1)
-	}
-}
-
-// Run makes one call on f. The observer of f's client must be Observe.
-func Run(ctx context.Context, f *bloom.Filter, c Call) Result {
-	a := attempts{adds: c.Verb == Add || c.Verb == AddAll}
-	ctx = context.WithValue(ctx, attemptsKey{}, &a)
-	var yes []bool
-	var err error
-	one := func(answer bool, e error) { yes, err = []bool{answer}, e }
-	switch c.Verb {
-	case Create:
-		one(f.Create(ctx))
-	case Add:
-		one(f.Add(ctx, c.Items[0]))
-	case AddAll:
-		yes, err = f.AddAll(ctx, c.Items)
-	case Exists:
-		one(f.Exists(ctx, c.Items[0]))
-	case ExistsAll:
-		yes, err = f.ExistsAll(ctx, c.Items)
-	case Delete:
-		one(f.Delete(ctx))
-	case Persist:
-		one(f.Persist(ctx))
-	case SetTTL:
-		one(f.Expire(ctx, time.Hour))
-	default:
-		panic("proof: no client does " + string(c.Verb))
-	}
-	r := Result{
-		End: endOf(err), Yes: yes,
-		Tried: int(a.tried.Load()), Maybe: int(a.maybe.Load()),
-	}
-	var batch *bloom.BatchError
-	if errors.As(err, &batch) {
-		r.End, r.States = Partly, batch.Items
-	}
-	if err != nil {
-		r.Err = err.Error()
-	}
-	return r
-}
-
-// endOf returns the End that an error stands for, by its documentation.
-func endOf(err error) End {
+// endOf returns the End that an error stands for, by its documentation. The
+// cause is that of the call's context: what is wrapped in it was said of
+// another call.
+func endOf(err, cause error) End {
 	var other *bloom.MismatchError
 	switch {
+	case err == nil:
+		return Answered
+	case cause != nil && errors.Is(err, cause):
 	case errors.Is(err, bloom.ErrUncertain), errors.Is(err, upstash.ErrUncertain):
 		// With ErrNoTTL or without.
 		return Uncertain
-	case err == nil, errors.Is(err, bloom.ErrNoTTL):
+	case errors.Is(err, bloom.ErrNoTTL):
 		return Answered
 	case errors.Is(err, bloom.ErrNotFound):
 		return Missing
+	case errors.Is(err, bloom.ErrKeyExists):
+		return Taken
+	case errors.Is(err, bloom.ErrRecreated):
+		return Recreated
+	case errors.Is(err, bloom.ErrSaturated):
+		return NoNumber
+	case errors.Is(err, bloom.ErrLoadLost):
+		return NotRun
 	case errors.As(err, &other), errors.Is(err, bloom.ErrNotFilter):
 		return Mismatch
-	case upstash.SafeToRetry(err):
+	}
+	if upstash.SafeToRetry(err) {
 		return NotRun
 	}
 	return Unknown
@@ -165,7 +154,21 @@ func endOf(err error) End {
 
 // String is for the print of a history that failed.
 func (c Call) String() string {
-	return string(c.Verb) + "(" + strings.Join(c.Items, " ") + ")"
+	s := string(c.Verb)
+	if c.Key != 0 {
+		s += "@2"
+	}
+	if len(c.Into) > 0 {
+		s += fmt.Sprint("@", c.Into)
+	}
+	if c.Parts {
+		s += " in parts"
+	}
+	s += "(" + strings.Join(c.Items, " ") + ")"
+	if c.Cause != 0 {
+		s += fmt.Sprintf(" cause %d after %v", c.Cause, c.CauseAfter)
+	}
+	return s
 }
 
 // String is for the print of a history that failed.
@@ -176,6 +179,15 @@ func (r Result) String() string {
 	}
 	if r.End == Partly {
 		s += fmt.Sprint(" ", r.States)
+	}
+	if len(r.Ends) > 0 {
+		s += fmt.Sprintf(" %q", r.Ends)
+	}
+	if r.Count != 0 {
+		s += fmt.Sprint(" count ", r.Count)
+	}
+	if r.Cells != (bits{}) {
+		s += " cells " + r.Cells.String()
 	}
 	if r.Maybe > 0 {
 		s += fmt.Sprintf(", %d attempts that may have run", r.Maybe)

@@ -12,64 +12,79 @@ import (
 	"time"
 
 	"github.com/anishathalye/porcupine"
-
-	"github.com/upbloom/upbloom/bloom"
 )
 
 // History holds the calls of the clients of one key and their results. Make one
 // with NewHistory. It is safe for concurrent use.
 type History struct {
-	geo  bloom.Geometry
-	kind Kind
+	of Subject
 
 	mu    sync.Mutex
-	now   int64 // counts beginnings and ends, whose order alone matters
+	begin time.Time
 	calls []*called
+	ticks []time.Duration // when each beginning and end was
 }
 
-// called is a call with its beginning and its end.
+// called is a call with its beginning and its end. The order of all beginnings
+// and ends counts, and for the answers that may be old their times.
 type called struct {
-	client     string
-	call       Call
-	oneRequest bool
-	result     Result
-	from, to   int64
+	client, session string
+	call            Call
+	result          Result
+	from, to        int64
+	began           time.Duration
 }
 
-// Kind is the part of the Config that all handles of a history share.
-type Kind struct {
-	TTL       bool
-	MustExist bool
+// A Subject is a type of filter whose histories are checked.
+type Subject interface {
+	// Initial returns the state of the model before all calls. States are
+	// compared with ==, and hash returns equal numbers for equal ones.
+	Initial() any
+	Hash(state any) uint64
+	// Steps turns a history into steps, each with the interval in which it took
+	// effect. The error says that no state explains a result.
+	Steps(h *History) ([]porcupine.Operation, error)
+	// Describe returns what a reader of a history wants to know of an item.
+	Describe(item string) string
 }
 
-// NewHistory returns an empty History for handles with the Config cfg. Their
-// filter must have at most MaxBits cells. The error is that of cfg.Geometry.
-func NewHistory(cfg bloom.Config) (*History, error) {
-	g, err := cfg.Geometry()
-	if err != nil {
-		return nil, err
-	}
-	if g.Bits > MaxBits {
-		panic("proof: the filter is too large for the model")
-	}
-	return &History{geo: g, kind: Kind{cfg.TTL != 0, cfg.MustExist}}, nil
+// A Step is the input of each operation that Subject.Steps returns. Next returns
+// the state after the step, and reports whether the step's answers are right.
+type Step interface {
+	Next(before any) (after any, ok bool)
+}
+
+// NewHistory returns an empty History.
+func NewHistory(of Subject) *History { return &History{of: of, begin: time.Now()} }
+
+// tick returns the place of something that happens now.
+func (h *History) tick() (at int64, since time.Duration) {
+	since = time.Since(h.begin)
+	h.ticks = append(h.ticks, since)
+	return int64(2 * len(h.ticks)), since
+}
+
+// before returns a place after all beginnings and ends earlier than a time, and
+// before the others.
+func (h *History) before(t time.Duration) int64 {
+	n, _ := slices.BinarySearch(h.ticks, t)
+	return int64(2*n + 1)
 }
 
 // Do calls do, which makes the call of a client, and adds the call to the
-// history. oneRequest says that a batch is certainly one request, and so takes
-// effect as a whole.
-func (h *History) Do(client string, c Call, oneRequest bool, do func(Call) Result) Result {
+// history. Clients with the same session share their handles.
+func (h *History) Do(client, session string, c Call, do func(Call) Result) Result {
 	h.mu.Lock()
-	h.now++
-	n := &called{client: client, call: c, oneRequest: oneRequest, from: h.now, to: math.MaxInt64}
+	n := &called{client: client, session: session, call: c, to: math.MaxInt64}
+	n.from, n.began = h.tick()
 	n.result = Result{End: Unknown, Err: "it has not returned"}
 	h.calls = append(h.calls, n)
 	h.mu.Unlock()
 	r := do(c)
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.now++
-	n.result, n.to = r, h.now
+	n.result = r
+	n.to, _ = h.tick()
 	return r
 }
 
@@ -107,8 +122,7 @@ func (h *History) MayExpire(n int) {
 	defer h.mu.Unlock()
 	for range n {
 		h.calls = append(h.calls, &called{
-			client: "time", call: Call{Verb: Lapse}, oneRequest: true,
-			result: Result{End: Unknown}, to: math.MaxInt64,
+			client: "time", call: Call{Verb: Lapse}, result: Result{End: Unknown}, to: math.MaxInt64,
 		})
 	}
 }
@@ -119,9 +133,17 @@ func (h *History) MayExpire(n int) {
 func (h *History) Check() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	steps, err := h.split()
+	steps, err := h.of.Steps(h)
 	if err != nil {
 		return fmt.Errorf("%w\n%s", err, h.text())
+	}
+	model := porcupine.Model{
+		Init: h.of.Initial,
+		Step: func(s, input, _ any) (bool, any) {
+			after, ok := input.(Step).Next(s)
+			return ok, after
+		},
+		Hash: h.of.Hash,
 	}
 	switch porcupine.CheckOperationsTimeout(model, steps, checkLimit) {
 	case porcupine.Ok:
@@ -136,17 +158,16 @@ func (h *History) Check() error {
 // their beginnings and ends.
 func (h *History) text() string {
 	var b strings.Builder
-	for i, c := range h.calls {
-		fmt.Fprintf(&b, "%3d  %-8s [%3d, %3d]  %v -> %v\n", i, c.client, c.from, c.to, c.call, c.result)
-	}
 	items := make(map[string]bool)
-	for _, c := range h.calls {
+	for i, c := range h.calls {
+		fmt.Fprintf(&b, "%3d  %-8s [%3d, %3d] %12v  %v -> %v\n",
+			i, c.client, c.from, c.to, c.began, c.call, c.result)
 		for _, item := range c.call.Items {
 			items[item] = true
 		}
 	}
 	for _, item := range slices.Sorted(maps.Keys(items)) {
-		fmt.Fprintf(&b, "     %s owns %v\n", item, h.geo.Positions(nil, item))
+		fmt.Fprintf(&b, "     %s %s\n", item, h.of.Describe(item))
 	}
 	return b.String()
 }

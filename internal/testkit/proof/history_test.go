@@ -112,16 +112,13 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-func check(t *testing.T, cfg bloom.Config, right bool, calls []one) {
+func check(t *testing.T, f Filters, right bool, calls []one) {
 	t.Helper()
-	h, err := NewHistory(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	h := NewHistory(&f)
 	for _, o := range calls {
-		n := called{client: "x", call: o.call, oneRequest: true, result: o.result, from: o.from, to: o.to}
+		n := called{client: "x", session: "x", call: o.call, result: o.result, from: o.from, to: o.to}
 		if o.call.Verb == parts {
-			n.call.Verb, n.oneRequest = AddAll, false
+			n.call.Verb, n.call.Parts = AddAll, true
 		}
 		h.calls = append(h.calls, &n)
 	}
@@ -178,21 +175,18 @@ func TestCheckTTL(t *testing.T) {
 		}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			cfg := bloom.Config{Bits: 53, Hashes: 2, TTL: tt.ttl, MustExist: tt.mustExist}
+			cfg := Filters{Bits: 53, Hashes: 2, TTL: tt.ttl, MustExist: tt.mustExist}
 			check(t, cfg, tt.right, tt.calls)
 		})
 	}
 }
 
 // sharing returns a Config and three such items.
-func sharing(t *testing.T) (cfg bloom.Config, a, b, c string) {
+func sharing(t *testing.T) (cfg Filters, a, b, c string) {
 	t.Helper()
-	cfg = bloom.Config{Bits: 53, Hashes: 2}
-	g, err := cfg.Geometry()
-	if err != nil {
-		t.Fatal(err)
-	}
-	of := func(item string) bits { return bitsOf(g.Positions(nil, item)) }
+	cfg = Filters{Bits: 53, Hashes: 2}
+	g := cfg.geometry()
+	of := func(item string) bits { return bitsOf(g.Positions(nil, item), g.Bits) }
 	names := make([]string, 200)
 	for i := range names {
 		names[i] = string(rune('a'+i/26)) + string(rune('a'+i%26))

@@ -1,9 +1,12 @@
 package proof
 
 import (
+	"fmt"
+	"math"
+	mathbits "math/bits"
 	"slices"
 
-	"github.com/anishathalye/porcupine"
+	"github.com/upbloom/upbloom/bloom"
 )
 
 // content is the kind of data that a key holds.
@@ -11,7 +14,8 @@ type content uint8
 
 const (
 	nothing content = iota
-	filter          // the one that the calls are about
+	filter          // one of the geometry that the calls are about
+	another         // a filter of another geometry
 	foreign         // another program's data
 )
 
@@ -22,9 +26,12 @@ type bits [2]uint64
 // up in a few calls, so that false positives happen.
 const MaxBits = 128
 
-func bitsOf(positions []uint64) (b bits) {
+// bitsOf returns the positions that are cells of a filter of m cells.
+func bitsOf(positions []uint64, m uint64) (b bits) {
 	for _, p := range positions {
-		b[p/64] |= 1 << (p % 64)
+		if p < m {
+			b[p/64] |= 1 << (p % 64)
+		}
 	}
 	return b
 }
@@ -33,12 +40,25 @@ func (b bits) with(c bits) bits { return bits{b[0] | c[0], b[1] | c[1]} }
 
 func (b bits) has(c bits) bool { return b.with(c) == b }
 
-// state is the state of the model, which is one key. States are compared with
-// ==.
-type state struct {
+func (b bits) count() int { return mathbits.OnesCount64(b[0]) + mathbits.OnesCount64(b[1]) }
+
+func (b bits) String() string {
+	var at []int
+	for i := range MaxBits {
+		if b[i/64]>>(i%64)&1 == 1 {
+			at = append(at, i)
+		}
+	}
+	return fmt.Sprint(at)
+}
+
+// slot is what the model knows of one key.
+type slot struct {
 	holds content
 	bits  bits
-	birth uint16 // which step made the filter: the birth number of the model
+	// birth says which step made the filter: the birth number of the model. It
+	// is 0 for a filter that another program wrote, until a write gives it one.
+	birth uint16
 
 	// ttl says that the filter has a TTL, or gets one with the next write.
 	ttl bool
@@ -46,6 +66,11 @@ type state struct {
 	// own has a bit for each call of which an attempt without an answer took
 	// effect in this filter.
 	own uint64
+}
+
+// state is the state of the model: two keys. States are compared with ==.
+type state struct {
+	at [2]slot
 	// batches holds, for each AddAll of several requests, the birth of the
 	// filter that its items went into, or 0.
 	batches [maxBatches]uint16
@@ -53,20 +78,12 @@ type state struct {
 
 const maxBatches = 8
 
-// become replaces what the key holds.
-func (s *state) become(c content) {
-	s.holds, s.birth, s.bits, s.ttl, s.own = c, 0, bits{}, false, 0
-}
-
-// create makes the empty filter of the step p. All attempts of one request have
-// the same birth number.
-func (s *state) create(p *step) {
-	s.become(filter)
-	s.birth, s.ttl = p.birth, p.kind.TTL
-}
+// create returns the empty filter of the step p. All attempts of one request
+// have the same birth number.
+func (p *step) create() slot { return slot{holds: filter, birth: p.birth, ttl: p.of.TTL != 0} }
 
 // add sets an item's bits and reports whether one of them was 0.
-func (s *state) add(item bits) (isNew bool) {
+func (s *slot) add(item bits) (isNew bool) {
 	isNew = !s.bits.has(item)
 	s.bits = s.bits.with(item)
 	return isNew
@@ -81,74 +98,121 @@ const (
 	open             // it may take effect at some time, without an answer
 	missing          // the answer is that there is no filter
 	mismatch         // the answer is that there are other data
+	taken            // the answer is that the other key is not free
+	noNumber         // the answer is that the filter is saturated
 )
 
-// step is one atomic effect on the key, with the answer that its client got.
+// step is one atomic effect on the keys, with the answer that its client got.
 type step struct {
-	kind  Kind
+	of    *Filters
+	geo   *bloom.Geometry
 	verb  Verb
+	key   int
 	items []bits
 	end   ending
-	// yes holds the answers: one an item, or a single one.
-	yes []bool
+	// yes holds the answers: one an item, or a single one. count and cells are
+	// those of the Result.
+	yes   []bool
+	count int
+	cells bits
 	// birth is another one for each request that can make a filter.
 	birth uint16
-	// call is the bit of state.own that belongs to the step's call.
+	// call is the bit of slot.own that belongs to the step's call.
 	call uint64
 	// batch is 1 + the index in state.batches, or 0 for a call of one request.
 	batch int
 }
 
-// next returns the state after the step, and reports whether the step's answers
+// Next returns the state after the step, and reports whether the step's answers
 // are right.
-func (p *step) next(s state) (state, bool) {
-	if p.end == missing {
-		return s, s.holds == nothing
+func (p *step) Next(before any) (any, bool) {
+	s := before.(state)
+	ok := p.next(&s)
+	return s, ok
+}
+
+func (p *step) next(s *state) bool {
+	at, other := &s.at[p.key], &s.at[1-p.key]
+	switch p.end {
+	case missing:
+		return p.missing(at, other)
+	case mismatch:
+		return p.mismatch(at, other)
+	case taken:
+		return at.holds == filter && other.holds != nothing
+	case noNumber:
+		return p.saturated(at, other)
 	}
-	if p.end == mismatch {
-		return s, s.holds == foreign
-	}
-	ok := true
 	switch p.verb {
 	case Create:
-		ok = p.create(&s)
-	case Add, AddAll:
-		ok = p.add(&s)
-	case Exists, ExistsAll:
-		ok = p.exists(s)
-	case Delete: // of the filter alone
-		ok = s.holds != foreign && p.is(s.holds == filter) || p.end == open
-		if s.holds == filter {
-			s.become(nothing)
-		}
+		return p.make(at)
+	case Add, AddAll, AddIn, MirrorAdd, MirrorThrough:
+		return p.add(s, at)
+	case Exists, ExistsAll, MirrorExists, Crowd:
+		return p.exists(at)
+	case Stats:
+		return at.holds == filter && at.bits.count() == p.count
+	case Snapshot:
+		return at.holds == filter && at.bits == p.cells
+	case Overlap:
+		return at.holds == filter && other.holds == filter && p.overlap(at, other) == p.count
 	case Persist, SetTTL:
-		ok = p.lifetime(&s)
-	case Clear:
-		ok = p.is(s.holds != nothing)
-		s.become(nothing)
-	case Expire: // of the filter alone: nothing sets a TTL on other data
-		if p.yes[0] {
-			ok = s.holds == filter && s.ttl
-			s.become(nothing)
-		}
-	case Lapse:
-		if s.holds == filter && s.ttl {
-			s.become(nothing)
-		}
-	case HasTTL:
-		ok = p.is(s.holds == filter && s.ttl)
-	case Overwrite:
-		s.become(foreign)
+		return p.lifetime(at)
+	case Load, Replace, Union, Rename, Delete:
+		return p.move(at, other)
 	}
-	return s, ok
+	return p.outside(at)
+}
+
+func (p *step) missing(at, other *slot) bool {
+	switch p.verb {
+	case Union:
+		return other.holds == nothing && (at.holds == filter || at.holds == nothing)
+	case Overlap:
+		return at.holds == nothing || other.holds == nothing
+	case Load:
+		return at.holds == nothing && p.of.MustExist
+	}
+	return at.holds == nothing && !(p.of.MissingIsEmpty && p.looksUp())
+}
+
+func (p *step) looksUp() bool {
+	switch p.verb {
+	case Exists, ExistsAll, MirrorExists, Crowd:
+		return true
+	}
+	return false
+}
+
+func (p *step) mismatch(at, other *slot) bool {
+	switch p.verb {
+	case Union, Overlap:
+		return at.holds > filter || other.holds > filter
+	case Replace:
+		return at.holds == foreign
+	}
+	return at.holds > filter
+}
+
+// overlap estimates as EstimateIntersection does.
+func (p *step) overlap(at, other *slot) int {
+	both := at.bits.with(other.bits)
+	sum := p.geo.EstimateItems(uint64(at.bits.count())) + p.geo.EstimateItems(uint64(other.bits.count())) -
+		p.geo.EstimateItems(uint64(both.count()))
+	return int(math.Round(max(sum, 0)))
+}
+
+func (p *step) saturated(at, other *slot) bool {
+	full := int(p.geo.Bits)
+	return at.holds == filter && other.holds == filter && at.bits.with(other.bits).count() == full
 }
 
 // is reports whether the step's single answer is this one, or unknown.
 func (p *step) is(answer bool) bool { return p.end == open || p.yes[0] == answer }
 
-func (p *step) lifetime(s *state) bool {
+func (p *step) lifetime(s *slot) bool {
 	switch {
-	case s.holds == foreign:
+	case s.holds > filter:
 		return p.end == open
 	case s.holds == nothing:
 		return p.end == open || p.end == answered && !p.yes[0]
@@ -163,11 +227,12 @@ func (p *step) lifetime(s *state) bool {
 	return p.verb == SetTTL && p.yes[0] || p.verb == Persist && (had || !p.yes[0])
 }
 
-func (p *step) create(s *state) bool {
+// make is the step of a Create.
+func (p *step) make(s *slot) bool {
 	switch {
 	case p.end == open:
 		if s.holds == nothing {
-			s.create(p)
+			*s = p.create()
 			s.own |= p.call
 		}
 		return true
@@ -177,7 +242,7 @@ func (p *step) create(s *state) bool {
 		if s.holds != nothing {
 			return false
 		}
-		s.create(p)
+		*s = p.create()
 		return true
 	}
 	return s.holds == filter && s.own&p.call == 0
@@ -185,15 +250,18 @@ func (p *step) create(s *state) bool {
 
 // add allows the answer "seen" only if no earlier attempt of the same call
 // could be the reason.
-func (p *step) add(s *state) bool {
-	if s.holds == foreign {
+func (p *step) add(st *state, s *slot) bool {
+	if s.holds > filter {
 		return p.end == open
 	}
 	if s.holds == nothing {
-		if p.end == uncertain || p.kind.MustExist {
+		if p.end == uncertain || p.of.MustExist {
 			return p.end == open
 		}
-		s.create(p)
+		*s = p.create()
+	}
+	if s.birth == 0 && !p.of.MustExist {
+		s.birth = p.birth
 	}
 	own := s.own&p.call != 0
 	for i, item := range p.items {
@@ -209,8 +277,8 @@ func (p *step) add(s *state) bool {
 		s.own |= p.call
 		return true
 	}
-	if p.batch != 0 && p.end == answered {
-		of := &s.batches[p.batch-1]
+	if p.batch != 0 && p.end == answered && s.birth != 0 {
+		of := &st.batches[p.batch-1]
 		if *of != 0 && *of != s.birth {
 			return false // another part went into a filter that is gone
 		}
@@ -219,7 +287,10 @@ func (p *step) add(s *state) bool {
 	return true
 }
 
-func (p *step) exists(s state) bool {
+func (p *step) exists(s *slot) bool {
+	if s.holds == nothing && p.of.MissingIsEmpty {
+		return !slices.Contains(p.yes, true)
+	}
 	if s.holds != filter {
 		return false
 	}
@@ -229,20 +300,6 @@ func (p *step) exists(s state) bool {
 		}
 	}
 	return true
-}
-
-// model is the model in porcupine's terms.
-var model = porcupine.Model{
-	Init: func() any { return state{} },
-	Step: func(s, input, _ any) (bool, any) {
-		after, ok := input.(*step).next(s.(state))
-		return ok, after
-	},
-	Hash: func(s any) uint64 {
-		x := s.(state)
-		h := x.bits[0]*0x9e3779b97f4a7c15 ^ x.bits[1]*0xc2b2ae3d27d4eb4f
-		return h ^ x.own<<7 ^ uint64(x.birth)<<3 ^ uint64(x.holds)
-	},
 }
 
 // anySeen reports whether one of the answers of an Add is "seen".

@@ -2,51 +2,15 @@ package proof
 
 import (
 	"context"
+	"encoding/binary"
 	"fmt"
-	"math/rand/v2"
 	"strconv"
 
 	"github.com/upbloom/upbloom/bloom"
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
-// itemCount is how many items the calls choose from. They are few, so that
-// calls share items.
-const itemCount = 6
-
-// Draw draws a call of a client.
-func Draw(rng *rand.Rand) Call {
-	verbs := []Verb{
-		Create, Create, Add, Add, Add, Add, Add, Add, AddAll, AddAll,
-		Exists, Exists, Exists, Exists, Exists, Exists, ExistsAll, ExistsAll, Delete, Delete,
-		Persist, SetTTL,
-	}
-	c := Call{Verb: verbs[rng.IntN(len(verbs))]}
-	switch c.Verb {
-	case Add, Exists:
-		c.Items = items(rng, 1)
-	case AddAll, ExistsAll:
-		c.Items = items(rng, 2+rng.IntN(2))
-	}
-	return c
-}
-
-func items(rng *rand.Rand, n int) []string {
-	list := make([]string, n)
-	for i, item := range rng.Perm(itemCount)[:n] {
-		list[i] = "item-" + strconv.Itoa(item)
-	}
-	return list
-}
-
-// DrawOutside draws, with one call in ten, a change that does not come from a
-// client of ours.
-func DrawOutside(rng *rand.Rand) (c Call, ok bool) {
-	verbs := []Verb{Expire, Expire, Clear, Overwrite}
-	return Call{Verb: verbs[rng.IntN(len(verbs))]}, rng.IntN(10) == 0
-}
-
-// others are data of other programs: a text, and a filter of another geometry.
+// others are data of other programs: a text, and a filter of a later version.
 // The second word of each begins with a 1, so that no birth number can be added
 // to it. So the answer to a write does not depend on a random number.
 var others = []string{
@@ -54,8 +18,8 @@ var others = []string{
 	"\x88\x40\x00\x00\x1f\x40\x00\x00" + "\x88\x00\x00\x00\x00\x00\x00\x00" + string(make([]byte, 125)),
 }
 
-// Outside runs Expire, HasTTL, Clear or Overwrite on the database behind s.
-func Outside(s *upstashtest.Server, key string, seed uint64, c Call) Result {
+// Outside makes a call on the database behind s.
+func (f Filters) Outside(s *upstashtest.Server, key string, seed uint64, c Call) Result {
 	var reply any
 	var err error
 	switch c.Verb {
@@ -66,8 +30,14 @@ func Outside(s *upstashtest.Server, key string, seed uint64, c Call) Result {
 		reply, err = s.Exec("EVAL", "return redis.call('PTTL', KEYS[1]) > 0 and 1 or 0", "1", key)
 	case Clear:
 		reply, err = s.Exec("DEL", key)
+	case ClearParts:
+		err = clearParts(s, key)
 	case Overwrite:
 		_, err = s.Exec("SET", key, others[seed%2])
+	case Plant:
+		_, err = s.Exec("SET", key, string(stringOf(localOf(f.geometry(), c.Items))))
+	case Smudge:
+		_, err = s.Exec(f.smudge(key, c.Items[0])...)
 	default:
 		panic("proof: nothing outside does " + string(c.Verb))
 	}
@@ -77,15 +47,47 @@ func Outside(s *upstashtest.Server, key string, seed uint64, c Call) Result {
 	return Result{End: Answered, Yes: []bool{reply == int64(1)}}
 }
 
+func clearParts(s *upstashtest.Server, key string) error {
+	for _, key := range []string{key, secondKey(key)} {
+		reply, err := s.Exec("KEYS", key+":load:*")
+		if err != nil {
+			return err
+		}
+		keys, _ := reply.([]any)
+		for _, k := range keys {
+			if _, err := s.Exec("DEL", fmt.Sprint(k)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// smudge is the command of an Add by a handle of another geometry.
+func (f Filters) smudge(key, item string) []string {
+	g := geometryOf(f.other())
+	text := stringOf(bloom.NewLocal(g))
+	header := binary.BigEndian.Uint64(text) >> 11
+	body := uint64(len(text))*8 - (g.Bits+7)/8*8
+	cmd := []string{
+		"BITFIELD", key, "OVERFLOW", "FAIL", "INCRBY", "u53", "0", strconv.FormatUint(header, 10),
+		"INCRBY", "u53", "64", strconv.FormatUint(1<<52+7, 10), "OVERFLOW", "WRAP",
+	}
+	for _, p := range g.Positions(nil, item) {
+		cmd = append(cmd, "SET", "u1", strconv.FormatUint(body+p, 10), "1")
+	}
+	return cmd
+}
+
 // Finish adds last calls to the history, after all faults: a look-up of every
-// item, one more Add, and HasTTL. f is a new handle.
-func Finish(ctx context.Context, h *History, s *upstashtest.Server, key string, f *bloom.Filter) error {
+// item, one more Add, and HasTTL. s is a new client's.
+func (f Filters) Finish(ctx context.Context, h *History, server *upstashtest.Server, s *Session) error {
 	all := Call{Verb: ExistsAll}
 	for i := range itemCount {
 		all.Items = append(all.Items, "item-"+strconv.Itoa(i))
 	}
 	run := func(c Call) Result {
-		return h.Do("at last", c, true, func(c Call) Result { return Run(ctx, f, c) })
+		return h.Do("at last", "at last", c, func(c Call) Result { return s.Run(ctx, c) })
 	}
 	run(all)
 	// Another item than those of the clients: a LostThenError may wait for the
@@ -97,6 +99,8 @@ func Finish(ctx context.Context, h *History, s *upstashtest.Server, key string, 
 		return fmt.Errorf("an Add that met no fault: %v", r)
 	}
 	// A filter that should have a TTL has one by now. Other data have none.
-	h.Do("outside", Call{Verb: HasTTL}, true, func(c Call) Result { return Outside(s, key, 0, c) })
+	h.Do("outside", "outside", Call{Verb: HasTTL}, func(c Call) Result {
+		return f.Outside(server, s.keys[0], 0, c)
+	})
 	return nil
 }

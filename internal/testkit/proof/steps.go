@@ -15,16 +15,37 @@ const maxItems = 16
 
 // splitter turns calls into steps of the model.
 type splitter struct {
+	of      *Filters
 	geo     bloom.Geometry
-	kind    Kind
+	h       *History
 	steps   []porcupine.Operation
 	batches int
 	// removals are the calls that may have removed the filter.
 	removals []*called
 }
 
-func (h *History) split() ([]porcupine.Operation, error) {
-	s := splitter{geo: h.geo, kind: h.kind}
+// Initial is the state of two keys that hold nothing.
+func (f *Filters) Initial() any { return state{} }
+
+// Hash mixes what differs most.
+func (f *Filters) Hash(s any) uint64 {
+	x := s.(state)
+	h := uint64(0)
+	for _, at := range x.at {
+		h = h*0x100000001b3 ^ at.bits[0]*0x9e3779b97f4a7c15 ^ at.bits[1]*0xc2b2ae3d27d4eb4f
+		h ^= at.own<<7 ^ uint64(at.birth)<<3 ^ uint64(at.holds)
+	}
+	return h
+}
+
+// Describe returns the cells of an item.
+func (f *Filters) Describe(item string) string {
+	return fmt.Sprintf("owns %v", f.geometry().Positions(nil, item))
+}
+
+// Steps makes the steps of all calls.
+func (f *Filters) Steps(h *History) ([]porcupine.Operation, error) {
+	s := splitter{of: f, geo: f.geometry(), h: h}
 	for _, c := range h.calls {
 		if c.mayRemove() {
 			s.removals = append(s.removals, c)
@@ -38,12 +59,15 @@ func (h *History) split() ([]porcupine.Operation, error) {
 	return s.steps, nil
 }
 
-// mayRemove reports whether a call may have removed a filter.
+// mayRemove reports whether a call may have removed a filter or its items.
 func (c *called) mayRemove() bool {
+	r := c.result
 	switch c.call.Verb {
 	case Delete, Expire, Clear:
-		return c.result.End == Unknown || c.result.End == Answered && c.result.Yes[0]
-	case Overwrite, Lapse:
+		return r.End == Unknown || r.End == Answered && r.Yes[0]
+	case Rename, Replace:
+		return r.End == Unknown || r.End == Answered
+	case Overwrite, Plant, Lapse:
 		return true
 	}
 	return false
@@ -65,26 +89,51 @@ func (s *splitter) strays(c *called, n int) int {
 // call makes the steps of one call: those that were answered, and an open one
 // for each further attempt that may take effect.
 func (s *splitter) call(n int, c *called) error {
-	if err := consistent(c); err != nil {
+	if err := s.consistent(n, c); err != nil {
 		return err
 	}
+	r := c.result
 	ends := make([]bloom.ItemState, max(1, len(c.call.Items)))
 	for i := range ends {
-		ends[i] = stateOf(c.result, i)
+		ends[i] = stateOf(r, i)
 	}
-	if c.call.Verb != AddAll && c.call.Verb != ExistsAll || c.oneRequest {
+	switch v := c.call.Verb; {
+	case v == ClearParts, v == ReplaceWrong, v == Refresh && r.End != Missing:
+	case v == Load, v == Merge, v == Restore, v == Replace:
+		s.oneStep(n, c, seq(len(c.call.Items)), ends[0], 0)
+	case len(r.Ends) > 0:
+		for i, end := range r.Ends {
+			s.answer(n, c, i, end)
+		}
+	case v == ExistsAll && s.of.Lag && s.of.Reads != bloom.ReadsPrimary,
+		(v == AddAll || v == ExistsAll) && c.call.Parts:
+		s.parts(n, c, ends)
+	default:
 		s.oneRequest(n, c, ends)
-		return nil
 	}
+	return nil
+}
+
+// parts makes a step of each item.
+func (s *splitter) parts(n int, c *called, ends []bloom.ItemState) {
 	batch := 0
 	if c.call.Verb == AddAll && s.batches < maxBatches {
 		s.batches++
 		batch = s.batches
 	}
 	for i := range c.call.Items {
-		s.step(n, c, []int{i}, ends[i], batch)
+		s.oneStep(n, c, []int{i}, ends[i], batch)
 	}
-	return nil
+}
+
+// answer makes the step of one of several answers with an end each.
+func (s *splitter) answer(n int, c *called, i int, end End) {
+	one := *c
+	one.result.End = end
+	if len(c.call.Into) > 0 {
+		one.call.Key = c.call.Into[i]
+	}
+	s.oneStep(n, &one, []int{i}, stateOf(one.result, i), 0)
 }
 
 // oneRequest makes one step of all items. The items of a write have the same
@@ -96,34 +145,20 @@ func (s *splitter) oneRequest(n int, c *called, ends []bloom.ItemState) {
 		if len(at) == 0 {
 			return
 		}
-		s.step(n, c, at, bloom.ItemDone, 0)
+		s.oneStep(n, c, at, bloom.ItemDone, 0)
 		return
 	}
-	s.step(n, c, at, ends[0], 0)
-}
-
-// consistent returns an error for a result that no state of the filter
-// explains.
-func consistent(c *called) error {
-	r := c.result
-	for i := range r.States {
-		if c.oneRequest && c.call.Verb == AddAll && r.States[i] != r.States[0] {
-			return fmt.Errorf("the items of one write have several states")
-		}
-	}
-	unsure := r.End == Uncertain || slices.Contains(r.States, bloom.ItemUncertain)
-	if unsure && r.Maybe == 0 {
-		return fmt.Errorf("uncertain, although no attempt may have run before")
-	}
-	return nil
+	s.oneStep(n, c, at, ends[0], 0)
 }
 
 // stateOf returns the state of an item after a result, in the terms of a batch.
 func stateOf(r Result, i int) bloom.ItemState {
 	switch r.End {
 	case Partly:
-		return r.States[i]
-	case Answered, Missing, Mismatch:
+		if r.States != nil {
+			return r.States[i]
+		}
+	case Answered, Missing, Mismatch, Taken, NoNumber:
 		return bloom.ItemDone
 	case Uncertain:
 		return bloom.ItemUncertain
@@ -133,44 +168,46 @@ func stateOf(r Result, i int) bloom.ItemState {
 	return bloom.ItemNotDone
 }
 
-// step adds the steps of the items at the given indexes of one call.
-func (s *splitter) step(n int, c *called, at []int, end bloom.ItemState, batch int) {
+// oneStep adds the steps of the items at the given indexes of one call.
+func (s *splitter) oneStep(n int, c *called, at []int, end bloom.ItemState, batch int) {
 	r := c.result
-	p := step{kind: s.kind, verb: c.call.Verb, batch: batch, birth: uint16(n*maxItems + 1)}
-	for _, i := range at {
-		p.birth = uint16(n*maxItems + i + 1)
-		p.items = append(p.items, bitsOf(s.geo.Positions(nil, c.call.Items[i])))
-	}
+	p := s.begin(n, c, at, batch)
 	strays := r.Maybe
 	switch {
-	case p.verb == Exists, p.verb == ExistsAll:
+	case p.reads():
 		strays = 0
 		if end != bloom.ItemDone {
 			return
 		}
-	case p.verb == Delete: // the client does not repeat one that may have run
+	case p.once(): // a second attempt must find nothing to do
 		strays = 0
+		if end == bloom.ItemUncertain {
+			end = bloom.ItemUnknown
+		}
 		if end == bloom.ItemUnknown {
 			strays = 1
 		}
 	case end == bloom.ItemUnknown:
 		// The last attempt may have had an answer that could not be read.
 		strays = max(1, min(strays+1, r.Tried))
-	case end == bloom.ItemNotDone:
+	}
+	if end == bloom.ItemNotDone {
 		return // the error says that the step had no effect
 	}
+	p.end = open
 	if end == bloom.ItemDone || end == bloom.ItemUncertain {
 		if p.end = endingOf(r, end); p.end == answered {
-			p.yes = answersOf(r, at)
+			p.yes, p.count, p.cells = answersOf(r, at), r.Count, r.Cells
+			if c.fromCopy() {
+				p.yes = []bool{true}
+			}
 		}
-	} else {
-		p.end = open
 	}
 	if strays > 0 && p.end == answered && anySeen(p.yes) && n < 64 {
 		p.call = 1 << n
 	}
-	if p.end != open && !(r.End == Mismatch && p.writes()) {
-		s.add(n, p, c.from, c.to)
+	if p.end != open && !(r.End == Mismatch && p.mayRefuse()) {
+		s.add(n, p, s.earliest(c, p), c.to)
 	}
 	p.end, p.batch = open, 0
 	for range s.strays(c, strays) {
@@ -178,13 +215,70 @@ func (s *splitter) step(n int, c *called, at []int, end bloom.ItemState, batch i
 	}
 }
 
+// begin returns the step of some items of a call, without its answers.
+func (s *splitter) begin(n int, c *called, at []int, batch int) step {
+	p := step{
+		of: s.of, geo: &s.geo, verb: c.call.Verb, key: c.call.Key, batch: batch,
+		birth: uint16(n*maxItems + 1),
+	}
+	geo := s.geo
+	switch p.verb {
+	case Merge, Restore:
+		p.verb = Load
+	case MirrorAdd:
+		if c.fromCopy() {
+			p.verb = MirrorExists
+		}
+	case Refresh:
+		p.verb = Exists
+	case Smudge:
+		geo = geometryOf(s.of.other())
+	}
+	for _, i := range at {
+		p.birth = uint16(n*maxItems + i + 1)
+		p.items = append(p.items, bitsOf(geo.Positions(nil, c.call.Items[i]), s.geo.Bits))
+	}
+	switch p.verb {
+	case Load, Replace, Plant: // all items at once
+		all := bits{}
+		for _, b := range p.items {
+			all = all.with(b)
+		}
+		p.items = []bits{all}
+	}
+	return p
+}
+
+// fromCopy reports whether a Mirror found an item in its copy, and so did not
+// add it.
+func (c *called) fromCopy() bool {
+	return c.call.Verb == MirrorAdd && c.result.End == Answered && c.result.Tried == 0
+}
+
 func (s *splitter) add(n int, p step, from, to int64) {
 	s.steps = append(s.steps, porcupine.Operation{ClientId: n, Input: &p, Call: from, Return: to})
 }
 
-// writes reports whether the step is a write that the library may refuse
+// reads reports whether the step changes nothing.
+func (p *step) reads() bool {
+	return p.looksUp() || p.verb == Stats || p.verb == Snapshot || p.verb == Overlap
+}
+
+// once reports whether the step takes effect once, however many attempts there
+// were.
+func (p *step) once() bool {
+	return p.verb == Load || p.verb == Replace || p.verb == Rename || p.verb == Delete
+}
+
+// mayRefuse reports whether the step is a write that the library may refuse
 // without a request, from what its handle remembers of the key.
-func (p *step) writes() bool { return p.verb == Add || p.verb == AddAll || p.verb == Create }
+func (p *step) mayRefuse() bool {
+	switch p.verb {
+	case Add, AddAll, AddIn, MirrorAdd, MirrorThrough, Create, Load, Replace, Union:
+		return true
+	}
+	return false
+}
 
 func endingOf(r Result, end bloom.ItemState) ending {
 	switch {
@@ -194,13 +288,18 @@ func endingOf(r Result, end bloom.ItemState) ending {
 		return missing
 	case r.End == Mismatch:
 		return mismatch
+	case r.End == Taken:
+		return taken
+	case r.End == NoNumber:
+		return noNumber
 	}
 	return answered
 }
 
-// answersOf returns the answers for some items. A call without items has one.
+// answersOf returns the answers for some items. A call that moves all its items
+// at once has one answer.
 func answersOf(r Result, at []int) []bool {
-	if len(at) == 0 {
+	if len(at) == 0 || len(r.Yes) < len(at) {
 		return r.Yes
 	}
 	yes := make([]bool, 0, len(at))

@@ -4,19 +4,15 @@ import (
 	"context"
 	"time"
 
-	"github.com/upbloom/upbloom/bloom"
 	"github.com/upbloom/upbloom/internal/testkit/proof"
 	"github.com/upbloom/upbloom/upstash"
 )
 
-// target is the filter of a handle, and the URL by which the handle reaches it.
-// It travels to other processes as JSON.
+// target is the filters of a session, and the URL by which it reaches them. It
+// travels to other processes as JSON.
 type target struct {
 	URL, Token, Key string
-	Bits            uint64
-	Hashes          int
-	TTL             time.Duration
-	MustExist       bool
+	Filters         proof.Filters
 }
 
 // The limits are far longer than an answer over the loopback interface takes.
@@ -27,15 +23,10 @@ const (
 	callLimit    = 80 * time.Millisecond
 )
 
-func (t target) config() bloom.Config {
-	return bloom.Config{Bits: t.Bits, Hashes: t.Hashes, TTL: t.TTL, MustExist: t.MustExist}
-}
-
-// handle makes calls on a filter.
+// handle makes calls of a session.
 type handle struct {
-	client *upstash.Client
-	whole  *bloom.Filter // its batches are one request
-	parts  *bloom.Filter // its batches are several
+	client  *upstash.Client
+	session *proof.Session
 }
 
 func open(t target) (*handle, error) {
@@ -45,24 +36,14 @@ func open(t target) (*handle, error) {
 	if err != nil {
 		return nil, err
 	}
-	cfg := t.config()
-	whole, err := bloom.New(c, t.Key, cfg)
-	if err != nil {
-		return nil, err
-	}
-	cfg.BatchBytes = 1
-	parts, err := bloom.New(c, t.Key, cfg)
-	return &handle{c, whole, parts}, err
+	s, err := t.Filters.Open(c, t.Key)
+	return &handle{c, s}, err
 }
 
-func (h *handle) run(c proof.Call, oneRequest bool) proof.Result {
+func (h *handle) run(c proof.Call) proof.Result {
 	ctx, cancel := context.WithTimeout(context.Background(), callLimit)
 	defer cancel()
-	f := h.whole
-	if !oneRequest {
-		f = h.parts
-	}
-	return proof.Run(ctx, f, c)
+	return h.session.Run(ctx, c)
 }
 
 func (h *handle) close() { _ = h.client.Close() }

@@ -14,6 +14,7 @@ import (
 
 var (
 	histories = flag.Int("linear.histories", 30, "how many histories to make on each database")
+	themes    = flag.String("linear.themes", "all", "the groups of verbs beside the plain ones")
 	first     = flag.Uint64("linear.first", 1, "the seed of the first")
 )
 
@@ -36,6 +37,7 @@ func TestEmbedded(t *testing.T) { check(t, &lab{}) }
 func TestRedis(t *testing.T) { check(t, &lab{redis: testenv.Redis(t)}) }
 
 func check(t *testing.T, l *lab) {
+	l.themes = proof.ParseTheme(*themes)
 	for range 2 {
 		p, err := startProcess()
 		if err != nil {

@@ -30,11 +30,10 @@ type process struct {
 // order has a process make a call on a target. An order without a verb closes
 // the target's handle.
 type order struct {
-	ID         int
-	Target     target
-	Worker     string
-	Call       proof.Call
-	OneRequest bool
+	ID     int
+	Target target
+	Worker string
+	Call   proof.Call
 }
 
 type outcome struct {
@@ -157,7 +156,7 @@ func (s *server) start(running *sync.WaitGroup, o order) error {
 		}
 		s.handles[name] = h
 	}
-	running.Go(func() { _ = s.answer(outcome{o.ID, h.run(o.Call, o.OneRequest)}) })
+	running.Go(func() { _ = s.answer(outcome{o.ID, h.run(o.Call)}) })
 	return nil
 }
 

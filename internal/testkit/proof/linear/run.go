@@ -13,7 +13,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/upbloom/upbloom/bloom"
 	"github.com/upbloom/upbloom/internal/testkit/proof"
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
@@ -22,6 +21,7 @@ import (
 type lab struct {
 	redis     string // host:port, "" for the embedded database
 	processes []*process
+	themes    proof.Theme
 }
 
 // shortTTL expires while a history runs.
@@ -46,17 +46,13 @@ type run struct {
 func (l *lab) check(seed uint64) error {
 	r := &run{lab: l, seed: seed, rng: rand.New(rand.NewPCG(seed, 0)), fr: rand.New(rand.NewPCG(seed, 1))}
 	r.rate = []int{0, 5, 15, 25}[r.rng.IntN(4)]
-	size := [][2]int{{53, 2}, {106, 4}}[r.rng.IntN(2)]
+	filters := proof.DrawFilters(r.rng, l.themes)
+	filters.Lag, filters.Reads = false, 0
+	filters.TTL = []time.Duration{0, time.Hour, time.Hour, shortTTL}[r.rng.IntN(4)]
 	r.target = target{
-		Token: "token-of-the-history", Key: "proof:" + strconv.FormatUint(seed, 10),
-		Bits: uint64(size[0]), Hashes: size[1],
-		MustExist: r.rng.IntN(8) == 0,
-		TTL:       []time.Duration{0, time.Hour, time.Hour, shortTTL}[r.rng.IntN(4)],
+		Token: "token-of-the-history", Key: "proof:" + strconv.FormatUint(seed, 10), Filters: filters,
 	}
-	var err error
-	if r.history, err = proof.NewHistory(r.target.config()); err != nil {
-		return err
-	}
+	r.history = proof.NewHistory(&r.target.Filters)
 	defer r.close()
 	if err := r.start(); err != nil {
 		return err
@@ -68,7 +64,7 @@ func (l *lab) check(seed uint64) error {
 	if err := r.finish(); err != nil {
 		return err
 	}
-	if r.target.TTL == shortTTL {
+	if r.target.Filters.TTL == shortTTL {
 		r.history.MayExpire(1 + int(time.Since(begin)/(shortTTL-time.Millisecond)))
 	}
 	return r.history.Check()
@@ -155,7 +151,7 @@ type worker struct {
 	r     *run
 	name  string
 	rng   *rand.Rand
-	do    func(c proof.Call, oneRequest bool) proof.Result
+	do    func(c proof.Call) proof.Result
 	close func()
 }
 
@@ -165,9 +161,9 @@ func (r *run) worker(i int, t target) (*worker, error) {
 		p := r.lab.processes[(i/2)%n]
 		w.name = fmt.Sprintf("%d, other process", i)
 		o := order{Target: t, Worker: strconv.Itoa(i)}
-		w.do = func(c proof.Call, one bool) proof.Result {
+		w.do = func(c proof.Call) proof.Result {
 			o := o
-			o.Call, o.OneRequest = c, one
+			o.Call = c
 			return p.do(o)
 		}
 		w.close = func() { p.do(o) }
@@ -185,16 +181,15 @@ func (w *worker) one() {
 	if w.rng.IntN(3) == 0 {
 		time.Sleep(time.Duration(w.rng.IntN(int(3 * time.Millisecond))))
 	}
-	if c, ok := proof.DrawOutside(w.rng); ok {
+	f := &w.r.target.Filters
+	if c, ok := f.DrawOutside(w.rng); ok {
 		s := w.r.servers[0]
-		w.r.history.Do("outside", c, true, func(c proof.Call) proof.Result {
-			return proof.Outside(s, w.r.target.Key, w.r.seed, c)
+		w.r.history.Do("outside", "outside", c, func(c proof.Call) proof.Result {
+			return f.Outside(s, w.r.target.Key, w.r.seed, c)
 		})
 		return
 	}
-	c := proof.Draw(w.rng)
-	oneRequest := len(c.Items) < 2 || w.rng.IntN(3) > 0
-	w.r.history.Do(w.name, c, oneRequest, func(c proof.Call) proof.Result { return w.do(c, oneRequest) })
+	w.r.history.Do(w.name, w.name, f.Draw(w.rng), w.do)
 }
 
 // finish ends the faults and makes the last calls.
@@ -205,16 +200,15 @@ func (r *run) finish() error {
 	r.proxy.heal()
 	c := r.servers[0].Client()
 	defer c.Close()
-	f, err := bloom.New(c, r.target.Key, r.target.config())
+	f := &r.target.Filters
+	s, err := f.Open(c, r.target.Key)
 	if err != nil {
 		return err
 	}
-	err = proof.Finish(context.Background(), r.history, r.servers[0], r.target.Key, f)
+	err = f.Finish(context.Background(), r.history, r.servers[0], s)
 	if err != nil {
 		return fmt.Errorf("%w\n%v", err, r.history)
 	}
-	if _, err := r.servers[0].Exec("DEL", r.target.Key); err != nil {
-		return err
-	}
-	return nil
+	_, err = r.servers[0].Exec("DEL", r.target.Key, r.target.Key+":2")
+	return err
 }

@@ -16,6 +16,22 @@ type serverConn struct {
 	answers int
 }
 
+// flagged is the first line of a script that only the service takes. A server
+// that does not know the flag refuses the line in place of it.
+var (
+	flagged = []byte("#!lua flags=allow-key-locking")
+	refused = []byte("#!lua flags=unknown-to-server")
+)
+
+// Read returns a request as an old server sees it, if this is one.
+func (c *serverConn) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	if c.e.p.net.old {
+		copy(b, bytes.ReplaceAll(b[:n], flagged, refused))
+	}
+	return n, err
+}
+
 func (n *network) serverSide(e *end) net.Conn {
 	c := &serverConn{Conn: e, e: e}
 	if n.tls != nil {

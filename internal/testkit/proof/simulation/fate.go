@@ -75,6 +75,9 @@ func (f fates) ofRequest(n int) upstashtest.Fault {
 	if !wrong {
 		return upstashtest.Fault{}
 	}
+	if rng.IntN(8) == 0 { // so late that others act before
+		return upstashtest.LateExec(upTo(rng, 3*time.Second))
+	}
 	all := upstashtest.EveryFault()
 	return all[rng.IntN(len(all))]
 }

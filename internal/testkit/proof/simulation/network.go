@@ -20,6 +20,7 @@ type network struct {
 	fates fates
 
 	tls *tls.Config // the server's, or nil
+	old bool        // the server knows no flags in scripts
 
 	mu     sync.Mutex
 	trace  []string

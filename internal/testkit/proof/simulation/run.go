@@ -16,12 +16,12 @@ import (
 	"context"
 	"crypto/tls"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"strings"
 	"sync"
 	"time"
 
-	"github.com/upbloom/upbloom/bloom"
 	"github.com/upbloom/upbloom/internal/dialctx"
 	"github.com/upbloom/upbloom/internal/testkit/proof"
 	"github.com/upbloom/upbloom/upstash"
@@ -31,33 +31,30 @@ import (
 // scenario is drawn from a seed. So are the fates, which are not part of it.
 type scenario struct {
 	seed    uint64
-	cfg     bloom.Config
-	small   bloom.Config // as cfg, with batches of several requests
+	filters proof.Filters
 	clients int
 	workers int // of each client
 	calls   int // of each worker
 	rate    int
 	tls     bool
 	foreign bool // another program's data is there first
+	shared  bool // the workers of a client share its handles
+	lag     int  // how many writes the nearest region is behind
+	stale   bool // clients send no sync token
 }
 
-func newScenario(seed uint64) scenario {
+func newScenario(seed uint64, themes proof.Theme) scenario {
 	rng := rand.New(rand.NewPCG(seed, 1<<40))
-	sizes := []bloom.Config{{Bits: 53, Hashes: 2}, {Bits: 106, Hashes: 4}}
 	s := scenario{
-		seed: seed, cfg: sizes[rng.IntN(2)],
+		seed: seed, filters: proof.DrawFilters(rng, themes),
 		clients: 1 + rng.IntN(3), workers: 1 + rng.IntN(2), calls: 3 + rng.IntN(4),
-		rate: []int{0, 5, 10, 15, 20}[rng.IntN(5)],
-		tls:  rng.IntN(8) == 0 && serverTLS != nil,
+		rate:    []int{0, 5, 10, 15, 20}[rng.IntN(5)],
+		tls:     rng.IntN(8) == 0 && serverTLS != nil,
+		foreign: rng.IntN(5) == 0, shared: rng.IntN(2) == 0,
 	}
-	s.cfg.BatchParallel = 1
-	if rng.IntN(2) == 0 {
-		s.cfg.TTL = time.Hour
+	if s.filters.Lag {
+		s.lag, s.stale = []int{1, 3, math.MaxInt}[rng.IntN(3)], rng.IntN(2) == 0
 	}
-	s.cfg.MustExist = rng.IntN(8) == 0
-	s.small = s.cfg
-	s.small.BatchBytes = 1
-	s.foreign = rng.IntN(5) == 0
 	return s
 }
 
@@ -79,21 +76,19 @@ const (
 var serverTLS *tls.Config
 
 // simulate runs a seed. It is called in a bubble of its own.
-func simulate(sc scenario) (*run, error) {
-	history, err := proof.NewHistory(sc.cfg)
-	if err != nil {
-		return nil, err
-	}
-	r := &run{scenario: sc, history: history}
+func simulate(sc scenario) (_ *run, err error) {
+	r := &run{scenario: sc, history: proof.NewHistory(&sc.filters)}
 	r.net = newNetwork(fates{sc.seed, sc.rate}, nil)
 	if sc.tls {
 		r.net.tls = serverTLS
 	}
+	r.net.old = sc.filters.Themes&proof.OldServer != 0
 	r.server, err = upstashtest.Start(upstashtest.WithListener(r.net), upstashtest.WithToken(token))
 	if err != nil {
 		return r, err
 	}
 	defer r.server.Close()
+	r.server.SetReplicaLag(sc.lag)
 	r.server.InjectFunc(func(n int64, _ upstashtest.RequestInfo) upstashtest.Fault {
 		f := r.fates().ofRequest(int(n))
 		if f != (upstashtest.Fault{}) {
@@ -103,7 +98,7 @@ func simulate(sc scenario) (*run, error) {
 	})
 	ctx := dialctx.With(context.Background(), r.net.dial)
 	if r.foreign {
-		r.outside(proof.Overwrite)
+		r.outside(proof.Call{Verb: proof.Overwrite})
 	}
 	var running sync.WaitGroup
 	var clients []*upstash.Client
@@ -113,8 +108,12 @@ func simulate(sc scenario) (*run, error) {
 			return r, err
 		}
 		clients = append(clients, c)
+		session := r.open(c)
 		for j := range sc.workers {
-			w := r.worker(fmt.Sprintf("%d.%d", i, j), c, uint64(i*10+j))
+			w := r.worker(i, j, session)
+			if !sc.shared {
+				w.session, w.handles = r.open(c), w.name
+			}
 			running.Go(func() { w.work(ctx) })
 		}
 	}
@@ -133,32 +132,38 @@ func (r *run) client() (*upstash.Client, error) {
 	if r.tls {
 		scheme = "https://"
 	}
-	return upstash.New(scheme+address.String(), token,
-		upstash.WithObserver(proof.Observe), upstash.WithTimeout(300*time.Millisecond),
-		upstash.WithRetry(2), upstash.WithBackoff(0, 0), upstash.WithMaxResponse(32<<10))
+	opts := []upstash.Option{
+		upstash.WithObserver(proof.Observe), upstash.WithTimeout(300 * time.Millisecond),
+		upstash.WithRetry(2), upstash.WithBackoff(0, 0), upstash.WithMaxResponse(32 << 10),
+	}
+	if r.stale {
+		opts = append(opts, upstash.WithoutSyncToken())
+	}
+	return upstash.New(scheme+address.String(), token, opts...)
 }
 
 // worker makes one call after another.
 type worker struct {
-	r     *run
-	name  string
-	rng   *rand.Rand
-	whole *bloom.Filter // its batches are one request
-	parts *bloom.Filter // its batches are several
+	r       *run
+	name    string
+	rng     *rand.Rand
+	session *proof.Session
+	handles string // the name of the session
 }
 
-func (r *run) worker(name string, c *upstash.Client, n uint64) *worker {
-	w := &worker{r: r, name: name, rng: rand.New(rand.NewPCG(r.seed, 1<<41+n))}
-	w.whole, w.parts = r.handle(c, r.cfg), r.handle(c, r.small)
-	return w
-}
-
-func (r *run) handle(c *upstash.Client, cfg bloom.Config) *bloom.Filter {
-	f, err := bloom.New(c, key, cfg)
-	if err != nil {
-		panic(err) // the Config is a constant
+func (r *run) worker(client, n int, s *proof.Session) *worker {
+	return &worker{
+		r: r, name: fmt.Sprintf("%d.%d", client, n), session: s, handles: fmt.Sprint(client),
+		rng: rand.New(rand.NewPCG(r.seed, 1<<41+uint64(client*10+n))),
 	}
-	return f
+}
+
+func (r *run) open(c *upstash.Client) *proof.Session {
+	s, err := r.filters.Open(c, key)
+	if err != nil {
+		panic(err) // the Configs are constants
+	}
+	return s
 }
 
 func (w *worker) work(ctx context.Context) {
@@ -179,24 +184,26 @@ func (w *worker) rest() time.Duration {
 }
 
 func (w *worker) one(ctx context.Context) {
-	if c, ok := proof.DrawOutside(w.rng); ok {
-		w.r.outside(c.Verb)
+	f := &w.r.filters
+	if c, ok := f.DrawOutside(w.rng); ok {
+		w.r.outside(c)
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, upTo(w.rng, 2*time.Second))
-	defer cancel()
-	c := proof.Draw(w.rng)
-	f, whole := w.whole, true
-	if len(c.Items) > 1 && w.rng.IntN(3) == 0 {
-		f, whole = w.parts, false
+	limit := 2 * time.Second
+	if w.rng.IntN(2) == 0 { // longer than a script may take
+		limit = 12 * time.Second
 	}
-	w.r.history.Do(w.name, c, whole, func(c proof.Call) proof.Result { return proof.Run(ctx, f, c) })
+	ctx, cancel := context.WithTimeout(ctx, upTo(w.rng, limit))
+	defer cancel()
+	w.r.history.Do(w.name, w.handles, f.Draw(w.rng), func(c proof.Call) proof.Result {
+		return w.session.Run(ctx, c)
+	})
 }
 
 // outside changes the key as no client of ours does.
-func (r *run) outside(v proof.Verb) {
-	r.history.Do("outside", proof.Call{Verb: v}, true, func(c proof.Call) proof.Result {
-		return proof.Outside(r.server, key, r.seed, c)
+func (r *run) outside(c proof.Call) {
+	r.history.Do("outside", "outside", c, func(c proof.Call) proof.Result {
+		return r.filters.Outside(r.server, key, r.seed, c)
 	})
 }
 
@@ -210,11 +217,11 @@ func (r *run) finish(ctx context.Context) error {
 		return err
 	}
 	defer c.Close()
-	return proof.Finish(ctx, r.history, r.server, key, r.handle(c, r.cfg))
+	r.server.CatchUp()
+	return r.filters.Finish(ctx, r.history, r.server, r.open(c))
 }
 
 // String is the story of a seed.
 func (r *run) String() string {
-	return fmt.Sprintf("%d clients with %d workers, %v, TLS %v, faults %d%%\n%s",
-		r.clients, r.workers, r.cfg, r.tls, r.rate, strings.Join(r.net.trace, "\n"))
+	return fmt.Sprintf("%+v\n%s", r.scenario, strings.Join(r.net.trace, "\n"))
 }

@@ -13,9 +13,10 @@ import (
 )
 
 var (
-	seeds = flag.Int("simulation.seeds", 200, "how many seeds to run")
-	first = flag.Uint64("simulation.first", 1, "the first of them")
-	seed  = flag.Uint64("simulation.seed", 0, "run this one alone, and show its story with -v")
+	seeds  = flag.Int("simulation.seeds", 200, "how many seeds to run")
+	first  = flag.Uint64("simulation.first", 1, "the first of them")
+	themes = flag.String("simulation.themes", "all", "the groups of verbs beside the plain ones")
+	seed   = flag.Uint64("simulation.seed", 0, "run this one alone, and show its story with -v")
 )
 
 // TestSeeds runs clients, a REST server and a filter on a virtual clock, over a
@@ -65,7 +66,7 @@ func runSeed(t *testing.T, seed uint64) (r *run, err error) {
 			panic(fmt.Sprintf("seed %d: %v", seed, p))
 		}
 	}()
-	synctest.Test(t, func(*testing.T) { r, err = simulate(newScenario(seed)) })
+	synctest.Test(t, func(*testing.T) { r, err = simulate(newScenario(seed, proof.ParseTheme(*themes))) })
 	if err == nil {
 		err = r.history.Check()
 	}

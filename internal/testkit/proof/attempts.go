@@ -1,0 +1,38 @@
+package proof
+
+import (
+	"context"
+	"sync/atomic"
+
+	"github.com/upbloom/upbloom/upstash"
+)
+
+// attempts counts those of one call.
+type attempts struct {
+	adds         bool        // the call is an Add or an AddAll
+	plain        atomic.Bool // it sends its items without a script
+	tried, maybe atomic.Int32
+}
+
+type attemptsKey struct{}
+
+// Observe is for upstash.WithObserver. From it Run learns how many attempts of
+// a call may have taken effect. It does not count the scripts that follow a
+// plain Add, because they change no item of a filter.
+func Observe(ctx context.Context, e upstash.Event) {
+	a, ok := ctx.Value(attemptsKey{}).(*attempts)
+	if !ok {
+		return
+	}
+	if e.Command == "BITFIELD" {
+		a.plain.Store(true)
+	} else if a.adds && a.plain.Load() {
+		return
+	}
+	if e.Ran+e.MayHaveRun > 0 {
+		a.tried.Add(1)
+	}
+	if e.MayHaveRun > 0 {
+		a.maybe.Add(1)
+	}
+}

@@ -1,0 +1,54 @@
+package proof
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/upstash"
+)
+
+// causes are errors of other calls, with which an errgroup would end the
+// contexts of its members. None of them says anything of the call that they end.
+var causes = makeCauses()
+
+func makeCauses() []error {
+	// A client that has never sent anything says so.
+	c, err := upstash.New("http://127.0.0.1:1", "no-token", upstash.WithReadOnly())
+	if err != nil {
+		panic(err)
+	}
+	ended, cancel := context.WithCancel(context.Background())
+	cancel()
+	_, notSent := c.Do(ended, upstash.Cmd("PING"))
+	_, refused := c.Do(context.Background(), upstash.Cmd("SET", "key", "value"))
+	_ = c.Close()
+	return []error{
+		notSent, refused,
+		foreignError{},
+		bloom.ErrNotFound, bloom.ErrUncertain, bloom.ErrRecreated,
+		&upstash.Error{StatusCode: 429, Message: "ERR max requests limit exceeded", Command: "GET"},
+		&upstash.Error{StatusCode: 400, Message: "ERR no such command", Command: "GET"},
+		upstash.NotSent(errors.New("no connection")),
+	}
+}
+
+// foreignError has the method by which this module's errors say that a call may
+// be made again.
+type foreignError struct{}
+
+func (foreignError) Error() string             { return "another call did not run" }
+func (foreignError) SafeToRetry() bool         { return true }
+func (foreignError) RetryAfter() time.Duration { return 0 }
+
+// within returns the context of a call, and the cause that may end it.
+func (c Call) within(ctx context.Context) (context.Context, error, func()) {
+	if c.Cause == 0 {
+		return ctx, nil, func() {}
+	}
+	cause := causes[c.Cause-1]
+	ctx, cancel := context.WithCancelCause(ctx)
+	timer := time.AfterFunc(c.CauseAfter, func() { cancel(cause) })
+	return ctx, cause, func() { timer.Stop(); cancel(nil) }
+}

@@ -1,0 +1,168 @@
+package proof
+
+import (
+	"math/rand/v2"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/upbloom/upbloom/bloom"
+)
+
+// itemCount is how many items the calls choose from. They are few, so that
+// calls share items.
+const itemCount = 6
+
+// Theme is a set of groups of verbs. A history has the plain verbs and few
+// themes, so that calls of one theme meet each other often.
+type Theme uint8
+
+const (
+	Moves   Theme = 1 << iota // Load, Merge, Restore, Replace
+	Copies                    // Snapshot, Rename away and back, Union
+	Counts                    // Stats, EstimateIntersection
+	Mirrors                   // calls through a Mirror
+	Writers                   // other programs and other Configs, from outside
+	Causes                    // contexts that end with another call's error
+	OldServer                 // the server knows no flags in scripts
+	Plain   Theme = 0
+	All     Theme = 1<<iota - 1
+)
+
+var themeNames = []string{"moves", "copies", "counts", "mirrors", "writers", "causes", "oldserver"}
+
+// String lists the names that ParseTheme reads.
+func (t Theme) String() string {
+	var names []string
+	for i, name := range themeNames {
+		if t>>i&1 == 1 {
+			names = append(names, name)
+		}
+	}
+	return strings.Join(names, ",")
+}
+
+// ParseTheme reads names with commas between them. Unknown ones count for
+// nothing.
+func ParseTheme(s string) (t Theme) {
+	for i, name := range themeNames {
+		for part := range strings.SplitSeq(s, ",") {
+			if part == name || part == "all" {
+				t |= 1 << i
+			}
+		}
+	}
+	return t
+}
+
+var plainVerbs = []Verb{
+	Create, Create, Add, Add, Add, Add, Add, Add, AddAll, AddAll, AddIn,
+	Exists, Exists, Exists, Exists, Exists, Exists, ExistsAll, ExistsAll, Delete, Delete,
+	Persist, SetTTL,
+}
+
+// themeVerbs are drawn about as often as the plain ones.
+var themeVerbs = []struct {
+	theme Theme
+	verbs []Verb
+}{
+	{Moves, []Verb{Load, Merge, Restore, Replace, Replace, Replace, ReplaceWrong}},
+	{Copies, []Verb{Snapshot, Snapshot, Snapshot, Rename, Rename, Rename, Union, Union}},
+	{Counts, []Verb{Stats, Stats, Overlap}},
+	{Mirrors, []Verb{
+		MirrorExists, MirrorExists, MirrorExists, MirrorExists, MirrorAdd, MirrorThrough, MirrorThrough,
+		MirrorThrough, Refresh, Crowd, Replace,
+	}},
+}
+
+// DrawFilters draws the Config of a history, with at most two of the themes.
+func DrawFilters(rng *rand.Rand, themes Theme) Filters {
+	sizes := []Filters{{Bits: 53, Hashes: 2}, {Bits: 106, Hashes: 4}}
+	f := sizes[rng.IntN(2)]
+	if rng.IntN(2) == 0 {
+		f.TTL = time.Hour
+	}
+	f.MustExist = rng.IntN(8) == 0
+	f.MissingIsEmpty = rng.IntN(8) == 0
+	for range 2 {
+		f.Themes |= 1 << rng.IntN(len(themeNames)) & themes
+	}
+	stale := []time.Duration{0, 100 * time.Microsecond, 50 * time.Millisecond, time.Second}
+	trust := []time.Duration{time.Minute, time.Minute, 20 * time.Millisecond}
+	f.MaxStale, f.MaxTrust = stale[rng.IntN(len(stale))], trust[rng.IntN(len(trust))]
+	if f.Themes&^(Mirrors|Causes|Writers|OldServer) == 0 && f.Themes != 0 && rng.IntN(3) == 0 {
+		f.Lag, f.Reads = true, bloom.Reads(rng.IntN(3))
+	}
+	return f
+}
+
+// Draw draws a call of a client.
+func (f Filters) Draw(rng *rand.Rand) Call {
+	verbs := plainVerbs
+	for _, t := range themeVerbs {
+		if f.Themes&t.theme != 0 && rng.IntN(3) == 0 {
+			verbs = t.verbs
+		}
+	}
+	c := Call{Verb: verbs[rng.IntN(len(verbs))]}
+	if f.Themes&(Copies|Counts) != 0 && !c.mirrored() && rng.IntN(4) == 0 {
+		c.Key = 1
+	}
+	if f.Themes&Causes != 0 && rng.IntN(3) == 0 {
+		c.Cause = 1 + rng.IntN(len(causes))
+		c.CauseAfter = time.Duration(1 + rng.Int64N(int64(2*time.Millisecond)))
+		if rng.IntN(2) == 0 { // while an attempt waits for its answer
+			c.CauseAfter += time.Duration(rng.Int64N(int64(300 * time.Millisecond)))
+		}
+	}
+	switch c.Verb {
+	case Add, Exists, MirrorExists, MirrorAdd, MirrorThrough:
+		c.Items = items(rng, 1)
+	case AddAll, ExistsAll:
+		c.Items = items(rng, 2+rng.IntN(2))
+		c.Parts = rng.IntN(3) == 0
+	case Load, Merge, Restore, Replace:
+		c.Items = items(rng, rng.IntN(4))
+	case AddIn, Crowd:
+		x := items(rng, 1)[0]
+		c.Items = []string{x, x}
+		if c.Verb == Crowd {
+			c.Items = append(c.Items, x, x, x)
+		} else {
+			c.Key, c.Into = 0, []int{0, rng.IntN(2)}
+		}
+	}
+	return c
+}
+
+// mirrored reports whether the call goes through a Mirror.
+func (c Call) mirrored() bool { return strings.HasPrefix(string(c.Verb), "mirror.") }
+
+func items(rng *rand.Rand, n int) []string {
+	list := make([]string, n)
+	for i, item := range rng.Perm(itemCount)[:n] {
+		list[i] = "item-" + strconv.Itoa(item)
+	}
+	return list
+}
+
+// DrawOutside draws, with one call in ten, a change that does not come from a
+// client of ours.
+func (f Filters) DrawOutside(rng *rand.Rand) (c Call, ok bool) {
+	verbs := []Verb{Expire, Expire, Clear, Overwrite}
+	often := 10
+	if f.Themes&Moves != 0 && rng.IntN(3) == 0 {
+		verbs = []Verb{ClearParts}
+	}
+	if f.Themes&Writers != 0 {
+		verbs, often = append(verbs, Plant, Plant, Plant, Plant, Smudge, Smudge), 6
+	}
+	c.Verb = verbs[rng.IntN(len(verbs))]
+	switch c.Verb {
+	case Plant:
+		c.Items = items(rng, 1+rng.IntN(4))
+	case Smudge:
+		c.Items = items(rng, 1)
+	}
+	return c, rng.IntN(often) == 0
+}

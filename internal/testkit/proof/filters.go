@@ -1,0 +1,285 @@
+package proof
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/upstash"
+)
+
+// Filters describes the handles of one history, which share a Config. It is
+// plain data and travels to other processes as JSON.
+type Filters struct {
+	Bits           uint64 // at most MaxBits
+	Hashes         int
+	TTL            time.Duration
+	MustExist      bool
+	MissingIsEmpty bool
+	Reads          bloom.Reads
+	// Lag says that a region may answer which stays behind the primary.
+	Lag bool
+	// MaxStale and MaxTrust are those of the Mirrors.
+	MaxStale, MaxTrust time.Duration
+	// Themes are the groups of verbs that are drawn beside the plain ones.
+	Themes Theme
+}
+
+// Config returns the Config of the handles.
+func (f Filters) Config() bloom.Config {
+	return bloom.Config{
+		Bits: f.Bits, Hashes: f.Hashes, TTL: f.TTL, MustExist: f.MustExist,
+		MissingIsEmpty: f.MissingIsEmpty, Reads: f.Reads, BatchParallel: 1,
+	}
+}
+
+// other returns the Config of a handle that was made for another filter.
+func (f Filters) other() bloom.Config { return bloom.Config{Bits: 159, Hashes: 4} }
+
+func (f Filters) geometry() bloom.Geometry { return geometryOf(f.Config()) }
+
+func geometryOf(cfg bloom.Config) bloom.Geometry {
+	g, err := cfg.Geometry()
+	if err != nil {
+		panic(err) // the sizes are constants
+	}
+	return g
+}
+
+// secondKey is the key to which filters are renamed, and with which they are
+// united.
+func secondKey(key string) string { return key + ":2" }
+
+// A Session is the handles of a client. It is safe for concurrent use.
+type Session struct {
+	of     Filters
+	keys   [2]string
+	whole  [2]*bloom.Filter // by key
+	parts  [2]*bloom.Filter // their batches are a request for each item
+	mirror *bloom.Mirror    // of whole[0]
+}
+
+// Open makes the handles of a client, whose observer must be Observe.
+func (f Filters) Open(c *upstash.Client, key string) (*Session, error) {
+	s := &Session{of: f, keys: [2]string{key, secondKey(key)}}
+	for i, key := range s.keys {
+		cfg := f.Config()
+		var err error
+		if s.whole[i], err = bloom.New(c, key, cfg); err != nil {
+			return nil, err
+		}
+		cfg.BatchBytes = 1
+		if s.parts[i], err = bloom.New(c, key, cfg); err != nil {
+			return nil, err
+		}
+	}
+	var err error
+	s.mirror, err = bloom.NewMirror(s.whole[0], bloom.MirrorConfig{MaxStale: f.MaxStale, MaxTrust: f.MaxTrust})
+	return s, err
+}
+
+// Run makes one call.
+func (s *Session) Run(ctx context.Context, c Call) Result {
+	a := attempts{adds: c.adds()}
+	ctx = context.WithValue(ctx, attemptsKey{}, &a)
+	ctx, cause, stop := c.within(ctx)
+	defer stop()
+	r, err := s.call(ctx, c)
+	if r.End == "" {
+		r.End = endOf(err, cause)
+	}
+	r.Tried, r.Maybe = int(a.tried.Load()), int(a.maybe.Load())
+	var batch *bloom.BatchError
+	if errors.As(err, &batch) {
+		r.End, r.States = Partly, batch.Items
+	}
+	if err != nil {
+		r.Err = err.Error()
+	}
+	return r
+}
+
+// adds reports whether the call is an Add.
+func (c Call) adds() bool {
+	switch c.Verb {
+	case Add, AddAll, AddIn, MirrorAdd, MirrorThrough:
+		return true
+	}
+	return false
+}
+
+func single(yes bool, err error) (Result, error) { return Result{Yes: []bool{yes}}, err }
+
+func many(yes []bool, err error) (Result, error) { return Result{Yes: yes}, err }
+
+func none(err error) (Result, error) { return Result{}, err }
+
+func (s *Session) call(ctx context.Context, c Call) (Result, error) {
+	f, other := s.whole[c.Key], s.whole[1-c.Key]
+	if c.Parts {
+		f = s.parts[c.Key]
+	}
+	switch c.Verb {
+	case Create:
+		return single(f.Create(ctx))
+	case Add:
+		return single(f.Add(ctx, c.Items[0]))
+	case AddAll:
+		return many(f.AddAll(ctx, c.Items))
+	case AddIn:
+		return s.addIn(ctx, c)
+	case Exists:
+		return single(f.Exists(ctx, c.Items[0]))
+	case ExistsAll:
+		return many(f.ExistsAll(ctx, c.Items))
+	case Stats:
+		st, err := f.Stats(ctx)
+		return Result{Count: int(st.SetBits)}, err
+	case Overlap:
+		n, err := bloom.EstimateIntersection(ctx, f, other)
+		return Result{Count: int(n)}, err
+	case Delete:
+		return single(f.Delete(ctx))
+	case Persist:
+		return single(f.Persist(ctx))
+	case SetTTL:
+		return single(f.Expire(ctx, time.Hour))
+	case Union:
+		return none(bloom.Union(ctx, f, other))
+	case Rename:
+		return none(f.Rename(ctx, s.keys[1-c.Key]))
+	case Load, Merge, Restore, Replace, ReplaceWrong, Snapshot:
+		return s.move(ctx, f, c)
+	}
+	return s.mirrored(ctx, c)
+}
+
+// move makes the calls that move whole filters.
+func (s *Session) move(ctx context.Context, f *bloom.Filter, c Call) (Result, error) {
+	l := localOf(f.Geometry(), c.Items)
+	switch c.Verb {
+	case Load:
+		return loaded(f.Load(ctx, slices.Values(c.Items)))
+	case Merge:
+		return loaded(f.Merge(ctx, l))
+	case Restore:
+		var stream bytes.Buffer
+		if _, err := l.WriteTo(&stream); err != nil {
+			return Result{}, err
+		}
+		return loaded(f.Restore(ctx, &stream))
+	case Replace:
+		return none(f.Replace(ctx, l))
+	case ReplaceWrong:
+		return none(f.Replace(ctx, bloom.NewLocal(geometryOf(s.of.other()))))
+	}
+	l, err := f.Snapshot(ctx)
+	if err != nil {
+		return Result{}, err
+	}
+	return Result{Cells: cellsOf(l)}, nil
+}
+
+func loaded(l bloom.LoadResult, err error) (Result, error) {
+	r := Result{Yes: []bool{l.Created}, Count: int(l.NewBits)}
+	if l.NewBitsUnknown || err != nil {
+		r.Count = -1
+	}
+	return r, err
+}
+
+// addIn adds an item to several filters.
+func (s *Session) addIn(ctx context.Context, c Call) (Result, error) {
+	var filters []*bloom.Filter
+	for _, k := range c.Into {
+		filters = append(filters, s.whole[k])
+	}
+	answers, err := bloom.AddIn(ctx, c.Items[0], filters...)
+	r := Result{End: Partly}
+	for _, a := range answers {
+		r.Yes, r.Ends = append(r.Yes, a.Yes), append(r.Ends, endOf(a.Err, causeOf(c)))
+	}
+	return r, err
+}
+
+func causeOf(c Call) error {
+	if c.Cause == 0 {
+		return nil
+	}
+	return causes[c.Cause-1]
+}
+
+// mirrored makes the calls that go through a Mirror.
+func (s *Session) mirrored(ctx context.Context, c Call) (Result, error) {
+	switch c.Verb {
+	case MirrorExists:
+		return single(s.mirror.Exists(ctx, c.Items[0]))
+	case MirrorAdd:
+		return single(s.mirror.Add(ctx, c.Items[0]))
+	case MirrorThrough:
+		return single(s.mirror.AddThrough(ctx, c.Items[0]))
+	case Refresh:
+		return none(s.mirror.Refresh(ctx))
+	case Crowd:
+		return s.crowd(ctx, c)
+	}
+	panic("proof: no client does " + string(c.Verb))
+}
+
+// crowd asks a new Mirror about each item, all at once.
+func (s *Session) crowd(ctx context.Context, c Call) (Result, error) {
+	m, err := bloom.NewMirror(s.whole[0], bloom.MirrorConfig{MaxStale: s.of.MaxStale})
+	if err != nil {
+		return Result{}, err
+	}
+	r := Result{End: Partly, Yes: make([]bool, len(c.Items)), Ends: make([]End, len(c.Items))}
+	errs := make([]error, len(c.Items))
+	var running sync.WaitGroup
+	for i, item := range c.Items {
+		running.Go(func() {
+			r.Yes[i], errs[i] = m.Exists(ctx, item)
+			r.Ends[i] = endOf(errs[i], causeOf(c))
+		})
+	}
+	running.Wait()
+	r.Count = int(m.Stats().Refreshes)
+	return r, errors.Join(errs...)
+}
+
+func localOf(g bloom.Geometry, items []string) *bloom.Local {
+	l := bloom.NewLocal(g)
+	for _, item := range items {
+		l.Add(item)
+	}
+	return l
+}
+
+// stringOf returns the Redis string of a Local, which a stream holds behind its
+// own length.
+func stringOf(l *bloom.Local) []byte {
+	var stream bytes.Buffer
+	if _, err := l.WriteTo(&stream); err != nil {
+		panic(err) // a Buffer takes all
+	}
+	const head = 24
+	n := binary.BigEndian.Uint64(stream.Bytes()[head-8:])
+	return stream.Bytes()[head : head+n]
+}
+
+// cellsOf returns the set cells of a Local.
+func cellsOf(l *bloom.Local) (b bits) {
+	body := stringOf(l)
+	m := l.Geometry().Bits
+	body = body[len(body)-int((m+7)/8):]
+	for i := range m {
+		if body[i/8]>>(7-i%8)&1 == 1 {
+			b[i/64] |= 1 << (i % 64)
+		}
+	}
+	return b
+}

@@ -1,0 +1,116 @@
+package proof
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/upbloom/upbloom/bloom"
+)
+
+// consistent returns an error for a result that no state of the filter
+// explains.
+func (s *splitter) consistent(n int, c *called) error {
+	r, v := c.result, c.call.Verb
+	for i := range r.States {
+		if !c.call.Parts && v == AddAll && r.States[i] != r.States[0] {
+			return errors.New("the items of one write have several states")
+		}
+	}
+	unsure := r.End == Uncertain || slices.Contains(r.States, bloom.ItemUncertain) ||
+		slices.Contains(r.Ends, Uncertain)
+	switch {
+	case unsure && r.Maybe == 0:
+		return errors.New("uncertain, although no attempt may have run before")
+	case strings.Contains(r.Err, "shebang"):
+		return errors.New("the server refused the first line of a script, and the caller was told")
+	case v == ReplaceWrong && (r.End != Mismatch || r.Tried > 0) && r.End != NotRun:
+		return errors.New("a Local of another geometry was not refused at once")
+	case v == Crowd && r.Count > 1:
+		return fmt.Errorf("%d callers that began at once made %d refreshes", len(r.Ends), r.Count)
+	case c.sends() && r.Tried > 0 && s.isRefused(n, c):
+		return errors.New("a handle that met other data wrote again")
+	}
+	return nil
+}
+
+// sends reports whether the call is an Add that a handle sends unless it met
+// other data.
+func (c *called) sends() bool { return c.call.Verb == Add || c.call.Verb == AddAll }
+
+// isRefused reports whether the handle of an Add met other data before, and no
+// call since could have told it that they are gone.
+func (s *splitter) isRefused(n int, c *called) bool {
+	var others []*called // of the same handle, that could tell it something
+	met := int64(-1)     // when the last Add that met other data began
+	for i, o := range s.h.calls {
+		if i == n || o.from > c.to || !o.shares(c) || o.call.Verb == ReplaceWrong {
+			continue
+		}
+		switch {
+		case !o.sends():
+			others = append(others, o)
+		case o.result.End == Mismatch && o.to < c.from:
+			met = max(met, o.from)
+		case o.result.Tried > 0:
+			others = append(others, o)
+		}
+	}
+	return met >= 0 && !slices.ContainsFunc(others, func(o *called) bool { return o.to > met })
+}
+
+// shares reports whether two calls use the same handle.
+func (c *called) shares(o *called) bool {
+	if c.session != o.session || c.call.Parts != o.call.Parts {
+		return false
+	}
+	return c.call.Verb == AddIn || c.call.Key == o.call.Key
+}
+
+// earliest returns the place from which on a step may have taken effect. It is
+// the beginning of the call, unless the answer may be old.
+func (s *splitter) earliest(c *called, p step) int64 {
+	near := s.of.Lag && s.of.Reads != bloom.ReadsPrimary
+	yes := p.end == answered && !slices.Contains(p.yes, false) && len(p.yes) > 0
+	switch p.verb {
+	case Exists, ExistsAll:
+		if c.call.Verb != Refresh && near && (yes || s.of.Reads == bloom.ReadsNearest) {
+			return 0
+		}
+	case MirrorExists, Crowd:
+		switch {
+		case near && yes:
+			return 0
+		case near && s.of.Reads == bloom.ReadsNearest && (s.of.MaxStale == 0 || p.end != answered):
+			return 0
+		case p.end != answered, c.call.Verb == Crowd: // its Mirror is new
+			return c.from
+		case yes:
+			return min(c.from, s.h.before(c.began-s.of.MaxTrust))
+		}
+		if s.of.MaxStale > 0 {
+			return min(c.from, max(s.h.before(c.began-s.of.MaxStale), s.told(c)))
+		}
+	}
+	return c.from
+}
+
+// told returns the place after which the Mirror of a look-up knows the item: the
+// end of an Add that the Mirror itself sent, or the beginning of a Refresh.
+func (s *splitter) told(c *called) (at int64) {
+	for _, o := range s.h.calls {
+		if o.session != c.session || o.to > c.from || o.result.End != Answered {
+			continue
+		}
+		switch o.call.Verb {
+		case Refresh:
+			at = max(at, o.from)
+		case MirrorAdd, MirrorThrough:
+			if o.result.Tried > 0 && o.call.Items[0] == c.call.Items[0] {
+				at = max(at, o.to)
+			}
+		}
+	}
+	return at
+}
