@@ -15,21 +15,20 @@ const itemCount = 6
 
 // Theme is a set of groups of verbs. A history has the plain verbs and few
 // themes, so that calls of one theme meet each other often.
-type Theme uint8
+type Theme uint16
 
 const (
-	Moves   Theme = 1 << iota // Load, Merge, Restore, Replace
-	Copies                    // Snapshot, Rename away and back, Union
-	Counts                    // Stats, EstimateIntersection
-	Mirrors                   // calls through a Mirror
-	Writers                   // other programs and other Configs, from outside
-	Causes                    // contexts that end with another call's error
-	OldServer                 // the server knows no flags in scripts
-	Plain   Theme = 0
-	All     Theme = 1<<iota - 1
+	Moves     Theme = 1 << iota // Load, Merge, Restore, Replace
+	Copies                      // Snapshot, Rename away and back, Union
+	Counts                      // Stats, EstimateIntersection
+	Mirrors                     // calls through a Mirror
+	Writers                     // other programs and other Configs, from outside
+	Causes                      // contexts that end with another call's error
+	OldServer                   // the server knows no flags in scripts
+	Crowds                      // several callers of a Mirror at once
 )
 
-var themeNames = []string{"moves", "copies", "counts", "mirrors", "writers", "causes", "oldserver"}
+var themeNames = []string{"moves", "copies", "counts", "mirrors", "writers", "causes", "oldserver", "crowds"}
 
 // String lists the names that ParseTheme reads.
 func (t Theme) String() string {
@@ -71,8 +70,9 @@ var themeVerbs = []struct {
 	{Counts, []Verb{Stats, Stats, Overlap}},
 	{Mirrors, []Verb{
 		MirrorExists, MirrorExists, MirrorExists, MirrorExists, MirrorAdd, MirrorThrough, MirrorThrough,
-		MirrorThrough, Refresh, Crowd, Replace,
+		MirrorThrough, Refresh, Replace,
 	}},
+	{Crowds, []Verb{Crowd}},
 }
 
 // DrawFilters draws the Config of a history, with at most two of the themes.
@@ -90,14 +90,25 @@ func DrawFilters(rng *rand.Rand, themes Theme) Filters {
 	stale := []time.Duration{0, 100 * time.Microsecond, 50 * time.Millisecond, time.Second}
 	trust := []time.Duration{time.Minute, time.Minute, 20 * time.Millisecond}
 	f.MaxStale, f.MaxTrust = stale[rng.IntN(len(stale))], trust[rng.IntN(len(trust))]
-	if f.Themes&^(Mirrors|Causes|Writers|OldServer) == 0 && f.Themes != 0 && rng.IntN(3) == 0 {
+	if f.Themes&^(Mirrors|Causes|Writers|OldServer|Crowds) == 0 && f.Themes != 0 && rng.IntN(3) == 0 {
 		f.Lag, f.Reads = true, bloom.Reads(rng.IntN(3))
 	}
 	return f
 }
 
-// Draw draws a call of a client.
-func (f Filters) Draw(rng *rand.Rand) Call {
+// Draw draws calls of a client, one after the other without a rest: most often
+// one, or a Rename away and back.
+func (f Filters) Draw(rng *rand.Rand) []Call {
+	c := f.drawCall(rng)
+	if c.Verb != Rename || rng.IntN(4) == 0 {
+		return []Call{c}
+	}
+	back := c
+	back.Key, back.Cause = 1-c.Key, 0
+	return []Call{c, back}
+}
+
+func (f Filters) drawCall(rng *rand.Rand) Call {
 	verbs := plainVerbs
 	for _, t := range themeVerbs {
 		if f.Themes&t.theme != 0 && rng.IntN(3) == 0 {

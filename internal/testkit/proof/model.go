@@ -71,8 +71,8 @@ type slot struct {
 // state is the state of the model: two keys. States are compared with ==.
 type state struct {
 	at [2]slot
-	// batches holds, for each AddAll of several requests, the birth of the
-	// filter that its items went into, or 0.
+	// batches holds, for each call of several requests, the birth of the filter
+	// that it was about, or 0.
 	batches [maxBatches]uint16
 }
 
@@ -115,6 +115,8 @@ type step struct {
 	yes   []bool
 	count int
 	cells bits
+	// atLeast tells the two steps of a Snapshot apart.
+	atLeast bool
 	// birth is another one for each request that can make a filter.
 	birth uint16
 	// call is the bit of slot.own that belongs to the step's call.
@@ -153,7 +155,7 @@ func (p *step) next(s *state) bool {
 	case Stats:
 		return at.holds == filter && at.bits.count() == p.count
 	case Snapshot:
-		return at.holds == filter && at.bits == p.cells
+		return p.snapshot(s, at)
 	case Overlap:
 		return at.holds == filter && other.holds == filter && p.overlap(at, other) == p.count
 	case Persist, SetTTL:
@@ -277,14 +279,31 @@ func (p *step) add(st *state, s *slot) bool {
 		s.own |= p.call
 		return true
 	}
-	if p.batch != 0 && p.end == answered && s.birth != 0 {
-		of := &st.batches[p.batch-1]
-		if *of != 0 && *of != s.birth {
-			return false // another part went into a filter that is gone
-		}
-		*of = s.birth
+	return p.end != answered || p.sameFilter(st, s)
+}
+
+// sameFilter reports whether the steps of a call with several requests meet the
+// same filter.
+func (p *step) sameFilter(st *state, s *slot) bool {
+	if p.batch == 0 || s.birth == 0 {
+		return true
 	}
+	of := &st.batches[p.batch-1]
+	if *of != 0 && *of != s.birth {
+		return false // another part went into a filter that is gone
+	}
+	*of = s.birth
 	return true
+}
+
+// snapshot is one of the two steps of a Snapshot, which is not of one moment:
+// the filter had no more cells than the copy, and the filter had all of them.
+func (p *step) snapshot(st *state, s *slot) bool {
+	ok := p.cells.has(s.bits)
+	if p.atLeast {
+		ok = s.bits.has(p.cells)
+	}
+	return ok && s.holds == filter && p.sameFilter(st, s)
 }
 
 func (p *step) exists(s *slot) bool {

@@ -101,6 +101,8 @@ func (s *splitter) call(n int, c *called) error {
 	case v == ClearParts, v == ReplaceWrong, v == Refresh && r.End != Missing:
 	case v == Load, v == Merge, v == Restore, v == Replace:
 		s.oneStep(n, c, seq(len(c.call.Items)), ends[0], 0)
+	case v == Snapshot && r.End == Answered:
+		s.snapshot(n, c)
 	case len(r.Ends) > 0:
 		for i, end := range r.Ends {
 			s.answer(n, c, i, end)
@@ -117,12 +119,29 @@ func (s *splitter) call(n int, c *called) error {
 // parts makes a step of each item.
 func (s *splitter) parts(n int, c *called, ends []bloom.ItemState) {
 	batch := 0
-	if c.call.Verb == AddAll && s.batches < maxBatches {
-		s.batches++
-		batch = s.batches
+	if c.call.Verb == AddAll {
+		batch = s.nextBatch()
 	}
 	for i := range c.call.Items {
 		s.oneStep(n, c, []int{i}, ends[i], batch)
+	}
+}
+
+// nextBatch returns another number each time, as long as there are some.
+func (s *splitter) nextBatch() int {
+	if s.batches == maxBatches {
+		return 0
+	}
+	s.batches++
+	return s.batches
+}
+
+// snapshot makes the two steps of a Snapshot.
+func (s *splitter) snapshot(n int, c *called) {
+	p := s.begin(n, c, nil, s.nextBatch())
+	p.cells = c.result.Cells
+	for _, p.atLeast = range []bool{false, true} {
+		s.add(n, p, c.from, c.to)
 	}
 }
 
@@ -197,7 +216,7 @@ func (s *splitter) oneStep(n int, c *called, at []int, end bloom.ItemState, batc
 	p.end = open
 	if end == bloom.ItemDone || end == bloom.ItemUncertain {
 		if p.end = endingOf(r, end); p.end == answered {
-			p.yes, p.count, p.cells = answersOf(r, at), r.Count, r.Cells
+			p.yes, p.count = answersOf(r, at), r.Count
 			if c.fromCopy() {
 				p.yes = []bool{true}
 			}

@@ -189,7 +189,9 @@ func (w *worker) one() {
 		})
 		return
 	}
-	w.r.history.Do(w.name, w.name, f.Draw(w.rng), w.do)
+	for _, c := range f.Draw(w.rng) {
+		w.r.history.Do(w.name, w.name, c, w.do)
+	}
 }
 
 // finish ends the faults and makes the last calls.

@@ -195,9 +195,11 @@ func (w *worker) one(ctx context.Context) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, upTo(w.rng, limit))
 	defer cancel()
-	w.r.history.Do(w.name, w.handles, f.Draw(w.rng), func(c proof.Call) proof.Result {
-		return w.session.Run(ctx, c)
-	})
+	for _, c := range f.Draw(w.rng) {
+		w.r.history.Do(w.name, w.handles, c, func(c proof.Call) proof.Result {
+			return w.session.Run(ctx, c)
+		})
+	}
 }
 
 // outside changes the key as no client of ours does.
