@@ -7,17 +7,56 @@
 // Wing, "Linearizability: a correctness condition for concurrent objects"
 // (1990). github.com/anishathalye/porcupine finds the order.
 //
-// The model knows the bits of every item, and so predicts each false positive:
-// an answer "yes" for an item that was never added is right if, and only if,
-// other items have set its bits. A call that ended without an answer stays
-// open: it may take effect at any later time, once, or never. A call whose
-// error upstash.SafeToRetry reports as safe must have had no effect.
+// # The model
+//
+// The model has two keys, because filters are renamed and united. It knows the
+// bits of every item, and so predicts each false positive: an answer "yes" for
+// an item that was never added is right if, and only if, other items have set
+// its bits. It predicts the counts of Stats and the answers of a Load too.
+//
+// A call that ended without an answer stays open. An Add or a Union may then
+// take effect at any later time, once for each attempt, or never. A Load, a
+// Replace, a Rename and a Delete take effect once at most, whatever was
+// repeated. A call whose error upstash.SafeToRetry reports as safe must have
+// had no effect.
+//
+// An answer that may be old has an interval that begins earlier: a "no" of a
+// Mirror by MaxStale, its "yes" by MaxTrust, and what a region says by any time.
+// A Mirror must not forget what it added itself.
+//
+// A few rules need no order, such as that a handle which met other data sends
+// no Add. They are in rules.go.
 //
 // The model knows times to live too. A filter that should have a TTL has one
 // after the next write. Persist removes it for good. Other data never get one.
 //
+// # Histories
+//
 // Package linear makes histories over real sockets and processes, package
-// simulation on a virtual clock. Neither can show that there is no bug. Bugs
-// that were put back on purpose were found within a few hundred histories or a
-// few thousand seeds.
+// simulation on a virtual clock. Each history has the plain verbs and at most
+// two themes, so that calls which disturb each other meet often. Neither can
+// show that there is no bug. Bugs that were put back on purpose were found
+// within a few hundred histories or a few thousand seeds.
+//
+// # Another type of filter
+//
+// [Filters] is the one type so far. Another one has its own file, and needs:
+//
+//   - a plain struct like Filters, which travels to other processes as JSON, with
+//     Open, which makes the handles of a client, Draw, DrawOutside, Outside and
+//     Finish;
+//   - the methods of [Subject]: the state of its model, which is compared with
+//     ==, and a [Step] for each atomic effect, with the interval in which it may
+//     have been;
+//   - its Verbs, and a test of its Steps with right and wrong histories like
+//     TestCheck.
+//
+// History, the classes of an error (End), Observe, the causes of contexts, the
+// faults and the network serve every type. A scenario of package simulation
+// draws the type from the seed. A type that reads a clock gets one for each
+// client from the scenario, in Open: in a bubble time.Now is virtual, and the
+// client's clock is that time with an offset, a jump at some instant, or a
+// stop. The server's TIME is that of the bubble. A model that depends on the
+// time takes it from the beginnings and ends of the calls, as the ages of a
+// Mirror do.
 package proof
