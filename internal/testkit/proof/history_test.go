@@ -115,8 +115,12 @@ func TestCheck(t *testing.T) {
 func check(t *testing.T, f Filters, right bool, calls []one) {
 	t.Helper()
 	h := NewHistory(&f)
+	for i := range 100 { // two places are a millisecond
+		h.ticks = append(h.ticks, time.Duration(i+1)*time.Millisecond)
+	}
 	for _, o := range calls {
 		n := called{client: "x", session: "x", call: o.call, result: o.result, from: o.from, to: o.to}
+		n.began = time.Duration(o.from) * time.Millisecond / 2
 		if o.call.Verb == parts {
 			n.call.Verb, n.call.Parts = AddAll, true
 		}

@@ -108,7 +108,7 @@ func (s *splitter) told(c *called) (at int64) {
 			at = max(at, o.from)
 		case MirrorAdd, MirrorThrough:
 			if o.result.Tried > 0 && o.call.Items[0] == c.call.Items[0] {
-				at = max(at, o.to)
+				at = max(at, o.to+1)
 			}
 		}
 	}

@@ -1,0 +1,134 @@
+package proof
+
+import (
+	"testing"
+	"time"
+)
+
+// at2 returns the call on the second key.
+func (o one) at2() one { o.call.Key = 1; return o }
+
+func counted(n int, r Result) Result { r.Count = n; return r }
+
+// done is a call without an answer of its own.
+func done() Result { return Result{End: Answered, Tried: 1} }
+
+// TestCheckMoves is TestCheck for calls that move whole filters. Items a and b
+// share no bit.
+func TestCheckMoves(t *testing.T) {
+	const yes, no, isNew, created, was = true, false, true, true, false
+	f, a, b, _ := sharing(t)
+	copied := func(items ...string) Result {
+		r := done()
+		r.Cells = cellsOf(localOf(f.geometry(), items))
+		return r
+	}
+	for _, tt := range []struct {
+		name  string
+		right bool
+		calls []one
+	}{
+		{"loaded", true, []one{
+			call(2, 4, Load, counted(4, told(created)), a, b), call(6, 8, Exists, told(yes), b),
+		}},
+		{"loaded, and made twice", false, []one{
+			call(2, 4, Load, counted(2, told(created)), a), call(6, 8, Load, counted(2, told(created)), b),
+		}},
+		{"loaded, and counted wrong", false, []one{call(2, 4, Load, counted(3, told(created)), a, b)}},
+		{"a Load that came back after a Delete", false, []one{
+			call(2, 20, Load, counted(-1, lost(1, told(created))), a),
+			call(4, 6, Exists, told(yes), a), call(8, 10, Delete, told(true)),
+			call(22, 24, Exists, told(yes), a),
+		}},
+		{"a Load that may have run, late", true, []one{
+			call(2, 4, Load, opened(), a), call(6, 8, Exists, ended(Missing), a), call(10, 12, Exists, told(yes), a),
+		}},
+		{"a Replace that undid another and an Add", false, []one{
+			call(2, 20, Replace, done(), a), call(4, 6, Exists, told(yes), a),
+			call(8, 10, Replace, done(), b), call(12, 14, Add, told(isNew), a), call(16, 18, Exists, told(yes), b),
+			call(22, 24, Exists, told(no), b),
+		}},
+		{"replaced", true, []one{
+			call(2, 4, Add, told(isNew), a), call(6, 8, Replace, done(), b), call(10, 12, ExistsAll, told(no, yes), a, b),
+		}},
+		{"another filter was replaced", true, []one{
+			call(2, 4, Smudge, told(was), a), call(6, 8, Add, ended(Mismatch), a),
+			call(10, 12, Replace, done(), a), call(14, 16, Exists, told(yes), a),
+		}},
+		{"other data was replaced", false, []one{call(2, 4, Overwrite, done()), call(6, 8, Replace, done(), a)}},
+		{"a handle that met other data wrote again", false, []one{
+			call(2, 4, Overwrite, done()), call(6, 8, Add, ended(Mismatch), a), call(10, 12, Add, ended(Mismatch), a),
+		}},
+		{"new in another program's filter", false, []one{
+			call(2, 4, Plant, done(), a, b), call(6, 8, Add, lost(1, told(isNew)), a),
+		}},
+		{"copied", true, []one{call(2, 4, Add, told(isNew), a), call(6, 8, Snapshot, copied(a))}},
+		{"copied while it is added", true, []one{
+			call(2, 4, Add, told(isNew), a), call(6, 12, Snapshot, copied(a)), call(8, 10, Add, told(isNew), b),
+		}},
+		{"an empty copy of a filter that was away", false, []one{
+			call(2, 4, Add, told(isNew), a), call(6, 20, Snapshot, copied()),
+			call(8, 10, Rename, done()), call(12, 14, Rename, done()).at2(),
+		}},
+		{"a copy with items of nobody", false, []one{
+			call(2, 4, Add, told(isNew), a), call(6, 8, Snapshot, copied(a, b)),
+		}},
+		{"renamed", true, []one{
+			call(2, 4, Add, told(isNew), a), call(6, 8, Rename, done()),
+			call(10, 12, Exists, ended(Missing), a), call(14, 16, Exists, told(yes), a).at2(),
+		}},
+		{"renamed over something", false, []one{
+			call(2, 4, Create, told(true)), call(6, 8, Create, told(true)).at2(), call(10, 12, Rename, done()),
+		}},
+		{"united", true, []one{
+			call(2, 4, Add, told(isNew), a).at2(), call(6, 8, Union, done()), call(10, 12, Exists, told(yes), a),
+		}},
+		{"counted behind the last cell", false, []one{
+			call(2, 4, Add, told(isNew), a), call(6, 8, Stats, counted(5, done())),
+		}},
+		{"many refreshes for callers at once", false, []one{call(2, 4, Crowd, counted(2, done()))}},
+	} {
+		t.Run(tt.name, func(t *testing.T) { check(t, f, tt.right, tt.calls) })
+	}
+}
+
+// TestCheckMirror is TestCheck for answers that may be old. Places are half
+// milliseconds.
+func TestCheckMirror(t *testing.T) {
+	const yes, no, isNew, seen = true, false, true, false
+	f := Filters{Bits: 53, Hashes: 2, MaxStale: 5 * time.Millisecond, MaxTrust: 20 * time.Millisecond}
+	added := call(2, 4, Add, told(isNew), "a")
+	copied := Result{End: Answered, Yes: []bool{seen}} // without a request
+	for _, tt := range []struct {
+		name  string
+		right bool
+		calls []one
+	}{
+		{"not found yet", true, []one{
+			call(2, 3, Create, told(true)), call(4, 6, Add, told(isNew), "a"), call(10, 12, MirrorExists, told(no), "a"),
+		}},
+		{"not found for too long", false, []one{
+			call(2, 3, Create, told(true)), call(4, 6, Add, told(isNew), "a"), call(30, 32, MirrorExists, told(no), "a"),
+		}},
+		{"its own Add is forgotten", false, []one{
+			call(2, 3, Create, told(true)), call(4, 6, MirrorThrough, told(isNew), "a"),
+			call(10, 12, MirrorExists, told(no), "a"),
+		}},
+		{"a Refresh is forgotten", false, []one{
+			call(2, 3, Create, told(true)), call(4, 6, Add, told(isNew), "a"), call(7, 8, Refresh, done()),
+			call(10, 12, MirrorExists, told(no), "a"),
+		}},
+		{"found, and deleted a moment ago", true, []one{
+			added, call(6, 8, Delete, told(true)), call(20, 22, MirrorExists, told(yes), "a"),
+			call(24, 26, MirrorAdd, copied, "a"),
+		}},
+		{"found, and deleted long ago", false, []one{
+			added, call(6, 8, Delete, told(true)), call(60, 62, MirrorExists, told(yes), "a"),
+		}},
+		{"seen in the copy, and deleted long ago", false, []one{
+			added, call(6, 8, Delete, told(true)), call(60, 62, MirrorAdd, copied, "a"),
+		}},
+	} {
+		t.Run(tt.name, func(t *testing.T) { check(t, f, tt.right, tt.calls) })
+	}
+}
