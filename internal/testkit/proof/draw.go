@@ -70,7 +70,7 @@ var themeVerbs = []struct {
 	{Counts, []Verb{Stats, Stats, Overlap}},
 	{Mirrors, []Verb{
 		MirrorExists, MirrorExists, MirrorExists, MirrorExists, MirrorAdd, MirrorThrough, MirrorThrough,
-		MirrorThrough, Refresh, Replace,
+		MirrorThrough, Refresh, Refresh, Replace, Replace,
 	}},
 	{Crowds, []Verb{Crowd}},
 }
@@ -87,25 +87,33 @@ func DrawFilters(rng *rand.Rand, themes Theme) Filters {
 	for range 2 {
 		f.Themes |= 1 << rng.IntN(len(themeNames)) & themes
 	}
-	stale := []time.Duration{0, 100 * time.Microsecond, 50 * time.Millisecond, time.Second}
+	stale := []time.Duration{0, 100 * time.Microsecond, 10 * time.Millisecond, time.Second, time.Second}
 	trust := []time.Duration{time.Minute, time.Minute, 20 * time.Millisecond}
 	f.MaxStale, f.MaxTrust = stale[rng.IntN(len(stale))], trust[rng.IntN(len(trust))]
-	if f.Themes&^(Mirrors|Causes|Writers|OldServer|Crowds) == 0 && f.Themes != 0 && rng.IntN(3) == 0 {
-		f.Lag, f.Reads = true, bloom.Reads(rng.IntN(3))
+	if f.Themes&^(Mirrors|Causes|Writers|OldServer|Crowds) == 0 && f.Themes != 0 && rng.IntN(2) == 0 {
+		reads := []bloom.Reads{bloom.ReadsPrimary, bloom.ReadsNearest, bloom.ReadsNearest, bloom.ReadsNearestFirst}
+		f.Lag, f.Reads = true, reads[rng.IntN(len(reads))]
 	}
 	return f
 }
 
 // Draw draws calls of a client, one after the other without a rest: most often
-// one, or a Rename away and back.
+// one, or a Rename away and back, or an Add and a look-up of what was added.
 func (f Filters) Draw(rng *rand.Rand) []Call {
 	c := f.drawCall(rng)
-	if c.Verb != Rename || rng.IntN(4) == 0 {
+	next := c
+	next.Cause = 0
+	switch {
+	case rng.IntN(4) == 0:
+		return []Call{c}
+	case c.Verb == Rename:
+		next.Key = 1 - c.Key
+	case c.Verb == MirrorThrough:
+		next.Verb = MirrorExists
+	default:
 		return []Call{c}
 	}
-	back := c
-	back.Key, back.Cause = 1-c.Key, 0
-	return []Call{c, back}
+	return []Call{c, next}
 }
 
 func (f Filters) drawCall(rng *rand.Rand) Call {

@@ -75,8 +75,11 @@ func (f fates) ofRequest(n int) upstashtest.Fault {
 	if !wrong {
 		return upstashtest.Fault{}
 	}
-	if rng.IntN(8) == 0 { // so late that others act before
+	switch rng.IntN(12) {
+	case 0, 1: // so late that others act before
 		return upstashtest.LateExec(upTo(rng, 3*time.Second))
+	case 2, 3:
+		return upstashtest.NoPermission("EVAL")
 	}
 	all := upstashtest.EveryFault()
 	return all[rng.IntN(len(all))]
