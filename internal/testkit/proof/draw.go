@@ -84,8 +84,14 @@ func DrawFilters(rng *rand.Rand, themes Theme) Filters {
 	}
 	f.MustExist = rng.IntN(8) == 0
 	f.MissingIsEmpty = rng.IntN(8) == 0
-	for range 2 {
-		f.Themes |= 1 << rng.IntN(len(themeNames)) & themes
+	var on []Theme
+	for i := range themeNames {
+		if t := Theme(1 << i); themes&t != 0 {
+			on = append(on, t)
+		}
+	}
+	for range min(2, len(on)) {
+		f.Themes |= on[rng.IntN(len(on))]
 	}
 	stale := []time.Duration{0, 100 * time.Microsecond, 10 * time.Millisecond, time.Second, time.Second}
 	trust := []time.Duration{time.Minute, time.Minute, 20 * time.Millisecond}

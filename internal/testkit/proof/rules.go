@@ -27,6 +27,8 @@ func (s *splitter) consistent(n int, c *called) error {
 		return errors.New("the server refused the first line of a script, and the caller was told")
 	case v == ReplaceWrong && (r.End != Mismatch || r.Tried > 0) && r.End != NotRun:
 		return errors.New("a Local of another geometry was not refused at once")
+	case v == Refresh && r.End == Missing && s.of.MissingIsEmpty:
+		return errors.New("a missing filter counts as empty, and Refresh did not find it so")
 	case v == Crowd && r.Count > 1:
 		return fmt.Errorf("%d callers that began at once made %d refreshes", len(r.Ends), r.Count)
 	case c.sends() && r.Tried > 0 && s.isRefused(n, c):

@@ -7,6 +7,9 @@
 //
 //	go test ./internal/testkit/proof/simulation -run TestSeeds -v -simulation.seed=N
 //
+// -simulation.themes names the groups of verbs, or all of them: package proof
+// lists them. A seed means another run if other themes are on.
+//
 // The network makes no fault that a client cannot notice over HTTP/1.1. An
 // answer without a request arrives before the next request on its connection,
 // or never. The code that works on real sockets is tested elsewhere.
