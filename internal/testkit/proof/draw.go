@@ -97,8 +97,10 @@ func DrawFilters(rng *rand.Rand, themes Theme) Filters {
 	trust := []time.Duration{time.Minute, time.Minute, 20 * time.Millisecond}
 	f.MaxStale, f.MaxTrust = stale[rng.IntN(len(stale))], trust[rng.IntN(len(trust))]
 	if f.Themes&^(Mirrors|Causes|Writers|OldServer|Crowds) == 0 && f.Themes != 0 && rng.IntN(2) == 0 {
-		reads := []bloom.Reads{bloom.ReadsPrimary, bloom.ReadsNearest, bloom.ReadsNearest, bloom.ReadsNearestFirst}
-		f.Lag, f.Reads = true, reads[rng.IntN(len(reads))]
+		f.Lag, f.Reads = true, bloom.ReadsNearest
+		if rng.IntN(2) == 0 {
+			f.Reads = bloom.Reads(rng.IntN(3))
+		}
 	}
 	return f
 }
