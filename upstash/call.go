@@ -2,7 +2,6 @@ package upstash
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"time"
 )
@@ -87,8 +86,7 @@ func (x *call) decodeOne() (errMsg *string, err error) {
 		if err != nil {
 			return nil, err
 		}
-		var server *Error
-		if errors.As(x.reply.err, &server) {
+		if server, ok := x.reply.err.(*Error); ok {
 			return &server.Message, nil
 		}
 		x.adopt(&x.reply)
@@ -171,7 +169,7 @@ func (x *call) commandError(name string, t traits, message string, words []byte)
 	e := &Error{
 		StatusCode: 200, Message: x.redact(message, words), Command: name, attempts: x.attempts,
 	}
-	e.outcome = judge(t, x.earlier, attemptOutcome(t, e))
+	e.outcome = judge(t, x.earlier, answerOutcome(t, e))
 	return e
 }
 
@@ -181,7 +179,7 @@ func (x *call) refusal(message string) *Error {
 		StatusCode: x.resp.StatusCode, Message: x.redact(message, x.quotable()), Command: x.name,
 		RetryAfter: parseRetryAfter(x.resp.retryAfter, time.Now()), attempts: x.attempts,
 	}
-	e.outcome = judge(x.traits, x.earlier, attemptOutcome(x.traits, e))
+	e.outcome = judge(x.traits, x.earlier, answerOutcome(x.traits, e))
 	return e
 }
 
@@ -193,16 +191,22 @@ func (x *call) quotable() []byte {
 	return x.body
 }
 
-// failure returns the error that the caller sees for the one that ended the
-// call.
-func (x *call) failure(err error) error {
-	if server, ok := err.(*Error); ok {
-		return server
+// failure returns the error that the caller sees for the last attempt's ending.
+// The cause is that ending's error, or tells it together with what ended the
+// call after it.
+func (x *call) failure(e *ending, cause error) error {
+	call := &CallError{
+		Command: x.name, Attempts: x.attempts, StatusCode: x.resp.StatusCode, Err: cause,
+		outcome: judge(x.traits, x.earlier, e.outcome),
 	}
-	return &CallError{
-		Command: x.name, Attempts: x.attempts, StatusCode: x.resp.StatusCode, Err: err,
-		outcome: judge(x.traits, x.earlier, attemptOutcome(x.traits, err)),
+	if e.server == nil {
+		return call
 	}
+	if cause == e.err {
+		return e.server
+	}
+	call.retryAfter = e.server.RetryAfter
+	return call
 }
 
 // unexplained stands for the message that the REST API would have sent.

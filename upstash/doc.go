@@ -58,7 +58,9 @@
 //
 // SafeToRetry reports whether an error guarantees that the command changed
 // nothing: over all attempts of the call it was never sent or was refused, or
-// it only reads. Each command of a batch is judged by itself.
+// it only reads. Each command of a batch is judged by itself. It asks the error
+// of the call alone. errors.Is and errors.As also find what the context's cause
+// wraps, which may be the error of another call.
 //
 // A process that was frozen, as functions are between two events, finds its
 // connections closed. The client checks an idle connection before it uses it,

@@ -75,8 +75,14 @@ func TestSafeToRetryAsksTheErrorItself(t *testing.T) {
 func TestRetryAfter(t *testing.T) {
 	limited := &Error{StatusCode: 429, RetryAfter: time.Minute}
 	for want, errs := range map[time.Duration][]error{
-		time.Minute: {limited, fmt.Errorf("app: %w", limited), &CallError{Err: limited}},
-		0:           {nil, io.EOF, ErrClosed, &Error{StatusCode: 429}, &CallError{Err: io.EOF}},
+		time.Minute: {
+			limited, fmt.Errorf("app: %w", limited), errors.Join(io.EOF, limited),
+			&CallError{retryAfter: time.Minute},
+		},
+		0: {
+			nil, io.EOF, ErrClosed, &Error{StatusCode: 429}, &CallError{Err: io.EOF},
+			&CallError{Err: limited}, // which may be that of another call
+		},
 	} {
 		for _, err := range errs {
 			if got := RetryAfter(err); got != want {
@@ -101,7 +107,7 @@ func TestErrorTexts(t *testing.T) {
 			Command: "GET", Attempts: 1, Err: io.ErrUnexpectedEOF, outcome: outcomeUnknown,
 		},
 		"upstash: GET: no route, after 5 attempts; the command did not run": &CallError{
-			Command: "GET", Attempts: 5, Err: NotSent(errors.New("no route")),
+			Command: "GET", Attempts: 5, Err: errors.New("no route"), outcome: outcomeNotSent,
 		},
 		"upstash: GET: unexpected response (HTTP status 200); the command may have run": &CallError{
 			Command: "GET", Attempts: 1, StatusCode: 200, Err: ErrBadResponse, outcome: outcomeUnknown,
@@ -186,7 +192,7 @@ func TestNotSent(t *testing.T) {
 		t.Error("NotSent(nil) is an error")
 	}
 	err := NotSent(io.EOF)
-	if !errors.Is(err, io.EOF) || err.Error() != io.EOF.Error() || !isNotSent(fmt.Errorf("x: %w", err)) {
+	if !errors.Is(err, io.EOF) || err.Error() != io.EOF.Error() || !isNotSent(err) || isNotSent(fmt.Errorf("x: %w", err)) {
 		t.Errorf("got %v", err)
 	}
 }

@@ -40,15 +40,15 @@ type Event struct {
 }
 
 // count sets how many commands ran, and how many may have run, in an attempt
-// that ended in err, or in answers of which some were refusals.
-func (e *Event) count(t traits, refused int, err error) {
+// that failed as end says, or brought answers of which some were refusals.
+func (e *Event) count(t traits, refused int, end *ending) {
 	switch {
-	case err == nil:
+	case end.err == nil:
 		e.Ran = e.Commands - refused
 		if t&traitScript != 0 {
 			e.MayHaveRun = refused // it may be the script that failed
 		}
-	case attemptOutcome(t, err) == outcomeUnknown:
+	case end.outcome == outcomeUnknown:
 		e.MayHaveRun = e.Commands
 	}
 }

@@ -11,3 +11,8 @@ func DefaultTransport(tb testing.TB, url string) Transport {
 	}
 	return newDefaultTransport(e, defaultMaxConns)
 }
+
+func isNotSent(err error) bool {
+	_, ok := err.(*notSentError)
+	return ok
+}

@@ -1,7 +1,6 @@
 package upstash
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -38,7 +37,7 @@ func (e *Error) Error() string {
 	if e.attempts > 1 {
 		text += fmt.Sprintf(", after %d attempts", e.attempts)
 	}
-	if o := outcomeOf(e); o == outcomeUnknown {
+	if o := e.judged(); o == outcomeUnknown {
 		text += o.words()
 	}
 	return text
@@ -103,29 +102,39 @@ type CallError struct {
 	Attempts int
 	// StatusCode is the HTTP status of the last attempt, 0 if none came.
 	StatusCode int
-	// Err is the cause.
+	// Err is the cause. It may be, or wrap, the error of another call, if the
+	// context's cause is such a one.
 	Err error
 
-	outcome outcome
+	outcome    outcome // unjudged, and so unsafe, if another package made the error
+	retryAfter time.Duration
 }
 
 // Error says what failed and whether the command may have run.
 func (e *CallError) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "upstash: %s: %s", e.Command, wordsOf(e.Err))
-	var server *Error // has its status in its words
-	if e.StatusCode != 0 && !errors.As(e.Err, &server) {
+	if e.StatusCode != 0 && !hasStatus(e.Err) {
 		fmt.Fprintf(&b, " (HTTP status %d)", e.StatusCode)
 	}
 	if e.Attempts > 1 {
 		fmt.Fprintf(&b, ", after %d attempts", e.Attempts)
 	}
-	b.WriteString(outcomeOf(e).words())
+	b.WriteString(e.outcome.words())
 	return b.String()
 }
 
 // Unwrap returns the cause.
 func (e *CallError) Unwrap() error { return e.Err }
+
+// hasStatus reports whether a cause's text has the status in it.
+func hasStatus(cause error) bool {
+	i, ok := cause.(*interruptedError)
+	if ok {
+		_, ok = i.last.(*Error)
+	}
+	return ok
+}
 
 // wordsOf returns a cause's text without the prefix that the whole text has.
 func wordsOf(err error) string {
@@ -136,71 +145,69 @@ func wordsOf(err error) string {
 }
 
 // RetryAfter returns how long the server asked to wait before another try, 0 if
-// err holds no such wish.
-func RetryAfter(err error) time.Duration {
-	var server *Error
-	if errors.As(err, &server) {
-		return server.RetryAfter
+// err holds no such wish. It asks the outermost *Error or *CallError in err, and
+// looks into no cause of the latter: that may be the error of another call.
+func RetryAfter(err error) (wait time.Duration) {
+	switch e := err.(type) {
+	case *Error:
+		return e.RetryAfter
+	case *CallError:
+		return e.retryAfter
+	case interface{ Unwrap() error }:
+		return RetryAfter(e.Unwrap())
+	case interface{ Unwrap() []error }:
+		for _, each := range e.Unwrap() {
+			wait = max(wait, RetryAfter(each))
+		}
 	}
-	return 0
+	return wait
 }
 
 // SafeToRetry reports whether err guarantees that no attempt of the command
-// changed anything: it was never sent, or refused, or it only reads. If err, or
-// an error that it wraps, has a method SafeToRetry() bool, that one answers.
-// For nil, and for any other error from outside this package, SafeToRetry
-// returns false.
+// changed anything: it was never sent, or refused, or it only reads. The
+// outermost *Error, *CallError or error with a method SafeToRetry() bool in err
+// answers. What a *CallError wraps is not asked, because that may be the error of
+// another call: a context's cause, for example. Of several errors that one error
+// wraps side by side, all that answer must say so. For nil, and for any other
+// error from outside this package, SafeToRetry returns false.
 func SafeToRetry(err error) bool {
-	var own interface{ SafeToRetry() bool }
-	if errors.As(err, &own) {
-		return own.SafeToRetry()
-	}
-	switch outcomeOf(err) {
-	case outcomeNotSent, outcomeRefused, outcomeRead:
-		return true
-	}
-	return false
+	safe, known := verdict(err)
+	return safe && known
 }
 
-// attemptOutcome returns what one attempt ended in. An error with status 2xx or
-// 4xx means that the command changed nothing, unless it was a script, which may
-// have stopped half way. Any other status says nothing, and neither does a 408,
-// which comes from a proxy.
-func attemptOutcome(t traits, err error) outcome {
-	var server *Error
-	switch {
-	case isNotSent(err):
-		return outcomeNotSent
-	case !errors.As(err, &server):
-		return outcomeUnknown
-	case server.StatusCode == 408, server.StatusCode/100 != 2 && server.StatusCode/100 != 4:
-		return outcomeUnknown
-	case t&traitScript == 0, server.Code() == "NOSCRIPT":
-		return outcomeRefused
-	case server.StatusCode == 401, server.StatusCode == 413, server.StatusCode == 429:
-		return outcomeRefused
+// verdict returns what SafeToRetry says of err, and whether anything in err
+// answers that.
+func verdict(err error) (safe, known bool) {
+	switch err {
+	case ErrArgument, ErrReadOnly, ErrClosed, ErrNoTransport:
+		return true, true
 	}
-	return outcomeUnknown
+	switch e := err.(type) {
+	case *Error:
+		return e.judged().safe(), true
+	case *CallError:
+		return e.outcome.safe(), true
+	case *notSentError:
+		return true, true
+	case interface{ SafeToRetry() bool }:
+		return e.SafeToRetry(), true
+	case interface{ Unwrap() error }:
+		return verdict(e.Unwrap())
+	case interface{ Unwrap() []error }:
+		safe = true
+		for _, each := range e.Unwrap() {
+			s, k := verdict(each)
+			safe, known = safe && (s || !k), known || k
+		}
+	}
+	return safe, known
 }
 
-// outcomeOf returns what an error was judged to be when it was made. One that
-// was made elsewhere, for example in a test, is judged as the only attempt of a
-// write.
-func outcomeOf(err error) outcome {
-	var call *CallError
-	var server *Error
-	switch {
-	case errors.As(err, &call):
-		if call.outcome != outcomeUnjudged {
-			return call.outcome
-		}
-	case errors.As(err, &server):
-		if server.outcome != outcomeUnjudged {
-			return server.outcome
-		}
-	case errors.Is(err, ErrArgument), errors.Is(err, ErrReadOnly),
-		errors.Is(err, ErrClosed), errors.Is(err, ErrNoTransport):
-		return outcomeNotSent
+// judged returns what is known of the command. An error that was made elsewhere,
+// for example in a test, is judged as the only attempt of a write.
+func (e *Error) judged() outcome {
+	if e.outcome != outcomeUnjudged {
+		return e.outcome
 	}
-	return judge(0, false, attemptOutcome(0, err))
+	return answerOutcome(0, e)
 }

@@ -23,6 +23,11 @@ func (o outcome) words() string {
 	return ""
 }
 
+// safe reports whether the command certainly changed nothing.
+func (o outcome) safe() bool {
+	return o == outcomeNotSent || o == outcomeRefused || o == outcomeRead
+}
+
 // judge is the one place that decides what is known of a command, whether it is
 // alone in its request or in a batch. It decides by the command's traits, by
 // whether an attempt before the last may have run it, and by what the last

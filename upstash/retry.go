@@ -13,37 +13,10 @@ import (
 // one (a spent daily quota) the caller has to plan: Error.RetryAfter holds it.
 const maxRetryAfter = 30 * time.Second
 
-// retryable reports whether an attempt that ended in err may be followed by
-// another one. It depends on nothing but err and the command's traits.
-func retryable(t traits, err error) bool {
-	if isPermanent(err) {
-		return false
-	}
-	for _, hopeless := range [...]error{ErrNoTransport, ErrClosed, ErrResponseTooLarge, ErrQuota} {
-		if errors.Is(err, hopeless) {
-			return false // it would end the same way again
-		}
-	}
-	var server *Error
-	if errors.As(err, &server) && server.RetryAfter > maxRetryAfter {
-		return false
-	}
-	switch attemptOutcome(t, err) {
-	case outcomeNotSent:
-		return true
-	case outcomeRefused:
-		return server.StatusCode == 429
-	}
-	if server != nil && server.StatusCode < 500 && server.StatusCode != 408 {
-		return false // a redirect or a failed script
-	}
-	return t&traitRepeatable != 0
-}
-
-// pause returns the time to wait before retry n, counted from 1.
-func (s *settings) pause(n int, err error) time.Duration {
-	var server *Error
-	if errors.As(err, &server) && server.RetryAfter > 0 {
+// pause returns the time to wait before retry n, counted from 1. server is the
+// answer to the attempt before it, or nil.
+func (s *settings) pause(n int, server *Error) time.Duration {
+	if server != nil && server.RetryAfter > 0 {
 		return server.RetryAfter
 	}
 	ceiling := s.backoffCap

@@ -193,7 +193,7 @@ func TestPause(t *testing.T) {
 		var sum, highest time.Duration
 		const draws = 4000
 		for range draws {
-			d := s.pause(n, dropped)
+			d := s.pause(n, nil)
 			if d < 0 || d > ceiling {
 				t.Fatalf("retry %d: pause %v, want at most %v", n, d, ceiling)
 			}
@@ -207,7 +207,7 @@ func TestPause(t *testing.T) {
 		}
 	}
 	for _, s := range []settings{{}, {backoffCap: time.Hour}} {
-		if d := s.pause(99, dropped); d != 0 {
+		if d := s.pause(99, nil); d != 0 {
 			t.Errorf("base 0: pause %v", d)
 		}
 	}
@@ -216,7 +216,7 @@ func TestPause(t *testing.T) {
 		t.Errorf("Retry-After of 7 s: pause %v", d)
 	}
 	forever := settings{backoffBase: 1, backoffCap: math.MaxInt64}
-	if d := forever.pause(64, dropped); d < 0 {
+	if d := forever.pause(64, nil); d < 0 {
 		t.Errorf("pause %v", d)
 	}
 }

@@ -39,8 +39,8 @@ func (s *sender) run(ctx context.Context, x *call) error {
 // attempts makes attempts until one brings an answer, or no other may follow.
 func (s *sender) attempts(ctx context.Context, x *call) error {
 	for {
-		err := s.attempt(ctx, x)
-		if err == nil {
+		e := s.attempt(ctx, x)
+		if e.err == nil {
 			return nil
 		}
 		if x.other { // nothing ran
@@ -48,13 +48,13 @@ func (s *sender) attempts(ctx context.Context, x *call) error {
 			x.inForm(x.form)
 			continue
 		}
-		if x.attempts-x.forms > s.retries || ctx.Err() != nil || !retryable(x.traits, err) {
-			return x.failure(err)
+		if x.attempts-x.forms > s.retries || ctx.Err() != nil || !e.mayFollow(x.traits) {
+			return x.failure(&e, e.err)
 		}
-		if !sleep(ctx, s.pause(x.attempts, err)) {
-			return x.failure(interrupted(ctx, err))
+		if !sleep(ctx, s.pause(x.attempts, e.server)) {
+			return x.failure(&e, interrupted(ctx, e.err))
 		}
-		if attemptOutcome(x.traits, err) == outcomeUnknown {
+		if e.outcome == outcomeUnknown {
 			x.earlier = true
 		}
 	}
@@ -62,24 +62,24 @@ func (s *sender) attempts(ctx context.Context, x *call) error {
 
 // attempt sends the request once, decodes the answer, and reports the attempt
 // to the observers.
-func (s *sender) attempt(ctx context.Context, x *call) error {
+func (s *sender) attempt(ctx context.Context, x *call) ending {
 	x.resp, x.other = Response{}, false
-	if err := ctx.Err(); err != nil {
-		return NotSent(contextError(ctx, nil))
+	if ctx.Err() != nil {
+		return ending{err: contextError(ctx, nil), outcome: outcomeNotSent}
 	}
 	x.attempts++
 	x.sent = time.Now()
-	err := s.sendScript(ctx, x)
+	end := s.sendScript(ctx, x)
 	if s.observer == nil && s.callObserver == nil {
-		return err
+		return end
 	}
 	e := Event{
 		Label: LabelOf(ctx), Command: x.name, Commands: x.commands, Attempt: x.attempts,
 		StatusCode: x.resp.StatusCode, Start: x.sent, Duration: time.Since(x.sent),
-		BytesOut: len(x.body), BytesIn: len(x.resp.Body), Err: err,
+		BytesOut: len(x.body), BytesIn: len(x.resp.Body), Err: end.err,
 	}
 	if !x.other {
-		e.count(x.traits, x.refused(), err)
+		e.count(x.traits, x.refused(), &end)
 	}
 	if x.total != nil {
 		x.total.add(e)
@@ -87,35 +87,37 @@ func (s *sender) attempt(ctx context.Context, x *call) error {
 	if s.observer != nil {
 		s.observer(ctx, e)
 	}
-	return err
+	return end
 }
 
 // sendScript is sendOnce, and learns how the server takes a script.
-func (s *sender) sendScript(ctx context.Context, x *call) error {
-	err := s.sendOnce(ctx, x)
+func (s *sender) sendScript(ctx context.Context, x *call) ending {
+	end := s.sendOnce(ctx, x)
 	if x.script == nil {
-		return err
+		return end
 	}
 	x.other = false
-	if server, ok := err.(*Error); ok {
-		x.form, x.other = s.scripts.next(x.script, x.form, server)
-	} else if err == nil {
+	if end.server != nil {
+		x.form, x.other = s.scripts.next(x.script, x.form, end.server)
+	} else if end.err == nil {
 		s.scripts.ran(x.script, x.form)
 	}
-	return err
+	return end
 }
 
 // sendOnce sends the request and decodes the answer.
-func (s *sender) sendOnce(ctx context.Context, x *call) error {
+func (s *sender) sendOnce(ctx context.Context, x *call) ending {
 	mark := s.prepare(x)
-	err := s.roundTrip(ctx, x)
-	if err != nil {
-		return err
+	if e := s.roundTrip(ctx, x); e.err != nil {
+		return e
 	}
 	if !s.noSyncToken {
 		s.tokens.store(x.resp.syncToken, mark, x.traits&traitRead != 0)
 	}
-	return x.decode()
+	if err := x.decode(); err != nil {
+		return answerEnding(x.traits, err)
+	}
+	return ending{}
 }
 
 // prepare writes the request anew for each attempt, because the sync token may
@@ -147,34 +149,34 @@ func (s *sender) prepare(x *call) (mark *string) {
 }
 
 // roundTrip gives the request to the transport, for no longer than the timeout.
-func (s *sender) roundTrip(ctx context.Context, x *call) error {
+func (s *sender) roundTrip(ctx context.Context, x *call) ending {
 	tryCtx := ctx
 	if s.timeout > 0 {
 		var cancel context.CancelFunc
 		tryCtx, cancel = withTimeout(ctx, max(s.timeout, x.timeout))
 		defer cancel()
 	}
-	if err := s.transport.RoundTrip(tryCtx, &x.req, &x.resp); err != nil {
-		return networkError(ctx, tryCtx, max(s.timeout, x.timeout), quiet(err, x.token, x.raw))
+	err := s.transport.RoundTrip(tryCtx, &x.req, &x.resp)
+	if err == nil {
+		return ending{}
 	}
-	return nil
+	e := transportEnding(err)
+	e.err = networkError(ctx, tryCtx, max(s.timeout, x.timeout), quiet(e.err, x.token, x.raw))
+	return e
 }
 
 // networkError returns err, with the limit that ended the attempt if one did.
 func networkError(ctx, tryCtx context.Context, limit time.Duration, err error) error {
-	sent := !isNotSent(err)
 	if ctx.Err() != nil {
-		err = contextError(ctx, err)
-	} else if cause := context.Cause(tryCtx); errors.Is(cause, context.DeadlineExceeded) {
+		return contextError(ctx, err)
+	}
+	if cause := context.Cause(tryCtx); errors.Is(cause, context.DeadlineExceeded) {
 		if !errors.Is(err, context.DeadlineExceeded) { // else it may say what was waited for
 			err = context.DeadlineExceeded
 		}
-		err = fmt.Errorf("no answer within %v (WithTimeout): %w", limit, err)
+		return fmt.Errorf("no answer within %v (WithTimeout): %w", limit, err)
 	} else if cause != nil {
-		err = cause // the host has no timer for it
-	}
-	if !sent {
-		return NotSent(err)
+		return cause // the host has no timer for it
 	}
 	return err
 }
@@ -184,11 +186,7 @@ func interrupted(ctx context.Context, err error) error {
 	if ctx.Err() == nil {
 		return err // its deadline would have come during the pause
 	}
-	both := &interruptedError{contextError(ctx, nil), err}
-	if isNotSent(err) {
-		return NotSent(both)
-	}
-	return both
+	return &interruptedError{contextError(ctx, nil), err}
 }
 
 // interruptedError is the error of a context that ended in the pause after an

@@ -2,7 +2,6 @@ package upstash
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -104,7 +103,9 @@ const (
 
 // NotSent marks err as the error of a request that certainly did not reach the
 // server whole: a dial or TLS handshake failed, or a write was cut short. The
-// client repeats such an attempt for any command. NotSent returns nil for nil.
+// client repeats such an attempt for any command. A Transport returns the error
+// that NotSent made as it is: one that wraps it proves nothing. NotSent returns
+// nil for nil.
 func NotSent(err error) error {
 	if err == nil {
 		return nil
@@ -116,8 +117,3 @@ type notSentError struct{ err error }
 
 func (e *notSentError) Error() string { return e.err.Error() }
 func (e *notSentError) Unwrap() error { return e.err }
-
-func isNotSent(err error) bool {
-	var e *notSentError
-	return errors.As(err, &e)
-}

@@ -89,7 +89,8 @@ func (t *Transport) Close() error {
 
 // RoundTrip sends req once. It returns as soon as ctx is done. If the
 // RoundTripper does not, RoundTrip returns 0.1 s later, and a goroutine stays
-// behind until the RoundTripper returns.
+// behind until the RoundTripper returns. A RoundTripper that returns an error of
+// upstash.NotSent as it is, before ctx is done, says that it sent nothing.
 func (t *Transport) RoundTrip(ctx context.Context, req *upstash.Request, resp *upstash.Response) error {
 	lent := &loan{bytes: req.Body}
 	defer lent.callBack()
@@ -111,9 +112,13 @@ func (t *Transport) RoundTrip(ctx context.Context, req *upstash.Request, resp *u
 	case a.err == nil:
 		return nil
 	case a.status != 0:
-		return withoutURL(a.err) // there was an answer: the request was sent
+		return unmarked(withoutURL(a.err)) // there was an answer: the request was sent
 	}
-	return trace.classify(withoutURL(a.err), lent.callBack())
+	failed := withoutURL(a.err)
+	if ctx.Err() != nil {
+		failed = unmarked(failed)
+	}
+	return trace.classify(failed, lent.callBack())
 }
 
 func newRequest(ctx context.Context, req *upstash.Request, lent *loan) (*http.Request, error) {

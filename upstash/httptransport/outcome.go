@@ -3,6 +3,7 @@ package httptransport
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"net/http/httptrace"
 	"net/url"
@@ -39,6 +40,10 @@ func (t *tracer) classify(err error, bodyTaken bool) error {
 	return err
 }
 
+// unmarked returns err as one that NotSent did not make. The cause of a context
+// may be such an error, of another request, and net/http returns causes.
+func unmarked(err error) error { return fmt.Errorf("%w", err) }
+
 func isDialError(err error) bool {
 	var op *net.OpError
 	var dns *net.DNSError
@@ -46,10 +51,14 @@ func isDialError(err error) bool {
 }
 
 // withoutURL unwraps every *url.Error of net/http, because its text has the
-// URL. After a redirect the server would have chosen that text.
+// URL. After a redirect the server would have chosen that text. http.Client adds
+// the outermost one. What is in another may be the error of another request.
 func withoutURL(err error) error {
-	for u := new(url.Error); errors.As(err, &u); {
+	if u, ok := err.(*url.Error); ok {
 		err = u.Err
+	}
+	for u := new(url.Error); errors.As(err, &u); {
+		err = unmarked(u.Err)
 	}
 	return err
 }

@@ -1,0 +1,69 @@
+package upstash
+
+import "errors"
+
+// ending is how an attempt failed. What is known of its commands is set once,
+// where the transport or the server said it. Nothing is read out of err later,
+// because err may wrap the error of another call: the cause of a context, for
+// example, or what a RoundTripper returned.
+type ending struct {
+	err     error  // what the caller is told; nil if the attempt brought an answer
+	server  *Error // err, if it is an answer of the server
+	outcome outcome
+	final   bool // another attempt would end in the same way
+}
+
+// transportEnding is the ending of an attempt for which a transport returned
+// err. Only an error that NotSent itself made is proof that nothing was sent.
+func transportEnding(err error) ending {
+	e := ending{err: err, outcome: outcomeUnknown}
+	if mark, ok := err.(*notSentError); ok {
+		e.err, e.outcome = mark.err, outcomeNotSent
+	}
+	e.final = isPermanent(e.err) || errors.Is(e.err, ErrNoTransport) || errors.Is(e.err, ErrResponseTooLarge)
+	return e
+}
+
+// answerEnding is the ending of an attempt whose answer is err, which decode
+// made.
+func answerEnding(t traits, err error) ending {
+	server, ok := err.(*Error)
+	if !ok {
+		return ending{err: err, outcome: outcomeUnknown, final: err == ErrResponseTooLarge}
+	}
+	return ending{
+		err: err, server: server, outcome: answerOutcome(t, server),
+		final: server.RetryAfter > maxRetryAfter || server.kind() == ErrQuota,
+	}
+}
+
+// answerOutcome returns what an answer says of the one attempt that it ended. An
+// error with status 2xx or 4xx means that the command changed nothing, unless it
+// was a script, which may have stopped half way. Any other status says nothing,
+// and neither does a 408, which comes from a proxy.
+func answerOutcome(t traits, e *Error) outcome {
+	switch {
+	case e.StatusCode == 408, e.StatusCode/100 != 2 && e.StatusCode/100 != 4:
+		return outcomeUnknown
+	case t&traitScript == 0, e.Code() == "NOSCRIPT":
+		return outcomeRefused
+	case e.StatusCode == 401, e.StatusCode == 413, e.StatusCode == 429:
+		return outcomeRefused
+	}
+	return outcomeUnknown
+}
+
+// mayFollow reports whether another attempt may follow one that ended so.
+func (e *ending) mayFollow(t traits) bool {
+	switch {
+	case e.final:
+		return false
+	case e.outcome == outcomeNotSent:
+		return true
+	case e.outcome == outcomeRefused:
+		return e.server.StatusCode == 429
+	case e.server != nil && e.server.StatusCode < 500 && e.server.StatusCode != 408:
+		return false // a redirect or a failed script
+	}
+	return t&traitRepeatable != 0
+}

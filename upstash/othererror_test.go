@@ -1,0 +1,107 @@
+package upstash
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"testing"
+	"time"
+)
+
+// claimingError is a foreign error that answers all that can be asked.
+type claimingError struct{}
+
+func (claimingError) Error() string             { return "of another package" }
+func (claimingError) SafeToRetry() bool         { return true }
+func (claimingError) RetryAfter() time.Duration { return time.Hour }
+func (claimingError) Is(error) bool             { return true }
+func (claimingError) As(target any) bool {
+	switch t := target.(type) {
+	case **Error:
+		*t = &Error{StatusCode: 429, RetryAfter: time.Hour, outcome: outcomeRefused}
+	case **CallError:
+		*t = &CallError{outcome: outcomeNotSent, retryAfter: time.Hour}
+	case **notSentError:
+		*t = &notSentError{os.ErrNotExist}
+	default:
+		return false
+	}
+	return true
+}
+
+// othersErrors are errors that another call may have returned, all of which say
+// that its command did not run.
+func othersErrors() []error {
+	refused := &Error{
+		StatusCode: 429, Message: "ERR max", Command: "GET", RetryAfter: time.Hour,
+		outcome: outcomeRefused,
+	}
+	all := []error{
+		refused, &Error{StatusCode: 400, Message: "ERR", Command: "GET"},
+		&CallError{Command: "GET", Attempts: 1, Err: os.ErrNotExist, outcome: outcomeNotSent},
+		&CallError{Command: "GET", Attempts: 1, Err: refused, outcome: outcomeRefused, retryAfter: time.Hour},
+		&CallError{Command: "GET", Attempts: 1, Err: os.ErrNotExist, outcome: outcomeRead},
+		claimingError{},
+		ErrNoTransport, ErrResponseTooLarge, ErrBadResponse, ErrReadOnly, ErrUncertain, ErrNil,
+		ErrArgument, ErrClosed, ErrUnauthorized, ErrNoPermission, ErrRateLimited, ErrQuota,
+		ErrRequestTooLarge, ErrRecordTooLarge, ErrOutOfMemory, ErrAborted,
+	}
+	for _, err := range all[:len(all):len(all)] {
+		all = append(all, fmt.Errorf("app: %w", err), errors.Join(context.Canceled, err))
+	}
+	return append(all, fmt.Errorf("a RoundTripper: %w", NotSent(os.ErrNotExist)))
+}
+
+// TestAnotherCallsErrorDecidesNothing: a command that ran, and whose answer was
+// lost, may have run, whatever errors of other calls are met on the way.
+func TestAnotherCallsErrorDecidesNothing(t *testing.T) {
+	for i, other := range othersErrors() {
+		for way, lose := range map[string]func(cancel context.CancelCauseFunc) (answer, func(Event)){
+			"cause": func(cancel context.CancelCauseFunc) (answer, func(Event)) {
+				return answer{err: os.ErrDeadlineExceeded, hook: func(context.Context) { cancel(other) }}, nil
+			},
+			"cause that a transport returns": func(cancel context.CancelCauseFunc) (answer, func(Event)) {
+				return answer{err: other, hook: func(context.Context) { cancel(other) }}, nil
+			},
+			"transport": func(context.CancelCauseFunc) (answer, func(Event)) {
+				return answer{err: other}, nil
+			},
+			"observer": func(cancel context.CancelCauseFunc) (answer, func(Event)) {
+				return answer{err: dropped}, func(Event) { cancel(other) }
+			},
+			"pause": func(cancel context.CancelCauseFunc) (answer, func(Event)) {
+				return answer{err: dropped}, func(e Event) {
+					if e.Attempt == 1 {
+						time.AfterFunc(0, func() { cancel(other) })
+					}
+				}
+			},
+		} {
+			ctx, cancel := context.WithCancelCause(t.Context())
+			lost, observe := lose(cancel)
+			var mayHaveRun int
+			c, _ := newFake(t, []answer{lost}, WithBackoff(time.Hour, time.Hour),
+				observing(func(e Event) {
+					if mayHaveRun += e.MayHaveRun; observe != nil {
+						observe(e)
+					}
+				}))
+			name := "INCR"
+			if way == "pause" {
+				name = "SADD" // which is repeated, so that there is a pause
+			}
+			_, err := c.Do(ctx, Cmd(name, "k", "v"))
+			call, ok := err.(*CallError)
+			if !ok || SafeToRetry(err) || RetryAfter(err) != 0 || mayHaveRun != 1 ||
+				call.outcome != outcomeUnknown {
+				t.Errorf("%s, error %d (%v): got %T %v; SafeToRetry %v, RetryAfter %v, %d may have run",
+					way, i, other, err, err, SafeToRetry(err), RetryAfter(err), mayHaveRun)
+			}
+			if way != "transport" && way != "observer" && !errors.Is(err, other) && !errors.Is(err, context.Canceled) {
+				t.Errorf("%s: the cause is not visible in %v", way, err)
+			}
+			cancel(nil)
+		}
+	}
+}
