@@ -98,7 +98,7 @@ func TestAnotherCallsErrorDecidesNothing(t *testing.T) {
 				t.Errorf("%s, error %d (%v): got %T %v; SafeToRetry %v, RetryAfter %v, %d may have run",
 					way, i, other, err, err, SafeToRetry(err), RetryAfter(err), mayHaveRun)
 			}
-			if way != "transport" && way != "observer" && !errors.Is(err, other) && !errors.Is(err, context.Canceled) {
+			if (way == "cause" || way == "cause that a transport returns") && !errors.Is(err, other) && !errors.Is(err, context.Canceled) {
 				t.Errorf("%s: the cause is not visible in %v", way, err)
 			}
 			cancel(nil)
