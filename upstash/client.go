@@ -40,6 +40,7 @@ func New(url, token string, opts ...Option) (*Client, error) {
 		settings: s, endpoint: e, root: e.base + "/", auth: hide(auth{token, "Bearer " + token}),
 		transport: s.transport,
 	}, serverClock: serverClock{turn: make(chan struct{}, 1)}}
+	c.budget.limit(s.retryBudget)
 	if c.transport == nil {
 		c.transport, c.owned = newDefaultTransport(e, s.maxConns), true
 	}

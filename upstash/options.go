@@ -14,6 +14,7 @@ type Option func(*settings)
 const (
 	defaultTimeout     = 10 * time.Second
 	defaultRetries     = 4
+	defaultRetryBudget = 100
 	defaultBackoffBase = 50 * time.Millisecond
 	defaultBackoffCap  = 2 * time.Second
 	defaultMaxResponse = 32 << 20
@@ -24,6 +25,7 @@ type settings struct {
 	transport    Transport
 	timeout      time.Duration
 	retries      int
+	retryBudget  int
 	backoffBase  time.Duration
 	backoffCap   time.Duration
 	maxResponse  int
@@ -38,7 +40,8 @@ type settings struct {
 
 func newSettings(opts []Option) (settings, error) {
 	s := settings{
-		timeout: defaultTimeout, retries: defaultRetries, maxResponse: defaultMaxResponse,
+		timeout: defaultTimeout, retries: defaultRetries, retryBudget: defaultRetryBudget,
+		maxResponse: defaultMaxResponse,
 		maxConns:    defaultMaxConns,
 		backoffBase: defaultBackoffBase, backoffCap: defaultBackoffCap,
 		clock: newProcessClock(),
@@ -56,6 +59,8 @@ func newSettings(opts []Option) (settings, error) {
 		return bad("WithTimeout(%v): use 0 for no limit, or a positive duration", s.timeout)
 	case s.retries < 0:
 		return bad("WithRetry(%d): use 0 for a single attempt", s.retries)
+	case s.retryBudget < 0:
+		return bad("WithRetryBudget(%d): use 0 for no limit, or a positive number", s.retryBudget)
 	case s.backoffBase < 0 || s.backoffCap < s.backoffBase:
 		return bad("WithBackoff(%v, %v): use 0 <= base <= cap", s.backoffBase, s.backoffCap)
 	case s.maxResponse < 1:
@@ -85,10 +90,20 @@ func WithTimeout(d time.Duration) Option { return func(s *settings) { s.timeout 
 // call.
 func WithRetry(retries int) Option { return func(s *settings) { s.retries = retries } }
 
+// WithRetryBudget sets how many retries the client may make over all its calls
+// while the server fails; the default is 100. A retry takes a token from the
+// budget, and a call that succeeds brings a tenth of one back. If the budget is
+// spent, calls end with their first error. So many callers at a server that is
+// down send hardly more than one request for each call, and it can recover. With
+// 0 there is no limit but that of WithRetry.
+func WithRetryBudget(tokens int) Option { return func(s *settings) { s.retryBudget = tokens } }
+
 // WithBackoff sets the pauses between attempts: before the nth retry a random
 // time between 0 and the lesser of ceiling and base * 2^(n-1). The defaults
 // are 50 ms and 2 s. If the server asks for a pause with Retry-After, the call
-// makes that one; if it is longer than 30 s, the call ends (see RetryAfter).
+// makes that one, and then a random one of up to the same length, and of up to
+// ceiling: callers who were sent away together come back one by one. If the server
+// asks for more than 30 s, the call ends (see RetryAfter).
 func WithBackoff(base, ceiling time.Duration) Option {
 	return func(s *settings) { s.backoffBase, s.backoffCap = base, ceiling }
 }

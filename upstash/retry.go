@@ -17,12 +17,17 @@ const maxRetryAfter = 30 * time.Second
 // answer to the attempt before it, or nil.
 func (s *settings) pause(n int, server *Error) time.Duration {
 	if server != nil && server.RetryAfter > 0 {
-		return server.RetryAfter
+		return server.RetryAfter + upTo(min(server.RetryAfter, s.backoffCap))
 	}
 	ceiling := s.backoffCap
 	if shift := n - 1; s.backoffBase <= ceiling>>shift {
 		ceiling = s.backoffBase << shift
 	}
+	return upTo(ceiling)
+}
+
+// upTo draws a time below ceiling.
+func upTo(ceiling time.Duration) time.Duration {
 	if ceiling <= 0 {
 		return 0
 	}

@@ -16,6 +16,7 @@ type sender struct {
 	auth      **hidden[auth]
 	transport Transport
 	tokens    syncTokens
+	budget    budget
 	scripts   scriptSupport
 }
 
@@ -41,6 +42,7 @@ func (s *sender) attempts(ctx context.Context, x *call) error {
 	for {
 		e := s.attempt(ctx, x)
 		if e.err == nil {
+			s.budget.giveBack()
 			return nil
 		}
 		if x.other { // nothing ran
@@ -49,6 +51,9 @@ func (s *sender) attempts(ctx context.Context, x *call) error {
 			continue
 		}
 		if x.attempts-x.forms > s.retries || ctx.Err() != nil || !e.mayFollow(x.traits) {
+			return x.failure(&e, e.err)
+		}
+		if !s.budget.take() {
 			return x.failure(&e, e.err)
 		}
 		if !sleep(ctx, s.pause(x.attempts, e.server)) {
