@@ -54,8 +54,9 @@
 // with random pauses of up to 50 ms, 100 ms, 200 ms and 400 ms between them
 // (WithRetry, WithBackoff). Over all calls of a client a budget bounds the
 // retries: 100, and one more for each ten calls that succeed (WithRetryBudget).
-// Each attempt takes at most 10 s (WithTimeout). A call never sleeps past its context's deadline. A failure that would come
-// again in the same way, such as a spent quota (ErrQuota), ends the call.
+// Each attempt takes at most 10 s (WithTimeout). A call never sleeps past its
+// context's deadline. A failure that would come again in the same way, such as a
+// spent quota (ErrQuota), ends the call.
 //
 // SafeToRetry reports whether an error guarantees that the command changed
 // nothing: over all attempts of the call it was never sent or was refused, or

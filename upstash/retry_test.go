@@ -303,7 +303,8 @@ func TestSentIsTheStartOfTheAnsweredAttempt(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			// Each attempt takes a second, and the pause between them two.
 			wait := func(context.Context) { time.Sleep(time.Second) }
-			c, _ := newFake(t, []answer{{status: 429, retryAfter: "2", hook: wait}, {body: body, hook: wait}})
+			c, _ := newFake(t, []answer{{status: 429, retryAfter: "2", hook: wait}, {body: body, hook: wait}},
+				WithBackoff(0, 0))
 			start := time.Now()
 			reply, err := call(t.Context(), c)
 			if err != nil {
