@@ -1,7 +1,6 @@
 package upstash
 
 import (
-	"cmp"
 	"fmt"
 	"time"
 )
@@ -56,7 +55,7 @@ func (x *call) decode() error {
 		return ErrResponseTooLarge
 	}
 	if resp.StatusCode >= 300 && resp.StatusCode < 400 {
-		return x.refusal("redirects are not followed: use the database's own REST URL")
+		return x.unexplained("redirects are not followed: use the database's own REST URL")
 	}
 	var errMsg *string
 	var err error
@@ -69,10 +68,10 @@ func (x *call) decode() error {
 		}
 	}
 	switch {
-	case errMsg != nil:
-		return x.refusal(cmp.Or(*errMsg, unexplained(len(resp.Body))))
-	case resp.StatusCode < 200 || resp.StatusCode > 299:
-		return x.refusal(unexplained(len(resp.Body)))
+	case errMsg != nil && *errMsg != "":
+		return x.refusal(*errMsg)
+	case errMsg != nil, resp.StatusCode < 200 || resp.StatusCode > 299:
+		return x.unexplained(noMessage(len(resp.Body)))
 	}
 	return err
 }
@@ -144,8 +143,8 @@ func (x *call) repliesTo(cmds []Command, bodies [][]byte) []Reply {
 	return replies
 }
 
-// refused returns how many commands of a batch were answered with an error.
-func (x *call) refused() int {
+// refusals returns how many commands of a batch were answered with an error.
+func (x *call) refusals() int {
 	n := 0
 	for _, env := range x.envelopes {
 		if env.errMsg != nil {
@@ -159,7 +158,7 @@ func (x *call) refused() int {
 func (x *call) redact(message string, words []byte) string {
 	value := ""
 	if x.raw != "" {
-		value = string(x.body[:min(len(x.body), maxQuotedBytes)])
+		value = string(x.body[:min(len(x.body), maxMessage)])
 	}
 	return redact(message, words, x.token, x.raw, value)
 }
@@ -168,15 +167,26 @@ func (x *call) redact(message string, words []byte) string {
 func (x *call) commandError(name string, t traits, message string, words []byte) *Error {
 	e := &Error{
 		StatusCode: 200, Message: x.redact(message, words), Command: name, attempts: x.attempts,
+		matches: kindOf(200, message),
 	}
 	e.outcome = judge(t, x.earlier, answerOutcome(t, e))
 	return e
 }
 
-// refusal makes the error of a whole request.
+// refusal makes the error of a whole request from the server's words.
 func (x *call) refusal(message string) *Error {
+	return x.refused(x.redact(message, x.quotable()), kindOf(x.resp.StatusCode, message))
+}
+
+// unexplained makes the error of a whole request that the server did not explain.
+// The words are this package's own, and need no redaction.
+func (x *call) unexplained(words string) *Error {
+	return x.refused(words, kindOf(x.resp.StatusCode, ""))
+}
+
+func (x *call) refused(words string, kind error) *Error {
 	e := &Error{
-		StatusCode: x.resp.StatusCode, Message: x.redact(message, x.quotable()), Command: x.name,
+		StatusCode: x.resp.StatusCode, Message: words, Command: x.name, matches: kind,
 		RetryAfter: parseRetryAfter(x.resp.retryAfter, time.Now()), attempts: x.attempts,
 	}
 	e.outcome = judge(x.traits, x.earlier, answerOutcome(x.traits, e))
@@ -209,8 +219,8 @@ func (x *call) failure(e *ending, cause error) error {
 	return call
 }
 
-// unexplained stands for the message that the REST API would have sent.
-func unexplained(bytes int) string {
+// noMessage stands for the message that the REST API would have sent.
+func noMessage(bytes int) string {
 	return fmt.Sprintf("no message from the REST API (%d bytes of something else):"+
 		" a proxy may have answered; check the URL, or try again later", bytes)
 }

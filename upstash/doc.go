@@ -35,9 +35,8 @@
 //
 // A call returns a *Error if the server answered with an error, and a
 // *CallError if it failed for another reason. Both name the command and hide
-// the token, keys and items. What a server quotes from far within a long
-// command (after 64 arguments or 16 KiB) is not recognized. Every attempt ends
-// in one of three ways:
+// the token, keys and items. A server's words are escaped if they cannot be
+// printed. Every attempt ends in one of three ways:
 //
 //	never sent   the dial or TLS handshake failed   tried again, any command
 //	refused      a 4xx, or an error object          429 is tried again, any command

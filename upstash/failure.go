@@ -14,7 +14,8 @@ type Error struct {
 	// bad token, 429 for a limit, 200 for a command that failed in a pipeline.
 	StatusCode int
 	// Message holds the server's own words. An argument of the command that
-	// they quote is replaced by "…".
+	// they quote is replaced by "…". Characters that cannot be printed, among
+	// them those that drive a terminal, are escaped as in a Go string.
 	Message string
 	// Command is the command's name, never its arguments.
 	Command string
@@ -23,7 +24,8 @@ type Error struct {
 	RetryAfter time.Duration
 
 	outcome  outcome
-	attempts int // 0 if it is not known
+	attempts int   // 0 if it is not known
+	matches  error // the sentinel, if this package judged the error, or nil
 }
 
 // Code returns the first word of the message, e.g. "WRONGTYPE", "NOPERM" or
@@ -64,13 +66,21 @@ func (e *Error) Is(target error) bool {
 	return kind != nil && kind == target
 }
 
-// kind returns the sentinel that the error matches, or nil. The service reports
-// its limits with the code ERR and a status that its documentation leaves open,
-// so only the words can tell them apart.
+// kind returns the sentinel that the error matches, or nil.
 func (e *Error) kind() error {
-	says := func(words string) bool { return strings.Contains(e.Message, words) }
-	switch code := e.Code(); {
-	case e.StatusCode == 401:
+	if e.outcome != outcomeUnjudged {
+		return e.matches
+	}
+	return kindOf(e.StatusCode, e.Message)
+}
+
+// kindOf returns the sentinel for a server's own words, before anything in them
+// was redacted. The service reports its limits with the code ERR and a status
+// that its documentation leaves open, so only the words can tell them apart.
+func kindOf(status int, message string) error {
+	says := func(words string) bool { return strings.Contains(ownWords(message), words) }
+	switch code := codeOf(message); {
+	case status == 401:
 		return ErrUnauthorized
 	case code == "NOPERM":
 		return ErrNoPermission
@@ -80,9 +90,9 @@ func (e *Error) kind() error {
 		return ErrOutOfMemory
 	case says("max requests limit exceeded"), says("max daily request limit exceeded"):
 		return ErrQuota
-	case e.StatusCode == 429:
+	case status == 429:
 		return ErrRateLimited
-	case e.StatusCode == 413, says("max request size exceeded"):
+	case status == 413, says("max request size exceeded"):
 		return ErrRequestTooLarge
 	case says("max single record size exceeded"), says("string exceeds maximum allowed size"):
 		return ErrRecordTooLarge

@@ -2,7 +2,9 @@ package upstash
 
 import (
 	"bytes"
+	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -15,12 +17,9 @@ const redacted = "…"
 // a longer text is a page, or quotes the request.
 const maxMessage = 1000
 
-// How much of a request is compared with a server's words. If servers quote a
-// command, they quote its beginning.
-const (
-	maxQuotedArgs  = 64
-	maxQuotedBytes = 16 << 10
-)
+// maxArg is how many bytes of an argument's JSON are compared with a server's
+// words: enough for those of a message, each escaped.
+const maxArg = 6*maxMessage + 2
 
 // redact returns a server's words without what they quote of a request: secrets
 // that are known, and each of the first arguments in words, the JSON of the
@@ -32,10 +31,7 @@ func redact(message string, words []byte, secrets ...string) string {
 	// The code, such as WRONGTYPE, is always the server's own.
 	code := codeOf(message)
 	message = message[len(code):]
-	// Redis quotes the arguments of an unknown command, cut at 128 bytes.
-	if own, _, ok := strings.Cut(message, ", with args beginning with:"); ok {
-		message = own
-	}
+	message = ownWords(message)
 	quoted := quotedArgs(message, words)
 	for _, secret := range secrets {
 		if secret != "" {
@@ -47,7 +43,44 @@ func redact(message string, words []byte, secrets ...string) string {
 	for _, arg := range quoted {
 		message = cover(message, arg)
 	}
-	return code + message
+	return code + escape(message)
+}
+
+// ownWords returns message without the arguments of an unknown command, which
+// Redis quotes, cut at 128 bytes.
+func ownWords(message string) string {
+	own, _, _ := strings.Cut(message, ", with args beginning with:")
+	return own
+}
+
+// escape writes what cannot be printed as a Go string would have it: line breaks,
+// the sequences that drive a terminal, and marks that turn the direction of text.
+// Raw, they could forge lines of a log.
+func escape(s string) string {
+	if isPrintable(s) {
+		return s
+	}
+	out := make([]byte, 0, len(s)+16)
+	for i := 0; i < len(s); {
+		_, n := utf8.DecodeRuneInString(s[i:])
+		if isPrintable(s[i : i+n]) {
+			out = append(out, s[i:i+n]...)
+		} else {
+			quoted := strconv.Quote(s[i : i+n])
+			out = append(out, quoted[1:len(quoted)-1]...)
+		}
+		i += n
+	}
+	return string(out)
+}
+
+func isPrintable(s string) bool {
+	for i, r := range s {
+		if !strconv.IsPrint(r) || r == utf8.RuneError && s[i] != 0xEF {
+			return false
+		}
+	}
+	return true
 }
 
 // codeOf returns the first word of a message if it is in capitals.
@@ -64,13 +97,19 @@ func codeOf(message string) string {
 // quotedArgs returns what message quotes of the arguments in body, which is one
 // command or an array of them, as appendString wrote it.
 func quotedArgs(message string, body []byte) []string {
-	var quoted []string
-	body = body[:min(len(body), maxQuotedBytes)]
-	ofBitField, args := false, 0
-	for seen := 0; seen < maxQuotedArgs; {
+	found := make(map[string]bool)
+	heads := headsIn(message)
+	look := func(arg []byte) {
+		if len(arg) < headBytes || heads[string(arg[:headBytes])] {
+			if part := quotedPart(message, arg); part != "" {
+				found[part] = true
+			}
+		}
+	}
+	for ofBitField, args := false, 0; ; {
 		start := bytes.IndexByte(body, '"')
 		if start < 0 {
-			break
+			return slices.Collect(maps.Keys(found))
 		}
 		isName := bytes.IndexByte(body[:start], '[') >= 0
 		raw := beginString(body[start:])
@@ -82,28 +121,62 @@ func quotedArgs(message string, body []byte) []string {
 		if args++; ofBitField && args > 1 {
 			continue // offsets are no secret, and look like sizes and ports
 		}
-		seen++
-		form := strings.TrimSuffix(string(raw[1:]), `"`)
-		if form == "" || isKeyword(form) {
+		raw = raw[:min(len(raw), maxArg)]
+		form := bytes.TrimSuffix(raw[1:], []byte(`"`))
+		if len(form) == 0 || len(form) < headBytes && isKeyword(string(form)) {
 			continue
 		}
-		if text, err := json.String(raw); err == nil && text != form {
-			quoted = appendIfQuoted(quoted, message, text)
+		if bytes.IndexByte(form, '\\') >= 0 {
+			if text, ok := unescape(form); ok {
+				look([]byte(text))
+			}
 		}
-		quoted = appendIfQuoted(quoted, message, form)
+		look(form)
 	}
-	return quoted
 }
 
-func appendIfQuoted(dst []string, message, arg string) []string {
-	if strings.Contains(message, head(arg)) {
-		return append(dst, arg)
+// unescape returns the text of a JSON string without its quotes. What is cut off
+// at the end may be a part of an escape.
+func unescape(form []byte) (string, bool) {
+	if i := bytes.LastIndexByte(form, '\\'); len(form) > maxArg-6 && i > len(form)-6 {
+		form = form[:i]
 	}
-	return dst
+	text, err := json.String(slices.Concat([]byte(`"`), form, []byte(`"`)))
+	return text, err == nil
 }
 
-// beginString returns the JSON string that b begins with, or all of b if its
-// end was cut off.
+// headsIn returns every text of headBytes bytes in message. A command may have a
+// million arguments, and each long one is looked up here.
+func headsIn(message string) map[string]bool {
+	heads := make(map[string]bool, len(message))
+	for i := 0; i+headBytes <= len(message); i++ {
+		heads[message[i:i+headBytes]] = true
+	}
+	return heads
+}
+
+// quotedPart returns the longest beginning of arg that message quotes, as a part
+// of message, or "" if that is less than the head of arg.
+func quotedPart(message string, arg []byte) (part string) {
+	first := string(arg[:min(len(arg), headBytes)])
+	for at := strings.Index(message, first); at >= 0; {
+		n := len(first)
+		for n < len(arg) && at+n < len(message) && message[at+n] == arg[n] {
+			n++
+		}
+		if n > len(part) {
+			part = message[at : at+n]
+		}
+		next := strings.Index(message[at+1:], first)
+		if next < 0 {
+			break
+		}
+		at += 1 + next
+	}
+	return part
+}
+
+// beginString returns the JSON string that b begins with.
 func beginString(b []byte) []byte {
 	for i := 1; i < len(b); i++ {
 		switch b[i] {
@@ -144,9 +217,11 @@ func cover(message, arg string) string {
 	return out.String()
 }
 
-// head returns the part of an argument that a message is searched for. Eight
-// bytes are not there by chance.
-func head(arg string) string { return arg[:min(len(arg), 8)] }
+// headBytes is the length of the part of an argument that a message is searched
+// for. Eight bytes are not there by chance.
+const headBytes = 8
+
+func head(arg string) string { return arg[:min(len(arg), headBytes)] }
 
 func standsAlone(s string, start, end int) bool {
 	return (start == 0 || !isWord(s[start-1])) && (end == len(s) || !isWord(s[end]))
@@ -176,8 +251,9 @@ func (e *quietError) Error() string    { return e.text }
 func (e *quietError) GoString() string { return e.text }
 func (e *quietError) Unwrap() error    { return e.err }
 
-// quiet keeps the token, and the path of a raw command, out of a transport's
-// error. The rest of it stays, because the network layer quotes no command, and
+// quiet keeps the token, the path of a raw command, and what cannot be printed
+// out of a transport's error: a certificate, for example, has words of the
+// server. The rest of it stays, because the network layer quotes no command, and
 // people need its addresses and causes.
 func quiet(err error, token, path string) error {
 	said := err.Error()
@@ -185,7 +261,7 @@ func quiet(err error, token, path string) error {
 	if path != "" {
 		text = cover(text, path)
 	}
-	if text != said {
+	if text = escape(text); text != said {
 		return &quietError{text, err}
 	}
 	return err

@@ -84,7 +84,7 @@ func (s *sender) attempt(ctx context.Context, x *call) ending {
 		BytesOut: len(x.body), BytesIn: len(x.resp.Body), Err: end.err,
 	}
 	if !x.other {
-		e.count(x.traits, x.refused(), &end)
+		e.count(x.traits, x.refusals(), &end)
 	}
 	if x.total != nil {
 		x.total.add(e)
