@@ -77,6 +77,7 @@ type batch struct {
 	flying []*part    // of an AddAll: an item that is in one of them is not sent again
 	seen   int64      // the birth number that the parts found
 	gone   bool       // of an AddAll: the filter went away meanwhile
+	wrote  written    // of an AddAll: how many items were added, and were new
 	err    error
 	fatal  bool
 }
@@ -139,6 +140,9 @@ func (b *batch) run(ctx context.Context) ([]bool, error) {
 		})
 	}
 	parts.Wait()
+	if b.adding {
+		b.h.told(ctx, b.wrote)
+	}
 	return b.result()
 }
 

@@ -13,7 +13,6 @@ func (b *batch) sendPart(ctx context.Context, p *part) {
 	if b.adding {
 		write(ctx, p.q.self[:])
 		b.tookAdds(p)
-		b.h.told(ctx, p.q.wrote)
 	} else {
 		lookUp(ctx, p.q.self[:])
 		b.tookReads(p)
@@ -40,6 +39,14 @@ func (b *batch) drop(p *part) {
 // tookAdds notes the answers of a part of an AddAll.
 func (b *batch) tookAdds(p *part) {
 	q := p.q
+	if q.wrote.ok {
+		b.mu.Lock()
+		b.wrote.ok = true
+		b.wrote.items += q.wrote.items
+		b.wrote.newItems += q.wrote.newItems
+		b.wrote.newOnes += q.wrote.newOnes
+		b.mu.Unlock()
+	}
 	if q.wrote.ok && b.parts && b.h.rec.headed() && b.isRecreated(q.wrote.birth) {
 		b.lost()
 		b.fail(ErrRecreated, true)

@@ -104,6 +104,7 @@ func TestConfigRefuses(t *testing.T) {
 		{with(classic, func(c *Config) { c.FPRate = 1e-20 }), "FPRate", "use 1e-18 or more"},
 		{Config{Capacity: 400_000_000, FPRate: 0.01}, "Capacity", "4294967095 fit into"},
 		{with(classic, func(c *Config) { c.Capacity = 450_000_000 }), "Capacity", "several filters"},
+		{Config{Bits: 5300, Hashes: 4, WarnFill: func(Stats) {}}, "WarnFill", "Capacity is 0"},
 		{Config{Capacity: 1 << 36, FPRate: 0.9}, "Capacity", "several filters"},
 		{Config{Capacity: math.MaxUint64, FPRate: 0.01}, "Capacity", "several filters"},
 		{Config{Hashes: 7}, "Bits", "both or neither"},

@@ -52,7 +52,7 @@
 //
 // A filter for 1 in 100 is wrong 1 time in 1,000 at half its capacity, 1 in 29 at
 // one and a half times its capacity, and 8% of the time at twice. Config.WarnFill
-// tells you before that. A record beyond 100 MB needs a larger plan.
+// tells you before 1.3 times. A record beyond 100 MB needs a larger plan.
 //
 // # Errors and retry safety
 //

@@ -1,6 +1,9 @@
 package bloom
 
-import "time"
+import (
+	"context"
+	"time"
+)
 
 // SetClock has a Mirror see another time than time.Now.
 func (m *Mirror) SetClock(now func() time.Time) { m.now = now }
@@ -20,4 +23,16 @@ var UsualSettleTimeout = settleTimeout
 func SetSettleTimeout(d time.Duration) (old time.Duration) {
 	old, settleTimeout = settleTimeout, d
 	return old
+}
+
+// SetLot changes where the lots of WarnFill's looks come from, and returns the
+// source before.
+func SetLot(draw func() float64) (old func() float64) {
+	old, lot = lot, draw
+	return old
+}
+
+// Wrote tells the handle of a write that was answered.
+func (f *Filter) Wrote(ctx context.Context, items, newItems, newOnes int) {
+	f.watchFill(ctx, written{ok: true, items: items, newItems: newItems, newOnes: newOnes})
 }

@@ -80,23 +80,6 @@ func (g Geometry) EstimateItems(setBits uint64) float64 {
 	return EstimateItems(g.Bits, g.Hashes, setBits)
 }
 
-// capacity returns about how many items the geometry was sized for: the number
-// at which half of the cells of a classic filter are set, or at which a blocked
-// filter reaches a rate of one in ten to the power of k/2.
-func (g Geometry) capacity() uint64 {
-	if g.Bits == 0 || g.Hashes < 1 {
-		return 0
-	}
-	if g.Scheme != SchemeBlocked {
-		return uint64(float64(g.Bits) * math.Ln2 / float64(g.Hashes))
-	}
-	z := g.Hashes / 2
-	if z == 0 {
-		return 0
-	}
-	return cells.BlockedCapacity(g.Bits/wordBits, z)
-}
-
 // impossible says what no Filter's geometry behind a header has, or "".
 func (g Geometry) impossible() string {
 	if !g.Scheme.oneBit() || g.Hashes < 1 || g.Hashes > maxHashes || g.info().impossible() != "" {

@@ -98,31 +98,6 @@ func TestGeometryRates(t *testing.T) {
 	}
 }
 
-// The capacity that a geometry alone leads to is about that of its Config.
-func TestGeometryCapacity(t *testing.T) {
-	for _, s := range schemes {
-		for _, n := range []uint64{1_000, 100_000, 10_000_000} {
-			for _, p := range []float64{0.1, 0.01, 0.001, 1e-6} {
-				g, err := Config{Capacity: n, FPRate: p, Scheme: s}.Geometry()
-				if err != nil {
-					t.Fatal(err)
-				}
-				// The rounding of k alone is worth 11% at 1 in 10.
-				if got := float64(g.capacity()); math.Abs(got/float64(n)-1) > 0.12 {
-					t.Errorf("%v: %.0f items, want about %d", g, got, n)
-				}
-			}
-		}
-	}
-	for _, g := range []Geometry{
-		{}, {Bits: 100}, {Hashes: 7}, {Bits: 53, Hashes: 1}, {Bits: 53 << 20, Hashes: 62},
-	} {
-		if got := g.capacity(); got > g.Bits {
-			t.Errorf("%v: capacity %d", g, got)
-		}
-	}
-}
-
 func TestBlockedRateEdges(t *testing.T) {
 	g := Geometry{Bits: 53 * 1000, Hashes: 4}
 	for _, c := range []struct {

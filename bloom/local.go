@@ -144,9 +144,8 @@ func (l *Local) Cardinality() (uint64, error) {
 	return s.Items, nil
 }
 
-// Stats returns the state of the filter. Its Capacity is worked out from the
-// geometry, and it has no TTL. It reads the whole string, about 0.1 ms a
-// megabyte.
+// Stats returns the state of the filter. Its Capacity is not known, and 0, and
+// it has no TTL. It reads the whole string, about 0.1 ms a megabyte.
 func (l *Local) Stats() Stats {
 	if l.size == 0 {
 		return Stats{}

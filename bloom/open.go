@@ -41,8 +41,9 @@ func OpenBatch(bytes, parallel int) OpenOption {
 // a second request. The error is ErrNotFound if there is no filter, whatever
 // MissingIsEmpty says. A Bare filter has no header: use New.
 //
-// The Stats.Capacity of such a handle is computed from the geometry. It is about
-// that of the Config that the filter was made with.
+// The header does not hold the Capacity that the filter was sized for. The Stats
+// of such a handle say how many items are in it and its false positive rate now;
+// their Capacity is 0.
 func Open(ctx context.Context, c *upstash.Client, key string, opts ...OpenOption) (*Filter, error) {
 	var cfg Config
 	for _, o := range opts {

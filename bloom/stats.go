@@ -29,11 +29,10 @@ type Stats struct {
 	// Items is the estimated number of distinct items; if Saturated, a lower
 	// bound.
 	Items uint64
-	// Capacity is what the filter was sized for: Config.Capacity. If that is not
-	// known (Open, Inspect), it is computed from the geometry, and about as much:
-	// the number of items at which half of a classic filter's cells are set, or
-	// at which a blocked filter is wrong 1 in 10^(k/2) times. FPRate is the false
-	// positive rate at Capacity.
+	// Capacity is Config.Capacity, and FPRate the false positive rate at that
+	// many items. Both are 0 if they are not known, because the header does not
+	// hold them: for a handle of Open, for Inspect, for a Local, and for a Config
+	// with Bits and Hashes alone.
 	Capacity uint64
 	FPRate   float64
 	// LiveFPRate is the false positive rate now.
@@ -46,13 +45,20 @@ type Stats struct {
 }
 
 // OverCapacity reports whether the filter holds more items than it was sized
-// for, so that its false positive rate is above the one asked for. The estimate
-// of Items is off by about 1% in a filter for 1,000 and less in larger ones, so
-// that it takes 3% more than Capacity, or four standard errors in a smaller
-// filter, to be true.
+// for. Its false positive rate is then above the one asked for. It is false if
+// Capacity is not known: look at LiveFPRate and Saturated then.
+//
+// The estimate of Items is off by about 1% in a filter for 1,000 and less in
+// larger ones. So it takes 3% more than Capacity, or four standard errors in a
+// smaller filter, to be true.
 func (s Stats) OverCapacity() bool {
-	c := float64(s.Capacity)
-	return s.Saturated || float64(s.Items) > c+max(0.03*c, 4*math.Sqrt(0.1*c))
+	return s.Capacity != 0 && (s.Saturated || float64(s.Items) > overCapacity(s.Capacity))
+}
+
+// overCapacity returns the estimate above which a filter is over its capacity.
+func overCapacity(capacity uint64) float64 {
+	c := float64(capacity)
+	return c + max(0.03*c, 4*math.Sqrt(0.1*c))
 }
 
 // Stats reads the state of the filter: one request, four commands that run as
@@ -160,8 +166,8 @@ func (f *Filter) stats(setBits uint64) Stats {
 	return s
 }
 
-// statsOf works out everything that follows from the number of set bits. A
-// capacity of 0 is worked out from the geometry.
+// statsOf works out everything that follows from the number of set bits. The
+// capacity is 0 if it is not known.
 func statsOf(g Geometry, layout Layout, capacity, setBits uint64) Stats {
 	s := Stats{Geometry: g, Layout: layout, SetBits: setBits, Capacity: capacity}
 	if !g.Scheme.oneBit() { // set bits say nothing of the items
@@ -170,10 +176,9 @@ func statsOf(g Geometry, layout Layout, capacity, setBits uint64) Stats {
 	setBits = min(setBits, g.Bits)
 	s.SetBits, s.Saturated = setBits, setBits == g.Bits
 	s.Fill, s.LiveFPRate = float64(setBits)/float64(g.Bits), g.LiveFalsePositiveRate(setBits)
-	if s.Capacity == 0 {
-		s.Capacity = g.capacity()
+	if s.Capacity != 0 {
+		s.FPRate = g.FalsePositiveRate(s.Capacity)
 	}
-	s.FPRate = g.FalsePositiveRate(s.Capacity)
 	if s.Saturated {
 		setBits = g.Bits - 1
 	}
@@ -188,6 +193,8 @@ func statsOf(g Geometry, layout Layout, capacity, setBits uint64) Stats {
 //	items            about 4,987 of 5,000
 //	false positives  1 in 102 now, 1 in 100 at capacity
 //	stored           6,007 bytes, no expiry
+//
+// Without a Capacity it says "about 4,987" and "1 in 102 now".
 func (s Stats) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "filter           %v\n", s.Geometry)
@@ -196,9 +203,13 @@ func (s Stats) String() string {
 	if s.Saturated {
 		about = "saturated: more than"
 	}
-	fmt.Fprintf(&b, "items            %s %s of %s\n", about, human.Count(s.Items), human.Count(s.Capacity))
-	fmt.Fprintf(&b, "false positives  %s now, %s at capacity\n",
-		human.OneIn(s.LiveFPRate), human.OneIn(s.FPRate))
+	of, at := "", ""
+	if s.Capacity != 0 {
+		of = " of " + human.Count(s.Capacity)
+		at = ", " + human.OneIn(s.FPRate) + " at capacity"
+	}
+	fmt.Fprintf(&b, "items            %s %s%s\n", about, human.Count(s.Items), of)
+	fmt.Fprintf(&b, "false positives  %s now%s\n", human.OneIn(s.LiveFPRate), at)
 	fmt.Fprintf(&b, "stored           %s bytes, %s", human.Count(s.Bytes), expiry(s.TTL))
 	return b.String()
 }

@@ -55,17 +55,49 @@ stored           6,742 bytes, expires in 26h0m0s`
 			t.Errorf("\n%v, want\n%v", got, text)
 		}
 
-		// Open does not know the capacity, but about what it was.
+		// Open does not know the capacity.
 		opened, err := bloom.Open(ctx, s.Client(), key)
 		if err != nil {
 			t.Fatal(err)
 		}
 		st, err := opened.Stats(ctx)
-		if err != nil || st.Capacity < 4950 || st.Capacity > 5050 || st.Items != got.Items ||
-			math.Abs(st.FPRate-0.01) > 1e-4 {
-			t.Errorf("opened: %+v, %v", st, err)
+		want.Capacity, want.FPRate, want.TTL = 0, 0, st.TTL
+		if err != nil || st != want || st.OverCapacity() {
+			t.Errorf("opened: %+v, %v, want %+v", st, err, want)
 		}
 	})
+}
+
+// A handle that knows no Capacity claims nothing of it: by the geometry alone a
+// filter for 10,000 items at 1 in 2 looks like one for 3,047.
+func TestOverCapacityOfAnUnknownCapacity(t *testing.T) {
+	for _, p := range []float64{0.5, 0.05, 0.02, 0.01} {
+		s := upstashtest.NewServer(t)
+		f := handle(t, s.Client(), bloom.Config{Capacity: 10_000, FPRate: p})
+		for _, n := range []int{9_000, 20_000} {
+			if _, err := f.AddAll(t.Context(), numbered("item", n)); err != nil {
+				t.Fatal(err)
+			}
+			known, err := f.Stats(t.Context())
+			if err != nil || known.OverCapacity() != (n > 10_000) {
+				t.Errorf("p=%v, %d items: over capacity %t, %v", p, n, known.OverCapacity(), err)
+			}
+			opened, err := bloom.Open(t.Context(), s.Client(), key)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for name, stats := range map[string]func() (bloom.Stats, error){
+				"Open":    func() (bloom.Stats, error) { return opened.Stats(t.Context()) },
+				"Inspect": func() (bloom.Stats, error) { return bloom.Inspect(t.Context(), s.Client(), key) },
+			} {
+				st, err := stats()
+				if err != nil || st.Capacity != 0 || st.FPRate != 0 || st.OverCapacity() ||
+					st.Items != known.Items || st.LiveFPRate != known.LiveFPRate {
+					t.Errorf("%s, p=%v, %d items: %+v, %v", name, p, n, st, err)
+				}
+			}
+		}
+	}
 }
 
 // The longest TTL that Redis takes is longer than a time.Duration.
@@ -154,6 +186,15 @@ fill             [#...................] 0.1%
 items            about 1 of 1,000,000
 false positives  less than 1 in a billion now, 1 in 4.0 at capacity
 stored           1,048,576 bytes, expires in 1h30m0s`,
+		},
+		{
+			"of unknown capacity",
+			bloom.Stats{Geometry: g, Bytes: 141, SetBits: 500, Fill: 0.5, Items: 99, LiveFPRate: 0.0078},
+			`filter           1,000 bits (125 B), k=7, xxh3
+fill             [##########..........] 50.0%
+items            about 99
+false positives  1 in 128 now
+stored           141 bytes, no expiry`,
 		},
 		{
 			"nearly full",

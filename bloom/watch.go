@@ -7,73 +7,155 @@ import (
 	"sync"
 )
 
+// A look counts the filter's cells. It is one command, and the Stats that a
+// warning needs are four more. A write leads to a look in three cases:
+//
+//   - by lot, about watchLooks times while as many items are added as the filter
+//     is for. That is all that handles have which live for one Add.
+//   - if the answers to the handle's own writes show a filter that is too full:
+//     too many bits of its new items had been set before.
+//   - if no item was new for a long time: a saturated filter answers like that.
 const (
-	// watchEvery makes the four commands of Stats one in two thousand.
-	watchEvery = 8192
-	// watchOver is how many times its capacity the filter must seem to hold
-	// before the handle looks. With 1, every other look at a filter that is just
-	// at its capacity would be in vain.
-	watchOver = 1.15
-	// watchItems is how many new items show a fill, to about 1 in 50.
+	// watchLooks makes it 99.9% likely that one of the looks between 1.04 and
+	// 1.3 times the capacity comes true: e^-(32*0.26) do without one.
+	watchLooks = 32
+	// At most one write in 16 draws a look: by watchLooks alone it would be one in
+	// six with a capacity of 200. A batch draws one with at most twice the chance
+	// of a single item, or one in 200: its items' bits say enough.
+	maxLookShare   = 1.0 / 16
+	batchLookShare = 1.0 / 200
+	// watchFirst is the least number of new items that are judged by their bits,
+	// watchItems how many are judged together at most.
+	watchFirst = 8
 	watchItems = 256
+	// watchSigmas is how far above the expected number the bits must be: a filter
+	// that is at its capacity gets there once in 200 times.
+	watchSigmas = 2.58
+	// watchStreak is how many writes in a row find nothing new before a look. The
+	// next such look takes twice as many.
+	watchStreak = 256
+	// watchPause is how many writes follow a warning without a look.
+	watchPause = 8192
 )
+
+// lot draws a number from 0 up to 1. Only a test changes it.
+var lot = rand.Float64
 
 // fillWatch is what a handle's own writes have shown of its filter's fill. The
 // zero value is ready; it is safe for concurrent use.
 type fillWatch struct {
-	mu    sync.Mutex
-	items int // new ones
-	ones  int // of their bits, those that were set before
-	pause int // writes to come without a look, after a warning
+	mu      sync.Mutex
+	looking bool
+	pause   int // writes to come without a look, after a warning
+	items   int // new ones, since all of them were last judged
+	ones    int // of their bits, those that had been set before
+	judged  int // how many of items were judged so far
+	seen    int // writes in a row without a new item
+	streak  int // the seen that leads to a look; 0 for watchStreak
 }
 
-// watchFill calls Config.WarnFill if the filter is over its capacity. It looks
-// after one write in watchEvery, and when the answers of the handle's own
-// writes say that the filter is too full.
+// watchFill calls Config.WarnFill if this write leads to a look, and the filter
+// is over its capacity. There is one look at a time: what writes meanwhile goes
+// its way.
 func (f *Filter) watchFill(ctx context.Context, w written) {
-	if !f.shouldLook(w) {
+	if w.items == 0 || !f.shouldLook(w) {
 		return
 	}
-	if s, err := f.Stats(ctx); err == nil && s.OverCapacity() {
+	defer func() {
 		f.watch.mu.Lock()
-		f.watch.pause = watchEvery
+		f.watch.looking = false
 		f.watch.mu.Unlock()
-		f.cfg.WarnFill(s)
+	}()
+	reply, err := f.rec.client.Do(ctx, f.rec.countCells())
+	if err != nil {
+		return
+	}
+	if n, err := reply.Int64(); err == nil && n >= 0 && f.stats(uint64(n)).OverCapacity() {
+		f.warn(ctx)
 	}
 }
 
-func (f *Filter) shouldLook(w written) bool {
-	if rand.Uint32N(watchEvery) == 0 {
-		return true
+// warn reads the Stats, which also verifies the filter, and calls WarnFill if
+// the filter is over its capacity.
+func (f *Filter) warn(ctx context.Context) {
+	s, err := f.Stats(ctx)
+	if err != nil || !s.OverCapacity() {
+		return
 	}
 	f.watch.mu.Lock()
-	defer f.watch.mu.Unlock()
-	if f.watch.pause > 0 {
-		f.watch.pause--
+	f.watch.pause = watchPause
+	f.watch.mu.Unlock()
+	f.cfg.WarnFill(s)
+}
+
+// shouldLook takes note of a write and reports whether a look is due.
+func (f *Filter) shouldLook(w written) bool {
+	s := &f.watch
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.pause > 0 {
+		s.pause--
 		return false
 	}
-	f.watch.items += w.newItems
-	f.watch.ones += w.newOnes
-	if f.watch.items < watchItems {
+	look := lot() < lookChance(f.cfg.Capacity, w.items)
+	look = s.tookBits(f, w) || look
+	look = s.tookSeen(w) || look
+	if s.looking || !look {
 		return false
 	}
-	items, ones := f.watch.items, f.watch.ones
-	f.watch.items, f.watch.ones = 0, 0
-	return f.looksFull(items, ones)
+	s.looking = true
+	return true
+}
+
+// lookChance is the chance that a write of so many items draws a look.
+func lookChance(capacity uint64, items int) float64 {
+	share := watchLooks / float64(capacity)
+	return min(float64(items)*share, max(2*share, batchLookShare), maxLookShare)
+}
+
+// tookBits judges the new items' bits whenever their number has doubled.
+func (s *fillWatch) tookBits(f *Filter, w written) bool {
+	s.items += w.newItems
+	s.ones += w.newOnes
+	if s.items < max(2*s.judged, watchFirst) {
+		return false
+	}
+	full := f.looksFull(s.items, s.ones)
+	if s.judged = s.items; full || s.items >= watchItems {
+		s.items, s.ones, s.judged = 0, 0, 0
+	}
+	return full
+}
+
+// tookSeen counts the writes in a row that found nothing new.
+func (s *fillWatch) tookSeen(w written) bool {
+	if s.seen++; w.newItems > 0 {
+		s.seen = 0
+	}
+	if s.streak = max(s.streak, watchStreak); s.seen < s.streak {
+		return false
+	}
+	s.seen, s.streak = 0, 2*s.streak
+	return true
 }
 
 // looksFull reports whether the bits of new items had been set before more often
-// than in a filter at watchOver times its capacity. A new item is one of whose k
-// bits not all were set: at a fill of f, the share of its bits that were set is
-// (f - f^k)/(1 - f^k).
+// than chance explains in a filter that is just over its capacity now, behind
+// them. Its fill was that of the middle of them on average.
+//
+// A new item is one of whose k bits not all had been set. At a fill of f and a
+// false positive rate of p, the share of its bits that were set is
+// (f - p)/(1 - p).
 func (f *Filter) looksFull(items, ones int) bool {
 	g := f.rec.geo
-	n := f.cfg.Capacity
-	if n == 0 {
-		n = g.capacity()
+	before := overCapacity(f.cfg.Capacity) - float64(items)/2
+	if before <= 0 {
+		return true
 	}
 	k := float64(g.Hashes)
-	fill := -math.Expm1(-k * watchOver * float64(n) / float64(g.Bits))
-	all := math.Pow(fill, k)
-	return float64(ones) > float64(items)*k*(fill-all)/(1-all)
+	fill := -math.Expm1(-k * before / float64(g.Bits))
+	p := g.FalsePositiveRate(uint64(before))
+	share := max((fill-p)/(1-p), 0)
+	mean := float64(items) * k * share
+	return float64(ones) > mean+watchSigmas*math.Sqrt(mean*(1-share))
 }

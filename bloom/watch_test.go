@@ -3,146 +3,349 @@ package bloom_test
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/upbloom/upbloom/bloom"
 	"github.com/upbloom/upbloom/upstash"
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
-// A handle that lives notices an overfull filter from its own answers, with
-// single Adds and with batches, before it is a fifth beyond its capacity, and
-// rarely looks before.
-func TestWarnFillNoticesOverCapacity(t *testing.T) {
+// filling is a filter that fills up, in memory. Handles are told of each write
+// as if it had been answered, and their looks are answered from the cells.
+type filling struct {
+	t      *testing.T
+	cfg    bloom.Config
+	geo    bloom.Geometry
+	client *upstash.Client
+	header string
+
+	cells []bool
+	ones  int
+	items int // that were added, all of them different
+	pos   []uint64
+
+	looks    int // commands that count the cells
+	commands int // of all looks and warnings
+	first    int // items at the first warning, 0 before it
+}
+
+func newFilling(t *testing.T, capacity uint64) *filling {
+	t.Helper()
+	cfg := bloom.Config{Capacity: capacity, FPRate: 0.01}
+	geo, err := cfg.Geometry()
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &filling{t: t, geo: geo, header: headerWordOf(cfg), cells: make([]bool, geo.Bits)}
+	// With the geometry given, a handle takes no time to size.
+	w.cfg = bloom.Config{Capacity: capacity, Bits: geo.Bits, Hashes: geo.Hashes, WarnFill: w.warned}
+	w.client, err = upstash.New("https://db.example.com", "token", upstash.WithTransport(w))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+func (w *filling) warned(s bloom.Stats) {
+	if !s.OverCapacity() || s.SetBits != uint64(w.ones) {
+		w.t.Errorf("a warning of %d items in a filter for %d", s.Items, s.Capacity)
+	}
+	if w.first == 0 {
+		w.first = w.items
+	}
+}
+
+// RoundTrip answers a look, and the Stats that follow it.
+func (w *filling) RoundTrip(_ context.Context, req *upstash.Request, resp *upstash.Response) error {
+	resp.StatusCode = 200
+	if !strings.HasSuffix(req.URL, "/multi-exec") {
+		w.looks, w.commands = w.looks+1, w.commands+1
+		resp.Body = fmt.Appendf(resp.Body, `{"result":%d}`, w.ones)
+		return nil
+	}
+	w.commands += 4
+	resp.Body = fmt.Appendf(resp.Body, `[{"result":[%s]},{"result":%d},{"result":%d},{"result":-1}]`,
+		w.header, w.ones, w.geo.Bytes(bloom.LayoutHeaded))
+	return nil
+}
+
+func (w *filling) handle() *bloom.Filter { return handle(w.t, w.client, w.cfg) }
+
+// add adds n items that differ from those before, in one write of f. Seeds make
+// the items of each run others.
+func (w *filling) add(f *bloom.Filter, seed, n int) {
+	newItems, newOnes := 0, 0
+	for range n {
+		w.items++
+		item := strconv.Itoa(seed) + "/" + strconv.Itoa(w.items)
+		w.pos = w.geo.Positions(w.pos[:0], item)
+		old := 0
+		for _, p := range w.pos {
+			if w.cells[p] {
+				old++
+			} else {
+				w.cells[p] = true
+				w.ones++
+			}
+		}
+		if old < len(w.pos) {
+			newItems, newOnes = newItems+1, newOnes+old
+		}
+	}
+	f.Wrote(w.t.Context(), n, newItems, newOnes)
+}
+
+// seeded draws the lots of the looks from a fixed seed.
+func seeded(t *testing.T) {
+	old := bloom.SetLot(rand.New(rand.NewPCG(1, 2)).Float64)
+	t.Cleanup(func() { bloom.SetLot(old) })
+}
+
+// fleets are the ways in which handles share the work: fleet(i) writes next.
+var fleets = []struct {
+	name string
+	of   func(w *filling) func(i int) *bloom.Filter
+}{
+	{"1 handle", func(w *filling) func(int) *bloom.Filter {
+		f := w.handle()
+		return func(int) *bloom.Filter { return f }
+	}},
+	{"8 handles", func(w *filling) func(int) *bloom.Filter {
+		var all [8]*bloom.Filter
+		for i := range all {
+			all[i] = w.handle()
+		}
+		return func(i int) *bloom.Filter { return all[i%8] }
+	}},
+	{"a handle for each write", func(w *filling) func(int) *bloom.Filter {
+		return func(int) *bloom.Filter { return w.handle() }
+	}},
+}
+
+// The first warning comes in time, whatever the capacity and the handles: in 99
+// of 100 runs. The large filter starts nearly full, as no look before that could
+// lead to a warning.
+func TestWarnFillComesInTime(t *testing.T) {
+	for _, c := range []struct {
+		capacity, from, batch, runs int
+		latest                      float64
+	}{
+		{200, 0, 1, 100, 1.6},
+		{1000, 0, 1, 100, 1.3},
+		{100_000, 99_000, 1, 100, 1.3},
+		// A batch is one write, so small ones are noticed later.
+		{1000, 0, 10, 100, 2},
+		{10_000, 9_000, 10, 100, 1.4},
+		{10_000, 9_000, 100, 100, 1.3},
+		{100_000, 99_000, 1000, 20, 1.3},
+		{100_000, 99_000, 10_000, 20, 1.3},
+	} {
+		filled := newFilling(t, uint64(c.capacity))
+		if c.from > 0 {
+			filled.add(filled.handle(), 0, c.from)
+		}
+		for _, fleet := range fleets {
+			seeded(t)
+			late, early, worst := 0, 0, 0
+			for run := range c.runs {
+				w := newFilling(t, uint64(c.capacity))
+				copy(w.cells, filled.cells)
+				w.ones, w.items = filled.ones, filled.items
+				next := fleet.of(w)
+				last := int(c.latest * float64(c.capacity))
+				for i := 0; w.first == 0 && w.items < last; i++ {
+					w.add(next(i), run+1, c.batch)
+				}
+				worst = max(worst, w.first)
+				switch {
+				case w.first == 0:
+					late++
+				case w.first < c.capacity*9/10:
+					early++
+				}
+			}
+			if late+early > c.runs/100 {
+				t.Errorf("capacity %d, batches of %d, %s: of %d first warnings %d came late, %d early;"+
+					" the latest in time at %d", c.capacity, c.batch, fleet.name, c.runs, late, early, worst)
+			}
+		}
+	}
+}
+
+// Looks cost at most one command in ten writes in a filter for 200, one in a
+// hundred from 10,000 on, batches or not, up to the first warning.
+func TestWarnFillCost(t *testing.T) {
+	for _, c := range []struct {
+		capacity, batch, runs int
+		share                 float64
+	}{
+		{200, 1, 300, 0.1},
+		{10_000, 1, 3, 0.01},
+		{10_000, 10, 20, 0.01},
+		{10_000, 100, 50, 0.01},
+		{10_000, 1000, 70, 0.01},
+		{100_000, 1000, 5, 0.01},
+	} {
+		for _, fleet := range fleets {
+			seeded(t)
+			writes, commands := 0, 0
+			for run := range c.runs {
+				w := newFilling(t, uint64(c.capacity))
+				next := fleet.of(w)
+				for ; w.items < c.capacity; writes++ {
+					w.add(next(writes), run+1, c.batch)
+				}
+				commands += w.commands
+			}
+			if float64(commands) > c.share*float64(writes) {
+				t.Errorf("capacity %d, batches of %d, %s: %d commands for %d writes",
+					c.capacity, c.batch, fleet.name, commands, writes)
+			}
+		}
+	}
+}
+
+// neverByLot leaves the looks to what the answers show.
+func neverByLot(t *testing.T) {
+	old := bloom.SetLot(func() float64 { return 1 })
+	t.Cleanup(func() { bloom.SetLot(old) })
+}
+
+// The answers of a real database lead to a warning, of single Adds and of
+// batches, without a lot.
+func TestWarnFillFromAnswers(t *testing.T) {
+	neverByLot(t)
 	for _, batch := range []int{1, 10, 1000} {
 		s := upstashtest.NewServer(t)
-		var warned atomic.Uint64
-		cfg := bloom.Config{Capacity: 4000, FPRate: 0.001, WarnFill: func(st bloom.Stats) {
-			if !st.OverCapacity() {
-				t.Errorf("a warning of %d items in a filter for %d", st.Items, st.Capacity)
+		warnings := 0
+		cfg := bloom.Config{Capacity: 4000, FPRate: 0.001, TTL: time.Hour, WarnFill: func(st bloom.Stats) {
+			warnings++
+			if !st.OverCapacity() || st.Capacity != 4000 || st.TTL <= 0 || st.Bytes == 0 {
+				t.Errorf("batches of %d: a warning with %+v", batch, st)
 			}
-			warned.CompareAndSwap(0, st.Items)
+			if st.Items > 5200 {
+				t.Errorf("batches of %d: the first warning came at %d items", batch, st.Items)
+			}
 		}}
 		f := handle(t, s.Client(), cfg)
 		items := numbered("item", 8000)
 		for n := 0; n < len(items); n += batch {
-			if n == 4000 {
-				if warned.Load() != 0 {
-					t.Errorf("batches of %d: a warning within the capacity", batch)
-				}
-				// A look is four commands; ten are far more than chance brings.
-				writes := float64(n/batch) + 1
-				if more := float64(s.Stats().Commands) - writes; more > 40 {
-					t.Errorf("batches of %d: %v commands more for %v writes", batch, more, writes)
-				}
+			if n == 4000 && warnings != 0 {
+				t.Errorf("batches of %d: a warning within the capacity", batch)
 			}
 			if _, err := f.AddAll(t.Context(), items[n:n+batch]); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if got := warned.Load(); got == 0 || got > 4000*13/10 && batch < 1000 {
-			t.Errorf("batches of %d: the first warning came at %d items", batch, got)
+		if warnings != 1 {
+			t.Errorf("batches of %d: %d warnings, want one", batch, warnings)
 		}
 	}
 }
 
-// At its capacity a filter is healthy, and chance makes its answers look fuller
-// now and then: that costs less than a command in a thousand. Counted beyond the
-// client, with as much room as chance may take: 16,000 writes draw two looks by
-// lot.
-func TestWarnFillCost(t *testing.T) {
-	const capacity, writes = 400_000, 16_000
-	cfg := bloom.Config{Capacity: capacity, FPRate: 0.01, WarnFill: func(st bloom.Stats) {
-		t.Errorf("a warning of %d items in a filter for %d", st.Items, st.Capacity)
-	}}
-	geo, err := cfg.Geometry()
-	if err != nil {
-		t.Fatal(err)
-	}
-	db := &oneFilter{header: headerWordOf(cfg), cells: make([]bool, geo.Bits)}
-	var pos []uint64
-	for _, item := range numbered("old", capacity-writes) {
-		pos = geo.Positions(pos[:0], item)
-		for _, p := range pos {
-			db.set(p)
-		}
-	}
-	c, err := upstash.New("https://db.example.com", "token", upstash.WithTransport(db))
-	if err != nil {
-		t.Fatal(err)
-	}
-	f := handle(t, c, cfg)
-	for _, item := range numbered("new", writes) {
-		if _, err := f.Add(t.Context(), item); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if db.writes != writes || db.looks > 10 {
-		t.Errorf("%d looks for %d writes, of %d", db.looks, db.writes, writes)
-	}
-	// The filter is as full as it should be for this.
-	if st, err := f.Stats(t.Context()); err != nil || st.Items < capacity*99/100 || st.Items > capacity*101/100 {
-		t.Errorf("%d items, %v, want about %d", st.Items, err, capacity)
-	}
-}
-
-// oneFilter is a transport to a database of one filter with a header, which
-// knows Add and Stats. The embedded server copies the string with each Add.
-type oneFilter struct {
-	header        string
-	cells         []bool
-	ones          int
-	writes, looks int
-}
-
-func (o *oneFilter) set(p uint64) (old int) {
-	if o.cells[p] {
-		return 1
-	}
-	o.cells[p] = true
-	o.ones++
-	return 0
-}
-
-func (o *oneFilter) RoundTrip(_ context.Context, req *upstash.Request, resp *upstash.Response) error {
-	resp.StatusCode = 200
-	offsets := strings.Split(string(req.Body), `"SET","u1","`)[1:]
-	if len(offsets) == 0 {
-		o.looks++
-		resp.Body = fmt.Appendf(resp.Body, `[{"result":[%s]},{"result":%d},{"result":%d},{"result":-1}]`,
-			o.header, o.ones, 16+(len(o.cells)+7)/8)
-		return nil
-	}
-	o.writes++
-	resp.Body = fmt.Appendf(resp.Body, `{"result":[null,%s,null`, o.header)
-	for _, rest := range offsets {
-		offset, _, _ := strings.Cut(rest, `"`)
-		p, err := strconv.ParseUint(offset, 10, 64)
-		if err != nil {
-			return err
-		}
-		resp.Body = fmt.Appendf(resp.Body, ",%d", o.set(p-192))
-	}
-	resp.Body = append(resp.Body, "]}"...)
-	return nil
-}
-
-// A filter over its capacity leads to about one warning in 8,192 writes, not to
-// one with each.
-func TestWarnFillDoesNotRepeatItself(t *testing.T) {
+// A batch far beyond the capacity is noticed when it ends.
+func TestWarnFillOfOneLargeBatch(t *testing.T) {
+	neverByLot(t)
 	s := upstashtest.NewServer(t)
-	warnings := 0
-	cfg := bloom.Config{Capacity: 100, FPRate: 0.001, WarnFill: func(bloom.Stats) { warnings++ }}
-	f := handle(t, s.Client(), cfg)
-	for _, item := range numbered("item", 3000) {
+	var warned uint64
+	f := handle(t, s.Client(), bloom.Config{
+		Capacity: 1000, FPRate: 0.01, BatchBytes: 50_000,
+		WarnFill: func(st bloom.Stats) { warned = st.Items },
+	})
+	if _, err := f.AddAll(t.Context(), numbered("item", 3000)); err != nil {
+		t.Fatal(err)
+	}
+	if warned < 2800 || warned > 3200 {
+		t.Errorf("a warning of %d items, want about 3,000", warned)
+	}
+}
+
+// A saturated filter calls every item seen. A handle that has found nothing new
+// for long looks, and one whose items are indeed all seen rarely does.
+func TestWarnFillOfASaturatedFilter(t *testing.T) {
+	neverByLot(t)
+	w := newFilling(t, 1000)
+	for p := range w.cells {
+		w.cells[p] = true
+	}
+	w.ones = len(w.cells)
+	f := w.handle()
+	for w.first == 0 && w.items < 1000 {
+		w.add(f, 0, 1)
+	}
+	if w.first == 0 || w.first > 256 {
+		t.Errorf("the first warning came after %d writes, want 256", w.first)
+	}
+
+	w = newFilling(t, 1000)
+	w.add(w.handle(), 0, 500)
+	f = w.handle()
+	for range 10_000 {
+		f.Wrote(t.Context(), 1, 0, 0)
+	}
+	if w.looks != 5 { // after 256, 512, 1,024, 2,048 and 4,096 writes more
+		t.Errorf("%d looks in 10,000 writes of seen items, want 5", w.looks)
+	}
+}
+
+// WarnFill runs on the goroutine of the call, after all of its requests, and once
+// for it.
+func TestWarnFillIsCalledOncePerCall(t *testing.T) {
+	old := bloom.SetLot(func() float64 { return 0 })
+	t.Cleanup(func() { bloom.SetLot(old) })
+	s := upstashtest.NewServer(t)
+	warnings, requests := 0, int64(0)
+	f := handle(t, s.Client(), bloom.Config{
+		Capacity: 100, FPRate: 0.01, BatchBytes: 10_000, BatchParallel: 4,
+		WarnFill: func(bloom.Stats) { warnings, requests = warnings+1, s.Stats().Requests },
+	})
+	if _, err := f.AddAll(t.Context(), numbered("item", 2000)); err != nil {
+		t.Fatal(err)
+	}
+	if n := s.Stats().Requests; warnings != 1 || requests != n || n < 10 {
+		t.Errorf("%d warnings, after %d of %d requests", warnings, requests, n)
+	}
+}
+
+// While one goroutine is in WarnFill, the writes of others go their way. An Add
+// from within does too.
+func TestWarnFillIsCalledByOneAtATime(t *testing.T) {
+	old := bloom.SetLot(func() float64 { return 0 })
+	t.Cleanup(func() { bloom.SetLot(old) })
+	s := upstashtest.NewServer(t)
+	var f *bloom.Filter
+	var warnings atomic.Int64
+	entered, others := make(chan struct{}), make(chan struct{})
+	f = handle(t, s.Client(), bloom.Config{
+		Capacity: 100, FPRate: 0.01, WarnFill: func(bloom.Stats) {
+			if warnings.Add(1) > 1 {
+				return
+			}
+			if _, err := f.Add(t.Context(), "from within"); err != nil {
+				t.Error(err)
+			}
+			close(entered)
+			<-others
+		},
+	})
+	done := make(chan error)
+	go func() {
+		_, err := f.AddAll(t.Context(), numbered("item", 300))
+		done <- err
+	}()
+	<-entered
+	for _, item := range numbered("other", 20) {
 		if _, err := f.Add(t.Context(), item); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if warnings == 0 || warnings > 8 {
-		t.Errorf("%d warnings in 3,000 writes", warnings)
+	close(others)
+	if err := <-done; err != nil || warnings.Load() != 1 {
+		t.Errorf("%d calls, %v, want one", warnings.Load(), err)
 	}
 }

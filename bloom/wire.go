@@ -160,6 +160,7 @@ type written struct {
 	unsettled     bool // bit 127 was asked for and is 0
 	doubtful      bool // "seen" may be the work of an earlier attempt
 	birth         int64
+	items         int
 	newItems      int // how many were new, and how many of their bits were set before
 	newOnes       int
 }
@@ -307,6 +308,7 @@ func (q *request) tookBits(old []upstash.NullInt64) error {
 	}
 	q.added, q.wrote.ok = q.added[:0], true
 	q.wrote.doubtful = q.wrote.maybeRepeated && !q.wrote.created && allSet(old)
+	q.wrote.items = len(q.items)
 	if len(q.items) == 0 {
 		return nil
 	}

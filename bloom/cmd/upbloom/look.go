@@ -55,7 +55,7 @@ func (a *app) list(ctx context.Context, client *upstash.Client, pattern string) 
 	var failure error
 	var table strings.Builder
 	w := tabwriter.NewWriter(&table, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "KEY\tSIZE\tSCHEME\tITEMS\tCAPACITY\tFILL\tFALSE POSITIVES\tEXPIRES IN")
+	fmt.Fprintln(w, "KEY\tSIZE\tSCHEME\tITEMS\tFILL\tFALSE POSITIVES\tEXPIRES IN")
 	for part := range slices.Chunk(keys, inspectAtOnce) {
 		var found []bloom.Inspection
 		if found, err = bloom.InspectAll(ctx, client, part); err != nil {
@@ -97,13 +97,12 @@ func (a *app) list(ctx context.Context, client *upstash.Client, pattern string) 
 
 // row is a filter's line in the table of list.
 func row(key string, s bloom.Stats) string {
-	over := ""
-	if s.OverCapacity() {
-		over = " over!"
+	full := ""
+	if s.Saturated {
+		full = " full!"
 	}
-	return fmt.Sprintf("%s\t%s\t%v\t%s%s\tabout %s\t%.0f%%\t%s\t%s", printable(key), human.Bytes(s.Bytes),
-		s.Geometry.Scheme, human.Count(s.Items), over, human.Count(s.Capacity), 100*s.Fill,
-		human.OneIn(s.LiveFPRate), ttl(s.TTL))
+	return fmt.Sprintf("%s\t%s\t%v\t%s%s\t%.0f%%\t%s\t%s", printable(key), human.Bytes(s.Bytes),
+		s.Geometry.Scheme, human.Count(s.Items), full, 100*s.Fill, human.OneIn(s.LiveFPRate), ttl(s.TTL))
 }
 
 // scan returns the keys that begin with a header's first bits, and those that
@@ -192,8 +191,8 @@ func (a *app) infoCommand() *cli.Command {
 			if s.Seeded {
 				text += "\nseed             set, not known (UPBLOOM_SEED)"
 			}
-			if s.OverCapacity() {
-				text += "\nover capacity    make a larger one: upbloom calc --items " + fmt.Sprint(2*s.Items)
+			if s.Saturated {
+				text += "\nfull             make a larger one: upbloom calc --items " + fmt.Sprint(2*s.Items)
 			}
 			return a.print(stateOf(args[0], s), text)
 		},

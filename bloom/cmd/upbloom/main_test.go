@@ -101,7 +101,7 @@ func TestEveryCommandInTurn(t *testing.T) {
 	sh.want(0, "yes   beta", "", "check", "seen", "alpha", "beta", strings.Repeat("x", 100))
 	sh.want(1, "no    zeta", "", "check", "seen", "alpha", "zeta")
 	sh.want(1, "no    zeta", "delta\nzeta\n", "check", "seen", "-")
-	sh.want(0, "about 8 of 1,001", "", "info", "seen")
+	sh.want(0, "items            about 8\n", "", "info", "seen")
 	sh.want(0, "seen  ", "", "ls")
 	sh.want(0, "no filters", "", "ls", "other:*")
 	sh.want(0, "saved", "", "save", "seen", saved)
@@ -203,7 +203,7 @@ func TestJSON(t *testing.T) {
 	}
 	var one state
 	decode(t, sh.want(0, "", "", "--json", "info", "seen"), &one)
-	if one.Bits != 10759 || one.Hashes != 4 || one.OverCapacity {
+	if one.Bits != 10759 || one.Hashes != 4 || one.Saturated {
 		t.Errorf("info: %+v", one)
 	}
 	dec := json.NewDecoder(strings.NewReader(sh.want(1, "", "", "--json", "check", "seen", "a", "b")))

@@ -37,22 +37,19 @@ func writeJSON(w io.Writer, v any) error {
 // state is a filter's Stats, for programs. TTL is in seconds, 0 if there is
 // none.
 type state struct {
-	Key           string  `json:"key"`
-	Kind          string  `json:"kind"`
-	Scheme        string  `json:"scheme"`
-	Bits          uint64  `json:"bits"`
-	Hashes        int     `json:"hashes"`
-	Seeded        bool    `json:"seeded"`
-	Bytes         uint64  `json:"bytes"`
-	SetBits       uint64  `json:"setBits"`
-	Fill          float64 `json:"fill"`
-	Items         uint64  `json:"items"`
-	CapacityAbout uint64  `json:"capacityAbout"`
-	Rate          float64 `json:"rate"`
-	RateAtCap     float64 `json:"rateAtCapacity"`
-	OverCapacity  bool    `json:"overCapacity"`
-	Saturated     bool    `json:"saturated"`
-	TTL           float64 `json:"ttl"`
+	Key       string  `json:"key"`
+	Kind      string  `json:"kind"`
+	Scheme    string  `json:"scheme"`
+	Bits      uint64  `json:"bits"`
+	Hashes    int     `json:"hashes"`
+	Seeded    bool    `json:"seeded"`
+	Bytes     uint64  `json:"bytes"`
+	SetBits   uint64  `json:"setBits"`
+	Fill      float64 `json:"fill"`
+	Items     uint64  `json:"items"`
+	Rate      float64 `json:"rate"`
+	Saturated bool    `json:"saturated"`
+	TTL       float64 `json:"ttl"`
 }
 
 // unread is a filter that could not be read, for programs.
@@ -65,8 +62,7 @@ func stateOf(key string, s bloom.Stats) state {
 	return state{
 		Key: key, Kind: s.Kind.String(), Scheme: s.Geometry.Scheme.String(), Bits: s.Geometry.Bits,
 		Hashes: s.Geometry.Hashes, Seeded: s.Seeded, Bytes: s.Bytes, SetBits: s.SetBits, Fill: s.Fill,
-		Items: s.Items, CapacityAbout: s.Capacity, Rate: s.LiveFPRate, RateAtCap: s.FPRate,
-		OverCapacity: s.OverCapacity(), Saturated: s.Saturated, TTL: s.TTL.Seconds(),
+		Items: s.Items, Rate: s.LiveFPRate, Saturated: s.Saturated, TTL: s.TTL.Seconds(),
 	}
 }
 
