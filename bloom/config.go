@@ -87,8 +87,8 @@ type Config struct {
 	Reads Reads
 
 	// WarnFill, if not nil, is called with the filter's Stats when a write (Add,
-	// AddAll, AddSeq or AddIn) finds the filter over its Capacity, which must be
-	// set. In 99 of 100 filters the first call comes before 1.3 times Capacity,
+	// AddAll, AddSeq, AddIn, Load or Merge) finds the filter over its Capacity,
+	// which must be set. Load and Merge know from their own answer. In 99 of 100 filters the first call comes before 1.3 times Capacity,
 	// for a Capacity of 200 before 1.6 times, however many handles add.
 	//
 	// A look costs one command. For a Capacity of 200 there is at most one look

@@ -54,6 +54,23 @@
 // one and a half times its capacity, and 8% of the time at twice. Config.WarnFill
 // tells you before 1.3 times. A record beyond 100 MB needs a larger plan.
 //
+// # Counting
+//
+// [Filter.Cardinality] estimates how many items are in, at no cost beside the
+// filter. Its standard error, of 80 filters for 10,000 items at 1 in 100, by
+// items in times of that capacity ("go test ./bloom -run HyperLogLog -v"):
+//
+//	                   1      2      5      7     10     14
+//	SchemeBlocked   0.22%  0.23%  0.35%  0.37%  0.52%  0.80%
+//	SchemeXXH3      0.28%  0.27%  0.54%  0.70%
+//
+// A HyperLogLog beside the filter would have 0.81%. Who only counts, and never
+// asks for an item, uses PFADD and PFCOUNT: 12 KB for any number of items.
+//
+// There is no counting filter, from which items can be removed: with counters
+// of four bits it takes 38 bits an item at 1 in 100. A cuckoo filter does the
+// same in 11.
+//
 // # Errors and retry safety
 //
 // Errors come from the database (they wrap package upstash's *Error and

@@ -20,6 +20,9 @@ type LoadResult struct {
 	// and NewBitsUnknown is true.
 	NewBits        uint64
 	NewBitsUnknown bool
+	// OverCapacity is true if the filter now holds more items than its Capacity;
+	// see [Stats.OverCapacity]. It is false if the Capacity is not known.
+	OverCapacity bool
 	// Created is true if this call made the filter.
 	Created bool
 	// Bytes is how many bytes of the filter's string were sent, in so many
@@ -32,13 +35,12 @@ type LoadResult struct {
 
 // mergeScript ORs the upload into the target, or makes it the target if there
 // is none. ARGV[6] is the birth number of a new filter. ARGV[7] is '1' if the
-// target must be there. It returns the number of commands, the target's header
-// and a status; if the upload was taken, also the set cells before and after,
-// and 1 if this call made the filter.
+// target must be there. The cells are the bits from ARGV[8] to ARGV[9]. It
+// returns the number of commands, the target's header and a status; if the
+// upload was taken, also the set cells before and after, and 1 if this call made
+// the filter.
 var mergeScript = upstash.NewScript(assemble + `local w = {0, 1, 0}
-local from = '0'
 if ARGV[1] ~= '0' then
-  from = '16'
   w = call('BITFIELD_RO', KEYS[1], 'GET', 'u53', '0', 'GET', 'u1', '127', 'GET', 'u53', '64')
 end
 local ttl = left()
@@ -60,7 +62,7 @@ if ttl == -2 then
   settle(true, -1)
   return {n, tonumber(ARGV[1]), 1, 0, tonumber(ARGV[2]), 1}
 end
-local before = call('BITCOUNT', KEYS[1], from, '-1')
+local before = call('BITCOUNT', KEYS[1], ARGV[8], ARGV[9], 'BIT')
 call('BITOP', 'OR', KEYS[1], KEYS[1], KEYS[2])
 if ttl > 0 then call('PEXPIRE', KEYS[1], string.format('%d', ttl)) end
 call('DEL', KEYS[2])
@@ -70,7 +72,7 @@ if w[2] == 0 and ARGV[5] ~= '0' then
 end
 local created = 0
 if ARGV[1] ~= '0' and w[3] == tonumber(ARGV[6]) then created = 1 end
-return {n, w[1], 1, before, call('BITCOUNT', KEYS[1], from, '-1'), created}`)
+return {n, w[1], 1, before, call('BITCOUNT', KEYS[1], ARGV[8], ARGV[9], 'BIT'), created}`)
 
 // The statuses of the scripts that take an upload.
 const (
@@ -111,6 +113,9 @@ var ErrLoadLost = errors.New("bloom: a part of the upload was gone before it cou
 // *MismatchError or ErrNotFilter means that the key holds something else, which
 // Load leaves alone. With Config.MustExist a missing filter is ErrNotFound.
 // Load holds the filter's string in memory once.
+//
+// Load does not refuse what is too much for the filter: see OverCapacity of the
+// result. It calls Config.WarnFill then, whose Stats are four commands more.
 func (f *Filter) Load(ctx context.Context, items iter.Seq[string], opts ...MoveOption) (LoadResult, error) {
 	ctx = f.rec.label(ctx, "bloom.Load")
 	start := time.Now()
@@ -150,7 +155,8 @@ func (f *Filter) Merge(ctx context.Context, l *Local, opts ...MoveOption) (LoadR
 	err := u.send(ctx, c)
 	repeated := false
 	if err == nil {
-		answers, repeated, err = u.take(ctx, mergeScript, strconv.FormatInt(newBirth(), 10), must)
+		first, last := f.rec.cellRange()
+		answers, repeated, err = u.take(ctx, mergeScript, strconv.FormatInt(newBirth(), 10), must, first, last)
 	}
 	u.drop(ctx)
 	result := LoadResult{
@@ -164,6 +170,10 @@ func (f *Filter) Merge(ctx context.Context, l *Local, opts ...MoveOption) (LoadR
 		return result, wrongCount(len(answers), 3)
 	case answers[1] < answers[0]:
 		return result, errNegative
+	}
+	result.OverCapacity = f.stats(uint64(answers[1])).OverCapacity()
+	if result.OverCapacity && f.cfg.WarnFill != nil {
+		f.warn(ctx)
 	}
 	result.Created = answers[2] == 1
 	if result.Created && answers[0] != 0 || !result.Created && repeated {

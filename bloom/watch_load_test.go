@@ -1,0 +1,45 @@
+package bloom_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/upstash/upstashtest"
+)
+
+// Load and Merge say that they put too much into a filter, into a new one or one
+// that was there, and count no bits behind its last cell.
+func TestLoadOverCapacity(t *testing.T) {
+	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+		ctx, c := t.Context(), s.Client()
+		warned := uint64(0)
+		cfg := small()
+		cfg.WarnFill = func(st bloom.Stats) { warned = st.Items }
+		f := handle(t, c, cfg)
+		load := func(from, to int, over bool) {
+			t.Helper()
+			warned = 0
+			r, err := f.Load(ctx, mails(from, to))
+			if err != nil || r.OverCapacity != over || (warned != 0) != over {
+				t.Errorf("Load of %d to %d: over %t, warned of %d, %v; want %t",
+					from, to, r.OverCapacity, warned, err, over)
+			}
+		}
+		load(0, 900, false)
+		do(t, s, "SETRANGE", key, "1400", strings.Repeat("x", 400))
+		load(900, 950, false)
+		load(950, 2000, true)
+		if warned < 1900 || warned > 2100 {
+			t.Errorf("a warning of %d items, want about 2,000", warned)
+		}
+		if _, err := f.Delete(ctx); err != nil {
+			t.Fatal(err)
+		}
+		load(0, 100_000, true)
+		r, err := handle(t, c, small()).Merge(ctx, localOf(f, 0, 3000))
+		if err != nil || !r.OverCapacity {
+			t.Errorf("Merge: over %t, %v", r.OverCapacity, err)
+		}
+	})
+}
