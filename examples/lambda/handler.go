@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"runtime/debug"
@@ -23,6 +24,9 @@ type handler struct {
 	done    *bloom.Filter // ids of messages whose work is done
 	process func(context.Context, events.SQSMessage) error
 
+	// looked is set once a look at the fill has succeeded. A sandbox that adds
+	// only a few ids would not notice by itself that the filter is full.
+	looked atomic.Bool
 	// full is set once the filter holds more ids than it is sized for. It then
 	// finds ids that were never added, and the handler would skip messages that
 	// it has never processed. From then on it processes all messages, duplicates
@@ -36,6 +40,8 @@ type handler struct {
 	// recordTime is the longest that the record may take. Waiting longer for a
 	// database that stalls costs money, even if there is time left.
 	recordTime time.Duration
+	// lookTime is the longest that a look at the fill may take.
+	lookTime time.Duration
 }
 
 // newHandler returns a handler that uses the filter of cfg and watches its
@@ -43,7 +49,9 @@ type handler struct {
 func newHandler(client *upstash.Client, key string, cfg bloom.Config,
 	process func(context.Context, events.SQSMessage) error,
 ) (*handler, error) {
-	h := &handler{process: process, reserve: time.Second, recordTime: 3 * time.Second}
+	h := &handler{
+		process: process, reserve: time.Second, recordTime: 3 * time.Second, lookTime: time.Second,
+	}
 	cfg.WarnFill = h.warnFill
 	var err error
 	h.done, err = bloom.New(client, key, cfg)
@@ -58,16 +66,31 @@ func (h *handler) warnFill(s bloom.Stats) {
 		"items", s.Items, "capacity", s.Capacity, "falsePositiveRate", s.LiveFPRate)
 }
 
-// checkFill looks at the fill once, when a sandbox starts. A sandbox that adds
-// only a few ids would not notice by itself.
-func (h *handler) checkFill(ctx context.Context) {
-	if s, err := h.done.Stats(ctx); err == nil && s.OverCapacity() {
+// checkFill looks at the fill, unless a look has succeeded before. After an
+// error nobody knows whether the filter is right when it finds an id. Then no
+// message is skipped, and the next invocation looks again. A filter that is
+// missing is not full.
+func (h *handler) checkFill(ctx context.Context) error {
+	if h.looked.Load() {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, h.lookTime)
+	defer cancel()
+	s, err := h.done.Stats(ctx)
+	if err != nil && !errors.Is(err, bloom.ErrNotFound) {
+		return fmt.Errorf("how full the filter is is not known: %w", err)
+	}
+	if h.looked.Store(true); err == nil && s.OverCapacity() {
 		h.warnFill(s)
 	}
+	return nil
 }
 
+// skips reports whether a message that the filter finds is skipped.
+func (h *handler) skips() bool { return h.looked.Load() && !h.full.Load() }
+
 // handle makes two requests to the database for a batch, or one if nothing in
-// the batch is new. After an error SQS delivers the whole batch again; after a
+// the batch is new. The first invocation also looks at the fill. After an error SQS delivers the whole batch again; after a
 // BatchItemFailure it delivers that message again.
 func (h *handler) handle(ctx context.Context, batch events.SQSEvent) (events.SQSEventResponse, error) {
 	var resp events.SQSEventResponse
@@ -78,6 +101,9 @@ func (h *handler) handle(ctx context.Context, batch events.SQSEvent) (events.SQS
 	for i, m := range batch.Records {
 		ids[i] = dedupID(m)
 	}
+	if err := h.checkFill(work); err != nil {
+		slog.WarnContext(ctx, "no message is skipped", "err", err)
+	}
 	seen, err := h.done.ExistsAll(work, ids)
 	if err != nil {
 		return resp, fmt.Errorf("which messages are done is not known: %w", err)
@@ -86,7 +112,7 @@ func (h *handler) handle(ctx context.Context, batch events.SQSEvent) (events.SQS
 	var finished []string
 	inBatch := make(map[string]bool) // the ids in finished
 	for i, m := range batch.Records {
-		if seen[i] && !h.full.Load() || inBatch[ids[i]] {
+		if seen[i] && h.skips() || inBatch[ids[i]] {
 			continue
 		}
 		if err := h.try(work, m); err != nil {

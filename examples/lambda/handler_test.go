@@ -46,6 +46,9 @@ func newBench(tb testing.TB, opts ...upstash.Option) *bench {
 	if err != nil {
 		tb.Fatal(err)
 	}
+	if err := b.checkFill(tb.Context()); err != nil { // as main does
+		tb.Fatal(err)
+	}
 	return b
 }
 
@@ -301,8 +304,77 @@ func TestOverCapacityNothingIsDropped(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if other.checkFill(t.Context()); !other.full.Load() {
-		t.Error("a sandbox that starts with an overfull filter skips messages")
+	if err := other.checkFill(t.Context()); err != nil || !other.full.Load() {
+		t.Errorf("a sandbox that starts with an overfull filter skips messages: %v", err)
+	}
+}
+
+// TestFillIsLookedAtUntilItIsKnown starts a sandbox with a filter at five times
+// its capacity, which finds more than a third of the ids that it does not hold.
+// The first looks at its fill fail. No message may be lost for that.
+func TestFillIsLookedAtUntilItIsKnown(t *testing.T) {
+	quiet(t)
+	b := newBench(t)
+	cfg := capacityOf(1000)
+	cfg.FPRate = 0.001
+	filter, err := bloom.New(b.server.Client(), "done", cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ids := make([]string, 5_000)
+	for i := range ids {
+		ids[i] = fmt.Sprint("message:old-", i)
+	}
+	if _, err := filter.AddAll(t.Context(), ids); err != nil {
+		t.Fatal(err)
+	}
+	down := upstashtest.InternalError(upstashtest.BeforeExec)
+	b.handler, err = newHandler(b.server.Client(upstash.WithRetry(0)), "done", cfg, b.process)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.server.Inject(down, down) // the look when the sandbox starts, that of the first invocation
+	if err := b.checkFill(t.Context()); err == nil {
+		t.Error("the error of the look was dropped")
+	}
+	for n := range 30 {
+		batch := make([]string, 10)
+		for i := range batch {
+			batch[i] = fmt.Sprintf("new-%d-%d", n, i)
+		}
+		if again, err := b.deliver(batch...); err != nil || len(again) != 0 {
+			t.Fatal(again, err)
+		}
+	}
+	if len(b.worked) != 300 {
+		t.Errorf("%d of 300 new messages were processed", len(b.worked))
+	}
+	if !b.looked.Load() || !b.full.Load() {
+		t.Error("no later invocation looked at the fill")
+	}
+}
+
+// TestOneLookIsEnough: once the fill is known, no invocation asks for it again,
+// and duplicates are skipped.
+func TestOneLookIsEnough(t *testing.T) {
+	b := newBench(t)
+	if _, err := b.deliver("a"); err != nil {
+		t.Fatal(err)
+	}
+	var err error
+	b.handler, err = newHandler(b.server.Client(), "done", capacityOf(1000), b.process)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.server.ResetStats()
+	for range 3 {
+		if _, err := b.deliver("a"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	wantIDs(t, "worked", b.worked, "a")
+	if n := b.server.Stats().Requests; n != 4 {
+		t.Errorf("%d requests for 3 duplicates, want one each and one look", n)
 	}
 }
 

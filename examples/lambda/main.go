@@ -26,8 +26,9 @@ import (
 var filterConfig = bloom.Config{
 	Capacity: 1_000_000,
 	FPRate:   1e-9,
-	// A queue keeps a message for at most 14 days. When the filter expires, all
-	// ids are forgotten at once, and late duplicates are processed again.
+	// The filter expires 30 days after it was made, and all ids with it, those of
+	// the last minute too. Duplicates of messages that were processed before are
+	// then processed again, whatever the TTL is. A longer one makes that rarer.
 	TTL: 30 * 24 * time.Hour,
 	// Before the first Add and after the TTL there is no filter. That must not
 	// stop the queue: every message is processed, some of them a second time.
@@ -46,9 +47,9 @@ func main() {
 	if err != nil {
 		fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-	h.checkFill(ctx)
-	cancel()
+	if err := h.checkFill(context.Background()); err != nil {
+		slog.Warn("the first invocation will look again", "err", err)
+	}
 	lambda.Start(h.handle)
 }
 
