@@ -5,6 +5,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"strings"
@@ -12,6 +13,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
 // stalledDatabase starts a database that takes connections and never answers.
@@ -92,6 +95,65 @@ func TestInstancesAreBounded(t *testing.T) {
 	t.Errorf("no refusal came while %d requests were under way", bound)
 }
 
+// TestBodiesAreBounded: a body has its slot before it is read, and has to arrive
+// in time. Of 32 senders that hold their bodies back, 16 have a slot. If a slow
+// machine brings them one after another, all of them may get one, which proves
+// nothing, and the test begins again.
+func TestBodiesAreBounded(t *testing.T) {
+	db := upstashtest.NewServer(t)
+	w := serve(t, db.URL, db.Token)
+	for range 5 {
+		var late, refused atomic.Int32
+		var senders sync.WaitGroup
+		for range 32 {
+			senders.Go(func() {
+				switch status := stalledBody(t, w); status {
+				case "408":
+					late.Add(1)
+				case "503":
+					refused.Add(1)
+				default:
+					t.Errorf("a body that does not arrive: status %s, want 408 or 503", status)
+				}
+			})
+		}
+		senders.Wait()
+		if t.Failed() {
+			return
+		}
+		if r := w.post(t, "Idempotency-Key", "after", ""); r.Status != 200 {
+			t.Errorf("after the others: %+v", r)
+		}
+		if late.Load() == 0 {
+			t.Error("no body was given up for being late")
+		}
+		if refused.Load() > 0 {
+			return
+		}
+	}
+	t.Error("no event was refused while more than 16 bodies were on their way")
+}
+
+// stalledBody sends a part of a body, waits, and returns the answer's status.
+func stalledBody(t *testing.T, w *worker) (status string) {
+	t.Helper()
+	host := strings.Trim(strings.TrimPrefix(w.url, "http://"), "/")
+	c, err := net.Dial("tcp", host)
+	if err != nil {
+		t.Error(err)
+		return ""
+	}
+	defer c.Close()
+	_ = c.SetDeadline(time.Now().Add(time.Minute))
+	fmt.Fprintf(c, "POST / HTTP/1.1\r\nHost: %s\r\nContent-Length: 12\r\n\r\n{", host)
+	head := make([]byte, len("HTTP/1.1 408"))
+	if _, err := io.ReadFull(c, head); err != nil {
+		t.Error("no answer to a body that does not arrive: ", err)
+		return ""
+	}
+	return string(head[len("HTTP/1.1 "):])
+}
+
 // await waits for a request to arrive at the database.
 func await(t *testing.T, asked <-chan struct{}) {
 	t.Helper()
@@ -128,7 +190,7 @@ func TestLostSendersFreeTheirInstances(t *testing.T) {
 	}
 	cancel()
 	senders.Wait()
-	for range 60 { // seconds; an instance lives for 6 at most
+	for range 60 { // seconds; a slot lives for 8 at most
 		if r := w.post(t, "Idempotency-Key", "after", ""); r.Status == 504 {
 			return // an instance was started for it, and the database stalls
 		}

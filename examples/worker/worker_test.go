@@ -149,6 +149,39 @@ func TestWhereTheIDIs(t *testing.T) {
 	})
 }
 
+// TestIllFormedIDs: ids that are not Unicode would all become the same in the
+// runtime or in Go, and a new event would be a seen one.
+func TestIllFormedIDs(t *testing.T) {
+	db := upstashtest.NewServer(t)
+	w := serve(t, db.URL, db.Token)
+	for _, id := range []string{"caf\xe9", "caf\xe8", "\xc3", "\xed\xa0\x80"} {
+		if r := w.post(t, "Idempotency-Key", id, ""); r.Status != 400 {
+			t.Errorf("header %q: %+v", id, r)
+		}
+	}
+	for _, body := range []string{
+		`{"id":"\ud800"}`, `{"id":"\udc00\ud800"}`, "{\"id\":\"x\xff\"}", "{\"id\":\"x\xfe\"}",
+		"{\"id\":\"x\",\"name\":\"\xff\"}",
+	} {
+		if r := w.post(t, "", "", body); r.Status != 400 {
+			t.Errorf("body %q: %+v", body, r)
+		}
+	}
+	for _, id := range []string{"caf\u00e9", "\U0001f600", "\ufffd"} {
+		if r := w.post(t, "", "", `{"id":"`+id+`"}`); r.Status != 200 || !r.isNew() || r.ID != id {
+			t.Errorf("body with %q: %+v", id, r)
+		}
+	}
+	if r := w.post(t, "", "", `{"id":"\ud83d\ude00"}`); r.Status != 200 || r.isNew() {
+		t.Errorf("the same id, escaped: %+v", r)
+	}
+	for _, isNew := range []bool{true, false} {
+		if r := w.post(t, "X-Event-Id", "na\u00efve", ""); r.Status != 200 || r.isNew() != isNew {
+			t.Errorf("header in UTF-8: %+v, want new %v", r, isNew)
+		}
+	}
+}
+
 // TestUncertain loses the answer to a new id. The repetition finds the id in
 // the filter, and the event must be new all the same.
 func TestUncertain(t *testing.T) {
