@@ -8,6 +8,8 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -87,8 +89,12 @@ func TestRecordAfterPatience(t *testing.T) {
 // must end before the process does.
 func TestGrace(t *testing.T) {
 	s := newBench(t).service
-	if longest := headerTime + s.patience + s.recordTime; longest >= grace {
+	handling := s.patience + s.recordTime + answerTime
+	if longest := headerTime + handling; longest >= grace {
 		t.Errorf("a request may take %v, and the end of the process waits %v", longest, grace)
+	}
+	if handling >= writeTime {
+		t.Errorf("a webhook may take %v, and its connection ends after %v", handling, writeTime)
 	}
 	if readTime >= s.patience {
 		t.Errorf("a body may take %v, which leaves nothing of %v to handle it", readTime, s.patience)
@@ -113,6 +119,59 @@ func TestSlowSender(t *testing.T) {
 		t.Errorf("exit code %d, want 0", code)
 	}
 }
+
+// TestSenderThatReadsNothing: a sender that takes no answer does not hold the
+// end of the service. Its connection has no buffer, so that the first answer
+// blocks.
+func TestSenderThatReadsNothing(t *testing.T) {
+	t.Parallel()
+	ours, theirs := net.Pipe()
+	defer ours.Close()
+	server := newServer(newBench(t).routes())
+	handled := make(chan struct{})
+	routes := server.Handler
+	server.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		defer close(handled)
+		routes.ServeHTTP(w, r)
+	})
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(&oneConn{conn: theirs, closed: make(chan struct{})}) }()
+	if _, err := fmt.Fprint(ours, "POST /webhook HTTP/1.1\r\nHost: x\r\n\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	<-handled
+	began := time.Now()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	if err := server.Shutdown(ctx); err != nil {
+		t.Errorf("a sender that reads no answer holds the service for %v: %v", time.Since(began), err)
+	}
+	t.Logf("ended %v after the order", time.Since(began))
+	<-served
+}
+
+// oneConn is a listener with one connection.
+type oneConn struct {
+	conn   net.Conn
+	taken  atomic.Bool
+	closed chan struct{}
+	close  sync.Once
+}
+
+func (l *oneConn) Accept() (net.Conn, error) {
+	if !l.taken.Swap(true) {
+		return l.conn, nil
+	}
+	<-l.closed
+	return nil, net.ErrClosed
+}
+
+func (l *oneConn) Close() error {
+	l.close.Do(func() { close(l.closed) })
+	return nil
+}
+
+func (l *oneConn) Addr() net.Addr { return l.conn.LocalAddr() }
 
 // dial sends the header of a webhook whose body has 100 bytes, and then body,
 // which is less.

@@ -27,8 +27,9 @@ import (
 var filterConfig = bloom.Config{
 	Capacity: 1_000_000,
 	FPRate:   1e-9,
-	// Senders give up after days. When the filter expires, all ids are
-	// forgotten at once, and late duplicates are handled again.
+	// The filter expires 30 days after it was made, and all ids with it, those of
+	// the last minute too. Duplicates of webhooks that were handled before are then
+	// handled again, whatever the TTL is. A longer one makes that rarer.
 	TTL: 30 * 24 * time.Hour,
 	// Before the first Add and after the TTL there is no filter, and every webhook
 	// is new.
@@ -37,14 +38,19 @@ var filterConfig = bloom.Config{
 
 const (
 	// grace is the time that requests under way have after SIGTERM. It is longer
-	// than headerTime, patience and recordTime together. Cloud Run kills the
-	// process 10 s after SIGTERM.
+	// than headerTime, patience, recordTime and answerTime together. Cloud Run
+	// kills the process 10 s after SIGTERM.
 	grace = 9 * time.Second
 	// headerTime and readTime limit how long a request may take to arrive from
 	// its first byte, headerTime without its body and readTime with it. Otherwise
 	// a sender that holds the rest back would also keep the process from ending.
 	headerTime = time.Second
 	readTime   = 3 * time.Second
+	// answerTime limits how long a sender may take to read an answer. writeTime is
+	// the server's own limit, from the end of the header: the longest that a
+	// webhook may take.
+	answerTime = 500 * time.Millisecond
+	writeTime  = 8 * time.Second
 )
 
 func main() {
@@ -77,12 +83,7 @@ func run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	server := &http.Server{
-		Handler:           s.routes(),
-		ReadHeaderTimeout: headerTime,
-		ReadTimeout:       readTime,
-		IdleTimeout:       -1, // Cloud Run closes connections; zero would mean ReadTimeout
-	}
+	server := newServer(s.routes())
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(l) }()
 	slog.Info("serving", "addr", l.Addr().String())
@@ -97,6 +98,16 @@ func run(ctx context.Context) error {
 	graceCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
 	defer cancel()
 	return server.Shutdown(graceCtx)
+}
+
+func newServer(h http.Handler) *http.Server {
+	return &http.Server{
+		Handler:           h,
+		ReadHeaderTimeout: headerTime,
+		ReadTimeout:       readTime,
+		WriteTimeout:      writeTime,
+		IdleTimeout:       -1, // Cloud Run closes connections; zero would mean ReadTimeout
+	}
 }
 
 // pay stands for the work on one webhook. Now and then it gets one again: after

@@ -65,7 +65,24 @@ func (s *service) routes() http.Handler {
 	mux.HandleFunc("POST /webhook", s.webhook)
 	mux.HandleFunc("GET /alive", func(http.ResponseWriter, *http.Request) {})
 	mux.HandleFunc("GET /ready", s.ready)
-	return mux
+	return takenWithin(answerTime, mux)
+}
+
+// takenWithin limits how long a sender may take to read an answer of h. Answers
+// are short, so net/http writes one when h has returned. It first reads the rest
+// of the body, until readTime is over. A sender that sends more requests and
+// reads no answer would otherwise hold its connection, and the end of the
+// process.
+func takenWithin(limit time.Duration, h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		bodyEnds := time.Now().Add(readTime)
+		h.ServeHTTP(w, r)
+		begins := time.Now()
+		if bodyEnds.After(begins) {
+			begins = bodyEnds
+		}
+		_ = http.NewResponseController(w).SetWriteDeadline(begins.Add(limit))
+	})
 }
 
 // webhook answers 200 with "new" if it has done the work, and 200 with
