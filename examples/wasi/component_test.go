@@ -135,11 +135,9 @@ func needJCO(t *testing.T) (node, jco string) {
 		return node, jco
 	}
 	if !strings.Contains(os.Getenv(testenv.Require), "jco") {
-		testenv.Missing(t, "jco", "run npm install in examples/wasi/component")
+		testenv.Missing(t, "jco", "run npm ci in examples/wasi/component")
 	}
-	// Not "npm ci": that fails for an optional package for another platform, which
-	// jco names and which was never published. The lock file pins the others.
-	install := exec.Command(testenv.Need(t, "jco", "npm"), "install", "--no-save", "--no-audit", "--no-fund")
+	install := exec.Command(testenv.Need(t, "jco", "npm"), "ci", "--no-audit", "--no-fund")
 	install.Dir = "component"
 	runCmd(t, install)
 	return node, jco
