@@ -56,7 +56,9 @@ type Config struct {
 
 	// TTL is the time from the filter's creation until it expires, at least 1
 	// ms; parts of a millisecond are dropped. Using the filter does not prolong
-	// it. 0 means that this handle sets none.
+	// it. At its end all items are forgotten at once, those of the last minute
+	// too: a TTL of 90 days does not mean the items of the last 90 days. 0 means
+	// that this handle sets none.
 	TTL time.Duration
 
 	// BatchBytes is the longest request body, in bytes, that AddAll, AddSeq and

@@ -67,7 +67,9 @@ func run(ctx context.Context, out io.Writer) error {
 	return nil
 }
 
-// feed knows what each user has watched in the last 90 days or so.
+// feed knows what each user has watched since the user's filter was made. That
+// is at most 90 days ago: then the filter expires, and all that the user has
+// watched is new again, that of the last hour too.
 type feed struct{ client *upstash.Client }
 
 // filter returns a user's filter, for about a thousand videos, which take 2 KB.
