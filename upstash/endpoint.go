@@ -92,12 +92,11 @@ func isPort(s string) bool {
 	return s == "" || err == nil && n > 0
 }
 
-// isLoopback reports whether host is localhost, ::1, or in 127.0.0.0/8. A name
+// isLoopback reports whether host, in lower case, is localhost, ::1, or in 127.0.0.0/8. A name
 // below .localhost is not enough: DNS may resolve it to any address, and the
 // environment's proxy is used for it. The same is true of an address whose parts
 // begin with a 0.
 func isLoopback(host string) bool {
-	host = strings.ToLower(host)
 	if host == "localhost" || host == "::1" {
 		return true
 	}

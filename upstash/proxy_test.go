@@ -187,3 +187,22 @@ func TestSOCKSProxy(t *testing.T) {
 		t.Errorf("%d tunnels for 3 calls, want 1", n)
 	}
 }
+
+// TestLoopbackInAnyLetterCase: a host that may have http:// because it is this
+// machine gets no proxy, however it is written. The token would go there in
+// clear text.
+func TestLoopbackInAnyLetterCase(t *testing.T) {
+	p := connectProxy(t, nil)
+	t.Setenv("HTTP_PROXY", p.url)
+	for _, host := range []string{"Localhost", "LOCALHOST", "localhost", "127.0.0.1"} {
+		tr := DefaultTransport(t, "http://"+host+":1")
+		_ = tr.RoundTrip(t.Context(), &Request{URL: "http://localhost:1/", MaxResponse: 1}, new(Response))
+		if n := p.tunnels.Load(); n != 0 {
+			t.Errorf("%s: the proxy was used", host)
+		}
+		c := newClient(t, "http://"+host+":1")
+		if want := "http://" + strings.ToLower(host) + ":1"; c.endpoint.base != want {
+			t.Errorf("requests go to %s, want %s", c.endpoint.base, want)
+		}
+	}
+}

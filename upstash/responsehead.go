@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
 
 	"github.com/valyala/fasthttp"
 
@@ -32,8 +33,11 @@ func readHead(c *conn.Conn) ([]byte, error) {
 		if !isHTTP(head) {
 			return nil, errNotHTTP
 		}
-		if end := bytes.Index(head, crlfcrlf); end >= 0 {
-			return head[:end+len(crlfcrlf)], nil
+		switch end := headEnd(head); {
+		case end > 0 && !bytes.HasSuffix(head[:end], []byte("\r\n\r\n")):
+			return nil, errNotHTTP // fasthttp would wait for a CR that never comes
+		case end > 0:
+			return head[:end], nil
 		}
 		switch {
 		case len(head) == conn.ReadBuffer:
@@ -45,7 +49,24 @@ func readHead(c *conn.Conn) ([]byte, error) {
 	}
 }
 
-var crlfcrlf = []byte("\r\n\r\n")
+// headEnd returns the length of the header that b begins with, with the empty
+// line at its end, or 0 if there is none yet. A line may end in a bare LF: RFC
+// 9112, section 2.2.
+func headEnd(b []byte) int {
+	for i := 0; ; {
+		n := bytes.IndexByte(b[i:], '\n')
+		if n < 0 {
+			return 0
+		}
+		i += n + 1
+		switch rest := b[i:]; {
+		case bytes.HasPrefix(rest, []byte("\n")):
+			return i + 1
+		case bytes.HasPrefix(rest, []byte("\r\n")):
+			return i + 2
+		}
+	}
+}
 
 // isHTTP reports whether head is, or may become, the header of an answer.
 func isHTTP(head []byte) bool {
@@ -65,6 +86,17 @@ func isSwitch(head []byte) bool { return bytes.HasPrefix(statusOf(head), []byte(
 func statusOf(head []byte) []byte {
 	_, status, _ := bytes.Cut(head, []byte(" "))
 	return bytes.TrimLeft(status, " ")
+}
+
+// parseStatus returns the status of a header, which is one of an answer only from
+// 100 to 999.
+func parseStatus(head []byte) (status int, ok bool) {
+	text := statusOf(head)
+	if len(text) < 3 || text[0] == '0' {
+		return 0, false
+	}
+	status, err := strconv.Atoi(string(text[:3]))
+	return status, err == nil && status >= 100
 }
 
 // closes reports whether a header may announce that the server closes the

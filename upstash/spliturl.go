@@ -32,6 +32,9 @@ func splitURL(raw string) (u urlParts, ok bool) {
 	if i := strings.IndexAny(rest, "/?#"); i >= 0 {
 		u.authority, u.path = rest[:i], rest[i:]
 	}
+	// One form for all who compare it: "Localhost" is a loopback address to one
+	// and has a proxy for another.
+	u.authority = strings.ToLower(u.authority)
 	u.more = strings.ContainsAny(u.path, "?#")
 	if strings.Contains(u.authority, "@") {
 		u.user = true

@@ -3,8 +3,11 @@
 package upstash
 
 import (
+	"bufio"
+	"bytes"
 	"context"
 	"errors"
+	"io"
 	"os"
 	"strings"
 	"sync/atomic"
@@ -200,23 +203,75 @@ func read(c *conn.Conn, limit int, resp *Response) (keepAlive bool, err error) {
 	if err != nil {
 		return false, err
 	}
+	status, ok := parseStatus(head)
+	if !ok {
+		return false, errNotHTTP // fasthttp takes 000 for 200
+	}
 	keepAlive = !closes(head)
 	in := fasthttp.AcquireResponse()
 	defer fasthttp.ReleaseResponse(in)
-	if err := in.ReadLimitBody(c.R, limit); err != nil {
-		if errors.Is(err, fasthttp.ErrBodyTooLarge) {
-			resp.StatusCode = in.StatusCode()
-		}
+	if err := in.Header.Read(c.R); err != nil {
 		return false, readError(c, err)
 	}
-	resp.StatusCode = in.StatusCode()
+	resp.StatusCode = status
 	for name, value := range in.Header.All() {
 		if resp.WantsHeader(name) {
 			resp.SetHeader(string(name), string(value))
 		}
 	}
-	resp.Body = append(resp.Body, in.Body()...)
+	body, err := readBody(c.R, in, limit)
+	if errors.Is(err, fasthttp.ErrBodyTooLarge) {
+		return false, ErrResponseTooLarge
+	}
+	if err == nil && in.Header.ContentLength() == -1 && c.ReadError() != nil {
+		err = io.ErrUnexpectedEOF // within the trailer, which fasthttp overlooks
+	}
+	if err != nil {
+		resp.StatusCode = 0
+		return false, readError(c, err)
+	}
+	resp.Body = append(resp.Body, body...)
 	return keepAlive && !in.ConnectionClose(), nil
+}
+
+// smallAnswer is how many bytes of an answer fasthttp may make room for before
+// they have come.
+const smallAnswer = 64 << 10
+
+// readBody reads the body of the answer that in is the header of. fasthttp makes
+// room for all bytes that a server announces, in the header or for a chunk. So a
+// longer body is read piece by piece.
+func readBody(r *bufio.Reader, in *fasthttp.Response, limit int) ([]byte, error) {
+	length := in.Header.ContentLength()
+	if status := in.StatusCode(); status == 204 || status == 304 {
+		return nil, nil
+	}
+	if length > limit {
+		return nil, fasthttp.ErrBodyTooLarge
+	}
+	if length >= 0 && length <= smallAnswer {
+		err := in.ReadBody(r, limit)
+		return in.Body(), err
+	}
+	from := io.Reader(r)
+	if length < 0 { // chunked, or until the connection ends
+		in.StreamBody = true
+		if err := in.ReadBody(r, limit); err != nil {
+			return nil, err
+		}
+		from, length = in.BodyStream(), limit+1
+	}
+	var body bytes.Buffer
+	n, err := body.ReadFrom(io.LimitReader(from, int64(length)))
+	switch {
+	case err != nil:
+		return nil, err
+	case n > int64(limit):
+		return nil, fasthttp.ErrBodyTooLarge
+	case from == r && n < int64(length):
+		return nil, io.ErrUnexpectedEOF
+	}
+	return body.Bytes(), nil
 }
 
 // isPermanent reports whether an attempt that ended in err would end the same

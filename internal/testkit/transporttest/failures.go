@@ -123,6 +123,18 @@ func (s suite) testDroppedAfterUse(t *testing.T) {
 	}
 }
 
+// testNoStatus has an answer whose status is none: it says nothing of the
+// command.
+func (s suite) testNoStatus(t *testing.T) {
+	body := withLength(`{"result":1}`)
+	url := answering(t, strings.Replace(body, "200 OK", "000 OK", 1))
+	_, err := s.client(t, url).Do(t.Context(), upstash.Cmd("INCR", "secret-key"))
+	if err == nil || upstash.SafeToRetry(err) {
+		t.Errorf("got %v, SafeToRetry %v; want an error of a command that may have run",
+			err, upstash.SafeToRetry(err))
+	}
+}
+
 func (s suite) testCut(t *testing.T) {
 	for name, answer := range map[string]string{
 		"length":  withLength(`{"result":[0,1,1]}`),

@@ -46,6 +46,7 @@ func Run(t *testing.T, newTransport Make, exceptions ...Exception) {
 		{"dropped", s.testDropped},
 		{"dropped after use", s.testDroppedAfterUse},
 		{"cut", s.testCut},
+		{"no status", s.testNoStatus},
 		{"not http", s.testNotHTTP},
 		{"deadline", s.testDeadline},
 		{"cancel", s.testCancel},
