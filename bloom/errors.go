@@ -44,6 +44,12 @@ var (
 	ErrNoTTL = errors.New("bloom: the items are in the filter, but its TTL could not be set; the" +
 		" next Add tries again")
 
+	// ErrNoClock is returned by the writes of a Window if the token may not run
+	// TIME: without the server's clock no writer knows the epoch. Nothing was
+	// written.
+	ErrNoClock = errors.New("bloom: a Window needs the server's clock, and the token may not run" +
+		" TIME: use a token that may")
+
 	// ErrKeyExists is returned by Rename when the other key holds something.
 	// Choose another, or delete it first.
 	ErrKeyExists = errors.New("bloom: the key to rename to holds something: choose another key," +

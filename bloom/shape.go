@@ -29,7 +29,7 @@ type shape interface {
 	// up. itemBytes is the most that an item takes in a write, or in a read.
 	setItem(q *request, item string)
 	getItem(q *request, item string)
-	itemBytes(write bool) int
+	itemBytes(r *record, write bool) int
 	// wrote and read take the answers about the items, and set q.added or
 	// q.found. The header and the kind's word were judged before.
 	wrote(q *request, answers []upstash.NullInt64) error
@@ -78,6 +78,7 @@ type shaped struct {
 	target int    // the area that the command sets bits in
 	tried  uint8  // the areas that an attempt of unknown outcome may have written
 	rounds int    // how often the command was sent again
+	clock  bool   // of a look-up: at is of the server's clock
 	valid  bool   // an answer has decided which items are new
 	held   []uint8
 }

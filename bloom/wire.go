@@ -140,7 +140,7 @@ func (r *record) scriptBytes() int {
 // itemBytes is the most that one item takes in a write, or in a read.
 func (r *record) itemBytes(write bool) int {
 	if r.shape != nil {
-		return r.shape.itemBytes(write)
+		return r.shape.itemBytes(r, write)
 	}
 	last := headerBits + r.geo.Bits
 	switch {

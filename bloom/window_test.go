@@ -1,0 +1,381 @@
+package bloom_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/upstash"
+	"github.com/upbloom/upbloom/upstash/httptransport"
+	"github.com/upbloom/upbloom/upstash/upstashtest"
+)
+
+// A serverClock is the time that a server answers to TIME, and that its clients'
+// processes see. A test moves it.
+type serverClock struct {
+	mu  sync.Mutex
+	now time.Time
+}
+
+func newServerClock() *serverClock { return &serverClock{now: time.Unix(1_800_000_000, 0)} }
+
+func (c *serverClock) read() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.now
+}
+
+func (c *serverClock) pass(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now = c.now.Add(d)
+}
+
+// A timed transport answers TIME by a clock, and counts the requests. before, if
+// set, is called with each other request, and may return an error in its place.
+type timed struct {
+	next   upstash.Transport
+	clock  *serverClock
+	before func(body string) error
+	after  func(body string) error
+
+	mu       sync.Mutex
+	requests []string
+}
+
+func (w *timed) RoundTrip(ctx context.Context, req *upstash.Request, resp *upstash.Response) error {
+	body := string(req.Body)
+	w.mu.Lock()
+	w.requests = append(w.requests, body)
+	w.mu.Unlock()
+	if body == `["TIME"]` {
+		resp.StatusCode = 200
+		resp.Body = fmt.Appendf(nil, `{"result":["%d","0"]}`, w.clock.read().Unix())
+		return nil
+	}
+	if w.before != nil {
+		if err := w.before(body); err != nil {
+			return err
+		}
+	}
+	err := w.next.RoundTrip(ctx, req, resp)
+	if err == nil && w.after != nil {
+		err = w.after(body)
+	}
+	return err
+}
+
+// sent returns how many requests there were since the last call.
+func (w *timed) sent() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	n := len(w.requests)
+	w.requests = nil
+	return n
+}
+
+// timedClient makes a client whose process and server have the test's clock.
+func timedClient(t *testing.T, s *upstashtest.Server, clock *serverClock, opts ...upstash.Option,
+) (*upstash.Client, *timed) {
+	t.Helper()
+	next := httptransport.New(nil)
+	t.Cleanup(func() { _ = next.Close() })
+	w := &timed{next: next, clock: clock}
+	start := clock.read()
+	opts = append([]upstash.Option{
+		upstash.WithTransport(w), upstash.WithBackoff(0, 0),
+		upstash.WithClock(clock.read, func() time.Duration { return clock.read().Sub(start) }),
+	}, opts...)
+	return s.Client(opts...), w
+}
+
+// day is a window of a day. A pane lasts 86,404 s.
+func day() bloom.WindowConfig {
+	return bloom.WindowConfig{Capacity: 1000, FPRate: 1e-6, Span: 24 * time.Hour}
+}
+
+const dayPane = 86_404 * time.Second
+
+func window(t *testing.T, c *upstash.Client, cfg bloom.WindowConfig) *bloom.Window {
+	t.Helper()
+	w, err := bloom.NewWindow(c, key, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+func wantAdd(t *testing.T, w *bloom.Window, item string, want bool) {
+	t.Helper()
+	if added, err := w.Add(t.Context(), item); err != nil || added != want {
+		t.Errorf("Add(%s) = %v, %v, want %v", item, added, err, want)
+	}
+}
+
+func wantExists(t *testing.T, w *bloom.Window, item string, want bool) {
+	t.Helper()
+	if found, err := w.Exists(t.Context(), item); err != nil || found != want {
+		t.Errorf("Exists(%s) = %v, %v, want %v", item, found, err, want)
+	}
+}
+
+// An item is found for at least a Span after its last Add, and forgotten after
+// three panes.
+func TestWindowForgets(t *testing.T) {
+	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+		clock := newServerClock()
+		c, requests := timedClient(t, s, clock)
+		w := window(t, c, day())
+		wantAdd(t, w, "a", true)
+		if n := requests.sent(); n != 2 { // TIME and the Add
+			t.Errorf("%d requests of the first Add, want 2", n)
+		}
+		wantAdd(t, w, "a", false)
+		if n := requests.sent(); n != 1 {
+			t.Errorf("%d requests of an Add, want 1", n)
+		}
+		clock.pass(24 * time.Hour)
+		wantExists(t, w, "a", true)
+		wantExists(t, w, "b", false)
+		for range 5 { // others keep the window turning
+			clock.pass(dayPane)
+			if _, err := w.Add(t.Context(), "tick"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		wantExists(t, w, "a", false)
+		wantExists(t, w, "tick", true)
+		wantAdd(t, w, "a", true)
+	})
+}
+
+// An Add of a seen item renews it.
+func TestWindowRenews(t *testing.T) {
+	clock := newServerClock()
+	c, _ := timedClient(t, upstashtest.NewServer(t), clock)
+	w := window(t, c, day())
+	wantAdd(t, w, "a", true)
+	for range 10 {
+		clock.pass(23 * time.Hour)
+		wantAdd(t, w, "a", false)
+	}
+}
+
+// Without a writer a reader forgets all the same, whatever pause there was.
+func TestWindowForgetsWithoutWriters(t *testing.T) {
+	short := day()
+	short.Span = 10 * time.Second
+	// 5,592,405 times three panes are a whole cycle of epochs, 7.4 years.
+	for _, passed := range []int{3, 4, 5, 100, 1 << 20, 3 << 20, 3*5_592_405 + 4, 2*3*5_592_405 + 3} {
+		clock := newServerClock()
+		s := upstashtest.NewServer(t)
+		c, _ := timedClient(t, s, clock)
+		w := window(t, c, short)
+		wantAdd(t, w, "a", true)
+		clock.pass(time.Duration(passed) * 14 * time.Second)
+		reader, _ := timedClient(t, s, clock)
+		wantExists(t, window(t, reader, short), "a", false)
+		wantAdd(t, w, "a", true)
+		wantAdd(t, w, "a", false)
+		wantExists(t, w, "a", true)
+	}
+}
+
+// At a boundary of epochs, one of many Adds is told "new".
+func TestWindowTellsOneNew(t *testing.T) {
+	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+		clock := newServerClock()
+		for round := range 6 {
+			var wait sync.WaitGroup
+			var mu sync.Mutex
+			isNew := 0
+			for range 8 {
+				c, _ := timedClient(t, s, clock)
+				w := window(t, c, day())
+				wait.Go(func() {
+					added, err := w.Add(t.Context(), fmt.Sprint("item ", round))
+					if err != nil {
+						t.Error(err)
+					}
+					mu.Lock()
+					defer mu.Unlock()
+					if added {
+						isNew++
+					}
+				})
+			}
+			wait.Wait()
+			if isNew != 1 {
+				t.Errorf("round %d: %d were told new", round, isNew)
+			}
+			clock.pass(dayPane * time.Duration(1+round))
+		}
+	})
+}
+
+// A first Add after a long pause is TIME, Add, turn, Add.
+func TestWindowAfterAPause(t *testing.T) {
+	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+		clock := newServerClock()
+		c, requests := timedClient(t, s, clock)
+		wantAdd(t, window(t, c, day()), "a", true)
+		clock.pass(dayPane)
+		requests.sent()
+		clock.pass(-5 * time.Minute)
+		clock.pass(5 * time.Minute)
+		wantAdd(t, window(t, c, day()), "b", true)
+		if n := requests.sent(); n != 3 { // TIME after ten minutes, the Add, a turn (and its text)
+			t.Errorf("%d requests of an Add in the next epoch, want 3", n)
+		}
+		clock.pass(7 * dayPane)
+		wantAdd(t, window(t, c, day()), "a", true)
+		if n := requests.sent(); n != 4 {
+			t.Errorf("%d requests of an Add after a pause, want 4", n)
+		}
+	})
+}
+
+func TestWindowBatches(t *testing.T) {
+	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+		clock := newServerClock()
+		c, requests := timedClient(t, s, clock)
+		cfg := day()
+		cfg.Panes, cfg.BatchBytes = 2, 20_000
+		w := window(t, c, cfg)
+		items := numbered("item", 300)
+		added, err := w.AddAll(t.Context(), append(items, items[:10]...))
+		if err != nil || count(added) != 300 {
+			t.Fatalf("%d new, %v", count(added), err)
+		}
+		if n := requests.sent(); n < 5 {
+			t.Errorf("%d requests, want several", n)
+		}
+		clock.pass(12 * time.Hour)
+		found, err := w.ExistsAll(t.Context(), append(numbered("other", 50), items...))
+		if err != nil || count(found) != 300 || count(found[:50]) != 0 {
+			t.Fatalf("%d found, %v", count(found), err)
+		}
+	})
+}
+
+// What is fixed when the window is made, and differs, is named.
+func TestWindowMismatch(t *testing.T) {
+	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+		clock := newServerClock()
+		c, _ := timedClient(t, s, clock)
+		made := day()
+		if created, err := window(t, c, made).Create(t.Context()); err != nil || !created {
+			t.Fatalf("Create = %v, %v", created, err)
+		}
+		if created, err := window(t, c, made).Create(t.Context()); err != nil || created {
+			t.Errorf("a second Create = %v, %v", created, err)
+		}
+		before := stored(t, s)
+		for field, change := range map[string]func(*bloom.WindowConfig){
+			"Span":       func(c *bloom.WindowConfig) { c.Span = 12 * time.Hour },
+			"ExpireIdle": func(c *bloom.WindowConfig) { c.ExpireIdle = true },
+			// One pane of 5e-7 is two of 5e-7.
+			"Panes": func(c *bloom.WindowConfig) { c.Panes, c.FPRate = 2, 1.5e-6 },
+		} {
+			cfg := made
+			change(&cfg)
+			other := window(t, c, cfg)
+			for name, err := range map[string]error{
+				"Exists": second(other.Exists(t.Context(), "a")),
+				"Create": second(other.Create(t.Context())),
+				"Add":    second(other.Add(t.Context(), "a")),
+			} {
+				var m *bloom.MismatchError
+				if !errors.As(err, &m) || m.Field != field {
+					t.Errorf("%s with another %s: %v", name, field, err)
+				}
+			}
+			if cfg.ExpireIdle {
+				continue
+			}
+			cfg.MustExist = true
+			do(t, s, "SET", key, before)
+			if _, err := window(t, c, cfg).Add(t.Context(), "x"); err == nil || stored(t, s) != before {
+				t.Errorf("an Add with MustExist and another %s: %v", field, err)
+			}
+		}
+	})
+}
+
+func second[T any](_ T, err error) error { return err }
+
+func TestWindowMustExist(t *testing.T) {
+	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+		clock := newServerClock()
+		c, _ := timedClient(t, s, clock)
+		cfg := day()
+		cfg.MustExist = true
+		w := window(t, c, cfg)
+		if _, err := w.Add(t.Context(), "a"); !errors.Is(err, bloom.ErrNotFound) {
+			t.Errorf("Add to no window: %v", err)
+		}
+		if _, err := w.Create(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		wantAdd(t, w, "a", true)
+		wantAdd(t, w, "a", false)
+		for range 6 {
+			clock.pass(dayPane)
+			wantAdd(t, w, "b"+clock.read().String(), true)
+		}
+		wantAdd(t, w, "a", true)
+	})
+}
+
+// A window that expires when idle is empty when it is missing.
+func TestWindowExpireIdle(t *testing.T) {
+	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+		clock := newServerClock()
+		c, _ := timedClient(t, s, clock)
+		cfg := day()
+		cfg.ExpireIdle = true
+		w := window(t, c, cfg)
+		wantExists(t, w, "a", false)
+		wantAdd(t, w, "a", true)
+		wantTTL(t, s, 4*dayPane)
+		do(t, s, "PEXPIRE", key, "1000000")
+		clock.pass(dayPane)
+		wantAdd(t, w, "b", true)
+		wantTTL(t, s, 4*dayPane)
+	})
+}
+
+// A token that may not run TIME may read, and writes nothing.
+func TestWindowWithoutTime(t *testing.T) {
+	s := upstashtest.NewServer(t)
+	clock := newServerClock()
+	c, _ := timedClient(t, s, clock)
+	wantAdd(t, window(t, c, day()), "a", true)
+	before := stored(t, s)
+	tr := &noTime{next: httptransport.New(nil)}
+	t.Cleanup(func() { _ = tr.next.(*httptransport.Transport).Close() })
+	denied := window(t, s.Client(upstash.WithTransport(tr)), day())
+	wantExists(t, denied, "a", true)
+	wantExists(t, denied, "b", false)
+	if _, err := denied.Add(t.Context(), "b"); !errors.Is(err, bloom.ErrNoClock) || stored(t, s) != before {
+		t.Errorf("Add without TIME: %v", err)
+	}
+	if !upstash.SafeToRetry(second(denied.Add(t.Context(), "b"))) {
+		t.Error("nothing was written, and the error is not safe to retry")
+	}
+}
+
+type noTime struct{ next upstash.Transport }
+
+func (n *noTime) RoundTrip(ctx context.Context, req *upstash.Request, resp *upstash.Response) error {
+	if string(req.Body) == `["TIME"]` {
+		resp.StatusCode = 400
+		resp.Body = []byte(`{"error":"NOPERM this user has no permissions to run the 'time' command"}`)
+		return nil
+	}
+	return n.next.RoundTrip(ctx, req, resp)
+}

@@ -1,0 +1,69 @@
+package bloom
+
+import (
+	"context"
+	"errors"
+	"strconv"
+
+	"github.com/upbloom/upbloom/upstash"
+)
+
+// turnScript moves the window to another epoch, if its word is still the one that
+// the caller saw (ARGV[2]): a turn that arrives late finds another word, and
+// would clear panes that are in use. It stores the new word (ARGV[3]) and sets the
+// TTL of ARGV[4] milliseconds, unless that is 0. Then it clears the panes whose
+// first byte and length follow, in pieces of 1 MiB, as far as the string goes. If
+// that fails, the panes hold old items, and no "no" is wrong.
+var turnScript = upstash.NewScript(ours + `if w[4] ~= tonumber(ARGV[2]) then return {w[1], w[4]} end
+redis.call('BITFIELD', KEYS[1], 'SET', 'u53', '128', ARGV[3])
+if ARGV[4] ~= '0' then redis.call('PEXPIRE', KEYS[1], ARGV[4]) end
+local length = redis.call('STRLEN', KEYS[1])
+local piece = 1048576
+for i = 5, #ARGV, 2 do
+  local from = tonumber(ARGV[i])
+  local to = math.min(from + tonumber(ARGV[i + 1]), length)
+  while from < to do
+    local n = math.min(piece, to - from)
+    redis.call('SETRANGE', KEYS[1], string.format('%d', from), string.rep('\0', n))
+    from = from + n
+  end
+end
+return {w[1], tonumber(ARGV[3])}`)
+
+// turn runs the script for a window whose word was seen, to move it to epoch to.
+// To repeat it is harmless: after the first run the word is another one.
+func (s *windowShape) turn(ctx context.Context, r *record, word int64, to uint64) error {
+	ttl := "0"
+	if s.idle {
+		ttl = milliseconds(s.idleTTL())
+	}
+	args := []string{strconv.FormatInt(word, 10), strconv.FormatInt(s.wordAt(to), 10), ttl}
+	// The spare is the pane after the new epoch. It and those of the epochs that
+	// nobody wrote in hold old items.
+	for i := range min(s.since(to, epochOf(word)), s.panes()) {
+		pane := s.areas[(to+1+s.cycle()-i)%s.panes()]
+		args = append(args, strconv.FormatUint(pane.offset/8, 10),
+			strconv.FormatUint((pane.end()-pane.offset)/8, 10))
+	}
+	_, _, err := r.order(ctx, r.script(turnScript, nil, args...).Repeatable(true))
+	return err
+}
+
+// turnOnce turns the window after an answer that counts, as settling a TTL does:
+// one at a time for a handle, whatever becomes of the caller's context. If it is
+// lost, the next writer turns.
+func (s *windowShape) turnOnce(ctx context.Context, q *request) {
+	if q.rec.client.ReadOnly() || s.turning.Swap(true) {
+		return
+	}
+	defer s.turning.Store(false)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTimeout)
+	defer cancel()
+	_ = s.turn(ctx, q.rec, q.word, q.at)
+}
+
+// isRefusal reports whether a server has refused a command for good.
+func isRefusal(err error) bool {
+	var server *upstash.Error
+	return errors.As(err, &server) && isFinal(server)
+}
