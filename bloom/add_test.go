@@ -2,6 +2,7 @@ package bloom_test
 
 import (
 	"errors"
+	"strconv"
 	"testing"
 
 	"github.com/upbloom/upbloom/bloom"
@@ -54,8 +55,8 @@ func TestAddAfterALostAnswer(t *testing.T) {
 	})
 }
 
-// An Add that made the filter knows so by the birth number, even if its answer
-// was lost.
+// The answer that proves that an Add made the filter is that of the attempt which
+// did. Without it, the item may be another's.
 func TestFirstAddAfterALostAnswer(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		for _, cfg := range []bloom.Config{small(), expiring(1e12)} {
@@ -64,8 +65,37 @@ func TestFirstAddAfterALostAnswer(t *testing.T) {
 			add(t, handle(t, impatient(s), cfg), "a", true)
 			s.FlushAll()
 			s.Inject(upstashtest.Drop(upstashtest.AfterExec))
-			add(t, handle(t, impatient(s), cfg), "a", true)
+			if added, err := handle(t, impatient(s), cfg).Add(t.Context(), "a"); added ||
+				!errors.Is(err, bloom.ErrUncertain) {
+				t.Errorf("Add = %v, %v, want ErrUncertain", added, err)
+			}
 			exists(t, handle(t, s.Client(), cfg), "a", true)
+		}
+	})
+}
+
+// A filter of another program gets its birth number from our first Add, which
+// proves nothing about its items.
+func TestAddAllToAFilterWithoutBirthNumber(t *testing.T) {
+	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+		items := numbered("item", 100)
+		f := handle(t, impatient(s), small())
+		l := bloom.NewLocal(f.Geometry())
+		for _, item := range items {
+			l.Add(item)
+		}
+		do(t, s, "SETRANGE", key, strconv.Itoa(len(l.Bytes())-1), "\x00")
+		for i, b := range l.Bytes() {
+			if b != 0 {
+				do(t, s, "BITFIELD", key, "SET", "u8", strconv.Itoa(8*i), strconv.Itoa(int(b)))
+			}
+		}
+		s.Inject(upstashtest.Drop(upstashtest.AfterExec))
+		got, err := f.AddAll(t.Context(), items)
+		var batch *bloom.BatchError
+		if !errors.As(err, &batch) || !errors.Is(err, bloom.ErrUncertain) || count(got) != 0 ||
+			batch.Count(bloom.ItemUncertain) != len(items) {
+			t.Errorf("AddAll of items that are there: %d new, %v, want all uncertain", count(got), err)
 		}
 	})
 }

@@ -90,6 +90,9 @@ func InFilter(err error) bool {
 	if errors.As(err, &batch) {
 		return batch.Count(ItemDone)+batch.Count(ItemUncertain) == len(batch.Items)
 	}
+	if errors.As(err, new(takenError)) {
+		return false
+	}
 	var resent *resentError
 	return err == nil || errors.Is(err, ErrUncertain) || errors.Is(err, ErrNoTTL) ||
 		errors.As(err, &resent) && resent.in

@@ -80,8 +80,8 @@ type Config struct {
 	// MustExist makes an Add to a missing filter return ErrNotFound and create
 	// nothing; Create makes the filter. It is for a filter that was filled once,
 	// in whose place no empty one may come after an eviction. A BITFIELD cannot
-	// ask for that, so an Add becomes a script, of three billed commands. Not
-	// for LayoutBare.
+	// ask for that, so an Add becomes a script, of three billed commands. Its
+	// writes leave the TTL alone: Create has settled it. Not for LayoutBare.
 	MustExist bool
 
 	// Reads says which copy of a global database answers look-ups; the default

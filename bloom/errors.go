@@ -27,7 +27,8 @@ var (
 
 	// ErrUncertain is returned when an item was added after a retry and is in
 	// the filter, but whether it was new is not known: an attempt whose reply
-	// was lost may have set its bits.
+	// was lost may have set its bits. Of Load, Merge, Restore and Replace it means
+	// that it is not known whether the upload was taken.
 	ErrUncertain = errors.New("bloom: the item is in the filter, and it may have been new: an" +
 		" earlier attempt may have added it; treat it as new if doing the work twice is better" +
 		" than never")
@@ -101,6 +102,7 @@ type regionError struct {
 func (e *regionError) Error() string        { return "bloom: " + e.text }
 func (e *regionError) Is(target error) bool { return target == upstash.ErrReadOnly }
 func (e *regionError) Unwrap() error        { return e.err }
+func (e *regionError) SafeToRetry() bool    { return true } // a look-up changes nothing
 
 // A ConfigError says which field of a Config cannot be used, and why. It is
 // returned before anything is sent.

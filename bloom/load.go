@@ -15,9 +15,8 @@ import (
 type LoadResult struct {
 	// Items is how many items Load read, equal ones counted again; 0 for Merge.
 	Items uint64
-	// NewBits is how many cells the call set that were 0 before. If the last
-	// step was sent again after a lost reply, that is not known: NewBits is 0
-	// and NewBitsUnknown is true.
+	// NewBits is how many cells the call set that were 0 before. Beside
+	// ErrUncertain that is not known: NewBits is 0 and NewBitsUnknown is true.
 	NewBits        uint64
 	NewBitsUnknown bool
 	// OverCapacity is true if the filter now holds more items than its Capacity;
@@ -34,11 +33,11 @@ type LoadResult struct {
 }
 
 // mergeScript ORs the upload into the target, or makes it the target if there
-// is none. ARGV[6] is the birth number of a new filter. ARGV[7] is '1' if the
-// target must be there. The cells are the bits from ARGV[8] to ARGV[9]. It
-// returns the number of commands, the target's header and a status; if the
-// upload was taken, also the set cells before and after, and 1 if this call made
-// the filter.
+// is none. ARGV[6] is the birth number of a new filter: a target that has it was
+// made by an earlier attempt. ARGV[7] is '1' if the target must be there. The
+// cells are the bits from ARGV[8] to ARGV[9]. It returns the number of commands,
+// the target's header and a status; if the upload was taken, also the set cells
+// before and after, and 1 if this call made the filter.
 var mergeScript = upstash.NewScript(assemble + `local w = {0, 1, 0}
 if ARGV[1] ~= '0' then
   w = call('BITFIELD_RO', KEYS[1], 'GET', 'u53', '0', 'GET', 'u1', '127', 'GET', 'u53', '64')
@@ -49,6 +48,7 @@ if ARGV[1] == '0' then
 elseif ttl ~= -2 then
   if w[1] == 0 then return {n, 0, 3} end
   if w[1] ~= tonumber(ARGV[1]) then return {n, w[1], 0} end
+  if w[3] == tonumber(ARGV[6]) then return {n, w[1], 1, 0, tonumber(ARGV[2]), 1} end
 end
 if ttl == -2 and ARGV[7] == '1' then return {n, 0, 0} end
 if not complete() then return {n, w[1], 2} end
@@ -60,19 +60,20 @@ if ttl == -2 then
   end
   call('RENAME', KEYS[2], KEYS[1])
   settle(true, -1)
+  consume()
   return {n, tonumber(ARGV[1]), 1, 0, tonumber(ARGV[2]), 1}
 end
 local before = call('BITCOUNT', KEYS[1], ARGV[8], ARGV[9], 'BIT')
 call('BITOP', 'OR', KEYS[1], KEYS[1], KEYS[2])
+local after = call('BITCOUNT', KEYS[1], ARGV[8], ARGV[9], 'BIT')
 if ttl > 0 then call('PEXPIRE', KEYS[1], string.format('%d', ttl)) end
 call('DEL', KEYS[2])
+consume()
 if w[2] == 0 and ARGV[5] ~= '0' then
   call('PEXPIRE', KEYS[1], ARGV[5], 'NX')
   call('SETBIT', KEYS[1], '127', '1')
 end
-local created = 0
-if ARGV[1] ~= '0' and w[3] == tonumber(ARGV[6]) then created = 1 end
-return {n, w[1], 1, before, call('BITCOUNT', KEYS[1], ARGV[8], ARGV[9], 'BIT'), created}`)
+return {n, w[1], 1, before, after, 0}`)
 
 // The statuses of the scripts that take an upload.
 const (
@@ -94,22 +95,25 @@ var ErrLoadLost = errors.New("bloom: a part of the upload was gone before it cou
 // Load adds all items at once. It builds the filter in memory and uploads its
 // string. Then the server ORs that into the filter, in one atomic step that
 // also makes the filter if there is none. It is the way to add many items: a
-// million at 1 in 100 are 1.35 MB and four requests, however long the items
+// million at 1 in 100 are 1.35 MB and three requests, however long the items
 // are, which is an order of magnitude faster than AddAll. A few hundred items
 // are cheaper with AddAll. Load does not say which items were new.
 //
 // The string travels in parts of 1 MiB (MovePartBytes), Config.BatchParallel at
 // once. Each part is a key of its own, KEY:load:RANDOM:i, which expires after
 // an hour. Then one script checks the target's header, and that every part is
-// there and whole, and takes the upload. The filter keeps its TTL and its birth
-// number; a new filter gets Config.TTL. While the script runs, the database is
+// there and whole, takes the upload, and removes the parts. The filter keeps its
+// TTL and its birth number; a new filter gets Config.TTL. While the script runs, the database is
 // locked, or only the script's keys are: for about 6 ms a megabyte. It needs
-// room for four times the string meanwhile. The parts are removed afterwards.
+// room for four times the string meanwhile.
 // If Load is interrupted at any point, the filter is as it was or complete, and
 // nothing stays behind for more than an hour.
 //
 // An error leaves the filter as it was, unless upstash.SafeToRetry(err) is
-// false: then the items may be in it. To call again is harmless either way. A
+// false: then the items may be in it. To call again is harmless either way. The
+// script is sent again after a lost reply. If it then finds no parts and another
+// filter than one that it made, an earlier attempt may have taken them: that is
+// ErrUncertain. A
 // *MismatchError or ErrNotFilter means that the key holds something else, which
 // Load leaves alone. With Config.MustExist a missing filter is ErrNotFound.
 // Load holds the filter's string in memory once.
@@ -146,22 +150,23 @@ func (f *Filter) Merge(ctx context.Context, l *Local, opts ...MoveOption) (LoadR
 		return LoadResult{}, err
 	}
 	c := f.moveConfig(opts)
-	u := f.newUpload(l, c)
+	u := f.newUpload(l, &c)
 	must := "0"
 	if f.rec.must {
-		must = "1"
+		must, u.ttl = "1", 0 // it settles nothing
 	}
 	var answers []int64
 	err := u.send(ctx, c)
-	repeated := false
 	if err == nil {
 		first, last := f.rec.cellRange()
-		answers, repeated, err = u.take(ctx, mergeScript, strconv.FormatInt(newBirth(), 10), must, first, last)
+		answers, err = u.take(ctx, mergeScript, strconv.FormatInt(newBirth(), 10), must, first, last)
 	}
-	u.drop(ctx)
+	if err != nil {
+		u.drop(ctx)
+	}
 	result := LoadResult{
 		Bytes: u.bytes.Load(), Requests: u.requests.Load(), Commands: u.commands.Load(),
-		Duration: time.Since(start),
+		Duration: time.Since(start), NewBitsUnknown: errors.Is(err, ErrUncertain),
 	}
 	switch {
 	case err != nil:
@@ -176,16 +181,20 @@ func (f *Filter) Merge(ctx context.Context, l *Local, opts ...MoveOption) (LoadR
 		f.warn(ctx)
 	}
 	result.Created = answers[2] == 1
-	if result.Created && answers[0] != 0 || !result.Created && repeated {
-		result.NewBitsUnknown = true
-	} else {
-		result.NewBits = uint64(answers[1] - answers[0])
-	}
+	result.NewBits = uint64(answers[1] - answers[0])
 	return result, nil
 }
 
 // mayMove checks what can be checked before anything is sent.
 func (f *Filter) mayMove(l *Local) error {
+	if err := f.fits(l); err != nil {
+		return err
+	}
+	return f.rec.mayWrite()
+}
+
+// fits checks that a Local is one of the filter's geometry.
+func (f *Filter) fits(l *Local) error {
 	if l == nil {
 		return errors.New("bloom: the Local is nil: make one with NewLocal")
 	}
@@ -194,21 +203,21 @@ func (f *Filter) mayMove(l *Local) error {
 			Want: f.rec.geo, Got: l.geo, OtherSeed: l.geo.Seed != f.rec.geo.Seed, local: true,
 		}
 	}
-	return f.rec.mayWrite()
+	return nil
 }
 
 // take runs the script that takes the upload, and returns the answers after the
 // status.
 func (u *upload) take(ctx context.Context, script *upstash.Script, args ...string,
-) (rest []int64, repeated bool, err error) {
+) (rest []int64, err error) {
 	r := u.rec
-	answers, repeated, err := u.run(ctx, script, args...)
+	answers, err := u.run(ctx, script, args...)
 	if err != nil {
-		return nil, repeated, err
+		return nil, err
 	}
 	for _, a := range answers {
 		if !a.Valid {
-			return nil, repeated, wrongCount(0, len(answers))
+			return nil, wrongCount(0, len(answers))
 		}
 		rest = append(rest, a.Int64)
 	}
@@ -219,7 +228,9 @@ func (u *upload) take(ctx context.Context, script *upstash.Script, args ...strin
 			err = r.learn(header)
 		}
 	case uploadLost:
-		err = ErrLoadLost
+		if err = ErrLoadLost; u.repeated {
+			err = takenError{}
+		}
 	case uploadNoHeader:
 		err = r.refuse(errNoHeader)
 	case uploadTooLong:
@@ -231,5 +242,14 @@ func (u *upload) take(ctx context.Context, script *upstash.Script, args ...strin
 	default:
 		err = orContradiction(r.learn(header))
 	}
-	return rest, repeated, err
+	return rest, err
 }
+
+// takenError is ErrUncertain of an upload.
+type takenError struct{}
+
+func (takenError) Error() string {
+	return "bloom: it is not known whether the upload was taken: the script was sent again, and its" +
+		" parts were gone; an earlier attempt may have taken them, or they were evicted: call again"
+}
+func (takenError) Is(target error) bool { return target == ErrUncertain }

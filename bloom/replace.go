@@ -28,6 +28,7 @@ if w[2] == 1 or ARGV[5] ~= '0' then settled = '1' end
 call('BITFIELD', KEYS[2], 'SET', 'u53', '64', ARGV[6], 'SET', 'u1', '127', settled)
 call('RENAME', KEYS[2], KEYS[1])
 settle(w[2] == 0, ttl)
+consume()
 return {n, tonumber(ARGV[1]), 1}`)
 
 // Replace makes the filter's content that of l, in one atomic step that readers
@@ -64,14 +65,16 @@ func (f *Filter) Replace(ctx context.Context, l *Local, opts ...MoveOption) erro
 	if !r.headed() {
 		return configErrorf("Layout", "is bare: only a filter with a header can be replaced")
 	}
-	if l != nil && r.refused.Load() != nil {
-		r.forget() // the handle refuses another filter, which this call may replace
-	}
-	if err := f.mayMove(l); err != nil {
+	// A handle that refuses another filter may replace that one, and goes on
+	// refusing if it did not.
+	if err := f.fits(l); err != nil {
 		return err
 	}
+	if r.client.ReadOnly() {
+		return upstash.ErrReadOnly
+	}
 	c := f.moveConfig(opts)
-	u := f.newUpload(l, c)
+	u := f.newUpload(l, &c)
 	err := u.send(ctx, c)
 	if err == nil {
 		birth := newBirth()
@@ -79,17 +82,22 @@ func (f *Filter) Replace(ctx context.Context, l *Local, opts ...MoveOption) erro
 		if other := (*MismatchError)(nil); errors.As(err, &other) && other.GotKind == KindFilter {
 			err = u.replaceOther(ctx, birth)
 		}
-		if err != nil && !upstash.SafeToRetry(err) && r.wasReplaced(ctx, birth) {
-			err = nil // it ran, and only the reply was lost
+		if err != nil && u.repeated {
+			if r.isMade(ctx, birth) {
+				return nil // it ran, and only the reply was lost
+			}
+			err = &mayHaveRunError{err}
 		}
 	}
-	u.drop(ctx)
+	if err != nil {
+		u.drop(ctx)
+	}
 	return err
 }
 
 // replace runs the script. It replaces a filter with the header word old too.
 func (u *upload) replace(ctx context.Context, birth, old int64) error {
-	_, _, err := u.take(ctx, replaceScript, strconv.FormatInt(birth, 10), strconv.FormatInt(old, 10))
+	_, err := u.take(ctx, replaceScript, strconv.FormatInt(birth, 10), strconv.FormatInt(old, 10))
 	return err
 }
 
@@ -110,10 +118,18 @@ func (u *upload) replaceOther(ctx context.Context, birth int64) error {
 	return u.replace(ctx, birth, old)
 }
 
-// wasReplaced reports whether the filter has the birth number. It asks even if
-// the caller's context has ended.
-func (r *record) wasReplaced(ctx context.Context, birth int64) bool {
+// isMade reports whether the filter has the birth number of a call, which wrote
+// it together with the header. It asks even if the caller's context has ended.
+func (r *record) isMade(ctx context.Context, birth int64) bool {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTimeout)
 	defer cancel()
 	return r.hasBirth(ctx, birth)
 }
+
+// mayHaveRunError is the error of a last step whose earlier attempt may have run,
+// whatever the error itself says.
+type mayHaveRunError struct{ err error }
+
+func (e *mayHaveRunError) Error() string     { return e.err.Error() }
+func (e *mayHaveRunError) Unwrap() error     { return e.err }
+func (e *mayHaveRunError) SafeToRetry() bool { return false }

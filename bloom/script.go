@@ -51,19 +51,19 @@ func (r *record) numbers(ctx context.Context, script upstash.Command,
 // answer begins with the header, which it learns. It returns the other answers.
 func (r *record) order(ctx context.Context, script upstash.Command,
 ) (answers []upstash.NullInt64, repeated bool, err error) {
-	answers, repeated, err = r.numbers(ctx, script.AllOrNothing())
-	if err != nil {
-		return nil, false, r.failed(err)
-	}
-	if answers, err = r.learnFrom(answers); err != nil {
-		return nil, repeated, err
-	}
-	return answers, repeated, nil
+	reply, err := r.client.Do(ctx, script.AllOrNothing())
+	answers, err = r.judgeOrder(reply, err)
+	return answers, reply.MaybeRepeated(), err
 }
 
-// learnFrom learns the header, which is the first of a script's answers, and
-// returns the others.
-func (r *record) learnFrom(answers []upstash.NullInt64) ([]upstash.NullInt64, error) {
+// judgeOrder judges the answer to such a script.
+func (r *record) judgeOrder(reply upstash.Reply, err error) (answers []upstash.NullInt64, _ error) {
+	if err == nil {
+		answers, err = reply.Ints(nil)
+	}
+	if err != nil {
+		return nil, r.failed(err)
+	}
 	if len(answers) == 0 {
 		return nil, wrongCount(0, 1)
 	}

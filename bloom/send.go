@@ -3,7 +3,6 @@ package bloom
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/upbloom/upbloom/upstash"
 )
@@ -54,18 +53,11 @@ func write(ctx context.Context, reqs []*request) {
 		pending = ready(ctx, again, true)
 	}
 	for _, q := range reqs {
-		if q.err != nil {
-			continue
-		}
-		if q.wrote.uncertain() && !q.isOwnCreation(ctx) {
+		if q.err == nil && q.wrote.uncertain() {
 			q.err = ErrUncertain
 		}
-		if err := q.rec.settle(ctx, q.wrote); err != nil {
-			if q.err = err; q.wrote.uncertain() {
-				q.err = fmt.Errorf("%w; %w", ErrUncertain, err)
-			}
-		}
 	}
+	settle(ctx, reqs)
 }
 
 // takeWrite judges the answer to a write, and reports whether it is to be sent
@@ -146,27 +138,6 @@ type resentError struct {
 func (e *resentError) Error() string     { return e.err.Error() }
 func (e *resentError) Unwrap() error     { return e.err }
 func (e *resentError) SafeToRetry() bool { return false }
-
-// isOwnCreation resolves a write that finds all of its bits set after an
-// attempt whose reply was lost. If the filter has the birth number of this
-// write, that attempt made the filter, and its items were added to an empty one.
-func (q *request) isOwnCreation(ctx context.Context) bool {
-	r := q.rec
-	if !r.headed() || r.must || !r.hasBirth(ctx, q.birth) {
-		return false
-	}
-	q.wrote.created, q.wrote.doubtful = true, false
-	set := make(map[uint64]bool, len(q.items)*r.geo.Hashes)
-	for i, item := range q.items {
-		q.added[i] = false
-		q.pos = r.geo.Positions(q.pos[:0], item)
-		for _, p := range q.pos {
-			q.added[i] = q.added[i] || !set[p]
-			set[p] = true
-		}
-	}
-	return true
-}
 
 // lookUp sends reads and judges them: found is set for each item of a request
 // without an error. If there is an error, a true in found still holds.

@@ -12,13 +12,14 @@ import (
 
 // unionScript ORs the filters at KEYS[2] and on into KEYS[1]. All must have the
 // header ARGV[1]. ARGV[2] is the birth number of a new filter, ARGV[3] its TTL
-// in milliseconds, '0' for none. BITOP drops the TTL and mixes the second
+// in milliseconds, '0' for none. ARGV[4] is '1' if the target must be there. BITOP drops the TTL and mixes the second
 // words, which belong to the keys: the script restores both. It returns a
 // header and a number: 0 if all went well, i if source i is missing or is
-// another filter, -1 if the target is.
+// another filter, -1 if the target is, -2 if that is missing and must be there.
 var unionScript = upstash.NewScript(shebang + `local w = redis.call('BITFIELD_RO', KEYS[1],
   'GET', 'u53', '0', 'GET', 'u1', '127', 'GET', 'u53', '64')
 local ttl = redis.call('PTTL', KEYS[1])
+if ttl == -2 and ARGV[4] == '1' then return {0, -2} end
 if w[1] ~= tonumber(ARGV[1]) and (w[1] ~= 0 or ttl ~= -2) then return {w[1], -1} end
 for i = 2, #KEYS do
   local h = redis.call('BITFIELD_RO', KEYS[i], 'GET', 'u53', '0')[1]
@@ -43,9 +44,13 @@ return {tonumber(ARGV[1]), 0}`)
 // All must have the same geometry, seed and client, which Union checks before
 // it sends anything. It makes dst if that is missing. A missing source is
 // ErrNotFound, and nothing is changed then. dst keeps its TTL and its birth
-// number; a new one gets Config.TTL. The call is one request. Five commands are
-// billed, six if dst has a TTL, and one more for each source. To call again is
-// harmless.
+// number; a new one gets Config.TTL. With Config.MustExist a missing dst is
+// ErrNotFound. The call is one request. Five commands are
+// billed, six if dst has a TTL, and one more for each source.
+//
+// Union is not repeated after an attempt of unknown outcome, because others may
+// have deleted or replaced dst meanwhile. To call again is harmless if they have
+// not.
 //
 // The union is exact: it is the filter that has the items of all. There is no
 // Intersection, because the AND of two filters has more false positives than a
@@ -75,9 +80,16 @@ func Union(ctx context.Context, dst *Filter, srcs ...*Filter) error {
 		return fmt.Errorf("bloom: %w: %d sources: use at most %d a call",
 			upstash.ErrArgument, len(srcs), most)
 	}
-	n, _, err := r.numbers(ctx, r.script(unionScript, keysOf(srcs), strconv.FormatInt(newBirth(), 10),
-		milliseconds(r.ttl)).Repeatable(true).Timeout(setTimeout(r.geo, len(srcs))))
+	birth, ttl, must := newBirth(), r.ttl, "0"
+	if r.must {
+		ttl, must = 0, "1"
+	}
+	n, _, err := r.numbers(ctx, r.script(unionScript, keysOf(srcs), strconv.FormatInt(birth, 10),
+		milliseconds(ttl), must).Timeout(setTimeout(r.geo, len(srcs))))
 	if err != nil {
+		if !upstash.SafeToRetry(err) && r.isMade(ctx, birth) {
+			return nil // it ran and made dst, and only the reply was lost
+		}
 		return explain(err)
 	}
 	if len(n) != 2 || !n[1].Valid {
@@ -94,6 +106,8 @@ func Union(ctx context.Context, dst *Filter, srcs ...*Filter) error {
 		err = srcs[which-1].rec.compare(word)
 	case which == -1 && word == 0:
 		return r.refuse(errNoHeader)
+	case which == -2:
+		return r.learn(0)
 	case which == -1:
 		return orContradiction(r.learn(word))
 	}

@@ -3,6 +3,7 @@ package bloom
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strconv"
 	"time"
 
@@ -31,34 +32,70 @@ return {w[1], 1}`)
 // Only tests change it.
 var settleTimeout = time.Second
 
-// settle sets the TTL after a write that found it not settled, or after the first
-// write of a Bare record. The caller's context does not cut it: the write has
-// run. If no answer comes, settle returns nil, because the next write tries
-// again. If the server refuses, it will refuse the next time too: that is an
-// error.
-func (r *record) settle(ctx context.Context, w written) error {
-	if r.ttl == 0 || r.headed() && !w.unsettled || r.settling.Swap(true) {
-		return nil
+// settle sets the TTL after writes that found it not settled, or after the first
+// write of a Bare record, in one request for all of them. The caller's context
+// does not cut it: the writes have run. If no answer comes, that is no error,
+// because the next write tries again. If the server refuses, it will refuse the
+// next time too: that is the error of the write.
+func settle(ctx context.Context, reqs []*request) {
+	var due []*request
+	for _, q := range reqs {
+		r := q.rec
+		if q.wrote.ok && (q.err == nil || q.err == ErrUncertain) && r.ttl != 0 && (q.wrote.unsettled || !r.headed()) && !r.settling.Swap(true) {
+			due = append(due, q)
+		}
+	}
+	if len(due) == 0 {
+		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTimeout)
 	defer cancel()
-	var err error
-	if r.headed() {
-		defer r.settling.Store(false)
-		birth := strconv.FormatInt(w.birth, 10)
-		_, _, err = r.order(ctx, r.script(settleScript, nil, milliseconds(r.ttl), birth).Repeatable(true))
-	} else {
-		var reply upstash.Reply
-		if reply, err = r.client.Do(ctx, upstash.ExpireCmd(r.key, r.ttl, "NX")); err == nil {
-			_, err = reply.Int64()
+	if len(due) == 1 {
+		due[0].tookSettle(due[0].rec.client.Do(ctx, due[0].settleCommand()))
+		return
+	}
+	cmds := make([]upstash.Command, len(due))
+	for i, q := range due {
+		cmds[i] = q.settleCommand()
+	}
+	replies, err := due[0].rec.client.Pipeline(ctx, cmds...)
+	for i, q := range due {
+		if err != nil {
+			q.tookSettle(upstash.Reply{}, err)
+		} else {
+			q.tookSettle(replies[i], replies[i].Err())
 		}
-		r.settling.Store(err == nil)
 	}
+}
+
+func (q *request) settleCommand() upstash.Command {
+	r := q.rec
+	if !r.headed() {
+		return upstash.ExpireCmd(r.key, r.ttl, "NX")
+	}
+	birth := strconv.FormatInt(q.wrote.birth, 10)
+	return r.script(settleScript, nil, milliseconds(r.ttl), birth).Repeatable(true).AllOrNothing()
+}
+
+// tookSettle takes the answer to settleCommand.
+func (q *request) tookSettle(reply upstash.Reply, err error) {
+	r := q.rec
+	if r.headed() {
+		_, err = r.judgeOrder(reply, err)
+	} else if err == nil {
+		_, err = reply.Int64()
+	}
+	// Of a Bare record, nothing says later whether it has its TTL.
+	r.settling.Store(!r.headed() && err == nil)
 	var server *upstash.Error
-	if errors.As(err, &server) && isFinal(server) && !isForeign(err) {
-		return &ttlError{err}
+	if !errors.As(err, &server) || !isFinal(server) || isForeign(err) {
+		return
 	}
-	return nil
+	err = &ttlError{err}
+	if q.err != nil {
+		err = fmt.Errorf("%w; %w", q.err, err)
+	}
+	q.err = err
 }
 
 // isFinal reports whether a server will say the same again.

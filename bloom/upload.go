@@ -2,6 +2,7 @@ package bloom
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"strconv"
@@ -21,6 +22,12 @@ const (
 	defaultPartBytes = 1 << 20
 	minPartBytes     = 1 << 10
 	maxPartBytes     = 8 << 20 // a request of the smaller plans ends at 10 MB
+
+	// The script names all parts in one request: as many as maxNameBytes hold,
+	// from leastParts, which are enough for any filter, to mostParts.
+	maxNameBytes = 256 << 10
+	leastParts   = 64
+	mostParts    = 1000
 
 	// scratchTTL is how long a part stays if its upload was interrupted.
 	scratchTTL = time.Hour
@@ -44,7 +51,8 @@ type moveConfig struct {
 
 // MovePartBytes sets how many bytes of the string one request carries, from 1
 // KiB to 8 MiB; the default is 1 MiB. A value outside that range counts as the
-// nearest one in it.
+// nearest one in it. An upload has at most 1,000 parts, or fewer if the key is
+// long: the parts of a longer string are larger.
 func MovePartBytes(n int) MoveOption {
 	return func(c *moveConfig) { c.partBytes = min(max(n, minPartBytes), maxPartBytes) }
 }
@@ -129,6 +137,11 @@ type upload struct {
 	data    []byte
 	setBits uint64
 	keys    []string // the scratch key at which the parts are put together, then the parts
+	ttl     time.Duration
+
+	// repeated is true if an attempt before the last at the script that takes
+	// the parts may have run.
+	repeated bool
 
 	requests, commands atomic.Int64
 	bytes              atomic.Int64
@@ -140,14 +153,17 @@ type upload struct {
 func scratchName() string { return strconv.FormatUint(1<<63|rand.Uint64(), 36) }
 
 // newUpload chooses the names of the keys, KEY:load:RANDOM and
-// KEY:load:RANDOM:i, and sends nothing.
-func (f *Filter) newUpload(l *Local, c moveConfig) *upload {
-	u := &upload{rec: &f.rec, data: l.raw(), setBits: l.setBits()}
+// KEY:load:RANDOM:i, and sends nothing. It makes the parts larger if there would
+// be too many of them.
+func (f *Filter) newUpload(l *Local, c *moveConfig) *upload {
+	u := &upload{rec: &f.rec, data: l.raw(), setBits: l.setBits(), ttl: f.rec.ttl}
 	if !f.rec.headed() {
 		u.data = u.data[headerBytes:]
 	}
 	base := f.rec.key + ":load:" + scratchName()
 	u.keys = append(u.keys, base)
+	parts := min(max(leastParts, maxNameBytes/upstash.Cmd("GET", base+":1000").Size()), mostParts)
+	c.partBytes = max(c.partBytes, (len(u.data)+parts-1)/parts)
 	for i := range (len(u.data) + c.partBytes - 1) / c.partBytes {
 		u.keys = append(u.keys, base+":"+strconv.Itoa(i))
 	}
@@ -169,6 +185,10 @@ func (u *upload) send(ctx context.Context, c moveConfig) error {
 			err = reply.Err()
 		}
 		if err != nil {
+			if errors.Is(err, upstash.ErrRequestTooLarge) {
+				return fmt.Errorf("bloom: a part of %d bytes is too large for the database: lower"+
+					" MovePartBytes: %w", len(part), err)
+			}
 			return fmt.Errorf("bloom: part %d of %d: %w", i+1, len(u.keys)-1, explain(err))
 		}
 		u.bytes.Add(int64(len(part)))
@@ -183,27 +203,28 @@ func (u *upload) send(ctx context.Context, c moveConfig) error {
 // run runs the script that takes the parts, and returns its answers. The first
 // of them is the number of commands that the script called.
 func (u *upload) run(ctx context.Context, script *upstash.Script, args ...string,
-) (answers []upstash.NullInt64, repeated bool, err error) {
+) (answers []upstash.NullInt64, err error) {
 	r := u.rec
 	args = append([]string{
 		strconv.FormatUint(u.setBits, 10), strconv.Itoa(len(u.data)),
-		strconv.Itoa(int(scratchTTL / time.Second)), milliseconds(r.ttl),
+		strconv.Itoa(int(scratchTTL / time.Second)), milliseconds(u.ttl),
 	}, args...)
 	u.requests.Add(1)
 	limit := time.Duration(4+len(u.data)/scriptRate) * time.Second
-	answers, repeated, err = r.numbers(ctx, r.script(script, u.keys, args...).Repeatable(true).Timeout(limit))
+	answers, repeated, err := r.numbers(ctx, r.script(script, u.keys, args...).Repeatable(true).Timeout(limit))
+	u.repeated = u.repeated || repeated || err != nil && !upstash.SafeToRetry(err)
 	if err != nil {
-		return nil, false, r.failed(err)
+		return nil, r.failed(err)
 	}
 	if len(answers) < 3 {
-		return nil, false, wrongCount(len(answers), 3)
+		return nil, wrongCount(len(answers), 3)
 	}
 	u.commands.Add(1 + answers[0].Int64)
-	return answers, repeated, nil
+	return answers, nil
 }
 
-// drop removes the parts, even if the caller's context has ended. If that
-// fails, they expire.
+// drop removes the parts that were not taken, even if the caller's context has
+// ended. If that fails, they expire.
 func (u *upload) drop(ctx context.Context) {
 	if u.requests.Load() == 0 {
 		return
@@ -227,6 +248,7 @@ func (u *upload) drop(ctx context.Context) {
 //	                   PEXPIRE does not take 0
 //	complete()         puts the parts together at KEYS[2]; returns false if
 //	                   one is gone or damaged
+//	consume()          removes the parts: a script that runs again finds none
 //	settle(new, ttl)   sets the TTL of KEYS[1] after KEYS[2] was renamed to it;
 //	                   ttl is the PTTL that KEYS[1] had before, new is true if
 //	                   bit 127 was not set
@@ -245,13 +267,14 @@ local function complete()
     size = size + #part
     if i == 3 then call('SET', KEYS[2], part, 'EX', ARGV[4]) else call('APPEND', KEYS[2], part) end
   end
-  local from = '16'
+  local from = '24'
   if ARGV[1] == '0' then from = '0' end
   local whole = size == tonumber(ARGV[3])
   if whole and call('BITCOUNT', KEYS[2], from, '-1') == tonumber(ARGV[2]) then return true end
   call('DEL', KEYS[2])
   return false
 end
+local function consume() call('UNLINK', unpack(KEYS, 3)) end
 local function settle(new, ttl)
   if new and ttl < 0 and ARGV[5] ~= '0' then ttl = tonumber(ARGV[5]) end
   if ttl > 0 then call('PEXPIRE', KEYS[1], string.format('%d', ttl)) else call('PERSIST', KEYS[1]) end

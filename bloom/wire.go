@@ -248,7 +248,7 @@ func (q *request) judgeExisting() error {
 	if old = old[1:]; len(old) != len(q.ops) {
 		return wrongCount(4+len(old), 4+len(q.ops))
 	}
-	q.wrote.unsettled = q.wrote.unsettled && q.rec.ttl != 0
+	q.wrote.unsettled = false // Create has settled it
 	return q.tookItems(old)
 }
 

@@ -72,7 +72,7 @@ func planOf(cfg bloom.Config, g bloom.Geometry) plan {
 		RateFive: g.FalsePositiveRate(5 * n),
 		// One for each part of 1 MiB, the script, and one that removes the
 		// parts.
-		RequestsToLoad: int((size+1<<20-1)>>20) + 2,
+		RequestsToLoad: int((size+1<<20-1)>>20) + 1,
 	}
 }
 
