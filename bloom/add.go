@@ -29,13 +29,13 @@ func (f *Filter) Add(ctx context.Context, item string) (added bool, err error) {
 	return f.add(ctx, item, nil)
 }
 
-func (h *handle) add(ctx context.Context, item string, l learner) (added bool, err error) {
+func (h *handle) add(ctx context.Context, item string, o *mirrorCall) (added bool, err error) {
 	if err := h.rec.mayWrite(); err != nil {
 		return false, err
 	}
 	q := newRequest(&h.rec).single(item)
 	defer q.free()
-	q.learner = l
+	q.observer = o
 	q.aim(ctx, true)
 	q.beginWrite(newBirth(), false)
 	q.setItem(item)

@@ -24,18 +24,18 @@ func (f *Filter) AddAll(ctx context.Context, items []string) ([]bool, error) {
 	return f.addAll(ctx, items, nil)
 }
 
-func (h *handle) addAll(ctx context.Context, items []string, l learner) ([]bool, error) {
+func (h *handle) addAll(ctx context.Context, items []string, o *mirrorCall) ([]bool, error) {
 	if len(items) == 0 {
 		return nil, nil
 	}
 	if err := h.rec.mayWrite(); err != nil {
 		return nil, err
 	}
-	return h.newAddBatch(items, l).run(ctx)
+	return h.newAddBatch(items, o).run(ctx)
 }
 
-func (h *handle) newAddBatch(items []string, l learner) *batch {
-	b := h.newBatch(items, true, l)
+func (h *handle) newAddBatch(items []string, o *mirrorCall) *batch {
+	b := h.newBatch(items, true, o)
 	// Until the header was seen, one request goes ahead alone: if the key
 	// holds something else, no more than that one touches it.
 	b.alone = h.rec.headed() && !h.rec.verified.Load()
@@ -50,21 +50,21 @@ func (f *Filter) ExistsAll(ctx context.Context, items []string) ([]bool, error) 
 	return f.existsAll(ctx, items, nil)
 }
 
-func (h *handle) existsAll(ctx context.Context, items []string, l learner) ([]bool, error) {
+func (h *handle) existsAll(ctx context.Context, items []string, o *mirrorCall) ([]bool, error) {
 	if len(items) == 0 {
 		return nil, nil
 	}
-	return h.newBatch(items, false, l).run(ctx)
+	return h.newBatch(items, false, o).run(ctx)
 }
 
 // batch is one AddAll or ExistsAll under way.
 type batch struct {
-	h       *handle
-	items   []string
-	learner learner
-	adding  bool
-	alone   bool // the first part goes before the others
-	parts   bool // one request does not carry all items
+	h        *handle
+	items    []string
+	observer *mirrorCall
+	adding   bool
+	alone    bool // the first part goes before the others
+	parts    bool // one request does not carry all items
 
 	limit     int // of a command without its script, in bytes
 	itemBytes int // the most that an item takes
@@ -93,9 +93,9 @@ type part struct {
 
 type sameAs struct{ item, first int }
 
-func (h *handle) newBatch(items []string, adding bool, l learner) *batch {
+func (h *handle) newBatch(items []string, adding bool, o *mirrorCall) *batch {
 	b := &batch{
-		h: h, items: items, adding: adding, learner: l,
+		h: h, items: items, adding: adding, observer: o,
 		limit: h.batchBytes(), itemBytes: h.rec.itemBytes(adding),
 		answers: make([]bool, len(items)), states: make([]ItemState, len(items)),
 	}
@@ -150,7 +150,7 @@ func (b *batch) run(ctx context.Context) ([]bool, error) {
 func (b *batch) fill(ctx context.Context, next int) (p *part, rest int) {
 	q := newRequest(&b.h.rec)
 	p = &part{q: q}
-	q.learner = b.learner
+	q.observer = b.observer
 	q.aim(ctx, b.adding)
 	if b.adding {
 		// Each part has a birth number of its own, by which it knows later

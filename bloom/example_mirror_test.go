@@ -3,6 +3,7 @@ package bloom_test
 import (
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/upbloom/upbloom/bloom"
@@ -48,9 +49,68 @@ func ExampleMirror() {
 			fmt.Println(address, "is blocked")
 		}
 	}
-	fmt.Println(near.Stats().Saved, "look-ups,", server.Stats().Requests, "requests")
+	fmt.Println(near.Stats().Saved, "look-ups without a request,", server.Stats().Requests, "requests")
 	// Output:
 	// 203.0.113.7 is blocked
 	// 203.0.113.9 is blocked
-	// 100 look-ups, 2 requests
+	// 99 look-ups without a request, 2 requests
+}
+
+// Writers add all the time, so that each refresh brings the whole string. A
+// ticker refreshes ahead of MaxStale, and no call waits for a refresh.
+func ExampleMirror_Refresh() {
+	ctx, stop := context.WithCancel(context.Background())
+	server, err := upstashtest.Start()
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer server.Close()
+	client := server.Client()
+	defer client.Close()
+	blocked, err := bloom.New(client, "blocked", bloom.Config{Capacity: 10_000, FPRate: 0.0001})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	if _, err := blocked.Add(ctx, "203.0.113.7"); err != nil {
+		fmt.Println(err)
+		return
+	}
+	const maxStale = time.Minute
+	near, err := bloom.NewMirror(blocked, bloom.MirrorConfig{MaxStale: maxStale})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	if err := near.Refresh(ctx); err != nil { // before the first call
+		fmt.Println(err)
+		return
+	}
+	var refreshing sync.WaitGroup
+	refreshing.Go(func() {
+		ahead := time.NewTicker(maxStale / 2)
+		defer ahead.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-ahead.C:
+				_ = near.Refresh(ctx) // after an error the calls refresh by themselves
+			}
+		}
+	})
+
+	found, err := near.Exists(ctx, "203.0.113.7")
+	fmt.Println(found, err)
+	other, err := near.Exists(ctx, "203.0.113.8")
+	fmt.Println(other, err)
+	fmt.Println(near.Stats().Saved, "of 2 look-ups without a request")
+
+	stop()
+	refreshing.Wait()
+	// Output:
+	// true <nil>
+	// false <nil>
+	// 2 of 2 look-ups without a request
 }

@@ -15,10 +15,10 @@ func (f *Filter) Exists(ctx context.Context, item string) (bool, error) {
 	return f.exists(ctx, item, nil)
 }
 
-func (h *handle) exists(ctx context.Context, item string, l learner) (bool, error) {
+func (h *handle) exists(ctx context.Context, item string, o *mirrorCall) (bool, error) {
 	q := newRequest(&h.rec).single(item)
 	defer q.free()
-	q.learner = l
+	q.observer = o
 	q.aim(ctx, false)
 	q.beginRead()
 	q.getItem(item)

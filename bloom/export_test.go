@@ -3,10 +3,16 @@ package bloom
 import (
 	"context"
 	"time"
+
+	"github.com/upbloom/upbloom/upstash"
 )
 
-// SetClock has a Mirror see another time than time.Now.
-func (m *Mirror) SetClock(now func() time.Time) { m.now = now }
+// SetClock has a Mirror see another time than time.Now. What its questions
+// answer then counts from the start of the call.
+func (m *Mirror) SetClock(now func() time.Time) {
+	m.now = now
+	m.sent = func(upstash.Reply) time.Time { return time.Time{} }
+}
 
 // SetMaxPartItems changes how many items a request carries at most, and returns
 // what it was.

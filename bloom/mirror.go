@@ -26,24 +26,32 @@ import (
 //	copy too old       asks: 1, and learns           a refresh, once for all callers:
 //	                                                 3 if nothing changed, else 3 more for
 //	                                                 each 2 MiB of the string, and its bytes;
-//	                                                 2 if the filter is missing
+//	                                                 2 if the filter is missing, and
+//	                                                 the look-up's own without MissingIsEmpty
 //	AddThrough         1                             1
 //	Add, in the copy   "seen": 0                     "seen": 0
 //	Add, another       1                             1
 //
+// While others add to the filter, each refresh brings the whole string: size /
+// MaxStale bytes a second, if calls come all the time. A filter of 24 MB with a
+// MaxStale of 2 s takes 12 MB a second. The call that finds the copy too old
+// waits for its refresh. A ticker that calls Refresh ahead of MaxStale spares
+// all calls that wait.
+//
 // # What it promises
 //
-// By default a "no" is the server's. With MaxStale, every item is found whose
-// Add was acknowledged more than MaxStale before the call. Either way a failure
-// is an error, never a "no". If the filter is missing, that is ErrNotFound;
+// By default a "no" is that of [Filter.Exists]. With MaxStale, every item is
+// found whose Add was acknowledged more than MaxStale before the call: if the
+// copy is older and a refresh fails, the primary answers, whatever Config.Reads
+// says. Either way a failure is an error, never a "no". If the filter is missing, that is ErrNotFound;
 // with Config.MissingIsEmpty it is a "no", which is remembered for MaxStale as
 // well.
 //
-// A "yes" speaks of the filter that was copied. If that filter is deleted,
-// evicted, replaced or made anew, the first answer that shows it makes the
-// Mirror drop its copy. Until then, which is MaxTrust at most, the items of the
-// old filter are still found, and an Add of such an item returns "seen" and is
-// not sent. A caller that cannot accept this uses AddThrough.
+// A "yes" refers to the filter as it was copied. If that filter is deleted,
+// evicted or replaced, the Mirror finds out from the next answer and drops its
+// copy. Until then, which is MaxTrust at most, the items of the old filter are
+// still found, and an Add of such an item returns "seen" and is not sent. A
+// caller that cannot accept this uses [Mirror.AddThrough].
 //
 // # What it believes
 //
@@ -52,16 +60,19 @@ import (
 // filter's birth number too, which changes when a filter is made anew. Copies
 // of two births never mix.
 //
-// An age counts from the moment when a question was sent, by the wall clock as
+// An age counts from the moment when the attempt was sent that was answered
+// ([upstash.Reply.Sent]) up to the start of the call that asks for it, by the wall clock as
 // well as by the monotonic one, so that a process that was frozen for hours
 // notices it. An age below 0 shows that the clock was set back, and counts as
 // too old.
 type Mirror struct {
 	f    *Filter
 	cfg  MirrorConfig
-	now  func() time.Time // time.Now, except in tests
 	copy mirrorCopy
 	turn refreshTurn
+
+	now  func() time.Time                // time.Now, except in tests
+	sent func(r upstash.Reply) time.Time // upstash.Reply.Sent, except in tests
 
 	hits, asked, saved, refreshes, failures atomic.Uint64
 }
@@ -75,7 +86,8 @@ type MirrorConfig struct {
 	// MaxTrust is how long a "yes" needs no request after the last proof that
 	// the filter is still the one that was copied; the default, for 0, is a
 	// minute. Each answer of the primary is a proof, so that "yes" answers cost
-	// at most one request each MaxTrust.
+	// one request each MaxTrust. Calls that find the proof too old before that
+	// request is answered each send one.
 	MaxTrust time.Duration
 
 	// MaxStale lets the copy answer "no" as well: an item whose Add was
@@ -110,7 +122,7 @@ func NewMirror(f *Filter, cfg MirrorConfig) (*Mirror, error) {
 	if err := cfg.check(&f.rec); err != nil {
 		return nil, err
 	}
-	m := &Mirror{f: f, cfg: cfg, now: time.Now}
+	m := &Mirror{f: f, cfg: cfg, now: time.Now, sent: upstash.Reply.Sent}
 	m.copy.local = newLocal(f.rec.geo)
 	return m, nil
 }
@@ -144,16 +156,20 @@ func (c MirrorConfig) check(r *record) error {
 // be believed (see [Mirror]), which takes some 100 ns. Else the server answers,
 // with the errors of [Filter.Exists].
 func (m *Mirror) Exists(ctx context.Context, item string) (bool, error) {
-	found, known := m.answer(item)
-	if !known && m.refreshIfStale(ctx) {
-		found, known = m.answer(item)
-	}
+	call := m.newCall()
+	found, known := m.copy.answer(&call, item)
 	if known {
-		m.count(1, 0)
+		m.count(1, 0, true)
 		return found, nil
 	}
-	m.count(0, 1)
-	return m.f.exists(ctx, item, m.lesson())
+	if m.refreshIfStale(ctx, &call) {
+		if found, known = m.copy.answer(&call, item); known {
+			m.count(1, 0, false)
+			return found, nil
+		}
+	}
+	m.count(0, 1, false)
+	return m.f.exists(ctx, item, call.asks())
 }
 
 // ExistsAll is Exists for many items. It asks the server, as [Filter.ExistsAll]
@@ -163,13 +179,15 @@ func (m *Mirror) ExistsAll(ctx context.Context, items []string) ([]bool, error) 
 	if len(items) == 0 {
 		return nil, nil
 	}
-	found, open := m.answers(items)
-	if len(open) > 0 && m.refreshIfStale(ctx) {
-		found, open = m.answers(items)
+	call := m.newCall()
+	found, open := m.answers(&call, items)
+	saved := len(open) == 0
+	if !saved && m.refreshIfStale(ctx, &call) {
+		found, open = m.answers(&call, items)
 	}
-	m.count(len(items)-len(open), len(open))
+	m.count(len(items)-len(open), len(open), saved)
 	return m.rest(items, found, open, func(left []string) ([]bool, error) {
-		return m.f.existsAll(ctx, left, m.lesson())
+		return m.f.existsAll(ctx, left, call.asks())
 	})
 }
 
@@ -178,18 +196,19 @@ func (m *Mirror) ExistsAll(ctx context.Context, items []string) ([]bool, error) 
 // returns false. If the filter was made anew since that proof, the item is not
 // in the new one: use AddThrough if that must not happen.
 func (m *Mirror) Add(ctx context.Context, item string) (added bool, err error) {
-	if m.copy.trusts(m.now(), m.cfg.MaxTrust, item) {
-		m.count(1, 0)
+	if call := m.newCall(); m.copy.trusts(&call, item) {
+		m.count(1, 0, true)
 		return false, nil
 	}
 	return m.AddThrough(ctx, item)
 }
 
-// AddThrough is [Filter.Add]. It always sends the item, and notes it in the
-// copy when the server has acknowledged it.
+// AddThrough is [Filter.Add], and brings the item into the copy when the server
+// has acknowledged it. Unlike [Mirror.Add] it always asks the server, so that it
+// cannot take an item of a replaced filter for seen.
 func (m *Mirror) AddThrough(ctx context.Context, item string) (added bool, err error) {
-	m.count(0, 1)
-	return m.f.add(ctx, item, m.lesson())
+	m.count(0, 1, false)
+	return m.f.add(ctx, item, m.newCall().asks())
 }
 
 // AddAll is Add for many items. It sends those that Add would send, as
@@ -199,15 +218,15 @@ func (m *Mirror) AddAll(ctx context.Context, items []string) ([]bool, error) {
 		return nil, nil
 	}
 	var open []int
-	now := m.now()
+	call := m.newCall()
 	for i, item := range items {
-		if !m.copy.trusts(now, m.cfg.MaxTrust, item) {
+		if !m.copy.trusts(&call, item) {
 			open = append(open, i)
 		}
 	}
-	m.count(len(items)-len(open), len(open))
+	m.count(len(items)-len(open), len(open), len(open) == 0)
 	return m.rest(items, make([]bool, len(items)), open, func(left []string) ([]bool, error) {
-		return m.f.addAll(ctx, left, m.lesson())
+		return m.f.addAll(ctx, left, call.asks())
 	})
 }
 
@@ -241,19 +260,13 @@ func (m *Mirror) rest(items []string, answers []bool, open []int,
 	return answers, &BatchError{Items: states, Err: batch.Err}
 }
 
-// answer is what the copy says of an item, if it may be believed.
-func (m *Mirror) answer(item string) (found, known bool) {
-	return m.copy.answer(m.now(), m.cfg, item)
-}
-
-// answers is answer for many items. It returns as open the places of the items
-// that have none.
-func (m *Mirror) answers(items []string) (found []bool, open []int) {
+// answers returns what the copy says of each item, and as open the places of
+// the items about which the server must be asked.
+func (m *Mirror) answers(call *mirrorCall, items []string) (found []bool, open []int) {
 	found = make([]bool, len(items))
-	now := m.now()
 	for i, item := range items {
 		var known bool
-		if found[i], known = m.copy.answer(now, m.cfg, item); !known {
+		if found[i], known = m.copy.answer(call, item); !known {
 			open = append(open, i)
 		}
 	}
@@ -265,7 +278,8 @@ type MirrorStats struct {
 	// Hits is how many items the copy answered, Asked how many went to the
 	// server.
 	Hits, Asked uint64
-	// Saved is how many calls needed no request.
+	// Saved is how many calls needed no request: the copy answered, and no
+	// refresh was waited for.
 	Saved uint64
 	// Refreshes is how many refreshes succeeded, Failures how many did not.
 	Refreshes, Failures uint64
@@ -291,19 +305,20 @@ func (m *Mirror) Stats() MirrorStats {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	s.Bytes, s.SetBits = uint64(len(c.local.buf)), c.local.setBits()
-	if s.Copied = !c.fresh.IsZero(); s.Copied {
-		s.Age = age(m.now(), c.fresh)
+	if s.Copied = !c.refreshedAt.IsZero(); s.Copied {
+		s.Age = age(m.now(), c.refreshedAt)
 	}
 	return s
 }
 
-func (m *Mirror) count(hits, asked int) {
+func (m *Mirror) count(hits, asked int, saved bool) {
 	if hits > 0 {
 		m.hits.Add(uint64(hits))
 	}
 	if asked > 0 {
 		m.asked.Add(uint64(asked))
-	} else {
+	}
+	if saved {
 		m.saved.Add(1)
 	}
 }

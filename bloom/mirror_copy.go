@@ -4,18 +4,22 @@ import (
 	"errors"
 	"sync"
 	"time"
+
+	"github.com/upbloom/upbloom/upstash"
 )
 
 // mirrorCopy is what a Mirror knows of one filter, which it tells from others
 // by the birth number. All bits of local were in the server's answers about
 // that filter, so that local is a subset of it at any later time.
 type mirrorCopy struct {
-	mu     sync.RWMutex
-	local  *Local
-	birth  int64     // 0 if no filter is known, and local is empty
-	begun  uint64    // how often local was begun anew
-	proved time.Time // when the question was sent whose answer last showed the birth number
-	fresh  time.Time // all that was in the filter then is in local; zero if there is no such time
+	mu    sync.RWMutex
+	local *Local
+	birth int64 // 0 if no filter is known, and local is empty
+
+	generation  uint64    // incremented whenever local is cleared
+	verifiedAt  time.Time // when the question was sent whose answer last showed the birth number
+	refreshedAt time.Time // all that was in the filter then is in local; zero if there is no such time
+	refresh     uint64    // the number of the refresh that set refreshedAt
 }
 
 // age returns how long ago then was, by the clock that shows more. The
@@ -36,65 +40,79 @@ func within(now, then time.Time, limit time.Duration) bool {
 	return !then.IsZero() && a >= 0 && a <= limit
 }
 
-// answer returns what the copy says of an item. known is false if the server
-// must be asked.
-func (c *mirrorCopy) answer(now time.Time, cfg MirrorConfig, item string) (found, known bool) {
+// answer returns what the copy says of an item to a call. known is false if the
+// server must be asked. A refresh that began after the call did serves it,
+// however long that took.
+func (c *mirrorCopy) answer(call *mirrorCall, item string) (found, known bool) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
-	if c.local.Exists(item) {
-		return true, within(now, c.proved, cfg.MaxTrust)
+	cfg := &call.m.cfg
+	found = c.local.Exists(item)
+	switch {
+	case !found && cfg.MaxStale == 0:
+		return false, false
+	case c.refresh > call.refreshes:
+		return found, true
+	case found:
+		return true, call.within(c.verifiedAt, cfg.MaxTrust)
 	}
-	return false, cfg.MaxStale > 0 && within(now, c.fresh, cfg.MaxStale)
+	return false, call.within(c.refreshedAt, cfg.MaxStale)
 }
 
-// trusts reports whether the copy has the item, and its last proof is within
-// the limit.
-func (c *mirrorCopy) trusts(now time.Time, limit time.Duration, item string) bool {
+// isFresh reports whether the copy may answer "no" to a call.
+func (c *mirrorCopy) isFresh(call *mirrorCall) bool {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
-	return c.local.Exists(item) && within(now, c.proved, limit)
+	return c.refresh > call.refreshes || call.within(c.refreshedAt, call.m.cfg.MaxStale)
+}
+
+// trusts reports whether the copy has the item, and the filter was verified
+// within MaxTrust.
+func (c *mirrorCopy) trusts(call *mirrorCall, item string) bool {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	return c.local.Exists(item) && call.within(c.verifiedAt, call.m.cfg.MaxTrust)
 }
 
 // drop forgets the filter.
 func (c *mirrorCopy) drop() {
 	if c.birth != 0 {
 		clear(c.local.buf[headerBytes:])
-		c.begun++
+		c.generation++
 	}
-	c.birth, c.proved, c.fresh = 0, time.Time{}, time.Time{}
+	c.birth, c.verifiedAt, c.refreshedAt, c.refresh = 0, time.Time{}, time.Time{}, 0
 }
 
 // isNews reports whether the answer to a question that was sent at the time is
 // newer than what is known. An older one, which came late, may speak of the
-// past. A proof that lies in the future is from before the clock was set back,
-// and cannot be compared.
+// past. A time of verification that lies in the future is from before the clock
+// was set back, and cannot be compared.
 func (c *mirrorCopy) isNews(sent, now time.Time) bool {
-	return !sent.Before(c.proved) || age(now, c.proved) < 0
+	return !sent.Before(c.verifiedAt) || age(now, c.verifiedAt) < 0
 }
 
-// miss takes note that the primary has no filter, or another one. If a missing
-// filter counts as empty, local is then whole, and miss returns true. Of two
-// questions that were sent at the same time, none counts as the later one.
-func (c *mirrorCopy) miss(sent, now time.Time, isEmpty bool) (whole bool) {
+// noFilter records that the primary had no filter, or another one, when it was
+// asked at sent. It reports whether that is the latest news. If two questions
+// were sent at the same time, neither is known to be the later one: the copy is
+// dropped, and the answer is false.
+func (c *mirrorCopy) noFilter(sent, now time.Time) (latest bool) {
 	if !c.isNews(sent, now) {
 		return false
 	}
-	whole = isEmpty && sent.After(c.proved)
-	if c.drop(); whole {
-		c.fresh = sent // proved stays zero: a filter that an answer shows counts as later
-	}
-	return whole
+	latest = sent.After(c.verifiedAt)
+	c.drop() // which leaves verifiedAt zero: a filter that an answer shows counts as later
+	return latest
 }
 
-// meet takes note that the primary showed a birth number, in answer to a
-// question that was sent at that time. It reports whether local is now about
-// that filter. It never is for birth 0, which is that of a filter that another
-// program wrote: nothing tells it from its successor.
-func (c *mirrorCopy) meet(birth int64, sent, now time.Time) bool {
+// sawFilter records that the primary showed a birth number when it was asked at
+// sent. It reports whether local is now about that filter. It never is for birth
+// 0, which is that of a filter that another program wrote: nothing tells it from
+// its successor.
+func (c *mirrorCopy) sawFilter(birth int64, sent, now time.Time) bool {
 	news := c.isNews(sent, now)
 	if birth == c.birth {
 		if news {
-			c.proved = sent
+			c.verifiedAt = sent
 		}
 		return birth != 0
 	}
@@ -104,35 +122,58 @@ func (c *mirrorCopy) meet(birth int64, sent, now time.Time) bool {
 	if c.drop(); birth == 0 {
 		return false
 	}
-	c.birth, c.proved = birth, sent
+	c.birth, c.verifiedAt = birth, sent
 	return true
 }
 
-// A lesson takes what a call's answers say into the copy.
-type lesson struct {
-	m       *Mirror
-	sent    time.Time // before any question of the call was sent
-	primary bool      // the primary must answer: the last proof is too old
+// A mirrorCall is one call of a Mirror. The requests that it sends have it as
+// their observer, so that the copy learns from their answers.
+type mirrorCall struct {
+	m         *Mirror
+	began     time.Time
+	refreshes uint64 // how many refreshes had begun before it
+	primary   bool   // no region may answer
 }
 
-func (m *Mirror) lesson() *lesson {
-	now := m.now()
-	m.copy.mu.RLock()
-	defer m.copy.mu.RUnlock()
-	return &lesson{m, now, !within(now, m.copy.proved, m.cfg.MaxTrust)}
+func (m *Mirror) newCall() mirrorCall {
+	return mirrorCall{m: m, began: m.now(), refreshes: m.turn.begun.Load()}
 }
 
-func (l *lesson) asksPrimary() bool { return l.primary }
+// within reports whether a time is within the limit before the call began, or
+// before now.
+func (call *mirrorCall) within(then time.Time, limit time.Duration) bool {
+	return within(call.began, then, limit) || within(call.m.now(), then, limit)
+}
+
+// asks returns the call as the observer of requests. The primary must answer
+// them if the last verification is too old, or if a "no" has to be as new as
+// MaxStale says.
+func (call mirrorCall) asks() *mirrorCall {
+	cfg, c := &call.m.cfg, &call.m.copy
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	call.primary = cfg.MaxStale > 0 || !within(call.m.now(), c.verifiedAt, cfg.MaxTrust)
+	return &call
+}
+
+// sent returns when the attempt was sent that brought a reply. An error has no
+// reply, and counts from the start of the call.
+func (call *mirrorCall) sent(reply upstash.Reply) time.Time {
+	if sent := call.m.sent(reply); !sent.IsZero() {
+		return sent
+	}
+	return call.began
+}
 
 // learn takes the bits of an answer into the copy, and notes which filter it is
 // about.
-func (l *lesson) learn(q *request, primary bool) {
-	c, now := &l.m.copy, l.m.now()
+func (call *mirrorCall) learn(q *request, primary bool) {
+	c, now, sent := &call.m.copy, call.m.now(), call.sent(q.reply)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
 	case q.wrote.ok:
-		if c.meet(q.wrote.birth, l.sent, now) {
+		if c.sawFilter(q.wrote.birth, sent, now) {
 			for _, item := range q.items {
 				c.local.Add(item)
 			}
@@ -140,11 +181,11 @@ func (l *lesson) learn(q *request, primary bool) {
 	case q.err == nil && len(q.found) > 0:
 		// A region lags: it may lack bits, but those that it has are bits of
 		// the filter whose birth number it shows.
-		if primary && c.meet(q.stands, l.sent, now) || !primary && q.stands == c.birth && c.birth != 0 {
+		if primary && c.sawFilter(q.stands, sent, now) || !primary && q.stands == c.birth && c.birth != 0 {
 			q.learnCells(c.local)
 		}
 	case primary && isGone(q.err):
-		c.miss(l.sent, now, false)
+		c.noFilter(sent, now)
 	}
 }
 

@@ -36,32 +36,32 @@ func TestMirrorCopyMeetsAnswersInAnyOrder(t *testing.T) {
 	start := time.Now()
 	at := func(s int) time.Time { return start.Add(time.Duration(s) * time.Second) }
 	c := mirrorCopy{local: NewLocal(Geometry{Bits: 530, Hashes: 2})}
-	meet := func(birth int64, sent int, want bool, birthAfter int64, proved int, bits bool) {
+	saw := func(birth int64, sent int, want bool, birthAfter int64, verified int, bits bool) {
 		t.Helper()
-		got := c.meet(birth, at(sent), at(100))
-		if got != want || c.birth != birthAfter || birthAfter != 0 && !c.proved.Equal(at(proved)) ||
+		got := c.sawFilter(birth, at(sent), at(100))
+		if got != want || c.birth != birthAfter || birthAfter != 0 && !c.verifiedAt.Equal(at(verified)) ||
 			(c.local.setBits() > 0) != bits {
-			t.Errorf("birth %d sent at %d: %v, then birth %d, proved %v, %d bits", birth, sent, got,
-				c.birth, c.proved.Sub(start), c.local.setBits())
+			t.Errorf("birth %d sent at %d: %v, then birth %d, verified %v, %d bits", birth, sent, got,
+				c.birth, c.verifiedAt.Sub(start), c.local.setBits())
 		}
 	}
-	meet(7, 10, true, 7, 10, false)
+	saw(7, 10, true, 7, 10, false)
 	c.local.Add("a")
-	meet(7, 5, true, 7, 10, true) // an older proof
-	meet(7, 20, true, 7, 20, true)
-	meet(8, 15, false, 7, 20, true) // asked before the last proof
-	meet(8, 25, true, 8, 25, false)
+	saw(7, 5, true, 7, 10, true) // an older proof
+	saw(7, 20, true, 7, 20, true)
+	saw(8, 15, false, 7, 20, true) // asked before the last proof
+	saw(8, 25, true, 8, 25, false)
 	c.local.Add("b")
-	meet(7, 20, false, 8, 25, true)
-	meet(0, 24, false, 8, 25, true)
-	meet(0, 30, false, 0, 0, false)
-	meet(9, 1, true, 9, 1, false)
+	saw(7, 20, false, 8, 25, true)
+	saw(0, 24, false, 8, 25, true)
+	saw(0, 30, false, 0, 0, false)
+	saw(9, 1, true, 9, 1, false)
 
 	// The clock was set back: the last proof lies in the future, and any answer
 	// counts.
-	c.proved = at(1000)
-	meet(9, 50, true, 9, 50, false)
-	c.proved = at(1000)
+	c.verifiedAt = at(1000)
+	saw(9, 50, true, 9, 50, false)
+	c.verifiedAt = at(1000)
 	c.local.Add("c")
-	meet(10, 60, true, 10, 60, false)
+	saw(10, 60, true, 10, 60, false)
 }

@@ -7,6 +7,7 @@ import (
 	"math/bits"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/upbloom/upbloom/upstash"
@@ -26,11 +27,11 @@ import (
 
 // mirrorCountScript counts up to byte ARGV[2], which is the last with a cell
 // and is at bit ARGV[3], and returns that byte as well: some of its bits may
-// be no cells.
+// be no cells. ARGV[4] is the first byte with a cell.
 var mirrorCountScript = upstash.NewScript(shebang + `local w = redis.call('BITFIELD_RO', KEYS[1],
   'GET', 'u53', '0', 'GET', 'u53', '64', 'GET', 'u8', ARGV[3])
 if w[1] ~= tonumber(ARGV[1]) then return {w[1]} end
-return {w[1], w[2], redis.call('BITCOUNT', KEYS[1], '16', ARGV[2]), w[3]}`)
+return {w[1], w[2], redis.call('BITCOUNT', KEYS[1], ARGV[4], ARGV[2]), w[3]}`)
 
 const (
 	mirrorPartBytes = 2 << 20
@@ -46,44 +47,44 @@ var errNoBirth = fmt.Errorf("%w with a birth number, which a Mirror needs: the f
 
 // Refresh brings the copy up to date: afterwards all items are in it whose Add
 // was acknowledged before the call. It costs three commands if nothing changed,
-// else three more for each 2 MiB of the string, and its bytes. If MaxStale is
-// set, the other calls refresh the copy by themselves.
+// else three more for each 2 MiB of the string, and its bytes. Callers at the
+// same time share a refresh that began after they did. If MaxStale is set, the
+// other calls refresh the copy by themselves.
 //
 // A missing filter is ErrNotFound, unless Config.MissingIsEmpty says that it is
 // an empty one. ErrRecreated means that the filter was made anew meanwhile:
 // call again. After an error the copy is trusted no more than before.
 func (m *Mirror) Refresh(ctx context.Context) error {
-	for {
-		began, mine := m.turn.begin()
+	for waited := false; ; waited = true {
+		under, mine := m.turn.begin()
 		if mine {
-			return m.refreshNow(ctx)
+			return m.refreshNow(ctx, under)
 		}
-		if err := began.wait(ctx); err != nil {
+		if err := under.wait(ctx); err != nil {
 			return err
+		}
+		if waited && !under.gaveUp { // else it may have begun before this call
+			return under.err
 		}
 	}
 }
 
-// refreshIfStale refreshes a copy that is older than MaxStale, or waits for
-// another goroutine that does, and reports whether the copy is fresh then. It
-// does nothing if a refresh failed a moment ago.
-func (m *Mirror) refreshIfStale(ctx context.Context) bool {
+// refreshIfStale refreshes a copy that may not answer the call, or waits for
+// another goroutine that does, and reports whether it may answer then. It does
+// nothing if a refresh failed a moment ago.
+func (m *Mirror) refreshIfStale(ctx context.Context, call *mirrorCall) bool {
 	for m.cfg.MaxStale > 0 {
-		m.copy.mu.RLock()
-		fresh := m.copy.fresh
-		m.copy.mu.RUnlock()
-		now := m.now()
-		if within(now, fresh, m.cfg.MaxStale) {
+		if m.copy.isFresh(call) {
 			return true
 		}
-		if within(now, m.turn.failedAt(), min(refreshPause, m.cfg.MaxStale)) {
+		if within(m.now(), m.turn.failedAt(), min(refreshPause, m.cfg.MaxStale)) {
 			return false
 		}
-		began, mine := m.turn.begin()
+		under, mine := m.turn.begin()
 		if mine {
-			return m.refreshNow(ctx) == nil
+			return m.refreshNow(ctx, under) == nil
 		}
-		if began.wait(ctx) != nil {
+		if under.wait(ctx) != nil {
 			return false
 		}
 	}
@@ -91,78 +92,125 @@ func (m *Mirror) refreshIfStale(ctx context.Context) bool {
 }
 
 // refreshNow makes one refresh and ends the turn, which the caller has taken.
-func (m *Mirror) refreshNow(ctx context.Context) (err error) {
-	var failed time.Time
-	defer func() { m.turn.end(failed) }() // after a panic too, so that the others go on
-	if err = m.refresh(ctx); err == nil {
-		m.refreshes.Add(1)
-		return nil
+func (m *Mirror) refreshNow(ctx context.Context, t *turn) (err error) {
+	t.gaveUp = true // if there is a panic: the others go on
+	defer func() { m.turn.end(t, m.now()) }()
+	for range 3 {
+		if err = m.refresh(ctx, t.number); err != errMadeMeanwhile {
+			break
+		}
+		err = ErrRecreated // it comes and goes
 	}
-	m.failures.Add(1)
-	if ctx.Err() == nil { // a caller that gave up says nothing of the server
-		failed = m.now()
+	// A caller that gave up says nothing of the server.
+	t.err, t.gaveUp = err, err != nil && ctx.Err() != nil
+	if err == nil {
+		m.refreshes.Add(1)
+	} else {
+		m.failures.Add(1)
 	}
 	return err
 }
 
-func (m *Mirror) refresh(ctx context.Context) error {
+// errMadeMeanwhile is returned by refresh if a missing filter counts as an empty
+// one, and another answer shows one that may be newer.
+var errMadeMeanwhile = errors.New("bloom: the filter was made during the refresh")
+
+// refresh makes the refresh of a number: it counts, and reads the string if the
+// copy lacks bits.
+func (m *Mirror) refresh(ctx context.Context, number uint64) error {
 	c := &m.copy
 	// All bits that are counted here were in the filter before the question
 	// below is sent.
 	c.mu.RLock()
-	begun, have := c.begun, c.local.setBits()
+	generation, have := c.generation, c.local.setBits()
 	c.mu.RUnlock()
-	sent := m.now()
-	last := c.local.size - 1
-	r := &m.f.rec
-	answers, _, err := r.order(ctx, r.script(mirrorCountScript, nil,
-		strconv.Itoa(last), strconv.FormatUint(8*uint64(last), 10)).Repeatable(true))
-	if err == nil && len(answers) != 3 {
-		err = wrongCount(len(answers), 3)
-	}
+	birth, count, sent, err := m.countBits(ctx)
 	if isGone(err) {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		if c.miss(sent, m.now(), m.f.missing(err) == nil) {
-			return nil
-		}
+		return m.refreshMissing(err, sent, number)
 	}
 	if err != nil {
 		return err
 	}
-	birth, err := fieldWord(answers[0])
-	if err != nil {
-		return err
+	if birth == 0 {
+		err = errNoBirth
 	}
-	noCells := int64(bits.OnesCount8(uint8(answers[2].Int64) & (1<<(-c.local.geo.Bits&7) - 1)))
-	if !answers[1].Valid || answers[1].Int64 < noCells {
-		return errNegative
-	}
-	count := uint64(answers[1].Int64 - noCells)
-
 	c.mu.Lock()
-	if same := c.begun == begun && c.birth == birth; same && count < have {
+	if same := c.generation == generation && c.birth == birth; same && count < have {
 		c.drop() // bits are never cleared: the filter was put back from a backup
 	}
-	known := c.meet(birth, sent, m.now())
-	whole := c.begun == begun && count == have
-	if begun = c.begun; known && whole {
-		c.fresh = sent
+	known := c.sawFilter(birth, sent, m.now())
+	whole := known && c.generation == generation && count == have
+	if generation = c.generation; whole {
+		c.refreshedAt, c.refresh = sent, number
 	}
 	c.mu.Unlock()
 	switch {
-	case birth == 0:
-		return errNoBirth
+	case err != nil:
+		return err
 	case !known:
 		return ErrRecreated
 	case whole:
 		return nil
 	}
-	err = m.readParts(ctx, birth, begun)
+	err = m.readParts(ctx, birth, generation)
+	return m.refreshed(err, generation, count, sent, number)
+}
+
+// countBits asks for the birth number and the number of set cells, both of one
+// moment after sent.
+func (m *Mirror) countBits(ctx context.Context) (birth int64, count uint64, sent time.Time, err error) {
+	call, r, l := m.newCall(), &m.f.rec, m.copy.local
+	last := l.size - 1
+	reply, err := r.client.Do(ctx, r.script(mirrorCountScript, nil, strconv.Itoa(last),
+		strconv.FormatUint(8*uint64(last), 10), strconv.Itoa(headerBytes)).Repeatable(true).AllOrNothing())
+	sent = call.sent(reply)
+	var answers []upstash.NullInt64
+	if err == nil {
+		answers, err = reply.Ints(nil)
+	}
+	if err != nil {
+		return 0, 0, sent, r.failed(err)
+	}
+	if answers, err = r.learnFrom(answers); err != nil {
+		return 0, 0, sent, err
+	}
+	if len(answers) != 3 {
+		return 0, 0, sent, wrongCount(len(answers), 3)
+	}
+	if birth, err = fieldWord(answers[0]); err != nil {
+		return 0, 0, sent, err
+	}
+	noCells := int64(bits.OnesCount8(uint8(answers[2].Int64) & (1<<(-l.geo.Bits&7) - 1)))
+	if !answers[1].Valid || answers[1].Int64 < noCells {
+		return 0, 0, sent, errNegative
+	}
+	return birth, uint64(answers[1].Int64 - noCells), sent, nil
+}
+
+// refreshMissing ends a refresh whose question, sent at that time, found no
+// filter, or another one.
+func (m *Mirror) refreshMissing(err error, sent time.Time, number uint64) error {
+	c := &m.copy
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	latest := c.noFilter(sent, m.now())
+	switch {
+	case m.f.missing(err) != nil:
+		return err
+	case !latest:
+		return errMadeMeanwhile
+	}
+	c.refreshedAt, c.refresh = sent, number // an empty copy has all of an empty filter
+	return nil
+}
+
+// refreshed ends a refresh that has read the parts, with the error of that.
+func (m *Mirror) refreshed(err error, generation, count uint64, sent time.Time, number uint64) error {
+	c := &m.copy
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
-	case c.begun != begun: // the copy is of another filter than the parts
+	case c.generation != generation: // the copy is of another filter than the parts
 		return ErrRecreated
 	case isGone(err), errors.Is(err, ErrRecreated):
 		c.drop()
@@ -174,12 +222,12 @@ func (m *Mirror) refresh(ctx context.Context) error {
 		return fmt.Errorf("bloom: %w: %d bits in the parts of a string that has %d",
 			upstash.ErrBadResponse, n, count)
 	}
-	c.fresh = sent
+	c.refreshedAt, c.refresh = sent, number
 	return nil
 }
 
 // readParts reads the string into the copy, several parts at once.
-func (m *Mirror) readParts(ctx context.Context, birth int64, begun uint64) error {
+func (m *Mirror) readParts(ctx context.Context, birth int64, generation uint64) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	slots := make(chan struct{}, mirrorParallel)
@@ -188,7 +236,7 @@ func (m *Mirror) readParts(ctx context.Context, birth int64, begun uint64) error
 		slots <- struct{}{}
 		parts.Go(func() {
 			defer func() { <-slots }()
-			if err := m.readPart(ctx, from, birth, begun); err != nil {
+			if err := m.readPart(ctx, from, birth, generation); err != nil {
 				cancel(err)
 			}
 		})
@@ -197,7 +245,7 @@ func (m *Mirror) readParts(ctx context.Context, birth int64, begun uint64) error
 	return context.Cause(ctx)
 }
 
-func (m *Mirror) readPart(ctx context.Context, from int, birth int64, begun uint64) error {
+func (m *Mirror) readPart(ctx context.Context, from int, birth int64, generation uint64) error {
 	part, err := partReader{rec: &m.f.rec, birth: birth}.read(ctx, from, from+mirrorPartBytes)
 	if err != nil {
 		return err
@@ -205,7 +253,7 @@ func (m *Mirror) readPart(ctx context.Context, from int, birth int64, begun uint
 	c := &m.copy
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.begun != begun {
+	if c.generation != generation {
 		return ErrRecreated
 	}
 	c.local.orBytes(from, part)
@@ -215,17 +263,23 @@ func (m *Mirror) readPart(ctx context.Context, from int, birth int64, begun uint
 // A refreshTurn lets one goroutine at a time refresh. The others wait for it,
 // each as long as its own context lets it.
 type refreshTurn struct {
+	begun  atomic.Uint64 // how many refreshes have begun
 	mu     sync.Mutex
-	under  turn      // of the goroutine that refreshes; nil if none does
+	under  *turn     // of the goroutine that refreshes; nil if none does
 	failed time.Time // when the last refresh failed; zero if it did not
 }
 
-// A turn is a channel that is closed when its refresh is over.
-type turn chan struct{}
+// A turn is one refresh. Its outcome may be read when done is closed.
+type turn struct {
+	number uint64 // counted from 1
+	done   chan struct{}
+	err    error
+	gaveUp bool // err is that of a caller who did not wait for the server
+}
 
-func (t turn) wait(ctx context.Context) error {
+func (t *turn) wait(ctx context.Context) error {
 	select {
-	case <-t:
+	case <-t.done:
 		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)
@@ -233,22 +287,24 @@ func (t turn) wait(ctx context.Context) error {
 }
 
 // begin takes the turn, or returns the turn of the goroutine that has it.
-func (t *refreshTurn) begin() (under turn, mine bool) {
+func (t *refreshTurn) begin() (under *turn, mine bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.under != nil {
 		return t.under, false
 	}
-	t.under = make(turn)
+	t.under = &turn{number: t.begun.Add(1), done: make(chan struct{})}
 	return t.under, true
 }
 
-// end ends the turn. failed is when the refresh failed, or zero.
-func (t *refreshTurn) end(failed time.Time) {
+// end ends the turn.
+func (t *refreshTurn) end(over *turn, now time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	close(t.under)
-	t.under, t.failed = nil, failed
+	if t.under, t.failed = nil, (time.Time{}); over.err != nil && !over.gaveUp {
+		t.failed = now
+	}
+	close(over.done)
 }
 
 func (t *refreshTurn) failedAt() time.Time {

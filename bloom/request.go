@@ -15,8 +15,8 @@ type request struct {
 	items []string // in the order of their operations
 	cmd   upstash.BitField
 
-	learner learner // is told of the outcome and the birth number; or nil
-	stands  int64   // the birth number that a read found, for a learner
+	observer *mirrorCall // learns from the answers; nil outside of a Mirror
+	stands   int64       // the birth number that a read found, for the observer
 
 	// Of a write.
 	birth        int64    // the birth number that it carries
@@ -48,25 +48,17 @@ type request struct {
 	self [1]*request
 }
 
-// A learner is told of every answer to the requests that have it.
-type learner interface {
-	// learn is called with a request that was judged: q.err says if it failed.
-	// primary is false if a region may have answered.
-	learn(q *request, primary bool)
-	// asksPrimary reports whether a look-up goes to the primary, whatever
-	// Config.Reads says.
-	asksPrimary() bool
-}
-
+// tell lets the Mirror learn from the request, which was judged: q.err says if
+// it failed. primary is false if a region may have answered.
 func (q *request) tell(primary bool) {
-	if q.learner != nil {
-		q.learner.learn(q, primary)
+	if q.observer != nil {
+		q.observer.learn(q, primary)
 	}
 }
 
 // near reports whether the nearest region is asked first.
 func (q *request) near() bool {
-	return q.rec.near() && (q.learner == nil || !q.learner.asksPrimary())
+	return q.rec.near() && (q.observer == nil || !q.observer.primary)
 }
 
 var requestPool = sync.Pool{New: func() any { return new(request) }}
@@ -80,7 +72,7 @@ func newRequest(r *record) *request {
 
 func (q *request) free() {
 	clear(q.items) // the caller's strings
-	q.rec, q.learner, q.items, q.one[0] = nil, nil, q.items[:0], ""
+	q.rec, q.observer, q.items, q.one[0] = nil, nil, q.items[:0], ""
 	q.reply, q.err, q.wrote, q.earlier = upstash.Reply{}, nil, written{}, false
 	q.shaped = shaped{held: q.held[:0]}
 	requestPool.Put(q)

@@ -210,7 +210,7 @@ func (q *request) askElsewhere(denied bool) *request {
 // repeat makes a request for some of the items anew.
 func (q *request) repeat(items []string) *request {
 	more := newRequest(q.rec)
-	more.learner = q.learner
+	more.observer = q.observer
 	more.beginRead()
 	for _, item := range items {
 		more.items = append(more.items, item)

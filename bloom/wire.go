@@ -21,7 +21,7 @@ func (q *request) beginWrite(birth int64, compareBirth bool) {
 	if !r.headed() {
 		return
 	}
-	q.asksBirth, q.asksSettled = compareBirth || q.learner != nil, r.ttl != 0
+	q.asksBirth, q.asksSettled = compareBirth || q.observer != nil, r.ttl != 0
 	if r.must {
 		q.asksBirth, q.asksSettled = true, true // a script answers all
 		return
@@ -96,7 +96,7 @@ func (q *request) beginRead() {
 		if q.rec.shape != nil {
 			q.cmd.Get(headerType, kindWordOffset)
 		}
-		if q.learner != nil {
+		if q.observer != nil {
 			q.cmd.Get(headerType, birthOffset)
 		}
 	}
@@ -373,7 +373,7 @@ func (q *request) readFound(primary bool) error {
 			}
 			cells = cells[1:]
 		}
-		if q.learner != nil {
+		if q.observer != nil {
 			if q.stands, err = fieldWord(cells[0]); err != nil {
 				return err
 			}

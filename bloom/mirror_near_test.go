@@ -1,0 +1,224 @@
+package bloom_test
+
+import (
+	"context"
+	"errors"
+	"math"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/upstash"
+	"github.com/upbloom/upbloom/upstash/upstashtest"
+)
+
+// If the copy may not answer, the primary does: a region that is stuck cannot
+// say what MaxStale promises.
+func TestMirrorAsksThePrimaryAfterARefusedRefresh(t *testing.T) {
+	s := upstashtest.NewServer(t, upstashtest.WithRegions(upstashtest.Region{Name: "far", Lag: math.MaxInt}))
+	synctest.Test(t, func(t *testing.T) {
+		writer := handle(t, s.Client(), roomy())
+		mustAdd(t, writer, "a")
+		s.CatchUp()
+		mustAdd(t, writer, "b")
+		s.DenyFunc(func(command []string) bool { return command[0] == "EVAL" })
+		for _, reads := range []bloom.Reads{bloom.ReadsPrimary, bloom.ReadsNearest, bloom.ReadsNearestFirst} {
+			cfg := roomy()
+			cfg.Reads = reads
+			c := s.RegionClient("far", upstash.WithoutSyncToken())
+			m, err := bloom.NewMirror(handle(t, c, cfg), bloom.MirrorConfig{MaxStale: 50 * time.Millisecond})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for range 3 {
+				if found, err := m.Exists(t.Context(), "a"); !found || err != nil {
+					t.Errorf("%v: Exists(a) is %v, %v", reads, found, err)
+				}
+				time.Sleep(200 * time.Millisecond)
+				got, err := m.ExistsAll(t.Context(), []string{"b", "x"})
+				if err != nil || !got[0] || got[1] {
+					t.Errorf("%v: ExistsAll(b, x) is %v, %v", reads, got, err)
+				}
+			}
+		}
+	})
+}
+
+// An Add is answered at its second attempt. Another answer that came in between
+// is older: the filter was replaced after it.
+func TestMirrorKeepsAnAddThatWasRepeated(t *testing.T) {
+	s := upstashtest.NewServer(t)
+	synctest.Test(t, func(t *testing.T) {
+		writer := handle(t, s.Client(), roomy())
+		mustAdd(t, writer, "old")
+		var m *bloom.Mirror
+		between := func() {
+			time.Sleep(time.Second)
+			if found, err := m.Exists(t.Context(), "old"); !found || err != nil {
+				t.Errorf("Exists(old) is %v, %v", found, err)
+			}
+			time.Sleep(time.Second)
+			if err := writer.Replace(t.Context(), bloom.NewLocal(writer.Geometry())); err != nil {
+				t.Error(err)
+			}
+		}
+		c := impatient(s, upstash.WithObserver(func(_ context.Context, e upstash.Event) {
+			if e.Err != nil {
+				between()
+			}
+		}))
+		m, err := bloom.NewMirror(handle(t, c, roomy()), bloom.MirrorConfig{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.Inject(upstashtest.Drop(upstashtest.BeforeExec))
+		if added, err := m.AddThrough(t.Context(), "own"); !added || err != nil {
+			t.Errorf("AddThrough is %v, %v", added, err)
+		}
+		asks(t, s, m, "own", true, 0)
+		asks(t, s, m, "old", false, 1)
+	})
+}
+
+// slowly makes a client each of whose attempts takes a time.
+func slowly(s *upstashtest.Server, d time.Duration) *upstash.Client {
+	return s.Client(upstash.WithObserver(func(context.Context, upstash.Event) { time.Sleep(d) }))
+}
+
+// A refresh serves all calls that began before it, even if it takes longer than
+// MaxStale.
+func TestMirrorRefreshThatTakesLongerThanMaxStale(t *testing.T) {
+	s := upstashtest.NewServer(t)
+	mustAdd(t, handle(t, s.Client(), roomy()), "a")
+	for name, call := range map[string]func(ctx context.Context, m *bloom.Mirror) error{
+		"Exists": func(ctx context.Context, m *bloom.Mirror) error {
+			if found, err := m.Exists(ctx, "x"); found || err != nil {
+				return errors.Join(errors.New("x was found"), err)
+			}
+			if found, err := m.Exists(ctx, "a"); !found || err != nil {
+				return errors.Join(errors.New("a was not found"), err)
+			}
+			return nil
+		},
+		"ExistsAll": func(ctx context.Context, m *bloom.Mirror) error {
+			got, err := m.ExistsAll(ctx, []string{"x", "a"})
+			if err == nil && (got[0] || !got[1]) {
+				err = errors.New("wrong answers")
+			}
+			return err
+		},
+		"Refresh": func(ctx context.Context, m *bloom.Mirror) error { return m.Refresh(ctx) },
+	} {
+		for pause, most := range map[time.Duration]int64{0: 3, 20 * time.Millisecond: 4} {
+			synctest.Test(t, func(t *testing.T) {
+				const slow = 300 * time.Millisecond
+				f := handle(t, slowly(s, slow), roomy())
+				m, err := bloom.NewMirror(f, bloom.MirrorConfig{MaxStale: 50 * time.Millisecond, MaxTrust: time.Hour})
+				if err != nil {
+					t.Fatal(err)
+				}
+				s.ResetStats()
+				start := time.Now()
+				var callers sync.WaitGroup
+				for range 20 {
+					callers.Go(func() {
+						if err := call(t.Context(), m); err != nil {
+							t.Errorf("%s: %v", name, err)
+						}
+					})
+					time.Sleep(pause)
+				}
+				callers.Wait()
+				if n := s.Stats().Requests; n > most {
+					t.Errorf("%s: 20 callers %v apart sent %d requests, want %d at most", name, pause, n, most)
+				}
+				if took := time.Since(start); took > 4*slow+20*pause {
+					t.Errorf("%s: the slowest of callers %v apart took %v", name, pause, took)
+				}
+			})
+		}
+	}
+}
+
+// If a refresh that began after the call fails, the callers who waited share
+// its error.
+func TestMirrorRefreshFailsOnceForAllCallers(t *testing.T) {
+	s := upstashtest.NewServer(t)
+	synctest.Test(t, func(t *testing.T) {
+		m, err := bloom.NewMirror(handle(t, slowly(s, time.Second), roomy()), bloom.MirrorConfig{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var callers sync.WaitGroup
+		for range 20 {
+			callers.Go(func() {
+				if err := m.Refresh(t.Context()); !errors.Is(err, bloom.ErrNotFound) {
+					t.Errorf("Refresh: %v, want ErrNotFound", err)
+				}
+			})
+		}
+		callers.Wait()
+		if st := m.Stats(); st.Failures > 2 {
+			t.Errorf("%d refreshes, want 2 at most", st.Failures)
+		}
+	})
+}
+
+// Saved counts only calls that needed no request of anyone.
+func TestMirrorStatsSaved(t *testing.T) {
+	s := upstashtest.NewServer(t)
+	synctest.Test(t, func(t *testing.T) {
+		f := handle(t, slowly(s, time.Second), roomy())
+		mustAdd(t, f, "a")
+		m, err := bloom.NewMirror(f, bloom.MirrorConfig{MaxStale: time.Minute})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var callers sync.WaitGroup
+		for range 10 {
+			callers.Go(func() { _, _ = m.Exists(t.Context(), "x") })
+		}
+		callers.Wait()
+		if st := m.Stats(); st.Saved != 0 || st.Hits != 10 || st.Asked != 0 {
+			t.Errorf("after a refresh: %+v", st)
+		}
+		if _, err := m.ExistsAll(t.Context(), []string{"a", "x"}); err != nil {
+			t.Fatal(err)
+		}
+		if st := m.Stats(); st.Saved != 1 || st.Hits != 12 {
+			t.Errorf("after a call without a request: %+v", st)
+		}
+		time.Sleep(2 * time.Minute)
+		if _, err := m.ExistsAll(t.Context(), []string{"a", "x"}); err != nil {
+			t.Fatal(err)
+		}
+		if st := m.Stats(); st.Saved != 1 || st.Hits != 14 {
+			t.Errorf("after a second refresh: %+v", st)
+		}
+	})
+}
+
+// The commands of a look-up that finds no filter, as Mirror's table has them.
+func TestMirrorCostOfAMissingFilter(t *testing.T) {
+	s := upstashtest.NewServer(t)
+	synctest.Test(t, func(t *testing.T) {
+		for missingIsEmpty, want := range map[bool]int64{false: 3, true: 2} {
+			cfg := roomy()
+			cfg.MissingIsEmpty = missingIsEmpty
+			m, err := bloom.NewMirror(handle(t, s.Client(), cfg), bloom.MirrorConfig{MaxStale: time.Minute})
+			if err != nil {
+				t.Fatal(err)
+			}
+			s.ResetStats()
+			_, err = m.Exists(t.Context(), "x")
+			if missing := errors.Is(err, bloom.ErrNotFound); missing == missingIsEmpty {
+				t.Errorf("MissingIsEmpty %v: %v", missingIsEmpty, err)
+			}
+			if st := s.Stats(); st.Commands+st.Called != want {
+				t.Errorf("MissingIsEmpty %v: %d commands, want %d", missingIsEmpty, st.Commands+st.Called, want)
+			}
+		}
+	})
+}
