@@ -60,6 +60,7 @@ func ExampleMirror() {
 // ticker refreshes ahead of MaxStale, and no call waits for a refresh.
 func ExampleMirror_Refresh() {
 	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
 	server, err := upstashtest.Start()
 	if err != nil {
 		fmt.Println(err)
