@@ -164,14 +164,8 @@ func (m *Mirror) countBits(ctx context.Context) (birth int64, count uint64, sent
 	reply, err := r.client.Do(ctx, r.script(mirrorCountScript, nil, strconv.Itoa(last),
 		strconv.FormatUint(8*uint64(last), 10), strconv.Itoa(headerBytes)).Repeatable(true).AllOrNothing())
 	sent = call.sent(reply)
-	var answers []upstash.NullInt64
-	if err == nil {
-		answers, err = reply.Ints(nil)
-	}
+	answers, err := r.judgeOrder(reply, err)
 	if err != nil {
-		return 0, 0, sent, r.failed(err)
-	}
-	if answers, err = r.learnFrom(answers); err != nil {
 		return 0, 0, sent, err
 	}
 	if len(answers) != 3 {
