@@ -228,31 +228,39 @@ func checkWords(g Geometry) error {
 // String shows the fields that are set. Of the seed and of WarnFill it shows only
 // that they are set.
 func (c Config) String() string {
-	var b strings.Builder
-	field := func(set bool, name string, value any) {
-		if set {
-			fmt.Fprintf(&b, "%s: %v, ", name, value)
-		}
-	}
-	field(c.Capacity != 0, "Capacity", c.Capacity)
-	field(c.FPRate != 0, "FPRate", c.FPRate)
-	field(c.Bits != 0, "Bits", c.Bits)
-	field(c.Hashes != 0, "Hashes", c.Hashes)
-	field(c.Seed != 0, "Seed", "(set)")
-	field(true, "Scheme", c.Scheme)
-	field(true, "Layout", c.Layout)
-	field(c.TTL != 0, "TTL", c.TTL)
-	field(c.BatchBytes != 0, "BatchBytes", c.BatchBytes)
-	field(c.BatchParallel != 0, "BatchParallel", c.BatchParallel)
-	field(c.MissingIsEmpty, "MissingIsEmpty", true)
-	field(c.MustExist, "MustExist", true)
-	field(c.Reads != ReadsPrimary, "Reads", c.Reads)
-	field(c.WarnFill != nil, "WarnFill", "(set)")
-	return "bloom.Config{" + strings.TrimSuffix(b.String(), ", ") + "}"
+	var f fields
+	f.add(c.Capacity != 0, "Capacity", c.Capacity)
+	f.add(c.FPRate != 0, "FPRate", c.FPRate)
+	f.add(c.Bits != 0, "Bits", c.Bits)
+	f.add(c.Hashes != 0, "Hashes", c.Hashes)
+	f.add(c.Seed != 0, "Seed", "(set)")
+	f.add(true, "Scheme", c.Scheme)
+	f.add(true, "Layout", c.Layout)
+	f.add(c.TTL != 0, "TTL", c.TTL)
+	f.add(c.BatchBytes != 0, "BatchBytes", c.BatchBytes)
+	f.add(c.BatchParallel != 0, "BatchParallel", c.BatchParallel)
+	f.add(c.MissingIsEmpty, "MissingIsEmpty", true)
+	f.add(c.MustExist, "MustExist", true)
+	f.add(c.Reads != ReadsPrimary, "Reads", c.Reads)
+	f.add(c.WarnFill != nil, "WarnFill", "(set)")
+	return f.in("Config")
 }
 
 // Format is String for every verb, so that none shows the seed.
 func (c Config) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, c.String()) }
+
+// fields writes the fields of a Config that are set.
+type fields struct{ text []string }
+
+func (f *fields) add(set bool, name string, value any) {
+	if set {
+		f.text = append(f.text, fmt.Sprintf("%s: %v", name, value))
+	}
+}
+
+func (f *fields) in(config string) string {
+	return "bloom." + config + "{" + strings.Join(f.text, ", ") + "}"
+}
 
 func configErrorf(field, format string, args ...any) error {
 	return &ConfigError{Field: field, Reason: fmt.Sprintf(format, args...)}

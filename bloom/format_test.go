@@ -26,8 +26,10 @@ var schemes = []bloom.Scheme{bloom.SchemeBlocked, bloom.SchemeXXH3, bloom.Scheme
 // and shares no code with the package: bits are characters, and the arithmetic
 // is math/big's.
 
+const headBits = 192
+
 // headerOf is the first 24 bytes of a filter that another program wrote: 53
-// bits of header, 11 zeros, and two words that are zero.
+// bits of header, 11 zeros, a word of zeros, and one that is zero for kind 0.
 func headerOf(kind, version int, g bloom.Geometry) string {
 	tag := uint64(0)
 	if g.Seed != 0 {
@@ -36,7 +38,11 @@ func headerOf(kind, version int, g bloom.Geometry) string {
 		tag = 1 + xxh3.Hash(b[:])%127
 	}
 	bits := fmt.Sprintf("1%02b%02b%03b%06b%07b%032b", kind, version, g.Scheme, g.Hashes, tag, g.Bits)
-	return packed(bits + strings.Repeat("0", 11+64+64))
+	bits += strings.Repeat("0", 11+64)
+	if kind != 0 {
+		bits += "1" // of the kind's own word
+	}
+	return packed(bits + strings.Repeat("0", headBits-len(bits)))
 }
 
 // withoutBirth holds the second word of a plain filter of ours against the

@@ -86,8 +86,8 @@ func (h headerInfo) geometry(seed uint64) Geometry {
 	return Geometry{Bits: h.bits, Hashes: h.hashes, Scheme: h.scheme, Seed: seed}
 }
 
-// maxBytes returns the length of the whole string.
-func (h headerInfo) maxBytes() uint64 { return h.geometry(0).Bytes(LayoutHeaded) }
+// hasWord reports whether the kind has a word of its own at bit 128.
+func (h headerInfo) hasWord() bool { return h.kind != KindFilter || h.scheme == SchemeCuckoo }
 
 // parseHeader reads a header word. It refuses what no filter of version 1 has,
 // with an error that wraps ErrNotFilter. A word of 0 is a missing filter, and

@@ -16,6 +16,7 @@ type state struct {
 	header  headerInfo
 	birth   int64
 	settled bool
+	word    int64  // the kind's own
 	length  uint64 // of the string, in bytes
 	setBits uint64 // if counted
 	ttl     time.Duration
@@ -50,8 +51,8 @@ func parseState(replies []upstash.Reply) (state, error) {
 	if err != nil {
 		return state{}, err
 	}
-	if len(fields) != 5 {
-		return state{}, wrongCount(len(fields), 5)
+	if len(fields) != 7 {
+		return state{}, wrongCount(len(fields), 7)
 	}
 	word, err := fieldWord(fields[0])
 	if err != nil {
@@ -95,11 +96,11 @@ func (r *record) together(ctx context.Context, cmds []upstash.Command) ([]upstas
 	return replies[1:last], nil
 }
 
-// stateCommands is the commands of readState. Of a plain filter bits 117 to 126 are
-// 0 too, but the other kinds use the second word as they like.
+// stateCommands is the commands of readState.
 func (r *record) stateCommands(count, readOnly bool) []upstash.Command {
 	fields := upstash.NewBitField(r.key).Get(headerType, 0).Get("u11", wordBits).
-		Get(headerType, birthOffset).Get("u10", birthOffset+wordBits).Get("u1", settledOffset)
+		Get(headerType, birthOffset).Get("u10", birthOffset+wordBits).Get("u1", settledOffset).
+		Get(headerType, kindWordOffset).Get("u11", kindWordOffset+wordBits)
 	if readOnly {
 		fields.ReadOnly()
 	}
@@ -119,17 +120,18 @@ func checkState(word int64, fields []upstash.NullInt64, n []int64) (state, error
 		return state{}, err
 	}
 	s := state{
-		header: h, birth: fields[1].Int64, settled: fields[3].Int64 == 1, length: uint64(max(n[0], 0)),
+		header: h, birth: fields[1].Int64, settled: fields[3].Int64 == 1, word: fields[4].Int64,
+		length: uint64(max(n[0], 0)),
 	}
-	if fields[0].Int64 != 0 || h.kind == KindFilter && fields[2].Int64 != 0 {
+	if fields[0].Int64 != 0 || fields[2].Int64 != 0 || h.hasWord() && (s.word>>52 != 1 || fields[5].Int64 != 0) {
 		return state{}, errHeaderBits
 	}
 	// Every command that makes a filter writes to its body too. An Add of a
 	// larger filter lengthens the string, and gives it a birth number if it has
 	// none.
-	if s.length <= headerBytes || s.length > h.maxBytes() && s.birth&birthMarker == 0 {
+	if s.length <= headerBytes || s.overlong() && s.birth&birthMarker == 0 {
 		return state{}, fmt.Errorf("%w: it is %d bytes long, and its header allows %d to %d",
-			ErrNotFilter, s.length, headerBytes+1, h.maxBytes())
+			ErrNotFilter, s.length, headerBytes+1, s.maxBytes())
 	}
 	if len(n) < 3 {
 		return s, nil
@@ -145,12 +147,36 @@ func checkState(word int64, fields []upstash.NullInt64, n []int64) (state, error
 // the filter yet. If the string is longer than its cells, because a handle of a
 // larger filter added to it, a second count leaves out what is behind them.
 
-func (s *state) overlong() bool { return s.length > s.header.maxBytes() }
+func (s *state) overlong() bool { return s.length > s.maxBytes() }
+
+// maxBytes returns the length of the whole string.
+func (s *state) maxBytes() uint64 {
+	switch s.header.kind {
+	case KindWindow:
+		areas := windowAreas(s.header.geometry(0), s.parts())
+		return areas[len(areas)-1].end() / 8
+	case KindLayers:
+		return maxStringBits / 8
+	}
+	return s.header.geometry(0).Bytes(LayoutHeaded)
+}
+
+// parts returns how many panes the string has, at least 1.
+func (s *state) parts() int {
+	if s.header.kind == KindWindow {
+		return max(1, int(s.word>>paneShift&15))
+	}
+	return 1
+}
 
 // recountCommands returns the second count, and which filter it is about.
 func (s *state) recountCommands(key string) []upstash.Command {
 	r := record{key: key, geo: s.header.geometry(0)}
-	return []upstash.Command{r.identity().ReadOnly().Command(), r.countCells()}
+	count := r.countCells()
+	if s.parts() > 1 {
+		count = upstash.Cmd("BITCOUNT", key, strconv.Itoa(headerBytes), strconv.FormatUint(s.maxBytes()-1, 10))
+	}
+	return []upstash.Command{r.identity().ReadOnly().Command(), count}
 }
 
 // recounted takes the replies to recountCommands.
@@ -211,8 +237,12 @@ func Inspect(ctx context.Context, c *upstash.Client, key string) (Stats, error) 
 }
 
 func (s *state) stats() Stats {
-	out := statsOf(s.header.geometry(0), LayoutHeaded, 0, s.setBits)
-	out.Kind, out.Seeded = s.header.kind, s.header.seedTag != 0
+	g := s.header.geometry(0)
+	out := Stats{Geometry: g, Layout: LayoutHeaded, SetBits: s.setBits}
+	if s.header.kind == KindFilter || s.header.kind == KindShard {
+		out = statsOf(g, LayoutHeaded, 0, s.setBits)
+	}
+	out.Kind, out.Seeded, out.Parts = s.header.kind, s.header.seedTag != 0, s.parts()
 	out.Bytes, out.TTL = s.length, s.ttl
 	return out
 }

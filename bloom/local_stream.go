@@ -219,9 +219,9 @@ func parseFrameHead(head []byte) (headerInfo, error) {
 	case !h.scheme.oneBit() || h.kind != KindFilter:
 		return headerInfo{}, badStreamf("it holds a %v, %v, which a Local cannot hold",
 			h.kind, h.geometry(0))
-	case n != h.maxBytes():
+	case n != h.geometry(0).Bytes(LayoutHeaded):
 		return headerInfo{}, badStreamf("it says that its string has %d bytes, and its geometry %d",
-			n, h.maxBytes())
+			n, h.geometry(0).Bytes(LayoutHeaded))
 	}
 	return h, nil
 }

@@ -45,35 +45,52 @@ func OpenBatch(bytes, parallel int) OpenOption {
 // of such a handle say how many items are in it and its false positive rate now;
 // their Capacity is 0.
 func Open(ctx context.Context, c *upstash.Client, key string, opts ...OpenOption) (*Filter, error) {
-	var cfg Config
-	for _, o := range opts {
-		if o != nil {
-			o(&cfg)
-		}
-	}
-	// Any geometry will do to ask for the header; it is checked with the rest.
-	cfg.Scheme, cfg.Bits, cfg.Hashes = SchemeXXH3, 1, 1
-	probe, err := New(c, key, cfg)
-	if err != nil {
-		return nil, err
-	}
-	seen, err := probe.rec.readState(ctx, false)
+	cfg, seen, err := openState(ctx, c, key, opts)
 	if err != nil {
 		return nil, err
 	}
 	got := seen.header
 	cfg.Bits, cfg.Hashes, cfg.Scheme = got.bits, got.hashes, got.scheme
-	want := Geometry{Bits: got.bits, Hashes: got.hashes, Scheme: got.scheme, Seed: cfg.Seed}
-	if !want.Scheme.oneBit() {
+	if want := got.geometry(cfg.Seed); got.kind == KindFilter && !want.Scheme.oneBit() {
 		return nil, fmt.Errorf("%w of one-bit cells, but %v: use the type that wrote it",
 			ErrNotFilter, want)
 	}
-	if got.kind != KindFilter || got.seedTag != seedTag(cfg.Seed) {
-		return nil, newMismatchError(KindFilter, want, got)
+	if err := seen.isOf(KindFilter, cfg.Seed); err != nil {
+		return nil, err
 	}
 	geo, err := cfg.Geometry()
 	if err != nil {
 		return nil, err
 	}
 	return newFilter(c, key, cfg, geo, KindFilter), nil
+}
+
+// openState reads what is at the key, for every type's Open, and returns what
+// the options say beside.
+func openState(ctx context.Context, c *upstash.Client, key string, opts []OpenOption,
+) (cfg Config, seen state, err error) {
+	for _, o := range opts {
+		if o != nil {
+			o(&cfg)
+		}
+	}
+	// Any geometry will do to ask for the header; it is checked with the rest.
+	probed := cfg
+	probed.Scheme, probed.Bits, probed.Hashes = SchemeXXH3, 1, 1
+	probe, err := New(c, key, probed)
+	if err != nil {
+		return cfg, state{}, err
+	}
+	seen, err = probe.rec.readState(ctx, false)
+	return cfg, seen, err
+}
+
+// isOf returns a *MismatchError unless the string is of the kind and the seed.
+func (s *state) isOf(kind Kind, seed uint64) error {
+	if s.header.kind != kind || s.header.seedTag != seedTag(seed) {
+		want := s.header.geometry(0)
+		want.Seed = seed
+		return newMismatchError(kind, want, s.header)
+	}
+	return nil
 }

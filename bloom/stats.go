@@ -14,12 +14,15 @@ import (
 
 // Stats is the state of a filter at one moment. It is plain data.
 type Stats struct {
-	// Geometry, Layout and Kind are the handle's, or what Inspect read. Seeded
-	// is true if the filter has a seed.
+	// Geometry, Layout and Kind are the handle's, or what Inspect read. Of a
+	// window or of layers, Geometry is that of one part, and Parts is how many
+	// panes the string has; it is 1 for every other kind. Seeded is true if the
+	// filter has a seed.
 	Geometry Geometry
 	Layout   Layout
 	Kind     Kind
 	Seeded   bool
+	Parts    int
 	// Bytes is the length of the Redis string now. A filter that Create did not
 	// make grows to its full length as items are added.
 	Bytes uint64
@@ -72,16 +75,23 @@ func (f *Filter) Stats(ctx context.Context) (Stats, error) {
 	if err != nil {
 		return Stats{}, gone(err)
 	}
-	setBits, length, pttl := n[0], n[1], n[2]
-	if setBits < 0 || length < 0 {
+	if n[0] < 0 {
 		return Stats{}, errNegative
 	}
-	if pttl == int64(upstash.NoKey) {
-		return Stats{}, goneError{}
+	s := f.stats(uint64(n[0]))
+	s.Bytes, s.TTL, err = storedAs(n[1], n[2])
+	return s, err
+}
+
+// storedAs judges the answers to STRLEN and PTTL.
+func storedAs(length, pttl int64) (bytes uint64, ttl time.Duration, err error) {
+	switch {
+	case length < 0:
+		return 0, 0, errNegative
+	case pttl == int64(upstash.NoKey):
+		return 0, 0, goneError{}
 	}
-	s := f.stats(uint64(setBits))
-	s.Bytes, s.TTL = uint64(length), ttlOf(pttl)
-	return s, nil
+	return uint64(length), ttlOf(pttl), nil
 }
 
 // Cardinality estimates how many distinct items were added, from the number of
@@ -105,29 +115,35 @@ func (f *Filter) Cardinality(ctx context.Context) (uint64, error) {
 	return s.Items, nil
 }
 
-// count verifies the header and counts the set cells, and runs more commands in
-// the same transaction. The answers begin with the count. It remembers nothing:
-// the answer may be a replica's, from before the last write.
+// count counts the set cells, and runs more commands beside it: see readNumbers.
 func (f *Filter) count(ctx context.Context, more ...upstash.Command) ([]int64, error) {
-	r := &f.rec
+	_, n, err := f.rec.readNumbers(ctx, append([]upstash.Command{f.rec.countCells()}, more...)...)
+	return n, err
+}
+
+// readNumbers runs reads whose answers are integers and that must speak of the
+// record's own string, and returns the kind's own word too. It remembers nothing:
+// the answers may be a replica's, from before the last write.
+func (r *record) readNumbers(ctx context.Context, reads ...upstash.Command) (word int64, n []int64, err error) {
 	var cmds []upstash.Command
 	if r.headed() {
 		// BITFIELD_RO in any case: a token that may not write would have the
 		// whole transaction refused for a BITFIELD.
-		header := upstash.NewBitField(r.key).Get(headerType, 0).ReadOnly()
-		cmds = append(cmds, header.Command())
+		words := upstash.NewBitField(r.key).Get(headerType, 0).Get(headerType, kindWordOffset)
+		cmds = append(cmds, words.ReadOnly().Command())
 	}
-	replies, err := r.together(ctx, append(append(cmds, r.countCells()), more...))
+	replies, err := r.together(ctx, append(cmds, reads...))
 	if err != nil {
-		return nil, explain(err)
+		return 0, nil, explain(err)
 	}
 	if r.headed() {
-		if err := r.compareReply(replies[0]); err != nil {
-			return nil, err
+		if word, err = r.compareReply(replies[0]); err != nil {
+			return 0, nil, err
 		}
 		replies = replies[1:]
 	}
-	return integers(replies)
+	n, err = integers(replies)
+	return word, n, err
 }
 
 // countCells counts the set cells. What is behind the last one is not counted:
@@ -144,20 +160,27 @@ func (r *record) cellRange() (first, last string) {
 		strconv.FormatUint(body+r.geo.Bits*r.geo.Scheme.cellBits()-1, 10)
 }
 
-// compareReply judges the answer to a BITFIELD_RO of the header alone.
-func (r *record) compareReply(reply upstash.Reply) error {
+// compareReply judges the answer to a BITFIELD_RO of the header and the kind's
+// own word, and returns that word.
+func (r *record) compareReply(reply upstash.Reply) (word int64, err error) {
 	words, err := reply.Ints(nil)
 	if err != nil {
-		return explain(err)
+		return 0, explain(err)
 	}
-	if len(words) != 1 {
-		return wrongCount(len(words), 1)
+	if len(words) != 2 {
+		return 0, wrongCount(len(words), 2)
 	}
-	word, err := fieldWord(words[0])
+	header, err := fieldWord(words[0])
 	if err != nil {
-		return err
+		return 0, err
 	}
-	return r.compare(word)
+	if err := r.compare(header); err != nil || r.shape == nil {
+		return 0, err
+	}
+	if word, err = fieldWord(words[1]); err == nil {
+		err = r.compareKind(word)
+	}
+	return word, err
 }
 
 func (f *Filter) stats(setBits uint64) Stats {
@@ -169,7 +192,7 @@ func (f *Filter) stats(setBits uint64) Stats {
 // statsOf works out everything that follows from the number of set bits. The
 // capacity is 0 if it is not known.
 func statsOf(g Geometry, layout Layout, capacity, setBits uint64) Stats {
-	s := Stats{Geometry: g, Layout: layout, SetBits: setBits, Capacity: capacity}
+	s := Stats{Geometry: g, Layout: layout, Parts: 1, SetBits: setBits, Capacity: capacity}
 	if !g.Scheme.oneBit() { // set bits say nothing of the items
 		return s
 	}

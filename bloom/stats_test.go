@@ -34,7 +34,7 @@ func TestStats(t *testing.T) {
 		}
 		got.TTL = cfg.TTL
 		want := bloom.Stats{
-			Geometry: f.Geometry(), Layout: bloom.LayoutHeaded, Bytes: 6742,
+			Geometry: f.Geometry(), Layout: bloom.LayoutHeaded, Parts: 1, Bytes: 6742,
 			SetBits: setBits, Fill: float64(setBits) / 53_742,
 			Items:    uint64(math.Round(f.Geometry().EstimateItems(setBits))),
 			Capacity: 5000, FPRate: f.Geometry().FalsePositiveRate(5000),

@@ -2,12 +2,9 @@ package bloom
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
-	"time"
 
-	"github.com/upbloom/upbloom/bloom/internal/cells"
 	"github.com/upbloom/upbloom/upstash"
 )
 
@@ -41,128 +38,6 @@ type Window struct {
 	shape *windowShape
 }
 
-// A WindowConfig says how much a Window holds, and for how long. All programs
-// that share a window must use the same Capacity, FPRate, Span, Panes, Seed and
-// ExpireIdle. The zero value is not valid: set Capacity, FPRate and Span. A
-// WindowConfig is plain data, to be copied freely. Its String does not show the
-// seed.
-type WindowConfig struct {
-	_ struct{}
-
-	// Capacity is the number of distinct items in any Span, at least 1. A pane
-	// lasts as long as Span/Panes and is sized for all of them, because they
-	// may come at once.
-	Capacity uint64
-
-	// FPRate is the false positive rate at Capacity, of the whole window: above
-	// 0 and below 1. FPRate/(Panes+1) must be 1e-9 or more.
-	FPRate float64
-
-	// Span is how long an item is found after its last Add, at least 10 s for
-	// each of the Panes and at most 97 days for each. Parts of a second are
-	// rounded up, and a few seconds are added for the error of clocks.
-	Span time.Duration
-
-	// Panes is how many panes make a Span, 1 to 4; the default, for 0, is 1.
-	// More panes forget sooner, and cost more memory and a larger command: at 1
-	// in 100, 34 bits an item with one pane, 46 with two.
-	Panes int
-
-	// Seed of the hash; the default is 0. See [Config.Seed].
-	Seed uint64 `json:"-"`
-
-	// ExpireIdle makes the whole window expire once nothing was added for so
-	// long that everything in it is forgotten: Panes + 3 panes. A missing window
-	// is then an empty one. Without it the window stays, and a missing one is
-	// ErrNotFound: it was deleted, or evicted.
-	ExpireIdle bool
-
-	// MustExist is [Config.MustExist]. An Add is then three billed commands. It
-	// cannot be combined with ExpireIdle.
-	MustExist bool
-
-	// BatchBytes and BatchParallel are those of a [Config].
-	BatchBytes    int
-	BatchParallel int
-}
-
-const (
-	maxPanes = 4
-	// A pane is so much longer than its share of the Span: two clocks may each
-	// be wrong by two seconds.
-	clockSlack  = 4 * time.Second
-	minPaneSpan = 10 * time.Second
-	// maxPaneSeconds is what the format has 23 bits for.
-	maxPaneSeconds = 1<<23 - 1
-)
-
-// panes returns the number of panes that make a Span.
-func (c WindowConfig) panes() int {
-	if c.Panes == 0 {
-		return 1
-	}
-	return c.Panes
-}
-
-// paneSeconds returns how long a pane lasts.
-func (c WindowConfig) paneSeconds() uint64 {
-	d := time.Second * time.Duration(c.panes())
-	return uint64((c.Span + clockSlack + d - 1) / d)
-}
-
-// Geometry checks the whole WindowConfig and works out the geometry of one pane.
-// The error is a *ConfigError. It sends nothing.
-func (c WindowConfig) Geometry() (Geometry, error) {
-	switch {
-	case c.Panes < 0 || c.Panes > maxPanes:
-		return Geometry{}, windowErrorf("Panes", "is %d: it must be from 1 to %d, or 0 for 1", c.Panes, maxPanes)
-	case c.Span < time.Duration(c.panes())*minPaneSpan:
-		return Geometry{}, windowErrorf("Span", "is %v: it must be at least %v, 10s for each pane",
-			c.Span, time.Duration(c.panes())*minPaneSpan)
-	case c.Span > maxSpan(c.panes()):
-		return Geometry{}, windowErrorf("Span", "is %v: it must be at most %v, 97 days for each pane",
-			c.Span, maxSpan(c.panes()))
-	case c.MustExist && c.ExpireIdle:
-		return Geometry{}, windowErrorf("MustExist", "and ExpireIdle are both set: a window that"+
-			" expires is made anew by an Add")
-	// Written so that NaN is refused as well.
-	case !(c.FPRate > 0 && c.FPRate < 1):
-		return Geometry{}, windowErrorf("FPRate", "is %v: it must be above 0 and below 1, e.g. 0.01", c.FPRate)
-	case c.FPRate/float64(c.panes()+1) < cells.MinBlockedRate:
-		return Geometry{}, windowErrorf("FPRate", "is %v: with %d panes it must be at least %v",
-			c.FPRate, c.panes(), cells.MinBlockedRate*float64(c.panes()+1))
-	}
-	g, err := Config{
-		Capacity: c.Capacity, FPRate: c.FPRate / float64(c.panes()+1), Seed: c.Seed,
-		BatchBytes: c.BatchBytes, BatchParallel: c.BatchParallel,
-	}.Geometry()
-	if err != nil {
-		return Geometry{}, ofConfig(err, "WindowConfig")
-	}
-	if end := windowAreas(g, c.panes()+2)[c.panes()+1].end(); end > maxStringBits {
-		return Geometry{}, windowErrorf("Capacity", "is %d, which takes %d bits in all %d panes at FPRate %v,"+
-			" and %d fit into a Redis string: lower it, raise FPRate, or use fewer panes",
-			c.Capacity, end, c.panes()+2, c.FPRate, maxStringBits)
-	}
-	return g, nil
-}
-
-func maxSpan(panes int) time.Duration {
-	return maxPaneSeconds*time.Second*time.Duration(panes) - clockSlack
-}
-
-func windowErrorf(field, format string, args ...any) error {
-	return &ConfigError{Field: field, Reason: fmt.Sprintf(format, args...), of: "WindowConfig"}
-}
-
-// ofConfig says of whose Config an error is, if it is a *ConfigError.
-func ofConfig(err error, name string) error {
-	if e := (*ConfigError)(nil); errors.As(err, &e) {
-		return &ConfigError{Field: e.Field, Reason: e.Reason, of: name}
-	}
-	return err
-}
-
 // NewWindow makes a handle for the window at key. It checks the WindowConfig, and
 // returns a *ConfigError if that is wrong. It sends nothing: Create or the first
 // Add makes the window itself.
@@ -174,13 +49,42 @@ func NewWindow(c *upstash.Client, key string, cfg WindowConfig) (*Window, error)
 	if err := checkTarget(c, key); err != nil {
 		return nil, err
 	}
-	return newWindow(c, key, cfg, geo), nil
+	return newWindow(c, key, cfg, geo, &windowShape{
+		areas: windowAreas(geo, cfg.panes()+2), seconds: cfg.paneSeconds(), idle: cfg.ExpireIdle,
+	}), nil
 }
 
-func newWindow(c *upstash.Client, key string, cfg WindowConfig, geo Geometry) *Window {
-	shape := &windowShape{
-		areas: windowAreas(geo, cfg.panes()+2), seconds: cfg.paneSeconds(), idle: cfg.ExpireIdle,
+// OpenWindow makes a handle for an existing window and reads its geometry, Span
+// and panes from its header. It takes [OpenSeed], [OpenMustExist] and
+// [OpenBatch]; another option is an error. The cost and the errors are those of
+// [Open].
+func OpenWindow(ctx context.Context, c *upstash.Client, key string, opts ...OpenOption) (*Window, error) {
+	cfg, seen, err := openState(ctx, c, key, opts)
+	if err != nil {
+		return nil, err
 	}
+	if err := seen.isOf(KindWindow, cfg.Seed); err != nil {
+		return nil, err
+	}
+	shape, err := windowShapeOf(&seen)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case cfg.TTL != 0, cfg.MissingIsEmpty, cfg.Reads != ReadsPrimary:
+		return nil, fmt.Errorf("bloom: %w: OpenWindow takes OpenSeed, OpenMustExist and OpenBatch alone",
+			upstash.ErrArgument)
+	case cfg.MustExist && shape.idle:
+		return nil, fmt.Errorf("bloom: %w: OpenMustExist, and the window expires when it is idle: an Add"+
+			" makes it anew", upstash.ErrArgument)
+	}
+	return newWindow(c, key, WindowConfig{
+		Seed: cfg.Seed, ExpireIdle: shape.idle, MustExist: cfg.MustExist,
+		Panes: int(shape.span()), BatchBytes: cfg.BatchBytes, BatchParallel: cfg.BatchParallel,
+	}, seen.header.geometry(cfg.Seed), shape), nil
+}
+
+func newWindow(c *upstash.Client, key string, cfg WindowConfig, geo Geometry, shape *windowShape) *Window {
 	w := &Window{cfg: cfg, shape: shape}
 	w.bytes, w.parallel, w.missingIsEmpty = cfg.BatchBytes, cfg.BatchParallel, cfg.ExpireIdle
 	r := &w.rec

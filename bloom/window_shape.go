@@ -48,6 +48,19 @@ func windowAreas(g Geometry, n int) []area {
 	return areas
 }
 
+// windowShapeOf reads the shape from a window's header and word.
+func windowShapeOf(seen *state) (*windowShape, error) {
+	n := seen.parts()
+	s := &windowShape{
+		seconds: uint64(seen.word >> secondsShift & (1<<23 - 1)), idle: seen.word>>idleShift&1 == 1,
+	}
+	if seen.header.scheme != SchemeBlocked || n < 3 || n > maxPanes+2 || s.seconds < uint64(minPaneSpan/time.Second) {
+		return nil, errHeaderBits
+	}
+	s.areas = windowAreas(seen.header.geometry(0), n)
+	return s, nil
+}
+
 func (s *windowShape) panes() uint64 { return uint64(len(s.areas)) } // R
 
 // span returns P, the number of panes that make a Span.

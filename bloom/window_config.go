@@ -1,0 +1,150 @@
+package bloom
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/upbloom/upbloom/bloom/internal/cells"
+)
+
+// A WindowConfig says how much a Window holds, and for how long. All programs
+// that share a window must use the same Capacity, FPRate, Span, Panes, Seed and
+// ExpireIdle. The zero value is not valid: set Capacity, FPRate and Span. A
+// WindowConfig is plain data, to be copied freely. Its String does not show the
+// seed.
+type WindowConfig struct {
+	_ struct{}
+
+	// Capacity is the number of distinct items in any Span, at least 1. A pane
+	// lasts as long as Span/Panes and is sized for all of them, because they
+	// may come at once.
+	Capacity uint64
+
+	// FPRate is the false positive rate at Capacity, of the whole window: above
+	// 0 and below 1. FPRate/(Panes+1) must be 1e-9 or more.
+	FPRate float64
+
+	// Span is how long an item is found after its last Add, at least 10 s for
+	// each of the Panes and at most 97 days for each. Parts of a second are
+	// rounded up, and a few seconds are added for the error of clocks.
+	Span time.Duration
+
+	// Panes is how many panes make a Span, 1 to 4; the default, for 0, is 1.
+	// More panes forget sooner, and cost more memory and a larger command: at 1
+	// in 100, 34 bits an item with one pane, 46 with two.
+	Panes int
+
+	// Seed of the hash; the default is 0. See [Config.Seed].
+	Seed uint64 `json:"-"`
+
+	// ExpireIdle makes the whole window expire once nothing was added for so
+	// long that everything in it is forgotten: Panes + 3 panes. A missing window
+	// is then an empty one. Without it the window stays, and a missing one is
+	// ErrNotFound: it was deleted, or evicted.
+	ExpireIdle bool
+
+	// MustExist is [Config.MustExist]. An Add is then three billed commands. It
+	// cannot be combined with ExpireIdle.
+	MustExist bool
+
+	// BatchBytes and BatchParallel are those of a [Config].
+	BatchBytes    int
+	BatchParallel int
+}
+
+const (
+	maxPanes = 4
+	// A pane is so much longer than its share of the Span: two clocks may each
+	// be wrong by two seconds.
+	clockSlack  = 4 * time.Second
+	minPaneSpan = 10 * time.Second
+	// maxPaneSeconds is what the format has 23 bits for.
+	maxPaneSeconds = 1<<23 - 1
+)
+
+// panes returns the number of panes that make a Span.
+func (c WindowConfig) panes() int {
+	if c.Panes == 0 {
+		return 1
+	}
+	return c.Panes
+}
+
+// paneSeconds returns how long a pane lasts.
+func (c WindowConfig) paneSeconds() uint64 {
+	d := time.Second * time.Duration(c.panes())
+	return uint64((c.Span + clockSlack + d - 1) / d)
+}
+
+// Geometry checks the whole WindowConfig and works out the geometry of one pane.
+// The error is a *ConfigError. It sends nothing.
+func (c WindowConfig) Geometry() (Geometry, error) {
+	switch {
+	case c.Panes < 0 || c.Panes > maxPanes:
+		return Geometry{}, windowErrorf("Panes", "is %d: it must be from 1 to %d, or 0 for 1", c.Panes, maxPanes)
+	case c.Span < time.Duration(c.panes())*minPaneSpan:
+		return Geometry{}, windowErrorf("Span", "is %v: it must be at least %v, 10s for each pane",
+			c.Span, time.Duration(c.panes())*minPaneSpan)
+	case c.Span > maxSpan(c.panes()):
+		return Geometry{}, windowErrorf("Span", "is %v: it must be at most %v, 97 days for each pane",
+			c.Span, maxSpan(c.panes()))
+	case c.MustExist && c.ExpireIdle:
+		return Geometry{}, windowErrorf("MustExist", "and ExpireIdle are both set: a window that"+
+			" expires is made anew by an Add")
+	// Written so that NaN is refused as well.
+	case !(c.FPRate > 0 && c.FPRate < 1):
+		return Geometry{}, windowErrorf("FPRate", "is %v: it must be above 0 and below 1, e.g. 0.01", c.FPRate)
+	case c.FPRate/float64(c.panes()+1) < cells.MinBlockedRate:
+		return Geometry{}, windowErrorf("FPRate", "is %v: with %d panes it must be at least %v",
+			c.FPRate, c.panes(), cells.MinBlockedRate*float64(c.panes()+1))
+	}
+	g, err := Config{
+		Capacity: c.Capacity, FPRate: c.FPRate / float64(c.panes()+1), Seed: c.Seed,
+		BatchBytes: c.BatchBytes, BatchParallel: c.BatchParallel,
+	}.Geometry()
+	if err != nil {
+		return Geometry{}, ofConfig(err, "WindowConfig")
+	}
+	if end := windowAreas(g, c.panes()+2)[c.panes()+1].end(); end > maxStringBits {
+		return Geometry{}, windowErrorf("Capacity", "is %d, which takes %d bits in all %d panes at FPRate %v,"+
+			" and %d fit into a Redis string: lower it, raise FPRate, or use fewer panes",
+			c.Capacity, end, c.panes()+2, c.FPRate, maxStringBits)
+	}
+	return g, nil
+}
+
+func maxSpan(panes int) time.Duration {
+	return maxPaneSeconds*time.Second*time.Duration(panes) - clockSlack
+}
+
+func windowErrorf(field, format string, args ...any) error {
+	return &ConfigError{Field: field, Reason: fmt.Sprintf(format, args...), of: "WindowConfig"}
+}
+
+// ofConfig says of whose Config an error is, if it is a *ConfigError.
+func ofConfig(err error, name string) error {
+	if e := (*ConfigError)(nil); errors.As(err, &e) {
+		return &ConfigError{Field: e.Field, Reason: e.Reason, of: name}
+	}
+	return err
+}
+
+// String shows the fields that are set. Of the seed it shows only that it is set.
+func (c WindowConfig) String() string {
+	var f fields
+	f.add(c.Capacity != 0, "Capacity", c.Capacity)
+	f.add(c.FPRate != 0, "FPRate", c.FPRate)
+	f.add(c.Span != 0, "Span", c.Span)
+	f.add(c.Panes != 0, "Panes", c.Panes)
+	f.add(c.Seed != 0, "Seed", "(set)")
+	f.add(c.ExpireIdle, "ExpireIdle", true)
+	f.add(c.MustExist, "MustExist", true)
+	f.add(c.BatchBytes != 0, "BatchBytes", c.BatchBytes)
+	f.add(c.BatchParallel != 0, "BatchParallel", c.BatchParallel)
+	return f.in("WindowConfig")
+}
+
+// Format is String for every verb, so that none shows the seed.
+func (c WindowConfig) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, c.String()) }

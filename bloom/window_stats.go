@@ -1,0 +1,134 @@
+package bloom
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/upbloom/upbloom/internal/human"
+	"github.com/upbloom/upbloom/upstash"
+)
+
+// WindowStats is the state of a window at one moment. It is plain data.
+type WindowStats struct {
+	// Geometry is that of one pane. Seeded is true if the window has a seed.
+	Geometry Geometry
+	Seeded   bool
+	// PaneSpan is how long a pane lasts.
+	PaneSpan time.Duration
+	// Bytes is the length of the Redis string now.
+	Bytes uint64
+	// Panes are those that count for a look-up now, the newest first. The first
+	// may be a pane that nothing is in yet.
+	Panes []PaneStats
+	// Capacity is WindowConfig.Capacity, and FPRate the false positive rate of
+	// the whole window at Capacity; both are 0 if they are not known, of a handle
+	// of OpenWindow.
+	Capacity uint64
+	FPRate   float64
+	// LiveFPRate is the false positive rate of the whole window now.
+	LiveFPRate float64
+	// TTL is the time until the window expires, 0 if it does not.
+	TTL time.Duration
+}
+
+// PaneStats is the state of one pane.
+type PaneStats struct {
+	SetBits uint64
+	Fill    float64 // share of set cells, 0 to 1
+	// Items is the estimated number of distinct items. An item that was added
+	// again in a later epoch is in both panes.
+	Items      uint64
+	LiveFPRate float64
+	Saturated  bool
+}
+
+// OverCapacity reports whether a pane holds more items than the window was sized
+// for, as [Stats.OverCapacity] does. It is false if Capacity is not known.
+func (s WindowStats) OverCapacity() bool {
+	for _, p := range s.Panes {
+		if (Stats{Capacity: s.Capacity, Items: p.Items, Saturated: p.Saturated}).OverCapacity() {
+			return true
+		}
+	}
+	return false
+}
+
+// Stats reads the state of the window: one request, a transaction of three
+// commands and one for each of its panes. The server reads the whole string, about
+// 1 ms a megabyte. In a global database the nearest region answers. A missing
+// window is ErrNotFound, whatever ExpireIdle says.
+func (w *Window) Stats(ctx context.Context) (WindowStats, error) {
+	ctx = w.rec.label(ctx, "bloom.Window.Stats")
+	r, s := &w.rec, w.shape
+	reads := []upstash.Command{upstash.Cmd("STRLEN", r.key), upstash.Cmd("PTTL", r.key)}
+	for _, a := range s.areas {
+		reads = append(reads, a.count(r.key))
+	}
+	word, n, err := r.readNumbers(ctx, reads...)
+	if err != nil {
+		return WindowStats{}, gone(err)
+	}
+	out := WindowStats{
+		Geometry: r.geo, Seeded: r.geo.Seed != 0, Capacity: w.cfg.Capacity,
+		PaneSpan: time.Duration(s.seconds) * time.Second,
+	}
+	if out.Bytes, out.TTL, err = storedAs(n[0], n[1]); err != nil {
+		return WindowStats{}, err
+	}
+	out.FPRate = 1 - math.Pow(1-r.geo.FalsePositiveRate(w.cfg.Capacity), float64(s.span()+1))
+	t, known := r.client.KnownServerTime()
+	c := epochOf(word)
+	e := c
+	if known {
+		e = s.epochAt(t)
+	}
+	counts := s.counting(e, c)
+	missed := 1.0
+	for i := range s.panes() {
+		pane := (c + 1 + s.cycle() - i) % s.panes()
+		if counts&(1<<pane) == 0 {
+			continue
+		}
+		if n[2+pane] < 0 {
+			return WindowStats{}, errNegative
+		}
+		p := statsOf(r.geo, LayoutHeaded, 0, uint64(n[2+pane]))
+		out.Panes = append(out.Panes, PaneStats{p.SetBits, p.Fill, p.Items, p.LiveFPRate, p.Saturated})
+		missed *= 1 - p.LiveFPRate
+	}
+	out.LiveFPRate = 1 - missed
+	return out, nil
+}
+
+// count counts the set cells of an area.
+func (a area) count(key string) upstash.Command {
+	return upstash.Cmd("BITCOUNT", key, strconv.FormatUint(a.offset, 10),
+		strconv.FormatUint(a.offset+a.words*wordBits-1, 10), "BIT")
+}
+
+// String draws the state for a person, in a few lines without the key:
+//
+//	window           panes of 24h0m4s, each 16,907 bits (2.1 KiB), k=6, blocked
+//	pane             [#...................] 0.1%, about 2 items
+//	pane             [######..............] 30.2%, about 1,012 items
+//	false positives  1 in 329 now, 1 in 101 at capacity
+//	stored           6,369 bytes, no expiry
+func (s WindowStats) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "window           panes of %v, each %v\n", s.PaneSpan, s.Geometry)
+	for _, p := range s.Panes {
+		fmt.Fprintf(&b, "pane             %s %.1f%%, about %s items\n",
+			bar(p.Fill), 100*p.Fill, human.Count(p.Items))
+	}
+	at := ""
+	if s.Capacity != 0 {
+		at = ", " + human.OneIn(s.FPRate) + " at capacity"
+	}
+	fmt.Fprintf(&b, "false positives  %s now%s\n", human.OneIn(s.LiveFPRate), at)
+	fmt.Fprintf(&b, "stored           %s bytes, %s", human.Count(s.Bytes), expiry(s.TTL))
+	return b.String()
+}

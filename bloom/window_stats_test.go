@@ -1,0 +1,145 @@
+package bloom_test
+
+import (
+	"errors"
+	"math"
+	"testing"
+	"time"
+
+	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/upstash"
+	"github.com/upbloom/upbloom/upstash/upstashtest"
+)
+
+func TestWindowStats(t *testing.T) {
+	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+		clock := newServerClock()
+		c, requests := timedClient(t, s, clock)
+		cfg := bloom.WindowConfig{Capacity: 1000, FPRate: 0.01, Span: 24 * time.Hour, Seed: 7}
+		w := window(t, c, cfg)
+		if _, err := w.Stats(t.Context()); !errors.Is(err, bloom.ErrNotFound) {
+			t.Errorf("Stats of no window: %v", err)
+		}
+		if _, err := w.AddAll(t.Context(), numbered("old", 500)); err != nil {
+			t.Fatal(err)
+		}
+		clock.pass(dayPane)
+		if _, err := w.AddAll(t.Context(), numbered("new", 900)); err != nil {
+			t.Fatal(err)
+		}
+		requests.sent()
+		st, err := w.Stats(t.Context())
+		if err != nil || requests.sent() != 1 {
+			t.Fatalf("Stats: %v", err)
+		}
+		if len(st.Panes) != 3 || math.Abs(float64(st.Panes[1].Items)-900) > 40 ||
+			math.Abs(float64(st.Panes[2].Items)-500) > 25 || st.Panes[0].Items != 0 {
+			t.Errorf("panes %+v", st.Panes)
+		}
+		if st.PaneSpan != dayPane || st.Capacity != 1000 || st.FPRate > 0.01 || st.FPRate < 0.009 ||
+			!st.Seeded || st.OverCapacity() || st.TTL != 0 || st.LiveFPRate <= 0 || st.LiveFPRate > 0.01 {
+			t.Errorf("%+v", st)
+		}
+		in, err := bloom.Inspect(t.Context(), c, key)
+		if err != nil || in.Kind != bloom.KindWindow || in.Parts != 3 || !in.Seeded || in.Bytes != st.Bytes ||
+			in.Geometry.Bits != st.Geometry.Bits || in.Items != 0 {
+			t.Errorf("Inspect: %+v, %v", in, err)
+		}
+	})
+}
+
+func TestOpenWindow(t *testing.T) {
+	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+		clock := newServerClock()
+		c, _ := timedClient(t, s, clock)
+		if _, err := bloom.OpenWindow(t.Context(), c, key); !errors.Is(err, bloom.ErrNotFound) {
+			t.Errorf("OpenWindow of no window: %v", err)
+		}
+		cfg := day()
+		cfg.Panes, cfg.Seed = 3, 42
+		wantAdd(t, window(t, c, cfg), "a", true)
+		opened, err := bloom.OpenWindow(t.Context(), c, key, bloom.OpenSeed(42))
+		if err != nil {
+			t.Fatal(err)
+		}
+		wantExists(t, opened, "a", true)
+		wantAdd(t, opened, "b", true)
+		wantAdd(t, window(t, c, cfg), "b", false)
+		if got, want := opened.String(), window(t, c, cfg).String(); got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+		var m *bloom.MismatchError
+		if _, err := bloom.OpenWindow(t.Context(), c, key, bloom.OpenSeed(1)); !errors.As(err, &m) || !m.OtherSeed {
+			t.Errorf("another seed: %v", err)
+		}
+		if _, err := bloom.Open(t.Context(), c, key, bloom.OpenSeed(42)); !errors.As(err, &m) ||
+			m.GotKind != bloom.KindWindow {
+			t.Errorf("Open: %v", err)
+		}
+		for _, o := range []bloom.OpenOption{
+			bloom.OpenTTL(time.Hour), bloom.OpenMissingIsEmpty(), bloom.OpenReads(bloom.ReadsNearest),
+		} {
+			_, err := bloom.OpenWindow(t.Context(), c, key, bloom.OpenSeed(42), o)
+			if !errors.Is(err, upstash.ErrArgument) {
+				t.Errorf("an option without effect: %v", err)
+			}
+		}
+		do(t, s, "DEL", key)
+		if _, err := handle(t, c, small()).Add(t.Context(), "a"); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := bloom.OpenWindow(t.Context(), c, key); !errors.As(err, &m) || m.WantKind != bloom.KindWindow {
+			t.Errorf("OpenWindow of a filter: %v", err)
+		}
+	})
+}
+
+func TestWindowConfigRefuses(t *testing.T) {
+	good := bloom.WindowConfig{Capacity: 1000, FPRate: 0.01, Span: time.Hour}
+	for field, changes := range map[string][]func(*bloom.WindowConfig){
+		"Capacity": {
+			func(c *bloom.WindowConfig) { c.Capacity = 0 },
+			func(c *bloom.WindowConfig) { c.Capacity = 200_000_000 },
+			func(c *bloom.WindowConfig) { c.Capacity = math.MaxUint64 },
+		},
+		"FPRate": {
+			func(c *bloom.WindowConfig) { c.FPRate = 0 },
+			func(c *bloom.WindowConfig) { c.FPRate = 1 },
+			func(c *bloom.WindowConfig) { c.FPRate = math.NaN() },
+			func(c *bloom.WindowConfig) { c.FPRate = 1.9e-9 },
+		},
+		"Span": {
+			func(c *bloom.WindowConfig) { c.Span = 0 },
+			func(c *bloom.WindowConfig) { c.Span = 10*time.Second - 1 },
+			func(c *bloom.WindowConfig) { c.Span, c.Panes = 39*time.Second, 4 },
+			func(c *bloom.WindowConfig) { c.Span = 98 * 24 * time.Hour },
+			func(c *bloom.WindowConfig) { c.Span = math.MaxInt64 },
+		},
+		"Panes": {
+			func(c *bloom.WindowConfig) { c.Panes = -1 },
+			func(c *bloom.WindowConfig) { c.Panes = 5 },
+		},
+		"MustExist":  {func(c *bloom.WindowConfig) { c.MustExist, c.ExpireIdle = true, true }},
+		"BatchBytes": {func(c *bloom.WindowConfig) { c.BatchBytes = -1 }},
+	} {
+		for i, change := range changes {
+			cfg := good
+			change(&cfg)
+			_, err := cfg.Geometry()
+			var e *bloom.ConfigError
+			if !errors.As(err, &e) || e.Field != field {
+				t.Errorf("%s, %d: %v", field, i, err)
+			}
+		}
+	}
+	for _, cfg := range []bloom.WindowConfig{
+		good,
+		{Capacity: 1, FPRate: 0.5, Span: 10 * time.Second},
+		{Capacity: 1000, FPRate: 5e-9, Span: 388 * 24 * time.Hour, Panes: 4},
+		{Capacity: 50_000_000, FPRate: 0.01, Span: 97 * 24 * time.Hour},
+	} {
+		if _, err := cfg.Geometry(); err != nil {
+			t.Errorf("%v: %v", cfg, err)
+		}
+	}
+}
