@@ -2,7 +2,6 @@ package bloom
 
 import (
 	"context"
-	"errors"
 	"slices"
 
 	"github.com/upbloom/upbloom/upstash"
@@ -57,7 +56,7 @@ func (b *batch) tookAdds(p *part) {
 		b.fail(q.err, false)
 		return
 	case !q.wrote.ok:
-		if errors.Is(q.err, ErrNotFound) {
+		if is(q.err, ErrNotFound) {
 			b.lost()
 		}
 		b.mark(p, stateAfterAdd(q))
@@ -94,13 +93,13 @@ func (b *batch) lost() {
 // attempt met another filter, its items are not in ours; but an earlier attempt
 // may have put them into ours.
 func stateAfterAdd(q *request) ItemState {
-	var server *upstash.Error
+	_, answered := as[*upstash.Error](q.err)
 	switch {
 	case upstash.SafeToRetry(q.err):
 		return ItemNotDone
-	case q.wrote.maybeRepeated, errors.As(q.err, &server):
+	case q.wrote.maybeRepeated, answered:
 		return ItemUnknown
-	case isForeign(q.err), errors.Is(q.err, ErrNotFound):
+	case isForeign(q.err), is(q.err, ErrNotFound):
 		return ItemNotDone
 	}
 	return ItemUnknown

@@ -1,7 +1,6 @@
 package bloom
 
 import (
-	"errors"
 	"fmt"
 	"strconv"
 
@@ -86,14 +85,12 @@ func (e *BatchError) Unwrap() error { return e.Err }
 // seen is not known, or that the TTL is not set. It is for a caller that only
 // records what it did, and does not ask whether that was new.
 func InFilter(err error) bool {
-	var batch *BatchError
-	if errors.As(err, &batch) {
+	if batch, ok := as[*BatchError](err); ok {
 		return batch.Count(ItemDone)+batch.Count(ItemUncertain) == len(batch.Items)
 	}
-	if errors.As(err, new(takenError)) {
+	if _, ok := as[takenError](err); ok {
 		return false
 	}
-	var resent *resentError
-	return err == nil || errors.Is(err, ErrUncertain) || errors.Is(err, ErrNoTTL) ||
-		errors.As(err, &resent) && resent.in
+	resent, ok := as[*resentError](err)
+	return err == nil || is(err, ErrUncertain) || is(err, ErrNoTTL) || ok && resent.in
 }

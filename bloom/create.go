@@ -2,7 +2,6 @@ package bloom
 
 import (
 	"context"
-	"errors"
 	"strconv"
 
 	"github.com/upbloom/upbloom/upstash"
@@ -52,7 +51,7 @@ func (h *handle) create(ctx context.Context, bits uint64, word int64) (created b
 	birth := newBirth()
 	answers, _, err := r.order(ctx, r.script(createScript, nil, strconv.FormatInt(birth, 10),
 		strconv.FormatUint(bits-1, 10), milliseconds(r.ttl), strconv.FormatInt(word, 10)).Repeatable(true))
-	if errors.Is(err, ErrNotFound) { // yet the key is taken
+	if is(err, ErrNotFound) { // yet the key is taken
 		return false, r.refuse(errNoHeader)
 	}
 	if err != nil {

@@ -86,7 +86,7 @@ func (e *wrongTypeError) Is(target error) bool { return target == ErrNotFilter }
 func (e *wrongTypeError) Unwrap() error        { return e.err }
 
 func gone(err error) error {
-	if errors.Is(err, ErrNotFound) {
+	if is(err, ErrNotFound) {
 		return goneError{}
 	}
 	return err

@@ -55,7 +55,7 @@ func (h *handle) batchParallel() int {
 
 // missing turns ErrNotFound into an empty filter if the Config wants that.
 func (h *handle) missing(err error) error {
-	if h.missingIsEmpty && errors.Is(err, ErrNotFound) {
+	if h.missingIsEmpty && is(err, ErrNotFound) {
 		return nil
 	}
 	return err

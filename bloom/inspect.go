@@ -2,7 +2,6 @@ package bloom
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -32,7 +31,7 @@ type state struct {
 // the nearest region has to do.
 func (r *record) readState(ctx context.Context, count bool) (state, error) {
 	replies, err := r.client.MultiExec(ctx, r.stateCommands(count, r.client.ReadOnly())...)
-	if isDenied(err) || errors.Is(err, upstash.ErrAborted) || err == nil && isDenied(replies[0].Err()) {
+	if isDenied(err) || is(err, upstash.ErrAborted) || err == nil && isDenied(replies[0].Err()) {
 		replies, err = r.together(ctx, r.stateCommands(count, true))
 	}
 	if err != nil {
@@ -70,7 +69,7 @@ func parseState(replies []upstash.Reply) (state, error) {
 // agree. A Bare record has neither, and its reads go as they are.
 func (r *record) together(ctx context.Context, cmds []upstash.Command) ([]upstash.Reply, error) {
 	replies, err := r.client.MultiExec(ctx, cmds...)
-	if !errors.Is(err, upstash.ErrAborted) {
+	if !is(err, upstash.ErrAborted) {
 		return replies, err
 	}
 	if !r.headed() {

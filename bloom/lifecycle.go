@@ -2,7 +2,6 @@ package bloom
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -55,7 +54,7 @@ func (h *handle) expire(ctx context.Context, ttl time.Duration) (bool, error) {
 			upstash.ErrArgument, ttl)
 	}
 	_, _, err := r.orderNumber(ctx, r.script(expireScript, nil, milliseconds(ttl)).Repeatable(true))
-	if errors.Is(err, ErrNotFound) {
+	if is(err, ErrNotFound) {
 		return false, nil
 	}
 	return err == nil, err
@@ -77,7 +76,7 @@ func (h *handle) persist(ctx context.Context) (bool, error) {
 	}
 	had, repeated, err := r.orderNumber(ctx, r.script(persistScript, nil).Repeatable(true))
 	switch {
-	case errors.Is(err, ErrNotFound):
+	case is(err, ErrNotFound):
 		return false, nil
 	case err == nil && had == 0 && repeated:
 		return false, fmt.Errorf("bloom: %w", upstash.ErrUncertain)
@@ -157,7 +156,7 @@ func (h *handle) delete(ctx context.Context) (bool, error) {
 	} else {
 		n, err = r.client.Del(ctx, r.key)
 	}
-	if errors.Is(err, ErrNotFound) {
+	if is(err, ErrNotFound) {
 		return false, nil
 	}
 	if err == nil {

@@ -166,7 +166,7 @@ func (f *Filter) Merge(ctx context.Context, l *Local, opts ...MoveOption) (LoadR
 	}
 	result := LoadResult{
 		Bytes: u.bytes.Load(), Requests: u.requests.Load(), Commands: u.commands.Load(),
-		Duration: time.Since(start), NewBitsUnknown: errors.Is(err, ErrUncertain),
+		Duration: time.Since(start), NewBitsUnknown: is(err, ErrUncertain),
 	}
 	switch {
 	case err != nil:

@@ -246,8 +246,8 @@ func (m *Mirror) rest(items []string, answers []bool, open []int,
 	for n := range got {
 		answers[open[n]] = got[n]
 	}
-	var batch *BatchError
-	if !errors.As(err, &batch) {
+	batch, ok := as[*BatchError](err)
+	if !ok {
 		return answers, err
 	}
 	states := make([]ItemState, len(items))

@@ -1,7 +1,6 @@
 package bloom
 
 import (
-	"errors"
 	"sync"
 	"time"
 
@@ -191,7 +190,7 @@ func (call *mirrorCall) learn(q *request, primary bool) {
 
 // isGone reports whether an error of the primary says that the filter is no
 // longer there.
-func isGone(err error) bool { return errors.Is(err, ErrNotFound) || isForeign(err) }
+func isGone(err error) bool { return is(err, ErrNotFound) || isForeign(err) }
 
 // learnCells sets the cells that the answers to a look-up showed to be set.
 func (q *request) learnCells(local *Local) {

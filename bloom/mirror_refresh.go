@@ -206,7 +206,7 @@ func (m *Mirror) refreshed(err error, generation, count uint64, sent time.Time, 
 	switch {
 	case c.generation != generation: // the copy is of another filter than the parts
 		return ErrRecreated
-	case isGone(err), errors.Is(err, ErrRecreated):
+	case isGone(err), is(err, ErrRecreated):
 		c.drop()
 		return err
 	case err != nil:

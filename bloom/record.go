@@ -2,7 +2,6 @@ package bloom
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync/atomic"
 	"time"
@@ -76,7 +75,7 @@ func (r *record) learn(word int64) error {
 	case err == nil:
 		r.verified.Store(true)
 		r.refused.Store(nil)
-	case errors.Is(err, ErrNotFound):
+	case is(err, ErrNotFound):
 		r.forget()
 	default:
 		return r.refuse(err)
@@ -108,7 +107,7 @@ func (r *record) refuse(err error) error {
 // failed explains an error of the primary, and remembers a key of another type.
 func (r *record) failed(err error) error {
 	err = explain(err)
-	if errors.Is(err, ErrNotFilter) {
+	if is(err, ErrNotFilter) {
 		return r.refuse(err)
 	}
 	return err
@@ -116,21 +115,21 @@ func (r *record) failed(err error) error {
 
 // isForeign reports whether an error says that the key holds something else.
 func isForeign(err error) bool {
-	var m *MismatchError
-	return errors.As(err, &m) || errors.Is(err, ErrNotFilter)
+	_, mismatch := as[*MismatchError](err)
+	return mismatch || is(err, ErrNotFilter)
 }
 
 // explain adds to a server's words what they mean for a filter.
 func explain(err error) error {
-	var server *upstash.Error
+	server, ok := as[*upstash.Error](err)
 	switch {
-	case !errors.As(err, &server):
+	case !ok:
 	case server.Code() == "WRONGTYPE":
 		return &wrongTypeError{err}
-	case errors.Is(err, upstash.ErrRecordTooLarge):
+	case is(err, upstash.ErrRecordTooLarge):
 		return fmt.Errorf("bloom: the filter is too large for the database: lower Config.Capacity,"+
 			" or choose a larger plan: %w", err)
-	case errors.Is(err, upstash.ErrRequestTooLarge):
+	case is(err, upstash.ErrRequestTooLarge):
 		return fmt.Errorf("bloom: the request is too large for the database: lower"+
 			" Config.BatchBytes: %w", err)
 	}
@@ -139,7 +138,7 @@ func explain(err error) error {
 
 // explainRead is explain for a look-up.
 func explainRead(err error) error {
-	if errors.Is(err, upstash.ErrOutOfMemory) {
+	if is(err, upstash.ErrOutOfMemory) {
 		return fmt.Errorf("bloom: a BITFIELD counts as a write, which a full database refuses: set"+
 			" Config.Reads to ReadsNearest, whose command still answers: %w", err)
 	}

@@ -2,7 +2,6 @@ package bloom
 
 import (
 	"context"
-	"errors"
 	"strconv"
 
 	"github.com/upbloom/upbloom/upstash"
@@ -79,7 +78,7 @@ func (f *Filter) Replace(ctx context.Context, l *Local, opts ...MoveOption) erro
 	if err == nil {
 		birth := newBirth()
 		err = u.replace(ctx, birth, r.header)
-		if other := (*MismatchError)(nil); errors.As(err, &other) && other.GotKind == KindFilter {
+		if other, ok := as[*MismatchError](err); ok && other.GotKind == KindFilter {
 			err = u.replaceOther(ctx, birth)
 		}
 		if err != nil && u.repeated {
@@ -106,7 +105,7 @@ func (u *upload) replace(ctx context.Context, birth, old int64) error {
 func (u *upload) replaceOther(ctx context.Context, birth int64) error {
 	e, err := u.rec.readState(ctx, false)
 	switch {
-	case errors.Is(err, ErrNotFound): // it was deleted in the meantime
+	case is(err, ErrNotFound): // it was deleted in the meantime
 		return u.replace(ctx, birth, u.rec.header)
 	case err != nil:
 		return u.rec.failed(err)

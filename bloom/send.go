@@ -163,7 +163,7 @@ func lookUp(ctx context.Context, reqs []*request) {
 			if q.err == nil && q.rec.shape != nil {
 				q.rec.shape.follow(ctx, q, false)
 			}
-		} else if q.err = explainRead(q.err); !q.near() && errors.Is(q.err, ErrNotFilter) {
+		} else if q.err = explainRead(q.err); !q.near() && is(q.err, ErrNotFilter) {
 			q.rec.refuse(q.err)
 		}
 		q.tell(!q.near())
@@ -246,7 +246,7 @@ func (q *request) merge(more *request) {
 	case primary && denied:
 		q.err = &regionError{"the token may not run BITFIELD, which asks the primary for what the" +
 			" nearest region does not find: use a full token, or ReadsNearest", q.err}
-	case !primary && (no || errors.Is(q.err, ErrNotFound)):
+	case !primary && (no || is(q.err, ErrNotFound)):
 		q.err = &regionError{"the token may not run BITFIELD, and the \"no\" of a BITFIELD_RO may be" +
 			" that of a replica that lags: use a full token, or accept it with upstash.WithReadOnly" +
 			" or Config.Reads", nil}
@@ -255,13 +255,13 @@ func (q *request) merge(more *request) {
 
 // isDenied reports whether the token may not run the command.
 func isDenied(err error) bool {
-	var server *upstash.Error
-	return errors.As(err, &server) && server.Code() == "NOPERM"
+	server, ok := as[*upstash.Error](err)
+	return ok && server.Code() == "NOPERM"
 }
 
 // noAnswer reports whether a call ended without an answer. A second request would
 // end in the same way.
 func noAnswer(err error) bool {
-	var call *upstash.CallError
-	return errors.As(err, &call) && !errors.Is(err, upstash.ErrBadResponse)
+	call, ok := as[*upstash.CallError](err)
+	return ok && !errors.Is(call.Err, upstash.ErrBadResponse)
 }

@@ -2,7 +2,6 @@ package bloom
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strconv"
 	"time"
@@ -87,8 +86,8 @@ func (q *request) tookSettle(reply upstash.Reply, err error) {
 	}
 	// Of a Bare record, nothing says later whether it has its TTL.
 	r.settling.Store(!r.headed() && err == nil)
-	var server *upstash.Error
-	if !errors.As(err, &server) || !isFinal(server) || isForeign(err) {
+	server, ok := as[*upstash.Error](err)
+	if !ok || !isFinal(server) || isForeign(err) {
 		return
 	}
 	err = &ttlError{err}

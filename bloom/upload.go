@@ -2,7 +2,6 @@ package bloom
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"strconv"
@@ -185,7 +184,7 @@ func (u *upload) send(ctx context.Context, c moveConfig) error {
 			err = reply.Err()
 		}
 		if err != nil {
-			if errors.Is(err, upstash.ErrRequestTooLarge) {
+			if is(err, upstash.ErrRequestTooLarge) {
 				return fmt.Errorf("bloom: a part of %d bytes is too large for the database: lower"+
 					" MovePartBytes: %w", len(part), err)
 			}

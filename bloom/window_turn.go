@@ -2,7 +2,6 @@ package bloom
 
 import (
 	"context"
-	"errors"
 	"strconv"
 
 	"github.com/upbloom/upbloom/upstash"
@@ -64,6 +63,6 @@ func (s *windowShape) turnOnce(ctx context.Context, q *request) {
 
 // isRefusal reports whether a server has refused a command for good.
 func isRefusal(err error) bool {
-	var server *upstash.Error
-	return errors.As(err, &server) && isFinal(server)
+	server, ok := as[*upstash.Error](err)
+	return ok && isFinal(server)
 }

@@ -1,0 +1,88 @@
+package bloom_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/upstash"
+	"github.com/upbloom/upbloom/upstash/httptransport"
+	"github.com/upbloom/upbloom/upstash/upstashtest"
+)
+
+// losing carries requests to the database, and then cancels the call's context
+// in place of an answer. The cause is the error of another call.
+type losing struct {
+	next   upstash.Transport
+	cancel context.CancelCauseFunc // nil to lose nothing
+	cause  error
+}
+
+func (l *losing) RoundTrip(ctx context.Context, req *upstash.Request, resp *upstash.Response) error {
+	err := l.next.RoundTrip(ctx, req, resp)
+	if l.cancel == nil {
+		return err
+	}
+	l.cancel(l.cause)
+	return context.Cause(ctx)
+}
+
+// TestAnotherCallsErrorDecidesNoItem: items that are in the database are not
+// said to be missing, and items that are not known are not said to be in.
+func TestAnotherCallsErrorDecidesNoItem(t *testing.T) {
+	server := upstashtest.NewServer(t)
+	transport := httptransport.New(nil)
+	defer transport.Close()
+	for i, other := range []error{
+		bloom.ErrNotFound, bloom.ErrUncertain, bloom.ErrNoTTL, bloom.ErrNotFilter, bloom.ErrRecreated,
+		&bloom.MismatchError{}, &upstash.Error{StatusCode: 400, Message: "NOPERM no"},
+		&upstash.Error{StatusCode: 400, Message: "WRONGTYPE no"},
+		&bloom.BatchError{Items: make([]bloom.ItemState, 3), Err: upstash.ErrClosed},
+		&bloom.BatchError{Items: []bloom.ItemState{bloom.ItemDone}, Err: bloom.ErrNoTTL},
+		upstash.ErrClosed, fmt.Errorf("app: %w", bloom.ErrNotFound),
+	} {
+		l := &losing{next: transport, cause: other}
+		c := server.Client(upstash.WithTransport(l))
+		f, err := bloom.New(c, fmt.Sprint("k", i), bloom.Config{
+			Capacity: 100, FPRate: 0.01, MissingIsEmpty: true,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		check := func(name string, call func(ctx context.Context) error) {
+			t.Helper()
+			ctx, cancel := context.WithCancelCause(t.Context())
+			defer cancel(nil)
+			l.cancel = cancel
+			err := call(ctx)
+			l.cancel = nil
+			if err == nil || bloom.InFilter(err) || !errors.Is(err, other) {
+				t.Errorf("%s, %v: got %v, InFilter %v", name, other, err, bloom.InFilter(err))
+			}
+		}
+		check("Add", func(ctx context.Context) error {
+			_, err := f.Add(ctx, "a")
+			if upstash.SafeToRetry(err) {
+				t.Errorf("Add, %v: safe to retry: %v", other, err)
+			}
+			return err
+		})
+		check("AddAll", func(ctx context.Context) error {
+			_, err := f.AddAll(ctx, []string{"x", "y", "z"})
+			var batch *bloom.BatchError
+			if !errors.As(err, &batch) || batch.Count(bloom.ItemUnknown) != 3 || upstash.SafeToRetry(err) {
+				t.Errorf("AddAll, %v: got %v, want three items of unknown state", other, err)
+			}
+			return err
+		})
+		check("Exists", func(ctx context.Context) error {
+			_, err := f.Exists(ctx, "a")
+			return err
+		})
+		if found, err := f.Exists(t.Context(), "x"); !found || err != nil {
+			t.Errorf("%v: the handle then answers %v, %v", other, found, err)
+		}
+	}
+}
