@@ -1,0 +1,162 @@
+package bloom_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/upstash"
+	"github.com/upbloom/upbloom/upstash/upstashtest"
+)
+
+var errLost = errors.New("the answer is lost")
+
+// loseOnce loses the answer to the next request whose body has the text.
+func loseOnce(text string) func(string) error {
+	lost := false
+	return func(body string) error {
+		if lost || !strings.Contains(body, text) {
+			return nil
+		}
+		lost = true
+		return errLost
+	}
+}
+
+// After a lost answer "seen" is certain only if a pane says so that the lost
+// attempt cannot have written.
+func TestWindowAfterALostAnswer(t *testing.T) {
+	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+		clock := newServerClock()
+		c, wire := timedClient(t, s, clock)
+		w := window(t, c, day())
+		wantAdd(t, w, "old", true)
+		clock.pass(dayPane)
+		wantAdd(t, w, "now", true)
+		for item, want := range map[string]error{"new": bloom.ErrUncertain, "now": bloom.ErrUncertain, "old": nil} {
+			wire.after = loseOnce("INCRBY")
+			added, err := w.Add(t.Context(), item)
+			if added || !errors.Is(err, want) || !bloom.InFilter(err) {
+				t.Errorf("Add(%s) = %v, %v, want false, %v", item, added, err, want)
+			}
+			wire.after = nil
+			wantExists(t, w, item, true)
+		}
+		// An attempt that was lost on its way there leaves a bit at 0.
+		wire.before = loseOnce("INCRBY")
+		wantAdd(t, w, "never arrived", true)
+	})
+}
+
+// A process that was frozen while its command was under way adds the item once
+// more, so that it lives its Span.
+func TestWindowInAFrozenProcess(t *testing.T) {
+	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+		clock := newServerClock()
+		c, wire := timedClient(t, s, clock)
+		w := window(t, c, day())
+		wantAdd(t, w, "a", true)
+		frozen := false
+		wire.after = func(body string) error {
+			if !frozen && strings.Contains(body, "INCRBY") {
+				frozen = true
+				clock.pass(30 * time.Hour)
+			}
+			return nil
+		}
+		wantAdd(t, w, "b", true)
+		clock.pass(24 * time.Hour)
+		wantExists(t, w, "b", true)
+
+		// If that fails, the answer holds, and the item may be forgotten early.
+		frozen = false
+		wire.before = func(body string) error {
+			if frozen && strings.Contains(body, "INCRBY") {
+				return errLost
+			}
+			return nil
+		}
+		added, err := w.Add(t.Context(), "c")
+		if !added || err == nil || !bloom.InFilter(err) || upstash.SafeToRetry(err) {
+			t.Errorf("Add = %v, %v", added, err)
+		}
+		found, err := w.AddAll(t.Context(), []string{"c", "d"})
+		var b *bloom.BatchError
+		if !errors.As(err, &b) || b.Count(bloom.ItemDone) == 2 && !bloom.InFilter(err) {
+			t.Errorf("AddAll = %v, %v", found, err)
+		}
+	})
+}
+
+// A turn that arrives late, or twice, changes nothing: the window's word is not
+// the one that its caller saw.
+func TestWindowLateTurn(t *testing.T) {
+	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+		clock := newServerClock()
+		c, wire := timedClient(t, s, clock)
+		w := window(t, c, day())
+		wantAdd(t, w, "a", true)
+		clock.pass(dayPane)
+		turn := ""
+		wire.before = func(body string) error {
+			if strings.Contains(body, "EVAL") {
+				turn = body
+				return errLost // it is on its way, and slow
+			}
+			return nil
+		}
+		wantAdd(t, w, "b", true) // the answer stands without the turn
+		wire.before = nil
+		wantAdd(t, w, "c", true) // turns
+		clock.pass(dayPane)
+		wantAdd(t, w, "d", true)
+		before := stored(t, s)
+		if turn == "" {
+			t.Fatal("no turn was sent")
+		}
+		var resp upstash.Response
+		req := &upstash.Request{URL: s.URL + "/", Body: []byte(turn), MaxResponse: 1 << 20}
+		req.Header = append(req.Header, upstash.Header{Name: "Authorization", Value: "Bearer " + s.Token})
+		if err := wire.next.RoundTrip(context.Background(), req, &resp); err != nil || resp.StatusCode != 200 {
+			t.Fatalf("the late turn: %v, status %d, %s", err, resp.StatusCode, resp.Body)
+		}
+		if stored(t, s) != before {
+			t.Error("a late turn changed the window")
+		}
+		wantExists(t, w, "b", true)
+	})
+}
+
+// Each pane is sized for the whole Capacity: a burst within a Span keeps the
+// rate.
+func TestWindowRates(t *testing.T) {
+	s := upstashtest.NewServer(t)
+	clock := newServerClock()
+	c, _ := timedClient(t, s, clock)
+	for _, panes := range []int{1, 2, 4} {
+		s.FlushAll()
+		cfg := bloom.WindowConfig{Capacity: 5000, FPRate: 0.01, Span: time.Hour, Panes: panes}
+		w := window(t, c, cfg)
+		// A burst in each epoch, until every pane is full.
+		for burst := range panes + 2 {
+			if _, err := w.AddAll(t.Context(), numbered("item"+string(rune('a'+burst)), 5000)); err != nil {
+				t.Fatal(err)
+			}
+			if burst <= panes {
+				clock.pass(time.Hour/time.Duration(panes) + 5*time.Second)
+			}
+		}
+		const asked = 40_000
+		found, err := w.ExistsAll(t.Context(), numbered("other", asked))
+		if err != nil {
+			t.Fatal(err)
+		}
+		// A standard deviation is 5%.
+		if rate := float64(count(found)) / asked; rate > 0.0115 || rate < 0.0085 {
+			t.Errorf("%d panes: a rate of %v, promised 0.01", panes, rate)
+		}
+	}
+}
