@@ -42,16 +42,17 @@ func (f *Filter) AddSeq(ctx context.Context, items iter.Seq[string], opts ...Mov
 		}
 		b := f.newAddBatch(round, nil)
 		// Whatever the round's size, the next one compares its birth number.
-		b.parts, b.seen = true, birth
+		filter := &b.lanes[0]
+		b.parts, filter.seen = true, birth
 		added, err := b.run(ctx)
-		if b.gone {
+		if filter.gone {
 			result = AddResult{}
 			return b.err
 		}
 		if err != nil {
 			return err
 		}
-		birth = b.seen
+		birth = filter.seen
 		for _, isNew := range added {
 			if isNew {
 				result.New++

@@ -3,6 +3,7 @@ package bloom
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 )
 
 // AddAll adds items and reports for each whether it was new, as if they had
@@ -57,62 +58,87 @@ func (h *handle) existsAll(ctx context.Context, items []string, o *mirrorCall) (
 	return h.newBatch(items, false, o).run(ctx)
 }
 
-// batch is one AddAll or ExistsAll under way.
+// batch is one AddAll or ExistsAll of one client under way. Its items go to one
+// record or, if the type has several, each to the one that laneOf chooses.
 type batch struct {
-	h        *handle
+	h        *handle // whose limits hold
+	lanes    []lane
+	laneOf   func(item string) int           // nil if there is one lane
+	name     func(lane int, err error) error // says which record failed; or nil
 	items    []string
 	observer *mirrorCall
 	adding   bool
 	alone    bool // the first part goes before the others
 	parts    bool // one request does not carry all items
 
-	limit     int // of a command without its script, in bytes
-	itemBytes int // the most that an item takes
+	itemBytes   int // the most that an item takes
+	scriptBytes int // of the script of each command, if there is one
 
 	// Each part writes to the places of its own items, without a lock.
 	answers []bool
 	states  []ItemState
 
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards what follows, and the lanes
 	flying []*part    // of an AddAll: an item that is in one of them is not sent again
-	seen   int64      // the birth number that the parts found
-	gone   bool       // of an AddAll: the filter went away meanwhile
 	wrote  written    // of an AddAll: how many items were added, and were new
 	err    error
 	fatal  bool
 }
 
-// part is one request of a batch. Later items of the batch that are equal to one
-// of its items are not sent while it is under way: they wait for its answer.
+// A lane is what a batch knows of one record.
+type lane struct {
+	rec     *record
+	seen    int64       // the birth number that the parts found
+	gone    bool        // of an AddAll: the filter went away meanwhile
+	stopped atomic.Bool // nothing more is sent
+}
+
+// A part is one request of a batch, with a piece for each record. Later items of
+// the batch that are equal to one of its items are not sent while it is under
+// way: they wait for its answer.
 type part struct {
+	pieces []piece
+	size   int            // about the bytes of the body
+	first  map[string]int // of its items, the first of equal ones
+	same   []sameAs
+}
+
+type piece struct {
 	q     *request
-	index []int          // of its items
-	first map[string]int // of its items, the first of equal ones
-	same  []sameAs
+	lane  int
+	index []int // of its items
 }
 
 type sameAs struct{ item, first int }
 
 func (h *handle) newBatch(items []string, adding bool, o *mirrorCall) *batch {
-	b := &batch{
-		h: h, items: items, adding: adding, observer: o,
-		limit: h.batchBytes(), itemBytes: h.rec.itemBytes(adding),
-		answers: make([]bool, len(items)), states: make([]ItemState, len(items)),
-	}
-	if adding {
-		b.limit -= h.rec.scriptBytes()
-	}
-	// One request certainly carries all items if the longest head and the
-	// longest items fit.
-	head := maxHeadBytes + 6*len(h.rec.key) // a byte of a key takes up to six in JSON
-	b.parts = len(items) > 1 &&
-		(len(items) > maxPartItems || len(items) > (b.limit-head)/b.itemBytes)
+	b := newBatch(h, make([]lane, 1), items, adding, o)
+	b.lanes[0].rec = &h.rec
 	return b
 }
 
-// maxHeadBytes is more than the operations before the first item take, without
-// the key.
-const maxHeadBytes = 512
+func newBatch(h *handle, lanes []lane, items []string, adding bool, o *mirrorCall) *batch {
+	b := &batch{
+		h: h, lanes: lanes, items: items, adding: adding, observer: o,
+		itemBytes: h.rec.itemBytes(adding),
+		answers:   make([]bool, len(items)), states: make([]ItemState, len(items)),
+	}
+	if adding {
+		b.scriptBytes = h.rec.scriptBytes()
+	}
+	// One request certainly carries all items if the longest heads and the
+	// longest items fit.
+	heads := min(len(lanes), len(items)) * b.headBytes(&h.rec)
+	b.parts = len(items) > 1 &&
+		(len(items) > maxPartItems || len(items) > (h.batchBytes()-heads)/b.itemBytes)
+	return b
+}
+
+// headBytes is more than a command takes without its items.
+func (b *batch) headBytes(r *record) int {
+	const most = 512                           // of the operations before the first item
+	return b.scriptBytes + most + 6*len(r.key) // a byte of a key takes up to six in JSON
+}
 
 // run cuts the items into parts and sends them.
 func (b *batch) run(ctx context.Context) ([]bool, error) {
@@ -148,43 +174,48 @@ func (b *batch) run(ctx context.Context) ([]bool, error) {
 
 // fill builds one request from the items at next and after, as many as fit.
 func (b *batch) fill(ctx context.Context, next int) (p *part, rest int) {
-	q := newRequest(&b.h.rec)
-	p = &part{q: q}
-	q.observer = b.observer
-	q.aim(ctx, b.adding)
-	if b.adding {
-		// Each part has a birth number of its own, by which it knows later
-		// whether it made the filter.
-		q.beginWrite(newBirth(), b.parts)
-		if b.parts {
-			p.first = map[string]int{}
-		}
-	} else {
-		q.beginRead()
+	p = &part{pieces: make([]piece, 0, len(b.lanes))}
+	if b.adding && b.parts {
+		p.first = map[string]int{}
 	}
-	for ; next < len(b.items); next++ {
+	at := make([]int, len(b.lanes)) // the lane's place in p.pieces, from 1
+	for n := 0; next < len(b.items); next++ {
 		item := b.items[next]
-		if p.first != nil && b.waits(item, next) {
+		lane := b.lane(item)
+		if b.lanes[lane].stopped.Load() || p.first != nil && b.waits(item, next) {
 			continue
 		}
-		if len(q.items) > 0 && (q.size()+b.itemBytes > b.limit || len(q.items) >= maxPartItems) {
+		need := b.itemBytes
+		if at[lane] == 0 {
+			need += b.headBytes(b.lanes[lane].rec)
+		}
+		if n > 0 && (p.size+need > b.h.batchBytes() || n >= maxPartItems) {
 			break
 		}
-		if b.adding {
-			q.setItem(item)
-		} else {
-			q.getItem(item)
+		if at[lane] == 0 {
+			if !b.begin(ctx, p, lane) {
+				continue
+			}
+			at[lane] = len(p.pieces)
 		}
+		c := &p.pieces[at[lane]-1]
+		before := c.q.size()
+		if b.adding {
+			c.q.setItem(item)
+		} else {
+			c.q.getItem(item)
+		}
+		p.size += c.q.size() - before
 		if p.first != nil {
 			if _, ok := p.first[item]; !ok {
 				p.first[item] = next
 			}
 		}
-		q.items = append(q.items, item)
-		p.index = append(p.index, next)
+		c.q.items = append(c.q.items, item)
+		c.index = append(c.index, next)
+		n++
 	}
-	if len(q.items) == 0 {
-		q.free()
+	if len(p.pieces) == 0 {
 		return nil, next
 	}
 	b.mu.Lock()
@@ -193,6 +224,38 @@ func (b *batch) fill(ctx context.Context, next int) (p *part, rest int) {
 		b.flying = append(b.flying, p)
 	}
 	return p, next
+}
+
+// lane returns the place of the item's record in b.lanes.
+func (b *batch) lane(item string) int {
+	if b.laneOf == nil {
+		return 0
+	}
+	return b.laneOf(item)
+}
+
+// begin starts the command of one record, and reports whether that may be sent.
+func (b *batch) begin(ctx context.Context, p *part, lane int) bool {
+	r := b.lanes[lane].rec
+	if b.adding {
+		if err := r.mayWrite(); err != nil {
+			b.fail(lane, err, true)
+			return false
+		}
+	}
+	q := newRequest(r)
+	q.observer = b.observer
+	q.aim(ctx, b.adding)
+	if b.adding {
+		// Each part has a birth number of its own, by which it knows later
+		// whether it made the filter.
+		q.beginWrite(newBirth(), b.parts)
+	} else {
+		q.beginRead()
+	}
+	p.size += q.size() + b.scriptBytes
+	p.pieces = append(p.pieces, piece{q: q, lane: lane})
+	return true
 }
 
 // maxPartItems keeps the arrays of a part small if BatchBytes is large. Only a

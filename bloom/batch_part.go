@@ -9,12 +9,21 @@ import (
 
 // sendPart sends one request of a batch and notes what came of it.
 func (b *batch) sendPart(ctx context.Context, p *part) {
+	reqs := make([]*request, len(p.pieces))
+	for i := range p.pieces {
+		reqs[i] = p.pieces[i].q
+	}
 	if b.adding {
-		write(ctx, p.q.self[:])
-		b.tookAdds(p)
+		write(ctx, reqs)
 	} else {
-		lookUp(ctx, p.q.self[:])
-		b.tookReads(p)
+		lookUp(ctx, reqs)
+	}
+	for i := range p.pieces {
+		if b.adding {
+			b.tookAdds(&p.pieces[i])
+		} else {
+			b.tookReads(&p.pieces[i])
+		}
 	}
 	b.drop(p)
 }
@@ -32,12 +41,14 @@ func (b *batch) drop(p *part) {
 			b.states[s.item] = ItemDone // it follows itself: seen, for certain
 		}
 	}
-	p.q.free()
+	for _, c := range p.pieces {
+		c.q.free()
+	}
 }
 
-// tookAdds notes the answers of a part of an AddAll.
-func (b *batch) tookAdds(p *part) {
-	q := p.q
+// tookAdds notes the answers of one record to a part of an AddAll.
+func (b *batch) tookAdds(c *piece) {
+	q := c.q
 	if q.wrote.ok {
 		b.mu.Lock()
 		b.wrote.ok = true
@@ -46,47 +57,48 @@ func (b *batch) tookAdds(p *part) {
 		b.wrote.newOnes += q.wrote.newOnes
 		b.mu.Unlock()
 	}
-	if q.wrote.ok && b.parts && b.h.rec.headed() && b.isRecreated(q.wrote.birth) {
-		b.lost()
-		b.fail(ErrRecreated, true)
+	if q.wrote.ok && b.parts && b.h.rec.headed() && b.isRecreated(c) {
+		b.lost(c)
+		b.fail(c.lane, ErrRecreated, true)
 	}
 	switch {
 	case q.wrote.uncertain():
-		b.mark(p, ItemUncertain)
-		b.fail(q.err, false)
+		b.mark(c, ItemUncertain)
+		b.fail(c.lane, q.err, false)
 		return
 	case !q.wrote.ok:
 		if is(q.err, ErrNotFound) {
-			b.lost()
+			b.lost(c)
 		}
-		b.mark(p, stateAfterAdd(q))
-		b.fail(q.err, true)
+		b.mark(c, stateAfterAdd(q))
+		b.fail(c.lane, q.err, true)
 		return
 	}
-	for n, i := range p.index {
+	for n, i := range c.index {
 		b.answers[i] = q.added[n]
 	}
-	b.mark(p, ItemDone)
+	b.mark(c, ItemDone)
 	if q.err != nil {
-		b.fail(q.err, true)
+		b.fail(c.lane, q.err, true)
 	}
 }
 
 // isRecreated compares the birth numbers that the parts found.
-func (b *batch) isRecreated(birth int64) bool {
+func (b *batch) isRecreated(c *piece) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.seen == 0 {
-		b.seen = birth
+	l := &b.lanes[c.lane]
+	if l.seen == 0 {
+		l.seen = c.q.wrote.birth
 	}
-	return b.seen != birth
+	return l.seen != c.q.wrote.birth
 }
 
 // lost notes that the filter went away: what a part added before is not in it.
-func (b *batch) lost() {
+func (b *batch) lost(c *piece) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.gone = true
+	b.lanes[c.lane].gone = true
 }
 
 // stateAfterAdd is what is known of the items of a part that failed. If the last
@@ -105,15 +117,16 @@ func stateAfterAdd(q *request) ItemState {
 	return ItemUnknown
 }
 
-// tookReads notes the answers of a part of an ExistsAll. After a look-up that
-// failed, the items are not done, except those that were found all the same.
-func (b *batch) tookReads(p *part) {
-	q := p.q
+// tookReads notes the answers of one record to a part of an ExistsAll. After a
+// look-up that failed, the items are not done, except those that were found all
+// the same.
+func (b *batch) tookReads(c *piece) {
+	q := c.q
 	err := q.err
 	if err != nil {
 		err = b.h.missing(err)
 	}
-	for n, i := range p.index {
+	for n, i := range c.index {
 		found := n < len(q.found) && q.found[n]
 		b.answers[i] = found
 		if found || err == nil {
@@ -121,44 +134,51 @@ func (b *batch) tookReads(p *part) {
 		}
 	}
 	if err != nil {
-		b.fail(err, true)
+		b.fail(c.lane, err, true)
 	}
 }
 
-func (b *batch) mark(p *part, state ItemState) {
-	for _, i := range p.index {
+func (b *batch) mark(c *piece, state ItemState) {
+	for _, i := range c.index {
 		b.states[i] = state
 	}
 }
 
-// fail keeps the first error that matters. After a fatal one no more parts are
-// started; those under way end by themselves.
-func (b *batch) fail(err error, fatal bool) {
+// fail keeps the first error that matters. After a fatal one no more is sent to
+// the record; what is under way ends by itself.
+func (b *batch) fail(lane int, err error, fatal bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.err == nil || fatal && !b.fatal || err == ErrRecreated {
-		b.err = err
+		if b.err = err; b.name != nil {
+			b.err = b.name(lane, err)
+		}
 	}
 	b.fatal = b.fatal || fatal
+	if fatal {
+		b.lanes[lane].stopped.Store(true)
+	}
 }
 
+// stopped reports whether nothing more is sent to any record.
 func (b *batch) stopped() bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.fatal
+	for i := range b.lanes {
+		if !b.lanes[i].stopped.Load() {
+			return false
+		}
+	}
+	return true
 }
 
-// result is the answers and what went wrong. If the filter went away, it is not
+// result is the answers and what went wrong. If a filter went away, it is not
 // known which parts ran before that and which after.
 func (b *batch) result() ([]bool, error) {
 	if b.err == nil {
 		return b.answers, nil
 	}
-	if b.gone {
-		for i, s := range b.states {
-			if s != ItemNotDone {
-				b.states[i], b.answers[i] = ItemUnknown, false
-			}
+	for i, item := range b.items {
+		if b.lanes[b.lane(item)].gone && b.states[i] != ItemNotDone {
+			b.states[i], b.answers[i] = ItemUnknown, false
 		}
 	}
 	return b.answers, &BatchError{Items: b.states, Err: b.err}

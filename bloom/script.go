@@ -74,17 +74,21 @@ func (r *record) judgeOrder(reply upstash.Reply, err error) (answers []upstash.N
 	return answers[1:], err
 }
 
+// ofKind follows ours in a script that may do harm to a string of the same header
+// whose kind's word differs in a fixed bit: the script then returns the header,
+// bit 127, the birth number and the kind's word. ARGV[2] is 2 to the power of the
+// number of the other bits, and ARGV[3] the fixed ones; 0 stands for a plain
+// filter.
+const ofKind = `if ARGV[2] ~= '0' and math.floor(w[4] / tonumber(ARGV[2])) ~= tonumber(ARGV[3]) then return w end
+`
+
 // mustExistScript runs the operations ARGV[4] and on, if the string is there and
-// the fixed bits of its kind's word are ARGV[3]. ARGV[2] is 2 to the power of the
-// number of the others; 0 stands for a plain filter. An operation is the offset of
-// a bit to set, or "g" and the offset of a word to read. The script returns the
+// of the record's kind. An operation is the offset of a bit to set, or "g" and the offset of a word to read. The script returns the
 // header, bit 127, the birth number, the kind's word and the old values. Lua
 // unpacks no more than some thousands of values at once, so it runs scriptOps
 // operations at a time. It may fail between two of these writes, if the string
 // grows beyond a limit.
-var mustExistScript = upstash.NewScript(ours + `local out = {w[1], w[2], w[3], w[4]}
-if ARGV[2] ~= '0' and math.floor(w[4] / tonumber(ARGV[2])) ~= tonumber(ARGV[3]) then return out end
-local ops = {}
+var mustExistScript = upstash.NewScript(ours + ofKind + `local out, ops = w, {}
 for i = 4, #ARGV do
   local o = ARGV[i]
   if string.byte(o) == 103 then
@@ -113,7 +117,7 @@ const (
 	getMark = "g"
 )
 
-// kindArgs is ARGV[2] and ARGV[3] of mustExistScript.
+// kindArgs is the arguments of ofKind.
 func (r *record) kindArgs() []string {
 	if r.shape == nil {
 		return []string{"0", "0"}

@@ -142,6 +142,11 @@ func (r *record) itemBytes(write bool) int {
 	if r.shape != nil {
 		return r.shape.itemBytes(r, write)
 	}
+	return r.plainItemBytes(write)
+}
+
+// plainItemBytes is itemBytes of a record with one area.
+func (r *record) plainItemBytes(write bool) int {
 	last := headerBits + r.geo.Bits
 	switch {
 	case write:
