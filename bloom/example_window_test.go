@@ -1,0 +1,114 @@
+package bloom_test
+
+import (
+	"context"
+	"fmt"
+	"log"
+	"time"
+
+	"github.com/upbloom/upbloom/bloom"
+)
+
+// The webhooks of the last 24 hours: a delivery that comes again within a day is
+// dropped, whichever process it comes to.
+func ExampleWindow() {
+	client, stop := database()
+	defer stop()
+	deliveries, err := bloom.NewWindow(client, "seen:webhooks", bloom.WindowConfig{
+		Capacity: 100_000, // deliveries a day
+		FPRate:   0.001,
+		Span:     24 * time.Hour,
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	ctx := context.Background()
+	for _, id := range []string{"evt_1", "evt_2", "evt_1"} {
+		isNew, err := deliveries.Add(ctx, id)
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Println(id, isNew)
+	}
+	// Output:
+	// evt_1 true
+	// evt_2 true
+	// evt_1 false
+}
+
+func ExampleNewWindow() {
+	client, stop := database()
+	defer stop()
+	// A token lives for an hour, and so does its revocation.
+	revoked, err := bloom.NewWindow(client, "revoked", bloom.WindowConfig{
+		Capacity: 10_000, FPRate: 1e-6, Span: time.Hour, MustExist: true,
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	ctx := context.Background()
+	_, err = revoked.Add(ctx, "jti-1")
+	fmt.Println(err != nil) // no window: it was not created, or was evicted
+
+	created, err := revoked.Create(ctx)
+	fmt.Println(created, err)
+	_, err = revoked.Add(ctx, "jti-1")
+	fmt.Println(err)
+	isRevoked, err := revoked.Exists(ctx, "jti-1")
+	fmt.Println(isRevoked, err)
+	// Output:
+	// true
+	// true <nil>
+	// <nil>
+	// true <nil>
+}
+
+func ExampleOpenWindow() {
+	client, stop := database()
+	defer stop()
+	ctx := context.Background()
+	made, err := bloom.NewWindow(client, "watched", bloom.WindowConfig{
+		Capacity: 1000, FPRate: 0.01, Span: 90 * 24 * time.Hour, Panes: 3,
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	if _, err := made.AddAll(ctx, []string{"v1", "v2"}); err != nil {
+		log.Fatal(err)
+	}
+	watched, err := bloom.OpenWindow(ctx, client, "watched")
+	if err != nil {
+		log.Fatal(err)
+	}
+	found, err := watched.ExistsAll(ctx, []string{"v1", "v2", "v3"})
+	fmt.Println(found, err)
+	fmt.Println(watched)
+	// Output:
+	// [true true false] <nil>
+	// bloom.Window(5 panes of 2592002s, each 13,303 bits (1.6 KiB), k=6, blocked)
+}
+
+func ExampleWindow_Stats() {
+	client, stop := database()
+	defer stop()
+	ctx := context.Background()
+	w, err := bloom.NewWindow(client, "seen", bloom.WindowConfig{
+		Capacity: 1000, FPRate: 0.01, Span: 24 * time.Hour,
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	items := make([]string, 500)
+	for i := range items {
+		items[i] = fmt.Sprint("item-", i)
+	}
+	if _, err := w.AddAll(ctx, items); err != nil {
+		log.Fatal(err)
+	}
+	stats, err := w.Stats(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(stats.PaneSpan, len(stats.Panes), stats.OverCapacity())
+	// Output: 24h0m4s 3 false
+}
