@@ -110,7 +110,7 @@ func (c WindowConfig) Geometry() (Geometry, error) {
 	if end := windowAreas(g, c.panes()+2)[c.panes()+1].end(); end > maxStringBits {
 		return Geometry{}, windowErrorf("Capacity", "is %d, which takes %d bits in all %d panes at FPRate %v,"+
 			" and %d fit into a Redis string: lower it, raise FPRate, or use fewer panes",
-			c.Capacity, end, c.panes()+2, c.FPRate, maxStringBits)
+			c.Capacity, end, c.panes()+2, c.FPRate, uint64(maxStringBits))
 	}
 	return g, nil
 }
