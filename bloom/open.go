@@ -9,30 +9,36 @@ import (
 )
 
 // OpenOption sets what a filter's header does not say.
-type OpenOption func(*Config)
+type OpenOption func(*opening)
+
+// opening is what the options of an Open function set.
+type opening struct {
+	Config
+	maxBytes uint64
+}
 
 // OpenSeed sets the secret seed of a filter that was made with one. Another
 // seed than the filter's is a *MismatchError, 126 times in 127.
-func OpenSeed(seed uint64) OpenOption { return func(c *Config) { c.Seed = seed } }
+func OpenSeed(seed uint64) OpenOption { return func(c *opening) { c.Seed = seed } }
 
 // OpenTTL is Config.TTL. It has an effect if the filter's TTL is not settled yet,
 // or if an Add makes the filter anew later.
-func OpenTTL(ttl time.Duration) OpenOption { return func(c *Config) { c.TTL = ttl } }
+func OpenTTL(ttl time.Duration) OpenOption { return func(c *opening) { c.TTL = ttl } }
 
 // OpenMissingIsEmpty is Config.MissingIsEmpty, for a filter that goes missing
 // later. Open itself returns ErrNotFound if there is none.
-func OpenMissingIsEmpty() OpenOption { return func(c *Config) { c.MissingIsEmpty = true } }
+func OpenMissingIsEmpty() OpenOption { return func(c *opening) { c.MissingIsEmpty = true } }
 
 // OpenMustExist is Config.MustExist.
-func OpenMustExist() OpenOption { return func(c *Config) { c.MustExist = true } }
+func OpenMustExist() OpenOption { return func(c *opening) { c.MustExist = true } }
 
 // OpenReads is Config.Reads, for the look-ups to come. Open itself asks the
 // primary, unless the token is a read-only one.
-func OpenReads(reads Reads) OpenOption { return func(c *Config) { c.Reads = reads } }
+func OpenReads(reads Reads) OpenOption { return func(c *opening) { c.Reads = reads } }
 
 // OpenBatch is Config.BatchBytes and Config.BatchParallel.
 func OpenBatch(bytes, parallel int) OpenOption {
-	return func(c *Config) { c.BatchBytes, c.BatchParallel = bytes, parallel }
+	return func(c *opening) { c.BatchBytes, c.BatchParallel = bytes, parallel }
 }
 
 // Open makes a handle for an existing filter and reads its geometry from its
@@ -62,20 +68,20 @@ func Open(ctx context.Context, c *upstash.Client, key string, opts ...OpenOption
 	if err != nil {
 		return nil, err
 	}
-	return newFilter(c, key, cfg, geo, KindFilter), nil
+	return newFilter(c, key, cfg.Config, geo, KindFilter), nil
 }
 
 // openState reads what is at the key, for every type's Open, and returns what
 // the options say beside.
 func openState(ctx context.Context, c *upstash.Client, key string, opts []OpenOption,
-) (cfg Config, seen state, err error) {
+) (cfg opening, seen state, err error) {
 	for _, o := range opts {
 		if o != nil {
 			o(&cfg)
 		}
 	}
 	// Any geometry will do to ask for the header; it is checked with the rest.
-	probed := cfg
+	probed := cfg.Config
 	probed.Scheme, probed.Bits, probed.Hashes = SchemeXXH3, 1, 1
 	probe, err := New(c, key, probed)
 	if err != nil {

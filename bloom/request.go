@@ -74,7 +74,7 @@ func (q *request) free() {
 	clear(q.items) // the caller's strings
 	q.rec, q.observer, q.items, q.one[0] = nil, nil, q.items[:0], ""
 	q.reply, q.err, q.wrote, q.earlier = upstash.Reply{}, nil, written{}, false
-	q.shaped = shaped{held: q.held[:0]}
+	q.shaped.reset()
 	requestPool.Put(q)
 }
 

@@ -2,6 +2,7 @@ package bloom
 
 import (
 	"context"
+	"sync/atomic"
 
 	"github.com/upbloom/upbloom/bloom/internal/cells"
 	"github.com/upbloom/upbloom/upstash"
@@ -81,6 +82,19 @@ type shaped struct {
 	clock  bool   // of a look-up: at is of the server's clock
 	valid  bool   // an answer has decided which items are new
 	held   []uint8
+
+	// Items that other requests of the handle have to know of, while this one
+	// is in use.
+	underway *atomic.Int64
+	count    int64
+}
+
+// reset forgets the request that is over.
+func (s *shaped) reset() {
+	if s.underway != nil {
+		s.underway.Add(-s.count)
+	}
+	*s = shaped{held: s.held[:0]}
 }
 
 // An area is a part of a string that is a filter by itself: a pane, or a layer.

@@ -1,0 +1,246 @@
+package bloom
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/upbloom/upbloom/upstash"
+)
+
+// A Scalable is a handle to a filter in Redis that grows with its items. It is
+// one string of up to five layers, each a blocked filter for four times the items
+// of the one before. So it takes 341 times Capacity before its false positive
+// rate rises above FPRate, unless MaxBytes ends it sooner. Make it with
+// NewScalable or OpenScalable; the zero value is not usable. It is safe for
+// concurrent use and must not be copied.
+//
+// Use a [Filter] if the number of items is known within a factor of a few: it
+// asks for less. At 1 in 100 a full Scalable takes 13.9 bits an item instead of
+// 10.8, and a look-up reads 15 words instead of 2.
+//
+// # Cost
+//
+// Exists and ExistsAll are one request and one billed command, whatever the
+// handle knows. They read the item's words in all layers that there can be.
+//
+// Add is one too. The first Add of a new handle looks the item up before that,
+// because it does not know which layer is the newest. One new item in a 64th of
+// the newest layer's capacity is followed by a script of three commands, which
+// counts the layer's set bits and adds a layer if it is full. An AddAll of at
+// least that many items is preceded by the script, once a request, so that the
+// newest layer has room for them.
+//
+// # Capacity
+//
+// An item that is added again is stored again in each layer that has become the
+// newest meanwhile. So each layer's capacity counts the distinct items that were
+// added while it was the newest. [Scalable.Cardinality] is the sum over the
+// layers and may count such an item several times, at most twice on average.
+//
+// Handles of other programs may have another MaxBytes. All of them find what any
+// has added.
+type Scalable struct {
+	handle
+	cfg    ScalableConfig
+	layers layers
+
+	mu    sync.Mutex
+	pause int // writes to come without a look, after a warning
+}
+
+// NewScalable makes a handle for the filter at key. It checks the config, and
+// returns a *ConfigError if that is wrong. It sends nothing: Create or the first
+// Add makes the filter itself. NewScalable takes a few microseconds. But the
+// first Add of each handle may take a second request, so keep the handle if you
+// can.
+func NewScalable(c *upstash.Client, key string, cfg ScalableConfig) (*Scalable, error) {
+	geo, err := cfg.Geometry()
+	if err != nil {
+		return nil, err
+	}
+	if err := checkTarget(c, key); err != nil {
+		return nil, err
+	}
+	return newScalable(c, key, cfg, geo), nil
+}
+
+// newScalable takes a config without a Capacity too, of a filter whose geometry
+// was read from its header.
+func newScalable(c *upstash.Client, key string, cfg ScalableConfig, geo Geometry) *Scalable {
+	s := &Scalable{cfg: cfg}
+	s.bytes, s.parallel, s.missingIsEmpty = cfg.BatchBytes, cfg.BatchParallel, cfg.MissingIsEmpty
+	if cfg.WarnFill != nil {
+		s.wrote = s.watchFill
+	}
+	r := &s.rec
+	r.client, r.key, r.geo, r.kind = c, key, geo, KindLayers
+	r.ttl, r.must, r.reads = cfg.TTL, cfg.MustExist, cfg.Reads
+	r.header = int64(encodeHeader(KindLayers, geo))
+	r.shape = &s.layers
+	s.layers.init(&s.handle, cfg.capacity(), cfg.maxBytes())
+	return s
+}
+
+// Create makes the filter with its TTL and the whole first layer. Create reports
+// whether it made the filter. False means that a filter of the same geometry was
+// there. Costs and errors are those of [Filter.Create].
+func (s *Scalable) Create(ctx context.Context) (created bool, err error) {
+	ctx = s.rec.label(ctx, "bloom.Scalable.Create")
+	created, err = s.create(ctx, s.layers.areas[0].end(), layersWord(1))
+	if created {
+		s.layers.known.Store(1)
+	}
+	return created, err
+}
+
+// Add puts an item into the newest layer and reports whether it was new: true if
+// it was certainly never added to the live filter before, false if it was, or if
+// it is a false positive. It creates the filter if there is none, unless
+// MustExist is set.
+//
+// It is one request and one billed command (three with MustExist); the type's
+// documentation says what else there may be. The errors are those of
+// [Filter.Add].
+//
+// If a handle that knows of several layers finds that its Add made the filter,
+// because somebody had deleted it, a script moves the item to a new first layer.
+// Otherwise the one item would take the memory of all layers.
+func (s *Scalable) Add(ctx context.Context, item string) (added bool, err error) {
+	ctx = s.rec.label(ctx, "bloom.Scalable.Add")
+	if s.layers.newest() == 0 {
+		if found, err := s.lookFirst(ctx, item); found || err != nil {
+			return false, err
+		}
+	}
+	return s.add(ctx, item, nil)
+}
+
+// AddAll adds items and reports for each whether it was new, as [Filter.AddAll]
+// does, and as if they had been added one after another. Each request takes one
+// billed command for its items. A request of at least a 64th of the newest
+// layer's capacity is preceded by the script that finds room for them.
+//
+// An item takes about 12 bytes a word and layer more of the request than in a
+// Filter: 1,000 items at 1 in 100 take about 450 KB.
+func (s *Scalable) AddAll(ctx context.Context, items []string) ([]bool, error) {
+	ctx = s.rec.label(ctx, "bloom.Scalable.AddAll")
+	if s.layers.newest() == 0 && 0 < len(items) && !s.layers.isMany(len(items), 1) {
+		if _, err := s.lookFirst(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return s.addAll(ctx, items, nil)
+}
+
+// lookFirst learns from the primary which layer is the newest, and looks an item
+// up. A filter that is missing holds nothing.
+func (s *Scalable) lookFirst(ctx context.Context, item ...string) (found bool, err error) {
+	if err := s.rec.mayWrite(); err != nil {
+		return false, err
+	}
+	q := newRequest(&s.rec)
+	defer q.free()
+	q.beginRead()
+	for _, i := range item {
+		q.items = append(q.items, i)
+		q.getItem(i)
+	}
+	if send(ctx, q.self[:]); q.err == nil {
+		q.err = q.judgeRead(true)
+	} else {
+		q.err = s.rec.failed(explainRead(q.err))
+	}
+	switch {
+	case errors.Is(q.err, ErrNotFound) && !s.rec.must:
+		return false, nil
+	case q.err != nil:
+		return false, &untouchedError{gone(q.err)}
+	}
+	return len(q.found) > 0 && q.found[0], nil
+}
+
+// Exists reports whether the item is in the filter, with the promises and errors
+// of [Filter.Exists]. It is one request and one billed command.
+func (s *Scalable) Exists(ctx context.Context, item string) (bool, error) {
+	ctx = s.rec.label(ctx, "bloom.Scalable.Exists")
+	return s.exists(ctx, item, nil)
+}
+
+// ExistsAll reports for each item whether it is in the filter, with the promises
+// of Exists. Each request is one billed command; 1,000 items at 1 in 100 take
+// about 300 KB.
+func (s *Scalable) ExistsAll(ctx context.Context, items []string) ([]bool, error) {
+	ctx = s.rec.label(ctx, "bloom.Scalable.ExistsAll")
+	return s.existsAll(ctx, items, nil)
+}
+
+// Expire makes the filter expire after ttl, as [Filter.Expire] does.
+func (s *Scalable) Expire(ctx context.Context, ttl time.Duration) (bool, error) {
+	return s.expire(s.rec.label(ctx, "bloom.Scalable.Expire"), ttl)
+}
+
+// Persist removes the TTL, as [Filter.Persist] does.
+func (s *Scalable) Persist(ctx context.Context) (bool, error) {
+	return s.persist(s.rec.label(ctx, "bloom.Scalable.Persist"))
+}
+
+// Rename moves the filter to another key, as [Filter.Rename] does.
+func (s *Scalable) Rename(ctx context.Context, to string) error {
+	return s.rename(s.rec.label(ctx, "bloom.Scalable.Rename"), to)
+}
+
+// Delete removes the filter, as [Filter.Delete] does.
+func (s *Scalable) Delete(ctx context.Context) (bool, error) {
+	return s.delete(s.rec.label(ctx, "bloom.Scalable.Delete"))
+}
+
+// Geometry returns the geometry of the first layer. That of layer i has Bits *
+// 4^i cells.
+func (s *Scalable) Geometry() Geometry { return s.rec.geo }
+
+// String describes the handle without its key and seed.
+func (s *Scalable) String() string { return "bloom.Scalable(" + s.rec.geo.String() + ")" }
+
+// Format is String for every verb, so that %+v and %#v show neither the key
+// nor the seed.
+func (s *Scalable) Format(st fmt.State, _ rune) { _, _ = fmt.Fprint(st, s.String()) }
+
+// watchFill calls WarnFill if the filter cannot grow and is over its capacity.
+// It looks after one new item in a sixteenth of the newest layer's capacity.
+func (s *Scalable) watchFill(ctx context.Context, w written) {
+	newest := s.layers.newest()
+	if newest < s.layers.limit || !oneIn(s.layers.capacity(newest-1)/16, w.newItems) {
+		return
+	}
+	s.mu.Lock()
+	s.pause = max(s.pause-1, 0)
+	paused := s.pause > 0
+	s.mu.Unlock()
+	if paused {
+		return
+	}
+	if st, err := s.Stats(ctx); err == nil && st.OverCapacity() {
+		s.mu.Lock()
+		s.pause = 16 // as many as a sixteenth of the layer's items each
+		s.mu.Unlock()
+		s.cfg.WarnFill(st)
+	}
+}
+
+// oneIn reports whether one of n draws hits a chance of one in so many. As many
+// draws as that always do.
+func oneIn(many uint64, n int) bool {
+	if uint64(n) >= many {
+		return n > 0
+	}
+	for range n {
+		if rand.Uint64N(many) == 0 {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,145 @@
+package bloom
+
+import (
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/upbloom/upbloom/bloom/internal/cells"
+)
+
+const (
+	// minLayerCapacity is the least that a first layer is sized for. A smaller
+	// one would ask for its fill after every few items, and 32 words, the least
+	// of a blocked filter, hold some hundred items anyway.
+	minLayerCapacity = 1000
+	// layerShare is the part of the rate that each layer may use up.
+	layerShare = 5
+	// defaultMaxBytes is the longest record of most of Upstash's plans.
+	defaultMaxBytes = 100_000_000
+)
+
+// A ScalableConfig says how large the first layer of a [Scalable] is, how often
+// the whole may be wrong, and how far it grows. All programs that use the filter
+// have the same Capacity, FPRate and Seed: a program with others gets a
+// MismatchError.
+//
+// The zero value is not valid: set Capacity and FPRate. It is plain data, to be
+// copied freely. Its String does not show the seed.
+type ScalableConfig struct {
+	_ struct{}
+
+	// Capacity is the number of distinct items that the first layer is sized
+	// for, at least 1. Less than 1,000 counts as 1,000. The filter takes up to 341
+	// times as many: 5 times with two layers, 21 with three, 85 with four. Up to
+	// 2.3 million at 1 in 100, all five layers fit into a Redis string.
+	Capacity uint64
+
+	// FPRate is the false positive rate of the whole filter when all of its
+	// layers are full: from 5e-9 to below 1. Each layer has a fifth of it.
+	FPRate float64
+
+	// Seed is that of [Config].
+	Seed uint64 `json:"-"`
+
+	// TTL is that of [Config]: the time from the filter's creation until it
+	// expires. Growing does not prolong it.
+	TTL time.Duration
+
+	// MaxBytes ends the growth: no layer is added that would make the string
+	// longer. Then the filter takes more items with a rising false positive
+	// rate, as any filter does, and WarnFill says so. The default, for 0, is
+	// 100,000,000, the longest record that most plans allow. It must have room
+	// for the first layer. With the default, a first layer that is longer is
+	// accepted, and does not grow.
+	MaxBytes uint64
+
+	// BatchBytes and BatchParallel are those of [Config].
+	BatchBytes    int
+	BatchParallel int
+
+	// MissingIsEmpty, MustExist and Reads are those of [Config].
+	MissingIsEmpty bool
+	MustExist      bool
+	Reads          Reads
+
+	// WarnFill is called with the filter's Stats if an Add or AddAll finds that
+	// the filter may not grow further and is over its capacity; the default,
+	// nil, never looks. A handle that writes to the last layer looks after one
+	// new item in a sixteenth of the layer's capacity, by chance. A look is the
+	// commands of [Scalable.Stats]. The write calls WarnFill on its own
+	// goroutine, before it returns. If a look fails, its error is dropped.
+	WarnFill func(ScalableStats) `json:"-"`
+}
+
+// Geometry checks the whole config and works out the geometry of the first
+// layer. The error is a *ConfigError.
+func (c ScalableConfig) Geometry() (Geometry, error) {
+	switch {
+	case c.Capacity == 0:
+		return Geometry{}, scalableErrorf("Capacity", "is 0: set the number of items to begin with, at least 1")
+	// Written so that NaN is refused as well.
+	case !(c.FPRate > 0 && c.FPRate < 1):
+		return Geometry{}, scalableErrorf("FPRate", "is %v: it must be above 0 and below 1, e.g. 0.01", c.FPRate)
+	case c.FPRate/layerShare < cells.MinBlockedRate:
+		return Geometry{}, scalableErrorf("FPRate", "is %v: the layers reach 5e-9 together", c.FPRate)
+	}
+	geo, err := c.layer().Geometry()
+	if err != nil {
+		return Geometry{}, ofConfig(err, "ScalableConfig")
+	}
+	if length := geo.Bytes(LayoutHeaded); c.MaxBytes != 0 && c.MaxBytes < length {
+		return Geometry{}, scalableErrorf("MaxBytes", "is %d: the first layer takes %d; raise it, or lower Capacity",
+			c.MaxBytes, length)
+	}
+	return geo, nil
+}
+
+func scalableErrorf(field, format string, args ...any) error {
+	return &ConfigError{Field: field, Reason: fmt.Sprintf(format, args...), of: "ScalableConfig"}
+}
+
+// layer is the Config of a filter like the first layer.
+func (c ScalableConfig) layer() Config {
+	return Config{
+		Capacity: c.capacity(), FPRate: c.FPRate / layerShare, Seed: c.Seed, TTL: c.TTL,
+		BatchBytes: c.BatchBytes, BatchParallel: c.BatchParallel, MissingIsEmpty: c.MissingIsEmpty,
+		MustExist: c.MustExist, Reads: c.Reads,
+	}
+}
+
+// capacity is that of the first layer; 0 if it is not known.
+func (c ScalableConfig) capacity() uint64 {
+	if c.Capacity == 0 {
+		return 0
+	}
+	return max(c.Capacity, minLayerCapacity)
+}
+
+func (c ScalableConfig) maxBytes() uint64 {
+	if c.MaxBytes == 0 {
+		return defaultMaxBytes
+	}
+	return c.MaxBytes
+}
+
+// String shows the fields that are set. Of the seed and of WarnFill it shows only
+// that they are set.
+func (c ScalableConfig) String() string {
+	var f fields
+	f.add(true, "Capacity", c.Capacity)
+	f.add(true, "FPRate", c.FPRate)
+	f.add(c.Seed != 0, "Seed", "(set)")
+	f.add(c.TTL != 0, "TTL", c.TTL)
+	f.add(c.MaxBytes != 0, "MaxBytes", c.MaxBytes)
+	f.add(c.BatchBytes != 0, "BatchBytes", c.BatchBytes)
+	f.add(c.BatchParallel != 0, "BatchParallel", c.BatchParallel)
+	f.add(c.MissingIsEmpty, "MissingIsEmpty", true)
+	f.add(c.MustExist, "MustExist", true)
+	f.add(c.Reads != ReadsPrimary, "Reads", c.Reads)
+	f.add(c.WarnFill != nil, "WarnFill", "(set)")
+	return f.in("ScalableConfig")
+}
+
+// Format is String for every verb, so that none shows the seed.
+func (c ScalableConfig) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, c.String()) }

@@ -1,0 +1,141 @@
+package bloom
+
+import (
+	"context"
+	"errors"
+	"strconv"
+
+	"github.com/upbloom/upbloom/upstash"
+)
+
+// growScript raises the number of layers until the newest has room, to ARGV[2]
+// at most. For each number of layers there are three arguments about the newest
+// of them: its first and its last byte, and how many of its bits are set at most
+// while it has room, -1 if it never has. The layers that it skips stay empty. It
+// returns the header and the number of layers.
+var growScript = upstash.NewScript(ours + `local was = math.floor(w[4] / 281474976710656) % 16
+local newest, limit = was, tonumber(ARGV[2])
+while newest > 0 and newest < limit do
+  local most = tonumber(ARGV[3 * newest + 2])
+  if most >= 0 and redis.call('BITCOUNT', KEYS[1], ARGV[3 * newest], ARGV[3 * newest + 1]) <= most then break end
+  newest = newest + 1
+end
+if newest > was then redis.call('BITFIELD', KEYS[1], 'SET', 'u4', '129', newest) end
+return {w[1], newest}`)
+
+// grow has the newest layer make room for n more items, and returns how many
+// layers there are then.
+func (l *layers) grow(ctx context.Context, n uint64) (newest int, err error) {
+	r := &l.h.rec
+	args := []string{strconv.Itoa(l.limit)}
+	for i := range l.limit - 1 {
+		args = append(args, strconv.FormatUint(l.areas[i].offset/8, 10),
+			strconv.FormatUint(l.areas[i].end()/8-1, 10), strconv.FormatInt(l.full(i, n), 10))
+	}
+	layers, _, err := r.orderNumber(ctx, r.script(growScript, nil, args...).Repeatable(true))
+	if err != nil {
+		return 0, err
+	}
+	if layers < 1 || layers > int64(len(l.areas)) {
+		return 0, r.refuse(errHeaderBits)
+	}
+	l.known.Store(int32(layers))
+	return int(layers), nil
+}
+
+// makeRoom is grow for items that are about to be added. If there is no filter it
+// makes one whose newest layer has room for them.
+func (l *layers) makeRoom(ctx context.Context, n uint64) (newest int, err error) {
+	for range 3 {
+		newest, err = l.grow(ctx, n)
+		switch {
+		case err == nil:
+			return newest, nil
+		case !errors.Is(err, ErrNotFound):
+			return 0, err
+		case l.h.rec.must:
+			return 0, gone(err)
+		}
+		newest = l.roomFor(n)
+		created, err := l.h.create(ctx, l.areas[newest-1].end(), layersWord(newest))
+		if err != nil {
+			return 0, err
+		}
+		if created {
+			l.known.Store(int32(newest))
+			return newest, nil
+		}
+	}
+	return 0, ErrRecreated // made and deleted by others, again and again
+}
+
+// growByChance looks whether the newest layer is full after one stored item in a
+// 64th of its capacity, and adds a layer then. The items are in, so that the
+// caller's context does not cut it. If it fails, a later Add looks.
+func (l *layers) growByChance(ctx context.Context, stored int) {
+	newest := int(l.known.Load())
+	if newest >= l.limit || !oneIn(l.capacity(newest-1)/growthShare, stored) || l.growing.Swap(true) {
+		return
+	}
+	defer l.growing.Store(false)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTimeout)
+	defer cancel()
+	_, _ = l.grow(ctx, 0)
+}
+
+// anewScript makes the filter anew with the kind's word ARGV[5] and the bits
+// ARGV[6] and on. It does so only if the filter is what one write made of
+// nothing: its birth number is ARGV[2], its kind's word ARGV[3], as many bits are
+// set as ARGV[4] says, and nobody has settled its TTL. It returns the header and
+// whether it did.
+var anewScript = upstash.NewScript(ours + `if w[2] == 1 or w[3] ~= tonumber(ARGV[2]) or w[4] ~= tonumber(ARGV[3])
+  or redis.call('BITCOUNT', KEYS[1], '24', '-1') ~= tonumber(ARGV[4]) then return {w[1], 0} end
+redis.call('DEL', KEYS[1])
+local ops = {'SET', 'u53', '0', ARGV[1], 'SET', 'u53', '64', ARGV[2], 'SET', 'u53', '128', ARGV[5]}
+for i = 6, #ARGV do
+  ops[#ops + 1] = 'SET'
+  ops[#ops + 1] = 'u1'
+  ops[#ops + 1] = ARGV[i]
+  ops[#ops + 1] = '1'
+  if #ops >= 3997 or i == #ARGV then
+    redis.call('BITFIELD', KEYS[1], unpack(ops))
+    ops = {}
+  end
+end
+return {w[1], 1}`)
+
+// beginAnew moves the items of a write that made the filter to a new first layer.
+// Somebody had deleted the filter, and in the newest layer that the handle knew
+// one item takes the memory of all layers. The items move in one step, so that
+// nobody misses them meanwhile. If somebody has added to the filter since, or no
+// answer comes, it stays as it is.
+func (l *layers) beginAnew(ctx context.Context, q *request) {
+	if l.isMany(len(q.items), q.target+1) {
+		return // they are what the layer is for
+	}
+	set := map[uint64]bool{}
+	for _, item := range q.items {
+		q.pos = l.geometry(q.target).Positions(q.pos[:0], item)
+		for _, p := range q.pos {
+			set[p] = true
+		}
+	}
+	newest := l.roomFor(uint64(len(q.items)))
+	args := []string{
+		strconv.FormatInt(q.birth, 10), strconv.FormatInt(layersWord(q.target+1), 10),
+		strconv.Itoa(len(set)), strconv.FormatInt(layersWord(newest), 10),
+	}
+	for _, item := range q.items {
+		q.pos = l.geometry(newest-1).Positions(q.pos[:0], item)
+		for _, p := range q.pos {
+			args = append(args, strconv.FormatUint(l.areas[newest-1].offset+p, 10))
+		}
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTimeout)
+	defer cancel()
+	r := q.rec
+	done, _, err := r.orderNumber(ctx, r.script(anewScript, nil, args...).Repeatable(true))
+	if err == nil && done == 1 {
+		l.known.Store(int32(newest))
+	}
+}

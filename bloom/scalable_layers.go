@@ -1,0 +1,218 @@
+package bloom
+
+import (
+	"context"
+	"math"
+	"sync/atomic"
+
+	"github.com/upbloom/upbloom/bloom/internal/cells"
+	"github.com/upbloom/upbloom/upstash"
+)
+
+const (
+	// maxLayers is how many layers a filter has at most. Each look-up reads
+	// them all, so that more would make every look-up longer.
+	maxLayers = 5
+	// layerGrowth is how many times as large as the one before a layer is.
+	layerGrowth = 4
+	// growthShare is how many times a layer's fill is counted while it fills.
+	growthShare = 64
+	// layersShift is where the number of layers stands in the kind's word, four
+	// bits behind its first. The bits below are 0.
+	layersShift = 48
+)
+
+// layersWord is the kind's own word of a filter with so many layers.
+func layersWord(n int) int64 { return 1<<(wordBits-1) | int64(n)<<layersShift }
+
+// layers is the shape of a Scalable. Layer number i is areas[i].
+//
+// An Add sets bits in the newest layer that the handle knows and reads the
+// others, in one command. So the command itself decides whether an item is new,
+// however old the handle's knowledge is: an item that is in any layer is seen.
+type layers struct {
+	h *handle
+	// areas is all layers that there can be. Look-ups read them all, because
+	// another handle may have added one; behind the string's end Redis answers
+	// 0.
+	areas []area
+	first uint64 // the capacity of layer 0
+	sized bool   // it is the config's
+	limit int    // this handle adds no layer beyond so many
+
+	known    atomic.Int32 // layers, as the primary last said
+	growing  atomic.Bool  // a growth by chance is under way
+	underway atomic.Int64 // items in requests that were preceded by a growth
+}
+
+func (l *layers) init(h *handle, capacity, maxBytes uint64) {
+	l.h, l.areas = h, layerAreas(h.rec.geo.Bits)
+	if l.first, l.sized = capacity, capacity != 0; !l.sized {
+		// No rate that takes so many words an item is lower.
+		l.first = max(cells.BlockedCapacity(l.areas[0].words, h.rec.geo.Hashes/2), 1)
+	}
+	for l.limit = 1; l.limit < len(l.areas) && l.areas[l.limit].end()/8 <= maxBytes; l.limit++ {
+	}
+}
+
+// layerAreas returns the layers that fit into a Redis string, of a filter whose
+// first layer has so many cells.
+func layerAreas(bits uint64) []area {
+	areas := make([]area, 0, maxLayers)
+	next := area{offset: headerBits, words: bits / wordBits}
+	for len(areas) < maxLayers && next.end() <= maxStringBits {
+		areas = append(areas, next)
+		next = area{offset: next.end(), words: layerGrowth * next.words}
+	}
+	return areas
+}
+
+// newest returns how many layers there are, as far as the handle knows, or 0.
+func (l *layers) newest() int {
+	if !l.h.rec.verified.Load() { // the filter went away, or was never seen
+		return 0
+	}
+	return int(l.known.Load())
+}
+
+// capacity returns how many items layer i is sized for.
+func (l *layers) capacity(i int) uint64 { return l.first << (2 * i) }
+
+// geometry returns that of layer i.
+func (l *layers) geometry(i int) Geometry {
+	g := l.h.rec.geo
+	g.Bits = l.areas[i].words * wordBits
+	return g
+}
+
+// full returns how many bits are set in layer i when no more than n further items
+// have room in it, or -1 if so many never have.
+func (l *layers) full(i int, n uint64) int64 {
+	room := l.capacity(i)
+	if n > room {
+		return -1
+	}
+	g := l.geometry(i)
+	empty := -float64(g.Hashes) * float64(room-n) / float64(g.Bits)
+	return int64(-math.Expm1(empty) * float64(g.Bits))
+}
+
+// roomFor returns how many layers a new filter has, whose newest has room for n
+// items.
+func (l *layers) roomFor(n uint64) int {
+	for i := range l.limit {
+		if n <= l.capacity(i) {
+			return i + 1
+		}
+	}
+	return l.limit
+}
+
+// isMany reports whether so many items make up more of the newest layer than is
+// added without a look at its fill.
+func (l *layers) isMany(n, newest int) bool {
+	return n > 1 && uint64(n)*growthShare >= l.capacity(newest-1)
+}
+
+// aim has a write set bits in the newest layer, and finds room for many items
+// first.
+func (l *layers) aim(ctx context.Context, q *request, write bool) (changed bool, err error) {
+	if !write {
+		return false, nil
+	}
+	newest := max(l.newest(), 1)
+	if q.underway == nil && l.isMany(len(q.items), newest) {
+		q.underway, q.count = &l.underway, int64(len(q.items))
+		if newest, err = l.makeRoom(ctx, uint64(l.underway.Add(q.count))); err != nil {
+			return false, err
+		}
+	}
+	changed = q.at != uint64(newest)
+	q.at = uint64(newest)
+	return changed, nil
+}
+
+func (l *layers) word(q *request) int64 {
+	if q == nil {
+		return layersWord(1)
+	}
+	return layersWord(int(q.at))
+}
+
+func (l *layers) loose() uint { return wordBits - 1 }
+
+func (l *layers) differs(int64) string { return "" }
+
+func (l *layers) setItem(q *request, item string) { q.setInArea(l.areas, int(q.at)-1, item) }
+
+func (l *layers) getItem(q *request, item string) { q.getInAreas(l.areas, item) }
+
+func (l *layers) itemBytes(r *record, write bool) int {
+	last, z := l.areas[len(l.areas)-1].end(), r.geo.Hashes/2
+	get := z * upstash.SizeOfGet(headerType, last)
+	if write {
+		return 2*z*upstash.SizeOfSet("u1", last, 1) + (len(l.areas)-1)*get
+	}
+	return len(l.areas) * get
+}
+
+// saw judges the number of layers that the kind's word names.
+func (l *layers) saw(word int64) (newest int, err error) {
+	newest = int(word >> layersShift & 15)
+	if word != layersWord(newest) || newest < 1 || newest > len(l.areas) {
+		return 0, errHeaderBits
+	}
+	return newest, nil
+}
+
+func (l *layers) wrote(q *request, answers []upstash.NullInt64) error {
+	newest, err := l.saw(q.word)
+	if err != nil {
+		return l.h.rec.refuse(err)
+	}
+	l.known.Store(int32(newest))
+	if err := q.takeHeld(len(l.areas), true, answers); err != nil {
+		return err
+	}
+	if q.wrote.maybeRepeated {
+		q.tried |= 1 << q.target
+	}
+	q.judgeHeld(1<<len(l.areas) - 1)
+	return nil
+}
+
+func (l *layers) read(q *request, answers []upstash.NullInt64) error {
+	newest, err := l.saw(q.word)
+	if err != nil {
+		return err
+	}
+	if !q.near() { // what a region says may be old
+		l.known.Store(int32(newest))
+	}
+	if err := q.takeHeld(len(l.areas), false, answers); err != nil {
+		return err
+	}
+	for _, held := range q.held {
+		q.found = append(q.found, held != 0)
+	}
+	return nil
+}
+
+// follow adds a layer, by chance, or moves items to a new first layer. No
+// command is sent again.
+func (l *layers) follow(ctx context.Context, q *request, write bool) (again bool) {
+	switch {
+	case !write:
+	case q.target > 0 && (q.wrote.created || q.wrote.doubtful):
+		l.beginAnew(ctx, q)
+	case q.underway == nil:
+		stored := 0
+		for _, held := range q.held {
+			if held>>q.target&1 == 0 {
+				stored++
+			}
+		}
+		l.growByChance(ctx, stored)
+	}
+	return false
+}

@@ -1,0 +1,41 @@
+package bloom
+
+import (
+	"context"
+
+	"github.com/upbloom/upbloom/upstash"
+)
+
+// OpenMaxBytes is ScalableConfig.MaxBytes. It has no effect on other types.
+func OpenMaxBytes(n uint64) OpenOption { return func(c *opening) { c.maxBytes = n } }
+
+// OpenScalable makes a handle for an existing filter and reads its geometry from
+// its header, as [Open] does for a Filter, with the same cost and errors. It
+// takes every option.
+//
+// The header does not hold Capacity and FPRate, and [Scalable.Stats] of such a
+// handle does not know them. The handle works out how many items the first layer
+// takes at a rate of one in ten to the power of k/2, which is at most as many as
+// Capacity. So its Adds may add a layer earlier, at half of the capacity at
+// worst. FPRate holds all the same.
+func OpenScalable(ctx context.Context, c *upstash.Client, key string, opts ...OpenOption) (*Scalable, error) {
+	o, seen, err := openState(ctx, c, key, opts)
+	if err != nil {
+		return nil, err
+	}
+	if err := seen.isOf(KindLayers, o.Seed); err != nil {
+		return nil, err
+	}
+	if seen.header.scheme != SchemeBlocked {
+		return nil, errHeaderBits
+	}
+	s := newScalable(c, key, ScalableConfig{
+		Seed: o.Seed, TTL: o.TTL, MaxBytes: o.maxBytes, BatchBytes: o.BatchBytes,
+		BatchParallel: o.BatchParallel, MissingIsEmpty: o.MissingIsEmpty, MustExist: o.MustExist,
+		Reads: o.Reads,
+	}, seen.header.geometry(o.Seed))
+	if _, err := s.layers.saw(seen.word); err != nil {
+		return nil, err
+	}
+	return s, nil
+}

@@ -1,0 +1,170 @@
+package bloom_test
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/upstash"
+	"github.com/upbloom/upbloom/upstash/upstashtest"
+)
+
+// growing is the smallest filter that grows.
+func growing() bloom.ScalableConfig { return bloom.ScalableConfig{Capacity: 1000, FPRate: 0.01} }
+
+func scalable(t *testing.T, c *upstash.Client, cfg bloom.ScalableConfig) *bloom.Scalable {
+	t.Helper()
+	s, err := bloom.NewScalable(c, key, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// layersAt returns how many layers the string at key says it has.
+func layersAt(t *testing.T, s *upstashtest.Server) int64 {
+	t.Helper()
+	return do(t, s, "BITFIELD_RO", key, "GET", "u4", "129").([]any)[0].(int64)
+}
+
+// Items that were added are found, and are new once, while the filter grows from
+// one layer to three, whichever handle adds them.
+func TestScalableGrows(t *testing.T) {
+	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+		ctx, c := t.Context(), s.Client()
+		handles := []*bloom.Scalable{
+			scalable(t, c, growing()), scalable(t, c, growing()), scalable(t, c, growing()),
+		}
+		items, falselySeen := numbered("item", 6000), 0
+		for i, item := range items {
+			if i%100 == 0 {
+				handles[0] = scalable(t, c, growing()) // it knows nothing
+			}
+			added, err := handles[i%3].Add(ctx, item)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !added {
+				falselySeen++
+			}
+		}
+		if falselySeen > 60 {
+			t.Errorf("%d of %d new items are seen", falselySeen, len(items))
+		}
+		if n := layersAt(t, s); n != 3 {
+			t.Errorf("%d layers, want 3", n)
+		}
+		for i := range 300 {
+			item := items[rand.IntN(len(items))]
+			if added, err := handles[i%3].Add(ctx, item); added || err != nil {
+				t.Fatalf("Add again = %v, %v", added, err)
+			}
+		}
+		found, err := scalable(t, c, growing()).ExistsAll(ctx, items)
+		if err != nil || count(found) != len(items) {
+			t.Fatalf("%d of %d found, %v", count(found), len(items), err)
+		}
+		st, err := handles[0].Stats(ctx)
+		if err != nil || len(st.Layers) != 3 || st.MaxLayers != 5 || st.Items < 5700 || st.Items > 6600 ||
+			st.LiveFPRate > 0.01 || st.Capacity != 341_000 {
+			t.Errorf("Stats = %+v, %v", st, err)
+		}
+		n, err := handles[1].Cardinality(ctx)
+		if err != nil || n != st.Items {
+			t.Errorf("Cardinality = %d, %v, want %d", n, err, st.Items)
+		}
+	})
+}
+
+// A request of many items finds room for them, in a filter that is there and in
+// one that is not.
+func TestScalableBatchFindsRoom(t *testing.T) {
+	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+		ctx, c := t.Context(), s.Client()
+		for _, step := range []struct {
+			items  int
+			layers int64
+		}{{10, 1}, {500, 1}, {600, 2}, {3000, 2}, {2000, 3}, {20_000, 4}} {
+			f := scalable(t, c, growing())
+			got, err := f.AddAll(ctx, numbered(fmt.Sprint(step.items), step.items))
+			if err != nil || count(got) < step.items*98/100 {
+				t.Fatalf("%d items: %d new, %v", step.items, count(got), err)
+			}
+			if n := layersAt(t, s); n != step.layers {
+				t.Errorf("%d items: %d layers, want %d", step.items, n, step.layers)
+			}
+		}
+		s.FlushAll()
+		got, err := scalable(t, c, growing()).AddAll(ctx, numbered("item", 10_000))
+		if n := layersAt(t, s); err != nil || count(got) < 9900 || n != 3 {
+			t.Errorf("%d new, %v, %d layers, want 3", count(got), err, n)
+		}
+	})
+}
+
+// MaxBytes ends the growth, and WarnFill says that the filter is too full then.
+func TestScalableMaxBytes(t *testing.T) {
+	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+		cfg, warned := growing(), 0
+		cfg.MaxBytes = 10_000
+		cfg.WarnFill = func(st bloom.ScalableStats) {
+			if warned++; st.Items < 5000 || st.MaxLayers != 2 {
+				t.Errorf("warned of %+v", st)
+			}
+		}
+		f := scalable(t, s.Client(), cfg)
+		for i := range 9 {
+			if _, err := f.AddAll(t.Context(), numbered(fmt.Sprint("item", i), 1000)); err != nil {
+				t.Fatal(err)
+			}
+			if i < 5 && warned > 0 {
+				t.Fatalf("warned at %d items", 1000*(i+1))
+			}
+		}
+		if n := layersAt(t, s); n != 2 || warned == 0 {
+			t.Errorf("%d layers, want 2; warned %d times", n, warned)
+		}
+		if n := do(t, s, "STRLEN", key).(int64); n > 10_000 {
+			t.Errorf("%d bytes", n)
+		}
+	})
+}
+
+// A handle that knows of three layers and finds that its Add made the filter
+// moves the item to a first layer: the string is short.
+func TestScalableDeletedMeanwhile(t *testing.T) {
+	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+		ctx, c := t.Context(), s.Client()
+		cfg := growing()
+		cfg.TTL = time.Hour
+		f, other := scalable(t, c, cfg), scalable(t, c, cfg)
+		for _, f := range []*bloom.Scalable{f, other} {
+			if _, err := f.AddAll(ctx, numbered("item", 10_000)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		do(t, s, "DEL", key)
+		if added, err := f.Add(ctx, "a"); !added || err != nil {
+			t.Fatalf("Add = %v, %v", added, err)
+		}
+		wantTTL(t, s, time.Hour)
+		if n, length := layersAt(t, s), do(t, s, "STRLEN", key).(int64); n != 1 || length > 2000 {
+			t.Errorf("%d layers, %d bytes", n, length)
+		}
+		for _, f := range []*bloom.Scalable{f, other} {
+			if found, err := f.Exists(ctx, "a"); !found || err != nil {
+				t.Errorf("Exists = %v, %v", found, err)
+			}
+			if added, err := f.Add(ctx, "a"); added || err != nil {
+				t.Errorf("Add again = %v, %v", added, err)
+			}
+		}
+		do(t, s, "DEL", key)
+		if _, err := f.Exists(ctx, "a"); !errors.Is(err, bloom.ErrNotFound) {
+			t.Errorf("Exists, deleted: %v", err)
+		}
+	})
+}
