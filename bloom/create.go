@@ -9,9 +9,10 @@ import (
 
 // createScript makes the filter with all that belongs to it, if the key is free:
 // header, birth number (ARGV[2]), the last cell (ARGV[3]), bit 127, the kind's
-// own word (ARGV[5]), and a TTL (ARGV[4]) unless that is 0. A string whose first
-// 53 bits are 0 is other data. The script returns the header, the birth number
-// and the kind's word that are there afterwards.
+// own word (ARGV[5]), and unless ARGV[4] is 0 a TTL, which ARGV[6] sets: PEXPIRE
+// or PEXPIREAT. A string whose first 53 bits are 0 is other data. The script
+// returns the header, the birth number and the kind's word that are there
+// afterwards.
 var createScript = upstash.NewScript(shebang + `local w = redis.call('BITFIELD_RO', KEYS[1],
   'GET', 'u53', '0', 'GET', 'u53', '64', 'GET', 'u53', '128')
 if w[1] ~= 0 then return w end
@@ -20,7 +21,7 @@ local settled = '1'
 if ARGV[4] == '0' then settled = '0' end
 redis.call('BITFIELD', KEYS[1], 'SET', 'u53', '0', ARGV[1], 'SET', 'u53', '64', ARGV[2],
   'SET', 'u1', '127', settled, 'SET', 'u53', '128', ARGV[5], 'SET', 'u1', ARGV[3], '0')
-if settled == '1' then redis.call('PEXPIRE', KEYS[1], ARGV[4]) end
+if settled == '1' then redis.call(ARGV[6], KEYS[1], ARGV[4]) end
 return {tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[5])}`)
 
 // Create makes the filter with its whole string and its TTL. The string does not
@@ -49,8 +50,20 @@ func (h *handle) create(ctx context.Context, bits uint64, word int64) (created b
 		return false, r.mayWrite()
 	}
 	birth := newBirth()
-	answers, _, err := r.order(ctx, r.script(createScript, nil, strconv.FormatInt(birth, 10),
-		strconv.FormatUint(bits-1, 10), milliseconds(r.ttl), strconv.FormatInt(word, 10)).Repeatable(true))
+	cmd := r.createCommand(bits, word, birth, milliseconds(r.ttl), "PEXPIRE")
+	answers, _, err := r.order(ctx, cmd)
+	return r.judgeCreate(answers, err, birth)
+}
+
+// createCommand makes a string of so many bits. expire is the command that sets
+// its TTL.
+func (r *record) createCommand(bits uint64, word, birth int64, ttl, expire string) upstash.Command {
+	return r.script(createScript, nil, strconv.FormatInt(birth, 10), strconv.FormatUint(bits-1, 10),
+		ttl, strconv.FormatInt(word, 10), expire).Repeatable(true)
+}
+
+// judgeCreate judges what order returned for it.
+func (r *record) judgeCreate(answers []upstash.NullInt64, err error, birth int64) (created bool, _ error) {
 	if is(err, ErrNotFound) { // yet the key is taken
 		return false, r.refuse(errNoHeader)
 	}
@@ -64,7 +77,8 @@ func (h *handle) create(ctx context.Context, bits uint64, word int64) (created b
 	if err != nil {
 		return false, err
 	}
-	if word, err = fieldWord(answers[1]); err == nil {
+	word, err := fieldWord(answers[1])
+	if err == nil {
 		err = r.learnKind(word)
 	}
 	return stands == birth, err

@@ -32,7 +32,13 @@ func New(c *upstash.Client, key string, cfg Config) (*Filter, error) {
 }
 
 func newFilter(c *upstash.Client, key string, cfg Config, geo Geometry, kind Kind) *Filter {
-	f := &Filter{cfg: cfg}
+	f := new(Filter)
+	f.init(c, key, cfg, geo, kind)
+	return f
+}
+
+func (f *Filter) init(c *upstash.Client, key string, cfg Config, geo Geometry, kind Kind) {
+	f.cfg = cfg
 	f.bytes, f.parallel, f.missingIsEmpty = cfg.BatchBytes, cfg.BatchParallel, cfg.MissingIsEmpty
 	if cfg.WarnFill != nil {
 		f.wrote = f.watchFill
@@ -43,7 +49,6 @@ func newFilter(c *upstash.Client, key string, cfg Config, geo Geometry, kind Kin
 	if r.headed() {
 		r.header = int64(encodeHeader(kind, geo))
 	}
-	return f
 }
 
 // Geometry returns what the filter's positions are computed from.

@@ -1,0 +1,121 @@
+package bloom
+
+import (
+	"context"
+
+	"github.com/upbloom/upbloom/upstash"
+)
+
+// AddAll adds items and reports for each whether it was new: see
+// [Filter.AddAll]. It sends one request to each database that has items, and more
+// if ShardedConfig.BatchBytes does not carry them, to all databases at once. Each
+// shard that a request touches is three billed commands, and one more for each
+// further 999 bits that are set in it.
+//
+// If a database or a shard fails, the others still answer. The error is then a
+// *BatchError, which says what is known of each item; its Err is the first
+// failure, in the order of the clients.
+func (s *Sharded) AddAll(ctx context.Context, items []string) ([]bool, error) {
+	return s.batch(s.shards[0].rec.label(ctx, "bloom.Sharded.AddAll"), items, true)
+}
+
+// ExistsAll reports for each item whether it is in its shard, with the promises
+// of [Sharded.Exists] and the requests and errors of [Sharded.AddAll]. Each
+// shard that a request touches is one billed command.
+func (s *Sharded) ExistsAll(ctx context.Context, items []string) ([]bool, error) {
+	return s.batch(s.shards[0].rec.label(ctx, "bloom.Sharded.ExistsAll"), items, false)
+}
+
+// batch runs one batch for each database.
+func (s *Sharded) batch(ctx context.Context, items []string, adding bool) ([]bool, error) {
+	if len(items) == 0 {
+		return nil, nil
+	}
+	if len(s.databases) == 1 {
+		return s.batchOf(&s.databases[0], items, adding).run(ctx)
+	}
+	of := make([][]string, len(s.databases)) // the items of each database
+	index := make([][]int, len(s.databases))
+	home := s.homes()
+	for i, item := range items {
+		n := home[s.ShardOf(item)]
+		of[n] = append(of[n], item)
+		index[n] = append(index[n], i)
+	}
+	answers := make([]bool, len(items))
+	states := make([]ItemState, len(items))
+	errs := make([]error, len(s.databases))
+	s.eachDatabase(func(n int, d *database) {
+		if len(of[n]) == 0 {
+			return
+		}
+		b := s.batchOf(d, of[n], adding)
+		got, err := b.run(ctx)
+		for m, i := range index[n] {
+			answers[i], states[i] = got[m], b.states[m]
+		}
+		if e, ok := as[*BatchError](err); ok {
+			errs[n] = e.Err
+		}
+	})
+	if err := firstOf(errs); err != nil {
+		return answers, &BatchError{Items: states, Err: err}
+	}
+	return answers, nil
+}
+
+// homes returns the database of each shard.
+func (s *Sharded) homes() []int {
+	home := make([]int, len(s.shards))
+	for n := range s.databases {
+		for _, i := range s.databases[n].shards {
+			home[i] = n
+		}
+	}
+	return home
+}
+
+// batchOf makes the batch of one database.
+func (s *Sharded) batchOf(d *database, items []string, adding bool) *batch {
+	lanes := make([]lane, len(d.shards))
+	for n, i := range d.shards {
+		lanes[n].rec = &s.shards[i].rec
+	}
+	b := newBatch(&s.shards[d.shards[0]].handle, lanes, items, adding, nil)
+	b.laneOf = func(item string) int { return s.lanes[s.ShardOf(item)] }
+	b.name = func(lane int, err error) error { return s.named(d.shards[lane], err) }
+	return b
+}
+
+// OpenSharded makes a handle for an existing filter. It reads the geometry and
+// the number of shards from shard 0, in one request of two commands. The options
+// are those of [Open]; OpenMissingIsEmpty is a *ConfigError. The error is
+// ErrNotFound if shard 0 is not in the database of the first client. What Open
+// says of the Capacity holds here too.
+func OpenSharded(ctx context.Context, clients []*upstash.Client, key string, opts ...OpenOption,
+) (*Sharded, error) {
+	if len(clients) == 0 {
+		return newSharded(nil, key, ShardedConfig{}, Geometry{})
+	}
+	if err := checkTarget(clients[0], key); err != nil {
+		return nil, err
+	}
+	cfg, seen, err := openState(ctx, clients[0], key+":0", opts)
+	if err != nil {
+		return nil, err
+	}
+	if cfg.MissingIsEmpty {
+		return nil, shardedErrorf("MissingIsEmpty", "is not for a Sharded: a missing shard may have held items")
+	}
+	if err := seen.isOf(KindShard, cfg.Seed); err != nil {
+		return nil, err
+	}
+	sharded := ShardedConfig{
+		Shards: int(seen.word >> shardCountShift & shardMask), Seed: cfg.Seed, TTL: cfg.TTL, Reads: cfg.Reads,
+		BatchBytes: cfg.BatchBytes, BatchParallel: cfg.BatchParallel,
+	}
+	if sharded.Shards == 0 || seen.word>>shardIndexShift&shardMask != 0 || seen.header.scheme != SchemeBlocked {
+		return nil, errHeaderBits
+	}
+	return newSharded(clients, key, sharded, seen.header.geometry(cfg.Seed))
+}

@@ -1,0 +1,338 @@
+package bloom
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/upbloom/upbloom/upstash"
+)
+
+var (
+	// lookScript reads the words of a string that is ours.
+	lookScript = upstash.NewScript(ours + `return w`)
+	// emptyScript returns the first bit of the cells that is set, -1 for none,
+	// and the PTTL.
+	emptyScript = upstash.NewScript(ours + `return {w[1],
+  redis.call('BITPOS', KEYS[1], '1', '24'), redis.call('PTTL', KEYS[1])}`)
+	deleteShardScript = upstash.NewScript(ours + ofKind + `w[5] = redis.call('DEL', KEYS[1])
+return w`)
+)
+
+// Create makes all shards with their whole strings and their TTL, and reports
+// whether it made the filter: of several clients that create it at once exactly
+// one gets true. False means that it was there. Add items only after a Create
+// has returned.
+//
+// Shard 0 is made last. If a Create was interrupted, the next one completes it.
+// If some shards are missing and others hold items, they were lost with their
+// items: the error is ErrNotFound and says which. Create returns an error too if
+// it finds a shard of this key in the database of another client, because the
+// clients then have another order than before. A *MismatchError or ErrNotFilter
+// means that a key holds something else.
+//
+// TTL counts from one moment, by the clock of the first client's database, and
+// all shards get that moment. A Create that completes another one takes the
+// moment of that.
+//
+// The billed commands are two a shard if all are there, else four more, five with
+// a TTL, and two for each further database; with several databases and a TTL one
+// TIME. All commands for a database go in one request. There are up to four
+// rounds of them.
+func (s *Sharded) Create(ctx context.Context) (created bool, err error) {
+	ctx = s.shards[0].rec.label(ctx, "bloom.Sharded.Create")
+	for i := range s.shards {
+		if s.shards[i].rec.client.ReadOnly() {
+			return false, upstash.ErrReadOnly
+		}
+	}
+	missing, err := s.look(ctx, s.all())
+	if err != nil || len(missing) == 0 {
+		return false, err
+	}
+	expireAt, missing, err := s.unfinished(ctx, missing)
+	if err != nil || len(missing) == 0 {
+		return false, err
+	}
+	if err := s.elsewhere(ctx, missing); err != nil {
+		return false, err
+	}
+	// Whoever makes the last one has made the filter.
+	last := missing[0]
+	if rest := missing[1:]; len(rest) > 0 {
+		if _, err := s.makeShards(ctx, rest, expireAt); err != nil {
+			return false, err
+		}
+	}
+	made, err := s.makeShards(ctx, []int{last}, expireAt)
+	return made > 0, err
+}
+
+func (s *Sharded) all() []int {
+	all := make([]int, len(s.shards))
+	for i := range all {
+		all[i] = i
+	}
+	return all
+}
+
+// look returns which of some shards are missing. It asks the primaries, also in
+// a full database.
+func (s *Sharded) look(ctx context.Context, shards []int) (missing []int, err error) {
+	answers := s.orders(ctx, shards, func(i int) upstash.Command {
+		return s.shards[i].rec.script(lookScript, nil)
+	})
+	for n, i := range shards {
+		a := answers[n]
+		if is(a.err, ErrNotFound) {
+			missing = append(missing, i)
+			continue
+		}
+		if err := s.named(i, s.shards[i].rec.judgeShard(a, 3)); err != nil {
+			return nil, err
+		}
+	}
+	return missing, nil
+}
+
+// judgeShard judges the kind's own word in the answers of a script that follows
+// on ours and returns so many numbers after the header.
+func (r *record) judgeShard(a ordered, want int) error {
+	if a.err != nil {
+		return a.err
+	}
+	if len(a.answers) < 3 {
+		return wrongCount(1+len(a.answers), 1+want)
+	}
+	word, err := fieldWord(a.answers[2])
+	if err == nil {
+		err = r.learnKind(word)
+	}
+	if err == nil && len(a.answers) != want {
+		err = wrongCount(1+len(a.answers), 1+want)
+	}
+	return err
+}
+
+// unfinished tells an unfinished Create from the loss of shards, and returns when
+// the shards that are to be made expire, in Unix milliseconds, 0 for never.
+func (s *Sharded) unfinished(ctx context.Context, missing []int) (expireAt int64, _ []int, err error) {
+	there := slices.DeleteFunc(s.all(), func(i int) bool { return slices.Contains(missing, i) })
+	ttl, filled := s.cfg.TTL, false
+	if len(there) > 0 {
+		left, lost, anyFilled, err := s.survey(ctx, there)
+		if err != nil {
+			return 0, nil, err
+		}
+		if filled = anyFilled; len(lost) < len(there) {
+			ttl = left
+		}
+		missing = append(missing, lost...)
+		slices.Sort(missing)
+	}
+	if filled {
+		// Another Create may have completed them since the first look: then
+		// items were added.
+		if missing, err = s.look(ctx, missing); err != nil || len(missing) == 0 {
+			return 0, nil, err
+		}
+		return 0, nil, &missingError{shards: missing, of: len(s.shards), filled: true, err: untouched(ErrNotFound)}
+	}
+	if ttl == 0 {
+		return 0, missing, nil
+	}
+	now, err := s.shards[0].rec.client.ServerTime(ctx)
+	if err != nil {
+		return 0, nil, untouched(err)
+	}
+	return now.Add(ttl).UnixMilli(), missing, nil
+}
+
+func untouched(err error) error { return &untouchedError{err} }
+
+// survey reports whether one of the shards holds an item, and returns how long
+// they have to live, 0 for ever, and which of them have gone meanwhile.
+func (s *Sharded) survey(ctx context.Context, shards []int,
+) (ttl time.Duration, lost []int, filled bool, err error) {
+	answers := s.orders(ctx, shards, func(i int) upstash.Command {
+		return s.shards[i].rec.script(emptyScript, nil)
+	})
+	for n, i := range shards {
+		a := answers[n]
+		switch {
+		case is(a.err, ErrNotFound):
+			lost = append(lost, i)
+			continue
+		case a.err == nil && (len(a.answers) != 2 || !a.answers[0].Valid || !a.answers[1].Valid):
+			a.err = wrongCount(1+len(a.answers), 3)
+		}
+		if a.err != nil {
+			return 0, nil, false, s.named(i, a.err)
+		}
+		filled = filled || a.answers[0].Int64 >= 0
+		if left := ttlOf(a.answers[1].Int64); left > 0 && (ttl == 0 || left < ttl) {
+			ttl = left
+		}
+	}
+	return ttl, lost, filled, nil
+}
+
+// elsewhere returns an error if one of the shards is in the database of another
+// client.
+func (s *Sharded) elsewhere(ctx context.Context, shards []int) error {
+	errs := make([]error, len(s.databases))
+	s.eachDatabase(func(n int, d *database) {
+		var cmds []upstash.Command
+		var asked []int
+		for _, i := range shards {
+			if r := &s.shards[i].rec; r.client != d.client {
+				cmds = append(cmds, r.identity().Command())
+				asked = append(asked, i)
+			}
+		}
+		replies, err := pipeline(ctx, d.client, cmds)
+		if err != nil {
+			errs[n] = untouched(err)
+			return
+		}
+		for m, i := range asked {
+			if errs[n] = s.isElsewhere(i, replies[m]); errs[n] != nil {
+				return
+			}
+		}
+	})
+	return firstOf(errs)
+}
+
+// isElsewhere judges what another database said of a shard's key.
+func (s *Sharded) isElsewhere(shard int, reply upstash.Reply) error {
+	id, err := identityIn(reply)
+	if err != nil {
+		if is(explain(err), ErrNotFilter) { // a list, say
+			return nil
+		}
+		return untouched(s.named(shard, err))
+	}
+	if h, err := parseHeader(uint64(id[0])); err != nil || h.kind != KindShard {
+		return nil
+	}
+	return untouched(fmt.Errorf("bloom: %w: shard %d of %d is missing, and is in the database of another"+
+		" client: pass the clients in the order in which the filter was created, or Delete it"+
+		" with those first", upstash.ErrArgument, shard, len(s.shards)))
+}
+
+// makeShards makes those of the shards that are missing, and returns how many it made.
+func (s *Sharded) makeShards(ctx context.Context, shards []int, expireAt int64) (made int, err error) {
+	births := map[int]int64{}
+	for _, i := range shards {
+		births[i] = newBirth()
+	}
+	answers := s.orders(ctx, shards, func(i int) upstash.Command {
+		f := &s.shards[i]
+		return f.rec.createCommand(headerBits+f.rec.geo.Bits, f.rec.shape.word(nil), births[i],
+			strconv.FormatInt(expireAt, 10), "PEXPIREAT")
+	})
+	for n, i := range shards {
+		created, err := s.shards[i].rec.judgeCreate(answers[n].answers, answers[n].err, births[i])
+		if err != nil {
+			return made, s.named(i, err)
+		}
+		if created {
+			made++
+		}
+	}
+	return made, nil
+}
+
+// Delete removes all shards and reports whether there was one. Shard 0 goes
+// first, so that a Delete that was interrupted is not taken for a whole filter;
+// the next one removes the rest. It is three billed commands a shard, all for a
+// database in one request, after one for shard 0. If a key holds something else,
+// Delete leaves that alone and returns a *MismatchError or ErrNotFilter. It is
+// not repeated after an attempt of unknown outcome.
+func (s *Sharded) Delete(ctx context.Context) (deleted bool, err error) {
+	ctx = s.shards[0].rec.label(ctx, "bloom.Sharded.Delete")
+	deleted, err = s.deleteSome(ctx, []int{0})
+	if err != nil || len(s.shards) == 1 {
+		return deleted, err
+	}
+	rest, err := s.deleteSome(ctx, s.all()[1:])
+	return deleted || rest, err
+}
+
+func (s *Sharded) deleteSome(ctx context.Context, shards []int) (deleted bool, first error) {
+	answers := s.orders(ctx, shards, func(i int) upstash.Command {
+		r := &s.shards[i].rec
+		return r.script(deleteShardScript, nil, r.kindArgs()...)
+	})
+	for n, i := range shards {
+		a, r := answers[n], &s.shards[i].rec
+		if is(a.err, ErrNotFound) {
+			continue
+		}
+		err := r.judgeShard(a, 4)
+		if err == nil {
+			r.forget()
+			deleted = true
+		} else if first == nil {
+			first = s.named(i, err)
+		}
+	}
+	return deleted, first
+}
+
+// ordered is what order returned for one shard.
+type ordered struct {
+	answers []upstash.NullInt64
+	err     error
+}
+
+// orders is order for several shards: one request for each database, all at
+// once.
+func (s *Sharded) orders(ctx context.Context, shards []int, cmd func(shard int) upstash.Command) []ordered {
+	out := make([]ordered, len(shards))
+	s.eachDatabase(func(_ int, d *database) {
+		var cmds []upstash.Command
+		var asked []int
+		for n, i := range shards {
+			if s.shards[i].rec.client == d.client {
+				cmds = append(cmds, cmd(i).AllOrNothing())
+				asked = append(asked, n)
+			}
+		}
+		if len(cmds) == 0 {
+			return
+		}
+		replies, err := d.client.Pipeline(ctx, cmds...)
+		for m, n := range asked {
+			var reply upstash.Reply
+			if err == nil {
+				reply = replies[m]
+			}
+			o := &out[n]
+			o.answers, o.err = s.shards[shards[n]].rec.judgeOrder(reply, err)
+		}
+	})
+	return out
+}
+
+// eachDatabase calls do for all databases at once.
+func (s *Sharded) eachDatabase(do func(n int, d *database)) {
+	var all sync.WaitGroup
+	for n := range s.databases {
+		all.Go(func() { do(n, &s.databases[n]) })
+	}
+	all.Wait()
+}
+
+func firstOf(errs []error) error {
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,349 @@
+package bloom_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/upstash"
+	"github.com/upbloom/upbloom/upstash/upstashtest"
+)
+
+// shards is a filter in which a false positive would be a surprise.
+func shards(n int) bloom.ShardedConfig {
+	return bloom.ShardedConfig{Capacity: 20_000, FPRate: 1e-6, Shards: n}
+}
+
+func sharded(t *testing.T, cfg bloom.ShardedConfig, clients ...*upstash.Client) *bloom.Sharded {
+	t.Helper()
+	f, err := bloom.NewSharded(clients, key, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+func create(t *testing.T, f *bloom.Sharded, want bool) {
+	t.Helper()
+	if created, err := f.Create(t.Context()); err != nil || created != want {
+		t.Fatalf("Create = %v, %v, want %v", created, err, want)
+	}
+}
+
+func shardKey(i int) string { return fmt.Sprintf("%s:%d", key, i) }
+
+// ofShard is n items of one shard.
+func ofShard(f *bloom.Sharded, shard, n int) []string {
+	var items []string
+	for i := 0; len(items) < n; i++ {
+		if item := fmt.Sprintf("item-%d", i); f.ShardOf(item) == shard {
+			items = append(items, item)
+		}
+	}
+	return items
+}
+
+// twoServers is a database of the backend and one in memory.
+func twoServers(t *testing.T, test func(t *testing.T, s [2]*upstashtest.Server)) {
+	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+		test(t, [2]*upstashtest.Server{s, upstashtest.NewServer(t)})
+	})
+}
+
+func TestSharded(t *testing.T) {
+	twoServers(t, func(t *testing.T, s [2]*upstashtest.Server) {
+		f := sharded(t, shards(5), s[0].Client(), s[1].Client())
+		if _, err := f.Add(t.Context(), "a"); !errors.Is(err, bloom.ErrNotFound) {
+			t.Errorf("Add before Create: %v, want ErrNotFound", err)
+		}
+		if _, err := f.Exists(t.Context(), "a"); !errors.Is(err, bloom.ErrNotFound) {
+			t.Errorf("Exists before Create: %v, want ErrNotFound", err)
+		}
+		create(t, f, true)
+		create(t, f, false)
+		for i := range 5 {
+			length := do(t, s[i%2], "STRLEN", shardKey(i))
+			if want := f.Geometry().Bytes(bloom.LayoutHeaded); length != int64(want) {
+				t.Errorf("shard %d has %v bytes, want %d", i, length, want)
+			}
+			if n := do(t, s[1-i%2], "EXISTS", shardKey(i)); n != int64(0) {
+				t.Errorf("shard %d is in the other database too", i)
+			}
+		}
+		for i := range 50 {
+			item := fmt.Sprint("item-", i)
+			if found, err := f.Exists(t.Context(), item); found || err != nil {
+				t.Fatalf("Exists = %v, %v before", found, err)
+			}
+			if added, err := f.Add(t.Context(), item); !added || err != nil {
+				t.Fatalf("Add = %v, %v", added, err)
+			}
+			if added, err := f.Add(t.Context(), item); added || err != nil {
+				t.Fatalf("Add again = %v, %v", added, err)
+			}
+			if found, err := f.Exists(t.Context(), item); !found || err != nil {
+				t.Fatalf("Exists = %v, %v", found, err)
+			}
+		}
+		items := numbered("item", 1000)
+		added, err := f.AddAll(t.Context(), append(items, items[:100]...))
+		if err != nil || count(added[:50]) != 0 || count(added) != 950 {
+			t.Errorf("AddAll: %d new, %v", count(added), err)
+		}
+		other := sharded(t, shards(5), s[0].Client(), s[1].Client())
+		found, err := other.ExistsAll(t.Context(), append(items, numbered("absent", 1000)...))
+		if err != nil || count(found[:1000]) != 1000 || count(found) != 1000 {
+			t.Errorf("ExistsAll: %d found, %v", count(found), err)
+		}
+		if deleted, err := f.Delete(t.Context()); !deleted || err != nil {
+			t.Errorf("Delete = %v, %v", deleted, err)
+		}
+		if deleted, err := f.Delete(t.Context()); deleted || err != nil {
+			t.Errorf("Delete again = %v, %v", deleted, err)
+		}
+		for i := range s {
+			if n := do(t, s[i], "DBSIZE"); n != int64(0) {
+				t.Errorf("%v keys are left in database %d", n, i)
+			}
+		}
+	})
+}
+
+func TestShardedCost(t *testing.T) {
+	twoServers(t, func(t *testing.T, s [2]*upstashtest.Server) {
+		f := sharded(t, shards(4), s[0].Client(), s[1].Client())
+		items := []string{ofShard(f, 0, 1)[0], ofShard(f, 2, 1)[0], ofShard(f, 3, 1)[0]}
+		for _, step := range []struct {
+			name             string
+			do               func() error
+			requests, billed [2]int64
+		}{
+			{"Create", func() error { _, err := f.Create(t.Context()); return err }, [2]int64{4, 3}, [2]int64{14, 14}},
+			{"Create again", func() error { _, err := f.Create(t.Context()); return err }, [2]int64{1, 1}, [2]int64{4, 4}},
+			{"Add", func() error { _, err := f.Add(t.Context(), items[0]); return err }, [2]int64{1, 0}, [2]int64{3, 0}},
+			{"Exists", func() error { _, err := f.Exists(t.Context(), items[2]); return err }, [2]int64{0, 1}, [2]int64{0, 1}},
+			{"AddAll", func() error { _, err := f.AddAll(t.Context(), items); return err }, [2]int64{1, 1}, [2]int64{6, 3}},
+			{"ExistsAll", func() error { _, err := f.ExistsAll(t.Context(), items); return err }, [2]int64{1, 1}, [2]int64{2, 1}},
+			{"Delete", func() error { _, err := f.Delete(t.Context()); return err }, [2]int64{2, 1}, [2]int64{6, 6}},
+		} {
+			for i := range s {
+				s[i].ResetStats()
+			}
+			if err := step.do(); err != nil {
+				t.Fatalf("%s: %v", step.name, err)
+			}
+			for i := range s {
+				if n := s[i].Stats(); n.Requests != step.requests[i] || n.Billed != step.billed[i] {
+					t.Errorf("%s, database %d: %d requests, %d billed, want %d, %d",
+						step.name, i, n.Requests, n.Billed, step.requests[i], step.billed[i])
+				}
+			}
+		}
+	})
+}
+
+// One database is down, and one shard of the other is gone: the rest answers.
+func TestShardedAnswersOfThoseThatAreUp(t *testing.T) {
+	for _, limit := range []int{0, 8000} {
+		s := [2]*upstashtest.Server{upstashtest.NewServer(t), upstashtest.NewServer(t)}
+		cfg := shards(4)
+		cfg.BatchBytes = limit
+		f := sharded(t, cfg, once(s[0]), once(s[1]))
+		create(t, f, true)
+		items := numbered("item", 400)
+		if _, err := f.AddAll(t.Context(), items); err != nil {
+			t.Fatal(err)
+		}
+		do(t, s[0], "DEL", shardKey(2))
+		s[1].InjectFunc(func(int64, upstashtest.RequestInfo) upstashtest.Fault {
+			return upstashtest.Drop(upstashtest.BeforeExec)
+		})
+		check := func(name string, got []bool, err error, wantDone bool) {
+			t.Helper()
+			var batch *bloom.BatchError
+			if !errors.As(err, &batch) || !errors.Is(err, bloom.ErrNotFound) {
+				t.Fatalf("limit %d: %s: %v, want a BatchError with ErrNotFound", limit, name, err)
+			}
+			for i, item := range items {
+				shard := f.ShardOf(item)
+				if done := batch.Items[i] == bloom.ItemDone; done != (shard == 0) || done && got[i] != wantDone {
+					t.Fatalf("limit %d: %s: an item of shard %d is %v, answer %v", limit, name, shard, batch.Items[i], got[i])
+				}
+				if state := batch.Items[i]; shard == 2 && state != bloom.ItemNotDone {
+					t.Fatalf("limit %d: %s: an item of the missing shard is %v", limit, name, state)
+				}
+			}
+		}
+		found, err := f.ExistsAll(t.Context(), items)
+		check("ExistsAll", found, err, true)
+		added, err := f.AddAll(t.Context(), items)
+		check("AddAll", added, err, false)
+		if !strings.Contains(err.Error(), "shard 2 of 4") {
+			t.Errorf("the error names no shard: %v", err)
+		}
+		if n := do(t, s[0], "EXISTS", shardKey(2)); n != int64(0) {
+			t.Error("a missing shard was made by an Add")
+		}
+	}
+}
+
+func TestShardedTTL(t *testing.T) {
+	twoServers(t, func(t *testing.T, s [2]*upstashtest.Server) {
+		cfg := shards(6)
+		cfg.TTL = time.Hour
+		f := sharded(t, cfg, s[0].Client(), s[1].Client())
+		create(t, f, true)
+		if _, err := f.AddAll(t.Context(), numbered("item", 100)); err != nil {
+			t.Fatal(err)
+		}
+		var lives []int64
+		for i := range 6 {
+			lives = append(lives, do(t, s[i%2], "PEXPIRETIME", shardKey(i)).(int64))
+		}
+		for i, at := range lives {
+			left := time.Until(time.UnixMilli(at))
+			// The database in memory keeps the time that is left.
+			if max(at-lives[0], lives[0]-at) > 1000 || left > time.Hour || left < 58*time.Minute {
+				t.Errorf("shard %d expires in %v, at %d; shard 0 at %d", i, left, at, lives[0])
+			}
+		}
+	})
+}
+
+func TestShardedConfig(t *testing.T) {
+	s := upstashtest.NewServer(t)
+	c := s.Client()
+	for name, tt := range map[string]struct {
+		change  func(*bloom.ShardedConfig)
+		clients []*upstash.Client
+		field   string
+	}{
+		"no shards":       {func(c *bloom.ShardedConfig) { c.Shards = 0 }, []*upstash.Client{c}, "Shards"},
+		"too many shards": {func(c *bloom.ShardedConfig) { c.Shards = 257 }, []*upstash.Client{c}, "Shards"},
+		"idle client":     {func(c *bloom.ShardedConfig) { c.Shards = 1 }, []*upstash.Client{c, s.Client()}, "Shards"},
+		"no capacity":     {func(c *bloom.ShardedConfig) { c.Capacity = 0 }, []*upstash.Client{c}, "Capacity"},
+		"too large":       {func(c *bloom.ShardedConfig) { c.Capacity = 1 << 40 }, []*upstash.Client{c}, "Capacity"},
+		"the largest":     {func(c *bloom.ShardedConfig) { c.Capacity = 1<<64 - 1 }, []*upstash.Client{c}, "Capacity"},
+		"no rate":         {func(c *bloom.ShardedConfig) { c.FPRate = 0 }, []*upstash.Client{c}, "FPRate"},
+		"low rate":        {func(c *bloom.ShardedConfig) { c.FPRate = 1e-10 }, []*upstash.Client{c}, "FPRate"},
+		"short TTL":       {func(c *bloom.ShardedConfig) { c.TTL = 1 }, []*upstash.Client{c}, "TTL"},
+		"no client":       {func(*bloom.ShardedConfig) {}, nil, ""},
+		"nil client":      {func(*bloom.ShardedConfig) {}, []*upstash.Client{c, nil}, ""},
+	} {
+		cfg := shards(4)
+		tt.change(&cfg)
+		_, err := bloom.NewSharded(tt.clients, key, cfg)
+		var config *bloom.ConfigError
+		if errors.As(err, &config) != (tt.field != "") || err == nil ||
+			tt.field != "" && (config.Field != tt.field || !strings.Contains(err.Error(), "ShardedConfig."+tt.field)) {
+			t.Errorf("%s: %v, want a ConfigError of %q", name, err, tt.field)
+		}
+	}
+	// The mean and three times its root, rounded up.
+	for _, tt := range []struct {
+		capacity uint64
+		shards   int
+		want     uint64
+	}{{1, 1, 4}, {1000, 1, 1096}, {4000, 4, 1096}, {3999, 4, 1096}, {4001, 4, 1001 + 96}, {1e9, 16, 62_500_000 + 3*7906}} {
+		cfg := bloom.ShardedConfig{Capacity: tt.capacity, FPRate: 0.01, Shards: tt.shards}
+		got, err := cfg.Geometry()
+		want, _ := bloom.Config{Capacity: tt.want, FPRate: 0.01}.Geometry()
+		if err != nil || got != want {
+			t.Errorf("%d items in %d shards: %v, %v, want %v", tt.capacity, tt.shards, got, err, want)
+		}
+	}
+}
+
+// The handle with another number of shards, or with the clients in another
+// order, meets no empty shard.
+func TestShardedMeetsAnother(t *testing.T) {
+	twoServers(t, func(t *testing.T, s [2]*upstashtest.Server) {
+		a, b := s[0].Client(), s[1].Client()
+		cfg := bloom.ShardedConfig{Capacity: 4000, FPRate: 0.01, Shards: 4}
+		f := sharded(t, cfg, a, b)
+		create(t, f, true)
+		items := numbered("item", 100)
+		if _, err := f.AddAll(t.Context(), items); err != nil {
+			t.Fatal(err)
+		}
+		bodies := func() (all string) {
+			for i := range 4 {
+				all += do(t, s[i%2], "GET", shardKey(i)).(string)
+			}
+			return all
+		}
+		before := bodies()
+		more := sharded(t, bloom.ShardedConfig{Capacity: 8000, FPRate: 0.01, Shards: 8}, a, b)
+		for name, call := range map[string]func() error{
+			"Add":       func() error { _, err := more.Add(t.Context(), ofShard(more, 1, 1)[0]); return err },
+			"Exists":    func() error { _, err := more.Exists(t.Context(), ofShard(more, 1, 1)[0]); return err },
+			"AddAll":    func() error { _, err := more.AddAll(t.Context(), ofShard(more, 1, 5)); return err },
+			"ExistsAll": func() error { _, err := more.ExistsAll(t.Context(), ofShard(more, 1, 5)); return err },
+			"Create":    func() error { _, err := more.Create(t.Context()); return err },
+			"Delete":    func() error { _, err := more.Delete(t.Context()); return err },
+		} {
+			err := call()
+			var mismatch *bloom.MismatchError
+			if !errors.As(err, &mismatch) || mismatch.Field != "Shards" || mismatch.GotKind != bloom.KindShard {
+				t.Errorf("8 shards: %s: %v, want a MismatchError of Shards", name, err)
+			}
+		}
+		turned := sharded(t, cfg, b, a)
+		if _, err := turned.Exists(t.Context(), "item-1"); !errors.Is(err, bloom.ErrNotFound) {
+			t.Errorf("another order: Exists: %v, want ErrNotFound", err)
+		}
+		if _, err := turned.Add(t.Context(), "item-1"); !errors.Is(err, bloom.ErrNotFound) {
+			t.Errorf("another order: Add: %v, want ErrNotFound", err)
+		}
+		if created, err := turned.Create(t.Context()); created || err == nil || !strings.Contains(err.Error(), "order") {
+			t.Errorf("another order: Create = %v, %v, want an error about the order", created, err)
+		}
+		if bodies() != before {
+			t.Error("the shards have changed")
+		}
+	})
+}
+
+func TestOpenSharded(t *testing.T) {
+	twoServers(t, func(t *testing.T, s [2]*upstashtest.Server) {
+		clients := []*upstash.Client{s[0].Client(), s[1].Client()}
+		if _, err := bloom.OpenSharded(t.Context(), clients, key); !errors.Is(err, bloom.ErrNotFound) {
+			t.Errorf("before Create: %v, want ErrNotFound", err)
+		}
+		cfg := shards(7)
+		cfg.Seed = 42
+		f := sharded(t, cfg, clients...)
+		create(t, f, true)
+		items := numbered("item", 100)
+		if _, err := f.AddAll(t.Context(), items); err != nil {
+			t.Fatal(err)
+		}
+		s[0].ResetStats()
+		g, err := bloom.OpenSharded(t.Context(), clients, key, bloom.OpenSeed(42))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := s[0].Stats(); n.Requests != 1 || n.Billed != 2 {
+			t.Errorf("%d requests, %d billed, want 1, 2", n.Requests, n.Billed)
+		}
+		found, err := g.ExistsAll(t.Context(), items)
+		if err != nil || count(found) != len(items) || g.Geometry() != f.Geometry() {
+			t.Errorf("%d found, %v, geometry %v, want %v", count(found), err, g.Geometry(), f.Geometry())
+		}
+		var mismatch *bloom.MismatchError
+		if _, err := bloom.OpenSharded(t.Context(), clients, key); !errors.As(err, &mismatch) || !mismatch.OtherSeed {
+			t.Errorf("without the seed: %v, want a MismatchError", err)
+		}
+		if _, err := bloom.Open(t.Context(), clients[0], shardKey(0), bloom.OpenSeed(42)); !errors.As(err, &mismatch) {
+			t.Errorf("Open of a shard: %v, want a MismatchError", err)
+		}
+		var config *bloom.ConfigError
+		_, err = bloom.OpenSharded(t.Context(), clients, key, bloom.OpenSeed(42), bloom.OpenMissingIsEmpty())
+		if !errors.As(err, &config) || config.Field != "MissingIsEmpty" {
+			t.Errorf("OpenMissingIsEmpty: %v, want a ConfigError", err)
+		}
+	})
+}
