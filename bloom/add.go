@@ -15,10 +15,11 @@ import "context"
 // A *MismatchError or ErrNotFilter means that the key holds something else. The
 // command that finds this out also sets the item's bits. If the key holds
 // another filter, that one may then have k more bits set and a longer string,
-// and each "no" of it stays true. If the key holds other data, its first 16
-// bytes may be changed too: give filters keys of their own. From then on the
-// handle refuses to write, without a request, until Exists or Create finds its
-// own filter there, or none.
+// and each "no" of it stays true. Only a [Cuckoo] is damaged: it denies some of
+// its members from then on. If the key holds other data, its first bytes may be
+// changed too: give filters keys of their own. From then on the handle refuses to
+// write, without a request, until Exists or Create finds its own filter there, or
+// none.
 //
 // ErrUncertain means that the item is in, but that new or seen is not known.
 // True with an error means that the item was new and is in, but that the filter
@@ -30,12 +31,17 @@ func (f *Filter) Add(ctx context.Context, item string) (added bool, err error) {
 }
 
 func (h *handle) add(ctx context.Context, item string, o *mirrorCall) (added bool, err error) {
+	return h.writeOne(ctx, item, o, false)
+}
+
+// writeOne adds an item, or removes it if the shape can do that.
+func (h *handle) writeOne(ctx context.Context, item string, o *mirrorCall, removing bool) (bool, error) {
 	if err := h.rec.mayWrite(); err != nil {
 		return false, err
 	}
 	q := newRequest(&h.rec).single(item)
 	defer q.free()
-	q.observer = o
+	q.observer, q.removing = o, removing
 	q.aim(ctx, true)
 	q.beginWrite(newBirth(), false)
 	q.setItem(item)
@@ -43,7 +49,6 @@ func (h *handle) add(ctx context.Context, item string, o *mirrorCall) (added boo
 	if !q.wrote.ok || q.wrote.uncertain() {
 		return false, q.err
 	}
-	added, err = q.added[0], q.err
 	h.told(ctx, q.wrote)
-	return added, err
+	return q.added[0], q.err
 }

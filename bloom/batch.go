@@ -43,6 +43,18 @@ func (h *handle) newAddBatch(items []string, o *mirrorCall) *batch {
 	return b
 }
 
+func (h *handle) removeAll(ctx context.Context, items []string) ([]bool, error) {
+	if len(items) == 0 {
+		return nil, nil
+	}
+	if err := h.rec.mayWrite(); err != nil {
+		return nil, err
+	}
+	b := h.newAddBatch(items, nil)
+	b.removing = true
+	return b.run(ctx)
+}
+
 // ExistsAll reports for each item whether it is in the filter, with the
 // promises of Exists and the requests of AddAll. 1,000 items at 1 in 100 take
 // about 50 KB.
@@ -67,11 +79,15 @@ type batch struct {
 	name     func(lane int, err error) error // says which record failed; or nil
 	items    []string
 	observer *mirrorCall
-	adding   bool
+	adding   bool // or removing
 	alone    bool // the first part goes before the others
 	parts    bool // one request does not carry all items
+	repeats  bool // equal items are sent as often as they come
+
+	removing bool
 
 	itemBytes   int // the most that an item takes
+	maxItems    int // of a part
 	scriptBytes int // of the script of each command, if there is one
 
 	// Each part writes to the places of its own items, without a lock.
@@ -120,17 +136,20 @@ func (h *handle) newBatch(items []string, adding bool, o *mirrorCall) *batch {
 func newBatch(h *handle, lanes []lane, items []string, adding bool, o *mirrorCall) *batch {
 	b := &batch{
 		h: h, lanes: lanes, items: items, adding: adding, observer: o,
-		itemBytes: h.rec.itemBytes(adding),
-		answers:   make([]bool, len(items)), states: make([]ItemState, len(items)),
+		itemBytes: h.rec.itemBytes(adding), maxItems: maxPartItems,
+		answers: make([]bool, len(items)), states: make([]ItemState, len(items)),
 	}
 	if adding {
 		b.scriptBytes = h.rec.scriptBytes()
+		if own := h.rec.ownScript(); own != nil {
+			b.repeats, b.maxItems = true, min(own.maxItems(), maxPartItems)
+		}
 	}
 	// One request certainly carries all items if the longest heads and the
 	// longest items fit.
 	heads := min(len(lanes), len(items)) * b.headBytes(&h.rec)
 	b.parts = len(items) > 1 &&
-		(len(items) > maxPartItems || len(items) > (h.batchBytes()-heads)/b.itemBytes)
+		(len(items) > b.maxItems || len(items) > (h.batchBytes()-heads)/b.itemBytes)
 	return b
 }
 
@@ -175,7 +194,7 @@ func (b *batch) run(ctx context.Context) ([]bool, error) {
 // fill builds one request from the items at next and after, as many as fit.
 func (b *batch) fill(ctx context.Context, next int) (p *part, rest int) {
 	p = &part{pieces: make([]piece, 0, len(b.lanes))}
-	if b.adding && b.parts {
+	if b.adding && b.parts && !b.repeats {
 		p.first = map[string]int{}
 	}
 	at := make([]int, len(b.lanes)) // the lane's place in p.pieces, from 1
@@ -189,7 +208,7 @@ func (b *batch) fill(ctx context.Context, next int) (p *part, rest int) {
 		if at[lane] == 0 {
 			need += b.headBytes(b.lanes[lane].rec)
 		}
-		if n > 0 && (p.size+need > b.h.batchBytes() || n >= maxPartItems) {
+		if n > 0 && (p.size+need > b.h.batchBytes() || n >= b.maxItems) {
 			break
 		}
 		if at[lane] == 0 {
@@ -244,7 +263,7 @@ func (b *batch) begin(ctx context.Context, p *part, lane int) bool {
 		}
 	}
 	q := newRequest(r)
-	q.observer = b.observer
+	q.observer, q.removing = b.observer, b.removing
 	q.aim(ctx, b.adding)
 	if b.adding {
 		// Each part has a birth number of its own, by which it knows later

@@ -91,6 +91,9 @@ func InFilter(err error) bool {
 	if _, ok := as[takenError](err); ok {
 		return false
 	}
+	if _, ok := as[*copiesError](err); ok {
+		return false
+	}
 	resent, ok := as[*resentError](err)
 	return err == nil || is(err, ErrUncertain) || is(err, ErrNoTTL) || ok && resent.in
 }

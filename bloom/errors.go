@@ -28,10 +28,18 @@ var (
 	// ErrUncertain is returned when an item was added after a retry and is in
 	// the filter, but whether it was new is not known: an attempt whose reply
 	// was lost may have set its bits. Of Load, Merge, Restore and Replace it means
-	// that it is not known whether the upload was taken.
+	// that it is not known whether the upload was taken, of a [Cuckoo]'s writes
+	// that it is not known whether they have run.
 	ErrUncertain = errors.New("bloom: the item is in the filter, and it may have been new: an" +
 		" earlier attempt may have added it; treat it as new if doing the work twice is better" +
 		" than never")
+
+	// ErrFull is returned when a [Cuckoo] has no place for an item, or for one of
+	// the items of a request. Nothing was added. Make a filter with a larger
+	// Capacity, or remove items. It is also returned for an item that is in as
+	// often as it can be, twice as many times as a bucket has slots: 4 to 10.
+	ErrFull = errors.New("bloom: the cuckoo filter is full, and nothing was added: remove items, or" +
+		" make a filter with a larger Capacity")
 
 	// ErrRecreated is returned when the filter went away during a call that has
 	// several steps, and was made anew: what the earlier steps added is not in

@@ -49,7 +49,13 @@ func (g Geometry) Bytes(layout Layout) uint64 {
 // the chance that both of an item's bits are set in each of its words, whose
 // numbers of items are Poisson distributed (Putze, Sanders and Singler 2007,
 // section 3).
+//
+// For SchemeCuckoo n counts copies, and it is the chance that one of the slots of
+// an item's two buckets holds the item's fingerprint.
 func (g Geometry) FalsePositiveRate(n uint64) float64 {
+	if g.isTable() {
+		return cells.CuckooRate(g.Bits/wordBits, g.Hashes, float64(n))
+	}
 	if g.Scheme != SchemeBlocked {
 		return FalsePositiveRate(g.Bits, g.Hashes, n)
 	}
@@ -64,6 +70,9 @@ func (g Geometry) FalsePositiveRate(n uint64) float64 {
 // classic schemes, and for SchemeBlocked the formula of
 // [Geometry.FalsePositiveRate] at u = -ln(1 - setBits/m).
 func (g Geometry) LiveFalsePositiveRate(setBits uint64) float64 {
+	if g.isTable() {
+		return cells.CuckooRate(g.Bits/wordBits, g.Hashes, g.EstimateItems(setBits))
+	}
 	if g.Scheme != SchemeBlocked {
 		return LiveFalsePositiveRate(g.Bits, g.Hashes, setBits)
 	}
@@ -75,10 +84,17 @@ func (g Geometry) LiveFalsePositiveRate(setBits uint64) float64 {
 
 // EstimateItems returns the likely number of distinct items in a filter of this
 // geometry if setBits cells are set. The formula is the same for every scheme:
-// see the function [EstimateItems].
+// see the function [EstimateItems]. Only SchemeCuckoo differs, of whose copies
+// each sets about half of the bits of a slot: it is the number of copies.
 func (g Geometry) EstimateItems(setBits uint64) float64 {
+	if g.isTable() {
+		return cells.CuckooItems(g.Hashes, setBits)
+	}
 	return EstimateItems(g.Bits, g.Hashes, setBits)
 }
+
+// isTable reports whether the geometry is that of a Cuckoo.
+func (g Geometry) isTable() bool { return g.Scheme == SchemeCuckoo && g.info().impossible() == "" }
 
 // impossible says what no Filter's geometry behind a header has, or "".
 func (g Geometry) impossible() string {

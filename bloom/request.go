@@ -23,8 +23,9 @@ type request struct {
 	asksSettled  bool     // it reads bit 127
 	asksBirth    bool     // it reads the birth number
 	compareBirth bool     // its caller compares the birth number
-	script       bool     // it is a script, of a filter that must exist
+	script       bool     // it is a script
 	ops          []string // the operations of the script
+	opBytes      int      // their length in JSON
 	earlier      bool     // an attempt before a resend may have run
 
 	// Of a read, and of the reads of a write: the index at which the words of

@@ -41,7 +41,8 @@ const (
 
 	// SchemeCuckoo stores fingerprints in buckets of k slots, which makes items
 	// removable: Fan, Andersen, Kaminsky and Mitzenmacher, "Cuckoo filter:
-	// practically better than Bloom", CoNEXT 2014. A Config does not accept it.
+	// practically better than Bloom", CoNEXT 2014. It is the scheme of a [Cuckoo];
+	// a Config does not accept it.
 	SchemeCuckoo Scheme = 5
 
 	// The schemes that the format reserves and a Config does not accept. The

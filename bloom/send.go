@@ -29,9 +29,12 @@ func send(ctx context.Context, reqs []*request) {
 	}
 }
 
-// command is a BITFIELD, or the script of a write to a filter that must exist.
+// command is a BITFIELD or a script.
 func (q *request) command() upstash.Command {
 	if q.script {
+		if own := q.rec.ownScript(); own != nil {
+			return own.script(q)
+		}
 		return q.mustExistCommand()
 	}
 	return q.cmd.Command()
@@ -68,6 +71,9 @@ func (q *request) takeWrite(ctx context.Context) (again bool) {
 		q.err = q.rec.failed(q.err)
 	} else {
 		q.err = q.judgeWrite()
+	}
+	if own := q.rec.ownScript(); own != nil && q.err != nil {
+		q.err = own.failed(q, q.err)
 	}
 	q.tell(true)
 	if q.valid && q.rounds > 0 { // the first answer that counts has decided
@@ -232,7 +238,7 @@ func (q *request) merge(more *request) {
 	if len(q.found) < len(q.items) {
 		q.found = append(q.found[:0], make([]bool, len(q.items))...)
 	}
-	q.err = more.err
+	q.err, q.word = more.err, more.word
 	next, no := 0, false
 	for i := range q.items {
 		if q.found[i] || next >= len(more.found) {

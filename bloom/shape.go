@@ -40,6 +40,25 @@ type shape interface {
 	follow(ctx context.Context, q *request, write bool) (again bool)
 }
 
+// A scripted shape writes by a script of its own, which has one operation and one
+// answer an item. It stores an item as often as it is added, so that a batch sends
+// equal items too.
+type scripted interface {
+	shape
+	// script returns the command of a request's operations, of which there are
+	// at most maxItems.
+	script(q *request) upstash.Command
+	maxItems() int
+	// failed explains the error of a write.
+	failed(q *request, err error) error
+}
+
+// ownScript returns the record's shape if it is a scripted one, else nil.
+func (r *record) ownScript() scripted {
+	s, _ := r.shape.(scripted)
+	return s
+}
+
 // kindWordOffset is where the kind's own word stands. Its first bit is 1, so
 // that a write sets it if it is zero, as it does the header.
 const kindWordOffset = 128
@@ -87,6 +106,8 @@ type shaped struct {
 	// is in use.
 	underway *atomic.Int64
 	count    int64
+
+	removing bool // the command removes its items
 }
 
 // reset forgets the request that is over.

@@ -15,14 +15,14 @@ import (
 func (q *request) beginWrite(birth int64, compareBirth bool) {
 	r, b := q.rec, &q.cmd
 	q.birth, q.compareBirth = birth, compareBirth
-	q.asksBirth, q.asksSettled, q.script = false, false, r.must
-	q.ops, q.ends, q.words = q.ops[:0], q.ends[:0], q.words[:0]
+	q.asksBirth, q.asksSettled, q.script = false, false, r.must || r.ownScript() != nil
+	q.ops, q.opBytes, q.ends, q.words = q.ops[:0], 0, q.ends[:0], q.words[:0]
 	b.Reset(r.key)
 	if !r.headed() {
 		return
 	}
 	q.asksBirth, q.asksSettled = compareBirth || q.observer != nil, r.ttl != 0
-	if r.must {
+	if q.script {
 		q.asksBirth, q.asksSettled = true, true // a script answers all
 		return
 	}
@@ -73,7 +73,7 @@ func (q *request) set(base uint64, bits []uint64) {
 		return
 	}
 	for _, p := range bits {
-		q.ops = append(q.ops, strconv.FormatUint(base+p, 10))
+		q.addOp(strconv.FormatUint(base+p, 10))
 	}
 }
 
@@ -83,8 +83,14 @@ func (q *request) get(base uint64, offsets []uint64) {
 		return
 	}
 	for _, o := range offsets {
-		q.ops = append(q.ops, getMark+strconv.FormatUint(base+o, 10))
+		q.addOp(getMark + strconv.FormatUint(base+o, 10))
 	}
+}
+
+// addOp appends an operation of a script.
+func (q *request) addOp(op string) {
+	q.ops = append(q.ops, op)
+	q.opBytes += len(op) + len(`,""`)
 }
 
 // beginRead starts a command that verifies the filter and then reads cells.
@@ -127,10 +133,13 @@ func (q *request) getItem(item string) {
 
 // size is the length of the command so far, in bytes, without the text of a
 // script.
-func (q *request) size() int { return q.cmd.Size() + len(q.ops)*len(`,"g4294967295"`) }
+func (q *request) size() int { return q.cmd.Size() + q.opBytes }
 
-// scriptBytes is what a script adds to a write of a filter that must exist.
+// scriptBytes is what a script adds to a write, beside its operations.
 func (r *record) scriptBytes() int {
+	if own := r.ownScript(); own != nil {
+		return own.script(&request{rec: r, birth: newBirth()}).Size()
+	}
 	if !r.must {
 		return 0
 	}
@@ -187,8 +196,8 @@ func allSet(bits []upstash.NullInt64) bool {
 func (q *request) judgeWrite() error {
 	r := q.rec
 	q.wrote = written{maybeRepeated: q.reply.MaybeRepeated() || q.earlier}
-	if r.must {
-		return q.judgeExisting()
+	if q.script {
+		return q.judgeScript()
 	}
 	if err := q.decode(q.cmd.Len()); err != nil {
 		return r.failed(err)
@@ -221,9 +230,10 @@ func (q *request) judgeWrite() error {
 	return q.tookItems(old)
 }
 
-// judgeExisting judges the answers of the script of a record that must exist:
-// the header, and if it is ours, bit 127, the birth number and the old bits.
-func (q *request) judgeExisting() error {
+// judgeScript judges the answers of a script that writes: the header, and if it is
+// ours, bit 127, the birth number, the kind's word and an answer to each
+// operation.
+func (q *request) judgeScript() error {
 	if err := q.decode(-1); err != nil {
 		return q.rec.failed(err)
 	}

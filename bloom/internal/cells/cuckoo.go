@@ -1,6 +1,9 @@
 package cells
 
-import "math/bits"
+import (
+	"math"
+	"math/bits"
+)
 
 // The cuckoo scheme. The body is buckets of 53 bits. A bucket has k slots, each
 // with a fingerprint or 0; slot 0 is the lowest. An item belongs into one of two
@@ -95,4 +98,20 @@ func CuckooCapacity(buckets uint64, k int) uint64 {
 		}
 	}
 	return 0
+}
+
+// CuckooRate returns the false positive rate of a table that holds n items: the
+// chance that one of the 2k slots of an item's two buckets has its fingerprint.
+func CuckooRate(buckets uint64, k int, n float64) float64 {
+	load := math.Min(1, n/(float64(buckets)*float64(k)))
+	others := float64(uint64(1)<<CuckooWidth(k) - 1)
+	return -math.Expm1(2 * float64(k) * math.Log1p(-load/others))
+}
+
+// CuckooItems returns the likely number of items in a table of so many set bits.
+// A fingerprint is any number of CuckooWidth bits but 0.
+func CuckooItems(k int, setBits uint64) float64 {
+	width := CuckooWidth(k)
+	ones := float64(width) / 2 * float64(uint64(1)<<width) / float64(uint64(1)<<width-1)
+	return float64(setBits) / ones
 }

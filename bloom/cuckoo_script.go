@@ -1,0 +1,238 @@
+package bloom
+
+import (
+	"strconv"
+
+	"github.com/upbloom/upbloom/upstash"
+)
+
+// The writes of a Cuckoo are scripts. Each reads the words of its items in one
+// command, works out the new ones, and writes them in one more, of which the
+// kind's own word is the last operation. A script that cannot place all of its
+// items writes nothing.
+//
+// ARGV[1] is the header, which also says the number of buckets and of slots.
+// From ARGV[4] on, each argument is an item: its fingerprint times 2^27, plus its
+// first bucket. All numbers stay below 2^53, the integers that Lua carries
+// exactly.
+
+// cuckooRead begins both scripts. It reads the words of all items' buckets, at
+// most 500 items in one command, and returns what it found if there is no such
+// filter.
+const cuckooRead = shebang + `local key, floor = KEYS[1], math.floor
+local header = tonumber(ARGV[1])
+local buckets, slots = header % 4294967296 / 53, floor(header / 549755813888) % 64
+local size, unit = 2 ^ floor(53 / slots), {1}
+for s = 2, slots do unit[s] = unit[s - 1] * size end
+
+local function other(fp, b)
+  local o = fp * 96280213 % buckets - b
+  if o < 0 then o = o + buckets end
+  return o
+end
+
+local words, old = {}, {}
+-- the slot, from 1 up, of the word of bucket b that holds fp; nil if none does
+local function slot(b, fp)
+  local w = words[b]
+  for s = 1, slots do
+    if floor(w / unit[s]) % size == fp then return s end
+  end
+end
+local function put(b, s, difference)
+  if not old[b] then old[b] = words[b] end
+  words[b] = words[b] + difference * unit[s]
+end
+local function ones(n)
+  local c = 0
+  while n > 0 do
+    c = c + n % 2
+    n = floor(n / 2)
+  end
+  return c
+end
+local function offset(b) return string.format('%.0f', 192 + 53 * b) end
+
+-- reads the words of at most 2,000 buckets behind the operations that stand
+local function read(list, from, ops, skip)
+  local last = math.min(#list, from + 1999)
+  for i = from, last do
+    ops[#ops + 1] = 'GET'
+    ops[#ops + 1] = 'u53'
+    ops[#ops + 1] = offset(list[i])
+  end
+  local got = redis.call('BITFIELD_RO', key, unpack(ops))
+  for i = from, last do words[list[i]] = got[skip + i - from + 1] end
+  return got, last + 1
+end
+
+local fps, one, two, list, listed = {}, {}, {}, {}, {}
+for i = 4, #ARGV do
+  local a = tonumber(ARGV[i])
+  local fp, b = floor(a / 134217728), a % 134217728
+  local o = other(fp, b)
+  fps[#fps + 1], one[#one + 1], two[#two + 1] = fp, b, o
+  if not listed[b] then listed[b] = true list[#list + 1] = b end
+  if not listed[o] then listed[o] = true list[#list + 1] = o end
+end
+local w = read(list, 1, {'GET', 'u53', '0', 'GET', 'u1', '127', 'GET', 'u53', '64',
+  'GET', 'u53', '128'}, 4)
+local made = w[1] == 0
+if made then
+  if ARGV[2] == '0' then return {0} end
+  if redis.call('EXISTS', key) == 1 then return {1} end
+  w[1], w[3], w[4] = header, tonumber(ARGV[3]), 4503599627370496
+elseif w[1] ~= header then
+  return {w[1]}
+elseif w[4] < 4503599627370496 then
+  return {w[1], w[2], w[3], w[4]}
+end
+local count, sum = floor(w[4] / 1048576) % 4294967296, w[4] % 1048576
+`
+
+// cuckooWrite ends both scripts. It writes the words that changed from the last
+// to the first, so that the string grows at once or not at all, and returns the
+// answers behind the header's.
+const cuckooWrite = `
+local changed, ops = {}, {}
+for b, was in pairs(old) do
+  if was ~= words[b] then changed[#changed + 1] = b end
+end
+table.sort(changed, function(a, b) return a > b end)
+local function set(at, word)
+  ops[#ops + 1] = 'SET'
+  ops[#ops + 1] = 'u53'
+  ops[#ops + 1] = at
+  ops[#ops + 1] = string.format('%.0f', word)
+  if #ops >= 6000 then
+    redis.call('BITFIELD', key, unpack(ops))
+    ops = {}
+  end
+end
+if made then
+  set('0', header)
+  set('64', w[3])
+end
+for i = 1, #changed do set(offset(changed[i]), words[changed[i]]) end
+w[4] = 4503599627370496 + count * 1048576 + (sum + 1048576) % 1048576
+if ops[1] or changed[1] then
+  set('128', w[4])
+  if ops[1] then redis.call('BITFIELD', key, unpack(ops)) end
+end
+local out = {w[1], w[2], w[3], w[4]}
+for i = 1, #fps do out[i + 4] = answers[i] end
+return out`
+
+// cuckooAddScript places all items together. In each round, an item that waits
+// looks for the shortest path of moves to an empty slot among the words read,
+// breadth first over at most 400 buckets; then the words that the searches lacked
+// are read. An item is answered by 1 if no copy of it was there, else by 0. If an
+// item finds no place, it is answered by -1, or by -2 if its buckets hold nothing
+// but copies of it, and nothing is written.
+var cuckooAddScript = upstash.NewScript(cuckooRead + `local answers, there, waiting = {}, {}, {}
+for i = 1, #fps do
+  local fp, b, o = fps[i], one[i], two[i]
+  local place = fp * 134217728 + math.min(b, o)
+  answers[i] = 1
+  if there[place] or slot(b, fp) or slot(o, fp) then answers[i] = 0 end
+  there[place], waiting[i] = true, i
+  count, sum = count + 1, sum + ones(fp)
+end
+
+local function full(i)
+  local out, why = {w[1], w[2], w[3], w[4]}, -2
+  for s = 1, slots do
+    if floor(words[one[i]] / unit[s]) % size ~= fps[i] then why = -1 end
+    if floor(words[two[i]] / unit[s]) % size ~= fps[i] then why = -1 end
+  end
+  for j = 1, #fps do out[j + 4] = 0 end
+  out[i + 4] = why
+  return out
+end
+
+while waiting[1] do
+  local later, wanted, listed = {}, {}, {}
+  for _, i in ipairs(waiting) do
+    local nodes, n, met, blind = {one[i]}, 1, {[one[i]] = true}, {}
+    local from, via, last, empty = {}, {}, 1, nil
+    if two[i] ~= one[i] then nodes[2], n, met[two[i]] = two[i], 2, true end
+    while last <= n do
+      local b = nodes[last]
+      if not words[b] then
+        blind[#blind + 1] = b
+      else
+        empty = slot(b, 0)
+        if empty then break end
+        for s = 1, slots do
+          local o = other(floor(words[b] / unit[s]) % size, b)
+          if n < 400 and not met[o] then
+            n = n + 1
+            nodes[n], from[n], via[n], met[o] = o, last, s, true
+          end
+        end
+      end
+      last = last + 1
+    end
+    if empty then
+      while from[last] do
+        local b, s = nodes[from[last]], via[last]
+        local fp = floor(words[b] / unit[s]) % size
+        put(nodes[last], empty, fp)
+        put(b, s, -fp)
+        last, empty = from[last], s
+      end
+      put(nodes[last], empty, fps[i])
+    elseif blind[1] then
+      later[#later + 1] = i
+      for _, b in ipairs(blind) do
+        if not listed[b] then listed[b] = true wanted[#wanted + 1] = b end
+      end
+    else
+      return full(i)
+    end
+  end
+  local next = 1
+  while next <= #wanted do local _, n = read(wanted, next, {}, 0) next = n end
+  waiting = later
+end
+` + cuckooWrite)
+
+// cuckooRemoveScript takes one copy of each item out. An item is answered by 1 if
+// there was one, else by 0.
+var cuckooRemoveScript = upstash.NewScript(cuckooRead + `local answers = {}
+for i = 1, #fps do
+  local fp, b = fps[i], one[i]
+  local s = slot(b, fp)
+  if not s then
+    b = two[i]
+    s = slot(b, fp)
+  end
+  answers[i] = 0
+  if s then
+    put(b, s, -fp)
+    answers[i], count, sum = 1, math.max(count - 1, 0), sum - ones(fp)
+  end
+end
+` + cuckooWrite)
+
+const (
+	// cuckooItems is how many items a script takes. Their words and the header
+	// are one read.
+	cuckooItems = 500
+	// cuckooBucketBits is room for a bucket below a fingerprint.
+	cuckooBucketBits = 27
+)
+
+// cuckooScript returns the command of a write.
+func cuckooScript(q *request) upstash.Command {
+	r := q.rec
+	script, create := cuckooAddScript, "1"
+	if q.removing {
+		script = cuckooRemoveScript
+	}
+	if q.removing || r.must {
+		create = "0"
+	}
+	args := append([]string{create, strconv.FormatInt(q.birth, 10)}, q.ops...)
+	return r.script(script, nil, args...).AllOrNothing()
+}
