@@ -44,6 +44,7 @@ func New(url, token string, opts ...Option) (*Client, error) {
 	if c.transport == nil {
 		c.transport, c.owned = newDefaultTransport(e, s.maxConns), true
 	}
+	c.within, _ = c.transport.(limiter)
 	return c, nil
 }
 

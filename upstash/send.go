@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"time"
 )
 
@@ -15,6 +16,7 @@ type sender struct {
 	root      string // the URL of a single command
 	auth      **hidden[auth]
 	transport Transport
+	within    limiter // the transport, if it is one
 	tokens    syncTokens
 	budget    budget
 	scripts   scriptSupport
@@ -155,35 +157,72 @@ func (s *sender) prepare(x *call) (mark *string) {
 
 // roundTrip gives the request to the transport, for no longer than the timeout.
 func (s *sender) roundTrip(ctx context.Context, x *call) ending {
+	limit := max(s.timeout, x.timeout)
+	if s.timeout == 0 {
+		limit = 0
+	}
+	if s.within != nil {
+		err := s.within.roundTripWithin(ctx, limit, &x.req, &x.resp)
+		if err == nil {
+			return ending{}
+		}
+		return x.networkEnding(ctx, err, func(err error) error { return limitError(limit, err) })
+	}
 	tryCtx := ctx
-	if s.timeout > 0 {
+	if limit > 0 {
 		var cancel context.CancelFunc
-		tryCtx, cancel = withTimeout(ctx, max(s.timeout, x.timeout))
+		tryCtx, cancel = withTimeout(ctx, limit)
 		defer cancel()
 	}
 	err := s.transport.RoundTrip(tryCtx, &x.req, &x.resp)
 	if err == nil {
 		return ending{}
 	}
+	return x.networkEnding(ctx, err, func(err error) error { return attemptError(tryCtx, limit, err) })
+}
+
+// A limiter is a transport that watches the limit of an attempt by itself.
+type limiter interface {
+	roundTripWithin(ctx context.Context, limit time.Duration, req *Request, resp *Response) error
+}
+
+// networkEnding is the ending of an attempt without a whole answer. If the
+// caller's context has ended, that is the error; else explain may say more.
+func (x *call) networkEnding(ctx context.Context, err error, explain func(error) error) ending {
 	e := transportEnding(err)
-	e.err = networkError(ctx, tryCtx, max(s.timeout, x.timeout), quiet(e.err, x.token, x.raw))
+	e.err = quiet(e.err, x.token, x.raw)
+	if ctx.Err() != nil {
+		e.err = contextError(ctx, e.err)
+	} else {
+		e.err = explain(e.err)
+	}
 	return e
 }
 
-// networkError returns err, with the limit that ended the attempt if one did.
-func networkError(ctx, tryCtx context.Context, limit time.Duration, err error) error {
-	if ctx.Err() != nil {
-		return contextError(ctx, err)
-	}
-	if cause := context.Cause(tryCtx); errors.Is(cause, context.DeadlineExceeded) {
-		if !errors.Is(err, context.DeadlineExceeded) { // else it may say what was waited for
+// attemptError returns err, with what ended the attempt's own context.
+func attemptError(tryCtx context.Context, limit time.Duration, err error) error {
+	cause := context.Cause(tryCtx)
+	if errors.Is(cause, context.DeadlineExceeded) {
+		if !errors.Is(err, context.DeadlineExceeded) {
 			err = context.DeadlineExceeded
 		}
-		return fmt.Errorf("no answer within %v (WithTimeout): %w", limit, err)
+		return limitError(limit, err)
 	} else if cause != nil {
 		return cause // the host has no timer for it
 	}
 	return err
+}
+
+// limitError returns err, with the limit of the attempt if that ended it.
+func limitError(limit time.Duration, err error) error {
+	switch {
+	case errors.Is(err, context.DeadlineExceeded): // it may say what was waited for
+	case limit > 0 && errors.Is(err, os.ErrDeadlineExceeded):
+		err = context.DeadlineExceeded
+	default:
+		return err
+	}
+	return fmt.Errorf("no answer within %v (WithTimeout): %w", limit, err)
 }
 
 // interrupted returns the error of a call that ended in the pause after err.

@@ -11,6 +11,7 @@ import (
 	"os"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"github.com/valyala/fasthttp"
 
@@ -41,18 +42,53 @@ func (t *fasthttpTransport) Close() error {
 // RoundTrip sends req over an idle connection that is certainly alive, or a
 // new one.
 func (t *fasthttpTransport) RoundTrip(ctx context.Context, req *Request, resp *Response) error {
-	c, err := t.pool.Get(ctx)
+	return t.roundTripWithin(ctx, 0, req, resp)
+}
+
+// roundTripWithin is RoundTrip with a limit, 0 for none. The connection itself
+// watches the limit: a context for it would cost four allocations and a timer. It
+// needs one only to wait for a connection.
+func (t *fasthttpTransport) roundTripWithin(ctx context.Context, limit time.Duration,
+	req *Request, resp *Response,
+) error {
+	var deadline time.Time
+	if limit > 0 {
+		deadline = time.Now().Add(limit)
+	}
+	c, err := t.connection(ctx, deadline)
 	if err != nil {
 		return NotSent(err)
 	}
 	defer t.pool.Put(c)
+	c.KeepAlive = false
+	if ctx.Done() == nil {
+		keepAlive, err := roundTrip(c, req, resp)
+		c.KeepAlive = keepAlive && err == nil
+		return err
+	}
 	// A past deadline is the one thing that wakes a blocked read or write.
 	stop := context.AfterFunc(ctx, c.Interrupt)
-	c.KeepAlive = false
 	keepAlive, err := roundTrip(c, req, resp)
 	// After an interruption the deadline may strike at any time.
 	c.KeepAlive = stop() && keepAlive && err == nil
 	return err
+}
+
+// connection returns a connection whose reads and writes end at the deadline.
+func (t *fasthttpTransport) connection(ctx context.Context, deadline time.Time) (*conn.Conn, error) {
+	if c := t.pool.Idle(deadline); c != nil {
+		return c, nil
+	}
+	if !deadline.IsZero() {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithDeadline(ctx, deadline)
+		defer cancel()
+	}
+	c, err := t.pool.Get(ctx)
+	if err == nil {
+		c.Limit(deadline)
+	}
+	return c, err
 }
 
 // smallBody is the length of a body, in bytes, that fits into the buffers of an

@@ -17,6 +17,9 @@ import (
 type Conn struct {
 	R *bufio.Reader
 	W *bufio.Writer
+	// Interrupt makes reads and writes that block, and all later ones, fail. It is
+	// made once, because a method value would be an allocation at each use.
+	Interrupt func()
 	// KeepAlive is false from the beginning of an exchange until a whole answer
 	// has come whose status and header allow another use of the connection.
 	KeepAlive bool
@@ -25,6 +28,7 @@ type Conn struct {
 	tls       []*records // below each layer of TLS
 	socket    *socket    // the lowest
 	readErr   error
+	limited   bool
 	idleSince time.Time
 	one       [1]byte // what clean reads into
 }
@@ -39,6 +43,7 @@ const (
 func New(open net.Conn) *Conn {
 	s := newSocket(open)
 	c := &Conn{top: s, socket: s, KeepAlive: true}
+	c.Interrupt = func() { _ = s.SetDeadline(past) }
 	c.R = bufio.NewReaderSize(c, ReadBuffer)
 	c.W = bufio.NewWriterSize(c, writeBuffer)
 	return c
@@ -68,8 +73,15 @@ func (c *Conn) Write(p []byte) (int, error) { return c.top.Write(p) }
 // may hide it.
 func (c *Conn) ReadError() error { return c.readErr }
 
-// Interrupt makes reads and writes that block, and all later ones, fail.
-func (c *Conn) Interrupt() { _ = c.socket.SetDeadline(past) }
+// Limit makes reads and writes fail from the deadline on. The zero time takes the
+// last limit back.
+func (c *Conn) Limit(deadline time.Time) {
+	if deadline.IsZero() && !c.limited {
+		return
+	}
+	c.limited = !deadline.IsZero()
+	_ = c.socket.SetDeadline(deadline)
+}
 
 // InterruptWrites makes a write that blocks, and all later ones, fail.
 func (c *Conn) InterruptWrites() { _ = c.socket.SetWriteDeadline(past) }

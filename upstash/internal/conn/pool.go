@@ -41,18 +41,45 @@ func (p *Pool) Get(ctx context.Context) (*Conn, error) {
 	}
 	// If there is no idle connection, then fewer than the limit are open,
 	// because this caller has a slot.
-	now := time.Now()
-	for c := p.pop(); c != nil; c = p.pop() {
-		if !c.expired(now) && c.clean() {
-			return c, nil
-		}
-		c.Close()
+	if c := p.alive(time.Time{}); c != nil {
+		return c, nil
 	}
 	c, err := p.dial(ctx)
 	if err != nil {
 		<-p.slots
 	}
 	return c, err
+}
+
+// Idle is Get for a caller who does not wait: it returns nil if no connection is
+// idle or all are in use. Reads and writes of the connection end at the deadline,
+// unless that is zero.
+func (p *Pool) Idle(deadline time.Time) *Conn {
+	select {
+	case p.slots <- struct{}{}:
+	default:
+		return nil
+	}
+	c := p.alive(deadline)
+	if c == nil {
+		<-p.slots
+	}
+	return c
+}
+
+// alive returns an idle connection that was found alive just now, or nil. Its
+// limit is set first, because an old one would make the look fail.
+func (p *Pool) alive(deadline time.Time) *Conn {
+	now := time.Now()
+	for c := p.pop(); c != nil; c = p.pop() {
+		if !c.expired(now) {
+			if c.Limit(deadline); c.clean() {
+				return c
+			}
+		}
+		c.Close()
+	}
+	return nil
 }
 
 func (p *Pool) pop() *Conn {
