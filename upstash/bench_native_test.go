@@ -4,6 +4,7 @@ package upstash
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"net"
 	"strconv"
@@ -16,7 +17,7 @@ import (
 
 // memoryServer answers each request from memory with the answer to an Add, and
 // returns its URL.
-func memoryServer(b *testing.B) string {
+func memoryServer(b testing.TB) string {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		b.Fatal(err)
@@ -50,8 +51,12 @@ func serveFromMemory(c net.Conn, answer []byte) {
 			if len(line) == 2 {
 				break
 			}
-			if name, value, _ := strings.Cut(string(line), ":"); strings.EqualFold(name, "content-length") {
-				length, _ = strconv.Atoi(strings.TrimSpace(value))
+			if name, value, _ := bytes.Cut(line, []byte(":")); equalFold(name, "content-length") {
+				for length = 0; len(value) > 0; value = value[1:] {
+					if value[0] >= '0' && value[0] <= '9' {
+						length = 10*length + int(value[0]-'0')
+					}
+				}
 			}
 		}
 		if _, err := r.Discard(length); err != nil {
@@ -68,7 +73,7 @@ func serveFromMemory(c net.Conn, answer []byte) {
 func BenchmarkExchange(b *testing.B) {
 	url := memoryServer(b)
 	cmd := buildAdd(NewBitField("seen:webhooks"), "seen:webhooks", 1<<52|7)
-	b.Run("client=upbloom", func(b *testing.B) {
+	b.Run("client=upbloom/plain", func(b *testing.B) {
 		c, err := New(url, testToken)
 		if err != nil {
 			b.Fatal(err)

@@ -31,6 +31,7 @@ type call struct {
 	req     Request
 	resp    Response
 	headers [4]Header // the room for req.Header
+	small   [256]byte // the room for resp.Body, which most answers fit into
 
 	attempts int
 	sent     time.Time // when the last attempt began

@@ -70,7 +70,7 @@ func (s *sender) attempts(ctx context.Context, x *call) error {
 // attempt sends the request once, decodes the answer, and reports the attempt
 // to the observers.
 func (s *sender) attempt(ctx context.Context, x *call) ending {
-	x.resp, x.other = Response{}, false
+	x.resp, x.other = Response{Body: x.small[:0]}, false
 	if ctx.Err() != nil {
 		return ending{err: contextError(ctx, nil), outcome: outcomeNotSent}
 	}
@@ -135,6 +135,7 @@ func (s *sender) prepare(x *call) (mark *string) {
 	if !s.noSyncToken {
 		var token string
 		token, mark = s.tokens.load()
+		x.resp.sentToken = token
 		h = append(h, Header{"Upstash-Sync-Token", token})
 	}
 	switch {

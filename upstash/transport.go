@@ -76,6 +76,7 @@ type Response struct {
 	Body []byte
 
 	syncToken  string
+	sentToken  string // of the request: a token that stays needs no memory
 	retryAfter string
 }
 

@@ -251,8 +251,13 @@ func read(c *conn.Conn, limit int, resp *Response) (keepAlive bool, err error) {
 	}
 	resp.StatusCode = status
 	for name, value := range in.Header.All() {
-		if resp.WantsHeader(name) {
-			resp.SetHeader(string(name), string(value))
+		switch {
+		case equalFold(name, headerSyncToken):
+			if resp.syncToken = resp.sentToken; string(value) != resp.sentToken {
+				resp.syncToken = string(value)
+			}
+		case equalFold(name, headerRetryAfter):
+			resp.retryAfter = string(value)
 		}
 	}
 	body, err := readBody(c.R, in, limit)
