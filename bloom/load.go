@@ -35,12 +35,14 @@ type LoadResult struct {
 // mergeScript ORs the upload into the target, or makes it the target if there
 // is none. ARGV[6] is the birth number of a new filter: a target that has it was
 // made by an earlier attempt. ARGV[7] is '1' if the target must be there. The
-// cells are the bits from ARGV[8] to ARGV[9]. It returns the number of commands,
-// the target's header and a status; if the upload was taken, also the set cells
-// before and after, and 1 if this call made the filter.
+// cells are the bits from ARGV[8] to ARGV[9]. ARGV[10] and ARGV[11] are what
+// ofKind takes. It returns the number of commands, the target's header and a
+// status; if the upload was taken, also the set cells before and after, and 1 if
+// this call made the filter.
 var mergeScript = upstash.NewScript(assemble + `local w = {0, 1, 0}
 if ARGV[1] ~= '0' then
-  w = call('BITFIELD_RO', KEYS[1], 'GET', 'u53', '0', 'GET', 'u1', '127', 'GET', 'u53', '64')
+  w = call('BITFIELD_RO', KEYS[1],
+    'GET', 'u53', '0', 'GET', 'u1', '127', 'GET', 'u53', '64', 'GET', 'u53', '128')
 end
 local ttl = left()
 if ARGV[1] == '0' then
@@ -48,6 +50,9 @@ if ARGV[1] == '0' then
 elseif ttl ~= -2 then
   if w[1] == 0 then return {n, 0, 3} end
   if w[1] ~= tonumber(ARGV[1]) then return {n, w[1], 0} end
+  if ARGV[10] ~= '0' and math.floor(w[4] / tonumber(ARGV[10])) ~= tonumber(ARGV[11]) then
+    return {n, w[1], 6, w[4]}
+  end
   if w[3] == tonumber(ARGV[6]) then return {n, w[1], 1, 0, tonumber(ARGV[2]), 1} end
 end
 if ttl == -2 and ARGV[7] == '1' then return {n, 0, 0} end
@@ -83,6 +88,7 @@ const (
 	uploadNoHeader        // the target is a string that begins with zeros
 	uploadTooLong         // the target is a Bare string that is longer than the filter's
 	uploadOther           // Replace: bits 53 to 63 of the target are set
+	uploadKind            // the kind's own word is another one
 )
 
 // ErrLoadLost is returned by Load, Merge, Restore and Replace when a part of
@@ -159,7 +165,8 @@ func (f *Filter) Merge(ctx context.Context, l *Local, opts ...MoveOption) (LoadR
 	err := u.send(ctx, c)
 	if err == nil {
 		first, last := f.rec.cellRange()
-		answers, err = u.take(ctx, mergeScript, strconv.FormatInt(newBirth(), 10), must, first, last)
+		args := []string{strconv.FormatInt(newBirth(), 10), must, first, last}
+		answers, err = u.take(ctx, mergeScript, append(args, f.rec.kindArgs()...)...)
 	}
 	if err != nil {
 		u.drop(ctx)
@@ -238,6 +245,13 @@ func (u *upload) take(ctx context.Context, script *upstash.Script, args ...strin
 	case uploadOther:
 		if err = r.learn(header); err == nil {
 			err = r.refuse(errHeaderBits)
+		}
+	case uploadKind:
+		if len(rest) != 1 {
+			return nil, wrongCount(len(rest), 1)
+		}
+		if err = r.learn(header); err == nil {
+			err = orContradiction(r.learnKind(rest[0]))
 		}
 	default:
 		err = orContradiction(r.learn(header))

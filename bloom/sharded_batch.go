@@ -58,7 +58,7 @@ func (s *Sharded) batch(ctx context.Context, items []string, adding bool) ([]boo
 			errs[n] = e.Err
 		}
 	})
-	if err := firstOf(errs); err != nil {
+	if err := firstOf(errs, false); err != nil {
 		return answers, &BatchError{Items: states, Err: err}
 	}
 	return answers, nil

@@ -68,7 +68,7 @@ func (s *Sharded) Create(ctx context.Context) (created bool, err error) {
 		}
 	}
 	made, err := s.makeShards(ctx, []int{last}, expireAt)
-	return made > 0, err
+	return made > 0, firstOf([]error{err}, len(missing) > 1)
 }
 
 func (s *Sharded) all() []int {
@@ -204,7 +204,7 @@ func (s *Sharded) elsewhere(ctx context.Context, shards []int) error {
 			}
 		}
 	})
-	return firstOf(errs)
+	return firstOf(errs, false)
 }
 
 // isElsewhere judges what another database said of a shard's key.
@@ -235,16 +235,15 @@ func (s *Sharded) makeShards(ctx context.Context, shards []int, expireAt int64) 
 		return f.rec.createCommand(headerBits+f.rec.geo.Bits, f.rec.shape.word(nil), births[i],
 			strconv.FormatInt(expireAt, 10), "PEXPIREAT")
 	})
+	errs := make([]error, len(shards))
 	for n, i := range shards {
 		created, err := s.shards[i].rec.judgeCreate(answers[n].answers, answers[n].err, births[i])
-		if err != nil {
-			return made, s.named(i, err)
-		}
+		errs[n] = s.named(i, err)
 		if created {
 			made++
 		}
 	}
-	return made, nil
+	return made, firstOf(errs, made > 0)
 }
 
 // Delete removes all shards and reports whether there was one. Shard 0 goes
@@ -260,28 +259,27 @@ func (s *Sharded) Delete(ctx context.Context) (deleted bool, err error) {
 		return deleted, err
 	}
 	rest, err := s.deleteSome(ctx, s.all()[1:])
-	return deleted || rest, err
+	return deleted || rest, firstOf([]error{err}, deleted)
 }
 
-func (s *Sharded) deleteSome(ctx context.Context, shards []int) (deleted bool, first error) {
+func (s *Sharded) deleteSome(ctx context.Context, shards []int) (deleted bool, err error) {
 	answers := s.orders(ctx, shards, func(i int) upstash.Command {
 		r := &s.shards[i].rec
 		return r.script(deleteShardScript, nil, r.kindArgs()...)
 	})
+	errs := make([]error, len(shards))
 	for n, i := range shards {
 		a, r := answers[n], &s.shards[i].rec
 		if is(a.err, ErrNotFound) {
 			continue
 		}
-		err := r.judgeShard(a, 4)
-		if err == nil {
+		errs[n] = s.named(i, r.judgeShard(a, 4))
+		if errs[n] == nil {
 			r.forget()
 			deleted = true
-		} else if first == nil {
-			first = s.named(i, err)
 		}
 	}
-	return deleted, first
+	return deleted, firstOf(errs, deleted)
 }
 
 // ordered is what order returned for one shard.
@@ -328,11 +326,20 @@ func (s *Sharded) eachDatabase(do func(n int, d *database)) {
 	all.Wait()
 }
 
-func firstOf(errs []error) error {
+// firstOf returns the first of some errors. If something was done beside them,
+// or may have been, upstash.SafeToRetry is false of it.
+func firstOf(errs []error, done bool) (first error) {
 	for _, err := range errs {
-		if err != nil {
-			return err
+		if err == nil {
+			continue
+		}
+		done = done || !upstash.SafeToRetry(err)
+		if first == nil {
+			first = err
 		}
 	}
-	return nil
+	if first != nil && done {
+		return &resentError{first, false}
+	}
+	return first
 }

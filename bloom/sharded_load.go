@@ -1,0 +1,165 @@
+package bloom
+
+import (
+	"context"
+	"iter"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/upbloom/upbloom/upstash"
+)
+
+// Load adds all items at once, as [Filter.Load] does for each shard: it builds
+// all shards in memory and uploads those that have items, one after another to
+// each database, to all databases at once. Before that it looks whether every
+// shard is there; if not, it uploads nothing. It holds the strings of all shards
+// in memory: see [Sharded.LoadShard].
+//
+// If one shard fails, the others are still loaded. The error is that of the first
+// one; the result counts those that were loaded. To call again is harmless.
+func (s *Sharded) Load(ctx context.Context, items iter.Seq[string], opts ...MoveOption) (LoadResult, error) {
+	ctx = s.shards[0].rec.label(ctx, "bloom.Sharded.Load")
+	return s.load(ctx, s.all(), items, opts)
+}
+
+// LoadShard is Load for the items of one shard; it skips the others. Called for
+// each shard in turn with the same items, it loads a filter that is larger than
+// the memory. Shards are numbered from 0. LoadResult.Items counts the items of
+// the shard alone.
+func (s *Sharded) LoadShard(ctx context.Context, shard int, items iter.Seq[string], opts ...MoveOption,
+) (LoadResult, error) {
+	if shard < 0 || shard >= len(s.shards) {
+		return LoadResult{}, shardedErrorf("Shards", "is %d, and there is no shard %d", len(s.shards), shard)
+	}
+	ctx = s.shards[shard].rec.label(ctx, "bloom.Sharded.LoadShard")
+	return s.load(ctx, []int{shard}, items, opts)
+}
+
+func (s *Sharded) load(ctx context.Context, shards []int, items iter.Seq[string], opts []MoveOption,
+) (LoadResult, error) {
+	start := time.Now()
+	if err := s.mayLoad(ctx, shards); err != nil {
+		return LoadResult{}, untouched(err)
+	}
+	locals := make([]*Local, len(s.shards))
+	for _, i := range shards {
+		locals[i] = newLocal(s.Geometry())
+	}
+	n, read := uint64(0), uint64(0)
+	for item := range items {
+		if l := locals[s.ShardOf(item)]; l != nil {
+			l.Add(item)
+			n++
+		}
+		if read++; read%4096 == 0 && ctx.Err() != nil {
+			return LoadResult{}, untouched(ctx.Err())
+		}
+	}
+	for i, l := range locals {
+		if l != nil && l.setBits() == 0 {
+			locals[i] = nil // there is nothing to load
+		}
+	}
+	result, err := s.merge(ctx, locals, opts)
+	result.Requests += int64(len(s.databasesOf(shards)))
+	result.Commands += lookBilled * int64(len(shards))
+	result.Items, result.Duration = n, time.Since(start)
+	return result, err
+}
+
+// lookBilled is how many commands a look at a shard is billed as.
+const lookBilled = 2
+
+// mayLoad checks what can be checked before the items are read.
+func (s *Sharded) mayLoad(ctx context.Context, shards []int) error {
+	for _, i := range shards {
+		if err := s.shards[i].rec.mayWrite(); err != nil {
+			return s.named(i, err)
+		}
+	}
+	missing, err := s.look(ctx, shards)
+	if err == nil && len(missing) > 0 {
+		err = &missingError{shards: missing, of: len(s.shards), err: ErrNotFound}
+	}
+	return err
+}
+
+// databasesOf returns the clients that have one of the shards.
+func (s *Sharded) databasesOf(shards []int) map[*upstash.Client]bool {
+	clients := map[*upstash.Client]bool{}
+	for _, i := range shards {
+		clients[s.shards[i].rec.client] = true
+	}
+	return clients
+}
+
+// merge uploads a Local to each shard that has one.
+func (s *Sharded) merge(ctx context.Context, locals []*Local, opts []MoveOption) (LoadResult, error) {
+	var mu sync.Mutex
+	var all LoadResult
+	merged := false
+	errs := make([]error, len(s.shards))
+	progress := s.newProgress(locals, opts)
+	s.eachDatabase(func(_ int, d *database) {
+		for _, i := range d.shards {
+			if locals[i] == nil {
+				continue
+			}
+			one, err := s.shards[i].Merge(ctx, locals[i], append(slices.Clip(opts), progress.of(i))...)
+			locals[i] = nil // its memory is free
+			mu.Lock()
+			all.NewBits += one.NewBits
+			all.NewBitsUnknown = all.NewBitsUnknown || one.NewBitsUnknown
+			all.OverCapacity = all.OverCapacity || one.OverCapacity
+			all.Bytes += one.Bytes
+			all.Requests += one.Requests
+			all.Commands += one.Commands
+			merged = merged || err == nil
+			errs[i] = s.named(i, err)
+			mu.Unlock()
+		}
+	})
+	return all, firstOf(errs, merged)
+}
+
+// loadProgress adds up what the shards report.
+type loadProgress struct {
+	mu     sync.Mutex
+	report func(done, total int64)
+	each   []int64
+	total  int64
+}
+
+func (s *Sharded) newProgress(locals []*Local, opts []MoveOption) *loadProgress {
+	p := &loadProgress{each: make([]int64, len(locals)), report: s.shards[0].moveConfig(opts).progress}
+	for _, l := range locals {
+		if l != nil {
+			p.total += int64(s.Geometry().Bytes(LayoutHeaded))
+		}
+	}
+	if p.report != nil {
+		p.report(0, p.total)
+	}
+	return p
+}
+
+// of takes the reports of one shard.
+func (p *loadProgress) of(shard int) MoveOption {
+	if p.report == nil {
+		return nil
+	}
+	return MoveProgress(func(done, _ int64) {
+		if done == 0 { // reported at the start
+			return
+		}
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.each[shard] = done
+		sum := int64(0)
+		for _, n := range p.each {
+			sum += n
+		}
+		p.report(sum, p.total)
+	})
+}

@@ -1,0 +1,152 @@
+package bloom_test
+
+import (
+	"errors"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/upstash"
+	"github.com/upbloom/upbloom/upstash/upstashtest"
+)
+
+func TestShardedStats(t *testing.T) {
+	twoServers(t, func(t *testing.T, s [2]*upstashtest.Server) {
+		cfg := bloom.ShardedConfig{Capacity: 8000, FPRate: 0.01, Shards: 4, TTL: time.Hour}
+		f := sharded(t, cfg, s[0].Client(), s[1].Client())
+		if _, err := f.Stats(t.Context()); !errors.Is(err, bloom.ErrNotFound) {
+			t.Errorf("before Create: %v, want ErrNotFound", err)
+		}
+		create(t, f, true)
+		if _, err := f.AddAll(t.Context(), numbered("item", 8000)); err != nil {
+			t.Fatal(err)
+		}
+		stats, err := f.Stats(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		sum := uint64(0)
+		for _, one := range stats.Shards {
+			sum += one.Items
+			if one.Kind != bloom.KindShard || one.Items < 1800 || one.Items > 2200 {
+				t.Errorf("a shard has %v", one)
+			}
+		}
+		if sum != stats.Items || math.Abs(float64(sum)-8000) > 160 || stats.LiveFPRate > 0.0101 ||
+			stats.LiveFPRate < 0.007 || stats.FPRate > 0.01 || stats.OverCapacity() || stats.Saturated ||
+			stats.TTL > time.Hour || stats.TTL < 58*time.Minute {
+			t.Errorf("%+v", stats)
+		}
+		n, err := f.Cardinality(t.Context())
+		if err != nil || n != stats.Items {
+			t.Errorf("Cardinality = %d, %v, want %d", n, err, stats.Items)
+		}
+		if text := stats.String(); !strings.Contains(text, "4 shards") || strings.Contains(text, key) {
+			t.Errorf("String:\n%v", text)
+		}
+		do(t, s[1], "DEL", shardKey(3))
+		if _, err := f.Stats(t.Context()); !errors.Is(err, bloom.ErrNotFound) || !strings.Contains(err.Error(), "shard 3 of 4") {
+			t.Errorf("without shard 3: %v, want ErrNotFound of it", err)
+		}
+		if _, err := f.Cardinality(t.Context()); !errors.Is(err, bloom.ErrNotFound) {
+			t.Errorf("Cardinality without shard 3: %v, want ErrNotFound", err)
+		}
+	})
+}
+
+func TestShardedLoad(t *testing.T) {
+	twoServers(t, func(t *testing.T, s [2]*upstashtest.Server) {
+		f := sharded(t, shards(5), s[0].Client(), s[1].Client())
+		items := numbered("item", 5000)
+		for i := range s {
+			s[i].ResetStats()
+		}
+		_, err := f.Load(t.Context(), slices.Values(items))
+		if !errors.Is(err, bloom.ErrNotFound) || !upstash.SafeToRetry(err) {
+			t.Errorf("before Create: %v, want ErrNotFound, and nothing done", err)
+		}
+		if n := s[0].Stats().Requests + s[1].Stats().Requests; n != 2 {
+			t.Errorf("%d requests before Create, want 2", n)
+		}
+		create(t, f, true)
+		if _, err := f.AddAll(t.Context(), numbered("old", 100)); err != nil {
+			t.Fatal(err)
+		}
+		var reports []int64
+		for i := range s {
+			s[i].ResetStats()
+		}
+		result, err := f.Load(t.Context(), slices.Values(items),
+			bloom.MoveProgress(func(done, total int64) { reports = append(reports, done, total) }))
+		if err != nil || result.Items != 5000 || result.NewBits == 0 || result.OverCapacity || result.Created {
+			t.Fatalf("Load = %+v, %v", result, err)
+		}
+		sent := s[0].Stats().Requests + s[1].Stats().Requests
+		billed := s[0].Stats().Billed + s[1].Stats().Billed
+		if result.Requests != sent || result.Commands != billed {
+			t.Errorf("%d requests and %d commands, but %d and %d were sent", result.Requests, result.Commands, sent, billed)
+		}
+		if n := len(reports); n != 2*6 || reports[0] != 0 || reports[n-2] != reports[n-1] || reports[1] != reports[n-1] {
+			t.Errorf("progress %v", reports)
+		}
+		found, err := f.ExistsAll(t.Context(), append(items, numbered("old", 100)...))
+		if err != nil || count(found) != 5100 {
+			t.Errorf("%d found, %v", count(found), err)
+		}
+		// One shard at a time gives the same.
+		before := do(t, s[1], "GET", shardKey(3))
+		f.Delete(t.Context())
+		create(t, f, true)
+		n := uint64(0)
+		for i := range 5 {
+			result, err := f.LoadShard(t.Context(), i, slices.Values(append(items, numbered("old", 100)...)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			n += result.Items
+		}
+		if after := do(t, s[1], "GET", shardKey(3)); after.(string)[24:] != before.(string)[24:] || n != 5100 {
+			t.Errorf("LoadShard loaded %d items, or other cells", n)
+		}
+		var config *bloom.ConfigError
+		if _, err := f.LoadShard(t.Context(), 5, maps.Keys(map[string]int{})); !errors.As(err, &config) {
+			t.Errorf("LoadShard(5): %v, want a ConfigError", err)
+		}
+	})
+}
+
+// Load checks the kind's own word in the step that takes the upload: shards of
+// another count have the same header.
+func TestShardedLoadMeetsAnother(t *testing.T) {
+	twoServers(t, func(t *testing.T, s [2]*upstashtest.Server) {
+		clients := []*upstash.Client{s[0].Client(), s[1].Client()}
+		f := sharded(t, bloom.ShardedConfig{Capacity: 4000, FPRate: 0.01, Shards: 4}, clients...)
+		more := bloom.ShardedConfig{Capacity: 8000, FPRate: 0.01, Shards: 8}
+		create(t, f, true)
+		// The other filter comes after the look and before the upload.
+		items := func(yield func(string) bool) {
+			if _, err := f.Delete(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			create(t, sharded(t, more, clients...), true)
+			for _, item := range numbered("item", 100) {
+				if !yield(item) {
+					return
+				}
+			}
+		}
+		_, err := f.Load(t.Context(), items)
+		var mismatch *bloom.MismatchError
+		if !errors.As(err, &mismatch) || mismatch.Field != "Shards" {
+			t.Errorf("Load: %v, want a MismatchError of Shards", err)
+		}
+		stats, err := sharded(t, more, clients...).Stats(t.Context())
+		if err != nil || stats.Items != 0 {
+			t.Errorf("the other filter has %d items, %v", stats.Items, err)
+		}
+	})
+}
