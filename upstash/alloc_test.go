@@ -72,14 +72,14 @@ func TestRedactingIsBounded(t *testing.T) {
 func TestReadingAnswersAllocatesNothing(t *testing.T) {
 	body := []byte(`{"result":[null,4503599627370503,0,1,1,0,1,1,0]}` + "\r\n") // as some servers end it
 	dst := make([]NullInt64, 0, 9)
-	var v hidden[value] // lives in the call
+	var a hidden[received] // lives in the call
 	n := testing.AllocsPerRun(100, func() {
 		env, err := decodeEnvelope(body)
 		if err != nil {
 			t.Fatal(err)
 		}
-		v.v = value{json: env.result}
-		got, err := Reply{name: "BITFIELD", value: v.pointer()}.Ints(dst[:0])
+		a.v = received{name: "BITFIELD", body: env.result}
+		got, err := newReply(&a).Ints(dst[:0])
 		if err != nil || len(got) != 9 {
 			t.Errorf("%v, %v", got, err)
 		}
@@ -138,7 +138,8 @@ func BenchmarkDecodeInts(b *testing.B) {
 			b.SetBytes(int64(len(body)))
 			for b.Loop() {
 				env, _ := decodeEnvelope(body)
-				if _, err := (Reply{value: hide(value{json: env.result})}).Ints(dst); err != nil {
+				a := hidden[received]{v: received{body: env.result}}
+				if _, err := newReply(&a).Ints(dst); err != nil {
 					b.Fatal(err)
 				}
 			}

@@ -38,9 +38,8 @@ type call struct {
 	earlier  bool      // an attempt before the last may have run
 	total    *Event    // of the whole call, if there is a call observer
 
-	reply     Reply         // for path "/"
-	value     hidden[value] // the reply's
-	envelopes []envelope    // for /pipeline and /multi-exec
+	answer    hidden[received] // for path "/"
+	envelopes []envelope       // for /pipeline and /multi-exec
 }
 
 // inForm has the call send its script in a form.
@@ -63,10 +62,7 @@ func (x *call) decode() error {
 	if x.path == "/" {
 		errMsg, err = x.decodeOne()
 	} else {
-		x.envelopes, errMsg, err = decodeEnvelopes(resp.Body)
-		if err == nil && errMsg == nil && len(x.envelopes) != x.commands {
-			err = fmt.Errorf("%w: %d answers to %d commands", ErrBadResponse, len(x.envelopes), x.commands)
-		}
+		x.envelopes, errMsg, err = decodeEnvelopes(resp.Body, x.commands)
 	}
 	switch {
 	case errMsg != nil && *errMsg != "":
@@ -80,40 +76,49 @@ func (x *call) decode() error {
 // decodeOne reads the answer to a single command. It accepts JSON in place of
 // RESP2, because a server may ignore the request for RESP2.
 func (x *call) decodeOne() (errMsg *string, err error) {
-	body := x.resp.Body
+	body, a := x.resp.Body, &x.answer.v
+	*a = x.answerTo(x.name, x.traits)
 	if x.resp2 && len(body) > 0 && body[0] != '{' {
-		x.reply, err = decodeRESP2(body)
+		errs, err := checkRESP2(body)
 		if err != nil {
 			return nil, err
 		}
-		if server, ok := x.reply.err.(*Error); ok {
-			return &server.Message, nil
+		if body[0] == '-' {
+			line, _ := respLine(body)
+			message := string(line)
+			return &message, nil
 		}
-		x.adopt(&x.reply)
+		a.body, a.form = body, formRESP2
+		x.explain(a, errs)
 		return nil, nil
 	}
 	env, err := decodeEnvelope(body)
 	if err != nil || env.errMsg != nil {
 		return env.errMsg, err
 	}
-	x.value.v = value{json: env.result, resp2: x.resp2}
-	x.reply = Reply{value: x.value.pointer()}
-	x.adopt(&x.reply)
+	if a.body = env.result; x.resp2 {
+		a.form = formIgnored
+	}
 	return nil, nil
 }
 
-// adopt completes the answer to a single command with what the call knows. It
-// does so for the elements of a RESP2 array too, because they may be errors.
-func (x *call) adopt(r *Reply) {
-	r.name, r.status, r.traits = x.name, x.resp.StatusCode, x.traits
-	r.maybeRepeated, r.attempts, r.sent = x.earlier, int32(x.attempts), x.sent
-	if e, ok := r.err.(*Error); ok {
-		r.err = x.commandError(x.name, x.traits, e.Message, x.quotable())
+// answerTo returns the answer to a command, without its body.
+func (x *call) answerTo(name string, t traits) received {
+	return received{
+		name: name, status: x.resp.StatusCode, traits: t,
+		maybeRepeated: x.earlier, attempts: int32(x.attempts), sent: x.sent,
 	}
-	if v := r.val(); v != nil {
-		for i := range v.array {
-			x.adopt(&v.array[i])
-		}
+}
+
+// explain makes the errors that stand at places of an answer in RESP2.
+func (x *call) explain(a *received, places []uint32) {
+	if len(places) == 0 {
+		return
+	}
+	a.errs = make(map[uint32]*Error, len(places))
+	for _, at := range places {
+		line, _ := respLine(a.body[at:])
+		a.errs[at] = x.commandError(a, string(line), x.quotable())
 	}
 }
 
@@ -126,20 +131,17 @@ func (x *call) release() {
 
 // repliesTo makes the replies of a batch.
 func (x *call) repliesTo(cmds []Command, bodies [][]byte) []Reply {
-	replies, values := make([]Reply, len(cmds)), make([]hidden[value], len(cmds))
+	replies, answers := make([]Reply, len(cmds)), make([]hidden[received], len(cmds))
 	for i, env := range x.envelopes {
-		cmd := &cmds[i]
-		r := Reply{
-			name: cmd.name, status: x.resp.StatusCode, traits: cmd.traits,
-			maybeRepeated: x.earlier, attempts: int32(x.attempts), sent: x.sent,
+		a := &answers[i].v
+		*a = x.answerTo(cmds[i].name, cmds[i].traits)
+		if a.body = env.result; x.base64 {
+			a.form = formBase64
 		}
 		if env.errMsg != nil {
-			r.err = x.commandError(cmd.name, cmd.traits, *env.errMsg, bodies[i])
-		} else {
-			values[i].v = value{json: env.result, base64: x.base64}
-			r.value = values[i].pointer()
+			a.err = x.commandError(a, *env.errMsg, bodies[i])
 		}
-		replies[i] = r
+		replies[i] = newReply(&answers[i])
 	}
 	return replies
 }
@@ -165,13 +167,8 @@ func (x *call) redact(message string, words []byte) string {
 }
 
 // commandError makes the error of one command within an answer of status 200.
-func (x *call) commandError(name string, t traits, message string, words []byte) *Error {
-	e := &Error{
-		StatusCode: 200, Message: x.redact(message, words), Command: name, attempts: x.attempts,
-		matches: kindOf(200, message),
-	}
-	e.outcome = judge(t, x.earlier, answerOutcome(t, e))
-	return e
+func (x *call) commandError(a *received, message string, words []byte) *Error {
+	return a.commandError(x.redact(message, words), kindOf(200, message))
 }
 
 // refusal makes the error of a whole request from the server's words.

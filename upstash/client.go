@@ -85,7 +85,7 @@ func (c *Client) Do(ctx context.Context, cmd Command) (Reply, error) {
 		return Reply{}, err
 	}
 	x.release()
-	return x.reply, nil
+	return newReply(&x.answer), nil
 }
 
 // ReadOnly reports whether the client was made with WithReadOnly.

@@ -24,27 +24,34 @@ func decodeEnvelope(body []byte) (envelope, error) {
 	if len(body) == 0 || body[0] != '{' {
 		return envelope{}, errNotJSON
 	}
-	members, err := json.Object(body)
+	var result, errMsg []byte
+	err := json.Object(body, func(name string, raw []byte) {
+		switch name {
+		case "result":
+			result = raw
+		case "error":
+			errMsg = raw
+		}
+	})
 	if err != nil {
 		return envelope{}, errNotJSON
 	}
-	if raw, ok := members["error"]; ok && string(orNull(raw)) != "null" {
-		text, err := json.String(raw)
+	if errMsg != nil && string(errMsg) != "null" {
+		text, err := json.String(errMsg)
 		if err != nil {
 			return envelope{}, errNotJSON
 		}
 		return envelope{errMsg: &text}, nil
 	}
-	raw, ok := members["result"]
-	if !ok {
+	if result == nil {
 		return envelope{}, fmt.Errorf("%w: neither a result nor an error in it", ErrBadResponse)
 	}
-	return envelope{result: orNull(raw)}, nil
+	return envelope{result: result}, nil
 }
 
 // decodeEnvelopes reads the answer to /pipeline and /multi-exec: an array of
-// envelopes, or one error for all.
-func decodeEnvelopes(body []byte) ([]envelope, *string, error) {
+// as many envelopes as there are commands, or one error for all.
+func decodeEnvelopes(body []byte, commands int) ([]envelope, *string, error) {
 	body = bytes.TrimSpace(body)
 	if len(body) > 0 && body[0] == '{' {
 		env, err := decodeEnvelope(body)
@@ -56,17 +63,23 @@ func decodeEnvelopes(body []byte) ([]envelope, *string, error) {
 	if len(body) == 0 || body[0] != '[' {
 		return nil, nil, errNotJSON
 	}
-	raw, err := json.Array(body)
-	if err != nil {
-		return nil, nil, errNotJSON
-	}
-	out := make([]envelope, len(raw))
-	for i, m := range raw {
-		env, err := decodeEnvelope(m)
-		if err != nil {
-			return nil, nil, err
+	out, n := make([]envelope, 0, commands), 0
+	var bad error
+	err := json.Array(body, func(from, to int) {
+		if n++; n > commands || bad != nil {
+			return
 		}
-		out[i] = env
+		var env envelope
+		env, bad = decodeEnvelope(body[from:to])
+		out = append(out, env)
+	})
+	switch {
+	case err != nil:
+		return nil, nil, errNotJSON
+	case bad != nil:
+		return nil, nil, bad
+	case n != commands:
+		return nil, nil, fmt.Errorf("%w: %d answers to %d commands", ErrBadResponse, n, commands)
 	}
 	return out, nil, nil
 }

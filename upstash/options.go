@@ -3,6 +3,7 @@ package upstash
 import (
 	"context"
 	"fmt"
+	"math"
 	"time"
 )
 
@@ -65,6 +66,8 @@ func newSettings(opts []Option) (settings, error) {
 		return bad("WithBackoff(%v, %v): use 0 <= base <= cap", s.backoffBase, s.backoffCap)
 	case s.maxResponse < 1:
 		return bad("WithMaxResponse(%d): use at least 1 byte", s.maxResponse)
+	case int64(s.maxResponse) > math.MaxUint32:
+		return bad("WithMaxResponse(%d): use less than 4 GiB", s.maxResponse)
 	case s.maxConns < 1:
 		return bad("WithMaxConns(%d): use at least 1", s.maxConns)
 	}
@@ -109,7 +112,8 @@ func WithBackoff(base, ceiling time.Duration) Option {
 }
 
 // WithMaxResponse sets the longest response to accept, in bytes; the default
-// is 32 MiB.
+// is 32 MiB, and the most is a byte less than 4 GiB. Reading it takes at most 8
+// times its length in memory: that is an array of digits, by [Reply.Array].
 func WithMaxResponse(bytes int) Option { return func(s *settings) { s.maxResponse = bytes } }
 
 // WithMaxConns sets how many connections the native default transport has open

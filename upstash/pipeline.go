@@ -106,7 +106,7 @@ func (c *Client) many(ctx context.Context, x *call, cmds []Command) ([]Reply, er
 			continue
 		}
 		form := x.scriptForms[i]
-		server, bad := replies[i].err.(*Error)
+		server, bad := replies[i].of().err.(*Error)
 		if !bad {
 			c.scripts.ran(cmd.script, form)
 		} else if next, ok := c.scripts.next(cmd.script, form, server); ok {
@@ -124,7 +124,7 @@ func (c *Client) many(ctx context.Context, x *call, cmds []Command) ([]Reply, er
 	}
 	for n, i := range at {
 		if err != nil {
-			replies[i].err = err
+			replies[i] = failedReply(cmds[i].name, err)
 		} else {
 			replies[i] = rest[n]
 		}

@@ -4,19 +4,29 @@ import (
 	"encoding/base64"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/upbloom/upbloom/internal/json"
 )
 
-// Reply is the answer to one command. The zero value is null. It may be
-// copied, and read by several goroutines at once.
+// Reply is the answer to one command, or a part of it. The zero value is null.
+// It may be copied, and read by several goroutines at once. It keeps the bytes of
+// the whole answer in memory, a part too.
 type Reply struct {
-	name  string // of the command
-	err   error
-	value **hidden[value] // nil is null
+	answer   **hidden[received] // nil is null
+	from, to uint32             // its bytes in the answer's body
+}
+
+// received is what a call knows of the answer to one command. Replies read their
+// values in its body when they are asked for them. So an element of an array
+// takes 16 bytes, however little the server sent for it.
+type received struct {
+	name string // of the command
+	err  error
+	body []byte // raw JSON, or RESP2; empty is null
+	form replyForm
+	errs map[uint32]*Error // the first errors of an array in RESP2, by their place
 
 	status        int // of HTTP
 	traits        traits
@@ -25,46 +35,51 @@ type Reply struct {
 	sent          time.Time
 }
 
-// value is a result that no method of Reply has read yet: raw JSON, or a
-// decoded RESP2 answer.
-type value struct {
-	json   []byte // nil for RESP2, which has its value in the fields below
-	base64 bool   // the strings in json are base64
-	resp2  bool   // RESP2 was asked for, and the server sent JSON
-
-	kind  valueKind
-	int   int64
-	text  string
-	array []Reply
-}
-
-type valueKind uint8
+type replyForm uint8
 
 const (
-	kindInt valueKind = 1 + iota
-	kindString
-	kindArray
+	formJSON    replyForm = iota
+	formBase64            // JSON whose strings are base64
+	formIgnored           // JSON, though RESP2 was asked for
+	formRESP2             // checked as a whole
 )
+
+// newReply returns the whole answer.
+func newReply(a *hidden[received]) Reply {
+	return Reply{answer: a.pointer(), to: uint32(len(a.v.body))}
+}
+
+// failedReply returns a reply with an error alone.
+func failedReply(name string, err error) Reply {
+	return newReply(&hidden[received]{v: received{name: name, err: err}})
+}
 
 // Err returns the command's own error in a Pipeline or MultiExec, or that of an
 // element of an array: a *Error, or nil. Do returns the error itself. It is a
 // *CallError if a [Script] of a Pipeline had to be sent once more, and that
-// brought no answer.
-func (r Reply) Err() error { return r.err }
+// brought no answer. If an array has more than 100 errors, those that follow show
+// their code alone.
+func (r Reply) Err() error {
+	a := r.of()
+	if a.err == nil && a.form == formRESP2 && r.raw()[0] == '-' {
+		return a.errorAt(r.from)
+	}
+	return a.err
+}
 
 // IsNil reports whether the result is null. That means, for example, that there
 // is no such key, or that a condition such as NX was not met.
-func (r Reply) IsNil() bool { return r.err == nil && r.val().isNull() }
+func (r Reply) IsNil() bool { return r.check() == ErrNil }
 
 // MaybeRepeated reports whether an earlier attempt of the same call may have
 // been executed, so that this may be the answer to a repetition.
-func (r Reply) MaybeRepeated() bool { return r.maybeRepeated }
+func (r Reply) MaybeRepeated() bool { return r.of().maybeRepeated }
 
 // Sent returns the time at which the attempt that brought this answer began. The
 // answer says what held at some time after it. An attempt before it, whose
 // answer was lost, does not count. Sent is the zero time for a Reply that no
 // call returned.
-func (r Reply) Sent() time.Time { return r.sent }
+func (r Reply) Sent() time.Time { return r.of().sent }
 
 // Int64 returns an integer, which passed through no float. It returns ErrNil
 // for null, and ErrBadResponse for a reply of another type.
@@ -72,7 +87,13 @@ func (r Reply) Int64() (int64, error) {
 	if err := r.check(); err != nil {
 		return 0, err
 	}
-	n, rest, ok := r.val().parseInt()
+	var n int64
+	rest, ok := r.raw(), false
+	if r.of().form == formRESP2 {
+		n, rest, ok = respInt(rest)
+	} else {
+		n, rest, ok = parseInt(rest)
+	}
 	if !ok || len(rest) != 0 {
 		return 0, r.bad("not an integer")
 	}
@@ -85,22 +106,23 @@ func (r Reply) Text() (string, error) {
 	if err := r.check(); err != nil {
 		return "", err
 	}
-	if r.val().json == nil {
-		if r.val().kind != kindString {
+	if r.of().form == formRESP2 {
+		b, ok := respText(r.raw())
+		if !ok {
 			return "", r.bad("not a string")
 		}
-		return r.val().text, nil
+		return string(b), nil
 	}
-	if r.val().json[0] != '"' {
+	if r.raw()[0] != '"' {
 		return "", r.bad("not a string")
 	}
-	s, err := json.String(r.val().json)
+	s, err := json.String(r.raw())
 	if err != nil {
 		return "", r.bad("not a JSON string")
 	}
 	// A server does not encode the status OK. No text is "OK" in base64, so
 	// this is the status.
-	if !r.val().base64 || s == "OK" {
+	if r.of().form != formBase64 || s == "OK" {
 		return s, nil
 	}
 	b, err := base64.StdEncoding.DecodeString(s)
@@ -118,11 +140,10 @@ func (r Reply) Bytes() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	v := r.val()
-	switch {
-	case v.json == nil, v.base64, !strings.ContainsRune(s, '\uFFFD'):
+	switch form := r.of().form; {
+	case form == formRESP2, form == formBase64, !strings.ContainsRune(s, '\uFFFD'):
 		return []byte(s), nil
-	case v.resp2:
+	case form == formIgnored:
 		return nil, r.bad("bytes that are not UTF-8 were replaced, and the server ignores the request" +
 			" for RESP2: send the command with Binary() in a Pipeline, which asks for base64")
 	}
@@ -131,33 +152,28 @@ func (r Reply) Bytes() ([]byte, error) {
 
 // Array returns the elements of an array. If an element is an error, as in the
 // answer to EXEC, its Err returns it. Array returns ErrNil for null, and
-// ErrBadResponse for a reply of another type.
+// ErrBadResponse for a reply of another type. It takes 16 bytes of memory an
+// element.
 func (r Reply) Array() ([]Reply, error) {
 	if err := r.check(); err != nil {
 		return nil, err
 	}
-	if r.val().json == nil {
-		if r.val().kind != kindArray {
-			return nil, r.bad("not an array")
-		}
-		return slices.Clone(r.val().array), nil
+	elements := jsonElements
+	if r.of().form == formRESP2 {
+		elements = respElements
 	}
-	if r.val().json[0] != '[' {
+	n := 0
+	if !elements(r.raw(), func(int, int) { n++ }) {
 		return nil, r.bad("not an array")
 	}
-	raw, err := json.Array(r.val().json)
-	if err != nil {
-		return nil, r.bad("not a JSON array")
-	}
-	out, values := make([]Reply, len(raw)), make([]hidden[value], len(raw))
-	for i, m := range raw {
-		values[i].v = value{json: orNull(m), base64: r.val().base64, resp2: r.val().resp2}
-		out[i] = Reply{name: r.name, value: values[i].pointer()}
-		out[i].status, out[i].traits = r.status, r.traits
-		out[i].maybeRepeated, out[i].attempts, out[i].sent = r.maybeRepeated, r.attempts, r.sent
-	}
-	return out, nil
+	list := make([]Reply, 0, n)
+	elements(r.raw(), func(from, to int) {
+		list = append(list, Reply{r.answer, r.from + uint32(from), r.from + uint32(to)})
+	})
+	return list, nil
 }
+
+func jsonElements(raw []byte, each func(from, to int)) bool { return json.Array(raw, each) == nil }
 
 // Ints appends an array of integers and nulls to dst, as BITFIELD answers. It
 // allocates only if dst has too little room. Its errors are those of Array.
@@ -165,55 +181,49 @@ func (r Reply) Ints(dst []NullInt64) ([]NullInt64, error) {
 	if err := r.check(); err != nil {
 		return dst, err
 	}
-	if r.val().json != nil {
-		out, ok := appendInts(dst, r.val().json)
-		if !ok {
-			return dst, r.bad("not an array of integers")
-		}
-		return out, nil
+	appendTo := appendInts
+	if r.of().form == formRESP2 {
+		appendTo = appendRESPInts
 	}
-	if r.val().kind != kindArray {
+	out, ok := appendTo(dst, r.raw())
+	if !ok {
 		return dst, r.bad("not an array of integers")
-	}
-	out := dst
-	for _, e := range r.val().array {
-		if e.IsNil() {
-			out = append(out, NullInt64{})
-			continue
-		}
-		if e.err != nil || e.val().kind != kindInt {
-			return dst, r.bad("not an array of integers")
-		}
-		out = append(out, NullInt64{e.val().int, true})
 	}
 	return out, nil
 }
 
 // String returns the command's name, or the text of Err, and never the result.
 func (r Reply) String() string {
-	if r.err != nil {
-		return r.err.Error()
+	if err := r.Err(); err != nil {
+		return err.Error()
 	}
-	return "upstash.Reply(" + r.name + ")"
+	return "upstash.Reply(" + r.of().name + ")"
 }
 
 // Format writes String for every verb, so that none shows a stored value. Nor
 // does fmt when it opens a struct that holds a Reply.
 func (r Reply) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, r.String()) }
 
-// val returns what the reply holds, nil for null.
-func (r Reply) val() *value {
-	if r.value == nil {
-		return nil
+// of returns the answer, which must not be changed.
+func (r Reply) of() *received {
+	if r.answer == nil {
+		return &noAnswer
 	}
-	return &(*r.value).v
+	return &(*r.answer).v
 }
 
+var noAnswer received
+
+// raw returns the reply's own part of the answer.
+func (r Reply) raw() []byte { return r.of().body[r.from:r.to] }
+
+// check returns the reply's error, or ErrNil for null.
 func (r Reply) check() error {
-	if r.err != nil {
-		return r.err
+	if err := r.Err(); err != nil {
+		return err
 	}
-	if r.val().isNull() {
+	raw := r.raw()
+	if len(raw) == 0 || raw[0] == 'n' || r.of().form == formRESP2 && isRESPNull(raw) {
 		return ErrNil
 	}
 	return nil
@@ -228,26 +238,9 @@ func (r Reply) bad(format string, args ...any) error {
 func (r Reply) uncertain() error { return r.failed(ErrUncertain) }
 
 func (r Reply) failed(err error) error {
+	a := r.of()
 	return &CallError{
-		Command: r.name, Attempts: int(r.attempts), StatusCode: r.status, Err: err,
-		outcome: judge(r.traits, r.maybeRepeated, outcomeRan),
+		Command: a.name, Attempts: int(a.attempts), StatusCode: a.status, Err: err,
+		outcome: judge(a.traits, a.maybeRepeated, outcomeRan),
 	}
-}
-
-func (v *value) isNull() bool {
-	return v == nil || len(v.json) > 0 && v.json[0] == 'n'
-}
-
-func (v *value) parseInt() (n int64, rest []byte, ok bool) {
-	if v.json == nil {
-		return v.int, nil, v.kind == kindInt
-	}
-	return parseInt(v.json)
-}
-
-func orNull(m json.RawMessage) []byte {
-	if len(m) == 0 {
-		return []byte("null")
-	}
-	return m
 }

@@ -7,10 +7,10 @@ import (
 	"testing"
 )
 
-func jsonReply(raw string) Reply { return Reply{name: "TEST", value: hide(value{json: []byte(raw)})} }
+func jsonReply(raw string) Reply { return replyOf(received{body: []byte(raw)}) }
 
 func base64Reply(raw string) Reply {
-	return Reply{name: "TEST", value: hide(value{json: []byte(raw), base64: true})}
+	return replyOf(received{body: []byte(raw), form: formBase64})
 }
 
 func respReply(t *testing.T, raw string) Reply {
@@ -20,6 +20,25 @@ func respReply(t *testing.T, raw string) Reply {
 		t.Fatalf("%q: %v", raw, err)
 	}
 	return r
+}
+
+func replyOf(a received) Reply {
+	a.name = "TEST"
+	return newReply(&hidden[received]{v: a})
+}
+
+// decodeRESP2 reads a reply whose errors are not redacted.
+func decodeRESP2(body []byte) (Reply, error) {
+	places, err := checkRESP2(body)
+	if err != nil {
+		return Reply{}, err
+	}
+	a := received{body: body, form: formRESP2, errs: make(map[uint32]*Error)}
+	for _, at := range places {
+		line, _ := respLine(body[at:])
+		a.errs[at] = &Error{StatusCode: 200, Message: string(line)}
+	}
+	return replyOf(a), nil
 }
 
 func TestReplyInt64(t *testing.T) {
@@ -156,7 +175,7 @@ func TestReplyArray(t *testing.T) {
 		jsonReply("1"), jsonReply(`"[]"`), jsonReply("{}"), jsonReply("[1"), respReply(t, ":1\r\n"),
 	} {
 		if _, err := r.Array(); !errors.Is(err, ErrBadResponse) {
-			t.Errorf("%s: got %v, want ErrBadResponse", r.val().json, err)
+			t.Errorf("%s: got %v, want ErrBadResponse", r.raw(), err)
 		}
 	}
 }

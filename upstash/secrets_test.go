@@ -46,7 +46,7 @@ func TestNothingSecretIsPrinted(t *testing.T) {
 		"*Error": serverErr, "Error": *server, "*CallError": callErr, "CallError": *call, "type error": typeErr,
 		"argument error": argumentErr, "offset error": offsetErr,
 		"Request": f.requests[0], "*Request": &f.requests[0], "Header": f.requests[0].Header,
-		"failed reply": Reply{name: "SET", err: serverErr},
+		"failed reply": failedReply("SET", serverErr),
 	} {
 		for _, text := range printed(t, v) {
 			for _, secret := range []string{testToken, secretKey, secretItem} {

@@ -13,26 +13,19 @@ var ErrSyntax = errors.New("json: not the value that is due here")
 // maxDepth bounds the recursion; encoding/json's limit is the same.
 const maxDepth = 10000
 
-// Object returns the members of an object as raw JSON, which shares the memory
-// of data. If a name is there more than once, the last member counts.
-func Object(data []byte) (map[string][]byte, error) {
+// Object reads an object and calls each for every member, in order. raw shares
+// the memory of data. If a name is there more than once, the last member counts.
+// each may have been called before an error is found.
+func Object(data []byte, each func(name string, raw []byte)) error {
 	s := scanner{data: data}
-	members := make(map[string][]byte)
-	if !s.whole('{', func(name string, raw []byte) { members[name] = raw }) {
-		return nil, ErrSyntax
-	}
-	return members, nil
+	return s.whole('{', func(name string, from, to int) { each(name, data[from:to]) })
 }
 
-// Array returns the elements of an array as raw JSON, which shares the memory
-// of data.
-func Array(data []byte) ([][]byte, error) {
+// Array reads an array and calls each for every element, in order, with the
+// bounds of its raw JSON in data. each may be called before an error is found.
+func Array(data []byte, each func(from, to int)) error {
 	s := scanner{data: data}
-	elements := [][]byte{}
-	if !s.whole('[', func(_ string, raw []byte) { elements = append(elements, raw) }) {
-		return nil, ErrSyntax
-	}
-	return elements, nil
+	return s.whole('[', func(_ string, from, to int) { each(from, to) })
 }
 
 // String returns the text of a string. A byte that is not UTF-8, and half of a
@@ -60,14 +53,19 @@ type scanner struct {
 }
 
 // whole reads one object or array with nothing but space around it.
-func (s *scanner) whole(open byte, each func(name string, raw []byte)) bool {
+func (s *scanner) whole(open byte, each member) error {
 	s.space()
 	if s.next() != open || !s.composite(maxDepth, each) {
-		return false
+		return ErrSyntax
 	}
-	s.space()
-	return s.pos == len(s.data)
+	if s.space(); s.pos != len(s.data) {
+		return ErrSyntax
+	}
+	return nil
 }
+
+// member is called for a part of an object or array: data[from:to].
+type member func(name string, from, to int)
 
 // next returns the byte at pos, 0 at the end.
 func (s *scanner) next() byte {
@@ -123,7 +121,7 @@ func (s *scanner) word(w string) bool {
 
 // composite reads an object or array, whose bracket stands at pos, and calls
 // each for every member. each may be nil.
-func (s *scanner) composite(depth int, each func(name string, raw []byte)) bool {
+func (s *scanner) composite(depth int, each member) bool {
 	if depth == 0 {
 		return false
 	}
@@ -155,7 +153,7 @@ func (s *scanner) composite(depth int, each func(name string, raw []byte)) bool 
 			return false
 		}
 		if each != nil {
-			each(name, s.data[start:s.pos])
+			each(name, start, s.pos)
 		}
 		s.space()
 		if s.accept(end) {

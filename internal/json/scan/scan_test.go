@@ -23,7 +23,8 @@ func check(t *testing.T, data []byte) {
 	}
 
 	var wantObject map[string]json.RawMessage
-	object, err := Object(data)
+	object := make(map[string][]byte)
+	err := Object(data, func(name string, raw []byte) { object[name] = raw })
 	ok := json.Unmarshal(data, &wantObject) == nil && trimmed[0] == '{'
 	if (err == nil) != ok {
 		t.Fatalf("Object(%q): %v, encoding/json says %v", data, err, ok)
@@ -32,19 +33,23 @@ func check(t *testing.T, data []byte) {
 		t.Fatalf("Object(%q) has %d members, want %d", data, len(object), len(wantObject))
 	}
 	for name, raw := range object {
-		if string(raw) != string(wantObject[name]) {
+		if ok && string(raw) != string(wantObject[name]) {
 			t.Fatalf("Object(%q)[%q] = %s, want %s", data, name, raw, wantObject[name])
 		}
 	}
 
 	var wantArray []json.RawMessage
-	array, err := Array(data)
+	var array [][]byte
+	err = Array(data, func(from, to int) { array = append(array, data[from:to]) })
 	ok = json.Unmarshal(data, &wantArray) == nil && trimmed[0] == '['
 	if (err == nil) != ok {
 		t.Fatalf("Array(%q): %v, encoding/json says %v", data, err, ok)
 	}
+	if ok && len(array) != len(wantArray) {
+		t.Fatalf("Array(%q) has %d elements, want %d", data, len(array), len(wantArray))
+	}
 	for i, raw := range array {
-		if string(raw) != string(wantArray[i]) {
+		if ok && string(raw) != string(wantArray[i]) {
 			t.Fatalf("Array(%q)[%d] = %s, want %s", data, i, raw, wantArray[i])
 		}
 	}
