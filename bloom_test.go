@@ -34,22 +34,20 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	visited, err := bloom.New(client, "crawler:visited", bloom.Config{Capacity: 1_000_000, FPRate: 0.01})
+	seen, err := bloom.NewWindow(client, "seen:webhooks", bloom.WindowConfig{
+		Capacity: 100_000, FPRate: 0.001, Span: 24 * time.Hour,
+	})
 	if err != nil {
 		log.Fatal(err)
 	}
-	for _, url := range []string{"https://a.example/", "https://b.example/", "https://a.example/"} {
-		isNew, err := visited.Add(context.Background(), url) // one request, one command
-		if err != nil {
-			log.Fatal(err)
-		}
-		if isNew {
-			fmt.Println("fetch", url)
-		}
+	for _, id := range []string{"evt_1", "evt_2", "evt_1"} {
+		isNew, err := seen.Add(context.Background(), id) // one request, one command
+		fmt.Println(id, isNew, err)
 	}
 	// Output:
-	// fetch https://a.example/
-	// fetch https://b.example/
+	// evt_1 true <nil>
+	// evt_2 true <nil>
+	// evt_1 false <nil>
 }
 
 // TestREADME compares the README's program with Example, which was compiled.

@@ -1,41 +1,66 @@
-// Package bloom keeps Bloom filters in Redis, behind the Upstash REST API:
-// "have I seen this before?" in one request and one billed command.
+// Package bloom keeps Bloom filters in Redis, behind the Upstash REST API.
 //
-// # Guarantee
-//
-// First of all turn eviction off for the database, or set Config.MustExist.
-// After an eviction the next Add makes an empty filter, whose "no" covers only
-// what was added since.
-//
-// A "no" is true: if Exists returns false without an error, the item was never
-// added to the live filter. Whatever could break that is an error: a filter
-// that is missing, expired or evicted (ErrNotFound), one of another size or
-// seed (MismatchError), other data (ErrNotFilter), a reply that was cut. A
-// "yes" may be a false positive; Config.FPRate is their share. A retry never
-// turns a new item into a seen one. Some choices weaken the "no": LayoutBare
-// has no header to check, MissingIsEmpty takes a missing filter for an empty
-// one, and with ReadsNearest or a read-only token the answer may come from a
-// region that lags behind.
-//
-// # Usage
+// A Bloom filter is a compact set. It may report items that it never held, which
+// is a false positive, but never forgets one that it does. This package stores
+// it in one Redis string, so that many processes share it:
 //
 //	visited, err := bloom.New(client, "crawler:visited", bloom.Config{
 //		Capacity: 1_000_000, FPRate: 0.01,
 //	})
 //	...
-//	isNew, err := visited.Add(ctx, url) // true: fetch it
+//	isNew, err := visited.Add(ctx, url) // one request, one billed command
+//
+// # Before you start
+//
+// Turn off eviction for the database. After an eviction the next [Filter.Add]
+// makes an empty filter, whose "no" covers only what was added since. If you
+// cannot, call [Filter.Create] once, when you deploy, and set [Config.MustExist]
+// in the handlers: an Add to a missing filter is then [ErrNotFound]. It costs
+// three billed commands instead of one.
+//
+// # Which type
+//
+//   - [Filter]: was it ever added?
+//   - [Window]: was it added in the last 24 hours, or any other span?
+//   - [Scalable]: a filter that grows, if nobody knows how many items will come.
+//   - [Cuckoo]: items can be removed again.
+//   - [Sharded]: more than fits into one record, or into one database.
+//   - [Mirror]: a copy in a warm process, which answers without a request.
+//   - [Local]: a filter in memory, with the same bytes as the Redis string.
+//
+// Each says in its own doc what an operation costs in requests, billed commands
+// and bits.
+//
+// # Guarantee
+//
+// A "no" is true: if Exists returns false without an error, the item was never
+// added to the live filter. Whatever could break that is an error: a filter
+// that is missing, expired or evicted ([ErrNotFound]), one of another size or
+// seed ([MismatchError]), other data ([ErrNotFilter]), a reply that was cut. A
+// "yes" may be a false positive; [Config.FPRate] is their share. A retry never
+// turns a new item into a seen one.
+//
+// Some choices weaken the "no". [LayoutBare] has no header to check.
+// MissingIsEmpty takes a missing filter for an empty one. With [ReadsNearest] or
+// a read-only token the answer may come from a region that lags behind.
+//
+// # Usage
 //
 // If the work may fail and must not be lost, look first and add last: Exists,
 // the work, Add. A filter cannot forget an item, not even one whose work failed
 // after its Add.
 //
-// New sends nothing; the first Add makes the filter. AddAll and ExistsAll take
-// many items at once, AddIn and ExistsIn many filters. Create makes the whole
-// filter in advance, Open reads its geometry from the database, Stats says how
-// full it is, and Inspect does so without its Config. Any number of goroutines
-// and processes may use a filter, and a handle is cheap enough to make one for
-// each request. If several handles create the same filter at once, exactly one
-// of them makes it.
+// [New] sends nothing; the first Add makes the filter. [Filter.AddAll] and
+// [Filter.ExistsAll] take many items at once, [AddIn] and [ExistsIn] many
+// filters. [Filter.Create] makes the whole filter in advance, [Open] reads its
+// geometry from the database, [Filter.Stats] says how full it is, and [Inspect]
+// does so without its Config. [Filter.Load] brings in millions of items,
+// [Filter.Snapshot] downloads a filter, and [Filter.Replace] exchanges one in
+// an instant.
+//
+// Any number of goroutines and processes may use a filter, and a handle is cheap
+// enough to make one for each request. If several handles create the same filter
+// at once, exactly one of them makes it.
 //
 // # Sizing
 //
@@ -68,19 +93,20 @@
 // asks for an item, uses PFADD and PFCOUNT: 12 KB for any number of items.
 //
 // There is no counting filter, from which items can be removed: with counters
-// of four bits it takes 38 bits an item at 1 in 100. A cuckoo filter does the
-// same in 11.
+// of four bits it takes 38 bits an item at 1 in 100. A [Cuckoo] does the same in
+// 11.
 //
 // # Errors and retry safety
 //
-// Errors come from the database (they wrap package upstash's *Error and
-// *CallError), or are this package's own. None holds a key, an item or a seed.
+// Errors come from the database (they wrap [upstash.Error] or
+// [upstash.CallError]), or are this package's own. None holds a key, an item or
+// a seed.
 //
 // An attempt whose reply was lost is repeated. If the item's bits are then all
-// set, the lost attempt may have set them: that is ErrUncertain, "in, but new
+// set, the lost attempt may have set them: that is [ErrUncertain], "in, but new
 // or seen is not known". If one of them was still 0, the answer is certain.
-// After any other error of Add the item may be in: upstash.SafeToRetry reports
-// whether it certainly is not, InFilter whether it is, a BatchError both for
+// After any other error of Add the item may be in: [upstash.SafeToRetry] reports
+// whether it certainly is not, [InFilter] whether it is, a [BatchError] both for
 // each item.
 //
 // A handle that meets another filter writes nothing more until Exists or Create
@@ -90,7 +116,7 @@
 //
 // # TTL and reads
 //
-// Config.TTL counts from the first write of a handle that has one, and no later
+// [Config.TTL] counts from the first write of a handle that has one, and no later
 // one prolongs it. A bit of the header says that the TTL is settled. Every write
 // of a handle with a TTL also reads this bit, and sends the EXPIRE if it is 0.
 // If that gets no answer, the write returns no error: the next write does what
@@ -141,9 +167,14 @@
 // # Format and compatibility
 //
 // A filter is one Redis string: 24 bytes of header, then the cells. The header
-// says the kind too, so that a part of something larger, such as a shard, is
-// not taken for a filter. The format of version 1 is frozen and written down in
-// FORMAT.md, with programs in JavaScript and Python that read it. LayoutBare
-// with SchemeFNV1a is the string of the article "Building a high-speed Bloom
-// Filter with Upstash Redis".
+// says the kind too, so that a window or a shard is not taken for a filter. The
+// format of version 1 is frozen and written down in FORMAT.md, with programs in
+// JavaScript and Python that read it. [LayoutBare] with [SchemeFNV1a] is the
+// string of the article "Building a high-speed Bloom Filter with Upstash Redis".
+//
+// Every string carries a random birth number, drawn when it is created. Two
+// filters that use the same key one after the other have different ones, which is
+// how a Mirror, a Snapshot or a batch notices the change. A TTL is settled once
+// EXPIRE was run, or once the user has decided with [Filter.Expire] or
+// [Filter.Persist].
 package bloom

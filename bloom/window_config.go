@@ -33,7 +33,7 @@ type WindowConfig struct {
 
 	// Panes is how many panes make a Span, 1 to 4; the default, for 0, is 1.
 	// More panes forget sooner, and cost more memory and a larger command: at 1
-	// in 100, 34 bits an item with one pane, 46 with two.
+	// in 100, 34 bits an item with one pane, 50 with two.
 	Panes int
 
 	// Seed of the hash; the default is 0. See [Config.Seed].
