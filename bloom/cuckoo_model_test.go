@@ -178,3 +178,15 @@ func (t *table) compare(stored string) int {
 	}
 	return -1
 }
+
+// body is the table as a string holds it behind its first 192 bits.
+func (t *table) body() string {
+	out := make([]byte, (t.geo.Bits+7)/8)
+	for b, w := range t.words {
+		for i := range uint64(53) {
+			at := 53*b + i
+			out[at/8] |= byte(w>>(52-i)&1) << (7 - at%8)
+		}
+	}
+	return string(out)
+}

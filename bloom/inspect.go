@@ -241,6 +241,12 @@ func (s *state) stats() Stats {
 	if s.header.kind == KindFilter || s.header.kind == KindShard {
 		out = statsOf(g, LayoutHeaded, 0, s.setBits)
 	}
+	if g.isTable() {
+		items, _ := cuckooWord(s.word)
+		c := cuckooStatsOf(g, 0, items)
+		out.Items, out.Capacity, out.Fill = c.Items, c.Capacity, c.Fill
+		out.FPRate, out.LiveFPRate = c.FPRate, c.LiveFPRate
+	}
 	out.Kind, out.Seeded, out.Parts = s.header.kind, s.header.seedTag != 0, s.parts()
 	out.Bytes, out.TTL = s.length, s.ttl
 	return out

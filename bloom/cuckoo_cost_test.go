@@ -1,0 +1,202 @@
+package bloom_test
+
+import (
+	"maps"
+	"math"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/bloom/internal/cells"
+	"github.com/upbloom/upbloom/internal/testkit/testenv"
+	"github.com/upbloom/upbloom/upstash/upstashtest"
+)
+
+// What the doc says of billed commands, of the false positive rate at capacity and
+// of Count, in tables of the four sizes that are filled to capacity.
+func TestCuckooFilled(t *testing.T) {
+	const n, batch = 10_000, 500
+	s := upstashtest.NewServer(t, upstashtest.WithRedis(testenv.Redis(t)))
+	for _, p := range []float64{0.01, 0.001, 1e-4, 1e-6} {
+		s.FlushAll()
+		f := cuckoo(t, s.Client(), bloom.CuckooConfig{Capacity: n, FPRate: p, BatchParallel: 1})
+		billed := func(call func()) float64 {
+			s.ResetStats()
+			call()
+			return float64(s.Stats().Billed)
+		}
+		var half, near, last float64
+		items := numbered("item", n+200)
+		for i := 0; i < n; i += batch {
+			b := billed(func() {
+				if _, err := f.AddAll(t.Context(), items[i:i+batch]); err != nil {
+					t.Fatal(err)
+				}
+			})
+			switch share := float64(i+batch) / n; {
+			case share <= 0.5:
+				half += b / (n / 2 / batch)
+			case share > 0.9 && share <= 0.95:
+				near += b
+			case share > 0.98:
+				last += b
+			}
+		}
+		single := 0.0
+		for _, item := range items[n:] { // a Remove makes room for each
+			if removed, err := f.Remove(t.Context(), items[0]); err != nil || !removed {
+				t.Fatalf("Remove = %v, %v", removed, err)
+			}
+			items = items[1:]
+			single += billed(func() {
+				if _, err := f.Add(t.Context(), item); err != nil {
+					t.Fatal(err)
+				}
+			}) / 200
+		}
+		countOf(t, f, n)
+		asked := numbered("absent", 50_000)
+		found, err := f.ExistsAll(t.Context(), asked)
+		if err != nil {
+			t.Fatal(err)
+		}
+		rate := float64(count(found)) / float64(len(asked))
+		formula := f.Geometry().FalsePositiveRate(n)
+		t.Logf("p=%v k=%d: billed up to half %.2f, at 0.95 %.1f, at capacity %.0f, one %.2f;"+
+			" rate %.3g, formula %.3g", p, f.Geometry().Hashes, half, near, last, single, rate, formula)
+		if half > 3.8 || near > 9 || last > 10 || single > 4.4 {
+			t.Errorf("billed: %.2f up to half, %.1f at 0.95, %.0f at capacity, %.2f one", half, near, last, single)
+		}
+		expect := formula * float64(len(asked))
+		if formula > p*1.1 || math.Abs(float64(count(found))-expect) > 4*math.Sqrt(expect)+1 {
+			t.Errorf("p=%v: %d of %d found, want about %.0f", p, count(found), len(asked), expect)
+		}
+		st, err := f.Stats(t.Context())
+		if err != nil || st.Damaged || st.Items != n || math.Abs(float64(st.LiveFPRate)/formula-1) > 1e-9 {
+			t.Errorf("Stats = %+v, %v", st, err)
+		}
+		in, err := bloom.Inspect(t.Context(), s.Client(), key)
+		if err != nil || in.Items != n || in.LiveFPRate != st.LiveFPRate || in.Fill != st.Fill {
+			t.Errorf("Inspect: %v, %v", in, err)
+		}
+		g := f.Geometry()
+		if got := g.EstimateItems(in.SetBits); math.Abs(got/n-1) > 0.02 {
+			t.Errorf("EstimateItems: %.0f", got)
+		}
+	}
+}
+
+// TestCuckooBilled is what one call of each kind costs while there is room.
+func TestCuckooBilled(t *testing.T) {
+	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+		c, w := watch(t, s)
+		cfg := bloom.CuckooConfig{Capacity: 5000, FPRate: 1e-6, BatchBytes: 8000}
+		f := cuckoo(t, c, cfg)
+		if _, err := f.Create(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		items := numbered("item", 300)
+		for _, step := range []struct {
+			name             string
+			requests, billed int64
+			call             func() error
+		}{
+			{"Add", 1, 3, func() error { _, err := f.Add(t.Context(), "a"); return err }},
+			{"Remove", 1, 3, func() error { _, err := f.Remove(t.Context(), "a"); return err }},
+			{"Remove of nothing", 1, 2, func() error { _, err := f.Remove(t.Context(), "a"); return err }},
+			{"Exists", 1, 1, func() error { _, err := f.Exists(t.Context(), "a"); return err }},
+			{"Count", 1, 1, func() error { _, err := f.Count(t.Context()); return err }},
+			{"Stats", 1, 5, func() error { _, err := f.Stats(t.Context()); return err }},
+			{"AddAll", 3, 9, func() error { _, err := f.AddAll(t.Context(), items); return err }},
+			{"RemoveAll", 3, 9, func() error { _, err := f.RemoveAll(t.Context(), items); return err }},
+		} {
+			for range 2 { // the first one may send the script's text
+				s.ResetStats()
+				w.bodies = nil
+				if err := step.call(); err != nil {
+					t.Fatal(err)
+				}
+				if step.name == "Remove" {
+					break
+				}
+			}
+			n := s.Stats()
+			t.Logf("%s: %d requests, billed %d", step.name, n.Requests, n.Billed)
+			for _, body := range w.bodies {
+				if len(body) > cfg.BatchBytes {
+					t.Errorf("%s: a request of %d bytes", step.name, len(body))
+				}
+			}
+			if n.Requests != step.requests || n.Billed != step.billed {
+				t.Errorf("%s: %d requests, billed %d, want %d and %d", step.name, n.Requests, n.Billed,
+					step.requests, step.billed)
+			}
+		}
+	})
+}
+
+// A request that moves many items reads in more than one command, and writes in
+// more than one.
+func TestCuckooManyMoves(t *testing.T) {
+	const n = 30_500
+	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+		f := cuckoo(t, s.Client(), bloom.CuckooConfig{Capacity: 30_000, FPRate: 1e-4})
+		if _, err := f.Create(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		model, items := newTable(f.Geometry()), numbered("x", n+500)
+		for i := 0; i < n; i += 500 {
+			if _, full := model.add(items[i : i+500]); full >= 0 {
+				t.Fatalf("full at item %d", i+full)
+			}
+		}
+		do(t, s, "SETRANGE", key, "24", model.body())
+		do(t, s, "BITFIELD", key, "SET", "u53", "128",
+			strconv.FormatUint(1<<52|uint64(model.items)<<20|uint64(model.ones)%(1<<20), 10))
+		before := maps.Clone(model.words)
+		model.add(items[n:])
+		changed := 0
+		for b, w := range model.words {
+			if w != before[b] {
+				changed++
+			}
+		}
+		if model.reads < 4000 || changed < 1500 {
+			t.Fatalf("%d words read and %d changed: the test shows nothing", model.reads, changed)
+		}
+		s.ResetStats()
+		if _, err := f.AddAll(t.Context(), items[n:]); err != nil {
+			t.Fatal(err)
+		}
+		t.Logf("billed %d", s.Stats().Billed)
+		if b := model.compare(stored(t, s)); b >= 0 {
+			t.Errorf("bucket %d differs", b)
+		}
+		if st, err := f.Stats(t.Context()); err != nil || st.Damaged || st.Items != n+500 {
+			t.Errorf("Stats = %+v, %v", st, err)
+		}
+	})
+}
+
+// No number of a script passes what Lua carries exactly.
+func TestCuckooWidestNumbers(t *testing.T) {
+	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+		f := cuckoo(t, s.Client(), bloom.CuckooConfig{Capacity: 40, FPRate: 6e-8})
+		model := newTable(f.Geometry())
+		// Fingerprints with the top bit, in both slots of as many buckets as come.
+		var items []string
+		for _, item := range numbered("item", 4000) {
+			if p := model.placeOf(item); p.fp >= cells.WordBits<<19 && len(items) < 30 {
+				items = append(items, item)
+			}
+		}
+		if _, err := f.AddAll(t.Context(), items); err != nil {
+			t.Fatal(err)
+		}
+		model.add(items)
+		if b := model.compare(stored(t, s)); b >= 0 || len(items) < 20 || strings.Count(stored(t, s), "\x00") == 0 {
+			t.Errorf("bucket %d differs after %d items", b, len(items))
+		}
+	})
+}
