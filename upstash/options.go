@@ -112,8 +112,8 @@ func WithBackoff(base, ceiling time.Duration) Option {
 }
 
 // WithMaxResponse sets the longest response to accept, in bytes; the default
-// is 32 MiB, and the most is a byte less than 4 GiB. Reading it takes at most 8
-// times its length in memory: that is an array of digits, by [Reply.Array].
+// is 32 MiB, and the most is a byte less than 4 GiB. To read it takes at most 8
+// times as much memory beside it: [Reply.Array] does for an array of digits.
 func WithMaxResponse(bytes int) Option { return func(s *settings) { s.maxResponse = bytes } }
 
 // WithMaxConns sets how many connections the native default transport has open

@@ -20,7 +20,9 @@ import (
 // For each attempt the file holds the method, path and body of the request, and
 // the status, body, Content-Type and Retry-After of the answer, or that there
 // was no answer. It holds no token, no host, no date and no other header. If a
-// body contains the token or the host, the test fails and nothing is written.
+// body contains the token or the host, in plain or in JSON, base64 or the escapes
+// of a URL, the test fails and nothing is written. The file is replaced as a
+// whole, or not at all.
 // Keys and items are in the file as they were sent: record with made-up data.
 //
 // The same requests and answers make the same file. Requests that overlap in

@@ -1,14 +1,10 @@
 package recording
 
 import (
-	"bytes"
 	"cmp"
-	"encoding/base64"
-	"encoding/json"
 	"errors"
 	"io/fs"
 	"net/http"
-	"net/url"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -83,14 +79,14 @@ func (r *recorder) finish(tb testing.TB, file string) {
 		return
 	}
 	data := rec.layout()
-	if word := rec.secret(known, data); word != "" {
+	if word := known.hiddenIn(data, maxNesting); word != "" {
 		tb.Errorf("upstashtest: %s is not written: %s occurs in a request or an answer:"+
 			" record with data that does not hold it", file, word)
 		return
 	}
 	err := os.MkdirAll(filepath.Dir(file), 0o755)
 	if err == nil {
-		err = os.WriteFile(file, data, 0o644)
+		err = replaceFile(file, data)
 	}
 	if err != nil {
 		tb.Errorf("upstashtest: writing the recording: %v", err)
@@ -99,48 +95,20 @@ func (r *recorder) finish(tb testing.TB, file string) {
 	tb.Logf("upstashtest: %d exchanges are recorded in %s", len(rec.Exchanges), file)
 }
 
-// secret returns the word for a secret that the file would contain, or "". It
-// looks into the file as it will be written, and decodes the parts in which a
-// secret could hide: escaped paths, bodies that are not JSON, and the escapes
-// and the base64 of JSON strings.
-func (r recording) secret(known secrets, data []byte) string {
-	if word := known.in(data); word != "" {
-		return word
+// replaceFile writes a file beside the old one and then puts it in its place: a
+// disk that is full leaves the old one whole.
+func replaceFile(name string, data []byte) error {
+	tmp, err := os.CreateTemp(filepath.Dir(name), ".recording-*")
+	if err != nil {
+		return err
 	}
-	for _, x := range r.Exchanges {
-		path, _ := url.PathUnescape(x.Request.Path) // valid, because it was sent
-		if word := known.in([]byte(path)); word != "" {
-			return word
-		}
-		for _, p := range []payload{x.Request.payload, x.Response.payload} {
-			if word := known.in(p.bytes()); word != "" {
-				return word
-			}
-			for _, s := range stringsIn(p.JSON) {
-				if word := known.in([]byte(s)); word != "" {
-					return word
-				}
-				decoded, err := base64.StdEncoding.DecodeString(s)
-				if word := known.in(decoded); err == nil && word != "" {
-					return word
-				}
-			}
-		}
+	_, err = tmp.Write(data)
+	err = errors.Join(err, tmp.Chmod(0o644), tmp.Close())
+	if err == nil {
+		err = os.Rename(tmp.Name(), name)
 	}
-	return ""
-}
-
-// stringsIn returns the strings of a JSON document, including names.
-func stringsIn(doc []byte) (all []string) {
-	d := json.NewDecoder(bytes.NewReader(doc))
-	d.UseNumber()
-	for {
-		t, err := d.Token()
-		if err != nil { // the end: the document is valid
-			return all
-		}
-		if s, ok := t.(string); ok {
-			all = append(all, s)
-		}
+	if err != nil {
+		_ = os.Remove(tmp.Name())
 	}
+	return err
 }

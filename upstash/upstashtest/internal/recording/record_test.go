@@ -208,11 +208,13 @@ func TestRecordHoldsNoSecret(t *testing.T) {
 func TestRecordRefusesSecrets(t *testing.T) {
 	server := upstashtest.NewServer(t, upstashtest.WithToken("Token-Secret"))
 	host := strings.TrimPrefix(server.URL, "http://")
+	one := func(item string) []upstash.Command { return []upstash.Command{upstash.Cmd("SET", "a", item)} }
+	const token = "the token occurs"
 	tests := map[string]struct {
 		cmds []upstash.Command
 		want string
 	}{
-		"token": {[]upstash.Command{upstash.Cmd("SET", "a", "my token-secret")}, "the token occurs"},
+		"token": {[]upstash.Command{upstash.Cmd("SET", "a", "my token-secret")}, token},
 		"host":  {[]upstash.Command{upstash.Cmd("ECHO", server.URL)}, "the host occurs"},
 		"within a path": {
 			[]upstash.Command{upstash.RawCmd("SET", []byte("x"), server.URL)}, "the host occurs",
@@ -228,11 +230,22 @@ func TestRecordRefusesSecrets(t *testing.T) {
 			[]upstash.Command{
 				upstash.Cmd("APPEND", "c", "a Token-"), upstash.Cmd("APPEND", "c", "Secret b"),
 			},
-			"the token occurs",
+			token,
+		},
+		"as Basic":       {one("Basic " + base64.StdEncoding.EncodeToString([]byte("default:Token-Secret"))), token},
+		"as base64url":   {one(base64.RawURLEncoding.EncodeToString([]byte("\xff\xfeToken-Secret"))), token},
+		"base64 in path": {one("/a/" + base64.StdEncoding.EncodeToString([]byte("x:Token-Secret"))), token},
+		"URL-escaped":    {one("https://x/?_token=Token%2DSecret&100%"), token},
+		"JSON in JSON":   {one(`{"a":"{\"token\":\"T\\u006fken-Secret\"}"}`), token},
+		"base64 of JSON": {
+			one(base64.StdEncoding.EncodeToString([]byte(`{"token":"\u0054oken%2dSecret"}`))), token,
 		},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
+			if _, err := server.Client().Del(t.Context(), "a", "b", "c"); err != nil {
+				t.Fatal(err)
+			}
 			file := filepath.Join(t.TempDir(), "recording.json")
 			fake := faketest.Run(func(tb testing.TB) {
 				c := recording.Record(tb, file, server.URL, server.Token)

@@ -2,9 +2,12 @@ package recording
 
 import (
 	"bytes"
+	"encoding/base64"
+	"encoding/json"
 	"net/http"
 	"net/netip"
 	"net/url"
+	"strconv"
 	"strings"
 )
 
@@ -45,4 +48,90 @@ func (s *secrets) in(data []byte) string {
 		}
 	}
 	return ""
+}
+
+// maxNesting is how many encodings around a secret are taken off: JSON in JSON,
+// base64 in a URL in JSON.
+const maxNesting = 5
+
+// hiddenIn returns the word for a secret that data holds, in plain or encoded, or
+// "". It looks into strings of JSON, URL escapes and both alphabets of base64.
+func (s *secrets) hiddenIn(data []byte, nesting int) string {
+	if word := s.in(data); word != "" || nesting == 0 {
+		return word
+	}
+	inner := base64In(data)
+	if json.Valid(data) {
+		inner = append(inner, stringsIn(data)...)
+	}
+	if plain := unescape(data); len(plain) < len(data) {
+		inner = append(inner, plain)
+	}
+	for _, each := range inner {
+		if word := s.hiddenIn(each, nesting-1); word != "" {
+			return word
+		}
+	}
+	return ""
+}
+
+// stringsIn returns the strings of a JSON document, including names.
+func stringsIn(doc []byte) (all [][]byte) {
+	d := json.NewDecoder(bytes.NewReader(doc))
+	d.UseNumber()
+	for {
+		t, err := d.Token()
+		if err != nil { // the end: the document is valid
+			return all
+		}
+		if s, ok := t.(string); ok {
+			all = append(all, []byte(s))
+		}
+	}
+}
+
+// unescape replaces the valid escapes of a URL and leaves all else.
+func unescape(data []byte) []byte {
+	var plain []byte
+	for i := 0; i < len(data); i++ {
+		if c := data[i]; c == '%' && i+2 < len(data) {
+			if n, err := strconv.ParseUint(string(data[i+1:i+3]), 16, 8); err == nil {
+				plain = append(plain, byte(n))
+				i += 2
+				continue
+			}
+		}
+		plain = append(plain, data[i])
+	}
+	return plain
+}
+
+// minBase64 is the length of the shortest text that is tried as base64.
+const minBase64 = 8
+
+// base64In decodes what may be base64 in data, of either alphabet, with padding
+// or without. A slash or a minus before it may belong to it or not, so that each
+// of four beginnings is tried.
+func base64In(data []byte) (all [][]byte) {
+	isPart := func(c rune) bool {
+		return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' ||
+			c == '+' || c == '/' || c == '-' || c == '_'
+	}
+	for word := range bytes.FieldsFuncSeq(data, func(c rune) bool { return !isPart(c) }) {
+		if len(word) < minBase64 {
+			continue
+		}
+		word = bytes.ReplaceAll(bytes.ReplaceAll(word, []byte("-"), []byte("+")), []byte("_"), []byte("/"))
+		for i := range 4 {
+			part := word[i:]
+			if len(part)%4 == 1 {
+				part = part[:len(part)-1]
+			}
+			decoded := make([]byte, base64.RawStdEncoding.DecodedLen(len(part)))
+			if n, err := base64.RawStdEncoding.Decode(decoded, part); err == nil {
+				all = append(all, decoded[:n])
+			}
+		}
+	}
+	return all
 }
