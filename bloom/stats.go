@@ -129,7 +129,10 @@ func (r *record) readNumbers(ctx context.Context, reads ...upstash.Command) (wor
 	if r.headed() {
 		// BITFIELD_RO in any case: a token that may not write would have the
 		// whole transaction refused for a BITFIELD.
-		words := upstash.NewBitField(r.key).Get(headerType, 0).Get(headerType, kindWordOffset)
+		words := upstash.NewBitField(r.key).Get(headerType, 0)
+		if r.shape != nil {
+			words.Get(headerType, kindWordOffset)
+		}
 		cmds = append(cmds, words.ReadOnly().Command())
 	}
 	replies, err := r.together(ctx, append(cmds, reads...))
@@ -167,8 +170,12 @@ func (r *record) compareReply(reply upstash.Reply) (word int64, err error) {
 	if err != nil {
 		return 0, explain(err)
 	}
-	if len(words) != 2 {
-		return 0, wrongCount(len(words), 2)
+	want := 1
+	if r.shape != nil {
+		want = 2
+	}
+	if len(words) != want {
+		return 0, wrongCount(len(words), want)
 	}
 	header, err := fieldWord(words[0])
 	if err != nil {
