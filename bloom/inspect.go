@@ -155,15 +155,19 @@ func (s *state) maxBytes() uint64 {
 		areas := windowAreas(s.header.geometry(0), s.parts())
 		return areas[len(areas)-1].end() / 8
 	case KindLayers:
-		return maxStringBits / 8
+		areas := layerAreas(s.header.bits)
+		return areas[len(areas)-1].end() / 8
 	}
 	return s.header.geometry(0).Bytes(LayoutHeaded)
 }
 
-// parts returns how many panes the string has, at least 1.
+// parts returns how many panes or layers the string has, at least 1.
 func (s *state) parts() int {
-	if s.header.kind == KindWindow {
+	switch s.header.kind {
+	case KindWindow:
 		return max(1, int(s.word>>paneShift&15))
+	case KindLayers:
+		return max(1, int(s.word>>layersShift&15))
 	}
 	return 1
 }

@@ -15,9 +15,9 @@ import (
 // Stats is the state of a filter at one moment. It is plain data.
 type Stats struct {
 	// Geometry, Layout and Kind are the handle's, or what Inspect read. Of a
-	// window or of layers, Geometry is that of one part, and Parts is how many
-	// panes the string has; it is 1 for every other kind. Seeded is true if the
-	// filter has a seed.
+	// window or of layers, Geometry is that of one pane or of the first layer,
+	// and Parts is how many panes or layers there are; it is 1 for every other
+	// kind. Seeded is true if the filter has a seed.
 	Geometry Geometry
 	Layout   Layout
 	Kind     Kind

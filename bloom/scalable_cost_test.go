@@ -1,0 +1,147 @@
+package bloom_test
+
+import (
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/upstash/upstashtest"
+)
+
+// TestScalableRequestsAndCommands counts at the server what each call costs. The
+// steps build on one another.
+func TestScalableRequestsAndCommands(t *testing.T) {
+	neverByLot(t)
+	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+		ctx, c := t.Context(), s.Client()
+		expiring := growing()
+		expiring.TTL = time.Hour
+		f, cold, old := scalable(t, c, growing()), scalable(t, c, growing()), scalable(t, c, expiring)
+		thousand := numbered("item", 1000)
+		addAll := func(f *bloom.Scalable, items []string) func() error {
+			return func() error { _, err := f.AddAll(ctx, items); return err }
+		}
+		addOne := func(f *bloom.Scalable, item string) func() error {
+			return func() error { _, err := f.Add(ctx, item); return err }
+		}
+		missing := func() error {
+			if _, err := f.Exists(ctx, "a"); !errors.Is(err, bloom.ErrNotFound) {
+				return errors.New("found")
+			}
+			return nil
+		}
+		for _, step := range []struct {
+			name             string
+			requests, billed int64
+			do               func() error
+		}{
+			{"Exists, no filter", 1, 1, missing},
+			{"the very first Add", 2, 2, addOne(f, "a")},
+			{"Add", 1, 1, addOne(f, "b")},
+			{"Add again", 1, 1, addOne(f, "b")},
+			{"Exists", 1, 1, func() error { _, err := f.Exists(ctx, "a"); return err }},
+			{"Exists of a new handle", 1, 1, func() error {
+				_, err := scalable(t, c, growing()).Exists(ctx, "a")
+				return err
+			}},
+			{"Add of a new handle, seen", 1, 1, addOne(scalable(t, c, growing()), "a")},
+			{"Add of a new handle, new", 2, 2, addOne(cold, "c")},
+			{"Add of it", 1, 1, addOne(cold, "d")},
+			{"AddAll of 15", 1, 1, addAll(f, numbered("x", 15))},
+			{"AddAll of 15 of a new handle", 2, 2, addAll(scalable(t, c, growing()), numbered("y", 15))},
+			// EVAL, BITFIELD_RO, BITCOUNT, and BITFIELD with another BITCOUNT if it grows
+			{"AddAll of 16", 2, 4, addAll(f, numbered("x", 16))},
+			{"AddAll of 1,000, which grows", 2, 6, addAll(f, thousand)},
+			{"AddAll of 1,000 again", 2, 4, addAll(f, thousand)},
+			{"ExistsAll of 1,000", 1, 1, func() error { _, err := f.ExistsAll(ctx, thousand); return err }},
+			{"none", 0, 0, addAll(f, nil)},
+			{"Create, existing", 1, 2, func() error { _, err := f.Create(ctx); return err }},
+			{"OpenScalable", 1, 2, func() error { _, err := bloom.OpenScalable(ctx, c, key); return err }},
+			{"Inspect", 1, 4, func() error { _, err := bloom.Inspect(ctx, c, key); return err }},
+			{"Stats", 1, 8, func() error { _, err := f.Stats(ctx); return err }},
+			{"Cardinality", 1, 6, func() error { _, err := f.Cardinality(ctx); return err }},
+			{"Expire", 1, 4, func() error { _, err := f.Expire(ctx, time.Hour); return err }},
+			{"Persist", 1, 4, func() error { _, err := f.Persist(ctx); return err }},
+			{"Delete", 1, 3, func() error { _, err := f.Delete(ctx); return err }},
+
+			{"Create", 1, 4, func() error { _, err := f.Create(ctx); return err }},
+			{"Add after Create", 1, 1, addOne(f, "a")},
+			{"Delete by another", 1, 3, func() error { _, err := cold.Delete(ctx); return err }},
+			{"AddAll of 1,001, no filter, with a TTL", 3, 8, addAll(old, numbered("item", 1001))},
+			{"Delete by another", 1, 3, func() error { _, err := cold.Delete(ctx); return err }},
+			// The Add, the move to a new layer and the TTL.
+			{"Add, deleted meanwhile", 3, 10, addOne(old, "a")},
+			{"Rename", 1, 3, func() error { return old.Rename(ctx, "elsewhere") }},
+			{"Add after Rename", 3, 6, addOne(old, "a")},
+		} {
+			s.ResetStats()
+			if err := step.do(); err != nil {
+				t.Fatalf("%s: %v", step.name, err)
+			}
+			if n := s.Stats(); n.Requests != step.requests || n.Billed != step.billed {
+				t.Errorf("%s: %d requests, %d billed commands, want %d, %d",
+					step.name, n.Requests, n.Billed, step.requests, step.billed)
+			}
+		}
+	})
+}
+
+// By chance, one new item in a 64th of the newest layer's capacity is followed by
+// a look at its fill.
+func TestScalableLooks(t *testing.T) {
+	neverByLot(t)
+	s := upstashtest.NewServer(t)
+	c := s.Client()
+	f := scalable(t, c, growing())
+	for _, n := range []int{1000, 4000} {
+		if _, err := f.AddAll(t.Context(), numbered("item", n)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := layersAt(t, s); n != 2 {
+		t.Fatalf("%d layers, want 2", n)
+	}
+	// 5,000 items are in: the second layer is full.
+	for _, step := range []struct {
+		lot      float64
+		item     string
+		requests int64
+		layers   int64
+	}{
+		{64.0 / 4000, "a", 1, 2}, {64.0/4000 - 1e-9, "a", 1, 2}, {64.0/4000 - 1e-9, "b", 2, 3},
+		{64.0 / 16_000, "c", 1, 3}, {64.0/16_000 - 1e-9, "d", 2, 3},
+	} {
+		s.ResetStats()
+		bloom.SetLot(func() float64 { return step.lot }) // neverByLot puts the usual one back
+		if _, err := f.Add(t.Context(), step.item); err != nil {
+			t.Fatal(err)
+		}
+		if n := s.Stats(); n.Requests != step.requests || layersAt(t, s) != step.layers {
+			t.Errorf("lot %v: %d requests, %d layers, want %d, %d",
+				step.lot, n.Requests, layersAt(t, s), step.requests, step.layers)
+		}
+	}
+}
+
+// How long the requests are that the documentation speaks of.
+func TestScalableRequestBytes(t *testing.T) {
+	neverByLot(t)
+	c, w := watch(t, upstashtest.NewServer(t))
+	f := scalable(t, c, bloom.ScalableConfig{Capacity: 1_000_000, FPRate: 0.01})
+	items := numbered("item", 1000)
+	if _, err := f.AddAll(t.Context(), items); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.ExistsAll(t.Context(), items); err != nil {
+		t.Fatal(err)
+	}
+	sizes := []int{}
+	for _, body := range w.bodies[1:] { // behind the look for room
+		sizes = append(sizes, len(body)/10_000*10)
+	}
+	if !slices.Equal(sizes, []int{350, 270}) {
+		t.Errorf("requests of %d KB", sizes)
+	}
+}
