@@ -110,8 +110,11 @@ func TestScalableLooks(t *testing.T) {
 		requests int64
 		layers   int64
 	}{
-		{64.0 / 4000, "a", 1, 2}, {64.0/4000 - 1e-9, "a", 1, 2}, {64.0/4000 - 1e-9, "b", 2, 3},
-		{64.0 / 16_000, "c", 1, 3}, {64.0/16_000 - 1e-9, "d", 2, 3},
+		{64.0 / 4000, "a", 1, 2},
+		{64.0/4000 - 1e-9, "a", 1, 2},
+		{64.0/4000 - 1e-9, "b", 2, 3},
+		{64.0 / 16_000, "c", 1, 3},
+		{64.0/16_000 - 1e-9, "d", 2, 3},
 	} {
 		s.ResetStats()
 		bloom.SetLot(func() float64 { return step.lot }) // neverByLot puts the usual one back

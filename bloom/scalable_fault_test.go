@@ -1,0 +1,136 @@
+package bloom_test
+
+import (
+	"errors"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/upstash/upstashtest"
+)
+
+// rare is a filter that grows and in which a false positive would be a surprise.
+func rare() bloom.ScalableConfig { return bloom.ScalableConfig{Capacity: 1000, FPRate: 1e-8} }
+
+// While the filter grows and replies are lost, come late or twice, of any number
+// of Adds of an item by handles of any age exactly one is told "new", or one of
+// them "uncertain"; and every item is found afterwards.
+func TestScalableUnderFaults(t *testing.T) {
+	s := upstashtest.NewServer(t)
+	ctx, items := t.Context(), numbered("item", 1500)
+	rng := rand.New(rand.NewPCG(1, 2))
+	var mu sync.Mutex
+	faults := []upstashtest.Fault{
+		upstashtest.Drop(upstashtest.AfterExec), upstashtest.Drop(upstashtest.BeforeExec),
+		upstashtest.BadGateway(upstashtest.AfterExec), upstashtest.Twice(0),
+		upstashtest.LateExec(time.Millisecond), upstashtest.ShortResult(),
+	}
+	s.InjectFunc(func(int64, upstashtest.RequestInfo) upstashtest.Fault {
+		mu.Lock()
+		defer mu.Unlock()
+		if rng.IntN(5) == 0 {
+			return faults[rng.IntN(len(faults))]
+		}
+		return upstashtest.Fault{}
+	})
+	told := make([]struct{ isNew, seen, uncertain, unknown int }, len(items))
+	note := func(i int, isNew bool, state bloom.ItemState) {
+		mu.Lock()
+		defer mu.Unlock()
+		switch {
+		case state == bloom.ItemUncertain:
+			told[i].uncertain++
+		case state != bloom.ItemDone:
+			told[i].unknown++
+		case isNew:
+			told[i].isNew++
+		default:
+			told[i].seen++
+		}
+	}
+	var workers sync.WaitGroup
+	for worker := range 4 {
+		rng := rand.New(rand.NewPCG(3, uint64(worker)))
+		c := impatient(s)
+		workers.Go(func() {
+			f := scalable(t, c, rare())
+			for first := 0; first < len(items); {
+				if rng.IntN(20) == 0 {
+					f = scalable(t, c, rare())
+				}
+				if n := rng.IntN(40); n > 1 && first+n <= len(items) {
+					answers, err := f.AddAll(ctx, items[first:first+n])
+					var b *bloom.BatchError
+					for i := range n {
+						state := bloom.ItemDone
+						if errors.As(err, &b) {
+							state = b.Items[i]
+						} else if err != nil {
+							state = bloom.ItemUnknown
+						}
+						note(first+i, i < len(answers) && answers[i], state)
+					}
+					first += n
+					continue
+				}
+				isNew, err := f.Add(ctx, items[first])
+				switch {
+				case errors.Is(err, bloom.ErrUncertain):
+					note(first, false, bloom.ItemUncertain)
+				case err != nil:
+					note(first, false, bloom.ItemUnknown)
+				default:
+					note(first, isNew, bloom.ItemDone)
+				}
+				first++
+			}
+		})
+	}
+	workers.Wait()
+	s.InjectFunc(nil)
+	if n := layersAt(t, s); n < 2 {
+		t.Errorf("%d layers, want it to have grown", n)
+	}
+	found, err := scalable(t, s.Client(), rare()).ExistsAll(ctx, items)
+	if err != nil {
+		t.Fatal(err)
+	}
+	certain, doubtful := 0, 0
+	for i, n := range told {
+		certain, doubtful = certain+n.isNew, doubtful+n.uncertain
+		if n.isNew > 1 || n.isNew+n.uncertain+n.unknown == 0 || !found[i] && n.isNew+n.seen+n.uncertain > 0 {
+			t.Errorf("item %d: %+v, found %v", i, n, found[i])
+		}
+	}
+	if certain < len(items)/2 || doubtful == 0 {
+		t.Errorf("%d certain answers, %d uncertain ones", certain, doubtful)
+	}
+}
+
+// An Add whose reply was lost is uncertain if it finds its bits in the layer that
+// it wrote, and seen for certain if it finds them in another.
+func TestScalableUncertain(t *testing.T) {
+	neverByLot(t)
+	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+		ctx, c := t.Context(), impatient(s)
+		f := scalable(t, c, rare())
+		if added, err := f.Add(ctx, "first layer"); !added || err != nil {
+			t.Fatalf("Add = %v, %v", added, err)
+		}
+		if _, err := f.AddAll(ctx, numbered("item", 2000)); err != nil {
+			t.Fatal(err)
+		}
+		for _, step := range []struct {
+			item string
+			want error
+		}{{"first layer", nil}, {"item-1999", bloom.ErrUncertain}, {"other", bloom.ErrUncertain}} {
+			s.Inject(upstashtest.Drop(upstashtest.AfterExec))
+			added, err := f.Add(ctx, step.item)
+			if added || !errors.Is(err, step.want) || step.want == nil && err != nil {
+				t.Errorf("%s: %v, %v, want %v", step.item, added, err, step.want)
+			}
+		}
+	})
+}
