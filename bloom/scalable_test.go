@@ -87,7 +87,7 @@ func TestScalableBatchFindsRoom(t *testing.T) {
 		for _, step := range []struct {
 			items  int
 			layers int64
-		}{{10, 1}, {500, 1}, {600, 2}, {3000, 2}, {2000, 3}, {20_000, 4}} {
+		}{{10, 1}, {500, 1}, {600, 2}, {3000, 2}, {2000, 3}, {9000, 3}} {
 			f := scalable(t, c, growing())
 			got, err := f.AddAll(ctx, numbered(fmt.Sprint(step.items), step.items))
 			if err != nil || count(got) < step.items*98/100 {
@@ -98,8 +98,8 @@ func TestScalableBatchFindsRoom(t *testing.T) {
 			}
 		}
 		s.FlushAll()
-		got, err := scalable(t, c, growing()).AddAll(ctx, numbered("item", 10_000))
-		if n := layersAt(t, s); err != nil || count(got) < 9900 || n != 3 {
+		got, err := scalable(t, c, growing()).AddAll(ctx, numbered("item", 5000))
+		if n := layersAt(t, s); err != nil || count(got) < 4900 || n != 3 {
 			t.Errorf("%d new, %v, %d layers, want 3", count(got), err, n)
 		}
 	})
@@ -142,7 +142,7 @@ func TestScalableDeletedMeanwhile(t *testing.T) {
 		cfg.TTL = time.Hour
 		f, other := scalable(t, c, cfg), scalable(t, c, cfg)
 		for _, f := range []*bloom.Scalable{f, other} {
-			if _, err := f.AddAll(ctx, numbered("item", 10_000)); err != nil {
+			if _, err := f.AddAll(ctx, numbered("item", 5000)); err != nil {
 				t.Fatal(err)
 			}
 		}

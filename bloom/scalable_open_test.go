@@ -1,0 +1,261 @@
+package bloom_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/upstash"
+	"github.com/upbloom/upbloom/upstash/upstashtest"
+)
+
+func TestScalableConfig(t *testing.T) {
+	c := upstashtest.NewServer(t).Client()
+	for field, cfg := range map[string]bloom.ScalableConfig{
+		"Capacity":      {FPRate: 0.01},
+		"FPRate":        {Capacity: 1000, FPRate: 4.9e-9},
+		"FPRate ":       {Capacity: 1000, FPRate: 1},
+		"MaxBytes":      {Capacity: 1000, FPRate: 0.01, MaxBytes: 1000},
+		"BatchBytes":    {Capacity: 1000, FPRate: 0.01, BatchBytes: -1},
+		"BatchParallel": {Capacity: 1000, FPRate: 0.01, BatchParallel: -1},
+		"TTL":           {Capacity: 1000, FPRate: 0.01, TTL: 1},
+		"Reads":         {Capacity: 1000, FPRate: 0.01, Reads: 9},
+		"Capacity ":     {Capacity: 1 << 30, FPRate: 0.01},
+	} {
+		_, err := bloom.NewScalable(c, key, cfg)
+		var e *bloom.ConfigError
+		if !errors.As(err, &e) || e.Field != strings.TrimSpace(field) ||
+			!strings.HasPrefix(err.Error(), "bloom: ScalableConfig."+e.Field) {
+			t.Errorf("%v: %v, want a ConfigError of %s", cfg, err, field)
+		}
+	}
+	few, err := bloom.ScalableConfig{Capacity: 1, FPRate: 5e-9, Seed: 7}.Geometry()
+	if err != nil {
+		t.Fatal(err)
+	}
+	thousand, err := bloom.Config{Capacity: 1000, FPRate: 1e-9, Seed: 7}.Geometry()
+	if err != nil || few != thousand {
+		t.Errorf("%v, want %v, %v", few, thousand, err)
+	}
+	cfg := bloom.ScalableConfig{Capacity: 1000, FPRate: 0.01, Seed: 12345678, MaxBytes: 1 << 20}
+	f := scalable(t, c, cfg)
+	for _, text := range []string{fmt.Sprintf("%v %+v %#v", cfg, cfg, cfg), fmt.Sprintf("%v %+v %#v", f, f, f)} {
+		if strings.Contains(text, "12345678") || strings.Contains(text, key) || !strings.Contains(text, "bloom.Scalable") {
+			t.Error(text)
+		}
+	}
+}
+
+// How many layers there can be depends on the size of the first.
+func TestScalableMaxLayers(t *testing.T) {
+	s := upstashtest.NewServer(t)
+	for _, want := range []struct {
+		capacity, maxBytes uint64
+		layers             int
+	}{
+		{1000, 0, 5},
+		{150_000, 0, 5},
+		{180_000, 0, 4},
+		{180_000, 1 << 30, 5},
+		{10_000_000, 1 << 30, 3},
+		{10_000_000, 0, 2},
+		{30_000_000, 0, 1},
+	} {
+		s.FlushAll()
+		f := scalable(t, s.Client(), bloom.ScalableConfig{
+			Capacity: want.capacity, FPRate: 0.01, MaxBytes: want.maxBytes,
+		})
+		if added, err := f.Add(t.Context(), "a"); !added || err != nil {
+			t.Fatalf("Add = %v, %v", added, err)
+		}
+		if st, err := f.Stats(t.Context()); err != nil || st.MaxLayers != want.layers {
+			t.Errorf("%+v: %d layers, %v", want, st.MaxLayers, err)
+		}
+	}
+}
+
+func TestOpenScalable(t *testing.T) {
+	neverByLot(t)
+	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+		ctx, c := t.Context(), s.Client()
+		if _, err := bloom.OpenScalable(ctx, c, key); !errors.Is(err, bloom.ErrNotFound) {
+			t.Errorf("OpenScalable of no filter: %v", err)
+		}
+		cfg := growing()
+		cfg.Seed = 42
+		items := numbered("item", 3000)
+		if _, err := scalable(t, c, cfg).AddAll(ctx, items[:2000]); err != nil {
+			t.Fatal(err)
+		}
+		f, err := bloom.OpenScalable(ctx, c, key, nil, bloom.OpenSeed(42), bloom.OpenMaxBytes(10_000),
+			bloom.OpenTTL(time.Hour), bloom.OpenBatch(20_000, 2))
+		if err != nil || f.Geometry() != scalable(t, c, cfg).Geometry() {
+			t.Fatalf("OpenScalable: %v, %v", f, err)
+		}
+		answers, err := f.AddAll(ctx, items)
+		if err != nil || count(answers[:2000]) != 0 || count(answers[2000:]) < 980 {
+			t.Errorf("AddAll: %d and %d new, %v", count(answers[:2000]), count(answers[2000:]), err)
+		}
+		wantTTL(t, s, time.Hour)
+		st, err := f.Stats(ctx)
+		if err != nil || st.MaxLayers != 2 || st.Capacity != 0 || st.FPRate != 0 || !st.Seeded || st.Parts != 2 {
+			t.Errorf("Stats = %+v, %v", st, err)
+		}
+		in, err := bloom.Inspect(ctx, c, key)
+		if err != nil || in.Kind != bloom.KindLayers || in.Parts != 2 || in.SetBits != st.SetBits || in.Bytes != st.Bytes {
+			t.Errorf("Inspect = %+v, %v", in, err)
+		}
+		for name, err := range map[string]error{
+			"seed":   errorOf(bloom.OpenScalable(ctx, c, key)),
+			"filter": errorOf(bloom.Open(ctx, c, key, bloom.OpenSeed(42))),
+			"window": errorOf(bloom.OpenWindow(ctx, c, key, bloom.OpenSeed(42))),
+		} {
+			var m *bloom.MismatchError
+			if !errors.As(err, &m) || m.GotKind != bloom.KindLayers {
+				t.Errorf("another %s: %v, want a MismatchError", name, err)
+			}
+		}
+	})
+}
+
+func errorOf[T any](_ T, err error) error { return err }
+
+// A filter of another kind or size is a mismatch, and other data are left alone.
+func TestScalableMismatch(t *testing.T) {
+	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+		ctx, c := t.Context(), s.Client()
+		larger := growing()
+		larger.Capacity = 5000
+		for name, other := range map[string]func(){
+			"filter": func() { add(t, handle(t, c, small()), "a", true) },
+			"larger": func() {
+				if _, err := scalable(t, c, larger).Add(ctx, "a"); err != nil {
+					t.Fatal(err)
+				}
+			},
+			"text":         func() { do(t, s, "SET", key, "hello, this is some other text of a user") },
+			"list":         func() { do(t, s, "RPUSH", key, "a") },
+			"wrong layers": func() { do(t, s, "BITFIELD", key, "SET", "u4", "129", "9") },
+		} {
+			s.FlushAll()
+			if name == "wrong layers" {
+				if _, err := scalable(t, c, growing()).Add(ctx, "a"); err != nil {
+					t.Fatal(err)
+				}
+			}
+			other()
+			look := []string{"GET", key}
+			if name == "list" {
+				look = []string{"LLEN", key}
+			}
+			before := do(t, s, look...)
+			f := scalable(t, c, growing())
+			for call, err := range map[string]error{
+				"Add":         errorOf(f.Add(ctx, "a")),
+				"AddAll":      errorOf(f.AddAll(ctx, numbered("item", 100))),
+				"Exists":      errorOf(f.Exists(ctx, "a")),
+				"Create":      errorOf(f.Create(ctx)),
+				"Stats":       errorOf(f.Stats(ctx)),
+				"Cardinality": errorOf(f.Cardinality(ctx)),
+			} {
+				var m *bloom.MismatchError
+				isMismatch := errors.As(err, &m)
+				if call == "Create" && name == "wrong layers" {
+					continue // the string is of the kind and the size
+				}
+				if want := name == "filter" || name == "larger"; isMismatch != want ||
+					!want && !errors.Is(err, bloom.ErrNotFilter) {
+					t.Errorf("%s, %s: %v", name, call, err)
+				}
+			}
+			if do(t, s, look...) != before {
+				t.Errorf("%s: the string was changed", name)
+			}
+		}
+	})
+}
+
+// With MustExist an Add makes nothing, and a filter that Create made grows.
+func TestScalableMustExist(t *testing.T) {
+	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+		ctx := t.Context()
+		cfg := growing()
+		cfg.MustExist = true
+		f := scalable(t, s.Client(), cfg)
+		missing := func() {
+			t.Helper()
+			for name, err := range map[string]error{
+				"Add": errorOf(f.Add(ctx, "a")), "AddAll": errorOf(f.AddAll(ctx, numbered("item", 5))),
+				"AddAll of many": errorOf(f.AddAll(ctx, numbered("item", 500))),
+			} {
+				if !errors.Is(err, bloom.ErrNotFound) || do(t, s, "EXISTS", key) != int64(0) {
+					t.Errorf("%s: %v, want ErrNotFound", name, err)
+				}
+			}
+		}
+		missing()
+		if created, err := f.Create(ctx); !created || err != nil {
+			t.Fatalf("Create = %v, %v", created, err)
+		}
+		for i := range 3 {
+			items := numbered(fmt.Sprint(i), 1000)
+			if answers, err := f.AddAll(ctx, items); err != nil || count(answers) < 980 {
+				t.Fatalf("AddAll: %d new, %v", count(answers), err)
+			}
+			if added, err := scalable(t, s.Client(), cfg).Add(ctx, items[7]); added || err != nil {
+				t.Errorf("Add = %v, %v", added, err)
+			}
+			if added, err := f.Add(ctx, items[8]); added || err != nil {
+				t.Errorf("Add = %v, %v", added, err)
+			}
+			if found, err := f.ExistsAll(ctx, items); err != nil || count(found) != 1000 {
+				t.Errorf("ExistsAll: %d found, %v", count(found), err)
+			}
+		}
+		if n := layersAt(t, s); n != 2 {
+			t.Errorf("%d layers, want 2", n)
+		}
+		do(t, s, "DEL", key)
+		missing()
+	})
+}
+
+// A region may lag behind: what it says of the layers is not remembered, and its
+// "yes" counts.
+func TestScalableReads(t *testing.T) {
+	neverByLot(t)
+	s := upstashtest.NewServer(t)
+	for _, reads := range []bloom.Reads{bloom.ReadsNearest, bloom.ReadsNearestFirst} {
+		s.FlushAll()
+		cfg := growing()
+		cfg.Reads, cfg.MissingIsEmpty = reads, true
+		f := scalable(t, s.Client(), cfg)
+		if found, err := f.Exists(t.Context(), "a"); found || err != nil {
+			t.Errorf("%v: Exists, missing: %v, %v", reads, found, err)
+		}
+		if _, err := scalable(t, s.Client(), growing()).AddAll(t.Context(), numbered("item", 3000)); err != nil {
+			t.Fatal(err)
+		}
+		before := do(t, s, "BITCOUNT", key, "24", "1763").(int64)
+		if added, err := f.Add(t.Context(), "a"); !added || err != nil {
+			t.Errorf("%v: Add = %v, %v", reads, added, err)
+		}
+		if n := do(t, s, "BITCOUNT", key, "24", "1763").(int64); n != before {
+			t.Errorf("%v: the first Add of a handle went into the first layer", reads)
+		}
+		found, err := f.ExistsAll(t.Context(), append(numbered("item", 3000), "a"))
+		if err != nil || count(found) != 3001 {
+			t.Errorf("%v: %d found, %v", reads, count(found), err)
+		}
+	}
+	reader := s.Client(upstash.WithReadOnly())
+	if found, err := scalable(t, reader, growing()).Exists(t.Context(), "a"); !found || err != nil {
+		t.Errorf("read-only: Exists = %v, %v", found, err)
+	}
+	if _, err := scalable(t, reader, growing()).Add(t.Context(), "a"); !errors.Is(err, upstash.ErrReadOnly) {
+		t.Errorf("read-only: Add: %v", err)
+	}
+}
