@@ -38,7 +38,8 @@ import (
 // An item that is added again is stored again in each layer that has become the
 // newest meanwhile. So each layer's capacity counts the distinct items that were
 // added while it was the newest. [Scalable.Cardinality] is the sum over the
-// layers and may count such an item several times, at most twice on average.
+// layers. If every item is added again all the time, it is up to 2.3 times the
+// number of distinct ones.
 //
 // Handles of other programs may have another MaxBytes. All of them find what any
 // has added.
