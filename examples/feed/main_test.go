@@ -43,8 +43,8 @@ func TestRun(t *testing.T) {
 	if err := run(t.Context(), &out); err != nil {
 		t.Fatal(err)
 	}
-	want := "video-1: seen by [user-7] of 100 users: 1 request, 100 commands\n"
-	if !bytes.HasSuffix(out.Bytes(), []byte(want)) {
+	want := "ada: 150 of 200 candidates are new to her: 1 request, 1 command, "
+	if !bytes.HasPrefix(out.Bytes(), []byte(want)) {
 		t.Errorf("%s", &out)
 	}
 }
