@@ -1,0 +1,213 @@
+package bloom_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/upstash"
+	"github.com/upbloom/upbloom/upstash/httptransport"
+	"github.com/upbloom/upbloom/upstash/upstashtest"
+)
+
+// A mortal is the transports of a process that dies at its request number left:
+// before the request was sent, or before the reply came.
+type mortal struct {
+	left  *atomic.Int64
+	after bool
+	next  upstash.Transport
+}
+
+var errDead = errors.New("the process is dead")
+
+func (m mortal) RoundTrip(ctx context.Context, req *upstash.Request, resp *upstash.Response) error {
+	left := m.left.Add(-1)
+	if left < 0 || left == 0 && !m.after {
+		return errDead
+	}
+	err := m.next.RoundTrip(ctx, req, resp)
+	if left == 0 {
+		return errDead
+	}
+	return err
+}
+
+// process makes the clients of a process that dies at a request.
+func process(s [2]*upstashtest.Server, request int64, after bool) []*upstash.Client {
+	left := new(atomic.Int64)
+	left.Store(request)
+	var clients []*upstash.Client
+	for i := range s {
+		transport := mortal{left, after, httptransport.New(http.DefaultClient)}
+		clients = append(clients, s[i].Client(upstash.WithRetry(0), upstash.WithTransport(transport)))
+	}
+	return clients
+}
+
+// Whatever was left by two Creates that were interrupted, the third completes it.
+// At most one of them says that it made the filter, and one that was not
+// interrupted after the others says so if they do not.
+func TestShardedCreateAfterCrashes(t *testing.T) {
+	s := [2]*upstashtest.Server{upstashtest.NewServer(t), upstashtest.NewServer(t)}
+	const most = 9 // requests of a Create, and one
+	for n := range most * most * 2 {
+		for i := range s {
+			s[i].FlushAll()
+		}
+		first := process(s, int64(n%most+1), n/most/most == 1)
+		second := process(s, int64(n/most%most+1), n/most/most == 0)
+		third := []*upstash.Client{s[0].Client(), s[1].Client()}
+		made := 0
+		var last error
+		for _, clients := range [][]*upstash.Client{first, second, third} {
+			var created bool
+			if created, last = sharded(t, shards(5), clients...).Create(t.Context()); created {
+				made++
+			}
+		}
+		if last != nil || made > 1 {
+			t.Fatalf("case %d: %d Creates made it, the last: %v", n, made, last)
+		}
+		f := sharded(t, shards(5), third...)
+		for i := range 5 {
+			if added, err := f.Add(t.Context(), ofShard(f, i, 1)[0]); err != nil || !added {
+				t.Fatalf("case %d: Add to shard %d = %v, %v", n, i, added, err)
+			}
+		}
+	}
+}
+
+// Of Creates at once exactly one makes the filter, none fails, and who has
+// created adds at once.
+func TestShardedCreateAtOnce(t *testing.T) {
+	s := [2]*upstashtest.Server{upstashtest.NewServer(t), upstashtest.NewServer(t)}
+	for n := range 25 {
+		for i := range s {
+			s[i].FlushAll()
+		}
+		var made atomic.Int64
+		var running sync.WaitGroup
+		for i := range 5 {
+			f := sharded(t, shards(6), s[0].Client(), s[1].Client())
+			running.Go(func() {
+				time.Sleep(time.Duration(n*i) * 20 * time.Microsecond)
+				created, err := f.Create(t.Context())
+				if err != nil {
+					t.Errorf("round %d: Create: %v", n, err)
+				}
+				if created {
+					made.Add(1)
+				}
+				items := numbered(fmt.Sprint("of-", i), 20)
+				if added, err := f.AddAll(t.Context(), items); err != nil || count(added) != 20 {
+					t.Errorf("round %d: AddAll: %d new, %v", n, count(added), err)
+				}
+			})
+		}
+		running.Wait()
+		if made.Load() != 1 {
+			t.Fatalf("round %d: %d Creates made it, want 1", n, made.Load())
+		}
+		f := sharded(t, shards(6), s[0].Client(), s[1].Client())
+		for i := range 5 {
+			if found, err := f.ExistsAll(t.Context(), numbered(fmt.Sprint("of-", i), 20)); err != nil || count(found) != 20 {
+				t.Fatalf("round %d: %d found, %v", n, count(found), err)
+			}
+		}
+	}
+}
+
+// A shard that was lost is not made anew while others hold items.
+func TestShardedCreateAfterLoss(t *testing.T) {
+	twoServers(t, func(t *testing.T, s [2]*upstashtest.Server) {
+		f := sharded(t, shards(4), s[0].Client(), s[1].Client())
+		for _, lost := range []int{0, 3} {
+			for i := range s {
+				s[i].FlushAll()
+			}
+			create(t, f, true)
+			do(t, s[lost%2], "DEL", shardKey(lost))
+			create(t, f, true) // nothing was in it
+			if _, err := f.Add(t.Context(), ofShard(f, 2, 1)[0]); err != nil {
+				t.Fatal(err)
+			}
+			do(t, s[lost%2], "DEL", shardKey(lost))
+			created, err := f.Create(t.Context())
+			if created || !errors.Is(err, bloom.ErrNotFound) || !strings.Contains(err.Error(), fmt.Sprintf("shard %d of 4", lost)) {
+				t.Errorf("Create = %v, %v, want an error that names shard %d", created, err, lost)
+			}
+			if n := do(t, s[lost%2], "EXISTS", shardKey(lost)); n != int64(0) {
+				t.Errorf("shard %d was made anew", lost)
+			}
+			if _, err := f.Delete(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			create(t, f, true)
+		}
+	})
+}
+
+// A Create that completes another one takes its moment of expiry.
+func TestShardedCreateCompletesTheTTL(t *testing.T) {
+	twoServers(t, func(t *testing.T, s [2]*upstashtest.Server) {
+		cfg := shards(4)
+		cfg.TTL = time.Hour
+		create(t, sharded(t, cfg, s[0].Client(), s[1].Client()), true)
+		do(t, s[0], "DEL", shardKey(0))
+		do(t, s[1], "DEL", shardKey(3))
+		do(t, s[1], "PEXPIRE", shardKey(1), "600000")
+		do(t, s[0], "PEXPIRE", shardKey(2), "600000")
+		create(t, sharded(t, cfg, s[0].Client(), s[1].Client()), true)
+		for i := range 4 {
+			if left := do(t, s[i%2], "PTTL", shardKey(i)).(int64); left > 601_000 || left < 500_000 {
+				t.Errorf("shard %d expires in %d ms, want 10 minutes", i, left)
+			}
+		}
+	})
+}
+
+// A lost reply leaves the items of one database uncertain, and those of the other
+// certain. A late or doubled one changes nothing.
+func TestShardedAddUnderFaults(t *testing.T) {
+	for _, fault := range []upstashtest.Fault{
+		upstashtest.Drop(upstashtest.AfterExec), upstashtest.Drop(upstashtest.BeforeExec),
+		upstashtest.Twice(0), upstashtest.ShortBatch(), upstashtest.LongBatch(), upstashtest.CutBody(20),
+	} {
+		s := [2]*upstashtest.Server{upstashtest.NewServer(t), upstashtest.NewServer(t)}
+		f := sharded(t, shards(4), impatient(s[0]), impatient(s[1]))
+		create(t, f, true)
+		items := numbered("item", 200)
+		s[1].Inject(fault)
+		added, err := f.AddAll(t.Context(), items)
+		var batch *bloom.BatchError
+		if err != nil && !errors.As(err, &batch) {
+			t.Fatalf("%v: %v", fault, err)
+		}
+		for i, item := range items {
+			hit := f.ShardOf(item)%2 == 1
+			switch {
+			case added[i]:
+			case !hit:
+				t.Fatalf("%v: an item of the other database is not new, %v", fault, err)
+			case err == nil || batch.Items[i] == bloom.ItemDone:
+				t.Fatalf("%v: a new item is called seen", fault)
+			}
+		}
+		t.Logf("%v: %d of 200 new, %v", fault, count(added), err)
+		found, err := f.ExistsAll(t.Context(), items)
+		want := 200
+		if batch != nil {
+			want = batch.Count(bloom.ItemDone) + batch.Count(bloom.ItemUncertain)
+		}
+		if err != nil || count(found) < want {
+			t.Errorf("%v: %d found, %v, want %d", fault, count(found), err, want)
+		}
+	}
+}
