@@ -116,11 +116,11 @@ func cuckooStatsOf(g Geometry, capacity, items uint64) CuckooStats {
 
 // String draws the state for a person, in a few lines without the key:
 //
-//	filter           56,710 bits (6.9 KiB), k=5, cuckoo
+//	filter           56,657 bits (6.9 KiB), k=5, cuckoo
 //	fill             [###################.] 93.5%
 //	items            5,000 of 5,000
 //	false positives  1 in 110 now, 1 in 110 at capacity
-//	stored           7,113 bytes, no expiry
+//	stored           7,107 bytes, no expiry
 //
 // A damaged filter has one line more.
 func (s CuckooStats) String() string {
