@@ -2,7 +2,9 @@ package bloom_test
 
 import (
 	"errors"
+	"fmt"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -130,6 +132,71 @@ func TestScalableUncertain(t *testing.T) {
 			added, err := f.Add(ctx, step.item)
 			if added || !errors.Is(err, step.want) || step.want == nil && err != nil {
 				t.Errorf("%s: %v, %v, want %v", step.item, added, err, step.want)
+			}
+		}
+	})
+}
+
+// Between the Add that made the filter anew and the script that shortens it, other
+// clients act. Nothing that they added, or were told is there, is lost.
+func TestScalableShortensItsOwnAlone(t *testing.T) {
+	neverByLot(t)
+	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+		ctx := t.Context()
+		for name, step := range map[string]struct {
+			act    func(other *bloom.Scalable) error
+			layers int64
+		}{
+			"nothing": {func(*bloom.Scalable) error { return nil }, 1},
+			"another item": {func(other *bloom.Scalable) error {
+				return errorOf(other.Add(ctx, "b"))
+			}, 2},
+			"the same item": {func(other *bloom.Scalable) error {
+				if added, err := other.Add(ctx, "a"); added || err != nil {
+					return fmt.Errorf("Add = %v, %w", added, err)
+				}
+				return nil
+			}, 1},
+			"a TTL": {func(other *bloom.Scalable) error { return errorOf(other.Expire(ctx, time.Hour)) }, 2},
+			"a new filter": {func(other *bloom.Scalable) error {
+				_, err := other.Delete(ctx)
+				return errors.Join(err, errorOf(other.Add(ctx, "b")), errorOf(other.Add(ctx, "a")))
+			}, 1},
+		} {
+			s.FlushAll()
+			c, requests := timedClient(t, s, newServerClock())
+			f, other := scalable(t, c, rare()), scalable(t, s.Client(), rare())
+			if _, err := f.AddAll(ctx, numbered("item", 1100)); err != nil {
+				t.Fatal(err)
+			}
+			if found, err := other.Exists(ctx, "item-7"); !found || err != nil {
+				t.Fatalf("Exists = %v, %v", found, err)
+			}
+			do(t, s, "DEL", key)
+			requests.before = func(body string) error {
+				if !strings.HasPrefix(body, `["EVAL`) {
+					return nil
+				}
+				requests.before = nil
+				return step.act(other)
+			}
+			if added, err := f.Add(ctx, "a"); !added || err != nil {
+				t.Fatalf("%s: Add = %v, %v", name, added, err)
+			}
+			if requests.before != nil {
+				t.Fatalf("%s: no script followed", name)
+			}
+			if n := layersAt(t, s); n != step.layers {
+				t.Errorf("%s: %d layers, want %d", name, n, step.layers)
+			}
+			items := []string{"a"}
+			if strings.Contains(name, "another") || strings.Contains(name, "new") {
+				items = append(items, "b")
+			}
+			for _, h := range []*bloom.Scalable{f, other, scalable(t, s.Client(), rare())} {
+				if found, err := h.ExistsAll(ctx, items); err != nil || count(found) != len(items) {
+					t.Errorf("%s: found %v, %v", name, found, err)
+				}
 			}
 		}
 	})
