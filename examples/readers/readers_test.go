@@ -1,0 +1,453 @@
+// Package readers_test holds the readers in TypeScript and Python against the
+// vectors of the format, and against filters that Go wrote and reads.
+package readers_test
+
+import (
+	"bufio"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/internal/testkit/testenv"
+	"github.com/upbloom/upbloom/upstash/upstashtest"
+)
+
+// A reader is a program that answers questions with one of the files.
+type reader struct {
+	in  io.Writer
+	out *bufio.Reader
+}
+
+// question is a map, so that a program meets only what is asked.
+type question map[string]any
+
+func start(t *testing.T, s *upstashtest.Server, exe string, args ...string) *reader {
+	t.Helper()
+	cmd := exec.Command(exe, append(args, s.URL, s.Token)...)
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH")}
+	cmd.Stderr = os.Stderr
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = in.Close()
+		if err := cmd.Wait(); err != nil {
+			t.Errorf("%s: %v", exe, err)
+		}
+	})
+	return &reader{in, bufio.NewReader(out)}
+}
+
+// ask returns the program's answer in into, or its error.
+func (r *reader) ask(t *testing.T, q question, into any) (failure string) {
+	t.Helper()
+	line, err := json.Marshal(q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := fmt.Fprintf(r.in, "%s\n", line); err != nil {
+		t.Fatal(err)
+	}
+	line, err = r.out.ReadBytes('\n')
+	if err != nil {
+		t.Fatalf("%v: %v", q["op"], err)
+	}
+	var answer struct {
+		OK    json.RawMessage `json:"ok"`
+		Error string          `json:"error"`
+	}
+	if err := json.Unmarshal(line, &answer); err != nil {
+		t.Fatal(err)
+	}
+	if answer.Error == "" {
+		if err := json.Unmarshal(answer.OK, into); err != nil {
+			t.Fatalf("%v: %s: %v", q["op"], answer.OK, err)
+		}
+	}
+	return answer.Error
+}
+
+// want asks, and wants this very answer.
+func (r *reader) want(t *testing.T, q question, want any) {
+	t.Helper()
+	got := reflect.New(reflect.TypeOf(want))
+	if failure := r.ask(t, q, got.Interface()); failure != "" {
+		t.Errorf("%v: %s", q, failure)
+	} else if !reflect.DeepEqual(got.Elem().Interface(), want) {
+		t.Errorf("%v: %v, want %v", q, got.Elem().Interface(), want)
+	}
+}
+
+// eachReader runs a test with both files, each with a database of its own.
+func eachReader(t *testing.T, test func(t *testing.T, s *upstashtest.Server, r *reader)) {
+	t.Run("typescript", func(t *testing.T) {
+		s := upstashtest.NewServer(t)
+		test(t, s, start(t, s, testenv.Need(t, "node", "node"), compiled(t)))
+	})
+	t.Run("python", func(t *testing.T) {
+		s := upstashtest.NewServer(t)
+		test(t, s, start(t, s, python(t), "testdata/answer.py"))
+	})
+}
+
+// dist is where the compiler writes, in this folder so that Node finds
+// node_modules.
+var dist string
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if dist != "" {
+		_ = os.RemoveAll(dist)
+	}
+	os.Exit(code)
+}
+
+// compile makes JavaScript of the files, once for all tests.
+var compile = sync.OnceValue(func() (err error) {
+	if dist, err = os.MkdirTemp(".", "dist-"); err != nil {
+		return err
+	}
+	out, err := exec.Command("node", tsc, "-p", ".", "--outDir", dist).CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("tsc: %w\n%s", err, out)
+	}
+	return nil
+})
+
+const tsc = "node_modules/typescript/bin/tsc"
+
+// compiled returns the test's program in JavaScript.
+func compiled(t *testing.T) string {
+	t.Helper()
+	if _, err := os.Stat(tsc); err != nil {
+		testenv.Missing(t, "node", "run npm ci in examples/readers first")
+	}
+	if err := compile(); err != nil {
+		t.Fatal(err)
+	}
+	return filepath.Join(dist, "testdata", "answer.js")
+}
+
+// python returns a Python that has xxhash.
+func python(t *testing.T) string {
+	t.Helper()
+	for _, exe := range []string{"python3", "/usr/bin/python3"} {
+		if exec.Command(exe, "-c", "import xxhash").Run() == nil {
+			return exe
+		}
+	}
+	testenv.Missing(t, "python", "no python3 with the module xxhash")
+	return ""
+}
+
+// vectors reads a file of vectors.
+func vectors(t *testing.T, name string, into any) {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join("../../bloom/testdata", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(data, into); err != nil {
+		t.Fatal(err)
+	}
+}
+
+type item struct {
+	Item, Seed string
+	M          uint64
+	K          int
+	Positions  []uint64
+}
+
+func TestVectors(t *testing.T) {
+	var v struct {
+		Blocked, XXH3, FNV1a []item
+		Header               []struct {
+			M            uint64
+			K            int
+			Kind, Scheme int
+			Seed         string
+			Word         string `json:"header_u53"`
+		}
+		Sizing []struct {
+			N uint64
+			P float64
+			M uint64
+			K int
+		} `json:"blocked_sizing"`
+	}
+	vectors(t, "v1.json", &v)
+	eachReader(t, func(t *testing.T, _ *upstashtest.Server, r *reader) {
+		for scheme, items := range map[bloom.Scheme][]item{
+			bloom.SchemeBlocked: v.Blocked, bloom.SchemeXXH3: v.XXH3, bloom.SchemeFNV1a: v.FNV1a,
+		} {
+			if len(items) < 100 {
+				t.Fatalf("%d items of %v", len(items), scheme)
+			}
+			for _, i := range items {
+				q := question{"op": "cells", "items": []string{i.Item}, "m": i.M, "k": i.K, "scheme": scheme}
+				if i.Seed != "" {
+					q["seed"] = i.Seed
+				}
+				r.want(t, q, i.Positions)
+			}
+		}
+		headers := 0
+		for _, h := range v.Header {
+			if h.Kind == 0 {
+				headers++
+				r.want(t, question{"op": "header", "m": h.M, "k": h.K, "scheme": h.Scheme, "seed": h.Seed}, h.Word)
+			}
+		}
+		if headers == 0 || len(v.Sizing) == 0 {
+			t.Fatal("no headers or no sizes")
+		}
+		for _, s := range v.Sizing {
+			r.want(t, question{"op": "size", "n": s.N, "p": s.P}, map[string]uint64{"m": s.M, "k": uint64(s.K)})
+		}
+	})
+}
+
+type part struct{ At, M uint64 }
+
+func TestVectorsOfParts(t *testing.T) {
+	var v struct {
+		Window []struct {
+			M           uint64
+			Ring        int
+			PaneSeconds uint64   `json:"pane_seconds"`
+			PaneOffsets []uint64 `json:"pane_offsets"`
+			Times       []struct{ Unix, Epoch uint64 }
+		}
+		Pairs []struct {
+			Panes         int
+			E, C          uint64
+			CountingPanes []int `json:"counting_panes"`
+		} `json:"window_pairs"`
+		Scalable []struct {
+			M      uint64
+			Layers []struct{ Offset, M uint64 }
+		}
+		Counts []struct {
+			M      uint64
+			Layers int
+		} `json:"layer_counts"`
+	}
+	vectors(t, "v1-kinds.json", &v)
+	if len(v.Window) == 0 || len(v.Pairs) == 0 || len(v.Scalable) == 0 || len(v.Counts) == 0 {
+		t.Fatal("vectors are missing")
+	}
+	eachReader(t, func(t *testing.T, _ *upstashtest.Server, r *reader) {
+		for _, w := range v.Window {
+			var want []part
+			for _, at := range w.PaneOffsets {
+				want = append(want, part{at, w.M})
+			}
+			r.want(t, question{"op": "parts", "kind": "window", "m": w.M, "panes": w.Ring}, want)
+			for _, at := range w.Times {
+				r.want(t, question{"op": "epoch", "panes": w.Ring, "seconds": w.PaneSeconds, "now": at.Unix}, at.Epoch)
+			}
+		}
+		for _, p := range v.Pairs {
+			r.want(t, question{"op": "counting", "panes": p.Panes + 2, "e": p.E, "c": p.C}, p.CountingPanes)
+		}
+		for _, l := range v.Scalable {
+			var want []part
+			for _, at := range l.Layers {
+				want = append(want, part{at.Offset, at.M})
+			}
+			r.want(t, question{"op": "parts", "kind": "layers", "m": l.M, "panes": 0}, want)
+		}
+		for _, l := range v.Counts {
+			var got []part
+			failure := r.ask(t, question{"op": "parts", "kind": "layers", "m": l.M, "panes": 0}, &got)
+			if failure != "" || len(got) != l.Layers {
+				t.Errorf("m=%d: %d layers, %s, want %d", l.M, len(got), failure, l.Layers)
+			}
+		}
+	})
+}
+
+// Windows and layers that another program wrote; shards and cuckoo tables are
+// refused.
+func TestStringsOfVectors(t *testing.T) {
+	var v struct {
+		Strings []struct {
+			Kind    bloom.Kind
+			Seed    string
+			Seconds int64 `json:"pane_seconds"`
+			Epoch   int64
+			Items   []string
+			FoundAt map[int64][]string `json:"found_at"`
+			Hex     string
+		}
+	}
+	vectors(t, "v1-kinds.json", &v)
+	eachReader(t, func(t *testing.T, s *upstashtest.Server, r *reader) {
+		kinds := map[bloom.Kind]int{}
+		for _, v := range v.Strings {
+			kinds[v.Kind]++
+			data, err := hex.DecodeString(v.Hex)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := s.Exec("SET", "k", string(data)); err != nil {
+				t.Fatal(err)
+			}
+			q := question{"op": "exists", "key": "k", "seed": v.Seed, "items": append(v.Items, "stranger")}
+			switch v.Kind {
+			case bloom.KindLayers:
+				want := make([]bool, len(v.Items)+1)
+				for i := range v.Items {
+					want[i] = true
+				}
+				r.want(t, q, want)
+			case bloom.KindWindow:
+				for after, found := range v.FoundAt {
+					in := map[string]bool{}
+					for _, item := range found {
+						in[item] = true
+					}
+					want := make([]bool, len(v.Items)+1)
+					for i, item := range v.Items {
+						want[i] = in[item]
+					}
+					q["now"] = (v.Epoch+after)*v.Seconds + v.Seconds/2
+					r.want(t, q, want)
+				}
+			default:
+				wantError(t, r, q, "Mismatch")
+			}
+		}
+		if kinds[bloom.KindLayers] == 0 || kinds[bloom.KindWindow] < 2 || kinds[bloom.KindShard] == 0 {
+			t.Errorf("strings of the kinds %v", kinds)
+		}
+	})
+}
+
+func wantError(t *testing.T, r *reader, q question, want string) {
+	t.Helper()
+	var got any
+	if failure := r.ask(t, q, &got); !strings.HasPrefix(failure, want+":") {
+		t.Errorf("%v: %v, %q, want a %s", q["op"], got, failure, want)
+	}
+}
+
+func numbered(prefix string, n int) []string {
+	items := make([]string, n)
+	for i := range items {
+		items[i] = fmt.Sprintf("%s-%d-ключ", prefix, i)
+	}
+	return items
+}
+
+func times(n int, answer bool) []bool {
+	answers := make([]bool, n)
+	for i := range answers {
+		answers[i] = answer
+	}
+	return answers
+}
+
+// Plain filters of every scheme go both ways: what one program adds, the other
+// one has seen.
+func TestFiltersOfGo(t *testing.T) {
+	eachReader(t, func(t *testing.T, s *upstashtest.Server, r *reader) {
+		for _, cfg := range []bloom.Config{
+			{Bits: 53 * 20_000, Hashes: 10, Seed: 1<<63 + 99},
+			{Bits: 1 << 20, Hashes: 20, Scheme: bloom.SchemeXXH3, Seed: 7},
+			{Bits: 1<<20 + 1, Hashes: 20, Scheme: bloom.SchemeFNV1a},
+		} {
+			s.FlushAll()
+			f, err := bloom.New(s.Client(), "k", cfg)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ours, theirs := numbered("ours", 700), numbered("theirs", 700)
+			q := question{
+				"op": "exists", "key": "k", "seed": fmt.Sprint(cfg.Seed), "items": ours,
+				"m": cfg.Bits, "k": cfg.Hashes, "scheme": cfg.Scheme,
+			}
+			wantError(t, r, q, "NotFound")
+			if _, err := f.AddAll(t.Context(), ours); err != nil {
+				t.Fatal(err)
+			}
+			r.want(t, q, times(700, true))
+			q["items"] = theirs
+			r.want(t, q, times(700, false))
+			q["op"] = "add"
+			r.want(t, q, times(700, true))
+			r.want(t, q, times(700, false))
+			found, err := f.ExistsAll(t.Context(), theirs)
+			if err != nil || !reflect.DeepEqual(found, times(700, true)) {
+				t.Errorf("%v: Go finds %v, %v", cfg, found, err)
+			}
+			q["k"] = cfg.Hashes - 2
+			wantError(t, r, q, "Mismatch")
+			q["op"], q["seed"] = "exists", fmt.Sprint(cfg.Seed+1)
+			wantError(t, r, q, "Mismatch")
+
+			// One that they make is Go's too.
+			s.FlushAll()
+			q["op"], q["seed"], q["k"] = "add", fmt.Sprint(cfg.Seed), cfg.Hashes
+			r.want(t, q, times(700, true))
+			opened, err := bloom.Open(t.Context(), s.Client(), "k", bloom.OpenSeed(cfg.Seed))
+			if err != nil || opened.Geometry() != f.Geometry() {
+				t.Fatalf("Open = %v, %v, want %v", opened, err, f)
+			}
+			if found, err := opened.ExistsAll(t.Context(), theirs); err != nil ||
+				!reflect.DeepEqual(found, times(700, true)) {
+				t.Errorf("%v: Go finds %v, %v", cfg, found, err)
+			}
+		}
+	})
+}
+
+func TestWindowOfGo(t *testing.T) {
+	eachReader(t, func(t *testing.T, s *upstashtest.Server, r *reader) {
+		w, err := bloom.NewWindow(s.Client(), "k", bloom.WindowConfig{
+			Capacity: 10_000, FPRate: 1e-8, Span: 24 * time.Hour, Panes: 2, Seed: 5,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		items := numbered("seen", 600)
+		if _, err := w.AddAll(t.Context(), items[:300]); err != nil {
+			t.Fatal(err)
+		}
+		q := question{"op": "exists", "key": "k", "seed": "5", "items": items}
+		r.want(t, q, append(times(300, true), times(300, false)...))
+		q["now"] = time.Now().Add(5 * 24 * time.Hour).Unix()
+		r.want(t, q, times(600, false)) // all of it is forgotten
+	})
+}
+
+func TestOtherDataIsRefused(t *testing.T) {
+	eachReader(t, func(t *testing.T, s *upstashtest.Server, r *reader) {
+		for _, data := range []string{"hello, world", strings.Repeat("\xff", 64), "\xac\xed\x00\x05sr\x00\x11java"} {
+			if _, err := s.Exec("SET", "k", data); err != nil {
+				t.Fatal(err)
+			}
+			q := question{"op": "exists", "key": "k", "items": []string{"a"}}
+			wantError(t, r, q, "Mismatch")
+		}
+	})
+}
