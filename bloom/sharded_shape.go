@@ -27,7 +27,7 @@ type shardShape struct {
 
 // fixed is the shard's own word.
 func (s *shardShape) fixed() int64 {
-	return int64(1<<(wordBits-1) | s.count<<shardCountShift | s.index<<shardIndexShift)
+	return 1<<(wordBits-1) | int64(s.count)<<shardCountShift | int64(s.index)<<shardIndexShift
 }
 
 func (s *shardShape) word(*request) int64 { return s.fixed() }

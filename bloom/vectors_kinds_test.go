@@ -2,6 +2,7 @@ package bloom
 
 import (
 	"encoding/json"
+	"fmt"
 	"math/bits"
 	"os"
 	"testing"
@@ -23,6 +24,41 @@ type kindVectors struct {
 		Meaning       string   `json:"meaning"`
 		CountingPanes []uint64 `json:"counting_panes"`
 	} `json:"window_pairs"`
+	Scalable []struct {
+		partVector
+		Layers []struct {
+			Offset uint64 `json:"offset"`
+			M      uint64 `json:"m"`
+		} `json:"layers"`
+		Words []string `json:"words_u53"`
+	} `json:"scalable"`
+	LayerCounts []struct {
+		M      uint64 `json:"m"`
+		Layers int    `json:"layers"`
+	} `json:"layer_counts"`
+	Sharded []struct {
+		partVector
+		Shards        int    `json:"shards"`
+		ShardCapacity uint64 `json:"shard_capacity"`
+		Words         []struct {
+			Index int   `json:"index"`
+			Word  int64 `json:"word_u53,string"`
+		} `json:"words"`
+	} `json:"sharded"`
+	ShardSizes []struct {
+		Mean  uint64 `json:"mu,string"`
+		Items uint64 `json:"items,string"`
+	} `json:"shard_sizes"`
+	ShardsOfItems []struct {
+		Item   string      `json:"item"`
+		Seed   uint64      `json:"seed,string"`
+		Shards map[int]int `json:"shards"`
+	} `json:"shards_of_items"`
+	CuckooWords []struct {
+		Items uint64 `json:"items"`
+		Ones  uint64 `json:"ones"`
+		Word  int64  `json:"word_u53,string"`
+	} `json:"cuckoo_words"`
 	Cuckoo []struct {
 		partVector
 		Width  int `json:"width"`
@@ -77,7 +113,13 @@ func loadKindVectors(t *testing.T) kindVectors {
 		"window":         {len(v.Window), 11},
 		"window_refused": {len(v.WindowRefused), 8},
 		"window_pairs":   {len(v.WindowPairs), 640},
+		"scalable":       {len(v.Scalable), 12},
+		"layer_counts":   {len(v.LayerCounts), 9},
+		"sharded":        {len(v.Sharded), 10},
+		"shard_sizes":    {len(v.ShardSizes), 19},
+		"shards of":      {len(v.ShardsOfItems), 22},
 		"cuckoo":         {len(v.Cuckoo), 13},
+		"cuckoo_words":   {len(v.CuckooWords), 5},
 	} {
 		if c.got != c.want {
 			t.Fatalf("%s has %d vectors, want %d", name, c.got, c.want)
@@ -173,12 +215,13 @@ func TestVectorsWindowEpochs(t *testing.T) {
 
 func TestVectorsCuckoo(t *testing.T) {
 	for _, v := range loadKindVectors(t).Cuckoo {
-		m, k, ok := cells.CuckooSize(v.Capacity, v.P)
-		if !ok {
-			t.Errorf("n=%d p=%v is refused", v.Capacity, v.P)
+		g, err := CuckooConfig{Capacity: v.Capacity, FPRate: v.P, Seed: v.Seed}.Geometry()
+		if err != nil || g.Scheme != SchemeCuckoo {
+			t.Errorf("n=%d p=%v: %v, %v", v.Capacity, v.P, g, err)
 			continue
 		}
-		v.check(t, KindFilter, Geometry{Bits: m, Hashes: k, Scheme: SchemeCuckoo, Seed: v.Seed})
+		v.check(t, KindFilter, g)
+		m, k := g.Bits, g.Hashes
 		if w := cells.CuckooWidth(k); w != v.Width {
 			t.Errorf("width of %d slots: %d, want %d", k, w, v.Width)
 		}
@@ -193,6 +236,87 @@ func TestVectorsCuckoo(t *testing.T) {
 			}
 			if hi, lo := bits.Mul64(fp, 96280213); hi != 0 || lo >= 1<<53 {
 				t.Errorf("the product of fingerprint %d does not fit 53 bits", fp)
+			}
+		}
+	}
+}
+
+func TestVectorsCuckooWord(t *testing.T) {
+	for _, v := range loadKindVectors(t).CuckooWords {
+		if items, ones := cuckooWord(v.Word); items != v.Items || ones != v.Ones%(1<<20) {
+			t.Errorf("word %d: %d items, %d ones, want %+v", v.Word, items, ones, v)
+		}
+	}
+}
+
+func TestVectorsLayers(t *testing.T) {
+	vectors := loadKindVectors(t)
+	for _, v := range vectors.Scalable {
+		g, err := ScalableConfig{Capacity: v.Capacity, FPRate: v.P, Seed: v.Seed}.Geometry()
+		if err != nil {
+			t.Errorf("n=%d p=%v: %v", v.Capacity, v.P, err)
+			continue
+		}
+		v.check(t, KindLayers, g)
+		areas := layerAreas(g.Bits)
+		if len(areas) != len(v.Layers) {
+			t.Fatalf("m=%d: %d layers, want %d", v.M, len(areas), len(v.Layers))
+		}
+		for i, a := range areas {
+			want := area{offset: v.Layers[i].Offset, words: v.Layers[i].M / wordBits}
+			if a != want || v.Layers[i].M%wordBits != 0 {
+				t.Errorf("m=%d: layer %d is %+v, want %+v", v.M, i, a, want)
+			}
+			if word := layersWord(i + 1); fmt.Sprint(word) != v.Words[i] {
+				t.Errorf("%d layers: word %d, want %s", i+1, word, v.Words[i])
+			}
+		}
+	}
+	for _, v := range vectors.LayerCounts {
+		if n := len(layerAreas(v.M)); n != v.Layers {
+			t.Errorf("m=%d: %d layers, want %d", v.M, n, v.Layers)
+		}
+	}
+}
+
+func TestVectorsShards(t *testing.T) {
+	vectors := loadKindVectors(t)
+	for _, v := range vectors.Sharded {
+		if n := shardCapacity(v.Capacity, uint64(v.Shards)); n != v.ShardCapacity {
+			t.Errorf("%d items in %d shards: %d in one, want %d", v.Capacity, v.Shards, n, v.ShardCapacity)
+		}
+		cfg := ShardedConfig{Capacity: v.Capacity, FPRate: v.P, Shards: v.Shards, Seed: v.Seed}
+		g, err := cfg.Geometry()
+		if err != nil {
+			t.Errorf("%v: %v", cfg, err)
+			continue
+		}
+		v.check(t, KindShard, g)
+		for _, w := range v.Words {
+			shape := &shardShape{count: v.Shards, index: w.Index}
+			if got := shape.word(nil); got != w.Word {
+				t.Errorf("shard %d of %d: word %d, want %d", w.Index, v.Shards, got, w.Word)
+			}
+		}
+	}
+	for _, v := range vectors.ShardSizes {
+		if n := shardCapacity(v.Mean, 1); n != v.Items {
+			t.Errorf("a mean of %d: %d items, want %d", v.Mean, n, v.Items)
+		}
+	}
+	c, err := upstash.New("https://example.com", "token") // nothing is sent
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, v := range vectors.ShardsOfItems {
+		for shards, want := range v.Shards {
+			s, err := NewSharded([]*upstash.Client{c}, "key",
+				ShardedConfig{Capacity: 1000, FPRate: 0.01, Shards: shards, Seed: v.Seed})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := s.ShardOf(v.Item); got != want {
+				t.Errorf("%q of %d shards: %d, want %d", v.Item, shards, got, want)
 			}
 		}
 	}

@@ -11,5 +11,5 @@ import (
 // On WebAssembly positions and sizes are the vectors' too, to the bit.
 func TestVectorsOnWasm(t *testing.T) {
 	t.Parallel()
-	jstest.Run(t, "^TestVectors(Blocked|XXH3|FNV1a|Header|Sizing|BlockedSizing|Window|WindowEpochs|Cuckoo)$")
+	jstest.Run(t, "^TestVectors(Blocked|XXH3|FNV1a|Header|Sizing|BlockedSizing|Window|WindowEpochs|Cuckoo|CuckooWord|Layers|Shards)$")
 }
