@@ -1,6 +1,7 @@
 package bloom_test
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"strings"
@@ -61,6 +62,54 @@ func TestRepeatAfterADeleteBringsNothingBack(t *testing.T) {
 			if n := do(t, s, "EXISTS", key); n != int64(0) {
 				t.Errorf("%s brought back what was deleted", name)
 			}
+		}
+	})
+}
+
+// An attempt at a part that the server runs late brings the part back after the
+// script took it. Then a late attempt at the script must not take it again.
+func TestPartThatComesBackLate(t *testing.T) {
+	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+		for name, call := range map[string]func(*bloom.Filter) error{
+			"Load": func(f *bloom.Filter) error {
+				_, err := f.Load(t.Context(), mails(0, 9))
+				return err
+			},
+			"Replace": func(f *bloom.Filter) error { return f.Replace(t.Context(), localOf(f, 0, 9)) },
+		} {
+			other := handle(t, s.Client(), small())
+			var late []string
+			c := impatient(s, upstash.WithObserver(func(_ context.Context, e upstash.Event) {
+				switch {
+				case e.Command == "SETEX":
+					keys := do(t, s, "KEYS", "*:load:*").([]any)
+					late = []string{"SETEX", keys[0].(string), "3600", storedAt(t, s, keys[0].(string))}
+				case strings.HasPrefix(e.Command, "EVAL") && late != nil:
+					if deleted, err := other.Delete(t.Context()); !deleted {
+						t.Errorf("the first attempt made no filter: %v", err)
+					}
+					do(t, s, late...)
+					late = nil
+				}
+			}))
+			lose := map[string]bool{"SETEX": true, "EVAL": true}
+			s.InjectFunc(func(_ int64, r upstashtest.RequestInfo) upstashtest.Fault {
+				if !lose[r.Commands[0]] {
+					return upstashtest.Fault{}
+				}
+				delete(lose, r.Commands[0])
+				return upstashtest.Drop(upstashtest.AfterExec)
+			})
+			f := handle(t, c, small())
+			if err := call(f); err == nil || upstash.SafeToRetry(err) {
+				t.Errorf("%s: %v, want an error that says that it may have run", name, err)
+			}
+			if n := do(t, s, "EXISTS", key); n != int64(0) {
+				t.Errorf("%s brought back what was deleted", name)
+			}
+			wantNoScratch(t, s, 1) // the mark
+			wantScratchExpires(t, s)
+			do(t, s, "FLUSHALL")
 		}
 	})
 }

@@ -33,9 +33,9 @@ type LoadResult struct {
 }
 
 // mergeScript ORs the upload into the target, or makes it the target if there
-// is none. ARGV[6] is the birth number of a new filter: a target that has it was
-// made by an earlier attempt. ARGV[7] is '1' if the target must be there. The
-// cells are the bits from ARGV[8] to ARGV[9]. ARGV[10] and ARGV[11] are what
+// is none. ARGV[7] is the birth number of a new filter: a target that has it was
+// made by an earlier attempt. ARGV[8] is '1' if the target must be there. The
+// cells are the bits from ARGV[9] to ARGV[10]. ARGV[11] and ARGV[12] are what
 // ofKind takes. It returns the number of commands, the target's header and a
 // status; if the upload was taken, also the set cells before and after, and 1 if
 // this call made the filter.
@@ -50,27 +50,27 @@ if ARGV[1] == '0' then
 elseif ttl ~= -2 then
   if w[1] == 0 then return {n, 0, 3} end
   if w[1] ~= tonumber(ARGV[1]) then return {n, w[1], 0} end
-  if ARGV[10] ~= '0' and math.floor(w[4] / tonumber(ARGV[10])) ~= tonumber(ARGV[11]) then
+  if ARGV[11] ~= '0' and math.floor(w[4] / tonumber(ARGV[11])) ~= tonumber(ARGV[12]) then
     return {n, w[1], 6, w[4]}
   end
-  if w[3] == tonumber(ARGV[6]) then return {n, w[1], 1, 0, tonumber(ARGV[2]), 1} end
+  if w[3] == tonumber(ARGV[7]) then return {n, w[1], 1, 0, tonumber(ARGV[2]), 1} end
 end
-if ttl == -2 and ARGV[7] == '1' then return {n, 0, 0} end
+if ttl == -2 and ARGV[8] == '1' then return {n, 0, 0} end
 if not complete() then return {n, w[1], 2} end
 if ttl == -2 then
   if ARGV[1] ~= '0' then
     local settled = '1'
     if ARGV[5] == '0' then settled = '0' end
-    call('BITFIELD', KEYS[2], 'SET', 'u53', '64', ARGV[6], 'SET', 'u1', '127', settled)
+    call('BITFIELD', KEYS[2], 'SET', 'u53', '64', ARGV[7], 'SET', 'u1', '127', settled)
   end
   call('RENAME', KEYS[2], KEYS[1])
   settle(true, -1)
   consume()
   return {n, tonumber(ARGV[1]), 1, 0, tonumber(ARGV[2]), 1}
 end
-local before = call('BITCOUNT', KEYS[1], ARGV[8], ARGV[9], 'BIT')
+local before = call('BITCOUNT', KEYS[1], ARGV[9], ARGV[10], 'BIT')
 call('BITOP', 'OR', KEYS[1], KEYS[1], KEYS[2])
-local after = call('BITCOUNT', KEYS[1], ARGV[8], ARGV[9], 'BIT')
+local after = call('BITCOUNT', KEYS[1], ARGV[9], ARGV[10], 'BIT')
 if ttl > 0 then call('PEXPIRE', KEYS[1], string.format('%d', ttl)) end
 call('DEL', KEYS[2])
 consume()
@@ -108,8 +108,10 @@ var ErrLoadLost = errors.New("bloom: a part of the upload was gone before it cou
 // The string travels in parts of 1 MiB (MovePartBytes), Config.BatchParallel at
 // once. Each part is a key of its own, KEY:load:RANDOM:i, which expires after
 // an hour. Then one script checks the target's header, and that every part is
-// there and whole, takes the upload, and removes the parts. The filter keeps its
-// TTL and its birth number; a new filter gets Config.TTL. While the script runs, the database is
+// there and whole, takes the upload, and removes the parts. If a part had to be
+// sent again, the script leaves a mark at KEY:load:RANDOM for an hour, so that
+// what arrives late is not taken twice. The filter keeps its TTL and its birth
+// number; a new filter gets Config.TTL. While the script runs, the database is
 // locked, or only the script's keys are: for about 6 ms a megabyte. It needs
 // room for four times the string meanwhile.
 // If Load is interrupted at any point, the filter is as it was or complete, and
@@ -119,10 +121,9 @@ var ErrLoadLost = errors.New("bloom: a part of the upload was gone before it cou
 // false: then the items may be in it. To call again is harmless either way. The
 // script is sent again after a lost reply. If it then finds no parts and another
 // filter than one that it made, an earlier attempt may have taken them: that is
-// ErrUncertain. A
-// *MismatchError or ErrNotFilter means that the key holds something else, which
-// Load leaves alone. With Config.MustExist a missing filter is ErrNotFound.
-// Load holds the filter's string in memory once.
+// ErrUncertain. A *MismatchError or ErrNotFilter means that the key holds
+// something else, which Load leaves alone. With Config.MustExist a missing
+// filter is ErrNotFound. Load holds the filter's string in memory once.
 //
 // Load does not refuse what is too much for the filter: see OverCapacity of the
 // result. It calls Config.WarnFill then, whose Stats are four commands more.

@@ -8,23 +8,23 @@ import (
 )
 
 // replaceScript makes the upload the target, if that is missing, or if its
-// header is ARGV[1] or ARGV[7] and its bits 53 to 63 are 0. ARGV[6] is the new
+// header is ARGV[1] or ARGV[8] and its bits 53 to 63 are 0. ARGV[7] is the new
 // birth number. If the target has it already, an earlier attempt ran.
 var replaceScript = upstash.NewScript(assemble + `local w = call('BITFIELD_RO', KEYS[1],
   'GET', 'u53', '0', 'GET', 'u1', '127', 'GET', 'u53', '64', 'GET', 'u11', '53')
 local ttl = left()
 if ttl ~= -2 then
-  if w[3] == tonumber(ARGV[6]) then return {n, w[1], 1} end
+  if w[3] == tonumber(ARGV[7]) then return {n, w[1], 1} end
   if w[1] == 0 then return {n, 0, 3} end
   if w[4] ~= 0 then return {n, w[1], 5} end
-  if w[1] ~= tonumber(ARGV[1]) and w[1] ~= tonumber(ARGV[7]) then return {n, w[1], 0} end
+  if w[1] ~= tonumber(ARGV[1]) and w[1] ~= tonumber(ARGV[8]) then return {n, w[1], 0} end
 else
   w = {0, 0, 0}
 end
 if not complete() then return {n, w[1], 2} end
 local settled = '0'
 if w[2] == 1 or ARGV[5] ~= '0' then settled = '1' end
-call('BITFIELD', KEYS[2], 'SET', 'u53', '64', ARGV[6], 'SET', 'u1', '127', settled)
+call('BITFIELD', KEYS[2], 'SET', 'u53', '64', ARGV[7], 'SET', 'u1', '127', settled)
 call('RENAME', KEYS[2], KEYS[1])
 settle(w[2] == 0, ttl)
 consume()

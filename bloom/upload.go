@@ -138,6 +138,9 @@ type upload struct {
 	keys    []string // the scratch key at which the parts are put together, then the parts
 	ttl     time.Duration
 
+	// late is true if a part was sent again: the server may run the first attempt
+	// late, and so bring the part back after it was taken.
+	late atomic.Bool
 	// repeated is true if an attempt before the last at the script that takes
 	// the parts may have run.
 	repeated bool
@@ -190,6 +193,9 @@ func (u *upload) send(ctx context.Context, c moveConfig) error {
 			}
 			return fmt.Errorf("bloom: part %d of %d: %w", i+1, len(u.keys)-1, explain(err))
 		}
+		if reply.MaybeRepeated() {
+			u.late.Store(true)
+		}
 		u.bytes.Add(int64(len(part)))
 		return nil
 	})
@@ -203,10 +209,13 @@ func (u *upload) send(ctx context.Context, c moveConfig) error {
 // of them is the number of commands that the script called.
 func (u *upload) run(ctx context.Context, script *upstash.Script, args ...string,
 ) (answers []upstash.NullInt64, err error) {
-	r := u.rec
+	r, late := u.rec, "0"
+	if u.late.Load() {
+		late = "1"
+	}
 	args = append([]string{
 		strconv.FormatUint(u.setBits, 10), strconv.Itoa(len(u.data)),
-		strconv.Itoa(int(scratchTTL / time.Second)), milliseconds(u.ttl),
+		strconv.Itoa(int(scratchTTL / time.Second)), milliseconds(u.ttl), late,
 	}, args...)
 	u.requests.Add(1)
 	limit := time.Duration(4+len(u.data)/scriptRate) * time.Second
@@ -223,7 +232,7 @@ func (u *upload) run(ctx context.Context, script *upstash.Script, args ...string
 }
 
 // drop removes the parts that were not taken, even if the caller's context has
-// ended. If that fails, they expire.
+// ended. If that fails, they expire. It leaves the mark at the scratch key.
 func (u *upload) drop(ctx context.Context) {
 	if u.requests.Load() == 0 {
 		return
@@ -232,22 +241,24 @@ func (u *upload) drop(ctx context.Context) {
 	defer cancel()
 	u.requests.Add(1)
 	u.commands.Add(1)
-	_, _ = u.rec.client.Do(ctx, upstash.Cmd("UNLINK", u.keys...).Repeatable(true))
+	_, _ = u.rec.client.Do(ctx, upstash.Cmd("UNLINK", u.keys[1:]...).Repeatable(true))
 }
 
 // assemble begins the scripts that take an upload. KEYS[1] is the target,
 // KEYS[2] the scratch key, and the other keys are the parts. ARGV[1] is the
 // header, '0' for a Bare filter, ARGV[2] the number of set cells, ARGV[3] the
 // length, ARGV[4] the TTL of the scratch key in seconds, and ARGV[5] the TTL of
-// a new filter in milliseconds, '0' for none. It defines:
+// a new filter in milliseconds, '0' for none. ARGV[6] is '1' if a part may come
+// back late. It defines:
 //
 //	n                  the number of commands called
 //	call(...)          redis.call, counted
 //	left()             the PTTL of KEYS[1]; 1 if less than 1 is left, because
 //	                   PEXPIRE does not take 0
 //	complete()         puts the parts together at KEYS[2]; returns false if
-//	                   one is gone or damaged
-//	consume()          removes the parts: a script that runs again finds none
+//	                   one is gone or damaged, or if KEYS[2] has the mark
+//	consume()          removes the parts: a script that runs again finds none;
+//	                   marks KEYS[2] if they may come back
 //	settle(new, ttl)   sets the TTL of KEYS[1] after KEYS[2] was renamed to it;
 //	                   ttl is the PTTL that KEYS[1] had before, new is true if
 //	                   bit 127 was not set
@@ -262,9 +273,16 @@ local function complete()
   local size = 0
   for i = 3, #KEYS do
     local part = call('GET', KEYS[i])
-    if not part then return false end
+    if not part then
+      if i > 3 then call('DEL', KEYS[2]) end
+      return false
+    end
     size = size + #part
-    if i == 3 then call('SET', KEYS[2], part, 'EX', ARGV[4]) else call('APPEND', KEYS[2], part) end
+    if i > 3 then
+      call('APPEND', KEYS[2], part)
+    elseif not call('SET', KEYS[2], part, 'EX', ARGV[4], 'NX') then
+      return false
+    end
   end
   local from = '24'
   if ARGV[1] == '0' then from = '0' end
@@ -273,7 +291,10 @@ local function complete()
   call('DEL', KEYS[2])
   return false
 end
-local function consume() call('UNLINK', unpack(KEYS, 3)) end
+local function consume()
+  call('UNLINK', unpack(KEYS, 3))
+  if ARGV[6] == '1' then call('SET', KEYS[2], 'taken', 'EX', ARGV[4]) end
+end
 local function settle(new, ttl)
   if new and ttl < 0 and ARGV[5] ~= '0' then ttl = tonumber(ARGV[5]) end
   if ttl > 0 then call('PEXPIRE', KEYS[1], string.format('%d', ttl)) else call('PERSIST', KEYS[1]) end
