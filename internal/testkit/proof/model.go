@@ -61,7 +61,9 @@ type slot struct {
 	birth uint16
 
 	// ttl says that the filter has a TTL, or gets one with the next write.
-	ttl bool
+	// unsettled says that only a Replace gives it one: with MustExist no other
+	// write to a filter that stands does.
+	ttl, unsettled bool
 
 	// own has a bit for each call of which an attempt without an answer took
 	// effect in this filter.
@@ -220,7 +222,7 @@ func (p *step) lifetime(s *slot) bool {
 		return p.end == open || p.end == answered && !p.yes[0]
 	}
 	had := s.ttl
-	s.ttl = p.verb == SetTTL
+	s.ttl, s.unsettled = p.verb == SetTTL, false
 	if p.end != answered {
 		return true
 	}

@@ -12,7 +12,7 @@ func (p *step) move(at, other *slot) bool {
 			return p.end == open
 		}
 		ttl := at.ttl
-		if at.holds != filter {
+		if at.holds != filter || at.unsettled {
 			ttl = p.of.TTL != 0
 		}
 		*at = slot{holds: filter, bits: p.items[0], birth: p.birth, ttl: ttl}
@@ -79,7 +79,10 @@ func (p *step) outside(s *slot) bool {
 	case Overwrite:
 		*s = slot{holds: foreign}
 	case Plant:
-		*s = slot{holds: filter, bits: p.items[0], ttl: p.of.TTL != 0}
+		*s = slot{
+			holds: filter, bits: p.items[0],
+			ttl: p.of.TTL != 0 && !p.of.MustExist, unsettled: p.of.MustExist,
+		}
 	case Smudge:
 		// The header was written if nothing stood there. The bits are set in any
 		// case.
