@@ -174,6 +174,24 @@ func TestMirrorMissingFilterThatComesLate(t *testing.T) {
 	}
 }
 
+// A filter that is deleted between the count and the parts is a missing one.
+func TestMirrorFilterThatGoesDuringARefresh(t *testing.T) {
+	s := upstashtest.NewServer(t)
+	for _, empty := range []bool{false, true} {
+		cfg := roomy()
+		cfg.MissingIsEmpty = empty
+		add(t, handle(t, s.Client(), cfg), "old", true)
+		c := afterCommand(s, "EVAL", 1, func() { do(t, s, "DEL", key) })
+		m, _ := mirror(t, handle(t, c, cfg), bloom.MirrorConfig{MaxStale: time.Hour})
+		if err := m.Refresh(t.Context()); errors.Is(err, bloom.ErrNotFound) == empty {
+			t.Errorf("Refresh: %v, and MissingIsEmpty is %v", err, empty)
+		}
+		if empty {
+			asks(t, s, m, "old", false, 0)
+		}
+	}
+}
+
 // An Add that is begun before a refresh finds no filter, and makes one after it,
 // is noted in the copy.
 func TestMirrorAddThatMakesAMissingFilter(t *testing.T) {

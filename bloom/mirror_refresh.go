@@ -96,7 +96,7 @@ func (m *Mirror) refreshNow(ctx context.Context, t *turn) (err error) {
 	t.gaveUp = true // if there is a panic: the others go on
 	defer func() { m.turn.end(t, m.now()) }()
 	for range 3 {
-		if err = m.refresh(ctx, t.number); err != errMadeMeanwhile {
+		if err = m.refresh(ctx, t.number); err != errCameOrWent {
 			break
 		}
 		err = ErrRecreated // it comes and goes
@@ -111,9 +111,9 @@ func (m *Mirror) refreshNow(ctx context.Context, t *turn) (err error) {
 	return err
 }
 
-// errMadeMeanwhile is returned by refresh if a missing filter counts as an empty
-// one, and another answer shows one that may be newer.
-var errMadeMeanwhile = errors.New("bloom: the filter was made during the refresh")
+// errCameOrWent is returned by refresh if a missing filter counts as an empty
+// one, and the filter was made or deleted meanwhile, as far as is known.
+var errCameOrWent = errors.New("bloom: the filter was made or deleted during the refresh")
 
 // refresh makes the refresh of a number: it counts, and reads the string if the
 // copy lacks bits.
@@ -192,7 +192,7 @@ func (m *Mirror) refreshMissing(err error, sent time.Time, number uint64) error 
 	case m.f.missing(err) != nil:
 		return err
 	case !latest:
-		return errMadeMeanwhile
+		return errCameOrWent
 	}
 	c.refreshedAt, c.refresh = sent, number // an empty copy has all of an empty filter
 	return nil
@@ -207,7 +207,9 @@ func (m *Mirror) refreshed(err error, generation, count uint64, sent time.Time, 
 	case c.generation != generation: // the copy is of another filter than the parts
 		return ErrRecreated
 	case isGone(err), is(err, ErrRecreated):
-		c.drop()
+		if c.drop(); m.f.missing(err) == nil {
+			return errCameOrWent
+		}
 		return err
 	case err != nil:
 		return err
