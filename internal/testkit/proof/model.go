@@ -171,14 +171,17 @@ func (p *step) next(s *state) bool {
 func (p *step) missing(at, other *slot) bool {
 	switch p.verb {
 	case Union:
-		return other.holds == nothing && (at.holds == filter || at.holds == nothing)
+		return p.lacks(at) || other.holds == nothing && at.holds <= filter
 	case Overlap:
 		return at.holds == nothing || other.holds == nothing
 	case Load:
-		return at.holds == nothing && p.of.MustExist
+		return p.lacks(at)
 	}
 	return at.holds == nothing && !(p.of.MissingIsEmpty && p.looksUp())
 }
+
+// lacks reports whether a filter is missing that no write may make.
+func (p *step) lacks(at *slot) bool { return p.of.MustExist && at.holds == nothing }
 
 func (p *step) looksUp() bool {
 	switch p.verb {
@@ -191,7 +194,7 @@ func (p *step) looksUp() bool {
 func (p *step) mismatch(at, other *slot) bool {
 	switch p.verb {
 	case Union, Overlap:
-		return at.holds > filter || other.holds > filter
+		return at.holds > filter || other.holds > filter && !(p.verb == Union && p.lacks(at))
 	case Replace:
 		return at.holds == foreign
 	}

@@ -17,7 +17,7 @@ func (p *step) move(at, other *slot) bool {
 		}
 		*at = slot{holds: filter, bits: p.items[0], birth: p.birth, ttl: ttl}
 	case Union:
-		if at.holds > filter || other.holds != filter {
+		if at.holds > filter || other.holds != filter || p.lacks(at) {
 			return p.end == open
 		}
 		if at.holds == nothing {
@@ -42,7 +42,7 @@ func (p *step) move(at, other *slot) bool {
 // load is the step of a Load, a Merge or a Restore. Its answers are whether it
 // made the filter, and how many cells were 0 before.
 func (p *step) load(s *slot) bool {
-	if s.holds > filter || s.holds == nothing && p.of.MustExist {
+	if s.holds > filter || p.lacks(s) {
 		return p.end == open
 	}
 	made := s.holds == nothing
