@@ -14,7 +14,7 @@ import (
 
 var (
 	histories = flag.Int("linear.histories", 30, "how many histories to make on each database")
-	themes    = flag.String("linear.themes", "copies,counts", "the groups of verbs beside the plain ones")
+	themes    = flag.String("linear.themes", "all", "the groups of verbs beside the plain ones")
 	first     = flag.Uint64("linear.first", 1, "the seed of the first")
 )
 

@@ -15,7 +15,7 @@ import (
 var (
 	seeds  = flag.Int("simulation.seeds", 200, "how many seeds to run")
 	first  = flag.Uint64("simulation.first", 1, "the first of them")
-	themes = flag.String("simulation.themes", "copies,counts", "the groups of verbs beside the plain ones")
+	themes = flag.String("simulation.themes", "all", "the groups of verbs beside the plain ones")
 	seed   = flag.Uint64("simulation.seed", 0, "run this one alone, and show its story with -v")
 )
 
