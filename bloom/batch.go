@@ -272,7 +272,7 @@ func (b *batch) begin(ctx context.Context, p *part, lane int) bool {
 	} else {
 		q.beginRead()
 	}
-	p.size += q.size() + b.scriptBytes
+	p.size += q.size() + b.scriptBytes + len("[],") // of a pipeline
 	p.pieces = append(p.pieces, piece{q: q, lane: lane})
 	return true
 }

@@ -3,6 +3,7 @@ package bloom_test
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -116,18 +117,22 @@ func TestShardedCost(t *testing.T) {
 	twoServers(t, func(t *testing.T, s [2]*upstashtest.Server) {
 		f := sharded(t, shards(4), s[0].Client(), s[1].Client())
 		items := []string{ofShard(f, 0, 1)[0], ofShard(f, 2, 1)[0], ofShard(f, 3, 1)[0]}
+		type two = [2]int64 // one for each database
+		ctx := t.Context()
 		for _, step := range []struct {
 			name             string
 			do               func() error
-			requests, billed [2]int64
+			requests, billed two
 		}{
-			{"Create", func() error { _, err := f.Create(t.Context()); return err }, [2]int64{4, 3}, [2]int64{14, 14}},
-			{"Create again", func() error { _, err := f.Create(t.Context()); return err }, [2]int64{1, 1}, [2]int64{4, 4}},
-			{"Add", func() error { _, err := f.Add(t.Context(), items[0]); return err }, [2]int64{1, 0}, [2]int64{3, 0}},
-			{"Exists", func() error { _, err := f.Exists(t.Context(), items[2]); return err }, [2]int64{0, 1}, [2]int64{0, 1}},
-			{"AddAll", func() error { _, err := f.AddAll(t.Context(), items); return err }, [2]int64{1, 1}, [2]int64{6, 3}},
-			{"ExistsAll", func() error { _, err := f.ExistsAll(t.Context(), items); return err }, [2]int64{1, 1}, [2]int64{2, 1}},
-			{"Delete", func() error { _, err := f.Delete(t.Context()); return err }, [2]int64{2, 1}, [2]int64{6, 6}},
+			{"Create", func() error { _, err := f.Create(ctx); return err }, two{4, 3}, two{14, 14}},
+			{"Create again", func() error { _, err := f.Create(ctx); return err }, two{1, 1}, two{4, 4}},
+			{"Add", func() error { _, err := f.Add(ctx, items[0]); return err }, two{1, 0}, two{3, 0}},
+			{"Exists", func() error { _, err := f.Exists(ctx, items[2]); return err }, two{0, 1}, two{0, 1}},
+			{"AddAll", func() error { _, err := f.AddAll(ctx, items); return err }, two{1, 1}, two{6, 3}},
+			{"ExistsAll", func() error { _, err := f.ExistsAll(ctx, items); return err }, two{1, 1}, two{2, 1}},
+			{"Stats", func() error { _, err := f.Stats(ctx); return err }, two{2, 2}, two{8, 8}},
+			{"Cardinality", func() error { _, err := f.Cardinality(ctx); return err }, two{2, 2}, two{4, 4}},
+			{"Delete", func() error { _, err := f.Delete(ctx); return err }, two{2, 1}, two{6, 6}},
 		} {
 			for i := range s {
 				s[i].ResetStats()
@@ -346,4 +351,84 @@ func TestOpenSharded(t *testing.T) {
 			t.Errorf("OpenMissingIsEmpty: %v, want a ConfigError", err)
 		}
 	})
+}
+
+// A batch is cut so that no request is longer than BatchBytes, and of equal items
+// one alone is new.
+func TestShardedBatchBytes(t *testing.T) {
+	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+		c, w := watch(t, s)
+		cfg := shards(5)
+		cfg.BatchBytes = 20_000
+		f := sharded(t, cfg, c)
+		create(t, f, true)
+		items := append(numbered("item", 1500), numbered("item", 300)...)
+		w.bodies = nil
+		added, err := f.AddAll(t.Context(), items)
+		if err != nil || count(added[:1500]) != 1500 || count(added) != 1500 {
+			t.Errorf("%d new, %v", count(added), err)
+		}
+		sent := len(w.bodies)
+		found, err := f.ExistsAll(t.Context(), items)
+		if err != nil || count(found) != len(items) {
+			t.Errorf("%d found, %v", count(found), err)
+		}
+		for i, body := range w.bodies {
+			if len(body) > cfg.BatchBytes {
+				t.Errorf("request %d has %d bytes, want at most %d", i, len(body), cfg.BatchBytes)
+			}
+		}
+		// The operations take 160 and 320 KB.
+		if sent > 14 || len(w.bodies)-sent > 20 {
+			t.Errorf("%d and %d requests, want about 12 and 18", sent, len(w.bodies)-sent)
+		}
+	})
+}
+
+// A token that may only read looks up, and writes nothing.
+func TestShardedReadOnly(t *testing.T) {
+	s := upstashtest.NewServer(t)
+	f := sharded(t, shards(3), s.Client())
+	create(t, f, true)
+	if _, err := f.Add(t.Context(), "a"); err != nil {
+		t.Fatal(err)
+	}
+	reader := sharded(t, shards(3), s.Client(upstash.WithReadOnly()))
+	s.ResetStats()
+	for name, call := range map[string]func() error{
+		"Create": func() error { _, err := reader.Create(t.Context()); return err },
+		"Add":    func() error { _, err := reader.Add(t.Context(), "b"); return err },
+		"AddAll": func() error { _, err := reader.AddAll(t.Context(), []string{"b", "c"}); return err },
+		"Load":   func() error { _, err := reader.Load(t.Context(), slices.Values([]string{"b"})); return err },
+	} {
+		if err := call(); !errors.Is(err, upstash.ErrReadOnly) || !upstash.SafeToRetry(err) {
+			t.Errorf("%s: %v, want ErrReadOnly", name, err)
+		}
+	}
+	if n := s.Stats().Requests; n != 0 {
+		t.Errorf("%d requests, want none", n)
+	}
+	if found, err := reader.ExistsAll(t.Context(), []string{"a", "b"}); err != nil || !found[0] || found[1] {
+		t.Errorf("ExistsAll = %v, %v", found, err)
+	}
+	if n, err := reader.Cardinality(t.Context()); err != nil || n != 1 {
+		t.Errorf("Cardinality = %d, %v", n, err)
+	}
+}
+
+func BenchmarkNewSharded(b *testing.B) {
+	c, err := upstash.New("https://example.com", "token")
+	if err != nil {
+		b.Fatal(err)
+	}
+	for _, n := range []int{4, 256} {
+		b.Run(fmt.Sprint("shards=", n), func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := bloom.NewSharded([]*upstash.Client{c}, key, shards(n)); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
 }

@@ -95,7 +95,8 @@ func (q *request) addOp(op string) {
 
 // beginRead starts a command that verifies the filter and then reads cells.
 func (q *request) beginRead() {
-	q.ends, q.words, q.found, q.script = q.ends[:0], q.words[:0], q.found[:0], false
+	q.ends, q.words, q.found = q.ends[:0], q.words[:0], q.found[:0]
+	q.script, q.ops, q.opBytes = false, q.ops[:0], 0
 	q.cmd.Reset(q.rec.key)
 	if q.rec.headed() {
 		q.cmd.Get(headerType, 0)
