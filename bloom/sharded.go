@@ -28,6 +28,10 @@ import (
 // have another order, the answer about its items is ErrNotFound, and the other
 // shards still answer.
 //
+// An item takes the bits of a Filter and a little more, because each shard has room
+// for its share and three standard deviations: at 1 in 100, 10.75 bits and 0.02%
+// more in 16 shards for 4 billion items, 9.6% more in shards for 1,000.
+//
 // The number of shards is fixed. To have more, make another Sharded under
 // another key, fill it from the source of the items, and change over to it.
 type Sharded struct {
@@ -46,7 +50,8 @@ type database struct {
 // NewSharded makes a handle for the filter at key, with shard i in the database
 // of clients[i mod len(clients)]. A client that is named twice has twice as many
 // shards. NewSharded checks the ShardedConfig, and returns a *ConfigError if that
-// is wrong. It sends nothing.
+// is wrong. It sends nothing. A handle takes about 400 bytes a shard; a program
+// that serves many requests makes it once.
 func NewSharded(clients []*upstash.Client, key string, cfg ShardedConfig) (*Sharded, error) {
 	geo, err := cfg.Geometry()
 	if err != nil {
