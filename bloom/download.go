@@ -63,7 +63,7 @@ func (r *record) binary(ctx context.Context, cmd upstash.Command,
 	var first error
 	if !r.noRESP2.Load() {
 		part, err := judge(r.client.Do(ctx, cmd))
-		if err == nil || noAnswer(err) || isGone(err) || is(err, ErrRecreated) {
+		if err == nil || noAnswer(err) || noFilterHere(err) || is(err, ErrRecreated) {
 			return part, err
 		}
 		first = err

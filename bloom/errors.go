@@ -189,3 +189,81 @@ func (e *MismatchError) seedOnly() bool {
 	want.Seed = e.Got.Seed
 	return e.OtherSeed && want == e.Got
 }
+
+// is is errors.Is, except that it does not look at what a *upstash.CallError
+// wraps. That may be the error of another call, as the cause of a context is:
+// what this package concludes from an error must be of the call at hand.
+func is(err, target error) bool {
+	_, ok := search(err, func(e error) (struct{}, bool) {
+		if e == target {
+			return struct{}{}, true
+		}
+		x, ok := e.(interface{ Is(error) bool })
+		return struct{}{}, ok && x.Is(target)
+	})
+	return ok
+}
+
+// as is errors.As with the limit of is. It returns the error that it finds.
+func as[T error](err error) (T, bool) {
+	return search(err, func(e error) (T, bool) {
+		found, ok := e.(T)
+		return found, ok
+	})
+}
+
+// search returns the first thing that look finds in err and what it wraps.
+func search[T any](err error, look func(error) (T, bool)) (found T, ok bool) {
+	if err == nil {
+		return found, false
+	}
+	if found, ok = look(err); ok {
+		return found, true
+	}
+	switch e := err.(type) {
+	case *upstash.CallError:
+	case interface{ Unwrap() error }:
+		return search(e.Unwrap(), look)
+	case interface{ Unwrap() []error }:
+		for _, each := range e.Unwrap() {
+			if found, ok = search(each, look); ok {
+				return found, true
+			}
+		}
+	}
+	return found, false
+}
+
+// isForeign reports whether an error says that the key holds something else.
+func isForeign(err error) bool {
+	_, mismatch := as[*MismatchError](err)
+	return mismatch || is(err, ErrNotFilter)
+}
+
+// isDenied reports whether the token may not run the command.
+func isDenied(err error) bool {
+	server, ok := as[*upstash.Error](err)
+	return ok && server.Code() == "NOPERM"
+}
+
+// noAnswer reports whether a call ended without an answer. A second request would
+// end in the same way.
+func noAnswer(err error) bool {
+	call, ok := as[*upstash.CallError](err)
+	return ok && !errors.Is(call.Err, upstash.ErrBadResponse)
+}
+
+// isFinal reports whether a server will say the same again.
+func isFinal(e *upstash.Error) bool {
+	return e.StatusCode < 500 && e.StatusCode != 408 && e.StatusCode != 429
+}
+
+// isRefusal reports whether a server has refused a command for good.
+func isRefusal(err error) bool {
+	server, ok := as[*upstash.Error](err)
+	return ok && isFinal(server)
+}
+
+// noFilterHere reports whether an error of the primary says that the filter is no
+// longer there.
+func noFilterHere(err error) bool { return is(err, ErrNotFound) || isForeign(err) }

@@ -183,14 +183,10 @@ func (call *mirrorCall) learn(q *request, primary bool) {
 		if primary && c.sawFilter(q.stands, sent, now) || !primary && q.stands == c.birth && c.birth != 0 {
 			q.learnCells(c.local)
 		}
-	case primary && isGone(q.err):
+	case primary && noFilterHere(q.err):
 		c.noFilter(sent, now)
 	}
 }
-
-// isGone reports whether an error of the primary says that the filter is no
-// longer there.
-func isGone(err error) bool { return is(err, ErrNotFound) || isForeign(err) }
 
 // learnCells sets the cells that the answers to a look-up showed to be set.
 func (q *request) learnCells(local *Local) {

@@ -125,7 +125,7 @@ func (m *Mirror) refresh(ctx context.Context, number uint64) error {
 	generation, have := c.generation, c.local.setBits()
 	c.mu.RUnlock()
 	birth, count, sent, err := m.countBits(ctx)
-	if isGone(err) {
+	if noFilterHere(err) {
 		return m.refreshMissing(err, sent, number)
 	}
 	if err != nil {
@@ -206,7 +206,7 @@ func (m *Mirror) refreshed(err error, generation, count uint64, sent time.Time, 
 	switch {
 	case c.generation != generation: // the copy is of another filter than the parts
 		return ErrRecreated
-	case isGone(err), is(err, ErrRecreated):
+	case noFilterHere(err), is(err, ErrRecreated):
 		if c.drop(); m.f.missing(err) == nil {
 			return errCameOrWent
 		}

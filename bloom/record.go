@@ -113,12 +113,6 @@ func (r *record) failed(err error) error {
 	return err
 }
 
-// isForeign reports whether an error says that the key holds something else.
-func isForeign(err error) bool {
-	_, mismatch := as[*MismatchError](err)
-	return mismatch || is(err, ErrNotFilter)
-}
-
 // explain adds to a server's words what they mean for a filter.
 func explain(err error) error {
 	server, ok := as[*upstash.Error](err)

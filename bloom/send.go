@@ -2,7 +2,6 @@ package bloom
 
 import (
 	"context"
-	"errors"
 
 	"github.com/upbloom/upbloom/upstash"
 )
@@ -257,17 +256,4 @@ func (q *request) merge(more *request) {
 			" that of a replica that lags: use a full token, or accept it with upstash.WithReadOnly" +
 			" or Config.Reads", nil}
 	}
-}
-
-// isDenied reports whether the token may not run the command.
-func isDenied(err error) bool {
-	server, ok := as[*upstash.Error](err)
-	return ok && server.Code() == "NOPERM"
-}
-
-// noAnswer reports whether a call ended without an answer. A second request would
-// end in the same way.
-func noAnswer(err error) bool {
-	call, ok := as[*upstash.CallError](err)
-	return ok && !errors.Is(call.Err, upstash.ErrBadResponse)
 }

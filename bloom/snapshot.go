@@ -52,7 +52,7 @@ func (f *Filter) Snapshot(ctx context.Context, opts ...MoveOption) (*Local, erro
 	err = c.eachPart(ctx, max(length-from, 0), func(ctx context.Context, _, a, b int) error {
 		part, err := read(ctx, from+a, from+b)
 		switch {
-		case isGone(err), is(err, ErrRecreated):
+		case noFilterHere(err), is(err, ErrRecreated):
 			return changedError{}
 		case err != nil:
 			return err

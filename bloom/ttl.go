@@ -97,11 +97,6 @@ func (q *request) tookSettle(reply upstash.Reply, err error) {
 	q.err = err
 }
 
-// isFinal reports whether a server will say the same again.
-func isFinal(e *upstash.Error) bool {
-	return e.StatusCode < 500 && e.StatusCode != 408 && e.StatusCode != 429
-}
-
 // milliseconds writes a TTL as a script's argument.
 func milliseconds(ttl time.Duration) string { return strconv.FormatInt(ttl.Milliseconds(), 10) }
 

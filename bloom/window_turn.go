@@ -60,9 +60,3 @@ func (s *windowShape) turnOnce(ctx context.Context, q *request) {
 	defer cancel()
 	_ = s.turn(ctx, q.rec, q.word, q.at)
 }
-
-// isRefusal reports whether a server has refused a command for good.
-func isRefusal(err error) bool {
-	server, ok := as[*upstash.Error](err)
-	return ok && isFinal(server)
-}

@@ -1,0 +1,312 @@
+package bloom
+
+import (
+	"fmt"
+
+	"github.com/upbloom/upbloom/upstash"
+)
+
+// How the answers to a record's operations are judged.
+
+// written is the answer to a write, its header operations already judged.
+type written struct {
+	ok            bool // the write ran and its answers hold
+	created       bool // this very command made the filter
+	maybeRepeated bool // an earlier attempt may have set the bits
+	unsettled     bool // bit 127 was asked for and is 0
+	doubtful      bool // "seen" may be the work of an earlier attempt
+	birth         int64
+	items         int
+	newItems      int // how many were new, and how many of their bits were set before
+	newOnes       int
+}
+
+// uncertain reports whether the items are in, and whether they were new is not
+// known.
+func (w written) uncertain() bool { return w.ok && w.doubtful }
+
+func allSet(bits []upstash.NullInt64) bool {
+	for _, b := range bits {
+		if b.Int64 != 1 {
+			return false
+		}
+	}
+	return true
+}
+
+// judgeWrite splits the answers into the header's and the items'.
+func (q *request) judgeWrite() error {
+	r := q.rec
+	q.wrote = written{maybeRepeated: q.reply.MaybeRepeated() || q.earlier}
+	if q.script {
+		return q.judgeScript()
+	}
+	if err := q.decode(q.cmd.Len()); err != nil {
+		return r.failed(err)
+	}
+	old := q.answers
+	if r.headed() {
+		word, err := fieldWord(old[1])
+		if err != nil {
+			return err
+		}
+		q.wrote.created = old[0].Valid
+		if q.wrote.created && word != r.header {
+			// The sum did not overflow, so that what stood there was no header.
+			return r.refuse(fmt.Errorf("%w: its first 53 bits were not zero; use a key that"+
+				" holds nothing else", ErrNotFilter))
+		}
+		if err := r.learn(word); err != nil {
+			return err
+		}
+		if q.wrote.created && old[2].Valid {
+			q.wrote.birth = q.birth
+		}
+		if old, err = q.thirdWord(old[3:]); err != nil {
+			return err
+		}
+		if old, err = q.secondWord(old); err != nil {
+			return err
+		}
+	}
+	return q.tookItems(old)
+}
+
+// judgeScript judges the answers of a script that writes: the header, and if it is
+// ours, bit 127, the birth number, the kind's word and an answer to each
+// operation.
+func (q *request) judgeScript() error {
+	if err := q.decode(-1); err != nil {
+		return q.rec.failed(err)
+	}
+	if len(q.answers) == 0 {
+		return wrongCount(0, 4+len(q.ops))
+	}
+	word, err := fieldWord(q.answers[0])
+	if err != nil {
+		return err
+	}
+	if err := q.rec.learn(word); err != nil {
+		return gone(err)
+	}
+	if len(q.answers) < 4 {
+		return wrongCount(len(q.answers), 4+len(q.ops))
+	}
+	old, err := q.secondWord(q.answers[1:])
+	if err != nil {
+		return err
+	}
+	if q.word, err = fieldWord(old[0]); err != nil {
+		return err
+	}
+	if err := q.rec.learnKind(q.word); err != nil {
+		return err
+	}
+	if old = old[1:]; len(old) != len(q.ops) {
+		return wrongCount(4+len(old), 4+len(q.ops))
+	}
+	q.wrote.unsettled = false // Create has settled it
+	return q.tookItems(old)
+}
+
+// thirdWord takes the answers about the kind's own word off, if there are any.
+func (q *request) thirdWord(answers []upstash.NullInt64) ([]upstash.NullInt64, error) {
+	if q.rec.shape == nil {
+		return answers, nil
+	}
+	word, err := fieldWord(answers[1])
+	if err != nil {
+		return nil, err
+	}
+	if q.wrote.created && !answers[0].Valid {
+		return nil, q.rec.refuse(errHeaderBits) // a word stood there without a header
+	}
+	q.word = word
+	return answers[2:], q.rec.learnKind(word)
+}
+
+// secondWord takes the answers about bit 127 and the birth number off, if they
+// were asked.
+func (q *request) secondWord(answers []upstash.NullInt64) ([]upstash.NullInt64, error) {
+	if q.asksSettled {
+		if err := checkBits(answers[:1]); err != nil {
+			return nil, err
+		}
+		q.wrote.unsettled = answers[0].Int64 == 0
+		answers = answers[1:]
+	}
+	if q.asksBirth {
+		birth, err := fieldWord(answers[0])
+		if err != nil {
+			return nil, err
+		}
+		q.wrote.birth = birth
+		answers = answers[1:]
+	}
+	return answers, nil
+}
+
+// tookItems notes for each item whether it was new.
+func (q *request) tookItems(old []upstash.NullInt64) error {
+	if q.rec.shape != nil {
+		err := q.rec.shape.wrote(q, old)
+		q.wrote.ok = err == nil
+		return err
+	}
+	return q.tookBits(old)
+}
+
+// tookBits notes for each item of a plain filter whether one of its bits was 0.
+// A BITFIELD is atomic: one bit that was still 0, or a header that was not
+// there, proves that no attempt ran before this one.
+func (q *request) tookBits(old []upstash.NullInt64) error {
+	if err := checkBits(old); err != nil {
+		return err
+	}
+	q.added, q.wrote.ok = q.added[:0], true
+	q.wrote.doubtful = q.wrote.maybeRepeated && !q.wrote.created && allSet(old)
+	q.wrote.items = len(q.items)
+	if len(q.items) == 0 {
+		return nil
+	}
+	k := len(old) / len(q.items)
+	for i := range q.items {
+		ones := 0
+		for _, b := range old[i*k : (i+1)*k] {
+			ones += int(b.Int64)
+		}
+		q.added = append(q.added, ones < k)
+		if ones < k {
+			q.wrote.newItems++
+			q.wrote.newOnes += ones
+		}
+	}
+	return nil
+}
+
+// judgeRead judges the header and sets found. Only an answer of the primary is
+// remembered.
+func (q *request) judgeRead(primary bool) error {
+	err := q.readFound(primary)
+	if err != nil {
+		q.found = q.found[:0] // what a broken answer began with is no answer
+	}
+	return err
+}
+
+func (q *request) readFound(primary bool) error {
+	r := q.rec
+	if err := q.decode(q.cmd.Len()); err != nil {
+		if primary {
+			return r.failed(err)
+		}
+		return explain(err)
+	}
+	cells := q.answers
+	if r.headed() {
+		word, err := fieldWord(cells[0])
+		if err != nil {
+			return err
+		}
+		if primary {
+			err = r.learn(word)
+		} else {
+			err = r.compare(word)
+		}
+		if err != nil {
+			return err
+		}
+		if cells = cells[1:]; r.shape != nil {
+			if q.word, err = fieldWord(cells[0]); err != nil {
+				return err
+			}
+			if primary {
+				err = r.learnKind(q.word)
+			} else {
+				err = r.compareKind(q.word)
+			}
+			if err != nil {
+				return err
+			}
+			cells = cells[1:]
+		}
+		if q.observer != nil {
+			if q.stands, err = fieldWord(cells[0]); err != nil {
+				return err
+			}
+			cells = cells[1:]
+		}
+	}
+	if r.shape != nil {
+		return r.shape.read(q, cells)
+	}
+	if r.geo.Scheme == SchemeBlocked {
+		return q.judgeWords(cells)
+	}
+	if err := checkBits(cells); err != nil {
+		return err
+	}
+	from := 0
+	for _, end := range q.ends {
+		q.found = append(q.found, allSet(cells[from:end]))
+		from = end
+	}
+	return nil
+}
+
+func (q *request) judgeWords(answers []upstash.NullInt64) error {
+	from := 0
+	for _, end := range q.ends {
+		all := true
+		for i := from; i < end; i++ {
+			word, err := fieldWord(answers[i])
+			if err != nil {
+				return err
+			}
+			all = all && word&q.words[i].Mask == q.words[i].Mask
+		}
+		q.found = append(q.found, all)
+		from = end
+	}
+	return nil
+}
+
+// decode checks that each operation has its answer; want below 0 takes any
+// number.
+func (q *request) decode(want int) error {
+	if q.reply.IsNil() {
+		return fmt.Errorf("bloom: %w: null for an array", upstash.ErrBadResponse)
+	}
+	var err error
+	q.answers, err = q.reply.Ints(q.answers[:0])
+	if err != nil {
+		return err
+	}
+	if want >= 0 && len(q.answers) != want {
+		return wrongCount(len(q.answers), want)
+	}
+	return nil
+}
+
+func wrongCount(got, want int) error {
+	return fmt.Errorf("bloom: %w: %d answers to %d operations", upstash.ErrBadResponse, got, want)
+}
+
+// checkBits refuses what no bit can be: a wrong answer must not become a "no".
+func checkBits(bits []upstash.NullInt64) error {
+	for _, b := range bits {
+		if !b.Valid || b.Int64>>1 != 0 {
+			return fmt.Errorf("bloom: %w: a bit that is neither 0 nor 1", upstash.ErrBadResponse)
+		}
+	}
+	return nil
+}
+
+// fieldWord refuses what no u53 can be. A null above all: it must not be taken
+// for 0, a missing filter or a word without a bit.
+func fieldWord(a upstash.NullInt64) (int64, error) {
+	if !a.Valid || a.Int64>>wordBits != 0 {
+		return 0, fmt.Errorf("bloom: %w: a word that is not a number of 53 bits", upstash.ErrBadResponse)
+	}
+	return a.Int64, nil
+}
