@@ -208,6 +208,26 @@ func TestCuckooDamage(t *testing.T) {
 	})
 }
 
+// A fingerprint that no Add has stored can be removed, and the number of items
+// does not fall below 0: the first bit of the kind's word would fall with it.
+func TestCuckooPhantom(t *testing.T) {
+	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+		f := cuckoo(t, s.Client(), table1000())
+		if _, err := f.Create(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		model := newTable(f.Geometry())
+		model.add([]string{"a"})
+		do(t, s, "SETRANGE", key, "24", model.body())
+		if removed, err := f.Remove(t.Context(), "a"); err != nil || !removed {
+			t.Errorf("Remove = %v, %v", removed, err)
+		}
+		countOf(t, f, 0)
+		addTheirs(t, f)
+		countOf(t, f, 1)
+	})
+}
+
 func TestCuckooMissing(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		cfg := table1000()
