@@ -97,7 +97,8 @@ const smallBody = 8 << 10
 
 // roundTrip writes the request and reads the response.
 func roundTrip(c *conn.Conn, req *Request, resp *Response) (keepAlive bool, err error) {
-	if len(req.Body) > smallBody {
+	small := len(req.Body) <= smallBody
+	if c.Bound(small); !small {
 		return roundTripLarge(c, req, resp)
 	}
 	if err := write(c, req); err != nil {

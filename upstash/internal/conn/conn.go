@@ -31,6 +31,7 @@ type Conn struct {
 	limited   bool
 	idleSince time.Time
 	one       [1]byte // what clean reads into
+	bounded   bool    // by Bound
 }
 
 // The buffers of a connection, in bytes.
@@ -87,6 +88,23 @@ func (c *Conn) Limit(deadline time.Time) {
 func (c *Conn) InterruptWrites() { _ = c.socket.SetWriteDeadline(past) }
 
 var past = time.Unix(1, 0)
+
+// maxSilence is how long what was written may wait for the peer's system to say
+// that it came: time for four repetitions of a packet. The system answers at once,
+// however busy the server is.
+const maxSilence = 3 * time.Second
+
+// Bound says whether a connection ends in an error after 3 s if nothing confirms
+// what was written: a peer can be gone without a farewell, after a failover or
+// behind a NAT gateway that forgot it. It proves nothing about the request. A
+// long request must not be bound, because a peer may take its time with that. On
+// systems other than Linux, Bound does nothing.
+func (c *Conn) Bound(on bool) {
+	if on != c.bounded {
+		c.bounded = on
+		c.socket.bound(on)
+	}
+}
 
 // Close closes the socket without the farewell of TLS, which may block for five
 // seconds if the peer does not read.

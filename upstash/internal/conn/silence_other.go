@@ -1,0 +1,5 @@
+//go:build !linux && !wasm
+
+package conn
+
+func (s *socket) bound(bool) {}
