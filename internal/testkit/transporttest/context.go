@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/upbloom/upbloom/internal/testkit/testenv"
 	"github.com/upbloom/upbloom/upstash"
 )
 
@@ -83,6 +84,34 @@ func (s suite) testCancel(t *testing.T) {
 				t.Error("no error")
 			}
 		})
+	}
+}
+
+// testCause ends calls whose command may have run by a context whose cause says
+// that another command did not.
+func (s suite) testCause(t *testing.T) {
+	_, refused := s.client(t, "http://"+testenv.ClosedAddr(t)).Do(t.Context(), upstash.Cmd("PING"))
+	if !upstash.SafeToRetry(refused) {
+		t.Fatalf("a refused dial is not safe to retry: %v", refused)
+	}
+	for _, st := range s.stalls()[:3] { // from the header on
+		for name, cause := range map[string]error{
+			"another call":  refused,
+			"its wrapping":  fmt.Errorf("app: %w", refused),
+			"a mark":        upstash.NotSent(io.ErrClosedPipe),
+			"no permission": &upstash.Error{StatusCode: 400, Message: "NOPERM", Command: "SET"},
+		} {
+			t.Run(st.name+"/"+name, func(t *testing.T) {
+				s.begin(t)
+				ctx, cancel := context.WithCancelCause(t.Context())
+				defer cancel(nil)
+				url := st.url(t, func() { cancel(cause) })
+				_, err := s.client(t, url).Do(ctx, upstash.Cmd("INCR", "secret-key"))
+				if callError(t, err); upstash.SafeToRetry(err) {
+					t.Errorf("safe to retry, though the server had the request: %v", err)
+				}
+			})
+		}
 	}
 }
 

@@ -2,6 +2,7 @@ package transporttest
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"io"
 	"net"
@@ -132,6 +133,37 @@ func (s suite) testNoStatus(t *testing.T) {
 	if err == nil || upstash.SafeToRetry(err) {
 		t.Errorf("got %v, SafeToRetry %v; want an error of a command that may have run",
 			err, upstash.SafeToRetry(err))
+	}
+}
+
+// testBareLF has lines that end in LF alone. A transport reads them or refuses
+// them, and waits in no case for a CR.
+func (s suite) testBareLF(t *testing.T) {
+	all := strings.ReplaceAll(withLength(`{"result":1}`), "\r\n", "\n")
+	for name, answer := range map[string]string{
+		"all lines": all,
+		"the last":  strings.Replace(withLength(`{"result":1}`), "\r\n\r\n", "\r\n\n", 1),
+		"some":      strings.Replace(all, "\n", "\r\n", 1),
+	} {
+		t.Run(name, func(t *testing.T) {
+			s.begin(t)
+			url := rawServer(t, func(c net.Conn, wait <-chan struct{}) {
+				readRequest(c)
+				_, _ = io.WriteString(c, answer)
+				<-wait // a client that waits for more gets nothing
+			})
+			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			defer cancel()
+			r, err := s.client(t, url).Do(ctx, upstash.Cmd("INCR", "secret-key"))
+			switch n, _ := r.Int64(); {
+			case errors.Is(err, context.DeadlineExceeded):
+				t.Errorf("it waits: %v", err)
+			case err == nil && n != 1:
+				t.Errorf("it read %d", n)
+			case err != nil && upstash.SafeToRetry(err):
+				t.Errorf("safe to retry, though the server has answered: %v", err)
+			}
+		})
 	}
 }
 
