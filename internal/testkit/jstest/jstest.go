@@ -46,6 +46,7 @@ func BuildRelay(tb testing.TB) (wasm string) {
 // The last of args is the package.
 func build(tb testing.TB, args ...string) (wasm string) {
 	tb.Helper()
+	testenv.Asked(tb, "node")
 	wasm = filepath.Join(tb.TempDir(), "main.wasm")
 	last := len(args) - 1
 	args = append(args[:last:last], "-o", wasm, args[last])

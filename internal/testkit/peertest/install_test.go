@@ -45,6 +45,7 @@ func TestMain(m *testing.M) {
 // install returns the path of Node and the folder to run in.
 func install(tb testing.TB) (node, dir string) {
 	tb.Helper()
+	testenv.Asked(tb, "node")
 	node = testenv.Need(tb, "node", "node")
 	npm := testenv.Need(tb, "node", "npm")
 	i := &installed

@@ -28,6 +28,15 @@ func Need(tb testing.TB, name, exe string) string {
 	return path
 }
 
+// Asked skips a test that takes long in a foreign runtime, unless UPBLOOM_REQUIRE
+// contains the runtime's name.
+func Asked(tb testing.TB, name string) {
+	tb.Helper()
+	if !required(os.Getenv(Require), name) {
+		tb.Skipf("testenv: takes long, and runs only if %s contains %s", Require, name)
+	}
+}
+
 // Missing ends a test whose need cannot be met: skipped, or failed if
 // UPBLOOM_REQUIRE contains name. The reason is for people.
 func Missing(tb testing.TB, name, reason string) {
