@@ -101,12 +101,14 @@ func DrawFilters(rng *rand.Rand, themes Theme) Filters {
 		if rng.IntN(2) == 0 {
 			f.Reads = bloom.Reads(rng.IntN(3))
 		}
+		f.NoScripts = f.Themes&Mirrors != 0 && !f.MustExist && rng.IntN(4) == 0
 	}
 	return f
 }
 
 // Draw draws calls of a client, one after the other without a rest: most often
-// one, or a Rename away and back, or an Add and a look-up of what was added.
+// one, or a Rename away and back, or an Add and a look-up of what was added, or
+// a Refresh and a Replace.
 func (f Filters) Draw(rng *rand.Rand) []Call {
 	c := f.drawCall(rng)
 	next := c
@@ -118,6 +120,8 @@ func (f Filters) Draw(rng *rand.Rand) []Call {
 		next.Key = 1 - c.Key
 	case c.Verb == MirrorThrough:
 		next.Verb = MirrorExists
+	case c.Verb == Refresh:
+		next.Verb, next.Items = Replace, items(rng, rng.IntN(2))
 	default:
 		return []Call{c}
 	}

@@ -24,6 +24,9 @@ type Filters struct {
 	Reads          bloom.Reads
 	// Lag says that a region may answer which stays behind the primary.
 	Lag bool
+	// NoScripts says that the server refuses scripts, so that no refresh of a
+	// Mirror succeeds.
+	NoScripts bool
 	// MaxStale and MaxTrust are those of the Mirrors.
 	MaxStale, MaxTrust time.Duration
 	// Themes are the groups of verbs that are drawn beside the plain ones.

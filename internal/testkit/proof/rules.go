@@ -75,14 +75,17 @@ func (c *called) shares(o *called) bool {
 func (s *splitter) earliest(c *called, p step) int64 {
 	near := s.of.Lag && s.of.Reads != bloom.ReadsPrimary
 	yes := p.end == answered && !slices.Contains(p.yes, false) && len(p.yes) > 0
+	// If the server refuses BITFIELD, a region is asked whatever Reads says. Its
+	// "yes" and its other data count.
+	past := s.of.Lag && (yes || p.end == mismatch)
 	switch p.verb {
 	case Exists, ExistsAll:
-		if c.call.Verb != Refresh && near && (yes || s.of.Reads == bloom.ReadsNearest) {
+		if c.call.Verb != Refresh && (past || near && s.of.Reads == bloom.ReadsNearest) {
 			return 0
 		}
 	case MirrorExists, Crowd:
 		switch {
-		case near && yes:
+		case past:
 			return 0
 		case near && s.of.Reads == bloom.ReadsNearest && (s.of.MaxStale == 0 || p.end != answered):
 			return 0

@@ -203,7 +203,8 @@ func (s *splitter) oneStep(n int, c *called, at []int, end bloom.ItemState, batc
 		if end == bloom.ItemUncertain {
 			end = bloom.ItemUnknown
 		}
-		if end == bloom.ItemUnknown {
+		// Other data may have come after an attempt that took effect.
+		if end == bloom.ItemUnknown || r.End == Mismatch && r.Maybe > 0 {
 			strays = 1
 		}
 	case end == bloom.ItemUnknown:

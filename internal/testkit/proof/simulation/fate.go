@@ -80,6 +80,8 @@ func (f fates) ofRequest(n int) upstashtest.Fault {
 		return upstashtest.LateExec(upTo(rng, 3*time.Second))
 	case 2, 3:
 		return upstashtest.NoPermission("EVAL")
+	case 4: // most often later than a client waits
+		return upstashtest.Late(upTo(rng, time.Second))
 	}
 	all := upstashtest.EveryFault()
 	return all[rng.IntN(len(all))]

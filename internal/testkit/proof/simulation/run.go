@@ -55,6 +55,9 @@ func newScenario(seed uint64, themes proof.Theme) scenario {
 		tls:     rng.IntN(8) == 0 && serverTLS != nil,
 		foreign: rng.IntN(5) == 0, shared: rng.IntN(2) == 0,
 	}
+	if s.filters.Themes&proof.Mirrors != 0 && rng.IntN(2) == 0 { // who share a Mirror
+		s.workers, s.shared = 2, true
+	}
 	if s.filters.Lag {
 		s.lag, s.stale = []int{1, 3, math.MaxInt}[rng.IntN(3)], rng.IntN(2) == 0
 	}
@@ -92,8 +95,11 @@ func simulate(sc scenario) (_ *run, err error) {
 	}
 	defer r.server.Close()
 	r.server.SetReplicaLag(sc.lag)
-	r.server.InjectFunc(func(n int64, _ upstashtest.RequestInfo) upstashtest.Fault {
+	r.server.InjectFunc(func(n int64, q upstashtest.RequestInfo) upstashtest.Fault {
 		f := r.fates().ofRequest(int(n))
+		if sc.filters.NoScripts && q.Commands[0] == "EVAL" {
+			f = upstashtest.NoPermission("EVAL")
+		}
 		if f != (upstashtest.Fault{}) {
 			r.net.note("request %d: %v", n, f)
 		}
