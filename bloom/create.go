@@ -35,6 +35,9 @@ return {tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[5])}`)
 // the same key at once, exactly one gets true, even if replies are lost: the
 // birth number says which client made the filter. A Bare filter has none, and
 // Create returns a *ConfigError.
+//
+// Create is repeated after a lost reply. If others delete the filter between two
+// attempts, the second makes it again, empty.
 func (f *Filter) Create(ctx context.Context) (created bool, err error) {
 	ctx = f.rec.label(ctx, "bloom.Create")
 	if !f.rec.headed() {

@@ -39,7 +39,8 @@ func (r *record) orderNumber(ctx context.Context, script upstash.Command) (n int
 // it has, and reports whether there was a filter. It settles the TTL: no
 // handle's Config.TTL changes it afterwards. It is one request and four billed
 // commands, or one for a Bare filter. If the key holds something else, Expire
-// leaves that alone and returns a *MismatchError or ErrNotFilter.
+// leaves that alone and returns a *MismatchError or ErrNotFilter. It is repeated
+// after a lost reply, and then undoes a Persist of others between the attempts.
 func (f *Filter) Expire(ctx context.Context, ttl time.Duration) (bool, error) {
 	return f.expire(f.rec.label(ctx, "bloom.Expire"), ttl)
 }
@@ -62,9 +63,10 @@ func (h *handle) expire(ctx context.Context, ttl time.Duration) (bool, error) {
 
 // Persist removes the TTL and reports whether there was one. It settles the
 // TTL: the filter stays, whatever a handle's Config.TTL says. Cost and checks
-// are those of Expire. If the command had to be repeated and found no TTL, the
-// error wraps upstash.ErrUncertain: the TTL is gone, but perhaps the first
-// attempt removed it.
+// are those of Expire. It is repeated after a lost reply too, and then undoes an
+// Expire of others between the attempts. If it then found no TTL, the error
+// wraps upstash.ErrUncertain: the TTL is gone, but perhaps the first attempt
+// removed it.
 func (f *Filter) Persist(ctx context.Context) (bool, error) {
 	return f.persist(f.rec.label(ctx, "bloom.Persist"))
 }

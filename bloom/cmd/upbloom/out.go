@@ -87,14 +87,13 @@ func ttl(d time.Duration) string {
 type moved struct {
 	Key     string  `json:"key"`
 	Items   *uint64 `json:"items,omitempty"`   // that were read, of load and replace
-	NewBits *uint64 `json:"newBits,omitempty"` // of load and restore, if known
-	// NewBitsUnknown is set if the last step was sent again after a lost reply.
-	NewBitsUnknown bool    `json:"newBitsUnknown,omitempty"`
-	Created        bool    `json:"created,omitempty"`
-	Bytes          int64   `json:"bytes"`
-	Requests       int64   `json:"requests,omitempty"`
-	Commands       int64   `json:"commands,omitempty"`
-	Seconds        float64 `json:"seconds"`
+	NewBits *uint64 `json:"newBits,omitempty"` // of load and restore
+
+	Created  bool    `json:"created,omitempty"`
+	Bytes    int64   `json:"bytes"`
+	Requests int64   `json:"requests,omitempty"`
+	Commands int64   `json:"commands,omitempty"`
+	Seconds  float64 `json:"seconds"`
 
 	// Before and After are the filter's states, of replace and restore. Before
 	// is missing if there was no filter, After if it could not be read.
@@ -138,14 +137,10 @@ func brief(s bloom.Stats) string {
 
 // merged is what a load or a restore did.
 func merged(key string, r bloom.LoadResult) moved {
-	m := moved{
-		Key: key, NewBitsUnknown: r.NewBitsUnknown, Created: r.Created, Bytes: r.Bytes,
+	return moved{
+		Key: key, NewBits: &r.NewBits, Created: r.Created, Bytes: r.Bytes,
 		Requests: r.Requests, Commands: r.Commands, Seconds: r.Duration.Seconds(),
 	}
-	if !r.NewBitsUnknown {
-		m.NewBits = &r.NewBits
-	}
-	return m
 }
 
 func (m moved) text(what string) string {
@@ -156,11 +151,8 @@ func (m moved) text(what string) string {
 	if m.Created {
 		s += " a new filter,"
 	}
-	switch {
-	case m.NewBits != nil:
+	if m.NewBits != nil {
 		s += " " + counted(*m.NewBits, "new bit") + ","
-	case m.NewBitsUnknown:
-		s += " an unknown number of new bits (a reply was lost),"
 	}
 	s += " " + human.Bytes(uint64(m.Bytes))
 	if m.Requests > 0 {
