@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -14,49 +15,6 @@ import (
 	"github.com/upbloom/upbloom/bloom"
 )
 
-// made is what create did, for programs.
-type made struct {
-	Key     string  `json:"key"`
-	Created bool    `json:"created"`
-	Bytes   uint64  `json:"bytes"`
-	TTL     float64 `json:"ttl"` // in seconds, 0 if there is none
-}
-
-func (a *app) createCommand() *cli.Command {
-	return &cli.Command{
-		Name: "create", Usage: "make an empty filter", ArgsUsage: "KEY",
-		Description: "Makes the filter with its whole string and its TTL. A filter of the same size that\n" +
-			"is there stays as it is.",
-		Flags: sizeFlags(),
-		Action: func(ctx context.Context, c *cli.Command) error {
-			args, err := a.arguments(c, 1, 1)
-			if err != nil {
-				return err
-			}
-			if !c.IsSet("items") {
-				return usagef("--items says for how many, e.g. upbloom create --items 5M KEY")
-			}
-			f, err := a.filter(ctx, c, args[0], true)
-			if err != nil {
-				return err
-			}
-			created, err := f.Create(ctx)
-			if err != nil {
-				return err
-			}
-			s, err := f.Stats(ctx)
-			if err != nil {
-				return fmt.Errorf("the filter is there, but its state could not be read: %w", err)
-			}
-			text := "created  " + s.Geometry.String()
-			if !created {
-				text = "it was there already, and is as it was  " + brief(s)
-			}
-			return a.print(made{args[0], created, s.Bytes, s.TTL.Seconds()}, text)
-		},
-	}
-}
-
 // expiring is what ttl found or did, for programs.
 type expiring struct {
 	Key string  `json:"key"`
@@ -67,34 +25,47 @@ func (a *app) ttlCommand() *cli.Command {
 	return &cli.Command{
 		Name: "ttl", Usage: "show or set when a filter expires", ArgsUsage: "KEY [TIME or none]",
 		Description: "With a TIME, e.g. 24h or 7d, the filter expires after that time from now. With none\n" +
-			"it stays. Programs whose Config has a TTL do not change it afterwards.",
+			"it stays. Programs whose Config has a TTL do not change it afterwards. Only plain\n" +
+			"and scalable filters can be given another TTL.",
 		Action: func(ctx context.Context, c *cli.Command) error {
 			args, err := a.arguments(c, 1, 2)
 			if err != nil {
 				return err
 			}
 			if len(args) == 2 {
-				if err := a.setTTL(ctx, c, args[0], args[1]); err != nil {
+				if err := a.setTTL(ctx, args[0], args[1]); err != nil {
 					return err
 				}
 			}
-			s, err := a.inspect(ctx)
+			left, err := a.ttlOf(ctx, args[0])
 			if err != nil {
 				return err
 			}
-			if s == nil {
-				return bloom.ErrNotFound
-			}
-			text := "no expiry"
-			if s.TTL > 0 {
-				text = "expires in " + ttl(s.TTL)
-			}
-			return a.print(expiring{args[0], s.TTL.Seconds()}, text)
+			return a.print(expiring{args[0], left.Seconds()}, expiry(left))
 		},
 	}
 }
 
-func (a *app) setTTL(ctx context.Context, c *cli.Command, key, text string) error {
+// ttlOf returns a filter's time to live, 0 if there is none. It needs a seed only
+// for a sharded filter that has one.
+func (a *app) ttlOf(ctx context.Context, key string) (time.Duration, error) {
+	client, err := a.connect(ctx)
+	if err != nil {
+		return 0, err
+	}
+	s, err := bloom.Inspect(ctx, client, key)
+	if !errors.Is(err, bloom.ErrNotFound) {
+		return s.TTL, err
+	}
+	o, err := a.openKey(ctx, key)
+	if err != nil {
+		return 0, err
+	}
+	all, _, err := o.stats(ctx)
+	return time.Duration(all.TTL * float64(time.Second)), err
+}
+
+func (a *app) setTTL(ctx context.Context, key, text string) error {
 	var d lifetime
 	if text != "none" {
 		if err := d.Set(text); err != nil {
@@ -104,9 +75,14 @@ func (a *app) setTTL(ctx context.Context, c *cli.Command, key, text string) erro
 			return usagef("%q would remove the filter at once: use upbloom rm", text)
 		}
 	}
-	f, err := a.filter(ctx, c, key, false)
+	o, err := a.openKey(ctx, key)
 	if err != nil {
 		return err
+	}
+	f, ok := o.handle.(expirer)
+	if !ok {
+		return usagef("a %s has no TTL to set: the program that makes it says whether it expires",
+			kindNoun(o.kind))
 	}
 	found := true
 	if text == "none" {
@@ -137,16 +113,16 @@ func (a *app) rmCommand() *cli.Command {
 			if err != nil {
 				return err
 			}
-			f, err := a.filter(ctx, c, args[0], false)
+			o, err := a.openKey(ctx, args[0])
 			if err != nil {
 				return err
 			}
 			if !c.Bool("yes") {
-				if err := a.askToRemove(ctx); err != nil {
+				if err := a.askToRemove(ctx, o); err != nil {
 					return err
 				}
 			}
-			gone, err := f.Delete(ctx)
+			gone, err := o.Delete(ctx)
 			if err == nil && !gone {
 				err = bloom.ErrNotFound
 			}
@@ -160,15 +136,12 @@ func (a *app) rmCommand() *cli.Command {
 
 // askToRemove shows what would be lost, and returns an error unless the answer
 // is yes.
-func (a *app) askToRemove(ctx context.Context) error {
-	s, err := a.inspect(ctx)
+func (a *app) askToRemove(ctx context.Context, o opened) error {
+	s, _, err := o.stats(ctx)
 	if err != nil {
 		return err
 	}
-	if s == nil {
-		return bloom.ErrNotFound
-	}
-	what := fmt.Sprintf("%s: %s", printable(a.key), brief(*s))
+	what := fmt.Sprintf("%s: %s", printable(a.key), brief(s))
 	if f, ok := a.in.(*os.File); !ok || !term.IsTerminal(int(f.Fd())) {
 		return usagef("%s\nNothing was removed: --yes does it.", what)
 	}

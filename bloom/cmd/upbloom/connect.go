@@ -24,6 +24,7 @@ type app struct {
 
 	demo, json, quiet bool
 
+	command    string // its name
 	key        string // of the command, for its errors
 	input      string // what is read: a file's name, printable, or standard input
 	inputBytes int64  // of a file
@@ -117,7 +118,7 @@ func seed() (uint64, error) {
 	return n, nil
 }
 
-// filter returns a handle to the filter at key, which must be there. If mayMake
+// filter returns a handle to the plain filter at key, which must be there. If mayMake
 // is true, the command has sizeFlags, and --items makes a handle that creates
 // the filter if it is missing.
 func (a *app) filter(ctx context.Context, c *cli.Command, key string, mayMake bool) (*bloom.Filter, error) {
@@ -140,6 +141,9 @@ func (a *app) filter(ctx context.Context, c *cli.Command, key string, mayMake bo
 		return bloom.New(client, key, cfg)
 	}
 	f, err := bloom.Open(ctx, client, key, bloom.OpenSeed(s))
+	if err != nil {
+		err = a.plainOnly(ctx, err)
+	}
 	if mayMake && errors.Is(err, bloom.ErrNotFound) {
 		return nil, makeable{err}
 	}
@@ -150,6 +154,7 @@ func (a *app) filter(ctx context.Context, c *cli.Command, key string, mayMake bo
 // many if most is not -1. The first is the key if there must be one. Errors then
 // name it.
 func (a *app) arguments(c *cli.Command, least, most int) ([]string, error) {
+	a.command = c.Name
 	args := c.Args().Slice()
 	if len(args) < least || most >= 0 && len(args) > most {
 		return nil, usagef("usage: %s [flags]%s; %[1]s --help explains them", c.FullName(),

@@ -55,6 +55,13 @@ func plain(err error) string {
 		return advice.text
 	case errors.As(err, &mismatch) && mismatch.OtherSeed:
 		return "the filter has another seed: set UPBLOOM_SEED to the seed that it was made with"
+	case errors.As(err, &mismatch) && mismatch.WantKind == mismatch.GotKind && mismatch.Field != "":
+		field := mismatch.Field
+		if flag, ok := flagOf[field]; ok {
+			field = flag
+		}
+		return fmt.Sprintf("the %s at this key was made with another %s: use another key",
+			kindNoun(kindOf(mismatch.GotKind, mismatch.Got)), field)
 	case errors.As(err, &mismatch) && mismatch.WantKind == mismatch.GotKind:
 		return fmt.Sprintf("another filter is at this key, %v, and not %v: use another key, or leave"+
 			" --items out to use the filter as it is", mismatch.Got, mismatch.Want)
@@ -90,14 +97,15 @@ type advised struct {
 
 func (e advised) Unwrap() error { return e.error }
 
-// flagOf names the flags that set the fields of a bloom.Config.
+// flagOf names the flags that set the fields of a bloom.Config and its like.
 var flagOf = map[string]string{
 	"Capacity": "--items", "FPRate": "--rate", "TTL": "--ttl", "Scheme": "--scheme",
+	"Span": "--window", "Panes": "--panes", "Shards": "--shards",
 }
 
 // inFlags puts flags for the names of the API in the Reason of a ConfigError.
 var inFlags = strings.NewReplacer("FPRate", "--rate", "SchemeBlocked", "--scheme blocked",
-	"SchemeXXH3", "--scheme xxh3")
+	"SchemeXXH3", "--scheme xxh3", "Shards", "--shards", "Panes", "--panes")
 
 // errNo ends check if an item was not found. It is not printed: the answers
 // say it.

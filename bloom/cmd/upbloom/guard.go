@@ -113,19 +113,22 @@ func (a *app) mayFill(ctx context.Context, c *cli.Command, f *bloom.Filter, l *b
 		" or set --max-rate or --force.", printable(a.key), why)
 }
 
-// inspect returns the state of the filter at the command's key, nil if there is
-// none.
+// inspect returns the state of the plain filter at the command's key, nil if there
+// is none. Another kind of filter is an error.
 func (a *app) inspect(ctx context.Context) (*bloom.Stats, error) {
 	client, err := a.connect(ctx)
 	if err != nil {
 		return nil, err
 	}
 	s, err := bloom.Inspect(ctx, client, a.key)
-	if errors.Is(err, bloom.ErrNotFound) {
-		return nil, nil
-	}
 	if err != nil {
+		if err = a.plainOnly(ctx, err); errors.Is(err, bloom.ErrNotFound) {
+			err = nil
+		}
 		return nil, err
+	}
+	if kind := kindOf(s.Kind, s.Geometry); kind != plainKind {
+		return nil, a.refuse(kind)
 	}
 	return &s, nil
 }
@@ -137,7 +140,7 @@ func sameSize(before *bloom.Stats, g bloom.Geometry) error {
 		return nil
 	}
 	g.Seed = 0
-	if before.Geometry == g && before.Kind == bloom.KindFilter {
+	if before.Geometry == g {
 		return nil
 	}
 	return &bloom.MismatchError{

@@ -37,7 +37,7 @@ func (a *app) checkCommand() *cli.Command {
 		Description: "Prints yes or no for each item. A yes may be a false positive. The exit status\n" +
 			"is 1 if any item is a no.",
 		Action: func(ctx context.Context, c *cli.Command) error {
-			return a.each(ctx, c, false, "yes", "no", (*bloom.Filter).ExistsAll)
+			return a.each(ctx, c, false, "yes", "no", handle.ExistsAll)
 		},
 	}
 }
@@ -46,11 +46,12 @@ func (a *app) addCommand() *cli.Command {
 	return &cli.Command{
 		Name: "add", Usage: "add items", ArgsUsage: "KEY ITEM... (or - for lines of standard input)",
 		Description: "Prints new or seen for each item. A seen may be a false positive. Without\n" +
-			"--items the filter must be there. More than 1,000 lines of standard input that\n" +
-			"would put the filter over its size are refused, as by load.",
+			"--items the filter must be there, of any kind. More than 1,000 lines of standard\n" +
+			"input that would put a plain filter over its size are refused, as by load. A cuckoo\n" +
+			"filter stores one more copy of an item that was seen.",
 		Flags: slices.Concat(sizeFlags(), fillFlags()),
 		Action: func(ctx context.Context, c *cli.Command) error {
-			return a.each(ctx, c, true, "new", "seen", (*bloom.Filter).AddAll)
+			return a.each(ctx, c, true, "new", "seen", handle.AddAll)
 		},
 	}
 }
@@ -71,6 +72,9 @@ const unasked = 1000
 func (a *app) isOrMissing(ctx context.Context, f *bloom.Filter) error {
 	want := f.Geometry()
 	there, err := bloom.Open(ctx, a.client, a.key, bloom.OpenSeed(want.Seed))
+	if err != nil {
+		err = a.plainOnly(ctx, err)
+	}
 	switch {
 	case errors.Is(err, bloom.ErrNotFound):
 		return nil
@@ -98,10 +102,48 @@ func (a *app) mayAdd(ctx context.Context, c *cli.Command, f *bloom.Filter, items
 	return a.mayFill(ctx, c, f, l, before)
 }
 
+// handleFor opens the filter of check or of add. If adds is true, it looks whether
+// the items may be added, and --items makes a plain filter.
+func (a *app) handleFor(ctx context.Context, c *cli.Command, adds bool, items []string) (handle, error) {
+	if adds {
+		if cfg, err := configOf(c); err != nil {
+			return nil, err
+		} else if cfg.Capacity != 0 {
+			f, err := a.filter(ctx, c, a.key, true)
+			if err == nil && len(items) > unasked {
+				err = a.mayAdd(ctx, c, f, items)
+			}
+			if err == nil {
+				err = a.isOrMissing(ctx, f)
+			}
+			return f, err
+		}
+	}
+	o, err := a.openKey(ctx, a.key)
+	if adds && errors.Is(err, bloom.ErrNotFound) {
+		return nil, makeable{err}
+	}
+	if err != nil || !adds {
+		return o.handle, err
+	}
+	if f, ok := o.handle.(*bloom.Filter); ok {
+		if len(items) > unasked {
+			err = a.mayAdd(ctx, c, f, items)
+		}
+		return f, err
+	}
+	for _, name := range []string{"max-rate", "force"} {
+		if c.IsSet(name) {
+			return nil, usagef("--%s is for a plain filter: it has no effect on a %s", name, kindNoun(o.kind))
+		}
+	}
+	return o.handle, nil
+}
+
 // each runs a batch and prints the word yes or the word no for each item, or
 // what became of it if the batch failed.
 func (a *app) each(ctx context.Context, c *cli.Command, adds bool, yes, no string,
-	run func(*bloom.Filter, context.Context, []string) ([]bool, error),
+	run func(handle, context.Context, []string) ([]bool, error),
 ) error {
 	args, err := a.arguments(c, 2, -1)
 	if err != nil {
@@ -111,21 +153,14 @@ func (a *app) each(ctx context.Context, c *cli.Command, adds bool, yes, no strin
 	if err != nil {
 		return err
 	}
-	f, err := a.filter(ctx, c, args[0], adds)
+	h, err := a.handleFor(ctx, c, adds, items)
 	if err != nil {
 		return err
 	}
-	if adds && len(items) > unasked {
-		if err := a.mayAdd(ctx, c, f, items); err != nil {
-			return err
-		}
+	answers, err := run(h, ctx, items)
+	if _, ok := h.(*bloom.Sharded); ok {
+		err = shardMissing(err)
 	}
-	if adds && countOf(c, "items") != 0 {
-		if err := a.isOrMissing(ctx, f); err != nil {
-			return err
-		}
-	}
-	answers, err := run(f, ctx, items)
 	var batch *bloom.BatchError
 	if err != nil && !errors.As(err, &batch) {
 		return err

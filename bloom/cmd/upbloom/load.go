@@ -153,7 +153,7 @@ func (a *app) replace(ctx context.Context, c *cli.Command) error {
 // to be a mistake.
 func (a *app) mayReplace(c *cli.Command, l *bloom.Local, n uint64, before *bloom.Stats) error {
 	yes := c.Bool("yes")
-	if err := sameSize(before, l.Geometry()); err != nil && before.Kind == bloom.KindFilter && !yes {
+	if err := sameSize(before, l.Geometry()); err != nil && !yes {
 		return usagef("%s is %v, and would become %v: programs that use the old size get errors from"+
 			" then on\n--yes replaces it all the same; upbloom replace --help says how to do it without"+
 			" errors.", printable(a.key), before.Geometry, l.Geometry())

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"text/tabwriter"
+	"time"
 
 	"github.com/urfave/cli/v3"
 
@@ -20,7 +21,8 @@ func (a *app) lsCommand() *cli.Command {
 		Name: "ls", Usage: "list the filters", ArgsUsage: "[PATTERN]",
 		Description: "PATTERN is that of SCAN, e.g. 'seen:*'. It reads the header of every string key\n" +
 			"that matches, and counts the cells of those that are filters, about 1 ms a\n" +
-			"megabyte. A filter that cannot be read has a line that says why.",
+			"megabyte. A filter that cannot be read has a line that says why. Each shard of a\n" +
+			"sharded filter has a line. A - means that upbloom info knows more.",
 		Action: func(ctx context.Context, c *cli.Command) error {
 			args, err := a.arguments(c, 0, 1)
 			if err != nil {
@@ -55,7 +57,7 @@ func (a *app) list(ctx context.Context, client *upstash.Client, pattern string) 
 	var failure error
 	var table strings.Builder
 	w := tabwriter.NewWriter(&table, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "KEY\tSIZE\tSCHEME\tITEMS\tFILL\tFALSE POSITIVES\tEXPIRES IN")
+	fmt.Fprintln(w, "KEY\tKIND\tSIZE\tSCHEME\tITEMS\tFILL\tFALSE POSITIVES\tEXPIRES IN")
 	for part := range slices.Chunk(keys, inspectAtOnce) {
 		var found []bloom.Inspection
 		if found, err = bloom.InspectAll(ctx, client, part); err != nil {
@@ -64,8 +66,9 @@ func (a *app) list(ctx context.Context, client *upstash.Client, pattern string) 
 		for i, f := range found {
 			switch {
 			case f.Err == nil:
-				list = append(list, stateOf(part[i], f.Stats))
-				fmt.Fprintln(w, row(part[i], f.Stats))
+				s := stateOf(part[i], f.Stats)
+				list = append(list, s)
+				fmt.Fprintln(w, row(s))
 			case errors.Is(f.Err, bloom.ErrNotFilter), errors.Is(f.Err, bloom.ErrNotFound):
 				// It only begins like a filter, or it has gone.
 			default:
@@ -96,13 +99,18 @@ func (a *app) list(ctx context.Context, client *upstash.Client, pattern string) 
 }
 
 // row is a filter's line in the table of list.
-func row(key string, s bloom.Stats) string {
-	full := ""
-	if s.Saturated {
-		full = " full!"
+func row(s state) string {
+	items, fill, rate := "-", "-", "-"
+	if s.Items != nil {
+		items, fill, rate = human.Count(*s.Items), fmt.Sprintf("%.0f%%", 100**s.Fill), human.OneIn(*s.Rate)
 	}
-	return fmt.Sprintf("%s\t%s\t%v\t%s%s\t%.0f%%\t%s\t%s", printable(key), human.Bytes(s.Bytes),
-		s.Geometry.Scheme, human.Count(s.Items), full, 100*s.Fill, human.OneIn(s.LiveFPRate), ttl(s.TTL))
+	if s.Saturated {
+		items += " full!"
+	}
+	return strings.Join([]string{
+		printable(s.Key), s.Kind, human.Bytes(s.Bytes), s.Scheme, items, fill, rate,
+		ttl(time.Duration(s.TTL * float64(time.Second))),
+	}, "\t")
 }
 
 // scan returns the keys that begin with a header's first bits, and those that
@@ -173,28 +181,45 @@ func likeFilters(ctx context.Context, client *upstash.Client, keys []string) ([]
 func (a *app) infoCommand() *cli.Command {
 	return &cli.Command{
 		Name: "info", Usage: "show the state of a filter", ArgsUsage: "KEY",
-		Description: "It needs no seed. The server reads the whole string, about 1 ms a megabyte.",
+		Description: "A plain filter needs no seed for it. The server reads the whole string, about 1 ms\n" +
+			"a megabyte.",
 		Action: func(ctx context.Context, c *cli.Command) error {
 			args, err := a.arguments(c, 1, 1)
 			if err != nil {
 				return err
 			}
-			client, err := a.connect(ctx)
+			s, text, err := a.look(ctx, args[0])
 			if err != nil {
 				return err
 			}
-			s, err := bloom.Inspect(ctx, client, args[0])
-			if err != nil {
-				return err
-			}
-			text := s.String()
-			if s.Seeded {
-				text += "\nseed             set, not known (UPBLOOM_SEED)"
-			}
-			if s.Saturated {
-				text += "\nfull             make a larger one: upbloom calc --items " + fmt.Sprint(2*s.Items)
-			}
-			return a.print(stateOf(args[0], s), text)
+			return a.print(s, text)
 		},
 	}
+}
+
+// look reads the state of a filter of any kind, and draws it for a person.
+func (a *app) look(ctx context.Context, key string) (state, string, error) {
+	client, err := a.connect(ctx)
+	if err != nil {
+		return state{}, "", err
+	}
+	s, err := bloom.Inspect(ctx, client, key)
+	if err != nil && !errors.Is(err, bloom.ErrNotFound) {
+		return state{}, "", err
+	}
+	if kind := kindOf(s.Kind, s.Geometry); err == nil && (kind == plainKind || kind == "shard") {
+		text := s.String()
+		if s.Seeded {
+			text += "\nseed             set, not known (UPBLOOM_SEED)"
+		}
+		if s.Saturated && kind == plainKind {
+			text += "\nfull             make a larger one: upbloom calc --items " + fmt.Sprint(2*s.Items)
+		}
+		return stateOf(key, s), text, nil
+	}
+	o, err := a.openKey(ctx, key)
+	if err != nil {
+		return state{}, "", err
+	}
+	return o.stats(ctx)
 }

@@ -85,7 +85,7 @@ func TestListWithAFilterThatCannotBeRead(t *testing.T) {
 		Error string `json:"error"`
 	}
 	decode(t, sh.want(exitDatabase, "", "", "--json", "ls"), &list)
-	if len(list) != 3 || list[0].Items != 1 || list[1].Key != "b" || list[1].Error == "" ||
+	if len(list) != 3 || *list[0].Items != 1 || list[1].Key != "b" || list[1].Error == "" ||
 		list[2].Error != "" {
 		t.Errorf("as JSON: %+v", list)
 	}

@@ -29,6 +29,11 @@
 // part of the first item. Compressed files, saved filters and lines with a zero
 // byte are refused.
 //
+// A filter is a plain one, a window, a scalable, a cuckoo or a sharded one; create
+// has a flag for each, and the other commands find out. load, replace, save and
+// restore are for plain filters, ttl sets the expiry of plain and scalable ones. All
+// shards of a sharded filter must be in the one database.
+//
 // A command that would remove a filter or most of its items, or fill it far
 // beyond its size, asks first, or refuses and says which flag it wants.
 //

@@ -197,7 +197,7 @@ func TestJSON(t *testing.T) {
 	sh.want(0, "", "", "add", "--items", "1000", "--ttl", "1h", "seen", "a")
 	var list []state
 	decode(t, sh.want(0, "", "", "--json", "ls"), &list)
-	if len(list) != 1 || list[0].Key != "seen" || list[0].Items != 1 || list[0].TTL <= 0 ||
+	if len(list) != 1 || list[0].Key != "seen" || *list[0].Items != 1 || list[0].TTL <= 0 ||
 		list[0].Scheme != "blocked" {
 		t.Errorf("ls: %+v", list)
 	}

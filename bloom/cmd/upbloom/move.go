@@ -183,7 +183,7 @@ func (a *app) restore(ctx context.Context, c *cli.Command) error {
 			printable(a.key))
 	}
 	g := l.Geometry()
-	if err := sameSize(before, g); err != nil && before.Kind == bloom.KindFilter {
+	if err := sameSize(before, g); err != nil {
 		return advised{err, fmt.Sprintf("another filter is at this key, %v, and %s holds %v: restore it to"+
 			" another key, or remove what is there with upbloom rm", before.Geometry, a.input, g)}
 	}

@@ -45,11 +45,26 @@ type state struct {
 	Seeded    bool    `json:"seeded"`
 	Bytes     uint64  `json:"bytes"`
 	SetBits   uint64  `json:"setBits"`
-	Fill      float64 `json:"fill"`
-	Items     uint64  `json:"items"`
-	Rate      float64 `json:"rate"`
 	Saturated bool    `json:"saturated"`
 	TTL       float64 `json:"ttl"`
+
+	// What is not known is missing: a window has no Items and no Fill as a whole,
+	// and ls reads none of these of the kinds that it would have to open.
+	Fill  *float64 `json:"fill,omitempty"`
+	Items *uint64  `json:"items,omitempty"`
+	Rate  *float64 `json:"rate,omitempty"`
+
+	Parts    []part  `json:"parts,omitempty"`       // of info: panes, layers or shards
+	PaneSpan float64 `json:"paneSeconds,omitempty"` // of info, of a window
+	Damaged  bool    `json:"damaged,omitempty"`     // of info, of a cuckoo filter
+}
+
+// part is a pane, a layer or a shard, for programs.
+type part struct {
+	SetBits uint64  `json:"setBits"`
+	Fill    float64 `json:"fill"`
+	Items   uint64  `json:"items"`
+	Rate    float64 `json:"rate"`
 }
 
 // unread is a filter that could not be read, for programs.
@@ -59,11 +74,15 @@ type unread struct {
 }
 
 func stateOf(key string, s bloom.Stats) state {
-	return state{
-		Key: key, Kind: s.Kind.String(), Scheme: s.Geometry.Scheme.String(), Bits: s.Geometry.Bits,
-		Hashes: s.Geometry.Hashes, Seeded: s.Seeded, Bytes: s.Bytes, SetBits: s.SetBits, Fill: s.Fill,
-		Items: s.Items, Rate: s.LiveFPRate, Saturated: s.Saturated, TTL: s.TTL.Seconds(),
+	out := state{
+		Key: key, Kind: kindOf(s.Kind, s.Geometry), Scheme: s.Geometry.Scheme.String(),
+		Bits: s.Geometry.Bits, Hashes: s.Geometry.Hashes, Seeded: s.Seeded, Bytes: s.Bytes,
+		SetBits: s.SetBits, Saturated: s.Saturated, TTL: s.TTL.Seconds(),
 	}
+	if out.Kind != windowKind && out.Kind != scalableKind { // of which it knows one count
+		out.Fill, out.Items, out.Rate = &s.Fill, &s.Items, &s.LiveFPRate
+	}
+	return out
 }
 
 // ttl writes a time to live in a few characters, "-" if there is none.
@@ -107,7 +126,7 @@ func (a *app) printChange(ctx context.Context, m moved, what string, before *blo
 	text := m.text(what) + "\nbefore  no filter"
 	if before != nil {
 		s := stateOf(m.Key, *before)
-		m.Before, text = &s, m.text(what)+"\nbefore  "+brief(*before)
+		m.Before, text = &s, m.text(what)+"\nbefore  "+brief(s)
 	}
 	after, err := a.inspect(ctx)
 	switch {
@@ -117,7 +136,7 @@ func (a *app) printChange(ctx context.Context, m moved, what string, before *blo
 		text += "\nafter   no filter: it has gone since"
 	default:
 		s := stateOf(m.Key, *after)
-		m.After, text = &s, text+"\nafter   "+brief(*after)
+		m.After, text = &s, text+"\nafter   "+brief(s)
 		if before == nil && after.TTL == 0 && what == "restored" {
 			text += ": a saved filter holds no TTL, and upbloom ttl sets one"
 		}
@@ -126,13 +145,25 @@ func (a *app) printChange(ctx context.Context, m moved, what string, before *blo
 }
 
 // brief is a filter's state in a line.
-func brief(s bloom.Stats) string {
-	expires := "no expiry"
-	if s.TTL > 0 {
-		expires = "expires in " + ttl(s.TTL)
+func brief(s state) string {
+	text := ""
+	if s.Kind != plainKind {
+		text = kindNoun(s.Kind) + ", "
 	}
-	return fmt.Sprintf("about %s, %s false positives, %s", counted(s.Items, "item"),
-		human.OneIn(s.LiveFPRate), expires)
+	if s.Items != nil {
+		text += "about " + counted(*s.Items, "item") + ", "
+	}
+	if s.Rate != nil {
+		text += human.OneIn(*s.Rate) + " false positives, "
+	}
+	return text + expiry(time.Duration(s.TTL*float64(time.Second)))
+}
+
+func expiry(d time.Duration) string {
+	if d <= 0 {
+		return "no expiry"
+	}
+	return "expires in " + ttl(d)
 }
 
 // merged is what a load or a restore did.

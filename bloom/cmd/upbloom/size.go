@@ -26,9 +26,18 @@ func schemeFlag() cli.Flag {
 	}
 }
 
-// configOf returns the Config that the flags describe. Its Capacity is 0 if
-// they describe none, and then a flag of its own must not be set.
+// configOf returns the Config of a plain filter that the flags describe. Its
+// Capacity is 0 if they describe none, and then a flag of its own must not be set.
 func configOf(c *cli.Command) (bloom.Config, error) {
+	cfg, err := sizeConfig(c)
+	if err == nil && cfg.Capacity != 0 {
+		_, err = cfg.Geometry()
+	}
+	return cfg, flagError(err)
+}
+
+// sizeConfig is configOf, without a look at whether a plain filter can be so large.
+func sizeConfig(c *cli.Command) (bloom.Config, error) {
 	cfg := bloom.Config{
 		Capacity: countOf(c, "items"), FPRate: rateOf(c, "rate"), TTL: lifetimeOf(c, "ttl"),
 	}
@@ -51,9 +60,6 @@ func configOf(c *cli.Command) (bloom.Config, error) {
 			}
 		}
 		return bloom.Config{}, nil
-	}
-	if _, err := cfg.Geometry(); err != nil {
-		return cfg, flagError(err)
 	}
 	s, err := seed()
 	cfg.Seed = s

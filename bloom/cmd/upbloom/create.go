@@ -1,0 +1,166 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/urfave/cli/v3"
+
+	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/upstash"
+)
+
+// made is what create did, for programs.
+type made struct {
+	Key     string  `json:"key"`
+	Kind    string  `json:"kind"`
+	Created bool    `json:"created"`
+	Bytes   uint64  `json:"bytes"`
+	TTL     float64 `json:"ttl"` // in seconds, 0 if there is none
+}
+
+func (a *app) createCommand() *cli.Command {
+	return &cli.Command{
+		Name: "create", Usage: "make an empty filter", ArgsUsage: "KEY",
+		Description: "Makes the filter with its whole string and its TTL. A filter of the same kind and\n" +
+			"size that is there stays as it is. It is a plain filter, or what one of --window,\n" +
+			"--scalable, --cuckoo and --shards says. All shards are in this database.",
+		Flags: slices.Concat(sizeFlags(), kindFlags()),
+		Action: func(ctx context.Context, c *cli.Command) error {
+			args, err := a.arguments(c, 1, 1)
+			if err != nil {
+				return err
+			}
+			if !c.IsSet("items") {
+				return usagef("--items says for how many, e.g. upbloom create --items 5M KEY")
+			}
+			o, err := a.newOf(ctx, c, args[0])
+			if err != nil {
+				return err
+			}
+			there, err := a.openKey(ctx, args[0])
+			switch {
+			case err == nil && there.kind != o.kind:
+				return advised{bloom.ErrNotFilter, fmt.Sprintf("the key holds a %s, and not a %s: use"+
+					" another key, or remove it with upbloom rm", kindNoun(there.kind), kindNoun(o.kind))}
+			case err != nil && !errors.Is(err, bloom.ErrNotFound):
+				return err
+			}
+			created, err := o.Create(ctx)
+			if err != nil {
+				return err
+			}
+			s, _, err := o.stats(ctx)
+			if err != nil {
+				return fmt.Errorf("the filter is there, but its state could not be read: %w", err)
+			}
+			text := "created  " + sizeOf[o.kind] + o.Geometry().String()
+			if !created {
+				text = "it was there already, and is as it was  " + brief(s)
+			}
+			return a.print(made{args[0], o.kind, created, s.Bytes, s.TTL}, text)
+		},
+	}
+}
+
+// sizeOf says of what a handle's Geometry is the size.
+var sizeOf = map[string]string{
+	windowKind: "window, each pane ", scalableKind: "scalable filter, first layer ",
+	cuckooKind: "cuckoo filter, ", shardedKind: "sharded filter, each shard ",
+}
+
+// kindFlags are the flags that choose the kind of a filter to make.
+func kindFlags() []cli.Flag {
+	return []cli.Flag{
+		lifetimeFlag("make a window, which finds an item for `SPAN`, e.g. 24h, and forgets it later",
+			"window"),
+		&cli.IntFlag{Name: "panes", Usage: "cut the window's span into `N` panes, 1 to 4", HideDefault: true},
+		&cli.BoolFlag{Name: "scalable", Usage: "make a filter that grows, up to 341 times --items"},
+		&cli.BoolFlag{Name: "cuckoo", Usage: "make a filter from which programs can remove items"},
+		&cli.IntFlag{Name: "shards", Usage: "make a filter of `N` strings, 1 to 256", HideDefault: true},
+	}
+}
+
+// newOf returns a handle of the kind and the size that the flags say.
+func (a *app) newOf(ctx context.Context, c *cli.Command, key string) (opened, error) {
+	kind, err := chosenKind(c)
+	if err != nil {
+		return opened{}, err
+	}
+	if kind == "" {
+		f, err := a.filter(ctx, c, key, true)
+		return a.ofFilter(f), err
+	}
+	cfg, err := sizeConfig(c)
+	if err != nil {
+		return opened{}, err
+	}
+	client, err := a.connect(ctx)
+	if err != nil {
+		return opened{}, err
+	}
+	var o opened
+	switch kind {
+	case "window":
+		var w *bloom.Window
+		w, err = bloom.NewWindow(client, key, bloom.WindowConfig{
+			Capacity: cfg.Capacity, FPRate: cfg.FPRate, Seed: cfg.Seed,
+			Span: lifetimeOf(c, "window"), Panes: c.Int("panes"),
+		})
+		o = a.ofWindow(w)
+	case "scalable":
+		var l *bloom.Scalable
+		l, err = bloom.NewScalable(client, key, bloom.ScalableConfig{
+			Capacity: cfg.Capacity, FPRate: cfg.FPRate, Seed: cfg.Seed, TTL: cfg.TTL,
+		})
+		o = a.ofScalable(l)
+	case "cuckoo":
+		var f *bloom.Cuckoo
+		f, err = bloom.NewCuckoo(client, key, bloom.CuckooConfig{
+			Capacity: cfg.Capacity, FPRate: cfg.FPRate, Seed: cfg.Seed,
+		})
+		o = a.ofCuckoo(f)
+	case "shards":
+		var f *bloom.Sharded
+		f, err = bloom.NewSharded([]*upstash.Client{client}, key, bloom.ShardedConfig{
+			Capacity: cfg.Capacity, FPRate: cfg.FPRate, Seed: cfg.Seed, TTL: cfg.TTL,
+			Shards: c.Int("shards"),
+		})
+		o = a.ofSharded(f)
+	}
+	return o, flagError(err)
+}
+
+// chosenKind returns the flag that chooses the kind, "" for a plain filter. A flag
+// that has no effect on the kind is an error.
+func chosenKind(c *cli.Command) (string, error) {
+	kind := ""
+	for _, name := range []string{"window", "scalable", "cuckoo", "shards"} {
+		switch {
+		case !c.IsSet(name) || c.Value(name) == false:
+		case kind != "":
+			return "", usagef("--%s and --%s: a filter is of one kind", kind, name)
+		default:
+			kind = name
+		}
+	}
+	without := map[string][]string{
+		"": {"panes"}, "window": {"ttl", "scheme"}, "scalable": {"panes", "scheme"},
+		"cuckoo": {"panes", "ttl", "scheme"}, "shards": {"panes", "scheme"},
+	}[kind]
+	for _, name := range without {
+		switch {
+		case !c.IsSet(name):
+		case name == "panes":
+			return "", usagef("--panes is for a window: it has no effect without --window")
+		default:
+			return "", usagef("--%s has no effect with --%s", name, kind)
+		}
+	}
+	if n := c.Int("panes"); c.IsSet("panes") && n < 1 {
+		return "", usagef("--panes is %d: it must be from 1 to 4", n)
+	}
+	return kind, nil
+}

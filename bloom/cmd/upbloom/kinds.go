@@ -1,0 +1,245 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/upstash"
+)
+
+// The kinds of filters, as the program names them.
+const (
+	plainKind    = "filter"
+	windowKind   = "window"
+	scalableKind = "scalable"
+	cuckooKind   = "cuckoo"
+	shardedKind  = "sharded"
+)
+
+// kindOf names a kind as the commands do. A shard by itself is a "shard".
+func kindOf(k bloom.Kind, g bloom.Geometry) string {
+	switch {
+	case k == bloom.KindLayers:
+		return scalableKind
+	case k == bloom.KindFilter && g.Scheme == bloom.SchemeCuckoo:
+		return cuckooKind
+	}
+	return k.String()
+}
+
+// kindNoun names a kind in a sentence.
+func kindNoun(kind string) string {
+	switch kind {
+	case plainKind:
+		return "plain filter"
+	case scalableKind, cuckooKind, shardedKind:
+		return kind + " filter"
+	case "shard":
+		return "shard of a sharded filter"
+	}
+	return kind
+}
+
+// A handle is what the commands need of a filter of any kind.
+type handle interface {
+	Create(ctx context.Context) (bool, error)
+	AddAll(ctx context.Context, items []string) ([]bool, error)
+	ExistsAll(ctx context.Context, items []string) ([]bool, error)
+	Delete(ctx context.Context) (bool, error)
+	Geometry() bloom.Geometry // of a pane, the first layer or a shard
+}
+
+// A handle that is an expirer can set when its filter expires.
+type expirer interface {
+	Expire(ctx context.Context, ttl time.Duration) (bool, error)
+	Persist(ctx context.Context) (bool, error)
+}
+
+// opened is a handle of a kind. When stats is called it reads the state, and draws
+// it for a person.
+type opened struct {
+	handle
+	kind  string
+	stats func(ctx context.Context) (state, string, error)
+}
+
+// openKey opens the filter at the key by its kind. A plain filter is opened in one
+// request, another kind in two, and a sharded or cuckoo filter in no more.
+func (a *app) openKey(ctx context.Context, key string) (opened, error) {
+	s, err := seed()
+	if err != nil {
+		return opened{}, err
+	}
+	client, err := a.connect(ctx)
+	if err != nil {
+		return opened{}, err
+	}
+	withSeed := bloom.OpenSeed(s)
+	f, err := bloom.Open(ctx, client, key, withSeed)
+	var mismatch *bloom.MismatchError
+	switch {
+	case err == nil:
+		return a.ofFilter(f), nil
+	case errors.Is(err, bloom.ErrNotFound):
+		shards, shardedErr := bloom.OpenSharded(ctx, []*upstash.Client{client}, key, withSeed)
+		if shardedErr == nil {
+			return a.ofSharded(shards), nil
+		}
+		if errors.As(shardedErr, &mismatch) && mismatch.GotKind == bloom.KindShard {
+			return opened{}, shardedErr
+		}
+		return opened{}, err
+	case errors.Is(err, bloom.ErrNotFilter):
+		c, cuckooErr := bloom.OpenCuckoo(ctx, client, key, withSeed)
+		if cuckooErr == nil {
+			return a.ofCuckoo(c), nil
+		}
+		if errors.As(cuckooErr, &mismatch) && mismatch.Got.Scheme == bloom.SchemeCuckoo {
+			return opened{}, cuckooErr
+		}
+		return opened{}, err
+	case !errors.As(err, &mismatch):
+		return opened{}, err
+	}
+	switch mismatch.GotKind {
+	case bloom.KindWindow:
+		w, err := bloom.OpenWindow(ctx, client, key, withSeed)
+		return a.ofWindow(w), err
+	case bloom.KindLayers:
+		l, err := bloom.OpenScalable(ctx, client, key, withSeed)
+		return a.ofScalable(l), err
+	case bloom.KindShard:
+		err = advised{err, "the key holds one shard of a sharded filter: use the key without the" +
+			" colon and the number at its end"}
+	}
+	return opened{}, err
+}
+
+func (a *app) ofFilter(f *bloom.Filter) opened {
+	return opened{f, plainKind, func(ctx context.Context) (state, string, error) {
+		s, err := f.Stats(ctx)
+		return stateOf(a.key, s), s.String(), err
+	}}
+}
+
+func (a *app) ofWindow(w *bloom.Window) opened {
+	return opened{w, windowKind, func(ctx context.Context) (state, string, error) {
+		s, err := w.Stats(ctx)
+		out := a.state(windowKind, s.Geometry, s.Bytes, s.TTL)
+		out.Rate, out.PaneSpan = &s.LiveFPRate, s.PaneSpan.Seconds()
+		for _, p := range s.Panes {
+			out.SetBits += p.SetBits
+			out.Saturated = out.Saturated || p.Saturated
+			out.Parts = append(out.Parts, part{p.SetBits, p.Fill, p.Items, p.LiveFPRate})
+		}
+		return out, s.String(), err
+	}}
+}
+
+func (a *app) ofScalable(l *bloom.Scalable) opened {
+	return opened{l, scalableKind, func(ctx context.Context) (state, string, error) {
+		s, err := l.Stats(ctx)
+		out := a.state(scalableKind, s.Geometry, s.Bytes, s.TTL)
+		out.Items, out.Fill, out.Rate = &s.Items, &s.Fill, &s.LiveFPRate
+		out.SetBits, out.Saturated, out.Parts = s.SetBits, s.Saturated, partsOf(s.Layers)
+		return out, s.String(), err
+	}}
+}
+
+func (a *app) ofCuckoo(f *bloom.Cuckoo) opened {
+	return opened{f, cuckooKind, func(ctx context.Context) (state, string, error) {
+		s, err := f.Stats(ctx)
+		out := a.state(cuckooKind, s.Geometry, s.Bytes, s.TTL)
+		out.Items, out.Fill, out.Rate = &s.Items, &s.Fill, &s.LiveFPRate
+		out.Damaged = s.Damaged
+		return out, s.String(), err
+	}}
+}
+
+func (a *app) ofSharded(f *bloom.Sharded) opened {
+	return opened{f, shardedKind, func(ctx context.Context) (state, string, error) {
+		s, err := f.Stats(ctx)
+		out := a.state(shardedKind, f.Geometry(), s.Bytes, s.TTL)
+		out.Items, out.Rate, out.Saturated = &s.Items, &s.LiveFPRate, s.Saturated
+		out.Parts = partsOf(s.Shards)
+		fill := 0.0
+		for _, p := range s.Shards {
+			out.SetBits += p.SetBits
+			fill += p.Fill / float64(len(s.Shards))
+		}
+		out.Fill = &fill
+		return out, s.String(), shardMissing(err)
+	}}
+}
+
+// shardMissing says of a sharded filter's ErrNotFound what this program can know.
+func shardMissing(err error) error {
+	if !errors.Is(err, bloom.ErrNotFound) {
+		return err
+	}
+	return advised{err, "a shard is missing: it was lost, or it is in another database, and upbloom" +
+		" works on one alone"}
+}
+
+// state begins the state of another kind than a plain filter.
+func (a *app) state(kind string, g bloom.Geometry, bytes uint64, ttl time.Duration) state {
+	return state{
+		Key: a.key, Kind: kind, Scheme: g.Scheme.String(), Bits: g.Bits, Hashes: g.Hashes,
+		Seeded: g.Seed != 0, Bytes: bytes, TTL: ttl.Seconds(),
+	}
+}
+
+func partsOf(all []bloom.Stats) []part {
+	parts := make([]part, len(all))
+	for i, s := range all {
+		parts[i] = part{s.SetBits, s.Fill, s.Items, s.LiveFPRate}
+	}
+	return parts
+}
+
+// plainOnly explains the error of a command that is for plain filters, if the key
+// holds a filter of another kind.
+func (a *app) plainOnly(ctx context.Context, err error) error {
+	var mismatch *bloom.MismatchError
+	if !errors.As(err, &mismatch) && !errors.Is(err, bloom.ErrNotFilter) &&
+		!errors.Is(err, bloom.ErrNotFound) {
+		return err
+	}
+	kind := ""
+	o, openErr := a.openKey(ctx, a.key)
+	var other *bloom.MismatchError
+	switch {
+	case openErr == nil:
+		kind = o.kind
+	case errors.As(openErr, &other):
+		kind = kindOf(other.GotKind, other.Got)
+	}
+	if kind == "" || kind == plainKind {
+		return err
+	}
+	return a.refuse(kind)
+}
+
+// refuse says what to do if the command is for plain filters, and the key holds
+// another kind.
+func (a *app) refuse(kind string) error {
+	advice := "use another key"
+	switch a.command {
+	case "add":
+		advice = "leave --items out to add to it"
+	case "load":
+		advice = "upbloom add KEY - adds the lines of standard input to it"
+	case "save", "restore":
+		advice = "it can only be filled again from where its items come from"
+	case "replace":
+		advice = "remove it with upbloom rm, create it and add the items"
+	}
+	if kind == "shard" {
+		advice = "use another key"
+	}
+	return advised{bloom.ErrNotFilter, fmt.Sprintf("the key holds a %s, and not a plain filter, as upbloom"+
+		" %s needs; nothing was changed: %s", kindNoun(kind), a.command, advice)}
+}

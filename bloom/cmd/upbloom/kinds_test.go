@@ -1,0 +1,220 @@
+package main
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/upbloom/upbloom/bloom"
+)
+
+// otherKinds are the flags that make each kind, and what the commands say of it.
+var otherKinds = []struct {
+	kind, noun string
+	flags      []string
+	info       string // of two items, one of them added twice
+	row        string // of ls, between size and time to live
+	expires    bool   // whether upbloom ttl can set it
+}{
+	{
+		"window", "window",
+		[]string{"--window", "24h", "--panes", "2"},
+		"window           panes of 12h0m2s",
+		"blocked  -      -     -", false,
+	},
+	{
+		"scalable", "scalable filter",
+		[]string{"--scalable"},
+		"layers           1 of 5",
+		"blocked  -      -     -", true,
+	},
+	{
+		"cuckoo", "cuckoo filter",
+		[]string{"--cuckoo"},
+		"items            3 of 1,002",
+		"cuckoo  2      0%    1 in ", false,
+	},
+	{
+		"sharded", "sharded filter",
+		[]string{"--shards", "3"},
+		"sharded          3 shards of ",
+		"blocked  ", false,
+	},
+}
+
+// Every kind is made, listed, filled, asked, shown and removed, with a seed too.
+func TestEveryKind(t *testing.T) {
+	for _, k := range otherKinds {
+		t.Run(k.kind, func(t *testing.T) {
+			sh := newShell(t)
+			create := append([]string{"create", "--items", "1k"}, k.flags...)
+			create = append(create, "key")
+			sh.want(0, "created  "+k.noun, "", create...)
+			sh.want(0, "it was there already", "", create...)
+			out := sh.want(0, "", "", "add", "key", "a", "b", "a")
+			if out != "new   a\nnew   b\nseen  a\n" {
+				t.Errorf("add prints %q", out)
+			}
+			sh.want(1, "yes   b\nno    c\n", "", "check", "key", "b", "c")
+			sh.want(0, "yes   a\n", "a\nb\n", "check", "key", "-")
+			sh.want(0, k.info, "", "info", "key")
+			var one state
+			decode(t, sh.want(0, "", "", "--json", "info", "key"), &one)
+			if one.Kind != k.kind || one.Key != "key" || one.Rate == nil || *one.Rate >= 0.01 || one.Bytes == 0 {
+				t.Errorf("info: %+v", one)
+			}
+			sh.want(0, "no expiry", "", "ttl", "key")
+			if k.expires {
+				sh.want(0, "expires in 2d", "", "ttl", "key", "2d")
+				sh.want(0, "no expiry", "", "ttl", "key", "none")
+			} else {
+				sh.want(2, "a "+k.noun+" has no TTL to set", "", "ttl", "key", "2d")
+			}
+			sh.want(2, "--yes does it", "", "rm", "key")
+			sh.want(0, "yes", "", "check", "key", "a")
+			sh.want(0, "removed", "", "rm", "--yes", "key")
+			sh.want(0, "no filters", "", "ls")
+
+			seeded := *sh
+			seeded.env = append(seeded.env, "UPBLOOM_SEED=7")
+			seeded.want(0, "created", "", create...)
+			seeded.want(0, "new   a", "", "add", "key", "a")
+			for _, args := range [][]string{{"check", "key", "a"}, {"info", "key"}, {"rm", "--yes", "key"}} {
+				sh.want(3, "set UPBLOOM_SEED to the seed", "", args...)
+			}
+			seeded.want(0, "", "", "info", "key")
+		})
+	}
+}
+
+// ls has a line for each kind, and blanks for what it does not know.
+func TestListOfKinds(t *testing.T) {
+	for _, k := range otherKinds {
+		sh := newShell(t)
+		sh.want(0, "", "", append(append([]string{"create", "--items", "1k"}, k.flags...), "key")...)
+		sh.want(0, "", "", "add", "key", "a", "b")
+		kind, lines := k.kind, 2
+		if kind == "sharded" {
+			kind, lines = "shard", 4
+		}
+		out := sh.want(0, k.row, "", "ls")
+		if strings.Count(out, "\n") != lines || !strings.Contains(out, "  "+kind+"  ") {
+			t.Errorf("ls of a %s prints\n%s", k.kind, out)
+		}
+		var list []state
+		decode(t, sh.want(0, "", "", "--json", "ls"), &list)
+		known := k.kind == "cuckoo" || k.kind == "sharded"
+		if len(list) != lines-1 || list[0].Kind != kind || (list[0].Items != nil) != known {
+			t.Errorf("ls of a %s: %+v", k.kind, list)
+		}
+	}
+}
+
+// The commands that are for plain filters refuse the other kinds, and change
+// nothing.
+func TestPlainCommandsAtOtherKinds(t *testing.T) {
+	for _, k := range otherKinds {
+		t.Run(k.kind, func(t *testing.T) {
+			sh := newShell(t)
+			sh.want(0, "", "", "add", "--items", "1k", "plain", "x")
+			saved := filepath.Join(t.TempDir(), "saved")
+			sh.want(0, "saved", "", "save", "plain", saved)
+			sh.want(0, "", "", append(append([]string{"create", "--items", "1k"}, k.flags...), "key")...)
+			sh.want(0, "", "", "add", "key", "a", "b")
+			at := "key"
+			if k.kind == "sharded" {
+				at = "key:0"
+			}
+			before := sh.stored(at)
+			for _, c := range [][]string{
+				{"leave --items out", "add", "--items", "1k", "key", "c"},
+				{"upbloom add KEY - adds", "load", "key"},
+				{"upbloom add KEY - adds", "load", "--items", "1k", "key"},
+				{"remove it with upbloom rm", "replace", "key"},
+				{"remove it with upbloom rm", "replace", "--yes", "--items", "1k", "key"},
+				{"from where its items come", "save", "key", filepath.Join(t.TempDir(), "new")},
+				{"from where its items come", "restore", "key", saved},
+			} {
+				sh.want(3, c[0], "c\nd\n", c[1:]...)
+				sh.want(3, "key: the key holds a "+k.noun+", and not a plain filter", "c\n", c[1:]...)
+			}
+			sh.want(3, "and not a plain filter: use another key", "", "create", "--items", "1k", "key")
+			sh.want(2, "--force is for a plain filter: it has no effect on a "+k.noun, "",
+				"add", "--force", "key", "c")
+			if at != "key" && sh.stored("key") != "" || sh.stored(at) != before {
+				t.Error("the filter was changed, or another one was made beside it")
+			}
+			sh.want(3, "the key holds a plain filter, and not a "+k.noun, "",
+				append(append([]string{"create", "--items", "1k"}, k.flags...), "plain")...)
+		})
+	}
+}
+
+// A flag that has no effect on the kind is an error, and so is a value that the
+// kind refuses.
+func TestFlagsOfKinds(t *testing.T) {
+	sh := newShell(t)
+	for _, c := range []string{
+		"--panes is for a window|--panes 2",
+		"--panes is for a window|--cuckoo --panes 2",
+		"--window and --cuckoo: a filter is of one kind|--window 1h --cuckoo",
+		"--scalable and --shards: a filter is of one kind|--shards 2 --scalable",
+		"--ttl has no effect with --window|--window 1h --ttl 1h",
+		"--ttl has no effect with --cuckoo|--cuckoo --ttl 1h",
+		"--scheme has no effect with --shards|--shards 2 --scheme xxh3",
+		"--scheme has no effect with --scalable|--scalable --scheme blocked",
+		"upbloom: --window is 1s|--window 1s",
+		"upbloom: --panes is 9|--window 1h --panes 9",
+		"--panes is 0|--window 1h --panes 0",
+		"upbloom: --shards is 0|--shards 0",
+		"upbloom: --shards is 999|--shards 999",
+		"upbloom: --rate is 1e-12|--cuckoo --rate 1e-12",
+		"--ttl is 0s|--scalable --ttl 0s",
+	} {
+		says, flags, _ := strings.Cut(c, "|")
+		args := append([]string{"create", "--items", "1k"}, strings.Fields(flags)...)
+		sh.want(2, says, "", append(args, "key")...)
+	}
+	if v, err := sh.s.Exec("DBSIZE"); err != nil || v != int64(0) {
+		t.Errorf("%v keys are left, %v", v, err)
+	}
+	sh.want(0, "", "", "create", "--items", "1k", "--scalable", "--ttl", "1d", "grows")
+	sh.want(0, "expires in ", "", "ttl", "grows")
+	sh.want(0, "", "", "create", "--items", "1k", "--shards", "2", "--ttl", "1d", "spread")
+	sh.want(0, "expires in ", "", "ttl", "spread")
+	sh.want(0, "", "", "create", "--items", "1k", "--window", "1h", "seen")
+	sh.want(3, "made with another --window", "", "create", "--items", "1k", "--window", "2h", "seen")
+}
+
+// A shard by itself is not asked, and a sharded filter that has lost one says so.
+func TestShards(t *testing.T) {
+	sh := newShell(t)
+	sh.want(0, "", "", "create", "--items", "1k", "--shards", "2", "key")
+	sh.want(0, "", numbered("a", 20), "add", "key", "-")
+	sh.want(3, "use the key without the colon", "", "check", "key:1", "a-1")
+	sh.want(0, "filter           ", "", "info", "key:1")
+	if _, err := sh.s.Exec("DEL", "key:1"); err != nil {
+		t.Fatal(err)
+	}
+	sh.want(3, "a shard is missing", numbered("a", 20), "check", "key", "-")
+	sh.want(3, "a shard is missing", "", "info", "key")
+	sh.want(0, "removed", "", "rm", "--yes", "key")
+}
+
+// A cuckoo filter that a plain Add has damaged says so.
+func TestDamagedCuckoo(t *testing.T) {
+	sh := newShell(t)
+	sh.want(0, "", "", "create", "--items", "1k", "--cuckoo", "key")
+	f, err := bloom.New(sh.s.Client(), "key", bloom.Config{Capacity: 1000, FPRate: 0.01})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.Add(t.Context(), "a"); err == nil {
+		t.Fatal("a plain Add at a cuckoo filter is no error")
+	}
+	var one state
+	decode(t, sh.want(0, "", "", "--json", "info", "key"), &one)
+	if !one.Damaged {
+		t.Errorf("%+v, want a damaged filter", one)
+	}
+}
