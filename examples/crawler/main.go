@@ -3,9 +3,10 @@
 // crawler that is no loss. One request and one billed command decide about a
 // URL.
 //
-// Its filter is too small on purpose. When the filter is over its capacity, the
-// crawler loads the visited URLs into a larger one under another key, and goes
-// on with that.
+// Nobody knows how large the frontier becomes. So the filter is a
+// [bloom.Scalable], which begins with room for 1,000 URLs and grows by itself, to
+// 341 times as many. If it reaches that, or the longest string that it may be,
+// WarnFill says so.
 //
 // If the work must not be lost, look first and add last instead:
 //
@@ -22,7 +23,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"slices"
 
 	"github.com/upbloom/upbloom/bloom"
 	"github.com/upbloom/upbloom/upstash"
@@ -42,36 +42,40 @@ func run(ctx context.Context, out io.Writer, pages int) error {
 		return err
 	}
 	defer server.Close()
-	c := &crawler{client: server.Client(), out: out, fetch: web(pages)}
-	defer c.client.Close()
-	if err := c.useFilter("crawler:visited", 1000); err != nil {
+	client := server.Client()
+	defer client.Close()
+	c := &crawler{fetch: web(pages)}
+	c.seen, err = newSeen(client, func(st bloom.ScalableStats) {
+		fmt.Fprintln(out, "the filter cannot grow any more:", st)
+	})
+	if err != nil {
 		return err
 	}
 	if err := c.crawl(ctx, page(0)); err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "%d of %d pages fetched, each once; %d commands\n",
-		len(c.visited), pages, server.Stats().Commands)
+	commands := server.Stats().Commands
+	st, err := c.seen.Stats(ctx)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "%d of %d pages fetched, each once; %d layers, %d bytes, %d commands\n",
+		c.fetched, pages, len(st.Layers), st.Bytes, commands)
 	return nil
+}
+
+// newSeen returns the filter of the URLs that were seen, which need not exist.
+func newSeen(client *upstash.Client, full func(bloom.ScalableStats)) (*bloom.Scalable, error) {
+	return bloom.NewScalable(client, "crawler:visited", bloom.ScalableConfig{
+		Capacity: 1000, FPRate: 0.001, WarnFill: full,
+	})
 }
 
 // crawler is one crawl.
 type crawler struct {
-	client  *upstash.Client
-	seen    *bloom.Filter
-	full    bool     // seen is over its capacity
-	visited []string // the truth, which a real crawler keeps in a table
+	seen    *bloom.Scalable
 	fetch   func(url string) (links []string)
-	out     io.Writer
-}
-
-// useFilter makes the crawler use the filter at key, which need not exist.
-func (c *crawler) useFilter(key string, capacity uint64) (err error) {
-	c.full = false
-	c.seen, err = bloom.New(c.client, key, bloom.Config{
-		Capacity: capacity, FPRate: 0.001, WarnFill: func(bloom.Stats) { c.full = true },
-	})
-	return err
+	fetched int
 }
 
 // crawl visits every page that links lead to from start.
@@ -89,32 +93,9 @@ func (c *crawler) crawl(ctx context.Context, start string) error {
 			continue
 		}
 		queue = append(queue, c.fetch(url)...)
-		c.visited = append(c.visited, url)
-		if c.full {
-			if err := c.grow(ctx); err != nil {
-				return err
-			}
-		}
+		c.fetched++
 	}
 	return nil
-}
-
-// grow loads the visited URLs into a filter for four times as many. That takes
-// a few requests, however many URLs there are.
-func (c *crawler) grow(ctx context.Context) error {
-	old := c.seen
-	capacity := uint64(4 * len(c.visited))
-	if err := c.useFilter(fmt.Sprintf("crawler:visited:%d", capacity), capacity); err != nil {
-		return err
-	}
-	r, err := c.seen.Load(ctx, slices.Values(c.visited))
-	if err != nil {
-		return err
-	}
-	fmt.Fprintf(c.out, "full at %d pages: a filter for %d, loaded in %d requests\n",
-		len(c.visited), capacity, r.Requests)
-	_, err = old.Delete(ctx)
-	return err
 }
 
 func page(n int) string { return fmt.Sprintf("https://example.com/page/%d", n) }

@@ -28,7 +28,8 @@ var filterConfig = bloom.Config{
 	FPRate:   1e-9,
 	// The filter expires 30 days after it was made, and all ids with it, those of
 	// the last minute too. Duplicates of messages that were processed before are
-	// then processed again, whatever the TTL is. A longer one makes that rarer.
+	// then processed again, whatever the TTL is. A longer one makes that rarer, and
+	// a bloom.Window has no such end: see README.md.
 	TTL: 30 * 24 * time.Hour,
 	// Before the first Add and after the TTL there is no filter. That must not
 	// stop the queue: every message is processed, some of them a second time.

@@ -1,7 +1,8 @@
 // Command usernames answers "is this name taken?" while a user types into a
 // form. It asks a copy of a filter in the memory of the process, so that most
 // keystrokes cost no request at all. A "no" of the copy is at most five seconds
-// old. A name is taken in the database, by SET NX, which has the last word.
+// old. A name is taken in the database, by SET NX, which has the last word. The names
+// stay taken forever; if they are given back, see examples/giveback.
 //
 //	go run ./examples/usernames
 package main

@@ -1,0 +1,117 @@
+// Command giveback knows which user names are taken, if names are given back
+// when an account is closed. A Bloom filter cannot forget a name: a [bloom.Cuckoo]
+// can. Its "taken" is a false positive 1 time in 1,000, and its "free" is certain.
+//
+// Each name has a key in the database, which has the last word and makes sure
+// of the one rule of a Cuckoo: remove only what was added, as often as it was
+// added. If names stay taken forever, see examples/usernames.
+//
+//	go run ./examples/giveback
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/upstash"
+	"github.com/upbloom/upbloom/upstash/upstashtest"
+)
+
+func main() {
+	if err := run(context.Background(), os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, "giveback:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, out io.Writer) error {
+	server, err := upstashtest.Start() // upstash.FromEnv for your database
+	if err != nil {
+		return err
+	}
+	defer server.Close()
+	client := server.Client()
+	defer client.Close()
+	n, err := newNames(client)
+	if err != nil {
+		return err
+	}
+	for _, step := range []struct {
+		what string
+		do   func(context.Context, string) (bool, error)
+	}{
+		{"taken", n.take},
+		{"taken again", n.take},
+		{"free", n.looksFree},
+		{"given back", n.giveBack},
+		{"free", n.looksFree},
+		{"taken", n.take},
+	} {
+		ok, err := step.do(ctx, "ada")
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(out, "ada %s: %v\n", step.what, ok)
+	}
+	return nil
+}
+
+// names knows which names are taken. The filter holds a copy of each name that
+// has a key. After a crash or a lost reply it may hold one copy more, which is a
+// false positive, and never one less.
+type names struct {
+	client *upstash.Client
+	taken  *bloom.Cuckoo
+}
+
+func newNames(client *upstash.Client) (*names, error) {
+	taken, err := bloom.NewCuckoo(client, "usernames", bloom.CuckooConfig{
+		Capacity: 10_000, FPRate: 0.001, // names that are taken at the same time
+		MissingIsEmpty: true, // before the first name; turn eviction off
+	})
+	return &names{client, taken}, err
+}
+
+// looksFree reports whether a name is free: one command. If not, it may also be
+// a false positive, which [names.take] finds out.
+func (n *names) looksFree(ctx context.Context, name string) (bool, error) {
+	taken, err := n.taken.Exists(ctx, name)
+	return err == nil && !taken, err
+}
+
+// take claims a name and reports whether it was free. The copy comes first, so
+// that no taken name looks free. If another has the name, the copy is taken out
+// again. If many try to take one name in the same moment, some get
+// [bloom.ErrFull], because a name has room for about eight copies.
+func (n *names) take(ctx context.Context, name string) (bool, error) {
+	if _, err := n.taken.Add(ctx, name); err != nil {
+		return false, err
+	}
+	r, err := n.client.Do(ctx, upstash.Cmd("SET", "username:"+name, "1", "NX"))
+	if err != nil {
+		return false, err
+	}
+	if !r.IsNil() {
+		return true, r.Err()
+	}
+	_, err = n.taken.Remove(ctx, name)
+	return false, err
+}
+
+// giveBack frees a name and reports whether it was taken. Whoever deletes the
+// key removes the copy, so that two who give a name back at the same time remove
+// one copy.
+func (n *names) giveBack(ctx context.Context, name string) (bool, error) {
+	r, err := n.client.Do(ctx, upstash.Cmd("DEL", "username:"+name))
+	if err != nil {
+		return false, err
+	}
+	if deleted, err := r.Int64(); err != nil || deleted == 0 {
+		return false, err
+	}
+	_, err = n.taken.Remove(ctx, name)
+	return true, err
+}

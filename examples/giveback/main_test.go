@@ -1,0 +1,99 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/upbloom/upbloom/upstash/upstashtest"
+)
+
+func newBench(t *testing.T) (*upstashtest.Server, *names) {
+	t.Helper()
+	s := upstashtest.NewServer(t)
+	n, err := newNames(s.Client())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s, n
+}
+
+func (n *names) mustHold(t *testing.T, want uint64) {
+	t.Helper()
+	if got, err := n.taken.Count(t.Context()); err != nil || got != want {
+		t.Errorf("the filter holds %d copies, want %d: %v", got, want, err)
+	}
+}
+
+// Of several users who want a name at the same time one gets it, and of several
+// who give it back one does. The filter has one copy of the name, then none.
+func TestTakenAndGivenBackOnce(t *testing.T) {
+	_, n := newBench(t)
+	all := func(do func() (bool, error)) int32 {
+		var done atomic.Int32
+		var running sync.WaitGroup
+		for range 4 {
+			running.Go(func() {
+				if ok, err := do(); err != nil {
+					t.Error(err)
+				} else if ok {
+					done.Add(1)
+				}
+			})
+		}
+		running.Wait()
+		return done.Load()
+	}
+	if got := all(func() (bool, error) { return n.take(t.Context(), "ada") }); got != 1 {
+		t.Errorf("%d got the name", got)
+	}
+	n.mustHold(t, 1)
+	if free, err := n.looksFree(t.Context(), "ada"); err != nil || free {
+		t.Errorf("a taken name looks free: %v, %v", free, err)
+	}
+	if got := all(func() (bool, error) { return n.giveBack(t.Context(), "ada") }); got != 1 {
+		t.Errorf("%d gave the name back", got)
+	}
+	n.mustHold(t, 0)
+}
+
+// Giving names back takes no name from those who keep theirs.
+func TestTheOthersStayTaken(t *testing.T) {
+	_, n := newBench(t)
+	name := func(i int) string { return fmt.Sprint("user", i) }
+	const users = 60
+	for i := range users {
+		if ok, err := n.take(t.Context(), name(i)); err != nil || !ok {
+			t.Fatal(ok, err)
+		}
+	}
+	for i := range users / 2 {
+		if ok, err := n.giveBack(t.Context(), name(i)); err != nil || !ok {
+			t.Fatal(ok, err)
+		}
+	}
+	// Nobody has these: nothing is removed.
+	if ok, err := n.giveBack(t.Context(), "nobody"); err != nil || ok {
+		t.Errorf("a name that nobody has was given back: %v, %v", ok, err)
+	}
+	n.mustHold(t, users/2)
+	for i := range users {
+		if free, err := n.looksFree(t.Context(), name(i)); err != nil || free != (i < users/2) {
+			t.Errorf("%s: free: %v, %v", name(i), free, err)
+		}
+	}
+}
+
+func TestRun(t *testing.T) {
+	var out bytes.Buffer
+	if err := run(t.Context(), &out); err != nil {
+		t.Fatal(err)
+	}
+	want := "ada taken: true\nada taken again: false\nada free: false\n" +
+		"ada given back: true\nada free: true\nada taken: true\n"
+	if out.String() != want {
+		t.Errorf("%s", &out)
+	}
+}

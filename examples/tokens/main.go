@@ -1,0 +1,122 @@
+// Command tokens refuses tokens that were revoked before they expired. Each
+// request with a token costs one look-up: one request and one billed command,
+// or nothing if the token has expired.
+//
+// A revocation is kept as long as a token lives, and then forgotten by itself:
+// from then on the token is refused because it has expired. A "no" of the
+// window is certain, so no revoked token is let in. One good token in a million
+// is refused as a false positive, and its user logs in again.
+//
+//	go run ./examples/tokens
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/upstash"
+	"github.com/upbloom/upbloom/upstash/upstashtest"
+)
+
+const (
+	// lifetime is how long a token is good for. The window's Span must not be
+	// shorter: a token would be good again once its revocation is forgotten.
+	lifetime = time.Hour
+	// skew is how much the clock of a process may be behind the database's.
+	skew = 5 * time.Minute
+)
+
+func main() {
+	if err := run(context.Background(), os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, "tokens:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, out io.Writer) error {
+	server, err := upstashtest.Start() // upstash.FromEnv for your database
+	if err != nil {
+		return err
+	}
+	defer server.Close()
+	client := server.Client()
+	defer client.Close()
+	t, err := newTokens(client)
+	if err != nil {
+		return err
+	}
+	if err := t.deploy(ctx); err != nil {
+		return err
+	}
+	now := time.Now()
+	good, stolen := token{"jti-1", now}, token{"jti-2", now}
+	if err := t.revoke(ctx, stolen); err != nil {
+		return err
+	}
+	for _, tok := range []token{good, stolen, {"jti-3", now.Add(-lifetime)}} {
+		fmt.Fprintln(out, tok.id, t.check(ctx, tok))
+	}
+	return nil
+}
+
+// token is what a signed token says, once its signature is checked.
+type token struct {
+	id     string // "jti"
+	issued time.Time
+}
+
+var (
+	errExpired = errors.New("the token has expired")
+	errRevoked = errors.New("the token was revoked")
+)
+
+// tokens knows which tokens were revoked.
+type tokens struct{ revoked *bloom.Window }
+
+func newTokens(client *upstash.Client) (*tokens, error) {
+	revoked, err := bloom.NewWindow(client, "revoked", bloom.WindowConfig{
+		Capacity: 100_000, FPRate: 1e-6, Span: lifetime + skew,
+		// After an eviction no empty window may come in place of this one, whose
+		// "no" would let every revoked token in. A revocation is then an error, as
+		// each check is.
+		MustExist: true,
+	})
+	return &tokens{revoked}, err
+}
+
+// deploy makes the window. Call it once, when the service is deployed. If it
+// were called when a process starts, it would hide an eviction.
+func (t *tokens) deploy(ctx context.Context) error {
+	_, err := t.revoked.Create(ctx)
+	return err
+}
+
+// revoke revokes a token, for the rest of its life. After an error the token
+// may still be good: try again.
+func (t *tokens) revoke(ctx context.Context, tok token) error {
+	if _, err := t.revoked.Add(ctx, tok.id); !bloom.InFilter(err) {
+		return err
+	}
+	return nil
+}
+
+// check returns nil if the token is good. If the database does not answer, or
+// has lost the window, nobody knows, and the token is refused.
+func (t *tokens) check(ctx context.Context, tok token) error {
+	if time.Since(tok.issued) >= lifetime {
+		return errExpired
+	}
+	revoked, err := t.revoked.Exists(ctx, tok.id)
+	if err != nil {
+		return err
+	}
+	if revoked {
+		return errRevoked
+	}
+	return nil
+}

@@ -1,0 +1,78 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/upstash/upstashtest"
+)
+
+func newBench(t *testing.T) (*upstashtest.Server, *tokens) {
+	t.Helper()
+	s := upstashtest.NewServer(t)
+	tk, err := newTokens(s.Client())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := tk.deploy(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return s, tk
+}
+
+// A revoked token is refused, by one command. One that has expired needs none.
+func TestRevokedIsRefused(t *testing.T) {
+	s, tk := newBench(t)
+	now := time.Now()
+	if err := tk.revoke(t.Context(), token{"stolen", now}); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		tok      token
+		want     error
+		commands int64
+	}{
+		{token{"stolen", now}, errRevoked, 1},
+		{token{"good", now}, nil, 1},
+		{token{"stolen", now.Add(-lifetime)}, errExpired, 0},
+	} {
+		s.ResetStats()
+		if err := tk.check(t.Context(), tt.tok); !errors.Is(err, tt.want) {
+			t.Errorf("%s: %v, want %v", tt.tok.id, err, tt.want)
+		}
+		if n := s.Stats().Commands; n != tt.commands {
+			t.Errorf("%s: %d commands, want %d", tt.tok.id, n, tt.commands)
+		}
+	}
+}
+
+// After an eviction no token is let in, and none can be revoked into an empty
+// window, until somebody deploys.
+func TestEvictionLetsNobodyIn(t *testing.T) {
+	s, tk := newBench(t)
+	stolen := token{"stolen", time.Now()}
+	if err := tk.revoke(t.Context(), stolen); err != nil {
+		t.Fatal(err)
+	}
+	s.FlushAll()
+	if err := tk.check(t.Context(), stolen); !errors.Is(err, bloom.ErrNotFound) {
+		t.Errorf("check: %v", err)
+	}
+	if err := tk.revoke(t.Context(), stolen); !errors.Is(err, bloom.ErrNotFound) {
+		t.Errorf("revoke: %v", err)
+	}
+}
+
+func TestRun(t *testing.T) {
+	var out bytes.Buffer
+	if err := run(t.Context(), &out); err != nil {
+		t.Fatal(err)
+	}
+	want := "jti-1 <nil>\njti-2 the token was revoked\njti-3 the token has expired\n"
+	if out.String() != want {
+		t.Errorf("%s", &out)
+	}
+}
