@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/upstash"
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
@@ -29,7 +30,12 @@ type kindString struct {
 	Epoch    int64
 	Items    []string
 	FoundAt  map[string][]string `json:"found_at"`
-	Hex      string
+	Shards   int
+	Index    int
+	// Others are those of "other 0" to "other 1999" that are found though they
+	// were never added; in a shard, of those that belong to it.
+	Others []string `json:"others_found"`
+	Hex    string
 }
 
 type windowTurn struct {
@@ -140,11 +146,7 @@ func TestWindowIsTheFormat(t *testing.T) {
 					}
 				}
 			}
-			got, want := stored(t, s), v.bytes(t)
-			got = strings.TrimRight(got[:8]+want[8:16]+got[16:], "\x00") // but for the birth number
-			if got != strings.TrimRight(want, "\x00") {
-				t.Errorf("stored\n%x, want\n%x", got, want)
-			}
+			v.wantSame(t, stored(t, s))
 		}
 		if compared != 1 {
 			t.Errorf("%d windows compared, want 1", compared)
@@ -191,6 +193,147 @@ func TestWindowTurnClears(t *testing.T) {
 		}
 		if turned != 128 {
 			t.Errorf("%d turns, want 128", turned)
+		}
+	})
+}
+
+// wantAnswers looks all items up, and those that were never added.
+func (v kindString) wantAnswers(t *testing.T, f adder, others []string) {
+	t.Helper()
+	found, err := f.ExistsAll(t.Context(), append(slices.Clone(v.Items), others...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := count(found[:len(v.Items)]); n != len(v.Items) {
+		t.Errorf("%v: %d of %d items found", f, n, len(v.Items))
+	}
+	for i, item := range others {
+		if got, want := found[len(v.Items)+i], slices.Contains(v.Others, item); got != want {
+			t.Errorf("%v: %s: %v, want %v", f, item, got, want)
+		}
+	}
+}
+
+func others() (items []string) {
+	for i := range 2000 {
+		items = append(items, fmt.Sprint("other ", i))
+	}
+	return items
+}
+
+// wantSame holds what Go wrote against the string of the other program, but for
+// the birth number and for cells behind the last set one.
+func (v kindString) wantSame(t *testing.T, got string) {
+	t.Helper()
+	want := v.bytes(t)
+	if len(got) < 24 {
+		t.Fatalf("stored %x", got)
+	}
+	got = strings.TrimRight(got[:8]+want[8:16]+got[16:], "\x00")
+	if got != strings.TrimRight(want, "\x00") {
+		t.Errorf("stored\n%x, want\n%x", got, want)
+	}
+}
+
+// stringsOf is the strings of a kind, of which there are n.
+func stringsOf(t *testing.T, kind bloom.Kind, n int) (out []kindString) {
+	t.Helper()
+	for _, v := range loadKinds(t).Strings {
+		if v.Kind == kind {
+			out = append(out, v)
+		}
+	}
+	if len(out) != n {
+		t.Fatalf("%d strings of kind %v, want %d", len(out), kind, n)
+	}
+	return out
+}
+
+// Layers that another program wrote answer as they do there. Those that Go
+// writes, layer by layer, are the same string.
+func TestLayersOfAnotherProgram(t *testing.T) {
+	v := stringsOf(t, bloom.KindLayers, 1)[0]
+	cfg := bloom.ScalableConfig{Capacity: v.Capacity, FPRate: v.P, Seed: v.Seed}
+	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+		do(t, s, "SET", key, v.bytes(t))
+		opened, err := bloom.OpenScalable(t.Context(), s.Client(), key, bloom.OpenSeed(v.Seed))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range []*bloom.Scalable{scalable(t, s.Client(), cfg), opened} {
+			v.wantAnswers(t, f, others())
+			st, err := f.Stats(t.Context())
+			if err != nil || len(st.Layers) != 3 {
+				t.Fatalf("Stats: %d layers, %v, want 3", len(st.Layers), err)
+			}
+		}
+		s.FlushAll()
+		for layer := range 3 {
+			if layer > 0 { // as a growth does
+				do(t, s, "BITFIELD", key, "INCRBY", "u53", "128", strconv.FormatUint(1<<48, 10))
+			}
+			f := scalable(t, s.Client(), cfg)
+			for _, item := range v.Items[30*layer : 30*layer+30] {
+				if added, err := f.Add(t.Context(), item); !added || err != nil {
+					t.Fatalf("Add of %s = %v, %v", item, added, err)
+				}
+			}
+		}
+		v.wantSame(t, stored(t, s))
+	})
+}
+
+// A shard that another program wrote answers as it does there. The one that Go
+// writes is the same string.
+func TestShardOfAnotherProgram(t *testing.T) {
+	v := stringsOf(t, bloom.KindShard, 1)[0]
+	cfg := bloom.ShardedConfig{Capacity: v.Capacity, FPRate: v.P, Shards: v.Shards, Seed: v.Seed}
+	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+		f := sharded(t, cfg, s.Client())
+		create(t, f, true)
+		if added, err := f.AddAll(t.Context(), v.Items); err != nil || count(added) != len(v.Items) {
+			t.Fatalf("AddAll: %d new, %v", count(added), err)
+		}
+		v.wantSame(t, storedAt(t, s, shardKey(v.Index)))
+
+		do(t, s, "SET", shardKey(v.Index), v.bytes(t))
+		opened, err := bloom.OpenSharded(t.Context(), []*upstash.Client{s.Client()}, key, bloom.OpenSeed(v.Seed))
+		if err != nil {
+			t.Fatal(err)
+		}
+		mine := slices.DeleteFunc(others(), func(item string) bool { return f.ShardOf(item) != v.Index })
+		for _, f := range []*bloom.Sharded{sharded(t, cfg, s.Client()), opened} {
+			v.wantAnswers(t, f, mine)
+		}
+	})
+}
+
+// A cuckoo table that another program wrote answers as it does there, holds as
+// many copies, and is empty when all of them are removed.
+func TestCuckooOfAnotherProgram(t *testing.T) {
+	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+		for _, v := range stringsOf(t, bloom.KindFilter, 4) {
+			do(t, s, "SET", key, v.bytes(t))
+			opened, err := bloom.OpenCuckoo(t.Context(), s.Client(), key, bloom.OpenSeed(v.Seed))
+			if err != nil {
+				t.Fatal(err)
+			}
+			made := cuckoo(t, s.Client(), bloom.CuckooConfig{Capacity: v.Capacity, FPRate: v.P, Seed: v.Seed})
+			for _, f := range []*bloom.Cuckoo{made, opened} {
+				v.wantAnswers(t, f, others())
+				st, err := f.Stats(t.Context())
+				if err != nil || st.Damaged || st.Items != uint64(len(v.Items)) {
+					t.Errorf("%v: %d copies, damaged %v, %v", f, st.Items, st.Damaged, err)
+				}
+			}
+			removed, err := made.RemoveAll(t.Context(), v.Items)
+			if err != nil || count(removed) != len(v.Items) {
+				t.Fatalf("RemoveAll: %d of %d, %v", count(removed), len(v.Items), err)
+			}
+			// Of the third word and of all buckets, the first bit is left.
+			if got := strings.TrimRight(stored(t, s)[16:], "\x00"); got != "\x80" {
+				t.Errorf("%v: after RemoveAll %x", made, got)
+			}
 		}
 	})
 }

@@ -405,6 +405,7 @@ def string(first, word, bits, birth=0):
 
 
 BIRTH = 2**52 + 123456789
+OTHERS = [f"other {i}" for i in range(2000)]  # never added: what is found of them is false
 
 
 def window_string(capacity, p, span, panes, idle, spare):
@@ -442,8 +443,9 @@ def layers_string():
             items.append(f"layer {number}, item {i}")
             bits += [at + cell for cell in cells(items[-1], seed, cells_of, k)]
     value = string(header(2, 0, k, seed, m), layers_word(3), bits, BIRTH)
+    found = [i for i in OTHERS if any(held(value, i, seed, n, k, [at]) for at, n in parts)]
     return {"kind": 2, "capacity": 1000, "p": p, "seed": str(seed), "m": m, "k": k, "layers": 3,
-            "items": items, "hex": value.hex()}
+            "items": items, "others_found": found, "hex": value.hex()}
 
 
 def held(value, item, seed, m, k, offsets):
@@ -461,7 +463,10 @@ def shard_string():
     bits = [START + c for item in items for c in cells(item, seed, m, k)]
     value = string(header(1, 0, k, seed, m), shard_word(shards, index), bits, BIRTH)
     return {"kind": 1, "capacity": capacity, "p": p, "seed": str(seed), "m": m, "k": k,
-            "shards": shards, "index": index, "items": items, "hex": value.hex()}
+            "shards": shards, "index": index, "items": items,
+            "others_found": [i for i in OTHERS if shard_of(i, seed, shards) == index
+                             and held(value, i, seed, m, k, [START])],
+            "hex": value.hex()}
 
 
 def cuckoo_string(n, p):
@@ -481,8 +486,13 @@ def cuckoo_string(n, p):
         assert slots(word, k) == slots_
         bits += [START + 53 * b + i for i in range(53) if word >> 52 - i & 1]
     value = string(header(0, 5, k, seed, m), cuckoo_word(len(items), len(bits)), bits, BIRTH)
+    found = []
+    for item in OTHERS:
+        fp, first, other = cuckoo_places(item, seed, m, k)
+        if fp in table[first] or fp in table[other]:
+            found.append(item)
     return {"kind": 0, "capacity": n, "p": p, "seed": str(seed), "m": m, "k": k,
-            "items": items, "hex": value.hex()}
+            "items": items, "others_found": found, "hex": value.hex()}
 
 
 def main():
