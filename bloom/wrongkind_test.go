@@ -171,12 +171,12 @@ func makeKind(t *testing.T, s *upstashtest.Server, k wrongKind) adder {
 	return a
 }
 
-// wantOnlyMore holds a string against what it was: the bytes of its words are
-// the same, no bit is cleared, and nothing at all has changed if it is to be the same.
+// wantOnlyMore holds a string against what it was: the bytes of its words are the
+// same, and no bit is cleared. If it is to be the same, nothing has changed.
 func wantOnlyMore(t *testing.T, before, after string, words int, same bool) {
 	t.Helper()
 	if same && before != after {
-		t.Error("a type that looks first changed the string of another type")
+		t.Error("a type that looks first changed another type's string")
 	}
 	if !strings.HasPrefix(after, before[:words]) {
 		t.Errorf("words %x, want %x", after[:words], before[:words])
