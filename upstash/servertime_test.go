@@ -30,6 +30,15 @@ func (c *testClock) option() Option {
 	)
 }
 
+func clientOver(t *testing.T, f *fakeTransport, opts ...Option) *Client {
+	t.Helper()
+	c, err := New(testURL, testToken, append(opts, WithTransport(f))...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
 const serverSeconds = 1_700_000_000
 
 func timeAnswer(seconds int64) answer {
@@ -40,7 +49,7 @@ func TestServerTime(t *testing.T) {
 	// The process's clock is years behind.
 	clock := &testClock{wall: time.Unix(1000, 0)}
 	f := &fakeTransport{script: []answer{timeAnswer(serverSeconds), timeAnswer(serverSeconds + 5000)}}
-	c := newClient(t, testURL, WithTransport(f), clock.option())
+	c := clientOver(t, f, clock.option())
 	if _, ok := c.KnownServerTime(); ok {
 		t.Fatal("the time is known before it was learned")
 	}
@@ -71,12 +80,12 @@ func TestServerTimeOfASlowAnswer(t *testing.T) {
 	slow := timeAnswer(serverSeconds)
 	slow.hook = func(context.Context) { clock.pass(3*time.Second, 3*time.Second) }
 	f := &fakeTransport{script: []answer{slow, slow, timeAnswer(serverSeconds + 7)}}
-	c := newClient(t, testURL, WithTransport(f), clock.option())
+	c := clientOver(t, f, clock.option())
 	if got, err := c.ServerTime(t.Context()); err != nil || got.Unix() != serverSeconds+7 {
 		t.Errorf("got %v, %v", got, err)
 	}
 	f = &fakeTransport{script: []answer{slow}}
-	c = newClient(t, testURL, WithTransport(f), clock.option())
+	c = clientOver(t, f, clock.option())
 	if got, err := c.ServerTime(t.Context()); err == nil || len(f.requests) != maxTimeTries {
 		t.Errorf("got %v, %v after %d requests", got, err, len(f.requests))
 	}
@@ -88,7 +97,7 @@ func TestServerTimeOfABadAnswer(t *testing.T) {
 		`{"result":["-1","0"]}`, `{"result":[null,"0"]}`, `{"result":"now"}`,
 	} {
 		f := &fakeTransport{script: []answer{{status: 200, body: body}}}
-		if got, err := newClient(t, testURL, WithTransport(f)).ServerTime(t.Context()); !errors.Is(err, ErrBadResponse) {
+		if got, err := clientOver(t, f).ServerTime(t.Context()); !errors.Is(err, ErrBadResponse) {
 			t.Errorf("%s: %v, %v", body, got, err)
 		}
 	}
@@ -102,7 +111,7 @@ func TestServerTimeIsLearnedOnce(t *testing.T) {
 		held := timeAnswer(serverSeconds)
 		held.hook = func(context.Context) { <-release }
 		f := &fakeTransport{script: []answer{held}}
-		c := newClient(t, testURL, WithTransport(f))
+		c := clientOver(t, f)
 		var wait sync.WaitGroup
 		for range 20 {
 			wait.Go(func() {

@@ -53,6 +53,7 @@ func dropAll(t *testing.T, c *net.TCPConn) {
 		t.Fatal(err)
 	}
 	controlErr := raw.Control(func(fd uintptr) {
+		//lint:ignore SA1019 a module for one filter of a test is too much
 		err = syscall.AttachLsf(int(fd), []syscall.SockFilter{{Code: syscall.BPF_RET | syscall.BPF_K}})
 	})
 	if err = errors.Join(err, controlErr); err != nil {

@@ -43,12 +43,12 @@ func (foreignError) SafeToRetry() bool         { return true }
 func (foreignError) RetryAfter() time.Duration { return 0 }
 
 // within returns the context of a call, and the cause that may end it.
-func (c Call) within(ctx context.Context) (context.Context, error, func()) {
+func (c Call) within(ctx context.Context) (_ context.Context, stop func(), cause error) {
 	if c.Cause == 0 {
-		return ctx, nil, func() {}
+		return ctx, func() {}, nil
 	}
-	cause := causes[c.Cause-1]
+	cause = causes[c.Cause-1]
 	ctx, cancel := context.WithCancelCause(ctx)
 	timer := time.AfterFunc(c.CauseAfter, func() { cancel(cause) })
-	return ctx, cause, func() { timer.Stop(); cancel(nil) }
+	return ctx, func() { timer.Stop(); cancel(nil) }, cause
 }

@@ -90,7 +90,7 @@ func (f Filters) Open(c *upstash.Client, key string) (*Session, error) {
 func (s *Session) Run(ctx context.Context, c Call) Result {
 	a := attempts{adds: c.adds()}
 	ctx = context.WithValue(ctx, attemptsKey{}, &a)
-	ctx, cause, stop := c.within(ctx)
+	ctx, stop, cause := c.within(ctx)
 	defer stop()
 	r, err := s.call(ctx, c)
 	if r.End == "" {
