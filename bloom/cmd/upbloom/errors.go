@@ -78,6 +78,7 @@ func plain(err error) string {
 	case errors.As(err, &file):
 		text = strings.ReplaceAll(text, file.Path, printable(file.Path))
 	}
+	text = strings.ReplaceAll(text, "a larger Capacity", "a larger --items")
 	for _, prefix := range []string{upstash.ErrArgument.Error() + ": ", "bloom: ", "upstash: "} {
 		text = strings.ReplaceAll(strings.TrimPrefix(text, prefix), ": "+prefix, ": ")
 	}

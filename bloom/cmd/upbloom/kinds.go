@@ -66,8 +66,8 @@ type opened struct {
 	stats func(ctx context.Context) (state, string, error)
 }
 
-// openKey opens the filter at the key by its kind. A plain filter is opened in one
-// request, another kind in two, and a sharded or cuckoo filter in no more.
+// openKey opens the filter at the key by its kind: a plain filter in one request,
+// another kind in two. If there is none, it looks for a sharded one.
 func (a *app) openKey(ctx context.Context, key string) (opened, error) {
 	s, err := seed()
 	if err != nil {

@@ -201,6 +201,19 @@ func TestShards(t *testing.T) {
 	sh.want(0, "removed", "", "rm", "--yes", "key")
 }
 
+// A cuckoo filter that is full takes nothing more, and says what to do.
+func TestFullCuckoo(t *testing.T) {
+	sh := newShell(t)
+	sh.want(0, "", "", "create", "--items", "20", "--cuckoo", "key")
+	sh.want(2, "key: cuckoo filter, about 0 items, no false positives, no expiry", "", "rm", "key")
+	before := sh.stored("key")
+	sh.want(4, "is full, and nothing was added: remove items, or make a filter with a larger --items",
+		numbered("a", 200), "add", "key", "-")
+	if sh.stored("key") != before {
+		t.Error("items were added all the same")
+	}
+}
+
 // A cuckoo filter that a plain Add has damaged says so.
 func TestDamagedCuckoo(t *testing.T) {
 	sh := newShell(t)

@@ -153,7 +153,11 @@ func brief(s state) string {
 	if s.Items != nil {
 		text += "about " + counted(*s.Items, "item") + ", "
 	}
-	if s.Rate != nil {
+	switch {
+	case s.Rate == nil:
+	case *s.Rate == 0:
+		text += "no false positives, "
+	default:
 		text += human.OneIn(*s.Rate) + " false positives, "
 	}
 	return text + expiry(time.Duration(s.TTL*float64(time.Second)))
