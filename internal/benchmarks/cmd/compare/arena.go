@@ -1,0 +1,169 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	goredis "github.com/redis/go-redis/v9"
+	"github.com/redis/rueidis"
+	"github.com/valyala/fasthttp"
+	zerobloom "github.com/zeromicro/go-zero/core/bloom"
+	"github.com/zeromicro/go-zero/core/logx"
+	zeroredis "github.com/zeromicro/go-zero/core/stores/redis"
+
+	"github.com/upbloom/upbloom/upstash"
+)
+
+// Names of contestants that tables and plots look for.
+const (
+	filterName = "upbloom Filter"
+	windowName = "upbloom Window"
+	resp7Name  = "rueidis, 7 bits"
+	respBName  = "rueidis, blocked"
+	plainName  = "net/http + encoding/json"
+	nodeName   = "@upstash/redis on Node"
+	zeroName   = "go-zero bloom"
+	scriptName = "script of SETBITs, EVALSHA"
+	setName    = "SADD, SMISMEMBER"
+	keysName   = "SET NX EX, EXISTS"
+)
+
+// arena is what all contestants share: one Redis, and one REST server in front
+// of it.
+type arena struct {
+	ctx        context.Context
+	redis      string
+	url, token string
+	admin      *goredis.Client
+	rueidis    rueidis.Client
+	zero       *zeroredis.Redis
+	fast       *fasthttp.Client
+	nodeFolder string // "" without Node
+	keys       int
+}
+
+func newArena(ctx context.Context, withNode bool) (*arena, error) {
+	a := &arena{ctx: ctx, fast: &fasthttp.Client{MaxConnsPerHost: 4096}}
+	var err error
+	if a.redis, err = startRedis(ctx); err != nil {
+		return nil, err
+	}
+	line, err := startRole(ctx, "server", a.redis)
+	if err != nil {
+		return nil, err
+	}
+	a.url, a.token, _ = strings.Cut(line, " ")
+	a.admin = goredis.NewClient(&goredis.Options{Addr: a.redis, PoolSize: 64})
+	if a.rueidis, err = rueidis.NewClient(rueidis.ClientOption{
+		InitAddress: []string{a.redis}, DisableCache: true,
+	}); err != nil {
+		return nil, err
+	}
+	logx.Disable()
+	if a.zero, err = zeroredis.NewRedis(zeroredis.RedisConf{
+		Host: a.redis, Type: zeroredis.NodeType,
+	}); err != nil {
+		return nil, err
+	}
+	if withNode {
+		a.nodeFolder, err = installNode(ctx)
+	}
+	return a, err
+}
+
+// key returns a new one, so that no contest finds what another left.
+func (a *arena) key(name string) string {
+	a.keys++
+	return fmt.Sprintf("%s:%d", name, a.keys)
+}
+
+func (a *arena) client(url string, opts ...upstash.Option) (*upstash.Client, error) {
+	return upstash.New(url, a.token, append(opts, upstash.WithMaxConns(4096))...)
+}
+
+// entrant is a set before it is a contestant.
+type entrant struct {
+	name string
+	set  set
+}
+
+// resp returns the entrants that speak Redis' own protocol.
+func (a *arena) resp() ([]entrant, error) {
+	b, err := blocked(a.key("rueidis-blocked"))
+	if err != nil {
+		return nil, err
+	}
+	return []entrant{
+		{resp7Name, rueidisSet{a.ctx, a.rueidis, independent(a.key("rueidis"))}},
+		{respBName, rueidisSet{a.ctx, a.rueidis, b}},
+		{"go-redis, 7 bits", goredisSet{a.ctx, a.admin, independent(a.key("go-redis"))}},
+		{scriptName, scriptSet{a.ctx, a.rueidis, independent(a.key("script"))}},
+		{zeroName, zeroSet{a.ctx, zerobloom.New(a.zero, a.key("go-zero"), 20*capacity)}},
+	}, nil
+}
+
+// rest returns the entrants that speak to the REST server at url, without
+// Node's.
+func (a *arena) rest(url string) ([]entrant, error) {
+	c, err := a.client(url)
+	if err != nil {
+		return nil, err
+	}
+	f, err := newFilter(c, a.key("filter"))
+	if err != nil {
+		return nil, err
+	}
+	return []entrant{
+		{filterName, filterSet{a.ctx, f}},
+		{plainName, newPlain(url, a.token, a.key("plain"))},
+		{setName, memberSet{a.ctx, c, a.key("set")}},
+		{keysName, keySet{a.ctx, c, a.key("keys") + ":"}},
+	}, nil
+}
+
+// limit returns the wire limit of an Add or an Exists of size items, by a
+// filter like that of the contest.
+func (a *arena) limit(url string, size int, write bool) (*contestant, error) {
+	t := newTap()
+	c, err := a.client(url, upstash.WithTransport(t))
+	if err != nil {
+		return nil, err
+	}
+	f, err := newFilter(c, a.key("limit"))
+	if err != nil {
+		return nil, err
+	}
+	s := filterSet{a.ctx, f}
+	for n := range uint64(2) { // the second does not create it
+		if err := s.add(window(members, n, size)); err != nil {
+			return nil, err
+		}
+	}
+	if !write {
+		if _, err := count(s, window(members, 0, size), true); err != nil {
+			return nil, err
+		}
+	}
+	return t.ready(a.fast, size)
+}
+
+// called returns how many commands Redis has run, those of scripts among them.
+func (a *arena) called() (total int64, err error) {
+	text, err := a.admin.Info(a.ctx, "commandstats").Result()
+	if err != nil {
+		return 0, err
+	}
+	for line := range strings.Lines(text) {
+		_, rest, ok := strings.Cut(line, ":calls=")
+		if !ok || strings.HasPrefix(line, "cmdstat_info") {
+			continue
+		}
+		var n int64
+		if _, err := fmt.Sscanf(rest, "%d,", &n); err != nil {
+			return 0, fmt.Errorf("commandstats: %q: %w", line, err)
+		}
+		total += n
+	}
+	return total, nil
+}

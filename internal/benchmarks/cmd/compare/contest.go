@@ -1,0 +1,175 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// A contest has several contestants do the same work in turns.
+type contest struct {
+	name        string
+	callers     int
+	contestants []*contestant
+}
+
+// A contestant does a contest's work, or sets its limit.
+type contestant struct {
+	name string
+	// items is how many items a call of do is about.
+	items int
+	// do makes the n-th call. Several callers use it at once.
+	do func(n uint64) error
+	// run takes the place of do for a program of its own: it has callers make
+	// calls for d and returns how many they made.
+	run func(callers int, d time.Duration) (effort, error)
+
+	// foreign is true if do runs in another process, whose CPU time is not known.
+	foreign bool
+
+	calls   atomic.Uint64 // of do, over all turns
+	samples []sample
+}
+
+// effort is what a turn took.
+type effort struct {
+	calls     uint64
+	took, cpu time.Duration // cpu of the client's process, user and system
+}
+
+// sample is the outcome of one turn.
+type sample struct {
+	perSecond float64 // items
+	cpu       float64 // microseconds of the client's CPU a call
+}
+
+// settings are those of a run.
+type settings struct {
+	rounds int
+	turn   time.Duration
+}
+
+// play runs the rounds. In each all contestants have one turn; every other
+// round goes backwards, so that nobody always follows the same neighbour. A
+// round before them warms up and is not counted.
+func (c *contest) play(ctx context.Context, s settings) error {
+	for _, one := range c.contestants {
+		one.samples = nil
+	}
+	for round := -1; round < s.rounds; round++ {
+		order := slices.Clone(c.contestants)
+		if round%2 != 0 {
+			slices.Reverse(order)
+		}
+		d := s.turn
+		if round < 0 {
+			d = s.turn / 4
+		}
+		for _, one := range order {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			e, err := one.turn(c.callers, d)
+			if err != nil {
+				return fmt.Errorf("%s: %s: %w", c.name, one.name, err)
+			}
+			if e.calls == 0 || e.took <= 0 {
+				return fmt.Errorf("%s: %s: no call was done", c.name, one.name)
+			}
+			if round >= 0 {
+				one.samples = append(one.samples, sample{
+					perSecond: float64(e.calls) * float64(one.items) / e.took.Seconds(),
+					cpu:       float64(e.cpu.Microseconds()) / float64(e.calls),
+				})
+			}
+		}
+	}
+	return nil
+}
+
+// turn has the callers make calls for d.
+func (c *contestant) turn(callers int, d time.Duration) (effort, error) {
+	if c.run != nil {
+		return c.run(callers, d)
+	}
+	var (
+		wg   sync.WaitGroup
+		done atomic.Uint64
+		errs = make([]error, callers)
+	)
+	cpu, start := cpuTime(), time.Now()
+	for caller := range callers {
+		wg.Go(func() {
+			var n uint64
+			defer func() { done.Add(n) }()
+			for time.Since(start) < d || n == 0 {
+				if err := c.do(c.calls.Add(1)); err != nil {
+					errs[caller] = err
+					return
+				}
+				n++
+			}
+		})
+	}
+	wg.Wait()
+	e := effort{calls: done.Load(), took: time.Since(start), cpu: cpuTime() - cpu}
+	return e, errors.Join(errs...)
+}
+
+// find returns the contestant with that name.
+func (c *contest) find(name string) *contestant {
+	i := slices.IndexFunc(c.contestants, func(one *contestant) bool { return one.name == name })
+	if i < 0 {
+		return nil
+	}
+	return c.contestants[i]
+}
+
+// spread is a median between its quartiles.
+type spread struct{ low, median, high float64 }
+
+// spreadOf returns the quartiles of values, each interpolated between the two
+// nearest.
+func spreadOf(values []float64) spread {
+	if len(values) == 0 {
+		return spread{}
+	}
+	v := slices.Sorted(slices.Values(values))
+	at := func(share float64) float64 {
+		x := share * float64(len(v)-1)
+		i := int(x)
+		if i+1 == len(v) {
+			return v[i]
+		}
+		return v[i] + (v[i+1]-v[i])*(x-float64(i))
+	}
+	return spread{at(0.25), at(0.5), at(0.75)}
+}
+
+// over calls f with the samples of each round.
+func over(samples []sample, f func(i int) float64) spread {
+	values := make([]float64, len(samples))
+	for i := range samples {
+		values[i] = f(i)
+	}
+	return spreadOf(values)
+}
+
+func (c *contestant) perSecond() spread {
+	return over(c.samples, func(i int) float64 { return c.samples[i].perSecond })
+}
+
+func (c *contestant) cpu() spread {
+	return over(c.samples, func(i int) float64 { return c.samples[i].cpu })
+}
+
+// ratio returns how many times as fast c is as other, round by round.
+func (c *contestant) ratio(other *contestant) spread {
+	return over(c.samples, func(i int) float64 {
+		return c.samples[i].perSecond / other.samples[i].perSecond
+	})
+}

@@ -1,0 +1,109 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/upstash"
+)
+
+// canned answers every request alike, without a network.
+type canned []byte
+
+func (c canned) RoundTrip(_ context.Context, _ *upstash.Request, resp *upstash.Response) error {
+	resp.StatusCode = 200
+	resp.Body = append(resp.Body, c...)
+	return nil
+}
+
+// measureGrowth plots what the client does for a call, without a network,
+// against the number of bits. A real server gives the answers first.
+func measureGrowth(a *arena, o options, r *report) error {
+	lines := []line{{name: "Add"}, {name: "Exists"}, {name: "AddAll(1,000), an item"}, {name: "ExistsAll(1,000), an item"}}
+	err := r.printf("**The client's own time a call, by the bits of the filter; ns, without a network**\n\n" +
+		"| bits | Add | Exists | AddAll(1,000), an item | ExistsAll(1,000), an item |\n|---|---|---|---|---|\n")
+	for _, m := range []uint64{1_000, 100_000, 10_000_000, 1_000_000_000, 4_000_000_000} {
+		if err != nil {
+			return err
+		}
+		m = m / 53 * 53
+		cfg := bloom.Config{Bits: m, Hashes: 4}
+		var c contest
+		for i, call := range []struct {
+			size  int
+			write bool
+		}{{1, true}, {1, false}, {1000, true}, {1000, false}} {
+			one, err := a.repeated(cfg, call.size, call.write)
+			if err != nil {
+				return err
+			}
+			one.name = lines[i].name
+			c.contestants = append(c.contestants, one)
+		}
+		c.callers = 1
+		if err := c.play(a.ctx, settings{o.rounds, min(o.turn, 200*time.Millisecond)}); err != nil {
+			return err
+		}
+		text := ""
+		for i, one := range c.contestants {
+			ns := 1e9 / one.perSecond().median
+			lines[i].points = append(lines[i].points, point{float64(m), ns})
+			text += fmt.Sprintf(" %s |", figure(ns))
+		}
+		err = r.printf("| %s |%s\n", figure(float64(m)), text)
+	}
+	if err != nil {
+		return err
+	}
+	if err := r.printf("\n"); err != nil {
+		return err
+	}
+	return r.plot(chart{
+		file: "growth", title: "The client's own time, without a network",
+		x: "bits of the filter", y: "ns an item", logX: true, logY: true, lines: lines,
+	})
+}
+
+// repeated is a call whose answer is always that which the server gave to it
+// the second time.
+func (a *arena) repeated(cfg bloom.Config, size int, write bool) (*contestant, error) {
+	t, key := newTap(), a.key("growth")
+	open := func(t upstash.Transport) (filterSet, error) {
+		c, err := a.client(a.url, upstash.WithTransport(t))
+		if err != nil {
+			return filterSet{}, err
+		}
+		f, err := bloom.New(c, key, cfg)
+		return filterSet{a.ctx, f}, err
+	}
+	s, err := open(t)
+	if err != nil {
+		return nil, err
+	}
+	part := window(members, 0, size)
+	for range 2 {
+		if err := s.add(part); err != nil {
+			return nil, err
+		}
+	}
+	if !write {
+		if _, err := count(s, part, true); err != nil {
+			return nil, err
+		}
+	}
+	if err := a.admin.Del(a.ctx, key).Err(); err != nil { // up to half a gigabyte
+		return nil, err
+	}
+	if s, err = open(canned(t.reply)); err != nil {
+		return nil, err
+	}
+	if write {
+		return &contestant{items: size, do: func(uint64) error { return s.add(part) }}, nil
+	}
+	return &contestant{items: size, do: func(uint64) error {
+		_, err := s.exists(part)
+		return err
+	}}, nil
+}

@@ -1,0 +1,112 @@
+package main
+
+import (
+	"fmt"
+	"runtime"
+
+	peer "github.com/bits-and-blooms/bloom/v3"
+	"github.com/greatroar/blobloom"
+	"github.com/zeebo/xxh3"
+
+	"github.com/upbloom/upbloom/bloom"
+)
+
+// near is a filter in memory.
+type near struct {
+	name   string
+	add    func(item string)
+	exists func(item string) bool
+}
+
+func nears(n int) ([]near, error) {
+	g, err := bloom.Config{Capacity: uint64(n), FPRate: rate}.Geometry()
+	if err != nil {
+		return nil, err
+	}
+	ours := bloom.NewLocal(g)
+	bits := peer.NewWithEstimates(uint(n), rate)
+	blob := blobloom.NewOptimized(blobloom.Config{Capacity: uint64(n), FPRate: rate})
+	return []near{
+		{"upbloom Local", func(s string) { ours.Add(s) }, ours.Exists},
+		{"bits-and-blooms v3", func(s string) { bits.AddString(s) }, bits.TestString},
+		{
+			"blobloom with xxh3", func(s string) { blob.Add(xxh3.HashString(s)) },
+			func(s string) bool { return blob.Has(xxh3.HashString(s)) },
+		},
+	}, nil
+}
+
+// chunk is how many items a call to a near filter is about.
+const chunk = 1 << 12
+
+// playLocal fills filters in memory to their capacity and lets them compete.
+// The items of a call are other ones each time, from all over the filter.
+func playLocal(a *arena, o options, r *report) error {
+	for _, n := range o.local {
+		all, err := nears(n)
+		if err != nil {
+			return err
+		}
+		for _, f := range all {
+			eachEmail("user-", 0, n, f.add)
+			missing, found := 0, 0
+			eachEmail("user-", 0, min(n, 1<<16), func(s string) {
+				if !f.exists(s) {
+					missing++
+				}
+			})
+			eachEmail("other-", 0, 1<<16, func(s string) {
+				if f.exists(s) {
+					found++
+				}
+			})
+			if missing > 0 || found > 2*(1<<16)/100 {
+				return fmt.Errorf("%s: %d members missing, %d of %d others found", f.name, missing, found, 1<<16)
+			}
+		}
+		members, others := emails("user-", min(n, 1<<18)), emails("other-", 1<<18)
+		works := []struct {
+			name string
+			do   func(f near, n uint64)
+		}{
+			{"Add", func(f near, n uint64) {
+				for _, s := range window(members, n, min(chunk, len(members))) {
+					f.add(s)
+				}
+			}},
+			{"found", func(f near, n uint64) {
+				for _, s := range window(members, n, min(chunk, len(members))) {
+					f.exists(s)
+				}
+			}},
+			{"not found", func(f near, n uint64) {
+				for _, s := range window(others, n, chunk) {
+					f.exists(s)
+				}
+			}},
+		}
+		for _, w := range works {
+			c := &contest{name: fmt.Sprintf("Local, %d items, %s", n, w.name), callers: 1}
+			for _, f := range all {
+				c.contestants = append(c.contestants, &contestant{
+					name: f.name, items: chunk,
+					do: func(n uint64) error { w.do(f, n); return nil },
+				})
+			}
+			if err := r.play(a, o, []*contest{c}); err != nil {
+				return err
+			}
+		}
+		runtime.GC()
+	}
+	return nil
+}
+
+// eachEmail calls f with n items without keeping them.
+func eachEmail(name string, from, n int, f func(string)) {
+	for at := from; at < from+n; at += chunk {
+		for i := at; i < min(at+chunk, from+n); i++ {
+			f(fmt.Sprintf("%s%d@example.com", name, i))
+		}
+	}
+}

@@ -1,0 +1,73 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"time"
+)
+
+// report is what a run prints. With a folder it is also a file there, beside
+// the plots.
+type report struct {
+	out    io.Writer
+	folder string
+	text   bytes.Buffer
+}
+
+func (r *report) printf(format string, args ...any) error {
+	text := fmt.Sprintf(format, args...)
+	r.text.WriteString(text)
+	_, err := io.WriteString(r.out, text)
+	return err
+}
+
+// head says where and when the figures were measured.
+func (r *report) head(o options) error {
+	return r.printf("%s, %d CPUs, %s %s/%s, %s; load before the run %s; %d rounds, turns of %v.\n\n",
+		processor(), runtime.NumCPU(), runtime.Version(), runtime.GOOS, runtime.GOARCH,
+		time.Now().UTC().Format("2006-01-02 15:04 MST"), load(), o.rounds, o.turn)
+}
+
+// close says how busy the machine was and writes the file.
+func (r *report) close() error {
+	if err := r.printf("Load after the run: %s.\n", load()); err != nil || r.folder == "" {
+		return err
+	}
+	return os.WriteFile(filepath.Join(r.folder, "figures.md"), r.text.Bytes(), 0o644)
+}
+
+func processor() string {
+	text, _ := os.ReadFile("/proc/cpuinfo")
+	_, rest, _ := strings.Cut(string(text), "model name\t: ")
+	if name, _, ok := strings.Cut(rest, "\n"); ok {
+		return name
+	}
+	return "unknown processor"
+}
+
+// load returns the load averages of 1, 5 and 15 minutes.
+func load() string {
+	text, err := os.ReadFile("/proc/loadavg")
+	if fields := strings.Fields(string(text)); err == nil && len(fields) >= 3 {
+		return strings.Join(fields[:3], " ")
+	}
+	return "unknown"
+}
+
+// play plays the contests and prints their tables.
+func (r *report) play(a *arena, o options, contests []*contest) error {
+	for _, c := range contests {
+		if err := c.play(a.ctx, o.settings); err != nil {
+			return err
+		}
+		if err := r.printf("%s\n", c.table()); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,74 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"sync"
+
+	"github.com/valyala/fasthttp"
+
+	"github.com/upbloom/upbloom/upstash"
+	"github.com/upbloom/upbloom/upstash/httptransport"
+)
+
+// tap passes requests on and keeps the last one with its reply.
+type tap struct {
+	next upstash.Transport
+
+	mu     sync.Mutex
+	url    string
+	header []upstash.Header
+	body   []byte
+	reply  []byte
+}
+
+func newTap() *tap { return &tap{next: httptransport.New(&http.Client{})} }
+
+func (t *tap) RoundTrip(ctx context.Context, req *upstash.Request, resp *upstash.Response) error {
+	err := t.next.RoundTrip(ctx, req, resp)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.url = req.URL
+	t.header, t.body = append(t.header[:0], req.Header...), bytes.Clone(req.Body)
+	t.reply = bytes.Clone(resp.Body)
+	return err
+}
+
+// wireLimit names the limit of the protocol: fasthttp posts a body that is
+// ready, and nobody reads the reply.
+const wireLimit = "fasthttp, body ready"
+
+// ready returns a contestant that repeats the last request of the tap. It
+// fails if the server refuses it.
+func (t *tap) ready(c *fasthttp.Client, size int) (*contestant, error) {
+	header, body := slices.Clone(t.header), t.body
+	send := func(look func(reply []byte) error) error {
+		req, resp := fasthttp.AcquireRequest(), fasthttp.AcquireResponse()
+		defer fasthttp.ReleaseRequest(req)
+		defer fasthttp.ReleaseResponse(resp)
+		req.Header.SetMethod(fasthttp.MethodPost)
+		req.SetRequestURI(t.url)
+		for _, h := range header {
+			req.Header.Set(h.Name, h.Value)
+		}
+		req.SetBodyRaw(body)
+		if err := c.Do(req, resp); err != nil {
+			return err
+		}
+		if resp.StatusCode() != fasthttp.StatusOK {
+			return fmt.Errorf("status %d", resp.StatusCode())
+		}
+		return look(resp.Body())
+	}
+	err := send(func(reply []byte) error {
+		if len(reply) == 0 || bytes.Contains(reply, []byte(`"error"`)) {
+			return fmt.Errorf("the wire limit got %.100q, the client got %.100q", reply, t.reply)
+		}
+		return nil
+	})
+	all := func([]byte) error { return nil }
+	return &contestant{name: wireLimit, items: size, do: func(uint64) error { return send(all) }}, err
+}

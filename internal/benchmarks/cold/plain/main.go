@@ -1,0 +1,49 @@
+// Command plain sets seven bits with net/http and encoding/json and ends. It
+// is what the command upbloom beside it is compared with.
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"log"
+	"net/http"
+	"os"
+)
+
+func main() {
+	args := []string{"BITFIELD", "cold:plain"}
+	for _, at := range []string{"7040", "1205", "948813", "5410", "95100", "37", "4000001"} {
+		args = append(args, "SET", "u1", at, "1")
+	}
+	body, err := json.Marshal(args)
+	if err != nil {
+		log.Fatal(err)
+	}
+	req, err := http.NewRequest(http.MethodPost, os.Getenv("UPSTASH_REDIS_REST_URL"), bytes.NewReader(body))
+	if err != nil {
+		log.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer "+os.Getenv("UPSTASH_REDIS_REST_TOKEN"))
+	req.Header.Set("Content-Type", "application/json")
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer resp.Body.Close()
+	var reply struct {
+		Result []int64
+		Error  string
+	}
+	if err := json.NewDecoder(resp.Body).Decode(&reply); err != nil {
+		log.Fatal(err)
+	}
+	if reply.Error != "" {
+		log.Fatal(reply.Error)
+	}
+	isNew := false
+	for _, bit := range reply.Result {
+		isNew = isNew || bit == 0
+	}
+	fmt.Println(isNew)
+}
