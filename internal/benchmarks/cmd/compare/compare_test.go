@@ -45,7 +45,7 @@ func TestCompareRuns(t *testing.T) {
 		}
 	}
 	for _, name := range []string{
-		"figures.md", "batch-Add.svg", "batch-Exists.svg", "rates.svg", "growth.svg",
+		"redis.md", "batch.md", "bulk.md", "batch-Add.svg", "batch-Exists.svg", "rates.svg", "growth.svg",
 	} {
 		if info, err := os.Stat(filepath.Join(dir, name)); err != nil || info.Size() == 0 {
 			t.Errorf("%s: %v", name, err)

@@ -107,16 +107,25 @@ func run(ctx context.Context, out io.Writer, args []string) error {
 		return err
 	}
 	r := &report{out: out, folder: o.write}
-	if err := r.head(o); err != nil {
-		return err
+	if o.write != "" {
+		if err := os.MkdirAll(o.write, 0o755); err != nil {
+			return err
+		}
 	}
 	for _, p := range parts {
 		if !o.only.MatchString(p.name) {
 			continue
 		}
-		if err := p.run(a, o, r); err != nil {
+		err := r.begin(o)
+		if err == nil {
+			err = p.run(a, o, r)
+		}
+		if err == nil {
+			err = r.end(p.name)
+		}
+		if err != nil {
 			return fmt.Errorf("%s: %w", p.name, err)
 		}
 	}
-	return r.close()
+	return nil
 }

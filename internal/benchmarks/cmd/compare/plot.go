@@ -1,13 +1,16 @@
 package main
 
 import (
+	"bytes"
 	"image/color"
+	"os"
 	"path/filepath"
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
+	"gonum.org/v1/plot/vg/vgsvg"
 )
 
 type point struct{ x, y float64 }
@@ -42,6 +45,13 @@ var (
 	dashes = [][]vg.Length{nil, {vg.Points(6), vg.Points(3)}}
 )
 
+// The legend stands beside the plot, where it covers no line.
+const (
+	width       = 22 * vg.Centimeter
+	height      = 11 * vg.Centimeter
+	legendWidth = 6.5 * vg.Centimeter
+)
+
 // plot writes the chart into the folder, if there is one.
 func (r *report) plot(c chart) error {
 	if r.folder == "" {
@@ -54,8 +64,9 @@ func (r *report) plot(c chart) error {
 		axis.Color, axis.Label.TextStyle.Color = ink, ink
 		axis.Tick.Color, axis.Tick.Label.Color = ink, ink
 	}
-	p.Title.TextStyle.Color, p.Legend.TextStyle.Color = ink, ink
-	p.Legend.Top, p.Legend.Left = true, true
+	p.Title.TextStyle.Color, p.Title.Padding = ink, vg.Points(8)
+	legend := plot.NewLegend()
+	legend.TextStyle.Color, legend.Top, legend.Left = ink, true, true
 	if c.logX {
 		p.X.Scale, p.X.Tick.Marker = plot.LogScale{}, plot.LogTicks{Prec: -1}
 	}
@@ -63,17 +74,25 @@ func (r *report) plot(c chart) error {
 		p.Y.Scale, p.Y.Tick.Marker = plot.LogScale{}, plot.LogTicks{Prec: -1}
 	}
 	for i, l := range c.lines {
-		if err := addLine(p, i, l, c.paired()); err != nil {
+		if err := addLine(p, &legend, i, l, c.paired()); err != nil {
 			return err
 		}
 	}
-	return p.Save(18*vg.Centimeter, 11*vg.Centimeter, filepath.Join(r.folder, c.file+".svg"))
+	svg := vgsvg.New(width, height)
+	page := draw.Crop(draw.New(svg), vg.Points(4), -vg.Points(4), vg.Points(4), -vg.Points(6))
+	p.Draw(draw.Crop(page, 0, -legendWidth, 0, 0))
+	legend.Draw(draw.Crop(page, width-legendWidth+vg.Points(12), 0, 0, -vg.Points(20)))
+	var text bytes.Buffer
+	if _, err := svg.WriteTo(&text); err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(r.folder, c.file+".svg"), text.Bytes(), 0o644)
 }
 
 // paired reports whether dots and lines alternate, two of one colour.
 func (c chart) paired() bool { return c.lines[0].dots }
 
-func addLine(p *plot.Plot, i int, l line, paired bool) error {
+func addLine(p *plot.Plot, legend *plot.Legend, i int, l line, paired bool) error {
 	points := make(plotter.XYs, len(l.points))
 	for j, at := range l.points {
 		points[j].X, points[j].Y = at.x, at.y
@@ -93,13 +112,13 @@ func addLine(p *plot.Plot, i int, l line, paired bool) error {
 	switch {
 	case l.dots:
 		p.Add(dots)
-		p.Legend.Add(l.name, dots)
+		legend.Add(l.name, dots)
 	case paired:
 		p.Add(drawn)
-		p.Legend.Add(l.name, drawn)
+		legend.Add(l.name, drawn)
 	default:
 		p.Add(drawn, dots)
-		p.Legend.Add(l.name, drawn, dots)
+		legend.Add(l.name, drawn, dots)
 	}
 	return nil
 }

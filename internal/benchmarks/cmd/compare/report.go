@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// report is what a run prints. With a folder it is also a file there, beside
-// the plots.
+// report is what a run prints. With a folder each part is also a file there,
+// beside the plots.
 type report struct {
 	out    io.Writer
 	folder string
@@ -26,19 +26,21 @@ func (r *report) printf(format string, args ...any) error {
 	return err
 }
 
-// head says where and when the figures were measured.
-func (r *report) head(o options) error {
-	return r.printf("%s, %d CPUs, %s %s/%s, %s; load before the run %s; %d rounds, turns of %v.\n\n",
+// begin starts a part: it says where and when the figures were measured.
+func (r *report) begin(o options) error {
+	r.text.Reset()
+	return r.printf("%s, %d CPUs, %s %s/%s, %s; load before %s; %d rounds, turns of %v.\n\n",
 		processor(), runtime.NumCPU(), runtime.Version(), runtime.GOOS, runtime.GOARCH,
 		time.Now().UTC().Format("2006-01-02 15:04 MST"), load(), o.rounds, o.turn)
 }
 
-// close says how busy the machine was and writes the file.
-func (r *report) close() error {
-	if err := r.printf("Load after the run: %s.\n", load()); err != nil || r.folder == "" {
+// end says how busy the machine was and writes the part's file.
+func (r *report) end(part string) error {
+	if err := r.printf("Load after: %s.\n\n", load()); err != nil || r.folder == "" {
 		return err
 	}
-	return os.WriteFile(filepath.Join(r.folder, "figures.md"), r.text.Bytes(), 0o644)
+	text := append(bytes.TrimRight(r.text.Bytes(), "\n"), '\n')
+	return os.WriteFile(filepath.Join(r.folder, part+".md"), text, 0o644)
 }
 
 func processor() string {

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"slices"
 	"sync"
 
 	"github.com/valyala/fasthttp"
@@ -37,31 +36,37 @@ func (t *tap) RoundTrip(ctx context.Context, req *upstash.Request, resp *upstash
 	return err
 }
 
-// wireLimit names the limit of the protocol: fasthttp posts a body that is
+// wireLimit names the limit of the protocol: fasthttp posts a request that is
 // ready, and nobody reads the reply.
-const wireLimit = "fasthttp, body ready"
+const wireLimit = "fasthttp, request ready"
 
 // ready returns a contestant that repeats the last request of the tap. It
 // fails if the server refuses it.
 func (t *tap) ready(c *fasthttp.Client, size int) (*contestant, error) {
-	header, body := slices.Clone(t.header), t.body
-	send := func(look func(reply []byte) error) error {
-		req, resp := fasthttp.AcquireRequest(), fasthttp.AcquireResponse()
-		defer fasthttp.ReleaseRequest(req)
-		defer fasthttp.ReleaseResponse(resp)
-		req.Header.SetMethod(fasthttp.MethodPost)
-		req.SetRequestURI(t.url)
-		for _, h := range header {
-			req.Header.Set(h.Name, h.Value)
+	type exchange struct {
+		req  *fasthttp.Request
+		resp *fasthttp.Response
+	}
+	idle := sync.Pool{New: func() any {
+		e := exchange{&fasthttp.Request{}, &fasthttp.Response{}}
+		e.req.Header.SetMethod(fasthttp.MethodPost)
+		e.req.SetRequestURI(t.url)
+		for _, h := range t.header {
+			e.req.Header.Set(h.Name, h.Value)
 		}
-		req.SetBodyRaw(body)
-		if err := c.Do(req, resp); err != nil {
+		e.req.SetBodyRaw(t.body)
+		return e
+	}}
+	send := func(look func(reply []byte) error) error {
+		e := idle.Get().(exchange)
+		defer idle.Put(e)
+		if err := c.Do(e.req, e.resp); err != nil {
 			return err
 		}
-		if resp.StatusCode() != fasthttp.StatusOK {
-			return fmt.Errorf("status %d", resp.StatusCode())
+		if e.resp.StatusCode() != fasthttp.StatusOK {
+			return fmt.Errorf("status %d", e.resp.StatusCode())
 		}
-		return look(resp.Body())
+		return look(e.resp.Body())
 	}
 	err := send(func(reply []byte) error {
 		if len(reply) == 0 || bytes.Contains(reply, []byte(`"error"`)) {
