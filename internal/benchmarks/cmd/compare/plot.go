@@ -47,9 +47,9 @@ var (
 
 // The legend stands beside the plot, where it covers no line.
 const (
-	width       = 22 * vg.Centimeter
+	width       = 23 * vg.Centimeter
 	height      = 11 * vg.Centimeter
-	legendWidth = 6.5 * vg.Centimeter
+	legendWidth = 7.5 * vg.Centimeter
 )
 
 // plot writes the chart into the folder, if there is one.
@@ -67,6 +67,7 @@ func (r *report) plot(c chart) error {
 	p.Title.TextStyle.Color, p.Title.Padding = ink, vg.Points(8)
 	legend := plot.NewLegend()
 	legend.TextStyle.Color, legend.Top, legend.Left = ink, true, true
+	legend.TextStyle.Font.Size, legend.Padding = vg.Points(10), vg.Points(3)
 	if c.logX {
 		p.X.Scale, p.X.Tick.Marker = plot.LogScale{}, plot.LogTicks{Prec: -1}
 	}
