@@ -79,8 +79,10 @@ func (f *Filter) Stats(ctx context.Context) (Stats, error) {
 		return Stats{}, errNegative
 	}
 	s := f.stats(uint64(n[0]))
-	s.Bytes, s.TTL, err = storedAs(n[1], n[2])
-	return s, err
+	if s.Bytes, s.TTL, err = storedAs(n[1], n[2]); err != nil {
+		return Stats{}, err
+	}
+	return s, nil
 }
 
 // storedAs judges the answers to STRLEN and PTTL.
