@@ -2,6 +2,7 @@ package bloom
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/upbloom/upbloom/upstash"
 )
@@ -55,7 +56,11 @@ func write(ctx context.Context, reqs []*request) {
 		pending = ready(ctx, again, true)
 	}
 	for _, q := range reqs {
-		if q.err == nil && q.wrote.uncertain() {
+		switch {
+		case !q.wrote.uncertain():
+		case q.err != nil: // and a command that was sent again has failed
+			q.err = fmt.Errorf("%w; %w", ErrUncertain, q.err)
+		default:
 			q.err = ErrUncertain
 		}
 	}
@@ -65,7 +70,7 @@ func write(ctx context.Context, reqs []*request) {
 // takeWrite judges the answer to a write, and reports whether it is to be sent
 // again.
 func (q *request) takeWrite(ctx context.Context) (again bool) {
-	first, repeated := q.wrote, q.reply.MaybeRepeated()
+	first, decided, repeated := q.wrote, q.valid, q.reply.MaybeRepeated()
 	if q.err != nil {
 		q.err = q.rec.failed(q.err)
 	} else {
@@ -75,7 +80,7 @@ func (q *request) takeWrite(ctx context.Context) (again bool) {
 		q.err = own.failed(q, q.err)
 	}
 	q.tell(true)
-	if q.valid && q.rounds > 0 { // the first answer that counts has decided
+	if decided { // the first answer that counts
 		q.wrote = first
 	}
 	switch {
@@ -84,6 +89,9 @@ func (q *request) takeWrite(ctx context.Context) (again bool) {
 		return false
 	case q.err != nil || q.rec.shape == nil || !q.rec.shape.follow(ctx, q, true):
 		return false
+	}
+	if !q.valid { // nothing is decided yet
+		q.wrote = written{}
 	}
 	q.earlier = q.earlier || repeated
 	q.rounds++

@@ -100,6 +100,7 @@ type shaped struct {
 	rounds int    // how often the command was sent again
 	clock  bool   // of a look-up: at is of the server's clock
 	valid  bool   // an answer has decided which items are new
+	lost   bool   // what the last command set will be cleared
 	held   []uint8
 
 	// Items that other requests of the handle have to know of, while this one

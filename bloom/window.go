@@ -123,9 +123,9 @@ func (w *Window) Create(ctx context.Context) (created bool, err error) {
 // was under way, Add is sent again, so that the item lives its Span.
 //
 // The errors are those of [Filter.Add], and ErrNoClock if the token may not run
-// TIME. If [InFilter] is true of an error that is neither ErrUncertain nor
-// ErrNoTTL, the answer beside it holds, but the item may be forgotten earlier
-// than a Span from now.
+// TIME. If [InFilter] is true of an error that says more than ErrUncertain or
+// ErrNoTTL, the item may be forgotten earlier than a Span from now. The answer
+// beside it holds, unless the error is ErrUncertain as well.
 func (w *Window) Add(ctx context.Context, item string) (added bool, err error) {
 	return w.add(w.rec.label(ctx, "bloom.Window.Add"), item, nil)
 }

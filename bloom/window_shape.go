@@ -190,8 +190,12 @@ func (s *windowShape) itemBytes(r *record, write bool) int {
 // of an epoch that is two or more ahead does not: its bits went into a pane that
 // holds old ones.
 func (s *windowShape) wrote(q *request, answers []upstash.NullInt64) error {
-	if err := q.takeHeld(len(s.areas), true, answers); err != nil || q.valid {
+	if err := q.takeHeld(len(s.areas), true, answers); err != nil {
 		return err
+	}
+	c := epochOf(q.word)
+	if q.lost = !s.isBehind(q.at, c) && s.since(q.at, c) > 1; q.valid {
+		return nil
 	}
 	if q.reply.MaybeRepeated() {
 		q.tried |= 1 << q.target
@@ -199,8 +203,7 @@ func (s *windowShape) wrote(q *request, answers []upstash.NullInt64) error {
 	if q.wrote.created {
 		q.tried = 0
 	}
-	c := epochOf(q.word)
-	q.valid = s.isBehind(q.at, c) || s.since(q.at, c) < 2
+	q.valid = !q.lost
 	q.judgeHeld(s.counting(q.at, c))
 	return nil
 }
@@ -235,12 +238,12 @@ func (s *windowShape) follow(ctx context.Context, q *request, write bool) (again
 		return false
 	}
 	c := epochOf(q.word)
-	if !q.valid {
+	if q.lost {
 		err := s.turn(ctx, q.rec, q.word, q.at)
 		if isRefusal(err) || q.rounds >= maxTurnRounds {
 			q.err = &resentError{fmt.Errorf("bloom: the panes of the window could not be turned: %w",
-				errors.Join(err)), false}
-			q.wrote.ok = false
+				errors.Join(err)), q.valid}
+			q.wrote.ok = q.valid
 			return false
 		}
 		return true

@@ -102,7 +102,7 @@ func (c *Client) KnownServerTime() (t time.Time, ok bool) {
 
 // learnTime asks once, and keeps the answer if it came soon enough.
 func (c *Client) learnTime(ctx context.Context) error {
-	sent := c.clock.elapsed()
+	sent, wall := c.clock.elapsed(), c.clock.now()
 	reply, err := c.Do(ctx, Cmd("TIME"))
 	if err != nil {
 		return err
@@ -112,7 +112,9 @@ func (c *Client) learnTime(ctx context.Context) error {
 		return err
 	}
 	came := c.clock.elapsed()
-	if trip := came - sent; trip <= maxTimeTrip {
+	// A freeze in the midst of the trip may have stopped the monotonic clock.
+	trip := came - sent
+	if gap := c.clock.now().Round(0).Sub(wall.Round(0)) - trip; trip <= maxTimeTrip && gap.Abs() <= maxClockGap {
 		c.serverClock.learned.Store(&learnedTime{
 			server: server.Add(trip / 2), wall: c.clock.now().Round(0), elapsed: came,
 		})

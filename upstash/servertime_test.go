@@ -91,6 +91,19 @@ func TestServerTimeOfASlowAnswer(t *testing.T) {
 	}
 }
 
+// So may one that came while the process was frozen, and its monotonic clock
+// with it.
+func TestServerTimeOfAFrozenProcess(t *testing.T) {
+	clock := &testClock{wall: time.Unix(1000, 0)}
+	frozen := timeAnswer(serverSeconds)
+	frozen.hook = func(context.Context) { clock.pass(time.Hour, 0) }
+	f := &fakeTransport{script: []answer{frozen, timeAnswer(serverSeconds + 3600)}}
+	c := newClient(t, testURL, WithTransport(f), clock.option())
+	if got, err := c.ServerTime(t.Context()); err != nil || got.Unix() != serverSeconds+3600 {
+		t.Errorf("got %v, %v", got, err)
+	}
+}
+
 func TestServerTimeOfABadAnswer(t *testing.T) {
 	for _, body := range []string{
 		`{"result":null}`, `{"result":["1"]}`, `{"result":["1","2","3"]}`, `{"result":["x","0"]}`,

@@ -1,0 +1,110 @@
+package bloom_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/upstash/upstashtest"
+)
+
+// nth calls do when the n-th Add is sent or was answered.
+func nth(n int, do func() error) func(string) error {
+	return func(body string) error {
+		if strings.Contains(body, "INCRBY") {
+			if n--; n == 0 {
+				return do()
+			}
+		}
+		return nil
+	}
+}
+
+// A process may be frozen for so long that the repetition of its Add is the
+// first write after a long pause: its panes are turned too.
+func TestWindowFrozenForPanes(t *testing.T) {
+	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+		clock := newServerClock()
+		c, wire := timedClient(t, s, clock)
+		w := window(t, c, day())
+		wantAdd(t, w, "a", true)
+		wire.after = nth(1, func() error { clock.pass(3 * dayPane); return nil })
+		wantAdd(t, w, "b", true)
+		wantExists(t, w, "b", true)
+		other, _ := timedClient(t, s, clock)
+		wantAdd(t, window(t, other, day()), "c", true)
+		wantAdd(t, w, "b", false)
+		clock.pass(23 * time.Hour)
+		wantExists(t, w, "b", true)
+	})
+}
+
+// After a long pause the first answer does not count. If an attempt of the Add
+// that follows the turn is lost, its "seen" is uncertain.
+func TestWindowLostAfterTurn(t *testing.T) {
+	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+		clock := newServerClock()
+		c, wire := timedClient(t, s, clock)
+		w := window(t, c, day())
+		wantAdd(t, w, "a", true)
+		clock.pass(7 * dayPane)
+		wire.after = nth(2, func() error { return errLost })
+		if added, err := w.Add(t.Context(), "b"); added || !errors.Is(err, bloom.ErrUncertain) {
+			t.Errorf("Add = %v, %v, want ErrUncertain", added, err)
+		}
+	})
+}
+
+// If an Add is uncertain and its repetition for a later epoch fails, the error
+// says both.
+func TestWindowUncertainAndNotRepeated(t *testing.T) {
+	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+		clock := newServerClock()
+		c, wire := timedClient(t, s, clock)
+		w := window(t, c, day())
+		wantAdd(t, w, "a", true)
+		n := 0
+		wire.after = func(body string) error {
+			if !strings.Contains(body, "INCRBY") {
+				return nil
+			}
+			if n++; n == 2 {
+				clock.pass(30 * time.Hour)
+				return nil
+			}
+			return errLost
+		}
+		added, err := w.Add(t.Context(), "b")
+		if added || !errors.Is(err, bloom.ErrUncertain) || !errors.Is(err, errLost) || !bloom.InFilter(err) {
+			t.Errorf("Add = %v, %v, want ErrUncertain and the loss", added, err)
+		}
+	})
+}
+
+// The bits of an answer that does not count are cleared: if nothing follows it,
+// the items of a batch are not in.
+func TestWindowBatchNotRepeated(t *testing.T) {
+	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+		clock := newServerClock()
+		c, wire := timedClient(t, s, clock)
+		w := window(t, c, day())
+		wantAdd(t, w, "a", true)
+		clock.pass(7 * dayPane)
+		n := 0
+		wire.before = func(body string) error {
+			if strings.Contains(body, "INCRBY") {
+				if n++; n > 1 {
+					return errLost
+				}
+			}
+			return nil
+		}
+		_, err := w.AddAll(t.Context(), []string{"b", "c"})
+		var b *bloom.BatchError
+		if !errors.As(err, &b) || b.Count(bloom.ItemUnknown) != 2 {
+			t.Errorf("AddAll: %v, want two unknown items", err)
+		}
+	})
+}
