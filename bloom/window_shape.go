@@ -153,9 +153,6 @@ func (s *windowShape) now(ctx context.Context, r *record) (epoch uint64, err err
 func (s *windowShape) aim(ctx context.Context, q *request, write bool) (changed bool, err error) {
 	if !write {
 		t, ok := q.rec.client.KnownServerTime()
-		if !ok {
-			t = time.Now() // right for most processes
-		}
 		q.at, q.clock = s.epochAt(t), ok
 		return false, nil
 	}

@@ -86,16 +86,17 @@ func (c *Client) ServerTime(ctx context.Context) (time.Time, error) {
 }
 
 // KnownServerTime is [Client.ServerTime] without a request: ok is false if the
-// client has not learned the server's time yet, or has to learn it anew.
+// client has not learned the server's time yet, or has to learn it anew. Then t
+// is the time of the process's own clock.
 func (c *Client) KnownServerTime() (t time.Time, ok bool) {
 	known := c.serverClock.learned.Load()
 	if known == nil {
-		return time.Time{}, false
+		return c.clock.now(), false
 	}
 	passed := c.clock.elapsed() - known.elapsed
 	gap := c.clock.now().Round(0).Sub(known.wall) - passed
 	if passed < 0 || passed > timeLearnedFor || gap.Abs() > maxClockGap {
-		return time.Time{}, false
+		return c.clock.now(), false
 	}
 	return known.server.Add(passed), true
 }

@@ -3,6 +3,7 @@ package proof
 import (
 	"context"
 	"sync/atomic"
+	"time"
 
 	"github.com/upbloom/upbloom/upstash"
 )
@@ -12,17 +13,21 @@ type attempts struct {
 	adds         bool        // the call is an Add or an AddAll
 	plain        atomic.Bool // it sends its items without a script
 	tried, maybe atomic.Int32
+	last         atomic.Int64 // when the last attempt to send its items ended
 }
 
 type attemptsKey struct{}
 
 // Observe is for upstash.WithObserver. From it Run learns how many attempts of
 // a call may have taken effect. It does not count the scripts that follow a
-// plain Add, because they change no item of a filter.
+// plain Add, because they change no item of a filter, nor a TIME.
 func Observe(ctx context.Context, e upstash.Event) {
 	a, ok := ctx.Value(attemptsKey{}).(*attempts)
-	if !ok {
+	if !ok || e.Command == "TIME" {
 		return
+	}
+	if e.Command == "BITFIELD" || !a.plain.Load() {
+		a.last.Store(time.Now().UnixNano())
 	}
 	if e.Command == "BITFIELD" {
 		a.plain.Store(true)

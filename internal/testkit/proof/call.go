@@ -61,6 +61,11 @@ const (
 	// HasTTL reports whether the key has a TTL.
 	HasTTL Verb = "hasttl"
 
+	// Rest and Align are pauses of a client between two calls of one Draw: for
+	// Call.Wait, and until the time of the clock, in some unit, is Call.Wait.
+	Rest  Verb = "rest"
+	Align Verb = "align"
+
 	// Lapse is an expiry that may have happened: see History.MayExpire.
 	Lapse Verb = "lapse"
 )
@@ -79,6 +84,8 @@ type Call struct {
 	// of the errors that other calls made.
 	Cause      int           `json:",omitempty"`
 	CauseAfter time.Duration `json:",omitempty"`
+	// Wait is for Rest and Align.
+	Wait time.Duration `json:",omitempty"`
 }
 
 // Result is the outcome of a call, as its client saw it. It travels as JSON.
@@ -99,6 +106,13 @@ type Result struct {
 	// Tried is how many attempts ran or may have run, and Maybe how many of them
 	// got no answer.
 	Tried, Maybe int
+	// Timed says that the client knew the server's time all the while.
+	Timed bool `json:",omitempty"`
+	// Sent is how long before the end of the call its last attempt to send its
+	// items ended.
+	Sent time.Duration `json:",omitempty"`
+	// Early says that the error allows that the items are forgotten early.
+	Early bool `json:",omitempty"`
 	// Err is the error's text, for people.
 	Err string
 }
@@ -108,6 +122,7 @@ type End string
 
 const (
 	Answered  End = "answered"
+	Early     End = "answered, may be forgotten early"
 	Uncertain End = "uncertain"
 	Missing   End = "no filter"
 	Mismatch  End = "other data"
@@ -165,6 +180,9 @@ func (c Call) String() string {
 		s += " in parts"
 	}
 	s += "(" + strings.Join(c.Items, " ") + ")"
+	if c.Wait != 0 {
+		s += c.Wait.String()
+	}
 	if c.Cause != 0 {
 		s += fmt.Sprintf(" cause %d after %v", c.Cause, c.CauseAfter)
 	}
@@ -174,7 +192,7 @@ func (c Call) String() string {
 // String is for the print of a history that failed.
 func (r Result) String() string {
 	s := string(r.End)
-	if r.End == Answered || r.End == Partly {
+	if r.End == Answered || r.End == Early || r.End == Partly {
 		s += fmt.Sprint(" ", r.Yes)
 	}
 	if r.End == Partly {

@@ -40,11 +40,12 @@
 //
 // # Another type of filter
 //
-// [Filters] is the one type so far. Another one has its own file, and needs:
+// [Filters] and [Windows] are types. A Window has no order of calls: its model
+// holds each answer against all calls that may be its reason. Another type has its own file, and needs:
 //
 //   - a plain struct like Filters, which travels to other processes as JSON, with
-//     Open, which makes the handles of a client, Draw, DrawOutside, Outside and
-//     Finish;
+//     the methods of [Type]: Open, which makes the handles of a client, Draw,
+//     DrawOutside, Outside and Finish;
 //   - the methods of [Subject]: the state of its model, which is compared with
 //     ==, and a [Step] for each atomic effect, with the interval in which it may
 //     have been;
@@ -53,10 +54,9 @@
 //
 // History, the classes of an error (End), Observe, the causes of contexts, the
 // faults and the network serve every type. A scenario of package simulation
-// draws the type from the seed. A type that reads a clock gets one for each
-// client from the scenario, in Open: in a bubble time.Now is virtual, and the
-// client's clock is that time with an offset, a jump at some instant, or a
-// stop. The server's TIME is that of the bubble. A model that depends on the
-// time takes it from the beginnings and ends of the calls, as the ages of a
-// Mirror do.
+// draws the type from the seed. Each client of a [Timed] type has clocks of its
+// own: in a bubble time.Now is virtual, and the client's clocks are that time
+// with an offset, a jump at some instant, or a stop. The server's TIME is that
+// of the bubble. A model that depends on the time takes it from the beginnings
+// and ends of the calls, as the ages of a Mirror do.
 package proof

@@ -169,13 +169,18 @@ func (f Filters) drawCall(rng *rand.Rand) Call {
 // mirrored reports whether the call goes through a Mirror.
 func (c Call) mirrored() bool { return strings.HasPrefix(string(c.Verb), "mirror.") }
 
-func items(rng *rand.Rand, n int) []string {
+func items(rng *rand.Rand, n int) []string { return itemsOf(rng, itemCount, n) }
+
+// itemsOf draws n of so many items.
+func itemsOf(rng *rand.Rand, of, n int) []string {
 	list := make([]string, n)
-	for i, item := range rng.Perm(itemCount)[:n] {
-		list[i] = "item-" + strconv.Itoa(item)
+	for i, item := range rng.Perm(of)[:n] {
+		list[i] = itemName(item)
 	}
 	return list
 }
+
+func itemName(n int) string { return "item-" + strconv.Itoa(n) }
 
 // DrawOutside draws, with one call in ten, a change that does not come from a
 // client of ours.

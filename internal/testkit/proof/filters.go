@@ -58,8 +58,8 @@ func geometryOf(cfg bloom.Config) bloom.Geometry {
 // united.
 func secondKey(key string) string { return key + ":2" }
 
-// A Session is the handles of a client. It is safe for concurrent use.
-type Session struct {
+// A session is the handles of a client. It is safe for concurrent use.
+type session struct {
 	of     Filters
 	keys   [2]string
 	whole  [2]*bloom.Filter // by key
@@ -68,8 +68,8 @@ type Session struct {
 }
 
 // Open makes the handles of a client, whose observer must be Observe.
-func (f Filters) Open(c *upstash.Client, key string) (*Session, error) {
-	s := &Session{of: f, keys: [2]string{key, secondKey(key)}}
+func (f Filters) Open(c *upstash.Client, key string) (Handles, error) {
+	s := &session{of: f, keys: [2]string{key, secondKey(key)}}
 	for i, key := range s.keys {
 		cfg := f.Config()
 		var err error
@@ -87,24 +87,8 @@ func (f Filters) Open(c *upstash.Client, key string) (*Session, error) {
 }
 
 // Run makes one call.
-func (s *Session) Run(ctx context.Context, c Call) Result {
-	a := attempts{adds: c.adds()}
-	ctx = context.WithValue(ctx, attemptsKey{}, &a)
-	ctx, stop, cause := c.within(ctx)
-	defer stop()
-	r, err := s.call(ctx, c)
-	if r.End == "" {
-		r.End = endOf(err, cause)
-	}
-	r.Tried, r.Maybe = int(a.tried.Load()), int(a.maybe.Load())
-	var batch *bloom.BatchError
-	if errors.As(err, &batch) {
-		r.End, r.States = Partly, batch.Items
-	}
-	if err != nil {
-		r.Err = err.Error()
-	}
-	return r
+func (s *session) Run(ctx context.Context, c Call) Result {
+	return runCall(ctx, c, func(ctx context.Context) (Result, error) { return s.call(ctx, c) })
 }
 
 // adds reports whether the call is an Add.
@@ -122,7 +106,7 @@ func many(yes []bool, err error) (Result, error) { return Result{Yes: yes}, err 
 
 func none(err error) (Result, error) { return Result{}, err }
 
-func (s *Session) call(ctx context.Context, c Call) (Result, error) {
+func (s *session) call(ctx context.Context, c Call) (Result, error) {
 	f, other := s.whole[c.Key], s.whole[1-c.Key]
 	if c.Parts {
 		f = s.parts[c.Key]
@@ -163,7 +147,7 @@ func (s *Session) call(ctx context.Context, c Call) (Result, error) {
 }
 
 // move makes the calls that move whole filters.
-func (s *Session) move(ctx context.Context, f *bloom.Filter, c Call) (Result, error) {
+func (s *session) move(ctx context.Context, f *bloom.Filter, c Call) (Result, error) {
 	l := localOf(f.Geometry(), c.Items)
 	switch c.Verb {
 	case Load:
@@ -197,7 +181,7 @@ func loaded(l bloom.LoadResult, err error) (Result, error) {
 }
 
 // addIn adds an item to several filters.
-func (s *Session) addIn(ctx context.Context, c Call) (Result, error) {
+func (s *session) addIn(ctx context.Context, c Call) (Result, error) {
 	var filters []*bloom.Filter
 	for _, k := range c.Into {
 		filters = append(filters, s.whole[k])
@@ -218,7 +202,7 @@ func causeOf(c Call) error {
 }
 
 // mirrored makes the calls that go through a Mirror.
-func (s *Session) mirrored(ctx context.Context, c Call) (Result, error) {
+func (s *session) mirrored(ctx context.Context, c Call) (Result, error) {
 	switch c.Verb {
 	case MirrorExists:
 		return single(s.mirror.Exists(ctx, c.Items[0]))
@@ -235,7 +219,7 @@ func (s *Session) mirrored(ctx context.Context, c Call) (Result, error) {
 }
 
 // crowd asks a new Mirror about each item, all at once.
-func (s *Session) crowd(ctx context.Context, c Call) (Result, error) {
+func (s *session) crowd(ctx context.Context, c Call) (Result, error) {
 	m, err := bloom.NewMirror(s.whole[0], bloom.MirrorConfig{MaxStale: s.of.MaxStale})
 	if err != nil {
 		return Result{}, err

@@ -32,7 +32,7 @@ type called struct {
 	call            Call
 	result          Result
 	from, to        int64
-	began           time.Duration
+	began, ended    time.Duration
 }
 
 // A Subject is a type of filter whose histories are checked.
@@ -75,7 +75,7 @@ func (h *History) before(t time.Duration) int64 {
 // history. Clients with the same session share their handles.
 func (h *History) Do(client, session string, c Call, do func(Call) Result) Result {
 	h.mu.Lock()
-	n := &called{client: client, session: session, call: c, to: math.MaxInt64}
+	n := &called{client: client, session: session, call: c, to: math.MaxInt64, ended: math.MaxInt64}
 	n.from, n.began = h.tick()
 	n.result = Result{End: Unknown, Err: "it has not returned"}
 	h.calls = append(h.calls, n)
@@ -84,7 +84,7 @@ func (h *History) Do(client, session string, c Call, do func(Call) Result) Resul
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	n.result = r
-	n.to, _ = h.tick()
+	n.to, n.ended = h.tick()
 	return r
 }
 

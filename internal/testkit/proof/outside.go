@@ -81,7 +81,9 @@ func (f Filters) smudge(key, item string) []string {
 
 // Finish adds last calls to the history, after all faults: a look-up of every
 // item, one more Add, and HasTTL. s is a new client's.
-func (f Filters) Finish(ctx context.Context, h *History, server *upstashtest.Server, s *Session) error {
+func (f Filters) Finish(
+	ctx context.Context, h *History, server *upstashtest.Server, key string, s Handles,
+) error {
 	all := Call{Verb: ExistsAll}
 	for i := range itemCount {
 		all.Items = append(all.Items, "item-"+strconv.Itoa(i))
@@ -100,7 +102,7 @@ func (f Filters) Finish(ctx context.Context, h *History, server *upstashtest.Ser
 	}
 	// A filter that should have a TTL has one by now. Other data have none.
 	h.Do("outside", "outside", Call{Verb: HasTTL}, func(c Call) Result {
-		return f.Outside(server, s.keys[0], 0, c)
+		return f.Outside(server, key, 0, c)
 	})
 	return nil
 }

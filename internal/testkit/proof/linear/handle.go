@@ -26,7 +26,7 @@ const (
 // handle makes calls of a session.
 type handle struct {
 	client  *upstash.Client
-	session *proof.Session
+	session proof.Handles
 }
 
 func open(t target) (*handle, error) {

@@ -207,7 +207,7 @@ func (r *run) finish() error {
 	if err != nil {
 		return err
 	}
-	err = f.Finish(context.Background(), r.history, r.servers[0], s)
+	err = f.Finish(context.Background(), r.history, r.servers[0], r.target.Key, s)
 	if err != nil {
 		return fmt.Errorf("%w\n%v", err, r.history)
 	}

@@ -15,6 +15,8 @@ import (
 type fates struct {
 	seed uint64
 	rate int // how often something goes wrong, in percent
+	// timing is of a type with clocks, or nil.
+	timing *timing
 }
 
 func (f fates) at(place uint64, n int) (rng *rand.Rand, wrong bool) {
@@ -76,8 +78,17 @@ func (f fates) ofRequest(n int) upstashtest.Fault {
 		return upstashtest.Fault{}
 	}
 	switch rng.IntN(12) {
-	case 0, 1: // so late that others act before
+	case 0: // so late that others act before
+		if f.timing != nil && rng.IntN(2) == 0 {
+			return upstashtest.LateExec(upTo(rng, min(3*f.timing.pane, 55*time.Second)))
+		}
+		fallthrough
+	case 1:
 		return upstashtest.LateExec(upTo(rng, 3*time.Second))
+	case 5:
+		if f.timing != nil {
+			return upstashtest.NoPermission("TIME")
+		}
 	case 2, 3:
 		return upstashtest.NoPermission("EVAL")
 	case 4: // most often later than a client waits

@@ -7,7 +7,8 @@
 //
 //	go test ./internal/testkit/proof/simulation -run TestSeeds -v -simulation.seed=N
 //
-// -simulation.themes names the groups of verbs, or all of them: package proof
+// -simulation.types names the types of filters. A seed means another run if other
+// types are on. -simulation.themes names the groups of verbs, or all of them: package proof
 // lists them. A seed means another run if other themes are on.
 //
 // The network makes no fault that a client cannot notice over HTTP/1.1. An
@@ -33,8 +34,13 @@ import (
 
 // scenario is drawn from a seed. So are the fates, which are not part of it.
 type scenario struct {
+	of proof.Type
+	draws
+}
+
+// draws is the rest of a scenario.
+type draws struct {
 	seed    uint64
-	filters proof.Filters
 	clients int
 	workers int // of each client
 	calls   int // of each worker
@@ -44,24 +50,45 @@ type scenario struct {
 	shared  bool // the workers of a client share its handles
 	lag     int  // how many writes the nearest region is behind
 	stale   bool // clients send no sync token
+	old     bool // the server knows no flags in scripts
+
+	unscripted bool // the token may not run scripts
 }
 
-func newScenario(seed uint64, themes proof.Theme) scenario {
+// newScenario draws the scenario of a seed, with one of the types.
+func newScenario(seed uint64, types []string, themes proof.Theme) scenario {
 	rng := rand.New(rand.NewPCG(seed, 1<<40))
-	s := scenario{
-		seed: seed, filters: proof.DrawFilters(rng, themes),
+	s := scenario{of: proof.DrawType(rng, types[seed%uint64(len(types))], themes)}
+	s.draws = draws{
+		seed:    seed,
 		clients: 1 + rng.IntN(3), workers: 1 + rng.IntN(2), calls: 3 + rng.IntN(4),
 		rate:    []int{0, 5, 10, 15, 20}[rng.IntN(5)],
 		tls:     rng.IntN(8) == 0 && serverTLS != nil,
 		foreign: rng.IntN(5) == 0, shared: rng.IntN(2) == 0,
 	}
-	if s.filters.Themes&proof.Mirrors != 0 && rng.IntN(2) == 0 { // who share a Mirror
+	f, ok := s.of.(*proof.Filters)
+	if !ok { // its calls need more time, and meet no other data
+		s.calls, s.foreign, s.rate = 2*s.calls, false, min(s.rate, 10)
+		if rng.IntN(4) > 0 {
+			s.clients, s.workers = s.clients+s.workers-1, 1
+		}
+		return s
+	}
+	s.old, s.unscripted = f.Themes&proof.OldServer != 0, f.NoScripts
+	if f.Themes&proof.Mirrors != 0 && rng.IntN(2) == 0 { // who share a Mirror
 		s.workers, s.shared = 2, true
 	}
-	if s.filters.Lag {
+	if f.Lag {
 		s.lag, s.stale = []int{1, 3, math.MaxInt}[rng.IntN(3)], rng.IntN(2) == 0
 	}
 	return s
+}
+
+// repeats reports whether the seed's run depends on nothing else. Callers that
+// wait for one TIME go on at one instant, in any order.
+func (s scenario) repeats() bool {
+	_, timed := s.of.(proof.Timed)
+	return !timed || s.workers == 1
 }
 
 // run is the run of one seed, inside of a bubble.
@@ -70,6 +97,7 @@ type run struct {
 	net     *network
 	server  *upstashtest.Server
 	history *proof.History
+	timing  *timing
 }
 
 const (
@@ -83,12 +111,13 @@ var serverTLS *tls.Config
 
 // simulate runs a seed. It is called in a bubble of its own.
 func simulate(sc scenario) (_ *run, err error) {
-	r := &run{scenario: sc, history: proof.NewHistory(&sc.filters)}
-	r.net = newNetwork(fates{sc.seed, sc.rate}, nil)
+	r := &run{scenario: sc, history: proof.NewHistory(sc.of)}
+	r.timing = newTiming(sc.of, rand.New(rand.NewPCG(sc.seed, 1<<43)))
+	r.net = newNetwork(fates{sc.seed, sc.rate, r.timing}, nil)
 	if sc.tls {
 		r.net.tls = serverTLS
 	}
-	r.net.old = sc.filters.Themes&proof.OldServer != 0
+	r.net.old = sc.old
 	r.server, err = upstashtest.Start(upstashtest.WithListener(r.net), upstashtest.WithToken(token))
 	if err != nil {
 		return r, err
@@ -97,7 +126,7 @@ func simulate(sc scenario) (_ *run, err error) {
 	r.server.SetReplicaLag(sc.lag)
 	r.server.InjectFunc(func(n int64, q upstashtest.RequestInfo) upstashtest.Fault {
 		f := r.fates().ofRequest(int(n))
-		if sc.filters.NoScripts && q.Commands[0] == "EVAL" {
+		if sc.unscripted && q.Commands[0] == "EVAL" {
 			f = upstashtest.NoPermission("EVAL")
 		}
 		if f != (upstashtest.Fault{}) {
@@ -112,7 +141,12 @@ func simulate(sc scenario) (_ *run, err error) {
 	var running sync.WaitGroup
 	var clients []*upstash.Client
 	for i := range sc.clients {
-		c, err := r.client()
+		ctx, opts := ctx, []upstash.Option(nil)
+		if r.timing != nil {
+			clock := newClock(r.net, i, r.timing.pane)
+			ctx, opts = clock.under(ctx), append(opts, clock.option())
+		}
+		c, err := r.client(opts...)
 		if err != nil {
 			return r, err
 		}
@@ -136,7 +170,7 @@ func simulate(sc scenario) (_ *run, err error) {
 
 func (r *run) fates() fates { return r.net.fates }
 
-func (r *run) client() (*upstash.Client, error) {
+func (r *run) client(more ...upstash.Option) (*upstash.Client, error) {
 	scheme := "http://"
 	if r.tls {
 		scheme = "https://"
@@ -148,7 +182,7 @@ func (r *run) client() (*upstash.Client, error) {
 	if r.stale {
 		opts = append(opts, upstash.WithoutSyncToken())
 	}
-	return upstash.New(scheme+address.String(), token, opts...)
+	return upstash.New(scheme+address.String(), token, append(opts, more...)...)
 }
 
 // worker makes one call after another.
@@ -156,19 +190,19 @@ type worker struct {
 	r       *run
 	name    string
 	rng     *rand.Rand
-	session *proof.Session
+	session proof.Handles
 	handles string // the name of the session
 }
 
-func (r *run) worker(client, n int, s *proof.Session) *worker {
+func (r *run) worker(client, n int, s proof.Handles) *worker {
 	return &worker{
 		r: r, name: fmt.Sprintf("%d.%d", client, n), session: s, handles: fmt.Sprint(client),
 		rng: rand.New(rand.NewPCG(r.seed, 1<<41+uint64(client*10+n))),
 	}
 }
 
-func (r *run) open(c *upstash.Client) *proof.Session {
-	s, err := r.filters.Open(c, key)
+func (r *run) open(c *upstash.Client) proof.Handles {
+	s, err := r.of.Open(c, key)
 	if err != nil {
 		panic(err) // the Configs are constants
 	}
@@ -185,6 +219,9 @@ func (w *worker) work(ctx context.Context) {
 // rest is the time between two calls: short, or so long that a process might
 // have been frozen meanwhile.
 func (w *worker) rest() time.Duration {
+	if w.r.timing != nil {
+		return w.r.timing.rest(w.rng)
+	}
 	d := upTo(w.rng, 2*time.Millisecond)
 	if w.rng.IntN(12) == 0 {
 		d += upTo(w.rng, 90*time.Second)
@@ -193,7 +230,7 @@ func (w *worker) rest() time.Duration {
 }
 
 func (w *worker) one(ctx context.Context) {
-	f := &w.r.filters
+	f := w.r.of
 	if c, ok := f.DrawOutside(w.rng); ok {
 		w.r.outside(c)
 		return
@@ -202,19 +239,29 @@ func (w *worker) one(ctx context.Context) {
 	if w.rng.IntN(2) == 0 { // longer than a script may take
 		limit = 12 * time.Second
 	}
-	ctx, cancel := context.WithTimeout(ctx, upTo(w.rng, limit))
-	defer cancel()
+	limit = upTo(w.rng, limit)
+	if w.r.timing != nil {
+		limit = w.r.timing.limit(w.rng)
+	}
+	began := time.Now()
 	for _, c := range f.Draw(w.rng) {
+		if c.Verb == proof.Rest || c.Verb == proof.Align {
+			w.session.Run(ctx, c)
+			began = time.Now()
+			continue
+		}
+		ctx, cancel := context.WithDeadline(ctx, began.Add(limit))
 		w.r.history.Do(w.name, w.handles, c, func(c proof.Call) proof.Result {
 			return w.session.Run(ctx, c)
 		})
+		cancel()
 	}
 }
 
 // outside changes the key as no client of ours does.
 func (r *run) outside(c proof.Call) {
 	r.history.Do("outside", "outside", c, func(c proof.Call) proof.Result {
-		return r.filters.Outside(r.server, key, r.seed, c)
+		return r.of.Outside(r.server, key, r.seed, c)
 	})
 }
 
@@ -229,10 +276,10 @@ func (r *run) finish(ctx context.Context) error {
 	}
 	defer c.Close()
 	r.server.CatchUp()
-	return r.filters.Finish(ctx, r.history, r.server, r.open(c))
+	return r.of.Finish(ctx, r.history, r.server, key, r.open(c))
 }
 
 // String is the story of a seed.
 func (r *run) String() string {
-	return fmt.Sprintf("%+v\n%s", r.scenario, strings.Join(r.net.trace, "\n"))
+	return fmt.Sprintf("%T %+v %+v\n%s", r.of, r.of, r.draws, strings.Join(r.net.trace, "\n"))
 }

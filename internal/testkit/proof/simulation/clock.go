@@ -1,0 +1,181 @@
+package simulation
+
+import (
+	"context"
+	"math/rand/v2"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/upbloom/upbloom/internal/dialctx"
+	"github.com/upbloom/upbloom/internal/testkit/proof"
+	"github.com/upbloom/upbloom/upstash"
+)
+
+// A clock is what a client's process takes for the time: a wall clock, and a
+// monotonic one. The wall clock may be wrong and may jump. The process may be
+// frozen while it sends or reads. Then its monotonic clock runs on, as when a
+// group of processes is frozen, or stands still, as when a machine is.
+type clock struct {
+	net           *network
+	client        int
+	pane          time.Duration
+	jumps, thaws  bool
+	start, frozen time.Time
+
+	mu     sync.Mutex
+	rng    *rand.Rand
+	ahead  time.Duration // of the wall clock
+	lost   time.Duration // of the monotonic clock
+	frozes int           // how many freezes are under way that stop it
+}
+
+func newClock(n *network, client int, pane time.Duration) *clock {
+	c := &clock{
+		net: n, client: client, pane: pane, start: time.Now(),
+		rng: rand.New(rand.NewPCG(n.fates.seed, 1<<42+uint64(client))),
+	}
+	switch c.rng.IntN(4) {
+	case 0:
+		c.ahead = c.skew()
+	case 1:
+		c.ahead, c.jumps = c.skew(), true
+	case 2:
+		c.thaws = true
+	}
+	n.note("client %d: wall clock ahead by %v, jumps %v, process freezes %v", client, c.ahead, c.jumps, c.thaws)
+	return c
+}
+
+// skew draws an error of a wall clock.
+func (c *clock) skew() time.Duration {
+	d := upTo(c.rng, []time.Duration{2 * time.Second, 10 * c.pane, 100_000 * time.Hour}[c.rng.IntN(3)])
+	if c.rng.IntN(2) == 0 {
+		return -d
+	}
+	return d
+}
+
+func (c *clock) wall() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return time.Now().Add(c.ahead)
+}
+
+func (c *clock) elapsed() time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	at := time.Now()
+	if c.frozes > 0 {
+		at = c.frozen
+	}
+	return at.Sub(c.start) - c.lost
+}
+
+// upset lets the wall clock jump, or freezes the process, now and then.
+func (c *clock) upset() {
+	c.mu.Lock()
+	if c.jumps && c.rng.IntN(10) == 0 {
+		c.ahead = c.skew()
+		c.net.note("client %d: wall clock ahead by %v", c.client, c.ahead)
+	}
+	if !c.thaws || c.rng.IntN(15) != 0 {
+		c.mu.Unlock()
+		return
+	}
+	d := upTo(c.rng, []time.Duration{1500 * time.Millisecond, 2 * c.pane, 10 * c.pane}[c.rng.IntN(3)])
+	stops := c.rng.IntN(2) == 0
+	if stops {
+		if c.frozes++; c.frozes == 1 {
+			c.frozen = time.Now()
+		}
+	}
+	c.mu.Unlock()
+	c.net.note("client %d: frozen for %v, monotonic clock stops %v", c.client, d, stops)
+	time.Sleep(d)
+	if !stops {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.frozes--; c.frozes == 0 {
+		c.lost += time.Since(c.frozen)
+	}
+}
+
+// under returns a context whose connections are those of a process with the
+// clock.
+func (c *clock) under(ctx context.Context) context.Context {
+	dial := dialctx.From(ctx)
+	return dialctx.With(ctx, func(ctx context.Context, network, addr string) (net.Conn, error) {
+		conn, err := dial(ctx, network, addr)
+		if err != nil {
+			return nil, err
+		}
+		return &frozenConn{conn.(dialctx.TryReader), c}, nil
+	})
+}
+
+// frozenConn upsets the clock when its client sends, and when it reads.
+type frozenConn struct {
+	dialctx.TryReader
+	clock *clock
+}
+
+func (c *frozenConn) Write(b []byte) (int, error) {
+	c.clock.upset()
+	return c.TryReader.Write(b)
+}
+
+func (c *frozenConn) Read(b []byte) (int, error) {
+	n, err := c.TryReader.Read(b)
+	if n > 0 {
+		c.clock.upset()
+	}
+	return n, err
+}
+
+// timing is what a scenario of a type with clocks has.
+type timing struct {
+	pane, gap time.Duration
+	gapAt     time.Time
+}
+
+// newTiming begins the times of a run. It returns nil for a type without clocks.
+func newTiming(of proof.Type, rng *rand.Rand) *timing {
+	timed, ok := of.(proof.Timed)
+	if !ok {
+		return nil
+	}
+	t := &timing{pane: timed.Pane(), gap: timed.Gap()}
+	t.gapAt = time.Now().Add(upTo(rng, 5*t.pane))
+	return t
+}
+
+// rest is the time between two calls: short, about a pane, or several. Nobody
+// does anything in the gap.
+func (t *timing) rest(rng *rand.Rand) time.Duration {
+	d := upTo(rng, 2*time.Millisecond)
+	switch rng.IntN(6) {
+	case 0:
+		d += upTo(rng, 2*time.Second)
+	case 1:
+		d += upTo(rng, 2*t.pane)
+	case 2:
+		if rng.IntN(3) == 0 {
+			d += upTo(rng, 6*t.pane)
+		}
+	}
+	now := time.Now()
+	if end := t.gapAt.Add(t.gap); now.Before(end) && now.Add(d).After(t.gapAt) {
+		d += end.Sub(now)
+	}
+	return d
+}
+
+// limit is how long a call may take.
+func (t *timing) limit(rng *rand.Rand) time.Duration {
+	return upTo(rng, []time.Duration{2 * time.Second, 12 * time.Second, time.Hour}[rng.IntN(3)])
+}
+
+func (c *clock) option() upstash.Option { return upstash.WithClock(c.wall, c.elapsed) }

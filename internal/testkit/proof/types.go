@@ -1,0 +1,79 @@
+package proof
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"time"
+
+	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/upstash"
+	"github.com/upbloom/upbloom/upstash/upstashtest"
+)
+
+// A Type is a type of filter: a Subject, and what makes its histories.
+type Type interface {
+	Subject
+	// Open makes the handles of a client, whose observer must be Observe.
+	Open(c *upstash.Client, key string) (Handles, error)
+	// Draw draws calls of a client, one after the other without a rest, and
+	// DrawOutside, now and then, a change that does not come from a client.
+	// Outside makes such a change.
+	Draw(rng *rand.Rand) []Call
+	DrawOutside(rng *rand.Rand) (c Call, ok bool)
+	Outside(s *upstashtest.Server, key string, seed uint64, c Call) Result
+	// Finish adds last calls to the history, after all faults. The handles are a
+	// new client's.
+	Finish(ctx context.Context, h *History, server *upstashtest.Server, key string, s Handles) error
+}
+
+// Handles are those of one client. They are safe for concurrent use.
+type Handles interface {
+	Run(ctx context.Context, c Call) Result
+}
+
+// A Timed type depends on clocks. Its clients have clocks of their own, which
+// may be wrong.
+type Timed interface {
+	// Pane is the unit of its time.
+	Pane() time.Duration
+	// Gap is how long nobody does anything in the midst of the history.
+	Gap() time.Duration
+}
+
+// runCall makes a call, and counts its attempts.
+func runCall(ctx context.Context, c Call, do func(context.Context) (Result, error)) Result {
+	a := attempts{adds: c.adds()}
+	ctx = context.WithValue(ctx, attemptsKey{}, &a)
+	ctx, stop, cause := c.within(ctx)
+	defer stop()
+	r, err := do(ctx)
+	if r.End == "" {
+		r.End = endOf(err, cause)
+	}
+	if last := a.last.Load(); last != 0 {
+		r.Sent = time.Since(time.Unix(0, last))
+	}
+	r.Tried, r.Maybe = int(a.tried.Load()), int(a.maybe.Load())
+	var batch *bloom.BatchError
+	if errors.As(err, &batch) {
+		r.End, r.States = Partly, batch.Items
+	}
+	if err != nil {
+		r.Err = err.Error()
+	}
+	return r
+}
+
+// DrawType draws the Config of a history of the type with a name: "filter" or
+// "window". Only a filter has themes.
+func DrawType(rng *rand.Rand, name string, themes Theme) Type {
+	switch name {
+	case "filter":
+		f := DrawFilters(rng, themes)
+		return &f
+	case "window":
+		return DrawWindows(rng)
+	}
+	panic("proof: no type has the name " + name)
+}

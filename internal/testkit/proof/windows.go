@@ -1,0 +1,237 @@
+package proof
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/upstash"
+	"github.com/upbloom/upbloom/upstash/upstashtest"
+)
+
+// Windows describes the handles of one history of a Window.
+type Windows struct {
+	Span       time.Duration
+	Panes      int
+	ExpireIdle bool
+	MustExist  bool
+	// Idle is how long nobody does anything, once.
+	Idle time.Duration
+}
+
+// windowItems is how many items the calls choose from.
+const windowItems = 3
+
+// DrawWindows draws the Config of a history.
+func DrawWindows(rng *rand.Rand) *Windows {
+	w := &Windows{Panes: 1 + rng.IntN(2)}
+	if rng.IntN(8) == 0 {
+		w.Panes = 3 + rng.IntN(2)
+	}
+	w.Span = time.Duration(w.Panes)*10*time.Second + time.Duration(rng.Int64N(int64(20*time.Second)))
+	switch rng.IntN(6) {
+	case 0, 1:
+		w.ExpireIdle = true
+	case 2:
+		w.MustExist = true
+	}
+	if rng.IntN(2) == 0 {
+		w.Idle = time.Duration(w.drawIdle(rng)) * w.Pane()
+	}
+	return w
+}
+
+// drawIdle draws a number of panes: few, many, or so many cycles and a little.
+// From 15 of 16 parts of a cycle on, the epoch of the clock is taken for one
+// shortly before that of the window. That is after years, and not drawn.
+func (w *Windows) drawIdle(rng *rand.Rand) uint64 {
+	switch rng.IntN(4) {
+	case 0:
+		return 1 + rng.Uint64N(8)
+	case 1:
+		return 1 + rng.Uint64N(1000)
+	case 2:
+		return rng.Uint64N(w.cycle() / 16 * 15)
+	}
+	return (1+rng.Uint64N(2))*w.cycle() + 20 + rng.Uint64N(20)
+}
+
+// cycle is how many epochs there are.
+func (w *Windows) cycle() uint64 {
+	r := uint64(w.Panes + 2)
+	return 1 << 24 / r * r
+}
+
+// Pane is how long a pane lasts, by the documentation of the format.
+func (w *Windows) Pane() time.Duration {
+	n := time.Duration(w.Panes)
+	return (w.Span + 4*time.Second + n*time.Second - 1) / (n * time.Second) * time.Second
+}
+
+// Gap makes Windows a Timed type.
+func (w *Windows) Gap() time.Duration { return w.Idle }
+
+// Config returns the Config of the handles. The window is so large that the
+// items share no cells: see TestItemsApart.
+func (w *Windows) Config() bloom.WindowConfig {
+	return bloom.WindowConfig{
+		Capacity: 20, FPRate: 1e-6, Span: w.Span, Panes: w.Panes, ExpireIdle: w.ExpireIdle,
+		MustExist: w.MustExist, BatchParallel: 1,
+	}
+}
+
+type windowSession struct {
+	of           *Windows
+	client       *upstash.Client
+	whole, parts *bloom.Window
+}
+
+// Open makes the handles of a client, whose observer must be Observe.
+func (w *Windows) Open(c *upstash.Client, key string) (Handles, error) {
+	s := &windowSession{of: w, client: c}
+	cfg := w.Config()
+	var err error
+	if s.whole, err = bloom.NewWindow(c, key, cfg); err != nil {
+		return nil, err
+	}
+	cfg.BatchBytes = 1
+	s.parts, err = bloom.NewWindow(c, key, cfg)
+	return s, err
+}
+
+// Run makes one call.
+func (s *windowSession) Run(ctx context.Context, c Call) Result {
+	switch c.Verb {
+	case Rest:
+		time.Sleep(c.Wait)
+		return Result{End: Answered}
+	case Align:
+		passed := time.Duration(time.Now().UnixNano()) % s.of.Pane()
+		time.Sleep((c.Wait - passed + s.of.Pane()) % s.of.Pane())
+		return Result{End: Answered}
+	}
+	_, before := s.client.KnownServerTime()
+	r := runCall(ctx, c, func(ctx context.Context) (Result, error) {
+		r, err := s.call(ctx, c)
+		why := cause(err)
+		r.Early = err != nil && bloom.InFilter(why) && why != bloom.ErrUncertain &&
+			!errors.Is(why, bloom.ErrNoTTL)
+		if r.Early && !errors.Is(why, bloom.ErrUncertain) {
+			r.End = Early // of a batch it becomes Partly
+		}
+		return r, err
+	})
+	_, after := s.client.KnownServerTime()
+	r.Timed = before && after
+	return r
+}
+
+// cause returns the error of the request that failed, if it was in a batch.
+func cause(err error) error {
+	var batch *bloom.BatchError
+	if errors.As(err, &batch) {
+		return batch.Err
+	}
+	return err
+}
+
+func (s *windowSession) call(ctx context.Context, c Call) (Result, error) {
+	w := s.whole
+	if c.Parts {
+		w = s.parts
+	}
+	switch c.Verb {
+	case Create:
+		return single(w.Create(ctx))
+	case Add:
+		return single(w.Add(ctx, c.Items[0]))
+	case AddAll:
+		return many(w.AddAll(ctx, c.Items))
+	case Exists:
+		return single(w.Exists(ctx, c.Items[0]))
+	case ExistsAll:
+		return many(w.ExistsAll(ctx, c.Items))
+	case Delete:
+		return single(w.Delete(ctx))
+	}
+	panic("proof: no client does " + string(c.Verb))
+}
+
+var windowVerbs = []Verb{
+	Create, Add, Add, Add, Add, Add, Add, Add, AddAll, AddAll, Exists, Exists, Exists, Exists, ExistsAll,
+	ExistsAll, Delete,
+}
+
+// Draw draws a call, sometimes about the end of an epoch, and sometimes with a
+// second one before its item's Span ends.
+func (w *Windows) Draw(rng *rand.Rand) (calls []Call) {
+	if rng.IntN(3) == 0 {
+		phase := time.Duration(rng.Int64N(int64(5*time.Second))) - 5*time.Second/2
+		calls = append(calls, Call{Verb: Align, Wait: (w.Pane() + phase) % w.Pane()})
+	}
+	c := w.drawCall(rng, windowVerbs[rng.IntN(len(windowVerbs))])
+	calls = append(calls, c)
+	if c.adds() && rng.IntN(3) == 0 {
+		left := time.Duration(1 + rng.Int64N(int64(2500*time.Millisecond)))
+		next := w.drawCall(rng, []Verb{Add, Exists}[rng.IntN(2)])
+		next.Items = c.Items[:1]
+		calls = append(calls, Call{Verb: Rest, Wait: w.Span - left}, next)
+	}
+	return calls
+}
+
+func (w *Windows) drawCall(rng *rand.Rand, v Verb) Call {
+	c := Call{Verb: v}
+	switch v {
+	case Add, Exists:
+		c.Items = itemsOf(rng, windowItems, 1)
+	case AddAll, ExistsAll:
+		c.Items = itemsOf(rng, windowItems, 2)
+		c.Parts = rng.IntN(3) == 0
+	}
+	return c
+}
+
+// DrawOutside draws, now and then, an eviction.
+func (w *Windows) DrawOutside(rng *rand.Rand) (c Call, ok bool) {
+	return Call{Verb: Clear}, rng.IntN(25) == 0
+}
+
+// Outside makes an eviction.
+func (w *Windows) Outside(s *upstashtest.Server, key string, _ uint64, _ Call) Result {
+	return evict(s, key)
+}
+
+// evict deletes keys.
+func evict(s *upstashtest.Server, keys ...string) Result {
+	reply, err := s.Exec(append([]string{"DEL"}, keys...)...)
+	if err != nil {
+		return Result{End: Unknown, Err: err.Error()}
+	}
+	return Result{End: Answered, Yes: []bool{reply == int64(1)}}
+}
+
+// Finish adds a look-up of every item and one more Add to the history.
+func (w *Windows) Finish(ctx context.Context, h *History, _ *upstashtest.Server, _ string, s Handles) error {
+	return lastCalls(ctx, h, s, windowItems)
+}
+
+// lastCalls adds a look-up of every item and one more Add to the history.
+func lastCalls(ctx context.Context, h *History, s Handles, items int) error {
+	run := func(c Call) Result {
+		return h.Do("at last", "at last", c, func(c Call) Result { return s.Run(ctx, c) })
+	}
+	all := Call{Verb: ExistsAll}
+	for i := range items {
+		all.Items = append(all.Items, itemName(i))
+	}
+	run(all)
+	r := run(Call{Verb: Add, Items: []string{"item-at-last"}})
+	if r.End != Answered && r.End != Missing {
+		return fmt.Errorf("an Add that met no fault: %v", r)
+	}
+	return nil
+}

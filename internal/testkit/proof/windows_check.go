@@ -1,0 +1,247 @@
+package proof
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+
+	"github.com/upbloom/upbloom/bloom"
+)
+
+// The model of a Window has no order of calls. It holds each answer against all
+// calls that may be its reason, with the times of their beginnings and ends.
+
+const (
+	// windowHold is longer than an attempt without an answer is under way.
+	windowHold = 60 * time.Second
+	// clockError is how far two clients' epochs may be apart.
+	clockError = 4 * time.Second
+)
+
+// windowOp is one item of a call, or a call without items.
+type windowOp struct {
+	*called
+	item  string
+	state bloom.ItemState
+	yes   bool // the answer: of an Add, that the item was seen
+	// since is when its Span began: at the end of its last attempt to send items.
+	// What a frozen process does later is as if it were done after the call.
+	since time.Duration
+	// last is when it took effect at the latest.
+	last time.Duration
+	// explained says that the answer "yes" of an Add has a reason.
+	explained bool
+}
+
+type windowCheck struct {
+	of           *Windows
+	adds         []*windowOp
+	reads        []*windowOp
+	wipes, makes []*windowOp
+	forgets      time.Duration // what is older is not found
+}
+
+// Initial, Hash and Describe make Windows a Subject. Its Steps are none: it
+// checks a history itself.
+func (w *Windows) Initial() any { return nil }
+
+// Hash returns 0.
+func (w *Windows) Hash(any) uint64 { return 0 }
+
+// Describe returns nothing.
+func (w *Windows) Describe(string) string { return "" }
+
+// Steps checks a history and returns no steps.
+func (w *Windows) Steps(h *History) ([]porcupine.Operation, error) {
+	k := windowCheck{of: w, forgets: time.Duration(w.Panes+1)*w.Pane() + clockError}
+	for n, c := range h.calls {
+		if err := k.sane(c); err != nil {
+			return nil, fmt.Errorf("call %d: %w", n, err)
+		}
+		k.take(c)
+	}
+	k.explain()
+	for _, o := range append(k.adds, k.reads...) {
+		if err := k.answer(o); err != nil {
+			return nil, fmt.Errorf("%s %s of %s at %v: %w", o.client, o.call.Verb, o.item, o.began, err)
+		}
+	}
+	return nil, k.made()
+}
+
+// sane returns an error for a result that no history explains.
+func (k *windowCheck) sane(c *called) error {
+	r := c.result
+	unsure := r.End == Uncertain
+	for _, s := range r.States {
+		unsure = unsure || s == bloom.ItemUncertain
+	}
+	switch {
+	case unsure && r.Maybe == 0:
+		return errors.New("uncertain, although no attempt may have run before")
+	case r.End == Mismatch:
+		return errors.New("there are no other data, but they were met")
+	case r.End == Missing && k.of.ExpireIdle:
+		return errors.New("a window that expires is empty if it is missing")
+	case r.End == Missing && c.call.Verb == Add && !k.of.MustExist:
+		return errors.New("an Add makes the window")
+	}
+	return nil
+}
+
+func (k *windowCheck) take(c *called) {
+	r := c.result
+	last := c.ended
+	if r.Maybe > 0 || r.End == Unknown || r.End == Partly {
+		last = min(c.ended, math.MaxInt64-windowHold) + windowHold
+	}
+	since := c.ended - r.Sent
+	if c.call.Parts {
+		since = c.began // of its first attempt
+	}
+	one := &windowOp{called: c, last: last, since: since, state: stateOf(r, 0)}
+	switch c.call.Verb {
+	case Clear, Delete:
+		if r.End == Unknown || r.End == Answered {
+			k.wipes = append(k.wipes, one)
+		}
+	case Create:
+		k.makes = append(k.makes, one)
+	case Add, AddAll, Exists, ExistsAll:
+		for i, item := range c.call.Items {
+			o := &windowOp{called: c, item: item, last: last, since: since, state: stateOf(r, i)}
+			if r.End == Early {
+				o.state = bloom.ItemDone
+			}
+			if o.state == bloom.ItemDone && i < len(r.Yes) {
+				o.yes = r.Yes[i] != c.call.adds()
+			}
+			if c.call.adds() {
+				k.adds = append(k.adds, o)
+			} else {
+				k.reads = append(k.reads, o)
+			}
+		}
+	}
+}
+
+// answered reports whether the op has an answer about its item.
+func (o *windowOp) answered() bool { return o.state == bloom.ItemDone && o.result.End != Missing }
+
+// promised reports whether the item is in for a Span.
+func (o *windowOp) promised() bool {
+	return o.result.End != Early && o.result.End != Missing && !o.result.Early &&
+		(o.state == bloom.ItemDone || o.state == bloom.ItemUncertain)
+}
+
+// mayBeWiped reports whether the window may have gone away in an interval.
+func (k *windowCheck) mayBeWiped(from, to time.Duration) bool {
+	for _, w := range k.wipes {
+		if w.last >= from && w.began <= to {
+			return true
+		}
+	}
+	return false
+}
+
+// isWiped reports whether the window certainly went away in an interval.
+func (k *windowCheck) isWiped(from, to time.Duration) bool {
+	for _, w := range k.wipes {
+		if w.result.End == Answered && w.began > from && w.ended < to {
+			return true
+		}
+	}
+	return false
+}
+
+// explain looks for the reasons of the Adds that were told "seen". A reason is
+// an earlier Add that has a reason itself, or needs none.
+func (k *windowCheck) explain() {
+	for _, o := range k.adds {
+		o.explained = o.state != bloom.ItemNotDone && !(o.answered() && o.yes) &&
+			(o.result.End != Missing || o.result.Maybe > 0)
+	}
+	for again := true; again; {
+		again = false
+		for _, o := range k.adds {
+			if !o.explained && o.answered() && o.yes && k.reason(o) {
+				o.explained, again = true, true
+			}
+		}
+	}
+}
+
+// reason reports whether an Add explains the answer "yes". A reader that does
+// not know the time may find what is old.
+func (k *windowCheck) reason(o *windowOp) bool {
+	for _, a := range k.adds {
+		if a.called == o.called || a.item != o.item || !a.explained || a.from >= o.to {
+			continue
+		}
+		if age := o.began - a.last; age <= 0 || (age <= k.forgets || !o.result.Timed && !o.call.adds()) &&
+			!k.isWiped(a.last, o.began) {
+			return true
+		}
+	}
+	return false
+}
+
+// answer returns an error if an answer is wrong.
+func (k *windowCheck) answer(o *windowOp) error {
+	switch {
+	case o.result.End == Missing:
+		return k.missing(o)
+	case !o.answered():
+		return nil
+	case o.yes && o.call.adds() && !o.explained, o.yes && !o.call.adds() && !k.reason(o):
+		return errors.New("nobody added it, or too long ago")
+	case o.yes:
+		return nil
+	}
+	for _, a := range k.adds {
+		if a.called == o.called || a.item != o.item {
+			continue
+		}
+		before := a.promised() && a.to < o.from && o.ended < a.since+k.of.Span
+		if before && !k.mayBeWiped(a.began, o.ended) {
+			return fmt.Errorf("it was added until %v, in the last %v", a.since, k.of.Span)
+		}
+		both := o.call.adds() && a.answered() && !a.yes && a.from < o.to && o.from < a.to
+		from, to := min(a.began, o.began), max(a.ended, o.ended)
+		if both && to-from < k.of.Span && !k.mayBeWiped(from, to) {
+			return errors.New("two were told that it is new")
+		}
+	}
+	return nil
+}
+
+// missing returns an error if a window cannot be missing.
+func (k *windowCheck) missing(o *windowOp) error {
+	for _, a := range append(k.adds, k.makes...) {
+		made := a.promised() || a.call.Verb == Create && a.result.End == Answered
+		if made && a.to < o.from && !k.mayBeWiped(a.began, o.ended) {
+			return errors.New("the window was there, and cannot have gone away")
+		}
+	}
+	return nil
+}
+
+// made returns an error if a Create made a window that was there.
+func (k *windowCheck) made() error {
+	for _, o := range k.makes {
+		if o.result.End != Answered || !o.result.Yes[0] {
+			continue
+		}
+		for _, a := range append(k.adds, k.makes...) {
+			there := a.promised() || a.call.Verb == Create && a.result.End == Answered
+			expired := k.of.ExpireIdle && o.ended-a.began > k.of.Span
+			if there && a.to < o.from && !expired && !k.mayBeWiped(a.began, o.ended) {
+				return fmt.Errorf("the Create at %v made a window that was there", o.began)
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,94 @@
+package proof
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/upbloom/upbloom/bloom"
+)
+
+// TestItemsApart proves that the model may ignore false positives: no item's
+// cells are all those of others.
+func TestItemsApart(t *testing.T) {
+	items := []string{"item-0", "item-1", "item-2", "item-at-last"}
+	for panes := 1; panes <= 4; panes++ {
+		w := Windows{Span: time.Hour, Panes: panes}
+		g, err := w.Config().Geometry()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, item := range items {
+			var others []uint64
+			for j := range items {
+				if j != i {
+					others = g.Positions(others, items[j])
+				}
+			}
+			apart := func(p uint64) bool { return !slices.Contains(others, p) }
+			if !slices.ContainsFunc(g.Positions(nil, item), apart) {
+				t.Errorf("%d panes: %s is found if the others are in", panes, item)
+			}
+		}
+	}
+}
+
+// TestCheckWindow gives the model histories of a window of 10 s in panes of 14 s.
+func TestCheckWindow(t *testing.T) {
+	const added, seen, found, missed = "added", "seen", "found", "missed"
+	at := func(from, to float64, what string) *called {
+		c := &called{
+			client: "x", call: Call{Verb: Add, Items: []string{"a"}}, from: int64(10 * from), to: int64(10 * to),
+			began: time.Duration(from * 1e9), ended: time.Duration(to * 1e9),
+		}
+		c.result = Result{End: Answered, Yes: []bool{what == added || what == found}, Timed: true}
+		if what == found || what == missed {
+			c.call.Verb = Exists
+		}
+		return c
+	}
+	with := func(c *called, change func(*called)) *called { change(c); return c }
+	end := func(e End, maybe int) func(*called) {
+		return func(c *called) { c.result.End, c.result.Maybe = e, maybe }
+	}
+	verb := func(v Verb) func(*called) { return func(c *called) { c.call.Verb = v } }
+	for name, h := range map[string]struct {
+		ok    bool
+		calls []*called
+	}{
+		"found for a span":         {true, []*called{at(1, 2, added), at(11, 11.5, found), at(40, 41, missed)}},
+		"forgotten too early":      {false, []*called{at(1, 2, added), at(11, 11.5, missed)}},
+		"found for too long":       {false, []*called{at(1, 2, added), at(35, 36, found)}},
+		"a reader without a clock": {true, []*called{at(1, 2, added), with(at(35, 36, found), func(c *called) { c.result.Timed = false })}},
+		"two are new":              {false, []*called{at(1, 3, added), at(2, 4, added)}},
+		"one is new":               {true, []*called{at(1, 3, added), at(2, 4, seen)}},
+		"nobody is new":            {false, []*called{at(1, 3, seen), at(2, 4, seen)}},
+		"seen by itself":           {false, []*called{with(at(1, 2, seen), end(Answered, 1))}},
+		"seen of an unknown one":   {true, []*called{with(at(1, 2, seen), end(Unknown, 1)), at(30, 31, seen)}},
+		"seen of one that did not run": {false, []*called{
+			with(at(1, 2, seen), end(NotRun, 0)), at(3, 4, seen),
+		}},
+		"uncertain is in":         {false, []*called{with(at(1, 2, seen), end(Uncertain, 1)), at(3, 4, missed)}},
+		"uncertain for no reason": {false, []*called{with(at(1, 2, seen), end(Uncertain, 0))}},
+		"deleted":                 {true, []*called{at(1, 2, added), with(at(3, 4, found), verb(Delete)), at(5, 6, missed)}},
+		"found after a delete":    {false, []*called{at(1, 2, added), with(at(3, 4, found), verb(Delete)), at(5, 6, found)}},
+		"gone":                    {false, []*called{at(1, 2, added), with(at(3, 4, missed), end(Missing, 0))}},
+		"made twice":              {false, []*called{at(1, 2, added), with(at(3, 4, added), verb(Create))}},
+		"frozen after its answer": {true, []*called{
+			with(at(1, 9, added), func(c *called) { c.result.Sent = 7 * time.Second }), at(13, 14, missed),
+		}},
+		"a part of a batch": {false, []*called{with(at(1, 2, added), func(c *called) {
+			c.call.Verb, c.call.Items = AddAll, []string{"a", "b"}
+			c.result = Result{
+				End: Partly, Yes: []bool{true, false},
+				States: []bloom.ItemState{bloom.ItemDone, bloom.ItemNotDone},
+			}
+		}), at(3, 4, missed)}},
+	} {
+		history := NewHistory(&Windows{Span: 10 * time.Second, Panes: 1})
+		history.calls = h.calls
+		if err := history.Check(); (err == nil) != h.ok {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
