@@ -201,9 +201,10 @@ func (q *request) takeHeld(areas int, write bool, answers []upstash.NullInt64) e
 	return nil
 }
 
-// judgeHeld decides which items are new: those that no counting area held. An
-// item is certainly seen if a counting area held it that no attempt of this call
-// can have written.
+// judgeHeld decides which items are new: those that no counting area held. The
+// others are certainly seen if no earlier attempt of this call can have run. One
+// that did may be the reason for what any area holds: others that found its bits
+// were told "seen", and set theirs in another area.
 //
 // A command is atomic and sets the bits of all its items. So if an area lacks one
 // of them, no earlier attempt wrote to it.
@@ -216,7 +217,7 @@ func (q *request) judgeHeld(counts uint8) {
 	for _, held := range q.held {
 		held &= counts
 		q.added = append(q.added, held == 0)
-		q.wrote.doubtful = q.wrote.doubtful || held != 0 && held&^tried == 0
+		q.wrote.doubtful = q.wrote.doubtful || held != 0 && tried != 0
 		if held == 0 {
 			q.wrote.newItems++
 		}

@@ -108,3 +108,24 @@ func TestWindowBatchNotRepeated(t *testing.T) {
 		}
 	})
 }
+
+// Who adds an item in the next epoch finds the bits of an Add whose answer was
+// lost, and is told "seen". Its bits do not prove to that Add that the item was
+// seen.
+func TestWindowSeenByALostAttempt(t *testing.T) {
+	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+		clock := newServerClock()
+		c, wire := timedClient(t, s, clock)
+		w := window(t, c, day())
+		wantAdd(t, w, "a", true)
+		wire.after = nth(1, func() error {
+			clock.pass(dayPane)
+			other, _ := timedClient(t, s, clock)
+			wantAdd(t, window(t, other, day()), "b", false)
+			return errLost
+		})
+		if added, err := w.Add(t.Context(), "b"); added || !errors.Is(err, bloom.ErrUncertain) {
+			t.Errorf("Add = %v, %v, want ErrUncertain", added, err)
+		}
+	})
+}
