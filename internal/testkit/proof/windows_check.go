@@ -44,7 +44,7 @@ type windowCheck struct {
 	forgets      time.Duration // what is older is not found
 }
 
-// Initial, Hash and Describe make Windows a Subject. Its Steps are none: it
+// Initial, with Hash and Describe, makes Windows a Subject. Its Steps are none: it
 // checks a history itself.
 func (w *Windows) Initial() any { return nil }
 

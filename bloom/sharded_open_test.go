@@ -1,0 +1,175 @@
+package bloom_test
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/upstash"
+	"github.com/upbloom/upbloom/upstash/upstashtest"
+)
+
+func TestShardedConfig(t *testing.T) {
+	s := upstashtest.NewServer(t)
+	c := s.Client()
+	for name, tt := range map[string]struct {
+		change  func(*bloom.ShardedConfig)
+		clients []*upstash.Client
+		field   string
+	}{
+		"no shards":       {func(c *bloom.ShardedConfig) { c.Shards = 0 }, []*upstash.Client{c}, "Shards"},
+		"too many shards": {func(c *bloom.ShardedConfig) { c.Shards = 257 }, []*upstash.Client{c}, "Shards"},
+		"idle client":     {func(c *bloom.ShardedConfig) { c.Shards = 1 }, []*upstash.Client{c, s.Client()}, "Shards"},
+		"no capacity":     {func(c *bloom.ShardedConfig) { c.Capacity = 0 }, []*upstash.Client{c}, "Capacity"},
+		"too large":       {func(c *bloom.ShardedConfig) { c.Capacity = 1 << 40 }, []*upstash.Client{c}, "Capacity"},
+		"the largest":     {func(c *bloom.ShardedConfig) { c.Capacity = 1<<64 - 1 }, []*upstash.Client{c}, "Capacity"},
+		"no rate":         {func(c *bloom.ShardedConfig) { c.FPRate = 0 }, []*upstash.Client{c}, "FPRate"},
+		"low rate":        {func(c *bloom.ShardedConfig) { c.FPRate = 1e-10 }, []*upstash.Client{c}, "FPRate"},
+		"short TTL":       {func(c *bloom.ShardedConfig) { c.TTL = 1 }, []*upstash.Client{c}, "TTL"},
+		"no client":       {func(*bloom.ShardedConfig) {}, nil, ""},
+		"nil client":      {func(*bloom.ShardedConfig) {}, []*upstash.Client{c, nil}, ""},
+	} {
+		cfg := shards(4)
+		tt.change(&cfg)
+		_, err := bloom.NewSharded(tt.clients, key, cfg)
+		var config *bloom.ConfigError
+		if errors.As(err, &config) != (tt.field != "") || err == nil ||
+			tt.field != "" && (config.Field != tt.field || !strings.Contains(err.Error(), "ShardedConfig."+tt.field)) {
+			t.Errorf("%s: %v, want a ConfigError of %q", name, err, tt.field)
+		}
+	}
+	// The mean and three times its root, rounded up.
+	for _, tt := range []struct {
+		capacity uint64
+		shards   int
+		want     uint64
+	}{{1, 1, 4}, {1000, 1, 1096}, {4000, 4, 1096}, {3999, 4, 1096}, {4001, 4, 1001 + 96}, {1e9, 16, 62_500_000 + 3*7906}} {
+		cfg := bloom.ShardedConfig{Capacity: tt.capacity, FPRate: 0.01, Shards: tt.shards}
+		got, err := cfg.Geometry()
+		want, _ := bloom.Config{Capacity: tt.want, FPRate: 0.01}.Geometry()
+		if err != nil || got != want {
+			t.Errorf("%d items in %d shards: %v, %v, want %v", tt.capacity, tt.shards, got, err, want)
+		}
+	}
+}
+
+func TestShardedMeetsAnother(t *testing.T) {
+	twoServers(t, func(t *testing.T, s [2]*upstashtest.Server) {
+		a, b := s[0].Client(), s[1].Client()
+		cfg := bloom.ShardedConfig{Capacity: 4000, FPRate: 0.01, Shards: 4}
+		f := sharded(t, cfg, a, b)
+		create(t, f, true)
+		items := numbered("item", 100)
+		if _, err := f.AddAll(t.Context(), items); err != nil {
+			t.Fatal(err)
+		}
+		bodies := func() (all string) {
+			for i := range 4 {
+				all += do(t, s[i%2], "GET", shardKey(i)).(string)
+			}
+			return all
+		}
+		before := bodies()
+		more := sharded(t, bloom.ShardedConfig{Capacity: 8000, FPRate: 0.01, Shards: 8}, a, b)
+		for name, call := range map[string]func() error{
+			"Add":       func() error { _, err := more.Add(t.Context(), ofShard(more, 1, 1)[0]); return err },
+			"Exists":    func() error { _, err := more.Exists(t.Context(), ofShard(more, 1, 1)[0]); return err },
+			"AddAll":    func() error { _, err := more.AddAll(t.Context(), ofShard(more, 1, 5)); return err },
+			"ExistsAll": func() error { _, err := more.ExistsAll(t.Context(), ofShard(more, 1, 5)); return err },
+			"Create":    func() error { _, err := more.Create(t.Context()); return err },
+			"Delete":    func() error { _, err := more.Delete(t.Context()); return err },
+		} {
+			err := call()
+			var mismatch *bloom.MismatchError
+			if !errors.As(err, &mismatch) || mismatch.Field != "Shards" || mismatch.GotKind != bloom.KindShard {
+				t.Errorf("8 shards: %s: %v, want a MismatchError of Shards", name, err)
+			}
+		}
+		turned := sharded(t, cfg, b, a)
+		if _, err := turned.Exists(t.Context(), "item-1"); !errors.Is(err, bloom.ErrNotFound) {
+			t.Errorf("another order: Exists: %v, want ErrNotFound", err)
+		}
+		if _, err := turned.Add(t.Context(), "item-1"); !errors.Is(err, bloom.ErrNotFound) {
+			t.Errorf("another order: Add: %v, want ErrNotFound", err)
+		}
+		if created, err := turned.Create(t.Context()); created || err == nil || !strings.Contains(err.Error(), "order") {
+			t.Errorf("another order: Create = %v, %v, want an error about the order", created, err)
+		}
+		if bodies() != before {
+			t.Error("the shards have changed")
+		}
+	})
+}
+
+func TestOpenSharded(t *testing.T) {
+	twoServers(t, func(t *testing.T, s [2]*upstashtest.Server) {
+		clients := []*upstash.Client{s[0].Client(), s[1].Client()}
+		if _, err := bloom.OpenSharded(t.Context(), clients, key); !errors.Is(err, bloom.ErrNotFound) {
+			t.Errorf("before Create: %v, want ErrNotFound", err)
+		}
+		cfg := shards(7)
+		cfg.Seed = 42
+		f := sharded(t, cfg, clients...)
+		create(t, f, true)
+		items := numbered("item", 100)
+		if _, err := f.AddAll(t.Context(), items); err != nil {
+			t.Fatal(err)
+		}
+		s[0].ResetStats()
+		g, err := bloom.OpenSharded(t.Context(), clients, key, bloom.OpenSeed(42))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := s[0].Stats(); n.Requests != 1 || n.Billed != 2 {
+			t.Errorf("%d requests, %d billed, want 1, 2", n.Requests, n.Billed)
+		}
+		found, err := g.ExistsAll(t.Context(), items)
+		if err != nil || count(found) != len(items) || g.Geometry() != f.Geometry() {
+			t.Errorf("%d found, %v, geometry %v, want %v", count(found), err, g.Geometry(), f.Geometry())
+		}
+		var mismatch *bloom.MismatchError
+		if _, err := bloom.OpenSharded(t.Context(), clients, key); !errors.As(err, &mismatch) || !mismatch.OtherSeed {
+			t.Errorf("without the seed: %v, want a MismatchError", err)
+		}
+		if _, err := bloom.Open(t.Context(), clients[0], shardKey(0), bloom.OpenSeed(42)); !errors.As(err, &mismatch) {
+			t.Errorf("Open of a shard: %v, want a MismatchError", err)
+		}
+		var config *bloom.ConfigError
+		_, err = bloom.OpenSharded(t.Context(), clients, key, bloom.OpenSeed(42), bloom.OpenMissingIsEmpty())
+		if !errors.As(err, &config) || config.Field != "MissingIsEmpty" {
+			t.Errorf("OpenMissingIsEmpty: %v, want a ConfigError", err)
+		}
+	})
+}
+
+func TestShardedReadOnly(t *testing.T) {
+	s := upstashtest.NewServer(t)
+	f := sharded(t, shards(3), s.Client())
+	create(t, f, true)
+	if _, err := f.Add(t.Context(), "a"); err != nil {
+		t.Fatal(err)
+	}
+	reader := sharded(t, shards(3), s.Client(upstash.WithReadOnly()))
+	s.ResetStats()
+	for name, call := range map[string]func() error{
+		"Create": func() error { _, err := reader.Create(t.Context()); return err },
+		"Add":    func() error { _, err := reader.Add(t.Context(), "b"); return err },
+		"AddAll": func() error { _, err := reader.AddAll(t.Context(), []string{"b", "c"}); return err },
+		"Load":   func() error { _, err := reader.Load(t.Context(), slices.Values([]string{"b"})); return err },
+	} {
+		if err := call(); !errors.Is(err, upstash.ErrReadOnly) || !upstash.SafeToRetry(err) {
+			t.Errorf("%s: %v, want ErrReadOnly", name, err)
+		}
+	}
+	if n := s.Stats().Requests; n != 0 {
+		t.Errorf("%d requests, want none", n)
+	}
+	if found, err := reader.ExistsAll(t.Context(), []string{"a", "b"}); err != nil || !found[0] || found[1] {
+		t.Errorf("ExistsAll = %v, %v", found, err)
+	}
+	if n, err := reader.Cardinality(t.Context()); err != nil || n != 1 {
+		t.Errorf("Cardinality = %d, %v", n, err)
+	}
+}
