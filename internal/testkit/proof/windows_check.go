@@ -44,8 +44,8 @@ type windowCheck struct {
 	forgets      time.Duration // what is older is not found
 }
 
-// Initial, with Hash and Describe, makes Windows a Subject. Its Steps are none: it
-// checks a history itself.
+// Initial returns nil: a Windows is a Subject without Steps, which checks a
+// history itself.
 func (w *Windows) Initial() any { return nil }
 
 // Hash returns 0.
