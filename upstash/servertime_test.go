@@ -98,7 +98,7 @@ func TestServerTimeOfAFrozenProcess(t *testing.T) {
 	frozen := timeAnswer(serverSeconds)
 	frozen.hook = func(context.Context) { clock.pass(time.Hour, 0) }
 	f := &fakeTransport{script: []answer{frozen, timeAnswer(serverSeconds + 3600)}}
-	c := newClient(t, testURL, WithTransport(f), clock.option())
+	c := clientOver(t, f, clock.option())
 	if got, err := c.ServerTime(t.Context()); err != nil || got.Unix() != serverSeconds+3600 {
 		t.Errorf("got %v, %v", got, err)
 	}
