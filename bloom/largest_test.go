@@ -18,11 +18,11 @@ func TestLargestFilter(t *testing.T) {
 	cfg := bloom.Config{Bits: 1<<32 - 192, Hashes: 7, Scheme: bloom.SchemeXXH3}
 	h := headerWordOf(cfg)
 
-	c, w := cannedWatched(t, `{"result":[`+h+`,4503599627370496]}`)
+	c, w := cannedWatched(t, `{"result":[`+h+`,4503599627370496,0]}`)
 	if created, err := handle(t, c, cfg).Create(t.Context()); err != nil || created {
 		t.Fatalf("Create = %v, %v, want false: the birth number is another's", created, err)
 	}
-	if last := w.bodies[0]; !strings.HasSuffix(last, `,"4294967295","0"]`) {
+	if last := w.bodies[0]; !strings.HasSuffix(last, `,"4294967295","0","0","PEXPIRE"]`) {
 		t.Errorf("Create sent %s, want the last bit's offset as a string", last)
 	}
 
