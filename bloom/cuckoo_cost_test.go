@@ -10,6 +10,7 @@ import (
 	"github.com/upbloom/upbloom/bloom"
 	"github.com/upbloom/upbloom/bloom/internal/cells"
 	"github.com/upbloom/upbloom/internal/testkit/testenv"
+	"github.com/upbloom/upbloom/upstash"
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
@@ -20,7 +21,7 @@ func TestCuckooFilled(t *testing.T) {
 	s := upstashtest.NewServer(t, upstashtest.WithRedis(testenv.Redis(t)))
 	for _, p := range []float64{0.01, 0.001, 1e-4, 1e-6} {
 		s.FlushAll()
-		f := cuckoo(t, s.Client(), bloom.CuckooConfig{Capacity: n, FPRate: p, BatchParallel: 1})
+		f := cuckoo(t, s.Client(upstash.WithTimeout(0)), bloom.CuckooConfig{Capacity: n, FPRate: p, BatchParallel: 1})
 		billed := func(call func()) float64 {
 			s.ResetStats()
 			call()
@@ -141,7 +142,7 @@ func TestCuckooBilled(t *testing.T) {
 func TestCuckooManyMoves(t *testing.T) {
 	const n = 30_500
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
-		f := cuckoo(t, s.Client(), bloom.CuckooConfig{Capacity: 30_000, FPRate: 1e-4})
+		f := cuckoo(t, s.Client(upstash.WithTimeout(0)), bloom.CuckooConfig{Capacity: 30_000, FPRate: 1e-4})
 		if _, err := f.Create(t.Context()); err != nil {
 			t.Fatal(err)
 		}
