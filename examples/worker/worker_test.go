@@ -197,9 +197,8 @@ func TestUncertain(t *testing.T) {
 			t.Errorf("%+v, new %t, want %t", r, r.isNew(), want)
 		}
 	}
-	if n := db.Stats().Requests; n != 4 {
-		t.Errorf("%d requests, want 4: the lost one, its repetition, "+
-			"the question whose filter it is, and the second event", n)
+	if n := db.Stats().Requests; n != 3 {
+		t.Errorf("%d requests, want 3: the lost one, its repetition, and the second event", n)
 	}
 }
 
