@@ -115,14 +115,14 @@ func ReportUndecided(t testing.TB, undecided, of int) {
 	}
 }
 
-// MayExpire adds n expiries of the filter, each of which may have happened at
+// MayExpire adds n expiries of each of the two keys. Each may have happened at
 // any time or never.
 func (h *History) MayExpire(n int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for range n {
+	for i := range 2 * n {
 		h.calls = append(h.calls, &called{
-			client: "time", call: Call{Verb: Lapse}, result: Result{End: Unknown}, to: math.MaxInt64,
+			client: "time", call: Call{Verb: Lapse, Key: i % 2}, result: Result{End: Unknown}, to: math.MaxInt64,
 		})
 	}
 }

@@ -92,6 +92,26 @@ func TestCheckMoves(t *testing.T) {
 	}
 }
 
+// TestCheckExpired checks that filters at both keys may expire, if they have a
+// TTL.
+func TestCheckExpired(t *testing.T) {
+	for _, ttl := range []time.Duration{0, time.Hour} {
+		for key := range 2 {
+			f := Filters{Bits: 53, Hashes: 2, TTL: ttl}
+			h := NewHistory(&f)
+			h.MayExpire(1)
+			for i, c := range []Call{{Verb: Create, Key: key}, {Verb: Exists, Key: key, Items: []string{"a"}}} {
+				h.calls = append(h.calls, &called{
+					call: c, result: []Result{told(true), ended(Missing)}[i], from: int64(4*i + 2), to: int64(4*i + 4),
+				})
+			}
+			if err := h.Check(); (err == nil) != (ttl > 0) {
+				t.Errorf("TTL %v, key %d: %v", ttl, key, err)
+			}
+		}
+	}
+}
+
 // TestCheckMirror is TestCheck for answers that may be old. Places are half
 // milliseconds.
 func TestCheckMirror(t *testing.T) {
