@@ -4,51 +4,19 @@ import (
 	"fmt"
 	"math"
 	"strings"
-	"time"
 
 	"github.com/urfave/cli/v3"
 
+	"github.com/upbloom/upbloom/internal/billing"
 	"github.com/upbloom/upbloom/internal/human"
 )
 
-// month is what the use of some filters costs in 30 days, for programs. GB are
-// of 10^9 bytes. Money is missing without --price.
+// month is what the use of some filters costs, for programs. Money is missing
+// without --price.
 type month struct {
-	Filters   uint64  `json:"filters"`
-	Commands  float64 `json:"commands"`
-	StoredGB  float64 `json:"storedGB"`
-	Refreshes float64 `json:"refreshes"` // of Mirrors
-	MirrorGB  float64 `json:"mirrorGB"`  // that they download
-	Money     *money  `json:"money,omitempty"`
+	billing.Month
+	Money *billing.Money `json:"money,omitempty"`
 }
-
-// money is in US dollars.
-type money struct {
-	Commands float64 `json:"commands"`
-	Storage  float64 `json:"storage"`
-	Traffic  float64 `json:"traffic"`
-	Total    float64 `json:"total"`
-}
-
-// The prices of the pay-as-you-go plan, in US dollars, as the service's
-// documents of 2026 have them.
-const (
-	priceCommands = 0.20 // for 100,000
-	priceStorage  = 0.25 // for a GB and month
-	freeStorage   = 1    // GB
-	priceTraffic  = 0.03 // for a GB
-	freeTraffic   = 200  // GB a month
-
-	daysAMonth = 30
-)
-
-// What a refresh of a Mirror costs, in commands: as much if nothing changed,
-// and so much more for each part of the string otherwise.
-const (
-	refreshCommands = 3
-	partCommands    = 3
-	mirrorPart      = 2 << 20
-)
 
 func usageFlags() []cli.Flag {
 	return []cli.Flag{
@@ -57,7 +25,7 @@ func usageFlags() []cli.Flag {
 		countFlag("`N` such filters; the default is 1", "filters"),
 		lifetimeFlag("answer look-ups by a Mirror that is at most `TIME` old (its MaxStale)", "mirror"),
 		countFlag("`N` processes with a Mirror of each filter; the default is 1", "processes"),
-		&cli.BoolFlag{Name: "price", Usage: "in money, at the pay-as-you-go prices of 2026"},
+		&cli.BoolFlag{Name: "price", Usage: "in money, at the pay-as-you-go prices of " + billing.PricesOf},
 	}
 }
 
@@ -81,30 +49,14 @@ func monthOf(c *cli.Command, p plan) (*month, error) {
 			return nil, usagef("--%s is 0: use at least 1", name)
 		}
 	}
-	filters := max(countOf(c, "filters"), 1)
-	adds, lookups := float64(countOf(c, "adds")), float64(countOf(c, "lookups"))
-	size := float64(p.Bytes)
-	m := &month{
-		Filters: filters, Commands: daysAMonth * (adds + lookups), StoredGB: float64(filters) * size / 1e9,
-	}
-	if stale > 0 {
-		copies := float64(max(countOf(c, "processes"), 1))
-		// A look-up refreshes a copy that is too old, and an Add makes each
-		// process download one filter at most once.
-		refreshes := min(lookups, copies*float64(filters)*float64(24*time.Hour)/float64(stale))
-		downloads := min(refreshes, copies*adds)
-		m.Refreshes = daysAMonth * refreshes
-		m.MirrorGB = daysAMonth * downloads * size / 1e9
-		m.Commands = daysAMonth * (adds + refreshCommands*refreshes +
-			partCommands*downloads*math.Ceil(size/mirrorPart))
-	}
+	m := &month{Month: billing.Use{
+		Bytes: p.Bytes, Filters: countOf(c, "filters"),
+		Adds: float64(countOf(c, "adds")), Lookups: float64(countOf(c, "lookups")),
+		MaxStale: stale, Copies: countOf(c, "processes"),
+	}.Month()}
 	if c.Bool("price") {
-		m.Money = &money{
-			Commands: m.Commands / 100_000 * priceCommands,
-			Storage:  max(m.StoredGB-freeStorage, 0) * priceStorage,
-			Traffic:  max(m.MirrorGB-freeTraffic, 0) * priceTraffic,
-		}
-		m.Money.Total = m.Money.Commands + m.Money.Storage + m.Money.Traffic
+		money := m.Month.Money(billing.PayAsYouGo())
+		m.Money = &money
 	}
 	return m, nil
 }
@@ -119,10 +71,12 @@ func (m *month) text() string {
 	if m.Money != nil {
 		fmt.Fprintf(&b, "\nmoney            $%.2f a month: commands $%.2f, storage $%.2f, traffic of Mirrors $%.2f",
 			m.Money.Total, m.Money.Commands, m.Money.Storage, m.Money.Traffic)
-		fmt.Fprintf(&b, "\n                 pay as you go, as documented in 2026: $0.20 for 100,000 commands,"+
-			"\n                 $0.25 a GB stored above 1, $0.03 a GB of traffic above 200; that of single"+
+		p := billing.PayAsYouGo()
+		fmt.Fprintf(&b, "\n                 pay as you go, as documented in %s: $%.2f for 100,000 commands,"+
+			"\n                 $%.2f a GB stored above %v, $%.2f a GB of traffic above %v; that of single"+
 			"\n                 calls is not counted, nor that a global database bills each write once"+
-			"\n                 more for each read region")
+			"\n                 more for each read region",
+			billing.PricesOf, p.Commands, p.Storage, p.FreeStorage, p.Traffic, p.FreeTraffic)
 	}
 	return b.String()
 }

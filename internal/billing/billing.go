@@ -1,0 +1,100 @@
+// Package billing works out what filters cost in a month.
+package billing
+
+import (
+	"math"
+	"time"
+)
+
+// DaysAMonth is how long a month is here.
+const DaysAMonth = 30
+
+// Prices are in US dollars.
+type Prices struct {
+	Commands    float64 `json:"commands"`    // for 100,000
+	Storage     float64 `json:"storage"`     // for a GB and month
+	FreeStorage float64 `json:"freeStorage"` // GB
+	Traffic     float64 `json:"traffic"`     // for a GB
+	FreeTraffic float64 `json:"freeTraffic"` // GB a month
+}
+
+// PayAsYouGo returns the prices of that plan, as the service's documents of
+// PricesOf have them.
+func PayAsYouGo() Prices {
+	return Prices{Commands: 0.20, Storage: 0.25, FreeStorage: 1, Traffic: 0.03, FreeTraffic: 200}
+}
+
+// PricesOf is the year of the documents that name the prices.
+const PricesOf = "2026"
+
+// Use says how filters of one size are used.
+type Use struct {
+	Bytes   uint64 // of one filter
+	Filters uint64 // 0 counts as 1
+	// Adds and Lookups are those of a day, in all filters together.
+	Adds, Lookups float64
+	// MaxStale is that of the Mirrors that answer the look-ups; 0 if none do.
+	// Each filter has Copies of them, in as many processes; 0 counts as 1.
+	MaxStale time.Duration
+	Copies   uint64
+}
+
+// A Month is what the use of some filters costs in 30 days. GB are of 10^9
+// bytes.
+type Month struct {
+	Filters   uint64  `json:"filters"`
+	Commands  float64 `json:"commands"`
+	StoredGB  float64 `json:"storedGB"`
+	Refreshes float64 `json:"refreshes"` // of Mirrors
+	MirrorGB  float64 `json:"mirrorGB"`  // that they download
+}
+
+// Money is in US dollars.
+type Money struct {
+	Commands float64 `json:"commands"`
+	Storage  float64 `json:"storage"`
+	Traffic  float64 `json:"traffic"`
+	Total    float64 `json:"total"`
+}
+
+// What a refresh of a Mirror costs, in commands: as much if nothing changed,
+// and so much more for each part of the string otherwise.
+const (
+	refreshCommands = 3
+	partCommands    = 3
+	mirrorPart      = 2 << 20
+)
+
+// Month returns what is billed.
+func (u Use) Month() Month {
+	filters, size := max(u.Filters, 1), float64(u.Bytes)
+	m := Month{
+		Filters: filters, Commands: DaysAMonth * (u.Adds + u.Lookups),
+		StoredGB: float64(filters) * size / 1e9,
+	}
+	if u.MaxStale <= 0 {
+		return m
+	}
+	copies := float64(max(u.Copies, 1))
+	// A look-up refreshes a copy that is too old, and an Add makes each process
+	// download one filter at most once.
+	refreshes := min(u.Lookups, copies*float64(filters)*float64(24*time.Hour)/float64(u.MaxStale))
+	downloads := min(refreshes, copies*u.Adds)
+	m.Refreshes = DaysAMonth * refreshes
+	m.MirrorGB = DaysAMonth * downloads * size / 1e9
+	m.Commands = DaysAMonth * (u.Adds + refreshCommands*refreshes +
+		partCommands*downloads*math.Ceil(size/mirrorPart))
+	return m
+}
+
+// Money returns what the month costs at these prices. The traffic is that of
+// Mirrors alone.
+func (m Month) Money(p Prices) Money {
+	sum := Money{
+		Commands: m.Commands / 100_000 * p.Commands,
+		Storage:  max(m.StoredGB-p.FreeStorage, 0) * p.Storage,
+		Traffic:  max(m.MirrorGB-p.FreeTraffic, 0) * p.Traffic,
+	}
+	sum.Total = sum.Commands + sum.Storage + sum.Traffic
+	return sum
+}
