@@ -13,12 +13,16 @@ func TestMonth(t *testing.T) {
 		total float64
 	}{
 		{
-			"a command for each call", Use{Bytes: 1_343_782, Adds: 1e6, Lookups: 10e6},
-			Month{Filters: 1, Commands: 330e6, StoredGB: 0.001343782}, 660,
+			"a command for each call",
+			Use{Bytes: 1_343_782, Adds: 1e6, Lookups: 10e6},
+			Month{Filters: 1, Commands: 330e6, StoredGB: 0.001343782},
+			660,
 		},
 		{
-			"the first GB is free", Use{Bytes: 100_000_000, Filters: 50},
-			Month{Filters: 50, StoredGB: 5}, 1,
+			"the first GB is free",
+			Use{Bytes: 100_000_000, Filters: 50},
+			Month{Filters: 50, StoredGB: 5},
+			1,
 		},
 		{
 			// Ten refreshes in a day, each after an Add: 3 commands, and 3 for
@@ -31,7 +35,8 @@ func TestMonth(t *testing.T) {
 		{
 			"a Mirror that is asked all the time, and nobody writes",
 			Use{Bytes: 1e6, Lookups: 1e9, MaxStale: time.Hour, Copies: 2},
-			Month{Filters: 1, Commands: 30 * 3 * 48, StoredGB: 0.001, Refreshes: 30 * 48}, 0.00864,
+			Month{Filters: 1, Commands: 30 * 3 * 48, StoredGB: 0.001, Refreshes: 30 * 48},
+			0.00864,
 		},
 	} {
 		m := c.use.Month()
