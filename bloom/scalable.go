@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/upbloom/upbloom/internal/lots"
 	"github.com/upbloom/upbloom/upstash"
 )
 
@@ -217,7 +218,7 @@ const fillLooks = 16
 // It looks after one new item in a sixteenth of the newest layer's capacity.
 func (s *Scalable) watchFill(ctx context.Context, w written) {
 	newest := s.layers.newest()
-	if newest < s.layers.limit || !byLot(w.newItems, fillLooks, s.layers.capacity(newest-1)) {
+	if newest < s.layers.limit || !byLot(ctx, w.newItems, fillLooks, s.layers.capacity(newest-1)) {
 		return
 	}
 	s.mu.Lock()
@@ -237,6 +238,10 @@ func (s *Scalable) watchFill(ctx context.Context, w written) {
 
 // byLot reports whether one of n items draws a lot that comes so many times while
 // capacity items are added.
-func byLot(n, times int, capacity uint64) bool {
-	return lot() < float64(n)*float64(times)/float64(capacity)
+func byLot(ctx context.Context, n, times int, capacity uint64) bool {
+	draw := lot
+	if given := lots.From(ctx); given != nil {
+		draw = given
+	}
+	return draw() < float64(n)*float64(times)/float64(capacity)
 }

@@ -74,7 +74,7 @@ func (l *layers) makeRoom(ctx context.Context, n uint64) (newest int, err error)
 // caller's context does not cut it. If it fails, a later Add looks.
 func (l *layers) growByChance(ctx context.Context, stored int) {
 	newest := int(l.known.Load())
-	if newest >= l.limit || !byLot(stored, growthShare, l.capacity(newest-1)) || l.growing.Swap(true) {
+	if newest >= l.limit || !byLot(ctx, stored, growthShare, l.capacity(newest-1)) || l.growing.Swap(true) {
 		return
 	}
 	defer l.growing.Store(false)

@@ -67,8 +67,9 @@ type session struct {
 	mirror *bloom.Mirror    // of whole[0]
 }
 
-// Open makes the handles of a client, whose observer must be Observe.
-func (f Filters) Open(c *upstash.Client, key string) (Handles, error) {
+// Open makes the handles of a process, whose client's observer must be Observe.
+func (f Filters) Open(clients []*upstash.Client, key string) (Handles, error) {
+	c := clients[0]
 	s := &session{of: f, keys: [2]string{key, secondKey(key)}}
 	for i, key := range s.keys {
 		cfg := f.Config()

@@ -18,8 +18,9 @@ var others = []string{
 	"\x88\x40\x00\x00\x1f\x40\x00\x00" + "\x88\x00\x00\x00\x00\x00\x00\x00" + string(make([]byte, 125)),
 }
 
-// Outside makes a call on the database behind s.
-func (f Filters) Outside(s *upstashtest.Server, key string, seed uint64, c Call) Result {
+// Outside makes a call on the database itself.
+func (f Filters) Outside(dbs []*upstashtest.Server, key string, seed uint64, c Call) Result {
+	s := dbs[0]
 	var reply any
 	var err error
 	switch c.Verb {
@@ -82,7 +83,7 @@ func (f Filters) smudge(key, item string) []string {
 // Finish adds last calls to the history, after all faults: a look-up of every
 // item, one more Add, and HasTTL. s is a new client's.
 func (f Filters) Finish(
-	ctx context.Context, h *History, server *upstashtest.Server, key string, s Handles,
+	ctx context.Context, h *History, dbs []*upstashtest.Server, key string, s Handles,
 ) error {
 	all := Call{Verb: ExistsAll}
 	for i := range itemCount {
@@ -102,7 +103,7 @@ func (f Filters) Finish(
 	}
 	// A filter that should have a TTL has one by now. Other data have none.
 	h.Do("outside", "outside", Call{Verb: HasTTL}, func(c Call) Result {
-		return f.Outside(server, key, 0, c)
+		return f.Outside(dbs, key, 0, c)
 	})
 	return nil
 }

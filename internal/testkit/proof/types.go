@@ -14,22 +14,36 @@ import (
 // A Type is a type of filter: a Subject, and what makes its histories.
 type Type interface {
 	Subject
-	// Open makes the handles of a client, whose observer must be Observe.
-	Open(c *upstash.Client, key string) (Handles, error)
+	// Open makes the handles of a process, which has a client for each database.
+	// Their observer must be Observe.
+	Open(clients []*upstash.Client, key string) (Handles, error)
 	// Draw draws calls of a client, one after the other without a rest, and
 	// DrawOutside, now and then, a change that does not come from a client.
 	// Outside makes such a change.
 	Draw(rng *rand.Rand) []Call
 	DrawOutside(rng *rand.Rand) (c Call, ok bool)
-	Outside(s *upstashtest.Server, key string, seed uint64, c Call) Result
+	Outside(dbs []*upstashtest.Server, key string, seed uint64, c Call) Result
 	// Finish adds last calls to the history, after all faults. The handles are a
 	// new client's.
-	Finish(ctx context.Context, h *History, server *upstashtest.Server, key string, s Handles) error
+	Finish(ctx context.Context, h *History, dbs []*upstashtest.Server, key string, s Handles) error
 }
 
 // Handles are those of one client. They are safe for concurrent use.
 type Handles interface {
 	Run(ctx context.Context, c Call) Result
+}
+
+// A Spread type has several databases. The others have one.
+type Spread interface {
+	Databases() int
+}
+
+// DatabasesOf returns how many databases a type has.
+func DatabasesOf(t Type) int {
+	if s, ok := t.(Spread); ok {
+		return s.Databases()
+	}
+	return 1
 }
 
 // A Timed type depends on clocks. Its clients have clocks of their own, which

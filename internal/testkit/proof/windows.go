@@ -89,8 +89,9 @@ type windowSession struct {
 	whole, parts *bloom.Window
 }
 
-// Open makes the handles of a client, whose observer must be Observe.
-func (w *Windows) Open(c *upstash.Client, key string) (Handles, error) {
+// Open makes the handles of a process, whose client's observer must be Observe.
+func (w *Windows) Open(clients []*upstash.Client, key string) (Handles, error) {
+	c := clients[0]
 	s := &windowSession{of: w, client: c}
 	cfg := w.Config()
 	var err error
@@ -201,8 +202,8 @@ func (w *Windows) DrawOutside(rng *rand.Rand) (c Call, ok bool) {
 }
 
 // Outside makes an eviction.
-func (w *Windows) Outside(s *upstashtest.Server, key string, _ uint64, _ Call) Result {
-	return evict(s, key)
+func (w *Windows) Outside(dbs []*upstashtest.Server, key string, _ uint64, _ Call) Result {
+	return evict(dbs[0], key)
 }
 
 // evict deletes keys.
@@ -215,7 +216,7 @@ func evict(s *upstashtest.Server, keys ...string) Result {
 }
 
 // Finish adds a look-up of every item and one more Add to the history.
-func (w *Windows) Finish(ctx context.Context, h *History, _ *upstashtest.Server, _ string, s Handles) error {
+func (w *Windows) Finish(ctx context.Context, h *History, _ []*upstashtest.Server, _ string, s Handles) error {
 	return lastCalls(ctx, h, s, windowItems)
 }
 

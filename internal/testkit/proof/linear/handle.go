@@ -36,7 +36,7 @@ func open(t target) (*handle, error) {
 	if err != nil {
 		return nil, err
 	}
-	s, err := t.Filters.Open(c, t.Key)
+	s, err := t.Filters.Open([]*upstash.Client{c}, t.Key)
 	return &handle{c, s}, err
 }
 

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/upbloom/upbloom/internal/testkit/proof"
+	"github.com/upbloom/upbloom/upstash"
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
@@ -183,9 +184,8 @@ func (w *worker) one() {
 	}
 	f := &w.r.target.Filters
 	if c, ok := f.DrawOutside(w.rng); ok {
-		s := w.r.servers[0]
 		w.r.history.Do("outside", "outside", c, func(c proof.Call) proof.Result {
-			return f.Outside(s, w.r.target.Key, w.r.seed, c)
+			return f.Outside(w.r.servers, w.r.target.Key, w.r.seed, c)
 		})
 		return
 	}
@@ -203,11 +203,11 @@ func (r *run) finish() error {
 	c := r.servers[0].Client()
 	defer c.Close()
 	f := &r.target.Filters
-	s, err := f.Open(c, r.target.Key)
+	s, err := f.Open([]*upstash.Client{c}, r.target.Key)
 	if err != nil {
 		return err
 	}
-	err = f.Finish(context.Background(), r.history, r.servers[0], r.target.Key, s)
+	err = f.Finish(context.Background(), r.history, r.servers, r.target.Key, s)
 	if err != nil {
 		return fmt.Errorf("%w\n%v", err, r.history)
 	}

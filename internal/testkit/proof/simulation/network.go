@@ -11,11 +11,11 @@ import (
 	"time"
 )
 
-// address is the server's. It exists in memory alone.
+// address is that of the first server. Those of the others have the next ports.
+// They exist in memory alone.
 var address = &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 6379}
 
-// network joins the clients and the server of one run. It is the server's
-// net.Listener.
+// network joins the clients and the servers of one run.
 type network struct {
 	fates fates
 
@@ -29,16 +29,59 @@ type network struct {
 	used   map[int64]bool // the instants of arrivals
 	pipes  []*pipe
 	calm   bool // nothing goes wrong any more
-	queue  chan net.Conn
-	closed chan struct{}
-	once   sync.Once
+	places []*place
 }
 
-func newNetwork(f fates, tlsConfig *tls.Config) *network {
-	return &network{
+// place is where a server listens. It is the server's net.Listener.
+type place struct {
+	net      *network
+	number   int
+	dialed   int
+	from, to time.Time // it is down meanwhile
+	queue    chan net.Conn
+	closed   chan struct{}
+	once     sync.Once
+}
+
+func newNetwork(f fates, tlsConfig *tls.Config, servers int) *network {
+	n := &network{
 		fates: f, tls: tlsConfig, begin: time.Now(),
-		used: make(map[int64]bool), queue: make(chan net.Conn, 64), closed: make(chan struct{}),
+		used: make(map[int64]bool),
 	}
+	for i := range servers {
+		n.places = append(n.places, &place{
+			net: n, number: i, queue: make(chan net.Conn, 64), closed: make(chan struct{}),
+		})
+	}
+	if servers > 1 {
+		n.drawOutage()
+	}
+	return n
+}
+
+// drawOutage draws whether one of the servers is down for a while, and which.
+func (n *network) drawOutage() {
+	rng := rand.New(rand.NewPCG(n.fates.seed, 1<<44))
+	p := n.places[rng.IntN(len(n.places))]
+	if rng.IntN(2) == 0 {
+		return
+	}
+	p.from = n.begin.Add(upTo(rng, 3*time.Second))
+	p.to = p.from.Add(upTo(rng, 3*time.Second))
+	n.note("server %d: down from %v to %v", p.number, p.from.Sub(n.begin), p.to.Sub(n.begin))
+	time.AfterFunc(time.Until(p.from), func() { n.hangUp(p.number) })
+}
+
+func (p *place) isDown() bool {
+	now := time.Now()
+	return !now.Before(p.from) && now.Before(p.to)
+}
+
+// address returns that of the server.
+func (p *place) address() *net.TCPAddr {
+	a := *address
+	a.Port += p.number
+	return &a
 }
 
 // arrival returns the instant at which the next chunk of a stream arrives. It
@@ -75,9 +118,17 @@ func (n *network) travelled(at time.Time, id, length int) {
 }
 
 // dial opens a pipe. Its fate is drawn now.
-func (n *network) dial(ctx context.Context, _, _ string) (net.Conn, error) {
+func (n *network) dial(ctx context.Context, _, addr string) (net.Conn, error) {
 	n.mu.Lock()
-	id := len(n.pipes)
+	at := n.places[0]
+	for _, p := range n.places {
+		if p.address().String() == addr {
+			at = p
+		}
+	}
+	// Several calls may dial at one instant, each to another server.
+	id := at.dialed*len(n.places) + at.number
+	at.dialed++
 	p := newPipe(n, id)
 	n.pipes = append(n.pipes, p)
 	calm := n.calm
@@ -90,7 +141,7 @@ func (n *network) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 		if err := pause(ctx, f.dialDelay); err != nil {
 			return nil, err
 		}
-		if f.refused {
+		if f.refused || at.isDown() {
 			return nil, syscall.ECONNREFUSED
 		}
 		p.ends[0].in.cut, p.ends[1].in.cut = f.toClient, f.toServer
@@ -100,9 +151,9 @@ func (n *network) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 		}
 	}
 	select {
-	case n.queue <- p.ends[1]:
+	case at.queue <- p.ends[1]:
 		return p.ends[0], nil
-	case <-n.closed:
+	case <-at.closed:
 		return nil, syscall.ECONNREFUSED
 	}
 }
@@ -125,10 +176,21 @@ func pause(ctx context.Context, d time.Duration) error {
 func (n *network) heal() {
 	n.mu.Lock()
 	n.calm = true
+	n.mu.Unlock()
+	for i := range n.places {
+		n.hangUp(i)
+	}
+}
+
+// hangUp ends all connections to a server.
+func (n *network) hangUp(server int) {
+	n.mu.Lock()
 	pipes := n.pipes
 	n.mu.Unlock()
 	for _, p := range pipes {
-		_ = p.ends[1].Close()
+		if p.id%len(n.places) == server {
+			_ = p.ends[1].Close()
+		}
 	}
 }
 
@@ -138,22 +200,22 @@ func (n *network) isCalm() bool {
 	return n.calm
 }
 
-// Accept, Close and Addr make the network the server's listener.
-func (n *network) Accept() (net.Conn, error) {
+// Accept, Close and Addr make a place the server's listener.
+func (p *place) Accept() (net.Conn, error) {
 	select {
-	case c := <-n.queue:
-		return n.serverSide(c.(*end)), nil
-	case <-n.closed:
+	case c := <-p.queue:
+		return p.net.serverSide(c.(*end)), nil
+	case <-p.closed:
 		return nil, net.ErrClosed
 	}
 }
 
-func (n *network) Close() error {
-	n.once.Do(func() { close(n.closed) })
+func (p *place) Close() error {
+	p.once.Do(func() { close(p.closed) })
 	return nil
 }
 
-func (n *network) Addr() net.Addr { return address }
+func (p *place) Addr() net.Addr { return p.address() }
 
 // note keeps a fault, for the report of a seed that fails.
 func (n *network) note(format string, args ...any) {

@@ -13,7 +13,7 @@ import (
 
 // join makes a pipe whose stream to the client is cut.
 func join(c cut) (client, server *end) {
-	p := newPipe(newNetwork(fates{seed: 1}, nil), 0)
+	p := newPipe(newNetwork(fates{seed: 1}, nil, 1), 0)
 	p.ends[0].in.cut = c
 	return p.ends[0], p.ends[1]
 }

@@ -27,6 +27,7 @@ import (
 	"time"
 
 	"github.com/upbloom/upbloom/internal/dialctx"
+	"github.com/upbloom/upbloom/internal/lots"
 	"github.com/upbloom/upbloom/internal/testkit/proof"
 	"github.com/upbloom/upbloom/upstash"
 	"github.com/upbloom/upbloom/upstash/upstashtest"
@@ -66,12 +67,14 @@ func newScenario(seed uint64, types []string, themes proof.Theme) scenario {
 		tls:     rng.IntN(8) == 0 && serverTLS != nil,
 		foreign: rng.IntN(5) == 0, shared: rng.IntN(2) == 0,
 	}
-	f, ok := s.of.(*proof.Filters)
-	if !ok { // its calls need more time, and meet no other data
+	if _, ok := s.of.(proof.Timed); ok { // its calls need more time, and meet no other data
 		s.calls, s.foreign, s.rate = 2*s.calls, false, min(s.rate, 10)
 		if rng.IntN(4) > 0 {
 			s.clients, s.workers = s.clients+s.workers-1, 1
 		}
+	}
+	f, ok := s.of.(*proof.Filters)
+	if !ok {
 		return s
 	}
 	s.old, s.unscripted = f.Themes&proof.OldServer != 0, f.NoScripts
@@ -95,7 +98,7 @@ func (s scenario) repeats() bool {
 type run struct {
 	scenario
 	net     *network
-	server  *upstashtest.Server
+	servers []*upstashtest.Server // one for each database
 	history *proof.History
 	timing  *timing
 }
@@ -113,50 +116,43 @@ var serverTLS *tls.Config
 func simulate(sc scenario) (_ *run, err error) {
 	r := &run{scenario: sc, history: proof.NewHistory(sc.of)}
 	r.timing = newTiming(sc.of, rand.New(rand.NewPCG(sc.seed, 1<<43)))
-	r.net = newNetwork(fates{sc.seed, sc.rate, r.timing}, nil)
+	r.net = newNetwork(fates{sc.seed, sc.rate, r.timing}, nil, proof.DatabasesOf(sc.of))
 	if sc.tls {
 		r.net.tls = serverTLS
 	}
 	r.net.old = sc.old
-	r.server, err = upstashtest.Start(upstashtest.WithListener(r.net), upstashtest.WithToken(token))
-	if err != nil {
-		return r, err
+	for _, at := range r.net.places {
+		s, err := r.serve(at)
+		if err != nil {
+			return r, err
+		}
+		defer s.Close()
+		r.servers = append(r.servers, s)
 	}
-	defer r.server.Close()
-	r.server.SetReplicaLag(sc.lag)
-	r.server.InjectFunc(func(n int64, q upstashtest.RequestInfo) upstashtest.Fault {
-		f := r.fates().ofRequest(int(n))
-		if sc.unscripted && q.Commands[0] == "EVAL" {
-			f = upstashtest.NoPermission("EVAL")
-		}
-		if f != (upstashtest.Fault{}) {
-			r.net.note("request %d: %v", n, f)
-		}
-		return f
-	})
 	ctx := dialctx.With(context.Background(), r.net.dial)
 	if r.foreign {
 		r.outside(proof.Call{Verb: proof.Overwrite})
 	}
 	var running sync.WaitGroup
-	var clients []*upstash.Client
+	var clients []*upstash.Client // of all processes
 	for i := range sc.clients {
 		ctx, opts := ctx, []upstash.Option(nil)
 		if r.timing != nil {
 			clock := newClock(r.net, i, r.timing.pane)
 			ctx, opts = clock.under(ctx), append(opts, clock.option())
 		}
-		c, err := r.client(opts...)
+		own, err := r.clientsOf(opts...)
 		if err != nil {
 			return r, err
 		}
-		clients = append(clients, c)
-		session := r.open(c)
+		clients = append(clients, own...)
+		session := r.open(own)
 		for j := range sc.workers {
 			w := r.worker(i, j, session)
 			if !sc.shared {
-				w.session, w.handles = r.open(c), w.name
+				w.session, w.handles = r.open(own), w.name
 			}
+			ctx := lots.With(ctx, w.lots(i*10+j))
 			running.Go(func() { w.work(ctx) })
 		}
 	}
@@ -170,7 +166,39 @@ func simulate(sc scenario) (_ *run, err error) {
 
 func (r *run) fates() fates { return r.net.fates }
 
-func (r *run) client(more ...upstash.Option) (*upstash.Client, error) {
+// serve starts a server.
+func (r *run) serve(at *place) (*upstashtest.Server, error) {
+	s, err := upstashtest.Start(upstashtest.WithListener(at), upstashtest.WithToken(token))
+	if err != nil {
+		return nil, err
+	}
+	s.SetReplicaLag(r.lag)
+	s.InjectFunc(func(n int64, q upstashtest.RequestInfo) upstashtest.Fault {
+		f := r.fates().ofRequest(int(n)*len(r.net.places) + at.number)
+		if r.unscripted && q.Commands[0] == "EVAL" {
+			f = upstashtest.NoPermission("EVAL")
+		}
+		if f != (upstashtest.Fault{}) {
+			r.net.note("request %d of server %d: %v", n, at.number, f)
+		}
+		return f
+	})
+	return s, nil
+}
+
+// clientsOf returns the clients of a process, one for each server.
+func (r *run) clientsOf(more ...upstash.Option) (clients []*upstash.Client, err error) {
+	for _, at := range r.net.places {
+		c, err := r.client(at, more...)
+		if err != nil {
+			return nil, err
+		}
+		clients = append(clients, c)
+	}
+	return clients, nil
+}
+
+func (r *run) client(at *place, more ...upstash.Option) (*upstash.Client, error) {
 	scheme := "http://"
 	if r.tls {
 		scheme = "https://"
@@ -182,7 +210,7 @@ func (r *run) client(more ...upstash.Option) (*upstash.Client, error) {
 	if r.stale {
 		opts = append(opts, upstash.WithoutSyncToken())
 	}
-	return upstash.New(scheme+address.String(), token, append(opts, more...)...)
+	return upstash.New(scheme+at.address().String(), token, append(opts, more...)...)
 }
 
 // worker makes one call after another.
@@ -201,8 +229,14 @@ func (r *run) worker(client, n int, s proof.Handles) *worker {
 	}
 }
 
-func (r *run) open(c *upstash.Client) proof.Handles {
-	s, err := r.of.Open(c, key)
+// lots draws those of a worker, by which it looks at a fill: most looks are made.
+func (w *worker) lots(number int) func() float64 {
+	rng := rand.New(rand.NewPCG(w.r.seed, 1<<45+uint64(number)))
+	return func() float64 { return float64(rng.IntN(3) / 2) }
+}
+
+func (r *run) open(clients []*upstash.Client) proof.Handles {
+	s, err := r.of.Open(clients, key)
 	if err != nil {
 		panic(err) // the Configs are constants
 	}
@@ -261,22 +295,26 @@ func (w *worker) one(ctx context.Context) {
 // outside changes the key as no client of ours does.
 func (r *run) outside(c proof.Call) {
 	r.history.Do("outside", "outside", c, func(c proof.Call) proof.Result {
-		return r.of.Outside(r.server, key, r.seed, c)
+		return r.of.Outside(r.servers, key, r.seed, c)
 	})
 }
 
 // finish ends the faults, waits, and makes the last calls.
 func (r *run) finish(ctx context.Context) error {
-	r.server.InjectFunc(nil)
+	for _, s := range r.servers {
+		s.InjectFunc(nil)
+	}
 	r.net.heal()
 	time.Sleep(10 * time.Second)
-	c, err := r.client()
+	clients, err := r.clientsOf()
 	if err != nil {
 		return err
 	}
-	defer c.Close()
-	r.server.CatchUp()
-	return r.of.Finish(ctx, r.history, r.server, key, r.open(c))
+	for i, c := range clients {
+		defer c.Close()
+		r.servers[i].CatchUp()
+	}
+	return r.of.Finish(ctx, r.history, r.servers, key, r.open(clients))
 }
 
 // String is the story of a seed.
