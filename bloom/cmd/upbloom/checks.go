@@ -10,18 +10,19 @@ import (
 )
 
 // scratchNames are the ends of all keys that the checks write. The parts of an
-
 // upload, which package bloom names, are removed by it.
-
-var scratchNames = []string{"text", "fields", "many", "large", "bytes", "filter", "union", "eval"}
+var scratchNames = []string{
+	"text", "fields", "many", "large", "bytes", "filter", "union", "eval",
+	"window", "layers", "cuckoo", "shards:0", "shards:1",
+}
 
 const checkConnection = "connection and token"
 
 // checks returns what doctor asks, in order.
-
 func checks() []check {
 	return []check{
 		{checkConnection, true, askConnection},
+		{"region", false, askRegion},
 		{"set if zero, 53 bits exact", true, askSetIfZero},
 		{"BITFIELD of 10,000 operations", true, askManyOperations},
 		{"BITFIELD_RO at offset 2^32-1", true, askLastBit},
@@ -32,12 +33,20 @@ func checks() []check {
 		{"script locks its keys alone", false, askShebang},
 		{"EVALSHA", false, askEvalSHA},
 		{"expiry, only if there is none", true, askExpiry},
-		{"any bytes, and back", true, askBytes},
+		{"raw body, any bytes", true, askRawBody},
+		{"RESP2, any bytes", true, askRESP2},
+		{"base64, any bytes", true, askBase64},
+		{"base64 of a nested OK", true, askNestedOK},
 		{"request of 8 MiB", false, askLargeRequest},
+		{"request of 16 MiB", false, askLargerRequest},
+		{"record of 100 MB", false, askLargeRecord},
 		{"refused commands", true, askRefused},
+		{"wrong token", true, askWrongToken},
+		{"sync token", false, askSyncToken},
 		{"reads see the last write", true, askReadYourWrites},
 		{"a filter, from Create to Delete", true, askFilter},
-		{"eviction", false, askEviction},
+		{"window, scalable, cuckoo, sharded", true, askKinds},
+		{"eviction", true, askEviction},
 		{"clock", false, askClock},
 		{"read-only token", false, askReadOnly},
 	}
@@ -47,33 +56,40 @@ func askConnection(ctx context.Context, p *patient) (string, error) {
 	if err := p.set(ctx, "text", "a"); err != nil {
 		return "", err
 	}
-	var times []time.Duration
-	for range 5 {
-		start := time.Now()
-		if _, err := p.client.Do(ctx, upstash.Cmd("GET", p.key("text"))); err != nil {
-			return "", err
-		}
-		times = append(times, time.Since(start))
+	read := func() error { _, err := p.client.Do(ctx, upstash.Cmd("GET", p.key("text"))); return err }
+	write := func() error { return p.set(ctx, "text", "a") }
+	var err error
+	if p.read, err = median(read); err != nil {
+		return "", err
 	}
-	slices.Sort(times)
-	return fmt.Sprintf("a round trip takes %v, the median of 5", times[2].Round(10*time.Microsecond)), nil
+	if p.write, err = median(write); err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("a read takes %v, a write %v: medians of 5", p.read, p.write), nil
 }
 
-// expire gives a key that a check has made its TTL.
-
-func (p *patient) expire(ctx context.Context, name string) error {
-	_, err := p.client.Expire(ctx, p.key(name), scratchTTL)
-	return err
+// median runs a request five times and returns how long it takes.
+func median(request func() error) (time.Duration, error) {
+	var times [5]time.Duration
+	for i := range times {
+		start := time.Now()
+		if err := request(); err != nil {
+			return 0, err
+		}
+		times[i] = time.Since(start)
+	}
+	slices.Sort(times[:])
+	return times[2].Round(10 * time.Microsecond), nil
 }
 
-// fields runs a BITFIELD on a scratch key that expires.
-
+// fields runs a BITFIELD on a scratch key. The key is made before, so that it has
+// its TTL whatever happens.
 func (p *patient) fields(ctx context.Context, name string, b *upstash.BitField) ([]upstash.NullInt64, error) {
-	n, err := p.client.BitField(ctx, b)
+	_, err := p.client.Do(ctx, upstash.Cmd("SET", p.key(name), "", "EX", seconds(scratchTTL), "NX"))
 	if err != nil {
 		return nil, err
 	}
-	return n, p.expire(ctx, name)
+	return p.client.BitField(ctx, b)
 }
 
 func askSetIfZero(ctx context.Context, p *patient) (string, error) {
@@ -165,7 +181,6 @@ func askTransaction(ctx context.Context, p *patient) (string, error) {
 }
 
 // eval runs a script on the scratch key eval.
-
 func (p *patient) eval(ctx context.Context, text string) ([]upstash.NullInt64, error) {
 	reply, err := p.client.Do(ctx, upstash.Cmd("EVAL", text, "1", p.key("eval"), seconds(scratchTTL)))
 	if err != nil {
@@ -233,7 +248,3 @@ func askExpiry(ctx context.Context, p *patient) (string, error) {
 	}
 	return "", nil
 }
-
-// send uploads a value as a raw body.
-
-// askFilter is the life of a filter, with each operation that is a script.

@@ -47,6 +47,10 @@ type patient struct {
 	client *upstash.Client
 	prefix string // of all keys that doctor writes
 	brief  bool   // the file of a recording is to stay small
+	large  bool   // ask for limits that take much memory
+
+	url, token  string
+	read, write time.Duration // round trips
 }
 
 // scratchTTL is how long a key of doctor stays if it is interrupted.
@@ -79,12 +83,17 @@ var errSick = errors.New("a promise of upbloom would not hold on this database: 
 func (a *app) doctorCommand() *cli.Command {
 	return &cli.Command{
 		Name: "doctor", Usage: "ask a database whether upbloom's promises hold on it", ArgsUsage: " ",
-		Description: "Costs about 120 commands, sends 10 MB and reads 2.5. It writes keys that begin with\n" +
-			"upbloom:doctor: alone, gives each a TTL of 10 minutes, and removes them. A FAIL is\n" +
-			"what upbloom needs; a note is to be known. The exit status is 4 if there is a FAIL.",
-		Flags: []cli.Flag{&cli.StringFlag{
-			Name: "record", Usage: "write requests and answers to `FILE`, without token and host, to send it to us",
-		}},
+		Description: "Costs about 200 commands, sends 10 MB and reads 2.5. It writes keys that begin with\n" +
+			"upbloom:doctor: alone, gives each a TTL, and removes them. A FAIL is what upbloom\n" +
+			"needs; a note is to be known. The exit status is 4 if there is a FAIL.",
+		Flags: []cli.Flag{
+			&cli.StringFlag{
+				Name: "record", Usage: "write requests and answers to `FILE`, without token and host, to send it to us",
+			},
+			&cli.BoolFlag{
+				Name: "large", Usage: "ask for a request of 16 MiB and a record of 100 MB too",
+			},
+		},
 		Action: func(ctx context.Context, c *cli.Command) error {
 			if _, err := a.arguments(c, 0, 0); err != nil {
 				return err
@@ -92,62 +101,75 @@ func (a *app) doctorCommand() *cli.Command {
 			if _, err := a.connect(ctx); err != nil { // checks URL and token
 				return err
 			}
+			p := &patient{large: c.Bool("large")}
+			p.url, p.token = a.endpoint()
 			if !c.IsSet("record") {
-				return a.examine(ctx, a.client, false)
+				p.client = a.client
+				return a.examine(ctx, p)
 			}
-			return a.recorded(c.String("record"), func(client *upstash.Client) error {
-				return a.examine(ctx, client, true)
-			})
+			p.brief = true
+			return a.recorded(c.String("record"), p, func() error { return a.examine(ctx, p) })
 		},
 	}
 }
 
-// recorded runs f with a client whose requests and answers are written to a
-// file. The recorder reports to a test.
-func (a *app) recorded(file string, f func(*upstash.Client) error) error {
-	if file == "" {
-		return usagef("--record names no file")
+// endpoint returns the URL and the token of the database that connect chose.
+func (a *app) endpoint() (url, token string) {
+	if a.server != nil {
+		return a.server.URL, a.server.Token
 	}
-	url, token := os.Getenv("UPSTASH_REDIS_REST_URL"), os.Getenv("UPSTASH_REDIS_REST_TOKEN")
+	url, token = os.Getenv("UPSTASH_REDIS_REST_URL"), os.Getenv("UPSTASH_REDIS_REST_TOKEN")
 	if url == "" && token == "" {
 		url, token = os.Getenv("KV_REST_API_URL"), os.Getenv("KV_REST_API_TOKEN")
 	}
-	if a.server != nil {
-		url, token = a.server.URL, a.server.Token
+	return url, token
+}
+
+// recorded runs f with a client for p whose requests and answers are written to
+// a file. The recorder reports to a test.
+func (a *app) recorded(file string, p *patient, f func() error) error {
+	if file == "" {
+		return usagef("--record names no file")
 	}
 	var err error
-	over := faketest.Run(func(tb testing.TB) { err = f(upstashtest.Record(tb, file, url, token)) })
+	over := faketest.Run(func(tb testing.TB) {
+		p.client = upstashtest.Record(tb, file, p.url, p.token)
+		err = f()
+	})
 	if len(over.Failures) > 0 {
 		return usagef("nothing was recorded: %s", oneLine(strings.Join(over.Failures, "; ")))
 	}
 	return err
 }
 
-// examine runs all checks and prints a line for each. If it is brief, it sends
-// nothing large.
-func (a *app) examine(ctx context.Context, client *upstash.Client, brief bool) error {
-	p := &patient{
-		client: client, prefix: "upbloom:doctor:" + strconv.FormatUint(rand.Uint64(), 36) + ":", brief: brief,
-	}
+// examine runs all checks, prints a line for each and, for people, one that sums
+// them up.
+func (a *app) examine(ctx context.Context, p *patient) error {
+	p.prefix = "upbloom:doctor:" + strconv.FormatUint(rand.Uint64(), 36) + ":"
 	defer p.clear(ctx)
-	sick := false
+	count := make(map[string]int)
 	for _, c := range checks() {
 		f := a.ask(ctx, p, c)
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		sick = sick || f.Verdict == broken
-		if err := a.print(f, fmt.Sprintf("%-7s  %-32s  %s", f.Verdict, f.Check, oneLine(f.Says))); err != nil {
+		count[f.Verdict]++
+		if err := a.print(f, fmt.Sprintf("%-7s  %-33s  %s", f.Verdict, f.Check, oneLine(f.Says))); err != nil {
 			return err
 		}
 		if c.name == checkConnection && f.Verdict == broken {
 			return fmt.Errorf("the database does not answer: %s", f.Says)
 		}
 	}
-	if sick {
+	if count[broken] > 0 {
 		return errSick
 	}
-	return nil
+	if a.json {
+		return nil
+	}
+	_, err := fmt.Fprintf(a.out, "upbloom's promises hold here: %d ok, %d to note, %d not asked\n",
+		count[found], count[notice], count[notAsked])
+	return err
 }
 
 func (a *app) ask(ctx context.Context, p *patient, c check) finding {
