@@ -20,10 +20,10 @@ func splitArray(body []byte) ([][]byte, error) {
 	case !json.Valid(body):
 		return nil, errors.New("ERR the request body is not valid JSON")
 	}
-	var items [][]byte
-	for rest := trim(body[1 : len(body)-1]); len(rest) > 0; {
+	items := make([][]byte, 0, 1+bytes.Count(body, []byte{','}))
+	for rest := bytes.TrimSpace(body[1 : len(body)-1]); len(rest) > 0; {
 		n := elementLen(rest)
-		items = append(items, trim(rest[:n]))
+		items = append(items, bytes.TrimSpace(rest[:n]))
 		if rest = rest[n:]; len(rest) > 0 {
 			rest = rest[1:] // the comma
 		}

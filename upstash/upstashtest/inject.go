@@ -89,10 +89,12 @@ func (q *faultQueue) next(b batch, r RequestInfo) Fault {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	var f Fault
-	key := fmt.Sprintf("%s %q", b.form, b.cmds)
-	if again, ok := q.repeated[key]; ok {
-		delete(q.repeated, key)
-		return again
+	if len(q.repeated) > 0 {
+		key := b.text()
+		if again, ok := q.repeated[key]; ok {
+			delete(q.repeated, key)
+			return again
+		}
 	}
 	switch {
 	case len(q.queue) > 0:
@@ -109,13 +111,17 @@ func (q *faultQueue) next(b batch, r RequestInfo) Fault {
 		if q.repeated == nil {
 			q.repeated = make(map[string]Fault)
 		}
-		q.repeated[key] = CommandError(f.text)
+		q.repeated[b.text()] = CommandError(f.text)
 	}
 	if f != (Fault{}) {
 		q.count(f)
 	}
 	return f
 }
+
+// text returns the same for equal requests, and takes as long as all the rest of
+// a large one.
+func (b batch) text() string { return fmt.Sprintf("%s %q", b.form, b.cmds) }
 
 func (q *faultQueue) count(f Fault) {
 	if q.injected == nil {
