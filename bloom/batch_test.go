@@ -14,6 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/internal/testkit/bloomtest"
 	"github.com/upbloom/upbloom/upstash"
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
@@ -44,13 +45,13 @@ func TestBatchSplitsByBytes(t *testing.T) {
 
 // checkBodies wants all items in as few requests as the limit allows: two
 // neighbours never fit into one.
-func checkBodies(t *testing.T, w *watched, limit, each int, op string, want int) {
+func checkBodies(t *testing.T, w *bloomtest.Watched, limit, each int, op string, want int) {
 	t.Helper()
 	sum, longest := 0, 0
-	w.bodies = slices.DeleteFunc(w.bodies, func(body string) bool {
+	w.Bodies = slices.DeleteFunc(w.Bodies, func(body string) bool {
 		return !strings.Contains(body, `"BITFIELD"`)
 	})
-	for _, body := range w.bodies {
+	for _, body := range w.Bodies {
 		n := operations(body, op)
 		if op == "GET" || strings.Contains(body, "INCRBY") && op != "SET" {
 			n-- // the header's
@@ -64,13 +65,13 @@ func checkBodies(t *testing.T, w *watched, limit, each int, op string, want int)
 	if sum != want {
 		t.Errorf("limit %d: %d operations %s in all, want %d", limit, sum, op, want)
 	}
-	if limit == 0 && len(w.bodies) != 1 {
-		t.Errorf("%d requests, want 1", len(w.bodies))
+	if limit == 0 && len(w.Bodies) != 1 {
+		t.Errorf("%d requests, want 1", len(w.Bodies))
 	}
-	if fewest := (want + longest - 1) / longest; len(w.bodies) > fewest+fewest/8+1 { // offsets differ in length
-		t.Errorf("limit %d: %d requests, but %d would do", limit, len(w.bodies), fewest)
+	if fewest := (want + longest - 1) / longest; len(w.Bodies) > fewest+fewest/8+1 { // offsets differ in length
+		t.Errorf("limit %d: %d requests, but %d would do", limit, len(w.Bodies), fewest)
 	}
-	w.bodies = nil
+	w.Bodies = nil
 }
 
 // wordsOf is how many words look-ups of the items read: one that an item meets
@@ -104,7 +105,7 @@ func TestBatchParallel(t *testing.T) {
 				"ExistsAll": func() ([]bool, error) { return f.ExistsAll(t.Context(), items) },
 			} {
 				full, once := make(chan struct{}), sync.Once{}
-				w.most, w.arrive = 0, func(underWay int) {
+				w.Most, w.Arrive = 0, func(underWay int) {
 					if underWay == tt.want {
 						once.Do(func() { close(full) })
 					}
@@ -116,8 +117,8 @@ func TestBatchParallel(t *testing.T) {
 				if _, err := call(); err != nil {
 					t.Fatal(err)
 				}
-				if w.most != tt.want {
-					t.Errorf("BatchParallel %d: %s had %d requests under way, want %d", tt.set, name, w.most, tt.want)
+				if w.Most != tt.want {
+					t.Errorf("BatchParallel %d: %s had %d requests under way, want %d", tt.set, name, w.Most, tt.want)
 				}
 			}
 		}
@@ -141,7 +142,7 @@ func TestBatchMeetsAMismatchOnce(t *testing.T) {
 				t.Errorf("AddAll: %v, want a MismatchError and nothing done", err)
 			}
 			writes := 0
-			for _, body := range w.bodies {
+			for _, body := range w.Bodies {
 				if strings.Contains(body, "INCRBY") {
 					writes++
 				}
@@ -263,7 +264,7 @@ func TestBatchOfMoreItemsThanARequestCarries(t *testing.T) {
 	items := numbered("item", most+1)
 	items = append(items, items[0])
 	both := make(chan struct{})
-	w := &watched{next: allNew{}, arrive: func(underWay int) {
+	w := &bloomtest.Watched{Next: allNew{}, Arrive: func(underWay int) {
 		if underWay == 2 {
 			close(both)
 		}
@@ -283,9 +284,9 @@ func TestBatchOfMoreItemsThanARequestCarries(t *testing.T) {
 	if err != nil || count(got) != most+1 || got[most+1] {
 		t.Errorf("%d of %d new, the repeated one %v, %v", count(got), len(items), got[len(got)-1], err)
 	}
-	if len(w.bodies) != 2 || operations(w.bodies[0], "SET")+operations(w.bodies[1], "SET") != most+1 ||
-		operations(w.bodies[0], "SET")*operations(w.bodies[1], "SET") != most {
-		t.Errorf("%d requests, want one of 1,000 items and one of 1", len(w.bodies))
+	if len(w.Bodies) != 2 || operations(w.Bodies[0], "SET")+operations(w.Bodies[1], "SET") != most+1 ||
+		operations(w.Bodies[0], "SET")*operations(w.Bodies[1], "SET") != most {
+		t.Errorf("%d requests, want one of 1,000 items and one of 1", len(w.Bodies))
 	}
 }
 

@@ -114,7 +114,7 @@ func TestCuckooBilled(t *testing.T) {
 		} {
 			for range 2 { // the first one may send the script's text
 				s.ResetStats()
-				w.bodies = nil
+				w.Bodies = nil
 				if err := step.call(); err != nil {
 					t.Fatal(err)
 				}
@@ -124,7 +124,7 @@ func TestCuckooBilled(t *testing.T) {
 			}
 			n := s.Stats()
 			t.Logf("%s: %d requests, billed %d", step.name, n.Requests, n.Billed)
-			for _, body := range w.bodies {
+			for _, body := range w.Bodies {
 				if len(body) > cfg.BatchBytes {
 					t.Errorf("%s: a request of %d bytes", step.name, len(body))
 				}

@@ -141,9 +141,10 @@
 //	ExistsAll, 1,000 items 1  1  3,001 10,001   66,950 212,371  49,900 20,029    8.0    21
 //	Stats                  1  4      1      1      153     153      83     83   0.89  0.71
 //
-// By "go test ./bloom -run '^$' -bench Cost -count 16", the best of sixteen, on
-// loopback to a REST server in the same process and Redis 7.0.15 behind it, on
-// two shared cores of an AMD EPYC (Zen 3) with Go 1.26.8, 21 November 2026.
+// By "go test ./bloom/internal/systemtest -run '^$' -bench Cost -count 16", the
+// best of sixteen, on loopback to a REST server in the same process and Redis
+// 7.0.15 behind it, on two shared cores of an AMD EPYC (Zen 3) with Go 1.26.8, 21
+// November 2026.
 //
 // A million checks, half of them of members among a million:
 //

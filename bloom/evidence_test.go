@@ -177,13 +177,13 @@ func TestSmallestParts(t *testing.T) {
 	long := strings.Repeat("k", 4000)
 	cfg := bloom.Config{Capacity: 1_700_000, FPRate: 0.01} // 2.3 MB
 	for _, at := range []string{key, long} {
-		w.bodies = nil
+		w.Bodies = nil
 		f := handleAt(t, c, at, cfg)
 		if _, err := f.Load(t.Context(), mails(0, 100), bloom.MovePartBytes(1<<10)); err != nil {
 			t.Fatal(err)
 		}
 		most, total := 0, 0
-		for _, body := range w.bodies {
+		for _, body := range w.Bodies {
 			total++
 			if strings.HasPrefix(body, "[") {
 				most = max(most, len(body))

@@ -62,12 +62,12 @@ func TestRepeatedWordIsReadOnce(t *testing.T) {
 	f := handle(t, c, bloom.Config{Bits: 53, Hashes: 62})
 	add(t, f, "a", true)
 	add(t, f, "a", false)
-	w.bodies = nil
+	w.Bodies = nil
 	exists(t, f, "a", true)
-	if n := operations(w.bodies[0], "GET"); n != 2 {
-		t.Errorf("%d reads, want the header and one word: %s", n, w.bodies[0])
+	if n := operations(w.Bodies[0], "GET"); n != 2 {
+		t.Errorf("%d reads, want the header and one word: %s", n, w.Bodies[0])
 	}
-	if !strings.Contains(w.bodies[0], `"GET","u53","192"`) {
-		t.Errorf("the word is not the one at bit 192: %s", w.bodies[0])
+	if !strings.Contains(w.Bodies[0], `"GET","u53","192"`) {
+		t.Errorf("the word is not the one at bit 192: %s", w.Bodies[0])
 	}
 }

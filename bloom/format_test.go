@@ -5,10 +5,8 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"math/big"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -21,29 +19,6 @@ import (
 )
 
 var schemes = []bloom.Scheme{bloom.SchemeBlocked, bloom.SchemeXXH3, bloom.SchemeFNV1a}
-
-// The encoder of this file is written from the description of the format alone
-// and shares no code with the package: bits are characters, and the arithmetic
-// is math/big's.
-
-const headBits = 192
-
-// headerOf is the first 24 bytes of a filter that another program wrote: 53
-// bits of header, 11 zeros, a word of zeros, and one that is zero for kind 0.
-func headerOf(kind, version int, g bloom.Geometry) string {
-	tag := uint64(0)
-	if g.Seed != 0 {
-		var b [8]byte
-		binary.LittleEndian.PutUint64(b[:], g.Seed)
-		tag = 1 + xxh3.Hash(b[:])%127
-	}
-	bits := fmt.Sprintf("1%02b%02b%03b%06b%07b%032b", kind, version, g.Scheme, g.Hashes, tag, g.Bits)
-	bits += strings.Repeat("0", 11+64)
-	if kind != 0 {
-		bits += "1" // of the kind's own word
-	}
-	return packed(bits + strings.Repeat("0", headBits-len(bits)))
-}
 
 // withoutBirth holds the second word of a plain filter of ours against the
 // format, and returns the string with zeros instead of it.
@@ -60,84 +35,6 @@ func withoutBirth(t *testing.T, stored string, settled bool) string {
 		t.Errorf("third word %x, want zeros", stored[16:24])
 	}
 	return stored[:8] + strings.Repeat("\x00", 8) + stored[16:]
-}
-
-// packed makes bytes of bits, the first one being the top bit of the first
-// byte.
-func packed(bits string) string {
-	bits += strings.Repeat("0", (8-len(bits)%8)%8)
-	out := make([]byte, len(bits)/8)
-	for i := range out {
-		n, err := strconv.ParseUint(bits[i*8:i*8+8], 2, 8)
-		if err != nil {
-			panic(err)
-		}
-		out[i] = byte(n)
-	}
-	return string(out)
-}
-
-// positionsOf computes an item's cells over the integers.
-func positionsOf(g bloom.Geometry, item string) []uint64 {
-	wrap := new(big.Int).Lsh(big.NewInt(1), 64)
-	m := new(big.Int).SetUint64(g.Bits)
-	var out []uint64
-	if g.Scheme == bloom.SchemeFNV1a {
-		h1, h2 := fnvOf(item, 0xcbf29ce484222325), fnvOf(item, 0x84222325cbf29ce4)
-		for i := range g.Hashes {
-			sum := new(big.Int).Mul(h2, big.NewInt(int64(i)))
-			out = append(out, sum.Add(sum, h1).Mod(sum, m).Uint64())
-		}
-		return out
-	}
-	h := xxh3.HashString128Seed(item, g.Seed)
-	x, y := new(big.Int).SetUint64(h.Hi), new(big.Int).SetUint64(h.Lo)
-	for i := 0; len(out) < g.Hashes; i++ {
-		if g.Scheme == bloom.SchemeBlocked {
-			out = append(out, pairOf(x, g.Bits/53)...)
-		} else {
-			out = append(out, new(big.Int).Mod(x, m).Uint64())
-		}
-		x.Add(x, y).Mod(x, wrap)
-		y.Add(y, big.NewInt(int64(i+1))).Mod(y, wrap)
-	}
-	return out
-}
-
-// pairOf is the two bits of a word that x chooses.
-func pairOf(x *big.Int, words uint64) []uint64 {
-	q, w := new(big.Int).DivMod(x, new(big.Int).SetUint64(words), new(big.Int))
-	q, a := q.DivMod(q, big.NewInt(53), new(big.Int))
-	b := q.Mod(q, big.NewInt(52)).Uint64()
-	if b >= a.Uint64() {
-		b++
-	}
-	return []uint64{53*w.Uint64() + a.Uint64(), 53*w.Uint64() + b}
-}
-
-func fnvOf(item string, offset uint64) *big.Int {
-	wrap := new(big.Int).Lsh(big.NewInt(1), 64)
-	h := new(big.Int).SetUint64(offset)
-	for _, c := range []byte(item) {
-		h.Xor(h, big.NewInt(int64(c)))
-		h.Mul(h, big.NewInt(1099511628211)).Mod(h, wrap)
-	}
-	return h
-}
-
-// stringOf is the whole Redis string of a filter with the items in it, its
-// second word zero.
-func stringOf(g bloom.Geometry, layout bloom.Layout, items ...string) string {
-	cells := []byte(strings.Repeat("0", int(g.Bits)))
-	for _, item := range items {
-		for _, p := range positionsOf(g, item) {
-			cells[p] = '1'
-		}
-	}
-	if layout == bloom.LayoutBare {
-		return packed(string(cells))
-	}
-	return headerOf(0, 1, g) + packed(string(cells))
 }
 
 func TestStoredBytesAreTheFormat(t *testing.T) {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/internal/testkit/bloomtest"
 	"github.com/upbloom/upbloom/upstash"
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
@@ -198,7 +199,7 @@ func TestWindowTurnClears(t *testing.T) {
 }
 
 // wantAnswers looks all items up, and those that were never added.
-func (v kindString) wantAnswers(t *testing.T, f adder, others []string) {
+func (v kindString) wantAnswers(t *testing.T, f bloomtest.Adder, others []string) {
 	t.Helper()
 	found, err := f.ExistsAll(t.Context(), append(slices.Clone(v.Items), others...))
 	if err != nil {

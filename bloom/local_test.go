@@ -11,8 +11,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/upbloom/upbloom/bloom/internal/cells"
 	"pgregory.net/rapid"
+
+	"github.com/upbloom/upbloom/bloom/internal/cells"
 )
 
 // localGeometries returns geometries of each scheme of one-bit cells, some of

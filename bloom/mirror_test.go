@@ -62,13 +62,6 @@ func asks(t *testing.T, s *upstashtest.Server, m *bloom.Mirror, item string, wan
 	}
 }
 
-func mustAdd(t *testing.T, f *bloom.Filter, items ...string) {
-	t.Helper()
-	if _, err := f.AddAll(t.Context(), items); err != nil {
-		t.Fatal(err)
-	}
-}
-
 // By default a "yes" is learned from the answer, for MaxTrust; a "no" is always
 // the server's.
 func TestMirrorLearnsYesFromAnswers(t *testing.T) {

@@ -68,18 +68,18 @@ func TestMustExistInBatches(t *testing.T) {
 				t.Fatal(err)
 			}
 			items := append(numbered("item", 2500), numbered("item", 100)...)
-			w.bodies = nil
+			w.Bodies = nil
 			got, err := f.AddAll(t.Context(), items)
 			if err != nil || count(got[:2500]) != 2500 || count(got[2500:]) != 0 {
 				t.Errorf("BatchBytes %d: %d new, %v", limit, count(got), err)
 			}
-			for _, body := range w.bodies {
+			for _, body := range w.Bodies {
 				if limit > 0 && len(body) > limit {
 					t.Errorf("a request of %d bytes, want at most %d", len(body), limit)
 				}
 			}
-			if limit == 0 && len(w.bodies) != 1 {
-				t.Errorf("%d requests, want 1", len(w.bodies))
+			if limit == 0 && len(w.Bodies) != 1 {
+				t.Errorf("%d requests, want 1", len(w.Bodies))
 			}
 			found, err := f.ExistsAll(t.Context(), items)
 			if err != nil || count(found) != len(items) {

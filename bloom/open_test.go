@@ -143,12 +143,12 @@ func TestOpenOptions(t *testing.T) {
 		wantNoTTL(t, s)
 		add(t, f, "b", true)
 		wantTTL(t, s, time.Hour)
-		w.bodies = nil
+		w.Bodies = nil
 		if _, err := f.AddAll(t.Context(), numbered("c", 100)); err != nil {
 			t.Fatal(err)
 		}
-		if len(w.bodies) < 5 {
-			t.Errorf("%d requests with BatchBytes 2000, want several", len(w.bodies))
+		if len(w.Bodies) < 5 {
+			t.Errorf("%d requests with BatchBytes 2000, want several", len(w.Bodies))
 		}
 		do(t, s, "DEL", key)
 		exists(t, f, "a", false)

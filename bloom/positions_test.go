@@ -7,8 +7,9 @@ import (
 	"strconv"
 	"testing"
 
-	"github.com/upbloom/upbloom/bloom/internal/cells"
 	"pgregory.net/rapid"
+
+	"github.com/upbloom/upbloom/bloom/internal/cells"
 )
 
 func drawGeometry(t *rapid.T, scheme Scheme) Geometry {

@@ -161,12 +161,12 @@ func TestReadsNearestFirstAsksAgainForWhatWasNotFound(t *testing.T) {
 	if err != nil || count(got) != 100 {
 		t.Errorf("%d of 100 found, %v", count(got), err)
 	}
-	if len(w.bodies) != 2 || !strings.HasPrefix(w.bodies[0], `["BITFIELD_RO"`) ||
-		!strings.HasPrefix(w.bodies[1], `["BITFIELD"`) {
-		t.Fatalf("%d requests, want the region's and the primary's", len(w.bodies))
+	if len(w.Bodies) != 2 || !strings.HasPrefix(w.Bodies[0], `["BITFIELD_RO"`) ||
+		!strings.HasPrefix(w.Bodies[1], `["BITFIELD"`) {
+		t.Fatalf("%d requests, want the region's and the primary's", len(w.Bodies))
 	}
 	want := 1 + wordsOf(f.Geometry(), numbered("new", 10))
-	if n := operations(w.bodies[1], "GET"); n != want {
+	if n := operations(w.Bodies[1], "GET"); n != want {
 		t.Errorf("the second request reads %d words, want %d", n, want)
 	}
 }

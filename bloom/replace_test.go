@@ -11,14 +11,6 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
-func localOf(f *bloom.Filter, from, to int) *bloom.Local {
-	l := bloom.NewLocal(f.Geometry())
-	for m := range mails(from, to) {
-		l.Add(m)
-	}
-	return l
-}
-
 // After Replace the filter holds what the Local holds and no more. Its TTL
 // stays, and its birth number is another.
 func TestReplaceIsTheLocal(t *testing.T) {
@@ -181,4 +173,18 @@ func TestMoveWithoutDowntime(t *testing.T) {
 		t.Fatal(deleted, err)
 	}
 	wantMails(t, v2, 0, 1200)
+}
+
+// A part of unknown outcome is a key of its own: the filter is as it was.
+func TestLoadThatLosesAPartIsSafeToRetry(t *testing.T) {
+	s := upstashtest.NewServer(t)
+	f := handle(t, once(s), middling())
+	s.Inject(upstashtest.Drop(upstashtest.AfterExec))
+	if _, err := f.Load(t.Context(), mails(0, 9)); err == nil || !upstash.SafeToRetry(err) {
+		t.Errorf("Load: %v, want an error that is safe to retry", err)
+	}
+	s.Inject(upstashtest.Drop(upstashtest.AfterExec))
+	if err := f.Replace(t.Context(), localOf(f, 0, 9)); err == nil || !upstash.SafeToRetry(err) {
+		t.Errorf("Replace: %v, want an error that is safe to retry", err)
+	}
 }

@@ -141,7 +141,7 @@ func TestScalableRequestBytes(t *testing.T) {
 		t.Fatal(err)
 	}
 	sizes := []int{}
-	for _, body := range w.bodies[1:] { // behind the look for room
+	for _, body := range w.Bodies[1:] { // behind the look for room
 		sizes = append(sizes, len(body)/10_000*10)
 	}
 	if !slices.Equal(sizes, []int{350, 270}) {

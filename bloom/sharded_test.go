@@ -236,24 +236,24 @@ func TestShardedBatchBytes(t *testing.T) {
 		f := sharded(t, cfg, c)
 		create(t, f, true)
 		items := append(numbered("item", 1500), numbered("item", 300)...)
-		w.bodies = nil
+		w.Bodies = nil
 		added, err := f.AddAll(t.Context(), items)
 		if err != nil || count(added[:1500]) != 1500 || count(added) != 1500 {
 			t.Errorf("%d new, %v", count(added), err)
 		}
-		sent := len(w.bodies)
+		sent := len(w.Bodies)
 		found, err := f.ExistsAll(t.Context(), items)
 		if err != nil || count(found) != len(items) {
 			t.Errorf("%d found, %v", count(found), err)
 		}
-		for i, body := range w.bodies {
+		for i, body := range w.Bodies {
 			if len(body) > cfg.BatchBytes {
 				t.Errorf("request %d has %d bytes, want at most %d", i, len(body), cfg.BatchBytes)
 			}
 		}
 		// The operations take 160 and 320 KB.
-		if sent > 14 || len(w.bodies)-sent > 20 {
-			t.Errorf("%d and %d requests, want about 12 and 18", sent, len(w.bodies)-sent)
+		if sent > 14 || len(w.Bodies)-sent > 20 {
+			t.Errorf("%d and %d requests, want about 12 and 18", sent, len(w.Bodies)-sent)
 		}
 	})
 }

@@ -1,6 +1,7 @@
 package bloom_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -11,18 +12,6 @@ import (
 	"github.com/upbloom/upbloom/upstash"
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
-
-func expiring(ttl time.Duration) bloom.Config {
-	cfg := small()
-	cfg.TTL = ttl
-	return cfg
-}
-
-// settled is bit 127 of the filter: its TTL was set, or its user decided.
-func settled(t *testing.T, s *upstashtest.Server) bool {
-	t.Helper()
-	return do(t, s, "GETBIT", key, "127") == int64(1)
-}
 
 func TestTTLIsSetOnceAndNeverProlonged(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
@@ -194,18 +183,18 @@ func TestTheUserDecides(t *testing.T) {
 			s.FlushAll()
 			c, w := watch(t, s)
 			f, user := handle(t, c, expiring(time.Hour)), handle(t, s.Client(), small())
-			w.arrive = func(int) {
-				if body := w.bodies[len(w.bodies)-1]; strings.HasPrefix(body, `["EVAL"`) {
+			w.Arrive = func(int) {
+				if body := w.Bodies[len(w.Bodies)-1]; strings.HasPrefix(body, `["EVAL"`) {
 					if _, err := decide.call(user); err != nil {
 						t.Errorf("%s: %v", name, err)
 					}
 				}
 			}
 			add(t, f, "a", true) // the filter is made, and then the settling comes late
-			if len(w.bodies) != 2 {
-				t.Fatalf("%s: %d requests, want the Add and its settling", name, len(w.bodies))
+			if len(w.Bodies) != 2 {
+				t.Fatalf("%s: %d requests, want the Add and its settling", name, len(w.Bodies))
 			}
-			w.arrive = nil
+			w.Arrive = nil
 			check := func() {
 				t.Helper()
 				if got := pttl(t, s); decide.want < 0 && got != -1 || decide.want > 0 &&
@@ -237,15 +226,15 @@ func TestSettlingLooksAgain(t *testing.T) {
 		} {
 			s.FlushAll()
 			c, w := watch(t, s)
-			w.arrive = func(int) {
-				if strings.HasPrefix(w.bodies[len(w.bodies)-1], `["EVAL"`) {
+			w.Arrive = func(int) {
+				if strings.HasPrefix(w.Bodies[len(w.Bodies)-1], `["EVAL"`) {
 					do(t, s, "DEL", key)
 					replace()
 				}
 			}
 			add(t, handle(t, c, expiring(time.Hour)), "a", true)
-			if len(w.bodies) != 2 {
-				t.Fatalf("%s: %d requests, want the Add and its settling", name, len(w.bodies))
+			if len(w.Bodies) != 2 {
+				t.Fatalf("%s: %d requests, want the Add and its settling", name, len(w.Bodies))
 			}
 			if got := pttl(t, s); got > 0 || got == -2 && name != "nothing" {
 				t.Errorf("%s: the TTL is %v", name, got)
@@ -259,8 +248,8 @@ func TestSettlingOutlivesTheContext(t *testing.T) {
 	s := upstashtest.NewServer(t)
 	c, w := watch(t, s)
 	ctx, cancel := contextOf(t)
-	w.arrive = func(int) {
-		if strings.HasPrefix(w.bodies[len(w.bodies)-1], `["EVAL"`) {
+	w.Arrive = func(int) {
+		if strings.HasPrefix(w.Bodies[len(w.Bodies)-1], `["EVAL"`) {
 			cancel()
 		}
 	}
@@ -284,9 +273,9 @@ func TestTTLOnTheWire(t *testing.T) {
 			t.Fatal(err)
 		}
 		// The last argument is the birth number.
-		if len(w.bodies) != 2 || !strings.HasPrefix(w.bodies[1], `["EVAL"`) ||
-			!strings.Contains(w.bodies[1], want) {
-			t.Errorf("%v: sent %s, want %s in it", ttl, w.bodies, want)
+		if len(w.Bodies) != 2 || !strings.HasPrefix(w.Bodies[1], `["EVAL"`) ||
+			!strings.Contains(w.Bodies[1], want) {
+			t.Errorf("%v: sent %s, want %s in it", ttl, w.Bodies, want)
 		}
 	}
 }
@@ -393,4 +382,10 @@ func TestTTLThatCannotBeSet(t *testing.T) {
 		add(t, f, "e", true)
 		wantTTL(t, s, time.Hour)
 	})
+}
+
+func contextOf(t *testing.T) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(t.Context())
+	t.Cleanup(cancel)
+	return ctx, cancel
 }

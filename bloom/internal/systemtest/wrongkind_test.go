@@ -1,33 +1,25 @@
-package bloom_test
+package systemtest
 
 import (
-	"context"
 	"errors"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/internal/testkit/bloomtest"
 	"github.com/upbloom/upbloom/upstash"
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
-// adder is what the handles of all types have in common.
-type adder interface {
-	Create(ctx context.Context) (bool, error)
-	Add(ctx context.Context, item string) (bool, error)
-	AddAll(ctx context.Context, items []string) ([]bool, error)
-	ExistsAll(ctx context.Context, items []string) ([]bool, error)
-}
-
 // wrongKey is a key that is a shard's too: that of the only shard of a Sharded
 // at key.
-const wrongKey = key + ":0"
+const wrongKey = bloomtest.Key + ":0"
 
 // A wrongKind is a type that may meet another one's key by mistake.
 type wrongKind struct {
 	name   string
-	make   func(c *upstash.Client) (adder, error)
+	make   func(c *upstash.Client) (bloomtest.Adder, error)
 	word   bool // it has a word of its own, the third one
 	looks  bool // it looks at the header before it writes
 	warm   bool // its handles knew the key before it became another's
@@ -37,20 +29,20 @@ type wrongKind struct {
 }
 
 func wrongKinds() []wrongKind {
-	filter := func(cfg bloom.Config) func(*upstash.Client) (adder, error) {
-		return func(c *upstash.Client) (adder, error) { return bloom.New(c, wrongKey, cfg) }
+	filter := func(cfg bloom.Config) func(*upstash.Client) (bloomtest.Adder, error) {
+		return func(c *upstash.Client) (bloomtest.Adder, error) { return bloom.New(c, wrongKey, cfg) }
 	}
-	window := func(cfg bloom.WindowConfig) func(*upstash.Client) (adder, error) {
-		return func(c *upstash.Client) (adder, error) { return bloom.NewWindow(c, wrongKey, cfg) }
+	window := func(cfg bloom.WindowConfig) func(*upstash.Client) (bloomtest.Adder, error) {
+		return func(c *upstash.Client) (bloomtest.Adder, error) { return bloom.NewWindow(c, wrongKey, cfg) }
 	}
-	scalable := func(c *upstash.Client) (adder, error) {
+	scalable := func(c *upstash.Client) (bloomtest.Adder, error) {
 		return bloom.NewScalable(c, wrongKey, bloom.ScalableConfig{Capacity: 1000, FPRate: 0.01})
 	}
-	shard := func(c *upstash.Client) (adder, error) {
-		return bloom.NewSharded([]*upstash.Client{c}, key,
+	shard := func(c *upstash.Client) (bloomtest.Adder, error) {
+		return bloom.NewSharded([]*upstash.Client{c}, bloomtest.Key,
 			bloom.ShardedConfig{Capacity: 1000, FPRate: 0.01, Shards: 1})
 	}
-	cuckoo := func(c *upstash.Client) (adder, error) {
+	cuckoo := func(c *upstash.Client) (bloomtest.Adder, error) {
 		return bloom.NewCuckoo(c, wrongKey, bloom.CuckooConfig{Capacity: 1000, FPRate: 0.01})
 	}
 	span := bloom.WindowConfig{Capacity: 1000, FPRate: 0.01, Span: time.Hour}
@@ -60,8 +52,8 @@ func wrongKinds() []wrongKind {
 	fnv := bloom.Config{Capacity: 1000, FPRate: 0.01, Scheme: bloom.SchemeFNV1a}
 	must := bloom.Config{Capacity: 2000, FPRate: 0.01, MustExist: true}
 	return []wrongKind{
-		{name: "filter", make: filter(small()), plain: true},
-		{name: "larger filter", make: filter(sparse()), plain: true},
+		{name: "filter", make: filter(bloomtest.Small()), plain: true},
+		{name: "larger filter", make: filter(bloomtest.Sparse()), plain: true},
 		{name: "filter with a TTL", make: filter(ttl), plain: true},
 		{name: "xxh3 filter", make: filter(xxh3), plain: true},
 		{name: "fnv1a filter", make: filter(fnv), plain: true},
@@ -80,7 +72,7 @@ func wrongKinds() []wrongKind {
 // becomes wrong, but for one exception: a cuckoo table holds fingerprints, and a
 // bit more makes another fingerprint.
 func TestAddAtAnotherKind(t *testing.T) {
-	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+	bloomtest.EachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		for _, victim := range wrongKinds() {
 			for _, other := range wrongKinds() {
 				// Scalables of one Config are one filter, whatever they know.
@@ -97,14 +89,14 @@ func TestAddAtAnotherKind(t *testing.T) {
 
 func addAtAnother(t *testing.T, s *upstashtest.Server, victim, other wrongKind) {
 	s.FlushAll()
-	theirs, ours := numbered("theirs", 300), numbered("ours", 300)
+	theirs, ours := bloomtest.Numbered("theirs", 300), bloomtest.Numbered("ours", 300)
 	// A handle refuses once it knows: each Add has its own.
-	writers := make([]adder, 21)
+	writers := make([]bloomtest.Adder, 21)
 	for i := range writers {
 		writers[i] = makeKind(t, s, other)
 	}
 	if other.warm {
-		if _, err := writers[0].AddAll(t.Context(), numbered("before", 2000)); err != nil {
+		if _, err := writers[0].AddAll(t.Context(), bloomtest.Numbered("before", 2000)); err != nil {
 			t.Fatal(err)
 		}
 		for _, w := range writers {
@@ -121,7 +113,7 @@ func addAtAnother(t *testing.T, s *upstashtest.Server, victim, other wrongKind) 
 	if _, err := wrote.AddAll(t.Context(), theirs); err != nil {
 		t.Fatal(err)
 	}
-	before := storedAt(t, s, wrongKey)
+	before := bloomtest.StoredAt(t, s, wrongKey)
 	var mismatch *bloom.MismatchError
 	for i, w := range writers[1:] {
 		if _, err := w.Add(t.Context(), ours[i]); !errors.As(err, &mismatch) {
@@ -131,7 +123,7 @@ func addAtAnother(t *testing.T, s *upstashtest.Server, victim, other wrongKind) 
 	if _, err := writers[0].AddAll(t.Context(), ours); !errors.As(err, &mismatch) {
 		t.Fatalf("AddAll: %v, want a MismatchError", err)
 	}
-	after, words := storedAt(t, s, wrongKey), 24
+	after, words := bloomtest.StoredAt(t, s, wrongKey), 24
 	if !victim.word {
 		words = 16 // the third means nothing here
 	}
@@ -149,20 +141,20 @@ func addAtAnother(t *testing.T, s *upstashtest.Server, victim, other wrongKind) 
 		if st, err := f.Stats(t.Context()); err != nil || st.Damaged != changed {
 			t.Errorf("Stats: damaged %v, %v, want %v", st.Damaged, err, changed)
 		}
-		if other.plain && (!changed || count(found) == len(theirs)) {
-			t.Errorf("all %d members are found, changed %v: the exception is none", count(found), changed)
+		if other.plain && (!changed || bloomtest.Count(found) == len(theirs)) {
+			t.Errorf("all %d members are found, changed %v: the exception is none", bloomtest.Count(found), changed)
 		}
-		if !changed && count(found) != len(theirs) {
-			t.Errorf("%d of %d found in a table that was not changed", count(found), len(theirs))
+		if !changed && bloomtest.Count(found) != len(theirs) {
+			t.Errorf("%d of %d found in a table that was not changed", bloomtest.Count(found), len(theirs))
 		}
 		return
 	}
-	if count(found) != len(theirs) {
-		t.Errorf("%d of %d found", count(found), len(theirs))
+	if bloomtest.Count(found) != len(theirs) {
+		t.Errorf("%d of %d found", bloomtest.Count(found), len(theirs))
 	}
 }
 
-func makeKind(t *testing.T, s *upstashtest.Server, k wrongKind) adder {
+func makeKind(t *testing.T, s *upstashtest.Server, k wrongKind) bloomtest.Adder {
 	t.Helper()
 	a, err := k.make(s.Client())
 	if err != nil {

@@ -1,6 +1,6 @@
 //go:build !race
 
-package bloom_test
+package systemtest
 
 import (
 	"bytes"
@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/internal/testkit/bloomtest"
 	"github.com/upbloom/upbloom/upstash"
 )
 
@@ -54,20 +55,20 @@ func heap() uint64 {
 // under way.
 func TestBatchMemoryIsBounded(t *testing.T) {
 	const items = 400_000
-	many := numbered("item", items)
-	cfg := sparse()
+	many := bloomtest.Numbered("item", items)
+	cfg := bloomtest.Sparse()
 	cfg.BatchBytes = 64 << 10
 	for name, call := range map[string]func(f *bloom.Filter) ([]bool, error){
 		"AddAll":    func(f *bloom.Filter) ([]bool, error) { return f.AddAll(t.Context(), many) },
 		"ExistsAll": func(f *bloom.Filter) ([]bool, error) { return f.ExistsAll(t.Context(), many) },
 	} {
-		m := &heapMeter{header: headerWordOf(cfg)}
+		m := &heapMeter{header: bloomtest.HeaderWordOf(cfg)}
 		c, err := upstash.New("https://db.example.com", "token", upstash.WithTransport(m))
 		if err != nil {
 			t.Fatal(err)
 		}
 		before := heap()
-		got, err := call(handle(t, c, cfg))
+		got, err := call(bloomtest.Handle(t, c, cfg))
 		if err != nil || len(got) != items {
 			t.Fatalf("%s: %v", name, err)
 		}

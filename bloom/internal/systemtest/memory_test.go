@@ -1,35 +1,17 @@
-package bloom_test
+package systemtest
 
 import (
-	"bufio"
 	"errors"
-	"io"
-	"net"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/internal/testkit/bloomtest"
 	"github.com/upbloom/upbloom/internal/testkit/testenv"
 	"github.com/upbloom/upbloom/upstash"
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
-
-// fillUp makes a Redis refuse every command that might take memory.
-func fillUp(t *testing.T, addr string) {
-	t.Helper()
-	c, err := net.Dial("tcp", addr)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
-	if _, err := io.WriteString(c, "CONFIG SET maxmemory 1\r\n"); err != nil {
-		t.Fatal(err)
-	}
-	if line, err := bufio.NewReader(c).ReadString('\n'); err != nil || line != "+OK\r\n" {
-		t.Fatalf("CONFIG SET: %q, %v", line, err)
-	}
-}
 
 // A full database refuses a look-up, whose BITFIELD counts as a write. The error
 // names the setting with which look-ups still work. The user's orders take no
@@ -37,9 +19,9 @@ func fillUp(t *testing.T, addr string) {
 func TestFullDatabase(t *testing.T) {
 	addr := testenv.Redis(t)
 	s := upstashtest.NewServer(t, upstashtest.WithRedis(addr))
-	f := handle(t, s.Client(), expiring(time.Hour))
-	add(t, f, "a", true)
-	fillUp(t, addr)
+	f := bloomtest.Handle(t, s.Client(), bloomtest.Expiring(time.Hour))
+	bloomtest.Add(t, f, "a", true)
+	bloomtest.FillUp(t, addr)
 
 	for name, call := range map[string]func() error{
 		"Exists":    func() error { _, err := f.Exists(t.Context(), "a"); return err },
@@ -56,19 +38,19 @@ func TestFullDatabase(t *testing.T) {
 		strings.Contains(err.Error(), "ReadsNearest") {
 		t.Errorf("Add: %v, want ErrOutOfMemory", err)
 	}
-	cfg := expiring(time.Hour)
+	cfg := bloomtest.Expiring(time.Hour)
 	cfg.Reads = bloom.ReadsNearest
-	nearest := handle(t, s.Client(), cfg)
-	exists(t, nearest, "a", true)
-	exists(t, nearest, "b", false)
+	nearest := bloomtest.Handle(t, s.Client(), cfg)
+	bloomtest.Exists(t, nearest, "a", true)
+	bloomtest.Exists(t, nearest, "b", false)
 	if ok, err := f.Persist(t.Context()); !ok || err != nil {
 		t.Errorf("Persist = %v, %v, want true", ok, err)
 	}
-	wantNoTTL(t, s)
-	if ok, err := f.Expire(t.Context(), time.Minute); !ok || err != nil || !settled(t, s) {
-		t.Errorf("Expire = %v, %v, settled %v, want true", ok, err, settled(t, s))
+	bloomtest.WantNoTTL(t, s)
+	if ok, err := f.Expire(t.Context(), time.Minute); !ok || err != nil || !bloomtest.Settled(t, s) {
+		t.Errorf("Expire = %v, %v, settled %v, want true", ok, err, bloomtest.Settled(t, s))
 	}
-	wantTTL(t, s, time.Minute)
+	bloomtest.WantTTL(t, s, time.Minute)
 	if ok, err := f.Delete(t.Context()); !ok || err != nil {
 		t.Errorf("Delete = %v, %v, want true", ok, err)
 	}
@@ -79,9 +61,9 @@ func TestFullDatabase(t *testing.T) {
 func TestAFullDatabaseStillTellsItsState(t *testing.T) {
 	addr := testenv.Redis(t)
 	s := upstashtest.NewServer(t, upstashtest.WithRedis(addr))
-	headed, bare := handle(t, s.Client(), expiring(time.Hour)), bareBeside(t, s)
+	headed, bare := bloomtest.Handle(t, s.Client(), bloomtest.Expiring(time.Hour)), bareBeside(t, s)
 	for _, f := range []*bloom.Filter{headed, bare} {
-		if _, err := f.AddAll(t.Context(), numbered("item", 100)); err != nil {
+		if _, err := f.AddAll(t.Context(), bloomtest.Numbered("item", 100)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -91,9 +73,9 @@ func TestAFullDatabaseStillTellsItsState(t *testing.T) {
 			func() (any, error) { return bare.Cardinality(t.Context()) },
 			func() (any, error) { return timeless(headed.Stats(t.Context())) },
 			func() (any, error) { return timeless(bare.Stats(t.Context())) },
-			func() (any, error) { return timeless(bloom.Inspect(t.Context(), s.Client(), key)) },
+			func() (any, error) { return timeless(bloom.Inspect(t.Context(), s.Client(), bloomtest.Key)) },
 			func() (any, error) {
-				f, err := bloom.Open(t.Context(), s.Client(), key)
+				f, err := bloom.Open(t.Context(), s.Client(), bloomtest.Key)
 				if err != nil {
 					return nil, err
 				}
@@ -115,7 +97,7 @@ func TestAFullDatabaseStillTellsItsState(t *testing.T) {
 		return state
 	}
 	before := states()
-	fillUp(t, addr)
+	bloomtest.FillUp(t, addr)
 	for i, after := range states() {
 		if after != before[i] {
 			t.Errorf("read %d in a full database: %q, want %q", i, after, before[i])
@@ -126,7 +108,7 @@ func TestAFullDatabaseStillTellsItsState(t *testing.T) {
 // bareBeside is a Bare filter at a key of its own.
 func bareBeside(t *testing.T, s *upstashtest.Server) *bloom.Filter {
 	t.Helper()
-	f, err := bloom.New(s.Client(), "bare", sparseOf(bloom.LayoutBare))
+	f, err := bloom.New(s.Client(), "bare", bloomtest.SparseOf(bloom.LayoutBare))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -144,10 +126,11 @@ func timeless(st bloom.Stats, err error) (any, error) {
 // Without a transaction the filter may be made anew between two commands.
 func TestStateOutsideATransactionIsOfOneFilter(t *testing.T) {
 	const aborted = `{"error":"EXECABORT Transaction discarded because of previous errors."}`
-	h := headerWordOf(small())
+	h := bloomtest.HeaderWordOf(bloomtest.Small())
 	state := func(before, after string) *bloom.Filter {
-		return handle(t, canned(t, aborted, `[{"result":`+before+`},{"result":[`+h+`]},{"result":40},`+
-			`{"result":1361},{"result":-1},{"result":`+after+`}]`), small())
+		c := bloomtest.Canned(t, aborted, `[{"result":`+before+`},{"result":[`+h+`]},{"result":40},`+
+			`{"result":1361},{"result":-1},{"result":`+after+`}]`)
+		return bloomtest.Handle(t, c, bloomtest.Small())
 	}
 	same, other := "["+h+",4503599627370497]", "["+h+",4503599627370498]"
 	if st, err := state(same, same).Stats(t.Context()); err != nil || st.SetBits != 40 {
@@ -164,10 +147,10 @@ func TestStateOutsideATransactionIsOfOneFilter(t *testing.T) {
 // An error of the database says what to change in the Config.
 func TestLimitsNameTheRemedy(t *testing.T) {
 	s := upstashtest.NewServer(t, upstashtest.WithMaxRecord(1000))
-	f := handle(t, s.Client(), small())
+	f := bloomtest.Handle(t, s.Client(), bloomtest.Small())
 	for name, call := range map[string]func() error{
 		"Create": func() error { _, err := f.Create(t.Context()); return err },
-		"AddAll": func() error { _, err := f.AddAll(t.Context(), numbered("a", 100)); return err },
+		"AddAll": func() error { _, err := f.AddAll(t.Context(), bloomtest.Numbered("a", 100)); return err },
 	} {
 		err := call()
 		if !errors.Is(err, upstash.ErrRecordTooLarge) || !strings.Contains(err.Error(), "lower Config.Capacity") {
@@ -175,11 +158,11 @@ func TestLimitsNameTheRemedy(t *testing.T) {
 		}
 	}
 	s = upstashtest.NewServer(t, upstashtest.WithMaxRequest(10_000))
-	f = handle(t, s.Client(), small())
-	add(t, f, "a", true)
+	f = bloomtest.Handle(t, s.Client(), bloomtest.Small())
+	bloomtest.Add(t, f, "a", true)
 	for name, call := range map[string]func() error{
-		"AddAll":    func() error { _, err := f.AddAll(t.Context(), numbered("a", 1000)); return err },
-		"ExistsAll": func() error { _, err := f.ExistsAll(t.Context(), numbered("a", 1000)); return err },
+		"AddAll":    func() error { _, err := f.AddAll(t.Context(), bloomtest.Numbered("a", 1000)); return err },
+		"ExistsAll": func() error { _, err := f.ExistsAll(t.Context(), bloomtest.Numbered("a", 1000)); return err },
 	} {
 		err := call()
 		if !errors.Is(err, upstash.ErrRequestTooLarge) ||
@@ -192,10 +175,10 @@ func TestLimitsNameTheRemedy(t *testing.T) {
 // MissingIsEmpty is no remedy for the calls that it does not change.
 func TestNotFoundNamesTheRemedy(t *testing.T) {
 	s := upstashtest.NewServer(t)
-	f := handle(t, s.Client(), small())
+	f := bloomtest.Handle(t, s.Client(), bloomtest.Small())
 	for name, call := range map[string]func() error{
-		"Open":    func() error { _, err := bloom.Open(t.Context(), s.Client(), key); return err },
-		"Inspect": func() error { _, err := bloom.Inspect(t.Context(), s.Client(), key); return err },
+		"Open":    func() error { _, err := bloom.Open(t.Context(), s.Client(), bloomtest.Key); return err },
+		"Inspect": func() error { _, err := bloom.Inspect(t.Context(), s.Client(), bloomtest.Key); return err },
 		"Stats":   func() error { _, err := f.Stats(t.Context()); return err },
 		"Rename":  func() error { return f.Rename(t.Context(), "other") },
 		"Exists":  func() error { _, err := f.Exists(t.Context(), "a"); return err },
@@ -212,13 +195,13 @@ func TestNotFoundNamesTheRemedy(t *testing.T) {
 // key, so no TTL is set.
 func TestRefusedAddLeavesNoTTL(t *testing.T) {
 	s := upstashtest.NewServer(t, upstashtest.WithMaxRecord(100))
-	do(t, s, "SET", key, "some text of theirs")
-	_, err := handle(t, s.Client(), expiring(time.Hour)).Add(t.Context(), "a")
+	bloomtest.Do(t, s, "SET", bloomtest.Key, "some text of theirs")
+	_, err := bloomtest.Handle(t, s.Client(), bloomtest.Expiring(time.Hour)).Add(t.Context(), "a")
 	if !errors.Is(err, upstash.ErrRecordTooLarge) {
 		t.Errorf("Add: %v, want ErrRecordTooLarge", err)
 	}
-	wantNoTTL(t, s)
-	if got := stored(t, s); got != "some text of theirs" {
+	bloomtest.WantNoTTL(t, s)
+	if got := bloomtest.Stored(t, s); got != "some text of theirs" {
 		t.Errorf("their text became %q", got)
 	}
 }

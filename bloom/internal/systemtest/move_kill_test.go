@@ -1,6 +1,6 @@
 //go:build unix
 
-package bloom_test
+package systemtest
 
 import (
 	"bufio"
@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/internal/testkit/bloomtest"
 	"github.com/upbloom/upbloom/upstash"
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
@@ -32,25 +33,25 @@ func TestMoveKilled(t *testing.T) {
 	if n, err := strconv.Atoi(os.Getenv("UPBLOOM_KILLS")); err == nil {
 		kills = n
 	}
-	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+	bloomtest.EachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		rng := rand.New(rand.NewPCG(1, 2))
-		cfg, _ := inParts(middling())
+		cfg, _ := bloomtest.InParts(bloomtest.Middling())
 		cfg.TTL = time.Hour
-		f := handle(t, s.Client(), cfg)
+		f := bloomtest.Handle(t, s.Client(), cfg)
 		loaded, replaced, untouched := 0, 0, 0
 		for i := range kills {
-			do(t, s, "FLUSHALL")
-			add(t, f, "before", true)
+			bloomtest.Do(t, s, "FLUSHALL")
+			bloomtest.Add(t, f, "before", true)
 			if _, err := f.Expire(t.Context(), 30*time.Minute); err != nil {
 				t.Fatal(err)
 			}
-			before := stored(t, s)
+			before := bloomtest.Stored(t, s)
 			what := []string{"load", "replace"}[i%2]
 			killAfter(t, s, what, time.Duration(rng.IntN(6000))*time.Microsecond)
 
-			after := stored(t, s)
-			wantTTL(t, s, 30*time.Minute)
-			wantScratchExpires(t, s, key)
+			after := bloomtest.Stored(t, s)
+			bloomtest.WantTTL(t, s, 30*time.Minute)
+			bloomtest.WantScratchExpires(t, s, bloomtest.Key)
 			items, err := f.Cardinality(t.Context())
 			if err != nil {
 				t.Fatal(err)
@@ -60,14 +61,14 @@ func TestMoveKilled(t *testing.T) {
 				untouched++
 			case what == "load":
 				loaded++
-				wantMails(t, f, 0, 3000)
-				exists(t, f, "before", true)
-				if ownWords(t, after) != ownWords(t, before) {
-					t.Errorf("the second word was %x and is %x", ownWords(t, before), ownWords(t, after))
+				bloomtest.WantMails(t, f, 0, 3000)
+				bloomtest.Exists(t, f, "before", true)
+				if bloomtest.OwnWords(t, after) != bloomtest.OwnWords(t, before) {
+					t.Errorf("the second word was %x and is %x", bloomtest.OwnWords(t, before), bloomtest.OwnWords(t, after))
 				}
 			default:
 				replaced++
-				wantMails(t, f, 0, 3000)
+				bloomtest.WantMails(t, f, 0, 3000)
 			}
 			if after != before && (items < 2900 || items > 3100) {
 				t.Errorf("%d items after a %s", items, what)
@@ -109,10 +110,10 @@ func moveUntilKilled(t *testing.T, url string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg, parts := inParts(middling())
+	cfg, parts := bloomtest.InParts(bloomtest.Middling())
 	cfg.TTL = time.Hour
-	f := handle(t, c, cfg)
-	l := localOf(f, 0, 3000)
+	f := bloomtest.Handle(t, c, cfg)
+	l := bloomtest.LocalOf(f, 0, 3000)
 	fmt.Println("ready")
 	if os.Getenv("UPBLOOM_KILL_WHAT") == "load" {
 		_, err = f.Merge(context.Background(), l, parts)
@@ -132,14 +133,14 @@ func TestMoveUnderFaults(t *testing.T) {
 		t.Run(fault.String(), func(t *testing.T) {
 			t.Parallel()
 			s := upstashtest.NewServer(t)
-			cfg, parts := inParts(middling())
+			cfg, parts := bloomtest.InParts(bloomtest.Middling())
 			for _, nth := range []int64{0, 7} { // the first part or request, and the last step
 				for _, what := range []string{"load", "replace", "snapshot"} {
-					do(t, s, "FLUSHALL")
-					f := handle(t, impatient(s, upstash.WithTimeout(250*time.Millisecond)), cfg)
-					patient := handle(t, s.Client(), cfg)
-					add(t, patient, "before", true)
-					before := stored(t, s)
+					bloomtest.Do(t, s, "FLUSHALL")
+					f := bloomtest.Handle(t, bloomtest.Impatient(s, upstash.WithTimeout(250*time.Millisecond)), cfg)
+					patient := bloomtest.Handle(t, s.Client(), cfg)
+					bloomtest.Add(t, patient, "before", true)
+					before := bloomtest.Stored(t, s)
 					s.InjectFunc(func(n int64, _ upstashtest.RequestInfo) upstashtest.Fault {
 						if n == nth+1 {
 							return fault
@@ -150,9 +151,9 @@ func TestMoveUnderFaults(t *testing.T) {
 					var l *bloom.Local
 					switch what {
 					case "load":
-						_, err = f.Load(t.Context(), mails(0, 1000), parts)
+						_, err = f.Load(t.Context(), bloomtest.Mails(0, 1000), parts)
 					case "replace":
-						err = f.Replace(t.Context(), localOf(f, 0, 1000), parts)
+						err = f.Replace(t.Context(), bloomtest.LocalOf(f, 0, 1000), parts)
 					case "snapshot":
 						l, err = f.Snapshot(t.Context(), parts)
 					}
@@ -160,19 +161,19 @@ func TestMoveUnderFaults(t *testing.T) {
 					// A fault of the connection strikes the request after the one
 					// that drew it.
 					_, _ = s.Client(upstash.WithRetry(0)).Do(t.Context(), upstash.Cmd("PING"))
-					wantScratchExpires(t, s, key)
+					bloomtest.WantScratchExpires(t, s, bloomtest.Key)
 					if what == "snapshot" {
 						if err == nil && !l.Exists("before") {
 							t.Errorf("request %d: a snapshot without an item that was in", nth+1)
 						}
 						continue
 					}
-					if err == nil || stored(t, s) != before {
+					if err == nil || bloomtest.Stored(t, s) != before {
 						if fault.String() != "vanished-filter" {
-							wantMails(t, patient, 0, 1000)
+							bloomtest.WantMails(t, patient, 0, 1000)
 						}
 					}
-					if err != nil && upstash.SafeToRetry(err) && stored(t, s) != before &&
+					if err != nil && upstash.SafeToRetry(err) && bloomtest.Stored(t, s) != before &&
 						!errors.Is(err, bloom.ErrLoadLost) {
 						t.Errorf("request %d of a %s: %v is safe to retry, and the filter has changed", nth+1, what, err)
 					}

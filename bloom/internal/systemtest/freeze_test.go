@@ -1,6 +1,6 @@
 //go:build linux
 
-package bloom_test
+package systemtest
 
 import (
 	"bufio"

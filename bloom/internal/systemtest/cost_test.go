@@ -1,4 +1,4 @@
-package bloom_test
+package systemtest
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 
 	"github.com/upbloom/upbloom/bloom"
 	"github.com/upbloom/upbloom/internal/human"
+	"github.com/upbloom/upbloom/internal/testkit/bloomtest"
 	"github.com/upbloom/upbloom/internal/testkit/testenv"
 	"github.com/upbloom/upbloom/upstash"
 	"github.com/upbloom/upbloom/upstash/upstashtest"
@@ -50,7 +51,7 @@ func fullFilter(
 ) *bloom.Filter {
 	tb.Helper()
 	s.FlushAll()
-	f, err := bloom.New(c, key, bloom.Config{Capacity: 1_000_000, FPRate: p, Scheme: scheme})
+	f, err := bloom.New(c, bloomtest.Key, bloom.Config{Capacity: 1_000_000, FPRate: p, Scheme: scheme})
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -63,10 +64,10 @@ func fullFilter(
 			body[i] &= byte(x>>8) | byte(x>>16)&byte(x>>24)
 		}
 	}
-	if _, err := s.Exec("SET", key, headerOf(0, 1, g)+string(body)); err != nil {
+	if _, err := s.Exec("SET", bloomtest.Key, bloomtest.HeaderOf(0, 1, g)+string(body)); err != nil {
 		tb.Fatal(err)
 	}
-	if _, err := f.AddAll(tb.Context(), numbered("item", 1000)); err != nil {
+	if _, err := f.AddAll(tb.Context(), bloomtest.Numbered("item", 1000)); err != nil {
 		tb.Fatal(err)
 	}
 	return f
@@ -77,25 +78,25 @@ var operation = regexp.MustCompile(`"(GET|SET|INCRBY)"`)
 // TestCostTable holds the table in doc.go against what a server counts:
 // requests, commands, operations of BITFIELD, and bytes.
 func TestCostTable(t *testing.T) {
-	doc, err := os.ReadFile("doc.go")
+	doc, err := os.ReadFile("../../doc.go")
 	if err != nil {
 		t.Fatal(err)
 	}
 	table := strings.Join(strings.Fields(string(doc)), " ")
 	s := upstashtest.NewServer(t)
-	items := numbered("item", 1000)
-	c, w := watch(t, s)
+	items := bloomtest.Numbered("item", 1000)
+	c, w := bloomtest.Watch(t, s)
 	for _, p := range []float64{0.01, 0.001} {
 		counted := make(map[string][]string) // by call, blocked and then xxh3
 		for _, scheme := range []bloom.Scheme{bloom.SchemeBlocked, bloom.SchemeXXH3} {
 			f := fullFilter(t, s, c, scheme, p)
 			for _, cost := range costs {
 				s.ResetStats()
-				w.bodies = nil
+				w.Bodies = nil
 				if err := cost.call(t.Context(), f, items); err != nil {
 					t.Fatalf("%s: %v", cost.name, err)
 				}
-				n, operations := s.Stats(), len(operation.FindAllString(w.bodies[0], -1))
+				n, operations := s.Stats(), len(operation.FindAllString(w.Bodies[0], -1))
 				counted[cost.name] = append(counted[cost.name],
 					human.Count(uint64(n.Requests)), human.Count(uint64(n.Commands)), human.Count(uint64(operations)),
 					human.Count(uint64(n.BytesIn)), human.Count(uint64(n.BytesOut)))
@@ -119,7 +120,7 @@ func TestCostTable(t *testing.T) {
 
 // TestSizingTable holds the sizes in doc.go against the geometries.
 func TestSizingTable(t *testing.T) {
-	doc, err := os.ReadFile("doc.go")
+	doc, err := os.ReadFile("../../doc.go")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -152,7 +153,7 @@ func TestSizingTable(t *testing.T) {
 // too.
 func BenchmarkCost(b *testing.B) {
 	s := upstashtest.NewServer(b, upstashtest.WithRedis(testenv.Redis(b)))
-	items := numbered("item", 1000)
+	items := bloomtest.Numbered("item", 1000)
 	c := s.Client()
 	for _, p := range []float64{0.01, 0.001} {
 		for _, cost := range costs {

@@ -1,4 +1,4 @@
-package bloom_test
+package systemtest
 
 import (
 	"errors"
@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/internal/testkit/bloomtest"
 	"github.com/upbloom/upbloom/upstash"
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
@@ -25,21 +26,21 @@ func TestNoAnswerOutOfABadReply(t *testing.T) {
 		upstashtest.Drop(upstashtest.AfterExec), upstashtest.CutBody(0), upstashtest.CutBody(15),
 		upstashtest.RateLimit(0),
 	}
-	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+	bloomtest.EachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		c := s.Client(upstash.WithRetry(0), upstash.WithMaxResponse(32<<10))
 		for _, fault := range faults {
-			for _, cfg := range []bloom.Config{small(), expiring(time.Hour)} {
+			for _, cfg := range []bloom.Config{bloomtest.Small(), bloomtest.Expiring(time.Hour)} {
 				cfg.MissingIsEmpty = true // so that a "no" is nearest
-				for name := range operationsOf(t, nil) {
+				for name := range bloomtest.OperationsOf(t, nil) {
 					s.FlushAll()
-					add(t, handle(t, c, cfg), "a", true)
+					bloomtest.Add(t, bloomtest.Handle(t, c, cfg), "a", true)
 					s.Inject(fault)
-					err := operationsOf(t, handle(t, c, cfg))[name]()
+					err := bloomtest.OperationsOf(t, bloomtest.Handle(t, c, cfg))[name]()
 					if !isDocumented(err) {
 						t.Errorf("%s, %v: %v", name, fault, err)
 					}
 				}
-				f := handle(t, c, cfg)
+				f := bloomtest.Handle(t, c, cfg)
 				s.Inject(fault)
 				if found, err := f.Exists(t.Context(), "a"); found || err == nil {
 					t.Errorf("Exists, %v: %v, %v", fault, found, err)
@@ -48,7 +49,7 @@ func TestNoAnswerOutOfABadReply(t *testing.T) {
 				if added, err := f.Add(t.Context(), "a"); added || err == nil {
 					t.Errorf("Add, %v: %v, %v", fault, added, err)
 				}
-				exists(t, f, "a", true)
+				bloomtest.Exists(t, f, "a", true)
 			}
 		}
 	})
@@ -64,7 +65,7 @@ func isDocumented(err error) bool {
 // never returns.
 func TestImpossibleAnswers(t *testing.T) {
 	cfg := bloom.Config{Bits: 1000, Hashes: 2, Scheme: bloom.SchemeXXH3, MissingIsEmpty: true}
-	h := headerWordOf(cfg)
+	h := bloomtest.HeaderWordOf(cfg)
 	for name, answer := range map[string]string{
 		"null for the header":        `[null,1,1]`,
 		"negative header":            `[-1,1,1]`,
@@ -84,21 +85,21 @@ func TestImpossibleAnswers(t *testing.T) {
 		"array, then something else": `[` + h + `,1,1]]`,
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := handle(t, canned(t, `{"result":`+answer+`}`), cfg)
+			f := bloomtest.Handle(t, bloomtest.Canned(t, `{"result":`+answer+`}`), cfg)
 			found, err := f.Exists(t.Context(), "a")
-			if found || err == nil || errors.Is(err, bloom.ErrNotFound) || isRefusal(err) {
+			if found || err == nil || errors.Is(err, bloom.ErrNotFound) || bloomtest.IsRefusal(err) {
 				t.Errorf("Exists = %v, %v", found, err)
 			}
 			got, err := f.ExistsAll(t.Context(), []string{"a"})
-			if count(got) != 0 || err == nil || errors.Is(err, bloom.ErrNotFound) {
+			if bloomtest.Count(got) != 0 || err == nil || errors.Is(err, bloom.ErrNotFound) {
 				t.Errorf("ExistsAll = %v, %v", got, err)
 			}
 			// In the answer to a write a set-if-zero stands before and after
 			// the header.
 			first, rest, _ := strings.Cut(answer, ",")
 			write := strings.Replace(first, "[", "[null,", 1) + ",null," + rest
-			f = handle(t, canned(t, `{"result":`+write+`}`), cfg)
-			if added, err := f.Add(t.Context(), "a"); added || err == nil || isRefusal(err) {
+			f = bloomtest.Handle(t, bloomtest.Canned(t, `{"result":`+write+`}`), cfg)
+			if added, err := f.Add(t.Context(), "a"); added || err == nil || bloomtest.IsRefusal(err) {
 				t.Errorf("Add = %v, %v", added, err)
 			}
 			// Open asks for four more fields and the length of the string.
@@ -106,8 +107,8 @@ func TestImpossibleAnswers(t *testing.T) {
 			if strings.HasPrefix(answer, "["+h+",") {
 				return // right for what Open asks
 			}
-			if _, err := bloom.Open(t.Context(), canned(t, opened), key); err == nil ||
-				errors.Is(err, bloom.ErrNotFound) || isRefusal(err) {
+			if _, err := bloom.Open(t.Context(), bloomtest.Canned(t, opened), bloomtest.Key); err == nil ||
+				errors.Is(err, bloom.ErrNotFound) || bloomtest.IsRefusal(err) {
 				t.Errorf("Open: %v", err)
 			}
 		})
@@ -115,7 +116,7 @@ func TestImpossibleAnswers(t *testing.T) {
 }
 
 func TestImpossibleCounts(t *testing.T) {
-	h := headerWordOf(small())
+	h := bloomtest.HeaderWordOf(bloomtest.Small())
 	for _, body := range []string{
 		`[{"result":[%s]},{"result":-1},{"result":10},{"result":-1}]`,
 		`[{"result":[%s]},{"result":1},{"result":-1},{"result":-1}]`,
@@ -126,13 +127,14 @@ func TestImpossibleCounts(t *testing.T) {
 		`[{"result":[%s]},{"error":"ERR no"},{"result":10},{"result":-1}]`,
 		`[{"error":"ERR no"},{"result":%s},{"result":10},{"result":-1}]`,
 	} {
-		st, err := handle(t, canned(t, fmt.Sprintf(body, h)), small()).Stats(t.Context())
+		f := bloomtest.Handle(t, bloomtest.Canned(t, fmt.Sprintf(body, h)), bloomtest.Small())
+		st, err := f.Stats(t.Context())
 		if err == nil || errors.Is(err, bloom.ErrNotFound) || st != (bloom.Stats{}) {
 			t.Errorf("%s: %v, %v", body, st, err)
 		}
 	}
 	count := fmt.Sprintf(`[{"result":[%s]},{"result":-1}]`, h)
-	n, err := handle(t, canned(t, count), small()).Cardinality(t.Context())
+	n, err := bloomtest.Handle(t, bloomtest.Canned(t, count), bloomtest.Small()).Cardinality(t.Context())
 	if !errors.Is(err, upstash.ErrBadResponse) {
 		t.Errorf("Cardinality of -1 bits = %d, %v, want ErrBadResponse", n, err)
 	}

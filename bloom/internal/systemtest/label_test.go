@@ -1,4 +1,4 @@
-package bloom_test
+package systemtest
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/internal/testkit/bloomtest"
 	"github.com/upbloom/upbloom/upstash"
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
@@ -19,9 +20,9 @@ func TestObserverLearnsTheOperation(t *testing.T) {
 	c := s.Client(upstash.WithObserver(func(_ context.Context, e upstash.Event) {
 		labels = append(labels, e.Label)
 	}))
-	f := handle(t, c, small())
+	f := bloomtest.Handle(t, c, bloomtest.Small())
 	ctx := upstash.WithLabel(t.Context(), "crawler")
-	add(t, f, "a", true)
+	bloomtest.Add(t, f, "a", true)
 	for name, call := range map[string]func() error{
 		"bloom.Exists":    func() error { _, err := f.Exists(ctx, "a"); return err },
 		"bloom.AddAll":    func() error { _, err := f.AddAll(ctx, []string{"a"}); return err },

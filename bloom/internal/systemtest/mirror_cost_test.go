@@ -1,4 +1,4 @@
-package bloom_test
+package systemtest
 
 import (
 	"fmt"
@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/internal/testkit/bloomtest"
 	"github.com/upbloom/upbloom/internal/testkit/testenv"
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
@@ -24,7 +25,7 @@ func TestMirrorAnswersAMillionLookUps(t *testing.T) {
 	for i := range items {
 		items[i] = fmt.Sprintf("user-%d@example.com", i)
 	}
-	f := handle(t, s.Client(), bloom.Config{Capacity: uint64(n), FPRate: 0.01})
+	f := bloomtest.Handle(t, s.Client(), bloom.Config{Capacity: uint64(n), FPRate: 0.01})
 	if _, err := f.Load(t.Context(), func(yield func(string) bool) {
 		for i := 0; i < n && yield(items[i]); i += 2 {
 		}
@@ -75,9 +76,9 @@ func TestMirrorAnswersAMillionLookUps(t *testing.T) {
 func TestMirrorOfAStreamWithRepeats(t *testing.T) {
 	s := upstashtest.NewServer(t, upstashtest.WithRedis(testenv.Redis(t)))
 	const n = 10_000
-	f := handle(t, s.Client(), bloom.Config{Capacity: n, FPRate: 0.01})
-	all := numbered("user", n/5)
-	mustAdd(t, f, all...)
+	f := bloomtest.Handle(t, s.Client(), bloom.Config{Capacity: n, FPRate: 0.01})
+	all := bloomtest.Numbered("user", n/5)
+	bloomtest.MustAdd(t, f, all...)
 	m, err := bloom.NewMirror(f, bloom.MirrorConfig{MaxTrust: time.Hour})
 	if err != nil {
 		t.Fatal(err)

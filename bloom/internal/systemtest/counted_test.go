@@ -1,4 +1,4 @@
-package bloom_test
+package systemtest
 
 import (
 	"errors"
@@ -6,21 +6,23 @@ import (
 	"time"
 
 	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/internal/testkit/bloomtest"
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
 // TestRequestsAndCommands counts at the server what each call costs. The steps
 // build on one another.
 func TestRequestsAndCommands(t *testing.T) {
-	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+	bloomtest.EachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		ctx, c := t.Context(), s.Client()
-		thousand := numbered("item", 1000)
-		expiring := small()
+		thousand := bloomtest.Numbered("item", 1000)
+		expiring := bloomtest.Small()
 		expiring.TTL = time.Hour
-		other := small()
+		other := bloomtest.Small()
 		other.Capacity = 500
 
-		f, first, second := handle(t, c, small()), handle(t, c, expiring), handle(t, c, expiring)
+		f := bloomtest.Handle(t, c, bloomtest.Small())
+		first, second := bloomtest.Handle(t, c, expiring), bloomtest.Handle(t, c, expiring)
 		addOne := func(f *bloom.Filter) func() error {
 			return func() error { _, err := f.Add(ctx, "item-1"); return err }
 		}
@@ -38,7 +40,7 @@ func TestRequestsAndCommands(t *testing.T) {
 			requests, commands int64
 			do                 func() error
 		}{
-			{"New", 0, 0, func() error { _, err := bloom.New(c, key, small()); return err }},
+			{"New", 0, 0, func() error { _, err := bloom.New(c, bloomtest.Key, bloomtest.Small()); return err }},
 			{"Exists, no filter", 1, 1, func() error {
 				if _, err := f.Exists(ctx, "item-1"); !errors.Is(err, bloom.ErrNotFound) {
 					return err
@@ -55,12 +57,12 @@ func TestRequestsAndCommands(t *testing.T) {
 			{"Create, existing", 1, 1, create(f)},
 			{"Create, another's", 1, 1, func() error {
 				var m *bloom.MismatchError
-				if _, err := handle(t, c, other).Create(ctx); !errors.As(err, &m) {
+				if _, err := bloomtest.Handle(t, c, other).Create(ctx); !errors.As(err, &m) {
 					return err
 				}
 				return nil
 			}},
-			{"Open", 1, 2, func() error { _, err := bloom.Open(ctx, c, key); return err }},
+			{"Open", 1, 2, func() error { _, err := bloom.Open(ctx, c, bloomtest.Key); return err }},
 			{"Cardinality", 1, 2, func() error { _, err := f.Cardinality(ctx); return err }},
 			{"Stats", 1, 4, func() error { _, err := f.Stats(ctx); return err }},
 			{"Expire", 1, 1, func() error { _, err := f.Expire(ctx, time.Hour); return err }},

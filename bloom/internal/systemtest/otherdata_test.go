@@ -1,4 +1,4 @@
-package bloom_test
+package systemtest
 
 import (
 	"bytes"
@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/internal/testkit/bloomtest"
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
@@ -53,14 +54,14 @@ func gzipped(t *testing.T, s string) string {
 // that it is no filter.
 func refusedAsOtherData(t *testing.T, s *upstashtest.Server, name, data string) {
 	t.Helper()
-	do(t, s, "SET", key, data)
-	if f, err := bloom.Open(t.Context(), s.Client(), key); !errors.Is(err, bloom.ErrNotFilter) {
+	bloomtest.Do(t, s, "SET", bloomtest.Key, data)
+	if f, err := bloom.Open(t.Context(), s.Client(), bloomtest.Key); !errors.Is(err, bloom.ErrNotFilter) {
 		t.Errorf("%s: Open = %v, %v, want ErrNotFilter\n%x", name, f, err, data)
 	}
-	if st, err := bloom.Inspect(t.Context(), s.Client(), key); !errors.Is(err, bloom.ErrNotFilter) {
+	if st, err := bloom.Inspect(t.Context(), s.Client(), bloomtest.Key); !errors.Is(err, bloom.ErrNotFilter) {
 		t.Errorf("%s: Inspect = %v, %v, want ErrNotFilter\n%x", name, st, err, data)
 	}
-	if got := stored(t, s); got != data {
+	if got := bloomtest.Stored(t, s); got != data {
 		t.Errorf("%s: the data was changed", name)
 	}
 }
@@ -70,8 +71,9 @@ func TestOtherDataIsNoFilter(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	seeded := bloom.Geometry{Bits: 53, Hashes: 2, Scheme: bloom.SchemeFNV1a, Seed: 1} // which fnv1a has not
 	half := bloom.Geometry{Bits: 1000, Hashes: 7, Scheme: bloom.SchemeFNV1a}
-	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+	bloomtest.EachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		for name, data := range map[string]string{
 			"a Java object": javaObject,
 			"a Java string": javaString("the quick brown fox jumps over the lazy dog"),
@@ -88,20 +90,20 @@ func TestOtherDataIsNoFilter(t *testing.T) {
 			"zeros":           strings.Repeat("\x00", 100),
 			"ones":            strings.Repeat("\xff", 100),
 			"one byte":        "\x80",
-			"a bare filter":   stringOf(half, bloom.LayoutBare, numbered("item", 100)...),
-			"a full one":      stringOf(half, bloom.LayoutBare, numbered("item", 1000)...),
+			"a bare filter":   bloomtest.StringOf(half, bloom.LayoutBare, bloomtest.Numbered("item", 100)...),
+			"a full one":      bloomtest.StringOf(half, bloom.LayoutBare, bloomtest.Numbered("item", 1000)...),
 			"base64":          base64.StdEncoding.EncodeToString([]byte(javaObject)),
-			"a header alone":  headerOf(0, 1, small1000),
-			"too long":        stringOf(small1000, bloom.LayoutHeaded, "item") + "\x00",
-			"bit 53":          spoilt(53),
-			"bit 63":          spoilt(63),
-			"bit 117":         spoilt(117),
-			"bit 126":         spoilt(126),
-			"version 2":       headerOf(0, 2, small1000) + "\x01",
-			"scheme 6":        headerOf(0, 1, bloom.Geometry{Bits: 53, Hashes: 2, Scheme: 6}) + "\x01",
-			"fnv1a, seeded":   headerOf(0, 1, bloom.Geometry{Bits: 53, Hashes: 2, Scheme: 1, Seed: 1}) + "\x01",
-			"odd hashes":      headerOf(0, 1, bloom.Geometry{Bits: 53, Hashes: 3}) + "\x01",
-			"a word and more": headerOf(0, 1, bloom.Geometry{Bits: 54, Hashes: 2}) + "\x01",
+			"a header alone":  bloomtest.HeaderOf(0, 1, bloomtest.Small1000),
+			"too long":        bloomtest.StringOf(bloomtest.Small1000, bloom.LayoutHeaded, "item") + "\x00",
+			"bit 53":          bloomtest.Spoilt(53),
+			"bit 63":          bloomtest.Spoilt(63),
+			"bit 117":         bloomtest.Spoilt(117),
+			"bit 126":         bloomtest.Spoilt(126),
+			"version 2":       bloomtest.HeaderOf(0, 2, bloomtest.Small1000) + "\x01",
+			"scheme 6":        bloomtest.HeaderOf(0, 1, bloom.Geometry{Bits: 53, Hashes: 2, Scheme: 6}) + "\x01",
+			"fnv1a, seeded":   bloomtest.HeaderOf(0, 1, seeded) + "\x01",
+			"odd hashes":      bloomtest.HeaderOf(0, 1, bloom.Geometry{Bits: 53, Hashes: 3}) + "\x01",
+			"a word and more": bloomtest.HeaderOf(0, 1, bloom.Geometry{Bits: 54, Hashes: 2}) + "\x01",
 		} {
 			refusedAsOtherData(t, s, name, data)
 		}
@@ -111,23 +113,23 @@ func TestOtherDataIsNoFilter(t *testing.T) {
 // An Add for a larger filter lengthens the string, and may set bits of the last
 // byte that are no cells. The filter loses nothing by it.
 func TestFilterThatALargerOneMet(t *testing.T) {
-	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+	bloomtest.EachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		ctx, c := t.Context(), s.Client()
 		cfg := bloom.Config{Bits: 1001, Hashes: 7, Scheme: bloom.SchemeXXH3}
-		f := handle(t, c, cfg)
-		add(t, f, "item", true)
+		f := bloomtest.Handle(t, c, cfg)
+		bloomtest.Add(t, f, "item", true)
 		want := bloom.NewLocal(f.Geometry())
 		want.Add("item")
-		do(t, s, "SETBIT", key, "1135", "1") // the last of 7 bits behind the cells
-		large := handle(t, c, bloom.Config{Capacity: 100_000, FPRate: 0.01})
+		bloomtest.Do(t, s, "SETBIT", bloomtest.Key, "1135", "1") // the last of 7 bits behind the cells
+		large := bloomtest.Handle(t, c, bloom.Config{Capacity: 100_000, FPRate: 0.01})
 		var mismatch *bloom.MismatchError
 		if _, err := large.Add(ctx, "other"); !errors.As(err, &mismatch) {
 			t.Fatalf("%v, want a MismatchError", err)
 		}
-		if _, err := bloom.Open(ctx, c, key); err != nil {
+		if _, err := bloom.Open(ctx, c, bloomtest.Key); err != nil {
 			t.Error("Open:", err)
 		}
-		if _, err := bloom.Inspect(ctx, c, key); err != nil {
+		if _, err := bloom.Inspect(ctx, c, bloomtest.Key); err != nil {
 			t.Error("Inspect:", err)
 		}
 		l, err := f.Snapshot(ctx)
@@ -136,25 +138,26 @@ func TestFilterThatALargerOneMet(t *testing.T) {
 		} else if !l.Exists("item") || len(l.Bytes()) != len(want.Bytes()) {
 			t.Errorf("Snapshot is %x, want at least %x", l.Bytes(), want.Bytes())
 		}
-		m, _ := mirror(t, f, bloom.MirrorConfig{MaxStale: time.Hour})
+		m, err := bloom.NewMirror(f, bloom.MirrorConfig{MaxStale: time.Hour})
+		if err != nil {
+			t.Fatal(err)
+		}
 		if err := m.Refresh(ctx); err != nil {
 			t.Error("Refresh:", err)
 		}
-		asks(t, s, m, "item", true, 0)
-		asks(t, s, m, "another", false, 0)
+		s.ResetStats()
+		for item, want := range map[string]bool{"item": true, "another": false} {
+			if found, err := m.Exists(ctx, item); found != want || err != nil {
+				t.Errorf("the copy answers for %s: %v, %v, want %v", item, found, err, want)
+			}
+		}
+		if n := s.Stats().Requests; n != 0 {
+			t.Errorf("%d requests, want the copy's answers", n)
+		}
 		if err := m.Refresh(ctx); err != nil {
 			t.Error("Refresh of what did not change:", err)
 		}
 	})
-}
-
-var small1000 = bloom.Geometry{Bits: 53 * 20, Hashes: 4}
-
-// spoilt is a filter with a bit of its header set that is always 0.
-func spoilt(bit int) string {
-	b := []byte(stringOf(small1000, bloom.LayoutHeaded, "item"))
-	b[bit/8] |= 0x80 >> (bit % 8)
-	return string(b)
 }
 
 // One random string in 100,000 passes for a filter and no text, so that none of

@@ -1,4 +1,4 @@
-package bloom_test
+package systemtest
 
 import (
 	"errors"
@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/internal/testkit/bloomtest"
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
@@ -22,12 +23,12 @@ func TestAddAllWhoseKeyChanges(t *testing.T) {
 		want   []bloom.ItemState
 	}{
 		// The second request makes a filter, as the first did.
-		{"it is deleted", nil, 2, []string{"DEL", key}, []bloom.ItemState{unknown, unknown, notDone}},
+		{"it is deleted", nil, 2, []string{"DEL", bloomtest.Key}, []bloom.ItemState{unknown, unknown, notDone}},
 		{
 			"it is deleted, and the next answer is lost",
 			[]upstashtest.Fault{{}, drop},
 			2,
-			[]string{"DEL", key},
+			[]string{"DEL", bloomtest.Key},
 			[]bloom.ItemState{unknown, unknown, notDone},
 		},
 		// The first attempt went into the filter: another client may have seen
@@ -36,32 +37,33 @@ func TestAddAllWhoseKeyChanges(t *testing.T) {
 			"other data comes after a lost answer",
 			[]upstashtest.Fault{drop},
 			2,
-			[]string{"SET", key, "other data"},
+			[]string{"SET", bloomtest.Key, "other data"},
 			[]bloom.ItemState{unknown, notDone, notDone},
 		},
 		{
 			"a list comes after a lost answer",
 			[]upstashtest.Fault{drop},
 			2,
-			[]string{"LPUSH", key, "x"},
+			[]string{"LPUSH", bloomtest.Key, "x"},
 			[]bloom.ItemState{unknown, notDone, notDone},
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+			bloomtest.EachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 				s.InjectFunc(func(n int64, _ upstashtest.RequestInfo) (f upstashtest.Fault) {
 					if n == tt.at {
-						do(t, s, "DEL", key)
-						do(t, s, tt.change...)
+						bloomtest.Do(t, s, "DEL", bloomtest.Key)
+						bloomtest.Do(t, s, tt.change...)
 					}
 					if n <= int64(len(tt.faults)) {
 						f = tt.faults[n-1]
 					}
 					return f
 				})
-				cfg := small()
+				cfg := bloomtest.Small()
 				cfg.BatchBytes, cfg.BatchParallel = 1, 1
-				_, err := handle(t, impatient(s), cfg).AddAll(t.Context(), numbered("item", 3))
+				f := bloomtest.Handle(t, bloomtest.Impatient(s), cfg)
+				_, err := f.AddAll(t.Context(), bloomtest.Numbered("item", 3))
 				var batch *bloom.BatchError
 				if !errors.As(err, &batch) || !slices.Equal(batch.Items, tt.want) {
 					t.Fatalf("AddAll: %v, want states %v", err, tt.want)
@@ -78,15 +80,15 @@ func TestAddAllWhoseKeyChanges(t *testing.T) {
 // requests. No item of the first is certainly in then, so all remain to be
 // added.
 func TestAddAllOfAFilterThatMustExistAndVanishes(t *testing.T) {
-	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
-		cfg := small()
+	bloomtest.EachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+		cfg := bloomtest.Small()
 		cfg.BatchBytes, cfg.BatchParallel, cfg.MustExist = 1, 1, true
-		f := handle(t, once(s), cfg)
+		f := bloomtest.Handle(t, bloomtest.Once(s), cfg)
 		if _, err := f.Create(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		s.Inject(upstashtest.Fault{}, upstashtest.Evict())
-		items := numbered("item", 3)
+		items := bloomtest.Numbered("item", 3)
 		_, err := f.AddAll(t.Context(), items)
 		var batch *bloom.BatchError
 		if !errors.As(err, &batch) || !errors.Is(err, bloom.ErrNotFound) {

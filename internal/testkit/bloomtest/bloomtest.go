@@ -1,0 +1,148 @@
+// Package bloomtest has what the tests of package bloom share: filters of known
+// sizes and the checks of their answers, what stands in the database, transports
+// that watch or replace the network, and a second encoder of the format.
+package bloomtest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/internal/testkit/testenv"
+	"github.com/upbloom/upbloom/upstash"
+	"github.com/upbloom/upbloom/upstash/upstashtest"
+)
+
+// Key is the key of the tests' filter.
+const Key = "seen:webhooks"
+
+// EachBackend runs a test against the database in memory and against a Redis.
+func EachBackend(t *testing.T, test func(t *testing.T, s *upstashtest.Server)) {
+	t.Helper()
+	t.Run("embedded", func(t *testing.T) { test(t, upstashtest.NewServer(t)) })
+	t.Run("redis", func(t *testing.T) {
+		test(t, upstashtest.NewServer(t, upstashtest.WithRedis(testenv.Redis(t))))
+	})
+}
+
+// Impatient makes a client that does not pause between its attempts.
+func Impatient(s *upstashtest.Server, opts ...upstash.Option) *upstash.Client {
+	return s.Client(append([]upstash.Option{upstash.WithBackoff(0, 0)}, opts...)...)
+}
+
+// Once makes a client without retries.
+func Once(s *upstashtest.Server) *upstash.Client { return s.Client(upstash.WithRetry(0)) }
+
+// Small is a filter of 10,759 bits: four bits an item, in two words.
+func Small() bloom.Config { return bloom.Config{Capacity: 1000, FPRate: 0.01} }
+
+// Sparse is one in which a false positive would be a surprise: 10^-13 at 1,000
+// items.
+func Sparse() bloom.Config { return bloom.Config{Bits: 53 * 20_000, Hashes: 10} }
+
+// SparseOf is Sparse in a layout. A bare one has independent bits.
+func SparseOf(l bloom.Layout) bloom.Config {
+	cfg := Sparse()
+	if cfg.Layout = l; l == bloom.LayoutBare {
+		cfg.Scheme = bloom.SchemeXXH3
+	}
+	return cfg
+}
+
+// Handle makes a handle of the filter at Key.
+func Handle(t *testing.T, c *upstash.Client, cfg bloom.Config) *bloom.Filter {
+	t.Helper()
+	return HandleAt(t, c, Key, cfg)
+}
+
+// Numbered returns n items: the prefix, a dash and 0 to n-1.
+func Numbered(prefix string, n int) []string {
+	items := make([]string, n)
+	for i := range items {
+		items[i] = fmt.Sprintf("%s-%d", prefix, i)
+	}
+	return items
+}
+
+// Add adds an item and wants an answer.
+func Add(t *testing.T, f *bloom.Filter, item string, want bool) {
+	t.Helper()
+	if added, err := f.Add(t.Context(), item); err != nil || added != want {
+		t.Fatalf("Add = %v, %v, want %v", added, err, want)
+	}
+}
+
+// Exists looks an item up and wants an answer.
+func Exists(t *testing.T, f *bloom.Filter, item string, want bool) {
+	t.Helper()
+	if found, err := f.Exists(t.Context(), item); err != nil || found != want {
+		t.Fatalf("Exists = %v, %v, want %v", found, err, want)
+	}
+}
+
+// Count returns how many answers are true.
+func Count(answers []bool) int {
+	n := 0
+	for _, a := range answers {
+		if a {
+			n++
+		}
+	}
+	return n
+}
+
+// MustAdd adds items, whether they are new or not.
+func MustAdd(t *testing.T, f *bloom.Filter, items ...string) {
+	t.Helper()
+	if _, err := f.AddAll(t.Context(), items); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// HandleAt makes a handle of the filter at another key.
+func HandleAt(t *testing.T, c *upstash.Client, key string, cfg bloom.Config) *bloom.Filter {
+	t.Helper()
+	f, err := bloom.New(c, key, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+// OperationsOf returns the calls that read the filter or write to it.
+func OperationsOf(t *testing.T, f *bloom.Filter) map[string]func() error {
+	ctx, items := t.Context(), []string{"a", "b"}
+	return map[string]func() error{
+		"Add":         func() error { _, err := f.Add(ctx, "a"); return err },
+		"AddAll":      func() error { _, err := f.AddAll(ctx, items); return err },
+		"Exists":      func() error { _, err := f.Exists(ctx, "a"); return err },
+		"ExistsAll":   func() error { _, err := f.ExistsAll(ctx, items); return err },
+		"Create":      func() error { _, err := f.Create(ctx); return err },
+		"Cardinality": func() error { _, err := f.Cardinality(ctx); return err },
+		"Stats":       func() error { _, err := f.Stats(ctx); return err },
+	}
+}
+
+// IsRefusal reports whether err says that the key holds other data.
+func IsRefusal(err error) bool {
+	var m *bloom.MismatchError
+	return errors.As(err, &m) || errors.Is(err, bloom.ErrNotFilter)
+}
+
+// Expiring is Small with a TTL.
+func Expiring(ttl time.Duration) bloom.Config {
+	cfg := Small()
+	cfg.TTL = ttl
+	return cfg
+}
+
+// Adder is what the handles of all types have in common.
+type Adder interface {
+	Create(ctx context.Context) (bool, error)
+	Add(ctx context.Context, item string) (bool, error)
+	AddAll(ctx context.Context, items []string) ([]bool, error)
+	ExistsAll(ctx context.Context, items []string) ([]bool, error)
+}

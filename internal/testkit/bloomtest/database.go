@@ -1,0 +1,135 @@
+package bloomtest
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/upbloom/upbloom/upstash/upstashtest"
+)
+
+// Do runs a command behind the client's back.
+func Do(t *testing.T, s *upstashtest.Server, args ...string) any {
+	t.Helper()
+	v, err := s.Exec(args...)
+	if err != nil {
+		t.Fatalf("%v: %v", args[0], err)
+	}
+	return v
+}
+
+// Stored returns the string at Key, or "" if there is none.
+func Stored(t *testing.T, s *upstashtest.Server) string {
+	t.Helper()
+	return StoredAt(t, s, Key)
+}
+
+// StoredAt returns the string at another key, or "".
+func StoredAt(t *testing.T, s *upstashtest.Server, key string) string {
+	t.Helper()
+	v, _ := Do(t, s, "GET", key).(string)
+	return v
+}
+
+// PTTL returns the remaining time of Key, -1 for none and -2 for no key.
+func PTTL(t *testing.T, s *upstashtest.Server) time.Duration {
+	t.Helper()
+	n := Do(t, s, "PTTL", Key).(int64)
+	if n < 0 {
+		return time.Duration(n)
+	}
+	return time.Duration(n) * time.Millisecond
+}
+
+// WantTTL wants Key to have this TTL, or up to a minute less.
+func WantTTL(t *testing.T, s *upstashtest.Server, want time.Duration) {
+	t.Helper()
+	if got := PTTL(t, s); got > want || got < want-time.Minute || got <= 0 {
+		t.Errorf("TTL %v, want %v", got, want)
+	}
+}
+
+// WantNoTTL wants Key to be there without a TTL.
+func WantNoTTL(t *testing.T, s *upstashtest.Server) {
+	t.Helper()
+	if got := PTTL(t, s); got != -1 {
+		t.Errorf("TTL %v, want none", got)
+	}
+}
+
+// Settled reports bit 127 of the filter at Key: its TTL was set, or its user
+// decided.
+func Settled(t *testing.T, s *upstashtest.Server) bool {
+	t.Helper()
+	return Do(t, s, "GETBIT", Key, "127") == int64(1)
+}
+
+// FillUp makes a Redis refuse every command that might take memory.
+func FillUp(t *testing.T, addr string) {
+	t.Helper()
+	c, err := net.Dial("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if _, err := io.WriteString(c, "CONFIG SET maxmemory 1\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	if line, err := bufio.NewReader(c).ReadString('\n'); err != nil || line != "+OK\r\n" {
+		t.Fatalf("CONFIG SET: %q, %v", line, err)
+	}
+}
+
+// OwnWords returns bits 64 to 127 of a filter's string, which belong to the key.
+func OwnWords(t *testing.T, s string) string {
+	t.Helper()
+	if len(s) < 16 {
+		t.Fatalf("a string of %d bytes has no header", len(s))
+	}
+	return s[8:16]
+}
+
+// WithoutOwn returns a filter's string without what belongs to the key.
+func WithoutOwn(t *testing.T, s string) string {
+	return s[:8] + s[8+len(OwnWords(t, s)):]
+}
+
+// IsSettled reports bit 127 of a filter's string.
+func IsSettled(t *testing.T, s string) bool { return OwnWords(t, s)[7]&1 == 1 }
+
+// BirthOf returns the birth number in a filter's string.
+func BirthOf(t *testing.T, s string) string { return OwnWords(t, s)[:7] }
+
+// WantScratchExpires wants every key of the database but the filters to have a
+// TTL.
+func WantScratchExpires(t *testing.T, s *upstashtest.Server, filters ...string) {
+	t.Helper()
+	keys, _ := Do(t, s, "KEYS", "*").([]any)
+next:
+	for _, k := range keys {
+		name := fmt.Sprint(k)
+		for _, f := range filters {
+			if name == f {
+				continue next
+			}
+		}
+		if !strings.Contains(name, ":load:") {
+			t.Errorf("the key %q is left behind", name)
+		}
+		if n := Do(t, s, "PTTL", name).(int64); n <= 0 || time.Duration(n)*time.Millisecond > time.Hour {
+			t.Errorf("the key %q has a TTL of %d ms", name, n)
+		}
+	}
+}
+
+// WantNoScratch wants nothing but the filters to be left.
+func WantNoScratch(t *testing.T, s *upstashtest.Server, filters int) {
+	t.Helper()
+	if keys, _ := Do(t, s, "KEYS", "*").([]any); len(keys) != filters {
+		t.Errorf("%d keys are left, want %d: %v", len(keys), filters, keys)
+	}
+}

@@ -1,0 +1,57 @@
+package bloomtest
+
+import (
+	"fmt"
+	"iter"
+	"testing"
+
+	"github.com/upbloom/upbloom/bloom"
+)
+
+// Mails is a sequence of e-mail addresses, from and up to, but without, to.
+func Mails(from, to int) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for i := from; i < to; i++ {
+			if !yield(Mail(i)) {
+				return
+			}
+		}
+	}
+}
+
+// Mail is the ith of them.
+func Mail(i int) string { return fmt.Sprintf("user-%d@example.com", i) }
+
+// Middling is a filter of 13 KB.
+func Middling() bloom.Config { return bloom.Config{Capacity: 10_000, FPRate: 0.01} }
+
+// InParts has a 13 KB filter travel in 7 parts, one after another.
+func InParts(cfg bloom.Config) (bloom.Config, bloom.MoveOption) {
+	cfg.BatchParallel = 1
+	return cfg, bloom.MovePartBytes(2000)
+}
+
+// WantMails looks all mails of a range up.
+func WantMails(t *testing.T, f *bloom.Filter, from, to int) {
+	t.Helper()
+	var items []string
+	for m := range Mails(from, to) {
+		items = append(items, m)
+	}
+	found, err := f.ExistsAll(t.Context(), items)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := Count(found); n != to-from {
+		t.Errorf("%d of %d items are found", n, to-from)
+	}
+}
+
+// LocalOf makes a Local of the size of f that holds a range of mails.
+func LocalOf(f *bloom.Filter, from, to int) *bloom.Local {
+	l := bloom.NewLocal(f.Geometry())
+	for m := range Mails(from, to) {
+		l.Add(m)
+	}
+	return l
+}

@@ -1,0 +1,116 @@
+package bloomtest
+
+import (
+	"context"
+	"math/big"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/upstash"
+	"github.com/upbloom/upbloom/upstash/httptransport"
+	"github.com/upbloom/upbloom/upstash/upstashtest"
+)
+
+// AfterCommand makes a client that calls f once, after the nth attempt at a
+// command.
+func AfterCommand(s *upstashtest.Server, name string, n int64, f func()) *upstash.Client {
+	var seen atomic.Int64
+	return Impatient(s, upstash.WithObserver(func(_ context.Context, e upstash.Event) {
+		if e.Command == name && seen.Add(1) == n {
+			f()
+		}
+	}))
+}
+
+// Watched sees every request on its way out, and how many are under way at
+// once.
+type Watched struct {
+	Next upstash.Transport
+	// Arrive, if set, is called while the request counts as under way.
+	Arrive func(underWay int)
+
+	mu       sync.Mutex
+	Bodies   []string // of the requests so far
+	Most     int      // how many were under way at once
+	underWay int
+}
+
+// RoundTrip passes a request on to Next.
+func (w *Watched) RoundTrip(ctx context.Context, req *upstash.Request, resp *upstash.Response) error {
+	w.mu.Lock()
+	w.Bodies = append(w.Bodies, string(req.Body))
+	w.underWay++
+	w.Most = max(w.Most, w.underWay)
+	n := w.underWay
+	w.mu.Unlock()
+	if w.Arrive != nil {
+		w.Arrive(n)
+	}
+	err := w.Next.RoundTrip(ctx, req, resp)
+	w.mu.Lock()
+	w.underWay--
+	w.mu.Unlock()
+	return err
+}
+
+// Watch makes a client of s whose requests are seen.
+func Watch(t *testing.T, s *upstashtest.Server) (*upstash.Client, *Watched) {
+	t.Helper()
+	next := httptransport.New(nil)
+	t.Cleanup(func() { _ = next.Close() })
+	w := &Watched{Next: next}
+	return s.Client(upstash.WithTransport(w)), w
+}
+
+// answers is a transport without a network: it returns its bodies in turn, and
+// the last one from then on.
+type answers struct {
+	mu     sync.Mutex
+	bodies []string
+}
+
+func (a *answers) RoundTrip(_ context.Context, _ *upstash.Request, resp *upstash.Response) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	resp.StatusCode = 200
+	resp.Body = append(resp.Body, a.bodies[0]...)
+	if len(a.bodies) > 1 {
+		a.bodies = a.bodies[1:]
+	}
+	return nil
+}
+
+// Canned makes a client that always gets these answers, with status 200.
+func Canned(t *testing.T, bodies ...string) *upstash.Client {
+	t.Helper()
+	c, _ := CannedWatched(t, bodies...)
+	return c
+}
+
+// CannedWatched is Canned whose requests are seen.
+func CannedWatched(t *testing.T, bodies ...string) (*upstash.Client, *Watched) {
+	t.Helper()
+	w := &Watched{Next: &answers{bodies: bodies}}
+	c, err := upstash.New("https://db.example.com", "token", upstash.WithTransport(w), upstash.WithRetry(0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c, w
+}
+
+// HeaderWordOf returns the header of a filter as the decimal number that BITFIELD
+// returns.
+func HeaderWordOf(cfg bloom.Config) string {
+	g, err := cfg.Geometry()
+	if err != nil {
+		panic(err)
+	}
+	word := new(big.Int).SetBytes([]byte(HeaderOf(0, 1, g)[:8]))
+	return word.Rsh(word, 11).String()
+}
+
+// Operations returns how many times a BITFIELD says GET, SET or INCRBY.
+func Operations(body, op string) int { return strings.Count(body, `"`+op+`"`) }
