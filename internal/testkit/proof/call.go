@@ -28,6 +28,11 @@ const (
 	Persist   Verb = "persist"
 	SetTTL    Verb = "setttl" // Filter.Expire
 
+	Remove    Verb = "remove"
+	RemoveAll Verb = "removeall"
+	Count     Verb = "count"
+	AddOther  Verb = "addother" // by a handle with another Config, and MustExist
+
 	Load         Verb = "load"
 	Merge        Verb = "merge"
 	Restore      Verb = "restore"
@@ -58,6 +63,8 @@ const (
 	Overwrite Verb = "overwrite"
 	Plant     Verb = "plant"
 	Smudge    Verb = "smudge"
+	// Forge writes the fingerprint of an item into a cuckoo table.
+	Forge Verb = "forge"
 	// HasTTL reports whether the key has a TTL.
 	HasTTL Verb = "hasttl"
 
@@ -111,6 +118,8 @@ type Result struct {
 	// Sent is how long before the end of the call its last attempt to send its
 	// items ended.
 	Sent time.Duration `json:",omitempty"`
+	// Full says that the error is bloom.ErrFull.
+	Full bool `json:",omitempty"`
 	// Early says that the error allows that the items are forgotten early.
 	Early bool `json:",omitempty"`
 	// Err is the error's text, for people.
@@ -129,6 +138,7 @@ const (
 	Taken     End = "the other key holds something"
 	Recreated End = "made anew meanwhile"
 	NoNumber  End = "saturated"
+	Full      End = "full"
 	NotRun    End = "did not run"
 	Unknown   End = "may have run"
 	Partly    End = "partly" // see States
@@ -156,6 +166,8 @@ func endOf(err, cause error) End {
 		return Recreated
 	case errors.Is(err, bloom.ErrSaturated):
 		return NoNumber
+	case errors.Is(err, bloom.ErrFull):
+		return Full
 	case errors.Is(err, bloom.ErrLoadLost):
 		return NotRun
 	case errors.As(err, &other), errors.Is(err, bloom.ErrNotFilter):

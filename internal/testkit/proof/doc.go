@@ -40,8 +40,9 @@
 //
 // # Another type of filter
 //
-// [Filters] and [Windows] are types. A Window has no order of calls: its model
-// holds each answer against all calls that may be its reason. Another type has its own file, and needs:
+// [Filters], [Windows] and [Cuckoos] are types. A Window has no order of calls:
+// its model holds each answer against all calls that may be its reason. Another
+// type has its own file, and needs:
 //
 //   - a plain struct like Filters, which travels to other processes as JSON, with
 //     the methods of [Type]: Open, which makes the handles of a client, Draw,

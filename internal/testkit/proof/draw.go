@@ -140,11 +140,7 @@ func (f Filters) drawCall(rng *rand.Rand) Call {
 		c.Key = 1
 	}
 	if f.Themes&Causes != 0 && rng.IntN(3) == 0 {
-		c.Cause = 1 + rng.IntN(len(causes))
-		c.CauseAfter = time.Duration(1 + rng.Int64N(int64(2*time.Millisecond)))
-		if rng.IntN(2) == 0 { // while an attempt waits for its answer
-			c.CauseAfter += time.Duration(rng.Int64N(int64(300 * time.Millisecond)))
-		}
+		c.drawCause(rng)
 	}
 	switch c.Verb {
 	case Add, Exists, MirrorExists, MirrorAdd, MirrorThrough:
@@ -164,6 +160,15 @@ func (f Filters) drawCall(rng *rand.Rand) Call {
 		}
 	}
 	return c
+}
+
+// drawCause has the call's context end with the error of another call.
+func (c *Call) drawCause(rng *rand.Rand) {
+	c.Cause = 1 + rng.IntN(len(causes))
+	c.CauseAfter = time.Duration(1 + rng.Int64N(int64(2*time.Millisecond)))
+	if rng.IntN(2) == 0 { // while an attempt waits for its answer
+		c.CauseAfter += time.Duration(rng.Int64N(int64(300 * time.Millisecond)))
+	}
 }
 
 // mirrored reports whether the call goes through a Mirror.

@@ -102,6 +102,7 @@ const (
 	mismatch         // the answer is that there are other data
 	taken            // the answer is that the other key is not free
 	noNumber         // the answer is that the filter is saturated
+	full             // the answer is that an item has no place
 )
 
 // step is one atomic effect on the keys, with the answer that its client got.

@@ -177,7 +177,7 @@ func stateOf(r Result, i int) bloom.ItemState {
 		if r.States != nil {
 			return r.States[i]
 		}
-	case Answered, Missing, Mismatch, Taken, NoNumber:
+	case Answered, Missing, Mismatch, Taken, NoNumber, Full:
 		return bloom.ItemDone
 	case Uncertain:
 		return bloom.ItemUncertain
@@ -312,6 +312,8 @@ func endingOf(r Result, end bloom.ItemState) ending {
 		return taken
 	case r.End == NoNumber:
 		return noNumber
+	case r.End == Full:
+		return full
 	}
 	return answered
 }

@@ -79,8 +79,8 @@ func runCall(ctx context.Context, c Call, do func(context.Context) (Result, erro
 	return r
 }
 
-// DrawType draws the Config of a history of the type with a name: "filter" or
-// "window". Only a filter has themes.
+// DrawType draws the Config of a history of the type with a name: "filter",
+// "window" or "cuckoo". Only a filter has themes.
 func DrawType(rng *rand.Rand, name string, themes Theme) Type {
 	switch name {
 	case "filter":
@@ -88,6 +88,8 @@ func DrawType(rng *rand.Rand, name string, themes Theme) Type {
 		return &f
 	case "window":
 		return DrawWindows(rng)
+	case "cuckoo":
+		return DrawCuckoos(rng)
 	}
 	panic("proof: no type has the name " + name)
 }

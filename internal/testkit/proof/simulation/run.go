@@ -67,21 +67,22 @@ func newScenario(seed uint64, types []string, themes proof.Theme) scenario {
 		tls:     rng.IntN(8) == 0 && serverTLS != nil,
 		foreign: rng.IntN(5) == 0, shared: rng.IntN(2) == 0,
 	}
-	if _, ok := s.of.(proof.Timed); ok { // its calls need more time, and meet no other data
+	lags := false
+	switch f := s.of.(type) {
+	case *proof.Filters:
+		lags, s.old, s.unscripted = f.Lag, f.Themes&proof.OldServer != 0, f.NoScripts
+		if f.Themes&proof.Mirrors != 0 && rng.IntN(2) == 0 { // who share a Mirror
+			s.workers, s.shared = 2, true
+		}
+	case *proof.Cuckoos:
+		lags, s.old, s.calls = f.Lag, f.OldServer, s.calls+1
+	case proof.Timed: // its calls need more time, and meet no other data
 		s.calls, s.foreign, s.rate = 2*s.calls, false, min(s.rate, 10)
 		if rng.IntN(4) > 0 {
 			s.clients, s.workers = s.clients+s.workers-1, 1
 		}
 	}
-	f, ok := s.of.(*proof.Filters)
-	if !ok {
-		return s
-	}
-	s.old, s.unscripted = f.Themes&proof.OldServer != 0, f.NoScripts
-	if f.Themes&proof.Mirrors != 0 && rng.IntN(2) == 0 { // who share a Mirror
-		s.workers, s.shared = 2, true
-	}
-	if f.Lag {
+	if lags {
 		s.lag, s.stale = []int{1, 3, math.MaxInt}[rng.IntN(3)], rng.IntN(2) == 0
 	}
 	return s

@@ -1,0 +1,138 @@
+package proof
+
+import (
+	"testing"
+
+	"github.com/upbloom/upbloom/bloom"
+)
+
+// TestCheckCuckoo checks that right histories pass and wrong ones do not.
+func TestCheckCuckoo(t *testing.T) {
+	a, b := cuckooTableOf(2).items[0], cuckooTableOf(2).items[1]
+	n := int64(0)
+	next := func(v Verb, r Result, items ...string) *called { // after those before
+		n += 2
+		return &called{call: Call{Verb: v, Items: items}, result: r, from: n, to: n + 1}
+	}
+	yes := func(v Verb, items ...string) *called {
+		r := Result{End: Answered, Tried: 1}
+		for range max(1, len(items)) {
+			r.Yes = append(r.Yes, true)
+		}
+		return next(v, r, items...)
+	}
+	no := func(v Verb, items ...string) *called {
+		c := yes(v, items...)
+		clear(c.result.Yes)
+		return c
+	}
+	ends := func(v Verb, e End, items ...string) *called { return next(v, Result{End: e, Tried: 1}, items...) }
+	count := func(v Verb, n int, damaged bool) *called {
+		return next(v, Result{End: Answered, Count: n, Yes: []bool{damaged}[:map[Verb]int{Stats: 1}[v]]})
+	}
+	full := func(items ...string) *called {
+		return next(AddAll, Result{
+			End: Partly, Full: true, Tried: 1, Yes: make([]bool, len(items)),
+			States: make([]bloom.ItemState, len(items)),
+		}, items...)
+	}
+	unknown := func(v Verb, item string) *called {
+		return next(v, Result{End: Uncertain, Tried: 1, Maybe: 1}, item)
+	}
+	added := Result{End: Answered, Tried: 1, Yes: []bool{true, false, false, false, false}}
+	twice := Result{End: Answered, Tried: 2, Yes: []bool{true}}
+	for name, h := range map[string]struct {
+		ok    bool
+		calls []*called
+	}{
+		"one copy": {true, []*called{
+			yes(Add, a), yes(Exists, a), yes(Remove, a), no(Exists, a),
+		}},
+		"two copies": {true, []*called{
+			yes(Add, a), no(Add, a), yes(Remove, a), yes(Exists, a), count(Count, 1, false),
+		}},
+		"a copy is lost": {false, []*called{
+			yes(Add, a), no(Add, a), yes(Remove, a), no(Exists, a),
+		}},
+		"removed twice": {false, []*called{
+			yes(Add, a), yes(Remove, a), yes(Remove, a),
+		}},
+		"an item of nobody": {false, []*called{yes(Add, a), yes(Exists, b)}},
+		"two are new":       {false, []*called{yes(Add, a), yes(Add, a)}},
+		"equal items":       {false, []*called{yes(AddAll, a, a)}},
+		"a wrong count":     {false, []*called{yes(Add, a), count(Count, 2, false)}},
+		"full": {true, []*called{
+			yes(Add, b), full(a, a, a, a, a), yes(Add, a),
+		}},
+		"full with room": {false, []*called{yes(Add, b), full(a, a)}},
+		"full, and written": {false, []*called{
+			yes(Add, b), full(a, a, a, a, a), no(Add, a),
+		}},
+		"beyond full": {false, []*called{next(AddAll, added, a, a, a, a, a)}},
+		"it may have run": {true, []*called{
+			yes(Create), unknown(Add, a), yes(Exists, a), yes(Remove, a), no(Exists, a),
+		}},
+		"or not": {true, []*called{
+			yes(Create), unknown(Add, a), no(Exists, a), yes(Exists, a),
+		}},
+		"it ran twice": {false, []*called{
+			yes(Create), unknown(Add, a), yes(Remove, a), yes(Remove, a),
+		}},
+		"removed by a repeat": {false, []*called{
+			yes(Add, a), no(Add, a), unknown(Remove, a), yes(Exists, a), yes(Remove, a), no(Exists, a), yes(Exists, a),
+		}},
+		"sent twice":           {false, []*called{next(Add, twice, a)}},
+		"uncertain of nothing": {false, []*called{next(Add, Result{End: Uncertain}, a)}},
+		"gone":                 {false, []*called{yes(Add, a), ends(Exists, Missing, a)}},
+		"deleted": {true, []*called{
+			yes(Add, a), yes(Delete), ends(Exists, Missing, a), no(Delete),
+		}},
+		"other data": {false, []*called{yes(Add, a), ends(Exists, Mismatch, a)}},
+		"overwritten": {true, []*called{
+			yes(Add, a), ends(Overwrite, Answered), ends(Remove, Mismatch, a),
+		}},
+		"damage": {true, []*called{
+			yes(Add, a), yes(Smudge, b), no(Exists, a), count(Stats, 1, true),
+		}},
+		"damage is not told": {false, []*called{
+			yes(Add, a), yes(Smudge, b), count(Stats, 1, false),
+		}},
+		"no damage": {false, []*called{
+			yes(Add, a), no(Smudge, b), count(Stats, 1, true),
+		}},
+		"another Config wrote": {false, []*called{yes(Create), yes(AddOther, a)}},
+		"another Config":       {true, []*called{yes(Create), ends(AddOther, Mismatch, a)}},
+		"away and back": {true, []*called{
+			yes(Add, a), ends(Rename, Answered), ends(Exists, Missing, a),
+		}},
+	} {
+		history := NewHistory(&Cuckoos{Slots: 2})
+		history.calls = h.calls
+		if err := history.Check(); (err == nil) != h.ok {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// TestCuckooItems checks that the items fill few buckets, and that two of one
+// class are among those with short fingerprints.
+func TestCuckooItems(t *testing.T) {
+	for slots, classes := range map[int]int{2: itemCount + 1, 3: itemCount + 1, 4: itemCount + 1, 5: itemCount} {
+		table := cuckooTableOf(slots)
+		if len(table.items) != itemCount || len(table.within) != classes || len(table.within) > maxClasses {
+			t.Errorf("%d slots: %d items, %d classes", slots, len(table.items), len(table.within))
+		}
+		var copies [maxClasses]uint8
+		class := table.class[table.items[0]]
+		copies[class] = uint8(2 * slots)
+		if table.within[class]&(table.within[class]-1) == 0 {
+			copies[class] = uint8(slots) // in one bucket alone
+		}
+		if !table.fits(&copies) {
+			t.Errorf("%d slots: %d copies of one item do not fit", slots, copies[class])
+		}
+		if copies[class]++; table.fits(&copies) {
+			t.Errorf("%d slots: %d copies of one item fit", slots, copies[class])
+		}
+	}
+}
