@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+
+	"github.com/upbloom/upbloom/upstash/upstashtest/internal/wire"
 )
 
 const textUnauthorized = "WRONGPASS invalid or missing auth token"
@@ -28,7 +30,7 @@ func (s *Server) authorize(r *http.Request) (readOnly, ok bool) {
 
 func queryToken(query string) string {
 	for part := range strings.SplitSeq(query, "&") {
-		if v, ok := strings.CutPrefix(part, tokenParameter+"="); ok {
+		if v, ok := strings.CutPrefix(part, wire.TokenParameter+"="); ok {
 			token, _ := url.QueryUnescape(v)
 			return token
 		}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/upbloom/upbloom/upstash/upstashtest/internal/database"
+	"github.com/upbloom/upbloom/upstash/upstashtest/internal/wire"
 )
 
 // TestBrowsers checks what a browser needs to call the server from a page of
@@ -28,7 +29,7 @@ func TestBrowsers(t *testing.T) {
 	for _, c := range []call{{body: `["PING"]`}, {body: `["NOPE"]`}, {body: `["PING"]`, token: "nope"}} {
 		got := do(t, s, c)
 		if got.header.Get("Access-Control-Allow-Origin") != "*" ||
-			!strings.Contains(got.header.Get("Access-Control-Expose-Headers"), headerSyncToken) {
+			!strings.Contains(got.header.Get("Access-Control-Expose-Headers"), wire.HeaderSyncToken) {
 			t.Errorf("%s: %v", c.body, got.header)
 		}
 	}

@@ -1,6 +1,10 @@
 package upstashtest
 
-import "net/http"
+import (
+	"net/http"
+
+	"github.com/upbloom/upbloom/upstash/upstashtest/internal/wire"
+)
 
 // Web pages call the service from any origin, with a read-only token. Which
 // headers it sends for that is not documented: these let a browser do what the
@@ -9,7 +13,7 @@ import "net/http"
 // allowOrigins lets pages of any origin read the answer.
 func allowOrigins(h http.Header) {
 	h.Set("Access-Control-Allow-Origin", "*")
-	h.Set("Access-Control-Expose-Headers", headerSyncToken+", Retry-After")
+	h.Set("Access-Control-Expose-Headers", wire.HeaderSyncToken+", Retry-After")
 }
 
 // preflight answers OPTIONS, which a browser sends first, without a token.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/upbloom/upbloom/upstash/upstashtest/internal/database"
+	"github.com/upbloom/upbloom/upstash/upstashtest/internal/wire"
 )
 
 const errExecAbort = database.Failure("EXECABORT Transaction discarded because of previous errors.")
@@ -25,25 +26,25 @@ type outcome struct {
 func (s *Server) execute(ctx context.Context, q request, f Fault) answer {
 	o, err := s.run(ctx, q, f)
 	if err != nil {
-		return *q.enc.refuse(http.StatusServiceUnavailable, "ERR "+err.Error())
+		return *refuse(q.enc, http.StatusServiceUnavailable, "ERR "+err.Error())
 	}
 	s.pause(ctx, o.latency)
 	a := answer{
 		status:      http.StatusOK,
-		contentType: q.enc.contentType(),
+		contentType: q.enc.ContentType(),
 		syncToken:   formatToken(o.state),
 	}
 	if o.lost != "" {
-		return *q.enc.refuse(http.StatusInternalServerError, string(o.lost))
+		return *refuse(q.enc, http.StatusInternalServerError, string(o.lost))
 	}
 	if o.discarded != "" {
-		a.status, a.body = http.StatusBadRequest, q.enc.failure(string(o.discarded))
+		a.status, a.body = http.StatusBadRequest, q.enc.Failure(string(o.discarded))
 		return a
 	}
-	if _, bad := o.replies[0].(database.Failure); bad && q.form == formCommand {
+	if _, bad := o.replies[0].(database.Failure); bad && q.Form == wire.Command {
 		a.status = http.StatusBadRequest
 	}
-	a.body = q.enc.answer(q.form, f.bend(q.form, o.replies))
+	a.body = q.enc.Answer(q.Form, f.bend(q.Form, o.replies))
 	return a
 }
 
@@ -51,7 +52,7 @@ func (s *Server) execute(ctx context.Context, q request, f Fault) answer {
 // between them. The state of the outcome is never older than the one that the
 // client's token names.
 func (s *Server) run(ctx context.Context, q request, f Fault) (outcome, error) {
-	b, seen := q.batch, parseToken(q.token)
+	b, seen := q.Batch, parseToken(q.token)
 	if err := s.begin(ctx); err != nil {
 		return outcome{}, err
 	}
@@ -59,21 +60,21 @@ func (s *Server) run(ctx context.Context, q request, f Fault) (outcome, error) {
 	if f.kind == kindEvict {
 		s.evict(b)
 	}
-	vetted := make([]database.Failure, len(b.cmds))
-	for i, cmd := range b.cmds {
+	vetted := make([]database.Failure, len(b.Cmds))
+	for i, cmd := range b.Cmds {
 		vetted[i] = s.vet(cmd, q.readOnly, f)
-		if vetted[i] != "" && b.form == formMulti {
+		if vetted[i] != "" && b.Form == wire.MultiExec {
 			return outcome{discarded: errExecAbort, state: max(seen, s.state)}, nil
 		}
 	}
 	r := s.regionAt(q.arrival)
 	db, state := s.choose(r, b, seen)
 	var o outcome
-	if b.form == formMulti {
-		o = s.runMulti(db, b.cmds)
+	if b.Form == wire.MultiExec {
+		o = s.runMulti(db, b.Cmds)
 	} else {
-		o.replies = make(database.Array, len(b.cmds))
-		for i, cmd := range b.cmds {
+		o.replies = make(database.Array, len(b.Cmds))
+		for i, cmd := range b.Cmds {
 			o.replies[i] = s.runOne(db, cmd, vetted[i])
 		}
 	}
@@ -112,8 +113,8 @@ func (s *Server) vet(cmd []string, readOnly bool, f Fault) database.Failure {
 }
 
 // evict deletes the keys of the commands, as the fault Evict promises.
-func (s *Server) evict(b batch) {
-	for _, cmd := range b.cmds {
+func (s *Server) evict(b wire.Batch) {
+	for _, cmd := range b.Cmds {
 		for _, key := range database.Keys(cmd) {
 			del := []string{"DEL", key}
 			s.db.Do(del)

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/upbloom/upbloom/upstash/upstashtest/internal/database"
+	"github.com/upbloom/upbloom/upstash/upstashtest/internal/wire"
 )
 
 // TestForms has each form of a request and each encoding of an answer. Each row
@@ -237,7 +238,7 @@ func TestForms(t *testing.T) {
 				t.Errorf("got  %d %s\nwant %d %s", got.status, got.body, tt.want, tt.body)
 			}
 			want := "application/json"
-			if tt.call.header.Get(headerFormat) == "resp2" && !strings.HasPrefix(tt.body, "{") {
+			if tt.call.header.Get(wire.HeaderFormat) == "resp2" && !strings.HasPrefix(tt.body, "{") {
 				want = "application/octet-stream"
 			}
 			if typ := got.header.Get("Content-Type"); typ != want {

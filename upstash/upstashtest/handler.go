@@ -5,6 +5,8 @@ import (
 	"io"
 	"net/http"
 	"strconv"
+
+	"github.com/upbloom/upbloom/upstash/upstashtest/internal/wire"
 )
 
 const textMethod = "ERR method not allowed: use HEAD, GET, POST or PUT"
@@ -18,14 +20,14 @@ type answer struct {
 	status      int
 	contentType string
 	syncToken   string
-	body        content
+	body        wire.Body
 }
 
 // request is a request that passed all checks.
 type request struct {
-	batch
+	wire.Batch
 	readOnly bool
-	enc      encoding
+	enc      wire.Encoding
 	token    string // the sync token, for reading one's own writes
 	arrival  string // the address where it arrived
 }
@@ -49,7 +51,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 		s.write(w, *refusal)
 		return
 	}
-	f := s.faults.next(q.batch, q.info(r))
+	f := s.faults.next(q.Batch, q.info(r))
 	var a answer
 	if f.Executes() {
 		a = s.execute(r.Context(), q, f)
@@ -65,30 +67,30 @@ func (s *Server) parse(r *http.Request) (request, *answer) {
 	switch r.Method {
 	case http.MethodHead, http.MethodGet, http.MethodPost, http.MethodPut:
 	default:
-		return q, q.enc.refuse(http.StatusMethodNotAllowed, textMethod)
+		return q, refuse(q.enc, http.StatusMethodNotAllowed, textMethod)
 	}
 	if q.readOnly, ok = s.authorize(r); !ok {
-		return q, q.enc.refuse(http.StatusUnauthorized, textUnauthorized)
+		return q, refuse(q.enc, http.StatusUnauthorized, textUnauthorized)
 	}
 	body, tooLong, err := s.readBody(r)
 	if err != nil { // cut short: the rest could change the command
-		return q, q.enc.refuse(http.StatusBadRequest, "ERR the request body ended too early")
+		return q, refuse(q.enc, http.StatusBadRequest, "ERR the request body ended too early")
 	}
 	if tooLong > 0 {
-		return q, q.enc.refuse(http.StatusRequestEntityTooLarge, tooLarge(s.cfg.maxRequest, tooLong))
+		return q, refuse(q.enc, http.StatusRequestEntityTooLarge, tooLarge(s.cfg.maxRequest, tooLong))
 	}
-	enc, err := parseEncoding(r.Header)
+	enc, err := wire.ParseEncoding(r.Header)
 	if err != nil {
-		return q, q.enc.refuse(http.StatusBadRequest, err.Error())
+		return q, refuse(q.enc, http.StatusBadRequest, err.Error())
 	}
-	if q.batch, err = parseForm(r, body, s.cfg.floatNumbers); err != nil {
-		return q, enc.refuse(http.StatusBadRequest, err.Error())
+	if q.Batch, err = wire.Parse(r, body, s.cfg.floatNumbers); err != nil {
+		return q, refuse(enc, http.StatusBadRequest, err.Error())
 	}
-	if enc.resp2 && q.form == formMulti {
-		return q, q.enc.refuse(http.StatusBadRequest,
+	if enc.RESP2 && q.Form == wire.MultiExec {
+		return q, refuse(q.enc, http.StatusBadRequest,
 			"ERR the resp2 response format is not supported for /multi-exec")
 	}
-	q.enc, q.token, q.arrival = enc, r.Header.Get(headerSyncToken), arrival(r)
+	q.enc, q.token, q.arrival = enc, r.Header.Get(wire.HeaderSyncToken), arrival(r)
 	return q, nil
 }
 
@@ -110,13 +112,13 @@ func tooLarge(limit, actual int64) string {
 		limit, actual)
 }
 
-func (e encoding) refuse(status int, text string) *answer {
-	return &answer{status: status, contentType: e.contentType(), body: e.failure(text)}
+func refuse(e wire.Encoding, status int, text string) *answer {
+	return &answer{status: status, contentType: e.ContentType(), body: e.Failure(text)}
 }
 
 func (s *Server) write(w http.ResponseWriter, a answer) {
 	s.writeHeader(w, a)
-	a.body.writeTo(w)
+	a.body.SendTo(w)
 }
 
 // writeHeader sends all but the body. It counts the body before it is sent, so
@@ -124,10 +126,10 @@ func (s *Server) write(w http.ResponseWriter, a answer) {
 func (s *Server) writeHeader(w http.ResponseWriter, a answer) {
 	h := w.Header()
 	h.Set("Content-Type", a.contentType)
-	size := a.body.size()
+	size := a.body.Size()
 	h.Set("Content-Length", strconv.FormatInt(size, 10))
 	if a.syncToken != "" {
-		h.Set(headerSyncToken, a.syncToken)
+		h.Set(wire.HeaderSyncToken, a.syncToken)
 	}
 	s.count.bytesOut.Add(size)
 	w.WriteHeader(a.status)

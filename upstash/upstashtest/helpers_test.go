@@ -11,6 +11,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/upbloom/upbloom/internal/testkit/testenv"
+	"github.com/upbloom/upbloom/upstash/upstashtest/internal/wire"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -93,5 +94,5 @@ func withTestRedis(tb testing.TB) Option {
 
 // quoted is s in JSON.
 func quoted(s string) string {
-	return string(content(func(w *bufio.Writer) { writeString(w, s) }).bytes())
+	return string(wire.Body(func(w *bufio.Writer) { wire.WriteString(w, s) }).Bytes())
 }

@@ -1,11 +1,12 @@
 package upstashtest
 
 import (
-	"fmt"
 	"maps"
 	"net/http"
 	"strings"
 	"sync"
+
+	"github.com/upbloom/upbloom/upstash/upstashtest/internal/wire"
 )
 
 // RequestInfo describes a request to the function of InjectFunc. It holds
@@ -20,11 +21,11 @@ type RequestInfo struct {
 }
 
 func (q request) info(r *http.Request) RequestInfo {
-	names := make([]string, len(q.cmds))
-	for i, c := range q.cmds {
+	names := make([]string, len(q.Cmds))
+	for i, c := range q.Cmds {
 		names[i] = strings.ToUpper(c[0])
 	}
-	return RequestInfo{Method: r.Method, Form: string(q.form), Commands: names, SyncToken: q.token}
+	return RequestInfo{Method: r.Method, Form: string(q.Form), Commands: names, SyncToken: q.token}
 }
 
 // faultQueue chooses the fault of each request. The zero value is ready.
@@ -85,12 +86,12 @@ func (q *faultQueue) early() bool {
 }
 
 // next chooses the fault of a request, and counts it.
-func (q *faultQueue) next(b batch, r RequestInfo) Fault {
+func (q *faultQueue) next(b wire.Batch, r RequestInfo) Fault {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	var f Fault
 	if len(q.repeated) > 0 {
-		key := b.text()
+		key := b.String()
 		if again, ok := q.repeated[key]; ok {
 			delete(q.repeated, key)
 			return again
@@ -111,17 +112,13 @@ func (q *faultQueue) next(b batch, r RequestInfo) Fault {
 		if q.repeated == nil {
 			q.repeated = make(map[string]Fault)
 		}
-		q.repeated[b.text()] = CommandError(f.text)
+		q.repeated[b.String()] = CommandError(f.text)
 	}
 	if f != (Fault{}) {
 		q.count(f)
 	}
 	return f
 }
-
-// text returns the same for equal requests, and takes as long as all the rest of
-// a large one.
-func (b batch) text() string { return fmt.Sprintf("%s %q", b.form, b.cmds) }
 
 func (q *faultQueue) count(f Fault) {
 	if q.injected == nil {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/upbloom/upbloom/upstash"
 	"github.com/upbloom/upbloom/upstash/upstashtest/internal/database"
+	"github.com/upbloom/upbloom/upstash/upstashtest/internal/wire"
 )
 
 // Region is a read region of a global database.
@@ -151,8 +152,8 @@ func (s *Server) CatchUp() {
 // choose returns the database that answers a request, and the state of that
 // database. r is the region in which the request arrived, seen the state that
 // its sync token names.
-func (s *Server) choose(r *region, b batch, seen uint64) (database.DB, uint64) {
-	if r == nil || seen > r.state || slices.ContainsFunc(b.cmds, s.db.Table().IsWrite) {
+func (s *Server) choose(r *region, b wire.Batch, seen uint64) (database.DB, uint64) {
+	if r == nil || seen > r.state || slices.ContainsFunc(b.Cmds, s.db.Table().IsWrite) {
 		return s.db, s.state
 	}
 	return r.db, r.state

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/upbloom/upbloom/upstash/upstashtest/internal/database"
+	"github.com/upbloom/upbloom/upstash/upstashtest/internal/wire"
 )
 
 // Server is an Upstash-compatible REST server in this process. Make one with
@@ -244,7 +245,7 @@ func (s *Server) fail(format string, args ...any) {
 // a server with regions the command runs in the primary.
 func (s *Server) Exec(args ...string) (any, error) {
 	if len(args) == 0 {
-		return nil, errEmptyCommand
+		return nil, wire.ErrEmptyCommand
 	}
 	if f := s.db.Table().Vet(args, false); f != "" {
 		return nil, f

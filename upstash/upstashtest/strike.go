@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/upbloom/upbloom/upstash/upstashtest/internal/database"
+	"github.com/upbloom/upbloom/upstash/upstashtest/internal/wire"
 )
 
 const (
@@ -22,7 +23,7 @@ const (
 // strike sends the answer a, changed as the fault says. a is empty if the fault
 // executes nothing.
 func (s *Server) strike(w http.ResponseWriter, r *http.Request, q request, f Fault, a answer) {
-	plain := encoding{}
+	plain := wire.Encoding{}
 	switch f.kind {
 	case kindDrop, kindLost:
 		panic(http.ErrAbortHandler) // net/http closes the connection
@@ -32,27 +33,27 @@ func (s *Server) strike(w http.ResponseWriter, r *http.Request, q request, f Fau
 	case kindCut:
 		s.cut(w, a, f.n)
 	case kindRate:
-		s.write(w, *plain.refuse(http.StatusTooManyRequests, textRateLimit))
+		s.write(w, *refuse(plain, http.StatusTooManyRequests, textRateLimit))
 	case kindRateAfter:
 		w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(f.wait.Seconds()))))
-		s.write(w, *plain.refuse(http.StatusTooManyRequests, textRateLimit))
+		s.write(w, *refuse(plain, http.StatusTooManyRequests, textRateLimit))
 	case kindInternal:
-		s.write(w, *plain.refuse(http.StatusInternalServerError, "ERR internal error"))
+		s.write(w, *refuse(plain, http.StatusInternalServerError, "ERR internal error"))
 	case kindGateway:
-		s.write(w, answer{status: http.StatusBadGateway, contentType: "text/html", body: fixed(pageGateway)})
+		s.write(w, answer{status: http.StatusBadGateway, contentType: "text/html", body: wire.Fixed(pageGateway)})
 	case kindError:
-		s.write(w, *plain.refuse(http.StatusOK, f.text))
+		s.write(w, *refuse(plain, http.StatusOK, f.text))
 	case kindNotJSON:
-		s.write(w, answer{status: http.StatusOK, contentType: "text/plain", body: fixed(textNotJSON)})
+		s.write(w, answer{status: http.StatusOK, contentType: "text/plain", body: wire.Fixed(textNotJSON)})
 	case kindHuge:
 		s.huge(w, r, a, f.n)
 	case kindRedirect:
 		w.Header().Set("Location", f.text)
-		s.write(w, answer{status: http.StatusTemporaryRedirect, contentType: typeJSON})
+		s.write(w, answer{status: http.StatusTemporaryRedirect, contentType: wire.TypeJSON})
 	case kindTrickle:
 		s.trickle(w, r, a, f.wait)
 	case kindCommand:
-		s.write(w, q.enc.answerAll(q.batch, f.text))
+		s.write(w, answerAll(q.enc, q.Batch, f.text))
 	case kindInterim:
 		for range f.n {
 			w.WriteHeader(http.StatusEarlyHints)
@@ -95,16 +96,16 @@ func (s *Server) pause(ctx context.Context, d time.Duration) {
 }
 
 // answerAll returns the answer in which each command fails with the same text.
-func (e encoding) answerAll(b batch, text string) answer {
-	a := answer{status: http.StatusOK, contentType: e.contentType()}
-	if b.form == formCommand {
+func answerAll(e wire.Encoding, b wire.Batch, text string) answer {
+	a := answer{status: http.StatusOK, contentType: e.ContentType()}
+	if b.Form == wire.Command {
 		a.status = http.StatusBadRequest
 	}
-	replies := make(database.Array, len(b.cmds))
+	replies := make(database.Array, len(b.Cmds))
 	for i := range replies {
 		replies[i] = database.Failure(text)
 	}
-	a.body = e.answer(b.form, replies)
+	a.body = e.Answer(b.Form, replies)
 	return a
 }
 
@@ -112,7 +113,7 @@ func (e encoding) answerAll(b batch, text string) answer {
 // client can notice.
 func (s *Server) cut(w http.ResponseWriter, a answer, n int64) {
 	s.writeHeader(w, a)
-	body := a.body.bytes()
+	body := a.body.Bytes()
 	_, _ = w.Write(body[:max(0, min(n, int64(len(body))-1))])
 	_ = http.NewResponseController(w).Flush()
 	panic(http.ErrAbortHandler)
@@ -122,8 +123,8 @@ func (s *Server) cut(w http.ResponseWriter, a answer, n int64) {
 // holds 64 KiB in memory, however long the body is, and stops when the client
 // hangs up.
 func (s *Server) huge(w http.ResponseWriter, r *http.Request, a answer, n int64) {
-	w.Header().Set("Content-Type", typeJSON)
-	w.Header().Set(headerSyncToken, a.syncToken)
+	w.Header().Set("Content-Type", wire.TypeJSON)
+	w.Header().Set(wire.HeaderSyncToken, a.syncToken)
 	w.WriteHeader(http.StatusOK)
 	send := func(b []byte) bool {
 		m, err := w.Write(b)
@@ -146,7 +147,7 @@ func (s *Server) trickle(w http.ResponseWriter, r *http.Request, a answer, pause
 	out := http.NewResponseController(w)
 	timer := time.NewTicker(max(pause, time.Nanosecond))
 	defer timer.Stop()
-	body := a.body.bytes()
+	body := a.body.Bytes()
 	for i := range body {
 		select {
 		case <-timer.C:
@@ -162,7 +163,7 @@ func (s *Server) trickle(w http.ResponseWriter, r *http.Request, a answer, pause
 }
 
 // bend changes the replies as the fault says.
-func (f Fault) bend(form form, replies database.Array) database.Array {
+func (f Fault) bend(form wire.Form, replies database.Array) database.Array {
 	switch f.kind {
 	case kindType:
 		return mapReplies(replies, otherType)
@@ -171,12 +172,12 @@ func (f Fault) bend(form form, replies database.Array) database.Array {
 	case kindLong:
 		return resizeResults(replies, longer)
 	case kindFewer:
-		if form == formCommand {
+		if form == wire.Command {
 			return resizeResults(replies, shorter)
 		}
 		return shorter(replies)
 	case kindMore:
-		if form == formCommand {
+		if form == wire.Command {
 			return resizeResults(replies, longer)
 		}
 		return longer(replies)

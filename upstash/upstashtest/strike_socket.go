@@ -9,6 +9,8 @@ import (
 	"net/http"
 	"sync"
 	"time"
+
+	"github.com/upbloom/upbloom/upstash/upstashtest/internal/wire"
 )
 
 // The faults of this file break HTTP in ways that net/http does not allow, so
@@ -47,11 +49,11 @@ func (s *Server) holdSocket(conn net.Conn) {
 // as sent.
 func (s *Server) onWire(a answer, more string) []byte {
 	var b bytes.Buffer
-	body := a.body.bytes()
+	body := a.body.Bytes()
 	fmt.Fprintf(&b, "HTTP/1.1 %d %s\r\nContent-Type: %s\r\nContent-Length: %d\r\n%s",
 		a.status, http.StatusText(a.status), a.contentType, len(body), more)
 	if a.syncToken != "" {
-		fmt.Fprintf(&b, "%s: %s\r\n", headerSyncToken, a.syncToken)
+		fmt.Fprintf(&b, "%s: %s\r\n", wire.HeaderSyncToken, a.syncToken)
 	}
 	b.WriteString("\r\n")
 	b.Write(body)
@@ -95,7 +97,7 @@ func (s *Server) lateExec(w http.ResponseWriter, q request, by time.Duration) {
 // read, it cannot see the client hang up: it holds the connection until the
 // server closes.
 func (s *Server) refuseEarly(w http.ResponseWriter) {
-	text := s.onWire(*encoding{}.refuse(http.StatusRequestEntityTooLarge,
+	text := s.onWire(*refuse(wire.Encoding{}, http.StatusRequestEntityTooLarge,
 		tooLarge(s.cfg.maxRequest, s.cfg.maxRequest+1)), "Connection: close\r\n")
 	conn := s.seize(w)
 	defer s.conns.track(conn, http.StateClosed)
@@ -133,9 +135,9 @@ const refusedByHTTP = "HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain; cha
 
 // refuse sends that answer in JSON. Under TLS it stays as it is.
 func (b *bundle) refuse(reason []byte) error {
-	body := encoding{}.failure("ERR the request is no valid HTTP: " + string(reason)).bytes()
+	body := wire.Encoding{}.Failure("ERR the request is no valid HTTP: " + string(reason)).Bytes()
 	_, err := fmt.Fprintf(b.Conn, "HTTP/1.1 400 Bad Request\r\nContent-Type: %s\r\nContent-Length: %d\r\n"+
-		"Access-Control-Allow-Origin: *\r\nConnection: close\r\n\r\n%s", typeJSON, len(body), body)
+		"Access-Control-Allow-Origin: *\r\nConnection: close\r\n\r\n%s", wire.TypeJSON, len(body), body)
 	return err
 }
 

@@ -1,60 +1,69 @@
-package upstashtest
+// Package wire reads the commands of a request in any of the forms of the REST
+// API, and writes the replies in the encoding that it asks for.
+package wire
 
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
 	"strings"
 )
 
-const tokenParameter = "_token"
+// TokenParameter is the part of a query that may hold the token.
+const TokenParameter = "_token"
 
-// form is how a request carries its commands.
-type form string
+// Form is how a request carries its commands.
+type Form string
 
+// The forms: a command alone, a pipeline, and a transaction.
 const (
-	formCommand  form = "command"
-	formPipeline form = "pipeline"
-	formMulti    form = "multi-exec"
+	Command   Form = "command"
+	Pipeline  Form = "pipeline"
+	MultiExec Form = "multi-exec"
 )
 
-// batch is a parsed request: one command, or those of a pipeline or of a
+// Batch is a parsed request: one command, or those of a pipeline or of a
 // transaction. No command is empty.
-type batch struct {
-	form form
-	cmds [][]string
+type Batch struct {
+	Form Form
+	Cmds [][]string
 }
 
-// errEmptyCommand and its like are answered with status 400 and these words.
+// String returns the form and the commands, quoted: the same for equal requests.
+// It takes as long as all the rest of a large request.
+func (b Batch) String() string { return fmt.Sprintf("%s %q", b.Form, b.Cmds) }
+
+// ErrEmptyCommand and its like are answered with status 400 and these words.
 var (
 	errEmptyBody    = errors.New("EOF")
 	errNotArray     = errors.New("expected JSON array")
-	errEmptyCommand = errors.New("ERR empty command")
+	ErrEmptyCommand = errors.New("ERR empty command")
 	errEmptyBatch   = errors.New("ERR empty pipeline request")
 	errEmptySegment = errors.New("ERR empty argument in the path")
 	errNullArg      = errors.New("ERR null args are not supported")
 	errBadEscape    = errors.New("ERR invalid escape in the path or the query")
 )
 
-// parseForm reads the commands of a request from its path, its query and its
+// Parse reads the commands of a request from its path, its query and its
 // body. Its errors are the texts of answers.
-func parseForm(r *http.Request, body []byte, floats bool) (batch, error) {
+func Parse(r *http.Request, body []byte, floats bool) (Batch, error) {
 	path := r.URL.EscapedPath()
 	switch path {
 	case "", "/":
 		cmd, err := parseCommand(body, floats)
-		return batch{formCommand, [][]string{cmd}}, err
+		return Batch{Command, [][]string{cmd}}, err
 	case "/pipeline":
 		cmds, err := parseBatch(body, floats)
-		return batch{formPipeline, cmds}, err
+		return Batch{Pipeline, cmds}, err
 	case "/multi-exec":
 		cmds, err := parseBatch(body, floats)
-		return batch{formMulti, cmds}, err
+		return Batch{MultiExec, cmds}, err
 	}
 	cmd, err := parsePath(path, body, r.URL.RawQuery)
-	return batch{formCommand, [][]string{cmd}}, err
+	return Batch{Command, [][]string{cmd}}, err
 }
 
 // parsePath reads /NAME/arg/arg?option=value. The command consists of the
@@ -72,7 +81,7 @@ func parsePath(path string, body []byte, query string) ([]string, error) {
 		cmd = append(cmd, arg)
 	}
 	if cmd[0] == "" {
-		return nil, errEmptyCommand
+		return nil, ErrEmptyCommand
 	}
 	if slices.Contains(cmd, "") {
 		return nil, errEmptySegment
@@ -82,7 +91,7 @@ func parsePath(path string, body []byte, query string) ([]string, error) {
 	}
 	for part := range strings.SplitSeq(query, "&") {
 		name, value, _ := strings.Cut(part, "=")
-		if name == "" || name == tokenParameter {
+		if name == "" || name == TokenParameter {
 			continue
 		}
 		for _, s := range []string{name, value} {
@@ -124,7 +133,7 @@ func parseCommand(body []byte, floats bool) ([]string, error) {
 		return nil, err
 	}
 	if len(items) == 0 {
-		return nil, errEmptyCommand
+		return nil, ErrEmptyCommand
 	}
 	cmd := make([]string, len(items))
 	for i, item := range items {
@@ -133,7 +142,7 @@ func parseCommand(body []byte, floats bool) ([]string, error) {
 		}
 	}
 	if cmd[0] == "" {
-		return nil, errEmptyCommand
+		return nil, ErrEmptyCommand
 	}
 	return cmd, nil
 }

@@ -1,4 +1,4 @@
-package upstashtest
+package wire
 
 import (
 	"bytes"

@@ -1,35 +1,15 @@
 package upstashtest
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
 	"runtime"
 	"strings"
 	"testing"
-)
 
-func FuzzWriteString(f *testing.F) {
-	for _, s := range []string{
-		"", "plain", "\x00\b\f\n\r\t\x1f\x7f", `"\`, "<&>", "\u2028\u2029\ufffd", "é日😀",
-		"\xff", "a\xe2\x80", "\xed\xa0\x80",
-	} {
-		f.Add(s)
-	}
-	f.Fuzz(func(t *testing.T, s string) {
-		var want bytes.Buffer
-		enc := json.NewEncoder(&want)
-		enc.SetEscapeHTML(false)
-		if err := enc.Encode(s); err != nil {
-			t.Fatal(err)
-		}
-		if got := quoted(s); got != strings.TrimSuffix(want.String(), "\n") {
-			t.Errorf("%q is %s, want %s", s, got, want.String())
-		}
-	})
-}
+	"github.com/upbloom/upbloom/upstash/upstashtest/internal/wire"
+)
 
 // TestLongAnswersAreNotHeld reads 16 MB of zeros, which are six times as long
 // in JSON. The server must not hold a copy of the answer in any encoding.
@@ -38,9 +18,9 @@ func TestLongAnswersAreNotHeld(t *testing.T) {
 	s := NewServer(t)
 	exec(t, s, "SETRANGE", "k", fmt.Sprint(size-1), "\x00")
 	for format, want := range map[[2]string]int64{
-		{"", ""}:                   6*size + int64(len(`{"result":""}`)),
-		{headerEncoding, "base64"}: (size+2)/3*4 + int64(len(`{"result":""}`)),
-		{headerFormat, "resp2"}:    size + int64(len("$16777216\r\n\r\n")),
+		{"", ""}:                        6*size + int64(len(`{"result":""}`)),
+		{wire.HeaderEncoding, "base64"}: (size+2)/3*4 + int64(len(`{"result":""}`)),
+		{wire.HeaderFormat, "resp2"}:    size + int64(len("$16777216\r\n\r\n")),
 	} {
 		body := strings.NewReader(`["GET","k"]`)
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.URL, body)

@@ -1,4 +1,4 @@
-package upstashtest
+package wire
 
 import (
 	"bufio"
@@ -13,63 +13,65 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest/internal/database"
 )
 
+// The headers and content types of the REST API.
 const (
-	headerEncoding  = "Upstash-Encoding"
-	headerFormat    = "Upstash-Response-Format"
-	headerSyncToken = "Upstash-Sync-Token"
+	HeaderEncoding  = "Upstash-Encoding"
+	HeaderFormat    = "Upstash-Response-Format"
+	HeaderSyncToken = "Upstash-Sync-Token"
 
-	typeJSON   = "application/json"
+	TypeJSON   = "application/json"
 	typeBinary = "application/octet-stream"
 )
 
-// encoding is the form of the answer that the client asked for.
-type encoding struct {
+// Encoding is the form of the answer that the client asked for.
+type Encoding struct {
+	RESP2  bool
 	base64 bool
-	resp2  bool
 }
 
-// parseEncoding reads the two headers. It refuses an unknown value, so that a
+// ParseEncoding reads the two headers. It refuses an unknown value, so that a
 // test finds the mistake.
-func parseEncoding(h http.Header) (encoding, error) {
-	var e encoding
-	switch strings.ToLower(h.Get(headerEncoding)) {
+func ParseEncoding(h http.Header) (Encoding, error) {
+	var e Encoding
+	switch strings.ToLower(h.Get(HeaderEncoding)) {
 	case "":
 	case "base64":
 		e.base64 = true
 	default:
 		return e, errors.New("ERR unsupported Upstash-Encoding: use base64 or leave it out")
 	}
-	switch strings.ToLower(h.Get(headerFormat)) {
+	switch strings.ToLower(h.Get(HeaderFormat)) {
 	case "", "json":
 	case "resp2":
-		e.resp2 = true
+		e.RESP2 = true
 	default:
 		return e, errors.New("ERR unsupported Upstash-Response-Format: use json or resp2")
 	}
-	if e.base64 && e.resp2 {
+	if e.base64 && e.RESP2 {
 		return e, errors.New("ERR base64 encoding is not supported with the resp2 response format")
 	}
 	return e, nil
 }
 
-func (e encoding) contentType() string {
-	if e.resp2 {
+// ContentType returns the content type of the answer.
+func (e Encoding) ContentType() string {
+	if e.RESP2 {
 		return typeBinary
 	}
-	return typeJSON
+	return TypeJSON
 }
 
-// answer returns the body for the replies to a request: an object for a
+// Answer returns the body for the replies to a request: an object for a
 // command, an array of objects for a batch. In RESP2 the replies to a pipeline
 // stand one after another.
-func (e encoding) answer(f form, replies database.Array) content {
+func (e Encoding) Answer(f Form, replies database.Array) Body {
 	return func(w *bufio.Writer) {
 		switch {
-		case e.resp2:
+		case e.RESP2:
 			for _, r := range replies {
 				database.WriteRESP(w, r)
 			}
-		case f == formCommand:
+		case f == Command:
 			e.writeObject(w, replies[0])
 		default:
 			for i, r := range replies {
@@ -81,16 +83,16 @@ func (e encoding) answer(f form, replies database.Array) content {
 	}
 }
 
-// failure returns the body of an answer that is an error as a whole: one
+// Failure returns the body of an answer that is an error as a whole: one
 // object, also to a batch.
-func (e encoding) failure(text string) content {
-	return e.answer(formCommand, database.Array{database.Failure(text)})
+func (e Encoding) Failure(text string) Body {
+	return e.Answer(Command, database.Array{database.Failure(text)})
 }
 
-func (e encoding) writeObject(w *bufio.Writer, r database.Reply) {
+func (e Encoding) writeObject(w *bufio.Writer, r database.Reply) {
 	if f, ok := r.(database.Failure); ok {
 		_, _ = w.WriteString(`{"error":`)
-		writeString(w, string(f))
+		WriteString(w, string(f))
 	} else {
 		_, _ = w.WriteString(`{"result":`)
 		e.writeResult(w, r)
@@ -101,7 +103,7 @@ func (e encoding) writeObject(w *bufio.Writer, r database.Reply) {
 // writeResult encodes a result as JSON. Integers are bare and exact up to
 // int64. Under base64 every string is encoded but the status OK, at any depth.
 // A key whose value is the two letters OK is encoded.
-func (e encoding) writeResult(w *bufio.Writer, r database.Reply) {
+func (e Encoding) writeResult(w *bufio.Writer, r database.Reply) {
 	switch r := r.(type) {
 	case int64:
 		_, _ = w.Write(strconv.AppendInt(w.AvailableBuffer(), r, 10))
@@ -129,9 +131,9 @@ func (e encoding) writeResult(w *bufio.Writer, r database.Reply) {
 	}
 }
 
-func (e encoding) writeText(w *bufio.Writer, s string) {
+func (e Encoding) writeText(w *bufio.Writer, s string) {
 	if !e.base64 {
-		writeString(w, s)
+		WriteString(w, s)
 		return
 	}
 	_ = w.WriteByte('"')
@@ -144,8 +146,8 @@ func (e encoding) writeText(w *bufio.Writer, s string) {
 	_ = w.WriteByte('"')
 }
 
-// writeString quotes s for JSON. Bytes that are not UTF-8 become U+FFFD.
-func writeString(w *bufio.Writer, s string) {
+// WriteString quotes s for JSON. Bytes that are not UTF-8 become U+FFFD.
+func WriteString(w *bufio.Writer, s string) {
 	_ = w.WriteByte('"')
 	start := 0 // of the bytes that are written as they are
 	for i := 0; i < len(s); {
