@@ -101,15 +101,24 @@ func DrawFilters(rng *rand.Rand, themes Theme) Filters {
 		if rng.IntN(2) == 0 {
 			f.Reads = bloom.Reads(rng.IntN(3))
 		}
-		f.NoScripts = f.Themes&Mirrors != 0 && !f.MustExist && rng.IntN(4) == 0
+	}
+	if f.Themes&Mirrors != 0 && !f.MustExist && rng.IntN(3) == 0 {
+		f.NoScripts, f.Slow = f.Lag, !f.Lag
+		f.MaxStale = time.Second
+		if f.Lag { // so that a region's answer is older
+			f.MaxStale = stale[1]
+		}
 	}
 	return f
 }
 
 // Draw draws calls of a client, one after the other without a rest: most often
 // one, or a Rename away and back, or an Add and a look-up of what was added, or
-// a Refresh and a Replace.
+// calls around a Mirror.
 func (f Filters) Draw(rng *rand.Rand) []Call {
+	if (f.NoScripts || f.Slow) && rng.IntN(8) > 0 {
+		return f.drawAroundMirror(rng)
+	}
 	c := f.drawCall(rng)
 	next := c
 	next.Cause = 0
@@ -120,12 +129,29 @@ func (f Filters) Draw(rng *rand.Rand) []Call {
 		next.Key = 1 - c.Key
 	case c.Verb == MirrorThrough:
 		next.Verb = MirrorExists
-	case c.Verb == Refresh:
-		next.Verb, next.Items = Replace, items(rng, rng.IntN(2))
 	default:
 		return []Call{c}
 	}
 	return []Call{c, next}
+}
+
+// drawAroundMirror draws calls whose answers show what a Mirror forgets.
+func (f Filters) drawAroundMirror(rng *rand.Rand) []Call {
+	two := items(rng, 2)
+	x, y := two[:1], two[1:]
+	switch {
+	case f.NoScripts: // a region that is stuck may lack x
+		return []Call{{Verb: Add, Items: x}, {Verb: MirrorExists, Items: y}, {Verb: MirrorExists, Items: x}}
+	case rng.IntN(3) == 0:
+		// If x is new to AddThrough, the filter was replaced after the Add. It
+		// must be found, although the copy is of the old filter and lacks it.
+		return []Call{
+			{Verb: Refresh}, {Verb: Add, Items: x}, {Verb: MirrorThrough, Items: x}, {Verb: MirrorExists, Items: x},
+		}
+	}
+	// Meanwhile another caller of the Mirror hears of the old filter, and then
+	// of nothing until the Add has ended.
+	return []Call{{Verb: MirrorThrough, Items: y}, {Verb: Replace, Items: y}, {Verb: Rest, Wait: 300 * time.Millisecond}}
 }
 
 func (f Filters) drawCall(rng *rand.Rand) Call {

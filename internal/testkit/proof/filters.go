@@ -27,6 +27,8 @@ type Filters struct {
 	// NoScripts says that the server refuses scripts, so that no refresh of a
 	// Mirror succeeds.
 	NoScripts bool
+	// Slow says that the server often holds a write longer than its client waits.
+	Slow bool
 	// MaxStale and MaxTrust are those of the Mirrors.
 	MaxStale, MaxTrust time.Duration
 	// Themes are the groups of verbs that are drawn beside the plain ones.

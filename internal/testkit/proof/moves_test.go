@@ -3,6 +3,8 @@ package proof
 import (
 	"testing"
 	"time"
+
+	"github.com/upbloom/upbloom/bloom"
 )
 
 // at2 returns the call on the second key.
@@ -150,5 +152,54 @@ func TestCheckMirror(t *testing.T) {
 		}},
 	} {
 		t.Run(tt.name, func(t *testing.T) { check(t, f, tt.right, tt.calls) })
+	}
+}
+
+// TestCheckMirrorBeside is TestCheckMirror for copies beside a region that is
+// stuck, and for an Add that is repeated across a Replace.
+func TestCheckMirrorBeside(t *testing.T) {
+	const yes, no, isNew = true, false, true
+	stuck := Filters{
+		Bits: 53, Hashes: 2, MaxStale: 5 * time.Millisecond, MaxTrust: time.Minute,
+		Lag: true, Reads: bloom.ReadsNearest, NoScripts: true,
+	}
+	trusting := stuck
+	trusting.MaxStale = 0
+	beside := func(last one) []one {
+		return []one{
+			call(2, 4, Add, told(isNew), "b"), call(6, 8, Add, told(isNew), "a"),
+			call(10, 12, MirrorExists, told(yes), "b"), last,
+		}
+	}
+	patient := Filters{Bits: 53, Hashes: 2, MaxStale: 20 * time.Millisecond, MaxTrust: time.Minute}
+	// An Add is answered at its second attempt. If the item was there before,
+	// "new" proves that it came after the Replace.
+	repeated := func(before, found bool) []one {
+		calls := []one{
+			call(2, 3, Create, told(true)), call(4, 5, Refresh, done()),
+			call(8, 20, MirrorThrough, lost(1, told(isNew)), "a"),
+			call(10, 11, MirrorThrough, told(isNew), "b"), call(12, 14, Replace, done()),
+			call(22, 24, MirrorExists, told(found), "a"),
+		}
+		if before {
+			calls = append(calls, call(6, 7, Add, told(isNew), "a"))
+		}
+		return calls
+	}
+	for _, tt := range []struct {
+		name  string
+		of    Filters
+		right bool
+		calls []one
+	}{
+		{"a stuck region's no after MaxStale", stuck, false, beside(call(40, 42, MirrorExists, told(no), "a"))},
+		{"the primary's yes", stuck, true, beside(call(40, 42, MirrorExists, told(yes), "a"))},
+		{"a no within MaxStale", stuck, true, beside(call(14, 16, MirrorExists, told(no), "a"))},
+		{"a region's no that the caller chose", trusting, true, beside(call(40, 42, MirrorExists, told(no), "a"))},
+		{"its own Add, repeated, is forgotten", patient, false, repeated(true, no)},
+		{"its own Add, repeated, is found", patient, true, repeated(true, yes)},
+		{"its own Add may be replaced", patient, true, repeated(false, no)},
+	} {
+		t.Run(tt.name, func(t *testing.T) { check(t, tt.of, tt.right, tt.calls) })
 	}
 }

@@ -105,11 +105,7 @@ func (w *Windows) Open(clients []*upstash.Client, key string) (Handles, error) {
 
 // Run makes one call.
 func (s *windowSession) Run(ctx context.Context, c Call) Result {
-	switch c.Verb {
-	case Rest:
-		time.Sleep(c.Wait)
-		return Result{End: Answered}
-	case Align:
+	if c.Verb == Align {
 		passed := time.Duration(time.Now().UnixNano()) % s.of.Pane()
 		time.Sleep((c.Wait - passed + s.of.Pane()) % s.of.Pane())
 		return Result{End: Answered}

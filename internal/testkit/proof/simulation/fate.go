@@ -14,7 +14,8 @@ import (
 // which goroutines ask makes no difference.
 type fates struct {
 	seed uint64
-	rate int // how often something goes wrong, in percent
+	rate int  // how often something goes wrong, in percent
+	slow bool // one BITFIELD in four waits longer than its client
 	// timing is of a type with clocks, or nil.
 	timing *timing
 }
@@ -71,9 +72,12 @@ func upTo(rng *rand.Rand, d time.Duration) time.Duration {
 	return time.Duration(1 + rng.Int64N(int64(d)))
 }
 
-// ofRequest returns the server's fault for a request.
-func (f fates) ofRequest(n int) upstashtest.Fault {
+// ofRequest returns the server's fault for a request that begins with a command.
+func (f fates) ofRequest(n int, command string) upstashtest.Fault {
 	rng, wrong := f.at(placeRequest, n)
+	if f.slow && command == "BITFIELD" && rng.IntN(4) == 0 {
+		return upstashtest.Stall(upstashtest.BeforeExec)
+	}
 	if !wrong {
 		return upstashtest.Fault{}
 	}

@@ -50,10 +50,12 @@ type draws struct {
 	foreign bool // another program's data is there first
 	shared  bool // the workers of a client share its handles
 	lag     int  // how many writes the nearest region is behind
+	caught  int  // before which call of a worker that region catches up, and is stuck again
 	stale   bool // clients send no sync token
 	old     bool // the server knows no flags in scripts
 
 	unscripted bool // the token may not run scripts
+	slow       bool // one BITFIELD in four waits longer than its client
 }
 
 // newScenario draws the scenario of a seed, with one of the types.
@@ -71,8 +73,12 @@ func newScenario(seed uint64, types []string, themes proof.Theme) scenario {
 	switch f := s.of.(type) {
 	case *proof.Filters:
 		lags, s.old, s.unscripted = f.Lag, f.Themes&proof.OldServer != 0, f.NoScripts
-		if f.Themes&proof.Mirrors != 0 && rng.IntN(2) == 0 { // who share a Mirror
+		s.slow = f.Slow
+		if f.Slow || f.Themes&proof.Mirrors != 0 && rng.IntN(2) == 0 { // who share a Mirror
 			s.workers, s.shared = 2, true
+		}
+		if f.Slow { // a long order of calls shows something
+			s.clients, s.calls, s.rate = 1, 2*s.calls, min(s.rate, 5)
 		}
 	case *proof.Cuckoos:
 		lags, s.old, s.calls = f.Lag, f.OldServer, s.calls+1
@@ -84,6 +90,7 @@ func newScenario(seed uint64, types []string, themes proof.Theme) scenario {
 	}
 	if lags {
 		s.lag, s.stale = []int{1, 3, math.MaxInt}[rng.IntN(3)], rng.IntN(2) == 0
+		s.caught = rng.IntN(s.calls)
 	}
 	return s
 }
@@ -117,7 +124,7 @@ var serverTLS *tls.Config
 func simulate(sc scenario) (_ *run, err error) {
 	r := &run{scenario: sc, history: proof.NewHistory(sc.of)}
 	r.timing = newTiming(sc.of, rand.New(rand.NewPCG(sc.seed, 1<<43)))
-	r.net = newNetwork(fates{sc.seed, sc.rate, r.timing}, nil, proof.DatabasesOf(sc.of))
+	r.net = newNetwork(fates{sc.seed, sc.rate, sc.slow, r.timing}, nil, proof.DatabasesOf(sc.of))
 	if sc.tls {
 		r.net.tls = serverTLS
 	}
@@ -175,7 +182,7 @@ func (r *run) serve(at *place) (*upstashtest.Server, error) {
 	}
 	s.SetReplicaLag(r.lag)
 	s.InjectFunc(func(n int64, q upstashtest.RequestInfo) upstashtest.Fault {
-		f := r.fates().ofRequest(int(n)*len(r.net.places) + at.number)
+		f := r.fates().ofRequest(int(n)*len(r.net.places)+at.number, q.Commands[0])
 		if r.unscripted && q.Commands[0] == "EVAL" {
 			f = upstashtest.NoPermission("EVAL")
 		}
@@ -245,8 +252,13 @@ func (r *run) open(clients []*upstash.Client) proof.Handles {
 }
 
 func (w *worker) work(ctx context.Context) {
-	for range w.r.calls {
+	for i := range w.r.calls {
 		time.Sleep(w.rest())
+		if w.r.lag > 0 && w.name == "0.0" && i == w.r.caught {
+			for _, server := range w.r.servers {
+				server.CatchUp()
+			}
+		}
 		w.one(ctx)
 	}
 }
@@ -280,7 +292,12 @@ func (w *worker) one(ctx context.Context) {
 	}
 	began := time.Now()
 	for _, c := range f.Draw(w.rng) {
-		if c.Verb == proof.Rest || c.Verb == proof.Align {
+		switch c.Verb {
+		case proof.Rest:
+			time.Sleep(c.Wait)
+			began = time.Now()
+			continue
+		case proof.Align:
 			w.session.Run(ctx, c)
 			began = time.Now()
 			continue
