@@ -9,6 +9,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -18,9 +19,9 @@ import (
 	"github.com/upbloom/upbloom/upstash/internal/conn"
 )
 
-// fasthttpTransport is the native default. fasthttp writes and parses the HTTP.
-// The connections are our own, because fasthttp's pool cannot abandon a dial,
-// and repeats requests by rules of its own. Every call runs on its caller's
+// fasthttpTransport is the native default. fasthttp parses the answers. The
+// connections are our own, because fasthttp's pool cannot abandon a dial, and
+// repeats requests by rules of its own. Every call runs on its caller's
 // goroutine, except that a second one reads the answer to a large request. A
 // call touches its buffers only until it returns.
 type fasthttpTransport struct {
@@ -166,10 +167,8 @@ func cutShort(writeErr, readErr error, resp *Response) error {
 const userAgent = "upbloom"
 
 func write(c *conn.Conn, req *Request) error {
-	out := newRequest(req)
-	defer fasthttp.ReleaseRequest(out)
-	out.SetBodyRaw(req.Body)
-	if err := out.Write(c.W); err != nil {
+	writeHead(c.W, req)
+	if _, err := c.W.Write(req.Body); err != nil {
 		return err
 	}
 	return c.W.Flush()
@@ -178,13 +177,8 @@ func write(c *conn.Conn, req *Request) error {
 // writeLarge is write for a body of at least one byte. It sets ending before it
 // sends the last byte.
 func writeLarge(c *conn.Conn, req *Request, ending *atomic.Bool) error {
-	out := newRequest(req)
-	defer fasthttp.ReleaseRequest(out)
+	writeHead(c.W, req)
 	last := len(req.Body) - 1
-	out.Header.SetContentLength(len(req.Body))
-	if err := out.Header.Write(c.W); err != nil {
-		return err
-	}
 	if _, err := c.W.Write(req.Body[:last]); err != nil {
 		return err
 	}
@@ -198,22 +192,25 @@ func writeLarge(c *conn.Conn, req *Request, ending *atomic.Bool) error {
 	return c.W.Flush()
 }
 
-// newRequest returns the request without its body. It must be released.
-func newRequest(req *Request) *fasthttp.Request {
-	out := fasthttp.AcquireRequest()
-	out.Header.SetMethod(fasthttp.MethodPost)
-	out.Header.DisableNormalizing()
-	out.Header.SetNoDefaultContentType(true)
-	out.Header.SetUserAgent(userAgent)
-	// With both given, fasthttp does not parse the URL, and so does not rewrite
-	// its path.
+// writeHead writes all but the body. An error stays in w. No text in it can have
+// a line break: the URL, the token, the path of a RawCmd and the sync token were
+// checked when they came in. It takes half of the time that fasthttp's own
+// request takes, and leaves the path as it is.
+func writeHead(w *bufio.Writer, req *Request) {
 	host, path := hostAndPath(req.URL)
-	out.Header.SetHost(host)
-	out.Header.SetRequestURI(path)
+	writeTexts(w, "POST ", path, " HTTP/1.1\r\nHost: ", host,
+		"\r\nUser-Agent: "+userAgent+"\r\nContent-Length: ")
+	_, _ = w.Write(strconv.AppendInt(w.AvailableBuffer(), int64(len(req.Body)), 10))
 	for _, h := range req.Header {
-		out.Header.Set(h.Name, h.Value)
+		writeTexts(w, "\r\n", h.Name, ": ", h.Value)
 	}
-	return out
+	writeTexts(w, "\r\n\r\n")
+}
+
+func writeTexts(w *bufio.Writer, texts ...string) {
+	for _, t := range texts {
+		_, _ = w.WriteString(t)
+	}
 }
 
 func hostAndPath(url string) (host, path string) {
