@@ -9,6 +9,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -241,6 +242,9 @@ func read(c *conn.Conn, limit int, resp *Response) (keepAlive bool, err error) {
 	if !ok {
 		return false, errNotHTTP // fasthttp takes 000 for 200
 	}
+	if h, ok := parseCommon(head); ok && h.length <= min(smallAnswer, limit) {
+		return readCommon(c, len(head), h, status, resp)
+	}
 	keepAlive = !closes(head)
 	in := fasthttp.AcquireResponse()
 	defer fasthttp.ReleaseResponse(in)
@@ -251,9 +255,7 @@ func read(c *conn.Conn, limit int, resp *Response) (keepAlive bool, err error) {
 	for name, value := range in.Header.All() {
 		switch {
 		case equalFold(name, headerSyncToken):
-			if resp.syncToken = resp.sentToken; string(value) != resp.sentToken {
-				resp.syncToken = string(value)
-			}
+			resp.setSyncToken(value)
 		case equalFold(name, headerRetryAfter):
 			resp.retryAfter = string(value)
 		}
@@ -273,7 +275,28 @@ func read(c *conn.Conn, limit int, resp *Response) (keepAlive bool, err error) {
 	return keepAlive && !in.ConnectionClose(), nil
 }
 
-// smallAnswer is how many bytes of an answer fasthttp may make room for before
+// readCommon reads the answer whose header was parsed and has size bytes.
+func readCommon(c *conn.Conn, size int, h commonHead, status int, resp *Response) (keepAlive bool, err error) {
+	resp.setSyncToken(h.syncToken)
+	resp.retryAfter = string(h.retryAfter)
+	_, _ = c.R.Discard(size)
+	old := len(resp.Body)
+	body := slices.Grow(resp.Body, h.length)[:old+h.length]
+	if _, err := io.ReadFull(c.R, body[old:]); err != nil {
+		return false, readError(c, err)
+	}
+	resp.StatusCode, resp.Body = status, body
+	return !h.closes, nil
+}
+
+// setSyncToken keeps the token of an answer. One that stays needs no memory.
+func (r *Response) setSyncToken(token []byte) {
+	if r.syncToken = r.sentToken; string(token) != r.sentToken {
+		r.syncToken = string(token)
+	}
+}
+
+// smallAnswer is how many bytes of an answer may have room made for them before
 // they have come.
 const smallAnswer = 64 << 10
 

@@ -111,13 +111,118 @@ func closes(head []byte) bool {
 		if !equalFold(bytes.TrimRight(name, " \t"), "connection") {
 			continue
 		}
-		for token := range bytes.SplitSeq(value, []byte(",")) {
-			if equalFold(bytes.TrimSpace(token), "close") {
-				return true
-			}
+		if hasClose(value) {
+			return true
 		}
 	}
 	return false
+}
+
+// hasClose reports whether the value of a Connection field has the token
+// "close".
+func hasClose(value []byte) bool {
+	for token := range bytes.SplitSeq(value, []byte(",")) {
+		if equalFold(bytes.TrimSpace(token), "close") {
+			return true
+		}
+	}
+	return false
+}
+
+// commonHead is what the client needs of a header.
+type commonHead struct {
+	length                int
+	closes                bool
+	syncToken, retryAfter []byte // nil if there is none
+}
+
+// parseCommon parses the header of an answer in the form in which servers send
+// nearly all of them, with a length. It reports false for any other, or if it has
+// a doubt: fasthttp decides about that. It takes a fifth of the time.
+func parseCommon(head []byte) (h commonHead, ok bool) {
+	first, rest, _ := bytes.Cut(head, []byte("\r\n"))
+	status, ok := parseStatus(first)
+	const line = len("HTTP/1.1 200")
+	if !ok || !bytes.HasPrefix(first, []byte("HTTP/1.1 ")) || len(first) > line && first[line] != ' ' ||
+		status < 200 || status == 204 || status == 304 {
+		return h, false
+	}
+	h.length = -1
+	for len(rest) > 2 {
+		end := bytes.IndexByte(rest, '\n')
+		colon := bytes.IndexByte(rest, ':')
+		if colon <= 0 || colon > end || rest[end-1] != '\r' || !isName(rest[:colon]) {
+			return h, false
+		}
+		name, value := rest[:colon], trimBlanks(rest[colon+1:end-1])
+		if rest = rest[end+1:]; !isText(value) {
+			return h, false
+		}
+		switch len(name) {
+		case len("connection"):
+			h.closes = h.closes || equalFold(name, "connection") && hasClose(value)
+		case len("content-length"):
+			if equalFold(name, "content-length") {
+				if h.length >= 0 || !isLength(value) {
+					return h, false
+				}
+				h.length, _ = strconv.Atoi(string(value))
+			}
+		case len("transfer-encoding"):
+			if equalFold(name, "transfer-encoding") {
+				return h, false
+			}
+		case len(headerSyncToken):
+			if equalFold(name, headerSyncToken) {
+				h.syncToken = value
+			}
+		case len(headerRetryAfter):
+			if equalFold(name, headerRetryAfter) {
+				h.retryAfter = value
+			}
+		}
+	}
+	return h, h.length >= 0
+}
+
+// isName reports whether b has letters, digits and dashes alone.
+func isName(b []byte) bool {
+	for _, c := range b {
+		if c = lower(c); (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '-' {
+			return false
+		}
+	}
+	return true
+}
+
+// isText reports whether b has no control characters.
+func isText(b []byte) bool {
+	for _, c := range b {
+		if c < ' ' || c == 0x7f {
+			return false
+		}
+	}
+	return true
+}
+
+// isLength reports whether b is a number of up to nine digits.
+func isLength(b []byte) bool {
+	for _, c := range b {
+		if c < '0' || c > '9' {
+			return false
+		}
+	}
+	return len(b) > 0 && len(b) <= 9
+}
+
+func trimBlanks(b []byte) []byte {
+	for len(b) > 0 && (b[0] == ' ' || b[0] == '\t') {
+		b = b[1:]
+	}
+	for len(b) > 0 && (b[len(b)-1] == ' ' || b[len(b)-1] == '\t') {
+		b = b[:len(b)-1]
+	}
+	return b
 }
 
 // readError returns the network's own error if there is one. It never shows a
