@@ -161,8 +161,7 @@ func (b *batch) headBytes(r *record) int {
 
 // run cuts the items into parts and sends them.
 func (b *batch) run(ctx context.Context) ([]bool, error) {
-	slots := make(chan struct{}, b.h.batchParallel())
-	var parts sync.WaitGroup
+	parts := newPool(b.h.batchParallel())
 	for next := 0; next < len(b.items) && !b.stopped(); {
 		var p *part
 		p, next = b.fill(ctx, next)
@@ -174,17 +173,12 @@ func (b *batch) run(ctx context.Context) ([]bool, error) {
 			b.sendPart(ctx, p)
 			continue
 		}
-		slots <- struct{}{}
-		if b.stopped() { // while it waited
+		if !parts.run(b.stopped, func() { b.sendPart(ctx, p) }) {
 			b.drop(p)
 			break
 		}
-		parts.Go(func() {
-			b.sendPart(ctx, p)
-			<-slots
-		})
 	}
-	parts.Wait()
+	parts.wait()
 	if b.adding {
 		b.h.told(ctx, b.wrote)
 	}

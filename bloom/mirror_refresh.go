@@ -226,18 +226,18 @@ func (m *Mirror) refreshed(err error, generation, count uint64, sent time.Time, 
 func (m *Mirror) readParts(ctx context.Context, birth int64, generation uint64) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	slots := make(chan struct{}, mirrorParallel)
-	var parts sync.WaitGroup
-	for from := headerBytes; from < m.copy.local.size && ctx.Err() == nil; from += mirrorPartBytes {
-		slots <- struct{}{}
-		parts.Go(func() {
-			defer func() { <-slots }()
+	parts := newPool(mirrorParallel)
+	over := func() bool { return ctx.Err() != nil }
+	for from := headerBytes; from < m.copy.local.size; from += mirrorPartBytes {
+		if !parts.run(over, func() {
 			if err := m.readPart(ctx, from, birth, generation); err != nil {
 				cancel(err)
 			}
-		})
+		}) {
+			break
+		}
 	}
-	parts.Wait()
+	parts.wait()
 	return context.Cause(ctx)
 }
 

@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/upbloom/upbloom/internal/human"
@@ -96,26 +96,18 @@ func (s *Sharded) Cardinality(ctx context.Context) (uint64, error) {
 func (s *Sharded) eachShard(do func(i int) error) error {
 	errs := make([]error, len(s.shards))
 	s.eachDatabase(func(_ int, d *database) {
-		slots := make(chan struct{}, s.shards[0].batchParallel())
-		var running sync.WaitGroup
-		var failed sync.Once
-		stop := make(chan struct{})
+		calls := newPool(s.shards[0].batchParallel())
+		var failed atomic.Bool
 		for _, i := range d.shards {
-			slots <- struct{}{}
-			select {
-			case <-stop:
-				<-slots
-				continue
-			default:
-			}
-			running.Go(func() {
-				defer func() { <-slots }()
+			if !calls.run(failed.Load, func() {
 				if errs[i] = s.named(i, do(i)); errs[i] != nil {
-					failed.Do(func() { close(stop) })
+					failed.Store(true)
 				}
-			})
+			}) {
+				break
+			}
 		}
-		running.Wait()
+		calls.wait()
 	})
 	return firstOf(errs, false)
 }

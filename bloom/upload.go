@@ -93,24 +93,21 @@ func (c *moveConfig) eachPart(ctx context.Context, size int,
 		c.progress(int64(done), int64(size))
 	}
 	report(0)
-	slots := make(chan struct{}, c.parallel)
-	var parts sync.WaitGroup
+	parts := newPool(c.parallel)
+	over := func() bool { return ctx.Err() != nil }
 	for i, from := 0, 0; from < size; i, from = i+1, from+c.partBytes {
 		to := min(from+c.partBytes, size)
-		slots <- struct{}{}
-		if ctx.Err() != nil {
-			break
-		}
-		parts.Go(func() {
-			defer func() { <-slots }()
+		if !parts.run(over, func() {
 			if err := do(ctx, i, from, to); err != nil {
 				cancel(&partError{err})
 				return
 			}
 			report(to - from)
-		})
+		}) {
+			break
+		}
 	}
-	parts.Wait()
+	parts.wait()
 	if cause, ok := context.Cause(ctx).(*partError); ok {
 		return cause.err
 	}
