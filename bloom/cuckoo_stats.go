@@ -9,6 +9,7 @@ import (
 
 	"github.com/upbloom/upbloom/bloom/internal/cells"
 	"github.com/upbloom/upbloom/internal/human"
+	"github.com/upbloom/upbloom/internal/pttl"
 	"github.com/upbloom/upbloom/upstash"
 )
 
@@ -96,7 +97,7 @@ func (f *Cuckoo) Stats(ctx context.Context) (CuckooStats, error) {
 	}
 	items, ones := cuckooWord(word)
 	s := cuckooStatsOf(f.rec.geo, f.cfg.Capacity, items)
-	s.Bytes, s.TTL = uint64(answers[3].Int64), ttlOf(answers[4].Int64)
+	s.Bytes, s.TTL = uint64(answers[3].Int64), pttl.Duration(answers[4].Int64)
 	s.Damaged = uint64(answers[2].Int64)%(1<<cuckooOnesBits) != ones
 	return s, nil
 }

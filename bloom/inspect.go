@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/upbloom/upbloom/internal/pttl"
 	"github.com/upbloom/upbloom/upstash"
 )
 
@@ -138,7 +139,7 @@ func checkState(word int64, fields []upstash.NullInt64, n []int64) (state, error
 	if n[1] < 0 {
 		return state{}, errNegative
 	}
-	s.setBits, s.ttl = uint64(n[1]), ttlOf(n[2])
+	s.setBits, s.ttl = uint64(n[1]), pttl.Duration(n[2])
 	return s, nil
 }
 
@@ -199,13 +200,6 @@ func (s *state) recounted(replies []upstash.Reply) error {
 	}
 	s.setBits = uint64(n)
 	return nil
-}
-
-// ttlOf turns a PTTL into a duration, 0 if there is none. The longest that a
-// time.Duration holds is 292 years.
-func ttlOf(pttl int64) time.Duration {
-	const longest = int64(1<<63-1) / int64(time.Millisecond)
-	return time.Duration(min(max(pttl, 0), longest)) * time.Millisecond
 }
 
 // Inspect reads the state of any filter with a header, without its Config or

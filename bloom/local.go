@@ -9,8 +9,9 @@ import (
 	"math/bits"
 	"sync"
 
-	"github.com/upbloom/upbloom/bloom/internal/cells"
 	"github.com/zeebo/xxh3"
+
+	"github.com/upbloom/upbloom/bloom/internal/cells"
 )
 
 // A Local is a Bloom filter in memory. Its bytes are those of the Redis string

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/upbloom/upbloom/internal/pttl"
 	"github.com/upbloom/upbloom/upstash"
 )
 
@@ -173,7 +174,7 @@ func (s *Sharded) survey(ctx context.Context, shards []int,
 			return 0, nil, false, s.named(i, a.err)
 		}
 		filled = filled || a.answers[0].Int64 >= 0
-		if left := ttlOf(a.answers[1].Int64); left > 0 && (ttl == 0 || left < ttl) {
+		if left := pttl.Duration(a.answers[1].Int64); left > 0 && (ttl == 0 || left < ttl) {
 			ttl = left
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/upbloom/upbloom/internal/human"
+	"github.com/upbloom/upbloom/internal/pttl"
 	"github.com/upbloom/upbloom/upstash"
 )
 
@@ -86,14 +87,14 @@ func (f *Filter) Stats(ctx context.Context) (Stats, error) {
 }
 
 // storedAs judges the answers to STRLEN and PTTL.
-func storedAs(length, pttl int64) (bytes uint64, ttl time.Duration, err error) {
+func storedAs(length, left int64) (bytes uint64, ttl time.Duration, err error) {
 	switch {
 	case length < 0:
 		return 0, 0, errNegative
-	case pttl == int64(upstash.NoKey):
+	case left == int64(upstash.NoKey):
 		return 0, 0, goneError{}
 	}
-	return uint64(length), ttlOf(pttl), nil
+	return uint64(length), pttl.Duration(left), nil
 }
 
 // Cardinality estimates how many distinct items were added, from the number of

@@ -2,9 +2,10 @@ package upstash
 
 import (
 	"context"
-	"math"
 	"strconv"
 	"time"
+
+	"github.com/upbloom/upbloom/internal/pttl"
 )
 
 // Values that TTL returns in place of a time.
@@ -60,8 +61,7 @@ func (c *Client) TTL(ctx context.Context, key string) (time.Duration, error) {
 	case n < 0:
 		return time.Duration(n), nil
 	}
-	const longest = int64(math.MaxInt64 / time.Millisecond) // 292 years
-	return time.Duration(min(n, longest)) * time.Millisecond, nil
+	return pttl.Duration(n), nil
 }
 
 // Del deletes keys and returns how many of them there were. It is one command;

@@ -44,6 +44,13 @@ func newProcessClock() processClock {
 	return processClock{now: time.Now, elapsed: func() time.Duration { return time.Since(start) }}
 }
 
+// ranApart reports whether the wall clock went another way than the monotonic one
+// did: from wall to now, while passed went by.
+func (c processClock) ranApart(wall time.Time, passed time.Duration) bool {
+	gap := c.now().Round(0).Sub(wall.Round(0)) - passed
+	return gap.Abs() > maxClockGap
+}
+
 // WithClock sets the clocks that [Client.ServerTime] reads: the wall clock, and
 // a monotonic one that counts from any moment. The default is those of package
 // time. It is meant for tests of programs whose clocks are wrong, jump or stand
@@ -94,8 +101,7 @@ func (c *Client) KnownServerTime() (t time.Time, ok bool) {
 		return c.clock.now(), false
 	}
 	passed := c.clock.elapsed() - known.elapsed
-	gap := c.clock.now().Round(0).Sub(known.wall) - passed
-	if passed < 0 || passed > timeLearnedFor || gap.Abs() > maxClockGap {
+	if passed < 0 || passed > timeLearnedFor || c.clock.ranApart(known.wall, passed) {
 		return c.clock.now(), false
 	}
 	return known.server.Add(passed), true
@@ -114,8 +120,7 @@ func (c *Client) learnTime(ctx context.Context) error {
 	}
 	came := c.clock.elapsed()
 	// A freeze in the midst of the trip may have stopped the monotonic clock.
-	trip := came - sent
-	if gap := c.clock.now().Round(0).Sub(wall.Round(0)) - trip; trip <= maxTimeTrip && gap.Abs() <= maxClockGap {
+	if trip := came - sent; trip <= maxTimeTrip && !c.clock.ranApart(wall, trip) {
 		c.serverClock.learned.Store(&learnedTime{
 			server: server.Add(trip / 2), wall: c.clock.now().Round(0), elapsed: came,
 		})
