@@ -1,0 +1,127 @@
+package api
+
+import (
+	"flag"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+)
+
+var (
+	update    = flag.Bool("update", false, "write api.txt and .github/API.md")
+	platforms = flag.String("platforms", "", "also list the API on these, such as js/wasm,wasip1/wasm")
+)
+
+const (
+	root    = "../../.."
+	listed  = "api.txt"
+	table   = root + "/.github/API.md"
+	command = "go test ./internal/testkit/api -update"
+)
+
+func listing(t *testing.T, platform string, packages []string) (lines []string) {
+	t.Helper()
+	s, err := NewSource(root, platform, packages...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range packages {
+		p, err := s.Import(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines = append(lines, Listing(p)...)
+	}
+	return lines
+}
+
+// Whoever changes what a public package exports changes api.txt in the same
+// commit, and so says it.
+func TestListing(t *testing.T) {
+	lines := listing(t, "", Public)
+	if *update {
+		write(t, listed, strings.Join(lines, "\n")+"\n")
+	}
+	kept := strings.Split(strings.TrimSpace(read(t, listed)), "\n")
+	compare(t, kept, lines, "is in api.txt, and no longer in the code: for users it is a break. If it is meant, run "+
+		command)
+	compare(t, lines, kept, "is new, or has changed: run "+command)
+
+	everywhere := slices.DeleteFunc(slices.Clone(Public), func(path string) bool {
+		return path == module+"upstash/upstashtest" // for tests, which run where they are built
+	})
+	for platform := range strings.SplitSeq(*platforms, ",") {
+		if platform == "" {
+			continue
+		}
+		there := listing(t, platform, everywhere)
+		here := slices.DeleteFunc(listing(t, "", everywhere), func(line string) bool {
+			// It would bring encoding/json into every module.
+			return strings.HasSuffix(platform, "/wasm") &&
+				line == "pkg upstash, method (Event) LogValue() slog.Value"
+		})
+		compare(t, here, there, "is not there on "+platform)
+		compare(t, there, here, "is there on "+platform+" alone")
+	}
+}
+
+// compare reports each line of a that b lacks.
+func compare(t *testing.T, a, b []string, text string) {
+	t.Helper()
+	has := make(map[string]bool)
+	for _, line := range b {
+		has[line] = true
+	}
+	for _, line := range a {
+		if !has[line] {
+			t.Errorf("%q %s", line, text)
+		}
+	}
+}
+
+// Each exported name is needed outside of its package, or an Example shows it.
+func TestTable(t *testing.T) {
+	s, err := NewSource(root, "", append(slices.Clone(Public), "./...")...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows, err := s.Rows(Public)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if *update {
+		write(t, table, page(rows))
+	}
+	kept := choices(read(t, table))
+	for _, r := range rows {
+		name := r.Package + "." + r.Name
+		if r.Unused() {
+			t.Errorf("%s: nothing but a test uses it, and no Example shows it: write one, or remove it", name)
+		}
+		c, ok := kept[name]
+		if !ok || !r.holds(c) {
+			t.Errorf("%s: .github/API.md has %+v, and it is %+v: run %s", name, c, r.best(), command)
+		}
+		delete(kept, name)
+	}
+	for name := range kept {
+		t.Errorf("%s is in .github/API.md, and no longer in the code: run %s", name, command)
+	}
+}
+
+func read(t *testing.T, name string) string {
+	t.Helper()
+	data, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+func write(t *testing.T, name, text string) {
+	t.Helper()
+	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
