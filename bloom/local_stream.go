@@ -165,10 +165,28 @@ func (f *frameReader) local(choose func(headerInfo) (Geometry, error)) (*Local, 
 	}
 	g, err := choose(got)
 	if err != nil {
+		// A damaged header is not the caller's mistake.
+		if _, damaged := f.body(int(got.geometry(0).Bytes(LayoutHeaded)), true); damaged != nil {
+			return nil, damaged
+		}
 		return nil, err
 	}
 	size := int(g.Bytes(LayoutHeaded))
-	buf, err := f.string(size)
+	buf, err := f.body(size, false)
+	if err != nil {
+		return nil, err
+	}
+	return checkedLocal(g, size, buf)
+}
+
+// body reads the string and what follows it, and checks the checksum. It returns
+// no string if that is to be dropped.
+func (f *frameReader) body(size int, drop bool) (buf []byte, err error) {
+	if drop {
+		err = f.skip(size)
+	} else {
+		buf, err = f.string(size)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -186,7 +204,20 @@ func (f *frameReader) local(choose func(headerInfo) (Geometry, error)) (*Local, 
 	case err != io.EOF:
 		return nil, fmt.Errorf("bloom: read of a filter: %w", err)
 	}
-	return checkedLocal(g, size, buf)
+	return buf, nil
+}
+
+// skip reads n bytes for the checksum alone.
+func (f *frameReader) skip(n int) error {
+	piece := make([]byte, min(n, 64<<10))
+	for n > 0 {
+		piece = piece[:min(n, len(piece))]
+		if err := f.fill(piece); err != nil {
+			return err
+		}
+		n -= len(piece)
+	}
+	return nil
 }
 
 // checkedLocal makes a Local of the string of a frame whose checksum is right.

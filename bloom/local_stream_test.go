@@ -128,13 +128,13 @@ func TestLocalStreamDamage(t *testing.T) {
 	before := l.Bytes()
 	try := func(what string, at int, data []byte) {
 		t.Helper()
-		err := l.UnmarshalBinary(data)
-		var m *MismatchError
-		if !errors.Is(err, ErrBadStream) && !errors.As(err, &m) {
-			t.Errorf("%s at %d: %v", what, at, err)
-		}
-		if _, err := ReadLocal(bytes.NewReader(data), 0); err == nil {
-			t.Errorf("%s at %d was read", what, at)
+		_, err := ReadLocal(bytes.NewReader(data), 0)
+		for _, err := range []error{l.UnmarshalBinary(data), err} {
+			// Bytes that were changed are nobody's other seed or geometry.
+			var m *MismatchError
+			if !errors.Is(err, ErrBadStream) && !(what == "sealed damage" && errors.As(err, &m)) {
+				t.Errorf("%s at %d: %v", what, at, err)
+			}
 		}
 		if !bytes.Equal(l.Bytes(), before) {
 			t.Fatalf("%s at %d changed the filter", what, at)

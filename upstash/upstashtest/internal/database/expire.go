@@ -30,7 +30,7 @@ func expiry(unit time.Duration, absolute bool) func(*Memory, []string) Reply {
 		if !ok {
 			return errNotInt
 		}
-		left, ok := millisecondsLeft(n, unit, absolute)
+		left, ok := d.millisecondsLeft(n, unit, absolute)
 		if !ok {
 			return Failure("ERR invalid expire time in '" + strings.ToLower(args[0]) + "' command")
 		}
@@ -65,14 +65,14 @@ func (d *Memory) expire(key string, left int64, flags expireFlags) Reply {
 // millisecondsLeft converts an argument to the milliseconds that are left. As
 // in Redis, the instant in milliseconds since 1970 must fit into an int64: ok
 // reports whether it does.
-func millisecondsLeft(n int64, unit time.Duration, absolute bool) (left int64, ok bool) {
+func (e *engine) millisecondsLeft(n int64, unit time.Duration, absolute bool) (left int64, ok bool) {
 	if unit == time.Second {
 		if n > math.MaxInt64/1000 || n < math.MinInt64/1000 {
 			return 0, false
 		}
 		n *= 1000
 	}
-	now := time.Now().UnixMilli()
+	now := e.now.UnixMilli()
 	if absolute {
 		if n < 0 {
 			return -1, true
@@ -119,6 +119,16 @@ func (d *Memory) ttl(args []string) Reply {
 // pttl is PTTL. That of miniredis overflows after 24 days on 32-bit platforms.
 func (d *Memory) pttl(args []string) Reply {
 	return d.left(args[1], time.Duration.Milliseconds)
+}
+
+// expireTime is EXPIRETIME or PEXPIRETIME. Those of miniredis overflow on 32-bit
+// platforms. As in Redis, seconds are rounded to the nearest.
+func expireTime(unit time.Duration) func(*Memory, []string) Reply {
+	return func(d *Memory, args []string) Reply {
+		return d.left(args[1], func(t time.Duration) int64 {
+			return (d.now.Add(t).UnixMilli() + unit.Milliseconds()/2) / unit.Milliseconds()
+		})
+	}
 }
 
 // left returns the time to live in some unit, -2 for a missing key, and -1 for

@@ -1,8 +1,10 @@
 package database
 
 import (
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 )
 
 // TestLikeRedis runs commands of other kinds on both databases, in this order.
@@ -45,6 +47,24 @@ func minutes(seconds Reply) Reply {
 		return (n + 30) / 60
 	}
 	return seconds
+}
+
+// TestMoments sets moments at which a key expires, and reads them.
+func TestMoments(t *testing.T) {
+	p := newPair(t)
+	p.same(t, "EXPIRETIME", "a")
+	p.same(t, "SET", "a", "1")
+	p.same(t, "PEXPIRETIME", "a")
+	at := time.Now().Add(time.Hour).UnixMilli()
+	for range 200 {
+		at += 7
+		moment := strconv.FormatInt(at, 10)
+		p.same(t, "PEXPIREAT", "a", moment)
+		p.same(t, "PEXPIRETIME", "a")
+		p.same(t, "EXPIRETIME", "a")
+		p.same(t, "SET", "b", "1", "PXAT", moment)
+		p.same(t, "PEXPIRETIME", "b")
+	}
 }
 
 // TestLikeTheService checks the answers in which the service differs from Redis

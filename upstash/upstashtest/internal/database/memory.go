@@ -24,6 +24,7 @@ type engine struct {
 	life    context.Context // ends scripts when the database closes
 	end     context.CancelFunc
 
+	now      time.Time // in whole milliseconds, which are the unit of Redis
 	nextTick time.Time
 	frozen   bool // a script or a transaction runs, in which no key expires
 	broken   Lost // since the engine panicked: nothing may use it again
@@ -76,6 +77,8 @@ func init() { // a plain literal would be an initialization cycle through do
 		"PEXPIRE":     expiry(time.Millisecond, false),
 		"EXPIREAT":    expiry(time.Second, true),
 		"PEXPIREAT":   expiry(time.Millisecond, true),
+		"EXPIRETIME":  expireTime(time.Second),
+		"PEXPIRETIME": expireTime(time.Millisecond),
 	}
 }
 
@@ -160,14 +163,15 @@ func (e *engine) freeze() (thaw func()) {
 }
 
 // tick removes the keys that have expired. miniredis looks at every key to do
-// so. So its clock goes on once a millisecond, which is the unit of Redis, and
-// with very many keys seldom enough to take a tenth of the time.
+// so. So its clock goes on once a millisecond, and with very many keys seldom
+// enough to take a tenth of the time.
 func (e *engine) tick() {
 	now := time.Now()
 	if now.Before(e.nextTick) {
 		return
 	}
-	e.m.SetTime(now.UTC())
+	e.now = now.UTC().Truncate(time.Millisecond)
+	e.m.SetTime(e.now)
 	e.m.DB(0)
 	e.nextTick = now.Add(max(time.Millisecond, 10*time.Since(now)))
 }

@@ -21,7 +21,7 @@ func (d *Memory) store(args []string) Reply {
 	if !ok {
 		return errSyntax
 	}
-	left, f := o.left()
+	left, f := o.left(d.engine)
 	if f != "" {
 		return f
 	}
@@ -83,7 +83,7 @@ func isExpiry(word string) bool {
 }
 
 // left returns the milliseconds to live that the options ask for.
-func (o setOptions) left() (int64, Failure) {
+func (o setOptions) left(e *engine) (int64, Failure) {
 	if o.expiry == "" {
 		return 0, ""
 	}
@@ -95,7 +95,7 @@ func (o setOptions) left() (int64, Failure) {
 	if o.expiry[0] == 'P' {
 		unit = time.Millisecond
 	}
-	left, ok := millisecondsLeft(n, unit, strings.HasSuffix(o.expiry, "AT"))
+	left, ok := e.millisecondsLeft(n, unit, strings.HasSuffix(o.expiry, "AT"))
 	if !ok || n <= 0 {
 		return 0, "ERR invalid expire time in 'set' command"
 	}
