@@ -41,7 +41,8 @@ import (
 // # Errors
 //
 // Add returns [ErrFull] if it finds no place, and has then changed nothing. The
-// table is sized so that this happens before Capacity at most 2 times in 10,000.
+// table is sized so that this happens before Capacity at most 2 times in 10,000
+// if no item is in more than once; see CuckooConfig.Capacity.
 // A call is not repeated if its outcome is not known, because a second copy would
 // be stored, or a second one removed: it returns [ErrUncertain], and the caller
 // decides. Nothing is changed if the key holds something else.
@@ -79,10 +80,10 @@ func newCuckoo(c *upstash.Client, key string, cfg CuckooConfig, geo Geometry) *C
 }
 
 // OpenCuckoo makes a handle for an existing cuckoo filter and reads its geometry
-// from its header. It takes every option of [Open] but OpenTTL. The cost and the
+// from its header. It takes every option of [Open] but [OpenTTL]. The cost and the
 // errors are those of [Open].
 func OpenCuckoo(ctx context.Context, c *upstash.Client, key string, opts ...OpenOption) (*Cuckoo, error) {
-	cfg, seen, err := openState(ctx, c, key, opts)
+	cfg, seen, err := openState(ctx, c, key, opts, "OpenCuckoo", "OpenTTL", "OpenMaxBytes")
 	if err != nil {
 		return nil, err
 	}
@@ -93,9 +94,6 @@ func OpenCuckoo(ctx context.Context, c *upstash.Client, key string, opts ...Open
 	}
 	if err := seen.isOf(KindFilter, cfg.Seed); err != nil {
 		return nil, err
-	}
-	if cfg.TTL != 0 {
-		return nil, fmt.Errorf("bloom: %w: OpenTTL, and a Cuckoo sets no TTL", upstash.ErrArgument)
 	}
 	own := CuckooConfig{
 		Seed: cfg.Seed, MustExist: cfg.MustExist, MissingIsEmpty: cfg.MissingIsEmpty, Reads: cfg.Reads,

@@ -16,15 +16,18 @@ import (
 type CuckooConfig struct {
 	_ struct{}
 
-	// Capacity is the number of copies that the filter certainly takes, at least
-	// 1: the chance of ErrFull before is at most 2 in 10,000. An item that was
-	// added twice counts twice.
+	// Capacity is the number of distinct items that the filter certainly takes,
+	// at least 1: the chance of ErrFull before is at most 2 in 10,000. An item
+	// that was added twice counts twice, and more: its copies share two buckets
+	// and cannot be moved elsewhere. If all items are in twice, the filter takes
+	// nine tenths of Capacity at 1 in 100 and at 1 in 1,000, if three times two
+	// thirds of it, and at lower rates less: buckets have fewer slots then.
 	Capacity uint64
 
 	// FPRate is the false positive rate at Capacity: above 0 and below 1. There
 	// are four sizes, and the filter has the smallest that suffices: 11.2 bits an
-	// item for 1 in 100, 14.1 for 1 in 1,000, 19.4 for 1 in 22,000 and 31.5 for 1
-	// in 17 million, the lowest that there is (6e-8).
+	// item for 1 in 100, 14.1 for 1 in 1,000, 19.4 down to 1 in 21,800 and 31.5
+	// down to 6e-8, the lowest that there is: 1 in 16.7 million.
 	FPRate float64
 
 	// Seed of the hash; the default is 0. If it is random and secret, nobody else
@@ -69,7 +72,7 @@ func (c CuckooConfig) Geometry() (Geometry, error) {
 	case !(c.FPRate > 0 && c.FPRate < 1):
 		return refuse("FPRate", "is %v: it must be above 0 and below 1, e.g. 0.01", c.FPRate)
 	case c.FPRate < cells.MinCuckooRate:
-		return refuse("FPRate", "is %v: a cuckoo filter reaches 6e-8, 1 in 17 million; use that", c.FPRate)
+		return refuse("FPRate", "is %v: a cuckoo filter reaches 6e-8, 1 in 16.7 million; use that", c.FPRate)
 	}
 	if err := c.checkCalls(); err != nil {
 		return Geometry{}, err

@@ -2,9 +2,9 @@ package bloom_test
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/upbloom/upbloom/bloom"
 	"github.com/upbloom/upbloom/upstash"
@@ -116,6 +116,30 @@ func TestCuckooFull(t *testing.T) {
 		}
 		countOf(t, f, uint64(100*(n-1)))
 	})
+}
+
+// Copies of an item share its two buckets, so that a table of copies is full
+// before its Capacity.
+func TestCuckooFullOfCopies(t *testing.T) {
+	const capacity = 1200
+	s := upstashtest.NewServer(t)
+	for _, tt := range []struct {
+		copies int
+		least  float64 // of Capacity
+	}{{1, 1}, {2, 0.9}, {3, 2. / 3}} {
+		for _, rate := range []float64{0.01, 0.001} {
+			s.FlushAll()
+			f := cuckoo(t, s.Client(), bloom.CuckooConfig{Capacity: capacity, FPRate: rate})
+			in, least := 0, int(tt.least*capacity)
+			for _, item := range numbered("item", least/tt.copies) {
+				_, err := f.AddAll(t.Context(), slices.Repeat([]string{item}, tt.copies))
+				if err != nil {
+					t.Fatalf("%d copies at %v: full at %d of %d: %v", tt.copies, rate, in, capacity, err)
+				}
+				in += tt.copies
+			}
+		}
+	}
 }
 
 // If the key holds something else, no write changes it.
@@ -305,10 +329,6 @@ func TestOpenCuckoo(t *testing.T) {
 	addTheirs(t, cuckoo(t, c, cfg))
 	if err := open(); !errors.As(err, &mismatch) || !mismatch.OtherSeed {
 		t.Errorf("without its seed: %v", err)
-	}
-	err := open(bloom.OpenSeed(12345), bloom.OpenTTL(time.Hour))
-	if !errors.Is(err, upstash.ErrArgument) {
-		t.Errorf("with a TTL: %v", err)
 	}
 	f, err := bloom.OpenCuckoo(t.Context(), c, key, bloom.OpenSeed(12345))
 	if err != nil {

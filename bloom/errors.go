@@ -37,7 +37,8 @@ var (
 	// ErrFull is returned when a [Cuckoo] has no place for an item, or for one of
 	// the items of a request. Nothing was added. Make a filter with a larger
 	// Capacity, or remove items. It is also returned for an item that is in as
-	// often as it can be, twice as many times as a bucket has slots: 4 to 10.
+	// often as it can be: 4 to 10 times, twice as often as a bucket has slots, or
+	// half of that if its two buckets are one.
 	ErrFull = errors.New("bloom: the cuckoo filter is full, and nothing was added: remove items, or" +
 		" make a filter with a larger Capacity")
 
@@ -66,7 +67,9 @@ var (
 
 	// ErrNotFilter is returned when the key holds a string that is not a filter
 	// of this format, or one of a newer version of it. Use a key that holds
-	// nothing else.
+	// nothing else. A write that may make the filter cannot tell a string whose
+	// first 24 bytes are 0, as a sparse bitmap's may be, from nothing: it writes
+	// a header there, and the bitmap is a filter from then on.
 	ErrNotFilter = errors.New("bloom: the key holds data that is not a filter")
 
 	errNoHeader = fmt.Errorf("%w: its first 53 bits are zero; use a key that holds nothing else",

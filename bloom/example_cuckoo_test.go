@@ -47,7 +47,7 @@ func ExampleNewCuckoo() {
 	fmt.Println(err)
 	// Output:
 	// bloom.Cuckoo(56,657 bits (6.9 KiB), k=5, cuckoo) <nil>
-	// bloom: CuckooConfig.FPRate is 1e-09: a cuckoo filter reaches 6e-8, 1 in 17 million; use that
+	// bloom: CuckooConfig.FPRate is 1e-09: a cuckoo filter reaches 6e-8, 1 in 16.7 million; use that
 }
 
 // A batch, of which each request adds all of its items or none.

@@ -3,42 +3,71 @@ package bloom
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/upbloom/upbloom/upstash"
 )
 
-// OpenOption sets what a filter's header does not say.
+// OpenOption sets what a filter's header does not say. An Open function that does
+// not take an option returns an error before it sends anything.
 type OpenOption func(*opening)
 
 // opening is what the options of an Open function set.
 type opening struct {
 	Config
 	maxBytes uint64
+	given    []string // the names of the options
+}
+
+func option(name string, set func(*opening)) OpenOption {
+	return func(c *opening) {
+		c.given = append(c.given, name)
+		set(c)
+	}
+}
+
+// mayNot returns an error if one of the options is among those that fn does not
+// take.
+func (c *opening) mayNot(fn string, options ...string) error {
+	for _, name := range c.given {
+		if slices.Contains(options, name) {
+			return fmt.Errorf("bloom: %w: %s does not take %s", upstash.ErrArgument, fn, name)
+		}
+	}
+	return nil
 }
 
 // OpenSeed sets the secret seed of a filter that was made with one. Another
 // seed than the filter's is a *MismatchError, 126 times in 127.
-func OpenSeed(seed uint64) OpenOption { return func(c *opening) { c.Seed = seed } }
+func OpenSeed(seed uint64) OpenOption { return option("OpenSeed", func(c *opening) { c.Seed = seed }) }
 
 // OpenTTL is Config.TTL. It has an effect if the filter's TTL is not settled yet,
 // or if an Add makes the filter anew later.
-func OpenTTL(ttl time.Duration) OpenOption { return func(c *opening) { c.TTL = ttl } }
+func OpenTTL(ttl time.Duration) OpenOption {
+	return option("OpenTTL", func(c *opening) { c.TTL = ttl })
+}
 
 // OpenMissingIsEmpty is Config.MissingIsEmpty, for a filter that goes missing
 // later. Open itself returns ErrNotFound if there is none.
-func OpenMissingIsEmpty() OpenOption { return func(c *opening) { c.MissingIsEmpty = true } }
+func OpenMissingIsEmpty() OpenOption {
+	return option("OpenMissingIsEmpty", func(c *opening) { c.MissingIsEmpty = true })
+}
 
 // OpenMustExist is Config.MustExist.
-func OpenMustExist() OpenOption { return func(c *opening) { c.MustExist = true } }
+func OpenMustExist() OpenOption {
+	return option("OpenMustExist", func(c *opening) { c.MustExist = true })
+}
 
 // OpenReads is Config.Reads, for the look-ups to come. Open itself asks the
 // primary, unless the token is a read-only one.
-func OpenReads(reads Reads) OpenOption { return func(c *opening) { c.Reads = reads } }
+func OpenReads(reads Reads) OpenOption {
+	return option("OpenReads", func(c *opening) { c.Reads = reads })
+}
 
 // OpenBatch is Config.BatchBytes and Config.BatchParallel.
 func OpenBatch(bytes, parallel int) OpenOption {
-	return func(c *opening) { c.BatchBytes, c.BatchParallel = bytes, parallel }
+	return option("OpenBatch", func(c *opening) { c.BatchBytes, c.BatchParallel = bytes, parallel })
 }
 
 // Open makes a handle for an existing filter and reads its geometry from its
@@ -51,7 +80,7 @@ func OpenBatch(bytes, parallel int) OpenOption {
 // of such a handle say how many items are in it and its false positive rate now;
 // their Capacity is 0.
 func Open(ctx context.Context, c *upstash.Client, key string, opts ...OpenOption) (*Filter, error) {
-	cfg, seen, err := openState(ctx, c, key, opts)
+	cfg, seen, err := openState(ctx, c, key, opts, "Open", "OpenMaxBytes")
 	if err != nil {
 		return nil, err
 	}
@@ -72,13 +101,17 @@ func Open(ctx context.Context, c *upstash.Client, key string, opts ...OpenOption
 }
 
 // openState reads what is at the key, for every type's Open, and returns what
-// the options say beside.
-func openState(ctx context.Context, c *upstash.Client, key string, opts []OpenOption,
+// the options say beside. It refuses the options that fn does not take.
+func openState(ctx context.Context, c *upstash.Client, key string, opts []OpenOption, fn string,
+	refused ...string,
 ) (cfg opening, seen state, err error) {
 	for _, o := range opts {
 		if o != nil {
 			o(&cfg)
 		}
+	}
+	if err := cfg.mayNot(fn, refused...); err != nil {
+		return cfg, state{}, err
 	}
 	// Any geometry will do to ask for the header; it is checked with the rest.
 	probed := cfg.Config

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/upstash"
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
@@ -153,4 +154,44 @@ func TestOpenOptions(t *testing.T) {
 		do(t, s, "DEL", key)
 		exists(t, f, "a", false)
 	})
+}
+
+// An option that a type cannot heed is refused before anything is sent.
+func TestOpenRefusesOptions(t *testing.T) {
+	s := upstashtest.NewServer(t)
+	c := s.Client()
+	ttl, empty := bloom.OpenTTL(time.Hour), bloom.OpenMissingIsEmpty()
+	size, near := bloom.OpenMaxBytes(1<<20), bloom.OpenReads(bloom.ReadsPrimary)
+	for _, tt := range []struct {
+		name    string
+		open    func(bloom.OpenOption) error
+		refused []bloom.OpenOption
+	}{
+		{"Open", func(o bloom.OpenOption) error {
+			_, err := bloom.Open(t.Context(), c, key, o)
+			return err
+		}, []bloom.OpenOption{size}},
+		{"OpenWindow", func(o bloom.OpenOption) error {
+			_, err := bloom.OpenWindow(t.Context(), c, key, o)
+			return err
+		}, []bloom.OpenOption{ttl, empty, size, near}},
+		{"OpenCuckoo", func(o bloom.OpenOption) error {
+			_, err := bloom.OpenCuckoo(t.Context(), c, key, o)
+			return err
+		}, []bloom.OpenOption{ttl, size}},
+		{"OpenSharded", func(o bloom.OpenOption) error {
+			_, err := bloom.OpenSharded(t.Context(), []*upstash.Client{c}, key, o)
+			return err
+		}, []bloom.OpenOption{empty, size}},
+	} {
+		for _, o := range tt.refused {
+			err := tt.open(o)
+			if !errors.Is(err, upstash.ErrArgument) || !strings.Contains(err.Error(), tt.name+" does not take Open") {
+				t.Errorf("%s: %v", tt.name, err)
+			}
+		}
+	}
+	if n := s.Stats().Requests; n != 0 {
+		t.Errorf("%d requests, want none", n)
+	}
 }

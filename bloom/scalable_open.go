@@ -6,8 +6,10 @@ import (
 	"github.com/upbloom/upbloom/upstash"
 )
 
-// OpenMaxBytes is ScalableConfig.MaxBytes. It has no effect on other types.
-func OpenMaxBytes(n uint64) OpenOption { return func(c *opening) { c.maxBytes = n } }
+// OpenMaxBytes is ScalableConfig.MaxBytes, for OpenScalable alone.
+func OpenMaxBytes(n uint64) OpenOption {
+	return option("OpenMaxBytes", func(c *opening) { c.maxBytes = n })
+}
 
 // OpenScalable makes a handle for an existing filter and reads its geometry from
 // its header, as [Open] does for a Filter, with the same cost and errors. It
@@ -19,7 +21,7 @@ func OpenMaxBytes(n uint64) OpenOption { return func(c *opening) { c.maxBytes = 
 // Capacity. So its Adds may add a layer earlier, at half of the capacity at
 // worst. FPRate holds all the same.
 func OpenScalable(ctx context.Context, c *upstash.Client, key string, opts ...OpenOption) (*Scalable, error) {
-	o, seen, err := openState(ctx, c, key, opts)
+	o, seen, err := openState(ctx, c, key, opts, "OpenScalable")
 	if err != nil {
 		return nil, err
 	}

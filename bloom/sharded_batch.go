@@ -89,8 +89,8 @@ func (s *Sharded) batchOf(d *database, items []string, adding bool) *batch {
 
 // OpenSharded makes a handle for an existing filter. It reads the geometry and
 // the number of shards from shard 0, in one request of two commands. The options
-// are those of [Open]; OpenMissingIsEmpty is a *ConfigError. The error is
-// ErrNotFound if shard 0 is not in the database of the first client. What Open
+// are those of [Open] but for [OpenMissingIsEmpty]: a missing shard may have held
+// items. The error is ErrNotFound if shard 0 is not in the database of the first client. What Open
 // says of the Capacity holds here too.
 func OpenSharded(ctx context.Context, clients []*upstash.Client, key string, opts ...OpenOption,
 ) (*Sharded, error) {
@@ -100,12 +100,10 @@ func OpenSharded(ctx context.Context, clients []*upstash.Client, key string, opt
 	if err := checkTarget(clients[0], key); err != nil {
 		return nil, err
 	}
-	cfg, seen, err := openState(ctx, clients[0], key+":0", opts)
+	cfg, seen, err := openState(ctx, clients[0], key+":0", opts, "OpenSharded",
+		"OpenMissingIsEmpty", "OpenMaxBytes")
 	if err != nil {
 		return nil, err
-	}
-	if cfg.MissingIsEmpty {
-		return nil, shardedErrorf("MissingIsEmpty", "is not for a Sharded: a missing shard may have held items")
 	}
 	if err := seen.isOf(KindShard, cfg.Seed); err != nil {
 		return nil, err

@@ -136,11 +136,6 @@ func TestOpenSharded(t *testing.T) {
 		if _, err := bloom.Open(t.Context(), clients[0], shardKey(0), bloom.OpenSeed(42)); !errors.As(err, &mismatch) {
 			t.Errorf("Open of a shard: %v, want a MismatchError", err)
 		}
-		var config *bloom.ConfigError
-		_, err = bloom.OpenSharded(t.Context(), clients, key, bloom.OpenSeed(42), bloom.OpenMissingIsEmpty())
-		if !errors.As(err, &config) || config.Field != "MissingIsEmpty" {
-			t.Errorf("OpenMissingIsEmpty: %v, want a ConfigError", err)
-		}
 	})
 }
 

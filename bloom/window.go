@@ -59,7 +59,8 @@ func NewWindow(c *upstash.Client, key string, cfg WindowConfig) (*Window, error)
 // [OpenBatch]; another option is an error. The cost and the errors are those of
 // [Open].
 func OpenWindow(ctx context.Context, c *upstash.Client, key string, opts ...OpenOption) (*Window, error) {
-	cfg, seen, err := openState(ctx, c, key, opts)
+	cfg, seen, err := openState(ctx, c, key, opts, "OpenWindow",
+		"OpenTTL", "OpenMissingIsEmpty", "OpenReads", "OpenMaxBytes")
 	if err != nil {
 		return nil, err
 	}
@@ -70,11 +71,7 @@ func OpenWindow(ctx context.Context, c *upstash.Client, key string, opts ...Open
 	if err != nil {
 		return nil, err
 	}
-	switch {
-	case cfg.TTL != 0, cfg.MissingIsEmpty, cfg.Reads != ReadsPrimary:
-		return nil, fmt.Errorf("bloom: %w: OpenWindow takes OpenSeed, OpenMustExist and OpenBatch alone",
-			upstash.ErrArgument)
-	case cfg.MustExist && shape.idle:
+	if cfg.MustExist && shape.idle {
 		return nil, fmt.Errorf("bloom: %w: OpenMustExist, and the window expires when it is idle: an Add"+
 			" makes it anew", upstash.ErrArgument)
 	}

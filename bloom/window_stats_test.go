@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/upbloom/upbloom/bloom"
-	"github.com/upbloom/upbloom/upstash"
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
@@ -75,14 +74,6 @@ func TestOpenWindow(t *testing.T) {
 		if _, err := bloom.Open(t.Context(), c, key, bloom.OpenSeed(42)); !errors.As(err, &m) ||
 			m.GotKind != bloom.KindWindow {
 			t.Errorf("Open: %v", err)
-		}
-		for _, o := range []bloom.OpenOption{
-			bloom.OpenTTL(time.Hour), bloom.OpenMissingIsEmpty(), bloom.OpenReads(bloom.ReadsNearest),
-		} {
-			_, err := bloom.OpenWindow(t.Context(), c, key, bloom.OpenSeed(42), o)
-			if !errors.Is(err, upstash.ErrArgument) {
-				t.Errorf("an option without effect: %v", err)
-			}
 		}
 		do(t, s, "DEL", key)
 		if _, err := handle(t, c, small()).Add(t.Context(), "a"); err != nil {
