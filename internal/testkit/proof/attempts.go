@@ -13,7 +13,9 @@ type attempts struct {
 	adds         bool        // the call is an Add or an AddAll
 	plain        atomic.Bool // it sends its items without a script
 	tried, maybe atomic.Int32
-	last         atomic.Int64 // when the last attempt to send its items ended
+	scripts      atomic.Int32             // before its items
+	sorts        func(upstash.Event) bool // reports whether an attempt may put items; or nil
+	last         atomic.Int64             // when the last attempt to send its items ended
 }
 
 type attemptsKey struct{}
@@ -24,6 +26,9 @@ type attemptsKey struct{}
 func Observe(ctx context.Context, e upstash.Event) {
 	a, ok := ctx.Value(attemptsKey{}).(*attempts)
 	if !ok || e.Command == "TIME" {
+		return
+	}
+	if a.sorts != nil && !a.sorts(e) {
 		return
 	}
 	if e.Command == "BITFIELD" || !a.plain.Load() {

@@ -23,10 +23,12 @@ const (
 	Exists    Verb = "exists"
 	ExistsAll Verb = "existsall"
 	Stats     Verb = "stats"
-	Overlap   Verb = "overlap" // EstimateIntersection with the other key
-	Delete    Verb = "delete"
-	Persist   Verb = "persist"
-	SetTTL    Verb = "setttl" // Filter.Expire
+	// Cardinality is not drawn for a Filter: Overlap asks for it.
+	Cardinality Verb = "cardinality"
+	Overlap     Verb = "overlap" // EstimateIntersection with the other key
+	Delete      Verb = "delete"
+	Persist     Verb = "persist"
+	SetTTL      Verb = "setttl" // Filter.Expire
 
 	Remove    Verb = "remove"
 	RemoveAll Verb = "removeall"
@@ -67,6 +69,16 @@ const (
 	Forge Verb = "forge"
 	// HasTTL reports whether the key has a TTL.
 	HasTTL Verb = "hasttl"
+	// Fill sets the cells of a Scalable's newest layer that none of the items
+	// owns, as many Adds of other items would. Layers returns how many there are.
+	Fill   Verb = "fill"
+	Layers Verb = "layers"
+
+	// What clients do with a Config that has another number of shards.
+	OtherCreate Verb = "other.create"
+	OtherAdd    Verb = "other.add"
+	OtherExists Verb = "other.exists"
+	OtherDelete Verb = "other.delete"
 
 	// Rest and Align are pauses of a client between two calls of one Draw: for
 	// Call.Wait, and until the time of the clock, in some unit, is Call.Wait.
@@ -85,8 +97,15 @@ type Call struct {
 	Key int `json:",omitempty"`
 	// Into are the keys of an AddIn, one for each of its equal items.
 	Into []int `json:",omitempty"`
-	// Parts says that a batch is one request for each item.
+	// Parts says that a batch is one request for each item. Of a Scalable it
+	// chooses a handle that may not grow as far.
 	Parts bool `json:",omitempty"`
+	// Shard is the one that a call from outside is about.
+	Shard int `json:",omitempty"`
+	// Turned says that a Sharded has its clients in another order.
+	Turned bool `json:",omitempty"`
+	// More is how many further items a batch has, about which nobody asks.
+	More int `json:",omitempty"`
 	// Cause, if not 0, ends the call's context after CauseAfter, with that one
 	// of the errors that other calls made.
 	Cause      int           `json:",omitempty"`
@@ -105,14 +124,19 @@ type Result struct {
 	Yes []bool
 	// States is set after a batch that failed.
 	States []bloom.ItemState
-	// Count is the set cells of Stats, the items of Overlap, the new cells of a
+	// Count is the set cells of Stats, or the layers, the items of Overlap, the new cells of a
 	// Load (-1 if it does not say), or the refreshes of a Crowd.
 	Count int
+	// Counts are the set cells of each shard, and Shards those that the error
+	// names.
+	Counts, Shards []int `json:",omitempty"`
 	// Cells are those of a Snapshot.
 	Cells bits
 	// Tried is how many attempts ran or may have run, and Maybe how many of them
 	// got no answer.
 	Tried, Maybe int
+	// Scripts is how many scripts an Add sent before its items.
+	Scripts int `json:",omitempty"`
 	// Timed says that the client knew the server's time all the while.
 	Timed bool `json:",omitempty"`
 	// Sent is how long before the end of the call its last attempt to send its
@@ -192,6 +216,15 @@ func (c Call) String() string {
 		s += " in parts"
 	}
 	s += "(" + strings.Join(c.Items, " ") + ")"
+	if c.Shard != 0 {
+		s += fmt.Sprint(" shard ", c.Shard)
+	}
+	if c.Turned {
+		s += " turned"
+	}
+	if c.More != 0 {
+		s += fmt.Sprint("+", c.More)
+	}
 	if c.Wait != 0 {
 		s += c.Wait.String()
 	}
@@ -215,6 +248,9 @@ func (r Result) String() string {
 	}
 	if r.Count != 0 {
 		s += fmt.Sprint(" count ", r.Count)
+	}
+	if len(r.Counts) > 0 {
+		s += fmt.Sprint(" counts ", r.Counts)
 	}
 	if r.Cells != (bits{}) {
 		s += " cells " + r.Cells.String()

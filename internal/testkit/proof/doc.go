@@ -40,9 +40,11 @@
 //
 // # Another type of filter
 //
-// [Filters], [Windows] and [Cuckoos] are types. A Window has no order of calls:
-// its model holds each answer against all calls that may be its reason. Another
-// type has its own file, and needs:
+// [Filters], [Windows], [Cuckoos], [Scalables] and [Shardeds] are types. A Window
+// has no order of calls: its model holds each answer against all calls that may be
+// its reason. The answers of a Scalable are those of a Filter, and the rules about
+// its layers need no order. Of a Sharded, each shard is a Filter by itself, in one
+// of several databases. Another type has its own file, and needs:
 //
 //   - a plain struct like Filters, which travels to other processes as JSON, with
 //     the methods of [Type]: Open, which makes the handles of a client, Draw,

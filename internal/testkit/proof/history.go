@@ -33,6 +33,8 @@ type called struct {
 	result          Result
 	from, to        int64
 	began, ended    time.Duration
+	// spread says that it sent something about other keys too.
+	spread bool
 }
 
 // A Subject is a type of filter whose histories are checked.
@@ -143,7 +145,8 @@ func (h *History) Check() error {
 			after, ok := input.(Step).Next(s)
 			return ok, after
 		},
-		Hash: h.of.Hash,
+		Hash:      h.of.Hash,
+		Partition: parted,
 	}
 	switch porcupine.CheckOperationsTimeout(model, steps, checkLimit) {
 	case porcupine.Ok:
@@ -152,6 +155,21 @@ func (h *History) Check() error {
 		return ErrUndecided
 	}
 	return fmt.Errorf("no order of these calls explains their answers\n%s", h.text())
+}
+
+// parted returns the operations of each part by themselves.
+func parted(all []porcupine.Operation) (parts [][]porcupine.Operation) {
+	for _, o := range all {
+		n := 0
+		if p, ok := o.Input.(*step); ok {
+			n = p.part
+		}
+		for len(parts) <= n {
+			parts = append(parts, nil)
+		}
+		parts[n] = append(parts[n], o)
+	}
+	return parts
 }
 
 // text lists the calls in the order of their beginnings, with the times of

@@ -114,7 +114,13 @@ func TestCheck(t *testing.T) {
 
 func check(t *testing.T, f Filters, right bool, calls []one) {
 	t.Helper()
-	h := NewHistory(&f)
+	checkOf(t, &f, right, calls)
+}
+
+// checkOf is check for any type.
+func checkOf(t *testing.T, of Subject, right bool, calls []one) {
+	t.Helper()
+	h := NewHistory(of)
 	for i := range 100 { // two places are a millisecond
 		h.ticks = append(h.ticks, time.Duration(i+1)*time.Millisecond)
 	}

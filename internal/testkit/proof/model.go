@@ -17,6 +17,7 @@ const (
 	filter          // one of the geometry that the calls are about
 	another         // a filter of another geometry
 	foreign         // another program's data
+	sibling         // a shard of a Config with another number of shards
 )
 
 // bits is a set of at most MaxBits cells.
@@ -126,6 +127,10 @@ type step struct {
 	call uint64
 	// batch is 1 + the index in state.batches, or 0 for a call of one request.
 	batch int
+	// weigh returns how many cells of the string the bits stand for.
+	weigh func(bits) int
+	// part is which of several models that know nothing of each other has it.
+	part int
 }
 
 // Next returns the state after the step, and reports whether the step's answers
@@ -156,7 +161,9 @@ func (p *step) next(s *state) bool {
 	case Exists, ExistsAll, MirrorExists, Crowd:
 		return p.exists(at)
 	case Stats:
-		return at.holds == filter && at.bits.count() == p.count
+		return at.holds == filter && (p.count < 0 || p.weigh(at.bits) == p.count)
+	case Cardinality:
+		return at.holds == filter || at.holds == nothing && p.of.MissingIsEmpty && p.count == 0
 	case Snapshot:
 		return p.snapshot(s, at)
 	case Overlap:
@@ -165,6 +172,8 @@ func (p *step) next(s *state) bool {
 		return p.lifetime(at)
 	case Load, Replace, Union, Rename, Delete:
 		return p.move(at, other)
+	case OtherCreate, OtherAdd, OtherExists, OtherDelete:
+		return p.sibling(at)
 	}
 	return p.outside(at)
 }
@@ -194,6 +203,8 @@ func (p *step) looksUp() bool {
 
 func (p *step) mismatch(at, other *slot) bool {
 	switch p.verb {
+	case OtherCreate, OtherAdd, OtherExists, OtherDelete:
+		return at.holds != nothing && at.holds != sibling
 	case Union, Overlap:
 		return at.holds > filter || other.holds > filter && !(p.verb == Union && p.lacks(at))
 	case Replace:
@@ -216,7 +227,7 @@ func (p *step) saturated(at, other *slot) bool {
 }
 
 // is reports whether the step's single answer is this one, or unknown.
-func (p *step) is(answer bool) bool { return p.end == open || p.yes[0] == answer }
+func (p *step) is(answer bool) bool { return p.end == open || len(p.yes) == 0 || p.yes[0] == answer }
 
 func (p *step) lifetime(s *slot) bool {
 	switch {
@@ -245,6 +256,11 @@ func (p *step) make(s *slot) bool {
 		}
 		return true
 	case p.end == uncertain:
+		return s.holds == filter
+	case len(p.yes) == 0: // made or found
+		if s.holds == nothing {
+			*s = p.create()
+		}
 		return s.holds == filter
 	case p.yes[0]:
 		if s.holds != nothing {

@@ -49,12 +49,28 @@ func (p *step) load(s *slot) bool {
 	if made {
 		*s = p.create()
 	}
-	before := s.bits.count()
+	before := p.weigh(s.bits)
 	s.bits = s.bits.with(p.items[0])
 	if p.end == open {
 		return true
 	}
-	return p.yes[0] == made && (p.count < 0 || p.count == s.bits.count()-before)
+	return p.yes[0] == made && (p.count < 0 || p.count == p.weigh(s.bits)-before)
+}
+
+// sibling is the step of a call of a Config with another number of shards.
+func (p *step) sibling(at *slot) bool {
+	switch p.verb {
+	case OtherCreate:
+		if at.holds == nothing {
+			*at = slot{holds: sibling, ttl: p.of.TTL != 0}
+		}
+	case OtherDelete:
+		if at.holds == sibling {
+			*at = slot{}
+		}
+		return p.end == open || at.holds == nothing
+	}
+	return p.end == open || at.holds == sibling
 }
 
 // outside is the step of a change from outside.
@@ -66,7 +82,7 @@ func (p *step) outside(s *slot) bool {
 		return ok
 	case Expire: // of the filter alone: nothing sets a TTL on other data
 		if p.yes[0] {
-			ok := s.holds == filter && s.ttl
+			ok := s.ttl && (s.holds == filter || s.holds == sibling)
 			*s = slot{}
 			return ok
 		}
@@ -75,7 +91,7 @@ func (p *step) outside(s *slot) bool {
 			*s = slot{}
 		}
 	case HasTTL:
-		return p.is(s.holds == filter && s.ttl)
+		return p.is(s.ttl && (s.holds == filter || s.holds == sibling))
 	case Overwrite:
 		*s = slot{holds: foreign}
 	case Plant:

@@ -85,21 +85,8 @@ func (f Filters) smudge(key, item string) []string {
 func (f Filters) Finish(
 	ctx context.Context, h *History, dbs []*upstashtest.Server, key string, s Handles,
 ) error {
-	all := Call{Verb: ExistsAll}
-	for i := range itemCount {
-		all.Items = append(all.Items, "item-"+strconv.Itoa(i))
-	}
-	run := func(c Call) Result {
-		return h.Do("at last", "at last", c, func(c Call) Result { return s.Run(ctx, c) })
-	}
-	run(all)
-	// Another item than those of the clients: a LostThenError may wait for the
-	// repetition of one of their requests.
-	r := run(Call{Verb: Add, Items: []string{"item-at-last"}})
-	switch r.End {
-	case Answered, Mismatch, Missing:
-	default:
-		return fmt.Errorf("an Add that met no fault: %v", r)
+	if err := lastCalls(ctx, h, s, itemCount); err != nil {
+		return err
 	}
 	// A filter that should have a TTL has one by now. Other data have none.
 	h.Do("outside", "outside", Call{Verb: HasTTL}, func(c Call) Result {

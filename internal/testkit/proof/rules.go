@@ -31,7 +31,7 @@ func (s *splitter) consistent(n int, c *called) error {
 		return errors.New("a missing filter counts as empty, and Refresh did not find it so")
 	case v == Crowd && r.Count > 2: // one that another sent just before, and the next
 		return fmt.Errorf("%d callers that began at once made %d refreshes", len(r.Ends), r.Count)
-	case c.sends() && r.Tried > 0 && s.isRefused(n, c):
+	case c.sends() && !c.spread && r.Tried > 0 && s.isRefused(n, c):
 		return errors.New("a handle that met other data wrote again")
 	}
 	return nil

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/anishathalye/porcupine"
 
@@ -15,11 +17,16 @@ const maxItems = 16
 
 // splitter turns calls into steps of the model.
 type splitter struct {
-	of      *Filters
-	geo     bloom.Geometry
-	h       *History
+	of  *Filters
+	geo bloom.Geometry
+	h   *History
+	// cells returns those of an item. In a type whose items share no cells each
+	// item has one of its own.
+	cells   func(v Verb, item string) bits
+	weigh   func(bits) int
 	steps   []porcupine.Operation
 	batches int
+	part    int // of all steps
 	// removals are the calls that may have removed the filter.
 	removals []*called
 }
@@ -45,13 +52,41 @@ func (f *Filters) Describe(item string) string {
 
 // Steps makes the steps of all calls.
 func (f *Filters) Steps(h *History) ([]porcupine.Operation, error) {
-	s := splitter{of: f, geo: f.geometry(), h: h}
-	for _, c := range h.calls {
+	s := splitter{of: f, geo: f.geometry(), h: h, cells: f.cells, weigh: bits.count}
+	return s.split()
+}
+
+// cells returns those of an item, of a filter of the history or of another.
+func (f *Filters) cells(v Verb, item string) bits {
+	mine := f.geometry()
+	g := mine
+	if v == Smudge {
+		g = geometryOf(f.other())
+	}
+	return bitsOf(g.Positions(nil, item), mine.Bits)
+}
+
+// ownCell returns the one cell that stands for an item. One that was added to
+// another filter has none.
+func ownCell(v Verb, item string) bits {
+	if v == Smudge {
+		return bits{}
+	}
+	n, err := strconv.Atoi(strings.TrimPrefix(item, "item-"))
+	if err != nil {
+		n = MaxBits - 1 // the last item of the history
+	}
+	return bitsOf([]uint64{uint64(n)}, MaxBits)
+}
+
+// split makes the steps of all calls.
+func (s *splitter) split() ([]porcupine.Operation, error) {
+	for _, c := range s.h.calls {
 		if c.mayRemove() {
 			s.removals = append(s.removals, c)
 		}
 	}
-	for n, c := range h.calls {
+	for n, c := range s.h.calls {
 		if err := s.call(n, c); err != nil {
 			return nil, fmt.Errorf("call %d: %w", n, err)
 		}
@@ -64,7 +99,7 @@ func (c *called) mayRemove() bool {
 	r := c.result
 	switch c.call.Verb {
 	case Delete, Expire, Clear:
-		return r.End == Unknown || r.End == Answered && r.Yes[0]
+		return r.End != NotRun && (r.End != Answered || len(r.Yes) == 0 || r.Yes[0])
 	case Rename, Replace:
 		return r.End == Unknown || r.End == Answered
 	case Overwrite, Plant, Lapse:
@@ -238,10 +273,9 @@ func (s *splitter) oneStep(n int, c *called, at []int, end bloom.ItemState, batc
 // begin returns the step of some items of a call, without its answers.
 func (s *splitter) begin(n int, c *called, at []int, batch int) step {
 	p := step{
-		of: s.of, geo: &s.geo, verb: c.call.Verb, key: c.call.Key, batch: batch,
+		of: s.of, geo: &s.geo, part: s.part, weigh: s.weigh, verb: c.call.Verb, key: c.call.Key, batch: batch,
 		birth: uint16(n*maxItems + 1),
 	}
-	geo := s.geo
 	switch p.verb {
 	case Merge, Restore:
 		p.verb = Load
@@ -251,12 +285,10 @@ func (s *splitter) begin(n int, c *called, at []int, batch int) step {
 		}
 	case Refresh:
 		p.verb = Exists
-	case Smudge:
-		geo = geometryOf(s.of.other())
 	}
 	for _, i := range at {
 		p.birth = uint16(n*maxItems + i + 1)
-		p.items = append(p.items, bitsOf(geo.Positions(nil, c.call.Items[i]), s.geo.Bits))
+		p.items = append(p.items, s.cells(p.verb, c.call.Items[i]))
 	}
 	switch p.verb {
 	case Load, Replace, Plant: // all items at once
@@ -281,20 +313,20 @@ func (s *splitter) add(n int, p step, from, to int64) {
 
 // reads reports whether the step changes nothing.
 func (p *step) reads() bool {
-	return p.looksUp() || p.verb == Stats || p.verb == Snapshot || p.verb == Overlap
+	return p.looksUp() || p.verb == Stats || p.verb == Cardinality || p.verb == OtherExists || p.verb == Snapshot || p.verb == Overlap
 }
 
 // once reports whether the step takes effect once, however many attempts there
 // were.
 func (p *step) once() bool {
-	return p.verb == Load || p.verb == Replace || p.verb == Rename || p.verb == Delete
+	return p.verb == Load || p.verb == Replace || p.verb == Rename || p.verb == Delete || p.verb == OtherDelete
 }
 
 // mayRefuse reports whether the step is a write that the library may refuse
 // without a request, from what its handle remembers of the key.
 func (p *step) mayRefuse() bool {
 	switch p.verb {
-	case Add, AddAll, AddIn, MirrorAdd, MirrorThrough, Create, Load, Replace, Union:
+	case Add, AddAll, AddIn, MirrorAdd, MirrorThrough, Create, Load, Replace, Union, OtherAdd:
 		return true
 	}
 	return false

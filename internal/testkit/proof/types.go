@@ -57,8 +57,12 @@ type Timed interface {
 
 // runCall makes a call, and counts its attempts.
 func runCall(ctx context.Context, c Call, do func(context.Context) (Result, error)) Result {
-	a := attempts{adds: c.adds()}
-	ctx = context.WithValue(ctx, attemptsKey{}, &a)
+	a := &attempts{adds: c.adds()}
+	return a.run(ctx, c, do)
+}
+
+func (a *attempts) run(ctx context.Context, c Call, do func(context.Context) (Result, error)) Result {
+	ctx = context.WithValue(ctx, attemptsKey{}, a)
 	ctx, stop, cause := c.within(ctx)
 	defer stop()
 	r, err := do(ctx)
@@ -68,7 +72,7 @@ func runCall(ctx context.Context, c Call, do func(context.Context) (Result, erro
 	if last := a.last.Load(); last != 0 {
 		r.Sent = time.Since(time.Unix(0, last))
 	}
-	r.Tried, r.Maybe = int(a.tried.Load()), int(a.maybe.Load())
+	r.Tried, r.Maybe, r.Scripts = int(a.tried.Load()), int(a.maybe.Load()), int(a.scripts.Load())
 	var batch *bloom.BatchError
 	if errors.As(err, &batch) {
 		r.End, r.States = Partly, batch.Items
@@ -80,7 +84,7 @@ func runCall(ctx context.Context, c Call, do func(context.Context) (Result, erro
 }
 
 // DrawType draws the Config of a history of the type with a name: "filter",
-// "window" or "cuckoo". Only a filter has themes.
+// "window", "cuckoo", "scalable" or "sharded". Only a filter has themes.
 func DrawType(rng *rand.Rand, name string, themes Theme) Type {
 	switch name {
 	case "filter":
@@ -90,6 +94,10 @@ func DrawType(rng *rand.Rand, name string, themes Theme) Type {
 		return DrawWindows(rng)
 	case "cuckoo":
 		return DrawCuckoos(rng)
+	case "scalable":
+		return DrawScalables(rng)
+	case "sharded":
+		return DrawShardeds(rng)
 	}
 	panic("proof: no type has the name " + name)
 }

@@ -1,7 +1,6 @@
 package proof
 
 import (
-	"slices"
 	"testing"
 	"time"
 
@@ -18,18 +17,7 @@ func TestItemsApart(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for i, item := range items {
-			var others []uint64
-			for j := range items {
-				if j != i {
-					others = g.Positions(others, items[j])
-				}
-			}
-			apart := func(p uint64) bool { return !slices.Contains(others, p) }
-			if !slices.ContainsFunc(g.Positions(nil, item), apart) {
-				t.Errorf("%d panes: %s is found if the others are in", panes, item)
-			}
-		}
+		isApart(t, g, items, items)
 	}
 }
 

@@ -82,6 +82,10 @@ func newScenario(seed uint64, types []string, themes proof.Theme) scenario {
 		}
 	case *proof.Cuckoos:
 		lags, s.old, s.calls = f.Lag, f.OldServer, s.calls+1
+	case *proof.Scalables:
+		s.old, s.unscripted = rng.IntN(8) == 0, rng.IntN(10) == 0
+	case *proof.Shardeds:
+		s.old = rng.IntN(8) == 0
 	case proof.Timed: // its calls need more time, and meet no other data
 		s.calls, s.foreign, s.rate = 2*s.calls, false, min(s.rate, 10)
 		if rng.IntN(4) > 0 {

@@ -1,0 +1,232 @@
+package proof
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/upbloom/upbloom/bloom"
+)
+
+// isApart fails if all cells of an item are among those of the others and the
+// further ones.
+func isApart(t *testing.T, g bloom.Geometry, items, others []string, more ...uint64) {
+	t.Helper()
+	for _, item := range items {
+		cells := slices.Clone(more)
+		for _, other := range others {
+			if other != item {
+				cells = g.Positions(cells, other)
+			}
+		}
+		apart := func(p uint64) bool { return !slices.Contains(cells, p) }
+		if !slices.ContainsFunc(g.Positions(nil, item), apart) {
+			t.Errorf("%v: %s is found if the others are in", g, item)
+		}
+	}
+}
+
+// TestScalableItemsApart proves that the model may ignore false positives, and that
+// a Fill fills a layer.
+func TestScalableItemsApart(t *testing.T) {
+	var items []string
+	for n := range itemCount + 1 {
+		items = append(items, scalableItem(n))
+	}
+	for _, rate := range []float64{0.5, 0.05} {
+		s := Scalables{FPRate: rate, Layers: 4}
+		smudged := geometryOf(s.Plain.other())
+		for i := range s.Layers {
+			g := s.layer(i)
+			more := withMore(Call{More: manyMore})
+			if i > 0 {
+				more = withMore(Call{More: bigMore})
+			}
+			var cells []uint64
+			if i == 0 {
+				for _, item := range items {
+					cells = smudged.Positions(cells, item)
+				}
+			}
+			isApart(t, g, items, append(slices.Clone(items), more...), cells...)
+			free := uint64(0)
+			for _, run := range s.freeBytes(i) {
+				free += 8 * (run[1] - run[0])
+			}
+			if 4*free < 3*g.Bits {
+				t.Errorf("rate %v: a Fill sets %d of the %d cells of layer %d", rate, free, g.Bits, i)
+			}
+		}
+	}
+}
+
+// TestShardedItemsApart is TestScalableItemsApart for shards. All items may be in
+// one.
+func TestShardedItemsApart(t *testing.T) {
+	s := Shardeds{Shards: 2}
+	all := allItems(itemCount).Items
+	smudged := geometryOf(s.Plain.other())
+	var cells []uint64
+	for _, item := range all {
+		cells = smudged.Positions(cells, item)
+	}
+	isApart(t, s.geometry(), all, all, cells...)
+}
+
+// TestCheckScalable gives the model histories of a filter of up to three layers.
+func TestCheckScalable(t *testing.T) {
+	const a, b = "item-0", "item-1"
+	const isNew, yes, no = true, true, false
+	layers := func(n int) Result { return counted(n, told(true)) }
+	batch := func(from, to int64, more int, r Result, items ...string) one {
+		o := call(from, to, AddAll, r, items...)
+		o.call.More = more
+		return o
+	}
+	for _, tt := range []struct {
+		name  string
+		right bool
+		calls []one
+	}{
+		{"added, found after it grew", true, []one{
+			call(1, 2, Add, told(isNew), a), call(3, 4, Fill, layers(1)),
+			batch(5, 6, manyMore, told(isNew), b), call(7, 8, Stats, layers(2)), call(9, 10, Exists, told(yes), a),
+		}},
+		{"lost when it grew", false, []one{
+			call(1, 2, Add, told(isNew), a), call(3, 4, Fill, layers(1)), call(5, 6, Exists, told(no), a),
+		}},
+		{"new in two layers", false, []one{
+			call(1, 2, Add, told(isNew), a), call(3, 4, Fill, layers(1)), call(5, 6, Add, told(isNew), a),
+		}},
+		{"no room for many", false, []one{
+			call(1, 2, Add, told(isNew), a), call(3, 4, Fill, layers(1)),
+			batch(5, 6, manyMore, told(isNew), b), call(7, 8, Layers, layers(1)),
+		}},
+		{"no room, but it was deleted", true, []one{
+			call(1, 2, Add, told(isNew), a), call(3, 4, Fill, layers(1)), batch(5, 6, manyMore, told(isNew), b),
+			call(7, 8, Delete, told(true)), call(9, 10, Add, told(isNew), b), call(11, 12, Layers, layers(1)),
+		}},
+		{"no room for more than the first layer takes", false, []one{
+			batch(1, 2, bigMore, told(isNew), a), call(3, 4, Stats, layers(1)),
+		}},
+		{"room for them", true, []one{batch(1, 2, bigMore, told(isNew), a), call(3, 4, Stats, layers(2))}},
+		{"it grew without need", false, []one{call(1, 2, Add, told(isNew), a), call(3, 4, Stats, layers(2))}},
+		{"it grew too far", false, []one{
+			call(1, 2, Add, told(isNew), a), call(3, 4, Fill, layers(1)), call(5, 6, Fill, layers(2)),
+			call(7, 8, Fill, layers(3)), call(9, 10, Stats, layers(4)),
+		}},
+		{"it shrank", false, []one{
+			batch(1, 2, bigMore, told(isNew), a), call(3, 4, Stats, layers(2)), call(5, 6, Stats, layers(1)),
+		}},
+		{"deleted, and none is missing", true, []one{
+			call(1, 2, Add, told(isNew), a), call(3, 4, Delete, told(true)), call(5, 6, Cardinality, ended(Missing)),
+		}},
+		{"none is missing, and was not deleted", false, []one{
+			call(1, 2, Add, told(isNew), a), call(5, 6, Cardinality, ended(Missing)),
+		}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			checkOf(t, &Scalables{FPRate: 0.5, Layers: 3}, tt.right, tt.calls)
+		})
+	}
+}
+
+// TestCheckSharded gives the model histories of two shards.
+func TestCheckSharded(t *testing.T) {
+	const isNew, seen, yes, no, made, was = true, false, true, false, true, false
+	s := &Shardeds{Plain: Filters{MustExist: true}, Shards: 2, Spread: 2}
+	var in [2]string // an item of each shard
+	for _, item := range allItems(itemCount).Items {
+		in[s.shardOf()(item)] = item
+	}
+	a, b := in[0], in[1]
+	shard := func(n int, o one) one { o.call.Shard = n; return o }
+	turned := func(o one) one { o.call.Turned = true; return o }
+	missing := func(shards ...int) Result { return Result{End: Missing, Tried: 1, Shards: shards} }
+	partly := func(first, second bloom.ItemState) Result {
+		return Result{End: Partly, Tried: 1, Yes: []bool{true, true}, States: []bloom.ItemState{first, second}}
+	}
+	stats := func(n ...int) Result { return Result{End: Answered, Tried: 1, Counts: n} }
+	created := call(1, 2, Create, told(made))
+	for _, tt := range []struct {
+		name  string
+		right bool
+		calls []one
+	}{
+		{"created, added, found", true, []one{
+			created, call(3, 4, AddAll, told(isNew, isNew), a, b), call(5, 6, ExistsAll, told(yes, yes), a, b),
+			call(7, 8, Stats, stats(6, 6)),
+		}},
+		{"one is lost", false, []one{
+			created, call(3, 4, AddAll, told(isNew, isNew), a, b), call(5, 6, ExistsAll, told(yes, no), a, b),
+		}},
+		{"counted wrong", false, []one{created, call(3, 4, Add, told(isNew), a), call(5, 6, Stats, stats(6, 6))}},
+		{"one database is down", true, []one{
+			created, call(3, 4, AddAll, partly(bloom.ItemDone, bloom.ItemNotDone), a, b),
+			call(5, 6, ExistsAll, told(yes, no), a, b),
+		}},
+		{"one was down, and its item is in", false, []one{
+			created, call(3, 4, AddAll, partly(bloom.ItemDone, bloom.ItemNotDone), a, b),
+			call(5, 6, ExistsAll, told(yes, yes), a, b),
+		}},
+		{"one was done, and is lost", false, []one{
+			created, call(3, 4, AddAll, partly(bloom.ItemDone, bloom.ItemNotDone), a, b),
+			call(5, 6, Exists, told(no), a),
+		}},
+		{"evicted", true, []one{
+			created, call(3, 4, Add, told(isNew), a), shard(0, call(5, 6, Clear, told(true))),
+			call(7, 8, Exists, missing(0), a), call(9, 10, Exists, told(no), b), call(11, 12, Create, missing(0)),
+		}},
+		{"evicted, and no", false, []one{
+			created, call(3, 4, Add, told(isNew), a), shard(0, call(5, 6, Clear, told(true))),
+			call(7, 8, Exists, told(no), a),
+		}},
+		{"the other was evicted", false, []one{
+			created, shard(1, call(5, 6, Clear, told(true))), call(7, 8, Exists, missing(0), a),
+		}},
+		{"an Add made a shard", false, []one{call(3, 4, Add, told(isNew), a)}},
+		{"made twice", false, []one{call(1, 4, Create, told(made)), call(2, 3, Create, told(made))}},
+		{"made by nobody", false, []one{call(1, 4, Create, told(was)), call(2, 3, Create, told(was))}},
+		{"made by an unknown one", true, []one{call(1, 4, Create, opened()), call(5, 6, Create, told(was))}},
+		{"half made", true, []one{
+			call(1, 4, Create, opened()), call(5, 6, Exists, told(no), a), call(7, 8, Exists, missing(1), b),
+		}},
+		{"deleted, and one is there", false, []one{
+			created, call(3, 4, Delete, told(true)), call(5, 6, Exists, told(no), b),
+		}},
+		{"another number of shards", true, []one{
+			call(1, 2, OtherCreate, told(made)), call(3, 4, Exists, Result{End: Mismatch, Tried: 1, Shards: []int{0}}, a),
+		}},
+		{"another number of shards, and no", false, []one{
+			call(1, 2, OtherCreate, told(made)), call(3, 4, Exists, told(no), a),
+		}},
+		{"another number of shards deletes ours", false, []one{
+			created, call(3, 4, OtherDelete, told(true)), call(5, 6, Exists, missing(0), a),
+		}},
+		{"other order, not found", true, []one{created, turned(call(3, 4, Exists, missing(0), a))}},
+		{"other order, and no", false, []one{created, turned(call(3, 4, Exists, told(no), a))}},
+		{"other order, made", false, []one{created, turned(call(3, 4, Create, told(made)))}},
+		{"loaded", true, []one{
+			created, call(3, 4, Load, counted(12, told(was)), a, b), call(5, 6, Add, told(seen), b),
+		}},
+		{"loaded, and lost", false, []one{
+			created, call(3, 4, Load, counted(12, told(was)), a, b), call(5, 6, Exists, told(no), b),
+		}},
+		{"one shard loaded, and counted wrong", false, []one{created, call(3, 4, Merge, counted(5, told(was)), a, b)}},
+		{"one shard loaded, and the other too", false, []one{
+			created, call(3, 4, Merge, counted(6, told(was)), a, b), call(5, 6, Exists, told(yes), b),
+		}},
+	} {
+		t.Run(tt.name, func(t *testing.T) { checkOf(t, s, tt.right, tt.calls) })
+	}
+}
+
+// TestShardsIn reads the shards out of the texts of errors.
+func TestShardsIn(t *testing.T) {
+	for text, want := range map[string][]int{
+		"": nil, "bloom: shard 1 of 4: no": {1}, "x: bloom: shard 0, 2 of 3 not found: never": {0, 2},
+	} {
+		if got := shardsIn(text); !slices.Equal(got, want) {
+			t.Errorf("%q: %v, want %v", text, got, want)
+		}
+	}
+}

@@ -1,0 +1,362 @@
+package proof
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"time"
+
+	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/internal/lots"
+	"github.com/upbloom/upbloom/upstash"
+	"github.com/upbloom/upbloom/upstash/upstashtest"
+)
+
+// Scalables describes the handles of one history of a Scalable. Its promises are
+// those of a Filter, so that Plain has the rest of its Config, and the model of a
+// Filter checks its answers.
+type Scalables struct {
+	Plain  Filters
+	FPRate float64
+	// Layers is how many there may be. Handles with Call.Parts add none.
+	Layers int
+	// Second says that the filter is renamed, and that there may be two.
+	Second bool
+	// Churn says that filters that have grown are deleted often.
+	Churn bool
+}
+
+const (
+	// layerItems is the capacity of the first layer, the least that there is.
+	layerItems = 1000
+	// manyMore items are with one other as many as are never added without a
+	// look for room, and bigMore with one other more than the first layer takes.
+	manyMore, bigMore = 15, layerItems
+)
+
+// DrawScalables draws the Config of a history.
+func DrawScalables(rng *rand.Rand) *Scalables {
+	s := &Scalables{
+		FPRate: []float64{0.5, 0.05}[rng.IntN(2)], Layers: 1 + rng.IntN(4), Second: rng.IntN(3) == 0,
+		Churn: rng.IntN(6) == 0,
+	}
+	s.Plain.MustExist, s.Plain.MissingIsEmpty = rng.IntN(6) == 0, rng.IntN(8) == 0
+	if rng.IntN(2) == 0 {
+		s.Plain.TTL = time.Hour
+	}
+	return s
+}
+
+// Config returns the Config of the handles that grow.
+func (s *Scalables) Config() bloom.ScalableConfig {
+	return bloom.ScalableConfig{
+		Capacity: layerItems, FPRate: s.FPRate, TTL: s.Plain.TTL, MustExist: s.Plain.MustExist,
+		MissingIsEmpty: s.Plain.MissingIsEmpty, Reads: s.Plain.Reads, BatchParallel: 1,
+		MaxBytes: s.offset(s.Layers) / 8,
+	}
+}
+
+// layer returns the geometry of layer i.
+func (s *Scalables) layer(i int) bloom.Geometry {
+	g, err := bloom.ScalableConfig{Capacity: layerItems, FPRate: s.FPRate}.Geometry()
+	if err != nil {
+		panic(err) // the sizes are constants
+	}
+	g.Bits <<= 2 * i
+	return g
+}
+
+// offset returns where layer i begins, in bits, by the documentation of the
+// format.
+func (s *Scalables) offset(i int) uint64 {
+	at := uint64(192)
+	for n := range i {
+		at += (s.layer(n).Bits + 7) / 8 * 8
+	}
+	return at
+}
+
+type scalableSession struct {
+	of           *Scalables
+	keys         [2]string
+	whole, parts [2]*bloom.Scalable // by key
+}
+
+// Open makes the handles of a process, whose client's observer must be Observe.
+func (s *Scalables) Open(clients []*upstash.Client, key string) (Handles, error) {
+	h := &scalableSession{of: s, keys: [2]string{key, secondKey(key)}}
+	for i, key := range h.keys {
+		cfg := s.Config()
+		var err error
+		if h.whole[i], err = bloom.NewScalable(clients[0], key, cfg); err != nil {
+			return nil, err
+		}
+		cfg.BatchBytes, cfg.MaxBytes = 1, s.offset(1)/8
+		if h.parts[i], err = bloom.NewScalable(clients[0], key, cfg); err != nil {
+			return nil, err
+		}
+	}
+	return h, nil
+}
+
+// Run makes one call.
+func (s *scalableSession) Run(ctx context.Context, c Call) Result {
+	a := &attempts{adds: c.adds()}
+	if a.adds {
+		a.sorts = func(e upstash.Event) bool { return a.putsItems(e, s.of.Plain.MustExist, c.Parts) }
+	}
+	r := a.run(ctx, c, func(ctx context.Context) (Result, error) { return s.call(ctx, c) })
+	r.Yes, r.States = r.Yes[:min(len(r.Yes), answersTo(c))], r.States[:min(len(r.States), len(c.Items))]
+	return r
+}
+
+// answersTo returns how many answers a call has, without those about More items.
+func answersTo(c Call) int { return max(len(c.Items), 1) }
+
+// putsItems reports whether an attempt of an Add may put items. Those before it
+// are a look-up of the item, and scripts that find room or make the filter.
+func (a *attempts) putsItems(e upstash.Event, must, parts bool) bool {
+	if must {
+		return e.Command != "BITFIELD"
+	}
+	if e.Command != "BITFIELD" {
+		if !a.plain.Load() {
+			a.scripts.Add(1)
+		}
+		return false
+	}
+	if e.Attempt == 1 && !parts { // the look-up is over
+		a.tried.Store(0)
+		a.maybe.Store(0)
+	}
+	return true
+}
+
+func (s *scalableSession) call(ctx context.Context, c Call) (Result, error) {
+	f := s.whole[c.Key]
+	if c.Parts {
+		f = s.parts[c.Key]
+	}
+	switch c.Verb {
+	case Create:
+		return single(f.Create(ctx))
+	case Add:
+		return single(f.Add(ctx, c.Items[0]))
+	case AddAll:
+		return many(f.AddAll(ctx, withMore(c)))
+	case Exists:
+		return single(f.Exists(ctx, c.Items[0]))
+	case ExistsAll:
+		return many(f.ExistsAll(ctx, c.Items))
+	case Stats:
+		st, err := f.Stats(ctx)
+		return Result{Count: len(st.Layers)}, err
+	case Cardinality:
+		n, err := f.Cardinality(ctx)
+		return Result{Count: int(n)}, err
+	case Delete:
+		return single(f.Delete(ctx))
+	case Persist:
+		return single(f.Persist(ctx))
+	case SetTTL:
+		return single(f.Expire(ctx, time.Hour))
+	case Rename:
+		return none(f.Rename(ctx, s.keys[1-c.Key]))
+	}
+	panic("proof: no client does " + string(c.Verb))
+}
+
+func withMore(c Call) []string {
+	list := append([]string(nil), c.Items...)
+	for i := range c.More {
+		list = append(list, moreName(i))
+	}
+	return list
+}
+
+func moreName(n int) string { return "more-" + strconv.Itoa(n) }
+
+// churns is how many calls there are to one Delete of a filter that has grown.
+func (s *Scalables) churns() int {
+	if s.Churn {
+		return 3
+	}
+	return 20
+}
+
+var scalableVerbs = []Verb{
+	Create, Add, Add, Add, Add, Add, Add, Add, Add, AddAll, AddAll, AddAll, Exists, Exists, Exists, Exists,
+	Exists, ExistsAll, ExistsAll, Stats, Cardinality, Delete, Delete, Persist, SetTTL,
+}
+
+// Draw draws a call, or a Rename away and back.
+func (s *Scalables) Draw(rng *rand.Rand) []Call {
+	if s.Layers > 1 && rng.IntN(s.churns()) == 0 {
+		// The handle knows of two layers when another deletes the filter.
+		more := []int{manyMore, bigMore}[rng.IntN(2)]
+		return []Call{
+			{Verb: AddAll, Items: items(rng, 1), More: more},
+			{Verb: Delete, Parts: true},
+			{Verb: Add, Items: items(rng, 1)},
+		}
+	}
+	c := Call{Verb: scalableVerbs[rng.IntN(len(scalableVerbs))], Parts: rng.IntN(4) == 0}
+	if s.Second && rng.IntN(8) == 0 {
+		c.Verb = Rename
+	}
+	if s.Second && rng.IntN(4) == 0 {
+		c.Key = 1
+	}
+	switch c.Verb {
+	case Add, Exists:
+		c.Items = items(rng, 1)
+	case ExistsAll:
+		c.Items = items(rng, 3)
+	case AddAll:
+		c.Items = items(rng, 1+rng.IntN(3))
+		switch {
+		case c.Parts:
+		case s.Layers > 1 && rng.IntN(16) == 0:
+			c.More = bigMore
+		case rng.IntN(2) == 0:
+			c.More = manyMore
+		}
+	case Rename:
+		next := c
+		next.Key = 1 - c.Key
+		if rng.IntN(4) > 0 {
+			return []Call{c, next}
+		}
+	}
+	return []Call{c}
+}
+
+// DrawOutside draws, with one call in six, a change that does not come from a
+// client of ours.
+func (s *Scalables) DrawOutside(rng *rand.Rand) (c Call, ok bool) {
+	c.Verb = []Verb{Fill, Fill, Fill, Fill, Expire, Clear, Clear, Overwrite, Smudge}[rng.IntN(9)]
+	if c.Verb == Smudge {
+		c.Items = items(rng, 1)
+	}
+	return c, rng.IntN(6) == 0
+}
+
+// Outside makes a call on the database itself.
+func (s *Scalables) Outside(dbs []*upstashtest.Server, key string, seed uint64, c Call) Result {
+	switch c.Verb {
+	case Fill:
+		return s.fill(dbs[0], key)
+	case Layers:
+		n, err := s.layersAt(dbs[0], key)
+		return outsideResult(err, n > 0, n)
+	}
+	return s.Plain.Outside(dbs, key, seed, c)
+}
+
+func outsideResult(err error, yes bool, count int) Result {
+	if err != nil {
+		return Result{End: Unknown, Err: err.Error()}
+	}
+	return Result{End: Answered, Yes: []bool{yes}, Count: count}
+}
+
+// layersAt returns how many layers the filter at key has, 0 if there is none.
+func (s *Scalables) layersAt(db *upstashtest.Server, key string) (int, error) {
+	reply, err := db.Exec("EVAL", `if redis.call('TYPE', KEYS[1]).ok ~= 'string' then return {0, 0} end
+return redis.call('BITFIELD_RO', KEYS[1], 'GET', 'u53', '0', 'GET', 'u53', '128')`, "1", key)
+	if err != nil {
+		return 0, err
+	}
+	words, ok := reply.([]any)
+	if !ok || len(words) != 2 {
+		return 0, fmt.Errorf("two words are %v", reply)
+	}
+	if words[0] != s.header() {
+		return 0, nil
+	}
+	return int(words[1].(int64) >> 48 & 15), nil
+}
+
+// header is the first word of the filter, by the documentation of the format:
+// kind 2, version 1, scheme 0 and seed 0.
+func (s *Scalables) header() int64 {
+	g := s.layer(0)
+	return 1<<52 | 2<<50 | 1<<48 | int64(g.Hashes)<<39 | int64(g.Bits)
+}
+
+// fillScript sets whole bytes: KEYS[1] is the filter, ARGV[1] its header, ARGV[2]
+// the number of layers, then pairs of an offset and a length.
+const fillScript = `local w = redis.call('BITFIELD_RO', KEYS[1], 'GET', 'u53', '0', 'GET', 'u4', '129')
+if w[1] ~= tonumber(ARGV[1]) or w[2] ~= tonumber(ARGV[2]) then return 0 end
+for i = 3, #ARGV, 2 do
+  redis.call('SETRANGE', KEYS[1], ARGV[i], string.rep('\255', tonumber(ARGV[i + 1])))
+end
+return 1`
+
+func (s *Scalables) fill(db *upstashtest.Server, key string) Result {
+	n, err := s.layersAt(db, key)
+	if err != nil || n == 0 {
+		return outsideResult(err, false, 0)
+	}
+	args := []string{"EVAL", fillScript, "1", key, strconv.FormatInt(s.header(), 10), strconv.Itoa(n)}
+	for _, run := range s.freeBytes(n - 1) {
+		args = append(args, strconv.FormatUint(run[0], 10), strconv.FormatUint(run[1]-run[0], 10))
+	}
+	reply, err := db.Exec(args...)
+	return outsideResult(err, reply == int64(1), n)
+}
+
+// freeBytes returns the runs of bytes of layer i, from and to, that hold no cell
+// of the items.
+func (s *Scalables) freeBytes(i int) (runs [][2]uint64) {
+	g, offset := s.layer(i), s.offset(i)
+	taken := make(map[uint64]bool)
+	for n := range itemCount + 1 {
+		for _, p := range g.Positions(nil, scalableItem(n)) {
+			taken[(offset+p)/8] = true
+		}
+	}
+	from := offset / 8
+	for b := from; b <= (offset+g.Bits)/8; b++ {
+		if !taken[b] && b < (offset+g.Bits)/8 {
+			continue
+		}
+		if b > from {
+			runs = append(runs, [2]uint64{from, b})
+		}
+		from = b + 1
+	}
+	return runs
+}
+
+// scalableItem returns an item; the last is that of the last calls.
+func scalableItem(n int) string {
+	if n == itemCount {
+		return itemAtLast
+	}
+	return itemName(n)
+}
+
+// Finish adds last calls to the history: look-ups of every item, and one more Add
+// after which the newest layer, if it is full, must have a next one.
+func (s *Scalables) Finish(
+	ctx context.Context, h *History, dbs []*upstashtest.Server, key string, handles Handles,
+) error {
+	ctx = lots.With(ctx, func() float64 { return 0 })
+	outside := func(v Verb) {
+		h.Do("outside", atLast, Call{Verb: v}, func(c Call) Result { return s.Outside(dbs, key, 0, c) })
+	}
+	outside(Fill)
+	if err := lastCalls(ctx, h, handles, itemCount); err != nil {
+		return err
+	}
+	outside(HasTTL)
+	outside(Layers)
+	for i := range 2 {
+		all := allItems(itemCount)
+		all.Key = i
+		h.Do(atLast, atLast, all, func(c Call) Result { return handles.Run(ctx, c) })
+	}
+	return nil
+}

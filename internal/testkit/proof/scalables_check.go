@@ -1,0 +1,127 @@
+package proof
+
+import (
+	"fmt"
+
+	"github.com/anishathalye/porcupine"
+)
+
+// The answers of a Scalable are those of a Filter whose items share no cells. The
+// rules about its layers need no order.
+
+// Initial is the state of two keys that hold nothing.
+func (s *Scalables) Initial() any { return s.Plain.Initial() }
+
+// Hash is that of the plain model.
+func (s *Scalables) Hash(state any) uint64 { return s.Plain.Hash(state) }
+
+// Describe returns nothing.
+func (s *Scalables) Describe(string) string { return "" }
+
+// Steps makes the steps of all calls, and checks the rules about layers.
+func (s *Scalables) Steps(h *History) ([]porcupine.Operation, error) {
+	if err := s.checkLayers(h); err != nil {
+		return nil, err
+	}
+	// The model knows no layers.
+	plain := &History{of: h.of, ticks: h.ticks}
+	for _, c := range h.calls {
+		one := *c
+		switch c.call.Verb {
+		case Fill, Layers:
+			continue
+		case Stats:
+			one.result.Count = -1
+		}
+		plain.calls = append(plain.calls, &one)
+		if r := c.result; c.call.Verb == AddAll && r.Scripts > 1 {
+			// One of the scripts may have made the filter, without items.
+			made := *c
+			made.call = Call{Verb: Create, Key: c.call.Key}
+			made.result = Result{End: Unknown, Tried: 1, Maybe: 1}
+			plain.calls = append(plain.calls, &made)
+		}
+	}
+	split := splitter{of: &s.Plain, h: plain, cells: ownCell, weigh: bits.count}
+	return split.split()
+}
+
+// layersSeen returns how many layers a call found.
+func (c *called) layersSeen() (n int, ok bool) {
+	switch c.call.Verb {
+	case Stats:
+		return c.result.Count, c.result.End == Answered
+	case Fill, Layers:
+		return c.result.Count, c.result.End == Answered && c.result.Yes[0]
+	}
+	return 0, false
+}
+
+// checkLayers returns an error if the filter has too few layers, or too many.
+func (s *Scalables) checkLayers(h *History) error {
+	for _, c := range h.calls {
+		seen, ok := c.layersSeen()
+		if !ok {
+			continue
+		}
+		most, removed := 1, s.Second
+		for _, o := range h.calls {
+			if o.from >= c.to {
+				continue
+			}
+			removed = removed || o.mayRemove()
+			if o.call.Verb == Fill && o.result.End != NotRun || o.call.More == bigMore {
+				most++
+			}
+		}
+		if c.call.Verb == Fill && most > 1 {
+			most-- // it fills the layer that it found
+		}
+		switch {
+		case seen < 1 || seen > s.Layers:
+			return fmt.Errorf("%d layers, and there may be 1 to %d", seen, s.Layers)
+		case seen > most:
+			return fmt.Errorf("%d layers, and only %d were filled", seen, most-1)
+		case removed:
+			continue // it may have been made anew
+		}
+		if least := s.least(h, c); seen < least {
+			return fmt.Errorf("%d layers at %v, and there were or must be %d", seen, c.began, least)
+		}
+	}
+	return nil
+}
+
+// least returns how many layers a filter that was never removed has when a call
+// finds them.
+func (s *Scalables) least(h *History, c *called) (least int) {
+	for _, o := range h.calls {
+		if o.to >= c.from {
+			continue
+		}
+		if n, ok := o.layersSeen(); ok {
+			least = max(least, n)
+		}
+		if o.result.End != Answered {
+			continue
+		}
+		switch {
+		case o.call.More == bigMore:
+			least = max(least, 2)
+		case o.call.More == manyMore, o.call.Verb == Add && o.session == atLast && o.result.Yes[0]:
+			least = max(least, min(s.filledBefore(h, o)+1, s.Layers))
+		}
+	}
+	return least
+}
+
+// filledBefore returns the number of the last layer that was full before a call
+// began.
+func (s *Scalables) filledBefore(h *History, c *called) (n int) {
+	for _, o := range h.calls {
+		if o.call.Verb == Fill && o.to < c.from && o.result.End == Answered && o.result.Yes[0] {
+			n = max(n, o.result.Count)
+		}
+	}
+	return n
+}

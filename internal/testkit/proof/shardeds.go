@@ -1,0 +1,220 @@
+package proof
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/upstash"
+	"github.com/upbloom/upbloom/upstash/upstashtest"
+)
+
+// Shardeds describes the handles of one history of a Sharded. Plain has the rest
+// of the Config. A shard has the promises of a Filter with MustExist, so that the
+// model of a Filter checks each shard by itself.
+type Shardeds struct {
+	Plain  Filters
+	Shards int
+	Spread int // databases, 1 or 2
+	// Others says that there are handles of a Config with one shard more.
+	Others bool
+}
+
+// DrawShardeds draws the Config of a history.
+func DrawShardeds(rng *rand.Rand) *Shardeds {
+	s := &Shardeds{Shards: 2 + rng.IntN(3), Spread: 1 + rng.IntN(2), Others: rng.IntN(4) == 0}
+	s.Plain.MustExist = true
+	if rng.IntN(2) == 0 {
+		s.Plain.TTL = time.Hour
+	}
+	return s
+}
+
+// Databases makes Shardeds a Spread type.
+func (s *Shardeds) Databases() int { return s.Spread }
+
+// Config returns the Config of the handles. The shards are so large that no item is
+// found because of others. Those of a Config with another number of shards have the same
+// geometry.
+func (s *Shardeds) Config() bloom.ShardedConfig {
+	return bloom.ShardedConfig{
+		Capacity: 10, FPRate: 0.001, Shards: s.Shards, TTL: s.Plain.TTL, BatchParallel: 1,
+	}
+}
+
+func (s *Shardeds) geometry() bloom.Geometry {
+	g, err := s.Config().Geometry()
+	if err != nil {
+		panic(err) // the sizes are constants
+	}
+	return g
+}
+
+type shardedSession struct {
+	of           *Shardeds
+	whole, parts *bloom.Sharded
+	other        *bloom.Sharded // of another number of shards
+	turned       *bloom.Sharded // its clients have another order; or nil
+}
+
+// Open makes the handles of a process, whose clients' observer must be Observe.
+func (s *Shardeds) Open(clients []*upstash.Client, key string) (Handles, error) {
+	h := &shardedSession{of: s}
+	for _, one := range []struct {
+		handle  **bloom.Sharded
+		clients []*upstash.Client
+		change  func(*bloom.ShardedConfig)
+	}{
+		{&h.whole, clients, func(*bloom.ShardedConfig) {}},
+		{&h.parts, clients, func(c *bloom.ShardedConfig) { c.BatchBytes = 1 }},
+		{&h.other, clients, func(c *bloom.ShardedConfig) { c.Shards++ }},
+		{&h.turned, []*upstash.Client{clients[len(clients)-1], clients[0]}, func(*bloom.ShardedConfig) {}},
+	} {
+		cfg := s.Config()
+		one.change(&cfg)
+		var err error
+		if *one.handle, err = bloom.NewSharded(one.clients, key, cfg); err != nil {
+			return nil, err
+		}
+	}
+	return h, nil
+}
+
+// Run makes one call.
+func (s *shardedSession) Run(ctx context.Context, c Call) Result {
+	r := runCall(ctx, c, func(ctx context.Context) (Result, error) { return s.call(ctx, c) })
+	r.Shards = shardsIn(r.Err)
+	return r
+}
+
+var shardNames = regexp.MustCompile(`shard ([0-9]+(?:, [0-9]+)*) of [0-9]+`)
+
+// shardsIn returns the shards that an error is about.
+func shardsIn(text string) (shards []int) {
+	m := shardNames.FindStringSubmatch(text)
+	if m == nil {
+		return nil
+	}
+	for name := range strings.SplitSeq(m[1], ", ") {
+		n, err := strconv.Atoi(name)
+		if err != nil {
+			panic(err) // the expression lets digits pass
+		}
+		shards = append(shards, n)
+	}
+	return shards
+}
+
+func (s *shardedSession) call(ctx context.Context, c Call) (Result, error) {
+	f := s.whole
+	switch {
+	case c.Parts:
+		f = s.parts
+	case c.Turned:
+		f = s.turned
+	}
+	switch c.Verb {
+	case OtherCreate, OtherAdd, OtherExists, OtherDelete:
+		f = s.other
+	}
+	switch c.Verb {
+	case Create, OtherCreate:
+		return single(f.Create(ctx))
+	case Add, OtherAdd:
+		return single(f.Add(ctx, c.Items[0]))
+	case AddAll:
+		return many(f.AddAll(ctx, c.Items))
+	case Exists, OtherExists:
+		return single(f.Exists(ctx, c.Items[0]))
+	case ExistsAll:
+		return many(f.ExistsAll(ctx, c.Items))
+	case Stats:
+		st, err := f.Stats(ctx)
+		r := Result{}
+		for _, shard := range st.Shards {
+			r.Counts = append(r.Counts, int(shard.SetBits))
+		}
+		return r, err
+	case Cardinality:
+		n, err := f.Cardinality(ctx)
+		return Result{Count: int(n)}, err
+	case Delete, OtherDelete:
+		return single(f.Delete(ctx))
+	case Load:
+		return loaded(f.Load(ctx, slices.Values(c.Items)))
+	case Merge:
+		return loaded(f.LoadShard(ctx, f.ShardOf(c.Items[0]), slices.Values(c.Items)))
+	}
+	panic("proof: no client does " + string(c.Verb))
+}
+
+var shardedVerbs = []Verb{
+	Create, Create, Create, Create, Add, Add, Add, Add, Add, Add, AddAll, AddAll, AddAll, Exists, Exists, Exists,
+	Exists, ExistsAll, ExistsAll, ExistsAll, Stats, Cardinality, Delete, Delete, Load, Merge,
+}
+
+var otherVerbs = []Verb{OtherCreate, OtherAdd, OtherAdd, OtherExists, OtherDelete}
+
+// Draw draws a call.
+func (s *Shardeds) Draw(rng *rand.Rand) []Call {
+	c := Call{Verb: shardedVerbs[rng.IntN(len(shardedVerbs))]}
+	if s.Others && rng.IntN(3) == 0 {
+		c.Verb = otherVerbs[rng.IntN(len(otherVerbs))]
+	}
+	switch c.Verb {
+	case Add, Exists, OtherAdd, OtherExists:
+		c.Items = items(rng, 1)
+	case AddAll, ExistsAll:
+		c.Items = items(rng, 2+rng.IntN(4))
+		c.Parts = rng.IntN(3) == 0
+	case Load, Merge:
+		c.Items = items(rng, 1+rng.IntN(3))
+	}
+	switch c.Verb {
+	case Create, Add, AddAll, Exists, ExistsAll:
+		c.Turned = !c.Parts && s.Spread > 1 && rng.IntN(12) == 0
+	}
+	return []Call{c}
+}
+
+// DrawOutside draws, with one call in twelve, a change of one shard that does not
+// come from a client of ours.
+func (s *Shardeds) DrawOutside(rng *rand.Rand) (c Call, ok bool) {
+	c.Verb = []Verb{Clear, Clear, Clear, Expire, Overwrite, Smudge, ClearParts}[rng.IntN(7)]
+	c.Shard = rng.IntN(s.Shards)
+	if c.Verb == Smudge {
+		c.Items = items(rng, 1)
+	}
+	return c, rng.IntN(12) == 0
+}
+
+// Outside makes a call on the database of a shard.
+func (s *Shardeds) Outside(dbs []*upstashtest.Server, key string, seed uint64, c Call) Result {
+	return s.Plain.Outside(dbs[c.Shard%len(dbs):], key+":"+strconv.Itoa(c.Shard), seed, c)
+}
+
+// Finish adds last calls to the history, after all faults: a look-up of every
+// item, and whether each shard has a TTL.
+func (s *Shardeds) Finish(
+	ctx context.Context, h *History, dbs []*upstashtest.Server, key string, handles Handles,
+) error {
+	for range 2 {
+		r := h.Do(atLast, atLast, allItems(itemCount), func(c Call) Result { return handles.Run(ctx, c) })
+		if r.End != Answered && r.End != Partly {
+			return fmt.Errorf("a look-up that met no fault: %v", r)
+		}
+	}
+	h.Do(atLast, atLast, Call{Verb: Stats}, func(c Call) Result { return handles.Run(ctx, c) })
+	for i := range s.Shards {
+		h.Do("outside", "outside", Call{Verb: HasTTL, Shard: i}, func(c Call) Result {
+			return s.Outside(dbs, key, 0, c)
+		})
+	}
+	return nil
+}
