@@ -144,8 +144,14 @@ func checkState(word int64, fields []upstash.NullInt64, n []int64) (state, error
 }
 
 // The first count goes to the end of the string, because nothing is known of
-// the filter yet. If the string is longer than its cells, because a handle of a
-// larger filter added to it, a second count leaves out what is behind them.
+// the filter yet. A second count leaves out what is behind the cells, if the
+// string is longer, because a handle of a larger filter added to it, or if all
+// cells seem to be set, and the last byte has other bits too.
+
+func (s *state) countsTooMuch() bool {
+	full := s.header.scheme.oneBit() && s.parts() == 1 && s.setBits >= s.header.bits
+	return s.overlong() || full && s.header.bits%8 != 0
+}
 
 func (s *state) overlong() bool { return s.length > s.maxBytes() }
 
@@ -205,9 +211,11 @@ func (s *state) recounted(replies []upstash.Reply) error {
 // Inspect reads the state of any filter with a header, without its Config or
 // its seed: its geometry, how full it is and its TTL. It is one request of four
 // commands, as [Filter.Stats] is; the server reads the whole string, about 1 ms a
-// megabyte. If an Add of a larger filter has lengthened the string, a second
-// request of two commands counts the filter's own cells. Stats.Geometry.Seed is
-// always 0, and Stats.Seeded says whether there is one.
+// megabyte. If an Add of a larger filter has lengthened the string, or all cells
+// seem to be set, a second request of two commands counts the filter's own
+// cells. Without it, bits that fill up the last byte count as cells, up to 7;
+// only other programs, and handles with another Config, set them.
+// Stats.Geometry.Seed is always 0, and Stats.Seeded says whether there is one.
 //
 // The error is ErrNotFound if the key is free, and ErrNotFilter if it holds
 // anything but a filter of this package's format. ErrRecreated means that the
@@ -221,7 +229,7 @@ func Inspect(ctx context.Context, c *upstash.Client, key string) (Stats, error) 
 	if err != nil {
 		return Stats{}, err
 	}
-	if s.overlong() {
+	if s.countsTooMuch() {
 		replies, err := probe.rec.together(ctx, s.recountCommands(key))
 		if err != nil {
 			return Stats{}, explain(err)
@@ -259,8 +267,8 @@ type Inspection struct {
 // InspectAll is Inspect for many keys, in one request. Inspection number i is
 // about keys[i] and has its own error. Each key costs four commands, and the
 // server reads all the strings: send some dozens of keys a call. One more
-// request counts again in all strings that are longer than their filters. The
-// error of InspectAll is that of a request.
+// request counts again where Inspect would. The error of InspectAll is that of a
+// request.
 //
 // The nearest region answers, and the four answers about a key are not of one
 // moment: it is meant for listings. If a filter is made, deleted or replaced
@@ -290,7 +298,7 @@ func InspectAll(ctx context.Context, c *upstash.Client, keys []string) ([]Inspec
 		each := len(cmds) / len(asked)
 		states[i], out[i].Err = parseState(replies[:each])
 		replies = replies[each:]
-		if out[i].Err == nil && states[i].overlong() {
+		if out[i].Err == nil && states[i].countsTooMuch() {
 			again = append(again, i)
 			recounts = append(recounts, states[i].recountCommands(keys[i])...)
 		}

@@ -2,6 +2,7 @@ package bloom_test
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 
 	"github.com/upbloom/upbloom/bloom"
@@ -71,6 +72,36 @@ func TestNothingIsCountedBehindTheLastCell(t *testing.T) {
 		if n, err := bloom.EstimateIntersection(ctx, f, other); err != nil || n < 490 || n > 510 {
 			t.Errorf("EstimateIntersection: %d, %v, want about 500", n, err)
 		}
+	})
+}
+
+// Bits that fill up the last byte are no cells: however many are set, they make
+// no filter saturated.
+func TestTheLastByteMakesNoFilterSaturated(t *testing.T) {
+	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+		ctx, c := t.Context(), s.Client()
+		f := handle(t, c, bloom.Config{Bits: 53, Hashes: 2})
+		if _, err := f.Create(ctx); err != nil {
+			t.Fatal(err)
+		}
+		const first = 192 // bit
+		do(t, s, "BITFIELD", key, "SET", "u50", fmt.Sprint(first), fmt.Sprint(1<<50-1))
+		do(t, s, "BITFIELD", key, "SET", "u3", fmt.Sprint(first+53), "7")
+		check := func(what string, st bloom.Stats, err error) {
+			t.Helper()
+			if err != nil || st.Saturated || st.SetBits != 50 {
+				t.Errorf("%s: %d cells, saturated %v, %v, want 50", what, st.SetBits, st.Saturated, err)
+			}
+		}
+		st, err := f.Stats(ctx)
+		check("Stats", st, err)
+		st, err = bloom.Inspect(ctx, c, key)
+		check("Inspect", st, err)
+		all, err := bloom.InspectAll(ctx, c, []string{key})
+		if err != nil {
+			t.Fatal(err)
+		}
+		check("InspectAll", all[0].Stats, all[0].Err)
 	})
 }
 
