@@ -27,7 +27,9 @@
 // Some answers are guesses, because nothing documents them: the texts for an
 // empty pipeline, for JSON that does not parse and for resp2 on /multi-exec,
 // the status 400 of a discarded transaction, RESP2 pipeline answers standing
-// one after another, and the Access-Control headers. Code should not depend on them.
+// one after another, and the Access-Control headers. Code should not depend on
+// them. A request that is no valid HTTP, such as one with the path /get/%zz, has
+// an answer in JSON too; with WithTLS it is in text/plain.
 //
 // # The database
 //

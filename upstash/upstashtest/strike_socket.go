@@ -133,7 +133,8 @@ func (b *bundle) Write(p []byte) (int, error) {
 const refusedByHTTP = "HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain; charset=utf-8\r\n" +
 	"Connection: close\r\n\r\n"
 
-// refuse sends that answer in JSON. Under TLS it stays as it is.
+// refuse sends that answer in JSON. Under TLS it stays as it is: the connection
+// carries it encrypted, and net/http looks for a *tls.Conn, not for one around it.
 func (b *bundle) refuse(reason []byte) error {
 	body := wire.Encoding{}.Failure("ERR the request is no valid HTTP: " + string(reason)).Bytes()
 	_, err := fmt.Fprintf(b.Conn, "HTTP/1.1 400 Bad Request\r\nContent-Type: %s\r\nContent-Length: %d\r\n"+
