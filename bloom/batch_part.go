@@ -273,6 +273,9 @@ func InFilter(err error) bool {
 	if _, ok := as[*copiesError](err); ok {
 		return false
 	}
+	if growth, ok := as[*growthError](err); ok {
+		return growth.in
+	}
 	resent, ok := as[*resentError](err)
 	return err == nil || is(err, ErrUncertain) || is(err, ErrNoTTL) || ok && resent.in
 }

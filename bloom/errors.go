@@ -54,6 +54,14 @@ var (
 	ErrNoTTL = errors.New("bloom: the items are in the filter, but its TTL could not be set; the" +
 		" next Add tries again")
 
+	// ErrNoGrowth is returned when the server refused the script by which a
+	// [Scalable] grows. The items of an Add are in the filter and its answer
+	// holds, but while the script is refused, more items raise the false positive
+	// rate. Of an AddAll of many items, which finds room for them first, nothing
+	// was added. [InFilter] tells the two apart. Use a token that may run EVAL.
+	ErrNoGrowth = errors.New("bloom: the filter cannot grow: the server refused the script that adds" +
+		" a layer; use a token that may run EVAL")
+
 	// ErrNoClock is returned by the writes of a Window if the token may not run
 	// TIME: without the server's clock no writer knows the epoch. Nothing was
 	// written.

@@ -34,6 +34,10 @@ import (
 // least that many items is preceded by the script, once a request, so that the
 // newest layer has room for them.
 //
+// A token that may not run EVAL looks items up and adds them, but the filter does
+// not grow. The Adds that should look at its fill return [ErrNoGrowth] beside their
+// answers; a large AddAll adds nothing.
+//
 // # Capacity
 //
 // An item that is added again is stored again in each layer that has become the
@@ -105,7 +109,7 @@ func (s *Scalable) Create(ctx context.Context) (created bool, err error) {
 //
 // It is one request and one billed command (three with MustExist); the type's
 // documentation says what else there may be. The errors are those of
-// [Filter.Add].
+// [Filter.Add], and ErrNoGrowth beside the answer.
 //
 // If a handle that knows of several layers finds that its Add made the filter,
 // because somebody had deleted it, a script moves the item to a new first layer.

@@ -51,6 +51,8 @@ func (l *layers) makeRoom(ctx context.Context, n uint64) (newest int, err error)
 		switch {
 		case err == nil:
 			return newest, nil
+		case isRefusal(err) && !isForeign(err):
+			return 0, &growthError{err, false}
 		case !errors.Is(err, ErrNotFound):
 			return 0, err
 		case l.h.rec.must:
@@ -71,17 +73,33 @@ func (l *layers) makeRoom(ctx context.Context, n uint64) (newest int, err error)
 
 // growByChance looks whether the newest layer is full after one stored item in a
 // 64th of its capacity, and adds a layer then. The items are in, so that the
-// caller's context does not cut it. If it fails, a later Add looks.
-func (l *layers) growByChance(ctx context.Context, stored int) {
+// caller's context does not cut it. If no answer comes, a later Add looks. If the
+// server refuses, it will refuse the next time too: that is the error of the
+// write.
+func (l *layers) growByChance(ctx context.Context, stored int) error {
 	newest := int(l.known.Load())
 	if newest >= l.limit || !byLot(ctx, stored, growthShare, l.capacity(newest-1)) || l.growing.Swap(true) {
-		return
+		return nil
 	}
 	defer l.growing.Store(false)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTimeout)
 	defer cancel()
-	_, _ = l.grow(ctx, 0)
+	if _, err := l.grow(ctx, 0); isRefusal(err) && !isForeign(err) {
+		return &growthError{err, true}
+	}
+	return nil
 }
+
+// growthError is ErrNoGrowth.
+type growthError struct {
+	err error
+	in  bool // the items are in, and the answers hold
+}
+
+func (e *growthError) Error() string        { return ErrNoGrowth.Error() + ": " + e.err.Error() }
+func (e *growthError) Is(target error) bool { return target == ErrNoGrowth }
+func (e *growthError) Unwrap() error        { return e.err }
+func (e *growthError) SafeToRetry() bool    { return !e.in }
 
 // anewScript makes the filter anew with the kind's word ARGV[5] and the bits
 // ARGV[6] and on. It does so only if the filter is what one write made of

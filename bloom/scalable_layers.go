@@ -199,7 +199,7 @@ func (l *layers) read(q *request, answers []upstash.NullInt64) error {
 }
 
 // follow adds a layer, by chance, or moves items to a new first layer. No
-// command is sent again.
+// command is sent again. An error is beside the answers.
 func (l *layers) follow(ctx context.Context, q *request, write bool) (again bool) {
 	switch {
 	case !write:
@@ -212,7 +212,7 @@ func (l *layers) follow(ctx context.Context, q *request, write bool) (again bool
 				stored++
 			}
 		}
-		l.growByChance(ctx, stored)
+		q.err = l.growByChance(ctx, stored)
 	}
 	return false
 }

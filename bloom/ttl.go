@@ -40,7 +40,8 @@ func settle(ctx context.Context, reqs []*request) {
 	var due []*request
 	for _, q := range reqs {
 		r := q.rec
-		if q.wrote.ok && (q.err == nil || q.err == ErrUncertain) && r.ttl != 0 && (q.wrote.unsettled || !r.headed()) && !r.settling.Swap(true) {
+		stands := q.wrote.ok && (q.err == nil || q.err == ErrUncertain || is(q.err, ErrNoGrowth))
+		if stands && r.ttl != 0 && (q.wrote.unsettled || !r.headed()) && !r.settling.Swap(true) {
 			due = append(due, q)
 		}
 	}

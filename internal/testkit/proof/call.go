@@ -180,7 +180,7 @@ func endOf(err, cause error) End {
 	case errors.Is(err, bloom.ErrUncertain), errors.Is(err, upstash.ErrUncertain):
 		// With ErrNoTTL or without.
 		return Uncertain
-	case errors.Is(err, bloom.ErrNoTTL):
+	case errors.Is(err, bloom.ErrNoTTL), errors.Is(err, bloom.ErrNoGrowth):
 		return Answered
 	case errors.Is(err, bloom.ErrNotFound):
 		return Missing

@@ -1,0 +1,86 @@
+package bloom_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/upstash"
+	"github.com/upbloom/upbloom/upstash/upstashtest"
+)
+
+// refuseScripts makes the server refuse EVAL, as to a token that may not run it.
+func refuseScripts(s *upstashtest.Server) {
+	s.InjectFunc(func(_ int64, q upstashtest.RequestInfo) upstashtest.Fault {
+		if strings.HasPrefix(q.Commands[0], "EVAL") {
+			return upstashtest.NoPermission(q.Commands[0])
+		}
+		return upstashtest.Fault{}
+	})
+}
+
+// A token that may not run EVAL adds items and looks them up. The Add that should
+// have looked at the fill says that the filter cannot grow, beside its answer.
+func TestScalableGrowthRefused(t *testing.T) {
+	neverByLot(t)
+	s := upstashtest.NewServer(t)
+	ctx, f := t.Context(), scalable(t, s.Client(), growing())
+	refuseScripts(s)
+	if added, err := f.Add(ctx, "a"); !added || err != nil {
+		t.Fatalf("without a look: %v, %v", added, err)
+	}
+	bloom.SetLot(func() float64 { return 0 })
+	added, err := f.Add(ctx, "b")
+	if !added || !errors.Is(err, bloom.ErrNoGrowth) || !bloom.InFilter(err) || upstash.SafeToRetry(err) {
+		t.Errorf("with a look: %v, %v", added, err)
+	}
+	if added, err := f.Add(ctx, "b"); added || err != nil {
+		t.Errorf("an item that is in: %v, %v", added, err)
+	}
+	answers, err := f.AddAll(ctx, []string{"b", "c"})
+	if len(answers) != 2 || answers[0] || !answers[1] || !errors.Is(err, bloom.ErrNoGrowth) || !bloom.InFilter(err) {
+		t.Errorf("a few: %v, %v", answers, err)
+	}
+	many := numbered("many", 16)
+	_, err = f.AddAll(ctx, many)
+	if !errors.Is(err, bloom.ErrNoGrowth) || bloom.InFilter(err) || !upstash.SafeToRetry(err) {
+		t.Errorf("many: %v", err)
+	}
+	found, err := f.ExistsAll(ctx, append([]string{"a", "b", "c"}, many...))
+	if err != nil || !found[0] || !found[1] || !found[2] || count(found) != 3 {
+		t.Errorf("found %v, %v", found, err)
+	}
+}
+
+// The TTL of a filter that cannot grow is settled, or both are said.
+func TestScalableGrowthRefusedWithTTL(t *testing.T) {
+	neverByLot(t)
+	s := upstashtest.NewServer(t)
+	cfg := growing()
+	cfg.TTL = time.Hour
+	f := scalable(t, s.Client(), cfg)
+	bloom.SetLot(func() float64 { return 0 })
+	refused := false // the first script alone, which is the growth
+	s.InjectFunc(func(_ int64, q upstashtest.RequestInfo) upstashtest.Fault {
+		if strings.HasPrefix(q.Commands[0], "EVAL") && !refused {
+			refused = true
+			return upstashtest.NoPermission(q.Commands[0])
+		}
+		return upstashtest.Fault{}
+	})
+	added, err := f.Add(t.Context(), "a")
+	if !added || !errors.Is(err, bloom.ErrNoGrowth) || errors.Is(err, bloom.ErrNoTTL) {
+		t.Errorf("%v, %v", added, err)
+	}
+	if ttl := do(t, s, "PTTL", key); ttl.(int64) <= 0 {
+		t.Errorf("PTTL %v", ttl)
+	}
+	s.FlushAll()
+	refuseScripts(s)
+	added, err = f.Add(t.Context(), "a")
+	if !added || !errors.Is(err, bloom.ErrNoGrowth) || !errors.Is(err, bloom.ErrNoTTL) || !bloom.InFilter(err) {
+		t.Errorf("both refused: %v, %v", added, err)
+	}
+}
