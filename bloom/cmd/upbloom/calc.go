@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v3"
@@ -33,18 +34,29 @@ func (a *app) calcCommand() *cli.Command {
 	return &cli.Command{
 		Name: "calc", Usage: "work out what a filter costs", ArgsUsage: " ",
 		Description: "Its memory, its false positives, and the commands of a call. With --adds or\n" +
-			"--lookups, what is billed in a month of 30 days; with --price, in money.",
-		Flags: append([]cli.Flag{
+			"--lookups, what is billed in a month of 30 days; with --price, in money. It is a\n" +
+			"plain filter, or what one of --window, --scalable, --cuckoo and --shards says.",
+		Flags: slices.Concat([]cli.Flag{
 			countFlag("for `N` items, e.g. 5M", "items", "n"),
 			rateFlag("at a false positive rate of `P`, e.g. 1% or 1/1000", "rate", 0.01, "p"),
 			schemeFlag(),
-		}, usageFlags()...),
+		}, kindFlags(), usageFlags()),
 		Action: func(_ context.Context, c *cli.Command) error {
 			if _, err := a.arguments(c, 0, 0); err != nil {
 				return err
 			}
 			if !c.IsSet("items") {
 				return usagef("--items says for how many, e.g. upbloom calc --items 1M")
+			}
+			switch kind, err := chosenKind(c); {
+			case err != nil:
+				return err
+			case kind != "":
+				p, err := kindPlanOf(c, kind)
+				if err != nil {
+					return err
+				}
+				return a.print(p, p.text())
 			}
 			cfg, err := configOf(c)
 			if err != nil {
@@ -55,7 +67,7 @@ func (a *app) calcCommand() *cli.Command {
 				return err
 			}
 			p := planOf(cfg, g)
-			if p.Month, err = monthOf(c, p); err != nil {
+			if p.Month, err = monthOf(c, p.Bytes, 1); err != nil {
 				return err
 			}
 			return a.print(p, p.text(g))

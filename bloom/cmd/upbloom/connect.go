@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -89,8 +90,36 @@ func fillDemo(ctx context.Context, c *upstash.Client) error {
 			return err
 		}
 	}
+	if err := fillDemoKinds(ctx, c); err != nil {
+		return err
+	}
 	_, err := c.Do(ctx, upstash.Cmd("SET", "demo:not-a-filter", "just some text"))
 	return err
+}
+
+// fillDemoKinds makes one of each other kind.
+func fillDemoKinds(ctx context.Context, c *upstash.Client) error {
+	w, windowErr := bloom.NewWindow(c, "demo:deliveries", bloom.WindowConfig{
+		Capacity: 5_000, FPRate: 0.001, Span: 24 * time.Hour, Panes: 2,
+	})
+	l, scalableErr := bloom.NewScalable(c, "demo:urls", bloom.ScalableConfig{Capacity: 1_000, FPRate: 0.01})
+	f, cuckooErr := bloom.NewCuckoo(c, "demo:seats", bloom.CuckooConfig{Capacity: 2_000, FPRate: 0.001})
+	s, shardedErr := bloom.NewSharded([]*upstash.Client{c}, "demo:pages", bloom.ShardedConfig{
+		Capacity: 10_000, FPRate: 0.01, Shards: 3,
+	})
+	if err := errors.Join(windowErr, scalableErr, cuckooErr, shardedErr); err != nil {
+		return err
+	}
+	items := slices.Collect(demoItems(1_200))
+	for _, h := range []handle{w, l, f, s} {
+		if _, err := h.Create(ctx); err != nil {
+			return err
+		}
+		if _, err := h.AddAll(ctx, items); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // demoItems returns item-0, item-1 and so on, n of them.

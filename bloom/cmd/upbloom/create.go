@@ -77,6 +77,9 @@ func kindFlags() []cli.Flag {
 		lifetimeFlag("make a window, which finds an item for `SPAN`, e.g. 24h, and forgets it later",
 			"window"),
 		&cli.IntFlag{Name: "panes", Usage: "cut the window's span into `N` panes, 1 to 4", HideDefault: true},
+		&cli.BoolFlag{
+			Name: "expire-idle", Usage: "let the window expire once all that is in it is forgotten",
+		},
 		&cli.BoolFlag{Name: "scalable", Usage: "make a filter that grows, up to 341 times --items"},
 		&cli.BoolFlag{Name: "cuckoo", Usage: "make a filter from which programs can remove items"},
 		&cli.IntFlag{Name: "shards", Usage: "make a filter of `N` strings, 1 to 256", HideDefault: true},
@@ -107,7 +110,7 @@ func (a *app) newOf(ctx context.Context, c *cli.Command, key string) (opened, er
 		var w *bloom.Window
 		w, err = bloom.NewWindow(client, key, bloom.WindowConfig{
 			Capacity: cfg.Capacity, FPRate: cfg.FPRate, Seed: cfg.Seed,
-			Span: lifetimeOf(c, "window"), Panes: c.Int("panes"),
+			Span: lifetimeOf(c, "window"), Panes: c.Int("panes"), ExpireIdle: c.Bool("expire-idle"),
 		})
 		o = a.ofWindow(w)
 	case "scalable":
@@ -147,14 +150,14 @@ func chosenKind(c *cli.Command) (string, error) {
 		}
 	}
 	without := map[string][]string{
-		"": {"panes"}, "window": {"ttl", "scheme"}, "scalable": {"panes", "scheme"},
-		"cuckoo": {"panes", "ttl", "scheme"}, "shards": {"panes", "scheme"},
+		"": {"panes", "expire-idle"}, "window": {"ttl", "scheme"}, "scalable": {"panes", "expire-idle", "scheme"},
+		"cuckoo": {"panes", "expire-idle", "ttl", "scheme"}, "shards": {"panes", "expire-idle", "scheme"},
 	}[kind]
 	for _, name := range without {
 		switch {
 		case !c.IsSet(name):
-		case name == "panes":
-			return "", usagef("--panes is for a window: it has no effect without --window")
+		case name == "panes", name == "expire-idle":
+			return "", usagef("--%s is for a window: it has no effect without --window", name)
 		default:
 			return "", usagef("--%s has no effect with --%s", name, kind)
 		}

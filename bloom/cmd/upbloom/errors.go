@@ -101,7 +101,7 @@ func (e advised) Unwrap() error { return e.error }
 // flagOf names the flags that set the fields of a bloom.Config and its like.
 var flagOf = map[string]string{
 	"Capacity": "--items", "FPRate": "--rate", "TTL": "--ttl", "Scheme": "--scheme",
-	"Span": "--window", "Panes": "--panes", "Shards": "--shards",
+	"Span": "--window", "Panes": "--panes", "Shards": "--shards", "ExpireIdle": "--expire-idle",
 }
 
 // inFlags puts flags for the names of the API in the Reason of a ConfigError.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/urfave/cli/v3"
 
@@ -53,6 +54,77 @@ func limitOf(c *cli.Command, g bloom.Geometry) (limit, error) {
 		atCapacity = math.Pow(10, -float64(g.Hashes)/2)
 	}
 	return limit{rate: min(10*atCapacity, worstRate)}, nil
+}
+
+// mayAddTo is mayAdd for another kind than a plain filter. It counts items, and
+// not bits. A file that is added again is known by a sample of its items.
+func (a *app) mayAddTo(ctx context.Context, c *cli.Command, o opened, items []string) error {
+	if o.place == nil {
+		for _, name := range []string{"max-rate", "force"} {
+			if c.IsSet(name) {
+				return usagef("--%s has no effect on a %s, which refuses by itself when it is full", name,
+					kindNoun(o.kind))
+			}
+		}
+		return nil
+	}
+	if len(items) <= unasked || c.Bool("force") {
+		return nil
+	}
+	p, err := o.place(ctx)
+	if err != nil {
+		return err
+	}
+	most, err := limitOf(c, p.geometry)
+	if err != nil {
+		return err
+	}
+	if p.parts > 1 && !c.IsSet("max-rate") {
+		// Each part was sized for its part of a rate that is likely a power of ten, and
+		// has the words an item of the next lower power.
+		most.rate = min(most.rate*10/float64(p.parts), worstRate)
+	}
+	distinct := slices.Compact(slices.Sorted(slices.Values(items)))
+	if p.rateWith(uint64(len(distinct))) <= most.rate {
+		return nil
+	}
+	var sample []string
+	for i := 0; i < len(distinct); i += max(len(distinct)/unasked, 1) {
+		sample = append(sample, distinct[i])
+	}
+	areIn, err := o.ExistsAll(ctx, sample)
+	if err != nil {
+		return err
+	}
+	missing := 0
+	for _, in := range areIn {
+		if !in {
+			missing++
+		}
+	}
+	more := uint64(len(distinct)) * uint64(missing) / uint64(len(sample))
+	rate := p.rateWith(more)
+	if rate <= most.rate {
+		return nil
+	}
+	return usagef("%s: the %s would take about %s more, with %s false positives %s, and the limit is %s\n"+
+		"Nothing was changed. Make a larger one (upbloom create), or set --max-rate or --force.",
+		printable(a.key), kindNoun(o.kind), counted(more, "item"), human.OneIn(rate), p.where,
+		human.OneIn(most.rate))
+}
+
+// A place is where new items of a filter go, such as the newest pane of a window.
+type place struct {
+	geometry bloom.Geometry
+	items    uint64 // that are in it
+	share    uint64 // one of so many new items comes into it
+	parts    int    // the false positive rate of the whole is that of so many
+	where    string
+}
+
+// rateWith returns the false positive rate of the place with so many new items.
+func (p place) rateWith(more uint64) float64 {
+	return p.geometry.FalsePositiveRate(p.items + more/p.share)
 }
 
 // over returns what is wrong with so many set bits, "" if nothing is.

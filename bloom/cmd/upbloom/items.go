@@ -37,7 +37,7 @@ func (a *app) checkCommand() *cli.Command {
 		Description: "Prints yes or no for each item. A yes may be a false positive. The exit status\n" +
 			"is 1 if any item is a no.",
 		Action: func(ctx context.Context, c *cli.Command) error {
-			return a.each(ctx, c, false, "yes", "no", handle.ExistsAll)
+			return a.each(ctx, c, looksUp)
 		},
 	}
 }
@@ -47,21 +47,63 @@ func (a *app) addCommand() *cli.Command {
 		Name: "add", Usage: "add items", ArgsUsage: "KEY ITEM... (or - for lines of standard input)",
 		Description: "Prints new or seen for each item. A seen may be a false positive. Without\n" +
 			"--items the filter must be there, of any kind. More than 1,000 lines of standard\n" +
-			"input that would put a plain filter over its size are refused, as by load. A cuckoo\n" +
-			"filter stores one more copy of an item that was seen.",
+			"input that would fill it too far are refused, as by load. A cuckoo filter stores one\n" +
+			"more copy of an item that was seen, and refuses by itself when it is full.",
 		Flags: slices.Concat(sizeFlags(), fillFlags()),
 		Action: func(ctx context.Context, c *cli.Command) error {
-			return a.each(ctx, c, true, "new", "seen", handle.AddAll)
+			return a.each(ctx, c, adds)
 		},
 	}
 }
 
-// answer is what check or add prints of an item, for programs.
+func (a *app) removeCommand() *cli.Command {
+	return &cli.Command{
+		Name: "remove", Usage: "take items out of a cuckoo filter",
+		ArgsUsage: "KEY ITEM... (or - for lines of standard input)",
+		Description: "Prints removed or missing for each item. Remove only what was added, and as often\n" +
+			"as it was added: another item may look like one that was not, and would be taken out\n" +
+			"in its place. The exit status is 1 if any item is missing.",
+		Action: func(ctx context.Context, c *cli.Command) error {
+			return a.each(ctx, c, removes)
+		},
+	}
+}
+
+// A batch is what a command does with its items, and a word for each answer.
+type batch struct {
+	yes, no string
+	run     func(handle, context.Context, []string) ([]bool, error)
+	field   func(*answer) **bool // of the answer, for programs
+	adds    bool
+	noIsNo  bool   // a no shows in the exit status
+	kind    string // that it needs, "" for any
+}
+
+var (
+	looksUp = batch{
+		yes: "yes", no: "no", run: handle.ExistsAll, noIsNo: true,
+		field: func(a *answer) **bool { return &a.Found },
+	}
+	adds = batch{
+		yes: "new", no: "seen", run: handle.AddAll, adds: true,
+		field: func(a *answer) **bool { return &a.New },
+	}
+	removes = batch{
+		yes: "removed", no: "missing", noIsNo: true, kind: cuckooKind,
+		run: func(h handle, ctx context.Context, items []string) ([]bool, error) {
+			return h.(*bloom.Cuckoo).RemoveAll(ctx, items)
+		},
+		field: func(a *answer) **bool { return &a.Removed },
+	}
+)
+
+// answer is what check, add or remove prints of an item, for programs.
 type answer struct {
-	Item  string `json:"item"`
-	Found *bool  `json:"found,omitempty"`
-	New   *bool  `json:"new,omitempty"`
-	Error string `json:"error,omitempty"`
+	Item    string `json:"item"`
+	Found   *bool  `json:"found,omitempty"`
+	New     *bool  `json:"new,omitempty"`
+	Removed *bool  `json:"removed,omitempty"`
+	Error   string `json:"error,omitempty"`
 }
 
 // unasked is how many items add sends without a look at the filter before.
@@ -102,10 +144,10 @@ func (a *app) mayAdd(ctx context.Context, c *cli.Command, f *bloom.Filter, items
 	return a.mayFill(ctx, c, f, l, before)
 }
 
-// handleFor opens the filter of check or of add. If adds is true, it looks whether
-// the items may be added, and --items makes a plain filter.
-func (a *app) handleFor(ctx context.Context, c *cli.Command, adds bool, items []string) (handle, error) {
-	if adds {
+// handleFor opens the filter of a batch. If the batch adds, it looks whether the
+// items may be added, and --items makes a plain filter.
+func (a *app) handleFor(ctx context.Context, c *cli.Command, b batch, items []string) (handle, error) {
+	if b.adds {
 		if cfg, err := configOf(c); err != nil {
 			return nil, err
 		} else if cfg.Capacity != 0 {
@@ -120,11 +162,16 @@ func (a *app) handleFor(ctx context.Context, c *cli.Command, adds bool, items []
 		}
 	}
 	o, err := a.openKey(ctx, a.key)
-	if adds && errors.Is(err, bloom.ErrNotFound) {
+	switch {
+	case b.adds && errors.Is(err, bloom.ErrNotFound):
 		return nil, makeable{err}
-	}
-	if err != nil || !adds {
-		return o.handle, err
+	case err != nil:
+		return nil, err
+	case b.kind != "" && o.kind != b.kind:
+		return nil, advised{bloom.ErrNotFilter, fmt.Sprintf("the key holds a %s: items can be taken out of a"+
+			" cuckoo filter alone; nothing was changed", kindNoun(o.kind))}
+	case !b.adds:
+		return o.handle, nil
 	}
 	if f, ok := o.handle.(*bloom.Filter); ok {
 		if len(items) > unasked {
@@ -132,19 +179,12 @@ func (a *app) handleFor(ctx context.Context, c *cli.Command, adds bool, items []
 		}
 		return f, err
 	}
-	for _, name := range []string{"max-rate", "force"} {
-		if c.IsSet(name) {
-			return nil, usagef("--%s is for a plain filter: it has no effect on a %s", name, kindNoun(o.kind))
-		}
-	}
-	return o.handle, nil
+	return o.handle, a.mayAddTo(ctx, c, o, items)
 }
 
-// each runs a batch and prints the word yes or the word no for each item, or
-// what became of it if the batch failed.
-func (a *app) each(ctx context.Context, c *cli.Command, adds bool, yes, no string,
-	run func(handle, context.Context, []string) ([]bool, error),
-) error {
+// each runs a batch and prints a word for each item, or what became of it if the
+// batch failed.
+func (a *app) each(ctx context.Context, c *cli.Command, b batch) error {
 	args, err := a.arguments(c, 2, -1)
 	if err != nil {
 		return err
@@ -153,39 +193,36 @@ func (a *app) each(ctx context.Context, c *cli.Command, adds bool, yes, no strin
 	if err != nil {
 		return err
 	}
-	h, err := a.handleFor(ctx, c, adds, items)
+	h, err := a.handleFor(ctx, c, b, items)
 	if err != nil {
 		return err
 	}
-	answers, err := run(h, ctx, items)
+	answers, err := b.run(h, ctx, items)
 	if _, ok := h.(*bloom.Sharded); ok {
 		err = shardMissing(err)
 	}
-	var batch *bloom.BatchError
-	if err != nil && !errors.As(err, &batch) {
+	var failed *bloom.BatchError
+	if err != nil && !errors.As(err, &failed) {
 		return err
 	}
 	missing := false
 	for i, item := range items {
 		line := answer{Item: item}
-		word := no
+		word := b.no
 		if answers[i] {
-			word = yes
+			word = b.yes
 		}
-		switch {
-		case batch != nil && batch.Items[i] != bloom.ItemDone:
-			word, line.Error = batch.Items[i].String(), batch.Items[i].String()
-		case adds:
-			line.New = &answers[i]
-		default:
-			line.Found = &answers[i]
+		if failed != nil && failed.Items[i] != bloom.ItemDone {
+			word, line.Error = failed.Items[i].String(), failed.Items[i].String()
+		} else {
+			*b.field(&line) = &answers[i]
 			missing = missing || !answers[i]
 		}
 		if err := a.print(line, fmt.Sprintf("%-4s  %s", word, printable(item))); err != nil {
 			return err
 		}
 	}
-	if err == nil && missing {
+	if err == nil && missing && b.noIsNo {
 		return errNo
 	}
 	return err

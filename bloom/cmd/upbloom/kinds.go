@@ -59,11 +59,13 @@ type expirer interface {
 }
 
 // opened is a handle of a kind. When stats is called it reads the state, and draws
-// it for a person.
+// it for a person. place is nil for a plain filter, whose bits are counted, and for
+// a cuckoo filter, which cannot be filled too far.
 type opened struct {
 	handle
 	kind  string
 	stats func(ctx context.Context) (state, string, error)
+	place func(ctx context.Context) (place, error)
 }
 
 // openKey opens the filter at the key by its kind: a plain filter in one request,
@@ -119,14 +121,14 @@ func (a *app) openKey(ctx context.Context, key string) (opened, error) {
 }
 
 func (a *app) ofFilter(f *bloom.Filter) opened {
-	return opened{f, plainKind, func(ctx context.Context) (state, string, error) {
+	return opened{handle: f, kind: plainKind, stats: func(ctx context.Context) (state, string, error) {
 		s, err := f.Stats(ctx)
 		return stateOf(a.key, s), s.String(), err
 	}}
 }
 
 func (a *app) ofWindow(w *bloom.Window) opened {
-	return opened{w, windowKind, func(ctx context.Context) (state, string, error) {
+	return opened{handle: w, kind: windowKind, stats: func(ctx context.Context) (state, string, error) {
 		s, err := w.Stats(ctx)
 		out := a.state(windowKind, s.Geometry, s.Bytes, s.TTL)
 		out.Rate, out.PaneSpan = &s.LiveFPRate, s.PaneSpan.Seconds()
@@ -136,21 +138,36 @@ func (a *app) ofWindow(w *bloom.Window) opened {
 			out.Parts = append(out.Parts, part{p.SetBits, p.Fill, p.Items, p.LiveFPRate})
 		}
 		return out, s.String(), err
+	}, place: func(ctx context.Context) (place, error) {
+		s, err := w.Stats(ctx)
+		p := place{w.Geometry(), 0, 1, len(s.Panes), "in its newest pane"}
+		if len(s.Panes) > 0 {
+			p.items = s.Panes[0].Items
+		}
+		return p, err
 	}}
 }
 
 func (a *app) ofScalable(l *bloom.Scalable) opened {
-	return opened{l, scalableKind, func(ctx context.Context) (state, string, error) {
+	return opened{handle: l, kind: scalableKind, stats: func(ctx context.Context) (state, string, error) {
 		s, err := l.Stats(ctx)
 		out := a.state(scalableKind, s.Geometry, s.Bytes, s.TTL)
 		out.Items, out.Fill, out.Rate = &s.Items, &s.Fill, &s.LiveFPRate
 		out.SetBits, out.Saturated, out.Parts = s.SetBits, s.Saturated, partsOf(s.Layers)
 		return out, s.String(), err
+	}, place: func(ctx context.Context) (place, error) {
+		s, err := l.Stats(ctx)
+		g := l.Geometry()
+		for layer := g.Bits; s.MaxLayers > 1; s.MaxLayers-- { // as if all layers were one filter
+			layer *= 4
+			g.Bits += layer
+		}
+		return place{g, s.Items, 1, 5, "in all the layers that it can have"}, err
 	}}
 }
 
 func (a *app) ofCuckoo(f *bloom.Cuckoo) opened {
-	return opened{f, cuckooKind, func(ctx context.Context) (state, string, error) {
+	return opened{handle: f, kind: cuckooKind, stats: func(ctx context.Context) (state, string, error) {
 		s, err := f.Stats(ctx)
 		out := a.state(cuckooKind, s.Geometry, s.Bytes, s.TTL)
 		out.Items, out.Fill, out.Rate = &s.Items, &s.Fill, &s.LiveFPRate
@@ -160,7 +177,7 @@ func (a *app) ofCuckoo(f *bloom.Cuckoo) opened {
 }
 
 func (a *app) ofSharded(f *bloom.Sharded) opened {
-	return opened{f, shardedKind, func(ctx context.Context) (state, string, error) {
+	return opened{handle: f, kind: shardedKind, stats: func(ctx context.Context) (state, string, error) {
 		s, err := f.Stats(ctx)
 		out := a.state(shardedKind, f.Geometry(), s.Bytes, s.TTL)
 		out.Items, out.Rate, out.Saturated = &s.Items, &s.LiveFPRate, s.Saturated
@@ -172,6 +189,10 @@ func (a *app) ofSharded(f *bloom.Sharded) opened {
 		}
 		out.Fill = &fill
 		return out, s.String(), shardMissing(err)
+	}, place: func(ctx context.Context) (place, error) {
+		s, err := f.Stats(ctx)
+		n := max(uint64(len(s.Shards)), 1)
+		return place{f.Geometry(), s.Items / n, n, 1, "in each shard"}, shardMissing(err)
 	}}
 }
 

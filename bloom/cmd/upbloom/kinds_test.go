@@ -139,8 +139,10 @@ func TestPlainCommandsAtOtherKinds(t *testing.T) {
 				sh.want(3, "key: the key holds a "+k.noun+", and not a plain filter", "c\n", c[1:]...)
 			}
 			sh.want(3, "and not a plain filter: use another key", "", "create", "--items", "1k", "key")
-			sh.want(2, "--force is for a plain filter: it has no effect on a "+k.noun, "",
-				"add", "--force", "key", "c")
+			if k.kind == "cuckoo" {
+				sh.want(2, "--force has no effect on a cuckoo filter, which refuses by itself", "",
+					"add", "--force", "key", "c")
+			}
 			if at != "key" && sh.stored("key") != "" || sh.stored(at) != before {
 				t.Error("the filter was changed, or another one was made beside it")
 			}

@@ -6,6 +6,7 @@
 //	upbloom info KEY                    how full is it, when does it expire
 //	upbloom check KEY ITEM...           is it in
 //	upbloom add KEY ITEM...             add items
+//	upbloom remove KEY ITEM...          take items out of a cuckoo filter
 //	upbloom create KEY --items N        make an empty one
 //	upbloom load KEY [FILE]             add millions, a line each
 //	upbloom replace KEY [FILE]          rebuild it from the items of a file
@@ -42,7 +43,7 @@
 // The exit status is:
 //
 //	0    all went well
-//	1    check did not find an item
+//	1    check or remove did not find an item
 //	2    the command line, the environment or a file is wrong, or the command
 //	     was refused before it changed anything
 //	3    there is no filter at the key, or another one, or other data
@@ -124,8 +125,8 @@ func (a *app) root() *cli.Command {
 		},
 		After: func(context.Context, *cli.Command) error { a.close(); return nil },
 		Commands: []*cli.Command{
-			a.lsCommand(), a.infoCommand(), a.checkCommand(), a.addCommand(), a.createCommand(),
-			a.loadCommand(), a.replaceCommand(), a.saveCommand(), a.restoreCommand(), a.ttlCommand(),
+			a.lsCommand(), a.infoCommand(), a.checkCommand(), a.addCommand(), a.removeCommand(),
+			a.createCommand(), a.loadCommand(), a.replaceCommand(), a.saveCommand(), a.restoreCommand(), a.ttlCommand(),
 			a.rmCommand(), a.calcCommand(), a.doctorCommand(), a.serveCommand(),
 			a.helpCommand(),
 		},

@@ -29,8 +29,9 @@ func usageFlags() []cli.Flag {
 	}
 }
 
-// monthOf works out a month, nil if no flag asks for one.
-func monthOf(c *cli.Command, p plan) (*month, error) {
+// monthOf works out a month of filters that are so long, nil if no flag asks for
+// one. An Add is billed as addCommands.
+func monthOf(c *cli.Command, bytes uint64, addCommands int) (*month, error) {
 	asked := false
 	for _, name := range []string{"adds", "lookups", "filters", "mirror", "price", "processes"} {
 		asked = asked || c.IsSet(name)
@@ -50,8 +51,8 @@ func monthOf(c *cli.Command, p plan) (*month, error) {
 		}
 	}
 	m := &month{Month: billing.Use{
-		Bytes: p.Bytes, Filters: countOf(c, "filters"),
-		Adds: float64(countOf(c, "adds")), Lookups: float64(countOf(c, "lookups")),
+		Bytes: bytes, Filters: countOf(c, "filters"),
+		Adds: float64(addCommands) * float64(countOf(c, "adds")), Lookups: float64(countOf(c, "lookups")),
 		MaxStale: stale, Copies: countOf(c, "processes"),
 	}.Month()}
 	if c.Bool("price") {

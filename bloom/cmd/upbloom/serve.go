@@ -17,7 +17,8 @@ func (a *app) serveCommand() *cli.Command {
 		Name: "serve", Usage: "run a REST server for tests on this machine", ArgsUsage: " ",
 		Description: "In memory, or in front of a Redis. Prints two lines to paste into the shell in\n" +
 			"which your program runs, and serves until it is interrupted. Other machines reach\n" +
-			"it only if --addr names more than the loopback interface.",
+			"it only if --addr names more than the loopback interface. upbloom --demo serve has\n" +
+			"some filters in it.",
 		Flags: []cli.Flag{
 			&cli.StringFlag{
 				Name: "addr", Value: "127.0.0.1:8079",
@@ -43,6 +44,9 @@ func (a *app) serveCommand() *cli.Command {
 				opts = append(opts, upstashtest.WithToken(token))
 			}
 			if redis := c.String("redis"); redis != "" {
+				if a.demo {
+					return usagef("--demo and --redis: the filters of the demo are for an empty memory")
+				}
 				opts = append(opts, upstashtest.WithRedis(redis))
 			}
 			s, err := upstashtest.Start(opts...)
@@ -55,6 +59,13 @@ func (a *app) serveCommand() *cli.Command {
 				return err
 			}
 			a.server = s
+			if a.demo {
+				client := s.Client()
+				defer client.Close()
+				if err := fillDemo(ctx, client); err != nil {
+					return err
+				}
+			}
 			text := fmt.Sprintf("export UPSTASH_REDIS_REST_URL='%s'\nexport UPSTASH_REDIS_REST_TOKEN='%s'",
 				s.URL, s.Token)
 			if !isLoopback(c.String("addr")) {

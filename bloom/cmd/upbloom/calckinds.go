@@ -1,0 +1,141 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/urfave/cli/v3"
+
+	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/internal/human"
+)
+
+// kindPlan is what a filter of another kind than a plain one costs, for programs.
+type kindPlan struct {
+	Kind       string  `json:"kind"`
+	Items      uint64  `json:"items"`
+	Rate       float64 `json:"rate"`
+	Parts      int     `json:"parts"` // panes or shards, 1 if there are none
+	Bytes      uint64  `json:"bytes"` // of all strings together
+	BitsAnItem float64 `json:"bitsAnItem"`
+	// AddCommands is what an Add is billed as while there is room, and
+	// ExistsCommands a look-up.
+	AddCommands    int     `json:"addCommands"`
+	ExistsCommands int     `json:"existsCommands"`
+	Layers         []grown `json:"layers,omitempty"` // of a scalable filter, as it grows
+	Month          *month  `json:"month,omitempty"`
+
+	part bloom.Geometry
+}
+
+// grown is a scalable filter with some number of layers, for programs.
+type grown struct {
+	Items uint64 `json:"items"` // that it holds at its false positive rate
+	Bytes uint64 `json:"bytes"`
+}
+
+// cells is how long the part of a string is that a geometry needs.
+func cells(g bloom.Geometry) uint64 { return g.Bytes(bloom.LayoutHeaded) - headerBytes }
+
+// headerBytes is the length of a header.
+const headerBytes = 24
+
+// mostBytes is where a scalable filter ends to grow, unless its program says
+// otherwise.
+const mostBytes = 100_000_000
+
+// kindPlanOf works out the plan for a kind that a flag chooses.
+func kindPlanOf(c *cli.Command, kind string) (kindPlan, error) {
+	cfg, err := sizeConfig(c)
+	if err != nil {
+		return kindPlan{}, err
+	}
+	p := kindPlan{
+		Kind: kind, Items: cfg.Capacity, Rate: cfg.FPRate, Parts: 1, AddCommands: 1, ExistsCommands: 1,
+	}
+	switch kind {
+	case "window":
+		w := bloom.WindowConfig{
+			Capacity: cfg.Capacity, FPRate: cfg.FPRate, Span: lifetimeOf(c, "window"), Panes: c.Int("panes"),
+		}
+		p.part, err = w.Geometry()
+		p.Parts = max(w.Panes, 1) + 2
+	case "scalable":
+		p.part, err = bloom.ScalableConfig{Capacity: cfg.Capacity, FPRate: cfg.FPRate}.Geometry()
+	case "cuckoo":
+		p.part, err = bloom.CuckooConfig{Capacity: cfg.Capacity, FPRate: cfg.FPRate}.Geometry()
+		p.AddCommands = 3
+	case "shards":
+		s := bloom.ShardedConfig{Capacity: cfg.Capacity, FPRate: cfg.FPRate, Shards: c.Int("shards")}
+		p.Kind, p.Parts = shardedKind, s.Shards
+		p.part, err = s.Geometry()
+	}
+	if err != nil {
+		return p, flagError(err)
+	}
+	p.Bytes = headerBytes + uint64(p.Parts)*cells(p.part)
+	if p.Kind == shardedKind {
+		p.Bytes = uint64(p.Parts) * p.part.Bytes(bloom.LayoutHeaded)
+	}
+	if kind == "scalable" {
+		p.Layers = grow(max(cfg.Capacity, 1000), p.part)
+	}
+	p.BitsAnItem = 8 * float64(p.Bytes) / float64(p.Items)
+	p.Month, err = monthOf(c, p.Bytes, p.AddCommands)
+	if c.IsSet("mirror") {
+		err = usagef("--mirror is for a plain filter: it has no effect on a %s", kindNoun(p.Kind))
+	}
+	return p, err
+}
+
+// grow returns what a scalable filter holds with one layer, with two, and so on.
+// Each layer is four times as long as the one before.
+func grow(items uint64, first bloom.Geometry) (list []grown) {
+	layer := first
+	at := grown{Bytes: headerBytes}
+	for range 5 {
+		at.Items, at.Bytes = at.Items+items, at.Bytes+cells(layer)
+		if len(list) > 0 && at.Bytes > mostBytes {
+			break
+		}
+		list = append(list, at)
+		items, layer.Bits = 4*items, 4*layer.Bits
+	}
+	return list
+}
+
+func (p kindPlan) text() string {
+	var b strings.Builder
+	what := map[string]string{
+		windowKind: fmt.Sprintf("%d panes, each ", p.Parts), shardedKind: fmt.Sprintf("%d shards, each ", p.Parts),
+		scalableKind: "first layer ",
+	}[p.Kind]
+	fmt.Fprintf(&b, "%-15s  %s%v\n", p.Kind, what, p.part)
+	fmt.Fprintf(&b, "memory           %s bytes, %.1f bits an item\n", human.Count(p.Bytes), p.BitsAnItem)
+	for i, g := range p.Layers {
+		fmt.Fprintf(&b, "  %-13s  %s bytes, for %s items\n", counted(uint64(i+1), "layer"), human.Count(g.Bytes),
+			human.Count(g.Items))
+	}
+	if most := len(p.Layers); most > 0 {
+		p.Items = p.Layers[most-1].Items
+	}
+	fmt.Fprintf(&b, "false positives  %s at %s items\n", human.OneIn(p.Rate), human.Count(p.Items))
+	switch p.Kind {
+	case windowKind:
+		b.WriteString("Exists, Add      1 command each; a few more for each pane's turn")
+	case cuckooKind:
+		b.WriteString("Exists           1 command\nAdd, Remove      3 commands each, one item or 500; more when it is" +
+			" nearly full")
+	case shardedKind:
+		b.WriteString("Exists, Add      1 command each; a batch is one for each shard that has an item of it")
+	default:
+		b.WriteString("Exists, Add      1 command each; an Add now and then looks whether it must grow")
+	}
+	if p.Kind != shardedKind && p.Bytes > 100<<20 {
+		b.WriteString("\nplan             a record above 100 MB needs one of the larger plans")
+	}
+	if p.Month != nil {
+		b.WriteString("\n" + p.Month.text())
+	}
+	return b.String()
+}

@@ -1,0 +1,159 @@
+package main
+
+import (
+	"bufio"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/upbloom/upbloom/upstash/upstashtest"
+)
+
+// remove takes out what was added, and says what was not there.
+func TestRemoveItems(t *testing.T) {
+	sh := newShell(t)
+	sh.want(0, "", "", "create", "--items", "1k", "--cuckoo", "seats")
+	sh.want(0, "", "", "add", "seats", "a", "b", "b")
+	if out := sh.want(1, "", "", "remove", "seats", "a", "z"); out != "removed  a\nmissing  z\n" {
+		t.Errorf("remove prints %q", out)
+	}
+	sh.want(1, "no    a", "", "check", "seats", "a")
+	sh.want(0, "removed  b\nremoved  b\n", "b\nb\n", "remove", "seats", "-")
+	var a answer
+	decode(t, sh.want(1, "", "", "--json", "remove", "seats", "b"), &a)
+	if a.Removed == nil || *a.Removed || a.Found != nil || a.New != nil {
+		t.Errorf("%+v", a)
+	}
+	sh.want(2, "usage: upbloom remove", "", "remove", "seats")
+	sh.want(3, "no filter at this key", "", "remove", "none", "a")
+	for _, flag := range []string{"--scalable", "--window=1h", "--shards=2", "--scheme=blocked"} {
+		sh.want(0, "", "", "create", "--items", "1k", flag, "key")
+		sh.want(0, "", "", "add", "key", "a")
+		sh.want(3, "items can be taken out of a cuckoo filter alone", "", "remove", "key", "a")
+		sh.want(0, "yes   a", "", "check", "key", "a")
+		sh.want(0, "", "", "rm", "--yes", "key")
+	}
+	sh.want(0, "", "", "add", "seats", "c")
+	lost := false
+	sh.s.InjectFunc(func(_ int64, r upstashtest.RequestInfo) upstashtest.Fault {
+		if lost || !strings.HasPrefix(r.Commands[0], "EVAL") {
+			return upstashtest.Fault{}
+		}
+		lost = true
+		return upstashtest.Drop(upstashtest.AfterExec)
+	})
+	sh.want(5, "seats: ", "", "remove", "seats", "c")
+}
+
+// A window that expires when nothing is in it is made by the program too.
+func TestCreateExpireIdle(t *testing.T) {
+	sh := newShell(t)
+	sh.want(0, "created", "", "create", "--items", "1k", "--window", "1h", "--expire-idle", "seen")
+	sh.want(0, "expires in 4h", "", "ttl", "seen")
+	sh.want(3, "made with another --expire-idle", "", "create", "--items", "1k", "--window", "1h", "seen")
+	for _, flags := range []string{"", "--cuckoo", "--scalable", "--shards=2"} {
+		args := append([]string{"create", "--items", "1k", "--expire-idle"}, strings.Fields(flags)...)
+		sh.want(2, "--expire-idle is for a window: it has no effect without --window", "", append(args, "key")...)
+	}
+}
+
+// Many lines of standard input that would fill a filter far beyond its size are
+// refused, of every kind. Those that are in already do not count.
+func TestFillingKindsTooFar(t *testing.T) {
+	for _, flag := range []string{"--window=1h", "--scalable", "--shards=2"} {
+		sh := newShell(t)
+		sh.want(0, "", "", "create", "--items", "1k", flag, "key")
+		fits, most := numbered("a", 1_200), 20_000
+		if flag == "--scalable" {
+			most = 1_200_000 / 2 // five layers hold 341,000
+		}
+		sh.want(0, "new   a-1", fits, "add", "key", "-")
+		sh.want(0, "seen  a-1", fits, "add", "key", "-")
+		at := "key"
+		if flag == "--shards=2" {
+			at = "key:0"
+		}
+		before := sh.stored(at)
+		sh.want(2, "Nothing was changed", numbered("b", most), "add", "key", "-")
+		if sh.stored(at) != before {
+			t.Errorf("%s: items were added all the same", flag)
+		}
+		if flag != "--scalable" {
+			sh.want(2, "Nothing was changed", numbered("b", 2_000), "add", "--max-rate", "1/100000", "key", "-")
+			sh.want(0, "new   b-1", numbered("b", most), "add", "--force", "key", "-")
+		}
+	}
+}
+
+// calc says of each kind how long it will be.
+func TestCalcOfKinds(t *testing.T) {
+	sh := newShell(t)
+	for _, size := range []string{"--items=1000", "--items=54321 --rate=1/1000", "--items=7 --rate=5%"} {
+		for _, kind := range []string{
+			"--window=1h", "--window=24h --panes=3", "--scalable", "--cuckoo", "--shards=1", "--shards=5",
+		} {
+			flags := strings.Fields(size + " " + kind)
+			var p kindPlan
+			decode(t, sh.want(0, "", "", append([]string{"--json", "calc"}, flags...)...), &p)
+			sh.want(0, "created", "", append(append([]string{"create"}, flags...), "key")...)
+			var s state
+			decode(t, sh.want(0, "", "", "--json", "info", "key"), &s)
+			if p.Bytes != s.Bytes || p.Kind != s.Kind {
+				t.Errorf("%q: calc says %d bytes of a %s, and it has %d", flags, p.Bytes, p.Kind, s.Bytes)
+			}
+			sh.want(0, "removed", "", "rm", "--yes", "key")
+		}
+	}
+	sh.want(0, "created", "", "create", "--items", "1k", "--scalable", "key")
+	sh.want(0, "", numbered("a", 4_000), "add", "key", "-")
+	var p kindPlan
+	var s state
+	decode(t, sh.want(0, "", "", "--json", "calc", "--items", "1k", "--scalable"), &p)
+	decode(t, sh.want(0, "", "", "--json", "info", "key"), &s)
+	n := len(s.Parts) // the last layer is written as far as items are in it
+	if n < 2 || len(p.Layers) != 5 || s.Bytes > p.Layers[n-1].Bytes || s.Bytes <= p.Layers[n-2].Bytes ||
+		p.Layers[4].Items != 341_000 {
+		t.Errorf("calc says %+v, and it has %d bytes in %d layers", p.Layers, s.Bytes, n)
+	}
+
+	// 30 days of a million Adds, each of which is three commands of a cuckoo filter.
+	month := []string{"calc", "--items", "1M", "--adds", "1M", "--price"}
+	sh.want(0, "$180.00 a month", "", append(month, "--cuckoo")...)
+	sh.want(0, "$60.00 a month", "", append(month, "--shards", "4")...)
+	sh.want(2, "--mirror is for a plain filter", "", append(month, "--cuckoo", "--mirror", "5s")...)
+	sh.want(2, "--panes is for a window", "", append(month, "--panes", "2")...)
+	sh.want(2, "upbloom: --shards is 999", "", append(month, "--shards", "999")...)
+}
+
+// The demo has every kind of filter, and can be served to other programs.
+func TestDemo(t *testing.T) {
+	sh := newShell(t)
+	for key, kind := range map[string]string{
+		"demo:webhooks": "filter", "demo:deliveries": "window", "demo:urls": "scalable",
+		"demo:seats": "cuckoo", "demo:pages": "sharded",
+	} {
+		var s state
+		decode(t, sh.want(0, "", "", "--demo", "--json", "info", key), &s)
+		if s.Kind != kind {
+			t.Errorf("%s is a %s, want a %s", key, s.Kind, kind)
+		}
+	}
+	sh.want(2, "--demo and --redis", "", "--demo", "serve", "--redis", "127.0.0.1:1")
+
+	cmd := sh.command("--demo", "serve", "--addr", "127.0.0.1:0")
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = cmd.Process.Signal(os.Interrupt); _ = cmd.Wait() }()
+	there := *sh
+	there.env = nil
+	in := bufio.NewScanner(out)
+	for len(there.env) < 2 && in.Scan() {
+		there.env = append(there.env, strings.ReplaceAll(strings.TrimPrefix(in.Text(), "export "), "'", ""))
+	}
+	there.want(0, "yes   item-7", "", "check", "demo:seats", "item-7")
+}
