@@ -241,6 +241,9 @@ func (p *step) lifetime(s *slot) bool {
 	if p.end != answered {
 		return true
 	}
+	if p.verb == Persist && !p.yes[0] && p.call != 0 {
+		return false // perhaps an attempt of its own removed the TTL
+	}
 	// Persist finds no TTL if none was settled yet. It must not find one if none
 	// may be there.
 	return p.verb == SetTTL && p.yes[0] || p.verb == Persist && (had || !p.yes[0])
