@@ -114,12 +114,12 @@ func (s *sender) sendScript(ctx context.Context, x *call) ending {
 
 // sendOnce sends the request and decodes the answer.
 func (s *sender) sendOnce(ctx context.Context, x *call) ending {
-	mark := s.prepare(x)
+	sent, mark := s.prepare(x)
 	if e := s.roundTrip(ctx, x); e.err != nil {
 		return e
 	}
 	if !s.noSyncToken {
-		s.tokens.store(x.resp.syncToken, mark, x.traits&traitRead != 0)
+		s.tokens.store(x.resp.syncToken, sent, mark, x.traits&traitRead != 0)
 	}
 	if err := x.decode(); err != nil {
 		return answerEnding(x.traits, err)
@@ -128,12 +128,11 @@ func (s *sender) sendOnce(ctx context.Context, x *call) ending {
 }
 
 // prepare writes the request anew for each attempt, because the sync token may
-// have changed. It returns the token's mark.
-func (s *sender) prepare(x *call) (mark *string) {
+// have changed. It returns that and its mark.
+func (s *sender) prepare(x *call) (token string, mark uint64) {
 	h := append(x.headers[:0], Header{"Content-Type", "application/json"},
 		Header{"Authorization", (*s.auth).v.bearer})
 	if !s.noSyncToken {
-		var token string
 		token, mark = s.tokens.load()
 		x.resp.sentToken = token
 		h = append(h, Header{"Upstash-Sync-Token", token})
@@ -153,7 +152,7 @@ func (s *sender) prepare(x *call) (mark *string) {
 		url = s.endpoint.base + x.path
 	}
 	x.req = Request{URL: url, Header: h, Body: x.body, MaxResponse: s.maxResponse}
-	return mark
+	return token, mark
 }
 
 // roundTrip gives the request to the transport, for no longer than the timeout.

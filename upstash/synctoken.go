@@ -1,6 +1,6 @@
 package upstash
 
-import "sync/atomic"
+import "sync"
 
 // syncTokens keeps the token of the latest state that this client has seen, for
 // read-your-writes on a global database. Tokens are opaque and cannot be
@@ -9,32 +9,32 @@ import "sync/atomic"
 // older one. Nothing but sending them one after the other would avoid that, and
 // the second would have to wait.
 type syncTokens struct {
-	current atomic.Pointer[string]
+	mu      sync.Mutex // an atomic pointer would be one allocation more for each token
+	current string
+	version uint64 // counts the tokens
 }
 
 // load returns the token to send, "" at first, and a mark for store.
-func (t *syncTokens) load() (string, *string) {
-	p := t.current.Load()
-	if p == nil {
-		return "", nil
-	}
-	return *p, p
+func (t *syncTokens) load() (token string, mark uint64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.current, t.version
 }
 
-// store keeps the token of the answer to a request that was sent with mark. The
-// answer to a read may come from a replica that lacks a write which ended
-// meanwhile. So the token of a read replaces only the one that the read was
-// sent with; the token of a write replaces any.
-func (t *syncTokens) store(token string, mark *string, read bool) {
-	if !isSyncToken(token) || mark != nil && *mark == token {
+// store keeps the token of the answer to a request that was sent with another one
+// and its mark. The answer to a read may come from a replica that lacks a write
+// which ended meanwhile. So the token of a read replaces only the one that the
+// read was sent with; the token of a write replaces any.
+func (t *syncTokens) store(token, sent string, mark uint64, read bool) {
+	if token == sent || !isSyncToken(token) {
 		return
 	}
-	kept := token // allocates, and not before here
-	if read {
-		t.current.CompareAndSwap(mark, &kept)
-		return
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !read || mark == t.version {
+		t.current = token
+		t.version++
 	}
-	t.current.Store(&kept)
 }
 
 // maxSyncToken is far above the length of the API's tokens. It bounds what each

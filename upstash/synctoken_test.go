@@ -51,17 +51,17 @@ func TestSyncTokenOfALateRead(t *testing.T) {
 	var tokens syncTokens
 	_, readMark := tokens.load()
 	_, writeMark := tokens.load()
-	tokens.store("after the write", writeMark, false)
-	tokens.store("before the write", readMark, true)
+	tokens.store("after the write", "", writeMark, false)
+	tokens.store("before the write", "", readMark, true)
 	if got, _ := tokens.load(); got != "after the write" {
 		t.Errorf("a late read's token took the place of a write's: %q", got)
 	}
 	_, mark := tokens.load()
-	tokens.store("newer", mark, true)
+	tokens.store("newer", "after the write", mark, true)
 	if got, _ := tokens.load(); got != "newer" {
 		t.Errorf("got %q, want the token of a read that knew the write", got)
 	}
-	tokens.store("", mark, false)
+	tokens.store("", "newer", mark, false)
 	if got, _ := tokens.load(); got != "newer" {
 		t.Errorf("an answer without a token left %q", got)
 	}
@@ -70,10 +70,10 @@ func TestSyncTokenOfALateRead(t *testing.T) {
 // A token that could not be sent back would fail every call that follows.
 func TestSyncTokenOfStrangeShape(t *testing.T) {
 	var tokens syncTokens
-	tokens.store("good", nil, false)
+	tokens.store("good", "", 0, false)
 	for _, bad := range []string{"", "\x00", "a\r\nb", "\x7f", "\u00e9", strings.Repeat("x", maxSyncToken+1)} {
-		_, mark := tokens.load()
-		tokens.store(bad, mark, false)
+		sent, mark := tokens.load()
+		tokens.store(bad, sent, mark, false)
 		if got, _ := tokens.load(); got != "good" {
 			t.Fatalf("kept %.20q", got)
 		}
