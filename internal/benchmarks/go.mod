@@ -7,6 +7,7 @@ require (
 	github.com/greatroar/blobloom v0.8.0
 	github.com/redis/go-redis/v9 v9.23.0
 	github.com/redis/rueidis v1.0.79
+	github.com/tetratelabs/wazero v1.12.0
 	github.com/upbloom/upbloom v0.0.0
 	github.com/valyala/fasthttp v1.73.0
 	github.com/zeebo/xxh3 v1.1.0

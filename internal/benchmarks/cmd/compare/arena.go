@@ -27,6 +27,7 @@ const (
 	scriptName = "script of SETBITs, EVALSHA"
 	setName    = "SADD, SMISMEMBER"
 	keysName   = "SET NX EX, EXISTS"
+	bitsName   = "bits-and-blooms v3"
 )
 
 // arena is what all contestants share: one Redis, and one REST server in front

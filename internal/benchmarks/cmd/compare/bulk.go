@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"runtime"
 	"slices"
 	"time"
 
@@ -13,7 +12,7 @@ import (
 // here, and what a Mirror answers, with and without somebody who writes.
 func playBulk(a *arena, o options, r *report) error {
 	n := capacity
-	if o.turn < 100*time.Millisecond {
+	if o.short() {
 		n = 20_000
 	}
 	all := emails("bulk-", n)
@@ -64,10 +63,7 @@ func playBulk(a *arena, o options, r *report) error {
 		return err
 	}
 	o.rounds = min(o.rounds, 3) // a round takes many seconds
-	if err := r.play(a, o, append([]*contest{loads}, mirrors...)); err != nil {
-		return err
-	}
-	return weigh(a, r)
+	return r.play(a, o, append([]*contest{loads}, mirrors...))
 }
 
 // mirrors compares look-ups in a Mirror with those of its Filter.
@@ -126,55 +122,4 @@ func (a *arena) mirrors(all []string) ([]*contest, error) {
 		{name: filterName + ", Exists", items: 1, do: inFilter},
 	}
 	return []*contest{snapshot, quiet, busy}, nil
-}
-
-// weigh prints the memory of a handle and of a call.
-func weigh(a *arena, r *report) error {
-	c, err := a.client(a.url)
-	if err != nil {
-		return err
-	}
-	const handles, calls = 10_000, 2_000
-	kept := make([]*bloom.Filter, handles)
-	_, bytes := allocated(func() {
-		for i := range kept {
-			if kept[i], err = newFilter(c, "weighed"); err != nil {
-				return
-			}
-		}
-	})
-	if err != nil {
-		return err
-	}
-	f := kept[0]
-	addAllocs, addBytes := allocated(func() {
-		for i := range calls {
-			if err == nil {
-				_, err = f.Add(a.ctx, members[i])
-			}
-		}
-	})
-	askAllocs, askBytes := allocated(func() {
-		for i := range calls {
-			if err == nil {
-				_, err = f.Exists(a.ctx, members[i])
-			}
-		}
-	})
-	if err != nil {
-		return err
-	}
-	runtime.KeepAlive(kept)
-	return r.printf("**Memory**: a handle takes %.0f bytes; an Add allocates %.1f times, %.0f bytes; "+
-		"an Exists %.1f times, %.0f bytes (a context without a deadline).\n\n",
-		bytes/handles, addAllocs/calls, addBytes/calls, askAllocs/calls, askBytes/calls)
-}
-
-// allocated returns how often and how much f allocates.
-func allocated(f func()) (times, bytes float64) {
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	f()
-	runtime.ReadMemStats(&after)
-	return float64(after.Mallocs - before.Mallocs), float64(after.TotalAlloc - before.TotalAlloc)
 }

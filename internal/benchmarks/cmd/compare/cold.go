@@ -19,13 +19,14 @@ func playCold(a *arena, o options, r *report) error {
 	}
 	defer os.RemoveAll(dir)
 	env := append(os.Environ(), "UPSTASH_REDIS_REST_URL="+a.url, "UPSTASH_REDIS_REST_TOKEN="+a.token)
-	c := &contest{name: "cold start: processes a second, one after the other", callers: 1}
+	c := &contest{name: coldContest, callers: 1}
 	var sizes strings.Builder
-	for _, p := range []struct{ name, folder string }{
-		{"upbloom", "upbloom"}, {plainName, "plain"},
+	for _, p := range []struct{ name, folder, tag string }{
+		{"upbloom", "upbloom", ""}, {plainName, "plain", "fnv"}, {plainName + ", xxh3", "plain", "xxh3"},
 	} {
-		exe := filepath.Join(dir, p.folder)
-		build := exec.CommandContext(a.ctx, "go", "build", "-trimpath", "-ldflags=-s -w", "-o", exe, coldPackages+p.folder)
+		exe := filepath.Join(dir, p.folder+p.tag)
+		build := exec.CommandContext(a.ctx, "go", "build", "-trimpath", "-ldflags=-s -w", "-tags="+p.tag,
+			"-o", exe, coldPackages+p.folder)
 		if out, err := build.CombinedOutput(); err != nil {
 			return fmt.Errorf("building %s: %w\n%s", p.folder, err, out)
 		}
@@ -50,6 +51,8 @@ func playCold(a *arena, o options, r *report) error {
 	}
 	return r.printf("%sBuilt with -ldflags='-s -w'.\n\n", sizes.String())
 }
+
+const coldContest = "cold start: processes a second, one after the other"
 
 const coldPackages = "github.com/upbloom/upbloom/internal/benchmarks/cold/"
 

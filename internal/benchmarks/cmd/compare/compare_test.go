@@ -26,12 +26,16 @@ func TestMain(m *testing.M) {
 func TestCompareRuns(t *testing.T) {
 	testenv.Need(t, "redis", "redis-server")
 	dir := t.TempDir()
+	readme := filepath.Join(dir, "README.md")
+	if err := os.WriteFile(readme, []byte("before\n"+factsBegin+"old\n"+factsEnd+"after\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	var out strings.Builder
 	args := []string{
 		"-rounds=1", "-turn=1ms", "-callers=1,2", "-sizes=10,1000", "-local=10000", "-write=" + dir,
-		"-node=false",
+		"-node=false", "-readme=" + readme,
 	}
 	if err := run(ctx, &out, args); err != nil {
 		t.Fatalf("%v\n%s", err, out.String())
@@ -45,11 +49,19 @@ func TestCompareRuns(t *testing.T) {
 		}
 	}
 	for _, name := range []string{
-		"redis.md", "batch.md", "bulk.md", "batch-Add.svg", "batch-Exists.svg", "rates.svg", "growth.svg",
+		"redis.md", "batch.md", "bulk.md", "batch-Add.svg", "batch-Exists.svg", "rates.svg",
+		"rates-types.svg", "growth.svg", "targets.md", "scale.md", "wasm.md", "tls.md", "types.md",
 	} {
 		if info, err := os.Stat(filepath.Join(dir, name)); err != nil || info.Size() == 0 {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+	text, err := os.ReadFile(readme)
+	if err != nil || !strings.HasPrefix(string(text), "before\n"+factsBegin+"- ") ||
+		!strings.HasSuffix(string(text), factsEnd+"after\n") ||
+		!strings.Contains(string(text), "An `Add` is 1 billed command; with go-zero's filter it is 15.\n") ||
+		strings.Contains(string(text), "old") {
+		t.Errorf("the facts in the README, %v:\n%s", err, text)
 	}
 	if t.Failed() {
 		t.Log(out.String())

@@ -173,3 +173,9 @@ func (c *contestant) ratio(other *contestant) spread {
 		return c.samples[i].perSecond / other.samples[i].perSecond
 	})
 }
+
+// cpuBeyond returns how much more CPU time a call of c takes than one of other,
+// in microseconds, round by round.
+func (c *contestant) cpuBeyond(other *contestant) spread {
+	return over(c.samples, func(i int) float64 { return c.samples[i].cpu - other.samples[i].cpu })
+}

@@ -28,7 +28,7 @@ func nears(n int) ([]near, error) {
 	blob := blobloom.NewOptimized(blobloom.Config{Capacity: uint64(n), FPRate: rate})
 	return []near{
 		{"upbloom Local", func(s string) { ours.Add(s) }, ours.Exists},
-		{"bits-and-blooms v3", func(s string) { bits.AddString(s) }, bits.TestString},
+		{bitsName, func(s string) { bits.AddString(s) }, bits.TestString},
 		{
 			"blobloom with xxh3", func(s string) { blob.Add(xxh3.HashString(s)) },
 			func(s string) bool { return blob.Has(xxh3.HashString(s)) },
@@ -47,8 +47,12 @@ func playLocal(a *arena, o options, r *report) error {
 		if err != nil {
 			return err
 		}
+		eachEmail("user-", 0, n, func(s string) {
+			for _, f := range all {
+				f.add(s)
+			}
+		})
 		for _, f := range all {
-			eachEmail("user-", 0, n, f.add)
 			missing, found := 0, 0
 			eachEmail("user-", 0, min(n, 1<<16), func(s string) {
 				if !f.exists(s) {

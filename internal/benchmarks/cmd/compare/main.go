@@ -11,6 +11,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -51,23 +52,25 @@ type options struct {
 	sizes   []int
 	local   []int
 	write   string
+	readme  string
 }
 
 func parse(args []string) (o options, err error) {
 	flags := flag.NewFlagSet("compare", flag.ContinueOnError)
 	flags.IntVar(&o.rounds, "rounds", 9, "counted rounds of each contest")
-	flags.DurationVar(&o.turn, "turn", time.Second, "length of a turn")
+	flags.DurationVar(&o.turn, "turn", 0, "length of a turn; 0 leaves it to each part, 15 to 18 minutes in all")
 	flags.BoolVar(&o.node, "node", true, "let the filter on Node take part")
 	only := flags.String("only", ".", "parts to run, a `regexp`: "+strings.Join(partNames(), ", "))
 	callers := flags.String("callers", "1,64,1000", "numbers of concurrent callers")
 	sizes := flags.String("sizes", "10,100,1000,10000", "items in a batch")
-	local := flags.String("local", "10000,1000000,100000000", "items in a Local")
+	local := flags.String("local", "10000,1000000,30000000,100000000", "items in a Local")
 	flags.StringVar(&o.write, "write", "", "write tables and plots into this `folder`, as well as printing them")
+	flags.StringVar(&o.readme, "readme", "", "put the first facts into this `file`, between the marks in it")
 	if err := flags.Parse(args); err != nil {
 		return o, err
 	}
-	if o.rounds < 1 || o.turn <= 0 || flags.NArg() > 0 {
-		return o, fmt.Errorf("use at least one round, turns above 0 and flags alone; see -help")
+	if o.rounds < 1 || o.turn < 0 || flags.NArg() > 0 {
+		return o, fmt.Errorf("use at least one round, no turn below 0 and flags alone; see -help")
 	}
 	if o.only, err = regexp.Compile(*only); err != nil {
 		return o, err
@@ -81,6 +84,9 @@ func parse(args []string) (o options, err error) {
 	o.local, err = numbers(*local)
 	return o, err
 }
+
+// short reports whether a run is only to see that everything works.
+func (o options) short() bool { return o.turn > 0 && o.turn < 100*time.Millisecond }
 
 func numbers(text string) (list []int, err error) {
 	for part := range strings.SplitSeq(text, ",") {
@@ -117,6 +123,10 @@ func run(ctx context.Context, out io.Writer, args []string) error {
 		if !o.only.MatchString(p.name) {
 			continue
 		}
+		o := o
+		if o.turn == 0 {
+			o.turn = p.turn
+		}
 		err := r.begin(o)
 		if err == nil {
 			err = p.run(a, o, r)
@@ -128,5 +138,5 @@ func run(ctx context.Context, out io.Writer, args []string) error {
 			return fmt.Errorf("%s: %w", p.name, err)
 		}
 	}
-	return nil
+	return errors.Join(r.writeTargets(o), r.writeFacts(o.readme))
 }

@@ -112,14 +112,25 @@ func serveREST(args []string) (string, error) {
 // serveStub runs a server that asks the server at args[0] about each kind of
 // request once, and then answers it from memory. Requests are of one kind if
 // they have the same path, as many strings, and begin alike: the items may
-// differ.
+// differ. With a second argument it has TLS, with a third it closes each
+// connection after an answer.
 func serveStub(args []string) (string, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return "", err
 	}
+	url := "http://" + l.Addr().String()
+	if len(args) > 1 {
+		url = "https://" + l.Addr().String()
+		if l, err = withTLS(l, args[1]); err != nil {
+			return "", err
+		}
+	}
 	m := &memory{origin: args[0], known: map[string][]byte{}}
-	server := &fasthttp.Server{Handler: m.serve, NoDefaultServerHeader: true, MaxRequestBodySize: 1 << 28}
+	server := &fasthttp.Server{
+		Handler: m.serve, NoDefaultServerHeader: true, MaxRequestBodySize: 1 << 28,
+		DisableKeepalive: len(args) > 2,
+	}
 	go func() { _ = server.Serve(l) }()
-	return "http://" + l.Addr().String(), nil
+	return url, nil
 }

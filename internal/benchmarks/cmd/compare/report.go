@@ -17,6 +17,9 @@ type report struct {
 	out    io.Writer
 	folder string
 	text   bytes.Buffer
+
+	targets []target // that were measured
+	facts   []string // for the first screen of a README
 }
 
 func (r *report) printf(format string, args ...any) error {
@@ -29,9 +32,17 @@ func (r *report) printf(format string, args ...any) error {
 // begin starts a part: it says where and when the figures were measured.
 func (r *report) begin(o options) error {
 	r.text.Reset()
-	return r.printf("%s, %d CPUs, %s %s/%s, %s; load before %s; %d rounds, turns of %v.\n\n",
-		processor(), runtime.NumCPU(), runtime.Version(), runtime.GOOS, runtime.GOARCH,
-		time.Now().UTC().Format("2006-01-02 15:04 MST"), load(), o.rounds, o.turn)
+	turns := ""
+	if o.turn > 0 {
+		turns = fmt.Sprintf("; %d rounds, turns of %v", o.rounds, o.turn)
+	}
+	return r.printf("%s, %s; load before %s%s.\n\n",
+		machine(), time.Now().UTC().Format("2006-01-02 15:04 MST"), load(), turns)
+}
+
+func machine() string {
+	return fmt.Sprintf("%s, %d CPUs, %s %s/%s",
+		processor(), runtime.NumCPU(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }
 
 // end says how busy the machine was and writes the part's file.
@@ -67,6 +78,8 @@ func (r *report) play(a *arena, o options, contests []*contest) error {
 		if err := c.play(a.ctx, o.settings); err != nil {
 			return err
 		}
+		r.judge(c)
+		r.learn(c)
 		if err := r.printf("%s\n", c.table()); err != nil {
 			return err
 		}

@@ -25,7 +25,8 @@ func (m *memory) serve(c *fasthttp.RequestCtx) {
 		req, resp := fasthttp.AcquireRequest(), fasthttp.AcquireResponse()
 		defer fasthttp.ReleaseRequest(req)
 		defer fasthttp.ReleaseResponse(resp)
-		c.Request.CopyTo(req)
+		c.Request.Header.CopyTo(&req.Header)
+		req.SetBody(c.PostBody())
 		req.SetRequestURI(m.origin + string(c.Path()))
 		if err := fasthttp.Do(req, resp); err != nil {
 			c.Error(err.Error(), fasthttp.StatusBadGateway)

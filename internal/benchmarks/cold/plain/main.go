@@ -1,5 +1,6 @@
 // Command plain sets seven bits with net/http and encoding/json and ends. It
-// is what the command upbloom beside it is compared with.
+// is what the command upbloom beside it is compared with. Built with the tag
+// xxh3, it takes the hash that upbloom takes, in place of the standard library's.
 package main
 
 import (
@@ -9,12 +10,13 @@ import (
 	"log"
 	"net/http"
 	"os"
+	"strconv"
 )
 
 func main() {
-	args := []string{"BITFIELD", "cold:plain"}
-	for _, at := range []string{"7040", "1205", "948813", "5410", "95100", "37", "4000001"} {
-		args = append(args, "SET", "u1", at, "1")
+	args := []string{"BITFIELD", "cold:" + hashName}
+	for i, x := uint64(0), digest("user-123@example.com"); i < 7; i++ {
+		args = append(args, "SET", "u1", strconv.FormatUint((x+i*(x>>32))%9_585_059, 10), "1")
 	}
 	body, err := json.Marshal(args)
 	if err != nil {

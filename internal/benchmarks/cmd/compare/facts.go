@@ -1,0 +1,78 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"time"
+)
+
+// The lines between these marks of a README are the facts.
+const (
+	factsBegin = "<!-- measured: internal/benchmarks writes this -->\n"
+	factsEnd   = "<!-- end of measured -->\n"
+)
+
+// learn notes what a contest has for the first screen of a README.
+func (r *report) learn(c *contest) {
+	ours := c.contestants[0]
+	times := func(name string) string { return ratioText(ours.ratio(c.find(name)).median) }
+	has := func(names ...string) bool {
+		for _, name := range names {
+			if c.find(name) == nil {
+				return false
+			}
+		}
+		return true
+	}
+	fact := ""
+	switch c.name {
+	case "Add, callers: 1, server: memory":
+		if has(wireLimit) {
+			fact = fmt.Sprintf("An `Add` takes %s µs of the client's CPU time; fasthttp takes %s µs for a request that"+
+				" is ready.", figure(ours.cpu().median), figure(c.find(wireLimit).cpu().median))
+		}
+	case "Add, callers: 64, server: memory":
+		if has(nodeName, plainName) {
+			fact = fmt.Sprintf("64 callers add %s times as many items a second as with @upstash/redis on Node, and %s"+
+				" times as many as with net/http and encoding/json.", times(nodeName), times(plainName))
+		}
+	case "ExistsAll(1000)":
+		fact = fmt.Sprintf("`ExistsAll` of 1,000 items is one billed command, and answers %s items a second over REST"+
+			" with client, server and Redis on one machine.", figure(ours.perSecond().median))
+	case "Local, 1000000 items, found":
+		fact = fmt.Sprintf("In memory a `Local` of a million items finds %s members a second, %s times as many as"+
+			" bits-and-blooms.", figure(ours.perSecond().median), times(bitsName))
+	}
+	if fact != "" {
+		r.facts = append(r.facts, fact)
+	}
+}
+
+// writeFacts puts the facts into the README at path.
+func (r *report) writeFacts(path string) error {
+	if path == "" || len(r.facts) == 0 {
+		return nil
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	before, rest, ok := bytes.Cut(text, []byte(factsBegin))
+	_, after, end := bytes.Cut(rest, []byte(factsEnd))
+	if !ok || !end {
+		return fmt.Errorf("%s has no place for the facts", path)
+	}
+	var b bytes.Buffer
+	b.Write(before)
+	b.WriteString(factsBegin)
+	for _, fact := range r.facts {
+		fmt.Fprintf(&b, "- %s\n", fact)
+	}
+	fmt.Fprintf(&b, "\nMeasured on %s (%s) by [one command](internal/benchmarks/README.md), which has other"+
+		" filters\nand the limits of the protocols do the same work in turns.\n",
+		time.Now().UTC().Format(time.DateOnly), machine())
+	b.WriteString(factsEnd)
+	b.Write(after)
+	return os.WriteFile(path, b.Bytes(), 0o644)
+}

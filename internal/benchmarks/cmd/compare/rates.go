@@ -1,0 +1,157 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/upbloom/upbloom/bloom"
+)
+
+// measureRates plots how often absent items are found, beside the formula.
+func measureRates(a *arena, o options, r *report) error {
+	if err := measureSchemes(r); err != nil {
+		return err
+	}
+	return measureTypes(a, o, r)
+}
+
+// measureSchemes fills a Local of each scheme.
+func measureSchemes(r *report) error {
+	const n, asked = 20_000, 200_000
+	items, others := emails("in-", 2*n), emails("out-", asked)
+	schemes := []bloom.Scheme{bloom.SchemeBlocked, bloom.SchemeXXH3, bloom.SchemeFNV1a}
+	var lines []line
+	err := r.printf("**False positives at 1 in 100, %d items, %d look-ups; measured / formula**\n\n"+
+		"| scheme | half of Capacity | Capacity | twice Capacity |\n|---|---|---|---|\n", n, asked)
+	for _, scheme := range schemes {
+		if err != nil {
+			return err
+		}
+		g, err := bloom.Config{Capacity: n, FPRate: rate, Scheme: scheme}.Geometry()
+		if err != nil {
+			return err
+		}
+		measured := line{name: scheme.String() + ", measured", dots: true}
+		formula := line{name: scheme.String() + ", formula"}
+		l := bloom.NewLocal(g)
+		var cells []string
+		for step := range 8 {
+			for _, item := range items[step*n/4 : (step+1)*n/4] {
+				l.Add(item)
+			}
+			found := 0
+			for _, item := range others {
+				if l.Exists(item) {
+					found++
+				}
+			}
+			x, in := float64(step+1)/4, uint64(step+1)*n/4
+			share, want := float64(found)/asked, g.FalsePositiveRate(in)
+			measured.points = append(measured.points, point{x, 100 * share})
+			formula.points = append(formula.points, point{x, 100 * want})
+			if slices.Contains([]int{1, 3, 7}, step) {
+				cells = append(cells, fmt.Sprintf("%.3f%% / %.3f%%", 100*share, 100*want))
+			}
+		}
+		lines = append(lines, measured, formula)
+		if err := r.printf("| %s | %s | %s | %s |\n", scheme, cells[0], cells[1], cells[2]); err != nil {
+			return err
+		}
+	}
+	if err != nil {
+		return err
+	}
+	if err := r.printf("\n"); err != nil {
+		return err
+	}
+	return r.plot(chart{
+		file: "rates", title: "False positives of a filter for 1 in 100",
+		x: "items / Capacity", y: "absent items found, %", lines: lines,
+	})
+}
+
+// measureTypes fills each type in front of Redis. The formula is that of its
+// Stats, which counts the cells that are set.
+func measureTypes(a *arena, o options, r *report) error {
+	n, asked := uint64(20_000), 50_000
+	if o.short() {
+		n, asked = 2_000, 2_000
+	}
+	c, err := a.client(a.url)
+	if err != nil {
+		return err
+	}
+	entrants, err := a.typed(c, n)
+	if err != nil {
+		return err
+	}
+	items, others := emails("in-", int(2*n)), emails("out-", asked)
+	err = r.printf("**The types at 1 in 100, %d items, %d look-ups; measured / by Stats**\n\n"+
+		"| type | half of Capacity | Capacity | twice Capacity |\n|---|---|---|---|\n", n, asked)
+	var lines []line
+	for _, e := range entrants {
+		measured := line{name: e.name + ", measured", dots: true}
+		formula := line{name: e.name + ", by Stats"}
+		text := "| " + e.name
+		for step := range uint64(8) {
+			if err != nil {
+				return err
+			}
+			if e.name == cuckooName && step > 3 {
+				text += " | full"
+				break
+			}
+			if err = e.set.add(items[step*n/4 : (step+1)*n/4]); err != nil {
+				return fmt.Errorf("%s: %w", e.name, err)
+			}
+			var found int
+			if found, err = count(e.set, others, false); err != nil {
+				return err
+			}
+			var want float64
+			if want, err = live(a, e.set.(filterSet).f); err != nil {
+				return err
+			}
+			x, share := float64(step+1)/4, float64(found)/float64(asked)
+			measured.points = append(measured.points, point{x, 100 * share})
+			formula.points = append(formula.points, point{x, 100 * want})
+			if slices.Contains([]uint64{1, 3, 7}, step) {
+				text += fmt.Sprintf(" | %.3f%% / %.3f%%", 100*share, 100*want)
+			}
+		}
+		lines = append(lines, measured, formula)
+		err = r.printf("%s |\n", text)
+	}
+	if err == nil {
+		err = r.printf("\n")
+	}
+	if err != nil {
+		return err
+	}
+	return r.plot(chart{
+		file: "rates-types", title: "False positives of each type for 1 in 100",
+		x: "items / Capacity", y: "absent items found, %", lines: lines,
+	})
+}
+
+// live returns the false positive rate that the set's Stats tell.
+func live(a *arena, set any) (float64, error) {
+	switch f := set.(type) {
+	case *bloom.Filter:
+		s, err := f.Stats(a.ctx)
+		return s.LiveFPRate, err
+	case *bloom.Window:
+		s, err := f.Stats(a.ctx)
+		return s.LiveFPRate, err
+	case *bloom.Scalable:
+		s, err := f.Stats(a.ctx)
+		return s.LiveFPRate, err
+	case *bloom.Sharded:
+		s, err := f.Stats(a.ctx)
+		return s.LiveFPRate, err
+	case *bloom.Cuckoo:
+		s, err := f.Stats(a.ctx)
+		return s.LiveFPRate, err
+	}
+	return 0, fmt.Errorf("%T has no Stats", set)
+}
