@@ -90,8 +90,12 @@ type Config struct {
 
 	// WarnFill, if not nil, is called with the filter's Stats when a write (Add,
 	// AddAll, AddSeq, AddIn, Load or Merge) finds the filter over its Capacity,
-	// which must be set. Load and Merge know from their own answer. In 99 of 100 filters the first call comes before 1.3 times Capacity,
-	// for a Capacity of 200 before 1.6 times, however many handles add.
+	// which must be set. Load and Merge know from their own answer. Of filters
+	// that single Adds fill, 99 in 100 have the first call before 1.3 times
+	// Capacity, for a Capacity of 200 before 1.6 times, however many handles add.
+	// A batch counts as one write: from a Capacity of 10,000 on that makes no
+	// difference but for small batches (1.4 times), and in smaller filters the
+	// first call may come at twice Capacity or later.
 	//
 	// A look costs one command. For a Capacity of 200 there is at most one look
 	// in ten writes, from 10,000 on one in a hundred. If it finds the filter too

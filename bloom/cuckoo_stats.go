@@ -80,7 +80,7 @@ func (f *Cuckoo) Stats(ctx context.Context) (CuckooStats, error) {
 		return CuckooStats{}, err
 	}
 	if err := f.rec.compare(header); err != nil {
-		return CuckooStats{}, gone(err)
+		return CuckooStats{}, err
 	}
 	if len(answers) != 5 {
 		return CuckooStats{}, wrongCount(len(answers), 5)

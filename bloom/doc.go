@@ -77,7 +77,7 @@
 //
 // A filter for 1 in 100 is wrong 1 time in 1,000 at half its capacity, 1 in 29 at
 // one and a half times its capacity, and 8% of the time at twice. Config.WarnFill
-// tells you before 1.3 times. A record beyond 100 MB needs a larger plan.
+// tells you in time. A record beyond 100 MB needs a larger plan.
 //
 // # Counting
 //
@@ -108,6 +108,10 @@
 // After any other error of Add the item may be in: [upstash.SafeToRetry] reports
 // whether it certainly is not, [InFilter] whether it is, a [BatchError] both for
 // each item.
+//
+// A call ends with its context, unless the items are in and a step remains: to
+// set the TTL, turn a [Window], grow a [Scalable] or remove an upload's parts. That
+// step has a second of its own, and with [Filter.Replace] there may be two.
 //
 // A handle that meets another filter writes nothing more until Exists or Create
 // finds its own filter, or none. The Add that met the other filter has run: it

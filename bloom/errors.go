@@ -17,7 +17,7 @@ var (
 	// or set Config.MissingIsEmpty if a missing filter means that nothing was
 	// added yet.
 	ErrNotFound = errors.New("bloom: no filter at this key: it was never created, expired or" +
-		" was evicted; call Create, or set Config.MissingIsEmpty to have it answer no")
+		" was evicted; check the key and the database's URL, or call Create")
 
 	// ErrSaturated is returned when a number of items is asked of a filter with
 	// all bits set, which finds every item and no longer knows how many it
@@ -84,14 +84,14 @@ var (
 		ErrNotFilter)
 )
 
-// goneError is ErrNotFound of a call that MissingIsEmpty does not change.
-type goneError struct{}
+// emptyHint is ErrNotFound of a look-up whose Config may say that a missing
+// filter is empty.
+type emptyHint struct{ err error }
 
-func (goneError) Error() string {
-	return "bloom: no filter at this key: it was never created, expired or was evicted; check the" +
-		" key and the database's URL, or make it with New and Create"
+func (e *emptyHint) Error() string {
+	return e.err.Error() + ", or set Config.MissingIsEmpty to have it answer no"
 }
-func (goneError) Is(target error) bool { return target == ErrNotFound }
+func (e *emptyHint) Unwrap() error { return e.err }
 
 // wrongTypeError is ErrNotFilter if the server answers WRONGTYPE, whose words
 // say less.
@@ -103,13 +103,6 @@ func (e *wrongTypeError) Error() string {
 }
 func (e *wrongTypeError) Is(target error) bool { return target == ErrNotFilter }
 func (e *wrongTypeError) Unwrap() error        { return e.err }
-
-func gone(err error) error {
-	if is(err, ErrNotFound) {
-		return goneError{}
-	}
-	return err
-}
 
 // regionError is returned if a region did not find an item and the token may not
 // ask the primary, so that "no" is not certain. It is an upstash.ErrReadOnly.
@@ -165,8 +158,8 @@ func (e *MismatchError) Error() string {
 		return e.localText()
 	}
 	if e.WantKind != e.GotKind {
-		return fmt.Sprintf("bloom: the key holds a %v, %v; this handle is for a %v, %v:"+
-			" use the type that wrote it, or another key", e.GotKind, e.Got, e.WantKind, e.Want)
+		return fmt.Sprintf("bloom: the key holds %s, %v; this handle is for %s, %v:"+
+			" use the type that wrote it, or another key", e.GotKind.a(), e.Got, e.WantKind.a(), e.Want)
 	}
 	if e.Field != "" {
 		return fmt.Sprintf("bloom: the %v at this key was made with another %s: use the Config it"+
@@ -190,8 +183,8 @@ func (e *MismatchError) localText() string {
 		return fmt.Sprintf("bloom: the other filter has the same geometry (%v) but another seed:"+
 			" use the Config.Seed it was made with", e.Got)
 	}
-	return fmt.Sprintf("bloom: the other filter is a %v, %v; this one is a %v, %v:"+
-		" both must be of the same Config", e.GotKind, e.Got, e.WantKind, e.Want)
+	return fmt.Sprintf("bloom: the other filter is %s, %v; this one is %s, %v:"+
+		" both must be of the same Config", e.GotKind.a(), e.Got, e.WantKind.a(), e.Want)
 }
 
 // seedOnly reports whether the seed is the only difference.

@@ -12,8 +12,11 @@ func TestErrorTexts(t *testing.T) {
 			t.Errorf("%q has no prefix", err)
 		}
 	}
-	if !strings.Contains(ErrNotFound.Error(), "MissingIsEmpty") {
-		t.Errorf("%q does not say what to do", ErrNotFound)
+	for kind, hint := range map[Kind]bool{KindFilter: true, KindLayers: true, KindWindow: false, KindShard: false} {
+		h := handle{rec: record{kind: kind}}
+		if err := h.missing(ErrNotFound); strings.Contains(err.Error(), "MissingIsEmpty") != hint {
+			t.Errorf("%v: %v", kind, err)
+		}
 	}
 }
 
@@ -57,6 +60,10 @@ func TestMismatchError(t *testing.T) {
 			"kind", changed(func(h *headerInfo) { h.kind = KindShard }), 42, false,
 			"bloom: the key holds a shard, 95,851 bits (11.7 KiB), k=7, xxh3, seeded; this" +
 				" handle is for a filter, ",
+		},
+		{
+			"layers", changed(func(h *headerInfo) { h.kind = KindLayers }), 42, false,
+			"bloom: the key holds a filter of layers, 95,851 bits",
 		},
 	} {
 		err := error(newMismatchError(KindFilter, want, c.got))

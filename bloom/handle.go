@@ -53,12 +53,18 @@ func (h *handle) batchParallel() int {
 	return defaultBatchParallel
 }
 
-// missing turns ErrNotFound into an empty filter if the Config wants that.
+// missing turns ErrNotFound of a look-up into an empty filter if the Config wants
+// that. Else it tells of that choice, which a Window and a Sharded do not have.
 func (h *handle) missing(err error) error {
-	if h.missingIsEmpty && is(err, ErrNotFound) {
+	switch {
+	case !is(err, ErrNotFound):
+		return err
+	case h.missingIsEmpty:
 		return nil
+	case h.rec.kind == KindWindow || h.rec.kind == KindShard:
+		return err
 	}
-	return err
+	return &emptyHint{err}
 }
 
 // told passes a write on to whoever watches the handle's writes.

@@ -113,7 +113,7 @@ func (r *record) stateCommands(count, readOnly bool) []upstash.Command {
 
 func checkState(word int64, fields []upstash.NullInt64, n []int64) (state, error) {
 	if word == 0 {
-		return state{}, goneError{}
+		return state{}, ErrNotFound
 	}
 	h, err := parseHeader(uint64(word))
 	if err != nil {

@@ -87,7 +87,7 @@ func (q *request) judgeScript() error {
 		return err
 	}
 	if err := q.rec.learn(word); err != nil {
-		return gone(err)
+		return err
 	}
 	if len(q.answers) < 4 {
 		return wrongCount(len(q.answers), 4+len(q.ops))

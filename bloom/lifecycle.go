@@ -114,7 +114,7 @@ func (h *handle) rename(ctx context.Context, to string) error {
 		renamed, err = r.renameBare(ctx, to)
 	}
 	if err != nil {
-		return gone(err)
+		return err
 	}
 	if renamed == 0 {
 		return ErrKeyExists

@@ -162,7 +162,7 @@ func (s *Scalable) lookFirst(ctx context.Context, item ...string) (found bool, e
 	case errors.Is(q.err, ErrNotFound) && !s.rec.must:
 		return false, nil
 	case q.err != nil:
-		return false, &untouchedError{gone(q.err)}
+		return false, &untouchedError{q.err}
 	}
 	s.layers.known.Store(int32(q.word >> layersShift & 15)) // whatever Reads says
 	return len(q.found) > 0 && q.found[0], nil

@@ -56,7 +56,7 @@ func (l *layers) makeRoom(ctx context.Context, n uint64) (newest int, err error)
 		case !errors.Is(err, ErrNotFound):
 			return 0, err
 		case l.h.rec.must:
-			return 0, gone(err)
+			return 0, err
 		}
 		newest = l.roomFor(n)
 		created, err := l.h.create(ctx, l.areas[newest-1].end(), layersWord(newest))

@@ -60,7 +60,7 @@ func (s *Scalable) Stats(ctx context.Context) (ScalableStats, error) {
 	newest, counts, more, err := s.layers.count(ctx,
 		upstash.Cmd("STRLEN", s.rec.key), upstash.Cmd("PTTL", s.rec.key))
 	if err != nil {
-		return ScalableStats{}, gone(err)
+		return ScalableStats{}, err
 	}
 	st := s.layers.stats(newest, counts)
 	st.Bytes, st.TTL, err = storedAs(more[0], more[1])

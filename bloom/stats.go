@@ -74,7 +74,7 @@ func (f *Filter) Stats(ctx context.Context) (Stats, error) {
 	ctx = f.rec.label(ctx, "bloom.Stats")
 	n, err := f.count(ctx, upstash.Cmd("STRLEN", f.rec.key), upstash.Cmd("PTTL", f.rec.key))
 	if err != nil {
-		return Stats{}, gone(err)
+		return Stats{}, err
 	}
 	if n[0] < 0 {
 		return Stats{}, errNegative
@@ -92,7 +92,7 @@ func storedAs(length, left int64) (bytes uint64, ttl time.Duration, err error) {
 	case length < 0:
 		return 0, 0, errNegative
 	case left == int64(upstash.NoKey):
-		return 0, 0, goneError{}
+		return 0, 0, ErrNotFound
 	}
 	return uint64(length), pttl.Duration(left), nil
 }

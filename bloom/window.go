@@ -31,7 +31,10 @@ import (
 // its first write (see [upstash.Client.ServerTime]) and every ten minutes. What
 // makes a new client for each request pays one more command each time. If the
 // database is restored from a backup, or if its clock jumps by seconds, a Window
-// may forget too early.
+// may forget too early; if the clock is set back, it forgets nothing until it has
+// caught up. Epochs are counted in a circle, of 6 years with the shortest panes.
+// A window to which nobody adds for 15/16 of that or longer does not forget for a
+// while: set ExpireIdle.
 type Window struct {
 	handle
 	cfg   WindowConfig

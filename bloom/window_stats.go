@@ -70,7 +70,7 @@ func (w *Window) Stats(ctx context.Context) (WindowStats, error) {
 	}
 	word, n, err := r.readNumbers(ctx, reads...)
 	if err != nil {
-		return WindowStats{}, gone(err)
+		return WindowStats{}, err
 	}
 	out := WindowStats{
 		Geometry: r.geo, Seeded: r.geo.Seed != 0, Capacity: w.cfg.Capacity,

@@ -40,7 +40,8 @@
 //
 //	never sent   the dial or TLS handshake failed   tried again, any command
 //	refused      a 4xx, or an error object          429 is tried again, any command
-//	unknown      sent, and no whole answer; a 5xx   tried again if repeatable
+//	unknown      sent, and no whole answer;         tried again if repeatable
+//	             a 5xx, or 408
 //
 // Reads are repeatable, and so are writes that leave the same state when they
 // run twice in a row: SET without NX, SETBIT, EXPIRE of at least 1, a BITFIELD
