@@ -90,7 +90,7 @@ func (a *app) openKey(ctx context.Context, key string) (opened, error) {
 		if shardedErr == nil {
 			return a.ofSharded(shards), nil
 		}
-		if errors.As(shardedErr, &mismatch) && mismatch.GotKind == bloom.KindShard {
+		if errors.As(shardedErr, &mismatch) && mismatch.GotKind == bloom.KindShard || !isAbsent(shardedErr) {
 			return opened{}, shardedErr
 		}
 		return opened{}, err
@@ -99,7 +99,7 @@ func (a *app) openKey(ctx context.Context, key string) (opened, error) {
 		if cuckooErr == nil {
 			return a.ofCuckoo(c), nil
 		}
-		if errors.As(cuckooErr, &mismatch) && mismatch.Got.Scheme == bloom.SchemeCuckoo {
+		if errors.As(cuckooErr, &mismatch) && mismatch.Got.Scheme == bloom.SchemeCuckoo || !isAbsent(cuckooErr) {
 			return opened{}, cuckooErr
 		}
 		return opened{}, err
@@ -118,6 +118,13 @@ func (a *app) openKey(ctx context.Context, key string) (opened, error) {
 			" colon and the number at its end"}
 	}
 	return opened{}, err
+}
+
+// isAbsent reports whether the server said that the key holds nothing of the type
+// that was asked for. After any other error nobody knows what it holds.
+func isAbsent(err error) bool {
+	var mismatch *bloom.MismatchError
+	return errors.Is(err, bloom.ErrNotFound) || errors.Is(err, bloom.ErrNotFilter) || errors.As(err, &mismatch)
 }
 
 func (a *app) ofFilter(f *bloom.Filter) opened {
@@ -224,9 +231,7 @@ func partsOf(all []bloom.Stats) []part {
 // plainOnly explains the error of a command that is for plain filters, if the key
 // holds a filter of another kind.
 func (a *app) plainOnly(ctx context.Context, err error) error {
-	var mismatch *bloom.MismatchError
-	if !errors.As(err, &mismatch) && !errors.Is(err, bloom.ErrNotFilter) &&
-		!errors.Is(err, bloom.ErrNotFound) {
+	if !isAbsent(err) {
 		return err
 	}
 	kind := ""
@@ -237,6 +242,8 @@ func (a *app) plainOnly(ctx context.Context, err error) error {
 		kind = o.kind
 	case errors.As(openErr, &other):
 		kind = kindOf(other.GotKind, other.Got)
+	case errors.Is(err, bloom.ErrNotFound) && !isAbsent(openErr):
+		return openErr // it may be a sharded one
 	}
 	if kind == "" || kind == plainKind {
 		return err

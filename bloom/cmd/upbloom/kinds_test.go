@@ -3,9 +3,11 @@ package main
 import (
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
 // otherKinds are the flags that make each kind, and what the commands say of it.
@@ -231,5 +233,25 @@ func TestDamagedCuckoo(t *testing.T) {
 	decode(t, sh.want(0, "", "", "--json", "info", "key"), &one)
 	if !one.Damaged {
 		t.Errorf("%+v, want a damaged filter", one)
+	}
+}
+
+// If what the key holds cannot be found out, that is no missing filter.
+func TestKindsOutOfReach(t *testing.T) {
+	for _, k := range otherKinds {
+		for _, args := range [][]string{
+			{"check", "key", "a"}, {"add", "key", "a"}, {"rm", "--yes", "key"}, {"info", "key"},
+		} {
+			sh := newShell(t)
+			sh.want(0, "created", "", append(append([]string{"create", "--items", "1k"}, k.flags...), "key")...)
+			var requests atomic.Int64
+			sh.s.InjectFunc(func(int64, upstashtest.RequestInfo) upstashtest.Fault {
+				if requests.Add(1) > 1 {
+					return upstashtest.ErrorObject("WRONGPASS no such token")
+				}
+				return upstashtest.Fault{}
+			})
+			sh.want(4, "", "", args...)
+		}
 	}
 }
