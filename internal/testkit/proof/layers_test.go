@@ -190,6 +190,18 @@ func TestCheckSharded(t *testing.T) {
 		{"half made", true, []one{
 			call(1, 4, Create, opened()), call(5, 6, Exists, told(no), a), call(7, 8, Exists, missing(1), b),
 		}},
+		{"made anew, and items were lost", false, []one{
+			created, call(3, 4, AddAll, told(isNew, isNew), a, b), shard(0, call(5, 6, Clear, told(true))),
+			call(7, 8, Create, told(made)),
+		}},
+		{"made anew, and all was lost", true, []one{
+			created, call(3, 4, Add, told(isNew), a), shard(0, call(5, 6, Clear, told(true))),
+			call(7, 8, Create, told(made)),
+		}},
+		{"lost, and nothing was added", false, []one{call(1, 4, Create, opened()), call(5, 6, Create, missing(1))}},
+		{"lost, and items were added to a whole filter", false, []one{
+			call(1, 20, Create, missing(0)), call(2, 3, Create, told(made)), call(4, 5, Add, told(isNew), a),
+		}},
 		{"deleted, and one is there", false, []one{
 			created, call(3, 4, Delete, told(true)), call(5, 6, Exists, told(no), b),
 		}},

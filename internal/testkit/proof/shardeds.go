@@ -22,13 +22,18 @@ type Shardeds struct {
 	Plain  Filters
 	Shards int
 	Spread int // databases, 1 or 2
+	// Creates says that little else is called.
+	Creates bool
 	// Others says that there are handles of a Config with one shard more.
 	Others bool
 }
 
 // DrawShardeds draws the Config of a history.
 func DrawShardeds(rng *rand.Rand) *Shardeds {
-	s := &Shardeds{Shards: 2 + rng.IntN(3), Spread: 1 + rng.IntN(2), Others: rng.IntN(4) == 0}
+	s := &Shardeds{
+		Shards: 2 + rng.IntN(3), Spread: 1 + rng.IntN(2), Others: rng.IntN(5) == 0,
+		Creates: rng.IntN(4) == 0,
+	}
 	s.Plain.MustExist = true
 	if rng.IntN(2) == 0 {
 		s.Plain.TTL = time.Hour
@@ -159,11 +164,16 @@ var shardedVerbs = []Verb{
 	Exists, ExistsAll, ExistsAll, ExistsAll, Stats, Cardinality, Delete, Delete, Load, Merge,
 }
 
+var createVerbs = []Verb{Create, Create, Create, Create, Create, Exists, ExistsAll, Stats, Delete}
+
 var otherVerbs = []Verb{OtherCreate, OtherAdd, OtherAdd, OtherExists, OtherDelete}
 
 // Draw draws a call.
 func (s *Shardeds) Draw(rng *rand.Rand) []Call {
 	c := Call{Verb: shardedVerbs[rng.IntN(len(shardedVerbs))]}
+	if s.Creates && rng.IntN(4) > 0 {
+		c.Verb = createVerbs[rng.IntN(len(createVerbs))]
+	}
 	if s.Others && rng.IntN(3) == 0 {
 		c.Verb = otherVerbs[rng.IntN(len(otherVerbs))]
 	}
@@ -199,18 +209,21 @@ func (s *Shardeds) Outside(dbs []*upstashtest.Server, key string, seed uint64, c
 	return s.Plain.Outside(dbs[c.Shard%len(dbs):], key+":"+strconv.Itoa(c.Shard), seed, c)
 }
 
-// Finish adds last calls to the history, after all faults: a look-up of every
-// item, and whether each shard has a TTL.
+// Finish adds last calls to the history, after all faults: look-ups of every item
+// before and after a Create and an AddAll, and whether each shard has a TTL.
 func (s *Shardeds) Finish(
 	ctx context.Context, h *History, dbs []*upstashtest.Server, key string, handles Handles,
 ) error {
-	for range 2 {
-		r := h.Do(atLast, atLast, allItems(itemCount), func(c Call) Result { return handles.Run(ctx, c) })
-		if r.End != Answered && r.End != Partly {
+	all := allItems(itemCount)
+	add := all
+	add.Verb = AddAll
+	for _, c := range []Call{all, {Verb: Create}, add, all, {Verb: Stats}} {
+		r := h.Do(atLast, atLast, c, func(c Call) Result { return handles.Run(ctx, c) })
+		// A LostThenError may wait for the repetition of a write.
+		if c.Verb == ExistsAll && r.End != Answered && r.End != Partly {
 			return fmt.Errorf("a look-up that met no fault: %v", r)
 		}
 	}
-	h.Do(atLast, atLast, Call{Verb: Stats}, func(c Call) Result { return handles.Run(ctx, c) })
 	for i := range s.Shards {
 		h.Do("outside", "outside", Call{Verb: HasTTL, Shard: i}, func(c Call) Result {
 			return s.Outside(dbs, key, 0, c)

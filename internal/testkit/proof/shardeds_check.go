@@ -44,8 +44,10 @@ func (s *Shardeds) Steps(h *History) ([]porcupine.Operation, error) {
 	if err := s.checkTurned(h); err != nil {
 		return nil, err
 	}
-	if err := s.checkCreated(h); err != nil {
-		return nil, err
+	for _, check := range []func(*History) error{s.checkCreated, s.checkLost, s.checkCompleted} {
+		if err := check(h); err != nil {
+			return nil, err
+		}
 	}
 	shardOf := s.shardOf()
 	var steps []porcupine.Operation
@@ -223,15 +225,105 @@ func (s *Shardeds) isThere(h *History, c *called) bool {
 	return made
 }
 
+// mayFill reports whether a call may have set cells of a shard.
+func (c *called) mayFill() bool {
+	switch r := c.result; c.call.Verb {
+	case Smudge:
+		return true
+	case Add, AddAll, Load, Merge, OtherAdd:
+		return r.End == Answered || r.End == Uncertain || r.End == Unknown || r.Maybe > 0 ||
+			slices.ContainsFunc(r.States, func(s bloom.ItemState) bool { return s != bloom.ItemNotDone })
+	}
+	return false
+}
+
+// upsets reports whether a call may have removed a shard, or put other data in its
+// place.
+func (c *called) upsets() bool {
+	return c.mayRemove() || c.call.Verb == Smudge || c.call.Verb == OtherCreate || c.call.Verb == OtherDelete
+}
+
+// checkCompleted checks that no Create takes an unfinished one for the loss of
+// shards: items were added after a Create alone, which had made all shards.
+func (s *Shardeds) checkCompleted(h *History) error {
+	for _, c := range h.calls {
+		if c.call.Verb != Create || c.call.Turned || c.result.End != Missing {
+			continue
+		}
+		allowed := slices.ContainsFunc(h.calls, func(o *called) bool {
+			return o.from < c.to && (o.upsets() || o.mayFill() && !s.isThere(h, o))
+		})
+		if !allowed {
+			return fmt.Errorf("the Create at %v says that shards were lost, and none can have been", c.began)
+		}
+	}
+	return nil
+}
+
+// checkLost checks that no Create makes a shard anew that was lost while another
+// holds items.
+func (s *Shardeds) checkLost(h *History) error {
+	shardOf := s.shardOf()
+	for _, c := range h.calls {
+		if c.call.Verb != Create || c.call.Turned || c.result.End != Answered {
+			continue
+		}
+		for _, lost := range h.calls {
+			gone := (lost.call.Verb == Clear || lost.call.Verb == Expire) && lost.result.End == Answered &&
+				lost.result.Yes[0] && lost.to < c.from
+			if gone && s.holdsItems(h, c, lost, shardOf) && !s.mayRemake(h, c, lost) {
+				return fmt.Errorf("the Create at %v made shard %d anew, which was lost", c.began, lost.call.Shard)
+			}
+		}
+	}
+	return nil
+}
+
+// mayRemake reports whether a call other than c may have made the lost shard, or
+// have removed the others.
+func (s *Shardeds) mayRemake(h *History, c, lost *called) bool {
+	return slices.ContainsFunc(h.calls, func(o *called) bool {
+		if o == c || o.to < lost.from || o.from > c.to {
+			return false
+		}
+		switch o.call.Verb {
+		case Create, Delete, OtherCreate, OtherDelete:
+			return o.result.End != NotRun
+		case Smudge, Overwrite:
+			return o.call.Shard == lost.call.Shard
+		}
+		return false
+	})
+}
+
+// holdsItems reports whether another shard than the lost one certainly holds items
+// while c runs.
+func (s *Shardeds) holdsItems(h *History, c, lost *called, shardOf func(string) int) bool {
+	for _, a := range h.calls {
+		if a.to >= c.from || a.call.Turned || a.call.Verb != Add && a.call.Verb != AddAll {
+			continue
+		}
+		for i, item := range a.call.Items {
+			shard := shardOf(item)
+			removed := slices.ContainsFunc(h.calls, func(o *called) bool {
+				one := o.call.Verb == Clear || o.call.Verb == Expire || o.call.Verb == Overwrite
+				return o.mayRemove() && (!one || o.call.Shard == shard) && o.to > a.from && o.from < c.to
+			})
+			if shard != lost.call.Shard && stateOf(a.result, i) == bloom.ItemDone && a.result.End != Missing &&
+				a.result.End != Mismatch && !removed {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // checkCreated checks that one Create of a filter was told that it made it, and no
 // other.
 func (s *Shardeds) checkCreated(h *History) error {
 	var made *called
 	answered, doubtful := false, false
-	disturbs := func(c *called) bool {
-		return c.mayRemove() || c.call.Verb == Smudge || c.call.Verb == OtherCreate
-	}
-	if slices.ContainsFunc(h.calls, disturbs) {
+	if slices.ContainsFunc(h.calls, (*called).upsets) {
 		return nil
 	}
 	for _, c := range h.calls {
