@@ -50,7 +50,7 @@ func (a *app) createCommand() *cli.Command {
 			}
 			created, err := o.Create(ctx)
 			if err != nil {
-				return err
+				return otherSize(err, o.kind)
 			}
 			s, _, err := o.stats(ctx)
 			if err != nil {
@@ -63,6 +63,18 @@ func (a *app) createCommand() *cli.Command {
 			return a.print(made{args[0], o.kind, created, s.Bytes, s.TTL}, text)
 		},
 	}
+}
+
+// otherSize explains the error of a Create that met a filter of the same kind and
+// of another size.
+func otherSize(err error, kind string) error {
+	var mismatch *bloom.MismatchError
+	if !errors.As(err, &mismatch) || mismatch.OtherSeed || mismatch.Field != "" ||
+		mismatch.WantKind != mismatch.GotKind {
+		return err
+	}
+	return advised{err, fmt.Sprintf("another %s is at this key, %v, and not %v: use another key, or the same"+
+		" flags as then", kindNoun(kind), mismatch.Got, mismatch.Want)}
 }
 
 // sizeOf says of what a handle's Geometry is the size.

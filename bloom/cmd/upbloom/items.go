@@ -21,9 +21,15 @@ func (a *app) itemsOf(ctx context.Context, args []string) ([]string, error) {
 			return nil, err
 		}
 		items := slices.Collect(a.lines(in, &err))
+		if err == nil && len(items) == 0 {
+			err = usagef("%s has no items, and nothing was asked or changed", a.input)
+		}
 		return items, err
 	}
 	for i, item := range args {
+		if item == "" {
+			return nil, usagef("item %d is empty: is a variable of the shell not set?", i+1)
+		}
 		if !utf8.ValidString(item) {
 			return nil, usagef("item %d is not valid UTF-8: is the terminal set to another encoding?", i+1)
 		}

@@ -2,7 +2,10 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"slices"
 	"time"
 
@@ -64,6 +67,12 @@ func (a *app) withItems(ctx context.Context, c *cli.Command,
 		return nil, nil, 0, err
 	}
 	in, err := a.open(ctx, fileArg(args))
+	if errors.Is(err, fs.ErrNotExist) {
+		if _, keyErr := os.Stat(args[0]); keyErr == nil {
+			err = usagef("%s, and %s is a file: is the key behind the file? It is %s %s", plain(err),
+				printable(args[0]), c.FullName(), c.ArgsUsage)
+		}
+	}
 	if err != nil {
 		return nil, nil, 0, err
 	}
