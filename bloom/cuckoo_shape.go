@@ -2,7 +2,6 @@ package bloom
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strconv"
 
@@ -91,7 +90,7 @@ func (cuckooShape) read(q *request, answers []upstash.NullInt64) error {
 
 // failed explains a write whose outcome is not known.
 func (cuckooShape) failed(q *request, err error) error {
-	if upstash.SafeToRetry(err) || isForeign(err) || errors.Is(err, ErrNotFound) {
+	if upstash.SafeToRetry(err) || isForeign(err) || is(err, ErrNotFound) {
 		return err
 	}
 	return &copiesError{err, q.removing}

@@ -2,7 +2,6 @@ package bloom
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -159,7 +158,7 @@ func (s *Scalable) lookFirst(ctx context.Context, item ...string) (found bool, e
 		q.err = s.rec.failed(explainRead(q.err))
 	}
 	switch {
-	case errors.Is(q.err, ErrNotFound) && !s.rec.must:
+	case is(q.err, ErrNotFound) && !s.rec.must:
 		return false, nil
 	case q.err != nil:
 		return false, &untouchedError{q.err}

@@ -2,7 +2,6 @@ package bloom
 
 import (
 	"context"
-	"errors"
 	"strconv"
 
 	"github.com/upbloom/upbloom/upstash"
@@ -53,7 +52,7 @@ func (l *layers) makeRoom(ctx context.Context, n uint64) (newest int, err error)
 			return newest, nil
 		case isRefusal(err) && !isForeign(err):
 			return 0, &growthError{err, false}
-		case !errors.Is(err, ErrNotFound):
+		case !is(err, ErrNotFound):
 			return 0, err
 		case l.h.rec.must:
 			return 0, err

@@ -81,6 +81,38 @@ func TestAnotherCallsErrorDecidesNoItem(t *testing.T) {
 			_, err := f.Exists(ctx, "a")
 			return err
 		})
+		// A write to a Cuckoo is not known to have run, and so not repeated.
+		cuckoo, err := bloom.NewCuckoo(c, fmt.Sprint("cuckoo", i), bloom.CuckooConfig{Capacity: 100, FPRate: 0.01})
+		if err != nil {
+			t.Fatal(err)
+		}
+		uncertain := func(call func(ctx context.Context) error) func(ctx context.Context) error {
+			return func(ctx context.Context) error {
+				err := call(ctx)
+				if !errors.Is(err, bloom.ErrUncertain) || upstash.SafeToRetry(err) {
+					t.Errorf("a Cuckoo, %v: got %v, want ErrUncertain", other, err)
+				}
+				return err
+			}
+		}
+		check("Cuckoo.Add", uncertain(func(ctx context.Context) error {
+			_, err := cuckoo.Add(ctx, "a")
+			return err
+		}))
+		check("Cuckoo.Remove", uncertain(func(ctx context.Context) error {
+			_, err := cuckoo.Remove(ctx, "a")
+			return err
+		}))
+		scalable, err := bloom.NewScalable(c, fmt.Sprint("scalable", i), bloom.ScalableConfig{
+			Capacity: 100, FPRate: 0.01,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		check("Scalable.Add", func(ctx context.Context) error {
+			_, err := scalable.Add(ctx, "a")
+			return err
+		})
 		if found, err := f.Exists(t.Context(), "x"); !found || err != nil {
 			t.Errorf("%v: the handle then answers %v, %v", other, found, err)
 		}
