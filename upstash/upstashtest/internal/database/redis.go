@@ -246,7 +246,25 @@ func lost(err error) Lost { return Lost("ERR the Redis behind the server: " + er
 func anys(args []string) []any {
 	out := make([]any, len(args))
 	for i, a := range args {
-		out[i] = a
+		out[i] = anyOf(a)
 	}
 	return out
+}
+
+// anyOf returns s. For the words that a BITFIELD of many operations repeats it
+// allocates nothing.
+func anyOf(s string) any {
+	switch s {
+	case "1":
+		return "1"
+	case "u1":
+		return "u1"
+	case "u53":
+		return "u53"
+	case "GET":
+		return "GET"
+	case "SET":
+		return "SET"
+	}
+	return s
 }
