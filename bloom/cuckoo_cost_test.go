@@ -20,6 +20,9 @@ func TestCuckooFilled(t *testing.T) {
 	const n, batch = 10_000, 500
 	s := upstashtest.NewServer(t, upstashtest.WithRedis(testenv.Redis(t)))
 	for _, p := range []float64{0.01, 0.001, 1e-4, 1e-6} {
+		if p != 0.01 && !testenv.Long() {
+			continue
+		}
 		s.FlushAll()
 		f := cuckoo(t, s.Client(upstash.WithTimeout(0)), bloom.CuckooConfig{Capacity: n, FPRate: p, BatchParallel: 1})
 		billed := func(call func()) float64 {
@@ -140,6 +143,7 @@ func TestCuckooBilled(t *testing.T) {
 // A request that moves many items reads in more than one command, and writes in
 // more than one.
 func TestCuckooManyMoves(t *testing.T) {
+	testenv.AskedLong(t)
 	const n = 30_500
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		f := cuckoo(t, s.Client(upstash.WithTimeout(0)), bloom.CuckooConfig{Capacity: 30_000, FPRate: 1e-4})

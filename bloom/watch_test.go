@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/internal/testkit/testenv"
 	"github.com/upbloom/upbloom/upstash"
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
@@ -145,6 +146,9 @@ func TestWarnFillComesInTime(t *testing.T) {
 		{100_000, 99_000, 1000, 20, 1.3},
 		{100_000, 99_000, 10_000, 20, 1.3},
 	} {
+		if !testenv.Long() && c.capacity == 100_000 {
+			continue
+		}
 		filled := newFilling(t, uint64(c.capacity))
 		if c.from > 0 {
 			filled.add(filled.handle(), 0, c.from)
@@ -191,6 +195,9 @@ func TestWarnFillCost(t *testing.T) {
 		{10_000, 1000, 70, 0.01},
 		{100_000, 1000, 5, 0.01},
 	} {
+		if !testenv.Long() && c.runs*c.capacity > 100_000 {
+			continue
+		}
 		for _, fleet := range fleets {
 			seeded(t)
 			writes, commands := 0, 0

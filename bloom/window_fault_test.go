@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/internal/testkit/testenv"
 	"github.com/upbloom/upbloom/upstash"
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
@@ -137,6 +138,9 @@ func TestWindowRates(t *testing.T) {
 	clock := newServerClock()
 	c, _ := timedClient(t, s, clock)
 	for _, panes := range []int{1, 2, 4} {
+		if panes != 1 && !testenv.Long() {
+			continue
+		}
 		s.FlushAll()
 		cfg := bloom.WindowConfig{Capacity: 5000, FPRate: 0.01, Span: time.Hour, Panes: panes}
 		w := window(t, c, cfg)

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/internal/testkit/testenv"
 )
 
 // hyperLogLogError is the standard error of PFCOUNT, by Redis' documentation.
@@ -15,6 +16,7 @@ const hyperLogLogError = 0.0081
 // sqrt(e^u - u - 1)/(u sqrt(m)) with u = kn/m, and below that of a HyperLogLog up
 // to 14 times the capacity of a blocked filter, and 7 times of a classic one.
 func TestEstimateIsBetterThanHyperLogLog(t *testing.T) {
+	testenv.AskedLong(t)
 	const capacity, runs = 10_000, 80
 	for _, c := range []struct {
 		scheme bloom.Scheme

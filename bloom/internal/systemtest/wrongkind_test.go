@@ -8,6 +8,7 @@ import (
 
 	"github.com/upbloom/upbloom/bloom"
 	"github.com/upbloom/upbloom/internal/testkit/bloomtest"
+	"github.com/upbloom/upbloom/internal/testkit/testenv"
 	"github.com/upbloom/upbloom/upstash"
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
@@ -91,7 +92,10 @@ func addAtAnother(t *testing.T, s *upstashtest.Server, victim, other wrongKind) 
 	s.FlushAll()
 	theirs, ours := bloomtest.Numbered("theirs", 300), bloomtest.Numbered("ours", 300)
 	// A handle refuses once it knows: each Add has its own.
-	writers := make([]bloomtest.Adder, 21)
+	writers := make([]bloomtest.Adder, 6)
+	if testenv.Long() {
+		writers = make([]bloomtest.Adder, 21)
+	}
 	for i := range writers {
 		writers[i] = makeKind(t, s, other)
 	}

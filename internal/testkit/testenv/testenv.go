@@ -2,7 +2,8 @@
 // Node, a WebAssembly runtime. If it is absent, the test skips with a reason.
 // If the environment variable UPBLOOM_REQUIRE names it, the test fails instead,
 // so that a run of continuous integration cannot pass by skipping. The variable
-// holds a comma-separated list, such as "redis,node".
+// holds a comma-separated list, such as "redis,node". With "long" in it, tests
+// take their long forms.
 package testenv
 
 import (
@@ -28,13 +29,24 @@ func Need(tb testing.TB, name, exe string) string {
 	return path
 }
 
-// Asked skips a test that takes long in a foreign runtime, unless UPBLOOM_REQUIRE
-// contains the runtime's name.
+// Asked skips a test that takes long, unless UPBLOOM_REQUIRE contains the name of
+// the foreign runtime in which it does.
 func Asked(tb testing.TB, name string) {
 	tb.Helper()
 	if !required(os.Getenv(Require), name) {
 		tb.Skipf("testenv: takes long, and runs only if %s contains %s", Require, name)
 	}
+}
+
+// Long reports whether tests run in their long form: whether UPBLOOM_REQUIRE
+// contains "long". The short form proves the same of fewer cases.
+func Long() bool { return required(os.Getenv(Require), "long") }
+
+// AskedLong skips a test that has no short form, unless UPBLOOM_REQUIRE contains
+// "long".
+func AskedLong(tb testing.TB) {
+	tb.Helper()
+	Asked(tb, "long")
 }
 
 // Missing ends a test whose need cannot be met: skipped, or failed if

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 
 	"github.com/upbloom/upbloom/internal/testkit/proof"
+	"github.com/upbloom/upbloom/internal/testkit/testenv"
 )
 
 var (
@@ -81,7 +82,11 @@ func runSeed(t *testing.T, seed uint64, themes proof.Theme) (r *run, err error) 
 // histories. A crowd's callers wake up at one instant, in any order: it has none.
 func TestSameSeedSameRun(t *testing.T) {
 	on := proof.ParseTheme(*themes) &^ proof.Crowds
-	for seed := uint64(1); seed <= 100; seed++ {
+	last := uint64(30)
+	if testenv.Long() {
+		last = 100
+	}
+	for seed := uint64(1); seed <= last; seed++ {
 		a, _ := runSeed(t, seed, on)
 		if !a.repeats() {
 			continue
