@@ -169,16 +169,15 @@ func shows(example string) string {
 	return strings.Join(parts, ".")
 }
 
-// inTests is how a caller in a test is marked.
-const inTests = " (tests)"
+// tests is a caller that is a test, wherever that is.
+const tests = "tests"
 
 // callerIn names the package of a file.
 func callerIn(file string) string {
-	dir := path.Dir(file)
 	if strings.HasSuffix(file, "_test.go") {
-		return dir + inTests
+		return tests
 	}
-	return dir
+	return path.Dir(file)
 }
 
 // sort brings the best to the front: callers that are no tests, and the Examples
@@ -186,7 +185,7 @@ func callerIn(file string) string {
 func (r *Row) sort() {
 	caller := func(name string) int {
 		switch {
-		case strings.HasSuffix(name, inTests):
+		case name == tests:
 			return 3
 		case strings.HasPrefix(name, "internal/"):
 			return 2
@@ -217,7 +216,7 @@ func (r *Row) Unused() bool {
 		return false
 	}
 	return len(r.Callers) == 0 ||
-		r.Package != "upstash/upstashtest" && strings.HasSuffix(r.Callers[0], inTests)
+		r.Package != "upstash/upstashtest" && r.Callers[0] == tests
 }
 
 // A choice is a row of the table: a caller and an Example of a name.

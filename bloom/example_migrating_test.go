@@ -1,0 +1,199 @@
+package bloom_test
+
+import (
+	"context"
+	"fmt"
+	"log"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/upstash"
+)
+
+// oldFilter stands for the program's own BF.ADD and BF.EXISTS.
+type oldFilter map[string]bool
+
+func (f oldFilter) Add(_ context.Context, item string) (bool, error) {
+	isNew := !f[item]
+	f[item] = true
+	return isNew, nil
+}
+
+func (f oldFilter) Exists(_ context.Context, item string) (bool, error) { return f[item], nil }
+
+// From RedisBloom: both are written, the old one answers, and the new one is
+// watched until it knows as much.
+func Example_migrateRedisBloom() {
+	client, stop := database()
+	defer stop()
+	ctx := context.Background()
+	before := oldFilter{"a": true, "b": true} // there are no items to load from
+
+	after, err := bloom.New(client, "seen", bloom.Config{Capacity: 100_000, FPRate: 0.001})
+	if err != nil {
+		log.Fatal(err)
+	}
+	if _, err := after.Create(ctx); err != nil {
+		log.Fatal(err)
+	}
+
+	// Dual writes: the old filter decides what is new.
+	add := func(item string) (bool, error) {
+		if _, err := after.Add(ctx, item); err != nil {
+			log.Println("the new filter:", err) // and no more, until it answers
+		}
+		return before.Add(ctx, item)
+	}
+
+	// Shadow reads: the old filter answers, and disagreement is counted.
+	var asked, lacks, extra int
+	exists := func(item string) (bool, error) {
+		was, err := before.Exists(ctx, item)
+		if err != nil {
+			return false, err
+		}
+		if is, err := after.Exists(ctx, item); err == nil {
+			asked++
+			switch {
+			case was && !is:
+				lacks++ // not moved yet, or a false positive of the old one
+			case is && !was:
+				extra++ // a false positive of the new one
+			}
+		}
+		return was, nil
+	}
+
+	// Later: the new filter answers, and what it lacks is asked of the old one.
+	either := func(item string) (bool, error) {
+		if is, err := after.Exists(ctx, item); err != nil || is {
+			return is, err
+		}
+		was, err := before.Exists(ctx, item)
+		if err == nil && was {
+			_, err = after.Add(ctx, item) // so that it is asked once
+		}
+		return was, err
+	}
+
+	fmt.Println(add("c"))
+	for _, item := range []string{"a", "c", "z"} {
+		if _, err := exists(item); err != nil {
+			log.Fatal(err)
+		}
+	}
+	fmt.Println("asked", asked, "lacks", lacks, "extra", extra)
+	fmt.Println(either("a"))
+	fmt.Println(after.Exists(ctx, "a"))
+	// Output:
+	// true <nil>
+	// asked 3 lacks 1 extra 0
+	// true <nil>
+	// true <nil>
+}
+
+// From the article's TypeScript filter: the string is used as it is, and then
+// gets a header, without its items.
+func Example_migrateTypeScript() {
+	client, stop := database()
+	defer stop()
+	ctx := context.Background()
+
+	// The string of the TypeScript program: 9,600 bits, 7 hashes.
+	shared, err := bloom.New(client, "bloom:emails", bloom.Config{
+		Bits: 9600, Hashes: 7, Scheme: bloom.SchemeFNV1a, Layout: bloom.LayoutBare,
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	if _, err := shared.Add(ctx, "ann@example.com"); err != nil { // or the TypeScript program did
+		log.Fatal(err)
+	}
+
+	// A copy with a header, at a key of its own.
+	own, err := bloom.New(client, "emails", bloom.Config{
+		Bits: 9600, Hashes: 7, Scheme: bloom.SchemeFNV1a, TTL: 90 * 24 * time.Hour,
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	bits, err := shared.Snapshot(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+	result, err := own.Merge(ctx, bits) // again, once the last TypeScript writer has stopped
+	if err != nil {
+		log.Fatal(err)
+	}
+	found, err := own.Exists(ctx, "ann@example.com")
+	fmt.Println(result.Created, found, err)
+	// Output: true true <nil>
+}
+
+// From SET NX EX: for one lifetime both are written, and then the keys are gone
+// by themselves.
+func Example_migrateSetNX() {
+	client, stop := database()
+	defer stop()
+	ctx := context.Background()
+	const lifetime = 24 * time.Hour
+	seen, err := bloom.NewWindow(client, "seen", bloom.WindowConfig{
+		Capacity: 100_000, FPRate: 0.001, Span: lifetime,
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+
+	// The old way: one key for each item.
+	setNX := func(id string) (isNew bool, err error) {
+		reply, err := client.Do(ctx, upstash.Cmd("SET", "seen:"+id, "1", "NX", "EX", "86400"))
+		return err == nil && !reply.IsNil(), err
+	}
+
+	// For 24 hours: the keys decide, and the window learns.
+	both := func(id string) (isNew bool, err error) {
+		if _, err := seen.Add(ctx, id); err != nil {
+			return false, err // the key is not set, so the sender may try again
+		}
+		return setNX(id)
+	}
+
+	fmt.Println(setNX("evt_1")) // before
+	fmt.Println(both("evt_1"))
+	fmt.Println(both("evt_2"))
+	fmt.Println(seen.Add(ctx, "evt_2")) // afterwards the window alone decides
+	fmt.Println(seen.Add(ctx, "evt_3"))
+	// Output:
+	// true <nil>
+	// false <nil>
+	// true <nil>
+	// false <nil>
+	// true <nil>
+}
+
+// TestMigratingPage holds the code of MIGRATING.md to the Examples above.
+func TestMigratingPage(t *testing.T) {
+	page, err := os.ReadFile("MIGRATING.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	source, err := os.ReadFile("example_migrating_test.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	flat := func(code string) string { return strings.Join(strings.Fields(code), " ") }
+	examples, _, _ := strings.Cut(string(source), "// TestMigratingPage")
+	blocks := strings.Split(string(page), "```go\n")[1:]
+	for _, block := range blocks {
+		code, _, ok := strings.Cut(block, "```")
+		if !ok || !strings.Contains(flat(examples), flat(code)) {
+			t.Errorf("no Example has this code:\n%s", code)
+		}
+	}
+	if len(blocks) < 6 {
+		t.Errorf("%d blocks of code", len(blocks))
+	}
+}
