@@ -13,15 +13,17 @@ import (
 )
 
 // outcomes are the columns of the report, in order.
-var outcomes = []string{"answered", "uncertain", "filter gone", "did not run", "may have run", "undocumented"}
+var outcomes = []string{"answered", "full", "uncertain", "filter gone", "did not run", "may have run", "undocumented"}
 
 // outcome classes an operation's end by the documented types of errors.
 func outcome(err error) string {
 	var call *upstash.CallError
 	var server *upstash.Error
 	switch {
-	case err == nil:
+	case err == nil, errors.Is(err, bloom.ErrNoTTL) && !errors.Is(err, bloom.ErrUncertain):
 		return "answered"
+	case errors.Is(err, bloom.ErrFull):
+		return "full"
 	case errors.Is(err, bloom.ErrUncertain):
 		return "uncertain"
 	case errors.Is(err, bloom.ErrNotFound), errors.Is(err, bloom.ErrRecreated):
@@ -74,6 +76,32 @@ func (r *faultReport) add(met []string, end string) {
 		}
 		r.ends[fault][end]++
 	}
+}
+
+// merge adds the counts of another report.
+func (r *faultReport) merge(other *faultReport) {
+	for fault, ends := range other.ends {
+		if r.ends[fault] == nil {
+			r.ends[fault] = make(map[string]int)
+		}
+		for end, n := range ends {
+			r.ends[fault][end] += n
+		}
+	}
+}
+
+// summary returns how many faults were met, and what operations ended in that
+// met one.
+func (r *faultReport) summary() string {
+	faults, ends := 0, make(map[string]int)
+	for fault, counts := range r.ends {
+		for end, n := range counts {
+			if ends[end] += n; fault != "(none)" {
+				faults += n
+			}
+		}
+	}
+	return fmt.Sprintf("%d faults; %v", faults, ends)
 }
 
 func (r *faultReport) count(fault string) int {
