@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/bloom/internal/cells"
 	"github.com/upbloom/upbloom/upstash"
 )
 
@@ -22,7 +23,15 @@ type copies struct {
 type copyCount struct{ least, most, adds, removes int }
 
 // maxCopies is how many copies of an item have a place, in buckets of two slots.
-const maxCopies = 4
+// Few items have one bucket in place of two.
+func (c *copies) maxCopies(item string) int {
+	g := c.filter.Geometry()
+	h := cells.Digest(item, g.Seed)
+	if _, first, second := cells.CuckooPlace(h.Hi, h.Lo, g.Bits/53, g.Hashes); first == second {
+		return g.Hashes
+	}
+	return 2 * g.Hashes
+}
 
 func openCopies(w *faultWorker, c *upstash.Client) faultSubject {
 	f, err := bloom.NewCuckoo(c, secretKey, bloom.CuckooConfig{
@@ -123,7 +132,7 @@ func (c *copies) judge(
 		take(item, yes[i], states[i])
 	}
 	if errors.Is(err, bloom.ErrFull) && !slices.ContainsFunc(items, func(item string) bool {
-		return c.atMost(item)+sent[item] > maxCopies
+		return c.atMost(item)+sent[item] > c.maxCopies(item)
 	}) {
 		c.wrong("full, and there is room")
 	}

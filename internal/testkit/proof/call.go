@@ -106,6 +106,8 @@ type Call struct {
 	Turned bool `json:",omitempty"`
 	// More is how many further items a batch has, about which nobody asks.
 	More int `json:",omitempty"`
+	// Other says that the call goes through the handles of another client.
+	Other bool `json:",omitempty"`
 	// Cause, if not 0, ends the call's context after CauseAfter, with that one
 	// of the errors that other calls made.
 	Cause      int           `json:",omitempty"`
@@ -214,6 +216,9 @@ func (c Call) String() string {
 	}
 	if c.Parts {
 		s += " in parts"
+	}
+	if c.Other {
+		s += " of another client"
 	}
 	s += "(" + strings.Join(c.Items, " ") + ")"
 	if c.Shard != 0 {

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
+	"sync"
 	"time"
 
 	"github.com/upbloom/upbloom/bloom"
@@ -20,6 +22,37 @@ type Windows struct {
 	MustExist  bool
 	// Idle is how long nobody does anything, once.
 	Idle time.Duration
+	// Slow says that the answers to TIME are late, so that clients' clocks are as
+	// wrong as they may be, and that items are looked up at the ends of Spans.
+	Slow bool
+	// Lag says that a region may answer which stays behind the primary.
+	Lag bool
+	// Others says that other data come to the key, and other kinds write to it.
+	Others bool
+	// Renames says that the window is renamed away and back.
+	Renames bool
+
+	sessions windowSessions
+}
+
+// windowSessions are those of all clients, so that one's call can go through
+// another's handles.
+type windowSessions struct {
+	mu  sync.Mutex
+	all []*windowSession
+}
+
+// other returns the session of another client, if there is one.
+func (w *windowSessions) other(than *windowSession) *windowSession {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for i, s := range w.all {
+		next := w.all[(i+1)%len(w.all)]
+		if s == than && next.client != than.client {
+			return next
+		}
+	}
+	return than
 }
 
 // windowItems is how many items the calls choose from.
@@ -37,6 +70,13 @@ func DrawWindows(rng *rand.Rand) *Windows {
 		w.ExpireIdle = true
 	case 2:
 		w.MustExist = true
+	}
+	switch rng.IntN(4) {
+	case 0: // the ends of panes are those of Spans, but for the slack
+		w.Slow, w.Span = true, w.Span.Truncate(time.Duration(w.Panes)*time.Second)
+		return w
+	case 1:
+		w.Others, w.Renames, w.Lag = rng.IntN(2) == 0, rng.IntN(2) == 0, rng.IntN(2) == 0
 	}
 	if rng.IntN(2) == 0 {
 		w.Idle = time.Duration(w.drawIdle(rng)) * w.Pane()
@@ -84,23 +124,28 @@ func (w *Windows) Config() bloom.WindowConfig {
 }
 
 type windowSession struct {
-	of           *Windows
-	client       *upstash.Client
-	whole, parts *bloom.Window
+	of     *Windows
+	client *upstash.Client
+	key    string
+	// moved is of the second key, and other has another Config.
+	whole, parts, moved, other *bloom.Window
 }
 
 // Open makes the handles of a process, whose client's observer must be Observe.
 func (w *Windows) Open(clients []*upstash.Client, key string) (Handles, error) {
 	c := clients[0]
-	s := &windowSession{of: w, client: c}
-	cfg := w.Config()
-	var err error
-	if s.whole, err = bloom.NewWindow(c, key, cfg); err != nil {
-		return nil, err
-	}
-	cfg.BatchBytes = 1
-	s.parts, err = bloom.NewWindow(c, key, cfg)
-	return s, err
+	s := &windowSession{of: w, client: c, key: key}
+	parts, other := w.Config(), w.Config()
+	parts.BatchBytes, other.Span = 1, 2*w.Span
+	var errs [4]error
+	s.whole, errs[0] = bloom.NewWindow(c, key, w.Config())
+	s.parts, errs[1] = bloom.NewWindow(c, key, parts)
+	s.moved, errs[2] = bloom.NewWindow(c, secondKey(key), w.Config())
+	s.other, errs[3] = bloom.NewWindow(c, key, other)
+	w.sessions.mu.Lock()
+	defer w.sessions.mu.Unlock()
+	w.sessions.all = append(w.sessions.all, s)
+	return s, errors.Join(errs[:]...)
 }
 
 // Run makes one call.
@@ -109,6 +154,9 @@ func (s *windowSession) Run(ctx context.Context, c Call) Result {
 		passed := time.Duration(time.Now().UnixNano()) % s.of.Pane()
 		time.Sleep((c.Wait - passed + s.of.Pane()) % s.of.Pane())
 		return Result{End: Answered}
+	}
+	if c.Other {
+		s = s.of.sessions.other(s)
 	}
 	_, before := s.client.KnownServerTime()
 	r := runCall(ctx, c, func(ctx context.Context) (Result, error) {
@@ -153,18 +201,37 @@ func (s *windowSession) call(ctx context.Context, c Call) (Result, error) {
 		return many(w.ExistsAll(ctx, c.Items))
 	case Delete:
 		return single(w.Delete(ctx))
+	case AddOther:
+		return single(s.other.Add(ctx, c.Items[0]))
+	case Rename:
+		if c.Key == 1 {
+			return none(s.moved.Rename(ctx, s.key))
+		}
+		return none(w.Rename(ctx, secondKey(s.key)))
+	case Stats:
+		st, err := w.Stats(ctx)
+		there := slices.ContainsFunc(st.Panes, func(p bloom.PaneStats) bool { return p.SetBits > 0 })
+		return Result{Yes: []bool{there}, Count: len(st.Panes)}, err
 	}
 	panic("proof: no client does " + string(c.Verb))
 }
 
 var windowVerbs = []Verb{
 	Create, Add, Add, Add, Add, Add, Add, Add, AddAll, AddAll, Exists, Exists, Exists, Exists, ExistsAll,
-	ExistsAll, Delete,
+	ExistsAll, Delete, Stats,
 }
 
 // Draw draws a call, sometimes about the end of an epoch, and sometimes with a
 // second one before its item's Span ends.
 func (w *Windows) Draw(rng *rand.Rand) (calls []Call) {
+	switch {
+	case w.Slow && rng.IntN(2) == 0:
+		return w.drawSpan(rng)
+	case w.Renames && rng.IntN(6) == 0:
+		return []Call{{Verb: Rename}, {Verb: Rest, Wait: upTo(rng, 2*w.Pane())}, {Verb: Rename, Key: 1}}
+	case w.Others && rng.IntN(10) == 0:
+		return []Call{{Verb: AddOther, Items: []string{"item-other"}}}
+	}
 	if rng.IntN(3) == 0 {
 		phase := time.Duration(rng.Int64N(int64(5*time.Second))) - 5*time.Second/2
 		calls = append(calls, Call{Verb: Align, Wait: (w.Pane() + phase) % w.Pane()})
@@ -180,6 +247,24 @@ func (w *Windows) Draw(rng *rand.Rand) (calls []Call) {
 	return calls
 }
 
+// drawSpan draws an Add just after an epoch has begun, and a call of another
+// client just before the item's Span ends.
+func (w *Windows) drawSpan(rng *rand.Rand) []Call {
+	c := w.drawCall(rng, Add)
+	next := w.drawCall(rng, []Verb{Add, Exists, Exists}[rng.IntN(3)])
+	next.Items, next.Other = c.Items, true
+	return []Call{
+		{Verb: Align, Wait: upTo(rng, 1500*time.Millisecond)},
+		c,
+		{Verb: Rest, Wait: w.Span - upTo(rng, time.Second)},
+		next,
+	}
+}
+
+func upTo(rng *rand.Rand, d time.Duration) time.Duration {
+	return time.Duration(1 + rng.Int64N(int64(d)))
+}
+
 func (w *Windows) drawCall(rng *rand.Rand, v Verb) Call {
 	c := Call{Verb: v}
 	switch v {
@@ -192,14 +277,21 @@ func (w *Windows) drawCall(rng *rand.Rand, v Verb) Call {
 	return c
 }
 
-// DrawOutside draws, now and then, an eviction.
+// DrawOutside draws, now and then, an eviction, or other data.
 func (w *Windows) DrawOutside(rng *rand.Rand) (c Call, ok bool) {
+	if w.Others && rng.IntN(12) == 0 {
+		v := []Verb{Overwrite, Smudge, Smudge, Clear, Clear}[rng.IntN(5)]
+		return Call{Verb: v, Items: []string{"item-other"}}, true
+	}
 	return Call{Verb: Clear}, rng.IntN(25) == 0
 }
 
-// Outside makes an eviction.
-func (w *Windows) Outside(dbs []*upstashtest.Server, key string, _ uint64, _ Call) Result {
-	return evict(dbs[0], key)
+// Outside makes such a change.
+func (w *Windows) Outside(dbs []*upstashtest.Server, key string, seed uint64, c Call) Result {
+	if c.Verb == Clear {
+		return evict(dbs[0], key)
+	}
+	return Filters{}.Outside(dbs, key, seed, c)
 }
 
 // evict deletes keys.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/anishathalye/porcupine"
@@ -19,6 +20,7 @@ const (
 	windowHold = 60 * time.Second
 	// clockError is how far two clients' epochs may be apart.
 	clockError = 4 * time.Second
+	anyItem    = "*"
 )
 
 // windowOp is one item of a call, or a call without items.
@@ -41,7 +43,10 @@ type windowCheck struct {
 	adds         []*windowOp
 	reads        []*windowOp
 	wipes, makes []*windowOp
-	forgets      time.Duration // what is older is not found
+	// clears remove whatever the key holds. others store other data, and maybe
+	// does so if there is no window.
+	clears, others, maybe []*windowOp
+	forgets               time.Duration // what is older is not found
 }
 
 // Initial returns nil: a Windows is a Subject without Steps, which checks a
@@ -57,11 +62,13 @@ func (w *Windows) Describe(string) string { return "" }
 // Steps checks a history and returns no steps.
 func (w *Windows) Steps(h *History) ([]porcupine.Operation, error) {
 	k := windowCheck{of: w, forgets: time.Duration(w.Panes+1)*w.Pane() + clockError}
+	for _, c := range h.calls {
+		k.take(c)
+	}
 	for n, c := range h.calls {
 		if err := k.sane(c); err != nil {
 			return nil, fmt.Errorf("call %d: %w", n, err)
 		}
-		k.take(c)
 	}
 	k.explain()
 	for _, o := range append(k.adds, k.reads...) {
@@ -82,9 +89,9 @@ func (k *windowCheck) sane(c *called) error {
 	switch {
 	case unsure && r.Maybe == 0:
 		return errors.New("uncertain, although no attempt may have run before")
-	case r.End == Mismatch:
+	case r.End == Mismatch && c.call.Verb != AddOther && !k.mayBeOther(c):
 		return errors.New("there are no other data, but they were met")
-	case r.End == Missing && k.of.ExpireIdle:
+	case r.End == Missing && k.of.ExpireIdle && c.call.Verb != Stats && c.call.Verb != Rename:
 		return errors.New("a window that expires is empty if it is missing")
 	case r.End == Missing && c.call.Verb == Add && !k.of.MustExist:
 		return errors.New("an Add makes the window")
@@ -104,12 +111,23 @@ func (k *windowCheck) take(c *called) {
 	}
 	one := &windowOp{called: c, last: last, since: since, state: stateOf(r, 0)}
 	switch c.call.Verb {
-	case Clear, Delete:
-		if r.End == Unknown || r.End == Answered {
+	case Clear, Delete, Overwrite, Rename:
+		if (r.End == Unknown || r.End == Answered) && c.call.Key == 0 {
 			k.wipes = append(k.wipes, one)
 		}
+		switch c.call.Verb {
+		case Clear:
+			k.clears = append(k.clears, one)
+		case Overwrite:
+			k.others = append(k.others, one)
+		}
+	case Smudge, AddOther:
+		k.maybe = append(k.maybe, one)
 	case Create:
 		k.makes = append(k.makes, one)
+	case Stats: // a look-up of any item
+		one.item, one.yes = anyItem, one.answered() && r.Yes[0]
+		k.reads = append(k.reads, one)
 	case Add, AddAll, Exists, ExistsAll:
 		for i, item := range c.call.Items {
 			o := &windowOp{called: c, item: item, last: last, since: since, state: stateOf(r, i)}
@@ -128,12 +146,33 @@ func (k *windowCheck) take(c *called) {
 	}
 }
 
+// mayBeOther reports whether other data may have come to the key before the end
+// of a call. A handle may remember that they did.
+func (k *windowCheck) mayBeOther(c *called) bool {
+	before := func(o *windowOp) bool { return o.from < c.to }
+	return slices.ContainsFunc(k.others, before) || slices.ContainsFunc(k.maybe, before)
+}
+
+// isOther reports whether the key certainly held other data during an op.
+func (k *windowCheck) isOther(o *windowOp) bool {
+	return slices.ContainsFunc(k.others, func(other *windowOp) bool {
+		return other.to < o.from && !slices.ContainsFunc(k.clears, func(c *windowOp) bool {
+			return c.to > other.from && c.from < o.to
+		})
+	})
+}
+
+// concerns reports whether an Add is of an op's item.
+func (o *windowOp) concerns(add *windowOp) bool { return o.item == add.item || o.item == anyItem }
+
 // answered reports whether the op has an answer about its item.
-func (o *windowOp) answered() bool { return o.state == bloom.ItemDone && o.result.End != Missing }
+func (o *windowOp) answered() bool {
+	return o.state == bloom.ItemDone && o.result.End != Missing && o.result.End != Mismatch
+}
 
 // promised reports whether the item is in for a Span.
 func (o *windowOp) promised() bool {
-	return o.result.End != Early && o.result.End != Missing && !o.result.Early &&
+	return o.result.End != Early && o.result.End != Missing && o.result.End != Mismatch && !o.result.Early &&
 		(o.state == bloom.ItemDone || o.state == bloom.ItemUncertain)
 }
 
@@ -149,6 +188,9 @@ func (k *windowCheck) mayBeWiped(from, to time.Duration) bool {
 
 // isWiped reports whether the window certainly went away in an interval.
 func (k *windowCheck) isWiped(from, to time.Duration) bool {
+	if k.of.Renames || k.of.Lag { // it may come back, or a region may not know
+		return false
+	}
 	for _, w := range k.wipes {
 		if w.result.End == Answered && w.began > from && w.ended < to {
 			return true
@@ -178,7 +220,7 @@ func (k *windowCheck) explain() {
 // not know the time may find what is old.
 func (k *windowCheck) reason(o *windowOp) bool {
 	for _, a := range k.adds {
-		if a.called == o.called || a.item != o.item || !a.explained || a.from >= o.to {
+		if a.called == o.called || !o.concerns(a) || !a.explained || a.from >= o.to {
 			continue
 		}
 		if age := o.began - a.last; age <= 0 || (age <= k.forgets || !o.result.Timed && !o.call.adds()) &&
@@ -196,13 +238,17 @@ func (k *windowCheck) answer(o *windowOp) error {
 		return k.missing(o)
 	case !o.answered():
 		return nil
+	case k.isOther(o) && !k.of.Lag:
+		return errors.New("there were other data, and it was answered")
+	case o.item == anyItem && (o.yes && len(k.maybe) > 0 || !o.yes && k.of.Lag):
+		return nil
 	case o.yes && o.call.adds() && !o.explained, o.yes && !o.call.adds() && !k.reason(o):
 		return errors.New("nobody added it, or too long ago")
 	case o.yes:
 		return nil
 	}
 	for _, a := range k.adds {
-		if a.called == o.called || a.item != o.item {
+		if a.called == o.called || !o.concerns(a) {
 			continue
 		}
 		before := a.promised() && a.to < o.from && o.ended < a.since+k.of.Span
@@ -220,6 +266,9 @@ func (k *windowCheck) answer(o *windowOp) error {
 
 // missing returns an error if a window cannot be missing.
 func (k *windowCheck) missing(o *windowOp) error {
+	if o.item == anyItem && (k.of.Lag || k.of.ExpireIdle) { // a region may not know it
+		return nil
+	}
 	for _, a := range append(k.adds, k.makes...) {
 		made := a.promised() || a.call.Verb == Create && a.result.End == Answered
 		if made && a.to < o.from && !k.mayBeWiped(a.began, o.ended) {

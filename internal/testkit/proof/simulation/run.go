@@ -86,10 +86,14 @@ func newScenario(seed uint64, types []string, themes proof.Theme) scenario {
 		s.old, s.unscripted = rng.IntN(8) == 0, rng.IntN(10) == 0
 	case *proof.Shardeds:
 		s.old = rng.IntN(8) == 0
-	case proof.Timed: // its calls need more time, and meet no other data
+	case *proof.Windows: // its calls need more time
+		lags, s.slow = f.Lag, f.Slow
 		s.calls, s.foreign, s.rate = 2*s.calls, false, min(s.rate, 10)
 		if rng.IntN(4) > 0 {
 			s.clients, s.workers = s.clients+s.workers-1, 1
+		}
+		if s.slow {
+			s.clients, s.workers = 2, 1
 		}
 	}
 	if lags {
@@ -114,6 +118,9 @@ type run struct {
 	history *proof.History
 	timing  *timing
 }
+
+// slowTime is how late an answer to TIME may be, to be used.
+const slowTime = 1900 * time.Millisecond
 
 const (
 	key   = "key-of-the-filter"
@@ -190,6 +197,9 @@ func (r *run) serve(at *place) (*upstashtest.Server, error) {
 		if r.unscripted && q.Commands[0] == "EVAL" {
 			f = upstashtest.NoPermission("EVAL")
 		}
+		if r.slow && q.Commands[0] == "TIME" && n%2 == 0 {
+			f = upstashtest.Late(slowTime)
+		}
 		if f != (upstashtest.Fault{}) {
 			r.net.note("request %d of server %d: %v", n, at.number, f)
 		}
@@ -215,8 +225,12 @@ func (r *run) client(at *place, more ...upstash.Option) (*upstash.Client, error)
 	if r.tls {
 		scheme = "https://"
 	}
+	timeout := 300 * time.Millisecond
+	if r.slow {
+		timeout = 2 * slowTime
+	}
 	opts := []upstash.Option{
-		upstash.WithObserver(proof.Observe), upstash.WithTimeout(300 * time.Millisecond),
+		upstash.WithObserver(proof.Observe), upstash.WithTimeout(timeout),
 		upstash.WithRetry(2), upstash.WithBackoff(0, 0), upstash.WithMaxResponse(32 << 10),
 	}
 	if r.stale {
