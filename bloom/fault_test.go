@@ -163,6 +163,18 @@ func (w *faultWorker) everEvicted() bool {
 	return w.ever
 }
 
+// revive makes the filter anew if no Add does. An EarlyRefusal may have waited for
+// a request of this one.
+func (w *faultWorker) revive() {
+	s := w.of.open(w, w.server.Client())
+	if s.revive(w.t.Context()) == nil {
+		return
+	}
+	if err := s.revive(w.t.Context()); err != nil {
+		w.t.Error(err)
+	}
+}
+
 func (w *faultWorker) setCalm(on bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -194,9 +206,7 @@ func (w *faultWorker) run(ops int) {
 		}
 		if outcome(err) == "filter gone" {
 			w.setCalm(true)
-			if err := w.of.open(w, w.server.Client()).revive(w.t.Context()); err != nil {
-				w.t.Error(err)
-			}
+			w.revive()
 			w.setCalm(false)
 			w.subject.forget()
 		}
@@ -207,6 +217,8 @@ func (w *faultWorker) run(ops int) {
 		w.mu.Unlock()
 	}
 	w.server.InjectFunc(nil)
+	// An EarlyRefusal may wait for a request.
+	_, _ = w.server.Client().Do(w.t.Context(), upstash.Cmd("PING"))
 	w.subject.finish(w.of.open(w, w.server.Client()))
 	w.finish()
 }
