@@ -35,11 +35,11 @@ func (o Overflow) String() string {
 
 // BitField builds a BITFIELD command, operation by operation, straight into its
 // JSON. A type is "u1" to "u63" or "i1" to "i64"; an offset counts bits from
-// the most significant bit of the first byte, up to MaxBitOffset. The call that
-// sends the command reports mistakes, with ErrArgument. Make one with
-// NewBitField: the zero value cannot be sent. It is not safe for concurrent use
-// and must not be copied. It may be sent more than once, and Reset begins a new
-// command in the same memory.
+// the most significant bit of the first byte, up to MaxBitOffset. The builder
+// reports no mistakes: sending the command does, with ErrArgument. Make one
+// with NewBitField: the zero value cannot be sent. It is not safe for
+// concurrent use and must not be copied. It may be sent more than once, and
+// Reset begins a new command in the same memory.
 type BitField struct {
 	json    **hidden[bitFieldJSON]
 	replies int
@@ -52,8 +52,8 @@ type bitFieldJSON struct {
 	whole hidden[[]byte] // the command as it stands; in buf
 }
 
-// Both openings end at the same place in the buffer, so that ReadOnly can turn
-// one into the other.
+// Both openings end at the same place in the buffer: ReadOnly turns one into
+// the other.
 const (
 	bitFieldOpen   = `["BITFIELD"`
 	bitFieldROOpen = `["BITFIELD_RO"`
@@ -61,15 +61,15 @@ const (
 	bitFieldSpare  = len(bitFieldROOpen) - len(bitFieldOpen)
 )
 
-// MaxBitOffset is the offset of the last bit that BITFIELD reaches, which is
-// the last one of a string of 512 MiB.
+// MaxBitOffset is the offset of the last bit BITFIELD reaches: the last one of
+// a string of 512 MiB.
 const MaxBitOffset = 1<<32 - 1
 
 // NewBitField starts a command on key.
 func NewBitField(key string) *BitField { return new(BitField).Reset(key) }
 
-// Reset starts a new command on key in the memory of the old one. Commands that
-// were taken from b before are invalid from then on.
+// Reset starts a new command on key in the memory of the old one. Commands
+// taken from b before are invalid from then on.
 func (b *BitField) Reset(key string) *BitField {
 	*b = BitField{json: b.json}
 	j := b.open()
@@ -82,7 +82,7 @@ func (b *BitField) Reset(key string) *BitField {
 	return b
 }
 
-// open returns the buffers that the operations are written to.
+// open returns the buffers for the operations.
 func (b *BitField) open() *bitFieldJSON {
 	if b.json == nil { // only in the zero value, which Command refuses
 		b.json = hide(bitFieldJSON{})
@@ -130,7 +130,7 @@ func (b *BitField) IncrByIndex(typ string, index uint64, incr int64) *BitField {
 	return b.value(incr)
 }
 
-// Overflow sets the mode of the SETs and INCRBYs that follow. It has no answer.
+// Overflow sets the mode of the following SETs and INCRBYs. It has no answer.
 func (b *BitField) Overflow(mode Overflow) *BitField {
 	if mode > Fail {
 		b.refuse("%v: use Wrap, Sat or Fail", mode)
@@ -181,8 +181,8 @@ func (b *BitField) SetBits(base uint64, positions []uint64) *BitField {
 	return b
 }
 
-// ReadOnly makes the command a BITFIELD_RO, which a read-only token may run and
-// which a replica may answer. It may have operations that get, and no others.
+// ReadOnly makes the command a BITFIELD_RO. A read-only token may run it, and a
+// replica may answer it. Its operations must all be gets.
 func (b *BitField) ReadOnly() *BitField {
 	if buf := b.open().buf; len(buf) > 0 && buf[0] == ' ' {
 		copy(buf, bitFieldROOpen)
@@ -267,11 +267,11 @@ func (b *BitField) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, b.Stri
 // repeated after an attempt of unknown outcome, BitField returns the answers of
 // the repetition and ErrUncertain.
 //
-// A client made with WithReadOnly sends a command that only reads as
+// If the command only reads, a client made with WithReadOnly sends it as
 // BITFIELD_RO, and leaves b as it was. Any other client sends it as BITFIELD,
 // which a read-only token may not run (ErrNoPermission). The client does not
-// change to BITFIELD_RO by itself: a replica may answer it without the last
-// writes, and only the caller knows whether that will do.
+// change to BITFIELD_RO by itself: a replica may answer without the last
+// writes, and only the caller knows whether it will do.
 func (c *Client) BitField(ctx context.Context, b *BitField) ([]NullInt64, error) {
 	if b == nil {
 		return nil, argumentError("BITFIELD", "the BitField is nil: make one with NewBitField")
@@ -319,7 +319,7 @@ func (b *BitField) offset(o uint64) uint64 {
 }
 
 // setValue ends a SET. The value 1 goes as a JSON number: it survives a server
-// that reads numbers as floats, and saves two bytes a bit.
+// with floats for numbers, and saves two bytes a bit.
 func (b *BitField) setValue(v int64) *BitField {
 	if v != 1 {
 		return b.value(v)

@@ -3,9 +3,9 @@ package upstash
 import "sync/atomic"
 
 // budget bounds the retries of a client over all of its calls. A retry takes a
-// token, and an answer brings a tenth of one back. So a server that is down gets
-// little more than one request a call, and not several from each caller. The
-// zero value has no bound.
+// token, and an answer brings a tenth of one back. While a server is down, it
+// gets little more than one request a call, and not several from each caller.
+// The zero value has no bound.
 type budget struct {
 	most   int64        // in tenths of a token
 	tenths atomic.Int64 // that were taken

@@ -12,7 +12,7 @@ type call struct {
 	path     string // "/" for a single command
 	raw      string // the path of a command in the raw form
 	body     []byte
-	words    []byte // the JSON of a single command, which the server may quote
+	words    []byte // the JSON of a single command; the server may quote it
 	timeout  time.Duration
 	traits   traits
 	resp2    bool
@@ -22,16 +22,16 @@ type call struct {
 	script *Script // of a single command, else nil
 	short  []byte  // its body in the short form
 	form   scriptForm
-	other  bool // the server refused the form, so that nothing ran; form is the next one
+	other  bool // the server refused the form and ran nothing; form is the next one
 	forms  int  // how many were refused
 
 	scriptForms []scriptForm // of a batch with scripts, by command
 
-	// What the transport gets. It lives here so that a call is one allocation.
+	// What the transport gets. It lives here to make a call one allocation.
 	req     Request
 	resp    Response
 	headers [4]Header // the room for req.Header
-	small   [256]byte // the room for resp.Body, which most answers fit into
+	small   [256]byte // the room for resp.Body; most answers fit
 
 	attempts int
 	sent     time.Time // when the last attempt began
@@ -110,7 +110,7 @@ func (x *call) answerTo(name string, t traits) received {
 	}
 }
 
-// explain makes the errors that stand at places of an answer in RESP2.
+// explain makes the errors at these places of an answer in RESP2.
 func (x *call) explain(a *received, places []uint32) {
 	if len(places) == 0 {
 		return
@@ -176,8 +176,8 @@ func (x *call) refusal(message string) *Error {
 	return x.refused(x.redact(message, x.quotable()), kindOf(x.resp.StatusCode, message))
 }
 
-// unexplained makes the error of a whole request that the server did not explain.
-// The words are this package's own, and need no redaction.
+// unexplained makes the error of a whole request if the server did not explain
+// it. The words are this package's own, and need no redaction.
 func (x *call) unexplained(words string) *Error {
 	return x.refused(words, kindOf(x.resp.StatusCode, ""))
 }
@@ -191,7 +191,7 @@ func (x *call) refused(words string, kind error) *Error {
 	return e
 }
 
-// quotable returns the part of the request that a server may quote.
+// quotable returns what a server may quote of the request.
 func (x *call) quotable() []byte {
 	if x.words != nil {
 		return x.words
@@ -199,9 +199,9 @@ func (x *call) quotable() []byte {
 	return x.body
 }
 
-// failure returns the error that the caller sees for the last attempt's ending.
-// The cause is that ending's error, or tells it together with what ended the
-// call after it.
+// failure returns the caller's error for the last attempt's ending. The cause
+// is the ending's error, or tells it together with what ended the call after
+// it.
 func (x *call) failure(e *ending, cause error) error {
 	call := &CallError{
 		Command: x.name, Attempts: x.attempts, StatusCode: x.resp.StatusCode, Err: cause,
@@ -217,7 +217,7 @@ func (x *call) failure(e *ending, cause error) error {
 	return call
 }
 
-// noMessage stands for the message that the REST API would have sent.
+// noMessage stands for the message of a response without one.
 func noMessage(bytes int) string {
 	return fmt.Sprintf("no message from the REST API (%d bytes of something else):"+
 		" a proxy may have answered; check the URL, or try again later", bytes)

@@ -91,13 +91,13 @@ func (c *Client) Do(ctx context.Context, cmd Command) (Reply, error) {
 // ReadOnly reports whether the client was made with WithReadOnly.
 func (c *Client) ReadOnly() bool { return c.readOnly }
 
-// Observed reports whether the client has an observer of attempts or calls. If
-// it has none, a caller need not make a label.
+// Observed reports whether the client has an observer of attempts or calls.
+// Without one, a caller need not make a label.
 func (c *Client) Observed() bool { return c.observer != nil || c.callObserver != nil }
 
-// Close closes idle connections. Calls that begin after it return ErrClosed;
-// calls in progress end as they would have. A transport that was passed with
-// WithTransport is left alone. A second Close does nothing.
+// Close closes idle connections. Later calls return ErrClosed; calls in
+// progress end as they would have. Close leaves the transport of WithTransport
+// alone. A second Close does nothing.
 func (c *Client) Close() error {
 	if c.closed.Swap(true) || !c.owned {
 		return nil
@@ -108,7 +108,7 @@ func (c *Client) Close() error {
 	return nil
 }
 
-// check returns the errors that are known before anything is sent.
+// check returns the errors known before anything is sent.
 func (c *Client) check(cmd Command) error {
 	switch {
 	case cmd.err != nil:
@@ -126,7 +126,7 @@ func (c *Client) check(cmd Command) error {
 // String returns the URL.
 func (c *Client) String() string { return "upstash.Client(" + c.endpoint.base + ")" }
 
-// Format writes the URL for every verb, so that %+v and %#v show no token.
+// Format writes the URL for every verb: %+v and %#v show no token.
 func (c *Client) Format(f fmt.State, _ rune) { _, _ = fmt.Fprint(f, c.String()) }
 
 // MarshalText returns the URL, for log/slog and JSON.

@@ -32,14 +32,14 @@ type rawForm struct {
 }
 
 // Cmd makes any command. The name may be in any letter case. Every argument
-// travels as a JSON string, so that no server takes a large number for a float.
-// The call that sends the command returns ErrArgument if the name is none, or
-// if an argument is not valid UTF-8.
+// travels as a JSON string: no server takes a large number for a float. Sending
+// the command returns ErrArgument if the name is none, or if an argument is not
+// valid UTF-8.
 //
 // Some commands certainly leave the same state when they run twice in a row:
 // reads; SET without NX or GET; EXPIRE of at least 1; SADD; a BITFIELD without
-// INCRBY. If the outcome of an attempt is unknown, the client repeats them, and
-// no others. Repeatable overrules that.
+// INCRBY. If the outcome of an attempt is unknown, the client repeats these,
+// and no others. Command.Repeatable overrules it.
 func Cmd(name string, args ...string) Command {
 	c := Command{name: strings.ToUpper(name)}
 	if !isCommandName(c.name) {
@@ -101,13 +101,13 @@ func (c Command) body() []byte {
 // String returns the name alone, because arguments may be secret.
 func (c Command) String() string { return "upstash.Command(" + c.name + ")" }
 
-// Format writes String for every verb, so that none shows an argument. Nor does
-// fmt when it opens a struct that holds a Command.
+// Format writes String for every verb: none shows an argument. Nor does fmt
+// when it opens a struct with a Command inside.
 func (c Command) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, c.String()) }
 
-// Repeatable returns a copy that is, or is not, sent again if the outcome of an
-// attempt is unknown. Pass true only if running the command twice leaves the
-// same state as running it once.
+// Repeatable returns a copy of the command and decides whether it is sent again
+// if the outcome of an attempt is unknown. Pass true only if running the
+// command twice leaves the same state as running it once.
 func (c Command) Repeatable(ok bool) Command {
 	c.traits &^= traitRepeatable
 	if ok {
@@ -116,26 +116,27 @@ func (c Command) Repeatable(ok bool) Command {
 	return c
 }
 
-// AllOrNothing returns a copy for which an error from the server means that the
-// command changed nothing. That holds for every command but a script, which may
-// have written before it failed. Use it for a script that can only fail before
-// its first write.
+// AllOrNothing returns a copy of the command and declares it to have changed
+// nothing if the server returns an error. Every command but a script is like
+// this; a script may have written before it failed. Use it for a script that
+// can only fail before its first write.
 func (c Command) AllOrNothing() Command {
 	c.traits &^= traitScript
 	return c
 }
 
-// Binary returns a copy that asks the server for a reply in a form that carries
-// any bytes: RESP2 for Do, base64 for Pipeline and MultiExec. Without it, bytes
-// that are not UTF-8 come back as U+FFFD, and Reply.Bytes refuses those.
+// Binary returns a copy of the command and asks the server for a reply in a
+// form for any bytes: RESP2 for Do, base64 for Pipeline and MultiExec. Without
+// it, bytes that are not UTF-8 come back as U+FFFD, and Reply.Bytes refuses
+// those.
 func (c Command) Binary() Command {
 	c.binary = true
 	return c
 }
 
-// Timeout returns a copy whose attempts may take d each, if that is longer than
-// WithTimeout allows. It is for a command that works through many megabytes. In
-// a batch the longest of all commands counts.
+// Timeout returns a copy of the command and gives each of its attempts the time
+// d, if d is longer than WithTimeout allows. It is for a command that works
+// through many megabytes. In a batch the longest of all commands counts.
 func (c Command) Timeout(d time.Duration) Command {
 	c.timeout = d
 	return c
@@ -176,10 +177,10 @@ func appendString(dst []byte, s string) []byte {
 	return append(dst, '"')
 }
 
-// RawCmd makes a command whose last argument is body, which travels as the body
+// RawCmd makes a command with body as its last argument. It travels as the body
 // of the request. It may hold any bytes, and takes no more room than they do:
-// base64 would add a third. The other arguments travel in the request's path,
-// so none of them may be empty, "." or "..". body may not be empty either,
+// base64 would add a third. The other arguments travel in the request's path:
+// none of them may be empty, "." or "..". body must not be empty either,
 // because the server would then see no argument at all. Send the command with
 // Do: Pipeline and MultiExec refuse it. Do not change body until the call has
 // returned.
@@ -204,13 +205,13 @@ func RawCmd(name string, body []byte, args ...string) Command {
 		escapeSegment(&path, a)
 	}
 	c.raw = hide(rawForm{path.String(), body})
-	// The traits may depend on the argument that body is.
+	// The traits may depend on body, the last argument.
 	c.traits = traitsOf(c.name, append(args[:len(args):len(args)], ""))
 	return c
 }
 
 // escapeSegment writes s as one segment of a path. It escapes every byte except
-// letters, digits and three marks, so that no proxy finds anything to rewrite.
+// letters, digits and three marks: no proxy finds anything to rewrite.
 func escapeSegment(path *strings.Builder, s string) {
 	for i := range len(s) {
 		c := s[i]

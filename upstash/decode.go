@@ -85,7 +85,7 @@ func decodeEnvelopes(body []byte, commands int) ([]envelope, *string, error) {
 	return out, nil, nil
 }
 
-// fastResult returns the result of the one shape that matters for speed:
+// fastResult returns the result of the one shape whose speed matters:
 // {"result":[...]} with integers and nulls, as BITFIELD answers, or with a
 // single integer. It reports false for any other body.
 func fastResult(body []byte) ([]byte, bool) {

@@ -3,8 +3,8 @@
 //
 // # Guarantee
 //
-// A call is one request. Nothing is batched behind the caller's back, and a
-// command that may have run is sent again only if a repetition is harmless. A
+// A call is one request. Nothing is batched behind the caller's back. If a
+// command may have run, it is sent again only if a repetition is harmless. A
 // call returns what the server said, in full, or an error. It never returns a
 // zero value for a reply that was cut short, has another type or length, or is
 // not JSON. Integers are int64 and pass through no float.
@@ -18,25 +18,28 @@
 //	defer client.Close()
 //	reply, err := client.Do(ctx, upstash.Cmd("SET", "greeting", "hello", "EX", "100"))
 //
-// Do sends any command. BitField, BitCount, Expire, Persist, TTL and Del return
-// typed answers. Pipeline sends several commands in one request, MultiExec as
-// one transaction. Make a Client once and share it.
+// [Client.Do] sends any command made by [Cmd]. [Client.BitField],
+// [Client.BitCount], [Client.Expire], [Client.Persist], [Client.TTL] and
+// [Client.Del] return typed answers. [Client.Pipeline] sends several commands
+// in one request, [Client.MultiExec] as one transaction. A [Script] is sent by
+// its checksum. Make a [Client] once, with [New] or [FromEnv], and share it.
 //
 // # Limits
 //
 // Arguments travel as JSON strings, so they must be valid UTF-8; encode other
-// bytes as base64 or hex. Command.Binary brings back any bytes. A response is
-// read up to 32 MiB (WithMaxResponse). The server has limits of its own: on the
-// free and pay-as-you-go plans a request of 10 MB and a record of 100 MB.
-// Blocking commands and WATCH don't work over this API. The service has
-// subscriptions over it, as server-sent events; this client does not do them.
+// bytes as base64 or hex, or send them as the body of a [RawCmd].
+// [Command.Binary] brings back any bytes. A response is read up to 32 MiB
+// ([WithMaxResponse]). The server has limits of its own: on the free and
+// pay-as-you-go plans a request of 10 MB and a record of 100 MB. Blocking
+// commands and WATCH don't work over this API. The service has subscriptions
+// over it, as server-sent events; this client does not do them.
 //
 // # Errors and retry safety
 //
-// A call returns a *Error if the server answered with an error, and a
-// *CallError if it failed for another reason. Both name the command and hide
-// the token, keys and items. A server's words are escaped if they cannot be
-// printed. Every attempt ends in one of three ways:
+// A call returns a [*Error] if the server answered with an error, and a
+// [*CallError] if it failed for another reason. Both name the command and hide
+// the token, keys and items. What cannot be printed in a server's words is
+// escaped. Every attempt ends in one of three ways:
 //
 //	never sent   the dial or TLS handshake failed   tried again, any command
 //	refused      a 4xx, or an error object          429 is tried again, any command
@@ -46,67 +49,69 @@
 // Reads are repeatable, and so are writes that leave the same state when they
 // run twice in a row: SET without NX, SETBIT, EXPIRE of at least 1, a BITFIELD
 // without INCRBY. A repetition overwrites what another client wrote in between.
-// And an attempt may reach the server late, after its call has ended: a SET
-// that was delayed until after a DEL makes the key again.
+// And an attempt may reach the server late, after its call has ended: if a SET
+// is delayed until after a DEL, it makes the key again. [Command.Repeatable]
+// overrules the choice.
 //
-// If a repetition could have changed the answer, Reply.MaybeRepeated is true
-// and typed writes return ErrUncertain. A call makes five attempts at most,
+// If a repetition could have changed the answer, [Reply.MaybeRepeated] is true
+// and typed writes return [ErrUncertain]. A call makes five attempts at most,
 // with random pauses of up to 50 ms, 100 ms, 200 ms and 400 ms between them
-// (WithRetry, WithBackoff). Over all calls of a client a budget bounds the
-// retries: 100, and one more for each ten calls that succeed (WithRetryBudget).
-// Each attempt takes at most 10 s (WithTimeout). A call never sleeps past its
-// context's deadline. A failure that would come again in the same way, such as a
-// spent quota (ErrQuota), ends the call.
+// ([WithRetry], [WithBackoff]). Over all calls of a client a budget bounds the
+// retries: 100, and one more for each ten calls that succeed
+// ([WithRetryBudget]). Each attempt takes at most 10 s ([WithTimeout]). A call
+// never sleeps past its context's deadline. If a failure would only come again,
+// such as a spent quota ([ErrQuota]), it ends the call. [RetryAfter] returns
+// how long the server asked to wait.
 //
-// SafeToRetry reports whether an error guarantees that the command changed
+// [SafeToRetry] reports whether an error guarantees that the command changed
 // nothing: over all attempts of the call it was never sent or was refused, or
-// it only reads. Each command of a batch is judged by itself. It asks the error
-// of the call alone. errors.Is and errors.As also find what the context's cause
-// wraps, which may be the error of another call.
+// it only reads. Each command of a batch is judged by itself. SafeToRetry asks
+// the error of the call alone. [errors.Is] and [errors.As] also find what the
+// context's cause wraps, which may be the error of another call.
 //
-// A process that was frozen, as functions are between two events, finds its
-// connections closed. The client checks an idle connection before it uses it,
-// and opens a new one if the server has closed the old one.
+// After a process was frozen, as functions are between two events, its
+// connections are closed. The client checks an idle connection before it uses
+// it, and opens a new one if the server has closed the old one.
 //
 // # Read your writes
 //
-// On a global database a replica that lags behind may answer a read. So the
-// client keeps the sync token of the latest state that it has seen and sends it
+// On a global database a replica behind the primary may answer a read. So the
+// client keeps the sync token of the latest state it has seen and sends it
 // along; a replica that is behind then does not answer. A call sees every write
 // of this client that ended before the call began. If such writes overlapped
 // each other, it is certain to see only one of them, because tokens cannot be
-// compared. Two clients don't know each other's tokens. WithoutSyncToken turns
-// this off. A BITFIELD counts as a write, so the primary answers it in any
+// compared. Two clients don't know each other's tokens. [WithoutSyncToken]
+// turns this off. A BITFIELD counts as a write: the primary answers it in any
 // case.
 //
 // # Observing
 //
-// WithObserver reports every attempt, WithCallObserver every call: how long it
-// took, how many commands ran or may have run, and how it ended. An Event is a
-// slog.LogValuer, except on wasm; WithLabel says what a call is for. The
-// repository has a recipe for OpenTelemetry in examples/otel.
+// [WithObserver] reports every attempt, [WithCallObserver] every call: how long
+// it took, how many commands ran or may have run, and how it ended. An [Event]
+// is a [log/slog.LogValuer], except on wasm; [WithLabel] says what a call is
+// for. The repository has a recipe for OpenTelemetry in examples/otel.
 //
 // # Concurrency
 //
 // A Client is safe for concurrent use. With the default transport no goroutine
-// outlives a call. Up to 256 connections are open at once (WithMaxConns), and
+// outlives a call. Up to 256 connections are open at once ([WithMaxConns]), and
 // one is used again if it was idle for less than 30 s. A call ends as soon as
 // its context does, and nothing touches its buffers from then on.
 //
 // # Cost
 //
 // Do is one request and one billed command, with any number of operations in a
-// BITFIELD; each command of a Pipeline or MultiExec is billed. A request has
+// [BitField]; each command of a Pipeline or MultiExec is billed. A request has
 // about 250 bytes of HTTP header. Setting seven bits of a string is 180 bytes
 // of JSON and brings back 26. Do makes 12 allocations, five of them outside the
-// transport. Building a BITFIELD anew after Reset and reading its answer into a
-// slice that is long enough make none.
+// transport. Building a BITFIELD again after [BitField.Reset] makes none, and
+// neither does reading its answer into a slice with enough room ([Reply.Ints]).
 //
 // # Compatibility
 //
 // The native transport is fasthttp over HTTP/1.1: TLS 1.2 and later, IPv4 and
 // IPv6, and the proxies of HTTPS_PROXY, HTTP_PROXY and NO_PROXY (http, https,
 // socks5). On GOOS=js it is the host's fetch. GOOS=wasip1 has no network: pass
-// WithTransport, such as package httptransport around the http.Client of the
+// [WithTransport], such as package httptransport around the http.Client of the
 // platform's SDK. Package upstashtest is a server for tests, in the process.
 package upstash

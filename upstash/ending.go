@@ -14,7 +14,7 @@ type ending struct {
 }
 
 // transportEnding is the ending of an attempt for which a transport returned
-// err. Only an error that NotSent itself made is proof that nothing was sent.
+// err. Only an error made by NotSent itself proves that nothing was sent.
 func transportEnding(err error) ending {
 	e := ending{err: err, outcome: outcomeUnknown}
 	if mark, ok := err.(*notSentError); ok {
@@ -24,8 +24,7 @@ func transportEnding(err error) ending {
 	return e
 }
 
-// answerEnding is the ending of an attempt whose answer is err, which decode
-// made.
+// answerEnding is the ending of an attempt with the answer err, from decode.
 func answerEnding(t traits, err error) ending {
 	server, ok := err.(*Error)
 	if !ok {
@@ -37,10 +36,10 @@ func answerEnding(t traits, err error) ending {
 	}
 }
 
-// answerOutcome returns what an answer says of the one attempt that it ended. An
-// error with status 2xx or 4xx means that the command changed nothing, unless it
-// was a script, which may have stopped half way. Any other status says nothing,
-// and neither does a 408, which comes from a proxy.
+// answerOutcome returns what an answer says of the one attempt it ended. If an
+// error has status 2xx or 4xx, the command changed nothing, unless it was a
+// script: a script may have stopped half way. Any other status says nothing,
+// and neither does a 408, because a proxy sent it.
 func answerOutcome(t traits, e *Error) outcome {
 	switch {
 	case e.StatusCode == 408, e.StatusCode/100 != 2 && e.StatusCode/100 != 4:

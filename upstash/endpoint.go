@@ -67,7 +67,7 @@ func parseEndpoint(raw string, allowHTTP bool) (endpoint, error) {
 }
 
 // hasDots reports whether a segment of the path is "." or "..", plain or
-// escaped. Some transports resolve such segments, and some send them as they
+// escaped. Some transports resolve such segments, and others send them as they
 // are.
 func hasDots(path string) bool {
 	for segment := range strings.SplitSeq(path, "/") {
@@ -86,16 +86,16 @@ func isMethod(path string) bool {
 	return strings.HasSuffix(path, "/pipeline") || strings.HasSuffix(path, "/multi-exec")
 }
 
-// isPort reports whether s is a port, or "", which stands for the scheme's own.
+// isPort reports whether s is a port, or "" for the scheme's own.
 func isPort(s string) bool {
 	n, err := strconv.ParseUint(s, 10, 16)
 	return s == "" || err == nil && n > 0
 }
 
-// isLoopback reports whether host, in lower case, is localhost, ::1, or in 127.0.0.0/8. A name
-// below .localhost is not enough: DNS may resolve it to any address, and the
-// environment's proxy is used for it. The same is true of an address whose parts
-// begin with a 0.
+// isLoopback reports whether host, in lower case, is localhost, ::1, or in
+// 127.0.0.0/8. A name below .localhost is not enough: DNS may resolve it to any
+// address, and the environment's proxy is used for it. Nor is an address with a
+// part that begins with a 0.
 func isLoopback(host string) bool {
 	if host == "localhost" || host == "::1" {
 		return true
@@ -111,7 +111,7 @@ func isLoopback(host string) bool {
 }
 
 // checkToken refuses a text that cannot be a token. Most often a shell's quotes
-// or a line break were copied with it. Its errors never quote the token.
+// or a line break were copied along. Its errors never quote the token.
 func checkToken(token string) error {
 	if token == "" {
 		return fmt.Errorf("%w: token: it is empty: pass UPSTASH_REDIS_REST_TOKEN"+
@@ -141,10 +141,10 @@ type urlParts struct {
 	more      bool // there is a query or fragment
 }
 
-// splitURL splits a text that may be the URL of a database. It accepts
-// printable ASCII alone, and a host of letters, digits, '.', '-' and '_', or an
-// IPv6 address in brackets. It stands in for net/url, which is less strict and
-// adds 150 KB to a wasm module.
+// splitURL splits a text as the URL of a database. It accepts printable ASCII
+// alone, and a host of letters, digits, '.', '-' and '_', or an IPv6 address in
+// brackets. It stands in for net/url, which is less strict and adds 150 KB to a
+// wasm module.
 func splitURL(raw string) (u urlParts, ok bool) {
 	for i := range len(raw) {
 		if c := raw[i]; c <= ' ' || c >= 0x7f || strings.IndexByte("\"'`<>\\^{|}", c) >= 0 {
@@ -153,7 +153,7 @@ func splitURL(raw string) (u urlParts, ok bool) {
 	}
 	scheme, rest, ok := strings.Cut(raw, "://")
 	if !ok {
-		return u, true // without a scheme, which the caller refuses
+		return u, true // without a scheme: the caller refuses it
 	}
 	u.scheme = strings.ToLower(scheme)
 	u.authority, u.path = rest, ""

@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// Errors that this client finds by itself.
+// Errors found by this client itself.
 var (
 	// ErrNoTransport is returned when no Transport was passed and the platform
 	// has none: GOOS=wasip1, or a host of GOOS=js without fetch or timers.
@@ -21,18 +21,17 @@ var (
 	// sends: not JSON, cut short, or a result of another type or length.
 	ErrBadResponse = errors.New("upstash: unexpected response")
 
-	// ErrReadOnly is returned, before anything is sent, when a client made
-	// with WithReadOnly is asked to write.
+	// ErrReadOnly is returned, before anything is sent, when a client made with
+	// WithReadOnly is asked to write.
 	ErrReadOnly = errors.New("upstash: the client is read-only: make one without WithReadOnly" +
 		" and with a full token")
 
 	// ErrUncertain is returned by a typed write if it was sent again after an
-	// attempt whose outcome is unknown, and the answer may therefore be that to
-	// a repetition. The write itself is in place.
+	// attempt of unknown outcome: the answer may be the answer to a repetition.
+	// The write itself is in place.
 	ErrUncertain = errors.New("upstash: the write is in place, but an earlier attempt may already have made it")
 
-	// ErrNil is returned by the methods of Reply that read a value, if the
-	// reply is null.
+	// ErrNil is returned when a value is read from a null Reply.
 	ErrNil = errors.New("upstash: the reply is null: check IsNil first")
 
 	// ErrArgument is returned, before anything is sent, when a command cannot
@@ -45,9 +44,8 @@ var (
 	ErrClosed = errors.New("upstash: the client is closed: make a new one with New")
 )
 
-// Kinds of errors that come from the server. An Error matches at most one of
-// these: by its status or code, or by its words if the service documents
-// nothing better.
+// Kinds of errors from the server. An Error matches at most one of these: by
+// its status or code, or by its words if the service documents nothing better.
 var (
 	// ErrUnauthorized is matched by an Error whose status is 401.
 	ErrUnauthorized = errors.New("upstash: unauthorized: use the REST token of this database" +
@@ -61,24 +59,24 @@ var (
 
 	// ErrRateLimited is matched by an Error whose status is 429, if it is not
 	// ErrQuota. The client has tried the call again by then, unless WithRetry
-	// or a Retry-After of more than 30 s kept it from that.
+	// or a Retry-After of more than 30 s prevented it.
 	ErrRateLimited = errors.New("upstash: too many commands in too short a time: send fewer at a time")
 
-	// ErrQuota is matched by an Error that says that the plan's requests for
-	// the day or month are used up. Such a call is not tried again.
+	// ErrQuota is matched by an Error whose words say that the plan's requests
+	// for the day or month are used up. Such a call is not tried again.
 	ErrQuota = errors.New("upstash: the plan's requests are used up: wait for the next period," +
 		" or choose a larger plan")
 
-	// ErrRequestTooLarge is matched by an Error whose status is 413, or that
-	// says that the request is longer than the plan allows.
+	// ErrRequestTooLarge is matched by an Error whose status is 413, or whose
+	// words say that the request is longer than the plan allows.
 	ErrRequestTooLarge = errors.New("upstash: the request is larger than the plan allows: send less at once")
 
-	// ErrRecordTooLarge is matched by an Error that says that the command
+	// ErrRecordTooLarge is matched by an Error whose words say that the command
 	// would make a string longer than the plan, or Redis itself, allows.
 	ErrRecordTooLarge = errors.New("upstash: the record would be larger than the plan allows")
 
-	// ErrOutOfMemory is matched by an Error that says that the database is
-	// full. Redis then refuses BITFIELD even if it only reads, and every
+	// ErrOutOfMemory is matched by an Error whose words say that the database
+	// is full. Redis then refuses BITFIELD even if it only reads, and every
 	// transaction (ErrAborted); BITFIELD_RO still answers.
 	ErrOutOfMemory = errors.New("upstash: the database is full: delete keys, or choose a larger plan")
 

@@ -39,8 +39,8 @@ type Event struct {
 	Err error
 }
 
-// count sets how many commands ran, and how many may have run, in an attempt
-// that failed as end says, or brought answers of which some were refusals.
+// count sets how many commands ran, and how many may have run. The attempt
+// failed as end says, or brought answers, some of them refusals.
 func (e *Event) count(t traits, refused int, end *ending) {
 	switch {
 	case end.err == nil:
@@ -64,14 +64,14 @@ func (e *Event) add(attempt Event) {
 
 type labelKey struct{}
 
-// WithLabel returns a context whose calls carry label in their events. A label
-// may say what the program was doing, for example, and to which of its keys. It
-// is for observers alone: no error shows it, and it is not sent.
+// WithLabel returns a context that puts label into the events of its calls. A
+// label says what the program was doing, for example, and to which of its keys.
+// It is for observers alone: no error shows it, and it is not sent.
 func WithLabel(ctx context.Context, label string) context.Context {
 	return context.WithValue(ctx, labelKey{}, label)
 }
 
-// LabelOf returns the label that WithLabel put into ctx, or "".
+// LabelOf returns the label of ctx, from WithLabel, or "".
 func LabelOf(ctx context.Context) string {
 	label, _ := ctx.Value(labelKey{}).(string)
 	return label

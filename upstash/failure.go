@@ -6,21 +6,21 @@ import (
 	"time"
 )
 
-// Error is the answer of the server, or of a proxy before it, that stands in
-// place of a result. It is returned as *Error. It is safe for concurrent use,
-// and must not be changed.
+// Error is an error reply from the server, or from a proxy in front of it. It
+// is returned as *Error. It is safe for concurrent use, and must not be
+// changed.
 type Error struct {
 	// StatusCode is the HTTP status: 400 for most failing commands, 401 for a
 	// bad token, 429 for a limit, 200 for a command that failed in a pipeline.
 	StatusCode int
-	// Message holds the server's own words. An argument of the command that
-	// they quote is replaced by "…". Characters that cannot be printed, among
-	// them those that drive a terminal, are escaped as in a Go string.
+	// Message holds the server's own words. If they quote an argument of the
+	// command, it is replaced by "…". Characters that cannot be printed, also
+	// those that drive a terminal, are escaped as in a Go string.
 	Message string
 	// Command is the command's name, never its arguments.
 	Command string
-	// RetryAfter is the wait that the Retry-After field asked for, 0 if there
-	// was none.
+	// RetryAfter is the wait the server asked for with Retry-After, 0 if it
+	// asked for none.
 	RetryAfter time.Duration
 
 	outcome  outcome
@@ -45,8 +45,7 @@ func (e *Error) Error() string {
 	return text
 }
 
-// words returns the text without the command's name, as a part of a longer
-// text.
+// words returns the text without the command's name, for use in a longer text.
 func (e *Error) words() string {
 	text := fmt.Sprintf("%s (HTTP status %d)", e.Message, e.StatusCode)
 	if kind := e.kind(); kind != nil {
@@ -60,13 +59,13 @@ func (e *Error) words() string {
 	return text
 }
 
-// Is reports whether target is the sentinel that the error matches.
+// Is reports whether target is the sentinel of this error.
 func (e *Error) Is(target error) bool {
 	kind := e.kind()
 	return kind != nil && kind == target
 }
 
-// kind returns the sentinel that the error matches, or nil.
+// kind returns the sentinel of this error, or nil.
 func (e *Error) kind() error {
 	if e.outcome != outcomeUnjudged {
 		return e.matches
@@ -75,8 +74,8 @@ func (e *Error) kind() error {
 }
 
 // kindOf returns the sentinel for a server's own words, before anything in them
-// was redacted. The service reports its limits with the code ERR and a status
-// that its documentation leaves open, so only the words can tell them apart.
+// was redacted. The service reports its limits with the code ERR, and its
+// documentation leaves the status open: only the words tell them apart.
 func kindOf(status int, message string) error {
 	says := func(words string) bool { return strings.Contains(ownWords(message), words) }
 	switch code := codeOf(message); {
@@ -101,10 +100,10 @@ func kindOf(status int, message string) error {
 }
 
 // CallError is the error of a call that failed for another reason than an error
-// from the server. It is returned as *CallError and wraps the cause: a network
-// error, a context's error, or a sentinel such as ErrResponseTooLarge,
-// ErrBadResponse, ErrReadOnly or ErrUncertain. It is safe for concurrent use,
-// and must not be changed.
+// reply. It is returned as *CallError and wraps the cause: a network error, a
+// context's error, or a sentinel such as ErrResponseTooLarge, ErrBadResponse,
+// ErrReadOnly or ErrUncertain. It is safe for concurrent use, and must not be
+// changed.
 type CallError struct {
 	// Command is the command's name, never its arguments.
 	Command string
@@ -112,8 +111,8 @@ type CallError struct {
 	Attempts int
 	// StatusCode is the HTTP status of the last attempt, 0 if none came.
 	StatusCode int
-	// Err is the cause. It may be, or wrap, the error of another call, if the
-	// context's cause is such a one.
+	// Err is the cause. If the context's cause is the error of another call,
+	// Err is or wraps that error.
 	Err error
 
 	outcome    outcome // unjudged, and so unsafe, if another package made the error
@@ -146,7 +145,7 @@ func hasStatus(cause error) bool {
 	return ok
 }
 
-// wordsOf returns a cause's text without the prefix that the whole text has.
+// wordsOf returns a cause's text without the prefix of the whole text.
 func wordsOf(err error) string {
 	if server, ok := err.(*Error); ok {
 		return server.words()
@@ -154,9 +153,10 @@ func wordsOf(err error) string {
 	return strings.TrimPrefix(fmt.Sprint(err), "upstash: ")
 }
 
-// RetryAfter returns how long the server asked to wait before another try, 0 if
-// err holds no such wish. It asks the outermost *Error or *CallError in err, and
-// looks into no cause of the latter: that may be the error of another call.
+// RetryAfter returns how long the server asked to wait before another try, or 0
+// if it asked for no wait. It reads the outermost *Error or *CallError in err.
+// It does not look into the cause of a *CallError, which may be the error of
+// another call.
 func RetryAfter(err error) (wait time.Duration) {
 	switch e := err.(type) {
 	case *Error:
@@ -176,9 +176,9 @@ func RetryAfter(err error) (wait time.Duration) {
 // SafeToRetry reports whether err guarantees that no attempt of the command
 // changed anything: it was never sent, or refused, or it only reads. The
 // outermost *Error, *CallError or error with a method SafeToRetry() bool in err
-// answers. What a *CallError wraps is not asked, because that may be the error of
-// another call: a context's cause, for example. Of several errors that one error
-// wraps side by side, all that answer must say so. For nil, and for any other
+// answers. SafeToRetry does not ask the cause of a *CallError, which may be the
+// error of another call: a context's cause, for example. If an error wraps
+// several side by side, all that answer must say so. For nil, and for any other
 // error from outside this package, SafeToRetry returns false.
 func SafeToRetry(err error) bool {
 	safe, known := verdict(err)
@@ -186,7 +186,7 @@ func SafeToRetry(err error) bool {
 }
 
 // verdict returns what SafeToRetry says of err, and whether anything in err
-// answers that.
+// answers.
 func verdict(err error) (safe, known bool) {
 	switch err {
 	case ErrArgument, ErrReadOnly, ErrClosed, ErrNoTransport:
@@ -213,8 +213,8 @@ func verdict(err error) (safe, known bool) {
 	return safe, known
 }
 
-// judged returns what is known of the command. An error that was made elsewhere,
-// for example in a test, is judged as the only attempt of a write.
+// judged returns what is known of the command. If the error was made elsewhere,
+// for example in a test, it is judged as the only attempt of a write.
 func (e *Error) judged() outcome {
 	if e.outcome != outcomeUnjudged {
 		return e.outcome
@@ -226,12 +226,12 @@ func (e *Error) judged() outcome {
 type outcome uint8
 
 const (
-	outcomeUnjudged outcome = iota // in an error that this package did not make
+	outcomeUnjudged outcome = iota // in an error from outside this package
 	outcomeNotSent                 // nothing reached the server
 	outcomeRefused                 // the server said no: nothing changed
 	outcomeRead                    // it may have run, but it changes nothing
 	outcomeUnknown                 // sent, and whether it ran is not known
-	outcomeRan                     // it ran, and its answer is of no use
+	outcomeRan                     // it ran, but its answer could not be used
 )
 
 // words returns the end of an error's text.
@@ -250,10 +250,9 @@ func (o outcome) safe() bool {
 	return o == outcomeNotSent || o == outcomeRefused || o == outcomeRead
 }
 
-// judge is the one place that decides what is known of a command, whether it is
-// alone in its request or in a batch. It decides by the command's traits, by
-// whether an attempt before the last may have run it, and by what the last
-// attempt ended in.
+// judge decides what is known of a command, alone in its request or in a batch;
+// nothing else does. It decides by the command's traits, by whether an attempt
+// before the last may have run it, and by what the last attempt ended in.
 func judge(t traits, earlier bool, last outcome) outcome {
 	switch {
 	case !earlier && (last == outcomeNotSent || last == outcomeRefused):

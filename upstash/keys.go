@@ -8,7 +8,7 @@ import (
 	"github.com/upbloom/upbloom/internal/pttl"
 )
 
-// Values that TTL returns in place of a time.
+// Values of TTL in place of a time.
 const (
 	NoExpiry time.Duration = -1 // the key does not expire
 	NoKey    time.Duration = -2 // there is no such key
@@ -16,14 +16,14 @@ const (
 
 // Expire makes key expire after ttl and reports whether there was such a key.
 // ttl is at least 1 ms; parts of a millisecond are cut off. It is one command,
-// which may be repeated.
+// and is repeated after an attempt of unknown outcome.
 func (c *Client) Expire(ctx context.Context, key string, ttl time.Duration) (bool, error) {
 	return c.flag(ctx, ExpireCmd(key, ttl))
 }
 
-// ExpireCmd returns the command that Expire sends, for MultiExec and Pipeline,
-// with conditions such as "NX" (only if no expiry is set). It is EXPIRE if ttl
-// is in whole seconds, else PEXPIRE.
+// ExpireCmd returns the command of Client.Expire, for Client.MultiExec and
+// Client.Pipeline, with conditions such as "NX" (only if no expiry is set). It
+// is EXPIRE if ttl is in whole seconds, else PEXPIRE.
 func ExpireCmd(key string, ttl time.Duration, conditions ...string) Command {
 	name, n := "EXPIRE", int64(ttl/time.Second)
 	if ttl%time.Second != 0 {
@@ -37,7 +37,7 @@ func ExpireCmd(key string, ttl time.Duration, conditions ...string) Command {
 }
 
 // Persist takes the expiry off key and reports whether there was one. If it was
-// repeated after an attempt of unknown outcome, and found none, the error wraps
+// repeated after an attempt of unknown outcome and found none, the error wraps
 // ErrUncertain. It is one command.
 func (c *Client) Persist(ctx context.Context, key string) (bool, error) {
 	r, err := c.Do(ctx, Cmd("PERSIST", key))
@@ -111,7 +111,7 @@ func (u Unit) String() string {
 
 // BitCount returns the number of set bits in the string at key, 0 if there is
 // no such key. It is one command, a read. The server reads the whole string,
-// which takes it about 1 ms for each megabyte.
+// about 1 ms for each megabyte.
 func (c *Client) BitCount(ctx context.Context, key string) (int64, error) {
 	return c.integer(ctx, Cmd("BITCOUNT", key))
 }

@@ -7,9 +7,8 @@ import (
 	"time"
 )
 
-// Option sets how a client behaves. Options are passed to New and FromEnv,
-// which check their values. A nil Option is ignored; of two of a kind the last
-// counts.
+// Option sets how a client behaves. New and FromEnv take Options and check
+// their values. A nil Option is ignored; of two of a kind the last counts.
 type Option func(*settings)
 
 const (
@@ -83,33 +82,32 @@ func WithTransport(t Transport) Option { return func(s *settings) { s.transport 
 // only the context limits it. The context alone limits the whole call, with its
 // retries and the pauses between them.
 //
-// A pooled connection whose peer vanished without a farewell is noticed after 3 s
-// by the default transport, on Linux, for requests of at most 8 KiB. Larger
+// If the peer of a pooled connection vanished without a word, the default
+// transport notices after 3 s, on Linux, for requests of at most 8 KiB. Larger
 // requests, other systems and other transports wait for the whole timeout.
 func WithTimeout(d time.Duration) Option { return func(s *settings) { s.timeout = d } }
 
 // WithRetry sets how many times a call is tried again after its first attempt;
-// the default is 4. Zero means that there is one attempt.
+// the default is 4. With 0 there is one attempt.
 //
 // A request that was never sent, or was refused with status 429, is tried again
-// for any command. One that may have been executed is tried again only if all
-// its commands are repeatable. A quota that is used up (ErrQuota) ends the
-// call.
+// for any command. If it may have been executed, it is tried again only if all
+// its commands are repeatable. A spent quota (ErrQuota) ends the call.
 func WithRetry(retries int) Option { return func(s *settings) { s.retries = retries } }
 
 // WithRetryBudget sets how many retries the client may make over all its calls
 // while the server fails; the default is 100. A retry takes a token from the
-// budget, and a call that succeeds brings a tenth of one back. If the budget is
-// spent, calls end with their first error. So many callers at a server that is
-// down send hardly more than one request for each call, and it can recover. With
-// 0 there is no limit but that of WithRetry.
+// budget, and a successful call brings a tenth of one back. If the budget is
+// spent, calls end with their first error. While a server is down, even many
+// callers send it hardly more than one request for each call, and it can
+// recover. With 0 only WithRetry limits the retries.
 func WithRetryBudget(tokens int) Option { return func(s *settings) { s.retryBudget = tokens } }
 
 // WithBackoff sets the pauses between attempts: before the nth retry a random
-// time between 0 and the lesser of ceiling and base * 2^(n-1). The defaults
-// are 50 ms and 2 s. If the server asks for a pause with Retry-After, the call
-// makes that one, and then a random one of up to the same length, and of up to
-// ceiling: callers who were sent away together come back one by one. If the server
+// time between 0 and the lesser of ceiling and base * 2^(n-1). The defaults are
+// 50 ms and 2 s. If the server asks for a pause with Retry-After, the call
+// makes this pause, and then a random one of up to the same length, and of up
+// to ceiling: callers sent away together come back one by one. If the server
 // asks for more than 30 s, the call ends (see RetryAfter).
 func WithBackoff(base, ceiling time.Duration) Option {
 	return func(s *settings) { s.backoffBase, s.backoffCap = base, ceiling }
@@ -121,28 +119,27 @@ func WithBackoff(base, ceiling time.Duration) Option {
 func WithMaxResponse(bytes int) Option { return func(s *settings) { s.maxResponse = bytes } }
 
 // WithMaxConns sets how many connections the native default transport has open
-// at most; the default is 256. Each call in progress needs one, so that n calls
-// run at once. A further call waits for a free connection until its context
-// ends or its time (WithTimeout) is over; then it did not run. All n
-// connections may stay open between calls, so that a burst of calls uses those
-// of the burst before. One that was idle for 30 s is not used again, and a
-// later call closes it.
+// at most; the default is 256. Each call in progress needs one: n calls run at
+// once. A further call waits for a free connection until its context ends or
+// its time (WithTimeout) is over; then it did not run. All n connections may
+// stay open between calls, and a burst of calls uses those of the burst before.
+// After 30 s without use a connection is not used again, and a later call
+// closes it.
 //
 // An open connection costs a file descriptor here and at the server, and about
 // 30 KB of memory. On other platforms, and with WithTransport, the number of
 // connections is the transport's own business.
 func WithMaxConns(n int) Option { return func(s *settings) { s.maxConns = n } }
 
-// WithReadOnly makes a client that refuses to write: every command that is not
-// certain to be a read returns ErrReadOnly before anything is sent, and
-// Client.BitField sends BITFIELD_RO. Use it with a read-only token. On a global
-// database the answer may come from a replica that has not yet seen the last
-// writes of other clients.
+// WithReadOnly makes a client that refuses to write: a command not certain to
+// be a read returns ErrReadOnly before anything is sent, and Client.BitField
+// sends BITFIELD_RO. Use it with a read-only token. On a global database a
+// replica may answer, and may not have seen the last writes of other clients.
 func WithReadOnly() Option { return func(s *settings) { s.readOnly = true } }
 
 // WithoutSyncToken turns off read-your-writes: the sync token of a response is
-// neither kept nor sent. On a global database a replica that has not seen this
-// client's last write may then answer a read.
+// neither kept nor sent. On a global database a replica may then answer a read
+// without having seen this client's last write.
 func WithoutSyncToken() Option { return func(s *settings) { s.noSyncToken = true } }
 
 // WithInsecureHTTP allows http:// to hosts other than loopback. The token and
@@ -150,15 +147,15 @@ func WithoutSyncToken() Option { return func(s *settings) { s.noSyncToken = true
 func WithInsecureHTTP() Option { return func(s *settings) { s.allowHTTP = true } }
 
 // WithObserver calls f after every attempt, on the caller's goroutine, with the
-// call's own context. f must be fast and safe for concurrent use. A command
-// that the client refuses before sending is no attempt.
+// call's own context. f must be fast and safe for concurrent use. If the client
+// refuses a command before sending, there is no attempt.
 func WithObserver(f func(context.Context, Event)) Option {
 	return func(s *settings) { s.observer = f }
 }
 
 // WithCallObserver calls f once at the end of every call, with the sum of all
-// its attempts. As for WithObserver, f runs on the caller's goroutine, and a
-// command that the client refuses before sending is no call.
+// its attempts. As for WithObserver, f runs on the caller's goroutine. If the
+// client refuses a command before sending, there is no call.
 func WithCallObserver(f func(context.Context, Event)) Option {
 	return func(s *settings) { s.callObserver = f }
 }

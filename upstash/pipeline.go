@@ -3,17 +3,17 @@ package upstash
 import "context"
 
 // Pipeline sends several commands in one request and returns a reply for each,
-// in order. It is not atomic: commands of other clients may run in between, and
-// a command that fails stops none of the others; its Reply carries the error.
-// Each command is billed. Without commands nothing is sent.
+// in order. It is not atomic: commands of other clients may run in between. If
+// a command fails, the others still run; its Reply carries the error. Each
+// command is billed. Without commands nothing is sent.
 //
 // The batch is tried again as a whole or not at all. After an attempt of
 // unknown outcome it is tried again only if every command in it is repeatable.
 // If the server runs some of the commands and refuses others, even for a limit
 // such as ErrQuota, the call has its answer and is not tried again: the
-// commands that ran would run twice. SafeToRetry of Reply.Err says whether one
-// that was refused can be sent by itself. Only a [Script] that the server refused
-// for its form, so that it did not run, follows by itself in a second request.
+// commands that ran would run twice. SafeToRetry of a Reply.Err reports whether
+// that command can be sent by itself. Only if the server refused a [Script] for
+// its form, and did not run it, does it follow by itself in a second request.
 func (c *Client) Pipeline(ctx context.Context, cmds ...Command) ([]Reply, error) {
 	x, err := c.batch("/pipeline", "PIPELINE", cmds)
 	if err != nil || len(cmds) == 0 {
@@ -27,9 +27,9 @@ func (c *Client) Pipeline(ctx context.Context, cmds ...Command) ([]Reply, error)
 	return c.many(ctx, x, cmds)
 }
 
-// MultiExec is Pipeline as one transaction: no command of another client runs
-// in between. Here too a command that fails while it runs stops none of the
-// others. If the server discards the whole transaction, MultiExec returns a
+// MultiExec is Client.Pipeline as one transaction: no command of another client
+// runs in between. Here too, if a command fails while it runs, the others still
+// run. If the server discards the whole transaction, MultiExec returns a
 // *Error.
 func (c *Client) MultiExec(ctx context.Context, cmds ...Command) ([]Reply, error) {
 	x, err := c.batch("/multi-exec", "MULTI-EXEC", cmds)
@@ -86,8 +86,8 @@ func (x *call) bodies(cmds []Command) [][]byte {
 	return bodies
 }
 
-// many sends the call. A script of a pipeline whose form the server refuses is
-// sent once more, alone with its like.
+// many sends the call. If the server refuses the form of some scripts of a
+// pipeline, these are sent once more, without the other commands.
 func (c *Client) many(ctx context.Context, x *call, cmds []Command) ([]Reply, error) {
 	bodies := x.bodies(cmds)
 	x.body = joinCommands(bodies)

@@ -21,9 +21,9 @@ const maxMessage = 1000
 // words: enough for those of a message, each escaped.
 const maxArg = 6*maxMessage + 2
 
-// redact returns a server's words without what they quote of a request: secrets
-// that are known, and each of the first arguments in words, the JSON of the
-// request, that could be a key or an item.
+// redact returns a server's words without what they quote of a request: known
+// secrets, and each of the first arguments in words, the JSON of the request,
+// that could be a key or an item.
 func redact(message string, words []byte, secrets ...string) string {
 	if len(message) > maxMessage {
 		message = strings.ToValidUTF8(message[:maxMessage], "") + redacted
@@ -53,8 +53,8 @@ func ownWords(message string) string {
 	return own
 }
 
-// escape writes what cannot be printed as a Go string would have it: line breaks,
-// the sequences that drive a terminal, and marks that turn the direction of text.
+// escape writes what cannot be printed as a Go string would have it: line
+// breaks, sequences for a terminal, and marks that turn the direction of text.
 // Raw, they could forge lines of a log.
 func escape(s string) string {
 	if isPrintable(s) {
@@ -135,8 +135,8 @@ func quotedArgs(message string, body []byte) []string {
 	}
 }
 
-// unescape returns the text of a JSON string without its quotes. What is cut off
-// at the end may be a part of an escape.
+// unescape returns the text of a JSON string without its quotes. The end may be
+// cut off in the midst of an escape.
 func unescape(form []byte) (string, bool) {
 	if i := bytes.LastIndexByte(form, '\\'); len(form) > maxArg-6 && i > len(form)-6 {
 		form = form[:i]
@@ -155,8 +155,8 @@ func headsIn(message string) map[string]bool {
 	return heads
 }
 
-// quotedPart returns the longest beginning of arg that message quotes, as a part
-// of message, or "" if that is less than the head of arg.
+// quotedPart returns the longest beginning of arg in message, as a part of
+// message, or "" if it is shorter than the head of arg.
 func quotedPart(message string, arg []byte) (part string) {
 	first := string(arg[:min(len(arg), headBytes)])
 	for at := strings.Index(message, first); at >= 0; {
@@ -176,7 +176,7 @@ func quotedPart(message string, arg []byte) (part string) {
 	return part
 }
 
-// beginString returns the JSON string that b begins with.
+// beginString returns the JSON string at the beginning of b.
 func beginString(b []byte) []byte {
 	for i := 1; i < len(b); i++ {
 		switch b[i] {
@@ -217,8 +217,8 @@ func cover(message, arg string) string {
 	return out.String()
 }
 
-// headBytes is the length of the part of an argument that a message is searched
-// for. Eight bytes are not there by chance.
+// headBytes is how much of an argument a message is searched for. Eight bytes
+// are not there by chance.
 const headBytes = 8
 
 func head(arg string) string { return arg[:min(len(arg), headBytes)] }
@@ -241,7 +241,7 @@ func isKeyword(arg string) bool {
 	return false
 }
 
-// quietError is an error of a transport, without the secret that it quoted.
+// quietError is an error of a transport, without the secret it quoted.
 type quietError struct {
 	text string
 	err  error
@@ -253,7 +253,7 @@ func (e *quietError) Unwrap() error    { return e.err }
 
 // quiet keeps the token, the path of a raw command, and what cannot be printed
 // out of a transport's error: a certificate, for example, has words of the
-// server. The rest of it stays, because the network layer quotes no command, and
+// server. The rest stays, because the network layer quotes no command, and
 // people need its addresses and causes.
 func quiet(err error, token, path string) error {
 	said := err.Error()
@@ -269,7 +269,7 @@ func quiet(err error, token, path string) error {
 
 // hidden holds a value that fmt must not show. In an unexported field of
 // another struct fmt calls no Format method and prints every field of a value.
-// It follows a pointer there, but never a pointer to a pointer: so a hidden is
+// It follows a pointer there, but never a pointer to a pointer: a hidden is
 // kept behind two.
 type hidden[T any] struct {
 	v    T

@@ -18,8 +18,8 @@ type Reply struct {
 	from, to uint32             // its bytes in the answer's body
 }
 
-// received is what a call knows of the answer to one command. Replies read their
-// values in its body when they are asked for them. So an element of an array
+// received is what a call knows of the answer to one command. Replies read
+// their values in its body when they are asked for them: an element of an array
 // takes 16 bytes, however little the server sent for it.
 type received struct {
 	name string // of the command
@@ -54,11 +54,11 @@ func failedReply(name string, err error) Reply {
 	return newReply(&hidden[received]{v: received{name: name, err: err}})
 }
 
-// Err returns the command's own error in a Pipeline or MultiExec, or that of an
-// element of an array: a *Error, or nil. Do returns the error itself. It is a
-// *CallError if a [Script] of a Pipeline had to be sent once more, and that
-// brought no answer. If an array has more than 100 errors, those that follow show
-// their code alone.
+// Err returns the command's own error in a Client.Pipeline or Client.MultiExec,
+// or the error of an element of an array: a *Error, or nil. Client.Do returns
+// the error itself. It is a *CallError if a [Script] of a Pipeline had to be
+// sent once more and got no answer. After the first 100 errors of an array, the
+// others show their code alone.
 func (r Reply) Err() error {
 	a := r.of()
 	if a.err == nil && a.form == formRESP2 && r.raw()[0] == '-' {
@@ -67,22 +67,22 @@ func (r Reply) Err() error {
 	return a.err
 }
 
-// IsNil reports whether the result is null. That means, for example, that there
-// is no such key, or that a condition such as NX was not met.
+// IsNil reports whether the result is null: there is no such key, for example,
+// or a condition such as NX was not met.
 func (r Reply) IsNil() bool { return r.check() == ErrNil }
 
 // MaybeRepeated reports whether an earlier attempt of the same call may have
-// been executed, so that this may be the answer to a repetition.
+// been executed. This may then be the answer to a repetition.
 func (r Reply) MaybeRepeated() bool { return r.of().maybeRepeated }
 
-// Sent returns the time at which the attempt that brought this answer began. The
-// answer says what held at some time after it. An attempt before it, whose
+// Sent returns the time at which the attempt began that brought this answer.
+// The answer says what held at some time after it. An earlier attempt, whose
 // answer was lost, does not count. Sent is the zero time for a Reply that no
 // call returned.
 func (r Reply) Sent() time.Time { return r.of().sent }
 
-// Int64 returns an integer, which passed through no float. It returns ErrNil
-// for null, and ErrBadResponse for a reply of another type.
+// Int64 returns an integer. It passed through no float. It returns ErrNil for
+// null, and ErrBadResponse for a reply of another type.
 func (r Reply) Int64() (int64, error) {
 	if err := r.check(); err != nil {
 		return 0, err
@@ -120,8 +120,8 @@ func (r Reply) Text() (string, error) {
 	if err != nil {
 		return "", r.bad("not a JSON string")
 	}
-	// A server does not encode the status OK. No text is "OK" in base64, so
-	// this is the status.
+	// A server does not encode the status OK. No text is "OK" in base64: this
+	// is the status.
 	if r.of().form != formBase64 || s == "OK" {
 		return s, nil
 	}
@@ -134,7 +134,7 @@ func (r Reply) Text() (string, error) {
 
 // Bytes returns a string as bytes. It returns ErrBadResponse if bytes may have
 // been replaced on the way: to get any bytes, send the command with
-// Command.Binary.
+// Command.Binary. It returns ErrNil for null.
 func (r Reply) Bytes() ([]byte, error) {
 	s, err := r.Text()
 	if err != nil {
@@ -200,8 +200,8 @@ func (r Reply) String() string {
 	return "upstash.Reply(" + r.of().name + ")"
 }
 
-// Format writes String for every verb, so that none shows a stored value. Nor
-// does fmt when it opens a struct that holds a Reply.
+// Format writes String for every verb: none shows a stored value. Nor does fmt
+// when it opens a struct with a Reply inside.
 func (r Reply) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, r.String()) }
 
 // of returns the answer, which must not be changed.
@@ -229,7 +229,7 @@ func (r Reply) check() error {
 	return nil
 }
 
-// bad returns the error of a whole answer that is not one to the command.
+// bad returns the error of a whole answer that does not fit the command.
 func (r Reply) bad(format string, args ...any) error {
 	return r.failed(fmt.Errorf("%w: %s", ErrBadResponse, fmt.Sprintf(format, args...)))
 }

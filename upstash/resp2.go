@@ -9,15 +9,15 @@ import (
 // maxRESPDepth bounds nested arrays; no command answers with more than a few.
 const maxRESPDepth = 32
 
-// maxRESPErrors is how many errors of one answer keep their words: to take out of
-// them what they quote of the request costs time.
+// maxRESPErrors is how many errors of one answer keep their words: redacting
+// them costs time.
 const maxRESPErrors = 100
 
 var errRESP2 = fmt.Errorf("%w: not RESP2", ErrBadResponse)
 
 // checkRESP2 reports, with an error, whether body is one whole RESP2 value. It
-// returns where the first errors begin that are elements of an array. The
-// functions below read values that were checked so.
+// returns where the first errors among the elements of an array begin. The
+// functions below read checked values.
 func checkRESP2(body []byte) (errs []uint32, err error) {
 	end := skipRESP2(body, 0, maxRESPDepth, &errs)
 	if end != len(body) || end == 0 {
@@ -26,8 +26,8 @@ func checkRESP2(body []byte) (errs []uint32, err error) {
 	return errs, nil
 }
 
-// skipRESP2 returns the end of the value that begins at a place of b, or -1. It
-// adds the places of errors to errs, which may be nil.
+// skipRESP2 returns the end of the value at a place of b, or -1. It adds the
+// places of errors to errs, which may be nil.
 func skipRESP2(b []byte, at, depth int, errs *[]uint32) (end int) {
 	n := bytes.Index(b[at:], []byte("\r\n"))
 	if n < 1 || depth == 0 {
@@ -134,14 +134,14 @@ func appendRESPInts(dst []NullInt64, raw []byte) ([]NullInt64, bool) {
 	return dst, isArray && valid
 }
 
-// errorAt returns the error that stands at a place of an array.
+// errorAt returns the error at a place of an array.
 func (a *received) errorAt(at uint32) *Error {
 	if e := a.errs[at]; e != nil {
 		return e
 	}
 	line, _ := respLine(a.body[at:])
 	message := string(line[:min(len(line), maxMessage)])
-	// The request, which the rest could quote, is no longer known.
+	// The rest could quote the request, which is no longer known.
 	return a.commandError(codeOf(message)+" "+redacted, kindOf(200, message))
 }
 

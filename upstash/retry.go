@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// maxRetryAfter is the longest Retry-After that a call waits for. For a longer
-// one (a spent daily quota) the caller has to plan: Error.RetryAfter holds it.
+// maxRetryAfter is the longest Retry-After a call waits for. For a longer one
+// (a spent daily quota) the caller has to plan: Error.RetryAfter holds it.
 const maxRetryAfter = 30 * time.Second
 
 // pause returns the time to wait before retry n, counted from 1. server is the
@@ -49,9 +49,9 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	return ctx.Err() == nil
 }
 
-// parseRetryAfter reads both forms of the field: seconds, and the date that
-// proxies send. It returns 68 years for a number too large to count, and 0 for
-// a text that is neither.
+// parseRetryAfter reads both forms of the field: seconds, and the date of
+// proxies. It returns 68 years for a number too large to count, and 0 for a
+// text that is neither.
 func parseRetryAfter(s string, now time.Time) time.Duration {
 	if seconds, err := strconv.ParseUint(s, 10, 31); err == nil {
 		return time.Duration(seconds) * time.Second

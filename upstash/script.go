@@ -9,14 +9,14 @@ import (
 	"github.com/upbloom/upbloom/upstash/internal/sha1"
 )
 
-// A Script is a Lua script, which the server runs as one atomic step. Make it
+// A Script is a Lua script. The server runs it as one atomic step. Make it
 // once, with NewScript, and share it: it is safe for concurrent use. The zero
 // value is an empty script. A Script must not be copied.
 //
 // A client sends the text once and names it by its SHA-1 afterwards, with
 // EVALSHA. If the server does not have the text any more, the client sends it
 // again, within the same call. If the server keeps no texts, or refuses
-// EVALSHA, the client remembers that and sends the text each time.
+// EVALSHA, the client remembers it and sends the text each time.
 //
 // The text may begin with the line "#!lua flags=allow-key-locking". The service
 // then locks the script's keys alone, instead of the database. Other servers
@@ -34,19 +34,19 @@ type Script struct {
 func NewScript(text string) *Script { return &Script{text: text} }
 
 // Cmd makes the command that runs the script with these keys and arguments. It
-// is an EVAL, and Size counts its whole text. The call that sends it returns
-// ErrArgument if the text, a key or an argument is not valid UTF-8.
+// is an EVAL, and Size counts its whole text. Sending it returns ErrArgument if
+// the text, a key or an argument is not valid UTF-8.
 //
 // Like an EVAL it is not repeated after an attempt of unknown outcome, unless
-// Command.Repeatable says that it may be. In a MultiExec it is always sent with
+// Command.Repeatable allows it. In a Client.MultiExec it is always sent with
 // its text, and an error because of its first line is returned.
 func (s *Script) Cmd(keys []string, args ...string) Command {
 	return s.command("EVAL", shortForm, keys, args)
 }
 
-// ReadOnlyCmd is Cmd for a script that changes nothing. It is an EVAL_RO: the
-// nearest region of a global database may run it, and it is repeated like any
-// read.
+// ReadOnlyCmd is Script.Cmd for a script that changes nothing. It is an
+// EVAL_RO: the nearest region of a global database may run it, and it is
+// repeated like any read.
 func (s *Script) ReadOnlyCmd(keys []string, args ...string) Command {
 	return s.command("EVAL_RO", shortForm|readOnly, keys, args)
 }
@@ -78,7 +78,7 @@ const (
 	shortForm = withFlags | bySum // the one that Command.json has
 )
 
-// keyLocking is the first line that a server may refuse.
+// keyLocking is the first line. A server may refuse it.
 const keyLocking = "#!lua flags=allow-key-locking\n"
 
 func (s *Script) encode() {
@@ -101,8 +101,8 @@ func (s *Script) encode() {
 	}
 }
 
-// as returns the JSON of a command of the script, in the form that Command.json
-// has, in another form.
+// as converts the JSON of a command of the script from the form of Command.json
+// to another one.
 func (s *Script) as(form scriptForm, short []byte) []byte {
 	if form&shortForm == shortForm {
 		return short
@@ -116,20 +116,21 @@ type scriptSupport struct {
 	mu      sync.Mutex
 	noFlags bool                // it refuses the first line
 	noSums  bool                // it refuses EVALSHA, or keeps no text
-	stored  map[string]struct{} // the heads that name the texts that it has
-	misses  int                 // how often it did not have a text that was stored
+	stored  map[string]struct{} // the heads that name its texts
+	misses  int                 // how often it had lost a stored text
 	worked  bool                // an EVALSHA has run
 }
 
 const (
 	// maxStored bounds the memory of a client whose scripts are ever new.
 	maxStored = 1000
-	// maxMisses is how often a server that never ran an EVALSHA is asked again.
+	// maxMisses is how often a server is asked again if it never ran an
+	// EVALSHA.
 	maxMisses = 3
 )
 
-// form returns the form in which the server takes the command's script, as far
-// as known.
+// form returns the form the server takes the command's script in, as far as
+// known.
 func (k *scriptSupport) form(c Command) scriptForm {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -159,8 +160,8 @@ func (k *scriptSupport) ran(s *Script, form scriptForm) {
 }
 
 // next judges the error of a script that was sent in a form. If the server
-// refused the form, nothing of the script ran, and next returns the form to send
-// it in instead. It decides by what this very command carried, because others
+// refused the form, nothing of the script ran, and next returns the form to
+// send instead. It decides by what this very command carried, because others
 // may have learned the same meanwhile.
 func (k *scriptSupport) next(s *Script, form scriptForm, e *Error) (next scriptForm, again bool) {
 	if e.StatusCode != 200 && e.StatusCode != 400 {
@@ -187,9 +188,9 @@ func (k *scriptSupport) next(s *Script, form scriptForm, e *Error) (next scriptF
 	return form, false
 }
 
-// refusesFlags reports whether a server's words, in lower case, say that it does
-// not know the first line of a script. There is no code for this. An error of a
-// script that runs names the script as well.
+// refusesFlags reports whether a server's words, in lower case, say that it
+// does not know the first line of a script. There is no code for this. A
+// running script's error names the script as well.
 func refusesFlags(text string) bool {
 	return (strings.Contains(text, "shebang") || strings.Contains(text, "'#'")) &&
 		!strings.Contains(text, "running script") && !strings.Contains(text, " script: ")

@@ -127,8 +127,8 @@ func (s *sender) sendOnce(ctx context.Context, x *call) ending {
 	return ending{}
 }
 
-// prepare writes the request anew for each attempt, because the sync token may
-// have changed. It returns that and its mark.
+// prepare writes the request again for each attempt, because the sync token may
+// have changed. It returns the token and its mark.
 func (s *sender) prepare(x *call) (token string, mark uint64) {
 	h := append(x.headers[:0], Header{"Content-Type", "application/json"},
 		Header{"Authorization", (*s.auth).v.bearer})
@@ -181,13 +181,13 @@ func (s *sender) roundTrip(ctx context.Context, x *call) ending {
 	return x.networkEnding(ctx, err, func(err error) error { return attemptError(tryCtx, limit, err) })
 }
 
-// A limiter is a transport that watches the limit of an attempt by itself.
+// A limiter is a transport that itself watches the limit of an attempt.
 type limiter interface {
 	roundTripWithin(ctx context.Context, limit time.Duration, req *Request, resp *Response) error
 }
 
 // networkEnding is the ending of an attempt without a whole answer. If the
-// caller's context has ended, that is the error; else explain may say more.
+// caller's context has ended, its error is returned; else explain may say more.
 func (x *call) networkEnding(ctx context.Context, err error, explain func(error) error) ending {
 	e := transportEnding(err)
 	e.err = quiet(e.err, x.token, x.raw)
@@ -213,7 +213,7 @@ func attemptError(tryCtx context.Context, limit time.Duration, err error) error 
 	return err
 }
 
-// limitError returns err, with the limit of the attempt if that ended it.
+// limitError returns err, with the attempt's limit if it ended the attempt.
 func limitError(limit time.Duration, err error) error {
 	switch {
 	case errors.Is(err, context.DeadlineExceeded): // it may say what was waited for
@@ -240,8 +240,8 @@ type interruptedError struct{ ended, last error }
 func (e *interruptedError) Error() string   { return e.ended.Error() + ", after: " + wordsOf(e.last) }
 func (e *interruptedError) Unwrap() []error { return []error{e.ended, e.last} }
 
-// contextError returns the context's own cause if the context has ended, so
-// that errors.Is(err, context.Canceled) holds whatever the network said.
+// contextError returns the context's own cause if the context has ended:
+// errors.Is(err, context.Canceled) then holds whatever the network said.
 func contextError(ctx context.Context, err error) error {
 	if ctx.Err() == nil {
 		return err

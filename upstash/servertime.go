@@ -15,8 +15,8 @@ const (
 	maxTimeTries = 5
 	// timeLearnedFor bounds the drift of the process's clock.
 	timeLearnedFor = 10 * time.Minute
-	// maxClockGap is how far wall and monotonic clock may run apart. A process
-	// that was frozen has a gap.
+	// maxClockGap is how far wall and monotonic clock may run apart. A frozen
+	// process leaves a gap.
 	maxClockGap = time.Second
 )
 
@@ -51,10 +51,10 @@ func (c processClock) ranApart(wall time.Time, passed time.Duration) bool {
 	return gap.Abs() > maxClockGap
 }
 
-// WithClock sets the clocks that [Client.ServerTime] reads: the wall clock, and
-// a monotonic one that counts from any moment. The default is those of package
-// time. It is meant for tests of programs whose clocks are wrong, jump or stand
-// still; timeouts do not heed it.
+// WithClock sets the clocks of [Client.ServerTime]: the wall clock, and a
+// monotonic one, which counts from any moment. The default is the clocks of
+// package time. WithClock is meant for tests of programs whose clocks are
+// wrong, jump or stand still; timeouts do not heed it.
 func WithClock(now func() time.Time, elapsed func() time.Duration) Option {
 	return func(s *settings) { s.clock = processClock{now, elapsed} }
 }
@@ -62,9 +62,9 @@ func WithClock(now func() time.Time, elapsed func() time.Duration) Option {
 // ServerTime returns the time of the server's clock. It sends TIME, one billed
 // command, the first time; for the next ten minutes it adds the process's
 // monotonic clock to that answer and sends nothing. It asks again after the
-// process was frozen, which shows in a wall clock that has run ahead of the
-// monotonic one. The answer is right to a second, as far as the server's clock
-// itself is: a TIME whose round trip took more than two seconds is not used.
+// process was frozen: the wall clock has then run ahead of the monotonic one.
+// The answer is right to a second, as far as the server's clock itself is: a
+// TIME is not used if its round trip took more than two seconds.
 //
 // Callers at the same time share one TIME. The error is that of the command.
 func (c *Client) ServerTime(ctx context.Context) (time.Time, error) {
@@ -93,8 +93,8 @@ func (c *Client) ServerTime(ctx context.Context) (time.Time, error) {
 }
 
 // KnownServerTime is [Client.ServerTime] without a request: ok is false if the
-// client has not learned the server's time yet, or has to learn it anew. Then t
-// is the time of the process's own clock.
+// client has not learned the server's time yet, or has to learn it again. Then
+// t is the time of the process's own clock.
 func (c *Client) KnownServerTime() (t time.Time, ok bool) {
 	known := c.serverClock.learned.Load()
 	if known == nil {

@@ -10,10 +10,10 @@ import (
 )
 
 // withTimeout is context.WithTimeout with a timer of the host's, which cancel
-// clears. A timer of Go's stays set in the host when it is stopped. Its
-// callback into a program that has ended is then an uncaught error, which ends
-// Node. If the host starts no timer, the context that withTimeout returns has
-// ended, and its cause says why: nothing else could end a wait for it.
+// clears. A timer of Go's stays set in the host when it is stopped. If it then
+// calls back into an ended program, this is an uncaught error and ends Node. If
+// the host starts no timer, withTimeout returns an ended context, and its cause
+// says why: nothing else could end a wait for it.
 func withTimeout(parent context.Context, d time.Duration) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(parent)
 	deadline := time.Now().Add(d)

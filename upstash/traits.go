@@ -27,8 +27,8 @@ const reads = `BITCOUNT BITFIELD_RO BITPOS DBSIZE DUMP ECHO EVALSHA_RO EVAL_RO E
 
 // repeatableWrites leave the same state when they run twice in a row. A
 // repetition overwrites what another client wrote in between. Commands whose
-// repetition would hit something else are not in the list: DEL, SREM and RENAME
-// may meet a key that was made anew, LSET may meet another element, and
+// repetition could hit something else are not in the list: DEL, SREM and RENAME
+// may meet a key that was made again, LSET may meet another element, and
 // EXPIREAT deletes if its time has passed by the server's clock.
 const repeatableWrites = `HMSET HSET MSET PERSIST PFADD PFMERGE PSETEX SADD SETBIT
 	SETEX SETRANGE`
@@ -154,7 +154,7 @@ func fieldWidth(typ string) uint64 {
 type opTraits struct {
 	fail, writes, unsafe bool
 
-	guarded uint64 // the first bit after those that "set if zero" wrote
+	guarded uint64 // the first bit after those written by "set if zero"
 	sets    bool
 	lowest  uint64 // the first bit of all SETs
 }
@@ -168,12 +168,12 @@ func (o *opTraits) set(offset uint64) {
 	}
 }
 
-// incrBy adds an INCRBY, of which there is one kind that may be repeated. Under
-// OVERFLOW FAIL an increment of at least half of an unsigned range cannot
-// succeed twice: it is "set if zero", with which a filter's header is written.
-// It is repeatable only if no other operation writes to the same bits. If there
-// are several, they count as repeatable only in ascending order of their bits.
-// Adding 0 at most makes a string longer, and is repeatable too.
+// incrBy notes an INCRBY. Most are unsafe to repeat. The exception is "set if
+// zero", which writes a filter's header: under OVERFLOW FAIL, adding at least
+// half of an unsigned range cannot succeed twice. It is repeatable only if no
+// other operation writes to the same bits. If there are several, they count as
+// repeatable only in ascending order of their bits. Adding 0 at most makes a
+// string longer, and is repeatable too.
 func (o *opTraits) incrBy(typ string, offset uint64, incr int64) {
 	o.writes = true
 	width := fieldWidth(typ)

@@ -16,10 +16,9 @@ import (
 // most once, follows no redirect, and returns as soon as ctx is done. Once
 // RoundTrip has returned, it touches neither req nor resp again.
 //
-// A nil error means that the whole response arrived, whatever its status. An
-// error made with NotSent says that the request certainly did not reach the
-// server whole, and so was not executed; after any other error it may have
-// been.
+// A nil error means that the whole response arrived, whatever its status. After
+// an error made with NotSent, the request certainly did not reach the server
+// whole, and so was not executed; after any other error it may have been.
 type Transport interface {
 	RoundTrip(ctx context.Context, req *Request, resp *Response) error
 }
@@ -29,14 +28,14 @@ type Transport interface {
 type Request struct {
 	// URL is absolute and has no query, no fragment and no user info.
 	URL string
-	// Header holds the fields in the order in which they are sent,
-	// Content-Type and Authorization among them. Host and Content-Length are
-	// the transport's own business.
+	// Header holds the fields in the order of sending, Content-Type and
+	// Authorization among them. Host and Content-Length are the transport's own
+	// business.
 	Header []Header
 	// Body is one JSON document, or the bytes that RawCmd was given.
 	Body []byte
-	// MaxResponse is the longest body to read, in bytes, and always above
-	// zero. A transport that meets a longer one returns ErrResponseTooLarge.
+	// MaxResponse is the longest body to read, in bytes, and always above zero.
+	// If the body is longer, a transport returns ErrResponseTooLarge.
 	MaxResponse int
 }
 
@@ -72,7 +71,7 @@ type Response struct {
 	// StatusCode is the HTTP status.
 	StatusCode int
 	// Body is the whole body. A transport appends to it, or replaces it with a
-	// slice that nothing else will write to.
+	// slice of its own that nothing writes to later.
 	Body []byte
 
 	syncToken  string
@@ -81,7 +80,7 @@ type Response struct {
 }
 
 // SetHeader passes one field of the response to the client, which keeps the few
-// that it understands. The name may be in any letter case.
+// it understands. The name may be in any letter case.
 func (r *Response) SetHeader(name, value string) {
 	switch {
 	case equalFold(name, headerSyncToken):
@@ -91,8 +90,8 @@ func (r *Response) SetHeader(name, value string) {
 	}
 }
 
-// WantsHeader reports whether SetHeader would keep a field of this name. A
-// transport can ask it before it makes strings of a field.
+// WantsHeader reports whether Response.SetHeader would keep a field of this
+// name. A transport can ask before it makes strings of a field.
 func (r *Response) WantsHeader(name []byte) bool {
 	return equalFold(name, headerSyncToken) || equalFold(name, headerRetryAfter)
 }
@@ -104,9 +103,9 @@ const (
 
 // NotSent marks err as the error of a request that certainly did not reach the
 // server whole: a dial or TLS handshake failed, or a write was cut short. The
-// client repeats such an attempt for any command. A Transport returns the error
-// that NotSent made as it is: one that wraps it proves nothing. NotSent returns
-// nil for nil.
+// client repeats such an attempt for any command. A Transport must return the
+// error of NotSent as it is: an error that wraps it proves nothing. NotSent
+// returns nil for nil.
 func NotSent(err error) error {
 	if err == nil {
 		return nil

@@ -41,8 +41,8 @@ func (t *fasthttpTransport) Close() error {
 	return nil
 }
 
-// RoundTrip sends req over an idle connection that is certainly alive, or a
-// new one.
+// RoundTrip sends req over an idle connection, after a check that it is alive,
+// or a new one.
 func (t *fasthttpTransport) RoundTrip(ctx context.Context, req *Request, resp *Response) error {
 	return t.roundTripWithin(ctx, 0, req, resp)
 }
@@ -68,7 +68,7 @@ func (t *fasthttpTransport) roundTripWithin(ctx context.Context, limit time.Dura
 		c.KeepAlive = keepAlive && err == nil
 		return err
 	}
-	// A past deadline is the one thing that wakes a blocked read or write.
+	// Only a past deadline wakes a blocked read or write.
 	stop := context.AfterFunc(ctx, c.Interrupt)
 	keepAlive, err := roundTrip(c, req, resp)
 	// After an interruption the deadline may strike at any time.
@@ -112,8 +112,7 @@ func roundTrip(c *conn.Conn, req *Request, resp *Response) (keepAlive bool, err 
 
 // roundTripLarge reads while it writes. A server may refuse a request for its
 // size, or a proxy for another reason, before it has taken the whole, and then
-// read no more of it. A success that comes so early is the answer to another
-// request.
+// read no more of it. A success so early is the answer to another request.
 func roundTripLarge(c *conn.Conn, req *Request, resp *Response) (keepAlive bool, err error) {
 	type answer struct {
 		keepAlive bool
@@ -144,8 +143,8 @@ func roundTripLarge(c *conn.Conn, req *Request, resp *Response) (keepAlive bool,
 // errEarly is the error of an attempt that met the answer to another request.
 var errEarly = errors.New("an answer came before the request was whole")
 
-// isRefusal reports whether resp can be the answer to a request of which the
-// server has only a part.
+// isRefusal reports whether resp can answer a request that the server has only
+// a part of.
 func isRefusal(resp *Response) bool { return resp.StatusCode >= 300 }
 
 // cutShort returns the error of a request that TCP did not take whole. The
@@ -193,10 +192,10 @@ func writeLarge(c *conn.Conn, req *Request, ending *atomic.Bool) error {
 	return c.W.Flush()
 }
 
-// writeHead writes all but the body. An error stays in w. No text in it can have
-// a line break: the URL, the token, the path of a RawCmd and the sync token were
-// checked when they came in. It takes half of the time that fasthttp's own
-// request takes, and leaves the path as it is.
+// writeHead writes all but the body. An error stays in w. No text in it can
+// have a line break: the URL, the token, the path of a RawCmd and the sync
+// token were checked when they came in. It takes half the time of fasthttp's
+// own request, and leaves the path as it is.
 func writeHead(w *bufio.Writer, req *Request) {
 	host, path := hostAndPath(req.URL)
 	writeTexts(w, "POST ", path, " HTTP/1.1\r\nHost: ", host,
@@ -222,8 +221,8 @@ func hostAndPath(url string) (host, path string) {
 	return rest, "/"
 }
 
-// maxInterim is how many answers of status 1xx, which the client did not ask
-// for, may come before the one that counts.
+// maxInterim is how many unrequested answers of status 1xx may come before the
+// one that counts.
 const maxInterim = 5
 
 func read(c *conn.Conn, limit int, resp *Response) (keepAlive bool, err error) {
@@ -289,20 +288,21 @@ func readCommon(c *conn.Conn, size int, h commonHead, status int, resp *Response
 	return !h.closes, nil
 }
 
-// setSyncToken keeps the token of an answer. One that stays needs no memory.
+// setSyncToken keeps the token of an answer. The same token again needs no
+// memory.
 func (r *Response) setSyncToken(token []byte) {
 	if r.syncToken = r.sentToken; string(token) != r.sentToken {
 		r.syncToken = string(token)
 	}
 }
 
-// smallAnswer is how many bytes of an answer may have room made for them before
+// smallAnswer is for how many bytes of an answer readBody may make room before
 // they have come.
 const smallAnswer = 64 << 10
 
-// readBody reads the body of the answer that in is the header of. fasthttp makes
-// room for all bytes that a server announces, in the header or for a chunk. So a
-// longer body is read piece by piece.
+// readBody reads the body of the answer with the header in. fasthttp makes room
+// for all bytes a server announces, in the header or for a chunk. So a longer
+// body is read piece by piece.
 func readBody(r *bufio.Reader, in *fasthttp.Response, limit int) ([]byte, error) {
 	length := in.Header.ContentLength()
 	if status := in.StatusCode(); status == 204 || status == 304 {
@@ -336,8 +336,7 @@ func readBody(r *bufio.Reader, in *fasthttp.Response, limit int) ([]byte, error)
 	return body.Bytes(), nil
 }
 
-// isPermanent reports whether an attempt that ended in err would end the same
-// way again.
+// isPermanent reports whether another attempt would end in err again.
 func isPermanent(err error) bool {
 	return errors.Is(err, errLongHead) || conn.Permanent(err)
 }

@@ -25,7 +25,7 @@ var (
 
 // readHead waits for the header of an answer and returns it, with the empty
 // line at its end. The header stays in the buffer, for fasthttp to parse. The
-// client looks at it first, because fasthttp does not report all that is in it.
+// client looks at it first, because fasthttp does not report all of it.
 func readHead(c *conn.Conn) ([]byte, error) {
 	for n := 1; ; {
 		_, err := c.R.Peek(n)
@@ -49,9 +49,9 @@ func readHead(c *conn.Conn) ([]byte, error) {
 	}
 }
 
-// headEnd returns the length of the header that b begins with, with the empty
-// line at its end, or 0 if there is none yet. A line may end in a bare LF: RFC
-// 9112, section 2.2.
+// headEnd returns the length of the header at the beginning of b, with the
+// empty line at its end, or 0 if there is none yet. A line may end in a bare
+// LF: RFC 9112, section 2.2.
 func headEnd(b []byte) int {
 	for i := 0; ; {
 		n := bytes.IndexByte(b[i:], '\n')
@@ -82,14 +82,14 @@ func isInterim(head []byte) bool { return bytes.HasPrefix(statusOf(head), []byte
 // isSwitch reports whether the server announces another protocol from now on.
 func isSwitch(head []byte) bool { return bytes.HasPrefix(statusOf(head), []byte("101")) }
 
-// statusOf returns the part of a header that begins with its status.
+// statusOf returns a header from its status on.
 func statusOf(head []byte) []byte {
 	_, status, _ := bytes.Cut(head, []byte(" "))
 	return bytes.TrimLeft(status, " ")
 }
 
-// parseStatus returns the status of a header, which is one of an answer only from
-// 100 to 999.
+// parseStatus returns the status of a header. An answer has one from 100 to
+// 999.
 func parseStatus(head []byte) (status int, ok bool) {
 	text := statusOf(head)
 	if len(text) < 3 || text[0] == '0' {
@@ -99,9 +99,9 @@ func parseStatus(head []byte) (status int, ok bool) {
 	return status, err == nil && status >= 100
 }
 
-// closes reports whether a header may announce that the server closes the
-// connection: it has a Connection field with the token "close", in any letter
-// case, or a folded line, in which such a token may stand.
+// closes reports whether a header may announce the end of the connection: it
+// has a Connection field with the token "close", in any letter case, or a
+// folded line, which could hide such a token.
 func closes(head []byte) bool {
 	for line := range bytes.Lines(head) {
 		if line[0] == ' ' || line[0] == '\t' {
@@ -136,9 +136,9 @@ type commonHead struct {
 	syncToken, retryAfter []byte // nil if there is none
 }
 
-// parseCommon parses the header of an answer in the form in which servers send
-// nearly all of them, with a length. It reports false for any other, or if it has
-// a doubt: fasthttp decides about that.
+// parseCommon parses the header of an answer in the form of nearly all servers,
+// with a length. It reports false for any other, or if it is in doubt: fasthttp
+// then decides.
 func parseCommon(head []byte) (h commonHead, ok bool) {
 	first, rest, _ := bytes.Cut(head, []byte("\r\n"))
 	status, ok := parseStatus(first)

@@ -34,8 +34,7 @@ func (t fetchTransport) RoundTrip(ctx context.Context, req *Request, resp *Respo
 }
 
 // fetching is one call of fetch. A host may break any rule of fetch. If
-// something panics because of that, the host has failed, and the call returns
-// an error.
+// something panics then, the host has failed, and the call returns an error.
 type fetching struct {
 	ctx   context.Context
 	host  string
@@ -66,7 +65,7 @@ func (f *fetching) run(resp *Response) (err error) {
 	status := get(answer, "status").Float()
 	switch {
 	case status == 0:
-		// A browser hides the status of a redirect that it may not follow.
+		// A browser hides the status of a redirect it may not follow.
 		return errors.New("redirects are not followed: use the database's own REST URL")
 	case !(status >= 100 && status < 1000):
 		return f.failure(js.Undefined())
@@ -79,7 +78,7 @@ func (f *fetching) run(resp *Response) (err error) {
 		}
 	}
 	// A length is only a hint, because a compressed body is longer than it
-	// says. With it a body that is surely too long need not be read. read
+	// says. If it shows the body to be too long, nothing need be read. read
 	// counts in any case.
 	length := js.Global().Call("Number", fields.Call("get", "content-length")).Float()
 	if length > float64(f.req.MaxResponse) {
@@ -94,8 +93,8 @@ func (f *fetching) stop() {
 	f.abort.Call("abort")
 }
 
-// headers makes a Headers object of the fields before fetch sees them. A host
-// that refuses a value quotes it in its error, and one of the values is the
+// headers makes a Headers object of the fields before fetch sees them. If a
+// host refuses a value, its error quotes it, and one of the values is the
 // token.
 func (f *fetching) headers() (headers js.Value, err error) {
 	defer catch(func(js.Value) {
@@ -127,13 +126,13 @@ func (f *fetching) init(headers js.Value) map[string]any {
 	return init
 }
 
-// maxEmptyPieces is how many pieces in a row may be empty. A host whose
-// promises settle at once never gets to its timers, so nothing else would end
-// such a body.
+// maxEmptyPieces is how many pieces in a row may be empty. If a host's promises
+// settle at once, it never gets to its timers: nothing else would end such a
+// body.
 const maxEmptyPieces = 100
 
-// read appends the body to resp piece by piece. So neither this program nor the
-// host ever holds the whole of a body that is over the limit.
+// read appends the body to resp piece by piece. If it is over the limit,
+// neither this program nor the host ever holds the whole of it.
 func (f *fetching) read(stream js.Value, resp *Response) error {
 	if !stream.Truthy() {
 		return nil // no body at all, as with status 204
@@ -171,12 +170,12 @@ func (f *fetching) read(stream js.Value, resp *Response) error {
 
 // abortGrace is how many milliseconds a promise has to settle after it was
 // aborted. It needs one turn of the host's event loop. Only a fetch that
-// ignores its signal takes longer, and await does not wait for that one.
+// ignores its signal takes longer, and await does not wait for it.
 const abortGrace = 5
 
 // await waits for a promise or for the end of the context, whichever comes
-// first. promised may be any value: Promise.resolve makes a promise of it that
-// keeps the rules. It settles once, later, and with one value.
+// first. promised may be any value: Promise.resolve makes a well-behaved
+// promise of it. It settles once, later, and with one value.
 func (f *fetching) await(promised js.Value) (js.Value, error) {
 	type result struct {
 		value    js.Value
@@ -221,8 +220,8 @@ func (f *fetching) await(promised js.Value) (js.Value, error) {
 
 // failure makes an error of what the host threw, or rejected a promise with.
 // The request may have been sent, unless there is one of Node's codes for a
-// connection that was never made. Texts are shown and never matched, because no
-// host promises what they say.
+// connection never made. Texts are shown and never matched, because no host
+// promises what they say.
 func (f *fetching) failure(reason js.Value) error {
 	cause := causeOf(reason)
 	code := text(cause, "code")
@@ -248,8 +247,8 @@ func causeOf(reason js.Value) (cause js.Value) {
 	return get(reason, "cause")
 }
 
-// harmless reports whether a text of the host may be shown. It may not if it
-// could quote the URL, whose path can hold a key, or the token.
+// harmless reports whether a text of the host may be shown. It must not be if
+// it could quote the URL, whose path can hold a key, or the token.
 func (f *fetching) harmless(said string) bool {
 	if said == "" || len(said) > 200 || strings.Contains(said, "/") {
 		return false
@@ -261,8 +260,8 @@ func (f *fetching) harmless(said string) bool {
 }
 
 // get reads a property of a value of any type, and returns undefined if it has
-// none. A getter may throw. Value.Get does not catch what it throws, which
-// would end the program; Reflect.get makes a panic of it.
+// none. A getter may throw. Value.Get does not catch it, and the program would
+// end; Reflect.get makes a panic of it.
 func get(v js.Value, name string) js.Value {
 	if v.Type() != js.TypeObject && v.Type() != js.TypeFunction {
 		return js.Undefined()
