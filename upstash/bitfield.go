@@ -35,11 +35,11 @@ func (o Overflow) String() string {
 
 // BitField builds a BITFIELD command, operation by operation, straight into its
 // JSON. A type is "u1" to "u63" or "i1" to "i64"; an offset counts bits from
-// the most significant bit of the first byte, up to MaxBitOffset. The builder
-// reports no mistakes: sending the command does, with ErrArgument. Make one
-// with NewBitField: the zero value cannot be sent. It is not safe for
+// the most significant bit of the first byte, up to [MaxBitOffset]. The builder
+// reports no mistakes: sending the command does, with [ErrArgument]. Make one
+// with [NewBitField]: the zero value cannot be sent. It is not safe for
 // concurrent use and must not be copied. It may be sent more than once, and
-// Reset begins a new command in the same memory.
+// [BitField.Reset] begins a new command in the same memory.
 type BitField struct {
 	json    **hidden[bitFieldJSON]
 	replies int
@@ -110,20 +110,21 @@ func (b *BitField) IncrBy(typ string, offset uint64, incr int64) *BitField {
 	return b.value(incr)
 }
 
-// GetIndex is Get at offset index times the width of the type ("#index").
+// GetIndex is [BitField.Get] at offset index times the width of the type
+// ("#index").
 func (b *BitField) GetIndex(typ string, index uint64) *BitField {
 	b.field(`,"GET",`, typ, "#", index)
 	return b.end()
 }
 
-// SetIndex is Set at offset index times the width of the type.
+// SetIndex is [BitField.Set] at offset index times the width of the type.
 func (b *BitField) SetIndex(typ string, index uint64, value int64) *BitField {
 	b.ops.set(index * fieldWidth(typ))
 	b.field(`,"SET",`, typ, "#", index)
 	return b.setValue(value)
 }
 
-// IncrByIndex is IncrBy at offset index times the width of the type.
+// IncrByIndex is [BitField.IncrBy] at offset index times the width of the type.
 func (b *BitField) IncrByIndex(typ string, index uint64, incr int64) *BitField {
 	b.ops.incrBy(typ, index*fieldWidth(typ), incr)
 	b.field(`,"INCRBY",`, typ, "#", index)
@@ -203,14 +204,14 @@ func (b *BitField) notReadOnly() {
 }
 
 // SizeOfGet returns how many bytes one Get, or each bit or word of GetBits and
-// GetWords, adds to BitField.Size. It grows with the digits of the offset: of
+// GetWords, adds to [BitField.Size]. It grows with the digits of the offset: of
 // all offsets in a string, the last one takes the most bytes.
 func SizeOfGet(typ string, offset uint64) int {
 	return len(`,"GET","",""`) + len(typ) + decimals(offset)
 }
 
 // SizeOfSet returns how many bytes one Set, or each bit of SetBits, adds to
-// BitField.Size.
+// [BitField.Size].
 func SizeOfSet(typ string, offset uint64, value int64) int {
 	size := len(`,"SET","","",`) + len(typ) + decimals(offset)
 	if value == 1 {
@@ -265,11 +266,11 @@ func (b *BitField) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, b.Stri
 // BitField runs the command and returns one answer for each operation but
 // Overflow, in order. It is one billed command. If the command writes and was
 // repeated after an attempt of unknown outcome, BitField returns the answers of
-// the repetition and ErrUncertain.
+// the repetition and [ErrUncertain].
 //
-// If the command only reads, a client made with WithReadOnly sends it as
+// If the command only reads, a client made with [WithReadOnly] sends it as
 // BITFIELD_RO, and leaves b as it was. Any other client sends it as BITFIELD,
-// which a read-only token may not run (ErrNoPermission). The client does not
+// which a read-only token may not run ([ErrNoPermission]). The client does not
 // change to BITFIELD_RO by itself: a replica may answer without the last
 // writes, and only the caller knows whether it will do.
 func (c *Client) BitField(ctx context.Context, b *BitField) ([]NullInt64, error) {

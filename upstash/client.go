@@ -7,10 +7,10 @@ import (
 	"sync/atomic"
 )
 
-// Client sends commands to one database over its REST API. Make one with New or
-// FromEnv and share it: it is safe for concurrent use and keeps connections
-// alive. The zero value is not usable, and a Client must not be copied.
-// Printing it shows the URL and never the token.
+// Client sends commands to one database over its REST API. Make one with [New]
+// or [FromEnv] and share it: it is safe for concurrent use and keeps
+// connections alive. The zero value is not usable, and a Client must not be
+// copied. Printing it shows the URL and never the token.
 type Client struct {
 	sender
 
@@ -22,8 +22,8 @@ type Client struct {
 
 // New makes a client for the database at url, e.g.
 // "https://eu1-name-12345.upstash.io", with its REST token. It checks both and
-// does no I/O. Its error says what is wrong and wraps ErrArgument.
-// http:// is accepted for localhost and loopback addresses only.
+// does no I/O. Its error says what is wrong and wraps [ErrArgument]. http:// is
+// accepted for localhost and loopback addresses only.
 func New(url, token string, opts ...Option) (*Client, error) {
 	s, err := newSettings(opts)
 	if err != nil {
@@ -63,9 +63,9 @@ func FromEnv(opts ...Option) (*Client, error) {
 	return New(url, token, opts...)
 }
 
-// Do sends one command in one request. It returns a *Error if the server
-// answered with an error, a *CallError if there is no answer, and ErrArgument
-// or ErrClosed if nothing could be sent.
+// Do sends one command in one request. It returns a [*Error] if the server
+// answered with an error, a [*CallError] if there is no answer, and
+// [ErrArgument] or [ErrClosed] if nothing could be sent.
 func (c *Client) Do(ctx context.Context, cmd Command) (Reply, error) {
 	if err := c.check(cmd); err != nil {
 		return Reply{}, err
@@ -88,16 +88,16 @@ func (c *Client) Do(ctx context.Context, cmd Command) (Reply, error) {
 	return newReply(&x.answer), nil
 }
 
-// ReadOnly reports whether the client was made with WithReadOnly.
+// ReadOnly reports whether the client was made with [WithReadOnly].
 func (c *Client) ReadOnly() bool { return c.readOnly }
 
 // Observed reports whether the client has an observer of attempts or calls.
 // Without one, a caller need not make a label.
 func (c *Client) Observed() bool { return c.observer != nil || c.callObserver != nil }
 
-// Close closes idle connections. Later calls return ErrClosed; calls in
-// progress end as they would have. Close leaves the transport of WithTransport
-// alone. A second Close does nothing.
+// Close closes idle connections. Later calls return [ErrClosed]; calls in
+// progress end as they would have. Close leaves the transport of
+// [WithTransport] alone. A second Close does nothing.
 func (c *Client) Close() error {
 	if c.closed.Swap(true) || !c.owned {
 		return nil

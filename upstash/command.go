@@ -9,8 +9,8 @@ import (
 )
 
 // Command is one Redis command, encoded and ready to send. The zero value is
-// not a command; Cmd and BitField.Command make one. It may be copied, sent any
-// number of times, and used by several goroutines at once.
+// not a command; Cmd and [BitField.Command] make one. It may be copied, sent
+// any number of times, and used by several goroutines at once.
 type Command struct {
 	name string           // upper case
 	json **hidden[[]byte] // the whole JSON array
@@ -33,13 +33,13 @@ type rawForm struct {
 
 // Cmd makes any command. The name may be in any letter case. Every argument
 // travels as a JSON string: no server takes a large number for a float. Sending
-// the command returns ErrArgument if the name is none, or if an argument is not
-// valid UTF-8.
+// the command returns [ErrArgument] if the name is none, or if an argument is
+// not valid UTF-8.
 //
 // Some commands certainly leave the same state when they run twice in a row:
 // reads; SET without NX or GET; EXPIRE of at least 1; SADD; a BITFIELD without
 // INCRBY. If the outcome of an attempt is unknown, the client repeats these,
-// and no others. Command.Repeatable overrules it.
+// and no others. [Command.Repeatable] overrules it.
 func Cmd(name string, args ...string) Command {
 	c := Command{name: strings.ToUpper(name)}
 	if !isCommandName(c.name) {
@@ -82,8 +82,8 @@ func appendArgs(dst []byte, name string, before int, args []string) ([]byte, err
 // Name returns the command's name in upper case.
 func (c Command) Name() string { return c.name }
 
-// Size returns the length of the command's JSON in bytes, that of a Script with
-// its whole text.
+// Size returns the length of the command's JSON in bytes, that of a [Script]
+// with its whole text.
 func (c Command) Size() int {
 	if c.script != nil && c.json != nil {
 		return len(c.body()) + len(c.script.heads[c.form&^bySum]) - len(c.script.heads[c.form])
@@ -127,7 +127,7 @@ func (c Command) AllOrNothing() Command {
 
 // Binary returns a copy of the command and asks the server for a reply in a
 // form for any bytes: RESP2 for Do, base64 for Pipeline and MultiExec. Without
-// it, bytes that are not UTF-8 come back as U+FFFD, and Reply.Bytes refuses
+// it, bytes that are not UTF-8 come back as U+FFFD, and [Reply.Bytes] refuses
 // those.
 func (c Command) Binary() Command {
 	c.binary = true
@@ -135,7 +135,7 @@ func (c Command) Binary() Command {
 }
 
 // Timeout returns a copy of the command and gives each of its attempts the time
-// d, if d is longer than WithTimeout allows. It is for a command that works
+// d, if d is longer than [WithTimeout] allows. It is for a command that works
 // through many megabytes. In a batch the longest of all commands counts.
 func (c Command) Timeout(d time.Duration) Command {
 	c.timeout = d

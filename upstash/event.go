@@ -9,7 +9,7 @@ import (
 // item and no token, unless the caller put one into the label. It may be
 // copied, and kept after the observer returned.
 type Event struct {
-	// Label is what WithLabel put into the call's context.
+	// Label is what [WithLabel] put into the call's context.
 	Label string
 	// Command is the command's name; PIPELINE or MULTI-EXEC for several.
 	Command string
@@ -34,7 +34,7 @@ type Event struct {
 	// BytesOut and BytesIn are the sizes of the two bodies, summed over the
 	// attempts of a whole call.
 	BytesOut, BytesIn int
-	// Err is nil, a *Error, or the cause that a *CallError would wrap. Of a
+	// Err is nil, a [*Error], or the cause that a [*CallError] would wrap. Of a
 	// whole call it is what the call returns.
 	Err error
 }
@@ -71,7 +71,7 @@ func WithLabel(ctx context.Context, label string) context.Context {
 	return context.WithValue(ctx, labelKey{}, label)
 }
 
-// LabelOf returns the label of ctx, from WithLabel, or "".
+// LabelOf returns the label of ctx, from [WithLabel], or "".
 func LabelOf(ctx context.Context) string {
 	label, _ := ctx.Value(labelKey{}).(string)
 	return label

@@ -101,9 +101,9 @@ func kindOf(status int, message string) error {
 
 // CallError is the error of a call that failed for another reason than an error
 // reply. It is returned as *CallError and wraps the cause: a network error, a
-// context's error, or a sentinel such as ErrResponseTooLarge, ErrBadResponse,
-// ErrReadOnly or ErrUncertain. It is safe for concurrent use, and must not be
-// changed.
+// context's error, or a sentinel such as [ErrResponseTooLarge],
+// [ErrBadResponse], [ErrReadOnly] or [ErrUncertain]. It is safe for concurrent
+// use, and must not be changed.
 type CallError struct {
 	// Command is the command's name, never its arguments.
 	Command string
@@ -154,9 +154,9 @@ func wordsOf(err error) string {
 }
 
 // RetryAfter returns how long the server asked to wait before another try, or 0
-// if it asked for no wait. It reads the outermost *Error or *CallError in err.
-// It does not look into the cause of a *CallError, which may be the error of
-// another call.
+// if it asked for no wait. It reads the outermost [*Error] or [*CallError] in
+// err. It does not look into the cause of a *CallError, which may be the error
+// of another call.
 func RetryAfter(err error) (wait time.Duration) {
 	switch e := err.(type) {
 	case *Error:
@@ -175,9 +175,9 @@ func RetryAfter(err error) (wait time.Duration) {
 
 // SafeToRetry reports whether err guarantees that no attempt of the command
 // changed anything: it was never sent, or refused, or it only reads. The
-// outermost *Error, *CallError or error with a method SafeToRetry() bool in err
-// answers. SafeToRetry does not ask the cause of a *CallError, which may be the
-// error of another call: a context's cause, for example. If an error wraps
+// outermost [*Error], [*CallError] or error with a method SafeToRetry() bool in
+// err answers. SafeToRetry does not ask the cause of a *CallError, which may be
+// the error of another call: a context's cause, for example. If an error wraps
 // several side by side, all that answer must say so. For nil, and for any other
 // error from outside this package, SafeToRetry returns false.
 func SafeToRetry(err error) bool {

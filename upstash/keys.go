@@ -21,9 +21,9 @@ func (c *Client) Expire(ctx context.Context, key string, ttl time.Duration) (boo
 	return c.flag(ctx, ExpireCmd(key, ttl))
 }
 
-// ExpireCmd returns the command of Client.Expire, for Client.MultiExec and
-// Client.Pipeline, with conditions such as "NX" (only if no expiry is set). It
-// is EXPIRE if ttl is in whole seconds, else PEXPIRE.
+// ExpireCmd returns the command of [Client.Expire], for [Client.MultiExec] and
+// [Client.Pipeline], with conditions such as "NX" (only if no expiry is set).
+// It is EXPIRE if ttl is in whole seconds, else PEXPIRE.
 func ExpireCmd(key string, ttl time.Duration, conditions ...string) Command {
 	name, n := "EXPIRE", int64(ttl/time.Second)
 	if ttl%time.Second != 0 {
@@ -38,7 +38,7 @@ func ExpireCmd(key string, ttl time.Duration, conditions ...string) Command {
 
 // Persist takes the expiry off key and reports whether there was one. If it was
 // repeated after an attempt of unknown outcome and found none, the error wraps
-// ErrUncertain. It is one command.
+// [ErrUncertain]. It is one command.
 func (c *Client) Persist(ctx context.Context, key string) (bool, error) {
 	r, err := c.Do(ctx, Cmd("PERSIST", key))
 	if err != nil {
@@ -51,8 +51,8 @@ func (c *Client) Persist(ctx context.Context, key string) (bool, error) {
 	return n == 1, err
 }
 
-// TTL returns the time until key expires, in whole milliseconds, or NoExpiry or
-// NoKey, which are negative. It is one command, a read.
+// TTL returns the time until key expires, in whole milliseconds, or [NoExpiry]
+// or [NoKey], which are negative. It is one command, a read.
 func (c *Client) TTL(ctx context.Context, key string) (time.Duration, error) {
 	n, err := c.integer(ctx, Cmd("PTTL", key))
 	switch {
@@ -116,9 +116,9 @@ func (c *Client) BitCount(ctx context.Context, key string) (int64, error) {
 	return c.integer(ctx, Cmd("BITCOUNT", key))
 }
 
-// BitCountRange is BitCount from start to end, both included, in the given
-// unit. A negative bound counts from the end of the string: -1 is its last byte
-// or bit.
+// BitCountRange is [Client.BitCount] from start to end, both included, in the
+// given unit. A negative bound counts from the end of the string: -1 is its
+// last byte or bit.
 func (c *Client) BitCountRange(ctx context.Context, key string, start, end int64, unit Unit) (int64, error) {
 	return c.integer(ctx, bitCountRange(key, start, end, unit))
 }

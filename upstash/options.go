@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Option sets how a client behaves. New and FromEnv take Options and check
+// Option sets how a client behaves. New and [FromEnv] take Options and check
 // their values. A nil Option is ignored; of two of a kind the last counts.
 type Option func(*settings)
 
@@ -92,7 +92,7 @@ func WithTimeout(d time.Duration) Option { return func(s *settings) { s.timeout 
 //
 // A request that was never sent, or was refused with status 429, is tried again
 // for any command. If it may have been executed, it is tried again only if all
-// its commands are repeatable. A spent quota (ErrQuota) ends the call.
+// its commands are repeatable. A spent quota ([ErrQuota]) ends the call.
 func WithRetry(retries int) Option { return func(s *settings) { s.retries = retries } }
 
 // WithRetryBudget sets how many retries the client may make over all its calls
@@ -100,7 +100,7 @@ func WithRetry(retries int) Option { return func(s *settings) { s.retries = retr
 // budget, and a successful call brings a tenth of one back. If the budget is
 // spent, calls end with their first error. While a server is down, even many
 // callers send it hardly more than one request for each call, and it can
-// recover. With 0 only WithRetry limits the retries.
+// recover. With 0 only [WithRetry] limits the retries.
 func WithRetryBudget(tokens int) Option { return func(s *settings) { s.retryBudget = tokens } }
 
 // WithBackoff sets the pauses between attempts: before the nth retry a random
@@ -121,20 +121,21 @@ func WithMaxResponse(bytes int) Option { return func(s *settings) { s.maxRespons
 // WithMaxConns sets how many connections the native default transport has open
 // at most; the default is 256. Each call in progress needs one: n calls run at
 // once. A further call waits for a free connection until its context ends or
-// its time (WithTimeout) is over; then it did not run. All n connections may
+// its time ([WithTimeout]) is over; then it did not run. All n connections may
 // stay open between calls, and a burst of calls uses those of the burst before.
 // After 30 s without use a connection is not used again, and a later call
 // closes it.
 //
 // An open connection costs a file descriptor here and at the server, and about
-// 30 KB of memory. On other platforms, and with WithTransport, the number of
+// 30 KB of memory. On other platforms, and with [WithTransport], the number of
 // connections is the transport's own business.
 func WithMaxConns(n int) Option { return func(s *settings) { s.maxConns = n } }
 
 // WithReadOnly makes a client that refuses to write: a command not certain to
-// be a read returns ErrReadOnly before anything is sent, and Client.BitField
-// sends BITFIELD_RO. Use it with a read-only token. On a global database a
-// replica may answer, and may not have seen the last writes of other clients.
+// be a read returns [ErrReadOnly] before anything is sent, and
+// [Client.BitField] sends BITFIELD_RO. Use it with a read-only token. On a
+// global database a replica may answer, and may not have seen the last writes
+// of other clients.
 func WithReadOnly() Option { return func(s *settings) { s.readOnly = true } }
 
 // WithoutSyncToken turns off read-your-writes: the sync token of a response is
@@ -154,7 +155,7 @@ func WithObserver(f func(context.Context, Event)) Option {
 }
 
 // WithCallObserver calls f once at the end of every call, with the sum of all
-// its attempts. As for WithObserver, f runs on the caller's goroutine. If the
+// its attempts. As for [WithObserver], f runs on the caller's goroutine. If the
 // client refuses a command before sending, there is no call.
 func WithCallObserver(f func(context.Context, Event)) Option {
 	return func(s *settings) { s.callObserver = f }

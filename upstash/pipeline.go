@@ -4,16 +4,17 @@ import "context"
 
 // Pipeline sends several commands in one request and returns a reply for each,
 // in order. It is not atomic: commands of other clients may run in between. If
-// a command fails, the others still run; its Reply carries the error. Each
+// a command fails, the others still run; its [Reply] carries the error. Each
 // command is billed. Without commands nothing is sent.
 //
 // The batch is tried again as a whole or not at all. After an attempt of
 // unknown outcome it is tried again only if every command in it is repeatable.
 // If the server runs some of the commands and refuses others, even for a limit
-// such as ErrQuota, the call has its answer and is not tried again: the
-// commands that ran would run twice. SafeToRetry of a Reply.Err reports whether
-// that command can be sent by itself. Only if the server refused a [Script] for
-// its form, and did not run it, does it follow by itself in a second request.
+// such as [ErrQuota], the call has its answer and is not tried again: the
+// commands that ran would run twice. [SafeToRetry] of a [Reply.Err] reports
+// whether that command can be sent by itself. Only if the server refused a
+// [Script] for its form, and did not run it, does it follow by itself in a
+// second request.
 func (c *Client) Pipeline(ctx context.Context, cmds ...Command) ([]Reply, error) {
 	x, err := c.batch("/pipeline", "PIPELINE", cmds)
 	if err != nil || len(cmds) == 0 {
@@ -27,10 +28,10 @@ func (c *Client) Pipeline(ctx context.Context, cmds ...Command) ([]Reply, error)
 	return c.many(ctx, x, cmds)
 }
 
-// MultiExec is Client.Pipeline as one transaction: no command of another client
-// runs in between. Here too, if a command fails while it runs, the others still
-// run. If the server discards the whole transaction, MultiExec returns a
-// *Error.
+// MultiExec is [Client.Pipeline] as one transaction: no command of another
+// client runs in between. Here too, if a command fails while it runs, the
+// others still run. If the server discards the whole transaction, MultiExec
+// returns a [*Error].
 func (c *Client) MultiExec(ctx context.Context, cmds ...Command) ([]Reply, error) {
 	x, err := c.batch("/multi-exec", "MULTI-EXEC", cmds)
 	if err != nil || len(cmds) == 0 {

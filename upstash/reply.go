@@ -54,11 +54,11 @@ func failedReply(name string, err error) Reply {
 	return newReply(&hidden[received]{v: received{name: name, err: err}})
 }
 
-// Err returns the command's own error in a Client.Pipeline or Client.MultiExec,
-// or the error of an element of an array: a *Error, or nil. Client.Do returns
-// the error itself. It is a *CallError if a [Script] of a Pipeline had to be
-// sent once more and got no answer. After the first 100 errors of an array, the
-// others show their code alone.
+// Err returns the command's own error in a [Client.Pipeline] or
+// [Client.MultiExec], or the error of an element of an array: a [*Error], or
+// nil. [Client.Do] returns the error itself. It is a [*CallError] if a [Script]
+// of a Pipeline had to be sent once more and got no answer. After the first 100
+// errors of an array, the others show their code alone.
 func (r Reply) Err() error {
 	a := r.of()
 	if a.err == nil && a.form == formRESP2 && r.raw()[0] == '-' {
@@ -77,12 +77,12 @@ func (r Reply) MaybeRepeated() bool { return r.of().maybeRepeated }
 
 // Sent returns the time at which the attempt began that brought this answer.
 // The answer says what held at some time after it. An earlier attempt, whose
-// answer was lost, does not count. Sent is the zero time for a Reply that no
+// answer was lost, does not count. Sent is the zero time for a [Reply] that no
 // call returned.
 func (r Reply) Sent() time.Time { return r.of().sent }
 
-// Int64 returns an integer. It passed through no float. It returns ErrNil for
-// null, and ErrBadResponse for a reply of another type.
+// Int64 returns an integer. It passed through no float. It returns [ErrNil] for
+// null, and [ErrBadResponse] for a reply of another type.
 func (r Reply) Int64() (int64, error) {
 	if err := r.check(); err != nil {
 		return 0, err
@@ -101,7 +101,7 @@ func (r Reply) Int64() (int64, error) {
 }
 
 // Text returns a string, e.g. a stored value or the status "OK". It returns
-// ErrNil for null, and ErrBadResponse for a reply of another type.
+// [ErrNil] for null, and [ErrBadResponse] for a reply of another type.
 func (r Reply) Text() (string, error) {
 	if err := r.check(); err != nil {
 		return "", err
@@ -132,9 +132,9 @@ func (r Reply) Text() (string, error) {
 	return string(b), nil
 }
 
-// Bytes returns a string as bytes. It returns ErrBadResponse if bytes may have
-// been replaced on the way: to get any bytes, send the command with
-// Command.Binary. It returns ErrNil for null.
+// Bytes returns a string as bytes. It returns [ErrBadResponse] if bytes may
+// have been replaced on the way: to get any bytes, send the command with
+// [Command.Binary]. It returns [ErrNil] for null.
 func (r Reply) Bytes() ([]byte, error) {
 	s, err := r.Text()
 	if err != nil {
@@ -151,8 +151,8 @@ func (r Reply) Bytes() ([]byte, error) {
 }
 
 // Array returns the elements of an array. If an element is an error, as in the
-// answer to EXEC, its Err returns it. Array returns ErrNil for null, and
-// ErrBadResponse for a reply of another type. It takes 16 bytes of memory an
+// answer to EXEC, its Err returns it. Array returns [ErrNil] for null, and
+// [ErrBadResponse] for a reply of another type. It takes 16 bytes of memory an
 // element.
 func (r Reply) Array() ([]Reply, error) {
 	if err := r.check(); err != nil {
@@ -201,7 +201,7 @@ func (r Reply) String() string {
 }
 
 // Format writes String for every verb: none shows a stored value. Nor does fmt
-// when it opens a struct with a Reply inside.
+// when it opens a struct with a [Reply] inside.
 func (r Reply) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, r.String()) }
 
 // of returns the answer, which must not be changed.

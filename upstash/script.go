@@ -10,7 +10,7 @@ import (
 )
 
 // A Script is a Lua script. The server runs it as one atomic step. Make it
-// once, with NewScript, and share it: it is safe for concurrent use. The zero
+// once, with [NewScript], and share it: it is safe for concurrent use. The zero
 // value is an empty script. A Script must not be copied.
 //
 // A client sends the text once and names it by its SHA-1 afterwards, with
@@ -34,17 +34,17 @@ type Script struct {
 func NewScript(text string) *Script { return &Script{text: text} }
 
 // Cmd makes the command that runs the script with these keys and arguments. It
-// is an EVAL, and Size counts its whole text. Sending it returns ErrArgument if
-// the text, a key or an argument is not valid UTF-8.
+// is an EVAL, and Size counts its whole text. Sending it returns [ErrArgument]
+// if the text, a key or an argument is not valid UTF-8.
 //
 // Like an EVAL it is not repeated after an attempt of unknown outcome, unless
-// Command.Repeatable allows it. In a Client.MultiExec it is always sent with
-// its text, and an error because of its first line is returned.
+// [Command.Repeatable] allows it. In a [Client.MultiExec] it is always sent
+// with its text, and an error because of its first line is returned.
 func (s *Script) Cmd(keys []string, args ...string) Command {
 	return s.command("EVAL", shortForm, keys, args)
 }
 
-// ReadOnlyCmd is Script.Cmd for a script that changes nothing. It is an
+// ReadOnlyCmd is [Script.Cmd] for a script that changes nothing. It is an
 // EVAL_RO: the nearest region of a global database may run it, and it is
 // repeated like any read.
 func (s *Script) ReadOnlyCmd(keys []string, args ...string) Command {

@@ -17,13 +17,13 @@ import (
 // RoundTrip has returned, it touches neither req nor resp again.
 //
 // A nil error means that the whole response arrived, whatever its status. After
-// an error made with NotSent, the request certainly did not reach the server
+// an error made with [NotSent], the request certainly did not reach the server
 // whole, and so was not executed; after any other error it may have been.
 type Transport interface {
 	RoundTrip(ctx context.Context, req *Request, resp *Response) error
 }
 
-// Request is what a Transport sends: always a POST. It belongs to the client
+// Request is what a [Transport] sends: always a POST. It belongs to the client
 // and must not be kept. It is not safe for concurrent use.
 type Request struct {
 	// URL is absolute and has no query, no fragment and no user info.
@@ -32,10 +32,10 @@ type Request struct {
 	// Authorization among them. Host and Content-Length are the transport's own
 	// business.
 	Header []Header
-	// Body is one JSON document, or the bytes that RawCmd was given.
+	// Body is one JSON document, or the bytes that [RawCmd] was given.
 	Body []byte
 	// MaxResponse is the longest body to read, in bytes, and always above zero.
-	// If the body is longer, a transport returns ErrResponseTooLarge.
+	// If the body is longer, a transport returns [ErrResponseTooLarge].
 	MaxResponse int
 }
 
@@ -65,8 +65,8 @@ func (h Header) MarshalText() ([]byte, error) { return []byte(h.text()), nil }
 
 func (h Header) text() string { return h.Name + ": " + redacted }
 
-// Response is what a Transport fills in. The zero value is ready to use. It is
-// not safe for concurrent use.
+// Response is what a [Transport] fills in. The zero value is ready to use. It
+// is not safe for concurrent use.
 type Response struct {
 	// StatusCode is the HTTP status.
 	StatusCode int
@@ -90,7 +90,7 @@ func (r *Response) SetHeader(name, value string) {
 	}
 }
 
-// WantsHeader reports whether Response.SetHeader would keep a field of this
+// WantsHeader reports whether [Response.SetHeader] would keep a field of this
 // name. A transport can ask before it makes strings of a field.
 func (r *Response) WantsHeader(name []byte) bool {
 	return equalFold(name, headerSyncToken) || equalFold(name, headerRetryAfter)
@@ -103,7 +103,7 @@ const (
 
 // NotSent marks err as the error of a request that certainly did not reach the
 // server whole: a dial or TLS handshake failed, or a write was cut short. The
-// client repeats such an attempt for any command. A Transport must return the
+// client repeats such an attempt for any command. A [Transport] must return the
 // error of NotSent as it is: an error that wraps it proves nothing. NotSent
 // returns nil for nil.
 func NotSent(err error) error {
