@@ -166,3 +166,13 @@ func TestFigure(t *testing.T) {
 		}
 	}
 }
+
+func TestWrap(t *testing.T) {
+	word := strings.Repeat("x", 49)
+	if got, want := wrap("- "+word+" "+word+" "+word, "  "), "- "+word+"\n  "+word+"\n  "+word+"\n"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if got, want := wrap(word+" "+word+" y", ""), word+" "+word+"\ny\n"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}

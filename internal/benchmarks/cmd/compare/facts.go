@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"os"
+	"strings"
 	"time"
 )
 
@@ -67,12 +68,32 @@ func (r *report) writeFacts(path string) error {
 	b.Write(before)
 	b.WriteString(factsBegin)
 	for _, fact := range r.facts {
-		fmt.Fprintf(&b, "- %s\n", fact)
+		b.WriteString(wrap("- "+fact, "  "))
 	}
-	fmt.Fprintf(&b, "\nMeasured on %s (%s) by [one command](internal/benchmarks/README.md), which has other"+
-		" filters\nand the limits of the protocols do the same work in turns.\n",
-		time.Now().UTC().Format(time.DateOnly), machine())
+	b.WriteString("\n" + wrap(fmt.Sprintf("Measured on %s (%s) by [one command](internal/benchmarks/README.md), which"+
+		" has other filters and the limits of the protocols do the same work in turns.",
+		time.Now().UTC().Format(time.DateOnly), machine()), ""))
 	b.WriteString(factsEnd)
 	b.Write(after)
 	return os.WriteFile(path, b.Bytes(), 0o644)
+}
+
+// wrap breaks a text into lines of up to 100 bytes, of which all but the first are
+// indented.
+func wrap(text, indent string) string {
+	const columns = 100
+	var b strings.Builder
+	line := ""
+	for word := range strings.FieldsSeq(text) {
+		switch {
+		case line == "":
+			line = word
+		case len(line)+1+len(word) > columns:
+			b.WriteString(line + "\n")
+			line = indent + word
+		default:
+			line += " " + word
+		}
+	}
+	return b.String() + line + "\n"
 }

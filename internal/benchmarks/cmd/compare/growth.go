@@ -1,8 +1,10 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/upbloom/upbloom/bloom"
@@ -59,6 +61,11 @@ func measureGrowth(a *arena, o options, r *report) error {
 	}
 	if err := r.printf("\n"); err != nil {
 		return err
+	}
+	for _, l := range lines {
+		byTime := func(a, b point) int { return cmp.Compare(a.y, b.y) }
+		r.atMost("the dearest size of a filter against the cheapest, "+l.name, 1.5,
+			exactly(slices.MaxFunc(l.points, byTime).y/slices.MinFunc(l.points, byTime).y))
 	}
 	return r.plot(chart{
 		file: "growth", title: "The client's own CPU time, without a network",

@@ -3,6 +3,8 @@ package main
 import (
 	"fmt"
 	"runtime"
+	"strconv"
+	"sync"
 
 	peer "github.com/bits-and-blooms/bloom/v3"
 	"github.com/greatroar/blobloom"
@@ -47,19 +49,19 @@ func playLocal(a *arena, o options, r *report) error {
 		if err != nil {
 			return err
 		}
-		eachEmail("user-", 0, n, func(s string) {
-			for _, f := range all {
-				f.add(s)
-			}
-		})
+		var fill sync.WaitGroup
+		for _, f := range all {
+			fill.Go(func() { eachEmail("user-", n, f.add) })
+		}
+		fill.Wait()
 		for _, f := range all {
 			missing, found := 0, 0
-			eachEmail("user-", 0, min(n, 1<<16), func(s string) {
+			eachEmail("user-", min(n, 1<<16), func(s string) {
 				if !f.exists(s) {
 					missing++
 				}
 			})
-			eachEmail("other-", 0, 1<<16, func(s string) {
+			eachEmail("other-", 1<<16, func(s string) {
 				if f.exists(s) {
 					found++
 				}
@@ -107,10 +109,10 @@ func playLocal(a *arena, o options, r *report) error {
 }
 
 // eachEmail calls f with n items without keeping them.
-func eachEmail(name string, from, n int, f func(string)) {
-	for at := from; at < from+n; at += chunk {
-		for i := at; i < min(at+chunk, from+n); i++ {
-			f(fmt.Sprintf("%s%d@example.com", name, i))
-		}
+func eachEmail(name string, n int, f func(string)) {
+	var room [64]byte
+	for i := range n {
+		item := strconv.AppendInt(append(room[:0], name...), int64(i), 10)
+		f(string(append(item, "@example.com"...)))
 	}
 }

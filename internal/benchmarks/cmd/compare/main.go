@@ -135,7 +135,8 @@ func run(ctx context.Context, out io.Writer, args []string) error {
 			err = r.end(p.name)
 		}
 		if err != nil {
-			return fmt.Errorf("%s: %w", p.name, err)
+			// What was measured before stays, if the run is ended early too.
+			return errors.Join(fmt.Errorf("%s: %w", p.name, err), r.writeTargets(o), r.writeFacts(o.readme))
 		}
 	}
 	return errors.Join(r.writeTargets(o), r.writeFacts(o.readme))
