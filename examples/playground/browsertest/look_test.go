@@ -1,0 +1,184 @@
+//go:build unix
+
+package browsertest
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+)
+
+var clickSummary = chromedp.Click(chromedp.CSS("#over-details summary"))
+
+func (p *page) clickRadio(id, value string) {
+	p.t.Helper()
+	p.used[id] = true
+	p.run(chromedp.Click(chromedp.CSS(fmt.Sprintf(`[name=panes][value="%s"]`, value))))
+}
+
+// watchJumps collects from now on what the browser calls layout shifts, those
+// after a click too, of all that moves up or down.
+func (p *page) watchJumps() {
+	p.t.Helper()
+	p.do(`globalThis.jumped = []; globalThis.watch = new PerformanceObserver((list) => {
+		for (const e of list.getEntries()) {
+			for (const { node, currentRect: now, previousRect: was } of e.sources) {
+				if (Math.abs(now.top - was.top) <= 0.5) continue;
+				jumped.push((node?.id || node?.nodeName) + " from " + was.top + " to " + now.top);
+			}
+		}
+	}); watch.observe({ type: "layout-shift" })`)
+}
+
+// jumpsAside does something that moves what is below, as it must.
+func (p *page) jumpsAside(f func()) {
+	p.t.Helper()
+	p.do("globalThis.watch?.disconnect()")
+	f()
+	// Two frames later the shifts have been reported to nobody.
+	p.do(`new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => {
+		globalThis.watch?.observe({ type: "layout-shift" });
+		done(0);
+	})))`)
+}
+
+// Each control is reached by the Tab key, shows that it has the focus, and has a
+// name.
+func TestKeyboard(t *testing.T) {
+	p := open(t, 900, 900, "light")
+	want := eval[[]string](p, `[...document
+		.querySelectorAll("button, input, select, textarea, summary, [tabindex]")].filter((e) => !e.disabled && (e.type !== "radio" || e.checked)).map((e) => e.id || e.name || e.tagName)`)
+	var reached []string
+	for range want {
+		p.run(chromedp.KeyEvent(kb.Tab))
+		focus := eval[struct {
+			ID, Name, Outline string
+		}](p, `(() => {
+			const e = document.activeElement, style = getComputedStyle(e);
+			return {
+				ID: e.id || e.name || e.tagName,
+				Name: e.ariaLabel || [...(e.labels || [])].map((l) => l.textContent).join() || e.textContent,
+				Outline: style.outlineStyle + " " + style.outlineWidth,
+			};
+		})()`)
+		reached = append(reached, focus.ID)
+		if focus.Outline != "solid 3px" {
+			t.Errorf("%s shows its focus by %q", focus.ID, focus.Outline)
+		}
+		if focus.Name == "" {
+			t.Errorf("%s has no name", focus.ID)
+		}
+	}
+	if !slices.Equal(reached, want) {
+		t.Errorf("reached by Tab: %q\nwant %q", reached, want)
+	}
+	if len(want) < 25 {
+		t.Errorf("the page has %d controls", len(want))
+	}
+	p.press("item", "x"+kb.Enter)
+	p.says("table-text", "was new")
+	p.press("over-step", kb.Enter)
+	p.says("over-text", "200 items")
+	p.press("window-day", " ")
+	p.says("window-text", "24 hours have passed")
+}
+
+// On a narrow screen all stands in one column, and nothing is wider than it.
+func TestNarrow(t *testing.T) {
+	for width, scheme := range map[int64]string{320: "light", 360: "dark"} {
+		p := open(t, width, 740, scheme)
+		p.click("made")
+		p.says("table-facts", "20 of 157")
+		p.write("item", "a rather long item that somebody pasted, of more than forty characters")
+		p.click("add")
+		p.says("table-text", "a rather long item")
+		p.write("window-item", "https://example.com/averyveryveryveryveryverylongpathwithoutaspace")
+		p.click("window-add")
+		p.says("window-items", "https://")
+		p.click("over-run")
+		p.says("over-text", "6,000 items")
+		wide := eval[[]string](p, `[...document.querySelectorAll("body, body *")]
+			.filter((e) => !e.closest(".unseen")
+				&& e.getBoundingClientRect().right > document.documentElement.clientWidth + 0.5)
+			.map((e) => e.tagName + " " + (e.id || e.textContent.slice(0, 30)))`)
+		scrolls := eval[bool](p, `document.documentElement.scrollWidth > document.documentElement.clientWidth`)
+		if scrolls || len(wide) > 0 {
+			t.Errorf("wider than %d pixels: %q", width, wide)
+		}
+		p.shoot(fmt.Sprintf("narrow-%d-%s", width, scheme))
+	}
+}
+
+// What is written has a contrast of 4.5 to 1 to what is behind it, in both
+// colour schemes, and what is drawn has 3 to 1.
+func TestContrast(t *testing.T) {
+	for _, scheme := range []string{"light", "dark"} {
+		p := open(t, 1100, 900, scheme)
+		p.click("made")
+		p.click("false")
+		p.says("table-text", "is to be expected")
+		p.write("item", "alpha")
+		p.click("ask")
+		p.says("table-text", "No: ")
+		p.click("over-run")
+		p.says("over-text", "6,000 items")
+		p.click("window-made")
+		p.says("window-text", "20 items were added")
+		p.shoot("wide-" + scheme + "-some")
+		low := eval[[]string](p, lowContrast)
+		for _, what := range low {
+			t.Errorf("%s: %s", scheme, what)
+		}
+		if n := eval[int](p, "contrastChecked"); n < 150 {
+			t.Errorf("%s: %d texts were looked at", scheme, n)
+		}
+	}
+}
+
+// lowContrast lists texts and drawn colours by the formula of WCAG 2.
+const lowContrast = `(() => {
+	const probe = new OffscreenCanvas(1, 1).getContext("2d", { willReadFrequently: true });
+	const rgba = (colour) => {
+		probe.clearRect(0, 0, 1, 1);
+		probe.fillStyle = colour;
+		probe.fillRect(0, 0, 1, 1);
+		return [...probe.getImageData(0, 0, 1, 1).data];
+	};
+	const light = (colour) => {
+		const [r, g, b] = rgba(colour).slice(0, 3).map((v) => v / 255)
+			.map((v) => v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4);
+		return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+	};
+	const contrast = (a, b) => {
+		const [low, high] = [light(a), light(b)].sort((x, y) => x - y);
+		return (high + 0.05) / (low + 0.05);
+	};
+	const behind = (e) => {
+		for (; e; e = e.parentElement) {
+			const colour = getComputedStyle(e).backgroundColor;
+			if (rgba(colour)[3] === 255) return colour;
+		}
+		return "white";
+	};
+	const found = [];
+	let checked = 0;
+	for (const e of document.querySelectorAll("body *")) {
+		const own = [...e.childNodes].some((n) => n.nodeType === 3 && n.textContent.trim()) || "value" in e;
+		if (!own || !e.checkVisibility() || e.disabled || e.closest(".unseen, [type=range], [type=radio]")) continue;
+		checked++;
+		const style = getComputedStyle(e);
+		const c = contrast(e.namespaceURI.endsWith("svg") ? style.fill : style.color, behind(e));
+		if (c < 4.5) found.push(e.tagName + " " + (e.id || e.textContent.slice(0, 30)) + ": " + c.toFixed(2));
+	}
+	globalThis.contrastChecked = checked;
+	const named = (name) => getComputedStyle(document.documentElement).getPropertyValue("--" + name).trim();
+	const drawn = "set cell, mine cell, mine band, mine paper, blue paper, soft field";
+	for (const [a, b] of drawn.split(", ").map((pair) => pair.split(" "))) {
+		const c = contrast(named(a), named(b));
+		if (c < 3) found.push(a + " on " + b + ": " + c.toFixed(2));
+	}
+	return found;
+})()`

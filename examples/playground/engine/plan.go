@@ -1,0 +1,123 @@
+package engine
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/internal/billing"
+	"github.com/upbloom/upbloom/internal/human"
+)
+
+// A Wish is what the sliders say.
+type Wish struct {
+	Items   uint64  `json:"items"`
+	OneIn   float64 `json:"oneIn"`
+	Filters uint64  `json:"filters"` // of this size
+	Adds    float64 `json:"adds"`    // a day, in all filters together
+	Lookups float64 `json:"lookups"` // the same
+	// Commands is the price of 100,000 commands, Storage that of a GB and month,
+	// in US dollars.
+	Commands float64 `json:"commands"`
+	Storage  float64 `json:"storage"`
+}
+
+// A Plan is what a Wish costs.
+type Plan struct {
+	Rows  []Row  `json:"rows"`
+	Bill  []Fact `json:"bill"`
+	Total string `json:"total"`
+	Text  string `json:"text"` // the same in a sentence, to be said aloud
+}
+
+// A Row compares the schemes in one thing.
+type Row struct {
+	Name    string `json:"name"`
+	Blocked string `json:"blocked"`
+	Classic string `json:"classic"`
+}
+
+// Prices are the ones that are documented, for the page to begin with.
+type Prices struct {
+	Commands    float64 `json:"commands"`
+	Storage     float64 `json:"storage"`
+	FreeStorage float64 `json:"freeStorage"`
+	Year        string  `json:"year"`
+}
+
+// DocumentedPrices returns those of the pay-as-you-go plan.
+func DocumentedPrices() Prices {
+	p := billing.PayAsYouGo()
+	return Prices{p.Commands, p.Storage, p.FreeStorage, billing.PricesOf}
+}
+
+// Plan works a Wish out.
+func (w Wish) Plan() (Plan, error) {
+	var sides [2]bloom.Geometry
+	for i, scheme := range []bloom.Scheme{bloom.SchemeBlocked, bloom.SchemeXXH3} {
+		g, err := bloom.Config{Capacity: w.Items, FPRate: 1 / w.OneIn, Scheme: scheme}.Geometry()
+		if err != nil {
+			return Plan{}, err
+		}
+		sides[i] = g
+	}
+	blocked, classic := sides[0], sides[1]
+	var p Plan
+	row := func(name string, show func(g bloom.Geometry) string) {
+		p.Rows = append(p.Rows, Row{name, show(blocked), show(classic)})
+	}
+	rateAt := func(n uint64) func(bloom.Geometry) string {
+		return func(g bloom.Geometry) string { return oneIn(g.FalsePositiveRate(n)) }
+	}
+	row("memory", func(g bloom.Geometry) string { return human.Bytes(g.Bytes(bloom.LayoutHeaded)) })
+	row("bits an item", func(g bloom.Geometry) string {
+		return fmt.Sprintf("%.1f", float64(g.Bits)/float64(w.Items))
+	})
+	row("reads to ask", func(g bloom.Geometry) string {
+		reads, _ := operations(g)
+		return fmt.Sprint(reads)
+	})
+	row("writes to add", func(g bloom.Geometry) string {
+		_, writes := operations(g)
+		return fmt.Sprint(writes)
+	})
+	row("wrong, half full", rateAt(w.Items/2))
+	row("wrong, full", rateAt(w.Items))
+	row("wrong, at twice", rateAt(2*w.Items))
+
+	prices := billing.PayAsYouGo()
+	prices.Commands, prices.Storage = w.Commands, w.Storage
+	month := billing.Use{
+		Bytes: blocked.Bytes(bloom.LayoutHeaded), Filters: w.Filters, Adds: w.Adds, Lookups: w.Lookups,
+	}.Month()
+	money := month.Money(prices)
+	commands := human.Count(uint64(month.Commands))
+	p.Bill = []Fact{
+		{"commands", commands},
+		{"commands, in money", dollars(money.Commands)},
+		{"stored", human.Bytes(month.Filters * blocked.Bytes(bloom.LayoutHeaded))},
+		{"storage, in money", dollars(money.Storage)},
+	}
+	p.Total = dollars(money.Total)
+	p.Text = fmt.Sprintf("%s items, %s: %s, %s commands in 30 days, %s.", human.Count(w.Items),
+		human.OneIn(1/w.OneIn), human.Bytes(blocked.Bytes(bloom.LayoutHeaded)), commands, p.Total)
+	return p, nil
+}
+
+// oneIn is human.OneIn, never too wide for its column.
+func oneIn(rate float64) string {
+	switch {
+	case rate <= 0:
+		return "none"
+	case rate < 1e-9:
+		return "under 1 in 10⁹"
+	case rate <= 1e-6:
+		return fmt.Sprintf("1 in %.3g million", 1e-6/rate)
+	}
+	return human.OneIn(rate)
+}
+
+func dollars(v float64) string {
+	cents := uint64(math.Round(100 * v))
+	return fmt.Sprintf("$%s.%02d", human.Count(cents/100), cents%100)
+}

@@ -1,0 +1,65 @@
+package engine
+
+import (
+	"context"
+	"errors"
+
+	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/upstash"
+)
+
+// requests shows the body that a Filter would send. Nothing is sent: the client
+// has a transport that keeps the body and fails.
+type requests struct {
+	kept   keeper
+	filter *bloom.Filter
+}
+
+func newRequests(cfg bloom.Config) (*requests, error) {
+	r := &requests{}
+	client, err := upstash.New("https://example.com", "token", upstash.WithTransport(&r.kept),
+		upstash.WithRetry(0))
+	if err != nil {
+		return nil, err
+	}
+	r.filter, err = bloom.New(client, "filter", cfg)
+	return r, err
+}
+
+var errKept = errors.New("the page sends nothing")
+
+type keeper struct{ body string }
+
+func (k *keeper) RoundTrip(_ context.Context, req *upstash.Request, _ *upstash.Response) error {
+	k.body = string(req.Body)
+	return upstash.NotSent(errKept)
+}
+
+// after returns the body of the request that failed with err.
+func (r *requests) after(err error) string {
+	body := r.kept.body
+	r.kept.body = ""
+	if !errors.Is(err, errKept) {
+		return ""
+	}
+	const most = 600
+	if len(body) > most { // it holds numbers alone, no items
+		body = body[:most] + " …"
+	}
+	return body
+}
+
+func (r *requests) add(item string) string {
+	_, err := r.filter.Add(context.Background(), item)
+	return r.after(err)
+}
+
+func (r *requests) addAll(items []string) string {
+	_, err := r.filter.AddAll(context.Background(), items)
+	return r.after(err)
+}
+
+func (r *requests) exists(item string) string {
+	_, err := r.filter.Exists(context.Background(), item)
+	return r.after(err)
+}

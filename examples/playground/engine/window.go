@@ -1,0 +1,236 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/internal/human"
+	"github.com/upbloom/upbloom/upstash"
+	"github.com/upbloom/upbloom/upstash/httptransport"
+	"github.com/upbloom/upbloom/upstash/upstashtest"
+)
+
+const (
+	windowKey      = "seen"
+	windowCapacity = 100
+	windowRate     = 0.01
+	windowSpan     = 24 * time.Hour
+)
+
+// A Window is a bloom.Window in a database that runs in this process: also in a
+// browser, where Go's network stays within the program. Only its clock is ours,
+// so that a day passes in an instant.
+type Window struct {
+	server *upstashtest.Server
+	clock  *clock
+	cfg    bloom.WindowConfig
+	epoch  time.Duration // how long a pane lasts
+
+	client *upstash.Client // of the window: what it sends is counted
+	window *bloom.Window
+	eye    *upstash.Client // looks at the string for the picture, uncounted
+	look   *bloom.Window
+
+	requests, commands int
+	start              time.Time
+	added              map[string]time.Time
+	names              []string // those that the reader typed, the newest last
+	made               int
+}
+
+// NewWindow starts the database and makes the window, at the beginning of an
+// epoch. Close ends both.
+func NewWindow(ctx context.Context, panes int) (*Window, error) {
+	server, err := upstashtest.Start()
+	if err != nil {
+		return nil, err
+	}
+	w := &Window{
+		server: server, clock: &clock{now: time.Now()}, added: map[string]time.Time{},
+		cfg: bloom.WindowConfig{
+			Capacity: windowCapacity, FPRate: windowRate, Span: windowSpan, Panes: panes,
+		},
+	}
+	if err := w.begin(ctx); err != nil {
+		server.Close()
+		return nil, err
+	}
+	return w, nil
+}
+
+func (w *Window) begin(ctx context.Context) error {
+	if err := w.connect(); err != nil {
+		return err
+	}
+	if _, err := w.look.Create(ctx); err != nil {
+		return err
+	}
+	stats, err := w.look.Stats(ctx)
+	if err != nil {
+		return err
+	}
+	w.epoch = stats.PaneSpan
+	if _, err := w.look.Delete(ctx); err != nil {
+		return err
+	}
+	seconds := int64(w.epoch / time.Second)
+	w.clock.now = time.Unix((w.clock.now.Unix()/seconds+1)*seconds, 0)
+	w.start = w.clock.now
+	if err := w.connect(); err != nil {
+		return err
+	}
+	_, err = w.look.Create(ctx)
+	return err
+}
+
+// Close ends the database.
+func (w *Window) Close() { w.server.Close() }
+
+// connect makes new clients, which do not know what time it is yet. One that
+// lives on asks for the time every ten minutes.
+func (w *Window) connect() (err error) {
+	transport := &timed{
+		clock: w.clock,
+		next: httptransport.New(&http.Client{Transport: &http.Transport{
+			// Named, so that Go does not take the browser's fetch for it.
+			DialContext: (&net.Dialer{}).DialContext, DisableKeepAlives: true,
+		}}),
+	}
+	if w.client, err = upstash.New(w.server.URL, w.server.Token, upstash.WithTransport(transport),
+		upstash.WithObserver(w.observe)); err != nil {
+		return err
+	}
+	if w.window, err = bloom.NewWindow(w.client, windowKey, w.cfg); err != nil {
+		return err
+	}
+	if w.eye, err = upstash.New(w.server.URL, w.server.Token, upstash.WithTransport(transport)); err != nil {
+		return err
+	}
+	w.look, err = bloom.NewWindow(w.eye, windowKey, w.cfg)
+	return err
+}
+
+func (w *Window) observe(_ context.Context, e upstash.Event) {
+	w.requests++
+	w.commands += e.Commands
+}
+
+// A clock stands still until the reader moves it.
+type clock struct{ now time.Time }
+
+// timed answers TIME by the clock.
+type timed struct {
+	clock *clock
+	next  upstash.Transport
+}
+
+func (t *timed) RoundTrip(ctx context.Context, req *upstash.Request, resp *upstash.Response) error {
+	if string(req.Body) != `["TIME"]` {
+		return t.next.RoundTrip(ctx, req, resp)
+	}
+	resp.StatusCode = http.StatusOK
+	resp.Body = fmt.Appendf(nil, `{"result":["%d","0"]}`, t.clock.now.Unix())
+	return nil
+}
+
+// Add adds an item, or renews it.
+func (w *Window) Add(ctx context.Context, item string) (WindowView, error) {
+	from, before := w.requests, w.turns(ctx)
+	isNew, err := w.window.Add(ctx, item)
+	if err != nil {
+		return WindowView{}, err
+	}
+	w.remember(item)
+	text := quoted(item) + " was seen in the last 24 hours, and is renewed."
+	if isNew {
+		text = quoted(item) + " is new: it was not added in the last 24 hours."
+	}
+	if w.turns(ctx) != before {
+		text += " This was the first Add of its epoch, so it turned the window: the oldest pane is clear again."
+	}
+	return w.view(ctx, text+w.sent(from))
+}
+
+// AddMade adds n items that the page makes up.
+func (w *Window) AddMade(ctx context.Context, n int) (WindowView, error) {
+	from, before := w.requests, w.turns(ctx)
+	items := make([]string, n)
+	for i := range items {
+		w.made++
+		items[i] = fmt.Sprintf("event-%d", w.made)
+	}
+	if _, err := w.window.AddAll(ctx, items); err != nil {
+		return WindowView{}, err
+	}
+	text := counted(n, "item") + " were added to the pane of this epoch."
+	if w.turns(ctx) != before {
+		text += " They were the first of their epoch, so they turned the window."
+	}
+	return w.view(ctx, text+w.sent(from))
+}
+
+// Ask looks an item up.
+func (w *Window) Ask(ctx context.Context, item string) (WindowView, error) {
+	from := w.requests
+	found, err := w.window.Exists(ctx, item)
+	if err != nil {
+		return WindowView{}, err
+	}
+	at, was := w.added[item]
+	age := w.clock.now.Sub(at)
+	text := "No: " + quoted(item) + " was not added in the last 24 hours."
+	switch {
+	case found && was && age <= windowSpan:
+		text = "Yes: " + quoted(item) + " was added " + ago(age) + "."
+	case found && was:
+		text = "Yes: " + quoted(item) + " was added " + ago(age) +
+			". It is forgotten once its pane no longer counts."
+	case found:
+		text = "Yes, and that is wrong: " + quoted(item) + " was never added."
+	case was:
+		text += " It was added " + ago(age) + ", and is forgotten."
+	}
+	return w.view(ctx, text+w.sent(from))
+}
+
+// Later lets time pass. Nothing runs meanwhile.
+func (w *Window) Later(ctx context.Context, d time.Duration) (WindowView, error) {
+	w.clock.now = w.clock.now.Add(d)
+	if err := w.connect(); err != nil {
+		return WindowView{}, err
+	}
+	return w.view(ctx, fmt.Sprintf("%s have passed. Nothing was sent.", hours(d)))
+}
+
+func (w *Window) sent(from int) string {
+	return fmt.Sprintf(" Sent: %s.", counted(w.requests-from, "request"))
+}
+
+// remember keeps the names that the reader typed, each once.
+func (w *Window) remember(item string) {
+	const most = 6
+	w.names = slices.DeleteFunc(w.names, func(name string) bool { return name == item })
+	w.names = append(w.names, item)
+	w.names = w.names[max(len(w.names)-most, 0):]
+	w.added[item] = w.clock.now
+}
+
+func ago(d time.Duration) string {
+	if d < time.Hour {
+		return "just now"
+	}
+	return hours(d) + " ago"
+}
+
+func hours(d time.Duration) string {
+	h := int(d / time.Hour)
+	if h >= 48 && h%24 == 0 {
+		return human.Count(uint64(h/24)) + " days"
+	}
+	return counted(h, "hour")
+}
