@@ -2,7 +2,9 @@ package proof
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"time"
 
@@ -81,6 +83,26 @@ func (a *attempts) run(ctx context.Context, c Call, do func(context.Context) (Re
 		r.Err = err.Error()
 	}
 	return r
+}
+
+// ReadType reads the JSON of a type with a name that DrawType knows.
+func ReadType(name string, text []byte) (Type, error) {
+	var t Type
+	switch name {
+	case "filter":
+		t = &Filters{}
+	case "window":
+		t = &Windows{}
+	case "cuckoo":
+		t = &Cuckoos{}
+	case "scalable":
+		t = &Scalables{}
+	case "sharded":
+		t = &Shardeds{}
+	default:
+		return nil, fmt.Errorf("proof: no type has the name %q", name)
+	}
+	return t, json.Unmarshal(text, t)
 }
 
 // DrawType draws the Config of a history of the type with a name: "filter",

@@ -2,6 +2,7 @@ package linear
 
 import (
 	"context"
+	"encoding/json"
 	"time"
 
 	"github.com/upbloom/upbloom/internal/testkit/proof"
@@ -9,10 +10,11 @@ import (
 )
 
 // target is the filters of a session, and the URL by which it reaches them. It
-// travels to other processes as JSON.
+// travels to other processes as JSON. Of is a proof.Type with the name Type.
 type target struct {
 	URL, Token, Key string
-	Filters         proof.Filters
+	Type            string
+	Of              json.RawMessage
 }
 
 // The limits are far longer than an answer over the loopback interface takes.
@@ -36,7 +38,11 @@ func open(t target) (*handle, error) {
 	if err != nil {
 		return nil, err
 	}
-	s, err := t.Filters.Open([]*upstash.Client{c}, t.Key)
+	of, err := proof.ReadType(t.Type, t.Of)
+	if err != nil {
+		return nil, err
+	}
+	s, err := of.Open([]*upstash.Client{c}, t.Key)
 	return &handle{c, s}, err
 }
 

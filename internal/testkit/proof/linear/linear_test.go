@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -16,6 +17,7 @@ var (
 	histories = flag.Int("linear.histories", 30, "how many histories to make on each database")
 	themes    = flag.String("linear.themes", "moves,copies,counts,mirrors,writers,causes,oldserver",
 		"the groups of verbs beside the plain ones; crowds need a clock on which callers begin at once")
+	types = flag.String("linear.types", "filter,window,cuckoo,scalable,sharded", "the types of filters")
 	first = flag.Uint64("linear.first", 1, "the seed of the first")
 )
 
@@ -38,7 +40,7 @@ func TestEmbedded(t *testing.T) { check(t, &lab{}) }
 func TestRedis(t *testing.T) { check(t, &lab{redis: testenv.Redis(t)}) }
 
 func check(t *testing.T, l *lab) {
-	l.themes = proof.ParseTheme(*themes)
+	l.themes, l.types = proof.ParseTheme(*themes), strings.Split(*types, ",")
 	for range 2 {
 		p, err := startProcess()
 		if err != nil {

@@ -1,4 +1,4 @@
-// Package linear makes histories of one Bloom filter over real sockets. It has
+// Package linear makes histories of one filter over real sockets. It has
 // several handles in several processes, a REST server with faults in front of
 // Redis or of the embedded database, and a proxy that cuts, delays and resets
 // connections. Package proof checks the histories.
@@ -6,6 +6,7 @@ package linear
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"net/url"
@@ -23,6 +24,7 @@ type lab struct {
 	redis     string // host:port, "" for the embedded database
 	processes []*process
 	themes    proof.Theme
+	types     []string
 }
 
 // shortTTL expires while a history runs.
@@ -33,6 +35,7 @@ type run struct {
 	lab     *lab
 	seed    uint64
 	rng     *rand.Rand
+	of      proof.Type
 	target  target
 	servers []*upstashtest.Server
 	proxy   *proxy
@@ -47,13 +50,27 @@ type run struct {
 func (l *lab) check(seed uint64) error {
 	r := &run{lab: l, seed: seed, rng: rand.New(rand.NewPCG(seed, 0)), fr: rand.New(rand.NewPCG(seed, 1))}
 	r.rate = []int{0, 5, 15, 25}[r.rng.IntN(4)]
-	filters := proof.DrawFilters(r.rng, l.themes)
-	filters.Lag, filters.Reads = false, 0
-	filters.TTL = []time.Duration{0, time.Hour, time.Hour, shortTTL}[r.rng.IntN(4)]
-	r.target = target{
-		Token: "token-of-the-history", Key: "proof:" + strconv.FormatUint(seed, 10), Filters: filters,
+	name := l.types[seed%uint64(len(l.types))]
+	r.of = proof.DrawType(r.rng, name, l.themes)
+	short := false
+	switch f := r.of.(type) {
+	case *proof.Filters:
+		f.Lag, f.Reads = false, 0
+		f.TTL = []time.Duration{0, time.Hour, time.Hour, shortTTL}[r.rng.IntN(4)]
+		short = f.TTL == shortTTL
+	case *proof.Cuckoos:
+		f.Lag, f.Reads = false, 0
+	case *proof.Shardeds:
+		f.Spread = 1 // there is one database
 	}
-	r.history = proof.NewHistory(&r.target.Filters)
+	text, err := json.Marshal(r.of)
+	if err != nil {
+		return err
+	}
+	r.target = target{
+		Token: "token-of-the-history", Key: "proof:" + strconv.FormatUint(seed, 10), Type: name, Of: text,
+	}
+	r.history = proof.NewHistory(r.of)
 	defer r.close()
 	if err := r.start(); err != nil {
 		return err
@@ -65,7 +82,7 @@ func (l *lab) check(seed uint64) error {
 	if err := r.finish(); err != nil {
 		return err
 	}
-	if r.target.Filters.TTL == shortTTL {
+	if short {
 		r.history.MayExpire(1 + int(time.Since(begin)/(shortTTL-time.Millisecond)))
 	}
 	return r.history.Check()
@@ -182,7 +199,7 @@ func (w *worker) one() {
 	if w.rng.IntN(3) == 0 {
 		time.Sleep(time.Duration(w.rng.IntN(int(3 * time.Millisecond))))
 	}
-	f := &w.r.target.Filters
+	f := w.r.of
 	if c, ok := f.DrawOutside(w.rng); ok {
 		w.r.history.Do("outside", "outside", c, func(c proof.Call) proof.Result {
 			return f.Outside(w.r.servers, w.r.target.Key, w.r.seed, c)
@@ -190,7 +207,7 @@ func (w *worker) one() {
 		return
 	}
 	for _, c := range f.Draw(w.rng) {
-		if c.Verb == proof.Rest { // for histories on a virtual clock
+		if c.Verb == proof.Rest || c.Verb == proof.Align { // for histories on a virtual clock
 			continue
 		}
 		w.r.history.Do(w.name, w.name, c, w.do)
@@ -205,7 +222,7 @@ func (r *run) finish() error {
 	r.proxy.heal()
 	c := r.servers[0].Client()
 	defer c.Close()
-	f := &r.target.Filters
+	f := r.of
 	s, err := f.Open([]*upstash.Client{c}, r.target.Key)
 	if err != nil {
 		return err
@@ -214,6 +231,10 @@ func (r *run) finish() error {
 	if err != nil {
 		return fmt.Errorf("%w\n%v", err, r.history)
 	}
-	_, err = r.servers[0].Exec("DEL", r.target.Key, r.target.Key+":2")
+	keys := []string{"DEL", r.target.Key}
+	for i := range 5 { // shards, and second keys
+		keys = append(keys, r.target.Key+":"+strconv.Itoa(i))
+	}
+	_, err = r.servers[0].Exec(keys...)
 	return err
 }
