@@ -199,6 +199,8 @@ func (s *Scalables) Draw(rng *rand.Rand) []Call {
 			{Verb: AddAll, Items: items(rng, 1), More: more},
 			{Verb: Delete, Parts: true},
 			{Verb: Add, Items: items(rng, 1)},
+			{Verb: []Verb{Persist, SetTTL, Delete}[rng.IntN(3)], Parts: true},
+			{Verb: Add, Items: items(rng, 1)},
 		}
 	}
 	c := Call{Verb: scalableVerbs[rng.IntN(len(scalableVerbs))], Parts: rng.IntN(4) == 0}

@@ -185,6 +185,10 @@ func (s *Shardeds) Draw(rng *rand.Rand) []Call {
 		c.Parts = rng.IntN(3) == 0
 	case Load, Merge:
 		c.Items = items(rng, 1+rng.IntN(3))
+	case Create:
+		if rng.IntN(2) == 0 { // while others create it too
+			return []Call{c, {Verb: Add, Items: items(rng, 1)}}
+		}
 	}
 	switch c.Verb {
 	case Create, Add, AddAll, Exists, ExistsAll:
@@ -206,7 +210,13 @@ func (s *Shardeds) DrawOutside(rng *rand.Rand) (c Call, ok bool) {
 
 // Outside makes a call on the database of a shard.
 func (s *Shardeds) Outside(dbs []*upstashtest.Server, key string, seed uint64, c Call) Result {
-	return s.Plain.Outside(dbs[c.Shard%len(dbs):], key+":"+strconv.Itoa(c.Shard), seed, c)
+	db, key := dbs[c.Shard%len(dbs)], key+":"+strconv.Itoa(c.Shard)
+	if c.Verb == HasTTL {
+		left, err := db.Exec("PTTL", key)
+		ms, _ := left.(int64)
+		return outsideResult(err, ms > 0, int(ms))
+	}
+	return s.Plain.Outside([]*upstashtest.Server{db}, key, seed, c)
 }
 
 // Finish adds last calls to the history, after all faults: look-ups of every item

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/anishathalye/porcupine"
 
@@ -44,7 +45,7 @@ func (s *Shardeds) Steps(h *History) ([]porcupine.Operation, error) {
 	if err := s.checkTurned(h); err != nil {
 		return nil, err
 	}
-	for _, check := range []func(*History) error{s.checkCreated, s.checkLost, s.checkCompleted} {
+	for _, check := range []func(*History) error{s.checkCreated, s.checkLost, s.checkCompleted, s.checkTTL} {
 		if err := check(h); err != nil {
 			return nil, err
 		}
@@ -316,6 +317,31 @@ func (s *Shardeds) holdsItems(h *History, c, lost *called, shardOf func(string) 
 		}
 	}
 	return false
+}
+
+// oneMoment is far more than Creates at one time take, and less than most rests.
+const oneMoment = 15 * time.Second
+
+// checkTTL checks that no shard stays longer than the TTL, and that all of them
+// expire at one moment if none was removed.
+func (s *Shardeds) checkTTL(h *History) error {
+	var least, most time.Duration
+	for _, c := range h.calls {
+		left := time.Duration(c.result.Count) * time.Millisecond
+		if c.call.Verb != HasTTL || c.result.End != Answered || left <= 0 {
+			continue
+		}
+		if left > s.Plain.TTL+time.Second {
+			return fmt.Errorf("shard %d expires in %v", c.call.Shard, left)
+		}
+		if most = max(most, left); least == 0 || left < least {
+			least = left
+		}
+	}
+	if most-least > oneMoment && !slices.ContainsFunc(h.calls, (*called).upsets) {
+		return fmt.Errorf("the shards expire in %v to %v", least, most)
+	}
+	return nil
 }
 
 // checkCreated checks that one Create of a filter was told that it made it, and no

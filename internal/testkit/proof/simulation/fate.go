@@ -29,6 +29,7 @@ func (f fates) at(place uint64, n int) (rng *rand.Rand, wrong bool) {
 const (
 	placeConn = iota + 1
 	placeRequest
+	placeScript
 	placeAnswer = 1 << 16 // and above: one for each connection
 	placeStream = 1 << 17 // and above: two for each connection
 )

@@ -54,6 +54,7 @@ type draws struct {
 	stale   bool // clients send no sync token
 	old     bool // the server knows no flags in scripts
 
+	late       bool // one script in three runs late
 	unscripted bool // the token may not run scripts
 	slow       bool // one BITFIELD in four waits longer than its client
 }
@@ -83,7 +84,7 @@ func newScenario(seed uint64, types []string, themes proof.Theme) scenario {
 	case *proof.Cuckoos:
 		lags, s.old, s.calls = f.Lag, f.OldServer, s.calls+1
 	case *proof.Scalables:
-		s.old, s.unscripted = rng.IntN(8) == 0, rng.IntN(10) == 0
+		s.old, s.unscripted, s.late = rng.IntN(8) == 0, rng.IntN(10) == 0, f.Churn
 	case *proof.Shardeds:
 		s.old = rng.IntN(8) == 0
 	case *proof.Windows: // its calls need more time
@@ -194,6 +195,11 @@ func (r *run) serve(at *place) (*upstashtest.Server, error) {
 	s.SetReplicaLag(r.lag)
 	s.InjectFunc(func(n int64, q upstashtest.RequestInfo) upstashtest.Fault {
 		f := r.fates().ofRequest(int(n)*len(r.net.places)+at.number, q.Commands[0])
+		if r.late && strings.HasPrefix(q.Commands[0], "EVAL") {
+			if rng, late := r.fates().at(placeScript, int(n)); late || rng.IntN(3) == 0 {
+				f = upstashtest.LateExec(upTo(rng, 20*time.Millisecond))
+			}
+		}
 		if r.unscripted && q.Commands[0] == "EVAL" {
 			f = upstashtest.NoPermission("EVAL")
 		}
