@@ -9,30 +9,46 @@ import (
 )
 
 // The user's orders. If the filter has a header, each order is a script that
-// checks it first and leaves anything else alone. If the filter is Bare, it is
-// the plain command.
+// checks it and the kind's word first and leaves anything else alone. If the filter
+// is Bare, it is the plain command.
 
 var (
-	expireScript = upstash.NewScript(ours + `redis.call('PEXPIRE', KEYS[1], ARGV[2])
+	expireScript = upstash.NewScript(ours + ofKind + `redis.call('PEXPIRE', KEYS[1], ARGV[4])
 redis.call('SETBIT', KEYS[1], '127', '1')
 return {w[1], 1}`)
-	persistScript = upstash.NewScript(ours + `local had = redis.call('PERSIST', KEYS[1])
+	persistScript = upstash.NewScript(ours + ofKind + `local had = redis.call('PERSIST', KEYS[1])
 redis.call('SETBIT', KEYS[1], '127', '1')
 return {w[1], had}`)
-	renameScript = upstash.NewScript(ours + `return {w[1], redis.call('RENAMENX', KEYS[1], KEYS[2])}`)
-	deleteScript = upstash.NewScript(ours + `return {w[1], redis.call('DEL', KEYS[1])}`)
+	renameScript = upstash.NewScript(ours + ofKind + `return {w[1], redis.call('RENAMENX', KEYS[1], KEYS[2])}`)
+	deleteScript = upstash.NewScript(ours + ofKind + `return {w[1], redis.call('DEL', KEYS[1])}`)
 )
 
-// orderNumber is order for a script that returns one number after the header.
+// orderNumber is order for a script that returns one number after the header, or
+// what ofKind returns.
 func (r *record) orderNumber(ctx context.Context, script upstash.Command) (n int64, repeated bool, err error) {
 	answers, repeated, err := r.order(ctx, script)
 	if err != nil {
 		return 0, repeated, err
 	}
+	const wordsOfOurs = 4 // ofKind returns them: the header, and three more
+	if len(answers) == wordsOfOurs-1 {
+		word, err := fieldWord(answers[2])
+		if err == nil {
+			err = r.learnKind(word)
+		}
+		if err != nil {
+			return 0, repeated, err
+		}
+	}
 	if len(answers) != 1 || !answers[0].Valid {
 		return 0, repeated, wrongCount(len(answers), 1)
 	}
 	return answers[0].Int64, repeated, nil
+}
+
+// kindScript is script for one with ofKind.
+func (r *record) kindScript(s *upstash.Script, more []string, args ...string) upstash.Command {
+	return r.script(s, more, append(r.kindArgs(), args...)...)
 }
 
 // Expire makes the filter expire after ttl, at least 1 ms, in place of any TTL
@@ -54,7 +70,7 @@ func (h *handle) expire(ctx context.Context, ttl time.Duration) (bool, error) {
 		return false, fmt.Errorf("bloom: %w: ttl is %v: use at least 1ms, or Delete",
 			upstash.ErrArgument, ttl)
 	}
-	_, _, err := r.orderNumber(ctx, r.script(expireScript, nil, milliseconds(ttl)).Repeatable(true))
+	_, _, err := r.orderNumber(ctx, r.kindScript(expireScript, nil, milliseconds(ttl)).Repeatable(true))
 	if is(err, ErrNotFound) {
 		return false, nil
 	}
@@ -76,7 +92,7 @@ func (h *handle) persist(ctx context.Context) (bool, error) {
 	if !r.headed() {
 		return r.client.Persist(ctx, r.key)
 	}
-	had, repeated, err := r.orderNumber(ctx, r.script(persistScript, nil).Repeatable(true))
+	had, repeated, err := r.orderNumber(ctx, r.kindScript(persistScript, nil).Repeatable(true))
 	switch {
 	case is(err, ErrNotFound):
 		return false, nil
@@ -109,7 +125,7 @@ func (h *handle) rename(ctx context.Context, to string) error {
 	var renamed int64
 	var err error
 	if r.headed() {
-		renamed, _, err = r.orderNumber(ctx, r.script(renameScript, []string{to}))
+		renamed, _, err = r.orderNumber(ctx, r.kindScript(renameScript, []string{to}))
 	} else {
 		renamed, err = r.renameBare(ctx, to)
 	}
@@ -154,7 +170,7 @@ func (h *handle) delete(ctx context.Context) (bool, error) {
 	var n int64
 	var err error
 	if r.headed() {
-		n, _, err = r.orderNumber(ctx, r.script(deleteScript, nil))
+		n, _, err = r.orderNumber(ctx, r.kindScript(deleteScript, nil))
 	} else {
 		n, err = r.client.Del(ctx, r.key)
 	}
