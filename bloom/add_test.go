@@ -9,6 +9,48 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
+// Add reports whether the item was new. The first Add makes the filter.
+func TestAdd(t *testing.T) {
+	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+		ctx := t.Context()
+		f, err := bloom.New(s.Client(), "seen:webhooks", bloom.Config{Capacity: 1000, FPRate: 0.001})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, tt := range []struct {
+			item  string
+			isNew bool
+		}{
+			{"event-1", true}, {"event-1", false}, {"event-2", true}, {"", true}, {"event-2", false},
+		} {
+			isNew, err := f.Add(ctx, tt.item)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if isNew != tt.isNew {
+				t.Errorf("Add(%q) = %v, want %v", tt.item, isNew, tt.isNew)
+			}
+		}
+	})
+}
+
+// Each Add costs one request and one command, and so does the one that makes the
+// filter.
+func TestAddCost(t *testing.T) {
+	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+		f := handle(t, s.Client(), small())
+		for _, item := range []string{"a", "b", "a"} {
+			s.ResetStats()
+			if _, err := f.Add(t.Context(), item); err != nil {
+				t.Fatal(err)
+			}
+			if n := s.Stats(); n.Requests != 1 || n.Commands != 1 {
+				t.Errorf("%d requests and %d commands, want one of each", n.Requests, n.Commands)
+			}
+		}
+	})
+}
+
 // An attempt whose answer is lost may have been the one that set the bits. Add
 // returns ErrUncertain if that is possible, and only then.
 func TestAddAfterALostAnswer(t *testing.T) {

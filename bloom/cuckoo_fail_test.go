@@ -76,7 +76,9 @@ func TestCuckooLostReplies(t *testing.T) {
 // ErrFull says which item, and changes nothing.
 func TestCuckooFull(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
-		f := cuckoo(t, s.Client(), bloom.CuckooConfig{Capacity: 1000, FPRate: 0.001})
+		// A script that finds no room looks for it long.
+		c := s.Client(upstash.WithTimeout(0))
+		f := cuckoo(t, c, bloom.CuckooConfig{Capacity: 1000, FPRate: 0.001})
 		most := 2 * f.Geometry().Hashes
 		for i := range most {
 			if added, err := f.Add(t.Context(), "a"); err != nil || added != (i == 0) {
@@ -129,7 +131,8 @@ func TestCuckooFullOfCopies(t *testing.T) {
 	}{{1, 1}, {2, 0.9}, {3, 2. / 3}} {
 		for _, rate := range []float64{0.01, 0.001} {
 			s.FlushAll()
-			f := cuckoo(t, s.Client(), bloom.CuckooConfig{Capacity: capacity, FPRate: rate})
+			c := s.Client(upstash.WithTimeout(0))
+			f := cuckoo(t, c, bloom.CuckooConfig{Capacity: capacity, FPRate: rate})
 			in, least := 0, int(tt.least*capacity)
 			for _, item := range numbered("item", least/tt.copies) {
 				_, err := f.AddAll(t.Context(), slices.Repeat([]string{item}, tt.copies))

@@ -11,6 +11,33 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
+// Exists reports whether an item was added. A "no" is always true; a missing
+// filter is an error, as nobody knows what was in it.
+func TestExists(t *testing.T) {
+	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+		ctx := t.Context()
+		f, err := bloom.New(s.Client(), "usernames", bloom.Config{Capacity: 1000, FPRate: 0.001})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if found, err := f.Exists(ctx, "alice"); !errors.Is(err, bloom.ErrNotFound) || found {
+			t.Errorf("without a filter: %v, %v, want ErrNotFound", found, err)
+		}
+		if _, err := f.AddAll(ctx, []string{"alice", "bob"}); err != nil {
+			t.Fatal(err)
+		}
+		for item, want := range map[string]bool{"alice": true, "bob": true, "carol": false, "": false} {
+			found, err := f.Exists(ctx, item)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if found != want {
+				t.Errorf("Exists(%q) = %v, want %v", item, found, want)
+			}
+		}
+	})
+}
+
 // largestWord is the largest that a word of 53 bits can be.
 const largestWord = 1<<53 - 1
 
