@@ -36,32 +36,40 @@ func TestMirrorCopyMeetsAnswersInAnyOrder(t *testing.T) {
 	start := time.Now()
 	at := func(s int) time.Time { return start.Add(time.Duration(s) * time.Second) }
 	c := mirrorCopy{local: NewLocal(Geometry{Bits: 530, Hashes: 2})}
-	saw := func(birth int64, sent int, want bool, birthAfter int64, verified int, bits bool) {
+	type state struct {
+		birth    int64 // 0 for a copy that was dropped
+		verified int   // seconds after start
+		hasBits  bool
+	}
+	saw := func(birth int64, sent int, wantNews bool, want state) {
 		t.Helper()
-		got := c.sawFilter(birth, at(sent), at(100))
-		if got != want || c.birth != birthAfter || birthAfter != 0 && !c.verifiedAt.Equal(at(verified)) ||
-			(c.local.setBits() > 0) != bits {
-			t.Errorf("birth %d sent at %d: %v, then birth %d, verified %v, %d bits", birth, sent, got,
-				c.birth, c.verifiedAt.Sub(start), c.local.setBits())
+		news := c.sawFilter(birth, at(sent), at(100))
+		got := state{birth: c.birth, hasBits: c.local.setBits() > 0}
+		if c.birth != 0 {
+			got.verified = int(c.verifiedAt.Sub(start) / time.Second)
+		}
+		if news != wantNews || got != want {
+			t.Errorf("birth %d, asked at %d: news %v and then %+v, want %v and %+v",
+				birth, sent, news, got, wantNews, want)
 		}
 	}
-	saw(7, 10, true, 7, 10, false)
+	saw(7, 10, true, state{birth: 7, verified: 10})
 	c.local.Add("a")
-	saw(7, 5, true, 7, 10, true) // an older proof
-	saw(7, 20, true, 7, 20, true)
-	saw(8, 15, false, 7, 20, true) // asked before the last proof
-	saw(8, 25, true, 8, 25, false)
+	saw(7, 5, true, state{birth: 7, verified: 10, hasBits: true}) // an older proof
+	saw(7, 20, true, state{birth: 7, verified: 20, hasBits: true})
+	saw(8, 15, false, state{birth: 7, verified: 20, hasBits: true}) // asked before the last proof
+	saw(8, 25, true, state{birth: 8, verified: 25})
 	c.local.Add("b")
-	saw(7, 20, false, 8, 25, true)
-	saw(0, 24, false, 8, 25, true)
-	saw(0, 30, false, 0, 0, false)
-	saw(9, 1, true, 9, 1, false)
+	saw(7, 20, false, state{birth: 8, verified: 25, hasBits: true})
+	saw(0, 24, false, state{birth: 8, verified: 25, hasBits: true})
+	saw(0, 30, false, state{})
+	saw(9, 1, true, state{birth: 9, verified: 1})
 
 	// The clock was set back: the last proof lies in the future, and any answer
 	// counts.
 	c.verifiedAt = at(1000)
-	saw(9, 50, true, 9, 50, false)
+	saw(9, 50, true, state{birth: 9, verified: 50})
 	c.verifiedAt = at(1000)
 	c.local.Add("c")
-	saw(10, 60, true, 10, 60, false)
+	saw(10, 60, true, state{birth: 10, verified: 60})
 }

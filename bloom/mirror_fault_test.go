@@ -33,7 +33,7 @@ func TestMirrorAddOfUnknownOutcomeLeavesNoTrace(t *testing.T) {
 		if n := m.Stats().SetBits; n != 0 {
 			t.Errorf("%v: %d bits in the copy", when, n)
 		}
-		asks(t, s, m, "a", bool(when), 1)
+		wantLookUp(t, s, m, "a", bool(when), inOneRequest)
 	}
 }
 
@@ -84,12 +84,12 @@ func TestMirrorWithoutRefresh(t *testing.T) {
 	mustAdd(t, f, "a")
 	m, c := mirror(t, f, bloom.MirrorConfig{MaxStale: time.Minute})
 	s.DenyFunc(func(command []string) bool { return command[0] == "EVAL" })
-	asks(t, s, m, "x", false, 2)
-	asks(t, s, m, "x", false, 1)
-	asks(t, s, m, "a", true, 1)
-	asks(t, s, m, "a", true, 0)
+	wantLookUp(t, s, m, "x", absent, inTwoRequests)
+	wantLookUp(t, s, m, "x", absent, inOneRequest)
+	wantLookUp(t, s, m, "a", present, inOneRequest)
+	wantLookUp(t, s, m, "a", present, fromCopy)
 	c.pass(time.Second + 1)
-	asks(t, s, m, "x", false, 2)
+	wantLookUp(t, s, m, "x", absent, inTwoRequests)
 	if err := m.Refresh(t.Context()); err == nil {
 		t.Error("Refresh says nothing of its failure")
 	}
@@ -98,8 +98,8 @@ func TestMirrorWithoutRefresh(t *testing.T) {
 	}
 	s.DenyFunc(nil)
 	c.pass(time.Second + 1)
-	asks(t, s, m, "x", false, 1) // the copy has all that there is: it learned "a"
-	asks(t, s, m, "x", false, 0)
+	wantLookUp(t, s, m, "x", absent, inOneRequest) // the copy has all that there is: it learned "a"
+	wantLookUp(t, s, m, "x", absent, fromCopy)
 }
 
 // The caller that refreshes may give up. Those that wait for it go on.
@@ -152,8 +152,8 @@ func TestMirrorNearALaggingRegion(t *testing.T) {
 				cfg.Reads = reads
 				f := handle(t, s.RegionClient("far", opts...), cfg)
 				m, c := mirror(t, f, bloom.MirrorConfig{MaxStale: time.Second, MaxTrust: time.Hour})
-				asks(t, s, m, "b", true, 2)
-				asks(t, s, m, "a", true, 0)
+				wantLookUp(t, s, m, "b", present, inTwoRequests)
+				wantLookUp(t, s, m, "a", present, fromCopy)
 
 				// The region still has the old filter, when the primary has
 				// another.
@@ -162,16 +162,16 @@ func TestMirrorNearALaggingRegion(t *testing.T) {
 				}
 				mustAdd(t, writer, "c")
 				c.pass(2 * time.Second)
-				asks(t, s, m, "c", true, 2)
-				asks(t, s, m, "a", false, 0)
+				wantLookUp(t, s, m, "c", present, inTwoRequests)
+				wantLookUp(t, s, m, "a", absent, fromCopy)
 
 				// Without MaxStale, proofs come from the primary as well.
 				d, c := mirror(t, f, bloom.MirrorConfig{})
-				asks(t, s, d, "c", true, 1)
-				asks(t, s, d, "c", true, 0)
+				wantLookUp(t, s, d, "c", present, inOneRequest)
+				wantLookUp(t, s, d, "c", present, fromCopy)
 				c.pass(time.Hour)
-				asks(t, s, d, "c", true, 1)
-				asks(t, s, d, "c", true, 0)
+				wantLookUp(t, s, d, "c", present, inOneRequest)
+				wantLookUp(t, s, d, "c", present, fromCopy)
 			})
 		}
 	}
@@ -269,9 +269,9 @@ func TestMirrorOfAFilterWithoutABirthNumber(t *testing.T) {
 	mustAdd(t, f, "a")
 	do(t, s, "BITFIELD", key, "SET", "u53", "64", "0")
 	m, _ := mirror(t, f, bloom.MirrorConfig{MaxStale: time.Minute})
-	asks(t, s, m, "a", true, 2)
-	asks(t, s, m, "a", true, 1)
-	asks(t, s, m, "x", false, 1)
+	wantLookUp(t, s, m, "a", present, inTwoRequests)
+	wantLookUp(t, s, m, "a", present, inOneRequest)
+	wantLookUp(t, s, m, "x", absent, inOneRequest)
 	if err := m.Refresh(t.Context()); !errors.Is(err, bloom.ErrNotFilter) {
 		t.Errorf("Refresh: %v", err)
 	}
@@ -279,5 +279,5 @@ func TestMirrorOfAFilterWithoutABirthNumber(t *testing.T) {
 	if added, err := m.Add(t.Context(), "b"); !added || err != nil {
 		t.Error(added, err)
 	}
-	asks(t, s, m, "b", true, 0)
+	wantLookUp(t, s, m, "b", present, fromCopy)
 }

@@ -78,8 +78,8 @@ func TestMirrorKeepsAnAddThatWasRepeated(t *testing.T) {
 		if added, err := m.AddThrough(t.Context(), "own"); !added || err != nil {
 			t.Errorf("AddThrough is %v, %v", added, err)
 		}
-		asks(t, s, m, "own", true, 0)
-		asks(t, s, m, "old", false, 1)
+		wantLookUp(t, s, m, "own", present, fromCopy)
+		wantLookUp(t, s, m, "old", absent, inOneRequest)
 	})
 }
 

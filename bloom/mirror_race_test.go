@@ -75,7 +75,7 @@ func TestMirrorAgeCountsFromTheStart(t *testing.T) {
 		c.pass(time.Minute)
 		return upstashtest.Fault{}
 	})
-	asks(t, s, m, "x", false, 2)
+	wantLookUp(t, s, m, "x", absent, inTwoRequests)
 	if st := m.Stats(); st.Age != time.Minute {
 		t.Errorf("the copy is %v old, want a minute", st.Age)
 	}
@@ -89,7 +89,7 @@ func TestMirrorAgeCountsFromTheStart(t *testing.T) {
 		c.pass(time.Minute)
 		return upstashtest.Fault{}
 	})
-	asks(t, s, m, "x", false, 1)
+	wantLookUp(t, s, m, "x", absent, inOneRequest)
 	if st := m.Stats(); st.Age != time.Minute {
 		t.Errorf("a missing filter was seen %v ago, want a minute", st.Age)
 	}
@@ -140,7 +140,7 @@ func TestMirrorKeepsTwoFiltersApart(t *testing.T) {
 	if n := m.Stats().SetBits; n > 8 {
 		t.Errorf("%d bits in the copy of a filter that has one item", n)
 	}
-	asks(t, s, m, "old-1", false, 1) // the count: the copy has all of the new one
+	wantLookUp(t, s, m, "old-1", absent, inOneRequest) // the count: the copy has all of the new one
 }
 
 // The answer that there is no filter comes after the mirror's own Add has made
@@ -170,7 +170,7 @@ func TestMirrorMissingFilterThatComesLate(t *testing.T) {
 		if !m.Stats().Copied {
 			t.Error("the copy does not count as whole")
 		}
-		asks(t, s, m, "new", true, 0)
+		wantLookUp(t, s, m, "new", present, fromCopy)
 	}
 }
 
@@ -187,7 +187,7 @@ func TestMirrorFilterThatGoesDuringARefresh(t *testing.T) {
 			t.Errorf("Refresh: %v, and MissingIsEmpty is %v", err, empty)
 		}
 		if empty {
-			asks(t, s, m, "old", false, 0)
+			wantLookUp(t, s, m, "old", absent, fromCopy)
 		}
 	}
 }
@@ -209,11 +209,11 @@ func TestMirrorAddThatMakesAMissingFilter(t *testing.T) {
 	})
 	<-held.here
 	c.pass(time.Second)
-	asks(t, s, m, "new", false, 1)
+	wantLookUp(t, s, m, "new", absent, inOneRequest)
 	close(held.release)
 	adding.Wait()
-	asks(t, s, m, "new", true, 0)
-	asks(t, s, m, "x", false, 1)
+	wantLookUp(t, s, m, "new", present, fromCopy)
+	wantLookUp(t, s, m, "x", absent, inOneRequest)
 }
 
 // The copy learns nothing from a region that still has a deleted filter.
@@ -230,14 +230,14 @@ func TestMirrorLearnsNothingFromARegionsPast(t *testing.T) {
 	cfg.Reads = bloom.ReadsNearestFirst
 	c := s.RegionClient("far", upstash.WithoutSyncToken())
 	m, _ := mirror(t, handle(t, c, cfg), bloom.MirrorConfig{MaxTrust: time.Hour})
-	asks(t, s, m, "b", true, 1) // the primary answers, which proves the new filter
+	wantLookUp(t, s, m, "b", present, inOneRequest) // the primary answers, which proves the new filter
 	have := m.Stats().SetBits
-	asks(t, s, m, "a", true, 1) // the handle takes the region's yes
+	wantLookUp(t, s, m, "a", present, inOneRequest) // the handle takes the region's yes
 	if n := m.Stats().SetBits; n != have {
 		t.Errorf("%d bits in the copy, %d before a region spoke of the past", n, have)
 	}
 	s.CatchUp()
-	asks(t, s, m, "a", false, 2) // the region's no, and the primary's
+	wantLookUp(t, s, m, "a", absent, inTwoRequests) // the region's no, and the primary's
 }
 
 // A server that does not send RESP2 sends base64.
@@ -248,8 +248,8 @@ func TestMirrorWithoutRESP2(t *testing.T) {
 	f := handle(t, s.Client(upstash.WithTransport(noRESP2{httptransport.New(web)})), roomy())
 	mustAdd(t, f, "a", "b")
 	m, _ := mirror(t, f, bloom.MirrorConfig{MaxStale: time.Hour})
-	asks(t, s, m, "x", false, 2)
-	asks(t, s, m, "a", true, 0)
+	wantLookUp(t, s, m, "x", absent, inTwoRequests)
+	wantLookUp(t, s, m, "a", present, fromCopy)
 	if got, want := m.Stats().SetBits, stats(t, f).SetBits; got != want {
 		t.Errorf("the copy has %d bits set, the filter %d", got, want)
 	}

@@ -18,28 +18,28 @@ func TestMirrorMaxStale(t *testing.T) {
 		f := handle(t, s.Client(), roomy()) // 128 KiB: one part
 		mustAdd(t, f, "a")
 		m, c := mirror(t, f, bloom.MirrorConfig{MaxStale: stale, MaxTrust: time.Hour})
-		asks(t, s, m, "x", false, 2) // the count, and one part
-		asks(t, s, m, "x", false, 0)
-		asks(t, s, m, "a", true, 0)
+		wantLookUp(t, s, m, "x", absent, inTwoRequests) // the count, and one part
+		wantLookUp(t, s, m, "x", absent, fromCopy)
+		wantLookUp(t, s, m, "a", present, fromCopy)
 		mustAdd(t, f, "b")
 		c.pass(stale)
-		asks(t, s, m, "b", false, 0) // added no more than MaxStale ago
+		wantLookUp(t, s, m, "b", absent, fromCopy) // added no more than MaxStale ago
 		c.pass(1)
-		asks(t, s, m, "b", true, 2)
+		wantLookUp(t, s, m, "b", present, inTwoRequests)
 		c.pass(stale + 1)
-		asks(t, s, m, "x", false, 1) // nothing changed: the count alone
-		c.pass(-1)                   // the clock is set back: too old
-		asks(t, s, m, "x", false, 1)
+		wantLookUp(t, s, m, "x", absent, inOneRequest) // nothing changed: the count alone
+		c.pass(-1)                                     // the clock is set back: too old
+		wantLookUp(t, s, m, "x", absent, inOneRequest)
 		c.freeze(5 * time.Hour)
-		asks(t, s, m, "a", true, 1)
-		asks(t, s, m, "x", false, 0)
+		wantLookUp(t, s, m, "a", present, inOneRequest)
+		wantLookUp(t, s, m, "x", absent, fromCopy)
 
 		// Its own Adds are in the copy, which then has what the server has.
 		if added, err := m.Add(t.Context(), "own"); !added || err != nil {
 			t.Error(added, err)
 		}
 		c.pass(stale + 1)
-		asks(t, s, m, "x", false, 1)
+		wantLookUp(t, s, m, "x", absent, inOneRequest)
 
 		st := m.Stats()
 		if !st.Copied || st.Age != 0 || st.Refreshes != 6 || st.Failures != 0 || st.Bytes < 128<<10 {
@@ -57,30 +57,30 @@ func TestMirrorRemembersAMissingFilter(t *testing.T) {
 		cfg.MissingIsEmpty = true
 		f, writer := handle(t, s.Client(), cfg), handle(t, s.Client(), roomy())
 		m, c := mirror(t, f, bloom.MirrorConfig{MaxStale: stale, MaxTrust: time.Hour})
-		asks(t, s, m, "x", false, 1)
-		asks(t, s, m, "x", false, 0)
+		wantLookUp(t, s, m, "x", absent, inOneRequest)
+		wantLookUp(t, s, m, "x", absent, fromCopy)
 		if st := m.Stats(); !st.Copied || st.Refreshes != 1 || st.Failures != 0 || st.SetBits != 0 {
 			t.Errorf("%+v", st)
 		}
 		mustAdd(t, writer, "a")
 		c.pass(stale)
-		asks(t, s, m, "a", false, 0) // added no more than MaxStale ago
+		wantLookUp(t, s, m, "a", absent, fromCopy) // added no more than MaxStale ago
 		c.pass(1)
-		asks(t, s, m, "a", true, 2)
-		asks(t, s, m, "x", false, 0)
+		wantLookUp(t, s, m, "a", present, inTwoRequests)
+		wantLookUp(t, s, m, "x", absent, fromCopy)
 
 		// It goes away, and the copy's own Add makes it anew.
 		if _, err := writer.Delete(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		c.pass(stale + 1)
-		asks(t, s, m, "b", false, 1)
-		asks(t, s, m, "a", false, 0)
+		wantLookUp(t, s, m, "b", absent, inOneRequest)
+		wantLookUp(t, s, m, "a", absent, fromCopy)
 		if added, err := m.Add(t.Context(), "b"); !added || err != nil {
 			t.Error(added, err)
 		}
-		asks(t, s, m, "b", true, 0)
-		asks(t, s, m, "a", false, 1)
+		wantLookUp(t, s, m, "b", present, fromCopy)
+		wantLookUp(t, s, m, "a", absent, inOneRequest)
 
 		// By hand too, and the default mode asks about each "no".
 		if _, err := writer.Delete(t.Context()); err != nil {
@@ -90,7 +90,7 @@ func TestMirrorRemembersAMissingFilter(t *testing.T) {
 		if err := d.Refresh(t.Context()); err != nil {
 			t.Errorf("Refresh: %v", err)
 		}
-		asks(t, s, d, "b", false, 1)
+		wantLookUp(t, s, d, "b", absent, inOneRequest)
 
 		// Another filter or other data is an error at each look-up.
 		do(t, s, "SET", key, "some text that is long enough")
@@ -111,15 +111,15 @@ func TestMirrorRefreshOfANewFilter(t *testing.T) {
 		f := handle(t, s.Client(), roomy())
 		mustAdd(t, f, "a", "b")
 		m, c := mirror(t, f, bloom.MirrorConfig{MaxStale: time.Second})
-		asks(t, s, m, "x", false, 2)
+		wantLookUp(t, s, m, "x", absent, inTwoRequests)
 		if _, err := f.Delete(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		mustAdd(t, f, "c", "d") // as many bits
 		c.pass(2 * time.Second)
-		asks(t, s, m, "x", false, 2)
-		asks(t, s, m, "a", false, 0)
-		asks(t, s, m, "c", true, 0)
+		wantLookUp(t, s, m, "x", absent, inTwoRequests)
+		wantLookUp(t, s, m, "a", absent, fromCopy)
+		wantLookUp(t, s, m, "c", present, fromCopy)
 
 		if _, err := f.Delete(t.Context()); err != nil {
 			t.Fatal(err)
@@ -145,13 +145,13 @@ func TestMirrorOfAFilterFromABackup(t *testing.T) {
 	do(t, s, "COPY", key, "backup")
 	mustAdd(t, f, "b", "c")
 	m, _ := mirror(t, f, bloom.MirrorConfig{MaxStale: time.Second})
-	asks(t, s, m, "b", true, 2)
+	wantLookUp(t, s, m, "b", present, inTwoRequests)
 	do(t, s, "COPY", "backup", key, "REPLACE")
 	if err := m.Refresh(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	asks(t, s, m, "b", false, 0)
-	asks(t, s, m, "a", true, 0)
+	wantLookUp(t, s, m, "b", absent, fromCopy)
+	wantLookUp(t, s, m, "a", present, fromCopy)
 }
 
 // A Refresh by hand serves the default mode too: a "yes" needs no request then,
@@ -169,9 +169,9 @@ func TestMirrorRefreshByHand(t *testing.T) {
 		t.Errorf("%d requests to refresh 3.2 MiB, want 3", n)
 	}
 	for _, item := range numbered("item", 500) {
-		asks(t, s, m, item, true, 0)
+		wantLookUp(t, s, m, item, present, fromCopy)
 	}
-	asks(t, s, m, "x", false, 1)
+	wantLookUp(t, s, m, "x", absent, inOneRequest)
 	if got, want := m.Stats().SetBits, stats(t, f).SetBits; got != want {
 		t.Errorf("the copy has %d bits set, the filter %d", got, want)
 	}

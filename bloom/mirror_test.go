@@ -49,8 +49,16 @@ func mirror(t testing.TB, f *bloom.Filter, cfg bloom.MirrorConfig) (*bloom.Mirro
 	return m, c
 }
 
-// asks checks what a look-up answers and how many requests it takes.
-func asks(t *testing.T, s *upstashtest.Server, m *bloom.Mirror, item string, want bool, requests int64) {
+// What a look-up answers, and how: from a Mirror's copy or in so many requests.
+const (
+	present, absent                       = true, false
+	fromCopy, inOneRequest, inTwoRequests = 0, 1, 2
+)
+
+// wantLookUp checks what a look-up answers and how many requests it takes.
+func wantLookUp(t *testing.T, s *upstashtest.Server, m *bloom.Mirror, item string,
+	want bool, requests int64,
+) {
 	t.Helper()
 	before := s.Stats().Requests
 	got, err := m.Exists(t.Context(), item)
@@ -72,18 +80,18 @@ func TestMirrorLearnsYesFromAnswers(t *testing.T) {
 			f := handle(t, s.Client(), cfg)
 			mustAdd(t, f, "a", "b")
 			m, c := mirror(t, f, bloom.MirrorConfig{})
-			asks(t, s, m, "a", true, 1)
-			asks(t, s, m, "a", true, 0)
-			asks(t, s, m, "x", false, 1)
-			asks(t, s, m, "x", false, 1)
+			wantLookUp(t, s, m, "a", present, inOneRequest)
+			wantLookUp(t, s, m, "a", present, fromCopy)
+			wantLookUp(t, s, m, "x", absent, inOneRequest)
+			wantLookUp(t, s, m, "x", absent, inOneRequest)
 			c.pass(time.Minute)
-			asks(t, s, m, "b", true, 1) // which proves that the filter is still the one
+			wantLookUp(t, s, m, "b", present, inOneRequest) // which proves that the filter is still the one
 			c.pass(time.Minute)
-			asks(t, s, m, "a", true, 0)
+			wantLookUp(t, s, m, "a", present, fromCopy)
 			c.pass(time.Nanosecond)
-			asks(t, s, m, "a", true, 1)
+			wantLookUp(t, s, m, "a", present, inOneRequest)
 			c.pass(-time.Second) // the clock is set back
-			asks(t, s, m, "a", true, 1)
+			wantLookUp(t, s, m, "a", present, inOneRequest)
 		}
 	})
 }
@@ -106,7 +114,7 @@ func TestMirrorAdd(t *testing.T) {
 		add("a", true, 1, seen) // makes the filter
 		add("a", false, 0, seen)
 		add("a", false, 1, through)
-		asks(t, s, m, "a", true, 0)
+		wantLookUp(t, s, m, "a", present, fromCopy)
 		mustAdd(t, f, "b")
 		add("b", false, 1, seen)
 		add("b", false, 0, seen)
@@ -124,12 +132,12 @@ func TestMirrorOfAFilterThatWasMadeAnew(t *testing.T) {
 		mustAdd(t, f, "a", "b", "c")
 		m, _ := mirror(t, f, bloom.MirrorConfig{})
 		for _, item := range []string{"a", "b", "c"} {
-			asks(t, s, m, item, true, 1)
+			wantLookUp(t, s, m, item, present, inOneRequest)
 		}
 		if _, err := f.Delete(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		asks(t, s, m, "a", true, 0)
+		wantLookUp(t, s, m, "a", present, fromCopy)
 		mustAdd(t, f, "new")
 		if added, err := m.Add(t.Context(), "b"); added || err != nil {
 			t.Errorf("Add within MaxTrust: %v, %v", added, err)
@@ -137,9 +145,9 @@ func TestMirrorOfAFilterThatWasMadeAnew(t *testing.T) {
 		if added, err := m.AddThrough(t.Context(), "c"); !added || err != nil {
 			t.Errorf("AddThrough: %v, %v, want new", added, err)
 		}
-		asks(t, s, m, "c", true, 0)
-		asks(t, s, m, "a", false, 1)
-		asks(t, s, m, "new", true, 1)
+		wantLookUp(t, s, m, "c", present, fromCopy)
+		wantLookUp(t, s, m, "a", absent, inOneRequest)
+		wantLookUp(t, s, m, "new", present, inOneRequest)
 
 		// The filter is gone: an error, and the copy forgets its items.
 		if _, err := f.Delete(t.Context()); err != nil {
@@ -153,7 +161,7 @@ func TestMirrorOfAFilterThatWasMadeAnew(t *testing.T) {
 		}
 		// Another filter.
 		mustAdd(t, f, "c")
-		asks(t, s, m, "c", true, 1)
+		wantLookUp(t, s, m, "c", present, inOneRequest)
 		if _, err := f.Delete(t.Context()); err != nil {
 			t.Fatal(err)
 		}
