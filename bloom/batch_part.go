@@ -126,7 +126,7 @@ func (b *batch) tookReads(c *piece) {
 	q := c.q
 	err := q.err
 	if err != nil {
-		err = b.h.missing(err)
+		err = b.h.allowMissing(err)
 	}
 	for n, i := range c.index {
 		found := n < len(q.found) && q.found[n]

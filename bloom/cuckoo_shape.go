@@ -38,7 +38,7 @@ func (s cuckooShape) itemBytes(_ *record, write bool) int {
 	if write {
 		return len(`,"9007199254740991"`)
 	}
-	return 2 * upstash.SizeOfGet(headerType, headerBits+s.buckets*wordBits)
+	return 2 * upstash.SizeOfGet(u53, headerBits+s.buckets*wordBits)
 }
 
 func (s cuckooShape) setItem(q *request, item string) {

@@ -23,7 +23,7 @@ func (f *Cuckoo) Count(ctx context.Context) (uint64, error) {
 	q.beginRead()
 	lookUp(ctx, q.self[:])
 	if q.err != nil {
-		return 0, f.missing(q.err)
+		return 0, f.allowMissing(q.err)
 	}
 	items, _ := cuckooWord(q.word)
 	return items, nil

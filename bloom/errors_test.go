@@ -14,7 +14,7 @@ func TestErrorTexts(t *testing.T) {
 	}
 	for kind, hint := range map[Kind]bool{KindFilter: true, KindLayers: true, KindWindow: false, KindShard: false} {
 		h := handle{rec: record{kind: kind}}
-		if err := h.missing(ErrNotFound); strings.Contains(err.Error(), "MissingIsEmpty") != hint {
+		if err := h.allowMissing(ErrNotFound); strings.Contains(err.Error(), "MissingIsEmpty") != hint {
 			t.Errorf("%v: %v", kind, err)
 		}
 	}

@@ -26,5 +26,5 @@ func (h *handle) exists(ctx context.Context, item string, o *mirrorCall) (bool, 
 	if len(q.found) > 0 && q.found[0] {
 		return true, nil
 	}
-	return false, h.missing(q.err)
+	return false, h.allowMissing(q.err)
 }

@@ -53,9 +53,10 @@ func (h *handle) batchParallel() int {
 	return defaultBatchParallel
 }
 
-// missing turns ErrNotFound of a look-up into an empty filter if the Config wants
-// that. Else it tells of that choice, which a Window and a Sharded do not have.
-func (h *handle) missing(err error) error {
+// allowMissing turns ErrNotFound of a look-up into an empty filter if the Config
+// wants that. Else it tells of that choice, which a Window and a Sharded do not
+// have.
+func (h *handle) allowMissing(err error) error {
 	switch {
 	case !is(err, ErrNotFound):
 		return err

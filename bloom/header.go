@@ -38,9 +38,9 @@ const (
 	birthMarker   = 1 << 52
 )
 
-// headerType is the BITFIELD type of the header, of the birth number and of a
-// word.
-const headerType = "u53"
+// u53 is the BITFIELD type of the header, of the birth number and of a word: the
+// widest integer that JSON readers, JavaScript and Lua all carry exactly.
+const u53 = "u53"
 
 // newBirth draws the birth number that a call carries in all of its attempts.
 func newBirth() int64 { return int64(birthMarker | rand.Uint64()>>12) }

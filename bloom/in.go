@@ -41,7 +41,7 @@ func ExistsIn(ctx context.Context, item string, filters ...*Filter) ([]Answer, e
 			answers[i].Yes = true
 			continue
 		}
-		answers[i].Err = filters[i].missing(q.err)
+		answers[i].Err = filters[i].allowMissing(q.err)
 	}
 	return answers, firstError(answers)
 }

@@ -98,9 +98,9 @@ func (r *record) together(ctx context.Context, cmds []upstash.Command) ([]upstas
 
 // stateCommands is the commands of readState.
 func (r *record) stateCommands(count, readOnly bool) []upstash.Command {
-	fields := upstash.NewBitField(r.key).Get(headerType, 0).Get("u11", wordBits).
-		Get(headerType, birthOffset).Get("u10", birthOffset+wordBits).Get("u1", settledOffset).
-		Get(headerType, kindWordOffset).Get("u11", kindWordOffset+wordBits)
+	fields := upstash.NewBitField(r.key).Get(u53, 0).Get("u11", wordBits).
+		Get(u53, birthOffset).Get("u10", birthOffset+wordBits).Get("u1", settledOffset).
+		Get(u53, kindWordOffset).Get("u11", kindWordOffset+wordBits)
 	if readOnly {
 		fields.ReadOnly()
 	}

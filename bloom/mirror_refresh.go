@@ -189,7 +189,7 @@ func (m *Mirror) refreshMissing(err error, sent time.Time, number uint64) error 
 	defer c.mu.Unlock()
 	latest := c.noFilter(sent, m.now())
 	switch {
-	case m.f.missing(err) != nil:
+	case m.f.allowMissing(err) != nil:
 		return err
 	case !latest:
 		return errCameOrWent
@@ -207,7 +207,7 @@ func (m *Mirror) refreshed(err error, generation, count uint64, sent time.Time, 
 	case c.generation != generation: // the copy is of another filter than the parts
 		return ErrRecreated
 	case noFilterHere(err), is(err, ErrRecreated):
-		if c.drop(); m.f.missing(err) == nil {
+		if c.drop(); m.f.allowMissing(err) == nil {
 			return errCameOrWent
 		}
 		return err

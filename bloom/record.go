@@ -144,7 +144,7 @@ func (r *record) near() bool { return r.reads != ReadsPrimary || r.client.ReadOn
 
 // identity asks for the header and the birth number.
 func (r *record) identity() *upstash.BitField {
-	return upstash.NewBitField(r.key).Get(headerType, 0).Get(headerType, birthOffset)
+	return upstash.NewBitField(r.key).Get(u53, 0).Get(u53, birthOffset)
 }
 
 // identityIn judges the answer to identity.

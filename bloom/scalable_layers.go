@@ -149,7 +149,7 @@ func (l *layers) getItem(q *request, item string) { q.getInAreas(l.areas, item) 
 
 func (l *layers) itemBytes(r *record, write bool) int {
 	last, z := l.areas[len(l.areas)-1].end(), r.geo.Hashes/2
-	get := z * upstash.SizeOfGet(headerType, last)
+	get := z * upstash.SizeOfGet(u53, last)
 	if write {
 		return 2*z*upstash.SizeOfSet("u1", last, 1) + (len(l.areas)-1)*get
 	}

@@ -79,7 +79,7 @@ func (s *Scalable) Cardinality(ctx context.Context) (uint64, error) {
 	ctx = s.rec.label(ctx, "bloom.Cardinality")
 	newest, counts, _, err := s.layers.count(ctx)
 	if err != nil {
-		return 0, s.missing(err)
+		return 0, s.allowMissing(err)
 	}
 	st := s.layers.stats(newest, counts)
 	if st.Saturated {

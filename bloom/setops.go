@@ -85,7 +85,7 @@ func Union(ctx context.Context, dst *Filter, srcs ...*Filter) error {
 		ttl, must = 0, "1"
 	}
 	n, _, err := r.numbers(ctx, r.script(unionScript, keysOf(srcs), strconv.FormatInt(birth, 10),
-		milliseconds(ttl), must).Timeout(setTimeout(r.geo, len(srcs))))
+		milliseconds(ttl), must).Timeout(combineTimeout(r.geo, len(srcs))))
 	if err != nil {
 		if !upstash.SafeToRetry(err) && r.isMade(ctx, birth) {
 			return nil // it ran and made dst, and only the reply was lost
@@ -160,7 +160,7 @@ func EstimateIntersection(ctx context.Context, a, b *Filter) (uint64, error) {
 	}
 	first, last := scratch.cellRange()
 	n, _, err := scratch.numbers(ctx, scratch.script(unionCountScript, keysOf([]*Filter{a, b}), first, last).
-		Repeatable(true).Timeout(setTimeout(a.rec.geo, 2)))
+		Repeatable(true).Timeout(combineTimeout(a.rec.geo, 2)))
 	if err != nil {
 		return 0, explain(err)
 	}
@@ -224,7 +224,7 @@ func keysOf(filters []*Filter) []string {
 	return keys
 }
 
-// setTimeout returns how long a script about so many filters may take.
-func setTimeout(g Geometry, filters int) time.Duration {
+// combineTimeout returns how long a script about so many filters may take.
+func combineTimeout(g Geometry, filters int) time.Duration {
 	return time.Duration(4+uint64(filters+1)*g.Bytes(LayoutHeaded)/(8*scriptRate)) * time.Second
 }

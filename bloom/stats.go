@@ -106,7 +106,7 @@ func (f *Filter) Cardinality(ctx context.Context) (uint64, error) {
 	ctx = f.rec.label(ctx, "bloom.Cardinality")
 	n, err := f.count(ctx)
 	if err != nil {
-		return 0, f.missing(err)
+		return 0, f.allowMissing(err)
 	}
 	if n[0] < 0 {
 		return 0, errNegative
@@ -132,9 +132,9 @@ func (r *record) readNumbers(ctx context.Context, reads ...upstash.Command) (wor
 	if r.headed() {
 		// BITFIELD_RO in any case: a token that may not write would have the
 		// whole transaction refused for a BITFIELD.
-		words := upstash.NewBitField(r.key).Get(headerType, 0)
+		words := upstash.NewBitField(r.key).Get(u53, 0)
 		if r.shape != nil {
-			words.Get(headerType, kindWordOffset)
+			words.Get(u53, kindWordOffset)
 		}
 		cmds = append(cmds, words.ReadOnly().Command())
 	}

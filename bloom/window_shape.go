@@ -176,7 +176,7 @@ func (s *windowShape) getItem(q *request, item string) { q.getInAreas(s.areas, i
 
 func (s *windowShape) itemBytes(r *record, write bool) int {
 	last := s.areas[len(s.areas)-1].end()
-	z, get := r.geo.Hashes/2, upstash.SizeOfGet(headerType, last)
+	z, get := r.geo.Hashes/2, upstash.SizeOfGet(u53, last)
 	if !write {
 		return len(s.areas) * z * get
 	}

@@ -25,16 +25,16 @@ func (q *request) beginWrite(birth int64, compareBirth bool) {
 		q.asksBirth, q.asksSettled = true, true // a script answers all
 		return
 	}
-	b.Overflow(upstash.Fail).IncrBy(headerType, 0, r.header).Get(headerType, 0).
-		IncrBy(headerType, birthOffset, birth)
+	b.Overflow(upstash.Fail).IncrBy(u53, 0, r.header).Get(u53, 0).
+		IncrBy(u53, birthOffset, birth)
 	if r.shape != nil {
-		b.IncrBy(headerType, kindWordOffset, r.shape.word(q)).Get(headerType, kindWordOffset)
+		b.IncrBy(u53, kindWordOffset, r.shape.word(q)).Get(u53, kindWordOffset)
 	}
 	if q.asksSettled {
 		b.Get("u1", settledOffset)
 	}
 	if q.asksBirth {
-		b.Get(headerType, birthOffset)
+		b.Get(u53, birthOffset)
 	}
 	b.Overflow(upstash.Wrap)
 }
@@ -78,7 +78,7 @@ func (q *request) set(base uint64, bits []uint64) {
 
 func (q *request) get(base uint64, offsets []uint64) {
 	if !q.script {
-		q.cmd.GetWords(headerType, base, offsets)
+		q.cmd.GetWords(u53, base, offsets)
 		return
 	}
 	for _, o := range offsets {
@@ -98,12 +98,12 @@ func (q *request) beginRead() {
 	q.script, q.ops, q.opBytes = false, q.ops[:0], 0
 	q.cmd.Reset(q.rec.key)
 	if q.rec.headed() {
-		q.cmd.Get(headerType, 0)
+		q.cmd.Get(u53, 0)
 		if q.rec.shape != nil {
-			q.cmd.Get(headerType, kindWordOffset)
+			q.cmd.Get(u53, kindWordOffset)
 		}
 		if q.observer != nil {
-			q.cmd.Get(headerType, birthOffset)
+			q.cmd.Get(u53, birthOffset)
 		}
 	}
 }
@@ -161,7 +161,7 @@ func (r *record) plainItemBytes(write bool) int {
 	case write:
 		return r.geo.Hashes * upstash.SizeOfSet("u1", last, 1)
 	case r.geo.Scheme == SchemeBlocked:
-		return r.geo.Hashes / 2 * upstash.SizeOfGet(headerType, last)
+		return r.geo.Hashes / 2 * upstash.SizeOfGet(u53, last)
 	}
 	return r.geo.Hashes * upstash.SizeOfGet("u1", last)
 }

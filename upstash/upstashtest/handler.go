@@ -56,7 +56,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	if f.Executes() {
 		a = s.execute(r.Context(), q, f)
 	}
-	s.strike(w, r, q, f, a)
+	s.reply(w, r, q, f, a)
 }
 
 // parse checks a request and reads its commands. If a check fails, it returns

@@ -55,8 +55,7 @@ var (
 	errBusy   = errors.New("upstashtest: the database is busy with another command")
 )
 
-// turn is a lock. A wait for it can be given up, which one for a sync.Mutex
-// cannot.
+// turn is a mutex. Unlike a sync.Mutex, it lets a waiting caller give up.
 type turn chan struct{}
 
 // NewServer starts a server that is closed at the end of the test or

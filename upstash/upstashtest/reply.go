@@ -20,9 +20,9 @@ const (
 		"<body><center><h1>502 Bad Gateway</h1></center></body>\n</html>\n"
 )
 
-// strike sends the answer a, changed as the fault says. a is empty if the fault
-// executes nothing.
-func (s *Server) strike(w http.ResponseWriter, r *http.Request, q request, f Fault, a answer) {
+// reply sends the answer a, distorted by the fault f if there is one. a is empty
+// if the fault executes nothing.
+func (s *Server) reply(w http.ResponseWriter, r *http.Request, q request, f Fault, a answer) {
 	plain := wire.Encoding{}
 	switch f.kind {
 	case kindDrop, kindLost:
