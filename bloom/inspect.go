@@ -106,7 +106,8 @@ func (r *record) stateCommands(count, readOnly bool) []upstash.Command {
 	}
 	cmds := []upstash.Command{fields.Command(), upstash.Cmd("STRLEN", r.key)}
 	if count {
-		cmds = append(cmds, upstash.Cmd("BITCOUNT", r.key, strconv.Itoa(headerBytes), "-1"), upstash.Cmd("PTTL", r.key))
+		cmds = append(cmds, upstash.Cmd("BITCOUNT", r.key, strconv.Itoa(headerBytes), "-1"),
+			upstash.Cmd("PTTL", r.key))
 	}
 	return cmds
 }

@@ -33,7 +33,8 @@ func callsOf(t *testing.T, c, second *upstash.Client) map[string]func() error {
 	ctx, f := t.Context(), bloomtest.Handle(t, c, bloomtest.Small())
 	other := bloomtest.HandleAt(t, c, "other", bloomtest.Small())
 	m, err1 := bloom.NewMirror(f, bloom.MirrorConfig{MaxStale: time.Minute})
-	w, err2 := bloom.NewWindow(c, bloomtest.Key, bloom.WindowConfig{Capacity: 100, FPRate: 0.01, Span: time.Hour})
+	w, err2 := bloom.NewWindow(c, bloomtest.Key,
+		bloom.WindowConfig{Capacity: 100, FPRate: 0.01, Span: time.Hour})
 	s, err3 := bloom.NewScalable(c, bloomtest.Key, bloom.ScalableConfig{Capacity: 100, FPRate: 0.01})
 	k, err4 := bloom.NewCuckoo(c, bloomtest.Key, bloom.CuckooConfig{Capacity: 100, FPRate: 0.01})
 	sh, err5 := bloom.NewSharded([]*upstash.Client{c, second}, bloomtest.Key,

@@ -151,7 +151,9 @@ func (f Filters) drawAroundMirror(rng *rand.Rand) []Call {
 	}
 	// Meanwhile another caller of the Mirror hears of the old filter, and then
 	// of nothing until the Add has ended.
-	return []Call{{Verb: MirrorThrough, Items: y}, {Verb: Replace, Items: y}, {Verb: Rest, Wait: 300 * time.Millisecond}}
+	return []Call{
+		{Verb: MirrorThrough, Items: y}, {Verb: Replace, Items: y}, {Verb: Rest, Wait: 300 * time.Millisecond},
+	}
 }
 
 func (f Filters) drawCall(rng *rand.Rand) Call {

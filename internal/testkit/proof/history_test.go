@@ -180,7 +180,9 @@ func TestCheckTTL(t *testing.T) {
 		{"Persist is not sure who removed it", true, time.Hour, false, []one{
 			call(1, 2, Add, told(isNew), "a"), call(3, 4, Persist, lost(1, ended(Uncertain))),
 		}},
-		{"Persist is repeated, and finds no filter", true, 0, false, []one{call(1, 2, Persist, lost(1, told(none)))}},
+		{"Persist is repeated, and finds no filter", true, 0, false, []one{
+			call(1, 2, Persist, lost(1, told(none))),
+		}},
 		{"Persist is repeated, and removes another's TTL", true, time.Hour, false, []one{
 			call(1, 2, Add, told(isNew), "a"), call(3, 8, Persist, lost(1, told(did))),
 			call(4, 5, HasTTL, told(hasNot)), call(6, 7, SetTTL, told(did)), call(9, 10, HasTTL, told(hasNot)),
@@ -191,15 +193,18 @@ func TestCheckTTL(t *testing.T) {
 		}},
 		{"Expire found a filter that nobody made", false, 0, false, []one{call(1, 2, SetTTL, lost(1, told(did)))}},
 		{"Create is repeated, and made it twice", false, 0, false, []one{
-			call(1, 6, Create, lost(1, told(did))), call(2, 3, Create, told(did)), call(7, 8, Exists, told(false), "a"),
+			call(1, 6, Create, lost(1, told(did))), call(2, 3, Create, told(did)),
+			call(7, 8, Exists, told(false), "a"),
 		}},
 		{"Create is repeated after a Delete", true, 0, false, []one{
-			call(1, 8, Create, lost(1, told(did))), call(2, 3, Exists, told(false), "a"), call(4, 5, Delete, told(did)),
+			call(1, 8, Create, lost(1, told(did))), call(2, 3, Exists, told(false), "a"),
+			call(4, 5, Delete, told(did)),
 			call(9, 10, Exists, told(false), "a"),
 		}},
 		{"Create found the filter that it made", false, 0, false, []one{call(1, 2, Create, lost(1, told(none)))}},
 		{"Create found another's", true, 0, false, []one{
-			call(1, 8, Create, lost(1, told(none))), call(2, 3, Exists, told(false), "a"), call(4, 5, Delete, told(did)),
+			call(1, 8, Create, lost(1, told(none))), call(2, 3, Exists, told(false), "a"),
+			call(4, 5, Delete, told(did)),
 			call(6, 7, Create, told(did)),
 		}},
 		{"Persist finds no filter", true, time.Hour, false, []one{call(1, 2, Persist, told(none))}},
