@@ -158,7 +158,7 @@ func askClock(ctx context.Context, p *patient) (string, error) {
 	start := time.Now()
 	reply, err := p.client.Do(ctx, upstash.Cmd("TIME"))
 	if err != nil {
-		return "", fmt.Errorf("a Window goes by this machine's clock: %w", err)
+		return "", fmt.Errorf("not told, and a Window cannot be written without it: %w", err)
 	}
 	trip := time.Since(start)
 	parts, err := reply.Array()

@@ -131,6 +131,9 @@ func (a *app) recorded(file string, p *patient, f func() error) error {
 	if file == "" {
 		return usagef("--record names no file")
 	}
+	if info, err := os.Stat(file); err == nil && info.IsDir() { // before all is asked
+		return usagef("nothing was recorded: %s is a directory: name a file", printable(file))
+	}
 	var err error
 	over := faketest.Run(func(tb testing.TB) {
 		p.client = upstashtest.Record(tb, file, p.url, p.token)

@@ -89,6 +89,9 @@ func TestDoctorOfASickDatabase(t *testing.T) {
 			},
 		},
 		"no EVALSHA": {denied: "EVALSHA"},
+		"no TIME": {
+			denied: "TIME", status: exitDatabase, failed: []string{"window, scalable, cuckoo, sharded"},
+		},
 		"small answer": {
 			on: "BITCOUNT", fault: upstashtest.WrongType(),
 			status: exitDatabase, failed: []string{"BITCOUNT by bits"},
@@ -155,7 +158,11 @@ func TestDoctorRecords(t *testing.T) {
 		t.Error("the recording holds the token or the host")
 	}
 	sh.want(exitUsage, "--record names no file", "", "doctor", "--record", "")
-	sh.want(exitUsage, "nothing was recorded: ", "", "doctor", "--record", t.TempDir())
+	before := sh.s.Stats().Requests
+	sh.want(exitUsage, "is a directory: name a file", "", "doctor", "--record", t.TempDir())
+	if after := sh.s.Stats().Requests; after != before {
+		t.Errorf("%d requests before the mistake was found", after-before)
+	}
 }
 
 // through puts a server between, which changes requests and answers.

@@ -126,8 +126,8 @@ func (a *app) root() *cli.Command {
 		After: func(context.Context, *cli.Command) error { a.close(); return nil },
 		Commands: []*cli.Command{
 			a.lsCommand(), a.infoCommand(), a.checkCommand(), a.addCommand(), a.removeCommand(),
-			a.createCommand(), a.loadCommand(), a.replaceCommand(), a.saveCommand(), a.restoreCommand(), a.ttlCommand(),
-			a.rmCommand(), a.calcCommand(), a.doctorCommand(), a.serveCommand(),
+			a.createCommand(), a.loadCommand(), a.replaceCommand(), a.saveCommand(), a.restoreCommand(),
+			a.ttlCommand(), a.rmCommand(), a.calcCommand(), a.doctorCommand(), a.serveCommand(),
 			a.helpCommand(),
 		},
 		HideHelpCommand: true,
