@@ -124,8 +124,8 @@ func (p kindPlan) text() string {
 	case windowKind:
 		b.WriteString("Exists, Add      1 command each; a few more for each pane's turn")
 	case cuckooKind:
-		b.WriteString("Exists           1 command\nAdd, Remove      3 commands each, one item or 500; more when it is" +
-			" nearly full")
+		b.WriteString("Exists           1 command\n" +
+			"Add, Remove      3 commands each, one item or 500; more when it is nearly full")
 	case shardedKind:
 		b.WriteString("Exists, Add      1 command each; a batch is one for each shard that has an item of it")
 	default:

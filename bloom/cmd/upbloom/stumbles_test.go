@@ -29,7 +29,8 @@ func TestStumbles(t *testing.T) {
 	if err := os.WriteFile(items, []byte("a\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	sh.want(2, "is the key behind the file? It is upbloom load KEY [FILE]", "", "load", "--items", "9", items, "key")
+	sh.want(2, "is the key behind the file? It is upbloom load KEY [FILE]", "",
+		"load", "--items", "9", items, "key")
 	if sh.stored("key") != before {
 		t.Error("the filter was changed")
 	}

@@ -44,8 +44,8 @@ func TestListing(t *testing.T) {
 		write(t, listed, strings.Join(lines, "\n")+"\n")
 	}
 	kept := strings.Split(strings.TrimSpace(read(t, listed)), "\n")
-	compare(t, kept, lines, "is in api.txt, and no longer in the code: for users it is a break. If it is meant, run "+
-		command)
+	compare(t, kept, lines, "is in api.txt, and no longer in the code: for users it is a break."+
+		" If it is meant, run "+command)
 	compare(t, lines, kept, "is new, or has changed: run "+command)
 
 	everywhere := slices.DeleteFunc(slices.Clone(Public), func(path string) bool {

@@ -108,7 +108,10 @@ func (s *Source) units() ([]unit, error) {
 // check finds what the names in a unit mean. Errors do not matter: a package that
 // only an example needs is not there, and what depends on it stays unknown.
 func (s *Source) check(u unit) *types.Info {
-	info := &types.Info{Uses: make(map[*ast.Ident]types.Object), Selections: make(map[*ast.SelectorExpr]*types.Selection)}
+	info := &types.Info{
+		Uses:       make(map[*ast.Ident]types.Object),
+		Selections: make(map[*ast.SelectorExpr]*types.Selection),
+	}
 	conf := types.Config{Importer: s, Error: func(error) {}}
 	_, _ = conf.Check(u.path, s.fset, u.files, info)
 	return info
