@@ -20,11 +20,11 @@ import (
 	"github.com/upbloom/upbloom/upstash/internal/conn"
 )
 
-// fasthttpTransport is the native default. fasthttp parses the answers. The
-// connections are our own, because fasthttp's pool cannot abandon a dial, and
-// repeats requests by rules of its own. Every call runs on its caller's
-// goroutine, except that a second one reads the answer to a large request. A
-// call touches its buffers only until it returns.
+// fasthttpTransport is the native default. fasthttp parses the answers that are
+// not of the common form. The connections are our own, because fasthttp's pool
+// cannot abandon a dial, and repeats requests by rules of its own. Every call runs
+// on its caller's goroutine, except that a second one reads the answer to a large
+// request. A call touches its buffers only until it returns.
 type fasthttpTransport struct {
 	dialer *conn.Dialer
 	pool   *conn.Pool

@@ -28,7 +28,7 @@ func init() { // the flag's help names them, so that a literal would be a cycle
 		{"rates", 0, measureRates},
 		{"redis", 200 * ms, func(a *arena, o options, r *report) error { return r.playAll(a, o, a.single) }},
 		{"tls", 200 * ms, playTLS},
-		{"wasm", 200 * ms, playWasm},
+		{"wasm", 400 * ms, playWasm},
 		{"bulk", 250 * ms, playBulk},
 		{"scale", 0, simulateScale},
 	}
