@@ -233,10 +233,10 @@ func (r *Row) best() choice {
 	return c
 }
 
-// holds reports whether the caller and the Example of a choice are still there.
+// holds reports whether the caller and the Example of a choice are still there. A
+// first one that has come since is no mistake of the page.
 func (r *Row) holds(c choice) bool {
-	return (c.caller == "") == (len(r.Callers) == 0) && (c.example == "") == (len(r.Examples) == 0) &&
-		(c.caller == "" || slices.Contains(r.Callers, c.caller)) &&
+	return (c.caller == "" || slices.Contains(r.Callers, c.caller)) &&
 		(c.example == "" || slices.Contains(r.Examples, c.example))
 }
 
