@@ -22,7 +22,7 @@ type Shardeds struct {
 	Plain  Filters
 	Shards int
 	Spread int // databases, 1 or 2
-	// Creates says that little else is called.
+	// Creates says that little else is called, and that nothing comes from outside.
 	Creates bool
 	// Others says that there are handles of a Config with one shard more.
 	Others bool
@@ -164,7 +164,7 @@ var shardedVerbs = []Verb{
 	Exists, ExistsAll, ExistsAll, ExistsAll, Stats, Cardinality, Delete, Delete, Load, Merge,
 }
 
-var createVerbs = []Verb{Create, Create, Create, Create, Create, Exists, ExistsAll, Stats, Delete}
+var createVerbs = []Verb{Create, Create, Create, Create, Create, Exists, ExistsAll, Stats}
 
 var otherVerbs = []Verb{OtherCreate, OtherAdd, OtherAdd, OtherExists, OtherDelete}
 
@@ -205,7 +205,7 @@ func (s *Shardeds) DrawOutside(rng *rand.Rand) (c Call, ok bool) {
 	if c.Verb == Smudge {
 		c.Items = items(rng, 1)
 	}
-	return c, rng.IntN(12) == 0
+	return c, !s.Creates && rng.IntN(12) == 0
 }
 
 // Outside makes a call on the database of a shard.
