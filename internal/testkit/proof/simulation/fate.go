@@ -15,7 +15,7 @@ import (
 type fates struct {
 	seed uint64
 	rate int  // how often something goes wrong, in percent
-	slow bool // one BITFIELD in four waits longer than its client
+	held bool // one BITFIELD in four waits longer than its client
 	// timing is of a type with clocks, or nil.
 	timing *timing
 }
@@ -76,7 +76,7 @@ func upTo(rng *rand.Rand, d time.Duration) time.Duration {
 // ofRequest returns the server's fault for a request that begins with a command.
 func (f fates) ofRequest(n int, command string) upstashtest.Fault {
 	rng, wrong := f.at(placeRequest, n)
-	if f.slow && command == "BITFIELD" && rng.IntN(4) == 0 {
+	if f.held && command == "BITFIELD" && rng.IntN(4) == 0 {
 		return upstashtest.Stall(upstashtest.BeforeExec)
 	}
 	if !wrong {

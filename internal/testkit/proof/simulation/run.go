@@ -56,7 +56,8 @@ type draws struct {
 
 	late       bool // one script in three runs late
 	unscripted bool // the token may not run scripts
-	slow       bool // one BITFIELD in four waits longer than its client
+	held       bool // one BITFIELD in four waits longer than its client
+	slow       bool // one TIME in two is as late as it may be
 }
 
 // newScenario draws the scenario of a seed, with one of the types.
@@ -74,7 +75,7 @@ func newScenario(seed uint64, types []string, themes proof.Theme) scenario {
 	switch f := s.of.(type) {
 	case *proof.Filters:
 		lags, s.old, s.unscripted = f.Lag, f.Themes&proof.OldServer != 0, f.NoScripts
-		s.slow = f.Slow
+		s.held = f.Slow
 		if f.Slow || f.Themes&proof.Mirrors != 0 && rng.IntN(2) == 0 { // who share a Mirror
 			s.workers, s.shared = 2, true
 		}
@@ -136,7 +137,7 @@ var serverTLS *tls.Config
 func simulate(sc scenario) (_ *run, err error) {
 	r := &run{scenario: sc, history: proof.NewHistory(sc.of)}
 	r.timing = newTiming(sc.of, rand.New(rand.NewPCG(sc.seed, 1<<43)))
-	r.net = newNetwork(fates{sc.seed, sc.rate, sc.slow, r.timing}, nil, proof.DatabasesOf(sc.of))
+	r.net = newNetwork(fates{sc.seed, sc.rate, sc.held, r.timing}, nil, proof.DatabasesOf(sc.of))
 	if sc.tls {
 		r.net.tls = serverTLS
 	}
