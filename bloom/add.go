@@ -5,26 +5,26 @@ import "context"
 // Add puts an item into the filter and reports whether it was new: true if it
 // was certainly never added to the live filter before, false if it was, or if
 // it is a false positive. Add creates the filter if there is none, unless
-// Config.MustExist is set.
+// [Config.MustExist] is set.
 //
 // It is one request and one billed command (three with MustExist), for a new
-// handle too. If Config.TTL is set, one more request follows the Add that makes
-// the filter, and sets the TTL. In a Bare filter with a TTL, an EXPIRE follows
-// the first Add of each handle.
+// handle too. If [Config.TTL] is set and the Add makes the filter, one more
+// request sets the TTL. In a Bare filter with a TTL, an EXPIRE follows the
+// first Add of each handle.
 //
-// A *MismatchError or ErrNotFilter means that the key holds something else. The
-// command that finds this out also sets the item's bits. If the key holds
-// another filter, that one may then have k more bits set and a longer string,
-// and each "no" of it stays true. Only a [Cuckoo] is damaged: it denies some of
-// its members from then on. If the key holds other data, its first bytes may be
-// changed too: give filters keys of their own. From then on the handle refuses to
-// write, without a request, until Exists or Create finds its own filter there, or
-// none.
+// If the key holds something else, the error is a [*MismatchError] or
+// [ErrNotFilter]. The command that finds this out also sets the item's bits. If
+// the key holds another filter, k more of its bits may be set and its string
+// longer, but each of its "no" stays true. Only a [Cuckoo] is damaged: it
+// denies some of its members from then on. If the key holds other data, its
+// first bytes may be changed too: give filters keys of their own. From then on
+// the handle refuses to write, without a request, until [Filter.Exists] or
+// [Filter.Create] finds its own filter there, or none.
 //
-// ErrUncertain means that the item is in, but that new or seen is not known.
-// True with an error means that the item was new and is in, but that the filter
-// has no TTL yet. After any other error the item may or may not be in; to add it
-// again is harmless, but may then answer "seen".
+// After [ErrUncertain] the item is in, but new or seen is not known. If Add
+// returns true with an error, the item was new and is in, but the filter has no
+// TTL yet. After any other error the item may or may not be in. Adding it again
+// is harmless, but may then answer "seen".
 func (f *Filter) Add(ctx context.Context, item string) (added bool, err error) {
 	ctx = f.rec.label(ctx, "bloom.Add")
 	return f.add(ctx, item, nil)

@@ -5,7 +5,7 @@ import (
 	"iter"
 )
 
-// AddResult is what an AddSeq did. It is plain data.
+// AddResult is what [Filter.AddSeq] did. It is plain data.
 type AddResult struct {
 	// Items is how many items of the sequence are in, counted from its start;
 	// equal items count each time. To go on after an error, skip so many.
@@ -14,17 +14,18 @@ type AddResult struct {
 	New uint64
 }
 
-// AddSeq adds the items of a sequence of any length, as AddAll does and at its
-// cost. It works in rounds, and holds one round in memory: as many items as
-// Config.BatchParallel requests carry. MoveProgress is called with the number of
-// items added, and -1 for their total. For a million items, Load is an order of
-// magnitude faster, but does not know which were new.
+// AddSeq adds the items of a sequence of any length, as [Filter.AddAll] does
+// and at its cost. It works in rounds, and holds one round in memory: as many
+// items as [Config.BatchParallel] requests carry. The function of
+// [MoveProgress] is called with the number of items added, and -1 for their
+// total. For a million items, [Filter.Load] is an order of magnitude faster,
+// but does not know which were new.
 //
-// If a round fails, the error is a *BatchError about the items of this round
-// alone; the round begins at AddResult.Items in the sequence, and
-// BatchError.Remaining returns its items that are not certainly in. If the
-// filter went away between two requests, the error is ErrRecreated, or
-// ErrNotFound with Config.MustExist, and AddResult is zero: begin again.
+// If a round fails, the error is a [*BatchError] about the items of this round
+// alone. The round begins at [AddResult.Items] in the sequence, and
+// [BatchError.Remaining] returns those of its items that are not certainly in.
+// If the filter went away between two requests, the error is [ErrRecreated], or
+// [ErrNotFound] with [Config.MustExist], and [AddResult] is zero: begin again.
 func (f *Filter) AddSeq(ctx context.Context, items iter.Seq[string], opts ...MoveOption) (AddResult, error) {
 	ctx = f.rec.label(ctx, "bloom.AddSeq")
 	c := f.moveConfig(opts)
@@ -77,10 +78,10 @@ func (f *Filter) AddSeq(ctx context.Context, items iter.Seq[string], opts ...Mov
 	return result, err
 }
 
-// Remaining takes the items of the batch that failed, and returns those that are
-// not certainly in. To add them again is harmless, but an item whose state was
-// unknown may then answer "seen". If the number of items is not the batch's, it
-// returns all of them.
+// Remaining takes the items of the failed batch, and returns those not
+// certainly in. Adding them again is harmless, but an item whose state was
+// unknown may then answer "seen". If the number of items is not the batch's,
+// Remaining returns all of them.
 func (e *BatchError) Remaining(items []string) []string {
 	if len(items) != len(e.Items) {
 		return items

@@ -9,17 +9,17 @@ import (
 // AddAll adds items and reports for each whether it was new, as if they had
 // been added one after another: of equal ones only the first can be new.
 //
-// It sends as few requests as Config.BatchBytes allows, each one billed command
-// (with Config.MustExist a script, of three or more), and up to
-// Config.BatchParallel of them at once. 1,000 items at 1 in 100 take about 100
-// KB, so one request carries about 10,000. Without items it sends nothing.
+// It sends as few requests as [Config.BatchBytes] allows, each one billed
+// command (with [Config.MustExist] a script, of three or more), and up to
+// [Config.BatchParallel] of them at once. 1,000 items at 1 in 100 take about
+// 100 KB, so one request carries about 10,000. Without items it sends nothing.
 // Beside the items it needs two bytes an item, and a few megabytes for each
 // request under way.
 //
-// If a request fails, the error is a *BatchError, which says what is known of
-// each item; the answers of the items that are done come with it. If the filter
-// vanishes between two requests, the BatchError wraps ErrRecreated, or
-// ErrNotFound with Config.MustExist.
+// If a request fails, the error is a [*BatchError]. It says what is known of
+// each item, and the answers of the items that are done come with it. If the
+// filter vanishes between two requests, the [BatchError] wraps [ErrRecreated],
+// or [ErrNotFound] with Config.MustExist.
 func (f *Filter) AddAll(ctx context.Context, items []string) ([]bool, error) {
 	ctx = f.rec.label(ctx, "bloom.AddAll")
 	return f.addAll(ctx, items, nil)
@@ -37,8 +37,8 @@ func (h *handle) addAll(ctx context.Context, items []string, o *mirrorCall) ([]b
 
 func (h *handle) newAddBatch(items []string, o *mirrorCall) *batch {
 	b := h.newBatch(items, true, o)
-	// Until the header was seen, one request goes ahead alone: if the key
-	// holds something else, no more than that one touches it.
+	// Until the header was seen, one request goes ahead alone: if the key holds
+	// something else, no other touches it.
 	b.alone = h.rec.headed() && !h.rec.verified.Load()
 	return b
 }
@@ -71,7 +71,7 @@ func (h *handle) existsAll(ctx context.Context, items []string, o *mirrorCall) (
 }
 
 // batch is one AddAll or ExistsAll of one client under way. Its items go to one
-// record or, if the type has several, each to the one that laneOf chooses.
+// record or, if the type has several, each to the one chosen by laneOf.
 type batch struct {
 	h        *handle // whose limits hold
 	lanes    []lane
@@ -109,9 +109,9 @@ type lane struct {
 	stopped atomic.Bool // nothing more is sent
 }
 
-// A part is one request of a batch, with a piece for each record. Later items of
-// the batch that are equal to one of its items are not sent while it is under
-// way: they wait for its answer.
+// A part is one request of a batch, with a piece for each record. While it is
+// under way, later items of the batch are not sent if they are equal to one of
+// its items: they wait for its answer.
 type part struct {
 	pieces []piece
 	size   int            // about the bytes of the body
@@ -260,7 +260,7 @@ func (b *batch) begin(ctx context.Context, p *part, lane int) bool {
 	q.observer, q.removing = b.observer, b.removing
 	q.aim(ctx, b.adding)
 	if b.adding {
-		// Each part has a birth number of its own, by which it knows later
+		// Each part has a birth number of its own: by it the part knows later
 		// whether it made the filter.
 		q.beginWrite(newBirth(), b.parts)
 	} else {
@@ -276,7 +276,7 @@ func (b *batch) begin(ctx context.Context, p *part, lane int) bool {
 var maxPartItems = 1 << 20
 
 // waits reports whether an equal item is under way in another request. The
-// server might run the two requests in either order, so the item is not sent,
+// server might run the two requests in either order. So the item is not sent,
 // and gets its answer with the other.
 func (b *batch) waits(item string, index int) bool {
 	b.mu.Lock()

@@ -36,7 +36,7 @@ func (b *batch) drop(p *part) {
 	b.flying = slices.DeleteFunc(b.flying, func(other *part) bool { return other == p })
 	b.mu.Unlock()
 	// Nothing is appended to p.same any more. The second of equal items is
-	// seen, so that its answer stays false.
+	// seen: its answer stays false.
 	for _, s := range p.same {
 		b.states[s.item] = b.states[s.first]
 		if b.states[s.first] == ItemUncertain {
@@ -85,7 +85,7 @@ func (b *batch) tookAdds(c *piece) {
 	}
 }
 
-// isRecreated compares the birth numbers that the parts found.
+// isRecreated compares the birth numbers found by the parts.
 func (b *batch) isRecreated(c *piece) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -120,8 +120,7 @@ func stateAfterAdd(q *request) ItemState {
 }
 
 // tookReads notes the answers of one record to a part of an ExistsAll. After a
-// look-up that failed, the items are not done, except those that were found all
-// the same.
+// failed look-up, the items are not done, except those found all the same.
 func (b *batch) tookReads(c *piece) {
 	q := c.q
 	err := q.err
@@ -146,8 +145,8 @@ func (b *batch) mark(c *piece, state ItemState) {
 	}
 }
 
-// fail keeps the first error that matters. After a fatal one no more is sent to
-// the record; what is under way ends by itself.
+// fail keeps the first error of any weight. After a fatal one no more is sent
+// to the record; what is under way ends by itself.
 func (b *batch) fail(lane int, err error, fatal bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -187,12 +186,12 @@ func (b *batch) result() ([]bool, error) {
 }
 
 // ItemState is what is known of one item after a batch that failed. The zero
-// value is ItemNotDone.
+// value is [ItemNotDone].
 type ItemState uint8
 
 const (
-	// ItemNotDone: the item was not sent or was refused, so that the filter is
-	// as before; or its look-up brought no answer.
+	// ItemNotDone: the item was not sent or was refused, and the filter is as
+	// before; or its look-up brought no answer.
 	ItemNotDone ItemState = iota
 	// ItemDone: the item's answer holds.
 	ItemDone
@@ -217,8 +216,8 @@ func (s ItemState) String() string {
 	return "ItemState(" + strconv.Itoa(int(s)) + ")"
 }
 
-// BatchError is returned by AddAll, AddSeq and ExistsAll if one of their requests
-// failed. To call again with the items that are not done is harmless, but an
+// BatchError is returned by AddAll, AddSeq and ExistsAll if one of their
+// requests failed. Calling again with the items not done is harmless, but an
 // item whose state is unknown may then answer "seen". It is plain data.
 type BatchError struct {
 	// Items has the state of each item of the batch, by its index.
@@ -249,9 +248,9 @@ func (e *BatchError) Error() string {
 	return text + ": " + e.Err.Error()
 }
 
-// SafeToRetry reports whether certainly nothing of the batch was done, so that a
-// second call takes no new item for a seen one. It is what upstash.SafeToRetry
-// returns for the error.
+// SafeToRetry reports whether certainly nothing of the batch was done: a second
+// call then takes no new item for a seen one. [upstash.SafeToRetry] returns the
+// same for the error.
 func (e *BatchError) SafeToRetry() bool {
 	return e.Count(ItemNotDone) == len(e.Items) && upstash.SafeToRetry(e.Err)
 }
@@ -260,9 +259,9 @@ func (e *BatchError) SafeToRetry() bool {
 func (e *BatchError) Unwrap() error { return e.Err }
 
 // InFilter reports whether all items of an Add or AddAll that returned err are
-// in the filter: true for nil, and for an error that only says that new or
-// seen is not known, or that the TTL is not set. It is for a caller that only
-// records what it did, and does not ask whether that was new.
+// in the filter: true for nil, and for an error that only says that new or seen
+// is not known, or that the TTL is not set. Use it if you only record items,
+// and do not ask whether they are new.
 func InFilter(err error) bool {
 	if batch, ok := as[*BatchError](err); ok {
 		return batch.Count(ItemDone)+batch.Count(ItemUncertain) == len(batch.Items)

@@ -10,8 +10,8 @@ import (
 )
 
 // A Config says how large a filter is and how it is stored. All programs that
-// use a filter have the same Capacity, FPRate, Seed and Scheme, or the same Bits
-// and Hashes: a program with others gets a MismatchError.
+// share a filter must use the same Capacity, FPRate, Seed and Scheme, or the
+// same Bits and Hashes. Otherwise their calls fail with a [*MismatchError].
 //
 // The zero value is not valid: set either Capacity and FPRate, or Bits and
 // Hashes. A Config is plain data, to be copied freely. Its String does not show
@@ -20,7 +20,7 @@ import (
 type Config struct {
 	_ struct{}
 
-	// Capacity is the number of distinct items that the filter is sized for, at
+	// Capacity is the number of distinct items the filter is sized for, at
 	// least 1. It takes more, with a rising false positive rate: twice as many
 	// at 1% make it 8%.
 	//
@@ -31,34 +31,34 @@ type Config struct {
 	Capacity uint64
 
 	// FPRate is the false positive rate at Capacity: above 0 and below 1, 0.01
-	// is "1 in 100". SchemeBlocked takes 1e-9 or more.
+	// is "1 in 100". [SchemeBlocked] takes 1e-9 or more.
 	FPRate float64
 
 	// Bits and Hashes set the geometry itself: the number of bits, from 1 to
-	// 2^32-192 (2^32 for LayoutBare), and of positions an item, from 1 to 63.
-	// SchemeBlocked takes multiples of 53 bits and even Hashes. They are meant
-	// for filters that another program made; set both or neither. If they are
-	// set, Capacity and FPRate size nothing and may be 0.
+	// 2^32-192 (2^32 for [LayoutBare]), and of positions an item, from 1 to 63.
+	// [SchemeBlocked] takes multiples of 53 bits and even Hashes. They are
+	// meant for filters made by another program; set both or neither. If they
+	// are set, Capacity and FPRate size nothing and may be 0.
 	Bits   uint64
 	Hashes int
 
 	// Seed of the hash; the default is 0. If it is random and secret, nobody
 	// else can choose items that are found without having been added. A wrong
-	// seed is noticed 126 times in 127: the header holds no more than seven bits
-	// of the seed's hash. Not for SchemeFNV1a.
+	// seed is noticed 126 times in 127: the header holds no more than seven
+	// bits of the seed's hash. Not for [SchemeFNV1a].
 	Seed uint64 `json:"-"`
 
-	// Scheme turns an item into positions; the default is SchemeBlocked.
+	// Scheme turns an item into positions; the default is [SchemeBlocked].
 	Scheme Scheme
 
-	// Layout of the Redis string; the default is LayoutHeaded.
+	// Layout of the Redis string; the default is [LayoutHeaded].
 	Layout Layout
 
 	// TTL is the time from the filter's creation until it expires, at least 1
 	// ms; parts of a millisecond are dropped. Using the filter does not prolong
 	// it. At its end all items are forgotten at once, those of the last minute
-	// too: a TTL of 90 days does not mean the items of the last 90 days. 0 means
-	// that this handle sets none.
+	// too: a TTL of 90 days does not mean the items of the last 90 days. With 0
+	// this handle sets none.
 	TTL time.Duration
 
 	// BatchBytes is the longest request body, in bytes, that AddAll, AddSeq and
@@ -72,28 +72,29 @@ type Config struct {
 	BatchParallel int
 
 	// MissingIsEmpty makes look-ups in a missing filter answer no, and its
-	// cardinality 0; the default is ErrNotFound. It weakens the guarantee that
-	// a no is true: after a filter expired or was evicted, its items are "never
-	// added".
+	// cardinality 0; the default is [ErrNotFound]. It weakens the guarantee:
+	// after a filter expired or was evicted, its items are "never added".
 	MissingIsEmpty bool
 
-	// MustExist makes an Add to a missing filter return ErrNotFound and create
-	// nothing; Create makes the filter. It is for a filter that was filled once,
-	// in whose place no empty one may come after an eviction. A BITFIELD cannot
-	// ask for that, so an Add becomes a script, of three billed commands. Its
-	// writes leave the TTL alone: Create has settled it. Not for LayoutBare.
+	// MustExist makes an Add to a missing filter return [ErrNotFound] and
+	// create nothing; Create makes the filter. Use it for a filter that is
+	// filled once and must not silently come back empty after an eviction. A
+	// BITFIELD cannot ask for that, so an Add becomes a script, of three billed
+	// commands. Its writes leave the TTL alone: Create has settled it. Not for
+	// [LayoutBare].
 	MustExist bool
 
 	// Reads says which copy of a global database answers look-ups; the default
-	// is ReadsPrimary.
+	// is [ReadsPrimary].
 	Reads Reads
 
-	// WarnFill, if not nil, is called with the filter's Stats when a write (Add,
-	// AddAll, AddSeq, AddIn, Load or Merge) finds the filter over its Capacity,
-	// which must be set. Load and Merge know from their own answer. Of filters
-	// that single Adds fill, 99 in 100 have the first call before 1.3 times
-	// Capacity, for a Capacity of 200 before 1.6 times, however many handles add.
-	// A batch counts as one write: from a Capacity of 10,000 on that makes no
+	// WarnFill, if not nil, is called with the filter's Stats when a write
+	// ([Filter.Add], [Filter.AddAll], [Filter.AddSeq], [AddIn], [Filter.Load]
+	// or [Filter.Merge]) finds the filter over its Capacity, which must be set.
+	// Load and Merge know from their own answer. Of filters that single Adds
+	// fill, 99 in 100 have the first call before 1.3 times Capacity, for a
+	// Capacity of 200 before 1.6 times, however many handles add. A batch
+	// counts as one write: from a Capacity of 10,000 on that makes no
 	// difference but for small batches (1.4 times), and in smaller filters the
 	// first call may come at twice Capacity or later.
 	//
@@ -107,9 +108,9 @@ type Config struct {
 	WarnFill func(Stats) `json:"-"`
 }
 
-// Geometry checks the whole Config and works out the geometry of its filter.
-// The error is a *ConfigError. It sends nothing and takes about a
-// microsecond for SchemeBlocked, less for the others.
+// Geometry checks the whole [Config] and works out the geometry of its filter.
+// The error is a [*ConfigError]. It sends nothing and takes about a microsecond
+// for [SchemeBlocked], less for the others.
 func (c Config) Geometry() (Geometry, error) {
 	if err := c.check(); err != nil {
 		return Geometry{}, err
@@ -135,8 +136,7 @@ func (c Config) Geometry() (Geometry, error) {
 // explicit reports whether Bits and Hashes were set, and not the size.
 func (c Config) explicit() bool { return c.Bits != 0 || c.Hashes != 0 }
 
-// check finds values that no filter can have, and combinations without a
-// meaning.
+// check finds values no filter can have, and combinations without a meaning.
 func (c Config) check() error {
 	switch {
 	case c.explicit() && c.Bits == 0:
@@ -190,8 +190,8 @@ func (c Config) checkBlocked() error {
 	return nil
 }
 
-// checkLimits finds a geometry that does not fit into the format or a Redis
-// string. The error names a field that the user has set.
+// checkLimits finds a geometry too large for the format or a Redis string. The
+// error names a field set by the user.
 func (c Config) checkLimits(g Geometry) error {
 	limit := maxCells(c.Scheme, c.Layout)
 	switch {
@@ -250,7 +250,7 @@ func (c Config) String() string {
 	return f.in("Config")
 }
 
-// Format is String for every verb, so that none shows the seed.
+// Format is String for every verb: none shows the seed.
 func (c Config) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, c.String()) }
 
 // fields writes the fields of a Config that are set.

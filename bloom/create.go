@@ -7,12 +7,11 @@ import (
 	"github.com/upbloom/upbloom/upstash"
 )
 
-// createScript makes the filter with all that belongs to it, if the key is free:
-// header, birth number (ARGV[2]), the last cell (ARGV[3]), bit 127, the kind's
-// own word (ARGV[5]), and unless ARGV[4] is 0 a TTL, which ARGV[6] sets: PEXPIRE
-// or PEXPIREAT. A string whose first 53 bits are 0 is other data. The script
-// returns the header, the birth number and the kind's word that are there
-// afterwards.
+// createScript makes the filter with all that belongs to it, if the key is
+// free: header, birth number (ARGV[2]), the last cell (ARGV[3]), bit 127, the
+// kind's own word (ARGV[5]), and unless ARGV[4] is 0 a TTL, which ARGV[6] sets:
+// PEXPIRE or PEXPIREAT. A string whose first 53 bits are 0 is other data. The
+// script returns the header, the birth number and the kind's word afterwards.
 var createScript = upstash.NewScript(shebang + `local w = redis.call('BITFIELD_RO', KEYS[1],
   'GET', 'u53', '0', 'GET', 'u53', '64', 'GET', 'u53', '128')
 if w[1] ~= 0 then return w end
@@ -24,17 +23,18 @@ redis.call('BITFIELD', KEYS[1], 'SET', 'u53', '0', ARGV[1], 'SET', 'u53', '64', 
 if settled == '1' then redis.call(ARGV[6], KEYS[1], ARGV[4]) end
 return {tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[5])}`)
 
-// Create makes the filter with its whole string and its TTL. The string does not
-// grow later, so no later Add can make it too large for the database. Create
-// reports whether it made the filter. False means that a filter of the same
-// geometry was there; a *MismatchError means that the key holds another filter,
-// and ErrNotFilter other data. Both are left untouched.
+// Create makes the filter with its whole string and its TTL. The string does
+// not grow later: no later [Filter.Add] can make it too large for the database.
+// Create reports whether it made the filter. If a filter of the same geometry
+// was there, it returns false. If the key holds another filter, the error is a
+// [*MismatchError], and [ErrNotFilter] if it holds other data. Create leaves
+// both untouched.
 //
 // It is one request, a script: two billed commands if the filter is there, four
 // if Create makes it, and one more if it has a TTL. If several clients create
 // the same key at once, exactly one gets true, even if replies are lost: the
-// birth number says which client made the filter. A Bare filter has none, and
-// Create returns a *ConfigError.
+// birth number says which client made the filter. A Bare filter has no birth
+// number, and Create returns a [*ConfigError].
 //
 // Create is repeated after a lost reply. If others delete the filter between two
 // attempts, the second makes it again, empty.

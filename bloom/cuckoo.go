@@ -7,15 +7,15 @@ import (
 	"github.com/upbloom/upbloom/upstash"
 )
 
-// A Cuckoo is a handle to one filter from which items can be removed: a table of
-// short fingerprints in Redis. Make it with NewCuckoo or OpenCuckoo; the zero
-// value is not usable. It holds no data of the filter. It is safe for concurrent
-// use and must not be copied.
+// A Cuckoo is a handle to one filter from which items can be removed: a table
+// of short fingerprints in Redis. Make it with [NewCuckoo] or [OpenCuckoo]; the
+// zero value is not usable. It holds no data of the filter. It is safe for
+// concurrent use and must not be copied.
 //
-// Add stores a copy of the item, each time that it is called, and Remove takes
-// one copy out. So remove only what was added, and as often as it was added: two
-// items may share a fingerprint, and removing an item that was never added may
-// remove another item's copy, whose "no" is then wrong.
+// Each Add stores a copy of the item, and each Remove takes one copy out. So
+// remove only what was added, and as often as it was added: two items may share
+// a fingerprint. If an item that was never added is removed, another item's
+// copy may go, and the "no" about that item is then wrong.
 //
 // A plain [Filter.Add] at a Cuckoo's key, by mistake, damages the table: members
 // are denied from then on. One such Add denied 2 of 9,000 members, ten 15, and a
@@ -23,29 +23,29 @@ import (
 //
 // # Cost
 //
-// Exists is one request and one billed command, which reads two words at any
-// rate. Add and Remove, of one item or of 500, are one request each, a script:
-// three billed commands while there is room. In a filter that fills up, items
-// have to be moved to make room for others, and the words of their places are read
-// first. In filters for 100,000 items, a request of 500 was billed as 3.2 to 3.7
-// commands on average up to half of Capacity, as 5.5 to 7 at 95% of it and as 7 or
-// 8 at Capacity, an Add of one item at Capacity as 4.1 to 4.4. A filter takes 11.2
-// bits an item for a false positive rate of 1 in 100 and 14.1 for 1 in 1,000; see
-// [CuckooConfig].
+// Exists is one request and one billed command, and reads two words at any
+// rate. Add and [Cuckoo.Remove], of one item or of 500, are one request each, a
+// script: three billed commands while there is room. As a filter fills up,
+// items have to be moved to make room for others, and the words of their places
+// are read first. In filters for 100,000 items, a request of 500 was billed as
+// 3.2 to 3.7 commands on average up to half of Capacity, as 5.5 to 7 at 95% of
+// it and as 7 or 8 at Capacity, an Add of one item at Capacity as 4.1 to 4.4. A
+// filter takes 11.2 bits an item for a false positive rate of 1 in 100 and 14.1
+// for 1 in 1,000; see [CuckooConfig].
 //
 // An Add takes 1.2 times as long as [Filter.Add], and a look-up no longer than
-// [Filter.Exists]. A request of 500 Adds takes as long as with a Filter while
-// there is room, and five times as long at Capacity; the server runs nothing else
-// meanwhile.
+// [Filter.Exists]. A request of 500 Adds takes as long as with a [Filter] while
+// there is room, and five times as long at Capacity; the server runs nothing
+// else meanwhile.
 //
 // # Errors
 //
-// Add returns [ErrFull] if it finds no place, and has then changed nothing. The
-// table is sized so that this happens before Capacity at most 2 times in 10,000
-// if no item is in more than once; see CuckooConfig.Capacity.
-// A call is not repeated if its outcome is not known, because a second copy would
-// be stored, or a second one removed: it returns [ErrUncertain], and the caller
-// decides. Nothing is changed if the key holds something else.
+// Add returns [ErrFull] if it finds no place, and has then changed nothing. By
+// the table's size, this happens before Capacity at most 2 times in 10,000 if
+// no item is in more than once; see [CuckooConfig.Capacity]. A call is not
+// repeated if its outcome is not known, because a second copy would be stored,
+// or a second one removed: it returns [ErrUncertain], and the caller decides.
+// Nothing is changed if the key holds something else.
 //
 // The table is the one of Fan, Andersen, Kaminsky and Mitzenmacher, "Cuckoo
 // filter: practically better than Bloom", CoNEXT 2014.
@@ -55,8 +55,8 @@ type Cuckoo struct {
 }
 
 // NewCuckoo makes a handle for the cuckoo filter at key. It checks the
-// CuckooConfig, and returns a *ConfigError if that is wrong. It sends nothing:
-// Create or the first Add makes the filter itself.
+// [CuckooConfig], and returns a [*ConfigError] if it is wrong. It sends
+// nothing: Create or the first Add makes the filter itself.
 func NewCuckoo(c *upstash.Client, key string, cfg CuckooConfig) (*Cuckoo, error) {
 	geo, err := cfg.Geometry()
 	if err != nil {
@@ -102,40 +102,40 @@ func OpenCuckoo(ctx context.Context, c *upstash.Client, key string, opts ...Open
 	return newCuckoo(c, key, own, want), nil
 }
 
-// Create makes the filter with its whole string, so that no later Add can make it
-// too large for the database. It reports whether it made the filter; cost and
-// errors are those of [Filter.Create].
+// Create makes the filter with its whole string: no later [Cuckoo.Add] can make
+// it too large for the database. It reports whether it made the filter; cost
+// and errors are those of [Filter.Create].
 func (f *Cuckoo) Create(ctx context.Context) (created bool, err error) {
 	ctx = f.rec.label(ctx, "bloom.Cuckoo.Create")
 	return f.create(ctx, headerBits+f.rec.geo.Bits, f.rec.shape.word(nil))
 }
 
-// Add stores a copy of the item and reports whether it was new: true if there was
-// no copy of it. False means that there was one, or that another item has the
-// same fingerprint; the copy is stored all the same, and a Remove takes it out.
-// Add creates the filter if there is none, unless CuckooConfig.MustExist is set.
+// Add stores a copy of the item and reports whether it was new: true if there
+// was no copy of it, false if there was one, or if another item has the same
+// fingerprint. The copy is stored all the same, and a Remove takes it out. Add
+// creates the filter if there is none, unless [CuckooConfig.MustExist] is set.
 //
-// ErrFull means that the item found no place, or is in as often as it can be, and
-// that nothing was changed. ErrUncertain means that the copy may have been stored
-// or not: to add it again may store a second one.
+// [ErrFull] is returned if the item found no place, or is in as often as it can
+// be; nothing was changed. After [ErrUncertain] the copy may have been stored
+// or not: adding the item again may store a second one.
 func (f *Cuckoo) Add(ctx context.Context, item string) (added bool, err error) {
 	return f.writeOne(f.rec.label(ctx, "bloom.Cuckoo.Add"), item, nil, false)
 }
 
-// Remove takes one copy of the item out and reports whether there was one. Remove
-// only what was added: the copy that it finds may be another item's with the same
-// fingerprint. A missing filter is ErrNotFound.
+// Remove takes one copy of the item out and reports whether there was one.
+// Remove only what was added: the copy it finds may be another item's with the
+// same fingerprint. A missing filter is [ErrNotFound].
 //
-// ErrUncertain means that a copy may have been taken out or not: to remove it
+// After [ErrUncertain] a copy may have been taken out or not: removing the item
 // again may take another copy.
 func (f *Cuckoo) Remove(ctx context.Context, item string) (removed bool, err error) {
 	return f.writeOne(f.rec.label(ctx, "bloom.Cuckoo.Remove"), item, nil, true)
 }
 
-// Exists reports whether a copy of the item is in the filter. False means that
-// there is none. True means that there is one, or that it is a false positive. It
-// is one request and one billed command; a missing filter is ErrNotFound, unless
-// CuckooConfig.MissingIsEmpty is set.
+// Exists reports whether a copy of the item is in the filter. If it returns
+// false without an error, there is none; if true, there is one, or it is a
+// false positive. It is one request and one billed command; a missing filter is
+// [ErrNotFound], unless [CuckooConfig.MissingIsEmpty] is set.
 func (f *Cuckoo) Exists(ctx context.Context, item string) (bool, error) {
 	return f.exists(f.rec.label(ctx, "bloom.Cuckoo.Exists"), item, nil)
 }
@@ -143,11 +143,11 @@ func (f *Cuckoo) Exists(ctx context.Context, item string) (bool, error) {
 // AddAll stores a copy of each item and reports for each whether it was new. Of
 // equal ones, one can be new.
 //
-// It sends as few requests as 500 items each and CuckooConfig.BatchBytes allow,
-// and up to CuckooConfig.BatchParallel of them at once. Each request adds all of
-// its items or none. If a request fails, the error is a *BatchError, which says
-// what is known of each item: an ItemUnknown may be in or not, and the items of a
-// request that ended in ErrFull are not done.
+// It sends as few requests as 500 items each and [CuckooConfig.BatchBytes]
+// allow, and up to [CuckooConfig.BatchParallel] of them at once. Each request
+// adds all of its items or none. If a request fails, the error is a
+// [*BatchError]. It says what is known of each item: an [ItemUnknown] may be in
+// or not, and if a request ended in [ErrFull], its items are not done.
 func (f *Cuckoo) AddAll(ctx context.Context, items []string) ([]bool, error) {
 	return f.addAll(f.rec.label(ctx, "bloom.Cuckoo.AddAll"), items, nil)
 }
@@ -159,7 +159,8 @@ func (f *Cuckoo) RemoveAll(ctx context.Context, items []string) ([]bool, error) 
 }
 
 // ExistsAll reports for each item whether a copy is in the filter, with the
-// promises of Exists. It sends as few requests as CuckooConfig.BatchBytes allows.
+// promises of Exists. It sends as few requests as [CuckooConfig.BatchBytes]
+// allows.
 func (f *Cuckoo) ExistsAll(ctx context.Context, items []string) ([]bool, error) {
 	return f.existsAll(f.rec.label(ctx, "bloom.Cuckoo.ExistsAll"), items, nil)
 }
@@ -182,6 +183,6 @@ func (f *Cuckoo) Geometry() Geometry { return f.rec.geo }
 // String describes the handle without its key and seed.
 func (f *Cuckoo) String() string { return "bloom.Cuckoo(" + f.rec.geo.String() + ")" }
 
-// Format is String for every verb, so that %+v and %#v show neither the key nor
-// the seed.
+// Format is String for every verb: %+v and %#v show neither the key nor the
+// seed.
 func (f *Cuckoo) Format(s fmt.State, _ rune) { _, _ = fmt.Fprint(s, f.String()) }

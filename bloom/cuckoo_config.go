@@ -8,44 +8,45 @@ import (
 	"github.com/upbloom/upbloom/bloom/internal/cells"
 )
 
-// A CuckooConfig says how large a [Cuckoo] is. All programs that use it have the
-// same Capacity, FPRate and Seed: a program with others gets a [MismatchError].
+// A CuckooConfig says how large a [Cuckoo] is. All programs that share it must
+// use the same Capacity, FPRate and Seed. Otherwise their calls fail with a
+// [*MismatchError].
 //
 // The zero value is not valid: set Capacity and FPRate. A CuckooConfig is plain
 // data, to be copied freely. Its String does not show the seed.
 type CuckooConfig struct {
 	_ struct{}
 
-	// Capacity is the number of distinct items that the filter certainly takes,
-	// at least 1: the chance of ErrFull before is at most 2 in 10,000. An item
-	// that was added twice counts twice, and more: its copies share two buckets
-	// and cannot be moved elsewhere. If all items are in twice, the filter takes
+	// Capacity is the number of distinct items the filter takes, at least 1:
+	// the chance of [ErrFull] before is at most 2 in 10,000. An item that was
+	// added twice counts twice, and more: its copies share two buckets and
+	// cannot be moved elsewhere. If all items are in twice, the filter takes
 	// nine tenths of Capacity at 1 in 100 and at 1 in 1,000, if three times two
 	// thirds of it, and at lower rates less: buckets have fewer slots then.
 	Capacity uint64
 
 	// FPRate is the false positive rate at Capacity: above 0 and below 1. There
-	// are four sizes, and the filter has the smallest that suffices: 11.2 bits an
-	// item for 1 in 100, 14.1 for 1 in 1,000, 19.4 down to 1 in 21,800 and 31.5
-	// down to 6e-8, the lowest that there is: 1 in 16.7 million.
+	// are four sizes, and the filter has the smallest that suffices: 11.2 bits
+	// an item for 1 in 100, 14.1 for 1 in 1,000, 19.4 down to 1 in 21,800 and
+	// 31.5 down to 6e-8, the lowest of all: 1 in 16.7 million.
 	FPRate float64
 
 	// Seed of the hash; the default is 0. If it is random and secret, nobody else
 	// can choose items that collide. A wrong seed is noticed 126 times in 127.
 	Seed uint64 `json:"-"`
 
-	// MustExist makes an Add to a missing filter return ErrNotFound and create
-	// nothing; Create makes the filter. It costs nothing. After an eviction no
-	// empty filter comes in place of the one that was filled.
+	// MustExist makes an Add to a missing filter return [ErrNotFound] and
+	// create nothing; Create makes the filter. It costs nothing. After an
+	// eviction no empty filter takes the place of the filled one.
 	MustExist bool
 
-	// MissingIsEmpty makes look-ups in a missing filter answer no, and its Count
-	// 0; the default is ErrNotFound.
+	// MissingIsEmpty makes look-ups in a missing filter answer no, and its
+	// Count 0; the default is [ErrNotFound].
 	MissingIsEmpty bool
 
-	// Reads says which copy of a global database answers look-ups; the default is
-	// ReadsPrimary. Another copy may lag behind, so its "yes" may be an item that
-	// was removed, with ReadsNearestFirst too.
+	// Reads says which copy of a global database answers look-ups; the default
+	// is [ReadsPrimary]. Another copy may lag behind: its "yes" may be about a
+	// removed item, with [ReadsNearestFirst] too.
 	Reads Reads
 
 	// BatchBytes is the longest request body, in bytes, that AddAll, RemoveAll and
@@ -58,9 +59,9 @@ type CuckooConfig struct {
 	BatchParallel int
 }
 
-// Geometry checks the CuckooConfig and works out the geometry of its filter: Bits
-// is 53 a bucket, and Hashes the slots of a bucket. The error is a *ConfigError.
-// It sends nothing.
+// Geometry checks the [CuckooConfig] and works out the geometry of its filter:
+// Bits is 53 a bucket, and Hashes the slots of a bucket. The error is a
+// [*ConfigError]. It sends nothing.
 func (c CuckooConfig) Geometry() (Geometry, error) {
 	refuse := func(field, format string, args ...any) (Geometry, error) {
 		return Geometry{}, &ConfigError{Field: field, Reason: fmt.Sprintf(format, args...), of: "CuckooConfig"}
@@ -117,5 +118,5 @@ func (c CuckooConfig) String() string {
 	return "bloom.CuckooConfig{" + strings.TrimSuffix(b.String(), ", ") + "}"
 }
 
-// Format is String for every verb, so that none shows the seed.
+// Format is String for every verb: none shows the seed.
 func (c CuckooConfig) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, c.String()) }

@@ -24,8 +24,8 @@ func (e *fullError) Error() string {
 func (e *fullError) Is(target error) bool { return target == ErrFull }
 func (e *fullError) SafeToRetry() bool    { return true }
 
-// A copiesError is ErrUncertain of a write to a Cuckoo: whether it has run is not
-// known, and running it twice is not the same as once.
+// A copiesError is ErrUncertain of a write to a Cuckoo. It is not known whether
+// the write has run, and running it twice is not the same as once.
 type copiesError struct {
 	err      error
 	removing bool

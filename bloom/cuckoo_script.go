@@ -7,9 +7,9 @@ import (
 )
 
 // The writes of a Cuckoo are scripts. Each reads the words of its items in one
-// command, works out the new ones, and writes them in one more, of which the
-// kind's own word is the last operation. A script that cannot place all of its
-// items writes nothing.
+// command, works out the new ones, and writes them in one more, with the kind's
+// own word as the last operation. If it cannot place all of its items, it
+// writes nothing.
 //
 // ARGV[1] is the header, which also says the number of buckets and of slots.
 // From ARGV[4] on, each argument is an item: its fingerprint times 2^27, plus its
@@ -90,9 +90,9 @@ end
 local count, sum = floor(w[4] / 1048576) % 4294967296, w[4] % 1048576
 `
 
-// cuckooWrite ends both scripts. It writes the words that changed from the last
-// to the first, so that the string grows at once or not at all, and returns the
-// answers behind the header's.
+// cuckooWrite ends both scripts. It writes the changed words from the last to
+// the first: the string grows at once or not at all. It returns the answers
+// behind the header's.
 const cuckooWrite = `
 local changed, ops = {}, {}
 for b, was in pairs(old) do
@@ -123,12 +123,12 @@ local out = {w[1], w[2], w[3], w[4]}
 for i = 1, #fps do out[i + 4] = answers[i] end
 return out`
 
-// cuckooAddScript places all items together. In each round, an item that waits
+// cuckooAddScript places all items together. In each round, a waiting item
 // looks for the shortest path of moves to an empty slot among the words read,
-// breadth first over at most 400 buckets; then the words that the searches lacked
-// are read. An item is answered by 1 if no copy of it was there, else by 0. If an
-// item finds no place, it is answered by -1, or by -2 if its buckets hold nothing
-// but copies of it, and nothing is written.
+// breadth first over at most 400 buckets; then the words missed by the searches
+// are read. An item is answered by 1 if no copy of it was there, else by 0. If
+// an item finds no place, it is answered by -1, or by -2 if its buckets hold
+// nothing but copies of it, and nothing is written.
 var cuckooAddScript = upstash.NewScript(cuckooRead + `local answers, there, waiting = {}, {}, {}
 for i = 1, #fps do
   local fp, b, o = fps[i], one[i], two[i]

@@ -13,9 +13,9 @@ import (
 // look-up reads the item's two buckets; a write is a script.
 type cuckooShape struct{ buckets uint64 }
 
-// The kind's word is 1 | items:32 | ones:20: how many copies the table holds, and
-// the number of set bits of its cells mod 2^20. A write by anything else than our
-// scripts leaves the two behind, which Stats notices.
+// The kind's word is 1 | items:32 | ones:20: how many copies the table holds,
+// and the number of set bits of its cells mod 2^20. If anything but our scripts
+// writes, the two fall behind, and Stats notices.
 const (
 	cuckooOnesBits  = 20
 	cuckooItemsBits = 32

@@ -13,9 +13,9 @@ import (
 	"github.com/upbloom/upbloom/upstash"
 )
 
-// Count returns how many copies the filter holds: those that were added and not
-// removed. It is exact, and one request of one billed command. A missing filter
-// is ErrNotFound, unless CuckooConfig.MissingIsEmpty is set.
+// Count returns how many copies the filter holds: those added and not removed.
+// It is exact, and one request of one billed command. A missing filter is
+// [ErrNotFound], unless [CuckooConfig.MissingIsEmpty] is set.
 func (f *Cuckoo) Count(ctx context.Context) (uint64, error) {
 	ctx = f.rec.label(ctx, "bloom.Cuckoo.Count")
 	q := newRequest(&f.rec)
@@ -38,8 +38,8 @@ type CuckooStats struct {
 	Bytes uint64
 	// Items is how many copies the filter holds.
 	Items uint64
-	// Capacity is what the filter was sized for: CuckooConfig.Capacity, or, if it
-	// was opened, what follows from the geometry.
+	// Capacity is what the filter was sized for: [CuckooConfig.Capacity], or,
+	// if it was opened, what follows from the geometry.
 	Capacity uint64
 	// Fill is the share of slots that hold a copy, 0 to 1. A table is full at
 	// 0.84 to 0.96, by its size.
@@ -47,9 +47,9 @@ type CuckooStats struct {
 	// FPRate is the false positive rate at Capacity, LiveFPRate that of now.
 	FPRate     float64
 	LiveFPRate float64
-	// Damaged is true if something else than a Cuckoo has written to the table,
-	// such as a plain Filter's Add: an item that was added may be denied. Make
-	// the filter anew. One damage in a million goes unnoticed.
+	// Damaged is true if anything but a [Cuckoo] has written to the table, such
+	// as a plain [Filter]'s Add: members may be denied. Make the filter again.
+	// One damage in a million goes unnoticed.
 	Damaged bool
 	// TTL is the time until the filter expires, 0 if it does not.
 	TTL time.Duration
@@ -62,9 +62,9 @@ var cuckooStatsScript = upstash.NewScript(ours + `return {w[1], w[4],
   redis.call('STRLEN', KEYS[1]), redis.call('PTTL', KEYS[1])}`)
 
 // Stats reads the state of the filter: one request, a script of five billed
-// commands. The server reads the whole string, about 1 ms a megabyte. In a global
-// database the nearest region answers. A missing filter is ErrNotFound, whatever
-// MissingIsEmpty says.
+// commands. The server reads the whole string, about 1 ms a megabyte. In a
+// global database the nearest region answers. A missing filter is
+// [ErrNotFound], whatever MissingIsEmpty says.
 func (f *Cuckoo) Stats(ctx context.Context) (CuckooStats, error) {
 	ctx = f.rec.label(ctx, "bloom.Cuckoo.Stats")
 	first, last := f.rec.cellRange()

@@ -1,8 +1,8 @@
 // Package bloom keeps Bloom filters in Redis, behind the Upstash REST API.
 //
-// A Bloom filter is a compact set. It may report items that it never held, which
-// is a false positive, but never forgets one that it does. This package stores
-// it in one Redis string, so that many processes share it:
+// A Bloom filter is a compact set. It may report an item it never held, a false
+// positive, but never forgets one it does. This package stores the filter in
+// one Redis string, and many processes share it:
 //
 //	visited, err := bloom.New(client, "crawler:visited", bloom.Config{
 //		Capacity: 1_000_000, FPRate: 0.01,
@@ -33,16 +33,16 @@
 //
 // # Guarantee
 //
-// A "no" is true: if Exists returns false without an error, the item was never
-// added to the live filter. Whatever could break that is an error: a filter
-// that is missing, expired or evicted ([ErrNotFound]), one of another size or
+// A "no" is true: if [Filter.Exists] returns false without an error, the item
+// was never added to the live filter. Whatever could break this is an error: a
+// missing, expired or evicted filter ([ErrNotFound]), one of another size or
 // seed ([MismatchError]), other data ([ErrNotFilter]), a reply that was cut. A
 // "yes" may be a false positive; [Config.FPRate] is their share. A retry never
 // turns a new item into a seen one.
 //
 // Some choices weaken the "no". [LayoutBare] has no header to check.
-// MissingIsEmpty takes a missing filter for an empty one. With [ReadsNearest] or
-// a read-only token the answer may come from a region that lags behind.
+// [Config.MissingIsEmpty] takes a missing filter for an empty one. With
+// [ReadsNearest] or a read-only token a region may answer that lags behind.
 //
 // # Usage
 //
@@ -75,9 +75,10 @@
 //	10,000,000     13 MB              20 MB                40 MB
 //	100,000,000    134 MB             202 MB               403 MB
 //
-// A filter for 1 in 100 is wrong 1 time in 1,000 at half its capacity, 1 in 29 at
-// one and a half times its capacity, and 8% of the time at twice. Config.WarnFill
-// tells you in time. A record beyond 100 MB needs a larger plan.
+// A filter for 1 in 100 is wrong 1 time in 1,000 at half its capacity, 1 in 29
+// at one and a half times its capacity, and 8% of the time at twice.
+// [Config.WarnFill] tells you in time. A record beyond 100 MB needs a larger
+// plan.
 //
 // # Counting
 //
@@ -89,12 +90,12 @@
 //	SchemeBlocked   0.22%  0.23%  0.35%  0.37%  0.52%  0.80%
 //	SchemeXXH3      0.28%  0.27%  0.54%  0.70%
 //
-// A HyperLogLog beside the filter would have 0.81%. Who only counts, and never
-// asks for an item, uses PFADD and PFCOUNT: 12 KB for any number of items.
+// A HyperLogLog beside the filter would have 0.81%. If you only count, and
+// never ask for an item, use PFADD and PFCOUNT: 12 KB for any number of items.
 //
-// There is no counting filter, from which items can be removed: with counters
-// of four bits it takes 38 bits an item at 1 in 100. A [Cuckoo] does the same in
-// 11.
+// Items cannot be removed from a Bloom filter, unless it has counters, and
+// there is no such type: with counters of four bits it takes 38 bits an item at
+// 1 in 100. A [Cuckoo] does the same in 11.
 //
 // # Errors and retry safety
 //
@@ -102,30 +103,32 @@
 // [upstash.CallError]), or are this package's own. None holds a key, an item or
 // a seed.
 //
-// An attempt whose reply was lost is repeated. If the item's bits are then all
-// set, the lost attempt may have set them: that is [ErrUncertain], "in, but new
-// or seen is not known". If one of them was still 0, the answer is certain.
-// After any other error of Add the item may be in: [upstash.SafeToRetry] reports
-// whether it certainly is not, [InFilter] whether it is, a [BatchError] both for
-// each item.
+// If the reply to an attempt is lost, the attempt is repeated. If the item's
+// bits are then all set, the lost attempt may have set them: this is
+// [ErrUncertain], "in, but new or seen is not known". If one of them was still
+// 0, the answer is certain. After any other error of Add the item may be in:
+// [upstash.SafeToRetry] reports whether it certainly is not, [InFilter] whether
+// it is, a [BatchError] both for each item.
 //
 // A call ends with its context, unless the items are in and a step remains: to
-// set the TTL, turn a [Window], grow a [Scalable] or remove an upload's parts. That
-// step has a second of its own, and with [Filter.Replace] there may be two.
+// set the TTL, turn a [Window], grow a [Scalable] or remove an upload's parts.
+// This step has a second of its own, and with [Filter.Replace] there may be
+// two.
 //
-// A handle that meets another filter writes nothing more until Exists or Create
-// finds its own filter, or none. The Add that met the other filter has run: it
-// may have set k bits there, and has cleared none. If the key held other data,
-// the Add may have changed its first bytes: give filters keys of their own.
+// If a handle meets another filter, it writes nothing more until Exists or
+// Create finds its own filter, or none. The Add that met the other filter has
+// run: it may have set k bits there, and has cleared none. If the key held
+// other data, the Add may have changed its first bytes: give filters keys of
+// their own.
 //
 // # TTL and reads
 //
-// [Config.TTL] counts from the first write of a handle that has one, and no later
-// one prolongs it. A bit of the header says that the TTL is settled. Every write
-// of a handle with a TTL also reads this bit, and sends the EXPIRE if it is 0.
-// If that gets no answer, the write returns no error: the next write does what
-// a crash or the network left undone. Look-ups go to the primary of a global
-// database, unless Config.Reads says otherwise.
+// [Config.TTL] counts from the first write of a handle with a TTL, and no later
+// write prolongs it. A bit of the header says that the TTL is settled. Every
+// write of a handle with a TTL also reads this bit, and sends the EXPIRE if it
+// is 0. If the EXPIRE gets no answer, the write returns no error: the next
+// write does what a crash or the network left undone. Look-ups go to the
+// primary of a global database, unless [Config.Reads] says otherwise.
 //
 // # Cost
 //
@@ -164,22 +167,23 @@
 // cross the network. A filter pays off near the code. The README says when not
 // to use one.
 //
-// A write that finds the TTL not settled sends one request more, of four
+// If a write finds the TTL not settled, it sends one request more, of four
 // commands. Create is one request, of two commands if the filter is there, else
 // of four or five. Open is one request of two commands. A batch is cut into
-// requests of Config.BatchBytes.
+// requests of [Config.BatchBytes].
 //
 // # Format and compatibility
 //
 // A filter is one Redis string: 24 bytes of header, then the cells. The header
-// says the kind too, so that a window or a shard is not taken for a filter. The
-// format of version 1 is frozen and written down in FORMAT.md, with programs in
+// says the kind too: a window or a shard is not taken for a filter. The format
+// of version 1 is frozen and written down in FORMAT.md, with programs in
 // JavaScript and Python that read it. [LayoutBare] with [SchemeFNV1a] is the
-// string of the article "Building a high-speed Bloom Filter with Upstash Redis".
+// string of the article "Building a high-speed Bloom Filter with Upstash
+// Redis".
 //
-// Every string carries a random birth number, drawn when it is created. Two
-// filters that use the same key one after the other have different ones, which is
-// how a Mirror, a Snapshot or a batch notices the change. A TTL is settled once
-// EXPIRE was run, or once the user has decided with [Filter.Expire] or
-// [Filter.Persist].
+// Every string carries a random birth number, drawn when it is created. If two
+// filters use the same key one after the other, they have different ones: this
+// is how a [Mirror], a [Filter.Snapshot] or a batch notices the change. A TTL
+// is settled once EXPIRE was run, or once the user has decided with
+// [Filter.Expire] or [Filter.Persist].
 package bloom

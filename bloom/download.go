@@ -17,11 +17,11 @@ import (
 var partScript = upstash.NewScript(ours +
 	`return {w[1], w[3], redis.call('GETRANGE', KEYS[1], ARGV[2], ARGV[3])}`)
 
-// A partReader reads parts of the filter that has a birth number.
+// A partReader reads parts of the filter with a birth number.
 type partReader struct {
 	rec   *record
 	birth int64
-	// near lets the nearest region answer, and remembers nothing that it says.
+	// near lets the nearest region answer, and remembers nothing it says.
 	near bool
 }
 
@@ -56,7 +56,7 @@ func (r *record) readBare(ctx context.Context, from, to int) ([]byte, error) {
 func partTimeout(n int) time.Duration { return time.Duration(n/partRate) * time.Second }
 
 // binary sends a command whose answer has bytes. It asks for RESP2, and for
-// base64 from a server that does not send that. judge takes the answer apart.
+// base64 if the server does not send RESP2. judge takes the answer apart.
 func (r *record) binary(ctx context.Context, cmd upstash.Command,
 	judge func(upstash.Reply, error) ([]byte, error),
 ) ([]byte, error) {
@@ -139,7 +139,7 @@ func partIn(reply upstash.Reply, most int) ([]byte, error) {
 	return part, nil
 }
 
-// replyWord is fieldWord for a reply that is a single number.
+// replyWord is fieldWord for a reply of a single number.
 func replyWord(reply upstash.Reply) (int64, error) {
 	n, err := reply.Int64()
 	if err != nil {

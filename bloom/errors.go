@@ -7,44 +7,43 @@ import (
 	"github.com/upbloom/upbloom/upstash"
 )
 
-// Errors to test for with errors.Is. Those that come from the database wrap the
-// error of package upstash as well. None of them holds a key, an item or a
-// seed.
+// Errors to test for with errors.Is. Those from the database wrap the error of
+// package upstash as well. None of them holds a key, an item or a seed.
 var (
 	// ErrNotFound is returned when there is no filter at the key: it was never
-	// created, has expired, or was deleted or evicted. It is not a "no", for
-	// the items may have been added to the filter that went away. Call Create,
-	// or set Config.MissingIsEmpty if a missing filter means that nothing was
+	// created, has expired, or was deleted or evicted. It is not a "no": the
+	// items may have been added to the filter that went away. Call Create, or
+	// set [Config.MissingIsEmpty] if a missing filter means that nothing was
 	// added yet.
 	ErrNotFound = errors.New("bloom: no filter at this key: it was never created, expired or" +
 		" was evicted; check the key and the database's URL, or call Create")
 
 	// ErrSaturated is returned when a number of items is asked of a filter with
-	// all bits set, which finds every item and no longer knows how many it
-	// holds.
+	// all bits set. Such a filter finds every item and no longer knows how many
+	// it holds.
 	ErrSaturated = errors.New("bloom: all bits of the filter are set, so that it finds every" +
 		" item; make another with a larger Capacity")
 
 	// ErrUncertain is returned when an item was added after a retry and is in
-	// the filter, but whether it was new is not known: an attempt whose reply
-	// was lost may have set its bits. Of Load, Merge, Restore and Replace it means
-	// that it is not known whether the upload was taken, of a [Cuckoo]'s writes
-	// that it is not known whether they have run.
+	// the filter, but it is not known whether it was new: a lost attempt may
+	// have set its bits. After Load, Merge, Restore and Replace it is not known
+	// whether the upload was taken, and after a write of a [Cuckoo] whether it
+	// has run.
 	ErrUncertain = errors.New("bloom: the item is in the filter, and it may have been new: an" +
 		" earlier attempt may have added it; treat it as new if doing the work twice is better" +
 		" than never")
 
-	// ErrFull is returned when a [Cuckoo] has no place for an item, or for one of
-	// the items of a request. Nothing was added. Make a filter with a larger
+	// ErrFull is returned when a [Cuckoo] has no place for an item, or for one
+	// of the items of a request. Nothing was added. Make a filter with a larger
 	// Capacity, or remove items. It is also returned for an item that is in as
-	// often as it can be: 4 to 10 times, twice as often as a bucket has slots, or
-	// half of that if its two buckets are one.
+	// often as it can be: 4 to 10 times, twice as often as a bucket has slots,
+	// or half as often if its two buckets are one.
 	ErrFull = errors.New("bloom: the cuckoo filter is full, and nothing was added: remove items, or" +
 		" make a filter with a larger Capacity")
 
-	// ErrRecreated is returned when the filter went away during a call that has
-	// several steps, and was made anew: what the earlier steps added is not in
-	// the new filter, and what they read is not of it. Call again.
+	// ErrRecreated is returned when the filter was deleted and made again in
+	// the midst of a call of several steps. What the earlier steps added is not
+	// in the new filter, and what they read is not of it. Call again.
 	ErrRecreated = errors.New("bloom: the filter was deleted, expired or was evicted during the" +
 		" call, and was made anew; what was added before is gone: call again")
 
@@ -56,15 +55,16 @@ var (
 
 	// ErrNoGrowth is returned when the server refused the script by which a
 	// [Scalable] grows. The items of an Add are in the filter and its answer
-	// holds, but while the script is refused, more items raise the false positive
-	// rate. Of an AddAll of many items, which finds room for them first, nothing
-	// was added. [InFilter] tells the two apart. Use a token that may run EVAL.
+	// holds, but while the script is refused, more items raise the false
+	// positive rate. An AddAll of many items finds room for them first, and has
+	// then added nothing. [InFilter] tells the two apart. Use a token that may
+	// run EVAL.
 	ErrNoGrowth = errors.New("bloom: the filter cannot grow: the server refused the script that adds" +
 		" a layer; use a token that may run EVAL")
 
-	// ErrNoClock is returned by the writes of a Window if the token may not run
-	// TIME: without the server's clock no writer knows the epoch. Nothing was
-	// written.
+	// ErrNoClock is returned by the writes of a [Window] if the token may not
+	// run TIME: without the server's clock no writer knows the epoch. Nothing
+	// was written.
 	ErrNoClock = errors.New("bloom: a Window needs the server's clock, and the token may not run" +
 		" TIME: use a token that may")
 
@@ -73,11 +73,12 @@ var (
 	ErrKeyExists = errors.New("bloom: the key to rename to holds something: choose another key," +
 		" or delete it first")
 
-	// ErrNotFilter is returned when the key holds a string that is not a filter
-	// of this format, or one of a newer version of it. Use a key that holds
-	// nothing else. A write that may make the filter cannot tell a string whose
-	// first 24 bytes are 0, as a sparse bitmap's may be, from nothing: it writes
-	// a header there, and the bitmap is a filter from then on.
+	// ErrNotFilter is returned when the key holds something else than a filter
+	// of this format, or a filter of a newer version. Use a key that holds
+	// nothing else. If the first 24 bytes of a string are 0, as a sparse
+	// bitmap's may be, a write that may make the filter cannot tell it from
+	// nothing: it writes a header there, and the bitmap is a filter from then
+	// on.
 	ErrNotFilter = errors.New("bloom: the key holds data that is not a filter")
 
 	errNoHeader = fmt.Errorf("%w: its first 53 bits are zero; use a key that holds nothing else",
@@ -93,8 +94,7 @@ func (e *emptyHint) Error() string {
 }
 func (e *emptyHint) Unwrap() error { return e.err }
 
-// wrongTypeError is ErrNotFilter if the server answers WRONGTYPE, whose words
-// say less.
+// wrongTypeError is ErrNotFilter after a WRONGTYPE, whose words say less.
 type wrongTypeError struct{ err error }
 
 func (e *wrongTypeError) Error() string {
@@ -104,8 +104,8 @@ func (e *wrongTypeError) Error() string {
 func (e *wrongTypeError) Is(target error) bool { return target == ErrNotFilter }
 func (e *wrongTypeError) Unwrap() error        { return e.err }
 
-// regionError is returned if a region did not find an item and the token may not
-// ask the primary, so that "no" is not certain. It is an upstash.ErrReadOnly.
+// regionError is returned if a region did not find an item and the token may
+// not ask the primary: "no" is not certain. It is an upstash.ErrReadOnly.
 type regionError struct {
 	text string
 	err  error
@@ -116,7 +116,7 @@ func (e *regionError) Is(target error) bool { return target == upstash.ErrReadOn
 func (e *regionError) Unwrap() error        { return e.err }
 func (e *regionError) SafeToRetry() bool    { return true } // a look-up changes nothing
 
-// A ConfigError says which field of a Config cannot be used, and why. It is
+// A ConfigError says which field of a [Config] cannot be used, and why. It is
 // returned before anything is sent.
 type ConfigError struct {
 	Field  string // the name of the field, such as "FPRate"
@@ -133,10 +133,10 @@ func (e *ConfigError) Error() string {
 	return "bloom: " + of + "." + e.Field + " " + e.Reason
 }
 
-// A MismatchError is returned when the filter at a key is not the one that the
+// A MismatchError is returned when the filter at a key is not the one the
 // handle was made for. Its answers would be wrong, so the call returns none.
-// Once in a great while it is other data that looks like a filter; Open and
-// Inspect look closer. Test for it with errors.As.
+// Rarely, the key holds other data that happens to look like a header; [Open]
+// and [Inspect] check more of it. Test for it with errors.As.
 type MismatchError struct {
 	// Want is the handle's geometry and Got the stored one. The header holds
 	// seven bits of the seed's hash. If they are those of Want.Seed, Got.Seed is
@@ -146,8 +146,8 @@ type MismatchError struct {
 	WantKind, GotKind Kind
 	// OtherSeed is true if the seeds are known to differ.
 	OtherSeed bool
-	// Field names the field of the Config in which a string of the same
-	// geometry differs, such as "Span"; else it is empty.
+	// If the geometry is the same, Field names the field of the [Config] that
+	// differs, such as "Span"; else it is empty.
 	Field string
 
 	local bool // no key is involved
@@ -194,9 +194,9 @@ func (e *MismatchError) seedOnly() bool {
 	return e.OtherSeed && want == e.Got
 }
 
-// is is errors.Is, except that it does not look at what a *upstash.CallError
-// wraps. That may be the error of another call, as the cause of a context is:
-// what this package concludes from an error must be of the call at hand.
+// is is errors.Is, but does not look at what a *upstash.CallError wraps. The
+// cause of a context, for example, may be the error of another call: what this
+// package concludes from an error must be of the call at hand.
 func is(err, target error) bool {
 	_, ok := search(err, func(e error) (struct{}, bool) {
 		if e == target {
@@ -208,7 +208,7 @@ func is(err, target error) bool {
 	return ok
 }
 
-// as is errors.As with the limit of is. It returns the error that it finds.
+// as is errors.As with the limit of is. It returns the error it finds.
 func as[T error](err error) (T, bool) {
 	return search(err, func(e error) (T, bool) {
 		found, ok := e.(T)
@@ -216,7 +216,7 @@ func as[T error](err error) (T, bool) {
 	})
 }
 
-// search returns the first thing that look finds in err and what it wraps.
+// search returns the first thing look finds in err and what it wraps.
 func search[T any](err error, look func(error) (T, bool)) (found T, ok bool) {
 	if err == nil {
 		return found, false
@@ -250,8 +250,8 @@ func isDenied(err error) bool {
 	return ok && server.Code() == "NOPERM"
 }
 
-// noAnswer reports whether a call ended without an answer. A second request would
-// end in the same way.
+// noAnswer reports whether a call ended without an answer. Its retries are
+// spent: there is no point in asking again at once.
 func noAnswer(err error) bool {
 	call, ok := as[*upstash.CallError](err)
 	return ok && !errors.Is(call.Err, upstash.ErrBadResponse)

@@ -2,14 +2,16 @@ package bloom
 
 import "context"
 
-// Exists reports whether the item is in the filter. False means that the item
-// was never added to the live filter. True means that it was, or that it is a
-// false positive; Config.FPRate is the share of those.
+// Exists reports whether the item is in the filter. If it returns false without
+// an error, the item was never added to the live filter. If it returns true,
+// the item was added, or is a false positive; [Config.FPRate] is the share of
+// those.
 //
-// It is one request and one billed command; ReadsNearestFirst may need a second.
-// A missing filter is ErrNotFound and not a "no", unless Config.MissingIsEmpty
-// is set. A filter that was made with another Config is a *MismatchError.
-// Config.Reads says which copy of a global database is asked.
+// It is one request and one billed command; [ReadsNearestFirst] may need a
+// second. A missing filter is [ErrNotFound] and not a "no", unless
+// [Config.MissingIsEmpty] is set. A filter made with another [Config] is a
+// [*MismatchError]. [Config.Reads] says which copy of a global database is
+// asked.
 func (f *Filter) Exists(ctx context.Context, item string) (bool, error) {
 	ctx = f.rec.label(ctx, "bloom.Exists")
 	return f.exists(ctx, item, nil)

@@ -6,20 +6,20 @@ import (
 	"github.com/upbloom/upbloom/upstash"
 )
 
-// A Filter is a handle to one Bloom filter in Redis. Make it with New or Open;
-// the zero value is not usable. It holds no data of the filter, so any number of
-// handles, in any number of processes, can work on the same one. It is safe for
-// concurrent use and must not be copied.
+// A Filter is a handle to one Bloom filter in Redis. Make it with New or
+// [Open]; the zero value is not usable. It holds no data of the filter: any
+// number of handles, in any number of processes, can work on the same one. It
+// is safe for concurrent use and must not be copied.
 type Filter struct {
 	handle
 	cfg   Config
 	watch fillWatch
 }
 
-// New makes a handle for the filter at key. It checks the Config, and returns a
-// *ConfigError if that is wrong. It sends nothing: Create or the first Add makes
-// the filter itself. New takes about a microsecond, so a handler may call it for
-// each request. An Add of a new handle is one command too.
+// New makes a handle for the filter at key. It checks the [Config], and returns
+// a [*ConfigError] if it is wrong. It sends nothing: Create or the first Add
+// makes the filter itself. New takes about a microsecond: a handler can call it
+// for each request. An Add of a new handle is one command too.
 func New(c *upstash.Client, key string, cfg Config) (*Filter, error) {
 	geo, err := cfg.Geometry()
 	if err != nil {
@@ -57,6 +57,6 @@ func (f *Filter) Geometry() Geometry { return f.rec.geo }
 // String describes the handle without its key and seed.
 func (f *Filter) String() string { return "bloom.Filter(" + f.rec.geo.String() + ")" }
 
-// Format is String for every verb, so that %+v and %#v show neither the key
-// nor the seed.
+// Format is String for every verb: %+v and %#v show neither the key nor the
+// seed.
 func (f *Filter) Format(s fmt.State, _ rune) { _, _ = fmt.Fprint(s, f.String()) }

@@ -9,31 +9,32 @@ import (
 	"github.com/upbloom/upbloom/internal/human"
 )
 
-// A Geometry is all that decides which bits an item owns. Two programs agree
-// about a filter if they use the same four values; [Config.Geometry] works them
-// out and checks them.
+// A Geometry decides which bits an item owns. Two programs agree about a filter
+// if they use the same four values; [Config.Geometry] works them out and checks
+// them.
 //
-// The zero value is no filter: it has no bits, and Positions returns none. A
-// Geometry is a small value to copy and compare, and safe for concurrent use.
+// The zero value is no filter: it has no bits, and [Geometry.Positions] returns
+// none. A Geometry is a small value to copy and compare, and safe for
+// concurrent use.
 type Geometry struct {
 	// Bits is the number of cells, m: from 1 to 2^32-192 behind a header, to
 	// 2^32 without one; a multiple of 53, up to 4,294,967,095, for
-	// SchemeBlocked. A cell is one bit.
+	// [SchemeBlocked]. A cell is one bit.
 	Bits uint64
 	// Hashes is the number of positions an item, k: 1 to 63, even for
-	// SchemeBlocked.
+	// [SchemeBlocked].
 	Hashes int
 	// Scheme turns an item into positions.
 	Scheme Scheme
 	// Seed of the hash; 0 is the usual one. A secret seed keeps others from
-	// choosing items that collide, so that no verb of fmt shows it, and no
-	// JSON. SchemeFNV1a has none.
+	// choosing items that collide. So no verb of fmt shows it, and no JSON.
+	// [SchemeFNV1a] has none.
 	Seed uint64 `json:"-"`
 }
 
-// Bytes returns the length in bytes of the Redis string that holds such a
-// filter: the cells, rounded up to whole bytes, and 24 bytes of header if the
-// layout has one.
+// Bytes returns the length of such a filter's Redis string, in bytes: the
+// cells, rounded up to whole bytes, and 24 bytes of header if the layout has
+// one.
 func (g Geometry) Bytes(layout Layout) uint64 {
 	cell := g.Scheme.cellBits()
 	// Rounding up by parts: Bits*cell may be more than a uint64 holds.
@@ -45,13 +46,13 @@ func (g Geometry) Bytes(layout Layout) uint64 {
 // this geometry that holds n items. For the classic schemes it is
 // (1 - e^(-kn/m))^k, as for the function of the same name.
 //
-// For SchemeBlocked it is (1 - 2e^-u + e^(-5459u/2756))^(k/2) with u = kn/m:
+// For [SchemeBlocked] it is (1 - 2e^-u + e^(-5459u/2756))^(k/2) with u = kn/m:
 // the chance that both of an item's bits are set in each of its words, whose
 // numbers of items are Poisson distributed (Putze, Sanders and Singler 2007,
 // section 3).
 //
-// For SchemeCuckoo n counts copies, and it is the chance that one of the slots of
-// an item's two buckets holds the item's fingerprint.
+// For [SchemeCuckoo] n counts copies, and the rate is the chance that one of
+// the slots of an item's two buckets holds the item's fingerprint.
 func (g Geometry) FalsePositiveRate(n uint64) float64 {
 	if g.isTable() {
 		return cells.CuckooRate(g.Bits/wordBits, g.Hashes, float64(n))
@@ -67,7 +68,7 @@ func (g Geometry) FalsePositiveRate(n uint64) float64 {
 
 // LiveFalsePositiveRate returns the false positive rate, from 0 to 1, of a
 // filter of this geometry if setBits cells are set: (setBits/m)^k for the
-// classic schemes, and for SchemeBlocked the formula of
+// classic schemes, and for [SchemeBlocked] the formula of
 // [Geometry.FalsePositiveRate] at u = -ln(1 - setBits/m).
 func (g Geometry) LiveFalsePositiveRate(setBits uint64) float64 {
 	if g.isTable() {
@@ -84,8 +85,8 @@ func (g Geometry) LiveFalsePositiveRate(setBits uint64) float64 {
 
 // EstimateItems returns the likely number of distinct items in a filter of this
 // geometry if setBits cells are set. The formula is the same for every scheme:
-// see the function [EstimateItems]. Only SchemeCuckoo differs, of whose copies
-// each sets about half of the bits of a slot: it is the number of copies.
+// see the function [EstimateItems]. Only [SchemeCuckoo] differs: each copy sets
+// about half of the bits of a slot, and the result is the number of copies.
 func (g Geometry) EstimateItems(setBits uint64) float64 {
 	if g.isTable() {
 		return cells.CuckooItems(g.Hashes, setBits)
@@ -96,7 +97,7 @@ func (g Geometry) EstimateItems(setBits uint64) float64 {
 // isTable reports whether the geometry is that of a Cuckoo.
 func (g Geometry) isTable() bool { return g.Scheme == SchemeCuckoo && g.info().impossible() == "" }
 
-// impossible says what no Filter's geometry behind a header has, or "".
+// impossible says what of the geometry no Filter with a header has, or "".
 func (g Geometry) impossible() string {
 	if !g.Scheme.oneBit() || g.Hashes < 1 || g.Hashes > maxHashes || g.info().impossible() != "" {
 		return g.String()
@@ -119,5 +120,5 @@ func (g Geometry) String() string {
 	return s
 }
 
-// Format is String for every verb, so that none shows the seed.
+// Format is String for every verb: none shows the seed.
 func (g Geometry) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, g.String()) }

@@ -8,8 +8,8 @@ import (
 	"github.com/upbloom/upbloom/upstash"
 )
 
-// A handle is a record and how calls use it: all that the types of this package
-// share.
+// A handle is a record and how calls use it. The types of this package share
+// it.
 type handle struct {
 	rec            record
 	bytes          int // Config.BatchBytes
@@ -68,7 +68,7 @@ func (h *handle) allowMissing(err error) error {
 	return &emptyHint{err}
 }
 
-// told passes a write on to whoever watches the handle's writes.
+// told passes a write on to whatever watches the handle's writes.
 func (h *handle) told(ctx context.Context, w written) {
 	if h.wrote != nil && w.ok {
 		h.wrote(ctx, w)

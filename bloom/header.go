@@ -12,8 +12,8 @@ import (
 //
 //	1 | kind:2 | version:2 | scheme:3 | k:6 | seedTag:7 | m:32
 //
-// It has 53 bits, so that JavaScript reads it exactly. The top bit is always 1,
-// so the sum of two words is larger than the largest u53: that makes BITFIELD's
+// It has 53 bits: JavaScript reads it exactly. The top bit is always 1, and the
+// sum of two words is larger than the largest u53. This makes BITFIELD's
 // OVERFLOW FAIL INCRBY a "set if zero". Bits 53 to 63 are 0.
 const (
 	formatVersion = 1
@@ -28,8 +28,8 @@ const (
 )
 
 // The second word is a u53 at bit 64, the filter's birth number: 1 and then 52
-// random bits. Every command that can create a filter sets it if it is zero, so
-// a filter that was deleted and made anew has another. Bits 117 to 126 are 0.
+// random bits. Every command that can create a filter sets it if it is zero. So
+// a filter that was deleted and made again has another. Bits 117 to 126 are 0.
 // Bit 127 is 1 if the TTL is settled: EXPIRE was run, or Persist or Expire was
 // called.
 const (
@@ -42,7 +42,7 @@ const (
 // widest integer that JSON readers, JavaScript and Lua all carry exactly.
 const u53 = "u53"
 
-// newBirth draws the birth number that a call carries in all of its attempts.
+// newBirth draws the birth number of a call, the same in all of its attempts.
 func newBirth() int64 { return int64(birthMarker | rand.Uint64()>>12) }
 
 // headerInfo is what a header word says. The seed is known by its tag only.
@@ -89,9 +89,9 @@ func (h headerInfo) geometry(seed uint64) Geometry {
 // hasWord reports whether the kind has a word of its own at bit 128.
 func (h headerInfo) hasWord() bool { return h.kind != KindFilter || h.scheme == SchemeCuckoo }
 
-// parseHeader reads a header word. It refuses what no filter of version 1 has,
-// with an error that wraps ErrNotFilter. A word of 0 is a missing filter, and
-// the caller's to deal with.
+// parseHeader reads a header word. It refuses what no filter of version 1 has;
+// the error wraps ErrNotFilter. A word of 0 is a missing filter, and the
+// caller's to deal with.
 func parseHeader(word uint64) (headerInfo, error) {
 	h := headerInfo{
 		kind:    Kind(word >> kindShift & 3),
@@ -135,9 +135,9 @@ func (h headerInfo) impossible() string {
 // seedTags is how many tags a seed other than 0 can have.
 const seedTags = 127
 
-// seedTag returns the seven bits of the header by which filters of different
-// seeds differ: 0 for seed 0, else 1 to 127. It reveals less than seven bits of a
-// secret seed, and in return two secret seeds have the same tag once in 127.
+// seedTag returns seven bits for the header, by which filters of different
+// seeds differ: 0 for seed 0, else 1 to 127. It reveals less than seven bits of
+// a secret seed. In return two secret seeds have the same tag once in 127.
 func seedTag(seed uint64) uint8 {
 	if seed == 0 {
 		return 0

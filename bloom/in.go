@@ -11,14 +11,14 @@ import (
 type Answer struct {
 	// Yes is what Exists or Add of the one filter would have returned.
 	Yes bool
-	// Err is the error of this filter alone. Beside ErrNoTTL, Yes holds.
+	// Err is the error of this filter alone. Beside [ErrNoTTL], Yes holds.
 	Err error
 }
 
 // ExistsIn looks one item up in many filters in one request: which of these
 // users saw this post? It returns an answer for each filter, in order, and the
-// first of their errors. Each filter is one billed command; the commands are not
-// one transaction.
+// first of their errors. Each filter is one billed command; the commands are
+// not one transaction.
 //
 // The filters must share a client; each has its own geometry and key. If some of
 // them ask the nearest region first, their second questions go together in one
@@ -48,9 +48,9 @@ func ExistsIn(ctx context.Context, item string, filters ...*Filter) ([]Answer, e
 
 // AddIn adds one item to many filters in one request. It returns an answer for
 // each filter, in order, and the first of their errors. Each filter is one
-// billed command (with Config.MustExist three); the commands are not one
-// transaction, so some may have run although others failed. If a filter is named
-// twice, the item is added to it twice. The filters must share a client.
+// billed command (with [Config.MustExist] three); the commands are not one
+// transaction, so some may have run although others failed. If a filter is
+// named twice, the item is added to it twice. The filters must share a client.
 func AddIn(ctx context.Context, item string, filters ...*Filter) ([]Answer, error) {
 	reqs, err := requestsFor(item, filters)
 	if err != nil || len(reqs) == 0 {

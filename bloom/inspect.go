@@ -23,7 +23,7 @@ type state struct {
 }
 
 // readState reads the header and all that belongs to one, in one transaction:
-// the bits that are always 0, and a length that FORMAT.md allows. Without these,
+// the bits that are always 0, and a length allowed by FORMAT.md. Without these,
 // other data would pass. With count it counts the set bits and reads the TTL as
 // well.
 //
@@ -64,8 +64,8 @@ func parseState(replies []upstash.Reply) (state, error) {
 	return checkState(word, fields[1:], n)
 }
 
-// together runs reads that must speak of one filter as a transaction. A server
-// may refuse that: a full Redis queues no command at all. The reads then go
+// together runs reads as a transaction, because they must speak of one filter.
+// A server may refuse: a full Redis queues no command at all. The reads then go
 // without one, between two looks at the header and the birth number, which must
 // agree. A Bare record has neither, and its reads go as they are.
 func (r *record) together(ctx context.Context, cmds []upstash.Command) ([]upstash.Reply, error) {
@@ -145,9 +145,9 @@ func checkState(word int64, fields []upstash.NullInt64, n []int64) (state, error
 }
 
 // The first count goes to the end of the string, because nothing is known of
-// the filter yet. A second count leaves out what is behind the cells, if the
-// string is longer, because a handle of a larger filter added to it, or if all
-// cells seem to be set, and the last byte has other bits too.
+// the filter yet. A second count leaves out what is behind the cells. It is
+// made if the string is longer, because a handle of a larger filter added to
+// it, or if all cells seem to be set and the last byte has other bits too.
 
 func (s *state) countsTooMuch() bool {
 	full := s.header.scheme.oneBit() && s.parts() == 1 && s.setBits >= s.header.bits
@@ -209,18 +209,19 @@ func (s *state) recounted(replies []upstash.Reply) error {
 	return nil
 }
 
-// Inspect reads the state of any filter with a header, without its Config or
+// Inspect reads the state of any filter with a header, without its [Config] or
 // its seed: its geometry, how full it is and its TTL. It is one request of four
-// commands, as [Filter.Stats] is; the server reads the whole string, about 1 ms a
-// megabyte. If an Add of a larger filter has lengthened the string, or all cells
-// seem to be set, a second request of two commands counts the filter's own
-// cells. Without it, bits that fill up the last byte count as cells, up to 7;
-// only other programs, and handles with another Config, set them.
-// Stats.Geometry.Seed is always 0, and Stats.Seeded says whether there is one.
+// commands, as [Filter.Stats] is; the server reads the whole string, about 1 ms
+// a megabyte. If an Add of a larger filter has lengthened the string, or all
+// cells seem to be set, a second request of two commands counts the filter's
+// own cells. Without it, bits that fill up the last byte count as cells, up to
+// 7; only other programs, and handles with another Config, set them. The Seed
+// of [Stats.Geometry] is always 0, and [Stats.Seeded] says whether there is
+// one.
 //
-// The error is ErrNotFound if the key is free, and ErrNotFilter if it holds
-// anything but a filter of this package's format. ErrRecreated means that the
-// filter was made anew between the two requests.
+// The error is [ErrNotFound] if the key is free, and [ErrNotFilter] if it holds
+// anything but a filter of this package's format. It is [ErrRecreated] if the
+// filter was made again between the two requests.
 func Inspect(ctx context.Context, c *upstash.Client, key string) (Stats, error) {
 	probe, err := New(c, key, Config{Scheme: SchemeXXH3, Bits: 1, Hashes: 1})
 	if err != nil {
@@ -259,22 +260,22 @@ func (s *state) stats() Stats {
 	return out
 }
 
-// An Inspection is what InspectAll found at one key. It is plain data.
+// An Inspection is what [InspectAll] found at one key. It is plain data.
 type Inspection struct {
 	Stats Stats // zero if Err is set
 	Err   error // as of Inspect
 }
 
-// InspectAll is Inspect for many keys, in one request. Inspection number i is
+// InspectAll is [Inspect] for many keys, in one request. Inspection number i is
 // about keys[i] and has its own error. Each key costs four commands, and the
 // server reads all the strings: send some dozens of keys a call. One more
-// request counts again where Inspect would. The error of InspectAll is that of a
+// request counts again if Inspect would. The error of InspectAll is that of a
 // request.
 //
 // The nearest region answers, and the four answers about a key are not of one
 // moment: it is meant for listings. If a filter is made, deleted or replaced
-// meanwhile, its Inspection may be ErrNotFilter or ErrRecreated, or mix both
-// filters.
+// meanwhile, its [Inspection] may be [ErrNotFilter] or [ErrRecreated], or mix
+// both filters.
 func InspectAll(ctx context.Context, c *upstash.Client, keys []string) ([]Inspection, error) {
 	out := make([]Inspection, len(keys))
 	var cmds []upstash.Command

@@ -21,8 +21,7 @@ type written struct {
 	newOnes       int
 }
 
-// uncertain reports whether the items are in, and whether they were new is not
-// known.
+// uncertain reports whether the items are in, but not known to be new or seen.
 func (w written) uncertain() bool { return w.ok && w.doubtful }
 
 func allSet(bits []upstash.NullInt64) bool {
@@ -52,7 +51,7 @@ func (q *request) judgeWrite() error {
 		}
 		q.wrote.created = old[0].Valid
 		if q.wrote.created && word != r.header {
-			// The sum did not overflow, so that what stood there was no header.
+			// The sum did not overflow: what stood there was no header.
 			return r.refuse(fmt.Errorf("%w: its first 53 bits were not zero; use a key that"+
 				" holds nothing else", ErrNotFilter))
 		}
@@ -72,8 +71,8 @@ func (q *request) judgeWrite() error {
 	return q.tookItems(old)
 }
 
-// judgeScript judges the answers of a script that writes: the header, and if it is
-// ours, bit 127, the birth number, the kind's word and an answer to each
+// judgeScript judges the answers of a script that writes: the header, and if it
+// is ours, bit 127, the birth number, the kind's word and an answer to each
 // operation.
 func (q *request) judgeScript() error {
 	if err := q.decode(-1); err != nil {
@@ -157,8 +156,8 @@ func (q *request) tookItems(old []upstash.NullInt64) error {
 }
 
 // tookBits notes for each item of a plain filter whether one of its bits was 0.
-// A BITFIELD is atomic: one bit that was still 0, or a header that was not
-// there, proves that no attempt ran before this one.
+// A BITFIELD is atomic: if one bit was still 0, or the header was missing, no
+// attempt ran before this one.
 func (q *request) tookBits(old []upstash.NullInt64) error {
 	if err := checkBits(old); err != nil {
 		return err

@@ -53,10 +53,11 @@ func (r *record) kindScript(s *upstash.Script, more []string, args ...string) up
 
 // Expire makes the filter expire after ttl, at least 1 ms, in place of any TTL
 // it has, and reports whether there was a filter. It settles the TTL: no
-// handle's Config.TTL changes it afterwards. It is one request and four billed
-// commands, or one for a Bare filter. If the key holds something else, Expire
-// leaves that alone and returns a *MismatchError or ErrNotFilter. It is repeated
-// after a lost reply, and then undoes a Persist of others between the attempts.
+// handle's [Config.TTL] changes it afterwards. It is one request and four
+// billed commands, or one for a Bare filter. If the key holds something else,
+// Expire leaves that alone and returns a [*MismatchError] or [ErrNotFilter]. It
+// is repeated after a lost reply, and then undoes a Persist of others between
+// the attempts.
 func (f *Filter) Expire(ctx context.Context, ttl time.Duration) (bool, error) {
 	return f.expire(f.rec.label(ctx, "bloom.Expire"), ttl)
 }
@@ -78,10 +79,10 @@ func (h *handle) expire(ctx context.Context, ttl time.Duration) (bool, error) {
 }
 
 // Persist removes the TTL and reports whether there was one. It settles the
-// TTL: the filter stays, whatever a handle's Config.TTL says. Cost and checks
-// are those of Expire. It is repeated after a lost reply too, and then undoes an
-// Expire of others between the attempts. If it then found no TTL, the error
-// wraps upstash.ErrUncertain: the TTL is gone, but perhaps the first attempt
+// TTL: the filter stays, whatever a handle's [Config.TTL] says. Cost and checks
+// are those of Expire. It is repeated after a lost reply too, and then undoes
+// an Expire of others between the attempts. If it then found no TTL, the error
+// wraps [upstash.ErrUncertain]: the TTL is gone, but perhaps the first attempt
 // removed it.
 func (f *Filter) Persist(ctx context.Context) (bool, error) {
 	return f.persist(f.rec.label(ctx, "bloom.Persist"))
@@ -102,13 +103,13 @@ func (h *handle) persist(ctx context.Context) (bool, error) {
 	return had == 1, err
 }
 
-// Rename moves the filter to another key, with its TTL. The error is ErrNotFound
-// if there is no filter, and ErrKeyExists if the other key holds something,
-// which is never overwritten. It is one request and three billed commands, or
-// two for a Bare filter. The handle keeps its key: use a new one for the moved
-// filter.
+// Rename moves the filter to another key, with its TTL. The error is
+// [ErrNotFound] if there is no filter, and [ErrKeyExists] if the other key
+// holds something. That is never overwritten. It is one request and three
+// billed commands, or two for a Bare filter. The handle keeps its key: use a
+// new one for the moved filter.
 //
-// It is not repeated after an attempt of unknown outcome: upstash.SafeToRetry
+// It is not repeated after an attempt of unknown outcome: [upstash.SafeToRetry]
 // reports whether the filter certainly was not moved.
 func (f *Filter) Rename(ctx context.Context, to string) error {
 	return f.rename(f.rec.label(ctx, "bloom.Rename"), to)
@@ -156,11 +157,11 @@ func (r *record) renameBare(ctx context.Context, to string) (renamed int64, err 
 	return replies[1].Int64()
 }
 
-// Delete removes the filter and reports whether there was one. It is one request
-// and three billed commands, or one for a Bare filter. If the key holds
-// something else, Delete leaves that alone and returns a *MismatchError or
-// ErrNotFilter. It is not repeated after an attempt of unknown outcome, because
-// another client may have made the filter anew.
+// Delete removes the filter and reports whether there was one. It is one
+// request and three billed commands, or one for a Bare filter. If the key holds
+// something else, Delete leaves that alone and returns a [*MismatchError] or
+// [ErrNotFilter]. It is not repeated after an attempt of unknown outcome,
+// because another client may have made the filter anew.
 func (f *Filter) Delete(ctx context.Context) (bool, error) {
 	return f.delete(f.rec.label(ctx, "bloom.Delete"))
 }

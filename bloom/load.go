@@ -16,7 +16,7 @@ type LoadResult struct {
 	// Items is how many items Load read, equal ones counted again; 0 for Merge.
 	Items uint64
 	// NewBits is how many cells the call set that were 0 before. Beside
-	// ErrUncertain that is not known: NewBits is 0 and NewBitsUnknown is true.
+	// [ErrUncertain] it is not known: NewBits is 0 and NewBitsUnknown is true.
 	NewBits        uint64
 	NewBitsUnknown bool
 	// OverCapacity is true if the filter now holds more items than its Capacity;
@@ -25,20 +25,20 @@ type LoadResult struct {
 	// Created is true if this call made the filter.
 	Created bool
 	// Bytes is how many bytes of the filter's string were sent, in so many
-	// requests. Commands is how many are billed, with those that the script
-	// calls. Each counts one attempt: retries are left out.
+	// requests. Commands is how many are billed, with those called by the
+	// script. Each counts one attempt: retries are left out.
 	Bytes, Requests, Commands int64
 	// Duration is how long the call took.
 	Duration time.Duration
 }
 
 // mergeScript ORs the upload into the target, or makes it the target if there
-// is none. ARGV[7] is the birth number of a new filter: a target that has it was
-// made by an earlier attempt. ARGV[8] is '1' if the target must be there. The
-// cells are the bits from ARGV[9] to ARGV[10]. ARGV[11] and ARGV[12] are what
-// ofKind takes. It returns the number of commands, the target's header and a
-// status; if the upload was taken, also the set cells before and after, and 1 if
-// this call made the filter.
+// is none. ARGV[7] is the birth number of a new filter: if the target has it,
+// an earlier attempt made the target. ARGV[8] is '1' if the target must be
+// there. The cells are the bits from ARGV[9] to ARGV[10]. ARGV[11] and ARGV[12]
+// are what ofKind takes. It returns the number of commands, the target's header
+// and a status; if the upload was taken, also the set cells before and after,
+// and 1 if this call made the filter.
 var mergeScript = upstash.NewScript(assemble + `local w = {0, 1, 0}
 if ARGV[1] ~= '0' then
   w = call('BITFIELD_RO', KEYS[1],
@@ -99,34 +99,36 @@ var ErrLoadLost = errors.New("bloom: a part of the upload was gone before it cou
 	" the filter is as it was: turn eviction off for such a database, and try again")
 
 // Load adds all items at once. It builds the filter in memory and uploads its
-// string. Then the server ORs that into the filter, in one atomic step that
-// also makes the filter if there is none. It is the way to add many items: a
+// string. Then the server ORs the string into the filter, in one atomic step
+// that also makes the filter if there is none. Use it to add many items: a
 // million at 1 in 100 are 1.35 MB and three requests, however long the items
-// are, which is an order of magnitude faster than AddAll. A few hundred items
-// are cheaper with AddAll. Load does not say which items were new.
+// are. This is an order of magnitude faster than [Filter.AddAll]. A few hundred
+// items are cheaper with AddAll. Load does not say which items were new.
 //
-// The string travels in parts of 1 MiB (MovePartBytes), Config.BatchParallel at
-// once. Each part is a key of its own, KEY:load:RANDOM:i, which expires after
-// an hour. Then one script checks the target's header, and that every part is
-// there and whole, takes the upload, and removes the parts. If a part had to be
-// sent again, the script leaves a mark at KEY:load:RANDOM for an hour, so that
-// what arrives late is not taken twice. The filter keeps its TTL and its birth
-// number; a new filter gets Config.TTL. While the script runs, the database is
-// locked, or only the script's keys are: for about 6 ms a megabyte. It needs
-// room for four times the string meanwhile.
+// The string travels in parts of 1 MiB ([MovePartBytes]),
+// [Config.BatchParallel] at once. Each part is a key of its own,
+// KEY:load:RANDOM:i, and expires after an hour. Then one script checks that the
+// target's header is right and every part is there and whole, takes the upload,
+// and removes the parts. If a part had to be sent again, the script leaves a
+// mark at KEY:load:RANDOM for an hour: a late part is then not taken twice. The
+// filter keeps its TTL and its birth number; a new filter gets [Config.TTL].
+// While the script runs, the database is locked, or only the script's keys are:
+// for about 6 ms a megabyte. It needs room for four times the string meanwhile.
 // If Load is interrupted at any point, the filter is as it was or complete, and
 // nothing stays behind for more than an hour.
 //
 // An error leaves the filter as it was, unless upstash.SafeToRetry(err) is
-// false: then the items may be in it. To call again is harmless either way. The
-// script is sent again after a lost reply. If it then finds no parts and another
-// filter than one that it made, an earlier attempt may have taken them: that is
-// ErrUncertain. A *MismatchError or ErrNotFilter means that the key holds
-// something else, which Load leaves alone. With Config.MustExist a missing
-// filter is ErrNotFound. Load holds the filter's string in memory once.
+// false: then the items may be in it. Calling again is harmless either way. The
+// script is sent again after a lost reply. If it then finds no parts, and a
+// filter that it did not make, an earlier attempt may have taken them: this is
+// [ErrUncertain]. If the key holds something else, the error is a
+// [*MismatchError] or [ErrNotFilter], and Load leaves that alone. With
+// [Config.MustExist] a missing filter is [ErrNotFound]. Load holds the filter's
+// string in memory once.
 //
-// Load does not refuse what is too much for the filter: see OverCapacity of the
-// result. It calls Config.WarnFill then, whose Stats are four commands more.
+// Load does not refuse items beyond the capacity: see
+// [LoadResult.OverCapacity]. It calls [Config.WarnFill] then, whose Stats are
+// four commands more.
 func (f *Filter) Load(ctx context.Context, items iter.Seq[string], opts ...MoveOption) (LoadResult, error) {
 	ctx = f.rec.label(ctx, "bloom.Load")
 	start := time.Now()
@@ -148,7 +150,7 @@ func (f *Filter) Load(ctx context.Context, items iter.Seq[string], opts ...MoveO
 }
 
 // Merge adds all items of l, which must have the filter's geometry and seed,
-// else the error is a *MismatchError. It is the second half of Load, with the
+// else the error is a [*MismatchError]. It is the second half of Load, with the
 // same promises, errors and cost. It only reads l.
 func (f *Filter) Merge(ctx context.Context, l *Local, opts ...MoveOption) (LoadResult, error) {
 	ctx = f.rec.label(ctx, "bloom.Merge")
@@ -201,7 +203,7 @@ func (f *Filter) mayMove(l *Local) error {
 	return f.rec.mayWrite()
 }
 
-// fits checks that a Local is one of the filter's geometry.
+// fits checks that a Local has the filter's geometry.
 func (f *Filter) fits(l *Local) error {
 	if l == nil {
 		return errors.New("bloom: the Local is nil: make one with NewLocal")

@@ -15,16 +15,17 @@ import (
 )
 
 // A Local is a Bloom filter in memory. Its bytes are those of the Redis string
-// that holds the same items, so that one can be made of the other. It answers
-// in some 25 ns and sends nothing.
+// with the same items: one can be made of the other. It answers in some 25 ns
+// and sends nothing.
 //
-// The zero value is a filter without cells. It finds nothing, and Add panics;
-// UnmarshalBinary and ReadFrom fill it. Any number of goroutines may read a
-// Local at once: Exists, Cardinality, Stats, Clone, Bytes, MarshalBinary and
-// WriteTo only read it, and so does a Merge of it into another. A call that
-// changes it (Add, Merge, ReadFrom, UnmarshalBinary) must be the only call at
-// the time: if there may be others, guard all calls with a sync.RWMutex. A
-// Local must not be copied: use Clone.
+// The zero value is a filter without cells. It finds nothing, and [Local.Add]
+// panics; [Local.UnmarshalBinary] and [Local.ReadFrom] fill it. Any number of
+// goroutines may read a Local at once: Exists, [Local.Cardinality], Stats,
+// [Local.Clone], [Local.Bytes], [Local.MarshalBinary] and [Local.WriteTo] only
+// read it, and so does a Merge of it into another. A call that changes it (Add,
+// [Local.Merge], ReadFrom, UnmarshalBinary) must be the only call at the time:
+// if there may be others, guard all calls with a sync.RWMutex. A Local must not
+// be copied: use Clone.
 type Local struct {
 	geo     Geometry
 	words   uint64 // blocked: in the body; 0 for the others
@@ -34,11 +35,11 @@ type Local struct {
 	buf     []byte // the string and some zero bytes: see padded
 }
 
-// NewLocal makes an empty filter of a geometry that comes from
-// [Config.Geometry] or [Filter.Geometry], which have checked it. It allocates
-// the whole string, g.Bytes(LayoutHeaded) bytes. It panics if no filter can
-// have the geometry: that is a mistake in the program, and a filter without
-// cells would answer "no" to everything.
+// NewLocal makes an empty filter of a geometry from [Config.Geometry] or
+// [Filter.Geometry], which have checked it. It allocates the whole string,
+// g.Bytes(LayoutHeaded) bytes. It panics if no filter can have the geometry:
+// this is a mistake in the program, and a filter without cells would answer
+// "no" to everything.
 func NewLocal(g Geometry) *Local {
 	if wrong := g.impossible(); wrong != "" {
 		panic("bloom: NewLocal: no filter has " + wrong +
@@ -47,7 +48,7 @@ func NewLocal(g Geometry) *Local {
 	return newLocal(g)
 }
 
-// newLocal is NewLocal for a geometry that was checked.
+// newLocal is NewLocal for a checked geometry.
 func newLocal(g Geometry) *Local {
 	size := int(g.Bytes(LayoutHeaded))
 	return localOf(g, size, make([]byte, padded(size)))
@@ -65,10 +66,10 @@ func localOf(g Geometry, size int, buf []byte) *Local {
 	return l
 }
 
-// Add adds an item to the filter and reports whether it was new. False means
-// that it was added before, or that it is one of the false positives. Add costs
-// one hash of the item and k/2 memory accesses (SchemeBlocked; k for the
-// others), and allocates nothing.
+// Add adds an item to the filter and reports whether it was new. If Add returns
+// false, the item was added before, or is a false positive. Add costs one hash
+// of the item and k/2 memory accesses ([SchemeBlocked]; k for the others), and
+// allocates nothing.
 func (l *Local) Add(item string) (added bool) {
 	if l.words == 0 {
 		return l.addBits(item)
@@ -96,9 +97,9 @@ func (l *Local) Add(item string) (added bool) {
 	return missing != 0
 }
 
-// Exists reports whether the item is in the filter. False means that it was
-// never added; true means that it was, or that it is one of the false
-// positives. Exists costs what Add does, less if the item is not there, and
+// Exists reports whether the item is in the filter. If it returns false, the
+// item was never added; if true, the item was added, or is a false positive.
+// Exists costs what [Local.Add] does, less if the item is not there, and
 // allocates nothing.
 func (l *Local) Exists(item string) bool {
 	if l.words == 0 {
@@ -124,8 +125,8 @@ func (l *Local) Exists(item string) bool {
 	return true
 }
 
-// Merge adds all items of the other filter, which stays as it is. Both must
-// have the same geometry and seed, else the error is a *MismatchError and
+// Merge adds all items of the other filter, and leaves that as it is. Both must
+// have the same geometry and seed, else the error is a [*MismatchError] and
 // nothing is changed. Merge takes about 0.1 ms a megabyte.
 func (l *Local) Merge(other *Local) error {
 	if l.geo != other.geo {
@@ -138,7 +139,7 @@ func (l *Local) Merge(other *Local) error {
 }
 
 // Cardinality estimates how many distinct items were added, as
-// [Filter.Cardinality] does. If all cells are set, the error is ErrSaturated.
+// [Filter.Cardinality] does. If all cells are set, the error is [ErrSaturated].
 // It reads the whole string, about 0.1 ms a megabyte.
 func (l *Local) Cardinality() (uint64, error) {
 	s := l.Stats()
@@ -175,33 +176,34 @@ func (l *Local) Clone() *Local {
 }
 
 // Bytes returns a copy of the Redis string: 24 bytes of header and then the
-// cells. The last 16 bytes of the header belong to the key, and are 0 here.
-// Of the seed it holds only the tag in the header. It does not show whether its
-// end is missing: to keep a filter, use MarshalBinary or WriteTo.
+// cells. The last 16 bytes of the header belong to the key, and are 0 here. Of
+// the seed it holds only the tag in the header. It does not show whether its
+// end is missing: to keep a filter, use [Local.MarshalBinary] or
+// [Local.WriteTo].
 func (l *Local) Bytes() []byte { return bytes.Clone(l.raw()) }
 
 // raw is the Redis string itself.
 func (l *Local) raw() []byte { return l.buf[:l.size:l.size] }
 
 // Geometry returns the filter's geometry with its seed, or the zero Geometry
-// for a zero Local.
+// for a zero [Local].
 func (l *Local) Geometry() Geometry { return l.geo }
 
 // String describes the filter without its seed.
 func (l *Local) String() string { return "bloom.Local(" + l.geo.String() + ")" }
 
-// Format is String for every verb, so that %+v and %#v show neither the seed
-// nor the cells.
+// Format is String for every verb: %+v and %#v show neither the seed nor the
+// cells.
 func (l *Local) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, l.String()) }
 
 // How a Local reaches its cells. A word of 53 bits starts at any bit of a byte,
 // and 7+53 bits are within eight bytes: one load, unaligned, in the order of a
 // Redis string.
 //
-// Cells of 64 bits that are set by atomic operations would let Adds run beside
-// each other and beside look-ups. Measured at a million items, such an Add took
-// twice the time and a look-up no less than here, while a lock for which nobody
-// waits takes 2 ns of a look-up and 10 of an Add. So there is no such variant.
+// Cells of 64 bits, set by atomic operations, would let Adds run beside each
+// other and beside look-ups. At a million items, such an Add took twice the
+// time, and a look-up no less than here. A lock nobody waits for costs 2 ns of
+// a look-up and 10 of an Add. So there is no such variant: callers lock.
 
 // padded returns the length of a buffer for a string of n bytes: each word has
 // eight bytes to load, and the whole is a multiple of eight. What is behind the
@@ -211,14 +213,14 @@ func padded(n int) int { return (n+7)&^7 + 8 }
 func load(buf []byte, at uint64) uint64     { return binary.BigEndian.Uint64(buf[at : at+8]) }
 func store(buf []byte, at uint64, v uint64) { binary.BigEndian.PutUint64(buf[at:at+8], v) }
 
-// wordAt returns the bit of the string at which the word that x chooses begins,
+// wordAt returns the bit of the string at which the word chosen by x begins,
 // and the item's two bits in it, the word's bit 0 being the topmost. They are
 // those of cells.BlockedBits. inverse is reciprocal(words).
 //
 // A look-up in a large filter mostly waits for memory. The processor goes on to
 // the next items meanwhile, as far as some 200 instructions reach. So the fewer
 // they are, the better: a multiplication instead of a division, a table of the
-// pairs, no call. At ten million items, that took a quarter of the time away.
+// pairs, no call. At ten million items, this saved a quarter of the time.
 func wordAt(x, words, inverse uint64, pairs *pairTable) (bit, pair uint64) {
 	q, _ := bits.Mul64(x, inverse)
 	w := x - q*words
@@ -229,8 +231,8 @@ func wordAt(x, words, inverse uint64, pairs *pairTable) (bit, pair uint64) {
 	return headerBits + wordBits*w, pairs[q%pairCount]
 }
 
-// reciprocal returns the number of times that words goes into 2^64-1. The upper
-// half of its product with x is x/words, or one less.
+// reciprocal returns how many times words goes into 2^64-1. The upper half of
+// its product with x is x/words, or one less.
 func reciprocal(words uint64) uint64 { return math.MaxUint64 / words }
 
 const pairCount = wordBits * (wordBits - 1)
@@ -239,7 +241,7 @@ const pairCount = wordBits * (wordBits - 1)
 // which decides both. It takes 22 KB.
 type pairTable [pairCount]uint64
 
-// sharedPairs returns the one table, which all Locals share.
+// sharedPairs returns the one table of all Locals.
 var sharedPairs = sync.OnceValue(func() *pairTable {
 	var t pairTable
 	for q := range t {
@@ -318,9 +320,9 @@ func (l *Local) learnWord(index uint64, word int64) {
 	store(l.buf, at, load(l.buf, at)|uint64(word)<<(64-wordBits)>>(bit%8))
 }
 
-// orBytes sets the bits of a part of a Redis string that starts at the byte
-// offset. It leaves out what the part says of the header, and what is behind
-// the last cell.
+// orBytes sets the bits of a part of a Redis string; the part starts at the
+// byte offset. It leaves out what the part says of the header, and what is
+// behind the last cell.
 func (l *Local) orBytes(offset int, part []byte) {
 	if skip := headerBytes - offset; skip > 0 {
 		part = part[min(skip, len(part)):]
@@ -334,7 +336,7 @@ func (l *Local) orBytes(offset int, part []byte) {
 	l.clearTail()
 }
 
-// clearTail clears the bits of the last byte that are no cells.
+// clearTail clears the bits of the last byte behind the cells.
 func (l *Local) clearTail() { l.buf[l.size-1] &= 0xff << (-l.geo.Bits & 7) }
 
 // orInto sets the bits of src in dst, which is as long or longer.

@@ -11,8 +11,8 @@ import (
 )
 
 // A saved filter is a frame around the Redis string. The string alone does not
-// show that its end is missing, and such a filter would answer "no" about items
-// that it holds. All numbers are big-endian:
+// show that its end is missing. Without its end, a filter would answer "no"
+// about items that were added. All numbers are big-endian:
 //
 //	bytes  0-7   "\x89upbloom"
 //	bytes  8-15  the header, as in the first eight bytes of the string
@@ -20,8 +20,8 @@ import (
 //	n bytes      the string, bits 53 to 191 of which are 0
 //	8 bytes      XXH3-64 of all bytes before
 //
-// The header holds a tag of the seed, never the seed: whoever reads a seeded
-// filter must know it.
+// The header holds a tag of the seed, never the seed: to read a seeded filter,
+// one must know it.
 const (
 	frameMagic     = "\x89upbloom"
 	frameHeadBytes = len(frameMagic) + 16
@@ -42,12 +42,12 @@ func badStreamf(format string, args ...any) error {
 		append([]any{ErrBadStream}, args...)...)
 }
 
-// ReadLocal reads a filter that WriteTo wrote, up to the end of the stream. The
-// seed is that of the filter's Geometry. The stream holds seven bits of its
-// hash, so that 126 of 127 other seeds are a *MismatchError. If the stream is
-// damaged, cut short or too long, the error is ErrBadStream; an error of r is
-// wrapped. ReadLocal allocates at most three times what the stream holds, and
-// 1 MiB.
+// ReadLocal reads a filter written by [Local.WriteTo], up to the end of the
+// stream. The seed is that of the filter's Geometry. The stream holds seven
+// bits of its hash: 126 of 127 other seeds are a [*MismatchError]. If the
+// stream is damaged, cut short or too long, the error is [ErrBadStream]; an
+// error of r is wrapped. ReadLocal allocates at most three times what the
+// stream holds, and 1 MiB.
 func ReadLocal(r io.Reader, seed uint64) (*Local, error) {
 	l, _, err := readLocal(r, func(got headerInfo) (Geometry, error) {
 		g := got.geometry(seed)
@@ -60,9 +60,9 @@ func ReadLocal(r io.Reader, seed uint64) (*Local, error) {
 	return l, err
 }
 
-// WriteTo writes the filter as a stream that ReadFrom and ReadLocal read. It is
-// 32 bytes longer than Bytes, with a checksum at the end. The seed is not in
-// it. A zero Local is an error, and so is one of w.
+// WriteTo writes the filter as a stream for [Local.ReadFrom] and [ReadLocal].
+// It is 32 bytes longer than [Local.Bytes], with a checksum at the end. The
+// seed is not in it. A zero [Local] is an error, and so is an error of w.
 func (l *Local) WriteTo(w io.Writer) (n int64, err error) {
 	if l.size == 0 {
 		return 0, errZeroLocal
@@ -82,13 +82,13 @@ func (l *Local) WriteTo(w io.Writer) (n int64, err error) {
 	return n, nil
 }
 
-// ReadFrom replaces the filter by one that WriteTo wrote, and reads up to the
-// end of the stream. A Local that NewLocal made takes only its own geometry and
-// seed; another one is a *MismatchError. A zero Local takes every geometry, but
-// no filter with a seed: use ReadLocal for that. If the stream is damaged, cut
-// short or too long, the error is ErrBadStream; an error of r is wrapped. After
-// an error the filter is as it was. ReadFrom allocates at most three times what
-// the stream holds, and 1 MiB.
+// ReadFrom replaces the filter by one written by [Local.WriteTo], and reads up
+// to the end of the stream. A [Local] made by [NewLocal] takes only its own
+// geometry and seed; another one is a [*MismatchError]. A zero Local takes
+// every geometry, but no filter with a seed: use [ReadLocal] for that. If the
+// stream is damaged, cut short or too long, the error is [ErrBadStream]; an
+// error of r is wrapped. After an error the filter is as it was. ReadFrom
+// allocates at most three times what the stream holds, and 1 MiB.
 func (l *Local) ReadFrom(r io.Reader) (n int64, err error) {
 	got, n, err := readLocal(r, l.accepts)
 	if err != nil {
@@ -98,7 +98,7 @@ func (l *Local) ReadFrom(r io.Reader) (n int64, err error) {
 	return n, nil
 }
 
-// MarshalBinary returns what WriteTo writes.
+// MarshalBinary returns what [Local.WriteTo] writes.
 func (l *Local) MarshalBinary() ([]byte, error) {
 	var b bytes.Buffer
 	b.Grow(frameHeadBytes + l.size + frameSumBytes)
@@ -106,7 +106,7 @@ func (l *Local) MarshalBinary() ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// UnmarshalBinary is ReadFrom of the data, which it does not keep.
+// UnmarshalBinary is [Local.ReadFrom] of the data, which it does not keep.
 func (l *Local) UnmarshalBinary(data []byte) error {
 	_, err := l.ReadFrom(bytes.NewReader(data))
 	return err
@@ -114,8 +114,8 @@ func (l *Local) UnmarshalBinary(data []byte) error {
 
 var errZeroLocal = errors.New("bloom: a zero Local has nothing to write: make it with NewLocal")
 
-// accepts returns the geometry that the Local takes from a stream, or an error
-// if it may not take this one.
+// accepts returns the geometry the Local takes from a stream, or an error if it
+// must not take this one.
 func (l *Local) accepts(got headerInfo) (Geometry, error) {
 	want := l.geo
 	if l.size == 0 {
@@ -179,8 +179,8 @@ func (f *frameReader) local(choose func(headerInfo) (Geometry, error)) (*Local, 
 	return checkedLocal(g, size, buf)
 }
 
-// body reads the string and what follows it, and checks the checksum. It returns
-// no string if that is to be dropped.
+// body reads the string and what follows it, and checks the checksum. If the
+// string is to be dropped, body returns none.
 func (f *frameReader) body(size int, drop bool) (buf []byte, err error) {
 	if drop {
 		err = f.skip(size)

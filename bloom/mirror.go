@@ -12,10 +12,10 @@ import (
 	"github.com/upbloom/upbloom/upstash"
 )
 
-// A Mirror is a copy of a filter in the memory of a warm process, which answers
+// A Mirror is a copy of a filter in the memory of a warm process. It answers
 // most calls without a request. It is safe for concurrent use and must not be
-// copied; make it with NewMirror, once a process. It starts no goroutine that
-// outlives a call.
+// copied; make it with [NewMirror], once a process. No goroutine of it outlives
+// a call.
 //
 // This is what it answers by itself, and what each answer costs in billed
 // commands:
@@ -35,36 +35,36 @@ import (
 // While others add to the filter, each refresh brings the whole string: size /
 // MaxStale bytes a second, if calls come all the time. A filter of 24 MB with a
 // MaxStale of 2 s takes 12 MB a second. The call that finds the copy too old
-// waits for its refresh. A ticker that calls Refresh ahead of MaxStale spares
-// all calls that wait.
+// waits for its refresh. If a ticker calls [Mirror.Refresh] ahead of MaxStale,
+// no call waits.
 //
 // # What it promises
 //
 // By default a "no" is that of [Filter.Exists]. With MaxStale, every item is
 // found whose Add was acknowledged more than MaxStale before the call: if the
-// copy is older and a refresh fails, the primary answers, whatever Config.Reads
-// says. Either way a failure is an error, never a "no". If the filter is missing, that is ErrNotFound;
-// with Config.MissingIsEmpty it is a "no", which is remembered for MaxStale as
-// well.
+// copy is older and a refresh fails, the primary answers, whatever
+// [Config.Reads] says. Either way a failure is an error, never a "no". A
+// missing filter is [ErrNotFound]; with [Config.MissingIsEmpty] it is a "no",
+// and is remembered for MaxStale as well.
 //
 // A "yes" refers to the filter as it was copied. If that filter is deleted,
 // evicted or replaced, the Mirror finds out from the next answer and drops its
-// copy. Until then, which is MaxTrust at most, the items of the old filter are
-// still found, and an Add of such an item returns "seen" and is not sent. A
-// caller that cannot accept this uses [Mirror.AddThrough].
+// copy. Until then, for MaxTrust at most, the items of the old filter are still
+// found, and an Add of such an item returns "seen" and is not sent. If you
+// cannot accept this, use [Mirror.AddThrough].
 //
 // # What it believes
 //
-// A bit enters the copy only from an answer of the server, so that an Add of
-// unknown outcome leaves no trace. Every question of a Mirror asks for the
-// filter's birth number too, which changes when a filter is made anew. Copies
-// of two births never mix.
+// A bit enters the copy only from an answer of the server: an Add of unknown
+// outcome leaves no trace. Every question of a Mirror also asks for the
+// filter's birth number, which changes when a filter is made again. Copies of
+// two births never mix.
 //
-// An age counts from the moment when the attempt was sent that was answered
-// ([upstash.Reply.Sent]) up to the start of the call that asks for it, by the wall clock as
-// well as by the monotonic one, so that a process that was frozen for hours
-// notices it. An age below 0 shows that the clock was set back, and counts as
-// too old.
+// An age counts from the moment when the answered attempt was sent
+// ([upstash.Reply.Sent]) up to the start of the call that asks for it. It is
+// measured by the wall clock as well as by the monotonic one: a process frozen
+// for hours notices it. An age below 0 shows that the clock was set back, and
+// counts as too old.
 type Mirror struct {
 	f    *Filter
 	cfg  MirrorConfig
@@ -77,26 +77,26 @@ type Mirror struct {
 	hits, asked, saved, refreshes, failures atomic.Uint64
 }
 
-// A MirrorConfig says how far a Mirror trusts its copy. The zero value is a
+// A MirrorConfig says how far a [Mirror] trusts its copy. The zero value is a
 // good start: the copy's "yes" counts for a minute, and each "no" is the
 // server's. It is plain data.
 type MirrorConfig struct {
 	_ struct{}
 
 	// MaxTrust is how long a "yes" needs no request after the last proof that
-	// the filter is still the one that was copied; the default, for 0, is a
-	// minute. Each answer of the primary is a proof, so that "yes" answers cost
-	// one request each MaxTrust. Calls that find the proof too old before that
-	// request is answered each send one.
+	// the filter is still the copied one; the default, for 0, is a minute. Each
+	// answer of the primary is a proof: "yes" answers cost one request each
+	// MaxTrust. Until that request is answered, each call that finds the proof
+	// too old sends one.
 	MaxTrust time.Duration
 
 	// MaxStale lets the copy answer "no" as well: an item whose Add was
 	// acknowledged longer ago than this is found, a later one may be missed.
-	// The default, 0, asks the server about each item that is not in the copy.
+	// The default, 0, asks the server about each item not in the copy.
 	MaxStale time.Duration
 
-	// MaxBytes is the length of the longest string, in bytes, that NewMirror
-	// accepts; the default, for 0, is 64 MiB.
+	// MaxBytes is the length of the longest string [NewMirror] accepts, in
+	// bytes; the default, for 0, is 64 MiB.
 	MaxBytes int
 }
 
@@ -106,9 +106,10 @@ const (
 )
 
 // NewMirror makes an empty mirror of a filter and sends nothing. It allocates
-// the filter's whole string, Geometry.Bytes. A Bare filter is a *ConfigError,
-// because it has no birth number. A read-only client is an error that wraps
-// upstash.ErrReadOnly, because it cannot prove that a copy is current.
+// the filter's whole string, [Geometry.Bytes]. A Bare filter is a
+// [*ConfigError], because it has no birth number. A read-only client is an
+// error that wraps [upstash.ErrReadOnly], because it cannot prove that a copy
+// is current.
 func NewMirror(f *Filter, cfg MirrorConfig) (*Mirror, error) {
 	if f == nil {
 		return nil, errors.New("bloom: the Filter is nil: make one with New or Open")
@@ -153,8 +154,8 @@ func (c MirrorConfig) check(r *record) error {
 }
 
 // Exists reports whether the item is in the filter. The copy answers if it may
-// be believed (see [Mirror]), which takes some 100 ns. Else the server answers,
-// with the errors of [Filter.Exists].
+// be believed (see [Mirror]), in some 100 ns. Else the server answers, with the
+// errors of [Filter.Exists].
 func (m *Mirror) Exists(ctx context.Context, item string) (bool, error) {
 	call := m.newCall()
 	found, known := m.copy.answer(&call, item)
@@ -172,9 +173,9 @@ func (m *Mirror) Exists(ctx context.Context, item string) (bool, error) {
 	return m.f.exists(ctx, item, call.asks())
 }
 
-// ExistsAll is Exists for many items. It asks the server, as [Filter.ExistsAll]
-// does, only about those that the copy has no answer for. A *BatchError speaks
-// of all items.
+// ExistsAll is [Mirror.Exists] for many items. If the copy has no answer for
+// some, it asks the server about these, as [Filter.ExistsAll] does. A
+// [*BatchError] speaks of all items.
 func (m *Mirror) ExistsAll(ctx context.Context, items []string) ([]bool, error) {
 	if len(items) == 0 {
 		return nil, nil
@@ -193,8 +194,8 @@ func (m *Mirror) ExistsAll(ctx context.Context, items []string) ([]bool, error) 
 
 // Add is [Filter.Add], except for an item in the copy: if the last proof that
 // the filter is the copied one is within MaxTrust, Add sends nothing and
-// returns false. If the filter was made anew since that proof, the item is not
-// in the new one: use AddThrough if that must not happen.
+// returns false. If the filter was made again since that proof, the item is not
+// in the new one: use [Mirror.AddThrough] if this must not happen.
 func (m *Mirror) Add(ctx context.Context, item string) (added bool, err error) {
 	if call := m.newCall(); m.copy.trusts(&call, item) {
 		m.count(1, 0, true)
@@ -204,15 +205,15 @@ func (m *Mirror) Add(ctx context.Context, item string) (added bool, err error) {
 }
 
 // AddThrough is [Filter.Add], and brings the item into the copy when the server
-// has acknowledged it. Unlike [Mirror.Add] it always asks the server, so that it
-// cannot take an item of a replaced filter for seen.
+// has acknowledged it. Unlike [Mirror.Add] it always asks the server: it cannot
+// take an item of a replaced filter for seen.
 func (m *Mirror) AddThrough(ctx context.Context, item string) (added bool, err error) {
 	m.count(0, 1, false)
 	return m.f.add(ctx, item, m.newCall().asks())
 }
 
-// AddAll is Add for many items. It sends those that Add would send, as
-// [Filter.AddAll] does. A *BatchError speaks of all items.
+// AddAll is [Mirror.Add] for many items. It sends those that Add would send, as
+// [Filter.AddAll] does. A [*BatchError] speaks of all items.
 func (m *Mirror) AddAll(ctx context.Context, items []string) ([]bool, error) {
 	if len(items) == 0 {
 		return nil, nil
@@ -273,7 +274,7 @@ func (m *Mirror) answers(call *mirrorCall, items []string) (found []bool, open [
 	return found, open
 }
 
-// MirrorStats says what a Mirror did and what it holds. It is plain data.
+// MirrorStats says what a [Mirror] did and what it holds. It is plain data.
 type MirrorStats struct {
 	// Hits is how many items the copy answered, Asked how many went to the
 	// server.
@@ -284,9 +285,9 @@ type MirrorStats struct {
 	// Refreshes is how many refreshes succeeded, Failures how many did not.
 	Refreshes, Failures uint64
 	// Copied is true if a refresh has brought the whole filter into the copy,
-	// or found none with Config.MissingIsEmpty. Age is the time since the start
-	// of the last such refresh. An Age below 0 shows that the clock was set
-	// back.
+	// or found none with [Config.MissingIsEmpty]. Age is the time since the
+	// start of the last such refresh. An Age below 0 shows that the clock was
+	// set back.
 	Copied bool
 	Age    time.Duration
 	// Bytes is the memory that the copy takes, in bytes. SetBits is how many of
@@ -326,6 +327,6 @@ func (m *Mirror) count(hits, asked int, saved bool) {
 // String describes the mirror without its key and seed.
 func (m *Mirror) String() string { return "bloom.Mirror(" + m.f.rec.geo.String() + ")" }
 
-// Format is String for every verb, so that %+v and %#v show neither the key nor
-// the seed.
+// Format is String for every verb: %+v and %#v show neither the key nor the
+// seed.
 func (m *Mirror) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, m.String()) }

@@ -7,9 +7,9 @@ import (
 	"github.com/upbloom/upbloom/upstash"
 )
 
-// mirrorCopy is what a Mirror knows of one filter, which it tells from others
-// by the birth number. All bits of local were in the server's answers about
-// that filter, so that local is a subset of it at any later time.
+// mirrorCopy is what a Mirror knows of one filter. The birth number tells the
+// filter from others. All bits of local were in the server's answers about that
+// filter: local is a subset of it at any later time.
 type mirrorCopy struct {
 	mu    sync.RWMutex
 	local *Local
@@ -40,8 +40,8 @@ func within(now, then time.Time, limit time.Duration) bool {
 }
 
 // answer returns what the copy says of an item to a call. known is false if the
-// server must be asked. A refresh that began after the call did serves it,
-// however long that took.
+// server must be asked. A refresh that began after the call serves it, however
+// long it took.
 func (c *mirrorCopy) answer(call *mirrorCall, item string) (found, known bool) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
@@ -82,16 +82,16 @@ func (c *mirrorCopy) drop() {
 	c.birth, c.verifiedAt, c.refreshedAt, c.refresh = 0, time.Time{}, time.Time{}, 0
 }
 
-// isNews reports whether the answer to a question that was sent at the time is
-// newer than what is known. An older one, which came late, may speak of the
-// past. A time of verification that lies in the future is from before the clock
-// was set back, and cannot be compared.
+// isNews reports whether the answer to a question sent at the time is newer
+// than what is known. An older answer, which came late, may speak of the past.
+// A time of verification in the future is from before the clock was set back,
+// and cannot be compared.
 func (c *mirrorCopy) isNews(sent, now time.Time) bool {
 	return !sent.Before(c.verifiedAt) || age(now, c.verifiedAt) < 0
 }
 
 // noFilter records that the primary had no filter, or another one, when it was
-// asked at sent. It reports whether that is the latest news. If two questions
+// asked at sent. It reports whether this is the latest news. If two questions
 // were sent at the same time, neither is known to be the later one: the copy is
 // dropped, and the answer is false.
 func (c *mirrorCopy) noFilter(sent, now time.Time) (latest bool) {
@@ -104,9 +104,9 @@ func (c *mirrorCopy) noFilter(sent, now time.Time) (latest bool) {
 }
 
 // sawFilter records that the primary showed a birth number when it was asked at
-// sent. It reports whether local is now about that filter. It never is for birth
-// 0, which is that of a filter that another program wrote: nothing tells it from
-// its successor.
+// sent. It reports whether local is now about that filter. It never is for
+// birth 0, of a filter written by another program: nothing tells it from its
+// successor.
 func (c *mirrorCopy) sawFilter(birth int64, sent, now time.Time) bool {
 	news := c.isNews(sent, now)
 	if birth == c.birth {
@@ -125,8 +125,8 @@ func (c *mirrorCopy) sawFilter(birth int64, sent, now time.Time) bool {
 	return true
 }
 
-// A mirrorCall is one call of a Mirror. The requests that it sends have it as
-// their observer, so that the copy learns from their answers.
+// A mirrorCall is one call of a Mirror. Its requests have it as their observer:
+// the copy learns from their answers.
 type mirrorCall struct {
 	m         *Mirror
 	began     time.Time
@@ -178,8 +178,8 @@ func (call *mirrorCall) learn(q *request, primary bool) {
 			}
 		}
 	case q.err == nil && len(q.found) > 0:
-		// A region lags: it may lack bits, but those that it has are bits of
-		// the filter whose birth number it shows.
+		// A region lags: it may lack bits, but its bits are bits of the filter
+		// whose birth number it shows.
 		if primary && c.sawFilter(q.stands, sent, now) || !primary && q.stands == c.birth && c.birth != 0 {
 			q.learnCells(c.local)
 		}
@@ -188,7 +188,7 @@ func (call *mirrorCall) learn(q *request, primary bool) {
 	}
 }
 
-// learnCells sets the cells that the answers to a look-up showed to be set.
+// learnCells sets the cells that are set in the answers to a look-up.
 func (q *request) learnCells(local *Local) {
 	cells := q.answers[2:] // after the header and the birth number
 	if local.geo.Scheme == SchemeBlocked {

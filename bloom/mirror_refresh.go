@@ -17,17 +17,17 @@ import (
 // refresh began.
 //
 // First one script returns the birth number and the count of set bits, both of
-// one moment. The copy is a subset of the filter, so that an equal count means
-// equal bits, and the refresh is done. Else the string is read in parts. Each
-// part is a script too, because scripts run on the primary: a plain GETRANGE
-// might be answered by a region that lags. The script checks the birth number
-// in the same atomic step, so that its part holds all bits that were there when
-// the refresh began. The parts need no second count, so that a filter can be
-// mirrored while others write to it all the time.
+// one moment. Bits are never cleared: the copy is a subset of the filter. If
+// the counts are equal, so are the bits, and the refresh is done. Else the
+// string is read in parts. Each part is a script too, because scripts run on
+// the primary: a region behind it might answer a plain GETRANGE. The script
+// checks the birth number in the same atomic step: its part holds all bits that
+// were there when the refresh began. The parts need no second count. A filter
+// can be mirrored while others write to it all the time.
 
-// mirrorCountScript counts up to byte ARGV[2], which is the last with a cell
-// and is at bit ARGV[3], and returns that byte as well: some of its bits may
-// be no cells. ARGV[4] is the first byte with a cell.
+// mirrorCountScript counts up to byte ARGV[2], the last with a cell, at bit
+// ARGV[3], and returns that byte as well: some of its bits may be no cells.
+// ARGV[4] is the first byte with a cell.
 var mirrorCountScript = upstash.NewScript(shebang + `local w = redis.call('BITFIELD_RO', KEYS[1],
   'GET', 'u53', '0', 'GET', 'u53', '64', 'GET', 'u8', ARGV[3])
 if w[1] ~= tonumber(ARGV[1]) then return {w[1]} end
@@ -37,8 +37,8 @@ const (
 	mirrorPartBytes = 2 << 20
 	mirrorParallel  = 4
 
-	// refreshPause is the longest time after a failed refresh during which
-	// calls try no other.
+	// refreshPause is how long, at most, calls try no other refresh after a
+	// failed one.
 	refreshPause = time.Second
 )
 
@@ -51,9 +51,10 @@ var errNoBirth = fmt.Errorf("%w with a birth number, which a Mirror needs: the f
 // same time share a refresh that began after they did. If MaxStale is set, the
 // other calls refresh the copy by themselves.
 //
-// A missing filter is ErrNotFound, unless Config.MissingIsEmpty says that it is
-// an empty one. ErrRecreated means that the filter was made anew meanwhile:
-// call again. After an error the copy is trusted no more than before.
+// A missing filter is [ErrNotFound], unless [Config.MissingIsEmpty] takes it
+// for an empty one. If the filter was made again meanwhile, the error is
+// [ErrRecreated]: call again. After an error the copy is trusted no more than
+// before.
 func (m *Mirror) Refresh(ctx context.Context) error {
 	for waited := false; ; waited = true {
 		under, mine := m.turn.begin()
@@ -119,8 +120,8 @@ var errCameOrWent = errors.New("bloom: the filter was made or deleted during the
 // copy lacks bits.
 func (m *Mirror) refresh(ctx context.Context, number uint64) error {
 	c := &m.copy
-	// All bits that are counted here were in the filter before the question
-	// below is sent.
+	// All bits counted here were in the filter before the question below is
+	// sent.
 	c.mu.RLock()
 	generation, have := c.generation, c.local.setBits()
 	c.mu.RUnlock()

@@ -9,8 +9,8 @@ import (
 	"github.com/upbloom/upbloom/upstash"
 )
 
-// OpenOption sets what a filter's header does not say. An Open function that does
-// not take an option returns an error before it sends anything.
+// OpenOption sets what a filter's header does not say. If an Open function does
+// not take an option, it returns an error before it sends anything.
 type OpenOption func(*opening)
 
 // opening is what the options of an Open function set.
@@ -27,8 +27,7 @@ func option(name string, set func(*opening)) OpenOption {
 	}
 }
 
-// mayNot returns an error if one of the options is among those that fn does not
-// take.
+// mayNot returns an error if fn does not take one of the options.
 func (c *opening) mayNot(fn string, options ...string) error {
 	for _, name := range c.given {
 		if slices.Contains(options, name) {
@@ -38,46 +37,46 @@ func (c *opening) mayNot(fn string, options ...string) error {
 	return nil
 }
 
-// OpenSeed sets the secret seed of a filter that was made with one. Another
-// seed than the filter's is a *MismatchError, 126 times in 127.
+// OpenSeed sets the secret seed of a filter made with one. Another seed than
+// the filter's is a [*MismatchError], 126 times in 127.
 func OpenSeed(seed uint64) OpenOption { return option("OpenSeed", func(c *opening) { c.Seed = seed }) }
 
-// OpenTTL is Config.TTL. It has an effect if the filter's TTL is not settled yet,
-// or if an Add makes the filter anew later.
+// OpenTTL is [Config.TTL]. It has an effect if the filter's TTL is not settled
+// yet, or if an Add makes the filter again later.
 func OpenTTL(ttl time.Duration) OpenOption {
 	return option("OpenTTL", func(c *opening) { c.TTL = ttl })
 }
 
-// OpenMissingIsEmpty is Config.MissingIsEmpty, for a filter that goes missing
-// later. Open itself returns ErrNotFound if there is none.
+// OpenMissingIsEmpty is [Config.MissingIsEmpty], for a filter that goes missing
+// later. Open itself returns [ErrNotFound] if there is none.
 func OpenMissingIsEmpty() OpenOption {
 	return option("OpenMissingIsEmpty", func(c *opening) { c.MissingIsEmpty = true })
 }
 
-// OpenMustExist is Config.MustExist.
+// OpenMustExist is [Config.MustExist].
 func OpenMustExist() OpenOption {
 	return option("OpenMustExist", func(c *opening) { c.MustExist = true })
 }
 
-// OpenReads is Config.Reads, for the look-ups to come. Open itself asks the
+// OpenReads is [Config.Reads], for the look-ups to come. Open itself asks the
 // primary, unless the token is a read-only one.
 func OpenReads(reads Reads) OpenOption {
 	return option("OpenReads", func(c *opening) { c.Reads = reads })
 }
 
-// OpenBatch is Config.BatchBytes and Config.BatchParallel.
+// OpenBatch is [Config.BatchBytes] and [Config.BatchParallel].
 func OpenBatch(bytes, parallel int) OpenOption {
 	return option("OpenBatch", func(c *opening) { c.BatchBytes, c.BatchParallel = bytes, parallel })
 }
 
 // Open makes a handle for an existing filter and reads its geometry from its
-// header, so a reader needs to know no more than the key. It is one request of
-// two commands; a server that refuses the transaction, as a full Redis does, gets
-// a second request. The error is ErrNotFound if there is no filter, whatever
-// MissingIsEmpty says. A Bare filter has no header: use New.
+// header: a reader needs to know no more than the key. It is one request of two
+// commands. If the server refuses the transaction, as a full Redis does, Open
+// sends a second request. The error is [ErrNotFound] if there is no filter,
+// whatever MissingIsEmpty says. A Bare filter has no header: use New.
 //
-// The header does not hold the Capacity that the filter was sized for. The Stats
-// of such a handle say how many items are in it and its false positive rate now;
+// The header does not hold the Capacity the filter was sized for. The Stats of
+// such a handle say how many items are in it and its false positive rate now;
 // their Capacity is 0.
 func Open(ctx context.Context, c *upstash.Client, key string, opts ...OpenOption) (*Filter, error) {
 	cfg, seen, err := openState(ctx, c, key, opts, "Open", "OpenMaxBytes")
@@ -101,7 +100,7 @@ func Open(ctx context.Context, c *upstash.Client, key string, opts ...OpenOption
 }
 
 // openState reads what is at the key, for every type's Open, and returns what
-// the options say beside. It refuses the options that fn does not take.
+// the options say beside. It refuses options not meant for fn.
 func openState(ctx context.Context, c *upstash.Client, key string, opts []OpenOption, fn string,
 	refused ...string,
 ) (cfg opening, seen state, err error) {

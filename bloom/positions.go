@@ -3,16 +3,16 @@ package bloom
 import "github.com/upbloom/upbloom/bloom/internal/cells"
 
 // Positions appends the item's positions to dst and returns the longer slice:
-// g.Hashes numbers from 0 to g.Bits-1, in the order in which the format names
-// them, some of them perhaps equal. Cell number p is at bit 192+p of the Redis
-// string, or at bit p in the Bare layout. SchemeBlocked has two positions in
-// each word. An odd number of hashes counts as one less, and fewer than 53 bits
-// hold no word and no position.
+// g.Hashes numbers from 0 to g.Bits-1, in the order of the format, some of them
+// perhaps equal. Cell number p is at bit 192+p of the Redis string, or at bit p
+// in the Bare layout. [SchemeBlocked] has two positions in each word. An odd
+// number of hashes counts as one less, and fewer than 53 bits hold no word and
+// no position.
 //
 // It allocates nothing if dst has room, and costs one hash of the item and a
 // few instructions a position. If the geometry has no bits or no hashes, it
-// appends nothing. It takes any other number of bits, even one that no Config
-// accepts. An unknown scheme counts as SchemeXXH3.
+// appends nothing. It takes any other number of bits, even if no [Config]
+// accepts it. An unknown scheme counts as [SchemeXXH3].
 func (g Geometry) Positions(dst []uint64, item string) []uint64 {
 	if g.Bits == 0 || g.Hashes < 1 {
 		return dst

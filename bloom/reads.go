@@ -4,13 +4,13 @@ import "strconv"
 
 // Reads says which copy of a global database answers look-ups. Such a database
 // has a primary, which takes all writes, and read regions, which follow it with
-// a lag. A BITFIELD counts as a write whatever it does, so that by default each
-// look-up travels to the primary and is billed in every region; BITFIELD_RO is
-// a read, which the nearest region answers. A database of a single region has
-// nothing to choose. The zero value is ReadsPrimary.
+// a lag. A BITFIELD counts as a write whatever it does: by default each look-up
+// travels to the primary and is billed in every region. BITFIELD_RO is a read,
+// and the nearest region answers it. A database of a single region has nothing
+// to choose. The zero value is [ReadsPrimary].
 //
-// Measured from a region that is 20 ms from the primary and 50 writes behind it,
-// the only read region. Four in five of the look-ups are of items in the filter:
+// Measured from a region 20 ms from the primary and 50 writes behind it, the
+// only read region. Four in five of the look-ups are of items in the filter:
 //
 //	               p50       p90       billed a look-up   wrong "no"
 //	primary        20.5 ms   21.2 ms   2                  none
@@ -18,7 +18,7 @@ import "strconv"
 //	nearest first   0.2 ms   21.0 ms   1.84               none
 //
 // These figures are of "go run ./examples/regions", without sync tokens
-// (upstash.WithoutSyncToken). With them, the default, the primary answers the
+// ([upstash.WithoutSyncToken]). With them, the default, the primary answers the
 // reads of a client that also writes, until the region has its writes.
 type Reads uint8
 
@@ -27,14 +27,14 @@ const (
 	ReadsPrimary Reads = 0
 
 	// ReadsNearest asks the nearest region and takes what it says. A "no", a
-	// missing filter and a mismatch may be lag. With MissingIsEmpty, a region
-	// that is being rebuilt answers "no" to everything.
+	// missing filter and a mismatch may be lag. With [Config.MissingIsEmpty], a
+	// region that is being rebuilt answers "no" to everything.
 	ReadsNearest Reads = 1
 
 	// ReadsNearestFirst asks the nearest region, takes its "yes", and asks the
 	// primary about everything else: a "no" is always true, and costs a second
-	// request. The second request of a batch asks only about the items that the
-	// region did not find.
+	// request. The second request of a batch asks only about the items not
+	// found by the region.
 	ReadsNearestFirst Reads = 2
 )
 

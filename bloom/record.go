@@ -9,9 +9,9 @@ import (
 	"github.com/upbloom/upbloom/upstash"
 )
 
-// A record is one Redis string: its key, the header that it should have, and
-// what a handle knows of it. Every type of this package is made of records. It
-// is safe for concurrent use.
+// A record is one Redis string: its key, the header it should have, and what a
+// handle knows of it. Every type of this package in Redis is made of records.
+// It is safe for concurrent use.
 type record struct {
 	client *upstash.Client
 	key    string
@@ -34,8 +34,8 @@ type record struct {
 
 func (r *record) headed() bool { return r.layout == LayoutHeaded }
 
-// label names the operation for the client's observer, after the label that the
-// caller gave: "crawler bloom.Add". Without an observer it costs nothing.
+// label names the operation for the client's observer, after the caller's own
+// label: "crawler bloom.Add". Without an observer it costs nothing.
 func (r *record) label(ctx context.Context, operation string) context.Context {
 	if !r.client.Observed() {
 		return ctx
@@ -66,7 +66,7 @@ func (r *record) mayWrite() error {
 	return nil
 }
 
-// learn compares a header word that the primary sent with the record's, and
+// learn compares a header word from the primary with the record's, and
 // remembers the result: after another filter, nothing is written until a filter
 // that fits, or none, was seen.
 func (r *record) learn(word int64) error {
@@ -160,7 +160,7 @@ func identityIn(reply upstash.Reply) (id [2]int64, err error) {
 }
 
 // hasBirth asks the primary whether the filter is the record's and has this
-// birth number. Without an answer it is false.
+// birth number. Without an answer it returns false.
 func (r *record) hasBirth(ctx context.Context, birth int64) bool {
 	reply, err := r.client.Do(ctx, r.identity().Command())
 	if err != nil {

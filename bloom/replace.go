@@ -7,9 +7,9 @@ import (
 	"github.com/upbloom/upbloom/upstash"
 )
 
-// replaceScript makes the upload the target, if that is missing, or if its
-// header is ARGV[1] or ARGV[8] and its bits 53 to 63 are 0. ARGV[7] is the new
-// birth number. If the target has it already, an earlier attempt ran.
+// replaceScript makes the upload the target, if the target is missing, or if
+// its header is ARGV[1] or ARGV[8] and its bits 53 to 63 are 0. ARGV[7] is the
+// new birth number. If the target has it already, an earlier attempt ran.
 var replaceScript = upstash.NewScript(assemble + `local w = call('BITFIELD_RO', KEYS[1],
   'GET', 'u53', '0', 'GET', 'u1', '127', 'GET', 'u53', '64', 'GET', 'u11', '53')
 local ttl = left()
@@ -30,23 +30,24 @@ settle(w[2] == 0, ttl)
 consume()
 return {n, tonumber(ARGV[1]), 1}`)
 
-// Replace makes the filter's content that of l, in one atomic step that readers
-// never see half done. It serves to rebuild a filter from the source of truth.
-// It uploads as Load does, with the same promises, and only reads l. It costs the
-// same too, and two requests more if the filter in place has another header.
+// Replace makes the filter's content that of l, in one atomic step: readers
+// never see it half done. Use it to rebuild a filter from the source of truth.
+// It uploads as [Filter.Load] does, with the same promises, and only reads l.
+// It costs the same too, and two requests more if the filter in place has
+// another header.
 //
 // An item that others add after l was begun is lost, even if its Add was
 // acknowledged, unless l has it. The key may hold nothing, or any plain filter
-// of this package, whatever its geometry. Another kind is a *MismatchError, and
-// other data is ErrNotFilter; both are left alone. The filter keeps its TTL. A
-// new filter, and one whose TTL is not settled, gets Config.TTL. The filter
-// gets a new birth number, so that a Snapshot or a batch that is under way
-// returns ErrRecreated, and a Mirror drops its copy.
+// of this package, whatever its geometry. Another kind is a [*MismatchError],
+// and other data is [ErrNotFilter]; both are left alone. The filter keeps its
+// TTL. A new filter, and one whose TTL is not settled, gets [Config.TTL]. The
+// filter gets a new birth number: a Snapshot or a batch under way returns
+// [ErrRecreated], and a [Mirror] drops its copy.
 //
 // l must have the handle's geometry and seed, else the error is a
 // *MismatchError. If the filter in place has another geometry, replace it only
 // while its writers are stopped: a handle with the old geometry refuses to go
-// on, but its Adds that are under way set bits at the old positions.
+// on, but its Adds under way set bits at the old positions.
 //
 // To move to another geometry without downtime, do not use Replace:
 //
@@ -57,15 +58,15 @@ return {n, tonumber(ARGV[1]), 1}`)
 //  5. Delete the old one.
 //
 // A Bare filter cannot be replaced, because nothing shows whose string is at
-// its key: that is a *ConfigError.
+// its key: the error is a [*ConfigError].
 func (f *Filter) Replace(ctx context.Context, l *Local, opts ...MoveOption) error {
 	ctx = f.rec.label(ctx, "bloom.Replace")
 	r := &f.rec
 	if !r.headed() {
 		return configErrorf("Layout", "is bare: only a filter with a header can be replaced")
 	}
-	// A handle that refuses another filter may replace that one, and goes on
-	// refusing if it did not.
+	// If a handle refuses another filter, it may replace that one. If it did
+	// not, it goes on refusing.
 	if err := f.fits(l); err != nil {
 		return err
 	}
@@ -117,16 +118,17 @@ func (u *upload) replaceOther(ctx context.Context, birth int64) error {
 	return u.replace(ctx, birth, old)
 }
 
-// isMade reports whether the filter has the birth number of a call, which wrote
-// it together with the header. It asks even if the caller's context has ended.
+// isMade reports whether the filter has the birth number of a call. The call
+// wrote it together with the header. isMade asks even if the caller's context
+// has ended.
 func (r *record) isMade(ctx context.Context, birth int64) bool {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTimeout)
 	defer cancel()
 	return r.hasBirth(ctx, birth)
 }
 
-// mayHaveRunError is the error of a last step whose earlier attempt may have run,
-// whatever the error itself says.
+// mayHaveRunError is the error of a last step. An earlier attempt of it may
+// have run, whatever the error itself says.
 type mayHaveRunError struct{ err error }
 
 func (e *mayHaveRunError) Error() string     { return e.err.Error() }

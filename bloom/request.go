@@ -49,8 +49,8 @@ type request struct {
 	self [1]*request
 }
 
-// tell lets the Mirror learn from the request, which was judged: q.err says if
-// it failed. primary is false if a region may have answered.
+// tell lets the Mirror learn from the judged request: q.err says if it failed.
+// primary is false if a region may have answered.
 func (q *request) tell(primary bool) {
 	if q.observer != nil {
 		q.observer.learn(q, primary)
