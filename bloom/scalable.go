@@ -11,11 +11,11 @@ import (
 )
 
 // A Scalable is a handle to a filter in Redis that grows with its items. It is
-// one string of up to five layers, each a blocked filter for four times the items
-// of the one before. So it takes 341 times Capacity before its false positive
-// rate rises above FPRate, unless MaxBytes ends it sooner. Make it with
-// NewScalable or OpenScalable; the zero value is not usable. It is safe for
-// concurrent use and must not be copied.
+// one string of up to five layers, each a blocked filter for four times the
+// items of the one before. It takes 341 times Capacity before its false
+// positive rate rises above FPRate, unless MaxBytes ends the growth sooner.
+// Make it with NewScalable or OpenScalable; the zero value is not usable. It is
+// safe for concurrent use and must not be copied.
 //
 // Use a [Filter] if the number of items is known within a factor of a few: it
 // asks for less. At 1 in 100 a full Scalable takes 13.9 bits an item instead of
@@ -24,23 +24,23 @@ import (
 // # Cost
 //
 // Exists and ExistsAll are one request and one billed command, whatever the
-// handle knows. They read the item's words in all layers that there can be.
+// handle knows. They read the item's words in all possible layers.
 //
 // Add is one too. The first Add of a new handle looks the item up before that,
 // because it does not know which layer is the newest. One new item in a 64th of
-// the newest layer's capacity is followed by a script of three commands, which
-// counts the layer's set bits and adds a layer if it is full. An AddAll of at
-// least that many items is preceded by the script, once a request, so that the
-// newest layer has room for them.
+// the newest layer's capacity is followed by a script of three commands. The
+// script counts the layer's set bits and adds a layer if it is full. If an
+// AddAll has at least that many items, the script precedes it, once a request:
+// the newest layer then has room for them.
 //
-// A token that may not run EVAL looks items up and adds them, but the filter does
-// not grow. The Adds that should look at its fill return [ErrNoGrowth] beside their
-// answers; a large AddAll adds nothing.
+// A token that may not run EVAL looks items up and adds them, but the filter
+// does not grow. When an Add should look at the fill, it returns [ErrNoGrowth]
+// beside its answer; a large AddAll adds nothing.
 //
 // # Capacity
 //
-// An item that is added again is stored again in each layer that has become the
-// newest meanwhile. So each layer's capacity counts the distinct items that were
+// If an item is added again, it is stored again in each layer that has become
+// the newest meanwhile. So each layer's capacity counts the distinct items
 // added while it was the newest. [Scalable.Cardinality] is the sum over the
 // layers. If every item is added again all the time, it is up to 2.3 times the
 // number of distinct ones.
@@ -57,9 +57,9 @@ type Scalable struct {
 }
 
 // NewScalable makes a handle for the filter at key. It checks the config, and
-// returns a *ConfigError if that is wrong. It sends nothing: Create or the first
+// returns a *ConfigError if it is wrong. It sends nothing: Create or the first
 // Add makes the filter itself. NewScalable takes a few microseconds. But the
-// first Add of each handle may take a second request, so keep the handle if you
+// first Add of each handle may take a second request: keep the handle if you
 // can.
 func NewScalable(c *upstash.Client, key string, cfg ScalableConfig) (*Scalable, error) {
 	geo, err := cfg.Geometry()
@@ -72,8 +72,8 @@ func NewScalable(c *upstash.Client, key string, cfg ScalableConfig) (*Scalable, 
 	return newScalable(c, key, cfg, geo), nil
 }
 
-// newScalable takes a config without a Capacity too, of a filter whose geometry
-// was read from its header.
+// newScalable also takes a config without a Capacity, if the geometry was read
+// from a header.
 func newScalable(c *upstash.Client, key string, cfg ScalableConfig, geo Geometry) *Scalable {
 	s := &Scalable{cfg: cfg}
 	s.bytes, s.parallel, s.missingIsEmpty = cfg.BatchBytes, cfg.BatchParallel, cfg.MissingIsEmpty
@@ -89,9 +89,9 @@ func newScalable(c *upstash.Client, key string, cfg ScalableConfig, geo Geometry
 	return s
 }
 
-// Create makes the filter with its TTL and the whole first layer. Create reports
-// whether it made the filter. False means that a filter of the same geometry was
-// there. Costs and errors are those of [Filter.Create].
+// Create makes the filter with its TTL and the whole first layer. Create
+// reports whether it made the filter. If a filter of the same geometry was
+// there, it returns false. Costs and errors are those of [Filter.Create].
 func (s *Scalable) Create(ctx context.Context) (created bool, err error) {
 	ctx = s.rec.label(ctx, "bloom.Scalable.Create")
 	created, err = s.create(ctx, s.layers.areas[0].end(), layersWord(1))
@@ -106,13 +106,13 @@ func (s *Scalable) Create(ctx context.Context) (created bool, err error) {
 // it is a false positive. It creates the filter if there is none, unless
 // MustExist is set.
 //
-// It is one request and one billed command (three with MustExist); the type's
-// documentation says what else there may be. The errors are those of
-// [Filter.Add], and ErrNoGrowth beside the answer.
+// It is one request and one billed command (three with MustExist), and
+// sometimes more: see [Scalable]. The errors are those of [Filter.Add], and
+// ErrNoGrowth beside the answer.
 //
-// If a handle that knows of several layers finds that its Add made the filter,
-// because somebody had deleted it, a script moves the item to a new first layer.
-// Otherwise the one item would take the memory of all layers.
+// If the filter was deleted and a handle that knows of several layers makes it
+// again by an Add, a script moves the item to a new first layer. Otherwise the
+// one item would take the memory of all layers.
 func (s *Scalable) Add(ctx context.Context, item string) (added bool, err error) {
 	ctx = s.rec.label(ctx, "bloom.Scalable.Add")
 	if s.layers.newest() == 0 {
@@ -125,8 +125,8 @@ func (s *Scalable) Add(ctx context.Context, item string) (added bool, err error)
 
 // AddAll adds items and reports for each whether it was new, as [Filter.AddAll]
 // does, and as if they had been added one after another. Each request takes one
-// billed command for its items. A request of at least a 64th of the newest
-// layer's capacity is preceded by the script that finds room for them.
+// billed command for its items. If a request has at least a 64th of the newest
+// layer's capacity, the script precedes it and finds room for its items.
 //
 // 1,000 items at 1 in 100 take about 350 KB.
 func (s *Scalable) AddAll(ctx context.Context, items []string) ([]bool, error) {
@@ -209,12 +209,12 @@ func (s *Scalable) Geometry() Geometry { return s.rec.geo }
 // String describes the handle without its key and seed.
 func (s *Scalable) String() string { return "bloom.Scalable(" + s.rec.geo.String() + ")" }
 
-// Format is String for every verb, so that %+v and %#v show neither the key
-// nor the seed.
+// Format is String for every verb: %+v and %#v show neither the key nor the
+// seed.
 func (s *Scalable) Format(st fmt.State, _ rune) { _, _ = fmt.Fprint(st, s.String()) }
 
-// fillLooks is how many looks there are while as many items as the last layer is
-// for are added.
+// fillLooks is how many looks there are while the last layer's capacity is
+// added.
 const fillLooks = 16
 
 // watchFill calls WarnFill if the filter cannot grow and is over its capacity.
@@ -239,8 +239,8 @@ func (s *Scalable) watchFill(ctx context.Context, w written) {
 	}
 }
 
-// byLot reports whether one of n items draws a lot that comes so many times while
-// capacity items are added.
+// byLot reports whether one of n items draws a lot. The lot comes so many times
+// while capacity items are added.
 func byLot(ctx context.Context, n, times int, capacity uint64) bool {
 	draw := lot
 	if given := lots.From(ctx); given != nil {

@@ -9,30 +9,30 @@ import (
 )
 
 const (
-	// minLayerCapacity is the least that a first layer is sized for. A smaller
-	// one would ask for its fill after every few items, and 32 words, the least
-	// of a blocked filter, hold some hundred items anyway.
+	// minLayerCapacity is the least a first layer is sized for. A smaller one
+	// would ask for its fill after every few items, and 32 words, the least of
+	// a blocked filter, hold some hundred items anyway.
 	minLayerCapacity = 1000
-	// layerShare is the part of the rate that each layer may use up.
+	// Each layer may use up one part of the rate in layerShare.
 	layerShare = 5
 	// defaultMaxBytes is the longest record of most of Upstash's plans.
 	defaultMaxBytes = 100_000_000
 )
 
 // A ScalableConfig says how large the first layer of a [Scalable] is, how often
-// the whole may be wrong, and how far it grows. All programs that use the filter
-// have the same Capacity, FPRate and Seed: a program with others gets a
-// MismatchError.
+// the whole may be wrong, and how far it grows. All programs that share the
+// filter must use the same Capacity, FPRate and Seed. Otherwise their calls
+// fail with a *MismatchError.
 //
 // The zero value is not valid: set Capacity and FPRate. It is plain data, to be
 // copied freely. Its String does not show the seed.
 type ScalableConfig struct {
 	_ struct{}
 
-	// Capacity is the number of distinct items that the first layer is sized
-	// for, at least 1. Less than 1,000 counts as 1,000. The filter takes up to 341
-	// times as many: 5 times with two layers, 21 with three, 85 with four. Up to
-	// 2.3 million at 1 in 100, all five layers fit into a Redis string.
+	// Capacity is the number of distinct items the first layer is sized for, at
+	// least 1. Less than 1,000 counts as 1,000. The filter takes up to 341
+	// times as many: 5 times with two layers, 21 with three, 85 with four. Up
+	// to 2.3 million at 1 in 100, all five layers fit into a Redis string.
 	Capacity uint64
 
 	// FPRate is the false positive rate of the whole filter when all of its
@@ -46,12 +46,12 @@ type ScalableConfig struct {
 	// expires. Growing does not prolong it.
 	TTL time.Duration
 
-	// MaxBytes ends the growth: no layer is added that would make the string
+	// MaxBytes ends the growth: no layer is added if it would make the string
 	// longer. Then the filter takes more items with a rising false positive
 	// rate, as any filter does, and WarnFill says so. The default, for 0, is
 	// 100,000,000, the longest record that most plans allow. It must have room
-	// for the first layer. With the default, a first layer that is longer is
-	// accepted, and does not grow.
+	// for the first layer. With the default, a longer first layer is accepted,
+	// and does not grow.
 	MaxBytes uint64
 
 	// BatchBytes and BatchParallel are those of [Config].
@@ -63,10 +63,10 @@ type ScalableConfig struct {
 	MustExist      bool
 	Reads          Reads
 
-	// WarnFill is called with the filter's Stats if an Add or AddAll finds that
-	// the filter may not grow further and is over its capacity; the default,
-	// nil, never looks. A handle that writes to the last layer looks after one
-	// new item in a sixteenth of the layer's capacity, by chance. A look is the
+	// WarnFill is called with the filter's Stats if an Add or AddAll finds the
+	// filter over its capacity and unable to grow further; the default, nil,
+	// never looks. A handle that writes to the last layer looks after one new
+	// item in a sixteenth of the layer's capacity, by chance. A look is the
 	// commands of [Scalable.Stats]. The write calls WarnFill on its own
 	// goroutine, before it returns. If a look fails, its error is dropped.
 	WarnFill func(ScalableStats) `json:"-"`
@@ -141,5 +141,5 @@ func (c ScalableConfig) String() string {
 	return f.in("ScalableConfig")
 }
 
-// Format is String for every verb, so that none shows the seed.
+// Format is String for every verb: none shows the seed.
 func (c ScalableConfig) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, c.String()) }

@@ -42,8 +42,8 @@ func (l *layers) grow(ctx context.Context, n uint64) (newest int, err error) {
 	return int(layers), nil
 }
 
-// makeRoom is grow for items that are about to be added. If there is no filter it
-// makes one whose newest layer has room for them.
+// makeRoom is grow for items about to be added. If there is no filter, it makes
+// one whose newest layer has room for them.
 func (l *layers) makeRoom(ctx context.Context, n uint64) (newest int, err error) {
 	for range 3 {
 		newest, err = l.grow(ctx, n)
@@ -70,11 +70,10 @@ func (l *layers) makeRoom(ctx context.Context, n uint64) (newest int, err error)
 	return 0, ErrRecreated // made and deleted by others, again and again
 }
 
-// growByChance looks whether the newest layer is full after one stored item in a
-// 64th of its capacity, and adds a layer then. The items are in, so that the
-// caller's context does not cut it. If no answer comes, a later Add looks. If the
-// server refuses, it will refuse the next time too: that is the error of the
-// write.
+// growByChance looks whether the newest layer is full after one stored item in
+// a 64th of its capacity, and adds a layer then. The items are in: the caller's
+// context does not cut it. If no answer comes, a later Add looks. If the server
+// refuses, it will refuse the next time too: this is the error of the write.
 func (l *layers) growByChance(ctx context.Context, stored int) error {
 	newest := int(l.known.Load())
 	if newest >= l.limit || !byLot(ctx, stored, growthShare, l.capacity(newest-1)) || l.growing.Swap(true) {
@@ -100,11 +99,11 @@ func (e *growthError) Is(target error) bool { return target == ErrNoGrowth }
 func (e *growthError) Unwrap() error        { return e.err }
 func (e *growthError) SafeToRetry() bool    { return !e.in }
 
-// anewScript makes the filter anew with the kind's word ARGV[5] and the bits
+// anewScript makes the filter again with the kind's word ARGV[5] and the bits
 // ARGV[6] and on. It does so only if the filter is what one write made of
-// nothing: its birth number is ARGV[2], its kind's word ARGV[3], as many bits are
-// set as ARGV[4] says, and nobody has settled its TTL. It returns the header and
-// whether it did.
+// nothing: its birth number is ARGV[2], its kind's word ARGV[3], as many bits
+// are set as ARGV[4] says, and nobody has settled its TTL. It returns the
+// header and whether it did.
 var anewScript = upstash.NewScript(ours + `if w[2] == 1 or w[3] ~= tonumber(ARGV[2]) or w[4] ~= tonumber(ARGV[3])
   or redis.call('BITCOUNT', KEYS[1], '24', '-1') ~= tonumber(ARGV[4]) then return {w[1], 0} end
 redis.call('DEL', KEYS[1])
@@ -121,11 +120,11 @@ for i = 6, #ARGV do
 end
 return {w[1], 1}`)
 
-// beginAnew moves the items of a write that made the filter to a new first layer.
-// Somebody had deleted the filter, and in the newest layer that the handle knew
-// one item takes the memory of all layers. The items move in one step, so that
-// nobody misses them meanwhile. If somebody has added to the filter since, or no
-// answer comes, it stays as it is.
+// beginAnew moves the items of a write that made the filter to a new first
+// layer. Somebody had deleted the filter, and in the newest layer that the
+// handle knew one item takes the memory of all layers. The items move in one
+// step: nobody misses them meanwhile. If somebody has added to the filter
+// since, or no answer comes, it stays as it is.
 func (l *layers) beginAnew(ctx context.Context, q *request) {
 	if l.isMany(len(q.items), q.target+1) {
 		return // they are what the layer is for

@@ -11,7 +11,7 @@ import (
 
 const (
 	// maxLayers is how many layers a filter has at most. Each look-up reads
-	// them all, so that more would make every look-up longer.
+	// them all: more would make every look-up longer.
 	maxLayers = 5
 	// layerGrowth is how many times as large as the one before a layer is.
 	layerGrowth = 4
@@ -29,12 +29,12 @@ func layersWord(n int) int64 { return 1<<(wordBits-1) | int64(n)<<layersShift }
 //
 // An Add sets bits in the newest layer that the handle knows and reads the
 // others, in one command. So the command itself decides whether an item is new,
-// however old the handle's knowledge is: an item that is in any layer is seen.
+// however old the handle's knowledge is: if an item is in any layer, it is
+// seen.
 type layers struct {
 	h *handle
-	// areas is all layers that there can be. Look-ups read them all, because
-	// another handle may have added one; behind the string's end Redis answers
-	// 0.
+	// areas is all possible layers. Look-ups read them all, because another
+	// handle may have added one; behind the string's end Redis answers 0.
 	areas []area
 	first uint64 // the capacity of layer 0
 	sized bool   // it is the config's
@@ -42,7 +42,7 @@ type layers struct {
 
 	known    atomic.Int32 // layers, as the primary last said
 	growing  atomic.Bool  // a growth by chance is under way
-	underway atomic.Int64 // items in requests that were preceded by a growth
+	underway atomic.Int64 // items in requests preceded by a growth
 }
 
 func (l *layers) init(h *handle, capacity, maxBytes uint64) {
@@ -55,7 +55,7 @@ func (l *layers) init(h *handle, capacity, maxBytes uint64) {
 	}
 }
 
-// layerAreas returns the layers that fit into a Redis string, of a filter whose
+// layerAreas returns the layers of a filter that fit into a Redis string. Its
 // first layer has so many cells.
 func layerAreas(bits uint64) []area {
 	areas := make([]area, 0, maxLayers)
@@ -156,7 +156,7 @@ func (l *layers) itemBytes(r *record, write bool) int {
 	return len(l.areas) * get
 }
 
-// saw judges the number of layers that the kind's word names.
+// saw judges the number of layers in the kind's word.
 func (l *layers) saw(word int64) (newest int, err error) {
 	newest = int(word >> layersShift & 15)
 	if word != layersWord(newest) || newest < 1 || newest > len(l.areas) {

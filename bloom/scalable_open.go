@@ -16,8 +16,8 @@ func OpenMaxBytes(n uint64) OpenOption {
 // takes every option.
 //
 // The header does not hold Capacity and FPRate, and [Scalable.Stats] of such a
-// handle does not know them. The handle works out how many items the first layer
-// takes at a rate of one in ten to the power of k/2, which is at most as many as
+// handle does not know them. The handle works out how many items the first
+// layer takes at a rate of one in ten to the power of k/2, at most as many as
 // Capacity. So its Adds may add a layer earlier, at half of the capacity at
 // worst. FPRate holds all the same.
 func OpenScalable(ctx context.Context, c *upstash.Client, key string, opts ...OpenOption) (*Scalable, error) {

@@ -12,14 +12,14 @@ import (
 // ScalableStats is the state of a [Scalable] at one moment. It is plain data.
 type ScalableStats struct {
 	// Stats is about the whole. Geometry is that of the first layer. SetBits,
-	// Items and Capacity are sums over the layers; an item that is in several
-	// layers counts in each. Capacity includes the layers that MaxBytes leaves
-	// room for. FPRate is the false positive rate when all of these are full.
-	// Fill is that of the layers that there are.
+	// Items and Capacity are sums over the layers; an item in several layers
+	// counts in each. Capacity includes the layers MaxBytes leaves room for.
+	// FPRate is the false positive rate when all of these are full. Fill is
+	// that of the present layers.
 	Stats
 
-	// Layers is about each layer that there is, the newest last. Bytes is what
-	// the cells of a layer take, or would take if the string were long enough.
+	// Layers is about each present layer, the newest last. Bytes is what the
+	// cells of a layer take, or would take if the string were long enough.
 	Layers []Stats
 	// MaxLayers is how many layers there can be within MaxBytes.
 	MaxLayers int
@@ -50,10 +50,10 @@ func ofCapacity(n uint64) string {
 	return " of " + human.Count(n)
 }
 
-// Stats reads the state of the filter and of each layer: one request of up to
-// eight commands that run as one transaction. The server reads the whole string,
-// about 1 ms a megabyte. A full Redis is dealt with as [Filter.Stats] does, and in
-// a global database the nearest region answers. A missing filter is ErrNotFound,
+// Stats reads the state of the filter and of each layer: one request, a
+// transaction of up to eight commands. The server reads the whole string, about
+// 1 ms a megabyte. A full Redis is dealt with as [Filter.Stats] does, and in a
+// global database the nearest region answers. A missing filter is ErrNotFound,
 // whatever MissingIsEmpty says.
 func (s *Scalable) Stats(ctx context.Context) (ScalableStats, error) {
 	ctx = s.rec.label(ctx, "bloom.Stats")
@@ -71,10 +71,10 @@ func (s *Scalable) Stats(ctx context.Context) (ScalableStats, error) {
 }
 
 // Cardinality estimates how many distinct items were added: the sum of what the
-// layers hold, each estimated as by [Filter.Cardinality]. An item that is in
-// several layers, because it was added again after the filter had grown, counts
-// in each. It is one request of up to six commands, as a transaction. If every
-// bit of a layer is set, the error is ErrSaturated.
+// layers hold, each estimated as by [Filter.Cardinality]. If an item is in
+// several layers, because it was added again after the filter had grown, it
+// counts in each. It is one request of up to six commands, as a transaction. If
+// every bit of a layer is set, the error is ErrSaturated.
 func (s *Scalable) Cardinality(ctx context.Context) (uint64, error) {
 	ctx = s.rec.label(ctx, "bloom.Cardinality")
 	newest, counts, _, err := s.layers.count(ctx)
@@ -88,9 +88,9 @@ func (s *Scalable) Cardinality(ctx context.Context) (uint64, error) {
 	return st.Items, nil
 }
 
-// count verifies the header, counts the set bits of each layer that there can be,
-// and runs more commands in the same transaction. It remembers nothing: the
-// answer may be a replica's, from before the last write.
+// count verifies the header, counts the set bits of each possible layer, and
+// runs more commands in the same transaction. It remembers nothing: the answer
+// may be a replica's, from before the last write.
 func (l *layers) count(ctx context.Context, more ...upstash.Command,
 ) (newest int, counts []uint64, rest []int64, err error) {
 	r := &l.h.rec
@@ -115,8 +115,8 @@ func (l *layers) count(ctx context.Context, more ...upstash.Command,
 }
 
 // stats works out everything that follows from the numbers of set bits. A layer
-// beyond the newest may hold items too, of a handle that knew of it from a filter
-// that was deleted.
+// beyond the newest may hold items too, of a handle that knew of it from a
+// deleted filter.
 func (l *layers) stats(newest int, counts []uint64) ScalableStats {
 	for i, n := range counts {
 		if n > 0 {

@@ -7,17 +7,17 @@ import (
 )
 
 // A Scheme says how an item becomes positions, and how wide a cell is. It is
-// part of the stored format: two programs that share a filter use the same one.
-// The zero value is SchemeBlocked, the one to use.
+// part of the stored format: all programs that share a filter must use the same
+// one. The zero value is SchemeBlocked, the one to use.
 type Scheme uint8
 
 const (
 	// SchemeBlocked cuts the cells into words of 53 bits and sets two bits in
 	// each of a few words, all taken from one 128-bit XXH3 digest. A look-up
 	// reads one word for each factor of ten of the false positive rate (2 at 1
-	// in 100) instead of single bits, and an Add writes two bits a word, so
-	// that requests are short and the server does little. It takes 12% more
-	// memory than SchemeXXH3. Measured rates are within 5% of the formula.
+	// in 100) instead of single bits, and an Add writes two bits a word. So
+	// requests are short and the server does little. It takes 12% more memory
+	// than SchemeXXH3. Measured rates are within 5% of the formula.
 	//
 	// It is a multi-blocked filter: Putze, Sanders and Singler, "Cache-, hash-
 	// and space-efficient Bloom filters", WEA 2007.
@@ -39,14 +39,14 @@ const (
 	// the reads of SchemeBlocked.
 	SchemeXXH3 Scheme = 4
 
-	// SchemeCuckoo stores fingerprints in buckets of k slots, which makes items
+	// SchemeCuckoo stores fingerprints in buckets of k slots. This makes items
 	// removable: Fan, Andersen, Kaminsky and Mitzenmacher, "Cuckoo filter:
-	// practically better than Bloom", CoNEXT 2014. It is the scheme of a [Cuckoo];
-	// a Config does not accept it.
+	// practically better than Bloom", CoNEXT 2014. It is the scheme of a
+	// [Cuckoo]; a Config does not accept it.
 	SchemeCuckoo Scheme = 5
 
 	// The schemes that the format reserves and a Config does not accept. The
-	// header parser knows them, so that an error can name them.
+	// header parser knows them: an error can name them.
 	schemeXXH3Count4 Scheme = 2
 	schemeXXH3Count8 Scheme = 3
 )
@@ -111,8 +111,8 @@ type Layout uint8
 
 const (
 	// LayoutHeaded puts a header of 24 bytes in front of the cells. Every
-	// command reads it, so that a missing filter or one of another geometry is
-	// an error and never a wrong "no".
+	// command reads it: a missing filter or one of another geometry is an error
+	// and never a wrong "no".
 	LayoutHeaded Layout = 0
 
 	// LayoutBare has the cells alone, from bit 0: for strings that other
@@ -148,8 +148,8 @@ func (l Layout) bodyOffset() uint64 {
 }
 
 // A Kind says what a stored string is: a filter by itself, or one of the types
-// that are made of several parts. It is in the header, so that one kind is not
-// taken for another. The zero value is KindFilter.
+// made of several parts. It is in the header: one kind is not taken for
+// another. The zero value is KindFilter.
 type Kind uint8
 
 const (

@@ -13,7 +13,7 @@ import (
 // reads with BITFIELD_RO, which works in a full database too.
 
 // shebang lets the service lock the script's own keys alone, instead of the
-// database. The client leaves it out for a server that refuses it.
+// database. If a server refuses it, the client leaves it out.
 const shebang = "#!lua flags=allow-key-locking\n"
 
 // ours begins every script: KEYS[1] is the filter and ARGV[1] its header. If the
@@ -28,7 +28,7 @@ func (r *record) script(s *upstash.Script, more []string, args ...string) upstas
 	return s.Cmd(append([]string{r.key}, more...), r.argv(args)...)
 }
 
-// readOnlyScript is script for one that the nearest region may run.
+// readOnlyScript is script for one the nearest region may run.
 func (r *record) readOnlyScript(s *upstash.Script, args ...string) upstash.Command {
 	return s.ReadOnlyCmd([]string{r.key}, r.argv(args)...)
 }
@@ -47,8 +47,9 @@ func (r *record) numbers(ctx context.Context, script upstash.Command,
 	return answers, reply.MaybeRepeated(), err
 }
 
-// order sends a script that can fail only before its first write, and whose
-// answer begins with the header, which it learns. It returns the other answers.
+// order sends a script that can fail only before its first write. Its answer
+// begins with the header. order learns the header and returns the other
+// answers.
 func (r *record) order(ctx context.Context, script upstash.Command,
 ) (answers []upstash.NullInt64, repeated bool, err error) {
 	reply, err := r.client.Do(ctx, script.AllOrNothing())
@@ -82,12 +83,12 @@ func (r *record) judgeOrder(reply upstash.Reply, err error) (answers []upstash.N
 const ofKind = `if ARGV[2] ~= '0' and math.floor(w[4] / tonumber(ARGV[2])) ~= tonumber(ARGV[3]) then return w end
 `
 
-// mustExistScript runs the operations ARGV[4] and on, if the string is there and
-// of the record's kind. An operation is the offset of a bit to set, or "g" and the offset of a word to read. The script returns the
-// header, bit 127, the birth number, the kind's word and the old values. Lua
-// unpacks no more than some thousands of values at once, so it runs scriptOps
-// operations at a time. It may fail between two of these writes, if the string
-// grows beyond a limit.
+// mustExistScript runs the operations ARGV[4] and on, if the string is there
+// and of the record's kind. An operation is the offset of a bit to set, or "g"
+// and the offset of a word to read. The script returns the header, bit 127, the
+// birth number, the kind's word and the old values. Lua unpacks no more than
+// some thousands of values at once, so it runs scriptOps operations at a time.
+// It may fail between two of these writes, if the string grows beyond a limit.
 var mustExistScript = upstash.NewScript(ours + ofKind + `local out, ops = w, {}
 for i = 4, #ARGV do
   local o = ARGV[i]

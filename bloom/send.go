@@ -7,7 +7,7 @@ import (
 	"github.com/upbloom/upbloom/upstash"
 )
 
-// The one place that sends items. All requests of a call share a client and
+// How items are sent, for all types. All requests of a call share a client and
 // travel in one HTTP request; each gets its own answer or error.
 
 // send runs the requests' commands and sets each one's reply or error.
@@ -98,8 +98,8 @@ func (q *request) takeWrite(ctx context.Context) (again bool) {
 	return true
 }
 
-// ready returns the requests that can be sent. The shape of a record may have to
-// choose anew what its request is for.
+// ready returns the requests that can be sent. The shape of a record may have
+// to choose again what its request is for.
 func ready(ctx context.Context, reqs []*request, write bool) []*request {
 	var out []*request
 	for i, q := range reqs {
@@ -141,8 +141,8 @@ func (q *request) aim(ctx context.Context, write bool) (changed bool) {
 	return changed
 }
 
-// A resentError is the error of a command that was sent again after an answer.
-// The items may be in.
+// A resentError is the error of a command sent again after an answer. The items
+// may be in.
 type resentError struct {
 	err error
 	in  bool // they are in, and the answer beside the error holds
@@ -194,7 +194,7 @@ func lookUp(ctx context.Context, reqs []*request) {
 	}
 }
 
-// askElsewhere returns the request that has to follow, or nil.
+// askElsewhere returns the request to follow, or nil.
 func (q *request) askElsewhere(denied bool) *request {
 	switch {
 	case !q.near() && denied:
@@ -220,7 +220,7 @@ func (q *request) askElsewhere(denied bool) *request {
 	return q.repeat(open)
 }
 
-// repeat makes a request for some of the items anew.
+// repeat makes another request for some of the items.
 func (q *request) repeat(items []string) *request {
 	more := newRequest(q.rec)
 	more.observer = q.observer

@@ -12,10 +12,11 @@ import (
 
 // unionScript ORs the filters at KEYS[2] and on into KEYS[1]. All must have the
 // header ARGV[1]. ARGV[2] is the birth number of a new filter, ARGV[3] its TTL
-// in milliseconds, '0' for none. ARGV[4] is '1' if the target must be there. BITOP drops the TTL and mixes the second
-// words, which belong to the keys: the script restores both. It returns a
-// header and a number: 0 if all went well, i if source i is missing or is
-// another filter, -1 if the target is, -2 if that is missing and must be there.
+// in milliseconds, '0' for none. ARGV[4] is '1' if the target must be there.
+// BITOP drops the TTL and mixes the second words, which belong to the keys: the
+// script restores both. It returns a header and a number: 0 if all went well, i
+// if source i is missing or is another filter, -1 if the target is, -2 if that
+// is missing and must be there.
 var unionScript = upstash.NewScript(shebang + `local w = redis.call('BITFIELD_RO', KEYS[1],
   'GET', 'u53', '0', 'GET', 'u1', '127', 'GET', 'u53', '64')
 local ttl = redis.call('PTTL', KEYS[1])
@@ -49,13 +50,13 @@ return {tonumber(ARGV[1]), 0}`)
 // billed, six if dst has a TTL, and one more for each source.
 //
 // Union is not repeated after an attempt of unknown outcome, because others may
-// have deleted or replaced dst meanwhile. To call again is harmless if they have
-// not.
+// have deleted or replaced dst meanwhile. Calling again is harmless if they
+// have not.
 //
-// The union is exact: it is the filter that has the items of all. There is no
+// The union is exact: it is the filter with the items of all. There is no
 // Intersection, because the AND of two filters has more false positives than a
-// filter of the items that are in both. There is no difference either. For
-// numbers see EstimateIntersection.
+// filter of the items in both. There is no difference either. For numbers see
+// EstimateIntersection.
 func Union(ctx context.Context, dst *Filter, srcs ...*Filter) error {
 	name := func(i int) string {
 		if i == 0 {
@@ -140,15 +141,14 @@ redis.call('DEL', KEYS[1])
 return {tonumber(ARGV[1]), n[2], n[3], n[1]}`)
 
 // EstimateIntersection estimates how many items are in both filters, as n(a) +
-// n(b) - n(a or b). Each of the three is estimated from the cells that the
-// server counts, without a download. Both filters must have the same geometry,
-// seed and client. The call is one request and eight billed commands, and the
-// server needs room for a third filter while it runs.
+// n(b) - n(a or b). Each of the three is estimated from the set cells, which
+// the server counts, without a download. Both filters must have the same
+// geometry, seed and client. The call is one request and eight billed commands,
+// and the server needs room for a third filter while it runs.
 //
-// If a small intersection of large filters is asked for, it is the difference
-// of large numbers, and its error is theirs: a few in a thousand of the union.
-// ErrSaturated means that all cells of one filter, or of both together, are
-// set.
+// A small intersection of large filters is the difference of large numbers, and
+// its error is theirs: a few in a thousand of the union. If all cells of one
+// filter, or of both together, are set, the error is ErrSaturated.
 func EstimateIntersection(ctx context.Context, a, b *Filter) (uint64, error) {
 	name := func(i int) string { return "ab"[i : i+1] }
 	if err := sameGeometry([]*Filter{a, b}, name); err != nil {

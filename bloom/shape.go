@@ -22,8 +22,8 @@ type shape interface {
 	// loose returns how many low bits of the kind's word change during its
 	// life. The others are fixed when the string is made.
 	loose() uint
-	// differs names the field of the Config that made a string with this word,
-	// which differs from the handle's in a fixed bit.
+	// differs names a field of the Config. The word differs from the handle's
+	// in a fixed bit, because another value of this field made the string.
 	differs(word int64) (field string)
 
 	// setItem and getItem append the operations that add an item, or look it
@@ -35,13 +35,13 @@ type shape interface {
 	// q.found. The header and the kind's word were judged before.
 	wrote(q *request, answers []upstash.NullInt64) error
 	read(q *request, answers []upstash.NullInt64) error
-	// follow does what an answer calls for, and reports whether the command is
-	// to be sent again. It may set q.err.
+	// follow does what an answer calls for, and reports whether to send the
+	// command again. It may set q.err.
 	follow(ctx context.Context, q *request, write bool) (again bool)
 }
 
-// A scripted shape writes by a script of its own, which has one operation and one
-// answer an item. It stores an item as often as it is added, so that a batch sends
+// A scripted shape writes by a script of its own, with one operation and one
+// answer an item. It stores an item as often as it is added: a batch sends
 // equal items too.
 type scripted interface {
 	shape
@@ -59,8 +59,8 @@ func (r *record) ownScript() scripted {
 	return s
 }
 
-// kindWordOffset is where the kind's own word stands. Its first bit is 1, so
-// that a write sets it if it is zero, as it does the header.
+// kindWordOffset is where the kind's own word stands. Its first bit is 1: a
+// write sets it if it is zero, as it does the header.
 const kindWordOffset = 128
 
 // compareKind judges the kind's own word of an answer.
@@ -119,7 +119,7 @@ func (s *shaped) reset() {
 	*s = shaped{held: s.held[:0]}
 }
 
-// An area is a part of a string that is a filter by itself: a pane, or a layer.
+// An area is a part of a string and a filter by itself: a pane, or a layer.
 type area struct {
 	offset uint64 // of its first cell, in bits
 	words  uint64
@@ -201,9 +201,9 @@ func (q *request) takeHeld(areas int, write bool, answers []upstash.NullInt64) e
 	return nil
 }
 
-// judgeHeld decides which items are new: those that no counting area held. The
-// others are certainly seen if no earlier attempt of this call can have run. One
-// that did may be the reason for what any area holds: others that found its bits
+// judgeHeld decides which items are new: those in no counting area. The others
+// are certainly seen if no earlier attempt of this call can have run. One that
+// did may be the reason for what any area holds: others that found its bits
 // were told "seen", and set theirs in another area.
 //
 // A command is atomic and sets the bits of all its items. So if an area lacks one

@@ -11,10 +11,10 @@ import (
 	"github.com/upbloom/upbloom/upstash"
 )
 
-// A Sharded is a filter that is spread over several records, and over several
-// databases if it has several clients. It is for what is too large for one
-// record, or for one database. The promises of an item are those of a [Filter]:
-// a "no" is true, and exactly one of concurrent Adds is told "new".
+// A Sharded is a filter spread over several records, and over several databases
+// if it has several clients. Use it for what is too large for one record, or
+// for one database. The promises of an item are those of a [Filter]: a "no" is
+// true, and exactly one of concurrent Adds is told "new".
 //
 // Make a Sharded with [NewSharded] or [OpenSharded]; the zero value is not
 // usable. It is a handle as a Filter is: any number of them, in any number of
@@ -28,9 +28,9 @@ import (
 // have another order, the answer about its items is ErrNotFound, and the other
 // shards still answer.
 //
-// An item takes the bits of a Filter and a little more, because each shard has room
-// for its share and three standard deviations: at 1 in 100, 10.75 bits and 0.02%
-// more in 16 shards for 4 billion items, 9.6% more in shards for 1,000.
+// An item takes the bits of a Filter and a little more, because each shard has
+// room for its share and three standard deviations: at 1 in 100, 10.75 bits and
+// 0.02% more in 16 shards for 4 billion items, 9.6% more in shards for 1,000.
 //
 // The number of shards is fixed. To have more, make another Sharded under
 // another key, fill it from the source of the items, and change over to it.
@@ -48,10 +48,10 @@ type database struct {
 }
 
 // NewSharded makes a handle for the filter at key, with shard i in the database
-// of clients[i mod len(clients)]. A client that is named twice has twice as many
-// shards. NewSharded checks the ShardedConfig, and returns a *ConfigError if that
-// is wrong. It sends nothing. A handle takes about 400 bytes a shard; a program
-// that serves many requests makes it once.
+// of clients[i mod len(clients)]. A client named twice has twice as many
+// shards. NewSharded checks the ShardedConfig, and returns a *ConfigError if it
+// is wrong. It sends nothing. A handle takes about 400 bytes a shard; if a
+// program serves many requests, make it once.
 func NewSharded(clients []*upstash.Client, key string, cfg ShardedConfig) (*Sharded, error) {
 	geo, err := cfg.Geometry()
 	if err != nil {
@@ -99,7 +99,7 @@ func (s *Sharded) place(c *upstash.Client, shard int) {
 	s.databases = append(s.databases, database{c, []int{shard}})
 }
 
-// ShardOf returns the number of the shard that an item belongs to, from 0 up to
+// ShardOf returns the number of an item's shard, from 0 up to, but without,
 // ShardedConfig.Shards. The high 32 bits of the low half of the item's hash
 // choose it.
 func (s *Sharded) ShardOf(item string) int {
@@ -108,9 +108,9 @@ func (s *Sharded) ShardOf(item string) int {
 }
 
 // Add puts an item into its shard and reports whether it was new, with the
-// answers and errors of [Filter.Add] with MustExist: ErrNotFound means that the
-// shard is missing, and that nothing was written. It is one request and three
-// billed commands.
+// answers and errors of [Filter.Add] with MustExist: if the shard is missing,
+// the error is ErrNotFound, and nothing was written. It is one request and
+// three billed commands.
 func (s *Sharded) Add(ctx context.Context, item string) (added bool, err error) {
 	i := s.ShardOf(item)
 	f := &s.shards[i]
@@ -119,8 +119,8 @@ func (s *Sharded) Add(ctx context.Context, item string) (added bool, err error) 
 }
 
 // Exists reports whether the item is in its shard, with the promises of
-// [Filter.Exists]. It is one request and one billed command. ErrNotFound means
-// that the shard is missing, and is not a "no".
+// [Filter.Exists]. It is one request and one billed command. If the shard is
+// missing, the error is ErrNotFound, which is not a "no".
 func (s *Sharded) Exists(ctx context.Context, item string) (bool, error) {
 	i := s.ShardOf(item)
 	f := &s.shards[i]
@@ -183,5 +183,5 @@ func (s *Sharded) String() string {
 	return fmt.Sprintf("bloom.Sharded(%d shards, each %v)", len(s.shards), s.Geometry())
 }
 
-// Format is String for every verb, so that none shows the key or the seed.
+// Format is String for every verb: none shows the key or the seed.
 func (s *Sharded) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, s.String()) }

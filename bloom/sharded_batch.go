@@ -7,13 +7,13 @@ import (
 )
 
 // AddAll adds items and reports for each whether it was new: see
-// [Filter.AddAll]. It sends one request to each database that has items, and more
-// if ShardedConfig.BatchBytes does not carry them, to all databases at once. Each
-// shard that a request touches is three billed commands, and one more for each
-// further 999 bits that are set in it.
+// [Filter.AddAll]. It sends one request to each database that has items, and
+// more if ShardedConfig.BatchBytes does not carry them, to all databases at
+// once. Each shard touched by a request is three billed commands, and one more
+// for each further 999 bits to set in it.
 //
 // If a database or a shard fails, the others still answer. The error is then a
-// *BatchError, which says what is known of each item; its Err is the first
+// *BatchError. It says what is known of each item; its Err is the first
 // failure, in the order of the clients.
 func (s *Sharded) AddAll(ctx context.Context, items []string) ([]bool, error) {
 	return s.batch(s.shards[0].rec.label(ctx, "bloom.Sharded.AddAll"), items, true)
@@ -21,7 +21,7 @@ func (s *Sharded) AddAll(ctx context.Context, items []string) ([]bool, error) {
 
 // ExistsAll reports for each item whether it is in its shard, with the promises
 // of [Sharded.Exists] and the requests and errors of [Sharded.AddAll]. Each
-// shard that a request touches is one billed command.
+// shard touched by a request is one billed command.
 func (s *Sharded) ExistsAll(ctx context.Context, items []string) ([]bool, error) {
 	return s.batch(s.shards[0].rec.label(ctx, "bloom.Sharded.ExistsAll"), items, false)
 }

@@ -35,8 +35,8 @@ type ShardedConfig struct {
 	// Seed of the hash; the default is 0. See [Config.Seed].
 	Seed uint64 `json:"-"`
 
-	// TTL is the time from [Sharded.Create] until all shards expire, at the same
-	// moment; at least 1 ms. 0 means that they stay. No Add changes it.
+	// TTL is the time from [Sharded.Create] until all shards expire, at the
+	// same moment; at least 1 ms. With 0 they stay. No Add changes it.
 	TTL time.Duration
 
 	// Reads says which copy of a global database answers look-ups: see
@@ -124,5 +124,5 @@ func (c ShardedConfig) String() string {
 	return f.in("ShardedConfig")
 }
 
-// Format is String for every verb, so that none shows the seed.
+// Format is String for every verb: none shows the seed.
 func (c ShardedConfig) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, c.String()) }

@@ -15,8 +15,8 @@ import (
 var (
 	// lookScript reads the words of a string that is ours.
 	lookScript = upstash.NewScript(ours + `return w`)
-	// emptyScript returns the first bit of the cells that is set, -1 for none,
-	// and the PTTL.
+	// emptyScript returns the first set bit of the cells, -1 for none, and the
+	// PTTL.
 	emptyScript = upstash.NewScript(ours + `return {w[1],
   redis.call('BITPOS', KEYS[1], '1', '24'), redis.call('PTTL', KEYS[1])}`)
 	deleteShardScript = upstash.NewScript(ours + ofKind + `w[5] = redis.call('DEL', KEYS[1])
@@ -25,19 +25,19 @@ return w`)
 
 // Create makes all shards with their whole strings and their TTL, and reports
 // whether it made the filter: of several clients that create it at once exactly
-// one gets true. False means that it was there. Add items only after a Create
-// has returned.
+// one gets true. If the filter was there, Create returns false. Add items only
+// after a Create has returned.
 //
 // Shard 0 is made last. If a Create was interrupted, the next one completes it.
 // If some shards are missing and others hold items, they were lost with their
-// items: the error is ErrNotFound and says which. Create returns an error too if
-// it finds a shard of this key in the database of another client, because the
-// clients then have another order than before. A *MismatchError or ErrNotFilter
-// means that a key holds something else.
+// items: the error is ErrNotFound and says which. Create returns an error too
+// if it finds a shard of this key in the database of another client, because
+// the clients then have another order than before. If a key holds something
+// else, the error is a *MismatchError or ErrNotFilter.
 //
 // TTL counts from one moment, by the clock of the first client's database, and
-// all shards get that moment. A Create that completes another one takes the
-// moment of that.
+// all shards get that moment. If a Create completes another one, it takes the
+// moment of that one.
 //
 // The billed commands are two a shard if all are there, else four more, five with
 // a TTL, and two for each further database; with several databases and a TTL one
@@ -99,8 +99,8 @@ func (s *Sharded) look(ctx context.Context, shards []int) (missing []int, err er
 	return missing, nil
 }
 
-// judgeShard judges the kind's own word in the answers of a script that follows
-// on ours and returns so many numbers after the header.
+// judgeShard judges the kind's own word in the answers of a script. The script
+// follows on ours and returns so many numbers after the header.
 func (r *record) judgeShard(a ordered, want int) error {
 	if a.err != nil {
 		return a.err
@@ -118,8 +118,8 @@ func (r *record) judgeShard(a ordered, want int) error {
 	return err
 }
 
-// unfinished tells an unfinished Create from the loss of shards, and returns when
-// the shards that are to be made expire, in Unix milliseconds, 0 for never.
+// unfinished tells an unfinished Create from the loss of shards. It returns
+// when the shards to be made will expire, in Unix milliseconds, 0 for never.
 func (s *Sharded) unfinished(ctx context.Context, missing []int) (expireAt int64, _ []int, err error) {
 	there := slices.DeleteFunc(s.all(), func(i int) bool { return slices.Contains(missing, i) })
 	ttl, filled := s.cfg.TTL, false
@@ -225,7 +225,8 @@ func (s *Sharded) isElsewhere(shard int, reply upstash.Reply) error {
 		" with those first", upstash.ErrArgument, shard, len(s.shards)))
 }
 
-// makeShards makes those of the shards that are missing, and returns how many it made.
+// makeShards makes the missing ones of the shards, and returns how many it
+// made.
 func (s *Sharded) makeShards(ctx context.Context, shards []int, expireAt int64) (made int, err error) {
 	births := map[int]int64{}
 	for _, i := range shards {
@@ -248,11 +249,11 @@ func (s *Sharded) makeShards(ctx context.Context, shards []int, expireAt int64) 
 }
 
 // Delete removes all shards and reports whether there was one. Shard 0 goes
-// first, so that a Delete that was interrupted is not taken for a whole filter;
-// the next one removes the rest. It is three billed commands a shard, all for a
-// database in one request, after one for shard 0. If a key holds something else,
-// Delete leaves that alone and returns a *MismatchError or ErrNotFilter. It is
-// not repeated after an attempt of unknown outcome.
+// first: after an interrupted Delete the rest is not taken for a whole filter,
+// and the next Delete removes it. It is three billed commands a shard, all for
+// a database in one request, after one for shard 0. If a key holds something
+// else, Delete leaves that alone and returns a *MismatchError or ErrNotFilter.
+// It is not repeated after an attempt of unknown outcome.
 func (s *Sharded) Delete(ctx context.Context) (deleted bool, err error) {
 	ctx = s.shards[0].rec.label(ctx, "bloom.Sharded.Delete")
 	deleted, err = s.deleteSome(ctx, []int{0})

@@ -12,21 +12,22 @@ import (
 
 // Load adds all items at once, as [Filter.Load] does for each shard: it builds
 // all shards in memory and uploads those that have items, one after another to
-// each database, to all databases at once. Before that it looks whether every
-// shard is there; if not, it uploads nothing. It holds the strings of all shards
-// in memory: see [Sharded.LoadShard].
+// each database, to all databases at once. Before that it checks that every
+// shard is there; if not, it uploads nothing. It holds the strings of all
+// shards in memory: see [Sharded.LoadShard].
 //
-// If one shard fails, the others are still loaded. The error is that of the first
-// one; the result counts those that were loaded. To call again is harmless.
+// If one shard fails, the others are still loaded. The error is that of the
+// first one; the result counts those that were loaded. Calling again is
+// harmless.
 func (s *Sharded) Load(ctx context.Context, items iter.Seq[string], opts ...MoveOption) (LoadResult, error) {
 	ctx = s.shards[0].rec.label(ctx, "bloom.Sharded.Load")
 	return s.load(ctx, s.all(), items, opts)
 }
 
 // LoadShard is Load for the items of one shard; it skips the others. Called for
-// each shard in turn with the same items, it loads a filter that is larger than
-// the memory. Shards are numbered from 0. LoadResult.Items counts the items of
-// the shard alone.
+// each shard in turn with the same items, it loads a filter larger than the
+// memory. Shards are numbered from 0. LoadResult.Items counts the items of the
+// shard alone.
 func (s *Sharded) LoadShard(ctx context.Context, shard int, items iter.Seq[string], opts ...MoveOption,
 ) (LoadResult, error) {
 	if shard < 0 || shard >= len(s.shards) {

@@ -34,8 +34,8 @@ func (s *shardShape) word(*request) int64 { return s.fixed() }
 
 func (s *shardShape) loose() uint { return shardFreeBits }
 
-// differs: the index is part of the key, so that another index is a shard which
-// was renamed.
+// differs: the index is part of the key. A shard with another index was
+// renamed.
 func (s *shardShape) differs(word int64) string {
 	if (word^s.fixed())>>shardCountShift&shardMask != 0 {
 		return "Shards"

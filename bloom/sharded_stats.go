@@ -18,8 +18,8 @@ type ShardedStats struct {
 	// Saturated, a lower bound.
 	Items uint64
 	// Capacity is ShardedConfig.Capacity, and FPRate about the false positive
-	// rate at that many items. Both are 0 if they are not known, of a handle of
-	// OpenSharded.
+	// rate at that many items. Both are 0 if they are not known: the handle is
+	// from OpenSharded.
 	Capacity uint64
 	FPRate   float64
 	// LiveFPRate is the false positive rate now: the mean of the shards'.

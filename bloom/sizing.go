@@ -7,10 +7,10 @@ import (
 )
 
 // OptimalBits returns the number of bits of a classic Bloom filter (SchemeXXH3,
-// SchemeFNV1a) that holds n items with a false positive rate of p: ceil(-n ln p
-// / (ln 2)^2). That is 9.6 bits an item at p = 0.01 and 4.8 more for each
-// further factor of ten. As the number of hashes is rounded, the rate can come
-// out above p: by up to 5%, and up to 12% for p above 0.5. A filter of
+// SchemeFNV1a) for n items with a false positive rate of p: ceil(-n ln p / (ln
+// 2)^2). That is 9.6 bits an item at p = 0.01 and 4.8 more for each further
+// factor of ten. As the number of hashes is rounded, the rate can come out
+// above p: by up to 5%, and up to 12% for p above 0.5. A filter of
 // SchemeBlocked is sized by [Config.Geometry] alone.
 //
 // n = 0 counts as 1. A p of 1 or more needs 1 bit, as any filter will do. A p
@@ -64,7 +64,7 @@ func FalsePositiveRate(m uint64, k int, n uint64) float64 {
 //
 // If m = 0, k < 1 or setBits >= m, it returns 1: such a filter finds every item.
 //
-// The value is exact for positions that are drawn at random: Bloom, "Space/time
+// The value is exact for positions drawn at random: Bloom, "Space/time
 // trade-offs in hash coding with allowable errors", CACM 13(7), 1970.
 func LiveFalsePositiveRate(m uint64, k int, setBits uint64) float64 {
 	if k < 1 || setBits >= m {
@@ -78,9 +78,9 @@ func LiveFalsePositiveRate(m uint64, k int, setBits uint64) float64 {
 // setBits/m). The error is within a few percent up to the filter's capacity and
 // grows with the fill.
 //
-// If no bit is set, it returns 0. For a saturated filter, setBits >= m, it returns
-// +Inf: the number cannot be known any more. So it does for k < 1, because no
-// number of items sets a bit then.
+// If no bit is set, it returns 0. For a saturated filter, setBits >= m, it
+// returns +Inf: the number cannot be known any more. For k < 1 it also returns
+// +Inf, because no number of items sets a bit then.
 //
 // Source: Swamidass and Baldi, "Mathematical correction for fingerprint
 // similarity measures to improve chemical retrieval", J. Chem. Inf. Model.

@@ -24,8 +24,8 @@ type Stats struct {
 	Kind     Kind
 	Seeded   bool
 	Parts    int
-	// Bytes is the length of the Redis string now. A filter that Create did not
-	// make grows to its full length as items are added.
+	// Bytes is the length of the Redis string now. Unless Create made the
+	// filter, it grows to its full length as items are added.
 	Bytes uint64
 	// SetBits is how many cells are set, Fill their share, 0 to 1.
 	SetBits uint64
@@ -65,11 +65,11 @@ func overCapacity(capacity uint64) float64 {
 	return c + max(0.03*c, 4*math.Sqrt(0.1*c))
 }
 
-// Stats reads the state of the filter: one request, four commands that run as
-// one transaction. A full Redis refuses the transaction; a second request then
-// reads the same without one, with six commands. The server reads the whole
-// string, about 1 ms a megabyte. In a global database the nearest region
-// answers. A missing filter is ErrNotFound, whatever MissingIsEmpty says.
+// Stats reads the state of the filter: one request, a transaction of four
+// commands. A full Redis refuses the transaction; a second request then reads
+// the same without one, with six commands. The server reads the whole string,
+// about 1 ms a megabyte. In a global database the nearest region answers. A
+// missing filter is ErrNotFound, whatever MissingIsEmpty says.
 func (f *Filter) Stats(ctx context.Context) (Stats, error) {
 	ctx = f.rec.label(ctx, "bloom.Stats")
 	n, err := f.count(ctx, upstash.Cmd("STRLEN", f.rec.key), upstash.Cmd("PTTL", f.rec.key))
@@ -124,9 +124,9 @@ func (f *Filter) count(ctx context.Context, more ...upstash.Command) ([]int64, e
 	return n, err
 }
 
-// readNumbers runs reads whose answers are integers and that must speak of the
-// record's own string, and returns the kind's own word too. It remembers nothing:
-// the answers may be a replica's, from before the last write.
+// readNumbers runs reads whose answers are integers, of the record's own
+// string, and returns the kind's own word too. It remembers nothing: the
+// answers may be a replica's, from before the last write.
 func (r *record) readNumbers(ctx context.Context, reads ...upstash.Command) (word int64, n []int64, err error) {
 	var cmds []upstash.Command
 	if r.headed() {

@@ -15,12 +15,12 @@ import (
 // a crash left undone.
 
 // settleScript sets the TTL of ARGV[2] milliseconds if none is set, and the
-// bit. If memory is too short to set a bit, the TTL is there all the same and a
-// later write sets the bit.
+// bit. If Redis is out of memory, the bit cannot be set, but the TTL already
+// is; a later write sets the bit.
 //
-// ARGV[3] is the birth number of the filter that the write made or saw, 0 if it
-// is not known: a settling that arrives late may find another filter, which is
-// its own writers' to settle.
+// ARGV[3] is the birth number of the filter the write made or saw, 0 if it is
+// not known: a script that arrives late may find another filter, and leaves
+// that to its own writers.
 var settleScript = upstash.NewScript(ours + `if w[2] == 1 then return {w[1], 1} end
 if ARGV[3] ~= '0' and w[3] ~= tonumber(ARGV[3]) then return {w[1], 1} end
 redis.call('PEXPIRE', KEYS[1], ARGV[2], 'NX')
@@ -31,11 +31,11 @@ return {w[1], 1}`)
 // Only tests change it.
 var settleTimeout = time.Second
 
-// settle sets the TTL after writes that found it not settled, or after the first
-// write of a Bare record, in one request for all of them. The caller's context
-// does not cut it: the writes have run. If no answer comes, that is no error,
+// settle sets the TTL after writes that found it not settled, or after the
+// first write of a Bare record, in one request for all of them. The caller's
+// context does not cut it: the writes have run. A lost answer is no error,
 // because the next write tries again. If the server refuses, it will refuse the
-// next time too: that is the error of the write.
+// next time too: this is the error of the write.
 func settle(ctx context.Context, reqs []*request) {
 	var due []*request
 	for _, q := range reqs {
@@ -101,8 +101,9 @@ func (q *request) tookSettle(reply upstash.Reply, err error) {
 // milliseconds writes a TTL as a script's argument.
 func milliseconds(ttl time.Duration) string { return strconv.FormatInt(ttl.Milliseconds(), 10) }
 
-// ttlError is a write that is in place, in a filter that has no TTL yet. The
-// EXPIRE alone was refused: to repeat the write would find its items seen.
+// ttlError is the error of a write that is in place, in a filter without a TTL
+// yet. The EXPIRE alone was refused: a repeated write would find its items
+// seen.
 type ttlError struct{ err error }
 
 func (e *ttlError) Error() string        { return ErrNoTTL.Error() + ": " + e.err.Error() }

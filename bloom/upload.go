@@ -13,7 +13,7 @@ import (
 )
 
 // A string of many megabytes travels in parts. Each part is a key of its own,
-// which expires by itself. Then one script checks that all of them are there,
+// and expires by itself. Then one script checks that all of them are there,
 // puts them together and brings them into the target. Whatever is lost on the
 // way, the target is untouched or complete.
 
@@ -31,7 +31,7 @@ const (
 	// scratchTTL is how long a part stays if its upload was interrupted.
 	scratchTTL = time.Hour
 
-	// partRate is the slowest connection that a part has time for, in bytes a
+	// partRate is the slowest connection a part has time for, in bytes a
 	// second. scriptRate is how fast the slowest server puts parts together, in
 	// bytes a second: for 100 MiB, Redis 7.0 took 0.6 s on two shared cores.
 	partRate   = 64 << 10
@@ -56,8 +56,8 @@ func MovePartBytes(n int) MoveOption {
 	return func(c *moveConfig) { c.partBytes = min(max(n, minPartBytes), maxPartBytes) }
 }
 
-// MoveProgress sets a function that is called with the bytes moved so far and
-// the bytes in all: once at the start, and after each part. After the last part
+// MoveProgress sets a function to call with the bytes moved so far and the
+// bytes in all: once at the start, and after each part. After the last part
 // done equals total. The calls come one at a time, from several goroutines.
 func MoveProgress(f func(done, total int64)) MoveOption {
 	return func(c *moveConfig) { c.progress = f }
@@ -119,8 +119,8 @@ type partError struct{ err error }
 
 func (e *partError) Error() string { return e.err.Error() }
 
-// An untouchedError is the error of an upload that ended before the script that
-// takes it was sent.
+// An untouchedError is the error of an upload that ended before its script was
+// sent.
 type untouchedError struct{ err error }
 
 func (e *untouchedError) Error() string     { return e.err.Error() }
@@ -135,8 +135,8 @@ type upload struct {
 	keys    []string // the scratch key at which the parts are put together, then the parts
 	ttl     time.Duration
 
-	// late is true if a part was sent again: the server may run the first attempt
-	// late, and so bring the part back after it was taken.
+	// late is true if a part was sent again: the server may run the first
+	// attempt late, and bring the part back after it was taken.
 	late atomic.Bool
 	// repeated is true if an attempt before the last at the script that takes
 	// the parts may have run.
@@ -148,7 +148,7 @@ type upload struct {
 
 // scratchName draws a name that no other call in progress has. It need not be
 // secret, and crypto/rand would add 160 KB to a WebAssembly module. All names
-// have 13 characters, so that requests do not differ in length.
+// have 13 characters: requests do not differ in length.
 func scratchName() string { return strconv.FormatUint(1<<63|rand.Uint64(), 36) }
 
 // newUpload chooses the names of the keys, KEY:load:RANDOM and
@@ -203,7 +203,7 @@ func (u *upload) send(ctx context.Context, c moveConfig) error {
 }
 
 // run runs the script that takes the parts, and returns its answers. The first
-// of them is the number of commands that the script called.
+// of them is the number of commands called by the script.
 func (u *upload) run(ctx context.Context, script *upstash.Script, args ...string,
 ) (answers []upstash.NullInt64, err error) {
 	r, late := u.rec, "0"

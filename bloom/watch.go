@@ -7,8 +7,8 @@ import (
 	"sync"
 )
 
-// A look counts the filter's cells. It is one command, and the Stats that a
-// warning needs are four more. A write leads to a look in three cases:
+// A look counts the filter's cells. It is one command, and the Stats for a
+// warning are four more. A write leads to a look in three cases:
 //
 //   - by lot, about watchLooks times while as many items are added as the filter
 //     is for. That is all that handles have which live for one Add.
@@ -28,8 +28,8 @@ const (
 	// watchItems how many are judged together at most.
 	watchFirst = 8
 	watchItems = 256
-	// watchSigmas is how far above the expected number the bits must be: a filter
-	// that is at its capacity gets there once in 200 times.
+	// watchSigmas is how far above the expected number the bits must be: a
+	// filter at its capacity gets there once in 200 times.
 	watchSigmas = 2.58
 	// watchStreak is how many writes in a row find nothing new before a look. The
 	// next such look takes twice as many.
@@ -55,8 +55,8 @@ type fillWatch struct {
 }
 
 // watchFill calls Config.WarnFill if this write leads to a look, and the filter
-// is over its capacity. There is one look at a time: what writes meanwhile goes
-// its way.
+// is over its capacity. There is one look at a time: other writes do not wait
+// for it.
 func (f *Filter) watchFill(ctx context.Context, w written) {
 	if w.items == 0 || !f.shouldLook(w) {
 		return

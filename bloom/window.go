@@ -28,22 +28,22 @@ import (
 // Spans with one pane, after 2 with two.
 //
 // Epochs count by the server's clock, which a client learns by one TIME before
-// its first write (see [upstash.Client.ServerTime]) and every ten minutes. What
-// makes a new client for each request pays one more command each time. If the
-// database is restored from a backup, or if its clock jumps by seconds, a Window
-// may forget too early; if the clock is set back, it forgets nothing until it has
-// caught up. Epochs are counted in a circle, of 6 years with the shortest panes.
-// A window to which nobody adds for 15/16 of that or longer does not forget for a
-// while: set ExpireIdle.
+// its first write (see [upstash.Client.ServerTime]) and every ten minutes. If
+// you make a new client for each request, each pays one command more. If the
+// database is restored from a backup, or if its clock jumps by seconds, a
+// Window may forget too early; if the clock is set back, the Window forgets
+// nothing until the clock has caught up. Epochs are counted in a circle, of 6
+// years with the shortest panes. If nobody adds to a window for 15/16 of that
+// or longer, it does not forget for a while: set ExpireIdle.
 type Window struct {
 	handle
 	cfg   WindowConfig
 	shape *windowShape
 }
 
-// NewWindow makes a handle for the window at key. It checks the WindowConfig, and
-// returns a *ConfigError if that is wrong. It sends nothing: Create or the first
-// Add makes the window itself.
+// NewWindow makes a handle for the window at key. It checks the WindowConfig,
+// and returns a *ConfigError if it is wrong. It sends nothing: Create or the
+// first Add makes the window itself.
 func NewWindow(c *upstash.Client, key string, cfg WindowConfig) (*Window, error) {
 	geo, err := cfg.Geometry()
 	if err != nil {
@@ -117,10 +117,10 @@ func (w *Window) Create(ctx context.Context) (created bool, err error) {
 // false positive. Of any number of concurrent Adds exactly one is told "new". Add
 // makes the window if there is none, unless WindowConfig.MustExist is set.
 //
-// It is one request and one billed command (three with MustExist). The first Add
-// after an epoch has ended is followed by a turn, one request more; the first
-// after a long pause needs two more. If the process was frozen while the command
-// was under way, Add is sent again, so that the item lives its Span.
+// It is one request and one billed command (three with MustExist). The first
+// Add after an epoch has ended is followed by a turn, one request more; the
+// first after a long pause needs two more. If the process was frozen while the
+// command was under way, Add is sent again: the item lives its Span.
 //
 // The errors are those of [Filter.Add], and ErrNoClock if the token may not run
 // TIME. If [InFilter] is true of an error that says more than ErrUncertain or
@@ -173,5 +173,5 @@ func (w *Window) String() string {
 	return fmt.Sprintf("bloom.Window(%d panes of %ds, each %v)", len(w.shape.areas), w.shape.seconds, w.rec.geo)
 }
 
-// Format is String for every verb, so that none shows the key or the seed.
+// Format is String for every verb: none shows the key or the seed.
 func (w *Window) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, w.String()) }

@@ -39,9 +39,9 @@ type WindowConfig struct {
 	// Seed of the hash; the default is 0. See [Config.Seed].
 	Seed uint64 `json:"-"`
 
-	// ExpireIdle makes the whole window expire once nothing was added for so
-	// long that everything in it is forgotten: Panes + 3 panes. A missing window
-	// is then an empty one. Without it the window stays, and a missing one is
+	// ExpireIdle makes the whole window expire once nothing was added for Panes
+	// + 3 panes: everything in it is forgotten by then. A missing window is
+	// then an empty one. Without it the window stays, and a missing one is
 	// ErrNotFound: it was deleted, or evicted.
 	ExpireIdle bool
 
@@ -146,5 +146,5 @@ func (c WindowConfig) String() string {
 	return f.in("WindowConfig")
 }
 
-// Format is String for every verb, so that none shows the seed.
+// Format is String for every verb: none shows the seed.
 func (c WindowConfig) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, c.String()) }

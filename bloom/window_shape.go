@@ -13,9 +13,10 @@ import (
 // How a Window keeps time.
 //
 // Epochs are numbered modulo a cycle, and epoch e owns pane e mod R. C is the
-// epoch that the window's word names, e the one that a command was sent for. The
-// panes of the epochs C-P to C+1 count. Pane C+1 is the spare: it is clear, and
-// counts as soon as something is in it, so that writers need not wait for a turn.
+// epoch that the window's word names, e the one that a command was sent for.
+// The panes of the epochs C-P to C+1 count. Pane C+1 is the spare: it is clear,
+// and counts as soon as something is in it. So writers need not wait for a
+// turn.
 
 // A windowShape is the shape of a Window.
 type windowShape struct {
@@ -183,9 +184,9 @@ func (s *windowShape) itemBytes(r *record, write bool) int {
 	return r.geo.Hashes*upstash.SizeOfSet("u1", last, 1) + (len(s.areas)-1)*z*get
 }
 
-// wrote decides which items are new by the first answer that counts. An answer
-// of an epoch that is two or more ahead does not: its bits went into a pane that
-// holds old ones.
+// wrote decides which items are new by the first answer that counts. If the
+// command's epoch is two or more ahead of the window's, the answer does not
+// count: its bits went into a pane with old ones.
 func (s *windowShape) wrote(q *request, answers []upstash.NullInt64) error {
 	if err := q.takeHeld(len(s.areas), true, answers); err != nil {
 		return err
@@ -257,7 +258,7 @@ func (s *windowShape) follow(ctx context.Context, q *request, write bool) (again
 	return goal != q.at && s.isBehind(q.at, goal) && q.rounds < maxTurnRounds
 }
 
-// followRead learns the time if an answer depends on it, and turns a window that
+// followRead learns the time if an answer depends on it, and turns a window
 // nobody writes to.
 func (s *windowShape) followRead(ctx context.Context, q *request) {
 	c := epochOf(q.word)

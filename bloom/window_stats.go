@@ -22,11 +22,11 @@ type WindowStats struct {
 	// Bytes is the length of the Redis string now.
 	Bytes uint64
 	// Panes are those that count for a look-up now, the newest first. The first
-	// may be a pane that nothing is in yet.
+	// may be empty as yet.
 	Panes []PaneStats
 	// Capacity is WindowConfig.Capacity, and FPRate the false positive rate of
-	// the whole window at Capacity; both are 0 if they are not known, of a handle
-	// of OpenWindow.
+	// the whole window at Capacity; both are 0 if they are not known: the
+	// handle is from OpenWindow.
 	Capacity uint64
 	FPRate   float64
 	// LiveFPRate is the false positive rate of the whole window now.
@@ -39,8 +39,8 @@ type WindowStats struct {
 type PaneStats struct {
 	SetBits uint64
 	Fill    float64 // share of set cells, 0 to 1
-	// Items is the estimated number of distinct items. An item that was added
-	// again in a later epoch is in both panes.
+	// Items is the estimated number of distinct items. If an item was added
+	// again in a later epoch, it is in both panes.
 	Items      uint64
 	LiveFPRate float64
 	Saturated  bool

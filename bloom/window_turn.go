@@ -7,12 +7,12 @@ import (
 	"github.com/upbloom/upbloom/upstash"
 )
 
-// turnScript moves the window to another epoch, if its word is still the one that
-// the caller saw (ARGV[2]): a turn that arrives late finds another word, and
-// would clear panes that are in use. It stores the new word (ARGV[3]) and sets the
-// TTL of ARGV[4] milliseconds, unless that is 0. Then it clears the panes whose
-// first byte and length follow, in pieces of 1 MiB, as far as the string goes. If
-// that fails, the panes hold old items, and no "no" is wrong.
+// turnScript moves the window to another epoch, if its word is still the one
+// the caller saw (ARGV[2]): a late turn finds another word, and would clear
+// panes in use. It stores the new word (ARGV[3]) and sets the TTL of ARGV[4]
+// milliseconds, unless that is 0. Then it clears the panes whose first byte and
+// length follow, in pieces of 1 MiB, as far as the string goes. If that fails,
+// the panes hold old items, and no "no" is wrong.
 var turnScript = upstash.NewScript(ours + `if w[4] ~= tonumber(ARGV[2]) then return {w[1], w[4]} end
 redis.call('BITFIELD', KEYS[1], 'SET', 'u53', '128', ARGV[3])
 if ARGV[4] ~= '0' then redis.call('PEXPIRE', KEYS[1], ARGV[4]) end
@@ -29,8 +29,8 @@ for i = 5, #ARGV, 2 do
 end
 return {w[1], tonumber(ARGV[3])}`)
 
-// turn runs the script for a window whose word was seen, to move it to epoch to.
-// To repeat it is harmless: after the first run the word is another one.
+// turn runs the script for a window whose word was seen, to move it to epoch
+// to. Repeating it is harmless: after the first run the word is another one.
 func (s *windowShape) turn(ctx context.Context, r *record, word int64, to uint64) error {
 	ttl := "0"
 	if s.idle {
