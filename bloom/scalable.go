@@ -14,8 +14,8 @@ import (
 // one string of up to five layers, each a blocked filter for four times the
 // items of the one before. It takes 341 times Capacity before its false
 // positive rate rises above FPRate, unless MaxBytes ends the growth sooner.
-// Make it with NewScalable or OpenScalable; the zero value is not usable. It is
-// safe for concurrent use and must not be copied.
+// Make it with [NewScalable] or [OpenScalable]; the zero value is not usable.
+// It is safe for concurrent use and must not be copied.
 //
 // Use a [Filter] if the number of items is known within a factor of a few: it
 // asks for less. At 1 in 100 a full Scalable takes 13.9 bits an item instead of
@@ -23,8 +23,8 @@ import (
 //
 // # Cost
 //
-// Exists and ExistsAll are one request and one billed command, whatever the
-// handle knows. They read the item's words in all possible layers.
+// Exists and [Scalable.ExistsAll] are one request and one billed command,
+// whatever the handle knows. They read the item's words in all possible layers.
 //
 // Add is one too. The first Add of a new handle looks the item up before that,
 // because it does not know which layer is the newest. One new item in a 64th of
@@ -35,7 +35,7 @@ import (
 //
 // A token that may not run EVAL looks items up and adds them, but the filter
 // does not grow. When an Add should look at the fill, it returns [ErrNoGrowth]
-// beside its answer; a large AddAll adds nothing.
+// beside its answer; a large [Scalable.AddAll] adds nothing.
 //
 // # Capacity
 //
@@ -57,10 +57,10 @@ type Scalable struct {
 }
 
 // NewScalable makes a handle for the filter at key. It checks the config, and
-// returns a *ConfigError if it is wrong. It sends nothing: Create or the first
-// Add makes the filter itself. NewScalable takes a few microseconds. But the
-// first Add of each handle may take a second request: keep the handle if you
-// can.
+// returns a [*ConfigError] if it is wrong. It sends nothing: Create or the
+// first Add makes the filter itself. NewScalable takes a few microseconds. But
+// the first Add of each handle may take a second request: keep the handle if
+// you can.
 func NewScalable(c *upstash.Client, key string, cfg ScalableConfig) (*Scalable, error) {
 	geo, err := cfg.Geometry()
 	if err != nil {
@@ -108,7 +108,7 @@ func (s *Scalable) Create(ctx context.Context) (created bool, err error) {
 //
 // It is one request and one billed command (three with MustExist), and
 // sometimes more: see [Scalable]. The errors are those of [Filter.Add], and
-// ErrNoGrowth beside the answer.
+// [ErrNoGrowth] beside the answer.
 //
 // If the filter was deleted and a handle that knows of several layers makes it
 // again by an Add, a script moves the item to a new first layer. Otherwise the

@@ -22,7 +22,7 @@ const (
 // A ScalableConfig says how large the first layer of a [Scalable] is, how often
 // the whole may be wrong, and how far it grows. All programs that share the
 // filter must use the same Capacity, FPRate and Seed. Otherwise their calls
-// fail with a *MismatchError.
+// fail with a [*MismatchError].
 //
 // The zero value is not valid: set Capacity and FPRate. It is plain data, to be
 // copied freely. Its String does not show the seed.
@@ -73,7 +73,7 @@ type ScalableConfig struct {
 }
 
 // Geometry checks the whole config and works out the geometry of the first
-// layer. The error is a *ConfigError.
+// layer. The error is a [*ConfigError].
 func (c ScalableConfig) Geometry() (Geometry, error) {
 	switch {
 	case c.Capacity == 0:

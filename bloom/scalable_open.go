@@ -6,14 +6,14 @@ import (
 	"github.com/upbloom/upbloom/upstash"
 )
 
-// OpenMaxBytes is ScalableConfig.MaxBytes, for OpenScalable alone.
+// OpenMaxBytes is [ScalableConfig.MaxBytes], for [OpenScalable] alone.
 func OpenMaxBytes(n uint64) OpenOption {
 	return option("OpenMaxBytes", func(c *opening) { c.maxBytes = n })
 }
 
-// OpenScalable makes a handle for an existing filter and reads its geometry from
-// its header, as [Open] does for a Filter, with the same cost and errors. It
-// takes every option.
+// OpenScalable makes a handle for an existing filter and reads its geometry
+// from its header, as [Open] does for a [Filter], with the same cost and
+// errors. It takes every option.
 //
 // The header does not hold Capacity and FPRate, and [Scalable.Stats] of such a
 // handle does not know them. The handle works out how many items the first

@@ -53,8 +53,8 @@ func ofCapacity(n uint64) string {
 // Stats reads the state of the filter and of each layer: one request, a
 // transaction of up to eight commands. The server reads the whole string, about
 // 1 ms a megabyte. A full Redis is dealt with as [Filter.Stats] does, and in a
-// global database the nearest region answers. A missing filter is ErrNotFound,
-// whatever MissingIsEmpty says.
+// global database the nearest region answers. A missing filter is
+// [ErrNotFound], whatever MissingIsEmpty says.
 func (s *Scalable) Stats(ctx context.Context) (ScalableStats, error) {
 	ctx = s.rec.label(ctx, "bloom.Stats")
 	newest, counts, more, err := s.layers.count(ctx,
@@ -74,7 +74,7 @@ func (s *Scalable) Stats(ctx context.Context) (ScalableStats, error) {
 // layers hold, each estimated as by [Filter.Cardinality]. If an item is in
 // several layers, because it was added again after the filter had grown, it
 // counts in each. It is one request of up to six commands, as a transaction. If
-// every bit of a layer is set, the error is ErrSaturated.
+// every bit of a layer is set, the error is [ErrSaturated].
 func (s *Scalable) Cardinality(ctx context.Context) (uint64, error) {
 	ctx = s.rec.label(ctx, "bloom.Cardinality")
 	newest, counts, _, err := s.layers.count(ctx)

@@ -8,7 +8,7 @@ import (
 
 // A Scheme says how an item becomes positions, and how wide a cell is. It is
 // part of the stored format: all programs that share a filter must use the same
-// one. The zero value is SchemeBlocked, the one to use.
+// one. The zero value is [SchemeBlocked], the one to use.
 type Scheme uint8
 
 const (
@@ -17,7 +17,7 @@ const (
 	// reads one word for each factor of ten of the false positive rate (2 at 1
 	// in 100) instead of single bits, and an Add writes two bits a word. So
 	// requests are short and the server does little. It takes 12% more memory
-	// than SchemeXXH3. Measured rates are within 5% of the formula.
+	// than [SchemeXXH3]. Measured rates are within 5% of the formula.
 	//
 	// It is a multi-blocked filter: Putze, Sanders and Singler, "Cache-, hash-
 	// and space-efficient Bloom filters", WEA 2007.
@@ -26,9 +26,9 @@ const (
 	// SchemeFNV1a is double hashing over two 64-bit FNV-1a digests, as the
 	// TypeScript filter of the article "Building a high-speed Bloom Filter with
 	// Upstash Redis" does it. It exists to share filters with such programs,
-	// mostly with LayoutBare. Measured with an even number of bits, its false
-	// positive rate is 0.97 to 2.8 times the formula's at 1 in 100, and up to 10
-	// times at lower rates; its estimates of cardinality are 6 to 18% low at
+	// mostly with [LayoutBare]. Measured with an even number of bits, its false
+	// positive rate is 0.97 to 2.8 times the formula's at 1 in 100, and up to
+	// 10 times at lower rates; its estimates of cardinality are 6 to 18% low at
 	// capacity. With an odd number of bits and sequential names, the estimates
 	// are 8 to 16% low. It takes no seed.
 	SchemeFNV1a Scheme = 1
@@ -36,13 +36,13 @@ const (
 	// SchemeXXH3 takes independent bits from one 128-bit XXH3 digest by
 	// enhanced double hashing (Dillinger and Manolios, "Bloom filters in
 	// probabilistic verification", FMCAD 2004): the least memory, and 3.5 times
-	// the reads of SchemeBlocked.
+	// the reads of [SchemeBlocked].
 	SchemeXXH3 Scheme = 4
 
 	// SchemeCuckoo stores fingerprints in buckets of k slots. This makes items
 	// removable: Fan, Andersen, Kaminsky and Mitzenmacher, "Cuckoo filter:
 	// practically better than Bloom", CoNEXT 2014. It is the scheme of a
-	// [Cuckoo]; a Config does not accept it.
+	// [Cuckoo]; a [Config] does not accept it.
 	SchemeCuckoo Scheme = 5
 
 	// The schemes that the format reserves and a Config does not accept. The
@@ -106,7 +106,7 @@ func maxCells(s Scheme, l Layout) uint64 {
 }
 
 // A Layout says what a Redis string holds beside the cells. The zero value is
-// LayoutHeaded, the one to use.
+// [LayoutHeaded], the one to use.
 type Layout uint8
 
 const (
@@ -118,7 +118,7 @@ const (
 	// LayoutBare has the cells alone, from bit 0: for strings that other
 	// programs wrote. Nothing can be checked: a wrong number of bits or hashes,
 	// a wrong scheme or seed leads to wrong answers without an error, and a
-	// missing filter counts as an empty one. SchemeBlocked has no bare form.
+	// missing filter counts as an empty one. [SchemeBlocked] has no bare form.
 	LayoutBare Layout = 1
 )
 
@@ -149,7 +149,7 @@ func (l Layout) bodyOffset() uint64 {
 
 // A Kind says what a stored string is: a filter by itself, or one of the types
 // made of several parts. It is in the header: one kind is not taken for
-// another. The zero value is KindFilter.
+// another. The zero value is [KindFilter].
 type Kind uint8
 
 const (

@@ -44,10 +44,10 @@ return {tonumber(ARGV[1]), 0}`)
 // Union adds all items of srcs to dst, on the server and in one atomic step.
 // All must have the same geometry, seed and client, which Union checks before
 // it sends anything. It makes dst if that is missing. A missing source is
-// ErrNotFound, and nothing is changed then. dst keeps its TTL and its birth
-// number; a new one gets Config.TTL. With Config.MustExist a missing dst is
-// ErrNotFound. The call is one request. Five commands are
-// billed, six if dst has a TTL, and one more for each source.
+// [ErrNotFound], and nothing is changed then. dst keeps its TTL and its birth
+// number; a new one gets [Config.TTL]. With [Config.MustExist] a missing dst is
+// ErrNotFound. The call is one request. Five commands are billed, six if dst
+// has a TTL, and one more for each source.
 //
 // Union is not repeated after an attempt of unknown outcome, because others may
 // have deleted or replaced dst meanwhile. Calling again is harmless if they
@@ -56,7 +56,7 @@ return {tonumber(ARGV[1]), 0}`)
 // The union is exact: it is the filter with the items of all. There is no
 // Intersection, because the AND of two filters has more false positives than a
 // filter of the items in both. There is no difference either. For numbers see
-// EstimateIntersection.
+// [EstimateIntersection].
 func Union(ctx context.Context, dst *Filter, srcs ...*Filter) error {
 	name := func(i int) string {
 		if i == 0 {
@@ -148,7 +148,7 @@ return {tonumber(ARGV[1]), n[2], n[3], n[1]}`)
 //
 // A small intersection of large filters is the difference of large numbers, and
 // its error is theirs: a few in a thousand of the union. If all cells of one
-// filter, or of both together, are set, the error is ErrSaturated.
+// filter, or of both together, are set, the error is [ErrSaturated].
 func EstimateIntersection(ctx context.Context, a, b *Filter) (uint64, error) {
 	name := func(i int) string { return "ab"[i : i+1] }
 	if err := sameGeometry([]*Filter{a, b}, name); err != nil {

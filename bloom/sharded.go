@@ -17,16 +17,16 @@ import (
 // true, and exactly one of concurrent Adds is told "new".
 //
 // Make a Sharded with [NewSharded] or [OpenSharded]; the zero value is not
-// usable. It is a handle as a Filter is: any number of them, in any number of
-// processes, can work on the same shards. It is safe for concurrent use and must
-// not be copied.
+// usable. It is a handle as a [Filter] is: any number of them, in any number of
+// processes, can work on the same shards. It is safe for concurrent use and
+// must not be copied.
 //
-// Shard i is the record KEY:i in the database of clients[i mod len(clients)]. All
-// programs must pass clients for the same databases in the same order. The hash
-// of an item chooses its shard. A write creates nothing: call [Sharded.Create]
-// first. If a shard is missing, because it was evicted or because the clients
-// have another order, the answer about its items is ErrNotFound, and the other
-// shards still answer.
+// Shard i is the record KEY:i in the database of clients[i mod len(clients)].
+// All programs must pass clients for the same databases in the same order. The
+// hash of an item chooses its shard. A write creates nothing: call
+// [Sharded.Create] first. If a shard is missing, because it was evicted or
+// because the clients have another order, the answer about its items is
+// [ErrNotFound], and the other shards still answer.
 //
 // An item takes the bits of a Filter and a little more, because each shard has
 // room for its share and three standard deviations: at 1 in 100, 10.75 bits and
@@ -49,9 +49,9 @@ type database struct {
 
 // NewSharded makes a handle for the filter at key, with shard i in the database
 // of clients[i mod len(clients)]. A client named twice has twice as many
-// shards. NewSharded checks the ShardedConfig, and returns a *ConfigError if it
-// is wrong. It sends nothing. A handle takes about 400 bytes a shard; if a
-// program serves many requests, make it once.
+// shards. NewSharded checks the [ShardedConfig], and returns a [*ConfigError]
+// if it is wrong. It sends nothing. A handle takes about 400 bytes a shard; if
+// a program serves many requests, make it once.
 func NewSharded(clients []*upstash.Client, key string, cfg ShardedConfig) (*Sharded, error) {
 	geo, err := cfg.Geometry()
 	if err != nil {
@@ -100,7 +100,7 @@ func (s *Sharded) place(c *upstash.Client, shard int) {
 }
 
 // ShardOf returns the number of an item's shard, from 0 up to, but without,
-// ShardedConfig.Shards. The high 32 bits of the low half of the item's hash
+// [ShardedConfig.Shards]. The high 32 bits of the low half of the item's hash
 // choose it.
 func (s *Sharded) ShardOf(item string) int {
 	y := cells.Digest(item, s.Geometry().Seed).Lo
@@ -109,7 +109,7 @@ func (s *Sharded) ShardOf(item string) int {
 
 // Add puts an item into its shard and reports whether it was new, with the
 // answers and errors of [Filter.Add] with MustExist: if the shard is missing,
-// the error is ErrNotFound, and nothing was written. It is one request and
+// the error is [ErrNotFound], and nothing was written. It is one request and
 // three billed commands.
 func (s *Sharded) Add(ctx context.Context, item string) (added bool, err error) {
 	i := s.ShardOf(item)
@@ -120,7 +120,7 @@ func (s *Sharded) Add(ctx context.Context, item string) (added bool, err error) 
 
 // Exists reports whether the item is in its shard, with the promises of
 // [Filter.Exists]. It is one request and one billed command. If the shard is
-// missing, the error is ErrNotFound, which is not a "no".
+// missing, the error is [ErrNotFound], which is not a "no".
 func (s *Sharded) Exists(ctx context.Context, item string) (bool, error) {
 	i := s.ShardOf(item)
 	f := &s.shards[i]

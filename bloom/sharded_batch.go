@@ -8,12 +8,12 @@ import (
 
 // AddAll adds items and reports for each whether it was new: see
 // [Filter.AddAll]. It sends one request to each database that has items, and
-// more if ShardedConfig.BatchBytes does not carry them, to all databases at
+// more if [ShardedConfig.BatchBytes] does not carry them, to all databases at
 // once. Each shard touched by a request is three billed commands, and one more
 // for each further 999 bits to set in it.
 //
 // If a database or a shard fails, the others still answer. The error is then a
-// *BatchError. It says what is known of each item; its Err is the first
+// [*BatchError]. It says what is known of each item; its Err is the first
 // failure, in the order of the clients.
 func (s *Sharded) AddAll(ctx context.Context, items []string) ([]bool, error) {
 	return s.batch(s.shards[0].rec.label(ctx, "bloom.Sharded.AddAll"), items, true)
@@ -88,10 +88,10 @@ func (s *Sharded) batchOf(d *database, items []string, adding bool) *batch {
 }
 
 // OpenSharded makes a handle for an existing filter. It reads the geometry and
-// the number of shards from shard 0, in one request of two commands. The options
-// are those of [Open] but for [OpenMissingIsEmpty]: a missing shard may have held
-// items. The error is ErrNotFound if shard 0 is not in the database of the first client. What Open
-// says of the Capacity holds here too.
+// the number of shards from shard 0, in one request of two commands. The
+// options are those of [Open] but for [OpenMissingIsEmpty]: a missing shard may
+// have held items. The error is [ErrNotFound] if shard 0 is not in the database
+// of the first client. What [Open] says of the Capacity holds here too.
 func OpenSharded(ctx context.Context, clients []*upstash.Client, key string, opts ...OpenOption,
 ) (*Sharded, error) {
 	if len(clients) == 0 {

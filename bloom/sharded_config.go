@@ -9,11 +9,11 @@ import (
 	"github.com/upbloom/upbloom/bloom/internal/cells"
 )
 
-// A ShardedConfig says how large a Sharded is and in how many shards it lies.
+// A ShardedConfig says how large a [Sharded] is and in how many shards it lies.
 // All programs that share one must use the same Capacity, FPRate, Shards and
 // Seed. The zero value is not valid: set Capacity, FPRate and Shards. A
-// ShardedConfig is plain data, to be copied freely. Its String does not show the
-// seed.
+// ShardedConfig is plain data, to be copied freely. Its String does not show
+// the seed.
 type ShardedConfig struct {
 	_ struct{}
 
@@ -56,8 +56,8 @@ type ShardedConfig struct {
 // 4,095.
 const maxShards = 256
 
-// Geometry checks the whole ShardedConfig and works out the geometry of one
-// shard. The error is a *ConfigError. It sends nothing.
+// Geometry checks the whole [ShardedConfig] and works out the geometry of one
+// shard. The error is a [*ConfigError]. It sends nothing.
 func (c ShardedConfig) Geometry() (Geometry, error) {
 	if c.Shards < 1 || c.Shards > maxShards {
 		return Geometry{}, shardedErrorf("Shards", "is %d: it must be from 1 to %d", c.Shards, maxShards)

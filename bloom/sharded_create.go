@@ -30,10 +30,10 @@ return w`)
 //
 // Shard 0 is made last. If a Create was interrupted, the next one completes it.
 // If some shards are missing and others hold items, they were lost with their
-// items: the error is ErrNotFound and says which. Create returns an error too
+// items: the error is [ErrNotFound] and says which. Create returns an error too
 // if it finds a shard of this key in the database of another client, because
 // the clients then have another order than before. If a key holds something
-// else, the error is a *MismatchError or ErrNotFilter.
+// else, the error is a [*MismatchError] or [ErrNotFilter].
 //
 // TTL counts from one moment, by the clock of the first client's database, and
 // all shards get that moment. If a Create completes another one, it takes the
@@ -252,8 +252,8 @@ func (s *Sharded) makeShards(ctx context.Context, shards []int, expireAt int64) 
 // first: after an interrupted Delete the rest is not taken for a whole filter,
 // and the next Delete removes it. It is three billed commands a shard, all for
 // a database in one request, after one for shard 0. If a key holds something
-// else, Delete leaves that alone and returns a *MismatchError or ErrNotFilter.
-// It is not repeated after an attempt of unknown outcome.
+// else, Delete leaves that alone and returns a [*MismatchError] or
+// [ErrNotFilter]. It is not repeated after an attempt of unknown outcome.
 func (s *Sharded) Delete(ctx context.Context) (deleted bool, err error) {
 	ctx = s.shards[0].rec.label(ctx, "bloom.Sharded.Delete")
 	deleted, err = s.deleteSome(ctx, []int{0})

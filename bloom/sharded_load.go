@@ -24,10 +24,10 @@ func (s *Sharded) Load(ctx context.Context, items iter.Seq[string], opts ...Move
 	return s.load(ctx, s.all(), items, opts)
 }
 
-// LoadShard is Load for the items of one shard; it skips the others. Called for
-// each shard in turn with the same items, it loads a filter larger than the
-// memory. Shards are numbered from 0. LoadResult.Items counts the items of the
-// shard alone.
+// LoadShard is [Sharded.Load] for the items of one shard; it skips the others.
+// Called for each shard in turn with the same items, it loads a filter larger
+// than the memory. Shards are numbered from 0. [LoadResult.Items] counts the
+// items of the shard alone.
 func (s *Sharded) LoadShard(ctx context.Context, shard int, items iter.Seq[string], opts ...MoveOption,
 ) (LoadResult, error) {
 	if shard < 0 || shard >= len(s.shards) {

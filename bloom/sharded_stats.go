@@ -17,9 +17,9 @@ type ShardedStats struct {
 	// Items is the estimated number of distinct items in all shards; if
 	// Saturated, a lower bound.
 	Items uint64
-	// Capacity is ShardedConfig.Capacity, and FPRate about the false positive
+	// Capacity is [ShardedConfig.Capacity], and FPRate about the false positive
 	// rate at that many items. Both are 0 if they are not known: the handle is
-	// from OpenSharded.
+	// from [OpenSharded].
 	Capacity uint64
 	FPRate   float64
 	// LiveFPRate is the false positive rate now: the mean of the shards'.
@@ -39,10 +39,10 @@ func (s ShardedStats) OverCapacity() bool {
 }
 
 // Stats reads the state of all shards: for each shard one request of four
-// commands, ShardedConfig.BatchParallel at once to each database. The shards are
-// not read at one moment. What [Filter.Stats] says of the cost and of global
-// databases holds here too. If a shard cannot be read, the error says which; a
-// allowMissing one is ErrNotFound.
+// commands, [ShardedConfig.BatchParallel] at once to each database. The shards
+// are not read at one moment. What [Filter.Stats] says of the cost and of
+// global databases holds here too. If a shard cannot be read, the error says
+// which; a allowMissing one is [ErrNotFound].
 func (s *Sharded) Stats(ctx context.Context) (ShardedStats, error) {
 	ctx = s.shards[0].rec.label(ctx, "bloom.Sharded.Stats")
 	out := ShardedStats{Capacity: s.cfg.Capacity, Shards: make([]Stats, len(s.shards))}
@@ -71,8 +71,8 @@ func (s *Sharded) Stats(ctx context.Context) (ShardedStats, error) {
 
 // Cardinality estimates how many distinct items were added, as the sum of the
 // shards' estimates: see [Filter.Cardinality]. Its cost is that of
-// [Sharded.Stats], but two commands a shard. If every cell of a shard is set, the
-// error is ErrSaturated.
+// [Sharded.Stats], but two commands a shard. If every cell of a shard is set,
+// the error is [ErrSaturated].
 func (s *Sharded) Cardinality(ctx context.Context) (uint64, error) {
 	ctx = s.shards[0].rec.label(ctx, "bloom.Sharded.Cardinality")
 	each := make([]uint64, len(s.shards))

@@ -6,16 +6,16 @@ import (
 	"github.com/upbloom/upbloom/bloom/internal/cells"
 )
 
-// OptimalBits returns the number of bits of a classic Bloom filter (SchemeXXH3,
-// SchemeFNV1a) for n items with a false positive rate of p: ceil(-n ln p / (ln
-// 2)^2). That is 9.6 bits an item at p = 0.01 and 4.8 more for each further
-// factor of ten. As the number of hashes is rounded, the rate can come out
-// above p: by up to 5%, and up to 12% for p above 0.5. A filter of
-// SchemeBlocked is sized by [Config.Geometry] alone.
+// OptimalBits returns the number of bits of a classic Bloom filter
+// ([SchemeXXH3], [SchemeFNV1a]) for n items with a false positive rate of p:
+// ceil(-n ln p / (ln 2)^2). That is 9.6 bits an item at p = 0.01 and 4.8 more
+// for each further factor of ten. As the number of hashes is rounded, the rate
+// can come out above p: by up to 5%, and up to 12% for p above 0.5. A filter of
+// [SchemeBlocked] is sized by [Config.Geometry] alone.
 //
 // n = 0 counts as 1. A p of 1 or more needs 1 bit, as any filter will do. A p
 // of 0 or less is out of any filter's reach: it returns math.MaxUint64, as do
-// sizes above that. A NaN returns 0, which no Config accepts.
+// sizes above that. A NaN returns 0, which no [Config] accepts.
 //
 // The formula is due to Bloom, "Space/time trade-offs in hash coding with
 // allowable errors", CACM 13(7), 1970; see also Tarkoma, Rothenberg and

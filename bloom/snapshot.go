@@ -9,21 +9,21 @@ import (
 	"github.com/upbloom/upbloom/upstash"
 )
 
-// Snapshot downloads the filter into a Local. It takes one request of two
+// Snapshot downloads the filter into a [Local]. It takes one request of two
 // commands, and then one of three commands for each MiB of the string
-// (MovePartBytes), Config.BatchParallel at once. It holds the string in memory
-// once.
+// ([MovePartBytes]), [Config.BatchParallel] at once. It holds the string in
+// memory once.
 //
 // The copy is not of one moment. Bits are never cleared: the copy has at least
 // all bits that were set at the start of the call. Every item whose Add was
 // acknowledged before the call is in it. Each part proves which filter it is
 // of. If the filter was deleted, renamed, evicted, replaced or made again
-// before the last part was read, the error is ErrRecreated. (If another program
-// made filters without birth numbers, they look the same.) A missing filter is
-// ErrNotFound, even with MissingIsEmpty. On a global database the nearest
-// region sends the parts. With upstash.WithoutSyncToken the newest items may
-// then be missing; if the region does not have the filter yet, or a shorter
-// string of it, the error is ErrRecreated too.
+// before the last part was read, the error is [ErrRecreated]. (If another
+// program made filters without birth numbers, they look the same.) A missing
+// filter is [ErrNotFound], even with MissingIsEmpty. On a global database the
+// nearest region sends the parts. With [upstash.WithoutSyncToken] the newest
+// items may then be missing; if the region does not have the filter yet, or a
+// shorter string of it, the error is ErrRecreated too.
 //
 // A Bare filter has no header and no birth number: its parts prove nothing.
 // Snapshot only checks that its string is no longer than the geometry says. It
@@ -120,8 +120,8 @@ func (f *Filter) Save(ctx context.Context, w io.Writer, opts ...MoveOption) erro
 // Restore adds the items of a stream written by Save, as [Filter.Merge] does,
 // with its errors and its cost. It makes the filter if there is none. Items
 // already in the filter stay. A stream of another geometry or seed is a
-// *MismatchError, and a damaged one is ErrBadStream, both before anything is
-// sent. It does what BF.LOADCHUNK does for a filter of RedisBloom.
+// [*MismatchError], and a damaged one is [ErrBadStream], both before anything
+// is sent. It does what BF.LOADCHUNK does for a filter of RedisBloom.
 func (f *Filter) Restore(ctx context.Context, r io.Reader, opts ...MoveOption) (LoadResult, error) {
 	l := newLocal(f.rec.geo)
 	if _, err := l.ReadFrom(r); err != nil {

@@ -15,7 +15,7 @@ import (
 
 // Stats is the state of a filter at one moment. It is plain data.
 type Stats struct {
-	// Geometry, Layout and Kind are the handle's, or what Inspect read. Of a
+	// Geometry, Layout and Kind are the handle's, or what [Inspect] read. Of a
 	// window or of layers, Geometry is that of one pane or of the first layer,
 	// and Parts is how many panes or layers there are; it is 1 for every other
 	// kind. Seeded is true if the filter has a seed.
@@ -33,10 +33,10 @@ type Stats struct {
 	// Items is the estimated number of distinct items; if Saturated, a lower
 	// bound.
 	Items uint64
-	// Capacity is Config.Capacity, and FPRate the false positive rate at that
+	// Capacity is [Config.Capacity], and FPRate the false positive rate at that
 	// many items. Both are 0 if they are not known, because the header does not
-	// hold them: for a handle of Open, for Inspect, for a Local, and for a Config
-	// with Bits and Hashes alone.
+	// hold them: for a handle of [Open], for [Inspect], for a [Local], and for
+	// a [Config] with Bits and Hashes alone.
 	Capacity uint64
 	FPRate   float64
 	// LiveFPRate is the false positive rate now.
@@ -69,7 +69,7 @@ func overCapacity(capacity uint64) float64 {
 // commands. A full Redis refuses the transaction; a second request then reads
 // the same without one, with six commands. The server reads the whole string,
 // about 1 ms a megabyte. In a global database the nearest region answers. A
-// missing filter is ErrNotFound, whatever MissingIsEmpty says.
+// missing filter is [ErrNotFound], whatever MissingIsEmpty says.
 func (f *Filter) Stats(ctx context.Context) (Stats, error) {
 	ctx = f.rec.label(ctx, "bloom.Stats")
 	n, err := f.count(ctx, upstash.Cmd("STRLEN", f.rec.key), upstash.Cmd("PTTL", f.rec.key))
@@ -101,7 +101,7 @@ func storedAs(length, left int64) (bytes uint64, ttl time.Duration, err error) {
 // set bits (Swamidass and Baldi 2007). Its error is a few in a thousand up to
 // the capacity, and about 1% in a filter for 1,000 items. It is one request of
 // two commands, as a transaction; for a full Redis see Stats. If every bit is
-// set, the error is ErrSaturated.
+// set, the error is [ErrSaturated].
 func (f *Filter) Cardinality(ctx context.Context) (uint64, error) {
 	ctx = f.rec.label(ctx, "bloom.Cardinality")
 	n, err := f.count(ctx)

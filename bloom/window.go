@@ -9,10 +9,10 @@ import (
 )
 
 // A Window is a filter that forgets: an item is found for at least
-// WindowConfig.Span after it was last added, and is forgotten some time later.
-// It answers "have I seen this in the last 24 hours?" in one request and one
-// billed command. Of any number of concurrent Adds of an item exactly one is
-// told "new".
+// [WindowConfig.Span] after it was last added, and is forgotten some time
+// later. It answers "have I seen this in the last 24 hours?" in one request and
+// one billed command. Of any number of concurrent Adds of an item exactly one
+// is told "new".
 //
 // Make a Window with [NewWindow] or [OpenWindow]; the zero value is not usable.
 // It is a handle as a [Filter] is: any number of them, in any number of
@@ -41,8 +41,8 @@ type Window struct {
 	shape *windowShape
 }
 
-// NewWindow makes a handle for the window at key. It checks the WindowConfig,
-// and returns a *ConfigError if it is wrong. It sends nothing: Create or the
+// NewWindow makes a handle for the window at key. It checks the [WindowConfig],
+// and returns a [*ConfigError] if it is wrong. It sends nothing: Create or the
 // first Add makes the window itself.
 func NewWindow(c *upstash.Client, key string, cfg WindowConfig) (*Window, error) {
 	geo, err := cfg.Geometry()
@@ -112,20 +112,22 @@ func (w *Window) Create(ctx context.Context) (created bool, err error) {
 	return w.create(ctx, last.end(), w.shape.wordAt(epoch))
 }
 
-// Add puts an item into the window, or renews it, and reports whether it was new:
-// true if it was not added in the last Span, false if it was, or if it is a
-// false positive. Of any number of concurrent Adds exactly one is told "new". Add
-// makes the window if there is none, unless WindowConfig.MustExist is set.
+// Add puts an item into the window, or renews it, and reports whether it was
+// new: true if it was not added in the last Span, false if it was, or if it is
+// a false positive. Of any number of concurrent Adds exactly one is told "new".
+// Add makes the window if there is none, unless [WindowConfig.MustExist] is
+// set.
 //
 // It is one request and one billed command (three with MustExist). The first
 // Add after an epoch has ended is followed by a turn, one request more; the
 // first after a long pause needs two more. If the process was frozen while the
 // command was under way, Add is sent again: the item lives its Span.
 //
-// The errors are those of [Filter.Add], and ErrNoClock if the token may not run
-// TIME. If [InFilter] is true of an error that says more than ErrUncertain or
-// ErrNoTTL, the item may be forgotten earlier than a Span from now. The answer
-// beside it holds, unless the error is ErrUncertain as well.
+// The errors are those of [Filter.Add], and [ErrNoClock] if the token may not
+// run TIME. If [InFilter] is true of an error that says more than
+// [ErrUncertain] or [ErrNoTTL], the item may be forgotten earlier than a Span
+// from now. The answer beside it holds, unless the error is ErrUncertain as
+// well.
 func (w *Window) Add(ctx context.Context, item string) (added bool, err error) {
 	return w.add(w.rec.label(ctx, "bloom.Window.Add"), item, nil)
 }
@@ -135,11 +137,11 @@ func (w *Window) AddAll(ctx context.Context, items []string) ([]bool, error) {
 	return w.addAll(w.rec.label(ctx, "bloom.Window.AddAll"), items, nil)
 }
 
-// Exists reports whether the item was added in the last Span. True may also mean
-// that it was added a little before, or that it is a false positive. It is one
-// request and one billed command, and asks for the time if its client does not
-// know it and the answer depends on it. A missing window is ErrNotFound, unless
-// WindowConfig.ExpireIdle is set.
+// Exists reports whether the item was added in the last Span. True may also
+// mean that it was added a little before, or that it is a false positive. It is
+// one request and one billed command, and asks for the time if its client does
+// not know it and the answer depends on it. A missing window is [ErrNotFound],
+// unless [WindowConfig.ExpireIdle] is set.
 func (w *Window) Exists(ctx context.Context, item string) (bool, error) {
 	return w.exists(w.rec.label(ctx, "bloom.Window.Exists"), item, nil)
 }

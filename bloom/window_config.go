@@ -9,7 +9,7 @@ import (
 	"github.com/upbloom/upbloom/bloom/internal/cells"
 )
 
-// A WindowConfig says how much a Window holds, and for how long. All programs
+// A WindowConfig says how much a [Window] holds, and for how long. All programs
 // that share a window must use the same Capacity, FPRate, Span, Panes, Seed and
 // ExpireIdle. The zero value is not valid: set Capacity, FPRate and Span. A
 // WindowConfig is plain data, to be copied freely. Its String does not show the
@@ -42,7 +42,7 @@ type WindowConfig struct {
 	// ExpireIdle makes the whole window expire once nothing was added for Panes
 	// + 3 panes: everything in it is forgotten by then. A missing window is
 	// then an empty one. Without it the window stays, and a missing one is
-	// ErrNotFound: it was deleted, or evicted.
+	// [ErrNotFound]: it was deleted, or evicted.
 	ExpireIdle bool
 
 	// MustExist is [Config.MustExist]. An Add is then three billed commands. It
@@ -78,8 +78,8 @@ func (c WindowConfig) paneSeconds() uint64 {
 	return uint64((c.Span + clockSlack + d - 1) / d)
 }
 
-// Geometry checks the whole WindowConfig and works out the geometry of one pane.
-// The error is a *ConfigError. It sends nothing.
+// Geometry checks the whole [WindowConfig] and works out the geometry of one
+// pane. The error is a [*ConfigError]. It sends nothing.
 func (c WindowConfig) Geometry() (Geometry, error) {
 	switch {
 	case c.Panes < 0 || c.Panes > maxPanes:

@@ -24,9 +24,9 @@ type WindowStats struct {
 	// Panes are those that count for a look-up now, the newest first. The first
 	// may be empty as yet.
 	Panes []PaneStats
-	// Capacity is WindowConfig.Capacity, and FPRate the false positive rate of
-	// the whole window at Capacity; both are 0 if they are not known: the
-	// handle is from OpenWindow.
+	// Capacity is [WindowConfig.Capacity], and FPRate the false positive rate
+	// of the whole window at Capacity; both are 0 if they are not known: the
+	// handle is from [OpenWindow].
 	Capacity uint64
 	FPRate   float64
 	// LiveFPRate is the false positive rate of the whole window now.
@@ -58,9 +58,9 @@ func (s WindowStats) OverCapacity() bool {
 }
 
 // Stats reads the state of the window: one request, a transaction of three
-// commands and one for each of its panes. The server reads the whole string, about
-// 1 ms a megabyte. In a global database the nearest region answers. A missing
-// window is ErrNotFound, whatever ExpireIdle says.
+// commands and one for each of its panes. The server reads the whole string,
+// about 1 ms a megabyte. In a global database the nearest region answers. A
+// missing window is [ErrNotFound], whatever ExpireIdle says.
 func (w *Window) Stats(ctx context.Context) (WindowStats, error) {
 	ctx = w.rec.label(ctx, "bloom.Window.Stats")
 	r, s := &w.rec, w.shape
