@@ -8,9 +8,9 @@ import (
 	"github.com/upbloom/upbloom/upstash"
 )
 
-// The user's orders. If the filter has a header, each order is a script that
-// checks it and the kind's word first and leaves anything else alone. If the filter
-// is Bare, it is the plain command.
+// Expire, Persist, Rename and Delete each run as a script that first checks the
+// header and the kind's word, and leave anything else alone. A Bare filter has
+// no header to check and gets the plain command.
 
 var (
 	expireScript = upstash.NewScript(ours + ofKind + `redis.call('PEXPIRE', KEYS[1], ARGV[4])
@@ -161,7 +161,7 @@ func (r *record) renameBare(ctx context.Context, to string) (renamed int64, err 
 // request and three billed commands, or one for a Bare filter. If the key holds
 // something else, Delete leaves that alone and returns a [*MismatchError] or
 // [ErrNotFilter]. It is not repeated after an attempt of unknown outcome,
-// because another client may have made the filter anew.
+// because another client may have made the filter again.
 func (f *Filter) Delete(ctx context.Context) (bool, error) {
 	return f.delete(f.rec.label(ctx, "bloom.Delete"))
 }

@@ -50,7 +50,7 @@ func (q *request) setItem(item string) {
 	q.set(r.layout.bodyOffset(), q.pos)
 }
 
-// encode writes the command anew, after aim changed what it is for.
+// encode writes the command again, after aim changed what it is for.
 func (q *request) encode(write bool) {
 	if !write {
 		q.beginRead()
