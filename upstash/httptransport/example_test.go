@@ -36,7 +36,7 @@ func ExampleTransport_RoundTrip() {
 	mock := httpmock.NewMockTransport()
 	mock.RegisterResponder("POST", "https://db.example.test/",
 		httpmock.NewStringResponder(http.StatusOK, `{"result":"PONG"}`))
-	var transport *httptransport.Transport = httptransport.New(&http.Client{Transport: mock})
+	transport := httptransport.New(&http.Client{Transport: mock})
 	defer transport.Close() // ends idle connections
 
 	var resp upstash.Response
