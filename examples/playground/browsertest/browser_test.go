@@ -95,7 +95,7 @@ type page struct {
 // ask nobody else for anything.
 func open(t *testing.T, width, height int64, scheme string) *page {
 	t.Helper()
-	chromium := testenv.Need(t, "chromium", "chromium")
+	chromium := testenv.Need(t, "chromium", "chromium", "google-chrome")
 	url := start(t)
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(chromium),
 		chromedp.NoSandbox, // a sandbox needs another user than root

@@ -18,15 +18,17 @@ import (
 // Require is the environment variable that turns skips into failures.
 const Require = "UPBLOOM_REQUIRE"
 
-// Need returns the path of the executable exe, or ends the test: skipped, or
-// failed if UPBLOOM_REQUIRE contains name.
-func Need(tb testing.TB, name, exe string) string {
+// Need returns the path of the first executable that there is, or ends the test:
+// skipped, or failed if UPBLOOM_REQUIRE contains name.
+func Need(tb testing.TB, name string, executables ...string) string {
 	tb.Helper()
-	path, err := exec.LookPath(exe)
-	if err != nil {
-		Missing(tb, name, "no executable "+exe+" on the PATH")
+	for _, exe := range executables {
+		if path, err := exec.LookPath(exe); err == nil {
+			return path
+		}
 	}
-	return path
+	Missing(tb, name, "no executable "+strings.Join(executables, " or ")+" on the PATH")
+	return ""
 }
 
 // Asked skips a test that takes long, unless UPBLOOM_REQUIRE contains the name of
