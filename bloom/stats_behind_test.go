@@ -85,7 +85,7 @@ func TestTheLastByteMakesNoFilterSaturated(t *testing.T) {
 			t.Fatal(err)
 		}
 		const first = 192 // bit
-		do(t, s, "BITFIELD", key, "SET", "u50", fmt.Sprint(first), fmt.Sprint(1<<50-1))
+		do(t, s, "BITFIELD", key, "SET", "u50", fmt.Sprint(first), fmt.Sprint(uint64(1)<<50-1))
 		do(t, s, "BITFIELD", key, "SET", "u3", fmt.Sprint(first+53), "7")
 		check := func(what string, st bloom.Stats, err error) {
 			t.Helper()
