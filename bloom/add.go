@@ -24,7 +24,8 @@ import "context"
 // After [ErrUncertain] the item is in, but new or seen is not known. If Add
 // returns true with an error, the item was new and is in, but the filter has no
 // TTL yet. After any other error the item may or may not be in. Adding it again
-// is harmless, but may then answer "seen".
+// is harmless, but may then answer "seen". The empty string is an item as any
+// other: check that an id is there.
 func (f *Filter) Add(ctx context.Context, item string) (added bool, err error) {
 	ctx = f.rec.label(ctx, "bloom.Add")
 	return f.add(ctx, item, nil)

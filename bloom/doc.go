@@ -48,7 +48,9 @@
 //
 // If the work may fail and must not be lost, look first and add last: Exists,
 // the work, Add. A filter cannot forget an item, not even one whose work failed
-// after its Add.
+// after its Add. Such a program looks before anything was added: [Filter.Create]
+// the filter first, or set Config.MissingIsEmpty, or else Exists is [ErrNotFound].
+// Two callers at once may both do the work; a filter is no lock.
 //
 // [New] sends nothing; the first Add makes the filter. [Filter.AddAll] and
 // [Filter.ExistsAll] take many items at once, [AddIn] and [ExistsIn] many

@@ -87,10 +87,13 @@ var (
 
 // emptyHint is ErrNotFound of a look-up whose Config may say that a missing
 // filter is empty.
-type emptyHint struct{ err error }
+type emptyHint struct {
+	err   error
+	field string // of the Config
+}
 
 func (e *emptyHint) Error() string {
-	return e.err.Error() + ", or set Config.MissingIsEmpty to have it answer no"
+	return e.err.Error() + ", or set " + e.field + " to have it answer no"
 }
 func (e *emptyHint) Unwrap() error { return e.err }
 

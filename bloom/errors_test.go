@@ -12,9 +12,12 @@ func TestErrorTexts(t *testing.T) {
 			t.Errorf("%q has no prefix", err)
 		}
 	}
-	for kind, hint := range map[Kind]bool{KindFilter: true, KindLayers: true, KindWindow: false, KindShard: false} {
+	for kind, field := range map[Kind]string{
+		KindFilter: " Config.MissingIsEmpty ", KindLayers: " ScalableConfig.MissingIsEmpty ",
+		KindWindow: " WindowConfig.ExpireIdle ", KindShard: "or call Create",
+	} {
 		h := handle{rec: record{kind: kind}}
-		if err := h.allowMissing(ErrNotFound); strings.Contains(err.Error(), "MissingIsEmpty") != hint {
+		if err := h.allowMissing(ErrNotFound); !strings.Contains(err.Error(), field) {
 			t.Errorf("%v: %v", kind, err)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
 // The webhooks of the last 24 hours: a delivery that comes again within a day is
@@ -34,6 +35,34 @@ func ExampleWindow() {
 	// evt_1 true
 	// evt_2 true
 	// evt_1 false
+}
+
+// A test that does not wait for a day. A client keeps the time that it has
+// learned, so that the next day has a new one.
+func ExampleWindow_inATest() {
+	server, err := upstashtest.Start()
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer server.Close()
+	window := func() *bloom.Window {
+		w, err := bloom.NewWindow(server.Client(), "seen", bloom.WindowConfig{
+			Capacity: 1000, FPRate: 0.001, Span: 24 * time.Hour,
+		})
+		if err != nil {
+			log.Fatal(err)
+		}
+		return w
+	}
+	for _, pause := range []time.Duration{0, 23 * time.Hour, 73 * time.Hour} {
+		server.FastForward(pause)
+		isNew, err := window().Add(context.Background(), "evt_1")
+		fmt.Println(pause, isNew, err)
+	}
+	// Output:
+	// 0s true <nil>
+	// 23h0m0s false <nil>
+	// 73h0m0s true <nil>
 }
 
 func ExampleNewWindow() {

@@ -54,18 +54,25 @@ func (h *handle) batchParallel() int {
 }
 
 // allowMissing turns ErrNotFound of a look-up into an empty filter if the Config
-// wants that. Else it tells of that choice, which a Window and a Sharded do not
-// have.
+// wants that. Else it names the field that does so, if there is one.
 func (h *handle) allowMissing(err error) error {
-	switch {
-	case !is(err, ErrNotFound):
-		return err
-	case h.missingIsEmpty:
-		return nil
-	case h.rec.kind == KindWindow || h.rec.kind == KindShard:
+	if !is(err, ErrNotFound) {
 		return err
 	}
-	return &emptyHint{err}
+	if h.missingIsEmpty {
+		return nil
+	}
+	switch {
+	case h.rec.kind == KindWindow && !h.rec.must:
+		return &emptyHint{err, "WindowConfig.ExpireIdle"}
+	case h.rec.kind == KindLayers:
+		return &emptyHint{err, "ScalableConfig.MissingIsEmpty"}
+	case h.rec.geo.Scheme == SchemeCuckoo:
+		return &emptyHint{err, "CuckooConfig.MissingIsEmpty"}
+	case h.rec.kind == KindFilter:
+		return &emptyHint{err, "Config.MissingIsEmpty"}
+	}
+	return err
 }
 
 // told passes a write on to whatever watches the handle's writes.

@@ -42,7 +42,7 @@ func (s ShardedStats) OverCapacity() bool {
 // commands, [ShardedConfig.BatchParallel] at once to each database. The shards
 // are not read at one moment. What [Filter.Stats] says of the cost and of
 // global databases holds here too. If a shard cannot be read, the error says
-// which; a allowMissing one is [ErrNotFound].
+// which; a missing one is [ErrNotFound].
 func (s *Sharded) Stats(ctx context.Context) (ShardedStats, error) {
 	ctx = s.shards[0].rec.label(ctx, "bloom.Sharded.Stats")
 	out := ShardedStats{Capacity: s.cfg.Capacity, Shards: make([]Stats, len(s.shards))}

@@ -8,8 +8,10 @@
 // 341 times as many. If it reaches that, or the longest string that it may be,
 // WarnFill says so.
 //
-// If the work must not be lost, look first and add last instead:
+// FPRate is the share of new pages that it takes for seen, and never fetches, when
+// it is full. If the work must not be lost, look first and add last instead:
 //
+//	_, err := done.Create(ctx)        // once: Exists of a missing filter is an error
 //	seen, err := done.Exists(ctx, id) // false: it was certainly never done
 //	err = handle(id)                  // if it was not seen
 //	_, err = done.Add(ctx, id)        // only once it is done

@@ -37,7 +37,7 @@
 // counters, SET, SETRANGE, GETRANGE, COPY and the EXPIRE family are implemented
 // anew, and random sequences of them are compared with Redis 7.0. A BITFIELD
 // copies the string once, however many operations it has. Times to live follow
-// the clock; FastForward shortens them.
+// the clock; FastForward sets it ahead.
 //
 // Scripts run as in Redis 7.0, but without the libraries bit, cmsgpack and
 // struct. So that no script ends the process or runs for ever, a string there

@@ -107,9 +107,13 @@ func TestTimeToLive(t *testing.T) {
 	if v, _ := exec(t, s, "TTL", "a").(int64); v <= 3600 || v > 7200 {
 		t.Errorf("TTL %v", v)
 	}
+	before := serverTime(t, s)
 	s.FastForward(time.Hour)
 	if v := exec(t, s, "EXISTS", "a"); v != int64(1) {
 		t.Error("gone too early")
+	}
+	if passed := serverTime(t, s).Sub(before); passed < 59*time.Minute || passed > 2*time.Hour {
+		t.Errorf("TIME went on by %v, want an hour", passed)
 	}
 	s.FastForward(time.Hour)
 	if v := exec(t, s, "TTL", "a"); v != int64(-2) {
@@ -120,6 +124,15 @@ func TestTimeToLive(t *testing.T) {
 		v, _ := s.Exec("BITFIELD_RO", "b", "GET", "u8", "0")
 		return fmt.Sprint(v) == "[0]"
 	})
+}
+
+func serverTime(t *testing.T, s *Server) time.Time {
+	t.Helper()
+	now, err := s.Client().ServerTime(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return now
 }
 
 // TestConcurrentTransactions checks that no transaction sees the commands of

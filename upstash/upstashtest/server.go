@@ -276,8 +276,11 @@ func (s *Server) FlushAll() {
 	})
 }
 
-// FastForward shortens every time to live by d. A Redis of WithRedis follows
-// its own clock: there FastForward ends the test.
+// FastForward sets the clock of the database ahead by d: every time to live is
+// shortened, and TIME answers with the new time. A client keeps the time that it
+// has learned for ten minutes, so a test of a bloom.Window makes a new client
+// afterwards (see its Example InATest). A Redis of WithRedis follows its own clock: there FastForward ends
+// the test.
 func (s *Server) FastForward(d time.Duration) {
 	s.alone("moving the clock", func() error { return s.db.FastForward(d) })
 }
