@@ -67,7 +67,7 @@ func kindPlanOf(c *cli.Command, kind string) (kindPlan, error) {
 		p.AddCommands = 3
 	case "shards":
 		s := bloom.ShardedConfig{Capacity: cfg.Capacity, FPRate: cfg.FPRate, Shards: c.Int("shards")}
-		p.Kind, p.Parts = shardedKind, s.Shards
+		p.Kind, p.Parts, p.AddCommands = shardedKind, s.Shards, 3
 		p.part, err = s.Geometry()
 	}
 	if err != nil {
@@ -127,7 +127,8 @@ func (p kindPlan) text() string {
 		b.WriteString("Exists           1 command\n" +
 			"Add, Remove      3 commands each, one item or 500; more when it is nearly full")
 	case shardedKind:
-		b.WriteString("Exists, Add      1 command each; a batch is one for each shard that has an item of it")
+		b.WriteString("Exists           1 command, a batch one for each shard that has an item of it\n" +
+			"Add              3 commands, a batch 3 for each shard")
 	default:
 		b.WriteString("Exists, Add      1 command each; an Add now and then looks whether it must grow")
 	}

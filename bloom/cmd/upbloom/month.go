@@ -22,6 +22,8 @@ func usageFlags() []cli.Flag {
 	return []cli.Flag{
 		countFlag("`N` Adds a day, in all filters together", "adds"),
 		countFlag("`N` look-ups a day, in all filters together", "lookups"),
+		&cli.BoolFlag{Name: "monthly", Usage: "--adds and --lookups are those of 30 days"},
+		&cli.BoolFlag{Name: "must-exist", Usage: "with MustExist, an Add is billed as three commands"},
 		countFlag("`N` such filters; the default is 1", "filters"),
 		lifetimeFlag("answer look-ups by a Mirror that is at most `TIME` old (its MaxStale)", "mirror"),
 		countFlag("`N` processes with a Mirror of each filter; the default is 1", "processes"),
@@ -33,7 +35,9 @@ func usageFlags() []cli.Flag {
 // one. An Add is billed as addCommands.
 func monthOf(c *cli.Command, bytes uint64, addCommands int) (*month, error) {
 	asked := false
-	for _, name := range []string{"adds", "lookups", "filters", "mirror", "price", "processes"} {
+	for _, name := range []string{
+		"adds", "lookups", "monthly", "must-exist", "filters", "mirror", "price", "processes",
+	} {
 		asked = asked || c.IsSet(name)
 	}
 	stale := lifetimeOf(c, "mirror")
@@ -50,9 +54,17 @@ func monthOf(c *cli.Command, bytes uint64, addCommands int) (*month, error) {
 			return nil, usagef("--%s is 0: use at least 1", name)
 		}
 	}
+	days := 1.0
+	if c.Bool("monthly") {
+		days = billing.DaysAMonth
+	}
+	if c.Bool("must-exist") {
+		addCommands = 3
+	}
 	m := &month{Month: billing.Use{
 		Bytes: bytes, Filters: countOf(c, "filters"),
-		Adds: float64(addCommands) * float64(countOf(c, "adds")), Lookups: float64(countOf(c, "lookups")),
+		Adds:     float64(addCommands) * float64(countOf(c, "adds")) / days,
+		Lookups:  float64(countOf(c, "lookups")) / days,
 		MaxStale: stale, Copies: countOf(c, "processes"),
 	}.Month()}
 	if c.Bool("price") {
@@ -75,8 +87,8 @@ func (m *month) text() string {
 		p := billing.PayAsYouGo()
 		fmt.Fprintf(&b, "\n                 pay as you go, as documented in %s: $%.2f for 100,000 commands,"+
 			"\n                 $%.2f a GB stored above %v, $%.2f a GB of traffic above %v; that of single"+
-			"\n                 calls is not counted, nor that a global database bills each write once"+
-			"\n                 more for each read region",
+			"\n                 calls is not counted, nor that a global database bills each write, and each"+
+			"\n                 look-up with ReadsPrimary, once more for each read region",
 			billing.PricesOf, p.Commands, p.Storage, p.FreeStorage, p.Traffic, p.FreeTraffic)
 	}
 	return b.String()
