@@ -14,9 +14,9 @@
 //
 // Turn off eviction for the database. After an eviction the next [Filter.Add]
 // makes an empty filter, whose "no" covers only what was added since. If you
-// cannot, call [Filter.Create] once, when you deploy, and set [Config.MustExist]
-// in the handlers: an Add to a missing filter is then [ErrNotFound]. It costs
-// three billed commands instead of one.
+// cannot, call [Filter.Create] once, at the first deployment, and set
+// [Config.MustExist] in the handlers: an Add to a missing filter is then
+// [ErrNotFound]. It costs three billed commands instead of one.
 //
 // # Which type
 //
@@ -86,7 +86,8 @@
 //
 // [Filter.Cardinality] estimates how many items are in, at no cost beside the
 // filter. Its standard error, of 80 filters for 10,000 items at 1 in 100, by
-// items in times of that capacity ("go test ./bloom -run HyperLogLog -v"):
+// items in times of that capacity ("UPBLOOM_REQUIRE=long go test -v -run
+// HyperLogLog ./bloom/internal/systemtest"):
 //
 //	                   1      2      5      7     10     14
 //	SchemeBlocked   0.22%  0.23%  0.35%  0.37%  0.52%  0.80%
