@@ -74,7 +74,7 @@ func TestShardedItemsApart(t *testing.T) {
 
 // TestCheckScalable gives the model histories of a filter of up to three layers.
 func TestCheckScalable(t *testing.T) {
-	const a, b = "item-0", "item-1"
+	const a, b, c = "item-0", "item-1", "item-2"
 	const isNew, yes, no = true, true, false
 	layers := func(n int) Result { return counted(n, told(true)) }
 	batch := func(from, to int64, more int, r Result, items ...string) one {
@@ -100,6 +100,10 @@ func TestCheckScalable(t *testing.T) {
 		{"no room for many", false, []one{
 			call(1, 2, Add, told(isNew), a), call(3, 4, Fill, layers(1)),
 			batch(5, 6, manyMore, told(isNew), b), call(7, 8, Layers, layers(1)),
+		}},
+		{"many for the first layer are few for the second", true, []one{
+			call(1, 2, Add, told(isNew), a), call(3, 4, Fill, layers(1)), batch(5, 6, manyMore, told(isNew), b),
+			call(7, 8, Fill, layers(2)), batch(9, 10, manyMore, told(isNew), c), call(11, 12, Layers, layers(2)),
 		}},
 		{"no room, but it was deleted", true, []one{
 			call(1, 2, Add, told(isNew), a), call(3, 4, Fill, layers(1)), batch(5, 6, manyMore, told(isNew), b),
