@@ -109,7 +109,7 @@ func (s *Scalables) least(h *History, c *called) (least int) {
 		case o.call.More == bigMore:
 			least = max(least, 2)
 		case o.call.More == manyMore: // many for a handle that knows of one layer
-			least = max(least, min(s.filledBefore(h, o), 1)+1)
+			least = max(least, min(s.filledBefore(h, o), 1, s.Layers-1)+1)
 		case o.call.Verb == Add && o.session == atLast && o.result.Yes[0]:
 			least = max(least, min(s.filledBefore(h, o)+1, s.Layers))
 		}
