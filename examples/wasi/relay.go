@@ -63,6 +63,10 @@ func (r *relay) answer(ctx context.Context, message []byte, maxBody int64) []byt
 	var body []byte
 	if err == nil {
 		defer resp.Body.Close()
+		// Over HTTP/2 a read outlives ctx if the answer begins before the request is
+		// out, and the server takes no more of that.
+		stop := context.AfterFunc(ctx, func() { _ = resp.Body.Close() })
+		defer stop()
 		if resp.ContentLength > maxBody {
 			return tooLarge(resp)
 		}
