@@ -16,8 +16,7 @@ import (
 	"github.com/upbloom/upbloom/bloom/internal/cells"
 )
 
-// localGeometries returns geometries of each scheme of one-bit cells, some of
-// them of awkward sizes.
+// localGeometries returns some of each one-bit scheme, a few of awkward sizes.
 func localGeometries() []Geometry {
 	return []Geometry{
 		{Bits: 53 * 203, Hashes: 4},

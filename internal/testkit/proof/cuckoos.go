@@ -93,22 +93,12 @@ func (s *cuckooSession) call(ctx context.Context, c Call) (Result, error) {
 		f = s.parts[c.Key]
 	}
 	switch c.Verb {
-	case Create:
-		return single(f.Create(ctx))
-	case Add:
-		return single(f.Add(ctx, c.Items[0]))
 	case AddOther:
 		return single(s.other[c.Key].Add(ctx, c.Items[0]))
-	case AddAll:
-		return many(f.AddAll(ctx, c.Items))
 	case Remove:
 		return single(f.Remove(ctx, c.Items[0]))
 	case RemoveAll:
 		return many(f.RemoveAll(ctx, c.Items))
-	case Exists:
-		return single(f.Exists(ctx, c.Items[0]))
-	case ExistsAll:
-		return many(f.ExistsAll(ctx, c.Items))
 	case Count:
 		n, err := f.Count(ctx)
 		return Result{Count: int(n)}, err
@@ -117,10 +107,8 @@ func (s *cuckooSession) call(ctx context.Context, c Call) (Result, error) {
 		return Result{Count: int(st.Items), Yes: []bool{st.Damaged}}, err
 	case Rename:
 		return none(f.Rename(ctx, s.keys[1-c.Key]))
-	case Delete:
-		return single(f.Delete(ctx))
 	}
-	panic("proof: no client does " + string(c.Verb))
+	return common(ctx, f, c)
 }
 
 var cuckooVerbs = []Verb{

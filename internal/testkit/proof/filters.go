@@ -109,32 +109,49 @@ func many(yes []bool, err error) (Result, error) { return Result{Yes: yes}, err 
 
 func none(err error) (Result, error) { return Result{}, err }
 
+// A handle has what the handles of all types have.
+type handle interface {
+	Create(ctx context.Context) (bool, error)
+	Add(ctx context.Context, item string) (bool, error)
+	AddAll(ctx context.Context, items []string) ([]bool, error)
+	Exists(ctx context.Context, item string) (bool, error)
+	ExistsAll(ctx context.Context, items []string) ([]bool, error)
+	Delete(ctx context.Context) (bool, error)
+}
+
+// common makes a call that the handles of all types have.
+func common(ctx context.Context, h handle, c Call) (Result, error) {
+	switch c.Verb {
+	case Create:
+		return single(h.Create(ctx))
+	case Add:
+		return single(h.Add(ctx, c.Items[0]))
+	case AddAll:
+		return many(h.AddAll(ctx, c.Items))
+	case Exists:
+		return single(h.Exists(ctx, c.Items[0]))
+	case ExistsAll:
+		return many(h.ExistsAll(ctx, c.Items))
+	case Delete:
+		return single(h.Delete(ctx))
+	}
+	panic("proof: no client does " + string(c.Verb))
+}
+
 func (s *session) call(ctx context.Context, c Call) (Result, error) {
 	f, other := s.whole[c.Key], s.whole[1-c.Key]
 	if c.Parts {
 		f = s.parts[c.Key]
 	}
 	switch c.Verb {
-	case Create:
-		return single(f.Create(ctx))
-	case Add:
-		return single(f.Add(ctx, c.Items[0]))
-	case AddAll:
-		return many(f.AddAll(ctx, c.Items))
 	case AddIn:
 		return s.addIn(ctx, c)
-	case Exists:
-		return single(f.Exists(ctx, c.Items[0]))
-	case ExistsAll:
-		return many(f.ExistsAll(ctx, c.Items))
 	case Stats:
 		st, err := f.Stats(ctx)
 		return Result{Count: int(st.SetBits)}, err
 	case Overlap:
 		n, err := bloom.EstimateIntersection(ctx, f, other)
 		return Result{Count: int(n)}, err
-	case Delete:
-		return single(f.Delete(ctx))
 	case Persist:
 		return single(f.Persist(ctx))
 	case SetTTL:
@@ -146,7 +163,10 @@ func (s *session) call(ctx context.Context, c Call) (Result, error) {
 	case Load, Merge, Restore, Replace, ReplaceWrong, Snapshot:
 		return s.move(ctx, f, c)
 	}
-	return s.mirrored(ctx, c)
+	if c.mirrored() {
+		return s.mirrored(ctx, c)
+	}
+	return common(ctx, f, c)
 }
 
 // move makes the calls that move whole filters.

@@ -139,24 +139,12 @@ func (s *scalableSession) call(ctx context.Context, c Call) (Result, error) {
 		f = s.parts[c.Key]
 	}
 	switch c.Verb {
-	case Create:
-		return single(f.Create(ctx))
-	case Add:
-		return single(f.Add(ctx, c.Items[0]))
-	case AddAll:
-		return many(f.AddAll(ctx, withMore(c)))
-	case Exists:
-		return single(f.Exists(ctx, c.Items[0]))
-	case ExistsAll:
-		return many(f.ExistsAll(ctx, c.Items))
 	case Stats:
 		st, err := f.Stats(ctx)
 		return Result{Count: len(st.Layers)}, err
 	case Cardinality:
 		n, err := f.Cardinality(ctx)
 		return Result{Count: int(n)}, err
-	case Delete:
-		return single(f.Delete(ctx))
 	case Persist:
 		return single(f.Persist(ctx))
 	case SetTTL:
@@ -164,7 +152,8 @@ func (s *scalableSession) call(ctx context.Context, c Call) (Result, error) {
 	case Rename:
 		return none(f.Rename(ctx, s.keys[1-c.Key]))
 	}
-	panic("proof: no client does " + string(c.Verb))
+	c.Items = withMore(c)
+	return common(ctx, f, c)
 }
 
 func withMore(c Call) []string {

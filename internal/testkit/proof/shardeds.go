@@ -124,21 +124,10 @@ func (s *shardedSession) call(ctx context.Context, c Call) (Result, error) {
 	case c.Turned:
 		f = s.turned
 	}
-	switch c.Verb {
-	case OtherCreate, OtherAdd, OtherExists, OtherDelete:
-		f = s.other
+	if verb, ok := verbOfOther[c.Verb]; ok {
+		f, c.Verb = s.other, verb
 	}
 	switch c.Verb {
-	case Create, OtherCreate:
-		return single(f.Create(ctx))
-	case Add, OtherAdd:
-		return single(f.Add(ctx, c.Items[0]))
-	case AddAll:
-		return many(f.AddAll(ctx, c.Items))
-	case Exists, OtherExists:
-		return single(f.Exists(ctx, c.Items[0]))
-	case ExistsAll:
-		return many(f.ExistsAll(ctx, c.Items))
 	case Stats:
 		st, err := f.Stats(ctx)
 		r := Result{}
@@ -149,15 +138,16 @@ func (s *shardedSession) call(ctx context.Context, c Call) (Result, error) {
 	case Cardinality:
 		n, err := f.Cardinality(ctx)
 		return Result{Count: int(n)}, err
-	case Delete, OtherDelete:
-		return single(f.Delete(ctx))
 	case Load:
 		return loaded(f.Load(ctx, slices.Values(c.Items)))
 	case Merge:
 		return loaded(f.LoadShard(ctx, f.ShardOf(c.Items[0]), slices.Values(c.Items)))
 	}
-	panic("proof: no client does " + string(c.Verb))
+	return common(ctx, f, c)
 }
+
+// verbOfOther is what a verb of the handle with another Config does there.
+var verbOfOther = map[Verb]Verb{OtherCreate: Create, OtherAdd: Add, OtherExists: Exists, OtherDelete: Delete}
 
 var shardedVerbs = []Verb{
 	Create, Create, Create, Create, Add, Add, Add, Add, Add, Add, AddAll, AddAll, AddAll, Exists, Exists, Exists,

@@ -189,18 +189,6 @@ func (s *windowSession) call(ctx context.Context, c Call) (Result, error) {
 		w = s.parts
 	}
 	switch c.Verb {
-	case Create:
-		return single(w.Create(ctx))
-	case Add:
-		return single(w.Add(ctx, c.Items[0]))
-	case AddAll:
-		return many(w.AddAll(ctx, c.Items))
-	case Exists:
-		return single(w.Exists(ctx, c.Items[0]))
-	case ExistsAll:
-		return many(w.ExistsAll(ctx, c.Items))
-	case Delete:
-		return single(w.Delete(ctx))
 	case AddOther:
 		return single(s.other.Add(ctx, c.Items[0]))
 	case Rename:
@@ -213,7 +201,7 @@ func (s *windowSession) call(ctx context.Context, c Call) (Result, error) {
 		there := slices.ContainsFunc(st.Panes, func(p bloom.PaneStats) bool { return p.SetBits > 0 })
 		return Result{Yes: []bool{there}, Count: len(st.Panes)}, err
 	}
-	panic("proof: no client does " + string(c.Verb))
+	return common(ctx, w, c)
 }
 
 var windowVerbs = []Verb{
