@@ -186,9 +186,11 @@ func (c *Cuckoos) Outside(dbs []*upstashtest.Server, key string, seed uint64, ca
 		width := 53 / c.Slots
 		fp := cuckooTableOf(c.Slots).place(call.Items[0])
 		last := 192 + 53*(fp.low+1) - uint64(width*c.Slots) // the last slot
-		reply, err = s.Exec("EVAL", `if redis.call('EXISTS', KEYS[1]) == 0 then return 0 end
-local w = redis.call('BITFIELD', KEYS[1], 'SET', ARGV[1], ARGV[2], ARGV[3])
-return w[1] ~= tonumber(ARGV[3]) and 1 or 0`,
+		// In place of another fingerprint with as many bits nobody could tell it.
+		reply, err = s.Exec("EVAL", `if redis.call('EXISTS', KEYS[1]) == 0 or
+  redis.call('BITFIELD_RO', KEYS[1], 'GET', ARGV[1], ARGV[2])[1] ~= 0 then return 0 end
+redis.call('BITFIELD', KEYS[1], 'SET', ARGV[1], ARGV[2], ARGV[3])
+return 1`,
 			"1", key, fmt.Sprint("u", width), fmt.Sprint(last), fmt.Sprint(fp.fp))
 		reply = reply == int64(1)
 	default:

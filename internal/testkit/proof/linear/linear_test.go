@@ -17,7 +17,7 @@ var (
 	histories = flag.Int("linear.histories", 30, "how many histories to make on each database")
 	themes    = flag.String("linear.themes", "moves,copies,counts,mirrors,writers,causes,oldserver",
 		"the groups of verbs beside the plain ones; crowds need a clock on which callers begin at once")
-	types = flag.String("linear.types", "filter,window,scalable,sharded", "the types of filters")
+	types = flag.String("linear.types", "filter,window,cuckoo,scalable,sharded", "the types of filters")
 	first = flag.Uint64("linear.first", 1, "the seed of the first")
 )
 
