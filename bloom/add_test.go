@@ -34,7 +34,7 @@ func TestAdd(t *testing.T) {
 	})
 }
 
-// Each Add costs one request and one command, and so does the one that makes the
+// Each Add costs one request and one command, even the one that makes the
 // filter.
 func TestAddCost(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
@@ -51,8 +51,8 @@ func TestAddCost(t *testing.T) {
 	})
 }
 
-// An attempt whose answer is lost may have been the one that set the bits. Add
-// returns ErrUncertain if that is possible, and only then.
+// The attempt whose answer was lost may have set the bits. Then, and only then,
+// Add returns ErrUncertain.
 func TestAddAfterALostAnswer(t *testing.T) {
 	lost := map[string]func(upstashtest.When) upstashtest.Fault{
 		"connection dropped": upstashtest.Drop,
@@ -97,8 +97,8 @@ func TestAddAfterALostAnswer(t *testing.T) {
 	})
 }
 
-// The answer that proves that an Add made the filter is that of the attempt which
-// did. Without it, the item may be another's.
+// Only the answer to the attempt that made the filter proves that this Add made
+// it. Without that answer the item may be another writer's.
 func TestFirstAddAfterALostAnswer(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		for _, cfg := range []bloom.Config{small(), expiring(1e12)} {
@@ -142,8 +142,8 @@ func TestAddAllToAFilterWithoutBirthNumber(t *testing.T) {
 	})
 }
 
-// One bit that was zero proves for the whole request that no attempt ran
-// before.
+// One bit that was zero proves for the whole request that no earlier attempt
+// ran.
 func TestAddAllAfterALostAnswer(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		f := handle(t, impatient(s), sparse())
@@ -185,7 +185,7 @@ func TestUncertainPart(t *testing.T) {
 		}
 		uncertain := batch.Count(bloom.ItemUncertain)
 		if uncertain == 0 || uncertain > 10 || batch.Count(bloom.ItemDone) != len(items)-uncertain {
-			t.Errorf("%v", err)
+			t.Errorf("%d of %d items uncertain, want 1 to 10, and the rest done: %v", uncertain, len(items), err)
 		}
 		for i, item := range items {
 			first := i < 20

@@ -18,23 +18,23 @@ func TestAddSeqAddsEveryItem(t *testing.T) {
 	var steps []int64
 	r, err := f.AddSeq(t.Context(), mails(0, 3000), bloom.MoveProgress(func(done, total int64) {
 		if total != -1 {
-			t.Errorf("the total is %d", total)
+			t.Errorf("progress: total %d, want -1", total)
 		}
 		steps = append(steps, done)
 	}))
 	if err != nil || r.Items != 3000 || r.New < 2950 || r.New > 3000 {
-		t.Errorf("%+v, %v", r, err)
+		t.Errorf("AddSeq = %+v, %v, want 3,000 items, nearly all new", r, err)
 	}
 	if len(steps) < 3 || !slices.IsSorted(steps) || steps[len(steps)-1] != 3000 {
-		t.Errorf("progress %v", steps)
+		t.Errorf("progress %v, want at least 3 rising steps to 3,000", steps)
 	}
 	wantMails(t, f, 0, 3000)
 	if r, err := f.AddSeq(t.Context(), mails(0, 0)); err != nil || r.Items != 0 {
-		t.Errorf("of nothing: %+v, %v", r, err)
+		t.Errorf("AddSeq of nothing = %+v, %v, want zeros", r, err)
 	}
 }
 
-// A round is as large as its items, not as what the limits allow.
+// The size of a round follows from its items, not from what the limits allow.
 func TestAddSeqTakesAnyLimits(t *testing.T) {
 	s := upstashtest.NewServer(t)
 	for _, limits := range [][2]int{{math.MaxInt, 1}, {0, math.MaxInt}, {math.MaxInt, math.MaxInt}} {
@@ -43,7 +43,7 @@ func TestAddSeqTakesAnyLimits(t *testing.T) {
 		s.FlushAll()
 		r, err := handle(t, s.Client(), cfg).AddSeq(t.Context(), mails(0, 10))
 		if err != nil || r.Items != 10 {
-			t.Errorf("limits %v: %+v, %v", limits, r, err)
+			t.Errorf("limits %v: AddSeq = %+v, %v, want 10 items", limits, r, err)
 		}
 	}
 }
@@ -62,19 +62,19 @@ func TestAddSeqSaysHowFarItCame(t *testing.T) {
 	r, err := f.AddSeq(t.Context(), mails(0, 3000))
 	var batch *bloom.BatchError
 	if !errors.As(err, &batch) || r.Items == 0 || r.Items >= 3000 {
-		t.Fatalf("%+v, %v", r, err)
+		t.Fatalf("AddSeq = %+v, %v, want a BatchError after some of the items", r, err)
 	}
 	wantMails(t, f, 0, int(r.Items))
 	round := slices.Collect(mails(int(r.Items), int(r.Items)+len(batch.Items)))
 	remaining := batch.Remaining(round)
 	if len(remaining) != batch.Count(bloom.ItemNotDone)+batch.Count(bloom.ItemUnknown) || len(remaining) == 0 {
-		t.Errorf("%d items remain of %v", len(remaining), batch)
+		t.Errorf("%d items remain, want those not done and unknown of %v", len(remaining), batch)
 	}
 }
 
 // TestAddSeqNoticesThatTheFilterWentAway deletes the filter between two
-// requests, which may be those of two rounds: what the earlier ones added must
-// not be said to be in.
+// requests, some of them of two rounds. AddSeq must not report what earlier
+// rounds added.
 func TestAddSeqNoticesThatTheFilterWentAway(t *testing.T) {
 	for _, must := range []bool{false, true} {
 		for at := int64(2); at <= 4; at++ {
@@ -97,7 +97,7 @@ func TestAddSeqNoticesThatTheFilterWentAway(t *testing.T) {
 				})
 				r, err := f.AddSeq(t.Context(), mails(0, 300))
 				if !errors.Is(err, want) || r != (bloom.AddResult{}) {
-					t.Errorf("MustExist %v, gone at request %d: %+v, %v", must, at, r, err)
+					t.Errorf("MustExist %v, gone at request %d: AddSeq = %+v, %v, want %v", must, at, r, err, want)
 				}
 			})
 		}

@@ -14,7 +14,8 @@ func bare() bloom.Config {
 	return bloom.Config{Bits: 9600, Hashes: 7, Scheme: bloom.SchemeFNV1a, Layout: bloom.LayoutBare}
 }
 
-// TestBare shares a string with a program of the article, both ways.
+// TestBare shares a string with a program of the article. Each finds what the
+// other added.
 func TestBare(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		ctx, cfg := t.Context(), bare()
@@ -53,7 +54,7 @@ func TestBare(t *testing.T) {
 		st, err := f.Stats(ctx)
 		// With an even number of bits this scheme's estimates are low.
 		if err != nil || st.Bytes != 1200 || st.Layout != bloom.LayoutBare || st.Items < 300 || st.Items > 400 {
-			t.Errorf("Stats: %+v, %v", st, err)
+			t.Errorf("Stats = %+v, %v, want 1,200 bytes and 300 to 400 items", st, err)
 		}
 		do(t, s, "DEL", key)
 		do(t, s, "LPUSH", key, "a")
@@ -77,14 +78,14 @@ func TestBareTTL(t *testing.T) {
 		add(t, handle(t, s.Client(), cfg), "c", true)
 		wantTTL(t, s, 10*time.Minute)
 		s.ResetStats()
-		add(t, f, "a", false) // a bit was set: the string is not a new one
+		add(t, f, "a", false) // a bit was set, so the string is not new
 		if n := s.Stats(); n.Requests != 1 || n.Commands != 1 {
 			t.Errorf("%+v for a seen item, want 1 request and command", n)
 		}
 	})
 }
 
-// With few cells an item's own positions repeat, and it finds bits set in an
+// With few cells, positions of one item coincide, and it finds bits set in an
 // empty string.
 func TestBareTTLOfAnItemThatMeetsItself(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {

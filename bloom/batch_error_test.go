@@ -19,7 +19,7 @@ func TestInFilter(t *testing.T) {
 		{ErrNotFound, false},
 		{other, false},
 		{&BatchError{Items: []ItemState{ItemDone, ItemUncertain}, Err: ErrUncertain}, true},
-		// The first failure is harmless; a later one was not.
+		// The first failure is harmless, but a later one was not.
 		{&BatchError{Items: []ItemState{ItemUncertain, ItemUnknown}, Err: ErrUncertain}, false},
 		{&BatchError{Items: []ItemState{ItemDone, ItemNotDone}, Err: other}, false},
 	} {

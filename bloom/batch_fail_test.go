@@ -11,8 +11,7 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
-// thirdFails lets the third request of a batch meet a fault, and those after it
-// none.
+// thirdFails strikes the third request of a batch, and no other.
 func thirdFails(s *upstashtest.Server, f upstashtest.Fault) {
 	s.Inject(upstashtest.Fault{}, upstashtest.Fault{}, f)
 }
@@ -46,12 +45,12 @@ func TestAddAllPartFails(t *testing.T) {
 					t.Fatalf("AddAll: %v, want a BatchError", err)
 				}
 				if upstash.SafeToRetry(err) {
-					t.Error("safe to retry, though items are in: they would answer seen")
+					t.Error("the error is safe to retry, but items are in and would come back as seen")
 				}
 				reader, seen := handle(t, s.Client(), cfg), make(map[bloom.ItemState]int)
 				for i, item := range items[:100] {
 					state := batch.Items[i]
-					// The third request's items come first after those that are
+					// The third request's items are the first that are not
 					// done.
 					failed := state == tt.state && seen[bloom.ItemDone] > 0 && tt.state == bloom.ItemUnknown
 					seen[state]++
@@ -61,17 +60,18 @@ func TestAddAllPartFails(t *testing.T) {
 					}
 				}
 				if seen[bloom.ItemDone] == 0 || seen[tt.state] == 0 || seen[bloom.ItemNotDone] == 0 {
-					t.Errorf("%v", err)
+					t.Errorf("states %v, want some done, some %v and some not done: %v", seen, tt.state, err)
 				}
-				// Duplicates follow the items that they repeat, if those
-				// were reached.
+				// A duplicate has the state of the first such item, or was
+				// never reached.
 				for i := range items[100:] {
 					dup, first := batch.Items[100+i], batch.Items[i]
 					if dup != first && dup != bloom.ItemNotDone || got[100+i] {
 						t.Errorf("item %d is %v, its duplicate %v, new: %v", i, first, dup, got[100+i])
 					}
 				}
-				// A call with the items that are not done adds the rest.
+				// Another call, with the items that are not done, adds the
+				// rest.
 				var rest []string
 				for i, state := range batch.Items {
 					if state != bloom.ItemDone {
@@ -83,7 +83,7 @@ func TestAddAllPartFails(t *testing.T) {
 				}
 				found, err := reader.ExistsAll(t.Context(), items)
 				if err != nil || count(found) != len(items) {
-					t.Errorf("in the end %d found, %v", count(found), err)
+					t.Errorf("after the second call %d of %d found, %v", count(found), len(items), err)
 				}
 			})
 		})
@@ -164,7 +164,8 @@ func TestExistsAllMissing(t *testing.T) {
 	})
 }
 
-// MissingIsEmpty is about a missing filter alone: anything else stays an error.
+// MissingIsEmpty applies to a missing filter only. Anything else stays an
+// error.
 func TestMissingIsEmptyHidesNothingElse(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		cfg := small()

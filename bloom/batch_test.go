@@ -43,8 +43,8 @@ func TestBatchSplitsByBytes(t *testing.T) {
 	})
 }
 
-// checkBodies wants all items in as few requests as the limit allows: two
-// neighbours never fit into one.
+// checkBodies checks that all items went in as few requests as the limit
+// allows: no two neighbours fit into one.
 func checkBodies(t *testing.T, w *bloomtest.Watched, limit, each int, op string, want int) {
 	t.Helper()
 	sum, longest := 0, 0
@@ -74,8 +74,8 @@ func checkBodies(t *testing.T, w *bloomtest.Watched, limit, each int, op string,
 	w.Bodies = nil
 }
 
-// wordsOf is how many words look-ups of the items read: one that an item meets
-// twice, once.
+// wordsOf returns how many words look-ups of the items read. A word that an
+// item meets twice counts once.
 func wordsOf(g bloom.Geometry, items []string) int {
 	n := 0
 	for _, item := range items {
@@ -88,8 +88,8 @@ func wordsOf(g bloom.Geometry, items []string) int {
 	return n
 }
 
-// TestBatchParallel holds the first requests until as many as allowed are under
-// way.
+// TestBatchParallel holds the first requests back until as many as allowed are
+// under way.
 func TestBatchParallel(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		for _, tt := range []struct{ set, want int }{{0, 4}, {1, 1}, {3, 3}, {20, 20}} {
@@ -99,7 +99,7 @@ func TestBatchParallel(t *testing.T) {
 			cfg.BatchBytes, cfg.BatchParallel = 500, tt.set
 			f := handle(t, c, cfg)
 			items := numbered("item", 600)
-			add(t, f, "verified", true) // so that no request goes ahead alone
+			add(t, f, "verified", true) // now no request goes ahead alone
 			for name, call := range map[string]func() ([]bool, error){
 				"AddAll":    func() ([]bool, error) { return f.AddAll(t.Context(), items) },
 				"ExistsAll": func() ([]bool, error) { return f.ExistsAll(t.Context(), items) },
@@ -125,8 +125,8 @@ func TestBatchParallel(t *testing.T) {
 	})
 }
 
-// A key that holds something else is met by one request of a batch, not by
-// several.
+// If the key holds something else, one request of a batch finds out, and the
+// others are not sent.
 func TestBatchMeetsAMismatchOnce(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		add(t, handle(t, s.Client(), sparse()), "theirs", true)
@@ -154,8 +154,8 @@ func TestBatchMeetsAMismatchOnce(t *testing.T) {
 	})
 }
 
-// TestBatchIsSequential holds AddAll and ExistsAll against an exact set that
-// takes items one after another, however the batch is cut.
+// TestBatchIsSequential compares AddAll and ExistsAll with an exact set that
+// takes one item after another, however the batch is cut.
 func TestBatchIsSequential(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		c := s.Client()
@@ -199,8 +199,8 @@ func TestBatchIsSequential(t *testing.T) {
 	})
 }
 
-// With one request at a time even the false positives are those of Add after
-// Add.
+// With one request at a time, even the false positives are those of single
+// Adds.
 func TestBatchIsExactlyAddAfterAdd(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		c := s.Client()
@@ -231,7 +231,7 @@ func TestBatchIsExactlyAddAfterAdd(t *testing.T) {
 	})
 }
 
-// The batch is one request by the items' size alone, and two with the key's: a
+// The items alone fit into one request, but with the long key they need two. A
 // duplicate in the second must wait for the first.
 func TestDuplicatesBesideALongKey(t *testing.T) {
 	s := upstashtest.NewServer(t)
@@ -255,9 +255,9 @@ func TestDuplicatesBesideALongKey(t *testing.T) {
 	}
 }
 
-// A request carries a limited number of items (2^20 but for this test), whatever
-// BatchBytes allows. An equal item in the next request waits for the first one's
-// answer, as in every batch of several.
+// A request carries a limited number of items (2^20 but for this test),
+// whatever BatchBytes allows. A duplicate in the second request waits for the
+// answer to the first, as in every batch of several requests.
 func TestBatchOfMoreItemsThanARequestCarries(t *testing.T) {
 	const most = 1000
 	defer bloom.SetMaxPartItems(bloom.SetMaxPartItems(most))
@@ -290,7 +290,7 @@ func TestBatchOfMoreItemsThanARequestCarries(t *testing.T) {
 	}
 }
 
-// allNew is a transport to a server on which every bit was 0.
+// allNew is a transport to a server that answers 0 for every bit.
 type allNew struct{}
 
 func (allNew) RoundTrip(_ context.Context, req *upstash.Request, resp *upstash.Response) error {

@@ -8,7 +8,6 @@ import (
 	"github.com/upbloom/upbloom/bloom/internal/cells"
 )
 
-// The item is an e-mail address of 20 bytes if its length is not named.
 func BenchmarkPositions(b *testing.B) {
 	const email = "user-123@example.com"
 	for _, c := range []struct {
@@ -46,8 +45,8 @@ func BenchmarkDigest(b *testing.B) {
 	}
 }
 
-// Config.Geometry runs once per handle: it has to be cheap enough for one per
-// request.
+// Config.Geometry runs once for each handle, and some programs make a handle
+// for each request.
 func BenchmarkConfigGeometry(b *testing.B) {
 	for _, scheme := range schemes {
 		b.Run("scheme="+scheme.String(), func(b *testing.B) {

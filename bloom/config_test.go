@@ -158,7 +158,7 @@ func TestConfigRefuses(t *testing.T) {
 	}
 }
 
-// Every field that is set is shown, and the seed only as set.
+// String shows every field that is set, and of the seed only that it is set.
 func TestConfigString(t *testing.T) {
 	for want, cfg := range map[string]Config{
 		"bloom.Config{Scheme: blocked, Layout: headed}": {},
@@ -176,7 +176,7 @@ func TestConfigString(t *testing.T) {
 	}
 }
 
-// A secret seed stays out of what ends up in logs.
+// Logs must not show a seed, which may be secret.
 func TestSeedIsNotPrinted(t *testing.T) {
 	const secret = 7391846205517392
 	cfg := Config{Capacity: 1000, FPRate: 0.01, Seed: secret}

@@ -37,7 +37,7 @@ func TestCreate(t *testing.T) {
 	})
 }
 
-// A record that the plan does not take is refused as a whole.
+// If the record is too large for the plan, Create writes nothing.
 func TestCreateBeyondTheRecordLimit(t *testing.T) {
 	s := upstashtest.NewServer(t, upstashtest.WithMaxRecord(1000))
 	cfg := expiring(time.Hour) // 1,369 bytes
@@ -45,7 +45,7 @@ func TestCreateBeyondTheRecordLimit(t *testing.T) {
 	var server *upstash.Error
 	if !errors.As(err, &server) || !upstash.SafeToRetry(err) ||
 		!strings.Contains(err.Error(), "max single record size") {
-		t.Errorf("Create: %v, want the server's word on the record's size", err)
+		t.Errorf("Create: %v, want the server's error about the record's size, safe to retry", err)
 	}
 	if n := do(t, s, "EXISTS", key); n != int64(0) {
 		t.Error("a refused Create left something behind")
@@ -62,16 +62,17 @@ func TestCreateAfterALostAnswer(t *testing.T) {
 				t.Errorf("%v: Create = %v, %v, want true", when, created, err)
 			}
 			if n := do(t, s, "STRLEN", key).(int64); uint64(n) != f.Geometry().Bytes(bloom.LayoutHeaded) {
-				t.Errorf("%v: %d bytes", when, n)
+				t.Errorf("%v: the string has %d bytes", when, n)
 			}
 			wantTTL(t, s, time.Hour)
 		}
 	})
 }
 
-// A Create of unknown outcome asks which birth number is there. If its own
-// filter went away and another client made one, that is not its creation. An Add
-// does not ask: its item is new if one of the bits was 0, else that is not known.
+// A Create whose answer was lost asks which birth number is at the key. If its
+// own filter is gone and another client made one, Create did not create that
+// one. An Add does not ask. Its item is new if a bit was 0; otherwise it is
+// uncertain.
 func TestWhoseCreationItWas(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		other := handle(t, s.Client(), sparse())
@@ -119,24 +120,24 @@ func TestWhoseCreationItWas(t *testing.T) {
 	})
 }
 
-// Create leaves nothing to do: header, birth number, length, TTL and bit 127
-// are there at once, and no later Add settles.
+// After Create nothing is left to do: header, birth number, length, TTL and bit
+// 127 are there at once, and no later Add settles.
 func TestCreateDoesAllAtOnce(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		for _, ttl := range []time.Duration{0, time.Hour} {
 			s.FlushAll()
 			f := handle(t, s.Client(), expiring(ttl))
 			if created, err := f.Create(t.Context()); err != nil || !created {
-				t.Fatalf("Create = %v, %v", created, err)
+				t.Fatalf("Create = %v, %v, want true", created, err)
 			}
 			if got := uint64(len(stored(t, s))); got != f.Geometry().Bytes(bloom.LayoutHeaded) {
-				t.Errorf("%d bytes", got)
+				t.Errorf("%d bytes, want %d", got, f.Geometry().Bytes(bloom.LayoutHeaded))
 			}
 			if do(t, s, "GETBIT", key, "64") != int64(1) {
 				t.Error("no birth number")
 			}
 			if settled(t, s) != (ttl != 0) {
-				t.Errorf("TTL %v: settled %v", ttl, settled(t, s))
+				t.Errorf("TTL %v: settled is %v, want %v", ttl, settled(t, s), ttl != 0)
 			}
 			if ttl == 0 {
 				wantNoTTL(t, s)
@@ -152,7 +153,7 @@ func TestCreateDoesAllAtOnce(t *testing.T) {
 	})
 }
 
-// A Create that fails for want of memory, at its first write, leaves nothing
+// If Redis is out of memory at Create's first write, Create leaves nothing
 // behind.
 func TestCreateWithoutMemory(t *testing.T) {
 	addr := testenv.Redis(t)
@@ -167,8 +168,8 @@ func TestCreateWithoutMemory(t *testing.T) {
 	}
 }
 
-// TestOneOfManyWins lets clients with different configurations make the same
-// key at once. Each has a connection of its own to the database.
+// In TestOneOfManyWins, clients with different configurations create the same
+// key at once. Each has its own connection to the database.
 func TestOneOfManyWins(t *testing.T) {
 	const clients, rounds = 8, 60
 	calls := map[string]func(t *testing.T, f *bloom.Filter) (bool, error){
@@ -182,7 +183,7 @@ func TestOneOfManyWins(t *testing.T) {
 				filters := make([]*bloom.Filter, clients)
 				for i := range filters {
 					cfg := bloom.Config{Bits: uint64(53 * (20 + i)), Hashes: 6}
-					if i%2 == 1 { // two in four agree about the bits and not about the seed
+					if i%2 == 1 { // same bits as the one before, another seed
 						cfg = bloom.Config{Bits: uint64(53 * (20 + i - 1)), Hashes: 6, Seed: 1, TTL: time.Hour}
 					}
 					f, err := bloom.New(shared[i%len(shared)], k, cfg)
@@ -229,8 +230,8 @@ func TestOneOfManyWins(t *testing.T) {
 	})
 }
 
-// The same race among clients that agree: exactly one made the filter, and none
-// gets an error.
+// The same race among clients that agree. Exactly one makes the filter, and
+// none gets an error.
 func TestOneOfManyCreates(t *testing.T) {
 	addr := testenv.Redis(t)
 	const clients, rounds = 8, 40

@@ -14,8 +14,8 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
-// What the doc says of billed commands, of the false positive rate at capacity and
-// of Count, in tables of the four sizes that are filled to capacity.
+// TestCuckooFilled fills tables to capacity, one for each size of fingerprint,
+// and compares billed commands, the false positive rate and Count with the doc.
 func TestCuckooFilled(t *testing.T) {
 	const n, batch = 10_000, 500
 	s := upstashtest.NewServer(t, upstashtest.WithRedis(testenv.Redis(t)))
@@ -91,7 +91,7 @@ func TestCuckooFilled(t *testing.T) {
 	}
 }
 
-// TestCuckooBilled is what one call of each kind costs while there is room.
+// TestCuckooBilled checks what one call of each kind costs while there is room.
 func TestCuckooBilled(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		c, w := watch(t, s)
@@ -115,7 +115,7 @@ func TestCuckooBilled(t *testing.T) {
 			{"AddAll", 3, 9, func() error { _, err := f.AddAll(t.Context(), items); return err }},
 			{"RemoveAll", 3, 9, func() error { _, err := f.RemoveAll(t.Context(), items); return err }},
 		} {
-			for range 2 { // the first one may send the script's text
+			for range 2 { // the first sends the script's text, if it is not cached
 				s.ResetStats()
 				w.Bodies = nil
 				if err := step.call(); err != nil {
@@ -140,8 +140,8 @@ func TestCuckooBilled(t *testing.T) {
 	})
 }
 
-// A request that moves many items reads in more than one command, and writes in
-// more than one.
+// A request that moves many items needs more than one command to read, and more
+// than one to write.
 func TestCuckooManyMoves(t *testing.T) {
 	testenv.AskedLong(t)
 	const n = 30_500
@@ -184,12 +184,13 @@ func TestCuckooManyMoves(t *testing.T) {
 	})
 }
 
-// No number of a script passes what Lua carries exactly.
+// No number in a script is larger than Lua represents exactly.
 func TestCuckooWidestNumbers(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		f := cuckoo(t, s.Client(), bloom.CuckooConfig{Capacity: 40, FPRate: 6e-8})
 		model := newTable(f.Geometry())
-		// Fingerprints with the top bit, in both slots of as many buckets as come.
+		// Fingerprints with the top bit set. They fill both slots of many
+		// buckets.
 		var items []string
 		for _, item := range numbered("item", 4000) {
 			if p := model.placeOf(item); p.fp >= cells.WordBits<<19 && len(items) < 30 {

@@ -11,10 +11,10 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
-// table1000 takes 1,000 copies at 1 in 17 million.
+// table1000 has room for 1,000 copies at 1 in 17 million.
 func table1000() bloom.CuckooConfig { return bloom.CuckooConfig{Capacity: 1000, FPRate: 1e-7} }
 
-// countOf asks for the number of copies.
+// countOf checks that Count returns want.
 func countOf(t *testing.T, f *bloom.Cuckoo, want uint64) {
 	t.Helper()
 	if n, err := f.Count(t.Context()); err != nil || n != want {
@@ -22,8 +22,8 @@ func countOf(t *testing.T, f *bloom.Cuckoo, want uint64) {
 	}
 }
 
-// A write whose reply is lost is not sent again, and its error says so. One that
-// was not sent, or was refused, is.
+// A write whose reply is lost is not repeated, and its error is ErrUncertain.
+// One that was not sent, or was refused, is repeated.
 func TestCuckooLostReplies(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		f := cuckoo(t, impatient(s), table1000())
@@ -38,7 +38,7 @@ func TestCuckooLostReplies(t *testing.T) {
 		for _, c := range []struct {
 			call  func(string) error
 			when  upstashtest.When
-			count uint64 // after it
+			count uint64 // after the call
 		}{
 			{add, upstashtest.BeforeExec, 0},
 			{add, upstashtest.AfterExec, 1},
@@ -51,7 +51,7 @@ func TestCuckooLostReplies(t *testing.T) {
 			var call *upstash.CallError
 			if !errors.Is(err, bloom.ErrUncertain) || bloom.InFilter(err) || upstash.SafeToRetry(err) ||
 				!errors.As(err, &call) || !strings.Contains(err.Error(), "not known") {
-				t.Errorf("%v: InFilter %v", err, bloom.InFilter(err))
+				t.Errorf("%v (InFilter %v), want ErrUncertain, not safe to retry", err, bloom.InFilter(err))
 			}
 			if n := s.Stats().Requests; n != 1 {
 				t.Errorf("%d requests, want 1", n)
@@ -73,10 +73,10 @@ func TestCuckooLostReplies(t *testing.T) {
 	})
 }
 
-// ErrFull says which item, and changes nothing.
+// ErrFull says which item had no room. The table is unchanged.
 func TestCuckooFull(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
-		// A script that finds no room looks for it long.
+		// A script that finds no room searches for a long time.
 		c := s.Client(upstash.WithTimeout(0))
 		f := cuckoo(t, c, bloom.CuckooConfig{Capacity: 1000, FPRate: 0.001})
 		most := 2 * f.Geometry().Hashes
@@ -89,13 +89,13 @@ func TestCuckooFull(t *testing.T) {
 		_, err := f.Add(t.Context(), "a")
 		if !errors.Is(err, bloom.ErrFull) || !strings.Contains(err.Error(), "as often as it can be") ||
 			!upstash.SafeToRetry(err) || bloom.InFilter(err) {
-			t.Errorf("one copy too many: %v", err)
+			t.Errorf("one copy too many: %v, want ErrFull, safe to retry", err)
 		}
 		_, err = f.AddAll(t.Context(), []string{"b", "a", "c"})
 		var batch *bloom.BatchError
 		if !errors.Is(err, bloom.ErrFull) || !errors.As(err, &batch) || batch.Count(bloom.ItemNotDone) != 3 ||
 			!strings.Contains(err.Error(), "item 2 of 3") || !upstash.SafeToRetry(err) {
-			t.Errorf("a batch with one copy too many: %v", err)
+			t.Errorf("a batch with one copy too many: %v, want ErrFull and nothing done", err)
 		}
 		if stored(t, s) != before {
 			t.Error("the string has changed")
@@ -106,7 +106,7 @@ func TestCuckooFull(t *testing.T) {
 		}
 		countOf(t, f, uint64(most)-2)
 
-		// Of other items, the table takes a little more than its capacity.
+		// The table takes slightly more different items than its capacity.
 		s.FlushAll()
 		n := 0
 		for err = nil; err == nil; n++ {
@@ -114,14 +114,14 @@ func TestCuckooFull(t *testing.T) {
 		}
 		if !errors.Is(err, bloom.ErrFull) || !strings.Contains(err.Error(), "larger Capacity") ||
 			n <= 10 || n > 13 {
-			t.Errorf("after %d times 100 items: %v", n, err)
+			t.Errorf("after %d times 100 items: %v, want ErrFull between 1,000 and 1,300", n, err)
 		}
 		countOf(t, f, uint64(100*(n-1)))
 	})
 }
 
-// Copies of an item share its two buckets, so that a table of copies is full
-// before its Capacity.
+// All copies of an item share its two buckets. A table of copies is therefore
+// full before its Capacity.
 func TestCuckooFullOfCopies(t *testing.T) {
 	const capacity = 1200
 	s := upstashtest.NewServer(t)
@@ -182,7 +182,7 @@ func TestCuckooMeetsAnother(t *testing.T) {
 				missing := name == "zeros" && op != "Add" && op != "AddAll" && op != "Create"
 				planted := (name == "a header alone" || name == "no kind's word") && (op == "Delete" || op == "Create")
 				if planted {
-					continue // an order, and it is such a filter's header
+					continue // these check the header only, which is a cuckoo filter's
 				}
 				err := call(cuckoo(t, s.Client(), table1000()))
 				if !isRefusal(err) && !(missing && (errors.Is(err, bloom.ErrNotFound) || err == nil)) {
@@ -208,14 +208,14 @@ func addTheirs(t *testing.T, f *bloom.Cuckoo) {
 	}
 }
 
-// cuckooHeader is the first eight bytes of such a filter.
+// cuckooHeader returns the first eight bytes of table1000's string.
 func cuckooHeader(t *testing.T) string {
 	s := upstashtest.NewServer(t)
 	addTheirs(t, cuckoo(t, s.Client(), table1000()))
 	return stored(t, s)[:8]
 }
 
-// A plain filter's Add at a Cuckoo's key damages the table, and Stats says so.
+// Filter.Add at the key of a Cuckoo damages the table, and Stats says so.
 func TestCuckooDamage(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		f := cuckoo(t, s.Client(), table1000())
@@ -231,12 +231,12 @@ func TestCuckooDamage(t *testing.T) {
 		if st, err := f.Stats(t.Context()); err != nil || !st.Damaged || !strings.Contains(st.String(), "damaged") {
 			t.Errorf("Stats = %v, %v, want the damage", st, err)
 		}
-		countOf(t, f, 900) // the kind's word is whole
+		countOf(t, f, 900) // the kind's word is undamaged
 	})
 }
 
-// A fingerprint that no Add has stored can be removed, and the number of items
-// does not fall below 0: the first bit of the kind's word would fall with it.
+// A Remove can find a fingerprint that no Add stored. The number of items must
+// not fall below 0, or the first bit of the kind's word would be lost too.
 func TestCuckooPhantom(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		f := cuckoo(t, s.Client(), table1000())

@@ -8,14 +8,14 @@ import (
 	"github.com/upbloom/upbloom/bloom/internal/cells"
 )
 
-// A table is a cuckoo filter in memory. It places items as the scripts do, so
-// that it has the same words after the same calls.
+// A table is a cuckoo filter in memory. It places items as the scripts do, and
+// has the same words after the same calls.
 type table struct {
 	geo   bloom.Geometry
 	words map[uint64]uint64 // by bucket
 	items int
 	ones  int
-	reads int // how many words the last add read beside the items' own
+	reads int // words that the last add read besides the items' own
 }
 
 func newTable(g bloom.Geometry) *table {
@@ -33,7 +33,7 @@ func (t *table) placeOf(item string) place {
 	return place{fp, first, second}
 }
 
-// at is the fingerprint in a slot.
+// at returns the fingerprint in a slot.
 func (t *table) at(bucket uint64, slot int) uint64 {
 	return t.words[bucket] >> (slot * t.width()) & (1<<t.width() - 1)
 }
@@ -42,7 +42,7 @@ func (t *table) put(bucket uint64, slot int, fp uint64) {
 	t.words[bucket] += (fp - t.at(bucket, slot)) << (slot * t.width())
 }
 
-// slotOf is the lowest slot that holds a fingerprint, -1 if none does.
+// slotOf returns the lowest slot that holds fp, or -1 if none does.
 func (t *table) slotOf(bucket, fp uint64) int {
 	for s := range t.geo.Hashes {
 		if t.at(bucket, s) == fp {
@@ -74,7 +74,7 @@ func (t *table) remove(items []string) (removed []bool) {
 }
 
 // add places all items or none. full is the index of the item that found no
-// place, or -1.
+// room, or -1.
 func (t *table) add(items []string) (added []bool, full int) {
 	before := *t
 	before.words = maps.Clone(t.words)
@@ -118,8 +118,9 @@ func (t *table) add(items []string) (added []bool, full int) {
 	return added, -1
 }
 
-// placeOne moves fingerprints on the shortest path among the known buckets. If
-// there is none, missing is the buckets that the search lacked.
+// placeOne moves fingerprints along the shortest path through the known
+// buckets. If there is none, missing holds the buckets that the search would
+// have needed.
 func (t *table) placeOne(p place, known map[uint64]bool) (missing []uint64, ok bool) {
 	type node struct {
 		bucket     uint64
@@ -157,7 +158,7 @@ func (t *table) placeOne(p place, known map[uint64]bool) (missing []uint64, ok b
 	return missing, false
 }
 
-// word reads a bucket's word out of a stored string.
+// wordIn returns a bucket's word from a stored string.
 func wordIn(stored string, bucket uint64) (w uint64) {
 	for i := range uint64(53) {
 		at := 192 + 53*bucket + i
@@ -169,7 +170,7 @@ func wordIn(stored string, bucket uint64) (w uint64) {
 	return w
 }
 
-// compare says in which bucket a stored string differs from the table, or -1.
+// compare returns the first bucket that differs in a stored string, or -1.
 func (t *table) compare(stored string) int {
 	for b := range t.buckets() {
 		if wordIn(stored, b) != t.words[b] {
@@ -179,7 +180,8 @@ func (t *table) compare(stored string) int {
 	return -1
 }
 
-// body is the table as a string holds it behind its first 192 bits.
+// body returns the table as it is stored, after the first 192 bits of the
+// string.
 func (t *table) body() string {
 	out := make([]byte, (t.geo.Bits+7)/8)
 	for b, w := range t.words {

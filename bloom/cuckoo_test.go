@@ -54,8 +54,8 @@ func TestCuckoo(t *testing.T) {
 	})
 }
 
-// The scripts leave the words that a model of them has, whatever the calls, and
-// answer as it does, until the table is full and beyond.
+// After any calls, the scripts leave the same words as the model and give the
+// same answers, until the table is full and beyond.
 func TestCuckooScriptsAgainstModel(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		for seed, p := range []float64{0.01, 0.001, 1e-4, 1e-6} {
@@ -82,7 +82,7 @@ func checkAgainstModel(t *testing.T, s *upstashtest.Server, cfg bloom.CuckooConf
 			n := 1 + rng.IntN(min(len(in), 100))
 			rng.Shuffle(len(in), func(i, j int) { in[i], in[j] = in[j], in[i] })
 			taken := slices.Clone(in[:n])
-			if rng.IntN(4) == 0 { // of items that were never added too
+			if rng.IntN(4) == 0 { // also items that were never added
 				taken = append(taken, "never"+strconv.Itoa(step))
 			}
 			in = in[n:]

@@ -13,8 +13,8 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
-// What others did between an attempt whose reply was lost and its repetition
-// stays done.
+// A repeated Replace must not undo what others did after its first attempt,
+// whose reply was lost.
 
 func TestReplaceThatIsRepeatedUndoesNothing(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
@@ -57,7 +57,7 @@ func TestRepeatAfterADeleteBringsNothingBack(t *testing.T) {
 			loseReplies(s, "EVAL", 1)
 			c := afterCommand(s, "EVAL", 1, func() { do(t, s, "DEL", key) })
 			if err := call(c, handle(t, c, cfg)); err == nil || upstash.SafeToRetry(err) {
-				t.Errorf("%s: %v, want an error that says that it may have run", name, err)
+				t.Errorf("%s: %v, want one that is not safe to retry", name, err)
 			}
 			if n := do(t, s, "EXISTS", key); n != int64(0) {
 				t.Errorf("%s brought back what was deleted", name)
@@ -66,8 +66,8 @@ func TestRepeatAfterADeleteBringsNothingBack(t *testing.T) {
 	})
 }
 
-// An attempt at a part that the server runs late brings the part back after the
-// script took it. Then a late attempt at the script must not take it again.
+// If the server runs a late attempt at a part, the part is back after the
+// script took it. A late attempt at the script must then not take it again.
 func TestPartThatComesBackLate(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		for name, call := range map[string]func(*bloom.Filter) error{
@@ -102,7 +102,7 @@ func TestPartThatComesBackLate(t *testing.T) {
 			})
 			f := handle(t, c, small())
 			if err := call(f); err == nil || upstash.SafeToRetry(err) {
-				t.Errorf("%s: %v, want an error that says that it may have run", name, err)
+				t.Errorf("%s: %v, want one that is not safe to retry", name, err)
 			}
 			if n := do(t, s, "EXISTS", key); n != int64(0) {
 				t.Errorf("%s brought back what was deleted", name)
@@ -114,7 +114,7 @@ func TestPartThatComesBackLate(t *testing.T) {
 	})
 }
 
-// A Union that made its target knows so by the birth number.
+// A Union whose reply was lost recognizes its own target by the birth number.
 func TestUnionWhoseReplyIsLost(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		c := impatient(s)
@@ -128,7 +128,7 @@ func TestUnionWhoseReplyIsLost(t *testing.T) {
 	})
 }
 
-// A Replace that fails does not end a handle's refusal of what it has met.
+// A handle that refuses a key still refuses it after a failed Replace.
 func TestReplaceThatFailsKeepsTheRefusal(t *testing.T) {
 	s := upstashtest.NewServer(t)
 	do(t, s, "SET", key, "some text of theirs, which is long enough")
@@ -163,14 +163,14 @@ func TestLoadReportsItsCommands(t *testing.T) {
 				t.Fatal(err)
 			}
 			if got := s.Stats().Billed; r.Commands != got {
-				t.Errorf("a filter %s: %d commands are reported, %d were billed", what, r.Commands, got)
+				t.Errorf("a filter %s: %d commands reported, want %d, which were billed", what, r.Commands, got)
 			}
 			wantNoScratch(t, s, 1)
 		}
 	})
 }
 
-// However small the parts are to be, one request can name them all.
+// However small the parts should be, one request can still name them all.
 func TestSmallestParts(t *testing.T) {
 	s := upstashtest.NewServer(t)
 	c, w := watch(t, s)
@@ -190,13 +190,13 @@ func TestSmallestParts(t *testing.T) {
 			}
 		}
 		if most == 0 || most > 300<<10 || total > 1001 {
-			t.Errorf("%d requests, the script's of %d bytes", total, most)
+			t.Errorf("%d requests, the script's of %d bytes, want at most 1,001 and 300 KiB", total, most)
 		}
 		wantMails(t, f, 0, 100)
 	}
 }
 
-// All filters of an AddIn are settled in one request.
+// AddIn settles all of its filters in one request.
 func TestAddInSettlesAtOnce(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		c := s.Client()
@@ -218,20 +218,21 @@ func TestAddInSettlesAtOnce(t *testing.T) {
 			if err != nil || slices.ContainsFunc(answers, func(a bloom.Answer) bool { return !a.Yes }) {
 				t.Fatal(answers, err)
 			}
-			// A server that refuses the flags of scripts costs one more, once.
+			// If the server refuses the flags of scripts, the first AddIn sends
+			// one more.
 			if n := s.Stats().Requests; n != want && n != 2*want-1 {
 				t.Errorf("%d requests, want %d", n, want)
 			}
 		}
 		for _, k := range keys {
 			if n := do(t, s, "PTTL", k).(int64); n <= 0 {
-				t.Errorf("%s has a TTL of %d ms", k, n)
+				t.Errorf("%s has a TTL of %d ms, want more than 0", k, n)
 			}
 		}
 	})
 }
 
-// A write of a handle that must find its filter leaves the TTL to Create.
+// With MustExist, a write leaves the TTL to Create.
 func TestMustExistSettlesNothing(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		add(t, handle(t, s.Client(), small()), "a", true) // made without a TTL

@@ -10,7 +10,7 @@ import (
 	"github.com/upbloom/upbloom/upstash"
 )
 
-// copies is a Cuckoo, and how many copies of each item it holds.
+// copies is a Cuckoo, with the number of copies that it holds of each item.
 type copies struct {
 	*faultWorker
 	filter *bloom.Cuckoo
@@ -18,8 +18,8 @@ type copies struct {
 	late   bool // the last call may still take effect
 }
 
-// copyCount is how many copies of an item there are at least and at most, and how
-// many Adds and Removes of unknown outcome may still take effect.
+// copyCount bounds the copies of an item, and counts the Adds and Removes of
+// unknown outcome that may still take effect.
 type copyCount struct{ least, most, adds, removes int }
 
 func openCopies(w *faultWorker, c *upstash.Client) faultSubject {
@@ -39,7 +39,7 @@ func (c *copies) of(item string) *copyCount {
 	return c.known[item]
 }
 
-// atLeast and atMost allow for what may have taken effect late.
+// atLeast and atMost allow for calls that take effect late.
 func (c *copies) atLeast(item string) int {
 	if c.isEvicted() {
 		return 0
@@ -75,7 +75,7 @@ func (c *copies) forget() {
 func (c *copies) revive(context.Context) error { return nil }
 
 func (c *copies) one(ctx context.Context) error {
-	const last = 20 // so that some are added once too often
+	const last = 20 // few, so some are added once too often
 	item := c.item(last)
 	switch c.intN(10) {
 	case 0, 1, 2:
@@ -107,7 +107,7 @@ func (c *copies) one(ctx context.Context) error {
 	return err
 }
 
-// judge has the answer or the state of each item taken.
+// judge calls take with the answer or the state of each item.
 func (c *copies) judge(
 	take func(item string, yes bool, state bloom.ItemState), items []string, yes []bool, err error,
 ) error {
@@ -125,12 +125,12 @@ func (c *copies) judge(
 	if errors.Is(err, bloom.ErrFull) && !c.late && c.hasRoom(refused) {
 		c.wrong("full, and there is room")
 	}
-	// An attempt without an answer may still run.
+	// An attempt without an answer can still run later.
 	c.late = err != nil && !errors.Is(err, bloom.ErrFull)
 	return err
 }
 
-// hasRoom reports whether the table that is stored has places for items.
+// hasRoom reports whether the stored table has room for items.
 func (c *copies) hasRoom(items []string) bool {
 	reply, err := c.server.Exec("GET", secretKey)
 	if err != nil {

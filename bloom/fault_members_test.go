@@ -9,9 +9,9 @@ import (
 	"github.com/upbloom/upbloom/upstash"
 )
 
-// faultTypes are the types that TestUnderFaults is about. Each filter is so large
-// that a false positive would be a surprise, and the Window's Span so long that
-// nothing is forgotten. The Scalable lives so long that it grows.
+// faultTypes are the types that TestUnderFaults runs. Each filter is so large
+// that a false positive would be a surprise. The Window's Span is so long that
+// nothing is forgotten, and the Scalable is evicted so rarely that it grows.
 var faultTypes = []faultType{
 	{"Filter", 100, func(w *faultWorker, c *upstash.Client) faultSubject {
 		f, err := bloom.New(c, secretKey, bloom.Config{
@@ -51,13 +51,13 @@ type memberFilter interface {
 	ExistsAll(ctx context.Context, items []string) ([]bool, error)
 }
 
-// members is a filter, and the set of its items.
+// members is a filter and the set of its items.
 type members struct {
 	*faultWorker
 	filter memberFilter
 	stats  func(context.Context) error
-	// remove is Delete, of a type of which a part can go away, and which no Add
-	// makes anew.
+	// remove is Delete, for a type that can lose a part and whose Add does not
+	// make a missing filter.
 	remove func(context.Context) (bool, error)
 	known  map[string]bool // true: certainly in; false: perhaps
 }
@@ -118,7 +118,7 @@ func (m *members) add(ctx context.Context, item string) error {
 	return err
 }
 
-// isKnown is what is known of an item while an operation is judged.
+// isKnown returns what is known of an item while an operation is judged.
 func (m *members) isKnown(item string) (in, offered bool) {
 	in, offered = m.known[item]
 	return in && !m.isEvicted(), offered
@@ -136,7 +136,7 @@ func (m *members) judgeAdd(item string, added, answered bool) {
 	}
 }
 
-// note keeps what is known of an item from now on.
+// note records what is known of an item from now on.
 func (m *members) note(item string, in, untouched bool) {
 	if in {
 		m.known[item] = true

@@ -15,7 +15,7 @@ import (
 // outcomes are the columns of the report, in order.
 var outcomes = []string{"answered", "full", "uncertain", "filter gone", "did not run", "may have run", "undocumented"}
 
-// outcome classes an operation's end by the documented types of errors.
+// outcome classifies the end of an operation by its documented error type.
 func outcome(err error) string {
 	var call *upstash.CallError
 	var server *upstash.Error
@@ -37,8 +37,8 @@ func outcome(err error) string {
 	return "may have run"
 }
 
-// checkError refuses errors that nobody could handle, and those that tell
-// secrets by any verb.
+// checkError fails on errors of no documented type, and on those that show
+// secrets under any verb.
 func (w *faultWorker) checkError(err error) {
 	if outcome(err) == "undocumented" {
 		w.t.Errorf("an error of no documented type: %v (%T)", err, err)
@@ -53,8 +53,8 @@ func leaks(text string) bool {
 		strings.Contains(text, secretItem)
 }
 
-// faultReport counts, for each kind of fault, what the operations that met it
-// ended in.
+// faultReport counts, for each kind of fault, how the operations that met it
+// ended.
 type faultReport struct {
 	mu   sync.Mutex
 	ends map[string]map[string]int
@@ -90,8 +90,8 @@ func (r *faultReport) merge(other *faultReport) {
 	}
 }
 
-// summary returns how many faults were met, and what operations ended in that
-// met one.
+// summary returns how many faults were met, and how the operations that met one
+// ended.
 func (r *faultReport) summary() string {
 	faults, ends := 0, make(map[string]int)
 	for fault, counts := range r.ends {
@@ -114,8 +114,8 @@ func (r *faultReport) count(fault string) int {
 	return n
 }
 
-// String is a table with a row for each fault: how often it was met, and what
-// the operations that met it ended in.
+// String returns a table with a row for each fault: how often it was met, and
+// how the operations that met it ended.
 func (r *faultReport) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%-26s %8s", "fault", "met")

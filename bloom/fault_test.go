@@ -19,7 +19,7 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
-// What must never be read in an error or a log line.
+// These must never appear in an error or a log line.
 const (
 	secretToken = "token-that-is-secret"
 	secretKey   = "key-that-is-secret"
@@ -27,8 +27,8 @@ const (
 )
 
 // TestUnderFaults runs random operations on each type while a quarter of all
-// requests meet a fault, and holds every answer against an exact set.
-// UPBLOOM_FAULT_OPS sets how many.
+// requests meet a fault, and compares every answer with an exact set.
+// UPBLOOM_FAULT_OPS sets the number of operations.
 func TestUnderFaults(t *testing.T) {
 	ops := 2000
 	if s := os.Getenv("UPBLOOM_FAULT_OPS"); s != "" {
@@ -63,28 +63,28 @@ func TestUnderFaults(t *testing.T) {
 	}
 }
 
-// A faultType is a type of filter, and how often its keys are evicted: before
-// one request in so many.
+// A faultType is a type of filter. Its key is evicted before one request in
+// evicted.
 type faultType struct {
 	name    string
 	evicted int
 	open    func(w *faultWorker, c *upstash.Client) faultSubject
 }
 
-// A faultSubject makes operations on a filter, and knows what is in it.
+// A faultSubject runs operations on a filter, and knows what is in it.
 type faultSubject interface {
 	create(ctx context.Context) error
 	one(ctx context.Context) error
-	// forget notes that the filter may have gone away, at any time until now.
+	// forget notes that the filter may have been gone at any time until now.
 	forget()
-	// revive makes a filter that went away anew, if no Add does.
+	// revive makes a missing filter again, if no Add does.
 	revive(ctx context.Context) error
 	// finish compares all that is stored with what is known. other is a handle
-	// that meets no fault.
+	// without faults.
 	finish(other faultSubject)
 }
 
-// faultWorker works on a database, a filter and a counter of its own.
+// A faultWorker has its own database, filter and counter.
 type faultWorker struct {
 	t       *testing.T
 	of      faultType
@@ -130,8 +130,8 @@ func newFaultWorker(t *testing.T, seed uint64, of faultType, report *faultReport
 	return w
 }
 
-// draw strikes one request in four, and lets the filter vanish before some. It
-// does not evict the counter, whose value could not be known then.
+// draw strikes one request in four, and evicts the filter before some. It does
+// not evict the counter, whose value would then be unknown.
 func (w *faultWorker) draw(_ int64, r upstashtest.RequestInfo) upstashtest.Fault {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -163,8 +163,8 @@ func (w *faultWorker) everEvicted() bool {
 	return w.ever
 }
 
-// revive makes the filter anew if no Add does. An EarlyRefusal may have waited for
-// a request of this one.
+// revive makes a missing filter again, if no Add does. The first attempt may
+// fail: an EarlyRefusal waits for the next request, which can be this one.
 func (w *faultWorker) revive() {
 	s := w.of.open(w, w.server.Client())
 	if s.revive(w.t.Context()) == nil {
@@ -189,7 +189,7 @@ func (w *faultWorker) intN(n int) int {
 
 func (w *faultWorker) run(ops int) {
 	for range ops {
-		// A second of Retry-After is sat out now and then, not always.
+		// Most operations give up before a Retry-After of a second is over.
 		limit := time.Second
 		if w.intN(20) == 0 {
 			limit = 10 * time.Second
@@ -199,9 +199,9 @@ func (w *faultWorker) run(ops int) {
 		cancel()
 		w.checkError(err)
 		if outcome(err) == "filter gone" && !w.everEvicted() {
-			w.t.Errorf("%s: the filter never went away, but: %v", w.of.name, err)
+			w.t.Errorf("%s: %v, but the filter was never gone", w.of.name, err)
 		}
-		if w.isEvicted() { // whatever was in, and what this operation added
+		if w.isEvicted() { // neither earlier items nor this operation's are certain
 			w.subject.forget()
 		}
 		if outcome(err) == "filter gone" {
@@ -217,7 +217,7 @@ func (w *faultWorker) run(ops int) {
 		w.mu.Unlock()
 	}
 	w.server.InjectFunc(nil)
-	// An EarlyRefusal may wait for a request.
+	// An EarlyRefusal may be waiting for the next request.
 	_, _ = w.server.Client().Do(w.t.Context(), upstash.Cmd("PING"))
 	w.subject.finish(w.of.open(w, w.server.Client()))
 	w.finish()
@@ -233,7 +233,7 @@ func (w *faultWorker) one(ctx context.Context) error {
 	return w.subject.one(ctx)
 }
 
-// item is one of the last items or, half of the time, a new one.
+// item returns one of the last items or, half of the time, a new one.
 func (w *faultWorker) item(last int) string {
 	n := w.next
 	if last = min(last, w.next); w.intN(2) == 0 && last > 0 {
@@ -252,13 +252,12 @@ func (w *faultWorker) items(last int) []string {
 	return items
 }
 
-// wrong reports an answer that is wrong.
 func (w *faultWorker) wrong(what string) {
 	w.t.Helper()
 	w.t.Errorf("%s: %s", w.of.name, what)
 }
 
-// statesOf is what a batch's error says of its items.
+// statesOf returns the state of each item in a batch's error.
 func statesOf(n int, err error) []bloom.ItemState {
 	var batch *bloom.BatchError
 	if errors.As(err, &batch) {
@@ -287,8 +286,8 @@ func (w *faultWorker) increment(ctx context.Context) error {
 	return err
 }
 
-// finish compares the counter with what was done, and looks for secrets in the
-// log.
+// finish compares the counter with the increments, and searches the log for
+// secrets.
 func (w *faultWorker) finish() {
 	c := w.server.Client()
 	reply, err := c.Do(w.t.Context(), upstash.Cmd("INCRBY", "counter", "0"))

@@ -13,8 +13,8 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
-// If many goroutines add an item at once, by one handle and by several, exactly
-// one gets "new".
+// If many goroutines add an item at once, through one handle or several,
+// exactly one is told "new".
 func TestOneOfManyAddsIsNew(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		const goroutines, items = 8, 30
@@ -55,8 +55,7 @@ func TestOneOfManyAddsIsNew(t *testing.T) {
 	})
 }
 
-// Two AddAll of the same items at once share them out: each is new to one of
-// them.
+// Each item of two simultaneous AddAlls is new to exactly one of them.
 func TestTwoBatchesAtOnce(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		cfg := sparse()
@@ -82,7 +81,7 @@ func TestTwoBatchesAtOnce(t *testing.T) {
 	})
 }
 
-// A client reads what it wrote, though the nearest replica does not have it
+// A client reads what it wrote, even if the nearest replica does not have it
 // yet.
 func TestReadsItsWritesPastALaggingReplica(t *testing.T) {
 	s := upstashtest.NewServer(t)
@@ -96,7 +95,7 @@ func TestReadsItsWritesPastALaggingReplica(t *testing.T) {
 	if st, err := f.Stats(t.Context()); err != nil || st.Items != 1 {
 		t.Errorf("Stats = %+v, %v, want 1 item", st, err)
 	}
-	// A replica's answer changes nothing for the writes of a handle.
+	// A replica's answer does not affect a handle's writes.
 	stale := handle(t, s.Client(upstash.WithoutSyncToken()), small())
 	if _, err := stale.Stats(t.Context()); err == nil {
 		t.Error("the replica has the filter already: the test shows nothing")
@@ -105,7 +104,7 @@ func TestReadsItsWritesPastALaggingReplica(t *testing.T) {
 	exists(t, stale, "a", true)
 }
 
-// Neither the key nor the seed is in what a log shows of a Filter.
+// A Filter in a log shows neither its key nor its seed.
 func TestFilterFormat(t *testing.T) {
 	cfg := small()
 	cfg.Seed = 123456789

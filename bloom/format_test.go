@@ -20,8 +20,8 @@ import (
 
 var schemes = []bloom.Scheme{bloom.SchemeBlocked, bloom.SchemeXXH3, bloom.SchemeFNV1a}
 
-// withoutBirth holds the second word of a plain filter of ours against the
-// format, and returns the string with zeros instead of it.
+// withoutBirth checks the second word of a plain filter against the format, and
+// returns the string with that word zeroed.
 func withoutBirth(t *testing.T, stored string, settled bool) string {
 	t.Helper()
 	word := ""
@@ -70,8 +70,7 @@ func TestStoredBytesAreTheFormat(t *testing.T) {
 	})
 }
 
-// A filter that Add made is as long as its last set bit needs; the rest reads
-// as zeros.
+// A filter made by Add ends with its last set bit. The rest reads as zeros.
 func TestAddGrowsTheString(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		for _, scheme := range schemes {
@@ -95,7 +94,7 @@ type vectorItem struct {
 	Positions []uint64
 }
 
-// Stored strings are those of the vectors, which another implementation made.
+// Stored strings equal the vectors, which another implementation made.
 func TestStoredBytesOfVectors(t *testing.T) {
 	data, err := os.ReadFile("testdata/v1.json")
 	if err != nil {
@@ -114,7 +113,7 @@ func TestStoredBytesOfVectors(t *testing.T) {
 	if err := json.Unmarshal(data, &vectors); err != nil {
 		t.Fatal(err)
 	}
-	const most = 1 << 17 // bits: more take long to compare, not longer to get wrong
+	const most = 1 << 17 // bits: larger filters test nothing more, and are slow to compare
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		c, items, headers := s.Client(), 0, 0
 		for scheme, all := range map[bloom.Scheme][]vectorItem{
@@ -159,12 +158,12 @@ func TestStoredBytesOfVectors(t *testing.T) {
 			}
 		}
 		if items != 323 || headers != 19 {
-			t.Errorf("%d items and %d headers were held against vectors, want 323 and 19", items, headers)
+			t.Errorf("compared %d items and %d headers, want 323 and 19", items, headers)
 		}
 	})
 }
 
-// A Local and its stream are the same bytes, as the format frames them.
+// A Local and its stream have the bytes that the format describes.
 func TestStreamIsTheFormat(t *testing.T) {
 	for _, g := range []bloom.Geometry{
 		{Bits: 53 * 40, Hashes: 6, Seed: 99},
@@ -185,8 +184,8 @@ func TestStreamIsTheFormat(t *testing.T) {
 	}
 }
 
-// Open and Exists find what the format's description alone makes, with a second
-// word of zero.
+// Open and Exists read a string that was made from the format's description
+// alone, with a second word of zero.
 func TestReadsWhatTheFormatSays(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		for _, g := range []bloom.Geometry{

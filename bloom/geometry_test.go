@@ -76,7 +76,7 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// Every scheme's rates and estimates are its own formula's.
+// Each scheme has its own formulas for rates and estimates.
 func TestGeometryRates(t *testing.T) {
 	blocked := Geometry{Bits: 1_074_734, Hashes: 4}
 	for _, c := range []struct {

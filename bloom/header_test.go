@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// sampleHeader is of 10,746,333 bits, k=4, blocked.
+// sampleHeader is the header of a blocked filter of 10,746,333 bits, k=4.
 const sampleHeader = 1<<52 | 1<<48 | 4<<39 | 10_746_333
 
 func TestParseHeaderRefuses(t *testing.T) {
@@ -67,8 +67,8 @@ func TestParseHeaderLimits(t *testing.T) {
 	}
 }
 
-// Any two header words overflow a u53 when added: this is what makes OVERFLOW
-// FAIL INCRBY a "set if zero". So do two birth numbers.
+// The sum of any two header words overflows a u53. Therefore INCRBY with
+// OVERFLOW FAIL is "set if zero". The same holds for birth numbers.
 func TestHeadersNeverAddUp(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a, b := drawHeader(t), drawHeader(t)
@@ -97,7 +97,7 @@ func drawHeader(t *rapid.T) uint64 {
 	return encodeHeader(Kind(rapid.Uint8Range(0, 3).Draw(t, "kind")), g)
 }
 
-// The tag is 0 for no seed only, and spreads seeds over the other 127 values.
+// Only the seed 0 has the tag 0. Other seeds spread over the other 127 tags.
 func TestSeedTag(t *testing.T) {
 	if got := seedTag(0); got != 0 {
 		t.Errorf("seedTag(0) = %d, want 0", got)
@@ -140,7 +140,8 @@ func FuzzParseHeader(f *testing.F) {
 		if g.Scheme == SchemeBlocked && (g.Bits%wordBits != 0 || g.Hashes%2 != 0) {
 			t.Fatalf("%#x: accepted %v", word, g)
 		}
-		// Without a seed the geometry says all, and identity holds both ways.
+		// Without a seed, the header determines the geometry and the other way
+		// round.
 		if info.seedTag == 0 && encodeHeader(info.kind, g) != word {
 			t.Fatalf("%#x: %v encodes to %#x", word, g, encodeHeader(info.kind, g))
 		}

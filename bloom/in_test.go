@@ -11,8 +11,8 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
-// Filters of every geometry are asked in one request, and each has its own
-// answer or error.
+// One request asks filters of every geometry, and each has its own answer or
+// error.
 func TestExistsIn(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		c := s.Client()
@@ -59,7 +59,7 @@ func TestExistsIn(t *testing.T) {
 				t.Errorf("filter %d: %+v", i, a)
 			}
 		}
-		// The answers are those of Exists.
+		// Exists gives the same answers.
 		for i, f := range filters {
 			found, err := f.Exists(t.Context(), "item")
 			if found != answers[i].Yes || (err == nil) != (answers[i].Err == nil) {
@@ -79,7 +79,7 @@ func TestAddIn(t *testing.T) {
 			handleAt(t, c, "two", expiring(time.Hour)),
 			handleAt(t, c, "two", sparse()), // another geometry
 			handleAt(t, c, "must", must),
-			handleAt(t, c, "one", small()), // sees it a second time
+			handleAt(t, c, "one", small()), // its second Add of the item
 		}
 		s.ResetStats()
 		answers, err := bloom.AddIn(t.Context(), "item", filters...)
@@ -89,7 +89,7 @@ func TestAddIn(t *testing.T) {
 			t.Fatalf("AddIn = %v, %v", answers, err)
 		}
 		if n := s.Stats(); n.Requests != 2 {
-			t.Errorf("%d requests, want one and the settling of filter 1", n.Requests)
+			t.Errorf("%d requests, want the AddIn's and the settling of filter 1", n.Requests)
 		}
 		if ms := do(t, s, "PTTL", "two").(int64); ms <= 0 {
 			t.Error("filter 1 has no TTL")
@@ -101,7 +101,7 @@ func TestAddIn(t *testing.T) {
 			exists(t, filters[i], "item", true)
 		}
 
-		// A handle that refuses is not sent; the others are.
+		// A handle that refuses its key takes no part in the request.
 		s.ResetStats()
 		answers, err = bloom.AddIn(t.Context(), "item-2", filters[2], filters[0])
 		if !errors.As(err, &m) || answers[0].Err == nil || !answers[1].Yes || s.Stats().Commands != 1 {
@@ -110,8 +110,8 @@ func TestAddIn(t *testing.T) {
 	})
 }
 
-// After a lost reply neither filter knows whether the item was new, not even the
-// one that the lost attempt made.
+// After a lost reply neither filter knows whether the item was new. This
+// includes the filter that the lost attempt made.
 func TestAddInAfterALostAnswer(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		c := impatient(s)
@@ -133,7 +133,7 @@ func TestAddInAfterALostAnswer(t *testing.T) {
 	})
 }
 
-// One command of the request is refused, and the others have run.
+// One command of the request is refused. The others ran.
 func TestAddInPartlyRefused(t *testing.T) {
 	s := upstashtest.NewServer(t)
 	c := s.Client()

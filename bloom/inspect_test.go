@@ -11,8 +11,8 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
-// Inspect reads any filter of the format without its Config or seed, and the
-// key's state.
+// Inspect reads any filter of the format, and the state of its key, without
+// Config or seed.
 func TestInspect(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		for _, cfg := range []bloom.Config{
@@ -59,7 +59,7 @@ func TestInspect(t *testing.T) {
 	})
 }
 
-// InspectAll says of each key what Inspect does, in one request.
+// InspectAll returns for each key what Inspect does, in one request.
 func TestInspectAll(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		c := s.Client()

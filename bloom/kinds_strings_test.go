@@ -17,8 +17,7 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
-// A kindString is a whole string that another program made, with the Config
-// that it is for.
+// A kindString is a complete string that another program made, with its Config.
 type kindString struct {
 	Kind     bloom.Kind
 	Capacity uint64
@@ -33,8 +32,8 @@ type kindString struct {
 	FoundAt  map[string][]string `json:"found_at"`
 	Shards   int
 	Index    int
-	// Others are those of "other 0" to "other 1999" that are found though they
-	// were never added; in a shard, of those that belong to it.
+	// Of "other 0" to "other 1999", which were never added, Others are found. A
+	// shard's are only those that belong to it.
 	Others []string `json:"others_found"`
 	Hex    string
 }
@@ -81,13 +80,13 @@ func (v kindString) windowConfig() bloom.WindowConfig {
 	}
 }
 
-// at is a clock in the midst of an epoch.
+// at returns a clock in the middle of an epoch.
 func (v kindString) at(epoch int64) *serverClock {
 	return &serverClock{now: time.Unix(epoch*v.Seconds+v.Seconds/2, 0)}
 }
 
-// A window that another program wrote: what Go finds in it, at every epoch around
-// the window's own.
+// In a window that another program wrote, Go finds the same items, at every
+// epoch around the window's own.
 func TestWindowOfAnotherProgram(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		windows := 0
@@ -126,13 +125,13 @@ func TestWindowOfAnotherProgram(t *testing.T) {
 	})
 }
 
-// A window that Go writes, epoch by epoch, is the string of the other program.
+// A window that Go writes epoch by epoch equals the other program's string.
 func TestWindowIsTheFormat(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		compared := 0
 		for _, v := range loadKinds(t).Strings {
 			if v.Kind != bloom.KindWindow || !v.Idle {
-				continue // the other has items in its spare pane: the next Add turns it
+				continue // the other has items in its spare pane, which the next Add clears
 			}
 			compared++
 			s.FlushAll()
@@ -155,7 +154,7 @@ func TestWindowIsTheFormat(t *testing.T) {
 	})
 }
 
-// A turn clears the panes that the format names, and no others.
+// A turn clears exactly the panes that the format names.
 func TestWindowTurnClears(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		turned := 0
@@ -188,7 +187,7 @@ func TestWindowTurnClears(t *testing.T) {
 			for j := range v.Panes + 2 {
 				full := body[j*pane:(j+1)*pane] == strings.Repeat("\xff", pane)
 				if want := !slices.Contains(v.Cleared, j); full != want {
-					t.Errorf("%+v: pane %d was left: %v, want %v", v, j, full, want)
+					t.Errorf("%+v: pane %d is still full: %v, want %v", v, j, full, want)
 				}
 			}
 		}
@@ -198,7 +197,7 @@ func TestWindowTurnClears(t *testing.T) {
 	})
 }
 
-// wantAnswers looks all items up, and those that were never added.
+// wantAnswers looks up all items, and others that were never added.
 func (v kindString) wantAnswers(t *testing.T, f bloomtest.Adder, others []string) {
 	t.Helper()
 	found, err := f.ExistsAll(t.Context(), append(slices.Clone(v.Items), others...))
@@ -222,8 +221,8 @@ func others() (items []string) {
 	return items
 }
 
-// wantSame holds what Go wrote against the string of the other program, but for
-// the birth number and for cells behind the last set one.
+// wantSame compares the string that Go wrote with the other program's, apart
+// from the birth number and trailing zeros.
 func (v kindString) wantSame(t *testing.T, got string) {
 	t.Helper()
 	want := v.bytes(t)
@@ -236,7 +235,7 @@ func (v kindString) wantSame(t *testing.T, got string) {
 	}
 }
 
-// stringsOf is the strings of a kind, of which there are n.
+// stringsOf returns the n strings of a kind.
 func stringsOf(t *testing.T, kind bloom.Kind, n int) (out []kindString) {
 	t.Helper()
 	for _, v := range loadKinds(t).Strings {
@@ -250,7 +249,7 @@ func stringsOf(t *testing.T, kind bloom.Kind, n int) (out []kindString) {
 	return out
 }
 
-// Layers that another program wrote answer as they do there. Those that Go
+// Layers that another program wrote give the same answers in Go. Those that Go
 // writes, layer by layer, are the same string.
 func TestLayersOfAnotherProgram(t *testing.T) {
 	v := stringsOf(t, bloom.KindLayers, 1)[0]
@@ -284,8 +283,8 @@ func TestLayersOfAnotherProgram(t *testing.T) {
 	})
 }
 
-// A shard that another program wrote answers as it does there. The one that Go
-// writes is the same string.
+// A shard that another program wrote gives the same answers in Go. The one that
+// Go writes is the same string.
 func TestShardOfAnotherProgram(t *testing.T) {
 	v := stringsOf(t, bloom.KindShard, 1)[0]
 	cfg := bloom.ShardedConfig{Capacity: v.Capacity, FPRate: v.P, Shards: v.Shards, Seed: v.Seed}
@@ -309,8 +308,8 @@ func TestShardOfAnotherProgram(t *testing.T) {
 	})
 }
 
-// A cuckoo table that another program wrote answers as it does there, holds as
-// many copies, and is empty when all of them are removed.
+// A cuckoo table that another program wrote gives the same answers in Go, has
+// as many copies, and is empty once all of them are removed.
 func TestCuckooOfAnotherProgram(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		for _, v := range stringsOf(t, bloom.KindFilter, 4) {
@@ -331,7 +330,7 @@ func TestCuckooOfAnotherProgram(t *testing.T) {
 			if err != nil || count(removed) != len(v.Items) {
 				t.Fatalf("RemoveAll: %d of %d, %v", count(removed), len(v.Items), err)
 			}
-			// Of the third word and of all buckets, the first bit is left.
+			// Of the third word and the buckets, only the first bit remains.
 			if got := strings.TrimRight(stored(t, s)[16:], "\x00"); got != "\x80" {
 				t.Errorf("%v: after RemoveAll %x", made, got)
 			}

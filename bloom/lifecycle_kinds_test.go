@@ -11,8 +11,8 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
-// Each kind's Delete, Rename, Expire and Persist leave every other kind alone,
-// and what was made with another Config.
+// Delete, Rename, Expire and Persist of each kind leave filters of other kinds,
+// and of another Config, alone.
 func TestOrdersOfOtherKinds(t *testing.T) {
 	const key = "k"
 	type kind interface {
@@ -61,7 +61,7 @@ func TestOrdersOfOtherKinds(t *testing.T) {
 						_, err := e.Expire(t.Context(), time.Hour)
 						return err
 					}
-					return new(bloom.MismatchError) // it has none
+					return new(bloom.MismatchError) // this kind has none
 				},
 				"Persist": func(k kind) error {
 					if p, ok := k.(interface {

@@ -53,8 +53,8 @@ func TestRename(t *testing.T) {
 	})
 }
 
-// A Rename that may have been done is not repeated: another client may use the
-// other key by now.
+// A Rename whose outcome is unknown is not repeated, because another client may
+// use the other key by now.
 func TestRenameIsNotRepeated(t *testing.T) {
 	s := upstashtest.NewServer(t)
 	f := handle(t, impatient(s), small())
@@ -135,7 +135,7 @@ func TestNewRefuses(t *testing.T) {
 	}
 }
 
-// Items are hashed, not sent: any bytes will do.
+// Items are hashed, not sent, so they can be any bytes.
 func TestAnyBytesAreAnItem(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		f := handle(t, s.Client(), sparse())
@@ -147,8 +147,7 @@ func TestAnyBytesAreAnItem(t *testing.T) {
 	})
 }
 
-// The user's orders are about the filter: they leave anything else at the key
-// alone.
+// Expire, Persist, Rename and Delete leave anything else at the key alone.
 func TestOrdersLeaveOtherDataAlone(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		for what, put := range map[string]func(){

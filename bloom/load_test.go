@@ -14,7 +14,7 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
-// A loaded filter is, byte for byte, the one that AddAll makes.
+// A loaded filter equals, byte for byte, the one that AddAll makes.
 func TestLoadEqualsAddAll(t *testing.T) {
 	for _, scheme := range []bloom.Scheme{bloom.SchemeBlocked, bloom.SchemeXXH3, bloom.SchemeFNV1a} {
 		t.Run(scheme.String(), func(t *testing.T) {
@@ -49,8 +49,7 @@ func TestLoadEqualsAddAll(t *testing.T) {
 	}
 }
 
-// A second Load adds to what is there, and leaves the key's own words and TTL
-// as they were.
+// A second Load adds to the filter, and keeps the second word and the TTL.
 func TestLoadKeepsTheTargetsOwn(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		cfg, parts := inParts(middling())
@@ -85,8 +84,8 @@ func TestLoadKeepsTheTargetsOwn(t *testing.T) {
 	})
 }
 
-// Load settles the TTL of a filter that it makes, and of a filter whose TTL was
-// not settled.
+// Load settles the TTL, both of a filter that it makes and of one that was not
+// settled.
 func TestLoadSettles(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		cfg, parts := inParts(middling())
@@ -115,8 +114,8 @@ func TestLoadSettles(t *testing.T) {
 	})
 }
 
-// If a part is gone or holds other bytes, the error is ErrLoadLost, and the
-// target is as it was.
+// If a part is gone or has other bytes, the error is ErrLoadLost, and the
+// target is unchanged.
 func TestLoadNoticesALostPart(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		for _, damage := range []struct {
@@ -153,7 +152,7 @@ func TestLoadNoticesALostPart(t *testing.T) {
 	})
 }
 
-// A part that arrives only after the merge stays for an hour at most.
+// A part that arrives after the merge expires within an hour.
 func TestLoadLatePartExpires(t *testing.T) {
 	s := upstashtest.NewServer(t)
 	cfg, parts := inParts(middling())
@@ -175,9 +174,9 @@ func TestLoadLatePartExpires(t *testing.T) {
 	wantMails(t, f, 0, 1000)
 }
 
-// The script may run twice. The second time it finds no parts. If it finds the
-// filter that the first time made, that is the answer; else it is not known
-// whether the first time ran.
+// The script may run twice. The second run finds no parts. If it finds the
+// filter that the first run made, Load knows the answer. Otherwise it is
+// uncertain whether the first run happened.
 func TestLoadTwiceTheScript(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		cfg, parts := inParts(middling())
@@ -206,8 +205,7 @@ func TestLoadTwiceTheScript(t *testing.T) {
 	})
 }
 
-// loseReplies drops the reply to the next n requests for a command. EVAL counts
-// EVALSHA too.
+// loseReplies drops the next n replies to a command. EVAL includes EVALSHA.
 func loseReplies(s *upstashtest.Server, name string, n int) {
 	s.InjectFunc(func(_ int64, r upstashtest.RequestInfo) upstashtest.Fault {
 		is := func(command string) bool { return command == name || command == name+"SHA" }
@@ -241,7 +239,7 @@ func TestLoadTwoAtOnce(t *testing.T) {
 	})
 }
 
-// The script sees what happened to the target during the upload.
+// The script notices what happened to the target during the upload.
 func TestLoadTargetChangesMeanwhile(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		cfg, parts := inParts(middling())
@@ -250,7 +248,7 @@ func TestLoadTargetChangesMeanwhile(t *testing.T) {
 		add(t, f, "before", true)
 		r, err := f.Load(t.Context(), mails(0, 1000), parts)
 		if err != nil || !r.Created {
-			t.Errorf("%+v, %v, want a filter made anew", r, err)
+			t.Errorf("%+v, %v, want a new filter", r, err)
 		}
 		wantMails(t, f, 0, 1000)
 
@@ -306,8 +304,8 @@ func TestLoadLeavesOtherDataAlone(t *testing.T) {
 	})
 }
 
-// A Bare filter has no header to check, but Load refuses a string that is
-// longer.
+// A Bare filter has no header to check, but Load refuses a string that is too
+// long.
 func TestLoadBare(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		cfg, parts := inParts(bloom.Config{
@@ -330,8 +328,8 @@ func TestLoadBare(t *testing.T) {
 	})
 }
 
-// The progress begins at 0 and ends at the whole string. The result counts the
-// requests that the server saw.
+// Progress begins at 0 and ends with the whole string. The result has the
+// number of requests that the server saw.
 func TestLoadReports(t *testing.T) {
 	s := upstashtest.NewServer(t)
 	cfg, parts := inParts(middling())
@@ -382,7 +380,7 @@ func TestLoadStopsWithItsContext(t *testing.T) {
 	}
 }
 
-// Answers that contradict themselves, or lack a number, are errors.
+// Answers that contradict themselves, or lack a number, are refused.
 func TestLoadDoubtsBrokenAnswers(t *testing.T) {
 	s := upstashtest.NewServer(t)
 	add(t, handle(t, s.Client(), middling()), "x", true)

@@ -31,7 +31,7 @@ func filled(g Geometry, n int) *Local {
 	return l
 }
 
-// sealed puts the right checksum at the end of a frame.
+// sealed sets the right checksum at the end of a frame.
 func sealed(frame []byte) []byte {
 	body := bytes.Clone(frame[:len(frame)-frameSumBytes])
 	return binary.BigEndian.AppendUint64(body, xxh3.Hash(body))
@@ -79,7 +79,7 @@ func TestLocalStreamOfMegabytes(t *testing.T) {
 	}
 }
 
-// The stream holds the tag of the seed, and not the seed.
+// The stream has the seed's tag, but not the seed.
 func TestLocalStreamNeedsItsSeed(t *testing.T) {
 	g := Geometry{Bits: 53 * 40, Hashes: 4, Seed: 0x1122334455667788}
 	frame := marshal(t, filled(g, 10))
@@ -119,8 +119,7 @@ func TestLocalStreamOfAnotherGeometry(t *testing.T) {
 	}
 }
 
-// Every cut and every changed byte is an error, and leaves the filter as it
-// was.
+// Every cut and every changed byte is an error. The filter stays unchanged.
 func TestLocalStreamDamage(t *testing.T) {
 	g := Geometry{Bits: 53 * 7, Hashes: 4}
 	frame := marshal(t, filled(g, 5))
@@ -130,7 +129,7 @@ func TestLocalStreamDamage(t *testing.T) {
 		t.Helper()
 		_, err := ReadLocal(bytes.NewReader(data), 0)
 		for _, err := range []error{l.UnmarshalBinary(data), err} {
-			// Bytes that were changed are nobody's other seed or geometry.
+			// Changed bytes must not pass for another seed or geometry.
 			var m *MismatchError
 			if !errors.Is(err, ErrBadStream) && !(what == "sealed damage" && errors.As(err, &m)) {
 				t.Errorf("%s at %d: %v", what, at, err)
@@ -177,9 +176,8 @@ func TestLocalStreamDamage(t *testing.T) {
 	}
 }
 
-// A stream that says it is long takes no memory for what it does not hold: what
-// is allocated in all, before the stream ends too early or has come whole, is
-// at most three times what it holds, and 1 MiB.
+// A stream that claims to be long takes no memory for bytes that do not come.
+// Reading it allocates at most 1 MiB plus three times what comes.
 func TestLocalStreamBelievesNoLength(t *testing.T) {
 	const mib = 1 << 20
 	huge := Geometry{Bits: maxCells(SchemeBlocked, LayoutHeaded), Hashes: 4}
@@ -247,8 +245,7 @@ func (w *failingWriter) Write(p []byte) (int, error) {
 	return n, nil
 }
 
-// Any bytes are either refused or read as a filter that writes the same bytes
-// again.
+// Any bytes are refused, or read as a filter that writes the same bytes again.
 func FuzzLocalStream(f *testing.F) {
 	for _, g := range localGeometries() {
 		frame := marshal(f, filled(g, 3))
@@ -259,7 +256,7 @@ func FuzzLocalStream(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, data []byte, seed uint64) {
 		if len(data) >= frameHeadBytes+frameSumBytes {
-			data = sealed(data) // so that more than the checksum is tested
+			data = sealed(data) // to test more than the checksum
 		}
 		l, err := ReadLocal(bytes.NewReader(data), seed)
 		var m *MismatchError
@@ -274,7 +271,7 @@ func FuzzLocalStream(f *testing.F) {
 			t.Fatalf("%v", l)
 		}
 		if again := marshal(t, l); !bytes.Equal(again, data) {
-			t.Fatalf("written anew it is\n%x, was\n%x", again, data)
+			t.Fatalf("written again\n%x, want\n%x", again, data)
 		}
 		l.Add("item")
 		if !l.Exists("item") || l.setBits() > l.Geometry().Bits {

@@ -16,7 +16,7 @@ import (
 	"github.com/upbloom/upbloom/bloom/internal/cells"
 )
 
-// localGeometries returns some of each one-bit scheme, a few of awkward sizes.
+// localGeometries returns geometries of each one-bit scheme, some of odd sizes.
 func localGeometries() []Geometry {
 	return []Geometry{
 		{Bits: 53 * 203, Hashes: 4},
@@ -49,7 +49,7 @@ func drawLocalGeometry(t *rapid.T) Geometry {
 }
 
 // The bytes are those of a string in which SETBIT set bit 192+p for each
-// position p of each item. Add and Exists answer what its old bits say.
+// position p of each item. Add and Exists answer from the bits before.
 func TestLocalIsTheRedisString(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		g := drawLocalGeometry(t)
@@ -92,8 +92,8 @@ func countBits(b []byte) (n uint64) {
 	return n
 }
 
-// The largest filter's last word and cell are in the string. It takes 512 MiB
-// of address space, of which three pages are touched.
+// The last word and cell of the largest filter are in its string. The test
+// takes 512 MiB of address space but touches only a few pages.
 func TestLargestLocal(t *testing.T) {
 	if testing.Short() || bits.UintSize == 32 {
 		t.Skip("takes 512 MiB of address space")
@@ -131,8 +131,8 @@ func TestLocalHasTheHeaderOfItsGeometry(t *testing.T) {
 	}
 }
 
-// Measured over 20,000 absent items, the rate is the formula's, within four
-// standard errors.
+// The rate measured over 20,000 absent items is within four standard errors of
+// the formula.
 func TestLocalFalsePositives(t *testing.T) {
 	const n, asked = 10_000, 20_000
 	for _, cfg := range []Config{
@@ -222,8 +222,7 @@ func TestLocalMergeRefusesOtherFilters(t *testing.T) {
 		"bits":   {Bits: 53 * 41, Hashes: 4, Seed: 1},
 		"hashes": {Bits: 53 * 40, Hashes: 6, Seed: 1},
 		"scheme": {Bits: 53 * 40, Hashes: 4, Seed: 1, Scheme: SchemeXXH3},
-		// These two seeds have the same tag, but a Local knows the seeds
-		// themselves.
+		// These two seeds have the same tag, but each Local knows its seed.
 		"seed": {Bits: 53 * 40, Hashes: 4, Seed: seedOfSameTag(1)},
 	} {
 		l, o := NewLocal(g), NewLocal(other)
@@ -335,8 +334,8 @@ func TestLocalHidesItsSeed(t *testing.T) {
 	}
 }
 
-// A Mirror learns words, and a Snapshot parts of a string. Both make the same
-// filter again, and leave the header alone.
+// A Mirror learns words, and a Snapshot learns parts of a string. Both rebuild
+// the same filter, and leave the header alone.
 func TestLocalLearnsWordsAndBytes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		g := drawLocalGeometry(t)
@@ -376,8 +375,8 @@ func TestLocalLearnsWordsAndBytes(t *testing.T) {
 	})
 }
 
-// wordAt, which multiplies by a reciprocal, finds the word and the bits of the
-// definition, which divides: also at the ends of both ranges.
+// wordAt multiplies by a reciprocal. It finds the word and the bits of the
+// definition, which divides, even at the ends of both ranges.
 func TestWordAtAgreesWithTheDefinition(t *testing.T) {
 	edges := []uint64{0, 1, 52, 53, 1 << 32, 1 << 63, math.MaxUint64 - 1, math.MaxUint64}
 	rapid.Check(t, func(t *rapid.T) {

@@ -11,10 +11,10 @@ import (
 	"github.com/upbloom/upbloom/bloom"
 )
 
-// No test may leave a goroutine behind: a Filter starts some for a batch, and
+// No test may leave a goroutine behind. A Filter starts some for a batch, and
 // waits for them. On js the runtime itself has one.
 //
-// A settling may take longer than usual, so that a slow machine breaks no test.
+// A settling may take longer than usual: a slow machine must not break a test.
 func TestMain(m *testing.M) {
 	bloom.SetSettleTimeout(time.Minute)
 	goleak.VerifyTestMain(m)

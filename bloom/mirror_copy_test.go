@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// In a process that was frozen only the wall clock shows that time has passed.
-// A clock that was set back shows an age below 0.
+// If a process was suspended, only the wall clock shows that time has passed.
+// If the clock was set back, the age is below 0.
 func TestAge(t *testing.T) {
 	then := time.Now()
 	for name, c := range map[string]struct {
@@ -30,8 +30,8 @@ func TestAge(t *testing.T) {
 	}
 }
 
-// Answers about an earlier or a later filter, in whatever order they come, do
-// not mix with the present one.
+// Answers about an earlier or a later filter, in any order, do not mix with the
+// present one.
 func TestMirrorCopyMeetsAnswersInAnyOrder(t *testing.T) {
 	start := time.Now()
 	at := func(s int) time.Time { return start.Add(time.Duration(s) * time.Second) }
@@ -65,7 +65,7 @@ func TestMirrorCopyMeetsAnswersInAnyOrder(t *testing.T) {
 	saw(0, 30, false, state{})
 	saw(9, 1, true, state{birth: 9, verified: 1})
 
-	// The clock was set back: the last proof lies in the future, and any answer
+	// The clock was set back. The last proof lies in the future, so any answer
 	// counts.
 	c.verifiedAt = at(1000)
 	saw(9, 50, true, state{birth: 9, verified: 50})

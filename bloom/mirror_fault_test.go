@@ -16,7 +16,7 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
-// A bit enters the copy only from an answer.
+// Only an answer sets bits in the copy.
 func TestMirrorAddOfUnknownOutcomeLeavesNoTrace(t *testing.T) {
 	for _, when := range []upstashtest.When{upstashtest.BeforeExec, upstashtest.AfterExec} {
 		s := upstashtest.NewServer(t)
@@ -37,8 +37,8 @@ func TestMirrorAddOfUnknownOutcomeLeavesNoTrace(t *testing.T) {
 	}
 }
 
-// Whichever fault meets whichever request of a look-up, an item that is in the
-// filter is found, or there is an error.
+// Whichever fault strikes whichever request of a look-up, an added item is
+// found or the call returns an error.
 func TestMirrorFailureIsNeverANo(t *testing.T) {
 	for _, fault := range upstashtest.EveryFault() {
 		for hit := range int64(3) {
@@ -55,8 +55,8 @@ func TestMirrorFailureIsNeverANo(t *testing.T) {
 					return upstashtest.Fault{}
 				})
 				for range 2 {
-					// The scripts of a refresh have seconds: a stalled one ends with
-					// its caller.
+					// The scripts of a refresh have seconds, but a stalled one
+					// ends with its caller.
 					ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 					if found, err := m.Exists(ctx, "a"); !found && err == nil {
 						t.Errorf("%v at request %d, %s: a false no", fault, hit, when)
@@ -76,7 +76,7 @@ func TestMirrorFailureIsNeverANo(t *testing.T) {
 	}
 }
 
-// While no refresh succeeds, each call asks the server, and a refresh is tried
+// While every refresh fails, each call asks the server, and a refresh is tried
 // once a second.
 func TestMirrorWithoutRefresh(t *testing.T) {
 	s := upstashtest.NewServer(t)
@@ -91,18 +91,19 @@ func TestMirrorWithoutRefresh(t *testing.T) {
 	c.pass(time.Second + 1)
 	wantLookUp(t, s, m, "x", absent, inTwoRequests)
 	if err := m.Refresh(t.Context()); err == nil {
-		t.Error("Refresh says nothing of its failure")
+		t.Error("Refresh = nil, want its failure")
 	}
 	if st := m.Stats(); st.Copied || st.Failures != 3 || st.Refreshes != 0 {
 		t.Errorf("%+v", st)
 	}
 	s.DenyFunc(nil)
 	c.pass(time.Second + 1)
-	wantLookUp(t, s, m, "x", absent, inOneRequest) // the copy has all that there is: it learned "a"
+	wantLookUp(t, s, m, "x", absent, inOneRequest) // it has learned "a", so the copy is complete
 	wantLookUp(t, s, m, "x", absent, fromCopy)
 }
 
-// The caller that refreshes may give up. Those that wait for it go on.
+// The caller that refreshes may give up. Callers that wait for the refresh go
+// on.
 func TestMirrorRefreshOfACallerWhoGivesUp(t *testing.T) {
 	s := upstashtest.NewServer(t)
 	f := handle(t, s.Client(), roomy())
@@ -133,7 +134,7 @@ func TestMirrorRefreshOfACallerWhoGivesUp(t *testing.T) {
 	}
 }
 
-// A region that lags neither makes a copy look whole nor proves that a filter
+// A lagging region neither makes a copy look complete nor proves that a filter
 // is still there.
 func TestMirrorNearALaggingRegion(t *testing.T) {
 	for _, reads := range []bloom.Reads{bloom.ReadsPrimary, bloom.ReadsNearest, bloom.ReadsNearestFirst} {
@@ -155,7 +156,7 @@ func TestMirrorNearALaggingRegion(t *testing.T) {
 				wantLookUp(t, s, m, "b", present, inTwoRequests)
 				wantLookUp(t, s, m, "a", present, fromCopy)
 
-				// The region still has the old filter, when the primary has
+				// The region has the old filter while the primary already has
 				// another.
 				if _, err := writer.Delete(t.Context()); err != nil {
 					t.Fatal(err)
@@ -165,7 +166,7 @@ func TestMirrorNearALaggingRegion(t *testing.T) {
 				wantLookUp(t, s, m, "c", present, inTwoRequests)
 				wantLookUp(t, s, m, "a", absent, fromCopy)
 
-				// Without MaxStale, proofs come from the primary as well.
+				// Without MaxStale, proofs also come from the primary.
 				d, c := mirror(t, f, bloom.MirrorConfig{})
 				wantLookUp(t, s, d, "c", present, inOneRequest)
 				wantLookUp(t, s, d, "c", present, fromCopy)
@@ -177,10 +178,9 @@ func TestMirrorNearALaggingRegion(t *testing.T) {
 	}
 }
 
-// The promise of MaxStale, while others add, and the filter is deleted and made
-// anew: an item whose Add was acknowledged more than MaxStale ago, and to the
-// live filter, is found. Time passes only between the rounds, however fast the
-// machine is.
+// MaxStale holds while others add, delete the filter and make it again: an item
+// of the live filter is found if its Add was acknowledged more than MaxStale
+// ago. Time passes only between the rounds, however fast the machine is.
 func TestMirrorPromiseUnderWriters(t *testing.T) {
 	const stale = time.Minute
 	s := upstashtest.NewServer(t)
@@ -193,7 +193,7 @@ func TestMirrorPromiseUnderWriters(t *testing.T) {
 		at   time.Time
 	}
 	var (
-		life  sync.RWMutex // held to write while the filter is deleted
+		life  sync.RWMutex // write-locked while the filter is deleted
 		mu    sync.Mutex
 		acked []ack
 		more  = make(chan struct{}, 1) // an item was added
@@ -261,8 +261,8 @@ func TestMirrorPromiseUnderWriters(t *testing.T) {
 	}
 }
 
-// A filter without a birth number cannot be told from its successor, so that
-// the copy is never believed.
+// Without a birth number a filter cannot be told from its successor. The copy
+// is never believed.
 func TestMirrorOfAFilterWithoutABirthNumber(t *testing.T) {
 	s := upstashtest.NewServer(t)
 	f := handle(t, s.Client(), roomy())

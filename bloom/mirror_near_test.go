@@ -15,8 +15,8 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
-// If the copy may not answer, the primary does: a region that is stuck cannot
-// say what MaxStale promises.
+// If the copy is too old, the primary answers. A region that is stuck cannot
+// keep the promise of MaxStale.
 func TestMirrorAsksThePrimaryAfterARefusedRefresh(t *testing.T) {
 	s := upstashtest.NewServer(t, upstashtest.WithRegions(upstashtest.Region{Name: "far", Lag: math.MaxInt}))
 	synctest.Test(t, func(t *testing.T) {
@@ -47,8 +47,8 @@ func TestMirrorAsksThePrimaryAfterARefusedRefresh(t *testing.T) {
 	})
 }
 
-// An Add is answered at its second attempt. Another answer that came in between
-// is older: the filter was replaced after it.
+// An Add is answered at its second attempt. An answer that came in between is
+// older, because the filter was replaced after it.
 func TestMirrorKeepsAnAddThatWasRepeated(t *testing.T) {
 	s := upstashtest.NewServer(t)
 	synctest.Test(t, func(t *testing.T) {
@@ -83,7 +83,7 @@ func TestMirrorKeepsAnAddThatWasRepeated(t *testing.T) {
 	})
 }
 
-// slowly makes a client each of whose attempts takes a time.
+// slowly makes a client whose attempts take d each.
 func slowly(s *upstashtest.Server, d time.Duration) *upstash.Client {
 	return s.Client(upstash.WithObserver(func(context.Context, upstash.Event) { time.Sleep(d) }))
 }
@@ -143,8 +143,8 @@ func TestMirrorRefreshThatTakesLongerThanMaxStale(t *testing.T) {
 	}
 }
 
-// If a refresh that began after the call fails, the callers who waited share
-// its error.
+// If a refresh that began after the call fails, all waiting callers get its
+// error.
 func TestMirrorRefreshFailsOnceForAllCallers(t *testing.T) {
 	s := upstashtest.NewServer(t)
 	synctest.Test(t, func(t *testing.T) {
@@ -167,7 +167,7 @@ func TestMirrorRefreshFailsOnceForAllCallers(t *testing.T) {
 	})
 }
 
-// Saved counts only calls that needed no request of anyone.
+// Saved counts only calls for which nobody sent a request.
 func TestMirrorStatsSaved(t *testing.T) {
 	s := upstashtest.NewServer(t)
 	synctest.Test(t, func(t *testing.T) {
@@ -201,7 +201,7 @@ func TestMirrorStatsSaved(t *testing.T) {
 	})
 }
 
-// The commands of a look-up that finds no filter, as Mirror's table has them.
+// The commands of a look-up that finds no filter are those in Mirror's doc.
 func TestMirrorCostOfAMissingFilter(t *testing.T) {
 	s := upstashtest.NewServer(t)
 	synctest.Test(t, func(t *testing.T) {

@@ -16,8 +16,7 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
-// during calls what while the n-th request from now is under way, before it
-// runs.
+// during calls what when the n-th request from now arrives, before it runs.
 func during(s *upstashtest.Server, n int64, what func() upstashtest.Fault) {
 	s.InjectFunc(func(i int64, _ upstashtest.RequestInfo) upstashtest.Fault {
 		if i == n {
@@ -27,16 +26,16 @@ func during(s *upstashtest.Server, n int64, what func() upstashtest.Fault) {
 	})
 }
 
-// A heldReply is a transport that keeps back one request, or the reply to it.
+// A heldReply is a transport that holds back one request, or its reply.
 type heldReply struct {
 	upstash.Transport
 	left    atomic.Int64
-	unsent  bool          // the request itself is kept back
-	here    chan struct{} // closed when it is kept back
-	release chan struct{} // closed to let it go on
+	unsent  bool          // hold the request, not its reply
+	here    chan struct{} // closed when it is held
+	release chan struct{} // close it to let it go on
 }
 
-// holdReply keeps back the n-th reply.
+// holdReply holds back the n-th reply.
 func holdReply(n int64) *heldReply {
 	h := &heldReply{here: make(chan struct{}), release: make(chan struct{})}
 	h.left.Store(n)
@@ -65,7 +64,7 @@ func (h *heldReply) RoundTrip(ctx context.Context, req *upstash.Request, resp *u
 }
 
 // The age of a copy counts from the start of its refresh, however long that
-// took.
+// takes.
 func TestMirrorAgeCountsFromTheStart(t *testing.T) {
 	s := upstashtest.NewServer(t)
 	f := handle(t, s.Client(), roomy())
@@ -80,7 +79,7 @@ func TestMirrorAgeCountsFromTheStart(t *testing.T) {
 		t.Errorf("the copy is %v old, want a minute", st.Age)
 	}
 
-	// So is what is known of a missing filter.
+	// The same holds for a missing filter.
 	do(t, s, "DEL", key)
 	cfg := roomy()
 	cfg.MissingIsEmpty = true
@@ -95,8 +94,9 @@ func TestMirrorAgeCountsFromTheStart(t *testing.T) {
 	}
 }
 
-// If the parts lack bits that were counted at the start, the refresh fails. The
-// filter was put back from a backup in between, with the same birth number.
+// If the parts have fewer bits than were counted at the start, the refresh
+// fails. Here the filter was restored from a backup in between, with the same
+// birth number.
 func TestMirrorRefusesPartsThatLackBits(t *testing.T) {
 	s := upstashtest.NewServer(t)
 	f := handle(t, s.Client(), roomy())
@@ -116,13 +116,13 @@ func TestMirrorRefusesPartsThatLackBits(t *testing.T) {
 	}
 }
 
-// A part of a deleted filter comes when the copy is already about the next one,
-// and does not get into it.
+// A part of a deleted filter arrives when the copy is already of the next
+// filter. Its bits do not enter the copy.
 func TestMirrorKeepsTwoFiltersApart(t *testing.T) {
 	s := upstashtest.NewServer(t)
 	f := handle(t, s.Client(), roomy())
 	mustAdd(t, f, numbered("old", 100)...)
-	held := holdReply(2) // the part's, behind the count's
+	held := holdReply(2) // the part's, after the count's
 	m, _ := mirror(t, handle(t, held.client(t, s), roomy()), bloom.MirrorConfig{MaxStale: time.Hour})
 	var refresh sync.WaitGroup
 	refresh.Go(func() {
@@ -140,14 +140,14 @@ func TestMirrorKeepsTwoFiltersApart(t *testing.T) {
 	if n := m.Stats().SetBits; n > 8 {
 		t.Errorf("%d bits in the copy of a filter that has one item", n)
 	}
-	wantLookUp(t, s, m, "old-1", absent, inOneRequest) // the count: the copy has all of the new one
+	wantLookUp(t, s, m, "old-1", absent, inOneRequest) // the count says that the copy is complete
 }
 
-// The answer that there is no filter comes after the mirror's own Add has made
-// one. The item that was added stays in the copy.
+// The answer that there is no filter arrives after the Mirror's own Add made
+// one. The added item stays in the copy.
 func TestMirrorMissingFilterThatComesLate(t *testing.T) {
-	// Sent at the same time, neither answer is known to be the later one. Either
-	// way the refresh asks once more, and finds the new filter.
+	// If both were sent at the same time, neither answer counts as the later
+	// one. In both cases the refresh asks once more, and finds the new filter.
 	for _, later := range []time.Duration{time.Nanosecond, 0} {
 		s := upstashtest.NewServer(t)
 		cfg := roomy()
@@ -174,7 +174,7 @@ func TestMirrorMissingFilterThatComesLate(t *testing.T) {
 	}
 }
 
-// A filter that is deleted between the count and the parts is a missing one.
+// A filter that is deleted between the count and the parts counts as missing.
 func TestMirrorFilterThatGoesDuringARefresh(t *testing.T) {
 	s := upstashtest.NewServer(t)
 	for _, empty := range []bool{false, true} {
@@ -192,8 +192,8 @@ func TestMirrorFilterThatGoesDuringARefresh(t *testing.T) {
 	}
 }
 
-// An Add that is begun before a refresh finds no filter, and makes one after it,
-// is noted in the copy.
+// An Add was sent before a refresh that finds no filter, and makes the filter
+// after it. The item enters the copy.
 func TestMirrorAddThatMakesAMissingFilter(t *testing.T) {
 	s := upstashtest.NewServer(t)
 	cfg := roomy()
@@ -216,7 +216,7 @@ func TestMirrorAddThatMakesAMissingFilter(t *testing.T) {
 	wantLookUp(t, s, m, "x", absent, inOneRequest)
 }
 
-// The copy learns nothing from a region that still has a deleted filter.
+// The copy learns nothing from a region whose filter was deleted since.
 func TestMirrorLearnsNothingFromARegionsPast(t *testing.T) {
 	s := upstashtest.NewServer(t, upstashtest.WithRegions(upstashtest.Region{Name: "far", Lag: math.MaxInt}))
 	writer := handle(t, s.Client(), roomy())
@@ -240,7 +240,7 @@ func TestMirrorLearnsNothingFromARegionsPast(t *testing.T) {
 	wantLookUp(t, s, m, "a", absent, inTwoRequests) // the region's no, and the primary's
 }
 
-// A server that does not send RESP2 sends base64.
+// A server without RESP2 sends base64.
 func TestMirrorWithoutRESP2(t *testing.T) {
 	s := upstashtest.NewServer(t)
 	web := &http.Client{}

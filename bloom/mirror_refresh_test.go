@@ -11,7 +11,7 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
-// With MaxStale the copy answers "no" too, until it is too old.
+// With MaxStale the copy also answers "no", until it is too old.
 func TestMirrorMaxStale(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		const stale = 10 * time.Second
@@ -27,14 +27,14 @@ func TestMirrorMaxStale(t *testing.T) {
 		c.pass(1)
 		wantLookUp(t, s, m, "b", present, inTwoRequests)
 		c.pass(stale + 1)
-		wantLookUp(t, s, m, "x", absent, inOneRequest) // nothing changed: the count alone
+		wantLookUp(t, s, m, "x", absent, inOneRequest) // nothing changed, so only the count
 		c.pass(-1)                                     // the clock is set back: too old
 		wantLookUp(t, s, m, "x", absent, inOneRequest)
 		c.freeze(5 * time.Hour)
 		wantLookUp(t, s, m, "a", present, inOneRequest)
 		wantLookUp(t, s, m, "x", absent, fromCopy)
 
-		// Its own Adds are in the copy, which then has what the server has.
+		// Its own Adds are in the copy, which is then complete.
 		if added, err := m.Add(t.Context(), "own"); !added || err != nil {
 			t.Error(added, err)
 		}
@@ -48,8 +48,8 @@ func TestMirrorMaxStale(t *testing.T) {
 	})
 }
 
-// With MissingIsEmpty a missing filter is a state like any other: it answers
-// "no" for MaxStale, without a request.
+// With MissingIsEmpty, a missing filter answers "no" for MaxStale without a
+// request.
 func TestMirrorRemembersAMissingFilter(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		const stale = 10 * time.Second
@@ -69,7 +69,7 @@ func TestMirrorRemembersAMissingFilter(t *testing.T) {
 		wantLookUp(t, s, m, "a", present, inTwoRequests)
 		wantLookUp(t, s, m, "x", absent, fromCopy)
 
-		// It goes away, and the copy's own Add makes it anew.
+		// The filter is deleted, and the Mirror's own Add makes it again.
 		if _, err := writer.Delete(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -82,7 +82,7 @@ func TestMirrorRemembersAMissingFilter(t *testing.T) {
 		wantLookUp(t, s, m, "b", present, fromCopy)
 		wantLookUp(t, s, m, "a", absent, inOneRequest)
 
-		// By hand too, and the default mode asks about each "no".
+		// Refresh accepts it too. Without MaxStale each "no" is asked.
 		if _, err := writer.Delete(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -104,8 +104,8 @@ func TestMirrorRemembersAMissingFilter(t *testing.T) {
 	})
 }
 
-// A refresh that finds a filter with another birth number drops the copy of the
-// old one and brings the new one.
+// A refresh that finds another birth number drops the old copy and fetches the
+// new filter.
 func TestMirrorRefreshOfANewFilter(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		f := handle(t, s.Client(), roomy())
@@ -115,7 +115,7 @@ func TestMirrorRefreshOfANewFilter(t *testing.T) {
 		if _, err := f.Delete(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		mustAdd(t, f, "c", "d") // as many bits
+		mustAdd(t, f, "c", "d") // the same number of bits
 		c.pass(2 * time.Second)
 		wantLookUp(t, s, m, "x", absent, inTwoRequests)
 		wantLookUp(t, s, m, "a", absent, fromCopy)
@@ -136,8 +136,8 @@ func TestMirrorRefreshOfANewFilter(t *testing.T) {
 	})
 }
 
-// A filter that was put back from a backup has the same birth number and fewer
-// bits. The copy is begun anew.
+// A filter restored from a backup has the same birth number and fewer bits. The
+// copy starts over.
 func TestMirrorOfAFilterFromABackup(t *testing.T) {
 	s := upstashtest.NewServer(t)
 	f := handle(t, s.Client(), roomy())
@@ -154,7 +154,7 @@ func TestMirrorOfAFilterFromABackup(t *testing.T) {
 	wantLookUp(t, s, m, "a", present, fromCopy)
 }
 
-// A Refresh by hand serves the default mode too: a "yes" needs no request then,
+// Refresh also serves a Mirror without MaxStale. A "yes" then needs no request,
 // and a "no" is the server's.
 func TestMirrorRefreshByHand(t *testing.T) {
 	s := upstashtest.NewServer(t)

@@ -30,8 +30,7 @@ func (c *clock) pass(d time.Duration) {
 	c.now = c.now.Add(d)
 }
 
-// freeze lets time pass on the wall clock alone, as it does in a process that
-// is suspended.
+// freeze moves the wall clock alone, as if the process had been suspended.
 func (c *clock) freeze(d time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -49,7 +48,7 @@ func mirror(t testing.TB, f *bloom.Filter, cfg bloom.MirrorConfig) (*bloom.Mirro
 	return m, c
 }
 
-// What a look-up answers, and how: from a Mirror's copy or in so many requests.
+// What a look-up answers, and from where: a Mirror's copy, or so many requests.
 const (
 	present, absent                       = true, false
 	fromCopy, inOneRequest, inTwoRequests = 0, 1, 2
@@ -70,8 +69,7 @@ func wantLookUp(t *testing.T, s *upstashtest.Server, m *bloom.Mirror, item strin
 	}
 }
 
-// By default a "yes" is learned from the answer, for MaxTrust; a "no" is always
-// the server's.
+// By default a "yes" is remembered for MaxTrust. A "no" is always the server's.
 func TestMirrorLearnsYesFromAnswers(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		for _, scheme := range []bloom.Scheme{bloom.SchemeBlocked, bloom.SchemeXXH3, bloom.SchemeFNV1a} {
@@ -85,7 +83,7 @@ func TestMirrorLearnsYesFromAnswers(t *testing.T) {
 			wantLookUp(t, s, m, "x", absent, inOneRequest)
 			wantLookUp(t, s, m, "x", absent, inOneRequest)
 			c.pass(time.Minute)
-			wantLookUp(t, s, m, "b", present, inOneRequest) // which proves that the filter is still the one
+			wantLookUp(t, s, m, "b", present, inOneRequest) // this proves that the filter is the same
 			c.pass(time.Minute)
 			wantLookUp(t, s, m, "a", present, fromCopy)
 			c.pass(time.Nanosecond)
@@ -123,9 +121,9 @@ func TestMirrorAdd(t *testing.T) {
 	})
 }
 
-// If a filter is made anew, the old one's items are found within MaxTrust, and
-// Add takes them for seen. AddThrough does not, and the first answer drops the
-// copy.
+// If a filter is deleted and made again, the old one's items are found until
+// MaxTrust, and Add reports them as seen. AddThrough does not, and the first
+// answer drops the copy.
 func TestMirrorOfAFilterThatWasMadeAnew(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		f := handle(t, s.Client(), roomy())
@@ -140,7 +138,7 @@ func TestMirrorOfAFilterThatWasMadeAnew(t *testing.T) {
 		wantLookUp(t, s, m, "a", present, fromCopy)
 		mustAdd(t, f, "new")
 		if added, err := m.Add(t.Context(), "b"); added || err != nil {
-			t.Errorf("Add within MaxTrust: %v, %v", added, err)
+			t.Errorf("Add within MaxTrust: %v, %v, want false", added, err)
 		}
 		if added, err := m.AddThrough(t.Context(), "c"); !added || err != nil {
 			t.Errorf("AddThrough: %v, %v, want new", added, err)
@@ -149,17 +147,17 @@ func TestMirrorOfAFilterThatWasMadeAnew(t *testing.T) {
 		wantLookUp(t, s, m, "a", absent, inOneRequest)
 		wantLookUp(t, s, m, "new", present, inOneRequest)
 
-		// The filter is gone: an error, and the copy forgets its items.
+		// The filter is gone. Calls fail, and the copy forgets its items.
 		if _, err := f.Delete(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := m.Exists(t.Context(), "x"); !errors.Is(err, bloom.ErrNotFound) {
-			t.Errorf("Exists of a missing filter: %v", err)
+			t.Errorf("Exists of a missing filter: %v, want ErrNotFound", err)
 		}
 		if _, err := m.Exists(t.Context(), "c"); !errors.Is(err, bloom.ErrNotFound) {
-			t.Errorf("an item of a filter that is known to be gone: %v", err)
+			t.Errorf("an item of a filter that is known to be gone: %v, want ErrNotFound", err)
 		}
-		// Another filter.
+		// Another filter takes its place.
 		mustAdd(t, f, "c")
 		wantLookUp(t, s, m, "c", present, inOneRequest)
 		if _, err := f.Delete(t.Context()); err != nil {
@@ -168,10 +166,10 @@ func TestMirrorOfAFilterThatWasMadeAnew(t *testing.T) {
 		mustAdd(t, handle(t, s.Client(), bloom.Config{Capacity: 55, FPRate: 0.01}), "c")
 		var mismatch *bloom.MismatchError
 		if _, err := m.Exists(t.Context(), "x"); !errors.As(err, &mismatch) {
-			t.Errorf("Exists of another filter: %v", err)
+			t.Errorf("Exists of another filter: %v, want a MismatchError", err)
 		}
 		if _, err := m.Exists(t.Context(), "c"); !errors.As(err, &mismatch) {
-			t.Errorf("an item of a filter that is known to be gone: %v", err)
+			t.Errorf("an item, once another filter is known: %v, want a MismatchError", err)
 		}
 	})
 }

@@ -22,7 +22,7 @@ func must(cfg bloom.Config) bloom.Config {
 	return cfg
 }
 
-// After an eviction of a filter that must exist, Add and AddAll make no empty
+// With MustExist, Add and AddAll do not replace an evicted filter by an empty
 // one.
 func TestMustExistCreatesNothing(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
@@ -44,7 +44,7 @@ func TestMustExistCreatesNothing(t *testing.T) {
 		}
 		check()
 		if created, err := f.Create(t.Context()); !created || err != nil {
-			t.Fatalf("Create = %v, %v", created, err)
+			t.Fatalf("Create = %v, %v, want true", created, err)
 		}
 		add(t, f, "a", true)
 		add(t, f, "a", false)
@@ -55,7 +55,7 @@ func TestMustExistCreatesNothing(t *testing.T) {
 	})
 }
 
-// The batch is that of any other filter, however many operations it takes.
+// A batch works as for any other filter, however many operations it takes.
 func TestMustExistInBatches(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		for _, limit := range []int{0, 20_000} {
@@ -92,7 +92,7 @@ func TestMustExistInBatches(t *testing.T) {
 	})
 }
 
-// An Add is a script, and that calls a read and a write.
+// Each Add runs a script, which calls one read and one write.
 func TestMustExistCost(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		f := handle(t, s.Client(), must(expiring(time.Hour)))
@@ -150,8 +150,7 @@ func TestMustExistAfterALostAnswer(t *testing.T) {
 	})
 }
 
-// A server that does not know the flags of scripts gets the script without,
-// from then on.
+// A server that does not know the flags of scripts is sent them no more.
 func TestServerWithoutScriptFlags(t *testing.T) {
 	refusals := []string{
 		"ERR Unexpected flag in script shebang: allow-key-locking",
@@ -163,30 +162,30 @@ func TestServerWithoutScriptFlags(t *testing.T) {
 			f := handle(t, s.Client(), must(small()))
 			s.Inject(upstashtest.ErrorObject(words))
 			if created, err := f.Create(t.Context()); !created || err != nil {
-				t.Fatalf("%s: Create = %v, %v", words, created, err)
+				t.Fatalf("%s: Create = %v, %v, want true", words, created, err)
 			}
 			s.ResetStats()
 			add(t, f, "a", true)
 			if n := s.Stats().Requests; n != 1 {
-				t.Errorf("%s: %d requests for the next, want 1", words, n)
+				t.Errorf("%s: %d requests for the next Add, want 1", words, n)
 			}
 			c := s.Client()
 			g := handle(t, c, must(small()))
 			s.Inject(upstashtest.ErrorObject(words))
 			add(t, g, "b", true)
-			c = s.Client() // the last one knows already
+			c = s.Client() // the last client knows already
 			fresh, second := handle(t, c, must(small())), handle(t, c, must(small()))
 			s.Inject(upstashtest.CommandError(words))
 			answers, err := bloom.AddIn(t.Context(), "c", fresh, second)
 			if err != nil || !answers[0].Yes || answers[1].Yes {
-				t.Errorf("%s: AddIn = %v, %v", words, answers, err)
+				t.Errorf("%s: AddIn = %v, %v, want the first alone new", words, answers, err)
 			}
 		}
 	})
 }
 
-// flagless refuses scripts with a line of flags, as Redis does. It holds the
-// first `together` requests back until all of them have come.
+// flagless refuses scripts that begin with flags, as an old Redis does. It
+// holds the first together requests until all of them have come.
 type flagless struct {
 	next     upstash.Transport
 	together int
@@ -216,8 +215,8 @@ func (f *flagless) RoundTrip(ctx context.Context, req *upstash.Request, resp *up
 	return nil
 }
 
-// TestFirstScriptsAtOnce: what a command carried decides whether it is sent
-// again, not what others have learned in the meantime.
+// Whether TestFirstScriptsAtOnce sends a command again depends on what that
+// command carried, not on what others learned meanwhile.
 func TestFirstScriptsAtOnce(t *testing.T) {
 	const together = 8
 	s := upstashtest.NewServer(t)
@@ -242,23 +241,23 @@ func TestFirstScriptsAtOnce(t *testing.T) {
 		t.Errorf("%d created the filter, want 1; %d scripts were refused, want %d",
 			created.Load(), first.refused.Load(), together)
 	}
-	// What one handle has met, the next one of the same client knows.
+	// All handles of a client share what one of them learned.
 	add(t, handle(t, s.Client(upstash.WithTransport(first)), must(small())), "a", true)
 	n := first.refused.Load()
 	c := s.Client(upstash.WithTransport(first))
 	g := handle(t, c, must(small()))
 	answers, err := bloom.AddIn(t.Context(), "x", g, g)
 	if err != nil || !answers[0].Yes || answers[1].Yes {
-		t.Errorf("AddIn of one filter twice = %v, %v", answers, err)
+		t.Errorf("AddIn of one filter twice = %v, %v, want the first alone new", answers, err)
 	}
 	add(t, handle(t, c, must(small())), "b", true)
 	if got := first.refused.Load() - n; got != 1 {
-		t.Errorf("%d requests of the client were refused, want the first alone", got)
+		t.Errorf("%d requests of the client were refused, want 1", got)
 	}
 }
 
-// A token that may not run scripts: the error is the server's, and nothing has
-// run.
+// If a token may not run scripts, calls return the server's error and nothing
+// runs.
 func TestTokenWithoutScripts(t *testing.T) {
 	s := upstashtest.NewServer(t)
 	s.DenyFunc(func(command []string) bool { return command[0] == "EVAL" })
@@ -278,8 +277,7 @@ func TestTokenWithoutScripts(t *testing.T) {
 	}
 }
 
-// TestLookUpAfterAScript: a look-up sends its own command, whatever the request
-// before it sent.
+// A look-up sends its own command, whatever the previous request was.
 func TestLookUpAfterAScript(t *testing.T) {
 	s := upstashtest.NewServer(t)
 	var sent []string
@@ -293,8 +291,8 @@ func TestLookUpAfterAScript(t *testing.T) {
 	if _, err := f.Create(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	add(t, f, "first", true) // which sends the script's text
-	for range 20 {           // the pool may return another request than the last one
+	add(t, f, "first", true) // sends the script's text
+	for range 20 {           // the pool may not return the last request
 		sent = nil
 		if _, err := f.Add(t.Context(), "a"); err != nil {
 			t.Fatal(err)
@@ -306,8 +304,8 @@ func TestLookUpAfterAScript(t *testing.T) {
 	}
 }
 
-// A batch that stops half way, because the string may not grow, is not taken
-// for one that did nothing.
+// A batch that stops halfway because the string may not grow must not report
+// that nothing was done.
 func TestMustExistStopsHalfWay(t *testing.T) {
 	s := upstashtest.NewServer(t, upstashtest.WithMaxRecord(100_000)) // of 132,524 bytes
 	f := handle(t, s.Client(), sparse())
@@ -327,7 +325,7 @@ func TestMustExistStopsHalfWay(t *testing.T) {
 		}
 	}
 	if len(items) < 200 {
-		t.Fatalf("%d items", len(items))
+		t.Fatalf("%d items, want 200 or more", len(items))
 	}
 	add(t, f, items[0], true)
 	items = append(items[1:], numbered("item", 100)...)

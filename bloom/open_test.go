@@ -117,7 +117,7 @@ func TestOpenRefuses(t *testing.T) {
 	})
 }
 
-// A nil option is none.
+// A nil option is ignored.
 func TestOpenTakesANilOption(t *testing.T) {
 	s := upstashtest.NewServer(t)
 	add(t, handle(t, s.Client(), small()), "a", true)
@@ -156,7 +156,7 @@ func TestOpenOptions(t *testing.T) {
 	})
 }
 
-// An option that a type cannot heed is refused before anything is sent.
+// An option that a type does not support is refused before anything is sent.
 func TestOpenRefusesOptions(t *testing.T) {
 	s := upstashtest.NewServer(t)
 	c := s.Client()

@@ -44,7 +44,7 @@ func TestPositionsProperties(t *testing.T) {
 
 			got := g.Positions(slices.Clone(prefix), item)
 			if !slices.Equal(got[:len(prefix)], prefix) {
-				t.Fatal("dst is not kept")
+				t.Fatal("Positions changed what was in dst")
 			}
 			got = got[len(prefix):]
 			if len(got) != g.Hashes {
@@ -58,7 +58,7 @@ func TestPositionsProperties(t *testing.T) {
 			if !slices.Equal(g.Positions(nil, item), got) {
 				t.Fatal("not deterministic")
 			}
-			// More hashes do not move the others.
+			// More hashes do not move the first ones.
 			if more := g; more.Hashes < maxHashes-1 {
 				more.Hashes += 2
 				if !slices.Equal(more.Positions(nil, item)[:g.Hashes], got) {
@@ -69,7 +69,7 @@ func TestPositionsProperties(t *testing.T) {
 	}
 }
 
-// The format's definition of each scheme, in big integers.
+// The format's definition of each scheme, computed with big integers.
 func TestPositionsAgainstDefinition(t *testing.T) {
 	t.Run("scheme=blocked", rapid.MakeCheck(func(t *rapid.T) {
 		g := drawGeometry(t, SchemeBlocked)
@@ -124,8 +124,8 @@ func TestPositionsAgainstDefinition(t *testing.T) {
 
 func bigUint(n uint64) *big.Int { return new(big.Int).SetUint64(n) }
 
-// The words of an item are its positions, each word once and each position in
-// the mask of its word.
+// The words of an item cover its positions: each word once, each position in
+// its word's mask.
 func TestWordsArePositions(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		g := drawGeometry(t, SchemeBlocked)
@@ -146,8 +146,8 @@ func TestWordsArePositions(t *testing.T) {
 	})
 }
 
-// The two bits of a word are never one, and all pairs of different bits come
-// up.
+// The two bits of a word always differ, and every pair of different bits
+// occurs.
 func TestBlockedBits(t *testing.T) {
 	pairs := map[[2]uint64]bool{}
 	for x := range uint64(53 * 52) {
@@ -186,14 +186,14 @@ func TestPositionsDependOnSeed(t *testing.T) {
 		g.Seed = seed
 		seen[g.Positions(nil, "item")[0]] = true
 	}
-	// Two of a thousand fall on one of 2^32 cells once in 8,600 tries.
+	// In 1,000 draws from 2^32 cells, two are equal once in 8,600 tries.
 	if len(seen) < 999 {
-		t.Errorf("1,000 seeds have %d first positions", len(seen))
+		t.Errorf("1,000 seeds have %d first positions, want at least 999", len(seen))
 	}
 }
 
-// Positions reach both ends of the largest filter, where a 32-bit sum would
-// overflow.
+// Positions reach both ends of the largest filter. A 32-bit sum would overflow
+// there.
 func TestPositionsCoverLargestFilter(t *testing.T) {
 	const m = maxStringBits - headerBits
 	for _, scheme := range schemes {
@@ -204,7 +204,7 @@ func TestPositionsCoverLargestFilter(t *testing.T) {
 			dst = g.Positions(dst[:0], "item"+strconv.Itoa(i))
 			lowest, highest = min(lowest, slices.Min(dst)), max(highest, slices.Max(dst))
 		}
-		// 126,000 draws miss the outer 1/1,000 at one end with a chance of
+		// The chance that 126,000 draws miss the outer 1/1,000 at one end is
 		// e^-126.
 		if highest >= m || lowest > m/1000 || highest < m-m/1000 {
 			t.Errorf("%v: positions from %d to %d of %d", scheme, lowest, highest, uint64(m))

@@ -1,7 +1,7 @@
 //go:build !race
 
-// A hundred million positions take the race detector minutes, and nothing here
-// runs at once.
+// The race detector would need minutes for a hundred million positions, and
+// nothing here runs concurrently.
 
 package bloom
 
@@ -16,7 +16,7 @@ import (
 	"github.com/upbloom/upbloom/internal/testkit/testenv"
 )
 
-// bitset is a filter's body in memory, with no format.
+// bitset is the body of a filter in memory, without the format.
 type bitset []uint64
 
 func newBitset(m uint64) bitset { return make(bitset, (m+63)/64) }
@@ -51,13 +51,13 @@ type measurement struct {
 
 func (m measurement) rate() float64 { return float64(m.falsePositives) / float64(m.queries) }
 
-// measure fills filters with n items each and asks for items that were never
-// added. Of one small filter the fill alone can be off by a tenth, so that they
-// get several. Items and seeds are fixed, and so is the outcome.
+// measure fills filters with n items each, and asks for items that were never
+// added. It takes several small filters, because the fill of one can be off by
+// a tenth. Items and seeds are fixed, and so is the outcome.
 func measure(g Geometry, n, queries, filters int) measurement {
 	m := measurement{queries: queries / filters * filters}
 	dst := make([]uint64, 0, maxHashes)
-	first := g // most queries need no more than the first two positions
+	first := g // most queries end after the first two positions
 	first.Hashes = min(2, g.Hashes)
 	for filter := range filters {
 		if g.Scheme != SchemeFNV1a {
@@ -87,15 +87,15 @@ func measure(g Geometry, n, queries, filters int) measurement {
 	return m
 }
 
-// Measured rates are within 5% of the formula, at the capacity and at twice the
-// capacity, with 2,000 or more false positives to expect a case. So are those
-// of the live formula, and estimates are within 2%. The classic formula is
-// itself a few percent low at n = 100, which may be off by 20%.
+// Measured rates are within 5% of the formula, at capacity and at twice the
+// capacity, with at least 2,000 expected false positives in each case. The live
+// formula is within 5% too, and estimates are within 2%. At n = 100 the classic
+// formula itself is a few percent low, so 20% are allowed.
 func TestMeasuredRates(t *testing.T) {
 	for _, scheme := range []Scheme{SchemeBlocked, SchemeXXH3} {
 		for n, filters := range map[int]int{100: 200, 1_000: 50, 10_000: 5, 100_000: 1} {
 			for _, p := range []float64{0.1, 0.01, 0.001, 0.0001} {
-				// Twenty million queries take their time.
+				// Twenty million queries take long.
 				if p == 0.0001 && (scheme != SchemeBlocked || !testenv.Long()) ||
 					p == 0.001 && n != 1000 && !testenv.Long() {
 					continue
@@ -128,7 +128,7 @@ func measuredRate(t *testing.T, g Geometry, n, filters int, spread float64) {
 		t.Errorf("%d false negatives", got.falseNegatives)
 	}
 	if most := want * float64(got.queries); most < 2_000 {
-		t.Errorf("%.0f false positives to expect are too few to tell", most)
+		t.Errorf("%.0f expected false positives are too few to tell", most)
 	}
 	if off := math.Abs(got.rate()/want - 1); off > spread {
 		t.Errorf("measured %v, formula %v: off by %.1f%%", got.rate(), want, 100*off)
@@ -141,8 +141,8 @@ func measuredRate(t *testing.T, g Geometry, n, filters int, spread float64) {
 	}
 }
 
-// The documented price of SchemeFNV1a: 2 to 10 times the rate if m is even, and
-// still no false negative.
+// SchemeFNV1a documents its price: 2 to 10 times the rate if m is even. It must
+// not have false negatives.
 func TestMeasuredRatesFNV1a(t *testing.T) {
 	const n, p = 1_000, 0.001
 	g, err := Config{Capacity: n, FPRate: p, Scheme: SchemeFNV1a}.Geometry()

@@ -10,8 +10,8 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
-// reads are the calls that a read-only client may make, each of a new handle of
-// c.
+// reads returns the calls that a read-only client may make, each on a new
+// handle.
 func reads(t *testing.T, c *upstash.Client, cfg bloom.Config) map[string]func() error {
 	ops := operationsOf(t, handle(t, c, cfg))
 	delete(ops, "Add")
@@ -69,8 +69,8 @@ func TestReadOnlyClient(t *testing.T) {
 	})
 }
 
-// A client with a read-only token, but without the option, asks twice. A "yes"
-// is one; a "no" may be that of a replica that lags.
+// A client with a read-only token, but without the option, asks twice. It
+// trusts a "yes", but a "no" may come from a lagging replica.
 func TestReadOnlyTokenWithoutTheOption(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		for _, cfg := range []bloom.Config{small(), expiring(time.Hour)} {

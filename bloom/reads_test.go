@@ -18,7 +18,7 @@ func reading(r bloom.Reads) bloom.Config {
 	return cfg
 }
 
-// lagging makes a database whose nearest region stays as put left it, while the
+// lagging makes a database whose nearest region stays as put left it. The
 // primary has a filter with the item "a".
 func lagging(t *testing.T, put func(s *upstashtest.Server)) *upstashtest.Server {
 	t.Helper()
@@ -30,7 +30,8 @@ func lagging(t *testing.T, put func(s *upstashtest.Server)) *upstashtest.Server 
 	return s
 }
 
-// behind is what a region may say of a key at which the primary has a filter.
+// behind returns what a region may have at a key where the primary has a
+// filter.
 func behind(t *testing.T) map[string]func(s *upstashtest.Server) {
 	return map[string]func(s *upstashtest.Server){
 		"nothing": func(*upstashtest.Server) {},
@@ -43,7 +44,7 @@ func behind(t *testing.T) map[string]func(s *upstashtest.Server) {
 	}
 }
 
-// By default a region is not asked, whatever it would say.
+// By default no region is asked, whatever it would answer.
 func TestReadsPrimary(t *testing.T) {
 	for name, put := range behind(t) {
 		s := lagging(t, put)
@@ -52,13 +53,13 @@ func TestReadsPrimary(t *testing.T) {
 		exists(t, f, "a", true)
 		exists(t, f, "b", false)
 		if n := s.Stats().Requests; n != 2 {
-			t.Errorf("%s: %d requests for two look-ups", name, n)
+			t.Errorf("%s: %d requests for two look-ups, want 2", name, n)
 		}
 	}
 }
 
-// Only the "yes" of a region counts. After any other answer the primary is asked,
-// and the handle remembers nothing of what the region said.
+// A region's "yes" counts. After any other answer the primary is asked, and the
+// handle remembers nothing of what the region said.
 func TestReadsNearestFirst(t *testing.T) {
 	for name, put := range behind(t) {
 		t.Run(name, func(t *testing.T) {
@@ -81,7 +82,7 @@ func TestReadsNearestFirst(t *testing.T) {
 			s.ResetStats()
 			add(t, f, "d", true)
 			if n := s.Stats().Requests; n != 1 {
-				t.Errorf("an Add after the region's words took %d requests", n)
+				t.Errorf("an Add after the region's answer took %d requests, want 1", n)
 			}
 
 			s.CatchUp()
@@ -94,7 +95,7 @@ func TestReadsNearestFirst(t *testing.T) {
 	}
 }
 
-// A filter that the primary no longer has is ErrNotFound, though a region has
+// A filter that the primary no longer has is ErrNotFound, even if a region has
 // it.
 func TestReadsNearestFirstOfAMissingFilter(t *testing.T) {
 	s := upstashtest.NewServer(t)
@@ -105,11 +106,11 @@ func TestReadsNearestFirstOfAMissingFilter(t *testing.T) {
 	if found, err := f.Exists(t.Context(), "b"); found || !errors.Is(err, bloom.ErrNotFound) {
 		t.Errorf("Exists = %v, %v, want ErrNotFound", found, err)
 	}
-	exists(t, f, "a", true) // a "yes" of the region's: the filter was there a moment ago
+	exists(t, f, "a", true) // the region's "yes": the filter was there a moment ago
 }
 
-// If a region's answer is none, or breaks off in the middle, the primary is asked
-// about all items.
+// If a region sends no answer, or half of one, the primary is asked for all
+// items.
 func TestReadsNearestFirstAfterABadAnswer(t *testing.T) {
 	items := numbered("item", 20)
 	asked := append(numbered("item", 10), numbered("other", 10)...)
@@ -128,10 +129,10 @@ func TestReadsNearestFirstAfterABadAnswer(t *testing.T) {
 		s.Inject(fault)
 		got, err := f.ExistsAll(t.Context(), asked)
 		if err != nil || !slices.Equal(got, want) {
-			t.Errorf("%v: ExistsAll = %v, %v", fault, got, err)
+			t.Errorf("%v: ExistsAll = %v, %v, want the first ten found", fault, got, err)
 		}
 	}
-	// Half an answer, whose second word cannot be one.
+	// Half an answer: its second word is impossible.
 	cfg := reading(bloom.ReadsNearestFirst)
 	cfg.Hashes = 2
 	h := headerWordOf(cfg)
@@ -143,7 +144,7 @@ func TestReadsNearestFirstAfterABadAnswer(t *testing.T) {
 	}
 }
 
-// The second request of a batch is about only the items that the region did not
+// The second request of a batch asks only for the items that the region did not
 // find.
 func TestReadsNearestFirstAsksAgainForWhatWasNotFound(t *testing.T) {
 	s := upstashtest.NewServer(t)
@@ -171,7 +172,7 @@ func TestReadsNearestFirstAsksAgainForWhatWasNotFound(t *testing.T) {
 	}
 }
 
-// ReadsNearest takes what a region says, a "no" too, and asks once.
+// ReadsNearest accepts what a region says, even a "no", and asks once.
 func TestReadsNearest(t *testing.T) {
 	for name, put := range behind(t) {
 		s := lagging(t, put)
@@ -179,17 +180,17 @@ func TestReadsNearest(t *testing.T) {
 		s.ResetStats()
 		found, err := f.Exists(t.Context(), "a")
 		if found || (err == nil) != (name == "an empty one") {
-			t.Errorf("%s: Exists = %v, %v", name, found, err)
+			t.Errorf("%s: Exists = %v, %v, want false, and no error only of an empty filter", name, found, err)
 		}
 		if n := s.Stats().Requests; n != 1 {
-			t.Errorf("%s: %d requests", name, n)
+			t.Errorf("%s: %d requests, want 1", name, n)
 		}
-		add(t, f, "b", true) // nothing of it is remembered
+		add(t, f, "b", true) // the handle remembers nothing of it
 	}
 }
 
-// With a token that may not ask the primary there is an error, never a "no", and
-// the handle remembers nothing of it.
+// With a token that may not ask the primary, a look-up is an error, never a
+// "no". The handle remembers nothing of it.
 func TestATokenThatMayNotAskThePrimary(t *testing.T) {
 	for name, put := range behind(t) {
 		for _, missing := range []bool{false, true} {

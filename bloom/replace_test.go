@@ -11,8 +11,8 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
-// After Replace the filter holds what the Local holds and no more. Its TTL
-// stays, and its birth number is another.
+// After Replace the filter holds exactly what the Local holds. The TTL stays,
+// the birth number changes.
 func TestReplaceIsTheLocal(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		cfg, parts := inParts(middling())
@@ -56,7 +56,7 @@ func TestReplaceIsTheLocal(t *testing.T) {
 	})
 }
 
-// If a reply is lost, even the last one, the birth number shows that Replace
+// If replies are lost, even the last one, the birth number shows that Replace
 // ran. A second attempt does not remove what was added after the first.
 func TestReplaceRunsOnce(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
@@ -144,8 +144,7 @@ func TestReplaceLeavesOtherDataAlone(t *testing.T) {
 	})
 }
 
-// A filter moves to another size without downtime in the steps of Replace's
-// doc.
+// The steps in Replace's doc move a filter to another size without downtime.
 func TestMoveWithoutDowntime(t *testing.T) {
 	s := upstashtest.NewServer(t)
 	ctx, c := t.Context(), s.Client()
@@ -175,7 +174,7 @@ func TestMoveWithoutDowntime(t *testing.T) {
 	wantMails(t, v2, 0, 1200)
 }
 
-// A part of unknown outcome is a key of its own: the filter is as it was.
+// A part of unknown outcome is at a key of its own. The filter has not changed.
 func TestLoadThatLosesAPartIsSafeToRetry(t *testing.T) {
 	s := upstashtest.NewServer(t)
 	f := handle(t, once(s), middling())

@@ -6,9 +6,8 @@ import (
 	"testing"
 )
 
-// FuzzExistsReply lets Exists meet any response body. Whatever it takes for an
-// answer must be one to another reader of JSON as well: the header, and k bits
-// that are 0 or 1.
+// FuzzExistsReply gives Exists any response body. A body that it accepts must
+// be valid for another JSON reader too: the header, and k bits that are 0 or 1.
 func FuzzExistsReply(f *testing.F) {
 	header := newWireFilter(f, SchemeXXH3, nil).rec.header
 	for _, result := range []string{
@@ -47,7 +46,7 @@ func FuzzExistsReply(f *testing.F) {
 			all = all && *bit == 1
 		}
 		if found != all {
-			t.Fatalf("found: %v, want %v", found, all)
+			t.Fatalf("Exists = %v, want %v", found, all)
 		}
 	})
 }

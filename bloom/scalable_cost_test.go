@@ -10,8 +10,8 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
-// TestScalableRequestsAndCommands counts at the server what each call costs. The
-// steps build on one another.
+// TestScalableRequestsAndCommands counts at the server what each call costs.
+// Each step builds on those before it.
 func TestScalableRequestsAndCommands(t *testing.T) {
 	neverByLot(t)
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
@@ -51,7 +51,8 @@ func TestScalableRequestsAndCommands(t *testing.T) {
 			{"Add of it", 1, 1, addOne(cold, "d")},
 			{"AddAll of 15", 1, 1, addAll(f, numbered("x", 15))},
 			{"AddAll of 15 of a new handle", 2, 2, addAll(scalable(t, c, growing()), numbered("y", 15))},
-			// EVAL, BITFIELD_RO, BITCOUNT, and BITFIELD with another BITCOUNT if it grows
+			// EVAL, BITFIELD_RO and BITCOUNT. If the filter grows, BITFIELD and
+			// a second BITCOUNT as well.
 			{"AddAll of 16", 2, 4, addAll(f, numbered("x", 16))},
 			{"AddAll of 1,000, which grows", 2, 6, addAll(f, thousand)},
 			{"AddAll of 1,000 again", 2, 4, addAll(f, thousand)},
@@ -71,7 +72,7 @@ func TestScalableRequestsAndCommands(t *testing.T) {
 			{"Delete by another", 1, 3, func() error { _, err := cold.Delete(ctx); return err }},
 			{"AddAll of 1,001, no filter, with a TTL", 3, 8, addAll(old, numbered("item", 1001))},
 			{"Delete by another", 1, 3, func() error { _, err := cold.Delete(ctx); return err }},
-			// The Add, the move to a new layer and the TTL.
+			// The Add, the move to a new layer, and the TTL.
 			{"Add, deleted meanwhile", 3, 10, addOne(old, "a")},
 			{"Rename", 1, 3, func() error { return old.Rename(ctx, "elsewhere") }},
 			{"Add after Rename", 3, 6, addOne(old, "a")},
@@ -88,14 +89,14 @@ func TestScalableRequestsAndCommands(t *testing.T) {
 	})
 }
 
-// By chance, one new item in a 64th of the newest layer's capacity is followed by
-// a look at its fill.
+// A new item is followed by a look at the fill with a chance of 64 in the
+// newest layer's capacity.
 func TestScalableLooks(t *testing.T) {
 	neverByLot(t)
 	s := upstashtest.NewServer(t)
 	c := s.Client()
 	cfg := growing()
-	cfg.BatchParallel = 1 // requests at once find room for all of them together
+	cfg.BatchParallel = 1 // simultaneous requests find room for all of them together
 	f := scalable(t, c, cfg)
 	for _, n := range []int{1000, 4000} {
 		if _, err := f.AddAll(t.Context(), numbered("item", n)); err != nil {
@@ -105,7 +106,7 @@ func TestScalableLooks(t *testing.T) {
 	if n := layersAt(t, s); n != 2 {
 		t.Fatalf("%d layers, want 2", n)
 	}
-	// 5,000 items are in: the second layer is full.
+	// With 5,000 items, the second layer is full.
 	for _, step := range []struct {
 		lot      float64
 		item     string
@@ -130,7 +131,7 @@ func TestScalableLooks(t *testing.T) {
 	}
 }
 
-// How long the requests are that the documentation speaks of.
+// The documentation names the size of a request of 1,000 items.
 func TestScalableRequestBytes(t *testing.T) {
 	neverByLot(t)
 	c, w := watch(t, upstashtest.NewServer(t))
@@ -143,10 +144,10 @@ func TestScalableRequestBytes(t *testing.T) {
 		t.Fatal(err)
 	}
 	sizes := []int{}
-	for _, body := range w.Bodies[1:] { // behind the look for room
+	for _, body := range w.Bodies[1:] { // after the look for room
 		sizes = append(sizes, len(body)/10_000*10)
 	}
 	if !slices.Equal(sizes, []int{350, 270}) {
-		t.Errorf("requests of %d KB", sizes)
+		t.Errorf("requests of %d KB, want 350 and 270", sizes)
 	}
 }

@@ -49,7 +49,7 @@ func TestScalableConfig(t *testing.T) {
 	}
 }
 
-// How many layers there can be depends on the size of the first.
+// The number of layers depends on the size of the first.
 func TestScalableMaxLayers(t *testing.T) {
 	s := upstashtest.NewServer(t)
 	for _, want := range []struct {
@@ -82,7 +82,7 @@ func TestOpenScalable(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		ctx, c := t.Context(), s.Client()
 		if _, err := bloom.OpenScalable(ctx, c, key); !errors.Is(err, bloom.ErrNotFound) {
-			t.Errorf("OpenScalable of no filter: %v", err)
+			t.Errorf("OpenScalable of a missing filter: %v, want ErrNotFound", err)
 		}
 		cfg := growing()
 		cfg.Seed = 42
@@ -123,7 +123,7 @@ func TestOpenScalable(t *testing.T) {
 
 func errorOf[T any](_ T, err error) error { return err }
 
-// A filter of another kind or size is a mismatch, and other data are left alone.
+// A filter of another kind or size is a mismatch. Other data stays as it is.
 func TestScalableMismatch(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		ctx, c := t.Context(), s.Client()
@@ -164,7 +164,7 @@ func TestScalableMismatch(t *testing.T) {
 				var m *bloom.MismatchError
 				isMismatch := errors.As(err, &m)
 				if call == "Create" && name == "wrong layers" {
-					continue // the string is of the kind and the size
+					continue // the string has the right kind and size
 				}
 				if want := name == "filter" || name == "larger"; isMismatch != want ||
 					!want && !errors.Is(err, bloom.ErrNotFilter) {
@@ -178,7 +178,7 @@ func TestScalableMismatch(t *testing.T) {
 	})
 }
 
-// With MustExist an Add makes nothing, and a filter that Create made grows.
+// With MustExist, Add makes nothing. A filter that Create made grows.
 func TestScalableMustExist(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		ctx := t.Context()
@@ -223,8 +223,8 @@ func TestScalableMustExist(t *testing.T) {
 	})
 }
 
-// A region may lag behind: what it says of the layers is not remembered, and its
-// "yes" counts.
+// A lagging region's "yes" counts, but what it says of the layers is not
+// remembered.
 func TestScalableReads(t *testing.T) {
 	neverByLot(t)
 	s := upstashtest.NewServer(t)

@@ -11,7 +11,7 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
-// refuseScripts makes the server refuse EVAL, as to a token that may not run it.
+// refuseScripts makes the server refuse EVAL, as if the token may not run it.
 func refuseScripts(s *upstashtest.Server) {
 	s.InjectFunc(func(_ int64, q upstashtest.RequestInfo) upstashtest.Fault {
 		if strings.HasPrefix(q.Commands[0], "EVAL") {
@@ -21,23 +21,24 @@ func refuseScripts(s *upstashtest.Server) {
 	})
 }
 
-// A token that may not run EVAL adds items and looks them up. The Add that should
-// have looked at the fill says that the filter cannot grow, beside its answer.
+// A token that may not run EVAL can add items and look them up. An Add that
+// should look at the fill returns its answer, and an error that the filter
+// cannot grow.
 func TestScalableGrowthRefused(t *testing.T) {
 	neverByLot(t)
 	s := upstashtest.NewServer(t)
 	ctx, f := t.Context(), scalable(t, s.Client(), growing())
 	refuseScripts(s)
 	if added, err := f.Add(ctx, "a"); !added || err != nil {
-		t.Fatalf("without a look: %v, %v", added, err)
+		t.Fatalf("without a look: Add = %v, %v, want true", added, err)
 	}
 	bloom.SetLot(func() float64 { return 0 })
 	added, err := f.Add(ctx, "b")
 	if !added || !errors.Is(err, bloom.ErrNoGrowth) || !bloom.InFilter(err) || upstash.SafeToRetry(err) {
-		t.Errorf("with a look: %v, %v", added, err)
+		t.Errorf("with a look: Add = %v, %v, want true and ErrNoGrowth", added, err)
 	}
 	if added, err := f.Add(ctx, "b"); added || err != nil {
-		t.Errorf("an item that is in: %v, %v", added, err)
+		t.Errorf("an item that is in: Add = %v, %v, want false", added, err)
 	}
 	answers, err := f.AddAll(ctx, []string{"b", "c"})
 	if len(answers) != 2 || answers[0] || !answers[1] || !errors.Is(err, bloom.ErrNoGrowth) || !bloom.InFilter(err) {
@@ -54,7 +55,8 @@ func TestScalableGrowthRefused(t *testing.T) {
 	}
 }
 
-// The TTL of a filter that cannot grow is settled, or both are said.
+// If the filter cannot grow, its TTL is settled all the same. If that is
+// refused too, the error says both.
 func TestScalableGrowthRefusedWithTTL(t *testing.T) {
 	neverByLot(t)
 	s := upstashtest.NewServer(t)
@@ -62,7 +64,7 @@ func TestScalableGrowthRefusedWithTTL(t *testing.T) {
 	cfg.TTL = time.Hour
 	f := scalable(t, s.Client(), cfg)
 	bloom.SetLot(func() float64 { return 0 })
-	refused := false // the first script alone, which is the growth
+	refused := false // only the first script, which is the growth
 	s.InjectFunc(func(_ int64, q upstashtest.RequestInfo) upstashtest.Fault {
 		if strings.HasPrefix(q.Commands[0], "EVAL") && !refused {
 			refused = true
@@ -72,10 +74,10 @@ func TestScalableGrowthRefusedWithTTL(t *testing.T) {
 	})
 	added, err := f.Add(t.Context(), "a")
 	if !added || !errors.Is(err, bloom.ErrNoGrowth) || errors.Is(err, bloom.ErrNoTTL) {
-		t.Errorf("%v, %v", added, err)
+		t.Errorf("Add = %v, %v, want true and ErrNoGrowth alone", added, err)
 	}
 	if ttl := do(t, s, "PTTL", key); ttl.(int64) <= 0 {
-		t.Errorf("PTTL %v", ttl)
+		t.Errorf("PTTL = %v, want more than 0", ttl)
 	}
 	s.FlushAll()
 	refuseScripts(s)

@@ -24,14 +24,14 @@ func scalable(t *testing.T, c *upstash.Client, cfg bloom.ScalableConfig) *bloom.
 	return s
 }
 
-// layersAt returns how many layers the string at key says it has.
+// layersAt returns the number of layers in the word at key.
 func layersAt(t *testing.T, s *upstashtest.Server) int64 {
 	t.Helper()
 	return do(t, s, "BITFIELD_RO", key, "GET", "u4", "129").([]any)[0].(int64)
 }
 
-// Items that were added are found, and are new once, while the filter grows from
-// one layer to three, whichever handle adds them.
+// Items are new once, and found from then on, while the filter grows from one
+// layer to three, whichever handle adds them.
 func TestScalableGrows(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		ctx, c := t.Context(), s.Client()
@@ -52,7 +52,7 @@ func TestScalableGrows(t *testing.T) {
 			}
 		}
 		if falselySeen > 60 {
-			t.Errorf("%d of %d new items are seen", falselySeen, len(items))
+			t.Errorf("%d of %d new items were reported as seen, want 60 at most", falselySeen, len(items))
 		}
 		if n := layersAt(t, s); n != 3 {
 			t.Errorf("%d layers, want 3", n)
@@ -60,7 +60,7 @@ func TestScalableGrows(t *testing.T) {
 		for i := range 300 {
 			item := items[rand.IntN(len(items))]
 			if added, err := handles[i%3].Add(ctx, item); added || err != nil {
-				t.Fatalf("Add again = %v, %v", added, err)
+				t.Fatalf("Add again = %v, %v, want false", added, err)
 			}
 		}
 		found, err := scalable(t, c, growing()).ExistsAll(ctx, items)
@@ -79,8 +79,8 @@ func TestScalableGrows(t *testing.T) {
 	})
 }
 
-// A request of many items finds room for them, in a filter that is there and in
-// one that is not.
+// A request of many items makes room for them, whether the filter exists or
+// not.
 func TestScalableBatchFindsRoom(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		ctx, c := t.Context(), s.Client()
@@ -89,7 +89,7 @@ func TestScalableBatchFindsRoom(t *testing.T) {
 			layers int64
 		}{{10, 1}, {500, 1}, {600, 2}, {3000, 2}, {2000, 3}, {9000, 3}} {
 			cfg := growing()
-			cfg.BatchParallel = 1 // a request that is nearly over still counts as under way
+			cfg.BatchParallel = 1 // a request that is nearly done still counts as under way
 			f := scalable(t, c, cfg)
 			got, err := f.AddAll(ctx, numbered(fmt.Sprint(step.items), step.items))
 			if err != nil || count(got) < step.items*98/100 {
@@ -107,7 +107,7 @@ func TestScalableBatchFindsRoom(t *testing.T) {
 	})
 }
 
-// MaxBytes ends the growth, and WarnFill says that the filter is too full then.
+// MaxBytes ends the growth. WarnFill then says that the filter is too full.
 func TestScalableMaxBytes(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		cfg, warned := growing(), 0
@@ -135,8 +135,8 @@ func TestScalableMaxBytes(t *testing.T) {
 	})
 }
 
-// A handle that knows of three layers and finds that its Add made the filter
-// moves the item to a first layer: the string is short.
+// A handle knows of three layers, and its Add makes the filter again. It moves
+// the item to the first layer, so the string is short.
 func TestScalableDeletedMeanwhile(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		ctx, c := t.Context(), s.Client()

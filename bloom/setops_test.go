@@ -92,7 +92,7 @@ func TestUnionChecksEveryFilter(t *testing.T) {
 	})
 }
 
-// The estimate's error is a few in a thousand of the union.
+// The estimate is off by a few thousandths of the union.
 func TestEstimateIntersection(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		ctx, c := t.Context(), s.Client()
@@ -113,7 +113,7 @@ func TestEstimateIntersection(t *testing.T) {
 	})
 }
 
-// fixedReply stands for a server that answers everything with the same body.
+// fixedReply stands for a server that answers every request with the same body.
 type fixedReply string
 
 func (r fixedReply) RoundTrip(_ context.Context, _ *upstash.Request, resp *upstash.Response) error {
@@ -121,7 +121,7 @@ func (r fixedReply) RoundTrip(_ context.Context, _ *upstash.Request, resp *upsta
 	return nil
 }
 
-// Answers that contradict themselves, or lack a number, are errors.
+// Answers that contradict themselves, or lack a number, are refused.
 func TestSetOperationsDoubtBrokenAnswers(t *testing.T) {
 	s := upstashtest.NewServer(t)
 	add(t, handle(t, s.Client(), middling()), "x", true)
@@ -149,7 +149,7 @@ func TestSetOperationsDoubtBrokenAnswers(t *testing.T) {
 	}
 }
 
-// An error of several filters says which of them it is about.
+// The error of a call with several filters names those that it is about.
 func TestCombinedFiltersAreNamed(t *testing.T) {
 	s := upstashtest.NewServer(t)
 	ctx, c := t.Context(), s.Client()

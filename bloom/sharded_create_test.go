@@ -17,8 +17,8 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
-// A mortal is the transports of a process that dies at its request number left:
-// before the request was sent, or before the reply came.
+// A mortal is a transport of a process that dies at its request number left,
+// before the request is sent or before the reply arrives.
 type mortal struct {
 	left  *atomic.Int64
 	after bool
@@ -39,7 +39,7 @@ func (m mortal) RoundTrip(ctx context.Context, req *upstash.Request, resp *upsta
 	return err
 }
 
-// process makes the clients of a process that dies at a request.
+// process makes the clients of a process that dies at one of its requests.
 func process(s [2]*upstashtest.Server, request int64, after bool) []*upstash.Client {
 	left := new(atomic.Int64)
 	left.Store(request)
@@ -51,12 +51,11 @@ func process(s [2]*upstashtest.Server, request int64, after bool) []*upstash.Cli
 	return clients
 }
 
-// Whatever was left by two Creates that were interrupted, the third completes it.
-// At most one of them says that it made the filter, and one that was not
-// interrupted after the others says so if they do not.
+// Two Creates are interrupted anywhere. The third completes what they left, and
+// at most one of the three says that it made the filter.
 func TestShardedCreateAfterCrashes(t *testing.T) {
 	s := [2]*upstashtest.Server{upstashtest.NewServer(t), upstashtest.NewServer(t)}
-	const most = 9 // requests of a Create, and one
+	const most = 9 // at least one more than a Create has requests
 	for n := range most * most * 2 {
 		for i := range s {
 			s[i].FlushAll()
@@ -73,7 +72,7 @@ func TestShardedCreateAfterCrashes(t *testing.T) {
 			}
 		}
 		if last != nil || made > 1 {
-			t.Fatalf("case %d: %d Creates made it, the last: %v", n, made, last)
+			t.Fatalf("case %d: %d Creates made it, want one at most; the last: %v", n, made, last)
 		}
 		f := sharded(t, shards(5), third...)
 		for i := range 5 {
@@ -84,8 +83,8 @@ func TestShardedCreateAfterCrashes(t *testing.T) {
 	}
 }
 
-// Of Creates at once exactly one makes the filter, none fails, and who has
-// created adds at once.
+// Of simultaneous Creates exactly one makes the filter and none fails. Each can
+// add at once.
 func TestShardedCreateAtOnce(t *testing.T) {
 	s := [2]*upstashtest.Server{upstashtest.NewServer(t), upstashtest.NewServer(t)}
 	for n := range 25 {
@@ -124,7 +123,7 @@ func TestShardedCreateAtOnce(t *testing.T) {
 	}
 }
 
-// A shard that was lost is not made anew while others hold items.
+// A lost shard is not made again while others hold items.
 func TestShardedCreateAfterLoss(t *testing.T) {
 	twoServers(t, func(t *testing.T, s [2]*upstashtest.Server) {
 		f := sharded(t, shards(4), s[0].Client(), s[1].Client())
@@ -144,7 +143,7 @@ func TestShardedCreateAfterLoss(t *testing.T) {
 				t.Errorf("Create = %v, %v, want an error that names shard %d", created, err, lost)
 			}
 			if n := do(t, s[lost%2], "EXISTS", shardKey(lost)); n != int64(0) {
-				t.Errorf("shard %d was made anew", lost)
+				t.Errorf("shard %d was made again", lost)
 			}
 			if _, err := f.Delete(t.Context()); err != nil {
 				t.Fatal(err)
@@ -154,7 +153,7 @@ func TestShardedCreateAfterLoss(t *testing.T) {
 	})
 }
 
-// A Create that completes another one takes its moment of expiry.
+// A Create that completes another one's filter takes over its expiry.
 func TestShardedCreateCompletesTheTTL(t *testing.T) {
 	twoServers(t, func(t *testing.T, s [2]*upstashtest.Server) {
 		cfg := shards(4)
@@ -173,8 +172,8 @@ func TestShardedCreateCompletesTheTTL(t *testing.T) {
 	})
 }
 
-// A lost reply leaves the items of one database uncertain, and those of the other
-// certain. A late or doubled one changes nothing.
+// A lost reply leaves only the items of its database uncertain. A late or
+// doubled reply changes nothing.
 func TestShardedAddUnderFaults(t *testing.T) {
 	for _, fault := range []upstashtest.Fault{
 		upstashtest.Drop(upstashtest.AfterExec), upstashtest.Drop(upstashtest.BeforeExec),

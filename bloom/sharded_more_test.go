@@ -97,7 +97,7 @@ func TestShardedLoad(t *testing.T) {
 		if err != nil || count(found) != 5100 {
 			t.Errorf("%d found, %v", count(found), err)
 		}
-		// One shard at a time gives the same.
+		// LoadShard, one shard at a time, makes the same filter.
 		before := do(t, s[1], "GET", shardKey(3))
 		f.Delete(t.Context())
 		create(t, f, true)
@@ -119,15 +119,15 @@ func TestShardedLoad(t *testing.T) {
 	})
 }
 
-// Load checks the kind's own word in the step that takes the upload: shards of
-// another count have the same header.
+// The script that takes the upload also checks the kind's word, because shards
+// of another count have the same header.
 func TestShardedLoadMeetsAnother(t *testing.T) {
 	twoServers(t, func(t *testing.T, s [2]*upstashtest.Server) {
 		clients := []*upstash.Client{s[0].Client(), s[1].Client()}
 		f := sharded(t, bloom.ShardedConfig{Capacity: 4000, FPRate: 0.01, Shards: 4}, clients...)
 		more := bloom.ShardedConfig{Capacity: 8000, FPRate: 0.01, Shards: 8}
 		create(t, f, true)
-		// The other filter comes after the look and before the upload.
+		// The other filter appears after the look and before the upload.
 		items := func(yield func(string) bool) {
 			if _, err := f.Delete(t.Context()); err != nil {
 				t.Fatal(err)

@@ -40,7 +40,7 @@ func TestShardedConfig(t *testing.T) {
 			t.Errorf("%s: %v, want a ConfigError of %q", name, err, tt.field)
 		}
 	}
-	// The mean and three times its root, rounded up.
+	// The mean plus three times its square root, rounded up.
 	for _, tt := range []struct {
 		capacity uint64
 		shards   int
@@ -55,6 +55,8 @@ func TestShardedConfig(t *testing.T) {
 	}
 }
 
+// A handle with another number of shards, or with its clients in another order,
+// is refused. It must not find empty shards.
 func TestShardedMeetsAnother(t *testing.T) {
 	twoServers(t, func(t *testing.T, s [2]*upstashtest.Server) {
 		a, b := s[0].Client(), s[1].Client()
@@ -139,6 +141,7 @@ func TestOpenSharded(t *testing.T) {
 	})
 }
 
+// A read-only client looks up, and writes nothing.
 func TestShardedReadOnly(t *testing.T) {
 	s := upstashtest.NewServer(t)
 	f := sharded(t, shards(3), s.Client())

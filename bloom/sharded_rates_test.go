@@ -11,8 +11,9 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
-// At Capacity, the rate of the whole is within a tenth of the promise or below,
-// for any number of shards, and items spread as chance would have it.
+// At Capacity, the rate of the whole filter is at most a tenth above the
+// promise, for any number of shards. Items spread over the shards as chance
+// would have it.
 func TestShardedRates(t *testing.T) {
 	c := upstashtest.NewServer(t).Client()
 	for _, tt := range []struct {
@@ -66,7 +67,7 @@ func TestShardedRates(t *testing.T) {
 		if got > 1.1*tt.rate || got < 0.2*tt.rate {
 			t.Errorf("%d shards of %d: rate %v, promised %v", tt.shards, tt.each, got, tt.rate)
 		}
-		// Chi square has a mean of shards-1 and a variance of twice that.
+		// Chi square has a mean of shards-1, and twice that as variance.
 		if free := float64(tt.shards - 1); math.Abs(chi-free) > 5*math.Sqrt(2*free) {
 			t.Errorf("%d shards of %d: chi square %.1f of %v", tt.shards, tt.each, chi, free)
 		}

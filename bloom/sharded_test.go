@@ -13,7 +13,8 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
-// shards is a filter in which a false positive would be a surprise.
+// shards returns a filter of n shards, so large that a false positive would be
+// a surprise.
 func shards(n int) bloom.ShardedConfig {
 	return bloom.ShardedConfig{Capacity: 20_000, FPRate: 1e-6, Shards: n}
 }
@@ -36,7 +37,7 @@ func create(t *testing.T, f *bloom.Sharded, want bool) {
 
 func shardKey(i int) string { return fmt.Sprintf("%s:%d", key, i) }
 
-// ofShard is n items of one shard.
+// ofShard returns n items of one shard.
 
 func ofShard(f *bloom.Sharded, shard, n int) []string {
 	var items []string
@@ -48,7 +49,7 @@ func ofShard(f *bloom.Sharded, shard, n int) []string {
 	return items
 }
 
-// twoServers is a database of the backend and one in memory.
+// twoServers runs test with the backend's database and one in memory.
 
 func twoServers(t *testing.T, test func(t *testing.T, s [2]*upstashtest.Server)) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
@@ -152,7 +153,7 @@ func TestShardedCost(t *testing.T) {
 	})
 }
 
-// One database is down, and one shard of the other is gone: the rest answers.
+// One database is down, and one shard of the other is gone. The rest answers.
 
 func TestShardedAnswersOfThoseThatAreUp(t *testing.T) {
 	for _, limit := range []int{0, 8000} {
@@ -212,7 +213,7 @@ func TestShardedTTL(t *testing.T) {
 		for i := range 6 {
 			lives = append(lives, time.Duration(do(t, s[i%2], "PTTL", shardKey(i)).(int64))*time.Millisecond)
 		}
-		// They were asked one after the other, of databases that count in ms.
+		// The answers came one after the other, in ms.
 		apart := slices.Max(lives) - slices.Min(lives) - time.Since(began)
 		if apart > time.Second || slices.Max(lives) > time.Hour || slices.Min(lives) < 58*time.Minute {
 			t.Errorf("the shards expire in %v", lives)
@@ -220,14 +221,8 @@ func TestShardedTTL(t *testing.T) {
 	})
 }
 
-// The handle with another number of shards, or with the clients in another
-
-// order, meets no empty shard.
-
-// A batch is cut so that no request is longer than BatchBytes, and of equal items
-
-// one alone is new.
-
+// No request of a batch is longer than BatchBytes, and only the first of equal
+// items is new.
 func TestShardedBatchBytes(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		c, w := watch(t, s)
@@ -257,8 +252,6 @@ func TestShardedBatchBytes(t *testing.T) {
 		}
 	})
 }
-
-// A token that may only read looks up, and writes nothing.
 
 func BenchmarkNewSharded(b *testing.B) {
 	c, err := upstash.New("https://example.com", "token")

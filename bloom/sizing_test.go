@@ -55,8 +55,8 @@ func TestOptimalHashesEdges(t *testing.T) {
 	}
 }
 
-// Over the whole range of rates a size is usable, and its rate is the one asked
-// for but for the rounding of k that the doc of OptimalBits speaks of.
+// Over the whole range of rates the size is usable, and its rate is as asked,
+// apart from the rounding of k that OptimalBits documents.
 func TestSizingWholeRange(t *testing.T) {
 	rates := []float64{
 		0.999, 0.99, 0.9, 0.8, 0.7, 0.6, 0.5, 0.3, 0.2, 0.1, 0.05, 0.01,
@@ -121,7 +121,7 @@ func TestRatesAndEstimates(t *testing.T) {
 	}
 }
 
-// No input at all leads to a NaN, a negative number or a rate above 1.
+// No input leads to NaN, a negative number or a rate above 1.
 func TestSizingTotal(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m, n := rapid.Uint64().Draw(t, "m"), rapid.Uint64().Draw(t, "n")
@@ -147,8 +147,8 @@ func TestSizingTotal(t *testing.T) {
 	})
 }
 
-// The two formulas are inverse to each other: the fill to expect of n items
-// leads back to n, and its live rate is the rate to expect.
+// The formulas are inverses: the expected fill of n items leads back to n, and
+// its live rate is the expected rate.
 func TestEstimateInvertsFill(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.Uint64Range(1000, 1e6).Draw(t, "n")

@@ -20,8 +20,7 @@ func TestSnapshotIsTheStoredString(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		cfg, parts := inParts(middling())
 		f := handle(t, s.Client(), cfg)
-		// The string of a filter that Add made ends at its last bit that is
-		// set.
+		// The string of a filter that Add made ends with its last set bit.
 		for i := range 3 {
 			add(t, f, mail(i), true)
 			l, err := f.Snapshot(t.Context(), parts)
@@ -63,8 +62,8 @@ func TestSnapshotBare(t *testing.T) {
 	}
 }
 
-// If the filter is made anew during a Snapshot, the error is ErrRecreated: the
-// parts would be of two filters.
+// If the filter is replaced during a Snapshot, the error is ErrRecreated,
+// because the parts would be of two filters.
 func TestSnapshotNoticesAnotherFilter(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		cfg, parts := inParts(middling())
@@ -97,8 +96,8 @@ func TestSnapshotNoticesAnotherFilter(t *testing.T) {
 	})
 }
 
-// A filter that is renamed away and back during a Snapshot is the same one
-// before and after. The parts in between are missing, or are another filter's.
+// A filter is renamed away and back during a Snapshot. It is the same before
+// and after, but the parts in between are missing, or another filter's.
 func TestSnapshotOfAFilterThatLeavesAndReturns(t *testing.T) {
 	for name, between := range map[string]func(t *testing.T, s *upstashtest.Server){
 		"nothing": func(*testing.T, *upstashtest.Server) {},
@@ -136,8 +135,8 @@ func TestSnapshotOfAFilterThatLeavesAndReturns(t *testing.T) {
 	}
 }
 
-// What an Add of another geometry left behind the last cell is not in a
-// Snapshot.
+// A Snapshot leaves out what an Add of another geometry left behind the last
+// cell.
 func TestSnapshotLeavesOutWhatIsBehindTheCells(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		cfg, parts := inParts(middling())
@@ -246,8 +245,8 @@ func TestSaveRestore(t *testing.T) {
 	})
 }
 
-// A region that lags may have no filter yet, or the one before: neither is sent
-// for the filter that the primary has.
+// A lagging region may have no filter yet, or the previous one. Snapshot
+// returns neither in place of the primary's filter.
 func TestSnapshotNearALaggingRegion(t *testing.T) {
 	s := upstashtest.NewServer(t, upstashtest.WithRegions(upstashtest.Region{Name: "far", Lag: math.MaxInt}))
 	writer := handle(t, s.Client(), small())

@@ -18,8 +18,8 @@ func setCells(data string, g bloom.Geometry) (n uint64) {
 	return n
 }
 
-// A refused batch of a larger filter leaves bits behind the last cell. Nothing
-// that counts cells may count those.
+// A refused batch of a larger filter leaves bits behind the last cell. They
+// must not be counted.
 func TestNothingIsCountedBehindTheLastCell(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		ctx, c := t.Context(), s.Client()
@@ -68,15 +68,16 @@ func TestNothingIsCountedBehindTheLastCell(t *testing.T) {
 		if n, err := f.Cardinality(ctx); err != nil || n != items {
 			t.Errorf("Cardinality: %d, %v, want %d", n, err, items)
 		}
-		// The filter holds the other's items, and the refused ones' false ones.
+		// The filter holds the other's items, and a few false ones of the
+		// refused batch.
 		if n, err := bloom.EstimateIntersection(ctx, f, other); err != nil || n < 490 || n > 510 {
 			t.Errorf("EstimateIntersection: %d, %v, want about 500", n, err)
 		}
 	})
 }
 
-// Bits that fill up the last byte are no cells: however many are set, they make
-// no filter saturated.
+// The bits that fill up the last byte are not cells. They never make a filter
+// saturated.
 func TestTheLastByteMakesNoFilterSaturated(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		ctx, c := t.Context(), s.Client()
@@ -105,7 +106,7 @@ func TestTheLastByteMakesNoFilterSaturated(t *testing.T) {
 	})
 }
 
-// A Bare filter counts its own cells of a longer string.
+// A Bare filter counts only its own cells in a longer string.
 func TestNothingIsCountedBehindABareFilter(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		do(t, s, "SET", key, "\x0f\xff\xff")
@@ -118,8 +119,8 @@ func TestNothingIsCountedBehindABareFilter(t *testing.T) {
 	})
 }
 
-// If the filter is made anew between the two requests of Inspect, the counts
-// are of two filters.
+// If the filter is replaced between the two requests of Inspect, the counts are
+// of two filters.
 func TestInspectBetweenTwoFilters(t *testing.T) {
 	s := upstashtest.NewServer(t)
 	ctx := t.Context()

@@ -55,7 +55,7 @@ stored           6,742 bytes, expires in 26h0m0s`
 			t.Errorf("\n%v, want\n%v", got, text)
 		}
 
-		// Open does not know the capacity.
+		// Open does not know the Capacity.
 		opened, err := bloom.Open(ctx, s.Client(), key)
 		if err != nil {
 			t.Fatal(err)
@@ -68,7 +68,7 @@ stored           6,742 bytes, expires in 26h0m0s`
 	})
 }
 
-// A handle that knows no Capacity claims nothing of it: by the geometry alone a
+// A handle without a Capacity does not report on it. By the geometry alone, a
 // filter for 10,000 items at 1 in 2 looks like one for 3,047.
 func TestOverCapacityOfAnUnknownCapacity(t *testing.T) {
 	for _, p := range []float64{0.5, 0.05, 0.02, 0.01} {
@@ -100,7 +100,7 @@ func TestOverCapacityOfAnUnknownCapacity(t *testing.T) {
 	}
 }
 
-// The longest TTL that Redis takes is longer than a time.Duration.
+// Redis accepts longer TTLs than a time.Duration can express.
 func TestStatsOfAnEndlessTTL(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		f := handle(t, s.Client(), small())

@@ -14,7 +14,7 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
-// lateEval keeps every script back, to be sent later.
+// lateEval keeps every script back. The test sends them later.
 type lateEval struct {
 	upstash.Transport
 	kept []upstash.Request
@@ -30,8 +30,8 @@ func (l *lateEval) RoundTrip(ctx context.Context, req *upstash.Request, resp *up
 	return l.Transport.RoundTrip(ctx, req, resp)
 }
 
-// hangingEval lets every script hang until its context ends, and keeps the time
-// that the context left.
+// hangingEval lets every script hang until its context ends, and records how
+// long that would be.
 type hangingEval struct {
 	upstash.Transport
 	left []time.Duration
@@ -47,8 +47,8 @@ func (h *hangingEval) RoundTrip(ctx context.Context, req *upstash.Request, resp 
 	return ctx.Err()
 }
 
-// A server that hangs in the settling holds the caller for a second at most,
-// whatever the client allows. The answer of the Add holds.
+// A server that hangs while settling delays the caller for a second at most,
+// whatever the client's timeout. The Add's answer stands.
 func TestSettlingThatHangs(t *testing.T) {
 	defer bloom.SetSettleTimeout(bloom.SetSettleTimeout(bloom.UsualSettleTimeout))
 	s := upstashtest.NewServer(t)
@@ -63,8 +63,8 @@ func TestSettlingThatHangs(t *testing.T) {
 	wantNoTTL(t, s)
 }
 
-// A settling that arrives late sets no TTL on a filter that was made anew
-// meanwhile, by a program that wants none.
+// A late settling sets no TTL on a filter that another program has made since,
+// without a TTL.
 func TestLateSettlingMeetsAnotherFilter(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		web := &http.Client{}
@@ -88,14 +88,14 @@ func TestLateSettlingMeetsAnotherFilter(t *testing.T) {
 			t.Fatalf("%v, %s", err, resp.Body)
 		}
 		wantNoTTL(t, s)
-		add(t, handle(t, s.Client(), cfg), "c", true) // a writer of its own settles it
+		add(t, handle(t, s.Client(), cfg), "c", true) // a new writer settles it
 		wantTTL(t, s, time.Hour)
 	})
 }
 
-// A PTTL of 0 says that less than a millisecond is left, and not that there is
-// no TTL: what is moved into such a filter does not make it stay. A filter that
-// was made anew after the expiry is not settled, and stays.
+// A PTTL of 0 means less than a millisecond, not that there is no TTL. A filter
+// that is about to expire must still expire after Merge, Replace or Union. One
+// that is made after the expiry is not settled, and stays.
 func TestMovesAtTheEndOfTheTTL(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		c := s.Client()

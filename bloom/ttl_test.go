@@ -27,7 +27,7 @@ func TestTTLIsSetOnceAndNeverProlonged(t *testing.T) {
 	})
 }
 
-// In memory the time can be let pass.
+// In memory a test can move the time.
 func TestFilterExpires(t *testing.T) {
 	s := upstashtest.NewServer(t)
 	f := handle(t, s.Client(), expiring(time.Hour))
@@ -71,8 +71,8 @@ func TestTTLAfterEviction(t *testing.T) {
 	})
 }
 
-// The maker of a filter may die, or a reply may be lost, at any point: the next
-// writer sets the TTL.
+// The process that made a filter can die, or a reply can be lost, at any point.
+// The next writer sets the TTL.
 func TestWhoeverAddsNextSettles(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		unsettled := func(t *testing.T, faults ...upstashtest.Fault) *bloom.Filter {
@@ -149,8 +149,8 @@ func TestWhoeverAddsNextSettles(t *testing.T) {
 	})
 }
 
-// A handle for each request, as in a serverless function: each Add is one
-// command, and one settling in all.
+// Each of many serverless calls has its own handle. Each Add is one command,
+// and only one of them settles.
 func TestTenThousandHandles(t *testing.T) {
 	s := upstashtest.NewServer(t)
 	c := s.Client()
@@ -167,7 +167,7 @@ func TestTenThousandHandles(t *testing.T) {
 	wantTTL(t, s, time.Hour)
 }
 
-// A settling that was under way while its user decided otherwise changes
+// If the user decides while a settling is under way, the settling changes
 // nothing.
 func TestTheUserDecides(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
@@ -207,15 +207,15 @@ func TestTheUserDecides(t *testing.T) {
 			add(t, f, "b", true)
 			add(t, handle(t, s.Client(), expiring(time.Hour)), "c", true)
 			if n := s.Stats().Requests; n != 2 {
-				t.Errorf("%s: %d requests for two Adds: it is settled", name, n)
+				t.Errorf("%s: %d requests for two Adds, want 2, because it is settled", name, n)
 			}
 			check()
 		}
 	})
 }
 
-// The step that sets the TTL also checks the header: if something else took the
-// filter's place, it is left alone.
+// The script that sets the TTL also checks the header. If something else is at
+// the key by then, the script leaves it alone.
 func TestSettlingLooksAgain(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		for name, replace := range map[string]func(){
@@ -243,7 +243,7 @@ func TestSettlingLooksAgain(t *testing.T) {
 	})
 }
 
-// The caller's context does not cut the settling.
+// The caller's context does not interrupt the settling.
 func TestSettlingOutlivesTheContext(t *testing.T) {
 	s := upstashtest.NewServer(t)
 	c, w := watch(t, s)
@@ -282,7 +282,7 @@ func TestTTLOnTheWire(t *testing.T) {
 
 func TestTTLUnits(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
-		// Shorter ones might expire while the test looks: see TestTTLOnTheWire.
+		// A shorter TTL might end during the test: see TestTTLOnTheWire.
 		for _, ttl := range []time.Duration{
 			90 * time.Second, 90*time.Second + 500*time.Millisecond, time.Hour + time.Millisecond,
 			90*time.Second + 500*time.Millisecond + 999*time.Microsecond, 50 * 365 * 24 * time.Hour,
@@ -294,8 +294,8 @@ func TestTTLUnits(t *testing.T) {
 	})
 }
 
-// A TTL on other data would delete it: none is set, whatever is lost or refused
-// on the way.
+// A TTL on other data would delete it. None is set, whatever is lost or
+// refused.
 func TestForeignDataKeepsItsTTL(t *testing.T) {
 	foreign := map[string]func(t *testing.T, s *upstashtest.Server){
 		"another filter": func(t *testing.T, s *upstashtest.Server) {
@@ -349,8 +349,8 @@ func TestForeignDataKeepsItsTTL(t *testing.T) {
 	})
 }
 
-// The items are in, and only the settling failed. A caller that believes nothing
-// was done would add them again and take them for seen.
+// The items are in, and only the settling failed. A caller who thought that
+// nothing was done would add them again and find them seen.
 func TestTTLThatCannotBeSet(t *testing.T) {
 	refuse := upstashtest.ErrorObject("NOPERM this user has no permissions to run the 'eval' command")
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
@@ -361,7 +361,7 @@ func TestTTLThatCannotBeSet(t *testing.T) {
 			t.Errorf("Add = %v, %v, want true and ErrNoTTL", added, err)
 		}
 		if strings.Contains(err.Error(), "may have run") {
-			t.Errorf("%q leaves in doubt what is known", err)
+			t.Errorf("%q, want no \"may have run\": the items are in", err)
 		}
 
 		s.Inject(upstashtest.Fault{}, refuse)

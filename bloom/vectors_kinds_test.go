@@ -12,8 +12,8 @@ import (
 	"github.com/upbloom/upbloom/upstash"
 )
 
-// kindVectors are made by testdata/kinds.py, from the description of the format
-// alone, and pin the arithmetic of the kinds beside a plain filter.
+// kindVectors fix the arithmetic of the types besides a plain filter.
+// testdata/kinds.py makes them from the description of the format alone.
 type kindVectors struct {
 	Window        []windowVector `json:"window"`
 	WindowRefused []windowVector `json:"window_refused"`
@@ -71,7 +71,7 @@ type kindVectors struct {
 	} `json:"cuckoo"`
 }
 
-// partVector is a Config, and the part that it comes to.
+// partVector is a Config and the geometry that follows from it.
 type partVector struct {
 	Capacity uint64  `json:"capacity"`
 	P        float64 `json:"p"`

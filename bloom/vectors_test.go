@@ -12,9 +12,9 @@ import (
 	"github.com/upbloom/upbloom/bloom/internal/cells"
 )
 
-// vectors are made by another implementation, in JavaScript, and pin the stored
-// format. They never change for version 1: a test that fails here has found
-// filters that no longer match.
+// vectors fix the stored format. Another implementation, in JavaScript, made
+// them. They never change for version 1: if a test fails here, stored filters
+// no longer match.
 type vectors struct {
 	Blocked []struct {
 		keyed
@@ -45,7 +45,7 @@ type vectors struct {
 	} `json:"blocked_sizing"`
 }
 
-// keyed is an item and where a geometry puts it. fnv1a has no seed and no
+// keyed is an item and its positions in a geometry. fnv1a has no seed and no
 // digest.
 type keyed struct {
 	Item      string   `json:"item"`
@@ -56,7 +56,7 @@ type keyed struct {
 	Positions []uint64 `json:"positions"`
 }
 
-// sized is what n items at rate p take.
+// sized is the size for n items at rate p.
 type sized struct {
 	N uint64  `json:"n"`
 	P float64 `json:"p"`
@@ -108,7 +108,7 @@ func TestVectorsBlocked(t *testing.T) {
 	for _, v := range loadVectors(t).Blocked {
 		v.check(t, SchemeBlocked)
 		var want []cells.Word
-		for _, w := range v.Words { // a word that comes again is one word
+		for _, w := range v.Words { // a repeated word counts once
 			i := slices.IndexFunc(want, func(c cells.Word) bool { return c.Index == w.Word })
 			if i < 0 {
 				i, want = len(want), append(want, cells.Word{Index: w.Word})
@@ -189,8 +189,8 @@ func TestVectorsBlockedSizing(t *testing.T) {
 		}
 		g := Geometry{Bits: v.M, Hashes: v.K}
 		for n, want := range map[uint64]float64{v.N: v.Rate, 2 * v.N: v.AtTwice} {
-			// The rates say what to expect and decide nothing: a few units in
-			// the last place are theirs.
+			// The rates are estimates and decide nothing, so they may differ in
+			// the last few digits.
 			if got := g.FalsePositiveRate(n); math.Abs(got/want-1) > 1e-12 {
 				t.Errorf("%v with %d items: rate %v, want %v", g, n, got, want)
 			}
@@ -198,7 +198,7 @@ func TestVectorsBlockedSizing(t *testing.T) {
 	}
 }
 
-// check compares the size that a Config comes to.
+// check compares the size that follows from a Config.
 func (v sized) check(t *testing.T, s Scheme) {
 	t.Helper()
 	g, err := Config{Capacity: v.N, FPRate: v.P, Scheme: s}.Geometry()

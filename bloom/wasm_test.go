@@ -8,7 +8,7 @@ import (
 	"github.com/upbloom/upbloom/internal/testkit/jstest"
 )
 
-// On WebAssembly positions and sizes are the vectors' too, to the bit.
+// WebAssembly computes the same positions and sizes, bit for bit.
 func TestVectorsOnWasm(t *testing.T) {
 	t.Parallel()
 	jstest.Run(t, "^TestVectors(Blocked|XXH3|FNV1a|Header|Sizing|BlockedSizing|Window|WindowEpochs|Cuckoo|CuckooWord|Layers|Shards)$")

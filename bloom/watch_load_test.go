@@ -8,8 +8,8 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
-// Load and Merge say that they put too much into a filter, into a new one or one
-// that was there, and count no bits behind its last cell.
+// Load and Merge report when they overfill a filter, be it new or not. They do
+// not count bits behind its last cell.
 func TestLoadOverCapacity(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		ctx, c := t.Context(), s.Client()

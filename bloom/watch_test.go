@@ -16,8 +16,9 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
-// filling is a filter that fills up, in memory. Handles are told of each write
-// as if it had been answered, and their looks are answered from the cells.
+// filling is a filter in memory that fills up. Its handles are told of each
+// write as if it had been answered, and their looks are answered from the
+// cells.
 type filling struct {
 	t      *testing.T
 	cfg    bloom.Config
@@ -27,7 +28,7 @@ type filling struct {
 
 	cells []bool
 	ones  int
-	items int // that were added, all of them different
+	items int // added so far, all different
 	pos   []uint64
 
 	looks    int // commands that count the cells
@@ -43,7 +44,7 @@ func newFilling(t *testing.T, capacity uint64) *filling {
 		t.Fatal(err)
 	}
 	w := &filling{t: t, geo: geo, header: headerWordOf(cfg), cells: make([]bool, geo.Bits)}
-	// With the geometry given, a handle takes no time to size.
+	// A handle with the geometry given takes no time to size it.
 	w.cfg = bloom.Config{Capacity: capacity, Bits: geo.Bits, Hashes: geo.Hashes, WarnFill: w.warned}
 	w.client, err = upstash.New("https://db.example.com", "token", upstash.WithTransport(w))
 	if err != nil {
@@ -77,8 +78,7 @@ func (w *filling) RoundTrip(_ context.Context, req *upstash.Request, resp *upsta
 
 func (w *filling) handle() *bloom.Filter { return handle(w.t, w.client, w.cfg) }
 
-// add adds n items that differ from those before, in one write of f. Seeds make
-// the items of each run others.
+// add adds n new items in one write of f. Each seed has other items.
 func (w *filling) add(f *bloom.Filter, seed, n int) {
 	newItems, newOnes := 0, 0
 	for range n {
@@ -101,13 +101,13 @@ func (w *filling) add(f *bloom.Filter, seed, n int) {
 	f.Wrote(w.t.Context(), n, newItems, newOnes)
 }
 
-// seeded draws the lots of the looks from a fixed seed.
+// seeded takes the random numbers of the looks from a fixed seed.
 func seeded(t *testing.T) {
 	old := bloom.SetLot(rand.New(rand.NewPCG(1, 2)).Float64)
 	t.Cleanup(func() { bloom.SetLot(old) })
 }
 
-// fleets are the ways in which handles share the work: fleet(i) writes next.
+// fleets are the ways to spread writes over handles: of(w)(i) makes write i.
 var fleets = []struct {
 	name string
 	of   func(w *filling) func(i int) *bloom.Filter
@@ -128,9 +128,9 @@ var fleets = []struct {
 	}},
 }
 
-// The first warning comes in time, whatever the capacity and the handles: in 99
-// of 100 runs. The large filter starts nearly full, as no look before that could
-// lead to a warning.
+// In 99 of 100 runs the first warning comes in time, whatever the capacity and
+// the handles, and not below nine tenths of the capacity. The large filters
+// start nearly full, because an earlier look could not lead to a warning.
 func TestWarnFillComesInTime(t *testing.T) {
 	for _, c := range []struct {
 		capacity, from, batch, runs int
@@ -139,7 +139,7 @@ func TestWarnFillComesInTime(t *testing.T) {
 		{200, 0, 1, 100, 1.6},
 		{1000, 0, 1, 100, 1.3},
 		{100_000, 99_000, 1, 100, 1.3},
-		// A batch is one write, so small ones are noticed later.
+		// A batch is one write, so overfilling a small filter is noticed later.
 		{1000, 0, 10, 100, 2},
 		{10_000, 9_000, 10, 100, 1.4},
 		{10_000, 9_000, 100, 100, 1.3},
@@ -181,8 +181,8 @@ func TestWarnFillComesInTime(t *testing.T) {
 	}
 }
 
-// Looks cost at most one command in ten writes in a filter for 200, one in a
-// hundred from 10,000 on, batches or not, up to the first warning.
+// Up to the first warning, looks cost at most one command for ten writes in a
+// filter for 200, and one for a hundred from 10,000 on, batches or not.
 func TestWarnFillCost(t *testing.T) {
 	for _, c := range []struct {
 		capacity, batch, runs int
@@ -217,14 +217,14 @@ func TestWarnFillCost(t *testing.T) {
 	}
 }
 
-// neverByLot leaves the looks to what the answers show.
+// neverByLot allows no random looks, only those that answers cause.
 func neverByLot(t *testing.T) {
 	old := bloom.SetLot(func() float64 { return 1 })
 	t.Cleanup(func() { bloom.SetLot(old) })
 }
 
-// The answers of a real database lead to a warning, of single Adds and of
-// batches, without a lot.
+// The answers of a real server lead to a warning, after single Adds and
+// batches, without random looks.
 func TestWarnFillFromAnswers(t *testing.T) {
 	neverByLot(t)
 	for _, batch := range []int{1, 10, 1000} {
@@ -272,8 +272,8 @@ func TestWarnFillOfOneLargeBatch(t *testing.T) {
 	}
 }
 
-// A saturated filter calls every item seen. A handle that has found nothing new
-// for long looks, and one whose items are indeed all seen rarely does.
+// A saturated filter reports every item as seen. A handle that has found
+// nothing new for long looks. One whose items are truly all seen rarely does.
 func TestWarnFillOfASaturatedFilter(t *testing.T) {
 	neverByLot(t)
 	w := newFilling(t, 1000)
@@ -300,8 +300,7 @@ func TestWarnFillOfASaturatedFilter(t *testing.T) {
 	}
 }
 
-// WarnFill runs on the goroutine of the call, after all of its requests, and once
-// for it.
+// WarnFill runs once for a call, on its goroutine, after all of its requests.
 func TestWarnFillIsCalledOncePerCall(t *testing.T) {
 	old := bloom.SetLot(func() float64 { return 0 })
 	t.Cleanup(func() { bloom.SetLot(old) })
@@ -319,8 +318,8 @@ func TestWarnFillIsCalledOncePerCall(t *testing.T) {
 	}
 }
 
-// While one goroutine is in WarnFill, the writes of others go their way. An Add
-// from within does too.
+// While one goroutine is in WarnFill, the writes of others go on. So does an
+// Add from within.
 func TestWarnFillIsCalledByOneAtATime(t *testing.T) {
 	old := bloom.SetLot(func() float64 { return 0 })
 	t.Cleanup(func() { bloom.SetLot(old) })

@@ -10,7 +10,7 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
-// nth calls do when the n-th Add is sent or was answered.
+// nth runs do when the n-th Add is sent or answered.
 func nth(n int, do func() error) func(string) error {
 	return func(body string) error {
 		if strings.Contains(body, "INCRBY") {
@@ -22,8 +22,8 @@ func nth(n int, do func() error) func(string) error {
 	}
 }
 
-// A process may be frozen for so long that the repetition of its Add is the
-// first write after a long pause: its panes are turned too.
+// A process can be frozen for so long that its repeated Add is the first write
+// after a long pause. The panes are turned then too.
 func TestWindowFrozenForPanes(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		clock := newServerClock()
@@ -41,8 +41,8 @@ func TestWindowFrozenForPanes(t *testing.T) {
 	})
 }
 
-// After a long pause the first answer does not count. If an attempt of the Add
-// that follows the turn is lost, its "seen" is uncertain.
+// After a long pause the first answer does not count. If the Add that follows
+// the turn loses an attempt, its "seen" is uncertain.
 func TestWindowLostAfterTurn(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		clock := newServerClock()
@@ -57,7 +57,7 @@ func TestWindowLostAfterTurn(t *testing.T) {
 	})
 }
 
-// If an Add is uncertain and its repetition for a later epoch fails, the error
+// If an Add is uncertain and its repetition in a later epoch fails, the error
 // says both.
 func TestWindowUncertainAndNotRepeated(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
@@ -83,7 +83,7 @@ func TestWindowUncertainAndNotRepeated(t *testing.T) {
 	})
 }
 
-// The bits of an answer that does not count are cleared: if nothing follows it,
+// If an answer does not count, the turn clears its bits. If nothing follows it,
 // the items of a batch are not in.
 func TestWindowBatchNotRepeated(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
@@ -109,9 +109,9 @@ func TestWindowBatchNotRepeated(t *testing.T) {
 	})
 }
 
-// Who adds an item in the next epoch finds the bits of an Add whose answer was
-// lost, and is told "seen". Its bits do not prove to that Add that the item was
-// seen.
+// An Add loses its answer. In the next epoch another client adds the item,
+// finds its bits and is told "seen". Its own bits do not prove to the first Add
+// that the item was seen.
 func TestWindowSeenByALostAttempt(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		clock := newServerClock()

@@ -15,7 +15,7 @@ import (
 
 var errLost = errors.New("the answer is lost")
 
-// loseOnce loses the answer to the next request whose body has the text.
+// loseOnce loses the answer to the next request whose body contains text.
 func loseOnce(text string) func(string) error {
 	lost := false
 	return func(body string) error {
@@ -27,8 +27,9 @@ func loseOnce(text string) func(string) error {
 	}
 }
 
-// After a lost answer "seen" is uncertain, whatever other panes say: who found
-// the bits of the lost attempt was told "seen", and set others.
+// After a lost answer "seen" is uncertain, whatever other panes say: a client
+// that found the bits of the lost attempt was told "seen", and set bits
+// elsewhere.
 func TestWindowAfterALostAnswer(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		clock := newServerClock()
@@ -46,14 +47,14 @@ func TestWindowAfterALostAnswer(t *testing.T) {
 			wire.after = nil
 			wantExists(t, w, item, true)
 		}
-		// An attempt that was lost on its way there leaves a bit at 0.
+		// An attempt that did not arrive left a bit at 0.
 		wire.before = loseOnce("INCRBY")
 		wantAdd(t, w, "never arrived", true)
 	})
 }
 
-// A process that was frozen while its command was under way adds the item once
-// more, so that it lives its Span.
+// A process that was frozen while its command was under way adds the item
+// again, so the item lives for its Span.
 func TestWindowInAFrozenProcess(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		clock := newServerClock()
@@ -72,7 +73,8 @@ func TestWindowInAFrozenProcess(t *testing.T) {
 		clock.pass(24 * time.Hour)
 		wantExists(t, w, "b", true)
 
-		// If that fails, the answer holds, and the item may be forgotten early.
+		// If the second Add fails, the answer stands, but the item may be
+		// forgotten early.
 		frozen = false
 		wire.before = func(body string) error {
 			if frozen && strings.Contains(body, "INCRBY") {
@@ -82,7 +84,7 @@ func TestWindowInAFrozenProcess(t *testing.T) {
 		}
 		added, err := w.Add(t.Context(), "c")
 		if !added || err == nil || !bloom.InFilter(err) || upstash.SafeToRetry(err) {
-			t.Errorf("Add = %v, %v", added, err)
+			t.Errorf("Add = %v, %v, want true and an error, not safe to retry", added, err)
 		}
 		found, err := w.AddAll(t.Context(), []string{"c", "d"})
 		var b *bloom.BatchError
@@ -92,8 +94,8 @@ func TestWindowInAFrozenProcess(t *testing.T) {
 	})
 }
 
-// A turn that arrives late, or twice, changes nothing: the window's word is not
-// the one that its caller saw.
+// A turn that arrives late, or twice, changes nothing, because the window's
+// word is no longer the one that its caller saw.
 func TestWindowLateTurn(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		clock := newServerClock()
@@ -109,7 +111,7 @@ func TestWindowLateTurn(t *testing.T) {
 			}
 			return nil
 		}
-		wantAdd(t, w, "b", true) // the answer stands without the turn
+		wantAdd(t, w, "b", true) // the answer counts without the turn
 		wire.before = nil
 		wantAdd(t, w, "c", true) // turns
 		clock.pass(dayPane)
@@ -131,7 +133,7 @@ func TestWindowLateTurn(t *testing.T) {
 	})
 }
 
-// Each pane is sized for the whole Capacity: a burst within a Span keeps the
+// Each pane is sized for the whole Capacity, so a burst within a Span keeps the
 // rate.
 func TestMeasuredRatesOfWindow(t *testing.T) {
 	s := upstashtest.NewServer(t)
@@ -144,7 +146,7 @@ func TestMeasuredRatesOfWindow(t *testing.T) {
 		s.FlushAll()
 		cfg := bloom.WindowConfig{Capacity: 5000, FPRate: 0.01, Span: time.Hour, Panes: panes}
 		w := window(t, c, cfg)
-		// A burst in each epoch, until every pane is full.
+		// One burst in each epoch, until every pane is full.
 		for burst := range panes + 2 {
 			if _, err := w.AddAll(t.Context(), numbered("item"+string(rune('a'+burst)), 5000)); err != nil {
 				t.Fatal(err)

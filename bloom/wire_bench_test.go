@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// What a request costs beside the network: its operations are encoded, and its
-// reply is judged. Neither allocates, however many items there are.
+// BenchmarkRequest measures what a request costs besides the network: encoding
+// its operations and judging its reply. Neither allocates, however many items.
 func BenchmarkRequest(b *testing.B) {
 	f := newWireFilter(b, SchemeBlocked, nil)
 	for _, n := range []int{1, 1000} {

@@ -9,11 +9,11 @@ import (
 	"github.com/upbloom/upbloom/upstash"
 )
 
-// wireSchemes are those that a request can be about.
+// wireSchemes are the schemes of plain filters.
 var wireSchemes = []Scheme{SchemeBlocked, SchemeXXH3, SchemeFNV1a}
 
-// newWireFilter makes a handle whose every request gets the same answer;
-// without one it sends nothing.
+// newWireFilter makes a handle whose requests are all answered by answer. If it
+// is nil, the handle must send nothing.
 func newWireFilter(tb testing.TB, scheme Scheme, answer upstash.Transport) *Filter {
 	tb.Helper()
 	c, err := upstash.New("https://db.example.com", "token",
@@ -57,7 +57,7 @@ func (q *request) testRead(n int) *request {
 	return q
 }
 
-// answered sets a reply in which no bit was set.
+// answered sets a reply that says of each bit that it was 0.
 func (q *request) answered(tb testing.TB, write bool) *request {
 	tb.Helper()
 	head := fmt.Sprintf("%d", q.rec.header)
@@ -74,8 +74,8 @@ func (q *request) answered(tb testing.TB, write bool) *request {
 	return q
 }
 
-// A look-up reads one word for each two positions, an Add writes each position,
-// and no item takes more bytes than a batch allows for it.
+// A look-up of a blocked filter reads one word for two positions, an Add writes
+// each position, and no item takes more bytes than a batch reserves for it.
 func TestOperationsAnItem(t *testing.T) {
 	for _, c := range []struct {
 		scheme       Scheme

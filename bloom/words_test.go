@@ -2,7 +2,7 @@ package bloom_test
 
 import "github.com/upbloom/upbloom/internal/testkit/bloomtest"
 
-// What these tests say most, in short words.
+// Short names for what these tests say most.
 
 const key = bloomtest.Key
 
