@@ -37,32 +37,31 @@ func ExampleWindow() {
 	// evt_1 false
 }
 
-// A test that does not wait for a day. A client keeps the time that it has
-// learned, so that the next day has a new one.
+// A test that does not wait for a day: the clients of a test server follow its
+// clock.
 func ExampleWindow_inATest() {
 	server, err := upstashtest.Start()
 	if err != nil {
 		log.Fatal(err)
 	}
 	defer server.Close()
-	window := func() *bloom.Window {
-		w, err := bloom.NewWindow(server.Client(), "seen", bloom.WindowConfig{
-			Capacity: 1000, FPRate: 0.001, Span: 24 * time.Hour,
-		})
-		if err != nil {
-			log.Fatal(err)
-		}
-		return w
+	done, err := bloom.NewWindow(server.Client(), "done", bloom.WindowConfig{
+		Capacity: 1000, FPRate: 1e-6, Span: 24 * time.Hour, ExpireIdle: true,
+	})
+	if err != nil {
+		log.Fatal(err)
 	}
-	for _, pause := range []time.Duration{0, 23 * time.Hour, 73 * time.Hour} {
-		server.FastForward(pause)
-		isNew, err := window().Add(context.Background(), "evt_1")
-		fmt.Println(pause, isNew, err)
-	}
+	ctx := context.Background()
+	_, err = done.Add(ctx, "evt_1")
+	fmt.Println(err)
+	server.FastForward(23 * time.Hour)
+	fmt.Println(done.Exists(ctx, "evt_1"))
+	server.FastForward(50 * time.Hour) // more than three spans after the Add
+	fmt.Println(done.Exists(ctx, "evt_1"))
 	// Output:
-	// 0s true <nil>
-	// 23h0m0s false <nil>
-	// 73h0m0s true <nil>
+	// <nil>
+	// true <nil>
+	// false <nil>
 }
 
 func ExampleNewWindow() {

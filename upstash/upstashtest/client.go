@@ -1,6 +1,10 @@
 package upstashtest
 
-import "github.com/upbloom/upbloom/upstash"
+import (
+	"time"
+
+	"github.com/upbloom/upbloom/upstash"
+)
 
 // Client returns a client of this server with its Token. opts are the client's
 // own options; a bad one ends the test. NewServer closes the client at the end
@@ -15,7 +19,7 @@ func (s *Server) ReadOnlyClient(opts ...upstash.Option) *upstash.Client {
 }
 
 func (s *Server) client(url, token string, opts []upstash.Option) *upstash.Client {
-	c, err := upstash.New(url, token, opts...)
+	c, err := upstash.New(url, token, append([]upstash.Option{s.clock()}, opts...)...)
 	if err != nil {
 		s.fatal("making a client: %v", err)
 	}
@@ -23,4 +27,15 @@ func (s *Server) client(url, token string, opts []upstash.Option) *upstash.Clien
 		s.tb.Cleanup(func() { _ = c.Close() })
 	}
 	return c
+}
+
+// clock is the clocks of the process, which FastForward sets ahead with that of
+// the database.
+func (s *Server) clock() upstash.Option {
+	start := time.Now()
+	ahead := func() time.Duration { return time.Duration(s.ahead.Load()) }
+	return upstash.WithClock(
+		func() time.Time { return time.Now().Add(ahead()) },
+		func() time.Duration { return time.Since(start) + ahead() },
+	)
 }

@@ -97,6 +97,29 @@ func TestLuaCallsNativeCommands(t *testing.T) {
 	}
 }
 
+// TestClientFollowsFastForward checks that a client's idea of the server's time
+// moves too: what it has learned, and its own clock as long as it has not.
+func TestClientFollowsFastForward(t *testing.T) {
+	s := NewServer(t)
+	learned, fresh := s.Client(), s.ReadOnlyClient()
+	before, err := learned.ServerTime(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, by := range []time.Duration{5 * time.Minute, 100 * time.Hour} {
+		s.FastForward(by)
+		before = before.Add(by)
+		after, err := learned.ServerTime(t.Context())
+		if d := after.Sub(before); err != nil || d.Abs() > time.Hour {
+			t.Errorf("%v after %v, %v: the client's time is %v off", by, before, err, d)
+		}
+		own, known := fresh.KnownServerTime()
+		if d := own.Sub(before); known || d.Abs() > time.Hour {
+			t.Errorf("%v: the clock of a client that has not asked is %v off, %v", by, d, known)
+		}
+	}
+}
+
 // TestTimeToLive checks that keys expire by the clock and by FastForward. The
 // times are hours, so that a machine which pauses does not change the outcome.
 func TestTimeToLive(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -43,6 +44,7 @@ type Server struct {
 	told    bool // the test knows that the database is lost
 
 	faults faultQueue
+	ahead  atomic.Int64 // the sum of FastForward, a time.Duration
 
 	closing   chan struct{} // closed by Close
 	closeOnce sync.Once
@@ -277,12 +279,18 @@ func (s *Server) FlushAll() {
 }
 
 // FastForward sets the clock of the database ahead by d: every time to live is
-// shortened, and TIME answers with the new time. A client keeps the time that it
-// has learned for ten minutes, so a test of a bloom.Window makes a new client
-// afterwards (see its Example InATest). A Redis of WithRedis follows its own clock: there FastForward ends
-// the test.
+// shortened, TIME answers with the new time, and the clients of this server
+// ([Server.Client] and its like) follow. A client made in another way does not:
+// a bloom.Window of it may forget later, or not at all. A Redis of WithRedis
+// follows its own clock: there FastForward ends the test.
 func (s *Server) FastForward(d time.Duration) {
-	s.alone("moving the clock", func() error { return s.db.FastForward(d) })
+	s.alone("moving the clock", func() error {
+		err := s.db.FastForward(d)
+		if err == nil {
+			s.ahead.Add(int64(d))
+		}
+		return err
+	})
 }
 
 // alone runs f while no command runs. An error ends the test, as fatal does.
