@@ -10,10 +10,10 @@ import (
 	"testing"
 )
 
-// addPositions are those of one item of a filter with seven hashes.
+// addPositions are the positions of one item in a filter with seven hashes.
 var addPositions = []uint64{12, 70_001, 4_000_000, 31, 999, 123_456, 9_585_058}
 
-// buildAdd writes what adding an item to a filter sends.
+// buildAdd builds the command that adds an item to a filter.
 func buildAdd(b *BitField, key string, header int64) Command {
 	return b.Reset(key).
 		Overflow(Fail).IncrBy("u53", 0, header).Get("u53", 0).

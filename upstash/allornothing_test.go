@@ -7,9 +7,9 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
-// A script may fail after its first write. The error of a script with
-// AllOrNothing means that it changed nothing. If a reply was lost, even such a
-// script may have run.
+// A script can fail after its first write. With AllOrNothing, an error means
+// that the script changed nothing. If a reply was lost, even such a script may
+// have run.
 func TestAllOrNothing(t *testing.T) {
 	s := upstashtest.NewServer(t)
 	c := s.Client(upstash.WithBackoff(0, 0))
@@ -17,7 +17,7 @@ func TestAllOrNothing(t *testing.T) {
 	do := func(cmd upstash.Command, want bool) {
 		t.Helper()
 		if _, err := c.Do(t.Context(), cmd); err == nil || upstash.SafeToRetry(err) != want {
-			t.Errorf("%v: safe to retry is not %v", err, want)
+			t.Errorf("SafeToRetry(%v) = %v, want %v", err, !want, want)
 		}
 	}
 	do(script, false)

@@ -14,8 +14,8 @@ import (
 	"github.com/upbloom/upbloom/upstash/internal/conn"
 )
 
-// TestNothingForAnnouncedBytes: the memory that an answer takes follows the bytes
-// that came, and not those that its header or a chunk announces.
+// TestNothingForAnnouncedBytes: memory for an answer follows the bytes that
+// came, not those that a header or a chunk announces.
 func TestNothingForAnnouncedBytes(t *testing.T) {
 	const calls = 8
 	for name, head := range map[string]string{

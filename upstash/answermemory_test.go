@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestReadingTakesAFewTimesTheAnswer: the memory that reading an answer takes is
-// at most 8 times its length, however small its elements are.
+// TestReadingTakesAFewTimesTheAnswer: reading an answer takes at most 8 times
+// its length in memory, however small its elements are.
 func TestReadingTakesAFewTimesTheAnswer(t *testing.T) {
 	const length = 1 << 20
 	array := func(element string) string {
@@ -58,8 +58,8 @@ func TestReadingTakesAFewTimesTheAnswer(t *testing.T) {
 	}
 }
 
-// TestAnAnswerToTooMany: a batch's answer with a million elements takes no more
-// memory than the commands justify.
+// TestAnAnswerToTooMany: a million elements in the answer to a batch take no
+// more memory than its commands justify.
 func TestAnAnswerToTooMany(t *testing.T) {
 	body := "[" + strings.Repeat(`{"result":1},`, 100_000) + `{"result":1}]`
 	c, _ := newFake(t, always(body), WithRetry(0))

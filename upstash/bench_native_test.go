@@ -68,8 +68,8 @@ func serveFromMemory(c net.Conn, answer []byte) {
 	}
 }
 
-// BenchmarkExchange is an Add against a server that answers from memory, beside
-// the same exchange by fasthttp with a request that is ready.
+// BenchmarkExchange measures an Add to a server that answers from memory, and
+// the same exchange by fasthttp with a prepared request.
 func BenchmarkExchange(b *testing.B) {
 	url := memoryServer(b)
 	cmd := buildAdd(NewBitField("seen:webhooks"), "seen:webhooks", 1<<52|7)

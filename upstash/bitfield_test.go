@@ -92,7 +92,7 @@ func TestBitFieldCountsAndSizes(t *testing.T) {
 		if cmd.err == nil && json.Unmarshal(cmd.body(), &words) != nil {
 			t.Fatalf("not JSON: %s", cmd.body())
 		}
-		// Building on leaves the first part as it was.
+		// Later operations leave the first part unchanged.
 		before := slices.Clone(cmd.body())
 		next := b.Get("u1", 1).Command()
 		if cmd.err == nil && string(next.body()[:len(before)-1]) != string(before[:len(before)-1]) {

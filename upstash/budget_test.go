@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// TestRetryBudget: a thousand callers at a dead server send few more requests
-// than they make calls, and a server that is back gets retries again.
+// TestRetryBudget: a thousand callers of a dead server send few more requests
+// than they make calls. When the server is back, it gets retries again.
 func TestRetryBudget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, f := newFake(t, []answer{{status: 503}}, WithBackoff(defaultBackoffBase, defaultBackoffCap))
@@ -47,7 +47,7 @@ func TestRetryBudget(t *testing.T) {
 	})
 }
 
-// A tenth of a token is not a retry, and with 0 there is no bound.
+// A tenth of a token is not enough for a retry. With 0 there is no bound.
 func TestRetryBudgetOfAnySize(t *testing.T) {
 	for budget, want := range map[int]int{1: 10 + 1, 7: 10 + 7, 0: 10 * (1 + defaultRetries)} {
 		c, f := newFake(t, []answer{{status: 503}}, WithRetryBudget(budget))
@@ -63,8 +63,8 @@ func TestRetryBudgetOfAnySize(t *testing.T) {
 	}
 }
 
-// TestRetryAfterIsSpread: callers who are sent away together do not come back
-// together, and none comes too early.
+// TestRetryAfterIsSpread: callers who are sent away together do not return
+// together, and none returns too early.
 func TestRetryAfterIsSpread(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const callers = 200
@@ -85,7 +85,7 @@ func TestRetryAfterIsSpread(t *testing.T) {
 			})
 		}
 		group.Wait()
-		var in [10]int // each tenth of the second after the pause; 20 are due in each
+		var in [10]int // tenths of the second after the pause; 20 callers are expected in each
 		for _, d := range back {
 			if d < time.Second || d >= 2*time.Second {
 				t.Fatalf("one came back after %v, want 1 s to 2 s", d)

@@ -16,7 +16,7 @@ import (
 	"testing"
 )
 
-// TestCauseOfABrokenConnection: what the network said stays visible.
+// TestCauseOfABrokenConnection: the network's error stays visible.
 func TestCauseOfABrokenConnection(t *testing.T) {
 	for _, tt := range []struct {
 		name, answer string
@@ -60,7 +60,7 @@ func TestCauseOfABrokenConnection(t *testing.T) {
 	}
 }
 
-// TestCertificateRequired: in TLS 1.3 the client learns of it with its first
+// TestCertificateRequired: in TLS 1.3 the client learns this with its first
 // read.
 func TestCertificateRequired(t *testing.T) {
 	s := tlsServer(t, func(c *tls.Config) { c.ClientAuth = tls.RequireAnyClientCert })
@@ -111,7 +111,8 @@ func TestLongHeaderIsNotRepeated(t *testing.T) {
 	}
 }
 
-// checkSingle wants an error of a call that was tried once.
+// checkSingle checks that a call was tried once, and whether it is safe to
+// retry.
 func checkSingle(t *testing.T, name string, err error, safe bool) {
 	t.Helper()
 	var call *CallError

@@ -64,7 +64,7 @@ func TestDecodeEnvelopes(t *testing.T) {
 	}
 }
 
-// FuzzDecodeReply compares the decoder with encoding/json: every value that it
+// FuzzDecodeReply compares the decoder with encoding/json. Every value that it
 // reads is there, a body that is not JSON has no value, and nothing panics.
 func FuzzDecodeReply(f *testing.F) {
 	for _, s := range []string{

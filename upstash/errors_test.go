@@ -53,7 +53,7 @@ func TestSafeToRetry(t *testing.T) {
 	}
 }
 
-// batchError stands for an error of another package that knows better.
+// batchError stands for an error of another package that knows more.
 type batchError struct {
 	error
 	safe bool
@@ -81,7 +81,7 @@ func TestRetryAfter(t *testing.T) {
 		},
 		0: {
 			nil, io.EOF, ErrClosed, &Error{StatusCode: 429}, &CallError{Err: io.EOF},
-			&CallError{Err: limited}, // which may be that of another call
+			&CallError{Err: limited}, // which may be another call's
 		},
 	} {
 		for _, err := range errs {
@@ -123,8 +123,8 @@ func TestErrorTexts(t *testing.T) {
 	}
 }
 
-// TestKindsOfErrors holds each error to one sentinel at most, and to a text
-// that says what to do.
+// TestKindsOfErrors checks that each error matches at most one sentinel, and
+// that its text says what to do.
 func TestKindsOfErrors(t *testing.T) {
 	kinds := map[string]error{
 		"unauthorized": ErrUnauthorized, "permission": ErrNoPermission, "rate": ErrRateLimited, "quota": ErrQuota,
@@ -166,7 +166,7 @@ func TestKindsOfErrors(t *testing.T) {
 	}
 }
 
-// A second attempt would find the quota used up too.
+// A second attempt would find the quota used up as well.
 func TestAQuotaIsNotTriedAgain(t *testing.T) {
 	const used = `{"error":"ERR max requests limit exceeded. Limit: 500000, Usage: 500007"}`
 	c, f := newFake(t, []answer{{status: 429, body: used}})

@@ -46,7 +46,7 @@ func TestObserver(t *testing.T) {
 	}
 }
 
-// A call that is refused before sending makes no attempt.
+// A call that is refused before it is sent makes no attempt.
 func TestObserverSeesOnlyAttempts(t *testing.T) {
 	c, _ := newFake(t, always(`{"result":1}`), WithObserver(func(context.Context, Event) {
 		t.Error("an event for a call that sent nothing")

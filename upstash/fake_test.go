@@ -55,7 +55,7 @@ func (f *fakeTransport) count() int {
 	return len(f.requests)
 }
 
-// last returns a header field of the last request, and whether it was there.
+// last returns a header field of the last request, and whether it had one.
 func (f *fakeTransport) last(name string) (string, bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -84,10 +84,10 @@ func newFake(tb testing.TB, script []answer, opts ...Option) (*Client, *fakeTran
 	return c, f
 }
 
-// always sends the same body in answer to every request.
+// always answers every request with the same body.
 func always(body string) []answer { return []answer{{body: body}} }
 
-// observing makes an observer of f, which gets no context.
+// observing makes an observer that calls f without a context.
 func observing(f func(Event)) Option {
 	return WithObserver(func(_ context.Context, e Event) { f(e) })
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// The client parses most headers by itself. Of each that it takes, it must read
-// what fasthttp reads, because other headers go there.
+// The client parses most headers itself and leaves the others to fasthttp. From
+// each header that it accepts, it must read the same as fasthttp.
 func FuzzCommonHead(f *testing.F) {
 	for _, s := range []string{
 		"Content-Length: 5\r\nUpstash-Sync-Token: abc\r\nRetry-After: 3\r\n",

@@ -17,14 +17,14 @@ import (
 	"time"
 )
 
-// TestMaxConns has bursts of callers. Never more connections are open than the
-// limit, and no burst after the first opens another.
+// TestMaxConns has bursts of callers. The open connections never exceed the
+// limit, and only the first burst opens any.
 func TestMaxConns(t *testing.T) {
 	const limit, callers = 5, 50
 	var dialled, running, most atomic.Int64
 	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		most.Store(max(most.Load(), running.Add(1)))
-		time.Sleep(time.Millisecond) // so that calls meet
+		time.Sleep(time.Millisecond) // lets calls overlap
 		running.Add(-1)
 		_, _ = io.WriteString(w, `{"result":1}`)
 	}))
@@ -52,13 +52,13 @@ func TestMaxConns(t *testing.T) {
 	}
 }
 
-// TestNoConnectionIsFree: a call that waited in vain says for what, and did
-// not run.
+// TestNoConnectionIsFree: a call that waited in vain says what it waited for,
+// and did not run.
 func TestNoConnectionIsFree(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		near, far := net.Pipe() // nobody reads at the far end
-		// One transport, so that the second client waits for the first one's
-		// connection.
+		// Both clients share a transport, so the second waits for the first
+		// one's connection.
 		tr := transportOver(t, 1, func() net.Conn { return near })
 		first := newClient(t, testURL, WithTransport(tr), WithTimeout(0), WithRetry(0))
 		done := make(chan error, 1)

@@ -12,8 +12,8 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
-// Ten thousand calls leave nothing behind in a program that goes on: neither
-// memory nor connections nor goroutines.
+// Ten thousand calls leave neither memory nor connections nor goroutines
+// behind.
 func TestMemoryIsFlat(t *testing.T) {
 	s := upstashtest.NewServer(t)
 	c := s.Client()
@@ -36,18 +36,17 @@ func TestMemoryIsFlat(t *testing.T) {
 	before, routines := live(), runtime.NumGoroutine()
 	calls(10_000)
 	after, routinesAfter := live(), runtime.NumGoroutine()
-	// The server may be slower than its client in ending the last call.
+	// The server may end the last call later than the client.
 	for end := time.Now().Add(20 * time.Second); routinesAfter > routines && time.Now().Before(end); {
 		time.Sleep(time.Millisecond)
 		routinesAfter = runtime.NumGoroutine()
 	}
 	t.Logf("live heap %d and %d bytes, %d and %d goroutines", before, after, routines, routinesAfter)
-	// The server in this process has a part in it; a byte a call would be 10
-	// KB.
+	// The server runs in this process too. A byte a call would be 10 KB.
 	if after > before+256<<10 {
-		t.Errorf("the live heap was %d bytes and is %d", before, after)
+		t.Errorf("the live heap grew from %d to %d bytes", before, after)
 	}
 	if routinesAfter > routines {
-		t.Errorf("%d goroutines became %d", routines, routinesAfter)
+		t.Errorf("the goroutines grew from %d to %d", routines, routinesAfter)
 	}
 }

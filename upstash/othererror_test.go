@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// claimingError is a foreign error that answers all that can be asked.
+// claimingError is a foreign error that says yes to everything.
 type claimingError struct{}
 
 func (claimingError) Error() string             { return "of another package" }
@@ -30,8 +30,8 @@ func (claimingError) As(target any) bool {
 	return true
 }
 
-// othersErrors are errors that another call may have returned, all of which say
-// that its command did not run.
+// othersErrors are errors that another call may have returned. Each says that
+// its command did not run.
 func othersErrors() []error {
 	refused := &Error{
 		StatusCode: 429, Message: "ERR max", Command: "GET", RetryAfter: time.Hour,
@@ -53,8 +53,8 @@ func othersErrors() []error {
 	return append(all, fmt.Errorf("a RoundTripper: %w", NotSent(os.ErrNotExist)))
 }
 
-// TestAnotherCallsErrorDecidesNothing: a command that ran, and whose answer was
-// lost, may have run, whatever errors of other calls are met on the way.
+// TestAnotherCallsErrorDecidesNothing: if a command's answer was lost, it may
+// have run, whatever errors of other calls turn up on the way.
 func TestAnotherCallsErrorDecidesNothing(t *testing.T) {
 	for i, other := range othersErrors() {
 		for way, lose := range map[string]func(cancel context.CancelCauseFunc) (answer, func(Event)){
@@ -89,7 +89,7 @@ func TestAnotherCallsErrorDecidesNothing(t *testing.T) {
 				}))
 			name := "INCR"
 			if way == "pause" {
-				name = "SADD" // which is repeated, so that there is a pause
+				name = "SADD" // is repeated, so there is a pause
 			}
 			_, err := c.Do(ctx, Cmd(name, "k", "v"))
 			call, ok := err.(*CallError)

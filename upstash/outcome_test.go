@@ -35,7 +35,7 @@ func TestBatchErrorAfterALostReply(t *testing.T) {
 	}
 }
 
-// A command that only reads changes nothing, whatever its attempts ended in.
+// A read changes nothing, however its attempts ended.
 func TestAReadIsAlwaysSafeToRetry(t *testing.T) {
 	for name, a := range map[string]answer{
 		"dropped": {err: dropped}, "500": {status: 500}, "not JSON": {body: "<html>"},
@@ -60,7 +60,8 @@ func TestAReadIsAlwaysSafeToRetry(t *testing.T) {
 	}
 }
 
-// An observer may keep the error of an attempt. The call returns another one.
+// An observer may keep the error of an attempt. The call must return another
+// one.
 func TestAnErrorIsNotChangedAfterwards(t *testing.T) {
 	var texts []string
 	var events []error

@@ -46,21 +46,21 @@ func TestMultiExec(t *testing.T) {
 	}
 }
 
-// The other commands of the batch have run, and a repetition of the batch would
-// run them twice. So the caller decides about the one that was refused.
+// The other commands of the batch have run, and repeating the batch would run
+// them twice. The caller therefore decides about the refused one.
 func TestALimitForOneCommandOfABatchIsNotTriedAgain(t *testing.T) {
 	for name, tt := range map[string]struct {
 		message string
 		kind    error
 	}{
 		"quota": {"ERR max requests limit exceeded. Limit: 500000, Usage: 500000", ErrQuota},
-		"rate":  {"ERR too many requests", nil}, // not known to be the service's words
+		"rate":  {"ERR too many requests", nil}, // not a known text of the service
 	} {
 		body := `[{"result":1},{"error":"` + tt.message + `"},{"result":"v"}]`
 		for method, send := range map[string]func(*Client, context.Context, ...Command) ([]Reply, error){
 			"Pipeline": (*Client).Pipeline, "MultiExec": (*Client).MultiExec,
 		} {
-			// Each command by itself could be repeated.
+			// Each command alone could be repeated.
 			c, f := newFake(t, always(body))
 			replies, err := send(c, t.Context(), Cmd("SADD", "s", "m"), Cmd("SET", "k", "v"), Cmd("GET", "k"))
 			if err != nil || f.count() != 1 {
@@ -91,7 +91,7 @@ func TestBatchOfTheWrongShape(t *testing.T) {
 	}
 }
 
-// One command that may not be repeated is enough for the whole batch.
+// If one command must not be repeated, the whole batch is not.
 func TestBatchIsAsSafeAsItsWorstCommand(t *testing.T) {
 	for _, tt := range []struct {
 		cmds []Command

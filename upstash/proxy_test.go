@@ -16,8 +16,8 @@ import (
 	"testing"
 )
 
-// testProxy is a proxy on the loopback interface that knows made-up names: the
-// environment's proxy is never used for loopback hosts themselves.
+// testProxy is a proxy on the loopback interface that knows made-up names,
+// because the environment's proxy is never used for loopback hosts.
 type testProxy struct {
 	url     string
 	hosts   map[string]string
@@ -71,7 +71,7 @@ func (p *testProxy) connect(c net.Conn) {
 	p.tunnel(c, req.Host, "HTTP/1.1 200 Connection established\r\n\r\n")
 }
 
-// tunnel joins c and the host, after the words that say so.
+// tunnel joins c and the host, after it has sent established.
 func (p *testProxy) tunnel(c net.Conn, host, established string) {
 	far, err := net.Dial("tcp", p.hosts[host])
 	if err != nil {
@@ -87,7 +87,7 @@ func (p *testProxy) tunnel(c net.Conn, host, established string) {
 	_, _ = io.Copy(c, far)
 }
 
-// socks5 speaks as much of RFC 1928 as a client's CONNECT to a name needs.
+// socks5 speaks as much of RFC 1928 as a CONNECT to a name needs.
 func (p *testProxy) socks5(c net.Conn) {
 	b := make([]byte, 256)
 	if _, err := io.ReadFull(c, b[:2]); err != nil {
@@ -125,7 +125,7 @@ func TestHTTPSProxy(t *testing.T) {
 	}
 }
 
-// A proxy that is itself reached over TLS: TLS within TLS.
+// A proxy that is itself reached over TLS. This is TLS within TLS.
 func TestProxyOverTLS(t *testing.T) {
 	s := tlsServer(t, nil)
 	p := &testProxy{hosts: map[string]string{"example.com:443": s.Listener.Addr().String()}}
@@ -188,8 +188,8 @@ func TestSOCKSProxy(t *testing.T) {
 	}
 }
 
-// TestLoopbackInAnyLetterCase: a host that may have http:// because it is this
-// machine gets no proxy, however it is written. The token would go there in
+// TestLoopbackInAnyLetterCase: http:// is allowed for loopback hosts, which
+// must get no proxy, however they are spelled. The token would go there in
 // clear text.
 func TestLoopbackInAnyLetterCase(t *testing.T) {
 	p := connectProxy(t, nil)

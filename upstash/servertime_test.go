@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// A testClock is the clocks of a process, which a test moves.
+// A testClock has the clocks of a process. A test moves them.
 type testClock struct {
 	mu      sync.Mutex
 	wall    time.Time
@@ -74,7 +74,7 @@ func TestServerTime(t *testing.T) {
 	check("after the wall clock was set back", serverSeconds+5000, 4)
 }
 
-// An answer that took too long may speak of a time long past.
+// The time in an answer that took too long may be stale.
 func TestServerTimeOfASlowAnswer(t *testing.T) {
 	clock := &testClock{wall: time.Unix(1000, 0)}
 	slow := timeAnswer(serverSeconds)
@@ -91,8 +91,8 @@ func TestServerTimeOfASlowAnswer(t *testing.T) {
 	}
 }
 
-// So may one that came while the process was frozen, and its monotonic clock
-// with it.
+// It may also be stale if the process was frozen meanwhile, and its monotonic
+// clock with it.
 func TestServerTimeOfAFrozenProcess(t *testing.T) {
 	clock := &testClock{wall: time.Unix(1000, 0)}
 	frozen := timeAnswer(serverSeconds)
@@ -116,8 +116,8 @@ func TestServerTimeOfABadAnswer(t *testing.T) {
 	}
 }
 
-// Callers at the same time share one TIME, and a caller whose context ends does
-// not wait for it.
+// Simultaneous callers share one TIME. A caller whose context ends does not
+// wait for it.
 func TestServerTimeIsLearnedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})

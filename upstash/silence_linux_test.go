@@ -12,9 +12,9 @@ import (
 	"time"
 )
 
-// TestAPeerThatVanished: a kept connection whose peer is gone without a farewell
-// ends long before the timeout, and a command that may be repeated has its answer
-// over another.
+// TestAPeerThatVanished: the peer of a kept connection is gone without a word.
+// The connection ends long before the timeout, and a repeatable command gets
+// its answer over another one.
 func TestAPeerThatVanished(t *testing.T) {
 	t.Parallel()
 	var first atomic.Pointer[net.TCPConn]
@@ -45,7 +45,7 @@ func TestAPeerThatVanished(t *testing.T) {
 	}
 }
 
-// dropAll has the system drop every packet for c before it is confirmed.
+// dropAll makes the system drop every packet for c before it is acknowledged.
 func dropAll(t *testing.T, c *net.TCPConn) {
 	t.Helper()
 	raw, err := c.SyscallConn()

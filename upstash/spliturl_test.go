@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// What is accepted means the same to net/url, which the transports use: no URL
-// leads to another host than the one that was checked.
+// net/url, which the transports use, must read the same in an accepted URL. No
+// URL may lead to another host than the one that was checked.
 func FuzzParseEndpoint(f *testing.F) {
 	for _, s := range []string{
 		"https://x.upstash.io", "http://127.0.0.1:8079/a%20b/", "https://[::1]:443", "https://a@b",

@@ -46,7 +46,7 @@ func TestWithoutSyncToken(t *testing.T) {
 }
 
 // TestSyncTokenOfALateRead: a read that was sent before a write finished must
-// not bring back its older state.
+// not bring back the state before the write.
 func TestSyncTokenOfALateRead(t *testing.T) {
 	var tokens syncTokens
 	_, readMark := tokens.load()
@@ -67,7 +67,7 @@ func TestSyncTokenOfALateRead(t *testing.T) {
 	}
 }
 
-// A token that could not be sent back would fail every call that follows.
+// If a token cannot be sent back, it would make every later call fail.
 func TestSyncTokenOfStrangeShape(t *testing.T) {
 	var tokens syncTokens
 	tokens.store("good", "", 0, false)
@@ -80,7 +80,7 @@ func TestSyncTokenOfStrangeShape(t *testing.T) {
 	}
 }
 
-// stateServer counts writes, and sends the count as the answer and the token.
+// stateServer counts writes. Its answer and its token are the count.
 type stateServer struct {
 	mu     sync.Mutex
 	writes int
@@ -118,7 +118,7 @@ func TestSyncTokenConcurrently(t *testing.T) {
 		})
 	}
 	group.Wait()
-	// Alone again, each write's own token is the one that is sent on.
+	// Without other callers, each write's own token is sent next.
 	r, err := c.Do(t.Context(), Cmd("INCR", "k"))
 	if err != nil {
 		t.Fatal(err)

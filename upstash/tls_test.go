@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// tlsServer answers every request with a 1, if its TLS is accepted.
+// tlsServer answers every request with 1, if its TLS is accepted.
 func tlsServer(t *testing.T, set func(*tls.Config)) *httptest.Server {
 	t.Helper()
 	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -73,7 +73,7 @@ func TestTLSChecksTheHostName(t *testing.T) {
 	}
 }
 
-// newClient makes one over the default transport.
+// newClient makes a client over the default transport.
 func newClient(t *testing.T, url string, opts ...Option) *Client {
 	t.Helper()
 	c, err := New(url, testToken, opts...)
@@ -88,7 +88,7 @@ func newClient(t *testing.T, url string, opts ...Option) *Client {
 	return c
 }
 
-// newTLSClient makes one that accepts the certificate of s.
+// newTLSClient makes a client that accepts the certificate of s.
 func newTLSClient(t *testing.T, url string, s *httptest.Server, opts ...Option) *Client {
 	t.Helper()
 	c := newClient(t, url, opts...)

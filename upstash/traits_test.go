@@ -34,11 +34,11 @@ func TestTraits(t *testing.T) {
 		{rep, "SETRANGE k 0 x"},
 		{rep, "EXPIRE k 10 NX"},
 		{rep, "PEXPIRE k 1"},
-		{none, "EXPIRE k 0"}, // deletes what may be another client's by now
+		{none, "EXPIRE k 0"}, // deletes the key, which may be another client's by now
 		{none, "PEXPIRE k -1"},
 		{none, "EXPIRE k soon"},
 		{none, "EXPIRE k"},
-		{none, "EXPIREAT k 1900000000"}, // whose clock decides is not known here
+		{none, "EXPIREAT k 1900000000"}, // the server's clock is not known here
 		{none, "PEXPIREAT k 1900000000000"},
 		{none, "LSET l 0 x"}, // a push in between moves the element
 		{rep, "JSON.SET k $ 1"},
@@ -77,7 +77,7 @@ func TestTraits(t *testing.T) {
 		{rep, "BITFIELD k OVERFLOW FAIL INCRBY u8 0 128"},
 		{rep, "BITFIELD k overflow fail incrby u53 0 4503599627370496 OVERFLOW WRAP SET u1 128 1"},
 		{none, "BITFIELD k OVERFLOW FAIL INCRBY u8 0 127"}, // fits twice
-		// What writes to the same bits undoes "set if zero".
+		// A write to the same bits undoes "set if zero".
 		{none, "BITFIELD k OVERFLOW FAIL INCRBY u8 0 129 SET u1 0 0"},
 		{none, "BITFIELD k SET u1 #7 0 OVERFLOW FAIL INCRBY u8 0 129"},
 		{rep, "BITFIELD k OVERFLOW FAIL INCRBY u8 0 129 SET u1 8 0"},
@@ -143,7 +143,8 @@ func TestTraitsOfBitField(t *testing.T) {
 	}
 }
 
-// A read must be repeatable, or a retry after a lost answer would be lost.
+// A read must be repeatable. Otherwise it would not be retried after a lost
+// answer.
 func TestReadsAreRepeatable(t *testing.T) {
 	for name, tr := range commandTraits {
 		if tr&traitRead != 0 && tr&traitRepeatable == 0 {

@@ -11,8 +11,8 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
-// TestSafeToRetryIsTrueOfTheDatabase compares what an error claims with what is
-// stored: an error that is safe to retry must have left nothing behind.
+// TestSafeToRetryIsTrueOfTheDatabase compares each error with what is stored. A
+// write whose error is safe to retry must have left nothing behind.
 func TestSafeToRetryIsTrueOfTheDatabase(t *testing.T) {
 	first := func(r []upstash.Reply, err error) error {
 		if err == nil {
@@ -53,7 +53,7 @@ func TestSafeToRetryIsTrueOfTheDatabase(t *testing.T) {
 					left++
 				}
 				if n == 1 && upstash.SafeToRetry(err) {
-					t.Errorf("%v: safe to retry, and the write is there: %v", fault, err)
+					t.Errorf("%v: safe to retry, but the write is there: %v", fault, err)
 				}
 			}
 			if left == 0 {
@@ -63,7 +63,7 @@ func TestSafeToRetryIsTrueOfTheDatabase(t *testing.T) {
 	}
 }
 
-// A NOPERM for one key says nothing of the others.
+// A NOPERM for one key says nothing about others.
 func TestNoPermissionForOneKeyChangesNothingElse(t *testing.T) {
 	s := upstashtest.NewServer(t)
 	c := s.Client()

@@ -8,8 +8,8 @@ import (
 	"unicode"
 )
 
-// TestAnArgumentHidesNoKind: the sentinel is found before arguments are
-// redacted, although they are words of the server's message.
+// TestAnArgumentHidesNoKind: the sentinel is found before the message is
+// redacted, even if an argument equals its words.
 func TestAnArgumentHidesNoKind(t *testing.T) {
 	const daily = "ERR max daily request limit exceeded. Limit: 10000, Usage: 10000"
 	const all = "ERR max requests limit exceeded. Limit: 500000, Usage: 500007"
@@ -38,7 +38,7 @@ func TestAnArgumentHidesNoKind(t *testing.T) {
 			}
 		}
 	}
-	// What Redis quotes of the command is no word of its own.
+	// Redis' quotation of the command does not count as its own words.
 	c, _ := newFake(t, []answer{{status: 400, body: `{"error":"ERR unknown command 'X', with args` +
 		` beginning with: 'max requests limit exceeded'"}`}})
 	if _, err := c.Do(t.Context(), Cmd("X", "max requests limit exceeded")); errors.Is(err, ErrQuota) {
@@ -46,8 +46,8 @@ func TestAnArgumentHidesNoKind(t *testing.T) {
 	}
 }
 
-// TestServerWordsAreEscaped: what a server or a network says can forge no line
-// of a log and drive no terminal.
+// TestServerWordsAreEscaped: the words of a server or a network cannot forge a
+// line of a log or control a terminal.
 func TestServerWordsAreEscaped(t *testing.T) {
 	const raw = "ERR a\r\nlevel=INFO \x1b]0;title\x07\x1b[2J\u202egnp\u2066\u009b31m\u2028\u200f\x7f\x00 é世"
 	const want = `ERR a\r\nlevel=INFO \x1b]0;title\a\x1b[2J\u202egnp\u2066\u009b31m\u2028\u200f\x7f\x00 é世`
@@ -77,8 +77,8 @@ func TestServerWordsAreEscaped(t *testing.T) {
 	}
 }
 
-// Of this package's own words none is taken for an argument. Of the server's
-// words, an argument is redacted wherever it stands in the command.
+// None of this package's own words is taken for an argument. In the server's
+// words every argument is redacted, at any place of the command.
 func TestWhatIsRedacted(t *testing.T) {
 	for _, key := range []string{"a", "proxy", "or", "bytes"} {
 		c, _ := newFake(t, []answer{{status: 502, body: "<html>"}}, WithRetry(0))

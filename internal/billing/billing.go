@@ -1,4 +1,4 @@
-// Package billing works out what filters cost in a month.
+// Package billing computes what filters cost in a month.
 package billing
 
 import (
@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// DaysAMonth is how long a month is here.
+// DaysAMonth is the length of a month in this package.
 const DaysAMonth = 30
 
 // Prices are in US dollars.
@@ -18,8 +18,8 @@ type Prices struct {
 	FreeTraffic float64 `json:"freeTraffic"` // GB a month
 }
 
-// PayAsYouGo returns the prices of that plan, as the service's documents of
-// PricesOf have them.
+// PayAsYouGo returns the prices of that plan, from the service's documents of
+// PricesOf.
 func PayAsYouGo() Prices {
 	return Prices{Commands: 0.20, Storage: 0.25, FreeStorage: 1, Traffic: 0.03, FreeTraffic: 200}
 }
@@ -29,24 +29,23 @@ const PricesOf = "2026"
 
 // Use says how filters of one size are used.
 type Use struct {
-	Bytes   uint64 // of one filter
+	Bytes   uint64 // the size of one filter
 	Filters uint64 // 0 counts as 1
-	// Adds and Lookups are those of a day, in all filters together.
+	// Adds and Lookups are per day, in all filters together.
 	Adds, Lookups float64
-	// MaxStale is that of the Mirrors that answer the look-ups; 0 if none do.
-	// Each filter has Copies of them, in as many processes; 0 counts as 1.
+	// MaxStale is that of the Mirrors that answer the look-ups, or 0 if none
+	// do. Each filter has Copies of them, one in each process; 0 counts as 1.
 	MaxStale time.Duration
 	Copies   uint64
 }
 
-// A Month is what the use of some filters costs in 30 days. GB are of 10^9
-// bytes.
+// A Month is what some filters use in 30 days. A GB is 10^9 bytes.
 type Month struct {
 	Filters   uint64  `json:"filters"`
 	Commands  float64 `json:"commands"`
 	StoredGB  float64 `json:"storedGB"`
 	Refreshes float64 `json:"refreshes"` // of Mirrors
-	MirrorGB  float64 `json:"mirrorGB"`  // that they download
+	MirrorGB  float64 `json:"mirrorGB"`  // that Mirrors download
 }
 
 // Money is in US dollars.
@@ -57,15 +56,15 @@ type Money struct {
 	Total    float64 `json:"total"`
 }
 
-// What a refresh of a Mirror costs, in commands: as much if nothing changed,
-// and so much more for each part of the string otherwise.
+// A refresh of a Mirror costs refreshCommands. If the filter has changed, each
+// part of the string costs partCommands more.
 const (
 	refreshCommands = 3
 	partCommands    = 3
 	mirrorPart      = 2 << 20
 )
 
-// Month returns what is billed.
+// Month returns what is billed for a month.
 func (u Use) Month() Month {
 	filters, size := max(u.Filters, 1), float64(u.Bytes)
 	m := Month{
@@ -76,8 +75,8 @@ func (u Use) Month() Month {
 		return m
 	}
 	copies := float64(max(u.Copies, 1))
-	// A look-up refreshes a copy that is too old, and an Add makes each process
-	// download one filter at most once.
+	// A look-up refreshes a copy that is too old. After an Add, each process
+	// downloads one filter once at most.
 	refreshes := min(u.Lookups, copies*float64(filters)*float64(24*time.Hour)/float64(u.MaxStale))
 	downloads := min(refreshes, copies*u.Adds)
 	m.Refreshes = DaysAMonth * refreshes
@@ -87,8 +86,7 @@ func (u Use) Month() Month {
 	return m
 }
 
-// Money returns what the month costs at these prices. The traffic is that of
-// Mirrors alone.
+// Money returns the price of the month. Traffic is only that of Mirrors.
 func (m Month) Money(p Prices) Money {
 	sum := Money{
 		Commands: m.Commands / 100_000 * p.Commands,

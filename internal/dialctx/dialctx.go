@@ -1,5 +1,5 @@
-// Package dialctx puts another network under the default transport of package
-// upstash, for tests that run in memory and on a virtual clock.
+// Package dialctx replaces the network below the default transport of package
+// upstash, for tests in memory and on a virtual clock.
 package dialctx
 
 import (
@@ -10,12 +10,12 @@ import (
 // Func opens a connection, as net.Dialer's DialContext does.
 type Func func(ctx context.Context, network, addr string) (net.Conn, error)
 
-// TryReader is a connection that is no socket, but can be read without waiting.
-// The transport reads so before it uses a connection again, to find bytes that
-// it did not ask for.
+// TryReader is a connection that is not a socket but can be read without
+// waiting. Before the transport uses a connection again, it reads it so, to
+// find bytes that it did not ask for.
 type TryReader interface {
 	net.Conn
-	// TryRead is Read, except that it returns 0 and nil if nothing has arrived.
+	// TryRead is Read, but returns 0 and nil if nothing has arrived.
 	TryRead(p []byte) (n int, err error)
 }
 

@@ -1,4 +1,4 @@
-// Package human writes numbers for people.
+// Package human formats numbers for people.
 package human
 
 import (
@@ -6,7 +6,7 @@ import (
 	"strconv"
 )
 
-// Count writes n with commas between the thousands: 4,294,967,295.
+// Count formats n with commas between the thousands: 4,294,967,295.
 func Count(n uint64) string {
 	s := strconv.FormatUint(n, 10)
 	for i := len(s) - 3; i > 0; i -= 3 {
@@ -15,21 +15,21 @@ func Count(n uint64) string {
 	return s
 }
 
-// Bytes writes n bytes in the largest binary unit of which they are at least
-// one, with one decimal: 11.7 KiB.
+// Bytes formats n bytes in the largest binary unit that fits, with one decimal:
+// 11.7 KiB.
 func Bytes(n uint64) string {
 	if n < 1024 {
 		return strconv.FormatUint(n, 10) + " B"
 	}
 	size, unit := float64(n)/1024, 0
-	for ; size >= 1023.95; unit++ { // else it would be written as 1024.0
+	for ; size >= 1023.95; unit++ { // or it would round to 1024.0
 		size /= 1024
 	}
 	return fmt.Sprintf("%.1f %ciB", size, "KMGTPE"[unit])
 }
 
-// OneIn writes a rate, from 0 to 1, in the form in which people compare rates:
-// 1 in 101. A rate below one in a billion is only called that.
+// OneIn formats a rate, from 0 to 1, as 1 in 101. A rate below one in a billion
+// is only called that.
 func OneIn(rate float64) string {
 	switch {
 	case rate <= 0:

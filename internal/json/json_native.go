@@ -14,7 +14,7 @@ func String(data []byte) (string, error) {
 	for len(rest) > 0 && (rest[0] == ' ' || rest[0] == '\t' || rest[0] == '\r' || rest[0] == '\n') {
 		rest = rest[1:]
 	}
-	if len(rest) == 0 || rest[0] != '"' { // a null would decode into a string
+	if len(rest) == 0 || rest[0] != '"' { // go-json decodes a null into a string
 		return "", scan.ErrSyntax
 	}
 	var text string

@@ -6,8 +6,8 @@ import (
 	"github.com/upbloom/upbloom/internal/json/scan"
 )
 
-// FuzzAgainstScan compares the native library with the reader that wasm uses,
-// because the platforms must not differ. The latter is compared with
+// FuzzAgainstScan compares the native library with the reader for wasm, because
+// the platforms must not differ. That reader's own tests compare it with
 // encoding/json.
 func FuzzAgainstScan(f *testing.F) {
 	for _, s := range []string{

@@ -32,7 +32,7 @@ func BenchmarkDo(b *testing.B) {
 	}
 }
 
-// cannedServer answers whenever a read of it ends with a bracket, as a request
+// cannedServer answers whenever what it read ends with a bracket, as a request
 // does.
 func cannedServer(b *testing.B) (addr string) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")

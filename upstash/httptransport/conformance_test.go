@@ -11,7 +11,7 @@ import (
 	"github.com/upbloom/upbloom/upstash/httptransport"
 )
 
-// One call in some hundreds gets it.
+// This happens to one call in some hundreds.
 var stray = transporttest.Exception{
 	Case:   "stray answer",
 	Reason: "net/http may take an answer that nobody asked for as that of the next request",
@@ -21,7 +21,7 @@ func TestConformance(t *testing.T) {
 	transporttest.Run(t, func(*testing.T, string) upstash.Transport { return httptransport.New(nil) }, stray)
 }
 
-// A plain RoundTripper, as SDKs of platforms hand them out.
+// A plain RoundTripper, like those that SDKs of platforms provide.
 func TestConformanceOfClient(t *testing.T) {
 	transporttest.Run(t, func(t *testing.T, _ string) upstash.Transport {
 		rt := &http.Transport{}

@@ -37,7 +37,8 @@ func TestNewCopiesTheClient(t *testing.T) {
 }
 
 // TestLateReaderGetsNothing: a RoundTripper that reads the request's body after
-// it has answered gets an error, and never io.EOF, as after a whole request.
+// it has answered gets an error. io.EOF would mean that it read the whole
+// request.
 func TestLateReaderGetsNothing(t *testing.T) {
 	var late io.ReadCloser
 	tr := httptransport.New(&http.Client{Transport: roundTripper(func(r *http.Request) (*http.Response, error) {
@@ -60,9 +61,9 @@ func mustReadNothing(t *testing.T, body io.Reader) {
 	}
 }
 
-// TestBodyIsLentOnce: a RoundTripper that has read a byte of the request, by
-// whatever reader, gets no other reader. As long as it has read none, it gets
-// one, and the readers before return nothing.
+// TestBodyIsLentOnce: once a RoundTripper has read a byte of the request, by
+// any reader, it gets no other reader. Until then it gets one, and earlier
+// readers return nothing.
 func TestBodyIsLentOnce(t *testing.T) {
 	const text = `["INCR","k"]`
 	tr := httptransport.New(&http.Client{Transport: roundTripper(func(r *http.Request) (*http.Response, error) {

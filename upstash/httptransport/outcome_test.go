@@ -97,9 +97,9 @@ func TestOutcomes(t *testing.T) {
 	}
 }
 
-// TestFallbackIsNotRepeated has a RoundTripper with two legs: the first carries
-// the request without httptrace's hooks and loses the answer, the second cannot
-// dial. The command ran, so it may be neither repeated nor called unsent.
+// TestFallbackIsNotRepeated has a RoundTripper with two legs. The first carries
+// the request without httptrace's hooks and loses the answer. The second cannot
+// dial. The command ran, so it must not be repeated, nor be called unsent.
 func TestFallbackIsNotRepeated(t *testing.T) {
 	db := upstashtest.NewServer(t)
 	db.InjectFunc(func(int64, upstashtest.RequestInfo) upstashtest.Fault {

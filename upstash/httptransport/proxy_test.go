@@ -11,8 +11,8 @@ import (
 	"github.com/upbloom/upbloom/upstash/httptransport"
 )
 
-// TestUnusableProxyIsNoWayAroundIt: a password that is not escaped does not
-// send the requests past the proxy.
+// TestUnusableProxyIsNoWayAroundIt: if a proxy's password is not escaped, the
+// requests must not bypass the proxy.
 func TestUnusableProxyIsNoWayAroundIt(t *testing.T) {
 	t.Setenv("HTTPS_PROXY", "http://user:hunter%ss@proxy.test:8080")
 	tr := httptransport.New(nil)

@@ -80,7 +80,7 @@ func TestContextEndsStubbornCalls(t *testing.T) {
 	}
 }
 
-// empty is a body that never brings anything and never ends.
+// empty is a body that returns no bytes and never ends.
 type empty struct{}
 
 func (empty) Read([]byte) (int, error) { return 0, nil }
@@ -94,8 +94,8 @@ func TestBodyWithoutProgress(t *testing.T) {
 	}
 }
 
-// TestBadLocation: the transport does not follow the place of a redirect, parse
-// it, or show it.
+// TestBadLocation: the transport does not follow, parse or show the target of a
+// redirect.
 func TestBadLocation(t *testing.T) {
 	header := http.Header{"Location": {"http://secret-host\x7f:port/%zz"}, "Retry-After": {"7"}}
 	for _, status := range []int{301, 302, 303, 307, 308} {
@@ -120,8 +120,8 @@ func TestBadLocation(t *testing.T) {
 	}
 }
 
-// TestPanicReachesTheCaller: the caller can recover from it, though the
-// RoundTripper runs on another goroutine.
+// TestPanicReachesTheCaller: the caller can recover from a RoundTripper's
+// panic, although it runs on another goroutine.
 func TestPanicReachesTheCaller(t *testing.T) {
 	defer func() {
 		if r := recover(); r != "boom" {

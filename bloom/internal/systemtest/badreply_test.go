@@ -13,9 +13,8 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
-// TestNoAnswerOutOfABadReply lets every call meet every kind of reply that is
-// not one. None may become an answer, and every error is one of those that are
-// documented.
+// TestNoAnswerOutOfABadReply gives every call every kind of bad reply. None may
+// become an answer, and every error must be one that is documented.
 func TestNoAnswerOutOfABadReply(t *testing.T) {
 	faults := []upstashtest.Fault{
 		upstashtest.ShortResult(), upstashtest.LongResult(), upstashtest.ShortBatch(), upstashtest.LongBatch(),
@@ -30,24 +29,24 @@ func TestNoAnswerOutOfABadReply(t *testing.T) {
 		c := s.Client(upstash.WithRetry(0), upstash.WithMaxResponse(32<<10))
 		for _, fault := range faults {
 			for _, cfg := range []bloom.Config{bloomtest.Small(), bloomtest.Expiring(time.Hour)} {
-				cfg.MissingIsEmpty = true // so that a "no" is nearest
+				cfg.MissingIsEmpty = true // a "no" is then most likely
 				for name := range bloomtest.OperationsOf(t, nil) {
 					s.FlushAll()
 					bloomtest.Add(t, bloomtest.Handle(t, c, cfg), "a", true)
 					s.Inject(fault)
 					err := bloomtest.OperationsOf(t, bloomtest.Handle(t, c, cfg))[name]()
 					if !isDocumented(err) {
-						t.Errorf("%s, %v: %v", name, fault, err)
+						t.Errorf("%s, %v: %v, want a documented error", name, fault, err)
 					}
 				}
 				f := bloomtest.Handle(t, c, cfg)
 				s.Inject(fault)
 				if found, err := f.Exists(t.Context(), "a"); found || err == nil {
-					t.Errorf("Exists, %v: %v, %v", fault, found, err)
+					t.Errorf("%v: Exists = %v, %v, want an error", fault, found, err)
 				}
 				s.Inject(fault)
 				if added, err := f.Add(t.Context(), "a"); added || err == nil {
-					t.Errorf("Add, %v: %v, %v", fault, added, err)
+					t.Errorf("%v: Add = %v, %v, want an error", fault, added, err)
 				}
 				bloomtest.Exists(t, f, "a", true)
 			}
@@ -61,7 +60,7 @@ func isDocumented(err error) bool {
 	return errors.As(err, &server) || errors.As(err, &call) || errors.Is(err, upstash.ErrBadResponse)
 }
 
-// TestImpossibleAnswers are JSON of the right shape with values that Redis
+// TestImpossibleAnswers has JSON of the right shape, with values that Redis
 // never returns.
 func TestImpossibleAnswers(t *testing.T) {
 	cfg := bloom.Config{Bits: 1000, Hashes: 2, Scheme: bloom.SchemeXXH3, MissingIsEmpty: true}
@@ -88,28 +87,28 @@ func TestImpossibleAnswers(t *testing.T) {
 			f := bloomtest.Handle(t, bloomtest.Canned(t, `{"result":`+answer+`}`), cfg)
 			found, err := f.Exists(t.Context(), "a")
 			if found || err == nil || errors.Is(err, bloom.ErrNotFound) || bloomtest.IsRefusal(err) {
-				t.Errorf("Exists = %v, %v", found, err)
+				t.Errorf("Exists = %v, %v, want an error", found, err)
 			}
 			got, err := f.ExistsAll(t.Context(), []string{"a"})
 			if bloomtest.Count(got) != 0 || err == nil || errors.Is(err, bloom.ErrNotFound) {
-				t.Errorf("ExistsAll = %v, %v", got, err)
+				t.Errorf("ExistsAll = %v, %v, want an error", got, err)
 			}
-			// In the answer to a write a set-if-zero stands before and after
-			// the header.
+			// The answer to a write has a set-if-zero before and after the
+			// header.
 			first, rest, _ := strings.Cut(answer, ",")
 			write := strings.Replace(first, "[", "[null,", 1) + ",null," + rest
 			f = bloomtest.Handle(t, bloomtest.Canned(t, `{"result":`+write+`}`), cfg)
 			if added, err := f.Add(t.Context(), "a"); added || err == nil || bloomtest.IsRefusal(err) {
-				t.Errorf("Add = %v, %v", added, err)
+				t.Errorf("Add = %v, %v, want an error that is no refusal", added, err)
 			}
 			// Open asks for four more fields and the length of the string.
 			opened := `[{"result":` + strings.Replace(answer, ",1,1", ",0,1,0,0", 1) + `},{"result":20}]`
 			if strings.HasPrefix(answer, "["+h+",") {
-				return // right for what Open asks
+				return // the right answer to what Open asks
 			}
 			if _, err := bloom.Open(t.Context(), bloomtest.Canned(t, opened), bloomtest.Key); err == nil ||
 				errors.Is(err, bloom.ErrNotFound) || bloomtest.IsRefusal(err) {
-				t.Errorf("Open: %v", err)
+				t.Errorf("Open: %v, want an error that is no refusal", err)
 			}
 		})
 	}

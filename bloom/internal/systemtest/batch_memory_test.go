@@ -15,8 +15,8 @@ import (
 	"github.com/upbloom/upbloom/upstash"
 )
 
-// heapMeter answers every request of a batch, and now and then looks how large
-// the heap is.
+// heapMeter answers every request of a batch, and now and then measures the
+// heap.
 type heapMeter struct {
 	header string
 
@@ -51,8 +51,8 @@ func heap() uint64 {
 	return m.HeapAlloc
 }
 
-// A batch of any length needs two bytes an item beside the items, and what is
-// under way.
+// Besides the items and the requests under way, a batch of any length needs two
+// bytes an item.
 func TestBatchMemoryIsBounded(t *testing.T) {
 	const items = 400_000
 	many := bloomtest.Numbered("item", items)

@@ -13,10 +13,10 @@ import (
 )
 
 // losing carries requests to the database, and then cancels the call's context
-// in place of an answer. The cause is the error of another call.
+// instead of returning an answer. The cause is the error of another call.
 type losing struct {
 	next   upstash.Transport
-	cancel context.CancelCauseFunc // nil to lose nothing
+	cancel context.CancelCauseFunc // if nil, nothing is lost
 	cause  error
 }
 
@@ -29,8 +29,8 @@ func (l *losing) RoundTrip(ctx context.Context, req *upstash.Request, resp *upst
 	return context.Cause(ctx)
 }
 
-// TestAnotherCallsErrorDecidesNoItem: items that are in the database are not
-// said to be missing, and items that are not known are not said to be in.
+// TestAnotherCallsErrorDecidesNoItem: such an error must not make items in the
+// database look missing, nor unknown ones look added.
 func TestAnotherCallsErrorDecidesNoItem(t *testing.T) {
 	server := upstashtest.NewServer(t)
 	transport := httptransport.New(nil)
@@ -65,7 +65,7 @@ func TestAnotherCallsErrorDecidesNoItem(t *testing.T) {
 		check("Add", func(ctx context.Context) error {
 			_, err := f.Add(ctx, "a")
 			if upstash.SafeToRetry(err) {
-				t.Errorf("Add, %v: safe to retry: %v", other, err)
+				t.Errorf("Add, %v: %v is safe to retry", other, err)
 			}
 			return err
 		})
@@ -81,7 +81,8 @@ func TestAnotherCallsErrorDecidesNoItem(t *testing.T) {
 			_, err := f.Exists(ctx, "a")
 			return err
 		})
-		// A write to a Cuckoo is not known to have run, and so not repeated.
+		// It is not known whether a write to a Cuckoo ran, so it is not
+		// repeated.
 		cuckoo, err := bloom.NewCuckoo(c, fmt.Sprint("cuckoo", i), bloom.CuckooConfig{Capacity: 100, FPRate: 0.01})
 		if err != nil {
 			t.Fatal(err)
@@ -114,7 +115,7 @@ func TestAnotherCallsErrorDecidesNoItem(t *testing.T) {
 			return err
 		})
 		if found, err := f.Exists(t.Context(), "x"); !found || err != nil {
-			t.Errorf("%v: the handle then answers %v, %v", other, found, err)
+			t.Errorf("%v: afterwards Exists = %v, %v", other, found, err)
 		}
 	}
 }

@@ -44,8 +44,8 @@ var costs = []struct {
 	}},
 }
 
-// fullFilter makes a filter at its capacity of 1,000,000 items: a random one,
-// as a million items would take their time.
+// fullFilter makes a filter at its capacity of 1,000,000 items. Its bits are
+// random, because adding a million items takes long.
 func fullFilter(
 	tb testing.TB, s *upstashtest.Server, c *upstash.Client, scheme bloom.Scheme, p float64,
 ) *bloom.Filter {
@@ -60,7 +60,7 @@ func fullFilter(
 	for i := range body {
 		x := r.Uint32()
 		body[i] = byte(x)
-		if scheme == bloom.SchemeBlocked { // 5 bits in 16 are set at the capacity, else half
+		if scheme == bloom.SchemeBlocked { // at capacity 5 bits in 16 are set, of the others half
 			body[i] &= byte(x>>8) | byte(x>>16)&byte(x>>24)
 		}
 	}
@@ -75,7 +75,7 @@ func fullFilter(
 
 var operation = regexp.MustCompile(`"(GET|SET|INCRBY)"`)
 
-// TestCostTable holds the table in doc.go against what a server counts:
+// TestCostTable compares the table in doc.go with what a server counts:
 // requests, commands, operations of BITFIELD, and bytes.
 func TestCostTable(t *testing.T) {
 	doc, err := os.ReadFile("../../doc.go")
@@ -118,7 +118,7 @@ func TestCostTable(t *testing.T) {
 	}
 }
 
-// TestSizingTable holds the sizes in doc.go against the geometries.
+// TestSizingTable compares the sizes in doc.go with the geometries.
 func TestSizingTable(t *testing.T) {
 	doc, err := os.ReadFile("../../doc.go")
 	if err != nil {
@@ -148,9 +148,8 @@ func TestSizingTable(t *testing.T) {
 	}
 }
 
-// BenchmarkCost measures the table's calls over HTTP on loopback to the REST
-// server of this process, with a Redis behind it, whose work is in the figures
-// too.
+// BenchmarkCost measures the table's calls over HTTP on loopback. The REST
+// server of this process and the Redis behind it are part of the figures.
 func BenchmarkCost(b *testing.B) {
 	s := upstashtest.NewServer(b, upstashtest.WithRedis(testenv.Redis(b)))
 	items := bloomtest.Numbered("item", 1000)

@@ -10,8 +10,8 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
-// TestRequestsAndCommands counts at the server what each call costs. The steps
-// build on one another.
+// TestRequestsAndCommands counts at the server what each call costs. Each step
+// builds on those before it.
 func TestRequestsAndCommands(t *testing.T) {
 	bloomtest.EachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		ctx, c := t.Context(), s.Client()

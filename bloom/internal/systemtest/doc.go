@@ -1,4 +1,4 @@
-// Package systemtest tests package bloom as its users have it, by its public
-// names alone: against a Redis or with processes of its own, under faults, at a
-// key that holds something else, in a full database, and what each call costs.
+// Package systemtest tests package bloom from outside, by its public names:
+// with a Redis, with other processes, under faults, at a key that holds
+// something else, in a full database. It also counts what each call costs.
 package systemtest

@@ -9,12 +9,14 @@ import (
 	"github.com/upbloom/upbloom/internal/testkit/testenv"
 )
 
-// hyperLogLogError is the standard error of PFCOUNT, by Redis' documentation.
+// hyperLogLogError is the standard error of PFCOUNT according to Redis'
+// documentation.
 const hyperLogLogError = 0.0081
 
-// The standard error of the estimated number of items is that of the formula,
-// sqrt(e^u - u - 1)/(u sqrt(m)) with u = kn/m, and below that of a HyperLogLog up
-// to 14 times the capacity of a blocked filter, and 7 times of a classic one.
+// The standard error of the estimated number of items follows the formula,
+// sqrt(e^u - u - 1)/(u sqrt(m)) with u = kn/m. It is below that of a
+// HyperLogLog up to 14 times the capacity of a blocked filter, and 7 times that
+// of a classic one.
 func TestEstimateIsBetterThanHyperLogLog(t *testing.T) {
 	testenv.AskedLong(t)
 	const capacity, runs = 10_000, 80
@@ -47,9 +49,10 @@ func TestEstimateIsBetterThanHyperLogLog(t *testing.T) {
 			u := float64(g.Hashes*times*capacity) / float64(g.Bits)
 			want := math.Sqrt(math.Expm1(u)-u) / (u * math.Sqrt(float64(g.Bits)))
 			t.Logf("%v, %d times the capacity: %.2f%%, by the formula %.2f%%", c.scheme, times, 100*got, 100*want)
-			// Chance makes 8% of a standard error of 80 runs: 25% is three times that.
+			// The standard error of 80 runs is itself off by 8%. 25% is three
+			// times that.
 			if got > 1.25*want || got < want/1.25 || want > hyperLogLogError {
-				t.Errorf("%v, %d times the capacity: a standard error of %.2f%%, by the formula %.2f%%",
+				t.Errorf("%v, %d times the capacity: a standard error of %.2f%%, want about %.2f%%",
 					c.scheme, times, 100*got, 100*want)
 			}
 		}

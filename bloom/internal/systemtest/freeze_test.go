@@ -22,9 +22,9 @@ import (
 
 const freezeChildEnv = "UPBLOOM_TEST_FREEZE_CHILD"
 
-// TestFrozenProcess is what a function platform does between two invocations:
-// it stops the process, the server closes the idle connection, and the thawed
-// process wants to go on. The next Add must succeed, and new must stay new.
+// TestFrozenProcess does what a function platform does between two invocations:
+// it stops the process, and the server closes the idle connection. After the
+// thaw the next Add must succeed, and a new item must still be new.
 func TestFrozenProcess(t *testing.T) {
 	if url := os.Getenv(freezeChildEnv); url != "" {
 		freezeChild(url)
@@ -55,7 +55,7 @@ func TestFrozenProcess(t *testing.T) {
 			child.want(t, "b", true, 3)
 			child.want(t, "a", false, 4)
 			if s := server.Stats(); s.Requests != 4 {
-				t.Errorf("four calls after the thaw took %d requests", s.Requests)
+				t.Errorf("four calls after the thaw took %d requests, want 4", s.Requests)
 			}
 			if n := relay.dialed(); n != 2 {
 				t.Errorf("%d connections in all, want 2", n)
@@ -64,11 +64,10 @@ func TestFrozenProcess(t *testing.T) {
 	}
 }
 
-// freezeChild adds each line of its input, counts it, and writes what it was
-// told.
+// freezeChild adds each line of its input, counts it, and prints the answers.
 func freezeChild(url string) {
-	// Without retries: the dead connection must be noticed before it is used,
-	// not after a request went into it and may have been executed.
+	// Without retries: the client must notice the dead connection before it
+	// uses it. A request that was sent there may have been executed.
 	client, err := upstash.New(url, os.Getenv(freezeChildEnv+"_TOKEN"), upstash.WithRetry(0))
 	if err != nil {
 		fmt.Println(err)
@@ -82,7 +81,7 @@ func freezeChild(url string) {
 	for in := bufio.NewScanner(os.Stdin); in.Scan(); {
 		added, err := f.Add(context.Background(), in.Text())
 		fmt.Println("answer:", added, err)
-		// And a command that is never sent twice.
+		// Also send a command that is never repeated.
 		reply, err := client.Do(context.Background(), upstash.Cmd("INCR", "n"))
 		n, _ := reply.Int64()
 		fmt.Println("count:", n, err)
@@ -119,7 +118,7 @@ func startFreezeChild(t *testing.T, url, token string) *frozenChild {
 	return &frozenChild{cmd, in, bufio.NewScanner(out)}
 }
 
-// want sends the child an item and compares what Add and INCR said.
+// want sends the child an item and compares the answers of Add and INCR.
 func (c *frozenChild) want(t *testing.T, item string, added bool, count int) {
 	t.Helper()
 	if _, err := fmt.Fprintln(c.in, item); err != nil {
@@ -160,7 +159,7 @@ type relay struct {
 	target   string
 
 	mu    sync.Mutex
-	conns []net.Conn // accepted, all of them
+	conns []net.Conn // all that were accepted
 }
 
 func newRelay(t *testing.T, url string) *relay {

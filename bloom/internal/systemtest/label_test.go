@@ -12,8 +12,8 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
-// An observer learns which operation a request belongs to, after the caller's
-// own label.
+// An observer learns the operation of each request, after the caller's own
+// label.
 func TestObserverLearnsTheOperation(t *testing.T) {
 	s := upstashtest.NewServer(t)
 	var labels []string

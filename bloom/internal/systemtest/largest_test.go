@@ -13,7 +13,7 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
-// The largest filter is a string of 512 MiB. The test looks at its requests
+// The largest filter is a string of 512 MiB. The test checks its requests
 // without a database.
 func TestLargestFilter(t *testing.T) {
 	cfg := bloom.Config{Bits: 1<<32 - 192, Hashes: 7, Scheme: bloom.SchemeXXH3}
@@ -58,8 +58,8 @@ func TestLargestFilter(t *testing.T) {
 	}
 }
 
-// On the plans with a record limit of 100 MB it is refused, and nothing is left
-// behind.
+// On plans with a record limit of 100 MB the server refuses it, and nothing is
+// left behind.
 func TestLargestFilterIsRefused(t *testing.T) {
 	s := upstashtest.NewServer(t)
 	f := bloomtest.Handle(t, s.Client(), bloom.Config{Bits: 1<<32 - 192, Hashes: 7, Scheme: bloom.SchemeXXH3})

@@ -13,9 +13,9 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
-// A full database refuses a look-up, whose BITFIELD counts as a write. The error
-// names the setting with which look-ups still work. The user's orders take no
-// memory, and work.
+// A full database refuses a look-up, because its BITFIELD counts as a write.
+// The error names the setting with which look-ups still work. Persist, Expire
+// and Delete take no memory, and work.
 func TestFullDatabase(t *testing.T) {
 	addr := testenv.Redis(t)
 	s := upstashtest.NewServer(t, upstashtest.WithRedis(addr))
@@ -56,8 +56,9 @@ func TestFullDatabase(t *testing.T) {
 	}
 }
 
-// A full Redis queues no command of a transaction, not even a read. What only
-// reads the filter's state is then asked without one, with the same answers.
+// A full Redis queues no command of a transaction, not even a read. Calls that
+// only read the filter's state then do so without a transaction, with the same
+// answers.
 func TestAFullDatabaseStillTellsItsState(t *testing.T) {
 	addr := testenv.Redis(t)
 	s := upstashtest.NewServer(t, upstashtest.WithRedis(addr))
@@ -91,7 +92,7 @@ func TestAFullDatabaseStillTellsItsState(t *testing.T) {
 		} {
 			var err error
 			if state[i], err = read(); err != nil {
-				t.Errorf("read %d: %v", i, err)
+				t.Errorf("read %d before the database was full: %v", i, err)
 			}
 		}
 		return state
@@ -105,7 +106,7 @@ func TestAFullDatabaseStillTellsItsState(t *testing.T) {
 	}
 }
 
-// bareBeside is a Bare filter at a key of its own.
+// bareBeside makes a Bare filter at another key.
 func bareBeside(t *testing.T, s *upstashtest.Server) *bloom.Filter {
 	t.Helper()
 	f, err := bloom.New(s.Client(), "bare", bloomtest.SparseOf(bloom.LayoutBare))
@@ -115,7 +116,7 @@ func bareBeside(t *testing.T, s *upstashtest.Server) *bloom.Filter {
 	return f
 }
 
-// timeless is Stats without what changes from one moment to the next.
+// timeless returns Stats without what changes from moment to moment.
 func timeless(st bloom.Stats, err error) (any, error) {
 	if st.TTL > 0 {
 		st.TTL = time.Hour
@@ -123,7 +124,7 @@ func timeless(st bloom.Stats, err error) (any, error) {
 	return st, err
 }
 
-// Without a transaction the filter may be made anew between two commands.
+// Without a transaction the filter can be replaced between two commands.
 func TestStateOutsideATransactionIsOfOneFilter(t *testing.T) {
 	const aborted = `{"error":"EXECABORT Transaction discarded because of previous errors."}`
 	h := bloomtest.HeaderWordOf(bloomtest.Small())
@@ -172,7 +173,7 @@ func TestLimitsNameTheRemedy(t *testing.T) {
 	}
 }
 
-// MissingIsEmpty is no remedy for the calls that it does not change.
+// Errors of calls that MissingIsEmpty does not change must not recommend it.
 func TestNotFoundNamesTheRemedy(t *testing.T) {
 	s := upstashtest.NewServer(t)
 	f := bloomtest.Handle(t, s.Client(), bloomtest.Small())
@@ -191,8 +192,8 @@ func TestNotFoundNamesTheRemedy(t *testing.T) {
 	}
 }
 
-// A BITFIELD that is refused for the size of the record says nothing about the
-// key, so no TTL is set.
+// If a BITFIELD is refused for the size of the record, nothing is known about
+// the key, and no TTL is set.
 func TestRefusedAddLeavesNoTTL(t *testing.T) {
 	s := upstashtest.NewServer(t, upstashtest.WithMaxRecord(100))
 	bloomtest.Do(t, s, "SET", bloomtest.Key, "some text of theirs")

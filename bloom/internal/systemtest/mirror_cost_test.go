@@ -13,8 +13,8 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
-// With MaxStale a million look-ups cost a hundred thousand times fewer commands
-// than Exists, and each has the server's answer. The short form makes a tenth of
+// With MaxStale a million look-ups cost 100,000 times fewer commands than
+// Exists, and each has the server's answer. The short form makes a tenth of
 // them.
 func TestMirrorAnswersAMillionLookUps(t *testing.T) {
 	s := upstashtest.NewServer(t, upstashtest.WithRedis(testenv.Redis(t)))
@@ -58,12 +58,12 @@ func TestMirrorAnswersAMillionLookUps(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !slices.Equal(got, want) {
-		t.Error("the mirror answers differently than the server")
+		t.Error("the Mirror's answers differ from the server's")
 	}
 	falsePositives := 0
 	for i := range got {
 		if i%2 == 0 && !got[i] {
-			t.Fatalf("item %d was added and is not found", i)
+			t.Fatalf("item %d was added but is not found", i)
 		}
 		if i%2 == 1 && got[i] {
 			falsePositives++
@@ -72,8 +72,8 @@ func TestMirrorAnswersAMillionLookUps(t *testing.T) {
 	t.Logf("%d of %d absent items found", falsePositives, n/2)
 }
 
-// Of a stream of look-ups of which four in five repeat an item that was looked
-// up before, a fifth costs a command.
+// If four look-ups in five repeat an earlier item, only the fifth costs a
+// command.
 func TestMirrorOfAStreamWithRepeats(t *testing.T) {
 	s := upstashtest.NewServer(t, upstashtest.WithRedis(testenv.Redis(t)))
 	const n = 10_000
@@ -87,7 +87,7 @@ func TestMirrorOfAStreamWithRepeats(t *testing.T) {
 	s.ResetStats()
 	random := rand.New(rand.NewPCG(1, 2))
 	for i := range n {
-		item := all[random.IntN(i/5+1)] // one that came before, or
+		item := all[random.IntN(i/5+1)] // an earlier one, or
 		if i%5 == 0 {
 			item = all[i/5] // a new one
 		}

@@ -20,10 +20,9 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
-// TestMoveKilled kills processes in the midst of Load and Replace, at random
-// moments: the target is then as it was or complete, its TTL and own words
-// stay, and nothing is left behind without a TTL. UPBLOOM_KILLS sets how many
-// are killed.
+// TestMoveKilled kills processes at random moments of Load and Replace. The
+// target is then unchanged or complete, its TTL and own words stay, and nothing
+// is left behind without a TTL. UPBLOOM_KILLS sets the number of kills.
 func TestMoveKilled(t *testing.T) {
 	if url := os.Getenv("UPBLOOM_KILL_URL"); url != "" {
 		moveUntilKilled(t, url)
@@ -77,13 +76,13 @@ func TestMoveKilled(t *testing.T) {
 		t.Logf("%d killed: %d left the filter as it was, %d had loaded it, %d had replaced it",
 			kills, untouched, loaded, replaced)
 		if kills >= 50 && (untouched == 0 || loaded == 0 || replaced == 0) {
-			t.Error("the kills did not fall on every side of the last step")
+			t.Error("no kill came before the last step, or none after it")
 		}
 	})
 }
 
-// killAfter starts a process that loads or replaces, and kills it some time
-// after it began.
+// killAfter starts a process that loads or replaces, and kills it d after it
+// began.
 func killAfter(t *testing.T, s *upstashtest.Server, what string, d time.Duration) {
 	t.Helper()
 	cmd := exec.Command(os.Args[0], "-test.run", "^TestMoveKilled$")
@@ -104,7 +103,7 @@ func killAfter(t *testing.T, s *upstashtest.Server, what string, d time.Duration
 	_ = cmd.Wait()
 }
 
-// moveUntilKilled is the process. It moves once and waits.
+// moveUntilKilled runs in that process. It moves once and waits.
 func moveUntilKilled(t *testing.T, url string) {
 	c, err := upstash.New(url, os.Getenv("UPBLOOM_KILL_TOKEN"))
 	if err != nil {
@@ -126,8 +125,8 @@ func moveUntilKilled(t *testing.T, url string) {
 	time.Sleep(time.Minute)
 }
 
-// Load and Replace under every fault: a nil error means that the items are in,
-// and any error leaves a filter that is as it was or complete.
+// Under every fault, a nil error of Load or Replace means that the items are
+// in. After any error the filter is unchanged or complete.
 func TestMoveUnderFaults(t *testing.T) {
 	for _, fault := range upstashtest.EveryFault() {
 		t.Run(fault.String(), func(t *testing.T) {
@@ -158,8 +157,8 @@ func TestMoveUnderFaults(t *testing.T) {
 						l, err = f.Snapshot(t.Context(), parts)
 					}
 					s.InjectFunc(nil)
-					// A fault of the connection strikes the request after the one
-					// that drew it.
+					// A fault of the connection can strike the request after
+					// the one that drew it.
 					_, _ = s.Client(upstash.WithRetry(0)).Do(t.Context(), upstash.Cmd("PING"))
 					bloomtest.WantScratchExpires(t, s, bloomtest.Key)
 					if what == "snapshot" {
@@ -175,7 +174,7 @@ func TestMoveUnderFaults(t *testing.T) {
 					}
 					if err != nil && upstash.SafeToRetry(err) && bloomtest.Stored(t, s) != before &&
 						!errors.Is(err, bloom.ErrLoadLost) {
-						t.Errorf("request %d of a %s: %v is safe to retry, and the filter has changed", nth+1, what, err)
+						t.Errorf("request %d of a %s: %v is safe to retry, but the filter has changed", nth+1, what, err)
 					}
 				}
 			}

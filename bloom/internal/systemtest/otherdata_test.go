@@ -17,18 +17,18 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
-// javaObject is what ObjectOutputStream writes of Integer.valueOf(42).
+// javaObject is Integer.valueOf(42) as written by ObjectOutputStream.
 const javaObject = "\xac\xed\x00\x05sr\x00\x11java.lang.Integer\x12\xe2\xa0\xa4\xf7\x81\x878\x02" +
 	"\x00\x01I\x00\x05valuexr\x00\x10java.lang.Number\x86\xac\x95\x1d\x0b\x94\xe0\x8b\x02\x00\x00" +
 	"xp\x00\x00\x00*"
 
-// javaString is what it writes of a string.
+// javaString is a string as written by ObjectOutputStream.
 func javaString(s string) string {
 	return "\xac\xed\x00\x05t" + string(binary.BigEndian.AppendUint16(nil, uint16(len(s)))) + s
 }
 
-// hangul is n syllables, each of three bytes of which the first has its top bit
-// set, as a header has.
+// hangul returns n syllables. Each has three bytes, the first with its top bit
+// set, like a header.
 func hangul(r *rand.Rand, n int) string {
 	text := make([]rune, n)
 	for i := range text {
@@ -50,8 +50,8 @@ func gzipped(t *testing.T, s string) string {
 	return b.String()
 }
 
-// refusedAsOtherData puts data at the key and wants Open and Inspect to say
-// that it is no filter.
+// refusedAsOtherData puts data at the key and checks that Open and Inspect
+// refuse it as no filter.
 func refusedAsOtherData(t *testing.T, s *upstashtest.Server, name, data string) {
 	t.Helper()
 	bloomtest.Do(t, s, "SET", bloomtest.Key, data)
@@ -71,7 +71,7 @@ func TestOtherDataIsNoFilter(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	seeded := bloom.Geometry{Bits: 53, Hashes: 2, Scheme: bloom.SchemeFNV1a, Seed: 1} // which fnv1a has not
+	seeded := bloom.Geometry{Bits: 53, Hashes: 2, Scheme: bloom.SchemeFNV1a, Seed: 1} // fnv1a has no seed
 	half := bloom.Geometry{Bits: 1000, Hashes: 7, Scheme: bloom.SchemeFNV1a}
 	bloomtest.EachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		for name, data := range map[string]string{
@@ -111,7 +111,7 @@ func TestOtherDataIsNoFilter(t *testing.T) {
 }
 
 // An Add for a larger filter lengthens the string, and may set bits of the last
-// byte that are no cells. The filter loses nothing by it.
+// byte that are not cells. The filter loses nothing.
 func TestFilterThatALargerOneMet(t *testing.T) {
 	bloomtest.EachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		ctx, c := t.Context(), s.Client()
@@ -120,7 +120,7 @@ func TestFilterThatALargerOneMet(t *testing.T) {
 		bloomtest.Add(t, f, "item", true)
 		want := bloom.NewLocal(f.Geometry())
 		want.Add("item")
-		bloomtest.Do(t, s, "SETBIT", bloomtest.Key, "1135", "1") // the last of 7 bits behind the cells
+		bloomtest.Do(t, s, "SETBIT", bloomtest.Key, "1135", "1") // the last of 7 bits after the cells
 		large := bloomtest.Handle(t, c, bloom.Config{Capacity: 100_000, FPRate: 0.01})
 		var mismatch *bloom.MismatchError
 		if _, err := large.Add(ctx, "other"); !errors.As(err, &mismatch) {
@@ -160,8 +160,8 @@ func TestFilterThatALargerOneMet(t *testing.T) {
 	})
 }
 
-// One random string in 100,000 passes for a filter and no text, so that none of
-// these does.
+// One random string in 100,000 passes for a filter, and text never does. None
+// of these may.
 func TestRandomDataIsNoFilter(t *testing.T) {
 	s := upstashtest.NewServer(t)
 	r := rand.New(rand.NewPCG(1, 2))

@@ -11,18 +11,18 @@ import (
 )
 
 // TestAddAllWhoseKeyChanges changes the key before one of the requests of a
-// batch, each of which carries one item, and looks at the states of the items.
+// batch, and checks the states of the items. Each request carries one item.
 func TestAddAllWhoseKeyChanges(t *testing.T) {
 	const unknown, notDone = bloom.ItemUnknown, bloom.ItemNotDone
 	drop := upstashtest.Drop(upstashtest.AfterExec)
 	for _, tt := range []struct {
 		name   string
 		faults []upstashtest.Fault
-		at     int64 // the request before which it happens, from 1
+		at     int64 // the request before which the change happens, from 1
 		change []string
 		want   []bloom.ItemState
 	}{
-		// The second request makes a filter, as the first did.
+		// The second request makes a filter, just as the first did.
 		{"it is deleted", nil, 2, []string{"DEL", bloomtest.Key}, []bloom.ItemState{unknown, unknown, notDone}},
 		{
 			"it is deleted, and the next answer is lost",
@@ -31,8 +31,8 @@ func TestAddAllWhoseKeyChanges(t *testing.T) {
 			[]string{"DEL", bloomtest.Key},
 			[]bloom.ItemState{unknown, unknown, notDone},
 		},
-		// The first attempt went into the filter: another client may have seen
-		// it.
+		// The first attempt went into the filter, where another client may have
+		// seen it.
 		{
 			"other data comes after a lost answer",
 			[]upstashtest.Fault{drop},
@@ -77,7 +77,7 @@ func TestAddAllWhoseKeyChanges(t *testing.T) {
 }
 
 // TestAddAllOfAFilterThatMustExistAndVanishes deletes the filter between two
-// requests. No item of the first is certainly in then, so all remain to be
+// requests. No item of the first is then certainly in, so all remain to be
 // added.
 func TestAddAllOfAFilterThatMustExistAndVanishes(t *testing.T) {
 	bloomtest.EachBackend(t, func(t *testing.T, s *upstashtest.Server) {

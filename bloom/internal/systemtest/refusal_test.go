@@ -39,7 +39,7 @@ func TestMismatch(t *testing.T) {
 					t.Fatalf("%s, %s: %v, want a MismatchError", name, op, err)
 				}
 				want := theirs
-				want.Seed = 0 // the header does not say it
+				want.Seed = 0 // the header does not have it
 				if m.Want != ours.Geometry() || m.Got != want || m.OtherSeed != (name == "seed") ||
 					m.WantKind != bloom.KindFilter || m.GotKind != bloom.KindFilter {
 					t.Errorf("%s, %s: %+v", name, op, *m)
@@ -53,21 +53,21 @@ func TestMismatch(t *testing.T) {
 	})
 }
 
-// Headers written by hand: what else of this format, or a later one, may stand
-// at the key.
+// Hand-written headers of what else may be at the key, in this format or a
+// later one.
 func TestOtherKinds(t *testing.T) {
 	g, err := bloomtest.Small().Geometry()
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The second word is not 0: an Add would set a birth number there.
+	// The second word is not 0, so an Add would not set a birth number there.
 	second := func(header string) string { return header[:8] + "\x80 second" }
 	counting := g
 	counting.Scheme = 2
 	bloomtest.EachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		for _, tt := range []struct {
 			name, header string
-			kind         bloom.Kind // of the MismatchError, if it is one
+			kind         bloom.Kind // of the MismatchError, if mismatch
 			mismatch     bool
 		}{
 			{"shard", bloomtest.HeaderOf(1, 1, g), bloom.Kind(1), true},
@@ -96,8 +96,7 @@ func TestOtherKinds(t *testing.T) {
 	})
 }
 
-// A handle that met another filter writes nothing more, and works again once
-// the key is free.
+// A handle that met another filter writes no more until the key is free.
 func TestRefusalIsRememberedAndHeals(t *testing.T) {
 	put := map[string]func(t *testing.T, s *upstashtest.Server){
 		"another filter": func(t *testing.T, s *upstashtest.Server) {
@@ -162,7 +161,7 @@ func TestRefusalIsRememberedAndHeals(t *testing.T) {
 					heal(t, s, f)
 					bloomtest.Add(t, f, "a", true)
 					if t.Failed() {
-						t.Fatalf("%s, met by %s, healed by %s", there, meet, by)
+						t.Fatalf("%s, met by %s, healed by %s: still refused", there, meet, by)
 					}
 				}
 			}
@@ -170,7 +169,7 @@ func TestRefusalIsRememberedAndHeals(t *testing.T) {
 	})
 }
 
-// Exists, Open, Create and the other reads change no data that is not theirs.
+// Exists, Open, Create and the other reads leave other data unchanged.
 func TestLookingTouchesNothing(t *testing.T) {
 	bloomtest.EachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		for _, value := range []string{
@@ -198,8 +197,8 @@ func TestLookingTouchesNothing(t *testing.T) {
 	})
 }
 
-// A wrong Add adds no more than its own bits to another filter: it has no wrong
-// "no" later.
+// A wrong Add only sets its own bits in another filter, which therefore gives
+// no wrong "no" later.
 func TestWrongAddLeavesTheOtherFilterRight(t *testing.T) {
 	bloomtest.EachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		items := bloomtest.Numbered("theirs", 200)
@@ -225,8 +224,8 @@ func TestWrongAddLeavesTheOtherFilterRight(t *testing.T) {
 	})
 }
 
-// An Add may write its header into a string that begins with zeros, or add it to
-// the first bits of other text. Either is found out, even if the sum looks like a
+// An Add may write its header into a string that begins with zeros, or add it
+// to the first bits of a text. It notices both, even if the sum looks like a
 // header.
 func TestAddToText(t *testing.T) {
 	bloomtest.EachBackend(t, func(t *testing.T, s *upstashtest.Server) {

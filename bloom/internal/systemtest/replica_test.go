@@ -11,8 +11,8 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
-// In a global database a replica that lags may answer a read. With the sync token
-// the answer has this client's own writes.
+// In a global database a lagging replica may answer a read. With the sync token
+// the answer includes this client's own writes.
 func TestReadYourWrites(t *testing.T) {
 	ctx := t.Context()
 	header := func(c *upstash.Client) upstash.NullInt64 {
@@ -50,7 +50,7 @@ func TestReadYourWrites(t *testing.T) {
 			}
 			server.CatchUp()
 			if got := header(client); got.Int64 == 0 {
-				t.Error("the replica has caught up, and the header is still 0")
+				t.Error("the replica has caught up, but the header is still 0")
 			}
 		})
 	}

@@ -28,7 +28,7 @@ func (a saysOne) RoundTrip(_ context.Context, _ *upstash.Request, resp *upstash.
 	return nil
 }
 
-// callsOf are calls of every kind, of two databases.
+// callsOf returns calls of every kind, on two databases.
 func callsOf(t *testing.T, c, second *upstash.Client) map[string]func() error {
 	ctx, f := t.Context(), bloomtest.Handle(t, c, bloomtest.Small())
 	other := bloomtest.HandleAt(t, c, "other", bloomtest.Small())
@@ -96,8 +96,8 @@ func callsOf(t *testing.T, c, second *upstash.Client) map[string]func() error {
 	}
 }
 
-// What a server says, in an error or in the place of an answer, can forge no
-// line of a log and drive no terminal, and is escaped once.
+// A server's words, in an error or instead of an answer, cannot forge a line of
+// a log or control a terminal. They are escaped exactly once.
 func TestServerWordsInErrors(t *testing.T) {
 	const hostile = "ERR x\x1b]0;owned\a\r\nlevel=INFO \u009b31m\u202etxt\x7f"
 	const escaped = `x\x1b]0;owned\a\r\nlevel=INFO \u009b31m\u202etxt\x7f`

@@ -13,11 +13,11 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
-// wrongKey is a key that is a shard's too: that of the only shard of a Sharded
-// at key.
+// wrongKey is also the key of a shard: the only one of a Sharded at
+// bloomtest.Key.
 const wrongKey = bloomtest.Key + ":0"
 
-// A wrongKind is a type that may meet another one's key by mistake.
+// A wrongKind is a type whose Add runs at another type's key by mistake.
 type wrongKind struct {
 	name   string
 	make   func(c *upstash.Client) (bloomtest.Adder, error)
@@ -68,15 +68,16 @@ func wrongKinds() []wrongKind {
 	}
 }
 
-// Every type's Add at every other type's key, by mistake: it is an error, it
-// changes none of the other's words and clears none of its bits. So no "no"
-// becomes wrong, but for one exception: a cuckoo table holds fingerprints, and a
-// bit more makes another fingerprint.
+// Every type's Add at every other type's key, by mistake, is an error. It
+// changes none of the other's words and clears none of its bits, so no "no"
+// becomes wrong. A cuckoo table is the exception: it holds fingerprints, and
+// one more bit makes another fingerprint.
 func TestAddAtAnotherKind(t *testing.T) {
 	bloomtest.EachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		for _, victim := range wrongKinds() {
 			for _, other := range wrongKinds() {
-				// Scalables of one Config are one filter, whatever they know.
+				// Scalables of one Config are the same filter, whatever they
+				// know.
 				if victim.warm || victim.name == other.name || victim.layers && other.layers {
 					continue
 				}
@@ -91,7 +92,7 @@ func TestAddAtAnotherKind(t *testing.T) {
 func addAtAnother(t *testing.T, s *upstashtest.Server, victim, other wrongKind) {
 	s.FlushAll()
 	theirs, ours := bloomtest.Numbered("theirs", 300), bloomtest.Numbered("ours", 300)
-	// A handle refuses once it knows: each Add has its own.
+	// Once a handle knows, it refuses. Each Add therefore has a new one.
 	writers := make([]bloomtest.Adder, 6)
 	if testenv.Long() {
 		writers = make([]bloomtest.Adder, 21)
@@ -137,8 +138,8 @@ func addAtAnother(t *testing.T, s *upstashtest.Server, victim, other wrongKind) 
 		t.Fatal(err)
 	}
 	if victim.cuckoo && !other.looks {
-		// Members are denied. Stats says so, if the table has changed at all: panes
-		// and layers may lie behind its end.
+		// Look-ups miss members. Stats says so if the table has changed at all:
+		// panes and layers may lie behind its end.
 		f := wrote.(*bloom.Cuckoo)
 		end := 24 + int(f.Geometry().Bits)/8
 		changed := after[:end] != before[:end]
@@ -146,7 +147,7 @@ func addAtAnother(t *testing.T, s *upstashtest.Server, victim, other wrongKind) 
 			t.Errorf("Stats: damaged %v, %v, want %v", st.Damaged, err, changed)
 		}
 		if other.plain && (!changed || bloomtest.Count(found) == len(theirs)) {
-			t.Errorf("all %d members are found, changed %v: the exception is none", bloomtest.Count(found), changed)
+			t.Errorf("all %d members are found, changed %v: want some missing", bloomtest.Count(found), changed)
 		}
 		if !changed && bloomtest.Count(found) != len(theirs) {
 			t.Errorf("%d of %d found in a table that was not changed", bloomtest.Count(found), len(theirs))
@@ -167,8 +168,8 @@ func makeKind(t *testing.T, s *upstashtest.Server, k wrongKind) bloomtest.Adder 
 	return a
 }
 
-// wantOnlyMore holds a string against what it was: the bytes of its words are the
-// same, and no bit is cleared. If it is to be the same, nothing has changed.
+// wantOnlyMore compares a string with its earlier state: its words are the
+// same, and no bit was cleared. If same, nothing may have changed.
 func wantOnlyMore(t *testing.T, before, after string, words int, same bool) {
 	t.Helper()
 	if same && before != after {

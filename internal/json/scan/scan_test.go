@@ -14,7 +14,7 @@ var seeds = []string{
 	`"\u12"`, "\"\n\"", `[1]x`, `tru`, `{1:2}`, `[nul]`, `"\u+123"`,
 }
 
-// check compares what one input is read as with encoding/json.
+// check compares how one input is read with encoding/json.
 func check(t *testing.T, data []byte) {
 	t.Helper()
 	trimmed := strings.TrimLeft(string(data), " \t\r\n")

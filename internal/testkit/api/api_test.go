@@ -36,8 +36,8 @@ func listing(t *testing.T, platform string, packages []string) (lines []string) 
 	return lines
 }
 
-// Whoever changes what a public package exports changes api.txt in the same
-// commit, and so says it.
+// A commit that changes what a public package exports changes api.txt too. The
+// change is then deliberate, and visible in the diff.
 func TestListing(t *testing.T) {
 	lines := listing(t, "", Public)
 	if *update {
@@ -49,7 +49,7 @@ func TestListing(t *testing.T) {
 	compare(t, lines, kept, "is new, or has changed: run "+command)
 
 	everywhere := slices.DeleteFunc(slices.Clone(Public), func(path string) bool {
-		return path == module+"upstash/upstashtest" // for tests, which run where they are built
+		return path == module+"upstash/upstashtest" // for tests, which run on the machine that builds them
 	})
 	for platform := range strings.SplitSeq(*platforms, ",") {
 		if platform == "" {
@@ -57,7 +57,7 @@ func TestListing(t *testing.T) {
 		}
 		there := listing(t, platform, everywhere)
 		here := slices.DeleteFunc(listing(t, "", everywhere), func(line string) bool {
-			// It would bring encoding/json into every module.
+			// LogValue would bring encoding/json into every module.
 			return strings.HasSuffix(platform, "/wasm") &&
 				line == "pkg upstash, method (Event) LogValue() slog.Value"
 		})
@@ -80,7 +80,7 @@ func compare(t *testing.T, a, b []string, text string) {
 	}
 }
 
-// Each exported name is needed outside of its package, or an Example shows it.
+// Each exported name is used outside of its package, or an Example shows it.
 func TestTable(t *testing.T) {
 	s, err := NewSource(root, "", append(slices.Clone(Public), "./...")...)
 	if err != nil {
@@ -97,11 +97,11 @@ func TestTable(t *testing.T) {
 	for _, r := range rows {
 		name := r.Package + "." + r.Name
 		if r.Unused() {
-			t.Errorf("%s: nothing but a test uses it, and no Example shows it: write one, or remove it", name)
+			t.Errorf("%s: only a test uses it, and no Example shows it: write one, or remove it", name)
 		}
 		c, ok := kept[name]
 		if !ok || !r.holds(c) {
-			t.Errorf("%s: .github/API.md has %+v, and it is %+v: run %s", name, c, r.best(), command)
+			t.Errorf("%s: .github/API.md has %+v, want %+v: run %s", name, c, r.best(), command)
 		}
 		delete(kept, name)
 	}

@@ -1,11 +1,12 @@
 // Package api lists what the public packages export, and finds who uses each
-// name. Its test holds both against files that are kept in the repository:
+// name. Its test compares both lists with files in the repository.
 //
 //	go test ./internal/testkit/api -update
 //
-// writes api.txt, in which each line is a name with its type, and .github/API.md,
-// which says of each name who calls it outside of its package and which Example
-// shows it. So a change to the API is a change to api.txt in the same commit.
+// writes these files: api.txt, with a line for each name and its type, and
+// .github/API.md, which has for each name a caller outside of its package and
+// an Example. A change of the API is therefore a change of api.txt in the same
+// commit.
 package api
 
 // module is this module's path.

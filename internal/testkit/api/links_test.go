@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// Each link of a comment, such as [Source.Import], names something that exists:
-// go doc and pkg.go.dev show brackets in place of a link that does not.
+// Every link in a comment, such as [Source.Import], must name something that
+// exists. go doc and pkg.go.dev show a wrong link as text in brackets.
 func TestDocLinks(t *testing.T) {
 	s, err := NewSource(root, "", Public...)
 	if err != nil {
@@ -80,8 +80,9 @@ func linksIn(group *ast.CommentGroup) (links []*comment.DocLink) {
 	return links
 }
 
-// resolves reports whether a link in package p names something. What is in
-// another package must be imported by one of the public ones.
+// resolves reports whether a link in package p names something. A name in
+// another package counts only if one of the public packages imports that
+// package.
 func (s *Source) resolves(link *comment.DocLink, p *types.Package) bool {
 	if link.ImportPath != "" {
 		if !slices.Contains(Public, link.ImportPath) && s.exports[link.ImportPath] == "" {

@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// Listing returns a line for each thing that the package exports, sorted. Names
-// of parameters are not in it. A method that an embedded type brings counts as
-// the outer type's.
+// Listing returns a sorted line for each thing that the package exports,
+// without the names of parameters. A method of an embedded type counts as the
+// outer type's.
 func Listing(p *types.Package) []string {
 	l := lister{pkg: p}
 	for _, name := range p.Scope().Names() {
@@ -30,7 +30,7 @@ func (l *lister) add(format string, args ...any) {
 	l.lines = append(l.lines, "pkg "+strings.TrimPrefix(l.pkg.Path(), module)+", "+fmt.Sprintf(format, args...))
 }
 
-// text writes a type. Types of the package itself have no qualifier.
+// text writes a type. Types of the package itself are not qualified.
 func (l *lister) text(t types.Type) string {
 	if s, ok := t.(*types.Signature); ok {
 		return "func" + l.signature(s)

@@ -27,8 +27,8 @@ type Source struct {
 	gc      types.Importer
 }
 
-// NewSource compiles the packages of the module at root, and what they need, for
-// a platform such as "js/wasm"; "" is this one.
+// NewSource compiles the packages of the module at root, and what they need,
+// for a platform such as "js/wasm". If platform is "", it is the current one.
 func NewSource(root, platform string, packages ...string) (*Source, error) {
 	s := &Source{root: root, fset: token.NewFileSet(), exports: make(map[string]string)}
 	args := append([]string{"list", "-export", "-deps", "-f", "{{.ImportPath}}\t{{.Export}}"}, packages...)
@@ -57,17 +57,17 @@ func NewSource(root, platform string, packages ...string) (*Source, error) {
 	return s, nil
 }
 
-// Import returns a package by its export data.
+// Import returns a package from its export data.
 func (s *Source) Import(path string) (*types.Package, error) { return s.gc.Import(path) }
 
-// A unit is the files of a directory that have one package clause. Whatever
-// platform they are for, they are checked together.
+// A unit is the files of a directory with one package clause. They are checked
+// together, whatever platform they are for.
 type unit struct {
 	path  string // as an import path; that of an external test ends with _test
 	files []*ast.File
 }
 
-// units parses all Go files of the repository, those of nested modules too.
+// units parses all Go files of the repository, including nested modules.
 func (s *Source) units() ([]unit, error) {
 	found := make(map[string]*unit)
 	err := filepath.WalkDir(s.root, func(file string, d fs.DirEntry, err error) error {
@@ -105,8 +105,8 @@ func (s *Source) units() ([]unit, error) {
 	return list, err
 }
 
-// check finds what the names in a unit mean. Errors do not matter: a package that
-// only an example needs is not there, and what depends on it stays unknown.
+// check finds what the names in a unit mean. It ignores errors: a package that
+// only an example needs is absent, and names that depend on it stay unknown.
 func (s *Source) check(u unit) *types.Info {
 	info := &types.Info{
 		Uses:       make(map[*ast.Ident]types.Object),

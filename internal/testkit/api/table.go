@@ -17,8 +17,8 @@ import (
 type Row struct {
 	Package, Name string // "bloom", "Filter.Add"
 
-	// Callers are files outside of the package. Those that are no tests come
-	// first. Examples are functions: the name's own, and those that use it.
+	// Callers are files outside of the package, tests last. Examples are
+	// functions: the name's own first, then others that use it.
 	Callers, Examples []string
 }
 
@@ -72,7 +72,7 @@ func (s *Source) Rows(paths []string) ([]*Row, error) {
 	return rows, nil
 }
 
-// users adds the users that it finds in a unit to the rows.
+// users adds the users that it finds in a unit to rows.
 func (s *Source) users(u unit, rows map[string]*Row) {
 	info := s.check(u)
 	for _, file := range u.files {
@@ -101,8 +101,8 @@ func (s *Source) users(u unit, rows map[string]*Row) {
 	}
 }
 
-// keys returns the names that a declaration uses: the import path, a dot, and
-// the name in the package. A method is that of the type through which it is
+// keys returns the names that a declaration uses, each as import path, a dot
+// and the name in the package. A method belongs to the type through which it is
 // called.
 func keys(d ast.Decl, info *types.Info) map[string]bool {
 	found := make(map[string]bool)
@@ -119,7 +119,7 @@ func keys(d ast.Decl, info *types.Info) map[string]bool {
 			}
 			if named, ok := types.Unalias(t).(*types.Named); ok && named.Obj().Pkg() != nil {
 				key := named.Obj().Pkg().Path() + "." + named.Obj().Name()
-				found[key], found[key+"."+n.Sel.Name] = true, true // also if it names a field
+				found[key], found[key+"."+n.Sel.Name] = true, true // even if it names a field
 			}
 		case *ast.Ident:
 			o := info.Uses[n]
@@ -136,8 +136,8 @@ func keys(d ast.Decl, info *types.Info) map[string]bool {
 	return found
 }
 
-// typesOf returns the names of the types that come with an object: of a constant
-// or variable, or of the results of a function.
+// typesOf returns the names of an object's types: a constant's or variable's
+// type, or those of a function's results.
 func typesOf(o types.Object) (names []string) {
 	list := []types.Type{o.Type()}
 	if f, ok := o.(*types.Func); ok {
@@ -157,7 +157,8 @@ func typesOf(o types.Object) (names []string) {
 	return names
 }
 
-// shows returns what an Example is of: "Filter.Add" for ExampleFilter_Add_again.
+// shows returns what an Example shows: "Filter.Add" for
+// ExampleFilter_Add_again.
 func shows(example string) string {
 	var parts []string
 	for part := range strings.SplitSeq(strings.TrimPrefix(example, "Example"), "_") {
@@ -169,7 +170,7 @@ func shows(example string) string {
 	return strings.Join(parts, ".")
 }
 
-// tests is a caller that is a test, wherever that is.
+// tests stands for a caller that is a test, wherever it is.
 const tests = "tests"
 
 // callerIn names the package of a file.
@@ -180,8 +181,8 @@ func callerIn(file string) string {
 	return path.Dir(file)
 }
 
-// sort brings the best to the front: callers that are no tests, and the Examples
-// of the name itself.
+// sort puts the best first: callers that are not tests, and the name's own
+// Examples.
 func (r *Row) sort() {
 	caller := func(name string) int {
 		switch {
@@ -209,8 +210,8 @@ func (r *Row) sort() {
 	r.Callers, r.Examples = slices.Compact(r.Callers), slices.Compact(r.Examples)
 }
 
-// Unused reports whether no Example shows the name, and nothing outside of the
-// package uses it but a test. Package upstashtest is for tests.
+// Unused reports whether no Example shows the name and only tests use it
+// outside of its package. For package upstashtest a test counts as a user.
 func (r *Row) Unused() bool {
 	if len(r.Examples) > 0 {
 		return false
@@ -233,8 +234,8 @@ func (r *Row) best() choice {
 	return c
 }
 
-// holds reports whether the caller and the Example of a choice are still there. A
-// first one that has come since is no mistake of the page.
+// holds reports whether the caller and the Example of a choice still exist.
+// Better ones may have come since; the page is then still right.
 func (r *Row) holds(c choice) bool {
 	return (c.caller == "" || slices.Contains(r.Callers, c.caller)) &&
 		(c.example == "" || slices.Contains(r.Examples, c.example))

@@ -1,6 +1,6 @@
 // Package bloomtest has what the tests of package bloom share: filters of known
-// sizes and the checks of their answers, what stands in the database, transports
-// that watch or replace the network, and a second encoder of the format.
+// sizes and checks of their answers, access to the database, transports that
+// watch or replace the network, and a second encoder of the format.
 package bloomtest
 
 import (
@@ -19,7 +19,7 @@ import (
 // Key is the key of the tests' filter.
 const Key = "seen:webhooks"
 
-// EachBackend runs a test against the database in memory and against a Redis.
+// EachBackend runs a test with the database in memory and with a Redis.
 func EachBackend(t *testing.T, test func(t *testing.T, s *upstashtest.Server)) {
 	t.Helper()
 	t.Run("embedded", func(t *testing.T) { test(t, upstashtest.NewServer(t)) })
@@ -39,11 +39,11 @@ func Once(s *upstashtest.Server) *upstash.Client { return s.Client(upstash.WithR
 // Small is a filter of 10,759 bits: four bits an item, in two words.
 func Small() bloom.Config { return bloom.Config{Capacity: 1000, FPRate: 0.01} }
 
-// Sparse is one in which a false positive would be a surprise: 10^-13 at 1,000
-// items.
+// Sparse is a filter in which a false positive would be a surprise: 10^-13 at
+// 1,000 items.
 func Sparse() bloom.Config { return bloom.Config{Bits: 53 * 20_000, Hashes: 10} }
 
-// SparseOf is Sparse in a layout. A bare one has independent bits.
+// SparseOf is Sparse in layout l. A bare one uses SchemeXXH3.
 func SparseOf(l bloom.Layout) bloom.Config {
 	cfg := Sparse()
 	if cfg.Layout = l; l == bloom.LayoutBare {
@@ -58,7 +58,7 @@ func Handle(t *testing.T, c *upstash.Client, cfg bloom.Config) *bloom.Filter {
 	return HandleAt(t, c, Key, cfg)
 }
 
-// Numbered returns n items: the prefix, a dash and 0 to n-1.
+// Numbered returns n items: prefix-0 to prefix-(n-1).
 func Numbered(prefix string, n int) []string {
 	items := make([]string, n)
 	for i := range items {
@@ -67,19 +67,19 @@ func Numbered(prefix string, n int) []string {
 	return items
 }
 
-// Add adds an item and wants an answer.
+// Add adds an item and checks the answer.
 func Add(t *testing.T, f *bloom.Filter, item string, want bool) {
 	t.Helper()
 	if added, err := f.Add(t.Context(), item); err != nil || added != want {
-		t.Fatalf("Add = %v, %v, want %v", added, err, want)
+		t.Fatalf("Add(%.40q) = %v, %v, want %v", item, added, err, want)
 	}
 }
 
-// Exists looks an item up and wants an answer.
+// Exists looks an item up and checks the answer.
 func Exists(t *testing.T, f *bloom.Filter, item string, want bool) {
 	t.Helper()
 	if found, err := f.Exists(t.Context(), item); err != nil || found != want {
-		t.Fatalf("Exists = %v, %v, want %v", found, err, want)
+		t.Fatalf("Exists(%.40q) = %v, %v, want %v", item, found, err, want)
 	}
 }
 
@@ -139,7 +139,7 @@ func Expiring(ttl time.Duration) bloom.Config {
 	return cfg
 }
 
-// Adder is what the handles of all types have in common.
+// Adder has methods that the handles of all types have.
 type Adder interface {
 	Create(ctx context.Context) (bool, error)
 	Add(ctx context.Context, item string) (bool, error)

@@ -12,7 +12,7 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
-// Do runs a command behind the client's back.
+// Do runs a command directly on the database, without the client.
 func Do(t *testing.T, s *upstashtest.Server, args ...string) any {
 	t.Helper()
 	v, err := s.Exec(args...)
@@ -35,7 +35,8 @@ func StoredAt(t *testing.T, s *upstashtest.Server, key string) string {
 	return v
 }
 
-// PTTL returns the remaining time of Key, -1 for none and -2 for no key.
+// PTTL returns the remaining time of Key, -1 if it has no TTL, and -2 if there
+// is no key.
 func PTTL(t *testing.T, s *upstashtest.Server) time.Duration {
 	t.Helper()
 	n := Do(t, s, "PTTL", Key).(int64)
@@ -45,7 +46,7 @@ func PTTL(t *testing.T, s *upstashtest.Server) time.Duration {
 	return time.Duration(n) * time.Millisecond
 }
 
-// WantTTL wants Key to have this TTL, or up to a minute less.
+// WantTTL checks that Key has this TTL, or up to a minute less.
 func WantTTL(t *testing.T, s *upstashtest.Server, want time.Duration) {
 	t.Helper()
 	if got := PTTL(t, s); got > want || got < want-time.Minute || got <= 0 {
@@ -53,7 +54,7 @@ func WantTTL(t *testing.T, s *upstashtest.Server, want time.Duration) {
 	}
 }
 
-// WantNoTTL wants Key to be there without a TTL.
+// WantNoTTL checks that Key exists and has no TTL.
 func WantNoTTL(t *testing.T, s *upstashtest.Server) {
 	t.Helper()
 	if got := PTTL(t, s); got != -1 {
@@ -61,14 +62,14 @@ func WantNoTTL(t *testing.T, s *upstashtest.Server) {
 	}
 }
 
-// Settled reports bit 127 of the filter at Key: its TTL was set, or its user
-// decided.
+// Settled reports whether bit 127 of the filter at Key is set: its TTL was set,
+// or its user decided.
 func Settled(t *testing.T, s *upstashtest.Server) bool {
 	t.Helper()
 	return Do(t, s, "GETBIT", Key, "127") == int64(1)
 }
 
-// FillUp makes a Redis refuse every command that might take memory.
+// FillUp makes Redis refuse every command that may take memory.
 func FillUp(t *testing.T, addr string) {
 	t.Helper()
 	c, err := net.Dial("tcp", addr)
@@ -93,19 +94,19 @@ func OwnWords(t *testing.T, s string) string {
 	return s[8:16]
 }
 
-// WithoutOwn returns a filter's string without what belongs to the key.
+// WithoutOwn returns a filter's string without the bits that belong to the key.
 func WithoutOwn(t *testing.T, s string) string {
 	return s[:8] + s[8+len(OwnWords(t, s)):]
 }
 
-// IsSettled reports bit 127 of a filter's string.
+// IsSettled reports whether bit 127 of a filter's string is set.
 func IsSettled(t *testing.T, s string) bool { return OwnWords(t, s)[7]&1 == 1 }
 
 // BirthOf returns the birth number in a filter's string.
 func BirthOf(t *testing.T, s string) string { return OwnWords(t, s)[:7] }
 
-// WantScratchExpires wants every key of the database but the filters to have a
-// TTL.
+// WantScratchExpires checks that every key of the database, except the
+// filters', has a TTL.
 func WantScratchExpires(t *testing.T, s *upstashtest.Server, filters ...string) {
 	t.Helper()
 	keys, _ := Do(t, s, "KEYS", "*").([]any)
@@ -126,7 +127,7 @@ next:
 	}
 }
 
-// WantNoScratch wants nothing but the filters to be left.
+// WantNoScratch checks that only the filters are left.
 func WantNoScratch(t *testing.T, s *upstashtest.Server, filters int) {
 	t.Helper()
 	if keys, _ := Do(t, s, "KEYS", "*").([]any); len(keys) != filters {

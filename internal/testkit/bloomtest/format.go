@@ -12,14 +12,14 @@ import (
 	"github.com/upbloom/upbloom/bloom"
 )
 
-// The encoder of this file is written from the description of the format alone
-// and shares no code with package bloom: bits are characters, and the arithmetic
-// is math/big's.
+// The encoder in this file follows the description of the format and shares no
+// code with package bloom. Its bits are characters, and its arithmetic is
+// math/big's.
 
 const headBits = 192
 
-// HeaderOf returns the first 24 bytes of a filter that another program wrote: 53
-// bits of header, 11 zeros, a word of zeros, and one that is zero for kind 0.
+// HeaderOf returns the first 24 bytes of a filter of another program: 53 bits
+// of header, 11 zeros, a word of zeros, and a word that is zero for kind 0.
 func HeaderOf(kind, version int, g bloom.Geometry) string {
 	tag := uint64(0)
 	if g.Seed != 0 {
@@ -35,8 +35,7 @@ func HeaderOf(kind, version int, g bloom.Geometry) string {
 	return packed(bits + strings.Repeat("0", headBits-len(bits)))
 }
 
-// packed makes bytes of bits, the first one being the top bit of the first
-// byte.
+// packed makes bytes of bits. The first bit is the top bit of the first byte.
 func packed(bits string) string {
 	bits += strings.Repeat("0", (8-len(bits)%8)%8)
 	out := make([]byte, len(bits)/8)
@@ -77,7 +76,7 @@ func PositionsOf(g bloom.Geometry, item string) []uint64 {
 	return out
 }
 
-// pairOf is the two bits of a word that x chooses.
+// pairOf returns the two bits of a word that x chooses.
 func pairOf(x *big.Int, words uint64) []uint64 {
 	q, w := new(big.Int).DivMod(x, new(big.Int).SetUint64(words), new(big.Int))
 	q, a := q.DivMod(q, big.NewInt(53), new(big.Int))
@@ -98,8 +97,8 @@ func fnvOf(item string, offset uint64) *big.Int {
 	return h
 }
 
-// StringOf returns the whole Redis string of a filter with the items in it, its
-// second word zero.
+// StringOf returns the whole Redis string of a filter with these items. Its
+// second word is zero.
 func StringOf(g bloom.Geometry, layout bloom.Layout, items ...string) string {
 	cells := []byte(strings.Repeat("0", int(g.Bits)))
 	for _, item := range items {
@@ -116,7 +115,8 @@ func StringOf(g bloom.Geometry, layout bloom.Layout, items ...string) string {
 // Small1000 is a filter of 1,060 bits.
 var Small1000 = bloom.Geometry{Bits: 53 * 20, Hashes: 4}
 
-// Spoilt returns a filter of Small1000 with a bit of its header set that is always 0.
+// Spoilt returns a Small1000 filter in whose header a bit is set that must be
+// 0.
 func Spoilt(bit int) string {
 	b := []byte(StringOf(Small1000, bloom.LayoutHeaded, "item"))
 	b[bit/8] |= 0x80 >> (bit % 8)

@@ -8,7 +8,7 @@ import (
 	"github.com/upbloom/upbloom/bloom"
 )
 
-// Mails is a sequence of e-mail addresses, from and up to, but without, to.
+// Mails returns the e-mail addresses from Mail(from) to Mail(to-1).
 func Mails(from, to int) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for i := from; i < to; i++ {
@@ -19,19 +19,19 @@ func Mails(from, to int) iter.Seq[string] {
 	}
 }
 
-// Mail is the ith of them.
+// Mail returns the i-th address.
 func Mail(i int) string { return fmt.Sprintf("user-%d@example.com", i) }
 
 // Middling is a filter of 13 KB.
 func Middling() bloom.Config { return bloom.Config{Capacity: 10_000, FPRate: 0.01} }
 
-// InParts has a 13 KB filter travel in 7 parts, one after another.
+// InParts makes a filter of 13 KB travel in 7 parts, one after the other.
 func InParts(cfg bloom.Config) (bloom.Config, bloom.MoveOption) {
 	cfg.BatchParallel = 1
 	return cfg, bloom.MovePartBytes(2000)
 }
 
-// WantMails looks all mails of a range up.
+// WantMails checks that all mails of a range are found.
 func WantMails(t *testing.T, f *bloom.Filter, from, to int) {
 	t.Helper()
 	var items []string
@@ -47,7 +47,7 @@ func WantMails(t *testing.T, f *bloom.Filter, from, to int) {
 	}
 }
 
-// LocalOf makes a Local of the size of f that holds a range of mails.
+// LocalOf makes a Local of the size of f, with a range of mails.
 func LocalOf(f *bloom.Filter, from, to int) *bloom.Local {
 	l := bloom.NewLocal(f.Geometry())
 	for m := range Mails(from, to) {

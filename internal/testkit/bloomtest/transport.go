@@ -25,8 +25,8 @@ func AfterCommand(s *upstashtest.Server, name string, n int64, f func()) *upstas
 	}))
 }
 
-// Watched sees every request on its way out, and how many are under way at
-// once.
+// Watched sees every request before it is sent, and counts how many are under
+// way.
 type Watched struct {
 	Next upstash.Transport
 	// Arrive, if set, is called while the request counts as under way.
@@ -56,7 +56,7 @@ func (w *Watched) RoundTrip(ctx context.Context, req *upstash.Request, resp *ups
 	return err
 }
 
-// Watch makes a client of s whose requests are seen.
+// Watch makes a client of s and the Watched that sees its requests.
 func Watch(t *testing.T, s *upstashtest.Server) (*upstash.Client, *Watched) {
 	t.Helper()
 	next := httptransport.New(nil)
@@ -65,8 +65,8 @@ func Watch(t *testing.T, s *upstashtest.Server) (*upstash.Client, *Watched) {
 	return s.Client(upstash.WithTransport(w)), w
 }
 
-// answers is a transport without a network: it returns its bodies in turn, and
-// the last one from then on.
+// answers is a transport without a network. It returns its bodies in turn, and
+// then always the last one.
 type answers struct {
 	mu     sync.Mutex
 	bodies []string
@@ -83,14 +83,15 @@ func (a *answers) RoundTrip(_ context.Context, _ *upstash.Request, resp *upstash
 	return nil
 }
 
-// Canned makes a client that always gets these answers, with status 200.
+// Canned makes a client that gets these answers in turn, with status 200, and
+// then always the last one.
 func Canned(t *testing.T, bodies ...string) *upstash.Client {
 	t.Helper()
 	c, _ := CannedWatched(t, bodies...)
 	return c
 }
 
-// CannedWatched is Canned whose requests are seen.
+// CannedWatched is Canned with the Watched that sees the requests.
 func CannedWatched(t *testing.T, bodies ...string) (*upstash.Client, *Watched) {
 	t.Helper()
 	w := &Watched{Next: &answers{bodies: bodies}}
@@ -101,7 +102,7 @@ func CannedWatched(t *testing.T, bodies ...string) (*upstash.Client, *Watched) {
 	return c, w
 }
 
-// HeaderWordOf returns the header of a filter as the decimal number that BITFIELD
+// HeaderWordOf returns the header of a filter as the decimal that BITFIELD
 // returns.
 func HeaderWordOf(cfg bloom.Config) string {
 	g, err := cfg.Geometry()
@@ -112,5 +113,6 @@ func HeaderWordOf(cfg bloom.Config) string {
 	return word.Rsh(word, 11).String()
 }
 
-// Operations returns how many times a BITFIELD says GET, SET or INCRBY.
+// Operations returns how often op, one of GET, SET and INCRBY, occurs in a
+// BITFIELD.
 func Operations(body, op string) int { return strings.Count(body, `"`+op+`"`) }

@@ -1,5 +1,5 @@
-// Package faketest has a testing.TB that may fail, for code that reports to
-// one.
+// Package faketest has a testing.TB that is allowed to fail. With it, helpers
+// that report to a test can themselves be tested.
 package faketest
 
 import (
@@ -11,14 +11,14 @@ import (
 	"testing"
 )
 
-// TB is a test within a test. It may fail. testing.TB cannot be implemented,
-// only embedded: a method that is not defined below panics.
+// TB is a test within a test. It is allowed to fail. A method of testing.TB
+// that is not defined below panics.
 type TB struct {
 	testing.TB
 
 	mu sync.Mutex
-	// Failures are the texts of Errorf and Fatalf, in order. Read them when Run
-	// has returned.
+	// Failures are the texts of Errorf and Fatalf, in order. Read them after
+	// Run has returned.
 	Failures []string
 	logs     []string
 	cleanups []func()

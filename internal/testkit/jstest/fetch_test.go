@@ -11,7 +11,8 @@ import (
 )
 
 // TestFetch runs the guest's tests against a server that misbehaves, and then
-// checks what the server saw. The guest itself cannot see what it left running.
+// checks what the server saw. The guest cannot see which requests it left
+// running.
 func TestFetch(t *testing.T) {
 	s := newServer(t)
 	db := upstashtest.NewServer(t, upstashtest.WithToken("very-secret-token"))
@@ -19,24 +20,24 @@ func TestFetch(t *testing.T) {
 		"UPBLOOM_JSTEST_DOWN=http://"+testenv.ClosedAddr(t))
 
 	if got, err := db.Exec("BITFIELD", "bits", "GET", "u8", "0"); err != nil || got.([]any)[0] != int64(200) {
-		t.Errorf("what the guest stored: %v, %v", got, err)
+		t.Errorf("the guest stored %v, %v, want 200", got, err)
 	}
 	if n := s.followed.Load(); n != 0 {
-		t.Errorf("%d requests followed a redirect", n)
+		t.Errorf("%d requests followed a redirect, want 0", n)
 	}
-	// The server writes more than the guest reads, by the few MB of the buffers
-	// in between. A guest without a limit reads the whole body.
+	// The server writes a few MB more than the guest reads, because of the
+	// buffers in between. A guest without a limit would read the whole body.
 	if n := s.written.Load(); n >= hugeBody {
-		t.Errorf("the guest took %d bytes of the bodies over its limit", n)
+		t.Errorf("the guest took %d bytes of bodies over its limit", n)
 	}
 	s.Close() // waits for the handlers
 	if n := s.dropped.Load(); n != 3 {
-		t.Errorf("%d of 3 stalled requests were dropped by the guest", n)
+		t.Errorf("the guest dropped %d stalled requests, want 3", n)
 	}
 }
 
-// TestNothingLeft has programs end in a host that lives on. They end after an
-// answer, at the time limit of an attempt, and by a cancellation in the pause
+// TestNothingLeft runs programs in a host that outlives them. They end after an
+// answer, at the time limit of an attempt, and when canceled in the pause
 // before a retry.
 func TestNothingLeft(t *testing.T) {
 	s := newServer(t)

@@ -100,7 +100,7 @@ func TestGuestBodies(t *testing.T) {
 		if err := fails(t, context.Background(), client(t, path)); !errors.Is(err, upstash.ErrResponseTooLarge) {
 			t.Errorf("%s: %v", path, err)
 		}
-		if path != "/bomb" { // that one fits into the buffers on the way
+		if path != "/bomb" { // its body fits into the buffers on the way
 			noticed(t) // the server sees that the guest does not want the rest
 		}
 	}
@@ -124,8 +124,8 @@ func TestGuestStatus(t *testing.T) {
 	}
 }
 
-// TestGuestBroken breaks connections. A request on one that broke later may
-// have been executed; a request without a connection was not.
+// TestGuestBroken breaks connections. If the connection was made, the request
+// may have been executed. Without a connection it was not.
 func TestGuestBroken(t *testing.T) {
 	for _, path := range []string{"/reset", "/cut"} {
 		if err := fails(t, context.Background(), client(t, path)); upstash.SafeToRetry(err) {
@@ -139,18 +139,17 @@ func TestGuestBroken(t *testing.T) {
 }
 
 // TestGuestContext ends three stalled requests. TestFetch, on the native side,
-// counts the connections that the guest dropped for it.
+// counts the connections that the guest dropped.
 func TestGuestContext(t *testing.T) {
 	quiet := noConsoleErrors(t)
-	// The client's own limit for an attempt. A slow machine must have sent the
-	// request by then.
+	// The client's own limit for an attempt, long enough for a slow machine to
+	// send the request.
 	err := fails(t, context.Background(), client(t, "/stall", upstash.WithTimeout(3*time.Second)))
 	if !errors.Is(err, context.DeadlineExceeded) || upstash.SafeToRetry(err) {
 		t.Errorf("timeout: %v", err)
 	}
 	noticed(t)
-	// The caller's cancellation, before the header and in the middle of the
-	// body.
+	// The caller cancels, before the header and in the middle of the body.
 	for _, path := range []string{"/stall", "/half"} {
 		ctx, cancel := context.WithCancel(context.Background())
 		done := make(chan error)
@@ -175,8 +174,8 @@ func noticed(t *testing.T) {
 	}
 }
 
-// noConsoleErrors watches the console. There syscall/js reports a callback that
-// comes after its function was released.
+// noConsoleErrors watches the console, in which syscall/js reports a callback
+// that comes after its function was released.
 func noConsoleErrors(t *testing.T) (check func()) {
 	console := js.Global().Get("console")
 	before := console.Get("error")

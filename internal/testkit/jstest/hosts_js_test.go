@@ -20,13 +20,14 @@ func host(t *testing.T, fetch string, opts ...upstash.Option) *upstash.Client {
 	return clientAt(t, "http://127.0.0.1:1/base", opts...)
 }
 
-// piece is a fetch whose body repeats one value without end.
+// piece is a fetch whose body endlessly repeats one value.
 func piece(value string) string {
 	return `async () => ({status: 200, headers: new Headers(), body: {getReader: () => ({
 		read: async () => ({done: false, value: ` + value + `})})}})`
 }
 
-// TestGuestHosts replaces fetch by those of other hosts, and by broken ones.
+// TestGuestHosts replaces fetch by the fetch of other hosts, and by broken
+// ones.
 func TestGuestHosts(t *testing.T) {
 	tests := []struct {
 		name, fetch string
@@ -126,8 +127,8 @@ func TestGuestHosts(t *testing.T) {
 	}
 }
 
-// TestGuestHostLacks takes one global from the host at a time. No request is
-// sent then, and the error says so.
+// TestGuestHostLacks removes one global of the host at a time. The client then
+// sends nothing and says so.
 func TestGuestHostLacks(t *testing.T) {
 	for _, name := range []string{"fetch", "Headers", "AbortController", "setTimeout", "clearTimeout"} {
 		c := host(t, `async () => new Response('{"result":1}')`)
@@ -142,8 +143,8 @@ func TestGuestHostLacks(t *testing.T) {
 	}
 }
 
-// TestGuestHostTimers has timers that throw, as those of a Worker do outside of
-// a request. Calls by Go's runtime and by Node are not the client's, and don't
+// TestGuestHostTimers has timers that throw, like a Worker's outside of a
+// request. Calls by Go's runtime and by Node are not the client's, and do not
 // throw.
 func TestGuestHostTimers(t *testing.T) {
 	const (
@@ -170,7 +171,7 @@ func TestGuestHostTimers(t *testing.T) {
 			before := js.Global().Get(tt.timer)
 			defer js.Global().Set(tt.timer, before)
 			js.Global().Set(tt.timer, js.Global().Get("Function").New("before", "from", `return (...args) => {
-				// The first frame is this function, which was made by syscall/js.
+				// The first frame is this function, which syscall/js made.
 				const stack = new Error().stack.split("\n").slice(2).join();
 				const ours = stack.includes("syscall/js.") && !/runtime\.\w+TimeoutEvent/.test(stack);
 				if (ours && --from <= 0) throw new Error("no timers here");
@@ -199,7 +200,7 @@ func without(name string, f func() error) error {
 }
 
 // TestGuestHostAborts has an AbortController that cannot be made, and one that
-// cannot abort. A call then ends with an error as others do.
+// cannot abort. Calls still end, with an error.
 func TestGuestHostAborts(t *testing.T) {
 	for name, tt := range map[string]struct {
 		class   string
@@ -216,7 +217,7 @@ func TestGuestHostAborts(t *testing.T) {
 			if err := fails(t, context.Background(), c); upstash.SafeToRetry(err) != tt.notSent {
 				t.Errorf("%v; safe to retry: %t", err, !tt.notSent)
 			}
-			// A fetch that never ends must not hold up its caller either.
+			// Even if the fetch never ends, the caller must not be held up.
 			js.Global().Set("fetch", js.Global().Get("Function").New("return () => new Promise(() => {})").Invoke())
 			if err := fails(t, context.Background(), c); !tt.notSent && !errors.Is(err, context.DeadlineExceeded) {
 				t.Error(err)
@@ -225,8 +226,8 @@ func TestGuestHostAborts(t *testing.T) {
 	}
 }
 
-// TestGuestHostIgnoresAbort has a fetch that ignores its signal. It must not
-// hold up its caller.
+// TestGuestHostIgnoresAbort has a fetch that ignores its signal. The caller
+// must not be held up.
 func TestGuestHostIgnoresAbort(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond)
 	defer cancel()

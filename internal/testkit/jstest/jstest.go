@@ -16,7 +16,7 @@ import (
 
 // Run builds the js/wasm tests of the package in the current folder and runs
 // those that match pattern under Node. If one fails or skips, or none matches,
-// Run fails with all that they printed.
+// Run fails with their output.
 func Run(tb testing.TB, pattern string, env ...string) {
 	tb.Helper()
 	wasm := build(tb, "test", "-c", ".")
@@ -29,9 +29,9 @@ func Run(tb testing.TB, pattern string, env ...string) {
 }
 
 // BuildRelay builds the tests of package upstash for js/wasm and returns their
-// path. Their TestRelay is the other end of a relayed.Transport, if relay.Env
-// is set. It works from any folder: a module knows only its own packages' test
-// dependencies, and not those of package upstash.
+// path. If relay.Env is set, their TestRelay is the other end of a
+// relayed.Transport. BuildRelay works from any folder: a module knows the test
+// dependencies of its own packages only, not those of package upstash.
 func BuildRelay(tb testing.TB) (wasm string) {
 	tb.Helper()
 	root, err := exec.Command(testenv.Need(tb, "go", "go"),
@@ -58,12 +58,12 @@ func build(tb testing.TB, args ...string) (wasm string) {
 	return wasm
 }
 
-// node runs Node and returns what it printed. Its environment is env and PATH:
-// on js, Go takes a few KB of environment at most.
+// node runs Node and returns what it printed. The environment is env and PATH
+// only, because Go on js takes no more than a few KB of environment.
 func node(tb testing.TB, env []string, args ...string) string {
 	tb.Helper()
 	cmd := exec.Command(testenv.Need(tb, "node", "node"), args...)
-	// Versions of Node differ in what they warn of.
+	// Versions of Node differ in their warnings.
 	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "NODE_NO_WARNINGS=1"}, env...)
 	out, err := cmd.CombinedOutput()
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 )
 
 // TestMemoryIsFlat checks that 10,000 calls leave nothing in the memory of the
-// program and of its host. The host keeps each JavaScript value until Go lets
-// go of it.
+// program or its host. The host keeps each JavaScript value until Go releases
+// it.
 func TestMemoryIsFlat(t *testing.T) {
 	db := upstashtest.NewServer(t)
 	said := node(t, []string{"UPSTASH_REDIS_REST_URL=" + db.URL, "UPSTASH_REDIS_REST_TOKEN=" + db.Token},

@@ -14,9 +14,9 @@ import (
 	"github.com/upbloom/upbloom/internal/testkit/transporttest"
 )
 
-// startRelay builds the default transport of js/wasm and starts it under Node,
-// in a process of its own. The caller must call stop, which fails the test if
-// the process printed anything or does not end of itself.
+// startRelay builds the default transport of js/wasm and starts it under Node
+// in its own process. The caller must call stop, which fails the test if the
+// process printed anything or does not end by itself.
 func startRelay(t *testing.T) (r *relayed.Transport, stop func()) {
 	t.Helper()
 	wasm := BuildRelay(t)

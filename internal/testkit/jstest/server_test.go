@@ -20,8 +20,8 @@ const (
 	maxBody  = 1 << 20
 )
 
-// server misbehaves as a database or a proxy in front of it might. How depends
-// on the path, which is part of the URL that the guest passes to upstash.New.
+// server misbehaves as a database or a proxy might. The path, which is part of
+// the URL that the guest passes to upstash.New, says how.
 type server struct {
 	*httptest.Server
 
@@ -61,8 +61,7 @@ func (s *server) echo(w http.ResponseWriter, r *http.Request) {
 		r.Header.Get("Authorization"), r.Header.Get("Upstash-Sync-Token"))
 }
 
-// notice answers once the server has noticed one of the events that the guest
-// waits for.
+// notice answers once one of the events that the guest waits for has happened.
 func (s *server) notice(w http.ResponseWriter, r *http.Request) {
 	select {
 	case <-s.noticed:
@@ -104,7 +103,7 @@ func (s *server) pour(w io.Writer) {
 	}
 }
 
-// bomb answers with a body that is short on the wire and too long once
+// bomb answers with a body that is short when compressed and too long when
 // inflated.
 func (s *server) bomb(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Encoding", "gzip")

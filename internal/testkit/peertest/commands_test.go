@@ -7,12 +7,11 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
-// step is a JavaScript expression, and what it must come to: a value as JSON,
-// or the server's text of the error.
+// step is a JavaScript expression and its expected outcome: a value as JSON, or
+// the server's text of the error.
 type step struct{ js, want, err string }
 
-// transcript is played in order, on one database. No two groups have a key in
-// common.
+// transcript is played in order, on one database. No two groups share a key.
 var transcript = []struct {
 	name  string
 	steps []step
@@ -206,7 +205,7 @@ func check(t *testing.T, s step, got outcome) {
 }
 
 // serverWords returns the server's part of an error message. The client puts
-// before it which command of a pipeline failed, or the command itself after it.
+// the failed command of a pipeline before it, or the command itself after it.
 func serverWords(message string) string {
 	message, _, _ = strings.Cut(message, ", command was: ")
 	if _, words, found := strings.Cut(message, "ailed: "); found {

@@ -1,12 +1,12 @@
-// Package peertest only has tests. They drive the server of upstashtest with
-// @upstash/redis, the official JavaScript client, and with two packages built
-// on it, @upstash/ratelimit and @upstash/lock. They share Bloom filters with a
-// JavaScript program, and run the programs of bloom/FORMAT.md. A mistake that
-// our client and our server both make shows here.
+// Package peertest contains only tests. They drive the server of upstashtest
+// with @upstash/redis, the official JavaScript client, and with two packages
+// built on it, @upstash/ratelimit and @upstash/lock. They share Bloom filters
+// with a JavaScript program, and run the programs of bloom/FORMAT.md. A mistake
+// that our client and our server share shows up here.
 //
 // npm installs the packages from the lock file in js, without running their
-// scripts. Without Node, or if npm cannot reach a registry, the tests skip; if
-// UPBLOOM_REQUIRE contains "node", they fail. After a change to
-// js/package.json, run "npm install --package-lock-only" in js, which renews
-// the lock file.
+// scripts. Without Node, or if npm cannot reach a registry, the tests skip. If
+// UPBLOOM_REQUIRE contains "node", they fail instead. After a change to
+// js/package.json, run "npm install --package-lock-only" in js to renew the
+// lock file.
 package peertest

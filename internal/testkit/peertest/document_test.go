@@ -41,8 +41,8 @@ func blocksOf(t *testing.T, language string, want int) string {
 	return strings.Join(parts, "")
 }
 
-// piece is a program of the document and its arguments. The program has an
-// answer for each item.
+// piece is a program of the document with its arguments. It answers for each
+// item.
 type piece struct {
 	Program string   `json:"program"`
 	Key     string   `json:"key"`
@@ -75,7 +75,7 @@ func runJavaScript(t *testing.T, j job) []json.RawMessage {
 }
 
 // runPython runs the reader of the document. It passes the digests of the
-// items, for a Python without the library xxhash.
+// items, in case Python lacks the library xxhash.
 func runPython(t *testing.T, j job) []json.RawMessage {
 	t.Helper()
 	python, dir := testenv.Need(t, "python", "python3"), t.TempDir()
@@ -121,7 +121,7 @@ func drive(t *testing.T, cmd *exec.Cmd, j job) (answers []json.RawMessage) {
 }
 
 // shared are filters that both sides read. "full" is so small that most words
-// of an item are the same word, and so full that it has false positives.
+// of an item coincide, and so full that it has false positives.
 var shared = map[string]bloom.Config{
 	"usual":  {Capacity: 1000, FPRate: 0.01},
 	"full":   {Bits: 53 * 3, Hashes: 4},
@@ -130,7 +130,7 @@ var shared = map[string]bloom.Config{
 	"most":   {Bits: 106 * 53, Hashes: 62},
 }
 
-// readersOf fills filters from Go, and has a reader of the document look items
+// readersOf fills filters from Go, and lets a reader of the document look items
 // up.
 func readersOf(t *testing.T, run func(*testing.T, job) []json.RawMessage) {
 	server := upstashtest.NewServer(t)
@@ -197,15 +197,15 @@ func readersOf(t *testing.T, run func(*testing.T, job) []json.RawMessage) {
 	}
 }
 
-// TestDocumentReaders checks that the readers of FORMAT.md answer as Go does
-// about filters that Go filled.
+// TestDocumentReaders checks that the readers of FORMAT.md give the same
+// answers as Go about filters that Go filled.
 func TestDocumentReaders(t *testing.T) {
 	t.Run("javascript", func(t *testing.T) { readersOf(t, runJavaScript) })
 	t.Run("python", func(t *testing.T) { readersOf(t, runPython) })
 }
 
 // TestDocumentWriter checks that the writer of FORMAT.md makes the same filters
-// as Go, bit by bit but for the birth number.
+// as Go, bit by bit except for the birth number.
 func TestDocumentWriter(t *testing.T) {
 	server := upstashtest.NewServer(t)
 	client := server.Client()
@@ -259,8 +259,8 @@ func TestDocumentWriter(t *testing.T) {
 	}
 }
 
-// writtenAlike compares a filter of the writer with one that Go fills with the
-// same items.
+// writtenAlike compares a filter of the writer with Go's filter of the same
+// items.
 func writtenAlike(t *testing.T, server *upstashtest.Server, c bloom.Config, i int, added []bool) {
 	t.Helper()
 	client := server.Client()

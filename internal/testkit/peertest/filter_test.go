@@ -10,16 +10,16 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
-// A pairing is a geometry that both sides share, and one of the ways of
-// filter.mjs to talk to Redis.
+// A pairing is a geometry that both sides share, and one of the ways in which
+// filter.mjs talks to Redis.
 type pairing struct {
 	bits   uint64
 	hashes int
 	way    string
 }
 
-// The first is so full that it has false positives, on which both sides must
-// agree too. The last needs offsets of 22 bits.
+// The first is so full that it has false positives, about which both sides must
+// agree. The last needs offsets of 22 bits.
 var pairings = []pairing{
 	{149, 3, "setbit"},
 	{4096, 7, "pipeline"},
@@ -46,7 +46,7 @@ func (p pairing) filter(t *testing.T, server *upstashtest.Server, side string) *
 	return f
 }
 
-// steps returns what JavaScript does with both filters after Go has filled its
+// steps returns what JavaScript does with both filters once Go has filled its
 // own.
 func (p pairing) steps() []string {
 	js := func(side, call string) string {
@@ -85,14 +85,14 @@ func TestFilterIsShared(t *testing.T) {
 	})
 }
 
-// compare compares the answers of JavaScript with those of Go, and the bytes of
-// the two filters.
+// compare compares the answers of JavaScript with Go's, and the bytes of the
+// two filters.
 func compare(t *testing.T, server *upstashtest.Server, p pairing, added []bool, out []outcome) {
 	ours, theirs := p.filter(t, server, "go"), p.filter(t, server, "js")
 	present, absent := presentItems(), absentItems()
 	all, none := repeat(true, len(present)), repeat(false, len(present))
 
-	// Whether an item was new is the same for both, although items share bits.
+	// Both report the same items as new, although items share bits.
 	equal(t, "JavaScript's added", decode[[]bool](t, out[0]), added)
 	equal(t, "Go's items in JavaScript", decode[[]bool](t, out[2]), all)
 	equal(t, "JavaScript's items in Go", answers(t)(theirs.ExistsAll(t.Context(), present)), all)

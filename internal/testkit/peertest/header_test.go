@@ -17,7 +17,7 @@ const headerFields = `redis.pipeline().bitfield("headed").get("u53", 0).exec().e
 })`
 
 // TestHeaderReadsExactly reads the header of a filter from JavaScript, whose
-// numbers hold its 53 bits exactly.
+// numbers represent 53 bits exactly.
 func TestHeaderReadsExactly(t *testing.T) {
 	install(t)
 	server := upstashtest.NewServer(t)

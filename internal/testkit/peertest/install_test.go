@@ -21,12 +21,12 @@ import (
 //go:embed js/package.json js/package-lock.json js/*.mjs
 var source embed.FS
 
-// installLimit is for a slow network. On a good one npm takes a few seconds,
-// and less if its cache has the packages.
+// installLimit allows for a slow network. On a good one npm takes a few
+// seconds, and less if its cache has the packages.
 const installLimit = 3 * time.Minute
 
 // installed is the folder with the programs and their node_modules. It is made
-// once for all tests, outside of the source tree, and removed by TestMain.
+// once for all tests, outside of the source tree. TestMain removes it.
 var installed struct {
 	once        sync.Once
 	dir         string
@@ -88,14 +88,14 @@ func npmCI(npm, dir string) (unreachable string, err error) {
 	return "", fmt.Errorf("npm ci: %w\n%s", err, out)
 }
 
-// networkCodes are npm's codes for a registry that did not answer. One that
-// answers with another package than that of the lock file is an error.
+// networkCodes are npm's codes for a registry that did not answer. A registry
+// that sends another package than the lock file names is an error.
 var networkCodes = strings.Fields(`ENOTFOUND EAI_AGAIN ECONNREFUSED ECONNRESET ENETUNREACH
 	EHOSTUNREACH ENETDOWN ETIMEDOUT ERR_SOCKET_TIMEOUT FETCH_ERROR ENOTCACHED
 	E407 E502 E503 E504`)
 
 // TestLockFile checks that the lock file has these packages and names no
-// registry: npm then uses the one that the machine is set up for.
+// registry. npm then uses the registry that the machine is set up for.
 func TestLockFile(t *testing.T) {
 	lock, err := source.ReadFile("js/package-lock.json")
 	if err != nil {

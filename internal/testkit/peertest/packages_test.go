@@ -6,11 +6,11 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
-// scope has a window of ten years, so that none ends during a test.
+// scope has a window of ten years, so no window ends during a test.
 const scope = "const window = '3650 d', region = [redis], ephemeralCache = new Map();"
 
-// ratelimited asks a limiter of @upstash/ratelimit that allows three requests
-// in a window four times. The package sends scripts with the flag
+// ratelimited asks a limiter of @upstash/ratelimit four times. It allows three
+// requests in a window. The package sends scripts with the flag
 // allow-key-locking.
 func ratelimited(name, maker string) step {
 	return limiter(name, maker, `
@@ -20,8 +20,8 @@ func ratelimited(name, maker string) step {
 		`,true,2]`)
 }
 
-// ratelimitedRegions leaves out the reset: with several regions the package
-// does not wait until the reset is done.
+// ratelimitedRegions leaves out the reset, because with several regions the
+// package does not wait for it.
 func ratelimitedRegions(name, maker string) step {
 	return limiter(name, maker, `seen.push((await limiter.getRemaining("user")).remaining);`, `,0]`)
 }

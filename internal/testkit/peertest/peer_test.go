@@ -13,8 +13,7 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
-// settings are settings of the client that change what it sends, or how it
-// reads.
+// settings change what the client sends, or how it reads.
 type settings struct {
 	AutoPipelining bool `json:"enableAutoPipelining"`
 	// Encoding is "base64", the client's default, or false.
@@ -36,7 +35,7 @@ type session struct {
 	Steps   []string `json:"steps"`
 }
 
-// outcome is the outcome of a step: its value in JSON, or the message of the
+// outcome is the outcome of a step: its value as JSON, or the message of the
 // error that it threw.
 type outcome struct {
 	Value json.RawMessage
@@ -86,10 +85,10 @@ func decode[T any](tb testing.TB, o outcome) (v T) {
 	return v
 }
 
-// everywhere runs a test with each database of the server and with each of the
-// client's settings. The database is empty each time.
+// everywhere runs a test with each database of the server and each setting of
+// the client. The database is empty each time.
 func everywhere(t *testing.T, test func(*testing.T, *upstashtest.Server, settings)) {
-	install(t) // skips the test as a whole, and not each of its eight parts
+	install(t) // skips the whole test, not each of its eight parts
 	for _, backend := range []string{"embedded", "redis"} {
 		t.Run(backend, func(t *testing.T) {
 			var opts []upstashtest.Option

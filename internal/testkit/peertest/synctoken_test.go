@@ -7,8 +7,8 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
-// TestReadYourWrites has a replica that applies no write. Only because of the
-// sync token does the client see its own writes.
+// TestReadYourWrites has a replica that applies no write. The client sees its
+// own writes only because of the sync token.
 func TestReadYourWrites(t *testing.T) {
 	install(t)
 	steps := []step{

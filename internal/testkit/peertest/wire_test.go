@@ -21,7 +21,7 @@ type sent struct {
 	newToken           string
 }
 
-// tap starts a proxy in front of the server that keeps the requests.
+// tap starts a proxy in front of the server, which records the requests.
 func tap(t *testing.T, server *upstashtest.Server) (address string, requests func() []sent) {
 	target, err := url.Parse(server.URL)
 	if err != nil {
@@ -48,10 +48,10 @@ func tap(t *testing.T, server *upstashtest.Server) (address string, requests fun
 	}
 }
 
-// TestWire checks what a server for this client has to understand. Numbers come
-// as JSON numbers, and commands in lower case. The header of the sync token is
-// there from the first request on. An auto-pipelining client sends every
-// command in a pipeline.
+// TestWire checks what a server must understand to serve this client. Numbers
+// come as JSON numbers, and commands in lower case. The header of the sync
+// token is there from the first request on. An auto-pipelining client sends
+// every command in a pipeline.
 func TestWire(t *testing.T) {
 	steps := []string{
 		`redis.set("k", "ж", {ex: 100})`,
@@ -99,8 +99,8 @@ func TestWire(t *testing.T) {
 			if len(got) != len(want) {
 				t.Fatalf("%d requests, want %d", len(got), len(want))
 			}
-			// Two requests at once have the same token. The first four came one
-			// after another.
+			// Simultaneous requests have the same token. The first four were
+			// sent one after the other.
 			for i := 1; i < 4; i++ {
 				if token := got[i].header.Get("Upstash-Sync-Token"); token == "" || token != got[i-1].newToken {
 					t.Errorf("request %d has the sync token %q, want %q", i, token, got[i-1].newToken)

@@ -11,22 +11,22 @@ import (
 	"time"
 )
 
-// startLimit is how long a redis-server may take until it answers. It needs a
-// few milliseconds; the rest is for a machine under load.
+// startLimit is how long a redis-server may take to answer. It needs a few
+// milliseconds, but more on a machine under load.
 const startLimit = 30 * time.Second
 
 // answerLimit is how long a single answer may take.
 const answerLimit = 5 * time.Second
 
 // Redis starts a private, empty redis-server on the loopback interface and
-// returns its host:port. The server persists nothing and is stopped at the end
-// of the test. Without redis-server the test skips, or fails if UPBLOOM_REQUIRE
-// contains "redis".
+// returns its host:port. The server persists nothing and stops at the end of
+// the test. If there is no redis-server, the test skips, or fails if
+// UPBLOOM_REQUIRE contains "redis".
 func Redis(tb testing.TB) string {
 	tb.Helper()
 	exe := Need(tb, "redis", "redis-server")
-	// Another process may take the free port before this Redis does. Then this
-	// one exits at once, and the next port is tried.
+	// Another process may take the free port before this Redis does. Redis then
+	// exits at once, and the loop tries another port.
 	for range 5 {
 		if addr, ok := startRedis(tb, exe); ok {
 			return addr
@@ -58,7 +58,7 @@ func startRedis(tb testing.TB, exe string) (addr string, ok bool) {
 			return "", false
 		case <-time.After(5 * time.Millisecond):
 		}
-		// The port may have gone to the Redis of another test.
+		// The Redis of another test may have the port.
 		if processAt(addr) == cmd.Process.Pid {
 			tb.Cleanup(stop)
 			return addr, true

@@ -1,9 +1,9 @@
 // Package testenv finds what a test needs from the machine: a Redis server,
 // Node, a WebAssembly runtime. If it is absent, the test skips with a reason.
 // If the environment variable UPBLOOM_REQUIRE names it, the test fails instead,
-// so that a run of continuous integration cannot pass by skipping. The variable
-// holds a comma-separated list, such as "redis,node". With "long" in it, tests
-// take their long forms.
+// because continuous integration must not pass by skipping. The variable holds
+// a comma-separated list, such as "redis,node". With "long" in it, tests take
+// their long forms.
 package testenv
 
 import (
@@ -18,8 +18,8 @@ import (
 // Require is the environment variable that turns skips into failures.
 const Require = "UPBLOOM_REQUIRE"
 
-// Need returns the path of the first executable that there is, or ends the test:
-// skipped, or failed if UPBLOOM_REQUIRE contains name.
+// Need returns the path of the first executable that it finds. If there is
+// none, the test skips, or fails if UPBLOOM_REQUIRE contains name.
 func Need(tb testing.TB, name string, executables ...string) string {
 	tb.Helper()
 	for _, exe := range executables {
@@ -31,8 +31,8 @@ func Need(tb testing.TB, name string, executables ...string) string {
 	return ""
 }
 
-// Asked skips a test that takes long, unless UPBLOOM_REQUIRE contains the name of
-// the foreign runtime in which it does.
+// Asked skips a test that takes long, unless UPBLOOM_REQUIRE contains name, the
+// foreign runtime that it needs.
 func Asked(tb testing.TB, name string) {
 	tb.Helper()
 	if !required(os.Getenv(Require), name) {
@@ -40,8 +40,8 @@ func Asked(tb testing.TB, name string) {
 	}
 }
 
-// Long reports whether tests run in their long form: whether UPBLOOM_REQUIRE
-// contains "long". The short form proves the same of fewer cases.
+// Long reports whether UPBLOOM_REQUIRE contains "long". Tests then run in their
+// long form. The short form tests fewer cases of the same.
 func Long() bool { return required(os.Getenv(Require), "long") }
 
 // AskedLong skips a test that has no short form, unless UPBLOOM_REQUIRE contains
@@ -51,8 +51,8 @@ func AskedLong(tb testing.TB) {
 	Asked(tb, "long")
 }
 
-// Missing ends a test whose need cannot be met: skipped, or failed if
-// UPBLOOM_REQUIRE contains name. The reason is for people.
+// Missing ends a test that lacks something: it skips, or fails if
+// UPBLOOM_REQUIRE contains name. The reason is printed.
 func Missing(tb testing.TB, name, reason string) {
 	tb.Helper()
 	if required(os.Getenv(Require), name) {
@@ -62,8 +62,8 @@ func Missing(tb testing.TB, name, reason string) {
 }
 
 // ClosedAddr returns a host:port on the loopback interface that refuses every
-// dial until the end of the test. The port is that of a connection, so that no
-// other process can begin to listen there.
+// dial until the end of the test. A connection holds the port, so no other
+// process can begin to listen there.
 func ClosedAddr(tb testing.TB) string {
 	tb.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -76,7 +76,7 @@ func ClosedAddr(tb testing.TB) string {
 		tb.Fatalf("testenv: no connection on the loopback interface: %v", err)
 	}
 	tb.Cleanup(func() { _ = c.Close() })
-	other, err := l.Accept() // or closing the listener would reset the connection
+	other, err := l.Accept() // without this, closing the listener would reset the connection
 	if err != nil {
 		tb.Fatalf("testenv: no connection on the loopback interface: %v", err)
 	}

@@ -8,7 +8,7 @@ import (
 func TestEachRedisIsAnother(t *testing.T) {
 	a, b := processAt(Redis(t)), processAt(Redis(t))
 	if a == 0 || b == 0 || a == b {
-		t.Errorf("the processes are %d and %d", a, b)
+		t.Errorf("the processes are %d and %d, want two different ones", a, b)
 	}
 }
 

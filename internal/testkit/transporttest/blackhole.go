@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// blackHole returns the URL of a loopback address that does not answer a dial:
-// its listener accepts nothing, and its queue is full.
+// blackHole returns the URL of a loopback address that answers no dial. Its
+// listener accepts nothing, and its queue is full.
 func blackHole(t *testing.T, reached func()) (url string) {
 	t.Helper()
 	if runtime.GOOS != "linux" {

@@ -11,10 +11,9 @@ import (
 	"testing"
 )
 
-// serial is a server that answers request n with what answer returns for n,
-// which counts from 1 over all connections. If last is true, the answer is the
-// last one on its connection: the server reads the next request there and drops
-// it.
+// serial is a server that answers request n with answer(n). n counts from 1
+// over all connections. If last is true, the answer is the last one on its
+// connection: the server reads the next request there and drops it.
 func serial(t *testing.T, answer func(n int64) (text string, last bool)) (url string) {
 	t.Helper()
 	var n atomic.Int64
@@ -36,7 +35,7 @@ func serial(t *testing.T, answer func(n int64) (text string, last bool)) (url st
 }
 
 // testInterim sends many interim answers before the first real one. That call
-// may fail, but the calls after it must get their own answers.
+// may fail, but later calls must get their own answers.
 func (s suite) testInterim(t *testing.T) {
 	for _, status := range []string{"102 Processing", "103 Early Hints", "101 Switching Protocols"} {
 		t.Run(status[:3], func(t *testing.T) {
@@ -51,7 +50,8 @@ func (s suite) testInterim(t *testing.T) {
 			tr := s.transport(t, url)
 			resp, err := send(t, tr, newRequest(url+"/", "[]"))
 			if err == nil && string(resp.Body) != "1" && resp.StatusCode != 101 {
-				t.Errorf("the first call got %q with status %d", resp.Body, resp.StatusCode)
+				t.Errorf("the first call got %q with status %d, want its own answer, status 101 or an error",
+					resp.Body, resp.StatusCode)
 			}
 			for want := 2; want < 5; want++ {
 				resp := mustSend(t, tr, newRequest(url+"/", "[]"))
@@ -63,9 +63,8 @@ func (s suite) testInterim(t *testing.T) {
 	}
 }
 
-// testClose has a server announce, in each way that HTTP has, that an answer is
-// the last one on its connection. A request that a transport still sends there
-// is lost.
+// testClose has a server announce, in each way of HTTP, that an answer is the
+// last one on its connection. A request that is sent there afterwards is lost.
 func (s suite) testClose(t *testing.T) {
 	for _, field := range []string{
 		"Connection: close", "Connection: Close", "CONNECTION: CLOSE",
@@ -86,23 +85,23 @@ func (s suite) testClose(t *testing.T) {
 	}
 }
 
-// testStrayAnswer has a server answer twice. Nobody asked for the second answer,
-// and no later call may get it.
+// testStrayAnswer has a server answer twice. No later call may get the second
+// answer, for which nobody asked.
 func (s suite) testStrayAnswer(t *testing.T) {
 	s.eachItsOwn(t, serial(t, func(n int64) (string, bool) {
 		return withLength(fmt.Sprint(n)) + withLength("stray"), false
 	}))
 }
 
-// eachItsOwn makes calls to a server that counts them and answers with the
-// count.
+// eachItsOwn makes calls to a server that answers with the number of the
+// request.
 func (s suite) eachItsOwn(t *testing.T, url string) {
 	t.Helper()
 	tr := s.transport(t, url)
 	for want := range 4 {
 		resp := mustSend(t, tr, newRequest(url+"/", "[]"))
 		if string(resp.Body) != fmt.Sprint(want+1) {
-			t.Errorf("call %d got %q", want+1, resp.Body)
+			t.Errorf("call %d got %q, want its number", want+1, resp.Body)
 		}
 	}
 }
@@ -121,7 +120,7 @@ func (s suite) testPaths(t *testing.T) {
 }
 
 // testRefusal has a server refuse a request before it has read all of it. The
-// server then neither reads the rest nor hangs up.
+// server then neither reads the rest nor closes the connection.
 func (s suite) testRefusal(t *testing.T) {
 	url := rawServer(t, func(c net.Conn, wait <-chan struct{}) {
 		_, _ = io.ReadFull(c, make([]byte, 1000))

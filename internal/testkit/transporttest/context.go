@@ -15,7 +15,7 @@ import (
 	"github.com/upbloom/upbloom/upstash"
 )
 
-// stall is a way to keep a call waiting until the test ends.
+// stall is a way to make a call wait until the test ends.
 type stall struct {
 	name string
 	body string
@@ -66,7 +66,7 @@ func (s suite) testDeadline(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Millisecond)
 			defer cancel()
 			if err := s.stalled(t, ctx, tr, newRequest(url+"/", st.body)); err == nil {
-				t.Error("no error")
+				t.Error("err = nil, want an error when the context ends")
 			}
 		})
 	}
@@ -81,14 +81,14 @@ func (s suite) testCancel(t *testing.T) {
 			url := st.url(t, cancel)
 			tr := s.transport(t, url)
 			if err := s.stalled(t, ctx, tr, newRequest(url+"/", st.body)); err == nil {
-				t.Error("no error")
+				t.Error("err = nil, want an error when the context ends")
 			}
 		})
 	}
 }
 
-// testCause ends calls whose command may have run by a context whose cause says
-// that another command did not.
+// testCause ends calls whose command may have run. The cause of their context
+// says that another command did not run.
 func (s suite) testCause(t *testing.T) {
 	_, refused := s.client(t, "http://"+testenv.ClosedAddr(t)).Do(t.Context(), upstash.Cmd("PING"))
 	if !upstash.SafeToRetry(refused) {
@@ -115,9 +115,9 @@ func (s suite) testCause(t *testing.T) {
 	}
 }
 
-// stalled makes a call and returns its error. It ends the test if the call does
-// not end with its context. It overwrites the request's buffers as soon as the
-// call returns, so that the race detector reports any later use of them.
+// stalled makes a call and returns its error. It ends the test if the call
+// outlives its context. When the call returns, stalled overwrites the request's
+// buffers, and the race detector reports any later use of them.
 func (s suite) stalled(t *testing.T, ctx context.Context, tr upstash.Transport, req *upstash.Request) error {
 	t.Helper()
 	done := make(chan error, 1)
@@ -157,8 +157,8 @@ func (s suite) testBuffers(t *testing.T) {
 }
 
 // testEarlyAnswer has a server refuse a big request before it has read all of
-// it. Like other servers, this one then reads the rest. A server that hangs up
-// at once would reset the connection, and net/http would often lose the answer.
+// it. Like other servers, this one then reads the rest. Closing at once would
+// reset the connection, and net/http would often lose the answer.
 func (s suite) testEarlyAnswer(t *testing.T) {
 	const answer = "HTTP/1.1 413 Content Too Large\r\nContent-Length: 2\r\nConnection: close\r\n\r\nno"
 	url := rawServer(t, func(c net.Conn, _ <-chan struct{}) {

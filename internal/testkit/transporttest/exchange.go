@@ -120,7 +120,7 @@ func (s suite) testResponseForms(t *testing.T) {
 				t.Errorf("body %q, want %q", resp.Body, tt.want)
 			}
 			if resp.StatusCode/100 != 2 {
-				t.Errorf("status %d", resp.StatusCode)
+				t.Errorf("status %d, want 2xx", resp.StatusCode)
 			}
 		})
 	}

@@ -86,8 +86,8 @@ func (s suite) testDropped(t *testing.T) {
 }
 
 // testDroppedAfterUse has a server answer one request, read the next one on the
-// same connection, and hang up. A client may take that for a connection that
-// died while it was idle, and the field for the permission to send again.
+// same connection, and close it. A client might think that the connection died
+// while idle, and that it may send the request again.
 func (s suite) testDroppedAfterUse(t *testing.T) {
 	for name, hangUp := range map[string]func(net.Conn){
 		"closed": func(net.Conn) {},
@@ -118,14 +118,14 @@ func (s suite) testDroppedAfterUse(t *testing.T) {
 				t.Errorf("got %q, though the server hung up", resp.Body)
 			}
 			if n := requests.Load(); n != 2 {
-				t.Errorf("%d requests for 2 calls", n)
+				t.Errorf("%d requests for 2 calls, want 2", n)
 			}
 		})
 	}
 }
 
-// testNoStatus has an answer whose status is none: it says nothing of the
-// command.
+// testNoStatus has an answer with an impossible status. It says nothing about
+// the command.
 func (s suite) testNoStatus(t *testing.T) {
 	body := withLength(`{"result":1}`)
 	url := answering(t, strings.Replace(body, "200 OK", "000 OK", 1))
@@ -136,8 +136,8 @@ func (s suite) testNoStatus(t *testing.T) {
 	}
 }
 
-// testBareLF has lines that end in LF alone. A transport reads them or refuses
-// them, and waits in no case for a CR.
+// testBareLF has lines that end in LF alone. A transport reads or refuses them,
+// but never waits for a CR.
 func (s suite) testBareLF(t *testing.T) {
 	all := strings.ReplaceAll(withLength(`{"result":1}`), "\r\n", "\n")
 	for name, answer := range map[string]string{
@@ -157,9 +157,9 @@ func (s suite) testBareLF(t *testing.T) {
 			r, err := s.client(t, url).Do(ctx, upstash.Cmd("INCR", "secret-key"))
 			switch n, _ := r.Int64(); {
 			case errors.Is(err, context.DeadlineExceeded):
-				t.Errorf("it waits: %v", err)
+				t.Errorf("the transport waits for more: %v", err)
 			case err == nil && n != 1:
-				t.Errorf("it read %d", n)
+				t.Errorf("got %d, want 1 or an error", n)
 			case err != nil && upstash.SafeToRetry(err):
 				t.Errorf("safe to retry, though the server has answered: %v", err)
 			}

@@ -15,7 +15,7 @@ import (
 
 // RunHTTP2 tests transports that speak HTTP/2 without TLS from the first byte
 // on. It leaves out the cases of Run whose servers write HTTP/1.1 byte by byte,
-// and has others with handlers in their place.
+// and adds cases with handlers instead.
 func RunHTTP2(t *testing.T, newTransport Make, exceptions ...Exception) {
 	s := suite{newTransport, exceptions, t.Name() + "/"}
 	s.run(t, []namedCase{
@@ -125,8 +125,8 @@ func (s suite) testHandlerEarlyAnswer(t *testing.T) {
 	}
 }
 
-// handlerStalls are handlers that keep a call waiting. Each calls reached when
-// it begins to wait, and ends when the client gives the request up.
+// handlerStalls are handlers that make a call wait. Each calls reached when it
+// begins to wait, and ends when the client gives up the request.
 func handlerStalls() map[string]func(w http.ResponseWriter, r *http.Request, reached func()) {
 	return map[string]func(http.ResponseWriter, *http.Request, func()){
 		"before the header": func(_ http.ResponseWriter, r *http.Request, reached func()) {

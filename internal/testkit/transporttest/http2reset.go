@@ -14,8 +14,8 @@ import (
 )
 
 // testReset has a server read a whole request, execute it, and then take it
-// back in each way that HTTP/2 has. Some of them tell a client to send the
-// request again, and net/http does so by itself. The command would run twice.
+// back in each way of HTTP/2. Some ways tell a client to send the request
+// again, and net/http does so by itself. The command would run twice.
 func (s suite) testReset(t *testing.T) {
 	reset := func(code http2.ErrCode) func(*http2.Framer, uint32) {
 		return func(f *http2.Framer, stream uint32) { _ = f.WriteRSTStream(stream, code) }
@@ -33,8 +33,8 @@ func (s suite) testReset(t *testing.T) {
 		"going away":     goAway(http2.ErrCodeNo),
 		"broken":         goAway(http2.ErrCodeProtocol),
 	} {
-		// A connection that has served a request before is treated as one that
-		// may have died since.
+		// A transport may assume that a used connection has died since its last
+		// request.
 		for kind, before := range map[string]int64{"new connection": 0, "used connection": 1} {
 			t.Run(name+", "+kind, func(t *testing.T) {
 				s.begin(t)
@@ -66,8 +66,8 @@ func (s suite) testReset(t *testing.T) {
 	}
 }
 
-// http2Server calls execute for each request once it is whole. It ignores all
-// that a request says.
+// http2Server calls execute for each request once it is complete. It ignores
+// the contents of the request.
 func http2Server(t *testing.T, execute func(f *http2.Framer, stream uint32)) (url string) {
 	return rawServer(t, func(c net.Conn, _ <-chan struct{}) {
 		if _, err := io.ReadFull(c, make([]byte, len(http2.ClientPreface))); err != nil {

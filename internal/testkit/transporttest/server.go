@@ -13,7 +13,7 @@ import (
 )
 
 // httpServer serves h at addr and counts connections. It speaks HTTP/1.1, and
-// HTTP/2 with a client that begins with that.
+// HTTP/2 to a client that begins with it.
 func httpServer(t *testing.T, addr string, h http.HandlerFunc) (url string, conns *atomic.Int64) {
 	t.Helper()
 	l, err := net.Listen("tcp", addr)
@@ -62,7 +62,7 @@ func rawServer(t *testing.T, serve func(c net.Conn, wait <-chan struct{})) (url 
 			group.Go(func() {
 				select {
 				case <-served:
-				case <-wait: // serve may still read: clients keep connections for later
+				case <-wait: // serve may still be reading, since clients keep connections
 				}
 				_ = c.Close()
 			})
@@ -85,7 +85,7 @@ func readRequest(c net.Conn) {
 }
 
 // answering answers one request on each connection with these bytes, and then
-// hangs up.
+// closes it.
 func answering(t *testing.T, answer string) (url string) {
 	t.Helper()
 	return rawServer(t, func(c net.Conn, _ <-chan struct{}) {

@@ -18,17 +18,17 @@ import (
 	"github.com/upbloom/upbloom/upstash"
 )
 
-// MakeTLS returns a new transport for the server at url, whose certificate is
-// among the roots.
+// MakeTLS returns a new transport for the server at url. The server's
+// certificate is in roots.
 type MakeTLS func(t *testing.T, url string, roots *x509.CertPool) upstash.Transport
 
-// RootPEM returns the certificate of RunTLS's servers, which is its own root,
-// for a transport that must know it before the test begins.
+// RootPEM returns the certificate of RunTLS's servers, which is its own root.
+// It is for a transport that must know it before the test begins.
 func RootPEM() []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: tlsServer().Certificate().Raw})
 }
 
-// tlsServer returns a server that has ended. Only its certificate is of use.
+// tlsServer returns a closed server, for its certificate.
 func tlsServer() *httptest.Server {
 	s := httptest.NewTLSServer(nil)
 	s.Close()
@@ -66,7 +66,7 @@ func (s tlsSuite) server(t *testing.T, serve func(c net.Conn, wait <-chan struct
 	return "https" + strings.TrimPrefix(url, "http")
 }
 
-// testBodies sends bodies that fit into one TLS record, and bodies of many.
+// testBodies sends bodies that fit into one TLS record, and longer ones.
 func (s tlsSuite) testBodies(t *testing.T) {
 	url := s.server(t, func(c net.Conn, _ <-chan struct{}) {
 		for r := bufio.NewReader(c); ; {
@@ -101,7 +101,7 @@ func (s tlsSuite) testRefusal(t *testing.T) {
 }
 
 // testCancel ends a call to a server that stopped reading the request. The
-// socket then has no room for the record with which TLS ends a connection.
+// socket then has no room for TLS's closing record.
 func (s tlsSuite) testCancel(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -115,8 +115,8 @@ func (s tlsSuite) testCancel(t *testing.T) {
 	}
 }
 
-// testStrayAnswer is that of a server whose second answer is in a record of its
-// own, which comes in the same segment as the first.
+// testStrayAnswer sends the second answer in its own record, but in the same
+// TCP segment as the first.
 func (s tlsSuite) testStrayAnswer(t *testing.T) {
 	var n atomic.Int64
 	url := rawServer(t, func(c net.Conn, _ <-chan struct{}) {

@@ -17,8 +17,8 @@ import (
 	"github.com/upbloom/upbloom/upstash"
 )
 
-// Make returns a new transport for the server at url. One with a Close method
-// is closed at the test's end, and must then have no goroutine left.
+// Make returns a new transport for the server at url. If it has a Close method,
+// it is closed at the end of the test, and must then have no goroutine left.
 type Make func(t *testing.T, url string) upstash.Transport
 
 // Exception is a case that a transport cannot pass, for a reason outside of it.
@@ -91,7 +91,8 @@ type suite struct {
 	prefix       string // of the names of the cases
 }
 
-// begin comes first in every case, so that its check for leaks comes last.
+// begin is called first in every case, because its check for leaks must run
+// last.
 func (s suite) begin(t *testing.T) {
 	t.Helper()
 	name := strings.TrimPrefix(t.Name(), s.prefix)
@@ -110,9 +111,9 @@ const patience = 20 * time.Second
 
 const testLimit = 1 << 20
 
-// checkLeaks fails the test if it leaves a goroutine. It must come first, so
-// that its check comes last. The check itself takes half a second at most: a
-// slow machine gets more of them.
+// checkLeaks fails the test if it leaves a goroutine. It must be called first:
+// its check then runs last. goleak waits for half a second at most, so a slow
+// machine gets several checks.
 func checkLeaks(t *testing.T) {
 	t.Helper()
 	before := goleak.IgnoreCurrent()
@@ -127,7 +128,7 @@ func checkLeaks(t *testing.T) {
 	})
 }
 
-// transport makes one that is closed at the test's end.
+// transport makes a transport and closes it at the end of the test.
 func (s suite) transport(t *testing.T, url string) upstash.Transport {
 	t.Helper()
 	tr := s.newTransport(t, url)
@@ -141,7 +142,7 @@ func closeTransport(tr upstash.Transport) {
 	}
 }
 
-// client makes one attempt a call, over a transport of its own.
+// client makes a client of one attempt a call, with its own transport.
 func (s suite) client(t *testing.T, url string) *upstash.Client {
 	t.Helper()
 	c, err := upstash.New(url, "secret-token", upstash.WithRetry(0), upstash.WithTransport(s.transport(t, url)))
@@ -186,7 +187,7 @@ func mustSend(t *testing.T, tr upstash.Transport, req *upstash.Request) upstash.
 	return resp
 }
 
-// callError ends the test unless err is that of a command without an answer.
+// callError ends the test unless err is a *CallError.
 func callError(t *testing.T, err error) *upstash.CallError {
 	t.Helper()
 	var call *upstash.CallError

@@ -1,5 +1,5 @@
-// Package wasmdeps tests which packages a wasm module depends on. They make up
-// its size, which edge platforms limit.
+// Package wasmdeps tests which packages a wasm module depends on. Edge
+// platforms limit its size.
 package wasmdeps
 
 import (

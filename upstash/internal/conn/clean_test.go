@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// arrived waits, without reading, until something from the other end is in
-// c's socket.
+// arrived waits, without reading, until bytes from the other end are in c's
+// socket.
 func arrived(t *testing.T, c *Conn) {
 	t.Helper()
 	raw, err := c.socket.Conn.(syscall.Conn).SyscallConn()
@@ -32,7 +32,7 @@ func arrived(t *testing.T, c *Conn) {
 	}
 }
 
-// held collects what TLS writes, to be sent in any pieces.
+// held collects what TLS writes. The test sends it in pieces.
 type held struct {
 	net.Conn
 	hold bool
@@ -53,7 +53,7 @@ type server struct {
 	held *held
 }
 
-// send writes each text as a record of its own, and all in one segment, but for
+// send writes each text as its own record, and all in one segment, except for
 // the last keep bytes.
 func (s *server) send(t *testing.T, keep int, texts ...string) {
 	t.Helper()
@@ -105,8 +105,7 @@ var layerings = []struct {
 	{"TLS in TLS", 2, tls.VersionTLS13},
 }
 
-// TestCleanLooksIntoEveryLayer: clean finds a byte that was not asked for in
-// every layer.
+// TestCleanLooksIntoEveryLayer: clean finds an unexpected byte in every layer.
 func TestCleanLooksIntoEveryLayer(t *testing.T) {
 	const answer, stray = "answer", "stray"
 	for _, l := range layerings {
@@ -124,7 +123,7 @@ func TestCleanLooksIntoEveryLayer(t *testing.T) {
 				if c, ok := s.top.(*tls.Conn); ok {
 					_ = c.CloseWrite()
 				}
-				_ = s.held.Conn.SetDeadline(time.Time{}) // takes back the one of CloseWrite
+				_ = s.held.Conn.SetDeadline(time.Time{}) // undoes CloseWrite's
 				_, _ = s.held.Conn.Write(s.held.out)
 				_ = s.held.Conn.(*net.TCPConn).CloseWrite()
 			}, false},
@@ -135,7 +134,7 @@ func TestCleanLooksIntoEveryLayer(t *testing.T) {
 					t.Fatal("not clean from the start")
 				}
 				tt.send(s)
-				// As a parser reads: what is asked for, and not what follows.
+				// Like a parser, read the answer and nothing more.
 				if _, err := io.ReadFull(c, make([]byte, len(answer))); err != nil {
 					t.Fatal(err)
 				}
@@ -143,15 +142,15 @@ func TestCleanLooksIntoEveryLayer(t *testing.T) {
 					arrived(t, c)
 				}
 				if c.clean() != tt.clean {
-					t.Errorf("clean: %v, want %v", !tt.clean, tt.clean)
+					t.Errorf("clean = %v, want %v", !tt.clean, tt.clean)
 				}
 			})
 		}
 	}
 }
 
-// TestCleanDoesNotDisturb: after any number of looks the connection works as
-// before, and TLS's own messages are no stray answers.
+// TestCleanDoesNotDisturb: after any number of checks the connection works as
+// before. TLS's own messages do not count as stray answers.
 func TestCleanDoesNotDisturb(t *testing.T) {
 	for _, l := range layerings {
 		t.Run(l.name, func(t *testing.T) {
@@ -183,8 +182,8 @@ func TestCleanDoesNotDisturb(t *testing.T) {
 	}
 }
 
-// TestSessionTicketsAreNoStrayAnswers: a server may send them at any time after
-// the handshake, and they are no reason to close a connection.
+// TestSessionTicketsAreNoStrayAnswers: a server may send tickets at any time
+// after the handshake. They are no reason to close a connection.
 func TestSessionTicketsAreNoStrayAnswers(t *testing.T) {
 	near, far := pair(t)
 	h := &held{Conn: far}
@@ -210,11 +209,12 @@ func TestSessionTicketsAreNoStrayAnswers(t *testing.T) {
 	}
 }
 
-// TestCleanAllocatesNothing, but for what crypto/tls does in each read.
+// TestCleanAllocatesNothing, apart from crypto/tls's own allocation in each
+// read.
 func TestCleanAllocatesNothing(t *testing.T) {
 	for _, l := range layerings {
 		c, _ := layered(t, l.layers, l.version)
-		c.clean() // the tickets
+		c.clean() // reads the tickets
 		if n := testing.AllocsPerRun(100, func() { c.clean() }); n > float64(l.layers) {
 			t.Errorf("%s: %v allocations, want %d", l.name, n, l.layers)
 		}

@@ -15,7 +15,7 @@ import (
 	"testing"
 )
 
-// talkative counts what is written to a socket, and knows that it was closed.
+// talkative counts the writes and closes of a socket.
 type talkative struct {
 	net.Conn
 	writes, closes int
@@ -31,8 +31,8 @@ func (s *talkative) Close() error {
 	return s.Conn.Close()
 }
 
-// TestCloseSaysNothing: the farewell that TLS would write blocks if the peer
-// does not read.
+// TestCloseSaysNothing: TLS's close_notify would block if the peer does not
+// read.
 func TestCloseSaysNothing(t *testing.T) {
 	for _, l := range layerings {
 		c, _ := layered(t, l.layers, l.version)
@@ -87,8 +87,7 @@ func TestPermanent(t *testing.T) {
 	}
 }
 
-// TestDialEndsWithItsContext: that holds for each step that a dial may wait
-// for.
+// TestDialEndsWithItsContext, in each step for which a dial may wait.
 func TestDialEndsWithItsContext(t *testing.T) {
 	for name, proxy := range map[string]string{
 		"TLS": "", "CONNECT": "http://proxy.test", "SOCKS": "socks5://proxy.test",

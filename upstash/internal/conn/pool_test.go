@@ -41,18 +41,18 @@ func closed(c *Conn) bool {
 
 var errDialled = errors.New("dialled")
 
-// newPool makes one that has no connections but those put into it.
+// newPool makes a pool with no connections but those put into it.
 func newPool(limit int) *Pool {
 	return NewPool(limit, func(context.Context) (*Conn, error) { return nil, errDialled })
 }
 
-// keep puts c into p as a connection that was last used some time ago.
+// keep puts c into p as a connection that was last used ago.
 func (p *Pool) keep(c *Conn, ago time.Duration) {
 	c.idleSince = time.Now().Add(-ago)
 	p.idle = append(p.idle, c)
 }
 
-// get returns nil if p had to dial.
+// get returns a connection of p, or nil if p had to dial.
 func get(t *testing.T, p *Pool) *Conn {
 	t.Helper()
 	c, err := p.Get(t.Context())
@@ -96,14 +96,14 @@ func TestPoolLetsGoOfExpired(t *testing.T) {
 	p.keep(b, maxIdleTime+1)
 	p.keep(c, 0)
 	p.slots <- struct{}{}
-	p.Put(d) // Put cleans up as well
+	p.Put(d) // Put also removes expired connections
 	if len(p.idle) != 2 || !closed(b) || closed(c) || closed(d) {
-		t.Errorf("%d kept", len(p.idle))
+		t.Errorf("%d connections kept, want 2", len(p.idle))
 	}
 }
 
-// In a frozen process the monotonic clock may stand still: the wall clock
-// alone must be enough.
+// In a frozen process the monotonic clock may stand still. The wall clock alone
+// must be enough.
 func TestPoolAsksTheWallClock(t *testing.T) {
 	c := &Conn{idleSince: time.Now()}
 	wall := c.idleSince.Round(0).Add(maxIdleTime + time.Second)
@@ -168,8 +168,8 @@ func TestClosedPoolKeepsNothing(t *testing.T) {
 	}
 }
 
-// TestPoolBoundsConnections has bursts of callers. Never more connections are
-// open than the limit, and no burst after the first dials.
+// TestPoolBoundsConnections has bursts of callers. The open connections never
+// exceed the limit, and only the first burst dials.
 func TestPoolBoundsConnections(t *testing.T) {
 	const limit, callers = 4, 40
 	var dials, open, most atomic.Int64
@@ -197,7 +197,7 @@ func TestPoolBoundsConnections(t *testing.T) {
 					t.Error(err)
 					return
 				}
-				time.Sleep(time.Millisecond) // so that callers meet
+				time.Sleep(time.Millisecond) // lets callers overlap
 				p.Put(c)
 			})
 		}
@@ -207,11 +207,11 @@ func TestPoolBoundsConnections(t *testing.T) {
 		t.Errorf("%d open at most, %d dials, %d idle; limit %d", most.Load(), dials.Load(), len(p.idle), limit)
 	}
 	if p.Close(); open.Load() != 0 {
-		t.Errorf("%d left open", open.Load())
+		t.Errorf("%d connections left open, want 0", open.Load())
 	}
 }
 
-// countedConn is taken off the count when it is closed.
+// countedConn decrements open when it is closed.
 type countedConn struct {
 	net.Conn
 	open *atomic.Int64
@@ -248,7 +248,7 @@ func TestWaitingForAConnectionHonoursTheContext(t *testing.T) {
 	})
 }
 
-// TestFailedDialFreesItsPlace: the next caller need not wait for it.
+// TestFailedDialFreesItsPlace: the next caller need not wait for a place.
 func TestFailedDialFreesItsPlace(t *testing.T) {
 	p := newPool(1)
 	for range 2 {

@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// dialing returns a dialer whose every socket is the near end of a pipe. serve
-// gets the far end.
+// dialing returns a dialer whose sockets are the near ends of pipes. serve gets
+// the far ends.
 func dialing(t *testing.T, host string, secure bool, serve func(net.Conn)) *Dialer {
 	t.Helper()
 	d := NewDialer(host, "443", secure)

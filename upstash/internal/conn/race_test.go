@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// address says how a made-up address behaves: it answers a dial after a time,
+// address is how a simulated address behaves. It answers a dial after a time,
 // with an error or a connection. If the time is 0, it never answers.
 type address struct {
 	after time.Duration
@@ -23,7 +23,7 @@ type address struct {
 
 var errRefused = errors.New("refused")
 
-// network is a made-up network.
+// network is a simulated network.
 type network struct {
 	addresses map[string]address
 	mu        sync.Mutex
@@ -40,7 +40,7 @@ func (n *network) dial(ctx context.Context, _, addr string) (net.Conn, error) {
 		<-ctx.Done()
 		return nil, ctx.Err()
 	}
-	time.Sleep(a.after) // as if it were too late to stop it
+	time.Sleep(a.after) // ignores ctx, as if it were too late to stop
 	if a.err != nil {
 		return nil, a.err
 	}
@@ -65,8 +65,8 @@ func (c *madeUp) Close() error {
 	return c.Conn.Close()
 }
 
-// TestRace runs on a virtual clock: one address that answers nothing does not
-// take the time of the others.
+// TestRace runs on a virtual clock. An address that never answers must not use
+// up the time of the others.
 func TestRace(t *testing.T) {
 	dead, slow := address{}, address{after: 700 * time.Millisecond}
 	fast, refuses := address{after: time.Millisecond}, address{time.Millisecond, errRefused}

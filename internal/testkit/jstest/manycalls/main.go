@@ -1,7 +1,7 @@
 //go:build js && wasm
 
-// Command manycalls makes 11,000 calls and prints the bytes of memory that it
-// and its host hold, after the first 1,000 and after all.
+// Command manycalls makes 11,000 calls. After the first 1,000 and after the
+// last it prints how many bytes of memory it and its host hold.
 package main
 
 import (
@@ -20,7 +20,7 @@ func main() {
 	for i := 1; i <= 11_000 && err == nil; i++ {
 		_, err = c.Do(context.Background(), upstash.Cmd("SET", "key", fmt.Sprint(i)))
 		if i == 1_000 || i == 11_000 {
-			// The host lets go of a value when Go's finalizer for it has run.
+			// The host frees a value once Go's finalizer for it has run.
 			for range 3 {
 				runtime.GC()
 				time.Sleep(10 * time.Millisecond)

@@ -16,7 +16,7 @@ import (
 )
 
 func main() {
-	// No timer here is one of Go's runtime, which could stay set in the host.
+	// This uses no timer of Go's runtime, which could remain set in the host.
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	var opts []upstash.Option

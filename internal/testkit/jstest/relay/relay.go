@@ -1,11 +1,10 @@
-// Package relay is the protocol of a native test and a js/wasm program over a
-// pipe. With it the test uses the program's transport. Calls travel in one
+// Package relay is a protocol between a native test and a js/wasm program over
+// a pipe. With it the test uses the program's transport. Calls travel in one
 // direction and results in the other, in any order.
 //
 // A message is a line and a body. The line has the length of the body in bytes,
-// and the rest of the message in JSON. The body follows as it is: some have
-// tens of MB, and base64 would double the time that a test of them takes under
-// wasm.
+// and the rest of the message as JSON. The body follows unencoded: some bodies
+// have tens of MB, and base64 would double the time of a test under wasm.
 package relay
 
 import (
@@ -22,10 +21,10 @@ import (
 // upstash a relay.
 const Env = "UPBLOOM_RELAY"
 
-// Call is a request, or says that the context of an earlier Call has ended.
+// Call is a request, or tells that the context of an earlier Call has ended.
 type Call struct {
 	ID     int
-	Cancel bool // the Call with this ID is to end; the other fields are empty
+	Cancel bool // end the Call with this ID; the other fields are empty
 
 	URL         string
 	Header      [][2]string // upstash.Header would hide its values

@@ -1,5 +1,5 @@
 // Package relayed makes the transport of a WebAssembly program an
-// upstash.Transport of this process, so that a native test can use it.
+// upstash.Transport of this process. A native test can then use it.
 package relayed
 
 import (
@@ -15,8 +15,8 @@ import (
 	"github.com/upbloom/upbloom/upstash"
 )
 
-// Transport has the program send each request. RoundTrip does not return before
-// the program's own has, so a test of how calls end is a test of the program's
+// Transport makes the program send each request. RoundTrip does not return
+// before the program's own has, so a test of how calls end tests the program's
 // transport. It is safe for concurrent use.
 type Transport struct {
 	writing sync.Mutex // of whole messages
@@ -29,8 +29,8 @@ type Transport struct {
 	broken  error                     // why there will be no more results
 }
 
-// patience is how long a result may come after the context's end before the
-// program counts as hung.
+// patience is how long after the context's end a result may come. After that,
+// the program counts as hung.
 const patience = 20 * time.Second
 
 // New returns the transport of a program that reads calls from one end of to
@@ -73,7 +73,7 @@ func (t *Transport) receive(from *bufio.Reader) {
 	}
 }
 
-// RoundTrip has the program send the request. The program gets the deadline
+// RoundTrip makes the program send the request. The program gets the deadline
 // with the request, and a message if the context is canceled.
 func (t *Transport) RoundTrip(ctx context.Context, req *upstash.Request, resp *upstash.Response) error {
 	call := relay.Call{URL: req.URL, Body: req.Body, MaxResponse: req.MaxResponse}
@@ -81,7 +81,7 @@ func (t *Transport) RoundTrip(ctx context.Context, req *upstash.Request, resp *u
 		call.Header = append(call.Header, [2]string{h.Name, h.Value})
 	}
 	if deadline, ok := ctx.Deadline(); ok {
-		call.Timeout = max(time.Until(deadline), 1) // 0 would be none
+		call.Timeout = max(time.Until(deadline), 1) // 0 would mean none
 	}
 	answer, err := t.send(&call)
 	if err != nil {

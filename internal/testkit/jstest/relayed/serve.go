@@ -11,7 +11,7 @@ import (
 	"github.com/upbloom/upbloom/upstash"
 )
 
-// Serve is the program's end, for one that has no threads: it sends the next
+// Serve is the program's end of the relay, without threads: it sends the next
 // call in r over tr. The error is io.EOF if there is none.
 func Serve(r *bufio.Reader, w io.Writer, tr upstash.Transport) error {
 	for {
@@ -38,7 +38,7 @@ func roundTrip(tr upstash.Transport, call relay.Call) relay.Result {
 	}
 	var resp upstash.Response
 	err := tr.RoundTrip(ctx, &req, &resp)
-	// A Response keeps its fields to itself.
+	// The fields of a Response are unexported.
 	field := reflect.ValueOf(resp).FieldByName
 	result := relay.Result{
 		ID: call.ID, StatusCode: resp.StatusCode, Body: resp.Body,
