@@ -1,6 +1,7 @@
 package upstashtest
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"net/http"
@@ -14,6 +15,10 @@ const textMethod = "ERR method not allowed: use HEAD, GET, POST or PUT"
 // drainLimit is how many bytes of a body the server reads beyond its limit. A
 // client that reads only after it has written its body then sees the answer.
 const drainLimit = 64 << 20
+
+// mostAnnounced is how many bytes of memory a request gets for the length that
+// it announces. For more it has to send them.
+const mostAnnounced = 1 << 20
 
 // answer is a whole response.
 type answer struct {
@@ -96,7 +101,10 @@ func (s *Server) parse(r *http.Request) (request, *answer) {
 
 // readBody reads the body, or returns its length if it is above the limit.
 func (s *Server) readBody(r *http.Request) (body []byte, tooLong int64, err error) {
-	body, err = io.ReadAll(io.LimitReader(r.Body, s.cfg.maxRequest+1))
+	var read bytes.Buffer
+	read.Grow(int(max(0, min(r.ContentLength, mostAnnounced))) + bytes.MinRead)
+	_, err = read.ReadFrom(io.LimitReader(r.Body, s.cfg.maxRequest+1))
+	body = read.Bytes()
 	s.count.bytesIn.Add(int64(len(body)))
 	if err != nil || int64(len(body)) <= s.cfg.maxRequest {
 		return body, 0, err
@@ -117,16 +125,14 @@ func refuse(e wire.Encoding, status int, text string) *answer {
 }
 
 func (s *Server) write(w http.ResponseWriter, a answer) {
-	s.writeHeader(w, a)
-	a.body.SendTo(w)
+	a.body.SendTo(w, func(size int64) { s.writeHeader(w, a, size) })
 }
 
 // writeHeader sends all but the body. It counts the body before it is sent, so
 // that a client that has read the answer finds it counted.
-func (s *Server) writeHeader(w http.ResponseWriter, a answer) {
+func (s *Server) writeHeader(w http.ResponseWriter, a answer, size int64) {
 	h := w.Header()
 	h.Set("Content-Type", a.contentType)
-	size := a.body.Size()
 	h.Set("Content-Length", strconv.FormatInt(size, 10))
 	if a.syncToken != "" {
 		h.Set(wire.HeaderSyncToken, a.syncToken)

@@ -34,6 +34,36 @@ func TestBitfieldCopiesOnce(t *testing.T) {
 	}
 }
 
+// TestStoredKeysLetGoOfRequests sends a large argument beside a key that stays.
+func TestStoredKeysLetGoOfRequests(t *testing.T) {
+	const requests, size = 16, 256 << 10
+	s := NewServer(t)
+	large := strings.Repeat("x", size)
+	before := heap()
+	for i := range requests {
+		key := strconv.Itoa(i)
+		do(t, s, call{path: "/pipeline", body: `[["BITFIELD","f` + key + `","SET","u1","0","1"],` +
+			`["SET","s` + key + `","v"],["SADD","m` + key + `","v"],["ECHO","` + large + `"]]`})
+		do(t, s, call{body: `["BITFIELD","f` + key + `","GET","u1","` + large + `"]`}) // refused
+		do(t, s, call{body: `["HSETNX","h` + key + `","f","` + large + `"]`})
+		do(t, s, call{body: `["HDEL","h` + key + `","f"]`})
+		do(t, s, call{body: `["MSET","a` + key + `","v","b` + key + `","` + large + `"]`})
+		do(t, s, call{body: `["DEL","b` + key + `"]`})
+	}
+	if kept := heap() - before; kept > requests*size/2 {
+		t.Errorf("%d bytes are kept after %d requests of about %d", kept, requests, size)
+	}
+	runtime.KeepAlive(s)
+}
+
+// heap returns how many bytes are in use.
+func heap() int64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
+}
+
 func exec(tb testing.TB, s *Server, args ...string) any {
 	tb.Helper()
 	v, err := s.Exec(args...)

@@ -112,8 +112,8 @@ func answerAll(e wire.Encoding, b wire.Batch, text string) answer {
 // cut announces the whole length and hangs up before the end, so that the
 // client can notice.
 func (s *Server) cut(w http.ResponseWriter, a answer, n int64) {
-	s.writeHeader(w, a)
 	body := a.body.Bytes()
+	s.writeHeader(w, a, int64(len(body)))
 	_, _ = w.Write(body[:max(0, min(n, int64(len(body))-1))])
 	_ = http.NewResponseController(w).Flush()
 	panic(http.ErrAbortHandler)
@@ -143,11 +143,11 @@ func (s *Server) huge(w http.ResponseWriter, r *http.Request, a answer, n int64)
 
 // trickle sends each byte by itself.
 func (s *Server) trickle(w http.ResponseWriter, r *http.Request, a answer, pause time.Duration) {
-	s.writeHeader(w, a)
+	body := a.body.Bytes()
+	s.writeHeader(w, a, int64(len(body)))
 	out := http.NewResponseController(w)
 	timer := time.NewTicker(max(pause, time.Nanosecond))
 	defer timer.Stop()
-	body := a.body.Bytes()
 	for i := range body {
 		select {
 		case <-timer.C:

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -126,8 +127,22 @@ func (d *Memory) Do(args []string) Reply {
 	}
 	return d.guarded(args, func() Reply {
 		defer d.freeze()()
-		return d.run(args)
+		return d.run(owned(args))
 	})
+}
+
+// owned returns args without the memory of their request: what is stored would
+// keep all of it. Of a BITFIELD only the key is stored.
+func owned(args []string) []string {
+	stored := len(args)
+	if strings.EqualFold(args[0], "BITFIELD") {
+		stored = min(stored, 2)
+	}
+	args = slices.Clone(args)
+	for i, a := range args[:stored] {
+		args[i] = strings.Clone(a)
+	}
+	return args
 }
 
 func (d *Memory) run(args []string) Reply {

@@ -19,37 +19,44 @@ func Fixed(body string) Body {
 
 var writers = sync.Pool{New: func() any { return bufio.NewWriterSize(nil, 64<<10) }}
 
-// SendTo writes the body to w. It stops at an error of w.
-func (b Body) SendTo(w io.Writer) {
+// SendTo writes the body to w. Before that it calls begin with the length of the
+// body. It stops at an error of w.
+func (b Body) SendTo(w io.Writer, begin func(size int64)) {
 	if b == nil {
+		begin(0)
 		return
 	}
 	buf := writers.Get().(*bufio.Writer)
 	defer writers.Put(buf)
-	buf.Reset(w)
+	var out outlet
+	buf.Reset(&out)
 	b(buf)
+	begin(out.counted + int64(buf.Buffered()))
+	if out.w = w; out.counted > 0 { // the buffer has but the end
+		buf.Reset(&out)
+		b(buf)
+	}
 	_ = buf.Flush()
 	buf.Reset(nil)
-}
-
-// Size returns the length of the body in bytes.
-func (b Body) Size() int64 {
-	var n counter
-	b.SendTo(&n)
-	return int64(n)
 }
 
 // Bytes returns the body.
 func (b Body) Bytes() []byte {
 	var out bytes.Buffer
-	b.SendTo(&out)
+	b.SendTo(&out, func(int64) {})
 	return out.Bytes()
 }
 
-// counter counts what is written to it.
-type counter int64
+// outlet passes on what is written to it. Without a writer it only counts.
+type outlet struct {
+	w       io.Writer
+	counted int64
+}
 
-func (n *counter) Write(p []byte) (int, error) {
-	*n += counter(len(p))
+func (o *outlet) Write(p []byte) (int, error) {
+	if o.w != nil {
+		return o.w.Write(p)
+	}
+	o.counted += int64(len(p))
 	return len(p), nil
 }

@@ -3,7 +3,6 @@
 package wire
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"net/http"
@@ -106,45 +105,3 @@ func parsePath(path string, body []byte, query string) ([]string, error) {
 	}
 	return cmd, nil
 }
-
-// parseBatch reads [[...],[...]]. A malformed command is an error of the whole
-// request. An unknown command is not.
-func parseBatch(body []byte, floats bool) ([][]string, error) {
-	items, err := splitArray(body)
-	if err != nil {
-		return nil, err
-	}
-	if len(items) == 0 {
-		return nil, errEmptyBatch
-	}
-	cmds := make([][]string, len(items))
-	for i, item := range items {
-		if cmds[i], err = parseCommand(item, floats); err != nil {
-			return nil, err
-		}
-	}
-	return cmds, nil
-}
-
-// parseCommand reads ["NAME","arg",...].
-func parseCommand(body []byte, floats bool) ([]string, error) {
-	items, err := splitArray(body)
-	if err != nil {
-		return nil, err
-	}
-	if len(items) == 0 {
-		return nil, ErrEmptyCommand
-	}
-	cmd := make([]string, len(items))
-	for i, item := range items {
-		if cmd[i], err = argument(item, floats); err != nil {
-			return nil, err
-		}
-	}
-	if cmd[0] == "" {
-		return nil, ErrEmptyCommand
-	}
-	return cmd, nil
-}
-
-func trim(b []byte) []byte { return bytes.Trim(b, " \t\r\n") }

@@ -1,0 +1,47 @@
+package wire
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+	"testing"
+)
+
+// FuzzCommand compares the reading of a command with encoding/json.
+func FuzzCommand(f *testing.F) {
+	for _, s := range []string{
+		`["GET","k"]`, ` [ "GET" , "k" ] `, `["SET","k",1,-2.5e3,true,false]`, `["GET",null]`, `["GET",["k"]]`,
+		`["GET",{"a":1}]`, `[]`, `[""]`, `["GET","k"]x`, `["GET","k",]`, `["GET","k"`, `{"a":1}`, ``,
+		`["E\u0043HO","a\"b\\\ud83d\ude00\ud800"]`, "[\"ECHO\",\"a\xff\"]", "[\"ECHO\",\"é\"]", "[\"ECHO\",\"a\nb\"]",
+	} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, body []byte) {
+		got, err := parseCommand(body, false)
+		want, ok := commandOf(body)
+		if (err == nil) != ok || ok && !slices.Equal(got, want) {
+			t.Errorf("%q is %q, %v; want %q, %v", body, got, err, want, ok)
+		}
+	})
+}
+
+// commandOf reads a command by encoding/json.
+func commandOf(body []byte) (cmd []string, ok bool) {
+	var items []json.RawMessage
+	if json.Unmarshal(body, &items) != nil {
+		return nil, false
+	}
+	for _, item := range items {
+		arg := string(item)
+		switch {
+		case bytes.ContainsAny(item[:1], "n[{"):
+			return nil, false
+		case item[0] == '"':
+			if json.Unmarshal(item, &arg) != nil {
+				return nil, false
+			}
+		}
+		cmd = append(cmd, arg)
+	}
+	return cmd, len(cmd) > 0 && cmd[0] != ""
+}
