@@ -12,10 +12,10 @@ require (
 	github.com/alicebob/miniredis/v2 v2.40.0 // indirect
 	github.com/andybalholm/brotli v1.2.8 // indirect
 	github.com/goccy/go-json v0.12.0 // indirect
-	github.com/gomodule/redigo v1.9.3 // indirect
 	github.com/jarcoal/httpmock v1.4.2 // indirect
 	github.com/klauspost/compress v1.20.3 // indirect
 	github.com/klauspost/cpuid/v2 v2.4.2 // indirect
+	github.com/stretchr/testify v1.8.4 // indirect
 	github.com/valyala/bytebufferpool v1.0.0 // indirect
 	github.com/valyala/fasthttp v1.73.0 // indirect
 	github.com/yuin/gopher-lua v1.1.2 // indirect

@@ -1,8 +1,11 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/json"
+	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -13,8 +16,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-
-	redigo "github.com/gomodule/redigo/redis"
 
 	"github.com/upbloom/upbloom/internal/testkit/testenv"
 	"github.com/upbloom/upbloom/upstash/upstashtest"
@@ -248,7 +249,7 @@ func TestDoctorAsksForLimits(t *testing.T) {
 // A policy that evicts breaks the promise about "no".
 func TestDoctorFindsEviction(t *testing.T) {
 	addr := testenv.Redis(t)
-	redis, err := redigo.Dial("tcp", addr)
+	redis, err := net.Dial("tcp", addr)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -257,8 +258,11 @@ func TestDoctorFindsEviction(t *testing.T) {
 	if f := sh.diagnosis(0)["eviction"]; f.Verdict != found || f.Says != "off" {
 		t.Errorf("%+v", f)
 	}
-	if _, err := redis.Do("CONFIG", "SET", "maxmemory-policy", "allkeys-lru"); err != nil {
+	if _, err := io.WriteString(redis, "CONFIG SET maxmemory-policy allkeys-lru\r\n"); err != nil {
 		t.Fatal(err)
+	}
+	if line, err := bufio.NewReader(redis).ReadString('\n'); line != "+OK\r\n" {
+		t.Fatal(line, err)
 	}
 	f := sh.diagnosis(exitDatabase)["eviction"]
 	if f.Verdict != broken || !strings.Contains(f.Says, "allkeys-lru") {

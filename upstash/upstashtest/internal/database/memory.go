@@ -40,6 +40,7 @@ type Memory struct {
 	db    *miniredis.RedisDB
 	peer  *server.Peer
 	out   *bytes.Buffer
+	read  *bufio.Reader // of out
 	wire  *bufio.Writer
 }
 
@@ -101,7 +102,7 @@ func OpenMemory(limits Limits) (*Memory, error) {
 // open makes a handle to the logical database i.
 func (e *engine) open(i int) *Memory {
 	d := &Memory{engine: e, index: i, db: e.m.DB(i), out: new(bytes.Buffer)}
-	d.wire = bufio.NewWriter(d.out)
+	d.read, d.wire = bufio.NewReader(d.out), bufio.NewWriter(d.out)
 	d.peer = server.NewPeer(d.wire)
 	d.dispatch([]string{"SELECT", strconv.Itoa(i)})
 	return d
@@ -248,7 +249,8 @@ func (d *Memory) dispatch(args []string) Reply {
 	d.out.Reset()
 	d.m.Server().Dispatch(d.peer, args)
 	d.peer.Flush()
-	r, err := readReply(d.out)
+	d.read.Reset(d.out)
+	r, err := readReply(d.read)
 	if err != nil {
 		return Failure("ERR reading the reply of miniredis: " + err.Error())
 	}

@@ -6,8 +6,6 @@ import (
 	"net"
 	"sync"
 	"time"
-
-	"github.com/gomodule/redigo/redis"
 )
 
 // Redis is a real Redis behind the server: one connection, used by one
@@ -15,7 +13,7 @@ import (
 type Redis struct {
 	addr   string
 	limits Limits
-	conn   redis.Conn
+	link   *link
 	table  Table
 	within time.Duration // how long connecting may take
 	used   time.Time     // the time of the last reply
@@ -25,7 +23,7 @@ type Redis struct {
 	renamed map[string]string
 
 	mu     sync.Mutex
-	socket net.Conn // the one of conn, for Interrupt
+	socket net.Conn // the one of link, for Interrupt
 	ended  bool
 }
 
@@ -45,9 +43,9 @@ func DialRedis(addr string, limits Limits) (*Redis, error) {
 		return nil, err
 	}
 	patience := max(dialLimit, limits.Timeout) // a Redis that has just started is slow
-	commands, err := redis.DoWithTimeout(r.conn, patience, "COMMAND")
-	if r.table = tableOf(fromRedigo(commands, err)); len(r.table) == 0 {
-		_ = r.conn.Close()
+	commands, _ := r.link.do(patience, "COMMAND")
+	if r.table = tableOf(commands); len(r.table) == 0 {
+		_ = r.link.conn.Close()
 		return nil, fmt.Errorf("the Redis at %s does not answer COMMAND", addr)
 	}
 	r.within = min(dialLimit, limits.Timeout) // a command has no more time
@@ -58,18 +56,17 @@ func DialRedis(addr string, limits Limits) (*Redis, error) {
 func (r *Redis) Table() Table { return r.table }
 
 func (r *Redis) dial() error {
-	conn, err := redis.Dial("tcp", r.addr, redis.DialNetDial(r.socketTo),
-		redis.DialReadTimeout(r.limits.Timeout), redis.DialWriteTimeout(r.limits.Timeout))
+	conn, err := r.connect()
 	if err != nil {
 		return fmt.Errorf("no Redis at %s: %w", r.addr, err)
 	}
-	r.conn, r.used = conn, time.Now()
+	r.link, r.used = newLink(conn, r.limits.Timeout), time.Now()
 	return nil
 }
 
-// socketTo dials, and keeps the socket for Interrupt.
-func (r *Redis) socketTo(network, addr string) (net.Conn, error) {
-	conn, err := net.DialTimeout(network, addr, r.within)
+// connect dials, and keeps the socket for Interrupt.
+func (r *Redis) connect() (net.Conn, error) {
+	conn, err := net.DialTimeout("tcp", r.addr, r.within)
 	if err != nil {
 		return nil, err
 	}
@@ -87,13 +84,13 @@ func (r *Redis) socketTo(network, addr string) (net.Conn, error) {
 // connection, only the next use of it shows that. That use must be a PING: of
 // another command it would be unknown whether it ran.
 func (r *Redis) revive() error {
-	if r.conn.Err() == nil && time.Since(r.used) > idleLimit {
-		_, _ = r.conn.Do("PING")
+	if r.link.err == nil && time.Since(r.used) > idleLimit {
+		_, _ = r.link.do(r.limits.Timeout, "PING")
 	}
-	if r.conn.Err() == nil {
+	if r.link.err == nil {
 		return nil
 	}
-	_ = r.conn.Close()
+	_ = r.link.conn.Close()
 	return r.dial()
 }
 
@@ -159,17 +156,17 @@ func (r *Redis) roundTrip(cmds [][]string) (Array, error) {
 		return replies, err
 	}
 	for _, c := range cmds {
-		if err := r.conn.Send(c[0], anys(c[1:])...); err != nil {
+		if err := r.link.write(c); err != nil {
 			return replies, err
 		}
 	}
-	if err := r.conn.Flush(); err != nil {
+	if err := r.link.flush(); err != nil {
 		return replies, err
 	}
 	for i := range replies {
-		replies[i] = fromRedigo(r.conn.Receive())
-		if _, bad := replies[i].(Lost); bad {
-			return replies, r.conn.Err()
+		var err error
+		if replies[i], err = r.link.read(r.limits.Timeout); err != nil {
+			return replies, err
 		}
 	}
 	return replies, nil
@@ -207,64 +204,9 @@ func (r *Redis) Interrupt() {
 // Close closes the connection. The data stay in Redis.
 func (r *Redis) Close() error {
 	r.Interrupt()
-	return r.conn.Close()
-}
-
-// fromRedigo converts a reply. An error of Redis is a reply, also inside an
-// array. Any other error means that the connection is lost.
-func fromRedigo(v any, err error) Reply {
-	if err != nil {
-		var e redis.Error
-		if errors.As(err, &e) {
-			return Failure(e)
-		}
-		return lost(err)
-	}
-	switch v := v.(type) {
-	case int64:
-		return v
-	case string:
-		return Status(v)
-	case []byte:
-		return Bulk(v)
-	case redis.Error:
-		return Failure(v)
-	case []any:
-		out := make(Array, len(v))
-		for i := range v {
-			out[i] = fromRedigo(v[i], nil)
-		}
-		return out
-	}
-	return nil
+	return r.link.conn.Close()
 }
 
 // lost returns the reply to a command whose outcome is unknown, because the
 // connection to Redis broke or the time was over.
 func lost(err error) Lost { return Lost("ERR the Redis behind the server: " + err.Error()) }
-
-func anys(args []string) []any {
-	out := make([]any, len(args))
-	for i, a := range args {
-		out[i] = anyOf(a)
-	}
-	return out
-}
-
-// anyOf returns s. For the words that a BITFIELD of many operations repeats it
-// allocates nothing.
-func anyOf(s string) any {
-	switch s {
-	case "1":
-		return "1"
-	case "u1":
-		return "u1"
-	case "u53":
-		return "u53"
-	case "GET":
-		return "GET"
-	case "SET":
-		return "SET"
-	}
-	return s
-}

@@ -2,12 +2,11 @@ package database
 
 import (
 	"errors"
+	"net"
 	"os"
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/gomodule/redigo/redis"
 )
 
 // infoCalls is the command that returns how often each command ran so far.
@@ -119,11 +118,10 @@ func (r *Redis) killScript(err error) {
 	if !errors.Is(err, os.ErrDeadlineExceeded) {
 		return
 	}
-	conn, err := redis.Dial("tcp", r.addr, redis.DialConnectTimeout(dialLimit),
-		redis.DialReadTimeout(killLimit), redis.DialWriteTimeout(killLimit))
+	conn, err := net.DialTimeout("tcp", r.addr, dialLimit)
 	if err != nil {
 		return
 	}
 	defer conn.Close()
-	_, _ = conn.Do("SCRIPT", "KILL")
+	_, _ = newLink(conn, killLimit).do(killLimit, "SCRIPT", "KILL")
 }

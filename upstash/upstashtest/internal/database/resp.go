@@ -3,15 +3,16 @@ package database
 import (
 	"bufio"
 	"bytes"
+	"errors"
 	"fmt"
+	"io"
 	"strconv"
+	"unsafe"
 )
 
 // WriteRESP encodes a reply as RESP2.
 func WriteRESP(w *bufio.Writer, r Reply) {
-	length := func(kind byte, n int64) {
-		_, _ = w.Write(append(strconv.AppendInt(append(w.AvailableBuffer(), kind), n, 10), "\r\n"...))
-	}
+	length := func(kind byte, n int) { _, _ = w.Write(appendLength(w.AvailableBuffer(), kind, n)) }
 	line := func(kind byte, text string) {
 		_ = w.WriteByte(kind)
 		_, _ = w.WriteString(text)
@@ -19,17 +20,17 @@ func WriteRESP(w *bufio.Writer, r Reply) {
 	}
 	switch r := r.(type) {
 	case int64:
-		length(':', r)
+		_, _ = w.Write(append(strconv.AppendInt(append(w.AvailableBuffer(), ':'), r, 10), "\r\n"...))
 	case Status:
 		line('+', string(r))
 	case Failure:
 		line('-', string(r))
 	case Bulk:
-		length('$', int64(len(r)))
+		length('$', len(r))
 		_, _ = w.WriteString(string(r))
 		_, _ = w.WriteString("\r\n")
 	case Array:
-		length('*', int64(len(r)))
+		length('*', len(r))
 		for _, el := range r {
 			WriteRESP(w, el)
 		}
@@ -38,39 +39,68 @@ func WriteRESP(w *bufio.Writer, r Reply) {
 	}
 }
 
-// readReply parses one RESP2 reply.
-func readReply(b *bytes.Buffer) (Reply, error) {
-	line, err := b.ReadString('\n')
-	if err != nil || len(line) < 3 {
-		return nil, fmt.Errorf("cut short at %q", line)
+// readReply reads one reply in RESP2.
+func readReply(r *bufio.Reader) (Reply, error) {
+	line, err := readLine(r)
+	if err != nil {
+		return nil, err
 	}
-	kind, text := line[0], line[1:len(line)-2]
+	kind, text := line[0], line[1:]
 	switch kind {
 	case '+':
 		return Status(text), nil
 	case '-':
 		return Failure(text), nil
 	}
-	n, err := strconv.ParseInt(text, 10, 64)
+	n, err := strconv.ParseInt(string(text), 10, 64)
 	switch {
 	case err != nil:
-		return nil, err
+		return nil, fmt.Errorf("no number in %q", line)
 	case kind == ':':
 		return n, nil
 	case n < 0:
 		return nil, nil
+	case n > maxString || kind != '$' && kind != '*':
+		return nil, fmt.Errorf("not a reply: %q", line)
 	case kind == '$':
-		s := string(b.Next(int(n)))
-		b.Next(2)
-		return Bulk(s), nil
-	case kind != '*':
-		return nil, fmt.Errorf("unknown kind %q", kind)
+		return readBulk(r, int(n))
 	}
 	out := make(Array, n)
 	for i := range out {
-		if out[i], err = readReply(b); err != nil {
+		if out[i], err = readReply(r); err != nil {
 			return nil, err
 		}
 	}
 	return out, nil
+}
+
+// readBulk reads n bytes and the end of their line.
+func readBulk(r *bufio.Reader, n int) (Reply, error) {
+	b := make([]byte, n)
+	if _, err := io.ReadFull(r, b); err != nil {
+		return nil, err
+	}
+	if _, err := r.Discard(len("\r\n")); err != nil {
+		return nil, err
+	}
+	return Bulk(unsafe.String(unsafe.SliceData(b), n)), nil // without a copy of up to 512 MB
+}
+
+// readLine reads a line of at least one byte. It is valid until the next read.
+func readLine(r *bufio.Reader) ([]byte, error) {
+	line, err := r.ReadSlice('\n')
+	if errors.Is(err, bufio.ErrBufferFull) { // the error of a script may be long
+		var rest []byte
+		line = bytes.Clone(line)
+		rest, err = r.ReadBytes('\n')
+		line = append(line, rest...)
+	}
+	if err != nil {
+		return nil, err
+	}
+	line, ok := bytes.CutSuffix(line, []byte("\r\n"))
+	if !ok || len(line) == 0 {
+		return nil, fmt.Errorf("not a reply: %q", line)
+	}
+	return line, nil
 }
