@@ -8,18 +8,20 @@ import (
 
 // str reads a string, whose quote stands at pos.
 func (s *scanner) str() bool {
-	for s.pos++; s.pos < len(s.data); s.pos++ {
-		switch c := s.data[s.pos]; {
+	data := s.data // pos and the length stay in registers
+	for i := s.pos + 1; i < len(data); i++ {
+		switch c := data[i]; {
 		case c == '"':
-			s.pos++
+			s.pos = i + 1
 			return true
 		case c < ' ':
 			return false
 		case c == '\\':
-			s.pos++
+			s.pos = i + 1
 			if !s.escape() {
 				return false
 			}
+			i = s.pos
 		}
 	}
 	return false

@@ -57,48 +57,67 @@ type fieldProgram struct {
 // order as Redis.
 func parseBitfield(args []string) (p fieldProgram, f Failure) {
 	p.ops = make([]fieldOp, 0, len(args)/3)
+	f = eachField(args, func(op fieldOp) {
+		p.ops = append(p.ops, op)
+		p.writes = p.writes || op.verb != fieldGet
+		p.size = max(p.size, op.size())
+	})
+	return p, f
+}
+
+// eachField calls each for every operation. each may be called before an error
+// is found.
+func eachField(args []string, each func(fieldOp)) (f Failure) {
 	mode := wrap
 	for len(args) > 0 {
 		verb, need := fieldWord(args[0])
 		if len(args) <= need {
-			return p, errSyntax
+			return errSyntax
 		}
 		if need == 1 {
 			if mode, f = overflowMode(args[1]); f != "" {
-				return p, f
+				return f
 			}
 			args = args[2:]
 			continue
 		}
 		op := fieldOp{verb: verb, overflow: mode}
 		if f = op.parse(args[1:]); f != "" {
-			return p, f
+			return f
 		}
-		p.ops = append(p.ops, op)
-		if verb != fieldGet {
-			p.writes = true
-			p.size = max(p.size, (op.offset+uint64(op.bits)-1)>>3+1)
-		}
+		each(op)
 		args = args[1+need:]
 	}
-	return p, ""
+	return ""
+}
+
+// size returns the length in bytes that a string must have for a write.
+func (op fieldOp) size() uint64 {
+	if op.verb == fieldGet {
+		return 0
+	}
+	return (op.offset+uint64(op.bits)-1)>>3 + 1
 }
 
 // fieldWord returns the number of arguments that a subcommand needs. For
 // OVERFLOW it is 1. For an unknown word it is so large that the command fails.
 func fieldWord(s string) (verb fieldVerb, need int) {
-	switch strings.ToLower(cString(s)) {
-	case "get":
+	switch s = cString(s); {
+	case isWord(s, "get"):
 		return fieldGet, 2
-	case "set":
+	case isWord(s, "set"):
 		return fieldSet, 3
-	case "incrby":
+	case isWord(s, "incrby"):
 		return fieldIncrBy, 3
-	case "overflow":
+	case isWord(s, "overflow"):
 		return 0, 1
 	}
 	return 0, int(^uint(0) >> 1)
 }
+
+// isWord reports whether s is a word of ASCII letters, in any case. Redis knows
+// no other letters; strings.EqualFold does.
+func isWord(s, word string) bool { return len(s) == len(word) && strings.EqualFold(s, word) }
 
 func overflowMode(s string) (overflow, Failure) {
 	switch strings.ToLower(cString(s)) {
@@ -159,8 +178,22 @@ func parseInt(s string) (int64, bool) {
 	if s != "0" && (digits == "" || digits[0] < '1' || digits[0] > '9') {
 		return 0, false
 	}
-	n, err := strconv.ParseInt(s, 10, 64)
-	return n, err == nil
+	if len(digits) > 18 { // may pass int64
+		n, err := strconv.ParseInt(s, 10, 64)
+		return n, err == nil
+	}
+	var n int64
+	for i := range len(digits) {
+		d := digits[i] - '0'
+		if d > 9 {
+			return 0, false
+		}
+		n = n*10 + int64(d)
+	}
+	if len(digits) < len(s) {
+		n = -n
+	}
+	return n, true
 }
 
 // cString cuts s at its first NUL byte, because Redis compares words as C

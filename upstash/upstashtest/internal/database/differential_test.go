@@ -148,7 +148,7 @@ func genField(t *rapid.T) []string {
 		case 8:
 			args = append(args, "OVERFLOW", pick(t, "WRAP", "sat", "FAIL", "Fail", "x", ""))
 		default:
-			args = append(args, pick(t, "GET", "NOPE", "SET", "1"))
+			args = append(args, pick(t, "GET", "NOPE", "\u017fet", "SET", "1"))
 		}
 	}
 	return args

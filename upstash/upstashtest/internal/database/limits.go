@@ -91,8 +91,9 @@ func stringSize(db DB, name string, args []string) (size uint64) {
 			return at>>3 + 1
 		}
 	case "BITFIELD":
-		if p, f := parseBitfield(args[2:]); f == "" && p.writes {
-			return p.size
+		f := eachField(args[2:], func(op fieldOp) { size = max(size, op.size()) })
+		if f == "" {
+			return size
 		}
 	}
 	return 0

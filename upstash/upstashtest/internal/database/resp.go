@@ -52,9 +52,9 @@ func readReply(r *bufio.Reader) (Reply, error) {
 	case '-':
 		return Failure(text), nil
 	}
-	n, err := strconv.ParseInt(string(text), 10, 64)
+	n, ok := parseInt(string(text))
 	switch {
-	case err != nil:
+	case !ok:
 		return nil, fmt.Errorf("no number in %q", line)
 	case kind == ':':
 		return n, nil
