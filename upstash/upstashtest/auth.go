@@ -39,7 +39,7 @@ func queryToken(query string) string {
 }
 
 // same reports whether a token is the wanted one. It never accepts an empty
-// one: a server may have been set up without a read-only token.
+// token, because a server may have no read-only token.
 func same(got, want string) bool {
 	return want != "" && subtle.ConstantTimeCompare([]byte(got), []byte(want)) == 1
 }

@@ -13,7 +13,7 @@ import (
 
 // TestBrowsers checks what a browser needs to call the server from a page of
 // another origin: an answer to its OPTIONS without a token, and a header that
-// lets the page read an answer, also one that refuses.
+// lets the page read any answer, even a refusal.
 func TestBrowsers(t *testing.T) {
 	s := NewServer(t)
 	got := do(t, s, call{method: http.MethodOptions, path: "/pipeline", token: "-", header: header(
@@ -35,8 +35,8 @@ func TestBrowsers(t *testing.T) {
 	}
 }
 
-// TestMalformedRequest sends requests that net/http refuses by itself. The
-// answer is JSON as any other.
+// TestMalformedRequest sends requests that net/http refuses itself. The answers
+// are JSON like all others.
 func TestMalformedRequest(t *testing.T) {
 	s := NewServer(t)
 	for _, head := range []string{
@@ -60,7 +60,7 @@ func TestMalformedRequest(t *testing.T) {
 	}
 }
 
-// TestRESTToken asks for a token by the name and the password of a user.
+// TestRESTToken asks for a token with the name and the password of a user.
 func TestRESTToken(t *testing.T) {
 	for name, opt := range map[string]Option{"memory": inMemory(t), "redis": withTestRedis(t)} {
 		t.Run(name, func(t *testing.T) {
@@ -128,7 +128,7 @@ func TestReadOnlyTokenSeesNoOtherKeys(t *testing.T) {
 	}
 }
 
-// TestNothingWaits has commands that would hold the database up, in every
+// TestNothingWaits has commands that would block the database, in every
 // spelling.
 func TestNothingWaits(t *testing.T) {
 	for name, opt := range map[string]Option{"memory": inMemory(t), "redis": withTestRedis(t)} {
@@ -148,7 +148,8 @@ func TestNothingWaits(t *testing.T) {
 				if got.status != http.StatusBadRequest || !strings.Contains(got.body, "not a") {
 					t.Errorf("%s: %d %s", line, got.status, got.body)
 				}
-				// In a script nothing waits: an error, or an answer at once.
+				// In a script nothing waits. The answer or an error comes at
+				// once.
 				script := "return redis.pcall(" + words + ")"
 				if got := do(t, s, call{body: `["EVAL",` + quoted(script) + `,"0"]`}); got.status >= 500 {
 					t.Errorf("%s: %d %s", script, got.status, got.body)

@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// connections holds the open connections, so that Close can wait until the
-// goroutine of each has ended. The zero value is ready.
+// connections holds the open connections. Close waits until the goroutine of
+// each has ended. The zero value is ready.
 type connections struct {
 	mu   sync.Mutex
 	open map[net.Conn]struct{}
@@ -33,8 +33,7 @@ func (c *connections) track(conn net.Conn, state http.ConnState) {
 	}
 }
 
-// wait returns when no connection is open. No new connection may come
-// meanwhile.
+// wait returns when no connection is open. No new one may be opened meanwhile.
 func (c *connections) wait() {
 	c.mu.Lock()
 	if len(c.open) == 0 {

@@ -8,28 +8,28 @@ import (
 
 // Stats holds the counters of a Server. It is a plain value and may be copied.
 type Stats struct {
-	// Requests counts every request that reached the server, also refused and
-	// malformed ones.
+	// Requests counts every request that reached the server, including refused
+	// and malformed ones.
 	Requests int64
-	// Commands counts the commands that ran, also those that returned an error.
-	// Each command of a pipeline or transaction counts. A command that the server
-	// refused before it ran does not.
+	// Commands counts the commands that ran, including those that returned an
+	// error. Each command of a pipeline or transaction counts. A command that
+	// the server refused before it ran does not count.
 	Commands int64
 	// Called counts the commands that scripts called. With WithRedis the count
 	// is exact if no other client uses that Redis.
 	Called int64
 	// Billed is the number of commands that Upstash bills for Commands and
-	// Called, by its documentation. A read counts once. A write counts once for
-	// the primary and once for each read region. A script counts once, and the
-	// commands that it calls count by the same rules. BITFIELD is a write even
-	// if it only reads.
+	// Called, according to its documentation. A read counts once. A write
+	// counts once for the primary and once for each read region. A script
+	// counts once, and the commands that it calls count by the same rules.
+	// BITFIELD is a write even if it only reads.
 	Billed int64
 	// BytesIn and BytesOut count the bytes of request and response bodies.
 	BytesIn, BytesOut int64
 }
 
 // counters counts what Stats returns. An atomic.Int64 is aligned on 32-bit
-// platforms too.
+// platforms as well.
 type counters struct {
 	requests, commands, called, billed, bytesIn, bytesOut atomic.Int64
 }

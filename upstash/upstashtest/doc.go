@@ -1,6 +1,6 @@
 // Package upstashtest is an Upstash-compatible Redis REST server inside your
-// process: for tests of code that uses package upstash or package bloom, and
-// for work on a laptop without a network.
+// process. It is for tests of code that uses package upstash or package bloom,
+// and for work on a laptop without a network.
 //
 //	s := upstashtest.NewServer(t)   // closed when the test ends
 //	c := s.Client()                 // an *upstash.Client that talks to it
@@ -14,44 +14,46 @@
 // The server takes a command as a JSON array, in the path, or in the path with
 // its last argument as the raw body. It serves /pipeline and /multi-exec, and
 // answers in JSON, base64 or RESP2. It accepts a bearer token or ?_token=, and
-// a second token that allows reads alone, but not KEYS and SCAN. ACL RESTTOKEN
+// a second token that allows only reads, but not KEYS and SCAN. ACL RESTTOKEN
 // knows one user, default, whose password is a token of the server. Web pages
 // of any origin may call it. It sends sync tokens. Statuses and error texts are
 // those of the service, as far as they are documented.
 //
 // A JSON number or boolean becomes an argument as it is written. Some other
-// servers change large numbers: WithFloatNumbers does so too, and reveals a
-// client that sends numbers. WithMaxRequest and WithMaxRecord lower the limits,
-// so that a test can reach them.
+// servers change large numbers. WithFloatNumbers does so too, to find clients
+// that send numbers. WithMaxRequest and WithMaxRecord lower the limits to ones
+// that a test can reach.
 //
 // Some answers are guesses, because nothing documents them: the texts for an
 // empty pipeline, for JSON that does not parse and for resp2 on /multi-exec,
-// the status 400 of a discarded transaction, RESP2 pipeline answers standing
-// one after another, and the Access-Control headers. Code should not depend on
-// them. A request that is no valid HTTP, such as one with the path /get/%zz, has
-// an answer in JSON too; with WithTLS it is in text/plain.
+// the status 400 of a discarded transaction, RESP2 pipeline answers one after
+// another, and the Access-Control headers. Code should not depend on them. A
+// request that is not valid HTTP, such as one with the path /get/%zz, is answered
+// in JSON too; with WithTLS the answer is text/plain.
 //
 // # The database
 //
 // By default the database is a miniredis in memory. The bit commands, the
-// counters, SET, SETRANGE, GETRANGE, COPY and the EXPIRE family are implemented
-// anew, and random sequences of them are compared with Redis 7.0. A BITFIELD
-// copies the string once, however many operations it has. Times to live follow
-// the clock; FastForward sets it ahead.
+// counters, SET, SETRANGE, GETRANGE, COPY and the EXPIRE family are this
+// package's own. Random sequences of them are compared with Redis 7.0. A
+// BITFIELD copies the string once, however many operations it has. Times to live
+// follow the clock; FastForward sets it ahead.
 //
 // Scripts run as in Redis 7.0, but without the libraries bit, cmsgpack and
-// struct. So that no script ends the process or runs for ever, a string there
-// has at most 128 MiB, the text of a script 1 MiB and 10,000 levels, a reply
-// 1,000 levels and 1,048,576 values; a script makes at most 1,000 coroutines.
-// Tables have no bound but the memory. WithTimeout and Close end a script
-// wherever it is, also in a pattern. The server accepts the first line "#!lua flags=allow-key-locking",
-// which the service documents and Redis 7.0 refuses, with every database. The
-// other data types are those of miniredis, with its limits: DUMP and RESTORE
-// know strings alone, GEOADD has no options, GEODIST differs in the last digit
+// struct. Limits keep a script from ending the process or running for ever: a
+// string has at most 128 MiB, the text of a script 1 MiB and 10,000 levels, a
+// reply 1,000 levels and 1,048,576 values, and a script makes at most 1,000
+// coroutines. Only memory bounds tables. WithTimeout and Close end a script
+// wherever it is, even in a pattern. With every database the server accepts the
+// first line "#!lua flags=allow-key-locking", which the service documents and
+// Redis 7.0 refuses.
+//
+// The other data types are those of miniredis, with its limits: DUMP and RESTORE
+// know only strings, GEOADD has no options, GEODIST differs in the last digit
 // and GEOPOS returns what was added, XINFO CONSUMERS counts what was read with
 // NOACK as pending. The longest time to live is 292 years.
 //
-// Some arguments are refused that Redis accepts, because miniredis would panic
+// Some arguments that Redis accepts are refused, because miniredis would panic
 // or take all memory: a pattern with a class such as [z-a] in KEYS or MATCH, a
 // cursor or COUNT of a SCAN of one key above 2^30, more than 1,048,576
 // repetitions of SRANDMEMBER and its like, and floats above 1.8e308.
@@ -63,18 +65,18 @@
 //	SORT_RO, SPUBLISH, WAIT, XGROUP SETID, XSETID, ZDIFF, ZDIFFSTORE,
 //	ZINTERCARD, ZRANGESTORE
 //
-// Of the commands that are newer than Redis 7.0 it has HEXPIRE, HPERSIST,
+// Of the commands newer than Redis 7.0 it has HEXPIRE, HPERSIST,
 // HPTTL, HSETEX and HTTL.
 //
 // WithRedis puts a real Redis behind the same REST server, over one connection.
-// All commands of that Redis pass, except those of operators, those that need a
-// connection of their own and those that wait. FastForward and regions don't
-// work with it. WithMaxRecord does not hold for the commands that a script
-// calls there, because the Redis runs the script.
+// All commands of that Redis pass, except those for operators, those that need
+// their own connection and those that wait. FastForward and regions do not work
+// with it. WithMaxRecord does not apply to the commands that a script calls,
+// because the Redis runs the script.
 //
-// If a command makes the database in memory panic, the database is lost: from
+// If a command makes the database in memory panic, the database is lost. From
 // then on each command is answered with status 500 and the reason, and the test
-// that owns the server fails. Arguments that are known to do so are refused.
+// that owns the server fails. Arguments known to do this are refused.
 //
 // Commands run one at a time. No other command runs between those of a
 // transaction. The same is true of a pipeline here, but the service does not
@@ -83,7 +85,7 @@
 // # Counting
 //
 // Stats counts requests, commands, the commands that scripts call, what the
-// service would bill for them, and the bytes of bodies. So a test can assert
+// service would bill for them, and the bytes of bodies. A test can then assert
 // "one request, one command". ResetStats sets the counters to zero. Commands of
 // Exec are not counted.
 //
@@ -140,8 +142,8 @@
 //
 // Record writes the requests and answers of a test into a file. The file is
 // made for review, and holds neither token nor host. Replay answers from the
-// file, and fails the test if a request differs. Recorded does the one or the
-// other, as the environment variable UPBLOOM_RECORD says.
+// file, and fails the test if a request differs. Recorded does one or the other,
+// depending on the environment variable UPBLOOM_RECORD.
 //
 // # Concurrency
 //

@@ -12,7 +12,7 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
-// A server as the live one is: https, with a certificate that the client trusts.
+// A server like the live one: https, with a certificate that the client trusts.
 func ExampleWithTLS() {
 	s, err := upstashtest.Start(upstashtest.WithTLS())
 	if err != nil {
@@ -35,7 +35,7 @@ func ExampleWithTLS() {
 	// Output: PONG <nil>
 }
 
-// Each program near a region is given that region's URL.
+// Programs near a region use that region's URL.
 func ExampleServer_RegionURL() {
 	s, c := start(upstashtest.WithRegions(upstashtest.Region{Name: "eu", Lag: 1}))
 	defer s.Close()
@@ -53,7 +53,7 @@ func ExampleServer_RegionURL() {
 	// Output: true <nil>
 }
 
-// Tokens that are the same in each run, and a limit for a command that takes long.
+// Tokens that are the same in each run, and a shorter limit for each command.
 func ExampleWithReadOnlyToken() {
 	s, c := start(upstashtest.WithToken("full"), upstashtest.WithReadOnlyToken("reads"),
 		upstashtest.WithTimeout(time.Second))
@@ -94,7 +94,7 @@ func ExampleInterim() {
 	// closes <nil>
 }
 
-// A retry that meets an error says nothing about the attempt before it.
+// The error of a retry says nothing about the attempt before it.
 func ExampleLostThenError() {
 	s, c := start()
 	defer s.Close()

@@ -14,8 +14,8 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
-// A test needs three lines, and no Close. go test passes it t; an Example borrows
-// one.
+// A test needs three lines, and no Close. It passes the t that go test gives
+// it; this Example borrows one.
 func ExampleNewServer() {
 	test := func(t testing.TB) {
 		s := upstashtest.NewServer(t)
@@ -31,7 +31,7 @@ func ExampleNewServer() {
 	// Output: failed: false
 }
 
-// start is the beginning of the other examples.
+// start begins the other examples.
 func start(opts ...upstashtest.Option) (*upstashtest.Server, *upstash.Client) {
 	s, err := upstashtest.Start(opts...)
 	if err != nil {

@@ -17,12 +17,12 @@ type outcome struct {
 	replies   database.Array   // one for each command
 	discarded database.Failure // if a transaction did not run: there are no replies then
 	lost      database.Lost    // if the outcome of a command is unknown
-	state     uint64           // that the answer's sync token names
+	state     uint64           // named by the answer's sync token
 	latency   time.Duration    // of the way to the primary and back
 }
 
-// execute runs a request's commands and makes the answer. It changes the
-// replies if the fault says so.
+// execute runs a request's commands and makes the answer, with the replies
+// changed as the fault says.
 func (s *Server) execute(ctx context.Context, q request, f Fault) answer {
 	o, err := s.run(ctx, q, f)
 	if err != nil {
@@ -123,7 +123,7 @@ func (s *Server) evict(b wire.Batch) {
 	}
 }
 
-// runOne runs a command by itself. Only a command that reaches the database is
+// runOne runs a single command. Only a command that reaches the database is
 // counted.
 func (s *Server) runOne(db database.DB, cmd []string, refused database.Failure) database.Reply {
 	if refused == "" && !isOwn(cmd) {
@@ -143,11 +143,11 @@ func (s *Server) runOne(db database.DB, cmd []string, refused database.Failure) 
 	return r
 }
 
-// runMulti runs a transaction. A command over a limit fails alone, as one that
-// fails when it runs.
+// runMulti runs a transaction. A command over a limit fails alone, like one
+// that fails when it runs.
 func (s *Server) runMulti(db database.DB, cmds [][]string) outcome {
 	replies := make(database.Array, len(cmds))
-	if _, ok := db.(*database.Memory); ok { // its commands have no others between them
+	if _, ok := db.(*database.Memory); ok { // no other command can run in between
 		for i, cmd := range cmds {
 			replies[i] = s.runOne(db, cmd, "")
 		}

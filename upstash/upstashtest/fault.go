@@ -63,11 +63,11 @@ const (
 // Drop closes the connection without an answer.
 func Drop(when When) Fault { return Fault{kind: kindDrop, when: when} }
 
-// Stall sends no answer until the client is gone or the server closes.
+// Stall sends no answer until the client leaves or the server closes.
 func Stall(when When) Fault { return Fault{kind: kindStall, when: when} }
 
 // CutBody executes, announces the whole body and closes the connection after n
-// bytes of it. At least the last byte is left out, however large n is.
+// bytes of it. However large n is, the last byte is left out.
 func CutBody(n int64) Fault { return Fault{kind: kindCut, when: AfterExec, n: n} }
 
 // RateLimit answers 429 and executes nothing. If retryAfter is above 0, the
@@ -85,15 +85,15 @@ func InternalError(when When) Fault { return Fault{kind: kindInternal, when: whe
 // BadGateway answers 502 with an HTML page, as some proxies do.
 func BadGateway(when When) Fault { return Fault{kind: kindGateway, when: when} }
 
-// ErrorObject answers 200 with {"error":text}, also to a batch, and executes
+// ErrorObject answers 200 with {"error":text}, even to a batch, and executes
 // nothing.
 func ErrorObject(text string) Fault { return Fault{kind: kindError, text: text} }
 
 // NotJSON answers 200 with a line of text, as some proxies do.
 func NotJSON(when When) Fault { return Fault{kind: kindNotJSON, when: when} }
 
-// WrongType executes and answers each result as another JSON type: an integer
-// as a string, an array as an integer, any other as an array. Errors stay.
+// WrongType executes and changes the JSON type of each result: an integer
+// becomes a string, an array an integer, anything else an array. Errors stay.
 func WrongType() Fault { return Fault{kind: kindType, when: AfterExec} }
 
 // ShortResult executes and leaves out the last element of each result that is
@@ -106,11 +106,11 @@ func ShortResult() Fault { return Fault{kind: kindShort, when: AfterExec} }
 func LongResult() Fault { return Fault{kind: kindLong, when: AfterExec} }
 
 // ShortBatch executes and leaves out the last answer of a pipeline or a
-// transaction. To a single command it is ShortResult.
+// transaction. For a single command it is ShortResult.
 func ShortBatch() Fault { return Fault{kind: kindFewer, when: AfterExec} }
 
 // LongBatch executes and repeats the last answer of a pipeline or a
-// transaction. To a single command it is LongResult.
+// transaction. For a single command it is LongResult.
 func LongBatch() Fault { return Fault{kind: kindMore, when: AfterExec} }
 
 // HugeBody executes and answers with a result that is one string of n bytes. It
@@ -138,8 +138,8 @@ func LostThenError(text string) Fault {
 	return Fault{kind: kindLost, when: AfterExec, text: text}
 }
 
-// NoPermission refuses each command with this name with NOPERM, as Redis does
-// if a token may not use it on that key. It executes the other commands; a
+// NoPermission refuses each command of this name with NOPERM, like a Redis
+// whose token may not use it on that key. It executes the other commands. A
 // transaction with a refused command is discarded.
 func NoPermission(command string) Fault {
 	return Fault{kind: kindNoPerm, when: AfterExec, text: command}
@@ -151,10 +151,10 @@ func Interim(n int64) Fault { return Fault{kind: kindInterim, when: AfterExec, n
 
 // Twice executes and sends the whole answer twice. If later is above 0, the
 // second answer follows after that time. Otherwise both leave in one packet,
-// over TLS in a record each. The connection stays open, but the server answers
-// no more requests on it: a client that uses it again takes the second answer
-// for that of its next request. If the second answer arrives after the next
-// request was sent, no client can notice the mistake. That is why EveryFault
+// over TLS in one record each. The connection stays open, but the server
+// answers no more requests on it: a client that uses it again takes the second
+// answer for that of its next request. If the second answer arrives after the
+// next request was sent, no client can notice the mistake. Therefore EveryFault
 // returns only Twice(0).
 func Twice(later time.Duration) Fault {
 	if later > 0 {
@@ -172,25 +172,25 @@ func Closes(connection string) Fault {
 }
 
 // EarlyRefusal answers 413 and leaves the connection open. It never reads the
-// body. When the function of InjectFunc is called, the body has been read: if
-// that function returns an EarlyRefusal, it strikes the next request instead.
+// body. The function of InjectFunc is called after the body was read. If it
+// returns an EarlyRefusal, the fault strikes the next request instead.
 func EarlyRefusal() Fault { return Fault{kind: kindEarly} }
 
-// Late executes, waits for this time and answers.
+// Late executes, and answers after this time.
 func Late(by time.Duration) Fault { return Fault{kind: kindLate, when: AfterExec, wait: by} }
 
 // LateExec closes the connection without an answer, and executes after this
-// time. Other requests may run in between.
+// time. Other requests may run before that.
 func LateExec(by time.Duration) Fault { return Fault{kind: kindLateExec, wait: by} }
 
 // Evict deletes the keys of the request's commands and then executes them, as
-// when Redis evicts the keys just before. It is not among EveryFault, because
-// it changes what a right answer is.
+// if Redis had just evicted the keys. EveryFault does not include it, because
+// it changes which answer is right.
 func Evict() Fault { return Fault{kind: kindEvict, when: AfterExec} }
 
-// EveryFault returns one fault for each String but "evict" and "twice-late",
-// with small parameters. A test under random faults draws from them. The
-// redirect leads to a host that does not exist.
+// EveryFault returns one fault for each String except "evict" and "twice-late",
+// with small parameters, for tests that draw faults at random. The redirect
+// leads to a host that does not exist.
 func EveryFault() []Fault {
 	return []Fault{
 		Drop(BeforeExec), Drop(AfterExec), Stall(BeforeExec), Stall(AfterExec),
@@ -210,9 +210,9 @@ func EveryFault() []Fault {
 
 const textOutOfMemory = "OOM command not allowed when used memory > 'maxmemory'."
 
-// String returns the kind, such as "trickle". For a fault that takes a When it
-// has that too: "drop-after-exec". It has no parameters, so that Injected can
-// count by it.
+// String returns the kind, such as "trickle", and the When if the fault takes
+// one: "drop-after-exec". Injected counts by it. It leaves out other
+// parameters.
 func (f Fault) String() string {
 	switch f.kind {
 	case "":

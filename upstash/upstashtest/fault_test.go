@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// TestFaults sends an INCR or a BITFIELD to each fault. It checks what comes
-// back, and whether the command was executed.
+// TestFaults sends a command to each fault. It checks what comes back, and
+// whether the command was executed.
 func TestFaults(t *testing.T) {
 	const (
 		incr  = `["INCR","n"]`
@@ -167,7 +167,7 @@ func TestFaults(t *testing.T) {
 			got, err := try(t, s, call{path: tt.path, body: tt.body})
 			switch {
 			case tt.status == 0 && err == nil:
-				t.Errorf("a whole answer: %d %s", got.status, got.body)
+				t.Errorf("got a whole answer: %d %s, want none", got.status, got.body)
 			case tt.status != 0 && (err != nil || got.status != tt.status || got.body != tt.answer):
 				t.Errorf("got  %d %.200q %v\nwant %d %.200q", got.status, got.body, err, tt.status, tt.answer)
 			}
@@ -210,7 +210,7 @@ func TestLostThenError(t *testing.T) {
 		s := NewServer(t)
 		s.Inject(LostThenError("OOM odd"))
 		if got, err := try(t, s, call{path: path, body: body}); err == nil {
-			t.Errorf("%s: an answer: %s", path, got.body)
+			t.Errorf("%s: got %s, want no answer", path, got.body)
 		}
 		if got := do(t, s, call{body: `["GET","n"]`}); got.body != `{"result":"1"}` {
 			t.Errorf("%s: another request: %s", path, got.body)
@@ -230,14 +230,14 @@ func TestLateExec(t *testing.T) {
 	s := NewServer(t)
 	s.Inject(LateExec(time.Millisecond))
 	if got, err := try(t, s, call{body: `["APPEND","n","late"]`}); err == nil {
-		t.Errorf("an answer: %s", got.body)
+		t.Errorf("got %s, want no answer", got.body)
 	}
 	waitFor(t, func() bool { v, _ := s.Exec("GET", "n"); return v == "late" })
 	s.Inject(LateExec(time.Hour))
 	if got, err := try(t, s, call{body: `["DEL","n"]`}); err == nil {
-		t.Errorf("an answer: %s", got.body)
+		t.Errorf("got %s, want no answer", got.body)
 	}
-	s.Close() // does not wait an hour
+	s.Close() // must not wait an hour
 }
 
 func TestEvict(t *testing.T) {
@@ -259,8 +259,8 @@ func TestEvict(t *testing.T) {
 	}
 }
 
-// TestStall ends one stalled request by its client, and one by the server's
-// Close.
+// TestStall has one stalled request that its client ends, and one that Close
+// ends.
 func TestStall(t *testing.T) {
 	for _, when := range []When{BeforeExec, AfterExec} {
 		t.Run(when.String(), func(t *testing.T) {
@@ -306,7 +306,7 @@ func TestCloseEndsATrickle(t *testing.T) {
 	if err := <-done; err == nil {
 		t.Error("a whole answer")
 	}
-	s.Close() // once more does nothing
+	s.Close() // a second Close does nothing
 }
 
 func goPost(ctx context.Context, s *Server) <-chan error {
@@ -329,8 +329,7 @@ func goPost(ctx context.Context, s *Server) <-chan error {
 	return done
 }
 
-// waitFor polls until ok reports true, for something that happens in the
-// server.
+// waitFor polls until ok reports true.
 func waitFor(tb testing.TB, ok func() bool) {
 	tb.Helper()
 	for deadline := time.Now().Add(time.Minute); !ok(); time.Sleep(time.Millisecond) {

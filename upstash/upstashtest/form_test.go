@@ -9,8 +9,8 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest/internal/wire"
 )
 
-// TestForms has each form of a request and each encoding of an answer. Each row
-// starts with the keys s = "foo", n = 5, raw = bytes that are not UTF-8, and a
+// TestForms has each form of a request and each encoding of an answer. Before
+// each row the keys are s = "foo", n = 5, raw = bytes that are not UTF-8, and a
 // list l.
 func TestForms(t *testing.T) {
 	b64, resp2 := header("Upstash-Encoding", "base64"), header("Upstash-Response-Format", "resp2")

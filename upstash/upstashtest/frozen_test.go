@@ -12,11 +12,11 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest/internal/database"
 )
 
-// endless is a script that never ends by itself.
+// endless is a script that never ends.
 const endless = `["EVAL","while true do end","0"]`
 
-// quickToKill starts a Redis in which a script can be killed almost at once. By
-// default that takes five seconds.
+// quickToKill starts a Redis in which a script can be killed almost at once.
+// The default is five seconds.
 func quickToKill(t *testing.T) Option {
 	t.Helper()
 	addr := testenv.Redis(t)
@@ -31,17 +31,18 @@ func quickToKill(t *testing.T) Option {
 	return WithRedis(addr)
 }
 
-// inMemory is the default.
+// inMemory is the default backend.
 func inMemory(*testing.T) Option { return func(*config) {} }
 
-// TestEndlessScript runs one on both backends while other requests wait. Each
-// request gets an answer, and afterwards the database works again.
+// TestEndlessScript runs an endless script on both backends while other
+// requests wait. Each request gets an answer, and afterwards the database works
+// again.
 func TestEndlessScript(t *testing.T) {
 	for name, opt := range map[string]func(*testing.T) Option{"memory": inMemory, "redis": quickToKill} {
 		t.Run(name, func(t *testing.T) {
 			s := NewServer(t, opt(t), WithTimeout(200*time.Millisecond))
 			var running sync.WaitGroup
-			var over atomic.Bool // on a machine that pauses, before the others begin
+			var over atomic.Bool // on a slow machine this may be before the others begin
 			running.Go(func() {
 				defer over.Store(true)
 				got, err := try(t, s, call{body: endless})
@@ -64,7 +65,7 @@ func TestEndlessScript(t *testing.T) {
 }
 
 // TestCloseEndsAScript would hang if Close waited for the script, or for the
-// requests that wait for the script.
+// requests behind it.
 func TestCloseEndsAScript(t *testing.T) {
 	for name, opt := range map[string]func(*testing.T) Option{"memory": inMemory, "redis": quickToKill} {
 		t.Run(name, func(t *testing.T) {
@@ -86,8 +87,8 @@ func TestCloseEndsAScript(t *testing.T) {
 	}
 }
 
-// TestSlowStartOfRedis starts a server whose commands have less time than Redis
-// needs for its first answer. That one is not a command of a client.
+// TestSlowStartOfRedis has a limit for commands that is shorter than Redis
+// needs for its first answer. That answer is not to a client's command.
 func TestSlowStartOfRedis(t *testing.T) {
 	const limit = 100 * time.Millisecond
 	proxy := newCutter(t, testenv.Redis(t), 3*limit)
@@ -98,7 +99,7 @@ func TestSlowStartOfRedis(t *testing.T) {
 	s.Close()
 }
 
-// TestLimitsHoldInScripts has a script write more than a record may have.
+// TestLimitsHoldInScripts has scripts that exceed the limit of a record.
 func TestLimitsHoldInScripts(t *testing.T) {
 	s := NewServer(t, WithMaxRecord(1000))
 	for _, command := range []string{

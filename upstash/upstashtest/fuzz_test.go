@@ -36,7 +36,7 @@ func FuzzPath(f *testing.F) {
 	f.Add("/get/%zz", "%zz", "")
 	s := fuzzServer(f)
 	f.Fuzz(func(t *testing.T, path, query, body string) {
-		// What net/http itself refuses never gets to the server.
+		// The server never gets what net/http itself refuses.
 		u, err := url.ParseRequestURI("/" + strings.TrimPrefix(path, "/") + "?" + query)
 		if err != nil || !strings.HasPrefix(path, "/") || strings.ContainsAny(u.String(), " \r\n") {
 			t.Skip()
@@ -52,8 +52,8 @@ func fuzzServer(f *testing.F) fuzzed {
 	return fuzzed{NewServer(f, WithMaxRequest(1<<16), WithMaxRecord(1<<16))}
 }
 
-// answer sends a request. It fails the test if the answer is not whole, or is
-// one that only a defect of the server could cause.
+// answer sends a request. It fails the test if the answer is incomplete, or
+// shows a defect of the server.
 func (s fuzzed) answer(t *testing.T, method, target, body string) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), method, s.URL+target, strings.NewReader(body))

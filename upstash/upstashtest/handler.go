@@ -12,12 +12,12 @@ import (
 
 const textMethod = "ERR method not allowed: use HEAD, GET, POST or PUT"
 
-// drainLimit is how many bytes of a body the server reads beyond its limit. A
-// client that reads only after it has written its body then sees the answer.
+// drainLimit is how many bytes of a body the server reads beyond its limit.
+// Then even a client that first writes its whole body sees the answer.
 const drainLimit = 64 << 20
 
 // mostAnnounced is how many bytes of memory a request gets for the length that
-// it announces. For more it has to send them.
+// it announces. To get more it must send them.
 const mostAnnounced = 1 << 20
 
 // answer is a whole response.
@@ -65,7 +65,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 }
 
 // parse checks a request and reads its commands. If a check fails, it returns
-// the answer that refuses the request.
+// the refusal.
 func (s *Server) parse(r *http.Request) (request, *answer) {
 	var q request
 	var ok bool
@@ -78,7 +78,7 @@ func (s *Server) parse(r *http.Request) (request, *answer) {
 		return q, refuse(q.enc, http.StatusUnauthorized, textUnauthorized)
 	}
 	body, tooLong, err := s.readBody(r)
-	if err != nil { // cut short: the rest could change the command
+	if err != nil { // cut short, and the missing bytes could change the command
 		return q, refuse(q.enc, http.StatusBadRequest, "ERR the request body ended too early")
 	}
 	if tooLong > 0 {
@@ -128,8 +128,8 @@ func (s *Server) write(w http.ResponseWriter, a answer) {
 	a.body.SendTo(w, func(size int64) { s.writeHeader(w, a, size) })
 }
 
-// writeHeader sends all but the body. It counts the body before it is sent, so
-// that a client that has read the answer finds it counted.
+// writeHeader sends all but the body. It counts the body first: a client that
+// has read the answer must find it counted.
 func (s *Server) writeHeader(w http.ResponseWriter, a answer, size int64) {
 	h := w.Header()
 	h.Set("Content-Type", a.contentType)

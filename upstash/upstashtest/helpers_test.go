@@ -19,7 +19,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // call is one HTTP request to a Server, with its Token unless told otherwise.
 type call struct {
 	method string // POST if empty
-	url    string // the server's if empty
+	url    string // if empty, the server's
 	path   string
 	body   string
 	header http.Header
@@ -64,7 +64,7 @@ func try(tb testing.TB, s *Server, c call) (result, error) {
 	default:
 		req.Header.Set("Authorization", "Bearer "+c.token)
 	}
-	// A transport of its own: no connection outlives the call.
+	// A new transport, because no connection may outlive the call.
 	tr := &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{RootCAs: s.CertPool()}}
 	defer tr.CloseIdleConnections()
 	client := &http.Client{Transport: tr, CheckRedirect: noRedirect}
@@ -92,7 +92,7 @@ func withTestRedis(tb testing.TB) Option {
 	return WithRedis(testenv.Redis(tb))
 }
 
-// quoted is s in JSON.
+// quoted returns s as JSON.
 func quoted(s string) string {
 	return string(wire.Body(func(w *bufio.Writer) { wire.WriteString(w, s) }).Bytes())
 }

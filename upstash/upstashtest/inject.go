@@ -39,7 +39,7 @@ type faultQueue struct {
 }
 
 // Inject queues faults for the next requests, one for each, in order. Fault{}
-// lets a request through. A request that the server refuses before it executes
+// lets a request pass. A request that the server refuses before it executes
 // anything, such as one with a wrong token or a malformed body, takes no fault
 // from the queue, unless the next one is an EarlyRefusal.
 func (s *Server) Inject(faults ...Fault) {
@@ -48,19 +48,18 @@ func (s *Server) Inject(faults ...Fault) {
 	s.faults.queue = append(s.faults.queue, faults...)
 }
 
-// InjectFunc calls f for the fault of each request that finds none in the
-// queue. n counts the calls from 1; they don't overlap. InjectFunc(nil) ends
-// it.
+// InjectFunc calls f for the fault of each request for which none is queued. n
+// counts the calls from 1. The calls do not overlap. InjectFunc(nil) ends it.
 func (s *Server) InjectFunc(f func(n int64, r RequestInfo) Fault) {
 	s.faults.mu.Lock()
 	defer s.faults.mu.Unlock()
 	s.faults.draw, s.faults.drawn = f, 0
 }
 
-// DenyFunc refuses each command for which f returns true with NOPERM, as Redis
-// does if a token may not use the command or the key. f gets the command's name
-// and arguments as the client sent them; its calls don't overlap.
-// DenyFunc(nil) ends it. A script's own calls are not asked about.
+// DenyFunc refuses each command for which f returns true with NOPERM, like a
+// Redis whose token may not use the command or the key. f gets the command's
+// name and arguments as the client sent them, but not the commands that a
+// script calls. Its calls do not overlap. DenyFunc(nil) ends it.
 func (s *Server) DenyFunc(f func(command []string) bool) {
 	s.alone("denying", func() error { s.deny = f; return nil })
 }

@@ -16,7 +16,7 @@ func TestInjectFunc(t *testing.T) {
 		}
 		return Fault{}
 	})
-	s.Inject(InternalError(BeforeExec)) // goes first, and is not asked about
+	s.Inject(InternalError(BeforeExec)) // comes first, without a call of the function
 	var statuses []int
 	for _, c := range []call{
 		{body: `["get","a"]`},

@@ -11,7 +11,7 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest/internal/database"
 )
 
-// panicking is a database whose engine panics at a PING, with its lock held.
+// panicking is a database whose engine panics at PING, with its lock held.
 type panicking struct {
 	database.DB
 	broken database.Lost
@@ -43,8 +43,8 @@ func (p *panicking) Broken() error {
 	return p.broken
 }
 
-// TestLostDatabase checks what a server does when its engine has panicked: it
-// answers 500 from then on, and fails the test that owns it, once.
+// TestLostDatabase checks a server whose engine has panicked. It answers 500
+// from then on, and fails its test once.
 func TestLostDatabase(t *testing.T) {
 	fake := faketest.Run(func(tb testing.TB) {
 		s := NewServer(tb)
@@ -72,7 +72,8 @@ func TestLostDatabase(t *testing.T) {
 	}
 }
 
-// TestHarmlessCommands runs what once made the engine panic with its lock held.
+// TestHarmlessCommands runs commands that could make the engine panic with its
+// lock held.
 func TestHarmlessCommands(t *testing.T) {
 	s := NewServer(t)
 	for _, line := range []string{
@@ -93,7 +94,7 @@ func TestHarmlessCommands(t *testing.T) {
 	}
 }
 
-// stuck is a database whose PING does not end, whatever interrupts it.
+// stuck is a database whose PING does not end, even if interrupted.
 type stuck struct {
 	database.DB
 	release chan struct{}

@@ -69,7 +69,7 @@ func WithAddr(addr string) Option { return func(c *config) { c.addr = addr } }
 
 // WithListener serves on l, which the server closes. WithAddr then has no
 // effect. If l belongs to a network in memory, a server with the default
-// database runs in a bubble of testing/synctest.
+// database can run in a bubble of testing/synctest.
 func WithListener(l net.Listener) Option { return func(c *config) { c.listener = l } }
 
 // WithToken sets the token that allows every command; the default is random. An
@@ -96,23 +96,24 @@ func WithMaxRequest(n int64) Option { return func(c *config) { c.maxRequest = n 
 // bytes, 0 or more; the default is 104857600 (100 MB). The server checks it
 // before the command allocates anything.
 //
-// With WithRedis the limit does not hold for the commands that a script calls.
-// The Redis runs the script as a whole, and its own limit would meet every
-// other client too. An APPEND in a transaction is then measured with the string
-// as it was before the transaction. To test what happens at the limit, use the
-// database in memory, which has neither gap.
+// With WithRedis the limit does not apply to commands that a script calls: the
+// Redis runs the script as a whole, and its own limit would affect every other
+// client too. An APPEND in a transaction is measured with the string as it was
+// before the transaction. To test the limit, use the database in memory, which
+// has neither gap.
 func WithMaxRecord(n int64) Option { return func(c *config) { c.maxRecord = n } }
 
-// WithTimeout sets how long a command may run, and how long it may wait for the
-// commands before it. It must be above 0; the default is 30 seconds. The server
-// answers a command that takes longer with a 5xx status: it may have run.
+// WithTimeout sets how long a command may run, and how long it may wait for
+// those before it. It must be above 0; the default is 30 seconds. The server
+// answers a command that takes longer with a 5xx status, since the command may
+// have run.
 func WithTimeout(d time.Duration) Option { return func(c *config) { c.timeout = d } }
 
-// WithFloatNumbers reads JSON numbers as float64 and makes arguments of them as
-// Go prints them. Some servers by others do so: 1000000 becomes 1e+06, which a
-// command refuses or, worse, stores. The option reveals a client that sends
-// numbers. Without it, as in the service, the argument is the number's own
-// text.
+// WithFloatNumbers reads JSON numbers as float64 and passes them on as Go
+// prints them. Some other servers do this, turning 1000000 into 1e+06, which a
+// command refuses or, worse, stores. Use it to find clients that send numbers
+// instead of strings. Without it, as in the service, the argument is the
+// number's own text.
 func WithFloatNumbers() Option { return func(c *config) { c.floatNumbers = true } }
 
 // WithTLS serves https with a certificate made for this server, which is valid

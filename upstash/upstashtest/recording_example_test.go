@@ -11,7 +11,7 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
-// An Example has no testing.TB: faketest.Run lends it one. A test has its t.
+// faketest.Run lends this Example a testing.TB. A test has its t.
 
 func ExampleReplay() {
 	faketest.Run(func(t testing.TB) {
@@ -39,8 +39,8 @@ func ExampleReplay() {
 	// 1 <nil>
 }
 
-// A request that is not what was recorded fails the test, as does one that was
-// recorded and is not made.
+// A request that was not recorded fails the test, and so does a recorded
+// request that is not made.
 func ExampleReplay_difference() {
 	test := faketest.Run(func(t testing.TB) {
 		client := upstashtest.Replay(t, "testdata/counter.json")
@@ -123,8 +123,8 @@ func ExampleRecord() {
 	// }
 }
 
-// One test makes its recording, with UPBLOOM_RECORD=1 and the variables of a
-// database, and runs from it otherwise.
+// With UPBLOOM_RECORD=1 and the variables of a database, the test makes its
+// recording. Otherwise it runs from it.
 func ExampleRecorded() {
 	test := faketest.Run(func(t testing.TB) {
 		client := upstashtest.Recorded(t, "testdata/counter.json")

@@ -13,7 +13,7 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
-// The code before the tests is a Lambda function as it could be in a package of
+// The code before the tests is a Lambda function, which could be a package of
 // its own. With github.com/aws/aws-lambda-go the event would be an
 // events.SQSEvent, and main would call lambda.Start(handler.Handle).
 
@@ -55,8 +55,9 @@ func (h *webhookHandler) Handle(ctx context.Context, event webhookEvent) (int, e
 // webhookRecording is what TestWebhookRecordingIsCurrent records.
 const webhookRecording = "testdata/webhooks.json"
 
-// The usual test: it runs from the recording, without a database. With
-// UPBLOOM_RECORD=1 and the variables of a database it makes the recording anew.
+// A usual test runs from the recording, without a database. With
+// UPBLOOM_RECORD=1 and the variables of a database it makes the recording
+// again.
 func TestWebhookHandler(t *testing.T) {
 	client := upstashtest.Recorded(t, webhookRecording)
 	testWebhookHandler(t, client)
@@ -78,7 +79,7 @@ func testWebhookHandler(t testing.TB, client *upstash.Client) {
 		wantNew int
 	}{
 		{webhookEvent{[]string{"evt_1", "evt_2"}}, 2},
-		{webhookEvent{[]string{"evt_2", "evt_3"}}, 1}, // evt_2 comes a second time
+		{webhookEvent{[]string{"evt_2", "evt_3"}}, 1}, // evt_2 for the second time
 	} {
 		n, err := h.Handle(ctx, step.event)
 		if err != nil || n != step.wantNew {
@@ -91,8 +92,8 @@ func testWebhookHandler(t testing.TB, client *upstash.Client) {
 }
 
 // TestWebhookRecordingIsCurrent records from the embedded server and compares
-// the file with the committed one. So recordings are stable, and this server
-// still answers as it did when the file was made.
+// the file with the committed one. Recordings are therefore stable, and this
+// server still answers as it did when the file was made.
 func TestWebhookRecordingIsCurrent(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "new", "webhooks.json")
 	recorded := t.Run("record", func(t *testing.T) {

@@ -20,10 +20,10 @@ import (
 // For each attempt the file holds the method, path and body of the request, and
 // the status, body, Content-Type and Retry-After of the answer, or that there
 // was no answer. It holds no token, no host, no date and no other header. If a
-// body contains the token or the host, in plain or in JSON, base64 or the escapes
-// of a URL, the test fails and nothing is written. The file is replaced as a
-// whole, or not at all.
-// Keys and items are in the file as they were sent: record with made-up data.
+// body contains the token or the host, in plain or in JSON, base64 or URL
+// escapes, the test fails and nothing is written. The file is replaced as a
+// whole, or not at all. Keys and items are in the file as they were sent, so
+// record with made-up data.
 //
 // The same requests and answers make the same file. Requests that overlap in
 // time are written in the order in which they began, which may differ between
@@ -39,7 +39,7 @@ func Record(tb testing.TB, file, url, token string, opts ...upstash.Option) *ups
 }
 
 // Recorded is Replay. If the environment has UPBLOOM_RECORD=1, it is Record
-// with the database of upstash.FromEnv. So one test both makes its file and
+// with the database of upstash.FromEnv. The same test then makes its file and
 // runs from it:
 //
 //	UPBLOOM_RECORD=1 go test -run TestWebhook .

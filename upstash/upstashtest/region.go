@@ -27,16 +27,16 @@ type Region struct {
 }
 
 // WithRegions makes the database a global one. The server's URL is near the
-// primary, and each region has a URL of its own. It needs the database in
-// memory.
+// primary, and each region has its own URL. It needs the database in memory.
 //
-// A region answers a request if none of its commands is a write. The primary
-// answers if one is: a BITFIELD counts as a write even if it only reads. The
-// primary also answers if the request's upstash-sync-token names a state that
-// the region has not reached. The token of an answer names a state at least as
-// new as that of the request. A script that
-// writes runs once more in each region: if it draws random numbers, it leaves
-// other data there.
+// A region answers a request that contains no write. All other requests go to
+// the primary. A BITFIELD counts as a write even if it only reads. The primary
+// also answers if the request's upstash-sync-token names a state that the
+// region has not reached. The token of an answer names a state at least as new
+// as that of the request.
+//
+// A script that writes runs again in every region. If it uses random numbers,
+// the regions differ from the primary.
 func WithRegions(regions ...Region) Option {
 	return func(c *config) { c.regions = append(c.regions, regions...) }
 }
@@ -45,7 +45,7 @@ func WithRegions(regions ...Region) Option {
 type region struct {
 	Region
 	replica
-	url string // for its clients; "" if they use the server's own
+	url string // of the region; "" for the one near the server's own URL
 }
 
 func (s *Server) openRegions(regions []Region) error {
@@ -116,11 +116,10 @@ func (s *Server) RegionClient(name string, opts ...upstash.Option) *upstash.Clie
 	return s.client(s.RegionURL(name), s.Token, opts)
 }
 
-// SetReplicaLag puts a region near the clients of the server's own URL. The
-// region stays this number of writes behind the primary; with math.MaxInt it
-// applies no write until CatchUp. 0, the default, removes the region.
-// WithRegions says what a region answers. With WithRedis, SetReplicaLag ends
-// the test.
+// SetReplicaLag puts a region near the clients of the server's own URL. It
+// stays this number of writes behind the primary. With math.MaxInt it applies
+// no write until CatchUp. 0, the default, removes the region. WithRegions says
+// what a region answers. With WithRedis, SetReplicaLag ends the test.
 func (s *Server) SetReplicaLag(writes int) {
 	s.alone("making a replica", func() error {
 		last := len(s.regions) - 1
@@ -139,7 +138,7 @@ func (s *Server) SetReplicaLag(writes int) {
 	})
 }
 
-// CatchUp has each region apply the writes that it lacks.
+// CatchUp makes each region apply all writes of the primary.
 func (s *Server) CatchUp() {
 	s.alone("catching up", func() error {
 		for _, r := range s.regions {
@@ -149,9 +148,9 @@ func (s *Server) CatchUp() {
 	})
 }
 
-// choose returns the database that answers a request, and the state of that
-// database. r is the region in which the request arrived, seen the state that
-// its sync token names.
+// choose returns the database that answers a request, and its state. r is the
+// region at which the request arrived, and seen the state that its sync token
+// names.
 func (s *Server) choose(r *region, b wire.Batch, seen uint64) (database.DB, uint64) {
 	if r == nil || seen > r.state || slices.ContainsFunc(b.Cmds, s.db.Table().IsWrite) {
 		return s.db, s.state

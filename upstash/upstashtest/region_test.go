@@ -9,7 +9,7 @@ import (
 	"github.com/upbloom/upbloom/upstash"
 )
 
-// in sends a command to a region with a sync token. It returns the answer and
+// in sends a command with a sync token to a region, and returns the answer and
 // the new token.
 func in(t *testing.T, s *Server, region, body, token string) (answer, newToken string) {
 	t.Helper()
@@ -24,7 +24,7 @@ func in(t *testing.T, s *Server, region, body, token string) (answer, newToken s
 func TestRegions(t *testing.T) {
 	s := NewServer(t, WithRegions(Region{Name: "near"}, Region{Name: "far", Lag: 1},
 		Region{Name: "frozen", Lag: math.MaxInt}))
-	_, _ = in(t, s, "far", `["SET","k","1"]`, "") // wherever it arrives, the primary runs it
+	_, _ = in(t, s, "far", `["SET","k","1"]`, "") // the primary runs it, wherever it arrives
 	_, token := in(t, s, "near", `["SET","k","2"]`, "")
 	for region, want := range map[string]string{"near": `"2"`, "far": `"1"`, "frozen": "null"} {
 		want = `{"result":` + want + `}`
@@ -51,8 +51,7 @@ func TestRegions(t *testing.T) {
 	}
 }
 
-// TestRegionLatency checks that an answer of the primary takes longer, and that
-// other answers do not.
+// TestRegionLatency checks that only the primary's answers take longer.
 func TestRegionLatency(t *testing.T) {
 	const latency = 20 * time.Millisecond
 	s := NewServer(t, WithRegions(
@@ -109,8 +108,8 @@ func TestRedisHasNoRegions(t *testing.T) {
 	}
 }
 
-// TestBilled checks the counts of what the service bills: a write once for each
-// copy, and a script and each command that it calls.
+// TestBilled checks what the service bills: a write once for each copy, a
+// script, and each command that it calls.
 func TestBilled(t *testing.T) {
 	t.Run("memory", func(t *testing.T) { testBilled(t, NewServer(t)) })
 	t.Run("regions", func(t *testing.T) {

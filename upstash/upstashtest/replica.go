@@ -43,13 +43,13 @@ func (s *Server) noteWrite(cmd []string) {
 }
 
 // A sync token is the number of writes that a database has applied, as 16
-// hexadecimal digits. So tokens, compared as strings, are in the order of their
+// hexadecimal digits. Compared as strings, tokens have the order of their
 // states. To clients a token is opaque.
 
 func formatToken(state uint64) string { return fmt.Sprintf("%016x", state) }
 
-// parseToken returns the state that a token names. It returns 0 for an empty or
-// a garbled token, so that a client which garbles its token reads stale data.
+// parseToken returns the state that a token names. For an empty or garbled
+// token it returns 0. A client that garbles its token then reads stale data.
 func parseToken(token string) uint64 {
 	if len(token) != 16 {
 		return 0

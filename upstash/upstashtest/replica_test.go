@@ -83,7 +83,7 @@ func TestReplicaAnswersReadsOnly(t *testing.T) {
 }
 
 // TestReplicaStartsAsACopy has keys of several types before there is a region.
-// The region has them too, and FastForward and FlushAll reach it.
+// The region has them too, and FastForward and FlushAll affect it.
 func TestReplicaStartsAsACopy(t *testing.T) {
 	s := filled(t)
 	if _, err := s.Exec("EXPIRE", "s", "3600"); err != nil {

@@ -68,7 +68,7 @@ func (s *Server) reply(w http.ResponseWriter, r *http.Request, q request, f Faul
 		s.write(w, a)
 	case kindLateExec:
 		s.lateExec(w, q, f.wait)
-	default: // of a fault that changes the replies, execute has done so
+	default: // other faults are in the replies already: see execute
 		s.write(w, a)
 	}
 }
@@ -95,7 +95,7 @@ func (s *Server) pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// answerAll returns the answer in which each command fails with the same text.
+// answerAll returns an answer in which each command fails with text.
 func answerAll(e wire.Encoding, b wire.Batch, text string) answer {
 	a := answer{status: http.StatusOK, contentType: e.ContentType()}
 	if b.Form == wire.Command {
@@ -109,8 +109,8 @@ func answerAll(e wire.Encoding, b wire.Batch, text string) answer {
 	return a
 }
 
-// cut announces the whole length and hangs up before the end, so that the
-// client can notice.
+// cut announces the whole length and hangs up before the end. The client can
+// then notice.
 func (s *Server) cut(w http.ResponseWriter, a answer, n int64) {
 	body := a.body.Bytes()
 	s.writeHeader(w, a, int64(len(body)))
@@ -119,9 +119,9 @@ func (s *Server) cut(w http.ResponseWriter, a answer, n int64) {
 	panic(http.ErrAbortHandler)
 }
 
-// huge sends in chunks, so that the client itself has to count the bytes. It
-// holds 64 KiB in memory, however long the body is, and stops when the client
-// hangs up.
+// huge sends in chunks, and the client has to count the bytes itself. It holds
+// 64 KiB in memory, however long the body is, and stops when the client hangs
+// up.
 func (s *Server) huge(w http.ResponseWriter, r *http.Request, a answer, n int64) {
 	w.Header().Set("Content-Type", wire.TypeJSON)
 	w.Header().Set(wire.HeaderSyncToken, a.syncToken)
@@ -141,7 +141,7 @@ func (s *Server) huge(w http.ResponseWriter, r *http.Request, a answer, n int64)
 	}
 }
 
-// trickle sends each byte by itself.
+// trickle sends each byte alone.
 func (s *Server) trickle(w http.ResponseWriter, r *http.Request, a answer, pause time.Duration) {
 	body := a.body.Bytes()
 	s.writeHeader(w, a, int64(len(body)))

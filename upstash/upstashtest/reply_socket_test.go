@@ -53,15 +53,15 @@ func send(t *testing.T, s *Server, conn io.Writer, body string, length int) {
 
 const incrN = `["INCR","n"]`
 
-// TestTwiceArrivesAtOnce reads the socket once for both answers. Over TLS the
-// second one then waits in the TLS layer, so that a client can see it neither
-// in its own buffer nor at the socket.
+// TestTwiceArrivesAtOnce reads both answers from the socket at once. Over TLS
+// the second one then waits in the TLS layer. A client sees it neither in its
+// own buffer nor at the socket.
 func TestTwiceArrivesAtOnce(t *testing.T) {
 	for _, opts := range [][]Option{nil, {WithTLS()}} {
 		s := NewServer(t, opts...)
 		s.Inject(Fault{}, Twice(0))
 		socket, conn := dial(t, s)
-		send(t, s, conn, incrN, len(incrN)) // its answer comes after the last of the handshake
+		send(t, s, conn, incrN, len(incrN)) // its answer follows the rest of the handshake
 		if _, err := conn.Read(make([]byte, 64<<10)); err != nil {
 			t.Fatal(err)
 		}

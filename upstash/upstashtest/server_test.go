@@ -135,7 +135,7 @@ func TestExecAfterClose(t *testing.T) {
 }
 
 // TestCutRequestIsNotExecuted hangs up in the middle of a body. What has
-// arrived is a valid command, but not the one that was meant.
+// arrived is a valid command, but not the intended one.
 func TestCutRequestIsNotExecuted(t *testing.T) {
 	s := NewServer(t)
 	conn, err := net.Dial("tcp", strings.TrimPrefix(s.URL, "http://"))
@@ -157,7 +157,7 @@ func TestCutRequestIsNotExecuted(t *testing.T) {
 }
 
 // TestLostRedis loses the reply to a command. The answer is a 500, because the
-// command may have run, and the next command gets its answer.
+// command may have run. The next command gets its own answer.
 func TestLostRedis(t *testing.T) {
 	for _, c := range []call{
 		{body: `["INCR","n"]`},
@@ -177,8 +177,8 @@ func TestLostRedis(t *testing.T) {
 	}
 }
 
-// cutter is a proxy in front of a Redis. It closes a connection when a certain
-// word comes over it.
+// cutter is a proxy in front of a Redis. It closes a connection on which a
+// certain word is sent.
 type cutter struct {
 	addr  string
 	cut   atomic.Value  // the word, or ""
@@ -225,7 +225,7 @@ func (c *cutter) serve(front net.Conn, redis string) {
 		}
 		word := c.cut.Load().(string)
 		if word != "" && bytes.Contains(buf[:n], []byte(word)) {
-			_ = front.Close() // the reply is not to come through
+			_ = front.Close() // the reply must not arrive
 			_, _ = back.Write(buf[:n])
 			break
 		}
@@ -237,8 +237,8 @@ func (c *cutter) serve(front net.Conn, redis string) {
 	<-done
 }
 
-// TestRestartedRedis kills an idle connection, as a restart of Redis does. The
-// next command runs nevertheless.
+// TestRestartedRedis kills an idle connection, like a restart of Redis. The
+// next command still runs.
 func TestRestartedRedis(t *testing.T) {
 	addr := testenv.Redis(t)
 	s := NewServer(t, WithRedis(addr))
@@ -256,7 +256,8 @@ func TestRestartedRedis(t *testing.T) {
 	}
 }
 
-// TestTransactionOverLimit fails the one command that is too large.
+// TestTransactionOverLimit checks that only the command that is too large
+// fails.
 func TestTransactionOverLimit(t *testing.T) {
 	const tooLarge = `{"error":"` + string(database.ErrRecordTooLarge) + `"}`
 	s := NewServer(t, WithMaxRecord(10))

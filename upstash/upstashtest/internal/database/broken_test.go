@@ -6,8 +6,9 @@ import (
 	"time"
 )
 
-// TestPanicLosesTheDatabase has the engine panic with its lock held, alone and
-// in a script that would catch an error. Nothing may then wait for the lock.
+// TestPanicLosesTheDatabase makes the engine panic with its lock held, both
+// directly and in a script that catches errors. Nothing may then wait for the
+// lock.
 func TestPanicLosesTheDatabase(t *testing.T) {
 	echo, had := native["ECHO"]
 	native["ECHO"] = func(d *Memory, _ []string) Reply {

@@ -7,10 +7,10 @@ import (
 	"pgregory.net/rapid"
 )
 
-// The keys of the drawn commands: "list" is a list and never a string.
+// The keys of the drawn commands. "list" is always a list.
 var genKey = rapid.SampledFrom([]string{"a", "a", "a", "b", "none", "list"})
 
-// genIndex draws byte and bit indexes, and arguments that are none.
+// genIndex draws byte and bit indexes, some of them malformed.
 var genIndex = rapid.OneOf(
 	rapid.Custom(func(t *rapid.T) string { return strconv.Itoa(rapid.IntRange(-40, 40).Draw(t, "index")) }),
 	rapid.SampledFrom([]string{
@@ -18,7 +18,7 @@ var genIndex = rapid.OneOf(
 	}),
 )
 
-// genSmall draws offsets that don't make long strings.
+// genSmall draws offsets that do not make long strings.
 var genSmall = rapid.OneOf(
 	rapid.Custom(func(t *rapid.T) string { return strconv.Itoa(rapid.IntRange(-2, 40).Draw(t, "at")) }),
 	rapid.SampledFrom([]string{"x", "", "4294967296", "9223372036854775807"}),
@@ -38,8 +38,8 @@ var genData = rapid.Custom(func(t *rapid.T) string {
 	return string(rapid.SliceOfN(rapid.Byte(), 0, 12).Draw(t, "data"))
 })
 
-// genFlags draws no GT or LT that could succeed: here two times may be too
-// close to compare. TestExpireComparesTimes has them.
+// genFlags draws no GT or LT that could succeed, because two times here may be
+// too close to compare. TestExpireComparesTimes tests those.
 var genFlags = rapid.SampledFrom([][]string{
 	{}, {"NX"}, {"XX"}, {"nx", "xx"}, {"gt", "LT"}, {"NX", "gt"}, {"x"}, {"XX", "x"},
 })
@@ -65,7 +65,7 @@ var genSetOptions = rapid.SampledFrom([][]string{
 	{"EXAT", "-1"},
 })
 
-// pick draws one of the words.
+// pick draws one of words.
 func pick(t *rapid.T, words ...string) string { return rapid.SampledFrom(words).Draw(t, "word") }
 
 // some draws up to n arguments.
@@ -128,8 +128,8 @@ func (p pair) sameState(tb rapid.TB) {
 	}
 }
 
-// expires returns the time to live in minutes, rounded. Any two drawn times
-// differ in that, and it does not depend on how fast the test runs.
+// expires returns the time to live, rounded to minutes. Any two drawn times
+// differ in minutes, and the speed of the test does not matter.
 func (p pair) expires(db DB, key string) int64 {
 	ms, _ := db.Do([]string{"PTTL", key}).(int64)
 	if ms < 0 {
@@ -138,8 +138,7 @@ func (p pair) expires(db DB, key string) int64 {
 	return min((ms+30_000)/60_000, 100_000_000) // ours ends after 292 years
 }
 
-// TestStringsDifferential compares the other commands that filters use with
-// those of Redis.
+// TestStringsDifferential compares the other commands of filters with Redis.
 func TestStringsDifferential(t *testing.T) {
 	t.Parallel()
 	p := newPair(t)
@@ -153,7 +152,7 @@ func TestStringsDifferential(t *testing.T) {
 	})
 }
 
-// TestExpireComparesTimes compares GT and LT with those of Redis.
+// TestExpireComparesTimes compares GT and LT with Redis.
 func TestExpireComparesTimes(t *testing.T) {
 	p := newPair(t)
 	p.same(t, "SET", "a", "v")
@@ -174,7 +173,7 @@ func TestExpireComparesTimes(t *testing.T) {
 	}
 }
 
-// TestMultiDifferential compares transactions with those of Redis.
+// TestMultiDifferential compares transactions with Redis.
 func TestMultiDifferential(t *testing.T) {
 	t.Parallel()
 	p := newPair(t)

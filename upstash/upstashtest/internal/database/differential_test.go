@@ -45,8 +45,8 @@ func (p pair) flush(tb rapid.TB) {
 	}
 }
 
-// checkMany checks a property on a thousand random sequences, with -short on a
-// fifth of them.
+// checkMany checks a property on a thousand random sequences, or on a fifth of
+// them with -short.
 func checkMany(t *testing.T, property func(*rapid.T)) {
 	t.Helper()
 	rounds := 10 // of -rapid.checks, 100 by default
@@ -154,8 +154,8 @@ func genField(t *rapid.T) []string {
 	return args
 }
 
-// TestBitfieldDifferential compares BITFIELD with that of Redis: the replies,
-// including error texts, and the bytes of the key afterwards.
+// TestBitfieldDifferential compares BITFIELD with Redis: the replies, including
+// error texts, and the bytes of the key afterwards.
 func TestBitfieldDifferential(t *testing.T) {
 	t.Parallel()
 	p := newPair(t)
@@ -193,7 +193,7 @@ func genValidField(t *rapid.T) []string {
 }
 
 // TestBitfieldValidDifferential is TestBitfieldDifferential without malformed
-// arguments, so that long commands run to their end.
+// arguments. Long commands then run to their end.
 func TestBitfieldValidDifferential(t *testing.T) {
 	t.Parallel()
 	p := newPair(t)

@@ -23,7 +23,7 @@ func TestLikeRedis(t *testing.T) {
 		"SCAN 0",
 	} {
 		args := strings.Fields(line)
-		if args[0] == "TTL" { // in minutes: the second one asked is older
+		if args[0] == "TTL" { // in minutes, because the second answer comes later
 			if ours, redis := minutes(p.mem.Do(args)), minutes(p.red.Do(args)); ours != redis {
 				t.Errorf("%s: ours %v, redis %v", line, ours, redis)
 			}
@@ -41,7 +41,7 @@ func TestLikeRedis(t *testing.T) {
 	p.same(t, "GET", "b")
 }
 
-// minutes rounds the answer to a TTL. What is below zero stays as it is.
+// minutes rounds the answer to a TTL. Negative answers stay.
 func minutes(seconds Reply) Reply {
 	if n, ok := seconds.(int64); ok && n >= 0 {
 		return (n + 30) / 60
@@ -49,7 +49,7 @@ func minutes(seconds Reply) Reply {
 	return seconds
 }
 
-// TestMoments sets moments at which a key expires, and reads them.
+// TestMoments sets and reads the moments at which a key expires.
 func TestMoments(t *testing.T) {
 	p := newPair(t)
 	p.same(t, "EXPIRETIME", "a")
@@ -92,7 +92,7 @@ func TestLikeTheService(t *testing.T) {
 }
 
 // TestRedisTable checks the commands of a real Redis. Those that the database
-// in memory lacks pass too. Those that cannot work over REST, and those for
+// in memory lacks are accepted. Those that cannot work over REST, and those for
 // operators, are refused.
 func TestRedisTable(t *testing.T) {
 	p := newPair(t)
@@ -137,7 +137,7 @@ func TestRedisTable(t *testing.T) {
 		theirs, ok := p.red.table[name]
 		switch name {
 		case "HEXPIRE", "HPERSIST", "HPTTL", "HTTL", "HSETEX":
-			continue // newer than this Redis may be
+			continue // this Redis may be older than the command
 		}
 		if !ok || ours.arity != theirs.arity {
 			t.Errorf("%s: arity %d, in Redis %d", name, ours.arity, theirs.arity)

@@ -8,8 +8,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestBoundedScripts runs scripts that would take all memory or the whole
-// stack, which ends a Go process.
+// TestBoundedScripts runs scripts that would use all memory or the whole stack.
+// In Go that ends the process.
 func TestBoundedScripts(t *testing.T) {
 	db, err := OpenMemory(testLimits)
 	if err != nil {
@@ -55,8 +55,8 @@ func TestBoundedScripts(t *testing.T) {
 	}
 }
 
-// TestEndlessScriptsEnd runs scripts that would not end for years, and catch
-// the error that tells them to.
+// TestEndlessScriptsEnd runs scripts that would take years and catch the error
+// that should end them.
 func TestEndlessScriptsEnd(t *testing.T) {
 	const backtracks = `string.find(string.rep('a',3000),string.rep('a-',40)..'b')`
 	for _, script := range []string{

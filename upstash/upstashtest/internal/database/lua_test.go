@@ -74,7 +74,7 @@ func TestScriptsLikeRedis(t *testing.T) {
 }
 
 // TestKeyLocking runs scripts with the flag that only the service knows. The
-// sum of such a script is that of the text that was sent.
+// sum of such a script is that of the text as sent.
 func TestKeyLocking(t *testing.T) {
 	p := newPair(t)
 	for _, script := range []string{
@@ -120,8 +120,8 @@ func TestKeyLocking(t *testing.T) {
 	}
 }
 
-// TestNoKeyExpiresInAScript asks for a key again after a loop that takes longer
-// than the key has to live.
+// TestNoKeyExpiresInAScript asks for a key again after a loop that outlasts its
+// time to live.
 func TestNoKeyExpiresInAScript(t *testing.T) {
 	p := newPair(t)
 	const script = `local before = redis.call('EXISTS', KEYS[1])
@@ -136,7 +136,8 @@ return {before, redis.call('EXISTS', KEYS[1])}`
 	}
 }
 
-// TestCalledCommandsAreCounted has both databases count what scripts call.
+// TestCalledCommandsAreCounted checks how both databases count what scripts
+// call.
 func TestCalledCommandsAreCounted(t *testing.T) {
 	p := newPair(t)
 	for _, step := range []struct {

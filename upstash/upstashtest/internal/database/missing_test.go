@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// missingBegins is the line of doc.go before the list of missing commands.
+// missingBegins is the line of doc.go above the list of missing commands.
 const missingBegins = "// These commands of Redis 7.0 are missing there:\n//\n"
 
 // TestMissingCommandsAreListed compares the list in doc.go of upstashtest with
@@ -46,7 +46,7 @@ func TestMissingCommandsAreListed(t *testing.T) {
 	list, _, _ := strings.Cut(rest, "//\n")
 	want := wrapped(missing)
 	if !found || list != want {
-		t.Errorf("doc.go has the list\n%s\nand it should be\n%s", list, want)
+		t.Errorf("doc.go has the list\n%s\nwant\n%s", list, want)
 	}
 }
 

@@ -17,8 +17,8 @@ var (
 	seed     = flag.Uint64("database.seed", 1, "the seed of the random commands")
 )
 
-// words are the arguments of random commands, beside keys and numbers: options
-// of all commands, and texts that are hard to read.
+// words are arguments of random commands besides keys and numbers: options of
+// all commands, and texts that are hard to parse.
 var words = strings.Fields(`
 	AGGREGATE ALPHA ANY ASC AFTER BEFORE BIT BLOCK BY BYBOX BYLEX BYRADIUS BYSCORE BYTE CH CHANGES
 	CONSUMERS COUNT CREATE CREATECONSUMER DELCONSUMER DESC DESTROY ENTRIESREAD EX EXAT FIELDS FLUSH FORCE
@@ -46,8 +46,8 @@ var filling = []string{
 }
 
 // forms are commands whose options have an order. K stands for a key, N for a
-// number, W for a word, and K+, N+ and W+ for a few, SUM
-// for the name of a script.
+// number, W for a word, K+, N+ and W+ for a few of them, SUM for the name of a
+// script.
 var forms = strings.Split(strings.TrimSpace(`
 BITFIELD K OVERFLOW W INCRBY W N N GET W N
 BITOP AND K K+
@@ -137,8 +137,8 @@ type drawn struct {
 func (r drawn) key() string             { return "k" + strconv.Itoa(r.IntN(15)) }
 func (r drawn) of(list []string) string { return list[r.IntN(len(list))] }
 
-// command draws a command: one half by its form, the other with any arguments
-// that agree in number.
+// command draws a command: half of them by a form, half with any arguments in
+// the right number.
 func (r drawn) command() []string {
 	if r.IntN(2) == 0 {
 		return r.formed(r.of(forms))
@@ -162,7 +162,7 @@ func (r drawn) command() []string {
 	return args
 }
 
-// formed fills in a form, and leaves out its end now and then.
+// formed fills in a form. Now and then it leaves out the end.
 func (r drawn) formed(form string) (args []string) {
 	for _, word := range strings.Fields(form) {
 		name, many := strings.CutSuffix(word, "+")
@@ -196,7 +196,7 @@ func (r drawn) formed(form string) (args []string) {
 }
 
 // TestRandomCommands runs commands of every kind, with good and with bad
-// arguments. None may make the engine panic, and none may run for ever.
+// arguments. None may make the engine panic or run for ever.
 func TestRandomCommands(t *testing.T) {
 	r := drawn{rand.New(rand.NewPCG(*seed, 0)), slices.Sorted(maps.Keys(inMemory))}
 	limits := Limits{MaxRecord: 1 << 20, Timeout: time.Minute}
@@ -226,7 +226,7 @@ func TestRandomCommands(t *testing.T) {
 	}
 	for _, name := range r.names {
 		if !answered[name] && *commands >= 2_000_000 {
-			t.Errorf("none of the commands %s succeeded: they test nothing", name)
+			t.Errorf("no command %s succeeded, so they test nothing", name)
 		}
 	}
 }

@@ -15,8 +15,8 @@ import (
 )
 
 // TestBirthNumbersAreReplayed makes filters in all ways. A replay draws other
-// birth numbers, and its client sees its own in the answers. Two recordings
-// make the same file.
+// birth numbers, and its client sees those in the answers. Two recordings make
+// the same file.
 func TestBirthNumbersAreReplayed(t *testing.T) {
 	server := upstashtest.NewServer(t)
 	steps := func(c *upstash.Client) string {
@@ -42,7 +42,7 @@ func TestBirthNumbersAreReplayed(t *testing.T) {
 }
 
 // TestOtherNumbersMustBeEqual changes numbers that only look like birth
-// numbers, and uses two birth numbers in place of one.
+// numbers, and uses two birth numbers instead of one.
 func TestOtherNumbersMustBeEqual(t *testing.T) {
 	const header, birth = "4787273627347463", "6674581760340884"
 	add := func(key, header, birth string) upstash.Command {

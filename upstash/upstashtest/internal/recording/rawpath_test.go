@@ -14,9 +14,9 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest/internal/recording"
 )
 
-// TestRawCommandsAreToldApart replays one raw command in place of another. They
-// differ in the path alone, which holds all arguments but the last. The path of
-// the database's URL is no part of that.
+// TestRawCommandsAreToldApart replays one raw command in place of another. Only
+// their paths differ, which hold all arguments but the last. The path of the
+// database's URL is not part of them.
 func TestRawCommandsAreToldApart(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = io.WriteString(w, `{"result":"OK"}`)

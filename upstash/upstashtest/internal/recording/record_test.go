@@ -23,8 +23,8 @@ import (
 var noPause = upstash.WithBackoff(0, 0)
 
 // recordThenReplay runs f against the server while recording, and then against
-// the recording. f returns what it saw, which must be the same both times. It
-// returns the file.
+// the recording. f returns what it saw, which must be the same both times.
+// recordThenReplay returns the file.
 func recordThenReplay(t *testing.T, url, token string, f func(c *upstash.Client) string) []byte {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "recording.json")
@@ -43,7 +43,7 @@ func recordThenReplay(t *testing.T, url, token string, f func(c *upstash.Client)
 	return data
 }
 
-// everyForm sends a command of each form and returns all that came back.
+// everyForm sends a command in each form and returns all answers.
 func everyForm(t *testing.T, c *upstash.Client) string {
 	t.Helper()
 	var seen []string
@@ -105,8 +105,8 @@ func TestRecordEveryForm(t *testing.T) {
 	}
 }
 
-// TestRecordPartsOfABatch has a batch in several requests. They overlap in
-// time, so that a replay may make them in another order.
+// TestRecordPartsOfABatch has a batch in several requests. They overlap, and a
+// replay may send them in another order.
 func TestRecordPartsOfABatch(t *testing.T) {
 	server := upstashtest.NewServer(t)
 	items := make([]string, 400)
@@ -140,7 +140,7 @@ func TestRecordRetries(t *testing.T) {
 	}
 }
 
-// recordThenReplayFaults makes a call to a server that answers the fifth
+// recordThenReplayFaults makes a call to a server that answers only the fifth
 // attempt.
 func recordThenReplayFaults(t *testing.T) []byte {
 	t.Helper()

@@ -103,8 +103,7 @@ func FuzzDifference(f *testing.F) {
 	})
 }
 
-// TestParseRecordingIgnoresLayout has white space in bodies, which makes no
-// difference.
+// TestParseRecordingIgnoresLayout: white space in bodies makes no difference.
 func TestParseRecordingIgnoresLayout(t *testing.T) {
 	rec, err := parseRecording([]byte(`{"version": 1, "exchanges": [{
 		"request": {"method": "POST", "path": "/", "body": [
@@ -124,7 +123,7 @@ func TestParseRecordingIgnoresLayout(t *testing.T) {
 }
 
 // TestBindOnlyEqualRequests compares a request with a recorded one of the same
-// shape whose drawn numbers stand in another order. That must not bind them.
+// shape, but with the drawn numbers in another order. That must not bind them.
 func TestBindOnlyEqualRequests(t *testing.T) {
 	request := func(args string) recordedRequest {
 		body := []byte(`["EVAL","return 1","0",` + args + `]`)

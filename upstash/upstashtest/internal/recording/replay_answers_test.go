@@ -106,7 +106,7 @@ func TestReplayOfRetries(t *testing.T) {
 }
 
 // TestReplayOfRetryAfter has an answer whose Retry-After is longer than a call
-// may wait. The call ends, and its error has the Retry-After.
+// may wait. The call ends with an error that has the Retry-After.
 func TestReplayOfRetryAfter(t *testing.T) {
 	c := recording.Replay(t, exchangesOf(t, `{"request": {"method": "POST", "path": "/", "body": ["GET", "a"]},
 		"response": {"status": 429, "retryAfter": "3600", "body": {"error": "ERR quota"}}}`))
@@ -117,8 +117,8 @@ func TestReplayOfRetryAfter(t *testing.T) {
 	}
 }
 
-// TestReplayAfterTheEnd uses the client after the end of its test. It returns
-// an error and does not touch the test, which would panic.
+// TestReplayAfterTheEnd uses the client after its test ended. The client
+// returns an error and does not touch the test, which would panic.
 func TestReplayAfterTheEnd(t *testing.T) {
 	var c *upstash.Client
 	faketest.Run(func(tb testing.TB) { c = recording.Replay(tb, exchangesOf(t)) }).WantFailures(t)

@@ -14,7 +14,7 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest/internal/recording"
 )
 
-// exchangesOf writes a file of exchanges, which are given in JSON.
+// exchangesOf writes a file of exchanges, given as JSON.
 func exchangesOf(t *testing.T, exchanges ...string) string {
 	t.Helper()
 	return writeFile(t, `{"version": 1, "exchanges": [`+strings.Join(exchanges, ",\n")+`]}`)
@@ -45,7 +45,8 @@ const (
 		"response": {"status": 200, "body": {"result": [0, 0]}}}`
 )
 
-// setRaw is as RawCmd sends it: all but the last argument are in the path.
+// setRaw is a SET as RawCmd sends it, with all but the last argument in the
+// path.
 const setRaw = `{"request": {"method": "POST", "path": "/set/a", "text": "x"},
 		"response": {"status": 200, "body": {"result": "OK"}}}`
 
@@ -211,9 +212,9 @@ func one(cmd upstash.Command) func(context.Context, *upstash.Client) error {
 	}
 }
 
-// refused checks the error for a request that is not in the recording. It is an
-// answer of the server, so that the client does not try again, and does not
-// show the arguments.
+// refused checks the error of a request that is not in the recording. It is an
+// answer of the server, so the client does not retry, and it does not show the
+// arguments.
 func refused[T any](_ T, err error) error {
 	var server *upstash.Error
 	if !errors.As(err, &server) || server.StatusCode != 400 || !upstash.SafeToRetry(err) ||
