@@ -162,7 +162,7 @@ func (s *sender) roundTrip(ctx context.Context, x *call) ending {
 		limit = 0
 	}
 	if s.within != nil {
-		err := s.within.roundTripWithin(ctx, limit, &x.req, &x.resp)
+		err := s.within.roundTripWithin(ctx, x.sent, limit, &x.req, &x.resp)
 		if err == nil {
 			return ending{}
 		}
@@ -183,7 +183,7 @@ func (s *sender) roundTrip(ctx context.Context, x *call) ending {
 
 // A limiter is a transport that itself watches the limit of an attempt.
 type limiter interface {
-	roundTripWithin(ctx context.Context, limit time.Duration, req *Request, resp *Response) error
+	roundTripWithin(ctx context.Context, now time.Time, limit time.Duration, req *Request, resp *Response) error
 }
 
 // networkEnding is the ending of an attempt without a whole answer. If the

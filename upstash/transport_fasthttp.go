@@ -44,20 +44,20 @@ func (t *fasthttpTransport) Close() error {
 // RoundTrip sends req over an idle connection, after a check that it is alive,
 // or a new one.
 func (t *fasthttpTransport) RoundTrip(ctx context.Context, req *Request, resp *Response) error {
-	return t.roundTripWithin(ctx, 0, req, resp)
+	return t.roundTripWithin(ctx, time.Now(), 0, req, resp)
 }
 
-// roundTripWithin is RoundTrip with a limit, 0 for none. The connection itself
-// watches the limit: a context for it would cost four allocations and a timer. It
-// needs one only to wait for a connection.
-func (t *fasthttpTransport) roundTripWithin(ctx context.Context, limit time.Duration,
+// roundTripWithin is RoundTrip with a limit from now on, 0 for none. The
+// connection itself watches the limit: a context for it would cost four
+// allocations and a timer. It needs one only to wait for a connection.
+func (t *fasthttpTransport) roundTripWithin(ctx context.Context, now time.Time, limit time.Duration,
 	req *Request, resp *Response,
 ) error {
 	var deadline time.Time
 	if limit > 0 {
-		deadline = time.Now().Add(limit)
+		deadline = now.Add(limit)
 	}
-	c, err := t.connection(ctx, deadline)
+	c, err := t.connection(ctx, now, deadline)
 	if err != nil {
 		return NotSent(err)
 	}
@@ -77,8 +77,8 @@ func (t *fasthttpTransport) roundTripWithin(ctx context.Context, limit time.Dura
 }
 
 // connection returns a connection whose reads and writes end at the deadline.
-func (t *fasthttpTransport) connection(ctx context.Context, deadline time.Time) (*conn.Conn, error) {
-	if c := t.pool.Idle(deadline); c != nil {
+func (t *fasthttpTransport) connection(ctx context.Context, now, deadline time.Time) (*conn.Conn, error) {
+	if c := t.pool.Idle(now, deadline); c != nil {
 		return c, nil
 	}
 	if !deadline.IsZero() {
@@ -88,7 +88,7 @@ func (t *fasthttpTransport) connection(ctx context.Context, deadline time.Time) 
 	}
 	c, err := t.pool.Get(ctx)
 	if err == nil {
-		c.Limit(deadline)
+		c.Limit(time.Now(), deadline)
 	}
 	return c, err
 }

@@ -28,7 +28,6 @@ type Conn struct {
 	tls       []*records // below each layer of TLS
 	socket    *socket    // the lowest
 	readErr   error
-	limited   bool
 	idleSince time.Time
 	one       [1]byte // what clean reads into
 	bounded   bool    // by Bound
@@ -44,7 +43,7 @@ const (
 func New(open net.Conn) *Conn {
 	s := newSocket(open)
 	c := &Conn{top: s, socket: s, KeepAlive: true}
-	c.Interrupt = func() { _ = s.SetDeadline(past) }
+	c.Interrupt = s.interrupt
 	c.R = bufio.NewReaderSize(c, ReadBuffer)
 	c.W = bufio.NewWriterSize(c, writeBuffer)
 	return c
@@ -74,20 +73,12 @@ func (c *Conn) Write(p []byte) (int, error) { return c.top.Write(p) }
 // may hide it.
 func (c *Conn) ReadError() error { return c.readErr }
 
-// Limit makes reads and writes fail from the deadline on. The zero time takes the
-// last limit back.
-func (c *Conn) Limit(deadline time.Time) {
-	if deadline.IsZero() && !c.limited {
-		return
-	}
-	c.limited = !deadline.IsZero()
-	_ = c.socket.SetDeadline(deadline)
-}
+// Limit makes reads and writes fail from the deadline on, or never if it is zero.
+// No other call may use the connection meanwhile.
+func (c *Conn) Limit(now, deadline time.Time) { c.socket.setLimit(now, deadline) }
 
 // InterruptWrites makes a write that blocks, and all later ones, fail.
-func (c *Conn) InterruptWrites() { _ = c.socket.SetWriteDeadline(past) }
-
-var past = time.Unix(1, 0)
+func (c *Conn) InterruptWrites() { c.socket.interruptWrites() }
 
 // maxSilence is how long what was written may wait for the peer's system to say
 // that it came: time for four repetitions of a packet. The system answers at once,

@@ -41,7 +41,7 @@ func (p *Pool) Get(ctx context.Context) (*Conn, error) {
 	}
 	// If there is no idle connection, then fewer than the limit are open,
 	// because this caller has a slot.
-	if c := p.alive(time.Time{}); c != nil {
+	if c := p.alive(time.Now(), time.Time{}); c != nil {
 		return c, nil
 	}
 	c, err := p.dial(ctx)
@@ -53,14 +53,14 @@ func (p *Pool) Get(ctx context.Context) (*Conn, error) {
 
 // Idle is Get for a caller who does not wait: it returns nil if no connection is
 // idle or all are in use. Reads and writes of the connection end at the deadline,
-// unless that is zero.
-func (p *Pool) Idle(deadline time.Time) *Conn {
+// unless that is zero. The caller has just read the clock, and says now.
+func (p *Pool) Idle(now, deadline time.Time) *Conn {
 	select {
 	case p.slots <- struct{}{}:
 	default:
 		return nil
 	}
-	c := p.alive(deadline)
+	c := p.alive(now, deadline)
 	if c == nil {
 		<-p.slots
 	}
@@ -69,11 +69,10 @@ func (p *Pool) Idle(deadline time.Time) *Conn {
 
 // alive returns an idle connection that was found alive just now, or nil. Its
 // limit is set first, because an old one would make the look fail.
-func (p *Pool) alive(deadline time.Time) *Conn {
-	now := time.Now()
+func (p *Pool) alive(now, deadline time.Time) *Conn {
 	for c := p.pop(); c != nil; c = p.pop() {
 		if !c.expired(now) {
-			if c.Limit(deadline); c.clean() {
+			if c.Limit(now, deadline); c.clean() {
 				return c
 			}
 		}
