@@ -22,6 +22,8 @@ type plan struct {
 	Hashes         int     `json:"hashes"`
 	Bytes          uint64  `json:"bytes"`
 	BitsAnItem     float64 `json:"bitsAnItem"`
+	AddCommands    int     `json:"addCommands"`
+	ExistsCommands int     `json:"existsCommands"`
 	RateHalf       float64 `json:"rateAtHalf"`
 	RateFull       float64 `json:"rateAtCapacity"`
 	RateTwice      float64 `json:"rateAtTwice"`
@@ -67,7 +69,8 @@ func (a *app) calcCommand() *cli.Command {
 				return err
 			}
 			p := planOf(cfg, g)
-			if p.Month, err = monthOf(c, p.Bytes, 1); err != nil {
+			p.AddCommands = addCommands(c, 1)
+			if p.Month, err = monthOf(c, p.Bytes, p.AddCommands); err != nil {
 				return err
 			}
 			return a.print(p, p.text(g))
@@ -81,7 +84,7 @@ func planOf(cfg bloom.Config, g bloom.Geometry) plan {
 		Items: n, Rate: cfg.FPRate, Scheme: g.Scheme.String(), Bits: g.Bits, Hashes: g.Hashes, Bytes: size,
 		BitsAnItem: float64(g.Bits) / float64(n), RateHalf: g.FalsePositiveRate(n / 2),
 		RateFull: g.FalsePositiveRate(n), RateTwice: g.FalsePositiveRate(2 * n),
-		RateFive: g.FalsePositiveRate(5 * n),
+		RateFive: g.FalsePositiveRate(5 * n), AddCommands: 1, ExistsCommands: 1,
 		// One for each part of 1 MiB, the script, and one that removes the
 		// parts.
 		RequestsToLoad: int((size+1<<20-1)>>20) + 1,
@@ -100,9 +103,10 @@ func (p plan) text(g bloom.Geometry) string {
 	fmt.Fprintf(&b, "  half full      %s at %s\n", human.OneIn(p.RateHalf), human.Count(p.Items/2))
 	fmt.Fprintf(&b, "  over-filled    %s at %s, %s at %s\n", human.OneIn(p.RateTwice), human.Count(2*p.Items),
 		human.OneIn(p.RateFive), human.Count(5*p.Items))
-	fmt.Fprintf(&b, "Exists, Add      1 command each: %d reads, %d writes in it\n", reads, writes)
+	fmt.Fprintf(&b, "Exists           1 command, %d reads in it\n", reads)
+	fmt.Fprintf(&b, "Add              %s, %d writes in it\n", commands(p.AddCommands), writes)
 	fmt.Fprintf(&b, "Load of all      %d requests", p.RequestsToLoad)
-	if p.Bytes > 100<<20 {
+	if p.Bytes > longestRecord {
 		fmt.Fprintf(&b, "\nplan             a record above 100 MB needs one of the larger plans")
 	}
 	if p.Month != nil {

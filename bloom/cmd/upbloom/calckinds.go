@@ -40,9 +40,12 @@ func cells(g bloom.Geometry) uint64 { return g.Bytes(bloom.LayoutHeaded) - heade
 // headerBytes is the length of a header.
 const headerBytes = 24
 
-// mostBytes is where a scalable filter ends to grow, unless its program says
-// otherwise.
-const mostBytes = 100_000_000
+// longestRecord is what most plans allow. A scalable filter ends to grow there,
+// unless its program says otherwise.
+const longestRecord = 100_000_000
+
+// commands writes what an Add is billed as.
+func commands(n int) string { return counted(uint64(n), "command") }
 
 // kindPlanOf works out the plan for a kind that a flag chooses.
 func kindPlanOf(c *cli.Command, kind string) (kindPlan, error) {
@@ -80,6 +83,7 @@ func kindPlanOf(c *cli.Command, kind string) (kindPlan, error) {
 	if kind == "scalable" {
 		p.Layers = grow(max(cfg.Capacity, 1000), p.part)
 	}
+	p.AddCommands = addCommands(c, p.AddCommands)
 	p.BitsAnItem = 8 * float64(p.Bytes) / float64(p.Items)
 	p.Month, err = monthOf(c, p.Bytes, p.AddCommands)
 	if c.IsSet("mirror") {
@@ -95,7 +99,7 @@ func grow(items uint64, first bloom.Geometry) (list []grown) {
 	at := grown{Bytes: headerBytes}
 	for range 5 {
 		at.Items, at.Bytes = at.Items+items, at.Bytes+cells(layer)
-		if len(list) > 0 && at.Bytes > mostBytes {
+		if len(list) > 0 && at.Bytes > longestRecord {
 			break
 		}
 		list = append(list, at)
@@ -122,7 +126,8 @@ func (p kindPlan) text() string {
 	fmt.Fprintf(&b, "false positives  %s at %s items\n", human.OneIn(p.Rate), human.Count(p.Items))
 	switch p.Kind {
 	case windowKind:
-		b.WriteString("Exists, Add      1 command each; a few more for each pane's turn")
+		fmt.Fprintf(&b, "Exists           1 command\nAdd              %s; a few more for each pane's turn",
+			commands(p.AddCommands))
 	case cuckooKind:
 		b.WriteString("Exists           1 command\n" +
 			"Add, Remove      3 commands each, one item or 500; more when it is nearly full")
@@ -130,9 +135,10 @@ func (p kindPlan) text() string {
 		b.WriteString("Exists           1 command, a batch one for each shard that has an item of it\n" +
 			"Add              3 commands, a batch 3 for each shard")
 	default:
-		b.WriteString("Exists, Add      1 command each; an Add now and then looks whether it must grow")
+		fmt.Fprintf(&b, "Exists           1 command\nAdd              %s; now and then it looks whether it must"+
+			" grow", commands(p.AddCommands))
 	}
-	if p.Kind != shardedKind && p.Bytes > 100<<20 {
+	if p.Kind != shardedKind && p.Bytes > longestRecord {
 		b.WriteString("\nplan             a record above 100 MB needs one of the larger plans")
 	}
 	if p.Month != nil {

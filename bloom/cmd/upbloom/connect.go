@@ -186,7 +186,7 @@ func (a *app) arguments(c *cli.Command, least, most int) ([]string, error) {
 	a.command = c.Name
 	args := c.Args().Slice()
 	if len(args) < least || most >= 0 && len(args) > most {
-		return nil, usagef("usage: %s [flags]%s; %[1]s --help explains them", c.FullName(),
+		return nil, usagef("usage: %s [options]%s; %[1]s --help explains them", c.FullName(),
 			strings.TrimRight(" "+c.ArgsUsage, " "))
 	}
 	if least > 0 {

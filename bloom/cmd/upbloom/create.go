@@ -27,7 +27,7 @@ func (a *app) createCommand() *cli.Command {
 		Description: "Makes the filter with its whole string and its TTL. A filter of the same kind and\n" +
 			"size that is there stays as it is. It is a plain filter, or what one of --window,\n" +
 			"--scalable, --cuckoo and --shards says. All shards are in this database.",
-		Flags: slices.Concat(sizeFlags(), kindFlags()),
+		Flags: slices.Concat(sizeFlags("for `N` items, e.g. 5M"), kindFlags()),
 		Action: func(ctx context.Context, c *cli.Command) error {
 			args, err := a.arguments(c, 1, 1)
 			if err != nil {
@@ -86,15 +86,15 @@ var sizeOf = map[string]string{
 // kindFlags are the flags that choose the kind of a filter to make.
 func kindFlags() []cli.Flag {
 	return []cli.Flag{
-		lifetimeFlag("make a window, which finds an item for `SPAN`, e.g. 24h, and forgets it later",
+		lifetimeFlag("a window, which finds an item for `SPAN`, e.g. 24h, and forgets it later",
 			"window"),
 		&cli.IntFlag{Name: "panes", Usage: "cut the window's span into `N` panes, 1 to 4", HideDefault: true},
 		&cli.BoolFlag{
 			Name: "expire-idle", Usage: "let the window expire once all that is in it is forgotten",
 		},
-		&cli.BoolFlag{Name: "scalable", Usage: "make a filter that grows, up to 341 times --items"},
-		&cli.BoolFlag{Name: "cuckoo", Usage: "make a filter from which programs can remove items"},
-		&cli.IntFlag{Name: "shards", Usage: "make a filter of `N` strings, 1 to 256", HideDefault: true},
+		&cli.BoolFlag{Name: "scalable", Usage: "a filter that grows, up to 341 times --items"},
+		&cli.BoolFlag{Name: "cuckoo", Usage: "a filter from which programs can remove items"},
+		&cli.IntFlag{Name: "shards", Usage: "a filter of `N` strings, 1 to 256", HideDefault: true},
 	}
 }
 

@@ -55,7 +55,7 @@ func (a *app) addCommand() *cli.Command {
 			"--items the filter must be there, of any kind. More than 1,000 lines of standard\n" +
 			"input that would fill it too far are refused, as by load. A cuckoo filter stores one\n" +
 			"more copy of an item that was seen, and refuses by itself when it is full.",
-		Flags: slices.Concat(sizeFlags(), fillFlags()),
+		Flags: slices.Concat(sizeFlags(makeIfMissing), fillFlags()),
 		Action: func(ctx context.Context, c *cli.Command) error {
 			return a.each(ctx, c, adds)
 		},

@@ -22,13 +22,13 @@ var otherKinds = []struct {
 		"window", "window",
 		[]string{"--window", "24h", "--panes", "2"},
 		"window           panes of 12h0m2s",
-		"blocked  -      -     -", false,
+		"blocked  -      -     -                never", false,
 	},
 	{
 		"scalable", "scalable filter",
 		[]string{"--scalable"},
 		"layers           1 of 5",
-		"blocked  -      -     -", true,
+		"blocked  -      -     -                never", true,
 	},
 	{
 		"cuckoo", "cuckoo filter",

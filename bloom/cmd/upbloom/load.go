@@ -24,7 +24,7 @@ func (a *app) loadCommand() *cli.Command {
 			"It refuses an input without items, and one that would put the filter over its\n" +
 			"size: over --items, else over ten times the false positive rate that it was made\n" +
 			"for.",
-		Flags: slices.Concat(sizeFlags(), fillFlags(), []cli.Flag{allowEmpty("load an input without items")}),
+		Flags: slices.Concat(sizeFlags(makeIfMissing), fillFlags(), []cli.Flag{allowEmpty("load an input without items")}),
 		Action: func(ctx context.Context, c *cli.Command) error {
 			f, l, n, err := a.withItems(ctx, c)
 			if err != nil {
@@ -103,10 +103,11 @@ func (a *app) replaceCommand() *cli.Command {
 			"To rebuild a filter in another size without an error for those who use it, do not\n" +
 			"replace it: create a filter at a second key, have all writers add to both, load\n" +
 			"the items into the new one, have readers and then writers use that one alone, and\n" +
-			"remove the old one. The example RebuildInAnotherSize of package bloom does so.\n" +
+			"remove the old one. The example RebuildInAnotherSize of package bloom does so, in\n" +
+			"bloom/example_rebuild_test.go.\n" +
 			"With --items of another size and --yes, replace changes the size at once, and\n" +
 			"programs that use the old size get errors from then on.",
-		Flags: slices.Concat(sizeFlags(), fillFlags(), []cli.Flag{
+		Flags: slices.Concat(sizeFlags(makeIfMissing), fillFlags(), []cli.Flag{
 			allowEmpty("remove all items if the input has none"),
 			countFlag("refuse an input of fewer than `N` items", "min-items"),
 			lifetimeFlag("let the filter expire after `TIME` from now, e.g. 7d", "renew-ttl"),
@@ -163,9 +164,10 @@ func (a *app) replace(ctx context.Context, c *cli.Command) error {
 func (a *app) mayReplace(c *cli.Command, l *bloom.Local, n uint64, before *bloom.Stats) error {
 	yes := c.Bool("yes")
 	if err := sameSize(before, l.Geometry()); err != nil && !yes {
-		return usagef("%s is %v, and would become %v: programs that use the old size get errors from"+
-			" then on\n--yes replaces it all the same; upbloom replace --help says how to do it without"+
-			" errors.", printable(a.key), before.Geometry, l.Geometry())
+		return usagef("%s is %v, and would become %v, for %s items at %s: programs that use the old size"+
+			" get errors from then on\n--yes replaces it all the same; upbloom replace --help says how to"+
+			" do it without errors.", printable(a.key), before.Geometry, l.Geometry(),
+			human.Count(countOf(c, "items")), human.OneIn(rateOf(c, "rate")))
 	}
 	least := countOf(c, "min-items")
 	distinct := l.Stats().Items

@@ -22,7 +22,8 @@ func (a *app) lsCommand() *cli.Command {
 		Description: "PATTERN is that of SCAN, e.g. 'seen:*'. It reads the header of every string key\n" +
 			"that matches, and counts the cells of those that are filters, about 1 ms a\n" +
 			"megabyte. A filter that cannot be read has a line that says why. Each shard of a\n" +
-			"sharded filter has a line. A - means that upbloom info knows more.",
+			"sharded filter has a line. A - means that upbloom info\n" +
+			"knows more.",
 		Action: func(ctx context.Context, c *cli.Command) error {
 			args, err := a.arguments(c, 0, 1)
 			if err != nil {

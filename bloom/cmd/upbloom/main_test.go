@@ -128,9 +128,9 @@ func TestExitStatuses(t *testing.T) {
 		args   []string
 	}{
 		{2, "no command", []string{"nope"}},
-		{2, "usage: upbloom info [flags] KEY; upbloom info --help explains them\n", []string{"info"}},
-		{2, "usage: upbloom check [flags] KEY ITEM...", []string{"check", "key"}},
-		{2, "usage: upbloom calc [flags]; upbloom", []string{"calc", "5"}},
+		{2, "usage: upbloom info [options] KEY; upbloom info --help explains them\n", []string{"info"}},
+		{2, "usage: upbloom check [options] KEY ITEM...", []string{"check", "key"}},
+		{2, "usage: upbloom calc [options]; upbloom", []string{"calc", "5"}},
 		{2, "--items", []string{"calc"}},
 		{2, "upbloom: --rate is 2: it must be", []string{"calc", "-n", "5", "-p", "2"}},
 		{2, "upbloom: --rate is 2: it must be", []string{"add", "-n", "5", "-p", "2", "key", "a"}},

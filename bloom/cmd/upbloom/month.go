@@ -20,8 +20,8 @@ type month struct {
 
 func usageFlags() []cli.Flag {
 	return []cli.Flag{
-		countFlag("`N` Adds a day, in all filters together", "adds"),
-		countFlag("`N` look-ups a day, in all filters together", "lookups"),
+		countFlag("`N` Adds a day, in all filters together; a request of AddAll is one", "adds"),
+		countFlag("`N` look-ups a day, in all filters together; a request of ExistsAll is one", "lookups"),
 		&cli.BoolFlag{Name: "monthly", Usage: "--adds and --lookups are those of 30 days"},
 		&cli.BoolFlag{Name: "must-exist", Usage: "with MustExist, an Add is billed as three commands"},
 		countFlag("`N` such filters; the default is 1", "filters"),
@@ -31,12 +31,20 @@ func usageFlags() []cli.Flag {
 	}
 }
 
+// addCommands returns what an Add is billed as: n, and three with --must-exist.
+func addCommands(c *cli.Command, n int) int {
+	if c.Bool("must-exist") {
+		return 3
+	}
+	return n
+}
+
 // monthOf works out a month of filters that are so long, nil if no flag asks for
-// one. An Add is billed as addCommands.
-func monthOf(c *cli.Command, bytes uint64, addCommands int) (*month, error) {
+// one. An Add is billed as adds commands.
+func monthOf(c *cli.Command, bytes uint64, adds int) (*month, error) {
 	asked := false
 	for _, name := range []string{
-		"adds", "lookups", "monthly", "must-exist", "filters", "mirror", "price", "processes",
+		"adds", "lookups", "monthly", "filters", "mirror", "price", "processes",
 	} {
 		asked = asked || c.IsSet(name)
 	}
@@ -58,12 +66,9 @@ func monthOf(c *cli.Command, bytes uint64, addCommands int) (*month, error) {
 	if c.Bool("monthly") {
 		days = billing.DaysAMonth
 	}
-	if c.Bool("must-exist") {
-		addCommands = 3
-	}
 	m := &month{Month: billing.Use{
 		Bytes: bytes, Filters: countOf(c, "filters"),
-		Adds:     float64(addCommands) * float64(countOf(c, "adds")) / days,
+		Adds:     float64(adds) * float64(countOf(c, "adds")) / days,
 		Lookups:  float64(countOf(c, "lookups")) / days,
 		MaxStale: stale, Copies: countOf(c, "processes"),
 	}.Month()}

@@ -52,7 +52,7 @@ func fileArg(args []string) string {
 
 func (a *app) saveCommand() *cli.Command {
 	return &cli.Command{
-		Name: "save", Usage: "download a filter into a file",
+		Name: "save", Usage: "download a plain filter into a file",
 		ArgsUsage:   "KEY FILE (or - for standard output)",
 		Description: "A file that is no saved filter is not overwritten. The file holds no TTL.",
 		Flags:       []cli.Flag{&cli.BoolFlag{Name: "force", Usage: "overwrite whatever FILE is"}},

@@ -89,7 +89,7 @@ func stateOf(key string, s bloom.Stats) state {
 func ttl(d time.Duration) string {
 	switch {
 	case d <= 0:
-		return "-"
+		return "never"
 	case d < time.Minute:
 		return d.Round(time.Second).String()
 	case d.Round(time.Hour) < 48*time.Hour:

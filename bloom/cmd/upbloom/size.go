@@ -8,11 +8,14 @@ import (
 	"github.com/upbloom/upbloom/bloom"
 )
 
+// makeIfMissing is what --items does for a command that needs a filter.
+const makeIfMissing = "make the filter if it is missing, for `N` items, e.g. 5M"
+
 // sizeFlags are the flags that describe a filter to be made. The first is
-// --items, and the others have an effect only with it.
-func sizeFlags() []cli.Flag {
+// --items, with its usage, and the others have an effect only with it.
+func sizeFlags(items string) []cli.Flag {
 	return []cli.Flag{
-		countFlag("make the filter if it is missing, for `N` items, e.g. 5M", "items", "n"),
+		countFlag(items, "items", "n"),
 		rateFlag("false positive rate of a filter to make, `P`, e.g. 1% or 1/1000", "rate", 0.01, "p"),
 		lifetimeFlag("let a filter to make expire after `TIME`, e.g. 24h or 7d", "ttl"),
 		schemeFlag(),

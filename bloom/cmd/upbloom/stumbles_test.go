@@ -35,3 +35,25 @@ func TestStumbles(t *testing.T) {
 		t.Error("the filter was changed")
 	}
 }
+
+// What a flag says, the rest of the answer says too.
+func TestSaysWhatWasMeant(t *testing.T) {
+	sh := newShell(t)
+	sh.want(0, "Add              3 commands, 4 writes", "", "calc", "--items", "1M", "--must-exist")
+	sh.want(0, "Add              3 commands; a few more", "",
+		"calc", "--items", "1M", "--must-exist", "--window", "1d")
+	var p plan
+	decode(t, sh.want(0, "", "", "--json", "calc", "--items", "1M", "--must-exist"), &p)
+	if p.AddCommands != 3 || p.ExistsCommands != 1 {
+		t.Errorf("calc: %d commands an Add, %d an Exists", p.AddCommands, p.ExistsCommands)
+	}
+	// 100 MB is the limit of a record, not 100 MiB.
+	sh.want(0, "plan             a record above 100 MB", "", "calc", "--items", "76M")
+
+	sh.want(0, "", "a\n", "load", "--items", "1k", "--rate", "1/1000", "key")
+	sh.want(2, "k=4, blocked, for 5,000 items at 1 in 100: programs that use", "a\n",
+		"replace", "--items", "5k", "key")
+	sh.want(0, "in a billion  never", "", "ls", "key")
+	sh.want(0, "", "", "ttl", "key", "7d")
+	sh.want(0, "in a billion  7d", "", "ls", "key")
+}
