@@ -96,7 +96,9 @@ type Config struct {
 	// Capacity of 200 before 1.6 times, however many handles add. A batch
 	// counts as one write: from a Capacity of 10,000 on that makes no
 	// difference but for small batches (1.4 times), and in smaller filters the
-	// first call may come at twice Capacity or later.
+	// first call may come at twice Capacity or later. It is a warning and no
+	// limit: to stop at Capacity, count the items that were new, or ask
+	// [Filter.Cardinality] now and then.
 	//
 	// A look costs one command. For a Capacity of 200 there is at most one look
 	// in ten writes, from 10,000 on one in a hundred. If it finds the filter too

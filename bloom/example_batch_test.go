@@ -1,10 +1,14 @@
 package bloom_test
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log"
+	"strings"
+	"testing/iotest"
 
 	"github.com/upbloom/upbloom/bloom"
 	"github.com/upbloom/upbloom/upstash"
@@ -79,4 +83,37 @@ func ExampleBatchError() {
 	// Output:
 	// 3 done, to do: [/d /e /f]
 	// <nil>
+}
+
+// The lines of a file. If it cannot be read to its end, nothing is loaded.
+func ExampleFilter_Load() {
+	client, stop := database()
+	defer stop()
+	ctx, cancel := context.WithCancelCause(context.Background())
+	defer cancel(nil)
+
+	f, err := bloom.New(client, "customers", bloom.Config{Capacity: 1_000_000, FPRate: 0.01})
+	if err != nil {
+		log.Fatal(err)
+	}
+	load := func(file io.Reader) (bloom.LoadResult, error) {
+		return f.Load(ctx, func(yield func(string) bool) {
+			lines := bufio.NewScanner(file)
+			for lines.Scan() {
+				if !yield(lines.Text()) {
+					return
+				}
+			}
+			if err := lines.Err(); err != nil {
+				cancel(err)
+			}
+		})
+	}
+	result, err := load(strings.NewReader("ann\nben\nann\n"))
+	fmt.Println(result.Items, result.Created, err)
+	result, err = load(iotest.ErrReader(io.ErrUnexpectedEOF))
+	fmt.Println(result.NewBits, errors.Is(err, io.ErrUnexpectedEOF), upstash.SafeToRetry(err))
+	// Output:
+	// 3 true <nil>
+	// 0 true true
 }

@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/upbloom/upbloom/bloom"
 )
@@ -48,6 +49,10 @@ func Example_redisBloomBF() {
 	}
 	result, err := loaded.Restore(ctx, &file)
 	fmt.Println("LOADCHUNK", result.Created, err)
+	is, err := f.Expire(ctx, time.Hour)
+	fmt.Println("EXPIRE", is, err)
+	was, err := f.Delete(ctx)
+	fmt.Println("DEL", was, err)
 	// Output:
 	// RESERVE true <nil>
 	// ADD true <nil>
@@ -58,6 +63,8 @@ func Example_redisBloomBF() {
 	// INFO 2 of 1000 <nil>
 	// SCANDUMP true <nil>
 	// LOADCHUNK true <nil>
+	// EXPIRE true <nil>
+	// DEL true <nil>
 }
 
 // BF.INSERT with and without NOCREATE, and BF.RESERVE with EXPANSION.

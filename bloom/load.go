@@ -126,6 +126,9 @@ var ErrLoadLost = errors.New("bloom: a part of the upload was gone before it cou
 // [Config.MustExist] a missing filter is [ErrNotFound]. Load holds the filter's
 // string in memory once.
 //
+// Load takes a sequence that ends early for a whole one. If reading the items may
+// fail, cancel the context then, as the example does: nothing is loaded.
+//
 // Load does not refuse items beyond the capacity: see
 // [LoadResult.OverCapacity]. It calls [Config.WarnFill] then, whose Stats are
 // four commands more.
@@ -141,7 +144,7 @@ func (f *Filter) Load(ctx context.Context, items iter.Seq[string], opts ...MoveO
 		l.Add(item)
 		n++
 		if n%4096 == 0 && ctx.Err() != nil {
-			return LoadResult{}, &untouchedError{ctx.Err()}
+			return LoadResult{}, &untouchedError{ended(ctx)}
 		}
 	}
 	result, err := f.Merge(ctx, l, opts...)

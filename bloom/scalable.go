@@ -19,7 +19,7 @@ import (
 //
 // Use a [Filter] if the number of items is known within a factor of a few: it
 // asks for less. At 1 in 100 a full Scalable takes 13.9 bits an item instead of
-// 10.8, and a look-up reads 15 words instead of 2.
+// 10.7, and a look-up reads 15 words instead of 2.
 //
 // # Cost
 //

@@ -54,7 +54,7 @@ func (s *Sharded) load(ctx context.Context, shards []int, items iter.Seq[string]
 			n++
 		}
 		if read++; read%4096 == 0 && ctx.Err() != nil {
-			return LoadResult{}, untouched(ctx.Err())
+			return LoadResult{}, untouched(ended(ctx))
 		}
 	}
 	for i, l := range locals {

@@ -2,6 +2,7 @@ package bloom
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"strconv"
@@ -111,7 +112,17 @@ func (c *moveConfig) eachPart(ctx context.Context, size int,
 	if cause, ok := context.Cause(ctx).(*partError); ok {
 		return cause.err
 	}
-	return ctx.Err()
+	return ended(ctx)
+}
+
+// ended returns the error of a context and its cause, as package upstash does,
+// or nil if it has not ended.
+func ended(ctx context.Context) error {
+	err, cause := ctx.Err(), context.Cause(ctx)
+	if errors.Is(cause, err) {
+		return cause
+	}
+	return fmt.Errorf("%w: %w", err, cause)
 }
 
 // partError tells the error of a part from one of the caller's context.

@@ -92,7 +92,8 @@
 // # Faults
 //
 // Inject queues a Fault for each of the next requests. InjectFunc calls a
-// function that chooses the fault of each request. Fault.Executes reports
+// function that chooses the fault of each request, by its commands if need be: a
+// bloom.Window sends a TIME before its first write. Fault.Executes reports
 // whether the commands of a request with that fault run. A fault that takes a
 // When has both forms, because a client that loses its connection cannot know
 // whether its commands ran.

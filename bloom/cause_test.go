@@ -1,0 +1,51 @@
+package bloom
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/upbloom/upbloom/upstash"
+	"github.com/upbloom/upbloom/upstash/upstashtest"
+)
+
+// If the caller's context ends with a cause, the calls of many requests say why,
+// as those of one request do.
+func TestContextCause(t *testing.T) {
+	c := upstashtest.NewServer(t).Client()
+	f, err := New(c, "f", Config{Capacity: 1000, FPRate: 0.01})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := NewSharded([]*upstash.Client{c}, "s", ShardedConfig{Capacity: 1000, FPRate: 0.01, Shards: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.Create(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	reason := errors.New("the file broke off")
+	for _, n := range []int{1, 10_000} { // Load looks at its context now and then
+		ctx, cancel := context.WithCancelCause(t.Context())
+		items := func(yield func(string) bool) {
+			cancel(reason)
+			for i := range n {
+				if !yield(fmt.Sprint(i)) {
+					return
+				}
+			}
+		}
+		for name, call := range map[string]func() error{
+			"Load":         func() error { _, err := f.Load(ctx, items); return err },
+			"Sharded.Load": func() error { _, err := s.Load(ctx, items); return err },
+			"Snapshot":     func() error { _, err := f.Snapshot(ctx); return err },
+		} {
+			if err := call(); !errors.Is(err, reason) || !errors.Is(err, context.Canceled) {
+				t.Errorf("%s of %d items: %v", name, n, err)
+			} else if name != "Snapshot" && !upstash.SafeToRetry(err) {
+				t.Errorf("%s of %d items changed something: %v", name, n, err)
+			}
+		}
+	}
+}
