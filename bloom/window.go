@@ -24,8 +24,9 @@ import (
 // pane. An Add sets the item's bits in the pane of its epoch and reads the
 // others. When an epoch ends, the first Add of the next one clears the oldest
 // pane, a script of 5 or 6 billed commands and one more for each further MiB of a
-// pane. An item is forgotten at most Panes + 2 panes after its last Add: after 3
-// Spans with one pane, after 2 with two.
+// pane. After a pause it clears several panes, for one command each. An item is
+// forgotten at most Panes + 2 panes after its last Add: after 3 Spans with one
+// pane, after 2 with two.
 //
 // Epochs count by the server's clock, which a client learns by one TIME before
 // its first write (see [upstash.Client.ServerTime]) and every ten minutes. If
@@ -140,8 +141,9 @@ func (w *Window) AddAll(ctx context.Context, items []string) ([]bool, error) {
 // Exists reports whether the item was added in the last Span. True may also
 // mean that it was added a little before, or that it is a false positive. It is
 // one request and one billed command, and asks for the time if its client does
-// not know it and the answer depends on it. A missing window is [ErrNotFound],
-// unless [WindowConfig.ExpireIdle] is set.
+// not know it and the answer depends on it. If nobody has added for two epochs or
+// more, it clears the old panes as Add does, one request more. A missing window
+// is [ErrNotFound], unless [WindowConfig.ExpireIdle] is set.
 func (w *Window) Exists(ctx context.Context, item string) (bool, error) {
 	return w.exists(w.rec.label(ctx, "bloom.Window.Exists"), item, nil)
 }
