@@ -29,6 +29,7 @@ const (
 	Delete      Verb = "delete"
 	Persist     Verb = "persist"
 	SetTTL      Verb = "setttl" // Filter.Expire
+	Open        Verb = "open"   // a handle, by what the filter says of itself
 
 	Remove    Verb = "remove"
 	RemoveAll Verb = "removeall"
@@ -88,6 +89,10 @@ const (
 	// Lapse is an expiry that may have happened: see History.MayExpire.
 	Lapse Verb = "lapse"
 )
+
+// FromOutside reports whether a call that a client draws is made on the database
+// itself.
+func (c Call) FromOutside() bool { return c.Verb == Clear || c.Verb == HasTTL }
 
 // Call is one call of a client. It travels to other processes as JSON.
 type Call struct {

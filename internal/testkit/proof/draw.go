@@ -112,6 +112,13 @@ func DrawFilters(rng *rand.Rand, themes Theme) Filters {
 	return f
 }
 
+// drawRegion draws, now and then, a region that stays behind.
+func (f *Filters) drawRegion(rng *rand.Rand) {
+	if rng.IntN(4) == 0 {
+		f.Lag, f.Reads = true, bloom.Reads(rng.IntN(3))
+	}
+}
+
 // Draw draws calls of a client, one after the other without a rest: most often
 // one, or a Rename away and back, or an Add and a look-up of what was added, or
 // calls around a Mirror.

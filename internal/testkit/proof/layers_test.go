@@ -127,6 +127,14 @@ func TestCheckScalable(t *testing.T) {
 		{"none is missing, and was not deleted", false, []one{
 			call(1, 2, Add, told(isNew), a), call(5, 6, Cardinality, ended(Missing)),
 		}},
+		{"opened", true, []one{call(1, 2, Add, told(isNew), a), call(3, 4, Open, told())}},
+		{"opened, and there is none", false, []one{call(3, 4, Open, told())}},
+		{"it has no TTL yet", true, []one{
+			call(1, 2, Add, told(isNew), a), call(3, 4, SetTTL, told(true)), call(5, 6, HasTTL, told(false)),
+		}},
+		{"it has a TTL after Persist", false, []one{
+			call(1, 2, Add, told(isNew), a), call(3, 4, Persist, told(false)), call(5, 6, HasTTL, told(true)),
+		}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			checkOf(t, &Scalables{FPRate: 0.5, Layers: 3}, tt.right, tt.calls)
@@ -201,6 +209,25 @@ func TestCheckSharded(t *testing.T) {
 		{"made anew, and all was lost", true, []one{
 			created, call(3, 4, Add, told(isNew), a), shard(0, call(5, 6, Clear, told(true))),
 			call(7, 8, Create, told(made)),
+		}},
+		{"half made, and opened", false, []one{
+			call(1, 8, Create, opened()), call(2, 3, Exists, missing(1), b), call(4, 5, Open, told()),
+			call(6, 7, Exists, missing(1), b),
+		}},
+		{"made, and opened", true, []one{
+			call(1, 8, Create, opened()), call(2, 3, Exists, missing(1), b), call(4, 5, Open, told()),
+			call(6, 7, Exists, told(no), b),
+		}},
+		{"half deleted, and opened", false, []one{
+			created, call(3, 4, Delete, opened()), call(5, 6, Exists, missing(1), b), call(7, 8, Open, told()),
+		}},
+		{"half deleted while another made it, and opened", true, []one{
+			created, call(3, 10, Delete, opened()), call(4, 9, Create, opened()),
+			call(5, 6, Exists, missing(1), b), call(7, 8, Open, told()),
+		}},
+		{"evicted in part, and opened", true, []one{
+			created, shard(1, call(3, 4, Clear, told(true))), call(5, 6, Open, told()),
+			call(7, 8, Exists, missing(1), b),
 		}},
 		{"lost, and nothing was added", false, []one{call(1, 4, Create, opened()), call(5, 6, Create, missing(1))}},
 		{"lost, and items were added to a whole filter", false, []one{

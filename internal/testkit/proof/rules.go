@@ -79,8 +79,12 @@ func (s *splitter) earliest(c *called, p step) int64 {
 	// "yes" and its other data count.
 	past := s.of.Lag && (yes || p.end == mismatch)
 	switch p.verb {
-	case Exists, ExistsAll:
+	case Exists, ExistsAll, OtherExists:
 		if c.call.Verb != Refresh && (past || near && s.of.Reads == bloom.ReadsNearest) {
+			return 0
+		}
+	case Stats, Cardinality: // the nearest region answers
+		if s.of.Lag {
 			return 0
 		}
 	case MirrorExists, Crowd:

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"time"
 
@@ -25,6 +26,10 @@ type Scalables struct {
 	Second bool
 	// Churn says that filters that have grown are deleted often.
 	Churn bool
+	// Stays says that nothing removes the filter.
+	Stays bool
+	// Causes says that contexts end with the errors of other calls.
+	Causes bool
 }
 
 const (
@@ -39,12 +44,14 @@ const (
 func DrawScalables(rng *rand.Rand) *Scalables {
 	s := &Scalables{
 		FPRate: []float64{0.5, 0.05}[rng.IntN(2)], Layers: 1 + rng.IntN(4), Second: rng.IntN(3) == 0,
-		Churn: rng.IntN(6) == 0,
+		Churn: rng.IntN(4) == 0,
 	}
 	s.Plain.MustExist, s.Plain.MissingIsEmpty = rng.IntN(6) == 0, rng.IntN(8) == 0
 	if rng.IntN(2) == 0 {
 		s.Plain.TTL = time.Hour
 	}
+	s.Causes, s.Stays = rng.IntN(4) == 0, !s.Churn && rng.IntN(4) == 0
+	s.Plain.drawRegion(rng)
 	return s
 }
 
@@ -79,13 +86,14 @@ func (s *Scalables) offset(i int) uint64 {
 
 type scalableSession struct {
 	of           *Scalables
+	client       *upstash.Client
 	keys         [2]string
 	whole, parts [2]*bloom.Scalable // by key
 }
 
 // Open makes the handles of a process, whose client's observer must be Observe.
 func (s *Scalables) Open(clients []*upstash.Client, key string) (Handles, error) {
-	h := &scalableSession{of: s, keys: [2]string{key, secondKey(key)}}
+	h := &scalableSession{of: s, client: clients[0], keys: [2]string{key, secondKey(key)}}
 	for i, key := range h.keys {
 		cfg := s.Config()
 		var err error
@@ -139,6 +147,9 @@ func (s *scalableSession) call(ctx context.Context, c Call) (Result, error) {
 		f = s.parts[c.Key]
 	}
 	switch c.Verb {
+	case Open:
+		_, err := bloom.OpenScalable(ctx, s.client, s.keys[c.Key])
+		return none(err)
 	case Stats:
 		st, err := f.Stats(ctx)
 		return Result{Count: len(st.Layers)}, err
@@ -169,14 +180,23 @@ func moreName(n int) string { return "more-" + strconv.Itoa(n) }
 // churns is how many calls there are to one Delete of a filter that has grown.
 func (s *Scalables) churns() int {
 	if s.Churn {
-		return 3
+		return 2
 	}
 	return 20
 }
 
+// removal is the verb that removes the filter. If a Delete comes late, it may be
+// the reason for whatever is missing later.
+func (s *Scalables) removal() Verb {
+	if s.Churn {
+		return Clear
+	}
+	return Delete
+}
+
 var scalableVerbs = []Verb{
 	Create, Add, Add, Add, Add, Add, Add, Add, Add, AddAll, AddAll, AddAll, Exists, Exists, Exists, Exists,
-	Exists, ExistsAll, ExistsAll, Stats, Cardinality, Delete, Delete, Persist, SetTTL,
+	Exists, ExistsAll, ExistsAll, Stats, Cardinality, Delete, Delete, Persist, Persist, SetTTL, SetTTL, Open,
 }
 
 // Draw draws a call, or a Rename away and back.
@@ -184,17 +204,34 @@ func (s *Scalables) Draw(rng *rand.Rand) []Call {
 	if s.Layers > 1 && rng.IntN(s.churns()) == 0 {
 		// The handle knows of two layers when another deletes the filter.
 		more := []int{manyMore, bigMore}[rng.IntN(2)]
-		return []Call{
+		last := items(rng, 1)
+		calls := []Call{
 			{Verb: AddAll, Items: items(rng, 1), More: more},
-			{Verb: Delete, Parts: true},
+			{Verb: s.removal(), Parts: true},
 			{Verb: Add, Items: items(rng, 1)},
-			{Verb: []Verb{Persist, SetTTL, Delete}[rng.IntN(3)], Parts: true},
-			{Verb: Add, Items: items(rng, 1)},
+			{Verb: []Verb{Persist, SetTTL, s.removal()}[rng.IntN(3)], Parts: true},
+			{Verb: Add, Items: last},
+			{Verb: Rest, Wait: 30 * time.Millisecond}, // a script may run late
+			{Verb: Exists, Items: last},
+			{Verb: HasTTL},
 		}
+		if s.Stays {
+			return slices.DeleteFunc(calls, func(c Call) bool { return c.Verb == s.removal() })
+		}
+		return calls
 	}
 	c := Call{Verb: scalableVerbs[rng.IntN(len(scalableVerbs))], Parts: rng.IntN(4) == 0}
+	switch {
+	case c.Verb == Delete && s.Stays:
+		c.Verb = Create
+	case c.Verb == Delete:
+		c.Verb = s.removal()
+	}
 	if s.Second && rng.IntN(8) == 0 {
 		c.Verb = Rename
+	}
+	if s.Causes && rng.IntN(3) == 0 {
+		c.drawCause(rng)
 	}
 	if s.Second && rng.IntN(4) == 0 {
 		c.Key = 1
@@ -215,7 +252,7 @@ func (s *Scalables) Draw(rng *rand.Rand) []Call {
 		}
 	case Rename:
 		next := c
-		next.Key = 1 - c.Key
+		next.Key, next.Cause = 1-c.Key, 0
 		if rng.IntN(4) > 0 {
 			return []Call{c, next}
 		}
@@ -226,7 +263,14 @@ func (s *Scalables) Draw(rng *rand.Rand) []Call {
 // DrawOutside draws, with one call in six, a change that does not come from a
 // client of ours.
 func (s *Scalables) DrawOutside(rng *rand.Rand) (c Call, ok bool) {
-	c.Verb = []Verb{Fill, Fill, Fill, Fill, Expire, Clear, Clear, Overwrite, Smudge}[rng.IntN(9)]
+	verbs := []Verb{Fill, Fill, Fill, Fill, HasTTL, HasTTL, Smudge, Expire, Clear, Clear, Overwrite}
+	switch {
+	case s.Churn: // what is removed by others shows nothing
+		verbs = verbs[3:6]
+	case s.Stays:
+		verbs = verbs[:7]
+	}
+	c.Verb = verbs[rng.IntN(len(verbs))]
 	if c.Verb == Smudge {
 		c.Items = items(rng, 1)
 	}

@@ -26,6 +26,8 @@ type Shardeds struct {
 	Creates bool
 	// Others says that there are handles of a Config with one shard more.
 	Others bool
+	// Causes says that contexts end with the errors of other calls.
+	Causes bool
 }
 
 // DrawShardeds draws the Config of a history.
@@ -38,6 +40,8 @@ func DrawShardeds(rng *rand.Rand) *Shardeds {
 	if rng.IntN(2) == 0 {
 		s.Plain.TTL = time.Hour
 	}
+	s.Causes = rng.IntN(4) == 0
+	s.Plain.drawRegion(rng)
 	return s
 }
 
@@ -49,7 +53,8 @@ func (s *Shardeds) Databases() int { return s.Spread }
 // geometry.
 func (s *Shardeds) Config() bloom.ShardedConfig {
 	return bloom.ShardedConfig{
-		Capacity: 10, FPRate: 0.001, Shards: s.Shards, TTL: s.Plain.TTL, BatchParallel: 1,
+		Capacity: 10, FPRate: 0.001, Shards: s.Shards, TTL: s.Plain.TTL, Reads: s.Plain.Reads,
+		BatchParallel: 1,
 	}
 }
 
@@ -63,6 +68,8 @@ func (s *Shardeds) geometry() bloom.Geometry {
 
 type shardedSession struct {
 	of           *Shardeds
+	clients      []*upstash.Client
+	key          string
 	whole, parts *bloom.Sharded
 	other        *bloom.Sharded // of another number of shards
 	turned       *bloom.Sharded // its clients have another order; or nil
@@ -70,7 +77,7 @@ type shardedSession struct {
 
 // Open makes the handles of a process, whose clients' observer must be Observe.
 func (s *Shardeds) Open(clients []*upstash.Client, key string) (Handles, error) {
-	h := &shardedSession{of: s}
+	h := &shardedSession{of: s, clients: clients, key: key}
 	for _, one := range []struct {
 		handle  **bloom.Sharded
 		clients []*upstash.Client
@@ -128,6 +135,9 @@ func (s *shardedSession) call(ctx context.Context, c Call) (Result, error) {
 		f, c.Verb = s.other, verb
 	}
 	switch c.Verb {
+	case Open:
+		_, err := bloom.OpenSharded(ctx, s.clients, s.key)
+		return none(err)
 	case Stats:
 		st, err := f.Stats(ctx)
 		r := Result{}
@@ -151,10 +161,10 @@ var verbOfOther = map[Verb]Verb{OtherCreate: Create, OtherAdd: Add, OtherExists:
 
 var shardedVerbs = []Verb{
 	Create, Create, Create, Create, Add, Add, Add, Add, Add, Add, AddAll, AddAll, AddAll, Exists, Exists, Exists,
-	Exists, ExistsAll, ExistsAll, ExistsAll, Stats, Cardinality, Delete, Delete, Load, Merge,
+	Exists, ExistsAll, ExistsAll, ExistsAll, Stats, Cardinality, Delete, Delete, Load, Merge, Open,
 }
 
-var createVerbs = []Verb{Create, Create, Create, Create, Create, Exists, ExistsAll, Stats}
+var createVerbs = []Verb{Create, Create, Create, Create, Create, Exists, ExistsAll, Stats, Open, Open, Delete}
 
 var otherVerbs = []Verb{OtherCreate, OtherAdd, OtherAdd, OtherExists, OtherDelete}
 
@@ -166,6 +176,9 @@ func (s *Shardeds) Draw(rng *rand.Rand) []Call {
 	}
 	if s.Others && rng.IntN(3) == 0 {
 		c.Verb = otherVerbs[rng.IntN(len(otherVerbs))]
+	}
+	if s.Causes && rng.IntN(3) == 0 {
+		c.drawCause(rng)
 	}
 	switch c.Verb {
 	case Add, Exists, OtherAdd, OtherExists:
@@ -179,6 +192,15 @@ func (s *Shardeds) Draw(rng *rand.Rand) []Call {
 		if rng.IntN(2) == 0 { // while others create it too
 			return []Call{c, {Verb: Add, Items: items(rng, 1)}}
 		}
+	case Open: // if it finds shard 0, no other is missing
+		calls := make([]Call, 0, 5)
+		for i, item := range items(rng, 4) {
+			if i == 2 {
+				calls = append(calls, c)
+			}
+			calls = append(calls, Call{Verb: Exists, Items: []string{item}})
+		}
+		return calls
 	}
 	switch c.Verb {
 	case Create, Add, AddAll, Exists, ExistsAll:

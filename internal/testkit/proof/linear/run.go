@@ -60,7 +60,10 @@ func (l *lab) check(seed uint64) error {
 		short = f.TTL == shortTTL
 	case *proof.Cuckoos:
 		f.Lag, f.Reads = false, 0
+	case *proof.Scalables:
+		f.Plain.Lag, f.Plain.Reads = false, 0
 	case *proof.Shardeds:
+		f.Plain.Lag, f.Plain.Reads = false, 0
 		f.Spread = 1 // there is one database
 	}
 	text, err := json.Marshal(r.of)
@@ -201,17 +204,25 @@ func (w *worker) one() {
 	}
 	f := w.r.of
 	if c, ok := f.DrawOutside(w.rng); ok {
-		w.r.history.Do("outside", "outside", c, func(c proof.Call) proof.Result {
-			return f.Outside(w.r.servers, w.r.target.Key, w.r.seed, c)
-		})
+		w.r.outside(c)
 		return
 	}
 	for _, c := range f.Draw(w.rng) {
-		if c.Verb == proof.Rest || c.Verb == proof.Align { // for histories on a virtual clock
-			continue
+		switch {
+		case c.Verb == proof.Rest, c.Verb == proof.Align: // for histories on a virtual clock
+		case c.FromOutside():
+			w.r.outside(c)
+		default:
+			w.r.history.Do(w.name, w.name, c, w.do)
 		}
-		w.r.history.Do(w.name, w.name, c, w.do)
 	}
+}
+
+// outside changes the key as no client of ours does.
+func (r *run) outside(c proof.Call) {
+	r.history.Do("outside", "outside", c, func(c proof.Call) proof.Result {
+		return r.of.Outside(r.servers, r.target.Key, r.seed, c)
+	})
 }
 
 // finish ends the faults and makes the last calls.

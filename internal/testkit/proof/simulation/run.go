@@ -54,7 +54,7 @@ type draws struct {
 	stale   bool // clients send no sync token
 	old     bool // the server knows no flags in scripts
 
-	late       bool // one script in three runs late
+	late       bool // two scripts in three run late
 	unscripted bool // the token may not run scripts
 	held       bool // one BITFIELD in four waits longer than its client
 	slow       bool // one TIME in two is as late as it may be
@@ -85,9 +85,9 @@ func newScenario(seed uint64, types []string, themes proof.Theme) scenario {
 	case *proof.Cuckoos:
 		lags, s.old, s.calls = f.Lag, f.OldServer, s.calls+1
 	case *proof.Scalables:
-		s.old, s.unscripted, s.late = rng.IntN(8) == 0, rng.IntN(10) == 0, f.Churn
+		lags, s.old, s.unscripted, s.late = f.Plain.Lag, rng.IntN(8) == 0, rng.IntN(10) == 0, f.Churn
 	case *proof.Shardeds:
-		s.old = rng.IntN(8) == 0
+		lags, s.old = f.Plain.Lag, rng.IntN(8) == 0
 	case *proof.Windows: // its calls need more time
 		lags, s.slow = f.Lag, f.Slow
 		s.calls, s.foreign, s.rate = 2*s.calls, false, min(s.rate, 10)
@@ -197,7 +197,7 @@ func (r *run) serve(at *place) (*upstashtest.Server, error) {
 	s.InjectFunc(func(n int64, q upstashtest.RequestInfo) upstashtest.Fault {
 		f := r.fates().ofRequest(int(n)*len(r.net.places)+at.number, q.Commands[0])
 		if r.late && strings.HasPrefix(q.Commands[0], "EVAL") {
-			if rng, late := r.fates().at(placeScript, int(n)); late || rng.IntN(3) == 0 {
+			if rng, late := r.fates().at(placeScript, int(n)); late || rng.IntN(3) > 0 {
 				f = upstashtest.LateExec(upTo(rng, 20*time.Millisecond))
 			}
 		}
@@ -325,6 +325,10 @@ func (w *worker) one(ctx context.Context) {
 		case proof.Align:
 			w.session.Run(ctx, c)
 			began = time.Now()
+			continue
+		}
+		if c.FromOutside() {
+			w.r.outside(c)
 			continue
 		}
 		ctx, cancel := context.WithDeadline(ctx, began.Add(limit))
