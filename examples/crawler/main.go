@@ -24,6 +24,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log"
 	"os"
 
 	"github.com/upbloom/upbloom/bloom"
@@ -33,8 +34,7 @@ import (
 
 func main() {
 	if err := run(context.Background(), os.Stdout, 3000); err != nil {
-		fmt.Fprintln(os.Stderr, "crawler:", err)
-		os.Exit(1)
+		log.Fatal(err)
 	}
 }
 

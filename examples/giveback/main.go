@@ -13,6 +13,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"log"
 	"os"
 
 	"github.com/upbloom/upbloom/bloom"
@@ -22,8 +23,7 @@ import (
 
 func main() {
 	if err := run(context.Background(), os.Stdout); err != nil {
-		fmt.Fprintln(os.Stderr, "giveback:", err)
-		os.Exit(1)
+		log.Fatal(err)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"log"
 	"os"
 	"slices"
 	"strconv"
@@ -23,8 +24,7 @@ import (
 
 func main() {
 	if err := run(context.Background(), os.Stdout, 20*time.Millisecond, 250); err != nil {
-		fmt.Fprintln(os.Stderr, "regions:", err)
-		os.Exit(1)
+		log.Fatal(err)
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log"
 	"os"
 
 	"github.com/upbloom/upbloom/bloom"
@@ -20,8 +21,7 @@ import (
 
 func main() {
 	if err := run(context.Background(), os.Stdout); err != nil {
-		fmt.Fprintln(os.Stderr, "shards:", err)
-		os.Exit(1)
+		log.Fatal(err)
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log"
 	"os"
 	"time"
 
@@ -33,8 +34,7 @@ const (
 
 func main() {
 	if err := run(context.Background(), os.Stdout); err != nil {
-		fmt.Fprintln(os.Stderr, "tokens:", err)
-		os.Exit(1)
+		log.Fatal(err)
 	}
 }
 

@@ -7,7 +7,7 @@
 //
 // For code that reads its configuration from the environment, set the variables
 // to Server.URL and Server.Token. Start and Server.Close do the same outside of
-// tests; the command in examples/localserver is little more than these two.
+// tests, and so does the command "upbloom serve".
 //
 // # Protocol
 //
