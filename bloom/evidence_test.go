@@ -15,7 +15,6 @@ import (
 
 // A repeated Replace must not undo what others did after its first attempt,
 // whose reply was lost.
-
 func TestReplaceThatIsRepeatedUndoesNothing(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		cfg, parts := inParts(middling())

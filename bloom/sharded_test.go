@@ -38,7 +38,6 @@ func create(t *testing.T, f *bloom.Sharded, want bool) {
 func shardKey(i int) string { return fmt.Sprintf("%s:%d", key, i) }
 
 // ofShard returns n items of one shard.
-
 func ofShard(f *bloom.Sharded, shard, n int) []string {
 	var items []string
 	for i := 0; len(items) < n; i++ {
@@ -50,7 +49,6 @@ func ofShard(f *bloom.Sharded, shard, n int) []string {
 }
 
 // twoServers runs test with the backend's database and one in memory.
-
 func twoServers(t *testing.T, test func(t *testing.T, s [2]*upstashtest.Server)) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		test(t, [2]*upstashtest.Server{s, upstashtest.NewServer(t)})
@@ -154,7 +152,6 @@ func TestShardedCost(t *testing.T) {
 }
 
 // One database is down, and one shard of the other is gone. The rest answers.
-
 func TestShardedAnswersOfThoseThatAreUp(t *testing.T) {
 	for _, limit := range []int{0, 8000} {
 		s := [2]*upstashtest.Server{upstashtest.NewServer(t), upstashtest.NewServer(t)}

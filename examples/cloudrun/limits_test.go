@@ -67,8 +67,8 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// TestRecordAfterPatience has work that succeeds at the very end of its time:
-// the record has time of its own.
+// TestRecordAfterPatience has work that succeeds at the very end of its time.
+// The record has its own time.
 func TestRecordAfterPatience(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -120,9 +120,8 @@ func TestSlowSender(t *testing.T) {
 	}
 }
 
-// TestSenderThatReadsNothing: a sender that takes no answer does not hold the
-// end of the service. Its connection has no buffer, so that the first answer
-// blocks.
+// TestSenderThatReadsNothing: a sender that takes no answer must not delay the
+// end of the service. Its connection has no buffer, so the first answer blocks.
 func TestSenderThatReadsNothing(t *testing.T) {
 	t.Parallel()
 	ours, theirs := net.Pipe()
@@ -173,8 +172,8 @@ func (l *oneConn) Close() error {
 
 func (l *oneConn) Addr() net.Addr { return l.conn.LocalAddr() }
 
-// dial sends the header of a webhook whose body has 100 bytes, and then body,
-// which is less.
+// dial sends the header of a webhook with a body of 100 bytes, and then body,
+// which is shorter.
 func (c *child) dial(body string, header ...string) net.Conn {
 	c.tb.Helper()
 	conn, err := net.Dial("tcp", strings.TrimPrefix(c.url, "http://"))

@@ -27,9 +27,10 @@ import (
 var filterConfig = bloom.Config{
 	Capacity: 1_000_000,
 	FPRate:   1e-9,
-	// The filter expires 30 days after it was made, and all ids with it, those of
-	// the last minute too. Duplicates of webhooks that were handled before are then
-	// handled again, whatever the TTL is. A longer one makes that rarer.
+	// The filter expires 30 days after it was made, with all its ids, even
+	// those of the last minute. Duplicates of webhooks that were handled before
+	// are then handled again, whatever the TTL is. A longer TTL makes that
+	// rarer.
 	TTL: 30 * 24 * time.Hour,
 	// Before the first Add and after the TTL there is no filter, and every webhook
 	// is new.
@@ -37,18 +38,19 @@ var filterConfig = bloom.Config{
 }
 
 const (
-	// grace is the time that requests under way have after SIGTERM. It is longer
-	// than headerTime, patience, recordTime and answerTime together. Cloud Run
-	// kills the process 10 s after SIGTERM.
+	// grace is the time after SIGTERM for requests under way. It is longer than
+	// headerTime, patience, recordTime and answerTime together. Cloud Run kills
+	// the process 10 s after SIGTERM.
 	grace = 9 * time.Second
-	// headerTime and readTime limit how long a request may take to arrive from
-	// its first byte, headerTime without its body and readTime with it. Otherwise
-	// a sender that holds the rest back would also keep the process from ending.
+	// headerTime and readTime limit how long a request may take to arrive, from
+	// its first byte: headerTime without the body and readTime with it.
+	// Otherwise a sender that holds the rest back would also keep the process
+	// from ending.
 	headerTime = time.Second
 	readTime   = 3 * time.Second
-	// answerTime limits how long a sender may take to read an answer. writeTime is
-	// the server's own limit, from the end of the header: the longest that a
-	// webhook may take.
+	// answerTime limits how long a sender may take to read an answer.
+	// writeTime, the server's own limit, counts from the end of the header. It
+	// is the longest that a webhook may take.
 	answerTime = 500 * time.Millisecond
 	writeTime  = 8 * time.Second
 )
@@ -110,7 +112,7 @@ func newServer(h http.Handler) *http.Server {
 	}
 }
 
-// pay stands for the work on one webhook. Now and then it gets one again: after
+// pay stands for the work on one webhook. Occasionally it gets one again: after
 // a crash between the work and the Add, or after an Add that failed.
 func pay(ctx context.Context, body []byte) error {
 	var event struct{ Invoice string }

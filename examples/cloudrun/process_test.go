@@ -48,8 +48,8 @@ func TestProcess(t *testing.T) {
 	}
 }
 
-// TestShutdown sends SIGTERM while a webhook is under way, held up by the
-// database: it is answered and recorded, then the process ends.
+// TestShutdown sends SIGTERM while the database holds up a webhook. The webhook
+// is answered and recorded, and then the process ends.
 func TestShutdown(t *testing.T) {
 	db := upstashtest.NewServer(t)
 	c := start(t, build(t, t.TempDir()), db, nil)
@@ -78,7 +78,7 @@ func TestShutdown(t *testing.T) {
 }
 
 // TestRequestTimes logs how long a new webhook takes, which is a look-up and an
-// Add. It checks that each is handled, and no time.
+// Add. It checks only that each is handled.
 func TestRequestTimes(t *testing.T) {
 	db := upstashtest.NewServer(t)
 	path := build(t, t.TempDir())

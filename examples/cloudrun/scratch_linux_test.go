@@ -15,9 +15,9 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
-// TestScratchImage runs the service in a root directory that holds what the
-// Dockerfile's last stage copies and nothing else, and as that stage's user.
-// The database speaks TLS, and its certificate is the only root of the system.
+// TestScratchImage runs the service in a root directory with only what the
+// Dockerfile's last stage copies, as that stage's user. The database speaks
+// TLS, and its certificate is the only root of the system.
 func TestScratchImage(t *testing.T) {
 	const roots = "/etc/ssl/certs/ca-certificates.crt"
 	files := copied(t)
@@ -56,7 +56,7 @@ func TestScratchImage(t *testing.T) {
 }
 
 // inImage returns what starts a process with another root directory, as the
-// image's user. Without root's rights that takes a user namespace; if the
+// image's user. Without root's rights that needs a user namespace. If the
 // system allows none, the test is skipped.
 func inImage(t *testing.T, root string) *syscall.SysProcAttr {
 	t.Helper()

@@ -22,19 +22,20 @@ const maxBody = 1 << 20
 
 // service handles each webhook at least once, and seldom twice. It asks the
 // filter first, does the work, and adds the id last. A Bloom filter cannot
-// forget an id: if the id were added first and the work failed, the sender's
+// forget an id. If the id were added first and the work failed, the sender's
 // next attempt would look done. A service is safe for concurrent use.
 type service struct {
 	handled *bloom.Filter // ids of webhooks whose work is done
 	process func(ctx context.Context, body []byte) error
 
 	// full is set once the filter holds more ids than it is sized for. It then
-	// finds ids that were never added, and the service would skip webhooks that
-	// it has never handled. From then on it handles all webhooks, duplicates too.
+	// finds too many ids that were never added, and the service would skip
+	// webhooks that it has never handled. From then on it handles all webhooks,
+	// even duplicates.
 	full atomic.Bool
 
-	// patience limits the body, the look-up and the work together. It is well
-	// below the 10 s or more that senders wait, so that they get the answer.
+	// patience limits the body, the look-up and the work together. Senders wait
+	// 10 s or more. patience is well below that, so they get the answer.
 	patience time.Duration
 	// recordTime limits the Add after the work.
 	recordTime time.Duration
@@ -69,10 +70,10 @@ func (s *service) routes() http.Handler {
 }
 
 // takenWithin limits how long a sender may take to read an answer of h. Answers
-// are short, so net/http writes one when h has returned. It first reads the rest
-// of the body, until readTime is over. A sender that sends more requests and
-// reads no answer would otherwise hold its connection, and the end of the
-// process.
+// are short, so net/http writes one when h has returned. First it reads the
+// rest of the body, until readTime is over. Otherwise a sender that sends more
+// requests and reads no answer would hold its connection, and delay the end of
+// the process.
 func takenWithin(limit time.Duration, h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		bodyEnds := time.Now().Add(readTime)
@@ -86,9 +87,9 @@ func takenWithin(limit time.Duration, h http.Handler) http.Handler {
 }
 
 // webhook answers 200 with "new" if it has done the work, and 200 with
-// "duplicate" if the work was done before. A 5xx asks the sender to try again;
-// it is the answer only if the work is not done. webhook trusts the id: check
-// the sender's signature first.
+// "duplicate" if the work was done before. A 5xx asks the sender to try again,
+// and is sent only if the work is not done. webhook trusts the id: check the
+// sender's signature first.
 func (s *service) webhook(w http.ResponseWriter, r *http.Request) {
 	id := r.Header.Get("Webhook-Id")
 	if id == "" {
@@ -131,7 +132,7 @@ func (s *service) try(ctx context.Context, body []byte) (err error) {
 }
 
 // readBody reads the body within the server's ReadTimeout. If it returns false,
-// it has answered the request.
+// it has already answered the request.
 func readBody(w http.ResponseWriter, r *http.Request) (body []byte, ok bool) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 	var tooLong *http.MaxBytesError
@@ -145,8 +146,8 @@ func readBody(w http.ResponseWriter, r *http.Request) (body []byte, ok bool) {
 }
 
 // record adds the id of a webhook whose work is done. If that fails, it only
-// logs a warning: with any other answer than 200 the work would be done twice
-// for certain.
+// logs a warning. Any answer other than 200 would make sure that the work is
+// done twice.
 func (s *service) record(ctx context.Context, id string) {
 	ctx, cancel := detach(ctx, s.recordTime)
 	defer cancel()
@@ -155,17 +156,17 @@ func (s *service) record(ctx context.Context, id string) {
 	}
 }
 
-// detach returns a context with a time of its own, which does not end with ctx.
-// A request's context ends when its sender goes away. That must not stop the
-// work half-way, because the sender comes back and the work would begin again.
+// detach returns a context with its own time, which does not end with ctx. A
+// request's context ends when its sender goes away. That must not stop the work
+// halfway, because the sender would return and the work would begin again.
 func detach(ctx context.Context, limit time.Duration) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(ctx), limit)
 }
 
 // ready is for the startup probe. A revision with a wrong URL, token or filter
-// gets no traffic. The connection is open before the first request. An instance
-// that has added nothing yet notices a filter that is too full. The liveness
-// probe is /alive instead, because a restart repairs no database.
+// gets no traffic. It opens the connection before the first request, and an
+// instance that has added nothing yet notices a filter that is too full. The
+// liveness probe is /alive instead, because a restart repairs no database.
 func (s *service) ready(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := detach(r.Context(), s.patience)
 	defer cancel()
@@ -180,7 +181,7 @@ func (s *service) ready(w http.ResponseWriter, r *http.Request) {
 }
 
 // unavailable answers 503. Retry-After is the time that the database asks for,
-// or a second.
+// or one second.
 func unavailable(w http.ResponseWriter, r *http.Request, err error) {
 	slog.ErrorContext(r.Context(), "which webhooks are handled is not known", "err", err)
 	wait := max(time.Second, upstash.RetryAfter(err))

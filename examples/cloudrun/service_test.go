@@ -30,7 +30,7 @@ type bench struct {
 func newBench(tb testing.TB) *bench {
 	tb.Helper()
 	b := &bench{server: upstashtest.NewServer(tb)}
-	// The client has no timeout: the service ends a request that stalls.
+	// The client has no timeout. The service itself ends a request that stalls.
 	client := b.server.Client(upstash.WithTimeout(0), upstash.WithRetry(1), upstash.WithBackoff(0, 0))
 	cfg := filterConfig
 	cfg.Capacity = 1000
@@ -63,8 +63,8 @@ func (b *bench) post(ctx context.Context, id string) *httptest.ResponseRecorder 
 	return w
 }
 
-// deliver sends a webhook until it is answered with 200, as senders do, and
-// returns all answers.
+// deliver sends a webhook until the answer is 200, as senders do, and returns
+// all answers.
 func (b *bench) deliver(t *testing.T, id string) (answers []string) {
 	t.Helper()
 	for range 10 {
@@ -96,7 +96,7 @@ func TestHandlesOnce(t *testing.T) {
 }
 
 // TestFaults checks the cases of the README's table: which answers a sender
-// gets, and how often the work was done after a duplicate came too.
+// gets, and how often the work was done after a duplicate arrived as well.
 func TestFaults(t *testing.T) {
 	pass := upstashtest.Fault{}
 	down := upstashtest.BadGateway(upstashtest.BeforeExec)
@@ -138,9 +138,9 @@ func TestFailedWorkIsTriedAgain(t *testing.T) {
 	wantAll(t, "worked", b.worked, "a")
 }
 
-// TestSenderGoesAway ends the request during the work. The work stops if its
-// context ends; it is finished all the same, and the sender's next attempt is a
-// duplicate.
+// TestSenderGoesAway ends the request during the work, which would stop if its
+// context ended. The work is finished all the same, and the sender's next
+// attempt is a duplicate.
 func TestSenderGoesAway(t *testing.T) {
 	b := newBench(t)
 	ctx, gone := context.WithCancel(t.Context())
@@ -247,7 +247,7 @@ func TestPanicIsAnswered(t *testing.T) {
 	}
 }
 
-// The filter gets ten times as many ids as it is sized for, and not one new
+// The filter gets ten times as many ids as it is sized for. Still no new
 // webhook is lost.
 func TestOverCapacityNothingIsDropped(t *testing.T) {
 	b := newBench(t)

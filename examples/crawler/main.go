@@ -1,15 +1,14 @@
 // Command crawler visits every page of a small web once. It adds a URL first
-// and fetches it afterwards: if a fetch fails, the page is skipped, and for a
-// crawler that is no loss. One request and one billed command decide about a
-// URL.
+// and fetches it afterwards. If a fetch fails, the page is skipped, which is no
+// loss for a crawler. One request and one billed command decide about a URL.
 //
-// Nobody knows how large the frontier becomes. So the filter is a
-// [bloom.Scalable], which begins with room for 1,000 URLs and grows by itself, to
-// 341 times as many. If it reaches that, or the longest string that it may be,
-// WarnFill says so.
+// Nobody knows how large the frontier becomes. Therefore the filter is a
+// [bloom.Scalable], which begins with room for 1,000 URLs and grows to 341
+// times as many. If it reaches that, or the longest string allowed, WarnFill
+// says so.
 //
-// FPRate is the share of new pages that it takes for seen, and never fetches, when
-// it is full. If the work must not be lost, look first and add last instead:
+// FPRate is the share of new pages that a full filter takes for seen. They are
+// never fetched. If the work must not be lost, look first and add last instead:
 //
 //	_, err := done.Create(ctx)        // once: Exists of a missing filter is an error
 //	seen, err := done.Exists(ctx, id) // false: it was certainly never done
@@ -66,7 +65,7 @@ func run(ctx context.Context, out io.Writer, pages int) error {
 	return nil
 }
 
-// newSeen returns the filter of the URLs that were seen, which need not exist.
+// newSeen returns the filter of seen URLs, which need not exist yet.
 func newSeen(client *upstash.Client, full func(bloom.ScalableStats)) (*bloom.Scalable, error) {
 	return bloom.NewScalable(client, "crawler:visited", bloom.ScalableConfig{
 		Capacity: 1000, FPRate: 0.001, WarnFill: full,
@@ -86,8 +85,8 @@ func (c *crawler) crawl(ctx context.Context, start string) error {
 		url := queue[0]
 		queue = queue[1:]
 		isNew, err := c.seen.Add(ctx, url)
-		// If it is uncertain whether the URL is new, better fetch it twice than
-		// never.
+		// If it is uncertain whether the URL is new, fetching it twice is
+		// better than never.
 		if err != nil && !errors.Is(err, bloom.ErrUncertain) {
 			return err
 		}
@@ -102,7 +101,7 @@ func (c *crawler) crawl(ctx context.Context, start string) error {
 
 func page(n int) string { return fmt.Sprintf("https://example.com/page/%d", n) }
 
-// web is pages that link to two later ones and back to the first.
+// web has pages that link to two later ones and back to the first.
 func web(pages int) func(url string) []string {
 	return func(url string) (links []string) {
 		var n int

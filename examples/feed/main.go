@@ -1,6 +1,6 @@
-// Command feed shows a user the videos that they have not watched in the last 90
-// days. It looks up 200 candidates in the user's window by one request, which is
-// one billed command.
+// Command feed shows a user the videos that they have not watched in the last
+// 90 days. It looks up 200 candidates in the user's window with one request,
+// which is one billed command.
 //
 //	go run ./examples/feed
 package main
@@ -50,17 +50,17 @@ func run(ctx context.Context, out io.Writer) error {
 	return nil
 }
 
-// feed knows what each user has watched in the last 90 days. What was watched
-// before that is forgotten, video by video, within 270 days.
+// feed knows what each user has watched in the last 90 days. Older videos are
+// forgotten, one by one, within 270 days.
 type feed struct{ client *upstash.Client }
 
 // window returns a user's window, for about a thousand videos in 90 days, which
-// take 6 KB. A handle costs about a microsecond: each request makes its own.
+// take 6 KB. A handle costs about a microsecond, so each request makes its own.
 func (f feed) window(user string) (*bloom.Window, error) {
 	return bloom.NewWindow(f.client, "watched:"+user, bloom.WindowConfig{
 		Capacity: 1000, FPRate: 0.001, Span: 90 * 24 * time.Hour,
-		// A user who has watched nothing for long has no window, and one without
-		// a window has watched nothing.
+		// A user who has watched nothing for long has no window, and a user
+		// without a window has watched nothing.
 		ExpireIdle: true,
 	})
 }
@@ -75,8 +75,8 @@ func (f feed) watched(ctx context.Context, user string, videos []string) error {
 	return err
 }
 
-// fresh returns the candidates that a user has not watched. One in a thousand
-// of them is left out, as a false positive.
+// fresh returns the candidates that a user has not watched. It leaves out one
+// in a thousand of them, as a false positive.
 func (f feed) fresh(ctx context.Context, user string, candidates []string) (fresh []string, err error) {
 	window, err := f.window(user)
 	if err != nil {

@@ -9,8 +9,7 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
-// A video that was watched is never shown again. Of the others, hardly any is
-// left out.
+// A watched video is never shown again. Of the others, hardly any is left out.
 func TestFreshIsWhatWasNotWatched(t *testing.T) {
 	s := upstashtest.NewServer(t)
 	f := feed{s.Client()}

@@ -1,10 +1,11 @@
 // Command giveback knows which user names are taken, if names are given back
-// when an account is closed. A Bloom filter cannot forget a name: a [bloom.Cuckoo]
-// can. Its "taken" is a false positive 1 time in 1,000, and its "free" is certain.
+// when an account is closed. A Bloom filter cannot forget a name, but a
+// [bloom.Cuckoo] can. Its "taken" is a false positive 1 time in 1,000, and its
+// "free" is certain.
 //
-// Each name has a key in the database, which has the last word and makes sure
-// of the one rule of a Cuckoo: remove only what was added, as often as it was
-// added. If names stay taken forever, see examples/usernames.
+// Each name has a key in the database, which decides. It also enforces the rule
+// of a Cuckoo: remove only what was added, and only as often. If names stay
+// taken forever, see examples/usernames.
 //
 //	go run ./examples/giveback
 package main
@@ -60,8 +61,8 @@ func run(ctx context.Context, out io.Writer) error {
 }
 
 // names knows which names are taken. The filter holds a copy of each name that
-// has a key. After a crash or a lost reply it may hold one copy more, which is a
-// false positive, and never one less.
+// has a key. After a crash or a lost reply it may hold one copy more, which is
+// a false positive, but never one less.
 type names struct {
 	client *upstash.Client
 	taken  *bloom.Cuckoo
@@ -75,16 +76,16 @@ func newNames(client *upstash.Client) (*names, error) {
 	return &names{client, taken}, err
 }
 
-// looksFree reports whether a name is free: one command. If not, it may also be
-// a false positive, which [names.take] finds out.
+// looksFree reports whether a name looks free. It costs one command. If it
+// returns false, that may be a false positive, which [names.take] finds out.
 func (n *names) looksFree(ctx context.Context, name string) (bool, error) {
 	taken, err := n.taken.Exists(ctx, name)
 	return err == nil && !taken, err
 }
 
-// take claims a name and reports whether it was free. The copy comes first, so
-// that no taken name looks free. If another has the name, the copy is taken out
-// again. If many try to take one name in the same moment, some get
+// take claims a name and reports whether it was free. It adds the copy first,
+// because no taken name may look free. If someone else has the name, it removes
+// the copy again. If many try to take a name in the same moment, some get
 // [bloom.ErrFull], because a name has room for about eight copies.
 func (n *names) take(ctx context.Context, name string) (bool, error) {
 	if _, err := n.taken.Add(ctx, name); err != nil {
@@ -102,8 +103,8 @@ func (n *names) take(ctx context.Context, name string) (bool, error) {
 }
 
 // giveBack frees a name and reports whether it was taken. Whoever deletes the
-// key removes the copy, so that two who give a name back at the same time remove
-// one copy.
+// key removes the copy. Two who give a name back at the same time then remove
+// only one copy.
 func (n *names) giveBack(ctx context.Context, name string) (bool, error) {
 	r, err := n.client.Do(ctx, upstash.Cmd("DEL", "username:"+name))
 	if err != nil {

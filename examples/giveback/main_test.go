@@ -27,8 +27,9 @@ func (n *names) mustHold(t *testing.T, want uint64) {
 	}
 }
 
-// Of several users who want a name at the same time one gets it, and of several
-// who give it back one does. The filter has one copy of the name, then none.
+// Of several users who want a name at the same time, one gets it. Of several
+// who give it back, one does. The filter then has one copy of the name, and
+// none.
 func TestTakenAndGivenBackOnce(t *testing.T) {
 	_, n := newBench(t)
 	all := func(do func() (bool, error)) int32 {
@@ -59,7 +60,7 @@ func TestTakenAndGivenBackOnce(t *testing.T) {
 	n.mustHold(t, 0)
 }
 
-// Giving names back takes no name from those who keep theirs.
+// Giving names back does not free anyone else's.
 func TestTheOthersStayTaken(t *testing.T) {
 	_, n := newBench(t)
 	name := func(i int) string { return fmt.Sprint("user", i) }
@@ -74,7 +75,7 @@ func TestTheOthersStayTaken(t *testing.T) {
 			t.Fatal(ok, err)
 		}
 	}
-	// Nobody has these: nothing is removed.
+	// Nobody has these names, so nothing is removed.
 	if ok, err := n.giveBack(t.Context(), "nobody"); err != nil || ok {
 		t.Errorf("a name that nobody has was given back: %v, %v", ok, err)
 	}

@@ -11,9 +11,9 @@ import (
 	"github.com/upbloom/upbloom/upstash"
 )
 
-// TestDeadline lets the second of three messages use up the time: the first is
+// TestDeadline has the second of three messages use up the time. The first is
 // recorded all the same, the third is not begun, and the answer is in time. The
-// reserve is long, so that a slow machine has time for the record.
+// reserve is long enough for the record on a slow machine.
 func TestDeadline(t *testing.T) {
 	b := newBench(t)
 	b.reserve = 30 * time.Second
@@ -58,8 +58,8 @@ func TestShortTimeout(t *testing.T) {
 	wantIDs(t, "worked", b.worked, "a")
 }
 
-// TestRequestsEndBeforeTheInvocation reads the deadlines that the look-up and
-// the Add have: a database that stalls must leave time to answer.
+// TestRequestsEndBeforeTheInvocation reads the deadlines of the look-up and the
+// Add. A database that stalls must leave time to answer.
 func TestRequestsEndBeforeTheInvocation(t *testing.T) {
 	var ends []time.Time
 	b := newBench(t, upstash.WithTimeout(0), upstash.WithCallObserver(

@@ -17,7 +17,7 @@ import (
 
 // handler processes each message at least once, and seldom twice. It asks the
 // filter first, does the work, and adds the id last. A Bloom filter cannot
-// forget an id: if the id were added first and the work failed, the message
+// forget an id. If the id were added first and the work failed, the message
 // would look done when it is delivered again. A handler is safe for concurrent
 // use.
 type handler struct {
@@ -25,20 +25,20 @@ type handler struct {
 	process func(context.Context, events.SQSMessage) error
 
 	// looked is set once a look at the fill has succeeded. A sandbox that adds
-	// only a few ids would not notice by itself that the filter is full.
+	// only a few ids would not notice on its own that the filter is full.
 	looked atomic.Bool
 	// full is set once the filter holds more ids than it is sized for. It then
-	// finds ids that were never added, and the handler would skip messages that
-	// it has never processed. From then on it processes all messages, duplicates
-	// too.
+	// finds too many ids that were never added, and the handler would skip
+	// messages that it has never processed. From then on it processes all
+	// messages, even duplicates.
 	full atomic.Bool
 
-	// reserve is kept at the end of an invocation to record what was done and
-	// to answer. At the deadline itself Lambda kills the process, and every
-	// message of the batch is delivered again.
+	// reserve is kept at the end of an invocation for recording what was done
+	// and for answering. At the deadline itself Lambda kills the process, and
+	// SQS delivers every message of the batch again.
 	reserve time.Duration
 	// recordTime is the longest that the record may take. Waiting longer for a
-	// database that stalls costs money, even if there is time left.
+	// stalled database costs money, even if there is time left.
 	recordTime time.Duration
 	// lookTime is the longest that a look at the fill may take.
 	lookTime time.Duration
@@ -67,9 +67,9 @@ func (h *handler) warnFill(s bloom.Stats) {
 }
 
 // checkFill looks at the fill, unless a look has succeeded before. After an
-// error nobody knows whether the filter is right when it finds an id. Then no
-// message is skipped, and the next invocation looks again. A filter that is
-// missing is not full.
+// error nobody knows whether the filter is right about an id that it finds. No
+// message is skipped then, and the next invocation looks again. A missing
+// filter is not full.
 func (h *handler) checkFill(ctx context.Context) error {
 	if h.looked.Load() {
 		return nil
@@ -90,8 +90,9 @@ func (h *handler) checkFill(ctx context.Context) error {
 func (h *handler) skips() bool { return h.looked.Load() && !h.full.Load() }
 
 // handle makes two requests to the database for a batch, or one if nothing in
-// the batch is new. The first invocation also looks at the fill. After an error SQS delivers the whole batch again; after a
-// BatchItemFailure it delivers that message again.
+// the batch is new. The first invocation also looks at the fill. After an error
+// SQS delivers the whole batch again, after a BatchItemFailure only that
+// message.
 func (h *handler) handle(ctx context.Context, batch events.SQSEvent) (events.SQSEventResponse, error) {
 	var resp events.SQSEventResponse
 	kept, toAnswer := keep(ctx, h.reserve)
@@ -134,7 +135,7 @@ func (h *handler) handle(ctx context.Context, batch events.SQSEvent) (events.SQS
 
 // try does the work on one message if there is time to begin it. It turns a
 // panic into that message's failure. Otherwise the panic would end the process,
-// and with each delivery the messages before it would be processed again.
+// and each delivery would process the messages before it again.
 func (h *handler) try(ctx context.Context, m events.SQSMessage) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -148,8 +149,8 @@ func (h *handler) try(ctx context.Context, m events.SQSMessage) (err error) {
 }
 
 // record adds the ids of messages whose work is done. If that fails, it only
-// logs a warning: a failure reported to SQS would have the work done twice for
-// certain.
+// logs a warning. Reporting a failure to SQS would make sure that the work is
+// done twice.
 func (h *handler) record(ctx context.Context, ids []string) {
 	ctx, cancel := context.WithTimeout(ctx, h.recordTime)
 	defer cancel()
@@ -159,10 +160,10 @@ func (h *handler) record(ctx context.Context, ids []string) {
 }
 
 // dedupID returns the sender's own id if the message has one, because a sender
-// that tries again after a timeout makes a new message. The queue's name is
-// part of it: orders and refunds may both number from 1. Otherwise dedupID
-// returns the MessageId, which is unique among all queues and stays the same
-// when SQS delivers the message again.
+// that retries after a timeout makes a new message. The queue's name is part of
+// it: orders and refunds may both count from 1. Otherwise dedupID returns the
+// MessageId, which is unique among all queues and stays the same when SQS
+// delivers the message again.
 func dedupID(m events.SQSMessage) string {
 	if a, ok := m.MessageAttributes["dedup-id"]; ok && a.StringValue != nil && *a.StringValue != "" {
 		return "attribute:" + m.EventSourceARN + ":" + *a.StringValue

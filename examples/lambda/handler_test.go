@@ -174,7 +174,7 @@ func TestRequestsOfABatch(t *testing.T) {
 	}
 }
 
-// TestFaults checks what becomes of a message in the cases of the README's
+// TestFaults checks what happens to a message in the cases of the README's
 // table.
 func TestFaults(t *testing.T) {
 	pass := upstashtest.Fault{}
@@ -260,7 +260,7 @@ func TestConcurrent(t *testing.T) {
 }
 
 // Two queues may number their orders alike, and a sender may leave the id
-// empty. No message may be skipped for that.
+// empty. No message may be skipped because of that.
 func TestIDsBelongToTheirQueue(t *testing.T) {
 	b := newBench(t)
 	order, refund := tagged("m1", "1"), tagged("m2", "1")
@@ -275,9 +275,9 @@ func TestIDsBelongToTheirQueue(t *testing.T) {
 	}
 }
 
-// The filter gets ten times as many ids as it is sized for, and not one new
-// message is lost: once it is over its capacity nothing is skipped, in this
-// sandbox and in a sandbox that starts then.
+// The filter gets ten times as many ids as it is sized for. Still no new
+// message is lost: once the filter is over its capacity nothing is skipped,
+// neither in this sandbox nor in one that starts then.
 func TestOverCapacityNothingIsDropped(t *testing.T) {
 	b := newBench(t)
 	var log bytes.Buffer
@@ -311,7 +311,7 @@ func TestOverCapacityNothingIsDropped(t *testing.T) {
 
 // TestFillIsLookedAtUntilItIsKnown starts a sandbox with a filter at five times
 // its capacity, which finds more than a third of the ids that it does not hold.
-// The first looks at its fill fail. No message may be lost for that.
+// The first looks at its fill fail. No message may be lost because of that.
 func TestFillIsLookedAtUntilItIsKnown(t *testing.T) {
 	quiet(t)
 	b := newBench(t)

@@ -26,13 +26,13 @@ import (
 var filterConfig = bloom.Config{
 	Capacity: 1_000_000,
 	FPRate:   1e-9,
-	// The filter expires 30 days after it was made, and all ids with it, those of
-	// the last minute too. Duplicates of messages that were processed before are
-	// then processed again, whatever the TTL is. A longer one makes that rarer, and
-	// a bloom.Window has no such end: see README.md.
+	// The filter expires 30 days after it was made, with all its ids, even
+	// those of the last minute. Duplicates of messages that were processed
+	// before are then processed again, whatever the TTL is. A longer TTL makes
+	// that rarer. A bloom.Window has no such end: see README.md.
 	TTL: 30 * 24 * time.Hour,
 	// Before the first Add and after the TTL there is no filter. That must not
-	// stop the queue: every message is processed, some of them a second time.
+	// stop the queue. Every message is processed, some of them a second time.
 	MissingIsEmpty: true,
 }
 
@@ -60,7 +60,7 @@ func fatal(err error) {
 	os.Exit(1)
 }
 
-// ship stands for the work on one message. Now and then it gets a message
+// ship stands for the work on one message. Occasionally it gets a message
 // again: after a crash between the work and the Add, or after an Add that
 // failed.
 func ship(ctx context.Context, m events.SQSMessage) error {

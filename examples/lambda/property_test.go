@@ -13,14 +13,14 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
-// TestNothingIsLost delivers random batches to a handler. Its work and its
-// database fail at random. What SQS would deliver again is delivered again,
-// until nothing is left: then the work on every message must have been done.
+// TestNothingIsLost delivers random batches to a handler whose work and
+// database fail at random. What SQS would deliver again is delivered again
+// until nothing is left. Then the work on every message must have been done.
 func TestNothingIsLost(t *testing.T) {
 	quiet(t)
 	faults := slices.DeleteFunc(upstashtest.EveryFault(), func(f upstashtest.Fault) bool {
-		// A stall ends by a deadline only, which takes real time. A command that
-		// is executed late may run after the next round has emptied the database.
+		// A stall ends only by a deadline, which takes real time. A late
+		// command may run after the next round has emptied the database.
 		return strings.HasPrefix(f.String(), "stall") || strings.HasPrefix(f.String(), "rate-limit") ||
 			f.String() == "late-exec"
 	})

@@ -19,9 +19,9 @@ import (
 const scope = "github.com/upbloom/upbloom"
 
 // Observe returns an option for upstash.New. Every call becomes one client
-// span, which is a child of the span in the call's context. Its attributes have
-// the names of OpenTelemetry's conventions for databases. Two metrics record
-// how long calls take, and how many commands ran, which is what is billed.
+// span, a child of the span in the call's context. Its attributes have the
+// names of OpenTelemetry's conventions for databases. Two metrics record how
+// long calls take and how many commands ran, which is what is billed.
 func Observe(tracers trace.TracerProvider, meters metric.MeterProvider) (upstash.Option, error) {
 	meter := meters.Meter(scope)
 	duration, err1 := meter.Float64Histogram("db.client.operation.duration",
@@ -73,8 +73,8 @@ func record(ctx context.Context, tracer trace.Tracer, e upstash.Event, common []
 	}
 }
 
-// name returns the span's name: the call's label if it has one, or else the
-// command.
+// name returns the span's name: the call's label, or the command if it has
+// none.
 func name(e upstash.Event) string {
 	if e.Label != "" {
 		return e.Label
@@ -82,8 +82,8 @@ func name(e upstash.Event) string {
 	return e.Command
 }
 
-// attributes returns the attributes that have few values and so suit a metric
-// as well. The label is not among them, because it may name a key.
+// attributes returns the attributes with few values, which also suit a metric.
+// The label is not among them, because it may name a key.
 func attributes(e upstash.Event) []attribute.KeyValue {
 	kv := []attribute.KeyValue{
 		attribute.String("db.system.name", "redis"),

@@ -71,7 +71,7 @@ func run(ctx context.Context, out io.Writer, addr string) error {
 	return nil
 }
 
-// build puts the WebAssembly, and the file of Go's that starts it, into dir.
+// build puts the WebAssembly, and Go's file that starts it, into dir.
 func build(ctx context.Context, dir string) error {
 	root, err := exec.CommandContext(ctx, "go", "env", "GOROOT").Output()
 	if err != nil {
@@ -93,8 +93,8 @@ func build(ctx context.Context, dir string) error {
 	return nil
 }
 
-// handler serves what is built, and the page. The policy keeps the page from
-// asking anybody else for anything.
+// handler serves the page and what was built. The policy keeps the page from
+// loading anything from elsewhere.
 func handler(page, built fs.FS) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /", http.FileServerFS(page))

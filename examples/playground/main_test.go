@@ -40,8 +40,8 @@ func serve(t *testing.T) (*httptest.Server, fs.FS) {
 	return server, page
 }
 
-// A browser streams WebAssembly only if its type is right, and the policy lets
-// the page load nothing from elsewhere.
+// A browser streams WebAssembly only if its type is right. The policy lets the
+// page load nothing from elsewhere.
 func TestServes(t *testing.T) {
 	server, _ := serve(t)
 	for path, want := range map[string]string{
@@ -62,7 +62,7 @@ func TestServes(t *testing.T) {
 	}
 }
 
-// All that the page names is served here.
+// Everything that the page refers to is served here.
 func TestNamesNothingElsewhere(t *testing.T) {
 	server, page := serve(t)
 	names := regexp.MustCompile(`(?:src|href)="([^"#]+)"|from "([^"]+)"|url\(([^)]+)\)`)

@@ -9,8 +9,8 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
-// connect returns a client of the database that the environment names, or else
-// of a server inside this process. where describes the database for the report.
+// connect returns a client of the database that the environment names, or of a
+// server in this process. where describes the database for the report.
 func connect(opts ...upstash.Option) (client *upstash.Client, where string, closeAll func(), err error) {
 	if os.Getenv("UPSTASH_REDIS_REST_URL") != "" || os.Getenv("KV_REST_API_URL") != "" {
 		client, err = upstash.FromEnv(opts...)

@@ -54,7 +54,7 @@ func run(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() {
-		// A signal may have ended ctx. The key must be deleted all the same.
+		// A signal may have ended ctx, but the key must still be deleted.
 		cleanup, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 		defer cancel()
 		if _, delErr := filter.Delete(cleanup); err == nil {

@@ -54,8 +54,8 @@ func TestItCleansUp(t *testing.T) {
 }
 
 // started calls serve with a function that sends the program a signal, and then
-// starts the program. The function may be called in the server's goroutines,
-// even before Start has returned here: it waits for that.
+// starts the program. Goroutines of the server may call the function before
+// Start has returned here. It waits for that.
 func started(t *testing.T, cmd *exec.Cmd, serve func(send func(os.Signal))) {
 	t.Helper()
 	ready := make(chan struct{})
@@ -91,8 +91,8 @@ func TestSignalsCleanUp(t *testing.T) {
 	}
 }
 
-// A second signal ends the program during its cleanup. It is sent over and
-// over, as a user does, because the program may still be handling the first
+// A second signal ends the program during its cleanup. It is sent again and
+// again, as a user might, because the program may still be handling the first
 // one.
 func TestASecondSignalEndsItAtOnce(t *testing.T) {
 	s := upstashtest.NewServer(t)

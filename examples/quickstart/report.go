@@ -49,8 +49,8 @@ func percent(rate float64) string {
 	return fmt.Sprintf("%.2f%% (%s)", 100*rate, human.OneIn(rate))
 }
 
-// progress is one line that is written over and over. It is shown only if the
-// output is a terminal.
+// progress is a line that is overwritten again and again. It is shown only if
+// the output is a terminal.
 type progress struct {
 	out         *os.File
 	shown       bool

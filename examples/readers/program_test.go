@@ -16,11 +16,13 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
+// A reader is a program that answers questions with one of the files.
 type reader struct {
 	in  io.Writer
 	out *bufio.Reader
 }
 
+// A question is a map, so a program gets only the fields that are asked about.
 type question map[string]any
 
 func start(t *testing.T, s *upstashtest.Server, exe string, args ...string) *reader {
@@ -48,6 +50,7 @@ func start(t *testing.T, s *upstashtest.Server, exe string, args ...string) *rea
 	return &reader{in, bufio.NewReader(out)}
 }
 
+// ask puts the program's answer into into, or returns its error.
 func (r *reader) ask(t *testing.T, q question, into any) (failure string) {
 	t.Helper()
 	line, err := json.Marshal(q)
@@ -76,6 +79,7 @@ func (r *reader) ask(t *testing.T, q question, into any) (failure string) {
 	return answer.Error
 }
 
+// want asks, and checks the answer.
 func (r *reader) want(t *testing.T, q question, want any) {
 	t.Helper()
 	got := reflect.New(reflect.TypeOf(want))
@@ -86,6 +90,7 @@ func (r *reader) want(t *testing.T, q question, want any) {
 	}
 }
 
+// eachReader runs a test with both files, each with its own database.
 func eachReader(t *testing.T, test func(t *testing.T, s *upstashtest.Server, r *reader)) {
 	t.Run("typescript", func(t *testing.T) {
 		s := upstashtest.NewServer(t)
@@ -97,6 +102,8 @@ func eachReader(t *testing.T, test func(t *testing.T, s *upstashtest.Server, r *
 	})
 }
 
+// dist is the compiler's output folder. It is in this folder, where Node finds
+// node_modules.
 var dist string
 
 func TestMain(m *testing.M) {
@@ -107,6 +114,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
+// compile makes JavaScript of the files, once for all tests.
 var compile = sync.OnceValue(func() (err error) {
 	if dist, err = os.MkdirTemp(".", "dist-"); err != nil {
 		return err
@@ -120,6 +128,7 @@ var compile = sync.OnceValue(func() (err error) {
 
 const tsc = "node_modules/typescript/bin/tsc"
 
+// compiled returns the test's program in JavaScript.
 func compiled(t *testing.T) string {
 	t.Helper()
 	if _, err := os.Stat(tsc); err != nil {
@@ -131,6 +140,7 @@ func compiled(t *testing.T) string {
 	return filepath.Join(dist, "testdata", "answer.js")
 }
 
+// python returns a Python that has xxhash.
 func python(t *testing.T) string {
 	t.Helper()
 	for _, exe := range []string{"python3", "/usr/bin/python3"} {

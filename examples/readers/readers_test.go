@@ -1,5 +1,5 @@
-// Package readers_test holds the readers in TypeScript and Python against the
-// vectors of the format, and against filters that Go wrote and reads.
+// Package readers_test compares the readers in TypeScript and Python with the
+// vectors of the format, and with filters that Go wrote and reads.
 package readers_test
 
 import (
@@ -17,28 +17,7 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
-// A reader is a program that answers questions with one of the files.
-
-// question is a map, so that a program meets only what is asked.
-
-// ask returns the program's answer in into, or its error.
-
-// want asks, and wants this very answer.
-
-// eachReader runs a test with both files, each with a database of its own.
-
-// dist is where the compiler writes, in this folder so that Node finds
-
-// node_modules.
-
-// compile makes JavaScript of the files, once for all tests.
-
-// compiled returns the test's program in JavaScript.
-
-// python returns a Python that has xxhash.
-
 // vectors reads a file of vectors.
-
 func vectors(t *testing.T, name string, into any) {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join("../../bloom/testdata", name))
@@ -166,10 +145,8 @@ func TestVectorsOfParts(t *testing.T) {
 	})
 }
 
-// Windows and layers that another program wrote; shards and cuckoo tables are
-
+// Windows and layers that another program wrote. Shards and cuckoo tables are
 // refused.
-
 func TestStringsOfVectors(t *testing.T) {
 	var v struct {
 		Strings []struct {
@@ -249,10 +226,8 @@ func times(n int, answer bool) []bool {
 	return answers
 }
 
-// Plain filters of every scheme go both ways: what one program adds, the other
-
-// one has seen.
-
+// Plain filters of every scheme go both ways: one program finds what the other
+// has added.
 func TestFiltersOfGo(t *testing.T) {
 	eachReader(t, func(t *testing.T, s *upstashtest.Server, r *reader) {
 		for _, cfg := range []bloom.Config{
@@ -320,7 +295,7 @@ func TestWindowOfGo(t *testing.T) {
 		q := question{"op": "exists", "key": "k", "seed": "5", "items": items}
 		r.want(t, q, append(times(300, true), times(300, false)...))
 		q["now"] = time.Now().Add(5 * 24 * time.Hour).Unix()
-		r.want(t, q, times(600, false)) // all of it is forgotten
+		r.want(t, q, times(600, false)) // everything is forgotten
 	})
 }
 

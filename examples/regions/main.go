@@ -28,7 +28,7 @@ func main() {
 	}
 }
 
-// result is what one stream of calls took in one mode.
+// result has the measurements of one stream of calls in one mode.
 type result struct {
 	reads      bloom.Reads
 	syncTokens bool
@@ -54,7 +54,7 @@ func run(ctx context.Context, out io.Writer, latency time.Duration, calls int) e
 }
 
 // stream looks up items and adds those that are new. Four in five items were
-// added before, some of them a moment ago.
+// added before, some of them just now.
 func stream(
 	ctx context.Context, reads bloom.Reads, tokens bool, latency time.Duration, calls int,
 ) (result, error) {

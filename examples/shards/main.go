@@ -1,7 +1,7 @@
 // Command shards keeps a filter in two databases, because it is too large for
 // one. Then one database goes down. The items of the other one still get their
-// answers; the program keeps the rest, and asks again when the database is back.
-// Two servers in this process play the databases.
+// answers. The program keeps the rest, and asks again when the database is
+// back. Two servers in this process play the databases.
 //
 //	go run ./examples/shards
 package main
@@ -69,15 +69,14 @@ func urls(from, to int) []string {
 	return urls
 }
 
-// A queue is the pages to fetch, and those of which it is not known yet whether
-// they were fetched before.
+// A queue has the pages to fetch, and those that may have been fetched before.
 type queue struct {
 	pages   *bloom.Sharded
 	fetched int
 	later   []string
 }
 
-// report offers pages and says what came of them.
+// report offers pages and prints the outcome.
 func (q *queue) report(ctx context.Context, out io.Writer, when string, urls []string) error {
 	fetched := q.fetched
 	if err := q.offer(ctx, urls); err != nil {
@@ -87,9 +86,9 @@ func (q *queue) report(ctx context.Context, out io.Writer, when string, urls []s
 	return err
 }
 
-// offer fetches the pages that are new, those that waited too. Pages whose
-// database does not answer wait for the next call. The look-up comes first: it
-// changes nothing, so that a page which has no answer is as it was.
+// offer fetches the new pages, including those that waited. Pages whose
+// database does not answer wait for the next call. The look-up comes first. It
+// changes nothing, so a page without an answer is as it was.
 func (q *queue) offer(ctx context.Context, urls []string) error {
 	urls = append(q.later, urls...)
 	q.later = nil
@@ -131,8 +130,8 @@ func (q *queue) offer(ctx context.Context, urls []string) error {
 	return nil
 }
 
-// states returns what is known of each item after a batch, or the error if that
-// is no BatchError.
+// states returns what is known of each item after a batch, or err if it is no
+// BatchError.
 func states(err error) (state func(i int) bloom.ItemState, _ error) {
 	var batch *bloom.BatchError
 	if errors.As(err, &batch) {

@@ -24,7 +24,7 @@ func TestEveryPageIsFetchedOnce(t *testing.T) {
 	}
 }
 
-// A page whose answer was lost is fetched, perhaps twice.
+// A page whose answer was lost is fetched, possibly twice.
 func TestAPageIsNotForgotten(t *testing.T) {
 	s := upstashtest.NewServer(t)
 	pages, err := bloom.NewSharded([]*upstash.Client{s.Client(upstash.WithRetry(0))}, "pages",

@@ -2,10 +2,10 @@
 // request with a token costs one look-up: one request and one billed command,
 // or nothing if the token has expired.
 //
-// A revocation is kept as long as a token lives, and then forgotten by itself:
-// from then on the token is refused because it has expired. A "no" of the
-// window is certain, so no revoked token is let in. One good token in a million
-// is refused as a false positive, and its user logs in again.
+// A revocation is kept as long as a token lives. Then it is forgotten, because
+// the token is refused as expired. A "no" of the window is certain, so no
+// revoked token is let in. One good token in a million is refused as a false
+// positive, and its user logs in again.
 //
 //	go run ./examples/tokens
 package main
@@ -25,10 +25,10 @@ import (
 )
 
 const (
-	// lifetime is how long a token is good for. The window's Span must not be
-	// shorter: a token would be good again once its revocation is forgotten.
+	// lifetime is how long a token is valid. The window's Span must not be
+	// shorter, or a token would be good again once its revocation is forgotten.
 	lifetime = time.Hour
-	// skew is how much the clock of a process may be behind the database's.
+	// skew is how far a process's clock may be behind the database's.
 	skew = 5 * time.Minute
 )
 
@@ -64,7 +64,7 @@ func run(ctx context.Context, out io.Writer) error {
 	return nil
 }
 
-// token is what a signed token says, once its signature is checked.
+// token is the content of a signed token, once its signature is checked.
 type token struct {
 	id     string // "jti"
 	issued time.Time
@@ -81,16 +81,16 @@ type tokens struct{ revoked *bloom.Window }
 func newTokens(client *upstash.Client) (*tokens, error) {
 	revoked, err := bloom.NewWindow(client, "revoked", bloom.WindowConfig{
 		Capacity: 100_000, FPRate: 1e-6, Span: lifetime + skew,
-		// After an eviction no empty window may come in place of this one, whose
-		// "no" would let every revoked token in. A revocation is then an error, as
-		// each check is.
+		// No empty window may replace this one after an eviction, because its
+		// "no" would let every revoked token in. With MustExist a revocation is
+		// then an error, as is each check.
 		MustExist: true,
 	})
 	return &tokens{revoked}, err
 }
 
-// deploy makes the window. Call it once, when the service is deployed. If it
-// were called when a process starts, it would hide an eviction.
+// deploy makes the window. Call it once, when the service is deployed. At the
+// start of each process it would hide an eviction.
 func (t *tokens) deploy(ctx context.Context) error {
 	_, err := t.revoked.Create(ctx)
 	return err

@@ -23,7 +23,7 @@ func newBench(t *testing.T) (*upstashtest.Server, *tokens) {
 	return s, tk
 }
 
-// A revoked token is refused, by one command. One that has expired needs none.
+// One command refuses a revoked token. An expired token needs none.
 func TestRevokedIsRefused(t *testing.T) {
 	s, tk := newBench(t)
 	now := time.Now()
@@ -50,7 +50,7 @@ func TestRevokedIsRefused(t *testing.T) {
 }
 
 // After an eviction no token is let in, and none can be revoked into an empty
-// window, until somebody deploys.
+// window, until somebody deploys again.
 func TestEvictionLetsNobodyIn(t *testing.T) {
 	s, tk := newBench(t)
 	stolen := token{"stolen", time.Now()}

@@ -1,8 +1,8 @@
 // Command usernames answers "is this name taken?" while a user types into a
-// form. It asks a copy of a filter in the memory of the process, so that most
-// keystrokes cost no request at all. A "no" of the copy is at most five seconds
-// old. A name is taken in the database, by SET NX, which has the last word. The names
-// stay taken forever; if they are given back, see examples/giveback.
+// form. It asks a copy of a filter in the memory of the process, so most
+// keystrokes cost no request. A "no" of the copy is at most five seconds old. A
+// name is taken in the database, by SET NX, which decides. The names stay taken
+// forever. If they are given back, see examples/giveback.
 //
 //	go run ./examples/usernames
 package main
@@ -98,7 +98,7 @@ func (n *names) looksFree(ctx context.Context, name string) (bool, error) {
 }
 
 // take claims a name for good and reports whether it was free. It adds the name
-// to the filter first. If it fails after that, the name is a false positive; in
+// to the filter first. If it fails after that, the name is a false positive. In
 // the other order a taken name could look free.
 func (n *names) take(ctx context.Context, name string) (bool, error) {
 	if _, err := n.taken.AddThrough(ctx, name); !bloom.InFilter(err) {

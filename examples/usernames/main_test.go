@@ -11,8 +11,8 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
-// Of several users who want a name at the same time, one gets it. Afterwards
-// the name does not look free.
+// Of several users who want a name at the same time, one gets it. Then the name
+// no longer looks free.
 func TestANameIsTakenOnce(t *testing.T) {
 	s := upstashtest.NewServer(t)
 	n, err := newNames(s.Client())

@@ -12,10 +12,10 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
-// TestComponentDropsEveryHandle counts in the tables of the host which handles
-// the component holds after its answers. It serves good requests and bad ones,
-// with answers of the database that are lost or no JSON. The few handles that
-// remain are those of the standard streams and of the adapter.
+// TestComponentDropsEveryHandle counts in the host's tables which handles the
+// component holds after its answers. It serves good and bad requests, and
+// answers of the database that are lost or not JSON. The few remaining handles
+// are those of the standard streams and of the adapter.
 func TestComponentDropsEveryHandle(t *testing.T) {
 	node, jco := needJCO(t)
 	dir := t.TempDir()
@@ -67,8 +67,8 @@ func transpile(t *testing.T, node, jco, component, dir, name, script string) {
 }
 
 // linkShim lets the modules in dir import the shim that jco itself uses. npm
-// puts the shim beside jco, or into jco's folder if other packages want another
-// version.
+// puts the shim next to jco, or into jco's folder if other packages need
+// another version.
 func linkShim(t *testing.T, dir string) {
 	t.Helper()
 	const scope, shim = "node_modules/@bytecodealliance", "preview2-shim"

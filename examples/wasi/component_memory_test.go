@@ -14,18 +14,18 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
-// TestComponentMemoryIsFlat bounds the memory that jco and the component hold
+// TestComponentMemoryIsFlat bounds the memory of jco and the component
 // together, over 10,000 requests after a warm-up. jco 1.20, whose own
-// bookkeeping grew, took 90 KB more with each request. What the component alone
-// holds is counted by TestComponentDropsEveryHandle.
+// bookkeeping grew, took 90 KB more with each request.
+// TestComponentDropsEveryHandle counts what the component alone holds.
 func TestComponentMemoryIsFlat(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes a minute or more")
 	}
 	node, jco := needJCO(t)
 	component := componentized(t, node)
-	// In MB. Versions of Node differ in how long they leave garbage in the heap. A
-	// heap that grows as under jco 1.20 does not fit.
+	// In MB. Versions of Node differ in how long they keep garbage in the heap.
+	// A heap that grows like that under jco 1.20 does not fit.
 	t.Setenv("NODE_OPTIONS", "--max-old-space-size=64")
 	srv := upstashtest.NewServer(t)
 	c := serveComponent(t, node, jco, component, srv)
@@ -39,7 +39,8 @@ func TestComponentMemoryIsFlat(t *testing.T) {
 			return
 		}
 	}
-	// The garbage collector lets the memory swing: the least of a quarter counts.
+	// The garbage collector lets the memory swing, so the minimum of each
+	// quarter counts.
 	before, after := slices.Min(held[:samples/4]), slices.Min(held[samples*3/4:])
 	t.Logf("%d MB in the first quarter of %d requests, %d MB in the last, at most %d MB",
 		before>>20, requests, after>>20, slices.Max(held)>>20)

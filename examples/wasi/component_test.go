@@ -150,9 +150,9 @@ type served struct {
 	logged chan string // each cause of a failure, as the component logs it
 }
 
-// serveComponent starts jco on a free port. jco does not say which port it has
-// if it chooses by itself, so another process may take the port in between:
-// then another port is tried.
+// serveComponent starts jco on a free port. jco does not report a port that it
+// chooses itself. Another process may therefore take the port first, and then
+// another port is tried.
 func serveComponent(t *testing.T, node, jco, component string, srv *upstashtest.Server) served {
 	t.Helper()
 	for range 5 {
@@ -251,8 +251,8 @@ func (c served) want(t *testing.T, id string, status int, text string) {
 	}
 }
 
-// wantError checks that the answer is a 503 that does not tell the cause, and
-// that the log has a line with one of the parts. It returns that line.
+// wantError checks that the answer is a 503 without the cause, and that the log
+// has a line with one of the parts. It returns that line.
 func (c served) wantError(t *testing.T, id string, parts ...string) string {
 	t.Helper()
 	c.want(t, id, 503, "the database cannot be used\n")

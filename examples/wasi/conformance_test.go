@@ -107,7 +107,7 @@ func startGuest(t *testing.T, runtime wazero.Runtime, guest wazero.CompiledModul
 }
 
 // RoundTrip makes the guest send the request. A guest that waits for its host
-// cannot be told that ctx is canceled, so the host is told.
+// cannot be told that ctx was canceled. RoundTrip tells the host instead.
 func (g *guestTransport) RoundTrip(ctx context.Context, req *upstash.Request, resp *upstash.Response) error {
 	stop := context.AfterFunc(ctx, func() {
 		if errors.Is(ctx.Err(), context.Canceled) {

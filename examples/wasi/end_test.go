@@ -102,7 +102,8 @@ func TestWaitingForAnotherCallEnds(t *testing.T) {
 	<-first
 }
 
-// TestOddVerdicts: what is no verdict is an error, and the guest serves on.
+// TestOddVerdicts: anything that is not a verdict is an error, and the guest
+// serves on.
 func TestOddVerdicts(t *testing.T) {
 	g := loadOdd(t)
 	for id, want := range map[string]string{

@@ -68,9 +68,8 @@ type Guest struct {
 	module api.Module
 }
 
-// grace is how long a guest may run after the end of its caller's context. It
-// is for the guest that notices by itself and says what it knows. After that
-// the guest is ended.
+// grace is how long a guest may run after the end of its caller's context, so
+// that it can notice and say what it knows. After that it is ended.
 const grace = 200 * time.Millisecond
 
 // Load compiles and starts a reactor. Close it after use.
@@ -83,7 +82,7 @@ func Load(ctx context.Context, cfg Config) (*Guest, error) {
 		}
 		config = config.WithCompilationCache(cache)
 	}
-	// Without it a guest that does not return would outlive its context.
+	// Without this, a guest that does not return would outlive its context.
 	config = config.WithCloseOnContextDone(true)
 	g := &Guest{
 		turn: make(chan struct{}, 1), grace: grace,
@@ -138,10 +137,10 @@ func (g *Guest) start(ctx context.Context) (err error) {
 func (g *Guest) Close(ctx context.Context) error { return g.runtime.Close(ctx) }
 
 // Seen adds id to the guest's filter and returns whether it was there before.
-// The call has ctx's remaining time, or a minute if ctx has no deadline, with
-// the time that it waits for other calls. It ends when ctx ends: at once if it
-// still waits, else within 0.2 seconds. An id has at most 1 MiB. After an error
-// the id may be in the filter.
+// The call takes at most ctx's remaining time, or a minute if ctx has no
+// deadline, including the wait for other calls. When ctx ends, so does the
+// call: at once if it still waits, and otherwise within 0.2 seconds. An id has
+// at most 1 MiB. After an error the id may be in the filter.
 func (g *Guest) Seen(ctx context.Context, id string) (Verdict, error) {
 	select {
 	case g.turn <- struct{}{}:

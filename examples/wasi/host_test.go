@@ -14,7 +14,7 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
-// patience limits calls that must succeed, also on a slow machine.
+// patience limits calls that must succeed even on a slow machine.
 const patience = 30 * time.Second
 
 func load(tb testing.TB, url, token string) *Guest {
@@ -125,8 +125,8 @@ func TestReactorDeadline(t *testing.T) {
 	}
 }
 
-// TestReactorCancel: a caller that gives up does not have to wait, and its
-// request is not repeated.
+// TestReactorCancel: a caller that gives up need not wait, and its request is
+// not repeated.
 func TestReactorCancel(t *testing.T) {
 	srv := upstashtest.NewServer(t)
 	g := load(t, srv.URL, srv.Token)
@@ -163,8 +163,8 @@ func TestReactorDatabaseDown(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		warm bool
-		// A connection that was kept alive breaks when it is used, and then nobody
-		// knows whether the request was read.
+		// A kept-alive connection breaks during its use. Nobody knows whether
+		// the request was read.
 		want string
 	}{
 		{"before the first call", false, "the command did not run"},
@@ -193,7 +193,7 @@ func TestReactorDatabaseDown(t *testing.T) {
 	}
 }
 
-// Retries need the guest's clock and timers, and the class of each failure.
+// Retries need the guest's clock and timers, and the kind of each failure.
 func TestReactorRetries(t *testing.T) {
 	for _, c := range []struct {
 		fault upstashtest.Fault
@@ -278,7 +278,7 @@ func TestRelayReachesOneDatabaseOnly(t *testing.T) {
 	}
 }
 
-// A host that serves several databases has them at different paths.
+// A host of several databases serves them at different paths.
 func TestRelayReachesOnePathOnly(t *testing.T) {
 	const base = "http://127.0.0.1:1/db-1"
 	var reached bool
@@ -301,9 +301,9 @@ func TestRelayReachesOnePathOnly(t *testing.T) {
 	}
 }
 
-// TestReactorTimes logs how long calls take. How long loading takes is in the
-// log of each test: the first test of a run compiles the module, the others use
-// the cache.
+// TestReactorTimes logs how long calls take. The log of each test has the time
+// that loading takes: the first test of a run compiles the module, the others
+// use the cache.
 func TestReactorTimes(t *testing.T) {
 	srv := upstashtest.NewServer(t)
 	g := load(t, srv.URL, srv.Token)

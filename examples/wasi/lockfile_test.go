@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestLockFileIsComplete: "npm ci" refuses a lock file that lacks a package, also
-// an optional one for another platform than this machine's.
+// TestLockFileIsComplete: "npm ci" refuses a lock file that lacks a package,
+// even an optional one for another platform.
 func TestLockFileIsComplete(t *testing.T) {
 	type pkg struct {
 		Integrity            string            `json:"integrity"`
@@ -20,7 +20,7 @@ func TestLockFileIsComplete(t *testing.T) {
 	if err := json.Unmarshal(mustRead(t, "component/package-lock.json"), &lock); err != nil {
 		t.Fatal(err)
 	}
-	// As Node does, it looks in the package's own folder and in those around it.
+	// Like Node, it looks in the package's own folder and in those around it.
 	has := func(path, name string) bool {
 		for {
 			if _, ok := lock.Packages[strings.TrimPrefix(path+"/node_modules/"+name, "/")]; ok {

@@ -35,8 +35,8 @@ func TestLongIDs(t *testing.T) {
 	}
 }
 
-// TestReactorMemoryIsFlat: the memory of a guest can only grow. It stays as it
-// is when Go's heap has reached its size.
+// TestReactorMemoryIsFlat: the memory of a guest never shrinks. It stays the
+// same once Go's heap has reached its size.
 func TestReactorMemoryIsFlat(t *testing.T) {
 	srv := upstashtest.NewServer(t)
 	g := load(t, srv.URL, srv.Token)

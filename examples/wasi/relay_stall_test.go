@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// An answer that begins early, and stalls, ends with its context over HTTP/2 too:
-// the server takes no more of the request, so that its writer waits.
+// Over HTTP/2 too, an answer that begins early and stalls ends with its
+// context. The server takes no more of the request, so its writer waits.
 func TestRelayOfAnEarlyAnswerEnds(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()

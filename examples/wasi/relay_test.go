@@ -34,9 +34,9 @@ func loseFirst(t *testing.T, lose *bool) http.RoundTripper {
 	})
 }
 
-// TestLostAnswerIsUncertain: a Config.Transport of any kind may lose the answer
-// to an id that is new. The repetition finds the id in the filter, and the
-// event must not count as seen.
+// TestLostAnswerIsUncertain: any Config.Transport may lose the answer to a new
+// id. The repetition finds the id in the filter, and the event must not count
+// as seen.
 func TestLostAnswerIsUncertain(t *testing.T) {
 	srv := upstashtest.NewServer(t)
 	lose := new(bool)

@@ -50,8 +50,8 @@ func stalledDatabase(t *testing.T) (url string, asked <-chan struct{}) {
 }
 
 // TestInstancesAreBounded: requests beyond the bound are refused at once, while
-// those within it wait for the database. They give up after 5 s. If a machine
-// is so slow that one of them has given up before the refusals came, it proves
+// those within it wait for the database and give up after 5 s. If one of them
+// has given up before the refusals came, because the machine is slow, it proves
 // nothing, and the test begins again.
 func TestInstancesAreBounded(t *testing.T) {
 	const bound = 16 // maxInstances
@@ -95,9 +95,9 @@ func TestInstancesAreBounded(t *testing.T) {
 	t.Errorf("no refusal came while %d requests were under way", bound)
 }
 
-// TestBodiesAreBounded: a body has its slot before it is read, and has to arrive
-// in time. Of 32 senders that hold their bodies back, 16 have a slot. If a slow
-// machine brings them one after another, all of them may get one, which proves
+// TestBodiesAreBounded: a body gets its slot before it is read, and must arrive
+// in time. Of 32 senders that hold their bodies back, 16 have a slot. On a slow
+// machine they may come one after another and all get one, which proves
 // nothing, and the test begins again.
 func TestBodiesAreBounded(t *testing.T) {
 	db := upstashtest.NewServer(t)
@@ -164,7 +164,7 @@ func await(t *testing.T, asked <-chan struct{}) {
 	}
 }
 
-// TestLostSendersFreeTheirInstances: after senders hung up, their places become
+// TestLostSendersFreeTheirInstances: after senders hung up, their slots become
 // free when an instance's longest life is over.
 func TestLostSendersFreeTheirInstances(t *testing.T) {
 	url, asked := stalledDatabase(t)

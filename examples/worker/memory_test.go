@@ -15,9 +15,9 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
-// TestMemoryIsFlat sends 10,000 requests after a warm-up. Each has an instance
-// of its own, which must leave nothing in the runtime. The garbage collector
-// lets the memory swing, so the least of several samples counts.
+// TestMemoryIsFlat sends 10,000 requests after a warm-up. Each has its own
+// instance, which must leave nothing in the runtime. The garbage collector lets
+// the memory swing, so the minimum of several samples counts.
 func TestMemoryIsFlat(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes a minute or more")
@@ -30,7 +30,7 @@ func TestMemoryIsFlat(t *testing.T) {
 		senders.Go(func() {
 			for i := range queue {
 				r := w.post(t, "Idempotency-Key", fmt.Sprint("event-", i), "")
-				// A busy machine may be too late for the Worker's limit of time.
+				// On a busy machine the Worker may reach its time limit.
 				if !r.isNew() && r.Status != http.StatusGatewayTimeout {
 					t.Errorf("event-%d: %+v", i, r)
 				}

@@ -14,9 +14,9 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
-// TestNothingLeft runs the Worker in Node, which lives on after each request. A
-// timer that an instance left behind would end the process with an error, 5 s
-// later.
+// TestNothingLeft runs the Worker in Node, which lives on after each request.
+// If an instance left a timer behind, it would end the process with an error 5
+// s later.
 func TestNothingLeft(t *testing.T) {
 	db := upstashtest.NewServer(t)
 	const requests = 10

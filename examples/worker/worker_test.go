@@ -22,7 +22,7 @@ import (
 )
 
 // TestOnceEach sends every id twice, at the same time or one after the other,
-// in 200 requests of which 8 are under way at a time.
+// in 200 requests, 8 at a time.
 func TestOnceEach(t *testing.T) {
 	db := upstashtest.NewServer(t)
 	w := serve(t, db.URL, db.Token)
@@ -149,8 +149,8 @@ func TestWhereTheIDIs(t *testing.T) {
 	})
 }
 
-// TestIllFormedIDs: ids that are not Unicode would all become the same in the
-// runtime or in Go, and a new event would be a seen one.
+// TestIllFormedIDs: the runtime or Go would turn all ids that are not Unicode
+// into the same one, and a new event would count as seen.
 func TestIllFormedIDs(t *testing.T) {
 	db := upstashtest.NewServer(t)
 	w := serve(t, db.URL, db.Token)
@@ -183,7 +183,7 @@ func TestIllFormedIDs(t *testing.T) {
 }
 
 // TestUncertain loses the answer to a new id. The repetition finds the id in
-// the filter, and the event must be new all the same.
+// the filter, but the event must still be new.
 func TestUncertain(t *testing.T) {
 	db := upstashtest.NewServer(t)
 	w := serve(t, db.URL, db.Token)
@@ -271,7 +271,7 @@ func checkLog(t *testing.T, log, want string) {
 }
 
 // TestSize keeps the whole Worker to about half of the 3 MB after gzip that
-// Cloudflare's free plan takes.
+// Cloudflare's free plan allows.
 func TestSize(t *testing.T) {
 	const limit = 1_600_000 // bytes
 	dir := mustBuild(t)

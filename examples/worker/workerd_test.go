@@ -55,8 +55,8 @@ func serve(t *testing.T, url, token string) *worker {
 // file that build returns.
 func workerd(t *testing.T, build func() (config string), env ...string) *worker {
 	t.Helper()
-	// Not node_modules/.bin/workerd: if install scripts are off, that is a script,
-	// and killing it would leave the server running.
+	// node_modules/.bin/workerd may be a script, if install scripts are off.
+	// Killing it would leave the server running.
 	found, _ := filepath.Glob("node_modules/@cloudflare/workerd-*/bin/workerd")
 	if len(found) != 1 {
 		testenv.Missing(t, "workerd", "run npm ci in examples/worker")
@@ -148,7 +148,7 @@ func (w *worker) send(t *testing.T, method string, h http.Header, body io.Reader
 		t.Error(err)
 	}
 	r.Status = resp.StatusCode
-	// Only a 200 may have a "new": a careless sender must not read an error as
+	// Only a 200 may have "new". A careless sender must not read an error as
 	// "not new".
 	if err := json.Unmarshal(text, &r); err != nil || (r.New != nil) != (r.Status == 200) {
 		t.Errorf("not the Worker's answer: %d %q", r.Status, text)

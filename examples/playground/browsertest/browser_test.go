@@ -1,8 +1,7 @@
 //go:build unix
 
 // Package browsertest clicks through the page of the playground in a headless
-// Chromium. It is a module of its own, so that upbloom needs no browser's
-// protocol.
+// Chromium. It is its own module, because upbloom needs no browser's protocol.
 package browsertest
 
 import (
@@ -28,7 +27,7 @@ import (
 )
 
 // patience ends a test that hangs, and names the condition that it waited for.
-// Nothing is expected to take a certain time.
+// Nothing here depends on time.
 const patience = 5 * time.Minute
 
 // shots is the environment variable that names a folder for screenshots.
@@ -90,9 +89,9 @@ type page struct {
 	used map[string]bool // the ids of the controls that the test used
 }
 
-// open opens the page in a window of a size, in "light" or "dark", and waits
-// until it can be used. Until the end of the test it must log no error, and must
-// ask nobody else for anything.
+// open opens the page in a window of this size, in "light" or "dark", and waits
+// until it can be used. Until the end of the test the page must log no error
+// and load nothing from elsewhere.
 func open(t *testing.T, width, height int64, scheme string) *page {
 	t.Helper()
 	chromium := testenv.Need(t, "chromium", "chromium", "google-chrome")
@@ -186,7 +185,7 @@ func eval[V any](p *page, expression string) V {
 	return value
 }
 
-// do runs JavaScript, and waits for what it promises.
+// do runs JavaScript, and waits for its promise.
 func (p *page) do(statement string) {
 	p.t.Helper()
 	p.run(chromedp.Evaluate[chromedp.Void](statement, chromedp.EvalAwaitPromise))

@@ -11,7 +11,7 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
-// pixels counts the pixels of a canvas that have a colour of the page.
+// pixels counts the pixels of a canvas in one of the page's colours.
 func (p *page) pixels(canvas, colour string) int {
 	p.t.Helper()
 	return eval[int](p, fmt.Sprintf(`(() => {
@@ -28,7 +28,7 @@ func (p *page) pixels(canvas, colour string) int {
 	})()`, colour, canvas))
 }
 
-// Every control does what its name says, clicked by a mouse.
+// Every control does what its name says when it is clicked.
 func TestClickThrough(t *testing.T) {
 	p := open(t, 1100, 900, "light")
 	p.table()

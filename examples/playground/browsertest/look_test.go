@@ -19,8 +19,8 @@ func (p *page) clickRadio(id, value string) {
 	p.run(chromedp.Click(chromedp.CSS(fmt.Sprintf(`[name=panes][value="%s"]`, value))))
 }
 
-// watchJumps collects from now on what the browser calls layout shifts, those
-// after a click too, of all that moves up or down.
+// watchJumps collects from now on what the browser calls layout shifts, of
+// everything that moves up or down, even after a click.
 func (p *page) watchJumps() {
 	p.t.Helper()
 	p.do(`globalThis.jumped = []; globalThis.watch = new PerformanceObserver((list) => {
@@ -33,7 +33,7 @@ func (p *page) watchJumps() {
 	}); watch.observe({ type: "layout-shift" })`)
 }
 
-// jumpsAside does something that moves what is below, as it must.
+// jumpsAside does something that must move what is below.
 func (p *page) jumpsAside(f func()) {
 	p.t.Helper()
 	p.do("globalThis.watch?.disconnect()")
@@ -86,7 +86,8 @@ func TestKeyboard(t *testing.T) {
 	p.says("window-text", "24 hours have passed")
 }
 
-// On a narrow screen all stands in one column, and nothing is wider than it.
+// On a narrow screen everything is in one column, and nothing is wider than the
+// screen.
 func TestNarrow(t *testing.T) {
 	for width, scheme := range map[int64]string{320: "light", 360: "dark"} {
 		p := open(t, width, 740, scheme)
@@ -112,8 +113,8 @@ func TestNarrow(t *testing.T) {
 	}
 }
 
-// What is written has a contrast of 4.5 to 1 to what is behind it, in both
-// colour schemes, and what is drawn has 3 to 1.
+// Texts have a contrast of 4.5 to 1 to their background in both colour schemes,
+// and drawings have 3 to 1.
 func TestContrast(t *testing.T) {
 	for _, scheme := range []string{"light", "dark"} {
 		p := open(t, 1100, 900, scheme)

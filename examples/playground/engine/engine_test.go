@@ -27,7 +27,7 @@ func wantText(t *testing.T, got string, parts ...string) {
 	}
 }
 
-// The picture has a row for each word, and its bits are those of the item.
+// The picture has a row for each word, and shows the item's bits.
 func TestTableShowsTheItemsBits(t *testing.T) {
 	table := newTable(t, 0.01)
 	v := table.Add("ann")
@@ -68,7 +68,7 @@ func TestTableAnswers(t *testing.T) {
 	}
 }
 
-// The one that is found was never added, and others set all of its bits.
+// The found item was never added, and others set all of its bits.
 func TestFindFalse(t *testing.T) {
 	table := newTable(t, 0.1)
 	table.AddMade(int(table.capacity))
@@ -84,7 +84,7 @@ func TestFindFalse(t *testing.T) {
 	}
 }
 
-// What an all but empty filter finds would take too many guesses.
+// In an almost empty filter a false positive would take too many guesses.
 func TestFindFalseGivesUp(t *testing.T) {
 	table := newTable(t, 0.001)
 	table.Add("ann")
@@ -107,8 +107,8 @@ func TestTableSizes(t *testing.T) {
 	}
 }
 
-// Measured rates are those of the formula, within four standard deviations of
-// the sample and 5% for the filter itself.
+// Measured rates follow the formula, within four standard deviations of the
+// sample and 5% for the filter itself.
 func TestOverfill(t *testing.T) {
 	o, err := NewOverfill()
 	if err != nil {
@@ -183,7 +183,7 @@ func newWindow(t *testing.T, panes int) *Window {
 	return w
 }
 
-// states are those of the panes, and how many bits each has.
+// states returns the states of the panes, and how many bits each has.
 func states(v WindowView) string {
 	var list []string
 	for _, p := range v.Panes {
@@ -192,7 +192,7 @@ func states(v WindowView) string {
 	return strings.Join(list, ", ")
 }
 
-// has returns the bits of the only pane in a state.
+// has returns the number of bits in the only pane in a state.
 func has(t *testing.T, v WindowView, state string) int {
 	t.Helper()
 	n := -1

@@ -7,7 +7,7 @@ import (
 	"github.com/upbloom/upbloom/internal/human"
 )
 
-// What an Overfill is made for, and how it is measured.
+// How an Overfill is made and measured.
 const (
 	overCapacity  = 2_000
 	overRate      = 0.01
@@ -15,8 +15,8 @@ const (
 	overStrangers = 50_000
 )
 
-// An Overfill fills a blocked and a classic filter beyond what they were made
-// for, and counts false positives on the way.
+// An Overfill fills a blocked and a classic filter beyond their capacity, and
+// counts false positives on the way.
 type Overfill struct {
 	local []*bloom.Local
 	step  int
@@ -39,7 +39,7 @@ type Line struct {
 	Measured []Point `json:"measured"`
 }
 
-// A Point is a rate in percent, at so many capacities.
+// A Point is a rate in percent, at x capacities.
 type Point struct {
 	X float64 `json:"x"`
 	Y float64 `json:"y"`

@@ -64,8 +64,8 @@ func (w *Window) view(ctx context.Context, text string) (WindowView, error) {
 	return v, nil
 }
 
-// word returns the epoch that the window's own word names, and how many panes
-// the string has: see FORMAT.md.
+// word returns the epoch in the window's own word, and the number of panes in
+// the string: see FORMAT.md.
 func (w *Window) word(ctx context.Context) (epoch, panes int64, err error) {
 	got, err := w.eye.BitField(ctx, upstash.NewBitField(windowKey).Get("u53", 128))
 	if err != nil {
@@ -80,8 +80,7 @@ func (w *Window) turns(ctx context.Context) int64 {
 	return epoch
 }
 
-// panes reads the string and says of each pane what it is for. Epoch e lives in
-// pane e mod R.
+// panes reads the string and describes each pane. Epoch e is in pane e mod R.
 func (w *Window) panes(ctx context.Context) ([]Pane, error) {
 	turned, n, err := w.word(ctx)
 	if err != nil {
@@ -111,8 +110,8 @@ func (w *Window) panes(ctx context.Context) ([]Pane, error) {
 	return panes, nil
 }
 
-// role says what a pane of an epoch is for, in a window that was turned to
-// another. A window's Span is so many panes.
+// role describes the pane of the epoch last, in a window that was turned to
+// turned. span is the window's Span in panes.
 func (w *Window) role(last, turned, now, span int64) (state, role string) {
 	switch {
 	case last == now:

@@ -9,15 +9,15 @@ import (
 	"github.com/upbloom/upbloom/internal/human"
 )
 
-// A Wish is what the sliders say.
+// A Wish has the values of the sliders.
 type Wish struct {
 	Items   uint64  `json:"items"`
 	OneIn   float64 `json:"oneIn"`
 	Filters uint64  `json:"filters"` // of this size
 	Adds    float64 `json:"adds"`    // a day, in all filters together
 	Lookups float64 `json:"lookups"` // the same
-	// Commands is the price of 100,000 commands, Storage that of a GB and month,
-	// in US dollars.
+	// Commands is the price of 100,000 commands and Storage that of a GB and
+	// month, in US dollars.
 	Commands float64 `json:"commands"`
 	Storage  float64 `json:"storage"`
 }
@@ -30,14 +30,14 @@ type Plan struct {
 	Text  string `json:"text"` // the same in a sentence, to be said aloud
 }
 
-// A Row compares the schemes in one thing.
+// A Row compares the schemes in one respect.
 type Row struct {
 	Name    string `json:"name"`
 	Blocked string `json:"blocked"`
 	Classic string `json:"classic"`
 }
 
-// Prices are the ones that are documented, for the page to begin with.
+// Prices are the documented ones, with which the page begins.
 type Prices struct {
 	Commands    float64 `json:"commands"`
 	Storage     float64 `json:"storage"`
@@ -45,13 +45,13 @@ type Prices struct {
 	Year        string  `json:"year"`
 }
 
-// DocumentedPrices returns those of the pay-as-you-go plan.
+// DocumentedPrices returns the prices of the pay-as-you-go plan.
 func DocumentedPrices() Prices {
 	p := billing.PayAsYouGo()
 	return Prices{p.Commands, p.Storage, p.FreeStorage, billing.PricesOf}
 }
 
-// Plan works a Wish out.
+// Plan computes what a Wish costs.
 func (w Wish) Plan() (Plan, error) {
 	var sides [2]bloom.Geometry
 	for i, scheme := range []bloom.Scheme{bloom.SchemeBlocked, bloom.SchemeXXH3} {

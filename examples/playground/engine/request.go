@@ -8,8 +8,8 @@ import (
 	"github.com/upbloom/upbloom/upstash"
 )
 
-// requests shows the body that a Filter would send. Nothing is sent: the client
-// has a transport that keeps the body and fails.
+// requests shows the body that a Filter would send. Nothing is sent: the
+// client's transport keeps the body and fails.
 type requests struct {
 	kept   keeper
 	filter *bloom.Filter
@@ -43,7 +43,7 @@ func (r *requests) after(err error) string {
 		return ""
 	}
 	const most = 600
-	if len(body) > most { // it holds numbers alone, no items
+	if len(body) > most { // it holds only numbers, no items
 		body = body[:most] + " …"
 	}
 	return body

@@ -1,6 +1,6 @@
-// Package engine computes what the page of the playground shows. All of it is
-// done by packages bloom and upstash; this one adds the bookkeeping that a
-// filter does not have, such as who set a bit, and the sentences.
+// Package engine computes what the page of the playground shows. Packages bloom
+// and upstash do the work. This package adds the bookkeeping that a filter does
+// not have, such as who set a bit, and the sentences.
 package engine
 
 import (
@@ -14,8 +14,8 @@ import (
 	"github.com/upbloom/upbloom/internal/human"
 )
 
-// A word of the blocked scheme has so many bits, and is a row of the picture. A
-// filter has at least so many words.
+// The picture has a row for each word of the blocked scheme, and a filter has
+// at least 32 words.
 const (
 	wordBits  = 53
 	tableRows = 32
@@ -89,8 +89,8 @@ func (s *side) add(item string) (added bool) {
 	return s.local.Add(item)
 }
 
-// add adds an item to both filters, and reports whether the blocked one called it
-// new.
+// add adds an item to both filters, and reports whether it was new to the
+// blocked one.
 func (t *Table) add(item string) (added bool) {
 	added = t.blocked.add(item)
 	t.classic.add(item)
@@ -219,7 +219,7 @@ func (t *Table) FindFalse() View {
 
 func (s *side) rate() float64 { return s.local.Stats().LiveFPRate }
 
-// owners returns who set these bits first, each item once.
+// owners returns which items set these bits first.
 func (s *side) owners(cells []uint64) []string {
 	var names []string
 	for _, p := range cells {

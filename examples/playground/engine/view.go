@@ -76,7 +76,7 @@ func (s *side) picture() Picture {
 	}
 }
 
-// cost says what a look-up of an item reads, and its answer.
+// cost describes what a look-up of an item reads, and its answer.
 func (s *side) cost(item string, member bool) string {
 	answer := "no"
 	switch found := s.local.Exists(item); {
@@ -90,8 +90,8 @@ func (s *side) cost(item string, member bool) string {
 		counted(writes, "write") + " add it."
 }
 
-// operations returns how many operations a look-up and an Add have in their one
-// command.
+// operations returns the number of operations in the command of a look-up and
+// of an Add.
 func operations(g bloom.Geometry) (reads, writes int) {
 	if g.Scheme == bloom.SchemeBlocked {
 		return g.Hashes / 2, g.Hashes

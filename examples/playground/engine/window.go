@@ -22,9 +22,9 @@ const (
 	windowSpan     = 24 * time.Hour
 )
 
-// A Window is a bloom.Window in a database that runs in this process: also in a
-// browser, where Go's network stays within the program. Only its clock is ours,
-// so that a day passes in an instant.
+// A Window is a bloom.Window in a database in this process. It also works in a
+// browser, where Go's network stays within the program. Only the clock is its
+// own: a day passes in an instant.
 type Window struct {
 	server *upstashtest.Server
 	clock  *clock
@@ -91,13 +91,13 @@ func (w *Window) begin(ctx context.Context) error {
 // Close ends the database.
 func (w *Window) Close() { w.server.Close() }
 
-// connect makes new clients, which do not know what time it is yet. One that
-// lives on asks for the time every ten minutes.
+// connect makes new clients, which do not know the time yet. A client that
+// lives on asks for it every ten minutes.
 func (w *Window) connect() (err error) {
 	transport := &timed{
 		clock: w.clock,
 		next: httptransport.New(&http.Client{Transport: &http.Transport{
-			// Named, so that Go does not take the browser's fetch for it.
+			// With a DialContext, Go does not use the browser's fetch.
 			DialContext: (&net.Dialer{}).DialContext, DisableKeepAlives: true,
 		}}),
 	}

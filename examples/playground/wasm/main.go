@@ -41,7 +41,7 @@ func main() {
 	}
 }
 
-// A page is what the reader plays with.
+// A page has what the reader plays with.
 type page struct {
 	table  *engine.Table
 	over   *engine.Overfill
@@ -111,7 +111,7 @@ func (p *page) answerWindow(ctx context.Context, c call) (any, error) {
 	return nil, fmt.Errorf("there is no call %s", c.name)
 }
 
-// do answers a call by a function of its argument.
+// do answers a call with a function of its argument.
 func do[A, V any](c call, f func(A) (V, error)) (any, error) {
 	var argument A
 	if err := json.Unmarshal([]byte(c.argument), &argument); err != nil {

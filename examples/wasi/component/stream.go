@@ -46,8 +46,8 @@ func (l *limit) drop() {
 	}
 }
 
-// options returns the same deadline as request-options of wasi:http: some hosts
-// free a connection's resources by it. The request takes the ownership.
+// options returns the same deadline as request-options of wasi:http, by which
+// some hosts free a connection's resources. The request takes ownership of it.
 func (l *limit) options() uint32 {
 	options := newRequestOptions()
 	if l.clock != 0 {
@@ -58,8 +58,8 @@ func (l *limit) options() uint32 {
 	return options
 }
 
-// wait blocks until one of the pollables is ready, of which there are one or
-// two. It drops them and returns the index of the first that is ready.
+// wait blocks until one of the pollables, one or two, is ready. It drops them
+// and returns the index of the first that is ready.
 func (l *limit) wait(pollables ...uint32) (ready int, err error) {
 	n := copy(l.waiting[:], pollables)
 	if l.clock != 0 {

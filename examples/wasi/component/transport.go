@@ -17,9 +17,9 @@ import (
 // state and is safe for concurrent use: while one call waits for the host, no
 // other goroutine runs.
 //
-// For the same reason no timer of Go fires while it waits. So the host gets the
-// context's deadline twice: as the request's timeouts, which some hosts ignore,
-// and as a clock that every wait watches.
+// For the same reason no timer of Go fires while it waits. Therefore the host
+// gets the context's deadline twice: as the request's timeouts, which some
+// hosts ignore, and as a clock that every wait watches.
 type transport struct{}
 
 // RoundTrip sends one request. See upstash.Transport.
@@ -102,8 +102,8 @@ func newRequest(req *upstash.Request) (uint32, error) {
 	return request, nil
 }
 
-// appendField adds one header field. A host may forbid some names. It adds
-// those fields by itself if they matter.
+// appendField adds one header field. A host may forbid some names. If those
+// fields matter, it adds them itself.
 func appendField(fields uint32, name, value string) {
 	fieldsAppend(fields, name, unsafe.Pointer(unsafe.StringData(value)), uint32(len(value)), ret())
 }

@@ -13,8 +13,7 @@ import (
 var input, output []byte
 
 // maxID is the length of the longest id in bytes. A wasm memory never shrinks:
-// without a limit, one long id would hold its memory for as long as the guest
-// lives.
+// without a limit, a long id would keep its memory as long as the guest lives.
 const maxID = 1 << 20
 
 // room returns the address of n bytes for an id, valid until the next call. It
