@@ -1,6 +1,5 @@
-// Package benchmarks measures package bloom beside other programs. It is a
-// module of its own, so that users of the library do not download those
-// programs.
+// Package benchmarks compares package bloom with other programs. It is its own
+// module, because users of the library need not download those programs.
 package benchmarks
 
 import (
@@ -16,12 +15,13 @@ import (
 )
 
 // chunk is the number of items in a turn. The two filters get the same items,
-// one filter after the other, so that a change of the machine's speed affects
+// one filter after the other. A change of the machine's speed then affects
+// both.
 // both.
 const chunk = 1 << 12
 
 // items fills dst with e-mail addresses, numbered from from on. They are parts
-// of one string, so that the garbage collector does not affect the outcome.
+// of one string, so the garbage collector does not affect the outcome.
 func items(dst []string, name string, from int) {
 	var b []byte
 	ends := make([]int, len(dst))
@@ -106,8 +106,8 @@ func (d *duel) lookUp(name string, round int) {
 }
 
 // report reports nanoseconds for each item, and how many times as fast the
-// Local is. They are medians of the turns, because the machine may do something
-// else during some turns.
+// Local is. Both are medians of the turns, because the machine may be busy
+// during some turns.
 func (d *duel) report(b *testing.B) {
 	var each [2]float64
 	for who, turns := range d.turns {

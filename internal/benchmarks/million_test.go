@@ -19,11 +19,11 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
-// mirrorOf is the size of a way that asks for all items in one call, of which a
-// Mirror answers all but the first from memory.
+// mirrorOf is the size of a way that asks for all items in one call. A Mirror
+// answers all but the first from memory.
 const mirrorOf = 1 << 40
 
-// batchOf is how many items a request has, if the command takes many.
+// batchOf is the number of items in a request, if the command takes many.
 const batchOf = 1000
 
 // way is one way to answer "have I seen this before?" for many items.
@@ -79,14 +79,14 @@ func (m *million) each(items []string, cmd func(string) upstash.Command) {
 	}
 }
 
-// scriptFilter is how go-zero and others ask their filters: a script that reads
-// 14 bits.
+// scriptFilter is how go-zero and others read their filters: a script that
+// reads 14 bits.
 const scriptFilter = `for _, offset in ipairs(ARGV) do
   if tonumber(redis.call('GETBIT', KEYS[1], offset)) == 0 then return false end
 end
 return true`
 
-// scriptGeometry is that of such a filter for a million items.
+// scriptGeometry is the geometry of such a filter for a million items.
 var scriptGeometry = bloom.Geometry{Bits: 9_585_059, Hashes: 14, Scheme: bloom.SchemeXXH3}
 
 func (m *million) ways() []way {
@@ -125,7 +125,7 @@ func (m *million) ways() []way {
 	}
 }
 
-// fill puts all items into each structure and returns the bytes that each
+// fill puts all items into each structure and returns how many bytes each
 // takes.
 func (m *million) fill(n int) map[string]int64 {
 	memory := map[string]int64{}

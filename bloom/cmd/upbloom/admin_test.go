@@ -46,7 +46,7 @@ func TestTTL(t *testing.T) {
 	}
 }
 
-// rm removes filters alone, and not without being told twice.
+// rm removes only filters, and only if told twice.
 func TestRemove(t *testing.T) {
 	sh := newShell(t)
 	sh.want(0, "", "", "add", "--items", "1k", "key", "a")
@@ -65,7 +65,7 @@ func TestRemove(t *testing.T) {
 	}
 }
 
-// A seed is needed to remove a filter that has one: it proves which filter is
+// To remove a filter with a seed one must give it. That proves which filter is
 // meant.
 func TestRemoveWithSeed(t *testing.T) {
 	sh := newShell(t)

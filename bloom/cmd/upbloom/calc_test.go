@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// calc says how many requests a load takes.
+// calc prints how many requests a load takes.
 func TestCalcCountsTheRequestsOfALoad(t *testing.T) {
 	sh := newShell(t)
 	for _, n := range []string{"1000", "1000000"} {
@@ -48,7 +48,7 @@ func started(t *testing.T, args ...string) (
 	return cmd, pipe, text, errOut
 }
 
-// finished interrupts serve, which then ends well.
+// finished interrupts serve, which then ends without an error.
 func finished(t *testing.T, cmd *exec.Cmd, out io.Reader) {
 	t.Helper()
 	if err := cmd.Process.Signal(os.Interrupt); err != nil {
@@ -75,7 +75,7 @@ func TestServe(t *testing.T) {
 	}
 }
 
-// A server that other machines reach says so.
+// serve says so if other machines can reach it.
 func TestServeOnAllAddresses(t *testing.T) {
 	for _, addr := range []string{"0.0.0.0:0", ":0"} {
 		cmd, out, text, errOut := started(t, "--addr", addr)
@@ -100,7 +100,7 @@ func TestIsLoopback(t *testing.T) {
 	}
 }
 
-// The token of serve is the one that is asked for.
+// serve uses the requested token.
 func TestServeWithToken(t *testing.T) {
 	const token = "a-token_of/our.own+1="
 	cmd, out, text, _ := started(t, "--addr", "127.0.0.1:0", "--token", token)
@@ -114,7 +114,7 @@ func TestServeWithToken(t *testing.T) {
 	}
 }
 
-// calc counts what the docs of the calls say, a month of it.
+// calc counts what the docs of the calls say, for a month.
 func TestMonth(t *testing.T) {
 	sh := newShell(t)
 	for _, c := range []struct {
@@ -125,12 +125,12 @@ func TestMonth(t *testing.T) {
 		{"--adds 1000 --lookups 2000", 90_000, 1, 0, 0, 0.18},
 		{"--adds 1M --lookups 10M", 330e6, 1, 0, 0, 660},
 		{"--filters 1000 --lookups 1M", 30e6, 1000, 0, 0, 60.09},
-		// 864 refreshes a day in each of 2 processes, no Adds: nothing is
+		// 864 refreshes a day in each of 2 processes. Without Adds nothing is
 		// downloaded.
 		{"--lookups 1M --mirror 100s --processes 2", 30 * 3 * 1728, 1, 30 * 1728, 0, 0.31},
-		// Fewer look-ups than the copies have times to grow old.
+		// Fewer look-ups than times at which a copy grows old.
 		{"--lookups 10 --mirror 1s", 30 * 3 * 10, 1, 300, 0, 0},
-		// Each Add makes each of the processes download once at most.
+		// After each Add, each process downloads once at most.
 		{
 			"--lookups 1M --adds 100 --mirror 100s --processes 2", 30 * (100 + 3*1728 + 3*200), 1,
 			30 * 1728, 30 * 200, 0.353,

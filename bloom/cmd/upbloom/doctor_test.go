@@ -37,7 +37,7 @@ func (sh *shell) diagnosis(status int, args ...string) map[string]finding {
 	return found
 }
 
-// failed returns the names of the checks that found a FAIL.
+// failed returns the names of the checks whose finding is FAIL.
 func failed(found map[string]finding) (names []string) {
 	for name, f := range found {
 		if f.Verdict == broken {
@@ -72,7 +72,7 @@ func TestDoctorOfAHealthyDatabase(t *testing.T) {
 	}
 }
 
-// What a database does otherwise is found, and shows in the exit status.
+// doctor finds what a database does differently, and its exit status shows it.
 func TestDoctorOfASickDatabase(t *testing.T) {
 	for name, c := range map[string]struct {
 		opts   []upstashtest.Option
@@ -127,7 +127,7 @@ func TestDoctorOfASickDatabase(t *testing.T) {
 	}
 }
 
-// A database that does not answer is one error, and no list of them.
+// If a database does not answer, doctor prints one error, not a list.
 func TestDoctorWithoutADatabase(t *testing.T) {
 	sh := newShell(t)
 	sh.env = []string{"UPSTASH_REDIS_REST_URL=" + sh.s.URL, "UPSTASH_REDIS_REST_TOKEN=another"}
@@ -137,7 +137,7 @@ func TestDoctorWithoutADatabase(t *testing.T) {
 	}
 }
 
-// The recording holds what was asked and answered, and no secret.
+// The recording has the questions and answers, and no secret.
 func TestDoctorRecords(t *testing.T) {
 	sh := newShell(t)
 	file := filepath.Join(t.TempDir(), "sub", "doctor.json")
@@ -166,7 +166,7 @@ func TestDoctorRecords(t *testing.T) {
 	}
 }
 
-// through puts a server between, which changes requests and answers.
+// through puts a server in between that changes requests and answers.
 func (sh *shell) through(request func(*http.Request), answer func(*http.Response) error) {
 	to, err := url.Parse(sh.s.URL)
 	if err != nil {
@@ -183,7 +183,7 @@ func (sh *shell) through(request func(*http.Request), answer func(*http.Response
 	sh.env = []string{"UPSTASH_REDIS_REST_URL=" + between.URL, "UPSTASH_REDIS_REST_TOKEN=" + sh.s.Token}
 }
 
-// What only headers and encodings show is found too.
+// doctor also finds what only headers and encodings show.
 func TestDoctorReadsHeaders(t *testing.T) {
 	nothing := func(*http.Request) {}
 	unchanged := func(*http.Response) error { return nil }
@@ -233,7 +233,7 @@ func TestDoctorReadsHeaders(t *testing.T) {
 	}
 }
 
-// The limits that a plan has are asked only if the user wants it.
+// doctor tests the limits of a plan only on request.
 func TestDoctorAsksForLimits(t *testing.T) {
 	sh := newShell(t, upstashtest.WithMaxRecord(50<<20))
 	for _, name := range []string{"request of 16 MiB", "record of 100 MB"} {
@@ -276,8 +276,8 @@ func isCount(v any) bool {
 	return ok && n > 0
 }
 
-// An interrupt leaves no key behind, wherever it comes. Until it removes them, all
-// keys have a TTL.
+// An interrupt leaves no key behind, whenever it comes. All keys have a TTL
+// until they are removed.
 func TestDoctorInterrupted(t *testing.T) {
 	for _, at := range []string{"BITCOUNT", "TIME"} {
 		sh := newShell(t)

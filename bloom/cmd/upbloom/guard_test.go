@@ -28,7 +28,7 @@ func (sh *shell) stored(key string) string {
 	return text
 }
 
-// unchanged runs the program, which refuses and leaves the key as it was.
+// unchanged runs the program, which must refuse and leave the key as it was.
 func (sh *shell) unchanged(key, says, stdin string, args ...string) {
 	sh.t.Helper()
 	before := sh.stored(key)
@@ -62,8 +62,8 @@ func TestReplaceThatWouldEmpty(t *testing.T) {
 	sh.want(0, "loaded 0 items", "", "load", "--allow-empty", "key")
 }
 
-// A filter of another size is replaced only on request, and the help says how
-// to do it without errors.
+// A filter is replaced in another size only on request. The help says how to do
+// it without errors.
 func TestReplaceInAnotherSize(t *testing.T) {
 	sh := newShell(t)
 	sh.want(0, "", numbered("a", 500), "load", "--items", "1000", "key")
@@ -74,7 +74,7 @@ func TestReplaceInAnotherSize(t *testing.T) {
 	sh.want(0, "RebuildInAnotherSize", "", "replace", "-h")
 }
 
-// What would put a filter over its size is refused, and how far over is said.
+// What would overfill a filter is refused. The error says by how much.
 func TestFillingTooFar(t *testing.T) {
 	sh := newShell(t)
 	lines := numbered("a", 20_000)
@@ -86,7 +86,8 @@ func TestFillingTooFar(t *testing.T) {
 	sh.want(exitUsage, "and it is for 1,000", numbered("a", 2000), "load", "--items", "1k", "new")
 	sh.want(0, "loaded", numbered("a", 1000), "load", "--items", "1k", "key")
 
-	// Twice the size is 1 in 13: below ten times the rate that it was made for.
+	// At twice the size the rate is 1 in 13, less than ten times the intended
+	// one.
 	sh.want(0, "loaded", numbered("b", 1000), "load", "key")
 	sh.unchanged("key", "and the limit is 1 in 10", numbered("c", 1000), "load", "key")
 	sh.unchanged("key", "and the limit is 1 in 20", numbered("b", 1), "load", "--max-rate", "5%", "key")
@@ -97,8 +98,8 @@ func TestFillingTooFar(t *testing.T) {
 	sh.want(exitUsage, "above 0, and at most 1", "a\n", "load", "--max-rate", "2", "key")
 }
 
-// The items of a file that is loaded again are in the filter already: it is not
-// taken for twice as full.
+// If a file is loaded again, its items are in the filter already. The program
+// must not count them twice.
 func TestLoadingAgain(t *testing.T) {
 	sh := newShell(t)
 	lines := numbered("a", 1000)
@@ -135,7 +136,7 @@ func TestFlagsWithoutEffect(t *testing.T) {
 	}
 }
 
-// replace keeps the TTL or renews it; restore says that there is none.
+// replace keeps the TTL or renews it. restore says that there is none.
 func TestTTLOfReplaceAndRestore(t *testing.T) {
 	sh := newShell(t)
 	sh.want(0, "", "a\nb\n", "load", "--items", "1000", "--ttl", "1h", "key")
@@ -149,8 +150,8 @@ func TestTTLOfReplaceAndRestore(t *testing.T) {
 	sh.want(0, "expires in 5h0m", "", "restore", "--ttl", "5h", "second", file)
 }
 
-// An Add of a handle for another filter sets bits before it is told: the
-// program looks first.
+// An Add of a handle for another filter sets bits before it learns of it. The
+// program therefore looks first.
 func TestAddToAnotherFilter(t *testing.T) {
 	sh := newShell(t)
 	seeded := *sh

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// A filter of bytes that are not text would answer "no" to text: nothing is
-// sent, and the line is named.
+// A filter of bytes that are not text would answer "no" to text. Nothing is
+// sent, and the error names the line.
 func TestItemsAreUTF8(t *testing.T) {
 	sh := newShell(t)
 	latin1 := "alpha\n\nb\xe9ta\ngamma\n"
@@ -37,7 +37,7 @@ func TestItemsAreUTF8(t *testing.T) {
 
 // interrupted starts the program with a standard input that begins with input
 // and does not end, and interrupts it while it reads. The input is more than a
-// pipe holds: when it is written, the program is reading.
+// pipe holds. Once it is written, the program is reading.
 func interrupted(t *testing.T, sh *shell, input string, args ...string) (errOut string, status int) {
 	t.Helper()
 	cmd := sh.command(args...)

@@ -9,7 +9,7 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
-// remove takes out what was added, and says what was not there.
+// remove removes what was added, and reports what was not there.
 func TestRemoveItems(t *testing.T) {
 	sh := newShell(t)
 	sh.want(0, "", "", "create", "--items", "1k", "--cuckoo", "seats")
@@ -45,7 +45,7 @@ func TestRemoveItems(t *testing.T) {
 	sh.want(5, "seats: ", "", "remove", "seats", "c")
 }
 
-// A window that expires when nothing is in it is made by the program too.
+// create can also make a window that expires when it is empty.
 func TestCreateExpireIdle(t *testing.T) {
 	sh := newShell(t)
 	sh.want(0, "created", "", "create", "--items", "1k", "--window", "1h", "--expire-idle", "seen")
@@ -57,8 +57,8 @@ func TestCreateExpireIdle(t *testing.T) {
 	}
 }
 
-// Many lines of standard input that would fill a filter far beyond its size are
-// refused, of every kind. Those that are in already do not count.
+// For every kind, lines of standard input that would fill a filter far beyond
+// its size are refused. Items that are in already do not count.
 func TestFillingKindsTooFar(t *testing.T) {
 	for _, flag := range []string{"--window=1h", "--scalable", "--shards=2"} {
 		sh := newShell(t)
@@ -85,7 +85,7 @@ func TestFillingKindsTooFar(t *testing.T) {
 	}
 }
 
-// calc says of each kind how long it will be.
+// calc prints how long the string of each kind will be.
 func TestCalcOfKinds(t *testing.T) {
 	sh := newShell(t)
 	for _, size := range []string{"--items=1000", "--items=54321 --rate=1/1000", "--items=7 --rate=5%"} {
@@ -110,13 +110,13 @@ func TestCalcOfKinds(t *testing.T) {
 	var s state
 	decode(t, sh.want(0, "", "", "--json", "calc", "--items", "1k", "--scalable"), &p)
 	decode(t, sh.want(0, "", "", "--json", "info", "key"), &s)
-	n := len(s.Parts) // the last layer is written as far as items are in it
+	n := len(s.Parts) // the last layer is written as far as it has items
 	if n < 2 || len(p.Layers) != 5 || s.Bytes > p.Layers[n-1].Bytes || s.Bytes <= p.Layers[n-2].Bytes ||
 		p.Layers[4].Items != 341_000 {
 		t.Errorf("calc says %+v, and it has %d bytes in %d layers", p.Layers, s.Bytes, n)
 	}
 
-	// 30 days of a million Adds, each of which is three commands of a cuckoo filter.
+	// 30 days of a million Adds. Each Add of a cuckoo filter is three commands.
 	month := []string{"calc", "--items", "1M", "--adds", "1M", "--price"}
 	sh.want(0, "$180.00 a month", "", append(month, "--cuckoo")...)
 	sh.want(0, "$180.00 a month", "", append(month, "--shards", "4")...)

@@ -10,7 +10,8 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
-// otherKinds are the flags that make each kind, and what the commands say of it.
+// otherKinds are the flags that make each kind, and what the commands print
+// about it.
 var otherKinds = []struct {
 	kind, noun string
 	flags      []string
@@ -112,8 +113,7 @@ func TestListOfKinds(t *testing.T) {
 	}
 }
 
-// The commands that are for plain filters refuse the other kinds, and change
-// nothing.
+// Commands for plain filters refuse the other kinds, and change nothing.
 func TestPlainCommandsAtOtherKinds(t *testing.T) {
 	for _, k := range otherKinds {
 		t.Run(k.kind, func(t *testing.T) {
@@ -154,7 +154,7 @@ func TestPlainCommandsAtOtherKinds(t *testing.T) {
 	}
 }
 
-// A flag that has no effect on the kind is an error, and so is a value that the
+// A flag without effect on the kind is an error, and so is a value that the
 // kind refuses.
 func TestFlagsOfKinds(t *testing.T) {
 	sh := newShell(t)
@@ -190,7 +190,7 @@ func TestFlagsOfKinds(t *testing.T) {
 	sh.want(3, "made with another --window", "", "create", "--items", "1k", "--window", "2h", "seen")
 }
 
-// A shard by itself is not asked, and a sharded filter that has lost one says so.
+// A single shard is not asked. A sharded filter that has lost one is reported.
 func TestShards(t *testing.T) {
 	sh := newShell(t)
 	sh.want(0, "", "", "create", "--items", "1k", "--shards", "2", "key")
@@ -205,7 +205,7 @@ func TestShards(t *testing.T) {
 	sh.want(0, "removed", "", "rm", "--yes", "key")
 }
 
-// A cuckoo filter that is full takes nothing more, and says what to do.
+// A full cuckoo filter takes nothing more. The error says what to do.
 func TestFullCuckoo(t *testing.T) {
 	sh := newShell(t)
 	sh.want(0, "", "", "create", "--items", "20", "--cuckoo", "key")
@@ -218,7 +218,7 @@ func TestFullCuckoo(t *testing.T) {
 	}
 }
 
-// A cuckoo filter that a plain Add has damaged says so.
+// A cuckoo filter that a plain Add has damaged is reported as such.
 func TestDamagedCuckoo(t *testing.T) {
 	sh := newShell(t)
 	sh.want(0, "", "", "create", "--items", "1k", "--cuckoo", "key")
@@ -236,7 +236,8 @@ func TestDamagedCuckoo(t *testing.T) {
 	}
 }
 
-// If what the key holds cannot be found out, that is no missing filter.
+// If the program cannot find out what the key holds, it must not call the
+// filter missing.
 func TestKindsOutOfReach(t *testing.T) {
 	for _, k := range otherKinds {
 		for _, args := range [][]string{

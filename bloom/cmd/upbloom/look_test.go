@@ -64,7 +64,7 @@ func TestListReadsManyFiltersARequest(t *testing.T) {
 }
 
 // A filter that cannot be read has a line that says so, hides no other, and
-// shows in the status.
+// shows in the exit status.
 func TestListWithAFilterThatCannotBeRead(t *testing.T) {
 	sh := newShell(t)
 	for _, key := range []string{"a", "b", "c"} {
@@ -91,7 +91,8 @@ func TestListWithAFilterThatCannotBeRead(t *testing.T) {
 	}
 }
 
-// If the database goes away, ls shows what it has read, and that there is more.
+// If the database goes away, ls shows what it has read, and says that there is
+// more.
 func TestListThatIsNotComplete(t *testing.T) {
 	sh := newShell(t)
 	c := sh.s.Client()

@@ -51,8 +51,8 @@ func (sh *shell) command(args ...string) *exec.Cmd {
 	return cmd
 }
 
-// run returns what the program prints and its exit status. The token is in none
-// of it.
+// run returns what the program prints and its exit status. The output must not
+// contain the token.
 func (sh *shell) run(stdin string, args ...string) (out, errOut string, status int) {
 	sh.t.Helper()
 	cmd := sh.command(args...)
@@ -69,7 +69,7 @@ func (sh *shell) run(stdin string, args ...string) (out, errOut string, status i
 	return o.String(), e.String(), cmd.ProcessState.ExitCode()
 }
 
-// want runs the program, and wants a status and a text in what it prints.
+// want runs the program, and checks its status and a text in its output.
 func (sh *shell) want(status int, says, stdin string, args ...string) string {
 	sh.t.Helper()
 	out, errOut, got := sh.run(stdin, args...)
@@ -169,7 +169,7 @@ func TestExitStatuses(t *testing.T) {
 	sh.want(5, "may have run", "", "add", "-n", "9", "key", "a")
 }
 
-// A seed is asked for in the environment only, and a filter is looked at
+// A seed comes only from the environment. The program can look at a filter
 // without it.
 func TestSeed(t *testing.T) {
 	sh := newShell(t)
@@ -234,7 +234,7 @@ func decode(t *testing.T, text string, v any) {
 	}
 }
 
-// What cannot be printed is an error.
+// If the output cannot be written, that is an error.
 func TestOutputThatFails(t *testing.T) {
 	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
 	if err != nil {
@@ -246,7 +246,7 @@ func TestOutputThatFails(t *testing.T) {
 	if err := cmd.Run(); err == nil || cmd.ProcessState.ExitCode() != 2 {
 		t.Errorf("the status is %d, want 2", cmd.ProcessState.ExitCode())
 	}
-	// A device is written to, and stays one.
+	// The program writes to a device without replacing it.
 	sh := newShell(t)
 	sh.want(0, "", "", "add", "--items", "10", "key", "a")
 	link := filepath.Join(t.TempDir(), "link")
@@ -259,7 +259,8 @@ func TestOutputThatFails(t *testing.T) {
 	}
 }
 
-// A mistake in a flag says which flags there are, on standard error alone.
+// After a mistake in a flag, the program lists the flags, on standard error
+// only.
 func TestMistypedFlags(t *testing.T) {
 	sh := newShell(t)
 	for _, c := range []struct {
@@ -288,7 +289,7 @@ func TestMistypedFlags(t *testing.T) {
 	}
 }
 
-// What a load found new is told, or that it is not known.
+// load reports how much was new, or that this is unknown.
 func TestLoadTellsNewBits(t *testing.T) {
 	sh := newShell(t)
 	var m moved

@@ -29,7 +29,7 @@ func gz(t *testing.T, text string) string {
 	return b.String()
 }
 
-// Each message says what is wrong, in the words of the program, and what to do.
+// Each message says in the program's words what is wrong, and what to do.
 func TestMessages(t *testing.T) {
 	sh := newShell(t)
 	dir := t.TempDir()
@@ -112,7 +112,7 @@ func TestMessages(t *testing.T) {
 	sh.want(0, "saved", "", "save", "seen", saved) // over its own kind
 }
 
-// A byte order mark is no part of the first item.
+// A byte order mark is not part of the first item.
 func TestByteOrderMark(t *testing.T) {
 	sh := newShell(t)
 	sh.want(0, "loaded 2 items", "\ufeffalpha\nbeta\n", "load", "--items", "100", "key")
@@ -144,11 +144,11 @@ func TestErrorsAsJSON(t *testing.T) {
 	}
 }
 
-// hostile drives a terminal, forges a line and turns the text around.
+// hostile controls a terminal, forges a line and reverses the text.
 const hostile = "x\x1b]0;owned\a\r\nupbloom: all is well\u009b31m\u202etxt\x7f"
 
-// What names of keys and files, items and the words of a server hold does not
-// reach the terminal as it is.
+// Names of keys and files, items and a server's words never reach the terminal
+// unescaped.
 func TestNothingDrivesTheTerminal(t *testing.T) {
 	sh := newShell(t)
 	name := filepath.Join(t.TempDir(), hostile)
@@ -211,7 +211,7 @@ func TestJSONEscapes(t *testing.T) {
 	}
 }
 
-// An error about a file names it once, and as one word.
+// An error about a file names the file once, as one word.
 func TestFileErrorsNameTheFile(t *testing.T) {
 	err := error(&fs.PathError{Op: "open", Path: "a\nb", Err: errors.New("no")})
 	if got := plain(err); got != `open "a\nb": no` {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// What a hurried operator types by mistake is an error that says what it was, and
+// A hurried operator's typing mistake is an error that says what it was, and
 // changes nothing.
 func TestStumbles(t *testing.T) {
 	sh := newShell(t)
@@ -14,7 +14,8 @@ func TestStumbles(t *testing.T) {
 	sh.want(0, "", "", "create", "--items", "1k", "--window", "1d", "seen")
 	before := sh.stored("key")
 	for _, command := range []string{"check", "add", "remove"} {
-		// An empty pipe, as of a command that failed, is not "all were found".
+		// An empty pipe, such as a failed command's, must not mean "all were
+		// found".
 		sh.want(2, "standard input has no items", "", command, "key", "-")
 		sh.want(2, "standard input has no items", "\n\n\r\n", command, "key", "-")
 		sh.want(2, "item 1 is empty: is a variable of the shell not set?", "", command, "key", "")

@@ -14,7 +14,7 @@ import (
 	"github.com/creack/pty"
 )
 
-// On a terminal a bar shows how far a load is. The answer itself goes to
+// On a terminal a bar shows the progress of a load. The answer itself goes to
 // standard output.
 func TestProgressInATerminal(t *testing.T) {
 	sh := newShell(t)
@@ -61,8 +61,8 @@ func TestProgressOfReading(t *testing.T) {
 	}
 }
 
-// onTerminal runs a program whose standard error is a terminal, and standard
-// input too if something is typed there. It returns what was drawn.
+// onTerminal runs a program whose standard error is a terminal. If something is
+// typed there, standard input is one too. It returns what was drawn.
 func onTerminal(t *testing.T, cmd *exec.Cmd, typed string) string {
 	t.Helper()
 	terminal, tty, err := pty.Open()
@@ -126,7 +126,7 @@ func TestSaveToATerminal(t *testing.T) {
 	}
 }
 
-// Standard error that is no terminal gets no bar.
+// If standard error is not a terminal, there is no bar.
 func TestNoProgressInAFile(t *testing.T) {
 	sh := newShell(t)
 	file, err := os.CreateTemp(t.TempDir(), "")
@@ -144,8 +144,8 @@ func TestNoProgressInAFile(t *testing.T) {
 	}
 }
 
-// A program whose reader has gone, as head does, ends quietly, by the signal
-// that a shell shows as 141.
+// A program whose reader has gone, as with head, ends quietly, by the signal
+// that a shell reports as 141.
 func TestBrokenPipe(t *testing.T) {
 	sh := newShell(t)
 	sh.want(0, "new", "", "add", "--items", "100", "key", "a")

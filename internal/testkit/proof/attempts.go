@@ -8,7 +8,7 @@ import (
 	"github.com/upbloom/upbloom/upstash"
 )
 
-// attempts counts those of one call.
+// attempts counts the attempts of one call.
 type attempts struct {
 	adds         bool        // the call is an Add or an AddAll
 	plain        atomic.Bool // it sends its items without a script
@@ -21,8 +21,8 @@ type attempts struct {
 type attemptsKey struct{}
 
 // Observe is for upstash.WithObserver. From it Run learns how many attempts of
-// a call may have taken effect. It does not count the scripts that follow a
-// plain Add, because they change no item of a filter, nor a TIME.
+// a call may have taken effect. It counts neither TIME nor the scripts after a
+// plain Add, which change no item of a filter.
 func Observe(ctx context.Context, e upstash.Event) {
 	a, ok := ctx.Value(attemptsKey{}).(*attempts)
 	if !ok || e.Command == "TIME" {

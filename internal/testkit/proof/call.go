@@ -13,8 +13,8 @@ import (
 // Verb names what a call does.
 type Verb string
 
-// The verbs of clients. Those in the second group move whole filters. Those of
-// the third group go through a Mirror.
+// The verbs of clients. The second group moves whole filters. The third group
+// goes through a Mirror.
 const (
 	Create    Verb = "create"
 	Add       Verb = "add"
@@ -55,12 +55,12 @@ const (
 // The verbs from outside run on the database itself and meet no fault.
 const (
 	// Expire removes the key if it has a TTL, as time would. Clear removes the
-	// key whatever it holds, as an eviction would, and ClearParts the parts of
-	// all uploads.
+	// key whatever it holds, as an eviction would. ClearParts removes the parts
+	// of all uploads.
 	Expire     Verb = "expire"
 	Clear      Verb = "clear"
 	ClearParts Verb = "clearparts"
-	// Overwrite stores data of another program. Plant stores the bytes of a
+	// Overwrite stores another program's data. Plant stores the bytes of a
 	// Local, which have no birth number. Smudge is an Add by a handle with
 	// another Config.
 	Overwrite Verb = "overwrite"
@@ -70,19 +70,20 @@ const (
 	Forge Verb = "forge"
 	// HasTTL reports whether the key has a TTL.
 	HasTTL Verb = "hasttl"
-	// Fill sets the cells of a Scalable's newest layer that none of the items
-	// owns, as many Adds of other items would. Layers returns how many there are.
+	// Fill sets the cells of a Scalable's newest layer that no item owns, as
+	// many Adds of other items would. Layers returns the number of layers.
 	Fill   Verb = "fill"
 	Layers Verb = "layers"
 
-	// What clients do with a Config that has another number of shards.
+	// Calls of clients with a Config of another number of shards.
 	OtherCreate Verb = "other.create"
 	OtherAdd    Verb = "other.add"
 	OtherExists Verb = "other.exists"
 	OtherDelete Verb = "other.delete"
 
-	// Rest and Align are pauses of a client between two calls of one Draw: for
-	// Call.Wait, and until the time of the clock, in some unit, is Call.Wait.
+	// Rest and Align are pauses of a client between two calls of one Draw. Rest
+	// takes Call.Wait. Align lasts until the clock, modulo some unit, is at
+	// Call.Wait.
 	Rest  Verb = "rest"
 	Align Verb = "align"
 
@@ -102,19 +103,19 @@ type Call struct {
 	Key int `json:",omitempty"`
 	// Into are the keys of an AddIn, one for each of its equal items.
 	Into []int `json:",omitempty"`
-	// Parts says that a batch is one request for each item. Of a Scalable it
-	// chooses a handle that may not grow as far.
+	// Parts makes each item of a batch a request. For a Scalable it chooses a
+	// handle with a lower limit of layers.
 	Parts bool `json:",omitempty"`
-	// Shard is the one that a call from outside is about.
+	// Shard is the shard of a call from outside.
 	Shard int `json:",omitempty"`
 	// Turned says that a Sharded has its clients in another order.
 	Turned bool `json:",omitempty"`
-	// More is how many further items a batch has, about which nobody asks.
+	// More is how many further items a batch has. Nobody asks for them.
 	More int `json:",omitempty"`
 	// Other says that the call goes through the handles of another client.
 	Other bool `json:",omitempty"`
-	// Cause, if not 0, ends the call's context after CauseAfter, with that one
-	// of the errors that other calls made.
+	// Cause, if not 0, ends the call's context after CauseAfter. The cause is
+	// then one of the errors of other calls.
 	Cause      int           `json:",omitempty"`
 	CauseAfter time.Duration `json:",omitempty"`
 	// Wait is for Rest and Align.
@@ -131,27 +132,27 @@ type Result struct {
 	Yes []bool
 	// States is set after a batch that failed.
 	States []bloom.ItemState
-	// Count is the set cells of Stats, or the layers, the items of Overlap, the new cells of a
-	// Load (-1 if it does not say), or the refreshes of a Crowd.
+	// Count is the set cells of Stats, or the layers, the items of Overlap, the
+	// new cells of a Load (-1 if unknown), or the refreshes of a Crowd.
 	Count int
-	// Counts are the set cells of each shard, and Shards those that the error
+	// Counts are the set cells of each shard. Shards are those that the error
 	// names.
 	Counts, Shards []int `json:",omitempty"`
-	// Cells are those of a Snapshot.
+	// Cells are the cells of a Snapshot.
 	Cells bits
 	// Tried is how many attempts ran or may have run, and Maybe how many of them
 	// got no answer.
 	Tried, Maybe int
 	// Scripts is how many scripts an Add sent before its items.
 	Scripts int `json:",omitempty"`
-	// Timed says that the client knew the server's time all the while.
+	// Timed says that the client knew the server's time throughout.
 	Timed bool `json:",omitempty"`
 	// Sent is how long before the end of the call its last attempt to send its
 	// items ended.
 	Sent time.Duration `json:",omitempty"`
 	// Full says that the error is bloom.ErrFull.
 	Full bool `json:",omitempty"`
-	// Early says that the error allows that the items are forgotten early.
+	// Early says that the error permits that items are forgotten early.
 	Early bool `json:",omitempty"`
 	// Err is the error's text, for people.
 	Err string
@@ -175,9 +176,8 @@ const (
 	Partly    End = "partly" // see States
 )
 
-// endOf returns the End that an error stands for, by its documentation. The
-// cause is that of the call's context: what is wrapped in it was said of
-// another call.
+// endOf returns the documented End of an error. cause is the cause of the
+// call's context: what it wraps was said about another call.
 func endOf(err, cause error) End {
 	var other *bloom.MismatchError
 	switch {
@@ -185,7 +185,7 @@ func endOf(err, cause error) End {
 		return Answered
 	case cause != nil && errors.Is(err, cause):
 	case errors.Is(err, bloom.ErrUncertain), errors.Is(err, upstash.ErrUncertain):
-		// With ErrNoTTL or without.
+		// With or without ErrNoTTL.
 		return Uncertain
 	case errors.Is(err, bloom.ErrNoTTL), errors.Is(err, bloom.ErrNoGrowth):
 		return Answered
@@ -210,7 +210,7 @@ func endOf(err, cause error) End {
 	return Unknown
 }
 
-// String is for the print of a history that failed.
+// String formats the call for the history of a failed test.
 func (c Call) String() string {
 	s := string(c.Verb)
 	if c.Key != 0 {
@@ -244,7 +244,7 @@ func (c Call) String() string {
 	return s
 }
 
-// String is for the print of a history that failed.
+// String formats the result for the history of a failed test.
 func (r Result) String() string {
 	s := string(r.End)
 	if r.End == Answered || r.End == Early || r.End == Partly {

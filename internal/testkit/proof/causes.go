@@ -10,11 +10,11 @@ import (
 )
 
 // causes are errors of other calls, with which an errgroup would end the
-// contexts of its members. None of them says anything of the call that they end.
+// contexts of its members. They say nothing about the call that they end.
 var causes = makeCauses()
 
 func makeCauses() []error {
-	// A client that has never sent anything says so.
+	// These are errors of a client that has never sent anything.
 	c, err := upstash.New("http://127.0.0.1:1", "no-token", upstash.WithReadOnly())
 	if err != nil {
 		panic(err)
@@ -34,8 +34,8 @@ func makeCauses() []error {
 	}
 }
 
-// foreignError has the method by which this module's errors say that a call may
-// be made again.
+// foreignError has the method with which this module's errors say that a call
+// can be repeated.
 type foreignError struct{}
 
 func (foreignError) Error() string             { return "another call did not run" }

@@ -18,9 +18,9 @@ type Cuckoos struct {
 	MustExist      bool
 	MissingIsEmpty bool
 	Reads          bloom.Reads
-	// Lag says that a region may answer which stays behind the primary.
+	// Lag says that a region that is behind the primary may answer.
 	Lag bool
-	// Smudges says that other kinds write to the table by mistake.
+	// Smudges says that other types write to the table by mistake.
 	Smudges bool
 	// Renames says that there are calls at the second key.
 	Renames bool
@@ -156,7 +156,7 @@ func (c *Cuckoos) Draw(rng *rand.Rand) []Call {
 	return []Call{call}
 }
 
-// DrawOutside draws, now and then, a change that does not come from a client.
+// DrawOutside occasionally draws a change that does not come from a client.
 func (c *Cuckoos) DrawOutside(rng *rand.Rand) (call Call, ok bool) {
 	verbs := []Verb{Clear, Clear, Overwrite}
 	if c.Smudges {
@@ -169,8 +169,8 @@ func (c *Cuckoos) DrawOutside(rng *rand.Rand) (call Call, ok bool) {
 	return call, rng.IntN(15) == 0
 }
 
-// Outside makes a change on the database itself. The answer to a Smudge and a
-// Forge says whether it changed a bit.
+// Outside changes the database itself. The answer to a Smudge or a Forge says
+// whether it changed a bit.
 func (c *Cuckoos) Outside(dbs []*upstashtest.Server, key string, seed uint64, call Call) Result {
 	s := dbs[0]
 	var reply any

@@ -11,19 +11,19 @@ import (
 	"github.com/upbloom/upbloom/bloom"
 )
 
-// The model of a Cuckoo counts the copies of each class of items, so that it
+// The model of a Cuckoo counts the copies of each class of items. It therefore
 // predicts every answer: new or not, found or not, removed or not, and full. A
 // write of unknown outcome takes effect once or never, because no write is
-// repeated. Once another kind has changed the table's cells, any answer is right
-// but that of Stats, which says so.
+// repeated. Once another type has changed the table's cells, any answer is
+// right, except that Stats must say so.
 
 // cuckooSlot is what the model knows of one key.
 type cuckooSlot struct {
 	holds  content
 	copies [maxClasses]uint8
 	birth  uint16
-	// own has a bit for each Create of which an attempt without an answer made
-	// this filter.
+	// own has a bit for each Create of which an unanswered attempt made this
+	// filter.
 	own     uint64
 	damaged bool
 }
@@ -52,7 +52,7 @@ type cuckooStep struct {
 // Initial is the state of two keys that hold nothing.
 func (c *Cuckoos) Initial() any { return cuckooState{} }
 
-// Hash mixes what differs most.
+// Hash mixes the fields that differ most.
 func (c *Cuckoos) Hash(s any) uint64 {
 	x := s.(cuckooState)
 	h := uint64(0)
@@ -120,7 +120,7 @@ func (p *cuckooStep) next(s *cuckooState) bool {
 			at.holds = another
 		}
 		at.damaged = at.holds == filter && (at.damaged || p.yes[0])
-	case AddOther: // which found its own filter
+	case AddOther: // it found its own filter
 		return p.end == open
 	}
 	return true
@@ -132,7 +132,7 @@ func (p *cuckooStep) looksUp() bool {
 
 func (p *cuckooStep) removes() bool { return p.verb == Remove || p.verb == RemoveAll }
 
-// fits reports whether the table has places for the step's items.
+// fits reports whether the table has room for the step's items.
 func (p *cuckooStep) fits(at *cuckooSlot) bool {
 	copies := at.copies
 	for _, class := range p.classes {
@@ -163,7 +163,7 @@ func (p *cuckooStep) write(st *cuckooState, at *cuckooSlot) bool {
 	if !p.sameFilter(st, at) {
 		return false
 	}
-	if !p.removes() && !p.fits(at) { // a write of unknown outcome, which was refused
+	if !p.removes() && !p.fits(at) { // a write of unknown outcome was refused
 		return p.end == open || at.damaged
 	}
 	for i, class := range p.classes {
@@ -323,7 +323,7 @@ func (s *cuckooSplitter) oneStep(n int, c *called, at []int, batch int) {
 	if strays > 0 && p.verb == Create && n < 64 {
 		p.call = 1 << n
 	}
-	// What a handle remembers of the key refuses a write without a request.
+	// A handle refuses a write without a request if it remembers other data.
 	remembered := p.end == mismatch && !c.looksUp() && c.call.Verb != Rename && c.call.Verb != Delete
 	if p.end != open && !remembered {
 		s.add(n, p, s.earliest(c, p), c.to)
@@ -347,7 +347,7 @@ func (c *called) looksUp() bool {
 	return false
 }
 
-// earliest returns the place from which on a step may have taken effect: the
+// earliest returns the first place at which a step may have taken effect: the
 // beginning of the call, unless a region may have answered.
 func (s *cuckooSplitter) earliest(c *called, p cuckooStep) int64 {
 	yes := p.end == answered && !slices.Contains(p.yes, false)

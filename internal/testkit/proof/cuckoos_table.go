@@ -9,18 +9,17 @@ import (
 )
 
 // A cuckooTable is what the model knows of a table's geometry. Its items share
-// few buckets, so that they have to be moved, and find no place.
+// few buckets, so they have to be moved and may find no room.
 //
-// The model does not place copies. They fit if no set of buckets has to hold more
-// of them than it has slots, and the search of an Add finds a place whenever
-// there is one: by Hall's theorem, and because a shortest path of moves is one
-// that augments a matching.
+// The model does not place copies. They fit if no set of buckets must hold more
+// of them than it has slots. The search of an Add then finds room: by Hall's
+// theorem, and because a shortest path of moves augments a matching.
 type cuckooTable struct {
 	slots int
 	size  uint64 // in buckets
 	items []string
-	// class is which items no table can tell apart: they have the fingerprint
-	// and both buckets in common.
+	// class tells which items no table can tell apart: they share the
+	// fingerprint and both buckets.
 	class map[string]int
 	// within holds, for each class, the set of its buckets.
 	within  []uint64
@@ -29,7 +28,7 @@ type cuckooTable struct {
 
 const (
 	maxClasses = 8
-	// cuckooRoom is how many of the first buckets the items have in common.
+	// cuckooRoom is the number of first buckets that all items share.
 	cuckooRoom = 3
 	cuckooLast = "item-at-last"
 )
@@ -43,10 +42,10 @@ var cuckooTables = func() (t [6]func() *cuckooTable) {
 
 func cuckooTableOf(slots int) *cuckooTable { return cuckooTables[slots]() }
 
-// A cuckooPlace is what a table knows of an item: its fingerprint and its buckets.
+// A cuckooPlace is an item's fingerprint and its buckets.
 type cuckooPlace struct{ fp, low, high uint64 }
 
-// place works out an item's place by the documentation of the format.
+// place computes an item's place from the documentation of the format.
 func (t *cuckooTable) place(item string) cuckooPlace {
 	h := xxh3.Hash128Seed([]byte(item), 0)
 	fp, a := 1+h.Lo%(1<<(53/t.slots)-1), h.Hi%t.size
@@ -73,8 +72,8 @@ func newCuckooTable(slots int) *cuckooTable {
 	return t
 }
 
-// choose chooses items whose buckets are among the first ones. Two of them are in
-// one class if the fingerprints are short.
+// choose chooses items whose buckets are among the first ones. If the
+// fingerprints are short, two of the items are in one class.
 func (t *cuckooTable) choose() {
 	seen := make(map[cuckooPlace]string)
 	for n := 0; len(t.items) < itemCount; n++ {
@@ -94,7 +93,7 @@ func (t *cuckooTable) choose() {
 	}
 }
 
-// set returns the set of one bucket.
+// set returns the set with only this bucket.
 func (t *cuckooTable) set(bucket uint64) uint64 {
 	for i, b := range t.buckets {
 		if b == bucket {
@@ -105,7 +104,8 @@ func (t *cuckooTable) set(bucket uint64) uint64 {
 	return 1 << (len(t.buckets) - 1)
 }
 
-// fits reports whether a table has places for so many copies of each class.
+// fits reports whether a table has room for these numbers of copies of each
+// class.
 func (t *cuckooTable) fits(copies *[maxClasses]uint8) bool {
 	for set := range uint64(1) << len(t.buckets) {
 		n := 0

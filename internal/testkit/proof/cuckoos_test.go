@@ -6,7 +6,7 @@ import (
 	"github.com/upbloom/upbloom/bloom"
 )
 
-// TestCheckCuckoo checks that right histories pass and wrong ones do not.
+// TestCheckCuckoo checks that right histories pass and wrong ones fail.
 func TestCheckCuckoo(t *testing.T) {
 	a, b := cuckooTableOf(2).items[0], cuckooTableOf(2).items[1]
 	n := int64(0)
@@ -114,8 +114,8 @@ func TestCheckCuckoo(t *testing.T) {
 	}
 }
 
-// TestCuckooItems checks that the items fill few buckets, and that two of one
-// class are among those with short fingerprints.
+// TestCuckooItems checks that the items fill few buckets, and that with short
+// fingerprints two items are of one class.
 func TestCuckooItems(t *testing.T) {
 	for slots, classes := range map[int]int{2: itemCount + 1, 3: itemCount + 1, 4: itemCount + 1, 5: itemCount} {
 		table := cuckooTableOf(slots)

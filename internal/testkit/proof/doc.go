@@ -10,13 +10,14 @@
 // # The model
 //
 // The model has two keys, because filters are renamed and united. It knows the
-// bits of every item, and so predicts each false positive: an answer "yes" for
-// an item that was never added is right if, and only if, other items have set
-// its bits. It predicts the counts of Stats and the answers of a Load too.
+// bits of every item, and therefore predicts each false positive. An answer
+// "yes" for an item that was never added is right if, and only if, other items
+// have set its bits. The model also predicts the counts of Stats and the
+// answers of a Load.
 //
 // A call that ended without an answer stays open. An Add or a Union may then
 // take effect at any later time, once for each attempt, or never. A Load, a
-// Replace, a Rename and a Delete take effect once at most, whatever was
+// Replace, a Rename and a Delete take effect at most once, whatever was
 // repeated. A call whose error upstash.SafeToRetry reports as safe must have
 // had no effect.
 //
@@ -24,27 +25,27 @@
 // Mirror by MaxStale, its "yes" by MaxTrust, and what a region says by any time.
 // A Mirror must not forget what it added itself.
 //
-// A few rules need no order, such as that a handle which met other data sends
-// no Add. They are in rules.go.
+// A few rules need no order. One is that a handle that met other data sends no
+// Add. They are in rules.go.
 //
-// The model knows times to live too. A filter that should have a TTL has one
-// after the next write. Persist removes it for good. Other data never get one.
+// The model also knows times to live. A filter that should have a TTL has one
+// after the next write. Persist removes it for good. Other data never gets one.
 //
 // # Histories
 //
 // Package linear makes histories over real sockets and processes, package
 // simulation on a virtual clock. Each history has the plain verbs and at most
-// two themes, so that calls which disturb each other meet often. Neither can
-// show that there is no bug. Bugs that were put back on purpose were found
-// within a few hundred histories or a few thousand seeds.
+// two themes, so calls that disturb each other meet often. Neither can show
+// that there is no bug. Bugs that were put back on purpose were found within a
+// few hundred histories or a few thousand seeds.
 //
 // # Another type of filter
 //
-// [Filters], [Windows], [Cuckoos], [Scalables] and [Shardeds] are types. A Window
-// has no order of calls: its model holds each answer against all calls that may be
-// its reason. The answers of a Scalable are those of a Filter, and the rules about
-// its layers need no order. Of a Sharded, each shard is a Filter by itself, in one
-// of several databases. Another type has its own file, and needs:
+// [Filters], [Windows], [Cuckoos], [Scalables] and [Shardeds] are types. A
+// Window has no order of calls: its model compares each answer with all calls
+// that may be its reason. A Scalable answers like a Filter, and the rules about
+// its layers need no order. In a Sharded, each shard is a Filter, in one of
+// several databases. Another type has its own file, and needs:
 //
 //   - a plain struct like Filters, which travels to other processes as JSON, with
 //     the methods of [Type]: Open, which makes the handles of a client, Draw,
@@ -57,9 +58,9 @@
 //
 // History, the classes of an error (End), Observe, the causes of contexts, the
 // faults and the network serve every type. A scenario of package simulation
-// draws the type from the seed. Each client of a [Timed] type has clocks of its
-// own: in a bubble time.Now is virtual, and the client's clocks are that time
-// with an offset, a jump at some instant, or a stop. The server's TIME is that
-// of the bubble. A model that depends on the time takes it from the beginnings
+// draws the type from the seed. Each client of a [Timed] type has its own
+// clocks. In a bubble time.Now is virtual, and the client's clocks are that
+// time with an offset, a jump at some instant, or a stop. The server's TIME is
+// the bubble's. A model that depends on the time takes it from the beginnings
 // and ends of the calls, as the ages of a Mirror do.
 package proof

@@ -9,12 +9,12 @@ import (
 	"github.com/upbloom/upbloom/bloom"
 )
 
-// itemCount is how many items the calls choose from. They are few, so that
-// calls share items.
+// itemCount is how many items the calls choose from. They are few, so calls
+// share items.
 const itemCount = 6
 
 // Theme is a set of groups of verbs. A history has the plain verbs and few
-// themes, so that calls of one theme meet each other often.
+// themes, so calls of one theme meet often.
 type Theme uint16
 
 const (
@@ -41,8 +41,7 @@ func (t Theme) String() string {
 	return strings.Join(names, ",")
 }
 
-// ParseTheme reads names with commas between them. Unknown ones count for
-// nothing.
+// ParseTheme reads names separated by commas. It ignores unknown ones.
 func ParseTheme(s string) (t Theme) {
 	for i, name := range themeNames {
 		for part := range strings.SplitSeq(s, ",") {
@@ -112,16 +111,16 @@ func DrawFilters(rng *rand.Rand, themes Theme) Filters {
 	return f
 }
 
-// drawRegion draws, now and then, a region that stays behind.
+// drawRegion occasionally draws a region that stays behind.
 func (f *Filters) drawRegion(rng *rand.Rand) {
 	if rng.IntN(4) == 0 {
 		f.Lag, f.Reads = true, bloom.Reads(rng.IntN(3))
 	}
 }
 
-// Draw draws calls of a client, one after the other without a rest: most often
-// one, or a Rename away and back, or an Add and a look-up of what was added, or
-// calls around a Mirror.
+// Draw draws calls that a client makes without a rest: most often one, or a
+// Rename away and back, or an Add and a look-up of its item, or calls around a
+// Mirror.
 func (f Filters) Draw(rng *rand.Rand) []Call {
 	if (f.NoScripts || f.Slow) && rng.IntN(8) > 0 {
 		return f.drawAroundMirror(rng)
@@ -142,22 +141,22 @@ func (f Filters) Draw(rng *rand.Rand) []Call {
 	return []Call{c, next}
 }
 
-// drawAroundMirror draws calls whose answers show what a Mirror forgets.
+// drawAroundMirror draws calls whose answers show if a Mirror forgets.
 func (f Filters) drawAroundMirror(rng *rand.Rand) []Call {
 	two := items(rng, 2)
 	x, y := two[:1], two[1:]
 	switch {
-	case f.NoScripts: // a region that is stuck may lack x
+	case f.NoScripts: // a stuck region may lack x
 		return []Call{{Verb: Add, Items: x}, {Verb: MirrorExists, Items: y}, {Verb: MirrorExists, Items: x}}
 	case rng.IntN(3) == 0:
-		// If x is new to AddThrough, the filter was replaced after the Add. It
+		// If x is new to AddThrough, the filter was replaced after the Add. x
 		// must be found, although the copy is of the old filter and lacks it.
 		return []Call{
 			{Verb: Refresh}, {Verb: Add, Items: x}, {Verb: MirrorThrough, Items: x}, {Verb: MirrorExists, Items: x},
 		}
 	}
-	// Meanwhile another caller of the Mirror hears of the old filter, and then
-	// of nothing until the Add has ended.
+	// Meanwhile another caller of the Mirror learns of the old filter, and then
+	// nothing until the Add has ended.
 	return []Call{
 		{Verb: MirrorThrough, Items: y}, {Verb: Replace, Items: y}, {Verb: Rest, Wait: 300 * time.Millisecond},
 	}
@@ -197,7 +196,7 @@ func (f Filters) drawCall(rng *rand.Rand) Call {
 	return c
 }
 
-// drawCause has the call's context end with the error of another call.
+// drawCause makes the call's context end with another call's error.
 func (c *Call) drawCause(rng *rand.Rand) {
 	c.Cause = 1 + rng.IntN(len(causes))
 	c.CauseAfter = time.Duration(1 + rng.Int64N(int64(2*time.Millisecond)))
@@ -211,7 +210,7 @@ func (c Call) mirrored() bool { return strings.HasPrefix(string(c.Verb), "mirror
 
 func items(rng *rand.Rand, n int) []string { return itemsOf(rng, itemCount, n) }
 
-// itemsOf draws n of so many items.
+// itemsOf draws n of the first of items.
 func itemsOf(rng *rand.Rand, of, n int) []string {
 	list := make([]string, n)
 	for i, item := range rng.Perm(of)[:n] {
@@ -222,8 +221,8 @@ func itemsOf(rng *rand.Rand, of, n int) []string {
 
 func itemName(n int) string { return "item-" + strconv.Itoa(n) }
 
-// DrawOutside draws, with one call in ten, a change that does not come from a
-// client of ours.
+// DrawOutside draws, after one call in ten, a change that does not come from
+// one of our clients.
 func (f Filters) DrawOutside(rng *rand.Rand) (c Call, ok bool) {
 	verbs := []Verb{Expire, Expire, Clear, Overwrite}
 	often := 10

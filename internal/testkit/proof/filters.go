@@ -22,16 +22,16 @@ type Filters struct {
 	MustExist      bool
 	MissingIsEmpty bool
 	Reads          bloom.Reads
-	// Lag says that a region may answer which stays behind the primary.
+	// Lag says that a region that is behind the primary may answer.
 	Lag bool
-	// NoScripts says that the server refuses scripts, so that no refresh of a
-	// Mirror succeeds.
+	// NoScripts says that the server refuses scripts. No refresh of a Mirror
+	// succeeds then.
 	NoScripts bool
 	// Slow says that the server often holds a write longer than its client waits.
 	Slow bool
 	// MaxStale and MaxTrust are those of the Mirrors.
 	MaxStale, MaxTrust time.Duration
-	// Themes are the groups of verbs that are drawn beside the plain ones.
+	// Themes are the groups of verbs that are drawn besides the plain ones.
 	Themes Theme
 }
 
@@ -43,7 +43,7 @@ func (f Filters) Config() bloom.Config {
 	}
 }
 
-// other returns the Config of a handle that was made for another filter.
+// other returns the Config of a handle for another filter.
 func (f Filters) other() bloom.Config { return bloom.Config{Bits: 159, Hashes: 4} }
 
 func (f Filters) geometry() bloom.Geometry { return geometryOf(f.Config()) }
@@ -65,7 +65,7 @@ type session struct {
 	of     Filters
 	keys   [2]string
 	whole  [2]*bloom.Filter // by key
-	parts  [2]*bloom.Filter // their batches are a request for each item
+	parts  [2]*bloom.Filter // in their batches each item is a request
 	mirror *bloom.Mirror    // of whole[0]
 }
 
@@ -109,7 +109,7 @@ func many(yes []bool, err error) (Result, error) { return Result{Yes: yes}, err 
 
 func none(err error) (Result, error) { return Result{}, err }
 
-// A handle has what the handles of all types have.
+// A handle has the methods that the handles of all types share.
 type handle interface {
 	Create(ctx context.Context) (bool, error)
 	Add(ctx context.Context, item string) (bool, error)
@@ -119,7 +119,7 @@ type handle interface {
 	Delete(ctx context.Context) (bool, error)
 }
 
-// common makes a call that the handles of all types have.
+// common makes a call that all types have.
 func common(ctx context.Context, h handle, c Call) (Result, error) {
 	switch c.Verb {
 	case Create:
@@ -269,8 +269,8 @@ func localOf(g bloom.Geometry, items []string) *bloom.Local {
 	return l
 }
 
-// stringOf returns the Redis string of a Local, which a stream holds behind its
-// own length.
+// stringOf returns the Redis string of a Local. A stream has it after its own
+// length.
 func stringOf(l *bloom.Local) []byte {
 	var stream bytes.Buffer
 	if _, err := l.WriteTo(&stream); err != nil {

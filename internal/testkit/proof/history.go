@@ -14,8 +14,8 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// History holds the calls of the clients of one key and their results. Make one
-// with NewHistory. It is safe for concurrent use.
+// History holds the calls of the clients of one key, and their results. Make
+// one with NewHistory. It is safe for concurrent use.
 type History struct {
 	of Subject
 
@@ -26,27 +26,27 @@ type History struct {
 }
 
 // called is a call with its beginning and its end. The order of all beginnings
-// and ends counts, and for the answers that may be old their times.
+// and ends counts, and for answers that may be old their times count too.
 type called struct {
 	client, session string
 	call            Call
 	result          Result
 	from, to        int64
 	began, ended    time.Duration
-	// spread says that it sent something about other keys too.
+	// spread says that the call also sent something about other keys.
 	spread bool
 }
 
 // A Subject is a type of filter whose histories are checked.
 type Subject interface {
 	// Initial returns the state of the model before all calls. States are
-	// compared with ==, and hash returns equal numbers for equal ones.
+	// compared with ==. Hash returns equal numbers for equal states.
 	Initial() any
 	Hash(state any) uint64
 	// Steps turns a history into steps, each with the interval in which it took
 	// effect. The error says that no state explains a result.
 	Steps(h *History) ([]porcupine.Operation, error)
-	// Describe returns what a reader of a history wants to know of an item.
+	// Describe describes an item to the reader of a history.
 	Describe(item string) string
 }
 
@@ -59,22 +59,22 @@ type Step interface {
 // NewHistory returns an empty History.
 func NewHistory(of Subject) *History { return &History{of: of, begin: time.Now()} }
 
-// tick returns the place of something that happens now.
+// tick returns the place of what happens now.
 func (h *History) tick() (at int64, since time.Duration) {
 	since = time.Since(h.begin)
 	h.ticks = append(h.ticks, since)
 	return int64(2 * len(h.ticks)), since
 }
 
-// before returns a place after all beginnings and ends earlier than a time, and
-// before the others.
+// before returns the place after all beginnings and ends earlier than t, and
+// before all others.
 func (h *History) before(t time.Duration) int64 {
 	n, _ := slices.BinarySearch(h.ticks, t)
 	return int64(2*n + 1)
 }
 
-// Do calls do, which makes the call of a client, and adds the call to the
-// history. Clients with the same session share their handles.
+// Do calls do, which makes the client's call, and adds the call to the history.
+// Clients with the same session share their handles.
 func (h *History) Do(client, session string, c Call, do func(Call) Result) Result {
 	h.mu.Lock()
 	n := &called{client: client, session: session, call: c, to: math.MaxInt64, ended: math.MaxInt64}
@@ -97,17 +97,17 @@ func (h *History) Len() int {
 	return len(h.calls)
 }
 
-// ErrUndecided is returned by Check if the calls have too many orders to look
-// at. On an idle machine that happens to about one history in ten thousand. On
-// one under load more calls end without an answer, and may have run at any
-// later time.
+// ErrUndecided is returned by Check if the calls have too many orders to try.
+// On an idle machine this happens to about one history in ten thousand. On a
+// loaded machine more calls end without an answer, and those may have run at
+// any later time.
 var ErrUndecided = errors.New("no order was found, and none excluded, in the time there is")
 
 // checkLimit is far more than the microseconds that most histories take.
 const checkLimit = 10 * time.Second
 
 // ReportUndecided fails a test if more than half of its histories were
-// undecided: such a test proves little. Fewer it reports in the log.
+// undecided, because such a test proves little. It logs a smaller number.
 func ReportUndecided(t testing.TB, undecided, of int) {
 	t.Helper()
 	if 2*undecided > of {
@@ -118,7 +118,7 @@ func ReportUndecided(t testing.TB, undecided, of int) {
 }
 
 // MayExpire adds n expiries of each of the two keys. Each may have happened at
-// any time or never.
+// any time, or never.
 func (h *History) MayExpire(n int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -130,8 +130,8 @@ func (h *History) MayExpire(n int) {
 }
 
 // Check returns nil if an order of the calls explains their answers. Otherwise
-// the error has the whole history, or is ErrUndecided. All calls must have
-// returned.
+// it returns an error with the whole history, or ErrUndecided. All calls must
+// have returned.
 func (h *History) Check() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -157,7 +157,7 @@ func (h *History) Check() error {
 	return fmt.Errorf("no order of these calls explains their answers\n%s", h.text())
 }
 
-// parted returns the operations of each part by themselves.
+// parted groups the operations by their part.
 func parted(all []porcupine.Operation) (parts [][]porcupine.Operation) {
 	for _, o := range all {
 		n := 0

@@ -23,8 +23,7 @@ func call(from, to int64, v Verb, r Result, items ...string) one {
 
 func told(yes ...bool) Result { return Result{End: Answered, Yes: yes, Tried: 1} }
 
-// lost returns the result of a call that had n attempts without an answer
-// before.
+// lost returns the result of a call after n unanswered attempts.
 func lost(n int, r Result) Result {
 	r.Tried, r.Maybe = r.Tried+n, n
 	return r
@@ -35,8 +34,8 @@ func ended(e End) Result { return Result{End: e, Tried: 1} }
 // opened returns the result of a call that may have run.
 func opened() Result { return Result{End: Unknown, Tried: 1, Maybe: 1} }
 
-// TestCheck has histories that are right, and others with one wrong answer.
-// Items a and b share no bit; a and b together set those of c.
+// TestCheck has right histories, and others with one wrong answer. Items a and
+// b share no bit. Together they set the bits of c.
 func TestCheck(t *testing.T) {
 	const yes, no, isNew, seen, did, didNot = true, false, true, false, true, false
 	cfg, a, b, c := sharing(t)

@@ -7,8 +7,8 @@ import (
 	"github.com/upbloom/upbloom/bloom"
 )
 
-// isApart fails if all cells of an item are among those of the others and the
-// further ones.
+// isApart fails if the others and more cells together have all cells of an
+// item.
 func isApart(t *testing.T, g bloom.Geometry, items, others []string, more ...uint64) {
 	t.Helper()
 	for _, item := range items {
@@ -25,8 +25,8 @@ func isApart(t *testing.T, g bloom.Geometry, items, others []string, more ...uin
 	}
 }
 
-// TestScalableItemsApart proves that the model may ignore false positives, and that
-// a Fill fills a layer.
+// TestScalableItemsApart proves that the model may ignore false positives, and
+// that a Fill fills a layer.
 func TestScalableItemsApart(t *testing.T) {
 	var items []string
 	for n := range itemCount + 1 {
@@ -59,8 +59,8 @@ func TestScalableItemsApart(t *testing.T) {
 	}
 }
 
-// TestShardedItemsApart is TestScalableItemsApart for shards. All items may be in
-// one.
+// TestShardedItemsApart is TestScalableItemsApart for shards. One shard may
+// have all items.
 func TestShardedItemsApart(t *testing.T) {
 	s := Shardeds{Shards: 2}
 	all := allItems(itemCount).Items
@@ -72,7 +72,7 @@ func TestShardedItemsApart(t *testing.T) {
 	isApart(t, s.geometry(), all, all, cells...)
 }
 
-// TestCheckScalable gives the model histories of a filter of up to three layers.
+// TestCheckScalable checks histories of a filter of up to three layers.
 func TestCheckScalable(t *testing.T) {
 	const a, b, c = "item-0", "item-1", "item-2"
 	const isNew, yes, no = true, true, false
@@ -142,7 +142,7 @@ func TestCheckScalable(t *testing.T) {
 	}
 }
 
-// TestCheckSharded gives the model histories of two shards.
+// TestCheckSharded checks histories of two shards.
 func TestCheckSharded(t *testing.T) {
 	const isNew, seen, yes, no, made, was = true, false, true, false, true, false
 	s := &Shardeds{Plain: Filters{MustExist: true}, Shards: 2, Spread: 2}
@@ -263,7 +263,7 @@ func TestCheckSharded(t *testing.T) {
 	}
 }
 
-// TestShardsIn reads the shards out of the texts of errors.
+// TestShardsIn reads the shards from error texts.
 func TestShardsIn(t *testing.T) {
 	for text, want := range map[string][]int{
 		"": nil, "bloom: shard 1 of 4: no": {1}, "x: bloom: shard 0, 2 of 3 not found: never": {0, 2},

@@ -24,7 +24,7 @@ const (
 type bits [2]uint64
 
 // MaxBits is the largest number of cells of a filter here. A small filter fills
-// up in a few calls, so that false positives happen.
+// up in a few calls, and then has false positives.
 const MaxBits = 128
 
 // bitsOf returns the positions that are cells of a filter of m cells.
@@ -57,32 +57,32 @@ func (b bits) String() string {
 type slot struct {
 	holds content
 	bits  bits
-	// birth says which step made the filter: the birth number of the model. It
-	// is 0 for a filter that another program wrote, until a write gives it one.
+	// birth is the model's birth number: the step that made the filter. It is 0
+	// for a filter of another program until a write gives it one.
 	birth uint16
 
 	// ttl says that the filter has a TTL, or gets one with the next write.
-	// unsettled says that only a Replace gives it one: with MustExist no other
-	// write to a filter that stands does.
+	// unsettled says that only a Replace gives it one. With MustExist no other
+	// write to an existing filter does.
 	ttl, unsettled bool
 
-	// own has a bit for each call of which an attempt without an answer took
-	// effect in this filter.
+	// own has a bit for each call of which an unanswered attempt took effect in
+	// this filter.
 	own uint64
 }
 
 // state is the state of the model: two keys. States are compared with ==.
 type state struct {
 	at [2]slot
-	// batches holds, for each call of several requests, the birth of the filter
-	// that it was about, or 0.
+	// batches holds the birth of the filter for each call of several requests,
+	// or 0.
 	batches [maxBatches]uint16
 }
 
 const maxBatches = 8
 
-// create returns the empty filter of the step p. All attempts of one request
-// have the same birth number.
+// create returns the empty filter of the step. All attempts of a request have
+// the same birth number.
 func (p *step) create() slot { return slot{holds: filter, birth: p.birth, ttl: p.of.TTL != 0} }
 
 // add sets an item's bits and reports whether one of them was 0.
@@ -114,22 +114,22 @@ type step struct {
 	key   int
 	items []bits
 	end   ending
-	// yes holds the answers: one an item, or a single one. count and cells are
-	// those of the Result.
+	// yes holds the answers, one for each item or a single one. count and cells
+	// are those of the Result.
 	yes   []bool
 	count int
 	cells bits
 	// atLeast tells the two steps of a Snapshot apart.
 	atLeast bool
-	// birth is another one for each request that can make a filter.
+	// birth differs for each request that can make a filter.
 	birth uint16
 	// call is the bit of slot.own that belongs to the step's call.
 	call uint64
 	// batch is 1 + the index in state.batches, or 0 for a call of one request.
 	batch int
-	// weigh returns how many cells of the string the bits stand for.
+	// weigh returns how many cells of the string the bits represent.
 	weigh func(bits) int
-	// part is which of several models that know nothing of each other has it.
+	// part is the number of the independent model that has this step.
 	part int
 }
 
@@ -190,7 +190,7 @@ func (p *step) missing(at, other *slot) bool {
 	return at.holds == nothing && !(p.of.MissingIsEmpty && p.looksUp())
 }
 
-// lacks reports whether a filter is missing that no write may make.
+// lacks reports whether the filter is missing and no write may make it.
 func (p *step) lacks(at *slot) bool { return p.of.MustExist && at.holds == nothing }
 
 func (p *step) looksUp() bool {
@@ -244,8 +244,8 @@ func (p *step) lifetime(s *slot) bool {
 	if p.verb == Persist && !p.yes[0] && p.call != 0 {
 		return false // perhaps an attempt of its own removed the TTL
 	}
-	// Persist finds no TTL if none was settled yet. It must not find one if none
-	// may be there.
+	// Persist finds no TTL if none is settled yet. It must not find one if
+	// there cannot be one.
 	return p.verb == SetTTL && p.yes[0] || p.verb == Persist && (had || !p.yes[0])
 }
 
@@ -275,8 +275,8 @@ func (p *step) make(s *slot) bool {
 	return s.holds == filter && s.own&p.call == 0
 }
 
-// add allows the answer "seen" only if no earlier attempt of the same call
-// could be the reason.
+// add permits the answer "seen" only if no earlier attempt of the same call can
+// be the reason.
 func (p *step) add(st *state, s *slot) bool {
 	if s.holds > filter {
 		return p.end == open
@@ -322,7 +322,7 @@ func (p *step) sameFilter(st *state, s *slot) bool {
 }
 
 // snapshot is one of the two steps of a Snapshot, which is not of one moment:
-// the filter had no more cells than the copy, and the filter had all of them.
+// once the filter had no more cells than the copy, and once it had all of them.
 func (p *step) snapshot(st *state, s *slot) bool {
 	ok := p.cells.has(s.bits)
 	if p.atLeast {

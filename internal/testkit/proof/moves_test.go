@@ -94,8 +94,7 @@ func TestCheckMoves(t *testing.T) {
 	}
 }
 
-// TestCheckExpired checks that filters at both keys may expire, if they have a
-// TTL.
+// TestCheckExpired checks that filters with a TTL may expire at both keys.
 func TestCheckExpired(t *testing.T) {
 	for _, ttl := range []time.Duration{0, time.Hour} {
 		for key := range 2 {
@@ -155,8 +154,8 @@ func TestCheckMirror(t *testing.T) {
 	}
 }
 
-// TestCheckMirrorBeside is TestCheckMirror for copies beside a region that is
-// stuck, and for an Add that is repeated across a Replace.
+// TestCheckMirrorBeside is TestCheckMirror for copies with a stuck region, and
+// for an Add that is repeated across a Replace.
 func TestCheckMirrorBeside(t *testing.T) {
 	const yes, no, isNew = true, false, true
 	stuck := Filters{
@@ -173,7 +172,7 @@ func TestCheckMirrorBeside(t *testing.T) {
 	}
 	patient := Filters{Bits: 53, Hashes: 2, MaxStale: 20 * time.Millisecond, MaxTrust: time.Minute}
 	// An Add is answered at its second attempt. If the item was there before,
-	// "new" proves that it came after the Replace.
+	// "new" proves that the attempt came after the Replace.
 	repeated := func(before, found bool) []one {
 		calls := []one{
 			call(2, 3, Create, told(true)), call(4, 5, Refresh, done()),

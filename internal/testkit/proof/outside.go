@@ -11,8 +11,8 @@ import (
 )
 
 // others are data of other programs: a text, and a filter of a later version.
-// The second word of each begins with a 1, so that no birth number can be added
-// to it. So the answer to a write does not depend on a random number.
+// The second word of each begins with a 1, so no birth number can be added to
+// it. The answer to a write then does not depend on a random number.
 var others = []string{
 	"a text, évident for another program, which it must be able to read again",
 	"\x88\x40\x00\x00\x1f\x40\x00\x00" + "\x88\x00\x00\x00\x00\x00\x00\x00" + string(make([]byte, 125)),
@@ -91,7 +91,7 @@ func (f Filters) Finish(
 	if err := lastCalls(ctx, h, s, itemCount); err != nil {
 		return err
 	}
-	// A filter that should have a TTL has one by now. Other data have none.
+	// By now a filter that should have a TTL has one. Other data has none.
 	h.Do("outside", "outside", Call{Verb: HasTTL}, func(c Call) Result {
 		return f.Outside(dbs, key, 0, c)
 	})

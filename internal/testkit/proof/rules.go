@@ -29,7 +29,7 @@ func (s *splitter) consistent(n int, c *called) error {
 		return errors.New("a Local of another geometry was not refused at once")
 	case v == Refresh && r.End == Missing && s.of.MissingIsEmpty:
 		return errors.New("a missing filter counts as empty, and Refresh did not find it so")
-	case v == Crowd && r.Count > 2: // one that another sent just before, and the next
+	case v == Crowd && r.Count > 2: // one that another caller began just before, and the next
 		return fmt.Errorf("%d callers that began at once made %d refreshes", len(r.Ends), r.Count)
 	case c.sends() && !c.spread && r.Tried > 0 && s.isRefused(n, c):
 		return errors.New("a handle that met other data wrote again")
@@ -37,8 +37,8 @@ func (s *splitter) consistent(n int, c *called) error {
 	return nil
 }
 
-// sends reports whether the call is an Add that a handle sends unless it met
-// other data.
+// sends reports whether the call is an Add that a handle sends unless it has
+// met other data.
 func (c *called) sends() bool { return c.call.Verb == Add || c.call.Verb == AddAll }
 
 // isRefused reports whether the handle of an Add met other data before, and no
@@ -70,13 +70,13 @@ func (c *called) shares(o *called) bool {
 	return c.call.Verb == AddIn || c.call.Key == o.call.Key
 }
 
-// earliest returns the place from which on a step may have taken effect. It is
+// earliest returns the first place at which a step may have taken effect. It is
 // the beginning of the call, unless the answer may be old.
 func (s *splitter) earliest(c *called, p step) int64 {
 	near := s.of.Lag && s.of.Reads != bloom.ReadsPrimary
 	yes := p.end == answered && !slices.Contains(p.yes, false) && len(p.yes) > 0
-	// If the server refuses BITFIELD, a region is asked whatever Reads says. Its
-	// "yes" and its other data count.
+	// If the server refuses BITFIELD, a region is asked whatever Reads says.
+	// Its "yes" and its other data count.
 	past := s.of.Lag && (yes || p.end == mismatch)
 	switch p.verb {
 	case Exists, ExistsAll, OtherExists:

@@ -14,15 +14,15 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
-// Scalables describes the handles of one history of a Scalable. Its promises are
-// those of a Filter, so that Plain has the rest of its Config, and the model of a
+// Scalables describes the handles of one history of a Scalable. It promises
+// what a Filter promises. Plain has the rest of its Config, and the model of a
 // Filter checks its answers.
 type Scalables struct {
 	Plain  Filters
 	FPRate float64
-	// Layers is how many there may be. Handles with Call.Parts add none.
+	// Layers is the highest number of layers. Handles with Call.Parts add none.
 	Layers int
-	// Second says that the filter is renamed, and that there may be two.
+	// Second says that the filter is renamed, so there may be two.
 	Second bool
 	// Churn says that filters that have grown are deleted often.
 	Churn bool
@@ -33,10 +33,10 @@ type Scalables struct {
 }
 
 const (
-	// layerItems is the capacity of the first layer, the least that there is.
+	// layerItems is the capacity of the first layer, and the minimum.
 	layerItems = 1000
-	// manyMore items are with one other as many as are never added without a
-	// look for room, and bigMore with one other more than the first layer takes.
+	// manyMore items and one other are so many that an Add looks for room
+	// first. bigMore and one other are more than the first layer takes.
 	manyMore, bigMore = 15, layerItems
 )
 
@@ -119,11 +119,13 @@ func (s *scalableSession) Run(ctx context.Context, c Call) Result {
 	return r
 }
 
-// answersTo returns how many answers a call has, without those about More items.
+// answersTo returns the number of answers that a call has, without those for
+// More items.
 func answersTo(c Call) int { return max(len(c.Items), 1) }
 
-// putsItems reports whether an attempt of an Add may put items. Those before it
-// are a look-up of the item, and scripts that find room or make the filter.
+// putsItems reports whether an attempt of an Add may put items. Earlier
+// attempts are a look-up of the item, and scripts that find room or make the
+// filter.
 func (a *attempts) putsItems(e upstash.Event, must, parts bool) bool {
 	if must {
 		return e.Command != "BITFIELD"
@@ -177,7 +179,8 @@ func withMore(c Call) []string {
 
 func moreName(n int) string { return "more-" + strconv.Itoa(n) }
 
-// churns is how many calls there are to one Delete of a filter that has grown.
+// churns returns how many calls there are for each Delete of a filter that has
+// grown.
 func (s *Scalables) churns() int {
 	if s.Churn {
 		return 2
@@ -202,7 +205,8 @@ var scalableVerbs = []Verb{
 // Draw draws a call, or a Rename away and back.
 func (s *Scalables) Draw(rng *rand.Rand) []Call {
 	if s.Layers > 1 && rng.IntN(s.churns()) == 0 {
-		// The handle knows of two layers when another deletes the filter.
+		// The handle knows of two layers when another client deletes the
+		// filter.
 		more := []int{manyMore, bigMore}[rng.IntN(2)]
 		last := items(rng, 1)
 		calls := []Call{
@@ -260,8 +264,8 @@ func (s *Scalables) Draw(rng *rand.Rand) []Call {
 	return []Call{c}
 }
 
-// DrawOutside draws, with one call in six, a change that does not come from a
-// client of ours.
+// DrawOutside draws, after one call in six, a change that does not come from
+// one of our clients.
 func (s *Scalables) DrawOutside(rng *rand.Rand) (c Call, ok bool) {
 	verbs := []Verb{Fill, Fill, Fill, Fill, HasTTL, HasTTL, Smudge, Expire, Clear, Clear, Overwrite}
 	switch {
@@ -342,8 +346,8 @@ func (s *Scalables) fill(db *upstashtest.Server, key string) Result {
 	return outsideResult(err, reply == int64(1), n)
 }
 
-// freeBytes returns the runs of bytes of layer i, from and to, that hold no cell
-// of the items.
+// freeBytes returns the runs of bytes of layer i, from and to, without cells of
+// the items.
 func (s *Scalables) freeBytes(i int) (runs [][2]uint64) {
 	g, offset := s.layer(i), s.offset(i)
 	taken := make(map[uint64]bool)
@@ -373,8 +377,8 @@ func scalableItem(n int) string {
 	return itemName(n)
 }
 
-// Finish adds last calls to the history: look-ups of every item, and one more Add
-// after which the newest layer, if it is full, must have a next one.
+// Finish adds last calls to the history: look-ups of every item, and one more
+// Add. If the newest layer is full, the Add must make the next one.
 func (s *Scalables) Finish(
 	ctx context.Context, h *History, dbs []*upstashtest.Server, key string, handles Handles,
 ) error {

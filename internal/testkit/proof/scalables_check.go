@@ -6,8 +6,8 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// The answers of a Scalable are those of a Filter whose items share no cells. The
-// rules about its layers need no order.
+// A Scalable answers like a Filter whose items share no cells. The rules about
+// its layers need no order.
 
 // Initial is the state of two keys that hold nothing.
 func (s *Scalables) Initial() any { return s.Plain.Initial() }
@@ -87,7 +87,7 @@ func (s *Scalables) checkLayers(h *History) error {
 		case seen > most:
 			return fmt.Errorf("%d layers, and only %d were filled", seen, most-1)
 		case removed, c.call.Verb == Stats && s.Plain.Lag:
-			continue // it may have been made anew, or a region may not know
+			continue // it may have been made again, or a region may not know
 		}
 		if least := s.least(h, c); seen < least {
 			return fmt.Errorf("%d layers at %v, and there were or must be %d", seen, c.began, least)
@@ -96,8 +96,8 @@ func (s *Scalables) checkLayers(h *History) error {
 	return nil
 }
 
-// least returns how many layers a filter that was never removed has when a call
-// finds them.
+// least returns the lowest number of layers that a call may find in a filter
+// that was never removed.
 func (s *Scalables) least(h *History, c *called) (least int) {
 	for _, o := range h.calls {
 		if o.to >= c.from {

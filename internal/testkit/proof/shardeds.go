@@ -15,14 +15,15 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
-// Shardeds describes the handles of one history of a Sharded. Plain has the rest
-// of the Config. A shard has the promises of a Filter with MustExist, so that the
-// model of a Filter checks each shard by itself.
+// Shardeds describes the handles of one history of a Sharded. Plain has the
+// rest of the Config. A shard promises what a Filter with MustExist promises,
+// so the model of a Filter checks each shard.
 type Shardeds struct {
 	Plain  Filters
 	Shards int
 	Spread int // databases, 1 or 2
-	// Creates says that little else is called, and that nothing comes from outside.
+	// Creates says that most calls are Creates, and that nothing comes from
+	// outside.
 	Creates bool
 	// Others says that there are handles of a Config with one shard more.
 	Others bool
@@ -48,9 +49,9 @@ func DrawShardeds(rng *rand.Rand) *Shardeds {
 // Databases makes Shardeds a Spread type.
 func (s *Shardeds) Databases() int { return s.Spread }
 
-// Config returns the Config of the handles. The shards are so large that no item is
-// found because of others. Those of a Config with another number of shards have the same
-// geometry.
+// Config returns the Config of the handles. The shards are so large that no
+// item is found because of others. A Config with another number of shards has
+// the same geometry.
 func (s *Shardeds) Config() bloom.ShardedConfig {
 	return bloom.ShardedConfig{
 		Capacity: 10, FPRate: 0.001, Shards: s.Shards, TTL: s.Plain.TTL, Reads: s.Plain.Reads,
@@ -156,7 +157,8 @@ func (s *shardedSession) call(ctx context.Context, c Call) (Result, error) {
 	return common(ctx, f, c)
 }
 
-// verbOfOther is what a verb of the handle with another Config does there.
+// verbOfOther maps a verb of the other Config to the call that its handle
+// makes.
 var verbOfOther = map[Verb]Verb{OtherCreate: Create, OtherAdd: Add, OtherExists: Exists, OtherDelete: Delete}
 
 var shardedVerbs = []Verb{
@@ -209,8 +211,8 @@ func (s *Shardeds) Draw(rng *rand.Rand) []Call {
 	return []Call{c}
 }
 
-// DrawOutside draws, with one call in twelve, a change of one shard that does not
-// come from a client of ours.
+// DrawOutside draws, after one call in twelve, a change of one shard that does
+// not come from one of our clients.
 func (s *Shardeds) DrawOutside(rng *rand.Rand) (c Call, ok bool) {
 	c.Verb = []Verb{Clear, Clear, Clear, Expire, Overwrite, Smudge, ClearParts}[rng.IntN(7)]
 	c.Shard = rng.IntN(s.Shards)

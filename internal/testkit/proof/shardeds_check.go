@@ -10,9 +10,9 @@ import (
 	"github.com/upbloom/upbloom/upstash"
 )
 
-// Each shard of a Sharded has its own keys, so that the history of each is checked
-// by itself, with the model of a Filter. What a Create or a Delete says of all
-// shards together is checked by rules that need no order.
+// Each shard of a Sharded has its own keys. The model of a Filter checks the
+// history of each. Rules that need no order check what a Create or a Delete
+// says of all shards.
 
 // Initial is the state of a shard that is not there.
 func (s *Shardeds) Initial() any { return s.Plain.Initial() }
@@ -67,7 +67,7 @@ func (s *Shardeds) Steps(h *History) ([]porcupine.Operation, error) {
 	return steps, nil
 }
 
-// onShard returns what a call was for one shard, or nil for nothing.
+// onShard returns what a call was for one shard, or nil if it was nothing.
 func (s *Shardeds) onShard(h *History, c *called, shard int, shardOf func(string) int) *called {
 	one := *c
 	r := &one.result
@@ -105,7 +105,7 @@ func (s *Shardeds) onShard(h *History, c *called, shard int, shardOf func(string
 	}
 	switch { // of a call that is about all shards
 	case r.End == Answered && (c.call.Verb != Delete && c.call.Verb != OtherDelete || r.Yes[0]):
-		r.Yes = nil // of this shard alone it is not known
+		r.Yes = nil // for this shard alone it is unknown
 	case r.End == Answered, r.End == NotRun, r.End == Unknown, named:
 	case c.call.Verb == Stats, c.call.Verb == Cardinality, r.End == Missing:
 		return nil // nothing is known of the others, and nothing was done
@@ -115,7 +115,7 @@ func (s *Shardeds) onShard(h *History, c *called, shard int, shardOf func(string
 	return &one
 }
 
-// only returns the part of a call about items that is about one shard.
+// only returns the part of a call that concerns items of one shard.
 func (c *called) only(shard int, shardOf func(string) int) *called {
 	r := &c.result
 	all, yes, states := c.call.Items, r.Yes, r.States
@@ -148,7 +148,7 @@ func (c *called) load(shard int, shardOf func(string) int, named bool) *called {
 	one := c.only(shard, shardOf)
 	switch {
 	case one == nil && r.End == Answered, one == nil && named && r.End == Missing:
-		c.call.Verb, r.Yes, r.Count = Stats, nil, -1 // it was looked at
+		c.call.Verb, r.Yes, r.Count = Stats, nil, -1 // the shard was only read
 		return c
 	case one == nil:
 		return nil

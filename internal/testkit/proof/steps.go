@@ -20,8 +20,8 @@ type splitter struct {
 	of  *Filters
 	geo bloom.Geometry
 	h   *History
-	// cells returns those of an item. In a type whose items share no cells each
-	// item has one of its own.
+	// cells returns an item's cells. In types whose items share no cells, each
+	// item has one.
 	cells   func(v Verb, item string) bits
 	weigh   func(bits) int
 	steps   []porcupine.Operation
@@ -34,7 +34,7 @@ type splitter struct {
 // Initial is the state of two keys that hold nothing.
 func (f *Filters) Initial() any { return state{} }
 
-// Hash mixes what differs most.
+// Hash mixes the fields that differ most.
 func (f *Filters) Hash(s any) uint64 {
 	x := s.(state)
 	h := uint64(0)
@@ -56,7 +56,8 @@ func (f *Filters) Steps(h *History) ([]porcupine.Operation, error) {
 	return s.split()
 }
 
-// cells returns those of an item, of a filter of the history or of another.
+// cells returns the cells of an item, in the history's filter or in another
+// one.
 func (f *Filters) cells(v Verb, item string) bits {
 	mine := f.geometry()
 	g := mine
@@ -66,8 +67,8 @@ func (f *Filters) cells(v Verb, item string) bits {
 	return bitsOf(g.Positions(nil, item), mine.Bits)
 }
 
-// ownCell returns the one cell that stands for an item. One that was added to
-// another filter has none.
+// ownCell returns the one cell that represents an item. An item that was added
+// to another filter has none.
 func ownCell(v Verb, item string) bits {
 	if v == Smudge {
 		return bits{}
@@ -109,8 +110,8 @@ func (c *called) mayRemove() bool {
 }
 
 // strays returns how many of n attempts of c can make a difference. An item
-// that is in the filter stays in it until a removal, so only one attempt before
-// each removal can.
+// stays in the filter until a removal, so only one attempt before each removal
+// can.
 func (s *splitter) strays(c *called, n int) int {
 	useful := 1
 	for _, r := range s.removals {
@@ -121,7 +122,7 @@ func (s *splitter) strays(c *called, n int) int {
 	return min(n, useful)
 }
 
-// call makes the steps of one call: those that were answered, and an open one
+// call makes the steps of one call: those that were answered, and an open step
 // for each further attempt that may take effect.
 func (s *splitter) call(n int, c *called) error {
 	if err := s.consistent(n, c); err != nil {
@@ -151,7 +152,7 @@ func (s *splitter) call(n int, c *called) error {
 	return nil
 }
 
-// parts makes a step of each item.
+// parts makes a step for each item.
 func (s *splitter) parts(n int, c *called, ends []bloom.ItemState) {
 	batch := 0
 	if c.call.Verb == AddAll {
@@ -162,7 +163,8 @@ func (s *splitter) parts(n int, c *called, ends []bloom.ItemState) {
 	}
 }
 
-// nextBatch returns another number each time, as long as there are some.
+// nextBatch returns a new number each time, as long as there are any, and then
+// 0.
 func (s *splitter) nextBatch() int {
 	if s.batches == maxBatches {
 		return 0
@@ -180,7 +182,7 @@ func (s *splitter) snapshot(n int, c *called) {
 	}
 }
 
-// answer makes the step of one of several answers with an end each.
+// answer makes the step of one of several answers that have their own ends.
 func (s *splitter) answer(n int, c *called, i int, end End) {
 	one := *c
 	one.result.End = end
@@ -191,7 +193,7 @@ func (s *splitter) answer(n int, c *called, i int, end End) {
 }
 
 // oneRequest makes one step of all items. The items of a write have the same
-// state. A look-up may have answers for some of them only.
+// state. A look-up may have answers for only some of them.
 func (s *splitter) oneRequest(n int, c *called, ends []bloom.ItemState) {
 	at := seq(len(c.call.Items))
 	if c.call.Verb == ExistsAll {
@@ -205,7 +207,7 @@ func (s *splitter) oneRequest(n int, c *called, ends []bloom.ItemState) {
 	s.oneStep(n, c, at, ends[0], 0)
 }
 
-// stateOf returns the state of an item after a result, in the terms of a batch.
+// stateOf returns the state of an item after a result, as a batch would.
 func stateOf(r Result, i int) bloom.ItemState {
 	switch r.End {
 	case Partly:
@@ -301,8 +303,8 @@ func (s *splitter) begin(n int, c *called, at []int, batch int) step {
 	return p
 }
 
-// fromCopy reports whether a Mirror found an item in its copy, and so did not
-// add it.
+// fromCopy reports whether a Mirror found an item in its copy and did not add
+// it.
 func (c *called) fromCopy() bool {
 	return c.call.Verb == MirrorAdd && c.result.End == Answered && c.result.Tried == 0
 }
@@ -316,14 +318,14 @@ func (p *step) reads() bool {
 	return p.looksUp() || p.verb == Stats || p.verb == Cardinality || p.verb == OtherExists || p.verb == Snapshot || p.verb == Overlap
 }
 
-// once reports whether the step takes effect once, however many attempts there
-// were.
+// once reports whether the step takes effect only once, however many attempts
+// there were.
 func (p *step) once() bool {
 	return p.verb == Load || p.verb == Replace || p.verb == Rename || p.verb == Delete || p.verb == OtherDelete
 }
 
-// mayRefuse reports whether the step is a write that the library may refuse
-// without a request, from what its handle remembers of the key.
+// mayRefuse reports whether the step is a write that a handle may refuse
+// without a request, because of what it remembers of the key.
 func (p *step) mayRefuse() bool {
 	switch p.verb {
 	case Add, AddAll, AddIn, MirrorAdd, MirrorThrough, Create, Load, Replace, Union, OtherAdd:

@@ -13,15 +13,15 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
-// A Type is a type of filter: a Subject, and what makes its histories.
+// A Type is a type of filter: a Subject, with the means to make histories.
 type Type interface {
 	Subject
-	// Open makes the handles of a process, which has a client for each database.
-	// Their observer must be Observe.
+	// Open makes the handles of a process, which has a client for each
+	// database. Their observer must be Observe.
 	Open(clients []*upstash.Client, key string) (Handles, error)
-	// Draw draws calls of a client, one after the other without a rest, and
-	// DrawOutside, now and then, a change that does not come from a client.
-	// Outside makes such a change.
+	// Draw draws calls that a client makes without a rest. DrawOutside
+	// occasionally draws a change that does not come from a client. Outside
+	// makes such a change.
 	Draw(rng *rand.Rand) []Call
 	DrawOutside(rng *rand.Rand) (c Call, ok bool)
 	Outside(dbs []*upstashtest.Server, key string, seed uint64, c Call) Result
@@ -30,7 +30,7 @@ type Type interface {
 	Finish(ctx context.Context, h *History, dbs []*upstashtest.Server, key string, s Handles) error
 }
 
-// Handles are those of one client. They are safe for concurrent use.
+// Handles are the handles of one client. They are safe for concurrent use.
 type Handles interface {
 	Run(ctx context.Context, c Call) Result
 }
@@ -48,12 +48,12 @@ func DatabasesOf(t Type) int {
 	return 1
 }
 
-// A Timed type depends on clocks. Its clients have clocks of their own, which
+// A Timed type depends on clocks. Each of its clients has its own clocks, which
 // may be wrong.
 type Timed interface {
 	// Pane is the unit of its time.
 	Pane() time.Duration
-	// Gap is how long nobody does anything in the midst of the history.
+	// Gap is how long nobody does anything in the middle of the history.
 	Gap() time.Duration
 }
 
@@ -85,7 +85,7 @@ func (a *attempts) run(ctx context.Context, c Call, do func(context.Context) (Re
 	return r
 }
 
-// ReadType reads the JSON of a type with a name that DrawType knows.
+// ReadType reads the JSON of a type, by a name that DrawType knows.
 func ReadType(name string, text []byte) (Type, error) {
 	var t Type
 	switch name {
@@ -105,8 +105,8 @@ func ReadType(name string, text []byte) (Type, error) {
 	return t, json.Unmarshal(text, t)
 }
 
-// DrawType draws the Config of a history of the type with a name: "filter",
-// "window", "cuckoo", "scalable" or "sharded". Only a filter has themes.
+// DrawType draws the Config of a history. name is "filter", "window", "cuckoo",
+// "scalable" or "sharded". Only a filter has themes.
 func DrawType(rng *rand.Rand, name string, themes Theme) Type {
 	switch name {
 	case "filter":

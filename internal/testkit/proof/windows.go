@@ -22,12 +22,13 @@ type Windows struct {
 	MustExist  bool
 	// Idle is how long nobody does anything, once.
 	Idle time.Duration
-	// Slow says that the answers to TIME are late, so that clients' clocks are as
-	// wrong as they may be, and that items are looked up at the ends of Spans.
+	// Slow says that the answers to TIME are late. Clients' clocks are then as
+	// wrong as they may be, and items are looked up at the ends of Spans.
 	Slow bool
-	// Lag says that a region may answer which stays behind the primary.
+	// Lag says that a region that is behind the primary may answer.
 	Lag bool
-	// Others says that other data come to the key, and other kinds write to it.
+	// Others says that other data are stored at the key, and other types write
+	// to it.
 	Others bool
 	// Renames says that the window is renamed away and back.
 	Renames bool
@@ -35,8 +36,8 @@ type Windows struct {
 	sessions windowSessions
 }
 
-// windowSessions are those of all clients, so that one's call can go through
-// another's handles.
+// windowSessions are the sessions of all clients. A call of one client can go
+// through another's handles.
 type windowSessions struct {
 	mu  sync.Mutex
 	all []*windowSession
@@ -84,9 +85,9 @@ func DrawWindows(rng *rand.Rand) *Windows {
 	return w
 }
 
-// drawIdle draws a number of panes: few, many, or so many cycles and a little.
-// From 15 of 16 parts of a cycle on, the epoch of the clock is taken for one
-// shortly before that of the window. That is after years, and not drawn.
+// drawIdle draws a number of panes: few, many, or some cycles and a little.
+// From 15/16 of a cycle on, the epoch of the clock would be taken for one
+// shortly before the window's. That takes years, and is not drawn.
 func (w *Windows) drawIdle(rng *rand.Rand) uint64 {
 	switch rng.IntN(4) {
 	case 0:
@@ -105,7 +106,8 @@ func (w *Windows) cycle() uint64 {
 	return 1 << 24 / r * r
 }
 
-// Pane is how long a pane lasts, by the documentation of the format.
+// Pane returns how long a pane lasts, according to the documentation of the
+// format.
 func (w *Windows) Pane() time.Duration {
 	n := time.Duration(w.Panes)
 	return (w.Span + 4*time.Second + n*time.Second - 1) / (n * time.Second) * time.Second
@@ -209,7 +211,7 @@ var windowVerbs = []Verb{
 	ExistsAll, Delete, Stats,
 }
 
-// Draw draws a call, sometimes about the end of an epoch, and sometimes with a
+// Draw draws a call, sometimes near the end of an epoch, and sometimes with a
 // second one before its item's Span ends.
 func (w *Windows) Draw(rng *rand.Rand) (calls []Call) {
 	switch {
@@ -265,7 +267,7 @@ func (w *Windows) drawCall(rng *rand.Rand, v Verb) Call {
 	return c
 }
 
-// DrawOutside draws, now and then, an eviction, or other data.
+// DrawOutside occasionally draws an eviction, or other data.
 func (w *Windows) DrawOutside(rng *rand.Rand) (c Call, ok bool) {
 	if w.Others && rng.IntN(12) == 0 {
 		v := []Verb{Overwrite, Smudge, Smudge, Clear, Clear}[rng.IntN(5)]
@@ -302,8 +304,8 @@ func lastCalls(ctx context.Context, h *History, s Handles, items int) error {
 		return h.Do(atLast, atLast, c, func(c Call) Result { return s.Run(ctx, c) })
 	}
 	run(allItems(items))
-	// Another item than those of the clients: a LostThenError may wait for the
-	// repetition of one of their requests.
+	// This is not an item of the clients, because a LostThenError may wait for
+	// the repetition of one of their requests.
 	r := run(Call{Verb: Add, Items: []string{itemAtLast}})
 	switch r.End {
 	case Answered, Mismatch, Missing:
@@ -318,7 +320,7 @@ const (
 	itemAtLast = "item-at-last"
 )
 
-// allItems returns a look-up of so many items.
+// allItems returns a look-up of n items.
 func allItems(n int) Call {
 	all := Call{Verb: ExistsAll}
 	for i := range n {

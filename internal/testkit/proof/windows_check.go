@@ -12,11 +12,11 @@ import (
 	"github.com/upbloom/upbloom/bloom"
 )
 
-// The model of a Window has no order of calls. It holds each answer against all
-// calls that may be its reason, with the times of their beginnings and ends.
+// The model of a Window has no order of calls. It compares each answer with all
+// calls that may be its reason, using the times of their beginnings and ends.
 
 const (
-	// windowHold is longer than an attempt without an answer is under way.
+	// windowHold is longer than an unanswered attempt can be under way.
 	windowHold = 60 * time.Second
 	// clockError is how far two clients' epochs may be apart.
 	clockError = 4 * time.Second
@@ -29,10 +29,10 @@ type windowOp struct {
 	item  string
 	state bloom.ItemState
 	yes   bool // the answer: of an Add, that the item was seen
-	// since is when its Span began: at the end of its last attempt to send items.
-	// What a frozen process does later is as if it were done after the call.
+	// since is when its Span began: at the end of its last attempt to send
+	// items. What a frozen process does later counts as done after the call.
 	since time.Duration
-	// last is when it took effect at the latest.
+	// last is the latest time at which it can have taken effect.
 	last time.Duration
 	// explained says that the answer "yes" of an Add has a reason.
 	explained bool
@@ -43,8 +43,8 @@ type windowCheck struct {
 	adds         []*windowOp
 	reads        []*windowOp
 	wipes, makes []*windowOp
-	// clears remove whatever the key holds. others store other data, and maybe
-	// does so if there is no window.
+	// clears remove whatever the key holds. others store other data; maybe do
+	// so if there is no window.
 	clears, others, maybe []*windowOp
 	forgets               time.Duration // what is older is not found
 }
@@ -146,8 +146,8 @@ func (k *windowCheck) take(c *called) {
 	}
 }
 
-// mayBeOther reports whether other data may have come to the key before the end
-// of a call. A handle may remember that they did.
+// mayBeOther reports whether other data may have been stored at the key before
+// the end of a call. A handle may remember this.
 func (k *windowCheck) mayBeOther(c *called) bool {
 	before := func(o *windowOp) bool { return o.from < c.to }
 	return slices.ContainsFunc(k.others, before) || slices.ContainsFunc(k.maybe, before)
@@ -217,7 +217,7 @@ func (k *windowCheck) explain() {
 }
 
 // reason reports whether an Add explains the answer "yes". A reader that does
-// not know the time may find what is old.
+// not know the time may find old items.
 func (k *windowCheck) reason(o *windowOp) bool {
 	for _, a := range k.adds {
 		if a.called == o.called || !o.concerns(a) || !a.explained || a.from >= o.to {
@@ -231,7 +231,7 @@ func (k *windowCheck) reason(o *windowOp) bool {
 	return false
 }
 
-// answer returns an error if an answer is wrong.
+// answer returns an error if an op's answer is wrong.
 func (k *windowCheck) answer(o *windowOp) error {
 	switch {
 	case o.result.End == Missing:

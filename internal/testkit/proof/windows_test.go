@@ -8,7 +8,7 @@ import (
 )
 
 // TestItemsApart proves that the model may ignore false positives: no item's
-// cells are all those of others.
+// cells are all among those of others.
 func TestItemsApart(t *testing.T) {
 	items := []string{"item-0", "item-1", "item-2", "item-at-last"}
 	for panes := 1; panes <= 4; panes++ {
@@ -21,7 +21,7 @@ func TestItemsApart(t *testing.T) {
 	}
 }
 
-// TestCheckWindow gives the model histories of a window of 10 s in panes of 14 s.
+// TestCheckWindow checks histories of a window of 10 s in panes of 14 s.
 func TestCheckWindow(t *testing.T) {
 	const added, seen, found, missed = "added", "seen", "found", "missed"
 	at := func(from, to float64, what string) *called {

@@ -15,7 +15,7 @@ import (
 	"github.com/upbloom/upbloom/upstash"
 )
 
-// Names of contestants that tables and plots look for.
+// Names of contestants, for tables and plots.
 const (
 	filterName = "upbloom Filter"
 	windowName = "upbloom Window"
@@ -73,7 +73,7 @@ func newArena(ctx context.Context, withNode bool) (*arena, error) {
 	return a, err
 }
 
-// key returns a new one, so that no contest finds what another left.
+// key returns a new key. No contest must find what another left.
 func (a *arena) key(name string) string {
 	a.keys++
 	return fmt.Sprintf("%s:%d", name, a.keys)
@@ -104,8 +104,7 @@ func (a *arena) resp() ([]entrant, error) {
 	}, nil
 }
 
-// rest returns the entrants that speak to the REST server at url, without
-// Node's.
+// rest returns the entrants that use the REST server at url, without Node's.
 func (a *arena) rest(url string) ([]entrant, error) {
 	c, err := a.client(url)
 	if err != nil {
@@ -123,7 +122,7 @@ func (a *arena) rest(url string) ([]entrant, error) {
 	}, nil
 }
 
-// limit returns the wire limit of an Add or an Exists of size items, by a
+// limit returns the wire limit of an Add or an Exists of size items, for a
 // filter like that of the contest.
 func (a *arena) limit(url string, size int, write bool) (*contestant, error) {
 	t := newTap()
@@ -149,7 +148,7 @@ func (a *arena) limit(url string, size int, write bool) (*contestant, error) {
 	return t.ready(a.fast, size)
 }
 
-// called returns how many commands Redis has run, those of scripts among them.
+// called returns how many commands Redis has run, including those of scripts.
 func (a *arena) called() (total int64, err error) {
 	text, err := a.admin.Info(a.ctx, "commandstats").Result()
 	if err != nil {

@@ -3,7 +3,7 @@ package main
 import "fmt"
 
 // countBilled counts the commands that Redis runs for each Add and Exists,
-// those that a script calls among them, and the bytes and allocations of ours.
+// including those that a script calls, and for ours the bytes and allocations.
 func countBilled(a *arena, _ options, r *report) error {
 	entrants, err := a.rest(a.url)
 	if err != nil {

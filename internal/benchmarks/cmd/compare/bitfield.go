@@ -8,8 +8,8 @@ import (
 )
 
 // bits are the operations of a filter without a header, in one BITFIELD: one
-// for each of 7 independent bits, or those of the blocked scheme. Whoever sends
-// them gives the limit of its protocol.
+// for each of 7 independent bits, or those of the blocked scheme. A client that
+// sends only them shows the limit of its protocol.
 type bits struct {
 	key string
 	geo bloom.Geometry
@@ -27,8 +27,8 @@ func blocked(key string) (bits, error) {
 	return bits{key, g}, err
 }
 
-// wordBits is the width of the words of the blocked scheme. In each an item
-// has two bits.
+// wordBits is the width of a word of the blocked scheme. An item has two bits
+// in each of its words.
 const wordBits = 53
 
 func decimal(n uint64) string { return strconv.FormatUint(n, 10) }
@@ -45,8 +45,8 @@ func (b bits) write(items []string) []string {
 	return args
 }
 
-// read returns the arguments that read the items' bits, or the words in which
-// they are.
+// read returns the arguments that read the items' bits, or the words that have
+// them.
 func (b bits) read(items []string) []string {
 	args := make([]string, 0, 3*len(items)*b.geo.Hashes)
 	var buf [16]uint64

@@ -8,8 +8,8 @@ import (
 	"github.com/upbloom/upbloom/bloom"
 )
 
-// playBulk compares what brings a million members in, what brings the filter
-// here, and what a Mirror answers, with and without somebody who writes.
+// playBulk compares uploads of a million members, downloads of the filter, and
+// the answers of a Mirror, with and without a writer.
 func playBulk(a *arena, o options, r *report) error {
 	n := capacity
 	if o.short() {

@@ -57,7 +57,7 @@ const coldContest = "cold start: processes a second, one after the other"
 const coldPackages = "github.com/upbloom/upbloom/internal/benchmarks/cold/"
 
 // starting runs the program once a call. Its answer is "true" the first time
-// and "false" from then on; Node's is a list.
+// and "false" from then on. Node's answer is a list.
 func starting(ctx context.Context, name string, env []string, dir, exe string, args ...string) *contestant {
 	one := &contestant{name: name, items: 1, foreign: true}
 	one.do = func(n uint64) error {

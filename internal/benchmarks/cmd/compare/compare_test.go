@@ -22,7 +22,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// Every part runs, with one short round; what a part finds wrong is an error.
+// Every part runs, with one short round. If a part finds something wrong, that
+// is an error.
 func TestCompareRuns(t *testing.T) {
 	testenv.Need(t, "redis", "redis-server")
 	dir := t.TempDir()

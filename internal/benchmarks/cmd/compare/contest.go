@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// A contest has several contestants do the same work in turns.
+// In a contest, several contestants do the same work in turns.
 type contest struct {
 	name        string
 	callers     int
@@ -20,11 +20,11 @@ type contest struct {
 // A contestant does a contest's work, or sets its limit.
 type contestant struct {
 	name string
-	// items is how many items a call of do is about.
+	// items is the number of items in a call of do.
 	items int
 	// do makes the n-th call. Several callers use it at once.
 	do func(n uint64) error
-	// run takes the place of do for a program of its own: it has callers make
+	// run replaces do for a contestant in another program. It has callers make
 	// calls for d and returns how many they made.
 	run func(callers int, d time.Duration) (effort, error)
 
@@ -47,15 +47,15 @@ type sample struct {
 	cpu       float64 // microseconds of the client's CPU a call
 }
 
-// settings are those of a run.
+// settings are the settings of a run.
 type settings struct {
 	rounds int
 	turn   time.Duration
 }
 
-// play runs the rounds. In each all contestants have one turn; every other
-// round goes backwards, so that nobody always follows the same neighbour. A
-// round before them warms up and is not counted.
+// play runs the rounds. In each round all contestants have one turn. Every
+// other round goes backwards, so nobody always follows the same neighbour. A
+// first round warms up and is not counted.
 func (c *contest) play(ctx context.Context, s settings) error {
 	for _, one := range c.contestants {
 		one.samples = nil

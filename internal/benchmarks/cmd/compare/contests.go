@@ -53,8 +53,8 @@ func (a *arena) windowEntrant() (entrant, error) {
 	return entrant{windowName, filterSet{a.ctx, w}}, err
 }
 
-// stubbed returns the same contests against a server that answers from memory,
-// so that the client is what is measured.
+// stubbed returns the same contests against a server that answers from memory.
+// They measure only the client.
 func (a *arena) stubbed(callers []int) ([]*contest, error) {
 	url, err := startRole(a.ctx, "stub", a.url)
 	if err != nil {
@@ -106,8 +106,7 @@ func (a *arena) contests(where, url string, entrants []entrant, callers []int) (
 }
 
 // check checks a set. A server that answers from memory gives each request the
-// answer to the first one like it, so that one member is all that can be asked
-// about.
+// answer to the first one like it. Only one member can then be checked.
 func (a *arena) check(s set, url string) error {
 	if url == a.url {
 		return check(s, 1)

@@ -4,5 +4,5 @@ package main
 
 import "time"
 
-// cpuTime is not known here: the columns of CPU time are 0.
+// cpuTime is unknown here. The columns of CPU time are 0.
 func cpuTime() time.Duration { return 0 }

@@ -14,7 +14,7 @@ const (
 	factsEnd   = "<!-- end of measured -->\n"
 )
 
-// learn notes what a contest has for the first screen of a README.
+// learn notes the facts of a contest for the first screen of a README.
 func (r *report) learn(c *contest) {
 	ours := c.contestants[0]
 	times := func(name string) string { return ratioText(ours.ratio(c.find(name)).median) }
@@ -78,8 +78,8 @@ func (r *report) writeFacts(path string) error {
 	return os.WriteFile(path, b.Bytes(), 0o644)
 }
 
-// wrap breaks a text into lines of up to 100 bytes, of which all but the first are
-// indented.
+// wrap breaks a text into lines of up to 100 bytes, and indents all but the
+// first.
 func wrap(text, indent string) string {
 	const columns = 100
 	var b strings.Builder

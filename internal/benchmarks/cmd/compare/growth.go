@@ -11,7 +11,7 @@ import (
 	"github.com/upbloom/upbloom/upstash"
 )
 
-// canned answers every request alike, without a network.
+// canned gives every request the same answer, without a network.
 type canned []byte
 
 func (c canned) RoundTrip(_ context.Context, _ *upstash.Request, resp *upstash.Response) error {
@@ -20,8 +20,8 @@ func (c canned) RoundTrip(_ context.Context, _ *upstash.Request, resp *upstash.R
 	return nil
 }
 
-// measureGrowth plots what the client does for a call, without a network,
-// against the number of bits. A real server gives the answers first.
+// measureGrowth plots the client's work for a call, without a network, against
+// the number of bits. A real server first gives the answers.
 func measureGrowth(a *arena, o options, r *report) error {
 	lines := []line{{name: "Add"}, {name: "Exists"}, {name: "AddAll(1,000), an item"}, {name: "ExistsAll(1,000), an item"}}
 	err := r.printf("**The client's own CPU time a call, by the bits of the filter; ns, without a network**\n\n" +
@@ -73,8 +73,7 @@ func measureGrowth(a *arena, o options, r *report) error {
 	})
 }
 
-// repeated is a call whose answer is always that which the server gave to it
-// the second time.
+// repeated returns a call whose answer is always the server's second one.
 func (a *arena) repeated(cfg bloom.Config, size int, write bool) (*contestant, error) {
 	t, key := newTap(), a.key("growth")
 	open := func(t upstash.Transport) (filterSet, error) {

@@ -38,11 +38,11 @@ func nears(n int) ([]near, error) {
 	}, nil
 }
 
-// chunk is how many items a call to a near filter is about.
+// chunk is the number of items in a call of a near filter.
 const chunk = 1 << 12
 
-// playLocal fills filters in memory to their capacity and lets them compete.
-// The items of a call are other ones each time, from all over the filter.
+// playLocal fills filters in memory to their capacity and compares them. Each
+// call has other items, from all over the filter.
 func playLocal(a *arena, o options, r *report) error {
 	for _, n := range o.local {
 		all, err := nears(n)

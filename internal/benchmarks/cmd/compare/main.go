@@ -3,9 +3,10 @@
 //
 //	cd internal/benchmarks && go run ./cmd/compare
 //
-// All contestants of a contest take turns, and every one has given the right
-// answers before. A table shows medians over the rounds, and ratios of turns of
-// the same round with their quartiles. It needs redis-server, and Node unless
+// All contestants of a contest take turns, and each has given the right answers
+// before. A table shows medians over the rounds, and ratios of turns of the
+// same round with their quartiles. It needs redis-server, and Node unless
+// -node=false.
 // -node=false.
 package main
 
@@ -43,7 +44,7 @@ func exitOn(err error) {
 	}
 }
 
-// options are what the command line says.
+// options are the command line's.
 type options struct {
 	settings
 	node    bool
@@ -85,7 +86,7 @@ func parse(args []string) (o options, err error) {
 	return o, err
 }
 
-// short reports whether a run is only to see that everything works.
+// short reports whether a run only checks that everything works.
 func (o options) short() bool { return o.turn > 0 && o.turn < 100*time.Millisecond }
 
 func numbers(text string) (list []int, err error) {
@@ -106,7 +107,7 @@ func run(ctx context.Context, out io.Writer, args []string) error {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	a, err := newArena(ctx, o.node)
-	defer func() { // what cancel stops and removes needs a moment
+	defer func() { // stopping and removing take a moment
 		cancel()
 		time.Sleep(100 * time.Millisecond)
 	}()
@@ -135,7 +136,7 @@ func run(ctx context.Context, out io.Writer, args []string) error {
 			err = r.end(p.name)
 		}
 		if err != nil {
-			// What was measured before stays, if the run is ended early too.
+			// If the run ends early, what was measured before stays.
 			return errors.Join(fmt.Errorf("%s: %w", p.name, err), r.writeTargets(o), r.writeFacts(o.readme))
 		}
 	}

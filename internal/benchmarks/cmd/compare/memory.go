@@ -9,8 +9,8 @@ import (
 	"github.com/upbloom/upbloom/bloom"
 )
 
-// weigh prints the memory of a handle and of a call. The sync token stays the
-// same, because the server answers from memory; a new one is an allocation more.
+// weigh prints the memory of a handle and of a call. The server answers from
+// memory, so the sync token stays the same. A new token is one more allocation.
 func (r *report) weigh(a *arena) error {
 	url, err := startRole(a.ctx, "stub", a.url)
 	if err != nil {
@@ -33,7 +33,7 @@ func (r *report) weigh(a *arena) error {
 		return err
 	}
 	f := kept[0]
-	if _, err := f.Add(a.ctx, members[0]); err != nil { // which dials
+	if _, err := f.Add(a.ctx, members[0]); err != nil { // this dials
 		return err
 	}
 	limited, cancel := context.WithTimeout(context.Background(), time.Hour)

@@ -20,7 +20,7 @@ import (
 //go:embed node/*.mjs
 var nodePrograms embed.FS
 
-// peerPackage has, in its folder js, the filter that runs on Node and the names
+// peerPackage has a folder js, with the filter that runs on Node and the names
 // of the packages that it needs.
 const peerPackage = "github.com/upbloom/upbloom/internal/testkit/peertest"
 

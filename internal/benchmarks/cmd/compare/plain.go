@@ -8,9 +8,9 @@ import (
 )
 
 // plainSet is a client as one writes it with the standard library: net/http,
-// encoding/json, and 7 independent bits in one BITFIELD. Its transport keeps as
-// many connections as there are callers; with the two that are the default, 64
-// callers would dial for almost every call.
+// encoding/json, and 7 independent bits in one BITFIELD. Its transport keeps a
+// connection for each caller. With the default of two, 64 callers would dial
+// for almost every call.
 type plainSet struct {
 	c          *http.Client
 	url, token string

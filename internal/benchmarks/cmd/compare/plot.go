@@ -29,7 +29,7 @@ type chart struct {
 }
 
 // ink is for text and axes, and inks for lines. All are legible on white and on
-// black, because the background is whatever the page has.
+// black, because the page sets the background.
 var (
 	ink  = color.RGBA{0x80, 0x80, 0x80, 0xff}
 	inks = []color.Color{

@@ -51,8 +51,8 @@ func startRedis(ctx context.Context) (addr string, err error) {
 	return "", errors.New("Redis does not answer")
 }
 
-// A role is a server that this program starts as a process of its own. It
-// prints a line once it serves, and ends when its standard input does.
+// A role is a server that this program starts in another process. It prints a
+// line once it serves, and ends when its standard input does.
 var roles = map[string]func(args []string) (line string, err error){
 	"server": serveREST, "stub": serveStub,
 }
@@ -97,9 +97,9 @@ func playRole(args []string) (played bool, err error) {
 	return true, err
 }
 
-// serveREST runs the REST server in front of the Redis at args[0]. It prints the
-// URL and the token. A record may have all the bits that Redis allows. The
-// server has memory to spare, so that its collector is not what is measured.
+// serveREST runs the REST server in front of the Redis at args[0]. It prints
+// the URL and the token. A record may have all the bits that Redis allows.
+// Garbage collection is rare, so it is not what is measured.
 func serveREST(args []string) (string, error) {
 	debug.SetGCPercent(1000)
 	s, err := upstashtest.Start(upstashtest.WithRedis(args[0]), upstashtest.WithMaxRecord(1<<29))
@@ -109,10 +109,10 @@ func serveREST(args []string) (string, error) {
 	return s.URL + " " + s.Token, nil
 }
 
-// serveStub runs a server that asks the server at args[0] about each kind of
-// request once, and then answers it from memory. Requests are of one kind if
-// they have the same path, as many strings, and begin alike: the items may
-// differ. With a second argument it has TLS, with a third it closes each
+// serveStub runs a server that asks the server at args[0] once about each kind
+// of request, and then answers from memory. Requests are of one kind if they
+// have the same path and number of strings, and begin alike. Their items may
+// differ. With a second argument it uses TLS, and with a third it closes each
 // connection after an answer.
 func serveStub(args []string) (string, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")

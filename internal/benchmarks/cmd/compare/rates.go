@@ -7,7 +7,7 @@ import (
 	"github.com/upbloom/upbloom/bloom"
 )
 
-// measureRates plots how often absent items are found, beside the formula.
+// measureRates plots how often absent items are found, and the formula.
 func measureRates(a *arena, o options, r *report) error {
 	if err := measureSchemes(r); err != nil {
 		return err
@@ -71,7 +71,7 @@ func measureSchemes(r *report) error {
 }
 
 // measureTypes fills each type in front of Redis. The formula is that of its
-// Stats, which counts the cells that are set.
+// Stats, which counts the set cells.
 func measureTypes(a *arena, o options, r *report) error {
 	n, asked := uint64(20_000), 50_000
 	if o.short() {
@@ -134,7 +134,7 @@ func measureTypes(a *arena, o options, r *report) error {
 	})
 }
 
-// live returns the false positive rate that the set's Stats tell.
+// live returns the false positive rate in the set's Stats.
 func live(a *arena, set any) (float64, error) {
 	switch f := set.(type) {
 	case *bloom.Filter:

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// report is what a run prints. With a folder each part is also a file there,
-// beside the plots.
+// report is what a run prints. If there is a folder, each part is also a file
+// there, next to the plots.
 type report struct {
 	out    io.Writer
 	folder string
@@ -29,7 +29,7 @@ func (r *report) printf(format string, args ...any) error {
 	return err
 }
 
-// begin starts a part: it says where and when the figures were measured.
+// begin starts a part, and writes where and when it was measured.
 func (r *report) begin(o options) error {
 	r.text.Reset()
 	turns := ""
@@ -45,7 +45,7 @@ func machine() string {
 		processor(), runtime.NumCPU(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }
 
-// end says how busy the machine was and writes the part's file.
+// end writes how busy the machine was, and then the part's file.
 func (r *report) end(part string) error {
 	if err := r.printf("Load after: %s.\n\n", load()); err != nil || r.folder == "" {
 		return err

@@ -9,8 +9,8 @@ import (
 	zerobloom "github.com/zeromicro/go-zero/core/bloom"
 )
 
-// rueidisSet sends bits in Redis' own protocol. The client sends what
-// concurrent callers ask as one pipeline, as it does by default.
+// rueidisSet sends bits in Redis' own protocol. By default the client sends the
+// commands of concurrent callers as one pipeline.
 type rueidisSet struct {
 	ctx context.Context
 	c   rueidis.Client
@@ -64,8 +64,8 @@ func (s goredisSet) exists(items []string) ([]bool, error) {
 	return s.found(items, answers)
 }
 
-// scriptSet is a filter whose writes and reads are scripts, with a counter
-// beside it. It stands for a library that cannot be had from the module proxy.
+// scriptSet is a filter whose writes and reads are scripts, with a counter. It
+// stands for a library that the module proxy does not have.
 type scriptSet struct {
 	ctx context.Context
 	c   rueidis.Client
@@ -103,7 +103,7 @@ func (s scriptSet) exists(items []string) ([]bool, error) {
 	return s.found(items, answers)
 }
 
-// zeroSet is go-zero's filter. It has no batches: items go one by one.
+// zeroSet is go-zero's filter. It has no batches, so items go one by one.
 type zeroSet struct {
 	ctx context.Context
 	f   *zerobloom.Filter

@@ -12,8 +12,7 @@ import (
 	"github.com/upbloom/upbloom/upstash"
 )
 
-// Limits of the pay-as-you-go plan, as its documents of billing.PricesOf have
-// them.
+// Limits of the pay-as-you-go plan, from its documents of billing.PricesOf.
 const (
 	commandsLimit = 10_000 // a second and database
 	recordLimit   = 100_000_000
@@ -35,7 +34,7 @@ func simulateScale(a *arena, o options, r *report) error {
 	return r.cost(a, items)
 }
 
-// balance adds no items: it counts which shard each one would go to.
+// balance adds no items. It counts to which shard each one would go.
 func (r *report) balance(a *arena, items uint64) error {
 	const finest = 256
 	c, err := a.client(a.url)
@@ -98,7 +97,7 @@ func (r *report) balance(a *arena, items uint64) error {
 	return r.printf("\n")
 }
 
-// cost prints what the service bills and which limit is met first.
+// cost prints what the service bills and which limit is reached first.
 func (r *report) cost(a *arena, items uint64) error {
 	const asked = 100_000 // look-ups or Adds a second
 	g, err := bloom.Config{Capacity: items, FPRate: rate}.Geometry()
@@ -155,7 +154,7 @@ func (r *report) cost(a *arena, items uint64) error {
 		" by shard. Bytes are those of the bodies of a look-up's request and answer. HTTP's headers come on top.\n\n")
 }
 
-// exchanged returns how many bytes the bodies of a look-up take for each of size
+// exchanged returns the bytes of the bodies of a look-up for each of size
 // items, in both directions.
 func (a *arena) exchanged(shards int, items uint64, size int) (float64, error) {
 	t := newTap()

@@ -5,8 +5,8 @@ import (
 	"strconv"
 )
 
-// A set is what every contestant over the network is: something that answers
-// "have I seen this before?". A call with one item uses the form for one item.
+// A set is a contestant over the network. It answers "have I seen this
+// before?". A call with one item uses the form for one item.
 type set interface {
 	add(items []string) error
 	exists(items []string) ([]bool, error)
@@ -15,12 +15,12 @@ type set interface {
 const (
 	capacity = 1_000_000
 	rate     = 0.01
-	// checked is how many members, and how many others, each set is asked about
-	// before it is timed.
+	// checked is the number of members, and of others, for which each set is
+	// asked before it is timed.
 	checked = 1000
 )
 
-// members are the items that the contests are about, and absent others.
+// members are the items of the contests. absent are others.
 var (
 	members = emails("user-", 1<<16)
 	absent  = emails("other-", 1<<16)
@@ -34,7 +34,7 @@ func emails(name string, n int) []string {
 	return items
 }
 
-// window returns size items of all, another part for each n.
+// window returns size items of all, other ones for each n.
 func window(all []string, n uint64, size int) []string {
 	at := int(n*uint64(size)) % (len(all) - size + 1)
 	return all[at : at+size]

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// A target is a measured figure beside what was aimed at.
+// A target is a measured figure with its aim.
 type target struct {
 	what string
 	aim  string
@@ -37,8 +37,8 @@ func (r *report) atMost(what string, aim float64, got spread) {
 // exactly is a spread of a figure that was counted.
 func exactly(x float64) spread { return spread{x, x, x} }
 
-// wanted are the targets of throughput: in the contest, the first contestant
-// against the other one.
+// wanted are the targets of throughput: the first contestant of a contest
+// against another one.
 var wanted = []struct {
 	contest, against string
 	aim              float64
@@ -64,7 +64,7 @@ var wanted = []struct {
 	{coldContest, plainName, 1},
 }
 
-// judge notes the targets that a contest was about.
+// judge notes the targets of a contest.
 func (r *report) judge(c *contest) {
 	ours := c.contestants[0]
 	for _, w := range wanted {
@@ -109,8 +109,8 @@ func (r *report) writeTargets(o options) error {
 	return os.WriteFile(filepath.Join(r.folder, "targets.md"), r.text.Bytes(), 0o644)
 }
 
-// reasons say why a target may be missed, by the beginning and the end of what
-// it is about.
+// reasons explain why a target may be missed, by the beginning and the end of
+// its name.
 var reasons = []struct{ begins, ends, why string }{
 	{"Add, callers: 1,", wireLimit, reasonOne},
 	{"Exists, callers: 1,", wireLimit, reasonOne},

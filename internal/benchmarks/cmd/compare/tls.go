@@ -18,8 +18,8 @@ func withTLS(l net.Listener, file string) (net.Listener, error) {
 	return tls.NewListener(l, config), os.WriteFile(file, text, 0o600)
 }
 
-// playTLS compares calls over connections that are kept with calls that open one
-// each, over TLS. The server answers from memory.
+// playTLS compares calls over kept TLS connections with calls that open one
+// each. The server answers from memory.
 func playTLS(a *arena, o options, r *report) error {
 	dir, err := os.MkdirTemp("", "compare-tls")
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"github.com/upbloom/upbloom/upstash"
 )
 
-// shards is how many a Sharded of a contest has, all in one database.
+// shards is the number of shards of a Sharded, all in one database.
 const shards = 4
 
 // typed returns a set of each type. n is the number of items that it is for.
@@ -47,8 +47,8 @@ func (a *arena) typed(c *upstash.Client, n uint64) ([]entrant, error) {
 
 const cuckooName = "upbloom Cuckoo"
 
-// playTypes compares the types in front of Redis. They add other items each
-// time, because a Cuckoo keeps every copy of an item.
+// playTypes compares the types in front of Redis. They add new items each time,
+// because a Cuckoo keeps every copy of an item.
 func playTypes(a *arena, o options, r *report) error {
 	c, err := a.client(a.url)
 	if err != nil {

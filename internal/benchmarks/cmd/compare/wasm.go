@@ -18,8 +18,8 @@ import (
 
 const wasmPackage = "github.com/upbloom/upbloom/internal/benchmarks/cmd/compare/wasm"
 
-// playWasm compares the client's own time a call as WebAssembly with that of the
-// same program on the machine itself. There is no network.
+// playWasm compares the client's own time a call in WebAssembly with that of
+// the same program on the machine itself. There is no network.
 func playWasm(a *arena, o options, r *report) error {
 	dir, err := os.MkdirTemp("", "compare-wasm")
 	if err != nil {
@@ -71,8 +71,8 @@ func playWasm(a *arena, o options, r *report) error {
 	return r.play(a, o, contests)
 }
 
-// measuringItself is a program that says itself how many calls it made. Its
-// answers are those that the server gave to such a call the second time.
+// measuringItself returns a contestant that reports how many calls it made. Its
+// answers are the server's second ones.
 func (a *arena) measuringItself(run func(env []string, answer []byte) (string, error), size int, write bool) (*contestant, error) {
 	t := newTap()
 	c, err := a.client(a.url, upstash.WithTransport(t))

@@ -36,12 +36,12 @@ func (t *tap) RoundTrip(ctx context.Context, req *upstash.Request, resp *upstash
 	return err
 }
 
-// wireLimit names the limit of the protocol: fasthttp posts a request that is
-// ready, and nobody reads the reply.
+// wireLimit names the limit of the protocol: fasthttp posts a prepared request,
+// and nobody reads the reply.
 const wireLimit = "fasthttp, request ready"
 
-// ready returns a contestant that repeats the last request of the tap. It
-// fails if the server refuses it.
+// ready returns a contestant that repeats the last request of the tap. It fails
+// if the server refuses the request.
 func (t *tap) ready(c *fasthttp.Client, size int) (*contestant, error) {
 	type exchange struct {
 		req  *fasthttp.Request

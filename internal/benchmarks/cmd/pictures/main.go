@@ -2,9 +2,9 @@
 //
 //	cd internal/benchmarks && go run ./cmd/pictures
 //
-// Each is made twice, for light and for dark pages. What they show is measured
-// in memory, asked from the library, or read from a table of README.md, so that
-// the same commit makes the same pictures.
+// Each is made twice, for light and for dark pages. The data are measured in
+// memory, asked from the library, or read from a table of README.md. The same
+// commit makes the same pictures.
 package main
 
 import (

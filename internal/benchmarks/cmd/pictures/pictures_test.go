@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// The committed pictures are what the command draws from this commit.
+// The committed pictures are those that the command draws from this commit.
 func TestPicturesAreUpToDate(t *testing.T) {
 	files, err := drawAll("../../" + readme)
 	if err != nil {

@@ -7,8 +7,8 @@ import (
 	"github.com/upbloom/upbloom/bloom"
 )
 
-// What is measured: a filter for so many items, asked for so many strangers at
-// each step, up to twice its capacity.
+// The measurement: a filter for this many items, asked for this many strangers
+// at each step, up to twice its capacity.
 const (
 	rateCapacity  = 20_000
 	rateStrangers = 200_000

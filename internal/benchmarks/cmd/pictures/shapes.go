@@ -12,8 +12,8 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
-// shapes is what the library says of a filter and of a window. All offsets are
-// in bits.
+// shapes is what the library reports about a filter and a window. All offsets
+// are in bits.
 type shapes struct {
 	word, body int   // a word, and where the first one begins
 	filter     shape // for one item
@@ -78,7 +78,8 @@ func askShapes() (s shapes, err error) {
 	return s, err
 }
 
-// wordBits returns what the sizes of all blocked filters are a multiple of.
+// wordBits returns the number of which all sizes of blocked filters are
+// multiples.
 func wordBits() (int, error) {
 	common := uint64(0)
 	for n := range uint64(64) {

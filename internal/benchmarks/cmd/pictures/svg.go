@@ -14,7 +14,7 @@ var (
 	dark  = inks{"#f0f6fc", "#9198a1", "#3d444d", "#ff8a57", "#7fb0ff", "#4a2c1f"}
 )
 
-// A sheet is an SVG in the making.
+// A sheet is an unfinished SVG.
 type sheet struct {
 	strings.Builder
 	inks

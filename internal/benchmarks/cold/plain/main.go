@@ -1,6 +1,6 @@
-// Command plain sets seven bits with net/http and encoding/json and ends. It
-// is what the command upbloom beside it is compared with. Built with the tag
-// xxh3, it takes the hash that upbloom takes, in place of the standard library's.
+// Command plain sets seven bits with net/http and encoding/json and ends. The
+// command upbloom next to it is compared with it. With the build tag xxh3, it
+// uses upbloom's hash instead of the standard library's.
 package main
 
 import (

@@ -1,5 +1,5 @@
-// Command upbloom adds one item and ends. Its size and the time that it takes
-// are compared with those of the command plain beside it.
+// Command upbloom adds one item and ends. Its size and its run time are
+// compared with those of the command plain next to it.
 package main
 
 import (

@@ -9,8 +9,8 @@ import (
 	"github.com/upbloom/upbloom/upstash"
 )
 
-// target is the filters of a session, and the URL by which it reaches them. It
-// travels to other processes as JSON. Of is a proof.Type with the name Type.
+// target is the filters of a session, and the URL that it uses. It travels to
+// other processes as JSON. Of is a proof.Type with the name Type.
 type target struct {
 	URL, Token, Key string
 	Type            string
@@ -18,8 +18,8 @@ type target struct {
 }
 
 // The limits are far longer than an answer over the loopback interface takes.
-// On a machine under load more attempts end without an answer. That makes no
-// history wrong.
+// On a loaded machine more attempts end without an answer, but no history
+// becomes wrong.
 const (
 	attemptLimit = 25 * time.Millisecond
 	callLimit    = 80 * time.Millisecond

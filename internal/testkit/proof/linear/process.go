@@ -11,7 +11,7 @@ import (
 	"github.com/upbloom/upbloom/internal/testkit/proof"
 )
 
-// childEnv makes a test binary serve calls in place of running tests.
+// childEnv makes a test binary serve calls instead of running tests.
 const childEnv = "UPBLOOM_PROOF_CHILD"
 
 // A process is a second process of this test binary, which makes calls. It
@@ -27,8 +27,8 @@ type process struct {
 	pending map[int]chan proof.Result
 }
 
-// order has a process make a call on a target. An order without a verb closes
-// the target's handle.
+// order tells a process to make a call on a target. An order without a verb
+// closes the target's handle.
 type order struct {
 	ID     int
 	Target target
@@ -65,8 +65,8 @@ func startProcess() (*process, error) {
 	return p, nil
 }
 
-// receive passes the results on. When the process ends, the calls that wait get
-// a Result that says so.
+// receive passes the results on. When the process ends, waiting calls get a
+// Result that says so.
 func (p *process) receive(answers *json.Decoder) {
 	for {
 		var o outcome

@@ -110,7 +110,7 @@ func (p *proxy) close() {
 	p.running.Wait()
 }
 
-// fate is what happens to one direction of a connection. The zero value is
+// fate is what happens to one direction of a connection. The zero value means
 // nothing.
 type fate struct {
 	how   blow

@@ -46,7 +46,7 @@ type run struct {
 	fr *rand.Rand
 }
 
-// check draws a history, makes it, and returns what is wrong with it.
+// check draws and makes a history, and returns what is wrong with it.
 func (l *lab) check(seed uint64) error {
 	r := &run{lab: l, seed: seed, rng: rand.New(rand.NewPCG(seed, 0)), fr: rand.New(rand.NewPCG(seed, 1))}
 	r.rate = []int{0, 5, 15, 25}[r.rng.IntN(4)]
@@ -136,7 +136,7 @@ func (r *run) fault(int64, upstashtest.RequestInfo) upstashtest.Fault {
 	return all[r.fr.IntN(len(all))]
 }
 
-// work has several workers make calls at the same time: in this process and in
+// work has several workers make calls at the same time, in this process and in
 // others, directly and through the proxy.
 func (r *run) work() error {
 	var running sync.WaitGroup

@@ -16,14 +16,14 @@ type serverConn struct {
 	answers int
 }
 
-// flagged is the first line of a script that only the service takes. A server
-// that does not know the flag refuses the line in place of it.
+// flagged is the first line of a script that only the service accepts. An older
+// server refuses the line instead.
 var (
 	flagged = []byte("#!lua flags=allow-key-locking")
 	refused = []byte("#!lua flags=unknown-to-server")
 )
 
-// Read returns a request as an old server sees it, if this is one.
+// Read returns a request as an old server sees it, if the server is old.
 func (c *serverConn) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
 	if c.e.p.net.old {
@@ -92,7 +92,7 @@ func (c *serverConn) send(b []byte, f answerFate) error {
 	return err
 }
 
-// parts sends a, and b a while later.
+// parts sends a, and after a pause b.
 func (c *serverConn) parts(pause time.Duration, a, b []byte) error {
 	if len(a) > 0 {
 		if _, err := c.Conn.Write(a); err != nil {

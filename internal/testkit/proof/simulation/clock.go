@@ -12,9 +12,9 @@ import (
 	"github.com/upbloom/upbloom/upstash"
 )
 
-// A clock is what a client's process takes for the time: a wall clock, and a
+// A clock is what a client's process takes for the time: a wall clock and a
 // monotonic one. The wall clock may be wrong and may jump. The process may be
-// frozen while it sends or reads. Then its monotonic clock runs on, as when a
+// frozen while it sends or reads. Its monotonic clock then runs on, as when a
 // group of processes is frozen, or stands still, as when a machine is.
 type clock struct {
 	net           *network
@@ -27,7 +27,7 @@ type clock struct {
 	rng    *rand.Rand
 	ahead  time.Duration // of the wall clock
 	lost   time.Duration // of the monotonic clock
-	frozes int           // how many freezes are under way that stop it
+	frozes int           // running freezes that stop it
 }
 
 func newClock(n *network, client int, pane time.Duration) *clock {
@@ -72,7 +72,7 @@ func (c *clock) elapsed() time.Duration {
 	return at.Sub(c.start) - c.lost
 }
 
-// upset lets the wall clock jump, or freezes the process, now and then.
+// upset occasionally makes the wall clock jump, or freezes the process.
 func (c *clock) upset() {
 	c.mu.Lock()
 	if c.jumps && c.rng.IntN(10) == 0 {
@@ -103,7 +103,7 @@ func (c *clock) upset() {
 	}
 }
 
-// under returns a context whose connections are those of a process with the
+// under returns a context whose connections are those of a process with this
 // clock.
 func (c *clock) under(ctx context.Context) context.Context {
 	dial := dialctx.From(ctx)
@@ -152,8 +152,8 @@ func newTiming(of proof.Type, rng *rand.Rand) *timing {
 	return t
 }
 
-// rest is the time between two calls: short, about a pane, or several. Nobody
-// does anything in the gap.
+// rest is the time between two calls: short, about a pane, or several panes. In
+// the gap nobody does anything.
 func (t *timing) rest(rng *rand.Rand) time.Duration {
 	d := upTo(rng, 2*time.Millisecond)
 	switch rng.IntN(6) {

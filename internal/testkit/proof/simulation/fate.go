@@ -11,7 +11,7 @@ import (
 
 // fates draws what goes wrong. It depends only on the seed and on the place:
 // the number of a connection, of an answer on it, or of a request. The order in
-// which goroutines ask makes no difference.
+// which goroutines ask does not matter.
 type fates struct {
 	seed uint64
 	rate int  // how often something goes wrong, in percent
@@ -151,7 +151,7 @@ var closeHeaders = []string{
 	"Connection: close", "Connection: Close", "connection: CLOSE", "Connection: keep-alive, close",
 }
 
-// String is for the trace of a seed.
+// String formats the fate for the trace of a seed.
 func (a answerFate) String() string {
 	name := strings.Fields("untouched interim twice elsewhere late pieces broken closing")[a.how]
 	return fmt.Sprintf("%s n=%d pause=%v %q reset=%v", name, a.n, a.pause, a.header, a.reset)

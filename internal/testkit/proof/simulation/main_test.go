@@ -9,7 +9,7 @@ import (
 )
 
 // TestMain makes the clients trust the server of the simulated runs. Without an
-// option of the client, only a file of the system's roots can do that.
+// option of the client, this takes a file of the system's roots.
 func TestMain(m *testing.M) { os.Exit(withRoot(m)) }
 
 func withRoot(m *testing.M) int {

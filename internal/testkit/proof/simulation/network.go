@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// address is that of the first server. Those of the others have the next ports.
-// They exist in memory alone.
+// address is the address of the first server. The others have the next ports.
+// They exist only in memory.
 var address = &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 6379}
 
 // network joins the clients and the servers of one run.
@@ -59,7 +59,7 @@ func newNetwork(f fates, tlsConfig *tls.Config, servers int) *network {
 	return n
 }
 
-// drawOutage draws whether one of the servers is down for a while, and which.
+// drawOutage draws whether a server is down for a while, and which.
 func (n *network) drawOutage() {
 	rng := rand.New(rand.NewPCG(n.fates.seed, 1<<44))
 	p := n.places[rng.IntN(len(n.places))]
@@ -77,7 +77,7 @@ func (p *place) isDown() bool {
 	return !now.Before(p.from) && now.Before(p.to)
 }
 
-// address returns that of the server.
+// address returns the server's address.
 func (p *place) address() *net.TCPAddr {
 	a := *address
 	a.Port += p.number
@@ -85,8 +85,8 @@ func (p *place) address() *net.TCPAddr {
 }
 
 // arrival returns the instant at which the next chunk of a stream arrives. It
-// is after the last chunk, and depends on the seed and the place alone, as
-// fates do.
+// is after the last chunk, and depends only on the seed and the place, as fates
+// do.
 func (n *network) arrival(s *stream) time.Time {
 	rng := rand.New(rand.NewPCG(n.fates.seed, s.place<<32|uint64(s.count)))
 	s.count++
@@ -106,7 +106,7 @@ func (n *network) arrival(s *stream) time.Time {
 
 // travelled adds a chunk to the sum by which two runs are compared: its
 // instant, its connection and its length. Its bytes may depend on random
-// numbers that do not come from the seed, such as the keys of TLS.
+// numbers that are not from the seed, such as TLS keys.
 func (n *network) travelled(at time.Time, id, length int) {
 	sum := uint64(14695981039346656037)
 	for _, v := range []uint64{uint64(at.UnixNano()), uint64(id), uint64(length)} {
@@ -217,7 +217,7 @@ func (p *place) Close() error {
 
 func (p *place) Addr() net.Addr { return p.address() }
 
-// note keeps a fault, for the report of a seed that fails.
+// note records a fault for the report of a failed seed.
 func (n *network) note(format string, args ...any) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -11,8 +11,8 @@ import (
 
 // A pipe is a connection in memory: two streams, one for each direction. The
 // bytes of a write arrive later, in order, at an instant of the virtual clock
-// that no other arrival has. So one goroutine wakes at a time, and a run
-// depends on its seed alone.
+// that no other arrival has. Only one goroutine wakes at a time, and a run
+// depends only on its seed.
 type pipe struct {
 	net *network
 	id  int
@@ -27,7 +27,7 @@ type end struct {
 	peer *end
 
 	in     stream
-	wake   chan struct{} // has room for one token, which says: look again
+	wake   chan struct{} // has room for one token, which means: look again
 	closed bool
 	limit  time.Time // of reads
 	asked  bool      // of a client's end: a request waits for its answer
@@ -48,9 +48,9 @@ type stream struct {
 	delay   time.Duration // of the next chunk
 }
 
-// chunk is the bytes that arrive at one instant. A stray chunk is lost if the
-// client sends a request before it arrives: no client could tell it from the
-// answer.
+// chunk is bytes that arrive at one instant. A stray chunk is lost if the
+// client sends a request before it arrives, because no client could tell it
+// from the answer.
 type chunk struct {
 	at    time.Time
 	data  []byte
@@ -114,8 +114,8 @@ func (e *end) Read(b []byte) (int, error) {
 	}
 }
 
-// take reads without waiting. until is the instant at which to look again; if
-// it is zero, only after a nudge.
+// take reads without waiting. until is the instant at which to look again. If
+// it is zero, look again after a nudge.
 func (e *end) take(b []byte) (n int, until time.Time, err error) {
 	e.p.mu.Lock()
 	defer e.p.mu.Unlock()

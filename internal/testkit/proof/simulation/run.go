@@ -7,13 +7,13 @@
 //
 //	go test ./internal/testkit/proof/simulation -run TestSeeds -v -simulation.seed=N
 //
-// -simulation.types names the types of filters. A seed means another run if other
-// types are on. -simulation.themes names the groups of verbs, or all of them: package proof
-// lists them. A seed means another run if other themes are on.
+// -simulation.types names the types of filters, -simulation.themes the groups
+// of verbs, or all of them: package proof lists them. With other types or
+// themes a seed is another run.
 //
 // The network makes no fault that a client cannot notice over HTTP/1.1. An
 // answer without a request arrives before the next request on its connection,
-// or never. The code that works on real sockets is tested elsewhere.
+// or never. Other tests run the code over real sockets.
 package simulation
 
 import (
@@ -33,7 +33,8 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
-// scenario is drawn from a seed. So are the fates, which are not part of it.
+// scenario is drawn from a seed. The fates are drawn from it too, but
+// separately.
 type scenario struct {
 	of proof.Type
 	draws
@@ -105,8 +106,8 @@ func newScenario(seed uint64, types []string, themes proof.Theme) scenario {
 	return s
 }
 
-// repeats reports whether the seed's run depends on nothing else. Callers that
-// wait for one TIME go on at one instant, in any order.
+// repeats reports whether the run depends only on the seed. Callers that wait
+// for the same TIME go on at one instant, in any order.
 func (s scenario) repeats() bool {
 	_, timed := s.of.(proof.Timed)
 	return !timed || s.workers == 1
@@ -129,11 +130,11 @@ const (
 	token = "token-of-the-server"
 )
 
-// serverTLS is the server's TLS configuration. It is nil on platforms on which
-// the clients cannot be made to trust it.
+// serverTLS is the server's TLS configuration. It is nil if the platform's
+// clients cannot be made to trust it.
 var serverTLS *tls.Config
 
-// simulate runs a seed. It is called in a bubble of its own.
+// simulate runs a seed. It is called in its own bubble.
 func simulate(sc scenario) (_ *run, err error) {
 	r := &run{scenario: sc, history: proof.NewHistory(sc.of)}
 	r.timing = newTiming(sc.of, rand.New(rand.NewPCG(sc.seed, 1<<43)))
@@ -262,7 +263,8 @@ func (r *run) worker(client, n int, s proof.Handles) *worker {
 	}
 }
 
-// lots draws those of a worker, by which it looks at a fill: most looks are made.
+// lots draws the random numbers by which a worker looks at a fill. Most looks
+// are made.
 func (w *worker) lots(number int) func() float64 {
 	rng := rand.New(rand.NewPCG(w.r.seed, 1<<45+uint64(number)))
 	return func() float64 { return float64(rng.IntN(3) / 2) }
@@ -288,8 +290,8 @@ func (w *worker) work(ctx context.Context) {
 	}
 }
 
-// rest is the time between two calls: short, or so long that a process might
-// have been frozen meanwhile.
+// rest is the time between two calls. It is short, or so long that the process
+// could have been frozen.
 func (w *worker) rest() time.Duration {
 	if w.r.timing != nil {
 		return w.r.timing.rest(w.rng)
@@ -339,7 +341,7 @@ func (w *worker) one(ctx context.Context) {
 	}
 }
 
-// outside changes the key as no client of ours does.
+// outside changes the key in a way in which none of our clients does.
 func (r *run) outside(c proof.Call) {
 	r.history.Do("outside", "outside", c, func(c proof.Call) proof.Result {
 		return r.of.Outside(r.servers, key, r.seed, c)
@@ -364,7 +366,7 @@ func (r *run) finish(ctx context.Context) error {
 	return r.of.Finish(ctx, r.history, r.servers, key, r.open(clients))
 }
 
-// String is the story of a seed.
+// String tells the story of a seed.
 func (r *run) String() string {
 	return fmt.Sprintf("%T %+v %+v\n%s", r.of, r.of, r.draws, strings.Join(r.net.trace, "\n"))
 }

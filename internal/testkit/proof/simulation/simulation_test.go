@@ -24,7 +24,7 @@ var (
 
 // TestSeeds runs clients, a REST server and a filter on a virtual clock, over a
 // network in memory. It checks the clients' answers with the model of package
-// proof. What goes wrong, and when, depends on the seed alone.
+// proof. What goes wrong, and when, depends only on the seed.
 func TestSeeds(t *testing.T) {
 	if *seed != 0 {
 		r, err := runSeed(t, *seed, proof.ParseTheme(*themes))
@@ -62,7 +62,7 @@ func checkSeed(t *testing.T, seed uint64) error {
 	return err
 }
 
-// runSeed runs a seed in a bubble of its own and checks its history.
+// runSeed runs a seed in its own bubble and checks its history.
 func runSeed(t *testing.T, seed uint64, themes proof.Theme) (r *run, err error) {
 	defer func() { // synctest panics if no goroutine can go on
 		if p := recover(); p != nil {
@@ -78,8 +78,9 @@ func runSeed(t *testing.T, seed uint64, themes proof.Theme) (r *run, err error) 
 	return r, err
 }
 
-// TestSameSeedSameRun runs each seed twice and compares what travelled, and the
-// histories. A crowd's callers wake up at one instant, in any order: it has none.
+// TestSameSeedSameRun runs each seed twice and compares the histories and what
+// travelled. It leaves out crowds, whose callers wake up at one instant, in any
+// order.
 func TestSameSeedSameRun(t *testing.T) {
 	on := proof.ParseTheme(*themes) &^ proof.Crowds
 	last := uint64(30)

@@ -13,8 +13,8 @@ import (
 
 // newCertificate makes a certificate, and returns a configuration with it and
 // its PEM form. It is valid at any time of a virtual clock, which begins with
-// the year 2000. An Ed25519 signature always has the same length, and so does
-// each handshake.
+// the year 2000. An Ed25519 signature always has the same length, and therefore
+// each handshake has too.
 func newCertificate() (*tls.Config, []byte, error) {
 	public, private, err := ed25519.GenerateKey(nil)
 	if err != nil {

@@ -1,7 +1,8 @@
-// Command wasm makes calls of a filter for MILLIS milliseconds, whose answer is
-// always what it reads from its standard input, and prints how many it made and how many nanoseconds they took.
-// OP is Add or Exists, and ITEMS says how many items a call is about. It is built
-// for WebAssembly, and for the machine itself to compare.
+// Command wasm makes calls of a filter for MILLIS milliseconds. The answer to
+// each is what it reads from its standard input. It prints how many calls it
+// made and how many nanoseconds they took. OP is Add or Exists, and ITEMS is
+// the number of items in a call. It is built for WebAssembly, and for the
+// machine itself.
 package main
 
 import (
