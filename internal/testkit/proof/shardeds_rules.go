@@ -12,8 +12,8 @@ import (
 
 // Rules about all shards of a Sharded together. They need no order.
 
-// checkTurned checks the calls of handles whose clients have another order: they
-// find no shard, unless one of them made some.
+// checkTurned checks the calls of handles whose clients have another order.
+// They find no shard, unless one of them made some.
 func (s *Shardeds) checkTurned(h *History) error {
 	for _, c := range h.calls {
 		if !c.call.Turned || s.turnedMade(h, c) {
@@ -52,9 +52,9 @@ func (s *Shardeds) isThere(h *History, c *called) bool {
 	return made
 }
 
-// isWhole reports whether a call found shard 0, and with it all the others: it is
-// made last and deleted first. A Create may complete what a Delete at the same
-// time removes.
+// isWhole reports whether a call found shard 0, and therefore all others: it is
+// made last and deleted first. A Create may complete what a simultaneous Delete
+// removes.
 func (s *Shardeds) isWhole(h *History, c *called) bool {
 	return c.result.End == Answered && !slices.ContainsFunc(h.calls, func(o *called) bool {
 		return o.from < c.to && (o.call.Verb != Delete && o.upsets() || o.call.Verb == Create &&
@@ -62,7 +62,7 @@ func (s *Shardeds) isWhole(h *History, c *called) bool {
 	})
 }
 
-// meets reports whether two calls may have had effects at one time.
+// meets reports whether two calls may have taken effect at the same time.
 func (c *called) meets(o *called) bool { return c.from < o.lastEffect() && o.from < c.lastEffect() }
 
 // lastEffect returns the place after which no attempt of a call takes effect.
@@ -85,14 +85,14 @@ func (c *called) mayFill() bool {
 	return false
 }
 
-// upsets reports whether a call may have removed a shard, or put other data in its
-// place.
+// upsets reports whether a call may have removed a shard, or replaced it by
+// other data.
 func (c *called) upsets() bool {
 	return c.mayRemove() || c.call.Verb == Smudge || c.call.Verb == OtherCreate || c.call.Verb == OtherDelete
 }
 
-// checkCompleted checks that no Create takes an unfinished one for the loss of
-// shards: items were added after a Create alone, which had made all shards.
+// checkCompleted checks that no Create mistakes an unfinished one for a loss of
+// shards. Items are added only after a Create, which made all shards.
 func (s *Shardeds) checkCompleted(h *History) error {
 	for _, c := range h.calls {
 		if c.call.Verb != Create || c.call.Turned || c.result.End != Missing {
@@ -108,8 +108,8 @@ func (s *Shardeds) checkCompleted(h *History) error {
 	return nil
 }
 
-// checkLost checks that no Create makes a shard anew that was lost while another
-// holds items.
+// checkLost checks that no Create makes a lost shard again while another holds
+// items.
 func (s *Shardeds) checkLost(h *History) error {
 	shardOf := s.shardOf()
 	for _, c := range h.calls {
@@ -144,8 +144,8 @@ func (s *Shardeds) mayRemake(h *History, c, lost *called) bool {
 	})
 }
 
-// holdsItems reports whether another shard than the lost one certainly holds items
-// while c runs.
+// holdsItems reports whether a shard other than the lost one certainly holds
+// items while c runs.
 func (s *Shardeds) holdsItems(h *History, c, lost *called, shardOf func(string) int) bool {
 	for _, a := range h.calls {
 		if a.to >= c.from || a.call.Turned || a.call.Verb != Add && a.call.Verb != AddAll {
@@ -166,11 +166,12 @@ func (s *Shardeds) holdsItems(h *History, c, lost *called, shardOf func(string) 
 	return false
 }
 
-// oneMoment is far more than Creates at one time take, and less than most rests.
+// oneMoment is far more than simultaneous Creates take, and less than most
+// rests.
 const oneMoment = 15 * time.Second
 
-// checkTTL checks that no shard stays longer than the TTL, and that all of them
-// expire at one moment if none was removed.
+// checkTTL checks that no shard lives longer than the TTL, and that all expire
+// at the same moment if none was removed.
 func (s *Shardeds) checkTTL(h *History) error {
 	var least, most time.Duration
 	for _, c := range h.calls {
@@ -191,8 +192,8 @@ func (s *Shardeds) checkTTL(h *History) error {
 	return nil
 }
 
-// checkCreated checks that one Create of a filter was told that it made it, and no
-// other.
+// checkCreated checks that exactly one Create of a filter reported that it made
+// it.
 func (s *Shardeds) checkCreated(h *History) error {
 	var made *called
 	answered, doubtful := false, false
