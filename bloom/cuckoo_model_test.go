@@ -28,8 +28,8 @@ func (t *table) buckets() uint64 { return t.geo.Bits / 53 }
 func (t *table) width() int      { return cells.CuckooWidth(t.geo.Hashes) }
 
 func (t *table) placeOf(item string) place {
-	h := cells.Digest(item, t.geo.Seed)
-	fp, first, second := cells.CuckooPlace(h.Hi, h.Lo, t.buckets(), t.geo.Hashes)
+	x, y := cells.Digest(item, t.geo.Seed)
+	fp, first, second := cells.CuckooPlace(x, y, t.buckets(), t.geo.Hashes)
 	return place{fp, first, second}
 }
 

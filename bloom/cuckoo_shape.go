@@ -42,14 +42,14 @@ func (s cuckooShape) itemBytes(_ *record, write bool) int {
 }
 
 func (s cuckooShape) setItem(q *request, item string) {
-	h := cells.Digest(item, q.rec.geo.Seed)
-	fp, first, _ := cells.CuckooPlace(h.Hi, h.Lo, s.buckets, q.rec.geo.Hashes)
+	x, y := cells.Digest(item, q.rec.geo.Seed)
+	fp, first, _ := cells.CuckooPlace(x, y, s.buckets, q.rec.geo.Hashes)
 	q.addOp(strconv.FormatUint(fp<<cuckooBucketBits+first, 10))
 }
 
 func (s cuckooShape) getItem(q *request, item string) {
-	h := cells.Digest(item, q.rec.geo.Seed)
-	fp, first, second := cells.CuckooPlace(h.Hi, h.Lo, s.buckets, q.rec.geo.Hashes)
+	x, y := cells.Digest(item, q.rec.geo.Seed)
+	fp, first, second := cells.CuckooPlace(x, y, s.buckets, q.rec.geo.Hashes)
 	// The word's mask stands for the fingerprint to look for.
 	q.words = append(q.words, cells.Word{Index: first, Mask: int64(fp)})
 	q.pos = append(q.pos[:0], wordBits*first, wordBits*second)

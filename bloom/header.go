@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 
-	"github.com/zeebo/xxh3"
+	"github.com/upbloom/upbloom/bloom/internal/xxh3"
 )
 
 // The header word is a u53 at bit 0 of the string, from its top bit down:
@@ -144,7 +144,7 @@ func seedTag(seed uint64) uint8 {
 	}
 	var b [8]byte
 	binary.LittleEndian.PutUint64(b[:], seed)
-	return uint8(1 + xxh3.Hash(b[:])%seedTags)
+	return uint8(1 + xxh3.Sum64(b[:])%seedTags)
 }
 
 func newMismatchError(kind Kind, want Geometry, got headerInfo) *MismatchError {

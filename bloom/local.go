@@ -9,8 +9,6 @@ import (
 	"math/bits"
 	"sync"
 
-	"github.com/zeebo/xxh3"
-
 	"github.com/upbloom/upbloom/bloom/internal/cells"
 )
 
@@ -74,13 +72,7 @@ func (l *Local) Add(item string) (added bool) {
 	if l.words == 0 {
 		return l.addBits(item)
 	}
-	var h xxh3.Uint128
-	if l.geo.Seed == 0 { // digest, without a call
-		h = xxh3.HashString128(item)
-	} else {
-		h = xxh3.HashString128Seed(item, l.geo.Seed)
-	}
-	x, y := h.Hi, h.Lo
+	x, y := cells.Digest(item, l.geo.Seed)
 	words, inverse, pairs, buf := l.words, l.inverse, l.pairs, l.buf
 	var missing uint64
 	for i, z := uint64(0), uint64(l.geo.Hashes)/2; i < z; {
@@ -105,13 +97,7 @@ func (l *Local) Exists(item string) bool {
 	if l.words == 0 {
 		return l.hasBits(item)
 	}
-	var h xxh3.Uint128
-	if l.geo.Seed == 0 { // digest, without a call
-		h = xxh3.HashString128(item)
-	} else {
-		h = xxh3.HashString128Seed(item, l.geo.Seed)
-	}
-	x, y := h.Hi, h.Lo
+	x, y := cells.Digest(item, l.geo.Seed)
 	words, inverse, pairs, buf := l.words, l.inverse, l.pairs, l.buf
 	for i, z := uint64(0), uint64(l.geo.Hashes)/2; i < z; {
 		bit, pair := wordAt(x, words, inverse, pairs)
@@ -264,8 +250,8 @@ func (l *Local) addBits(item string) (added bool) {
 		}
 		return added
 	}
-	h := cells.Digest(item, l.geo.Seed)
-	x, y, m := h.Hi, h.Lo, l.geo.Bits
+	x, y := cells.Digest(item, l.geo.Seed)
+	m := l.geo.Bits
 	for i := range uint64(l.geo.Hashes) {
 		added = l.setCell(x%m) || added
 		x += y
@@ -289,8 +275,8 @@ func (l *Local) hasBits(item string) bool {
 		}
 		return true
 	}
-	h := cells.Digest(item, l.geo.Seed)
-	x, y, m := h.Hi, h.Lo, l.geo.Bits
+	x, y := cells.Digest(item, l.geo.Seed)
+	m := l.geo.Bits
 	for i := range uint64(l.geo.Hashes) {
 		if !l.hasCell(x % m) {
 			return false

@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/zeebo/xxh3"
+	"github.com/upbloom/upbloom/bloom/internal/xxh3"
 )
 
 // A saved filter is a frame around the Redis string. The string alone does not
@@ -67,15 +67,15 @@ func (l *Local) WriteTo(w io.Writer) (n int64, err error) {
 	if l.size == 0 {
 		return 0, errZeroLocal
 	}
-	sum := xxh3.New()
-	hashed := io.MultiWriter(w, sum)
+	var sum xxh3.Hasher
+	hashed := io.MultiWriter(w, &sum)
 	for _, part := range [][]byte{l.frameHead(), l.raw()} {
 		k, err := hashed.Write(part)
 		if n += int64(k); err != nil {
 			return n, fmt.Errorf("bloom: write of a filter: %w", err)
 		}
 	}
-	k, err := w.Write(sum.Sum(nil)) // big-endian
+	k, err := w.Write(binary.BigEndian.AppendUint64(nil, sum.Sum64()))
 	if n += int64(k); err != nil {
 		return n, fmt.Errorf("bloom: write of a filter: %w", err)
 	}
@@ -142,7 +142,7 @@ func (l *Local) frameHead() []byte {
 // readLocal reads a whole stream. choose judges the geometry before memory is
 // allocated for the cells.
 func readLocal(r io.Reader, choose func(headerInfo) (Geometry, error)) (l *Local, n int64, err error) {
-	f := &frameReader{r: r, sum: xxh3.New()}
+	f := &frameReader{r: r}
 	l, err = f.local(choose)
 	return l, f.n, err
 }
@@ -151,7 +151,7 @@ func readLocal(r io.Reader, choose func(headerInfo) (Geometry, error)) (l *Local
 type frameReader struct {
 	r   io.Reader
 	n   int64
-	sum *xxh3.Hasher
+	sum xxh3.Hasher
 }
 
 func (f *frameReader) local(choose func(headerInfo) (Geometry, error)) (*Local, error) {

@@ -21,15 +21,15 @@ func (g Geometry) Positions(dst []uint64, item string) []uint64 {
 		h1, h2 := cells.FNV1aPair(item)
 		return cells.AppendDoubleHashed(dst, h1, h2, g.Bits, g.Hashes)
 	}
-	h := cells.Digest(item, g.Seed)
+	x, y := cells.Digest(item, g.Seed)
 	if g.Scheme == SchemeBlocked {
-		return cells.AppendBlocked(dst, h.Hi, h.Lo, g.Bits/wordBits, g.Hashes/2)
+		return cells.AppendBlocked(dst, x, y, g.Bits/wordBits, g.Hashes/2)
 	}
-	return cells.AppendEnhanced(dst, h.Hi, h.Lo, g.Bits, g.Hashes)
+	return cells.AppendEnhanced(dst, x, y, g.Bits, g.Hashes)
 }
 
 // appendWords appends the words of an item of the blocked scheme.
 func (g Geometry) appendWords(dst []cells.Word, item string) []cells.Word {
-	h := cells.Digest(item, g.Seed)
-	return cells.AppendWords(dst, h.Hi, h.Lo, g.Bits/wordBits, g.Hashes/2)
+	x, y := cells.Digest(item, g.Seed)
+	return cells.AppendWords(dst, x, y, g.Bits/wordBits, g.Hashes/2)
 }

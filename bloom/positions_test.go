@@ -74,8 +74,8 @@ func TestPositionsAgainstDefinition(t *testing.T) {
 	t.Run("scheme=blocked", rapid.MakeCheck(func(t *rapid.T) {
 		g := drawGeometry(t, SchemeBlocked)
 		item := rapid.String().Draw(t, "item")
-		h := cells.Digest(item, g.Seed)
-		x, y := bigUint(h.Hi), bigUint(h.Lo)
+		hi, lo := cells.Digest(item, g.Seed)
+		x, y := bigUint(hi), bigUint(lo)
 		wrap := new(big.Int).Lsh(big.NewInt(1), 64)
 		words := bigUint(g.Bits / 53)
 		got := g.Positions(nil, item)
@@ -97,8 +97,8 @@ func TestPositionsAgainstDefinition(t *testing.T) {
 	t.Run("scheme=xxh3", rapid.MakeCheck(func(t *rapid.T) {
 		g := drawGeometry(t, SchemeXXH3)
 		item := rapid.String().Draw(t, "item")
-		h := cells.Digest(item, g.Seed)
-		x, y := bigUint(h.Hi), bigUint(h.Lo)
+		hi, lo := cells.Digest(item, g.Seed)
+		x, y := bigUint(hi), bigUint(lo)
 		wrap := new(big.Int).Lsh(big.NewInt(1), 64)
 		for i, got := range g.Positions(nil, item) {
 			if want := new(big.Int).Mod(x, bigUint(g.Bits)).Uint64(); got != want {

@@ -131,22 +131,23 @@ func (a area) end() uint64 { return a.offset + (a.words*wordBits+7)/8*8 }
 // setInArea appends the operations that add an item to one area, and look it up
 // in the others.
 func (q *request) setInArea(areas []area, target int, item string) {
-	h, z := cells.Digest(item, q.rec.geo.Seed), q.rec.geo.Hashes/2
+	x, y := cells.Digest(item, q.rec.geo.Seed)
+	z := q.rec.geo.Hashes / 2
 	q.target = target
-	q.pos = cells.AppendBlocked(q.pos[:0], h.Hi, h.Lo, areas[target].words, z)
+	q.pos = cells.AppendBlocked(q.pos[:0], x, y, areas[target].words, z)
 	q.set(areas[target].offset, q.pos)
 	for i, p := range areas {
 		if i != target {
-			q.getWords(p, h.Hi, h.Lo, z)
+			q.getWords(p, x, y, z)
 		}
 	}
 }
 
 // getInAreas appends the operations that look an item up in every area.
 func (q *request) getInAreas(areas []area, item string) {
-	h := cells.Digest(item, q.rec.geo.Seed)
+	x, y := cells.Digest(item, q.rec.geo.Seed)
 	for _, p := range areas {
-		q.getWords(p, h.Hi, h.Lo, q.rec.geo.Hashes/2)
+		q.getWords(p, x, y, q.rec.geo.Hashes/2)
 	}
 }
 

@@ -103,7 +103,7 @@ func (s *Sharded) place(c *upstash.Client, shard int) {
 // [ShardedConfig.Shards]. The high 32 bits of the low half of the item's hash
 // choose it.
 func (s *Sharded) ShardOf(item string) int {
-	y := cells.Digest(item, s.Geometry().Seed).Lo
+	_, y := cells.Digest(item, s.Geometry().Seed)
 	return int(y >> 32 * uint64(len(s.shards)) >> 32)
 }
 

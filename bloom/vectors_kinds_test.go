@@ -226,8 +226,8 @@ func TestVectorsCuckoo(t *testing.T) {
 			t.Errorf("width of %d slots: %d, want %d", k, w, v.Width)
 		}
 		for _, p := range v.Places {
-			h := cells.Digest(p.Item, v.Seed)
-			fp, first, second := cells.CuckooPlace(h.Hi, h.Lo, m/wordBits, k)
+			x, y := cells.Digest(p.Item, v.Seed)
+			fp, first, second := cells.CuckooPlace(x, y, m/wordBits, k)
 			if fp != p.Fingerprint || first != p.Bucket || second != p.Other {
 				t.Errorf("%q in m=%d k=%d: %d in %d or %d, want %+v", p.Item, m, k, fp, first, second, p)
 			}

@@ -3,20 +3,15 @@
 // server.
 package cells
 
-import "github.com/zeebo/xxh3"
+import "github.com/upbloom/upbloom/bloom/internal/xxh3"
 
 // WordBits is the width of a word of the blocked and the cuckoo scheme: the
 // widest integer that JSON readers, JavaScript and Lua all carry exactly.
 const WordBits = 53
 
-// Digest is the 128-bit hash behind every scheme but fnv1a. Seed 0 is the
-// unseeded XXH3, which has a shorter way through long items.
-func Digest(item string, seed uint64) xxh3.Uint128 {
-	if seed == 0 {
-		return xxh3.HashString128(item)
-	}
-	return xxh3.HashString128Seed(item, seed)
-}
+// Digest is the 128-bit hash behind every scheme but fnv1a: its upper half x and
+// its lower half y.
+func Digest(item string, seed uint64) (x, y uint64) { return xxh3.Sum128(item, seed) }
 
 // AppendEnhanced appends x mod m, then adds y to x and i+1 to y, k times over:
 // enhanced double hashing (Dillinger and Manolios 2004), in uint64 with
