@@ -21,12 +21,10 @@ func playCold(a *arena, o options, r *report) error {
 	env := append(os.Environ(), "UPSTASH_REDIS_REST_URL="+a.url, "UPSTASH_REDIS_REST_TOKEN="+a.token)
 	c := &contest{name: coldContest, callers: 1}
 	var sizes strings.Builder
-	for _, p := range []struct{ name, folder, tag string }{
-		{"upbloom", "upbloom", ""}, {plainName, "plain", "fnv"}, {plainName + ", xxh3", "plain", "xxh3"},
-	} {
-		exe := filepath.Join(dir, p.folder+p.tag)
-		build := exec.CommandContext(a.ctx, "go", "build", "-trimpath", "-ldflags=-s -w", "-tags="+p.tag,
-			"-o", exe, coldPackages+p.folder)
+	for _, p := range []struct{ name, folder string }{{"upbloom", "upbloom"}, {plainName, "plain"}} {
+		exe := filepath.Join(dir, p.folder)
+		build := exec.CommandContext(a.ctx, "go", "build", "-trimpath", "-ldflags=-s -w", "-o", exe,
+			coldPackages+p.folder)
 		if out, err := build.CombinedOutput(); err != nil {
 			return fmt.Errorf("building %s: %w\n%s", p.folder, err, out)
 		}

@@ -1,12 +1,12 @@
 // Command plain sets seven bits with net/http and encoding/json and ends. The
-// command upbloom next to it is compared with it. With the build tag xxh3, it
-// uses upbloom's hash instead of the standard library's.
+// command upbloom next to it is compared with it.
 package main
 
 import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"hash/fnv"
 	"log"
 	"net/http"
 	"os"
@@ -14,8 +14,10 @@ import (
 )
 
 func main() {
-	args := []string{"BITFIELD", "cold:" + hashName}
-	for i, x := uint64(0), digest("user-123@example.com"); i < 7; i++ {
+	hash := fnv.New64a()
+	_, _ = hash.Write([]byte("user-123@example.com"))
+	args := []string{"BITFIELD", "cold:plain"}
+	for i, x := uint64(0), hash.Sum64(); i < 7; i++ {
 		args = append(args, "SET", "u1", strconv.FormatUint((x+i*(x>>32))%9_585_059, 10), "1")
 	}
 	body, err := json.Marshal(args)
