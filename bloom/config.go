@@ -187,7 +187,7 @@ func (c Config) checkBlocked() error {
 		return configErrorf("FPRate", "is %v: SchemeBlocked reaches 1e-9; use that, or SchemeXXH3", c.FPRate)
 	case c.Capacity > cells.MaxBlockedItems:
 		return configErrorf("Capacity", "is %d: far more than a Redis string can hold; spread the"+
-			" items over several filters", c.Capacity)
+			" items over several filters, as a Sharded does", c.Capacity)
 	}
 	return nil
 }
@@ -201,8 +201,8 @@ func (c Config) checkLimits(g Geometry) error {
 		return configErrorf("Bits", "is %d: at most %d fit into a Redis string", g.Bits, limit)
 	case g.Bits > limit:
 		return configErrorf("Capacity", "is %d, which takes %d bits at FPRate %v, and %d fit into"+
-			" a Redis string: lower it, raise FPRate, or spread the items over several filters",
-			c.Capacity, g.Bits, c.FPRate, limit)
+			" a Redis string: lower it, raise FPRate, or spread the items over several filters, as a"+
+			" Sharded does", c.Capacity, g.Bits, c.FPRate, limit)
 	case g.Hashes < 1 || g.Hashes > maxHashes && c.explicit():
 		return configErrorf("Hashes", "is %d: it must be from 1 to %d", g.Hashes, maxHashes)
 	case g.Hashes > maxHashes:

@@ -88,7 +88,7 @@ func (c WindowConfig) Geometry() (Geometry, error) {
 		return Geometry{}, windowErrorf("Span", "is %v: it must be at least %v, 10s for each pane",
 			c.Span, time.Duration(c.panes())*minPaneSpan)
 	case c.Span > maxSpan(c.panes()):
-		return Geometry{}, windowErrorf("Span", "is %v: it must be at most %v, 97 days for each pane",
+		return Geometry{}, windowErrorf("Span", "is %v: it must be at most %v, 97 days for each of 1 to 4 Panes",
 			c.Span, maxSpan(c.panes()))
 	case c.MustExist && c.ExpireIdle:
 		return Geometry{}, windowErrorf("MustExist", "and ExpireIdle are both set: a window that"+

@@ -106,7 +106,7 @@ var flagOf = map[string]string{
 
 // inFlags puts flags for the names of the API in the Reason of a ConfigError.
 var inFlags = strings.NewReplacer("FPRate", "--rate", "SchemeBlocked", "--scheme blocked",
-	"SchemeXXH3", "--scheme xxh3", "Shards", "--shards", "Panes", "--panes")
+	"SchemeXXH3", "--scheme xxh3", "a Sharded does", "--shards does", "Shards", "--shards", "Panes", "--panes")
 
 // errNo ends check if an item was not found. It is not printed: the answers
 // say it.

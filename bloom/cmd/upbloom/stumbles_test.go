@@ -50,6 +50,7 @@ func TestSaysWhatWasMeant(t *testing.T) {
 	}
 	// 100 MB is the limit of a record, not 100 MiB.
 	sh.want(0, "plan             a record above 100 MB", "", "calc", "--items", "76M")
+	sh.want(2, "several filters, as --shards does", "", "calc", "--items", "400M")
 
 	sh.want(0, "", "a\n", "load", "--items", "1k", "--rate", "1/1000", "key")
 	sh.want(2, "k=4, blocked, for 5,000 items at 1 in 100: programs that use", "a\n",
