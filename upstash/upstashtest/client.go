@@ -6,9 +6,10 @@ import (
 	"github.com/upbloom/upbloom/upstash"
 )
 
-// Client returns a client of this server with its Token. opts are the client's
-// own options; a bad one ends the test. NewServer closes the client at the end
-// of the test. After Start the caller closes it.
+// Client returns a client of this server with its Token, whose clock follows
+// [Server.FastForward]. opts are the client's own options; a bad one ends the
+// test. NewServer closes the client at the end of the test. After Start the
+// caller closes it.
 func (s *Server) Client(opts ...upstash.Option) *upstash.Client {
 	return s.client(s.URL, s.Token, opts)
 }
