@@ -190,7 +190,8 @@ func TestUncertainPart(t *testing.T) {
 		for i, item := range items {
 			first := i < 20
 			if batch.Items[i] == bloom.ItemDone && got[i] != first || batch.Items[i] != bloom.ItemDone && got[i] {
-				t.Errorf("%s: %v, %v", item, got[i], batch.Items[i])
+				t.Errorf("%s: new is %v, state %v; want new only if done and the first",
+					item, got[i], batch.Items[i])
 			}
 			exists(t, f, item, true)
 		}

@@ -111,7 +111,7 @@ func TestExistsAllPartFails(t *testing.T) {
 		}
 		var call *upstash.CallError
 		if !errors.As(err, &call) || !strings.Contains(err.Error(), "items done") {
-			t.Errorf("%v", err)
+			t.Errorf("%v, want a CallError that says how many items are done", err)
 		}
 	})
 }

@@ -50,7 +50,7 @@ func TestCuckooFilled(t *testing.T) {
 		single := 0.0
 		for _, item := range items[n:] { // a Remove makes room for each
 			if removed, err := f.Remove(t.Context(), items[0]); err != nil || !removed {
-				t.Fatalf("Remove = %v, %v", removed, err)
+				t.Fatalf("Remove = %v, %v, want true", removed, err)
 			}
 			items = items[1:]
 			single += billed(func() {
@@ -78,7 +78,7 @@ func TestCuckooFilled(t *testing.T) {
 		}
 		st, err := f.Stats(t.Context())
 		if err != nil || st.Damaged || st.Items != n || math.Abs(float64(st.LiveFPRate)/formula-1) > 1e-9 {
-			t.Errorf("Stats = %+v, %v", st, err)
+			t.Errorf("Stats = %+v, %v, want %d items, a rate of %v and no damage", st, err, n, formula)
 		}
 		in, err := bloom.Inspect(t.Context(), s.Client(), key)
 		if err != nil || in.Items != n || in.LiveFPRate != st.LiveFPRate || in.Fill != st.Fill {
@@ -179,7 +179,7 @@ func TestCuckooManyMoves(t *testing.T) {
 			t.Errorf("bucket %d differs", b)
 		}
 		if st, err := f.Stats(t.Context()); err != nil || st.Damaged || st.Items != n+500 {
-			t.Errorf("Stats = %+v, %v", st, err)
+			t.Errorf("Stats = %+v, %v, want %d items and no damage", st, err, n+500)
 		}
 	})
 }

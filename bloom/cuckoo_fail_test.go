@@ -68,7 +68,7 @@ func TestCuckooLostReplies(t *testing.T) {
 		var batch *bloom.BatchError
 		if !errors.Is(err, bloom.ErrUncertain) || !errors.As(err, &batch) || batch.Count(bloom.ItemUnknown) != 3 ||
 			bloom.InFilter(err) || upstash.SafeToRetry(err) {
-			t.Errorf("AddAll: %v", err)
+			t.Errorf("AddAll: %v, want three unknown items and ErrUncertain", err)
 		}
 	})
 }
@@ -102,7 +102,7 @@ func TestCuckooFull(t *testing.T) {
 		}
 		removed, err := f.RemoveAll(t.Context(), []string{"a", "a", "nobody"})
 		if err != nil || !removed[0] || !removed[1] || removed[2] {
-			t.Errorf("RemoveAll = %v, %v", removed, err)
+			t.Errorf("RemoveAll = %v, %v, want [true true false]", removed, err)
 		}
 		countOf(t, f, uint64(most)-2)
 
@@ -204,7 +204,7 @@ func TestCuckooMeetsAnother(t *testing.T) {
 func addTheirs(t *testing.T, f *bloom.Cuckoo) {
 	t.Helper()
 	if added, err := f.Add(t.Context(), "theirs"); err != nil || !added {
-		t.Fatalf("Add = %v, %v", added, err)
+		t.Fatalf("Add = %v, %v, want true", added, err)
 	}
 }
 
@@ -247,7 +247,7 @@ func TestCuckooPhantom(t *testing.T) {
 		model.add([]string{"a"})
 		do(t, s, "SETRANGE", key, "24", model.body())
 		if removed, err := f.Remove(t.Context(), "a"); err != nil || !removed {
-			t.Errorf("Remove = %v, %v", removed, err)
+			t.Errorf("Remove = %v, %v, want true", removed, err)
 		}
 		countOf(t, f, 0)
 		addTheirs(t, f)
@@ -262,14 +262,14 @@ func TestCuckooMissing(t *testing.T) {
 		f := cuckoo(t, s.Client(), cfg)
 		_, err := f.Add(t.Context(), "a")
 		if !errors.Is(err, bloom.ErrNotFound) || !strings.Contains(err.Error(), "Create") {
-			t.Errorf("Add: %v", err)
+			t.Errorf("Add: %v, want ErrNotFound and what to do", err)
 		}
 		if n := do(t, s, "EXISTS", key); n != int64(0) {
 			t.Error("it was created")
 		}
 		for i := range 2 {
 			if created, err := f.Create(t.Context()); err != nil || created != (i == 0) {
-				t.Errorf("Create = %v, %v", created, err)
+				t.Errorf("Create = %v, %v, want %v", created, err, i == 0)
 			}
 		}
 		if n := len(stored(t, s)); uint64(n) != f.Geometry().Bytes(bloom.LayoutHeaded) {
@@ -283,18 +283,18 @@ func TestCuckooMissing(t *testing.T) {
 		}
 		for range 2 {
 			if deleted, err := f.Delete(t.Context()); err != nil || deleted {
-				t.Errorf("Delete = %v, %v", deleted, err)
+				t.Errorf("Delete = %v, %v, want false", deleted, err)
 			}
 		}
 		moved, err := bloom.OpenCuckoo(t.Context(), s.Client(), "other", bloom.OpenMustExist())
 		if err != nil || moved.Geometry() != f.Geometry() {
-			t.Fatalf("OpenCuckoo = %v, %v", moved, err)
+			t.Fatalf("OpenCuckoo = %v, %v, want %v", moved, err, f.Geometry())
 		}
 		if found, err := moved.Exists(t.Context(), "theirs"); err != nil || !found {
-			t.Errorf("Exists = %v, %v", found, err)
+			t.Errorf("Exists = %v, %v, want true", found, err)
 		}
 		if deleted, err := moved.Delete(t.Context()); err != nil || !deleted {
-			t.Errorf("Delete = %v, %v", deleted, err)
+			t.Errorf("Delete = %v, %v, want true", deleted, err)
 		}
 		if _, err := moved.Add(t.Context(), "a"); !errors.Is(err, bloom.ErrNotFound) {
 			t.Errorf("Add after Delete: %v", err)
@@ -302,11 +302,11 @@ func TestCuckooMissing(t *testing.T) {
 		cfg.MissingIsEmpty = true
 		empty := cuckoo(t, s.Client(), cfg)
 		if found, err := empty.Exists(t.Context(), "a"); err != nil || found {
-			t.Errorf("Exists = %v, %v", found, err)
+			t.Errorf("Exists = %v, %v, want false", found, err)
 		}
 		countOf(t, empty, 0)
 		if _, err := empty.Stats(t.Context()); !errors.Is(err, bloom.ErrNotFound) {
-			t.Errorf("Stats: %v", err)
+			t.Errorf("Stats: %v, want ErrNotFound", err)
 		}
 	})
 }
@@ -339,9 +339,9 @@ func TestOpenCuckoo(t *testing.T) {
 	}
 	st, err := f.Stats(t.Context())
 	if err != nil || st.Capacity < 1000 || st.Capacity > 1002 || !st.Seeded {
-		t.Errorf("Stats = %+v, %v", st, err)
+		t.Errorf("Stats = %+v, %v, want a seeded filter for about 1,000 items", st, err)
 	}
 	if _, err := bloom.Open(t.Context(), c, key, bloom.OpenSeed(12345)); !errors.Is(err, bloom.ErrNotFilter) {
-		t.Errorf("Open: %v", err)
+		t.Errorf("Open: %v, want ErrNotFilter", err)
 	}
 }

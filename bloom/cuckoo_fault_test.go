@@ -103,6 +103,6 @@ func TestCuckooUnderFaults(t *testing.T) {
 	fresh := cuckoo(t, s.Client(), bloom.CuckooConfig{Capacity: 60, FPRate: 0.001})
 	countOf(t, fresh, uint64(model.items))
 	if st, err := fresh.Stats(t.Context()); err != nil || st.Damaged {
-		t.Errorf("Stats = %+v, %v", st, err)
+		t.Errorf("Stats = %+v, %v, want no damage", st, err)
 	}
 }

@@ -18,7 +18,7 @@ func TestErrorTexts(t *testing.T) {
 	} {
 		h := handle{rec: record{kind: kind}}
 		if err := h.allowMissing(ErrNotFound); !strings.Contains(err.Error(), field) {
-			t.Errorf("%v: %v", kind, err)
+			t.Errorf("%v: %v, want one that names %s", kind, err, field)
 		}
 	}
 }

@@ -57,7 +57,7 @@ func TestStoredBytesAreTheFormat(t *testing.T) {
 			items := rapid.SliceOfN(rapid.String(), 0, 20).Draw(rt, "items")
 			f := handle(t, c, cfg)
 			if created, err := f.Create(t.Context()); err != nil || !created {
-				rt.Fatalf("Create = %v, %v", created, err)
+				rt.Fatalf("Create = %v, %v, want true", created, err)
 			}
 			if _, err := f.AddAll(t.Context(), items); err != nil {
 				rt.Fatal(err)

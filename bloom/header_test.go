@@ -58,7 +58,7 @@ func TestParseHeaderLimits(t *testing.T) {
 	} {
 		got, err := parseHeader(encodeHeader(KindWindow, g))
 		if err != nil || got.geometry(0) != g || got.kind != KindWindow {
-			t.Errorf("%v: %+v, %v", g, got, err)
+			t.Errorf("parsed %+v, %v, want a window of %v", got, err, g)
 		}
 		g.Bits++
 		if got, err := parseHeader(encodeHeader(KindWindow, g)); g.Bits > 2 && err == nil {

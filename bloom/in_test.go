@@ -86,7 +86,7 @@ func TestAddIn(t *testing.T) {
 		var m *bloom.MismatchError
 		if !errors.As(err, &m) || len(answers) != 5 || !answers[0].Yes || !answers[1].Yes || answers[4].Yes ||
 			!errors.As(answers[2].Err, &m) || !errors.Is(answers[3].Err, bloom.ErrNotFound) || answers[4].Err != nil {
-			t.Fatalf("AddIn = %v, %v", answers, err)
+			t.Fatalf("AddIn = %v, %v, want new, new, a MismatchError, ErrNotFound, seen", answers, err)
 		}
 		if n := s.Stats(); n.Requests != 2 {
 			t.Errorf("%d requests, want the AddIn's and the settling of filter 1", n.Requests)
@@ -142,7 +142,7 @@ func TestAddInPartlyRefused(t *testing.T) {
 	answers, err := bloom.AddIn(t.Context(), "item", first, second)
 	if !errors.Is(err, upstash.ErrNoPermission) || !errors.Is(answers[0].Err, upstash.ErrNoPermission) ||
 		!upstash.SafeToRetry(answers[0].Err) || !answers[1].Yes || answers[1].Err != nil {
-		t.Errorf("AddIn = %v, %v", answers, err)
+		t.Errorf("AddIn = %v, %v, want ErrNoPermission for the first, new for the second", answers, err)
 	}
 	s.DenyFunc(nil)
 	add(t, first, "item", true)

@@ -69,7 +69,7 @@ func TestLoadKeepsTheTargetsOwn(t *testing.T) {
 			t.Errorf("bits 64 to 127 were %x and are %x", ownWords(t, before), ownWords(t, after))
 		}
 		if r.Created || r.NewBitsUnknown {
-			t.Errorf("%+v", r)
+			t.Errorf("Load = %+v, want a known number of new bits in an old filter", r)
 		}
 		wantTTL(t, s, 30*time.Minute)
 		wantMails(t, f, 0, 1000)
@@ -313,7 +313,7 @@ func TestLoadBare(t *testing.T) {
 		})
 		f := handle(t, s.Client(), cfg)
 		if r, err := f.Load(t.Context(), mails(0, 1000), parts); err != nil || !r.Created {
-			t.Fatalf("%+v, %v", r, err)
+			t.Fatalf("Load = %+v, %v, want a new filter", r, err)
 		}
 		wantTTL(t, s, time.Hour)
 		if _, err := f.Load(t.Context(), mails(1000, 2000), parts); err != nil {

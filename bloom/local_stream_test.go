@@ -268,7 +268,7 @@ func FuzzLocalStream(f *testing.F) {
 			t.Fatalf("%v, want ErrBadStream or a MismatchError", err)
 		}
 		if l.Geometry().impossible() != "" {
-			t.Fatalf("%v", l)
+			t.Fatalf("read %v, want a possible geometry", l)
 		}
 		if again := marshal(t, l); !bytes.Equal(again, data) {
 			t.Fatalf("written again\n%x, want\n%x", again, data)

@@ -178,7 +178,7 @@ func TestLocalStats(t *testing.T) {
 	}
 	s := l.Stats()
 	if s.Geometry != g || !s.Seeded || s.Bytes != g.Bytes(LayoutHeaded) || s.TTL != 0 || s.Saturated {
-		t.Errorf("%+v", s)
+		t.Errorf("Stats = %+v, want a seeded filter of %v", s, g)
 	}
 	if s.SetBits != countBits(l.Bytes()[headerBytes:]) || s.Items < 470 || s.Items > 530 {
 		t.Errorf("%d bits set, about %d items", s.SetBits, s.Items)
@@ -190,7 +190,7 @@ func TestLocalStats(t *testing.T) {
 		t.Errorf("Cardinality of a full filter: %v, want ErrSaturated", err)
 	}
 	if s := l.Stats(); !s.Saturated || s.SetBits != g.Bits || s.LiveFPRate != 1 {
-		t.Errorf("%+v", s)
+		t.Errorf("Stats = %+v, want a saturated filter", s)
 	}
 }
 

@@ -23,7 +23,7 @@ func TestMirrorBatchError(t *testing.T) {
 	got, err := m.ExistsAll(t.Context(), []string{"x", "a", "y", "b"})
 	var batch *bloom.BatchError
 	if !errors.As(err, &batch) || len(got) != 4 {
-		t.Fatalf("%v, %v", got, err)
+		t.Fatalf("ExistsAll = %v, %v, want 4 answers and a BatchError", got, err)
 	}
 	done, not := bloom.ItemDone, bloom.ItemNotDone
 	for i, want := range []bloom.ItemState{not, done, not, done} {

@@ -94,7 +94,7 @@ func TestMirrorWithoutRefresh(t *testing.T) {
 		t.Error("Refresh = nil, want its failure")
 	}
 	if st := m.Stats(); st.Copied || st.Failures != 3 || st.Refreshes != 0 {
-		t.Errorf("%+v", st)
+		t.Errorf("%+v, want 3 failures and no refresh", st)
 	}
 	s.DenyFunc(nil)
 	c.pass(time.Second + 1)
@@ -130,7 +130,7 @@ func TestMirrorRefreshOfACallerWhoGivesUp(t *testing.T) {
 	giveUp()
 	calls.Wait()
 	if st := m.Stats(); !st.Copied {
-		t.Errorf("%+v", st)
+		t.Errorf("%+v, want a complete copy", st)
 	}
 }
 
@@ -273,7 +273,7 @@ func TestMirrorOfAFilterWithoutABirthNumber(t *testing.T) {
 	wantLookUp(t, s, m, "a", present, inOneRequest)
 	wantLookUp(t, s, m, "x", absent, inOneRequest)
 	if err := m.Refresh(t.Context()); !errors.Is(err, bloom.ErrNotFilter) {
-		t.Errorf("Refresh: %v", err)
+		t.Errorf("Refresh: %v, want ErrNotFilter", err)
 	}
 	// An Add gives the filter a birth number.
 	if added, err := m.Add(t.Context(), "b"); !added || err != nil {

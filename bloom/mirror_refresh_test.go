@@ -43,7 +43,7 @@ func TestMirrorMaxStale(t *testing.T) {
 
 		st := m.Stats()
 		if !st.Copied || st.Age != 0 || st.Refreshes != 6 || st.Failures != 0 || st.Bytes < 128<<10 {
-			t.Errorf("%+v", st)
+			t.Errorf("%+v, want a fresh copy after 6 refreshes", st)
 		}
 	})
 }
@@ -60,7 +60,7 @@ func TestMirrorRemembersAMissingFilter(t *testing.T) {
 		wantLookUp(t, s, m, "x", absent, inOneRequest)
 		wantLookUp(t, s, m, "x", absent, fromCopy)
 		if st := m.Stats(); !st.Copied || st.Refreshes != 1 || st.Failures != 0 || st.SetBits != 0 {
-			t.Errorf("%+v", st)
+			t.Errorf("%+v, want an empty copy after 1 refresh", st)
 		}
 		mustAdd(t, writer, "a")
 		c.pass(stale)
@@ -131,7 +131,7 @@ func TestMirrorRefreshOfANewFilter(t *testing.T) {
 			t.Errorf("Exists: %v, want ErrNotFound", err)
 		}
 		if st := m.Stats(); st.Copied || st.SetBits != 0 {
-			t.Errorf("%+v", st)
+			t.Errorf("%+v, want no copy", st)
 		}
 	})
 }
@@ -200,6 +200,6 @@ func TestMirrorRefreshesOnceForAllCallers(t *testing.T) {
 		t.Errorf("%d requests, want 2", n)
 	}
 	if st := m.Stats(); st.Hits != 100 || st.Saved < 50 || st.Asked != 0 || st.Refreshes != 1 {
-		t.Errorf("%+v", st)
+		t.Errorf("%+v, want 100 hits, half of them saved, and 1 refresh", st)
 	}
 }

@@ -187,7 +187,7 @@ func TestOpenRefusesOptions(t *testing.T) {
 		for _, o := range tt.refused {
 			err := tt.open(o)
 			if !errors.Is(err, upstash.ErrArgument) || !strings.Contains(err.Error(), tt.name+" does not take Open") {
-				t.Errorf("%s: %v", tt.name, err)
+				t.Errorf("%s: %v, want ErrArgument that names the option", tt.name, err)
 			}
 		}
 	}

@@ -73,11 +73,11 @@ func TestReadsNearestFirst(t *testing.T) {
 			}
 			got, err := f.ExistsAll(t.Context(), []string{"b", "a", "c"})
 			if err != nil || !slices.Equal(got, []bool{false, true, false}) {
-				t.Errorf("ExistsAll = %v, %v", got, err)
+				t.Errorf("ExistsAll = %v, %v, want [false true false]", got, err)
 			}
 			answers, err := bloom.ExistsIn(t.Context(), "a", f, f)
 			if err != nil || !answers[0].Yes || !answers[1].Yes {
-				t.Errorf("ExistsIn = %v, %v", answers, err)
+				t.Errorf("ExistsIn = %v, %v, want yes twice", answers, err)
 			}
 			s.ResetStats()
 			add(t, f, "d", true)

@@ -121,7 +121,7 @@ func TestScalableUncertain(t *testing.T) {
 		ctx, c := t.Context(), impatient(s)
 		f := scalable(t, c, rare())
 		if added, err := f.Add(ctx, "first layer"); !added || err != nil {
-			t.Fatalf("Add = %v, %v", added, err)
+			t.Fatalf("Add = %v, %v, want true", added, err)
 		}
 		if _, err := f.AddAll(ctx, numbered("item", 2000)); err != nil {
 			t.Fatal(err)
@@ -172,7 +172,7 @@ func TestScalableShortensItsOwnAlone(t *testing.T) {
 				t.Fatal(err)
 			}
 			if found, err := other.Exists(ctx, "item-7"); !found || err != nil {
-				t.Fatalf("Exists = %v, %v", found, err)
+				t.Fatalf("Exists = %v, %v, want true", found, err)
 			}
 			do(t, s, "DEL", key)
 			requests.before = func(body string) error {

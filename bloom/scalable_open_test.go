@@ -69,7 +69,7 @@ func TestScalableMaxLayers(t *testing.T) {
 			Capacity: want.capacity, FPRate: 0.01, MaxBytes: want.maxBytes,
 		})
 		if added, err := f.Add(t.Context(), "a"); !added || err != nil {
-			t.Fatalf("Add = %v, %v", added, err)
+			t.Fatalf("Add = %v, %v, want true", added, err)
 		}
 		if st, err := f.Stats(t.Context()); err != nil || st.MaxLayers != want.layers {
 			t.Errorf("%+v: %d layers, %v", want, st.MaxLayers, err)
@@ -102,11 +102,11 @@ func TestOpenScalable(t *testing.T) {
 		wantTTL(t, s, time.Hour)
 		st, err := f.Stats(ctx)
 		if err != nil || st.MaxLayers != 2 || st.Capacity != 0 || st.FPRate != 0 || !st.Seeded || st.Parts != 2 {
-			t.Errorf("Stats = %+v, %v", st, err)
+			t.Errorf("Stats = %+v, %v, want 2 seeded layers without a capacity", st, err)
 		}
 		in, err := bloom.Inspect(ctx, c, key)
 		if err != nil || in.Kind != bloom.KindLayers || in.Parts != 2 || in.SetBits != st.SetBits || in.Bytes != st.Bytes {
-			t.Errorf("Inspect = %+v, %v", in, err)
+			t.Errorf("Inspect = %+v, %v, want what Stats returns: %+v", in, err, st)
 		}
 		for name, err := range map[string]error{
 			"seed":   errorOf(bloom.OpenScalable(ctx, c, key)),
@@ -168,7 +168,7 @@ func TestScalableMismatch(t *testing.T) {
 				}
 				if want := name == "filter" || name == "larger"; isMismatch != want ||
 					!want && !errors.Is(err, bloom.ErrNotFilter) {
-					t.Errorf("%s, %s: %v", name, call, err)
+					t.Errorf("%s, %s: %v, want a MismatchError: %v, or else ErrNotFilter", name, call, err, want)
 				}
 			}
 			if do(t, s, look...) != before {
@@ -198,7 +198,7 @@ func TestScalableMustExist(t *testing.T) {
 		}
 		missing()
 		if created, err := f.Create(ctx); !created || err != nil {
-			t.Fatalf("Create = %v, %v", created, err)
+			t.Fatalf("Create = %v, %v, want true", created, err)
 		}
 		for i := range 3 {
 			items := numbered(fmt.Sprint(i), 1000)
@@ -206,10 +206,10 @@ func TestScalableMustExist(t *testing.T) {
 				t.Fatalf("AddAll: %d new, %v", count(answers), err)
 			}
 			if added, err := scalable(t, s.Client(), cfg).Add(ctx, items[7]); added || err != nil {
-				t.Errorf("Add = %v, %v", added, err)
+				t.Errorf("Add = %v, %v, want false", added, err)
 			}
 			if added, err := f.Add(ctx, items[8]); added || err != nil {
-				t.Errorf("Add = %v, %v", added, err)
+				t.Errorf("Add = %v, %v, want false", added, err)
 			}
 			if found, err := f.ExistsAll(ctx, items); err != nil || count(found) != 1000 {
 				t.Errorf("ExistsAll: %d found, %v", count(found), err)

@@ -70,7 +70,7 @@ func TestScalableGrows(t *testing.T) {
 		st, err := handles[0].Stats(ctx)
 		if err != nil || len(st.Layers) != 3 || st.MaxLayers != 5 || st.Items < 5700 || st.Items > 6600 ||
 			st.LiveFPRate > 0.01 || st.Capacity != 341_000 {
-			t.Errorf("Stats = %+v, %v", st, err)
+			t.Errorf("Stats = %+v, %v, want 3 of 5 layers with about 6,000 items", st, err)
 		}
 		n, err := handles[1].Cardinality(ctx)
 		if err != nil || n != st.Items {
@@ -150,7 +150,7 @@ func TestScalableDeletedMeanwhile(t *testing.T) {
 		}
 		do(t, s, "DEL", key)
 		if added, err := f.Add(ctx, "a"); !added || err != nil {
-			t.Fatalf("Add = %v, %v", added, err)
+			t.Fatalf("Add = %v, %v, want true", added, err)
 		}
 		wantTTL(t, s, time.Hour)
 		if n, length := layersAt(t, s), do(t, s, "STRLEN", key).(int64); n != 1 || length > 2000 {
@@ -158,15 +158,15 @@ func TestScalableDeletedMeanwhile(t *testing.T) {
 		}
 		for _, f := range []*bloom.Scalable{f, other} {
 			if found, err := f.Exists(ctx, "a"); !found || err != nil {
-				t.Errorf("Exists = %v, %v", found, err)
+				t.Errorf("Exists = %v, %v, want true", found, err)
 			}
 			if added, err := f.Add(ctx, "a"); added || err != nil {
-				t.Errorf("Add again = %v, %v", added, err)
+				t.Errorf("Add again = %v, %v, want false", added, err)
 			}
 		}
 		do(t, s, "DEL", key)
 		if _, err := f.Exists(ctx, "a"); !errors.Is(err, bloom.ErrNotFound) {
-			t.Errorf("Exists, deleted: %v", err)
+			t.Errorf("Exists of a deleted filter: %v, want ErrNotFound", err)
 		}
 	})
 }

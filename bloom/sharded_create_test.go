@@ -187,7 +187,7 @@ func TestShardedAddUnderFaults(t *testing.T) {
 		added, err := f.AddAll(t.Context(), items)
 		var batch *bloom.BatchError
 		if err != nil && !errors.As(err, &batch) {
-			t.Fatalf("%v: %v", fault, err)
+			t.Fatalf("%v: %v, want a BatchError", fault, err)
 		}
 		for i, item := range items {
 			hit := f.ShardOf(item)%2 == 1

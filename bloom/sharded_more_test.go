@@ -39,7 +39,7 @@ func TestShardedStats(t *testing.T) {
 		if sum != stats.Items || math.Abs(float64(sum)-8000) > 160 || stats.LiveFPRate > 0.0101 ||
 			stats.LiveFPRate < 0.007 || stats.FPRate > 0.01 || stats.OverCapacity() || stats.Saturated ||
 			stats.TTL > time.Hour || stats.TTL < 58*time.Minute {
-			t.Errorf("%+v", stats)
+			t.Errorf("%+v, want 8,000 items in 4 shards that expire within the hour", stats)
 		}
 		n, err := f.Cardinality(t.Context())
 		if err != nil || n != stats.Items {
@@ -83,7 +83,7 @@ func TestShardedLoad(t *testing.T) {
 		result, err := f.Load(t.Context(), slices.Values(items),
 			bloom.MoveProgress(func(done, total int64) { reports = append(reports, done, total) }))
 		if err != nil || result.Items != 5000 || result.NewBits == 0 || result.OverCapacity || result.Created {
-			t.Fatalf("Load = %+v, %v", result, err)
+			t.Fatalf("Load = %+v, %v, want 5,000 items in an old filter", result, err)
 		}
 		sent := s[0].Stats().Requests + s[1].Stats().Requests
 		billed := s[0].Stats().Billed + s[1].Stats().Billed

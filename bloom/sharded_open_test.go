@@ -165,9 +165,9 @@ func TestShardedReadOnly(t *testing.T) {
 		t.Errorf("%d requests, want none", n)
 	}
 	if found, err := reader.ExistsAll(t.Context(), []string{"a", "b"}); err != nil || !found[0] || found[1] {
-		t.Errorf("ExistsAll = %v, %v", found, err)
+		t.Errorf("ExistsAll = %v, %v, want [true false]", found, err)
 	}
 	if n, err := reader.Cardinality(t.Context()); err != nil || n != 1 {
-		t.Errorf("Cardinality = %d, %v", n, err)
+		t.Errorf("Cardinality = %d, %v, want 1", n, err)
 	}
 }

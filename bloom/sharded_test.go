@@ -78,16 +78,16 @@ func TestSharded(t *testing.T) {
 		for i := range 50 {
 			item := fmt.Sprint("item-", i)
 			if found, err := f.Exists(t.Context(), item); found || err != nil {
-				t.Fatalf("Exists = %v, %v before", found, err)
+				t.Fatalf("Exists = %v, %v before the Add, want false", found, err)
 			}
 			if added, err := f.Add(t.Context(), item); !added || err != nil {
-				t.Fatalf("Add = %v, %v", added, err)
+				t.Fatalf("Add = %v, %v, want true", added, err)
 			}
 			if added, err := f.Add(t.Context(), item); added || err != nil {
-				t.Fatalf("Add again = %v, %v", added, err)
+				t.Fatalf("Add again = %v, %v, want false", added, err)
 			}
 			if found, err := f.Exists(t.Context(), item); !found || err != nil {
-				t.Fatalf("Exists = %v, %v", found, err)
+				t.Fatalf("Exists = %v, %v, want true", found, err)
 			}
 		}
 		items := numbered("item", 1000)
@@ -101,10 +101,10 @@ func TestSharded(t *testing.T) {
 			t.Errorf("ExistsAll: %d found, %v", count(found), err)
 		}
 		if deleted, err := f.Delete(t.Context()); !deleted || err != nil {
-			t.Errorf("Delete = %v, %v", deleted, err)
+			t.Errorf("Delete = %v, %v, want true", deleted, err)
 		}
 		if deleted, err := f.Delete(t.Context()); deleted || err != nil {
-			t.Errorf("Delete again = %v, %v", deleted, err)
+			t.Errorf("Delete again = %v, %v, want false", deleted, err)
 		}
 		for i := range s {
 			if n := do(t, s[i], "DBSIZE"); n != int64(0) {

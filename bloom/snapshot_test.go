@@ -265,7 +265,7 @@ func TestSnapshotNearALaggingRegion(t *testing.T) {
 	behind()
 	s.CatchUp()
 	if l, err := blind.Snapshot(t.Context()); err != nil || !l.Exists("first") {
-		t.Errorf("%v, %v", l, err)
+		t.Errorf("Snapshot = %v, %v, want one with the item first", l, err)
 	}
 	l := bloom.NewLocal(writer.Geometry())
 	l.Add("first")

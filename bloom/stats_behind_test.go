@@ -59,7 +59,7 @@ func TestNothingIsCountedBehindTheLastCell(t *testing.T) {
 		s.ResetStats()
 		all, err := bloom.InspectAll(ctx, c, []string{"other", key, "missing"})
 		if err != nil || all[0].Err != nil || !errors.Is(all[2].Err, bloom.ErrNotFound) {
-			t.Fatalf("%v, %+v", err, all)
+			t.Fatalf("InspectAll: %v, %+v, want a filter and ErrNotFound", err, all)
 		}
 		check("InspectAll", all[1].Stats, all[1].Err)
 		if n := s.Stats(); n.Requests != 2 || n.Commands != 14 {

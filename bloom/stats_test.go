@@ -148,7 +148,7 @@ func TestSaturated(t *testing.T) {
 			st, err := f.Stats(t.Context())
 			if err != nil || !st.Saturated || st.SetBits != 64 || st.Fill != 1 ||
 				st.LiveFPRate != 1 || st.Items != 133 {
-				t.Errorf("%v: %+v, %v", layout, st, err)
+				t.Errorf("%v: Stats = %+v, %v, want a saturated filter of 64 cells", layout, st, err)
 			}
 			exists(t, f, "never", true)
 			add(t, f, "never", false)

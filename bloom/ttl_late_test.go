@@ -85,7 +85,7 @@ func TestLateSettlingMeetsAnotherFilter(t *testing.T) {
 		var resp upstash.Response
 		err := late.Transport.RoundTrip(t.Context(), &late.kept[0], &resp)
 		if err != nil || resp.StatusCode != 200 {
-			t.Fatalf("%v, %s", err, resp.Body)
+			t.Fatalf("the late script: %v, %s, want status 200", err, resp.Body)
 		}
 		wantNoTTL(t, s)
 		add(t, handle(t, s.Client(), cfg), "c", true) // a new writer settles it

@@ -89,7 +89,7 @@ func TestWindowInAFrozenProcess(t *testing.T) {
 		found, err := w.AddAll(t.Context(), []string{"c", "d"})
 		var b *bloom.BatchError
 		if !errors.As(err, &b) || b.Count(bloom.ItemDone) == 2 && !bloom.InFilter(err) {
-			t.Errorf("AddAll = %v, %v", found, err)
+			t.Errorf("AddAll = %v, %v, want a BatchError, InFilter if both are done", found, err)
 		}
 	})
 }

@@ -29,7 +29,7 @@ func TestWindowStats(t *testing.T) {
 		requests.sent()
 		st, err := w.Stats(t.Context())
 		if err != nil || requests.sent() != 1 {
-			t.Fatalf("Stats: %v", err)
+			t.Fatalf("Stats: %v, want no error and one request", err)
 		}
 		if len(st.Panes) != 3 || math.Abs(float64(st.Panes[1].Items)-900) > 40 ||
 			math.Abs(float64(st.Panes[2].Items)-500) > 25 || st.Panes[0].Items != 0 {
@@ -37,7 +37,7 @@ func TestWindowStats(t *testing.T) {
 		}
 		if st.PaneSpan != dayPane || st.Capacity != 1000 || st.FPRate > 0.01 || st.FPRate < 0.009 ||
 			!st.Seeded || st.OverCapacity() || st.TTL != 0 || st.LiveFPRate <= 0 || st.LiveFPRate > 0.01 {
-			t.Errorf("%+v", st)
+			t.Errorf("%+v, want a seeded window for 1,000 items at 1 in 100", st)
 		}
 		in, err := bloom.Inspect(t.Context(), c, key)
 		if err != nil || in.Kind != bloom.KindWindow || in.Parts != 3 || !in.Seeded || in.Bytes != st.Bytes ||
@@ -73,7 +73,7 @@ func TestOpenWindow(t *testing.T) {
 		}
 		if _, err := bloom.Open(t.Context(), c, key, bloom.OpenSeed(42)); !errors.As(err, &m) ||
 			m.GotKind != bloom.KindWindow {
-			t.Errorf("Open: %v", err)
+			t.Errorf("Open: %v, want a MismatchError of a window", err)
 		}
 		do(t, s, "DEL", key)
 		if _, err := handle(t, c, small()).Add(t.Context(), "a"); err != nil {
@@ -119,7 +119,7 @@ func TestWindowConfigRefuses(t *testing.T) {
 			_, err := cfg.Geometry()
 			var e *bloom.ConfigError
 			if !errors.As(err, &e) || e.Field != field {
-				t.Errorf("%s, %d: %v", field, i, err)
+				t.Errorf("%s, %d: %v, want a ConfigError of this field", field, i, err)
 			}
 		}
 	}

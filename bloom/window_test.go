@@ -269,7 +269,7 @@ func TestWindowMismatch(t *testing.T) {
 		c, _ := timedClient(t, s, clock)
 		made := day()
 		if created, err := window(t, c, made).Create(t.Context()); err != nil || !created {
-			t.Fatalf("Create = %v, %v", created, err)
+			t.Fatalf("Create = %v, %v, want true", created, err)
 		}
 		if created, err := window(t, c, made).Create(t.Context()); err != nil || created {
 			t.Errorf("a second Create = %v, %v", created, err)

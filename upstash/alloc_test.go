@@ -81,7 +81,7 @@ func TestReadingAnswersAllocatesNothing(t *testing.T) {
 		a.v = received{name: "BITFIELD", body: env.result}
 		got, err := newReply(&a).Ints(dst[:0])
 		if err != nil || len(got) != 9 {
-			t.Errorf("%v, %v", got, err)
+			t.Errorf("Ints = %v, %v, want 9 numbers", got, err)
 		}
 	})
 	if n != 0 {

@@ -78,7 +78,7 @@ func TestCmdRefuses(t *testing.T) {
 func TestSubcommandNames(t *testing.T) {
 	for _, name := range []string{"get", "JSON.GET", "EVALSHA_RO", "FT.SEARCH", "x-y"} {
 		if cmd := Cmd(name); cmd.err != nil || cmd.Name() != strings.ToUpper(name) {
-			t.Errorf("%s: %v, %v", name, cmd.Name(), cmd.err)
+			t.Errorf("Cmd(%s): name %v, %v, want it in upper case", name, cmd.Name(), cmd.err)
 		}
 	}
 }

@@ -24,7 +24,7 @@ func TestPipeline(t *testing.T) {
 	var server *Error
 	if !errors.As(replies[1].Err(), &server) || server.Command != "INCR" || server.Code() != "WRONGTYPE" ||
 		strings.Contains(server.Message, secretKey) {
-		t.Errorf("INCR: %v", replies[1].Err())
+		t.Errorf("INCR: %v, want WRONGTYPE without the key", replies[1].Err())
 	}
 	if ints, err := replies[2].Ints(nil); len(ints) != 2 || ints[1].Valid || err != nil {
 		t.Errorf("BITFIELD: %v, %v", ints, err)

@@ -105,7 +105,7 @@ func TestReuse(t *testing.T) {
 			var resp Response
 			err := tr.RoundTrip(ctx, &Request{URL: "http://localhost/", Body: []byte("[]"), MaxResponse: 10}, &resp)
 			if err != nil || string(resp.Body) != "{}" {
-				t.Errorf("%q, %v", resp.Body, err)
+				t.Errorf("got %q, %v, want {}", resp.Body, err)
 			}
 			if socket.closed == tt.keep {
 				t.Errorf("closed %v; want kept %v", socket.closed, tt.keep)

@@ -79,7 +79,7 @@ func TestNothingSecretIsPrintedInAField(t *testing.T) {
 	}
 	elements, err := batch[0].Array()
 	if s, _ := elements[0].Text(); err != nil || s != secretItem {
-		t.Fatalf("%q, %v", s, err)
+		t.Fatalf("got %q, %v, want %q", s, err, secretItem)
 	}
 	bits := NewBitField(secretKey).Get("u1", 0)
 	for name, v := range map[string]any{

@@ -111,7 +111,7 @@ func TestServerTimeOfABadAnswer(t *testing.T) {
 	} {
 		f := &fakeTransport{script: []answer{{status: 200, body: body}}}
 		if got, err := clientOver(t, f).ServerTime(t.Context()); !errors.Is(err, ErrBadResponse) {
-			t.Errorf("%s: %v, %v", body, got, err)
+			t.Errorf("%s: %v, %v, want ErrBadResponse", body, got, err)
 		}
 	}
 }

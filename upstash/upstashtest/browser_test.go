@@ -30,7 +30,7 @@ func TestBrowsers(t *testing.T) {
 		got := do(t, s, c)
 		if got.header.Get("Access-Control-Allow-Origin") != "*" ||
 			!strings.Contains(got.header.Get("Access-Control-Expose-Headers"), wire.HeaderSyncToken) {
-			t.Errorf("%s: %v", c.body, got.header)
+			t.Errorf("%s: header %v, want any origin and the sync token exposed", c.body, got.header)
 		}
 	}
 }
@@ -55,7 +55,7 @@ func TestMalformedRequest(t *testing.T) {
 		if err != nil || !strings.HasPrefix(string(got), "HTTP/1.1 400 Bad Request\r\n") ||
 			!strings.Contains(string(got), "\r\nContent-Type: application/json\r\n") ||
 			!strings.Contains(string(got), "\r\n\r\n"+`{"error":"ERR the request is no valid HTTP`) {
-			t.Errorf("%q: %q, %v", head, got, err)
+			t.Errorf("%q: got %q, %v, want a JSON error", head, got, err)
 		}
 	}
 }
@@ -99,7 +99,7 @@ func TestRESTToken(t *testing.T) {
 				},
 			} {
 				if got := do(t, s, tt.call); got.status != tt.status || got.body != tt.want {
-					t.Errorf("%s: %d %s", tt.call.body, got.status, got.body)
+					t.Errorf("%s: got %d %s, want %d %s", tt.call.body, got.status, got.body, tt.status, tt.want)
 				}
 			}
 			if got := do(t, s, call{body: `["ACL","LIST"]`}); got.status != http.StatusBadRequest {
@@ -117,7 +117,7 @@ func TestReadOnlyTokenSeesNoOtherKeys(t *testing.T) {
 		want := `{"error":` + quoted(string(database.NoPermission(name))) + "}"
 		got := do(t, s, call{body: body, token: "some"})
 		if got.status != http.StatusBadRequest || got.body != want {
-			t.Errorf("%s: %d %s", body, got.status, got.body)
+			t.Errorf("%s: got %d %s, want 400 %s", body, got.status, got.body, want)
 		}
 		if got := do(t, s, call{body: body}); got.status != http.StatusOK {
 			t.Errorf("%s with all rights: %d %s", body, got.status, got.body)
@@ -146,13 +146,14 @@ func TestNothingWaits(t *testing.T) {
 				words := `"` + strings.Join(strings.Fields(line), `","`) + `"`
 				got := do(t, s, call{body: "[" + words + "]"})
 				if got.status != http.StatusBadRequest || !strings.Contains(got.body, "not a") {
-					t.Errorf("%s: %d %s", line, got.status, got.body)
+					t.Errorf("%s: got %d %s, want a refusal", line, got.status, got.body)
 				}
 				// In a script nothing waits. The answer or an error comes at
 				// once.
 				script := "return redis.pcall(" + words + ")"
 				if got := do(t, s, call{body: `["EVAL",` + quoted(script) + `,"0"]`}); got.status >= 500 {
-					t.Errorf("%s: %d %s", script, got.status, got.body)
+					t.Errorf("%s: got %d %s, want an answer or an error of the script",
+						script, got.status, got.body)
 				}
 			}
 			got := do(t, s, call{body: `["XREADGROUP","GROUP","streams","block","STREAMS","x",">"]`})

@@ -108,7 +108,7 @@ func TestLimitsHoldInScripts(t *testing.T) {
 	} {
 		got := do(t, s, call{body: `["EVAL","return redis.call(` + command + `)","1","k"]`})
 		if !strings.Contains(got.body, "ERR max single record size exceeded") {
-			t.Errorf("%s: %s", command, got.body)
+			t.Errorf("%s: got %s, want the error of a record that is too large", command, got.body)
 		}
 	}
 	if v := exec(t, s, "EXISTS", "k"); v != int64(0) {

@@ -30,7 +30,7 @@ func TestFrozenRedis(t *testing.T) {
 	t.Cleanup(func() { _ = syscall.Kill(pid, syscall.SIGCONT) })
 	for range 2 {
 		if got := do(t, s, call{body: `["INCR","n"]`}); got.status != http.StatusInternalServerError {
-			t.Errorf("%d %s", got.status, got.body)
+			t.Errorf("got %d %s, want status 500", got.status, got.body)
 		}
 	}
 	if _, err := s.Exec("PING"); err == nil {

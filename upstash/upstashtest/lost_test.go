@@ -60,11 +60,11 @@ func TestLostDatabase(t *testing.T) {
 			{path: "/multi-exec", body: `[["GET","k"]]`},
 		} {
 			if got := do(t, s, c); got.status != http.StatusInternalServerError || got.body != want {
-				t.Errorf("%s %s: %d %s", c.path, c.body, got.status, got.body)
+				t.Errorf("%s %s: got %d %s, want 500 %s", c.path, c.body, got.status, got.body, want)
 			}
 		}
 		if _, err := s.Exec("GET", "k"); !errors.Is(err, tornEngine) {
-			t.Errorf("Exec: %v", err)
+			t.Errorf("Exec: %v, want %v", err, tornEngine)
 		}
 	})
 	if len(fake.Failures) != 1 || !strings.Contains(fake.Failures[0], string(tornEngine)) {
@@ -86,7 +86,7 @@ func TestHarmlessCommands(t *testing.T) {
 	} {
 		body := `["` + strings.Join(strings.Fields(line), `","`) + `"]`
 		if got := do(t, s, call{body: body}); got.status >= http.StatusInternalServerError {
-			t.Errorf("%s: %d %s", line, got.status, got.body)
+			t.Errorf("%s: got %d %s, want a status below 500", line, got.status, got.body)
 		}
 	}
 	if v := exec(t, s, "EXISTS", "d"); v != int64(0) {

@@ -82,11 +82,11 @@ func TestLastBit(t *testing.T) {
 		{"BITFIELD", "k", "GET", "u1", last}, {"BITFIELD_RO", "k", "GET", "u63", last},
 	} {
 		if v := fmt.Sprint(exec(t, s, args...)); v != "[0]" {
-			t.Errorf("%q: %s", args, v)
+			t.Errorf("%q: got %s, want [0]", args, v)
 		}
 	}
 	if v := exec(t, s, "GETBIT", "k", last); v != int64(0) {
-		t.Errorf("GETBIT: %v", v)
+		t.Errorf("GETBIT: got %v, want 0", v)
 	}
 	got := do(t, s, call{path: "/bitfield/k/set/u1/" + last + "/1"})
 	if !strings.Contains(got.body, string(database.ErrRecordTooLarge)) {
@@ -212,7 +212,7 @@ func TestConcurrentTransactions(t *testing.T) {
 		t.Errorf("counted %s", counted)
 	}
 	if n := s.Stats(); n.Requests != clients*rounds || n.Commands != 3*clients*rounds {
-		t.Errorf("%+v", n)
+		t.Errorf("%+v, want %d requests with 3 commands each", n, clients*rounds)
 	}
 }
 

@@ -81,7 +81,7 @@ func TestRegionClient(t *testing.T) {
 		t.Fatal(err)
 	}
 	if r, err := c.Do(t.Context(), upstash.Cmd("GET", "k")); err != nil || !r.IsNil() {
-		t.Errorf("%v, %v", r, err)
+		t.Errorf("GET = %v, %v, want null", r, err)
 	}
 }
 

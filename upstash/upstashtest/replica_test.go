@@ -170,7 +170,7 @@ func TestStartReportsErrors(t *testing.T) {
 			s.Close()
 			t.Errorf("%s: no error", name)
 		} else if !strings.HasPrefix(err.Error(), "upstashtest: ") {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: %v, want the prefix upstashtest", name, err)
 		}
 	}
 }

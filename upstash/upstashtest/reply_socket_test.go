@@ -101,7 +101,7 @@ func TestClosesAnswersNoMore(t *testing.T) {
 		t.Fatal(err)
 	}
 	if body, err := io.ReadAll(resp.Body); string(body) != `{"result":1}` || err != nil {
-		t.Errorf("%s, %v", body, err)
+		t.Errorf("got %s, %v, want a result of 1", body, err)
 	}
 	if !resp.Close {
 		t.Error("the answer does not announce the end of the connection")

@@ -25,7 +25,7 @@ func TestLimitsAreInclusive(t *testing.T) {
 		{path: "/setbit/d/7999/1"},
 	} {
 		if got := do(t, s, c); got.status != http.StatusOK {
-			t.Errorf("%s: %d %s", c.path, got.status, got.body)
+			t.Errorf("%s: got %d %s, want 200", c.path, got.status, got.body)
 		}
 	}
 }
@@ -152,7 +152,7 @@ func TestCutRequestIsNotExecuted(t *testing.T) {
 	}
 	waitFor(t, func() bool { return s.Stats().BytesOut > 0 })
 	if n := s.Stats(); n.Commands != 0 || n.BytesIn != 3 {
-		t.Errorf("%+v", n)
+		t.Errorf("%+v, want no command and 3 bytes", n)
 	}
 }
 
@@ -168,7 +168,7 @@ func TestLostRedis(t *testing.T) {
 		s := NewServer(t, WithRedis(proxy.addr))
 		proxy.cut.Store("INCR")
 		if got := do(t, s, c); got.status != http.StatusInternalServerError {
-			t.Errorf("%s: %d %s", c.path, got.status, got.body)
+			t.Errorf("%s: got %d %s, want 500", c.path, got.status, got.body)
 		}
 		proxy.cut.Store("")
 		if got := do(t, s, c); got.status != http.StatusOK {
@@ -252,7 +252,7 @@ func TestRestartedRedis(t *testing.T) {
 	_ = killer.Close()
 	time.Sleep(50 * time.Millisecond) // at least: from then on the connection counts as idle
 	if got := do(t, s, call{body: `["INCR","n"]`}); got.body != `{"result":1}` {
-		t.Errorf("%d %s", got.status, got.body)
+		t.Errorf("got %d %s, want a result of 1", got.status, got.body)
 	}
 }
 

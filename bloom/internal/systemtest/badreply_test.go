@@ -129,7 +129,7 @@ func TestImpossibleCounts(t *testing.T) {
 		f := bloomtest.Handle(t, bloomtest.Canned(t, fmt.Sprintf(body, h)), bloomtest.Small())
 		st, err := f.Stats(t.Context())
 		if err == nil || errors.Is(err, bloom.ErrNotFound) || st != (bloom.Stats{}) {
-			t.Errorf("%s: %v, %v", body, st, err)
+			t.Errorf("%s: %v, %v, want no Stats and an error other than ErrNotFound", body, st, err)
 		}
 	}
 	count := fmt.Sprintf(`[{"result":[%s]},{"result":-1}]`, h)

@@ -187,7 +187,7 @@ func TestNotFoundNamesTheRemedy(t *testing.T) {
 		err := call()
 		names := strings.Contains(err.Error(), "MissingIsEmpty")
 		if !errors.Is(err, bloom.ErrNotFound) || names != (name == "Exists") {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: %v, want ErrNotFound, and MissingIsEmpty only for Exists", name, err)
 		}
 	}
 }

@@ -48,7 +48,7 @@ func TestMirrorAnswersAMillionLookUps(t *testing.T) {
 	took := time.Since(start)
 	spent := s.Stats()
 	if commands := spent.Commands + spent.Called; commands > 10 || spent.Requests > 2 {
-		t.Errorf("%+v", spent)
+		t.Errorf("%+v, want at most 10 commands and 2 requests", spent)
 	}
 	t.Logf("%d look-ups in %v, %d requests, %d commands with those of scripts, %d bytes; %+v",
 		n, took, spent.Requests, spent.Commands+spent.Called, spent.BytesIn+spent.BytesOut, m.Stats())

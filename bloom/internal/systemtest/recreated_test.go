@@ -92,7 +92,7 @@ func TestAddAllOfAFilterThatMustExistAndVanishes(t *testing.T) {
 		_, err := f.AddAll(t.Context(), items)
 		var batch *bloom.BatchError
 		if !errors.As(err, &batch) || !errors.Is(err, bloom.ErrNotFound) {
-			t.Fatalf("AddAll: %v", err)
+			t.Fatalf("AddAll: %v, want a BatchError with ErrNotFound", err)
 		}
 		if rest := batch.Remaining(items); !slices.Equal(rest, items) {
 			t.Errorf("%q remain of %q: %v", rest, items, batch.Items)

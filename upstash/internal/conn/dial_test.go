@@ -82,7 +82,7 @@ func TestPermanent(t *testing.T) {
 		{context.DeadlineExceeded, false},
 	} {
 		if got := Permanent(fmt.Errorf("wrapped: %w", tt.err)); got != tt.want {
-			t.Errorf("%v: %v", tt.err, got)
+			t.Errorf("Permanent(%v) = %v, want %v", tt.err, got, tt.want)
 		}
 	}
 }

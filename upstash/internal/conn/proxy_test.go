@@ -120,7 +120,7 @@ func TestAnswerToConnect(t *testing.T) {
 		c, err := d.Dial(t.Context())
 		if tt.want == "" {
 			if err != nil || !c.clean() {
-				t.Errorf("%s: %v", tt.name, err)
+				t.Errorf("%s: %v, want a clean connection", tt.name, err)
 			}
 			continue
 		}

@@ -31,11 +31,11 @@ func TestPanicLosesTheDatabase(t *testing.T) {
 				t.Fatal(err)
 			}
 			if r := db.Do(cmd); r != want {
-				t.Errorf("%v", r)
+				t.Errorf("got %v, want %v", r, want)
 			}
 			for _, later := range []string{"GET k", "EVAL return(1) 0", "SET k v", "ECHO x"} {
 				if r := db.Do(strings.Fields(later)); r != want {
-					t.Errorf("%s: %v", later, r)
+					t.Errorf("%s: got %v, want %v", later, r, want)
 				}
 			}
 			if r := db.Multi([][]string{{"GET", "k"}}); r != want {

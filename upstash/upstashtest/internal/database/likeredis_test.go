@@ -35,7 +35,7 @@ func TestLikeRedis(t *testing.T) {
 	for _, db := range []DB{p.mem, p.red} { // each in its own format
 		dump, _ := db.Do([]string{"DUMP", "a"}).(Bulk)
 		if r := db.Do([]string{"RESTORE", "b", "0", string(dump)}); r != Status("OK") {
-			t.Errorf("RESTORE: %v", r)
+			t.Errorf("RESTORE: got %v, want OK", r)
 		}
 	}
 	p.same(t, "GET", "b")

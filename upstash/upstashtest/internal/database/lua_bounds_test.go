@@ -73,14 +73,14 @@ func TestEndlessScriptsEnd(t *testing.T) {
 			t.Fatal(err)
 		}
 		if r := db.Do([]string{"EVAL", script, "0"}); r != Lost("ERR a script ran for 20ms and was ended") {
-			t.Errorf("%s: %v", script, r)
+			t.Errorf("%s: got %v, want the end after 20 ms", script, r)
 		}
 		if r := db.Do([]string{"ECHO", "x"}); r != Bulk("x") {
 			t.Errorf("afterwards: %v", r)
 		}
 		_ = db.Close()
 		if r := db.Do([]string{"EVAL", script, "0"}); r != Lost("ERR the server was closed while a script ran") {
-			t.Errorf("%s: %v", script, r)
+			t.Errorf("%s: got %v, want the end with the server", script, r)
 		}
 	}
 }
