@@ -168,9 +168,9 @@ func (b *batch) run(ctx context.Context) ([]bool, error) {
 		if p == nil {
 			break
 		}
-		if b.alone {
+		if b.alone || !b.parts {
 			b.alone = false
-			b.sendPart(ctx, p)
+			b.sendPart(ctx, p) // another goroutine would wake a processor for nothing
 			continue
 		}
 		if !parts.run(b.stopped, func() { b.sendPart(ctx, p) }) {
