@@ -26,27 +26,23 @@ func (r *report) learn(c *contest) {
 		}
 		return true
 	}
-	fact := ""
+	know := func(format string, args ...any) { r.facts = append(r.facts, fmt.Sprintf(format, args...)) }
 	switch c.name {
-	case "Add, callers: 1, server: memory":
-		if has(wireLimit) {
-			fact = fmt.Sprintf("An `Add` takes %s µs of the client's CPU time; fasthttp takes %s µs for a request that"+
-				" is ready.", figure(ours.cpu().median), figure(c.find(wireLimit).cpu().median))
-		}
 	case "Add, callers: 64, server: memory":
+		if has(wireLimit) {
+			know("An `Add` takes %s µs of the client's CPU time with 64 callers; fasthttp takes %s µs for a request"+
+				" that is ready.", figure(ours.cpu().median), figure(c.find(wireLimit).cpu().median))
+		}
 		if has(nodeName, plainName) {
-			fact = fmt.Sprintf("64 callers add %s times as many items a second as with @upstash/redis on Node, and %s"+
-				" times as many as with net/http and encoding/json.", times(nodeName), times(plainName))
+			know("64 callers add %s times as many items a second as with @upstash/redis on Node, and %s times as"+
+				" many as with net/http and encoding/json.", times(nodeName), times(plainName))
 		}
 	case "ExistsAll(1000)":
-		fact = fmt.Sprintf("`ExistsAll` of 1,000 items is one billed command, and answers %s items a second over REST"+
-			" with client, server and Redis on one machine.", figure(ours.perSecond().median))
+		know("`ExistsAll` of 1,000 items is one billed command, and answers %s items a second over REST with"+
+			" client, server and Redis on one machine.", figure(ours.perSecond().median))
 	case "Local, 1000000 items, found":
-		fact = fmt.Sprintf("In memory a `Local` of a million items finds %s members a second, %s times as many as"+
-			" bits-and-blooms.", figure(ours.perSecond().median), times(bitsName))
-	}
-	if fact != "" {
-		r.facts = append(r.facts, fact)
+		know("In memory a `Local` of a million items finds %s members a second, %s times as many as bits-and-blooms.",
+			figure(ours.perSecond().median), times(bitsName))
 	}
 }
 
