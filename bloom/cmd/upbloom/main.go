@@ -21,8 +21,8 @@
 // The database is that of UPSTASH_REDIS_REST_URL and UPSTASH_REDIS_REST_TOKEN,
 // or of KV_REST_API_URL and KV_REST_API_TOKEN. With --demo it is one in this
 // process, with some filters in it, so that everything can be tried without an
-// account. The secret seed of a filter is read from UPBLOOM_SEED, so that it
-// stands in no shell history.
+// account. The secret seed of a filter is read from UPBLOOM_SEED and not from a
+// flag, because others on the machine can see the arguments of a program.
 //
 // Items are text in UTF-8. A line or an argument that is not is an error, which
 // says its number, and then nothing is sent: a filter of other bytes would

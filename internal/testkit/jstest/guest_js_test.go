@@ -94,11 +94,11 @@ func TestGuestDatabase(t *testing.T) {
 func TestGuestBodies(t *testing.T) {
 	r, err := client(t, "/gzip").Do(context.Background(), upstash.Cmd("GET", "k"))
 	if s, _ := r.Text(); err != nil || s != strings.Repeat("y", 10_000) {
-		t.Errorf("a compressed body: %d bytes, %v", len(s), err)
+		t.Errorf("a compressed body: got %d bytes, %v, want 10,000 of y", len(s), err)
 	}
 	for _, path := range []string{"/announced", "/endless", "/bomb"} {
 		if err := fails(t, context.Background(), client(t, path)); !errors.Is(err, upstash.ErrResponseTooLarge) {
-			t.Errorf("%s: %v", path, err)
+			t.Errorf("%s: %v, want ErrResponseTooLarge", path, err)
 		}
 		if path != "/bomb" { // its body fits into the buffers on the way
 			noticed(t) // the server sees that the guest does not want the rest
@@ -119,7 +119,7 @@ func TestGuestStatus(t *testing.T) {
 		var e *upstash.Error
 		err := fails(t, context.Background(), client(t, path))
 		if !errors.As(err, &e) || e.StatusCode != want.status || e.RetryAfter != want.after {
-			t.Errorf("%s: %v", path, err)
+			t.Errorf("%s: %v, want status %d and a retry after %v", path, err, want.status, want.after)
 		}
 	}
 }
@@ -134,7 +134,7 @@ func TestGuestBroken(t *testing.T) {
 	}
 	err := fails(t, context.Background(), clientAt(t, os.Getenv("UPBLOOM_JSTEST_DOWN")))
 	if !upstash.SafeToRetry(err) || !strings.Contains(err.Error(), "127.0.0.1") {
-		t.Errorf("nobody listens: %v", err)
+		t.Errorf("nobody listens: %v, want the address, and safe to retry", err)
 	}
 }
 
@@ -146,7 +146,7 @@ func TestGuestContext(t *testing.T) {
 	// send the request.
 	err := fails(t, context.Background(), client(t, "/stall", upstash.WithTimeout(3*time.Second)))
 	if !errors.Is(err, context.DeadlineExceeded) || upstash.SafeToRetry(err) {
-		t.Errorf("timeout: %v", err)
+		t.Errorf("timeout: %v, want DeadlineExceeded, and not safe to retry", err)
 	}
 	noticed(t)
 	// The caller cancels, before the header and in the middle of the body.
@@ -157,10 +157,10 @@ func TestGuestContext(t *testing.T) {
 		noticed(t)
 		cancel()
 		if err := <-done; !errors.Is(err, context.Canceled) || upstash.SafeToRetry(err) {
-			t.Errorf("%s: %v", path, err)
+			t.Errorf("%s: %v, want Canceled, and not safe to retry", path, err)
 		}
 		if err := fails(t, ctx, client(t, path)); !upstash.SafeToRetry(err) {
-			t.Errorf("%s, canceled before: %v", path, err)
+			t.Errorf("%s, canceled before: %v, want safe to retry", path, err)
 		}
 	}
 	quiet()
