@@ -60,9 +60,9 @@ func (k *keys) from(i uint) (w [8]uint64) {
 	return w
 }
 
-// What is unsafe is below. text returns a string that shares the memory of b, and
-// none of them lives longer than a call. The others return the bytes of s from i
-// on; the slice of s checks that it has so many.
+// The functions below use package unsafe. text returns a string that shares the
+// memory of b, and no caller keeps it after its call. The others return the bytes
+// of s from i on, and panic if s has too few.
 
 func text(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
 
