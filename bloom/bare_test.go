@@ -1,7 +1,9 @@
 package bloom_test
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -100,6 +102,71 @@ func TestBareTTLOfAnItemThatMeetsItself(t *testing.T) {
 				t.Fatal(err)
 			}
 			wantTTL(t, s, time.Hour)
+		}
+	})
+}
+
+// A Bare filter has no header to check, so that its orders are the plain commands.
+func TestBareOrders(t *testing.T) {
+	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+		ctx, f := t.Context(), handle(t, s.Client(), bare())
+		there := func(call func(context.Context) (bool, error), want bool) func() error {
+			return func() error {
+				if got, err := call(ctx); err != nil || got != want {
+					return fmt.Errorf("%v, %w, want %v", got, err, want)
+				}
+				return nil
+			}
+		}
+		expire := func(ctx context.Context) (bool, error) { return f.Expire(ctx, time.Hour) }
+		rename := func(to string, want error) func() error {
+			return func() error {
+				if err := f.Rename(ctx, to); !errors.Is(err, want) {
+					return fmt.Errorf("%w, want %w", err, want)
+				}
+				return nil
+			}
+		}
+		do(t, s, "SET", "taken", "a text")
+		for _, step := range []struct {
+			name   string
+			billed int64
+			do     func() error
+		}{
+			{"Expire of none", 1, there(expire, false)},
+			{"Persist of none", 1, there(f.Persist, false)},
+			{"Rename of none", 2, rename("free", bloom.ErrNotFound)},
+			{"Delete of none", 1, there(f.Delete, false)},
+			{"Add", 1, there(func(ctx context.Context) (bool, error) { return f.Add(ctx, "a") }, true)},
+			{"Persist, no TTL", 1, there(f.Persist, false)},
+			{"Expire", 1, there(expire, true)},
+			{"Rename to a taken key", 2, rename("taken", bloom.ErrKeyExists)},
+			{"Rename", 2, rename("free", nil)},
+			{"Delete after Rename", 1, there(f.Delete, false)},
+		} {
+			s.ResetStats()
+			if err := step.do(); err != nil {
+				t.Errorf("%s: %v", step.name, err)
+			}
+			if n := s.Stats(); n.Requests != 1 || n.Billed != step.billed {
+				t.Errorf("%s: %d requests, %d billed, want 1, %d", step.name, n.Requests, n.Billed, step.billed)
+			}
+		}
+		moved, err := bloom.New(s.Client(), "free", bare())
+		if err != nil {
+			t.Fatal(err)
+		}
+		exists(t, moved, "a", true)
+		if ms := do(t, s, "PTTL", "free").(int64); ms <= 0 || ms > time.Hour.Milliseconds() {
+			t.Errorf("the TTL is %d ms, want an hour", ms)
+		}
+		for _, step := range []func() error{there(moved.Persist, true), there(moved.Persist, false), there(moved.Delete, true)} {
+			if err := step(); err != nil {
+				t.Error(err)
+			}
+		}
+		if n := do(t, s, "EXISTS", "free"); n != int64(0) {
+			t.Error("Delete left the string")
 		}
 	})
 }

@@ -125,6 +125,11 @@ func TestConfigRefuses(t *testing.T) {
 			"Bits", "at most 4294967296",
 		},
 		{with(sized, func(c *Config) { c.Layout = LayoutBare }), "Layout", "SchemeBlocked (the default) has no"},
+		{with(given, func(c *Config) { c.Layout, c.MustExist = LayoutBare, true }), "MustExist", "no header to check"},
+		{
+			with(given, func(c *Config) { c.Layout, c.Reads = LayoutBare, ReadsNearestFirst }),
+			"Reads", "use ReadsPrimary or ReadsNearest",
+		},
 		{with(sized, func(c *Config) { c.Scheme = SchemeCuckoo }), "Scheme", "is cuckoo:"},
 		{with(given, func(c *Config) { c.FPRate = math.NaN() }), "FPRate", "is NaN:"},
 		{

@@ -69,6 +69,23 @@ func TestRenameIsNotRepeated(t *testing.T) {
 	}
 }
 
+// If the first attempt of a Persist lost its answer, the second one finds no
+// TTL. Nobody knows whether there was one.
+func TestPersistAfterALostAnswer(t *testing.T) {
+	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+		f := handle(t, impatient(s), expiring(time.Hour))
+		add(t, f, "a", true)
+		s.Inject(upstashtest.Drop(upstashtest.AfterExec))
+		if had, err := f.Persist(t.Context()); had || !errors.Is(err, upstash.ErrUncertain) || upstash.SafeToRetry(err) {
+			t.Errorf("Persist = %v, %v, want ErrUncertain", had, err)
+		}
+		wantNoTTL(t, s)
+		if had, err := f.Persist(t.Context()); had || err != nil {
+			t.Errorf("Persist again = %v, %v, want false", had, err)
+		}
+	})
+}
+
 func TestDelete(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		f := handle(t, impatient(s), small())

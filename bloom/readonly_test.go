@@ -2,6 +2,7 @@ package bloom_test
 
 import (
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -107,4 +108,39 @@ func TestReadOnlyTokenWithoutTheOption(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A read-only client of another kind writes nothing either.
+func TestReadOnlyClientOfKinds(t *testing.T) {
+	s := upstashtest.NewServer(t)
+	ctx, c, items := t.Context(), s.ReadOnlyClient(), []string{"a", "b"}
+	w, err := bloom.NewWindow(c, key, bloom.WindowConfig{Capacity: 100, FPRate: 0.01, Span: time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := scalable(t, c, growing())
+	k := cuckoo(t, c, bloom.CuckooConfig{Capacity: 100, FPRate: 0.01})
+	f := handle(t, c, small())
+	for name, write := range map[string]func() error{
+		"Window.Create":    func() error { _, err := w.Create(ctx); return err },
+		"Window.Add":       func() error { _, err := w.Add(ctx, "a"); return err },
+		"Window.AddAll":    func() error { _, err := w.AddAll(ctx, items); return err },
+		"Window.Delete":    func() error { _, err := w.Delete(ctx); return err },
+		"Scalable.Create":  func() error { _, err := g.Create(ctx); return err },
+		"Scalable.Add":     func() error { _, err := g.Add(ctx, "a"); return err },
+		"Scalable.AddAll":  func() error { _, err := g.AddAll(ctx, items); return err },
+		"Cuckoo.Create":    func() error { _, err := k.Create(ctx); return err },
+		"Cuckoo.Add":       func() error { _, err := k.Add(ctx, "a"); return err },
+		"Cuckoo.Remove":    func() error { _, err := k.Remove(ctx, "a"); return err },
+		"Cuckoo.RemoveAll": func() error { _, err := k.RemoveAll(ctx, items); return err },
+		"Filter.Replace":   func() error { return f.Replace(ctx, bloom.NewLocal(f.Geometry())) },
+		"Filter.AddSeq":    func() error { _, err := f.AddSeq(ctx, slices.Values(items)); return err },
+	} {
+		if err := write(); !errors.Is(err, upstash.ErrReadOnly) || !upstash.SafeToRetry(err) {
+			t.Errorf("%s: %v, want ErrReadOnly", name, err)
+		}
+	}
+	if n := s.Stats().Requests; n != 0 {
+		t.Errorf("%d requests, want none", n)
+	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -90,6 +91,52 @@ func TestUnionChecksEveryFilter(t *testing.T) {
 			t.Errorf("%v, want ErrArgument", err)
 		}
 	})
+}
+
+// Arguments that cannot be combined are refused before anything is sent.
+func TestSetOperationsRefuse(t *testing.T) {
+	s := upstashtest.NewServer(t)
+	ctx, c := t.Context(), s.Client()
+	dst, a := handle(t, c, middling()), handleAt(t, c, "a", middling())
+	plain := handleAt(t, c, "bare", bare())
+	var config *bloom.ConfigError
+	if err := bloom.Union(ctx, dst, a, nil); !errors.Is(err, upstash.ErrArgument) {
+		t.Errorf("nil: %v, want ErrArgument", err)
+	}
+	if err := bloom.Union(ctx, plain, plain); !errors.As(err, &config) || config.Field != "Layout" {
+		t.Errorf("a Bare filter: %v, want a ConfigError of Layout", err)
+	}
+	if _, err := bloom.EstimateIntersection(ctx, a, nil); !errors.Is(err, upstash.ErrArgument) {
+		t.Errorf("the estimate of nil: %v, want ErrArgument", err)
+	}
+	many := slices.Repeat([]*bloom.Filter{a}, 1001)
+	if err := bloom.Union(ctx, dst, many...); !errors.Is(err, upstash.ErrArgument) {
+		t.Errorf("too many: %v, want ErrArgument", err)
+	}
+	reader := handle(t, s.ReadOnlyClient(), middling())
+	if err := bloom.Union(ctx, reader, reader); !errors.Is(err, upstash.ErrReadOnly) {
+		t.Errorf("a read-only client: %v, want ErrReadOnly", err)
+	}
+	if err := bloom.Union(ctx, dst); err != nil {
+		t.Errorf("no sources: %v", err)
+	}
+	if n := s.Stats().Requests; n != 0 {
+		t.Errorf("%d requests, want none", n)
+	}
+}
+
+// A filter with every cell set has no estimate.
+func TestEstimateIntersectionSaturated(t *testing.T) {
+	c := upstashtest.NewServer(t).Client()
+	cfg := bloom.Config{Bits: 53, Hashes: 2}
+	a, b := handleAt(t, c, "a", cfg), handleAt(t, c, "b", cfg)
+	add(t, a, "x", true)
+	if _, err := b.AddAll(t.Context(), numbered("y", 500)); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := bloom.EstimateIntersection(t.Context(), a, b); n != 0 || !errors.Is(err, bloom.ErrSaturated) {
+		t.Errorf("%d, %v, want ErrSaturated", n, err)
+	}
 }
 
 // The estimate is off by a few thousandths of the union.

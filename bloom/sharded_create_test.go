@@ -153,6 +153,28 @@ func TestShardedCreateAfterLoss(t *testing.T) {
 	})
 }
 
+// The error names the shards that were lost, the first eight of them.
+func TestShardedNamesLostShards(t *testing.T) {
+	s := upstashtest.NewServer(t)
+	f := sharded(t, shards(12), s.Client())
+	create(t, f, true)
+	if _, err := f.Add(t.Context(), ofShard(f, 11, 1)[0]); err != nil {
+		t.Fatal(err)
+	}
+	for lost, want := range []string{"", "shard 0 of 12", "shard 0, 1 of 12", 9: "shard 0, 1, 2, 3, 4, 5, 6, 7 and 1 more of 12"} {
+		if want == "" {
+			continue
+		}
+		for i := range lost {
+			do(t, s, "DEL", shardKey(i))
+		}
+		created, err := f.Create(t.Context())
+		if created || !errors.Is(err, bloom.ErrNotFound) || !strings.Contains(err.Error(), want+" not found: evicted") {
+			t.Errorf("%d lost: Create = %v, %v, want %q", lost, created, err, want)
+		}
+	}
+}
+
 // A Create that completes another one's filter takes over its expiry.
 func TestShardedCreateCompletesTheTTL(t *testing.T) {
 	twoServers(t, func(t *testing.T, s [2]*upstashtest.Server) {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/upstash"
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
@@ -127,5 +128,41 @@ func TestWindowSeenByALostAttempt(t *testing.T) {
 		if added, err := w.Add(t.Context(), "b"); added || !errors.Is(err, bloom.ErrUncertain) {
 			t.Errorf("Add = %v, %v, want ErrUncertain", added, err)
 		}
+	})
+}
+
+// A token that may not run EVAL cannot turn a window after a pause. An Add whose
+// every answer comes panes too late gives up. Neither answer says anything of the
+// item.
+func TestWindowCannotBeTurned(t *testing.T) {
+	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+		clock := newServerClock()
+		c, wire := timedClient(t, s, clock)
+		w := window(t, c, day())
+		wantAdd(t, w, "a", true)
+		fails := func(name string, want error) {
+			t.Helper()
+			added, err := w.Add(t.Context(), "b")
+			if added || err == nil || want != nil && !errors.Is(err, want) ||
+				!strings.HasPrefix(err.Error(), "bloom: the panes of the window could not be turned") ||
+				strings.Contains(err.Error(), "nil") || upstash.SafeToRetry(err) || bloom.InFilter(err) {
+				t.Errorf("%s: Add = %v, %v", name, added, err)
+			}
+		}
+		clock.pass(7 * dayPane)
+		s.InjectFunc(func(int64, upstashtest.RequestInfo) upstashtest.Fault {
+			return upstashtest.NoPermission("EVAL")
+		})
+		fails("refused", upstash.ErrNoPermission)
+		s.InjectFunc(nil)
+		wire.after = func(body string) error {
+			if strings.Contains(body, "INCRBY") {
+				clock.pass(7 * dayPane)
+			}
+			return nil
+		}
+		fails("too late each time", nil)
+		wire.after = nil
+		wantAdd(t, w, "b", true)
 	})
 }

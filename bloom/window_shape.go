@@ -38,6 +38,9 @@ const (
 	maxTurnRounds = 8
 )
 
+// errAlwaysLate is of a write that was sent for one epoch after the other.
+var errAlwaysLate = errors.New("each time its answer came two epochs late or more")
+
 // windowAreas places n panes of a geometry, each on its own bytes.
 func windowAreas(g Geometry, n int) []area {
 	areas := make([]area, n)
@@ -239,8 +242,10 @@ func (s *windowShape) follow(ctx context.Context, q *request, write bool) (again
 	if q.lost {
 		err := s.turn(ctx, q.rec, q.word, q.at)
 		if isRefusal(err) || q.rounds >= maxTurnRounds {
-			q.err = &resentError{fmt.Errorf("bloom: the panes of the window could not be turned: %w",
-				errors.Join(err)), q.valid}
+			if err == nil {
+				err = errAlwaysLate
+			}
+			q.err = &resentError{fmt.Errorf("bloom: the panes of the window could not be turned: %w", err), q.valid}
 			q.wrote.ok = q.valid
 			return false
 		}

@@ -2,11 +2,15 @@ package bloom_test
 
 import (
 	"errors"
+	"fmt"
 	"math"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/internal/human"
+	"github.com/upbloom/upbloom/upstash"
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
@@ -38,6 +42,20 @@ func TestWindowStats(t *testing.T) {
 		if st.PaneSpan != dayPane || st.Capacity != 1000 || st.FPRate > 0.01 || st.FPRate < 0.009 ||
 			!st.Seeded || st.OverCapacity() || st.TTL != 0 || st.LiveFPRate <= 0 || st.LiveFPRate > 0.01 {
 			t.Errorf("%+v, want a seeded window for 1,000 items at 1 in 100", st)
+		}
+		text := strings.Split(st.String(), "\n")
+		if len(text) != 6 || text[0] != "window           panes of 24h0m4s, each "+st.Geometry.String() ||
+			!strings.HasPrefix(text[2], "pane             [") || !strings.Contains(text[4], " at capacity") ||
+			!strings.HasSuffix(text[5], " bytes, no expiry") {
+			t.Errorf("String:\n%v", st)
+		}
+		for i, p := range st.Panes {
+			if want := fmt.Sprintf(" %.1f%%, about %s items", 100*p.Fill, human.Count(p.Items)); !strings.HasSuffix(text[1+i], want) {
+				t.Errorf("pane %d is %q, want %q", i, text[1+i], want)
+			}
+		}
+		if st.Capacity = 800; !st.OverCapacity() {
+			t.Error("a pane with 900 items for 800 is not over its capacity")
 		}
 		in, err := bloom.Inspect(t.Context(), c, key)
 		if err != nil || in.Kind != bloom.KindWindow || in.Parts != 3 || !in.Seeded || in.Bytes != st.Bytes ||
@@ -74,6 +92,12 @@ func TestOpenWindow(t *testing.T) {
 		if _, err := bloom.Open(t.Context(), c, key, bloom.OpenSeed(42)); !errors.As(err, &m) ||
 			m.GotKind != bloom.KindWindow {
 			t.Errorf("Open: %v, want a MismatchError of a window", err)
+		}
+		do(t, s, "DEL", key)
+		cfg.ExpireIdle = true
+		wantAdd(t, window(t, c, cfg), "a", true)
+		if _, err := bloom.OpenWindow(t.Context(), c, key, bloom.OpenSeed(42), bloom.OpenMustExist()); !errors.Is(err, upstash.ErrArgument) {
+			t.Errorf("OpenMustExist of a window that an Add makes anew: %v, want ErrArgument", err)
 		}
 		do(t, s, "DEL", key)
 		if _, err := handle(t, c, small()).Add(t.Context(), "a"); err != nil {

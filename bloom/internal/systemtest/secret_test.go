@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/upbloom/upbloom/bloom"
 )
@@ -19,8 +20,17 @@ func TestSeedIsNotShown(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	window := bloom.WindowConfig{Capacity: 1000, FPRate: 0.01, Span: time.Hour, Seed: seed}
+	scalable := bloom.ScalableConfig{Capacity: 1000, FPRate: 0.01, Seed: seed}
+	cuckoo := bloom.CuckooConfig{Capacity: 1000, FPRate: 0.01, Seed: seed}
+	sharded := bloom.ShardedConfig{Capacity: 1000, FPRate: 0.01, Shards: 4, Seed: seed}
+	for _, config := range []fmt.Stringer{cfg, window, scalable, cuckoo, sharded} {
+		if text := config.String(); !strings.Contains(text, "Capacity: 1000") || !strings.Contains(text, "Seed: (set)") {
+			t.Errorf("%s does not say what is set", text)
+		}
+	}
 	for _, v := range []any{
-		cfg, &cfg, geo, &geo,
+		cfg, &cfg, geo, &geo, window, &window, scalable, &scalable, cuckoo, &cuckoo, sharded, &sharded,
 		bloom.Stats{Geometry: geo},
 		&bloom.MismatchError{Want: geo, Got: geo},
 	} {
