@@ -108,7 +108,7 @@ func ready(ctx context.Context, reqs []*request, write bool) []*request {
 		}
 		changed := q.err == nil && q.aim(ctx, write)
 		if changed {
-			q.encode(write)
+			q.encode()
 		}
 		if q.err != nil && out == nil {
 			out = append(make([]*request, 0, len(reqs)), reqs[:i]...)

@@ -14,8 +14,9 @@ import (
 // written once, for all kinds.
 type shape interface {
 	// aim chooses what the request is for, such as the epoch of a Window, and
-	// reports whether that changed. It is called before the command is written
-	// and again before it is sent. After an error the command is not sent.
+	// reports whether that changed a write: a look-up reads all areas. It is
+	// called before the command is written and again before it is sent. After
+	// an error the command is not sent.
 	aim(ctx context.Context, q *request, write bool) (changed bool, err error)
 	// word returns the kind's own word of a string that the request makes.
 	word(q *request) int64

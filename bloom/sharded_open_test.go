@@ -24,12 +24,15 @@ func TestShardedConfig(t *testing.T) {
 		"idle client":     {func(c *bloom.ShardedConfig) { c.Shards = 1 }, []*upstash.Client{c, s.Client()}, "Shards"},
 		"no capacity":     {func(c *bloom.ShardedConfig) { c.Capacity = 0 }, []*upstash.Client{c}, "Capacity"},
 		"too large":       {func(c *bloom.ShardedConfig) { c.Capacity = 1 << 40 }, []*upstash.Client{c}, "Capacity"},
-		"the largest":     {func(c *bloom.ShardedConfig) { c.Capacity = 1<<64 - 1 }, []*upstash.Client{c}, "Capacity"},
-		"no rate":         {func(c *bloom.ShardedConfig) { c.FPRate = 0 }, []*upstash.Client{c}, "FPRate"},
-		"low rate":        {func(c *bloom.ShardedConfig) { c.FPRate = 1e-10 }, []*upstash.Client{c}, "FPRate"},
-		"short TTL":       {func(c *bloom.ShardedConfig) { c.TTL = 1 }, []*upstash.Client{c}, "TTL"},
-		"no client":       {func(*bloom.ShardedConfig) {}, nil, ""},
-		"nil client":      {func(*bloom.ShardedConfig) {}, []*upstash.Client{c, nil}, ""},
+		"too low a rate for it": {func(c *bloom.ShardedConfig) {
+			c.Capacity, c.FPRate = 400_000_000, 1e-9
+		}, []*upstash.Client{c}, "Capacity"},
+		"the largest": {func(c *bloom.ShardedConfig) { c.Capacity = 1<<64 - 1 }, []*upstash.Client{c}, "Capacity"},
+		"no rate":     {func(c *bloom.ShardedConfig) { c.FPRate = 0 }, []*upstash.Client{c}, "FPRate"},
+		"low rate":    {func(c *bloom.ShardedConfig) { c.FPRate = 1e-10 }, []*upstash.Client{c}, "FPRate"},
+		"short TTL":   {func(c *bloom.ShardedConfig) { c.TTL = 1 }, []*upstash.Client{c}, "TTL"},
+		"no client":   {func(*bloom.ShardedConfig) {}, nil, ""},
+		"nil client":  {func(*bloom.ShardedConfig) {}, []*upstash.Client{c, nil}, ""},
 	} {
 		cfg := shards(4)
 		tt.change(&cfg)

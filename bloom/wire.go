@@ -50,15 +50,8 @@ func (q *request) setItem(item string) {
 	q.set(r.layout.bodyOffset(), q.pos)
 }
 
-// encode writes the command again, after aim changed what it is for.
-func (q *request) encode(write bool) {
-	if !write {
-		q.beginRead()
-		for _, item := range q.items {
-			q.getItem(item)
-		}
-		return
-	}
+// encode writes the command of a write again, after aim changed what it is for.
+func (q *request) encode() {
 	q.beginWrite(q.birth, q.compareBirth)
 	for _, item := range q.items {
 		q.setItem(item)

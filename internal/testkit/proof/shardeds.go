@@ -41,7 +41,7 @@ func DrawShardeds(rng *rand.Rand) *Shardeds {
 	if rng.IntN(2) == 0 {
 		s.Plain.TTL = time.Hour
 	}
-	s.Causes = rng.IntN(4) == 0
+	s.Causes = rng.IntN(4) == 0 || s.Creates && rng.IntN(2) == 0
 	s.Plain.drawRegion(rng)
 	return s
 }
@@ -190,25 +190,30 @@ func (s *Shardeds) Draw(rng *rand.Rand) []Call {
 		c.Parts = rng.IntN(3) == 0
 	case Load, Merge:
 		c.Items = items(rng, 1+rng.IntN(3))
-	case Create:
-		if rng.IntN(2) == 0 { // while others create it too
+	case Create, Delete, Open:
+		switch n := rng.IntN(4); {
+		case n == 0 || c.Verb == Open: // if that finds shard 0, no other is missing
+			return append([]Call{c}, drawOpen(rng)...)
+		case n < 3 && c.Verb == Create: // while others create it too
 			return []Call{c, {Verb: Add, Items: items(rng, 1)}}
 		}
-	case Open: // if it finds shard 0, no other is missing
-		calls := make([]Call, 0, 5)
-		for i, item := range items(rng, 4) {
-			if i == 2 {
-				calls = append(calls, c)
-			}
-			calls = append(calls, Call{Verb: Exists, Items: []string{item}})
-		}
-		return calls
 	}
 	switch c.Verb {
 	case Create, Add, AddAll, Exists, ExistsAll:
 		c.Turned = !c.Parts && s.Spread > 1 && rng.IntN(12) == 0
 	}
 	return []Call{c}
+}
+
+// drawOpen draws an Open between look-ups.
+func drawOpen(rng *rand.Rand) (calls []Call) {
+	for i, item := range items(rng, 4) {
+		if i == 2 {
+			calls = append(calls, Call{Verb: Open})
+		}
+		calls = append(calls, Call{Verb: Exists, Items: []string{item}})
+	}
+	return calls
 }
 
 // DrawOutside draws, after one call in twelve, a change of one shard that does
