@@ -78,6 +78,14 @@ func TestKeyCommands(t *testing.T) {
 			t.Errorf("%s: got %d, %v; want ErrBadResponse", tt.name, n, err)
 		}
 	}
+	c, f = newFake(t, always(`{"result":1}`))
+	_, unit := c.BitCountRange(ctx, "k", 0, 9, Unit(9))
+	_, none := c.BitField(ctx, nil)
+	for _, err := range []error{unit, none} {
+		if !errors.Is(err, ErrArgument) || !SafeToRetry(err) || f.count() != 0 {
+			t.Errorf("%v after %d requests, want ErrArgument and none", err, f.count())
+		}
+	}
 	if Byte.String() != "BYTE" || Bit.String() != "BIT" || Unit(9).String() != "Unit(9)" ||
 		Overflow(9).String() != "Overflow(9)" {
 		t.Error("names of units or modes")

@@ -80,6 +80,9 @@ func (s suite) testResponseHeaders(t *testing.T) {
 		w.Header().Set("upstash-sync-token", "state-7")
 		w.Header().Set("Retry-After", "12")
 		w.WriteHeader(http.StatusTooManyRequests)
+		if r.Header.Get("Upstash-Sync-Token") != "" { // the second answer has chunks
+			_ = http.NewResponseController(w).Flush()
+		}
 		_, _ = io.WriteString(w, `{"error":"ERR max requests limit exceeded"}`)
 	})
 	c := s.client(t, url)
