@@ -23,7 +23,8 @@ type Client struct {
 // New makes a client for the database at url, e.g.
 // "https://eu1-name-12345.upstash.io", with its REST token. It checks both and
 // does no I/O. Its error says what is wrong and wraps [ErrArgument]. http:// is
-// accepted for localhost and loopback addresses only.
+// accepted for localhost and loopback addresses only, unless [WithInsecureHTTP]
+// allows more.
 func New(url, token string, opts ...Option) (*Client, error) {
 	s, err := newSettings(opts)
 	if err != nil {

@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/upbloom/upbloom/bloom"
 	"github.com/upbloom/upbloom/upstash"
@@ -115,4 +117,32 @@ func TestWebhookRecordingIsCurrent(t *testing.T) {
 		t.Errorf("%s is not what is recorded now:\n%s", webhookRecording, got)
 	}
 	t.Run("replay", func(t *testing.T) { testWebhookHandler(t, upstashtest.Replay(t, file)) })
+}
+
+// A recording of a window's look-up replays on any later day.
+func TestReplayLater(t *testing.T) {
+	s := upstashtest.NewServer(t)
+	exists := func(t *testing.T, c *upstash.Client) {
+		w, err := bloom.NewWindow(c, "seen", bloom.WindowConfig{Capacity: 100, FPRate: 0.01, Span: time.Hour})
+		if err != nil {
+			t.Fatal(err)
+		}
+		found, err := w.Exists(t.Context(), "a")
+		if !found || err != nil {
+			t.Errorf("found %v, %v", found, err)
+		}
+	}
+	w, err := bloom.NewWindow(s.Client(), "seen", bloom.WindowConfig{Capacity: 100, FPRate: 0.01, Span: time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.Add(t.Context(), "a"); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "look.json")
+	t.Run("record", func(t *testing.T) { exists(t, upstashtest.Record(t, file, s.URL, s.Token)) })
+	// A bubble's clock begins in the year 2000.
+	t.Run("replay", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) { exists(t, upstashtest.Replay(t, file)) })
+	})
 }

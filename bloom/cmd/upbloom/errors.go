@@ -79,6 +79,7 @@ func plain(err error) string {
 		text = strings.ReplaceAll(text, file.Path, printable(file.Path))
 	}
 	text = strings.ReplaceAll(text, "a larger Capacity", "a larger --items")
+	text = strings.ReplaceAll(text, "WithInsecureHTTP on a network you trust", "a tunnel such as ssh -L")
 	for _, prefix := range []string{upstash.ErrArgument.Error() + ": ", "bloom: ", "upstash: "} {
 		text = strings.ReplaceAll(strings.TrimPrefix(text, prefix), ": "+prefix, ": ")
 	}

@@ -53,6 +53,10 @@ func TestSaysWhatWasMeant(t *testing.T) {
 	sh.want(2, "several filters, as --shards does", "", "calc", "--items", "400M")
 
 	sh.want(0, "", "a\n", "load", "--items", "1k", "--rate", "1/1000", "key")
+	far := newShell(t)
+	far.env = []string{"UPSTASH_REDIS_REST_URL=http://10.0.0.5:8079", "UPSTASH_REDIS_REST_TOKEN=x"}
+	far.want(2, "use https://, or a tunnel such as ssh -L", "", "ls")
+
 	sh.want(2, "k=4, blocked, for 5,000 items at 1 in 100: programs that use", "a\n",
 		"replace", "--items", "5k", "key")
 	sh.want(0, "in a billion  never", "", "ls", "key")

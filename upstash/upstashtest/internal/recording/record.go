@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"testing"
+	"time"
 
 	"github.com/upbloom/upbloom/upstash"
 	"github.com/upbloom/upbloom/upstash/httptransport"
@@ -58,7 +59,8 @@ func record(tb testing.TB, file, url string, opts []upstash.Option,
 	}
 	r := &recorder{next: next, base: basePath(url)}
 	transport := httptransport.New(&http.Client{Transport: r})
-	client, err := dial(append(opts[:len(opts):len(opts)], upstash.WithTransport(transport)))
+	all := append([]upstash.Option{sameClock()}, opts...)
+	client, err := dial(append(all, upstash.WithTransport(transport)))
 	if err != nil {
 		tb.Fatalf("upstashtest: making a client to record with: %v", err)
 	}
@@ -68,6 +70,15 @@ func record(tb testing.TB, file, url string, opts []upstash.Option,
 		r.finish(tb, file)
 	})
 	return client
+}
+
+// sameClock begins at the same moment in each run, so that the requests do not
+// depend on the day. It is far from any server's clock: a call for which the time
+// matters asks for it, and the answer is in the recording.
+func sameClock() upstash.Option {
+	start := time.Now()
+	passed := func() time.Duration { return time.Since(start) }
+	return upstash.WithClock(func() time.Time { return time.Unix(0, 0).Add(passed()) }, passed)
 }
 
 // finish ends the recording and writes the file, unless the test failed.

@@ -28,7 +28,7 @@ func Replay(tb testing.TB, file string, opts ...upstash.Option) *upstash.Client 
 	mock := httpmock.NewMockTransport()
 	mock.RegisterNoResponder(p.respond) // for all methods and URLs alike
 
-	all := []upstash.Option{upstash.WithBackoff(0, 0)} // which opts may change
+	all := []upstash.Option{sameClock(), upstash.WithBackoff(0, 0)} // which opts may change
 	all = append(all, opts...)
 	all = append(all, upstash.WithTransport(httptransport.New(&http.Client{Transport: mock})))
 	client, err := upstash.New(replayURL, replayToken, all...)
