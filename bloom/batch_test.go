@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -299,6 +300,25 @@ func (allNew) RoundTrip(_ context.Context, req *upstash.Request, resp *upstash.R
 	resp.Body = append(resp.Body, strings.Repeat(",0", bytes.Count(req.Body, []byte(`"SET"`))-1)...)
 	resp.Body = append(resp.Body, "]}"...)
 	return nil
+}
+
+// A batch of one request is sent by its caller's goroutine.
+func TestBatchOfOneRequest(t *testing.T) {
+	var stack string
+	w := &bloomtest.Watched{Next: allNew{}, Arrive: func(int) { stack = string(debug.Stack()) }}
+	c, err := upstash.New("https://db.example.com", "token", upstash.WithTransport(w))
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := handle(t, c, bloom.Config{
+		Bits: 1000, Hashes: 1, Scheme: bloom.SchemeXXH3, Layout: bloom.LayoutBare,
+	})
+	if _, err := f.AddAll(t.Context(), numbered("item", 1000)); err != nil {
+		t.Fatal(err)
+	}
+	if len(w.Bodies) != 1 || !strings.Contains(stack, "TestBatchOfOneRequest(") {
+		t.Errorf("%d requests, one of them by\n%s", len(w.Bodies), stack)
+	}
 }
 
 func TestBatchTooLargeForTheServer(t *testing.T) {
