@@ -78,8 +78,7 @@ func plain(err error) string {
 	case errors.As(err, &file):
 		text = strings.ReplaceAll(text, file.Path, printable(file.Path))
 	}
-	text = strings.ReplaceAll(text, "a larger Capacity", "a larger --items")
-	text = strings.ReplaceAll(text, "WithInsecureHTTP on a network you trust", "a tunnel such as ssh -L")
+	text = inWords.Replace(text)
 	for _, prefix := range []string{upstash.ErrArgument.Error() + ": ", "bloom: ", "upstash: "} {
 		text = strings.ReplaceAll(strings.TrimPrefix(text, prefix), ": "+prefix, ": ")
 	}
@@ -104,6 +103,12 @@ var flagOf = map[string]string{
 	"Capacity": "--items", "FPRate": "--rate", "TTL": "--ttl", "Scheme": "--scheme",
 	"Span": "--window", "Panes": "--panes", "Shards": "--shards", "ExpireIdle": "--expire-idle",
 }
+
+// inWords puts what an operator can do in place of the API's names.
+var inWords = strings.NewReplacer("a larger Capacity", "a larger --items",
+	"WithInsecureHTTP on a network you trust", "a tunnel such as ssh -L",
+	"a full token, or WithReadOnly if it is a read-only one", "a full token",
+	"make one without WithReadOnly and with a full token", "use a full token")
 
 // inFlags puts flags for the names of the API in the Reason of a ConfigError.
 var inFlags = strings.NewReplacer("FPRate", "--rate", "SchemeBlocked", "--scheme blocked",

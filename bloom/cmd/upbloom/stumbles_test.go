@@ -56,6 +56,11 @@ func TestSaysWhatWasMeant(t *testing.T) {
 	far := newShell(t)
 	far.env = []string{"UPSTASH_REDIS_REST_URL=http://10.0.0.5:8079", "UPSTASH_REDIS_REST_TOKEN=x"}
 	far.want(2, "use https://, or a tunnel such as ssh -L", "", "ls")
+	reader := newShell(t)
+	reader.env = []string{
+		"UPSTASH_REDIS_REST_URL=" + reader.s.URL, "UPSTASH_REDIS_REST_TOKEN=" + reader.s.ReadOnlyToken,
+	}
+	reader.want(4, "(HTTP status 400): use a full token\n", "", "ls")
 
 	sh.want(2, "k=4, blocked, for 5,000 items at 1 in 100: programs that use", "a\n",
 		"replace", "--items", "5k", "key")
