@@ -23,7 +23,7 @@ func TestMain(m *testing.M) {
 		panic(err)
 	}
 	tool = filepath.Join(dir, "upbloom")
-	if out, err := exec.Command("go", "build", "-o", tool, ".").CombinedOutput(); err != nil {
+	if out, err := exec.Command("go", "build", "-ldflags=-s -w", "-o", tool, ".").CombinedOutput(); err != nil {
 		panic(string(out))
 	}
 	code := m.Run()

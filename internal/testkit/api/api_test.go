@@ -5,6 +5,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -20,12 +21,20 @@ const (
 	command = "go test ./internal/testkit/api -update"
 )
 
-func listing(t *testing.T, platform string, packages []string) (lines []string) {
+// compiled is the module on this platform, for all tests.
+var compiled = sync.OnceValues(func() (*Source, error) { return NewSource(root, "", "./...") })
+
+func source(t *testing.T) *Source {
 	t.Helper()
-	s, err := NewSource(root, platform, packages...)
+	s, err := compiled()
 	if err != nil {
 		t.Fatal(err)
 	}
+	return s
+}
+
+func listing(t *testing.T, s *Source, packages []string) (lines []string) {
+	t.Helper()
 	for _, path := range packages {
 		p, err := s.Import(path)
 		if err != nil {
@@ -39,7 +48,7 @@ func listing(t *testing.T, platform string, packages []string) (lines []string) 
 // A commit that changes what a public package exports changes api.txt too. The
 // change is then deliberate, and visible in the diff.
 func TestListing(t *testing.T) {
-	lines := listing(t, "", Public)
+	lines := listing(t, source(t), Public)
 	if *update {
 		write(t, listed, strings.Join(lines, "\n")+"\n")
 	}
@@ -55,8 +64,12 @@ func TestListing(t *testing.T) {
 		if platform == "" {
 			continue
 		}
-		there := listing(t, platform, everywhere)
-		here := slices.DeleteFunc(listing(t, "", everywhere), func(line string) bool {
+		other, err := NewSource(root, platform, everywhere...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		there := listing(t, other, everywhere)
+		here := slices.DeleteFunc(listing(t, source(t), everywhere), func(line string) bool {
 			// LogValue would bring encoding/json into every module.
 			return strings.HasSuffix(platform, "/wasm") &&
 				line == "pkg upstash, method (Event) LogValue() slog.Value"
@@ -82,11 +95,7 @@ func compare(t *testing.T, a, b []string, text string) {
 
 // Each exported name is used outside of its package, or an Example shows it.
 func TestTable(t *testing.T) {
-	s, err := NewSource(root, "", append(slices.Clone(Public), "./...")...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	rows, err := s.Rows(Public)
+	rows, err := source(t).Rows(Public)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,10 +14,7 @@ import (
 // Every link in a comment, such as [Source.Import], must name something that
 // exists. go doc and pkg.go.dev show a wrong link as text in brackets.
 func TestDocLinks(t *testing.T) {
-	s, err := NewSource(root, "", Public...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := source(t)
 	for _, path := range Public {
 		p, err := s.Import(path)
 		if err != nil {
