@@ -170,8 +170,10 @@ func chosenKind(c *cli.Command) (string, error) {
 		case !c.IsSet(name):
 		case name == "panes", name == "expire-idle":
 			return "", usagef("--%s is for a window: it has no effect without --window", name)
+		case name == "ttl" && kind == "window":
+			return "", usagef("--ttl has no effect with --window: --expire-idle lets a window expire")
 		default:
-			return "", usagef("--%s has no effect with --%s", name, kind)
+			return "", usagef("--%s has no effect with --%s: leave it out", name, kind)
 		}
 	}
 	if n := c.Int("panes"); c.IsSet("panes") && n < 1 {
