@@ -41,3 +41,24 @@ func TestWireAllocatesNothing(t *testing.T) {
 		q.free()
 	}
 }
+
+// TestKindsAllocateNothing: an Add to a Cuckoo has a text for each item.
+func TestKindsAllocateNothing(t *testing.T) {
+	for kind, rec := range newWireKinds(t) {
+		q := newRequest(rec)
+		texts := 0.0
+		if kind == "Cuckoo" {
+			texts = 10
+		}
+		for name, work := range map[string]func(){
+			"an Add":    func() { q.testWrite(10) },
+			"a look-up": func() { q.testRead(10) },
+		} {
+			work() // the request grows once
+			if n := testing.AllocsPerRun(100, work); n != 0 && (n != texts || name != "an Add") {
+				t.Errorf("%s: encode %s of 10 items: %v allocations", kind, name, n)
+			}
+		}
+		q.free()
+	}
+}
