@@ -1,4 +1,4 @@
-package bloom_test
+package systemtest
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/internal/testkit/bloomtest"
 	"github.com/upbloom/upbloom/upstash"
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
@@ -33,11 +34,11 @@ func TestAddAllPartFails(t *testing.T) {
 		{upstashtest.ErrorObject("ERR no"), bloom.ItemNotDone, false},
 	} {
 		t.Run(tt.fault.String(), func(t *testing.T) {
-			eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
-				cfg := sparse()
+			bloomtest.EachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+				cfg := bloomtest.Sparse()
 				cfg.BatchBytes, cfg.BatchParallel = 3000, 1
-				f := handle(t, once(s), cfg)
-				items := append(numbered("item", 100), numbered("item", 100)...)
+				f := bloomtest.Handle(t, bloomtest.Once(s), cfg)
+				items := append(bloomtest.Numbered("item", 100), bloomtest.Numbered("item", 100)...)
 				thirdFails(s, tt.fault)
 				got, err := f.AddAll(t.Context(), items)
 				var batch *bloom.BatchError
@@ -47,14 +48,14 @@ func TestAddAllPartFails(t *testing.T) {
 				if upstash.SafeToRetry(err) {
 					t.Error("the error is safe to retry, but items are in and would come back as seen")
 				}
-				reader, seen := handle(t, s.Client(), cfg), make(map[bloom.ItemState]int)
+				reader, seen := bloomtest.Handle(t, s.Client(), cfg), make(map[bloom.ItemState]int)
 				for i, item := range items[:100] {
 					state := batch.Items[i]
 					// The third request's items are the first that are not
 					// done.
 					failed := state == tt.state && seen[bloom.ItemDone] > 0 && tt.state == bloom.ItemUnknown
 					seen[state]++
-					exists(t, reader, item, state == bloom.ItemDone || failed && tt.stored)
+					bloomtest.Exists(t, reader, item, state == bloom.ItemDone || failed && tt.stored)
 					if got[i] != (state == bloom.ItemDone) {
 						t.Errorf("item %d: %v, but it is %v", i, got[i], state)
 					}
@@ -82,8 +83,8 @@ func TestAddAllPartFails(t *testing.T) {
 					t.Fatal(err)
 				}
 				found, err := reader.ExistsAll(t.Context(), items)
-				if err != nil || count(found) != len(items) {
-					t.Errorf("after the second call %d of %d found, %v", count(found), len(items), err)
+				if err != nil || bloomtest.Count(found) != len(items) {
+					t.Errorf("after the second call %d of %d found, %v", bloomtest.Count(found), len(items), err)
 				}
 			})
 		})
@@ -91,11 +92,11 @@ func TestAddAllPartFails(t *testing.T) {
 }
 
 func TestExistsAllPartFails(t *testing.T) {
-	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
-		cfg := sparse()
+	bloomtest.EachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+		cfg := bloomtest.Sparse()
 		cfg.BatchBytes, cfg.BatchParallel = 3000, 1
-		f := handle(t, once(s), cfg)
-		items := numbered("item", 100)
+		f := bloomtest.Handle(t, bloomtest.Once(s), cfg)
+		items := bloomtest.Numbered("item", 100)
 		if _, err := f.AddAll(t.Context(), items); err != nil {
 			t.Fatal(err)
 		}
@@ -106,8 +107,8 @@ func TestExistsAllPartFails(t *testing.T) {
 			t.Fatalf("ExistsAll: %v, want a BatchError", err)
 		}
 		done := batch.Count(bloom.ItemDone)
-		if done == 0 || done != count(got) || done+batch.Count(bloom.ItemNotDone) != len(items) {
-			t.Errorf("%d found, %v", count(got), err)
+		if done == 0 || done != bloomtest.Count(got) || done+batch.Count(bloom.ItemNotDone) != len(items) {
+			t.Errorf("%d found, %v", bloomtest.Count(got), err)
 		}
 		var call *upstash.CallError
 		if !errors.As(err, &call) || !strings.Contains(err.Error(), "items done") {
@@ -117,9 +118,9 @@ func TestExistsAllPartFails(t *testing.T) {
 }
 
 func TestBatchCancelled(t *testing.T) {
-	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
-		f := handle(t, s.Client(), small())
-		add(t, f, "a", true)
+	bloomtest.EachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+		f := bloomtest.Handle(t, s.Client(), bloomtest.Small())
+		bloomtest.Add(t, f, "a", true)
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		s.ResetStats()
@@ -140,23 +141,23 @@ func TestBatchCancelled(t *testing.T) {
 }
 
 func TestExistsAllMissing(t *testing.T) {
-	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+	bloomtest.EachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		for _, limit := range []int{0, 500} {
-			cfg := small()
+			cfg := bloomtest.Small()
 			cfg.BatchBytes = limit
-			items := numbered("item", 50)
-			_, err := handle(t, s.Client(), cfg).ExistsAll(t.Context(), items)
+			items := bloomtest.Numbered("item", 50)
+			_, err := bloomtest.Handle(t, s.Client(), cfg).ExistsAll(t.Context(), items)
 			var batch *bloom.BatchError
 			if !errors.Is(err, bloom.ErrNotFound) || !errors.As(err, &batch) || batch.Count(bloom.ItemNotDone) != 50 {
 				t.Errorf("%v, want ErrNotFound and nothing done", err)
 			}
 			cfg.MissingIsEmpty = true
-			f := handle(t, s.Client(), cfg)
+			f := bloomtest.Handle(t, s.Client(), cfg)
 			got, err := f.ExistsAll(t.Context(), items)
-			if err != nil || len(got) != 50 || count(got) != 0 {
+			if err != nil || len(got) != 50 || bloomtest.Count(got) != 0 {
 				t.Errorf("MissingIsEmpty: %v, %v, want 50 times false", got, err)
 			}
-			exists(t, f, "item-1", false)
+			bloomtest.Exists(t, f, "item-1", false)
 			if n, err := f.Cardinality(t.Context()); n != 0 || err != nil {
 				t.Errorf("MissingIsEmpty: Cardinality = %d, %v, want 0", n, err)
 			}
@@ -167,19 +168,19 @@ func TestExistsAllMissing(t *testing.T) {
 // MissingIsEmpty applies to a missing filter only. Anything else stays an
 // error.
 func TestMissingIsEmptyHidesNothingElse(t *testing.T) {
-	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
-		cfg := small()
+	bloomtest.EachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+		cfg := bloomtest.Small()
 		cfg.MissingIsEmpty = true
 		for name, put := range map[string]func(){
-			"another filter": func() { add(t, handle(t, s.Client(), sparse()), "a", true) },
-			"a list":         func() { do(t, s, "RPUSH", key, "a") },
-			"a string":       func() { do(t, s, "SET", key, "some text") },
+			"another filter": func() { bloomtest.Add(t, bloomtest.Handle(t, s.Client(), bloomtest.Sparse()), "a", true) },
+			"a list":         func() { bloomtest.Do(t, s, "RPUSH", bloomtest.Key, "a") },
+			"a string":       func() { bloomtest.Do(t, s, "SET", bloomtest.Key, "some text") },
 		} {
 			s.FlushAll()
 			put()
-			f := handle(t, s.Client(), cfg)
+			f := bloomtest.Handle(t, s.Client(), cfg)
 			for _, op := range []string{"Exists", "ExistsAll", "Cardinality"} {
-				if err := operationsOf(t, f)[op](); !isRefusal(err) {
+				if err := bloomtest.OperationsOf(t, f)[op](); !bloomtest.IsRefusal(err) {
 					t.Errorf("%s of %s: %v, want a refusal", op, name, err)
 				}
 			}

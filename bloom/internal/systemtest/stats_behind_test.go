@@ -1,4 +1,4 @@
-package bloom_test
+package systemtest
 
 import (
 	"errors"
@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/internal/testkit/bloomtest"
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
@@ -21,21 +22,21 @@ func setCells(data string, g bloom.Geometry) (n uint64) {
 // A refused batch of a larger filter leaves bits behind the last cell. They
 // must not be counted.
 func TestNothingIsCountedBehindTheLastCell(t *testing.T) {
-	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+	bloomtest.EachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		ctx, c := t.Context(), s.Client()
-		f, other := handle(t, c, small()), handleAt(t, c, "other", small())
+		f, other := bloomtest.Handle(t, c, bloomtest.Small()), bloomtest.HandleAt(t, c, "other", bloomtest.Small())
 		for _, f := range []*bloom.Filter{f, other} {
-			if _, err := f.AddAll(ctx, numbered("item", 500)); err != nil {
+			if _, err := f.AddAll(ctx, bloomtest.Numbered("item", 500)); err != nil {
 				t.Fatal(err)
 			}
 		}
-		larger := small()
+		larger := bloomtest.Small()
 		larger.Capacity = 100_000
 		var mismatch *bloom.MismatchError
-		if _, err := handle(t, c, larger).AddAll(ctx, numbered("wrong", 3000)); !errors.As(err, &mismatch) {
+		if _, err := bloomtest.Handle(t, c, larger).AddAll(ctx, bloomtest.Numbered("wrong", 3000)); !errors.As(err, &mismatch) {
 			t.Fatalf("%v, want a MismatchError", err)
 		}
-		want := setCells(stored(t, s), f.Geometry())
+		want := setCells(bloomtest.Stored(t, s), f.Geometry())
 		if want > 5000 {
 			t.Fatalf("%d of the filter's own cells are set", want)
 		}
@@ -51,13 +52,13 @@ func TestNothingIsCountedBehindTheLastCell(t *testing.T) {
 		st, err := f.Stats(ctx)
 		check("Stats", st, err)
 		s.ResetStats()
-		st, err = bloom.Inspect(ctx, c, key)
+		st, err = bloom.Inspect(ctx, c, bloomtest.Key)
 		check("Inspect", st, err)
 		if n := s.Stats(); n.Requests != 2 || n.Commands != 6 {
 			t.Errorf("Inspect: %d requests, %d commands, want 2, 6", n.Requests, n.Commands)
 		}
 		s.ResetStats()
-		all, err := bloom.InspectAll(ctx, c, []string{"other", key, "missing"})
+		all, err := bloom.InspectAll(ctx, c, []string{"other", bloomtest.Key, "missing"})
 		if err != nil || all[0].Err != nil || !errors.Is(all[2].Err, bloom.ErrNotFound) {
 			t.Fatalf("InspectAll: %v, %+v, want a filter and ErrNotFound", err, all)
 		}
@@ -79,15 +80,15 @@ func TestNothingIsCountedBehindTheLastCell(t *testing.T) {
 // The bits that fill up the last byte are not cells. They never make a filter
 // saturated.
 func TestTheLastByteMakesNoFilterSaturated(t *testing.T) {
-	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+	bloomtest.EachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		ctx, c := t.Context(), s.Client()
-		f := handle(t, c, bloom.Config{Bits: 53, Hashes: 2})
+		f := bloomtest.Handle(t, c, bloom.Config{Bits: 53, Hashes: 2})
 		if _, err := f.Create(ctx); err != nil {
 			t.Fatal(err)
 		}
 		const first = 192 // bit
-		do(t, s, "BITFIELD", key, "SET", "u50", fmt.Sprint(first), fmt.Sprint(uint64(1)<<50-1))
-		do(t, s, "BITFIELD", key, "SET", "u3", fmt.Sprint(first+53), "7")
+		bloomtest.Do(t, s, "BITFIELD", bloomtest.Key, "SET", "u50", fmt.Sprint(first), fmt.Sprint(uint64(1)<<50-1))
+		bloomtest.Do(t, s, "BITFIELD", bloomtest.Key, "SET", "u3", fmt.Sprint(first+53), "7")
 		check := func(what string, st bloom.Stats, err error) {
 			t.Helper()
 			if err != nil || st.Saturated || st.SetBits != 50 {
@@ -96,9 +97,9 @@ func TestTheLastByteMakesNoFilterSaturated(t *testing.T) {
 		}
 		st, err := f.Stats(ctx)
 		check("Stats", st, err)
-		st, err = bloom.Inspect(ctx, c, key)
+		st, err = bloom.Inspect(ctx, c, bloomtest.Key)
 		check("Inspect", st, err)
-		all, err := bloom.InspectAll(ctx, c, []string{key})
+		all, err := bloom.InspectAll(ctx, c, []string{bloomtest.Key})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -108,9 +109,9 @@ func TestTheLastByteMakesNoFilterSaturated(t *testing.T) {
 
 // A Bare filter counts only its own cells in a longer string.
 func TestNothingIsCountedBehindABareFilter(t *testing.T) {
-	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
-		do(t, s, "SET", key, "\x0f\xff\xff")
-		f := handle(t, s.Client(), bloom.Config{
+	bloomtest.EachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+		bloomtest.Do(t, s, "SET", bloomtest.Key, "\x0f\xff\xff")
+		f := bloomtest.Handle(t, s.Client(), bloom.Config{
 			Bits: 10, Hashes: 2, Scheme: bloom.SchemeXXH3, Layout: bloom.LayoutBare,
 		})
 		if st, err := f.Stats(t.Context()); err != nil || st.SetBits != 6 || st.Saturated {
@@ -124,14 +125,14 @@ func TestNothingIsCountedBehindABareFilter(t *testing.T) {
 func TestInspectBetweenTwoFilters(t *testing.T) {
 	s := upstashtest.NewServer(t)
 	ctx := t.Context()
-	f := handle(t, s.Client(), small())
-	add(t, f, "x", true)
-	do(t, s, "SETBIT", key, "100000", "1")
-	c := afterCommand(s, "MULTI-EXEC", 1, func() {
-		do(t, s, "DEL", key)
-		add(t, f, "x", true)
+	f := bloomtest.Handle(t, s.Client(), bloomtest.Small())
+	bloomtest.Add(t, f, "x", true)
+	bloomtest.Do(t, s, "SETBIT", bloomtest.Key, "100000", "1")
+	c := bloomtest.AfterCommand(s, "MULTI-EXEC", 1, func() {
+		bloomtest.Do(t, s, "DEL", bloomtest.Key)
+		bloomtest.Add(t, f, "x", true)
 	})
-	if _, err := bloom.Inspect(ctx, c, key); !errors.Is(err, bloom.ErrRecreated) {
+	if _, err := bloom.Inspect(ctx, c, bloomtest.Key); !errors.Is(err, bloom.ErrRecreated) {
 		t.Errorf("%v, want ErrRecreated", err)
 	}
 }
