@@ -116,6 +116,33 @@ func TestMirrorRefusesPartsThatLackBits(t *testing.T) {
 	}
 }
 
+// A caller whose context ends does not wait for the refresh of another. That one
+// goes on.
+func TestMirrorRefreshIsNotWaitedForForEver(t *testing.T) {
+	s := upstashtest.NewServer(t)
+	mustAdd(t, handle(t, s.Client(), roomy()), "a")
+	held := holdReply(1)
+	m, _ := mirror(t, handle(t, held.client(t, s), roomy()), bloom.MirrorConfig{MaxStale: time.Hour})
+	var refresh sync.WaitGroup
+	refresh.Go(func() {
+		if err := m.Refresh(t.Context()); err != nil {
+			t.Errorf("Refresh: %v", err)
+		}
+	})
+	<-held.here
+	gone := errors.New("the caller is gone")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(gone)
+	if err := m.Refresh(ctx); !errors.Is(err, gone) {
+		t.Errorf("Refresh: %v, want %v", err, gone)
+	}
+	close(held.release)
+	refresh.Wait()
+	if n := m.Stats().Refreshes; n != 1 {
+		t.Errorf("%d refreshes, want 1", n)
+	}
+}
+
 // A part of a deleted filter arrives when the copy is already of the next
 // filter. Its bits do not enter the copy.
 func TestMirrorKeepsTwoFiltersApart(t *testing.T) {

@@ -259,3 +259,20 @@ func TestScalableReads(t *testing.T) {
 		t.Errorf("read-only: Add: %v", err)
 	}
 }
+
+// If every bit of a layer is set, nobody can say how many items it holds.
+func TestScalableSaturated(t *testing.T) {
+	s := upstashtest.NewServer(t)
+	f := scalable(t, s.Client(), growing())
+	if _, err := f.Create(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	bytes := int((f.Geometry().Bits + 7) / 8)
+	do(t, s, "SETRANGE", key, "24", strings.Repeat("\xff", bytes))
+	if n, err := f.Cardinality(t.Context()); n != 0 || !errors.Is(err, bloom.ErrSaturated) {
+		t.Errorf("Cardinality = %d, %v, want ErrSaturated", n, err)
+	}
+	if st, err := f.Stats(t.Context()); err != nil || !st.Saturated || !st.OverCapacity() {
+		t.Errorf("Stats = %+v, %v, want a saturated one", st, err)
+	}
+}
