@@ -35,6 +35,9 @@ return w`)
 // the clients then have another order than before. If a key holds something
 // else, the error is a [*MismatchError] or [ErrNotFilter].
 //
+// Create is repeated after a lost reply. If a shard is lost before the first
+// attempt arrives, that attempt makes it again, empty.
+//
 // TTL counts from one moment, by the clock of the first client's database, and
 // all shards get that moment. If a Create completes another one, it takes the
 // moment of that one.

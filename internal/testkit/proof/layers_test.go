@@ -206,6 +206,10 @@ func TestCheckSharded(t *testing.T) {
 			created, call(3, 4, AddAll, told(isNew, isNew), a, b), shard(0, call(5, 6, Clear, told(true))),
 			call(7, 8, Create, told(made)),
 		}},
+		{"made anew by a late attempt", true, []one{
+			call(1, 2, Create, lost(1, told(made))), call(3, 4, AddAll, told(isNew, isNew), a, b),
+			shard(0, call(5, 6, Clear, told(true))), call(7, 8, Create, told(was)), call(9, 10, Exists, told(no), a),
+		}},
 		{"made anew, and all was lost", true, []one{
 			created, call(3, 4, Add, told(isNew), a), shard(0, call(5, 6, Clear, told(true))),
 			call(7, 8, Create, told(made)),

@@ -131,7 +131,7 @@ func (s *Shardeds) checkLost(h *History) error {
 // have removed the others.
 func (s *Shardeds) mayRemake(h *History, c, lost *called) bool {
 	return slices.ContainsFunc(h.calls, func(o *called) bool {
-		if o == c || o.to < lost.from || o.from > c.to {
+		if o == c || o.lastEffect() < lost.from || o.from > c.to {
 			return false
 		}
 		switch o.call.Verb {
