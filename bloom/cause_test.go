@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"testing"
 
 	"github.com/upbloom/upbloom/upstash"
@@ -25,23 +26,37 @@ func TestContextCause(t *testing.T) {
 	if _, err := f.Create(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+	if _, err := s.Create(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 	reason := errors.New("the file broke off")
+	type call = func(context.Context, iter.Seq[string]) error
 	for _, n := range []int{1, 10_000} { // Load looks at its context now and then
-		ctx, cancel := context.WithCancelCause(t.Context())
-		items := func(yield func(string) bool) {
-			cancel(reason)
-			for i := range n {
-				if !yield(fmt.Sprint(i)) {
-					return
+		for name, call := range map[string]call{
+			"Load": func(ctx context.Context, items iter.Seq[string]) error {
+				_, err := f.Load(ctx, items)
+				return err
+			},
+			"Sharded.Load": func(ctx context.Context, items iter.Seq[string]) error {
+				_, err := s.Load(ctx, items)
+				return err
+			},
+			"Snapshot": func(ctx context.Context, items iter.Seq[string]) error {
+				items(func(string) bool { return false })
+				_, err := f.Snapshot(ctx)
+				return err
+			},
+		} {
+			ctx, cancel := context.WithCancelCause(t.Context())
+			items := func(yield func(string) bool) {
+				cancel(reason)
+				for i := range n {
+					if !yield(fmt.Sprint(i)) {
+						return
+					}
 				}
 			}
-		}
-		for name, call := range map[string]func() error{
-			"Load":         func() error { _, err := f.Load(ctx, items); return err },
-			"Sharded.Load": func() error { _, err := s.Load(ctx, items); return err },
-			"Snapshot":     func() error { _, err := f.Snapshot(ctx); return err },
-		} {
-			if err := call(); !errors.Is(err, reason) || !errors.Is(err, context.Canceled) {
+			if err := call(ctx, items); !errors.Is(err, reason) || !errors.Is(err, context.Canceled) {
 				t.Errorf("%s of %d items: %v", name, n, err)
 			} else if name != "Snapshot" && !upstash.SafeToRetry(err) {
 				t.Errorf("%s of %d items changed something: %v", name, n, err)
