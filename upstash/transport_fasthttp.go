@@ -88,7 +88,7 @@ func (t *fasthttpTransport) connection(ctx context.Context, now, deadline time.T
 	}
 	c, err := t.pool.Get(ctx)
 	if err == nil {
-		c.Limit(time.Now(), deadline)
+		c.Limit(deadline)
 	}
 	return c, err
 }

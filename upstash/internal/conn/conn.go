@@ -28,6 +28,7 @@ type Conn struct {
 	tls       []*records // below each layer of TLS
 	socket    *socket    // the lowest
 	readErr   error
+	limited   bool
 	idleSince time.Time
 	one       [1]byte // what clean reads into
 	bounded   bool    // by Bound
@@ -43,7 +44,7 @@ const (
 func New(open net.Conn) *Conn {
 	s := newSocket(open)
 	c := &Conn{top: s, socket: s, KeepAlive: true}
-	c.Interrupt = s.interrupt
+	c.Interrupt = func() { _ = s.SetDeadline(past) }
 	c.R = bufio.NewReaderSize(c, ReadBuffer)
 	c.W = bufio.NewWriterSize(c, writeBuffer)
 	return c
@@ -73,12 +74,20 @@ func (c *Conn) Write(p []byte) (int, error) { return c.top.Write(p) }
 // may hide it.
 func (c *Conn) ReadError() error { return c.readErr }
 
-// Limit makes reads and writes fail from the deadline on, or never if it is zero.
-// No other call may use the connection meanwhile.
-func (c *Conn) Limit(now, deadline time.Time) { c.socket.setLimit(now, deadline) }
+// Limit makes reads and writes fail from the deadline on. The zero time takes the
+// last limit back.
+func (c *Conn) Limit(deadline time.Time) {
+	if deadline.IsZero() && !c.limited {
+		return
+	}
+	c.limited = !deadline.IsZero()
+	_ = c.socket.SetDeadline(deadline)
+}
 
 // InterruptWrites makes a write that blocks, and all later ones, fail.
-func (c *Conn) InterruptWrites() { c.socket.interruptWrites() }
+func (c *Conn) InterruptWrites() { _ = c.socket.SetWriteDeadline(past) }
+
+var past = time.Unix(1, 0)
 
 // maxSilence is how long what was written may wait for the peer's system to say
 // that it came: time for four repetitions of a packet. The system answers at once,

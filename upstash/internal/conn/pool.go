@@ -72,7 +72,7 @@ func (p *Pool) Idle(now, deadline time.Time) *Conn {
 func (p *Pool) alive(now, deadline time.Time) *Conn {
 	for c := p.pop(); c != nil; c = p.pop() {
 		if !c.expired(now) {
-			if c.Limit(now, deadline); c.clean() {
+			if c.Limit(deadline); c.clean() {
 				return c
 			}
 		}

@@ -20,8 +20,6 @@ type socket struct {
 	p       []byte // what readRaw reads into; n and err are its result
 	n       int
 	err     error
-
-	limit limit
 }
 
 func newSocket(c net.Conn) *socket {
@@ -33,27 +31,7 @@ func newSocket(c net.Conn) *socket {
 	return s
 }
 
-// Read reads until the limit.
 func (s *socket) Read(p []byte) (int, error) {
-	n, err := s.readOn(p)
-	for n == 0 && s.tooEarly(err) {
-		n, err = s.readOn(p)
-	}
-	return n, err
-}
-
-// Write writes until the limit.
-func (s *socket) Write(p []byte) (int, error) {
-	n, err := s.Conn.Write(p)
-	for s.tooEarly(err) {
-		var more int
-		more, err = s.Conn.Write(p[n:])
-		n += more
-	}
-	return n, err
-}
-
-func (s *socket) readOn(p []byte) (int, error) {
 	switch {
 	case !s.noWait:
 		return s.Conn.Read(p)
