@@ -74,20 +74,19 @@ func (l *Local) Add(item string) (added bool) {
 	}
 	x, y := cells.Digest(item, l.geo.Seed)
 	words, inverse, pairs, buf := l.words, l.inverse, l.pairs, l.buf
+	var missing uint64
 	for i, z := uint64(0), uint64(l.geo.Hashes)/2; i < z; {
 		bit, pair := wordAt(x, words, inverse, pairs)
 		mask := pair >> (bit % 8)
 		at := buf[bit/8 : bit/8+8]
 		word := binary.BigEndian.Uint64(at)
-		if mask&^word != 0 { // else its cache line stays as it is
-			binary.BigEndian.PutUint64(at, word|mask)
-			added = true
-		}
+		binary.BigEndian.PutUint64(at, word|mask)
+		missing |= mask &^ word
 		i++
 		x += y
 		y += i
 	}
-	return added
+	return missing != 0
 }
 
 // Exists reports whether the item is in the filter. If it returns false, the
