@@ -64,3 +64,30 @@ func TestContextCause(t *testing.T) {
 		}
 	}
 }
+
+// TestMirrorsContextCause: a caller waits for the refresh of another, or its own
+// is under way, when its context ends.
+func TestMirrorsContextCause(t *testing.T) {
+	reason := errors.New("the handler is shut down")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	waits := map[string]error{
+		"own refresh": eachSpan(ctx, 1, 0, 3, 1, func(ctx context.Context, _, _ int) error {
+			cancel(reason)
+			return context.Cause(ctx)
+		}),
+		"another's refresh": (&turn{done: make(chan struct{})}).wait(ctx),
+	}
+	for name, err := range waits {
+		if !errors.Is(err, reason) || !errors.Is(err, context.Canceled) {
+			t.Errorf("%s: got %v, want the cause and that the context was canceled", name, err)
+		}
+	}
+	if err := eachSpan(t.Context(), 2, 0, 3, 1, func(_ context.Context, from, _ int) error {
+		if from == 1 {
+			return reason
+		}
+		return nil
+	}); err != reason {
+		t.Errorf("a span that fails: got %v, want its error alone", err)
+	}
+}

@@ -225,21 +225,8 @@ func (m *Mirror) refreshed(err error, generation, count uint64, sent time.Time, 
 
 // readParts reads the string into the copy, several parts at once.
 func (m *Mirror) readParts(ctx context.Context, birth int64, generation uint64) error {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	parts := newPool(mirrorParallel)
-	over := func() bool { return ctx.Err() != nil }
-	for from := headerBytes; from < m.copy.local.size; from += mirrorPartBytes {
-		if !parts.run(over, func() {
-			if err := m.readPart(ctx, from, birth, generation); err != nil {
-				cancel(err)
-			}
-		}) {
-			break
-		}
-	}
-	parts.wait()
-	return context.Cause(ctx)
+	return eachSpan(ctx, mirrorParallel, headerBytes, m.copy.local.size, mirrorPartBytes,
+		func(ctx context.Context, from, _ int) error { return m.readPart(ctx, from, birth, generation) })
 }
 
 func (m *Mirror) readPart(ctx context.Context, from int, birth int64, generation uint64) error {
@@ -279,7 +266,7 @@ func (t *turn) wait(ctx context.Context) error {
 	case <-t.done:
 		return nil
 	case <-ctx.Done():
-		return context.Cause(ctx)
+		return ended(ctx)
 	}
 }
 

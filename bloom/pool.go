@@ -1,6 +1,11 @@
 package bloom
 
-import "sync"
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+)
 
 // A pool runs functions on goroutines, and no more than its size at once.
 type pool struct {
@@ -27,3 +32,44 @@ func (p *pool) run(over func() bool, f func()) bool {
 
 // wait returns when all functions have.
 func (p *pool) wait() { p.running.Wait() }
+
+// eachSpan cuts what lies between begin and end into spans of size, of which the
+// last may be shorter, and calls do for each, several at once. After the first
+// error it begins no more spans, and returns that error.
+func eachSpan(ctx context.Context, parallel, begin, end, size int,
+	do func(ctx context.Context, from, to int) error,
+) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	spans := newPool(parallel)
+	over := func() bool { return ctx.Err() != nil }
+	for from := begin; from < end; from += size {
+		if !spans.run(over, func() {
+			if err := do(ctx, from, min(from+size, end)); err != nil {
+				cancel(&spanError{err})
+			}
+		}) {
+			break
+		}
+	}
+	spans.wait()
+	if cause, ok := context.Cause(ctx).(*spanError); ok {
+		return cause.err
+	}
+	return ended(ctx)
+}
+
+// ended returns the error of a context and its cause, as package upstash does,
+// or nil if it has not ended.
+func ended(ctx context.Context) error {
+	err, cause := ctx.Err(), context.Cause(ctx)
+	if errors.Is(cause, err) {
+		return cause
+	}
+	return fmt.Errorf("%w: %w", err, cause)
+}
+
+// spanError tells the error of a span from one of the caller's context.
+type spanError struct{ err error }
+
+func (e *spanError) Error() string { return e.err.Error() }

@@ -2,7 +2,6 @@ package bloom
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"strconv"
@@ -80,8 +79,6 @@ func (f *Filter) moveConfig(opts []MoveOption) moveConfig {
 func (c *moveConfig) eachPart(ctx context.Context, size int,
 	do func(ctx context.Context, i, from, to int) error,
 ) error {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
 	var mu sync.Mutex
 	done := 0
 	report := func(n int) {
@@ -94,41 +91,14 @@ func (c *moveConfig) eachPart(ctx context.Context, size int,
 		c.progress(int64(done), int64(size))
 	}
 	report(0)
-	parts := newPool(c.parallel)
-	over := func() bool { return ctx.Err() != nil }
-	for i, from := 0, 0; from < size; i, from = i+1, from+c.partBytes {
-		to := min(from+c.partBytes, size)
-		if !parts.run(over, func() {
-			if err := do(ctx, i, from, to); err != nil {
-				cancel(&partError{err})
-				return
-			}
-			report(to - from)
-		}) {
-			break
+	return eachSpan(ctx, c.parallel, 0, size, c.partBytes, func(ctx context.Context, from, to int) error {
+		if err := do(ctx, from/c.partBytes, from, to); err != nil {
+			return err
 		}
-	}
-	parts.wait()
-	if cause, ok := context.Cause(ctx).(*partError); ok {
-		return cause.err
-	}
-	return ended(ctx)
+		report(to - from)
+		return nil
+	})
 }
-
-// ended returns the error of a context and its cause, as package upstash does,
-// or nil if it has not ended.
-func ended(ctx context.Context) error {
-	err, cause := ctx.Err(), context.Cause(ctx)
-	if errors.Is(cause, err) {
-		return cause
-	}
-	return fmt.Errorf("%w: %w", err, cause)
-}
-
-// partError tells the error of a part from one of the caller's context.
-type partError struct{ err error }
-
-func (e *partError) Error() string { return e.err.Error() }
 
 // An untouchedError is the error of an upload that ended before its script was
 // sent.
