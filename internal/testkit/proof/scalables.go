@@ -22,14 +22,10 @@ type Scalables struct {
 	FPRate float64
 	// Layers is the highest number of layers. Handles with Call.Parts add none.
 	Layers int
-	// Second says that the filter is renamed, so there may be two.
-	Second bool
-	// Churn says that filters that have grown are deleted often.
-	Churn bool
-	// Stays says that nothing removes the filter.
-	Stays bool
-	// Causes says that contexts end with the errors of other calls.
-	Causes bool
+	Second bool // the filter is renamed, so there may be two
+	Churn  bool // filters that have grown are deleted often
+	Stays  bool // nothing removes the filter
+	Causes bool // contexts end with the errors of other calls
 }
 
 const (
