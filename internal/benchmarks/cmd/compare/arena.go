@@ -34,6 +34,7 @@ const (
 // of it.
 type arena struct {
 	ctx        context.Context
+	calls      *contexts // of filters
 	redis      string
 	url, token string
 	admin      *goredis.Client
@@ -45,7 +46,7 @@ type arena struct {
 }
 
 func newArena(ctx context.Context, withNode bool) (*arena, error) {
-	a := &arena{ctx: ctx, fast: &fasthttp.Client{MaxConnsPerHost: 4096}}
+	a := &arena{ctx: ctx, calls: newContexts(ctx), fast: &fasthttp.Client{MaxConnsPerHost: 4096}}
 	var err error
 	if a.redis, err = startRedis(ctx); err != nil {
 		return nil, err
@@ -115,7 +116,7 @@ func (a *arena) rest(url string) ([]entrant, error) {
 		return nil, err
 	}
 	return []entrant{
-		{filterName, filterSet{a.ctx, f}},
+		{filterName, filterSet{a.calls, f}},
 		{plainName, newPlain(url, a.token, a.key("plain"))},
 		{setName, memberSet{a.ctx, c, a.key("set")}},
 		{keysName, keySet{a.ctx, c, a.key("keys") + ":"}},
@@ -134,7 +135,7 @@ func (a *arena) limit(url string, size int, write bool) (*contestant, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := filterSet{a.ctx, f}
+	s := filterSet{a.calls, f}
 	for n := range uint64(2) { // the second does not create it
 		if err := s.add(window(members, n, size)); err != nil {
 			return nil, err

@@ -28,7 +28,7 @@ func playBulk(a *arena, o options, r *report) error {
 				err = load(f)
 			}
 			if err == nil {
-				_, err = count(filterSet{a.ctx, f}, all[:1000], true)
+				_, err = count(filterSet{a.calls, f}, all[:1000], true)
 			}
 			if err == nil {
 				_, err = f.Delete(a.ctx)

@@ -50,7 +50,7 @@ func (a *arena) windowEntrant() (entrant, error) {
 	w, err := bloom.NewWindow(c, a.key("window"), bloom.WindowConfig{
 		Capacity: capacity, FPRate: rate, Span: day,
 	})
-	return entrant{windowName, filterSet{a.ctx, w}}, err
+	return entrant{windowName, filterSet{a.calls, w}}, err
 }
 
 // stubbed returns the same contests against a server that answers from memory.

@@ -82,7 +82,7 @@ func (a *arena) repeated(cfg bloom.Config, size int, write bool) (*contestant, e
 			return filterSet{}, err
 		}
 		f, err := bloom.New(c, key, cfg)
-		return filterSet{a.ctx, f}, err
+		return filterSet{a.calls, f}, err
 	}
 	s, err := open(t)
 	if err != nil {

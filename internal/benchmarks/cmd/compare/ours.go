@@ -2,15 +2,37 @@ package main
 
 import (
 	"context"
+	"sync"
 
 	"github.com/upbloom/upbloom/bloom"
 	"github.com/upbloom/upbloom/upstash"
 )
 
+// contexts are for calls of filters. Each can end, and serves one call at a time,
+// as that of a handler's request does: calls that share one wait for its lock.
+type contexts struct{ idle sync.Pool }
+
+func newContexts(ctx context.Context) *contexts {
+	c := &contexts{}
+	c.idle.New = func() any {
+		own, end := context.WithCancel(context.WithoutCancel(ctx))
+		context.AfterFunc(ctx, end)
+		return own
+	}
+	return c
+}
+
+// do calls f with a context that no other call has.
+func (c *contexts) do(f func(context.Context)) {
+	ctx := c.idle.Get().(context.Context)
+	f(ctx)
+	c.idle.Put(ctx)
+}
+
 // filterSet is a Filter, or another type with the same methods.
 type filterSet struct {
-	ctx context.Context
-	f   interface {
+	calls *contexts
+	f     interface {
 		Add(ctx context.Context, item string) (bool, error)
 		Exists(ctx context.Context, item string) (bool, error)
 		AddAll(ctx context.Context, items []string) ([]bool, error)
@@ -19,20 +41,26 @@ type filterSet struct {
 }
 
 func (s filterSet) add(items []string) (err error) {
-	if len(items) == 1 {
-		_, err = s.f.Add(s.ctx, items[0])
-	} else {
-		_, err = s.f.AddAll(s.ctx, items)
-	}
+	s.calls.do(func(ctx context.Context) {
+		if len(items) == 1 {
+			_, err = s.f.Add(ctx, items[0])
+		} else {
+			_, err = s.f.AddAll(ctx, items)
+		}
+	})
 	return err
 }
 
-func (s filterSet) exists(items []string) ([]bool, error) {
-	if len(items) == 1 {
-		found, err := s.f.Exists(s.ctx, items[0])
-		return []bool{found}, err
-	}
-	return s.f.ExistsAll(s.ctx, items)
+func (s filterSet) exists(items []string) (found []bool, err error) {
+	s.calls.do(func(ctx context.Context) {
+		if len(items) == 1 {
+			found = make([]bool, 1)
+			found[0], err = s.f.Exists(ctx, items[0])
+		} else {
+			found, err = s.f.ExistsAll(ctx, items)
+		}
+	})
+	return found, err
 }
 
 func newFilter(c *upstash.Client, key string) (*bloom.Filter, error) {

@@ -37,11 +37,11 @@ func (a *arena) typed(c *upstash.Client, n uint64) ([]entrant, error) {
 		return nil, err
 	}
 	return []entrant{
-		{filterName, filterSet{a.ctx, f}},
-		{windowName, filterSet{a.ctx, w}},
-		{"upbloom Scalable", filterSet{a.ctx, grows}},
-		{"upbloom Sharded", filterSet{a.ctx, spread}},
-		{cuckooName, filterSet{a.ctx, cuckoo}},
+		{filterName, filterSet{a.calls, f}},
+		{windowName, filterSet{a.calls, w}},
+		{"upbloom Scalable", filterSet{a.calls, grows}},
+		{"upbloom Sharded", filterSet{a.calls, spread}},
+		{cuckooName, filterSet{a.calls, cuckoo}},
 	}, nil
 }
 

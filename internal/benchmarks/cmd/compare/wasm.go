@@ -83,7 +83,7 @@ func (a *arena) measuringItself(run func(env []string, answer []byte) (string, e
 	if err != nil {
 		return nil, err
 	}
-	s, part := filterSet{a.ctx, f}, window(members, 0, size)
+	s, part := filterSet{a.calls, f}, window(members, 0, size)
 	for range 2 {
 		if err := s.add(part); err != nil {
 			return nil, err
