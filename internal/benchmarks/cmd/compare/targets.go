@@ -132,10 +132,11 @@ var reasons = []struct{ begins, ends, why string }{
 }
 
 const (
-	reasonOne = "a call beyond the wire limit checks the idle connection for stray bytes, watches the" +
-		" deadline and the context, encodes the item and judges the answer."
-	reasonMany   = "64 callers share two processors with the server; the same work as with one caller counts."
-	reasonCPU    = "of it, the look for stray bytes is one system call; the rest is encoding, judging and the context."
+	reasonOne = "between the calls of one caller the processors fall asleep, and whether they do decides: fasthttp's" +
+		" own turns differ fourfold. If they do not, a call takes 1.6 µs more than fasthttp's 10.8, and reaches 0.85."
+	reasonMany = "a call takes 3.6 µs of CPU more (11.6 against 8.0): the context 0.7, the timeout 0.9; the rest is" +
+		" the look for stray bytes, which is a system call, encoding and judging."
+	reasonCPU    = "it is mostly what the runtime takes to sleep and to wake; see the same with 64 callers."
 	reasonServer = "the REST server translates JSON to RESP and back on the same two processors."
 )
 
