@@ -156,8 +156,8 @@ func (a *arena) called() (total int64, err error) {
 		return 0, err
 	}
 	for line := range strings.Lines(text) {
-		_, rest, ok := strings.Cut(line, ":calls=")
-		if !ok || strings.HasPrefix(line, "cmdstat_info") {
+		command, rest, ok := strings.Cut(line, ":calls=")
+		if !ok || command == "cmdstat_info" || command == "cmdstat_ping" { // by clients that keep a connection alive
 			continue
 		}
 		var n int64

@@ -116,6 +116,8 @@ var reasons = []struct{ begins, ends, why string }{
 	{"Exists, callers: 1,", wireLimit, reasonOne},
 	{"Add, callers: 64,", wireLimit, reasonMany},
 	{"Exists, callers: 64,", wireLimit, reasonMany},
+	{"Add, callers: 64,", plainName, "at the border. The plain request has no context and no timeout; without" +
+		" them an Add takes 10.0 µs in place of 11.6."},
 	{"Add, callers", "µs", reasonCPU},
 	{"Exists, callers", "µs", reasonCPU},
 	{"AddAll(1000)", zeroName, "go-zero takes one round trip an item, and over loopback a round trip costs" +
