@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/internal/testkit/bloomtest"
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
@@ -77,14 +78,7 @@ func TestScalableRequestsAndCommands(t *testing.T) {
 			{"Rename", 1, 3, func() error { return old.Rename(ctx, "elsewhere") }},
 			{"Add after Rename", 3, 6, addOne(old, "a")},
 		} {
-			s.ResetStats()
-			if err := step.do(); err != nil {
-				t.Fatalf("%s: %v", step.name, err)
-			}
-			if n := s.Stats(); n.Requests != step.requests || n.Billed != step.billed {
-				t.Errorf("%s: %d requests, %d billed commands, want %d, %d",
-					step.name, n.Requests, n.Billed, step.requests, step.billed)
-			}
+			bloomtest.Costs(t, s, step.name, step.requests, step.billed, step.do)
 		}
 	})
 }

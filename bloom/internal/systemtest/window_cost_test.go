@@ -142,13 +142,6 @@ func windowCosts(t *testing.T, s *upstashtest.Server, cfg bloom.WindowConfig, cr
 		{"Delete", 0, 1, 3, func() error { _, err := w.Delete(ctx); return err }},
 	} {
 		passed += step.after
-		s.ResetStats()
-		if err := step.do(); err != nil {
-			t.Fatalf("%s: %v", step.name, err)
-		}
-		if n := s.Stats(); n.Requests != step.requests || n.Billed != step.billed {
-			t.Errorf("%s: %d requests, %d billed commands, want %d, %d",
-				step.name, n.Requests, n.Billed, step.requests, step.billed)
-		}
+		bloomtest.Costs(t, s, step.name, step.requests, step.billed, step.do)
 	}
 }

@@ -146,3 +146,15 @@ type Adder interface {
 	AddAll(ctx context.Context, items []string) ([]bool, error)
 	ExistsAll(ctx context.Context, items []string) ([]bool, error)
 }
+
+// Costs checks the requests and the billed commands of a step at the server.
+func Costs(t *testing.T, s *upstashtest.Server, step string, requests, billed int64, do func() error) {
+	t.Helper()
+	s.ResetStats()
+	if err := do(); err != nil {
+		t.Fatalf("%s: %v", step, err)
+	}
+	if n := s.Stats(); n.Requests != requests || n.Billed != billed {
+		t.Errorf("%s: %d requests, %d billed commands, want %d, %d", step, n.Requests, n.Billed, requests, billed)
+	}
+}
