@@ -109,7 +109,7 @@ func fastResult(body []byte) ([]byte, bool) {
 
 // isIntArray reports whether raw has brackets and the bytes of integers and
 // nulls between them. It checks no more, because Reply.Ints parses them, and
-// Reply.Array has the check of the JSON library.
+// Reply.Array checks the rest of JSON.
 func isIntArray(raw []byte) bool {
 	if raw[len(raw)-1] != ']' {
 		return false

@@ -9,7 +9,6 @@ require github.com/upbloom/upbloom v0.0.0
 require (
 	github.com/alicebob/miniredis/v2 v2.40.0 // indirect
 	github.com/andybalholm/brotli v1.2.8 // indirect
-	github.com/goccy/go-json v0.12.0 // indirect
 	github.com/jarcoal/httpmock v1.4.2 // indirect
 	github.com/klauspost/compress v1.20.3 // indirect
 	github.com/stretchr/testify v1.8.4 // indirect

@@ -1,6 +1,7 @@
-package scan
+package json
 
 import (
+	"bytes"
 	"strconv"
 	"unicode/utf16"
 	"unicode/utf8"
@@ -50,26 +51,44 @@ func hex4(b []byte) (rune, bool) {
 
 // unquote returns the text between the quotes of a valid string.
 func unquote(b []byte) string {
-	out := make([]byte, 0, len(b))
-	for len(b) > 0 {
-		switch {
-		case b[0] != '\\' && b[0] < utf8.RuneSelf:
-			out = append(out, b[0])
-			b = b[1:]
-		case b[0] != '\\':
-			r, size := utf8.DecodeRune(b)
-			out = utf8.AppendRune(out, r)
-			b = b[size:]
-		case b[1] == 'u':
-			r, size := unquoteRune(b)
-			out = utf8.AppendRune(out, r)
-			b = b[size:]
-		default:
-			out = append(out, plainEscapes[b[1]])
-			b = b[2:]
-		}
+	n := untilEscape(b)
+	if n == len(b) && utf8.Valid(b) {
+		return string(b)
 	}
-	return string(out)
+	out := make([]byte, 0, len(b))
+	for {
+		out = appendValid(out, b[:n])
+		if b = b[n:]; len(b) == 0 {
+			return string(out)
+		}
+		if b[1] == 'u' {
+			r, size := unquoteRune(b)
+			out, b = utf8.AppendRune(out, r), b[size:]
+		} else {
+			out, b = append(out, plainEscapes[b[1]]), b[2:]
+		}
+		n = untilEscape(b)
+	}
+}
+
+// untilEscape returns how many bytes of b are before the first backslash.
+func untilEscape(b []byte) int {
+	if n := bytes.IndexByte(b, '\\'); n >= 0 {
+		return n
+	}
+	return len(b)
+}
+
+// appendValid appends b, with U+FFFD in place of each byte that is not UTF-8.
+func appendValid(out, b []byte) []byte {
+	if utf8.Valid(b) {
+		return append(out, b...)
+	}
+	for len(b) > 0 {
+		r, size := utf8.DecodeRune(b)
+		out, b = utf8.AppendRune(out, r), b[size:]
+	}
+	return out
 }
 
 var plainEscapes = [256]byte{
