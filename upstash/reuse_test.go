@@ -56,9 +56,9 @@ func (c *scriptedConn) SetReadDeadline(time.Time) error  { return nil }
 func (c *scriptedConn) SetWriteDeadline(time.Time) error { return nil }
 
 // transportOver makes one whose sockets dial opens.
-func transportOver(t *testing.T, limit int, dial func() net.Conn) *fasthttpTransport {
+func transportOver(t *testing.T, limit int, dial func() net.Conn) *http1Transport {
 	t.Helper()
-	tr := &fasthttpTransport{pool: conn.NewPool(limit, func(context.Context) (*conn.Conn, error) {
+	tr := &http1Transport{pool: conn.NewPool(limit, func(context.Context) (*conn.Conn, error) {
 		return conn.New(dial()), nil
 	})}
 	t.Cleanup(func() { _ = tr.Close() })

@@ -20,37 +20,37 @@ import (
 	"github.com/upbloom/upbloom/upstash/internal/conn"
 )
 
-// fasthttpTransport is the native default. fasthttp parses the answers that are
+// http1Transport is the native default. fasthttp parses the answers that are
 // not of the common form. The connections are our own, because fasthttp's pool
 // cannot abandon a dial, and repeats requests by rules of its own. Every call runs
 // on its caller's goroutine, except that a second one reads the answer to a large
 // request. A call touches its buffers only until it returns.
-type fasthttpTransport struct {
+type http1Transport struct {
 	dialer *conn.Dialer
 	pool   *conn.Pool
 }
 
 func newDefaultTransport(e endpoint, maxConns int) Transport {
 	d := conn.NewDialer(e.host, e.port, e.tls)
-	return &fasthttpTransport{d, conn.NewPool(maxConns, d.Dial)}
+	return &http1Transport{d, conn.NewPool(maxConns, d.Dial)}
 }
 
 // Close closes the idle connections. Calls under way end undisturbed.
-func (t *fasthttpTransport) Close() error {
+func (t *http1Transport) Close() error {
 	t.pool.Close()
 	return nil
 }
 
 // RoundTrip sends req over an idle connection, after a check that it is alive,
 // or a new one.
-func (t *fasthttpTransport) RoundTrip(ctx context.Context, req *Request, resp *Response) error {
+func (t *http1Transport) RoundTrip(ctx context.Context, req *Request, resp *Response) error {
 	return t.roundTripWithin(ctx, time.Now(), 0, req, resp)
 }
 
 // roundTripWithin is RoundTrip with a limit from now on, 0 for none. The
 // connection itself watches the limit: a context for it would cost four
 // allocations and a timer. It needs one only to wait for a connection.
-func (t *fasthttpTransport) roundTripWithin(ctx context.Context, now time.Time, limit time.Duration,
+func (t *http1Transport) roundTripWithin(ctx context.Context, now time.Time, limit time.Duration,
 	req *Request, resp *Response,
 ) error {
 	var deadline time.Time
@@ -77,7 +77,7 @@ func (t *fasthttpTransport) roundTripWithin(ctx context.Context, now time.Time, 
 }
 
 // connection returns a connection whose reads and writes end at the deadline.
-func (t *fasthttpTransport) connection(ctx context.Context, now, deadline time.Time) (*conn.Conn, error) {
+func (t *http1Transport) connection(ctx context.Context, now, deadline time.Time) (*conn.Conn, error) {
 	if c := t.pool.Idle(now, deadline); c != nil {
 		return c, nil
 	}
