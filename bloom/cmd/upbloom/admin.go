@@ -15,7 +15,7 @@ import (
 	"github.com/upbloom/upbloom/bloom"
 )
 
-// expiring is what ttl found or did, for programs.
+// expiring is what ttl prints with --json.
 type expiring struct {
 	Key string  `json:"key"`
 	TTL float64 `json:"ttl"` // in seconds, 0 if there is none
@@ -46,8 +46,8 @@ func (a *app) ttlCommand() *cli.Command {
 	}
 }
 
-// ttlOf returns a filter's time to live, 0 if there is none. It needs a seed only
-// for a sharded filter that has one.
+// ttlOf returns a filter's time to live, or 0 if it has none. It needs the seed
+// only of a sharded filter.
 func (a *app) ttlOf(ctx context.Context, key string) (time.Duration, error) {
 	client, err := a.connect(ctx)
 	if err != nil {
@@ -96,7 +96,7 @@ func (a *app) setTTL(ctx context.Context, key, text string) error {
 	return err
 }
 
-// removed is what rm did, for programs.
+// removed is what rm prints with --json.
 type removed struct {
 	Key     string `json:"key"`
 	Removed bool   `json:"removed"`

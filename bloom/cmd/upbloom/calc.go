@@ -12,8 +12,8 @@ import (
 	"github.com/upbloom/upbloom/internal/human"
 )
 
-// plan is what filters of a size cost, for programs. Month is missing if
-// nothing is said of their use.
+// plan is what calc prints of a plain filter with --json. Month is missing if
+// no flag says how the filter is used.
 type plan struct {
 	Items          uint64  `json:"items"`
 	Rate           float64 `json:"rate"`

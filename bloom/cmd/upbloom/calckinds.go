@@ -10,16 +10,16 @@ import (
 	"github.com/upbloom/upbloom/internal/human"
 )
 
-// kindPlan is what a filter of another kind than a plain one costs, for programs.
+// kindPlan is what calc prints of another kind of filter with --json.
 type kindPlan struct {
 	Kind       string  `json:"kind"`
 	Items      uint64  `json:"items"`
 	Rate       float64 `json:"rate"`
-	Parts      int     `json:"parts"` // panes or shards, 1 if there are none
+	Parts      int     `json:"parts"` // panes or shards, otherwise 1
 	Bytes      uint64  `json:"bytes"` // of all strings together
 	BitsAnItem float64 `json:"bitsAnItem"`
-	// AddCommands is what an Add is billed as while there is room, and
-	// ExistsCommands a look-up.
+	// AddCommands is how many commands an Add is billed as while the filter has
+	// room, ExistsCommands the same for a look-up.
 	AddCommands    int     `json:"addCommands"`
 	ExistsCommands int     `json:"existsCommands"`
 	Layers         []grown `json:"layers,omitempty"` // of a scalable filter, as it grows
@@ -28,23 +28,24 @@ type kindPlan struct {
 	part bloom.Geometry
 }
 
-// grown is a scalable filter with some number of layers, for programs.
+// grown is the state of a scalable filter after some of its layers were added.
 type grown struct {
-	Items uint64 `json:"items"` // that it holds at its false positive rate
+	Items uint64 `json:"items"` // at the false positive rate
 	Bytes uint64 `json:"bytes"`
 }
 
-// cells is how long the part of a string is that a geometry needs.
+// cells returns the length in bytes of a string of this geometry, without its
+// header.
 func cells(g bloom.Geometry) uint64 { return g.Bytes(bloom.LayoutHeaded) - headerBytes }
 
 // headerBytes is the length of a header.
 const headerBytes = 24
 
-// longestRecord is what most plans allow. A scalable filter ends to grow there,
-// unless its program says otherwise.
+// longestRecord is the record limit of most plans, in bytes. A scalable filter
+// stops growing there, unless its program sets another limit.
 const longestRecord = 100_000_000
 
-// commands writes what an Add is billed as.
+// commands returns "1 command", "2 commands" and so on.
 func commands(n int) string { return counted(uint64(n), "command") }
 
 // kindPlanOf works out the plan for a kind that a flag chooses.
@@ -92,8 +93,8 @@ func kindPlanOf(c *cli.Command, kind string) (kindPlan, error) {
 	return p, err
 }
 
-// grow returns what a scalable filter holds with one layer, with two, and so on.
-// Each layer is four times as long as the one before.
+// grow returns the states of a scalable filter with one layer, with two, and so
+// on. Each layer is four times as long as the one before.
 func grow(items uint64, first bloom.Geometry) (list []grown) {
 	layer := first
 	at := grown{Bytes: headerBytes}

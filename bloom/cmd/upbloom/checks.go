@@ -9,8 +9,8 @@ import (
 	"github.com/upbloom/upbloom/upstash"
 )
 
-// scratchNames are the ends of all keys that the checks write. The parts of an
-// upload, which package bloom names, are removed by it.
+// scratchNames are the ends of all keys that the checks write. Package bloom
+// names the parts of an upload, and removes them itself.
 var scratchNames = []string{
 	"text", "fields", "many", "large", "bytes", "filter", "union", "eval",
 	"window", "layers", "cuckoo", "shards:0", "shards:1",
@@ -18,7 +18,7 @@ var scratchNames = []string{
 
 const checkConnection = "connection and token"
 
-// checks returns what doctor asks, in order.
+// checks returns the checks of doctor in order.
 func checks() []check {
 	return []check{
 		{checkConnection, true, askConnection},
@@ -68,7 +68,7 @@ func askConnection(ctx context.Context, p *patient) (string, error) {
 	return fmt.Sprintf("a read takes %v, a write %v: medians of 5", p.read, p.write), nil
 }
 
-// median runs a request five times and returns how long it takes.
+// median runs a request five times and returns its median duration.
 func median(request func() error) (time.Duration, error) {
 	var times [5]time.Duration
 	for i := range times {
@@ -82,8 +82,8 @@ func median(request func() error) (time.Duration, error) {
 	return times[2].Round(10 * time.Microsecond), nil
 }
 
-// fields runs a BITFIELD on a scratch key. The key is made before, so that it has
-// its TTL whatever happens.
+// fields runs a BITFIELD on a scratch key. It makes the key first, with its
+// TTL.
 func (p *patient) fields(ctx context.Context, name string, b *upstash.BitField) ([]upstash.NullInt64, error) {
 	_, err := p.client.Do(ctx, upstash.Cmd("SET", p.key(name), "", "EX", seconds(scratchTTL), "NX"))
 	if err != nil {
@@ -93,7 +93,7 @@ func (p *patient) fields(ctx context.Context, name string, b *upstash.BitField) 
 }
 
 func askSetIfZero(ctx context.Context, p *patient) (string, error) {
-	const word = 1<<52 + 1 // a float64 with 52 bits would round it
+	const word = 1<<52 + 1 // rounded in a float64 with 52 bits
 	for i, want := range []upstash.NullInt64{{Int64: word, Valid: true}, {}} {
 		b := upstash.NewBitField(p.key("fields")).Overflow(upstash.Fail).IncrBy("u53", 0, word).Get("u53", 0)
 		n, err := p.fields(ctx, "fields", b)

@@ -79,7 +79,7 @@ func askBase64(ctx context.Context, p *patient) (string, error) {
 }
 
 // askNestedOK asks for the status OK and the text OK in one array. The text is
-// encoded for certain. Whether the status is, no document says.
+// base64. No document says whether the status is.
 func askNestedOK(ctx context.Context, p *patient) (string, error) {
 	const script = "return {redis.status_reply('OK'), 'OK'}"
 	replies, err := p.client.Pipeline(ctx, upstash.Cmd("EVAL", script, "0").Binary())
@@ -121,8 +121,8 @@ func askLargeRequest(ctx context.Context, p *patient) (string, error) {
 	return "accepted", nil
 }
 
-// askLargerRequest asks for more than the smaller plans allow, so that the
-// database names its limit.
+// askLargerRequest sends more than the smaller plans allow. The refusal names
+// the limit.
 func askLargerRequest(ctx context.Context, p *patient) (string, error) {
 	switch {
 	case p.brief:
@@ -156,7 +156,8 @@ func askLargeRecord(ctx context.Context, p *patient) (string, error) {
 	return p.refusal(err, upstash.ErrRecordTooLarge)
 }
 
-// refusal turns the error of a limit into what it says. Any other stays one.
+// refusal returns the words of an error that is limit, and any other error as
+// it is.
 func (p *patient) refusal(err, limit error) (string, error) {
 	if errors.Is(err, limit) {
 		return "refused: " + plain(err), nil

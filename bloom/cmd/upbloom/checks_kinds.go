@@ -29,7 +29,8 @@ func inTurn(steps []step) error {
 	return nil
 }
 
-// askFilter is the life of a filter, with each operation that is a script.
+// askFilter runs a filter from Create to Delete, with each operation that is a
+// script.
 func askFilter(ctx context.Context, p *patient) (string, error) {
 	cfg := bloom.Config{Capacity: 1000, FPRate: 0.001, TTL: scratchTTL}
 	f, err := bloom.New(p.client, p.key("filter"), cfg)
@@ -102,7 +103,8 @@ func askKinds(ctx context.Context, p *patient) (string, error) {
 	return "", inTurn(steps)
 }
 
-// lifeOf is the life of a filter of any kind. The steps of first follow Create.
+// lifeOf runs a filter of any kind from Create to Delete. The steps of first
+// follow Create.
 func lifeOf(ctx context.Context, kind string, h handle, first ...step) []step {
 	items := []string{"a", "b", "never"}
 	return slices.Concat([]step{

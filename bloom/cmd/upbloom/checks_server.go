@@ -17,16 +17,16 @@ import (
 	"github.com/upbloom/upbloom/upstash"
 )
 
-// answered is an HTTP answer as it came. The client of package upstash shows
-// neither headers nor encodings.
+// answered is an HTTP answer with its headers and its encoding, which the
+// client of package upstash does not show.
 type answered struct {
 	status int
 	header http.Header
 	body   []byte
 }
 
-// post sends a command as it is, once, with the names and values of headers. No
-// recording has it.
+// post sends a command once, with the names and values of headers. It is in no
+// recording.
 func (p *patient) post(ctx context.Context, command []string, header ...string) (answered, error) {
 	body, err := json.Marshal(command)
 	if err != nil {
@@ -56,8 +56,8 @@ func (p *patient) post(ctx context.Context, command []string, header ...string) 
 	return a, err
 }
 
-// askRegion tells what the database says of its place. No document names a way to
-// ask.
+// askRegion asks in several ways where the database is, because no way is
+// documented.
 func askRegion(ctx context.Context, p *patient) (string, error) {
 	got, err := p.post(ctx, []string{"GET", p.key("text")})
 	if err != nil {
@@ -85,7 +85,7 @@ func askRegion(ctx context.Context, p *patient) (string, error) {
 	return "", skipped{errors.New("the database does not name it; reads and writes are about as fast")}
 }
 
-// info returns what INFO says, nothing if the database does not know it.
+// info returns the reply to INFO, or "" if the database does not know it.
 func (p *patient) info(ctx context.Context) string {
 	reply, err := p.client.Do(ctx, upstash.Cmd("INFO"))
 	if err != nil {
@@ -127,7 +127,7 @@ func askSyncToken(ctx context.Context, p *patient) (string, error) {
 	return "sent with a write, taken with a read", nil
 }
 
-// askEviction finds the policy by CONFIG or by INFO.
+// askEviction asks for the policy by CONFIG or by INFO.
 func askEviction(ctx context.Context, p *patient) (string, error) {
 	policy := ""
 	if reply, err := p.client.Do(ctx, upstash.Cmd("CONFIG", "GET", "maxmemory-policy")); err == nil {

@@ -18,7 +18,7 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
-// app is one run of the program: what its flags say and what it has open.
+// app is one run of the program: its flags and what it has open.
 type app struct {
 	in          io.Reader
 	out, errOut io.Writer
@@ -26,10 +26,10 @@ type app struct {
 	demo, json, quiet bool
 
 	command    string // its name
-	key        string // of the command, for its errors
-	input      string // what is read: a file's name, printable, or standard input
-	inputBytes int64  // of a file
-	lineNumber int    // of the last item that was read
+	key        string // the command's key, for its errors
+	input      string // the input's name, printable
+	inputBytes int64  // 0 if the input is no file
+	lineNumber int    // of the last item read
 
 	client *upstash.Client
 	server *upstashtest.Server
@@ -44,7 +44,7 @@ func (a *app) close() {
 	}
 }
 
-// connect returns a client of the database that the environment names, or of the
+// connect returns a client of the database in the environment, or of the
 // demo's.
 func (a *app) connect(ctx context.Context) (*upstash.Client, error) {
 	if a.client != nil {
@@ -71,7 +71,7 @@ func (a *app) connect(ctx context.Context) (*upstash.Client, error) {
 	return c, fillDemo(ctx, c)
 }
 
-// fillDemo makes filters to look at.
+// fillDemo makes the filters of the demo.
 func fillDemo(ctx context.Context, c *upstash.Client) error {
 	for _, d := range []struct {
 		key   string
@@ -133,8 +133,8 @@ func demoItems(n int) func(func(string) bool) {
 	}
 }
 
-// seed reads UPBLOOM_SEED, in decimal, or in hexadecimal behind 0x; it is 0 if
-// that is not set.
+// seed returns UPBLOOM_SEED, which is decimal, or hexadecimal after 0x. If it
+// is not set, the seed is 0.
 func seed() (uint64, error) {
 	text := os.Getenv("UPBLOOM_SEED")
 	if text == "" {
@@ -147,9 +147,9 @@ func seed() (uint64, error) {
 	return n, nil
 }
 
-// filter returns a handle to the plain filter at key, which must be there. If mayMake
-// is true, the command has sizeFlags, and --items makes a handle that creates
-// the filter if it is missing.
+// filter returns a handle to the plain filter at key, which must exist. If
+// mayMake is true, the command has sizeFlags, and with --items the handle
+// creates a missing filter.
 func (a *app) filter(ctx context.Context, c *cli.Command, key string, mayMake bool) (*bloom.Filter, error) {
 	var cfg bloom.Config
 	if mayMake {
@@ -179,9 +179,9 @@ func (a *app) filter(ctx context.Context, c *cli.Command, key string, mayMake bo
 	return f, err
 }
 
-// arguments returns the command's arguments: at least so many, and at most so
-// many if most is not -1. The first is the key if there must be one. Errors then
-// name it.
+// arguments returns the command's arguments, at least least and at most most of
+// them; a most of -1 is no limit. If least is above 0, the first is the key,
+// and errors name it.
 func (a *app) arguments(c *cli.Command, least, most int) ([]string, error) {
 	a.command = c.Name
 	args := c.Args().Slice()

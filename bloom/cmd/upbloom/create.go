@@ -12,7 +12,7 @@ import (
 	"github.com/upbloom/upbloom/upstash"
 )
 
-// made is what create did, for programs.
+// made is what create prints with --json.
 type made struct {
 	Key     string  `json:"key"`
 	Kind    string  `json:"kind"`
@@ -65,8 +65,8 @@ func (a *app) createCommand() *cli.Command {
 	}
 }
 
-// otherSize explains the error of a Create that met a filter of the same kind and
-// of another size.
+// otherSize explains the error of a Create if the key holds a filter of the
+// same kind and another size.
 func otherSize(err error, kind string) error {
 	var mismatch *bloom.MismatchError
 	if !errors.As(err, &mismatch) || mismatch.OtherSeed || mismatch.Field != "" ||
@@ -77,13 +77,13 @@ func otherSize(err error, kind string) error {
 		" flags as then", kindNoun(kind), mismatch.Got, mismatch.Want)}
 }
 
-// sizeOf says of what a handle's Geometry is the size.
+// sizeOf says what the Geometry of each kind describes.
 var sizeOf = map[string]string{
 	windowKind: "window, each pane ", scalableKind: "scalable filter, first layer ",
 	cuckooKind: "cuckoo filter, ", shardedKind: "sharded filter, each shard ",
 }
 
-// kindFlags are the flags that choose the kind of a filter to make.
+// kindFlags are the flags that choose the kind of a new filter.
 func kindFlags() []cli.Flag {
 	return []cli.Flag{
 		lifetimeFlag("a window, which finds an item for `SPAN`, e.g. 24h, and forgets it later",
@@ -98,7 +98,7 @@ func kindFlags() []cli.Flag {
 	}
 }
 
-// newOf returns a handle of the kind and the size that the flags say.
+// newOf returns a handle of the kind and the size in the flags.
 func (a *app) newOf(ctx context.Context, c *cli.Command, key string) (opened, error) {
 	kind, err := chosenKind(c)
 	if err != nil {
@@ -148,8 +148,8 @@ func (a *app) newOf(ctx context.Context, c *cli.Command, key string) (opened, er
 	return o, flagError(err)
 }
 
-// chosenKind returns the flag that chooses the kind, "" for a plain filter. A flag
-// that has no effect on the kind is an error.
+// chosenKind returns the flag that chooses the kind, or "" for a plain filter.
+// A flag without effect on that kind is an error.
 func chosenKind(c *cli.Command) (string, error) {
 	kind := ""
 	for _, name := range []string{"window", "scalable", "cuckoo", "shards"} {

@@ -19,23 +19,23 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
-// What doctor finds.
+// The results of a check.
 const (
-	found    = "ok"      // as the module needs it
-	notice   = "note"    // the module works without it, or it is only to be known
+	found    = "ok"      // as upbloom needs it
+	notice   = "note"    // upbloom works without it, or it is only information
 	broken   = "FAIL"    // a promise would not hold
 	notAsked = "skipped" // it could not be asked
 )
 
-// finding is the verdict of one check, for programs.
+// finding is the result of one check, as doctor prints it with --json.
 type finding struct {
 	Check   string `json:"check"`
 	Verdict string `json:"verdict"`
 	Says    string `json:"says"`
 }
 
-// check asks the database one thing. An error is a FAIL if the module needs the
-// thing, else a note.
+// check asks the database one thing. Its error is a FAIL if upbloom needs the
+// thing, otherwise a note.
 type check struct {
 	name   string
 	needed bool
@@ -46,14 +46,15 @@ type check struct {
 type patient struct {
 	client *upstash.Client
 	prefix string // of all keys that doctor writes
-	brief  bool   // the file of a recording is to stay small
-	large  bool   // ask for limits that take much memory
+	brief  bool   // a recording must stay small
+	large  bool   // check limits that take much memory
 
 	url, token  string
 	read, write time.Duration // round trips
 }
 
-// scratchTTL is how long a key of doctor stays if it is interrupted.
+// scratchTTL is the time to live of doctor's keys, in case doctor is
+// interrupted.
 const scratchTTL = 10 * time.Minute
 
 // key returns a scratch key.
@@ -67,17 +68,17 @@ func (p *patient) set(ctx context.Context, name, value string) error {
 
 func seconds(d time.Duration) string { return strconv.Itoa(int(d / time.Second)) }
 
-// errWrong is the error of an answer that is not what the module builds on.
+// errWrong is the error of a check whose answer is not what upbloom relies on.
 var errWrong = errors.New("another answer than Redis gives")
 
 func wrongf(format string, args ...any) error {
 	return fmt.Errorf("%w: "+format, append([]any{errWrong}, args...)...)
 }
 
-// skipped is returned by a check that cannot be asked.
+// skipped is the error of a check that could not be made.
 type skipped struct{ error }
 
-// errSick ends doctor if a check failed.
+// errSick is doctor's error if a check failed.
 var errSick = errors.New("a promise of upbloom would not hold on this database: see the lines with FAIL")
 
 func (a *app) doctorCommand() *cli.Command {
@@ -98,7 +99,7 @@ func (a *app) doctorCommand() *cli.Command {
 			if _, err := a.arguments(c, 0, 0); err != nil {
 				return err
 			}
-			if _, err := a.connect(ctx); err != nil { // checks URL and token
+			if _, err := a.connect(ctx); err != nil { // it checks the URL and the token
 				return err
 			}
 			p := &patient{large: c.Bool("large")}
@@ -125,8 +126,8 @@ func (a *app) endpoint() (url, token string) {
 	return url, token
 }
 
-// recorded runs f with a client for p whose requests and answers are written to
-// a file. The recorder reports to a test.
+// recorded runs f with a client for p, and writes its requests and answers to a
+// file. The recorder reports to a test, which is a faketest here.
 func (a *app) recorded(file string, p *patient, f func() error) error {
 	if file == "" {
 		return usagef("--record names no file")
@@ -145,8 +146,8 @@ func (a *app) recorded(file string, p *patient, f func() error) error {
 	return err
 }
 
-// examine runs all checks, prints a line for each and, for people, one that sums
-// them up.
+// examine runs all checks and prints a line for each. For people it adds a
+// summary.
 func (a *app) examine(ctx context.Context, p *patient) error {
 	p.prefix = "upbloom:doctor:" + strconv.FormatUint(rand.Uint64(), 36) + ":"
 	defer p.clear(ctx)

@@ -25,9 +25,8 @@ const (
 	exitInterrupted = 130 // what a shell reports after an interrupt
 )
 
-// message returns the text of an error for somebody who does not write Go. It
-// names the key if the error is about one. No character of it controls a
-// terminal.
+// message returns the text of an error for people who do not write Go. It names
+// the key if the error is about one, and contains no control characters.
 func (a *app) message(err error) string {
 	text := plain(err)
 	var usage usageError
@@ -90,7 +89,7 @@ type makeable struct{ error }
 
 func (m makeable) Unwrap() error { return m.error }
 
-// advised is an error with a text that suits the command better.
+// advised is an error with a text that suits the command better than its own.
 type advised struct {
 	error
 	text string
@@ -104,18 +103,19 @@ var flagOf = map[string]string{
 	"Span": "--window", "Panes": "--panes", "Shards": "--shards", "ExpireIdle": "--expire-idle",
 }
 
-// inWords puts what an operator can do in place of the API's names.
+// inWords replaces advice in the API's names by what an operator can do.
 var inWords = strings.NewReplacer("a larger Capacity", "a larger --items",
 	"WithInsecureHTTP on a network you trust", "a tunnel such as ssh -L",
 	"a full token, or WithReadOnly if it is a read-only one", "a full token",
 	"make one without WithReadOnly and with a full token", "use a full token")
 
-// inFlags puts flags for the names of the API in the Reason of a ConfigError.
+// inFlags replaces the API's names in the Reason of a ConfigError by those of
+// flags.
 var inFlags = strings.NewReplacer("FPRate", "--rate", "SchemeBlocked", "--scheme blocked",
 	"SchemeXXH3", "--scheme xxh3", "a Sharded does", "--shards does", "Shards", "--shards", "Panes", "--panes")
 
-// errNo ends check if an item was not found. It is not printed: the answers
-// say it.
+// errNo is the error of check or remove if an item was not found. It is not
+// printed: the answers show it.
 var errNo = errors.New("not all items were found")
 
 // usageError is a mistake on the command line, in the environment or in a file.
@@ -129,7 +129,7 @@ func (e usageError) Unwrap() error { return e.error }
 
 func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...), true} }
 
-// usageErrorOf says what is wrong with a flag, and which ones there are.
+// usageErrorOf names the wrong flag, and lists all of the command's.
 func usageErrorOf(_ context.Context, c *cli.Command, err error, _ bool) error {
 	text, _, _ := strings.Cut(err.Error(), ": strconv.") // the words of Go's own parser
 	var names []string
@@ -145,7 +145,7 @@ func usageErrorOf(_ context.Context, c *cli.Command, err error, _ bool) error {
 		strings.Join(names, ", "))
 }
 
-// unknownCommand says which commands there are.
+// unknownCommand lists the commands.
 func unknownCommand(root *cli.Command, name string) error {
 	var names []string
 	for _, sub := range root.Commands {

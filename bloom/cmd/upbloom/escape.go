@@ -9,8 +9,8 @@ import (
 	"unicode/utf8"
 )
 
-// Keys, items, file names and the words of a server may hold characters that
-// control a terminal, or that forge a line. None of them is printed as it is.
+// Keys, items, file names and a server's texts may hold characters that control
+// a terminal, or that forge a line. None of them is printed unescaped.
 
 // printable quotes a key, an item or a file's name that holds more than letters,
 // marks, digits, punctuation and spaces.
@@ -21,7 +21,7 @@ func printable(s string) string {
 	return s
 }
 
-// oneLine escapes what does not belong in a line of text.
+// oneLine escapes the characters that do not belong in a line of text.
 func oneLine(s string) string {
 	var b strings.Builder
 	for _, r := range s {
@@ -35,7 +35,7 @@ func oneLine(s string) string {
 	return b.String()
 }
 
-// harmless is oneLine for each line of a text.
+// harmless escapes each line of a text with oneLine.
 func harmless(text string) string {
 	lines := strings.Split(text, "\n")
 	for i, line := range lines {
@@ -44,9 +44,9 @@ func harmless(text string) string {
 	return strings.Join(lines, "\n")
 }
 
-// escapeJSON writes each character of a JSON text that is not printable as \u
-// and four digits. encoding/json leaves many of them as they are: DEL, U+009B,
-// U+202E. Outside of strings there are none but the end of a line.
+// escapeJSON writes each unprintable character of a JSON text as \u and four
+// digits. encoding/json leaves many of them as they are, such as DEL, U+009B
+// and U+202E. The only one outside of strings is the line break at the end.
 func escapeJSON(text []byte) []byte {
 	var b bytes.Buffer
 	for _, r := range string(text) {

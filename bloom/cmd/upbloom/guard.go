@@ -13,8 +13,8 @@ import (
 	"github.com/upbloom/upbloom/internal/human"
 )
 
-// A filter that was filled far beyond its size stays so for good, and a filter
-// that was emptied answers "no" about what was added. The checks below come
+// A filter that was filled far beyond its size cannot be emptied again, and a
+// filter that was emptied answers "no" to what was in it. The checks below run
 // before anything is sent.
 
 // fillFlags are the flags of the commands that may fill a filter too far.
@@ -35,9 +35,9 @@ type limit struct {
 	rate  float64
 }
 
-// limitOf returns what the flags say. Else it is the number of items that
-// --items names, or ten times the false positive rate that a filter of this
-// geometry has at its capacity.
+// limitOf returns the limit in the flags. Without --max-rate it is the number
+// of --items. Without both it is ten times the false positive rate of a filter
+// of this geometry at its capacity.
 func limitOf(c *cli.Command, g bloom.Geometry) (limit, error) {
 	if c.IsSet("max-rate") {
 		p := rateOf(c, "max-rate")
@@ -56,8 +56,8 @@ func limitOf(c *cli.Command, g bloom.Geometry) (limit, error) {
 	return limit{rate: min(10*atCapacity, worstRate)}, nil
 }
 
-// mayAddTo is mayAdd for another kind than a plain filter. It counts items, and
-// not bits. A file that is added again is known by a sample of its items.
+// mayAddTo is mayAdd for the other kinds of filters. It counts items instead of
+// bits, and estimates from a sample how many of the items are already in.
 func (a *app) mayAddTo(ctx context.Context, c *cli.Command, o opened, items []string) error {
 	if o.place == nil {
 		for _, name := range []string{"max-rate", "force"} {
@@ -80,8 +80,8 @@ func (a *app) mayAddTo(ctx context.Context, c *cli.Command, o opened, items []st
 		return err
 	}
 	if p.parts > 1 && !c.IsSet("max-rate") {
-		// Each part was sized for its part of a rate that is likely a power of ten, and
-		// has the words an item of the next lower power.
+		// Each part was sized for its share of the rate, which is likely a
+		// power of ten, with the words per item of the next lower power.
 		most.rate = min(most.rate*10/float64(p.parts), worstRate)
 	}
 	distinct := slices.Compact(slices.Sorted(slices.Values(items)))
@@ -113,21 +113,23 @@ func (a *app) mayAddTo(ctx context.Context, c *cli.Command, o opened, items []st
 		human.OneIn(most.rate))
 }
 
-// A place is where new items of a filter go, such as the newest pane of a window.
+// A place is the part of a filter that gets new items, such as a window's
+// newest pane.
 type place struct {
 	geometry bloom.Geometry
-	items    uint64 // that are in it
-	share    uint64 // one of so many new items comes into it
-	parts    int    // the false positive rate of the whole is that of so many
+	items    uint64 // in the place
+	share    uint64 // the place gets one new item in share
+	parts    int    // the filter's false positive rate is that of parts places
 	where    string
 }
 
-// rateWith returns the false positive rate of the place with so many new items.
+// rateWith returns the false positive rate of the place after more new items.
 func (p place) rateWith(more uint64) float64 {
 	return p.geometry.FalsePositiveRate(p.items + more/p.share)
 }
 
-// over returns what is wrong with so many set bits, "" if nothing is.
+// over says how a filter with so many set bits is over the limit, or returns
+// "".
 func (l limit) over(g bloom.Geometry, setBits uint64) string {
 	if setBits >= g.Bits {
 		return "the filter would be saturated: it would find every item"
@@ -145,8 +147,8 @@ func (l limit) over(g bloom.Geometry, setBits uint64) string {
 }
 
 // mayFill refuses to add the items of l if the filter would then be over the
-// limit. before is the filter as it is, nil if it is missing or will be
-// replaced. If it depends on how many items are in both, mayFill downloads the
+// limit. before is the filter's state, or nil if it is missing or will be
+// replaced. If the overlap of l and the filter matters, mayFill downloads the
 // filter and counts.
 func (a *app) mayFill(ctx context.Context, c *cli.Command, f *bloom.Filter, l *bloom.Local,
 	before *bloom.Stats,
@@ -185,8 +187,8 @@ func (a *app) mayFill(ctx context.Context, c *cli.Command, f *bloom.Filter, l *b
 		" or set --max-rate or --force.", printable(a.key), why)
 }
 
-// inspect returns the state of the plain filter at the command's key, nil if there
-// is none. Another kind of filter is an error.
+// inspect returns the state of the plain filter at the command's key, or nil if
+// there is none. Another kind of filter is an error.
 func (a *app) inspect(ctx context.Context) (*bloom.Stats, error) {
 	client, err := a.connect(ctx)
 	if err != nil {
@@ -205,8 +207,8 @@ func (a *app) inspect(ctx context.Context) (*bloom.Stats, error) {
 	return &s, nil
 }
 
-// sameSize returns an error if the filter in place has another geometry than
-// the command's.
+// sameSize returns an error if the filter at the key has another geometry than
+// g.
 func sameSize(before *bloom.Stats, g bloom.Geometry) error {
 	if before == nil {
 		return nil

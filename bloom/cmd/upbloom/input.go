@@ -16,7 +16,7 @@ import (
 	"golang.org/x/term"
 )
 
-// maxLine is the longest item that is read from a file.
+// maxLine is the longest item in a file, in bytes.
 const maxLine = 1 << 20
 
 // open opens a file to read; "-" is standard input. Errors then name it.
@@ -41,7 +41,7 @@ func (a *app) open(ctx context.Context, name string) (io.ReadCloser, error) {
 }
 
 // interruptible returns a reader of r that fails when the context ends. A read
-// of a terminal or of a pipe would wait on.
+// of a terminal or a pipe could otherwise wait for ever.
 func interruptible(ctx context.Context, r io.Reader) io.Reader {
 	out, in := io.Pipe()
 	context.AfterFunc(ctx, func() {
@@ -54,9 +54,9 @@ func interruptible(ctx context.Context, r io.Reader) io.Reader {
 	return out
 }
 
-// lines returns the items of the input, one a line, without the end of the line
-// and without a byte order mark. Empty lines are skipped. It stops at a line
-// that is no item, or if reading fails, and sets err.
+// lines returns the items of the input, one on each line. It removes line ends
+// and a byte order mark, and skips empty lines. At a line that is no item, or
+// if reading fails, it stops and sets err.
 func (a *app) lines(r io.Reader, err *error) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		in := bufio.NewReaderSize(a.reading(r), 64<<10)
@@ -102,7 +102,7 @@ func (a *app) checkLine(n int, item string) error {
 // savedMagic is how a saved filter begins.
 const savedMagic = "\x89upbloom"
 
-// notText says what a file is that begins so, if it is none of items.
+// notText says what kind of file begins like this, or returns "" for text.
 func notText(start []byte) string {
 	for _, kind := range []struct{ magic, what string }{
 		{savedMagic, "is a saved filter, and not a file of items: use upbloom restore"},
@@ -121,7 +121,8 @@ func notText(start []byte) string {
 	return ""
 }
 
-// terminal returns standard error if bars may be drawn there, else nil.
+// terminal returns standard error if a progress bar may be drawn there, else
+// nil.
 func (a *app) terminal() *os.File {
 	f, ok := a.errOut.(*os.File)
 	if a.quiet || a.json || !ok || !term.IsTerminal(int(f.Fd())) {
@@ -130,8 +131,8 @@ func (a *app) terminal() *os.File {
 	return f
 }
 
-// reading returns a reader of r that draws a bar if standard error is a
-// terminal: of the share of a file, or of the bytes so far.
+// reading returns a reader of r that draws a progress bar on a terminal. For a
+// file the bar shows the share, for a pipe the bytes so far.
 func (a *app) reading(r io.Reader) io.Reader {
 	f := a.terminal()
 	if f == nil {
@@ -144,7 +145,7 @@ func (a *app) reading(r io.Reader) io.Reader {
 	return &watched{r, newBar(f, "read", total)}
 }
 
-// watched shows on a bar what is read.
+// watched shows on a bar how much was read.
 type watched struct {
 	r   io.Reader
 	bar *progressbar.ProgressBar
@@ -154,7 +155,7 @@ func (w *watched) Read(p []byte) (int, error) {
 	n, err := w.r.Read(p)
 	_ = w.bar.Add(n)
 	if err != nil {
-		_ = w.bar.Exit() // no more is drawn, and the line ends
+		_ = w.bar.Exit() // ends the bar and its line
 	}
 	return n, err
 }

@@ -75,14 +75,15 @@ func (a *app) removeCommand() *cli.Command {
 	}
 }
 
-// A batch is what a command does with its items, and a word for each answer.
+// A batch says what a command does with its items, and which words are its
+// answers.
 type batch struct {
 	yes, no string
 	run     func(handle, context.Context, []string) ([]bool, error)
-	field   func(*answer) **bool // of the answer, for programs
+	field   func(*answer) **bool // of the answer in JSON
 	adds    bool
 	noIsNo  bool   // a no shows in the exit status
-	kind    string // that it needs, "" for any
+	kind    string // the only kind it works on, "" for any
 }
 
 var (
@@ -103,7 +104,7 @@ var (
 	}
 )
 
-// answer is what check, add or remove prints of an item, for programs.
+// answer is what check, add or remove prints of an item with --json.
 type answer struct {
 	Item    string `json:"item"`
 	Found   *bool  `json:"found,omitempty"`
@@ -112,11 +113,11 @@ type answer struct {
 	Error   string `json:"error,omitempty"`
 }
 
-// unasked is how many items add sends without a look at the filter before.
+// unasked is how many items add sends without reading the filter's state first.
 const unasked = 1000
 
-// isOrMissing returns an error if the key holds anything but the filter of f. An
-// Add would be told so too, but only after its bits were set there.
+// isOrMissing returns an error if the key holds anything but the filter of f.
+// An Add returns that error too, but sets its bits first.
 func (a *app) isOrMissing(ctx context.Context, f *bloom.Filter) error {
 	want := f.Geometry()
 	there, err := bloom.Open(ctx, a.client, a.key, bloom.OpenSeed(want.Seed))
@@ -150,8 +151,8 @@ func (a *app) mayAdd(ctx context.Context, c *cli.Command, f *bloom.Filter, items
 	return a.mayFill(ctx, c, f, l, before)
 }
 
-// handleFor opens the filter of a batch. If the batch adds, it looks whether the
-// items may be added, and --items makes a plain filter.
+// handleFor opens the filter of a batch. If the batch adds, it checks that the
+// items may be added, and with --items it makes a plain filter.
 func (a *app) handleFor(ctx context.Context, c *cli.Command, b batch, items []string) (handle, error) {
 	if b.adds {
 		if cfg, err := configOf(c); err != nil {
@@ -188,8 +189,8 @@ func (a *app) handleFor(ctx context.Context, c *cli.Command, b batch, items []st
 	return o.handle, a.mayAddTo(ctx, c, o, items)
 }
 
-// each runs a batch and prints a word for each item, or what became of it if the
-// batch failed.
+// each runs a batch and prints an answer for each item. If the batch fails, it
+// prints what became of each.
 func (a *app) each(ctx context.Context, c *cli.Command, b batch) error {
 	args, err := a.arguments(c, 2, -1)
 	if err != nil {

@@ -58,9 +58,9 @@ type expirer interface {
 	Persist(ctx context.Context) (bool, error)
 }
 
-// opened is a handle of a kind. When stats is called it reads the state, and draws
-// it for a person. place is nil for a plain filter, whose bits are counted, and for
-// a cuckoo filter, which cannot be filled too far.
+// opened is a handle of a kind. stats reads the state and returns it for
+// programs and for people. place is nil for a plain filter, whose bits are
+// counted, and for a cuckoo filter, which refuses when it is full.
 type opened struct {
 	handle
 	kind  string
@@ -120,8 +120,8 @@ func (a *app) openKey(ctx context.Context, key string) (opened, error) {
 	return opened{}, err
 }
 
-// isAbsent reports whether the server said that the key holds nothing of the type
-// that was asked for. After any other error nobody knows what it holds.
+// isAbsent reports whether the server said that the key holds no filter of the
+// kind asked for. After any other error it is unknown what the key holds.
 func isAbsent(err error) bool {
 	var mismatch *bloom.MismatchError
 	return errors.Is(err, bloom.ErrNotFound) || errors.Is(err, bloom.ErrNotFilter) || errors.As(err, &mismatch)
@@ -203,7 +203,7 @@ func (a *app) ofSharded(f *bloom.Sharded) opened {
 	}}
 }
 
-// shardMissing says of a sharded filter's ErrNotFound what this program can know.
+// shardMissing replaces the text of a sharded filter's ErrNotFound.
 func shardMissing(err error) error {
 	if !errors.Is(err, bloom.ErrNotFound) {
 		return err
@@ -212,7 +212,7 @@ func shardMissing(err error) error {
 		" works on one alone"}
 }
 
-// state begins the state of another kind than a plain filter.
+// state returns the fields that all kinds but a plain filter share.
 func (a *app) state(kind string, g bloom.Geometry, bytes uint64, ttl time.Duration) state {
 	return state{
 		Key: a.key, Kind: kind, Scheme: g.Scheme.String(), Bits: g.Bits, Hashes: g.Hashes,
@@ -228,8 +228,8 @@ func partsOf(all []bloom.Stats) []part {
 	return parts
 }
 
-// plainOnly explains the error of a command that is for plain filters, if the key
-// holds a filter of another kind.
+// plainOnly improves the error of a command for plain filters if the key holds
+// another kind.
 func (a *app) plainOnly(ctx context.Context, err error) error {
 	if !isAbsent(err) {
 		return err
@@ -251,8 +251,8 @@ func (a *app) plainOnly(ctx context.Context, err error) error {
 	return a.refuse(kind)
 }
 
-// refuse says what to do if the command is for plain filters, and the key holds
-// another kind.
+// refuse returns the error of a command for plain filters at a key with another
+// kind, and what to do instead.
 func (a *app) refuse(kind string) error {
 	advice := "use another key"
 	switch a.command {

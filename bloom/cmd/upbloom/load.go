@@ -58,8 +58,8 @@ func (a *app) loadCommand() *cli.Command {
 func allowEmpty(usage string) cli.Flag { return &cli.BoolFlag{Name: "allow-empty", Usage: usage} }
 
 // withItems opens the filter and reads the input, n items, into a Local of its
-// geometry. Nothing is sent before the input was read to its end, but a look at
-// the filter.
+// geometry. Until the input was read to its end, it only reads the filter's
+// state.
 func (a *app) withItems(ctx context.Context, c *cli.Command,
 ) (f *bloom.Filter, l *bloom.Local, n uint64, err error) {
 	args, err := a.arguments(c, 1, 2)
@@ -159,8 +159,8 @@ func (a *app) replace(ctx context.Context, c *cli.Command) error {
 	return a.printChange(ctx, m, "replaced by", before)
 }
 
-// mayReplace refuses to put n items in place of what is there if that is likely
-// to be a mistake.
+// mayReplace refuses to replace the filter by n items if that is likely a
+// mistake.
 func (a *app) mayReplace(c *cli.Command, l *bloom.Local, n uint64, before *bloom.Stats) error {
 	yes := c.Bool("yes")
 	if err := sameSize(before, l.Geometry()); err != nil && !yes {

@@ -46,8 +46,8 @@ func (a *app) lsCommand() *cli.Command {
 // cells of all of them, about 1 ms a megabyte.
 const inspectAtOnce = 32
 
-// list prints a line for each filter, in the order of their keys, and one for
-// each key that could not be read behind them.
+// list prints a line for each filter in the order of the keys, and then one for
+// each key it could not read.
 func (a *app) list(ctx context.Context, client *upstash.Client, pattern string) error {
 	keys, err := scan(ctx, client, pattern)
 	if err != nil {
@@ -71,7 +71,7 @@ func (a *app) list(ctx context.Context, client *upstash.Client, pattern string) 
 				list = append(list, s)
 				fmt.Fprintln(w, row(s))
 			case errors.Is(f.Err, bloom.ErrNotFilter), errors.Is(f.Err, bloom.ErrNotFound):
-				// It only begins like a filter, or it has gone.
+				// The key only begins like a filter, or it is gone.
 			default:
 				failure = f.Err
 				list = append(list, unread{part[i], plain(failure)})
@@ -114,8 +114,8 @@ func row(s state) string {
 	}, "\t")
 }
 
-// scan returns the keys that begin with a header's first bits, and those that
-// could not be read, sorted.
+// scan returns, sorted, the keys that begin with a header's first bits and
+// those it could not read.
 func scan(ctx context.Context, client *upstash.Client, pattern string) ([]string, error) {
 	var found []string
 	for cursor := "0"; ; {
@@ -140,7 +140,7 @@ func scan(ctx context.Context, client *upstash.Client, pattern string) ([]string
 		}
 		keys := make([]string, 0, len(list))
 		for _, k := range list {
-			// A key that is not UTF-8 is none that this module wrote.
+			// This module writes no key that is not UTF-8.
 			if key, err := k.Text(); err == nil && !strings.ContainsRune(key, '\uFFFD') {
 				keys = append(keys, key)
 			}
@@ -158,8 +158,8 @@ func scan(ctx context.Context, client *upstash.Client, pattern string) ([]string
 }
 
 // likeFilters asks for the first bit and the version of many keys in one
-// request, and returns those that may be filters. A key whose answer is an
-// error may be one: to inspect it shows why.
+// request, and returns those that may be filters. A key with an error may be
+// one: inspecting it shows why.
 func likeFilters(ctx context.Context, client *upstash.Client, keys []string) ([]string, error) {
 	cmds := make([]upstash.Command, len(keys))
 	for i, key := range keys {
@@ -198,7 +198,7 @@ func (a *app) infoCommand() *cli.Command {
 	}
 }
 
-// look reads the state of a filter of any kind, and draws it for a person.
+// look reads the state of a filter of any kind, for programs and for people.
 func (a *app) look(ctx context.Context, key string) (state, string, error) {
 	client, err := a.connect(ctx)
 	if err != nil {

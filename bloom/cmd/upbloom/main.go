@@ -18,25 +18,25 @@
 //	upbloom doctor                      does a database keep upbloom's promises
 //	upbloom serve                       a server for tests, on this machine
 //
-// The database is that of UPSTASH_REDIS_REST_URL and UPSTASH_REDIS_REST_TOKEN,
-// or of KV_REST_API_URL and KV_REST_API_TOKEN. With --demo it is one in this
-// process, with some filters in it, so that everything can be tried without an
-// account. The secret seed of a filter is read from UPBLOOM_SEED and not from a
-// flag, because others on the machine can see the arguments of a program.
+// It uses the database of UPSTASH_REDIS_REST_URL and UPSTASH_REDIS_REST_TOKEN,
+// or of KV_REST_API_URL and KV_REST_API_TOKEN. With --demo it uses one in this
+// process that has some filters in it: everything can be tried without an
+// account. The secret seed of a filter comes from UPBLOOM_SEED, because others
+// on the machine can see the arguments of a program.
 //
-// Items are text in UTF-8. A line or an argument that is not is an error, which
-// says its number, and then nothing is sent: a filter of other bytes would
-// answer "no" to every program that asks with text. A byte order mark is not
-// part of the first item. Compressed files, saved filters and lines with a zero
-// byte are refused.
+// Items are text in UTF-8. If a line or an argument is not, the error names its
+// number and nothing is sent: a filter of other bytes would answer "no" to
+// every program that asks with text. A byte order mark is not part of the first
+// item. Compressed files, saved filters and lines with a zero byte are refused.
 //
-// A filter is a plain one, a window, a scalable, a cuckoo or a sharded one; create
-// has a flag for each, and the other commands find out. load, replace, save and
-// restore are for plain filters, ttl sets the expiry of plain and scalable ones. All
-// shards of a sharded filter must be in the one database.
+// A filter is a plain one, a window, a scalable, a cuckoo or a sharded one.
+// create has a flag for each kind, and the other commands recognize it. load,
+// replace, save and restore are for plain filters, ttl sets the expiry of plain
+// and scalable ones. All shards of a sharded filter must be in the one
+// database.
 //
 // A command that would remove a filter or most of its items, or fill it far
-// beyond its size, asks first, or refuses and says which flag it wants.
+// beyond its size, asks first, or refuses and names the flag it wants.
 //
 // With --json an error is an object with error and exit, on standard error.
 //
@@ -70,7 +70,7 @@ import (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop) // so that a second interrupt ends the program at once
+	context.AfterFunc(ctx, stop) // a second interrupt ends the program at once
 	a := &app{in: os.Stdin, out: os.Stdout, errOut: os.Stderr}
 	err := a.run(ctx, os.Args)
 	stop()
@@ -82,11 +82,11 @@ func (a *app) run(ctx context.Context, args []string) error {
 	root := a.root()
 	err := root.Run(ctx, args)
 	if exit := cli.ExitCoder(nil); errors.As(err, &exit) {
-		err = unknownCommand(root, root.Args().First()) // help of a command that is none
+		err = unknownCommand(root, root.Args().First()) // help for no command
 	}
 	switch {
 	case err == nil, errors.Is(err, errNo):
-	case a.json || slices.Contains(args, "--json"): // a mistake in a flag comes first
+	case a.json || slices.Contains(args, "--json"): // a.json is not set yet if a flag is wrong
 		_ = writeJSON(a.errOut, failure{a.message(err), exitStatus(err)})
 	default:
 		fmt.Fprintln(a.errOut, "upbloom:", a.message(err))
@@ -94,13 +94,13 @@ func (a *app) run(ctx context.Context, args []string) error {
 	return err
 }
 
-// failure is the error of a command, for programs.
+// failure is what an error prints with --json.
 type failure struct {
 	Error string `json:"error"`
 	Exit  int    `json:"exit"`
 }
 
-// root is the whole command line.
+// root returns the command line's definition.
 func (a *app) root() *cli.Command {
 	root := &cli.Command{
 		Name:  "upbloom",
@@ -165,8 +165,7 @@ func (a *app) helpCommand() *cli.Command {
 	}
 }
 
-// version is the module's version, or the revision that the program was built
-// of, if the build knows it.
+// version returns the module's version, or else the revision of the build.
 func version() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {

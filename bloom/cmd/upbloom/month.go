@@ -11,8 +11,7 @@ import (
 	"github.com/upbloom/upbloom/internal/human"
 )
 
-// month is what the use of some filters costs, for programs. Money is missing
-// without --price.
+// month is what some filters cost in a month. Money is missing without --price.
 type month struct {
 	billing.Month
 	Money *billing.Money `json:"money,omitempty"`
@@ -31,7 +30,8 @@ func usageFlags() []cli.Flag {
 	}
 }
 
-// addCommands returns what an Add is billed as: n, and three with --must-exist.
+// addCommands returns how many commands an Add is billed as: n, or three with
+// --must-exist.
 func addCommands(c *cli.Command, n int) int {
 	if c.Bool("must-exist") {
 		return 3
@@ -39,8 +39,8 @@ func addCommands(c *cli.Command, n int) int {
 	return n
 }
 
-// monthOf works out a month of filters that are so long, nil if no flag asks for
-// one. An Add is billed as adds commands.
+// monthOf returns the cost of a month for filters of this length, or nil if no
+// flag asks for it. An Add is billed as adds commands.
 func monthOf(c *cli.Command, bytes uint64, adds int) (*month, error) {
 	asked := false
 	for _, name := range []string{
@@ -99,7 +99,7 @@ func (m *month) text() string {
 	return b.String()
 }
 
-// rounded writes a number of commands, which may be beyond any integer.
+// rounded formats a number of commands, which may exceed any integer type.
 func rounded(f float64) string {
 	if f < 1<<53 {
 		return human.Count(uint64(math.Round(f)))

@@ -18,8 +18,8 @@ import (
 	"github.com/upbloom/upbloom/bloom"
 )
 
-// progress returns an option that draws a bar if standard error is a terminal,
-// else nil.
+// progress returns an option that draws a progress bar, or nil if standard
+// error is no terminal.
 func (a *app) progress(what string) bloom.MoveOption {
 	f := a.terminal()
 	if f == nil {
@@ -34,7 +34,7 @@ func (a *app) progress(what string) bloom.MoveOption {
 	})
 }
 
-// newBar draws a bar of bytes; a total of -1 is not known.
+// newBar draws a bar of bytes. A total of -1 is unknown.
 func newBar(f *os.File, what string, total int64) *progressbar.ProgressBar {
 	return progressbar.NewOptions64(total, progressbar.OptionSetDescription(what),
 		progressbar.OptionSetWriter(f), progressbar.OptionShowBytes(true),
@@ -42,7 +42,7 @@ func newBar(f *os.File, what string, total int64) *progressbar.ProgressBar {
 		progressbar.OptionOnCompletion(func() { fmt.Fprintln(f) }))
 }
 
-// fileArg returns the argument behind the key, standard input if there is none.
+// fileArg returns the argument after the key, or "-", standard input.
 func fileArg(args []string) string {
 	if len(args) < 2 {
 		return "-"
@@ -82,7 +82,7 @@ func (a *app) saveCommand() *cli.Command {
 	}
 }
 
-// maySave refuses to write over a file that is no saved filter, or to a
+// maySave refuses to overwrite a file that is no saved filter, or to write to a
 // terminal.
 func (a *app) maySave(name string, force bool) error {
 	if name == "-" {
@@ -93,7 +93,7 @@ func (a *app) maySave(name string, force bool) error {
 	}
 	f, err := os.Open(name)
 	if err != nil || force {
-		return nil // there is none, or writing to it will tell
+		return nil // no such file, or writing to it will fail
 	}
 	defer f.Close()
 	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() || info.Size() == 0 {
@@ -107,10 +107,10 @@ func (a *app) maySave(name string, force bool) error {
 	return nil
 }
 
-// saveTo writes a file beside the named one and then renames it, so that the
-// named file is the old one or the whole new one. It follows a link, and writes
-// into what is no plain file, such as a pipe. Only the owner may read a new
-// file.
+// saveTo writes a file beside the named one and then renames it. At any time
+// the named file is the old one or the whole new one. It follows a link, and
+// writes directly into anything but a plain file, such as a pipe. Only the
+// owner may read a new file.
 func saveTo(ctx context.Context, f *bloom.Filter, name string, opt bloom.MoveOption) (n int64, err error) {
 	if path, err := filepath.EvalSymlinks(name); err == nil {
 		name = path
@@ -193,7 +193,7 @@ func (a *app) restore(ctx context.Context, c *cli.Command) error {
 	if err != nil {
 		return err
 	}
-	if before != nil { // a copy in an empty place is as full as it was saved
+	if before != nil { // a copy at an empty key is as full as it was when saved
 		if err := a.mayFill(ctx, c, f, l, before); err != nil {
 			return err
 		}

@@ -34,8 +34,7 @@ func writeJSON(w io.Writer, v any) error {
 	return err
 }
 
-// state is a filter's Stats, for programs. TTL is in seconds, 0 if there is
-// none.
+// state is a filter's Stats as JSON. TTL is in seconds, 0 if there is none.
 type state struct {
 	Key       string  `json:"key"`
 	Kind      string  `json:"kind"`
@@ -48,8 +47,8 @@ type state struct {
 	Saturated bool    `json:"saturated"`
 	TTL       float64 `json:"ttl"`
 
-	// What is not known is missing: a window has no Items and no Fill as a whole,
-	// and ls reads none of these of the kinds that it would have to open.
+	// Unknown values are missing. A window as a whole has no Items and no Fill,
+	// and ls does not open the kinds that need it.
 	Fill  *float64 `json:"fill,omitempty"`
 	Items *uint64  `json:"items,omitempty"`
 	Rate  *float64 `json:"rate,omitempty"`
@@ -59,7 +58,7 @@ type state struct {
 	Damaged  bool    `json:"damaged,omitempty"`     // of info, of a cuckoo filter
 }
 
-// part is a pane, a layer or a shard, for programs.
+// part is a pane, a layer or a shard as JSON.
 type part struct {
 	SetBits uint64  `json:"setBits"`
 	Fill    float64 `json:"fill"`
@@ -67,7 +66,7 @@ type part struct {
 	Rate    float64 `json:"rate"`
 }
 
-// unread is a filter that could not be read, for programs.
+// unread is a filter that could not be read, as JSON.
 type unread struct {
 	Key   string `json:"key"`
 	Error string `json:"error"`
@@ -79,13 +78,13 @@ func stateOf(key string, s bloom.Stats) state {
 		Bits: s.Geometry.Bits, Hashes: s.Geometry.Hashes, Seeded: s.Seeded, Bytes: s.Bytes,
 		SetBits: s.SetBits, Saturated: s.Saturated, TTL: s.TTL.Seconds(),
 	}
-	if out.Kind != windowKind && out.Kind != scalableKind { // of which it knows one count
+	if out.Kind != windowKind && out.Kind != scalableKind { // the count of all their cells does not tell
 		out.Fill, out.Items, out.Rate = &s.Fill, &s.Items, &s.LiveFPRate
 	}
 	return out
 }
 
-// ttl writes a time to live in a few characters, "-" if there is none.
+// ttl formats a time to live in a few characters; none is "never".
 func ttl(d time.Duration) string {
 	switch {
 	case d <= 0:
@@ -102,11 +101,11 @@ func ttl(d time.Duration) string {
 	return fmt.Sprintf("%dd%dh", hours/24, hours%24)
 }
 
-// moved is what load, save, restore or replace did, for programs.
+// moved is what load, save, restore or replace prints with --json.
 type moved struct {
 	Key     string  `json:"key"`
-	Items   *uint64 `json:"items,omitempty"`   // that were read, of load and replace
-	NewBits *uint64 `json:"newBits,omitempty"` // of load and restore
+	Items   *uint64 `json:"items,omitempty"`   // read by load and replace
+	NewBits *uint64 `json:"newBits,omitempty"` // by load and restore
 
 	Created  bool    `json:"created,omitempty"`
 	Bytes    int64   `json:"bytes"`
@@ -120,8 +119,8 @@ type moved struct {
 	After  *state `json:"after,omitempty"`
 }
 
-// printChange prints what replace or restore did, and the filter's states
-// before and after.
+// printChange prints what replace or restore did, and the filter's state before
+// and after.
 func (a *app) printChange(ctx context.Context, m moved, what string, before *bloom.Stats) error {
 	text := m.text(what) + "\nbefore  no filter"
 	if before != nil {
@@ -130,7 +129,7 @@ func (a *app) printChange(ctx context.Context, m moved, what string, before *blo
 	}
 	after, err := a.inspect(ctx)
 	switch {
-	case err != nil: // it is done all the same
+	case err != nil: // the filter was changed all the same
 		text += "\nafter   not read: " + printable(plain(err))
 	case after == nil:
 		text += "\nafter   no filter: it has gone since"
@@ -144,7 +143,7 @@ func (a *app) printChange(ctx context.Context, m moved, what string, before *blo
 	return a.print(m, text)
 }
 
-// brief is a filter's state in a line.
+// brief returns a filter's state as one line.
 func brief(s state) string {
 	text := ""
 	if s.Kind != plainKind {
@@ -170,7 +169,7 @@ func expiry(d time.Duration) string {
 	return "expires in " + ttl(d)
 }
 
-// merged is what a load or a restore did.
+// merged returns what a load or a restore did.
 func merged(key string, r bloom.LoadResult) moved {
 	return moved{
 		Key: key, NewBits: &r.NewBits, Created: r.Created, Bytes: r.Bytes,
@@ -196,7 +195,7 @@ func (m moved) text(what string) string {
 	return s + fmt.Sprintf(", %v", time.Duration(m.Seconds*float64(time.Second)).Round(time.Millisecond))
 }
 
-// counted writes "1 item" or "2,000 items".
+// counted returns "1 item" or "2,000 items".
 func counted(n uint64, what string) string {
 	if n == 1 {
 		return "1 " + what

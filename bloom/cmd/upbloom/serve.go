@@ -82,15 +82,14 @@ func (a *app) serveCommand() *cli.Command {
 	}
 }
 
-// isLoopback reports whether only this machine reaches the address.
+// isLoopback reports whether addr is reachable only from this machine.
 func isLoopback(addr string) bool {
 	host, _, err := net.SplitHostPort(addr)
 	ip := net.ParseIP(host)
 	return err == nil && (host == "localhost" || ip != nil && ip.IsLoopback())
 }
 
-// isToken reports whether a text can be a token that needs no quotes in a shell
-// or in a header.
+// isToken reports whether s needs no quotes as a token in a shell or a header.
 func isToken(s string) bool {
 	for _, r := range s {
 		letter := r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9'

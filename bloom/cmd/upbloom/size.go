@@ -11,8 +11,8 @@ import (
 // makeIfMissing is what --items does for a command that needs a filter.
 const makeIfMissing = "make the filter if it is missing, for `N` items, e.g. 5M"
 
-// sizeFlags are the flags that describe a filter to be made. The first is
-// --items, with its usage, and the others have an effect only with it.
+// sizeFlags are the flags that describe a new filter. The first is --items,
+// with this usage. The others have an effect only with it.
 func sizeFlags(items string) []cli.Flag {
 	return []cli.Flag{
 		countFlag(items, "items", "n"),
@@ -29,8 +29,8 @@ func schemeFlag() cli.Flag {
 	}
 }
 
-// configOf returns the Config of a plain filter that the flags describe. Its
-// Capacity is 0 if they describe none, and then a flag of its own must not be set.
+// configOf returns the Config of a plain filter in the flags. Without --items
+// its Capacity is 0, and the other sizeFlags are errors.
 func configOf(c *cli.Command) (bloom.Config, error) {
 	cfg, err := sizeConfig(c)
 	if err == nil && cfg.Capacity != 0 {
@@ -39,7 +39,8 @@ func configOf(c *cli.Command) (bloom.Config, error) {
 	return cfg, flagError(err)
 }
 
-// sizeConfig is configOf, without a look at whether a plain filter can be so large.
+// sizeConfig is configOf without the check that a plain filter can have the
+// size.
 func sizeConfig(c *cli.Command) (bloom.Config, error) {
 	cfg := bloom.Config{
 		Capacity: countOf(c, "items"), FPRate: rateOf(c, "rate"), TTL: lifetimeOf(c, "ttl"),
@@ -69,7 +70,7 @@ func sizeConfig(c *cli.Command) (bloom.Config, error) {
 	return cfg, err
 }
 
-// flagError turns an error about a Config into one about the flags that set it.
+// flagError turns an error about a Config into one about the flag.
 func flagError(err error) error {
 	var config *bloom.ConfigError
 	if !errors.As(err, &config) {

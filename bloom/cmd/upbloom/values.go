@@ -10,7 +10,7 @@ import (
 	"github.com/urfave/cli/v3"
 )
 
-// The values of flags, as people write them.
+// These are the values of flags, as people write them.
 
 // count is a number of items: 5000000, 5,000,000, 5M, 2.5k or 5e6.
 type count uint64
@@ -92,7 +92,7 @@ func (d *lifetime) Set(text string) error {
 			continue
 		}
 		n, err := strconv.ParseFloat(number, 64)
-		if err != nil || !(n >= 0) { // NaN is none
+		if err != nil || !(n >= 0) { // also refuses NaN
 			return errLifetime
 		}
 		rest, sum = after, sum+n*float64(u.length)
@@ -104,7 +104,7 @@ func (d *lifetime) Set(text string) error {
 			return errLifetime
 		}
 	}
-	// A float64 that is no int64 would turn into any time.
+	// A float64 beyond an int64 would convert to an arbitrary time.
 	if sum += float64(short); text == "" || sum >= math.MaxInt64 {
 		return errLifetime
 	}
@@ -112,7 +112,7 @@ func (d *lifetime) Set(text string) error {
 	return nil
 }
 
-// countOf returns the value of a flag of countFlag, 0 if it is not set.
+// countOf returns the value of a countFlag, or 0 if it is not set.
 func countOf(c *cli.Command, name string) uint64 {
 	if n, ok := c.Generic(name).(*count); ok {
 		return uint64(*n)
