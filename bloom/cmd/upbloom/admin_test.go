@@ -12,7 +12,7 @@ func TestCreate(t *testing.T) {
 	sh.want(0, "", "", "add", "key", "a")
 	sh.want(0, "it was there already, and is as it was  about 1 item", "", "create", "--items", "1k", "key")
 	sh.want(3, "another plain filter is at this key", "", "create", "--items", "2k", "key")
-	sh.want(2, "--items says for how many", "", "create", "key")
+	sh.want(2, "--items is missing", "", "create", "key")
 	var m made
 	decode(t, sh.want(0, "", "", "--json", "create", "-n", "1k", "--scheme", "xxh3", "second"), &m)
 	if !m.Created || m.Key != "second" || m.Bytes == 0 || m.TTL != 0 {

@@ -35,9 +35,9 @@ type plan struct {
 func (a *app) calcCommand() *cli.Command {
 	return &cli.Command{
 		Name: "calc", Usage: "work out what a filter costs", ArgsUsage: " ",
-		Description: "Its memory, its false positives, and the commands of a call. With --adds or\n" +
-			"--lookups, what is billed in a month of 30 days; with --price, in money. It is a\n" +
-			"plain filter, or what one of --window, --scalable, --cuckoo and --shards says.",
+		Description: "Prints the filter's memory, its false positives, and the commands of a call. With\n" +
+			"--adds or --lookups it adds the bill of a month of 30 days, with --price in money.\n" +
+			"The filter is a plain one without --window, --scalable, --cuckoo or --shards.",
 		Flags: slices.Concat([]cli.Flag{
 			countFlag("for `N` items, e.g. 5M", "items", "n"),
 			rateFlag("at a false positive rate of `P`, e.g. 1% or 1/1000", "rate", 0.01, "p"),
@@ -48,7 +48,7 @@ func (a *app) calcCommand() *cli.Command {
 				return err
 			}
 			if !c.IsSet("items") {
-				return usagef("--items says for how many, e.g. upbloom calc --items 1M")
+				return usagef("--items is missing: say for how many items, e.g. upbloom calc --items 1M")
 			}
 			switch kind, err := chosenKind(c); {
 			case err != nil:

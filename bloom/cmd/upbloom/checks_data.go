@@ -128,7 +128,7 @@ func askLargerRequest(ctx context.Context, p *patient) (string, error) {
 	case p.brief:
 		return "", errTooLargeToRecord
 	case !p.large:
-		return "", skipped{errors.New("--large asks, and sends 16 MiB")}
+		return "", skipped{errors.New("--large checks it, and sends 16 MiB")}
 	}
 	err := p.send(ctx, "large", make([]byte, 16<<20))
 	if err == nil {
@@ -140,7 +140,7 @@ func askLargerRequest(ctx context.Context, p *patient) (string, error) {
 // askLargeRecord writes the last byte of a string of 100 MB.
 func askLargeRecord(ctx context.Context, p *patient) (string, error) {
 	if !p.large {
-		return "", skipped{errors.New("--large asks; leave it out if the database has less than 100 MB" +
+		return "", skipped{errors.New("--large checks it; leave it out if the database has less than 100 MB" +
 			" free, or evicts")}
 	}
 	if _, err := p.client.Do(ctx, upstash.Cmd("DEL", p.key("large"))); err != nil {

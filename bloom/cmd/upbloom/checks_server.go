@@ -144,9 +144,10 @@ func askEviction(ctx context.Context, p *patient) (string, error) {
 	case "noeviction":
 		return "off", nil
 	case "":
-		return "", skipped{errors.New("the database does not say: see that eviction is off in its settings")}
+		return "", skipped{errors.New("the database does not say: make sure in its settings that eviction" +
+			" is off")}
 	}
-	return "", fmt.Errorf("%q: an evicted filter is made anew by the next Add, and answers no about what"+
+	return "", fmt.Errorf("%q: after an eviction the next Add makes an empty filter, which answers no to what"+
 		" was added: turn eviction off, or set MustExist", policy)
 }
 

@@ -24,9 +24,9 @@ type made struct {
 func (a *app) createCommand() *cli.Command {
 	return &cli.Command{
 		Name: "create", Usage: "make an empty filter", ArgsUsage: "KEY",
-		Description: "Makes the filter with its whole string and its TTL. A filter of the same kind and\n" +
-			"size that is there stays as it is. It is a plain filter, or what one of --window,\n" +
-			"--scalable, --cuckoo and --shards says. All shards are in this database.",
+		Description: "Makes the filter with its whole string and its TTL. If the key has a filter of the\n" +
+			"same kind and size, it stays as it is. The filter is a plain one without --window,\n" +
+			"--scalable, --cuckoo or --shards. All shards are in this database.",
 		Flags: slices.Concat(sizeFlags("for `N` items, e.g. 5M"), kindFlags()),
 		Action: func(ctx context.Context, c *cli.Command) error {
 			args, err := a.arguments(c, 1, 1)
@@ -34,7 +34,7 @@ func (a *app) createCommand() *cli.Command {
 				return err
 			}
 			if !c.IsSet("items") {
-				return usagef("--items says for how many, e.g. upbloom create --items 5M KEY")
+				return usagef("--items is missing: say for how many items, e.g. upbloom create --items 5M KEY")
 			}
 			o, err := a.newOf(ctx, c, args[0])
 			if err != nil {

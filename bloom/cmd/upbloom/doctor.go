@@ -84,9 +84,9 @@ var errSick = errors.New("a promise of upbloom would not hold on this database: 
 func (a *app) doctorCommand() *cli.Command {
 	return &cli.Command{
 		Name: "doctor", Usage: "ask a database whether upbloom's promises hold on it", ArgsUsage: " ",
-		Description: "Costs about 200 commands, sends 10 MB and reads 2.5. It writes keys that begin with\n" +
-			"upbloom:doctor: alone, gives each a TTL, and removes them. A FAIL is what upbloom\n" +
-			"needs; a note is to be known. The exit status is 4 if there is a FAIL.",
+		Description: "Costs about 200 commands, sends 10 MB and reads 2.5 MB. All keys that it writes\n" +
+			"begin with upbloom:doctor: and have a TTL. It removes them at the end. A FAIL breaks\n" +
+			"a promise of upbloom; a note does not. The exit status is 4 if there is a FAIL.",
 		Flags: []cli.Flag{
 			&cli.StringFlag{
 				Name: "record", Usage: "write requests and answers to `FILE`, without token and host, to send it to us",

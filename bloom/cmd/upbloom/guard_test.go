@@ -124,7 +124,7 @@ func TestFlagsWithoutEffect(t *testing.T) {
 		{"--rate is for a filter to make: it has no effect without --items", "load", "--rate", "0.1", "key"},
 		{"--ttl is for a filter to make: it has no effect without --items", "add", "--ttl", "1h", "key", "a"},
 		{"--scheme is for a filter to make", "load", "--scheme", "xxh3", "key"},
-		{"--renew-ttl sets its TTL anew", "replace", "--items", "1000", "--ttl", "1h", "key"},
+		{"--renew-ttl sets its TTL", "replace", "--items", "1000", "--ttl", "1h", "key"},
 		{"use --renew-ttl alone", "replace", "--items", "1000", "--ttl", "1h", "--renew-ttl", "1h", "key"},
 		{"--renew-ttl is 0s", "replace", "--renew-ttl", "0s", "key"},
 		{"--ttl is 0s", "add", "--items", "1000", "--ttl", "0s", "key", "a"},

@@ -52,9 +52,9 @@ func (a *app) addCommand() *cli.Command {
 	return &cli.Command{
 		Name: "add", Usage: "add items", ArgsUsage: "KEY ITEM... (or - for lines of standard input)",
 		Description: "Prints new or seen for each item. A seen may be a false positive. Without\n" +
-			"--items the filter must be there, of any kind. More than 1,000 lines of standard\n" +
-			"input that would fill it too far are refused, as by load. A cuckoo filter stores one\n" +
-			"more copy of an item that was seen, and refuses by itself when it is full.",
+			"--items a filter must be at the key, of any kind. If standard input has more than\n" +
+			"1,000 lines that would fill it too far, add refuses them, as load does. A cuckoo\n" +
+			"filter stores one more copy of an item that was seen, and refuses when it is full.",
 		Flags: slices.Concat(sizeFlags(makeIfMissing), fillFlags()),
 		Action: func(ctx context.Context, c *cli.Command) error {
 			return a.each(ctx, c, adds)
@@ -66,9 +66,9 @@ func (a *app) removeCommand() *cli.Command {
 	return &cli.Command{
 		Name: "remove", Usage: "take items out of a cuckoo filter",
 		ArgsUsage: "KEY ITEM... (or - for lines of standard input)",
-		Description: "Prints removed or missing for each item. Remove only what was added, and as often\n" +
-			"as it was added: another item may look like one that was not, and would be taken out\n" +
-			"in its place. The exit status is 1 if any item is missing.",
+		Description: "Prints removed or missing for each item. Remove an item only as often as it was\n" +
+			"added. If it was not, another item may look like it and is removed in its place.\n" +
+			"The exit status is 1 if any item is missing.",
 		Action: func(ctx context.Context, c *cli.Command) error {
 			return a.each(ctx, c, removes)
 		},
@@ -175,8 +175,8 @@ func (a *app) handleFor(ctx context.Context, c *cli.Command, b batch, items []st
 	case err != nil:
 		return nil, err
 	case b.kind != "" && o.kind != b.kind:
-		return nil, advised{bloom.ErrNotFilter, fmt.Sprintf("the key holds a %s: items can be taken out of a"+
-			" cuckoo filter alone; nothing was changed", kindNoun(o.kind))}
+		return nil, advised{bloom.ErrNotFilter, fmt.Sprintf("the key holds a %s: items can be taken out only of a"+
+			" cuckoo filter; nothing was changed", kindNoun(o.kind))}
 	case !b.adds:
 		return o.handle, nil
 	}

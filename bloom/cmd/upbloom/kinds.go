@@ -209,7 +209,7 @@ func shardMissing(err error) error {
 		return err
 	}
 	return advised{err, "a shard is missing: it was lost, or it is in another database, and upbloom" +
-		" works on one alone"}
+		" works on only one"}
 }
 
 // state returns the fields that all kinds but a plain filter share.

@@ -29,7 +29,7 @@ func TestRemoveItems(t *testing.T) {
 	for _, flag := range []string{"--scalable", "--window=1h", "--shards=2", "--scheme=blocked"} {
 		sh.want(0, "", "", "create", "--items", "1k", flag, "key")
 		sh.want(0, "", "", "add", "key", "a")
-		sh.want(3, "items can be taken out of a cuckoo filter alone", "", "remove", "key", "a")
+		sh.want(3, "items can be taken out only of a cuckoo filter", "", "remove", "key", "a")
 		sh.want(0, "yes   a", "", "check", "key", "a")
 		sh.want(0, "", "", "rm", "--yes", "key")
 	}

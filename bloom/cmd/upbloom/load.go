@@ -19,12 +19,12 @@ func (a *app) loadCommand() *cli.Command {
 	return &cli.Command{
 		Name: "load", Usage: "add the lines of a file, millions at once", ArgsUsage: "KEY [FILE]",
 		Description: "Builds the filter in memory and uploads it, in parts of 1 MiB. Without --items\n" +
-			"the filter must be there. If it is interrupted at any point, the filter is as it\n" +
-			"was or complete.\n\n" +
-			"It refuses an input without items, and one that would put the filter over its\n" +
-			"size: over --items, else over ten times the false positive rate that it was made\n" +
-			"for.",
-		Flags: slices.Concat(sizeFlags(makeIfMissing), fillFlags(), []cli.Flag{allowEmpty("load an input without items")}),
+			"the filter must be there. After an interrupt the filter is as it was, or complete.\n\n" +
+			"It refuses an input without items, and one that would fill the filter over its\n" +
+			"size: over --items, or without that flag over ten times the false positive rate\n" +
+			"that it was made for.",
+		Flags: slices.Concat(sizeFlags(makeIfMissing), fillFlags(),
+			[]cli.Flag{allowEmpty("load an input without items")}),
 		Action: func(ctx context.Context, c *cli.Command) error {
 			f, l, n, err := a.withItems(ctx, c)
 			if err != nil {
@@ -97,9 +97,9 @@ func (a *app) replaceCommand() *cli.Command {
 		ArgsUsage: "KEY [FILE]",
 		Description: "Readers see the old filter or the new one, and nothing between. Items that others\n" +
 			"add meanwhile are lost, unless the file has them. The filter keeps its TTL.\n\n" +
-			"It refuses an input without items, one with fewer items than --min-items, and\n" +
-			"without that flag one with fewer than half of the items that are in the filter.\n" +
-			"It refuses to fill a filter over its size, as load does.\n\n" +
+			"It refuses an input without items, and one with fewer items than --min-items, or\n" +
+			"without that flag fewer than half of the filter's. It refuses to fill a filter\n" +
+			"over its size, as load does.\n\n" +
 			"To rebuild a filter in another size without an error for those who use it, do not\n" +
 			"replace it: create a filter at a second key, have all writers add to both, load\n" +
 			"the items into the new one, have readers and then writers use that one alone, and\n" +
@@ -135,7 +135,7 @@ func (a *app) replace(ctx context.Context, c *cli.Command) error {
 		return err
 	}
 	if before != nil && c.IsSet("ttl") {
-		return usagef("--ttl is for a filter to make, and %s is there: --renew-ttl sets its TTL anew",
+		return usagef("--ttl is for a filter to make, and %s is there: --renew-ttl sets its TTL",
 			printable(a.key))
 	}
 	if err := a.mayReplace(c, l, n, before); err != nil {

@@ -19,11 +19,10 @@ import (
 func (a *app) lsCommand() *cli.Command {
 	return &cli.Command{
 		Name: "ls", Usage: "list the filters", ArgsUsage: "[PATTERN]",
-		Description: "PATTERN is that of SCAN, e.g. 'seen:*'. It reads the header of every string key\n" +
-			"that matches, and counts the cells of those that are filters, about 1 ms a\n" +
-			"megabyte. A filter that cannot be read has a line that says why. Each shard of a\n" +
-			"sharded filter has a line. A - means that upbloom info\n" +
-			"knows more.",
+		Description: "PATTERN is a pattern of SCAN, e.g. 'seen:*'. The database reads the header of each\n" +
+			"matching string key, and counts the cells of the filters, about 1 ms a megabyte.\n" +
+			"A filter that cannot be read has a line with the reason. Each shard of a sharded\n" +
+			"filter has its own line. Where a line has a -, upbloom info knows more.",
 		Action: func(ctx context.Context, c *cli.Command) error {
 			args, err := a.arguments(c, 0, 1)
 			if err != nil {
@@ -182,8 +181,8 @@ func likeFilters(ctx context.Context, client *upstash.Client, keys []string) ([]
 func (a *app) infoCommand() *cli.Command {
 	return &cli.Command{
 		Name: "info", Usage: "show the state of a filter", ArgsUsage: "KEY",
-		Description: "A plain filter needs no seed for it. The server reads the whole string, about 1 ms\n" +
-			"a megabyte.",
+		Description: "The seed of a plain filter is not needed. The server reads the whole string, about\n" +
+			"1 ms a megabyte.",
 		Action: func(ctx context.Context, c *cli.Command) error {
 			args, err := a.arguments(c, 1, 1)
 			if err != nil {

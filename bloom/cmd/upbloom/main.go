@@ -105,7 +105,7 @@ func (a *app) root() *cli.Command {
 	root := &cli.Command{
 		Name:  "upbloom",
 		Usage: "look at and move the Bloom filters of an Upstash database",
-		Description: "The database is that of UPSTASH_REDIS_REST_URL and UPSTASH_REDIS_REST_TOKEN, or of\n" +
+		Description: "UPSTASH_REDIS_REST_URL and UPSTASH_REDIS_REST_TOKEN name the database, or else\n" +
 			"KV_REST_API_URL and KV_REST_API_TOKEN. UPBLOOM_SEED is the seed of a filter that has one.\n\n" +
 			"Items are text in UTF-8.\n\n" +
 			"Exit status: 0 all went well, 1 an item was not found, 2 wrong usage or file, or refused\n" +

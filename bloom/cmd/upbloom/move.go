@@ -153,9 +153,9 @@ func saveTo(ctx context.Context, f *bloom.Filter, name string, opt bloom.MoveOpt
 func (a *app) restoreCommand() *cli.Command {
 	return &cli.Command{
 		Name: "restore", Usage: "bring a saved filter back", ArgsUsage: "KEY FILE (or - for standard input)",
-		Description: "Makes the filter if it is missing. Items that are in it stay. A saved filter holds\n" +
-			"no TTL: a new one stays for good, unless --ttl says when it expires. It refuses to\n" +
-			"fill a filter over its size, as load does.",
+		Description: "Makes the filter if it is missing, and otherwise adds to what it holds. A saved\n" +
+			"filter has no TTL: a new one stays for good, unless --ttl says when it expires.\n" +
+			"restore refuses to fill a filter over its size, as load does.",
 		Flags: append(fillFlags(),
 			lifetimeFlag("let a filter to make expire after `TIME`, e.g. 24h or 7d", "ttl")),
 		Action: a.restore,

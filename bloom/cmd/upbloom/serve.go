@@ -15,14 +15,14 @@ import (
 func (a *app) serveCommand() *cli.Command {
 	return &cli.Command{
 		Name: "serve", Usage: "run a REST server for tests on this machine", ArgsUsage: " ",
-		Description: "In memory, or in front of a Redis. Prints two lines to paste into the shell in\n" +
-			"which your program runs, and serves until it is interrupted. Other machines reach\n" +
-			"it only if --addr names more than the loopback interface. upbloom --demo serve has\n" +
-			"some filters in it.",
+		Description: "The data is in memory, or in a Redis. serve prints two lines to paste into the\n" +
+			"shell of your program, and runs until it is interrupted. Other machines reach it\n" +
+			"only if --addr names more than the loopback interface. upbloom --demo serve begins\n" +
+			"with some filters.",
 		Flags: []cli.Flag{
 			&cli.StringFlag{
 				Name: "addr", Value: "127.0.0.1:8079",
-				Usage: "listen on `HOST:PORT`; port 0 picks a free one",
+				Usage: "listen on `HOST:PORT`; port 0 picks a free port",
 			},
 			&cli.StringFlag{
 				Name: "redis", Usage: "serve the Redis at `HOST:PORT` instead of an empty memory",
@@ -52,7 +52,7 @@ func (a *app) serveCommand() *cli.Command {
 			s, err := upstashtest.Start(opts...)
 			var network *net.OpError
 			if errors.As(err, &network) && network.Op == "listen" {
-				return usagef("nothing can listen on %s: %s: choose another with --addr; port 0 is a free one",
+				return usagef("nothing can listen on %s: %s: choose another with --addr; port 0 picks a free one",
 					printable(c.String("addr")), oneLine(network.Err.Error()))
 			}
 			if err != nil {
