@@ -42,9 +42,9 @@ func (f *Filter) AddSeq(ctx context.Context, items iter.Seq[string], opts ...Mov
 			return err
 		}
 		b := f.newAddBatch(round, nil)
-		// Whatever the round's size, the next one compares its birth number.
+		// Every round compares its birth number with that of the rounds before.
 		filter := &b.lanes[0]
-		b.parts, filter.seen = true, birth
+		b.split, filter.birth = true, birth
 		added, err := b.run(ctx)
 		if filter.gone {
 			result = AddResult{}
@@ -53,7 +53,7 @@ func (f *Filter) AddSeq(ctx context.Context, items iter.Seq[string], opts ...Mov
 		if err != nil {
 			return err
 		}
-		birth = filter.seen
+		birth = filter.birth
 		for _, isNew := range added {
 			if isNew {
 				result.New++

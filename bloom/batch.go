@@ -70,10 +70,10 @@ func (h *handle) existsAll(ctx context.Context, items []string, o *mirrorCall) (
 	return h.newBatch(items, false, o).run(ctx)
 }
 
-// batch is one AddAll or ExistsAll of one client under way. Its items go to one
-// record or, if the type has several, each to the one chosen by laneOf.
+// batch is one AddAll or ExistsAll on one client. Its items go to one record,
+// or each to the record that laneOf chooses.
 type batch struct {
-	h        *handle // whose limits hold
+	h        *handle // the batch keeps to its limits
 	lanes    []lane
 	laneOf   func(item string) int           // nil if there is one lane
 	name     func(lane int, err error) error // says which record failed; or nil
@@ -81,12 +81,12 @@ type batch struct {
 	observer *mirrorCall
 	adding   bool // or removing
 	alone    bool // the first part goes before the others
-	parts    bool // one request does not carry all items
-	repeats  bool // equal items are sent as often as they come
+	split    bool // one request does not carry all items
+	repeats  bool // equal items are sent each time
 
 	removing bool
 
-	itemBytes   int // the most that an item takes
+	itemBytes   int // at most, of one item
 	maxItems    int // of a part
 	scriptBytes int // of the script of each command, if there is one
 
@@ -104,14 +104,14 @@ type batch struct {
 // A lane is what a batch knows of one record.
 type lane struct {
 	rec     *record
-	seen    int64       // the birth number that the parts found
+	birth   int64       // the birth number that the parts found; 0 before the first
 	gone    bool        // of an AddAll: the filter went away meanwhile
 	stopped atomic.Bool // nothing more is sent
 }
 
 // A part is one request of a batch, with a piece for each record. While it is
-// under way, later items of the batch are not sent if they are equal to one of
-// its items: they wait for its answer.
+// under way, items equal to one of its items are not sent: they wait for its
+// answer.
 type part struct {
 	pieces []piece
 	size   int            // about the bytes of the body
@@ -148,12 +148,12 @@ func newBatch(h *handle, lanes []lane, items []string, adding bool, o *mirrorCal
 	// One request certainly carries all items if the longest heads and the
 	// longest items fit.
 	heads := min(len(lanes), len(items)) * b.headBytes(&h.rec)
-	b.parts = len(items) > 1 &&
+	b.split = len(items) > 1 &&
 		(len(items) > b.maxItems || len(items) > (h.batchBytes()-heads)/b.itemBytes)
 	return b
 }
 
-// headBytes is more than a command takes without its items.
+// headBytes is an upper bound of a command's length without its items.
 func (b *batch) headBytes(r *record) int {
 	const most = 512                           // of the operations before the first item
 	return b.scriptBytes + most + 6*len(r.key) // a byte of a key takes up to six in JSON
@@ -168,13 +168,13 @@ func (b *batch) run(ctx context.Context) ([]bool, error) {
 		if p == nil {
 			break
 		}
-		if b.alone || !b.parts {
+		if b.alone || !b.split {
 			b.alone = false
 			b.sendPart(ctx, p) // another goroutine would wake a processor for nothing
 			continue
 		}
 		if !parts.run(b.stopped, func() { b.sendPart(ctx, p) }) {
-			b.drop(p)
+			b.finish(p)
 			break
 		}
 	}
@@ -188,7 +188,7 @@ func (b *batch) run(ctx context.Context) ([]bool, error) {
 // fill builds one request from the items at next and after, as many as fit.
 func (b *batch) fill(ctx context.Context, next int) (p *part, rest int) {
 	p = &part{pieces: make([]piece, 0, len(b.lanes))}
-	if b.adding && b.parts && !b.repeats {
+	if b.adding && b.split && !b.repeats {
 		p.first = map[string]int{}
 	}
 	at := make([]int, len(b.lanes)) // the lane's place in p.pieces, from 1
@@ -262,7 +262,7 @@ func (b *batch) begin(ctx context.Context, p *part, lane int) bool {
 	if b.adding {
 		// Each part has a birth number of its own: by it the part knows later
 		// whether it made the filter.
-		q.beginWrite(newBirth(), b.parts)
+		q.beginWrite(newBirth(), b.split)
 	} else {
 		q.beginRead()
 	}

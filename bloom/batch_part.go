@@ -27,11 +27,11 @@ func (b *batch) sendPart(ctx context.Context, p *part) {
 			b.tookReads(&p.pieces[i])
 		}
 	}
-	b.drop(p)
+	b.finish(p)
 }
 
-// drop answers the items that waited for those of p, and frees p.
-func (b *batch) drop(p *part) {
+// finish answers the items that waited for those of p, and frees p.
+func (b *batch) finish(p *part) {
 	b.mu.Lock()
 	b.flying = slices.DeleteFunc(b.flying, func(other *part) bool { return other == p })
 	b.mu.Unlock()
@@ -59,7 +59,7 @@ func (b *batch) tookAdds(c *piece) {
 		b.wrote.newOnes += q.wrote.newOnes
 		b.mu.Unlock()
 	}
-	if q.wrote.ok && b.parts && b.h.rec.headed() && b.isRecreated(c) {
+	if q.wrote.ok && b.split && b.h.rec.headed() && b.isRecreated(c) {
 		b.lost(c)
 		b.fail(c.lane, ErrRecreated, true)
 	}
@@ -90,10 +90,10 @@ func (b *batch) isRecreated(c *piece) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	l := &b.lanes[c.lane]
-	if l.seen == 0 {
-		l.seen = c.q.wrote.birth
+	if l.birth == 0 {
+		l.birth = c.q.wrote.birth
 	}
-	return l.seen != c.q.wrote.birth
+	return l.birth != c.q.wrote.birth
 }
 
 // lost notes that the filter went away: what a part added before is not in it.
@@ -171,8 +171,8 @@ func (b *batch) stopped() bool {
 	return true
 }
 
-// result is the answers and what went wrong. If a filter went away, it is not
-// known which parts ran before that and which after.
+// result returns the answers and what went wrong. If a filter went away, it is
+// not known which parts ran before that and which after.
 func (b *batch) result() ([]bool, error) {
 	if b.err == nil {
 		return b.answers, nil
@@ -216,9 +216,9 @@ func (s ItemState) String() string {
 	return "ItemState(" + strconv.Itoa(int(s)) + ")"
 }
 
-// BatchError is returned by AddAll, AddSeq and ExistsAll if one of their
-// requests failed. Calling again with the items not done is harmless, but an
-// item whose state is unknown may then answer "seen". It is plain data.
+// BatchError is returned by AddAll, AddSeq, RemoveAll and ExistsAll if one of
+// their requests failed. Calling again with the items not done is harmless, but
+// an item whose state is unknown may then answer "seen". It is plain data.
 type BatchError struct {
 	// Items has the state of each item of the batch, by its index.
 	Items []ItemState
@@ -259,9 +259,10 @@ func (e *BatchError) SafeToRetry() bool {
 func (e *BatchError) Unwrap() error { return e.Err }
 
 // InFilter reports whether all items of an Add or AddAll that returned err are
-// in the filter: true for nil, and for an error that only says that new or seen
-// is not known, or that the TTL is not set. Use it if you only record items,
-// and do not ask whether they are new.
+// in the filter. It is true for nil, and if err says only that new or seen is
+// not known, or that a later step failed: the TTL is not set, or a [Scalable]
+// did not grow. Use it if you only record items, and do not ask whether they
+// are new.
 func InFilter(err error) bool {
 	if batch, ok := as[*BatchError](err); ok {
 		return batch.Count(ItemDone)+batch.Count(ItemUncertain) == len(batch.Items)

@@ -77,7 +77,7 @@ func (r *record) binary(ctx context.Context, cmd upstash.Command,
 		}
 	}
 	if first != nil {
-		return nil, first // which says more
+		return nil, first // the first says more
 	}
 	return nil, err
 }

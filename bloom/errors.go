@@ -85,8 +85,8 @@ var (
 		ErrNotFilter)
 )
 
-// emptyHint is ErrNotFound of a look-up whose Config may say that a missing
-// filter is empty.
+// emptyHint is the ErrNotFound of a look-up. It names the field of the Config
+// that makes a missing filter an empty one.
 type emptyHint struct {
 	err   error
 	field string // of the Config

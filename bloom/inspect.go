@@ -64,10 +64,10 @@ func parseState(replies []upstash.Reply) (state, error) {
 	return checkState(word, fields[1:], n)
 }
 
-// together runs reads as a transaction, because they must speak of one filter.
-// A server may refuse: a full Redis queues no command at all. The reads then go
-// without one, between two looks at the header and the birth number, which must
-// agree. A Bare record has neither, and its reads go as they are.
+// together runs reads as a transaction, because their answers must be about one
+// filter. A server may refuse: a full Redis queues no command at all. Then the
+// reads go without one, between two looks at the header and the birth number,
+// which must agree. A Bare record has neither, and its reads go as they are.
 func (r *record) together(ctx context.Context, cmds []upstash.Command) ([]upstash.Reply, error) {
 	replies, err := r.client.MultiExec(ctx, cmds...)
 	if !is(err, upstash.ErrAborted) {

@@ -230,7 +230,7 @@ func (q *request) readFound(primary bool) error {
 			cells = cells[1:]
 		}
 		if q.observer != nil {
-			if q.stands, err = fieldWord(cells[0]); err != nil {
+			if q.birthFound, err = fieldWord(cells[0]); err != nil {
 				return err
 			}
 			cells = cells[1:]
@@ -301,8 +301,8 @@ func checkBits(bits []upstash.NullInt64) error {
 	return nil
 }
 
-// fieldWord refuses what no u53 can be. A null above all: it must not be taken
-// for 0, a missing filter or a word without a bit.
+// fieldWord refuses what no u53 can be. Above all it refuses null: as a 0 it
+// would mean a missing filter, or a word without a bit.
 func fieldWord(a upstash.NullInt64) (int64, error) {
 	if !a.Valid || a.Int64>>wordBits != 0 {
 		return 0, fmt.Errorf("bloom: %w: a word that is not a number of 53 bits", upstash.ErrBadResponse)

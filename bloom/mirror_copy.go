@@ -16,8 +16,8 @@ type mirrorCopy struct {
 	birth int64 // 0 if no filter is known, and local is empty
 
 	generation  uint64    // incremented whenever local is cleared
-	verifiedAt  time.Time // when the question was sent whose answer last showed the birth number
-	refreshedAt time.Time // all that was in the filter then is in local; zero if there is no such time
+	verifiedAt  time.Time // when the last question was sent whose answer showed the birth number
+	refreshedAt time.Time // local has all that was in the filter then; zero before the first refresh
 	refresh     uint64    // the number of the refresh that set refreshedAt
 }
 
@@ -99,7 +99,7 @@ func (c *mirrorCopy) noFilter(sent, now time.Time) (latest bool) {
 		return false
 	}
 	latest = sent.After(c.verifiedAt)
-	c.drop() // which leaves verifiedAt zero: a filter that an answer shows counts as later
+	c.drop() // verifiedAt is zero now: the next filter that an answer shows counts as later
 	return latest
 }
 
@@ -180,7 +180,7 @@ func (call *mirrorCall) learn(q *request, primary bool) {
 	case q.err == nil && len(q.found) > 0:
 		// A region lags: it may lack bits, but its bits are bits of the filter
 		// whose birth number it shows.
-		if primary && c.sawFilter(q.stands, sent, now) || !primary && q.stands == c.birth && c.birth != 0 {
+		if primary && c.sawFilter(q.birthFound, sent, now) || !primary && q.birthFound == c.birth && c.birth != 0 {
 			q.learnCells(c.local)
 		}
 	case primary && noFilterHere(q.err):

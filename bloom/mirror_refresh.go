@@ -70,9 +70,9 @@ func (m *Mirror) Refresh(ctx context.Context) error {
 	}
 }
 
-// refreshIfStale refreshes a copy that may not answer the call, or waits for
-// another goroutine that does, and reports whether it may answer then. It does
-// nothing if a refresh failed a moment ago.
+// refreshIfStale refreshes the copy if it may not answer the call, or waits for
+// the goroutine that does so. It reports whether the copy may answer then. It
+// does nothing if a refresh failed a moment ago.
 func (m *Mirror) refreshIfStale(ctx context.Context, call *mirrorCall) bool {
 	for m.cfg.MaxStale > 0 {
 		if m.copy.isFresh(call) {
@@ -199,7 +199,7 @@ func (m *Mirror) refreshMissing(err error, sent time.Time, number uint64) error 
 	return nil
 }
 
-// refreshed ends a refresh that has read the parts, with the error of that.
+// refreshed ends a refresh after the parts were read. err is the error of that.
 func (m *Mirror) refreshed(err error, generation, count uint64, sent time.Time, number uint64) error {
 	c := &m.copy
 	c.mu.Lock()

@@ -99,8 +99,8 @@ func Open(ctx context.Context, c *upstash.Client, key string, opts ...OpenOption
 	return newFilter(c, key, cfg.Config, geo, KindFilter), nil
 }
 
-// openState reads what is at the key, for every type's Open, and returns what
-// the options say beside. It refuses options not meant for fn.
+// openState reads the state at the key for every Open function, and returns it
+// with what the options set. It refuses an option that fn does not take.
 func openState(ctx context.Context, c *upstash.Client, key string, opts []OpenOption, fn string,
 	refused ...string,
 ) (cfg opening, seen state, err error) {

@@ -65,8 +65,8 @@ func (f *Filter) Replace(ctx context.Context, l *Local, opts ...MoveOption) erro
 	if !r.headed() {
 		return configErrorf("Layout", "is bare: only a filter with a header can be replaced")
 	}
-	// If a handle refuses another filter, it may replace that one. If it did
-	// not, it goes on refusing.
+	// A handle may replace the filter that it refuses to write to. Until it
+	// did, it goes on refusing.
 	if err := f.fits(l); err != nil {
 		return err
 	}

@@ -15,8 +15,8 @@ type request struct {
 	items []string // in the order of their operations
 	cmd   upstash.BitField
 
-	observer *mirrorCall // learns from the answers; nil outside of a Mirror
-	stands   int64       // the birth number that a read found, for the observer
+	observer   *mirrorCall // learns from the answers; nil outside of a Mirror
+	birthFound int64       // by a read, for the observer
 
 	// Of a write.
 	birth        int64    // the birth number that it carries
@@ -49,9 +49,9 @@ type request struct {
 	self [1]*request
 }
 
-// tell lets the Mirror learn from the judged request: q.err says if it failed.
+// observe lets the Mirror learn from the judged request: q.err says if it failed.
 // primary is false if a region may have answered.
-func (q *request) tell(primary bool) {
+func (q *request) observe(primary bool) {
 	if q.observer != nil {
 		q.observer.learn(q, primary)
 	}

@@ -48,7 +48,7 @@ type layers struct {
 func (l *layers) init(h *handle, capacity, maxBytes uint64) {
 	l.h, l.areas = h, layerAreas(h.rec.geo.Bits)
 	if l.first, l.sized = capacity, capacity != 0; !l.sized {
-		// No rate that takes so many words an item is lower.
+		// The capacity at the lowest rate that takes so many words an item.
 		l.first = max(cells.BlockedCapacity(l.areas[0].words, h.rec.geo.Hashes/2), 1)
 	}
 	for l.limit = 1; l.limit < len(l.areas) && l.areas[l.limit].end()/8 <= maxBytes; l.limit++ {
@@ -97,8 +97,8 @@ func (l *layers) full(i int, n uint64) int64 {
 	return int64(-math.Expm1(empty) * float64(g.Bits))
 }
 
-// roomFor returns how many layers a new filter has, whose newest has room for n
-// items.
+// roomFor returns how many layers a new filter needs to have room for n items
+// in the newest.
 func (l *layers) roomFor(n uint64) int {
 	for i := range l.limit {
 		if n <= l.capacity(i) {
@@ -108,8 +108,8 @@ func (l *layers) roomFor(n uint64) int {
 	return l.limit
 }
 
-// isMany reports whether so many items make up more of the newest layer than is
-// added without a look at its fill.
+// isMany reports whether n items are so large a share of the newest layer that
+// its fill is looked at before they are added.
 func (l *layers) isMany(n, newest int) bool {
 	return n > 1 && uint64(n)*growthShare >= l.capacity(newest-1)
 }

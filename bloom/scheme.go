@@ -53,8 +53,9 @@ const (
 
 const wordBits = cells.WordBits
 
-// String returns the scheme's name: "blocked", "fnv1a", "xxh3", or "Scheme(9)"
-// for an unknown one.
+// String returns the scheme's name: "blocked", "fnv1a", "xxh3", "cuckoo",
+// "xxh3/4-bit" or "xxh3/8-bit" for those that the format reserves, or
+// "Scheme(9)" for an unknown one.
 func (s Scheme) String() string {
 	switch s {
 	case SchemeBlocked:

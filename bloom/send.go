@@ -79,7 +79,7 @@ func (q *request) takeWrite(ctx context.Context) (again bool) {
 	if own := q.rec.ownScript(); own != nil && q.err != nil {
 		q.err = own.failed(q, q.err)
 	}
-	q.tell(true)
+	q.observe(true)
 	if decided { // the first answer that counts
 		q.wrote = first
 	}
@@ -179,7 +179,7 @@ func lookUp(ctx context.Context, reqs []*request) {
 		} else if q.err = explainRead(q.err); !q.near() && is(q.err, ErrNotFilter) {
 			q.rec.refuse(q.err)
 		}
-		q.tell(!q.near())
+		q.observe(!q.near())
 		if more := q.askElsewhere(denied); more != nil {
 			first, second = append(first, q), append(second, more)
 		}
@@ -241,7 +241,7 @@ func (q *request) merge(more *request) {
 	} else {
 		more.err = explainRead(more.err)
 	}
-	more.tell(primary)
+	more.observe(primary)
 	if len(q.found) < len(q.items) {
 		q.found = append(q.found[:0], make([]bool, len(q.items))...)
 	}

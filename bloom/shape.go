@@ -23,8 +23,8 @@ type shape interface {
 	// loose returns how many low bits of the kind's word change during its
 	// life. The others are fixed when the string is made.
 	loose() uint
-	// differs names a field of the Config. The word differs from the handle's
-	// in a fixed bit, because another value of this field made the string.
+	// differs names the field of the Config whose other value explains the
+	// word: it differs from the handle's in a fixed bit.
 	differs(word int64) (field string)
 
 	// setItem and getItem append the operations that add an item, or look it

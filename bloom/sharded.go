@@ -41,7 +41,7 @@ type Sharded struct {
 	lanes     []int // of each shard, its place in its database
 }
 
-// A database is a client and the shards that are its own.
+// A database is a client and its shards.
 type database struct {
 	client *upstash.Client
 	shards []int
@@ -50,7 +50,7 @@ type database struct {
 // NewSharded makes a handle for the filter at key, with shard i in the database
 // of clients[i mod len(clients)]. A client named twice has twice as many
 // shards. NewSharded checks the [ShardedConfig], and returns a [*ConfigError]
-// if it is wrong. It sends nothing. A handle takes about 400 bytes a shard; if
+// if it is wrong. It sends nothing. A handle takes about 300 bytes a shard; if
 // a program serves many requests, make it once.
 func NewSharded(clients []*upstash.Client, key string, cfg ShardedConfig) (*Sharded, error) {
 	geo, err := cfg.Geometry()

@@ -16,8 +16,8 @@ import (
 //     too many bits of its new items had been set before.
 //   - if no item was new for a long time: a saturated filter answers like that.
 const (
-	// watchLooks makes it 99.9% likely that one of the looks between 1.04 and
-	// 1.3 times the capacity comes true: e^-(32*0.26) do without one.
+	// With watchLooks, 99.9% of filters get a look between 1.04 and 1.3 times
+	// their capacity: the chance of none is e^-(32*0.26).
 	watchLooks = 32
 	// At most one write in 16 draws a look: by watchLooks alone it would be one in
 	// six with a capacity of 200. A batch draws one with at most twice the chance

@@ -38,7 +38,8 @@ const (
 	maxTurnRounds = 8
 )
 
-// errAlwaysLate is of a write that was sent for one epoch after the other.
+// errAlwaysLate is the error of a write that was sent for several epochs in
+// turn.
 var errAlwaysLate = errors.New("each time its answer came two epochs late or more")
 
 // windowAreas places n panes of a geometry, each on its own bytes.

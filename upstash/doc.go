@@ -102,8 +102,8 @@
 //
 // Do is one request and one billed command, with any number of operations in a
 // [BitField]; each command of a Pipeline or MultiExec is billed. A request has
-// about 250 bytes of HTTP header. Setting seven bits of a string is 180 bytes
-// of JSON and brings back 26. Do makes one allocation with the default
+// about 250 bytes of HTTP header. Setting seven bits of a string takes about 190
+// bytes of JSON and brings back 26. Do makes one allocation with the default
 // transport, and three if the context has a deadline. Building a BITFIELD again
 // after [BitField.Reset] makes none, and neither does reading its answer into a
 // slice with enough room ([Reply.Ints]).

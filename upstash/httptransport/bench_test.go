@@ -12,9 +12,11 @@ import (
 // against a server that allocates nothing.
 func BenchmarkDo(b *testing.B) {
 	cmd := upstash.NewBitField("filter").SetBits(128, []uint64{1, 2, 3, 4, 5, 6, 7}).Command()
+	netHTTP := httptransport.New(nil)
+	b.Cleanup(func() { _ = netHTTP.Close() })
 	for name, opts := range map[string][]upstash.Option{
-		"fasthttp": nil,
-		"net-http": {upstash.WithTransport(httptransport.New(nil))},
+		"native":   nil,
+		"net-http": {upstash.WithTransport(netHTTP)},
 	} {
 		b.Run("transport="+name, func(b *testing.B) {
 			c, err := upstash.New("http://"+cannedServer(b), "token", opts...)
