@@ -103,11 +103,16 @@ func roundTrip(c *conn.Conn, req *Request, resp *Response) (keepAlive bool, err 
 	if c.Bound(small); !small {
 		return roundTripLarge(c, req, resp)
 	}
-	if err := write(c, req); err != nil {
-		_, readErr := read(c, req.MaxResponse, resp)
+	c.Hold()
+	err = write(c, req)
+	keepAlive, readErr := read(c, req.MaxResponse, resp)
+	if err == nil {
+		err = c.WriteError()
+	}
+	if err != nil {
 		return false, cutShort(err, readErr, resp)
 	}
-	return read(c, req.MaxResponse, resp)
+	return keepAlive, readErr
 }
 
 // roundTripLarge reads while it writes. A server may refuse a request for its

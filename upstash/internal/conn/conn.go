@@ -24,14 +24,14 @@ type Conn struct {
 	// has come whose status and header allow another use of the connection.
 	KeepAlive bool
 
-	top       net.Conn   // the highest layer
-	tls       []*records // below each layer of TLS
-	socket    *socket    // the lowest
-	readErr   error
-	limited   bool
-	idleSince time.Time
-	one       [1]byte // what clean reads into
-	bounded   bool    // by Bound
+	top     net.Conn   // the highest layer
+	tls     []*records // below each layer of TLS
+	socket  *socket    // the lowest
+	readErr error
+	limited bool
+	lastUse time.Time // when the last exchange began
+	one     [1]byte   // what clean reads into
+	bounded bool      // by Bound
 }
 
 // The buffers of a connection, in bytes.
@@ -69,6 +69,19 @@ func (c *Conn) Read(p []byte) (int, error) {
 
 // Write writes to the highest layer.
 func (c *Conn) Write(p []byte) (int, error) { return c.top.Write(p) }
+
+// Hold keeps what is written from now on until the next read, which sends it
+// before it waits. WriteError then returns the error of sending. So no read looks
+// for an answer that cannot be there yet, which costs a system call an exchange.
+// The price: a farewell of the peer that comes after the look of the pool and
+// before the read, a microsecond, is not seen before the peer closes or the limit
+// strikes. What is held is copied, and should be small.
+func (c *Conn) Hold() {
+	c.socket.holding, c.socket.writeErr = canHold && c.socket.raw != nil, nil
+}
+
+// WriteError returns the error of sending what was held, or nil.
+func (c *Conn) WriteError() error { return c.socket.writeErr }
 
 // ReadError returns the error that ended reading, or nil. The error of a parser
 // may hide it.
@@ -145,11 +158,11 @@ func (c *Conn) settled() bool { return c.KeepAlive && c.R.Buffered() == 0 }
 // process that was frozen rarely uses a connection that died without notice.
 const maxIdleTime = 30 * time.Second
 
-// expired reports whether c was idle too long by either clock: in a frozen
-// process the monotonic clock may stand still. If the wall clock was set back
-// by as much, nothing tells how long c was idle, and it counts as expired. Of
-// two callers at once, now may be a little earlier than idleSince.
+// expired reports whether the last exchange began too long ago by either clock:
+// in a frozen process the monotonic clock may stand still. If the wall clock was
+// set back by as much, nothing tells how long c was idle, and it counts as
+// expired. Of two callers at once, now may be a little earlier than lastUse.
 func (c *Conn) expired(now time.Time) bool {
-	wall := now.Round(0).Sub(c.idleSince.Round(0))
-	return now.Sub(c.idleSince) > maxIdleTime || wall.Abs() > maxIdleTime
+	wall := now.Round(0).Sub(c.lastUse.Round(0))
+	return now.Sub(c.lastUse) > maxIdleTime || wall.Abs() > maxIdleTime
 }

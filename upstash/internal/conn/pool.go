@@ -5,6 +5,7 @@ package conn
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 )
@@ -14,65 +15,117 @@ import (
 // for concurrent use.
 type Pool struct {
 	dial  func(context.Context) (*Conn, error)
-	slots chan struct{} // one for each connection in use
+	limit int
 
-	mu     sync.Mutex
-	idle   []*Conn
-	closed bool
+	mu      sync.Mutex
+	idle    []*Conn
+	inUse   int             // with those being dialled
+	waiting []chan struct{} // a caller's is closed when it gets the place of another
+	closed  bool
 }
 
 // NewPool makes a pool of up to limit connections, which dial opens.
 func NewPool(limit int, dial func(context.Context) (*Conn, error)) *Pool {
-	return &Pool{dial: dial, slots: make(chan struct{}, limit)}
+	return &Pool{dial: dial, limit: limit}
 }
 
 // Get returns an idle connection that was found alive just now, or a new one.
 // If all connections that may be open are in use, it waits for one until ctx
 // ends. Each connection that it returns must be given back with Put.
 func (p *Pool) Get(ctx context.Context) (*Conn, error) {
-	select {
-	case p.slots <- struct{}{}:
-	default:
-		select {
-		case p.slots <- struct{}{}:
-		case <-ctx.Done():
-			return nil, fmt.Errorf("all %d connections (WithMaxConns) are in use: %w", cap(p.slots), ctx.Err())
-		}
+	if err := p.enter(ctx); err != nil {
+		return nil, err
 	}
 	// If there is no idle connection, then fewer than the limit are open,
-	// because this caller has a slot.
-	if c := p.alive(time.Now(), time.Time{}); c != nil {
+	// because this caller has a place.
+	if c := p.alive(p.next(), time.Now(), time.Time{}); c != nil {
 		return c, nil
 	}
 	c, err := p.dial(ctx)
 	if err != nil {
-		<-p.slots
+		p.leave()
+		return nil, err
 	}
-	return c, err
+	c.lastUse = time.Now()
+	return c, nil
 }
 
 // Idle is Get for a caller who does not wait: it returns nil if no connection is
 // idle or all are in use. Reads and writes of the connection end at the deadline,
 // unless that is zero. The caller has just read the clock, and says now.
 func (p *Pool) Idle(now, deadline time.Time) *Conn {
-	select {
-	case p.slots <- struct{}{}:
-	default:
+	c := p.enterIdle()
+	if c == nil {
 		return nil
 	}
-	c := p.alive(now, deadline)
-	if c == nil {
-		<-p.slots
+	if c = p.alive(c, now, deadline); c == nil {
+		p.leave()
 	}
 	return c
 }
 
-// alive returns an idle connection that was found alive just now, or nil. Its
-// limit is set first, because an old one would make the look fail.
-func (p *Pool) alive(now, deadline time.Time) *Conn {
-	for c := p.pop(); c != nil; c = p.pop() {
+// enterIdle takes a place and an idle connection, or neither.
+func (p *Pool) enterIdle() *Conn {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.inUse == p.limit || len(p.idle) == 0 {
+		return nil
+	}
+	p.inUse++
+	return p.pop()
+}
+
+// enter takes a place, and waits for one until ctx ends.
+func (p *Pool) enter(ctx context.Context) error {
+	p.mu.Lock()
+	if p.inUse < p.limit {
+		p.inUse++
+		p.mu.Unlock()
+		return nil
+	}
+	place := make(chan struct{})
+	p.waiting = append(p.waiting, place)
+	p.mu.Unlock()
+	select {
+	case <-place:
+		return nil
+	case <-ctx.Done():
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if i := slices.Index(p.waiting, place); i >= 0 {
+		p.waiting = slices.Delete(p.waiting, i, i+1)
+	} else { // the place came at the same time
+		p.free()
+	}
+	return fmt.Errorf("all %d connections (WithMaxConns) are in use: %w", p.limit, ctx.Err())
+}
+
+// leave gives a place back.
+func (p *Pool) leave() {
+	p.mu.Lock()
+	p.free()
+	p.mu.Unlock()
+}
+
+// free is leave for a caller who holds the lock.
+func (p *Pool) free() {
+	if len(p.waiting) == 0 {
+		p.inUse--
+		return
+	}
+	close(p.waiting[0])
+	p.waiting = slices.Delete(p.waiting, 0, 1)
+}
+
+// alive returns c, or an idle connection after it, if that was found alive just
+// now, or nil. Its limit is set first, because an old one would make the look
+// fail.
+func (p *Pool) alive(c *Conn, now, deadline time.Time) *Conn {
+	for ; c != nil; c = p.next() {
 		if !c.expired(now) {
 			if c.Limit(deadline); c.clean() {
+				c.lastUse = now
 				return c
 			}
 		}
@@ -81,9 +134,13 @@ func (p *Pool) alive(now, deadline time.Time) *Conn {
 	return nil
 }
 
-func (p *Pool) pop() *Conn {
+func (p *Pool) next() *Conn {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	return p.pop()
+}
+
+func (p *Pool) pop() *Conn {
 	n := len(p.idle)
 	if n == 0 {
 		return nil
@@ -95,38 +152,40 @@ func (p *Pool) pop() *Conn {
 }
 
 // Put ends the use of c. It keeps c if the last exchange left it usable, and
-// closes what has been idle too long.
+// closes what was not used for too long.
 func (p *Pool) Put(c *Conn) {
-	// The slot is freed last, so that no other caller dials while c is open.
-	defer func() { <-p.slots }()
-	if !c.settled() {
-		c.Close()
-		return
+	var closing []*Conn
+	if c.settled() {
+		if closing = p.keep(c); len(closing) == 0 {
+			return
+		}
+	} else {
+		closing = []*Conn{c}
 	}
-	c.idleSince = time.Now()
-	for _, old := range p.push(c) {
+	for _, old := range closing {
 		old.Close()
 	}
+	// The place is freed last: no other caller dials while they are open.
+	p.leave()
 }
 
-// push keeps c and returns the connections to close, of which c may be one.
-func (p *Pool) push(c *Conn) (closing []*Conn) {
+// keep keeps c and frees its place, or returns the connections to close, of
+// which c may be one.
+func (p *Pool) keep(c *Conn) (closing []*Conn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed {
 		return []*Conn{c}
 	}
 	n := 0
-	for n < len(p.idle) && p.idle[n].expired(c.idleSince) {
+	for n < len(p.idle) && p.idle[n].expired(c.lastUse) {
 		n++
 	}
-	if n > 0 {
-		closing = append(closing, p.idle[:n]...)
-		kept := copy(p.idle, p.idle[n:])
-		clear(p.idle[kept:])
-		p.idle = p.idle[:kept]
+	closing = slices.Clone(p.idle[:n])
+	p.idle = append(slices.Delete(p.idle, 0, n), c)
+	if n == 0 {
+		p.free()
 	}
-	p.idle = append(p.idle, c)
 	return closing
 }
 

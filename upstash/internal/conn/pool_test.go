@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -46,9 +47,9 @@ func newPool(limit int) *Pool {
 	return NewPool(limit, func(context.Context) (*Conn, error) { return nil, errDialled })
 }
 
-// keep puts c into p as a connection that was last used ago.
-func (p *Pool) keep(c *Conn, ago time.Duration) {
-	c.idleSince = time.Now().Add(-ago)
+// add puts c into p as a connection that was last used ago.
+func (p *Pool) add(c *Conn, ago time.Duration) {
+	c.lastUse = time.Now().Add(-ago)
 	p.idle = append(p.idle, c)
 }
 
@@ -66,8 +67,8 @@ func TestPoolReturnsTheLastUsedFirst(t *testing.T) {
 	p := newPool(2)
 	a, _ := pair(t)
 	b, _ := pair(t)
-	p.keep(a, 0)
-	p.keep(b, 0)
+	p.add(a, 0)
+	p.add(b, 0)
 	if get(t, p) != b || get(t, p) != a {
 		t.Error("another order")
 	}
@@ -81,21 +82,22 @@ func TestPoolReturnsTheLastUsedFirst(t *testing.T) {
 func TestPoolLetsGoOfExpired(t *testing.T) {
 	p := newPool(4)
 	a, _ := pair(t)
-	p.keep(a, maxIdleTime-time.Minute/4)
+	p.add(a, maxIdleTime-time.Minute/4)
 	if get(t, p) != a {
 		t.Error("not returned before the limit")
 	}
-	<-p.slots
-	p.keep(a, maxIdleTime+1)
+	p.leave()
+	p.add(a, maxIdleTime+1)
 	if get(t, p) != nil || !closed(a) {
 		t.Error("returned, or not closed, after the limit")
 	}
 	b, _ := pair(t)
 	c, _ := pair(t)
 	d, _ := pair(t)
-	p.keep(b, maxIdleTime+1)
-	p.keep(c, 0)
-	p.slots <- struct{}{}
+	p.add(b, maxIdleTime+1)
+	p.add(c, 0)
+	p.inUse++
+	d.lastUse = time.Now()
 	p.Put(d) // Put also removes expired connections
 	if len(p.idle) != 2 || !closed(b) || closed(c) || closed(d) {
 		t.Errorf("%d connections kept, want 2", len(p.idle))
@@ -105,18 +107,18 @@ func TestPoolLetsGoOfExpired(t *testing.T) {
 // In a frozen process the monotonic clock may stand still. The wall clock alone
 // must be enough.
 func TestPoolAsksTheWallClock(t *testing.T) {
-	c := &Conn{idleSince: time.Now()}
-	wall := c.idleSince.Round(0).Add(maxIdleTime + time.Second)
+	c := &Conn{lastUse: time.Now()}
+	wall := c.lastUse.Round(0).Add(maxIdleTime + time.Second)
 	if !c.expired(wall) {
 		t.Error("not expired by the wall clock")
 	}
-	if c.expired(c.idleSince.Add(maxIdleTime - time.Second)) {
+	if c.expired(c.lastUse.Add(maxIdleTime - time.Second)) {
 		t.Error("expired early")
 	}
-	if c.expired(c.idleSince.Add(-time.Second)) {
+	if c.expired(c.lastUse.Add(-time.Second)) {
 		t.Error("expired for a caller whose clock was read before")
 	}
-	if !c.expired(c.idleSince.Round(0).Add(-time.Hour)) {
+	if !c.expired(c.lastUse.Round(0).Add(-time.Hour)) {
 		t.Error("not expired after the wall clock was set back")
 	}
 }
@@ -130,7 +132,7 @@ func TestPoolDetectsDeadConnections(t *testing.T) {
 	} {
 		p := newPool(1)
 		near, far := pair(t)
-		p.keep(near, 0)
+		p.add(near, 0)
 		if get(t, p) != near {
 			t.Fatalf("%s: not even returned while it was alive", name)
 		}
@@ -146,7 +148,7 @@ func TestPoolDetectsDeadConnections(t *testing.T) {
 func TestPoolKeepsOnlyWhatWasLeftUsable(t *testing.T) {
 	p := newPool(1)
 	c, _ := pair(t)
-	p.slots <- struct{}{}
+	p.inUse++
 	c.KeepAlive = false
 	if p.Put(c); len(p.idle) != 0 || !closed(c) {
 		t.Error("kept, or not closed")
@@ -157,8 +159,8 @@ func TestClosedPoolKeepsNothing(t *testing.T) {
 	p := newPool(2)
 	a, _ := pair(t)
 	b, _ := pair(t)
-	p.keep(a, 0)
-	p.slots <- struct{}{} // b is in use
+	p.add(a, 0)
+	p.inUse++ // b
 	p.Close()
 	if !closed(a) || closed(b) {
 		t.Errorf("idle closed: %v; in use closed: %v", closed(a), closed(b))
@@ -246,6 +248,73 @@ func TestWaitingForAConnectionHonoursTheContext(t *testing.T) {
 			p.Put(c)
 		}
 	})
+}
+
+// TestPlacesGoInOrder: who has waited longest gets the next place, and who gave
+// up gets none.
+func TestPlacesGoInOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPool(1)
+		if err := p.enter(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		var order []string
+		wait := func(ctx context.Context, name string) {
+			go func() {
+				if p.enter(ctx) == nil {
+					order = append(order, name)
+				}
+			}()
+			synctest.Wait()
+		}
+		impatient, giveUp := context.WithCancel(t.Context())
+		wait(impatient, "impatient")
+		wait(t.Context(), "first")
+		wait(t.Context(), "second")
+		giveUp()
+		synctest.Wait()
+		for range 2 {
+			p.leave()
+			synctest.Wait()
+		}
+		if !slices.Equal(order, []string{"first", "second"}) || len(p.waiting) != 0 || p.inUse != 1 {
+			t.Errorf("served %v; %d wait, %d in use; want first and second, 0, 1", order, len(p.waiting), p.inUse)
+		}
+	})
+}
+
+// TestPlaceForOneWhoGivesUp: a place that comes when a caller gives up is not
+// lost, whichever of the two wakes it.
+func TestPlaceForOneWhoGivesUp(t *testing.T) {
+	for _, placeFirst := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			p := newPool(1)
+			p.inUse = 1
+			ctx, giveUp := context.WithCancel(t.Context())
+			ended := make(chan error)
+			go func() { ended <- p.enter(ctx) }()
+			synctest.Wait()
+			p.mu.Lock()
+			if placeFirst {
+				p.free()
+				giveUp()
+			} else {
+				giveUp()
+				p.free()
+			}
+			p.mu.Unlock()
+			err := <-ended
+			if took := err == nil; took != placeFirst {
+				t.Errorf("place first: %v; took it: %v (%v)", placeFirst, took, err)
+			}
+			if err == nil {
+				p.leave()
+			}
+			if p.inUse != 0 {
+				t.Errorf("%d in use at the end, want 0", p.inUse)
+			}
+		})
+	}
 }
 
 // TestFailedDialFreesItsPlace: the next caller need not wait for a place.

@@ -4,6 +4,7 @@ package conn
 
 import (
 	"net"
+	"os"
 	"syscall"
 
 	"github.com/upbloom/upbloom/internal/dialctx"
@@ -20,6 +21,10 @@ type socket struct {
 	p       []byte // what readRaw reads into; n and err are its result
 	n       int
 	err     error
+
+	holding  bool   // what is written goes into held
+	held     []byte // what the next read sends before it waits
+	writeErr error
 }
 
 func newSocket(c net.Conn) *socket {
@@ -33,7 +38,7 @@ func newSocket(c net.Conn) *socket {
 
 func (s *socket) Read(p []byte) (int, error) {
 	switch {
-	case !s.noWait:
+	case !s.noWait && !s.holding:
 		return s.Conn.Read(p)
 	case len(p) == 0:
 		return 0, errNothingYet
@@ -44,9 +49,42 @@ func (s *socket) Read(p []byte) (int, error) {
 	err := s.raw.Read(s.readRaw)
 	s.p = nil
 	if err == nil {
-		err = s.err
+		return s.n, s.err
+	}
+	if s.holding { // the limit had passed, and nothing was sent
+		s.holding, s.held, s.writeErr = false, s.held[:0], err
 	}
 	return s.n, err
+}
+
+// failed is the error of a raw read in the form of package net.
+func (s *socket) failed(err error) error {
+	local, remote := s.LocalAddr(), s.RemoteAddr()
+	return &net.OpError{
+		Op: "read", Net: remote.Network(), Source: local, Addr: remote, Err: os.NewSyscallError("read", err),
+	}
+}
+
+// Write keeps p until the next read if s is holding. A Read that comes first
+// would look for the answer when it cannot be there: a system call for nothing.
+func (s *socket) Write(p []byte) (int, error) {
+	if s.holding {
+		s.held = append(s.held, p...)
+		return len(p), nil
+	}
+	return s.Conn.Write(p)
+}
+
+// release sends what is held. It reports true if that was something, and went
+// out: the answer then is still to come.
+func (s *socket) release() bool {
+	if !s.holding {
+		return false
+	}
+	s.holding = false
+	_, s.writeErr = s.Conn.Write(s.held)
+	s.held = s.held[:0]
+	return s.writeErr == nil
 }
 
 // tryRead reads without waiting from a connection that is not a socket of the

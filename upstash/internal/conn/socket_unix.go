@@ -7,17 +7,27 @@ import (
 	"syscall"
 )
 
-// readOnce reads without waiting: the sockets of package net are non-blocking.
-func (s *socket) readOnce(fd uintptr) bool {
+// canHold says whether readOnce can wait.
+const canHold = true
+
+// readOnce reads what has come, and reports whether the read is over: the sockets
+// of package net are non-blocking. If it is not, package net calls it again when
+// there is something to read.
+func (s *socket) readOnce(fd uintptr) (done bool) {
+	if s.release() {
+		return false
+	}
 	for {
 		n, err := syscall.Read(int(fd), s.p)
 		switch {
 		case err == syscall.EINTR:
 			continue
+		case err == syscall.EAGAIN && !s.noWait:
+			return false
 		case err == syscall.EAGAIN:
 			s.err = errNothingYet
 		case err != nil:
-			s.err = err
+			s.err = s.failed(err)
 		case n == 0:
 			s.err = io.EOF
 		default:

@@ -1,0 +1,140 @@
+//go:build unix
+
+package conn
+
+import (
+	"errors"
+	"io"
+	"net"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// counted counts how often package net asks for a raw read to be tried.
+type counted struct {
+	syscall.RawConn
+	tries int
+}
+
+func (c *counted) Read(try func(uintptr) bool) error {
+	return c.RawConn.Read(func(fd uintptr) bool {
+		c.tries++
+		return try(fd)
+	})
+}
+
+// exchange has c hold a request and read an answer of the same length, and the
+// other end echo it. It returns the answer.
+func exchange(t *testing.T, c *Conn, s *server, request string) string {
+	t.Helper()
+	go func() {
+		got := make([]byte, len(request))
+		_, _ = io.ReadFull(s.top, got)
+		_, _ = s.top.Write(got)
+	}()
+	c.Hold()
+	if _, err := io.WriteString(c, request); err != nil {
+		t.Fatal(err)
+	}
+	answer := make([]byte, len(request))
+	if _, err := io.ReadFull(c, answer); err != nil || c.WriteError() != nil {
+		t.Fatalf("the read ended with %v, the writing with %v", err, c.WriteError())
+	}
+	return string(answer)
+}
+
+// TestHeldRequest goes out with the read, in every layer, also if it is more than
+// the socket takes at once.
+func TestHeldRequest(t *testing.T) {
+	for _, l := range layerings {
+		t.Run(l.name, func(t *testing.T) {
+			c, s := layered(t, l.layers, l.version)
+			if err := c.socket.Conn.(*net.TCPConn).SetWriteBuffer(4 << 10); err != nil {
+				t.Fatal(err)
+			}
+			for _, request := range []string{"request", "another", strings.Repeat("long ", 64<<10), "last"} {
+				if got := exchange(t, c, s, request); got != request {
+					t.Fatalf("got %.20q (%d bytes), want %.20q", got, len(got), request)
+				}
+				if !c.clean() {
+					t.Fatal("not clean after an exchange")
+				}
+			}
+			// What is written later does not wait for a read.
+			if _, err := io.WriteString(c.top, "unheld"); err != nil {
+				t.Fatal(err)
+			}
+			got := make([]byte, len("unheld"))
+			if _, err := io.ReadFull(s.top, got); err != nil || string(got) != "unheld" {
+				t.Errorf("got %q, %v after the exchanges, want what was written", got, err)
+			}
+		})
+	}
+}
+
+// TestHeldRequestSavesARead: no read looks for an answer that cannot be there.
+func TestHeldRequestSavesARead(t *testing.T) {
+	c, s := layered(t, 0, 0)
+	raw := &counted{RawConn: c.socket.raw}
+	c.socket.raw = raw
+	exchange(t, c, s, "request")
+	if raw.tries != 2 {
+		t.Errorf("%d tries, want 2: one to send, one to read", raw.tries)
+	}
+}
+
+// TestHeldRequestAfterTheLimit: nothing goes out, and WriteError says so.
+func TestHeldRequestAfterTheLimit(t *testing.T) {
+	for _, l := range layerings {
+		c, s := layered(t, l.layers, l.version)
+		c.Hold()
+		if _, err := io.WriteString(c, "request"); err != nil {
+			t.Fatal(err)
+		}
+		c.Interrupt()
+		if _, err := c.Read(make([]byte, 1)); !errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Errorf("%s: the read ended with %v", l.name, err)
+		}
+		if err := c.WriteError(); !errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Errorf("%s: the writing ended with %v", l.name, err)
+		}
+		c.Close()
+		if got, err := io.ReadAll(s.held.Conn); len(got) > 0 || err != nil {
+			t.Errorf("%s: the server got %d bytes, %v", l.name, len(got), err)
+		}
+	}
+}
+
+// TestHeldRequestToNobody: the connection was reset before the request.
+func TestHeldRequestToNobody(t *testing.T) {
+	c, s := layered(t, 0, 0)
+	_ = s.held.Conn.(*net.TCPConn).SetLinger(0)
+	_ = s.held.Conn.Close()
+	arrived(t, c)
+	c.Hold()
+	_, _ = io.WriteString(c, "request")
+	_, err := c.Read(make([]byte, 1))
+	var op *net.OpError
+	if err == nil || c.WriteError() == nil || !errors.As(c.WriteError(), &op) || op.Op != "write" {
+		t.Errorf("the read ended with %v, the writing with %v", err, c.WriteError())
+	}
+}
+
+// TestErrorOfARawRead reads like an error of package net.
+func TestErrorOfARawRead(t *testing.T) {
+	c, s := layered(t, 0, 0)
+	go func() {
+		_, _ = io.ReadFull(s.top, make([]byte, len("request")))
+		_ = s.held.Conn.(*net.TCPConn).SetLinger(0)
+		_ = s.held.Conn.Close()
+	}()
+	c.Hold()
+	_, _ = io.WriteString(c, "request")
+	_, err := c.Read(make([]byte, 1))
+	if err == nil || c.WriteError() != nil || !errors.Is(err, syscall.ECONNRESET) ||
+		!strings.HasPrefix(err.Error(), "read tcp 127.0.0.1:") {
+		t.Errorf("the read ended with %v, the writing with %v", err, c.WriteError())
+	}
+}
