@@ -1,0 +1,131 @@
+package api
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// each calls do with the path and the text of every file whose name ends so.
+func each(t *testing.T, suffix string, do func(path, text string)) {
+	t.Helper()
+	n := 0
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && (d.Name() == "node_modules" || d.Name() == ".git"):
+			return filepath.SkipDir
+		case !d.IsDir() && strings.HasSuffix(path, suffix):
+			n++
+			do(path, read(t, path))
+		}
+		return nil
+	})
+	if err != nil || n == 0 {
+		t.Fatalf("%d files *%s, %v", n, suffix, err)
+	}
+}
+
+var pageLink = regexp.MustCompile(`\]\(([^)#\s]+)[^)]*\)|(?:src|srcset|href)="([^"#]+)[^"]*"`)
+
+// TestPagesLinkToFiles checks the links of all pages to files of the repository.
+func TestPagesLinkToFiles(t *testing.T) {
+	links := 0
+	each(t, ".md", func(path, text string) {
+		for _, m := range pageLink.FindAllStringSubmatch(text, -1) {
+			to := m[1] + m[2]
+			if strings.Contains(to, ":") {
+				continue // another site
+			}
+			links++
+			if _, err := os.Stat(filepath.Join(filepath.Dir(path), filepath.FromSlash(to))); err != nil {
+				t.Errorf("%s: no file for the link %q", path, to)
+			}
+		}
+	})
+	if links < 50 {
+		t.Errorf("%d links found, want more than 50", links)
+	}
+}
+
+var (
+	function  = regexp.MustCompile(`(?m)^([a-z0-9]+)\(\) \{`)
+	stepCell  = regexp.MustCompile("(?m)^\\| ([^|]+) \\|")
+	codeWords = regexp.MustCompile("`([a-zA-Z0-9_]+)[^`]*`")
+	testNames = regexp.MustCompile(`\^Test(\w*)(?:\(([\w|]+)\))?(\w*)(\$?)`)
+)
+
+// TestStepsExist compares .ci/run with what CONTRIBUTING.md says of its steps,
+// and the tests that it names with those there are. A name that matches no test
+// would skip nothing, or run nothing.
+func TestStepsExist(t *testing.T) {
+	script := read(t, root+"/.ci/run")
+	var steps []string
+	for _, m := range function.FindAllStringSubmatch(script, -1) {
+		steps = append(steps, m[1])
+	}
+	_, page, _ := strings.Cut(read(t, root+"/.github/CONTRIBUTING.md"), "| step |")
+	page, _, _ = strings.Cut(page, "\n\n")
+	var told []string
+	for _, cell := range stepCell.FindAllStringSubmatch(page, -1) {
+		for _, m := range codeWords.FindAllStringSubmatch(cell[1], -1) {
+			told = append(told, m[1])
+		}
+	}
+	for _, name := range told {
+		if !slices.Contains(steps, name) {
+			t.Errorf("CONTRIBUTING.md has the step %q, .ci/run does not", name)
+		}
+	}
+	for _, name := range steps {
+		helps := slices.Contains([]string{"install", "begin", "finish", "run"}, name)
+		if !helps && !slices.Contains(told, name) {
+			t.Errorf(".ci/run has the step %q, CONTRIBUTING.md does not", name)
+		}
+	}
+
+	var tests strings.Builder
+	each(t, "_test.go", func(_, text string) { tests.WriteString(text) })
+	named := 0
+	for _, m := range testNames.FindAllStringSubmatch(script, -1) {
+		for one := range strings.SplitSeq(m[2], "|") {
+			name := "Test" + m[1] + one + m[3]
+			if named++; m[4] != "" {
+				name += "("
+			}
+			if !strings.Contains(tests.String(), "\nfunc "+name) {
+				t.Errorf(".ci/run names a test %s, and none begins so", name)
+			}
+		}
+	}
+	if named < 15 {
+		t.Errorf("%d names of tests found in .ci/run, want 15 or more", named)
+	}
+}
+
+var variable = regexp.MustCompile("`(UPBLOOM_[A-Z_]+)`")
+
+// TestVariablesExist checks that something reads each variable of
+// CONTRIBUTING.md.
+func TestVariablesExist(t *testing.T) {
+	var code strings.Builder
+	each(t, ".go", func(path, text string) {
+		if filepath.Base(path) != "pages_test.go" {
+			code.WriteString(text)
+		}
+	})
+	all := variable.FindAllStringSubmatch(read(t, root+"/.github/CONTRIBUTING.md"), -1)
+	if len(all) == 0 {
+		t.Error("no variable found")
+	}
+	for _, m := range all {
+		if !strings.Contains(code.String(), `"`+m[1]+`"`) {
+			t.Errorf("nothing reads %s", m[1])
+		}
+	}
+}
