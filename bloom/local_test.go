@@ -12,8 +12,6 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
-
-	"github.com/upbloom/upbloom/bloom/internal/cells"
 )
 
 // localGeometries returns geometries of each one-bit scheme, some of odd sizes.
@@ -371,27 +369,6 @@ func TestLocalLearnsWordsAndBytes(t *testing.T) {
 		if !bytes.Equal(byPart.buf, src.buf) {
 			t.Fatalf("the filter learned by parts of %d bytes is another:\n%x, want\n%x",
 				step, byPart.buf, src.buf)
-		}
-	})
-}
-
-// wordAt multiplies by a reciprocal. It finds the word and the bits of the
-// definition, which divides, even at the ends of both ranges.
-func TestWordAtAgreesWithTheDefinition(t *testing.T) {
-	edges := []uint64{0, 1, 52, 53, 1 << 32, 1 << 63, math.MaxUint64 - 1, math.MaxUint64}
-	rapid.Check(t, func(t *rapid.T) {
-		words := rapid.OneOf(
-			rapid.Uint64Range(1, maxCells(SchemeBlocked, LayoutHeaded)/wordBits),
-			rapid.SampledFrom([]uint64{1, 2, 3, 1 << 20, maxCells(SchemeBlocked, LayoutHeaded) / wordBits}),
-		).Draw(t, "words")
-		x := rapid.OneOf(rapid.Uint64(), rapid.SampledFrom(edges), rapid.Custom(func(t *rapid.T) uint64 {
-			times := rapid.Uint64Range(0, math.MaxUint64/words).Draw(t, "times")
-			return words*times - rapid.Uint64Range(0, 1).Draw(t, "less")
-		})).Draw(t, "x")
-		w, a, b := cells.BlockedBits(x, words)
-		bit, pair := wordAt(x, words, reciprocal(words), sharedPairs())
-		if bit != headerBits+wordBits*w || pair != 1<<(63-a)|1<<(63-b) {
-			t.Fatalf("bit %d, pair %x, want word %d, bits %d and %d", bit, pair, w, a, b)
 		}
 	})
 }
