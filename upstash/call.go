@@ -2,6 +2,7 @@ package upstash
 
 import (
 	"fmt"
+	"sync"
 	"time"
 )
 
@@ -31,16 +32,26 @@ type call struct {
 	req     Request
 	resp    Response
 	headers [4]Header // the room for req.Header
-	small   [256]byte // the room for resp.Body; most answers fit
 
 	attempts int
 	sent     time.Time // when the last attempt began
 	earlier  bool      // an attempt before the last may have run
 	total    *Event    // of the whole call, if there is a call observer
 
-	answer    hidden[received] // for path "/"
-	envelopes []envelope       // for /pipeline and /multi-exec
+	kept      *kept      // for path "/"
+	envelopes []envelope // for /pipeline and /multi-exec
 }
+
+// kept is what a reply keeps of its call. It is apart from the call, so that a
+// reply that is kept for long takes 256 bytes.
+type kept struct {
+	hidden[received]
+	room [136]byte // for the body; most answers fit
+}
+
+// calls has calls that have ended. They are worth it, because a call takes three
+// times the memory of its answer.
+var calls = sync.Pool{New: func() any { return new(call) }}
 
 // inForm has the call send its script in a form.
 func (x *call) inForm(form scriptForm) {
@@ -76,7 +87,7 @@ func (x *call) decode() error {
 // decodeOne reads the answer to a single command. It accepts JSON in place of
 // RESP2, because a server may ignore the request for RESP2.
 func (x *call) decodeOne() (errMsg *string, err error) {
-	body, a := x.resp.Body, &x.answer.v
+	body, a := x.resp.Body, &x.kept.v
 	*a = x.answerTo(x.name, x.traits)
 	if x.resp2 && len(body) > 0 && body[0] != '{' {
 		errs, err := checkRESP2(body)
@@ -120,13 +131,6 @@ func (x *call) explain(a *received, places []uint32) {
 		line, _ := respLine(a.body[at:])
 		a.errs[at] = x.commandError(a, string(line), x.quotable())
 	}
-}
-
-// release drops the request. The value of a reply lives in the call, and would
-// keep it.
-func (x *call) release() {
-	x.body, x.short, x.words, x.raw = nil, nil, nil, ""
-	x.req, x.headers = Request{}, [4]Header{}
 }
 
 // repliesTo makes the replies of a batch.

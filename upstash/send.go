@@ -70,7 +70,10 @@ func (s *sender) attempts(ctx context.Context, x *call) error {
 // attempt sends the request once, decodes the answer, and reports the attempt
 // to the observers.
 func (s *sender) attempt(ctx context.Context, x *call) ending {
-	x.resp, x.other = Response{Body: x.small[:0]}, false
+	x.resp, x.other = Response{}, false
+	if x.kept != nil {
+		x.resp.Body = x.kept.room[:0]
+	}
 	if ctx.Err() != nil {
 		return ending{err: contextError(ctx, nil), outcome: outcomeNotSent}
 	}
