@@ -74,7 +74,7 @@ func newSettings(opts []Option) (settings, error) {
 }
 
 // WithTransport sets what carries the requests. The default, also for nil, is
-// the platform's: fasthttp natively, fetch on js/wasm, none on wasip1. The
+// the platform's: HTTP/1.1 natively, fetch on js/wasm, none on wasip1. The
 // client does not close t.
 func WithTransport(t Transport) Option { return func(s *settings) { s.transport = t } }
 

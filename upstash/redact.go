@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/upbloom/upbloom/internal/json"
+	"github.com/upbloom/upbloom/upstash/internal/ascii"
 )
 
 const redacted = "…"
@@ -228,7 +229,7 @@ func standsAlone(s string, start, end int) bool {
 }
 
 func isWord(c byte) bool {
-	return c == '_' || '0' <= c && c <= '9' || 'a' <= lower(c) && lower(c) <= 'z'
+	return c == '_' || '0' <= c && c <= '9' || 'a' <= ascii.Lower(c) && ascii.Lower(c) <= 'z'
 }
 
 // isKeyword reports whether arg is a word of the command language. A message

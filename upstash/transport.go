@@ -5,11 +5,13 @@ import (
 	"fmt"
 	"io"
 	"strings"
+
+	"github.com/upbloom/upbloom/upstash/internal/ascii"
 )
 
 // Transport carries one HTTP request and brings back its response. It is the
 // only thing between this package and the network: the default speaks
-// HTTP/1.1 through fasthttp natively and fetch on js/wasm, and package
+// HTTP/1.1 natively and calls fetch on js/wasm, and package
 // upstash/httptransport adapts any *http.Client.
 //
 // An implementation must be safe for concurrent use. It sends the request at
@@ -83,9 +85,9 @@ type Response struct {
 // it understands. The name may be in any letter case.
 func (r *Response) SetHeader(name, value string) {
 	switch {
-	case equalFold(name, headerSyncToken):
+	case ascii.EqualFold(name, headerSyncToken):
 		r.syncToken = value
-	case equalFold(name, headerRetryAfter):
+	case ascii.EqualFold(name, headerRetryAfter):
 		r.retryAfter = value
 	}
 }
@@ -93,7 +95,7 @@ func (r *Response) SetHeader(name, value string) {
 // WantsHeader reports whether [Response.SetHeader] would keep a field of this
 // name. A transport can ask before it makes strings of a field.
 func (r *Response) WantsHeader(name []byte) bool {
-	return equalFold(name, headerSyncToken) || equalFold(name, headerRetryAfter)
+	return ascii.EqualFold(name, headerSyncToken) || ascii.EqualFold(name, headerRetryAfter)
 }
 
 const (

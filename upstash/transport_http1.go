@@ -4,27 +4,25 @@ package upstash
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
-	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
 
-	"github.com/valyala/fasthttp"
-
+	"github.com/upbloom/upbloom/upstash/internal/ascii"
 	"github.com/upbloom/upbloom/upstash/internal/conn"
+	"github.com/upbloom/upbloom/upstash/internal/http1"
 )
 
-// http1Transport is the native default. fasthttp parses the answers that are
-// not of the common form. The connections are our own, because fasthttp's pool
-// cannot abandon a dial, and repeats requests by rules of its own. Every call runs
-// on its caller's goroutine, except that a second one reads the answer to a large
-// request. A call touches its buffers only until it returns.
+// http1Transport is the native default: HTTP/1.1 over the connections of a pool.
+// It sends each request once, and reads as strictly as package http1 does. Every
+// call runs on its caller's goroutine, except that a second one reads the answer
+// to a large request. A call touches its buffers only until it returns.
 type http1Transport struct {
 	dialer *conn.Dialer
 	pool   *conn.Pool
@@ -199,8 +197,7 @@ func writeLarge(c *conn.Conn, req *Request, ending *atomic.Bool) error {
 
 // writeHead writes all but the body. An error stays in w. No text in it can
 // have a line break: the URL, the token, the path of a RawCmd and the sync
-// token were checked when they came in. It takes half the time of fasthttp's
-// own request, and leaves the path as it is.
+// token were checked when they came in. The path is written as it is.
 func writeHead(w *bufio.Writer, req *Request) {
 	host, path := hostAndPath(req.URL)
 	writeTexts(w, "POST ", path, " HTTP/1.1\r\nHost: ", host,
@@ -226,71 +223,33 @@ func hostAndPath(url string) (host, path string) {
 	return rest, "/"
 }
 
-// maxInterim is how many unrequested answers of status 1xx may come before the
-// one that counts.
-const maxInterim = 5
-
+// read reads the response. After an error, resp has the status if the body was
+// too long, and no body.
 func read(c *conn.Conn, limit int, resp *Response) (keepAlive bool, err error) {
-	head, err := readHead(c)
-	for n := 0; err == nil && isInterim(head); n++ {
-		if n == maxInterim || isSwitch(head) {
-			return false, errInterim
-		}
-		_, _ = c.R.Discard(len(head))
-		head, err = readHead(c)
-	}
+	head, err := http1.ReadHead(c.R, resp.setField)
 	if err != nil {
-		return false, err
-	}
-	status, ok := parseStatus(head)
-	if !ok {
-		return false, errNotHTTP // fasthttp takes 000 for 200
-	}
-	if h, ok := parseCommon(head); ok && h.length <= min(smallAnswer, limit) {
-		return readCommon(c, len(head), h, status, resp)
-	}
-	keepAlive = !closes(head)
-	in := fasthttp.AcquireResponse()
-	defer fasthttp.ReleaseResponse(in)
-	if err := in.Header.Read(c.R); err != nil {
 		return false, readError(c, err)
 	}
-	resp.StatusCode = status
-	for name, value := range in.Header.All() {
-		switch {
-		case equalFold(name, headerSyncToken):
-			resp.setSyncToken(value)
-		case equalFold(name, headerRetryAfter):
-			resp.retryAfter = string(value)
-		}
-	}
-	body, err := readBody(c.R, in, limit)
-	if errors.Is(err, fasthttp.ErrBodyTooLarge) {
+	body, err := head.AppendBody(resp.Body, c.R, limit)
+	if err == http1.ErrLongBody {
+		resp.StatusCode = head.Status
 		return false, ErrResponseTooLarge
 	}
-	if err == nil && in.Header.ContentLength() == -1 && c.ReadError() != nil {
-		err = io.ErrUnexpectedEOF // within the trailer, which fasthttp overlooks
-	}
 	if err != nil {
-		resp.StatusCode = 0
 		return false, readError(c, err)
 	}
-	resp.Body = append(resp.Body, body...)
-	return keepAlive && !in.ConnectionClose(), nil
+	resp.StatusCode, resp.Body = head.Status, body
+	return head.KeepAlive, nil
 }
 
-// readCommon reads the answer whose header was parsed and has size bytes.
-func readCommon(c *conn.Conn, size int, h commonHead, status int, resp *Response) (keepAlive bool, err error) {
-	resp.setSyncToken(h.syncToken)
-	resp.retryAfter = string(h.retryAfter)
-	_, _ = c.R.Discard(size)
-	old := len(resp.Body)
-	body := slices.Grow(resp.Body, h.length)[:old+h.length]
-	if _, err := io.ReadFull(c.R, body[old:]); err != nil {
-		return false, readError(c, err)
+// setField is SetHeader for names and values that the transport uses again.
+func (r *Response) setField(name, value []byte) {
+	switch {
+	case ascii.EqualFold(name, headerSyncToken):
+		r.setSyncToken(value)
+	case ascii.EqualFold(name, headerRetryAfter):
+		r.retryAfter = string(value)
 	}
-	resp.StatusCode, resp.Body = status, body
-	return !h.closes, nil
 }
 
 // setSyncToken keeps the token of an answer. The same token again needs no
@@ -301,47 +260,25 @@ func (r *Response) setSyncToken(token []byte) {
 	}
 }
 
-// smallAnswer is for how many bytes of an answer readBody may make room before
-// they have come.
-const smallAnswer = 64 << 10
+var errHungUp = fmt.Errorf("the connection was closed before the whole answer came: %w",
+	io.ErrUnexpectedEOF)
 
-// readBody reads the body of the answer with the header in. fasthttp makes room
-// for all bytes a server announces, in the header or for a chunk. So a longer
-// body is read piece by piece.
-func readBody(r *bufio.Reader, in *fasthttp.Response, limit int) ([]byte, error) {
-	length := in.Header.ContentLength()
-	if status := in.StatusCode(); status == 204 || status == 304 {
-		return nil, nil
+// readError returns what is wrong with an answer, or why the connection broke.
+func readError(c *conn.Conn, err error) error {
+	if _, ok := err.(http1.Error); ok {
+		return err
 	}
-	if length > limit {
-		return nil, fasthttp.ErrBodyTooLarge
-	}
-	if length >= 0 && length <= smallAnswer {
-		err := in.ReadBody(r, limit)
-		return in.Body(), err
-	}
-	from := io.Reader(r)
-	if length < 0 { // chunked, or until the connection ends
-		in.StreamBody = true
-		if err := in.ReadBody(r, limit); err != nil {
-			return nil, err
-		}
-		from, length = in.BodyStream(), limit+1
-	}
-	var body bytes.Buffer
-	n, err := body.ReadFrom(io.LimitReader(from, int64(length)))
+	cause := c.ReadError()
 	switch {
-	case err != nil:
-		return nil, err
-	case n > int64(limit):
-		return nil, fasthttp.ErrBodyTooLarge
-	case from == r && n < int64(length):
-		return nil, io.ErrUnexpectedEOF
+	case cause == nil:
+		return err
+	case errors.Is(cause, io.EOF):
+		return errHungUp
 	}
-	return body.Bytes(), nil
+	return fmt.Errorf("the connection broke before the whole answer came: %w", cause)
 }
 
 // isPermanent reports whether another attempt would end in err again.
 func isPermanent(err error) bool {
-	return errors.Is(err, errLongHead) || conn.Permanent(err)
+	return errors.Is(err, http1.ErrLongHead) || conn.Permanent(err)
 }

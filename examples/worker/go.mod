@@ -8,12 +8,8 @@ require github.com/upbloom/upbloom v0.0.0
 
 require (
 	github.com/alicebob/miniredis/v2 v2.40.0 // indirect
-	github.com/andybalholm/brotli v1.2.8 // indirect
 	github.com/jarcoal/httpmock v1.4.2 // indirect
-	github.com/klauspost/compress v1.20.3 // indirect
 	github.com/stretchr/testify v1.8.4 // indirect
-	github.com/valyala/bytebufferpool v1.0.0 // indirect
-	github.com/valyala/fasthttp v1.73.0 // indirect
 	github.com/yuin/gopher-lua v1.1.2 // indirect
 	go.uber.org/goleak v1.3.0 // indirect
 	golang.org/x/net v0.58.0 // indirect

@@ -1,6 +1,6 @@
 // Package httptransport carries the requests of package upstash over any
 // http.Client, and so over any http.RoundTripper. It keeps net/http out of
-// package upstash, whose native default is fasthttp.
+// package upstash, whose native default has an HTTP/1.1 of its own.
 //
 //	transport := httptransport.New(&http.Client{Transport: roundTripper})
 //	client, err := upstash.FromEnv(upstash.WithTransport(transport))

@@ -16,7 +16,6 @@ func TestCoreStaysSmallOnWasm(t *testing.T) {
 	const module = "github.com/upbloom/upbloom/"
 	unwanted := []string{
 		"net/http", "net", "crypto/tls", "crypto/rand", "math/big", "encoding/json", "regexp", "testing",
-		"github.com/valyala/fasthttp", "github.com/goccy/go-json",
 	}
 	for _, goos := range []string{"wasip1", "js"} {
 		t.Run(goos, func(t *testing.T) {

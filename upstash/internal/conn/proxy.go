@@ -13,9 +13,10 @@ import (
 	"net/url"
 	"strings"
 
-	"github.com/valyala/fasthttp"
 	"golang.org/x/net/http/httpproxy"
 	"golang.org/x/net/proxy"
+
+	"github.com/upbloom/upbloom/upstash/internal/http1"
 )
 
 // The proxy's URL may hold a password, so it is never quoted.
@@ -24,8 +25,8 @@ var (
 		" socks5:// with host and port, and escape what is special in the password (%23 for #)")
 	errProxyAuth = errors.New("the proxy wants a user and password (status 407):" +
 		" set HTTPS_PROXY to http://user:password@host:port")
-	errProxyEarly = errors.New("the proxy sent data before the tunnel was in use")
-	errProxyLong  = errors.New("the answer to CONNECT is not HTTP/1.1, or longer than 16 KiB")
+	errProxyEarly  = errors.New("the proxy sent data before the tunnel was in use")
+	errProxyAnswer = errors.New("the answer to CONNECT is not HTTP/1.1, or longer than 16 KiB")
 )
 
 // ProxyFor returns the proxy that the environment names for target, or nil. If
@@ -133,18 +134,17 @@ func connect(c *Conn, p *url.URL, addr string) error {
 	if _, err := io.WriteString(c, head+"\r\n"); err != nil {
 		return err
 	}
-	var answer fasthttp.ResponseHeader
-	if err := answer.Read(c.R); err != nil {
-		if c.ReadError() != nil {
-			return c.ReadError()
-		}
-		return errProxyLong // fasthttp's text would quote what was read
+	answer, err := http1.ReadHead(c.R, nil)
+	if _, ok := err.(http1.Error); ok {
+		return errProxyAnswer
 	}
 	switch {
-	case answer.StatusCode() == fasthttp.StatusProxyAuthRequired:
+	case err != nil:
+		return err
+	case answer.Status == 407:
 		return errProxyAuth
-	case answer.StatusCode() != fasthttp.StatusOK:
-		return fmt.Errorf("CONNECT was answered with status %d", answer.StatusCode())
+	case answer.Status != 200:
+		return fmt.Errorf("CONNECT was answered with status %d", answer.Status)
 	case c.R.Buffered() != 0:
 		return errProxyEarly
 	}

@@ -1,0 +1,141 @@
+package http1
+
+import (
+	"bytes"
+
+	"github.com/upbloom/upbloom/upstash/internal/ascii"
+)
+
+// framing is what the fields of an answer say of its end and of the connection.
+type framing struct {
+	length   int64 // of the body, if sized
+	sized    bool
+	chunked  bool
+	bodiless bool // the status allows no body
+	closes   bool // nothing may follow on the connection
+	keeps    bool // HTTP/1.0's permission to go on
+}
+
+// parse parses the lines of a section, the empty one at the end. It calls field,
+// unless that is nil, for those that it does not need itself. It reports false if
+// one is malformed, or contradicts another.
+func (f *framing) parse(b []byte, field func(name, value []byte)) bool {
+	for len(b) > len("\r\n") {
+		end := bytes.IndexByte(b, '\n')
+		colon := bytes.IndexByte(b[:end], ':')
+		if colon <= 0 {
+			return false
+		}
+		end = f.unfold(b, end)
+		name, value := b[:colon], trimBlanks(bytes.TrimSuffix(b[colon+1:end], []byte("\r")))
+		b = b[end+1:]
+		if !isText(value) {
+			return false
+		}
+		if !isToken(name) {
+			if !f.oddName(name) {
+				return false
+			}
+			continue
+		}
+		known, ok := f.set(name, value)
+		if !ok {
+			return false
+		}
+		if !known && field != nil {
+			field(name, value)
+		}
+	}
+	return true
+}
+
+// unfold joins a line that ends at end with the lines that continue it, and returns
+// where the last of them ends: RFC 9112, section 5.2. Other readers may not join
+// them.
+func (f *framing) unfold(b []byte, end int) int {
+	for b[end+1] == ' ' || b[end+1] == '\t' {
+		f.closes = true
+		b[end] = ' '
+		if b[end-1] == '\r' {
+			b[end-1] = ' '
+		}
+		end += bytes.IndexByte(b[end:], '\n')
+	}
+	return end
+}
+
+// set takes note of a field. It reports whether the field is known, and whether
+// its value is acceptable. Two fields are not, even if they agree.
+func (f *framing) set(name, value []byte) (known, ok bool) {
+	switch {
+	case ascii.EqualFold(name, "content-length"):
+		if f.sized {
+			return true, false
+		}
+		f.length, f.sized = parseLength(value)
+		return true, f.sized
+	case ascii.EqualFold(name, "transfer-encoding"):
+		if f.chunked {
+			return true, false
+		}
+		f.chunked = ascii.EqualFold(value, "chunked")
+		return true, f.chunked
+	case ascii.EqualFold(name, "connection"):
+		for token := range bytes.SplitSeq(value, []byte(",")) {
+			token = trimBlanks(token)
+			f.closes = f.closes || ascii.EqualFold(token, "close")
+			f.keeps = f.keeps || ascii.EqualFold(token, "keep-alive")
+		}
+		return true, true
+	}
+	return false, true
+}
+
+// oddName takes note of a name with a space in it or after it. The field is ignored
+// if it cannot change where the answer ends: readers do not agree on its name.
+func (f *framing) oddName(name []byte) bool {
+	f.closes = true
+	joined := bytes.ReplaceAll(name, []byte(" "), nil)
+	return name[0] != ' ' && isToken(joined) && !ascii.EqualFold(joined, "content-length") &&
+		!ascii.EqualFold(joined, "transfer-encoding")
+}
+
+// parseLength parses up to 18 digits, which fit into an int64.
+func parseLength(b []byte) (n int64, ok bool) {
+	for _, c := range b {
+		if !isDigit(c) {
+			return 0, false
+		}
+		n = 10*n + int64(c-'0')
+	}
+	return n, 0 < len(b) && len(b) <= 18
+}
+
+// tokenBits has a bit for each character of a token: RFC 9110, section 5.6.2.
+const tokenBits = (1<<10-1)<<'0' | (1<<26-1)<<'A' | (1<<26-1)<<'a' |
+	1<<'!' | 1<<'#' | 1<<'$' | 1<<'%' | 1<<'&' | 1<<'\'' | 1<<'*' | 1<<'+' | 1<<'-' | 1<<'.' |
+	1<<'^' | 1<<'_' | 1<<'`' | 1<<'|' | 1<<'~'
+
+// isToken reports whether b has characters of a token alone.
+func isToken(b []byte) bool {
+	for _, c := range b {
+		bits := uint64(tokenBits & (1<<64 - 1))
+		if c >= 64 {
+			bits = tokenBits >> 64
+		}
+		if c >= 128 || bits>>(c&63)&1 == 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// isText reports whether b has no control characters but tabs.
+func isText(b []byte) bool {
+	for _, c := range b {
+		if c < ' ' && c != '\t' || c == 0x7f {
+			return false
+		}
+	}
+	return true
+}
