@@ -1,3 +1,5 @@
+//go:build api
+
 package api
 
 import (
@@ -18,7 +20,7 @@ const (
 	root    = "../../.."
 	listed  = "api.txt"
 	table   = root + "/.github/API.md"
-	command = "go test ./internal/testkit/api -update"
+	command = "go test -tags api ./internal/testkit/api -update"
 )
 
 // compiled is the module on this platform, for all tests.

@@ -1,12 +1,17 @@
+//go:build api
+
 // Package api lists what the public packages export, and finds who uses each
 // name. Its test compares both lists with files in the repository.
 //
-//	go test ./internal/testkit/api -update
+//	go test -tags api ./internal/testkit/api -update
 //
 // writes these files: api.txt, with a line for each name and its type, and
 // .github/API.md, which has for each name a caller outside of its package and
 // an Example. A change of the API is therefore a change of api.txt in the same
 // commit.
+//
+// The tag keeps go/types, which takes long to compile, out of go test ./...
+// Continuous integration runs the test.
 package api
 
 // module is this module's path.

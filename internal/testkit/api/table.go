@@ -1,3 +1,5 @@
+//go:build api
+
 package api
 
 import (
@@ -248,7 +250,7 @@ outside of its package, and an Example that shows it. A method that package fmt,
 encoding/json calls has that as its caller. A name without both is not let in.
 This page is made by a program:
 
-    go test ./internal/testkit/api -update
+    go test -tags api ./internal/testkit/api -update
 `
 
 // page writes the table.
