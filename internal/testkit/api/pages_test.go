@@ -57,7 +57,7 @@ func TestPagesLinkToFiles(t *testing.T) {
 
 var (
 	function  = regexp.MustCompile(`(?m)^([a-z0-9]+)\(\) \{`)
-	stepCell  = regexp.MustCompile("(?m)^\\| ([^|]+) \\|")
+	stepCell  = regexp.MustCompile(`(?m)^\| ([^|]+) \|`)
 	codeWords = regexp.MustCompile("`([a-zA-Z0-9_]+)[^`]*`")
 	testNames = regexp.MustCompile(`\^Test(\w*)(?:\(([\w|]+)\))?(\w*)(\$?)`)
 )
