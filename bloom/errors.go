@@ -160,9 +160,10 @@ func (e *MismatchError) Error() string {
 	if e.local {
 		return e.localText()
 	}
-	if e.WantKind != e.GotKind {
-		return fmt.Sprintf("bloom: the key holds %s, %v; this handle is for %s, %v:"+
-			" use the type that wrote it, or another key", e.GotKind.a(), e.Got, e.WantKind.a(), e.Want)
+	got, opener := typeOf(e.GotKind, e.Got.Scheme)
+	if want, _ := typeOf(e.WantKind, e.Want.Scheme); want != got {
+		return fmt.Sprintf("bloom: %s is at this key, %v, and not %s: use %s, or another key",
+			got, e.Got, want, opener)
 	}
 	if e.Field != "" {
 		return fmt.Sprintf("bloom: the %v at this key was made with another %s: use the Config it"+
@@ -186,8 +187,26 @@ func (e *MismatchError) localText() string {
 		return fmt.Sprintf("bloom: the other filter has the same geometry (%v) but another seed:"+
 			" use the Config.Seed it was made with", e.Got)
 	}
+	got, _ := typeOf(e.GotKind, e.Got.Scheme)
+	want, _ := typeOf(e.WantKind, e.Want.Scheme)
 	return fmt.Sprintf("bloom: the other filter is %s, %v; this one is %s, %v:"+
-		" both must be of the same Config", e.GotKind.a(), e.Got, e.WantKind.a(), e.Want)
+		" both must be of the same Config", got, e.Got, want, e.Want)
+}
+
+// typeOf returns the name of the type that wrote a string, with its article,
+// and what opens the string.
+func typeOf(k Kind, s Scheme) (name, opener string) {
+	switch {
+	case k == KindShard:
+		return "a shard of a Sharded", "OpenSharded with the key without its :number"
+	case k == KindLayers:
+		return "a Scalable", "OpenScalable"
+	case k == KindWindow:
+		return "a Window", "OpenWindow"
+	case s == SchemeCuckoo:
+		return "a Cuckoo", "OpenCuckoo"
+	}
+	return "a plain Filter", "Open"
 }
 
 // seedOnly reports whether the seed is the only difference.

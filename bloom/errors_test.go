@@ -61,12 +61,21 @@ func TestMismatchError(t *testing.T) {
 		},
 		{
 			"kind", changed(func(h *headerInfo) { h.kind = KindShard }), 42, false,
-			"bloom: the key holds a shard, 95,851 bits (11.7 KiB), k=7, xxh3, seeded; this" +
-				" handle is for a filter, ",
+			"bloom: a shard of a Sharded is at this key, 95,851 bits (11.7 KiB), k=7, xxh3, seeded, and" +
+				" not a plain Filter: use OpenSharded with the key without its :number, or another key",
 		},
 		{
 			"layers", changed(func(h *headerInfo) { h.kind = KindLayers }), 42, false,
-			"bloom: the key holds a filter of layers, 95,851 bits",
+			"bloom: a Scalable is at this key, 95,851 bits",
+		},
+		{
+			"window", changed(func(h *headerInfo) { h.kind = KindWindow }), 42, false,
+			"and not a plain Filter: use OpenWindow, or another key",
+		},
+		{
+			"cuckoo", changed(func(h *headerInfo) { h.scheme = SchemeCuckoo }), 42, false,
+			"bloom: a Cuckoo is at this key, 95,851 bits (11.7 KiB), k=7, cuckoo, seeded, and not a plain" +
+				" Filter: use OpenCuckoo, or another key",
 		},
 	} {
 		err := error(newMismatchError(KindFilter, want, c.got))

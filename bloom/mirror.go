@@ -295,6 +295,20 @@ type MirrorStats struct {
 	Bytes, SetBits uint64
 }
 
+// String returns the stats as four lines of text.
+func (s MirrorStats) String() string {
+	state := "not filled yet"
+	if s.Copied {
+		state = s.Age.Round(time.Millisecond).String() + " old"
+	}
+	return fmt.Sprintf("items            %s answered by the copy, %s by the server\n"+
+		"calls            %s without a request\n"+
+		"refreshes        %s, and %s failed\n"+
+		"copy             %s bytes, %s bits set, %s",
+		human.Count(s.Hits), human.Count(s.Asked), human.Count(s.Saved), human.Count(s.Refreshes),
+		human.Count(s.Failures), human.Count(s.Bytes), human.Count(s.SetBits), state)
+}
+
 // Stats returns what the mirror did so far, without a request. It reads the
 // whole copy, about 0.1 ms a megabyte.
 func (m *Mirror) Stats() MirrorStats {

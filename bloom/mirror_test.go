@@ -2,6 +2,7 @@ package bloom_test
 
 import (
 	"errors"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -228,3 +229,20 @@ func TestMirrorExistsAllAndAddAll(t *testing.T) {
 
 // roomy is a filter of 128 KiB, in which a test meets no false positive.
 func roomy() bloom.Config { return bloom.Config{Bits: 53 * 19785, Hashes: 8} }
+
+func TestMirrorStatsText(t *testing.T) {
+	s := bloom.MirrorStats{
+		Hits: 1200, Asked: 3, Saved: 40, Refreshes: 2, Failures: 1, Bytes: 6742, SetBits: 12, Copied: true,
+		Age: 39130606,
+	}
+	const want = `items            1,200 answered by the copy, 3 by the server
+calls            40 without a request
+refreshes        2, and 1 failed
+copy             6,742 bytes, 12 bits set, 39ms old`
+	if got := s.String(); got != want {
+		t.Errorf("got:\n%s\nwant:\n%s", got, want)
+	}
+	if s.Copied = false; !strings.HasSuffix(s.String(), "12 bits set, not filled yet") {
+		t.Errorf("without a copy: %s", s)
+	}
+}

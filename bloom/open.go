@@ -85,6 +85,9 @@ func Open(ctx context.Context, c *upstash.Client, key string, opts ...OpenOption
 	}
 	got := seen.header
 	cfg.Bits, cfg.Hashes, cfg.Scheme = got.bits, got.hashes, got.scheme
+	if got.kind == KindFilter && got.scheme == SchemeCuckoo {
+		return nil, fmt.Errorf("%w of one-bit cells, but a Cuckoo: use OpenCuckoo", ErrNotFilter)
+	}
 	if want := got.geometry(cfg.Seed); got.kind == KindFilter && !want.Scheme.oneBit() {
 		return nil, fmt.Errorf("%w of one-bit cells, but %v: use the type that wrote it",
 			ErrNotFilter, want)

@@ -95,6 +95,17 @@ func TestOpenRefuses(t *testing.T) {
 		if !errors.Is(err, bloom.ErrNotFound) {
 			t.Errorf("missing: %v, want ErrNotFound", err)
 		}
+		table, err := bloom.NewCuckoo(s.Client(), key, bloom.CuckooConfig{Capacity: 100, FPRate: 0.01})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := table.Create(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := bloom.Open(t.Context(), s.Client(), key); !says("a Cuckoo: use OpenCuckoo")(err) {
+			t.Errorf("cuckoo: %v", err)
+		}
+		do(t, s, "DEL", key)
 		do(t, s, "HSET", key, "a", "b")
 		if _, err := bloom.Open(t.Context(), s.Client(), key); !errors.Is(err, bloom.ErrNotFilter) {
 			t.Errorf("hash: %v, want ErrNotFilter", err)

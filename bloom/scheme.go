@@ -175,11 +175,3 @@ func (k Kind) String() string {
 	}
 	return "Kind(" + strconv.Itoa(int(k)) + ")"
 }
-
-// a returns the kind's name with its article.
-func (k Kind) a() string {
-	if k == KindLayers {
-		return "a filter of layers"
-	}
-	return "a " + k.String()
-}

@@ -14,7 +14,8 @@ type envelope struct {
 	errMsg *string
 }
 
-var errNotJSON = fmt.Errorf("%w: not the JSON of a REST API answer", ErrBadResponse)
+var errNotJSON = fmt.Errorf("%w: not the JSON of a REST API answer: a proxy may have"+
+	" answered; check the URL", ErrBadResponse)
 
 // decodeEnvelope reads {"result": ...} or {"error": "..."}.
 func decodeEnvelope(body []byte) (envelope, error) {

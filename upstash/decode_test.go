@@ -44,6 +44,10 @@ func TestDecodeEnvelopeRefuses(t *testing.T) {
 			t.Errorf("%q: got %s, %v; want ErrBadResponse", body, env.result, err)
 		}
 	}
+	_, err := decodeEnvelope([]byte("<html>"))
+	if !strings.Contains(err.Error(), "a proxy may have answered; check the URL") {
+		t.Errorf("a web page: %v", err)
+	}
 }
 
 func TestDecodeEnvelopes(t *testing.T) {

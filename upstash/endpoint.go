@@ -25,6 +25,9 @@ func parseEndpoint(raw string, allowHTTP bool) (endpoint, error) {
 		return bad("it is empty: pass UPSTASH_REDIS_REST_URL (or KV_REST_API_URL)," +
 			" found in the console under REST API")
 	}
+	if why := copiedAlong(raw); why != "" {
+		return bad(why)
+	}
 	u, ok := splitURL(raw)
 	if !ok {
 		return bad("it cannot be parsed: " + want)
@@ -110,20 +113,30 @@ func isLoopback(host string) bool {
 	return len(parts) == 4 && parts[0] == "127"
 }
 
-// checkToken refuses a text that cannot be a token. Most often a shell's quotes
-// or a line break were copied along. Its errors never quote the token.
+// copiedAlong returns why a setting cannot be used if a shell's quotes or a
+// line break were copied along with it, else "".
+func copiedAlong(setting string) string {
+	switch {
+	case strings.ContainsAny(setting, " \t\r\n"):
+		return "it has white space or a line break in it: trim it"
+	case strings.ContainsAny(setting, "\"'`"):
+		return "it has a quote in it: pass it without the shell's quotes"
+	}
+	return ""
+}
+
+// checkToken refuses a text that cannot be a token. Its errors never quote the
+// token.
 func checkToken(token string) error {
 	if token == "" {
 		return fmt.Errorf("%w: token: it is empty: pass UPSTASH_REDIS_REST_TOKEN"+
 			" (or KV_REST_API_TOKEN), found in the console under REST API", ErrArgument)
 	}
-	for i := 0; i < len(token); i++ {
-		switch c := token[i]; {
-		case c == ' ' || c == '\t' || c == '\r' || c == '\n':
-			return fmt.Errorf("%w: token: it has white space or a line break in it: trim it", ErrArgument)
-		case c == '"' || c == '\'' || c == '`':
-			return fmt.Errorf("%w: token: it has a quote in it: pass it without the shell's quotes", ErrArgument)
-		case c < '!' || c > '~':
+	if why := copiedAlong(token); why != "" {
+		return fmt.Errorf("%w: token: %s", ErrArgument, why)
+	}
+	for i := range len(token) {
+		if c := token[i]; c < '!' || c > '~' {
 			return fmt.Errorf("%w: token: byte %d is not printable ASCII: copy the token again", ErrArgument, i)
 		}
 	}

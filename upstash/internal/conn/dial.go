@@ -5,6 +5,8 @@ package conn
 import (
 	"context"
 	"crypto/tls"
+	"errors"
+	"fmt"
 	"net"
 	"net/netip"
 	"net/url"
@@ -67,10 +69,11 @@ func (d *Dialer) Dial(ctx context.Context) (*Conn, error) {
 	var err error
 	if d.proxy == nil {
 		s, err = d.dialHost(ctx, d.host, d.port)
-		err = ifNotFound(err, "is the URL right, does the database still exist?")
+		err = advise(ctx, err, "is the URL right, does the database still exist?",
+			"is the URL right, does the server run?")
 	} else {
 		s, err = d.dialHost(ctx, d.proxy.Hostname(), proxyPort(d.proxy))
-		err = ofProxy(ifNotFound(err, "is HTTPS_PROXY right?"))
+		err = ofProxy(advise(ctx, err, "is HTTPS_PROXY right?", "is HTTPS_PROXY right, does the proxy run?"))
 	}
 	if err != nil {
 		return nil, err
@@ -98,7 +101,11 @@ func (d *Dialer) addLayers(c *Conn) error {
 	if d.ServerTLS == nil {
 		return nil
 	}
-	return c.addTLS(d.ServerTLS)
+	err := c.addTLS(d.ServerTLS)
+	if noTLS := (tls.RecordHeaderError{}); errors.As(err, &noTLS) {
+		err = fmt.Errorf("%w: the server answers without TLS: is the URL right, is it http://?", err)
+	}
+	return err
 }
 
 // dialHost opens a socket to one of the host's addresses.

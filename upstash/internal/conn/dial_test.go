@@ -63,6 +63,35 @@ func TestNoSuchHost(t *testing.T) {
 	}
 }
 
+// TestDialAdvises: the errors of what is most often wrong on a laptop name it.
+func TestDialAdvises(t *testing.T) {
+	refused := &net.OpError{Op: "dial", Net: "tcp", Err: errRefused}
+	for _, tt := range []struct{ name, proxy, want string }{
+		{"nothing listens", "", "is the URL right, does the server run?"},
+		{"no proxy listens", "http://proxy.test:1", "is HTTPS_PROXY right, does the proxy run?"},
+	} {
+		t.Setenv("HTTPS_PROXY", tt.proxy)
+		d := dialing(t, "db.test", true, nil)
+		d.Open = func(context.Context, string, string) (net.Conn, error) { return nil, refused }
+		if _, err := d.Dial(t.Context()); !errors.Is(err, refused) || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s: got %v, want %q", tt.name, err, tt.want)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if _, err := d.Dial(ctx); err == nil || strings.Contains(err.Error(), "?") {
+			t.Errorf("%s, context ended: got %v, want no question", tt.name, err)
+		}
+	}
+	t.Setenv("HTTPS_PROXY", "")
+	d := dialing(t, "db.test", true, func(c net.Conn) {
+		_, _ = c.Read(make([]byte, 16<<10))
+		_, _ = io.WriteString(c, "HTTP/1.1 400 Bad Request\r\n\r\n")
+	})
+	if _, err := d.Dial(t.Context()); err == nil || !strings.Contains(err.Error(), "is it http://?") {
+		t.Errorf("no TLS: got %v", err)
+	}
+}
+
 func TestPermanent(t *testing.T) {
 	for _, tt := range []struct {
 		err  error

@@ -3,6 +3,7 @@
 package conn
 
 import (
+	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -45,11 +46,16 @@ func isNotFound(err error) bool {
 	return errors.As(err, &dns) && dns.IsNotFound
 }
 
-// ifNotFound adds a question to the error of a name that does not exist, which
-// the reader of the error can look into.
-func ifNotFound(err error, question string) error {
-	if isNotFound(err) {
-		return fmt.Errorf("%w: %s", err, question)
+// advise adds a question to the error of a dial, which the reader of the error
+// can look into: one if the name does not exist, another if nothing listens. It
+// adds none if the dial ended with its context.
+func advise(ctx context.Context, err error, noName, noAnswer string) error {
+	var dial *net.OpError
+	switch {
+	case isNotFound(err):
+		return fmt.Errorf("%w: %s", err, noName)
+	case errors.As(err, &dial) && ctx.Err() == nil:
+		return fmt.Errorf("%w: %s", err, noAnswer)
 	}
 	return err
 }
