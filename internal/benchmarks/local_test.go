@@ -17,7 +17,6 @@ import (
 // chunk is the number of items in a turn. The two filters get the same items,
 // one filter after the other. A change of the machine's speed then affects
 // both.
-// both.
 const chunk = 1 << 12
 
 // items fills dst with e-mail addresses, numbered from from on. They are parts

@@ -7,7 +7,6 @@
 // before. A table shows medians over the rounds, and ratios of turns of the
 // same round with their quartiles. It needs redis-server, and Node unless
 // -node=false.
-// -node=false.
 package main
 
 import (
