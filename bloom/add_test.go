@@ -185,7 +185,8 @@ func TestUncertainPart(t *testing.T) {
 		}
 		uncertain := batch.Count(bloom.ItemUncertain)
 		if uncertain == 0 || uncertain > 10 || batch.Count(bloom.ItemDone) != len(items)-uncertain {
-			t.Errorf("%d of %d items uncertain, want 1 to 10, and the rest done: %v", uncertain, len(items), err)
+			t.Errorf("%d of %d items uncertain, want 1 to 10, and the rest done: %v",
+				uncertain, len(items), err)
 		}
 		for i, item := range items {
 			first := i < 20
@@ -196,7 +197,8 @@ func TestUncertainPart(t *testing.T) {
 			exists(t, f, item, true)
 		}
 		if batch.Items[20] != bloom.ItemDone || batch.Items[6] != bloom.ItemUncertain {
-			t.Errorf("item 6 is %v, its duplicate %v", batch.Items[6], batch.Items[20])
+			t.Errorf("item 6 is %v, its duplicate %v, want uncertain and done",
+				batch.Items[6], batch.Items[20])
 		}
 	})
 }

@@ -19,11 +19,13 @@ func TestPositionsAllocateNothing(t *testing.T) {
 				for _, item := range items {
 					n := testing.AllocsPerRun(100, func() { dst = g.Positions(dst[:0], item) })
 					if n != 0 || len(dst) != hashes {
-						t.Errorf("%v, item of %d bytes: %v allocations, %d positions", g, len(item), n, len(dst))
+						t.Errorf("%v, item of %d bytes: %v allocations, want 0; %d positions",
+							g, len(item), n, len(dst))
 					}
 					n = testing.AllocsPerRun(100, func() { words = g.appendWords(words[:0], item) })
 					if n != 0 || len(words) != hashes/2 {
-						t.Errorf("%v, item of %d bytes: %v allocations, %d words", g, len(item), n, len(words))
+						t.Errorf("%v, item of %d bytes: %v allocations, want 0; %d words",
+							g, len(item), n, len(words))
 					}
 				}
 			}
@@ -40,7 +42,7 @@ func TestConfigGeometryAllocatesNothing(t *testing.T) {
 			}
 		})
 		if n != 0 {
-			t.Errorf("%v: %v allocations", scheme, n)
+			t.Errorf("%v: %v allocations, want 0", scheme, n)
 		}
 	}
 }
@@ -49,10 +51,10 @@ func TestHeaderAllocatesNothing(t *testing.T) {
 	g := Geometry{Bits: 10_746_333, Hashes: 4, Seed: 42}
 	n := testing.AllocsPerRun(100, func() {
 		if info, err := parseHeader(encodeHeader(KindFilter, g)); err != nil || info.geometry(42) != g {
-			t.Fatal(info, err)
+			t.Fatalf("the header of %v says %v, %v", g, info, err)
 		}
 	})
 	if n != 0 {
-		t.Errorf("%v allocations", n)
+		t.Errorf("%v allocations, want 0", n)
 	}
 }

@@ -36,7 +36,7 @@ func TestBatchSplitsByBytes(t *testing.T) {
 				checkBodies(t, w, limit, 4, "SET", 4*len(items))
 				found, err := f.ExistsAll(t.Context(), items)
 				if err != nil || count(found) != len(items) {
-					t.Fatalf("%d found, %v", count(found), err)
+					t.Fatalf("%d of %d found, %v", count(found), len(items), err)
 				}
 				checkBodies(t, w, limit, 2, "GET", wordsOf(f.Geometry(), items))
 			}
@@ -119,7 +119,8 @@ func TestBatchParallel(t *testing.T) {
 					t.Fatal(err)
 				}
 				if w.Most != tt.want {
-					t.Errorf("BatchParallel %d: %s had %d requests under way, want %d", tt.set, name, w.Most, tt.want)
+					t.Errorf("BatchParallel %d: %s had %d requests under way, want %d",
+						tt.set, name, w.Most, tt.want)
 				}
 			}
 		}

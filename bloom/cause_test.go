@@ -57,7 +57,7 @@ func TestContextCause(t *testing.T) {
 				}
 			}
 			if err := call(ctx, items); !errors.Is(err, reason) || !errors.Is(err, context.Canceled) {
-				t.Errorf("%s of %d items: %v", name, n, err)
+				t.Errorf("%s of %d items: %v, want Canceled because of %v", name, n, err, reason)
 			} else if name != "Snapshot" && !upstash.SafeToRetry(err) {
 				t.Errorf("%s of %d items changed something: %v", name, n, err)
 			}

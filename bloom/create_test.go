@@ -62,7 +62,7 @@ func TestCreateAfterALostAnswer(t *testing.T) {
 				t.Errorf("%v: Create = %v, %v, want true", when, created, err)
 			}
 			if n := do(t, s, "STRLEN", key).(int64); uint64(n) != f.Geometry().Bytes(bloom.LayoutHeaded) {
-				t.Errorf("%v: the string has %d bytes", when, n)
+				t.Errorf("%v: the string has %d bytes, want that of %v", when, n, f.Geometry())
 			}
 			wantTTL(t, s, time.Hour)
 		}
@@ -205,12 +205,13 @@ func TestOneOfManyWins(t *testing.T) {
 				running.Wait()
 
 				if n := count(won); n != 1 {
-					t.Fatalf("%s: %d clients of %d won: %v", name, n, clients, errs)
+					t.Fatalf("%s: %d clients of %d won, want 1: %v", name, n, clients, errs)
 				}
 				for i := range filters {
 					var m *bloom.MismatchError
 					if won[i] && errs[i] != nil || !won[i] && !errors.As(errs[i], &m) {
-						t.Errorf("%s: client %d: won %v, %v", name, i, won[i], errs[i])
+						t.Errorf("%s: client %d: won %v, %v; want a mismatch of the losers alone",
+							name, i, won[i], errs[i])
 					}
 					if _, err := filters[i].Stats(t.Context()); won[i] != (err == nil) {
 						t.Errorf("%s: client %d: won %v, but then Stats: %v", name, i, won[i], err)
@@ -254,7 +255,7 @@ func TestOneOfManyCreates(t *testing.T) {
 		}
 		running.Wait()
 		if err := errors.Join(errs...); count(won) != 1 || err != nil {
-			t.Fatalf("%d clients of %d made it, %v", count(won), clients, err)
+			t.Fatalf("%d clients of %d made it, want 1: %v", count(won), clients, err)
 		}
 	}
 }

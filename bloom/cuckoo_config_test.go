@@ -43,7 +43,7 @@ func TestCuckooConfigErrors(t *testing.T) {
 	}
 	largest := bloom.CuckooConfig{Capacity: 81_037_099 * 5 * 95 / 100, FPRate: 0.01}
 	if g, err := largest.Geometry(); err != nil || g.Bits > 1<<32-192 || g.Bits < 1<<32-1000 {
-		t.Errorf("the largest: %v, %v", g, err)
+		t.Errorf("the largest: %v, %v, want 2^32-1000 to 2^32-192 bits", g, err)
 	}
 }
 

@@ -70,7 +70,9 @@ func TestCuckooFilled(t *testing.T) {
 		t.Logf("p=%v k=%d: billed up to half %.2f, at 0.95 %.1f, at capacity %.0f, one %.2f;"+
 			" rate %.3g, formula %.3g", p, f.Geometry().Hashes, half, near, last, single, rate, formula)
 		if half > 3.8 || near > 9 || last > 10 || single > 4.4 {
-			t.Errorf("billed: %.2f up to half, %.1f at 0.95, %.0f at capacity, %.2f one", half, near, last, single)
+			t.Errorf("billed: %.2f up to half, %.1f at 0.95, %.0f at capacity, %.2f one;"+
+				" want at most 3.8, 9, 10, 4.4",
+				half, near, last, single)
 		}
 		expect := formula * float64(len(asked))
 		if formula > p*1.1 || math.Abs(float64(count(found))-expect) > 4*math.Sqrt(expect)+1 {
@@ -82,7 +84,7 @@ func TestCuckooFilled(t *testing.T) {
 		}
 		in, err := bloom.Inspect(t.Context(), s.Client(), key)
 		if err != nil || in.Items != n || in.LiveFPRate != st.LiveFPRate || in.Fill != st.Fill {
-			t.Errorf("Inspect: %v, %v", in, err)
+			t.Errorf("Inspect: %v, %v, want the numbers of Stats:\n%v", in, err, st)
 		}
 		g := f.Geometry()
 		if got := g.EstimateItems(in.SetBits); math.Abs(got/n-1) > 0.02 {
@@ -129,7 +131,8 @@ func TestCuckooBilled(t *testing.T) {
 			t.Logf("%s: %d requests, billed %d", step.name, n.Requests, n.Billed)
 			for _, body := range w.Bodies {
 				if len(body) > cfg.BatchBytes {
-					t.Errorf("%s: a request of %d bytes", step.name, len(body))
+					t.Errorf("%s: a request of %d bytes, want at most %d",
+						step.name, len(body), cfg.BatchBytes)
 				}
 			}
 			if n.Requests != step.requests || n.Billed != step.billed {

@@ -52,7 +52,8 @@ func TestCuckooLostReplies(t *testing.T) {
 			var call *upstash.CallError
 			if !errors.Is(err, bloom.ErrUncertain) || bloom.InFilter(err) || upstash.SafeToRetry(err) ||
 				!errors.As(err, &call) || !strings.Contains(err.Error(), "not known") {
-				t.Errorf("%v (InFilter %v), want ErrUncertain, not safe to retry", err, bloom.InFilter(err))
+				t.Errorf("%v (InFilter %v), want ErrUncertain, not safe to retry",
+					err, bloom.InFilter(err))
 			}
 			if n := s.Stats().Requests; n != 1 {
 				t.Errorf("%d requests, want 1", n)
@@ -83,7 +84,7 @@ func TestCuckooFull(t *testing.T) {
 		most := 2 * f.Geometry().Hashes
 		for i := range most {
 			if added, err := f.Add(t.Context(), "a"); err != nil || added != (i == 0) {
-				t.Fatalf("Add number %d = %v, %v", i, added, err)
+				t.Fatalf("Add number %d = %v, %v, want true of the first alone", i, added, err)
 			}
 		}
 		before := stored(t, s)
@@ -141,7 +142,8 @@ func TestCuckooFullOfCopies(t *testing.T) {
 			for _, item := range numbered("item", least/tt.copies) {
 				_, err := f.AddAll(t.Context(), slices.Repeat([]string{item}, tt.copies))
 				if err != nil {
-					t.Fatalf("%d copies at %v: full at %d of %d: %v", tt.copies, rate, in, capacity, err)
+					t.Fatalf("%d copies at %v: full at %d of %d: %v",
+						tt.copies, rate, in, capacity, err)
 				}
 				in += tt.copies
 			}
@@ -200,7 +202,7 @@ func TestCuckooMeetsAnother(t *testing.T) {
 		s.FlushAll()
 		do(t, s, "RPUSH", key, "theirs")
 		if _, err := cuckoo(t, s.Client(), table1000()).Add(t.Context(), "a"); !errors.Is(err, bloom.ErrNotFilter) {
-			t.Errorf("Add meets a list: %v", err)
+			t.Errorf("Add meets a list: %v, want ErrNotFilter", err)
 		}
 	})
 }
@@ -230,7 +232,7 @@ func TestCuckooDamage(t *testing.T) {
 			t.Fatalf("Stats = %v, %v, want no damage", st, err)
 		}
 		if _, err := handle(t, s.Client(), small()).Add(t.Context(), "x"); !isRefusal(err) {
-			t.Errorf("Filter.Add at a Cuckoo's key: %v", err)
+			t.Errorf("Filter.Add at a Cuckoo's key: %v, want a refusal", err)
 		}
 		if st, err := f.Stats(t.Context()); err != nil || !st.Damaged || !strings.Contains(st.String(), "damaged") {
 			t.Errorf("Stats = %v, %v, want the damage", st, err)
@@ -269,7 +271,7 @@ func TestCuckooMissing(t *testing.T) {
 			t.Errorf("Add: %v, want ErrNotFound and what to do", err)
 		}
 		if n := do(t, s, "EXISTS", key); n != int64(0) {
-			t.Error("it was created")
+			t.Error("an Add with MustExist made the filter")
 		}
 		for i := range 2 {
 			if created, err := f.Create(t.Context()); err != nil || created != (i == 0) {
@@ -277,7 +279,7 @@ func TestCuckooMissing(t *testing.T) {
 			}
 		}
 		if n := len(stored(t, s)); uint64(n) != f.Geometry().Bytes(bloom.LayoutHeaded) {
-			t.Errorf("%d bytes", n)
+			t.Errorf("Create made a string of %d bytes, want that of %v", n, f.Geometry())
 		}
 		countOf(t, f, 0)
 		addTheirs(t, f)
@@ -301,7 +303,7 @@ func TestCuckooMissing(t *testing.T) {
 			t.Errorf("Delete = %v, %v, want true", deleted, err)
 		}
 		if _, err := moved.Add(t.Context(), "a"); !errors.Is(err, bloom.ErrNotFound) {
-			t.Errorf("Add after Delete: %v", err)
+			t.Errorf("Add after Delete: %v, want ErrNotFound", err)
 		}
 		cfg.MissingIsEmpty = true
 		empty := cuckoo(t, s.Client(), cfg)
@@ -323,19 +325,19 @@ func TestOpenCuckoo(t *testing.T) {
 		return err
 	}
 	if err := open(); !errors.Is(err, bloom.ErrNotFound) {
-		t.Errorf("of a missing one: %v", err)
+		t.Errorf("OpenCuckoo of a missing one: %v, want ErrNotFound", err)
 	}
 	var mismatch *bloom.MismatchError
 	add(t, handle(t, c, small()), "a", true)
 	if err := open(); !errors.As(err, &mismatch) || mismatch.Got.Scheme != bloom.SchemeBlocked {
-		t.Errorf("of a filter: %v", err)
+		t.Errorf("OpenCuckoo of a Filter: %v, want a mismatch with its geometry", err)
 	}
 	s.FlushAll()
 	cfg := table1000()
 	cfg.Seed = 12345
 	addTheirs(t, cuckoo(t, c, cfg))
 	if err := open(); !errors.As(err, &mismatch) || !mismatch.OtherSeed {
-		t.Errorf("without its seed: %v", err)
+		t.Errorf("OpenCuckoo without its seed: %v, want a mismatch of seeds", err)
 	}
 	f, err := bloom.OpenCuckoo(t.Context(), c, key, bloom.OpenSeed(12345))
 	if err != nil {

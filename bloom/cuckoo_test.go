@@ -34,10 +34,10 @@ func TestCuckoo(t *testing.T) {
 			}
 		}
 		if _, err := f.Exists(t.Context(), "alice"); !errors.Is(err, bloom.ErrNotFound) {
-			t.Fatalf("Exists of a missing filter: %v", err)
+			t.Fatalf("Exists of a missing filter: %v, want ErrNotFound", err)
 		}
 		if _, err := f.Remove(t.Context(), "alice"); !errors.Is(err, bloom.ErrNotFound) {
-			t.Fatalf("Remove of a missing filter: %v", err)
+			t.Fatalf("Remove of a missing filter: %v, want ErrNotFound", err)
 		}
 		got, err := f.Add(t.Context(), "alice")
 		wants("the first Add", got, err, true)
@@ -117,7 +117,8 @@ func checkAgainstModel(t *testing.T, s *upstashtest.Server, cfg bloom.CuckooConf
 		}
 		text := stored(t, s)
 		if b := model.compare(text); b >= 0 {
-			t.Fatalf("step %d: bucket %d is %#x, want %#x", step, b, wordIn(text, uint64(b)), model.words[uint64(b)])
+			t.Fatalf("step %d: bucket %d is %#x, want %#x",
+				step, b, wordIn(text, uint64(b)), model.words[uint64(b)])
 		}
 	}
 	if removes == 0 || fulls == 0 {

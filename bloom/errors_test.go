@@ -9,7 +9,7 @@ import (
 func TestErrorTexts(t *testing.T) {
 	for _, err := range []error{ErrNotFound, ErrSaturated, ErrUncertain, ErrNotFilter} {
 		if !strings.HasPrefix(err.Error(), "bloom: ") {
-			t.Errorf("%q has no prefix", err)
+			t.Errorf("%q has no prefix \"bloom: \"", err)
 		}
 	}
 	for kind, field := range map[Kind]string{
@@ -85,7 +85,7 @@ func TestMismatchError(t *testing.T) {
 		var m *MismatchError
 		if !errors.As(err, &m) || m.Want != want || m.OtherSeed != c.otherSeed ||
 			m.GotKind != c.got.kind || m.Got.Seed != c.gotSeed || m.Got.Bits != c.got.bits {
-			t.Errorf("%s: %+v", c.name, m)
+			t.Errorf("%s: %+v, want a mismatch of %+v with %+v", c.name, m, want, c.got)
 		}
 	}
 }

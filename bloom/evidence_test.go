@@ -162,7 +162,8 @@ func TestLoadReportsItsCommands(t *testing.T) {
 				t.Fatal(err)
 			}
 			if got := s.Stats().Billed; r.Commands != got {
-				t.Errorf("a filter %s: %d commands reported, want %d, which were billed", what, r.Commands, got)
+				t.Errorf("a filter %s: %d commands reported, want %d, which were billed",
+					what, r.Commands, got)
 			}
 			wantNoScratch(t, s, 1)
 		}
@@ -189,7 +190,8 @@ func TestSmallestParts(t *testing.T) {
 			}
 		}
 		if most == 0 || most > 300<<10 || total > 1001 {
-			t.Errorf("%d requests, the script's of %d bytes, want at most 1,001 and 300 KiB", total, most)
+			t.Errorf("%d requests, the script's of %d bytes, want at most 1,001 and 300 KiB",
+				total, most)
 		}
 		wantMails(t, f, 0, 100)
 	}
@@ -215,7 +217,7 @@ func TestAddInSettlesAtOnce(t *testing.T) {
 			item := strings.Repeat("x", int(want))
 			answers, err := bloom.AddIn(t.Context(), item, filters...)
 			if err != nil || slices.ContainsFunc(answers, func(a bloom.Answer) bool { return !a.Yes }) {
-				t.Fatal(answers, err)
+				t.Fatalf("AddIn = %v, %v, want only new", answers, err)
 			}
 			// If the server refuses the flags of scripts, the first AddIn sends
 			// one more.

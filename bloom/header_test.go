@@ -76,7 +76,7 @@ func TestHeadersNeverAddUp(t *testing.T) {
 			t.Fatalf("%#x + %#x fits a u53", a, b)
 		}
 		if a, b := newBirth(), newBirth(); a>>53 != 0 || b>>53 != 0 || a+b < 1<<53 || a == b {
-			t.Fatalf("birth numbers %#x and %#x", a, b)
+			t.Fatalf("birth numbers %#x and %#x, want two of 53 bits with the top one set", a, b)
 		}
 	})
 }

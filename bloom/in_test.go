@@ -56,7 +56,7 @@ func TestExistsIn(t *testing.T) {
 				ok = errors.Is(a.Err, bloom.ErrNotFilter)
 			}
 			if a.Yes != yes || !ok {
-				t.Errorf("filter %d: %+v", i, a)
+				t.Errorf("filter %d: %+v, want %v and the error of its kind", i, a, yes)
 			}
 		}
 		// Exists gives the same answers.
@@ -161,7 +161,7 @@ func TestInRefuses(t *testing.T) {
 		}
 	}
 	if answers, err := bloom.ExistsIn(t.Context(), "item"); len(answers) != 0 || err != nil {
-		t.Errorf("of no filters: %v, %v", answers, err)
+		t.Errorf("ExistsIn of no filters: %v, %v, want none", answers, err)
 	}
 	if n := s.Stats().Requests + other.Stats().Requests; n != 0 {
 		t.Errorf("%d requests, want none", n)

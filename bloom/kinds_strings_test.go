@@ -113,7 +113,7 @@ func TestWindowOfAnotherProgram(t *testing.T) {
 					}
 					for i, item := range v.Items {
 						if found[i] != slices.Contains(want, item) {
-							t.Errorf("%v, %s epochs after: %s: %v", w, after, item, found[i])
+							t.Errorf("%v, %s epochs after: found %s: %v", w, after, item, found[i])
 						}
 					}
 				}

@@ -41,7 +41,8 @@ func TestLoadEqualsAddAll(t *testing.T) {
 					t.Fatal(err)
 				}
 				if !r.Created || r.Items != 5000 || r.NewBits != st.SetBits || r.NewBitsUnknown {
-					t.Errorf("%+v, and %d bits are set", r, st.SetBits)
+					t.Errorf("Load made %+v; want it created, 5000 items and %d new bits",
+						r, st.SetBits)
 				}
 				wantNoScratch(t, s, 2)
 			})
@@ -132,7 +133,7 @@ func TestLoadNoticesALostPart(t *testing.T) {
 				c := afterCommand(s, "SETEX", 7, func() {
 					keys, _ := do(t, s, "KEYS", "*:load:*:3").([]any)
 					if len(keys) != 1 {
-						t.Errorf("%d keys of the fourth part", len(keys))
+						t.Errorf("%d keys of the fourth part, want 1", len(keys))
 						return
 					}
 					damage.do(keys[0].(string))
@@ -339,14 +340,14 @@ func TestLoadReports(t *testing.T) {
 	r, err := f.Load(t.Context(), mails(0, 100), parts, bloom.MoveProgress(func(done, total int64) {
 		steps = append(steps, done)
 		if total != int64(f.Geometry().Bytes(bloom.LayoutHeaded)) {
-			t.Errorf("the total is %d", total)
+			t.Errorf("the reported total is %d, want the length of the string", total)
 		}
 	}))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if len(steps) != 8 || steps[0] != 0 || steps[7] != r.Bytes || !slices.IsSorted(steps) {
-		t.Errorf("progress %v of %d", steps, r.Bytes)
+		t.Errorf("progress %v, want 8 ascending steps from 0 to %d", steps, r.Bytes)
 	}
 	if got := s.Stats().Requests; r.Requests != got || got != 8 {
 		t.Errorf("%d requests are reported, %d were sent, want 8", r.Requests, got)

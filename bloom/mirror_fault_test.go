@@ -277,7 +277,7 @@ func TestMirrorOfAFilterWithoutABirthNumber(t *testing.T) {
 	}
 	// An Add gives the filter a birth number.
 	if added, err := m.Add(t.Context(), "b"); !added || err != nil {
-		t.Error(added, err)
+		t.Errorf("Add(b) = %v, %v, want true", added, err)
 	}
 	wantLookUp(t, s, m, "b", present, fromCopy)
 }

@@ -35,7 +35,7 @@ func TestMirrorAsksThePrimaryAfterARefusedRefresh(t *testing.T) {
 			}
 			for range 3 {
 				if found, err := m.Exists(t.Context(), "a"); !found || err != nil {
-					t.Errorf("%v: Exists(a) is %v, %v", reads, found, err)
+					t.Errorf("%v: Exists(a) = %v, %v, want true", reads, found, err)
 				}
 				time.Sleep(200 * time.Millisecond)
 				got, err := m.ExistsAll(t.Context(), []string{"b", "x"})
@@ -58,7 +58,7 @@ func TestMirrorKeepsAnAddThatWasRepeated(t *testing.T) {
 		between := func() {
 			time.Sleep(time.Second)
 			if found, err := m.Exists(t.Context(), "old"); !found || err != nil {
-				t.Errorf("Exists(old) is %v, %v", found, err)
+				t.Errorf("Exists(old) = %v, %v, want true", found, err)
 			}
 			time.Sleep(time.Second)
 			if err := writer.Replace(t.Context(), bloom.NewLocal(writer.Geometry())); err != nil {
@@ -76,7 +76,7 @@ func TestMirrorKeepsAnAddThatWasRepeated(t *testing.T) {
 		}
 		s.Inject(upstashtest.Drop(upstashtest.BeforeExec))
 		if added, err := m.AddThrough(t.Context(), "own"); !added || err != nil {
-			t.Errorf("AddThrough is %v, %v", added, err)
+			t.Errorf("AddThrough(own) = %v, %v, want true", added, err)
 		}
 		wantLookUp(t, s, m, "own", present, fromCopy)
 		wantLookUp(t, s, m, "old", absent, inOneRequest)
@@ -133,7 +133,8 @@ func TestMirrorRefreshThatTakesLongerThanMaxStale(t *testing.T) {
 				}
 				callers.Wait()
 				if n := s.Stats().Requests; n > most {
-					t.Errorf("%s: 20 callers %v apart sent %d requests, want %d at most", name, pause, n, most)
+					t.Errorf("%s: 20 callers %v apart sent %d requests, want %d at most",
+						name, pause, n, most)
 				}
 				if took := time.Since(start); took > 4*slow+20*pause {
 					t.Errorf("%s: the slowest of callers %v apart took %v", name, pause, took)
@@ -183,20 +184,20 @@ func TestMirrorStatsSaved(t *testing.T) {
 		}
 		callers.Wait()
 		if st := m.Stats(); st.Saved != 0 || st.Hits != 10 || st.Asked != 0 {
-			t.Errorf("after a refresh: %+v", st)
+			t.Errorf("after a refresh: %+v, want 10 hits, none saved", st)
 		}
 		if _, err := m.ExistsAll(t.Context(), []string{"a", "x"}); err != nil {
 			t.Fatal(err)
 		}
 		if st := m.Stats(); st.Saved != 1 || st.Hits != 12 {
-			t.Errorf("after a call without a request: %+v", st)
+			t.Errorf("after a call without a request: %+v, want 12 hits, 1 saved", st)
 		}
 		time.Sleep(2 * time.Minute)
 		if _, err := m.ExistsAll(t.Context(), []string{"a", "x"}); err != nil {
 			t.Fatal(err)
 		}
 		if st := m.Stats(); st.Saved != 1 || st.Hits != 14 {
-			t.Errorf("after a second refresh: %+v", st)
+			t.Errorf("after a second refresh: %+v, want 14 hits, 1 saved", st)
 		}
 	})
 }
@@ -215,10 +216,11 @@ func TestMirrorCostOfAMissingFilter(t *testing.T) {
 			s.ResetStats()
 			_, err = m.Exists(t.Context(), "x")
 			if missing := errors.Is(err, bloom.ErrNotFound); missing == missingIsEmpty {
-				t.Errorf("MissingIsEmpty %v: %v", missingIsEmpty, err)
+				t.Errorf("MissingIsEmpty is %v, and the error is %v", missingIsEmpty, err)
 			}
 			if st := s.Stats(); st.Commands+st.Called != want {
-				t.Errorf("MissingIsEmpty %v: %d commands, want %d", missingIsEmpty, st.Commands+st.Called, want)
+				t.Errorf("MissingIsEmpty %v: %d commands, want %d",
+					missingIsEmpty, st.Commands+st.Called, want)
 			}
 		}
 	})

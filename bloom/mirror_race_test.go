@@ -160,12 +160,12 @@ func TestMirrorKeepsTwoFiltersApart(t *testing.T) {
 	<-held.here
 	do(t, s, "DEL", key)
 	if added, err := m.AddThrough(t.Context(), "new"); !added || err != nil {
-		t.Error(added, err)
+		t.Errorf("AddThrough(new) = %v, %v, want true", added, err)
 	}
 	close(held.release)
 	refresh.Wait()
 	if n := m.Stats().SetBits; n > 8 {
-		t.Errorf("%d bits in the copy of a filter that has one item", n)
+		t.Errorf("%d bits in the copy of a filter with one item, want at most 8", n)
 	}
 	wantLookUp(t, s, m, "old-1", absent, inOneRequest) // the count says that the copy is complete
 }
@@ -190,7 +190,7 @@ func TestMirrorMissingFilterThatComesLate(t *testing.T) {
 		<-held.here
 		c.pass(later)
 		if added, err := m.AddThrough(t.Context(), "new"); !added || err != nil {
-			t.Error(added, err)
+			t.Errorf("AddThrough(new) = %v, %v, want true", added, err)
 		}
 		close(held.release)
 		refresh.Wait()
@@ -231,7 +231,7 @@ func TestMirrorAddThatMakesAMissingFilter(t *testing.T) {
 	var adding sync.WaitGroup
 	adding.Go(func() {
 		if added, err := m.AddThrough(t.Context(), "new"); !added || err != nil {
-			t.Error(added, err)
+			t.Errorf("AddThrough(new) = %v, %v, want true", added, err)
 		}
 	})
 	<-held.here

@@ -36,7 +36,7 @@ func TestMirrorMaxStale(t *testing.T) {
 
 		// Its own Adds are in the copy, which is then complete.
 		if added, err := m.Add(t.Context(), "own"); !added || err != nil {
-			t.Error(added, err)
+			t.Errorf("Add(own) = %v, %v, want true", added, err)
 		}
 		c.pass(stale + 1)
 		wantLookUp(t, s, m, "x", absent, inOneRequest)
@@ -77,7 +77,7 @@ func TestMirrorRemembersAMissingFilter(t *testing.T) {
 		wantLookUp(t, s, m, "b", absent, inOneRequest)
 		wantLookUp(t, s, m, "a", absent, fromCopy)
 		if added, err := m.Add(t.Context(), "b"); !added || err != nil {
-			t.Error(added, err)
+			t.Errorf("Add(b) = %v, %v, want true", added, err)
 		}
 		wantLookUp(t, s, m, "b", present, fromCopy)
 		wantLookUp(t, s, m, "a", absent, inOneRequest)
@@ -191,7 +191,7 @@ func TestMirrorRefreshesOnceForAllCallers(t *testing.T) {
 				t.Error(found, err)
 			}
 			if found, err := m.Exists(t.Context(), "a"); !found || err != nil {
-				t.Error(found, err)
+				t.Errorf("Exists(a) = %v, %v, want true", found, err)
 			}
 		})
 	}

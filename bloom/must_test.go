@@ -39,7 +39,7 @@ func TestMustExistCreatesNothing(t *testing.T) {
 				}
 			}
 			if n := do(t, s, "EXISTS", key); n != int64(0) {
-				t.Error("it was created")
+				t.Error("an Add with MustExist made the filter")
 			}
 		}
 		check()
@@ -83,7 +83,7 @@ func TestMustExistInBatches(t *testing.T) {
 			}
 			found, err := f.ExistsAll(t.Context(), items)
 			if err != nil || count(found) != len(items) {
-				t.Errorf("%d found, %v", count(found), err)
+				t.Errorf("%d of %d found, %v", count(found), len(items), err)
 			}
 			plain := handle(t, s.Client(), sparse())
 			exists(t, plain, "item-7", true)

@@ -56,13 +56,13 @@ func TestPositionsProperties(t *testing.T) {
 				}
 			}
 			if !slices.Equal(g.Positions(nil, item), got) {
-				t.Fatal("not deterministic")
+				t.Fatalf("%v: other positions for %q the second time", g, item)
 			}
 			// More hashes do not move the first ones.
 			if more := g; more.Hashes < maxHashes-1 {
 				more.Hashes += 2
 				if !slices.Equal(more.Positions(nil, item)[:g.Hashes], got) {
-					t.Fatal("positions depend on k")
+					t.Fatalf("%v: other positions for %q with more of them", g, item)
 				}
 			}
 		}))

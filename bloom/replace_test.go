@@ -169,7 +169,7 @@ func TestMoveWithoutDowntime(t *testing.T) {
 		add(t, v2, mail(i), true) // writers drop v1
 	}
 	if deleted, err := v1.Delete(ctx); err != nil || !deleted {
-		t.Fatal(deleted, err)
+		t.Fatalf("Delete of the old filter = %v, %v", deleted, err)
 	}
 	wantMails(t, v2, 0, 1200)
 }

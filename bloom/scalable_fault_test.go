@@ -108,7 +108,8 @@ func TestScalableUnderFaults(t *testing.T) {
 		}
 	}
 	if certain < len(items)/2 || doubtful == 0 {
-		t.Errorf("%d certain answers, %d uncertain ones, want at least %d and 1", certain, doubtful, len(items)/2)
+		t.Errorf("%d certain answers, %d uncertain ones, want at least %d and 1",
+			certain, doubtful, len(items)/2)
 	}
 }
 
@@ -197,7 +198,7 @@ func TestScalableShortensItsOwnAlone(t *testing.T) {
 			}
 			for _, h := range []*bloom.Scalable{f, other, scalable(t, s.Client(), rare())} {
 				if found, err := h.ExistsAll(ctx, items); err != nil || count(found) != len(items) {
-					t.Errorf("%s: found %v, %v", name, found, err)
+					t.Errorf("%s: %d of %d found, %v", name, count(found), len(items), err)
 				}
 			}
 		}

@@ -44,7 +44,7 @@ func TestScalableConfig(t *testing.T) {
 	f := scalable(t, c, cfg)
 	for _, text := range []string{fmt.Sprintf("%v %+v %#v", cfg, cfg, cfg), fmt.Sprintf("%v %+v %#v", f, f, f)} {
 		if strings.Contains(text, "12345678") || strings.Contains(text, key) || !strings.Contains(text, "bloom.Scalable") {
-			t.Error(text)
+			t.Errorf("the text shows seed or key, or not its type: %s", text)
 		}
 	}
 }
@@ -93,11 +93,12 @@ func TestOpenScalable(t *testing.T) {
 		f, err := bloom.OpenScalable(ctx, c, key, nil, bloom.OpenSeed(42), bloom.OpenMaxBytes(10_000),
 			bloom.OpenTTL(time.Hour), bloom.OpenBatch(20_000, 2))
 		if err != nil || f.Geometry() != scalable(t, c, cfg).Geometry() {
-			t.Fatalf("OpenScalable: %v, %v", f, err)
+			t.Fatalf("OpenScalable = %v, %v, want the geometry that was made", f, err)
 		}
 		answers, err := f.AddAll(ctx, items)
 		if err != nil || count(answers[:2000]) != 0 || count(answers[2000:]) < 980 {
-			t.Errorf("AddAll: %d and %d new, %v", count(answers[:2000]), count(answers[2000:]), err)
+			t.Errorf("AddAll: %d and %d new, want 0 and 980 or more: %v",
+				count(answers[:2000]), count(answers[2000:]), err)
 		}
 		wantTTL(t, s, time.Hour)
 		st, err := f.Stats(ctx)
@@ -168,7 +169,8 @@ func TestScalableMismatch(t *testing.T) {
 				}
 				if want := name == "filter" || name == "larger"; isMismatch != want ||
 					!want && !errors.Is(err, bloom.ErrNotFilter) {
-					t.Errorf("%s, %s: %v, want a MismatchError: %v, or else ErrNotFilter", name, call, err, want)
+					t.Errorf("%s, %s: %v, want a MismatchError: %v, or else ErrNotFilter",
+						name, call, err, want)
 				}
 			}
 			if do(t, s, look...) != before {
@@ -203,7 +205,7 @@ func TestScalableMustExist(t *testing.T) {
 		for i := range 3 {
 			items := numbered(fmt.Sprint(i), 1000)
 			if answers, err := f.AddAll(ctx, items); err != nil || count(answers) < 980 {
-				t.Fatalf("AddAll: %d new, %v", count(answers), err)
+				t.Fatalf("AddAll: %d new, want 980 or more: %v", count(answers), err)
 			}
 			if added, err := scalable(t, s.Client(), cfg).Add(ctx, items[7]); added || err != nil {
 				t.Errorf("Add = %v, %v, want false", added, err)
@@ -212,7 +214,7 @@ func TestScalableMustExist(t *testing.T) {
 				t.Errorf("Add = %v, %v, want false", added, err)
 			}
 			if found, err := f.ExistsAll(ctx, items); err != nil || count(found) != 1000 {
-				t.Errorf("ExistsAll: %d found, %v", count(found), err)
+				t.Errorf("ExistsAll: %d of 1000 found, %v", count(found), err)
 			}
 		}
 		if n := layersAt(t, s); n != 2 {
@@ -241,22 +243,22 @@ func TestScalableReads(t *testing.T) {
 		}
 		before := do(t, s, "BITCOUNT", key, "24", "1763").(int64)
 		if added, err := f.Add(t.Context(), "a"); !added || err != nil {
-			t.Errorf("%v: Add = %v, %v", reads, added, err)
+			t.Errorf("%v: Add = %v, %v, want true", reads, added, err)
 		}
 		if n := do(t, s, "BITCOUNT", key, "24", "1763").(int64); n != before {
 			t.Errorf("%v: the first Add of a handle went into the first layer", reads)
 		}
 		found, err := f.ExistsAll(t.Context(), append(numbered("item", 3000), "a"))
 		if err != nil || count(found) != 3001 {
-			t.Errorf("%v: %d found, %v", reads, count(found), err)
+			t.Errorf("%v: %d of 3001 found, %v", reads, count(found), err)
 		}
 	}
 	reader := s.Client(upstash.WithReadOnly())
 	if found, err := scalable(t, reader, growing()).Exists(t.Context(), "a"); !found || err != nil {
-		t.Errorf("read-only: Exists = %v, %v", found, err)
+		t.Errorf("read-only: Exists = %v, %v, want true", found, err)
 	}
 	if _, err := scalable(t, reader, growing()).Add(t.Context(), "a"); !errors.Is(err, upstash.ErrReadOnly) {
-		t.Errorf("read-only: Add: %v", err)
+		t.Errorf("read-only: Add: %v, want ErrReadOnly", err)
 	}
 }
 

@@ -42,16 +42,16 @@ func TestScalableGrowthRefused(t *testing.T) {
 	}
 	answers, err := f.AddAll(ctx, []string{"b", "c"})
 	if len(answers) != 2 || answers[0] || !answers[1] || !errors.Is(err, bloom.ErrNoGrowth) || !bloom.InFilter(err) {
-		t.Errorf("a few: %v, %v", answers, err)
+		t.Errorf("a few: %v, %v, want seen, new and ErrNoGrowth, in the filter", answers, err)
 	}
 	many := numbered("many", 16)
 	_, err = f.AddAll(ctx, many)
 	if !errors.Is(err, bloom.ErrNoGrowth) || bloom.InFilter(err) || !upstash.SafeToRetry(err) {
-		t.Errorf("many: %v", err)
+		t.Errorf("many: %v, want ErrNoGrowth, not in the filter and safe to retry", err)
 	}
 	found, err := f.ExistsAll(ctx, append([]string{"a", "b", "c"}, many...))
 	if err != nil || !found[0] || !found[1] || !found[2] || count(found) != 3 {
-		t.Errorf("found %v, %v", found, err)
+		t.Errorf("found %v, %v, want the first three", found, err)
 	}
 }
 
@@ -83,6 +83,6 @@ func TestScalableGrowthRefusedWithTTL(t *testing.T) {
 	refuseScripts(s)
 	added, err = f.Add(t.Context(), "a")
 	if !added || !errors.Is(err, bloom.ErrNoGrowth) || !errors.Is(err, bloom.ErrNoTTL) || !bloom.InFilter(err) {
-		t.Errorf("both refused: %v, %v", added, err)
+		t.Errorf("both refused: %v, %v, want true, ErrNoGrowth and ErrNoTTL", added, err)
 	}
 }

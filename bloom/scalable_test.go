@@ -52,7 +52,8 @@ func TestScalableGrows(t *testing.T) {
 			}
 		}
 		if falselySeen > 60 {
-			t.Errorf("%d of %d new items were reported as seen, want 60 at most", falselySeen, len(items))
+			t.Errorf("%d of %d new items were reported as seen, want 60 at most",
+				falselySeen, len(items))
 		}
 		if n := layersAt(t, s); n != 3 {
 			t.Errorf("%d layers, want 3", n)
@@ -114,7 +115,7 @@ func TestScalableMaxBytes(t *testing.T) {
 		cfg.MaxBytes = 10_000
 		cfg.WarnFill = func(st bloom.ScalableStats) {
 			if warned++; st.Items < 5000 || st.MaxLayers != 2 {
-				t.Errorf("warned of %+v", st)
+				t.Errorf("warned of %+v, want 5000 items or more in 2 layers", st)
 			}
 		}
 		f := scalable(t, s.Client(), cfg)
@@ -123,14 +124,14 @@ func TestScalableMaxBytes(t *testing.T) {
 				t.Fatal(err)
 			}
 			if i < 5 && warned > 0 {
-				t.Fatalf("warned at %d items", 1000*(i+1))
+				t.Fatalf("warned at %d items, want at 5000 or more", 1000*(i+1))
 			}
 		}
 		if n := layersAt(t, s); n != 2 || warned == 0 {
 			t.Errorf("%d layers, want 2; warned %d times", n, warned)
 		}
 		if n := do(t, s, "STRLEN", key).(int64); n > 10_000 {
-			t.Errorf("%d bytes", n)
+			t.Errorf("the string has %d bytes, want 10,000 at most", n)
 		}
 	})
 }
@@ -154,7 +155,7 @@ func TestScalableDeletedMeanwhile(t *testing.T) {
 		}
 		wantTTL(t, s, time.Hour)
 		if n, length := layersAt(t, s), do(t, s, "STRLEN", key).(int64); n != 1 || length > 2000 {
-			t.Errorf("%d layers, %d bytes", n, length)
+			t.Errorf("%d layers, %d bytes, want 1 layer in 2000 bytes at most", n, length)
 		}
 		for _, f := range []*bloom.Scalable{f, other} {
 			if found, err := f.Exists(ctx, "a"); !found || err != nil {

@@ -37,7 +37,7 @@ func TestUnionIsExact(t *testing.T) {
 		wantTTL(t, s, time.Hour)
 		own := ownWords(t, stored(t, s))
 		if !isSettled(t, stored(t, s)) || own == ownWords(t, storedAt(t, s, "a")) {
-			t.Errorf("the second word is %x", own)
+			t.Errorf("the second word is %x, want it settled and not that of a", own)
 		}
 		if _, err := dst.Expire(ctx, 10*time.Minute); err != nil {
 			t.Fatal(err)

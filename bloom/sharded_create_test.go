@@ -77,7 +77,7 @@ func TestShardedCreateAfterCrashes(t *testing.T) {
 		f := sharded(t, shards(5), third...)
 		for i := range 5 {
 			if added, err := f.Add(t.Context(), ofShard(f, i, 1)[0]); err != nil || !added {
-				t.Fatalf("case %d: Add to shard %d = %v, %v", n, i, added, err)
+				t.Fatalf("case %d: Add to shard %d = %v, %v, want true", n, i, added, err)
 			}
 		}
 	}
@@ -106,7 +106,7 @@ func TestShardedCreateAtOnce(t *testing.T) {
 				}
 				items := numbered(fmt.Sprint("of-", i), 20)
 				if added, err := f.AddAll(t.Context(), items); err != nil || count(added) != 20 {
-					t.Errorf("round %d: AddAll: %d new, %v", n, count(added), err)
+					t.Errorf("round %d: AddAll: %d new, want 20: %v", n, count(added), err)
 				}
 			})
 		}
@@ -117,7 +117,7 @@ func TestShardedCreateAtOnce(t *testing.T) {
 		f := sharded(t, shards(6), s[0].Client(), s[1].Client())
 		for i := range 5 {
 			if found, err := f.ExistsAll(t.Context(), numbered(fmt.Sprint("of-", i), 20)); err != nil || count(found) != 20 {
-				t.Fatalf("round %d: %d found, %v", n, count(found), err)
+				t.Fatalf("round %d: %d of 20 found, %v", n, count(found), err)
 			}
 		}
 	}

@@ -33,7 +33,7 @@ func TestShardedStats(t *testing.T) {
 		for _, one := range stats.Shards {
 			sum += one.Items
 			if one.Kind != bloom.KindShard || one.Items < 1800 || one.Items > 2200 {
-				t.Errorf("a shard has %v", one)
+				t.Errorf("a shard has %v, want kind shard and about 2000 items", one)
 			}
 		}
 		if sum != stats.Items || math.Abs(float64(sum)-8000) > 160 || stats.LiveFPRate > 0.0101 ||
@@ -88,14 +88,15 @@ func TestShardedLoad(t *testing.T) {
 		sent := s[0].Stats().Requests + s[1].Stats().Requests
 		billed := s[0].Stats().Billed + s[1].Stats().Billed
 		if result.Requests != sent || result.Commands != billed {
-			t.Errorf("%d requests and %d commands, but %d and %d were sent", result.Requests, result.Commands, sent, billed)
+			t.Errorf("%d requests and %d commands, but %d and %d were sent",
+				result.Requests, result.Commands, sent, billed)
 		}
 		if n := len(reports); n != 2*6 || reports[0] != 0 || reports[n-2] != reports[n-1] || reports[1] != reports[n-1] {
-			t.Errorf("progress %v", reports)
+			t.Errorf("progress %v, want 12 numbers from 0 to the total", reports)
 		}
 		found, err := f.ExistsAll(t.Context(), append(items, numbered("old", 100)...))
 		if err != nil || count(found) != 5100 {
-			t.Errorf("%d found, %v", count(found), err)
+			t.Errorf("%d of 5100 found, %v", count(found), err)
 		}
 		// LoadShard, one shard at a time, makes the same filter.
 		before := do(t, s[1], "GET", shardKey(3))
@@ -146,7 +147,7 @@ func TestShardedLoadMeetsAnother(t *testing.T) {
 		}
 		stats, err := sharded(t, more, clients...).Stats(t.Context())
 		if err != nil || stats.Items != 0 {
-			t.Errorf("the other filter has %d items, %v", stats.Items, err)
+			t.Errorf("the other filter has %d items, want 0: %v", stats.Items, err)
 		}
 	})
 }

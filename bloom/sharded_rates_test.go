@@ -69,7 +69,7 @@ func TestShardedRates(t *testing.T) {
 		}
 		// Chi square has a mean of shards-1, and twice that as variance.
 		if free := float64(tt.shards - 1); math.Abs(chi-free) > 5*math.Sqrt(2*free) {
-			t.Errorf("%d shards of %d: chi square %.1f of %v", tt.shards, tt.each, chi, free)
+			t.Errorf("%d shards of %d: chi square %.1f, want about %v", tt.shards, tt.each, chi, free)
 		}
 	}
 }

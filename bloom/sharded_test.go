@@ -93,12 +93,12 @@ func TestSharded(t *testing.T) {
 		items := numbered("item", 1000)
 		added, err := f.AddAll(t.Context(), append(items, items[:100]...))
 		if err != nil || count(added[:50]) != 0 || count(added) != 950 {
-			t.Errorf("AddAll: %d new, %v", count(added), err)
+			t.Errorf("AddAll: %d new, want 950 behind the first 50: %v", count(added), err)
 		}
 		other := sharded(t, shards(5), s[0].Client(), s[1].Client())
 		found, err := other.ExistsAll(t.Context(), append(items, numbered("absent", 1000)...))
 		if err != nil || count(found[:1000]) != 1000 || count(found) != 1000 {
-			t.Errorf("ExistsAll: %d found, %v", count(found), err)
+			t.Errorf("ExistsAll: %d found, want the first 1000: %v", count(found), err)
 		}
 		if deleted, err := f.Delete(t.Context()); !deleted || err != nil {
 			t.Errorf("Delete = %v, %v, want true", deleted, err)
@@ -176,7 +176,8 @@ func TestShardedAnswersOfThoseThatAreUp(t *testing.T) {
 			for i, item := range items {
 				shard := f.ShardOf(item)
 				if done := batch.Items[i] == bloom.ItemDone; done != (shard == 0) || done && got[i] != wantDone {
-					t.Fatalf("limit %d: %s: an item of shard %d is %v, answer %v", limit, name, shard, batch.Items[i], got[i])
+					t.Fatalf("limit %d: %s: an item of shard %d is %v, answer %v",
+						limit, name, shard, batch.Items[i], got[i])
 				}
 				if state := batch.Items[i]; shard == 2 && state != bloom.ItemNotDone {
 					t.Fatalf("limit %d: %s: an item of the missing shard is %v", limit, name, state)
@@ -213,7 +214,7 @@ func TestShardedTTL(t *testing.T) {
 		// The answers came one after the other, in ms.
 		apart := slices.Max(lives) - slices.Min(lives) - time.Since(began)
 		if apart > time.Second || slices.Max(lives) > time.Hour || slices.Min(lives) < 58*time.Minute {
-			t.Errorf("the shards expire in %v", lives)
+			t.Errorf("the shards expire in %v, want an hour, within a second", lives)
 		}
 	})
 }
@@ -231,12 +232,12 @@ func TestShardedBatchBytes(t *testing.T) {
 		w.Bodies = nil
 		added, err := f.AddAll(t.Context(), items)
 		if err != nil || count(added[:1500]) != 1500 || count(added) != 1500 {
-			t.Errorf("%d new, %v", count(added), err)
+			t.Errorf("%d new, want the first 1500: %v", count(added), err)
 		}
 		sent := len(w.Bodies)
 		found, err := f.ExistsAll(t.Context(), items)
 		if err != nil || count(found) != len(items) {
-			t.Errorf("%d found, %v", count(found), err)
+			t.Errorf("%d of %d found, %v", count(found), len(items), err)
 		}
 		for i, body := range w.Bodies {
 			if len(body) > cfg.BatchBytes {

@@ -54,7 +54,7 @@ func TestSnapshotBare(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !l.Exists("item") || l.Exists("another") {
-		t.Error("the Local is not the filter")
+		t.Errorf("the Local has item: %v, another: %v", l.Exists("item"), l.Exists("another"))
 	}
 	do(t, s, "SETRANGE", key, "95851", "x")
 	if _, err := f.Snapshot(t.Context(), parts); !errors.Is(err, bloom.ErrNotFilter) {
@@ -172,7 +172,7 @@ func TestSnapshotBytes(t *testing.T) {
 	size := float64(f.Geometry().Bytes(bloom.LayoutHeaded))
 	t.Logf("%d requests, %.5f of the string", st.Requests, float64(st.BytesOut)/size)
 	if float64(st.BytesOut) > 1.02*size || st.Requests != 3 {
-		t.Errorf("%d bytes in %d requests for a string of %.0f", st.BytesOut, st.Requests, size)
+		t.Errorf("%d bytes in %d requests, want 3 for a string of %.0f", st.BytesOut, st.Requests, size)
 	}
 }
 
@@ -259,7 +259,7 @@ func TestSnapshotNearALaggingRegion(t *testing.T) {
 		}
 		l, err := handle(t, s.RegionClient("far"), small()).Snapshot(t.Context())
 		if err != nil || !l.Exists("first") {
-			t.Errorf("with a sync token: %v, %v", l, err)
+			t.Errorf("with a sync token: %v, %v, want the first item", l, err)
 		}
 	}
 	behind()

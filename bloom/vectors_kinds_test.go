@@ -217,7 +217,7 @@ func TestVectorsCuckoo(t *testing.T) {
 	for _, v := range loadKindVectors(t).Cuckoo {
 		g, err := CuckooConfig{Capacity: v.Capacity, FPRate: v.P, Seed: v.Seed}.Geometry()
 		if err != nil || g.Scheme != SchemeCuckoo {
-			t.Errorf("n=%d p=%v: %v, %v", v.Capacity, v.P, g, err)
+			t.Errorf("n=%d p=%v: %v, %v, want a cuckoo geometry", v.Capacity, v.P, g, err)
 			continue
 		}
 		v.check(t, KindFilter, g)
@@ -229,7 +229,8 @@ func TestVectorsCuckoo(t *testing.T) {
 			x, y := cells.Digest(p.Item, v.Seed)
 			fp, first, second := cells.CuckooPlace(x, y, m/wordBits, k)
 			if fp != p.Fingerprint || first != p.Bucket || second != p.Other {
-				t.Errorf("%q in m=%d k=%d: %d in %d or %d, want %+v", p.Item, m, k, fp, first, second, p)
+				t.Errorf("%q in m=%d k=%d: %d in %d or %d, want %+v",
+					p.Item, m, k, fp, first, second, p)
 			}
 			if back := cells.CuckooOther(fp, second, m/wordBits); back != first {
 				t.Errorf("%q in m=%d: the other of %d is %d, want %d", p.Item, m, second, back, first)
@@ -283,7 +284,8 @@ func TestVectorsShards(t *testing.T) {
 	vectors := loadKindVectors(t)
 	for _, v := range vectors.Sharded {
 		if n := shardCapacity(v.Capacity, uint64(v.Shards)); n != v.ShardCapacity {
-			t.Errorf("%d items in %d shards: %d in one, want %d", v.Capacity, v.Shards, n, v.ShardCapacity)
+			t.Errorf("%d items in %d shards: %d in one, want %d",
+				v.Capacity, v.Shards, n, v.ShardCapacity)
 		}
 		cfg := ShardedConfig{Capacity: v.Capacity, FPRate: v.P, Shards: v.Shards, Seed: v.Seed}
 		g, err := cfg.Geometry()

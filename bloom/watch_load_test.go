@@ -39,7 +39,7 @@ func TestLoadOverCapacity(t *testing.T) {
 		load(0, 100_000, true)
 		r, err := handle(t, c, small()).Merge(ctx, localOf(f, 0, 3000))
 		if err != nil || !r.OverCapacity {
-			t.Errorf("Merge: over %t, %v", r.OverCapacity, err)
+			t.Errorf("Merge: over capacity %t, want true: %v", r.OverCapacity, err)
 		}
 	})
 }

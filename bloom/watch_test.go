@@ -233,10 +233,11 @@ func TestWarnFillFromAnswers(t *testing.T) {
 		cfg := bloom.Config{Capacity: 4000, FPRate: 0.001, TTL: time.Hour, WarnFill: func(st bloom.Stats) {
 			warnings++
 			if !st.OverCapacity() || st.Capacity != 4000 || st.TTL <= 0 || st.Bytes == 0 {
-				t.Errorf("batches of %d: a warning with %+v", batch, st)
+				t.Errorf("batches of %d: a warning with %+v, want over 4000 items and a TTL", batch, st)
 			}
 			if st.Items > 5200 {
-				t.Errorf("batches of %d: the first warning came at %d items", batch, st.Items)
+				t.Errorf("batches of %d: the first warning at %d items, want 5200 at most",
+					batch, st.Items)
 			}
 		}}
 		f := handle(t, s.Client(), cfg)
@@ -314,7 +315,7 @@ func TestWarnFillIsCalledOncePerCall(t *testing.T) {
 		t.Fatal(err)
 	}
 	if n := s.Stats().Requests; warnings != 1 || requests != n || n < 10 {
-		t.Errorf("%d warnings, after %d of %d requests", warnings, requests, n)
+		t.Errorf("%d warnings, want 1, after %d of %d requests, want all", warnings, requests, n)
 	}
 }
 

@@ -146,7 +146,8 @@ func TestWindowCannotBeTurned(t *testing.T) {
 			if added || err == nil || want != nil && !errors.Is(err, want) ||
 				!strings.HasPrefix(err.Error(), "bloom: the panes of the window could not be turned") ||
 				strings.Contains(err.Error(), "nil") || upstash.SafeToRetry(err) || bloom.InFilter(err) {
-				t.Errorf("%s: Add = %v, %v", name, added, err)
+				t.Errorf("%s: Add = %v, %v, want false and why the panes could not be turned",
+					name, added, err)
 			}
 		}
 		clock.pass(7 * dayPane)

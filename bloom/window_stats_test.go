@@ -21,7 +21,7 @@ func TestWindowStats(t *testing.T) {
 		cfg := bloom.WindowConfig{Capacity: 1000, FPRate: 0.01, Span: 24 * time.Hour, Seed: 7}
 		w := window(t, c, cfg)
 		if _, err := w.Stats(t.Context()); !errors.Is(err, bloom.ErrNotFound) {
-			t.Errorf("Stats of no window: %v", err)
+			t.Errorf("Stats of no window: %v, want ErrNotFound", err)
 		}
 		if _, err := w.AddAll(t.Context(), numbered("old", 500)); err != nil {
 			t.Fatal(err)
@@ -37,7 +37,7 @@ func TestWindowStats(t *testing.T) {
 		}
 		if len(st.Panes) != 3 || math.Abs(float64(st.Panes[1].Items)-900) > 40 ||
 			math.Abs(float64(st.Panes[2].Items)-500) > 25 || st.Panes[0].Items != 0 {
-			t.Errorf("panes %+v", st.Panes)
+			t.Errorf("panes %+v, want about 0, 900 and 500 items", st.Panes)
 		}
 		if st.PaneSpan != dayPane || st.Capacity != 1000 || st.FPRate > 0.01 || st.FPRate < 0.009 ||
 			!st.Seeded || st.OverCapacity() || st.TTL != 0 || st.LiveFPRate <= 0 || st.LiveFPRate > 0.01 {
@@ -70,7 +70,7 @@ func TestOpenWindow(t *testing.T) {
 		clock := newServerClock()
 		c, _ := timedClient(t, s, clock)
 		if _, err := bloom.OpenWindow(t.Context(), c, key); !errors.Is(err, bloom.ErrNotFound) {
-			t.Errorf("OpenWindow of no window: %v", err)
+			t.Errorf("OpenWindow of no window: %v, want ErrNotFound", err)
 		}
 		cfg := day()
 		cfg.Panes, cfg.Seed = 3, 42
@@ -87,7 +87,7 @@ func TestOpenWindow(t *testing.T) {
 		}
 		var m *bloom.MismatchError
 		if _, err := bloom.OpenWindow(t.Context(), c, key, bloom.OpenSeed(1)); !errors.As(err, &m) || !m.OtherSeed {
-			t.Errorf("another seed: %v", err)
+			t.Errorf("OpenWindow with another seed: %v, want a mismatch of seeds", err)
 		}
 		if _, err := bloom.Open(t.Context(), c, key, bloom.OpenSeed(42)); !errors.As(err, &m) ||
 			m.GotKind != bloom.KindWindow {
@@ -104,7 +104,7 @@ func TestOpenWindow(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _, err := bloom.OpenWindow(t.Context(), c, key); !errors.As(err, &m) || m.WantKind != bloom.KindWindow {
-			t.Errorf("OpenWindow of a filter: %v", err)
+			t.Errorf("OpenWindow of a filter: %v, want a mismatch of kinds", err)
 		}
 	})
 }

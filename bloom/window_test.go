@@ -249,7 +249,7 @@ func TestWindowBatches(t *testing.T) {
 		items := numbered("item", 300)
 		added, err := w.AddAll(t.Context(), append(items, items[:10]...))
 		if err != nil || count(added) != 300 {
-			t.Fatalf("%d new, %v", count(added), err)
+			t.Fatalf("%d new, want 300: %v", count(added), err)
 		}
 		if n := requests.sent(); n < 5 {
 			t.Errorf("%d requests, want several", n)
@@ -257,7 +257,7 @@ func TestWindowBatches(t *testing.T) {
 		clock.pass(12 * time.Hour)
 		found, err := w.ExistsAll(t.Context(), append(numbered("other", 50), items...))
 		if err != nil || count(found) != 300 || count(found[:50]) != 0 {
-			t.Fatalf("%d found, %v", count(found), err)
+			t.Fatalf("%d found, want 300, and none of the first 50: %v", count(found), err)
 		}
 	})
 }
@@ -291,7 +291,7 @@ func TestWindowMismatch(t *testing.T) {
 			} {
 				var m *bloom.MismatchError
 				if !errors.As(err, &m) || m.Field != field {
-					t.Errorf("%s with another %s: %v", name, field, err)
+					t.Errorf("%s with another %s: %v, want a mismatch of it", name, field, err)
 				}
 			}
 			if cfg.ExpireIdle {
@@ -316,7 +316,7 @@ func TestWindowMustExist(t *testing.T) {
 		cfg.MustExist = true
 		w := window(t, c, cfg)
 		if _, err := w.Add(t.Context(), "a"); !errors.Is(err, bloom.ErrNotFound) {
-			t.Errorf("Add to no window: %v", err)
+			t.Errorf("Add to no window: %v, want ErrNotFound", err)
 		}
 		if _, err := w.Create(t.Context()); err != nil {
 			t.Fatal(err)
@@ -362,7 +362,7 @@ func TestWindowWithoutTime(t *testing.T) {
 	wantExists(t, denied, "a", true)
 	wantExists(t, denied, "b", false)
 	if _, err := denied.Add(t.Context(), "b"); !errors.Is(err, bloom.ErrNoClock) || stored(t, s) != before {
-		t.Errorf("Add without TIME: %v", err)
+		t.Errorf("Add without TIME: %v, want ErrNoClock and nothing written", err)
 	}
 	if !upstash.SafeToRetry(second(denied.Add(t.Context(), "b"))) {
 		t.Error("nothing was written, and the error is not safe to retry")

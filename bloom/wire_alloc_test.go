@@ -14,18 +14,18 @@ func TestWireAllocatesNothing(t *testing.T) {
 		} {
 			work() // the request grows once
 			if n := testing.AllocsPerRun(100, work); n != 0 {
-				t.Errorf("%v: %s: %v allocations", scheme, name, n)
+				t.Errorf("%v: %s: %v allocations, want 0", scheme, name, n)
 			}
 		}
 		q.testWrite(1).answered(t, true)
 		judge := func() {
 			if err := q.judgeWrite(); err != nil || !q.added[0] {
-				t.Fatal(q.added, err)
+				t.Fatalf("added %v, %v, want true", q.added, err)
 			}
 		}
 		judge()
 		if n := testing.AllocsPerRun(100, judge); n != 0 {
-			t.Errorf("%v: judge the reply to an Add: %v allocations", scheme, n)
+			t.Errorf("%v: judge the reply to an Add: %v allocations, want 0", scheme, n)
 		}
 		q.testRead(1).answered(t, false)
 		judge = func() {
@@ -36,7 +36,7 @@ func TestWireAllocatesNothing(t *testing.T) {
 		}
 		judge()
 		if n := testing.AllocsPerRun(100, judge); n != 0 {
-			t.Errorf("%v: judge the reply to an Exists: %v allocations", scheme, n)
+			t.Errorf("%v: judge the reply to an Exists: %v allocations, want 0", scheme, n)
 		}
 		q.free()
 	}

@@ -61,7 +61,7 @@ func TestRedactingIsBounded(t *testing.T) {
 		redact(message, body, testToken)
 		runtime.ReadMemStats(&after)
 		if n := after.TotalAlloc - before.TotalAlloc; n > 512<<10 {
-			t.Errorf("%s: %d bytes allocated", name, n)
+			t.Errorf("%s: %d bytes allocated, want 512 KiB at most", name, n)
 		}
 	}
 	if got := redact("ERR bad "+strings.Repeat("v", 500), long, testToken); got != "ERR bad …" {

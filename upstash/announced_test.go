@@ -40,7 +40,8 @@ func TestNothingForAnnouncedBytes(t *testing.T) {
 		}
 		runtime.ReadMemStats(&after)
 		if n := (after.TotalAlloc - before.TotalAlloc) / calls; n > 256<<10 {
-			t.Errorf("%s: %d bytes allocated for an answer of %d", name, n, len(head))
+			t.Errorf("%s: %d bytes allocated, want 256 KiB at most, for an answer of %d",
+				name, n, len(head))
 		}
 	}
 }
@@ -60,10 +61,10 @@ func TestMemoryFollowsTheBytes(t *testing.T) {
 	runtime.ReadMemStats(&before)
 	var resp Response
 	if _, err := read(c, length, &resp); err != nil || len(resp.Body) != length {
-		t.Fatalf("%d bytes, %v", len(resp.Body), err)
+		t.Fatalf("read %d bytes, want %d: %v", len(resp.Body), length, err)
 	}
 	runtime.ReadMemStats(&after)
 	if n := after.TotalAlloc - before.TotalAlloc - length; n > 8*length { // less what the server took
-		t.Errorf("%d bytes allocated for %d", n, length)
+		t.Errorf("%d bytes allocated beside the body, want 8 times %d at most", n, length)
 	}
 }

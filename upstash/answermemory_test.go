@@ -47,7 +47,7 @@ func TestReadingTakesAFewTimesTheAnswer(t *testing.T) {
 		list, err := r.Array()
 		runtime.ReadMemStats(&after)
 		if err != nil || len(list) == 0 {
-			t.Errorf("%s: %d elements, %v", name, len(list), err)
+			t.Errorf("%s: %d elements, want some: %v", name, len(list), err)
 		}
 		// The fake transport makes one copy.
 		n := after.TotalAlloc - before.TotalAlloc - uint64(len(tt.body))
@@ -71,7 +71,7 @@ func TestAnAnswerToTooMany(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	if n := after.TotalAlloc - before.TotalAlloc - uint64(len(body)); n > 64<<10 {
-		t.Errorf("%d bytes allocated", n)
+		t.Errorf("%d bytes allocated beside the body, want 64 KiB at most", n)
 	}
 }
 

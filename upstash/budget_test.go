@@ -27,10 +27,12 @@ func TestRetryBudget(t *testing.T) {
 			return f.count() - before
 		}
 		if n := everyone(1); n != callers+defaultRetryBudget {
-			t.Errorf("%d requests of %d calls that spend the budget, want %d more", n, callers, defaultRetryBudget)
+			t.Errorf("%d requests of %d calls that spend the budget, want %d more",
+				n, callers, defaultRetryBudget)
 		}
 		if n := everyone(5); n > 5*callers*12/10 {
-			t.Errorf("%d requests of %d calls once the budget is spent", n, 5*callers)
+			t.Errorf("%d requests of %d calls once the budget is spent, want 1.2 each at most",
+				n, 5*callers)
 		}
 		setScript := func(a answer) {
 			f.mu.Lock()
@@ -42,7 +44,8 @@ func TestRetryBudget(t *testing.T) {
 		everyone(2)
 		setScript(answer{status: 503})
 		if n := everyone(1); n != callers+defaultRetryBudget {
-			t.Errorf("%d requests of %d calls after 2,000 successes, want %d more", n, callers, defaultRetryBudget)
+			t.Errorf("%d requests of %d calls after 2,000 successes, want %d more",
+				n, callers, defaultRetryBudget)
 		}
 	})
 }
@@ -94,7 +97,8 @@ func TestRetryAfterIsSpread(t *testing.T) {
 		}
 		for i, n := range in {
 			if n > 50 { // seven standard deviations
-				t.Errorf("%d of %d came back in the %d. tenth of a second: %v", n, callers, i+1, in)
+				t.Errorf("%d of %d came back in the %d. tenth of a second, want 50 at most: %v",
+					n, callers, i+1, in)
 			}
 		}
 	})

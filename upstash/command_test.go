@@ -71,7 +71,7 @@ func TestCmdRefuses(t *testing.T) {
 		}
 	}
 	if n := f.count(); n != 0 {
-		t.Errorf("%d requests were sent", n)
+		t.Errorf("%d requests were sent, want 0", n)
 	}
 }
 
@@ -87,7 +87,7 @@ func TestRepeatableReturnsACopy(t *testing.T) {
 	incr := Cmd("INCR", "k")
 	marked := incr.Repeatable(true)
 	if incr.traits&traitRepeatable != 0 || marked.traits&traitRepeatable == 0 {
-		t.Errorf("traits %b and %b", incr.traits, marked.traits)
+		t.Errorf("traits %b and %b, want only the second repeatable", incr.traits, marked.traits)
 	}
 	if get := Cmd("GET", "k").Repeatable(false); get.traits&traitRepeatable != 0 || get.traits&traitRead == 0 {
 		t.Errorf("a read marked as not repeatable: traits %b", get.traits)

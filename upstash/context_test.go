@@ -50,10 +50,11 @@ func TestContextErrorsStayVisible(t *testing.T) {
 				}
 			}
 			if SafeToRetry(during) || !SafeToRetry(before) {
-				t.Errorf("%s: SafeToRetry %v during, %v before", name, SafeToRetry(during), SafeToRetry(before))
+				t.Errorf("%s: SafeToRetry is %v during, %v before, want false and true",
+					name, SafeToRetry(during), SafeToRetry(before))
 			}
 			if f.count() != 1 {
-				t.Errorf("%s: %d requests", name, f.count())
+				t.Errorf("%s: %d requests, want 1", name, f.count())
 			}
 		}
 	})
@@ -68,7 +69,7 @@ func TestTimeoutLimitsAnAttempt(t *testing.T) {
 			t.Errorf("%v after %d attempts, want an answer to the second", err, f.count())
 		}
 		if took := time.Since(start); took != 3*time.Second {
-			t.Errorf("took %v", took)
+			t.Errorf("the call took %v, want 3s", took)
 		}
 		c, _ = newFake(t, []answer{{hook: untilDone, err: os.ErrDeadlineExceeded}}, WithTimeout(3*time.Second))
 		_, err := c.Do(t.Context(), Cmd("INCR", "k"))

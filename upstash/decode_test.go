@@ -115,24 +115,24 @@ func checkAgainstJSON(t *testing.T, body []byte, r Reply) {
 	if n, err := r.Int64(); err == nil {
 		var i int64
 		if !valid || json.Unmarshal(want, &i) != nil || i != n {
-			t.Errorf("%q: Int64 %d", body, n)
+			t.Errorf("%q: Int64 = %d, want %s", body, n, want)
 		}
 	}
 	if ints, err := r.Ints(nil); err == nil {
 		var list []*int64
 		if !valid || json.Unmarshal(want, &list) != nil || len(list) != len(ints) {
-			t.Fatalf("%q: Ints %v", body, ints)
+			t.Fatalf("%q: Ints = %v, want %s", body, ints, want)
 		}
 		for i, p := range list {
 			if (p != nil) != ints[i].Valid || p != nil && *p != ints[i].Int64 {
-				t.Errorf("%q: Ints %v", body, ints)
+				t.Errorf("%q: Ints = %v, want %s", body, ints, want)
 			}
 		}
 	}
 	if list, err := r.Array(); err == nil {
 		var raws []json.RawMessage
 		if !valid || json.Unmarshal(want, &raws) != nil || len(raws) != len(list) {
-			t.Errorf("%q: Array of %d", body, len(list))
+			t.Errorf("%q: Array of %d, want %s", body, len(list), want)
 		}
 	}
 	if s, err := r.Text(); err == nil && valid {

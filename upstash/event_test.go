@@ -36,13 +36,13 @@ func TestObserver(t *testing.T) {
 	}
 	var server *Error
 	if e := events[0]; !errors.Is(e.Err, dropped) || e.StatusCode != 0 || e.BytesIn != 0 {
-		t.Errorf("dropped: %+v", e)
+		t.Errorf("dropped: %+v, want the transport's error and no status", e)
 	}
 	if e := events[1]; !errors.As(e.Err, &server) || e.StatusCode != 429 || e.BytesIn != 19 {
-		t.Errorf("429: %+v", e)
+		t.Errorf("429: %+v, want an Error, the status and 19 bytes", e)
 	}
 	if e := events[2]; e.Err != nil || e.StatusCode != 200 || e.BytesIn != 30 {
-		t.Errorf("answered: %+v", e)
+		t.Errorf("answered: %+v, want status 200 and 30 bytes", e)
 	}
 }
 
@@ -56,7 +56,7 @@ func TestObserverSeesOnlyAttempts(t *testing.T) {
 	_, cancelled := c.Do(ctx, Cmd("GET", "k"))
 	_, refused := c.Do(t.Context(), Cmd(""))
 	if n, err := c.Del(t.Context()); n != 0 || err != nil {
-		t.Errorf("Del of nothing: %d, %v", n, err)
+		t.Errorf("Del of nothing = %d, %v, want 0", n, err)
 	}
 	if replies, err := c.MultiExec(t.Context()); replies != nil || err != nil {
 		t.Errorf("MultiExec of nothing: %v, %v", replies, err)
@@ -101,7 +101,8 @@ func TestEventCountsWhatRan(t *testing.T) {
 			WithCallObserver(func(_ context.Context, e Event) { calls = append(calls, e) }))
 		_, err := c.Pipeline(WithLabel(t.Context(), "test"), tt.cmds...)
 		if len(attempts) != len(tt.answers) || len(calls) != 1 {
-			t.Fatalf("%s: %d and %d events", tt.name, len(attempts), len(calls))
+			t.Fatalf("%s: %d and %d events, want %d and 1",
+				tt.name, len(attempts), len(calls), len(tt.answers))
 		}
 		e := calls[0]
 		if e.Ran != tt.ran || e.MayHaveRun != tt.mayHaveRun {

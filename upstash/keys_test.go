@@ -88,6 +88,6 @@ func TestKeyCommands(t *testing.T) {
 	}
 	if Byte.String() != "BYTE" || Bit.String() != "BIT" || Unit(9).String() != "Unit(9)" ||
 		Overflow(9).String() != "Overflow(9)" {
-		t.Error("names of units or modes")
+		t.Errorf("units %v, %v, %v, mode %v", Byte, Bit, Unit(9), Overflow(9))
 	}
 }

@@ -12,14 +12,14 @@ func TestPipeline(t *testing.T) {
 	bits := NewBitField("b").Set("u1", 0, 1).Get("u1", 1)
 	replies, err := c.Pipeline(t.Context(), Cmd("SET", "a", "1"), Cmd("INCR", secretKey), bits.Command())
 	if err != nil || len(replies) != 3 {
-		t.Fatalf("%d replies, %v", len(replies), err)
+		t.Fatalf("%d replies, want 3: %v", len(replies), err)
 	}
 	const want = `[["SET","a","1"],["INCR","key-of-a-user"],["BITFIELD","b","SET","u1","0",1,"GET","u1","1"]]`
 	if r := f.requests[0]; r.URL != testURL+"/pipeline" || string(r.Body) != want {
 		t.Errorf("sent %s to %s", r.Body, r.URL)
 	}
 	if s, err := replies[0].Text(); s != "OK" || err != nil {
-		t.Errorf("SET: %q, %v", s, err)
+		t.Errorf("SET = %q, %v, want OK", s, err)
 	}
 	var server *Error
 	if !errors.As(replies[1].Err(), &server) || server.Command != "INCR" || server.Code() != "WRONGTYPE" ||
@@ -27,7 +27,7 @@ func TestPipeline(t *testing.T) {
 		t.Errorf("INCR: %v, want WRONGTYPE without the key", replies[1].Err())
 	}
 	if ints, err := replies[2].Ints(nil); len(ints) != 2 || ints[1].Valid || err != nil {
-		t.Errorf("BITFIELD: %v, %v", ints, err)
+		t.Errorf("BITFIELD = %v, %v, want two, the second null", ints, err)
 	}
 }
 
@@ -42,7 +42,7 @@ func TestMultiExec(t *testing.T) {
 	var server *Error
 	if !errors.As(err, &server) || server.Command != "MULTI-EXEC" ||
 		server.Code() != "EXECABORT" || !SafeToRetry(err) {
-		t.Errorf("discarded: %v", err)
+		t.Errorf("discarded: %v, want EXECABORT of MULTI-EXEC, safe to retry", err)
 	}
 }
 
@@ -116,7 +116,7 @@ func TestBatchBinary(t *testing.T) {
 		t.Fatal(err)
 	}
 	if encoding, _ := f.last("Upstash-Encoding"); encoding != "base64" {
-		t.Errorf("asked for encoding %q", encoding)
+		t.Errorf("asked for encoding %q, want base64", encoding)
 	}
 	if b, err := replies[0].Bytes(); string(b) != "\xff" || err != nil {
 		t.Errorf("got %q, %v", b, err)

@@ -52,7 +52,7 @@ func TestRawBodyRefusesWhatAPathCannotCarry(t *testing.T) {
 		t.Errorf("in a pipeline: %v, want ErrArgument", err)
 	}
 	if n := s.Stats().Requests; n != 0 {
-		t.Errorf("%d requests were sent", n)
+		t.Errorf("%d requests were sent, want 0", n)
 	}
 }
 
@@ -70,6 +70,6 @@ func TestRawCmdWithoutABody(t *testing.T) {
 		}
 	}
 	if n := s.Stats().Requests; n != 0 {
-		t.Errorf("%d requests were sent", n)
+		t.Errorf("%d requests were sent, want 0", n)
 	}
 }

@@ -30,10 +30,10 @@ func TestReadOnlyClient(t *testing.T) {
 		}
 	}
 	if _, err := c.BitField(t.Context(), NewBitField("k").Set("u1", 0, 1)); !errors.Is(err, ErrReadOnly) {
-		t.Errorf("BitField with a Set: %v", err)
+		t.Errorf("BitField with a Set: %v, want ErrReadOnly", err)
 	}
 	if f.count() != 0 {
-		t.Fatalf("%d requests were sent", f.count())
+		t.Fatalf("%d requests were sent, want 0", f.count())
 	}
 	if _, err := c.BitField(t.Context(), NewBitField("k").Get("u1", 0)); err != nil {
 		t.Error(err)

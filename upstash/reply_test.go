@@ -75,7 +75,7 @@ func TestReplyNull(t *testing.T) {
 		"bulk": respReply(t, "$-1\r\n"), "array": respReply(t, "*-1\r\n"),
 	} {
 		if !r.IsNil() || r.Err() != nil {
-			t.Errorf("%s: IsNil %v, Err %v", name, r.IsNil(), r.Err())
+			t.Errorf("%s: IsNil = %v, Err = %v, want null", name, r.IsNil(), r.Err())
 		}
 		_, errInt := r.Int64()
 		_, errText := r.Text()
@@ -157,7 +157,7 @@ func TestReplyArray(t *testing.T) {
 		t.Errorf("got %q, %q, %d, nil %v, %d inner", ok, decoded, n, list[3].IsNil(), len(inner))
 	}
 	if s, _ := inner[0].Text(); s != "a" {
-		t.Errorf("nested: %q", s)
+		t.Errorf("nested: %q, want a", s)
 	}
 
 	list, err = respReply(t, "*3\r\n:1\r\n-WRONGTYPE no\r\n*0\r\n").Array()
@@ -166,7 +166,7 @@ func TestReplyArray(t *testing.T) {
 	}
 	var server *Error
 	if !errors.As(list[1].Err(), &server) || server.Code() != "WRONGTYPE" {
-		t.Errorf("RESP2: element error %v", list[1].Err())
+		t.Errorf("RESP2: element error %v, want WRONGTYPE", list[1].Err())
 	}
 	if _, err := list[1].Int64(); !errors.Is(err, list[1].Err()) {
 		t.Errorf("RESP2: the value of an error: %v", err)
@@ -189,7 +189,7 @@ func TestArraysOfAReplyAreIndependent(t *testing.T) {
 		slices.Reverse(first)
 		second, err := r.Array()
 		if err != nil || len(second) != 2 {
-			t.Fatalf("%s: %d elements, %v", name, len(second), err)
+			t.Fatalf("%s: %d elements, want 2: %v", name, len(second), err)
 		}
 		if n, err := second[0].Int64(); n != 1 || err != nil {
 			t.Errorf("%s: the first element is %d, %v after a change of another array", name, n, err)

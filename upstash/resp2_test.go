@@ -104,7 +104,7 @@ func TestDoBinary(t *testing.T) {
 			t.Errorf("%q: got %q, %v", body, got, err)
 		}
 		if format, _ := f.last("Upstash-Response-Format"); format != "resp2" {
-			t.Errorf("asked for format %q", format)
+			t.Errorf("asked for format %q, want resp2", format)
 		}
 	}
 	for body, want := range map[string]string{"-WRONGTYPE no\r\n": "WRONGTYPE", `{"error":"ERR no"}`: "ERR"} {

@@ -65,7 +65,8 @@ func TestAttempts(t *testing.T) {
 				c, f = newFake(t, []answer{tt.answer}, WithRetry(0))
 				_, err = c.Do(t.Context(), Cmd(cmd, "k", "v"))
 				if f.count() != 1 || err == nil {
-					t.Errorf("%s without retries: %d attempts, %v", cmd, f.count(), err)
+					t.Errorf("%s without retries: %d attempts, want 1 and an error: %v",
+						cmd, f.count(), err)
 				}
 			}
 		})
@@ -113,7 +114,7 @@ func TestMaybeRepeated(t *testing.T) {
 		c, _ := newFake(t, []answer{tt.first, {body: `{"result":[0]}`}})
 		r, err := c.Do(t.Context(), Cmd("BITFIELD", "k", "SET", "u1", "0", "1"))
 		if err != nil || r.MaybeRepeated() != tt.want {
-			t.Errorf("%s: %v, MaybeRepeated %v", name, err, r.MaybeRepeated())
+			t.Errorf("%s: MaybeRepeated is %v, want %v: %v", name, r.MaybeRepeated(), tt.want, err)
 		}
 
 		c, _ = newFake(t, []answer{tt.first, {body: `{"result":[0]}`}})
@@ -130,7 +131,7 @@ func TestMaybeRepeated(t *testing.T) {
 		c, _ = newFake(t, []answer{tt.first, {body: `[{"result":0}]`}})
 		replies, err := c.MultiExec(t.Context(), Cmd("PERSIST", "k"))
 		if err != nil || replies[0].MaybeRepeated() != tt.want {
-			t.Errorf("%s, transaction: %v, %v", name, replies, err)
+			t.Errorf("%s, transaction: %v, %v, want MaybeRepeated %v", name, replies, err, tt.want)
 		}
 
 		for result, uncertain := range map[string]bool{"0": tt.want, "1": false} {
@@ -208,16 +209,16 @@ func TestPause(t *testing.T) {
 	}
 	for _, s := range []settings{{}, {backoffCap: time.Hour}} {
 		if d := s.pause(99, nil); d != 0 {
-			t.Errorf("base 0: pause %v", d)
+			t.Errorf("base 0: pause %v, want 0", d)
 		}
 	}
 	limited := &Error{StatusCode: 429, RetryAfter: 7 * time.Second}
 	if d := s.pause(1, limited); d < 7*time.Second || d >= 9*time.Second {
-		t.Errorf("Retry-After of 7 s: pause %v", d)
+		t.Errorf("Retry-After of 7 s: pause %v, want 7 to 9 s", d)
 	}
 	forever := settings{backoffBase: 1, backoffCap: math.MaxInt64}
 	if d := forever.pause(64, nil); d < 0 {
-		t.Errorf("pause %v", d)
+		t.Errorf("pause %v after 64 attempts, want 0 or more", d)
 	}
 }
 

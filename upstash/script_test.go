@@ -115,7 +115,7 @@ func TestScriptForms(t *testing.T) {
 					t.Fatal(err)
 				}
 				if n, err := reply.Int64(); n != 41 || err != nil || reply.MaybeRepeated() {
-					t.Errorf("%d, %v, repeated: %v", n, err, reply.MaybeRepeated())
+					t.Errorf("%d, %v, repeated: %v; want 41, false", n, err, reply.MaybeRepeated())
 				}
 			}
 			if got := f.forms(s); !slices.Equal(got, tt.want) {
@@ -136,7 +136,7 @@ func TestReadOnlyScript(t *testing.T) {
 		}
 	}
 	if _, err := c.Do(t.Context(), s.Cmd([]string{"k"})); !errors.Is(err, ErrReadOnly) {
-		t.Errorf("Cmd of a read-only client: %v", err)
+		t.Errorf("Cmd of a read-only client: %v, want ErrReadOnly", err)
 	}
 	c.readOnly = false
 	if _, err := c.Do(t.Context(), s.Cmd([]string{"k"})); err != nil {
@@ -205,7 +205,7 @@ func TestPipelineOfScripts(t *testing.T) {
 	}
 	for i, want := range []string{"41", "v", "41"} {
 		if string(replies[i].raw()) != want && string(replies[i].raw()) != `"`+want+`"` {
-			t.Errorf("answer %d: %s", i, replies[i].raw())
+			t.Errorf("answer %d is %s, want %s", i, replies[i].raw(), want)
 		}
 	}
 	// The answers that came hold, even if those of the repetition do not come.
@@ -232,16 +232,17 @@ func TestPipelineOfScripts(t *testing.T) {
 
 func TestScriptCommand(t *testing.T) {
 	if err := NewScript("\xff").Cmd(nil).err; !errors.Is(err, ErrArgument) {
-		t.Errorf("a text that is not UTF-8: %v", err)
+		t.Errorf("a text that is not UTF-8: %v, want ErrArgument", err)
 	}
 	if err := NewScript("").Cmd([]string{"k"}, "\xff").err; !errors.Is(err, ErrArgument) ||
 		!strings.Contains(err.Error(), "argument 4 ") {
-		t.Errorf("an argument that is not UTF-8: %v", err)
+		t.Errorf("an argument that is not UTF-8: %v, want argument 4 named", err)
 	}
 	cmd := NewScript("return 'é'").Cmd([]string{"k"}, "a")
 	if want := Cmd("EVAL", "return 'é'", "1", "k", "a"); cmd.Size() != want.Size() ||
 		string(cmd.script.as(withFlags, cmd.body())) != string(want.body()) {
-		t.Errorf("%s of %d bytes, want %s", cmd.script.as(withFlags, cmd.body()), cmd.Size(), want.body())
+		t.Errorf("%s of %d bytes, want %s",
+			cmd.script.as(withFlags, cmd.body()), cmd.Size(), want.body())
 	}
 }
 

@@ -137,7 +137,7 @@ func TestServerTimeIsLearnedOnce(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 		defer cancel()
 		if _, err := c.ServerTime(ctx); !errors.Is(err, context.DeadlineExceeded) || !SafeToRetry(err) {
-			t.Errorf("a caller without time: %v", err)
+			t.Errorf("a caller without time: %v, want DeadlineExceeded, safe to retry", err)
 		}
 		close(release)
 		wait.Wait()

@@ -41,7 +41,7 @@ func TestAPeerThatVanished(t *testing.T) {
 		t.Skip("the system delivers the packets that it was told to drop")
 	}
 	if len(ends) != 3 || !errors.Is(ends[1], syscall.ETIMEDOUT) || ends[2] != nil {
-		t.Errorf("the attempts ended in %v", ends)
+		t.Errorf("the attempts ended in %v, want ETIMEDOUT of the second of three", ends)
 	}
 }
 

@@ -69,7 +69,7 @@ func TestTLSChecksTheHostName(t *testing.T) {
 	}
 	_, err = newTLSClient(t, testURL, s, WithRetry(0)).Do(t.Context(), Cmd("PING"))
 	if err == nil || !SafeToRetry(err) {
-		t.Errorf("another name: %v", err)
+		t.Errorf("a certificate of another name: %v, want an error, safe to retry", err)
 	}
 }
 

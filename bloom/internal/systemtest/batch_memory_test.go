@@ -70,7 +70,7 @@ func TestBatchMemoryIsBounded(t *testing.T) {
 		before := heap()
 		got, err := call(bloomtest.Handle(t, c, cfg))
 		if err != nil || len(got) != items {
-			t.Fatalf("%s: %v", name, err)
+			t.Fatalf("%s: %d answers, want %d: %v", name, len(got), items, err)
 		}
 		const underWay = 8 << 20
 		if m.most == 0 || m.most > before+2*items+underWay {

@@ -115,7 +115,7 @@ func TestAnotherCallsErrorDecidesNoItem(t *testing.T) {
 			return err
 		})
 		if found, err := f.Exists(t.Context(), "x"); !found || err != nil {
-			t.Errorf("%v: afterwards Exists = %v, %v", other, found, err)
+			t.Errorf("%v: afterwards Exists = %v, %v, want true", other, found, err)
 		}
 	}
 }

@@ -80,7 +80,7 @@ func TestOrdersOfOtherKinds(t *testing.T) {
 					t.Fatal(err)
 				}
 				if made, err := theirs.Create(t.Context()); !made || err != nil {
-					t.Fatal(made, err)
+					t.Fatalf("Create of a %s = %v, %v", there.name, made, err)
 				}
 				before, ttl := stringAt(t, s, key)
 				mine, err := ours.open(s.Client())

@@ -92,7 +92,7 @@ func TestMirrorOfAStreamWithRepeats(t *testing.T) {
 			item = all[i/5] // a new one
 		}
 		if found, err := m.Exists(t.Context(), item); !found || err != nil {
-			t.Fatal(found, err)
+			t.Fatalf("Exists(%q) = %v, %v, want true", item, found, err)
 		}
 	}
 	spent := s.Stats()

@@ -42,7 +42,7 @@ func TestMismatch(t *testing.T) {
 				want.Seed = 0 // the header does not have it
 				if m.Want != ours.Geometry() || m.Got != want || m.OtherSeed != (name == "seed") ||
 					m.WantKind != bloom.KindFilter || m.GotKind != bloom.KindFilter {
-					t.Errorf("%s, %s: %+v", name, op, *m)
+					t.Errorf("%s, %s: %+v, want a mismatch with %v", name, op, *m, want)
 				}
 				if strings.Contains(err.Error(), bloomtest.Key) || strings.Contains(err.Error(), "theirs") {
 					t.Errorf("%s, %s: %q has a key or an item in it", name, op, err)
@@ -83,7 +83,7 @@ func TestOtherKinds(t *testing.T) {
 				err := bloomtest.OperationsOf(t, bloomtest.Handle(t, s.Client(), bloomtest.Small()))[name]()
 				var m *bloom.MismatchError
 				if got := errors.As(err, &m); got != tt.mismatch || got && m.GotKind != tt.kind {
-					t.Errorf("%s of a %s: %v", name, tt.name, err)
+					t.Errorf("%s of a %s: %v, want a mismatch: %v", name, tt.name, err, tt.mismatch)
 				}
 				if !tt.mismatch && !errors.Is(err, bloom.ErrNotFilter) {
 					t.Errorf("%s of a %s: %v, want ErrNotFilter", name, tt.name, err)

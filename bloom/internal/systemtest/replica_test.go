@@ -46,7 +46,7 @@ func TestReadYourWrites(t *testing.T) {
 			}
 			// A filter asks the primary, with or without a token.
 			if found, err := f.Exists(ctx, "a"); err != nil || !found {
-				t.Errorf("Exists: %v, %v", found, err)
+				t.Errorf("Exists = %v, %v, want true", found, err)
 			}
 			server.CatchUp()
 			if got := header(client); got.Int64 == 0 {

@@ -147,15 +147,17 @@ func addAtAnother(t *testing.T, s *upstashtest.Server, victim, other wrongKind) 
 			t.Errorf("Stats: damaged %v, %v, want %v", st.Damaged, err, changed)
 		}
 		if other.plain && (!changed || bloomtest.Count(found) == len(theirs)) {
-			t.Errorf("all %d members are found, changed %v: want some missing", bloomtest.Count(found), changed)
+			t.Errorf("all %d members are found, changed %v: want some missing",
+				bloomtest.Count(found), changed)
 		}
 		if !changed && bloomtest.Count(found) != len(theirs) {
-			t.Errorf("%d of %d found in a table that was not changed", bloomtest.Count(found), len(theirs))
+			t.Errorf("%d of %d found in a table that was not changed",
+				bloomtest.Count(found), len(theirs))
 		}
 		return
 	}
 	if bloomtest.Count(found) != len(theirs) {
-		t.Errorf("%d of %d found", bloomtest.Count(found), len(theirs))
+		t.Errorf("%d of %d found by the other type", bloomtest.Count(found), len(theirs))
 	}
 }
 
