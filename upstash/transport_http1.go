@@ -195,24 +195,21 @@ func writeLarge(c *conn.Conn, req *Request, ending *atomic.Bool) error {
 	return c.W.Flush()
 }
 
-// writeHead writes all but the body. An error stays in w. No text in it can
-// have a line break: the URL, the token, the path of a RawCmd and the sync
-// token were checked when they came in. The path is written as it is.
-func writeHead(w *bufio.Writer, req *Request) {
-	host, path := hostAndPath(req.URL)
-	writeTexts(w, "POST ", path, " HTTP/1.1\r\nHost: ", host,
-		"\r\nUser-Agent: "+userAgent+"\r\nContent-Length: ")
-	_, _ = w.Write(strconv.AppendInt(w.AvailableBuffer(), int64(len(req.Body)), 10))
-	for _, h := range req.Header {
-		writeTexts(w, "\r\n", h.Name, ": ", h.Value)
-	}
-	writeTexts(w, "\r\n\r\n")
-}
+// writeHead writes all but the body. An error stays in w.
+func writeHead(w *bufio.Writer, req *Request) { _, _ = w.Write(appendHead(w.AvailableBuffer(), req)) }
 
-func writeTexts(w *bufio.Writer, texts ...string) {
-	for _, t := range texts {
-		_, _ = w.WriteString(t)
+// appendHead appends all but the body. No text in it can have a line break: the
+// URL, the token, the path of a RawCmd and the sync token were checked when they
+// came in. The path is written as it is.
+func appendHead(dst []byte, req *Request) []byte {
+	host, path := hostAndPath(req.URL)
+	dst = append(append(append(dst, "POST "...), path...), " HTTP/1.1\r\nHost: "...)
+	dst = append(append(dst, host...), "\r\nUser-Agent: "+userAgent+"\r\nContent-Length: "...)
+	dst = strconv.AppendInt(dst, int64(len(req.Body)), 10)
+	for _, h := range req.Header {
+		dst = append(append(append(append(dst, "\r\n"...), h.Name...), ": "...), h.Value...)
 	}
+	return append(dst, "\r\n\r\n"...)
 }
 
 func hostAndPath(url string) (host, path string) {
