@@ -53,7 +53,7 @@ func (s *Script) ReadOnlyCmd(keys []string, args ...string) Command {
 
 func (s *Script) command(name string, form scriptForm, keys, args []string) Command {
 	s.once.Do(s.encode)
-	c := Command{name: name, traits: commandTraits[name], script: s, form: form, err: s.err}
+	c := Command{name: name, traits: commandTraits()[name], script: s, form: form, err: s.err}
 	if c.err != nil {
 		return c
 	}

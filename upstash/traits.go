@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 )
 
 // traits are what the client must know of a command to send it safely.
@@ -35,7 +36,8 @@ const repeatableWrites = `HMSET HSET MSET PERSIST PFADD PFMERGE PSETEX SADD SETB
 
 const scripts = "EVAL EVALSHA FCALL EVAL_RO EVALSHA_RO FCALL_RO"
 
-var commandTraits = func() map[string]traits {
+// commandTraits is made at the first use: the first Add of a process needs none.
+var commandTraits = sync.OnceValue(func() map[string]traits {
 	m := make(map[string]traits, 160)
 	for _, name := range strings.Fields(reads) {
 		m[name] = traitRead | traitRepeatable
@@ -47,7 +49,7 @@ var commandTraits = func() map[string]traits {
 		m[name] |= traitScript
 	}
 	return m
-}()
+})
 
 // traitsOf returns the traits of a command by its name, and by its arguments if
 // the name is not enough. An unknown command has none.
@@ -70,7 +72,7 @@ func traitsOf(name string, args []string) traits {
 	case "BITFIELD":
 		return bitFieldTraits(args)
 	default:
-		return commandTraits[name]
+		return commandTraits()[name]
 	}
 	if repeatable {
 		return traitRepeatable

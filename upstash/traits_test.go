@@ -146,7 +146,7 @@ func TestTraitsOfBitField(t *testing.T) {
 // A read must be repeatable. Otherwise it would not be retried after a lost
 // answer.
 func TestReadsAreRepeatable(t *testing.T) {
-	for name, tr := range commandTraits {
+	for name, tr := range commandTraits() {
 		if tr&traitRead != 0 && tr&traitRepeatable == 0 {
 			t.Errorf("%s is a read but not repeatable", name)
 		}
