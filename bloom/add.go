@@ -21,7 +21,7 @@ import "context"
 // the handle refuses to write, without a request, until [Filter.Exists] or
 // [Filter.Create] finds its own filter there, or none.
 //
-// After [ErrUncertain] the item is in, but new or seen is not known. If Add
+// After [ErrUncertain] the item is in; whether it was new is unknown. If Add
 // returns true with an error, the item was new and is in, but the filter has no
 // TTL yet. After any other error the item may or may not be in. Adding it again
 // is harmless, but may then answer "seen". The empty string is an item as any

@@ -97,8 +97,8 @@ func TestAddAfterALostAnswer(t *testing.T) {
 	})
 }
 
-// Only the answer to the attempt that made the filter proves that this Add made
-// it. Without that answer the item may be another writer's.
+// An Add made the filter only if the answer to the attempt that did so says it.
+// Without that answer the item may be another writer's.
 func TestFirstAddAfterALostAnswer(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		for _, cfg := range []bloom.Config{small(), expiring(1e12)} {
@@ -142,8 +142,7 @@ func TestAddAllToAFilterWithoutBirthNumber(t *testing.T) {
 	})
 }
 
-// One bit that was zero proves for the whole request that no earlier attempt
-// ran.
+// If one bit was zero, no earlier attempt of the whole request ran.
 func TestAddAllAfterALostAnswer(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		f := handle(t, impatient(s), sparse())

@@ -171,8 +171,8 @@ func (b *batch) stopped() bool {
 	return true
 }
 
-// result returns the answers and what went wrong. If a filter went away, it is
-// not known which parts ran before that and which after.
+// result returns the answers and the error. If a filter went away, nobody knows
+// which parts ran before that and which after.
 func (b *batch) result() ([]bool, error) {
 	if b.err == nil {
 		return b.answers, nil
@@ -259,10 +259,10 @@ func (e *BatchError) SafeToRetry() bool {
 func (e *BatchError) Unwrap() error { return e.Err }
 
 // InFilter reports whether all items of an Add or AddAll that returned err are
-// in the filter. It is true for nil, and if err says only that new or seen is
-// not known, or that a later step failed: the TTL is not set, or a [Scalable]
-// did not grow. Use it if you only record items, and do not ask whether they
-// are new.
+// in the filter. It is true for nil. It is also true if err says only that
+// items may not have been new, or that a later step failed: the TTL is not set,
+// or a [Scalable] did not grow. Use it if you only record items, and do not ask
+// whether they are new.
 func InFilter(err error) bool {
 	if batch, ok := as[*BatchError](err); ok {
 		return batch.Count(ItemDone)+batch.Count(ItemUncertain) == len(batch.Items)

@@ -62,9 +62,9 @@ type Config struct {
 	TTL time.Duration
 
 	// BatchBytes is the longest request body, in bytes, that AddAll, AddSeq and
-	// ExistsAll send; the default, for 0, is 1 MiB. A single item may take more.
-	// The database limits a request to 10 MB on most plans. An item that is added
-	// takes about 25 bytes a hash. A request has 2^20 items at most.
+	// ExistsAll send; the default, for 0, is 1 MiB. A single item may take
+	// more. The database limits a request to 10 MB on most plans. Adding an
+	// item takes about 25 bytes a hash. A request has 2^20 items at most.
 	BatchBytes int
 
 	// BatchParallel is how many requests one of these calls, a Load or a Snapshot
@@ -91,19 +91,19 @@ type Config struct {
 	// WarnFill, if not nil, is called with the filter's Stats when a write
 	// ([Filter.Add], [Filter.AddAll], [Filter.AddSeq], [AddIn], [Filter.Load]
 	// or [Filter.Merge]) finds the filter over its Capacity, which must be set.
-	// Load and Merge know from their own answer. Of filters that single Adds
-	// fill, 99 in 100 have the first call before 1.3 times Capacity, for a
-	// Capacity of 200 before 1.6 times, however many handles add. A batch
-	// counts as one write: from a Capacity of 10,000 on that makes no
-	// difference but for small batches (1.4 times), and in smaller filters the
-	// first call may come at twice Capacity or later. It is a warning and no
+	// Load and Merge know from their own answer. If single Adds fill the
+	// filter, the first call comes before 1.3 times Capacity in 99 of 100
+	// filters, or before 1.6 times if Capacity is 200, however many handles
+	// add. A batch counts as one write. From a Capacity of 10,000 on this
+	// matters only for small batches (1.4 times); in smaller filters the first
+	// call may come at twice Capacity or later. WarnFill is a warning and no
 	// limit: to stop at Capacity, count the items that were new, or ask
 	// [Filter.Cardinality] now and then.
 	//
 	// A look costs one command. For a Capacity of 200 there is at most one look
-	// in ten writes, from 10,000 on one in a hundred. If it finds the filter too
-	// full, the Stats are four commands more, and the handle makes no look in
-	// its next 8,192 writes. A look that fails is no error.
+	// in ten writes, from 10,000 on one in a hundred. If it finds the filter
+	// too full, the Stats cost four commands more, and the handle does not look
+	// during its next 8,192 writes. A look that fails is no error.
 	//
 	// The write calls WarnFill on its caller's goroutine, before it returns, and
 	// a handle makes one call at a time.

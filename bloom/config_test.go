@@ -163,7 +163,7 @@ func TestConfigRefuses(t *testing.T) {
 	}
 }
 
-// String shows every field that is set, and of the seed only that it is set.
+// String shows every field that is set, but not the seed itself.
 func TestConfigString(t *testing.T) {
 	for want, cfg := range map[string]Config{
 		"bloom.Config{Scheme: blocked, Layout: headed}": {},
@@ -181,7 +181,7 @@ func TestConfigString(t *testing.T) {
 	}
 }
 
-// Logs must not show a seed, which may be secret.
+// Logs must not show a seed: it may be secret.
 func TestSeedIsNotPrinted(t *testing.T) {
 	const secret = 7391846205517392
 	cfg := Config{Capacity: 1000, FPRate: 0.01, Seed: secret}

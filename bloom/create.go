@@ -36,8 +36,8 @@ return {tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[5])}`)
 // birth number says which client made the filter. A Bare filter has no birth
 // number, and Create returns a [*ConfigError].
 //
-// True at a deployment that is not the first says that the filter was gone:
-// what had been added is "new" again.
+// If a later deployment gets true, the filter was gone: what had been added is
+// "new" again.
 //
 // Create is repeated after a lost reply. If others delete the filter between two
 // attempts, the second makes it again, empty.

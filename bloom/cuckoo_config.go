@@ -45,13 +45,13 @@ type CuckooConfig struct {
 	MissingIsEmpty bool
 
 	// Reads says which copy of a global database answers look-ups; the default
-	// is [ReadsPrimary]. Another copy may lag behind: its "yes" may be about a
+	// is [ReadsPrimary]. Another copy lags behind: it may say "yes" to a
 	// removed item, with [ReadsNearestFirst] too.
 	Reads Reads
 
-	// BatchBytes is the longest request body, in bytes, that AddAll, RemoveAll and
-	// ExistsAll send; the default, for 0, is 1 MiB. A single item may take more. A
-	// request that adds or removes has 500 items at most.
+	// BatchBytes is the longest request body, in bytes, that AddAll, RemoveAll
+	// and ExistsAll send; the default, for 0, is 1 MiB. A single item may take
+	// more. A request adds or removes 500 items at most.
 	BatchBytes int
 
 	// BatchParallel is how many requests one of these calls has under way at

@@ -85,9 +85,10 @@
 // # Counting
 //
 // [Filter.Cardinality] estimates how many items are in, at no cost beside the
-// filter. Its standard error, of 80 filters for 10,000 items at 1 in 100, by
-// items in times of that capacity ("UPBLOOM_REQUIRE=long go test -v -run
-// HyperLogLog ./bloom/internal/systemtest"):
+// filter. The table has its standard error in 80 filters for 10,000 items at 1
+// in 100. A column is the number of items, in times of that capacity
+// ("UPBLOOM_REQUIRE=long go test -v -run HyperLogLog
+// ./bloom/internal/systemtest"):
 //
 //	                   1      2      5      7     10     14
 //	SchemeBlocked   0.22%  0.23%  0.35%  0.37%  0.52%  0.80%
@@ -108,7 +109,7 @@
 //
 // If the reply to an attempt is lost, the attempt is repeated. If the item's
 // bits are then all set, the lost attempt may have set them: this is
-// [ErrUncertain], "in, but new or seen is not known". If one of them was still
+// [ErrUncertain], "in, but perhaps not new". If one of them was still
 // 0, the answer is certain. After any other error of Add the item may be in:
 // [upstash.SafeToRetry] reports whether it certainly is not, [InFilter] whether
 // it is, a [BatchError] both for each item.

@@ -41,11 +41,11 @@ var (
 	ErrFull = errors.New("bloom: the cuckoo filter is full, and nothing was added: remove items, or" +
 		" make a filter with a larger Capacity")
 
-	// ErrRecreated is returned when the filter was deleted and made again in
-	// the midst of a call of several steps. What the earlier steps added is not
-	// in the new filter, and what they read is not of it. Call again.
+	// ErrRecreated is returned when the filter was deleted and created again
+	// during a call of several steps. Items of the earlier steps are not in the
+	// new filter, and what these steps read is not of it. Call again.
 	ErrRecreated = errors.New("bloom: the filter was deleted, expired or was evicted during the" +
-		" call, and was made anew; what was added before is gone: call again")
+		" call, and was created again; what was added before is gone: call again")
 
 	// ErrNoTTL is returned when the items of a write are in the filter, but the
 	// server refused to set its TTL. The next Add tries again; Expire sets it
@@ -55,10 +55,9 @@ var (
 
 	// ErrNoGrowth is returned when the server refused the script by which a
 	// [Scalable] grows. The items of an Add are in the filter and its answer
-	// holds, but while the script is refused, more items raise the false
-	// positive rate. An AddAll of many items finds room for them first, and has
-	// then added nothing. [InFilter] tells the two apart. Use a token that may
-	// run EVAL.
+	// holds, but more items raise the false positive rate as long as the script
+	// is refused. An AddAll of many items makes room first, and has then added
+	// nothing. [InFilter] tells the two apart. Use a token that may run EVAL.
 	ErrNoGrowth = errors.New("bloom: the filter cannot grow: the server refused the script that adds" +
 		" a layer; use a token that may run EVAL")
 
@@ -75,10 +74,9 @@ var (
 
 	// ErrNotFilter is returned when the key holds something else than a filter
 	// of this format, or a filter of a newer version. Use a key that holds
-	// nothing else. If the first 24 bytes of a string are 0, as a sparse
-	// bitmap's may be, a write that may make the filter cannot tell it from
-	// nothing: it writes a header there, and the bitmap is a filter from then
-	// on.
+	// nothing else. If a string begins with 24 zero bytes, as a sparse bitmap
+	// may, a write that creates missing filters takes it for one: it writes a
+	// header there, and the bitmap is a filter from then on.
 	ErrNotFilter = errors.New("bloom: the key holds data that is not a filter")
 
 	errNoHeader = fmt.Errorf("%w: its first 53 bits are zero; use a key that holds nothing else",

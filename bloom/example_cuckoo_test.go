@@ -9,7 +9,7 @@ import (
 	"github.com/upbloom/upbloom/bloom"
 )
 
-// User names that are given back: an account that is closed frees its name.
+// User names come back: closing an account frees its name.
 func ExampleCuckoo() {
 	client, stop := database()
 	defer stop()

@@ -10,8 +10,8 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
-// A block list, asked for each request that a process serves: it may be ten
-// seconds old, and costs a few commands in that time.
+// A block list, asked for each request of a process. It may be ten seconds old,
+// and costs a few commands in that time.
 func ExampleMirror() {
 	ctx := context.Background()
 	server, err := upstashtest.Start()

@@ -19,7 +19,7 @@ type copies struct {
 }
 
 // copyCount bounds the copies of an item, and counts the Adds and Removes of
-// unknown outcome that may still take effect.
+// unknown outcome that could still take effect.
 type copyCount struct{ least, most, adds, removes int }
 
 func openCopies(w *faultWorker, c *upstash.Client) faultSubject {

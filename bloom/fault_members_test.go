@@ -9,9 +9,9 @@ import (
 	"github.com/upbloom/upbloom/upstash"
 )
 
-// faultTypes are the types that TestUnderFaults runs. Each filter is so large
-// that a false positive would be a surprise. The Window's Span is so long that
-// nothing is forgotten, and the Scalable is evicted so rarely that it grows.
+// faultTypes are the types in TestUnderFaults. Each filter is so large that a
+// false positive would be a surprise. The Window's Span is too long to forget
+// anything, and the Scalable is evicted seldom enough to grow.
 var faultTypes = []faultType{
 	{"Filter", 100, func(w *faultWorker, c *upstash.Client) faultSubject {
 		f, err := bloom.New(c, secretKey, bloom.Config{

@@ -53,8 +53,8 @@ func (h *handle) batchParallel() int {
 	return defaultBatchParallel
 }
 
-// allowMissing turns ErrNotFound of a look-up into an empty filter if the Config
-// wants that. Else it names the field that does so, if there is one.
+// allowMissing turns the ErrNotFound of a look-up into an empty filter if the
+// Config says so. Otherwise it names the field for this, if there is one.
 func (h *handle) allowMissing(err error) error {
 	if !is(err, ErrNotFound) {
 		return err

@@ -32,8 +32,8 @@ type kindString struct {
 	FoundAt  map[string][]string `json:"found_at"`
 	Shards   int
 	Index    int
-	// Of "other 0" to "other 1999", which were never added, Others are found. A
-	// shard's are only those that belong to it.
+	// Others are found of "other 0" to "other 1999", none of which was added. A
+	// shard's Others belong to it.
 	Others []string `json:"others_found"`
 	Hex    string
 }
@@ -249,8 +249,8 @@ func stringsOf(t *testing.T, kind bloom.Kind, n int) (out []kindString) {
 	return out
 }
 
-// Layers that another program wrote give the same answers in Go. Those that Go
-// writes, layer by layer, are the same string.
+// Another program's layers give the same answers in Go. Written by Go, layer by
+// layer, they are the same string.
 func TestLayersOfAnotherProgram(t *testing.T) {
 	v := stringsOf(t, bloom.KindLayers, 1)[0]
 	cfg := bloom.ScalableConfig{Capacity: v.Capacity, FPRate: v.P, Seed: v.Seed}
@@ -283,8 +283,8 @@ func TestLayersOfAnotherProgram(t *testing.T) {
 	})
 }
 
-// A shard that another program wrote gives the same answers in Go. The one that
-// Go writes is the same string.
+// Another program's shard gives the same answers in Go. Written by Go it is the
+// same string.
 func TestShardOfAnotherProgram(t *testing.T) {
 	v := stringsOf(t, bloom.KindShard, 1)[0]
 	cfg := bloom.ShardedConfig{Capacity: v.Capacity, FPRate: v.P, Shards: v.Shards, Seed: v.Seed}

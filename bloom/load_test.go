@@ -85,7 +85,7 @@ func TestLoadKeepsTheTargetsOwn(t *testing.T) {
 	})
 }
 
-// Load settles the TTL, both of a filter that it makes and of one that was not
+// Load settles the TTL of a filter that it makes, and of one that was not
 // settled.
 func TestLoadSettles(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
@@ -176,8 +176,8 @@ func TestLoadLatePartExpires(t *testing.T) {
 }
 
 // The script may run twice. The second run finds no parts. If it finds the
-// filter that the first run made, Load knows the answer. Otherwise it is
-// uncertain whether the first run happened.
+// filter of the first run, Load knows the answer. Otherwise nobody knows
+// whether there was a first run.
 func TestLoadTwiceTheScript(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		cfg, parts := inParts(middling())

@@ -83,9 +83,8 @@ func (c *mirrorCopy) drop() {
 }
 
 // isNews reports whether the answer to a question sent at the time is newer
-// than what is known. An older answer, which came late, may speak of the past.
-// A time of verification in the future is from before the clock was set back,
-// and cannot be compared.
+// than what is known. A late answer is about the past. A time of verification
+// in the future is from before the clock was set back, and cannot be compared.
 func (c *mirrorCopy) isNews(sent, now time.Time) bool {
 	return !sent.Before(c.verifiedAt) || age(now, c.verifiedAt) < 0
 }
@@ -104,8 +103,8 @@ func (c *mirrorCopy) noFilter(sent, now time.Time) (latest bool) {
 }
 
 // sawFilter records that the primary showed a birth number when it was asked at
-// sent. It reports whether local is now about that filter. It never is for
-// birth 0, of a filter written by another program: nothing tells it from its
+// sent. It reports whether local is now about that filter. For birth 0, of a
+// filter by another program, it never is: nothing tells such a filter from its
 // successor.
 func (c *mirrorCopy) sawFilter(birth int64, sent, now time.Time) bool {
 	news := c.isNews(sent, now)

@@ -25,9 +25,9 @@ import (
 // were there when the refresh began. The parts need no second count. A filter
 // can be mirrored while others write to it all the time.
 
-// mirrorCountScript counts up to byte ARGV[2], the last with a cell, at bit
-// ARGV[3], and returns that byte as well: some of its bits may be no cells.
-// ARGV[4] is the first byte with a cell.
+// mirrorCountScript counts from byte ARGV[4], the first with a cell, to byte
+// ARGV[2] at bit ARGV[3], the last with one. It returns that last byte as well:
+// some of its bits may be no cells.
 var mirrorCountScript = upstash.NewScript(shebang + `local w = redis.call('BITFIELD_RO', KEYS[1],
   'GET', 'u53', '0', 'GET', 'u53', '64', 'GET', 'u8', ARGV[3])
 if w[1] ~= tonumber(ARGV[1]) then return {w[1]} end

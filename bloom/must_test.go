@@ -304,7 +304,7 @@ func TestLookUpAfterAScript(t *testing.T) {
 	}
 }
 
-// A batch that stops halfway because the string may not grow must not report
+// A batch stops halfway because the string may not grow. It must not report
 // that nothing was done.
 func TestMustExistStopsHalfWay(t *testing.T) {
 	s := upstashtest.NewServer(t, upstashtest.WithMaxRecord(100_000)) // of 132,524 bytes

@@ -33,8 +33,8 @@ func (p *pool) run(over func() bool, f func()) bool {
 // wait returns when all functions have.
 func (p *pool) wait() { p.running.Wait() }
 
-// eachSpan cuts what lies between begin and end into spans of size, of which the
-// last may be shorter, and calls do for each, several at once. After the first
+// eachSpan cuts the range from begin to end into spans of size, the last one
+// perhaps shorter, and calls do for each, several at once. After the first
 // error it begins no more spans, and returns that error.
 func eachSpan(ctx context.Context, parallel, begin, end, size int,
 	do func(ctx context.Context, from, to int) error,

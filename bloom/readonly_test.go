@@ -11,8 +11,7 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
-// reads returns the calls that a read-only client may make, each on a new
-// handle.
+// reads returns the calls of a read-only client, each on a new handle.
 func reads(t *testing.T, c *upstash.Client, cfg bloom.Config) map[string]func() error {
 	ops := operationsOf(t, handle(t, c, cfg))
 	delete(ops, "Add")

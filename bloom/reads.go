@@ -27,8 +27,9 @@ const (
 	ReadsPrimary Reads = 0
 
 	// ReadsNearest asks the nearest region and takes what it says. A "no", a
-	// missing filter and a mismatch may be lag. With [Config.MissingIsEmpty], a
-	// region that is being rebuilt answers "no" to everything.
+	// missing filter or a mismatch may come from its lag. With
+	// [Config.MissingIsEmpty], a region under construction answers "no" to
+	// everything.
 	ReadsNearest Reads = 1
 
 	// ReadsNearestFirst asks the nearest region, takes its "yes", and asks the

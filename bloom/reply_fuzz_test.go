@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// FuzzExistsReply gives Exists any response body. A body that it accepts must
-// be valid for another JSON reader too: the header, and k bits that are 0 or 1.
+// FuzzExistsReply gives Exists any response body. If it accepts one, another
+// JSON reader must find the same in it: the header, and k bits of 0 or 1.
 func FuzzExistsReply(f *testing.F) {
 	header := newWireFilter(f, SchemeXXH3, nil).rec.header
 	for _, result := range []string{

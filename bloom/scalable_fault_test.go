@@ -114,8 +114,8 @@ func TestScalableUnderFaults(t *testing.T) {
 }
 
 // An Add whose reply was lost is uncertain if it finds its bits in the layer
-// that it wrote. Other layers decide nothing: a client that knows only an older
-// layer finds the bits too, is told "seen", and sets bits in that layer.
+// that it wrote. Other layers decide nothing: a client with an older layer
+// finds the bits too, is told "seen", and sets bits in that layer.
 func TestScalableUncertain(t *testing.T) {
 	neverByLot(t)
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
@@ -141,7 +141,7 @@ func TestScalableUncertain(t *testing.T) {
 }
 
 // Other clients act between the Add that made the filter again and the script
-// that shortens it. Nothing that they added, or were told is there, gets lost.
+// that shortens it. Nothing they added, or were told about, gets lost.
 func TestScalableShortensItsOwnAlone(t *testing.T) {
 	neverByLot(t)
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {

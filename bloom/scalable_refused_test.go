@@ -21,9 +21,8 @@ func refuseScripts(s *upstashtest.Server) {
 	})
 }
 
-// A token that may not run EVAL can add items and look them up. An Add that
-// should look at the fill returns its answer, and an error that the filter
-// cannot grow.
+// Without EVAL a token can add items and look them up. An Add that is due to
+// look at the fill returns its answer, and an error: the filter cannot grow.
 func TestScalableGrowthRefused(t *testing.T) {
 	neverByLot(t)
 	s := upstashtest.NewServer(t)

@@ -115,8 +115,8 @@ func (l *layers) count(ctx context.Context, more ...upstash.Command,
 }
 
 // stats works out everything that follows from the numbers of set bits. A layer
-// beyond the newest may hold items too, of a handle that knew of it from a
-// deleted filter.
+// beyond the newest may hold items too, from a handle that knew it of a deleted
+// filter.
 func (l *layers) stats(newest int, counts []uint64) ScalableStats {
 	for i, n := range counts {
 		if n > 0 {

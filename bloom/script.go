@@ -7,10 +7,10 @@ import (
 	"github.com/upbloom/upbloom/upstash"
 )
 
-// Some commands may run only if the header is ours: one script checks it and runs
-// them, as one atomic step. Each script reads in one command and writes in as few
-// as possible, because the service bills every command that a script calls. It
-// reads with BITFIELD_RO, which works in a full database too.
+// Some commands may run only if the header is ours: one script checks it and
+// runs them, as one atomic step. The service bills each command of a script, so
+// a script reads in one command and writes in as few as possible. It reads with
+// BITFIELD_RO, which works in a full database too.
 
 // shebang lets the service lock the script's own keys alone, instead of the
 // database. If a server refuses it, the client leaves it out.

@@ -204,9 +204,9 @@ func (q *request) takeHeld(areas int, write bool, answers []upstash.NullInt64) e
 }
 
 // judgeHeld decides which items are new: those in no counting area. The others
-// are certainly seen if no earlier attempt of this call can have run. One that
-// did may be the reason for what any area holds: others that found its bits
-// were told "seen", and set theirs in another area.
+// are certainly seen, unless an earlier attempt of this call may have run. Then
+// any area may hold them because of it: other clients found its bits, were told
+// "seen", and set theirs in another area.
 //
 // A command is atomic and sets the bits of all its items. So if an area lacks one
 // of them, no earlier attempt wrote to it.

@@ -74,7 +74,7 @@ func (f *Filter) Snapshot(ctx context.Context, opts ...MoveOption) (*Local, erro
 type changedError struct{}
 
 func (changedError) Error() string {
-	return "bloom: the filter was deleted, replaced or made anew during the call, or the nearest" +
+	return "bloom: the filter was deleted, replaced or created again during the call, or the nearest" +
 		" region does not have all of it yet: call again, and use a client without" +
 		" upstash.WithoutSyncToken"
 }

@@ -93,9 +93,9 @@ func TestLateSettlingMeetsAnotherFilter(t *testing.T) {
 	})
 }
 
-// A PTTL of 0 means less than a millisecond, not that there is no TTL. A filter
-// that is about to expire must still expire after Merge, Replace or Union. One
-// that is made after the expiry is not settled, and stays.
+// A PTTL of 0 means less than a millisecond; the filter has a TTL. A filter
+// about to expire must still expire after Merge, Replace or Union. One made
+// after the expiry is not settled, and stays.
 func TestMovesAtTheEndOfTheTTL(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		c := s.Client()

@@ -34,7 +34,7 @@ const (
 	// watchStreak is how many writes in a row find nothing new before a look. The
 	// next such look takes twice as many.
 	watchStreak = 256
-	// watchPause is how many writes follow a warning without a look.
+	// watchPause is how many writes after a warning draw no look.
 	watchPause = 8192
 )
 

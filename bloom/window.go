@@ -126,9 +126,9 @@ func (w *Window) Create(ctx context.Context) (created bool, err error) {
 //
 // The errors are those of [Filter.Add], and [ErrNoClock] if the token may not
 // run TIME. If [InFilter] is true of an error that says more than
-// [ErrUncertain] or [ErrNoTTL], the item may be forgotten earlier than a Span
-// from now. The answer beside it holds, unless the error is ErrUncertain as
-// well.
+// [ErrUncertain] or [ErrNoTTL], the item is in, but may be forgotten before a
+// Span is over. The answer beside such an error holds, unless it is
+// ErrUncertain as well.
 func (w *Window) Add(ctx context.Context, item string) (added bool, err error) {
 	return w.add(w.rec.label(ctx, "bloom.Window.Add"), item, nil)
 }
@@ -138,12 +138,13 @@ func (w *Window) AddAll(ctx context.Context, items []string) ([]bool, error) {
 	return w.addAll(w.rec.label(ctx, "bloom.Window.AddAll"), items, nil)
 }
 
-// Exists reports whether the item was added in the last Span. True may also
-// mean that it was added a little before, or that it is a false positive. It is
-// one request and one billed command, and asks for the time if its client does
-// not know it and the answer depends on it. If nobody has added for two epochs or
-// more, it clears the old panes as Add does, one request more. A missing window
-// is [ErrNotFound], unless [WindowConfig.ExpireIdle] is set.
+// Exists reports whether the item was added in the last Span. If it returns
+// true, the item may also have been added a little earlier, or be a false
+// positive. It is one request and one billed command. It asks for the time only
+// if its client does not know it and the answer depends on it. If nobody has
+// added for two epochs or more, it clears the old panes as Add does, one
+// request more. A missing window is [ErrNotFound], unless
+// [WindowConfig.ExpireIdle] is set.
 func (w *Window) Exists(ctx context.Context, item string) (bool, error) {
 	return w.exists(w.rec.label(ctx, "bloom.Window.Exists"), item, nil)
 }

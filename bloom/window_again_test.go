@@ -131,9 +131,8 @@ func TestWindowSeenByALostAttempt(t *testing.T) {
 	})
 }
 
-// A token that may not run EVAL cannot turn a window after a pause. An Add whose
-// every answer comes panes too late gives up. Neither answer says anything of the
-// item.
+// Without EVAL a token cannot turn a window after a pause. An Add gives up if
+// every answer comes panes too late. Neither answer says anything of the item.
 func TestWindowCannotBeTurned(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		clock := newServerClock()

@@ -92,7 +92,7 @@ func (c WindowConfig) Geometry() (Geometry, error) {
 			c.Span, maxSpan(c.panes()))
 	case c.MustExist && c.ExpireIdle:
 		return Geometry{}, windowErrorf("MustExist", "and ExpireIdle are both set: a window that"+
-			" expires is made anew by an Add")
+			" expires is created again by an Add")
 	// Written so that NaN is refused as well.
 	case !(c.FPRate > 0 && c.FPRate < 1):
 		return Geometry{}, windowErrorf("FPRate", "is %v: it must be above 0 and below 1, e.g. 0.01", c.FPRate)

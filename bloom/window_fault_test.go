@@ -94,8 +94,8 @@ func TestWindowInAFrozenProcess(t *testing.T) {
 	})
 }
 
-// A turn that arrives late, or twice, changes nothing, because the window's
-// word is no longer the one that its caller saw.
+// A turn that arrives late, or twice, changes nothing: the window's word is no
+// longer the one its caller saw.
 func TestWindowLateTurn(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		clock := newServerClock()

@@ -22,7 +22,7 @@ type WindowStats struct {
 	// Bytes is the length of the Redis string now.
 	Bytes uint64
 	// Panes are those that count for a look-up now, the newest first. The first
-	// may be empty as yet.
+	// is empty until something is added in its time.
 	Panes []PaneStats
 	// Capacity is [WindowConfig.Capacity], and FPRate the false positive rate
 	// of the whole window at Capacity; both are 0 if they are not known: the

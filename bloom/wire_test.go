@@ -57,7 +57,7 @@ func (q *request) testRead(n int) *request {
 	return q
 }
 
-// answered sets a reply that says of each bit that it was 0.
+// answered sets a reply of zeros for all bits.
 func (q *request) answered(tb testing.TB, write bool) *request {
 	tb.Helper()
 	head := fmt.Sprintf("%d", q.rec.header)

@@ -8,8 +8,8 @@ import (
 )
 
 // A script can fail after its first write. With AllOrNothing, an error means
-// that the script changed nothing. If a reply was lost, even such a script may
-// have run.
+// the script changed nothing. After a lost reply, even such a script may have
+// run.
 func TestAllOrNothing(t *testing.T) {
 	s := upstashtest.NewServer(t)
 	c := s.Client(upstash.WithBackoff(0, 0))

@@ -15,7 +15,7 @@ import (
 )
 
 // TestNothingForAnnouncedBytes: memory for an answer follows the bytes that
-// came, not those that a header or a chunk announces.
+// came, not those announced by a header or a chunk.
 func TestNothingForAnnouncedBytes(t *testing.T) {
 	const calls = 8
 	for name, head := range map[string]string{

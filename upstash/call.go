@@ -42,8 +42,8 @@ type call struct {
 	envelopes []envelope // for /pipeline and /multi-exec
 }
 
-// kept is what a reply keeps of its call. It is apart from the call, so that a
-// reply that is kept for long takes 256 bytes.
+// kept is what a reply keeps of its call. It is apart from the call: a reply
+// that is kept for long takes 256 bytes.
 type kept struct {
 	hidden[received]
 	room [136]byte // for the body; most answers fit

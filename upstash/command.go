@@ -119,9 +119,9 @@ func (c Command) Repeatable(ok bool) Command {
 }
 
 // AllOrNothing returns a copy of the command and declares it to have changed
-// nothing if the server returns an error. Every command but a script is like
-// this; a script may have written before it failed. Use it for a script that
-// can only fail before its first write.
+// nothing if the server returns an error. This is true of every command but a
+// script, which may have written before it failed. Use it for a script that can
+// fail only before its first write.
 func (c Command) AllOrNothing() Command {
 	c.traits &^= traitScript
 	return c

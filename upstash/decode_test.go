@@ -68,8 +68,8 @@ func TestDecodeEnvelopes(t *testing.T) {
 	}
 }
 
-// FuzzDecodeReply compares the decoder with encoding/json. Every value that it
-// reads is there, a body that is not JSON has no value, and nothing panics.
+// FuzzDecodeReply compares the decoder with encoding/json. Every value it reads
+// is there, a body other than JSON has no value, and nothing panics.
 func FuzzDecodeReply(f *testing.F) {
 	for _, s := range []string{
 		`{"result":[0,1,null,-9223372036854775808]}`, `{"result":12}`, `{"result":"T0s="}`, `{"error":"ERR"}`,

@@ -38,7 +38,7 @@
 //
 // A call returns a [*Error] if the server answered with an error, and a
 // [*CallError] if it failed for another reason. Both name the command and hide
-// the token, keys and items. What cannot be printed in a server's words is
+// the token, keys and items. Unprintable characters in a server's words are
 // escaped. Every attempt ends in one of three ways:
 //
 //	never sent   the dial or TLS handshake failed   tried again, any command

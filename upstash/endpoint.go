@@ -96,9 +96,9 @@ func isPort(s string) bool {
 }
 
 // isLoopback reports whether host, in lower case, is localhost, ::1, or in
-// 127.0.0.0/8. A name below .localhost is not enough: DNS may resolve it to any
-// address, and the environment's proxy is used for it. Nor is an address with a
-// part that begins with a 0.
+// 127.0.0.0/8. A name below .localhost is not enough: DNS can resolve it to any
+// address, and the environment's proxy is used for it. Nor is an address whose
+// parts begin with a 0.
 func isLoopback(host string) bool {
 	if host == "localhost" || host == "::1" {
 		return true

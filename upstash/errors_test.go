@@ -123,8 +123,8 @@ func TestErrorTexts(t *testing.T) {
 	}
 }
 
-// TestKindsOfErrors checks that each error matches at most one sentinel, and
-// that its text says what to do.
+// TestKindsOfErrors checks each error: it matches at most one sentinel, and its
+// text says what to do.
 func TestKindsOfErrors(t *testing.T) {
 	kinds := map[string]error{
 		"unauthorized": ErrUnauthorized, "permission": ErrNoPermission, "rate": ErrRateLimited, "quota": ErrQuota,

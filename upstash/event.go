@@ -23,9 +23,9 @@ type Event struct {
 	StatusCode int
 	// Ran is how many commands ran for certain: the server sent a result for
 	// them. MayHaveRun is how many more may have run. Commands that were never
-	// sent or were refused count in neither. Of a whole call they are sums over
-	// its attempts, so Ran and Ran+MayHaveRun are the least and the most that
-	// it is billed for.
+	// sent or were refused count in neither. For a whole call they are sums
+	// over its attempts: it is billed for Ran commands at least, and for
+	// Ran+MayHaveRun at most.
 	Ran, MayHaveRun int
 	// Start is when the attempt or call began, Duration how long it took until
 	// the whole response was read; in a call the pauses are part of it.

@@ -13,9 +13,9 @@ type Error struct {
 	// StatusCode is the HTTP status: 400 for most failing commands, 401 for a
 	// bad token, 429 for a limit, 200 for a command that failed in a pipeline.
 	StatusCode int
-	// Message holds the server's own words. If they quote an argument of the
-	// command, it is replaced by "…". Characters that cannot be printed, also
-	// those that drive a terminal, are escaped as in a Go string.
+	// Message holds the server's own words, with "…" in place of what they
+	// quote of the command's arguments. Unprintable characters, such as those
+	// that drive a terminal, are escaped as in a Go string.
 	Message string
 	// Command is the command's name, never its arguments.
 	Command string
@@ -155,8 +155,8 @@ func wordsOf(err error) string {
 
 // RetryAfter returns how long the server asked to wait before another try, or 0
 // if it asked for no wait. It reads the outermost [*Error] or [*CallError] in
-// err. It does not look into the cause of a *CallError, which may be the error
-// of another call.
+// err, but not the cause of a *CallError, which may be the error of another
+// call.
 func RetryAfter(err error) (wait time.Duration) {
 	switch e := err.(type) {
 	case *Error:
@@ -176,10 +176,10 @@ func RetryAfter(err error) (wait time.Duration) {
 // SafeToRetry reports whether err guarantees that no attempt of the command
 // changed anything: it was never sent, or refused, or it only reads. The
 // outermost [*Error], [*CallError] or error with a method SafeToRetry() bool in
-// err answers. SafeToRetry does not ask the cause of a *CallError, which may be
-// the error of another call: a context's cause, for example. If an error wraps
-// several side by side, all that answer must say so. For nil, and for any other
-// error from outside this package, SafeToRetry returns false.
+// err answers. The cause of a *CallError is not asked: it may be the error of
+// another call, such as a context's cause. If an error wraps several side by
+// side, all that answer must say so. For nil, and for any other error from
+// outside this package, SafeToRetry returns false.
 func SafeToRetry(err error) bool {
 	safe, known := verdict(err)
 	return safe && known

@@ -106,16 +106,17 @@ func WithRetryBudget(tokens int) Option { return func(s *settings) { s.retryBudg
 // WithBackoff sets the pauses between attempts: before the nth retry a random
 // time between 0 and the lesser of ceiling and base * 2^(n-1). The defaults are
 // 50 ms and 2 s. If the server asks for a pause with Retry-After, the call
-// makes this pause, and then a random one of up to the same length, and of up
-// to ceiling: callers sent away together come back one by one. If the server
-// asks for more than 30 s, the call ends (see RetryAfter).
+// makes it, and then a random one of the same length at most, and of ceiling at
+// most: callers sent away together come back one by one. If the server asks for
+// more than 30 s, the call ends (see [RetryAfter]).
 func WithBackoff(base, ceiling time.Duration) Option {
 	return func(s *settings) { s.backoffBase, s.backoffCap = base, ceiling }
 }
 
-// WithMaxResponse sets the longest response to accept, in bytes; the default
-// is 32 MiB, and the most is a byte less than 4 GiB. To read it takes at most 8
-// times as much memory beside it: [Reply.Array] does for an array of digits.
+// WithMaxResponse sets the longest response to accept, in bytes; the default is
+// 32 MiB, and the most is a byte less than 4 GiB. Reading a response takes at
+// most 8 times its length in memory beside it, as [Reply.Array] does for an
+// array of digits.
 func WithMaxResponse(bytes int) Option { return func(s *settings) { s.maxResponse = bytes } }
 
 // WithMaxConns sets how many connections the native default transport has open

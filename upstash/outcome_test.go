@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// One reply was lost, so each command of the batch may have run. An error in
-// the answer to the repetition does not change that.
+// One reply was lost: each command of the batch may have run. An error in the
+// answer to the repetition does not change that.
 func TestBatchErrorAfterALostReply(t *testing.T) {
 	const oom = `[{"error":"OOM command not allowed"},{"error":"OOM command not allowed"},{"result":1}]`
 	for _, first := range []answer{{err: dropped}, {status: 500}, {body: `[{"result":`}} {

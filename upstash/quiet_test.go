@@ -118,8 +118,8 @@ func TestNetworkErrorsAreLeftAlone(t *testing.T) {
 	}
 }
 
-// The key of a raw command stands in the URL, which a transport or a proxy may
-// quote.
+// The key of a raw command stands in the URL. A transport or a proxy may quote
+// it.
 func TestTheURLOfARawCommandIsNotShown(t *testing.T) {
 	cmd := RawCmd("SETRANGE", []byte("\xff"), secretKey, "0")
 	chattering, err := New(testURL, testToken, WithTransport(chatty{errors.New("no route")}), WithRetry(0))

@@ -16,8 +16,8 @@ var (
 	dropped = io.ErrUnexpectedEOF
 )
 
-// TestAttempts counts the attempts for each class of failure, of a command that
-// may be repeated and of one that may not.
+// TestAttempts counts the attempts for each class of failure, of a repeatable
+// command and of another.
 func TestAttempts(t *testing.T) {
 	const all = 1 + defaultRetries
 	for _, tt := range []struct {
@@ -283,8 +283,8 @@ func TestCancelEndsThePause(t *testing.T) {
 	})
 }
 
-// TestSentIsTheStartOfTheAnsweredAttempt: in each reply of a call it is the
-// start of the attempt that was answered, not that of the call.
+// TestSentIsTheStartOfTheAnsweredAttempt: Sent of each reply of a call is the
+// start of the answered attempt, and not of the call.
 func TestSentIsTheStartOfTheAnsweredAttempt(t *testing.T) {
 	for body, call := range map[string]func(ctx context.Context, c *Client) (Reply, error){
 		`{"result":[1]}`: func(ctx context.Context, c *Client) (Reply, error) {

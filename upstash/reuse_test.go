@@ -123,9 +123,9 @@ type brokenConn struct {
 func (c *brokenConn) Write([]byte) (int, error) { return 0, syscall.EPIPE }
 func (c *brokenConn) Read([]byte) (int, error)  { return 0, c.said }
 
-// TestAlertBeforeTheReset: a server that ends TLS and hangs up may do so before
-// the request is written. Its alert says more than the broken pipe, and that
-// another attempt would end the same way.
+// TestAlertBeforeTheReset: a server may end TLS and hang up before the request
+// is written. Its alert says more than the broken pipe: another attempt would
+// end the same way.
 func TestAlertBeforeTheReset(t *testing.T) {
 	alert := &net.OpError{Op: "remote error", Err: tls.AlertError(116)} // certificate required
 	for _, size := range []int{10, 10 * smallBody} {
@@ -140,10 +140,9 @@ func TestAlertBeforeTheReset(t *testing.T) {
 	}
 }
 
-// TestAnswerBeforeTheReset: a server that refuses a request for its size may
-// hang up with most of it unread, which resets the connection. The client must
-// still return the server's answer, and not an error of a request that was
-// never sent.
+// TestAnswerBeforeTheReset: a server may refuse a request for its size and hang
+// up with most of it unread, which resets the connection. The client must still
+// return the server's answer, and not an error of a request never sent.
 func TestAnswerBeforeTheReset(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

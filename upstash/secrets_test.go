@@ -16,8 +16,7 @@ const (
 	secretItem = "item@example.test"
 )
 
-// TestNothingSecretIsPrinted prints every type that a program may log, in every
-// way in which it may do so.
+// TestNothingSecretIsPrinted prints every type that programs log, in every way.
 func TestNothingSecretIsPrinted(t *testing.T) {
 	c, f := newFake(t, []answer{
 		{body: `{"result":"` + secretItem + `"}`},
@@ -107,7 +106,7 @@ func shows(text, secret string) bool {
 		strings.Contains(text, fmt.Sprintf("%x", secret))
 }
 
-// printed returns v in every form in which a program may log it.
+// printed returns v in every form of a log.
 func printed(t *testing.T, v any) []string {
 	t.Helper()
 	var out []string

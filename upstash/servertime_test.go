@@ -74,7 +74,7 @@ func TestServerTime(t *testing.T) {
 	check("after the wall clock was set back", serverSeconds+5000, 4)
 }
 
-// The time in an answer that took too long may be stale.
+// The time in a slow answer may be stale.
 func TestServerTimeOfASlowAnswer(t *testing.T) {
 	clock := &testClock{wall: time.Unix(1000, 0)}
 	slow := timeAnswer(serverSeconds)

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// net/url, which the transports use, must read the same in an accepted URL. No
-// URL may lead to another host than the one that was checked.
+// The transports use net/url: it must read the same in an accepted URL. No URL
+// may lead to another host than the checked one.
 func FuzzParseEndpoint(f *testing.F) {
 	for _, s := range []string{
 		"https://x.upstash.io", "http://127.0.0.1:8079/a%20b/", "https://[::1]:443", "https://a@b",

@@ -37,9 +37,9 @@ func New(client *http.Client) *Transport {
 	return t
 }
 
-// unredirected hides the Location of a redirect. http.Client follows a redirect
-// only if it has one, and for one that cannot be parsed it returns an error
-// that quotes it and lacks the status.
+// unredirected hides the Location of a redirect. Without one, http.Client
+// follows no redirect. If it could not parse one, its error would quote it and
+// lack the status.
 type unredirected struct{ http.RoundTripper }
 
 func (u unredirected) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -57,9 +57,9 @@ func (u unredirected) RoundTrip(r *http.Request) (*http.Response, error) {
 	return &hidden, nil
 }
 
-// maxConns and maxIdleTime are those of the native default. An idle time below
-// that of servers and NAT gateways makes it rare that a request is sent over a
-// connection that is already dead.
+// maxConns and maxIdleTime are those of the native default. The idle time is
+// below that of servers and NAT gateways: a request is rarely sent over a dead
+// connection.
 const (
 	maxConns    = 256
 	maxIdleTime = 30 * time.Second

@@ -37,8 +37,7 @@ func TestNewCopiesTheClient(t *testing.T) {
 }
 
 // TestLateReaderGetsNothing: a RoundTripper that reads the request's body after
-// it has answered gets an error. io.EOF would mean that it read the whole
-// request.
+// its answer gets an error. io.EOF would look like the end of the request.
 func TestLateReaderGetsNothing(t *testing.T) {
 	var late io.ReadCloser
 	tr := httptransport.New(&http.Client{Transport: roundTripper(func(r *http.Request) (*http.Response, error) {

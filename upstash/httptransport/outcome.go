@@ -13,8 +13,8 @@ import (
 )
 
 // tracer records, by httptrace, whether a request ever had a connection. A
-// RoundTripper that does not support httptrace, such as that of an edge
-// platform, calls neither hook; then classify concludes nothing from them.
+// RoundTripper without httptrace, such as that of an edge platform, calls
+// neither hook. Then classify concludes nothing from them.
 type tracer struct {
 	wanted, got atomic.Bool
 }
@@ -27,8 +27,8 @@ func (t *tracer) attach(ctx context.Context) context.Context {
 }
 
 // classify marks err as NotSent if that is certain. A RoundTripper may send a
-// request in more than one way, with the hooks or without. So a body of which a
-// byte was taken may have been sent, whatever the hooks and the error say.
+// request in more than one way, with the hooks or without. So if a byte of the
+// body was taken, it may have been sent, whatever the hooks and the error say.
 // http.Transport takes the first byte when it has a connection.
 func (t *tracer) classify(err error, bodyTaken bool) error {
 	if bodyTaken || t.got.Load() {
@@ -51,8 +51,8 @@ func isDialError(err error) bool {
 }
 
 // withoutURL unwraps every *url.Error of net/http, because its text has the
-// URL. After a redirect the server would have chosen that text. http.Client adds
-// the outermost one. What is in another may be the error of another request.
+// URL. After a redirect the server would have chosen that text. http.Client
+// adds the outermost one; another one may hold the error of another request.
 func withoutURL(err error) error {
 	if u, ok := err.(*url.Error); ok {
 		err = u.Err

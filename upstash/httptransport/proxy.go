@@ -10,8 +10,8 @@ import (
 	"github.com/upbloom/upbloom/upstash/internal/conn"
 )
 
-// environmentProxy is http.ProxyFromEnvironment, except that it returns an
-// error for a setting that cannot be parsed, which that one ignores.
+// environmentProxy is http.ProxyFromEnvironment, but returns an error for a
+// setting it cannot parse. That function ignores such a setting.
 func environmentProxy(r *http.Request) (*url.URL, error) {
 	proxy, err := conn.ProxyFor(r.URL)
 	return proxy, upstash.NotSent(err)

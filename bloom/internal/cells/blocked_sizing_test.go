@@ -84,7 +84,7 @@ func TestBlockedUnitsIsSmallest(t *testing.T) {
 	})
 }
 
-// The rate that decides sizes is the rate that docs and Stats speak of.
+// Sizes are decided by the same rate as in docs and Stats.
 func TestBlockedRatesAgree(t *testing.T) {
 	for z := 1; z <= 9; z++ {
 		for c := uint64(10_000); c < maxWordUnits; c += c / 3 {

@@ -14,7 +14,7 @@ import (
 )
 
 // TestNoAnswerOutOfABadReply gives every call every kind of bad reply. None may
-// become an answer, and every error must be one that is documented.
+// become an answer, and every error must be a documented one.
 func TestNoAnswerOutOfABadReply(t *testing.T) {
 	faults := []upstashtest.Fault{
 		upstashtest.ShortResult(), upstashtest.LongResult(), upstashtest.ShortBatch(), upstashtest.LongBatch(),

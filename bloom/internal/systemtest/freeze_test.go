@@ -66,8 +66,8 @@ func TestFrozenProcess(t *testing.T) {
 
 // freezeChild adds each line of its input, counts it, and prints the answers.
 func freezeChild(url string) {
-	// Without retries: the client must notice the dead connection before it
-	// uses it. A request that was sent there may have been executed.
+	// Without retries, the client must notice the dead connection before it
+	// uses it: a request sent there may have been executed.
 	client, err := upstash.New(url, os.Getenv(freezeChildEnv+"_TOKEN"), upstash.WithRetry(0))
 	if err != nil {
 		fmt.Println(err)

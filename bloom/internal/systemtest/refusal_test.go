@@ -224,9 +224,9 @@ func TestWrongAddLeavesTheOtherFilterRight(t *testing.T) {
 	})
 }
 
-// An Add may write its header into a string that begins with zeros, or add it
-// to the first bits of a text. It notices both, even if the sum looks like a
-// header.
+// An Add to a string that begins with zeros writes its header there, and one to
+// a text adds it to the first bits. It notices both, even if the sum looks like
+// a header.
 func TestAddToText(t *testing.T) {
 	bloomtest.EachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		for _, text := range []string{

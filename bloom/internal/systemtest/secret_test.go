@@ -12,7 +12,7 @@ import (
 	"github.com/upbloom/upbloom/bloom"
 )
 
-// A secret seed appears in no text that a program may print, log or send.
+// A secret seed appears in no text for printing, logging or sending.
 func TestSeedIsNotShown(t *testing.T) {
 	const seed = 7777777777
 	cfg := bloom.Config{Capacity: 1000, FPRate: 0.01, Seed: seed}

@@ -31,9 +31,9 @@ func TestWindowRequestsAndCommands(t *testing.T) {
 	}
 }
 
-// midst returns a number of seconds, such that now is in the midst of a pane of
-// that length. Six of them are less than the ten minutes after which a client
-// asks for the time again.
+// midst returns a number of seconds for a pane, with now in its midst. Six of
+// them are less than the ten minutes after which a client asks for the time
+// again.
 func midst(now time.Time) (seconds int64) {
 	const shortest, longest = 45, 99
 	best := int64(0)
