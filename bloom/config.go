@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/upbloom/upbloom/bloom/internal/cells"
+	"github.com/upbloom/upbloom/internal/human"
 )
 
 // A Config says how large a filter is and how it is stored. All programs that
@@ -200,9 +201,9 @@ func (c Config) checkLimits(g Geometry) error {
 	case g.Bits > limit && c.explicit():
 		return configErrorf("Bits", "is %d: at most %d fit into a Redis string", g.Bits, limit)
 	case g.Bits > limit:
-		return configErrorf("Capacity", "is %d, which takes %d bits at FPRate %v, and %d fit into"+
+		return configErrorf("Capacity", "is %s, which takes %s bits at FPRate %v, and %s fit into"+
 			" a Redis string: lower it, raise FPRate, or spread the items over several filters, as a"+
-			" Sharded does", c.Capacity, g.Bits, c.FPRate, limit)
+			" Sharded does", human.Count(c.Capacity), human.Count(g.Bits), c.FPRate, human.Count(limit))
 	case g.Hashes < 1 || g.Hashes > maxHashes && c.explicit():
 		return configErrorf("Hashes", "is %d: it must be from 1 to %d", g.Hashes, maxHashes)
 	case g.Hashes > maxHashes:

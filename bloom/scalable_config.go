@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/upbloom/upbloom/bloom/internal/cells"
+	"github.com/upbloom/upbloom/internal/human"
 )
 
 const (
@@ -85,6 +86,10 @@ func (c ScalableConfig) Geometry() (Geometry, error) {
 		return Geometry{}, scalableErrorf("FPRate", "is %v: the layers reach 5e-9 together", c.FPRate)
 	}
 	geo, err := c.layer().Geometry()
+	if namesCapacity(err) {
+		return Geometry{}, scalableErrorf("Capacity", "is %s, and at FPRate %v the first layer does not fit into"+
+			" a Redis string: lower it, for the filter grows, or raise FPRate", human.Count(c.Capacity), c.FPRate)
+	}
 	if err != nil {
 		return Geometry{}, ofConfig(err, "ScalableConfig")
 	}

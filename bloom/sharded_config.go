@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/upbloom/upbloom/bloom/internal/cells"
+	"github.com/upbloom/upbloom/internal/human"
 )
 
 // A ShardedConfig says how large a [Sharded] is and in how many shards it lies.
@@ -66,15 +67,15 @@ func (c ShardedConfig) Geometry() (Geometry, error) {
 		return Geometry{}, c.tooLarge()
 	}
 	g, err := c.ofShard().Geometry()
-	if e, ok := as[*ConfigError](err); ok && e.Field == "Capacity" && c.Capacity != 0 {
+	if c.Capacity != 0 && namesCapacity(err) {
 		return Geometry{}, c.tooLarge()
 	}
 	return g, ofConfig(err, "ShardedConfig")
 }
 
 func (c ShardedConfig) tooLarge() error {
-	return shardedErrorf("Capacity", "is %d, and at FPRate %v a shard of %d does not fit into a Redis"+
-		" string: lower it, raise FPRate, or use more Shards", c.Capacity, c.FPRate, c.Shards)
+	return shardedErrorf("Capacity", "is %s, and at FPRate %v a shard of %d does not fit into a Redis"+
+		" string: lower it, raise FPRate, or use more Shards", human.Count(c.Capacity), c.FPRate, c.Shards)
 }
 
 // ofShard returns the Config of one shard.

@@ -265,9 +265,5 @@ func expiry(ttl time.Duration) string {
 	if ttl <= 0 {
 		return "no expiry"
 	}
-	unit := time.Second
-	if ttl < time.Minute {
-		unit = time.Millisecond
-	}
-	return "expires in " + ttl.Round(unit).String()
+	return "expires in " + human.Span(ttl)
 }

@@ -50,7 +50,7 @@ func TestStats(t *testing.T) {
 fill             [###.................] 17.0%
 items            about 2,499 of 5,000
 false positives  1 in 1,022 now, 1 in 100 at capacity
-stored           6,742 bytes, expires in 26h0m0s`
+stored           6,742 bytes, expires in 26h0m`
 		if got.String() != text {
 			t.Errorf("\n%v, want\n%v", got, text)
 		}
@@ -185,7 +185,7 @@ stored           141 bytes, expires in 1.5s`,
 fill             [#...................] 0.1%
 items            about 1 of 1,000,000
 false positives  less than 1 in a billion now, 1 in 4.0 at capacity
-stored           1,048,576 bytes, expires in 1h30m0s`,
+stored           1,048,576 bytes, expires in 1h30m`,
 		},
 		{
 			"of unknown capacity",

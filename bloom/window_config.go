@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/upbloom/upbloom/bloom/internal/cells"
+	"github.com/upbloom/upbloom/internal/human"
 )
 
 // A WindowConfig says how much a [Window] holds, and for how long. All programs
@@ -104,13 +105,18 @@ func (c WindowConfig) Geometry() (Geometry, error) {
 		Capacity: c.Capacity, FPRate: c.FPRate / float64(c.panes()+1), Seed: c.Seed,
 		BatchBytes: c.BatchBytes, BatchParallel: c.BatchParallel,
 	}.Geometry()
+	if c.Capacity != 0 && namesCapacity(err) {
+		return Geometry{}, windowErrorf("Capacity", "is %s, and at FPRate %v one pane does not fit into a Redis"+
+			" string: lower it, raise FPRate, or spread the items over several windows",
+			human.Count(c.Capacity), c.FPRate)
+	}
 	if err != nil {
 		return Geometry{}, ofConfig(err, "WindowConfig")
 	}
 	if end := windowAreas(g, c.panes()+2)[c.panes()+1].end(); end > maxStringBits {
-		return Geometry{}, windowErrorf("Capacity", "is %d, which takes %d bits in all %d panes at FPRate %v,"+
-			" and %d fit into a Redis string: lower it, raise FPRate, or use fewer panes",
-			c.Capacity, end, c.panes()+2, c.FPRate, uint64(maxStringBits))
+		return Geometry{}, windowErrorf("Capacity", "is %s, which takes %s bits in all %d panes at FPRate %v,"+
+			" and %s fit into a Redis string: lower it, raise FPRate, or spread the items over several windows",
+			human.Count(c.Capacity), human.Count(end), c.panes()+2, c.FPRate, human.Count(maxStringBits))
 	}
 	return g, nil
 }
@@ -121,6 +127,12 @@ func maxSpan(panes int) time.Duration {
 
 func windowErrorf(field, format string, args ...any) error {
 	return &ConfigError{Field: field, Reason: fmt.Sprintf(format, args...), of: "WindowConfig"}
+}
+
+// namesCapacity reports whether a ConfigError is about the Capacity.
+func namesCapacity(err error) bool {
+	e, ok := as[*ConfigError](err)
+	return ok && e.Field == "Capacity"
 }
 
 // ofConfig says of whose Config an error is, if it is a *ConfigError.

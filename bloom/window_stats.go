@@ -112,14 +112,18 @@ func (a area) count(key string) upstash.Command {
 
 // String draws the state for a person, in a few lines without the key:
 //
-//	window           panes of 24h0m4s, each 16,907 bits (2.1 KiB), k=6, blocked
+//	window           finds an item for 24h0m, and forgets it within 3d
+//	panes            3 of 24h0m4s, each 16,907 bits (2.1 KiB), k=6, blocked
 //	pane             [#...................] 0.1%, about 2 items
 //	pane             [######..............] 30.2%, about 1,012 items
 //	false positives  1 in 329 now, 1 in 101 at capacity
 //	stored           6,369 bytes, no expiry
 func (s WindowStats) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "window           panes of %v, each %v\n", s.PaneSpan, s.Geometry)
+	panes := time.Duration(len(s.Panes))
+	fmt.Fprintf(&b, "window           finds an item for %s, and forgets it within %s\n",
+		human.Span(max((panes-2)*s.PaneSpan-clockSlack, 0)), human.Span(panes*s.PaneSpan))
+	fmt.Fprintf(&b, "panes            %d of %v, each %v\n", panes, s.PaneSpan, s.Geometry)
 	for _, p := range s.Panes {
 		fmt.Fprintf(&b, "pane             %s %.1f%%, about %s items\n",
 			bar(p.Fill), 100*p.Fill, human.Count(p.Items))

@@ -44,14 +44,15 @@ func TestWindowStats(t *testing.T) {
 			t.Errorf("%+v, want a seeded window for 1,000 items at 1 in 100", st)
 		}
 		text := strings.Split(st.String(), "\n")
-		if len(text) != 6 || text[0] != "window           panes of 24h0m4s, each "+st.Geometry.String() ||
-			!strings.HasPrefix(text[2], "pane             [") || !strings.Contains(text[4], " at capacity") ||
-			!strings.HasSuffix(text[5], " bytes, no expiry") {
+		if len(text) != 7 || text[0] != "window           finds an item for 24h0m, and forgets it within 3d" ||
+			text[1] != "panes            3 of 24h0m4s, each "+st.Geometry.String() ||
+			!strings.HasPrefix(text[3], "pane             [") || !strings.Contains(text[5], " at capacity") ||
+			!strings.HasSuffix(text[6], " bytes, no expiry") {
 			t.Errorf("String:\n%v", st)
 		}
 		for i, p := range st.Panes {
-			if want := fmt.Sprintf(" %.1f%%, about %s items", 100*p.Fill, human.Count(p.Items)); !strings.HasSuffix(text[1+i], want) {
-				t.Errorf("pane %d is %q, want %q", i, text[1+i], want)
+			if want := fmt.Sprintf(" %.1f%%, about %s items", 100*p.Fill, human.Count(p.Items)); !strings.HasSuffix(text[2+i], want) {
+				t.Errorf("pane %d is %q, want %q", i, text[2+i], want)
 			}
 		}
 		if st.Capacity = 800; !st.OverCapacity() {

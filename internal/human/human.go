@@ -4,6 +4,8 @@ package human
 import (
 	"fmt"
 	"strconv"
+	"strings"
+	"time"
 )
 
 // Count formats n with commas between the thousands: 4,294,967,295.
@@ -26,6 +28,21 @@ func Bytes(n uint64) string {
 		size /= 1024
 	}
 	return fmt.Sprintf("%.1f %ciB", size, "KMGTPE"[unit])
+}
+
+// Span formats a time, at least 0, in a few characters: 1.5s, 24h0m, 30d, 2d5h.
+func Span(d time.Duration) string {
+	switch {
+	case d < time.Minute:
+		return d.Round(time.Millisecond).String()
+	case d.Round(time.Hour) < 48*time.Hour:
+		return strings.TrimSuffix(d.Round(time.Minute).String(), "0s")
+	}
+	hours := int(d.Round(time.Hour).Hours())
+	if hours%24 == 0 {
+		return fmt.Sprintf("%dd", hours/24)
+	}
+	return fmt.Sprintf("%dd%dh", hours/24, hours%24)
 }
 
 // OneIn formats a rate, from 0 to 1, as 1 in 101. A rate below one in a billion

@@ -3,6 +3,7 @@ package human
 import (
 	"math"
 	"testing"
+	"time"
 )
 
 func TestCount(t *testing.T) {
@@ -24,6 +25,19 @@ func TestBytes(t *testing.T) {
 	} {
 		if got := Bytes(n); got != want {
 			t.Errorf("Bytes(%d) = %q, want %q", n, got, want)
+		}
+	}
+}
+
+func TestSpan(t *testing.T) {
+	for d, want := range map[time.Duration]string{
+		0: "0s", 1500 * time.Millisecond: "1.5s", 59*time.Second + 999*time.Millisecond: "59.999s",
+		time.Minute: "1m", time.Hour - time.Second: "1h0m", 26 * time.Hour: "26h0m",
+		48*time.Hour - time.Hour/2 - 1: "47h30m", 48*time.Hour - time.Hour/2: "2d",
+		53 * time.Hour: "2d5h", 720 * time.Hour: "30d",
+	} {
+		if got := Span(d); got != want {
+			t.Errorf("Span(%v) = %q, want %q", d, got, want)
 		}
 	}
 }

@@ -89,7 +89,7 @@ func (a *app) doctorCommand() *cli.Command {
 			"a promise of upbloom; a note does not. The exit status is 4 if there is a FAIL.",
 		Flags: []cli.Flag{
 			&cli.StringFlag{
-				Name: "record", Usage: "write requests and answers to `FILE`, without token and host, to send it to us",
+				Name: "record", Usage: "write requests and answers to `FILE`, without token and host, for a report of a fault",
 			},
 			&cli.BoolFlag{
 				Name: "large", Usage: "ask for a request of 16 MiB and a record of 100 MB too",
@@ -142,6 +142,9 @@ func (a *app) recorded(file string, p *patient, f func() error) error {
 	})
 	if len(over.Failures) > 0 {
 		return usagef("nothing was recorded: %s", oneLine(strings.Join(over.Failures, "; ")))
+	}
+	if !a.quiet && !a.json {
+		fmt.Fprintf(a.errOut, "recorded in %s, without token and host\n", printable(file))
 	}
 	return err
 }

@@ -64,6 +64,8 @@ func plain(err error) string {
 	case errors.As(err, &mismatch) && mismatch.WantKind == mismatch.GotKind:
 		return fmt.Sprintf("another filter is at this key, %v, and not %v: use another key, or leave"+
 			" --items out to use the filter as it is", mismatch.Got, mismatch.Want)
+	case text == context.Canceled.Error() && upstash.SafeToRetry(err):
+		return "nothing was changed"
 	case errors.As(err, &config):
 		return plain(flagError(err))
 	case errors.Is(err, bloom.ErrNotFound):

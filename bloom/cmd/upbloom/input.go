@@ -5,7 +5,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"iter"
 	"os"
@@ -40,12 +39,18 @@ func (a *app) open(ctx context.Context, name string) (io.ReadCloser, error) {
 	return f, nil
 }
 
+// halfRead is the error of an input whose reading was interrupted: what is done
+// with it begins at its end.
+func halfRead(ctx context.Context, name string) error {
+	return advised{ctx.Err(), name + " was not read to its end, and nothing was changed"}
+}
+
 // interruptible returns a reader of r that fails when the context ends. A read
 // of a terminal or a pipe could otherwise wait for ever.
 func interruptible(ctx context.Context, r io.Reader) io.Reader {
 	out, in := io.Pipe()
 	context.AfterFunc(ctx, func() {
-		_ = in.CloseWithError(fmt.Errorf("standard input was not read to its end: %w", ctx.Err()))
+		_ = in.CloseWithError(halfRead(ctx, "standard input"))
 	})
 	go func() {
 		_, err := io.Copy(in, r)
@@ -81,8 +86,8 @@ func (a *app) lines(r io.Reader, err *error) iter.Seq[string] {
 			a.lineNumber = n
 		}
 		if *err = s.Err(); errors.Is(*err, bufio.ErrTooLong) {
-			*err = usagef("%s: line %d is longer than %d bytes: an item is a line", a.input,
-				a.lineNumber+1, maxLine)
+			*err = usagef("%s: line %d is longer than %d bytes, and nothing was changed: an item is a line",
+				a.input, a.lineNumber+1, maxLine)
 		}
 	}
 }

@@ -80,7 +80,8 @@ func TestInterruptedInput(t *testing.T) {
 		sh := newShell(t)
 		args := c.args
 		errOut, status := interrupted(t, sh, c.input, args...)
-		if status != exitInterrupted || !strings.HasPrefix(errOut, "upbloom: interrupted: ") {
+		if status != exitInterrupted || !strings.HasPrefix(errOut, "upbloom: interrupted: ") ||
+			!strings.Contains(errOut, "was not read to its end, and nothing was changed\n") {
 			t.Errorf("%s: status %d, %q, want %d", args[0], status, errOut, exitInterrupted)
 		}
 		if v, err := sh.s.Exec("DBSIZE"); err != nil || v != int64(0) {

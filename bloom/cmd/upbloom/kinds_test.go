@@ -2,6 +2,7 @@ package main
 
 import (
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -22,14 +23,14 @@ var otherKinds = []struct {
 	{
 		"window", "window",
 		[]string{"--window", "24h", "--panes", "2"},
-		"window           panes of 12h0m2s",
-		"blocked  -      -     -                never", false,
+		"panes            4 of 12h0m2s",
+		"blocked  2      0%    less than 1 in a billion  never", false,
 	},
 	{
 		"scalable", "scalable filter",
 		[]string{"--scalable"},
 		"layers           1 of 5",
-		"blocked  -      -     -                never", true,
+		"blocked  2      0%    less than 1 in a billion  never", true,
 	},
 	{
 		"cuckoo", "cuckoo filter",
@@ -90,7 +91,8 @@ func TestEveryKind(t *testing.T) {
 	}
 }
 
-// ls has a line for each kind, and blanks for what it does not know.
+// ls has a line for each kind, and a - for what it cannot know without the
+// seed.
 func TestListOfKinds(t *testing.T) {
 	for _, k := range otherKinds {
 		sh := newShell(t)
@@ -106,9 +108,18 @@ func TestListOfKinds(t *testing.T) {
 		}
 		var list []state
 		decode(t, sh.want(0, "", "", "--json", "ls"), &list)
-		known := k.kind == "cuckoo" || k.kind == "sharded"
-		if len(list) != lines-1 || list[0].Kind != kind || (list[0].Items != nil) != known {
+		known := k.kind != "window" || list[0].Rate != nil && len(list[0].Parts) == 4
+		if len(list) != lines-1 || list[0].Kind != kind || !known || (list[0].Items == nil) != (k.kind == "window") {
 			t.Errorf("ls of a %s: %+v", k.kind, list)
+		}
+		seeded := newShell(t)
+		seeded.env = append(seeded.env, "UPBLOOM_SEED=7")
+		seeded.want(0, "", "", append(append([]string{"create", "--items", "1k"}, k.flags...), "key")...)
+		seeded.want(0, "", "", "add", "key", "a", "b")
+		seeded.want(0, k.row, "", "ls")
+		seeded.env = slices.Delete(seeded.env, len(seeded.env)-1, len(seeded.env))
+		if k.kind == "window" || k.kind == "scalable" {
+			seeded.want(0, "  blocked  -      -     -                never", "", "ls")
 		}
 	}
 }

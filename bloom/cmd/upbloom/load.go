@@ -18,7 +18,9 @@ import (
 func (a *app) loadCommand() *cli.Command {
 	return &cli.Command{
 		Name: "load", Usage: "add the lines of a file, millions at once", ArgsUsage: "KEY [FILE]",
-		Description: "Builds the filter in memory and uploads it, in parts of 1 MiB. Without --items\n" +
+		Description: "An item is a line of UTF-8, at most 1 MiB long. Empty lines are skipped, and a line\n" +
+			"may end in CR LF.\n\n" +
+			"Builds the filter in memory and uploads it, in parts of 1 MiB. Without --items\n" +
 			"the filter must be there. After an interrupt the filter is as it was, or complete.\n\n" +
 			"It refuses an input without items, and one that would fill the filter over its\n" +
 			"size: over --items, or without that flag over ten times the false positive rate\n" +
@@ -85,7 +87,7 @@ func (a *app) withItems(ctx context.Context, c *cli.Command,
 	for item := range a.lines(in, &readErr) {
 		l.Add(item)
 		if n++; n%4096 == 0 && ctx.Err() != nil {
-			return nil, nil, 0, ctx.Err()
+			return nil, nil, 0, halfRead(ctx, a.input)
 		}
 	}
 	return f, l, n, readErr

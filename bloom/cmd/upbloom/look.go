@@ -1,11 +1,13 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"text/tabwriter"
 	"time"
 
@@ -21,8 +23,10 @@ func (a *app) lsCommand() *cli.Command {
 		Name: "ls", Usage: "list the filters", ArgsUsage: "[PATTERN]",
 		Description: "PATTERN is a pattern of SCAN, e.g. 'seen:*'. The database reads the header of each\n" +
 			"matching string key, and counts the cells of the filters, about 1 ms a megabyte.\n" +
-			"A filter that cannot be read has a line with the reason. Each shard of a sharded\n" +
-			"filter has its own line. Where a line has a -, upbloom info knows more.",
+			"A window and a scalable filter take two more requests each. Items and fill of a\n" +
+			"window are those of its fullest pane. A filter that cannot be read has a line with\n" +
+			"the reason. Each shard of a sharded filter has its own line. Where a line has a -,\n" +
+			"upbloom info knows more.",
 		Action: func(ctx context.Context, c *cli.Command) error {
 			args, err := a.arguments(c, 0, 1)
 			if err != nil {
@@ -63,12 +67,19 @@ func (a *app) list(ctx context.Context, client *upstash.Client, pattern string) 
 		if found, err = bloom.InspectAll(ctx, client, part); err != nil {
 			break
 		}
+		states := make([]state, len(found))
+		var reading sync.WaitGroup
+		for i, f := range found {
+			if f.Err == nil {
+				reading.Go(func() { states[i] = a.inFull(ctx, client, stateOf(part[i], f.Stats)) })
+			}
+		}
+		reading.Wait()
 		for i, f := range found {
 			switch {
 			case f.Err == nil:
-				s := stateOf(part[i], f.Stats)
-				list = append(list, s)
-				fmt.Fprintln(w, row(s))
+				list = append(list, states[i])
+				fmt.Fprintln(w, row(states[i]))
 			case errors.Is(f.Err, bloom.ErrNotFilter), errors.Is(f.Err, bloom.ErrNotFound):
 				// The key only begins like a filter, or it is gone.
 			default:
@@ -98,9 +109,44 @@ func (a *app) list(ctx context.Context, client *upstash.Client, pattern string) 
 	return nil
 }
 
+// inFull adds what only the type of a window or a scalable filter can read. If
+// it cannot, as without the seed, the state stays as it is.
+func (a *app) inFull(ctx context.Context, client *upstash.Client, s state) state {
+	withSeed, err := seed()
+	if err != nil {
+		return s
+	}
+	var o opened
+	switch s.Kind {
+	case windowKind:
+		var w *bloom.Window
+		w, err = bloom.OpenWindow(ctx, client, s.Key, bloom.OpenSeed(withSeed))
+		o = a.ofWindow(w)
+	case scalableKind:
+		var l *bloom.Scalable
+		l, err = bloom.OpenScalable(ctx, client, s.Key, bloom.OpenSeed(withSeed))
+		o = a.ofScalable(l)
+	default:
+		return s
+	}
+	if err != nil {
+		return s
+	}
+	full, _, err := o.stats(ctx)
+	if err != nil {
+		return s
+	}
+	full.Key = s.Key
+	return full
+}
+
 // row is a filter's line in the table of list.
 func row(s state) string {
 	items, fill, rate := "-", "-", "-"
+	if s.Kind == windowKind && len(s.Parts) > 0 {
+		fullest := slices.MaxFunc(s.Parts, func(a, b part) int { return cmp.Compare(a.SetBits, b.SetBits) })
+		s.Items, s.Fill = &fullest.Items, &fullest.Fill
+	}
 	if s.Items != nil {
 		items, fill, rate = human.Count(*s.Items), fmt.Sprintf("%.0f%%", 100**s.Fill), human.OneIn(*s.Rate)
 	}

@@ -82,7 +82,11 @@ func (a *app) run(ctx context.Context, args []string) error {
 	root := a.root()
 	err := root.Run(ctx, args)
 	if exit := cli.ExitCoder(nil); errors.As(err, &exit) {
-		err = unknownCommand(root, root.Args().First()) // help for no command
+		// --help with an argument, which the parser takes for a subcommand.
+		name := root.Args().First()
+		if err = unknownCommand(root, name); root.Command(name) != nil {
+			err = cli.ShowCommandHelp(ctx, root, name)
+		}
 	}
 	switch {
 	case err == nil, errors.Is(err, errNo):

@@ -63,6 +63,7 @@ func TestMessages(t *testing.T) {
 		{2, `there is no command "rebuild"`, "topic", "", []string{"rebuild", "-h"}},
 		{2, `there is no command "rebuild"`, "", "", []string{"help", "rebuild"}},
 		{0, "upbloom load [options] KEY [FILE]", "", "", []string{"help", "load"}},
+		{0, "upbloom load [options] KEY [FILE]", "", "", []string{"load", "seen", "--help"}},
 		{0, "130 interrupted, 141", "", "", []string{"help"}},
 		{0, "upbloom version ", "", "", []string{"--version"}},
 		{

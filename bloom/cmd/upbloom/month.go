@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"math"
+	"strconv"
 	"strings"
 
 	"github.com/urfave/cli/v3"
@@ -87,8 +88,8 @@ func (m *month) text() string {
 		fmt.Fprintf(&b, ", at most: %s refreshes, %.3g GB downloaded by Mirrors", rounded(m.Refreshes), m.MirrorGB)
 	}
 	if m.Money != nil {
-		fmt.Fprintf(&b, "\nmoney            $%.2f a month: commands $%.2f, storage $%.2f, traffic of Mirrors $%.2f",
-			m.Money.Total, m.Money.Commands, m.Money.Storage, m.Money.Traffic)
+		fmt.Fprintf(&b, "\nmoney            %s a month: commands %s, storage %s, traffic of Mirrors %s",
+			dollars(m.Money.Total), dollars(m.Money.Commands), dollars(m.Money.Storage), dollars(m.Money.Traffic))
 		p := billing.PayAsYouGo()
 		fmt.Fprintf(&b, "\n                 pay as you go, as documented in %s: $%.2f for 100,000 commands,"+
 			"\n                 $%.2f a GB stored above %v, $%.2f a GB of traffic above %v; that of single"+
@@ -97,6 +98,16 @@ func (m *month) text() string {
 			billing.PricesOf, p.Commands, p.Storage, p.FreeStorage, p.Traffic, p.FreeTraffic)
 	}
 	return b.String()
+}
+
+// dollars formats a sum, which may exceed any integer type: $1,234.50.
+func dollars(f float64) string {
+	cents := fmt.Sprintf("%.2f", f)
+	if f >= 1<<53 {
+		return "$" + cents
+	}
+	whole, _ := strconv.ParseUint(cents[:len(cents)-3], 10, 64)
+	return "$" + human.Count(whole) + cents[len(cents)-3:]
 }
 
 // rounded formats a number of commands, which may exceed any integer type.

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"strings"
 	"time"
 
 	"github.com/upbloom/upbloom/bloom"
@@ -47,14 +46,13 @@ type state struct {
 	Saturated bool    `json:"saturated"`
 	TTL       float64 `json:"ttl"`
 
-	// Unknown values are missing. A window as a whole has no Items and no Fill,
-	// and ls does not open the kinds that need it.
+	// Unknown values are missing. A window as a whole has no Items and no Fill.
 	Fill  *float64 `json:"fill,omitempty"`
 	Items *uint64  `json:"items,omitempty"`
 	Rate  *float64 `json:"rate,omitempty"`
 
-	Parts    []part  `json:"parts,omitempty"`       // of info: panes, layers or shards
-	PaneSpan float64 `json:"paneSeconds,omitempty"` // of info, of a window
+	Parts    []part  `json:"parts,omitempty"`       // panes, layers, and with info shards
+	PaneSpan float64 `json:"paneSeconds,omitempty"` // of a window
 	Damaged  bool    `json:"damaged,omitempty"`     // of info, of a cuckoo filter
 }
 
@@ -86,19 +84,10 @@ func stateOf(key string, s bloom.Stats) state {
 
 // ttl formats a time to live in a few characters; none is "never".
 func ttl(d time.Duration) string {
-	switch {
-	case d <= 0:
+	if d <= 0 {
 		return "never"
-	case d < time.Minute:
-		return d.Round(time.Second).String()
-	case d.Round(time.Hour) < 48*time.Hour:
-		return strings.TrimSuffix(d.Round(time.Minute).String(), "0s")
 	}
-	hours := int(d.Round(time.Hour).Hours())
-	if hours%24 == 0 {
-		return fmt.Sprintf("%dd", hours/24)
-	}
-	return fmt.Sprintf("%dd%dh", hours/24, hours%24)
+	return human.Span(d)
 }
 
 // moved is what load, save, restore or replace prints with --json.

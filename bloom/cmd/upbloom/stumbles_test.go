@@ -1,9 +1,12 @@
 package main
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/upbloom/upbloom/bloom"
 )
 
 // A hurried operator's typing mistake is an error that says what it was, and
@@ -51,6 +54,12 @@ func TestSaysWhatWasMeant(t *testing.T) {
 	// 100 MB is the limit of a record, not 100 MiB.
 	sh.want(0, "plan             a record above 100 MB", "", "calc", "--items", "76M")
 	sh.want(2, "several filters, as --shards does", "", "calc", "--items", "400M")
+	sh.want(2, "--items is 1,000,000,000, and at --rate 0.01 one pane does not fit", "",
+		"calc", "--items", "1000M", "--window", "1d")
+	sh.want(2, "--items is 1,000,000,000, and at --rate 0.01 the first layer does not fit", "",
+		"calc", "--items", "1000M", "--scalable")
+	sh.want(0, "money            $18,000.09 a month: commands $18,000.00, storage $0.09,", "",
+		"calc", "--items", "1000M", "--shards", "16", "--adds", "100M", "--price")
 
 	sh.want(0, "", "a\n", "load", "--items", "1k", "--rate", "1/1000", "key")
 	far := newShell(t)
@@ -67,4 +76,26 @@ func TestSaysWhatWasMeant(t *testing.T) {
 	sh.want(0, "in a billion  never", "", "ls", "key")
 	sh.want(0, "", "", "ttl", "key", "7d")
 	sh.want(0, "in a billion  7d", "", "ls", "key")
+}
+
+// An interrupt before the first write says that nothing was changed, and one
+// in the midst of the upload too.
+func TestInterruptSaysWhatWasDone(t *testing.T) {
+	sh := newShell(t)
+	f, err := bloom.New(sh.s.Client(), "key", bloom.Config{Capacity: 1000, FPRate: 0.01})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err = f.Merge(ctx, bloom.NewLocal(f.Geometry()))
+	a := &app{key: "key"}
+	if got, want := a.message(err), "interrupted: key: nothing was changed"; got != want {
+		t.Errorf("Merge: %q, want %q", got, want)
+	}
+	a.input = "items.txt"
+	const want = "interrupted: key: items.txt was not read to its end, and nothing was changed"
+	if got := a.message(halfRead(ctx, a.input)); got != want {
+		t.Errorf("load: %q, want %q", got, want)
+	}
 }
