@@ -31,55 +31,67 @@ func (a *app) serveCommand() *cli.Command {
 				Name: "token", Usage: "let clients use `TOKEN`, the same in each run; the default is random",
 			},
 		},
-		Action: func(ctx context.Context, c *cli.Command) error {
-			if _, err := a.arguments(c, 0, 0); err != nil {
-				return err
-			}
-			opts := []upstashtest.Option{upstashtest.WithAddr(c.String("addr"))}
-			if c.IsSet("token") {
-				token := c.String("token")
-				if !isToken(token) {
-					return usagef("--token is empty, or holds more than letters, digits and ._~+/=-")
-				}
-				opts = append(opts, upstashtest.WithToken(token))
-			}
-			if redis := c.String("redis"); redis != "" {
-				if a.demo {
-					return usagef("--demo and --redis: the filters of the demo are for an empty memory")
-				}
-				opts = append(opts, upstashtest.WithRedis(redis))
-			}
-			s, err := upstashtest.Start(opts...)
-			var network *net.OpError
-			if errors.As(err, &network) && network.Op == "listen" {
-				return usagef("nothing can listen on %s: %s: choose another with --addr; port 0 picks a free one",
-					printable(c.String("addr")), oneLine(network.Err.Error()))
-			}
-			if err != nil {
-				return err
-			}
-			a.server = s
-			if a.demo {
-				client := s.Client()
-				defer client.Close()
-				if err := fillDemo(ctx, client); err != nil {
-					return err
-				}
-			}
-			text := fmt.Sprintf("export UPSTASH_REDIS_REST_URL='%s'\nexport UPSTASH_REDIS_REST_TOKEN='%s'",
-				s.URL, s.Token)
-			if !isLoopback(c.String("addr")) {
-				fmt.Fprintln(a.errOut, "upbloom: other machines can reach this server, over plain http,"+
-					" and whoever has the token may do everything: to keep it on this machine, listen on"+
-					" 127.0.0.1")
-			}
-			if err := a.print(map[string]string{"url": s.URL, "token": s.Token}, text); err != nil {
-				return err
-			}
-			<-ctx.Done()
-			return nil
-		},
+		Action: a.serve,
 	}
+}
+
+// serve prints how to reach a new server, and runs it until an interrupt.
+func (a *app) serve(ctx context.Context, c *cli.Command) error {
+	opts, err := a.serverOptions(c)
+	if err != nil {
+		return err
+	}
+	s, err := upstashtest.Start(opts...)
+	var network *net.OpError
+	if errors.As(err, &network) && network.Op == "listen" {
+		return usagef("nothing can listen on %s: %s: choose another with --addr; port 0 picks a free one",
+			printable(c.String("addr")), oneLine(network.Err.Error()))
+	}
+	if err != nil {
+		return err
+	}
+	a.server = s
+	if a.demo {
+		client := s.Client()
+		defer client.Close()
+		if err := fillDemo(ctx, client); err != nil {
+			return err
+		}
+	}
+	if !isLoopback(c.String("addr")) {
+		fmt.Fprintln(a.errOut, "upbloom: other machines can reach this server, over plain http,"+
+			" and whoever has the token may do everything: to keep it on this machine, listen on"+
+			" 127.0.0.1")
+	}
+	text := fmt.Sprintf("export UPSTASH_REDIS_REST_URL='%s'\nexport UPSTASH_REDIS_REST_TOKEN='%s'",
+		s.URL, s.Token)
+	if err := a.print(map[string]string{"url": s.URL, "token": s.Token}, text); err != nil {
+		return err
+	}
+	<-ctx.Done()
+	return nil
+}
+
+// serverOptions returns the options in the flags.
+func (a *app) serverOptions(c *cli.Command) ([]upstashtest.Option, error) {
+	if _, err := a.arguments(c, 0, 0); err != nil {
+		return nil, err
+	}
+	opts := []upstashtest.Option{upstashtest.WithAddr(c.String("addr"))}
+	if c.IsSet("token") {
+		token := c.String("token")
+		if !isToken(token) {
+			return nil, usagef("--token is empty, or holds more than letters, digits and ._~+/=-")
+		}
+		opts = append(opts, upstashtest.WithToken(token))
+	}
+	if redis := c.String("redis"); redis != "" {
+		if a.demo {
+			return nil, usagef("--demo and --redis: the filters of the demo are for an empty memory")
+		}
+		opts = append(opts, upstashtest.WithRedis(redis))
+	}
+	return opts, nil
 }
 
 // isLoopback reports whether addr is reachable only from this machine.
