@@ -2,8 +2,8 @@ package main
 
 import "fmt"
 
-// countBilled counts the commands that Redis runs for each Add and Exists,
-// including those that a script calls, and for ours the bytes and allocations.
+// countBilled counts the commands that Redis runs for an Add and an Exists, with
+// those called by scripts.
 func countBilled(a *arena, _ options, r *report) error {
 	entrants, err := a.rest(a.url)
 	if err != nil {
@@ -21,7 +21,6 @@ func countBilled(a *arena, _ options, r *report) error {
 	if err != nil {
 		return err
 	}
-	const calls = 100
 	var ourAdd float64
 	err = r.printf("**Commands that Redis runs for one call, those of a script counted too**\n\n" +
 		"| | Add | Exists, found |\n|---|---|---|\n")
@@ -32,25 +31,9 @@ func countBilled(a *arena, _ options, r *report) error {
 		if err = check(e.set, checked/2); err != nil {
 			return err
 		}
-		counted := make([]float64, 2)
-		for i, do := range []func(items []string) error{
-			func(items []string) error { return e.set.add(items) },
-			func(items []string) error { _, err := count(e.set, items, true); return err },
-		} {
-			before, err := a.called()
-			if err != nil {
-				return err
-			}
-			for n := range uint64(calls) {
-				if err := do(window(members, n, 1)); err != nil {
-					return err
-				}
-			}
-			after, err := a.called()
-			if err != nil {
-				return err
-			}
-			counted[i] = float64(after-before) / calls
+		var counted [2]float64
+		if counted, err = a.billedBy(e); err != nil {
+			return err
 		}
 		switch e.name {
 		case filterName:
@@ -69,4 +52,29 @@ func countBilled(a *arena, _ options, r *report) error {
 		return err
 	}
 	return r.printf("\n")
+}
+
+// billedBy returns how many commands Redis runs for one Add and one Exists.
+func (a *arena) billedBy(e entrant) (counted [2]float64, err error) {
+	const calls = 100
+	for i, do := range []func(items []string) error{
+		func(items []string) error { return e.set.add(items) },
+		func(items []string) error { _, err := count(e.set, items, true); return err },
+	} {
+		before, err := a.called()
+		if err != nil {
+			return counted, err
+		}
+		for n := range uint64(calls) {
+			if err := do(window(members, n, 1)); err != nil {
+				return counted, err
+			}
+		}
+		after, err := a.called()
+		if err != nil {
+			return counted, err
+		}
+		counted[i] = float64(after-before) / calls
+	}
+	return counted, nil
 }
