@@ -20,17 +20,15 @@ import (
 	"github.com/upbloom/upbloom/upstash"
 )
 
-// filterConfig is sized for the webhooks that arrive within a TTL. A false
-// positive is a webhook that is never handled, so FPRate is small: when the
-// filter is full, it loses 1 in a billion. That takes 6.0 MB and 9 reads a
-// look-up.
+// filterConfig is sized for the webhooks of one TTL. A false positive is a
+// webhook nobody handles, so FPRate is small: a full filter loses 1 in a
+// billion. That takes 6.0 MB and 9 reads a look-up.
 var filterConfig = bloom.Config{
 	Capacity: 1_000_000,
 	FPRate:   1e-9,
 	// The filter expires 30 days after it was made, with all its ids, even
-	// those of the last minute. Duplicates of webhooks that were handled before
-	// are then handled again, whatever the TTL is. A longer TTL makes that
-	// rarer.
+	// those of the last minute. Duplicates of older webhooks are then handled
+	// again, whatever the TTL is. A longer TTL makes that rarer.
 	TTL: 30 * 24 * time.Hour,
 	// Before the first Add and after the TTL there is no filter, and every webhook
 	// is new.
@@ -44,13 +42,13 @@ const (
 	grace = 9 * time.Second
 	// headerTime and readTime limit how long a request may take to arrive, from
 	// its first byte: headerTime without the body and readTime with it.
-	// Otherwise a sender that holds the rest back would also keep the process
-	// from ending.
+	// Otherwise a sender could hold the rest back and keep the process from
+	// ending.
 	headerTime = time.Second
 	readTime   = 3 * time.Second
 	// answerTime limits how long a sender may take to read an answer.
-	// writeTime, the server's own limit, counts from the end of the header. It
-	// is the longest that a webhook may take.
+	// writeTime, the server's own limit, counts from the end of the header. No
+	// webhook takes longer.
 	answerTime = 500 * time.Millisecond
 	writeTime  = 8 * time.Second
 )

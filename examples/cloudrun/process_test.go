@@ -77,8 +77,8 @@ func TestShutdown(t *testing.T) {
 	c.want("a", 200, "duplicate")
 }
 
-// TestRequestTimes logs how long a new webhook takes, which is a look-up and an
-// Add. It checks only that each is handled.
+// TestRequestTimes logs how long a new webhook takes: a look-up and an Add. It
+// checks only that each is handled.
 func TestRequestTimes(t *testing.T) {
 	db := upstashtest.NewServer(t)
 	path := build(t, t.TempDir())

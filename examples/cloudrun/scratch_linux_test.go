@@ -79,8 +79,8 @@ func inImage(t *testing.T, root string) *syscall.SysProcAttr {
 	return attr
 }
 
-// copied reads from the Dockerfile which files its last stage copies from the
-// build stage, and to which path.
+// copied returns the files in the last stage of the Dockerfile that come from
+// the build stage, and their paths.
 func copied(t *testing.T) map[string]string {
 	t.Helper()
 	text, err := os.ReadFile("Dockerfile")

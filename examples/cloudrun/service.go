@@ -29,9 +29,8 @@ type service struct {
 	process func(ctx context.Context, body []byte) error
 
 	// full is set once the filter holds more ids than it is sized for. It then
-	// finds too many ids that were never added, and the service would skip
-	// webhooks that it has never handled. From then on it handles all webhooks,
-	// even duplicates.
+	// finds too many new ids, and the service would skip webhooks it has never
+	// handled. From then on it handles all webhooks, even duplicates.
 	full atomic.Bool
 
 	// patience limits the body, the look-up and the work together. Senders wait
@@ -146,7 +145,7 @@ func readBody(w http.ResponseWriter, r *http.Request) (body []byte, ok bool) {
 }
 
 // record adds the id of a webhook whose work is done. If that fails, it only
-// logs a warning. Any answer other than 200 would make sure that the work is
+// logs a warning: after any other answer than 200 the work would certainly be
 // done twice.
 func (s *service) record(ctx context.Context, id string) {
 	ctx, cancel := detach(ctx, s.recordTime)
@@ -156,7 +155,7 @@ func (s *service) record(ctx context.Context, id string) {
 	}
 }
 
-// detach returns a context with its own time, which does not end with ctx. A
+// detach returns a context with its own time limit. It does not end with ctx: a
 // request's context ends when its sender goes away. That must not stop the work
 // halfway, because the sender would return and the work would begin again.
 func detach(ctx context.Context, limit time.Duration) (context.Context, context.CancelFunc) {

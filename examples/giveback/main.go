@@ -60,9 +60,9 @@ func run(ctx context.Context, out io.Writer) error {
 	return nil
 }
 
-// names knows which names are taken. The filter holds a copy of each name that
-// has a key. After a crash or a lost reply it may hold one copy more, which is
-// a false positive, but never one less.
+// names knows the taken names. The filter holds a copy of each name with a key.
+// After a crash or a lost reply it may hold one copy more, a false positive,
+// but never one less.
 type names struct {
 	client *upstash.Client
 	taken  *bloom.Cuckoo
@@ -76,8 +76,8 @@ func newNames(client *upstash.Client) (*names, error) {
 	return &names{client, taken}, err
 }
 
-// looksFree reports whether a name looks free. It costs one command. If it
-// returns false, that may be a false positive, which [names.take] finds out.
+// looksFree reports whether a name looks free. It costs one command. False may
+// be a false positive: [names.take] finds out.
 func (n *names) looksFree(ctx context.Context, name string) (bool, error) {
 	taken, err := n.taken.Exists(ctx, name)
 	return err == nil && !taken, err

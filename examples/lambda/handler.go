@@ -24,23 +24,22 @@ type handler struct {
 	done    *bloom.Filter // ids of messages whose work is done
 	process func(context.Context, events.SQSMessage) error
 
-	// looked is set once a look at the fill has succeeded. A sandbox that adds
-	// only a few ids would not notice on its own that the filter is full.
+	// looked is set once a look at the fill has succeeded. A sandbox with few
+	// Adds would not notice on its own that the filter is full.
 	looked atomic.Bool
 	// full is set once the filter holds more ids than it is sized for. It then
-	// finds too many ids that were never added, and the handler would skip
-	// messages that it has never processed. From then on it processes all
-	// messages, even duplicates.
+	// finds too many new ids, and the handler would skip messages it has never
+	// processed. From then on it processes all messages, even duplicates.
 	full atomic.Bool
 
 	// reserve is kept at the end of an invocation for recording what was done
 	// and for answering. At the deadline itself Lambda kills the process, and
 	// SQS delivers every message of the batch again.
 	reserve time.Duration
-	// recordTime is the longest that the record may take. Waiting longer for a
-	// stalled database costs money, even if there is time left.
+	// recordTime limits the record. Waiting longer for a stalled database costs
+	// money, even if there is time left.
 	recordTime time.Duration
-	// lookTime is the longest that a look at the fill may take.
+	// lookTime limits a look at the fill.
 	lookTime time.Duration
 }
 
@@ -149,7 +148,7 @@ func (h *handler) try(ctx context.Context, m events.SQSMessage) (err error) {
 }
 
 // record adds the ids of messages whose work is done. If that fails, it only
-// logs a warning. Reporting a failure to SQS would make sure that the work is
+// logs a warning: if it reported a failure to SQS, the work would certainly be
 // done twice.
 func (h *handler) record(ctx context.Context, ids []string) {
 	ctx, cancel := context.WithTimeout(ctx, h.recordTime)
@@ -159,11 +158,11 @@ func (h *handler) record(ctx context.Context, ids []string) {
 	}
 }
 
-// dedupID returns the sender's own id if the message has one, because a sender
-// that retries after a timeout makes a new message. The queue's name is part of
-// it: orders and refunds may both count from 1. Otherwise dedupID returns the
-// MessageId, which is unique among all queues and stays the same when SQS
-// delivers the message again.
+// dedupID returns the sender's own id if the message has one: a sender that
+// retries after a timeout makes a new message. The queue's name is part of it,
+// because orders and refunds may both count from 1. Otherwise dedupID returns
+// the MessageId. It is unique among all queues, and the same in each delivery
+// of a message.
 func dedupID(m events.SQSMessage) string {
 	if a, ok := m.MessageAttributes["dedup-id"]; ok && a.StringValue != nil && *a.StringValue != "" {
 		return "attribute:" + m.EventSourceARN + ":" + *a.StringValue
@@ -172,8 +171,8 @@ func dedupID(m events.SQSMessage) string {
 }
 
 // keep returns how long before ctx's deadline the work must end, and how long
-// before it the record must end. The first is reserve, or a third of the time
-// that is left if that is less. The second is 3/10 of the first.
+// before it the record must end. The first is reserve, but at most a third of
+// the time left. The second is 3/10 of the first.
 func keep(ctx context.Context, reserve time.Duration) (kept, toAnswer time.Duration) {
 	kept = reserve
 	if deadline, ok := ctx.Deadline(); ok {

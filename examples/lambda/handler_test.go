@@ -259,8 +259,8 @@ func TestConcurrent(t *testing.T) {
 	wantIDs(t, "worked again", b.worked)
 }
 
-// Two queues may number their orders alike, and a sender may leave the id
-// empty. No message may be skipped because of that.
+// Two queues number their orders alike, and a sender leaves the id empty.
+// Neither makes the handler skip a message.
 func TestIDsBelongToTheirQueue(t *testing.T) {
 	b := newBench(t)
 	order, refund := tagged("m1", "1"), tagged("m2", "1")
@@ -310,8 +310,8 @@ func TestOverCapacityNothingIsDropped(t *testing.T) {
 }
 
 // TestFillIsLookedAtUntilItIsKnown starts a sandbox with a filter at five times
-// its capacity, which finds more than a third of the ids that it does not hold.
-// The first looks at its fill fail. No message may be lost because of that.
+// its capacity. It finds more than a third of all new ids. The first looks at
+// its fill fail. Even so, no message is lost.
 func TestFillIsLookedAtUntilItIsKnown(t *testing.T) {
 	quiet(t)
 	b := newBench(t)

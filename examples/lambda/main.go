@@ -1,5 +1,5 @@
 // Command lambda is an AWS Lambda function that reads an SQS queue and skips
-// the messages that were processed before. See README.md for what happens to a
+// the messages it has processed before. See README.md for what happens to a
 // message when something fails, and for the build and deploy lines.
 package main
 
@@ -19,17 +19,16 @@ import (
 	"github.com/upbloom/upbloom/upstash"
 )
 
-// filterConfig is sized for the messages that arrive within a TTL. A false
-// positive is a message that is skipped and never processed, so FPRate is
-// small: when the filter is full, it loses 1 message in a billion. That takes
-// 6.0 MB and 9 reads a look-up.
+// filterConfig is sized for the messages of one TTL. A false positive is a
+// message nobody processes, so FPRate is small: a full filter loses 1 message
+// in a billion. That takes 6.0 MB and 9 reads a look-up.
 var filterConfig = bloom.Config{
 	Capacity: 1_000_000,
 	FPRate:   1e-9,
 	// The filter expires 30 days after it was made, with all its ids, even
-	// those of the last minute. Duplicates of messages that were processed
-	// before are then processed again, whatever the TTL is. A longer TTL makes
-	// that rarer. A bloom.Window has no such end: see README.md.
+	// those of the last minute. Duplicates of older messages are then processed
+	// again, whatever the TTL is. A longer TTL makes that rarer. A bloom.Window
+	// has no such end: see README.md.
 	TTL: 30 * 24 * time.Hour,
 	// Before the first Add and after the TTL there is no filter. That must not
 	// stop the queue. Every message is processed, some of them a second time.

@@ -61,10 +61,10 @@ func TestInRuntime(t *testing.T) {
 	wantIDs(t, "shipped", s.shipped())
 }
 
-// TestStalledAddInRuntime lets the look-up through and stalls the Add that
-// follows. The work is done, so the function must say so long before its
-// deadline: after 3 s, which is handler.recordTime. If Lambda had to kill the
-// process at the deadline, the work would be done again with each delivery.
+// TestStalledAddInRuntime lets the look-up through and stalls the Add after it.
+// The work is done, so the function must say so long before its deadline: after
+// 3 s, its handler.recordTime. If Lambda had to kill the process at the
+// deadline, each delivery would do the work again.
 func TestStalledAddInRuntime(t *testing.T) {
 	const timeout = 30 * time.Second // of an invocation
 	db := upstashtest.NewServer(t)

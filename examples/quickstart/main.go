@@ -1,9 +1,9 @@
-// Quickstart puts 5,000 e-mail addresses into a Bloom filter that lives behind
-// the Upstash Redis REST API, looks up 100,000 others, and shows what that
-// cost and how well it did.
+// Quickstart puts 5,000 e-mail addresses into a Bloom filter behind the Upstash
+// Redis REST API, looks up 100,000 others, and shows the cost and the false
+// positives.
 //
 // If UPSTASH_REDIS_REST_URL and UPSTASH_REDIS_REST_TOKEN are set, it uses that
-// database, with a key of its own that it deletes at the end. Otherwise it uses
+// database, with its own key, and deletes the key at the end. Otherwise it uses
 // a server inside this process.
 package main
 

@@ -69,7 +69,7 @@ func urls(from, to int) []string {
 	return urls
 }
 
-// A queue has the pages to fetch, and those that may have been fetched before.
+// A queue has the pages to fetch, and those that were perhaps fetched before.
 type queue struct {
 	pages   *bloom.Sharded
 	fetched int

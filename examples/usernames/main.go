@@ -65,8 +65,8 @@ func run(ctx context.Context, out io.Writer) error {
 	return nil
 }
 
-// names knows which names are taken. Each has a key in the database, which
-// decides. The filter holds them all and is asked first.
+// names knows the taken names. Each has a key in the database, which decides.
+// The filter holds them all and is asked first.
 type names struct {
 	client *upstash.Client
 	taken  *bloom.Mirror
@@ -82,8 +82,8 @@ func newNames(client *upstash.Client) (*names, error) {
 }
 
 // looksFree reports whether a name is free, for the form. A "maybe" of the
-// filter, which is a false positive 1 time in 100, costs a look into the
-// database. The answer may be five seconds old.
+// filter, a false positive 1 time in 100, costs a look into the database. The
+// answer may be five seconds old.
 func (n *names) looksFree(ctx context.Context, name string) (bool, error) {
 	maybe, err := n.taken.Exists(ctx, name)
 	if err != nil || !maybe {

@@ -12,10 +12,10 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
-// TestComponentDropsEveryHandle counts in the host's tables which handles the
-// component holds after its answers. It serves good and bad requests, and
-// answers of the database that are lost or not JSON. The few remaining handles
-// are those of the standard streams and of the adapter.
+// TestComponentDropsEveryHandle counts in the host's tables the handles that
+// the component holds after its answers. It serves good and bad requests; some
+// answers of the database are lost or not JSON. The few remaining handles are
+// those of the standard streams and of the adapter.
 func TestComponentDropsEveryHandle(t *testing.T) {
 	node, jco := needJCO(t)
 	dir := t.TempDir()

@@ -150,9 +150,9 @@ type served struct {
 	logged chan string // each cause of a failure, as the component logs it
 }
 
-// serveComponent starts jco on a free port. jco does not report a port that it
-// chooses itself. Another process may therefore take the port first, and then
-// another port is tried.
+// serveComponent starts jco on a free port, because jco does not report a port
+// of its own choice. If another process takes the port first, it tries another
+// one.
 func serveComponent(t *testing.T, node, jco, component string, srv *upstashtest.Server) served {
 	t.Helper()
 	for range 5 {

@@ -47,7 +47,7 @@ func ends(t *testing.T, call func() (Verdict, error)) answer {
 }
 
 // TestGuestThatSpinsEnds: a guest that never returns ends soon after its
-// context. The next call gets a guest that works.
+// context. The next call gets a working guest.
 func TestGuestThatSpinsEnds(t *testing.T) {
 	g := loadOdd(t)
 	for range 2 {

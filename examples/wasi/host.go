@@ -63,13 +63,13 @@ type Guest struct {
 	code    wazero.CompiledModule
 	config  wazero.ModuleConfig
 
-	// module is nil after a call that trapped or was ended. Its memory may be in
-	// any state then, so the next call starts another one.
+	// module is nil after a call that trapped or was ended: its memory could be
+	// in any state. The next call starts another one.
 	module api.Module
 }
 
-// grace is how long a guest may run after the end of its caller's context, so
-// that it can notice and say what it knows. After that it is ended.
+// grace is how long a guest may go on after the end of its caller's context, to
+// notice and say what it knows. Then it is ended.
 const grace = 200 * time.Millisecond
 
 // Load compiles and starts a reactor. Close it after use.

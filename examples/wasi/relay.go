@@ -24,9 +24,9 @@ type relay struct {
 	pending   []byte // an answer that the guest had no room for
 }
 
-// exchange is the function that the guest imports; reactor/transport.go says
+// exchange is the function of the guest's import; reactor/transport.go says
 // what it promises. The addresses and lengths come from the guest. If one is
-// wrong, exchange panics, which is a trap for the guest.
+// wrong, exchange panics: a trap for the guest.
 func (r *relay) exchange(ctx context.Context, guest api.Module,
 	request, n uint32, timeout uint64, maxBody uint32, answer, room uint32,
 ) uint32 {
@@ -95,12 +95,12 @@ func (r *relay) answer(ctx context.Context, message []byte, maxBody int64) []byt
 }
 
 // refusal looks like the answer of a proxy that forbids a request. It tells the
-// guest that nothing ran, and that another try would end the same way.
+// guest: nothing ran, and another try would end the same way.
 const refusal = "403\n\n" + `{"error":"the host lets this guest ask its own database only"}`
 
-// baseOf brings a database's URL to the form in which package upstash asks it:
-// no slash at the end, the scheme in lower case. It returns "" for one that
-// cannot be parsed; the guest says what is wrong with it.
+// baseOf brings a database's URL to the form of package upstash's requests: no
+// slash at the end, the scheme in lower case. For one that cannot be parsed it
+// returns ""; the guest says what is wrong with it.
 func baseOf(raw string) string {
 	u, err := url.Parse(raw)
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 )
 
 // stalledDatabase starts a database that takes connections and never answers.
-// The channel has one value for each request that has arrived.
+// The channel has one value for each request.
 func stalledDatabase(t *testing.T) (url string, asked <-chan struct{}) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

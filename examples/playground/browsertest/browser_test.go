@@ -26,7 +26,7 @@ import (
 	"github.com/upbloom/upbloom/internal/testkit/testenv"
 )
 
-// patience ends a test that hangs, and names the condition that it waited for.
+// patience ends a test that hangs, and names the condition it waited for.
 // Nothing here depends on time.
 const patience = 5 * time.Minute
 

@@ -24,8 +24,8 @@ const (
 // maxGuesses bounds the search for a false positive.
 const maxGuesses = 200_000
 
-// A Table is two filters of the same size that hold the same items: a blocked
-// one, which is this module's default, and a classic one.
+// A Table is two filters of the same size with the same items: a blocked one,
+// this module's default, and a classic one.
 type Table struct {
 	capacity         uint64
 	blocked, classic *side

@@ -91,8 +91,8 @@ func (w *Window) begin(ctx context.Context) error {
 // Close ends the database.
 func (w *Window) Close() { w.server.Close() }
 
-// connect makes new clients, which do not know the time yet. A client that
-// lives on asks for it every ten minutes.
+// connect makes new clients, which do not know the time yet. An old client asks
+// for it every ten minutes.
 func (w *Window) connect() (err error) {
 	transport := &timed{
 		clock: w.clock,

@@ -4,18 +4,19 @@ package main
 
 import "unsafe"
 
-// A component's host asks the guest for memory through cabi_realloc, in two
-// situations that both forbid Go's allocator.
+// A component's host asks the guest for memory through cabi_realloc. It does so
+// in two situations, and both forbid Go's allocator.
+//
 // The first is the preview 1 adapter, which keeps its state in 128 KiB of our
-// memory. It asks at the first system call, which Go's runtime makes while it
+// memory. It asks at the first system call. Go's runtime makes that while it
 // starts and has no heap yet. If cabi_realloc were not exported, the adapter
-// would grow the memory itself, and Go's heap would grow over it. Therefore it
-// gets an array, which needs neither heap nor runtime.
+// would grow the memory itself, and Go's heap would grow over it. So it gets an
+// array, which needs neither heap nor runtime.
 //
 // The second is a call of ours that returns a list. The host calls us in the
-// middle of our own call, and a garbage collection or a switch to another
-// goroutine at this point is better avoided. Therefore the list goes to a
-// second array, which the next such call overwrites.
+// middle of our own call. A garbage collection or a switch to another goroutine
+// is better avoided there. So the list goes to a second array, and the next
+// such call overwrites it.
 var (
 	adapterRoom [192 << 10]byte
 	adapterUsed uintptr

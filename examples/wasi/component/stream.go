@@ -139,8 +139,8 @@ func waitToWrite(stream uint32, limit *limit, answer uint32) error {
 	return err
 }
 
-// read waits for bytes and returns those that have arrived. They are valid
-// until the next host call that returns a list.
+// read waits for bytes and returns what has arrived. It is valid until the next
+// host call that returns a list.
 func read(stream uint32, limit *limit) ([]byte, error) {
 	if _, err := limit.wait(inputSubscribe(stream)); err != nil {
 		return nil, err

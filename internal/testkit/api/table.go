@@ -103,9 +103,8 @@ func (s *Source) users(u unit, rows map[string]*Row) {
 	}
 }
 
-// keys returns the names that a declaration uses, each as import path, a dot
-// and the name in the package. A method belongs to the type through which it is
-// called.
+// keys returns the names in a declaration, each as import path, a dot and the
+// name in the package. A method belongs to the type through which it is called.
 func keys(d ast.Decl, info *types.Info) map[string]bool {
 	found := make(map[string]bool)
 	ast.Inspect(d, func(n ast.Node) bool {

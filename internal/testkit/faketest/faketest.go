@@ -1,5 +1,5 @@
 // Package faketest has a testing.TB that is allowed to fail. With it, helpers
-// that report to a test can themselves be tested.
+// of tests can themselves be tested.
 package faketest
 
 import (

@@ -10,7 +10,7 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
-// TestFetch runs the guest's tests against a server that misbehaves, and then
+// TestFetch runs the guest's tests against a misbehaving server, and then
 // checks what the server saw. The guest cannot see which requests it left
 // running.
 func TestFetch(t *testing.T) {

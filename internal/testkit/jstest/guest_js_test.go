@@ -174,8 +174,8 @@ func noticed(t *testing.T) {
 	}
 }
 
-// noConsoleErrors watches the console, in which syscall/js reports a callback
-// that comes after its function was released.
+// noConsoleErrors watches the console. There syscall/js reports a callback to a
+// released function.
 func noConsoleErrors(t *testing.T) (check func()) {
 	console := js.Global().Get("console")
 	before := console.Get("error")

@@ -120,8 +120,8 @@ func drive(t *testing.T, cmd *exec.Cmd, j job) (answers []json.RawMessage) {
 	return answers
 }
 
-// shared are filters that both sides read. "full" is so small that most words
-// of an item coincide, and so full that it has false positives.
+// shared are filters for both sides. "full" is so small that most words of an
+// item coincide, and so full that it has false positives.
 var shared = map[string]bloom.Config{
 	"usual":  {Capacity: 1000, FPRate: 0.01},
 	"full":   {Bits: 53 * 3, Hashes: 4},
@@ -197,8 +197,8 @@ func readersOf(t *testing.T, run func(*testing.T, job) []json.RawMessage) {
 	}
 }
 
-// TestDocumentReaders checks that the readers of FORMAT.md give the same
-// answers as Go about filters that Go filled.
+// TestDocumentReaders checks the readers of FORMAT.md: they give the same
+// answers as Go about filters filled by Go.
 func TestDocumentReaders(t *testing.T) {
 	t.Run("javascript", func(t *testing.T) { readersOf(t, runJavaScript) })
 	t.Run("python", func(t *testing.T) { readersOf(t, runPython) })

@@ -10,7 +10,7 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
-// A pairing is a geometry that both sides share, and one of the ways in which
+// A pairing is a geometry for both sides, and one of the ways in which
 // filter.mjs talks to Redis.
 type pairing struct {
 	bits   uint64
@@ -18,8 +18,8 @@ type pairing struct {
 	way    string
 }
 
-// The first is so full that it has false positives, about which both sides must
-// agree. The last needs offsets of 22 bits.
+// The first is so full that it has false positives, and both sides must agree
+// about them. The last needs offsets of 22 bits.
 var pairings = []pairing{
 	{149, 3, "setbit"},
 	{4096, 7, "pipeline"},

@@ -95,7 +95,7 @@ var networkCodes = strings.Fields(`ENOTFOUND EAI_AGAIN ECONNREFUSED ECONNRESET E
 	E407 E502 E503 E504`)
 
 // TestLockFile checks that the lock file has these packages and names no
-// registry. npm then uses the registry that the machine is set up for.
+// registry. npm then uses the machine's own.
 func TestLockFile(t *testing.T) {
 	lock, err := source.ReadFile("js/package-lock.json")
 	if err != nil {

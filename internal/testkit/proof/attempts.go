@@ -22,7 +22,7 @@ type attemptsKey struct{}
 
 // Observe is for upstash.WithObserver. From it Run learns how many attempts of
 // a call may have taken effect. It counts neither TIME nor the scripts after a
-// plain Add, which change no item of a filter.
+// plain Add: they change no item of a filter.
 func Observe(ctx context.Context, e upstash.Event) {
 	a, ok := ctx.Value(attemptsKey{}).(*attempts)
 	if !ok || e.Command == "TIME" {

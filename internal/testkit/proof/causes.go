@@ -9,8 +9,8 @@ import (
 	"github.com/upbloom/upbloom/upstash"
 )
 
-// causes are errors of other calls, with which an errgroup would end the
-// contexts of its members. They say nothing about the call that they end.
+// causes are errors of other calls: an errgroup would end the contexts of its
+// members with them. They say nothing about the call that they end.
 var causes = makeCauses()
 
 func makeCauses() []error {
@@ -34,8 +34,7 @@ func makeCauses() []error {
 	}
 }
 
-// foreignError has the method with which this module's errors say that a call
-// can be repeated.
+// foreignError has the method of this module's errors that are safe to retry.
 type foreignError struct{}
 
 func (foreignError) Error() string             { return "another call did not run" }

@@ -26,7 +26,7 @@ type History struct {
 }
 
 // called is a call with its beginning and its end. The order of all beginnings
-// and ends counts, and for answers that may be old their times count too.
+// and ends counts, and for old answers their times count too.
 type called struct {
 	client, session string
 	call            Call

@@ -2,7 +2,7 @@ package proof
 
 // move is the step of a call that moves a whole filter. A Load, a Replace, a
 // Rename and a Delete take effect once: a second attempt must find nothing to
-// do. A Union may take effect again.
+// do. A Union can take effect again.
 func (p *step) move(at, other *slot) bool {
 	switch p.verb {
 	case Load:

@@ -184,8 +184,8 @@ func (s *Scalables) churns() int {
 	return 20
 }
 
-// removal is the verb that removes the filter. If a Delete comes late, it may be
-// the reason for whatever is missing later.
+// removal is the verb that removes the filter. A late Delete would explain
+// whatever is missing later.
 func (s *Scalables) removal() Verb {
 	if s.Churn {
 		return Clear

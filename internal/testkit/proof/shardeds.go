@@ -22,8 +22,7 @@ type Shardeds struct {
 	Plain  Filters
 	Shards int
 	Spread int // databases, 1 or 2
-	// Creates says that most calls are Creates, and that nothing comes from
-	// outside.
+	// Creates says: most calls are Creates, and nothing comes from outside.
 	Creates bool
 	// Others says that there are handles of a Config with one shard more.
 	Others bool

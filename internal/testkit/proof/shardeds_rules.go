@@ -170,8 +170,8 @@ func (s *Shardeds) holdsItems(h *History, c, lost *called, shardOf func(string) 
 // rests.
 const oneMoment = 15 * time.Second
 
-// checkTTL checks that no shard lives longer than the TTL, and that all expire
-// at the same moment if none was removed.
+// checkTTL checks that no shard lives longer than the TTL. If none was removed,
+// all must expire at the same moment.
 func (s *Shardeds) checkTTL(h *History) error {
 	var least, most time.Duration
 	for _, c := range h.calls {

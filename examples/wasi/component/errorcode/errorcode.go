@@ -11,12 +11,12 @@ import (
 	"github.com/upbloom/upbloom/upstash"
 )
 
-// codes are the cases of wasi:http's error-code, in their order. notSent means
-// that the request certainly never left.
+// codes are the cases of wasi:http's error-code, in their order. After a
+// notSent one the request certainly never left.
 //
-// A connection timeout does not mean that: jco's host also reports it when
+// A connection timeout does not prove that: jco's host also reports it when
 // there is a connection and the server does not answer. Nor do TLS alerts and
-// protocol errors, which may come after the handshake.
+// protocol errors, which can come after the handshake.
 var codes = [...]struct {
 	name    string
 	notSent bool

@@ -45,8 +45,7 @@ func (b bits) write(items []string) []string {
 	return args
 }
 
-// read returns the arguments that read the items' bits, or the words that have
-// them.
+// read returns the arguments that read the items' bits, or their words.
 func (b bits) read(items []string) []string {
 	args := make([]string, 0, 3*len(items)*b.geo.Hashes)
 	var buf [16]uint64

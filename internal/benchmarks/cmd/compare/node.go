@@ -20,8 +20,8 @@ import (
 //go:embed node/*.mjs
 var nodePrograms embed.FS
 
-// peerPackage has a folder js, with the filter that runs on Node and the names
-// of the packages that it needs.
+// peerPackage has a folder js with the filter for Node and the names of its
+// packages.
 const peerPackage = "github.com/upbloom/upbloom/internal/testkit/peertest"
 
 // installNode makes a folder with the programs and their packages. The caller

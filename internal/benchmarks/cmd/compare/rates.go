@@ -71,7 +71,7 @@ func measureSchemes(r *report) error {
 }
 
 // measureTypes fills each type in front of Redis. The formula is that of its
-// Stats, which counts the set cells.
+// Stats, from the set cells.
 func measureTypes(a *arena, o options, r *report) error {
 	n, asked := uint64(20_000), 50_000
 	if o.short() {

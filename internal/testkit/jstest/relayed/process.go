@@ -8,7 +8,7 @@ import (
 )
 
 // Start starts a program that relays over its standard input and output. The
-// caller must call stop, which ends the program and returns an error if the
+// caller must call stop. It ends the program, and returns an error if the
 // program printed anything or does not end by itself.
 func Start(cmd *exec.Cmd) (t *Transport, stop func() error, err error) {
 	var said bytes.Buffer // syscall/js reports late callbacks here
