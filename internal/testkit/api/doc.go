@@ -1,7 +1,8 @@
 //go:build api
 
 // Package api lists what the public packages export, and finds who uses each
-// name. Its test compares both lists with files in the repository.
+// name. Its tests compare both lists with files in the repository. They also
+// check what comments and pages name: links, steps, tests and variables.
 //
 //	go test -tags api ./internal/testkit/api -update
 //
