@@ -109,8 +109,8 @@ func TestRESTToken(t *testing.T) {
 	}
 }
 
-// TestReadOnlyTokenSeesNoOtherKeys checks that a read-only token may not look
-// at the whole database, as the service documents.
+// TestReadOnlyTokenSeesNoOtherKeys: a read-only token does not see the whole
+// database, as the service documents.
 func TestReadOnlyTokenSeesNoOtherKeys(t *testing.T) {
 	s := NewServer(t, WithReadOnlyToken("some"))
 	for name, body := range map[string]string{"keys": `["KEYS","*"]`, "scan": `["SCAN","0"]`} {

@@ -11,12 +11,12 @@ type Stats struct {
 	// Requests counts every request that reached the server, including refused
 	// and malformed ones.
 	Requests int64
-	// Commands counts the commands that ran, including those that returned an
-	// error. Each command of a pipeline or transaction counts. A command that
-	// the server refused before it ran does not count.
+	// Commands counts the commands that ran, successful or not, and each one of
+	// a pipeline or transaction. It does not count those the server refused
+	// before they ran.
 	Commands int64
-	// Called counts the commands that scripts called. With WithRedis the count
-	// is exact if no other client uses that Redis.
+	// Called counts the commands called by scripts. With WithRedis the count is
+	// exact if no other client uses that Redis.
 	Called int64
 	// Billed is the number of commands that Upstash bills for Commands and
 	// Called, according to its documentation. A read counts once. A write
@@ -57,8 +57,7 @@ func (s *Server) ResetStats() {
 	}
 }
 
-// bill counts a command that ran and, if it is a script, the commands that it
-// called.
+// bill counts a command that ran, and those called by its script if it has one.
 func (s *Server) bill(cmd []string, called database.Calls) {
 	copies := int64(1 + len(s.regions))
 	own := int64(1)

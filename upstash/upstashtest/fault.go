@@ -96,13 +96,13 @@ func NotJSON(when When) Fault { return Fault{kind: kindNotJSON, when: when} }
 // becomes a string, an array an integer, anything else an array. Errors stay.
 func WrongType() Fault { return Fault{kind: kindType, when: AfterExec} }
 
-// ShortResult executes and leaves out the last element of each result that is
-// an array. If no result is an array, each becomes an empty one.
+// ShortResult executes and leaves out the last element of each array among the
+// results. If no result is an array, each becomes an empty one.
 func ShortResult() Fault { return Fault{kind: kindShort, when: AfterExec} }
 
-// LongResult executes and repeats the last element of each result that is an
-// array; an empty array gets a 0. If no result is an array, each becomes an
-// array that holds the result twice.
+// LongResult executes and repeats the last element of each array among the
+// results; an empty array gets a 0. If no result is an array, each becomes an
+// array of itself, twice.
 func LongResult() Fault { return Fault{kind: kindLong, when: AfterExec} }
 
 // ShortBatch executes and leaves out the last answer of a pipeline or a
@@ -163,9 +163,9 @@ func Twice(later time.Duration) Fault {
 	return Fault{kind: kindTwice, when: AfterExec}
 }
 
-// Closes executes and answers with this Connection header, which should name
-// close in some spelling: "CLOSE", "keep-alive, close". The connection stays
-// open until the client closes it or sends another request, which is not
+// Closes executes and answers with this Connection header. It should name close
+// in some spelling: "CLOSE", "keep-alive, close". The connection stays open
+// until the client closes it or sends another request; that request is not
 // executed.
 func Closes(connection string) Fault {
 	return Fault{kind: kindCloses, when: AfterExec, text: connection}
@@ -189,8 +189,8 @@ func LateExec(by time.Duration) Fault { return Fault{kind: kindLateExec, wait: b
 func Evict() Fault { return Fault{kind: kindEvict, when: AfterExec} }
 
 // EveryFault returns one fault for each String except "evict" and "twice-late",
-// with small parameters, for tests that draw faults at random. The redirect
-// leads to a host that does not exist.
+// with small parameters, for tests with random faults. The redirect leads to a
+// host that does not exist.
 func EveryFault() []Fault {
 	return []Fault{
 		Drop(BeforeExec), Drop(AfterExec), Stall(BeforeExec), Stall(AfterExec),
@@ -224,8 +224,9 @@ func (f Fault) String() string {
 }
 
 // Executes reports whether the commands of the request run before the client
-// has its answer or has lost its connection. It is true for NoPermission, which
-// refuses some of them. It is false for LateExec, which runs them later.
+// has its answer or has lost its connection. It is true for NoPermission,
+// although some commands are refused, and false for LateExec, because they run
+// later.
 func (f Fault) Executes() bool { return f.kind == "" || f.when == AfterExec }
 
 // String returns "before-exec" or "after-exec".

@@ -224,8 +224,8 @@ func TestLostThenError(t *testing.T) {
 	}
 }
 
-// TestLateExec checks that the commands run after the connection was closed,
-// and that Close does not wait for them.
+// TestLateExec checks that the commands run after the connection was closed.
+// Close must not wait for them.
 func TestLateExec(t *testing.T) {
 	s := NewServer(t)
 	s.Inject(LateExec(time.Millisecond))
@@ -259,8 +259,7 @@ func TestEvict(t *testing.T) {
 	}
 }
 
-// TestStall has one stalled request that its client ends, and one that Close
-// ends.
+// TestStall has two stalled requests: the client ends one, Close the other.
 func TestStall(t *testing.T) {
 	for _, when := range []When{BeforeExec, AfterExec} {
 		t.Run(when.String(), func(t *testing.T) {

@@ -87,8 +87,8 @@ func TestCloseEndsAScript(t *testing.T) {
 	}
 }
 
-// TestSlowStartOfRedis has a limit for commands that is shorter than Redis
-// needs for its first answer. That answer is not to a client's command.
+// TestSlowStartOfRedis limits commands to less time than Redis needs for its
+// first answer, which is not to a client's command.
 func TestSlowStartOfRedis(t *testing.T) {
 	const limit = 100 * time.Millisecond
 	proxy := newCutter(t, testenv.Redis(t), 3*limit)

@@ -58,8 +58,8 @@ func (s *Server) InjectFunc(f func(n int64, r RequestInfo) Fault) {
 
 // DenyFunc refuses each command for which f returns true with NOPERM, like a
 // Redis whose token may not use the command or the key. f gets the command's
-// name and arguments as the client sent them, but not the commands that a
-// script calls. Its calls do not overlap. DenyFunc(nil) ends it.
+// name and arguments as the client sent them. It does not get the commands of
+// scripts. Its calls do not overlap. DenyFunc(nil) ends it.
 func (s *Server) DenyFunc(f func(command []string) bool) {
 	s.alone("denying", func() error { s.deny = f; return nil })
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest/internal/wire"
 )
 
-// TestLongAnswersAreNotHeld reads 16 MB of zeros, which take six times that in
-// JSON. The server must not hold a copy of the answer in any encoding.
+// TestLongAnswersAreNotHeld reads 16 MB of zeros, six times that in JSON. The
+// server must not hold a copy of the answer in any encoding.
 func TestLongAnswersAreNotHeld(t *testing.T) {
 	const size = 16 << 20
 	s := NewServer(t)

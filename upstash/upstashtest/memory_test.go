@@ -151,7 +151,7 @@ func TestClientFollowsFastForward(t *testing.T) {
 }
 
 // TestTimeToLive checks that keys expire by the clock and by FastForward. The
-// times are hours, so that a machine which pauses does not change the outcome.
+// times are hours: a pause of the machine does not change the outcome.
 func TestTimeToLive(t *testing.T) {
 	s := NewServer(t)
 	exec(t, s, "SET", "a", "x")
@@ -188,8 +188,8 @@ func serverTime(t *testing.T, s *Server) time.Time {
 	return now
 }
 
-// TestConcurrentTransactions checks that no transaction sees the commands of
-// another one that has not ended.
+// TestConcurrentTransactions: no transaction sees the commands of another one
+// that has not ended.
 func TestConcurrentTransactions(t *testing.T) {
 	const clients, rounds = 8, 20
 	const body = `[["INCR","n"],["BITFIELD","f","INCRBY","u32","0","1"],["DECR","n"]]`

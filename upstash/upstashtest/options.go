@@ -104,9 +104,8 @@ func WithMaxRequest(n int64) Option { return func(c *config) { c.maxRequest = n 
 func WithMaxRecord(n int64) Option { return func(c *config) { c.maxRecord = n } }
 
 // WithTimeout sets how long a command may run, and how long it may wait for
-// those before it. It must be above 0; the default is 30 seconds. The server
-// answers a command that takes longer with a 5xx status, since the command may
-// have run.
+// those before it. It must be above 0; the default is 30 seconds. A command
+// that takes longer is answered with a 5xx status: it may have run.
 func WithTimeout(d time.Duration) Option { return func(c *config) { c.timeout = d } }
 
 // WithFloatNumbers reads JSON numbers as float64 and passes them on as Go
@@ -116,6 +115,6 @@ func WithTimeout(d time.Duration) Option { return func(c *config) { c.timeout = 
 // number's own text.
 func WithFloatNumbers() Option { return func(c *config) { c.floatNumbers = true } }
 
-// WithTLS serves https with a certificate made for this server, which is valid
-// for a day. CertPool returns a pool that trusts it.
+// WithTLS serves https with a certificate of this server's own, valid for a
+// day. CertPool returns a pool that trusts it.
 func WithTLS() Option { return func(c *config) { c.tls = true } }

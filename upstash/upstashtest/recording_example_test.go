@@ -39,8 +39,8 @@ func ExampleReplay() {
 	// 1 <nil>
 }
 
-// A request that was not recorded fails the test, and so does a recorded
-// request that is not made.
+// A request that was not recorded fails the test. So does a recorded request
+// that is never made.
 func ExampleReplay_difference() {
 	test := faketest.Run(func(t testing.TB) {
 		client := upstashtest.Replay(t, "testdata/counter.json")

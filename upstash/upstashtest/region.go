@@ -148,9 +148,8 @@ func (s *Server) CatchUp() {
 	})
 }
 
-// choose returns the database that answers a request, and its state. r is the
-// region at which the request arrived, and seen the state that its sync token
-// names.
+// choose returns the database to answer a request, and its state. The request
+// arrived at the region r, and its sync token names the state seen.
 func (s *Server) choose(r *region, b wire.Batch, seen uint64) (database.DB, uint64) {
 	if r == nil || seen > r.state || slices.ContainsFunc(b.Cmds, s.db.Table().IsWrite) {
 		return s.db, s.state

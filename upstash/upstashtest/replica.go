@@ -48,8 +48,8 @@ func (s *Server) noteWrite(cmd []string) {
 
 func formatToken(state uint64) string { return fmt.Sprintf("%016x", state) }
 
-// parseToken returns the state that a token names. For an empty or garbled
-// token it returns 0. A client that garbles its token then reads stale data.
+// parseToken returns the state in a token, or 0 for an empty or garbled one. A
+// client that garbles its token then reads stale data.
 func parseToken(token string) uint64 {
 	if len(token) != 16 {
 		return 0

@@ -256,8 +256,7 @@ func TestRestartedRedis(t *testing.T) {
 	}
 }
 
-// TestTransactionOverLimit checks that only the command that is too large
-// fails.
+// TestTransactionOverLimit: a command over the limit fails alone.
 func TestTransactionOverLimit(t *testing.T) {
 	const tooLarge = `{"error":"` + string(database.ErrRecordTooLarge) + `"}`
 	s := NewServer(t, WithMaxRecord(10))

@@ -99,8 +99,8 @@ func (op fieldOp) size() uint64 {
 	return (op.offset+uint64(op.bits)-1)>>3 + 1
 }
 
-// fieldWord returns the number of arguments that a subcommand needs. For
-// OVERFLOW it is 1. For an unknown word it is so large that the command fails.
+// fieldWord returns how many arguments a subcommand needs: 1 for OVERFLOW, and
+// for an unknown word so many that the command fails.
 func fieldWord(s string) (verb fieldVerb, need int) {
 	switch s = cString(s); {
 	case isWord(s, "get"):

@@ -126,8 +126,8 @@ func (d *Memory) bitPos(args []string) Reply {
 	return int64(-1)
 }
 
-// bitUnit returns the bits that an index counts: 8 for BYTE, which is the
-// default, and 1 for BIT.
+// bitUnit returns how many bits an index counts: 8 for BYTE, the default, and 1
+// for BIT.
 func bitUnit(args []string) (int64, Failure) {
 	if len(args) == 0 {
 		return 8, ""

@@ -7,8 +7,8 @@ const (
 	errDBIndex    = Failure("ERR DB index is out of range")
 )
 
-// copyKey is COPY. That of miniredis keeps the time to live of a destination
-// that it replaces. There is one database, as over REST.
+// copyKey is COPY. miniredis's own keeps the time to live of a destination it
+// replaces. There is one database, as over REST.
 func (d *Memory) copyKey(args []string) Reply {
 	from, to := args[1], args[2]
 	replace := false

@@ -91,9 +91,9 @@ func TestLikeTheService(t *testing.T) {
 	}
 }
 
-// TestRedisTable checks the commands of a real Redis. Those that the database
-// in memory lacks are accepted. Those that cannot work over REST, and those for
-// operators, are refused.
+// TestRedisTable checks the commands of a real Redis. It accepts some that the
+// database in memory lacks. It refuses those for operators, and those without a
+// meaning over REST.
 func TestRedisTable(t *testing.T) {
 	p := newPair(t)
 	for _, tt := range []struct {

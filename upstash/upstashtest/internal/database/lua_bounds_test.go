@@ -9,7 +9,7 @@ import (
 )
 
 // TestBoundedScripts runs scripts that would use all memory or the whole stack.
-// In Go that ends the process.
+// Either would end a Go process.
 func TestBoundedScripts(t *testing.T) {
 	db, err := OpenMemory(testLimits)
 	if err != nil {
@@ -55,8 +55,8 @@ func TestBoundedScripts(t *testing.T) {
 	}
 }
 
-// TestEndlessScriptsEnd runs scripts that would take years and catch the error
-// that should end them.
+// TestEndlessScriptsEnd runs scripts that would take years, and that catch the
+// error at their end.
 func TestEndlessScriptsEnd(t *testing.T) {
 	const backtracks = `string.find(string.rep('a',3000),string.rep('a-',40)..'b')`
 	for _, script := range []string{

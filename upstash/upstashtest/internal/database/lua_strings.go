@@ -134,8 +134,8 @@ func (m *matcher) push(l *lua.LState, start, end int) int {
 	return len(m.captures)
 }
 
-// from returns the position at which a search begins: the third argument, which
-// counts from 1, or from the end if it is negative.
+// from returns where a search begins: the third argument, counted from 1, or
+// from the end if it is negative.
 func from(l *lua.LState, src string) int {
 	n := l.OptInt(3, 1)
 	if n < 0 {

@@ -73,8 +73,8 @@ func TestScriptsLikeRedis(t *testing.T) {
 	}
 }
 
-// TestKeyLocking runs scripts with the flag that only the service knows. The
-// sum of such a script is that of the text as sent.
+// TestKeyLocking runs scripts with the service's own flag. The sum of such a
+// script is that of the text as sent.
 func TestKeyLocking(t *testing.T) {
 	p := newPair(t)
 	for _, script := range []string{

@@ -35,8 +35,8 @@ type translated struct {
 }
 
 // translate turns a command of the service into one of Redis 7.0. A script
-// loses the flag that only the service knows. To clients it keeps the sum of
-// the text that they sent.
+// loses the service's own flag. To clients it keeps the sum of the text they
+// sent.
 func (r *Redis) translate(args []string) translated {
 	t := translated{cmd: args, finish: func(reply Reply) Reply { return reply }}
 	name := strings.ToUpper(args[0])

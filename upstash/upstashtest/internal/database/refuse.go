@@ -19,8 +19,8 @@ const (
 // mostDrawn is how many elements with repetitions may be drawn at once.
 const mostDrawn = 1 << 20
 
-// engineBreaks returns the refusal of arguments that make the engine panic, or
-// that keep it busy for ever, or "".
+// engineBreaks returns the refusal of arguments over which the engine would
+// panic or never end, or "".
 func engineBreaks(args []string) Failure {
 	switch strings.ToUpper(args[0]) {
 	case "KEYS":
@@ -146,8 +146,8 @@ func trimBreaks(args []string) Failure {
 	return ""
 }
 
-// fieldsBreak refuses a number of fields that is not that of the arguments
-// after it. each is how many arguments a field has.
+// fieldsBreak refuses a number of fields other than that of the arguments after
+// it. each is how many arguments a field has.
 func fieldsBreak(args []string, each int64) Failure {
 	for i, a := range args {
 		if !strings.EqualFold(a, "FIELDS") {

@@ -19,9 +19,9 @@ const (
 	shebangFlags    = "flags="
 )
 
-// knownFlags are the flags of Redis 7.0 and one that the service adds. With
-// that one a script locks only the keys that it names, and not the whole
-// database. It makes no difference here, because commands run one at a time.
+// knownFlags are the flags of Redis 7.0 and one of the service. With the latter
+// a script locks only the keys it names, and not the whole database. Here it
+// makes no difference, because commands run one at a time.
 var knownFlags = []string{
 	flagNoWrites, "allow-oom", "allow-stale", "no-cluster", "allow-cross-slot-keys", flagKeyLocking,
 }
@@ -63,9 +63,9 @@ func parseShebang(text string) (s shebang, f Failure) {
 	return s, ""
 }
 
-// withoutKeyLocking returns the script for Redis 7.0: without the flag that
-// only the service knows, and without the line if it has no other flag. A line
-// with a mistake stays, so that Redis reports it.
+// withoutKeyLocking returns the script for Redis 7.0: without the service's own
+// flag, and without the line if it has no other flag. A line with a mistake
+// stays, for Redis to report.
 func withoutKeyLocking(text string) string {
 	s, f := parseShebang(text)
 	if f != "" || !slices.Contains(s.flags, flagKeyLocking) {
@@ -84,8 +84,8 @@ func scriptSum(text string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// runsScript reports whether a command runs a script that it has as text, or
-// one that it names by its sum.
+// runsScript reports whether a command has a script as text, or names it by its
+// sum.
 func runsScript(name string) (byText, byName bool) {
 	switch name {
 	case "EVAL", "EVAL_RO":
