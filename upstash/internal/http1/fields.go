@@ -106,9 +106,11 @@ func (f *framing) set(name, value []byte) (known, ok bool) {
 // if it cannot change where the answer ends: readers do not agree on its name.
 func (f *framing) oddName(name []byte) bool {
 	f.closes = true
-	joined := bytes.ReplaceAll(name, []byte(" "), nil)
-	return name[0] != ' ' && isToken(joined) && !ascii.EqualFold(joined, "content-length") &&
-		!ascii.EqualFold(joined, "transfer-encoding")
+	if name[0] == ' ' || !isToken(bytes.ReplaceAll(name, []byte(" "), nil)) {
+		return false
+	}
+	name = bytes.TrimRight(name, " ")
+	return !ascii.EqualFold(name, "content-length") && !ascii.EqualFold(name, "transfer-encoding")
 }
 
 // parseLength parses up to 18 digits, which fit into an int64.
