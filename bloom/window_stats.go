@@ -17,12 +17,16 @@ type WindowStats struct {
 	// Geometry is that of one pane. Seeded is true if the window has a seed.
 	Geometry Geometry
 	Seeded   bool
-	// PaneSpan is how long a pane lasts.
-	PaneSpan time.Duration
+	// PaneSpan is how long a pane lasts. Span is how long an item is found after
+	// its last Add: [WindowConfig.Span], rounded up to what the panes cover. It
+	// is forgotten within Span, two panes and 4 s.
+	PaneSpan, Span time.Duration
 	// Bytes is the length of the Redis string now.
 	Bytes uint64
 	// Panes are those that count for a look-up now, the newest first. The first
-	// is empty until something is added in its time.
+	// is empty until something is added in its time. If the client does not
+	// know the server's time, they are those that counted at the last turn; ask
+	// [upstash.Client.ServerTime] before.
 	Panes []PaneStats
 	// Capacity is [WindowConfig.Capacity], and FPRate the false positive rate
 	// of the whole window at Capacity; both are 0 if they are not known: the
@@ -75,6 +79,7 @@ func (w *Window) Stats(ctx context.Context) (WindowStats, error) {
 	out := WindowStats{
 		Geometry: r.geo, Seeded: r.geo.Seed != 0, Capacity: w.cfg.Capacity,
 		PaneSpan: time.Duration(s.seconds) * time.Second,
+		Span:     time.Duration(s.span()*s.seconds)*time.Second - clockSlack,
 	}
 	if out.Bytes, out.TTL, err = storedAs(n[0], n[1]); err != nil {
 		return WindowStats{}, err
@@ -113,17 +118,16 @@ func (a area) count(key string) upstash.Command {
 // String draws the state for a person, in a few lines without the key:
 //
 //	window           finds an item for 24h0m, and forgets it within 3d
-//	panes            3 of 24h0m4s, each 16,907 bits (2.1 KiB), k=6, blocked
+//	panes            3 of 24h0m4s, the newest first, each 16,907 bits (2.1 KiB), k=6, blocked
 //	pane             [#...................] 0.1%, about 2 items
 //	pane             [######..............] 30.2%, about 1,012 items
 //	false positives  1 in 329 now, 1 in 101 at capacity
 //	stored           6,369 bytes, no expiry
 func (s WindowStats) String() string {
 	var b strings.Builder
-	panes := time.Duration(len(s.Panes))
 	fmt.Fprintf(&b, "window           finds an item for %s, and forgets it within %s\n",
-		human.Span(max((panes-2)*s.PaneSpan-clockSlack, 0)), human.Span(panes*s.PaneSpan))
-	fmt.Fprintf(&b, "panes            %d of %v, each %v\n", panes, s.PaneSpan, s.Geometry)
+		human.Span(s.Span), human.Span(s.Span+clockSlack+2*s.PaneSpan))
+	fmt.Fprintf(&b, "panes            %d of %v, the newest first, each %v\n", len(s.Panes), s.PaneSpan, s.Geometry)
 	for _, p := range s.Panes {
 		fmt.Fprintf(&b, "pane             %s %.1f%%, about %s items\n",
 			bar(p.Fill), 100*p.Fill, human.Count(p.Items))

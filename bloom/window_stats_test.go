@@ -39,13 +39,13 @@ func TestWindowStats(t *testing.T) {
 			math.Abs(float64(st.Panes[2].Items)-500) > 25 || st.Panes[0].Items != 0 {
 			t.Errorf("panes %+v, want about 0, 900 and 500 items", st.Panes)
 		}
-		if st.PaneSpan != dayPane || st.Capacity != 1000 || st.FPRate > 0.01 || st.FPRate < 0.009 ||
+		if st.PaneSpan != dayPane || st.Span != 24*time.Hour || st.Capacity != 1000 || st.FPRate > 0.01 || st.FPRate < 0.009 ||
 			!st.Seeded || st.OverCapacity() || st.TTL != 0 || st.LiveFPRate <= 0 || st.LiveFPRate > 0.01 {
 			t.Errorf("%+v, want a seeded window for 1,000 items at 1 in 100", st)
 		}
 		text := strings.Split(st.String(), "\n")
 		if len(text) != 7 || text[0] != "window           finds an item for 24h0m, and forgets it within 3d" ||
-			text[1] != "panes            3 of 24h0m4s, each "+st.Geometry.String() ||
+			text[1] != "panes            3 of 24h0m4s, the newest first, each "+st.Geometry.String() ||
 			!strings.HasPrefix(text[3], "pane             [") || !strings.Contains(text[5], " at capacity") ||
 			!strings.HasSuffix(text[6], " bytes, no expiry") {
 			t.Errorf("String:\n%v", st)

@@ -135,8 +135,15 @@ func (a *app) ofFilter(f *bloom.Filter) opened {
 }
 
 func (a *app) ofWindow(w *bloom.Window) opened {
+	stats := func(ctx context.Context) (bloom.WindowStats, error) {
+		// Without the server's time Stats goes by that of the last Add.
+		if _, err := a.client.ServerTime(ctx); err != nil && ctx.Err() != nil {
+			return bloom.WindowStats{}, err
+		}
+		return w.Stats(ctx)
+	}
 	return opened{handle: w, kind: windowKind, stats: func(ctx context.Context) (state, string, error) {
-		s, err := w.Stats(ctx)
+		s, err := stats(ctx)
 		out := a.state(windowKind, s.Geometry, s.Bytes, s.TTL)
 		out.Rate, out.PaneSpan = &s.LiveFPRate, s.PaneSpan.Seconds()
 		for _, p := range s.Panes {
@@ -146,12 +153,20 @@ func (a *app) ofWindow(w *bloom.Window) opened {
 		}
 		return out, s.String(), err
 	}, place: func(ctx context.Context) (place, error) {
-		s, err := w.Stats(ctx)
-		p := place{w.Geometry(), 0, 1, len(s.Panes), "in its newest pane"}
-		if len(s.Panes) > 0 {
-			p.items = s.Panes[0].Items
+		s, err := stats(ctx)
+		if err != nil {
+			return place{}, err
 		}
-		return p, err
+		// Stats leaves out the panes that are over. The number of the others tells
+		// which pane takes the items: of all panes the second, because the first
+		// is a spare, and the first once a pane is over. If two are, the next Add
+		// clears one.
+		all := int((s.Span+s.PaneSpan-1)/s.PaneSpan) + 2
+		p := place{w.Geometry(), 0, 1, all, "in its newest pane"}
+		if i := 1 - (all - len(s.Panes)); i >= 0 {
+			p.items = s.Panes[i].Items
+		}
+		return p, nil
 	}}
 }
 

@@ -5,6 +5,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
@@ -82,6 +83,34 @@ func TestFillingKindsTooFar(t *testing.T) {
 			sh.want(2, "Nothing was changed", numbered("b", 2_000), "add", "--max-rate", "1/100000", "key", "-")
 			sh.want(0, "new   b-1", numbered("b", most), "add", "--force", "key", "-")
 		}
+	}
+}
+
+// So are lines that come in portions, each of which would fit.
+func TestFillingInPortions(t *testing.T) {
+	for _, flag := range []string{"--window=1h", "--shards=2"} {
+		sh := newShell(t)
+		sh.want(0, "", "", "create", "--items", "1k", flag, "key")
+		sh.want(0, "new   a-1", numbered("a", 1_200), "add", "key", "-")
+		refused := false
+		for _, portion := range []string{"b", "c", "d", "e", "f"} {
+			_, errOut, status := sh.run(numbered(portion, 1_200), "add", "key", "-")
+			refused = refused || status == exitUsage && strings.Contains(errOut, "Nothing was changed")
+		}
+		if !refused {
+			t.Errorf("%s: 7,200 items in portions were added to a filter for 1,000", flag)
+		}
+	}
+	// The items of another day do not count.
+	for _, panes := range []string{"1", "4"} {
+		sh := newShell(t)
+		sh.want(0, "", "", "create", "--items", "1k", "--window", "24h", "--panes", panes, "key")
+		for _, day := range []string{"mon", "tue", "wed"} {
+			sh.want(0, "new   "+day+"-1", numbered(day, 1_200), "add", "key", "-")
+			sh.s.FastForward(24*time.Hour + time.Minute)
+		}
+		sh.s.FastForward(48 * time.Hour)
+		sh.want(0, "new   sun-1", numbered("sun", 1_200), "add", "key", "-")
 	}
 }
 
