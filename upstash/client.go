@@ -71,11 +71,10 @@ func (c *Client) Do(ctx context.Context, cmd Command) (Reply, error) {
 	if err := c.check(cmd); err != nil {
 		return Reply{}, err
 	}
-	x := calls.Get().(*call)
-	*x = call{
-		name: cmd.name, commands: 1, body: cmd.body(), traits: cmd.traits,
-		path: "/", resp2: cmd.binary, timeout: cmd.timeout, words: cmd.body(), kept: new(kept),
-	}
+	x := calls.Get().(*call) // zero, and filled in place: it is large
+	x.name, x.commands, x.traits, x.path = cmd.name, 1, cmd.traits, "/"
+	x.body, x.words = cmd.body(), cmd.body()
+	x.resp2, x.timeout, x.kept = cmd.binary, cmd.timeout, new(kept)
 	if cmd.script != nil {
 		x.script, x.short = cmd.script, x.body
 		x.inForm(c.scripts.form(cmd))
