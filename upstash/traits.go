@@ -145,8 +145,14 @@ func fieldWidth(typ string) uint64 {
 	if len(typ) < 2 || len(typ) > 3 || typ[0] != 'u' && typ[0] != 'i' || typ[1] == '0' {
 		return 0
 	}
-	n, err := strconv.ParseUint(typ[1:], 10, 8)
-	if err != nil || n > 64 || n == 64 && typ[0] == 'u' {
+	n := uint64(0)
+	for _, c := range []byte(typ[1:]) {
+		if c < '0' || c > '9' {
+			return 0
+		}
+		n = 10*n + uint64(c-'0')
+	}
+	if n > 64 || n == 64 && typ[0] == 'u' {
 		return 0
 	}
 	return n
