@@ -38,7 +38,7 @@ func TestUnderFaults(t *testing.T) {
 		}
 		ops = n
 	}
-	const each = 4 // workers of a type
+	const each = 8 // workers of a type: they mostly wait for timeouts
 	share := max(1, ops/(each*len(faultTypes)))
 	reports := make(map[string]*faultReport)
 	var running sync.WaitGroup
