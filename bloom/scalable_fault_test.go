@@ -1,6 +1,7 @@
 package bloom_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -16,6 +17,69 @@ import (
 // rare is a filter that grows, and whose false positives would be a surprise.
 func rare() bloom.ScalableConfig { return bloom.ScalableConfig{Capacity: 1000, FPRate: 1e-8} }
 
+// tallies counts what clients were told about each item.
+type tallies struct {
+	mu sync.Mutex
+	of []tally
+}
+
+type tally struct{ isNew, seen, uncertain, unknown int }
+
+// note counts one answer.
+func (t *tallies) note(i int, isNew bool, state bloom.ItemState) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	switch {
+	case state == bloom.ItemUncertain:
+		t.of[i].uncertain++
+	case state != bloom.ItemDone:
+		t.of[i].unknown++
+	case isNew:
+		t.of[i].isNew++
+	default:
+		t.of[i].seen++
+	}
+}
+
+// add adds an item and counts the answer.
+func (t *tallies) add(ctx context.Context, f *bloom.Scalable, items []string, i int) {
+	isNew, err := f.Add(ctx, items[i])
+	switch {
+	case errors.Is(err, bloom.ErrUncertain):
+		t.note(i, false, bloom.ItemUncertain)
+	case err != nil:
+		t.note(i, false, bloom.ItemUnknown)
+	default:
+		t.note(i, isNew, bloom.ItemDone)
+	}
+}
+
+// addAll adds n items from the first on and counts the answers.
+func (t *tallies) addAll(ctx context.Context, f *bloom.Scalable, items []string, first, n int) {
+	answers, err := f.AddAll(ctx, items[first:first+n])
+	var b *bloom.BatchError
+	for i := range n {
+		state := bloom.ItemDone
+		if errors.As(err, &b) {
+			state = b.Items[i]
+		} else if err != nil {
+			state = bloom.ItemUnknown
+		}
+		t.note(first+i, i < len(answers) && answers[i], state)
+	}
+}
+
+// oneInFive injects one of the faults into one request in five.
+func oneInFive(s *upstashtest.Server, faults ...upstashtest.Fault) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	s.InjectFunc(func(int64, upstashtest.RequestInfo) upstashtest.Fault {
+		if rng.IntN(5) == 0 {
+			return faults[rng.IntN(len(faults))]
+		}
+		return upstashtest.Fault{}
+	})
+}
+
 // Four clients add the same items, through handles of any age, while the filter
 // grows and replies are lost, come late or twice. No item is new to two of
 // them. One that is new to nobody is uncertain or unknown to someone. Every
@@ -23,36 +87,10 @@ func rare() bloom.ScalableConfig { return bloom.ScalableConfig{Capacity: 1000, F
 func TestScalableUnderFaults(t *testing.T) {
 	s := upstashtest.NewServer(t)
 	ctx, items := t.Context(), numbered("item", 1500)
-	rng := rand.New(rand.NewPCG(1, 2))
-	var mu sync.Mutex
-	faults := []upstashtest.Fault{
-		upstashtest.Drop(upstashtest.AfterExec), upstashtest.Drop(upstashtest.BeforeExec),
+	oneInFive(s, upstashtest.Drop(upstashtest.AfterExec), upstashtest.Drop(upstashtest.BeforeExec),
 		upstashtest.BadGateway(upstashtest.AfterExec), upstashtest.Twice(0),
-		upstashtest.LateExec(time.Millisecond), upstashtest.ShortResult(),
-	}
-	s.InjectFunc(func(int64, upstashtest.RequestInfo) upstashtest.Fault {
-		mu.Lock()
-		defer mu.Unlock()
-		if rng.IntN(5) == 0 {
-			return faults[rng.IntN(len(faults))]
-		}
-		return upstashtest.Fault{}
-	})
-	told := make([]struct{ isNew, seen, uncertain, unknown int }, len(items))
-	note := func(i int, isNew bool, state bloom.ItemState) {
-		mu.Lock()
-		defer mu.Unlock()
-		switch {
-		case state == bloom.ItemUncertain:
-			told[i].uncertain++
-		case state != bloom.ItemDone:
-			told[i].unknown++
-		case isNew:
-			told[i].isNew++
-		default:
-			told[i].seen++
-		}
-	}
+		upstashtest.LateExec(time.Millisecond), upstashtest.ShortResult())
+	told := tallies{of: make([]tally, len(items))}
 	var workers sync.WaitGroup
 	for worker := range 4 {
 		rng := rand.New(rand.NewPCG(3, uint64(worker)))
@@ -64,30 +102,12 @@ func TestScalableUnderFaults(t *testing.T) {
 					f = scalable(t, c, rare())
 				}
 				if n := rng.IntN(40); n > 1 && first+n <= len(items) {
-					answers, err := f.AddAll(ctx, items[first:first+n])
-					var b *bloom.BatchError
-					for i := range n {
-						state := bloom.ItemDone
-						if errors.As(err, &b) {
-							state = b.Items[i]
-						} else if err != nil {
-							state = bloom.ItemUnknown
-						}
-						note(first+i, i < len(answers) && answers[i], state)
-					}
+					told.addAll(ctx, f, items, first, n)
 					first += n
-					continue
+				} else {
+					told.add(ctx, f, items, first)
+					first++
 				}
-				isNew, err := f.Add(ctx, items[first])
-				switch {
-				case errors.Is(err, bloom.ErrUncertain):
-					note(first, false, bloom.ItemUncertain)
-				case err != nil:
-					note(first, false, bloom.ItemUnknown)
-				default:
-					note(first, isNew, bloom.ItemDone)
-				}
-				first++
 			}
 		})
 	}
@@ -101,7 +121,7 @@ func TestScalableUnderFaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	certain, doubtful := 0, 0
-	for i, n := range told {
+	for i, n := range told.of {
 		certain, doubtful = certain+n.isNew, doubtful+n.uncertain
 		if n.isNew > 1 || n.isNew+n.uncertain+n.unknown == 0 || !found[i] && n.isNew+n.seen+n.uncertain > 0 {
 			t.Errorf("item %d: %+v, found %v", i, n, found[i])
