@@ -126,6 +126,7 @@ type ConfigError struct {
 	of string // whose field it is, if not of Config
 }
 
+// Error names the field, and says what it is and must be.
 func (e *ConfigError) Error() string {
 	of := e.of
 	if of == "" {
@@ -154,6 +155,7 @@ type MismatchError struct {
 	local bool // no key is involved
 }
 
+// Error says what is at the key, what the handle wants, and what to do.
 func (e *MismatchError) Error() string {
 	if e.local {
 		return e.localText()
