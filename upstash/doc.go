@@ -112,7 +112,8 @@
 //
 // The native transport speaks HTTP/1.1: TLS 1.2 and later, IPv4 and IPv6, and
 // the proxies of HTTPS_PROXY, HTTP_PROXY and NO_PROXY (http, https, socks5). It
-// is part of this package, because net/http takes longer to start and to send. On GOOS=js it is the host's fetch. GOOS=wasip1 has no network: pass
+// is part of this package, because net/http takes longer to start and to send.
+// On GOOS=js it is the host's fetch. GOOS=wasip1 has no network: pass
 // [WithTransport], such as package httptransport around the http.Client of the
 // platform's SDK. Package upstashtest is a server for tests, in the process.
 package upstash
