@@ -1,14 +1,11 @@
 package transporttest
 
 import (
-	"bytes"
+	"encoding/binary"
 	"io"
 	"net"
 	"sync/atomic"
 	"testing"
-
-	"golang.org/x/net/http2"
-	"golang.org/x/net/http2/hpack"
 
 	"github.com/upbloom/upbloom/upstash"
 )
@@ -17,21 +14,25 @@ import (
 // back in each way of HTTP/2. Some ways tell a client to send the request
 // again, and net/http does so by itself. The command would run twice.
 func (s suite) testReset(t *testing.T) {
-	reset := func(code http2.ErrCode) func(*http2.Framer, uint32) {
-		return func(f *http2.Framer, stream uint32) { _ = f.WriteRSTStream(stream, code) }
+	code := func(n byte) []byte { return []byte{0, 0, 0, n} }
+	reset := func(n byte) func(http2Conn, uint32) {
+		return func(c http2Conn, stream uint32) { c.write(frameReset, 0, stream, code(n)...) }
 	}
-	goAway := func(code http2.ErrCode) func(*http2.Framer, uint32) {
-		return func(f *http2.Framer, stream uint32) { _ = f.WriteGoAway(stream-1, code, nil) }
+	goAway := func(n byte) func(http2Conn, uint32) {
+		return func(c http2Conn, stream uint32) {
+			last := binary.BigEndian.AppendUint32(nil, stream-1)
+			c.write(frameGoAway, 0, 0, append(last, code(n)...)...)
+		}
 	}
-	for name, takeBack := range map[string]func(*http2.Framer, uint32){
-		"protocol error": reset(http2.ErrCodeProtocol),
-		"refused stream": reset(http2.ErrCodeRefusedStream),
-		"internal error": reset(http2.ErrCodeInternal),
-		"cancel":         reset(http2.ErrCodeCancel),
-		"no error":       reset(http2.ErrCodeNo),
-		"calm down":      reset(http2.ErrCodeEnhanceYourCalm),
-		"going away":     goAway(http2.ErrCodeNo),
-		"broken":         goAway(http2.ErrCodeProtocol),
+	for name, takeBack := range map[string]func(http2Conn, uint32){
+		"protocol error": reset(http2ProtocolError),
+		"refused stream": reset(http2RefusedStream),
+		"internal error": reset(http2InternalError),
+		"cancel":         reset(http2Cancel),
+		"no error":       reset(http2NoError),
+		"calm down":      reset(http2CalmDown),
+		"going away":     goAway(http2NoError),
+		"broken":         goAway(http2ProtocolError),
 	} {
 		// A transport may assume that a used connection has died since its last
 		// request.
@@ -39,12 +40,12 @@ func (s suite) testReset(t *testing.T) {
 			t.Run(name+", "+kind, func(t *testing.T) {
 				s.begin(t)
 				var executed atomic.Int64
-				url := http2Server(t, func(f *http2.Framer, stream uint32) {
+				url := http2Server(t, func(c http2Conn, stream uint32) {
 					if executed.Add(1) == before+1 {
-						takeBack(f, stream)
+						takeBack(c, stream)
 						return
 					}
-					answerHTTP2(f, stream, `{"result":"1"}`)
+					c.answer(stream, `{"result":"1"}`)
 				})
 				c := s.client(t, url)
 				for range before {
@@ -68,43 +69,76 @@ func (s suite) testReset(t *testing.T) {
 
 // http2Server calls execute for each request once it is complete. It ignores
 // the contents of the request.
-func http2Server(t *testing.T, execute func(f *http2.Framer, stream uint32)) (url string) {
-	return rawServer(t, func(c net.Conn, _ <-chan struct{}) {
-		if _, err := io.ReadFull(c, make([]byte, len(http2.ClientPreface))); err != nil {
+func http2Server(t *testing.T, execute func(c http2Conn, stream uint32)) (url string) {
+	return rawServer(t, func(conn net.Conn, _ <-chan struct{}) {
+		if _, err := io.ReadFull(conn, make([]byte, len("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"))); err != nil {
 			return
 		}
-		f := http2.NewFramer(c, c)
-		_ = f.WriteSettings()
+		c := http2Conn{conn}
+		c.write(frameSettings, 0, 0)
 		for {
-			frame, err := f.ReadFrame()
-			if err != nil {
+			kind, flags, stream, payload, err := c.read()
+			switch {
+			case err != nil:
 				return
-			}
-			switch frame := frame.(type) {
-			case *http2.SettingsFrame:
-				if !frame.IsAck() {
-					_ = f.WriteSettingsAck()
+			case kind == frameData || kind == frameHeaders:
+				if flags&flagEndStream != 0 {
+					execute(c, stream)
 				}
-			case *http2.PingFrame:
-				if !frame.IsAck() {
-					_ = f.WritePing(true, frame.Data)
+			case (kind == frameSettings || kind == framePing) && flags&flagAck == 0:
+				if kind == frameSettings {
+					payload = nil
 				}
-			case *http2.HeadersFrame:
-				if frame.StreamEnded() {
-					execute(f, frame.StreamID)
-				}
-			case *http2.DataFrame:
-				if frame.StreamEnded() {
-					execute(f, frame.StreamID)
-				}
+				c.write(kind, flagAck, 0, payload...)
 			}
 		}
 	})
 }
 
-func answerHTTP2(f *http2.Framer, stream uint32, body string) {
-	var head bytes.Buffer
-	_ = hpack.NewEncoder(&head).WriteField(hpack.HeaderField{Name: ":status", Value: "200"})
-	_ = f.WriteHeaders(http2.HeadersFrameParam{StreamID: stream, BlockFragment: head.Bytes(), EndHeaders: true})
-	_ = f.WriteData(stream, true, []byte(body))
+// An http2Conn writes and reads frames of HTTP/2 (RFC 9113).
+type http2Conn struct{ net.Conn }
+
+const (
+	frameData     = 0
+	frameHeaders  = 1
+	frameReset    = 3
+	frameSettings = 4
+	framePing     = 6
+	frameGoAway   = 7
+
+	flagEndStream  = 1
+	flagAck        = 1
+	flagEndHeaders = 4
+)
+
+// These are the error codes of RFC 9113.
+const (
+	http2NoError       = 0
+	http2ProtocolError = 1
+	http2InternalError = 2
+	http2RefusedStream = 7
+	http2Cancel        = 8
+	http2CalmDown      = 11
+)
+
+// write writes a frame. Its error shows up in the next read.
+func (c http2Conn) write(kind, flags byte, stream uint32, payload ...byte) {
+	n := len(payload)
+	head := []byte{byte(n >> 16), byte(n >> 8), byte(n), kind, flags}
+	_, _ = c.Write(append(binary.BigEndian.AppendUint32(head, stream), payload...))
+}
+
+func (c http2Conn) read() (kind, flags byte, stream uint32, payload []byte, err error) {
+	var head [9]byte
+	if _, err = io.ReadFull(c, head[:]); err != nil {
+		return 0, 0, 0, nil, err
+	}
+	payload = make([]byte, int(head[0])<<16|int(head[1])<<8|int(head[2]))
+	_, err = io.ReadFull(c, payload)
+	return head[3], head[4], binary.BigEndian.Uint32(head[5:]), payload, err
+}
+
+func (c http2Conn) answer(stream uint32, body string) {
+	c.write(frameHeaders, flagEndHeaders, stream, 0x88) // :status 200 (RFC 7541, appendix A)
+	c.write(frameData, flagEndStream, stream, []byte(body)...)
 }
