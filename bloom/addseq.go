@@ -5,7 +5,7 @@ import (
 	"iter"
 )
 
-// AddResult is what [Filter.AddSeq] did. It is plain data.
+// AddResult is what [Filter.AddSeq] or [Local.AddSeq] did. It is plain data.
 type AddResult struct {
 	// Items is how many items of the sequence are in, counted from its start;
 	// equal items count each time. To go on after an error, skip so many.

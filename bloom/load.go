@@ -139,16 +139,16 @@ func (f *Filter) Load(ctx context.Context, items iter.Seq[string], opts ...MoveO
 		return LoadResult{}, err
 	}
 	l := newLocal(f.rec.geo)
-	n := uint64(0)
+	g := newGatherer(l)
 	for item := range items {
-		l.Add(item)
-		n++
-		if n%4096 == 0 && ctx.Err() != nil {
+		g.add(item)
+		if g.result.Items%4096 == 0 && ctx.Err() != nil {
 			return LoadResult{}, &untouchedError{ended(ctx)}
 		}
 	}
+	read := g.flush().Items
 	result, err := f.Merge(ctx, l, opts...)
-	result.Items, result.Duration = n, time.Since(start)
+	result.Items, result.Duration = read, time.Since(start)
 	return result, err
 }
 

@@ -16,9 +16,10 @@ import (
 //
 // The zero value is a filter without cells. It finds nothing, and [Local.Add]
 // panics; [Local.UnmarshalBinary] and [Local.ReadFrom] fill it. Any number of
-// goroutines may read a Local at once: Exists, [Local.Cardinality], Stats,
-// [Local.Clone], [Local.Bytes], [Local.MarshalBinary] and [Local.WriteTo] only
-// read it, and so does a Merge of it into another. A call that changes it (Add,
+// goroutines may read a Local at once: Exists, [Local.ExistsAll],
+// [Local.Cardinality], Stats, [Local.Clone], [Local.Bytes],
+// [Local.MarshalBinary] and [Local.WriteTo] only read it, and so does a Merge of
+// it into another. A call that changes it (Add, [Local.AddAll], [Local.AddSeq],
 // [Local.Merge], ReadFrom, UnmarshalBinary) must be the only call at the time:
 // if there may be others, guard all calls with a sync.RWMutex. A Local must not
 // be copied: use Clone.

@@ -172,9 +172,7 @@ func (call *mirrorCall) learn(q *request, primary bool) {
 	switch {
 	case q.wrote.ok:
 		if c.sawFilter(q.wrote.birth, sent, now) {
-			for _, item := range q.items {
-				c.local.Add(item)
-			}
+			c.local.AddAll(q.items)
 		}
 	case q.err == nil && len(q.found) > 0:
 		// A region lags: it may lack bits, but its bits are bits of the filter

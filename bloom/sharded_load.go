@@ -42,24 +42,26 @@ func (s *Sharded) load(ctx context.Context, shards []int, items iter.Seq[string]
 	if err := s.mayLoad(ctx, shards); err != nil {
 		return LoadResult{}, untouched(err)
 	}
-	locals := make([]*Local, len(s.shards))
+	gatherers := make([]*gatherer, len(s.shards))
 	for _, i := range shards {
-		locals[i] = newLocal(s.Geometry())
+		gatherers[i] = newGatherer(newLocal(s.Geometry()))
 	}
-	n, read := uint64(0), uint64(0)
+	read := uint64(0)
 	for item := range items {
-		if l := locals[s.ShardOf(item)]; l != nil {
-			l.Add(item)
-			n++
+		if g := gatherers[s.ShardOf(item)]; g != nil {
+			g.add(item)
 		}
 		if read++; read%4096 == 0 && ctx.Err() != nil {
 			return LoadResult{}, untouched(ended(ctx))
 		}
 	}
-	for i, l := range locals {
-		if l != nil && l.setBits() == 0 {
-			locals[i] = nil // there is nothing to load
+	locals, n := make([]*Local, len(s.shards)), uint64(0)
+	for _, i := range shards {
+		if here := gatherers[i].flush().Items; here > 0 {
+			n += here
+			locals[i] = gatherers[i].l
 		}
+		gatherers[i] = nil // merge frees each Local when it is uploaded
 	}
 	result, err := s.merge(ctx, locals, opts)
 	result.Requests += int64(len(s.databasesOf(shards)))

@@ -145,9 +145,7 @@ func (a *app) mayAdd(ctx context.Context, c *cli.Command, f *bloom.Filter, items
 		return err
 	}
 	l := bloom.NewLocal(f.Geometry())
-	for _, item := range items {
-		l.Add(item)
-	}
+	l.AddAll(items)
 	return a.mayFill(ctx, c, f, l, before)
 }
 

@@ -84,13 +84,21 @@ func (a *app) withItems(ctx context.Context, c *cli.Command,
 	}
 	l = bloom.NewLocal(f.Geometry())
 	var readErr error
-	for item := range a.lines(in, &readErr) {
-		l.Add(item)
-		if n++; n%4096 == 0 && ctx.Err() != nil {
-			return nil, nil, 0, halfRead(ctx, a.input)
+	l.AddSeq(func(yield func(string) bool) {
+		for item := range a.lines(in, &readErr) {
+			if n++; n%4096 == 0 && ctx.Err() != nil {
+				readErr = halfRead(ctx, a.input)
+				return
+			}
+			if !yield(item) {
+				return
+			}
 		}
+	})
+	if readErr != nil {
+		return nil, nil, 0, readErr
 	}
-	return f, l, n, readErr
+	return f, l, n, nil
 }
 
 func (a *app) replaceCommand() *cli.Command {

@@ -20,10 +20,17 @@ type near struct {
 	exists func(item string) bool
 }
 
-func nears(n int) ([]near, error) {
+func (f near) look(items []string) {
+	for _, s := range items {
+		f.exists(s)
+	}
+}
+
+// nears returns the filters of a contest, and the Local among them.
+func nears(n int) ([]near, *bloom.Local, error) {
 	g, err := bloom.Config{Capacity: uint64(n), FPRate: rate}.Geometry()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	ours := bloom.NewLocal(g)
 	bits := peer.NewWithEstimates(uint(n), rate)
@@ -35,17 +42,18 @@ func nears(n int) ([]near, error) {
 			"blobloom with xxh3", func(s string) { blob.Add(xxh3.HashString(s)) },
 			func(s string) bool { return blob.Has(xxh3.HashString(s)) },
 		},
-	}, nil
+	}, ours, nil
 }
 
 // chunk is the number of items in a call of a near filter.
 const chunk = 1 << 12
 
 // playLocal fills filters in memory to their capacity and compares them. Each
-// call has other items, from all over the filter.
+// call has other items, from all over the filter. The Local takes part once
+// more, with a batch in place of each item's call.
 func playLocal(a *arena, o options, r *report) error {
 	for _, n := range o.local {
-		all, err := nears(n)
+		all, ours, err := nears(n)
 		if err != nil {
 			return err
 		}
@@ -72,33 +80,33 @@ func playLocal(a *arena, o options, r *report) error {
 		}
 		members, others := emails("user-", min(n, 1<<18)), emails("other-", 1<<18)
 		works := []struct {
-			name string
-			do   func(f near, n uint64)
+			name  string
+			items []string
+			do    func(f near, items []string)
+			batch string
+			all   func(items []string) []bool
 		}{
-			{"Add", func(f near, n uint64) {
-				for _, s := range window(members, n, min(chunk, len(members))) {
+			{"Add", members, func(f near, items []string) {
+				for _, s := range items {
 					f.add(s)
 				}
-			}},
-			{"found", func(f near, n uint64) {
-				for _, s := range window(members, n, min(chunk, len(members))) {
-					f.exists(s)
-				}
-			}},
-			{"not found", func(f near, n uint64) {
-				for _, s := range window(others, n, chunk) {
-					f.exists(s)
-				}
-			}},
+			}, "AddAll", ours.AddAll},
+			{"found", members, near.look, "ExistsAll", ours.ExistsAll},
+			{"not found", others, near.look, "ExistsAll", ours.ExistsAll},
 		}
 		for _, w := range works {
 			c := &contest{name: fmt.Sprintf("Local, %d items, %s", n, w.name), callers: 1}
+			part := func(n uint64) []string { return window(w.items, n, min(chunk, len(w.items))) }
 			for _, f := range all {
 				c.contestants = append(c.contestants, &contestant{
 					name: f.name, items: chunk,
-					do: func(n uint64) error { w.do(f, n); return nil },
+					do: func(n uint64) error { w.do(f, part(n)); return nil },
 				})
 			}
+			c.contestants = append(c.contestants, &contestant{
+				name: "upbloom Local, " + w.batch, items: chunk,
+				do: func(n uint64) error { w.all(part(n)); return nil },
+			})
 			if err := r.play(a, o, []*contest{c}); err != nil {
 				return err
 			}
