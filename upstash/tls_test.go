@@ -4,10 +4,12 @@ package upstash
 
 import (
 	"crypto/tls"
+	"fmt"
 	"io"
 	"log"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 )
 
@@ -51,6 +53,9 @@ func TestTLS(t *testing.T) {
 			_, err := c.Do(t.Context(), Cmd("INCR", "k"))
 			if tt.ok != (err == nil) || !tt.ok && !SafeToRetry(err) {
 				t.Errorf("got %v, SafeToRetry %v", err, SafeToRetry(err))
+			}
+			if tt.untrust && !strings.Contains(fmt.Sprint(err), "are root certificates installed here?") {
+				t.Errorf("an unknown authority: %v", err)
 			}
 		})
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/urfave/cli/v3"
 
@@ -26,6 +27,7 @@ type kindPlan struct {
 	Month          *month  `json:"month,omitempty"`
 
 	part bloom.Geometry
+	span time.Duration // of a window
 }
 
 // grown is the state of a scalable filter after some of its layers were added.
@@ -63,7 +65,7 @@ func kindPlanOf(c *cli.Command, kind string) (kindPlan, error) {
 			Capacity: cfg.Capacity, FPRate: cfg.FPRate, Span: lifetimeOf(c, "window"), Panes: c.Int("panes"),
 		}
 		p.part, err = w.Geometry()
-		p.Parts = max(w.Panes, 1) + 2
+		p.Parts, p.span = max(w.Panes, 1)+2, w.Span
 	case "scalable":
 		p.part, err = bloom.ScalableConfig{Capacity: cfg.Capacity, FPRate: cfg.FPRate}.Geometry()
 	case "cuckoo":
@@ -116,6 +118,11 @@ func (p kindPlan) text() string {
 		scalableKind: "first layer ",
 	}[p.Kind]
 	fmt.Fprintf(&b, "%-15s  %s%v\n", p.Kind, what, p.part)
+	if p.Kind == windowKind {
+		longest := p.span / time.Duration(p.Parts-2) * time.Duration(p.Parts)
+		fmt.Fprintf(&b, "keeps            an item for %s after its last Add, and for %s at most\n",
+			human.Span(p.span), human.Span(longest))
+	}
 	fmt.Fprintf(&b, "memory           %s bytes, %.1f bits an item\n", human.Count(p.Bytes), p.BitsAnItem)
 	for i, g := range p.Layers {
 		fmt.Fprintf(&b, "  %-13s  %s bytes, for %s items\n", counted(uint64(i+1), "layer"), human.Count(g.Bytes),

@@ -88,7 +88,10 @@ func kindFlags() []cli.Flag {
 	return []cli.Flag{
 		lifetimeFlag("a window, which finds an item for `SPAN`, e.g. 24h, and forgets it later",
 			"window"),
-		&cli.IntFlag{Name: "panes", Usage: "cut the window's span into `N` panes, 1 to 4", HideDefault: true},
+		&cli.IntFlag{
+			Name: "panes", HideDefault: true,
+			Usage: "cut the window's span into `N` panes, 1 to 4: with more it forgets sooner and takes more memory",
+		},
 		&cli.BoolFlag{
 			Name: "expire-idle", Usage: "let the window expire once all that is in it is forgotten",
 		},

@@ -154,6 +154,10 @@ func TestCalcOfKinds(t *testing.T) {
 	sh.want(0, "$2.00 a month", "", append(month, "--monthly")...)
 	sh.want(2, "--mirror is for a plain filter", "", append(month, "--cuckoo", "--mirror", "5s")...)
 	sh.want(2, "--panes is for a window", "", append(month, "--panes", "2")...)
+	sh.want(0, "keeps            an item for 7d after its last Add, and for 21d at most", "",
+		"calc", "--items", "1k", "--window", "7d")
+	sh.want(0, "keeps            an item for 7d after its last Add, and for 10d12h at most", "",
+		"calc", "--items", "1k", "--window", "7d", "--panes", "4")
 	sh.want(2, "upbloom: --shards is 999", "", append(month, "--shards", "999")...)
 }
 

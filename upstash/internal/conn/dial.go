@@ -5,6 +5,7 @@ package conn
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"net"
@@ -102,8 +103,13 @@ func (d *Dialer) addLayers(c *Conn) error {
 		return nil
 	}
 	err := c.addTLS(d.ServerTLS)
-	if noTLS := (tls.RecordHeaderError{}); errors.As(err, &noTLS) {
-		err = fmt.Errorf("%w: the server answers without TLS: is the URL right, is it http://?", err)
+	var noTLS tls.RecordHeaderError
+	var unknown x509.UnknownAuthorityError
+	switch {
+	case errors.As(err, &noTLS):
+		return fmt.Errorf("%w: the server answers without TLS: is the URL right, is it http://?", err)
+	case errors.As(err, &unknown):
+		return fmt.Errorf("%w: are root certificates installed here? An image from scratch has none", err)
 	}
 	return err
 }
