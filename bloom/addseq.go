@@ -80,8 +80,8 @@ func (f *Filter) AddSeq(ctx context.Context, items iter.Seq[string], opts ...Mov
 
 // Remaining takes the items of the failed batch, and returns those not
 // certainly in. Adding them again is harmless, but an item whose state was
-// unknown may then answer "seen". If the number of items is not the batch's,
-// Remaining returns all of them.
+// unknown may then answer "seen", and a [Cuckoo] may store a second copy of it.
+// If the number of items is not the batch's, Remaining returns all of them.
 func (e *BatchError) Remaining(items []string) []string {
 	if len(items) != len(e.Items) {
 		return items

@@ -197,7 +197,7 @@ const (
 	ItemDone
 	// ItemUncertain: the item is in, but whether it was new is not known.
 	ItemUncertain
-	// ItemUnknown: the item may have been added, and has no answer.
+	// ItemUnknown: the item may have been added or removed, and has no answer.
 	ItemUnknown
 )
 
@@ -218,7 +218,8 @@ func (s ItemState) String() string {
 
 // BatchError is returned by AddAll, AddSeq, RemoveAll and ExistsAll if one of
 // their requests failed. Calling again with the items not done is harmless, but
-// an item whose state is unknown may then answer "seen". It is plain data.
+// an item whose state is unknown may then answer "seen". In a [Cuckoo] a second
+// copy of such an item may be added or removed. It is plain data.
 type BatchError struct {
 	// Items has the state of each item of the batch, by its index.
 	Items []ItemState

@@ -51,15 +51,24 @@ func New(url, token string, opts ...Option) (*Client, error) {
 
 // FromEnv makes a client from UPSTASH_REDIS_REST_URL and
 // UPSTASH_REDIS_REST_TOKEN, or, if both are empty, from KV_REST_API_URL and
-// KV_REST_API_TOKEN.
+// KV_REST_API_TOKEN. If one of a pair is empty, the error is [ErrArgument].
 func FromEnv(opts ...Option) (*Client, error) {
 	url, token := os.Getenv("UPSTASH_REDIS_REST_URL"), os.Getenv("UPSTASH_REDIS_REST_TOKEN")
+	names := [2]string{"UPSTASH_REDIS_REST_URL", "UPSTASH_REDIS_REST_TOKEN"}
 	if url == "" && token == "" {
 		url, token = os.Getenv("KV_REST_API_URL"), os.Getenv("KV_REST_API_TOKEN")
+		if url != "" || token != "" {
+			names = [2]string{"KV_REST_API_URL", "KV_REST_API_TOKEN"}
+		}
 	}
-	if url == "" && token == "" {
-		return nil, fmt.Errorf("%w: set UPSTASH_REDIS_REST_URL and UPSTASH_REDIS_REST_TOKEN"+
-			" (the console shows both under REST API)", ErrArgument)
+	const console = "(the console shows both under REST API)"
+	switch {
+	case url == "" && token == "":
+		return nil, fmt.Errorf("%w: set %s and %s %s", ErrArgument, names[0], names[1], console)
+	case url == "":
+		return nil, fmt.Errorf("%w: %s is empty, and %s is set: set both %s", ErrArgument, names[0], names[1], console)
+	case token == "":
+		return nil, fmt.Errorf("%w: %s is empty, and %s is set: set both %s", ErrArgument, names[1], names[0], console)
 	}
 	return New(url, token, opts...)
 }

@@ -144,8 +144,22 @@ func TestFromEnv(t *testing.T) {
 		{"first pair", testURL, "a", other, "b", testURL, "a", ""},
 		{"second pair", "", "", other, "b", other, "b", ""},
 		{"nothing", "", "", "", "", "", "", "UPSTASH_REDIS_REST_URL and UPSTASH_REDIS_REST_TOKEN"},
-		{"URL alone", testURL, "", other, "b", "", "", "UPSTASH_REDIS_REST_TOKEN"},
-		{"token alone", "", "a", other, "b", "", "", "UPSTASH_REDIS_REST_URL"},
+		{
+			"URL alone", testURL, "", other, "b", "", "",
+			": UPSTASH_REDIS_REST_TOKEN is empty, and UPSTASH_REDIS_REST_URL is set",
+		},
+		{
+			"token alone", "", "a", other, "b", "", "",
+			": UPSTASH_REDIS_REST_URL is empty, and UPSTASH_REDIS_REST_TOKEN is set",
+		},
+		{
+			"second URL alone", "", "", other, "", "", "",
+			": KV_REST_API_TOKEN is empty, and KV_REST_API_URL is set",
+		},
+		{
+			"second token alone", "", "", "", "b", "", "",
+			": KV_REST_API_URL is empty, and KV_REST_API_TOKEN is set",
+		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Setenv("UPSTASH_REDIS_REST_URL", tt.url)

@@ -109,7 +109,8 @@ var flagOf = map[string]string{
 var inWords = strings.NewReplacer("a larger Capacity", "a larger --items",
 	"WithInsecureHTTP on a network you trust", "a tunnel such as ssh -L",
 	"a full token, or WithReadOnly if it is a read-only one", "a full token",
-	"make one without WithReadOnly and with a full token", "use a full token")
+	"make one without WithReadOnly and with a full token", "use a full token",
+	"use a key that holds nothing else", "use another key (upbloom knows no filters without a header)")
 
 // inFlags replaces the API's names in the Reason of a ConfigError by those of
 // flags.

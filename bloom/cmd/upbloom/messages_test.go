@@ -64,6 +64,7 @@ func TestMessages(t *testing.T) {
 		{2, `there is no command "rebuild"`, "", "", []string{"help", "rebuild"}},
 		{0, "upbloom load [options] KEY [FILE]", "", "", []string{"help", "load"}},
 		{0, "upbloom load [options] KEY [FILE]", "", "", []string{"load", "seen", "--help"}},
+		{3, "use another key (upbloom knows no filters without a header)", "nothing else", "", []string{"info", "text"}},
 		{0, "130 interrupted, 141", "", "", []string{"help"}},
 		{0, "upbloom version ", "", "", []string{"--version"}},
 		{
