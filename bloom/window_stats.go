@@ -41,11 +41,14 @@ type WindowStats struct {
 
 // PaneStats is the state of one pane.
 type PaneStats struct {
+	// SetBits is how many cells are set, Fill their share, 0 to 1.
 	SetBits uint64
-	Fill    float64 // share of set cells, 0 to 1
+	Fill    float64
 	// Items is the estimated number of distinct items. If an item was added
 	// again in a later epoch, it is in both panes.
-	Items      uint64
+	Items uint64
+	// LiveFPRate is the false positive rate of the pane now. Saturated is true
+	// if every cell is set.
 	LiveFPRate float64
 	Saturated  bool
 }
