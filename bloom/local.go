@@ -192,9 +192,8 @@ func (l *Local) learnWord(index uint64, word int64) {
 	store(l.buf, at, load(l.buf, at)|uint64(word)<<(64-wordBits)>>(bit%8))
 }
 
-// orBytes sets the bits of a part of a Redis string; the part starts at the
-// byte offset. It leaves out what the part says of the header, and what is
-// behind the last cell.
+// orBytes sets the bits of a part of a Redis string, which starts at the byte
+// offset. It leaves out the header, and what is behind the last cell.
 func (l *Local) orBytes(offset int, part []byte) {
 	if skip := headerBytes - offset; skip > 0 {
 		part = part[min(skip, len(part)):]

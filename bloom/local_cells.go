@@ -15,8 +15,8 @@ import (
 //
 // Cells of 64 bits, set by atomic operations, would let Adds run beside each
 // other and beside look-ups. At a million items, such an Add took twice the
-// time, and a look-up no less than here. A lock nobody waits for costs 2 ns of
-// a look-up and 10 of an Add. So there is no such variant: callers lock.
+// time, and a look-up no less than here. A lock without contention costs 2 ns
+// of a look-up and 10 of an Add. So there is no such variant: callers lock.
 
 // padded returns the length of a buffer for a string of n bytes: each word has
 // eight bytes to load, and the whole is a multiple of eight. What is behind the
@@ -30,10 +30,10 @@ func store(buf []byte, at uint64, v uint64) { binary.BigEndian.PutUint64(buf[at:
 // and the item's two bits in it, the word's bit 0 being the topmost. They are
 // those of cells.BlockedBits. inverse and shift are reciprocal(words).
 //
-// A look-up in a large filter mostly waits for memory. The processor goes on to
-// the next items meanwhile, as far as some 500 instructions reach, or up to a
-// branch that it guessed wrongly. So the fewer of both, the better: a
-// multiplication instead of a division, a table of the pairs, no call.
+// A look-up in a large filter mostly waits for memory. Meanwhile the processor
+// goes on to the next items, for some 500 instructions or up to a branch that
+// it guessed wrongly. Both must be few: so there is a multiplication instead of
+// a division, a table of the pairs, and no call.
 func wordAt(x, words, inverse, shift uint64, pairs *pairTable) (bit, pair uint64) {
 	q, _ := bits.Mul64(x, inverse)
 	q >>= shift & 63 // shift is below 64: the compiler need not check

@@ -10,9 +10,9 @@ import (
 	"github.com/upbloom/upbloom/bloom/internal/xxh3"
 )
 
-// A saved filter is a frame around the Redis string. The string alone does not
-// show that its end is missing. Without its end, a filter would answer "no"
-// about items that were added. All numbers are big-endian:
+// A saved filter is a frame around the Redis string, because the string alone
+// does not show that its end is missing. Without its end, a filter would answer
+// "no" about items in it. All numbers are big-endian:
 //
 //	bytes  0-7   "\x89upbloom"
 //	bytes  8-15  the header, as in the first eight bytes of the string

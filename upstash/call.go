@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// call is one request, which is sent once or several times, and its outcome.
+// call is one request, sent once or several times, and its outcome.
 type call struct {
 	name     string // for errors and events
 	commands int
@@ -49,8 +49,8 @@ type kept struct {
 	room [136]byte // for the body; most answers fit
 }
 
-// calls has calls that have ended. They are worth it, because a call takes three
-// times the memory of its answer.
+// calls has calls that have ended. A call takes three times the memory of its
+// answer, so using it again pays.
 var calls = sync.Pool{New: func() any { return new(call) }}
 
 // inForm has the call send its script in a form.
@@ -204,8 +204,7 @@ func (x *call) quotable() []byte {
 }
 
 // failure returns the caller's error for the last attempt's ending. The cause
-// is the ending's error, or tells it together with what ended the call after
-// it.
+// is the ending's error, perhaps with what ended the call after it.
 func (x *call) failure(e *ending, cause error) error {
 	call := &CallError{
 		Command: x.name, Attempts: x.attempts, StatusCode: x.resp.StatusCode, Err: cause,

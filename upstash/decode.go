@@ -87,8 +87,8 @@ func decodeEnvelopes(body []byte, commands int) ([]envelope, *string, error) {
 }
 
 // fastResult returns the result of the one shape whose speed matters:
-// {"result":[...]} with integers and nulls, as BITFIELD answers, or with a
-// single integer. It reports false for any other body.
+// {"result":[...]} with integers and nulls, BITFIELD's answer, or with a single
+// integer. It reports false for any other body.
 func fastResult(body []byte) ([]byte, bool) {
 	const prefix = `{"result":`
 	for len(body) > 0 && (body[len(body)-1] == '\n' || body[len(body)-1] == '\r') {
@@ -130,8 +130,8 @@ type NullInt64 struct {
 	Valid bool // false for null: OVERFLOW FAIL kept the operation from running
 }
 
-// parseInt reads an integer at the beginning of b, in the form that JSON has
-// for it, and returns what follows it. All of int64 is read exactly.
+// parseInt reads an integer in JSON's form at the beginning of b, and returns
+// what follows it. All of int64 is read exactly.
 func parseInt(b []byte) (n int64, rest []byte, ok bool) {
 	i := 0
 	if len(b) > 0 && b[0] == '-' {

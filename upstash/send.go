@@ -190,7 +190,8 @@ type limiter interface {
 }
 
 // networkEnding is the ending of an attempt without a whole answer. If the
-// caller's context has ended, its error is returned; else explain may say more.
+// caller's context has ended, the error is the context's; else explain may say
+// more.
 func (x *call) networkEnding(ctx context.Context, err error, explain func(error) error) ending {
 	e := transportEnding(err)
 	e.err = quiet(e.err, x.token, x.raw)

@@ -113,9 +113,9 @@ func roundTrip(c *conn.Conn, req *Request, resp *Response) (keepAlive bool, err 
 	return keepAlive, readErr
 }
 
-// roundTripLarge reads while it writes. A server may refuse a request for its
-// size, or a proxy for another reason, before it has taken the whole, and then
-// read no more of it. A success so early is the answer to another request.
+// roundTripLarge reads while it writes. A server or a proxy may refuse a
+// request before it has taken the whole, for its size or another reason, and
+// then read no more of it. A success so early is the answer to another request.
 func roundTripLarge(c *conn.Conn, req *Request, resp *Response) (keepAlive bool, err error) {
 	type answer struct {
 		keepAlive bool
@@ -146,8 +146,8 @@ func roundTripLarge(c *conn.Conn, req *Request, resp *Response) (keepAlive bool,
 // errEarly is the error of an attempt that met the answer to another request.
 var errEarly = errors.New("an answer came before the request was whole")
 
-// isRefusal reports whether resp can answer a request that the server has only
-// a part of.
+// isRefusal reports whether resp can answer a request of which the server has
+// only a part.
 func isRefusal(resp *Response) bool { return resp.StatusCode >= 300 }
 
 // cutShort returns the error of a request that TCP did not take whole. The

@@ -17,11 +17,12 @@ import (
 type Conn struct {
 	R *bufio.Reader
 	W *bufio.Writer
-	// Interrupt makes reads and writes that block, and all later ones, fail. It is
+	// Interrupt makes blocked reads and writes, and all later ones, fail. It is
 	// made once, because a method value would be an allocation at each use.
 	Interrupt func()
-	// KeepAlive is false from the beginning of an exchange until a whole answer
-	// has come whose status and header allow another use of the connection.
+	// KeepAlive is false from the beginning of an exchange until its whole
+	// answer has come, if status and header allow another use of the
+	// connection.
 	KeepAlive bool
 
 	top     net.Conn   // the highest layer
@@ -71,11 +72,12 @@ func (c *Conn) Read(p []byte) (int, error) {
 func (c *Conn) Write(p []byte) (int, error) { return c.top.Write(p) }
 
 // Hold keeps what is written from now on until the next read, which sends it
-// before it waits. WriteError then returns the error of sending. So no read looks
-// for an answer that cannot be there yet, which costs a system call an exchange.
-// The price: a farewell of the peer that comes after the look of the pool and
-// before the read, a microsecond, is not seen before the peer closes or the limit
-// strikes. What is held is copied, and should be small.
+// before it waits. WriteError then returns the error of sending. Otherwise each
+// exchange would cost a system call more: a read that looks for the answer
+// before it can be there. The price is a gap of a microsecond, after the look
+// of the pool and before the read. If the peer says there that it closes,
+// nobody notices until it does, or until the limit. What is held is copied, and
+// should be small.
 func (c *Conn) Hold() {
 	c.socket.holding, c.socket.writeErr = canHold && c.socket.raw != nil, nil
 }
@@ -83,8 +85,8 @@ func (c *Conn) Hold() {
 // WriteError returns the error of sending what was held, or nil.
 func (c *Conn) WriteError() error { return c.socket.writeErr }
 
-// ReadError returns the error that ended reading, or nil. The error of a parser
-// may hide it.
+// ReadError returns the error that ended reading, or nil. A parser's own error
+// can hide it.
 func (c *Conn) ReadError() error { return c.readErr }
 
 // Limit makes reads and writes fail from the deadline on. The zero time takes the
@@ -97,20 +99,20 @@ func (c *Conn) Limit(deadline time.Time) {
 	_ = c.socket.SetDeadline(deadline)
 }
 
-// InterruptWrites makes a write that blocks, and all later ones, fail.
+// InterruptWrites makes a blocked write, and all later ones, fail.
 func (c *Conn) InterruptWrites() { _ = c.socket.SetWriteDeadline(past) }
 
 var past = time.Unix(1, 0)
 
-// maxSilence is how long what was written may wait for the peer's system to say
-// that it came: time for four repetitions of a packet. The system answers at once,
+// maxSilence is how long the peer's system may take to confirm what was
+// written: time for four repetitions of a packet. The system answers at once,
 // however busy the server is.
 const maxSilence = 3 * time.Second
 
-// Bound says whether a connection ends in an error after 3 s if nothing confirms
-// what was written: a peer can be gone without a farewell, after a failover or
-// behind a NAT gateway that forgot it. It proves nothing about the request. A
-// long request must not be bound, because a peer may take its time with that. On
+// Bound says whether a connection ends in an error after 3 s if nothing
+// confirms what was written. A peer can vanish without a word, after a failover
+// or behind a NAT gateway that forgot it. The error proves nothing about the
+// request. Do not bound a long request: a peer may take its time with that. On
 // systems other than Linux, Bound does nothing.
 func (c *Conn) Bound(on bool) {
 	if on != c.bounded {
@@ -119,15 +121,15 @@ func (c *Conn) Bound(on bool) {
 	}
 }
 
-// Close closes the socket without the farewell of TLS, which may block for five
-// seconds if the peer does not read.
+// Close closes the socket without TLS's close_notify, which could block for
+// five seconds if the peer does not read.
 func (c *Conn) Close() { _ = c.socket.Close() }
 
 // clean reports whether the next answer on c can only be the answer to the next
-// request. That is so if the last answer let the connection live, and if
-// neither the buffer nor TLS nor the socket holds a byte that was not asked
-// for, or the peer's farewell. Otherwise a request could be lost on a dead
-// connection, or get a stray answer.
+// request. The last answer must have left the connection open. Neither the
+// buffer nor TLS nor the socket may hold a stray byte, or the peer's end of the
+// connection. Otherwise a request could be lost on a dead connection, or get a
+// stray answer.
 //
 // To find out, clean reads through all layers, while the socket never blocks.
 // In such a read TLS returns what it has decrypted, decrypts what it has read,
@@ -155,13 +157,13 @@ func (c *Conn) clean() bool {
 func (c *Conn) settled() bool { return c.KeepAlive && c.R.Buffered() == 0 }
 
 // maxIdleTime is well below the idle limits of servers and NAT gateways. So a
-// process that was frozen rarely uses a connection that died without notice.
+// process rarely uses a connection that died unnoticed while it was frozen.
 const maxIdleTime = 30 * time.Second
 
 // expired reports whether the last exchange began too long ago by either clock:
-// in a frozen process the monotonic clock may stand still. If the wall clock was
-// set back by as much, nothing tells how long c was idle, and it counts as
-// expired. Of two callers at once, now may be a little earlier than lastUse.
+// the monotonic clock can stand still in a frozen process. If the wall clock
+// was set back by as much, nobody knows how long c was idle, and it counts as
+// expired. Of two callers at once, one may pass a now a little before lastUse.
 func (c *Conn) expired(now time.Time) bool {
 	wall := now.Round(0).Sub(c.lastUse.Round(0))
 	return now.Sub(c.lastUse) > maxIdleTime || wall.Abs() > maxIdleTime

@@ -21,8 +21,8 @@ func Permanent(err error) bool {
 }
 
 // isRefusedByAlert reports whether the peer ended TLS because it does not
-// accept what the client is or offers: RFC 8446, section 6.2. crypto/tls does
-// not export the type of the alerts in its errors.
+// accept what the client is or offers: RFC 8446, section 6.2. The errors of
+// crypto/tls do not export the type of an alert.
 func isRefusedByAlert(err error) bool {
 	var op *net.OpError
 	if !errors.As(err, &op) || op.Op != "remote error" {
@@ -46,9 +46,9 @@ func isNotFound(err error) bool {
 	return errors.As(err, &dns) && dns.IsNotFound
 }
 
-// advise adds a question to the error of a dial, which the reader of the error
-// can look into: one if the name does not exist, another if nothing listens. It
-// adds none if the dial ended with its context.
+// advise adds a question to the error of a dial, for its reader to look into:
+// noName if the name does not exist, noAnswer if nothing listens. It adds none
+// if the dial ended with its context.
 func advise(ctx context.Context, err error, noName, noAnswer string) error {
 	var dial *net.OpError
 	switch {

@@ -10,9 +10,9 @@ import (
 	"time"
 )
 
-// Pool bounds how many connections are open. It keeps those that are not in
-// use, and returns the last used one first. Make one with NewPool. It is safe
-// for concurrent use.
+// Pool bounds how many connections are open. It keeps the idle ones, and
+// returns the last used one first. Make one with NewPool. It is safe for
+// concurrent use.
 type Pool struct {
 	dial  func(context.Context) (*Conn, error)
 	limit int
@@ -29,9 +29,9 @@ func NewPool(limit int, dial func(context.Context) (*Conn, error)) *Pool {
 	return &Pool{dial: dial, limit: limit}
 }
 
-// Get returns an idle connection that was found alive just now, or a new one.
-// If all connections that may be open are in use, it waits for one until ctx
-// ends. Each connection that it returns must be given back with Put.
+// Get returns an idle connection found alive just now, or a new one. If all
+// connections are in use, it waits for one until ctx ends. The caller must give
+// the connection back with Put.
 func (p *Pool) Get(ctx context.Context) (*Conn, error) {
 	if err := p.enter(ctx); err != nil {
 		return nil, err
@@ -118,9 +118,9 @@ func (p *Pool) free() {
 	p.waiting = slices.Delete(p.waiting, 0, 1)
 }
 
-// alive returns c, or an idle connection after it, if that was found alive just
-// now, or nil. Its limit is set first, because an old one would make the look
-// fail.
+// alive returns c, or an idle connection after it, whichever is found alive
+// first, or nil. It sets the limit first, because an old one would make the
+// look fail.
 func (p *Pool) alive(c *Conn, now, deadline time.Time) *Conn {
 	for ; c != nil; c = p.next() {
 		if !c.expired(now) {
@@ -169,8 +169,8 @@ func (p *Pool) Put(c *Conn) {
 	p.leave()
 }
 
-// keep keeps c and frees its place, or returns the connections to close, of
-// which c may be one.
+// keep keeps c and frees its place, or returns the connections to close,
+// perhaps with c.
 func (p *Pool) keep(c *Conn) (closing []*Conn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -29,9 +29,8 @@ var (
 	errProxyAnswer = errors.New("the answer to CONNECT is not HTTP/1.1, or longer than 16 KiB")
 )
 
-// ProxyFor returns the proxy that the environment names for target, or nil. If
-// the setting cannot be used, it returns an error: a client that dialled
-// straight would go around the proxy.
+// ProxyFor returns the environment's proxy for target, or nil. If the setting
+// cannot be used, it returns an error: a client must not go around the proxy.
 func ProxyFor(target *url.URL) (*url.URL, error) {
 	env := httpproxy.FromEnvironment()
 	setting := &env.HTTPProxy
@@ -114,7 +113,7 @@ func socks(c *Conn, p *url.URL, addr string) error {
 		return errBadProxy
 	}
 	// DialContext would open a socket of its own. A context with a deadline
-	// would take back the past one by which Dial interrupts c.
+	// would undo the past deadline with which Dial interrupts c.
 	_, err = s.(socksDialer).DialWithConn(context.Background(), c.top, "tcp", addr)
 	return err
 }

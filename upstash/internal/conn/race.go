@@ -17,10 +17,10 @@ type openFunc func(ctx context.Context, network, address string) (net.Conn, erro
 const headStart = 250 * time.Millisecond
 
 // race dials the addresses one after another, each as soon as the one before it
-// has failed or had its head start, and returns the first connection. So an
-// address that answers nothing costs a moment, and not all the time that a dial
-// has. A single address is dialled here: without a race, no goroutine and no
-// timer delay the first answer of a process.
+// has failed or had its head start, and returns the first connection. So a
+// silent address costs a moment, and not the whole time of a dial. A single
+// address is dialled here: without a race, no goroutine and no timer delay the
+// first answer of a process.
 func race(ctx context.Context, open openFunc, addrs []string) (net.Conn, error) {
 	if len(addrs) == 1 {
 		return open(ctx, "tcp", addrs[0])

@@ -65,8 +65,8 @@ func (s *socket) failed(err error) error {
 	}
 }
 
-// Write keeps p until the next read if s is holding. A Read that comes first
-// would look for the answer when it cannot be there: a system call for nothing.
+// Write keeps p until the next read if s is holding. Otherwise a Read would
+// first look for an answer that cannot be there: a system call for nothing.
 func (s *socket) Write(p []byte) (int, error) {
 	if s.holding {
 		s.held = append(s.held, p...)
@@ -75,8 +75,8 @@ func (s *socket) Write(p []byte) (int, error) {
 	return s.Conn.Write(p)
 }
 
-// release sends what is held. It reports true if that was something, and went
-// out: the answer then is still to come.
+// release sends what is held. It reports true if there was something and it
+// went out: the answer is still to come.
 func (s *socket) release() bool {
 	if !s.holding {
 		return false

@@ -9,14 +9,14 @@ import (
 	"github.com/upbloom/upbloom/upstash/internal/ascii"
 )
 
-// atOnce is for how many bytes of a body there is room before they have come.
+// atOnce is the room, in bytes, for a body before it has come.
 const atOnce = 64 << 10
 
-// AppendBody reads the body, which ends after its length, after its last chunk
-// and trailer, or with the connection, and appends it to dst. It returns
-// [ErrLongBody] as soon as it knows that there are more than limit bytes. Memory
-// follows the bytes that came, not those that are announced. What it returns
-// beside an error is a part of the body, in the memory of dst or in a larger one.
+// AppendBody reads the body and appends it to dst. The body ends after its
+// length, after its last chunk and trailer, or with the connection. AppendBody
+// returns [ErrLongBody] as soon as it knows of more than limit bytes. Memory
+// follows the bytes that came, not the announced ones. Beside an error it
+// returns a part of the body, in the memory of dst or in a larger one.
 func (h *Head) AppendBody(dst []byte, r *bufio.Reader, limit int) ([]byte, error) {
 	f := &h.framing
 	switch {
@@ -67,7 +67,7 @@ func appendRest(dst []byte, r io.Reader, limit int) ([]byte, error) {
 	}
 }
 
-// maxExtensions is for how many bytes of extensions the chunks of a body may have
+// maxExtensions is the most bytes of extensions in all chunks of a body
 // together. None has a meaning for this client.
 const maxExtensions = 16 << 10
 
@@ -106,8 +106,8 @@ func (h *Head) appendChunks(dst []byte, r *bufio.Reader, limit int) ([]byte, err
 	}
 }
 
-// parseChunk parses the line before the data of a chunk: its size in hex, and an
-// extension, whose length it returns.
+// parseChunk parses the line before the data of a chunk: its size in hex, and
+// the length of its extension.
 func parseChunk(line []byte) (size int64, extension int, ok bool) {
 	line, ok = bytes.CutSuffix(line, []byte("\r\n"))
 	if !ok || !isText(line) {
@@ -137,7 +137,7 @@ func unhex(c byte) (int64, bool) {
 	return 0, false
 }
 
-// readTrailer reads the fields after the last chunk, which have no meaning for
+// readTrailer reads the fields after the last chunk. They have no meaning for
 // this client.
 func (h *Head) readTrailer(r *bufio.Reader) error {
 	b, err := peekSection(r, "")

@@ -6,7 +6,7 @@ import (
 	"github.com/upbloom/upbloom/upstash/internal/ascii"
 )
 
-// framing is what the fields of an answer say of its end and of the connection.
+// framing is what the fields of an answer say about its end and the connection.
 type framing struct {
 	length   int64 // of the body, if sized
 	sized    bool

@@ -45,10 +45,10 @@ type Head struct {
 	framing framing
 }
 
-// ReadHead reads the header of the next answer whose status is not 1xx. It calls
-// field, unless that is nil, for each field that does not concern the connection,
-// in order. name and value are valid until field returns, which may be before an
-// error is found.
+// ReadHead reads the header of the next answer whose status is not 1xx. It
+// calls field, unless that is nil, for each field that does not concern the
+// connection, in order. name and value are valid until field returns. field may
+// be called before an error is found.
 func ReadHead(r *bufio.Reader, field func(name, value []byte)) (Head, error) {
 	for range maxInterim + 1 {
 		b, err := peekSection(r, "HTTP/1.")
@@ -70,9 +70,9 @@ func ReadHead(r *bufio.Reader, field func(name, value []byte)) (Head, error) {
 	return Head{}, ErrInterim
 }
 
-// peekSection waits for lines that end in an empty one, and returns them all. They
-// stay in the buffer, where they may be changed until they are discarded. A byte
-// that does not continue the prefix is an error at once.
+// peekSection waits for lines up to an empty one, and returns them all. They
+// stay in the buffer, and may be changed until they are discarded. A byte that
+// does not continue the prefix is an error at once.
 func peekSection(r *bufio.Reader, prefix string) ([]byte, error) {
 	line := 0 // where the first line that is not yet whole begins
 	for n := 1; ; {
@@ -131,8 +131,9 @@ func parseHead(b []byte, field func(name, value []byte)) (h Head, ok bool) {
 	return h, true
 }
 
-// parseFirst parses the status line, whose beginning is known: "HTTP/1.1 200 OK".
-// More than one space may come before the status, and the reason may be missing.
+// parseFirst parses the status line, such as "HTTP/1.1 200 OK"; its beginning
+// is known. More than one space may come before the status, and the reason may
+// be missing.
 func parseFirst(b []byte) (minor byte, status int, ok bool) {
 	const version = len("HTTP/1.1")
 	if len(b) <= version || b[version] != ' ' || !isDigit(b[version-1]) {
