@@ -82,10 +82,13 @@ func (m *Mirror) refreshIfStale(ctx context.Context, call *mirrorCall) bool {
 			return false
 		}
 		under, mine := m.turn.begin()
-		if mine {
+		switch {
+		case mine && m.copy.isFresh(call): // another call refreshed it since
+			m.turn.leave(under)
+			return true
+		case mine:
 			return m.refreshNow(ctx, under) == nil
-		}
-		if under.wait(ctx) != nil {
+		case under.wait(ctx) != nil:
 			return false
 		}
 	}
@@ -258,7 +261,7 @@ type turn struct {
 	number uint64 // counted from 1
 	done   chan struct{}
 	err    error
-	gaveUp bool // err is that of a caller who did not wait for the server
+	gaveUp bool // err is not of the server: the caller did not wait for it, or ask it
 }
 
 func (t *turn) wait(ctx context.Context) error {
@@ -288,6 +291,14 @@ func (t *refreshTurn) end(over *turn, now time.Time) {
 	if t.under, t.failed = nil, (time.Time{}); over.err != nil && !over.gaveUp {
 		t.failed = now
 	}
+	close(over.done)
+}
+
+// leave ends a turn in which nothing was refreshed.
+func (t *refreshTurn) leave(over *turn) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.under, over.gaveUp = nil, true
 	close(over.done)
 }
 

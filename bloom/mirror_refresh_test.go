@@ -3,6 +3,8 @@ package bloom_test
 import (
 	"errors"
 	"fmt"
+	"runtime"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -174,6 +176,39 @@ func TestMirrorRefreshByHand(t *testing.T) {
 	wantLookUp(t, s, m, "x", absent, inOneRequest)
 	if got, want := m.Stats().SetBits, stats(t, f).SetBits; got != want {
 		t.Errorf("the copy has %d bits set, the filter %d", got, want)
+	}
+}
+
+// A call that found the copy too old finds it fresh when its turn comes, if
+// another call refreshed it in between.
+func TestMirrorLooksAgainBeforeItRefreshes(t *testing.T) {
+	s := upstashtest.NewServer(t)
+	f := handle(t, s.Client(), roomy())
+	mustAdd(t, f, "a")
+	m, c := mirror(t, f, bloom.MirrorConfig{MaxStale: time.Minute})
+	refreshed := false
+	m.SetClock(func() time.Time {
+		var pc [1]uintptr
+		runtime.Callers(2, pc[:])
+		frame, _ := runtime.CallersFrames(pc[:]).Next()
+		// It reads the clock after it looked, and before it takes the turn.
+		if !refreshed && strings.HasSuffix(frame.Function, ".refreshIfStale") {
+			refreshed = true
+			if err := m.Refresh(t.Context()); err != nil {
+				t.Error(err)
+			}
+		}
+		return c.Now()
+	})
+	if found, err := m.Exists(t.Context(), "a"); !found || err != nil {
+		t.Error(found, err)
+	}
+	if st := m.Stats(); !refreshed || st.Refreshes != 1 {
+		t.Errorf("%+v, want 1 refresh", st)
+	}
+	// The turn is free again.
+	if err := m.Refresh(t.Context()); err != nil || m.Stats().Refreshes != 2 {
+		t.Errorf("%v: %+v, want 2 refreshes", err, m.Stats())
 	}
 }
 
