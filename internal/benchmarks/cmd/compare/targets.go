@@ -128,9 +128,9 @@ var reasons = []struct{ begins, ends, why string }{
 		" 3e7, which needs code for one system. The processor overlaps the misses of few calls: a batch, AddAll or" +
 		" ExistsAll, takes half the time at 3e7."},
 	{"the dearest size", "", "a larger filter has longer offsets, which are written and read as decimal digits."},
-	{"cold start", "", "packages are initialized in 0.9 ms against 0.5 (GODEBUG=inittrace=1, sum of the medians of 31 starts):" +
-		" fasthttp's compression makes a table, 0.2 ms, and go-json's packages take 0.15. A hash that runs nothing" +
-		" at the start saved 0.8 ms, a dial without a race of addresses five system calls."},
+	{"cold start", "", "packages are initialized in 0.67 ms against 0.84 (GODEBUG=inittrace=1, medians of the sums of 31" +
+		" starts in turns, loaded machine). Without fasthttp and go-json they take two thirds of the time; a hash" +
+		" that runs nothing at the start saved 0.8 ms, a dial without a race of addresses five system calls."},
 }
 
 const (
