@@ -18,13 +18,13 @@ type Prices struct {
 	FreeTraffic float64 `json:"freeTraffic"` // GB a month
 }
 
-// PayAsYouGo returns the prices of that plan, from the service's documents of
+// PayAsYouGo returns the prices of that plan in the service's documents of
 // PricesOf.
 func PayAsYouGo() Prices {
 	return Prices{Commands: 0.20, Storage: 0.25, FreeStorage: 1, Traffic: 0.03, FreeTraffic: 200}
 }
 
-// PricesOf is the year of the documents that name the prices.
+// PricesOf is the year of the prices.
 const PricesOf = "2026"
 
 // Use says how filters of one size are used.
@@ -33,8 +33,9 @@ type Use struct {
 	Filters uint64 // 0 counts as 1
 	// Adds and Lookups are per day, in all filters together.
 	Adds, Lookups float64
-	// MaxStale is that of the Mirrors that answer the look-ups, or 0 if none
-	// do. Each filter has Copies of them, one in each process; 0 counts as 1.
+	// MaxStale is that of the Mirrors in front of the filters, or 0 without
+	// Mirrors. Each filter has Copies of them, one in each process; 0 counts as
+	// 1.
 	MaxStale time.Duration
 	Copies   uint64
 }

@@ -10,9 +10,9 @@ import (
 // Func opens a connection, as net.Dialer's DialContext does.
 type Func func(ctx context.Context, network, addr string) (net.Conn, error)
 
-// TryReader is a connection that is not a socket but can be read without
-// waiting. Before the transport uses a connection again, it reads it so, to
-// find bytes that it did not ask for.
+// TryReader is a connection other than a socket that can be read without
+// waiting. The transport reads it so before it uses it again, to find stray
+// bytes.
 type TryReader interface {
 	net.Conn
 	// TryRead is Read, but returns 0 and nil if nothing has arrived.

@@ -125,8 +125,8 @@ func (s *scanner) word(w string) bool {
 	return true
 }
 
-// composite reads an object or array that begins at pos, and calls each for
-// every member. each may be nil.
+// composite reads an object or array at pos, and calls each for every member.
+// each may be nil.
 func (s *scanner) composite(depth int, each member) bool {
 	if depth == 0 {
 		return false

@@ -108,11 +108,11 @@ type Call struct {
 	Parts bool `json:",omitempty"`
 	// Shard is the shard of a call from outside.
 	Shard int `json:",omitempty"`
-	// Turned says that a Sharded has its clients in another order.
+	// Turned calls a Sharded with its clients in another order.
 	Turned bool `json:",omitempty"`
 	// More is how many further items a batch has. Nobody asks for them.
 	More int `json:",omitempty"`
-	// Other says that the call goes through the handles of another client.
+	// Other calls through the handles of another client.
 	Other bool `json:",omitempty"`
 	// Cause, if not 0, ends the call's context after CauseAfter. The cause is
 	// then one of the errors of other calls.
@@ -145,14 +145,14 @@ type Result struct {
 	Tried, Maybe int
 	// Scripts is how many scripts an Add sent before its items.
 	Scripts int `json:",omitempty"`
-	// Timed says that the client knew the server's time throughout.
+	// Timed is true if the client knew the server's time throughout.
 	Timed bool `json:",omitempty"`
 	// Sent is how long before the end of the call its last attempt to send its
 	// items ended.
 	Sent time.Duration `json:",omitempty"`
-	// Full says that the error is bloom.ErrFull.
+	// Full is true if the error is bloom.ErrFull.
 	Full bool `json:",omitempty"`
-	// Early says that the error permits that items are forgotten early.
+	// Early is true if the error allows items to be forgotten early.
 	Early bool `json:",omitempty"`
 	// Err is the error's text, for people.
 	Err string

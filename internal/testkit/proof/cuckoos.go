@@ -18,15 +18,15 @@ type Cuckoos struct {
 	MustExist      bool
 	MissingIsEmpty bool
 	Reads          bloom.Reads
-	// Lag says that a region that is behind the primary may answer.
+	// Lag lets a region answer that is behind the primary.
 	Lag bool
-	// Smudges says that other types write to the table by mistake.
+	// Smudges lets other types write to the table by mistake.
 	Smudges bool
-	// Renames says that there are calls at the second key.
+	// Renames allows calls at the second key.
 	Renames bool
-	// Causes says that contexts end with the errors of other calls.
+	// Causes ends contexts with the errors of other calls.
 	Causes bool
-	// OldServer says that the server knows no flags in scripts.
+	// OldServer makes the server refuse the flags of scripts.
 	OldServer bool
 }
 

@@ -22,12 +22,12 @@ type Filters struct {
 	MustExist      bool
 	MissingIsEmpty bool
 	Reads          bloom.Reads
-	// Lag says that a region that is behind the primary may answer.
+	// Lag lets a region answer that is behind the primary.
 	Lag bool
-	// NoScripts says that the server refuses scripts. No refresh of a Mirror
+	// NoScripts makes the server refuse scripts. No refresh of a Mirror
 	// succeeds then.
 	NoScripts bool
-	// Slow says that the server often holds a write longer than its client waits.
+	// Slow makes the server often hold a write longer than its client waits.
 	Slow bool
 	// MaxStale and MaxTrust are those of the Mirrors.
 	MaxStale, MaxTrust time.Duration

@@ -33,7 +33,7 @@ type called struct {
 	result          Result
 	from, to        int64
 	began, ended    time.Duration
-	// spread says that the call also sent something about other keys.
+	// spread is true if the call also sent something about other keys.
 	spread bool
 }
 

@@ -61,9 +61,9 @@ type slot struct {
 	// for a filter of another program until a write gives it one.
 	birth uint16
 
-	// ttl says that the filter has a TTL, or gets one with the next write.
-	// unsettled says that only a Replace gives it one. With MustExist no other
-	// write to an existing filter does.
+	// ttl is true if the filter has a TTL, or gets one with the next write,
+	// unsettled if only a Replace gives it one. With MustExist no other write
+	// to an existing filter does.
 	ttl, unsettled bool
 
 	// own has a bit for each call of which an unanswered attempt took effect in

@@ -24,9 +24,9 @@ type Shardeds struct {
 	Spread int // databases, 1 or 2
 	// Creates says: most calls are Creates, and nothing comes from outside.
 	Creates bool
-	// Others says that there are handles of a Config with one shard more.
+	// Others adds handles of a Config with one shard more.
 	Others bool
-	// Causes says that contexts end with the errors of other calls.
+	// Causes ends contexts with the errors of other calls.
 	Causes bool
 }
 

@@ -22,15 +22,14 @@ type Windows struct {
 	MustExist  bool
 	// Idle is how long nobody does anything, once.
 	Idle time.Duration
-	// Slow says that the answers to TIME are late. Clients' clocks are then as
-	// wrong as they may be, and items are looked up at the ends of Spans.
+	// Slow makes the answers to TIME late. Clients' clocks are then as wrong as
+	// they may be, and items are looked up at the ends of Spans.
 	Slow bool
-	// Lag says that a region that is behind the primary may answer.
+	// Lag lets a region answer that is behind the primary.
 	Lag bool
-	// Others says that other data are stored at the key, and other types write
-	// to it.
+	// Others stores other data at the key, and lets other types write to it.
 	Others bool
-	// Renames says that the window is renamed away and back.
+	// Renames moves the window away and back.
 	Renames bool
 
 	sessions windowSessions

@@ -34,7 +34,7 @@ type windowOp struct {
 	since time.Duration
 	// last is the latest time at which it can have taken effect.
 	last time.Duration
-	// explained says that the answer "yes" of an Add has a reason.
+	// explained is true if the answer "yes" of an Add has a reason.
 	explained bool
 }
 

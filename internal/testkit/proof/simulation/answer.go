@@ -168,7 +168,7 @@ func (e *end) hangUp(hard bool) {
 	_ = e.Close()
 }
 
-// answered says that the request under way has its answer.
+// answered notes that the request under way has its answer.
 func (e *end) answered() {
 	e.p.mu.Lock()
 	defer e.p.mu.Unlock()
