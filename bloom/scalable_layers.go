@@ -48,8 +48,9 @@ type layers struct {
 func (l *layers) init(h *handle, capacity, maxBytes uint64) {
 	l.h, l.areas = h, layerAreas(h.rec.geo.Bits)
 	if l.first, l.sized = capacity, capacity != 0; !l.sized {
-		// The capacity at the lowest rate that takes so many words an item.
-		l.first = max(cells.BlockedCapacity(l.areas[0].words, h.rec.geo.Hashes/2), 1)
+		// The lowest capacity that needs so many words, at the lowest rate that takes
+		// so many words an item. That of the Config is no lower.
+		l.first = cells.BlockedCapacity(l.areas[0].words-1, h.rec.geo.Hashes/2) + 1
 	}
 	for l.limit = 1; l.limit < len(l.areas) && l.areas[l.limit].end()/8 <= maxBytes; l.limit++ {
 	}

@@ -122,6 +122,39 @@ func TestOpenScalable(t *testing.T) {
 	})
 }
 
+// TestOpenScalableCapacity checks how many items an opened handle puts into the
+// first layer: the documented share of Capacity, and no more than Capacity.
+func TestOpenScalableCapacity(t *testing.T) {
+	neverByLot(t)
+	s := upstashtest.NewServer(t)
+	ctx, c := t.Context(), s.Client()
+	for _, capacity := range []uint64{1000, 1010, 3000} {
+		for _, rate := range []float64{0.9, 0.5, 0.4999, 0.2, 0.05, 0.04999, 0.01, 1e-3, 1e-6} {
+			share := uint64(44)
+			if rate <= 0.05 {
+				share = 60
+			}
+			for n, layers := range map[uint64]int{capacity * share / 100: 1, capacity + 1: 2} {
+				s.FlushAll()
+				cfg := bloom.ScalableConfig{Capacity: capacity, FPRate: rate}
+				if _, err := scalable(t, c, cfg).Create(ctx); err != nil {
+					t.Fatal(err)
+				}
+				f, err := bloom.OpenScalable(ctx, c, key)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if _, err := f.AddAll(ctx, numbered("item", int(n))); err != nil {
+					t.Fatal(err)
+				}
+				if st, err := f.Stats(ctx); err != nil || st.Parts != layers {
+					t.Errorf("%v, %d items: %d layers, %v, want %d", cfg, n, st.Parts, err, layers)
+				}
+			}
+		}
+	}
+}
+
 func errorOf[T any](_ T, err error) error { return err }
 
 // A filter of another kind or size is a mismatch. Other data stays as it is.
