@@ -29,7 +29,7 @@ const (
 	Delete      Verb = "delete"
 	Persist     Verb = "persist"
 	SetTTL      Verb = "setttl" // Filter.Expire
-	Open        Verb = "open"   // a handle, by what the filter says of itself
+	Open        Verb = "open"   // a handle, which the client then uses
 
 	Remove    Verb = "remove"
 	RemoveAll Verb = "removeall"

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"sync/atomic"
 
 	"github.com/upbloom/upbloom/bloom"
 	"github.com/upbloom/upbloom/upstash"
@@ -55,21 +56,27 @@ func (c *Cuckoos) Config() bloom.CuckooConfig {
 
 // A cuckooSession is the handles of a client, by key.
 type cuckooSession struct {
-	keys                [2]string
-	whole, parts, other [2]*bloom.Cuckoo
+	of           *Cuckoos
+	client       *upstash.Client
+	keys         [2]string
+	whole, parts [2]atomic.Pointer[bloom.Cuckoo]
+	other        [2]*bloom.Cuckoo
 }
 
 // Open makes the handles of a client, whose observer must be Observe.
 func (c *Cuckoos) Open(clients []*upstash.Client, key string) (Handles, error) {
 	client := clients[0]
-	s := &cuckooSession{keys: [2]string{key, secondKey(key)}}
+	s := &cuckooSession{of: c, client: client, keys: [2]string{key, secondKey(key)}}
 	parts, other := c.Config(), c.Config()
 	parts.BatchBytes = 1
 	other.Capacity, other.MustExist = 1000, true
 	for i, key := range s.keys {
 		var errs [3]error
-		s.whole[i], errs[0] = bloom.NewCuckoo(client, key, c.Config())
-		s.parts[i], errs[1] = bloom.NewCuckoo(client, key, parts)
+		one, err := bloom.NewCuckoo(client, key, c.Config())
+		s.whole[i].Store(one)
+		errs[0] = err
+		one, errs[1] = bloom.NewCuckoo(client, key, parts)
+		s.parts[i].Store(one)
 		s.other[i], errs[2] = bloom.NewCuckoo(client, key, other)
 		if err := errors.Join(errs[:]...); err != nil {
 			return nil, err
@@ -88,11 +95,13 @@ func (s *cuckooSession) Run(ctx context.Context, c Call) Result {
 }
 
 func (s *cuckooSession) call(ctx context.Context, c Call) (Result, error) {
-	f := s.whole[c.Key]
+	f := s.whole[c.Key].Load()
 	if c.Parts {
-		f = s.parts[c.Key]
+		f = s.parts[c.Key].Load()
 	}
 	switch c.Verb {
+	case Open:
+		return s.open(ctx, c)
 	case AddOther:
 		return single(s.other[c.Key].Add(ctx, c.Items[0]))
 	case Remove:
@@ -112,7 +121,7 @@ func (s *cuckooSession) call(ctx context.Context, c Call) (Result, error) {
 }
 
 var cuckooVerbs = []Verb{
-	Create, Add, Add, Add, Add, Add, Add, Add, AddAll, AddAll, AddAll, Remove, Remove, Remove, Remove,
+	Create, Open, Open, Add, Add, Add, Add, Add, Add, Add, AddAll, AddAll, AddAll, Remove, Remove, Remove, Remove,
 	RemoveAll, RemoveAll, Exists, Exists, Exists, Exists, ExistsAll, ExistsAll, Count, Stats, Delete,
 	AddOther,
 }
@@ -131,6 +140,8 @@ func (c *Cuckoos) Draw(rng *rand.Rand) []Call {
 		call.drawCause(rng)
 	}
 	switch call.Verb {
+	case Open:
+		call.Parts = rng.IntN(4) == 0
 	case Add, AddOther, Remove, Exists:
 		call.Items = []string{table.items[rng.IntN(len(table.items))]}
 	case AddAll, RemoveAll, ExistsAll:
@@ -142,6 +153,8 @@ func (c *Cuckoos) Draw(rng *rand.Rand) []Call {
 	next := call
 	next.Cause = 0
 	switch {
+	case call.Verb == Open: // and uses the handle at once
+		return append([]Call{call}, c.Draw(rng)...)
 	case rng.IntN(3) > 0:
 	case call.Verb == Add:
 		next.Verb = []Verb{Remove, Exists}[rng.IntN(2)]
@@ -208,6 +221,7 @@ func (c *Cuckoos) Finish(
 	ctx context.Context, h *History, _ []*upstashtest.Server, _ string, s Handles,
 ) error {
 	for _, call := range []Call{
+		{Verb: Open},
 		{Verb: ExistsAll, Items: cuckooTableOf(c.Slots).items},
 		{Verb: Add, Items: []string{cuckooLast}},
 		{Verb: Count},
@@ -222,6 +236,9 @@ func (c *Cuckoos) Finish(
 			}
 			fallthrough
 		default:
+			if call.Verb == Open { // an early refusal may wait for a request
+				continue
+			}
 			return fmt.Errorf("a call that met no fault: %v: %v", call, r)
 		}
 	}

@@ -98,6 +98,8 @@ func (p *cuckooStep) next(s *cuckooState) bool {
 		return p.write(s, at)
 	case Exists, ExistsAll, Count, Stats:
 		return p.read(at)
+	case Open:
+		return at.holds == filter && p.yes[0]
 	case Rename:
 		if at.holds != filter || other.holds != nothing {
 			return p.end == open
@@ -341,7 +343,7 @@ func (s *cuckooSplitter) add(n int, p cuckooStep, from, to int64) {
 // looksUp reports whether a call changes nothing.
 func (c *called) looksUp() bool {
 	switch c.call.Verb {
-	case Exists, ExistsAll, Count, Stats:
+	case Exists, ExistsAll, Count, Stats, Open:
 		return true
 	}
 	return false
@@ -352,7 +354,7 @@ func (c *called) looksUp() bool {
 func (s *cuckooSplitter) earliest(c *called, p cuckooStep) int64 {
 	yes := p.end == answered && !slices.Contains(p.yes, false)
 	switch {
-	case !s.of.Lag || !c.looksUp():
+	case !s.of.Lag || !c.looksUp() || p.verb == Open: // the primary answers
 	case p.verb == Stats, s.of.Reads == bloom.ReadsNearest, yes, p.end == mismatch:
 		return 0
 	}

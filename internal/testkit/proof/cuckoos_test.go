@@ -91,6 +91,10 @@ func TestCheckCuckoo(t *testing.T) {
 		"overwritten": {true, []*called{
 			yes(Add, a), ends(Overwrite, Answered), ends(Remove, Mismatch, a),
 		}},
+		"opened":                  {true, []*called{yes(Create), yes(Open)}},
+		"opened, and not made":    {false, []*called{yes(Open)}},
+		"opened, and gone":        {false, []*called{yes(Add, a), ends(Open, Missing)}},
+		"opened in another shape": {false, []*called{yes(Add, a), no(Open)}},
 		"damage": {true, []*called{
 			yes(Add, a), yes(Smudge, b), no(Exists, a), count(Stats, 1, true),
 		}},

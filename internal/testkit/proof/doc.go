@@ -25,6 +25,13 @@
 // Mirror by MaxStale, its "yes" by MaxTrust, and what a region says by any time.
 // A Mirror must not forget what it added itself.
 //
+// After a successful [Open] a client uses the opened handle. The model does not
+// know which handle made a call: with the options of the Config, an opened one
+// must answer as a configured one. The only exception is a Scalable, whose
+// opened handle does not know the capacity. It may add a layer earlier, as far
+// as [bloom.OpenScalable] says. An Open asks the primary. It may find a filter of
+// another geometry, which the client then does not use.
+//
 // A few rules need no order. One is that a handle that met other data sends no
 // Add. They are in rules.go.
 //

@@ -56,7 +56,7 @@ func ParseTheme(s string) (t Theme) {
 var plainVerbs = []Verb{
 	Create, Create, Add, Add, Add, Add, Add, Add, AddAll, AddAll, AddIn,
 	Exists, Exists, Exists, Exists, Exists, Exists, ExistsAll, ExistsAll, Delete, Delete,
-	Persist, SetTTL,
+	Persist, SetTTL, Open, Open, Open,
 }
 
 // themeVerbs are drawn about as often as the plain ones.
@@ -81,7 +81,7 @@ func DrawFilters(rng *rand.Rand, themes Theme) Filters {
 	if rng.IntN(2) == 0 {
 		f.TTL = time.Hour
 	}
-	f.MustExist = rng.IntN(8) == 0
+	f.MustExist, f.Seed = rng.IntN(8) == 0, drawSeed(rng)
 	f.MissingIsEmpty = rng.IntN(8) == 0
 	var on []Theme
 	for i := range themeNames {
@@ -129,12 +129,14 @@ func (f Filters) Draw(rng *rand.Rand) []Call {
 	next := c
 	next.Cause = 0
 	switch {
-	case rng.IntN(4) == 0:
+	case c.Verb != Open && rng.IntN(4) == 0:
 		return []Call{c}
 	case c.Verb == Rename:
 		next.Key = 1 - c.Key
 	case c.Verb == MirrorThrough:
 		next.Verb = MirrorExists
+	case c.Verb == Open: // and uses the handle at once
+		return append([]Call{c}, f.Draw(rng)...)
 	default:
 		return []Call{c}
 	}
@@ -177,6 +179,8 @@ func (f Filters) drawCall(rng *rand.Rand) Call {
 		c.drawCause(rng)
 	}
 	switch c.Verb {
+	case Open:
+		c.Parts = rng.IntN(4) == 0
 	case Add, Exists, MirrorExists, MirrorAdd, MirrorThrough:
 		c.Items = items(rng, 1)
 	case AddAll, ExistsAll:

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/upbloom/upbloom/bloom"
@@ -21,6 +22,7 @@ type Filters struct {
 	TTL            time.Duration
 	MustExist      bool
 	MissingIsEmpty bool
+	Seed           uint64
 	Reads          bloom.Reads
 	// Lag lets a region answer that is behind the primary.
 	Lag bool
@@ -39,7 +41,7 @@ type Filters struct {
 func (f Filters) Config() bloom.Config {
 	return bloom.Config{
 		Bits: f.Bits, Hashes: f.Hashes, TTL: f.TTL, MustExist: f.MustExist,
-		MissingIsEmpty: f.MissingIsEmpty, Reads: f.Reads, BatchParallel: 1,
+		MissingIsEmpty: f.MissingIsEmpty, Seed: f.Seed, Reads: f.Reads, BatchParallel: 1,
 	}
 }
 
@@ -63,30 +65,38 @@ func secondKey(key string) string { return key + ":2" }
 // A session is the handles of a client. It is safe for concurrent use.
 type session struct {
 	of     Filters
+	client *upstash.Client
 	keys   [2]string
-	whole  [2]*bloom.Filter // by key
-	parts  [2]*bloom.Filter // in their batches each item is a request
-	mirror *bloom.Mirror    // of whole[0]
+	whole  [2]atomic.Pointer[bloom.Filter] // by key
+	parts  [2]atomic.Pointer[bloom.Filter] // in their batches each item is a request
+	mirror atomic.Pointer[bloom.Mirror]    // of whole[0]
 }
 
 // Open makes the handles of a process, whose client's observer must be Observe.
 func (f Filters) Open(clients []*upstash.Client, key string) (Handles, error) {
 	c := clients[0]
-	s := &session{of: f, keys: [2]string{key, secondKey(key)}}
+	s := &session{of: f, client: c, keys: [2]string{key, secondKey(key)}}
 	for i, key := range s.keys {
 		cfg := f.Config()
-		var err error
-		if s.whole[i], err = bloom.New(c, key, cfg); err != nil {
+		whole, err := bloom.New(c, key, cfg)
+		if err != nil {
 			return nil, err
 		}
 		cfg.BatchBytes = 1
-		if s.parts[i], err = bloom.New(c, key, cfg); err != nil {
+		parts, err := bloom.New(c, key, cfg)
+		if err != nil {
 			return nil, err
 		}
+		s.whole[i].Store(whole)
+		s.parts[i].Store(parts)
 	}
-	var err error
-	s.mirror, err = bloom.NewMirror(s.whole[0], bloom.MirrorConfig{MaxStale: f.MaxStale, MaxTrust: f.MaxTrust})
+	m, err := f.mirrorOf(s.whole[0].Load())
+	s.mirror.Store(m)
 	return s, err
+}
+
+func (f Filters) mirrorOf(of *bloom.Filter) (*bloom.Mirror, error) {
+	return bloom.NewMirror(of, bloom.MirrorConfig{MaxStale: f.MaxStale, MaxTrust: f.MaxTrust})
 }
 
 // Run makes one call.
@@ -139,11 +149,13 @@ func common(ctx context.Context, h handle, c Call) (Result, error) {
 }
 
 func (s *session) call(ctx context.Context, c Call) (Result, error) {
-	f, other := s.whole[c.Key], s.whole[1-c.Key]
+	f, other := s.whole[c.Key].Load(), s.whole[1-c.Key].Load()
 	if c.Parts {
-		f = s.parts[c.Key]
+		f = s.parts[c.Key].Load()
 	}
 	switch c.Verb {
+	case Open:
+		return s.open(ctx, c)
 	case AddIn:
 		return s.addIn(ctx, c)
 	case Stats:
@@ -207,7 +219,7 @@ func loaded(l bloom.LoadResult, err error) (Result, error) {
 func (s *session) addIn(ctx context.Context, c Call) (Result, error) {
 	var filters []*bloom.Filter
 	for _, k := range c.Into {
-		filters = append(filters, s.whole[k])
+		filters = append(filters, s.whole[k].Load())
 	}
 	answers, err := bloom.AddIn(ctx, c.Items[0], filters...)
 	r := Result{End: Partly}
@@ -226,15 +238,16 @@ func causeOf(c Call) error {
 
 // mirrored makes the calls that go through a Mirror.
 func (s *session) mirrored(ctx context.Context, c Call) (Result, error) {
+	m := s.mirror.Load()
 	switch c.Verb {
 	case MirrorExists:
-		return single(s.mirror.Exists(ctx, c.Items[0]))
+		return single(m.Exists(ctx, c.Items[0]))
 	case MirrorAdd:
-		return single(s.mirror.Add(ctx, c.Items[0]))
+		return single(m.Add(ctx, c.Items[0]))
 	case MirrorThrough:
-		return single(s.mirror.AddThrough(ctx, c.Items[0]))
+		return single(m.AddThrough(ctx, c.Items[0]))
 	case Refresh:
-		return none(s.mirror.Refresh(ctx))
+		return none(m.Refresh(ctx))
 	case Crowd:
 		return s.crowd(ctx, c)
 	}
@@ -243,7 +256,7 @@ func (s *session) mirrored(ctx context.Context, c Call) (Result, error) {
 
 // crowd asks a new Mirror about each item, all at once.
 func (s *session) crowd(ctx context.Context, c Call) (Result, error) {
-	m, err := bloom.NewMirror(s.whole[0], bloom.MirrorConfig{MaxStale: s.of.MaxStale})
+	m, err := bloom.NewMirror(s.whole[0].Load(), bloom.MirrorConfig{MaxStale: s.of.MaxStale})
 	if err != nil {
 		return Result{}, err
 	}

@@ -1,6 +1,7 @@
 package proof
 
 import (
+	"cmp"
 	"testing"
 	"time"
 
@@ -12,13 +13,14 @@ type one struct {
 	from, to int64
 	call     Call
 	result   Result
+	session  string // "x" if it is empty
 }
 
 // parts is an AddAll of several requests.
 const parts Verb = "addall in parts"
 
 func call(from, to int64, v Verb, r Result, items ...string) one {
-	return one{from, to, Call{Verb: v, Items: items}, r}
+	return one{from: from, to: to, call: Call{Verb: v, Items: items}, result: r}
 }
 
 func told(yes ...bool) Result { return Result{End: Answered, Yes: yes, Tried: 1} }
@@ -124,7 +126,7 @@ func checkOf(t *testing.T, of Subject, right bool, calls []one) {
 		h.ticks = append(h.ticks, time.Duration(i+1)*time.Millisecond)
 	}
 	for _, o := range calls {
-		n := called{client: "x", session: "x", call: o.call, result: o.result, from: o.from, to: o.to}
+		n := called{client: "x", session: cmp.Or(o.session, "x"), call: o.call, result: o.result, from: o.from, to: o.to}
 		n.began = time.Duration(o.from) * time.Millisecond / 2
 		if o.call.Verb == parts {
 			n.call.Verb, n.call.Parts = AddAll, true

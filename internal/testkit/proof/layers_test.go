@@ -32,12 +32,18 @@ func TestScalableItemsApart(t *testing.T) {
 	for n := range itemCount + 1 {
 		items = append(items, scalableItem(n))
 	}
-	for _, rate := range []float64{0.5, 0.05} {
-		s := Scalables{FPRate: rate, Layers: 4}
+	for _, s := range []Scalables{
+		{FPRate: 0.5, Layers: 4},
+		{FPRate: 0.3, Layers: 4},
+		{FPRate: 0.05, Layers: 4},
+		{FPRate: 0.5, Layers: 4, Plain: Filters{Seed: secretSeed}},
+		{FPRate: 0.3, Layers: 4, Plain: Filters{Seed: secretSeed}},
+		{FPRate: 0.05, Layers: 4, Plain: Filters{Seed: secretSeed}},
+	} {
 		smudged := geometryOf(s.Plain.other())
 		for i := range s.Layers {
 			g := s.layer(i)
-			more := withMore(Call{More: manyMore})
+			more := withMore(Call{More: halfMore})
 			if i > 0 {
 				more = withMore(Call{More: bigMore})
 			}
@@ -53,7 +59,7 @@ func TestScalableItemsApart(t *testing.T) {
 				free += 8 * (run[1] - run[0])
 			}
 			if 4*free < 3*g.Bits {
-				t.Errorf("rate %v: a Fill sets %d of the %d cells of layer %d", rate, free, g.Bits, i)
+				t.Errorf("%+v: a Fill sets %d of the %d cells of layer %d", s, free, g.Bits, i)
 			}
 		}
 	}
@@ -62,14 +68,16 @@ func TestScalableItemsApart(t *testing.T) {
 // TestShardedItemsApart is TestScalableItemsApart for shards. One shard may
 // have all items.
 func TestShardedItemsApart(t *testing.T) {
-	s := Shardeds{Shards: 2}
 	all := allItems(itemCount).Items
-	smudged := geometryOf(s.Plain.other())
+	smudged := geometryOf(Filters{}.other())
 	var cells []uint64
 	for _, item := range all {
 		cells = smudged.Positions(cells, item)
 	}
-	isApart(t, s.geometry(), all, all, cells...)
+	for _, seed := range []uint64{0, secretSeed} {
+		s := Shardeds{Shards: 2, Plain: Filters{Seed: seed}}
+		isApart(t, s.geometry(), all, all, cells...)
+	}
 }
 
 // TestCheckScalable checks histories of a filter of up to three layers.
@@ -127,8 +135,19 @@ func TestCheckScalable(t *testing.T) {
 		{"none is missing, and was not deleted", false, []one{
 			call(1, 2, Add, told(isNew), a), call(5, 6, Cardinality, ended(Missing)),
 		}},
-		{"opened", true, []one{call(1, 2, Add, told(isNew), a), call(3, 4, Open, told())}},
-		{"opened, and there is none", false, []one{call(3, 4, Open, told())}},
+		{"opened", true, []one{call(1, 2, Add, told(isNew), a), call(3, 4, Open, told(true))}},
+		{"half of the capacity is no reason to grow", false, []one{
+			batch(1, 2, halfMore, told(isNew), a), call(3, 4, Open, told(true)), call(5, 6, Stats, layers(2)),
+		}},
+		{"twice a half is none for a configured handle", false, []one{
+			batch(1, 2, halfMore, told(isNew), a), batch(3, 4, halfMore, told(isNew), b),
+			call(5, 6, Stats, layers(2)),
+		}},
+		{"twice a half may be one for an opened handle", true, []one{
+			batch(1, 2, halfMore, told(isNew), a), call(3, 4, Open, told(true)),
+			batch(5, 6, halfMore, told(isNew), b), call(7, 8, Stats, layers(2)),
+		}},
+		{"opened, and there is none", false, []one{call(3, 4, Open, told(true))}},
 		{"it has no TTL yet", true, []one{
 			call(1, 2, Add, told(isNew), a), call(3, 4, SetTTL, told(true)), call(5, 6, HasTTL, told(false)),
 		}},
@@ -215,22 +234,22 @@ func TestCheckSharded(t *testing.T) {
 			call(7, 8, Create, told(made)),
 		}},
 		{"half made, and opened", false, []one{
-			call(1, 8, Create, opened()), call(2, 3, Exists, missing(1), b), call(4, 5, Open, told()),
+			call(1, 8, Create, opened()), call(2, 3, Exists, missing(1), b), call(4, 5, Open, told(true)),
 			call(6, 7, Exists, missing(1), b),
 		}},
 		{"made, and opened", true, []one{
-			call(1, 8, Create, opened()), call(2, 3, Exists, missing(1), b), call(4, 5, Open, told()),
+			call(1, 8, Create, opened()), call(2, 3, Exists, missing(1), b), call(4, 5, Open, told(true)),
 			call(6, 7, Exists, told(no), b),
 		}},
 		{"half deleted, and opened", false, []one{
-			created, call(3, 4, Delete, opened()), call(5, 6, Exists, missing(1), b), call(7, 8, Open, told()),
+			created, call(3, 4, Delete, opened()), call(5, 6, Exists, missing(1), b), call(7, 8, Open, told(true)),
 		}},
 		{"half deleted while another made it, and opened", true, []one{
 			created, call(3, 10, Delete, opened()), call(4, 9, Create, opened()),
-			call(5, 6, Exists, missing(1), b), call(7, 8, Open, told()),
+			call(5, 6, Exists, missing(1), b), call(7, 8, Open, told(true)),
 		}},
 		{"evicted in part, and opened", true, []one{
-			created, shard(1, call(3, 4, Clear, told(true))), call(5, 6, Open, told()),
+			created, shard(1, call(3, 4, Clear, told(true))), call(5, 6, Open, told(true)),
 			call(7, 8, Exists, missing(1), b),
 		}},
 		{"lost, and nothing was added", false, []one{call(1, 4, Create, opened()), call(5, 6, Create, missing(1))}},
@@ -251,6 +270,11 @@ func TestCheckSharded(t *testing.T) {
 		}},
 		{"other order, not found", true, []one{created, turned(call(3, 4, Exists, missing(0), a))}},
 		{"other order, and no", false, []one{created, turned(call(3, 4, Exists, told(no), a))}},
+		{"other order, opened", false, []one{created, turned(call(3, 4, Open, told(true)))}},
+		{"opened with another number of shards", false, []one{created, call(3, 4, Open, told(false))}},
+		{"another number of shards, opened", true, []one{
+			call(1, 2, OtherCreate, told(made)), call(3, 4, Open, told(false)),
+		}},
 		{"other order, made", false, []one{created, turned(call(3, 4, Create, told(made)))}},
 		{"loaded", true, []one{
 			created, call(3, 4, Load, counted(12, told(was)), a, b), call(5, 6, Add, told(seen), b),

@@ -160,6 +160,8 @@ func (p *step) next(s *state) bool {
 		return p.add(s, at)
 	case Exists, ExistsAll, MirrorExists, Crowd:
 		return p.exists(at)
+	case Open:
+		return p.opens(at)
 	case Stats:
 		return at.holds == filter && (p.count < 0 || p.weigh(at.bits) == p.count)
 	case Cardinality:
@@ -329,6 +331,18 @@ func (p *step) snapshot(st *state, s *slot) bool {
 		ok = s.bits.has(p.cells)
 	}
 	return ok && s.holds == filter && p.sameFilter(st, s)
+}
+
+// opens is the step of an Open, which takes the geometry of what it finds. It may
+// be that of another filter.
+func (p *step) opens(s *slot) bool {
+	switch {
+	case len(p.yes) == 0:
+		return true
+	case p.yes[0]:
+		return s.holds == filter
+	}
+	return s.holds == another || s.holds == sibling
 }
 
 func (p *step) exists(s *slot) bool {

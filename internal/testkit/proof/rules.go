@@ -51,6 +51,7 @@ func (s *splitter) isRefused(n int, c *called) bool {
 			continue
 		}
 		switch {
+		case o.call.Verb == Open && !o.adopted(): // the handle stays
 		case !o.sends():
 			others = append(others, o)
 		case o.result.End == Mismatch && o.to < c.from:
@@ -109,7 +110,7 @@ func (s *splitter) earliest(c *called, p step) int64 {
 // end of an Add that the Mirror itself sent, or the beginning of a Refresh.
 func (s *splitter) told(c *called) (at int64) {
 	for _, o := range s.h.calls {
-		if o.session != c.session || o.to > c.from || o.result.End != Answered {
+		if o.session != c.session || o.to > c.from || o.result.End != Answered || s.reopened(o, c) {
 			continue
 		}
 		switch o.call.Verb {
@@ -122,4 +123,13 @@ func (s *splitter) told(c *called) (at int64) {
 		}
 	}
 	return at
+}
+
+// reopened reports whether the call c may have used another Mirror than o: an
+// opened filter has a new one.
+func (s *splitter) reopened(o, c *called) bool {
+	return slices.ContainsFunc(s.h.calls, func(a *called) bool {
+		return a.session == c.session && a.call.Key == 0 && !a.call.Parts && a.adopted() &&
+			o.from < a.to && a.from < c.to
+	})
 }

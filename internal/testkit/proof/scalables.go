@@ -2,10 +2,10 @@ package proof
 
 import (
 	"context"
-	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"github.com/upbloom/upbloom/bloom"
@@ -32,14 +32,15 @@ const (
 	// layerItems is the capacity of the first layer, and the minimum.
 	layerItems = 1000
 	// manyMore items and one other are so many that an Add looks for room
-	// first. bigMore and one other are more than the first layer takes.
-	manyMore, bigMore = 15, layerItems
+	// first. bigMore and one other are more than the first layer takes. halfMore
+	// and others are less than half of that.
+	manyMore, halfMore, bigMore = 15, 400, layerItems
 )
 
 // DrawScalables draws the Config of a history.
 func DrawScalables(rng *rand.Rand) *Scalables {
 	s := &Scalables{
-		FPRate: []float64{0.5, 0.05}[rng.IntN(2)], Layers: 1 + rng.IntN(4), Second: rng.IntN(3) == 0,
+		FPRate: []float64{0.5, 0.3, 0.05}[rng.IntN(3)], Layers: 1 + rng.IntN(4), Second: rng.IntN(3) == 0,
 		Churn: rng.IntN(4) == 0,
 	}
 	s.Plain.MustExist, s.Plain.MissingIsEmpty = rng.IntN(6) == 0, rng.IntN(8) == 0
@@ -47,6 +48,7 @@ func DrawScalables(rng *rand.Rand) *Scalables {
 		s.Plain.TTL = time.Hour
 	}
 	s.Causes, s.Stays = rng.IntN(4) == 0, !s.Churn && rng.IntN(4) == 0
+	s.Plain.Seed = drawSeed(rng)
 	s.Plain.drawRegion(rng)
 	return s
 }
@@ -56,13 +58,13 @@ func (s *Scalables) Config() bloom.ScalableConfig {
 	return bloom.ScalableConfig{
 		Capacity: layerItems, FPRate: s.FPRate, TTL: s.Plain.TTL, MustExist: s.Plain.MustExist,
 		MissingIsEmpty: s.Plain.MissingIsEmpty, Reads: s.Plain.Reads, BatchParallel: 1,
-		MaxBytes: s.offset(s.Layers) / 8,
+		MaxBytes: s.offset(s.Layers) / 8, Seed: s.Plain.Seed,
 	}
 }
 
 // layer returns the geometry of layer i.
 func (s *Scalables) layer(i int) bloom.Geometry {
-	g, err := bloom.ScalableConfig{Capacity: layerItems, FPRate: s.FPRate}.Geometry()
+	g, err := bloom.ScalableConfig{Capacity: layerItems, FPRate: s.FPRate, Seed: s.Plain.Seed}.Geometry()
 	if err != nil {
 		panic(err) // the sizes are constants
 	}
@@ -84,7 +86,7 @@ type scalableSession struct {
 	of           *Scalables
 	client       *upstash.Client
 	keys         [2]string
-	whole, parts [2]*bloom.Scalable // by key
+	whole, parts [2]atomic.Pointer[bloom.Scalable] // by key
 }
 
 // Open makes the handles of a process, whose client's observer must be Observe.
@@ -92,14 +94,17 @@ func (s *Scalables) Open(clients []*upstash.Client, key string) (Handles, error)
 	h := &scalableSession{of: s, client: clients[0], keys: [2]string{key, secondKey(key)}}
 	for i, key := range h.keys {
 		cfg := s.Config()
-		var err error
-		if h.whole[i], err = bloom.NewScalable(clients[0], key, cfg); err != nil {
+		whole, err := bloom.NewScalable(clients[0], key, cfg)
+		if err != nil {
 			return nil, err
 		}
 		cfg.BatchBytes, cfg.MaxBytes = 1, s.offset(1)/8
-		if h.parts[i], err = bloom.NewScalable(clients[0], key, cfg); err != nil {
+		parts, err := bloom.NewScalable(clients[0], key, cfg)
+		if err != nil {
 			return nil, err
 		}
+		h.whole[i].Store(whole)
+		h.parts[i].Store(parts)
 	}
 	return h, nil
 }
@@ -140,14 +145,13 @@ func (a *attempts) putsItems(e upstash.Event, must, parts bool) bool {
 }
 
 func (s *scalableSession) call(ctx context.Context, c Call) (Result, error) {
-	f := s.whole[c.Key]
+	f := s.whole[c.Key].Load()
 	if c.Parts {
-		f = s.parts[c.Key]
+		f = s.parts[c.Key].Load()
 	}
 	switch c.Verb {
 	case Open:
-		_, err := bloom.OpenScalable(ctx, s.client, s.keys[c.Key])
-		return none(err)
+		return s.open(ctx, c)
 	case Stats:
 		st, err := f.Stats(ctx)
 		return Result{Count: len(st.Layers)}, err
@@ -194,7 +198,7 @@ func (s *Scalables) removal() Verb {
 }
 
 var scalableVerbs = []Verb{
-	Create, Add, Add, Add, Add, Add, Add, Add, Add, AddAll, AddAll, AddAll, Exists, Exists, Exists, Exists,
+	Create, Open, Open, Add, Add, Add, Add, Add, Add, Add, Add, AddAll, AddAll, AddAll, Exists, Exists, Exists, Exists,
 	Exists, ExistsAll, ExistsAll, Stats, Cardinality, Delete, Delete, Persist, Persist, SetTTL, SetTTL, Open,
 }
 
@@ -247,9 +251,13 @@ func (s *Scalables) Draw(rng *rand.Rand) []Call {
 		case c.Parts:
 		case s.Layers > 1 && rng.IntN(16) == 0:
 			c.More = bigMore
+		case s.Layers > 1 && rng.IntN(12) == 0:
+			c.More = halfMore
 		case rng.IntN(2) == 0:
 			c.More = manyMore
 		}
+	case Open: // and uses the handle at once
+		return append([]Call{c}, s.Draw(rng)...)
 	case Rename:
 		next := c
 		next.Key, next.Cause = 1-c.Key, 0
@@ -275,102 +283,6 @@ func (s *Scalables) DrawOutside(rng *rand.Rand) (c Call, ok bool) {
 		c.Items = items(rng, 1)
 	}
 	return c, rng.IntN(6) == 0
-}
-
-// Outside makes a call on the database itself.
-func (s *Scalables) Outside(dbs []*upstashtest.Server, key string, seed uint64, c Call) Result {
-	switch c.Verb {
-	case Fill:
-		return s.fill(dbs[0], key)
-	case Layers:
-		n, err := s.layersAt(dbs[0], key)
-		return outsideResult(err, n > 0, n)
-	}
-	return s.Plain.Outside(dbs, key, seed, c)
-}
-
-func outsideResult(err error, yes bool, count int) Result {
-	if err != nil {
-		return Result{End: Unknown, Err: err.Error()}
-	}
-	return Result{End: Answered, Yes: []bool{yes}, Count: count}
-}
-
-// layersAt returns how many layers the filter at key has, 0 if there is none.
-func (s *Scalables) layersAt(db *upstashtest.Server, key string) (int, error) {
-	reply, err := db.Exec("EVAL", `if redis.call('TYPE', KEYS[1]).ok ~= 'string' then return {0, 0} end
-return redis.call('BITFIELD_RO', KEYS[1], 'GET', 'u53', '0', 'GET', 'u53', '128')`, "1", key)
-	if err != nil {
-		return 0, err
-	}
-	words, ok := reply.([]any)
-	if !ok || len(words) != 2 {
-		return 0, fmt.Errorf("two words are %v", reply)
-	}
-	if words[0] != s.header() {
-		return 0, nil
-	}
-	return int(words[1].(int64) >> 48 & 15), nil
-}
-
-// header is the first word of the filter, by the documentation of the format:
-// kind 2, version 1, scheme 0 and seed 0.
-func (s *Scalables) header() int64 {
-	g := s.layer(0)
-	return 1<<52 | 2<<50 | 1<<48 | int64(g.Hashes)<<39 | int64(g.Bits)
-}
-
-// fillScript sets whole bytes: KEYS[1] is the filter, ARGV[1] its header, ARGV[2]
-// the number of layers, then pairs of an offset and a length.
-const fillScript = `local w = redis.call('BITFIELD_RO', KEYS[1], 'GET', 'u53', '0', 'GET', 'u4', '129')
-if w[1] ~= tonumber(ARGV[1]) or w[2] ~= tonumber(ARGV[2]) then return 0 end
-for i = 3, #ARGV, 2 do
-  redis.call('SETRANGE', KEYS[1], ARGV[i], string.rep('\255', tonumber(ARGV[i + 1])))
-end
-return 1`
-
-func (s *Scalables) fill(db *upstashtest.Server, key string) Result {
-	n, err := s.layersAt(db, key)
-	if err != nil || n == 0 {
-		return outsideResult(err, false, 0)
-	}
-	args := []string{"EVAL", fillScript, "1", key, strconv.FormatInt(s.header(), 10), strconv.Itoa(n)}
-	for _, run := range s.freeBytes(n - 1) {
-		args = append(args, strconv.FormatUint(run[0], 10), strconv.FormatUint(run[1]-run[0], 10))
-	}
-	reply, err := db.Exec(args...)
-	return outsideResult(err, reply == int64(1), n)
-}
-
-// freeBytes returns the runs of bytes of layer i, from and to, without cells of
-// the items.
-func (s *Scalables) freeBytes(i int) (runs [][2]uint64) {
-	g, offset := s.layer(i), s.offset(i)
-	taken := make(map[uint64]bool)
-	for n := range itemCount + 1 {
-		for _, p := range g.Positions(nil, scalableItem(n)) {
-			taken[(offset+p)/8] = true
-		}
-	}
-	from := offset / 8
-	for b := from; b <= (offset+g.Bits)/8; b++ {
-		if !taken[b] && b < (offset+g.Bits)/8 {
-			continue
-		}
-		if b > from {
-			runs = append(runs, [2]uint64{from, b})
-		}
-		from = b + 1
-	}
-	return runs
-}
-
-// scalableItem returns an item; the last is that of the last calls.
-func scalableItem(n int) string {
-	if n == itemCount {
-		return itemAtLast
-	}
-	return itemName(n)
 }
 
 // Finish adds last calls to the history: look-ups of every item, and one more

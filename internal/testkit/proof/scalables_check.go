@@ -2,6 +2,7 @@ package proof
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/anishathalye/porcupine"
 )
@@ -34,8 +35,8 @@ func (s *Scalables) Steps(h *History) ([]porcupine.Operation, error) {
 			if c.session != atLast && c.result.End == Answered && !c.result.Yes[0] {
 				continue
 			}
-		case Stats, Open:
-			one.call.Verb, one.result.Count = Stats, -1
+		case Stats:
+			one.result.Count = -1
 		}
 		plain.calls = append(plain.calls, &one)
 		if r := c.result; c.call.Verb == AddAll && r.Scripts > 1 {
@@ -74,7 +75,7 @@ func (s *Scalables) checkLayers(h *History) error {
 				continue
 			}
 			removed = removed || o.mayRemove()
-			if o.call.Verb == Fill && o.result.End != NotRun || o.call.More == bigMore {
+			if o.call.Verb == Fill && o.result.End != NotRun || o.call.More == bigMore || s.halvesMeet(h, o) {
 				most++
 			}
 		}
@@ -94,6 +95,18 @@ func (s *Scalables) checkLayers(h *History) error {
 		}
 	}
 	return nil
+}
+
+// halvesMeet reports whether a call adds halfMore items, and another call has
+// added as many before. An opened handle does not know the capacity. It may then
+// add a layer.
+func (s *Scalables) halvesMeet(h *History, c *called) bool {
+	before := func(v Verb, more int) bool {
+		return slices.ContainsFunc(h.calls, func(o *called) bool {
+			return o != c && o.call.Verb == v && o.call.More >= more && o.from < c.to && o.result.End != NotRun
+		})
+	}
+	return c.call.More == halfMore && before(Open, 0) && before(AddAll, halfMore)
 }
 
 // least returns the lowest number of layers that a call may find in a filter

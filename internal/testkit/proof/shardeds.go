@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/upbloom/upbloom/bloom"
@@ -36,7 +37,7 @@ func DrawShardeds(rng *rand.Rand) *Shardeds {
 		Shards: 2 + rng.IntN(3), Spread: 1 + rng.IntN(2), Others: rng.IntN(5) == 0,
 		Creates: rng.IntN(4) == 0,
 	}
-	s.Plain.MustExist = true
+	s.Plain.MustExist, s.Plain.Seed = true, drawSeed(rng)
 	if rng.IntN(2) == 0 {
 		s.Plain.TTL = time.Hour
 	}
@@ -54,7 +55,7 @@ func (s *Shardeds) Databases() int { return s.Spread }
 func (s *Shardeds) Config() bloom.ShardedConfig {
 	return bloom.ShardedConfig{
 		Capacity: 10, FPRate: 0.001, Shards: s.Shards, TTL: s.Plain.TTL, Reads: s.Plain.Reads,
-		BatchParallel: 1,
+		Seed: s.Plain.Seed, BatchParallel: 1,
 	}
 }
 
@@ -70,30 +71,31 @@ type shardedSession struct {
 	of           *Shardeds
 	clients      []*upstash.Client
 	key          string
-	whole, parts *bloom.Sharded
-	other        *bloom.Sharded // of another number of shards
-	turned       *bloom.Sharded // its clients have another order; or nil
+	whole, parts atomic.Pointer[bloom.Sharded]
+	other        atomic.Pointer[bloom.Sharded] // of another number of shards
+	turned       atomic.Pointer[bloom.Sharded] // its clients have another order
 }
 
 // Open makes the handles of a process, whose clients' observer must be Observe.
 func (s *Shardeds) Open(clients []*upstash.Client, key string) (Handles, error) {
 	h := &shardedSession{of: s, clients: clients, key: key}
 	for _, one := range []struct {
-		handle  **bloom.Sharded
+		handle  *atomic.Pointer[bloom.Sharded]
 		clients []*upstash.Client
 		change  func(*bloom.ShardedConfig)
 	}{
 		{&h.whole, clients, func(*bloom.ShardedConfig) {}},
 		{&h.parts, clients, func(c *bloom.ShardedConfig) { c.BatchBytes = 1 }},
 		{&h.other, clients, func(c *bloom.ShardedConfig) { c.Shards++ }},
-		{&h.turned, []*upstash.Client{clients[len(clients)-1], clients[0]}, func(*bloom.ShardedConfig) {}},
+		{&h.turned, turn(clients), func(*bloom.ShardedConfig) {}},
 	} {
 		cfg := s.Config()
 		one.change(&cfg)
-		var err error
-		if *one.handle, err = bloom.NewSharded(one.clients, key, cfg); err != nil {
+		f, err := bloom.NewSharded(one.clients, key, cfg)
+		if err != nil {
 			return nil, err
 		}
+		one.handle.Store(f)
 	}
 	return h, nil
 }
@@ -124,20 +126,19 @@ func shardsIn(text string) (shards []int) {
 }
 
 func (s *shardedSession) call(ctx context.Context, c Call) (Result, error) {
-	f := s.whole
+	f := s.whole.Load()
 	switch {
 	case c.Parts:
-		f = s.parts
+		f = s.parts.Load()
 	case c.Turned:
-		f = s.turned
+		f = s.turned.Load()
 	}
 	if verb, ok := verbOfOther[c.Verb]; ok {
-		f, c.Verb = s.other, verb
+		f, c.Verb = s.other.Load(), verb
 	}
 	switch c.Verb {
 	case Open:
-		_, err := bloom.OpenSharded(ctx, s.clients, s.key)
-		return none(err)
+		return s.open(ctx, c)
 	case Stats:
 		st, err := f.Stats(ctx)
 		r := Result{}
@@ -162,7 +163,7 @@ var verbOfOther = map[Verb]Verb{OtherCreate: Create, OtherAdd: Add, OtherExists:
 
 var shardedVerbs = []Verb{
 	Create, Create, Create, Create, Add, Add, Add, Add, Add, Add, AddAll, AddAll, AddAll, Exists, Exists, Exists,
-	Exists, ExistsAll, ExistsAll, ExistsAll, Stats, Cardinality, Delete, Delete, Load, Merge, Open,
+	Exists, ExistsAll, ExistsAll, ExistsAll, Stats, Cardinality, Delete, Delete, Load, Merge, Open, Open,
 }
 
 var createVerbs = []Verb{Create, Create, Create, Create, Create, Exists, ExistsAll, Stats, Open, Open, Delete}
@@ -190,7 +191,11 @@ func (s *Shardeds) Draw(rng *rand.Rand) []Call {
 	case Load, Merge:
 		c.Items = items(rng, 1+rng.IntN(3))
 	case Create, Delete, Open:
+		c.Parts = c.Verb == Open && rng.IntN(4) == 0
 		switch n := rng.IntN(4); {
+		case n == 1 && c.Verb == Open && !c.Parts && s.Spread > 1:
+			c.Turned = true
+			return []Call{c, {Verb: Exists, Items: items(rng, 1), Turned: true}}
 		case n == 0 || c.Verb == Open: // if that finds shard 0, no other is missing
 			return append([]Call{c}, drawOpen(rng)...)
 		case n < 3 && c.Verb == Create: // while others create it too
@@ -245,7 +250,7 @@ func (s *Shardeds) Finish(
 	all := allItems(itemCount)
 	add := all
 	add.Verb = AddAll
-	for _, c := range []Call{all, {Verb: Create}, add, all, {Verb: Stats}} {
+	for _, c := range []Call{all, {Verb: Create}, {Verb: Open}, add, all, {Verb: Stats}} {
 		r := h.Do(atLast, atLast, c, func(c Call) Result { return handles.Run(ctx, c) })
 		// A LostThenError may wait for the repetition of a write.
 		if c.Verb == ExistsAll && r.End != Answered && r.End != Partly {

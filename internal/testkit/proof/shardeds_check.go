@@ -83,10 +83,15 @@ func (s *Shardeds) onShard(h *History, c *called, shard int, shardOf func(string
 	case OtherAdd, OtherExists:
 		return s.onOther(&one, shard)
 	case Open: // reads shard 0; those of another Config have one too
-		if shard != 0 && !s.isWhole(h, c) || s.Others && r.End == Answered {
+		switch {
+		case c.call.Turned, shard != 0 && r.End != Answered:
 			return nil
+		case shard == 0:
+		case s.isWhole(h, c) && !s.Others:
+			r.Yes = []bool{true}
+		default:
+			r.Yes = nil // this shard has another handle, and nothing is known of it
 		}
-		one.call.Verb, r.Count = Stats, -1
 		return &one
 	}
 	if c.call.Turned {

@@ -315,7 +315,11 @@ func (s *splitter) add(n int, p step, from, to int64) {
 
 // reads reports whether the step changes nothing.
 func (p *step) reads() bool {
-	return p.looksUp() || p.verb == Stats || p.verb == Cardinality || p.verb == OtherExists || p.verb == Snapshot || p.verb == Overlap
+	switch p.verb {
+	case Stats, Cardinality, OtherExists, Snapshot, Overlap, Open:
+		return true
+	}
+	return p.looksUp()
 }
 
 // once reports whether the step takes effect only once, however many attempts

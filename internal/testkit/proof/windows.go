@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/upbloom/upbloom/bloom"
@@ -20,6 +21,7 @@ type Windows struct {
 	Panes      int
 	ExpireIdle bool
 	MustExist  bool
+	Seed       uint64
 	// Idle is how long nobody does anything, once.
 	Idle time.Duration
 	// Slow makes the answers to TIME late. Clients' clocks are then as wrong as
@@ -64,6 +66,7 @@ func DrawWindows(rng *rand.Rand) *Windows {
 	if rng.IntN(8) == 0 {
 		w.Panes = 3 + rng.IntN(2)
 	}
+	w.Seed = drawSeed(rng)
 	w.Span = time.Duration(w.Panes)*10*time.Second + time.Duration(rng.Int64N(int64(20*time.Second)))
 	switch rng.IntN(6) {
 	case 0, 1:
@@ -120,16 +123,17 @@ func (w *Windows) Gap() time.Duration { return w.Idle }
 func (w *Windows) Config() bloom.WindowConfig {
 	return bloom.WindowConfig{
 		Capacity: 20, FPRate: 1e-6, Span: w.Span, Panes: w.Panes, ExpireIdle: w.ExpireIdle,
-		MustExist: w.MustExist, BatchParallel: 1,
+		MustExist: w.MustExist, Seed: w.Seed, BatchParallel: 1,
 	}
 }
 
 type windowSession struct {
-	of     *Windows
-	client *upstash.Client
-	key    string
+	of           *Windows
+	client       *upstash.Client
+	key          string
+	whole, parts atomic.Pointer[bloom.Window]
 	// moved is of the second key, and other has another Config.
-	whole, parts, moved, other *bloom.Window
+	moved, other *bloom.Window
 }
 
 // Open makes the handles of a process, whose client's observer must be Observe.
@@ -139,8 +143,11 @@ func (w *Windows) Open(clients []*upstash.Client, key string) (Handles, error) {
 	parts, other := w.Config(), w.Config()
 	parts.BatchBytes, other.Span = 1, 2*w.Span
 	var errs [4]error
-	s.whole, errs[0] = bloom.NewWindow(c, key, w.Config())
-	s.parts, errs[1] = bloom.NewWindow(c, key, parts)
+	one, err := bloom.NewWindow(c, key, w.Config())
+	s.whole.Store(one)
+	errs[0] = err
+	one, errs[1] = bloom.NewWindow(c, key, parts)
+	s.parts.Store(one)
 	s.moved, errs[2] = bloom.NewWindow(c, secondKey(key), w.Config())
 	s.other, errs[3] = bloom.NewWindow(c, key, other)
 	w.sessions.mu.Lock()
@@ -185,11 +192,13 @@ func cause(err error) error {
 }
 
 func (s *windowSession) call(ctx context.Context, c Call) (Result, error) {
-	w := s.whole
+	w := s.whole.Load()
 	if c.Parts {
-		w = s.parts
+		w = s.parts.Load()
 	}
 	switch c.Verb {
+	case Open:
+		return s.open(ctx, c)
 	case AddOther:
 		return single(s.other.Add(ctx, c.Items[0]))
 	case Rename:
@@ -206,7 +215,7 @@ func (s *windowSession) call(ctx context.Context, c Call) (Result, error) {
 }
 
 var windowVerbs = []Verb{
-	Create, Add, Add, Add, Add, Add, Add, Add, AddAll, AddAll, Exists, Exists, Exists, Exists, ExistsAll,
+	Create, Open, Open, Add, Add, Add, Add, Add, Add, Add, AddAll, AddAll, Exists, Exists, Exists, Exists, ExistsAll,
 	ExistsAll, Delete, Stats,
 }
 
@@ -227,6 +236,9 @@ func (w *Windows) Draw(rng *rand.Rand) (calls []Call) {
 	}
 	c := w.drawCall(rng, windowVerbs[rng.IntN(len(windowVerbs))])
 	calls = append(calls, c)
+	if c.Verb == Open { // and uses the handle at once
+		return append(calls, w.Draw(rng)...)
+	}
 	if c.adds() && rng.IntN(3) == 0 {
 		left := time.Duration(1 + rng.Int64N(int64(2500*time.Millisecond)))
 		next := w.drawCall(rng, []Verb{Add, Exists}[rng.IntN(2)])
@@ -259,6 +271,8 @@ func (w *Windows) drawCall(rng *rand.Rand, v Verb) Call {
 	switch v {
 	case Add, Exists:
 		c.Items = itemsOf(rng, windowItems, 1)
+	case Open:
+		c.Parts = rng.IntN(4) == 0
 	case AddAll, ExistsAll:
 		c.Items = itemsOf(rng, windowItems, 2)
 		c.Parts = rng.IntN(3) == 0
@@ -297,10 +311,14 @@ func (w *Windows) Finish(ctx context.Context, h *History, _ []*upstashtest.Serve
 	return lastCalls(ctx, h, s, windowItems)
 }
 
-// lastCalls adds a look-up of every item and one more Add to the history.
+// lastCalls adds a look-up of every item and one more Add to the history, half of
+// the time through an opened handle.
 func lastCalls(ctx context.Context, h *History, s Handles, items int) error {
 	run := func(c Call) Result {
 		return h.Do(atLast, atLast, c, func(c Call) Result { return s.Run(ctx, c) })
+	}
+	if h.Len()%2 == 0 {
+		run(Call{Verb: Open})
 	}
 	run(allItems(items))
 	// This is not an item of the clients, because a LostThenError may wait for

@@ -42,6 +42,7 @@ type windowCheck struct {
 	of           *Windows
 	adds         []*windowOp
 	reads        []*windowOp
+	opens        []*windowOp
 	wipes, makes []*windowOp
 	// clears remove whatever the key holds. others store other data; maybe do
 	// so if there is no window.
@@ -71,9 +72,14 @@ func (w *Windows) Steps(h *History) ([]porcupine.Operation, error) {
 		}
 	}
 	k.explain()
-	for _, o := range append(k.adds, k.reads...) {
+	for _, o := range slices.Concat(k.adds, k.reads) {
 		if err := k.answer(o); err != nil {
 			return nil, fmt.Errorf("%s %s of %s at %v: %w", o.client, o.call.Verb, o.item, o.began, err)
+		}
+	}
+	for _, o := range k.opens {
+		if err := k.opened(o); err != nil {
+			return nil, fmt.Errorf("%s open at %v: %w", o.client, o.began, err)
 		}
 	}
 	return nil, k.made()
@@ -91,7 +97,8 @@ func (k *windowCheck) sane(c *called) error {
 		return errors.New("uncertain, although no attempt may have run before")
 	case r.End == Mismatch && c.call.Verb != AddOther && !k.mayBeOther(c):
 		return errors.New("there are no other data, but they were met")
-	case r.End == Missing && k.of.ExpireIdle && c.call.Verb != Stats && c.call.Verb != Rename:
+	case r.End == Missing && k.of.ExpireIdle && c.call.Verb != Stats && c.call.Verb != Rename &&
+		c.call.Verb != Open:
 		return errors.New("a window that expires is empty if it is missing")
 	case r.End == Missing && c.call.Verb == Add && !k.of.MustExist:
 		return errors.New("an Add makes the window")
@@ -125,6 +132,8 @@ func (k *windowCheck) take(c *called) {
 		k.maybe = append(k.maybe, one)
 	case Create:
 		k.makes = append(k.makes, one)
+	case Open:
+		k.opens = append(k.opens, one)
 	case Stats: // a look-up of any item
 		one.item, one.yes = anyItem, one.answered() && r.Yes[0]
 		k.reads = append(k.reads, one)
@@ -240,6 +249,8 @@ func (k *windowCheck) answer(o *windowOp) error {
 		return nil
 	case k.isOther(o) && !k.of.Lag:
 		return errors.New("there were other data, and it was answered")
+	case k.of.MustExist && !k.mayBeThere(o):
+		return errors.New("nobody made the window")
 	case o.item == anyItem && (o.yes && len(k.maybe) > 0 || !o.yes && k.of.Lag):
 		return nil
 	case o.yes && o.call.adds() && !o.explained, o.yes && !o.call.adds() && !k.reason(o):
@@ -264,14 +275,45 @@ func (k *windowCheck) answer(o *windowOp) error {
 	return nil
 }
 
+// opened returns an error if an Open's answer is wrong. The primary gives it.
+func (k *windowCheck) opened(o *windowOp) error {
+	before := func(a *windowOp) bool { return a.from < o.to && a.result.End != NotRun }
+	switch {
+	case o.result.End == Missing:
+		return k.missing(o)
+	case o.result.End != Answered:
+		return nil
+	case k.isOther(o):
+		return errors.New("there were other data, and they were opened")
+	case !o.result.Yes[0] && !slices.ContainsFunc(k.maybe, before):
+		return errors.New("nobody made a window of another shape")
+	case o.result.Yes[0] && !k.mayBeThere(o):
+		return errors.New("nobody made the window")
+	}
+	return nil
+}
+
+// mayBeThere reports whether a call may have made the window, and it was not
+// certainly removed since. If it must exist, an Add does not make it.
+func (k *windowCheck) mayBeThere(o *windowOp) bool {
+	makes := k.makes
+	if !k.of.MustExist {
+		makes = slices.Concat(k.adds, makes)
+	}
+	return slices.ContainsFunc(makes, func(a *windowOp) bool {
+		return a.from < o.to && a.result.End != NotRun && !k.isWiped(a.last, o.began)
+	})
+}
+
 // missing returns an error if a window cannot be missing.
 func (k *windowCheck) missing(o *windowOp) error {
 	if o.item == anyItem && (k.of.Lag || k.of.ExpireIdle) { // a region may not know it
 		return nil
 	}
-	for _, a := range append(k.adds, k.makes...) {
+	for _, a := range slices.Concat(k.adds, k.makes) {
 		made := a.promised() || a.call.Verb == Create && a.result.End == Answered
-		if made && a.to < o.from && !k.mayBeWiped(a.began, o.ended) {
+		expired := k.of.ExpireIdle && o.ended-a.began > k.of.Span
+		if made && a.to < o.from && !expired && !k.mayBeWiped(a.began, o.ended) {
 			return errors.New("the window was there, and cannot have gone away")
 		}
 	}
@@ -284,7 +326,7 @@ func (k *windowCheck) made() error {
 		if o.result.End != Answered || !o.result.Yes[0] {
 			continue
 		}
-		for _, a := range append(k.adds, k.makes...) {
+		for _, a := range slices.Concat(k.adds, k.makes) {
 			there := a.promised() || a.call.Verb == Create && a.result.End == Answered
 			expired := k.of.ExpireIdle && o.ended-a.began > k.of.Span
 			if there && a.to < o.from && !expired && !k.mayBeWiped(a.began, o.ended) {

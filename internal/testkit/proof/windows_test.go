@@ -1,6 +1,7 @@
 package proof
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -11,8 +12,8 @@ import (
 // cells are all among those of others.
 func TestItemsApart(t *testing.T) {
 	items := []string{"item-0", "item-1", "item-2", "item-at-last"}
-	for panes := 1; panes <= 4; panes++ {
-		w := Windows{Span: time.Hour, Panes: panes}
+	for n := range 8 {
+		w := Windows{Span: time.Hour, Panes: 1 + n/2, Seed: uint64(n%2) * secretSeed}
 		g, err := w.Config().Geometry()
 		if err != nil {
 			t.Fatal(err)
@@ -40,6 +41,8 @@ func TestCheckWindow(t *testing.T) {
 		return func(c *called) { c.result.End, c.result.Maybe = e, maybe }
 	}
 	verb := func(v Verb) func(*called) { return func(c *called) { c.call.Verb = v } }
+	const mustExists = "a handle with MustExist"
+	mustExist := func(c *called) { c.session = mustExists }
 	for name, h := range map[string]struct {
 		ok    bool
 		calls []*called
@@ -62,6 +65,13 @@ func TestCheckWindow(t *testing.T) {
 		"found after a delete":    {false, []*called{at(1, 2, added), with(at(3, 4, found), verb(Delete)), at(5, 6, found)}},
 		"gone":                    {false, []*called{at(1, 2, added), with(at(3, 4, missed), end(Missing, 0))}},
 		"made twice":              {false, []*called{at(1, 2, added), with(at(3, 4, added), verb(Create))}},
+		"opened":                  {true, []*called{at(1, 2, added), with(at(3, 4, found), verb(Open))}},
+		"opened, and gone":        {false, []*called{at(1, 2, added), with(with(at(3, 4, missed), verb(Open)), end(Missing, 0))}},
+		"opened, and not made":    {false, []*called{with(at(3, 4, found), verb(Open))}},
+		"opened in another shape": {false, []*called{at(1, 2, added), with(at(3, 4, missed), verb(Open))}},
+		"opened, and overwritten": {false, []*called{
+			at(1, 2, added), with(at(3, 4, found), verb(Overwrite)), with(at(5, 6, found), verb(Open)),
+		}},
 		"frozen after its answer": {true, []*called{
 			with(at(1, 9, added), func(c *called) { c.result.Sent = 7 * time.Second }), at(13, 14, missed),
 		}},
@@ -72,8 +82,17 @@ func TestCheckWindow(t *testing.T) {
 				States: []bloom.ItemState{bloom.ItemDone, bloom.ItemNotDone},
 			}
 		}), at(3, 4, missed)}},
+		"made by an Add, and must exist": {false, []*called{with(at(1, 2, added), mustExist)}},
+		"made by a Create, and must exist": {true, []*called{
+			with(at(1, 2, added), verb(Create)), with(at(3, 4, added), mustExist),
+		}},
+		"deleted, opened, and must exist": {false, []*called{
+			with(at(1, 2, added), verb(Create)), with(at(3, 4, added), verb(Delete)),
+			with(with(at(5, 6, found), verb(Open)), mustExist),
+		}},
 	} {
-		history := NewHistory(&Windows{Span: 10 * time.Second, Panes: 1})
+		must := slices.ContainsFunc(h.calls, func(c *called) bool { return c.session == mustExists })
+		history := NewHistory(&Windows{Span: 10 * time.Second, Panes: 1, MustExist: must})
 		history.calls = h.calls
 		if err := history.Check(); (err == nil) != h.ok {
 			t.Errorf("%s: %v", name, err)

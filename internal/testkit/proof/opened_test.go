@@ -1,0 +1,62 @@
+package proof
+
+import (
+	"testing"
+	"time"
+
+	"github.com/upbloom/upbloom/bloom"
+)
+
+// TestCheckOpened checks histories of clients that open the filter.
+func TestCheckOpened(t *testing.T) {
+	const isNew, yes, fits = true, true, true
+	plain := Filters{Bits: 53, Hashes: 2}
+	near := Filters{Bits: 53, Hashes: 2, Lag: true, Reads: bloom.ReadsNearest}
+	copied := Filters{Bits: 53, Hashes: 2, MaxStale: 2 * time.Millisecond, MaxTrust: time.Minute}
+	empty := Filters{Bits: 53, Hashes: 2, MissingIsEmpty: true}
+	added := call(1, 2, Add, told(isNew), "a")
+	by := func(session string, o one) one { o.session = session; return o }
+	replaced := func(more ...one) []one { // the handle's Add met another filter, which is gone
+		return append([]one{
+			by("outside", call(1, 2, Smudge, told(), "a")), call(3, 4, Add, ended(Mismatch), "a"),
+			by("outside", call(5, 6, Clear, told(true))), by("y", call(7, 8, Create, told(true))),
+		}, more...)
+	}
+	for _, tt := range []struct {
+		name  string
+		of    Filters
+		right bool
+		calls []one
+	}{
+		{"opened", plain, true, []one{added, call(3, 4, Open, told(fits)), call(5, 6, Exists, told(yes), "a")}},
+		{"opened, and there is none", plain, false, []one{call(3, 4, Open, told(fits))}},
+		{"there is none", empty, true, []one{call(3, 4, Open, ended(Missing))}},
+		{"there is one, and none was found", plain, false, []one{added, call(3, 4, Open, ended(Missing))}},
+		{"there is one, and an empty one was found", empty, false, []one{call(3, 4, Open, told(!fits))}},
+		{"another geometry", plain, true, []one{call(1, 2, Smudge, told(), "a"), call(3, 4, Open, told(!fits))}},
+		{"it has another geometry", plain, false, []one{call(1, 2, Smudge, told(), "a"), call(3, 4, Open, told(fits))}},
+		{"read in another geometry", plain, false, []one{added, call(3, 4, Open, told(!fits))}},
+		{"other data", plain, true, []one{call(1, 2, Overwrite, told()), call(3, 4, Open, ended(Mismatch))}},
+		{"other data, and there are none", plain, false, []one{added, call(3, 4, Open, ended(Mismatch))}},
+		{"a region does not answer", near, false, []one{
+			added, call(3, 4, Delete, told(true)), call(5, 6, Open, told(fits)),
+		}},
+		{"a refused handle writes", plain, false, replaced(call(9, 10, Add, told(isNew), "a"))},
+		{"an opened one does", plain, true, replaced(
+			call(9, 10, Open, told(fits)), call(11, 12, Add, told(isNew), "a"),
+		)},
+		{"it was not opened", plain, false, replaced(
+			call(9, 10, Open, ended(NotRun)), call(11, 12, Add, told(isNew), "a"),
+		)},
+		{"a Mirror forgets", copied, false, []one{
+			call(1, 2, Create, told(true)), call(3, 8, MirrorAdd, told(isNew), "a"),
+			call(9, 10, MirrorExists, told(!yes), "a"),
+		}},
+		{"a new Mirror was not told", copied, true, []one{
+			call(1, 2, Create, told(true)), call(3, 8, MirrorAdd, told(isNew), "a"), call(4, 5, Open, told(fits)),
+			call(9, 10, MirrorExists, told(!yes), "a"),
+		}},
+	} {
+		t.Run(tt.name, func(t *testing.T) { check(t, tt.of, tt.right, tt.calls) })
+	}
+}
