@@ -51,12 +51,14 @@ func (s *Source) Rows(paths []string) ([]*Row, error) {
 				continue
 			}
 			add(pkg, name)
-			if t, ok := o.(*types.TypeName); ok && !t.IsAlias() {
-				for _, m := range methods(t) {
-					r := add(pkg, name+"."+m.Name())
-					if by := implicit[m.Name()]; by != "" {
-						r.Callers = append(r.Callers, by)
-					}
+			t, ok := o.(*types.TypeName)
+			if !ok || t.IsAlias() {
+				continue
+			}
+			for _, m := range methods(t) {
+				r := add(pkg, name+"."+m.Name())
+				if by := implicit[m.Name()]; by != "" {
+					r.Callers = append(r.Callers, by)
 				}
 			}
 		}
