@@ -27,7 +27,9 @@ type Stats struct {
 	// Bytes is the length of the Redis string now. Unless Create made the
 	// filter, it grows to its full length as items are added.
 	Bytes uint64
-	// SetBits is how many cells are set, Fill their share, 0 to 1.
+	// SetBits is how many cells are set, Fill their share, 0 to 1. Of a window
+	// or of layers Fill, Items and LiveFPRate are 0, because the count of all
+	// cells does not tell them: see [Window.Stats] and [Scalable.Stats].
 	SetBits uint64
 	Fill    float64
 	// Items is the estimated number of distinct items; if Saturated, a lower
@@ -227,11 +229,32 @@ func statsOf(g Geometry, layout Layout, capacity, setBits uint64) Stats {
 //	false positives  1 in 102 now, 1 in 100 at capacity
 //	stored           6,007 bytes, no expiry
 //
-// Without a Capacity it says "about 4,987" and "1 in 102 now".
+// Without a Capacity it says "about 4,987" and "1 in 102 now". For a window or
+// layers it says what [Inspect] knows of them:
+//
+//	window           3 panes, each 16,907 bits (2.1 KiB), k=6, blocked
+//	cells set        5,112; Window.Stats counts those of each pane
+//	stored           6,369 bytes, no expiry
 func (s Stats) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "filter           %v\n", s.Geometry)
-	fmt.Fprintf(&b, "fill             %s %.1f%%\n", bar(s.Fill), 100*s.Fill)
+	switch s.Kind {
+	case KindWindow:
+		fmt.Fprintf(&b, "window           %d panes, each %v\n", s.Parts, s.Geometry)
+		fmt.Fprintf(&b, "cells set        %s; Window.Stats counts those of each pane\n", human.Count(s.SetBits))
+	case KindLayers:
+		fmt.Fprintf(&b, "layers           %d, the first %v\n", s.Parts, s.Geometry)
+		fmt.Fprintf(&b, "cells set        %s; Scalable.Stats counts those of each layer\n", human.Count(s.SetBits))
+	default:
+		s.write(&b)
+	}
+	fmt.Fprintf(&b, "stored           %s bytes, %s", human.Count(s.Bytes), expiry(s.TTL))
+	return b.String()
+}
+
+// write writes the lines of a filter that is one part.
+func (s Stats) write(b *strings.Builder) {
+	fmt.Fprintf(b, "filter           %v\n", s.Geometry)
+	fmt.Fprintf(b, "fill             %s %.1f%%\n", bar(s.Fill), 100*s.Fill)
 	about := "about"
 	if s.Saturated {
 		about = "saturated: more than"
@@ -241,10 +264,8 @@ func (s Stats) String() string {
 		of = " of " + human.Count(s.Capacity)
 		at = ", " + human.OneIn(s.FPRate) + " at capacity"
 	}
-	fmt.Fprintf(&b, "items            %s %s%s\n", about, human.Count(s.Items), of)
-	fmt.Fprintf(&b, "false positives  %s now%s\n", human.OneIn(s.LiveFPRate), at)
-	fmt.Fprintf(&b, "stored           %s bytes, %s", human.Count(s.Bytes), expiry(s.TTL))
-	return b.String()
+	fmt.Fprintf(b, "items            %s %s%s\n", about, human.Count(s.Items), of)
+	fmt.Fprintf(b, "false positives  %s now%s\n", human.OneIn(s.LiveFPRate), at)
 }
 
 // bar draws a share from 0 to 1. Only a full filter has a full bar, and only

@@ -188,6 +188,20 @@ false positives  less than 1 in a billion now, 1 in 4.0 at capacity
 stored           1,048,576 bytes, expires in 1h30m`,
 		},
 		{
+			"a window",
+			bloom.Stats{Geometry: g, Kind: bloom.KindWindow, Parts: 3, Bytes: 399, SetBits: 1234},
+			`window           3 panes, each 1,000 bits (125 B), k=7, xxh3
+cells set        1,234; Window.Stats counts those of each pane
+stored           399 bytes, no expiry`,
+		},
+		{
+			"layers",
+			bloom.Stats{Geometry: g, Kind: bloom.KindLayers, Parts: 2, Bytes: 649, SetBits: 6},
+			`layers           2, the first 1,000 bits (125 B), k=7, xxh3
+cells set        6; Scalable.Stats counts those of each layer
+stored           649 bytes, no expiry`,
+		},
+		{
 			"of unknown capacity",
 			bloom.Stats{Geometry: g, Bytes: 141, SetBits: 500, Fill: 0.5, Items: 99, LiveFPRate: 0.0078},
 			`filter           1,000 bits (125 B), k=7, xxh3

@@ -30,6 +30,7 @@ type app struct {
 	input      string // the input's name, printable
 	inputBytes int64  // 0 if the input is no file
 	lineNumber int    // of the last item read
+	inLine     bool   // a bar has not ended its line on the terminal
 
 	client *upstash.Client
 	server *upstashtest.Server

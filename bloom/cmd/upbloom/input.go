@@ -147,7 +147,7 @@ func (a *app) reading(r io.Reader) io.Reader {
 	if total <= 0 {
 		total = -1 // a pipe
 	}
-	return &watched{r, newBar(f, "read", total)}
+	return &watched{r, a.newBar(f, "read", total)}
 }
 
 // watched shows on a bar how much was read.

@@ -88,6 +88,9 @@ func (a *app) run(ctx context.Context, args []string) error {
 			err = cli.ShowCommandHelp(ctx, root, name)
 		}
 	}
+	if err != nil && a.inLine {
+		fmt.Fprintln(a.errOut)
+	}
 	switch {
 	case err == nil, errors.Is(err, errNo):
 	case a.json || slices.Contains(args, "--json"): // a.json is not set yet if a flag is wrong

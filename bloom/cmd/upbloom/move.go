@@ -28,18 +28,19 @@ func (a *app) progress(what string) bloom.MoveOption {
 	var bar *progressbar.ProgressBar
 	return bloom.MoveProgress(func(done, total int64) {
 		if bar == nil {
-			bar = newBar(f, what, total)
+			bar = a.newBar(f, what, total)
 		}
 		_ = bar.Set64(done)
 	})
 }
 
 // newBar draws a bar of bytes. A total of -1 is unknown.
-func newBar(f *os.File, what string, total int64) *progressbar.ProgressBar {
+func (a *app) newBar(f *os.File, what string, total int64) *progressbar.ProgressBar {
+	a.inLine = true
 	return progressbar.NewOptions64(total, progressbar.OptionSetDescription(what),
 		progressbar.OptionSetWriter(f), progressbar.OptionShowBytes(true),
 		progressbar.OptionSetWidth(30), progressbar.OptionThrottle(50*time.Millisecond),
-		progressbar.OptionOnCompletion(func() { fmt.Fprintln(f) }))
+		progressbar.OptionOnCompletion(func() { fmt.Fprintln(f); a.inLine = false }))
 }
 
 // fileArg returns the argument after the key, or "-", standard input.

@@ -168,3 +168,16 @@ func TestBrokenPipe(t *testing.T) {
 		}
 	}
 }
+
+// An error in the midst of a bar has a line of its own.
+func TestErrorAfterABar(t *testing.T) {
+	sh := newShell(t)
+	file := filepath.Join(t.TempDir(), "items")
+	if err := os.WriteFile(file, []byte("a\n\x00\n"+numbered("a", 100_000)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	drawn := onTerminal(t, sh.command("load", "--items", "1M", "big", file), "")
+	if !strings.Contains(drawn, "read") || !strings.Contains(drawn, "\nupbloom: ") {
+		t.Errorf("the bar and the error: %q", drawn)
+	}
+}
