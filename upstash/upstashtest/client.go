@@ -30,8 +30,8 @@ func (s *Server) client(url, token string, opts []upstash.Option) *upstash.Clien
 	return c
 }
 
-// clock is the clocks of the process, which FastForward sets ahead with that of
-// the database.
+// clock gives a client the machine's clock, set ahead by FastForward like that
+// of the database.
 func (s *Server) clock() upstash.Option {
 	start := time.Now()
 	ahead := func() time.Duration { return time.Duration(s.ahead.Load()) }

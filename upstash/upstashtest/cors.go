@@ -6,9 +6,9 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest/internal/wire"
 )
 
-// Web pages call the service from any origin, with a read-only token. Which
-// headers it sends for that is not documented: these let a browser do what the
-// other forms of a request can.
+// The service lets web pages of any origin call it with a read-only token. It
+// does not document the headers it sends for that. These let a browser send
+// every form of a request.
 
 // allowOrigins lets pages of any origin read the answer.
 func allowOrigins(h http.Header) {

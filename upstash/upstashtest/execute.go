@@ -15,10 +15,10 @@ const errExecAbort = database.Failure("EXECABORT Transaction discarded because o
 // outcome is the result of a request's commands.
 type outcome struct {
 	replies   database.Array   // one for each command
-	discarded database.Failure // if a transaction did not run: there are no replies then
-	lost      database.Lost    // if the outcome of a command is unknown
+	discarded database.Failure // why a transaction did not run; replies is then empty
+	lost      database.Lost    // why the outcome of a command is unknown
 	state     uint64           // named by the answer's sync token
-	latency   time.Duration    // of the way to the primary and back
+	latency   time.Duration    // a round trip to the primary
 }
 
 // execute runs a request's commands and makes the answer, with the replies
@@ -49,8 +49,8 @@ func (s *Server) execute(ctx context.Context, q request, f Fault) answer {
 }
 
 // run executes the commands of a request. No command of another request runs
-// between them. The state of the outcome is never older than the one that the
-// client's token names.
+// between them. The outcome's state is at least as new as the one in the
+// client's sync token.
 func (s *Server) run(ctx context.Context, q request, f Fault) (outcome, error) {
 	b, seen := q.Batch, parseToken(q.token)
 	if err := s.begin(ctx); err != nil {

@@ -12,12 +12,12 @@ import (
 
 const textMethod = "ERR method not allowed: use HEAD, GET, POST or PUT"
 
-// drainLimit is how many bytes of a body the server reads beyond its limit.
-// Then even a client that first writes its whole body sees the answer.
+// drainLimit is how many bytes the server reads of a body after its limit. Some
+// clients write their whole body before they read the answer.
 const drainLimit = 64 << 20
 
-// mostAnnounced is how many bytes of memory a request gets for the length that
-// it announces. To get more it must send them.
+// mostAnnounced is how many bytes of memory a Content-Length alone gets a
+// request. The rest is allocated as the body arrives.
 const mostAnnounced = 1 << 20
 
 // answer is a whole response.

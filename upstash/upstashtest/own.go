@@ -6,9 +6,9 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest/internal/database"
 )
 
-// own runs a command that the server itself answers, and reports whether it is
-// one. There is one: ACL RESTTOKEN, which returns the token of a user. The only
-// user here is default, whose password is the token.
+// own answers ACL RESTTOKEN, the one command that needs no database, and
+// reports whether cmd is that. The only user is default, whose password is its
+// token.
 func (s *Server) own(cmd []string) (database.Reply, bool) {
 	if !isOwn(cmd) {
 		return nil, false

@@ -119,9 +119,8 @@ func (s *Server) cut(w http.ResponseWriter, a answer, n int64) {
 	panic(http.ErrAbortHandler)
 }
 
-// huge sends in chunks, and the client has to count the bytes itself. It holds
-// 64 KiB in memory, however long the body is, and stops when the client hangs
-// up.
+// huge sends the body in chunks, without its length. It holds 64 KiB in memory
+// however long the body is, and stops when the client hangs up.
 func (s *Server) huge(w http.ResponseWriter, r *http.Request, a answer, n int64) {
 	w.Header().Set("Content-Type", wire.TypeJSON)
 	w.Header().Set(wire.HeaderSyncToken, a.syncToken)

@@ -13,8 +13,8 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest/internal/wire"
 )
 
-// The faults of this file break HTTP in ways that net/http does not allow, so
-// they take the connection from it.
+// The faults of this file break HTTP in ways net/http does not allow. They take
+// the connection from it.
 
 // seize takes the connection from net/http. It ends the handler if that fails.
 // In the end the caller closes the connection and tells conns.track, or leaves
@@ -93,8 +93,8 @@ func (s *Server) lateExec(w http.ResponseWriter, q request, by time.Duration) {
 	_, _ = s.run(context.Background(), q, Fault{})
 }
 
-// refuseEarly answers while the client may still send the body. As it does not
-// read, it cannot see the client hang up: it holds the connection until the
+// refuseEarly answers while the client may still send the body. It does not
+// read, so it cannot see the client hang up. It holds the connection until the
 // server closes.
 func (s *Server) refuseEarly(w http.ResponseWriter) {
 	text := s.onWire(*refuse(wire.Encoding{}, http.StatusRequestEntityTooLarge,
@@ -128,13 +128,14 @@ func (b *bundle) Write(p []byte) (int, error) {
 	return b.Conn.Write(p)
 }
 
-// refusedByHTTP begins the answer of net/http to a request that it cannot read,
-// such as one with the path /get/%zz. No handler sees that request.
+// refusedByHTTP is how net/http's answer to an unreadable request begins, such
+// as one for /get/%zz. No handler sees that request.
 const refusedByHTTP = "HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain; charset=utf-8\r\n" +
 	"Connection: close\r\n\r\n"
 
-// refuse sends that answer in JSON. Under TLS it stays as it is: the connection
-// carries it encrypted, and net/http looks for a *tls.Conn, not for one around it.
+// refuse sends that answer in JSON. It has no effect under TLS: there b carries
+// encrypted bytes, and net/http needs the *tls.Conn itself, not a connection
+// around it.
 func (b *bundle) refuse(reason []byte) error {
 	body := wire.Encoding{}.Failure("ERR the request is no valid HTTP: " + string(reason)).Bytes()
 	_, err := fmt.Fprintf(b.Conn, "HTTP/1.1 400 Bad Request\r\nContent-Type: %s\r\nContent-Length: %d\r\n"+

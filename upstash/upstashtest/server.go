@@ -201,8 +201,8 @@ func (s *Server) end() {
 	<-s.turn
 }
 
-// closeLimit is how long Close waits for what runs. Scripts and waits end at
-// once. The rest are commands, which cannot be ended.
+// closeLimit is how long Close waits for running commands. Scripts, stalls and
+// pauses end at once, but a command cannot be interrupted.
 const closeLimit = 5 * time.Second
 
 // Close stops the server, ends the requests that still stall or run, and drops

@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// guarded runs a command of the engine, and survives a panic there. The engine
-// panics with its lock held, and has perhaps changed a part of its data: from
-// then on it is not used any more. It must be recovered here and not further
-// out, because a script's pcall would take it for an error of the command.
+// guarded runs a command of the engine and recovers from its panic. The engine
+// panics with its lock held and its data perhaps half changed, so it is not
+// used again. A script's pcall must not see the panic: it would take it for an
+// error of the command.
 func (d *Memory) guarded(args []string, run func() Reply) (r Reply) {
 	defer func() {
 		if p := recover(); p != nil {

@@ -134,8 +134,8 @@ func wrongNumber(name string) Failure {
 	return Failure("ERR wrong number of arguments for '" + name + "' command")
 }
 
-// blocks reports whether a command would wait, which these do only if they are
-// told to. A group or a consumer may have the name of an option.
+// blocks reports whether a command would wait: WAIT for replicas, XREAD or
+// XREADGROUP with BLOCK. A group or a consumer may have the name of an option.
 func blocks(name string, args []string) bool {
 	switch name {
 	case "WAIT":

@@ -12,8 +12,8 @@ const MaxKey = 32 << 10
 const ErrRecordTooLarge = Failure("ERR max single record size exceeded")
 
 // OverLimit returns the refusal of a command whose key is longer than MaxKey,
-// or that would leave a string of more than maxRecord bytes. Otherwise it
-// returns "". It is called before anything is allocated.
+// or whose string would become longer than maxRecord bytes. Otherwise it
+// returns "". It is called before the command allocates anything.
 func OverLimit(db DB, args []string, maxRecord uint64) Failure {
 	for _, key := range Keys(args) {
 		if n := len(key); n > MaxKey {
@@ -26,10 +26,9 @@ func OverLimit(db DB, args []string, maxRecord uint64) Failure {
 	return ""
 }
 
-// Keys returns the keys of a command that works on strings or on whole keys,
-// and those that are named for a script. Of any other command it returns the
-// first argument, which usually is its only key. The command must have passed
-// [Table.Vet].
+// Keys returns the keys of a command on strings or whole keys, and the keys a
+// script names. For any other command it returns the first argument, usually
+// the only key. The command must have passed [Table.Vet].
 func Keys(args []string) []string {
 	name := strings.ToUpper(args[0])
 	switch name {
@@ -65,9 +64,9 @@ func everySecond(args []string) (list []string) {
 	return list
 }
 
-// stringSize returns the least size in bytes that a string has after a command.
-// It returns 0 if the command lengthens no string, or if it is malformed, which
-// the database reports.
+// stringSize returns the least size in bytes of a command's string after the
+// command. It returns 0 if the command lengthens no string, or is malformed:
+// the database reports that.
 func stringSize(db DB, name string, args []string) (size uint64) {
 	switch name {
 	case "SET", "GETSET", "SETNX":

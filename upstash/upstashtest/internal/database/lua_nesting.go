@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	// mostLevels is how deep a script's text may be nested. The compiler's stack
-	// is as deep, and Go ends a process whose stack is too large.
+	// mostLevels is how deep a script's text may be nested. It bounds the depth
+	// of the compiler's stack: Go ends a process whose stack is too large.
 	mostLevels = 10_000
 	// mostText is the longest text that is compiled, in bytes. The parser cannot
 	// be interrupted.
@@ -22,11 +22,11 @@ const (
 	mostCoroutines = 1000
 	// mostJSONLevels is the deepest table that cjson.encode takes, as in Redis.
 	mostJSONLevels = 1000
-	// mostJSONWork bounds the product of a table's depth and length: the encoder
-	// copies a value once for each level that it is nested in.
+	// mostJSONWork bounds the product of a table's depth and length: the
+	// encoder copies a value once for each level around it.
 	mostJSONWork = 1 << 30
-	// concatCheck is the name of the function that each result of the operator
-	// .. passes through. No script can write it.
+	// concatCheck names the function that checks each result of the operator
+	// "..". A script cannot write the name, because of its NUL.
 	concatCheck = "\x00concat"
 )
 
@@ -50,8 +50,8 @@ func compile(body, name string) (*lua.FunctionProto, error) {
 	return lua.Compile(chunk, name)
 }
 
-// rewrite checks how deep a part of a script is nested, and has the result of
-// each concatenation checked.
+// rewrite checks how deep a part of a script is nested, and puts each
+// concatenation into a call of concatCheck.
 func rewrite(v reflect.Value, depth int) error {
 	if depth > mostLevels {
 		return errLevels
@@ -100,8 +100,8 @@ func checked(concat *ast.StringConcatOpExpr) ast.Expr {
 	return call
 }
 
-// boundNesting replaces the functions that would follow text or tables to any
-// depth, and adds the one that checks concatenations.
+// boundNesting replaces the functions that follow text or tables to any depth,
+// and adds concatCheck.
 func boundNesting(ctx context.Context, l *lua.LState) {
 	l.SetGlobal(concatCheck, l.NewFunction(func(l *lua.LState) int {
 		if s, ok := l.Get(1).(lua.LString); ok {
@@ -128,8 +128,8 @@ func boundNesting(ctx context.Context, l *lua.LState) {
 	})))
 }
 
-// boundCoroutines bounds how many coroutines a script makes: each that resumes
-// another one takes more of Go's stack.
+// boundCoroutines bounds how many coroutines a script makes. A coroutine that
+// resumes another takes more of Go's stack.
 func boundCoroutines(l *lua.LState) {
 	made := 0
 	lib := l.GetGlobal(lua.CoroutineLibName).(*lua.LTable)
@@ -183,7 +183,7 @@ type jsonSize struct {
 	depth, size int
 }
 
-// add follows a value, until it is known to be too large.
+// add counts v at depth. It stops when the value is known to be too large.
 func (n *jsonSize) add(v lua.LValue, depth int) {
 	n.depth = max(n.depth, depth)
 	n.size += 3

@@ -2,8 +2,8 @@ package database
 
 import "errors"
 
-// The patterns of Lua 5.1. Those of gopher-lua backtrack without an end that
-// anybody could set: a matcher here asks its stop function now and then.
+// These are the patterns of Lua 5.1. Those of gopher-lua backtrack for as long
+// as they like. A matcher here calls its stop function now and then.
 
 // Errors of patterns, with the texts of Lua.
 var (
@@ -19,8 +19,8 @@ var (
 
 const (
 	mostCaptures = 32
-	// mostSteps is how many items of a pattern may call for another attempt. A
-	// matcher's stack is as deep.
+	// mostSteps is how many items of a pattern may backtrack. It bounds the
+	// depth of a matcher's stack.
 	mostSteps = 200
 )
 

@@ -132,8 +132,8 @@ func (d *Memory) Do(args []string) Reply {
 	})
 }
 
-// owned returns args without the memory of their request: what is stored would
-// keep all of it. Of a BITFIELD only the key is stored.
+// owned copies what the database stores of args: all of them, or the key of a
+// BITFIELD. Otherwise a stored argument would keep its whole request in memory.
 func owned(args []string) []string {
 	stored := len(args)
 	if strings.EqualFold(args[0], "BITFIELD") {
@@ -167,9 +167,8 @@ func (d *Memory) run(args []string) Reply {
 	return reply
 }
 
-// freeze lets the time go on to now, and then has it stand still until the
-// function that it returns is called. As in Redis, no key expires in the middle
-// of a script or a transaction.
+// freeze sets the clock to now and stops it until thaw is called. As in Redis,
+// no key expires in the middle of a script or a transaction.
 func (e *engine) freeze() (thaw func()) {
 	if e.frozen {
 		return func() {}
@@ -179,9 +178,9 @@ func (e *engine) freeze() (thaw func()) {
 	return func() { e.frozen = false }
 }
 
-// tick removes the keys that have expired. miniredis looks at every key to do
-// so. So its clock goes on once a millisecond, and with very many keys seldom
-// enough to take a tenth of the time.
+// tick sets the clock to now and removes the keys that have expired. miniredis
+// looks at every key for that. So the clock ticks at most once a millisecond,
+// and with very many keys seldom enough to take a tenth of the time.
 func (e *engine) tick() {
 	now := time.Now()
 	if now.Before(e.nextTick) {

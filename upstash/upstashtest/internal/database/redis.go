@@ -80,9 +80,9 @@ func (r *Redis) connect() (net.Conn, error) {
 	return conn, nil
 }
 
-// revive dials again if the connection is lost. If Redis closed an idle
-// connection, only the next use of it shows that. That use must be a PING: of
-// another command it would be unknown whether it ran.
+// revive dials again if the connection is lost. Only the next use of an idle
+// connection shows whether Redis closed it. That use must be a PING: nobody
+// could know whether another command ran.
 func (r *Redis) revive() error {
 	if r.link.err == nil && time.Since(r.used) > idleLimit {
 		_, _ = r.link.do(r.limits.Timeout, "PING")

@@ -15,10 +15,10 @@ type (
 	Array []Reply
 	// Failure is an error reply, which begins with its code: "ERR syntax error".
 	Failure string
-	// Lost says that there is no reply, and why: a command or a script took too
-	// long, the connection broke, or the engine panicked. It is no refusal: the
-	// command may have run. It stands in the place of a whole reply, never
-	// inside an Array, but for those of [DB.Multi].
+	// Lost says why there is no reply: a command or a script took too long, the
+	// connection broke, or the engine panicked. It is no refusal: the command
+	// may have run. It replaces a whole reply, and is in no Array but those of
+	// [DB.Multi].
 	Lost string
 )
 

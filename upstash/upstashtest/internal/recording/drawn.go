@@ -96,15 +96,15 @@ func (p payload) replaced(n numbers) payload {
 	return p
 }
 
-// settled returns the number that a file has for the i-th drawn one. It looks
-// random, so that it is unlikely to be the header of a filter.
+// settled returns the number that stands for the i-th drawn one in the file. It
+// looks random, and so is unlikely to be the header of a filter.
 func settled(i int) string {
 	sum := sha256.Sum256([]byte("drawn " + strconv.Itoa(i)))
 	return strconv.FormatUint(leastDrawn|binary.BigEndian.Uint64(sum[:])>>12, 10)
 }
 
-// settle replaces the drawn numbers of a recording by those that the file has,
-// in the order in which requests contain them.
+// settle replaces the drawn numbers of a recording by those of the file, in the
+// order in which the requests contain them.
 func (r recording) settle() {
 	headers := make(map[string]bool)
 	for _, x := range r.Exchanges {
@@ -125,9 +125,9 @@ func (r recording) settle() {
 	}
 }
 
-// bind takes the drawn numbers of a request for those of a recorded one. It
-// reports whether the two requests are then equal, and no number was taken for
-// another one before.
+// bind pairs the drawn numbers of a request with those of a recorded one. It
+// reports whether the two requests are then equal and no number has two
+// partners.
 func (p *player) bind(recorded, made []byte) bool {
 	theirs, ours := drawnIn(recorded, p.headers), drawnIn(made, p.headers)
 	if len(theirs) != len(ours) {

@@ -50,8 +50,8 @@ func newPlayer(tb testing.TB, file string, rec recording) *player {
 	return p
 }
 
-// key returns the same string for equal requests alone: a method, a path and an
-// encoding have no space in them.
+// key returns a string that differs for different requests: a method, a path
+// and an encoding contain no space.
 func (q recordedRequest) key() string {
 	return q.line() + " " + string(q.bytes())
 }
@@ -92,8 +92,8 @@ func (a recordedResponse) http() *http.Response {
 	return resp
 }
 
-// refusal returns an answer with a status that the client does not retry, and
-// that tells it that the request did not run.
+// refusal returns a 400. A client does not retry it, and knows that the request
+// did not run.
 func refusal() *http.Response {
 	return recordedResponse{
 		Status:      http.StatusBadRequest,
@@ -102,8 +102,8 @@ func refusal() *http.Response {
 	}.http()
 }
 
-// take returns the exchange of a request, which then is used. If there is none,
-// it fails the test.
+// take returns the exchange of a request and marks it as used. If there is
+// none, it fails the test.
 func (p *player) take(q recordedRequest) (exchange, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -72,9 +72,9 @@ func record(tb testing.TB, file, url string, opts []upstash.Option,
 	return client
 }
 
-// sameClock begins at the same moment in each run, so that the requests do not
-// depend on the day. It is far from any server's clock: a call for which the time
-// matters asks for it, and the answer is in the recording.
+// sameClock begins at the same moment in each run, so requests do not depend on
+// the day. The moment is far from any server's clock: a call that needs the
+// time asks the server, and the recording has the answer.
 func sameClock() upstash.Option {
 	start := time.Now()
 	passed := func() time.Duration { return time.Since(start) }
@@ -106,8 +106,8 @@ func (r *recorder) finish(tb testing.TB, file string) {
 	tb.Logf("upstashtest: %d exchanges are recorded in %s", len(rec.Exchanges), file)
 }
 
-// replaceFile writes a file beside the old one and then puts it in its place: a
-// disk that is full leaves the old one whole.
+// replaceFile writes a file beside the old one and then renames it. A full disk
+// leaves the old one whole.
 func replaceFile(name string, data []byte) error {
 	tmp, err := os.CreateTemp(filepath.Dir(name), ".recording-*")
 	if err != nil {

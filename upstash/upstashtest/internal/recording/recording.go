@@ -19,8 +19,8 @@ import (
 const recordingVersion = 1
 
 // recording holds the requests of a client and their answers, in the order in
-// which the requests began. It has no date and only the headers below, so that
-// the same exchanges make the same file.
+// which the requests began. It has no date and no header but those below: the
+// same exchanges make the same file.
 type recording struct {
 	Version   int        `json:"version"`
 	Exchanges []exchange `json:"exchanges"`
@@ -36,12 +36,12 @@ type exchange struct {
 type recordedRequest struct {
 	Method string `json:"method"`
 	// Path is "/", "/pipeline" or "/multi-exec", without the path of the
-	// database's URL. That of a raw command holds its name and all arguments but
+	// database's URL. A raw command's path holds its name and all arguments but
 	// the last.
 	Path string `json:"path"`
-	// Encoding is the form of the answer that the client asked for:
-	// encodingRESP2, encodingBase64, or "" for plain JSON. The client would take
-	// an answer in another form for other data.
+	// Encoding is the form of answer the client asked for: encodingRESP2,
+	// encodingBase64, or "" for plain JSON. The client would misread an answer
+	// in another form.
 	Encoding string `json:"encoding"`
 	payload
 }
@@ -132,8 +132,8 @@ func readRecording(file string) (recording, error) {
 	return r, nil
 }
 
-// parseRecording reads a file. It is strict, so that it notices mistakes in a
-// file that was edited by hand.
+// parseRecording reads a file. It is strict, to find the mistakes of an edit by
+// hand.
 func parseRecording(data []byte) (recording, error) {
 	var head struct {
 		Version int `json:"version"`
@@ -164,8 +164,9 @@ func parseRecording(data []byte) (recording, error) {
 	return r, nil
 }
 
-// checkNames refuses names that encoding/json would accept or ignore: one that
-// occurs twice, and one in another spelling. It does not look into bodies.
+// checkNames refuses names that encoding/json would accept or ignore: a name
+// that occurs twice, or is spelled in another way. It does not look into
+// bodies.
 func checkNames(data []byte) error {
 	top, err := members(data, "version", "exchanges")
 	if err != nil {

@@ -27,9 +27,9 @@ func (p *player) unexpected(q recordedRequest) string {
 		p.count, closest+1, indent(difference(p.exchanges[closest].Request, q)))
 }
 
-// closest returns the index of the recorded request, among those not made yet,
-// that has the most arguments in common with q from the start. Of several it
-// returns the first. ok is false if all were made.
+// closest returns the index of the unused recorded request with the longest run
+// of leading arguments in common with q, and of several the first. ok is false
+// if none is left.
 func (p *player) closest(q recordedRequest) (index int, ok bool) {
 	best, got := -1, parseCommands(q.bytes())
 	for i, x := range p.exchanges {

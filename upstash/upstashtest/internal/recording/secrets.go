@@ -110,8 +110,8 @@ func unescape(data []byte) []byte {
 const minBase64 = 8
 
 // base64In decodes what may be base64 in data, of either alphabet, with padding
-// or without. A slash or a minus before it may belong to it or not, so that each
-// of four beginnings is tried.
+// or without. Other characters of the alphabet may stand before it, so all four
+// alignments are tried.
 func base64In(data []byte) (all [][]byte) {
 	isPart := func(c rune) bool {
 		return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' ||

@@ -7,9 +7,8 @@ import (
 	"sync"
 )
 
-// Body writes the body of an answer. It can be called more than once. The
-// body is never held in memory: a string may have 100 MB, and six times that in
-// JSON.
+// Body writes the body of an answer, as often as it is called. The body is
+// never held in memory: a string may have 100 MB, and six times that in JSON.
 type Body func(w *bufio.Writer)
 
 // Fixed returns a body that is known.

@@ -29,8 +29,8 @@ type Encoding struct {
 	base64 bool
 }
 
-// ParseEncoding reads the two headers. It refuses an unknown value, so that a
-// test finds the mistake.
+// ParseEncoding reads the two headers. It refuses an unknown value: a test then
+// finds the mistake.
 func ParseEncoding(h http.Header) (Encoding, error) {
 	var e Encoding
 	switch strings.ToLower(h.Get(HeaderEncoding)) {
@@ -101,8 +101,8 @@ func (e Encoding) writeObject(w *bufio.Writer, r database.Reply) {
 }
 
 // writeResult encodes a result as JSON. Integers are bare and exact up to
-// int64. Under base64 every string is encoded but the status OK, at any depth.
-// A key whose value is the two letters OK is encoded.
+// int64. With base64, every string at any depth is encoded, except the status
+// OK. A key's value "OK" is encoded.
 func (e Encoding) writeResult(w *bufio.Writer, r database.Reply) {
 	switch r := r.(type) {
 	case int64:
