@@ -34,12 +34,12 @@ var (
 		" than never")
 
 	// ErrFull is returned when a [Cuckoo] has no place for an item, or for one
-	// of the items of a request. Nothing was added. Make a filter with a larger
-	// Capacity, or remove items. It is also returned for an item that is in as
+	// of the items of a request. Nothing of this request was added. Make a
+	// filter with a larger Capacity, or remove items. It is also returned for an item that is in as
 	// often as it can be: 4 to 10 times, twice as often as a bucket has slots,
 	// or half as often if its two buckets are one.
-	ErrFull = errors.New("bloom: the cuckoo filter is full, and nothing was added: remove items, or" +
-		" make a filter with a larger Capacity")
+	ErrFull = errors.New("bloom: the cuckoo filter is full, and nothing of this request was added:" +
+		" remove items, or make a filter with a larger Capacity")
 
 	// ErrRecreated is returned when the filter was deleted and created again
 	// during a call of several steps. Items of the earlier steps are not in the

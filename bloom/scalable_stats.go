@@ -125,7 +125,7 @@ func (l *layers) stats(newest int, counts []uint64) ScalableStats {
 	}
 	out := ScalableStats{MaxLayers: l.limit}
 	out.Geometry, out.Kind, out.Seeded, out.Parts = l.h.rec.geo, KindLayers, l.h.rec.geo.Seed != 0, newest
-	right, rightLive, bits := 1.0, 1.0, uint64(0)
+	bits := uint64(0)
 	for i := range max(newest, l.limit) {
 		capacity := uint64(0)
 		if l.sized {
@@ -135,18 +135,17 @@ func (l *layers) stats(newest int, counts []uint64) ScalableStats {
 		one := statsOf(g, LayoutHeaded, capacity, counts[i])
 		one.Kind, one.Seeded, one.Bytes = KindLayers, out.Seeded, g.Bytes(LayoutBare)
 		out.Capacity += capacity
-		right *= 1 - one.FPRate
+		out.FPRate = either(out.FPRate, one.FPRate)
 		if i >= newest {
 			continue
 		}
-		rightLive *= 1 - one.LiveFPRate
+		out.LiveFPRate = either(out.LiveFPRate, one.LiveFPRate)
 		bits += g.Bits
 		out.SetBits += one.SetBits
 		out.Items += one.Items
 		out.Saturated = out.Saturated || one.Saturated
 		out.Layers = append(out.Layers, one)
 	}
-	out.FPRate, out.LiveFPRate = 1-right, 1-rightLive
 	out.Fill = float64(out.SetBits) / float64(bits)
 	return out
 }

@@ -268,6 +268,10 @@ func (s Stats) write(b *strings.Builder) {
 	fmt.Fprintf(b, "false positives  %s now%s\n", human.OneIn(s.LiveFPRate), at)
 }
 
+// either returns the chance of one or both of two independent events. As 1 -
+// (1-a)(1-b) it would be 0 for chances below 1e-16.
+func either(a, b float64) float64 { return min(a+b*(1-a), 1) }
+
 // bar draws a share from 0 to 1. Only a full filter has a full bar, and only
 // an empty one an empty bar.
 func bar(share float64) string {

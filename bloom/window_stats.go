@@ -95,7 +95,6 @@ func (w *Window) Stats(ctx context.Context) (WindowStats, error) {
 		e = s.epochAt(t)
 	}
 	counts := s.counting(e, c)
-	missed := 1.0
 	for i := range s.panes() {
 		pane := (c + 1 + s.cycle() - i) % s.panes()
 		if counts&(1<<pane) == 0 {
@@ -106,9 +105,8 @@ func (w *Window) Stats(ctx context.Context) (WindowStats, error) {
 		}
 		p := statsOf(r.geo, LayoutHeaded, 0, uint64(n[2+pane]))
 		out.Panes = append(out.Panes, PaneStats{p.SetBits, p.Fill, p.Items, p.LiveFPRate, p.Saturated})
-		missed *= 1 - p.LiveFPRate
+		out.LiveFPRate = either(out.LiveFPRate, p.LiveFPRate)
 	}
-	out.LiveFPRate = 1 - missed
 	return out, nil
 }
 

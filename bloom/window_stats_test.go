@@ -159,3 +159,16 @@ func TestWindowConfigRefuses(t *testing.T) {
 		}
 	}
 }
+
+// A window with an item has false positives, however few.
+func TestWindowStatsOfAFewItems(t *testing.T) {
+	s := upstashtest.NewServer(t)
+	w := window(t, s.Client(), bloom.WindowConfig{Capacity: 100_000, FPRate: 1e-8, Span: time.Hour})
+	if _, err := w.AddAll(t.Context(), []string{"a", "b"}); err != nil {
+		t.Fatal(err)
+	}
+	st, err := w.Stats(t.Context())
+	if err != nil || st.LiveFPRate <= 0 || !strings.Contains(st.String(), "less than 1 in a billion now") {
+		t.Errorf("%+v, %v", st, err)
+	}
+}

@@ -81,7 +81,7 @@ func (a *app) setTTL(ctx context.Context, key, text string) error {
 	}
 	f, ok := o.handle.(expirer)
 	if !ok {
-		return usagef("a %s has no TTL to set: the program that makes it says whether it expires",
+		return usagef("the TTL of a %s cannot be set later: who makes it says whether it expires",
 			kindNoun(o.kind))
 	}
 	found := true

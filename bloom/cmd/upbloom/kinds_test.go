@@ -72,7 +72,7 @@ func TestEveryKind(t *testing.T) {
 				sh.want(0, "expires in 2d", "", "ttl", "key", "2d")
 				sh.want(0, "no expiry", "", "ttl", "key", "none")
 			} else {
-				sh.want(2, "a "+k.noun+" has no TTL to set", "", "ttl", "key", "2d")
+				sh.want(2, "the TTL of a "+k.noun+" cannot be set later", "", "ttl", "key", "2d")
 			}
 			sh.want(2, "--yes does it", "", "rm", "key")
 			sh.want(0, "yes", "", "check", "key", "a")
@@ -222,7 +222,7 @@ func TestFullCuckoo(t *testing.T) {
 	sh.want(0, "", "", "create", "--items", "20", "--cuckoo", "key")
 	sh.want(2, "key: cuckoo filter, about 0 items, no false positives, no expiry", "", "rm", "key")
 	before := sh.stored("key")
-	sh.want(4, "is full, and nothing was added: remove items, or make a filter with a larger --items",
+	sh.want(4, "is full, and nothing of this request was added: remove items, or make a filter with a larger --items",
 		numbered("a", 200), "add", "key", "-")
 	if sh.stored("key") != before {
 		t.Error("items were added all the same")
