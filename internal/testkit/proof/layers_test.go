@@ -139,6 +139,11 @@ func TestCheckScalable(t *testing.T) {
 		{"half of the capacity is no reason to grow", false, []one{
 			batch(1, 2, halfMore, told(isNew), a), call(3, 4, Open, told(true)), call(5, 6, Stats, layers(2)),
 		}},
+		{"a script of an opened handle was late", true, []one{
+			call(1, 2, Create, told(true)), call(3, 4, Open, told(true)),
+			batch(5, 6, halfMore, Result{End: Answered, Yes: []bool{isNew}, Tried: 1, Scripts: 2}, a),
+			call(7, 8, Stats, layers(2)),
+		}},
 		{"twice a half is none for a configured handle", false, []one{
 			batch(1, 2, halfMore, told(isNew), a), batch(3, 4, halfMore, told(isNew), b),
 			call(5, 6, Stats, layers(2)),

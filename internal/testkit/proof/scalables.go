@@ -257,6 +257,11 @@ func (s *Scalables) Draw(rng *rand.Rand) []Call {
 			c.More = manyMore
 		}
 	case Open: // and uses the handle at once
+		if s.Layers > 1 && rng.IntN(3) == 0 { // which must not grow
+			c.Parts = false
+			half := Call{Verb: AddAll, Items: items(rng, 1), More: halfMore, Key: c.Key}
+			return []Call{c, half, {Verb: Stats, Key: c.Key}}
+		}
 		return append([]Call{c}, s.Draw(rng)...)
 	case Rename:
 		next := c

@@ -97,16 +97,16 @@ func (s *Scalables) checkLayers(h *History) error {
 	return nil
 }
 
-// halvesMeet reports whether a call adds halfMore items, and another call has
-// added as many before. An opened handle does not know the capacity. It may then
-// add a layer.
+// halvesMeet reports whether a call adds halfMore items, and as many were added
+// before: by another call, or by itself before a late script looked for room. An
+// opened handle does not know the capacity. It may then add a layer.
 func (s *Scalables) halvesMeet(h *History, c *called) bool {
 	before := func(v Verb, more int) bool {
 		return slices.ContainsFunc(h.calls, func(o *called) bool {
 			return o != c && o.call.Verb == v && o.call.More >= more && o.from < c.to && o.result.End != NotRun
 		})
 	}
-	return c.call.More == halfMore && before(Open, 0) && before(AddAll, halfMore)
+	return c.call.More == halfMore && before(Open, 0) && (before(AddAll, halfMore) || c.result.Scripts > 1)
 }
 
 // least returns the lowest number of layers that a call may find in a filter
