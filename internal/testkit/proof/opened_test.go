@@ -34,7 +34,9 @@ func TestCheckOpened(t *testing.T) {
 		{"there is one, and none was found", plain, false, []one{added, call(3, 4, Open, ended(Missing))}},
 		{"there is one, and an empty one was found", empty, false, []one{call(3, 4, Open, told(!fits))}},
 		{"another geometry", plain, true, []one{call(1, 2, Smudge, told(), "a"), call(3, 4, Open, told(!fits))}},
-		{"it has another geometry", plain, false, []one{call(1, 2, Smudge, told(), "a"), call(3, 4, Open, told(fits))}},
+		{"it has another geometry", plain, false, []one{
+			call(1, 2, Smudge, told(), "a"), call(3, 4, Open, told(fits)),
+		}},
 		{"read in another geometry", plain, false, []one{added, call(3, 4, Open, told(!fits))}},
 		{"other data", plain, true, []one{call(1, 2, Overwrite, told()), call(3, 4, Open, ended(Mismatch))}},
 		{"other data, and there are none", plain, false, []one{added, call(3, 4, Open, ended(Mismatch))}},

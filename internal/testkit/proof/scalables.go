@@ -198,7 +198,8 @@ func (s *Scalables) removal() Verb {
 }
 
 var scalableVerbs = []Verb{
-	Create, Open, Open, Add, Add, Add, Add, Add, Add, Add, Add, AddAll, AddAll, AddAll, Exists, Exists, Exists, Exists,
+	Create, Open, Open,
+	Add, Add, Add, Add, Add, Add, Add, Add, AddAll, AddAll, AddAll, Exists, Exists, Exists, Exists,
 	Exists, ExistsAll, ExistsAll, Stats, Cardinality, Delete, Delete, Persist, Persist, SetTTL, SetTTL, Open,
 }
 

@@ -215,7 +215,8 @@ func (s *windowSession) call(ctx context.Context, c Call) (Result, error) {
 }
 
 var windowVerbs = []Verb{
-	Create, Open, Open, Add, Add, Add, Add, Add, Add, Add, AddAll, AddAll, Exists, Exists, Exists, Exists, ExistsAll,
+	Create, Open, Open,
+	Add, Add, Add, Add, Add, Add, Add, AddAll, AddAll, Exists, Exists, Exists, Exists, ExistsAll,
 	ExistsAll, Delete, Stats,
 }
 
