@@ -102,7 +102,10 @@ func TestConfigRefuses(t *testing.T) {
 		{rate(math.Inf(1)), "FPRate", "is +Inf:"},
 		{rate(1e-10), "FPRate", "SchemeBlocked reaches 1e-9; use that, or SchemeXXH3"},
 		{with(classic, func(c *Config) { c.FPRate = 1e-20 }), "FPRate", "use 1e-18 or more"},
-		{Config{Capacity: 400_000_000, FPRate: 0.01}, "Capacity", "is 400,000,000, which takes 4,298,749,175 bits at FPRate 0.01, and 4,294,967,095 fit into"},
+		{
+			Config{Capacity: 400_000_000, FPRate: 0.01},
+			"Capacity", "is 400,000,000, which takes 4,298,749,175 bits at FPRate 0.01, and 4,294,967,095 fit into",
+		},
 		{with(classic, func(c *Config) { c.Capacity = 450_000_000 }), "Capacity", "several filters, as a Sharded does"},
 		{Config{Bits: 5300, Hashes: 4, WarnFill: func(Stats) {}}, "WarnFill", "Capacity is 0"},
 		{Config{Capacity: 1 << 36, FPRate: 0.9}, "Capacity", "several filters, as a Sharded does"},
@@ -209,22 +212,29 @@ func TestSeedIsNotPrinted(t *testing.T) {
 
 // A part too large for a string is told in the words of the user's own config.
 func TestTooLargeInParts(t *testing.T) {
-	for want, geometry := range map[string]func() (Geometry, error){
-		"WindowConfig.Capacity is 1,000,000,000, and at FPRate 0.01 one pane does not fit into a Redis string:": WindowConfig{
-			Capacity: 1e9, FPRate: 0.01, Span: time.Hour,
-		}.Geometry,
-		"WindowConfig.Capacity is 200,000,000, which takes 6,840,432,048 bits in all 3 panes at FPRate 0.01, and": WindowConfig{
-			Capacity: 2e8, FPRate: 0.01, Span: time.Hour,
-		}.Geometry,
-		"ScalableConfig.Capacity is 1,000,000,000, and at FPRate 0.01 the first layer does not fit into": ScalableConfig{
-			Capacity: 1e9, FPRate: 0.01,
-		}.Geometry,
-		"ShardedConfig.Capacity is 1,000,000,000, and at FPRate 0.01 a shard of 2 does not fit into": ShardedConfig{
-			Capacity: 1e9, FPRate: 0.01, Shards: 2,
-		}.Geometry,
+	for _, c := range []struct {
+		cfg  interface{ Geometry() (Geometry, error) }
+		want string
+	}{
+		{
+			WindowConfig{Capacity: 1e9, FPRate: 0.01, Span: time.Hour},
+			"WindowConfig.Capacity is 1,000,000,000, and at FPRate 0.01 one pane does not fit into",
+		},
+		{
+			WindowConfig{Capacity: 2e8, FPRate: 0.01, Span: time.Hour},
+			"WindowConfig.Capacity is 200,000,000, which takes 6,840,432,048 bits in all 3 panes at FPRate 0.01,",
+		},
+		{
+			ScalableConfig{Capacity: 1e9, FPRate: 0.01},
+			"ScalableConfig.Capacity is 1,000,000,000, and at FPRate 0.01 the first layer does not fit into",
+		},
+		{
+			ShardedConfig{Capacity: 1e9, FPRate: 0.01, Shards: 2},
+			"ShardedConfig.Capacity is 1,000,000,000, and at FPRate 0.01 a shard of 2 does not fit into",
+		},
 	} {
-		if _, err := geometry(); err == nil || !strings.HasPrefix(err.Error(), "bloom: "+want) {
-			t.Errorf("%v, want %q", err, want)
+		if _, err := c.cfg.Geometry(); err == nil || !strings.HasPrefix(err.Error(), "bloom: "+c.want) {
+			t.Errorf("%v, want %q", err, c.want)
 		}
 	}
 }

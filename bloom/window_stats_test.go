@@ -39,7 +39,8 @@ func TestWindowStats(t *testing.T) {
 			math.Abs(float64(st.Panes[2].Items)-500) > 25 || st.Panes[0].Items != 0 {
 			t.Errorf("panes %+v, want about 0, 900 and 500 items", st.Panes)
 		}
-		if st.PaneSpan != dayPane || st.Span != 24*time.Hour || st.Capacity != 1000 || st.FPRate > 0.01 || st.FPRate < 0.009 ||
+		if st.PaneSpan != dayPane || st.Span != 24*time.Hour || st.Capacity != 1000 ||
+			st.FPRate > 0.01 || st.FPRate < 0.009 ||
 			!st.Seeded || st.OverCapacity() || st.TTL != 0 || st.LiveFPRate <= 0 || st.LiveFPRate > 0.01 {
 			t.Errorf("%+v, want a seeded window for 1,000 items at 1 in 100", st)
 		}

@@ -61,16 +61,17 @@ func FromEnv(opts ...Option) (*Client, error) {
 			names = [2]string{"KV_REST_API_URL", "KV_REST_API_TOKEN"}
 		}
 	}
-	const console = "(the console shows both under REST API)"
-	switch {
-	case url == "" && token == "":
-		return nil, fmt.Errorf("%w: set %s and %s %s", ErrArgument, names[0], names[1], console)
-	case url == "":
-		return nil, fmt.Errorf("%w: %s is empty, and %s is set: set both %s", ErrArgument, names[0], names[1], console)
-	case token == "":
-		return nil, fmt.Errorf("%w: %s is empty, and %s is set: set both %s", ErrArgument, names[1], names[0], console)
+	if url != "" && token != "" {
+		return New(url, token, opts...)
 	}
-	return New(url, token, opts...)
+	why := fmt.Sprintf("set %s and %s", names[0], names[1])
+	switch {
+	case token != "":
+		why = fmt.Sprintf("%s is empty, and %s is set: set both", names[0], names[1])
+	case url != "":
+		why = fmt.Sprintf("%s is empty, and %s is set: set both", names[1], names[0])
+	}
+	return nil, fmt.Errorf("%w: %s (the console shows both under REST API)", ErrArgument, why)
 }
 
 // Do sends one command in one request. It returns a [*Error] if the server

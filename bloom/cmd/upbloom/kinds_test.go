@@ -109,7 +109,8 @@ func TestListOfKinds(t *testing.T) {
 		var list []state
 		decode(t, sh.want(0, "", "", "--json", "ls"), &list)
 		known := k.kind != "window" || list[0].Rate != nil && len(list[0].Parts) == 4
-		if len(list) != lines-1 || list[0].Kind != kind || !known || (list[0].Items == nil) != (k.kind == "window") {
+		if len(list) != lines-1 || list[0].Kind != kind || !known ||
+			(list[0].Items == nil) != (k.kind == "window") {
 			t.Errorf("ls of a %s: %+v", k.kind, list)
 		}
 		seeded := newShell(t)
@@ -222,7 +223,8 @@ func TestFullCuckoo(t *testing.T) {
 	sh.want(0, "", "", "create", "--items", "20", "--cuckoo", "key")
 	sh.want(2, "key: cuckoo filter, about 0 items, no false positives, no expiry", "", "rm", "key")
 	before := sh.stored("key")
-	sh.want(4, "is full, and nothing of this request was added: remove items, or make a filter with a larger --items",
+	sh.want(4, "is full, and nothing of this request was added: remove items, or make a filter with a"+
+		" larger --items",
 		numbered("a", 200), "add", "key", "-")
 	if sh.stored("key") != before {
 		t.Error("items were added all the same")
