@@ -132,61 +132,62 @@ func TestMoveUnderFaults(t *testing.T) {
 	var running sync.WaitGroup
 	atOnce := make(chan struct{}, 8) // they mostly wait for timeouts
 	for _, fault := range upstashtest.EveryFault() {
-		atOnce <- struct{}{}
-		running.Go(func() {
-			defer func() { <-atOnce }()
-			t.Run(fault.String(), func(t *testing.T) { moveUnder(t, fault) })
-		})
+		for _, nth := range []int64{0, 7} { // the first part or request, and the last step
+			for _, what := range []string{"load", "replace", "snapshot"} {
+				atOnce <- struct{}{}
+				running.Go(func() {
+					defer func() { <-atOnce }()
+					name := fmt.Sprintf("%v/%s/%d", fault, what, nth)
+					t.Run(name, func(t *testing.T) { moveUnder(t, fault, nth, what) })
+				})
+			}
+		}
 	}
 	running.Wait()
 }
 
-func moveUnder(t *testing.T, fault upstashtest.Fault) {
+// moveUnder meets a fault in request nth of a move, counted from 0.
+func moveUnder(t *testing.T, fault upstashtest.Fault, nth int64, what string) {
 	s := upstashtest.NewServer(t)
 	cfg, parts := bloomtest.InParts(bloomtest.Middling())
-	for _, nth := range []int64{0, 7} { // the first part or request, and the last step
-		for _, what := range []string{"load", "replace", "snapshot"} {
-			bloomtest.Do(t, s, "FLUSHALL")
-			f := bloomtest.Handle(t, bloomtest.Impatient(s, upstash.WithTimeout(250*time.Millisecond)), cfg)
-			patient := bloomtest.Handle(t, s.Client(), cfg)
-			bloomtest.Add(t, patient, "before", true)
-			before := bloomtest.Stored(t, s)
-			s.InjectFunc(func(n int64, _ upstashtest.RequestInfo) upstashtest.Fault {
-				if n == nth+1 {
-					return fault
-				}
-				return upstashtest.Fault{}
-			})
-			var err error
-			var l *bloom.Local
-			switch what {
-			case "load":
-				_, err = f.Load(t.Context(), bloomtest.Mails(0, 1000), parts)
-			case "replace":
-				err = f.Replace(t.Context(), bloomtest.LocalOf(f, 0, 1000), parts)
-			case "snapshot":
-				l, err = f.Snapshot(t.Context(), parts)
-			}
-			s.InjectFunc(nil)
-			// A fault of the connection can strike the request after
-			// the one that drew it.
-			_, _ = s.Client(upstash.WithRetry(0)).Do(t.Context(), upstash.Cmd("PING"))
-			bloomtest.WantScratchExpires(t, s, bloomtest.Key)
-			if what == "snapshot" {
-				if err == nil && !l.Exists("before") {
-					t.Errorf("request %d: a snapshot without an item that was in", nth+1)
-				}
-				continue
-			}
-			if err == nil || bloomtest.Stored(t, s) != before {
-				if fault.String() != "vanished-filter" {
-					bloomtest.WantMails(t, patient, 0, 1000)
-				}
-			}
-			if err != nil && upstash.SafeToRetry(err) && bloomtest.Stored(t, s) != before &&
-				!errors.Is(err, bloom.ErrLoadLost) {
-				t.Errorf("request %d of a %s: %v is safe to retry, but the filter has changed", nth+1, what, err)
-			}
+	f := bloomtest.Handle(t, bloomtest.Impatient(s, upstash.WithTimeout(250*time.Millisecond)), cfg)
+	patient := bloomtest.Handle(t, s.Client(), cfg)
+	bloomtest.Add(t, patient, "before", true)
+	before := bloomtest.Stored(t, s)
+	s.InjectFunc(func(n int64, _ upstashtest.RequestInfo) upstashtest.Fault {
+		if n == nth+1 {
+			return fault
 		}
+		return upstashtest.Fault{}
+	})
+	var err error
+	var l *bloom.Local
+	switch what {
+	case "load":
+		_, err = f.Load(t.Context(), bloomtest.Mails(0, 1000), parts)
+	case "replace":
+		err = f.Replace(t.Context(), bloomtest.LocalOf(f, 0, 1000), parts)
+	case "snapshot":
+		l, err = f.Snapshot(t.Context(), parts)
+	}
+	s.InjectFunc(nil)
+	// A fault of the connection can strike the request after
+	// the one that drew it.
+	_, _ = s.Client(upstash.WithRetry(0)).Do(t.Context(), upstash.Cmd("PING"))
+	bloomtest.WantScratchExpires(t, s, bloomtest.Key)
+	if what == "snapshot" {
+		if err == nil && !l.Exists("before") {
+			t.Errorf("request %d: a snapshot without an item that was in", nth+1)
+		}
+		return
+	}
+	if err == nil || bloomtest.Stored(t, s) != before {
+		if fault.String() != "vanished-filter" {
+			bloomtest.WantMails(t, patient, 0, 1000)
+		}
+	}
+	if err != nil && upstash.SafeToRetry(err) && bloomtest.Stored(t, s) != before &&
+		!errors.Is(err, bloom.ErrLoadLost) {
+		t.Errorf("request %d of a %s: %v is safe to retry, but the filter has changed", nth+1, what, err)
 	}
 }
