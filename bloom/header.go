@@ -106,7 +106,9 @@ func parseHeader(word uint64) (headerInfo, error) {
 	}
 	if v := word >> versionShift & 3; v != formatVersion {
 		return headerInfo{}, fmt.Errorf(
-			"%w that this package can read: format version %d, not %d; upgrade the package",
+			"%w that this package can read: its header says format version %d, not %d: upgrade the"+
+				" package if a newer one made it; if not, it is other data, whose first bytes an Add"+
+				" has changed; use a key that holds nothing else",
 			ErrNotFilter, v, formatVersion)
 	}
 	if wrong := h.impossible(); wrong != "" {

@@ -24,6 +24,7 @@ func TestParseHeaderRefuses(t *testing.T) {
 		{"64 bits", sampleHeader | 1<<63, "no header"},
 		{"version 0", sampleHeader &^ (3 << versionShift), "version 0"},
 		{"version 3", sampleHeader | 3<<versionShift, "version 3"},
+		{"an Add to https:/", sampleHeader + 0x68747470733a2f>>3, "an Add has changed"},
 		{"scheme 6", sampleHeader | 6<<schemeShift, "Scheme(6)"},
 		{"scheme 7", sampleHeader | 7<<schemeShift, "Scheme(7)"},
 		{"no hashes", sampleHeader &^ (63 << hashesShift), "k=0"},
