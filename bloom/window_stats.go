@@ -24,9 +24,10 @@ type WindowStats struct {
 	// Bytes is the length of the Redis string now.
 	Bytes uint64
 	// Panes are those that count for a look-up now, the newest first. The first
-	// is empty until something is added in its time. If the client does not
-	// know the server's time, they are those that counted at the last turn; ask
-	// [upstash.Client.ServerTime] before.
+	// is the next to be filled: it is empty, and the Adds of the present epoch
+	// are in the second, unless an epoch has ended since the last Add. If the
+	// client does not know the server's time, they are those that counted at the
+	// last turn; ask [upstash.Client.ServerTime] before.
 	Panes []PaneStats
 	// Capacity is [WindowConfig.Capacity], and FPRate the false positive rate
 	// of the whole window at Capacity; both are 0 if they are not known: the
@@ -119,7 +120,8 @@ func (a area) count(key string) upstash.Command {
 // String draws the state for a person, in a few lines without the key:
 //
 //	window           finds an item for 24h0m, and forgets it within 3d
-//	panes            3 of 24h0m4s, the newest first, each 16,907 bits (2.1 KiB), k=6, blocked
+//	panes            3 of 24h0m4s, the next to be filled first, each 16,907 bits (2.1 KiB), k=6, blocked
+//	pane             [....................] 0.0%, about 0 items
 //	pane             [#...................] 0.1%, about 2 items
 //	pane             [######..............] 30.2%, about 1,012 items
 //	false positives  1 in 329 now, 1 in 101 at capacity
@@ -128,7 +130,8 @@ func (s WindowStats) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "window           finds an item for %s, and forgets it within %s\n",
 		human.Span(s.Span), human.Span(s.Span+clockSlack+2*s.PaneSpan))
-	fmt.Fprintf(&b, "panes            %d of %v, the newest first, each %v\n", len(s.Panes), s.PaneSpan, s.Geometry)
+	fmt.Fprintf(&b, "panes            %d of %v, the next to be filled first, each %v\n",
+		len(s.Panes), s.PaneSpan, s.Geometry)
 	for _, p := range s.Panes {
 		fmt.Fprintf(&b, "pane             %s %.1f%%, about %s items\n",
 			bar(p.Fill), 100*p.Fill, human.Count(p.Items))

@@ -46,7 +46,7 @@ func TestWindowStats(t *testing.T) {
 		}
 		text := strings.Split(st.String(), "\n")
 		if len(text) != 7 || text[0] != "window           finds an item for 24h0m, and forgets it within 3d" ||
-			text[1] != "panes            3 of 24h0m4s, the newest first, each "+st.Geometry.String() ||
+			text[1] != "panes            3 of 24h0m4s, the next to be filled first, each "+st.Geometry.String() ||
 			!strings.HasPrefix(text[3], "pane             [") || !strings.Contains(text[5], " at capacity") ||
 			!strings.HasSuffix(text[6], " bytes, no expiry") {
 			t.Errorf("String:\n%v", st)
