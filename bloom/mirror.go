@@ -64,7 +64,8 @@ import (
 // ([upstash.Reply.Sent]) up to the start of the call that asks for it. It is
 // measured by the wall clock as well as by the monotonic one: a process frozen
 // for hours notices it. An age below 0 shows that the clock was set back, and
-// counts as too old.
+// counts as too old. A test with package upstashtest calls [Mirror.Refresh]:
+// FastForward moves the server's clock, and the copy does not grow older.
 type Mirror struct {
 	f    *Filter
 	cfg  MirrorConfig

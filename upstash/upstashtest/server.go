@@ -281,8 +281,10 @@ func (s *Server) FlushAll() {
 // FastForward sets the clock of the database ahead by d: every time to live is
 // shortened, TIME answers with the new time, and the clients of this server
 // ([Server.Client] and its like) follow. A client made in another way does not:
-// a bloom.Window of it may forget later, or not at all. A Redis of WithRedis
-// follows its own clock: there FastForward ends the test.
+// a bloom.Window of it may forget later, or not at all. The copy of a
+// bloom.Mirror does not grow older either, because its ages are those of the
+// machine: call its Refresh. A Redis of WithRedis follows its own clock: there
+// FastForward ends the test.
 func (s *Server) FastForward(d time.Duration) {
 	s.alone("moving the clock", func() error {
 		err := s.db.FastForward(d)
