@@ -84,6 +84,9 @@ func (m *month) text() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "stored           %.3g GB in %s", m.StoredGB, counted(m.Filters, "filter"))
 	fmt.Fprintf(&b, "\nin 30 days       %s commands", rounded(m.Commands))
+	if m.Commands == 0 { // the $0.00 below is no filter's price
+		b.WriteString(": --adds and --lookups say how many")
+	}
 	if m.Refreshes > 0 {
 		fmt.Fprintf(&b, ", at most: %s refreshes, %.3g GB downloaded by Mirrors", rounded(m.Refreshes), m.MirrorGB)
 	}

@@ -60,6 +60,8 @@ func TestSaysWhatWasMeant(t *testing.T) {
 		"calc", "--items", "1000M", "--scalable")
 	sh.want(0, "money            $18,000.09 a month: commands $18,000.00, storage $0.09,", "",
 		"calc", "--items", "1000M", "--shards", "16", "--adds", "100M", "--price")
+	sh.want(0, "in 30 days       0 commands: --adds and --lookups say how many\n", "",
+		"calc", "--items", "50M", "--price")
 
 	sh.want(0, "", "a\n", "load", "--items", "1k", "--rate", "1/1000", "key")
 	far := newShell(t)
