@@ -112,7 +112,8 @@ func parseHeader(word uint64) (headerInfo, error) {
 			ErrNotFilter, v, formatVersion)
 	}
 	if wrong := h.impossible(); wrong != "" {
-		return headerInfo{}, fmt.Errorf("%w: its header says %s", ErrNotFilter, wrong)
+		return headerInfo{}, fmt.Errorf("%w: its header says %s; use a key that holds nothing else",
+			ErrNotFilter, wrong)
 	}
 	return h, nil
 }

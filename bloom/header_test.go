@@ -40,8 +40,9 @@ func TestParseHeaderRefuses(t *testing.T) {
 		{"cuckoo with half a bucket", sampleHeader + 1 | 5<<schemeShift, "10746334 cells"},
 	} {
 		got, err := parseHeader(c.word)
-		if !errors.Is(err, ErrNotFilter) || !strings.Contains(err.Error(), c.says) {
-			t.Errorf("%s: %+v, %v, want ErrNotFilter that says %q", c.name, got, err, c.says)
+		if !errors.Is(err, ErrNotFilter) || !strings.Contains(err.Error(), c.says) ||
+			!strings.HasSuffix(err.Error(), "; use a key that holds nothing else") {
+			t.Errorf("%s: %+v, %v, want ErrNotFilter that says %q, and an advice", c.name, got, err, c.says)
 		}
 	}
 }
