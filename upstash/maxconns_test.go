@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -83,4 +84,45 @@ func TestNoConnectionIsFree(t *testing.T) {
 			t.Error("the call over a connection that broke returned no error")
 		}
 	})
+}
+
+// TestAnObserverHoldsNoConnection: while an observer runs, the only connection
+// is free for a call, also if the observer never returns to its own call.
+func TestAnObserverHoldsNoConnection(t *testing.T) {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, `{"result":1}`)
+	}))
+	defer s.Close()
+	var c *Client
+	call := func(ctx context.Context) error {
+		_, err := c.Do(ctx, Cmd("INCR", "k"))
+		return err
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	ends := map[string]func() error{
+		"calls":              func() error { return call(ctx) },
+		"panics":             func() error { panic("observer") },
+		"ends its goroutine": func() error { runtime.Goexit(); return nil },
+	}
+	type label struct{}
+	c = newClient(t, s.URL, WithMaxConns(1), WithTimeout(0), WithObserver(func(ctx context.Context, _ Event) {
+		if name, ok := ctx.Value(label{}).(string); ok {
+			if err := ends[name](); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+	}))
+	for name := range ends {
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			defer func() { _ = recover() }()
+			_ = call(context.WithValue(ctx, label{}, name))
+		}()
+		<-done
+		if err := call(ctx); err != nil {
+			t.Errorf("after an observer that %s: %v", name, err)
+		}
+	}
 }
