@@ -8,6 +8,7 @@ package conn
 import (
 	"bufio"
 	"crypto/tls"
+	"errors"
 	"net"
 	"time"
 )
@@ -82,8 +83,16 @@ func (c *Conn) Hold() {
 	c.socket.holding, c.socket.writeErr = canHold && c.socket.raw != nil, nil
 }
 
-// WriteError returns the error of sending what was held, or nil.
-func (c *Conn) WriteError() error { return c.socket.writeErr }
+// WriteError returns the error of sending what was held, or nil. What is still
+// held after a read was never sent: TLS had bytes before the request.
+func (c *Conn) WriteError() error {
+	if c.socket.holding {
+		return errEarly
+	}
+	return c.socket.writeErr
+}
+
+var errEarly = errors.New("the server sent data before the request")
 
 // ReadError returns the error that ended reading, or nil. A parser's own error
 // can hide it.

@@ -107,6 +107,32 @@ func TestHeldRequestAfterTheLimit(t *testing.T) {
 	}
 }
 
+// TestHeldRequestAndAnEarlyAnswer: TLS may have decrypted an answer before the
+// request. A read that returns it sends nothing, and WriteError says so.
+func TestHeldRequestAndAnEarlyAnswer(t *testing.T) {
+	for _, l := range layerings[1:] {
+		c, s := layered(t, l.layers, l.version)
+		s.send(t, 0, "answer, stray")
+		if _, err := io.ReadFull(c, make([]byte, len("answer"))); err != nil {
+			t.Fatal(err)
+		}
+		c.Hold()
+		if _, err := io.WriteString(c, "request"); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.Read(make([]byte, 100)); err != nil {
+			t.Fatal(err)
+		}
+		if err := c.WriteError(); err == nil {
+			t.Errorf("%s: no error, though the request was not sent", l.name)
+		}
+		c.Close()
+		if got, err := io.ReadAll(s.held.Conn); len(got) > 0 || err != nil {
+			t.Errorf("%s: the server got %d bytes, %v", l.name, len(got), err)
+		}
+	}
+}
+
 // TestHeldRequestToNobody: the connection was reset before the request.
 func TestHeldRequestToNobody(t *testing.T) {
 	c, s := layered(t, 0, 0)
