@@ -140,7 +140,6 @@ func (p pair) expires(db DB, key string) int64 {
 
 // TestStringsDifferential compares the other commands of filters with Redis.
 func TestStringsDifferential(t *testing.T) {
-	t.Parallel()
 	p := newPair(t)
 	checkMany(t, func(t *rapid.T) {
 		p.flush(t)
@@ -175,7 +174,6 @@ func TestExpireComparesTimes(t *testing.T) {
 
 // TestMultiDifferential compares transactions with Redis.
 func TestMultiDifferential(t *testing.T) {
-	t.Parallel()
 	p := newPair(t)
 	checkMany(t, func(t *rapid.T) {
 		p.flush(t)
