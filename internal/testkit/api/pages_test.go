@@ -33,20 +33,43 @@ func each(t *testing.T, suffix string, do func(path, text string)) {
 	}
 }
 
-var pageLink = regexp.MustCompile(`\]\(([^)#\s]+)[^)]*\)|(?:src|srcset|href)="([^"#]+)[^"]*"`)
+var (
+	pageLink = regexp.MustCompile(`\]\(([^)\s]+)\)|(?:src|srcset|href)="([^"]+)"`)
+	heading  = regexp.MustCompile(`(?m)^#+ (.+)$`)
+	fenced   = regexp.MustCompile("(?ms)^```.*?^```$")
+	unlinked = regexp.MustCompile(`[^a-z0-9 _-]`)
+)
 
-// TestPagesLinkToFiles checks the links of all pages to files of the repository.
+// anchors returns the fragments that lead to the headings of a page.
+func anchors(text string) []string {
+	var all []string
+	for _, m := range heading.FindAllStringSubmatch(fenced.ReplaceAllString(text, ""), -1) {
+		words := unlinked.ReplaceAllString(strings.ToLower(m[1]), "")
+		all = append(all, strings.ReplaceAll(words, " ", "-"))
+	}
+	return all
+}
+
+// TestPagesLinkToFiles checks the links of all pages to files of the repository,
+// and to the headings in them.
 func TestPagesLinkToFiles(t *testing.T) {
 	links := 0
 	each(t, ".md", func(path, text string) {
 		for _, m := range pageLink.FindAllStringSubmatch(text, -1) {
-			to := m[1] + m[2]
-			if strings.Contains(to, ":") {
+			link := m[1] + m[2]
+			if strings.Contains(link, ":") {
 				continue // another site
 			}
 			links++
-			if _, err := os.Stat(filepath.Join(filepath.Dir(path), filepath.FromSlash(to))); err != nil {
-				t.Errorf("%s: no file for the link %q", path, to)
+			to, fragment, _ := strings.Cut(link, "#")
+			file := path
+			if to != "" {
+				file = filepath.Join(filepath.Dir(path), filepath.FromSlash(to))
+			}
+			if _, err := os.Stat(file); err != nil {
+				t.Errorf("%s: no file for the link %q", path, link)
+			} else if fragment != "" && !slices.Contains(anchors(read(t, file)), fragment) {
+				t.Errorf("%s: no heading for the link %q", path, link)
 			}
 		}
 	})
