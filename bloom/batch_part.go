@@ -216,6 +216,9 @@ func (s ItemState) String() string {
 	return "ItemState(" + strconv.Itoa(int(s)) + ")"
 }
 
+// MarshalText returns what String returns, for JSON and log/slog.
+func (s ItemState) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
 // BatchError is returned by AddAll, AddSeq, RemoveAll and ExistsAll if one of
 // their requests failed. Calling again with the items not done is harmless, but
 // an item whose state is unknown may then answer "seen". In a [Cuckoo] a second
@@ -246,7 +249,7 @@ func (e *BatchError) Error() string {
 			text += fmt.Sprintf(", %d %v", n, s)
 		}
 	}
-	return text + ": " + e.Err.Error()
+	return text + ": " + wordsOf(e.Err)
 }
 
 // SafeToRetry reports whether certainly nothing of the batch was done: a second

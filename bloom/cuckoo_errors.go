@@ -34,10 +34,10 @@ type copiesError struct {
 func (e *copiesError) Error() string {
 	if e.removing {
 		return "bloom: it is not known whether a copy of the item was removed; to remove it again may" +
-			" take another copy, or another item's: " + e.err.Error()
+			" take another copy, or another item's: " + wordsOf(e.err)
 	}
 	return "bloom: it is not known whether the item was added; to add it again may store a second" +
-		" copy, which takes a second Remove: " + e.err.Error()
+		" copy, which takes a second Remove: " + wordsOf(e.err)
 }
 
 func (e *copiesError) Is(target error) bool { return target == ErrUncertain }

@@ -2,7 +2,6 @@ package bloom
 
 import (
 	"context"
-	"fmt"
 	"strconv"
 
 	"github.com/upbloom/upbloom/bloom/internal/cells"
@@ -63,7 +62,7 @@ func (cuckooShape) wrote(q *request, answers []upstash.NullInt64) error {
 	for i, a := range answers {
 		switch {
 		case !a.Valid || a.Int64 > 1:
-			return fmt.Errorf("bloom: %w: an answer about an item that is neither 0 nor 1", upstash.ErrBadResponse)
+			return errorf("bloom: %w: an answer about an item that is neither 0 nor 1", upstash.ErrBadResponse)
 		case a.Int64 < 0:
 			return &fullError{item: i, items: len(answers), copies: a.Int64 == -2, slots: q.rec.geo.Hashes}
 		}

@@ -2,7 +2,6 @@ package bloom
 
 import (
 	"context"
-	"fmt"
 	"strconv"
 	"time"
 
@@ -133,7 +132,7 @@ func partIn(reply upstash.Reply, most int) ([]byte, error) {
 		return nil, explain(err)
 	}
 	if len(part) > most {
-		return nil, fmt.Errorf("bloom: %w: a part of %d bytes, and %d were asked for",
+		return nil, errorf("bloom: %w: a part of %d bytes, and %d were asked for",
 			upstash.ErrBadResponse, len(part), most)
 	}
 	return part, nil

@@ -3,6 +3,7 @@ package bloom
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/upbloom/upbloom/upstash"
 )
@@ -82,6 +83,49 @@ var (
 	errNoHeader = fmt.Errorf("%w: its first 53 bits are zero; use a key that holds nothing else",
 		ErrNotFilter)
 )
+
+// errorf is fmt.Errorf for an error with a text of this package's own. The errors
+// that it wraps leave out the name of their package, because the text begins
+// with one.
+func errorf(format string, args ...any) error {
+	for i, arg := range args {
+		if err, ok := arg.(error); ok {
+			args[i] = &inner{err}
+		}
+	}
+	return fmt.Errorf(format, args...)
+}
+
+// inner is an error within the text of another.
+type inner struct{ err error }
+
+func (e *inner) Error() string { return wordsOf(e.err) }
+func (e *inner) Unwrap() error { return e.err }
+
+// wordsOf returns an error's text without the name of a package before it.
+func wordsOf(err error) string {
+	text := err.Error()
+	for _, name := range []string{"bloom: ", "upstash: "} {
+		if rest, ok := strings.CutPrefix(text, name); ok {
+			return rest
+		}
+	}
+	return text
+}
+
+// unmarshalName sets *to to the one of values whose name it is given.
+func unmarshalName[T fmt.Stringer](to *T, name []byte, values ...T) error {
+	names := make([]string, len(values))
+	for i, v := range values {
+		if names[i] = v.String(); names[i] == string(name) {
+			*to = v
+			return nil
+		}
+	}
+	_, typ, _ := strings.Cut(fmt.Sprintf("%T", *to), ".")
+	return errorf("bloom: %w: no %s is called %q: use one of %s",
+		upstash.ErrArgument, typ, name, strings.Join(names, ", "))
+}
 
 // emptyHint is the ErrNotFound of a look-up. It names the field of the Config
 // that makes a missing filter an empty one.

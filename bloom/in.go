@@ -2,7 +2,6 @@ package bloom
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/upbloom/upbloom/upstash"
 )
@@ -89,9 +88,9 @@ func requestsFor(item string, filters []*Filter) ([]*request, error) {
 	for i, f := range filters {
 		switch {
 		case f == nil:
-			return nil, fmt.Errorf("bloom: %w: filter %d is nil", upstash.ErrArgument, i)
+			return nil, errorf("bloom: %w: filter %d is nil", upstash.ErrArgument, i)
 		case f.rec.client != filters[0].rec.client:
-			return nil, fmt.Errorf("bloom: %w: filter %d has another client than filter 0, and one"+
+			return nil, errorf("bloom: %w: filter %d has another client than filter 0, and one"+
 				" request reaches one database; call once for each client", upstash.ErrArgument, i)
 		}
 	}
@@ -111,21 +110,8 @@ func freeAll(reqs []*request) {
 func firstError(answers []Answer) error {
 	for i, a := range answers {
 		if a.Err != nil {
-			return fmt.Errorf("bloom: filter %d of %d: %w", i, len(answers), trimmed{a.Err})
+			return errorf("bloom: filter %d of %d: %w", i, len(answers), a.Err)
 		}
 	}
 	return nil
 }
-
-// trimmed is an error of this package within a longer text of it.
-type trimmed struct{ error }
-
-func (t trimmed) Error() string {
-	text := t.error.Error()
-	const prefix = "bloom: "
-	if len(text) > len(prefix) && text[:len(prefix)] == prefix {
-		return text[len(prefix):]
-	}
-	return text
-}
-func (t trimmed) Unwrap() error { return t.error }

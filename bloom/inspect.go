@@ -331,7 +331,7 @@ func pipeline(ctx context.Context, c *upstash.Client, cmds []upstash.Command) ([
 var errHeaderBits = fmt.Errorf("%w: bits of its header are set that are always 0; use a key that"+
 	" holds nothing else", ErrNotFilter)
 
-var errNegative = fmt.Errorf("bloom: %w: a negative count", upstash.ErrBadResponse)
+var errNegative = errorf("bloom: %w: a negative count", upstash.ErrBadResponse)
 
 func integers(replies []upstash.Reply) ([]int64, error) {
 	out := make([]int64, len(replies))

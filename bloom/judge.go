@@ -274,7 +274,7 @@ func (q *request) judgeWords(answers []upstash.NullInt64) error {
 // number.
 func (q *request) decode(want int) error {
 	if q.reply.IsNil() {
-		return fmt.Errorf("bloom: %w: null for an array", upstash.ErrBadResponse)
+		return errorf("bloom: %w: null for an array", upstash.ErrBadResponse)
 	}
 	var err error
 	q.answers, err = q.reply.Ints(q.answers[:0])
@@ -288,14 +288,14 @@ func (q *request) decode(want int) error {
 }
 
 func wrongCount(got, want int) error {
-	return fmt.Errorf("bloom: %w: %d answers to %d operations", upstash.ErrBadResponse, got, want)
+	return errorf("bloom: %w: %d answers to %d operations", upstash.ErrBadResponse, got, want)
 }
 
 // checkBits refuses what no bit can be: a wrong answer must not become a "no".
 func checkBits(bits []upstash.NullInt64) error {
 	for _, b := range bits {
 		if !b.Valid || b.Int64>>1 != 0 {
-			return fmt.Errorf("bloom: %w: a bit that is neither 0 nor 1", upstash.ErrBadResponse)
+			return errorf("bloom: %w: a bit that is neither 0 nor 1", upstash.ErrBadResponse)
 		}
 	}
 	return nil
@@ -305,7 +305,7 @@ func checkBits(bits []upstash.NullInt64) error {
 // would mean a missing filter, or a word without a bit.
 func fieldWord(a upstash.NullInt64) (int64, error) {
 	if !a.Valid || a.Int64>>wordBits != 0 {
-		return 0, fmt.Errorf("bloom: %w: a word that is not a number of 53 bits", upstash.ErrBadResponse)
+		return 0, errorf("bloom: %w: a word that is not a number of 53 bits", upstash.ErrBadResponse)
 	}
 	return a.Int64, nil
 }

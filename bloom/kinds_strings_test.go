@@ -19,7 +19,7 @@ import (
 
 // A kindString is a complete string that another program made, with its Config.
 type kindString struct {
-	Kind     bloom.Kind
+	Kind     uint8 // as in the header
 	Capacity uint64
 	P        float64
 	Seed     uint64 `json:"seed,string"`
@@ -91,7 +91,7 @@ func TestWindowOfAnotherProgram(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		windows := 0
 		for _, v := range loadKinds(t).Strings {
-			if v.Kind != bloom.KindWindow {
+			if bloom.Kind(v.Kind) != bloom.KindWindow {
 				continue
 			}
 			windows++
@@ -130,7 +130,7 @@ func TestWindowIsTheFormat(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		compared := 0
 		for _, v := range loadKinds(t).Strings {
-			if v.Kind != bloom.KindWindow || !v.Idle {
+			if bloom.Kind(v.Kind) != bloom.KindWindow || !v.Idle {
 				continue // the other has items in its spare pane, which the next Add clears
 			}
 			compared++
@@ -239,7 +239,7 @@ func (v kindString) wantSame(t *testing.T, got string) {
 func stringsOf(t *testing.T, kind bloom.Kind, n int) (out []kindString) {
 	t.Helper()
 	for _, v := range loadKinds(t).Strings {
-		if v.Kind == kind {
+		if bloom.Kind(v.Kind) == kind {
 			out = append(out, v)
 		}
 	}

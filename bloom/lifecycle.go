@@ -2,7 +2,6 @@ package bloom
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/upbloom/upbloom/upstash"
@@ -68,7 +67,7 @@ func (h *handle) expire(ctx context.Context, ttl time.Duration) (bool, error) {
 		return r.client.Expire(ctx, r.key, ttl)
 	}
 	if ttl < time.Millisecond {
-		return false, fmt.Errorf("bloom: %w: ttl is %v: use at least 1ms, or Delete",
+		return false, errorf("bloom: %w: ttl is %v: use at least 1ms, or Delete",
 			upstash.ErrArgument, ttl)
 	}
 	_, _, err := r.orderNumber(ctx, r.kindScript(expireScript, nil, milliseconds(ttl)).Repeatable(true))
@@ -98,7 +97,7 @@ func (h *handle) persist(ctx context.Context) (bool, error) {
 	case is(err, ErrNotFound):
 		return false, nil
 	case err == nil && had == 0 && repeated:
-		return false, fmt.Errorf("bloom: %w", upstash.ErrUncertain)
+		return false, errorf("bloom: %w", upstash.ErrUncertain)
 	}
 	return had == 1, err
 }

@@ -148,7 +148,7 @@ func (c MirrorConfig) check(r *record) error {
 		return configErrorf("Layout", "is bare, which has no header to tell the filter by:"+
 			" a Mirror needs LayoutHeaded")
 	case r.client.ReadOnly():
-		return fmt.Errorf("bloom: %w: a Mirror asks the primary, which takes a token that may run"+
+		return errorf("bloom: %w: a Mirror asks the primary, which takes a token that may run"+
 			" BITFIELD and EVAL", upstash.ErrReadOnly)
 	}
 	return nil

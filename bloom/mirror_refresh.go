@@ -219,7 +219,7 @@ func (m *Mirror) refreshed(err error, generation, count uint64, sent time.Time, 
 		return err
 	}
 	if n := c.local.setBits(); n < count {
-		return fmt.Errorf("bloom: %w: %d bits in the parts of a string that has %d",
+		return errorf("bloom: %w: %d bits in the parts of a string that has %d",
 			upstash.ErrBadResponse, n, count)
 	}
 	c.refreshedAt, c.refresh = sent, number

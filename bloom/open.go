@@ -31,7 +31,7 @@ func option(name string, set func(*opening)) OpenOption {
 func (c *opening) mayNot(fn string, options ...string) error {
 	for _, name := range c.given {
 		if slices.Contains(options, name) {
-			return fmt.Errorf("bloom: %w: %s does not take %s", upstash.ErrArgument, fn, name)
+			return errorf("bloom: %w: %s does not take %s", upstash.ErrArgument, fn, name)
 		}
 	}
 	return nil

@@ -52,3 +52,12 @@ func (r Reads) String() string {
 	}
 	return "Reads(" + strconv.Itoa(int(r)) + ")"
 }
+
+// MarshalText returns what String returns, for JSON and log/slog.
+func (r Reads) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
+
+// UnmarshalText reads the name of an exported Reads, as a file of settings may
+// have it. Any other text is [upstash.ErrArgument].
+func (r *Reads) UnmarshalText(name []byte) error {
+	return unmarshalName(r, name, ReadsPrimary, ReadsNearest, ReadsNearestFirst)
+}

@@ -2,7 +2,6 @@ package bloom
 
 import (
 	"context"
-	"fmt"
 	"sync/atomic"
 	"time"
 
@@ -121,10 +120,10 @@ func explain(err error) error {
 	case server.Code() == "WRONGTYPE":
 		return &wrongTypeError{err}
 	case is(err, upstash.ErrRecordTooLarge):
-		return fmt.Errorf("bloom: the filter is too large for the database: lower Config.Capacity,"+
+		return errorf("bloom: the filter is too large for the database: lower Config.Capacity,"+
 			" or choose a larger plan: %w", err)
 	case is(err, upstash.ErrRequestTooLarge):
-		return fmt.Errorf("bloom: the request is too large for the database: lower"+
+		return errorf("bloom: the request is too large for the database: lower"+
 			" Config.BatchBytes: %w", err)
 	}
 	return err
@@ -133,7 +132,7 @@ func explain(err error) error {
 // explainRead is explain for a look-up.
 func explainRead(err error) error {
 	if is(err, upstash.ErrOutOfMemory) {
-		return fmt.Errorf("bloom: a BITFIELD counts as a write, which a full database refuses: set"+
+		return errorf("bloom: a BITFIELD counts as a write, which a full database refuses: set"+
 			" Config.Reads to ReadsNearest, whose command still answers: %w", err)
 	}
 	return explain(err)

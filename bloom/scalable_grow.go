@@ -94,7 +94,7 @@ type growthError struct {
 	in  bool // the items are in, and the answers hold
 }
 
-func (e *growthError) Error() string        { return ErrNoGrowth.Error() + ": " + e.err.Error() }
+func (e *growthError) Error() string        { return ErrNoGrowth.Error() + ": " + wordsOf(e.err) }
 func (e *growthError) Is(target error) bool { return target == ErrNoGrowth }
 func (e *growthError) Unwrap() error        { return e.err }
 func (e *growthError) SafeToRetry() bool    { return !e.in }

@@ -74,6 +74,15 @@ func (s Scheme) String() string {
 	return "Scheme(" + strconv.Itoa(int(s)) + ")"
 }
 
+// MarshalText returns what String returns, for JSON and log/slog.
+func (s Scheme) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// UnmarshalText reads the name of an exported Scheme, as a file of settings may
+// have it. Any other text is [upstash.ErrArgument].
+func (s *Scheme) UnmarshalText(name []byte) error {
+	return unmarshalName(s, name, SchemeBlocked, SchemeXXH3, SchemeFNV1a, SchemeCuckoo)
+}
+
 // cellBits returns the width of a cell: 1, or 4 or 8 for the counting schemes.
 // An unknown scheme has cells of 0 bits.
 func (s Scheme) cellBits() uint64 {
@@ -140,6 +149,15 @@ func (l Layout) String() string {
 	return "Layout(" + strconv.Itoa(int(l)) + ")"
 }
 
+// MarshalText returns what String returns, for JSON and log/slog.
+func (l Layout) MarshalText() ([]byte, error) { return []byte(l.String()), nil }
+
+// UnmarshalText reads the name of an exported Layout, as a file of settings may
+// have it. Any other text is [upstash.ErrArgument].
+func (l *Layout) UnmarshalText(name []byte) error {
+	return unmarshalName(l, name, LayoutHeaded, LayoutBare)
+}
+
 // bodyOffset returns the bit at which cell 0 starts.
 func (l Layout) bodyOffset() uint64 {
 	if l == LayoutBare {
@@ -174,4 +192,13 @@ func (k Kind) String() string {
 		return "window"
 	}
 	return "Kind(" + strconv.Itoa(int(k)) + ")"
+}
+
+// MarshalText returns what String returns, for JSON and log/slog.
+func (k Kind) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
+
+// UnmarshalText reads the name of an exported Kind, as a file of settings may
+// have it. Any other text is [upstash.ErrArgument].
+func (k *Kind) UnmarshalText(name []byte) error {
+	return unmarshalName(k, name, KindFilter, KindShard, KindLayers, KindWindow)
 }

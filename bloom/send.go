@@ -2,7 +2,6 @@ package bloom
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/upbloom/upbloom/upstash"
 )
@@ -59,7 +58,7 @@ func write(ctx context.Context, reqs []*request) {
 		switch {
 		case !q.wrote.uncertain():
 		case q.err != nil: // and a command that was sent again has failed
-			q.err = fmt.Errorf("%w; %w", ErrUncertain, q.err)
+			q.err = errorf("bloom: %w; %w", ErrUncertain, q.err)
 		default:
 			q.err = ErrUncertain
 		}

@@ -78,7 +78,7 @@ func Union(ctx context.Context, dst *Filter, srcs ...*Filter) error {
 	// values at most.
 	const most = 1000
 	if len(srcs) > most {
-		return fmt.Errorf("bloom: %w: %d sources: use at most %d a call",
+		return errorf("bloom: %w: %d sources: use at most %d a call",
 			upstash.ErrArgument, len(srcs), most)
 	}
 	birth, ttl, must := newBirth(), r.ttl, "0"
@@ -112,14 +112,14 @@ func Union(ctx context.Context, dst *Filter, srcs ...*Filter) error {
 	case which == -1:
 		return orContradiction(r.learn(word))
 	}
-	return fmt.Errorf("bloom: srcs[%d]: %w", n[1].Int64-1, trimmed{orContradiction(err)})
+	return errorf("bloom: srcs[%d]: %w", n[1].Int64-1, orContradiction(err))
 }
 
 // orContradiction returns why a script refused a filter. If nothing is wrong
 // with the header that it shows, its answer contradicts itself.
 func orContradiction(err error) error {
 	if err == nil {
-		return fmt.Errorf("bloom: %w: a filter was refused, but its header is right",
+		return errorf("bloom: %w: a filter was refused, but its header is right",
 			upstash.ErrBadResponse)
 	}
 	return err
@@ -176,7 +176,7 @@ func EstimateIntersection(ctx context.Context, a, b *Filter) (uint64, error) {
 		if n[1].Int64 == 1 {
 			which = name(1)
 		}
-		return 0, fmt.Errorf("bloom: %s: %w", which, trimmed{orContradiction(err)})
+		return 0, errorf("bloom: %s: %w", which, orContradiction(err))
 	}
 	sum := 0.0
 	for i, sign := range []float64{1, 1, -1} {
@@ -198,9 +198,9 @@ func sameGeometry(filters []*Filter, name func(i int) string) error {
 	for i, f := range filters {
 		switch {
 		case f == nil:
-			return fmt.Errorf("bloom: %w: %s is nil", upstash.ErrArgument, name(i))
+			return errorf("bloom: %w: %s is nil", upstash.ErrArgument, name(i))
 		case f.rec.client != filters[0].rec.client:
-			return fmt.Errorf("bloom: %w: %s has another client than %s: the server can combine what is"+
+			return errorf("bloom: %w: %s has another client than %s: the server can combine what is"+
 				" in one database", upstash.ErrArgument, name(i), name(0))
 		case !f.rec.headed():
 			return configErrorf("Layout", "is bare: only filters with a header can be combined")
@@ -210,7 +210,7 @@ func sameGeometry(filters []*Filter, name func(i int) string) error {
 				seedTag: seedTag(f.rec.geo.Seed), bits: f.rec.geo.Bits,
 			})
 			err.local = true // the handles differ, whatever is at their keys
-			return fmt.Errorf("bloom: %s and %s: %w", name(i), name(0), trimmed{err})
+			return errorf("bloom: %s and %s: %w", name(i), name(0), err)
 		}
 	}
 	return nil

@@ -62,12 +62,12 @@ func NewSharded(clients []*upstash.Client, key string, cfg ShardedConfig) (*Shar
 
 func newSharded(clients []*upstash.Client, key string, cfg ShardedConfig, geo Geometry) (*Sharded, error) {
 	if len(clients) == 0 {
-		return nil, fmt.Errorf("bloom: %w: there are no clients: pass one for each database",
+		return nil, errorf("bloom: %w: there are no clients: pass one for each database",
 			upstash.ErrArgument)
 	}
 	for i, c := range clients {
 		if err := checkTarget(c, key); err != nil {
-			return nil, fmt.Errorf("bloom: client %d: %w", i, trimmed{err})
+			return nil, errorf("bloom: client %d: %w", i, err)
 		}
 	}
 	if cfg.Shards < len(clients) {
@@ -136,7 +136,7 @@ func (s *Sharded) named(shard int, err error) error {
 	case is(err, ErrNotFound):
 		return &missingError{shards: []int{shard}, of: len(s.shards), err: err}
 	}
-	return fmt.Errorf("bloom: shard %d of %d: %w", shard, len(s.shards), trimmed{err})
+	return errorf("bloom: shard %d of %d: %w", shard, len(s.shards), err)
 }
 
 // A missingError is ErrNotFound of some shards.

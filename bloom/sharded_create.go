@@ -2,7 +2,6 @@ package bloom
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strconv"
 	"sync"
@@ -223,7 +222,7 @@ func (s *Sharded) isElsewhere(shard int, reply upstash.Reply) error {
 	if h, err := parseHeader(uint64(id[0])); err != nil || h.kind != KindShard {
 		return nil
 	}
-	return untouched(fmt.Errorf("bloom: %w: shard %d of %d is missing, and is in the database of another"+
+	return untouched(errorf("bloom: %w: shard %d of %d is missing, and is in the database of another"+
 		" client: pass the clients in the order in which the filter was created, or Delete it"+
 		" with those first", upstash.ErrArgument, shard, len(s.shards)))
 }

@@ -2,7 +2,6 @@ package bloom
 
 import (
 	"context"
-	"fmt"
 	"strconv"
 	"time"
 
@@ -93,7 +92,7 @@ func (q *request) tookSettle(reply upstash.Reply, err error) {
 	}
 	err = &ttlError{err}
 	if q.err != nil {
-		err = fmt.Errorf("%w; %w", q.err, err)
+		err = errorf("bloom: %w; %w", q.err, err)
 	}
 	q.err = err
 }
@@ -106,7 +105,7 @@ func milliseconds(ttl time.Duration) string { return strconv.FormatInt(ttl.Milli
 // seen.
 type ttlError struct{ err error }
 
-func (e *ttlError) Error() string        { return ErrNoTTL.Error() + ": " + e.err.Error() }
+func (e *ttlError) Error() string        { return ErrNoTTL.Error() + ": " + wordsOf(e.err) }
 func (e *ttlError) Is(target error) bool { return target == ErrNoTTL }
 func (e *ttlError) Unwrap() error        { return e.err }
 func (e *ttlError) SafeToRetry() bool    { return false }

@@ -2,7 +2,6 @@ package bloom
 
 import (
 	"context"
-	"fmt"
 	"math/rand/v2"
 	"strconv"
 	"sync"
@@ -166,10 +165,10 @@ func (u *upload) send(ctx context.Context, c moveConfig) error {
 		}
 		if err != nil {
 			if is(err, upstash.ErrRequestTooLarge) {
-				return fmt.Errorf("bloom: a part of %d bytes is too large for the database: lower"+
+				return errorf("bloom: a part of %d bytes is too large for the database: lower"+
 					" MovePartBytes: %w", len(part), err)
 			}
-			return fmt.Errorf("bloom: part %d of %d: %w", i+1, len(u.keys)-1, explain(err))
+			return errorf("bloom: part %d of %d: %w", i+1, len(u.keys)-1, explain(err))
 		}
 		if reply.MaybeRepeated() {
 			u.late.Store(true)

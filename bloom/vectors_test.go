@@ -29,8 +29,8 @@ type vectors struct {
 	Header []struct {
 		M       uint64 `json:"m"`
 		K       int    `json:"k"`
-		Kind    Kind   `json:"kind"`
-		Scheme  Scheme `json:"scheme"`
+		Kind    uint8  `json:"kind"`
+		Scheme  uint8  `json:"scheme"`
 		Seed    uint64 `json:"seed,string"`
 		SeedTag uint8  `json:"seed_tag"`
 		Word    uint64 `json:"header_u53,string"`
@@ -138,21 +138,22 @@ func TestVectorsFNV1a(t *testing.T) {
 func TestVectorsHeader(t *testing.T) {
 	parsed := 0
 	for _, v := range loadVectors(t).Header {
-		g := Geometry{Bits: v.M, Hashes: v.K, Scheme: v.Scheme, Seed: v.Seed}
+		kind, scheme := Kind(v.Kind), Scheme(v.Scheme)
+		g := Geometry{Bits: v.M, Hashes: v.K, Scheme: scheme, Seed: v.Seed}
 		if got := seedTag(v.Seed); got != v.SeedTag {
 			t.Errorf("seedTag(%d) = %d, want %d", v.Seed, got, v.SeedTag)
 		}
-		word := encodeHeader(v.Kind, g)
+		word := encodeHeader(kind, g)
 		if word != v.Word {
-			t.Errorf("encodeHeader(%v, %v) = %d, want %d", v.Kind, g, word, v.Word)
+			t.Errorf("encodeHeader(%v, %v) = %d, want %d", kind, g, word, v.Word)
 		}
 		// A u53 at bit 0 is the top 53 bits of the first eight bytes.
 		first := binary.BigEndian.AppendUint64(nil, word<<11)
 		if got := hex.EncodeToString(first); got != v.Bytes {
-			t.Errorf("%v, %v: first bytes %s, want %s", v.Kind, g, got, v.Bytes)
+			t.Errorf("%v, %v: first bytes %s, want %s", kind, g, got, v.Bytes)
 		}
 		info, err := parseHeader(word)
-		if v.M > maxCells(v.Scheme, LayoutHeaded) {
+		if v.M > maxCells(scheme, LayoutHeaded) {
 			// More cells than a string holds: encoded, but never stored.
 			if err == nil {
 				t.Errorf("parseHeader(%d) accepts %v", word, g)
@@ -160,8 +161,8 @@ func TestVectorsHeader(t *testing.T) {
 			continue
 		}
 		parsed++
-		if err != nil || info.kind != v.Kind || info.geometry(v.Seed) != g {
-			t.Errorf("parseHeader(%d) = %+v, %v, want %v, %v", word, info, err, v.Kind, g)
+		if err != nil || info.kind != kind || info.geometry(v.Seed) != g {
+			t.Errorf("parseHeader(%d) = %+v, %v, want %v, %v", word, info, err, kind, g)
 		}
 	}
 	if parsed != 223 {

@@ -76,7 +76,7 @@ func OpenWindow(ctx context.Context, c *upstash.Client, key string, opts ...Open
 		return nil, err
 	}
 	if cfg.MustExist && shape.idle {
-		return nil, fmt.Errorf("bloom: %w: OpenMustExist, and the window expires when it is idle: an Add"+
+		return nil, errorf("bloom: %w: OpenMustExist, and the window expires when it is idle: an Add"+
 			" makes it anew", upstash.ErrArgument)
 	}
 	return newWindow(c, key, WindowConfig{

@@ -3,7 +3,6 @@ package bloom
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync/atomic"
 	"time"
 
@@ -146,7 +145,7 @@ func (s *windowShape) now(ctx context.Context, r *record) (epoch uint64, err err
 	t, err := r.client.ServerTime(ctx)
 	if err != nil {
 		if isDenied(err) {
-			err = fmt.Errorf("%w: %w", ErrNoClock, err)
+			err = errorf("bloom: %w: %w", ErrNoClock, err)
 		}
 		return 0, err
 	}
@@ -246,7 +245,7 @@ func (s *windowShape) follow(ctx context.Context, q *request, write bool) (again
 			if err == nil {
 				err = errAlwaysLate
 			}
-			q.err = &resentError{fmt.Errorf("bloom: the panes of the window could not be turned: %w", err), q.valid}
+			q.err = &resentError{errorf("bloom: the panes of the window could not be turned: %w", err), q.valid}
 			q.wrote.ok = q.valid
 			return false
 		}

@@ -33,6 +33,9 @@ func (o Overflow) String() string {
 	return "Overflow(" + strconv.Itoa(int(o)) + ")"
 }
 
+// MarshalText returns what String returns, for JSON and log/slog.
+func (o Overflow) MarshalText() ([]byte, error) { return []byte(o.String()), nil }
+
 // BitField builds a BITFIELD command, operation by operation, straight into its
 // JSON. A type is "u1" to "u63" or "i1" to "i64"; an offset counts bits from
 // the most significant bit of the first byte, up to [MaxBitOffset]. The builder

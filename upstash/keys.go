@@ -109,6 +109,9 @@ func (u Unit) String() string {
 	return "Unit(" + strconv.Itoa(int(u)) + ")"
 }
 
+// MarshalText returns what String returns, for JSON and log/slog.
+func (u Unit) MarshalText() ([]byte, error) { return []byte(u.String()), nil }
+
 // BitCount returns the number of set bits in the string at key, 0 if there is
 // no such key. It is one command, a read. The server reads the whole string,
 // about 1 ms for each megabyte.

@@ -62,7 +62,7 @@ func TestVectors(t *testing.T) {
 				t.Fatalf("%d items of %v", len(items), scheme)
 			}
 			for _, i := range items {
-				q := question{"op": "cells", "items": []string{i.Item}, "m": i.M, "k": i.K, "scheme": scheme}
+				q := question{"op": "cells", "items": []string{i.Item}, "m": i.M, "k": i.K, "scheme": int(scheme)}
 				if i.Seed != "" {
 					q["seed"] = i.Seed
 				}
@@ -150,7 +150,7 @@ func TestVectorsOfParts(t *testing.T) {
 func TestStringsOfVectors(t *testing.T) {
 	var v struct {
 		Strings []struct {
-			Kind    bloom.Kind
+			Kind    uint8 // as in the header
 			Seed    string
 			Seconds int64 `json:"pane_seconds"`
 			Epoch   int64
@@ -163,7 +163,7 @@ func TestStringsOfVectors(t *testing.T) {
 	eachReader(t, func(t *testing.T, s *upstashtest.Server, r *reader) {
 		kinds := map[bloom.Kind]int{}
 		for _, v := range v.Strings {
-			kinds[v.Kind]++
+			kinds[bloom.Kind(v.Kind)]++
 			data, err := hex.DecodeString(v.Hex)
 			if err != nil {
 				t.Fatal(err)
@@ -172,7 +172,7 @@ func TestStringsOfVectors(t *testing.T) {
 				t.Fatal(err)
 			}
 			q := question{"op": "exists", "key": "k", "seed": v.Seed, "items": append(v.Items, "stranger")}
-			switch v.Kind {
+			switch bloom.Kind(v.Kind) {
 			case bloom.KindLayers:
 				want := make([]bool, len(v.Items)+1)
 				for i := range v.Items {
@@ -243,7 +243,7 @@ func TestFiltersOfGo(t *testing.T) {
 			ours, theirs := numbered("ours", 700), numbered("theirs", 700)
 			q := question{
 				"op": "exists", "key": "k", "seed": fmt.Sprint(cfg.Seed), "items": ours,
-				"m": cfg.Bits, "k": cfg.Hashes, "scheme": cfg.Scheme,
+				"m": cfg.Bits, "k": cfg.Hashes, "scheme": int(cfg.Scheme),
 			}
 			wantError(t, r, q, "NotFound")
 			if _, err := f.AddAll(t.Context(), ours); err != nil {

@@ -80,7 +80,7 @@ func plain(err error) string {
 		text = strings.ReplaceAll(text, file.Path, printable(file.Path))
 	}
 	text = inWords.Replace(text)
-	for _, prefix := range []string{upstash.ErrArgument.Error() + ": ", "bloom: ", "upstash: "} {
+	for _, prefix := range []string{"bloom: ", "upstash: ", "bad argument: "} {
 		text = strings.ReplaceAll(strings.TrimPrefix(text, prefix), ": "+prefix, ": ")
 	}
 	return text

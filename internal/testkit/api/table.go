@@ -27,7 +27,8 @@ type Row struct {
 // implicit are the methods that fmt, log/slog, encoding/json and errors call.
 var implicit = map[string]string{
 	"Error": "error", "Unwrap": "errors", "Is": "errors", "As": "errors", "String": "fmt", "Format": "fmt",
-	"MarshalText": "encoding/json", "MarshalJSON": "encoding/json", "LogValue": "log/slog",
+	"MarshalText": "encoding/json", "UnmarshalText": "encoding/json", "MarshalJSON": "encoding/json",
+	"LogValue": "log/slog",
 }
 
 // Rows returns a row for each exported function, type, method, variable and
