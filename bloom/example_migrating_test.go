@@ -43,7 +43,7 @@ func Example_migrateRedisBloom() {
 	// Dual writes: the old filter decides what is new.
 	add := func(item string) (bool, error) {
 		if _, err := after.Add(ctx, item); err != nil {
-			log.Println("the new filter:", err) // and no more, until it answers
+			log.Println("the new filter:", err) // the old one decides
 		}
 		return before.Add(ctx, item)
 	}
