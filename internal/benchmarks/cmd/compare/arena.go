@@ -19,6 +19,9 @@ import (
 const (
 	filterName = "upbloom Filter"
 	windowName = "upbloom Window"
+	// endlessName is a Filter whose calls have a context that cannot end, as
+	// those of the wire limit have none.
+	endlessName = "upbloom Filter, context.Background()"
 	resp7Name  = "rueidis, 7 bits"
 	respBName  = "rueidis, blocked"
 	plainName  = "net/http + encoding/json"

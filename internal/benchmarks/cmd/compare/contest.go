@@ -12,8 +12,11 @@ import (
 
 // In a contest, several contestants do the same work in turns.
 type contest struct {
-	name        string
-	callers     int
+	name    string
+	callers int
+	// apart is true if the client has a processor of its own. The server then
+	// has another one from its start.
+	apart       bool
 	contestants []*contestant
 }
 
@@ -53,10 +56,18 @@ type settings struct {
 	turn   time.Duration
 }
 
-// play runs the rounds. In each round all contestants have one turn. Every
+// play runs the rounds.
+func (c *contest) play(ctx context.Context, s settings) error {
+	if c.apart {
+		return playApart(ctx, func() error { return c.rounds(ctx, s) })
+	}
+	return c.rounds(ctx, s)
+}
+
+// rounds has the contestants take turns. In each round all contestants have one turn. Every
 // other round goes backwards, so nobody always follows the same neighbour. A
 // first round warms up and is not counted.
-func (c *contest) play(ctx context.Context, s settings) error {
+func (c *contest) rounds(ctx context.Context, s settings) error {
 	for _, one := range c.contestants {
 		one.samples = nil
 	}

@@ -38,7 +38,7 @@ func (a *arena) single(callers []int) ([]*contest, error) {
 		return nil, err
 	}
 	entrants = append(entrants, w)
-	return a.contests("Redis", a.url, entrants, callers)
+	return a.contests(place{name: "Redis", url: a.url}, entrants, callers)
 }
 
 // windowEntrant is a Window of the same size.
@@ -53,41 +53,75 @@ func (a *arena) windowEntrant() (entrant, error) {
 	return entrant{windowName, filterSet{a.calls, w}}, err
 }
 
+// place is where contests meet.
+type place struct {
+	name, url string
+	apart     bool
+}
+
+// start starts a process of the place.
+func (p place) start(client bool, start func() error) error {
+	if p.apart {
+		return startApart(client, start)
+	}
+	return start()
+}
+
 // stubbed returns the same contests against a server that answers from memory.
-// They measure only the client.
-func (a *arena) stubbed(callers []int) ([]*contest, error) {
-	url, err := startRole(a.ctx, "stub", a.url)
-	if err != nil {
-		return nil, err
+// They measure only the client. One caller and its server wait for each other,
+// so there the system would decide who runs when and which processor sleeps:
+// the client and the server get a processor each, which stays awake.
+func (a *arena) stubbed(callers []int) (all []*contest, err error) {
+	for _, n := range callers {
+		p := place{name: "memory", apart: n == 1}
+		err := p.start(false, func() (err error) {
+			p.url, err = startRole(a.ctx, "stub", a.url)
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+		entrants, err := a.rest(p.url)
+		if err != nil {
+			return nil, err
+		}
+		ours := entrants[0].set.(filterSet)
+		// What is kept in Redis makes no difference here.
+		entrants = []entrant{entrants[0], {endlessName, filterSet{nil, ours.f}}, entrants[1]}
+		part, err := a.contests(p, entrants, []int{n})
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, part...)
 	}
-	entrants, err := a.rest(url)
-	if err != nil {
-		return nil, err
-	}
-	entrants = entrants[:2] // what is kept in Redis makes no difference here
-	return a.contests("memory", url, entrants, callers)
+	return all, nil
 }
 
 // contests checks the entrants, adds the limit and Node, and returns a contest
 // for each operation and number of callers.
-func (a *arena) contests(where, url string, entrants []entrant, callers []int) ([]*contest, error) {
+func (a *arena) contests(at place, entrants []entrant, callers []int) ([]*contest, error) {
 	if a.nodeFolder != "" {
-		node, err := startNode(a.ctx, a.nodeFolder, url, a.token, a.key("node"))
+		var node *nodeSet
+		err := at.start(true, func() (err error) {
+			node, err = startNode(a.ctx, a.nodeFolder, at.url, a.token, a.key("node"))
+			return err
+		})
 		if err != nil {
 			return nil, err
 		}
 		entrants = append(entrants, entrant{nodeName, node})
 	}
 	for _, e := range entrants {
-		if err := a.check(e.set, url); err != nil {
+		if err := a.check(e.set, at.url); err != nil {
 			return nil, fmt.Errorf("%s: %w", e.name, err)
 		}
 	}
 	var all []*contest
 	for _, write := range []bool{true, false} {
 		for _, n := range callers {
-			c := &contest{name: fmt.Sprintf("%s, callers: %d, server: %s", operation(write), n, where), callers: n}
-			limit, err := a.limit(url, 1, write)
+			name := fmt.Sprintf("%s, callers: %d, server: %s", operation(write), n, at.name)
+			c := &contest{name: name, callers: n, apart: at.apart}
+			limit, err := a.limit(at.url, 1, write)
 			if err != nil {
 				return nil, err
 			}

@@ -22,8 +22,12 @@ func newContexts(ctx context.Context) *contexts {
 	return c
 }
 
-// do calls f with a context that no other call has.
+// do calls f with a context that no other call has. Those of nil cannot end.
 func (c *contexts) do(f func(context.Context)) {
+	if c == nil {
+		f(context.Background())
+		return
+	}
 	ctx := c.idle.Get().(context.Context)
 	f(ctx)
 	c.idle.Put(ctx)
