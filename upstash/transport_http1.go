@@ -61,16 +61,8 @@ func (t *http1Transport) roundTripWithin(ctx context.Context, now time.Time, lim
 	}
 	defer t.pool.Put(c)
 	c.KeepAlive = false
-	if ctx.Done() == nil {
-		keepAlive, err := roundTrip(c, req, resp)
-		c.KeepAlive = keepAlive && err == nil
-		return err
-	}
-	// Only a past deadline wakes a blocked read or write.
-	stop := context.AfterFunc(ctx, c.Interrupt)
-	keepAlive, err := roundTrip(c, req, resp)
-	// After an interruption the deadline may strike at any time.
-	c.KeepAlive = stop() && keepAlive && err == nil
+	keepAlive, err := roundTrip(ctx, c, req, resp)
+	c.KeepAlive = c.Unwatch() && keepAlive && err == nil
 	return err
 }
 
@@ -95,13 +87,16 @@ func (t *http1Transport) connection(ctx context.Context, now, deadline time.Time
 // idle socket: writing it never waits for the peer.
 const smallBody = 8 << 10
 
-// roundTrip writes the request and reads the response.
-func roundTrip(c *conn.Conn, req *Request, resp *Response) (keepAlive bool, err error) {
+// roundTrip writes the request and reads the response, until ctx ends. The
+// caller calls c.Unwatch.
+func roundTrip(ctx context.Context, c *conn.Conn, req *Request, resp *Response) (keepAlive bool, err error) {
 	small := len(req.Body) <= smallBody
 	if c.Bound(small); !small {
+		c.Watch(ctx)
 		return roundTripLarge(c, req, resp)
 	}
 	c.Hold()
+	c.Watch(ctx)
 	err = write(c, req)
 	keepAlive, readErr := read(c, req.MaxResponse, resp)
 	if err == nil {

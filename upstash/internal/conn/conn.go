@@ -7,6 +7,7 @@ package conn
 
 import (
 	"bufio"
+	"context"
 	"crypto/tls"
 	"errors"
 	"net"
@@ -18,9 +19,6 @@ import (
 type Conn struct {
 	R *bufio.Reader
 	W *bufio.Writer
-	// Interrupt makes blocked reads and writes, and all later ones, fail. It is
-	// made once, because a method value would be an allocation at each use.
-	Interrupt func()
 	// KeepAlive is false from the beginning of an exchange until its whole
 	// answer has come, if status and header allow another use of the
 	// connection.
@@ -46,7 +44,6 @@ const (
 func New(open net.Conn) *Conn {
 	s := newSocket(open)
 	c := &Conn{top: s, socket: s, KeepAlive: true}
-	c.Interrupt = func() { _ = s.SetDeadline(past) }
 	c.R = bufio.NewReaderSize(c, ReadBuffer)
 	c.W = bufio.NewWriterSize(c, writeBuffer)
 	return c
@@ -81,6 +78,28 @@ func (c *Conn) Write(p []byte) (int, error) { return c.top.Write(p) }
 // should be small.
 func (c *Conn) Hold() {
 	c.socket.holding, c.socket.writeErr = canHold && c.socket.raw != nil, nil
+}
+
+// Watch makes blocked reads and writes, and all later ones, fail once ctx ends,
+// until Unwatch. If a request is held, it begins to watch when the request has
+// gone out, and so does not delay it.
+func (c *Conn) Watch(ctx context.Context) {
+	if ctx.Done() == nil {
+		return
+	}
+	c.socket.ctx = ctx
+	if !c.socket.holding {
+		c.socket.watch()
+	}
+}
+
+// Unwatch reports whether c can be used again: after an interruption the past
+// deadline may strike at any time.
+func (c *Conn) Unwatch() bool {
+	s := c.socket
+	stop := s.stop
+	s.ctx, s.stop = nil, nil
+	return stop == nil || stop()
 }
 
 // WriteError returns the error of sending what was held, or nil. What is still

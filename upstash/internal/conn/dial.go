@@ -81,9 +81,9 @@ func (d *Dialer) Dial(ctx context.Context) (*Conn, error) {
 	}
 	c := New(s)
 	// One limit for all that follows, because not every step takes a context.
-	stop := context.AfterFunc(ctx, c.Interrupt)
+	c.Watch(ctx)
 	err = d.addLayers(c)
-	if !stop() {
+	if !c.Unwatch() {
 		err = ctx.Err()
 	}
 	if err != nil {

@@ -3,6 +3,7 @@
 package conn
 
 import (
+	"context"
 	"errors"
 	"io"
 	"net"
@@ -93,7 +94,7 @@ func TestHeldRequestAfterTheLimit(t *testing.T) {
 		if _, err := io.WriteString(c, "request"); err != nil {
 			t.Fatal(err)
 		}
-		c.Interrupt()
+		c.Limit(past)
 		if _, err := c.Read(make([]byte, 1)); !errors.Is(err, os.ErrDeadlineExceeded) {
 			t.Errorf("%s: the read ended with %v", l.name, err)
 		}
@@ -103,6 +104,53 @@ func TestHeldRequestAfterTheLimit(t *testing.T) {
 		c.Close()
 		if got, err := io.ReadAll(s.held.Conn); len(got) > 0 || err != nil {
 			t.Errorf("%s: the server got %d bytes, %v", l.name, len(got), err)
+		}
+	}
+}
+
+// TestWatchAHeldRequest: the context is asked after the request has gone out,
+// and its end wakes the read.
+func TestWatchAHeldRequest(t *testing.T) {
+	for _, l := range layerings {
+		c, s := layered(t, l.layers, l.version)
+		ctx, end := context.WithCancel(t.Context())
+		end()
+		c.Hold()
+		c.Watch(ctx)
+		if _, err := io.WriteString(c, "request"); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.Read(make([]byte, 1)); !errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Errorf("%s: the read ended with %v, want the interruption", l.name, err)
+		}
+		if err := c.WriteError(); err != nil {
+			t.Errorf("%s: the writing ended with %v", l.name, err)
+		}
+		got := make([]byte, len("request"))
+		if _, err := io.ReadFull(s.top, got); err != nil || string(got) != "request" {
+			t.Errorf("%s: the server got %q, %v, want the request", l.name, got, err)
+		}
+		if c.Unwatch() {
+			t.Errorf("%s: Unwatch says that c can be used again after an interruption", l.name)
+		}
+	}
+}
+
+// TestUnwatch: an exchange that was not interrupted leaves nothing behind.
+func TestUnwatch(t *testing.T) {
+	for _, l := range layerings {
+		c, s := layered(t, l.layers, l.version)
+		ctx, end := context.WithCancel(t.Context())
+		c.Hold()
+		c.Watch(ctx)
+		exchange(t, c, s, "request")
+		if !c.Unwatch() {
+			t.Errorf("%s: Unwatch says that c was interrupted", l.name)
+		}
+		end()
+		exchange(t, c, s, "another")
+		if !c.Unwatch() {
+			t.Errorf("%s: c was interrupted by the context of an exchange before", l.name)
 		}
 	}
 }

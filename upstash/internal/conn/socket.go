@@ -3,6 +3,7 @@
 package conn
 
 import (
+	"context"
 	"net"
 	"os"
 	"syscall"
@@ -25,10 +26,15 @@ type socket struct {
 	holding  bool   // what is written goes into held
 	held     []byte // what the next read sends before it waits
 	writeErr error
+
+	ctx       context.Context // ends the exchange; nil if nothing does
+	stop      func() bool     // watching ctx; nil before
+	interrupt func()          // made once, because a method value allocates
 }
 
 func newSocket(c net.Conn) *socket {
 	s := &socket{Conn: c}
+	s.interrupt = func() { _ = s.SetDeadline(past) }
 	if sc, ok := c.(syscall.Conn); ok {
 		s.raw, _ = sc.SyscallConn()
 	}
@@ -84,7 +90,16 @@ func (s *socket) release() bool {
 	s.holding = false
 	_, s.writeErr = s.Conn.Write(s.held)
 	s.held = s.held[:0]
+	s.watch()
 	return s.writeErr == nil
+}
+
+// watch interrupts reads and writes when ctx ends: only a past deadline wakes
+// them.
+func (s *socket) watch() {
+	if s.ctx != nil {
+		s.stop = context.AfterFunc(s.ctx, s.interrupt)
+	}
 }
 
 // tryRead reads without waiting from a connection that is not a socket of the
