@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strconv"
+	"sync/atomic"
 
 	"golang.org/x/sys/unix"
 )
@@ -104,7 +105,8 @@ func stayAwake(args []string) (string, error) {
 			err = unix.SchedSetaffinity(0, setOf(cpu))
 		}
 		began <- err
-		for err == nil {
+		for turns := new(atomic.Uint64); err == nil; {
+			turns.Add(1)
 		}
 	}()
 	return fmt.Sprint(os.Getpid()), <-began
