@@ -22,15 +22,15 @@ const (
 	// endlessName is a Filter whose calls have a context that cannot end, as
 	// those of the wire limit have none.
 	endlessName = "upbloom Filter, context.Background()"
-	resp7Name  = "rueidis, 7 bits"
-	respBName  = "rueidis, blocked"
-	plainName  = "net/http + encoding/json"
-	nodeName   = "@upstash/redis on Node"
-	zeroName   = "go-zero bloom"
-	scriptName = "script of SETBITs, EVALSHA"
-	setName    = "SADD, SMISMEMBER"
-	keysName   = "SET NX EX, EXISTS"
-	bitsName   = "bits-and-blooms v3"
+	resp7Name   = "rueidis, 7 bits"
+	respBName   = "rueidis, blocked"
+	plainName   = "net/http + encoding/json"
+	nodeName    = "@upstash/redis on Node"
+	zeroName    = "go-zero bloom"
+	scriptName  = "script of SETBITs, EVALSHA"
+	setName     = "SADD, SMISMEMBER"
+	keysName    = "SET NX EX, EXISTS"
+	bitsName    = "bits-and-blooms v3"
 )
 
 // arena is what all contestants share: one Redis, and one REST server in front
