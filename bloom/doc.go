@@ -1,8 +1,8 @@
 // Package bloom keeps Bloom filters in Redis, behind the Upstash REST API.
 //
-// A Bloom filter is a compact set. It may report an item it never held, a false
-// positive, but never forgets one it does. This package stores the filter in
-// one Redis string, and many processes share it:
+// A Bloom filter is a compact set. It may find an item that was never added, a
+// false positive, but it never forgets one that was. This package stores the
+// filter in one Redis string, and many processes share it:
 //
 //	visited, err := bloom.New(client, "crawler:visited", bloom.Config{
 //		Capacity: 1_000_000, FPRate: 0.01,
@@ -46,23 +46,23 @@
 //
 // # Usage
 //
-// If the work may fail and must not be lost, look first and add last: Exists,
-// the work, Add. A filter cannot forget an item, not even one whose work failed
-// after its Add. Such a program looks before anything was added: [Filter.Create]
-// the filter first, or set Config.MissingIsEmpty, or else Exists is [ErrNotFound].
-// Two callers at once may both do the work; a filter is no lock.
-//
 // [New] sends nothing; the first Add makes the filter. [Filter.AddAll] and
 // [Filter.ExistsAll] take many items at once, [AddIn] and [ExistsIn] many
 // filters. [Filter.Create] makes the whole filter in advance, [Open] reads its
 // geometry from the database, [Filter.Stats] says how full it is, and [Inspect]
-// does so without its Config. [Filter.Load] brings in millions of items,
+// says so without its Config. [Filter.Load] brings in millions of items,
 // [Filter.Snapshot] downloads a filter, and [Filter.Replace] exchanges one in
 // an instant.
 //
 // Any number of goroutines and processes may use a filter, and a handle is cheap
 // enough to make one for each request. If several handles create the same filter
 // at once, exactly one of them makes it.
+//
+// If work may fail and must not be lost, look first and add last: Exists, the
+// work, Add. A filter cannot forget an item, not even one whose work failed
+// after its Add. The first Exists then comes before any Add: call
+// [Filter.Create] first, or set Config.MissingIsEmpty. Otherwise it returns
+// [ErrNotFound]. Two callers at once may both do the work; a filter is no lock.
 //
 // # Sizing
 //
@@ -84,11 +84,10 @@
 //
 // # Counting
 //
-// [Filter.Cardinality] estimates how many items are in, at no cost beside the
-// filter. The table has its standard error in 80 filters for 10,000 items at 1
-// in 100. A column is the number of items, in times of that capacity
-// ("UPBLOOM_REQUIRE=long go test -v -run HyperLogLog
-// ./bloom/internal/systemtest"):
+// [Filter.Cardinality] estimates from the set bits how many items are in. This
+// is its standard error in 80 filters for 10,000 items at 1 in 100, each filled
+// to multiples of that capacity ("UPBLOOM_REQUIRE=long go test -v -run
+// HyperLogLog ./bloom/internal/systemtest"):
 //
 //	                   1      2      5      7     10     14
 //	SchemeBlocked   0.22%  0.23%  0.35%  0.37%  0.52%  0.80%
@@ -128,11 +127,14 @@
 // # TTL and reads
 //
 // [Config.TTL] counts from the first write of a handle with a TTL, and no later
-// write prolongs it. A bit of the header says that the TTL is settled. Every
-// write of a handle with a TTL also reads this bit, and sends the EXPIRE if it
-// is 0. If the EXPIRE gets no answer, the write returns no error: the next
-// write does what a crash or the network left undone. Look-ups go to the
-// primary of a global database, unless [Config.Reads] says otherwise.
+// write prolongs it. The TTL is settled once EXPIRE was run, or once the user
+// has decided with [Filter.Expire] or [Filter.Persist]. A bit of the header says
+// so. Every write of a handle with a TTL also reads this bit, and sends the
+// EXPIRE if it is 0. If the EXPIRE gets no answer, the write returns no error:
+// the next write does what a crash or the network left undone.
+//
+// Look-ups go to the primary of a global database, unless [Config.Reads] says
+// otherwise.
 //
 // # Cost
 //
@@ -157,37 +159,24 @@
 // 7.0.15 behind it, on two shared cores of an AMD EPYC (Zen 3) with Go 1.26.8, 21
 // November 2026.
 //
-// A million checks, half of them of members among a million:
-//
-//	                                 requests     commands   MB out  MB in  memory
-//	Mirror with MaxStale                    2            6   0.0007    1.3  1.9 MB
-//	ExistsAll, 1,000 a request          1,000        1,000       44     33  1.9 MB
-//	Exists                          1,000,000    1,000,000       86     62  1.9 MB
-//	SMISMEMBER, 1,000 a request         1,000        1,000       27      2   73 MB
-//	SET NX EX, 1,000 a pipeline         1,000    1,000,000       62     16  113 MB
-//	a script of 14 GETBITs          1,000,000   10,100,000      298     14  1.3 MB
-//
-// A set is exact and sends less, if it fits into the database and each check may
-// cross the network. A filter pays off near the code. The README says when not
-// to use one.
-//
 // If a write finds the TTL not settled, it sends one request more, of four
 // commands. Create is one request, of two commands if the filter is there, else
 // of four or five. Open is one request of two commands. A batch is cut into
 // requests of [Config.BatchBytes].
 //
+// The module's README has the cost of a million checks by a Filter, a Mirror, a
+// set and keys, and says when not to use a filter.
+//
 // # Format and compatibility
 //
 // A filter is one Redis string: 24 bytes of header, then the cells. The header
-// says the kind too: a window or a shard is not taken for a filter. The format
-// of version 1 is frozen and written down in FORMAT.md, with programs in
-// JavaScript and Python that read it. [LayoutBare] with [SchemeFNV1a] is the
+// says the kind too: a window or a shard is not taken for a filter. FORMAT.md
+// describes version 1 of the format, with programs in JavaScript and Python
+// that read it. [LayoutBare] with [SchemeFNV1a] is the
 // string of the article "Building a high-speed Bloom Filter with Upstash
 // Redis".
 //
 // Every string carries a random birth number, drawn when it is created. If two
 // filters use the same key one after the other, they have different ones: this
-// is how a [Mirror], a [Filter.Snapshot] or a batch notices the change. A TTL
-// is settled once EXPIRE was run, or once the user has decided with
-// [Filter.Expire] or [Filter.Persist].
+// is how a [Mirror], a [Filter.Snapshot] or a batch notices the change.
 package bloom

@@ -31,8 +31,8 @@
 // [Command.Binary] brings back any bytes. A response is read up to 32 MiB
 // ([WithMaxResponse]). The server has limits of its own: on the free and
 // pay-as-you-go plans a request of 10 MB and a record of 100 MB. Blocking
-// commands and WATCH don't work over this API. The service has subscriptions
-// over it, as server-sent events; this client does not do them.
+// commands and WATCH don't work over this API. The service has subscriptions as
+// server-sent events; this client has none.
 //
 // # Errors and retry safety
 //
@@ -51,7 +51,7 @@
 // without INCRBY. A repetition overwrites what another client wrote in between.
 // And an attempt may reach the server late, after its call has ended: if a SET
 // is delayed until after a DEL, it makes the key again. [Command.Repeatable]
-// overrules the choice.
+// overrides the choice.
 //
 // If a repetition could have changed the answer, [Reply.MaybeRepeated] is true
 // and typed writes return [ErrUncertain]. A call makes five attempts at most,
@@ -69,9 +69,9 @@
 // the error of the call alone. [errors.Is] and [errors.As] also find what the
 // context's cause wraps, which may be the error of another call.
 //
-// After a process was frozen, as functions are between two events, its
-// connections are closed. The client checks an idle connection before it uses
-// it, and opens a new one if the server has closed the old one.
+// A function may be frozen between two events, and the server closes its
+// connections meanwhile. So the client checks an idle connection before it uses
+// it, and opens a new one if it was closed.
 //
 // # Read your writes
 //
