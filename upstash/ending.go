@@ -1,6 +1,10 @@
 package upstash
 
-import "errors"
+import (
+	"errors"
+	"slices"
+	"strings"
+)
 
 // ending is how an attempt failed. What is known of its commands is set once,
 // where the transport or the server said it. Nothing is read out of err later,
@@ -38,18 +42,28 @@ func answerEnding(t traits, err error) ending {
 
 // answerOutcome returns what an answer says of the one attempt it ended. If an
 // error has status 2xx or 4xx, the command changed nothing, unless it was a
-// script: a script may have stopped half way. Any other status says nothing,
-// and neither does a 408, because a proxy sent it.
+// script: a script may have stopped half way, unless the token may not run
+// scripts at all. Any other status says nothing, and neither does a 408, because
+// a proxy sent it.
 func answerOutcome(t traits, e *Error) outcome {
 	switch {
 	case e.StatusCode == 408, e.StatusCode/100 != 2 && e.StatusCode/100 != 4:
 		return outcomeUnknown
 	case t&traitScript == 0, e.Code() == "NOSCRIPT":
 		return outcomeRefused
-	case e.StatusCode == 401, e.StatusCode == 413, e.StatusCode == 429:
+	case e.StatusCode == 401, e.StatusCode == 413, e.StatusCode == 429, e.refusesScripts():
 		return outcomeRefused
 	}
 	return outcomeUnknown
+}
+
+// refusesScripts reports whether the token may not run a script. The server
+// names the command then. A NOPERM may also be about a command that a script
+// called, but a script can call no other script.
+func (e *Error) refusesScripts() bool {
+	return e.Code() == "NOPERM" && slices.ContainsFunc(strings.Fields(scripts), func(name string) bool {
+		return strings.Contains(ownWords(e.Message), "'"+strings.ToLower(name)+"'")
+	})
 }
 
 // mayFollow reports whether another attempt may follow one that ended so.

@@ -258,3 +258,34 @@ func TestScriptsAreForgotten(t *testing.T) {
 		t.Errorf("%d texts are remembered, want %d", n, maxStored)
 	}
 }
+
+// TestScriptWithoutPermission: if the token may not run scripts, the script did
+// not run. If it may not run what the script calls, a part of the script ran.
+func TestScriptWithoutPermission(t *testing.T) {
+	for message, safe := range map[string]bool{
+		"NOPERM this user has no permissions to run the 'eval' command or its subcommand":    true,
+		"NOPERM User app has no permissions to run the 'evalsha' command":                    true,
+		"NOPERM this user has no permissions to run the 'set' command or its subcommand":     false,
+		"NOPERM ACL failure in script: User app has no permissions to run the 'set' command": false,
+		"NOPERM this user has no permissions to access one of the keys used as arguments":    false,
+		"ERR The user executing the script can't run this command or subcommand":             false,
+		"ERR Error running script: it says 'eval'":                                           false,
+	} {
+		body := fmt.Sprintf(`{"error":%q}`, message)
+		c, _ := newFake(t, []answer{{status: 400, body: body}})
+		_, err := c.Do(t.Context(), Cmd("EVAL", "return 1", "0"))
+		if err == nil || SafeToRetry(err) != safe || strings.Contains(err.Error(), "may have run") == safe {
+			t.Errorf("EVAL: SafeToRetry(%v) = %v, want %v", err, SafeToRetry(err), safe)
+		}
+		c, _ = newFake(t, []answer{{body: `[` + body + `,{"result":1}]`}})
+		replies, err := c.Pipeline(t.Context(), Cmd("EVAL", "return 1", "0"), Cmd("INCR", "k"))
+		if err != nil || SafeToRetry(replies[0].Err()) != safe {
+			t.Errorf("EVAL in a pipeline: SafeToRetry(%v), %v is not %v", replies, err, safe)
+		}
+		c, _ = newFake(t, []answer{{err: dropped}, {status: 400, body: body}})
+		_, err = c.Do(t.Context(), NewScript("return 1").Cmd(nil).Repeatable(true))
+		if err == nil || SafeToRetry(err) {
+			t.Errorf("after an attempt that may have run: SafeToRetry(%v) = true, want false", err)
+		}
+	}
+}
