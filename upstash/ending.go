@@ -1,7 +1,9 @@
 package upstash
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 )
@@ -26,6 +28,18 @@ func transportEnding(err error) ending {
 	}
 	e.final = isPermanent(e.err) || errors.Is(e.err, ErrNoTransport) || errors.Is(e.err, ErrResponseTooLarge)
 	return e
+}
+
+// advise adds a question to the error of an attempt that was never sent, if it is
+// known what is wrong most often then. It is the same over any transport. An
+// attempt that took too long says enough.
+func (e *ending) advise() {
+	if e.outcome != outcomeNotSent || errors.Is(e.err, context.DeadlineExceeded) {
+		return
+	}
+	if q := question(e.err); q != "" {
+		e.err = fmt.Errorf("%w: %s", e.err, q)
+	}
 }
 
 // answerEnding is the ending of an attempt with the answer err, from decode.

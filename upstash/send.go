@@ -199,6 +199,7 @@ func (x *call) networkEnding(ctx context.Context, err error, explain func(error)
 		e.err = contextError(ctx, e.err)
 	} else {
 		e.err = explain(e.err)
+		e.advise()
 	}
 	return e
 }

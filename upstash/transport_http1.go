@@ -274,3 +274,6 @@ func readError(c *conn.Conn, err error) error {
 func isPermanent(err error) bool {
 	return errors.Is(err, http1.ErrLongHead) || conn.Permanent(err)
 }
+
+// question returns what the reader of an error should look into, or "".
+func question(err error) string { return conn.Question(err) }

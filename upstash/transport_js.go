@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"syscall/js"
+
+	"github.com/upbloom/upbloom/upstash/internal/conn"
 )
 
 // fetchTransport is the host's fetch, called without net/http, which would
@@ -236,7 +238,11 @@ func (f *fetching) failure(reason js.Value) error {
 	}
 	err := fmt.Errorf("host %s: %s", f.host, said)
 	switch code {
-	case "ECONNREFUSED", "ENOTFOUND", "EAI_AGAIN", "UND_ERR_CONNECT_TIMEOUT":
+	case "ENOTFOUND":
+		return NotSent(&unreached{err, conn.NoHost})
+	case "ECONNREFUSED", "UND_ERR_CONNECT_TIMEOUT":
+		return NotSent(&unreached{err, conn.NoServer})
+	case "EAI_AGAIN":
 		return NotSent(err)
 	}
 	return err

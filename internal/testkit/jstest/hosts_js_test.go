@@ -51,12 +51,17 @@ func TestGuestHosts(t *testing.T) {
 		{
 			"Node, several addresses, all refused",
 			`async () => { throw new TypeError("fetch failed", {cause: {code: "ECONNREFUSED", message: ""}}) }`,
-			true, "ECONNREFUSED",
+			true, "ECONNREFUSED: is the URL right, does the server run?",
 		},
 		{
 			"Node, no such host",
 			`async () => { throw new TypeError("fetch failed", {cause: {code: "ENOTFOUND", message: "DNS"}}) }`,
-			true, "DNS",
+			true, "DNS: is the URL right, does the database still exist?",
+		},
+		{
+			"Node, no answer from the name server",
+			`async () => { throw new TypeError("fetch failed", {cause: {code: "EAI_AGAIN", message: ""}}) }`,
+			true, "EAI_AGAIN",
 		},
 		{
 			"Node, reset",

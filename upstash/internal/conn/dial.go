@@ -5,9 +5,6 @@ package conn
 import (
 	"context"
 	"crypto/tls"
-	"crypto/x509"
-	"errors"
-	"fmt"
 	"net"
 	"net/netip"
 	"net/url"
@@ -70,11 +67,9 @@ func (d *Dialer) Dial(ctx context.Context) (*Conn, error) {
 	var err error
 	if d.proxy == nil {
 		s, err = d.dialHost(ctx, d.host, d.port)
-		err = advise(ctx, err, "is the URL right, does the database still exist?",
-			"is the URL right, does the server run?")
 	} else {
 		s, err = d.dialHost(ctx, d.proxy.Hostname(), proxyPort(d.proxy))
-		err = ofProxy(advise(ctx, err, "is HTTPS_PROXY right?", "is HTTPS_PROXY right, does the proxy run?"))
+		err = ofProxy(err)
 	}
 	if err != nil {
 		return nil, err
@@ -102,16 +97,7 @@ func (d *Dialer) addLayers(c *Conn) error {
 	if d.ServerTLS == nil {
 		return nil
 	}
-	err := c.addTLS(d.ServerTLS)
-	var noTLS tls.RecordHeaderError
-	var unknown x509.UnknownAuthorityError
-	switch {
-	case errors.As(err, &noTLS):
-		return fmt.Errorf("%w: the server answers without TLS: is the URL right, is it http://?", err)
-	case errors.As(err, &unknown):
-		return fmt.Errorf("%w: are root certificates installed here? An image from scratch has none", err)
-	}
-	return err
+	return c.addTLS(d.ServerTLS)
 }
 
 // dialHost opens a socket to one of the host's addresses.

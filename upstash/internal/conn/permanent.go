@@ -3,10 +3,9 @@
 package conn
 
 import (
-	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
-	"fmt"
 	"net"
 	"reflect"
 )
@@ -46,16 +45,45 @@ func isNotFound(err error) bool {
 	return errors.As(err, &dns) && dns.IsNotFound
 }
 
-// advise adds a question to the error of a dial, for its reader to look into:
-// noName if the name does not exist, noAnswer if nothing listens. It adds none
-// if the dial ended with its context.
-func advise(ctx context.Context, err error, noName, noAnswer string) error {
-	var dial *net.OpError
+// Question returns a question for the reader of err to look into, or "". The
+// error is that of a connection that was not made, by this package or by
+// net/http.
+func Question(err error) string {
+	var noTLS tls.RecordHeaderError
+	var unknown x509.UnknownAuthorityError
+	proxy := isOfProxy(err)
 	switch {
+	case isNotFound(err) && proxy:
+		return "is HTTPS_PROXY right?"
 	case isNotFound(err):
-		return fmt.Errorf("%w: %s", err, noName)
-	case errors.As(err, &dial) && ctx.Err() == nil:
-		return fmt.Errorf("%w: %s", err, noAnswer)
+		return NoHost
+	case isDial(err) && proxy:
+		return "is HTTPS_PROXY right, does the proxy run?"
+	case isDial(err):
+		return NoServer
+	case proxy:
+	case errors.As(err, &noTLS):
+		return "the server answers without TLS: is the URL right, is it http://?"
+	case errors.As(err, &unknown):
+		return "are root certificates installed here? An image from scratch has none"
 	}
-	return err
+	return ""
+}
+
+// isDial reports whether no socket could be opened. A proxy's error in net/http
+// wraps that of the dial.
+func isDial(err error) bool {
+	for op := new(net.OpError); errors.As(err, &op); err = op.Err {
+		if op.Op == "dial" {
+			return true
+		}
+	}
+	return false
+}
+
+// isOfProxy reports whether err is about the proxy.
+func isOfProxy(err error) bool {
+	var own *proxyError
+	var op *net.OpError
+	return errors.As(err, &own) || errors.As(err, &op) && (op.Op == "proxyconnect" || op.Op == "socks connect")
 }

@@ -85,8 +85,13 @@ func ofProxy(err error) error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("proxy: %w", err)
+	return &proxyError{err}
 }
+
+type proxyError struct{ err error }
+
+func (e *proxyError) Error() string { return "proxy: " + e.err.Error() }
+func (e *proxyError) Unwrap() error { return e.err }
 
 // tunnel asks the proxy p, at the other end of c, for a connection to addr. For
 // plain http it uses CONNECT too.

@@ -1,0 +1,97 @@
+//go:build !wasm
+
+package upstash_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/upbloom/upbloom/internal/testkit/testenv"
+	"github.com/upbloom/upbloom/upstash"
+	"github.com/upbloom/upbloom/upstash/httptransport"
+)
+
+// TestAdvice: the error of a connection that was not made asks its reader one
+// question, the same over any transport.
+func TestAdvice(t *testing.T) {
+	closed := "http://" + testenv.ClosedAddr(t)
+	const runs, exists = "is the URL right, does the server run?", "is the URL right, does the database still exist?"
+	noHost := &net.OpError{Op: "dial", Err: &net.DNSError{Err: "no such host", IsNotFound: true}}
+	refused := &net.OpError{Op: "dial", Err: errors.New("refused")}
+	returning := func(err error) upstash.Option {
+		return upstash.WithTransport(httptransport.New(&http.Client{Transport: fails{err}}))
+	}
+	for _, tt := range []struct {
+		name, url string
+		transport upstash.Option
+		want      string // "" for none
+	}{
+		{"default, refused", closed, upstash.WithRetry(0), runs},
+		{"httptransport, refused", closed, upstash.WithTransport(httptransport.New(nil)), runs},
+		{"httptransport, a client, refused", closed, upstash.WithTransport(httptransport.New(&http.Client{})), runs},
+		{"httptransport, no host", "https://db.test", returning(noHost), exists},
+		{"httptransport, a read failed", "https://db.test", returning(&net.OpError{Op: "read", Err: refused.Err}), ""},
+		{"own transport, no host", "https://db.test", upstash.WithTransport(sendsNothing{noHost}), exists},
+		{"own transport, refused", "https://db.test", upstash.WithTransport(sendsNothing{refused}), runs},
+	} {
+		c, err := upstash.New(tt.url, "token", tt.transport, upstash.WithRetry(2), upstash.WithBackoff(0, 0))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = c.Do(t.Context(), upstash.Cmd("INCR", "k"))
+		if err == nil || strings.Count(err.Error(), "?") != strings.Count(tt.want, "?") ||
+			!strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s: got %v, want the question %q alone", tt.name, err, tt.want)
+		}
+	}
+}
+
+// TestAdviceOfAnEndedContext: if the context ended a dial, the dial is not asked
+// about.
+func TestAdviceOfAnEndedContext(t *testing.T) {
+	refused := &net.OpError{Op: "dial", Err: errors.New("refused")}
+	ended, cancel := context.WithCancelCause(t.Context())
+	cancel(refused)
+	for _, tt := range []struct {
+		name      string
+		ctx       context.Context
+		transport upstash.Transport
+	}{
+		{"an ended context", ended, sendsNothing{refused}},
+		{"an ended attempt", t.Context(), waits{}},
+	} {
+		c, err := upstash.New("https://db.test", "token", upstash.WithTransport(tt.transport),
+			upstash.WithTimeout(time.Millisecond), upstash.WithRetry(0))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err = c.Do(tt.ctx, upstash.Cmd("INCR", "k")); err == nil || strings.Contains(err.Error(), "?") {
+			t.Errorf("%s: got %v, want no question", tt.name, err)
+		}
+	}
+}
+
+// fails is a RoundTripper without a network.
+type fails struct{ err error }
+
+func (f fails) RoundTrip(*http.Request) (*http.Response, error) { return nil, f.err }
+
+// sendsNothing is a transport without a network.
+type sendsNothing struct{ err error }
+
+func (s sendsNothing) RoundTrip(context.Context, *upstash.Request, *upstash.Response) error {
+	return upstash.NotSent(s.err)
+}
+
+// waits is a transport whose dial ends with its context.
+type waits struct{}
+
+func (waits) RoundTrip(ctx context.Context, _ *upstash.Request, _ *upstash.Response) error {
+	<-ctx.Done()
+	return upstash.NotSent(&net.OpError{Op: "dial", Err: ctx.Err()})
+}
