@@ -58,7 +58,7 @@ type options struct {
 func parse(args []string) (o options, err error) {
 	flags := flag.NewFlagSet("compare", flag.ContinueOnError)
 	flags.IntVar(&o.rounds, "rounds", 9, "counted rounds of each contest")
-	flags.DurationVar(&o.turn, "turn", 0, "length of a turn; 0 leaves it to each part, 15 to 18 minutes in all")
+	flags.DurationVar(&o.turn, "turn", 0, "length of a turn; 0 leaves it to each part, some 17 minutes in all")
 	flags.BoolVar(&o.node, "node", true, "let the filter on Node take part")
 	only := flags.String("only", ".", "parts to run, a `regexp`: "+strings.Join(partNames(), ", "))
 	callers := flags.String("callers", "1,64,1000", "numbers of concurrent callers")

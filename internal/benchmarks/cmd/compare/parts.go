@@ -22,7 +22,7 @@ func init() { // the flag's help names them, so that a literal would be a cycle
 		{"batch", 200 * ms, playBatches},
 		{"cold", 400 * ms, playCold},
 		{"billed", 0, countBilled},
-		{"local", 150 * ms, playLocal},
+		{"local", 250 * ms, playLocal},
 		{"types", 250 * ms, playTypes},
 		{"growth", 100 * ms, measureGrowth},
 		{"rates", 0, measureRates},
