@@ -61,12 +61,7 @@ func TestShortTimeout(t *testing.T) {
 // TestRequestsEndBeforeTheInvocation reads the deadlines of the look-up and the
 // Add. A database that stalls must leave time to answer.
 func TestRequestsEndBeforeTheInvocation(t *testing.T) {
-	var ends []time.Time
-	b := newBench(t, upstash.WithTimeout(0), upstash.WithCallObserver(
-		func(ctx context.Context, _ upstash.Event) {
-			end, _ := ctx.Deadline()
-			ends = append(ends, end)
-		}))
+	b := newBench(t, upstash.WithTimeout(0))
 	b.reserve, b.recordTime = 10*time.Minute, 2*time.Hour
 	if _, err := b.deliver("makes the filter"); err != nil {
 		t.Fatal(err)
@@ -82,19 +77,19 @@ func TestRequestsEndBeforeTheInvocation(t *testing.T) {
 		{"the time of a record", time.Hour, 20 * time.Minute, 10 * time.Minute, 40 * time.Minute},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			ends, b.recordTime = nil, tt.recordTime
+			b.sent, b.recordTime = nil, tt.recordTime
 			ctx, cancel := context.WithTimeout(t.Context(), tt.timeout)
 			defer cancel()
 			if _, err := b.handle(ctx, events.SQSEvent{Records: messages(tt.name)}); err != nil {
 				t.Fatal(err)
 			}
-			if len(ends) != 2 {
-				t.Fatalf("%d requests, want the look-up and the Add", len(ends))
+			if len(b.sent) != 2 {
+				t.Fatalf("sent %v, want the look-up and the Add", b.sent)
 			}
 			deadline, _ := ctx.Deadline()
 			const slow = time.Minute // more than any machine needs
 			for i, want := range []time.Duration{tt.kept, tt.toAnswer} {
-				if left := deadline.Sub(ends[i]); left > want || left < want-slow {
+				if left := deadline.Sub(b.sent[i].ends); left > want || left < want-slow {
 					t.Errorf("request %d ends %v before the deadline, want %v", i, left, want)
 				}
 			}
