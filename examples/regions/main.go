@@ -70,15 +70,10 @@ func stream(
 	}
 	client := server.RegionClient("far", opts...)
 	defer client.Close()
+	const before = 500 // items, added by a program near the primary
 	cfg := bloom.Config{Capacity: 10_000, FPRate: 0.001}
-	near, err := bloom.New(server.Client(), "seen", cfg)
-	if err != nil {
+	if err := fill(ctx, server.Client(), cfg, before); err != nil {
 		return result{}, err
-	}
-	for i := range 500 { // added by a program near the primary
-		if _, err := near.Add(ctx, "item-"+strconv.Itoa(i)); err != nil {
-			return result{}, err
-		}
 	}
 	cfg.Reads = reads
 	seen, err := bloom.New(client, "seen", cfg)
@@ -87,22 +82,16 @@ func stream(
 	}
 	r := result{reads: reads, syncTokens: tokens}
 	var times []time.Duration
-	next, billed := 500, int64(0)
+	next, billed := before, int64(0)
 	for i := range calls {
-		isNew := i%5 == 0
-		item := "item-" + strconv.Itoa(i*7%next)
-		if isNew {
-			item = "item-" + strconv.Itoa(next)
-		} else if i%5 == 1 {
-			item = "item-" + strconv.Itoa(next-1) // added by this program, a moment ago
-		}
-		before, start := server.Stats().Billed, time.Now()
+		item, isNew := draw(i, next)
+		billedBefore, start := server.Stats().Billed, time.Now()
 		found, err := seen.Exists(ctx, item)
 		if err != nil {
 			return result{}, err
 		}
 		times = append(times, time.Since(start))
-		billed += server.Stats().Billed - before
+		billed += server.Stats().Billed - billedBefore
 		if !found && !isNew {
 			r.wrong++
 		}
@@ -118,3 +107,30 @@ func stream(
 	r.billed = float64(billed) / float64(calls)
 	return r, nil
 }
+
+// fill adds the first n items.
+func fill(ctx context.Context, client *upstash.Client, cfg bloom.Config, n int) error {
+	filter, err := bloom.New(client, "seen", cfg)
+	if err != nil {
+		return err
+	}
+	for i := range n {
+		if _, err := filter.Add(ctx, name(i)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// draw returns the item of a call, if the items before next were added.
+func draw(call, next int) (item string, isNew bool) {
+	switch call % 5 {
+	case 0:
+		return name(next), true
+	case 1:
+		return name(next - 1), false // added by this program, a moment ago
+	}
+	return name(call * 7 % next), false
+}
+
+func name(item int) string { return "item-" + strconv.Itoa(item) }

@@ -206,24 +206,7 @@ var scalableVerbs = []Verb{
 // Draw draws a call, or a Rename away and back.
 func (s *Scalables) Draw(rng *rand.Rand) []Call {
 	if s.Layers > 1 && rng.IntN(s.churns()) == 0 {
-		// The handle knows of two layers when another client deletes the
-		// filter.
-		more := []int{manyMore, bigMore}[rng.IntN(2)]
-		last := items(rng, 1)
-		calls := []Call{
-			{Verb: AddAll, Items: items(rng, 1), More: more},
-			{Verb: s.removal(), Parts: true},
-			{Verb: Add, Items: items(rng, 1)},
-			{Verb: []Verb{Persist, SetTTL, s.removal()}[rng.IntN(3)], Parts: true},
-			{Verb: Add, Items: last},
-			{Verb: Rest, Wait: 30 * time.Millisecond}, // a script may run late
-			{Verb: Exists, Items: last},
-			{Verb: HasTTL},
-		}
-		if s.Stays {
-			return slices.DeleteFunc(calls, func(c Call) bool { return c.Verb == s.removal() })
-		}
-		return calls
+		return s.drawRemoval(rng)
 	}
 	c := Call{Verb: scalableVerbs[rng.IntN(len(scalableVerbs))], Parts: rng.IntN(4) == 0}
 	switch {
@@ -241,6 +224,48 @@ func (s *Scalables) Draw(rng *rand.Rand) []Call {
 	if s.Second && rng.IntN(4) == 0 {
 		c.Key = 1
 	}
+	s.drawItems(rng, &c)
+	switch c.Verb {
+	case Open: // and uses the handle at once
+		if s.Layers > 1 && rng.IntN(3) == 0 { // which must not grow
+			c.Parts = false
+			half := Call{Verb: AddAll, Items: items(rng, 1), More: halfMore, Key: c.Key}
+			return []Call{c, half, {Verb: Stats, Key: c.Key}}
+		}
+		return append([]Call{c}, s.Draw(rng)...)
+	case Rename:
+		next := c
+		next.Key, next.Cause = 1-c.Key, 0
+		if rng.IntN(4) > 0 {
+			return []Call{c, next}
+		}
+	}
+	return []Call{c}
+}
+
+// drawRemoval draws calls of a handle that knows of two layers when another
+// client deletes the filter.
+func (s *Scalables) drawRemoval(rng *rand.Rand) []Call {
+	more := []int{manyMore, bigMore}[rng.IntN(2)]
+	last := items(rng, 1)
+	calls := []Call{
+		{Verb: AddAll, Items: items(rng, 1), More: more},
+		{Verb: s.removal(), Parts: true},
+		{Verb: Add, Items: items(rng, 1)},
+		{Verb: []Verb{Persist, SetTTL, s.removal()}[rng.IntN(3)], Parts: true},
+		{Verb: Add, Items: last},
+		{Verb: Rest, Wait: 30 * time.Millisecond}, // a script may run late
+		{Verb: Exists, Items: last},
+		{Verb: HasTTL},
+	}
+	if s.Stays {
+		return slices.DeleteFunc(calls, func(c Call) bool { return c.Verb == s.removal() })
+	}
+	return calls
+}
+
+// drawItems draws the items of a call that takes some.
+func (s *Scalables) drawItems(rng *rand.Rand, c *Call) {
 	switch c.Verb {
 	case Add, Exists:
 		c.Items = items(rng, 1)
@@ -257,21 +282,7 @@ func (s *Scalables) Draw(rng *rand.Rand) []Call {
 		case rng.IntN(2) == 0:
 			c.More = manyMore
 		}
-	case Open: // and uses the handle at once
-		if s.Layers > 1 && rng.IntN(3) == 0 { // which must not grow
-			c.Parts = false
-			half := Call{Verb: AddAll, Items: items(rng, 1), More: halfMore, Key: c.Key}
-			return []Call{c, half, {Verb: Stats, Key: c.Key}}
-		}
-		return append([]Call{c}, s.Draw(rng)...)
-	case Rename:
-		next := c
-		next.Key, next.Cause = 1-c.Key, 0
-		if rng.IntN(4) > 0 {
-			return []Call{c, next}
-		}
 	}
-	return []Call{c}
 }
 
 // DrawOutside draws, after one call in six, a change that does not come from

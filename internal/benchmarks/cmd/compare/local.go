@@ -49,8 +49,7 @@ func nears(n int) ([]near, *bloom.Local, error) {
 const chunk = 1 << 12
 
 // playLocal fills filters in memory to their capacity and compares them. Each
-// call has other items, from all over the filter. The Local takes part once
-// more, with a batch in place of each item's call.
+// call has other items, from all over the filter.
 func playLocal(a *arena, o options, r *report) error {
 	for _, n := range o.local {
 		all, ours, err := nears(n)
@@ -63,50 +62,11 @@ func playLocal(a *arena, o options, r *report) error {
 		}
 		fill.Wait()
 		for _, f := range all {
-			missing, found := 0, 0
-			eachEmail("user-", min(n, 1<<16), func(s string) {
-				if !f.exists(s) {
-					missing++
-				}
-			})
-			eachEmail("other-", 1<<16, func(s string) {
-				if f.exists(s) {
-					found++
-				}
-			})
-			if missing > 0 || found > 2*(1<<16)/100 {
-				return fmt.Errorf("%s: %d members missing, %d of %d others found", f.name, missing, found, 1<<16)
+			if err := f.check(n); err != nil {
+				return err
 			}
 		}
-		members, others := emails("user-", min(n, 1<<18)), emails("other-", 1<<18)
-		works := []struct {
-			name  string
-			items []string
-			do    func(f near, items []string)
-			batch string
-			all   func(items []string) []bool
-		}{
-			{"Add", members, func(f near, items []string) {
-				for _, s := range items {
-					f.add(s)
-				}
-			}, "AddAll", ours.AddAll},
-			{"found", members, near.look, "ExistsAll", ours.ExistsAll},
-			{"not found", others, near.look, "ExistsAll", ours.ExistsAll},
-		}
-		for _, w := range works {
-			c := &contest{name: fmt.Sprintf("Local, %d items, %s", n, w.name), callers: 1}
-			part := func(n uint64) []string { return window(w.items, n, min(chunk, len(w.items))) }
-			for _, f := range all {
-				c.contestants = append(c.contestants, &contestant{
-					name: f.name, items: chunk,
-					do: func(n uint64) error { w.do(f, part(n)); return nil },
-				})
-			}
-			c.contestants = append(c.contestants, &contestant{
-				name: "upbloom Local, " + w.batch, items: chunk,
-				do: func(n uint64) error { w.all(part(n)); return nil },
-			})
+		for _, c := range localContests(n, all, ours) {
 			if err := r.play(a, o, []*contest{c}); err != nil {
 				return err
 			}
@@ -114,6 +74,62 @@ func playLocal(a *arena, o options, r *report) error {
 		runtime.GC()
 	}
 	return nil
+}
+
+// check looks for members of a filter of n items, and for others.
+func (f near) check(n int) error {
+	missing, found := 0, 0
+	eachEmail("user-", min(n, 1<<16), func(s string) {
+		if !f.exists(s) {
+			missing++
+		}
+	})
+	eachEmail("other-", 1<<16, func(s string) {
+		if f.exists(s) {
+			found++
+		}
+	})
+	if missing > 0 || found > 2*(1<<16)/100 {
+		return fmt.Errorf("%s: %d members missing, %d of %d others found", f.name, missing, found, 1<<16)
+	}
+	return nil
+}
+
+// localContests returns the contests of filters with n items. The Local takes
+// part once more, with a batch in place of each item's call.
+func localContests(n int, all []near, ours *bloom.Local) (contests []*contest) {
+	members, others := emails("user-", min(n, 1<<18)), emails("other-", 1<<18)
+	works := []struct {
+		name  string
+		items []string
+		do    func(f near, items []string)
+		batch string
+		all   func(items []string) []bool
+	}{
+		{"Add", members, func(f near, items []string) {
+			for _, s := range items {
+				f.add(s)
+			}
+		}, "AddAll", ours.AddAll},
+		{"found", members, near.look, "ExistsAll", ours.ExistsAll},
+		{"not found", others, near.look, "ExistsAll", ours.ExistsAll},
+	}
+	for _, w := range works {
+		c := &contest{name: fmt.Sprintf("Local, %d items, %s", n, w.name), callers: 1}
+		part := func(n uint64) []string { return window(w.items, n, min(chunk, len(w.items))) }
+		for _, f := range all {
+			c.contestants = append(c.contestants, &contestant{
+				name: f.name, items: chunk,
+				do: func(n uint64) error { w.do(f, part(n)); return nil },
+			})
+		}
+		c.contestants = append(c.contestants, &contestant{
+			name: "upbloom Local, " + w.batch, items: chunk,
+			do: func(n uint64) error { w.all(part(n)); return nil },
+		})
+		contests = append(contests, c)
+	}
+	return contests
 }
 
 // eachEmail calls f with n items without keeping them.

@@ -90,37 +90,15 @@ func measureTypes(a *arena, o options, r *report) error {
 		"| type | half of Capacity | Capacity | twice Capacity |\n|---|---|---|---|\n", n, asked)
 	var lines []line
 	for _, e := range entrants {
-		measured := line{name: e.name + ", measured", dots: true}
-		formula := line{name: e.name + ", by Stats"}
-		text := "| " + e.name
-		for step := range uint64(8) {
-			if err != nil {
-				return err
-			}
-			if e.name == cuckooName && step > 3 {
-				text += " | full"
-				break
-			}
-			if err = e.set.add(items[step*n/4 : (step+1)*n/4]); err != nil {
-				return fmt.Errorf("%s: %w", e.name, err)
-			}
-			var found int
-			if found, err = count(e.set, others, false); err != nil {
-				return err
-			}
-			var want float64
-			if want, err = live(a, e.set.(filterSet).f); err != nil {
-				return err
-			}
-			x, share := float64(step+1)/4, float64(found)/float64(asked)
-			measured.points = append(measured.points, point{x, 100 * share})
-			formula.points = append(formula.points, point{x, 100 * want})
-			if slices.Contains([]uint64{1, 3, 7}, step) {
-				text += fmt.Sprintf(" | %.3f%% / %.3f%%", 100*share, 100*want)
-			}
+		if err != nil {
+			return err
+		}
+		measured, formula, row, failed := e.rates(a, n, items, others)
+		if failed != nil {
+			return fmt.Errorf("%s: %w", e.name, failed)
 		}
 		lines = append(lines, measured, formula)
-		err = r.printf("%s |\n", text)
+		err = r.printf("| %s%s |\n", e.name, row)
 	}
 	if err == nil {
 		err = r.printf("\n")
@@ -132,6 +110,36 @@ func measureTypes(a *arena, o options, r *report) error {
 		file: "rates-types", title: "False positives of each type for 1 in 100",
 		x: "items / Capacity", y: "absent items found, %", lines: lines,
 	})
+}
+
+// rates fills a type with items, step by step to twice its Capacity n. It returns
+// the measured rates, those of its Stats, and both in a row of the table.
+func (e entrant) rates(a *arena, n uint64, items, others []string) (measured, formula line, row string, err error) {
+	measured, formula = line{name: e.name + ", measured", dots: true}, line{name: e.name + ", by Stats"}
+	for step := range uint64(8) {
+		if e.name == cuckooName && step > 3 {
+			row += " | full"
+			break
+		}
+		if err = e.set.add(items[step*n/4 : (step+1)*n/4]); err != nil {
+			break
+		}
+		var found int
+		if found, err = count(e.set, others, false); err != nil {
+			break
+		}
+		var want float64
+		if want, err = live(a, e.set.(filterSet).f); err != nil {
+			break
+		}
+		x, share := float64(step+1)/4, float64(found)/float64(len(others))
+		measured.points = append(measured.points, point{x, 100 * share})
+		formula.points = append(formula.points, point{x, 100 * want})
+		if slices.Contains([]uint64{1, 3, 7}, step) {
+			row += fmt.Sprintf(" | %.3f%% / %.3f%%", 100*share, 100*want)
+		}
+	}
+	return measured, formula, row, err
 }
 
 // live returns the false positive rate in the set's Stats.

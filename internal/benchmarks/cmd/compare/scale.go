@@ -34,50 +34,31 @@ func simulateScale(a *arena, o options, r *report) error {
 	return r.cost(a, items)
 }
 
-// balance adds no items. It counts to which shard each one would go.
+// finest is the number of shards in which the items are counted. Shard s of n
+// holds those of the finest that begin with it.
+const finest = 256
+
+// balance prints how evenly the items fill 2 to 256 shards.
 func (r *report) balance(a *arena, items uint64) error {
-	const finest = 256
-	c, err := a.client(a.url)
+	counts, err := shardCounts(a, items)
 	if err != nil {
 		return err
 	}
-	s, err := bloom.NewSharded([]*upstash.Client{c}, "balance", bloom.ShardedConfig{
-		Capacity: items, FPRate: rate, Shards: finest,
-	})
-	if err != nil {
-		return err
-	}
-	const workers = 8
-	var counts [workers][finest]uint64
-	var wg sync.WaitGroup
-	for w := range uint64(workers) {
-		wg.Go(func() {
-			item := []byte("user-")
-			for i := w; i < items; i += workers {
-				name := append(strconv.AppendUint(item[:len("user-")], i, 10), "@example.com"...)
-				counts[w][s.ShardOf(string(name))]++
-			}
-		})
-	}
-	wg.Wait()
 	err = r.printf("**How evenly %s items fill the shards**: e-mail addresses, one run; a shard is made for the"+
 		" mean and 3 times its square root.\n\n"+
 		"| shards | mean | room for | fullest | emptiest | beyond its room | false positives in the fullest |\n"+
 		"|---|---|---|---|---|---|---|\n", human.Count(items))
-	for _, n := range []int{2, 4, 16, 64, 256} {
+	for _, n := range []int{2, 4, 16, 64, finest} {
 		if err != nil {
 			return err
 		}
-		// Shard s of n holds those of 256 that begin with it.
 		least, most, beyond := uint64(math.MaxUint64), uint64(0), 0
 		mean := (items + uint64(n) - 1) / uint64(n)
 		room := mean + 3*uint64(math.Ceil(math.Sqrt(float64(mean))))
 		for shard := range n {
 			sum := uint64(0)
-			for fine := shard * finest / n; fine < (shard+1)*finest/n; fine++ {
-				for w := range workers {
-					sum += counts[w][fine]
-				}
+			for _, c := range counts[shard*finest/n : (shard+1)*finest/n] {
+				sum += c
 			}
 			if least, most = min(least, sum), max(most, sum); sum > room {
 				beyond++
@@ -95,6 +76,39 @@ func (r *report) balance(a *arena, items uint64) error {
 		return err
 	}
 	return r.printf("\n")
+}
+
+// shardCounts adds no items. It counts to which shard each one would go.
+func shardCounts(a *arena, items uint64) (sums [finest]uint64, err error) {
+	c, err := a.client(a.url)
+	if err != nil {
+		return sums, err
+	}
+	s, err := bloom.NewSharded([]*upstash.Client{c}, "balance", bloom.ShardedConfig{
+		Capacity: items, FPRate: rate, Shards: finest,
+	})
+	if err != nil {
+		return sums, err
+	}
+	const workers = 8
+	var counts [workers][finest]uint64
+	var wg sync.WaitGroup
+	for w := range uint64(workers) {
+		wg.Go(func() {
+			item := []byte("user-")
+			for i := w; i < items; i += workers {
+				name := append(strconv.AppendUint(item[:len("user-")], i, 10), "@example.com"...)
+				counts[w][s.ShardOf(string(name))]++
+			}
+		})
+	}
+	wg.Wait()
+	for _, of := range counts {
+		for shard, n := range of {
+			sums[shard] += n
+		}
+	}
+	return sums, nil
 }
 
 // cost prints what the service bills and which limit is reached first.

@@ -128,78 +128,92 @@ func look(
 	return s, nil
 }
 
+// Where the strings lie in the picture.
+const (
+	shapesWidth, shapesHeight = 860, 380
+
+	shapesLeft  = 16
+	shapesRight = shapesWidth - shapesLeft
+	headerWidth = 3 * 118.0
+	bodyLeft    = shapesLeft + headerWidth
+)
+
 func drawShapes(ink inks, all shapes) string {
-	const width, height, left = 860, 380, 16
-	const right = width - left
-	s := newSheet(ink, width, height, "The string of a filter and of a window")
+	s := newSheet(ink, shapesWidth, shapesHeight, "The string of a filter and of a window")
+	drawFilter(s, all)
+	drawWindow(s, all)
+	return s.end()
+}
+
+// drawHeader draws the three words before the body.
+func drawHeader(s *sheet, y float64, of shape) {
+	const wide = headerWidth / 3
 	names := []string{"header", "birth number", "the kind's word"}
-	headerWidth := 3 * 118.0
-	head := func(y float64, of shape) {
-		for i, used := range of.header {
-			x, fill := left+float64(i)*headerWidth/3, ink.pale
-			if !used {
-				fill = "none"
-			}
-			s.box(x, y, headerWidth/3, 40, fill, ink.soft)
-			name := names[i]
-			if !used {
-				name = "0"
-			}
-			s.words(x+headerWidth/6, y+25, "middle", ink.text, name)
-			s.words(x, y-8, "start", ink.soft, fmt.Sprint(64*i))
+	for i, used := range of.header {
+		x, fill, name := shapesLeft+float64(i)*wide, s.pale, names[i]
+		if !used {
+			fill, name = "none", "0"
 		}
+		s.box(x, y, wide, 40, fill, s.soft)
+		s.words(x+wide/2, y+25, "middle", s.text, name)
+		s.words(x, y-8, "start", s.soft, fmt.Sprint(64*i))
 	}
-	s.words(left, 20, "start", ink.text, "*A filter")
-	s.words(left+70, 20, "start", ink.soft, fmt.Sprintf(
+}
+
+// drawFilter draws the words of a filter, and those of one item in large.
+func drawFilter(s *sheet, all shapes) {
+	s.words(shapesLeft, 20, "start", s.text, "*A filter")
+	s.words(shapesLeft+70, 20, "start", s.soft, fmt.Sprintf(
 		"the smallest one for 1 in 100: %d words of %d bits, %d bytes", int(all.filter.geometry.Bits)/all.word,
 		all.word, all.filter.length/8))
-	head(56, all.filter)
-	bodyAt := left + headerWidth
-	s.box(bodyAt, 56, right-bodyAt, 40, "none", ink.soft)
-	s.words(bodyAt, 48, "start", ink.text, fmt.Sprintf("*bit %d", all.body))
-	s.words(right, 48, "end", ink.soft, fmt.Sprint(all.filter.length))
+	drawHeader(s, 56, all.filter)
+	s.box(bodyLeft, 56, shapesRight-bodyLeft, 40, "none", s.soft)
+	s.words(bodyLeft, 48, "start", s.text, fmt.Sprintf("*bit %d", all.body))
+	s.words(shapesRight, 48, "end", s.soft, fmt.Sprint(all.filter.length))
 	words := int(all.filter.geometry.Bits) / all.word
-	wordAt := func(w int) float64 { return bodyAt + (right-bodyAt)*float64(w)/float64(words) }
+	wordAt := func(w int) float64 { return bodyLeft + (shapesRight-bodyLeft)*float64(w)/float64(words) }
 	for w := 1; w < words; w++ {
-		s.rule(wordAt(w), 56, wordAt(w), 96, ink.line, "")
+		s.rule(wordAt(w), 56, wordAt(w), 96, s.line, "")
 	}
-	wide := float64(right-left-40) / float64(all.filter.geometry.Hashes/2)
+	wide := float64(shapesRight-shapesLeft-40) / float64(all.filter.geometry.Hashes/2)
 	for i := 0; i < len(all.item); i += 2 {
 		w := int(all.item[i]) / all.word
-		x := left + float64(i/2)*(wide+40)
-		s.box(wordAt(w), 56, wordAt(w+1)-wordAt(w), 40, ink.accent, ink.accent)
-		s.rule(wordAt(w), 97, x, 136, ink.accent, "2 3")
-		s.rule(wordAt(w+1), 97, x+wide, 136, ink.accent, "2 3")
+		x := shapesLeft + float64(i/2)*(wide+40)
+		s.box(wordAt(w), 56, wordAt(w+1)-wordAt(w), 40, s.accent, s.accent)
+		s.rule(wordAt(w), 97, x, 136, s.accent, "2 3")
+		s.rule(wordAt(w+1), 97, x+wide, 136, s.accent, "2 3")
 		drawWord(s, all, w, x, wide, all.item[i:i+2])
 	}
-	s.words(left, 196, "start", ink.soft, fmt.Sprintf(
+	s.words(shapesLeft, 196, "start", s.soft, fmt.Sprintf(
 		"The item %q owns two bits in each of %d words. Word w is the number that GET u%d %d + %d w answers.",
 		shapeItem, all.filter.geometry.Hashes/2, all.word, all.body, all.word))
+}
 
-	s.words(left, 246, "start", ink.text, "*A window")
-	s.words(left+78, 246, "start", ink.soft, fmt.Sprintf(
+// drawWindow draws the panes of a window.
+func drawWindow(s *sheet, all shapes) {
+	s.words(shapesLeft, 246, "start", s.text, "*A window")
+	s.words(shapesLeft+78, 246, "start", s.soft, fmt.Sprintf(
 		"with %d panes, each a filter by itself; the word at bit 128 holds the epoch", len(all.window.starts)))
-	head(282, all.window)
-	pane := (right - bodyAt) / float64(len(all.window.starts))
+	drawHeader(s, 282, all.window)
+	wide := (shapesRight - bodyLeft) / float64(len(all.window.starts))
 	for i, start := range all.window.starts {
-		x, fill := bodyAt+float64(i)*pane, "none"
+		x, fill := bodyLeft+float64(i)*wide, "none"
 		if i == 1 { // for instance: the time says which it is
-			fill = ink.accent
+			fill = s.accent
 		}
-		s.box(x, 282, pane, 40, "none", ink.soft)
-		s.box(x+6, 312, pane-12, 5, fill, ink.soft)
-		s.words(x+pane/2, 303, "middle", ink.text, fmt.Sprintf("pane %d", i))
-		weight := ""
+		s.box(x, 282, wide, 40, "none", s.soft)
+		s.box(x+6, 312, wide-12, 5, fill, s.soft)
+		s.words(x+wide/2, 303, "middle", s.text, fmt.Sprintf("pane %d", i))
+		ink, weight := s.soft, ""
 		if i == 0 {
-			weight = "*bit "
+			ink, weight = s.text, "*bit "
 		}
-		s.words(x, 274, "start", map[bool]string{true: ink.text, false: ink.soft}[i == 0], weight+fmt.Sprint(start))
+		s.words(x, 274, "start", ink, weight+fmt.Sprint(start))
 	}
-	s.words(right, 274, "end", ink.soft, fmt.Sprint(all.window.length))
-	s.words(left, 346, "start", ink.soft,
+	s.words(shapesRight, 274, "end", s.soft, fmt.Sprint(all.window.length))
+	s.words(shapesLeft, 346, "start", s.soft,
 		"An Add sets bits in the pane of its epoch, number epoch mod panes, and reads the others.")
-	s.words(left, 366, "start", ink.soft, "The first Add of an epoch clears the oldest pane.")
-	return s.end()
+	s.words(shapesLeft, 366, "start", s.soft, "The first Add of an epoch clears the oldest pane.")
 }
 
 // drawWord draws the bits of a word, with two of them marked.
