@@ -63,7 +63,7 @@ func finished(t *testing.T, cmd *exec.Cmd, out io.Reader) {
 // serve prints what a program needs, and ends with an interrupt.
 func TestServe(t *testing.T) {
 	cmd, out, text, errOut := started(t, "--addr", "127.0.0.1:0")
-	client := exec.Command(tool, "ls")
+	client := (&shell{t: t}).command("ls")
 	for _, line := range strings.Split(strings.TrimSpace(text), "\n") {
 		client.Env = append(client.Env, strings.ReplaceAll(strings.TrimPrefix(line, "export "), "'", ""))
 	}

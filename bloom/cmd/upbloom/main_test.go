@@ -16,21 +16,15 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
-// tool is the program, built for the tests.
-var tool string
+// With the variable asProgram the test binary is the program: nothing has to be
+// built for the tests that need a process.
+const asProgram = "UPBLOOM_TEST_AS_PROGRAM"
 
 func TestMain(m *testing.M) {
-	dir, err := os.MkdirTemp("", "upbloom-test")
-	if err != nil {
-		panic(err)
+	if os.Getenv(asProgram) != "" {
+		main()
 	}
-	tool = filepath.Join(dir, "upbloom")
-	if out, err := exec.Command("go", "build", "-ldflags=-s -w", "-o", tool, ".").CombinedOutput(); err != nil {
-		panic(string(out))
-	}
-	code := m.Run()
-	_ = os.RemoveAll(dir)
-	os.Exit(code)
+	os.Exit(m.Run())
 }
 
 // shell runs the program against one database.
@@ -48,8 +42,8 @@ func newShell(t *testing.T, opts ...upstashtest.Option) *shell {
 }
 
 func (sh *shell) command(args ...string) *exec.Cmd {
-	cmd := exec.Command(tool, args...)
-	cmd.Env = sh.env
+	cmd := exec.Command(os.Args[0], args...)
+	cmd.Env = append(slices.Clip(sh.env), asProgram+"=yes")
 	return cmd
 }
 
@@ -71,7 +65,7 @@ func (sh *shell) run(stdin string, args ...string) (out, errOut string, status i
 	} else {
 		sh.setenv()
 		a := &app{in: strings.NewReader(stdin), out: &o, errOut: &e}
-		status = exitStatus(a.run(context.Background(), append([]string{tool}, args...)))
+		status = exitStatus(a.run(context.Background(), append([]string{"upbloom"}, args...)))
 	}
 	if strings.Contains(o.String()+e.String(), sh.s.Token) {
 		sh.t.Errorf("%q prints the token", args)
