@@ -3,6 +3,7 @@ package bloom_test
 import (
 	"maps"
 	"math"
+	"runtime"
 	"strconv"
 	"strings"
 	"testing"
@@ -208,4 +209,21 @@ func TestCuckooWidestNumbers(t *testing.T) {
 			t.Errorf("bucket %d differs after %d items", b, len(items))
 		}
 	})
+}
+
+// The cost of a script follows its items, and not the size of the table, also
+// on a server whose Lua makes an array up to the largest key.
+func TestCuckooScriptsAreLight(t *testing.T) {
+	f := cuckoo(t, upstashtest.NewServer(t).Client(upstash.WithTimeout(0)),
+		bloom.CuckooConfig{Capacity: 1_000_000, FPRate: 0.01})
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	if _, err := f.AddAll(t.Context(), numbered("item", 100)); err != nil {
+		t.Fatal(err)
+	}
+	runtime.ReadMemStats(&after)
+	// The first write makes the table, which has less than 2 MB.
+	if took := after.TotalAlloc - before.TotalAlloc; took > 50<<20 {
+		t.Errorf("100 items took %d MiB", took>>20)
+	}
 }

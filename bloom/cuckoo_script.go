@@ -14,7 +14,8 @@ import (
 // ARGV[1] is the header, which also says the number of buckets and of slots.
 // From ARGV[4] on, each argument is an item: its fingerprint times 2^27, plus its
 // first bucket. All numbers stay below 2^53, the integers that Lua carries
-// exactly.
+// exactly. A bucket is a key of tables by minus its number: the Lua of Go, in
+// test servers, would fill an array up to the largest positive key.
 
 // cuckooRead begins both scripts. It reads the words of all items' buckets, at
 // most 500 items in one command, and returns what it found if there is no such
@@ -26,8 +27,8 @@ local size, unit = 2 ^ floor(53 / slots), {1}
 for s = 2, slots do unit[s] = unit[s - 1] * size end
 
 local function other(fp, b)
-  local o = fp * 96280213 % buckets - b
-  if o < 0 then o = o + buckets end
+  local o = -(fp * 96280213 % buckets) - b
+  if o > 0 then o = o - buckets end
   return o
 end
 
@@ -51,7 +52,7 @@ local function ones(n)
   end
   return c
 end
-local function offset(b) return string.format('%.0f', 192 + 53 * b) end
+local function offset(b) return string.format('%.0f', 192 - 53 * b) end
 
 -- reads the words of at most 2,000 buckets behind the operations that stand
 local function read(list, from, ops, skip)
@@ -69,7 +70,7 @@ end
 local fps, one, two, list, listed = {}, {}, {}, {}, {}
 for i = 4, #ARGV do
   local a = tonumber(ARGV[i])
-  local fp, b = floor(a / 134217728), a % 134217728
+  local fp, b = floor(a / 134217728), -(a % 134217728)
   local o = other(fp, b)
   fps[#fps + 1], one[#one + 1], two[#two + 1] = fp, b, o
   if not listed[b] then listed[b] = true list[#list + 1] = b end
@@ -98,7 +99,7 @@ local changed, ops = {}, {}
 for b, was in pairs(old) do
   if was ~= words[b] then changed[#changed + 1] = b end
 end
-table.sort(changed, function(a, b) return a > b end)
+table.sort(changed, function(a, b) return a < b end)
 local function set(at, word)
   ops[#ops + 1] = 'SET'
   ops[#ops + 1] = 'u53'
@@ -132,7 +133,7 @@ return out`
 var cuckooAddScript = upstash.NewScript(cuckooRead + `local answers, there, waiting = {}, {}, {}
 for i = 1, #fps do
   local fp, b, o = fps[i], one[i], two[i]
-  local place = fp * 134217728 + math.min(b, o)
+  local place = fp * 134217728 - math.max(b, o)
   answers[i] = 1
   if there[place] or slot(b, fp) or slot(o, fp) then answers[i] = 0 end
   there[place], waiting[i] = true, i
