@@ -44,8 +44,14 @@ import (
 // the table's size, this happens before Capacity at most 2 times in 10,000 if
 // no item is in more than once; see [CuckooConfig.Capacity]. A call is not
 // repeated if its outcome is not known, because a second copy would be stored,
-// or a second one removed: it returns [ErrUncertain], and the caller decides.
-// Nothing is changed if the key holds something else.
+// or a second one removed: it returns [ErrUncertain]. Nothing is changed if the
+// key holds something else.
+//
+// If each item is added only once before it is removed, Exists says what came
+// of an ErrUncertain: "no" after an Add means that nothing was stored, and
+// "yes" after a Remove that nothing was taken out. Call again then. A false
+// positive is a "yes" too, and a request that is delayed on its way may still
+// run after the Exists.
 //
 // The table is the one of Fan, Andersen, Kaminsky and Mitzenmacher, "Cuckoo
 // filter: practically better than Bloom", CoNEXT 2014.

@@ -59,6 +59,10 @@ func TestCuckooLostReplies(t *testing.T) {
 				t.Errorf("%d requests, want 1", n)
 			}
 			countOf(t, f, c.count)
+			// Of an item that is never in twice, Exists says what has happened.
+			if found, err := f.Exists(t.Context(), "a"); err != nil || found != (c.count == 1) {
+				t.Errorf("Exists = %v, %v with a count of %d", found, err, c.count)
+			}
 		}
 		s.Inject(upstashtest.RateLimit(0))
 		if err := add("b"); err != nil {

@@ -29,7 +29,16 @@
 //   - [Local]: a filter in memory, with the same bytes as the Redis string.
 //
 // Each says in its own doc what an operation costs in requests, billed commands
-// and bits.
+// and bits. Not all of them have everything:
+//
+//	                             Filter  Window      Scalable  Cuckoo  Sharded
+//	expires by a TTL             yes     ExpireIdle  yes       no      yes
+//	Expire, Persist              yes     no          yes       no      no
+//	WarnFill                     yes     no          yes       no      no
+//	MustExist                    yes     yes         yes       yes     always
+//	Load                         yes     no          no        no      yes
+//	Merge, Replace, Save, Union  yes     no          no        no      no
+//	Mirror, AddIn, ExistsIn      yes     no          no        no      no
 //
 // # Guarantee
 //
