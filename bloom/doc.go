@@ -151,22 +151,22 @@
 //
 //	                   requests, commands, operations     bytes out         bytes in     milliseconds
 //	1 in 100
-//	Add                    1  1      7     10      249     318      47     53   0.26  0.27
-//	Exists                 1  1      3      8       88     191      61     43   0.18  0.19
-//	AddAll, 1,000 items    1  1  4,003  7,003   92,009 160,301   8,039 14,039     10    18
-//	ExistsAll, 1,000 items 1  1  2,001  7,001   43,970 146,188  33,243 14,029    4.5    16
-//	Stats                  1  4      1      1      153     152      83     83   0.59  0.53
+//	Add                    1  1      7     10      249     318      47     53  0.049 0.054
+//	Exists                 1  1      3      8       88     191      61     43  0.046 0.048
+//	AddAll, 1,000 items    1  1  4,003  7,003   92,009 160,301   8,039 14,039    3.5   6.2
+//	ExistsAll, 1,000 items 1  1  2,001  7,001   43,970 146,188  33,243 14,029    1.9   5.2
+//	Stats                  1  4      1      1      153     152      83     83   0.41  0.37
 //	1 in 1,000
-//	Add                    1  1      9     13      297     387      51     59   0.27  0.27
-//	Exists                 1  1      4     11      111     254      80     49   0.19  0.20
-//	AddAll, 1,000 items    1  1  6,003 10,003  139,969 232,484  12,039 20,039     17    27
-//	ExistsAll, 1,000 items 1  1  3,001 10,001   66,950 212,371  49,900 20,029    8.0    21
-//	Stats                  1  4      1      1      153     153      83     83   0.89  0.71
+//	Add                    1  1      9     13      297     387      51     59  0.056 0.058
+//	Exists                 1  1      4     11      111     254      80     49  0.051 0.056
+//	AddAll, 1,000 items    1  1  6,003 10,003  139,969 232,484  12,039 20,039    6.2   9.5
+//	ExistsAll, 1,000 items 1  1  3,001 10,001   66,950 212,371  49,900 20,029    2.8   7.7
+//	Stats                  1  4      1      1      153     153      83     83   0.59  0.53
 //
-// By "go test ./bloom/internal/systemtest -run '^$' -bench Cost -count 16", the
-// best of sixteen, on loopback to a REST server in the same process and Redis
-// 7.0.15 behind it, on two shared cores of an AMD EPYC (Zen 3) with Go 1.26.8, 21
-// November 2026.
+// By "go test ./bloom/internal/systemtest -run '^$' -bench Cost -benchtime 50x
+// -count 16", the best of sixteen, on loopback to a REST server in the same
+// process and Redis 7.0.15 behind it, on two shared and busy cores (Intel Xeon,
+// Go 1.26.8, 22 November 2026).
 //
 // If a write finds the TTL not settled, it sends one request more, of four
 // commands. Create is one request, of two commands if the filter is there, else
