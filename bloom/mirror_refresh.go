@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/upbloom/upbloom/internal/woken"
 	"github.com/upbloom/upbloom/upstash"
 )
 
@@ -267,6 +268,7 @@ type turn struct {
 func (t *turn) wait(ctx context.Context) error {
 	select {
 	case <-t.done:
+		woken.Up(ctx)
 		return nil
 	case <-ctx.Done():
 		return ended(ctx)

@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"sync/atomic"
 	"time"
+
+	"github.com/upbloom/upbloom/internal/woken"
 )
 
 const (
@@ -71,10 +73,8 @@ func (c *Client) ServerTime(ctx context.Context) (time.Time, error) {
 	if t, ok := c.KnownServerTime(); ok {
 		return t, nil
 	}
-	select {
-	case c.serverClock.turn <- struct{}{}:
-	case <-ctx.Done():
-		return time.Time{}, &CallError{Command: "TIME", Err: context.Cause(ctx), outcome: outcomeNotSent}
+	if err := c.serverClock.enter(ctx); err != nil {
+		return time.Time{}, &CallError{Command: "TIME", Err: err, outcome: outcomeNotSent}
 	}
 	defer func() { <-c.serverClock.turn }()
 	for range maxTimeTries {
@@ -90,6 +90,22 @@ func (c *Client) ServerTime(ctx context.Context) (time.Time, error) {
 	}
 	return time.Time{}, fmt.Errorf("upstash: TIME: no answer came within %v in %d attempts, so that"+
 		" the server's clock is not known", maxTimeTrip, maxTimeTries)
+}
+
+// enter takes the turn. It waits for it until ctx ends, and returns the cause.
+func (c *serverClock) enter(ctx context.Context) error {
+	select {
+	case c.turn <- struct{}{}:
+		return nil
+	default:
+	}
+	select {
+	case c.turn <- struct{}{}:
+		woken.Up(ctx)
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 }
 
 // KnownServerTime is [Client.ServerTime] without a request: ok is false if the

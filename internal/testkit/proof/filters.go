@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/internal/woken"
 	"github.com/upbloom/upbloom/upstash"
 )
 
@@ -265,6 +266,8 @@ func (s *session) crowd(ctx context.Context, c Call) (Result, error) {
 	var running sync.WaitGroup
 	for i, item := range c.Items {
 		running.Go(func() {
+			ctx := woken.Among(ctx, i+1)
+			woken.Up(ctx)
 			r.Yes[i], errs[i] = m.Exists(ctx, item)
 			r.Ends[i] = endOf(errs[i], causeOf(c))
 		})

@@ -139,7 +139,7 @@ func (c *serverConn) announceClose(b []byte, f answerFate) error {
 	if _, err := c.Conn.Write(append(out, rest...)); err != nil {
 		return err
 	}
-	time.AfterFunc(f.pause+1, func() { _ = c.e.Close() })
+	c.e.p.net.after(c.e.peer.in.class, f.pause, func() { _ = c.e.Close() })
 	return nil
 }
 

@@ -92,7 +92,7 @@ func (c *clock) upset() {
 	}
 	c.mu.Unlock()
 	c.net.note("client %d: frozen for %v, monotonic clock stops %v", c.client, d, stops)
-	time.Sleep(d)
+	time.Sleep(c.net.until(byClock, d))
 	if !stops {
 		return
 	}

@@ -85,11 +85,11 @@ func (f fates) ofRequest(n int, command string) upstashtest.Fault {
 	switch rng.IntN(12) {
 	case 0: // so late that others act before
 		if f.timing != nil && rng.IntN(2) == 0 {
-			return upstashtest.LateExec(upTo(rng, min(3*f.timing.pane, 55*time.Second)))
+			return upstashtest.LateExec(lateness(rng, min(3*f.timing.pane, 55*time.Second)))
 		}
 		fallthrough
 	case 1:
-		return upstashtest.LateExec(upTo(rng, 3*time.Second))
+		return upstashtest.LateExec(lateness(rng, 3*time.Second))
 	case 5:
 		if f.timing != nil {
 			return upstashtest.NoPermission("TIME")
@@ -97,7 +97,7 @@ func (f fates) ofRequest(n int, command string) upstashtest.Fault {
 	case 2, 3:
 		return upstashtest.NoPermission("EVAL")
 	case 4: // most often later than a client waits
-		return upstashtest.Late(upTo(rng, time.Second))
+		return upstashtest.Late(lateness(rng, time.Second))
 	}
 	all := upstashtest.EveryFault()
 	return all[rng.IntN(len(all))]

@@ -19,17 +19,20 @@ var address = &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 6379}
 type network struct {
 	fates fates
 
-	tls *tls.Config // the server's, or nil
-	old bool        // the server knows no flags in scripts
+	tls      *tls.Config // the server's, or nil
+	old      bool        // the server knows no flags in scripts
+	restless bool        // see yield
 
-	mu     sync.Mutex
-	trace  []string
-	sum    uint64 // of all that travelled: see travelled
-	begin  time.Time
-	used   map[int64]bool // the instants of arrivals
-	pipes  []*pipe
-	calm   bool // nothing goes wrong any more
-	places []*place
+	mu       sync.Mutex
+	trace    []string
+	sum      uint64 // of all that travelled: see travelled
+	begin    time.Time
+	taken    map[int64]bool // the instants of plan
+	acts     map[int]act    // by the server, and everywhere for the history
+	together error          // of two acts at one instant
+	pipes    []*pipe
+	calm     bool // nothing goes wrong any more
+	places   []*place
 }
 
 // place is where a server listens. It is the server's net.Listener.
@@ -46,7 +49,7 @@ type place struct {
 func newNetwork(f fates, tlsConfig *tls.Config, servers int) *network {
 	n := &network{
 		fates: f, tls: tlsConfig, begin: time.Now(),
-		used: make(map[int64]bool),
+		taken: make(map[int64]bool), acts: make(map[int]act),
 	}
 	for i := range servers {
 		n.places = append(n.places, &place{
@@ -66,7 +69,7 @@ func (n *network) drawOutage() {
 	if rng.IntN(2) == 0 {
 		return
 	}
-	p.from = n.begin.Add(upTo(rng, 3*time.Second))
+	p.from = n.plan(byClock, n.begin.Add(upTo(rng, 3*time.Second)))
 	p.to = p.from.Add(upTo(rng, 3*time.Second))
 	n.note("server %d: down from %v to %v", p.number, p.from.Sub(n.begin), p.to.Sub(n.begin))
 	time.AfterFunc(time.Until(p.from), func() { n.hangUp(p.number) })
@@ -95,13 +98,7 @@ func (n *network) arrival(s *stream) time.Time {
 	if !at.After(s.last) {
 		at = s.last.Add(1)
 	}
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	for n.used[at.UnixNano()] {
-		at = at.Add(1)
-	}
-	n.used[at.UnixNano()] = true
-	return at
+	return n.plan(s.class, at)
 }
 
 // travelled adds a chunk to the sum by which two runs are compared: its
@@ -119,6 +116,7 @@ func (n *network) travelled(at time.Time, id, length int) {
 
 // dial opens a pipe. Its fate is drawn now.
 func (n *network) dial(ctx context.Context, _, addr string) (net.Conn, error) {
+	n.yield()
 	n.mu.Lock()
 	at := n.places[0]
 	for _, p := range n.places {
@@ -138,7 +136,7 @@ func (n *network) dial(ctx context.Context, _, addr string) (net.Conn, error) {
 		if f != (connFate{}) {
 			n.note("connection %d: %v", id, f)
 		}
-		if err := pause(ctx, f.dialDelay); err != nil {
+		if err := n.pause(ctx, p.ends[1].in.class, f.dialDelay); err != nil {
 			return nil, err
 		}
 		if f.refused || at.isDown() {
@@ -147,7 +145,7 @@ func (n *network) dial(ctx context.Context, _, addr string) (net.Conn, error) {
 		p.ends[0].in.cut, p.ends[1].in.cut = f.toClient, f.toServer
 		if f.idleClose > 0 {
 			server := p.ends[1]
-			time.AfterFunc(f.idleClose, func() { _ = server.Close() })
+			n.after(server.in.class, f.idleClose, func() { _ = server.Close() })
 		}
 	}
 	select {
@@ -158,11 +156,11 @@ func (n *network) dial(ctx context.Context, _, addr string) (net.Conn, error) {
 	}
 }
 
-func pause(ctx context.Context, d time.Duration) error {
+func (n *network) pause(ctx context.Context, class int64, d time.Duration) error {
 	if d == 0 {
 		return nil
 	}
-	t := time.NewTimer(d)
+	t := time.NewTimer(n.until(class, d))
 	defer t.Stop()
 	select {
 	case <-t.C:

@@ -5,20 +5,22 @@ import (
 	"net"
 	"os"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 )
 
 // A pipe is a connection in memory: two streams, one for each direction. The
 // bytes of a write arrive later, in order, at an instant of the virtual clock
-// that no other arrival has. Only one goroutine wakes at a time, and a run
-// depends only on its seed.
+// that nothing else has.
 type pipe struct {
 	net *network
 	id  int
 
 	mu   sync.Mutex
 	ends [2]*end // the client's and the server's
+
+	broken atomic.Bool // by the client, or by a reset
 }
 
 // end is one side of a pipe. It is a net.Conn.
@@ -36,6 +38,7 @@ type end struct {
 // stream is the bytes on their way to an end.
 type stream struct {
 	place  uint64 // for what is drawn
+	class  int64  // of the instants of its arrivals
 	count  int    // chunks so far
 	chunks []chunk
 	last   time.Time // when the last of them arrives
@@ -82,6 +85,8 @@ func newPipe(n *network, id int) *pipe {
 	client := &end{p: p, wake: make(chan struct{}, 1), asked: true}
 	server := &end{p: p, wake: make(chan struct{}, 1)}
 	client.in.place, server.in.place = placeStream+2*uint64(id), placeStream+2*uint64(id)+1
+	of := int64(id % len(n.places))
+	client.in.class, server.in.class = byServer+of, byClient+of
 	client.peer, server.peer = server, client
 	p.ends = [2]*end{client, server}
 	return p
@@ -97,6 +102,7 @@ func (e *end) nudge() {
 // Read returns what has arrived, or waits for it.
 func (e *end) Read(b []byte) (int, error) {
 	for {
+		e.p.net.yield()
 		n, until, err := e.take(b)
 		if n > 0 || err != nil || len(b) == 0 {
 			return n, err
@@ -166,6 +172,7 @@ func (e *end) TryRead(b []byte) (int, error) {
 
 // Write never waits, because a stream has no limit.
 func (e *end) Write(b []byte) (int, error) {
+	e.p.net.yield()
 	e.p.mu.Lock()
 	defer e.p.mu.Unlock()
 	switch {
@@ -175,6 +182,7 @@ func (e *end) Write(b []byte) (int, error) {
 		return 0, syscall.EPIPE
 	}
 	if e == e.p.ends[0] {
+		e.p.net.alone(e.p.id%len(e.p.net.places), e.p)
 		e.in.dropStrays(time.Now())
 		e.asked = true
 	}
@@ -213,6 +221,7 @@ func (s *stream) write(e *end, b []byte, stray bool) (int, error) {
 		s.append(e, b[through:], stray)
 		return len(b), nil
 	case reset:
+		e.p.broken.Store(true)
 		for _, side := range e.p.ends {
 			side.in.reset = true
 			side.nudge()
@@ -260,6 +269,7 @@ func (e *end) Close() error {
 		return net.ErrClosed
 	}
 	e.closed = true
+	e.p.broken.Store(e.p.broken.Load() || e == e.p.ends[0])
 	e.peer.in.end(e.p.net)
 	e.nudge()
 	e.peer.nudge()

@@ -11,6 +11,10 @@
 // of verbs, or all of them: package proof lists them. With other types or
 // themes a seed is another run.
 //
+// For this, no two goroutines may go on at one instant, unless they share
+// nothing. If a caller of a client lets others go on, each of them calls
+// woken.Up before it does anything else.
+//
 // The network makes no fault that a client cannot notice over HTTP/1.1. An
 // answer without a request arrives before the next request on its connection,
 // or never. Other tests run the code over real sockets.
@@ -19,6 +23,7 @@ package simulation
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -29,6 +34,7 @@ import (
 	"github.com/upbloom/upbloom/internal/dialctx"
 	"github.com/upbloom/upbloom/internal/lots"
 	"github.com/upbloom/upbloom/internal/testkit/proof"
+	"github.com/upbloom/upbloom/internal/woken"
 	"github.com/upbloom/upbloom/upstash"
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
@@ -59,6 +65,9 @@ type draws struct {
 	unscripted bool // the token may not run scripts
 	held       bool // one BITFIELD in four waits longer than its client
 	slow       bool // one TIME in two is as late as it may be
+	queue      bool // the workers of a client wait for its only connection
+
+	restless bool // see yield; it is not drawn
 }
 
 // newScenario draws the scenario of a seed, with one of the types.
@@ -103,14 +112,8 @@ func newScenario(seed uint64, types []string, themes proof.Theme) scenario {
 		s.lag, s.stale = []int{1, 3, math.MaxInt}[rng.IntN(3)], rng.IntN(2) == 0
 		s.caught = rng.IntN(s.calls)
 	}
+	s.queue = rng.IntN(8) == 0
 	return s
-}
-
-// repeats reports whether the run depends only on the seed. Callers that wait
-// for the same TIME go on at one instant, in any order.
-func (s scenario) repeats() bool {
-	_, timed := s.of.(proof.Timed)
-	return !timed || s.workers == 1
 }
 
 // run is the run of one seed, inside of a bubble.
@@ -122,8 +125,11 @@ type run struct {
 	timing  *timing
 }
 
-// slowTime is how late an answer to TIME may be, to be used.
-const slowTime = 1900 * time.Millisecond
+const (
+	timeout = 300 * time.Millisecond // of an attempt
+	// slowTime is how late an answer to TIME may be, to be used.
+	slowTime = 1900 * time.Millisecond
+)
 
 const (
 	key   = "key-of-the-filter"
@@ -142,7 +148,7 @@ func simulate(sc scenario) (_ *run, err error) {
 	if sc.tls {
 		r.net.tls = serverTLS
 	}
-	r.net.old = sc.old
+	r.net.old, r.net.restless = sc.old, sc.restless
 	for _, at := range r.net.places {
 		s, err := r.serve(at)
 		if err != nil {
@@ -157,6 +163,7 @@ func simulate(sc scenario) (_ *run, err error) {
 	}
 	var running sync.WaitGroup
 	var clients []*upstash.Client // of all processes
+	workers := 0
 	for i := range sc.clients {
 		ctx, opts := ctx, []upstash.Option(nil)
 		if r.timing != nil {
@@ -171,10 +178,11 @@ func simulate(sc scenario) (_ *run, err error) {
 		session := r.open(own)
 		for j := range sc.workers {
 			w := r.worker(i, j, session)
+			w.number, workers = workers, workers+1
 			if !sc.shared {
 				w.session, w.handles = r.open(own), w.name
 			}
-			ctx := lots.With(ctx, w.lots(i*10+j))
+			ctx := woken.With(lots.With(ctx, w.lots(i*10+j)), w.own)
 			running.Go(func() { w.work(ctx) })
 		}
 	}
@@ -183,7 +191,7 @@ func simulate(sc scenario) (_ *run, err error) {
 	for _, c := range clients {
 		_ = c.Close()
 	}
-	return r, err
+	return r, errors.Join(err, r.net.together)
 }
 
 func (r *run) fates() fates { return r.net.fates }
@@ -199,7 +207,7 @@ func (r *run) serve(at *place) (*upstashtest.Server, error) {
 		f := r.fates().ofRequest(int(n)*len(r.net.places)+at.number, q.Commands[0])
 		if r.late && strings.HasPrefix(q.Commands[0], "EVAL") {
 			if rng, late := r.fates().at(placeScript, int(n)); late || rng.IntN(3) > 0 {
-				f = upstashtest.LateExec(upTo(rng, 20*time.Millisecond))
+				f = upstashtest.LateExec(lateness(rng, 20*time.Millisecond))
 			}
 		}
 		if r.unscripted && q.Commands[0] == "EVAL" {
@@ -233,16 +241,19 @@ func (r *run) client(at *place, more ...upstash.Option) (*upstash.Client, error)
 	if r.tls {
 		scheme = "https://"
 	}
-	timeout := 300 * time.Millisecond
+	limit := timeout
 	if r.slow {
-		timeout = 2 * slowTime
+		limit = 2 * slowTime
 	}
 	opts := []upstash.Option{
-		upstash.WithObserver(proof.Observe), upstash.WithTimeout(timeout),
+		upstash.WithObserver(proof.Observe), upstash.WithTimeout(limit),
 		upstash.WithRetry(2), upstash.WithBackoff(0, 0), upstash.WithMaxResponse(32 << 10),
 	}
 	if r.stale {
 		opts = append(opts, upstash.WithoutSyncToken())
+	}
+	if r.queue {
+		opts = append(opts, upstash.WithMaxConns(1))
 	}
 	return upstash.New(scheme+at.address().String(), token, append(opts, more...)...)
 }
@@ -254,6 +265,7 @@ type worker struct {
 	rng     *rand.Rand
 	session proof.Handles
 	handles string // the name of the session
+	number  int    // of all workers
 }
 
 func (r *run) worker(client, n int, s proof.Handles) *worker {
@@ -280,7 +292,7 @@ func (r *run) open(clients []*upstash.Client) proof.Handles {
 
 func (w *worker) work(ctx context.Context) {
 	for i := range w.r.calls {
-		time.Sleep(w.rest())
+		w.sleep(w.rest())
 		if w.r.lag > 0 && w.name == "0.0" && i == w.r.caught {
 			for _, server := range w.r.servers {
 				server.CatchUp()
@@ -321,11 +333,12 @@ func (w *worker) one(ctx context.Context) {
 	for _, c := range f.Draw(w.rng) {
 		switch c.Verb {
 		case proof.Rest:
-			time.Sleep(c.Wait)
+			w.sleep(c.Wait)
 			began = time.Now()
 			continue
 		case proof.Align:
 			w.session.Run(ctx, c)
+			w.own(0)
 			began = time.Now()
 			continue
 		}
@@ -333,8 +346,13 @@ func (w *worker) one(ctx context.Context) {
 			w.r.outside(c)
 			continue
 		}
-		ctx, cancel := context.WithDeadline(ctx, began.Add(limit))
+		ctx, cancel := context.WithDeadline(ctx, w.next(began.Add(limit), 0))
+		if c.Cause != 0 {
+			c.CauseAfter = time.Until(w.next(time.Now().Add(c.CauseAfter), 0))
+		}
+		w.r.net.alone(everywhere, w)
 		w.r.history.Do(w.name, w.handles, c, func(c proof.Call) proof.Result {
+			defer w.r.net.alone(everywhere, w)
 			return w.session.Run(ctx, c)
 		})
 		cancel()

@@ -27,7 +27,7 @@ var (
 // proof. What goes wrong, and when, depends only on the seed.
 func TestSeeds(t *testing.T) {
 	if *seed != 0 {
-		r, err := runSeed(t, *seed, proof.ParseTheme(*themes))
+		r, err := runSeed(t, *seed, proof.ParseTheme(*themes), false)
 		t.Log(r.history, r)
 		if err != nil {
 			t.Error(err)
@@ -54,7 +54,7 @@ func TestSeeds(t *testing.T) {
 }
 
 func checkSeed(t *testing.T, seed uint64) error {
-	r, err := runSeed(t, seed, proof.ParseTheme(*themes))
+	r, err := runSeed(t, seed, proof.ParseTheme(*themes), false)
 	if err != nil && !errors.Is(err, proof.ErrUndecided) {
 		t.Errorf("seed %d: %v\n%v\nagain: go test ./internal/testkit/proof/simulation"+
 			" -run TestSeeds -v -simulation.seed=%d", seed, err, r, seed)
@@ -63,14 +63,16 @@ func checkSeed(t *testing.T, seed uint64) error {
 }
 
 // runSeed runs a seed in its own bubble and checks its history.
-func runSeed(t *testing.T, seed uint64, themes proof.Theme) (r *run, err error) {
+func runSeed(t *testing.T, seed uint64, themes proof.Theme, restless bool) (r *run, err error) {
 	defer func() { // synctest panics if no goroutine can go on
 		if p := recover(); p != nil {
 			panic(fmt.Sprintf("seed %d: %v", seed, p))
 		}
 	}()
 	synctest.Test(t, func(*testing.T) {
-		r, err = simulate(newScenario(seed, strings.Split(*types, ","), themes))
+		sc := newScenario(seed, strings.Split(*types, ","), themes)
+		sc.restless = restless
+		r, err = simulate(sc)
 	})
 	if err == nil {
 		err = r.history.Check()
@@ -79,20 +81,16 @@ func runSeed(t *testing.T, seed uint64, themes proof.Theme) (r *run, err error) 
 }
 
 // TestSameSeedSameRun runs each seed twice and compares the histories and what
-// travelled. It leaves out crowds, whose callers wake up at one instant, in any
-// order.
+// travelled. The second run is restless: see yield.
 func TestSameSeedSameRun(t *testing.T) {
-	on := proof.ParseTheme(*themes) &^ proof.Crowds
+	on := proof.ParseTheme(*themes)
 	last := uint64(30)
 	if testenv.Long() {
-		last = 100
+		last = 300
 	}
 	for seed := uint64(1); seed <= last; seed++ {
-		a, _ := runSeed(t, seed, on)
-		if !a.repeats() {
-			continue
-		}
-		b, _ := runSeed(t, seed, on)
+		a, _ := runSeed(t, seed, on, false)
+		b, _ := runSeed(t, seed, on, true)
 		if a.net.sum != b.net.sum || a.history.String() != b.history.String() {
 			t.Errorf("seed %d ran in two ways:\n%v%v\n%v%v", seed, a.history, a, b.history, b)
 		}

@@ -1,0 +1,112 @@
+package simulation
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"time"
+)
+
+// What happens at one instant happens in no order. So that a run depends only
+// on its seed, whatever makes a goroutine go on has an instant of its own. The
+// remainder of an instant, in units, says of which kind it is. Goroutines that
+// may run at once never take instants of one kind: those of two servers, those
+// of a client and a server, or two callers. No timeout of a client is near a
+// multiple of a unit, so that who gives up does it at none of these instants.
+const unit = 1019 // nanoseconds
+
+// The remainders.
+const (
+	byServer = 0  // what a server sends arrives; there are up to two servers
+	byClient = 2  // what a client sends arrives
+	byClock  = 4  // a process goes on after a freeze
+	byFault  = 5  // on this side of byClient, a server goes on after a fault's pause
+	callers  = 20 // the first of those of callers
+)
+
+// plan returns the first instant of a class that is free, not before at, and
+// takes it.
+func (n *network) plan(class int64, at time.Time) time.Time {
+	at = nextOf(class, at)
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for n.taken[at.UnixNano()] {
+		at = at.Add(unit)
+	}
+	n.taken[at.UnixNano()] = true
+	return at
+}
+
+// until returns the time until such an instant, after d.
+func (n *network) until(class int64, d time.Duration) time.Duration {
+	return time.Until(n.plan(class, time.Now().Add(max(d, 1))))
+}
+
+// after calls f at such an instant, after d.
+func (n *network) after(class int64, d time.Duration, f func()) {
+	time.AfterFunc(n.until(class, d), f)
+}
+
+// An act is what somebody does who must be alone at that instant.
+const everywhere = -1 // the place of the history
+
+type act struct {
+	at  time.Time
+	who any // a worker, or a pipe
+}
+
+// alone notes an act in a place: a server, or all of them. If another did
+// something there at the same instant, the run does not depend on its seed
+// alone: a goroutine went on without an instant of its own.
+func (n *network) alone(place int, who any) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	last, now := n.acts[place], time.Now()
+	if p, ok := last.who.(*pipe); last.who != who && last.at.Equal(now) && !(ok && p.broken.Load()) {
+		n.together = fmt.Errorf("two acts at one instant, after %v: package woken helps", now.Sub(n.begin))
+	}
+	n.acts[place] = act{now, who}
+}
+
+// yield lets other goroutines go first, now and then, in a restless run. If two
+// can act at one instant, they then act in both orders.
+func (n *network) yield() {
+	if n.restless {
+		for range rand.IntN(3) {
+			runtime.Gosched()
+		}
+	}
+}
+
+// nextOf returns the first instant of a class that is not before at.
+func nextOf(class int64, at time.Time) time.Time {
+	return at.Add(time.Duration(((class-at.UnixNano())%unit + unit) % unit))
+}
+
+// lateness is upTo for the pause of a server's fault.
+func lateness(rng *rand.Rand, d time.Duration) time.Duration {
+	return upTo(rng, d)/unit*unit + byFault
+}
+
+const (
+	mostCallers = 8
+	mostMembers = 8 // goroutines of a caller, and itself
+)
+
+// next returns the first instant after t that only this worker has, or one of
+// the goroutines of its call. The order of the workers is drawn anew each time.
+func (w *worker) next(t time.Time, member int) time.Time {
+	const free = mostCallers * mostMembers
+	t = nextOf(0, t.Add(1))
+	rng := rand.New(rand.NewPCG(w.r.seed, 1<<46+uint64(t.UnixNano()/unit)))
+	return t.Add(callers + time.Duration((w.number*mostMembers+member+rng.IntN(free))%free))
+}
+
+// own waits for the next instant of the worker, or of a goroutine of its call.
+func (w *worker) own(member int) { time.Sleep(time.Until(w.next(time.Now(), member))) }
+
+// sleep waits for d, and for the worker's next instant.
+func (w *worker) sleep(d time.Duration) {
+	time.Sleep(d)
+	w.own(0)
+}
