@@ -41,35 +41,40 @@ func TestMirrorCopyMeetsAnswersInAnyOrder(t *testing.T) {
 		verified int   // seconds after start
 		hasBits  bool
 	}
-	saw := func(birth int64, sent int, wantNews bool, want state) {
+	type answer struct {
+		of   int64 // the birth number, 0 for no filter
+		sent int   // when the question was, in seconds after start
+	}
+	const news, noNews = true, false
+	saw := func(a answer, wantNews bool, want state) {
 		t.Helper()
-		news := c.sawFilter(birth, at(sent), at(100))
+		isNews := c.sawFilter(a.of, at(a.sent), at(100))
 		got := state{birth: c.birth, hasBits: c.local.setBits() > 0}
 		if c.birth != 0 {
 			got.verified = int(c.verifiedAt.Sub(start) / time.Second)
 		}
-		if news != wantNews || got != want {
-			t.Errorf("birth %d, asked at %d: news %v and then %+v, want %v and %+v",
-				birth, sent, news, got, wantNews, want)
+		if isNews != wantNews || got != want {
+			t.Errorf("%+v: news %v and then %+v, want %v and %+v", a, isNews, got, wantNews, want)
 		}
 	}
-	saw(7, 10, true, state{birth: 7, verified: 10})
+	saw(answer{of: 7, sent: 10}, news, state{birth: 7, verified: 10})
 	c.local.Add("a")
-	saw(7, 5, true, state{birth: 7, verified: 10, hasBits: true}) // an older proof
-	saw(7, 20, true, state{birth: 7, verified: 20, hasBits: true})
-	saw(8, 15, false, state{birth: 7, verified: 20, hasBits: true}) // asked before the last proof
-	saw(8, 25, true, state{birth: 8, verified: 25})
+	saw(answer{of: 7, sent: 5}, news, state{birth: 7, verified: 10, hasBits: true}) // an older proof
+	saw(answer{of: 7, sent: 20}, news, state{birth: 7, verified: 20, hasBits: true})
+	// Asked before the last proof.
+	saw(answer{of: 8, sent: 15}, noNews, state{birth: 7, verified: 20, hasBits: true})
+	saw(answer{of: 8, sent: 25}, news, state{birth: 8, verified: 25})
 	c.local.Add("b")
-	saw(7, 20, false, state{birth: 8, verified: 25, hasBits: true})
-	saw(0, 24, false, state{birth: 8, verified: 25, hasBits: true})
-	saw(0, 30, false, state{})
-	saw(9, 1, true, state{birth: 9, verified: 1})
+	saw(answer{of: 7, sent: 20}, noNews, state{birth: 8, verified: 25, hasBits: true})
+	saw(answer{of: 0, sent: 24}, noNews, state{birth: 8, verified: 25, hasBits: true})
+	saw(answer{of: 0, sent: 30}, noNews, state{})
+	saw(answer{of: 9, sent: 1}, news, state{birth: 9, verified: 1})
 
 	// The clock was set back. The last proof lies in the future, so any answer
 	// counts.
 	c.verifiedAt = at(1000)
-	saw(9, 50, true, state{birth: 9, verified: 50})
+	saw(answer{of: 9, sent: 50}, news, state{birth: 9, verified: 50})
 	c.verifiedAt = at(1000)
 	c.local.Add("c")
-	saw(10, 60, true, state{birth: 10, verified: 60})
+	saw(answer{of: 10, sent: 60}, news, state{birth: 10, verified: 60})
 }

@@ -73,14 +73,14 @@ func TestOpenRefuses(t *testing.T) {
 			want        func(error) bool
 		}{
 			{"empty string", "", func(err error) bool { return errors.Is(err, bloom.ErrNotFound) }},
-			{"header alone", headerOf(0, 1, plain), says("24 bytes long")},
-			{"shard", headerOf(1, 1, plain) + "x", mismatch(bloom.Kind(1))},
-			{"layers", headerOf(2, 1, plain) + "x", mismatch(bloom.Kind(2))},
-			{"window", headerOf(3, 1, plain) + "x", mismatch(bloom.Kind(3))},
-			{"4-bit counters", headerOf(0, 1, counting(2)) + "x", says("one-bit cells")},
-			{"8-bit counters", headerOf(0, 1, counting(3)) + "x", says("one-bit cells")},
-			{"newer version", headerOf(0, 2, plain), says("version 2")},
-			{"no hashes", headerOf(0, 1, bloom.Geometry{Bits: 1060}), says("k=0")},
+			{"header alone", headerOf(bloom.KindFilter, plain), says("24 bytes long")},
+			{"shard", headerOf(bloom.KindShard, plain) + "x", mismatch(bloom.KindShard)},
+			{"layers", headerOf(bloom.KindLayers, plain) + "x", mismatch(bloom.KindLayers)},
+			{"window", headerOf(bloom.KindWindow, plain) + "x", mismatch(bloom.KindWindow)},
+			{"4-bit counters", headerOf(bloom.KindFilter, counting(2)) + "x", says("one-bit cells")},
+			{"8-bit counters", headerOf(bloom.KindFilter, counting(3)) + "x", says("one-bit cells")},
+			{"newer version", headerOfVersion(2, bloom.KindFilter, plain), says("version 2")},
+			{"no hashes", headerOf(bloom.KindFilter, bloom.Geometry{Bits: 1060}), says("k=0")},
 			{"text", "some text", says("")},
 			{"bare", stringOf(plain, bloom.LayoutBare, numbered("a", 1000)...), says("")},
 		} {

@@ -20,6 +20,7 @@ var (
 	handle             = bloomtest.Handle
 	handleAt           = bloomtest.HandleAt
 	headerOf           = bloomtest.HeaderOf
+	headerOfVersion    = bloomtest.HeaderOfVersion
 	headerWordOf       = bloomtest.HeaderWordOf
 	impatient          = bloomtest.Impatient
 	inParts            = bloomtest.InParts

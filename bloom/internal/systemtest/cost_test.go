@@ -64,7 +64,7 @@ func fullFilter(
 			body[i] &= byte(x>>8) | byte(x>>16)&byte(x>>24)
 		}
 	}
-	if _, err := s.Exec("SET", bloomtest.Key, bloomtest.HeaderOf(0, 1, g)+string(body)); err != nil {
+	if _, err := s.Exec("SET", bloomtest.Key, bloomtest.HeaderOf(bloom.KindFilter, g)+string(body)); err != nil {
 		tb.Fatal(err)
 	}
 	if _, err := f.AddAll(tb.Context(), bloomtest.Numbered("item", 1000)); err != nil {

@@ -93,17 +93,17 @@ func TestOtherDataIsNoFilter(t *testing.T) {
 			"a bare filter":   bloomtest.StringOf(half, bloom.LayoutBare, bloomtest.Numbered("item", 100)...),
 			"a full one":      bloomtest.StringOf(half, bloom.LayoutBare, bloomtest.Numbered("item", 1000)...),
 			"base64":          base64.StdEncoding.EncodeToString([]byte(javaObject)),
-			"a header alone":  bloomtest.HeaderOf(0, 1, bloomtest.Small1000),
+			"a header alone":  bloomtest.HeaderOf(bloom.KindFilter, bloomtest.Small1000),
 			"too long":        bloomtest.StringOf(bloomtest.Small1000, bloom.LayoutHeaded, "item") + "\x00",
 			"bit 53":          bloomtest.Spoilt(53),
 			"bit 63":          bloomtest.Spoilt(63),
 			"bit 117":         bloomtest.Spoilt(117),
 			"bit 126":         bloomtest.Spoilt(126),
-			"version 2":       bloomtest.HeaderOf(0, 2, bloomtest.Small1000) + "\x01",
-			"scheme 6":        bloomtest.HeaderOf(0, 1, bloom.Geometry{Bits: 53, Hashes: 2, Scheme: 6}) + "\x01",
-			"fnv1a, seeded":   bloomtest.HeaderOf(0, 1, seeded) + "\x01",
-			"odd hashes":      bloomtest.HeaderOf(0, 1, bloom.Geometry{Bits: 53, Hashes: 3}) + "\x01",
-			"a word and more": bloomtest.HeaderOf(0, 1, bloom.Geometry{Bits: 54, Hashes: 2}) + "\x01",
+			"version 2":       bloomtest.HeaderOfVersion(2, bloom.KindFilter, bloomtest.Small1000) + "\x01",
+			"scheme 6":        bloomtest.HeaderOf(bloom.KindFilter, bloom.Geometry{Bits: 53, Hashes: 2, Scheme: 6}) + "\x01",
+			"fnv1a, seeded":   bloomtest.HeaderOf(bloom.KindFilter, seeded) + "\x01",
+			"odd hashes":      bloomtest.HeaderOf(bloom.KindFilter, bloom.Geometry{Bits: 53, Hashes: 3}) + "\x01",
+			"a word and more": bloomtest.HeaderOf(bloom.KindFilter, bloom.Geometry{Bits: 54, Hashes: 2}) + "\x01",
 		} {
 			refusedAsOtherData(t, s, name, data)
 		}

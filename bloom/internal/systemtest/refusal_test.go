@@ -70,12 +70,12 @@ func TestOtherKinds(t *testing.T) {
 			kind         bloom.Kind // of the MismatchError, if mismatch
 			mismatch     bool
 		}{
-			{"shard", bloomtest.HeaderOf(1, 1, g), bloom.Kind(1), true},
-			{"layers", bloomtest.HeaderOf(2, 1, g), bloom.Kind(2), true},
-			{"window", bloomtest.HeaderOf(3, 1, g), bloom.Kind(3), true},
-			{"counting", bloomtest.HeaderOf(0, 1, counting), bloom.KindFilter, true},
-			{"newer version", bloomtest.HeaderOf(0, 2, g), 0, false},
-			{"newer shard", bloomtest.HeaderOf(1, 3, g), 0, false},
+			{"shard", bloomtest.HeaderOf(bloom.KindShard, g), bloom.KindShard, true},
+			{"layers", bloomtest.HeaderOf(bloom.KindLayers, g), bloom.KindLayers, true},
+			{"window", bloomtest.HeaderOf(bloom.KindWindow, g), bloom.KindWindow, true},
+			{"counting", bloomtest.HeaderOf(bloom.KindFilter, counting), bloom.KindFilter, true},
+			{"newer version", bloomtest.HeaderOfVersion(2, bloom.KindFilter, g), 0, false},
+			{"newer shard", bloomtest.HeaderOfVersion(3, bloom.KindShard, g), 0, false},
 		} {
 			for name := range bloomtest.OperationsOf(t, nil) {
 				header := second(tt.header)

@@ -19,8 +19,11 @@ import (
 const headBits = 192
 
 // HeaderOf returns the first 24 bytes of a filter of another program: 53 bits
-// of header, 11 zeros, a word of zeros, and a word that is zero for kind 0.
-func HeaderOf(kind, version int, g bloom.Geometry) string {
+// of header, 11 zeros, a word of zeros, and a word that is zero for KindFilter.
+func HeaderOf(kind bloom.Kind, g bloom.Geometry) string { return HeaderOfVersion(1, kind, g) }
+
+// HeaderOfVersion is HeaderOf for a version of the format. There is only 1.
+func HeaderOfVersion(version int, kind bloom.Kind, g bloom.Geometry) string {
 	tag := uint64(0)
 	if g.Seed != 0 {
 		var b [8]byte
@@ -29,7 +32,7 @@ func HeaderOf(kind, version int, g bloom.Geometry) string {
 	}
 	bits := fmt.Sprintf("1%02b%02b%03b%06b%07b%032b", kind, version, g.Scheme, g.Hashes, tag, g.Bits)
 	bits += strings.Repeat("0", 11+64)
-	if kind != 0 {
+	if kind != bloom.KindFilter {
 		bits += "1" // of the kind's own word
 	}
 	return packed(bits + strings.Repeat("0", headBits-len(bits)))
@@ -109,7 +112,7 @@ func StringOf(g bloom.Geometry, layout bloom.Layout, items ...string) string {
 	if layout == bloom.LayoutBare {
 		return packed(string(cells))
 	}
-	return HeaderOf(0, 1, g) + packed(string(cells))
+	return HeaderOf(bloom.KindFilter, g) + packed(string(cells))
 }
 
 // Small1000 is a filter of 1,060 bits.

@@ -109,7 +109,7 @@ func HeaderWordOf(cfg bloom.Config) string {
 	if err != nil {
 		panic(err)
 	}
-	word := new(big.Int).SetBytes([]byte(HeaderOf(0, 1, g)[:8]))
+	word := new(big.Int).SetBytes([]byte(HeaderOf(bloom.KindFilter, g)[:8]))
 	return word.Rsh(word, 11).String()
 }
 

@@ -137,6 +137,9 @@ func (r *report) cost(a *arena, items uint64) error {
 		"|---|---|---|---|---|---|---|\n",
 		human.Count(items), human.Count(asked), billing.PricesOf, human.Count(commandsLimit),
 		stored/1e9, shards, stored/float64(shards)/1e6)
+	if err != nil {
+		return err
+	}
 	for _, use := range []struct {
 		name     string
 		commands float64 // a second
@@ -146,9 +149,6 @@ func (r *report) cost(a *arena, items uint64) error {
 		{"nine Exists and one Add (of 3 commands)", asked * (0.9 + 0.1*3), 1},
 		{"ExistsAll of 1,000 items", asked / 1000 * float64(shards), 1000},
 	} {
-		if err != nil {
-			return err
-		}
 		databases := int(math.Ceil(use.commands / commandsLimit))
 		month := use.commands * 24 * hour * billing.DaysAMonth
 		bytes, err := a.exchanged(shards, items, use.size)
@@ -160,9 +160,9 @@ func (r *report) cost(a *arena, items uint64) error {
 		total := money.Total + float64(max(databases-freeDatabases, 0))*databasePrice
 		err = r.printf("| %s | %s | %d | %.3g | %.0f | %s | $%s |\n", use.name, human.Count(uint64(use.commands)), databases,
 			month, bytes, human.Count(uint64(traffic)), human.Count(uint64(total)))
-	}
-	if err != nil {
-		return err
+		if err != nil {
+			return err
+		}
 	}
 	return r.printf("\nThe rate of commands decides how many databases there are: the calls must be spread over them" +
 		" by shard. Bytes are those of the bodies of a look-up's request and answer. HTTP's headers come on top.\n\n")
