@@ -68,6 +68,47 @@ func TestREADME(t *testing.T) {
 	}
 }
 
+// TestREADMEsTest runs the README's test of a handler that uses the first
+// program's window: the answer of its Add is lost, and later it forgets.
+func TestREADMEsTest(t *testing.T) {
+	newHandler := func(client *upstash.Client) *bloom.Window {
+		seen, err := bloom.NewWindow(client, "seen:webhooks", bloom.WindowConfig{
+			Capacity: 100_000, FPRate: 0.001, Span: 24 * time.Hour,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return seen
+	}
+	server := upstashtest.NewServer(t)
+	handler := newHandler(server.Client())
+	server.InjectWrites(upstashtest.Drop(upstashtest.AfterExec))
+	if _, err := handler.Add(t.Context(), "evt_1"); !errors.Is(err, bloom.ErrUncertain) {
+		t.Errorf("the answer of the Add was lost: %v, want ErrUncertain", err)
+	}
+	if isNew, err := handler.Add(t.Context(), "evt_1"); isNew || err != nil {
+		t.Errorf("Add again: %t, %v, want it seen", isNew, err)
+	}
+	server.FastForward(73 * time.Hour)
+	if isNew, err := handler.Add(t.Context(), "evt_1"); !isNew || err != nil {
+		t.Errorf("Add three days later: %t, %v, want it new", isNew, err)
+	}
+
+	readme, source := read(t, "README.md"), read(t, "bloom_test.go")
+	_, snippet, _ := strings.Cut(readme, "```go\nserver := ")
+	snippet, _, _ = strings.Cut("server := "+snippet, "```\n")
+	lines := strings.Split(strings.TrimSpace(snippet), "\n")
+	if len(lines) != 4 {
+		t.Errorf("README.md has %d lines of a test, want 4", len(lines))
+	}
+	for _, line := range lines {
+		code, _, _ := strings.Cut(line, " //")
+		if code = strings.TrimSpace(code); !strings.Contains(source, "\n\t"+code+"\n") {
+			t.Errorf("README.md's line is not in this test: %s", code)
+		}
+	}
+}
+
 // A webhook is delivered three times at once and handled once.
 func TestWebhookHandledOnce(t *testing.T) {
 	eachBackend(t, func(t *testing.T, server *upstashtest.Server) {

@@ -91,12 +91,13 @@
 //
 // # Faults
 //
-// Inject queues a Fault for each of the next requests. InjectFunc calls a
-// function that chooses the fault of each request, by its commands if need be: a
-// bloom.Window sends a TIME before its first write. Fault.Executes reports
-// whether the commands of a request with that fault run. A fault that takes a
-// When has both forms, because a client that loses its connection cannot know
-// whether its commands ran.
+// Inject queues a Fault for each of the next requests, InjectWrites for each of
+// the next that write: a handler may look up first, and a bloom.Window sends a
+// TIME before its first Add. InjectFunc calls a function that chooses the fault
+// of each request, by its commands if need be. Fault.Executes reports whether
+// the commands of a request with that fault run. A fault that takes a When has
+// both forms, because a client that loses its connection cannot know whether
+// its commands ran.
 //
 //	fault            the client sees                            executed
 //	Drop             the connection closed, no answer           as When says

@@ -2,6 +2,7 @@ package upstashtest_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -9,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/upbloom/upbloom/bloom"
 	"github.com/upbloom/upbloom/internal/testkit/faketest"
 	"github.com/upbloom/upbloom/upstash"
 	"github.com/upbloom/upbloom/upstash/upstashtest"
@@ -110,6 +112,29 @@ func ExampleServer_Inject() {
 	n, _ := s.Exec("GET", "n")
 	fmt.Println(err != nil, n, s.Injected())
 	// Output: true 1 map[drop-after-exec:1]
+}
+
+// The Add of a webhook handler runs, and its answer is lost. The client repeats
+// it, and finds the bits set: by the first attempt, or by somebody else before.
+func ExampleServer_InjectWrites() {
+	s, c := start()
+	defer s.Close()
+	defer c.Close()
+	seen, err := bloom.NewWindow(c, "seen:webhooks", bloom.WindowConfig{
+		Capacity: 100_000, FPRate: 0.001, Span: 24 * time.Hour,
+	})
+	if err != nil {
+		panic(err)
+	}
+	s.InjectWrites(upstashtest.Drop(upstashtest.AfterExec))
+	ctx := context.Background()
+	_, err = seen.Add(ctx, "evt_1")
+	fmt.Println(errors.Is(err, bloom.ErrUncertain), bloom.InFilter(err), s.Injected())
+	isNew, err := seen.Add(ctx, "evt_1")
+	fmt.Println(isNew, err)
+	// Output:
+	// true true map[drop-after-exec:1]
+	// false <nil>
 }
 
 func ExampleServer_InjectFunc() {

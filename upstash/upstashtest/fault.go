@@ -172,8 +172,8 @@ func Closes(connection string) Fault {
 }
 
 // EarlyRefusal answers 413 and leaves the connection open. It never reads the
-// body. The function of InjectFunc is called after the body was read. If it
-// returns an EarlyRefusal, the fault strikes the next request instead.
+// body. InjectWrites and the function of InjectFunc choose a fault after the
+// body was read. If it is an EarlyRefusal, it strikes the next request instead.
 func EarlyRefusal() Fault { return Fault{kind: kindEarly} }
 
 // Late executes, and answers after this time.

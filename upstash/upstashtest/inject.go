@@ -3,6 +3,7 @@ package upstashtest
 import (
 	"maps"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 
@@ -16,22 +17,29 @@ type RequestInfo struct {
 	Method, Form string
 	// Commands holds the names of the commands, in upper case.
 	Commands []string
+	// Writes reports whether a command may change the database. A BITFIELD that
+	// only reads does not. A script does, unless EVAL_RO or its like runs it.
+	Writes bool
 	// SyncToken is the request's upstash-sync-token, or "".
 	SyncToken string
 }
 
-func (q request) info(r *http.Request) RequestInfo {
+func (s *Server) info(q request, r *http.Request) RequestInfo {
 	names := make([]string, len(q.Cmds))
 	for i, c := range q.Cmds {
 		names[i] = strings.ToUpper(c[0])
 	}
-	return RequestInfo{Method: r.Method, Form: string(q.Form), Commands: names, SyncToken: q.token}
+	return RequestInfo{
+		Method: r.Method, Form: string(q.Form), Commands: names,
+		Writes: slices.ContainsFunc(q.Cmds, s.db.Table().MayChange), SyncToken: q.token,
+	}
 }
 
 // faultQueue chooses the fault of each request. The zero value is ready.
 type faultQueue struct {
 	mu       sync.Mutex
 	queue    []Fault
+	writes   []Fault // for requests that write
 	draw     func(n int64, r RequestInfo) Fault
 	drawn    int64
 	repeated map[string]Fault // for the next request with the same commands
@@ -46,6 +54,16 @@ func (s *Server) Inject(faults ...Fault) {
 	s.faults.mu.Lock()
 	defer s.faults.mu.Unlock()
 	s.faults.queue = append(s.faults.queue, faults...)
+}
+
+// InjectWrites is Inject for the next requests that write, as RequestInfo.Writes
+// says. Others pass it by, such as a look-up, or the TIME that a bloom.Window
+// sends before its first Add. A request that writes takes its fault from this
+// queue, and from Inject's only if this one is empty. A retry is a request too.
+func (s *Server) InjectWrites(faults ...Fault) {
+	s.faults.mu.Lock()
+	defer s.faults.mu.Unlock()
+	s.faults.writes = append(s.faults.writes, faults...)
 }
 
 // InjectFunc calls f for the fault of each request for which none is queued. n
@@ -84,8 +102,9 @@ func (q *faultQueue) early() bool {
 	return true
 }
 
-// next chooses the fault of a request, and counts it.
-func (q *faultQueue) next(b wire.Batch, r RequestInfo) Fault {
+// next chooses the fault of a request, and counts it. It calls info at most
+// once, if the choice depends on it.
+func (q *faultQueue) next(b wire.Batch, info func() RequestInfo) Fault {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	var f Fault
@@ -96,16 +115,18 @@ func (q *faultQueue) next(b wire.Batch, r RequestInfo) Fault {
 			return again
 		}
 	}
+	var r RequestInfo
+	if len(q.writes) > 0 || q.draw != nil {
+		r = info()
+	}
 	switch {
+	case len(q.writes) > 0 && r.Writes:
+		f, q.writes = q.late(q.writes[0]), q.writes[1:]
 	case len(q.queue) > 0:
 		f, q.queue = q.queue[0], q.queue[1:]
 	case q.draw != nil:
 		q.drawn++
-		f = q.draw(q.drawn, r)
-		if f.kind == kindEarly { // this body has been read
-			q.queue = append(q.queue, f)
-			f = Fault{}
-		}
+		f = q.late(q.draw(q.drawn, r))
 	}
 	if f.kind == kindLost {
 		if q.repeated == nil {
@@ -117,6 +138,16 @@ func (q *faultQueue) next(b wire.Batch, r RequestInfo) Fault {
 		q.count(f)
 	}
 	return f
+}
+
+// late returns the fault of a request whose body has been read. It is too late
+// for an EarlyRefusal, which therefore waits for the next request.
+func (q *faultQueue) late(f Fault) Fault {
+	if f.kind != kindEarly {
+		return f
+	}
+	q.queue = slices.Insert(q.queue, 0, f)
+	return Fault{}
 }
 
 func (q *faultQueue) count(f Fault) {

@@ -1,6 +1,7 @@
 package upstashtest
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -36,6 +37,47 @@ func TestInjectFunc(t *testing.T) {
 	s.InjectFunc(nil)
 	if got := do(t, s, call{body: `["GET","n"]`}); got.status != 200 {
 		t.Errorf("after InjectFunc(nil): %d", got.status)
+	}
+}
+
+// TestInjectWrites: the faults pass requests by that only read, and stand before
+// those of Inject. One that comes too late for a request's body waits.
+func TestInjectWrites(t *testing.T) {
+	s := NewServer(t)
+	var info []string
+	s.InjectFunc(func(_ int64, r RequestInfo) Fault {
+		info = append(info, fmt.Sprint(r.Commands[0], " ", r.Writes))
+		return Fault{}
+	})
+	s.InjectWrites(InternalError(BeforeExec), EarlyRefusal())
+	s.Inject(RateLimit(0))
+	for _, tt := range []struct {
+		path, body string
+		status     int
+	}{
+		{"", `["INCR","n"]`, 500},
+		{"", `["TIME"]`, 429}, // from Inject
+		{"", `["BITFIELD","k","GET","u1","0"]`, 200},
+		{"/pipeline", `[["GET","k"],["EVAL_RO","return 1","0"]]`, 200},
+		{"/pipeline", `[["GET","n"],["bitfield","k","GET","u1","0","set","u1","1","1"]]`, 200},
+		{"", `["GET","n"]`, 413}, // the EarlyRefusal
+		{"", `["BITFIELD","k","SET","u1","0","1"]`, 200},
+		{"", `["BITFIELD","k","SET","u1","0","1","GET"]`, 400},
+		{"", `["EVAL","return 1","0"]`, 200},
+	} {
+		if got := do(t, s, call{path: tt.path, body: tt.body}); got.status != tt.status {
+			t.Errorf("%s: status %d, want %d", tt.body, got.status, tt.status)
+		}
+	}
+	want := []string{
+		"BITFIELD false", "GET false", // the rest took its fault from a queue
+		"BITFIELD true", "BITFIELD false", "EVAL true",
+	}
+	if !slices.Equal(info, want) {
+		t.Errorf("asked about %q, want %q", info, want)
+	}
+	if got := s.Injected(); got["internal-error-before-exec"] != 1 || got["early-refusal"] != 1 {
+		t.Errorf("injected %v", got)
 	}
 }
 

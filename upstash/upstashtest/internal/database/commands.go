@@ -123,6 +123,16 @@ func (t Table) Vet(args []string, readOnly bool) Failure {
 // IsWrite reports whether the name of a command is that of a write.
 func (t Table) IsWrite(args []string) bool { return t[strings.ToUpper(args[0])].write }
 
+// MayChange reports whether a command may change the database. It is IsWrite,
+// but for a BITFIELD that only reads.
+func (t Table) MayChange(args []string) bool {
+	if len(args) >= 2 && strings.EqualFold(args[0], "BITFIELD") {
+		p, failure := parseBitfield(args[2:])
+		return p.writes && failure == ""
+	}
+	return t.IsWrite(args)
+}
+
 // NoPermission returns the reply to a command that a token may not use.
 func NoPermission(name string) Failure {
 	return Failure(fmt.Sprintf(
