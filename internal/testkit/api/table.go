@@ -247,10 +247,9 @@ func (r *Row) holds(c choice) bool {
 
 const intro = `# Who uses what
 
-Each function, type, method, variable and constant that the public packages export, one of its callers
-outside of its package, and an Example that shows it. A method that package fmt, log/slog, errors or
-encoding/json calls has that as its caller. A name without both is not let in.
-This page is made by a program:
+For each function, type, method, variable and constant that the public packages export, the table names a
+caller outside of its package, and an Example that shows it. The caller may be package fmt, log/slog, errors or
+encoding/json, which call some methods. A name that has neither fails the check. A program makes this page:
 
     go test -tags api ./internal/testkit/api -update
 `
