@@ -38,12 +38,39 @@ func (a *app) ttlCommand() *cli.Command {
 				}
 			}
 			left, err := a.ttlOf(ctx, args[0])
+			if err != nil && a.wrote {
+				return advised{err, "the TTL was set, but could not be read: " + plain(err)}
+			}
 			if err != nil {
 				return err
 			}
 			return a.print(expiring{args[0], left.Seconds()}, expiry(left))
 		},
 	}
+}
+
+// keptTTL says that --ttl had no effect on a filter that was there before a
+// command which took so long. It returns "" if the filter has the TTL all the
+// same, as one has that nobody had settled.
+func (a *app) keptTTL(ctx context.Context, c *cli.Command, took time.Duration) string {
+	if !c.IsSet("ttl") {
+		return ""
+	}
+	want := lifetimeOf(c, "ttl")
+	left, err := a.ttlOf(ctx, a.key)
+	const clocks = 5 * time.Second // between the two readings
+	if err != nil || 0 < left && left <= want && want-left <= took+clocks {
+		return ""
+	}
+	return fmt.Sprintf("%s was there: it %s, as before; --ttl is for a filter to make, and upbloom ttl %[1]s"+
+		" %[3]s changes it", printable(a.key), expires(left), ttl(want))
+}
+
+func expires(left time.Duration) string {
+	if left <= 0 {
+		return "does not expire"
+	}
+	return expiry(left)
 }
 
 // ttlOf returns a filter's time to live, or 0 if it has none. It needs the seed
@@ -81,9 +108,14 @@ func (a *app) setTTL(ctx context.Context, key, text string) error {
 	}
 	f, ok := o.handle.(expirer)
 	if !ok {
-		return usagef("the TTL of a %s cannot be set later: who makes it says whether it expires",
-			kindNoun(o.kind))
+		return usagef("%s, and nothing was changed", map[string]string{
+			windowKind: "a window expires if it was made with --expire-idle, and has no other TTL",
+			cuckooKind: "a cuckoo filter does not expire: remove its items, or the filter",
+			shardedKind: "the TTL of a sharded filter is set when it is made, for all its shards at one" +
+				" moment, and cannot be set later",
+		}[o.kind])
 	}
+	a.wrote = true
 	found := true
 	if text == "none" {
 		_, err = f.Persist(ctx)
@@ -107,7 +139,7 @@ func (a *app) rmCommand() *cli.Command {
 		Name: "rm", Usage: "remove a filter", ArgsUsage: "KEY",
 		Description: "Asks first. If standard input is no terminal, it needs --yes. A key that holds\n" +
 			"anything but a filter is left alone.",
-		Flags: []cli.Flag{&cli.BoolFlag{Name: "yes", Usage: "do not ask"}},
+		Flags: []cli.Flag{yesFlag("do not ask")},
 		Action: func(ctx context.Context, c *cli.Command) error {
 			args, err := a.arguments(c, 1, 1)
 			if err != nil {
@@ -122,6 +154,7 @@ func (a *app) rmCommand() *cli.Command {
 					return err
 				}
 			}
+			a.wrote = true
 			gone, err := o.Delete(ctx)
 			if err == nil && !gone {
 				err = bloom.ErrNotFound

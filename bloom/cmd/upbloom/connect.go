@@ -31,6 +31,8 @@ type app struct {
 	inputBytes int64  // 0 if the input is no file
 	lineNumber int    // of the last item read
 	inLine     bool   // a bar has not ended its line on the terminal
+	found      bool   // add --items found the filter at the key
+	wrote      bool   // a request was sent, or may have been, that changes something
 
 	client *upstash.Client
 	server *upstashtest.Server

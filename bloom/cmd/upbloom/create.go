@@ -48,13 +48,14 @@ func (a *app) createCommand() *cli.Command {
 			case err != nil && !errors.Is(err, bloom.ErrNotFound):
 				return err
 			}
+			a.wrote = true
 			created, err := o.Create(ctx)
 			if err != nil {
 				return otherSize(err, o.kind)
 			}
 			s, _, err := o.stats(ctx)
 			if err != nil {
-				return fmt.Errorf("the filter is there, but its state could not be read: %w", err)
+				return advised{err, "the filter is there, but its state could not be read: " + plain(err)}
 			}
 			text := "created  " + sizeOf[o.kind] + o.Geometry().String()
 			if !created {

@@ -158,7 +158,7 @@ func (a *app) examine(ctx context.Context, p *patient) error {
 	for _, c := range checks() {
 		f := a.ask(ctx, p, c)
 		if ctx.Err() != nil {
-			return ctx.Err()
+			return advised{ctx.Err(), "not all checks were made"}
 		}
 		count[f.Verdict]++
 		if err := a.print(f, fmt.Sprintf("%-7s  %-33s  %s", f.Verdict, f.Check, oneLine(f.Says))); err != nil {

@@ -36,10 +36,38 @@ func (a *app) message(err error) string {
 	if a.key != "" {
 		text = printable(a.key) + ": " + text
 	}
-	if exitStatus(err) == exitInterrupted {
+	if errors.Is(err, context.Canceled) {
 		text = "interrupted: " + text
 	}
 	return oneLine(text)
+}
+
+// notChanged is the error of a command that was interrupted before its first
+// write.
+func (a *app) notChanged(err error) error {
+	var advice advised
+	if err == nil || a.wrote || !errors.Is(err, context.Canceled) || errors.As(err, &advice) {
+		return err
+	}
+	return advised{err, "nothing was changed"}
+}
+
+// moveFailed says what is known of the filter after a load, a restore or a
+// replace has failed in its upload, and what to do next.
+func (a *app) moveFailed(err error) error {
+	status := exitStatus(err)
+	if status == exitUsage || status == exitFilter || errors.Is(err, bloom.ErrLoadLost) {
+		return err // which says it all
+	}
+	text := ""
+	if !errors.Is(err, context.Canceled) {
+		text = plain(err) + "; "
+	}
+	if upstash.SafeToRetry(err) {
+		return advised{err, text + "nothing was changed, and what was uploaded is gone within an hour"}
+	}
+	return advised{err, text + fmt.Sprintf("the filter is as it was, or complete: upbloom info %s shows which,"+
+		" and it does no harm to run the command again", printable(a.key))}
 }
 
 // plain returns the text of an error, without the key.
@@ -64,8 +92,6 @@ func plain(err error) string {
 	case errors.As(err, &mismatch) && mismatch.WantKind == mismatch.GotKind:
 		return fmt.Sprintf("another filter is at this key, %v, and not %v: use another key, or leave"+
 			" --items out to use the filter as it is", mismatch.Got, mismatch.Want)
-	case text == context.Canceled.Error() && upstash.SafeToRetry(err):
-		return "nothing was changed"
 	case errors.As(err, &config):
 		return plain(flagError(err))
 	case errors.Is(err, bloom.ErrNotFound):
@@ -154,8 +180,19 @@ func unknownCommand(root *cli.Command, name string) error {
 	for _, sub := range root.Commands {
 		names = append(names, sub.Name)
 	}
-	return usagef("there is no command %q\nThe commands are %s; upbloom --help explains them.",
-		name, strings.Join(names, ", "))
+	meant := ""
+	if known, ok := otherWords[name]; ok {
+		meant = "; " + known + " does that"
+	}
+	return usagef("there is no command %q%s\nThe commands are %s; upbloom --help explains them.",
+		name, meant, strings.Join(names, ", "))
+}
+
+// otherWords are what other tools call the commands.
+var otherWords = map[string]string{
+	"rebuild": "replace", "delete": "rm", "del": "rm", "list": "ls", "new": "create", "make": "create",
+	"exists": "check", "stats": "info", "show": "info", "expire": "ttl", "import": "load", "export": "save",
+	"download": "save", "cost": "calc", "price": "calc", "server": "serve",
 }
 
 func exitStatus(err error) int {
@@ -171,6 +208,9 @@ func exitStatus(err error) int {
 	case errors.Is(err, errNo):
 		return exitNo
 	case errors.Is(err, context.Canceled):
+		if errors.As(err, &call) && !upstash.SafeToRetry(err) {
+			return exitUnknown
+		}
 		return exitInterrupted
 	case errors.As(err, &usage), errors.As(err, &config), errors.Is(err, upstash.ErrArgument),
 		errors.As(err, &file), errors.Is(err, bloom.ErrBadStream):

@@ -21,7 +21,7 @@ import (
 func fillFlags() []cli.Flag {
 	return []cli.Flag{
 		rateFlag("refuse what would bring the false positive rate above `P`, e.g. 5%", "max-rate", 0),
-		&cli.BoolFlag{Name: "force", Usage: "fill the filter however far"},
+		&cli.BoolFlag{Name: "force", Aliases: []string{"f"}, Usage: "fill the filter however far"},
 	}
 }
 
@@ -217,7 +217,15 @@ func sameSize(before *bloom.Stats, g bloom.Geometry) error {
 	if before.Geometry == g {
 		return nil
 	}
-	return &bloom.MismatchError{
-		Want: g, Got: before.Geometry, WantKind: bloom.KindFilter, GotKind: before.Kind,
+	return otherFilter(before.Geometry, g)
+}
+
+// otherFilter is the error of a command that found a filter of another size
+// before it changed anything.
+func otherFilter(got, want bloom.Geometry) error {
+	return advised{
+		&bloom.MismatchError{Want: want, Got: got, WantKind: bloom.KindFilter, GotKind: bloom.KindFilter},
+		fmt.Sprintf("another filter is at this key, %v, and not %v, and nothing was changed: use another key,"+
+			" or leave --items out to use the filter as it is", got, want),
 	}
 }

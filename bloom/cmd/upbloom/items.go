@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 	"unicode/utf8"
 
 	"github.com/urfave/cli/v3"
@@ -116,9 +117,10 @@ type answer struct {
 // unasked is how many items add sends without reading the filter's state first.
 const unasked = 1000
 
-// isOrMissing returns an error if the key holds anything but the filter of f.
-// An Add returns that error too, but sets its bits first.
-func (a *app) isOrMissing(ctx context.Context, f *bloom.Filter) error {
+// isThere reports whether the key holds the filter of f. If it holds anything
+// else, that is an error. An Add returns that error too, but sets its bits
+// first.
+func (a *app) isThere(ctx context.Context, f *bloom.Filter) (bool, error) {
 	want := f.Geometry()
 	there, err := bloom.Open(ctx, a.client, a.key, bloom.OpenSeed(want.Seed))
 	if err != nil {
@@ -126,13 +128,11 @@ func (a *app) isOrMissing(ctx context.Context, f *bloom.Filter) error {
 	}
 	switch {
 	case errors.Is(err, bloom.ErrNotFound):
-		return nil
+		return false, nil
 	case err == nil && there.Geometry() != want:
-		return &bloom.MismatchError{
-			Want: want, Got: there.Geometry(), WantKind: bloom.KindFilter, GotKind: bloom.KindFilter,
-		}
+		return false, otherFilter(there.Geometry(), want)
 	}
-	return err
+	return err == nil, err
 }
 
 // mayAdd is mayFill for items.
@@ -161,7 +161,7 @@ func (a *app) handleFor(ctx context.Context, c *cli.Command, b batch, items []st
 				err = a.mayAdd(ctx, c, f, items)
 			}
 			if err == nil {
-				err = a.isOrMissing(ctx, f)
+				a.found, err = a.isThere(ctx, f)
 			}
 			return f, err
 		}
@@ -202,6 +202,8 @@ func (a *app) each(ctx context.Context, c *cli.Command, b batch) error {
 	if err != nil {
 		return err
 	}
+	a.wrote = b.adds || b.kind != ""
+	start := time.Now()
 	answers, err := b.run(h, ctx, items)
 	if _, ok := h.(*bloom.Sharded); ok {
 		err = shardMissing(err)
@@ -229,6 +231,11 @@ func (a *app) each(ctx context.Context, c *cli.Command, b batch) error {
 	}
 	if err == nil && missing && b.noIsNo {
 		return errNo
+	}
+	if err == nil && a.found && !a.json {
+		if note := a.keptTTL(ctx, c, time.Since(start)); note != "" {
+			fmt.Fprintln(a.errOut, "upbloom:", note)
+		}
 	}
 	return err
 }

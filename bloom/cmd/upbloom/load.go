@@ -46,15 +46,23 @@ func (a *app) loadCommand() *cli.Command {
 			if err != nil {
 				return err
 			}
+			a.wrote = true
 			r, err := f.Merge(ctx, l, a.progress("load"))
 			if err != nil {
-				return err
+				return a.moveFailed(err)
 			}
 			m := merged(a.key, r)
 			m.Items = &n
+			if before != nil {
+				m.Note = a.keptTTL(ctx, c, r.Duration)
+			}
 			return a.print(m, m.text("loaded"))
 		},
 	}
+}
+
+func yesFlag(usage string) cli.Flag {
+	return &cli.BoolFlag{Name: "yes", Aliases: []string{"y"}, Usage: usage}
 }
 
 func allowEmpty(usage string) cli.Flag { return &cli.BoolFlag{Name: "allow-empty", Usage: usage} }
@@ -121,7 +129,7 @@ func (a *app) replaceCommand() *cli.Command {
 			allowEmpty("remove all items if the input has none"),
 			countFlag("refuse an input of fewer than `N` items", "min-items"),
 			lifetimeFlag("let the filter expire after `TIME` from now, e.g. 7d", "renew-ttl"),
-			&cli.BoolFlag{Name: "yes", Usage: "replace a filter of another size, or one with far more items"},
+			yesFlag("replace a filter of another size, or one with far more items"),
 		}),
 		Action: a.replace,
 	}
@@ -154,12 +162,13 @@ func (a *app) replace(ctx context.Context, c *cli.Command) error {
 	if err := a.mayFill(ctx, c, f, l, nil); err != nil {
 		return err
 	}
+	a.wrote = true
 	if err := f.Replace(ctx, l, a.progress("replace")); err != nil {
-		return err
+		return a.moveFailed(err)
 	}
 	if renew > 0 {
 		if _, err := f.Expire(ctx, renew); err != nil {
-			return fmt.Errorf("the filter was replaced, but its TTL could not be set: %w", err)
+			return advised{err, "the filter was replaced, but its TTL could not be set: " + plain(err)}
 		}
 	}
 	m := moved{

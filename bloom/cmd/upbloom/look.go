@@ -95,18 +95,35 @@ func (a *app) list(ctx context.Context, client *upstash.Client, pattern string) 
 	_ = w.Flush()
 	text := strings.TrimRight(table.String(), "\n")
 	if len(list) == 0 && err == nil {
-		text = "no filters"
+		if text = "no filters"; pattern != "*" {
+			text, err = "", noMatch(pattern)
+		}
+	}
+	if text == "" && !a.json {
+		return err
 	}
 	if printErr := a.print(list, text); printErr != nil {
 		return printErr
 	}
 	switch {
+	case errors.Is(err, bloom.ErrNotFound):
+		return err
 	case err != nil:
-		return fmt.Errorf("the list is not complete: %w", err)
+		return advised{err, "the list is not complete: " + plain(err)}
 	case failure != nil:
 		return fmt.Errorf("%d of %d filters could not be read: %w", len(failed), len(list), failure)
 	}
 	return nil
+}
+
+// noMatch is the error of a pattern that no filter's key matches: it may be
+// mistyped.
+func noMatch(pattern string) error {
+	text := fmt.Sprintf("no filter has a key like %s: upbloom ls lists all", printable(pattern))
+	if !strings.ContainsAny(pattern, "*?[") {
+		text += fmt.Sprintf(", and '%s*' those that begin so", printable(pattern))
+	}
+	return advised{bloom.ErrNotFound, text}
 }
 
 // inFull adds what only the type of a window or a scalable filter can read. If

@@ -9,7 +9,7 @@
 //	upbloom remove KEY ITEM...          take items out of a cuckoo filter
 //	upbloom create KEY --items N        make an empty one
 //	upbloom load KEY [FILE]             add millions, a line each
-//	upbloom replace KEY [FILE]          rebuild it from the items of a file
+//	upbloom replace KEY [FILE]          make its items those of a file
 //	upbloom save KEY FILE               download it
 //	upbloom restore KEY FILE            bring it back
 //	upbloom ttl KEY [TIME]              show or set when it expires
@@ -50,7 +50,7 @@
 //	4    the database could not be reached, or refused, or doctor found a FAIL
 //	5    a write may have been made, or it was made and whether an item was new
 //	     is not known
-//	130  it was interrupted
+//	130  it was interrupted; 5 if a write may have been made
 //	141  whoever reads its output stopped reading, as head does
 package main
 
@@ -80,7 +80,7 @@ func main() {
 // run runs the command line, and prints its error.
 func (a *app) run(ctx context.Context, args []string) error {
 	root := a.root()
-	err := root.Run(ctx, args)
+	err := a.notChanged(root.Run(ctx, args))
 	if exit := cli.ExitCoder(nil); errors.As(err, &exit) {
 		// --help with an argument, which the parser takes for a subcommand.
 		name := root.Args().First()

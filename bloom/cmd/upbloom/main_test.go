@@ -121,7 +121,7 @@ func TestEveryCommandInTurn(t *testing.T) {
 	sh.want(1, "no    zeta", "delta\nzeta\n", "check", "seen", "-")
 	sh.want(0, "items            about 8\n", "", "info", "seen")
 	sh.want(0, "seen  ", "", "ls")
-	sh.want(0, "no filters", "", "ls", "other:*")
+	sh.want(3, "no filter has a key like other:*", "", "ls", "other:*")
 	sh.want(0, "saved", "", "save", "seen", saved)
 	sh.want(0, "restored a new filter, 32 new bits, ", "", "restore", "copy", saved)
 	sh.want(0, "", "", "check", "copy", "alpha", "epsilon")

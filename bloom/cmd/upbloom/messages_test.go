@@ -60,7 +60,7 @@ func TestMessages(t *testing.T) {
 		args   []string
 	}{
 		{3, "restore it to another key", "--items", "", []string{"restore", "larger", saved}},
-		{2, `there is no command "rebuild"`, "topic", "", []string{"rebuild", "-h"}},
+		{2, `there is no command "rebuild"; replace does that`, "topic", "", []string{"rebuild", "-h"}},
 		{2, `there is no command "rebuild"`, "", "", []string{"help", "rebuild"}},
 		{0, "upbloom load [options] KEY [FILE]", "", "", []string{"help", "load"}},
 		{0, "upbloom load [options] KEY [FILE]", "", "", []string{"load", "seen", "--help"}},

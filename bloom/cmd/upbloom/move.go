@@ -199,9 +199,10 @@ func (a *app) restore(ctx context.Context, c *cli.Command) error {
 			return err
 		}
 	}
+	a.wrote = true
 	r, err := f.Merge(ctx, l, a.progress("restore"))
 	if err != nil {
-		return err
+		return a.moveFailed(err)
 	}
 	return a.printChange(ctx, merged(args[0], r), "restored", before)
 }

@@ -106,6 +106,8 @@ type moved struct {
 	// is missing if there was no filter, After if it could not be read.
 	Before *state `json:"before,omitempty"`
 	After  *state `json:"after,omitempty"`
+
+	Note string `json:"note,omitempty"` // that a flag of load had no effect
 }
 
 // printChange prints what replace or restore did, and the filter's state before
@@ -181,7 +183,11 @@ func (m moved) text(what string) string {
 	if m.Requests > 0 {
 		s += fmt.Sprintf(" in %d requests (%d commands)", m.Requests, m.Commands)
 	}
-	return s + fmt.Sprintf(", %v", time.Duration(m.Seconds*float64(time.Second)).Round(time.Millisecond))
+	s += fmt.Sprintf(", %v", time.Duration(m.Seconds*float64(time.Second)).Round(time.Millisecond))
+	if m.Note != "" {
+		s += "\n" + m.Note
+	}
+	return s
 }
 
 // counted returns "1 item" or "2,000 items".

@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/upbloom/upbloom/bloom"
@@ -80,6 +81,41 @@ func TestSaysWhatWasMeant(t *testing.T) {
 	sh.want(0, "in a billion  7d", "", "ls", "key")
 }
 
+// A flag, a pattern or a size that has no effect is noticed.
+func TestWhatHasNoEffect(t *testing.T) {
+	sh := newShell(t)
+	sh.want(0, "", "", "create", "--items", "1k", "--ttl", "90d", "n1")
+	const kept = "n1 was there: it expires in 90d, as before; --ttl is for a filter to make, and upbloom ttl n1" +
+		" 30d changes it\n"
+	sh.want(0, kept, "a\n", "load", "--items", "1k", "--ttl", "30d", "n1")
+	sh.want(0, kept, "", "add", "--items", "1k", "--ttl", "30d", "n1", "b")
+	var m moved
+	decode(t, sh.want(0, "", "a\n", "--json", "load", "--items", "1k", "--ttl", "30d", "n1"), &m)
+	if m.Note+"\n" != kept {
+		t.Errorf("the note is %q", m.Note)
+	}
+	for _, args := range [][]string{
+		{"load", "--items", "1k", "--ttl", "90d", "n1"}, // as it is
+		{"load", "--items", "1k", "--ttl", "1d", "new"},
+		{"add", "--items", "1k", "--ttl", "1d", "newer", "a"},
+	} {
+		out, errOut, status := sh.run("a\n", args...)
+		if status != 0 || strings.Contains(out+errOut, "as before") {
+			t.Errorf("%q: status %d, %s%s", args, status, out, errOut)
+		}
+	}
+	sh.want(3, "no filter has a key like nope: upbloom ls lists all, and 'nope*' those that begin so", "",
+		"ls", "nope")
+	sh.want(3, "no filter has a key like nope:*: upbloom ls lists all\n", "", "ls", "nope:*")
+	sh.want(3, "[]\n", "", "--json", "ls", "nope")
+	sh.want(3, "another filter is at this key, 10,759 bits (1.3 KiB), k=4, blocked, and not 1,696 bits (212 B),"+
+		" k=4, blocked, and nothing was changed: use another key", "a\n", "load", "--items", "5", "n1")
+	sh.want(0, "", "", "create", "--items", "1k", "--cuckoo", "ck")
+	sh.want(2, "a cuckoo filter does not expire", "", "ttl", "ck", "5d")
+	sh.want(0, "removed", "", "rm", "-y", "ck")
+	sh.want(0, "replaced", "a\n", "replace", "-y", "-f", "n1")
+}
+
 // An interrupt before the first write says that nothing was changed, and one
 // in the midst of the upload too.
 func TestInterruptSaysWhatWasDone(t *testing.T) {
@@ -92,7 +128,7 @@ func TestInterruptSaysWhatWasDone(t *testing.T) {
 	cancel()
 	_, err = f.Merge(ctx, bloom.NewLocal(f.Geometry()))
 	a := &app{key: "key"}
-	if got, want := a.message(err), "interrupted: key: nothing was changed"; got != want {
+	if got, want := a.message(a.notChanged(err)), "interrupted: key: nothing was changed"; got != want {
 		t.Errorf("Merge: %q, want %q", got, want)
 	}
 	a.input = "items.txt"
