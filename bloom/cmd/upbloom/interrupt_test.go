@@ -28,7 +28,7 @@ func (sh *shell) interrupted(at, stdin string, args ...string) (errOut string, s
 	defer sh.s.InjectFunc(nil)
 	var o, e strings.Builder
 	a := &app{in: strings.NewReader(stdin), out: &o, errOut: &e}
-	status = exitStatus(a.run(ctx, append([]string{tool}, args...)))
+	status = exitStatus(a.run(ctx, append([]string{"upbloom"}, args...)))
 	return e.String(), status
 }
 
