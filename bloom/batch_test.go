@@ -12,12 +12,11 @@ import (
 	"testing"
 	"time"
 
-	"pgregory.net/rapid"
-
 	"github.com/upbloom/upbloom/bloom"
 	"github.com/upbloom/upbloom/internal/testkit/bloomtest"
 	"github.com/upbloom/upbloom/upstash"
 	"github.com/upbloom/upbloom/upstash/upstashtest"
+	"pgregory.net/rapid"
 )
 
 func TestBatchSplitsByBytes(t *testing.T) {
@@ -343,5 +342,26 @@ func TestBatchTooLargeForTheServer(t *testing.T) {
 	got, err = handle(t, s.Client(), cfg).AddAll(t.Context(), numbered("item", 1000))
 	if err != nil || count(got) < 980 {
 		t.Errorf("with BatchBytes 10,000: %d new, %v", count(got), err)
+	}
+}
+
+func TestBatchErrorText(t *testing.T) {
+	err := &bloom.BatchError{
+		Items: []bloom.ItemState{
+			bloom.ItemDone, bloom.ItemDone, bloom.ItemUncertain, bloom.ItemUnknown, bloom.ItemNotDone,
+		},
+		Err: bloom.ErrUncertain,
+	}
+	const want = "bloom: 2 of 5 items done, 1 uncertain, 1 unknown, 1 not done: "
+	if !strings.HasPrefix(err.Error(), want) {
+		t.Errorf("%q, want %q in front", err, want)
+	}
+	for state, want := range map[bloom.ItemState]string{
+		bloom.ItemDone: "done", bloom.ItemNotDone: "not done", bloom.ItemUncertain: "uncertain",
+		bloom.ItemUnknown: "unknown", 9: "ItemState(9)",
+	} {
+		if state.String() != want {
+			t.Errorf("%d: %q, want %q", state, state, want)
+		}
 	}
 }

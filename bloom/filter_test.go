@@ -3,12 +3,10 @@ package bloom_test
 import (
 	"fmt"
 	"math"
-	"strings"
 	"sync"
 	"testing"
 	"time"
 
-	"github.com/upbloom/upbloom/bloom"
 	"github.com/upbloom/upbloom/upstash"
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
@@ -113,27 +111,6 @@ func TestFilterFormat(t *testing.T) {
 	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%d"} {
 		if got := fmt.Sprintf(verb, f); got != want {
 			t.Errorf("%s: %s, want %s", verb, got, want)
-		}
-	}
-}
-
-func TestBatchErrorText(t *testing.T) {
-	err := &bloom.BatchError{
-		Items: []bloom.ItemState{
-			bloom.ItemDone, bloom.ItemDone, bloom.ItemUncertain, bloom.ItemUnknown, bloom.ItemNotDone,
-		},
-		Err: bloom.ErrUncertain,
-	}
-	const want = "bloom: 2 of 5 items done, 1 uncertain, 1 unknown, 1 not done: "
-	if !strings.HasPrefix(err.Error(), want) {
-		t.Errorf("%q, want %q in front", err, want)
-	}
-	for state, want := range map[bloom.ItemState]string{
-		bloom.ItemDone: "done", bloom.ItemNotDone: "not done", bloom.ItemUncertain: "uncertain",
-		bloom.ItemUnknown: "unknown", 9: "ItemState(9)",
-	} {
-		if state.String() != want {
-			t.Errorf("%d: %q, want %q", state, state, want)
 		}
 	}
 }
