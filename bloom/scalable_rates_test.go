@@ -189,7 +189,7 @@ func TestMeasuredRatesOfScalable(t *testing.T) {
 			if c.batch == 100 || c.batch == 1000 || c.rate != 0.01 {
 				continue
 			}
-			c.layers = 3
+			c.layers, c.queries = 3, 100_000
 		}
 		t.Run(fmt.Sprintf("FPRate=%v/batch=%d", c.rate, c.batch), func(t *testing.T) {
 			lot = rand.New(rand.NewPCG(1, uint64(c.batch))).Float64
