@@ -14,6 +14,7 @@ import (
 // TestSafeToRetryIsTrueOfTheDatabase compares each error with what is stored. A
 // write whose error is safe to retry must have left nothing behind.
 func TestSafeToRetryIsTrueOfTheDatabase(t *testing.T) {
+	t.Parallel() // its calls mostly wait for timeouts
 	first := func(r []upstash.Reply, err error) error {
 		if err == nil {
 			err = r[0].Err()

@@ -20,7 +20,7 @@ func TestBoundedScripts(t *testing.T) {
 	defer db.Close()
 	const long = "a string of more than 134217728 bytes"
 	const levels = "chunk has too many syntax levels"
-	deep := "1e5"
+	deep := "2e4"
 	if testenv.Long() {
 		deep = "1e6"
 	}
