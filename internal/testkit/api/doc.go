@@ -2,7 +2,8 @@
 
 // Package api lists what the public packages export, and finds who uses each
 // name. Its tests compare both lists with files in the repository. They also
-// check what comments and pages name: links, steps, tests and variables.
+// check what comments and pages name: links, steps, tests and variables. One
+// checks the types of everything for Windows and macOS.
 //
 //	go test -tags api ./internal/testkit/api -update
 //
