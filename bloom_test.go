@@ -35,7 +35,8 @@ func Example() {
 		log.Fatal(err)
 	}
 	seen, err := bloom.NewWindow(client, "seen:webhooks", bloom.WindowConfig{
-		Capacity: 100_000, FPRate: 0.001, Span: 24 * time.Hour,
+		Capacity: 100_000, // different ids in 24 hours
+		FPRate:   0.001, Span: 24 * time.Hour,
 	})
 	if err != nil {
 		log.Fatal(err)

@@ -57,6 +57,7 @@ func (b *batch) tookAdds(c *piece) {
 		b.wrote.items += q.wrote.items
 		b.wrote.newItems += q.wrote.newItems
 		b.wrote.newOnes += q.wrote.newOnes
+		b.wrote.area = q.wrote.area
 		b.mu.Unlock()
 	}
 	if q.wrote.ok && b.split && b.h.rec.headed() && b.isRecreated(c) {

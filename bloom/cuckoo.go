@@ -40,7 +40,8 @@ import (
 //
 // # Errors
 //
-// Add returns [ErrFull] if it finds no place, and has then changed nothing. By
+// Add returns [ErrFull] if it finds no place, and has then changed nothing. So
+// it needs no WarnFill. By
 // the table's size, this happens before Capacity at most 2 times in 10,000 if
 // no item is in more than once; see [CuckooConfig.Capacity]. A call is not
 // repeated if its outcome is not known, because a second copy would be stored,

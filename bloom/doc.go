@@ -88,8 +88,8 @@
 //
 // A filter for 1 in 100 is wrong 1 time in 1,000 at half its capacity, 1 in 29
 // at one and a half times its capacity, and 8% of the time at twice.
-// [Config.WarnFill] tells you in time. A record beyond 100 MB needs a larger
-// plan.
+// [Config.WarnFill] tells you in time, as do those of a [Window] and a
+// [Scalable]. A record beyond 100 MB needs a larger plan.
 //
 // # Counting
 //

@@ -41,6 +41,7 @@ func (f *Filter) init(c *upstash.Client, key string, cfg Config, geo Geometry, k
 	f.cfg = cfg
 	f.bytes, f.parallel, f.missingIsEmpty = cfg.BatchBytes, cfg.BatchParallel, cfg.MissingIsEmpty
 	if cfg.WarnFill != nil {
+		f.watch.geo, f.watch.capacity = geo, cfg.Capacity
 		f.wrote = f.watchFill
 	}
 	r := &f.rec

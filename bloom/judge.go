@@ -19,10 +19,19 @@ type written struct {
 	items         int
 	newItems      int // how many were new, and how many of their bits were set before
 	newOnes       int
+	area          int // of a window: the pane in which they were new or not
 }
 
 // uncertain reports whether the items are in, but not known to be new or seen.
 func (w written) uncertain() bool { return w.ok && w.doubtful }
+
+// countOnes counts the bits that are 1, of answers that were checked.
+func countOnes(bits []upstash.NullInt64) (ones int) {
+	for _, b := range bits {
+		ones += int(b.Int64)
+	}
+	return ones
+}
 
 func allSet(bits []upstash.NullInt64) bool {
 	for _, b := range bits {
@@ -170,10 +179,7 @@ func (q *request) tookBits(old []upstash.NullInt64) error {
 	}
 	k := len(old) / len(q.items)
 	for i := range q.items {
-		ones := 0
-		for _, b := range old[i*k : (i+1)*k] {
-			ones += int(b.Int64)
-		}
+		ones := countOnes(old[i*k : (i+1)*k])
 		q.added = append(q.added, ones < k)
 		if ones < k {
 			q.wrote.newItems++

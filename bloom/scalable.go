@@ -6,7 +6,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/upbloom/upbloom/internal/lots"
 	"github.com/upbloom/upbloom/upstash"
 )
 
@@ -237,14 +236,4 @@ func (s *Scalable) watchFill(ctx context.Context, w written) {
 		s.mu.Unlock()
 		s.cfg.WarnFill(st)
 	}
-}
-
-// byLot reports whether one of n items draws a lot. The lot comes so many times
-// while capacity items are added.
-func byLot(ctx context.Context, n, times int, capacity uint64) bool {
-	draw := lot
-	if given := lots.From(ctx); given != nil {
-		draw = given
-	}
-	return draw() < float64(n)*float64(times)/float64(capacity)
 }

@@ -104,6 +104,10 @@ type shaped struct {
 	lost   bool   // what the last command set will be cleared
 	held   []uint8
 
+	// Of a write: the items that its area did not hold before, and how many of
+	// their bits were set there.
+	fresh, freshOnes int
+
 	// Items that other requests of the handle have to know of, while this one
 	// is in use.
 	underway *atomic.Int64
@@ -166,7 +170,7 @@ func (q *request) getWords(a area, x, y uint64, z int) {
 // takeHeld finds out, for each item, which areas held it before the command: bit
 // i of q.held stands for area i.
 func (q *request) takeHeld(areas int, write bool, answers []upstash.NullInt64) error {
-	q.held = q.held[:0]
+	q.held, q.fresh, q.freshOnes = q.held[:0], 0, 0
 	k, group, word := q.rec.geo.Hashes, 0, 0
 	for range q.items {
 		var held uint8
@@ -175,8 +179,11 @@ func (q *request) takeHeld(areas int, write bool, answers []upstash.NullInt64) e
 				if err := checkBits(answers[:k]); err != nil {
 					return err
 				}
-				if allSet(answers[:k]) {
+				if ones := countOnes(answers[:k]); ones == k {
 					held |= 1 << q.target
+				} else {
+					q.fresh++
+					q.freshOnes += ones
 				}
 				answers = answers[k:]
 				continue

@@ -32,6 +32,9 @@ import (
 // room for its share and three standard deviations: at 1 in 100, 10.75 bits and
 // 0.02% more in 16 shards for 4 billion items, 9.6% more in shards for 1,000.
 //
+// A Sharded does not grow and has no WarnFill: ask [ShardedStats.OverCapacity]
+// now and then. [Sharded.Load] reports it.
+//
 // The number of shards is fixed. To have more, make another Sharded under
 // another key, fill it from the source of the items, and change over to it.
 type Sharded struct {

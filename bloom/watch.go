@@ -5,6 +5,9 @@ import (
 	"math"
 	"math/rand/v2"
 	"sync"
+
+	"github.com/upbloom/upbloom/internal/lots"
+	"github.com/upbloom/upbloom/upstash"
 )
 
 // A look counts the filter's cells. It is one command, and the Stats for a
@@ -41,9 +44,26 @@ const (
 // lot draws a number from 0 up to 1. Only a test changes it.
 var lot = rand.Float64
 
-// fillWatch is what a handle's own writes have shown of its filter's fill. The
-// zero value is ready; it is safe for concurrent use.
+// drawLot draws one from where the context says, if it does.
+func drawLot(ctx context.Context) float64 {
+	if given := lots.From(ctx); given != nil {
+		return given()
+	}
+	return lot()
+}
+
+// byLot reports whether one of n items draws a lot. The lot comes so many times
+// while capacity items are added.
+func byLot(ctx context.Context, n, times int, capacity uint64) bool {
+	return drawLot(ctx) < float64(n)*float64(times)/float64(capacity)
+}
+
+// fillWatch is what a handle's own writes have shown of the fill of its filter,
+// or of the pane of a window that takes them. It is safe for concurrent use.
 type fillWatch struct {
+	geo      Geometry // of the filter, or of a pane
+	capacity uint64
+
 	mu      sync.Mutex
 	looking bool
 	pause   int // writes to come without a look, after a warning
@@ -54,51 +74,76 @@ type fillWatch struct {
 	streak  int // the seen that leads to a look; 0 for watchStreak
 }
 
-// watchFill calls Config.WarnFill if this write leads to a look, and the filter
-// is over its capacity. There is one look at a time: other writes do not wait
-// for it.
-func (f *Filter) watchFill(ctx context.Context, w written) {
-	if w.items == 0 || !f.shouldLook(w) {
+// took takes note of a write, and if that leads to a look, counts the cells. If
+// they are over capacity, it calls warn. There is one look at a time: other
+// writes do not wait for it.
+func (s *fillWatch) took(ctx context.Context, r *record, w written, count func() upstash.Command,
+	warn func(context.Context),
+) {
+	if w.items == 0 || !s.shouldLook(ctx, w) {
 		return
 	}
 	defer func() {
-		f.watch.mu.Lock()
-		f.watch.looking = false
-		f.watch.mu.Unlock()
+		s.mu.Lock()
+		s.looking = false
+		s.mu.Unlock()
 	}()
-	reply, err := f.rec.client.Do(ctx, f.rec.countCells())
+	reply, err := r.client.Do(ctx, count())
 	if err != nil {
 		return
 	}
-	if n, err := reply.Int64(); err == nil && n >= 0 && f.stats(uint64(n)).OverCapacity() {
-		f.warn(ctx)
+	if n, err := reply.Int64(); err == nil && n >= 0 &&
+		statsOf(s.geo, r.layout, s.capacity, uint64(n)).OverCapacity() {
+		warn(ctx)
 	}
+}
+
+// rest is the pause after a warning.
+func (s *fillWatch) rest() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.pause = watchPause
+}
+
+// watchFill calls Config.WarnFill if this write leads to a look, and the filter
+// is over its capacity.
+func (f *Filter) watchFill(ctx context.Context, w written) {
+	f.watch.took(ctx, &f.rec, w, f.rec.countCells, f.warn)
 }
 
 // warn reads the Stats, which also verifies the filter, and calls WarnFill if
 // the filter is over its capacity.
 func (f *Filter) warn(ctx context.Context) {
-	s, err := f.Stats(ctx)
-	if err != nil || !s.OverCapacity() {
-		return
+	if s, err := f.Stats(ctx); err == nil && s.OverCapacity() {
+		f.watch.rest()
+		f.cfg.WarnFill(s)
 	}
-	f.watch.mu.Lock()
-	f.watch.pause = watchPause
-	f.watch.mu.Unlock()
-	f.cfg.WarnFill(s)
+}
+
+// watchFill calls WindowConfig.WarnFill if this write leads to a look, and the
+// pane that took it is over the window's capacity. No other pane grows.
+func (w *Window) watchFill(ctx context.Context, wrote written) {
+	count := func() upstash.Command { return w.shape.areas[wrote.area].count(w.rec.key) }
+	w.watch.took(ctx, &w.rec, wrote, count, w.warn)
+}
+
+func (w *Window) warn(ctx context.Context) {
+	if s, err := w.Stats(ctx); err == nil && s.OverCapacity() {
+		w.watch.rest()
+		w.cfg.WarnFill(s)
+	}
 }
 
 // shouldLook takes note of a write and reports whether a look is due.
-func (f *Filter) shouldLook(w written) bool {
-	s := &f.watch
+func (s *fillWatch) shouldLook(ctx context.Context, w written) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.pause > 0 {
 		s.pause--
 		return false
 	}
-	look := lot() < lookChance(f.cfg.Capacity, w.items)
-	look = s.tookBits(f, w) || look
+	look := drawLot(ctx) < lookChance(s.capacity, w.items)
+	look = s.tookBits(w) || look
 	look = s.tookSeen(w) || look
 	if s.looking || !look {
 		return false
@@ -114,13 +159,13 @@ func lookChance(capacity uint64, items int) float64 {
 }
 
 // tookBits judges the new items' bits whenever their number has doubled.
-func (s *fillWatch) tookBits(f *Filter, w written) bool {
+func (s *fillWatch) tookBits(w written) bool {
 	s.items += w.newItems
 	s.ones += w.newOnes
 	if s.items < max(2*s.judged, watchFirst) {
 		return false
 	}
-	full := f.looksFull(s.items, s.ones)
+	full := s.looksFull(s.items, s.ones)
 	if s.judged = s.items; full || s.items >= watchItems {
 		s.items, s.ones, s.judged = 0, 0, 0
 	}
@@ -146,9 +191,9 @@ func (s *fillWatch) tookSeen(w written) bool {
 // A new item is one of whose k bits not all had been set. At a fill of f and a
 // false positive rate of p, the share of its bits that were set is
 // (f - p)/(1 - p).
-func (f *Filter) looksFull(items, ones int) bool {
-	g := f.rec.geo
-	before := overCapacity(f.cfg.Capacity) - float64(items)/2
+func (s *fillWatch) looksFull(items, ones int) bool {
+	g := s.geo
+	before := overCapacity(s.capacity) - float64(items)/2
 	if before <= 0 {
 		return true
 	}

@@ -28,6 +28,10 @@ import (
 // forgotten at most Panes + 2 panes after its last Add: after 3 Spans with one
 // pane, after 2 with two.
 //
+// A Window does not grow. If more items come in a Span than its Capacity, Add
+// soon answers "seen" for most new items, without an error. Set
+// [WindowConfig.WarnFill] to be told in time.
+//
 // Epochs count by the server's clock, which a client learns by one TIME before
 // its first write (see [upstash.Client.ServerTime]) and every ten minutes. If
 // you make a new client for each request, each pays one command more. If the
@@ -40,6 +44,7 @@ type Window struct {
 	handle
 	cfg   WindowConfig
 	shape *windowShape
+	watch fillWatch
 }
 
 // NewWindow makes a handle for the window at key. It checks the [WindowConfig],
@@ -88,6 +93,10 @@ func OpenWindow(ctx context.Context, c *upstash.Client, key string, opts ...Open
 func newWindow(c *upstash.Client, key string, cfg WindowConfig, geo Geometry, shape *windowShape) *Window {
 	w := &Window{cfg: cfg, shape: shape}
 	w.bytes, w.parallel, w.missingIsEmpty = cfg.BatchBytes, cfg.BatchParallel, cfg.ExpireIdle
+	if cfg.WarnFill != nil {
+		w.watch.geo, w.watch.capacity = geo, cfg.Capacity
+		w.wrote = w.watchFill
+	}
 	r := &w.rec
 	r.client, r.key, r.geo, r.layout, r.kind = c, key, geo, LayoutHeaded, KindWindow
 	r.header, r.shape, r.must = int64(encodeHeader(KindWindow, geo)), shape, cfg.MustExist

@@ -20,7 +20,10 @@ type WindowConfig struct {
 
 	// Capacity is the number of distinct items in any Span, at least 1. A pane
 	// lasts as long as Span/Panes and is sized for all of them, because they
-	// may come at once.
+	// may come at once. If more items come, the window takes them, and Add
+	// answers "seen" for more and more of the new ones: of a window for 1 in
+	// 1,000, for 4% with twice the Capacity, for 72% with five times. Nothing
+	// but WarnFill and [WindowStats.OverCapacity] says so.
 	Capacity uint64
 
 	// FPRate is the false positive rate at Capacity, of the whole window: above
@@ -53,6 +56,16 @@ type WindowConfig struct {
 	// BatchBytes and BatchParallel are those of a [Config].
 	BatchBytes    int
 	BatchParallel int
+
+	// WarnFill, if not nil, is called with the window's Stats when an Add or
+	// AddAll finds its own pane over Capacity. It comes as early as
+	// [Config.WarnFill] and looks as often: a look is one command. If it finds
+	// the pane too full, the Stats cost as many commands more as
+	// [Window.Stats], and the handle does not look during its next 8,192
+	// writes. A look that fails is no error. The write calls WarnFill on its
+	// caller's goroutine, before it returns, and a handle makes one call at a
+	// time.
+	WarnFill func(WindowStats) `json:"-"`
 }
 
 const (
@@ -143,7 +156,8 @@ func ofConfig(err error, name string) error {
 	return err
 }
 
-// String shows the fields that are set. Of the seed it shows only that it is set.
+// String shows the fields that are set. Of the seed and of WarnFill it shows only
+// that they are set.
 func (c WindowConfig) String() string {
 	var f fields
 	f.add(c.Capacity != 0, "Capacity", c.Capacity)
@@ -155,6 +169,7 @@ func (c WindowConfig) String() string {
 	f.add(c.MustExist, "MustExist", true)
 	f.add(c.BatchBytes != 0, "BatchBytes", c.BatchBytes)
 	f.add(c.BatchParallel != 0, "BatchParallel", c.BatchParallel)
+	f.add(c.WarnFill != nil, "WarnFill", "(set)")
 	return f.in("WindowConfig")
 }
 

@@ -206,6 +206,9 @@ func (s *windowShape) wrote(q *request, answers []upstash.NullInt64) error {
 	}
 	q.valid = !q.lost
 	q.judgeHeld(s.counting(q.at, c))
+	// An item seen in an older pane fills this one as a new one does.
+	q.wrote.items, q.wrote.newItems, q.wrote.newOnes = len(q.items), q.fresh, q.freshOnes
+	q.wrote.area = q.target
 	return nil
 }
 

@@ -2,6 +2,7 @@ package proof
 
 import (
 	"context"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -22,10 +23,13 @@ type attemptsKey struct{}
 
 // Observe is for upstash.WithObserver. From it Run learns how many attempts of
 // a call may have taken effect. It counts neither TIME nor the scripts after a
-// plain Add: they change no item of a filter.
+// plain Add nor an Add's looks at the fill: they change no item of a filter.
 func Observe(ctx context.Context, e upstash.Event) {
 	a, ok := ctx.Value(attemptsKey{}).(*attempts)
 	if !ok || e.Command == "TIME" {
+		return
+	}
+	if a.adds && (e.Command == "BITCOUNT" || strings.HasSuffix(e.Label, ".Stats")) {
 		return
 	}
 	if a.sorts != nil && !a.sorts(e) {

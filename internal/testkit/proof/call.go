@@ -154,6 +154,8 @@ type Result struct {
 	Full bool `json:",omitempty"`
 	// Early is true if the error allows items to be forgotten early.
 	Early bool `json:",omitempty"`
+	// Alarm is true after a warning about a filter that is not too full.
+	Alarm bool `json:",omitempty"`
 	// Err is the error's text, for people.
 	Err string
 }

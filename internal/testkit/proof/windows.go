@@ -33,6 +33,9 @@ type Windows struct {
 	Others bool
 	// Renames moves the window away and back.
 	Renames bool
+	// Watch has the handles look at the fill, and makes two items of a pane too
+	// many.
+	Watch bool
 
 	sessions windowSessions
 }
@@ -66,7 +69,7 @@ func DrawWindows(rng *rand.Rand) *Windows {
 	if rng.IntN(8) == 0 {
 		w.Panes = 3 + rng.IntN(2)
 	}
-	w.Seed = drawSeed(rng)
+	w.Seed, w.Watch = drawSeed(rng), rng.IntN(3) == 0
 	w.Span = time.Duration(w.Panes)*10*time.Second + time.Duration(rng.Int64N(int64(20*time.Second)))
 	switch rng.IntN(6) {
 	case 0, 1:
@@ -121,10 +124,14 @@ func (w *Windows) Gap() time.Duration { return w.Idle }
 // Config returns the Config of the handles. The window is so large that the
 // items share no cells: see TestItemsApart.
 func (w *Windows) Config() bloom.WindowConfig {
-	return bloom.WindowConfig{
+	cfg := bloom.WindowConfig{
 		Capacity: 20, FPRate: 1e-6, Span: w.Span, Panes: w.Panes, ExpireIdle: w.ExpireIdle,
 		MustExist: w.MustExist, Seed: w.Seed, BatchParallel: 1,
 	}
+	if w.Watch {
+		cfg.Capacity = 1 // of the same size, because small windows have more room
+	}
+	return cfg
 }
 
 type windowSession struct {
@@ -134,16 +141,30 @@ type windowSession struct {
 	whole, parts atomic.Pointer[bloom.Window]
 	// moved is of the second key, and other has another Config.
 	moved, other *bloom.Window
+	// alarm is true after a warning about a window that is not too full.
+	alarm atomic.Bool
+}
+
+// warned is the WarnFill of the handles.
+func (s *windowSession) warned(st bloom.WindowStats) {
+	full := slices.ContainsFunc(st.Panes, func(p bloom.PaneStats) bool { return p.Items > 2 })
+	if !full || st.Capacity != 1 {
+		s.alarm.Store(true)
+	}
 }
 
 // Open makes the handles of a process, whose client's observer must be Observe.
 func (w *Windows) Open(clients []*upstash.Client, key string) (Handles, error) {
 	c := clients[0]
 	s := &windowSession{of: w, client: c, key: key}
-	parts, other := w.Config(), w.Config()
+	whole, other := w.Config(), w.Config()
+	if w.Watch {
+		whole.WarnFill = s.warned
+	}
+	parts := whole
 	parts.BatchBytes, other.Span = 1, 2*w.Span
 	var errs [4]error
-	one, err := bloom.NewWindow(c, key, w.Config())
+	one, err := bloom.NewWindow(c, key, whole)
 	s.whole.Store(one)
 	errs[0] = err
 	one, errs[1] = bloom.NewWindow(c, key, parts)
@@ -179,6 +200,7 @@ func (s *windowSession) Run(ctx context.Context, c Call) Result {
 	})
 	_, after := s.client.KnownServerTime()
 	r.Timed = before && after
+	r.Alarm = s.alarm.Load()
 	return r
 }
 

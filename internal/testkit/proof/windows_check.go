@@ -93,6 +93,8 @@ func (k *windowCheck) sane(c *called) error {
 		unsure = unsure || s == bloom.ItemUncertain
 	}
 	switch {
+	case r.Alarm:
+		return errors.New("a warning about a window that is not too full")
 	case unsure && r.Maybe == 0:
 		return errors.New("uncertain, although no attempt may have run before")
 	case r.End == Mismatch && c.call.Verb != AddOther && !k.mayBeOther(c):
