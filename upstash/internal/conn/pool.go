@@ -8,6 +8,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/upbloom/upbloom/internal/woken"
 )
 
 // Pool bounds how many connections are open. It keeps the idle ones, and
@@ -88,6 +90,7 @@ func (p *Pool) enter(ctx context.Context) error {
 	p.mu.Unlock()
 	select {
 	case <-place:
+		woken.Up(ctx)
 		return nil
 	case <-ctx.Done():
 	}

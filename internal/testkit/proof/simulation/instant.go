@@ -47,15 +47,16 @@ func (n *network) after(class int64, d time.Duration, f func()) {
 	time.AfterFunc(n.until(class, d), f)
 }
 
-// An act is what somebody does who must be alone at that instant.
-const everywhere = -1 // the place of the history
+// everywhere is the place of the history's beginnings and ends.
+const everywhere = -1
 
+// An act is what somebody does who must be alone at that instant.
 type act struct {
 	at  time.Time
 	who any // a worker, or a pipe
 }
 
-// alone notes an act in a place: a server, or all of them. If another did
+// alone notes an act in a place: a server, or everywhere. If another did
 // something there at the same instant, the run does not depend on its seed
 // alone: a goroutine went on without an instant of its own.
 func (n *network) alone(place int, who any) {
