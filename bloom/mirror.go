@@ -64,8 +64,10 @@ import (
 // ([upstash.Reply.Sent]) up to the start of the call that asks for it. It is
 // measured by the wall clock as well as by the monotonic one: a process frozen
 // for hours notices it. An age below 0 shows that the clock was set back, and
-// counts as too old. A test with package upstashtest calls [Mirror.Refresh]:
-// FastForward moves the server's clock, and the copy does not grow older.
+// counts as too old. FastForward of package upstashtest moves the server's clock
+// alone, and the copy does not grow older. A test that wants an old copy runs
+// in a bubble of testing/synctest, where time.Sleep takes no time. It makes the
+// server before the bubble, and the client in it.
 type Mirror struct {
 	f    *Filter
 	cfg  MirrorConfig

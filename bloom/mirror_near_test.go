@@ -15,6 +15,33 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
+// TestMirrorGrowsOldInABubble makes a copy older as the doc of Mirror says: the
+// server is outside of the bubble, and its client inside.
+func TestMirrorGrowsOldInABubble(t *testing.T) {
+	s := upstashtest.NewServer(t)
+	other := handle(t, s.Client(), roomy())
+	mustAdd(t, other, "before")
+	synctest.Test(t, func(t *testing.T) {
+		m, err := bloom.NewMirror(handle(t, s.Client(), roomy()), bloom.MirrorConfig{MaxStale: time.Hour})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := m.Refresh(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		mustAdd(t, other, "since")
+		for _, tt := range []struct {
+			after time.Duration
+			want  bool
+		}{{0, false}, {59 * time.Minute, false}, {2 * time.Minute, true}} {
+			time.Sleep(tt.after)
+			if found, err := m.Exists(t.Context(), "since"); found != tt.want || err != nil {
+				t.Errorf("Exists after %v more = %v, %v, want %v", tt.after, found, err, tt.want)
+			}
+		}
+	})
+}
+
 // If the copy is too old, the primary answers. A region that is stuck cannot
 // keep the promise of MaxStale.
 func TestMirrorAsksThePrimaryAfterARefusedRefresh(t *testing.T) {

@@ -283,7 +283,7 @@ func (s *Server) FlushAll() {
 // ([Server.Client] and its like) follow. A client made in another way does not:
 // a bloom.Window of it may forget later, or not at all. The copy of a
 // bloom.Mirror does not grow older either, because its ages are those of the
-// machine: call its Refresh. A Redis of WithRedis follows its own clock: there
+// machine. Its doc says how a test makes it older. A Redis of WithRedis follows its own clock: there
 // FastForward ends the test.
 func (s *Server) FastForward(d time.Duration) {
 	s.alone("moving the clock", func() error {
