@@ -24,7 +24,8 @@ func TestBrowsers(t *testing.T) {
 		got.header.Get("Access-Control-Allow-Origin") != "*" ||
 		got.header.Get("Access-Control-Allow-Headers") != "authorization,content-type" ||
 		!strings.Contains(got.header.Get("Access-Control-Allow-Methods"), "POST") {
-		t.Errorf("OPTIONS: %d %q %v", got.status, got.body, got.header)
+		t.Errorf("OPTIONS: got %d %q %v, want no body, and the headers and methods of a client allowed",
+			got.status, got.body, got.header)
 	}
 	for _, c := range []call{{body: `["PING"]`}, {body: `["NOPE"]`}, {body: `["PING"]`, token: "nope"}} {
 		got := do(t, s, c)
@@ -103,7 +104,7 @@ func TestRESTToken(t *testing.T) {
 				}
 			}
 			if got := do(t, s, call{body: `["ACL","LIST"]`}); got.status != http.StatusBadRequest {
-				t.Errorf("ACL LIST: %d %s", got.status, got.body)
+				t.Errorf("ACL LIST: got %d %s, want status 400", got.status, got.body)
 			}
 		})
 	}
@@ -120,11 +121,11 @@ func TestReadOnlyTokenSeesNoOtherKeys(t *testing.T) {
 			t.Errorf("%s: got %d %s, want 400 %s", body, got.status, got.body, want)
 		}
 		if got := do(t, s, call{body: body}); got.status != http.StatusOK {
-			t.Errorf("%s with all rights: %d %s", body, got.status, got.body)
+			t.Errorf("%s with all rights: got %d %s, want status 200", body, got.status, got.body)
 		}
 	}
 	if got := do(t, s, call{body: `["SSCAN","k","0"]`, token: "some"}); got.status != http.StatusOK {
-		t.Errorf("of one key: %d %s", got.status, got.body)
+		t.Errorf("SSCAN of one key: got %d %s, want status 200", got.status, got.body)
 	}
 }
 
@@ -158,7 +159,7 @@ func TestNothingWaits(t *testing.T) {
 			}
 			got := do(t, s, call{body: `["XREADGROUP","GROUP","streams","block","STREAMS","x",">"]`})
 			if got.status != http.StatusOK {
-				t.Errorf("a consumer called block: %d %s", got.status, got.body)
+				t.Errorf("XREADGROUP of a consumer called block: got %d %s, want status 200", got.status, got.body)
 			}
 		})
 	}

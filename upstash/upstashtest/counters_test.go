@@ -19,13 +19,13 @@ func TestStats(t *testing.T) {
 	}
 	s.ResetStats()
 	if s.Stats() != (Stats{}) {
-		t.Errorf("after ResetStats: %+v", s.Stats())
+		t.Errorf("Stats after ResetStats: %+v, want zeros", s.Stats())
 	}
 	if _, err := s.Exec("GET", "a"); err != nil || s.Stats() != (Stats{}) {
-		t.Errorf("Exec is counted: %+v, %v", s.Stats(), err)
+		t.Errorf("Stats after an Exec: %+v, %v, want zeros", s.Stats(), err)
 	}
 	do(t, s, call{path: "/multi-exec", body: `[["INCR","a"],["EXPIRE","a","9","NX"]]`})
 	if n := s.Stats().Commands; n != 2 {
-		t.Errorf("a transaction of two is %d commands", n)
+		t.Errorf("Stats.Commands after a transaction of two: %d, want 2", n)
 	}
 }

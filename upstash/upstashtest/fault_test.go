@@ -162,7 +162,7 @@ func TestFaults(t *testing.T) {
 			s := NewServer(t)
 			s.Inject(tt.fault)
 			if tt.fault.String() != tt.name {
-				t.Errorf("String is %q", tt.fault)
+				t.Errorf("String() = %q, want %q", tt.fault, tt.name)
 			}
 			got, err := try(t, s, call{path: tt.path, body: tt.body})
 			switch {
@@ -180,7 +180,7 @@ func TestFaults(t *testing.T) {
 				t.Errorf("executed: %v, want %v (%v)", executed, tt.fault.Executes(), err)
 			}
 			if n := s.Injected()[tt.name]; tt.name != "none" && n != 1 {
-				t.Errorf("Injected %v", s.Injected())
+				t.Errorf("Injected() = %v, want one %s", s.Injected(), tt.name)
 			}
 		})
 	}
@@ -213,13 +213,13 @@ func TestLostThenError(t *testing.T) {
 			t.Errorf("%s: got %s, want no answer", path, got.body)
 		}
 		if got := do(t, s, call{body: `["GET","n"]`}); got.body != `{"result":"1"}` {
-			t.Errorf("%s: another request: %s", path, got.body)
+			t.Errorf("%s: another request: got %s, want the result \"1\"", path, got.body)
 		}
 		if got := do(t, s, call{path: path, body: body}); !strings.Contains(got.body, `{"error":"OOM odd"}`) {
-			t.Errorf("%s: tried again: %s", path, got.body)
+			t.Errorf("%s: tried again: got %s, want the error OOM odd", path, got.body)
 		}
 		if got := do(t, s, call{path: path, body: body}); !strings.Contains(got.body, `{"result":2}`) {
-			t.Errorf("%s: once more: %s", path, got.body)
+			t.Errorf("%s: once more: got %s, want the result 2", path, got.body)
 		}
 	}
 }
@@ -275,18 +275,18 @@ func TestStall(t *testing.T) {
 			waitFor(t, func() bool { return s.Injected()["stall-"+when.String()] == 1 })
 			cancel()
 			if err := <-gone; !errors.Is(err, context.Canceled) {
-				t.Errorf("cancelled: %v", err)
+				t.Errorf("a request canceled while it is held: %v, want context.Canceled", err)
 			}
 			held := goPost(t.Context(), s)
 			waitFor(t, func() bool { return s.Injected()["stall-"+when.String()] == 2 })
 			if when == AfterExec {
 				waitFor(t, func() bool { v, _ := s.Exec("GET", "n"); return v == "2" })
 			} else if v, err := s.Exec("GET", "n"); v != nil || err != nil {
-				t.Errorf("executed: %v, %v", v, err)
+				t.Errorf("GET of what was held before it ran: %v, %v, want nil", v, err)
 			}
 			s.Close()
 			if err := <-held; err == nil {
-				t.Error("an answer from a closed server")
+				t.Error("a held request got an answer from a closed server, want an error")
 			}
 		})
 	}
@@ -303,7 +303,7 @@ func TestCloseEndsATrickle(t *testing.T) {
 	waitFor(t, func() bool { return s.Injected()["trickle"] == 1 })
 	s.Close()
 	if err := <-done; err == nil {
-		t.Error("a whole answer")
+		t.Error("a slow answer was whole after Close, want an error")
 	}
 	s.Close() // a second Close does nothing
 }
@@ -341,7 +341,7 @@ func waitFor(tb testing.TB, ok func() bool) {
 func TestTLS(t *testing.T) {
 	s := NewServer(t, WithTLS())
 	if !strings.HasPrefix(s.URL, "https://127.0.0.1:") {
-		t.Errorf("URL %s", s.URL)
+		t.Errorf("URL of a server with TLS: %s, want https://127.0.0.1:…", s.URL)
 	}
 	host := strings.TrimPrefix(s.URL, "https://")
 	if _, err := net.ResolveTCPAddr("tcp", host); err != nil {
@@ -349,6 +349,6 @@ func TestTLS(t *testing.T) {
 	}
 	got := do(t, s, call{body: `["PING"]`})
 	if got.body != `{"result":"PONG"}` {
-		t.Errorf("got %s", got.body)
+		t.Errorf("PING over TLS: got %s, want PONG", got.body)
 	}
 }

@@ -26,7 +26,7 @@ func quickToKill(t *testing.T) Option {
 	}
 	defer db.Close()
 	if r := db.Do([]string{"CONFIG", "SET", "busy-reply-threshold", "20"}); r != database.Status("OK") {
-		t.Fatal(r)
+		t.Fatalf("CONFIG SET busy-reply-threshold: got %v, want OK", r)
 	}
 	return WithRedis(addr)
 }
@@ -47,14 +47,14 @@ func TestEndlessScript(t *testing.T) {
 				defer over.Store(true)
 				got, err := try(t, s, call{body: endless})
 				if err != nil || got.status != http.StatusInternalServerError {
-					t.Errorf("the script: %d %s, %v", got.status, got.body, err)
+					t.Errorf("an endless script: got %d %s, %v, want status 500", got.status, got.body, err)
 				}
 			})
 			waitFor(t, func() bool { return len(s.turn) == 1 || over.Load() })
 			for range 4 {
 				running.Go(func() {
 					if _, err := try(t, s, call{body: `["INCR","n"]`}); err != nil {
-						t.Errorf("no answer beside the script: %v", err)
+						t.Errorf("INCR beside an endless script: %v, want an answer", err)
 					}
 				})
 			}
@@ -81,7 +81,7 @@ func TestCloseEndsAScript(t *testing.T) {
 			s.Close()
 			running.Wait()
 			if _, err := s.Exec("PING"); err == nil {
-				t.Error("the database answers")
+				t.Error("Exec after an endless script: no error, want one")
 			}
 		})
 	}
@@ -112,6 +112,6 @@ func TestLimitsHoldInScripts(t *testing.T) {
 		}
 	}
 	if v := exec(t, s, "EXISTS", "k"); v != int64(0) {
-		t.Error("the key was made")
+		t.Errorf("EXISTS: %v, want 0", v)
 	}
 }

@@ -34,7 +34,7 @@ func TestFrozenRedis(t *testing.T) {
 		}
 	}
 	if _, err := s.Exec("PING"); err == nil {
-		t.Error("a frozen database answers")
+		t.Error("Exec of a frozen database: no error, want one")
 	}
 	s.Close()
 }

@@ -66,11 +66,11 @@ func (s fuzzed) answer(t *testing.T, method, target, body string) {
 	out := w.Body.String()
 	switch {
 	case w.Code >= 500:
-		t.Errorf("status %d: %s", w.Code, out)
+		t.Errorf("status %d: %s, want one below 500", w.Code, out)
 	case !hasAnyPrefix(out, `{"result":`, `{"error":`, `[{"result":`, `[{"error":`):
-		t.Errorf("an odd answer: %s", out)
+		t.Errorf("answer: %s, want a result or an error, alone or in an array", out)
 	case w.Code != http.StatusOK && !strings.HasPrefix(out, `{"error":`):
-		t.Errorf("status %d with %s", w.Code, out)
+		t.Errorf("status %d with %s, want an error with it", w.Code, out)
 	}
 }
 

@@ -36,7 +36,7 @@ func TestInjectFunc(t *testing.T) {
 	}
 	s.InjectFunc(nil)
 	if got := do(t, s, call{body: `["GET","n"]`}); got.status != 200 {
-		t.Errorf("after InjectFunc(nil): %d", got.status)
+		t.Errorf("GET after InjectFunc(nil): status %d, want 200", got.status)
 	}
 }
 
@@ -98,6 +98,6 @@ func TestDenyFunc(t *testing.T) {
 	}
 	s.DenyFunc(nil)
 	if got := do(t, s, call{body: `["INCR","a"]`}); got.body != `{"result":1}` {
-		t.Errorf("after DenyFunc(nil): %s", got.body)
+		t.Errorf("INCR after DenyFunc(nil): got %s, want the result 1", got.body)
 	}
 }

@@ -50,7 +50,7 @@ func TestLostDatabase(t *testing.T) {
 		s := NewServer(tb)
 		s.db = &panicking{DB: s.db}
 		if got := do(t, s, call{body: `["SET","k","v"]`}); got.status != http.StatusOK {
-			t.Errorf("before: %d %s", got.status, got.body)
+			t.Errorf("SET before the engine is torn: got %d %s, want 200", got.status, got.body)
 		}
 		want := `{"error":` + quoted(string(tornEngine)) + "}"
 		for _, c := range []call{
@@ -68,7 +68,7 @@ func TestLostDatabase(t *testing.T) {
 		}
 	})
 	if len(fake.Failures) != 1 || !strings.Contains(fake.Failures[0], string(tornEngine)) {
-		t.Errorf("the test is told %q", fake.Failures)
+		t.Errorf("the test is told %q, want one failure with %q", fake.Failures, tornEngine)
 	}
 }
 
@@ -90,7 +90,7 @@ func TestHarmlessCommands(t *testing.T) {
 		}
 	}
 	if v := exec(t, s, "EXISTS", "d"); v != int64(0) {
-		t.Error("an empty set was stored")
+		t.Errorf("EXISTS of an empty set: %v, want 0", v)
 	}
 }
 
@@ -124,6 +124,6 @@ func TestCloseGivesUp(t *testing.T) {
 	close(release)
 	<-over
 	if len(fake.Failures) != 1 || !strings.Contains(fake.Failures[0], "still runs after 20ms") {
-		t.Errorf("the test is told %q", fake.Failures)
+		t.Errorf("the test is told %q, want one failure: still runs after 20ms", fake.Failures)
 	}
 }

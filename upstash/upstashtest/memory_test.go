@@ -27,10 +27,10 @@ func TestBitfieldCopiesOnce(t *testing.T) {
 	exec(t, s, args...)
 	runtime.ReadMemStats(&after)
 	if n := after.TotalAlloc - before.TotalAlloc; n > 5*size {
-		t.Errorf("%d bytes allocated for a string of %d", n, size)
+		t.Errorf("BITFIELD of a string of %d bytes: %d bytes allocated, want at most 5 times its length", size, n)
 	}
 	if n := exec(t, s, "BITCOUNT", "k"); n != int64(ops+4) { // 4 of the "x"
-		t.Errorf("%v bits are set", n)
+		t.Errorf("BITCOUNT: %v bits are set, want %d", n, ops+4)
 	}
 }
 
@@ -51,7 +51,7 @@ func TestStoredKeysLetGoOfRequests(t *testing.T) {
 		do(t, s, call{body: `["DEL","b` + key + `"]`})
 	}
 	if kept := heap() - before; kept > requests*size/2 {
-		t.Errorf("%d bytes are kept after %d requests of about %d", kept, requests, size)
+		t.Errorf("%d bytes are kept after %d requests of about %d, want less than half of those", kept, requests, size)
 	}
 	runtime.KeepAlive(s)
 }
@@ -90,10 +90,10 @@ func TestLastBit(t *testing.T) {
 	}
 	got := do(t, s, call{path: "/bitfield/k/set/u1/" + last + "/1"})
 	if !strings.Contains(got.body, string(database.ErrRecordTooLarge)) {
-		t.Errorf("512 MB against a limit of 100: %s", got.body)
+		t.Errorf("a string of 512 MB, the limit is 100: got %s, want %q", got.body, database.ErrRecordTooLarge)
 	}
 	if v := exec(t, s, "EXISTS", "k"); v != int64(0) {
-		t.Error("the key was made")
+		t.Errorf("EXISTS after a refused BITFIELD: %v, want 0", v)
 	}
 }
 
@@ -141,11 +141,12 @@ func TestClientFollowsFastForward(t *testing.T) {
 		before = before.Add(by)
 		after, err := learned.ServerTime(t.Context())
 		if d := after.Sub(before); err != nil || d.Abs() > time.Hour {
-			t.Errorf("%v after %v, %v: the client's time is %v off", by, before, err, d)
+			t.Errorf("FastForward(%v) at %v: ServerTime is %v off, %v, want at most 1h", by, before, d, err)
 		}
 		own, known := fresh.KnownServerTime()
 		if d := own.Sub(before); known || d.Abs() > time.Hour {
-			t.Errorf("%v: the clock of a client that has not asked is %v off, %v", by, d, known)
+			t.Errorf("FastForward(%v): KnownServerTime of a client that has not asked is %v off, known %v,"+
+				" want at most 1h and false", by, d, known)
 		}
 	}
 }
@@ -158,19 +159,19 @@ func TestTimeToLive(t *testing.T) {
 	exec(t, s, "EXPIRE", "a", "7200")
 	exec(t, s, "BITFIELD", "a", "SET", "u8", "#3", "1") // keeps it
 	if v, _ := exec(t, s, "TTL", "a").(int64); v <= 3600 || v > 7200 {
-		t.Errorf("TTL %v", v)
+		t.Errorf("TTL after a BITFIELD: %v, want more than 3600 and at most 7200", v)
 	}
 	before := serverTime(t, s)
 	s.FastForward(time.Hour)
 	if v := exec(t, s, "EXISTS", "a"); v != int64(1) {
-		t.Error("gone too early")
+		t.Errorf("EXISTS an hour before its time: %v, want 1", v)
 	}
 	if passed := serverTime(t, s).Sub(before); passed < 59*time.Minute || passed > 2*time.Hour {
 		t.Errorf("TIME went on by %v, want an hour", passed)
 	}
 	s.FastForward(time.Hour)
 	if v := exec(t, s, "TTL", "a"); v != int64(-2) {
-		t.Errorf("TTL %v after its time", v)
+		t.Errorf("TTL after its time: %v, want -2", v)
 	}
 	exec(t, s, "SET", "b", "x", "PX", "1")
 	waitFor(t, func() bool {
@@ -201,7 +202,7 @@ func TestConcurrentTransactions(t *testing.T) {
 				got, err := try(t, s, call{path: "/multi-exec", body: body})
 				if err != nil || !strings.HasPrefix(got.body, `[{"result":1},`) ||
 					!strings.HasSuffix(got.body, `,{"result":0}]`) {
-					t.Errorf("another client came between: %s %v", got.body, err)
+					t.Errorf("a transaction: %s, %v, want 1 first and 0 last: another client came between", got.body, err)
 				}
 			}
 		})
@@ -209,7 +210,7 @@ func TestConcurrentTransactions(t *testing.T) {
 	wg.Wait()
 	counted := fmt.Sprint(exec(t, s, "BITFIELD", "f", "GET", "u32", "0"))
 	if counted != fmt.Sprintf("[%d]", clients*rounds) {
-		t.Errorf("counted %s", counted)
+		t.Errorf("GET of the counter: %s, want [%d]", counted, clients*rounds)
 	}
 	if n := s.Stats(); n.Requests != clients*rounds || n.Commands != 3*clients*rounds {
 		t.Errorf("%+v, want %d requests with 3 commands each", n, clients*rounds)

@@ -188,7 +188,7 @@ func TestRefusals(t *testing.T) {
 				t.Errorf("got  %d %s\nwant %d %s", got.status, got.body, tt.want, want)
 			}
 			if n := s.Stats().Commands; n > 0 && !runs(tt.name) {
-				t.Errorf("%d commands were executed", n)
+				t.Errorf("Stats.Commands after a refusal: %d, want 0", n)
 			}
 		})
 	}

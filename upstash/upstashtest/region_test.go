@@ -32,22 +32,23 @@ func TestRegions(t *testing.T) {
 			t.Errorf("%s: %s, want %s", region, got, want)
 		}
 		if got, after := in(t, s, region, `["GET","k"]`, token); got != `{"result":"2"}` || after < token {
-			t.Errorf("%s, own writes: %s, token %s after %s", region, got, after, token)
+			t.Errorf("%s, own writes: got %s, token %s after %s, want the result \"2\" and no older token",
+				region, got, after, token)
 		}
 	}
 	if got := do(t, s, call{body: `["GET","k"]`}); got.body != `{"result":"2"}` {
-		t.Errorf("the primary: %s", got.body)
+		t.Errorf("GET of the primary: got %s, want the result \"2\"", got.body)
 	}
 	if got, _ := in(t, s, "frozen", `["BITFIELD","k","GET","u8","0"]`, ""); got != `{"result":[50]}` {
-		t.Errorf("BITFIELD is not answered by the primary: %s", got)
+		t.Errorf("BITFIELD sent to a region: got %s, want [50], the primary's answer", got)
 	}
 	s.CatchUp()
 	if got, _ := in(t, s, "frozen", `["GET","k"]`, ""); got != `{"result":"2"}` {
-		t.Errorf("after CatchUp: %s", got)
+		t.Errorf("GET of a region after CatchUp: got %s, want the result \"2\"", got)
 	}
 	s.FlushAll()
 	if got, _ := in(t, s, "frozen", `["GET","k"]`, ""); got != `{"result":null}` {
-		t.Errorf("after FlushAll: %s", got)
+		t.Errorf("GET of a region after FlushAll: got %s, want null", got)
 	}
 }
 
@@ -60,20 +61,20 @@ func TestRegionLatency(t *testing.T) {
 	start := time.Now()
 	_, _ = in(t, s, "far", `["SET","k","1"]`, "")
 	if took := time.Since(start); took < latency {
-		t.Errorf("a write took %v", took)
+		t.Errorf("a write in a far region took %v, want at least %v", took, latency)
 	}
 	if got, _ := in(t, s, "hours away", `["GET","k"]`, ""); got != `{"result":"1"}` {
-		t.Errorf("a read: %s", got)
+		t.Errorf("GET of a region hours away: got %s, want the result \"1\"", got)
 	}
 	if got := do(t, s, call{body: `["SET","k","2"]`}); got.body != `{"result":"OK"}` {
-		t.Errorf("at the primary: %s", got.body)
+		t.Errorf("SET at the primary: got %s, want OK", got.body)
 	}
 }
 
 func TestRegionClient(t *testing.T) {
 	s := NewServer(t, WithTLS(), WithRegions(Region{Name: "far", Lag: math.MaxInt}))
 	if url := s.RegionURL("far"); !strings.HasPrefix(url, "https://") || url == s.URL {
-		t.Errorf("URL %s", url)
+		t.Errorf("RegionURL with TLS: %s, want https:// and another than %s", url, s.URL)
 	}
 	plain := NewServer(t, WithRegions(Region{Name: "far", Lag: math.MaxInt}))
 	c := plain.RegionClient("far")
@@ -104,7 +105,7 @@ func TestRedisHasNoRegions(t *testing.T) {
 	s, err := Start(withTestRedis(t), WithRegions(Region{Name: "a"}))
 	if err == nil {
 		s.Close()
-		t.Error("it has regions")
+		t.Error("Start with regions on a real Redis: no error, want one")
 	}
 }
 

@@ -19,7 +19,7 @@ func ask(t *testing.T, s *Server, cmd, token string) (body, newToken string) {
 	got := do(t, s, call{body: cmd, header: header("Upstash-Sync-Token", token)})
 	newToken = got.header.Get("Upstash-Sync-Token")
 	if newToken < token {
-		t.Errorf("%s came with token %q and got the older %q", cmd, token, newToken)
+		t.Errorf("%s with token %q: got the older token %q, want one as new", cmd, token, newToken)
 	}
 	return got.body, newToken
 }
@@ -31,7 +31,7 @@ func TestReplicaLags(t *testing.T) {
 	_, first := ask(t, s, `["SET","k","1"]`, "")
 	_, second := ask(t, s, `["SET","k","2"]`, first)
 	if second <= first {
-		t.Errorf("tokens %q, then %q", first, second)
+		t.Errorf("sync tokens of two writes: %q, then %q, want the second newer", first, second)
 	}
 	for _, tt := range []struct{ name, token, want string }{
 		{"no token", "", "0"},
@@ -45,16 +45,16 @@ func TestReplicaLags(t *testing.T) {
 			t.Errorf("%s: got %s, want %s", tt.name, body, want)
 		}
 		if tt.want == "2" && token < second {
-			t.Errorf("%s: token %q names less than was read", tt.name, token)
+			t.Errorf("%s: got token %q, want at least %q, which names what was read", tt.name, token, second)
 		}
 	}
 	ask(t, s, `["SET","k","3"]`, "")
 	if body, _ := read(t, s, ""); body != `{"result":"1"}` {
-		t.Errorf("two writes behind: %s", body)
+		t.Errorf("GET of a replica two writes behind: got %s, want the result \"1\"", body)
 	}
 	s.CatchUp()
 	if body, _ := read(t, s, ""); body != `{"result":"3"}` {
-		t.Errorf("after CatchUp: %s", body)
+		t.Errorf("GET after CatchUp: got %s, want the result \"3\"", body)
 	}
 }
 
@@ -78,7 +78,7 @@ func TestReplicaAnswersReadsOnly(t *testing.T) {
 	}
 	s.SetReplicaLag(0)
 	if body, _ := read(t, s, ""); body != `{"result":"x"}` {
-		t.Errorf("without a replica: %s", body)
+		t.Errorf("GET after SetReplicaLag(0): got %s, want the result \"x\"", body)
 	}
 }
 
@@ -102,11 +102,11 @@ func TestReplicaStartsAsACopy(t *testing.T) {
 	}
 	s.FastForward(2 * time.Hour)
 	if body, _ := ask(t, s, `["GET","s"]`, ""); body != `{"result":null}` {
-		t.Errorf("after its time: %s", body)
+		t.Errorf("GET of a key after its time: got %s, want null", body)
 	}
 	s.FlushAll()
 	if body, _ := ask(t, s, `["DBSIZE"]`, ""); body != `{"result":0}` {
-		t.Errorf("after FlushAll: %s", body)
+		t.Errorf("DBSIZE after FlushAll: got %s, want 0", body)
 	}
 }
 
@@ -123,7 +123,7 @@ func TestWrongUseEndsTheTest(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			defer func() {
 				if recover() == nil {
-					t.Error("no panic on a real Redis without a test")
+					t.Error("a replica of a real Redis, without a test: no panic, want one")
 				}
 			}()
 			f()
@@ -149,7 +149,7 @@ func TestUseAfterCloseSaysSo(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			defer func() {
 				if text := fmt.Sprint(recover()); !strings.Contains(text, "the server is closed") {
-					t.Errorf("it panics with %q", text)
+					t.Errorf("a closed server panics with %q, want \"the server is closed\"", text)
 				}
 			}()
 			f()
@@ -168,7 +168,7 @@ func TestStartReportsErrors(t *testing.T) {
 		s, err := Start(opt)
 		if err == nil {
 			s.Close()
-			t.Errorf("%s: no error", name)
+			t.Errorf("%s: Start returned no error, want one", name)
 		} else if !strings.HasPrefix(err.Error(), "upstashtest: ") {
 			t.Errorf("%s: %v, want the prefix upstashtest", name, err)
 		}

@@ -80,10 +80,10 @@ func TestTwiceArrivesAtOnce(t *testing.T) {
 			n += m
 		}
 		if got := bytes.Count(buf[:n], []byte(`{"result":2}`)); got != 2 {
-			t.Errorf("tls=%v: %d answers", len(opts) > 0, got)
+			t.Errorf("tls=%v: %d answers in the first packet, want 2", len(opts) > 0, got)
 		}
 		if socket.reads.Load() != before {
-			t.Errorf("tls=%v: the second came in another packet", len(opts) > 0)
+			t.Errorf("tls=%v: %d more reads for the second answer, want none", len(opts) > 0, socket.reads.Load()-before)
 		}
 	}
 }
@@ -104,14 +104,14 @@ func TestClosesAnswersNoMore(t *testing.T) {
 		t.Errorf("got %s, %v, want a result of 1", body, err)
 	}
 	if !resp.Close {
-		t.Error("the answer does not announce the end of the connection")
+		t.Error("the answer has no Connection: close, want one")
 	}
 	send(t, s, conn, incrN, len(incrN))
 	if b, err := r.ReadByte(); err == nil {
-		t.Errorf("an answer on a closing connection: %q", b)
+		t.Errorf("a request on a closing connection: an answer that begins with %q, want none", b)
 	}
 	if v, err := s.Exec("GET", "n"); v != "1" || err != nil {
-		t.Errorf("it ran: %v, %v", v, err)
+		t.Errorf("GET after a request on a closing connection: %v, %v, want 1", v, err)
 	}
 }
 
@@ -127,7 +127,7 @@ func TestEarlyRefusalAnswersBeforeTheBody(t *testing.T) {
 	}
 	_ = resp.Body.Close()
 	if resp.StatusCode != http.StatusRequestEntityTooLarge {
-		t.Errorf("status %d", resp.StatusCode)
+		t.Errorf("a body over the limit: status %d, want 413", resp.StatusCode)
 	}
 	s.InjectFunc(func(n int64, _ RequestInfo) Fault {
 		if n == 1 {
@@ -154,7 +154,7 @@ func TestInterimAnswersAreCounted(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got := strings.HasPrefix(line, "HTTP/1.1 103 "); got != (i < 7) {
-			t.Fatalf("answer %d begins with %q", i, line)
+			t.Fatalf("answer %d begins with %q, want status 103 in the first seven alone", i, line)
 		}
 		for line != "\r\n" {
 			if line, err = r.ReadString('\n'); err != nil {

@@ -48,7 +48,7 @@ func TestTokenInQuery(t *testing.T) {
 	s := filled(t)
 	got := do(t, s, call{method: "GET", path: "/get/s?_token=" + s.Token, token: "-"})
 	if got.body != `{"result":"foo"}` {
-		t.Errorf("got %d %s", got.status, got.body)
+		t.Errorf("GET with _token in the URL: got %d %s, want the result \"foo\"", got.status, got.body)
 	}
 }
 
@@ -56,10 +56,10 @@ func TestHeadExecutes(t *testing.T) {
 	s := filled(t)
 	got := do(t, s, call{method: "HEAD", path: "/incr/n"})
 	if got.status != http.StatusOK || got.body != "" {
-		t.Errorf("got %d %q", got.status, got.body)
+		t.Errorf("HEAD: got %d %q, want 200 and no body", got.status, got.body)
 	}
 	if v, err := s.Exec("GET", "n"); v != "6" || err != nil {
-		t.Errorf("n = %v, %v", v, err)
+		t.Errorf("GET after the HEAD: %v, %v, want 6", v, err)
 	}
 }
 
@@ -88,7 +88,7 @@ func TestRealRedisBehind(t *testing.T) {
 	}
 	real.FlushAll()
 	if v, err := real.Exec("DBSIZE"); v != int64(0) || err != nil {
-		t.Errorf("after FlushAll: %v, %v", v, err)
+		t.Errorf("DBSIZE after FlushAll: %v, %v, want 0", v, err)
 	}
 }
 
@@ -96,7 +96,7 @@ func TestListensOnAllAddresses(t *testing.T) {
 	s := NewServer(t, WithAddr(":0"))
 	if got := do(t, s, call{body: `["PING"]`}); !strings.HasPrefix(s.URL, "http://127.0.0.1:") ||
 		got.body != `{"result":"PONG"}` {
-		t.Errorf("%s answers %s", s.URL, got.body)
+		t.Errorf("PING of %s: got %s, want PONG from http://127.0.0.1:…", s.URL, got.body)
 	}
 }
 
@@ -104,7 +104,7 @@ func TestExecAfterClose(t *testing.T) {
 	s := NewServer(t)
 	s.Close()
 	if _, err := s.Exec("KEYS", "*"); err == nil {
-		t.Error("no error from a closed server")
+		t.Error("Exec of a closed server: no error, want one")
 	}
 }
 
@@ -146,7 +146,7 @@ func TestLostRedis(t *testing.T) {
 		}
 		proxy.cut.Store("")
 		if got := do(t, s, c); got.status != http.StatusOK {
-			t.Errorf("%s, once more: %d %s", c.path, got.status, got.body)
+			t.Errorf("%s, once more: got %d %s, want 200", c.path, got.status, got.body)
 		}
 	}
 }
@@ -221,7 +221,7 @@ func TestRestartedRedis(t *testing.T) {
 		t.Fatal(err)
 	}
 	if r := killer.Do([]string{"CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"}); r != int64(1) {
-		t.Errorf("CLIENT KILL: %v", r)
+		t.Errorf("CLIENT KILL: got %v, want 1", r)
 	}
 	_ = killer.Close()
 	time.Sleep(50 * time.Millisecond) // at least: from then on the connection counts as idle

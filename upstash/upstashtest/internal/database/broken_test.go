@@ -39,10 +39,10 @@ func TestPanicLosesTheDatabase(t *testing.T) {
 				}
 			}
 			if r := db.Multi([][]string{{"GET", "k"}}); r != want {
-				t.Errorf("a transaction: %v", r)
+				t.Errorf("a transaction after the loss: got %v, want %v", r, want)
 			}
 			if db.Flush() != want || db.FastForward(time.Hour) != want || db.Broken() != want {
-				t.Error("not all methods say that the database is lost")
+				t.Error("Flush, FastForward and Broken do not all return the loss, want all three")
 			}
 			if err := db.Close(); err != nil {
 				t.Error(err)

@@ -25,7 +25,7 @@ func TestLikeRedis(t *testing.T) {
 		args := strings.Fields(line)
 		if args[0] == "TTL" { // in minutes, because the second answer comes later
 			if ours, redis := minutes(p.mem.Do(args)), minutes(p.red.Do(args)); ours != redis {
-				t.Errorf("%s: ours %v, redis %v", line, ours, redis)
+				t.Errorf("%s: got %v minutes, want %v as in Redis", line, ours, redis)
 			}
 			continue
 		}
@@ -130,7 +130,7 @@ func TestRedisTable(t *testing.T) {
 			t.Errorf("%s: %q, want %q", tt.cmd, got, tt.want)
 		}
 		if w := p.red.Table().IsWrite(args); w != tt.write {
-			t.Errorf("%s: a write: %v", tt.cmd, w)
+			t.Errorf("IsWrite(%s) = %v, want %v", tt.cmd, w, tt.write)
 		}
 	}
 	for name, ours := range inMemory {
@@ -140,7 +140,7 @@ func TestRedisTable(t *testing.T) {
 			continue // this Redis may be older than the command
 		}
 		if !ok || ours.arity != theirs.arity {
-			t.Errorf("%s: arity %d, in Redis %d", name, ours.arity, theirs.arity)
+			t.Errorf("%s: arity %d, want %d as in Redis", name, ours.arity, theirs.arity)
 		}
 	}
 }

@@ -82,7 +82,7 @@ func TestEndlessScriptsEnd(t *testing.T) {
 			t.Errorf("%s: got %v, want the end after 20 ms", script, r)
 		}
 		if r := db.Do([]string{"ECHO", "x"}); r != Bulk("x") {
-			t.Errorf("afterwards: %v", r)
+			t.Errorf("ECHO afterwards: got %v, want x", r)
 		}
 		_ = db.Close()
 		if r := db.Do([]string{"EVAL", script, "0"}); r != Lost("ERR the server was closed while a script ran") {

@@ -103,11 +103,11 @@ func TestKeyLocking(t *testing.T) {
 				}
 			}
 			if got := show(db.Do([]string{"SCRIPT", "EXISTS", sum})); got != "[1]" {
-				t.Errorf("%T: SCRIPT EXISTS: %s", db, got)
+				t.Errorf("%T: SCRIPT EXISTS: got %s, want [1]", db, got)
 			}
 			got := db.Multi([][]string{{"EVALSHA", sum, "1", "n"}, {"SCRIPT", "LOAD", script}})
 			if show(got) != show(Array{int64(5), Bulk(sum)}) {
-				t.Errorf("%T: %s", db, show(got))
+				t.Errorf("%T: EVALSHA and SCRIPT LOAD in a transaction: got %s, want 5 and %s", db, show(got), sum)
 			}
 		}
 	}
@@ -115,7 +115,7 @@ func TestKeyLocking(t *testing.T) {
 	for _, db := range []DB{p.mem, p.red} {
 		got, _ := db.Do([]string{"EVAL", only, "1", "n"}).(Failure)
 		if !strings.HasPrefix(string(got), "ERR Write commands are not allowed from read-only scripts") {
-			t.Errorf("%T: the other flag is lost: %v", db, got)
+			t.Errorf("%T: a write in a script with no-writes: got %v, want its refusal", db, got)
 		}
 	}
 }

@@ -218,7 +218,7 @@ func TestRandomCommands(t *testing.T) {
 		_, failed := db.Do(args).(error)
 		watchdog.Stop()
 		if err := db.Broken(); err != nil {
-			t.Fatalf("seed %d, command %d: %q: %v", *seed, i, args, err)
+			t.Fatalf("seed %d, command %d: %q: the database is lost: %v", *seed, i, args, err)
 		}
 		if !failed {
 			answered[strings.ToUpper(args[0])] = true
@@ -226,7 +226,7 @@ func TestRandomCommands(t *testing.T) {
 	}
 	for _, name := range r.names {
 		if !answered[name] && *commands >= 2_000_000 {
-			t.Errorf("no command %s succeeded, so they test nothing", name)
+			t.Errorf("%d commands: no %s succeeded, want one, or they test nothing", *commands, name)
 		}
 	}
 }

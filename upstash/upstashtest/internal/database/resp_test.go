@@ -24,7 +24,7 @@ func TestReadReply(t *testing.T) {
 			t.Errorf("%q is %v, %v; want %v", text.String(), got, err, want)
 		}
 		if rest, err := r.ReadByte(); err == nil {
-			t.Errorf("%q: %q is left", text.String(), rest)
+			t.Errorf("readReply of %q: %q is left, want nothing", text.String(), rest)
 		}
 	}
 	for _, text := range []string{
@@ -32,7 +32,7 @@ func TestReadReply(t *testing.T) {
 		"*2\r\n:1\r\n", "!1\r\n", "(1\r\n", "HTTP/1.1 400 Bad Request\r\n",
 	} {
 		if got, err := readReply(bufio.NewReader(strings.NewReader(text))); err == nil {
-			t.Errorf("%q is %v", text, got)
+			t.Errorf("readReply of %q: got %v, want an error", text, got)
 		}
 	}
 }

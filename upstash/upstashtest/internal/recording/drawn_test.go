@@ -37,7 +37,7 @@ func TestBirthNumbersAreReplayed(t *testing.T) {
 	first := recordThenReplay(t, server.URL, server.Token, steps)
 	server.FlushAll()
 	if second := recordThenReplay(t, server.URL, server.Token, steps); !bytes.Equal(first, second) {
-		t.Errorf("recorded again, it is\n%s\nnot\n%s", second, first)
+		t.Errorf("recorded again, got\n%s\nwant\n%s", second, first)
 	}
 }
 

@@ -43,9 +43,9 @@ func TestRecordAtAFullDisk(t *testing.T) {
 	}
 	fake.WantFailures(t, "writing the recording: ")
 	if got, err := os.ReadFile(file); string(got) != "old" {
-		t.Errorf("the file has %d bytes, %v", len(got), err)
+		t.Errorf("after a full disk the file has %d bytes, %v, want the old 3", len(got), err)
 	}
 	if names, _ := filepath.Glob(filepath.Join(filepath.Dir(file), ".recording-*")); len(names) != 0 {
-		t.Errorf("%q are left", names)
+		t.Errorf("after a full disk %q are left, want no files", names)
 	}
 }

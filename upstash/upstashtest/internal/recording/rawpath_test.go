@@ -34,7 +34,7 @@ func TestRawCommandsAreToldApart(t *testing.T) {
 		faketest.Run(func(tb testing.TB) { send(recording.Replay(tb, file), "SET") }).WantFailures(t)
 		other := faketest.Run(func(tb testing.TB) { send(recording.Replay(tb, file), "APPEND") })
 		if !strings.Contains(strings.Join(other.Failures, "\n"), "is not in the recording") {
-			t.Errorf("base %q: APPEND got the answer to SET: %q", base, other.Failures)
+			t.Errorf("base %q: APPEND in place of SET: failures %q, want \"is not in the recording\"", base, other.Failures)
 		}
 		data, err := os.ReadFile(file)
 		if err != nil {
@@ -43,6 +43,6 @@ func TestRawCommandsAreToldApart(t *testing.T) {
 		files = append(files, data)
 	}
 	if !bytes.Equal(files[0], files[1]) {
-		t.Errorf("the file depends on the path of the database's URL:\n%s\n%s", files[0], files[1])
+		t.Errorf("recordings of two paths of the database's URL differ, want equal ones:\n%s\n%s", files[0], files[1])
 	}
 }

@@ -34,7 +34,7 @@ func recordThenReplay(t *testing.T, url, token string, f func(c *upstash.Client)
 	}).WantFailures(t)
 	faketest.Run(func(tb testing.TB) { replayed = f(recording.Replay(tb, file)) }).WantFailures(t)
 	if live != replayed {
-		t.Errorf("replayed:\n%s\nbut live it was:\n%s", replayed, live)
+		t.Errorf("replayed, got\n%s\nwant, as it was live,\n%s", replayed, live)
 	}
 	data, err := os.ReadFile(file)
 	if err != nil {
@@ -101,7 +101,7 @@ func TestRecordEveryForm(t *testing.T) {
 
 	server.FlushAll()
 	if second := recordThenReplay(t, server.URL, server.Token, f); !bytes.Equal(first, second) {
-		t.Errorf("recorded again, it is\n%s\nnot\n%s", second, first)
+		t.Errorf("recorded again, got\n%s\nwant\n%s", second, first)
 	}
 }
 
@@ -123,7 +123,7 @@ func TestRecordPartsOfABatch(t *testing.T) {
 		return fmt.Sprint(addErr, found, findErr)
 	})
 	if n := bytes.Count(data, []byte(`"request":`)); n < 20 {
-		t.Errorf("%d requests: too few for what is tested", n)
+		t.Errorf("the recording has %d requests, want at least 20", n)
 	}
 }
 
@@ -193,13 +193,13 @@ func TestRecordHoldsNoSecret(t *testing.T) {
 		server.Token, server.ReadOnlyToken, host, "Bearer", "uthorization", "Date", "ync",
 	} {
 		if bytes.Contains(forms, []byte(secret)) {
-			t.Errorf("%q is in the file:\n%s", secret, forms)
+			t.Errorf("the file has %q, want no secret:\n%s", secret, forms)
 		}
 	}
 	faults := recordThenReplayFaults(t)
 	for _, secret := range []string{"secret", "127.0.0.1", "/base", "ookie"} {
 		if bytes.Contains(faults, []byte(secret)) {
-			t.Errorf("%q is in the file:\n%s", secret, faults)
+			t.Errorf("the file has %q, want no secret:\n%s", secret, faults)
 		}
 	}
 }
@@ -268,7 +268,7 @@ func TestRecordRefusesSecrets(t *testing.T) {
 func wantNoFile(t *testing.T, file string) {
 	t.Helper()
 	if _, err := os.Stat(file); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("the file is there (%v)", err)
+		t.Errorf("Stat of the recording: %v, want no file", err)
 	}
 }
 
@@ -282,7 +282,7 @@ func TestRecordLeavesTheFileOfAFailedTest(t *testing.T) {
 	})
 	fake.WantFailures(t, "failed, <nil>")
 	if got, err := os.ReadFile(file); string(got) != "old" {
-		t.Errorf("the file is %q, %v", got, err)
+		t.Errorf("after a failed test the file is %q, %v, want the old one", got, err)
 	}
 }
 

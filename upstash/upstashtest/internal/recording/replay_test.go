@@ -195,7 +195,7 @@ func TestReplayShowsTheDifference(t *testing.T) {
 			fake.WantFailures(t, test.want...)
 			for _, text := range fake.Failures {
 				if !strings.HasPrefix(text, "upstashtest: "+file+": ") {
-					t.Errorf("%q does not name the file", text)
+					t.Errorf("failure %q, want one that names the file %s", text, file)
 				}
 			}
 			if err != nil {
