@@ -24,7 +24,7 @@ func TestDocLinks(t *testing.T) {
 		}
 		files, err := filepath.Glob(filepath.Join(root, strings.TrimPrefix(path, module), "*.go"))
 		if err != nil || len(files) == 0 {
-			t.Fatalf("%s: %d files, %v", path, len(files), err)
+			t.Fatalf("%s: %d Go files, %v, want some", path, len(files), err)
 		}
 		for _, file := range files {
 			if strings.HasSuffix(file, "_test.go") {

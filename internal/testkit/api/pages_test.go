@@ -29,7 +29,7 @@ func each(t *testing.T, suffix string, do func(path, text string)) {
 		return nil
 	})
 	if err != nil || n == 0 {
-		t.Fatalf("%d files *%s, %v", n, suffix, err)
+		t.Fatalf("%d files *%s, %v, want some", n, suffix, err)
 	}
 }
 
@@ -146,11 +146,11 @@ func TestVariablesExist(t *testing.T) {
 	})
 	all := variable.FindAllStringSubmatch(read(t, root+"/.github/CONTRIBUTING.md"), -1)
 	if len(all) == 0 {
-		t.Error("no variable found")
+		t.Error("CONTRIBUTING.md names no variable, want the UPBLOOM_ ones")
 	}
 	for _, m := range all {
 		if !strings.Contains(code.String(), `"`+m[1]+`"`) {
-			t.Errorf("nothing reads %s", m[1])
+			t.Errorf("CONTRIBUTING.md has %s, and no code reads it", m[1])
 		}
 	}
 }

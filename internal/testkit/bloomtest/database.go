@@ -81,7 +81,7 @@ func FillUp(t *testing.T, addr string) {
 		t.Fatal(err)
 	}
 	if line, err := bufio.NewReader(c).ReadString('\n'); err != nil || line != "+OK\r\n" {
-		t.Fatalf("CONFIG SET: %q, %v", line, err)
+		t.Fatalf("CONFIG SET: got %q, %v, want +OK", line, err)
 	}
 }
 
@@ -89,7 +89,7 @@ func FillUp(t *testing.T, addr string) {
 func OwnWords(t *testing.T, s string) string {
 	t.Helper()
 	if len(s) < 16 {
-		t.Fatalf("a string of %d bytes has no header", len(s))
+		t.Fatalf("the filter's string has %d bytes, want 16 for its first words", len(s))
 	}
 	return s[8:16]
 }
@@ -119,10 +119,10 @@ next:
 			}
 		}
 		if !strings.Contains(name, ":load:") {
-			t.Errorf("the key %q is left behind", name)
+			t.Errorf("the key %q is left behind, want scratch keys alone", name)
 		}
 		if n := Do(t, s, "PTTL", name).(int64); n <= 0 || time.Duration(n)*time.Millisecond > time.Hour {
-			t.Errorf("the key %q has a TTL of %d ms", name, n)
+			t.Errorf("PTTL of the scratch key %q: %d ms, want 1 ms to 1 h", name, n)
 		}
 	}
 }

@@ -43,7 +43,7 @@ func WantMails(t *testing.T, f *bloom.Filter, from, to int) {
 		t.Fatal(err)
 	}
 	if n := Count(found); n != to-from {
-		t.Errorf("%d of %d items are found", n, to-from)
+		t.Errorf("%d of %d items are found, want all", n, to-from)
 	}
 }
 

@@ -44,14 +44,14 @@ func checkDeps(t *testing.T, goos, goarch string, unwanted []string, modules ...
 	}
 	deps := strings.Split(string(out), "\n")
 	if !slices.Contains(deps, "false "+module+"bloom") {
-		t.Fatal("go list printed no dependencies")
+		t.Fatal("go list printed no line for package bloom, want its dependencies")
 	}
 	for _, line := range deps {
 		kind, dep, _ := strings.Cut(line, " ")
 		begins := func(with string) bool { return strings.HasPrefix(dep, with) }
 		foreign := kind == "false" && !begins(module) && !slices.ContainsFunc(modules, begins)
 		if foreign || slices.Contains(unwanted, dep) {
-			t.Errorf("depends on %s", dep)
+			t.Errorf("the core depends on %s on %s/%s, want it without", dep, goos, goarch)
 		}
 	}
 }

@@ -28,7 +28,7 @@ func TestFetch(t *testing.T) {
 	// The server writes a few MB more than the guest reads, because of the
 	// buffers in between. A guest without a limit would read the whole body.
 	if n := s.written.Load(); n >= hugeBody {
-		t.Errorf("the guest took %d bytes of bodies over its limit", n)
+		t.Errorf("the guest took %d bytes of bodies over its limit, want less than %d", n, hugeBody)
 	}
 	s.Close() // waits for the handlers
 	if n := s.dropped.Load(); n != 3 {

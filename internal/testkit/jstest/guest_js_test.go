@@ -44,7 +44,7 @@ func fails(t *testing.T, ctx context.Context, c *upstash.Client) error {
 	t.Helper()
 	_, err := c.Do(ctx, upstash.Cmd("SET", "secret-key", "secret-value"))
 	if err == nil {
-		t.Fatal("no error")
+		t.Fatal("SET: no error, want one")
 	}
 	for _, secret := range []string{token, "secret-key", "secret-value"} {
 		if strings.Contains(err.Error(), secret) {
@@ -63,7 +63,7 @@ func TestGuestEcho(t *testing.T) {
 		}
 		got, err := r.Array()
 		if err != nil || len(got) != 3 {
-			t.Fatal(got, err)
+			t.Fatalf("the echoed command: %v, %v, want three parts", got, err)
 		}
 		for i, want := range []string{`["SET","k","ä\u0000b"]`, "Bearer " + token, sync} {
 			if s, err := got[i].Text(); err != nil || s != want {
@@ -78,13 +78,13 @@ func TestGuestDatabase(t *testing.T) {
 	ctx := context.Background()
 	got, err := c.BitField(ctx, upstash.NewBitField("bits").Set("u8", 0, 200).Get("u8", 0))
 	if err != nil || len(got) != 2 || got[0].Int64 != 0 || got[1].Int64 != 200 {
-		t.Error(got, err)
+		t.Errorf("BITFIELD SET and GET: %v, %v, want 0 and 200", got, err)
 	}
 	var group sync.WaitGroup // more at once than there are connections
 	for range 50 {
 		group.Go(func() {
 			if n, err := c.BitCount(ctx, "bits"); n != 3 || err != nil {
-				t.Error(n, err)
+				t.Errorf("BITCOUNT: %d, %v, want 3", n, err)
 			}
 		})
 	}
@@ -129,7 +129,7 @@ func TestGuestStatus(t *testing.T) {
 func TestGuestBroken(t *testing.T) {
 	for _, path := range []string{"/reset", "/cut"} {
 		if err := fails(t, context.Background(), client(t, path)); upstash.SafeToRetry(err) {
-			t.Errorf("%s: taken as never sent: %v", path, err)
+			t.Errorf("%s: %v is safe to retry, want one that may have run", path, err)
 		}
 	}
 	err := fails(t, context.Background(), clientAt(t, os.Getenv("UPBLOOM_JSTEST_DOWN")))
@@ -185,7 +185,7 @@ func noConsoleErrors(t *testing.T) (check func()) {
 	return func() {
 		console.Set("error", before)
 		if log.Length() != 0 {
-			t.Errorf("console.error: %v", log.Call("join", "; "))
+			t.Errorf("console.error got %v, want nothing", log.Call("join", "; "))
 		}
 	}
 }

@@ -126,7 +126,7 @@ func TestGuestHosts(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			err := fails(t, context.Background(), host(t, tt.fetch))
 			if upstash.SafeToRetry(err) != tt.notSent || !strings.Contains(err.Error(), tt.says) {
-				t.Errorf("%v; safe to retry: %t", err, upstash.SafeToRetry(err))
+				t.Errorf("got %v, safe to retry %t; want %q, %t", err, upstash.SafeToRetry(err), tt.says, tt.notSent)
 			}
 		})
 	}
@@ -143,7 +143,7 @@ func TestGuestHostLacks(t *testing.T) {
 		})
 		if !errors.Is(err, upstash.ErrNoTransport) || !upstash.SafeToRetry(err) ||
 			!strings.Contains(err.Error(), "no "+name) {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("a host without %s: %v, want ErrNoTransport", name, err)
 		}
 	}
 }
@@ -190,7 +190,7 @@ func TestGuestHostTimers(t *testing.T) {
 				return
 			}
 			if err == nil || upstash.SafeToRetry(err) != tt.notSent || !strings.Contains(err.Error(), tt.says) {
-				t.Errorf("%v; safe to retry: %t", err, upstash.SafeToRetry(err))
+				t.Errorf("got %v, safe to retry %t; want %q, %t", err, upstash.SafeToRetry(err), tt.says, tt.notSent)
 			}
 		})
 	}
@@ -220,7 +220,7 @@ func TestGuestHostAborts(t *testing.T) {
 			defer js.Global().Set("AbortController", before)
 			js.Global().Set("AbortController", js.Global().Get("Function").New("return "+tt.class).Invoke())
 			if err := fails(t, context.Background(), c); upstash.SafeToRetry(err) != tt.notSent {
-				t.Errorf("%v; safe to retry: %t", err, !tt.notSent)
+				t.Errorf("got %v, safe to retry %t; want %t", err, !tt.notSent, tt.notSent)
 			}
 			// Even if the fetch never ends, the caller must not be held up.
 			js.Global().Set("fetch", js.Global().Get("Function").New("return () => new Promise(() => {})").Invoke())

@@ -115,7 +115,7 @@ func drive(t *testing.T, cmd *exec.Cmd, j job) (answers []json.RawMessage) {
 		t.Fatalf("%v\n%s", err, stderr.String())
 	}
 	if err := json.Unmarshal(out, &answers); err != nil || len(answers) != len(j.Work) {
-		t.Fatalf("%d answers to %d pieces of work, %v: %s", len(answers), len(j.Work), err, out)
+		t.Fatalf("%d answers, %v, want one to each of %d pieces of work: %s", len(answers), err, len(j.Work), out)
 	}
 	return answers
 }
@@ -255,7 +255,7 @@ func TestDocumentWriter(t *testing.T) {
 		})
 	}
 	if s := decode[string](t, outcome{Value: got[len(got)-1]}); s != "another filter is at this key" {
-		t.Errorf("adding to another filter: %q", s)
+		t.Errorf("adding to another filter: %q, want \"another filter is at this key\"", s)
 	}
 }
 

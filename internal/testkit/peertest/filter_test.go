@@ -113,7 +113,7 @@ func compare(t *testing.T, server *upstashtest.Server, p pairing, added []bool, 
 	equal(t, "Go adds to JavaScript's filter again",
 		answers(t)(theirs.AddAll(t.Context(), present)), none)
 	if stored(t, server, p.key("go")) != stored(t, server, p.key("js")) {
-		t.Error("the two strings differ")
+		t.Error("the strings that Go and JavaScript wrote differ, want equal ones")
 	}
 }
 
@@ -171,7 +171,7 @@ func stored(t *testing.T, server *upstashtest.Server, key string) string {
 	v, err := server.Exec("GET", key)
 	s, ok := v.(string)
 	if err != nil || !ok || s == "" {
-		t.Fatalf("GET %s: %T, %v", key, v, err)
+		t.Fatalf("GET %s: %T, %v, want a string", key, v, err)
 	}
 	return s
 }

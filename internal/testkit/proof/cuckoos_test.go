@@ -113,7 +113,7 @@ func TestCheckCuckoo(t *testing.T) {
 		history := NewHistory(&Cuckoos{Slots: 2})
 		history.calls = h.calls
 		if err := history.Check(); (err == nil) != h.ok {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: Check() = %v, want it right: %v", name, err, h.ok)
 		}
 	}
 }
@@ -124,7 +124,8 @@ func TestCuckooItems(t *testing.T) {
 	for slots, classes := range map[int]int{2: itemCount + 1, 3: itemCount + 1, 4: itemCount + 1, 5: itemCount} {
 		table := cuckooTableOf(slots)
 		if len(table.items) != itemCount || len(table.within) != classes || len(table.within) > maxClasses {
-			t.Errorf("%d slots: %d items, %d classes", slots, len(table.items), len(table.within))
+			t.Errorf("%d slots: %d items, %d classes, want %d and %d", slots, len(table.items), len(table.within),
+				itemCount, classes)
 		}
 		var copies [maxClasses]uint8
 		class := table.class[table.items[0]]
@@ -133,10 +134,10 @@ func TestCuckooItems(t *testing.T) {
 			copies[class] = uint8(slots) // in one bucket alone
 		}
 		if !table.fits(&copies) {
-			t.Errorf("%d slots: %d copies of one item do not fit", slots, copies[class])
+			t.Errorf("%d slots: %d copies of one item do not fit, want them to", slots, copies[class])
 		}
 		if copies[class]++; table.fits(&copies) {
-			t.Errorf("%d slots: %d copies of one item fit", slots, copies[class])
+			t.Errorf("%d slots: %d copies of one item fit, want them not to", slots, copies[class])
 		}
 	}
 }

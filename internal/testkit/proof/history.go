@@ -110,7 +110,7 @@ var errNoOrder = errors.New("no order of these calls explains their answers")
 func ReportUndecided(t testing.TB, undecided, of int) {
 	t.Helper()
 	if 2*undecided > of {
-		t.Errorf("%d of %d histories are undecided", undecided, of)
+		t.Errorf("%d of %d histories are undecided, want half at most", undecided, of)
 	} else if undecided > 0 {
 		t.Logf("%d of %d histories are undecided", undecided, of)
 	}

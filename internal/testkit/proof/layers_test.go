@@ -20,7 +20,7 @@ func isApart(t *testing.T, g bloom.Geometry, items, others []string, more ...uin
 		}
 		apart := func(p uint64) bool { return !slices.Contains(cells, p) }
 		if !slices.ContainsFunc(g.Positions(nil, item), apart) {
-			t.Errorf("%v: %s is found if the others are in", g, item)
+			t.Errorf("%v: %s is found if the others are in, want a cell of its own", g, item)
 		}
 	}
 }
@@ -59,7 +59,7 @@ func TestScalableItemsApart(t *testing.T) {
 				free += 8 * (run[1] - run[0])
 			}
 			if 4*free < 3*g.Bits {
-				t.Errorf("%+v: a Fill sets %d of the %d cells of layer %d", s, free, g.Bits, i)
+				t.Errorf("%+v: a Fill sets %d of the %d cells of layer %d, want three quarters", s, free, g.Bits, i)
 			}
 		}
 	}

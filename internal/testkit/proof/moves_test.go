@@ -107,7 +107,7 @@ func TestCheckExpired(t *testing.T) {
 				})
 			}
 			if err := h.Check(); (err == nil) != (ttl > 0) {
-				t.Errorf("TTL %v, key %d: %v", ttl, key, err)
+				t.Errorf("TTL %v, key %d: Check() = %v, want an error only without a TTL", ttl, key, err)
 			}
 		}
 	}

@@ -99,7 +99,7 @@ func TestCheckWindow(t *testing.T) {
 		history := NewHistory(&Windows{Span: 10 * time.Second, Panes: 1, MustExist: must})
 		history.calls = h.calls
 		if err := history.Check(); (err == nil) != h.ok {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: Check() = %v, want it right: %v", name, err, h.ok)
 		}
 	}
 }

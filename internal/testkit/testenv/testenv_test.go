@@ -24,11 +24,11 @@ func TestClosedAddrRefuses(t *testing.T) {
 	addr := ClosedAddr(t)
 	if c, err := net.Dial("tcp", addr); err == nil {
 		_ = c.Close()
-		t.Errorf("%s takes a connection", addr)
+		t.Errorf("ClosedAddr: %s takes a connection, want it refused", addr)
 	}
 	if l, err := net.Listen("tcp", addr); err == nil {
 		_ = l.Close()
-		t.Errorf("another listener can take %s", addr)
+		t.Errorf("ClosedAddr: another listener can take %s, want it held", addr)
 	}
 }
 

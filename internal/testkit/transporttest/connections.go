@@ -78,7 +78,7 @@ func (s suite) testClose(t *testing.T) {
 			tr := s.transport(t, url)
 			for range 3 {
 				if resp := mustSend(t, tr, newRequest(url+"/", "[]")); string(resp.Body) != "ok" {
-					t.Errorf("got %q", resp.Body)
+					t.Errorf("got %q, want \"ok\"", resp.Body)
 				}
 			}
 		})
@@ -114,7 +114,7 @@ func (s suite) testPaths(t *testing.T) {
 	for _, path := range []string{"/", "/a%2Fb//c%20d/", "//a/pipeline", "/%2e%2f/;x=y:1,2/@"} {
 		mustSend(t, tr, newRequest(url+path, "[]"))
 		if arrived := <-got; arrived != path {
-			t.Errorf("%s arrived as %s", path, arrived)
+			t.Errorf("the path %s arrived as %s, want it unchanged", path, arrived)
 		}
 	}
 }

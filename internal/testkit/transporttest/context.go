@@ -147,7 +147,8 @@ func (s suite) testBuffers(t *testing.T) {
 		req.Body = append(req.Body[:0], bytes.Repeat([]byte{byte('a' + i)}, 10_000)...)
 		resp := mustSend(t, tr, req)
 		if !bytes.Equal(resp.Body, req.Body) {
-			t.Fatalf("call %d: a body of %d bytes, starting %.9q", i, len(resp.Body), resp.Body)
+			t.Fatalf("call %d: got %d bytes from %.9q, want the %d bytes of its request back",
+				i, len(resp.Body), resp.Body, len(req.Body))
 		}
 		if i > 0 && !bytes.Equal(last.Body, bytes.Repeat([]byte{byte('a' + i - 1)}, 10_000)) {
 			t.Fatalf("call %d wrote into the response of the call before", i)
@@ -186,7 +187,7 @@ func (s suite) testConcurrent(t *testing.T) {
 				var resp upstash.Response
 				err := tr.RoundTrip(t.Context(), newRequest(url+"/", body), &resp)
 				if err != nil || string(resp.Body) != body {
-					t.Errorf("call %s: got %q, %v", body, resp.Body, err)
+					t.Errorf("call %s: got %q, %v, want its own body back", body, resp.Body, err)
 				}
 			}
 		})

@@ -27,10 +27,10 @@ func (s suite) testRequest(t *testing.T) {
 	mustSend(t, s.transport(t, url), newRequest(url+path, body))
 	g := <-got
 	if g.method != "POST" || g.path != path || g.host != strings.TrimPrefix(url, "http://") {
-		t.Errorf("got %s %s of host %s", g.method, g.path, g.host)
+		t.Errorf("the server got %s %s of host %s, want POST %s of %s", g.method, g.path, g.host, path, url)
 	}
 	if g.body != body || g.length != int64(len(body)) {
-		t.Errorf("body %q of announced length %d", g.body, g.length)
+		t.Errorf("the server got body %q, announced as %d bytes, want %q", g.body, g.length, body)
 	}
 	for name, want := range map[string]string{
 		"Content-Type": "application/json", "Authorization": "Bearer secret-token", "Upstash-Sync-Token": "",
@@ -40,7 +40,7 @@ func (s suite) testRequest(t *testing.T) {
 		}
 	}
 	if g.header.Get("Cookie") != "" || g.header.Get("Referer") != "" {
-		t.Errorf("header fields that the request did not have: %v", g.header)
+		t.Errorf("the server got %v, want no Cookie and no Referer", g.header)
 	}
 }
 
@@ -55,7 +55,8 @@ func (s suite) testBodies(t *testing.T) {
 	} {
 		resp := mustSend(t, tr, newRequest(url+"/", body))
 		if resp.StatusCode != 200 || string(resp.Body) != body {
-			t.Errorf("%s: status %d, %d bytes came back of %d", name, resp.StatusCode, len(resp.Body), len(body))
+			t.Errorf("%s: status %d, %d bytes, want 200 and the %d of the request back",
+				name, resp.StatusCode, len(resp.Body), len(body))
 		}
 	}
 }
@@ -67,7 +68,7 @@ func (s suite) testHosts(t *testing.T) {
 			url, _ := httpServer(t, addr, echo)
 			resp := mustSend(t, s.transport(t, url), newRequest(url+"/", "hello"))
 			if string(resp.Body) != "hello" {
-				t.Errorf("got %q", resp.Body)
+				t.Errorf("got %q, want \"hello\" back", resp.Body)
 			}
 		})
 	}
@@ -94,7 +95,7 @@ func (s suite) testResponseHeaders(t *testing.T) {
 		}
 	}
 	if first, second := <-sent, <-sent; first != "" || second != "state-7" {
-		t.Errorf("sync tokens sent: %q, %q", first, second)
+		t.Errorf("sync tokens sent: %q, then %q, want none, then state-7", first, second)
 	}
 }
 
@@ -135,7 +136,7 @@ func (s suite) testKeepAlive(t *testing.T) {
 	for i := range 5 {
 		body := strconv.Itoa(i)
 		if resp := mustSend(t, tr, newRequest(url+"/", body)); string(resp.Body) != body {
-			t.Errorf("call %d: got %q", i, resp.Body)
+			t.Errorf("call %d: got %q, want its own number back", i, resp.Body)
 		}
 	}
 	if n := conns.Load(); n != 1 {

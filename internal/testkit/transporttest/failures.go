@@ -43,7 +43,7 @@ func (s suite) testLimit(t *testing.T) {
 			case tt.tooBig && resp.StatusCode != 200:
 				t.Errorf("status %d of a body too large, want 200", resp.StatusCode)
 			case !tt.tooBig && (err != nil || len(resp.Body) != limit):
-				t.Errorf("%d bytes, %v", len(resp.Body), err)
+				t.Errorf("got %d bytes, %v, want the whole %d", len(resp.Body), err, limit)
 			}
 		})
 	}
@@ -63,7 +63,7 @@ func (s suite) testRedirect(t *testing.T) {
 		}
 	}
 	if n := followed.Load(); n != 0 {
-		t.Errorf("%d redirects were followed", n)
+		t.Errorf("%d redirects were followed, want none", n)
 	}
 }
 
@@ -115,7 +115,7 @@ func (s suite) testDroppedAfterUse(t *testing.T) {
 			req.Header = append(req.Header, upstash.Header{Name: "Idempotency-Key", Value: "1"})
 			mustSend(t, tr, req)
 			if resp, err := send(t, tr, req); err == nil {
-				t.Errorf("got %q, though the server hung up", resp.Body)
+				t.Errorf("got %q, want an error: the server hung up", resp.Body)
 			}
 			if n := requests.Load(); n != 2 {
 				t.Errorf("%d requests for 2 calls, want 2", n)
@@ -178,7 +178,7 @@ func (s suite) testCut(t *testing.T) {
 				url := answering(t, answer[:n])
 				tr := s.newTransport(t, url)
 				if resp, err := send(t, tr, newRequest(url+"/", "[]")); err == nil {
-					t.Errorf("no error after %d of %d bytes; body %q", n, len(answer), resp.Body)
+					t.Errorf("%d of %d bytes of an answer: body %q, want an error", n, len(answer), resp.Body)
 				}
 				closeTransport(tr)
 			}

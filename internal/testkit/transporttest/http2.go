@@ -46,7 +46,7 @@ func (s suite) testIsHTTP2(t *testing.T) {
 	})
 	resp := mustSend(t, s.transport(t, url), newRequest(url+"/", "[]"))
 	if string(resp.Body) != "HTTP/2.0" {
-		t.Errorf("the server was asked over %s", resp.Body)
+		t.Errorf("the server was asked over %s, want HTTP/2.0", resp.Body)
 	}
 }
 
@@ -80,7 +80,7 @@ func (s suite) testHandlerLimit(t *testing.T) {
 			case tt.length > limit && !errors.Is(err, upstash.ErrResponseTooLarge):
 				t.Errorf("got %v, want ErrResponseTooLarge", err)
 			case tt.length <= limit && (err != nil || len(resp.Body) != tt.length):
-				t.Errorf("%d bytes, %v", len(resp.Body), err)
+				t.Errorf("got %d bytes, %v, want the whole %d", len(resp.Body), err, tt.length)
 			}
 		})
 	}
@@ -94,7 +94,7 @@ func (s suite) testHandlerCut(t *testing.T) {
 		panic(http.ErrAbortHandler)
 	})
 	if resp, err := send(t, s.transport(t, url), newRequest(url+"/", "[]")); err == nil {
-		t.Errorf("no error; body %q", resp.Body)
+		t.Errorf("a reset stream: body %q, want an error", resp.Body)
 	}
 }
 
@@ -157,7 +157,7 @@ func (s suite) testHandlerDeadline(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Millisecond)
 			defer cancel()
 			if err := s.stalled(t, ctx, tr, newRequest(url+"/", bigBody)); err == nil {
-				t.Error("no error")
+				t.Error("a request whose context ended: no error, want one")
 			}
 		})
 	}
@@ -171,7 +171,7 @@ func (s suite) testHandlerCancel(t *testing.T) {
 			defer cancel()
 			url, _ := httpServer(t, anyIPv4, func(w http.ResponseWriter, r *http.Request) { stall(w, r, cancel) })
 			if err := s.stalled(t, ctx, s.transport(t, url), newRequest(url+"/", bigBody)); err == nil {
-				t.Error("no error")
+				t.Error("a request whose context ended: no error, want one")
 			}
 		})
 	}

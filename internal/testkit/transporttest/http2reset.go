@@ -55,12 +55,12 @@ func (s suite) testReset(t *testing.T) {
 				}
 				reply, err := c.Do(t.Context(), upstash.Cmd("INCR", "n"))
 				if err == nil {
-					t.Errorf("got %v, though the server took the request back", reply)
+					t.Errorf("got %v, want an error: the server took the request back", reply)
 				} else if upstash.SafeToRetry(err) {
 					t.Errorf("safe to retry, though the server had the request: %v", err)
 				}
 				if n := executed.Load() - before; n != 1 {
-					t.Errorf("one call was executed %d times", n)
+					t.Errorf("one call was executed %d times, want once", n)
 				}
 			})
 		}

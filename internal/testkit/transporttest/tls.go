@@ -82,7 +82,7 @@ func (s tlsSuite) testBodies(t *testing.T) {
 	for _, n := range []int{2, 1000, 100_000, 900_000, 2} {
 		body := strings.Repeat("x", n)
 		if resp := mustSend(t, tr, newRequest(url+"/", body)); string(resp.Body) != body {
-			t.Errorf("%d bytes came back of %d", len(resp.Body), n)
+			t.Errorf("got %d other bytes, want the %d of the request back", len(resp.Body), n)
 		}
 	}
 }
@@ -111,7 +111,7 @@ func (s tlsSuite) testCancel(t *testing.T) {
 		<-wait
 	})
 	if err := s.stalled(t, ctx, s.transport(t, url), newRequest(url+"/", bigBody)); err == nil {
-		t.Error("no error")
+		t.Error("a request whose context ended: no error, want one")
 	}
 }
 

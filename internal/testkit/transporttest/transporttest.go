@@ -172,7 +172,7 @@ func send(t *testing.T, tr upstash.Transport, req *upstash.Request) (upstash.Res
 	var resp upstash.Response
 	err := tr.RoundTrip(ctx, req, &resp)
 	if ctx.Err() != nil {
-		t.Fatalf("hung for %v: %v", patience, err)
+		t.Fatalf("RoundTrip took over %v: %v, want an answer or an error", patience, err)
 	}
 	return resp, err
 }
@@ -182,7 +182,7 @@ func mustSend(t *testing.T, tr upstash.Transport, req *upstash.Request) upstash.
 	t.Helper()
 	resp, err := send(t, tr, req)
 	if err != nil {
-		t.Fatalf("RoundTrip: %v", err)
+		t.Fatalf("RoundTrip: %v, want an answer", err)
 	}
 	return resp
 }
