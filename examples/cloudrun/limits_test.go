@@ -81,7 +81,7 @@ func TestRecordAfterPatience(t *testing.T) {
 		t.Fatalf("status %d, want 200", w.Code)
 	}
 	if recorded, err := b.handled.Exists(t.Context(), "a"); err != nil || !recorded {
-		t.Errorf("recorded: %v, %v", recorded, err)
+		t.Errorf("Exists of the webhook: %v, %v, want true", recorded, err)
 	}
 }
 
@@ -91,13 +91,13 @@ func TestGrace(t *testing.T) {
 	s := newBench(t).service
 	handling := s.patience + s.recordTime + answerTime
 	if longest := headerTime + handling; longest >= grace {
-		t.Errorf("a request may take %v, and the end of the process waits %v", longest, grace)
+		t.Errorf("a request may take %v, want less than the %v that the end of the process waits", longest, grace)
 	}
 	if handling >= writeTime {
-		t.Errorf("a webhook may take %v, and its connection ends after %v", handling, writeTime)
+		t.Errorf("a webhook may take %v, want less than the %v of its connection", handling, writeTime)
 	}
 	if readTime >= s.patience {
-		t.Errorf("a body may take %v, which leaves nothing of %v to handle it", readTime, s.patience)
+		t.Errorf("a body may take %v, want less than the %v there are to handle it", readTime, s.patience)
 	}
 }
 
@@ -143,7 +143,7 @@ func TestSenderThatReadsNothing(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
 	if err := server.Shutdown(ctx); err != nil {
-		t.Errorf("a sender that reads no answer holds the service for %v: %v", time.Since(began), err)
+		t.Errorf("Shutdown with a sender that reads no answer: %v after %v, want none", err, time.Since(began))
 	}
 	t.Logf("ended %v after the order", time.Since(began))
 	<-served

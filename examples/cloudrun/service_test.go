@@ -237,13 +237,13 @@ func TestPanicIsAnswered(t *testing.T) {
 	b := newBench(t)
 	log := captureLog(t)
 	if w := b.post(t.Context(), "panic"); w.Code != http.StatusInternalServerError {
-		t.Errorf("the answer is %d", w.Code)
+		t.Errorf("a webhook whose work panics: status %d, want 500", w.Code)
 	}
 	if s := log.String(); !strings.Contains(s, "level=ERROR") || !strings.Contains(s, "the work's own fault") {
-		t.Errorf("the log says %q", s)
+		t.Errorf("the log of a panic: %q, want level=ERROR and the work's own fault", s)
 	}
 	if w := b.post(t.Context(), "a"); w.Code != http.StatusOK {
-		t.Errorf("afterwards the answer is %d", w.Code)
+		t.Errorf("a webhook after the panic: status %d, want 200", w.Code)
 	}
 }
 
@@ -255,11 +255,11 @@ func TestOverCapacityNothingIsDropped(t *testing.T) {
 	const ids = 10_000
 	for i := range ids {
 		if w := b.post(t.Context(), fmt.Sprintf("id-%d", i)); w.Body.String() != "new\n" {
-			t.Fatalf("webhook %d: %q", i, w.Body)
+			t.Fatalf("webhook %d: got %q, want new", i, w.Body)
 		}
 	}
 	if !b.full.Load() || !strings.Contains(log.String(), "over its capacity") {
-		t.Error("nothing says that the filter is over its capacity")
+		t.Error("neither the service nor its log says that the filter is over its capacity, want both")
 	}
 	cfg := filterConfig
 	cfg.Capacity = 1000

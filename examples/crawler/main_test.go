@@ -17,7 +17,7 @@ import (
 func TestEveryPageIsFetchedOnce(t *testing.T) {
 	const pages = 3000
 	seen, err := newSeen(upstashtest.NewServer(t).Client(), func(st bloom.ScalableStats) {
-		t.Errorf("full: %v", st)
+		t.Errorf("the filter says that it is full: %v, want it to grow", st)
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -33,20 +33,20 @@ func TestEveryPageIsFetchedOnce(t *testing.T) {
 	}
 	for url, n := range fetched {
 		if n != 1 {
-			t.Errorf("%s was fetched %d times", url, n)
+			t.Errorf("%s was fetched %d times, want once", url, n)
 		}
 	}
 	// A false positive costs the page and all pages that only it links to.
 	if len(fetched) < pages*9/10 {
-		t.Errorf("%d of %d pages were fetched", len(fetched), pages)
+		t.Errorf("%d of %d pages were fetched, want nine in ten", len(fetched), pages)
 	}
 	st, err := seen.Stats(t.Context())
 	if err != nil || len(st.Layers) < 2 {
-		t.Errorf("the filter did not grow: %v, %v", st, err)
+		t.Errorf("Stats: %v, %v, want two layers or more", st, err)
 	}
 	found, err := seen.ExistsAll(t.Context(), slices.Collect(maps.Keys(fetched)))
 	if err != nil || slices.Contains(found, false) {
-		t.Errorf("the filter has forgotten a page: %v", err)
+		t.Errorf("ExistsAll of the fetched pages: one is missing, %v, want all", err)
 	}
 }
 
@@ -54,6 +54,6 @@ func TestRun(t *testing.T) {
 	var out bytes.Buffer
 	err := run(context.Background(), &out, 100)
 	if err != nil || !strings.Contains(out.String(), "100 of 100 pages") {
-		t.Errorf("%q, %v", &out, err)
+		t.Errorf("run printed %q, %v, want \"100 of 100 pages\"", &out, err)
 	}
 }

@@ -26,14 +26,14 @@ func TestFreshIsWhatWasNotWatched(t *testing.T) {
 		t.Fatal(err)
 	}
 	if st := s.Stats(); st.Requests != 1 || st.Commands != 1 {
-		t.Errorf("%d requests and %d commands", st.Requests, st.Commands)
+		t.Errorf("%d requests and %d commands, want one each", st.Requests, st.Commands)
 	}
 	watched := func(v string) bool { return slices.Contains(videos[:120], v) }
 	if len(fresh) < 78 || slices.ContainsFunc(fresh, watched) {
-		t.Errorf("fresh: %q", fresh)
+		t.Errorf("fresh videos: %q, want at least 78, and none that was watched", fresh)
 	}
 	if all, err := f.fresh(t.Context(), "nobody", videos); err != nil || len(all) != 200 {
-		t.Errorf("a user who has watched nothing: %d videos, %v", len(all), err)
+		t.Errorf("a user who has watched nothing: %d videos, %v, want 200", len(all), err)
 	}
 }
 
@@ -44,6 +44,6 @@ func TestRun(t *testing.T) {
 	}
 	want := "ada: 150 of 200 candidates are new to her: 1 request, 1 command, "
 	if !bytes.HasPrefix(out.Bytes(), []byte(want)) {
-		t.Errorf("%s", &out)
+		t.Errorf("run printed %q, want it to begin with %q", &out, want)
 	}
 }

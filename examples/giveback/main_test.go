@@ -48,14 +48,14 @@ func TestTakenAndGivenBackOnce(t *testing.T) {
 		return done.Load()
 	}
 	if got := all(func() (bool, error) { return n.take(t.Context(), "ada") }); got != 1 {
-		t.Errorf("%d got the name", got)
+		t.Errorf("%d callers got the name, want 1", got)
 	}
 	n.mustHold(t, 1)
 	if free, err := n.looksFree(t.Context(), "ada"); err != nil || free {
-		t.Errorf("a taken name looks free: %v, %v", free, err)
+		t.Errorf("looksFree of a taken name: %v, %v, want false", free, err)
 	}
 	if got := all(func() (bool, error) { return n.giveBack(t.Context(), "ada") }); got != 1 {
-		t.Errorf("%d gave the name back", got)
+		t.Errorf("%d callers gave the name back, want 1", got)
 	}
 	n.mustHold(t, 0)
 }
@@ -67,22 +67,22 @@ func TestTheOthersStayTaken(t *testing.T) {
 	const users = 60
 	for i := range users {
 		if ok, err := n.take(t.Context(), name(i)); err != nil || !ok {
-			t.Fatal(ok, err)
+			t.Fatalf("take(%s) = %v, %v, want true", name(i), ok, err)
 		}
 	}
 	for i := range users / 2 {
 		if ok, err := n.giveBack(t.Context(), name(i)); err != nil || !ok {
-			t.Fatal(ok, err)
+			t.Fatalf("giveBack(%s) = %v, %v, want true", name(i), ok, err)
 		}
 	}
 	// Nobody has these names, so nothing is removed.
 	if ok, err := n.giveBack(t.Context(), "nobody"); err != nil || ok {
-		t.Errorf("a name that nobody has was given back: %v, %v", ok, err)
+		t.Errorf("giveBack of a name that nobody has: %v, %v, want false", ok, err)
 	}
 	n.mustHold(t, users/2)
 	for i := range users {
 		if free, err := n.looksFree(t.Context(), name(i)); err != nil || free != (i < users/2) {
-			t.Errorf("%s: free: %v, %v", name(i), free, err)
+			t.Errorf("looksFree(%s) = %v, %v, want %v", name(i), free, err, i < users/2)
 		}
 	}
 }
@@ -95,6 +95,6 @@ func TestRun(t *testing.T) {
 	want := "ada taken: true\nada taken again: false\nada free: false\n" +
 		"ada given back: true\nada free: true\nada taken: true\n"
 	if out.String() != want {
-		t.Errorf("%s", &out)
+		t.Errorf("run printed %q, want %q", &out, want)
 	}
 }

@@ -32,7 +32,7 @@ func TestDeadline(t *testing.T) {
 		t.Fatal(err)
 	}
 	if ctx.Err() != nil {
-		t.Error("the answer came after the deadline")
+		t.Error("the answer came after the deadline, want it before")
 	}
 	if begun != 2 {
 		t.Errorf("%d messages were begun, want 2", begun)
@@ -40,7 +40,7 @@ func TestDeadline(t *testing.T) {
 	wantIDs(t, "redelivered", failedIDs(resp), "b", "c")
 	seen, err := b.done.ExistsAll(t.Context(), []string{"message:a", "message:b", "message:c"})
 	if err != nil || !slices.Equal(seen, []bool{true, false, false}) {
-		t.Errorf("recorded: %v, %v", seen, err)
+		t.Errorf("ExistsAll of a, b and c: %v, %v, want a alone", seen, err)
 	}
 }
 

@@ -220,7 +220,7 @@ func TestFaults(t *testing.T) {
 			again, err := b.deliver("a", "b")
 			wantIDs(t, "redelivered", again, tt.again...)
 			if (err != nil) != (tt.again != nil) {
-				t.Errorf("error %v", err)
+				t.Errorf("the handler's error: %v, want one: %v", err, tt.again != nil)
 			}
 			if _, err := b.deliver("a", "b"); err != nil {
 				t.Fatal(err)
@@ -266,7 +266,7 @@ func TestConcurrent(t *testing.T) {
 		all = append(all, batch...)
 		wg.Go(func() {
 			if again, err := b.deliver(batch...); err != nil || again != nil {
-				t.Errorf("redelivered %q, %v", again, err)
+				t.Errorf("redelivered %q, %v, want none", again, err)
 			}
 		})
 	}
@@ -288,7 +288,7 @@ func TestIDsBelongToTheirQueue(t *testing.T) {
 	order.EventSourceARN, refund.EventSourceARN = "arn:aws:sqs:eu:1:orders", "arn:aws:sqs:eu:1:refunds"
 	for _, m := range []events.SQSMessage{order, refund, tagged("m3", ""), tagged("m4", "")} {
 		if again, err := b.deliverMessages([]events.SQSMessage{m}); err != nil || len(again) != 0 {
-			t.Fatal(again, err)
+			t.Fatalf("%s: redelivered %q, %v, want none", m.MessageId, again, err)
 		}
 	}
 	if want := []string{"m1", "m2", "m3", "m4"}; !slices.Equal(b.worked, want) {
@@ -312,21 +312,21 @@ func TestOverCapacityNothingIsDropped(t *testing.T) {
 			batch[i] = fmt.Sprintf("id-%d", n+i)
 		}
 		if again, err := b.deliver(batch...); err != nil || len(again) != 0 {
-			t.Fatal(again, err)
+			t.Fatalf("redelivered %q, %v, want none", again, err)
 		}
 	}
 	if len(b.worked) != ids {
-		t.Errorf("%d of %d new messages were processed", len(b.worked), ids)
+		t.Errorf("%d of %d new messages were processed, want all", len(b.worked), ids)
 	}
 	if !b.full.Load() || !strings.Contains(log.String(), "over its capacity") {
-		t.Error("nothing says that the filter is over its capacity")
+		t.Error("neither the handler nor its log says that the filter is over its capacity, want both")
 	}
 	other, err := newHandler(b.server.Client(), "done", capacityOf(1000), b.process)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := other.checkFill(t.Context()); err != nil || !other.full.Load() {
-		t.Errorf("a sandbox that starts with an overfull filter skips messages: %v", err)
+		t.Errorf("checkFill with an overfull filter: %v, full %v, want true", err, other.full.Load())
 	}
 }
 
@@ -356,7 +356,7 @@ func TestFillIsLookedAtUntilItIsKnown(t *testing.T) {
 	}
 	b.server.Inject(down, down) // the look when the sandbox starts, that of the first invocation
 	if err := b.checkFill(t.Context()); err == nil {
-		t.Error("the error of the look was dropped")
+		t.Error("checkFill without a database: no error, want one")
 	}
 	for n := range 30 {
 		batch := make([]string, 10)
@@ -364,14 +364,14 @@ func TestFillIsLookedAtUntilItIsKnown(t *testing.T) {
 			batch[i] = fmt.Sprintf("new-%d-%d", n, i)
 		}
 		if again, err := b.deliver(batch...); err != nil || len(again) != 0 {
-			t.Fatal(again, err)
+			t.Fatalf("redelivered %q, %v, want none", again, err)
 		}
 	}
 	if len(b.worked) != 300 {
-		t.Errorf("%d of 300 new messages were processed", len(b.worked))
+		t.Errorf("%d of 300 new messages were processed, want all", len(b.worked))
 	}
 	if !b.looked.Load() || !b.full.Load() {
-		t.Error("no later invocation looked at the fill")
+		t.Error("no later invocation looked at the fill, want one to")
 	}
 }
 

@@ -80,7 +80,7 @@ func TestStalledAddInRuntime(t *testing.T) {
 	deadline := time.Now().Add(timeout)
 	r := s.invoke("stalled", timeout, order("a", "Elm St"), order("b", ""))
 	if late := time.Since(deadline); late > 0 {
-		t.Errorf("answered %v after the deadline", late)
+		t.Errorf("answered %v after the deadline, want before it", late)
 	}
 	wantIDs(t, "redelivered", failures(t, r), "b")
 	wantIDs(t, "shipped", s.shipped(), "a")
@@ -124,7 +124,7 @@ func TestRequestTimes(t *testing.T) {
 		took = append(took, time.Since(began))
 		wantIDs(t, "redelivered", failures(t, r))
 		if n := len(s.shipped()); n != 10 {
-			t.Errorf("shipped %d of 10 orders", n)
+			t.Errorf("shipped %d orders, want 10", n)
 		}
 	}
 	slices.Sort(took[1:])

@@ -105,7 +105,8 @@ func TestSpanOfACall(t *testing.T) {
 	s := spans[0]
 	if s.Name() != "claim the event" || s.Parent().SpanID() != parent.SpanContext().SpanID() ||
 		s.Status().Code == codes.Error || s.EndTime().Before(s.StartTime()) {
-		t.Errorf("%s, child of %v, status %v", s.Name(), s.Parent().SpanID(), s.Status())
+		t.Errorf("the span %s, child of %v, status %v, want claim the event, child of %v, no error",
+			s.Name(), s.Parent().SpanID(), s.Status(), parent.SpanContext().SpanID())
 	}
 	for key, want := range map[attribute.Key]string{
 		"db.system.name": "redis", "db.operation.name": "SET", "http.response.status_code": "200",
@@ -125,7 +126,7 @@ func TestSpanOfARetriedCall(t *testing.T) {
 	}
 	spans := b.ended()
 	if len(spans) != 1 || attr(spans[0], "http.request.resend_count") != "1" || spans[0].Name() != "SET" {
-		t.Fatalf("got %v", spans)
+		t.Fatalf("spans: %v, want one SET that was sent again once", spans)
 	}
 	if got := b.commands(t); got["ran"] != 1 || got["may_have_run"] != 1 {
 		t.Errorf("counted %v, want 1 and 1", got)
@@ -144,7 +145,7 @@ func TestSpanOfAFailedCall(t *testing.T) {
 	defer cancel()
 	_, late := b.client.Do(ctx, upstash.Cmd("LPUSH", key, item))
 	if refused == nil || late == nil {
-		t.Fatalf("%v, %v", refused, late)
+		t.Fatalf("the calls returned %v and %v, want two errors", refused, late)
 	}
 	spans := b.ended()
 	if len(spans) != 3 {
@@ -160,11 +161,11 @@ func TestSpanOfAFailedCall(t *testing.T) {
 			}
 		}
 		if failed := spans[i].Status().Code == codes.Error; failed != (want != nil) {
-			t.Errorf("span %d: status %v", i, spans[i].Status())
+			t.Errorf("span %d: status %v, want an error: %v", i, spans[i].Status(), want != nil)
 		}
 		for _, secret := range []string{key, item, b.server.Token} {
 			if strings.Contains(spans[i].Status().Description, secret) {
-				t.Errorf("span %d shows %q: %s", i, secret, spans[i].Status().Description)
+				t.Errorf("span %d shows the secret %q: %s", i, secret, spans[i].Status().Description)
 			}
 		}
 	}
@@ -183,11 +184,11 @@ func TestSpansOfAFilter(t *testing.T) {
 		t.Fatal(err)
 	}
 	if found, err := f.Exists(t.Context(), "a"); err != nil || !found {
-		t.Fatal(found, err)
+		t.Fatalf("Exists(a) = %v, %v, want true", found, err)
 	}
 	spans := b.ended()
 	if len(spans) != 2 || attr(spans[0], "db.operation.name") != "BITFIELD" {
-		t.Errorf("got %d spans, %v", len(spans), spans)
+		t.Errorf("got %d spans, %v, want two, the first a BITFIELD", len(spans), spans)
 	}
 	if got := b.commands(t); got["ran"] != 2 || got["may_have_run"] != 0 {
 		t.Errorf("counted %v, want 2 commands", got)

@@ -51,14 +51,15 @@ func TestServes(t *testing.T) {
 		resp, body := get(t, server, path)
 		if resp.StatusCode != http.StatusOK || !strings.HasPrefix(resp.Header.Get("Content-Type"), want) ||
 			body == "" {
-			t.Errorf("%s: %s, %s, %d bytes", path, resp.Status, resp.Header.Get("Content-Type"), len(body))
+			t.Errorf("GET %s: %s, %s, %d bytes, want 200, %s and a body",
+				path, resp.Status, resp.Header.Get("Content-Type"), len(body), want)
 		}
 		if policy := resp.Header.Get("Content-Security-Policy"); !strings.Contains(policy, "default-src 'self'") {
-			t.Errorf("%s: the policy is %q", path, policy)
+			t.Errorf("GET %s: the policy is %q, want default-src 'self'", path, policy)
 		}
 	}
 	if resp, _ := get(t, server, "/built/go.mod"); resp.StatusCode != http.StatusNotFound {
-		t.Errorf("what was not built: %s", resp.Status)
+		t.Errorf("GET of what was not built: %s, want 404", resp.Status)
 	}
 }
 
@@ -78,17 +79,17 @@ func TestNamesNothingElsewhere(t *testing.T) {
 		for _, m := range names.FindAllStringSubmatch(string(text), -1) {
 			name := m[1] + m[2] + m[3]
 			if u, err := url.Parse(name); err != nil || u.IsAbs() || u.Host != "" {
-				t.Errorf("%s names %s", path, name)
+				t.Errorf("%s names %s, want no other host", path, name)
 				continue
 			}
 			seen++
 			if resp, _ := get(t, server, "/"+strings.TrimPrefix(name, "./")); resp.StatusCode != http.StatusOK {
-				t.Errorf("%s names %s: %s", path, name, resp.Status)
+				t.Errorf("%s names %s: %s, want 200", path, name, resp.Status)
 			}
 		}
 		return nil
 	})
 	if err != nil || seen == 0 {
-		t.Errorf("%d names, %v", seen, err)
+		t.Errorf("the page has %d names, %v, want some", seen, err)
 	}
 }

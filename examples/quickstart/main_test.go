@@ -40,7 +40,7 @@ func program(t *testing.T, s *upstashtest.Server) *exec.Cmd {
 func wantNoKeys(t *testing.T, s *upstashtest.Server) {
 	t.Helper()
 	if n, err := s.Exec("DBSIZE"); err != nil || n != int64(0) {
-		t.Errorf("%v keys are left (%v)", n, err)
+		t.Errorf("DBSIZE afterwards: %v, %v, want 0", n, err)
 	}
 }
 
@@ -48,7 +48,7 @@ func TestItCleansUp(t *testing.T) {
 	s := upstashtest.NewServer(t)
 	out, err := program(t, s).CombinedOutput()
 	if err != nil || !strings.Contains(string(out), "0 false negatives") {
-		t.Errorf("%v\n%s", err, out)
+		t.Errorf("the program ended with %v, want 0 false negatives:\n%s", err, out)
 	}
 	wantNoKeys(t, s)
 }
@@ -85,7 +85,7 @@ func TestSignalsCleanUp(t *testing.T) {
 			})
 		})
 		if err := cmd.Wait(); err == nil {
-			t.Errorf("%v: the status is 0", signal)
+			t.Errorf("%v: the status is 0, want another", signal)
 		}
 		wantNoKeys(t, s)
 	}
@@ -124,7 +124,7 @@ func TestASecondSignalEndsItAtOnce(t *testing.T) {
 	close(ended)
 	state, ok := cmd.ProcessState.Sys().(syscall.WaitStatus)
 	if err == nil || !ok || !state.Signaled() {
-		t.Errorf("it ended with %v", err)
+		t.Errorf("the program ended with %v, want a signal", err)
 	}
 }
 
@@ -138,7 +138,7 @@ func TestOutputThatFails(t *testing.T) {
 	cmd := program(t, s)
 	cmd.Stdout = full
 	if err := cmd.Run(); err == nil {
-		t.Error("the status is 0")
+		t.Error("with a full disk the status is 0, want another")
 	}
 	wantNoKeys(t, s)
 }

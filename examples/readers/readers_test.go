@@ -59,7 +59,7 @@ func TestVectors(t *testing.T) {
 			bloom.SchemeBlocked: v.Blocked, bloom.SchemeXXH3: v.XXH3, bloom.SchemeFNV1a: v.FNV1a,
 		} {
 			if len(items) < 100 {
-				t.Fatalf("%d items of %v", len(items), scheme)
+				t.Fatalf("the vectors have %d items of %v, want 100 or more", len(items), scheme)
 			}
 			for _, i := range items {
 				q := question{"op": "cells", "items": []string{i.Item}, "m": i.M, "k": i.K, "scheme": int(scheme)}
@@ -77,7 +77,7 @@ func TestVectors(t *testing.T) {
 			}
 		}
 		if headers == 0 || len(v.Sizing) == 0 {
-			t.Fatal("no headers or no sizes")
+			t.Fatal("the vectors have no headers or no sizes, want both")
 		}
 		for _, s := range v.Sizing {
 			r.want(t, question{"op": "size", "n": s.N, "p": s.P}, map[string]uint64{"m": s.M, "k": uint64(s.K)})
@@ -112,7 +112,7 @@ func TestVectorsOfParts(t *testing.T) {
 	}
 	vectors(t, "v1-kinds.json", &v)
 	if len(v.Window) == 0 || len(v.Pairs) == 0 || len(v.Scalable) == 0 || len(v.Counts) == 0 {
-		t.Fatal("vectors are missing")
+		t.Fatal("vectors of windows, pairs, layers or counts are missing, want all")
 	}
 	eachReader(t, func(t *testing.T, _ *upstashtest.Server, r *reader) {
 		for _, w := range v.Window {
@@ -197,7 +197,7 @@ func TestStringsOfVectors(t *testing.T) {
 			}
 		}
 		if kinds[bloom.KindLayers] == 0 || kinds[bloom.KindWindow] < 2 || kinds[bloom.KindShard] == 0 {
-			t.Errorf("strings of the kinds %v", kinds)
+			t.Errorf("the vectors have strings of the kinds %v, want layers, two windows and a shard", kinds)
 		}
 	})
 }
@@ -257,7 +257,7 @@ func TestFiltersOfGo(t *testing.T) {
 			r.want(t, q, times(700, false))
 			found, err := f.ExistsAll(t.Context(), theirs)
 			if err != nil || !reflect.DeepEqual(found, times(700, true)) {
-				t.Errorf("%v: Go finds %v, %v", cfg, found, err)
+				t.Errorf("%v: Go finds %v, %v, want all", cfg, found, err)
 			}
 			q["k"] = cfg.Hashes - 2
 			wantError(t, r, q, "Mismatch")
@@ -274,7 +274,7 @@ func TestFiltersOfGo(t *testing.T) {
 			}
 			if found, err := opened.ExistsAll(t.Context(), theirs); err != nil ||
 				!reflect.DeepEqual(found, times(700, true)) {
-				t.Errorf("%v: Go finds %v, %v", cfg, found, err)
+				t.Errorf("%v: Go finds %v, %v, want all", cfg, found, err)
 			}
 		}
 	})

@@ -22,10 +22,10 @@ func TestModes(t *testing.T) {
 			}
 			t.Logf("%v, sync tokens %v: %.2f billed a look-up, %d wrong", reads, tokens, r.billed, r.wrong)
 			if r.wrong > 0 && (reads != bloom.ReadsNearest || tokens) {
-				t.Errorf("%v, sync tokens %v: %d wrong answers", reads, tokens, r.wrong)
+				t.Errorf("%v, sync tokens %v: %d wrong answers, want none", reads, tokens, r.wrong)
 			}
 			if reads == bloom.ReadsNearest && !tokens && r.wrong == 0 {
-				t.Error("the region does not lag: the example shows nothing")
+				t.Error("nearest, without sync tokens: no wrong answer, want some: the example shows nothing")
 			}
 			if !tokens {
 				billed[reads] = r.billed
@@ -34,7 +34,7 @@ func TestModes(t *testing.T) {
 	}
 	p, n, f := billed[bloom.ReadsPrimary], billed[bloom.ReadsNearest], billed[bloom.ReadsNearestFirst]
 	if p != 2 || n != 1 || f <= n || f >= p {
-		t.Errorf("billed a look-up: primary %v, nearest %v, nearest first %v", p, n, f)
+		t.Errorf("billed a look-up: primary %v, nearest %v, nearest first %v, want 2, 1 and between", p, n, f)
 	}
 }
 
@@ -44,6 +44,6 @@ func TestTable(t *testing.T) {
 		t.Fatal(err)
 	}
 	if n := strings.Count(out.String(), "\n"); n != 7 {
-		t.Errorf("%d lines:\n%s", n, &out)
+		t.Errorf("run printed %d lines, want 7:\n%s", n, &out)
 	}
 }

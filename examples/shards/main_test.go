@@ -20,7 +20,7 @@ func TestEveryPageIsFetchedOnce(t *testing.T) {
 		"both are up: %d pages to fetch, 0 wait\none is down: %d pages to fetch, %d wait\nit is back: %d pages to fetch, %d wait\n",
 		&up, &down, &waiting, &back, &left)
 	if err != nil || up != 1000 || down == 0 || back == 0 || down+back != 500 || waiting < 400 || left != 0 {
-		t.Errorf("%v:\n%s", err, &out)
+		t.Errorf("%v, want 1,000, then 500 in two parts, 400 or more that wait, and none left:\n%s", err, &out)
 	}
 }
 

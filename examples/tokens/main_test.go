@@ -59,10 +59,10 @@ func TestEvictionLetsNobodyIn(t *testing.T) {
 	}
 	s.FlushAll()
 	if err := tk.check(t.Context(), stolen); !errors.Is(err, bloom.ErrNotFound) {
-		t.Errorf("check: %v", err)
+		t.Errorf("check without a filter: %v, want ErrNotFound", err)
 	}
 	if err := tk.revoke(t.Context(), stolen); !errors.Is(err, bloom.ErrNotFound) {
-		t.Errorf("revoke: %v", err)
+		t.Errorf("revoke without a filter: %v, want ErrNotFound", err)
 	}
 }
 
@@ -73,6 +73,6 @@ func TestRun(t *testing.T) {
 	}
 	want := "jti-1 <nil>\njti-2 the token was revoked\njti-3 the token has expired\n"
 	if out.String() != want {
-		t.Errorf("%s", &out)
+		t.Errorf("run printed %q, want %q", &out, want)
 	}
 }

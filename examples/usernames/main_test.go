@@ -32,10 +32,10 @@ func TestANameIsTakenOnce(t *testing.T) {
 	}
 	running.Wait()
 	if winners.Load() != 1 {
-		t.Errorf("%d got the name", winners.Load())
+		t.Errorf("%d callers got the name, want 1", winners.Load())
 	}
 	if free, err := n.looksFree(t.Context(), "ada"); err != nil || free {
-		t.Errorf("a taken name looks free: %v, %v", free, err)
+		t.Errorf("looksFree of a taken name: %v, %v, want false", free, err)
 	}
 }
 
@@ -55,11 +55,11 @@ func TestLookingCostsLittle(t *testing.T) {
 	s.ResetStats()
 	for i := range 1000 {
 		if free, err := n.looksFree(t.Context(), fmt.Sprintf("name%d", i)); err != nil || !free {
-			t.Fatalf("name%d: free: %v, %v", i, free, err)
+			t.Fatalf("looksFree(name%d) = %v, %v, want true", i, free, err)
 		}
 	}
 	if got := s.Stats().Commands; got > 50 {
-		t.Errorf("a thousand free names cost %d commands", got)
+		t.Errorf("a thousand free names cost %d commands, want 50 at most", got)
 	}
 }
 
@@ -67,6 +67,6 @@ func TestRun(t *testing.T) {
 	var out bytes.Buffer
 	err := run(t.Context(), &out)
 	if err != nil || !strings.Contains(out.String(), "user7, taken once more: false") {
-		t.Errorf("%q, %v", &out, err)
+		t.Errorf("run printed %q, %v, want \"user7, taken once more: false\"", &out, err)
 	}
 }

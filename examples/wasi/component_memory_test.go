@@ -45,7 +45,7 @@ func TestComponentMemoryIsFlat(t *testing.T) {
 	t.Logf("%d MB in the first quarter of %d requests, %d MB in the last, at most %d MB",
 		before>>20, requests, after>>20, slices.Max(held)>>20)
 	if after > before+limit { // 28 KB a request
-		t.Error("it grows with the requests")
+		t.Error("the memory grows with the requests, want at most the limit")
 	}
 }
 

@@ -56,7 +56,7 @@ func TestComponent(t *testing.T) {
 				for i := range n {
 					status, text := c.ask(t, fmt.Sprint("job-", i))
 					if status != 200 || text != "new\n" && text != "seen\n" {
-						t.Errorf("job-%d: status %d, %q", i, status, text)
+						t.Errorf("job-%d: status %d, %q, want 200, new or seen", i, status, text)
 					}
 					if text == "new\n" {
 						news[i].Add(1)

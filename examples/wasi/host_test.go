@@ -68,7 +68,7 @@ func TestReactorAnswers(t *testing.T) {
 	}
 	// One more request sets the TTL of the filter that the first call made.
 	if got := srv.Stats().Requests; got != 2*n+2+1 {
-		t.Errorf("%d requests for %d calls", got, 2*n+2)
+		t.Errorf("%d requests for %d calls, want one more", got, 2*n+2)
 	}
 }
 
@@ -93,7 +93,7 @@ func TestReactorsShareAFilter(t *testing.T) {
 	wg.Wait()
 	for j := range n {
 		if a, b := verdicts[0][j], verdicts[1][j]; a+b != New+Seen {
-			t.Errorf("job-%d: %v for one guest and %v for the other", j, a, b)
+			t.Errorf("job-%d: %v for one guest and %v for the other, want new once", j, a, b)
 		}
 	}
 }
@@ -110,7 +110,7 @@ func TestReactorDeadline(t *testing.T) {
 
 	v, err := g.Seen(ctx, "slow") // the database never answers
 	if err == nil {
-		t.Fatalf("with a database that stalls: %v", v)
+		t.Fatalf("Seen with a database that stalls: %v, want an error", v)
 	}
 	for _, want := range []string{"deadline exceeded", "may have run"} {
 		if !strings.Contains(err.Error(), want) {
@@ -121,7 +121,7 @@ func TestReactorDeadline(t *testing.T) {
 		t.Errorf("after the deadline: %v, want %v: the server had executed it", got, Seen)
 	}
 	if _, err := g.Seen(ctx, "late"); err == nil {
-		t.Error("a context that has ended: there is no error")
+		t.Error("Seen with a context that has ended: no error, want one")
 	}
 }
 
@@ -140,7 +140,7 @@ func TestReactorCancel(t *testing.T) {
 	})
 	v, err := g.Seen(ctx, "slow") // the database never answers
 	if err == nil {
-		t.Fatalf("a call that was given up returned %v", v)
+		t.Fatalf("Seen of a call that was given up: %v, want an error", v)
 	}
 	for _, want := range []string{"context canceled", "may have run"} {
 		if !strings.Contains(err.Error(), want) {
@@ -148,11 +148,11 @@ func TestReactorCancel(t *testing.T) {
 		}
 	}
 	if strings.Contains(err.Error(), "attempts") {
-		t.Errorf("repeated for nobody: %v", err)
+		t.Errorf("a call that was given up: %v, want one attempt", err)
 	}
 	srv.InjectFunc(nil)
 	if _, err := g.Seen(ctx, "late"); !errors.Is(err, context.Canceled) {
-		t.Errorf("after it was given up: %v", err)
+		t.Errorf("Seen after its call was given up: %v, want context.Canceled", err)
 	}
 	if got := seen(t, g, "late"); got != New {
 		t.Errorf("late: %v, want %v", got, New)
@@ -174,12 +174,12 @@ func TestReactorDatabaseDown(t *testing.T) {
 			srv := upstashtest.NewServer(t)
 			g := load(t, srv.URL, srv.Token)
 			if c.warm && seen(t, g, "a") != New {
-				t.Error("the first call did not say new")
+				t.Error("Seen(a), the first call, did not say new, want it to")
 			}
 			srv.Close()
 			v, err := g.Seen(t.Context(), "b")
 			if err == nil {
-				t.Fatalf("without a database: %v", v)
+				t.Fatalf("Seen without a database: %v, want an error", v)
 			}
 			for _, want := range []string{"connection refused", "5 attempts", c.want} {
 				if !strings.Contains(err.Error(), want) {
@@ -272,7 +272,7 @@ func TestRelayReachesOneDatabaseOnly(t *testing.T) {
 		} {
 			answer := string(r.answer(t.Context(), []byte(url+"\nA: b\n\n[]"), 10))
 			if !strings.HasPrefix(answer, "403\n") || !strings.Contains(answer, "own database") {
-				t.Errorf("base %q, %s: %q", base, url, answer)
+				t.Errorf("base %q, %s: %q, want 403, its own database alone", base, url, answer)
 			}
 		}
 	}

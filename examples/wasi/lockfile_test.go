@@ -45,6 +45,6 @@ func TestLockFileIsComplete(t *testing.T) {
 		}
 	}
 	if len(lock.Packages) < 2 {
-		t.Error("the lock file has no packages")
+		t.Errorf("the lock file has %d packages, want two or more", len(lock.Packages))
 	}
 }

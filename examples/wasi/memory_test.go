@@ -28,7 +28,7 @@ func TestLongIDs(t *testing.T) {
 		}
 	}
 	if after := g.module.Memory().Size(); after != before {
-		t.Errorf("the refused ids left %d bytes of memory, before them %d", after, before)
+		t.Errorf("the refused ids left %d bytes of memory, want %d as before them", after, before)
 	}
 	if got := seen(t, g, "short"); got != New {
 		t.Errorf("afterwards: %v, want %v", got, New)
@@ -47,12 +47,12 @@ func TestReactorMemoryIsFlat(t *testing.T) {
 			before = g.module.Memory().Size()
 		}
 		if got := seen(t, g, fmt.Sprint("event-", i/2)); got != Verdict(i%2) {
-			t.Fatalf("call %d: %v", i, got)
+			t.Fatalf("call %d: %v, want %v", i, got, Verdict(i%2))
 		}
 	}
 	after := g.module.Memory().Size()
 	t.Logf("%d bytes after %d calls, %d after %d more", before, warm, after, calls)
 	if after > before+1<<20 {
-		t.Error("it grows with the calls")
+		t.Error("the memory grows with the calls, want at most 1 MiB more")
 	}
 }

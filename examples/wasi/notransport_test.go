@@ -34,6 +34,6 @@ func TestNoTransport(t *testing.T) {
 	}
 	// errors.Is ErrNoTransport, SafeToRetry, attempts, and the text
 	if got := out.String(); !strings.HasPrefix(got, "true true 1 ") || !strings.Contains(got, "WithTransport") {
-		t.Errorf("the guest printed %q", got)
+		t.Errorf("the guest printed %q, want \"true true 1\" and the name of WithTransport", got)
 	}
 }

@@ -32,6 +32,6 @@ func TestRelayOfAnEarlyAnswerEnds(t *testing.T) {
 	message := fmt.Sprintf("%s/\n\n%s", server.URL, strings.Repeat("x", 24<<20))
 	answer := string(r.answer(ctx, []byte(message), 1<<20))
 	if !strings.HasPrefix(answer, "canceled: ") {
-		t.Errorf("the answer is %.200q", answer)
+		t.Errorf("the relay's answer: %.200q, want \"canceled: …\"", answer)
 	}
 }

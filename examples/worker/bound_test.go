@@ -64,7 +64,7 @@ func TestInstancesAreBounded(t *testing.T) {
 			senders.Go(func() {
 				r := w.post(t, "Idempotency-Key", fmt.Sprint("event-", i), "")
 				if ended.Add(1); r.Status != 504 {
-					t.Errorf("within the bound: %+v", r)
+					t.Errorf("a request within the bound: %+v, want status 504", r)
 				}
 			})
 		}
@@ -84,15 +84,15 @@ func TestInstancesAreBounded(t *testing.T) {
 		for i, r := range over {
 			if r.Status != 503 || r.ID != fmt.Sprint("more-", i) || r.RetryAfter == "" ||
 				!strings.Contains(r.Error, "at once") {
-				t.Errorf("over the bound: %+v", r)
+				t.Errorf("a request over the bound: %+v, want status 503, its id and a Retry-After", r)
 			}
 		}
 		if r := w.post(t, "Idempotency-Key", "after", ""); r.Status != 504 {
-			t.Errorf("after the others: %+v", r)
+			t.Errorf("a request after the others: %+v, want status 504", r)
 		}
 		return
 	}
-	t.Errorf("no refusal came while %d requests were under way", bound)
+	t.Errorf("%d requests were under way: no refusal came, want one", bound)
 }
 
 // TestBodiesAreBounded: a body gets its slot before it is read, and must arrive
@@ -122,16 +122,16 @@ func TestBodiesAreBounded(t *testing.T) {
 			return
 		}
 		if r := w.post(t, "Idempotency-Key", "after", ""); r.Status != 200 {
-			t.Errorf("after the others: %+v", r)
+			t.Errorf("a request after the others: %+v, want status 200", r)
 		}
 		if late.Load() == 0 {
-			t.Error("no body was given up for being late")
+			t.Error("no body was given up for being late, want one")
 		}
 		if refused.Load() > 0 {
 			return
 		}
 	}
-	t.Error("no event was refused while more than 16 bodies were on their way")
+	t.Error("more than 16 bodies were on their way: no event was refused, want one")
 }
 
 // stalledBody sends a part of a body, waits, and returns the answer's status.
@@ -148,7 +148,7 @@ func stalledBody(t *testing.T, w *worker) (status string) {
 	fmt.Fprintf(c, "POST / HTTP/1.1\r\nHost: %s\r\nContent-Length: 12\r\n\r\n{", host)
 	head := make([]byte, len("HTTP/1.1 408"))
 	if _, err := io.ReadFull(c, head); err != nil {
-		t.Error("no answer to a body that does not arrive: ", err)
+		t.Errorf("a body that does not arrive: %v, want an answer", err)
 		return ""
 	}
 	return string(head[len("HTTP/1.1 "):])
@@ -181,7 +181,7 @@ func TestLostSendersFreeTheirInstances(t *testing.T) {
 			req.Header.Set("Idempotency-Key", fmt.Sprint("event-", i))
 			if resp, err := w.client.Do(req); err == nil {
 				_ = resp.Body.Close()
-				t.Errorf("event-%d: status %d", i, resp.StatusCode)
+				t.Errorf("event-%d: status %d, want no answer", i, resp.StatusCode)
 			}
 		})
 	}

@@ -50,7 +50,7 @@ func startRelay(t *testing.T) *relayed.Transport {
 		_ = resp.Body.Close()
 		w.stop()
 		if w.log() != "" {
-			t.Errorf("workerd's log is not empty; the relay's end: %v", broken)
+			t.Errorf("workerd's log has %q, want nothing; the relay's end: %v", w.log(), broken)
 		}
 	})
 	return r

@@ -32,7 +32,7 @@ func TestMemoryIsFlat(t *testing.T) {
 				r := w.post(t, "Idempotency-Key", fmt.Sprint("event-", i), "")
 				// On a busy machine the Worker may reach its time limit.
 				if !r.isNew() && r.Status != http.StatusGatewayTimeout {
-					t.Errorf("event-%d: %+v", i, r)
+					t.Errorf("event-%d: %+v, want new or status 504", i, r)
 				}
 			}
 		})
@@ -51,7 +51,7 @@ func TestMemoryIsFlat(t *testing.T) {
 	t.Logf("%d MB in the first quarter of %d requests, %d MB in the last, at most %d MB",
 		before>>20, requests, after>>20, slices.Max(held)>>20)
 	if after > before+limit { // 14 KB a request
-		t.Error("it grows with the requests")
+		t.Error("the memory grows with the requests, want at most the limit")
 	}
 }
 

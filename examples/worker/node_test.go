@@ -31,6 +31,6 @@ func TestNothingLeft(t *testing.T) {
 		t.Fatalf("Node: %v\n%s", err, out)
 	}
 	if n := strings.Count(string(out), `"new":true`); n != requests {
-		t.Errorf("%d of %d events were new:\n%s", n, requests, out)
+		t.Errorf("%d of %d events were new, want all:\n%s", n, requests, out)
 	}
 }

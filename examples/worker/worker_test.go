@@ -38,7 +38,7 @@ func TestOnceEach(t *testing.T) {
 				id := fmt.Sprint("event-", i)
 				r := w.post(t, "Idempotency-Key", id, "")
 				if r.Status != 200 || r.ID != id || r.New == nil {
-					t.Errorf("%s: %+v", id, r)
+					t.Errorf("%s: %+v, want status 200, the id and a verdict", id, r)
 					continue
 				}
 				seen[i].Add(1)
@@ -60,11 +60,11 @@ func TestOnceEach(t *testing.T) {
 	senders.Wait()
 	for i := range seen {
 		if s, n := seen[i].Load(), news[i].Load(); s != 2 || n != 1 {
-			t.Errorf("event-%d: answered %d times, %d times as new", i, s, n)
+			t.Errorf("event-%d: answered %d times, %d times as new, want 2 and 1", i, s, n)
 		}
 	}
 	if n := db.Stats().Commands; n != 201 {
-		t.Errorf("201 events took %d commands", n)
+		t.Errorf("Stats.Commands after 201 events: %d, want 201", n)
 	}
 	logWarm(t, w, first)
 }
@@ -115,7 +115,7 @@ func TestWhereTheIDIs(t *testing.T) {
 			r := w.post(t, tt.header, tt.id, tt.body)
 			if r.Status != tt.status || r.isNew() != tt.isNew || r.ID != tt.want ||
 				(r.Error == "") != (r.Status == 200) {
-				t.Errorf("%+v, new %t", r, r.isNew())
+				t.Errorf("%+v, new %t, want status %d, id %q, new %t", r, r.isNew(), tt.status, tt.want, tt.isNew)
 			}
 		})
 	}
@@ -123,7 +123,7 @@ func TestWhereTheIDIs(t *testing.T) {
 	t.Run("empty Idempotency-Key", func(t *testing.T) {
 		h := http.Header{"Idempotency-Key": {""}, "X-Event-Id": {"b"}}
 		if r := w.send(t, "POST", h, nil); r.Status != 200 || r.ID != "b" || r.isNew() {
-			t.Errorf("%+v, new %t", r, r.isNew())
+			t.Errorf("an empty Idempotency-Key: %+v, new %t, want the id b, seen", r, r.isNew())
 		}
 	})
 	t.Run("body of unknown length", func(t *testing.T) {
@@ -132,7 +132,7 @@ func TestWhereTheIDIs(t *testing.T) {
 		defer sender.Close()
 		go func() { _, _ = io.WriteString(sender, `{"id":"d"}`) }()
 		if r := w.send(t, "POST", http.Header{}, body); r.Status != 413 {
-			t.Errorf("%+v", r)
+			t.Errorf("a body without a length: %+v, want status 413", r)
 		}
 	})
 	t.Run("refusals say what to send", func(t *testing.T) {
@@ -144,10 +144,10 @@ func TestWhereTheIDIs(t *testing.T) {
 		}
 		h := http.Header{"X-Event-Id": {"e"}}
 		if r := w.send(t, "PUT", h, nil); r.Status != 405 || r.Allow != "POST" {
-			t.Errorf("%+v", r)
+			t.Errorf("PUT: %+v, want status 405 and Allow: POST", r)
 		}
 		if r := w.post(t, "X-Event-Id", "e", ""); !r.isNew() {
-			t.Errorf("after the PUT: %+v", r)
+			t.Errorf("POST after the PUT: %+v, want new", r)
 		}
 	})
 }
@@ -159,7 +159,7 @@ func TestIllFormedIDs(t *testing.T) {
 	w := serve(t, db.URL, db.Token)
 	for _, id := range []string{"caf\xe9", "caf\xe8", "\xc3", "\xed\xa0\x80"} {
 		if r := w.post(t, "Idempotency-Key", id, ""); r.Status != 400 {
-			t.Errorf("header %q: %+v", id, r)
+			t.Errorf("header %q: %+v, want status 400", id, r)
 		}
 	}
 	for _, body := range []string{
@@ -167,16 +167,16 @@ func TestIllFormedIDs(t *testing.T) {
 		"{\"id\":\"x\",\"name\":\"\xff\"}",
 	} {
 		if r := w.post(t, "", "", body); r.Status != 400 {
-			t.Errorf("body %q: %+v", body, r)
+			t.Errorf("body %q: %+v, want status 400", body, r)
 		}
 	}
 	for _, id := range []string{"caf\u00e9", "\U0001f600", "\ufffd"} {
 		if r := w.post(t, "", "", `{"id":"`+id+`"}`); r.Status != 200 || !r.isNew() || r.ID != id {
-			t.Errorf("body with %q: %+v", id, r)
+			t.Errorf("body with %q: %+v, want status 200, new and the id", id, r)
 		}
 	}
 	if r := w.post(t, "", "", `{"id":"\ud83d\ude00"}`); r.Status != 200 || r.isNew() {
-		t.Errorf("the same id, escaped: %+v", r)
+		t.Errorf("the same id, escaped: %+v, want status 200, seen", r)
 	}
 	for _, isNew := range []bool{true, false} {
 		if r := w.post(t, "X-Event-Id", "na\u00efve", ""); r.Status != 200 || r.isNew() != isNew {
@@ -191,7 +191,7 @@ func TestUncertain(t *testing.T) {
 	db := upstashtest.NewServer(t)
 	w := serve(t, db.URL, db.Token)
 	if r := w.post(t, "Idempotency-Key", "first", ""); !r.isNew() { // it makes the filter
-		t.Fatalf("%+v", r)
+		t.Fatalf("the first event: %+v, want new", r)
 	}
 	db.ResetStats()
 	db.Inject(upstashtest.Drop(upstashtest.AfterExec))
@@ -221,7 +221,7 @@ func TestDeadline(t *testing.T) {
 			id := fmt.Sprint("event-", i)
 			r := w.post(t, "Idempotency-Key", id, "")
 			if r.Status != 504 || r.ID != id || !strings.Contains(r.Error, "in time") {
-				t.Errorf("%+v", r)
+				t.Errorf("%s: %+v, want status 504, \"in time\"", id, r)
 			}
 		})
 	}
@@ -248,7 +248,7 @@ func TestDatabaseUnusable(t *testing.T) {
 			w := serve(t, tt.url, tt.token)
 			r := w.post(t, "Idempotency-Key", "a", "")
 			if r.Status != 503 || r.Error == "" {
-				t.Errorf("%+v", r)
+				t.Errorf("event a: %+v, want status 503 and an error", r)
 			}
 			w.stop()
 			checkLog(t, w.log(), tt.logged)

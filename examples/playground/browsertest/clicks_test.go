@@ -44,7 +44,7 @@ func TestClickThrough(t *testing.T) {
 		}
 	}
 	if len(all) < 25 {
-		t.Errorf("the page has %d controls: %q", len(all), all)
+		t.Errorf("the page has %d controls, want 25 or more: %q", len(all), all)
 	}
 	if jumped := eval[[]string](p, "jumped"); len(jumped) > 0 {
 		t.Errorf("the page jumped: %q", jumped)
@@ -56,7 +56,7 @@ func (p *page) table() {
 	p.watchJumps()
 	p.says("table-text", "The filter is empty")
 	if n := p.pixels("#table-bits", "mine"); n != 0 {
-		t.Errorf("%d pixels of an item are lit in an empty filter", n)
+		t.Errorf("an empty filter: %d pixels of an item are lit, want none", n)
 	}
 	p.click("false")
 	p.says("table-text", "finds nothing")
@@ -65,7 +65,7 @@ func (p *page) table() {
 	p.says("table-text", "“alpha” was new")
 	for _, canvas := range []string{"#table-bits", "#blocked-bits", "#classic-bits"} {
 		if p.pixels(canvas, "mine") == 0 {
-			t.Errorf("no bit of the item is lit in %s", canvas)
+			t.Errorf("%s: no bit of the item is lit, want its bits", canvas)
 		}
 	}
 	if p.pixels("#table-bits", "band") == 0 {
@@ -119,12 +119,12 @@ func (p *page) overfill() {
 	p.click("over-step")
 	p.says("over-text", "200 items, 0.1 times")
 	if n := dots(); n != 2 {
-		p.t.Errorf("%d dots after a step", n)
+		p.t.Errorf("%d dots after a step, want 2", n)
 	}
 	p.click("over-run")
 	p.says("over-text", "6,000 items, 3.0 times")
 	if n := dots(); n != 60 {
-		p.t.Errorf("%d dots at the end", n)
+		p.t.Errorf("%d dots at the end, want 60", n)
 	}
 	p.jumpsAside(func() {
 		p.used["over-details"] = true // its summary
@@ -134,7 +134,7 @@ func (p *page) overfill() {
 	cells := eval[[]string](p, `[...document.querySelectorAll("#over-rows tr:nth-child(4) > *")]
 		.map((e) => e.textContent)`)
 	if len(cells) != 5 || cells[0] != "2.0" || slices.Contains(cells, "–") {
-		p.t.Errorf("the row of twice the capacity: %q", cells)
+		p.t.Errorf("the row of twice the capacity: %q, want five values, the first 2.0", cells)
 	}
 	p.jumpsAside(func() { p.run(clickSummary) })
 	p.shoot("overfilled")
@@ -153,7 +153,7 @@ func (p *page) plan() {
 	t := p.t
 	before := p.text("plan-total")
 	if !strings.HasPrefix(before, "$") {
-		t.Errorf("the total is %q", before)
+		t.Errorf("the total is %q, want dollars", before)
 	}
 	for id, want := range map[string]string{
 		"items-n": "2,000,000", "one-in": "1 in 200", "filters": "2", "adds": "20,000", "lookups": "200,000",

@@ -66,7 +66,7 @@ func TestKeyboard(t *testing.T) {
 		})()`)
 		reached = append(reached, focus.ID)
 		if focus.Outline != "solid 3px" {
-			t.Errorf("%s shows its focus by %q", focus.ID, focus.Outline)
+			t.Errorf("%s shows its focus by %q, want solid 3px", focus.ID, focus.Outline)
 		}
 		if focus.Name == "" {
 			t.Errorf("%s has no name", focus.ID)
@@ -107,7 +107,7 @@ func TestNarrow(t *testing.T) {
 			.map((e) => e.tagName + " " + (e.id || e.textContent.slice(0, 30)))`)
 		scrolls := eval[bool](p, `document.documentElement.scrollWidth > document.documentElement.clientWidth`)
 		if scrolls || len(wide) > 0 {
-			t.Errorf("wider than %d pixels: %q", width, wide)
+			t.Errorf("at %d pixels, wider than the page: %q, want nothing", width, wide)
 		}
 		p.shoot(fmt.Sprintf("narrow-%d-%s", width, scheme))
 	}
@@ -131,10 +131,10 @@ func TestContrast(t *testing.T) {
 		p.shoot("wide-" + scheme + "-some")
 		low := eval[[]string](p, lowContrast)
 		for _, what := range low {
-			t.Errorf("%s: %s", scheme, what)
+			t.Errorf("%s: too little contrast: %s", scheme, what)
 		}
 		if n := eval[int](p, "contrastChecked"); n < 150 {
-			t.Errorf("%s: %d texts were looked at", scheme, n)
+			t.Errorf("%s: %d texts were looked at, want 150 or more", scheme, n)
 		}
 	}
 }

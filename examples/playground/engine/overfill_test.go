@@ -17,7 +17,7 @@ func TestOverfill(t *testing.T) {
 		v = o.Step()
 	}
 	if !v.Done || len(v.Lines[0].Measured) != overSteps {
-		t.Fatalf("done %v after %d points", v.Done, len(v.Lines[0].Measured))
+		t.Fatalf("done %v after %d points, want true after %d", v.Done, len(v.Lines[0].Measured), overSteps)
 	}
 	for _, line := range v.Lines {
 		for i, m := range line.Measured {
@@ -30,6 +30,6 @@ func TestOverfill(t *testing.T) {
 	}
 	wantText(t, v.Text, "6,000 items, 3.0 times", "Of 50,000 strangers")
 	if again := o.Step(); len(again.Lines[0].Measured) != overSteps {
-		t.Error("it goes on after the end")
+		t.Errorf("Step after the end: %d points, want %d", len(again.Lines[0].Measured), overSteps)
 	}
 }

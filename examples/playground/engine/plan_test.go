@@ -17,7 +17,7 @@ func TestPlan(t *testing.T) {
 		t.Fatal(err)
 	}
 	if p.Total != "$660.00" || p.Bill[0].Value != "330,000,000" {
-		t.Errorf("%s for %s commands", p.Total, p.Bill[0].Value)
+		t.Errorf("the bill: %s for %s commands, want $660.00 for 330,000,000", p.Total, p.Bill[0].Value)
 	}
 	for _, row := range []Row{
 		{"memory", "1.3 MiB", "1.1 MiB"},
@@ -25,7 +25,7 @@ func TestPlan(t *testing.T) {
 		{"wrong, full", "1 in 100", "1 in 100"},
 	} {
 		if !strings.Contains(fmt.Sprint(p.Rows), fmt.Sprint(row)) {
-			t.Errorf("%v is not in %v", row, p.Rows)
+			t.Errorf("the rows %v, want %v among them", p.Rows, row)
 		}
 	}
 	wantText(t, p.Text, "1,000,000 items", "$660.00")
@@ -35,10 +35,10 @@ func TestPlan(t *testing.T) {
 	}
 	wantText(t, fmt.Sprint(p), "under 1 in 10⁹", "1 in 2,127", "375.3 GiB", "$40,200.65", "$40,860.65")
 	if s := oneIn(1.0 / 123_456_789); s != "1 in 123 million" {
-		t.Error(s)
+		t.Errorf("oneIn(1/123456789) = %q, want 1 in 123 million", s)
 	}
 	wish.OneIn = 0.5
 	if _, err := wish.Plan(); err == nil {
-		t.Error("a rate above 1 is no error")
+		t.Error("Plan of a rate above 1: no error, want one")
 	}
 }

@@ -33,11 +33,11 @@ func TestTableShowsTheItemsBits(t *testing.T) {
 	}
 	for _, p := range []Picture{v.Blocked, v.Classic} {
 		if n := strings.Count(p.Bits, "1"); n != len(p.Item) {
-			t.Errorf("%d bits are set by the first item, which owns %d", n, len(p.Item))
+			t.Errorf("the first item set %d bits, want its own %d", n, len(p.Item))
 		}
 		for _, cell := range p.Item {
 			if p.Bits[cell] != '1' {
-				t.Errorf("cell %d of the item is not set", cell)
+				t.Errorf("cell %d of the item is not set, want it set", cell)
 			}
 		}
 	}
@@ -45,7 +45,7 @@ func TestTableShowsTheItemsBits(t *testing.T) {
 	wantText(t, v.Classic.Text, "yes", "7 reads", "7 writes")
 	wantText(t, v.Request, `["BITFIELD","filter","OVERFLOW","FAIL"`)
 	if n := strings.Count(v.Request, `"SET","u1"`); n != 4 {
-		t.Errorf("the request of an Add has %d writes: %s", n, v.Request)
+		t.Errorf("the request of an Add has %d writes, want 4: %s", n, v.Request)
 	}
 }
 
@@ -60,7 +60,7 @@ func TestTableAnswers(t *testing.T) {
 	wantText(t, table.Ask("cid").Text, "No: “cid” was never added", "which is 0")
 	wantText(t, table.Show("bob").Text, "“bob” is in")
 	if v := table.Ask("bob"); len(v.Items) != 2 || !strings.Contains(v.Request, `"GET","u53"`) {
-		t.Errorf("items %q, request %s", v.Items, v.Request)
+		t.Errorf("Ask(bob): items %q, request %s, want two items and GET u53", v.Items, v.Request)
 	}
 }
 
@@ -72,11 +72,11 @@ func TestFindFalse(t *testing.T) {
 	wantText(t, v.Text, "Yes, and that is wrong", "was never added", "set by “visitor-", "is to be expected")
 	guess := strings.SplitN(strings.SplitN(v.Text, "“", 2)[1], "”", 2)[0]
 	if !table.blocked.local.Exists(guess) || table.member[guess] {
-		t.Errorf("%s is no false positive", guess)
+		t.Errorf("FindFalse found %s, want a stranger that the filter finds", guess)
 	}
 	wantText(t, table.Add(guess).Text, "called seen", "a false positive")
 	if again := table.FindFalse(); again.Text == v.Text {
-		t.Error("the same guess was found again")
+		t.Error("FindFalse found the same guess again, want another")
 	}
 }
 
@@ -92,26 +92,26 @@ func TestTableSizes(t *testing.T) {
 		table := newTable(t, rate)
 		g := table.blocked.local.Geometry()
 		if g.Bits != tableRows*wordBits || table.classic.local.Geometry().Bits != g.Bits {
-			t.Errorf("rate %v: %v and %v", rate, g, table.classic.local.Geometry())
+			t.Errorf("rate %v: %v and %v, want the table's size, twice", rate, g, table.classic.local.Geometry())
 		}
 		if got := g.FalsePositiveRate(table.capacity); got > rate || got < 0.9*rate {
-			t.Errorf("rate %v: %v at %d items", rate, got, table.capacity)
+			t.Errorf("rate %v: %v at %d items, want 0.9 to 1 times the rate", rate, got, table.capacity)
 		}
 	}
 	if _, err := NewTable(0); err == nil {
-		t.Error("a rate of 0 is no error")
+		t.Error("NewTable(0): no error, want one")
 	}
 }
 
 func TestQuotedIsShort(t *testing.T) {
 	long := quoted(strings.Repeat("é", 100))
 	if long != "“"+strings.Repeat("é", 40)+"…”" {
-		t.Error(long)
+		t.Errorf("quoted(100 letters) = %s, want 40 of them and …", long)
 	}
 	table := newTable(t, 0.01)
 	v := table.AddMade(50)
 	if len(v.Request) == 0 || len(v.Request) > 610 || !strings.HasSuffix(v.Request, " …") {
-		t.Errorf("a request of %d bytes", len(v.Request))
+		t.Errorf("the shown request has %d bytes, want 1 to 610 and … at its end", len(v.Request))
 	}
 }
 

@@ -34,13 +34,13 @@ func has(t *testing.T, v WindowView, state string) int {
 	for _, p := range v.Panes {
 		if p.State == state {
 			if n >= 0 {
-				t.Errorf("two panes are %s: %s", state, states(v))
+				t.Errorf("two panes are %s, want one: %s", state, states(v))
 			}
 			n = strings.Count(p.Bits, "1")
 		}
 	}
 	if n < 0 {
-		t.Fatalf("no pane is %s: %s", state, states(v))
+		t.Fatalf("no pane is %s, want one: %s", state, states(v))
 	}
 	return n
 }
@@ -59,41 +59,41 @@ func TestWindowTurns(t *testing.T) {
 	}
 	v := check(w.View(ctx))
 	if has(t, v, "now") != 0 || has(t, v, "spare") != 0 || v.Now != "day 1, 00:00" {
-		t.Errorf("a new window: %s at %s", states(v), v.Now)
+		t.Errorf("a new window: %s at %s, want empty panes at day 1, 00:00", states(v), v.Now)
 	}
 	v = check(w.Add(ctx, "ann"))
 	wantText(t, v.Text, "“ann” is new", "Sent: 2 requests") // one is TIME
 	bits := has(t, v, "now")
 	if g := w.window.Geometry(); bits == 0 || bits > g.Hashes {
-		t.Errorf("an item set %d bits of %v", bits, g)
+		t.Errorf("an item set %d bits of %v, want 1 to %d", bits, g, g.Hashes)
 	}
 	wantText(t, check(w.Add(ctx, "ann")).Text, "seen in the last 24 hours", "Sent: 1 request.")
 
 	v = check(w.Later(ctx, 25*time.Hour))
 	wantText(t, v.Text, "25 hours have passed. Nothing was sent.")
 	if has(t, v, "now") != 0 || has(t, v, "counts") != bits {
-		t.Errorf("a day later: %s", states(v))
+		t.Errorf("a day later: %s, want %d bits in the pane that counts and none in the present one", states(v), bits)
 	}
 	v = check(w.Add(ctx, "bob"))
 	wantText(t, v.Text, "it turned the window")
 	if has(t, v, "spare") != 0 || has(t, v, "counts") != bits {
-		t.Errorf("after the turn: %s", states(v))
+		t.Errorf("after the turn: %s, want a clear spare pane and %d bits in the one that counts", states(v), bits)
 	}
 	wantText(t, check(w.Ask(ctx, "ann")).Text, "Yes", "25 hours ago", "no longer counts")
 	if !v.Items[0].Found {
-		t.Error("ann is not found, in a pane that counts")
+		t.Error("Ask(ann): not found, want found: her pane counts")
 	}
 
 	v = check(w.Later(ctx, 24*time.Hour))
 	if has(t, v, "old") != bits {
-		t.Errorf("two days later: %s", states(v))
+		t.Errorf("two days later: %s, want %d bits in the old pane", states(v), bits)
 	}
 	wantText(t, check(w.Ask(ctx, "ann")).Text, "No", "is forgotten")
 	wantText(t, check(w.Ask(ctx, "cid")).Text, "No: “cid” was not added")
 	v = check(w.AddMade(ctx, 10))
 	wantText(t, v.Text, "10 items", "turned the window")
 	if has(t, v, "spare") != 0 {
-		t.Errorf("ann's pane was not cleared: %s", states(v))
+		t.Errorf("after ten items: %s, want a clear spare pane", states(v))
 	}
 }
 
@@ -101,11 +101,11 @@ func TestWindowPanes(t *testing.T) {
 	for _, panes := range []int{1, 2} {
 		v, err := newWindow(t, panes).View(context.Background())
 		if err != nil || len(v.Panes) != panes+2 {
-			t.Errorf("%d panes of %d, %v", len(v.Panes), panes, err)
+			t.Errorf("a window of %d panes: View has %d, %v, want two more", panes, len(v.Panes), err)
 		}
 	}
 	if w, err := NewWindow(context.Background(), 9); err == nil {
 		w.Close()
-		t.Error("a window of nine panes is no error")
+		t.Error("NewWindow of nine panes: no error, want one")
 	}
 }
