@@ -56,13 +56,14 @@ func (w *Watched) RoundTrip(ctx context.Context, req *upstash.Request, resp *ups
 	return err
 }
 
-// Watch makes a client of s and the Watched that sees its requests.
+// Watch makes a client of s and the Watched that sees its requests. The client
+// has no timeout: on a busy machine a repeated attempt would be one request more.
 func Watch(t *testing.T, s *upstashtest.Server) (*upstash.Client, *Watched) {
 	t.Helper()
 	next := httptransport.New(nil)
 	t.Cleanup(func() { _ = next.Close() })
 	w := &Watched{Next: next}
-	return s.Client(upstash.WithTransport(w)), w
+	return s.Client(upstash.WithTransport(w), upstash.WithTimeout(0)), w
 }
 
 // answers is a transport without a network. It returns its bodies in turn, and
