@@ -40,8 +40,7 @@ type service struct {
 	recordTime time.Duration
 }
 
-// newService returns a service that uses the filter of cfg and watches its
-// fill.
+// newService returns a service with the filter of cfg. It watches the fill.
 func newService(client *upstash.Client, key string, cfg bloom.Config,
 	process func(context.Context, []byte) error,
 ) (*service, error) {
@@ -179,8 +178,8 @@ func (s *service) ready(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// unavailable answers 503. Retry-After is the time that the database asks for,
-// or one second.
+// unavailable answers 503. Retry-After is what the database asks for, or one
+// second.
 func unavailable(w http.ResponseWriter, r *http.Request, err error) {
 	slog.ErrorContext(r.Context(), "which webhooks are handled is not known", "err", err)
 	wait := max(time.Second, upstash.RetryAfter(err))

@@ -24,8 +24,8 @@ type handler struct {
 	done    *bloom.Filter // ids of messages whose work is done
 	process func(context.Context, events.SQSMessage) error
 
-	// looked is set once a look at the fill has succeeded. A sandbox with few
-	// Adds would not notice on its own that the filter is full.
+	// looked is set once a look at the fill has succeeded. A full filter would
+	// escape a sandbox with few Adds.
 	looked atomic.Bool
 	// full is set once the filter holds more ids than it is sized for. It then
 	// finds too many new ids, and the handler would skip messages it has never
@@ -43,8 +43,7 @@ type handler struct {
 	lookTime time.Duration
 }
 
-// newHandler returns a handler that uses the filter of cfg and watches its
-// fill.
+// newHandler returns a handler with the filter of cfg. It watches the fill.
 func newHandler(client *upstash.Client, key string, cfg bloom.Config,
 	process func(context.Context, events.SQSMessage) error,
 ) (*handler, error) {
@@ -85,7 +84,7 @@ func (h *handler) checkFill(ctx context.Context) error {
 	return nil
 }
 
-// skips reports whether a message that the filter finds is skipped.
+// skips reports whether a message is skipped if the filter finds it.
 func (h *handler) skips() bool { return h.looked.Load() && !h.full.Load() }
 
 // handle makes two requests to the database for a batch, or one if nothing in

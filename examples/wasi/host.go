@@ -17,7 +17,7 @@ import (
 // Verdict is the guest's answer about an event.
 type Verdict int32
 
-// The values are those that the guest's export seen returns.
+// The values are the results of the guest's export seen.
 const (
 	New       Verdict = 0
 	Seen      Verdict = 1
@@ -163,7 +163,7 @@ func (g *Guest) Seen(ctx context.Context, id string) (Verdict, error) {
 // callerKey is the key of the caller's own context in that of the guest.
 type callerKey struct{}
 
-// callerOf returns the context of the caller of the guest that runs under ctx.
+// callerOf returns the caller's context if ctx is that of a guest, else ctx.
 func callerOf(ctx context.Context) context.Context {
 	if caller, ok := ctx.Value(callerKey{}).(context.Context); ok {
 		return caller

@@ -17,14 +17,14 @@ var (
 	errAnswered = errors.New("wasi:http: answered early")
 )
 
-// limit is a deadline that the host watches. The zero value is no deadline.
+// limit is a deadline, watched by the host. The zero value is no deadline.
 type limit struct {
 	clock   uint32 // a pollable, or 0
 	left    time.Duration
 	waiting [3]uint32 // what wait passes to the host
 }
 
-// limitOf starts a clock with the time that ctx has left.
+// limitOf starts a clock with the time left to ctx.
 func limitOf(ctx context.Context) (*limit, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -59,7 +59,7 @@ func (l *limit) options() uint32 {
 }
 
 // wait blocks until one of the pollables, one or two, is ready. It drops them
-// and returns the index of the first that is ready.
+// and returns the index of the first ready one.
 func (l *limit) wait(pollables ...uint32) (ready int, err error) {
 	n := copy(l.waiting[:], pollables)
 	if l.clock != 0 {
@@ -99,7 +99,7 @@ func writeBody(body uint32, data []byte, limit *limit, answer uint32) error {
 	return nil
 }
 
-// write sends data in the portions that the host has room for.
+// write sends data in portions, as the host has room.
 func write(stream uint32, data []byte, limit *limit, answer uint32) error {
 	for len(data) > 0 {
 		outputCheckWrite(stream, ret())

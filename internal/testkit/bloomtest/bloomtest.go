@@ -139,7 +139,7 @@ func Expiring(ttl time.Duration) bloom.Config {
 	return cfg
 }
 
-// Adder has methods that the handles of all types have.
+// Adder has the methods common to the handles of all types.
 type Adder interface {
 	Create(ctx context.Context) (bool, error)
 	Add(ctx context.Context, item string) (bool, error)

@@ -46,7 +46,7 @@ func PTTL(t *testing.T, s *upstashtest.Server) time.Duration {
 	return time.Duration(n) * time.Millisecond
 }
 
-// WantTTL checks that Key has this TTL, or up to a minute less.
+// WantTTL checks the TTL of Key: this one, or up to a minute less.
 func WantTTL(t *testing.T, s *upstashtest.Server, want time.Duration) {
 	t.Helper()
 	if got := PTTL(t, s); got > want || got < want-time.Minute || got <= 0 {
@@ -54,7 +54,7 @@ func WantTTL(t *testing.T, s *upstashtest.Server, want time.Duration) {
 	}
 }
 
-// WantNoTTL checks that Key exists and has no TTL.
+// WantNoTTL wants Key to be there, without a TTL.
 func WantNoTTL(t *testing.T, s *upstashtest.Server) {
 	t.Helper()
 	if got := PTTL(t, s); got != -1 {
@@ -94,7 +94,7 @@ func OwnWords(t *testing.T, s string) string {
 	return s[8:16]
 }
 
-// WithoutOwn returns a filter's string without the bits that belong to the key.
+// WithoutOwn returns a filter's string without the key's own bits.
 func WithoutOwn(t *testing.T, s string) string {
 	return s[:8] + s[8+len(OwnWords(t, s)):]
 }

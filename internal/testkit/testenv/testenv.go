@@ -15,11 +15,11 @@ import (
 	"testing"
 )
 
-// Require is the environment variable that turns skips into failures.
+// Require is an environment variable. It turns skips into failures.
 const Require = "UPBLOOM_REQUIRE"
 
-// Need returns the path of the first executable that it finds. If there is
-// none, the test skips, or fails if UPBLOOM_REQUIRE contains name.
+// Need returns the path of the first executable it finds. If there is none,
+// the test skips, or fails if UPBLOOM_REQUIRE contains name.
 func Need(tb testing.TB, name string, executables ...string) string {
 	tb.Helper()
 	for _, exe := range executables {
