@@ -92,7 +92,7 @@ func Canned(t *testing.T, bodies ...string) *upstash.Client {
 	return c
 }
 
-// CannedWatched is Canned with the Watched that sees the requests.
+// CannedWatched is Canned. The Watched sees the requests.
 func CannedWatched(t *testing.T, bodies ...string) (*upstash.Client, *Watched) {
 	t.Helper()
 	w := &Watched{Next: &answers{bodies: bodies}}
@@ -103,8 +103,7 @@ func CannedWatched(t *testing.T, bodies ...string) (*upstash.Client, *Watched) {
 	return c, w
 }
 
-// HeaderWordOf returns the header of a filter as the decimal that BITFIELD
-// returns.
+// HeaderWordOf returns the header of a filter in decimal, as BITFIELD does.
 func HeaderWordOf(cfg bloom.Config) string {
 	g, err := cfg.Geometry()
 	if err != nil {
