@@ -32,6 +32,12 @@ import (
 //	Add, in the copy   "seen": 0                     "seen": 0
 //	Add, another       1                             1
 //
+// With MaxStale a Mirror costs fewer commands than asking from the fourth
+// look-up on in each MaxStale, process and filter, and from the seventh if
+// somebody adds in each MaxStale and the string has 2 MiB at most. A call of
+// ExistsAll is one look-up. For many small filters, each asked now and then, do
+// without, or leave MaxStale at 0: then it never costs more than asking.
+//
 // While others add to the filter, each refresh brings the whole string: size /
 // MaxStale bytes a second, if calls come all the time. A filter of 24 MB with a
 // MaxStale of 2 s takes 12 MB a second. The call that finds the copy too old

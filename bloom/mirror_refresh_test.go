@@ -1,6 +1,7 @@
 package bloom_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"runtime"
@@ -46,6 +47,40 @@ func TestMirrorMaxStale(t *testing.T) {
 		st := m.Stats()
 		if !st.Copied || st.Age != 0 || st.Refreshes != 6 || st.Failures != 0 || st.Bytes < 128<<10 {
 			t.Errorf("%+v, want a fresh copy after 6 refreshes", st)
+		}
+	})
+}
+
+// A Mirror costs fewer commands than asking from the fourth look-up in each
+// MaxStale on, and from the seventh if somebody adds in each: its doc says so.
+func TestMirrorPaysFromTheFourthLookUp(t *testing.T) {
+	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+		const stale = 10 * time.Second
+		f := handle(t, s.Client(), roomy())
+		mustAdd(t, f, "a")
+		m, c := mirror(t, f, bloom.MirrorConfig{MaxStale: stale, MaxTrust: time.Hour})
+		if err := m.Refresh(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		billed := func(look func(ctx context.Context, item string) (bool, error), times int) int64 {
+			s.ResetStats()
+			for range times {
+				if _, err := look(t.Context(), "x"); err != nil {
+					t.Fatal(err)
+				}
+			}
+			return s.Stats().Billed
+		}
+		for i, pays := range []int{4, 7} {
+			if i == 1 {
+				mustAdd(t, f, "b")
+			}
+			c.pass(stale + 1)
+			mirrored := billed(m.Exists, pays)
+			if less, more := billed(f.Exists, pays-1), billed(f.Exists, pays); mirrored != less || mirrored >= more {
+				t.Errorf("%d look-ups: %d commands with a Mirror, %d without, and %d for one less", pays, mirrored,
+					more, less)
+			}
 		}
 	})
 }

@@ -10,7 +10,7 @@ import (
 // [Filter.AddAll]. It sends one request to each database that has items, and
 // more if [ShardedConfig.BatchBytes] does not carry them, to all databases at
 // once. Each shard touched by a request is three billed commands, and one more
-// for each further 999 bits to set in it.
+// for each further 1,000 bits to set in it.
 //
 // If a database or a shard fails, the others still answer. The error is then a
 // [*BatchError]. It says what is known of each item; its Err is the first

@@ -22,8 +22,8 @@ type plan struct {
 	Hashes         int     `json:"hashes"`
 	Bytes          uint64  `json:"bytes"`
 	BitsAnItem     float64 `json:"bitsAnItem"`
-	AddCommands    int     `json:"addCommands"`
-	ExistsCommands int     `json:"existsCommands"`
+	AddCommands    float64 `json:"addCommands"`
+	ExistsCommands float64 `json:"existsCommands"`
 	RateHalf       float64 `json:"rateAtHalf"`
 	RateFull       float64 `json:"rateAtCapacity"`
 	RateTwice      float64 `json:"rateAtTwice"`
@@ -37,6 +37,7 @@ func (a *app) calcCommand() *cli.Command {
 		Name: "calc", Usage: "work out what a filter costs", ArgsUsage: " ",
 		Description: "Prints the filter's memory, its false positives, and the commands of a call. With\n" +
 			"--adds or --lookups it adds the bill of a month of 30 days, with --price in money.\n" +
+			"Without --batch it counts each item as a call of its own: an Add or an Exists.\n" +
 			"The filter is a plain one without --window, --scalable, --cuckoo or --shards.",
 		Flags: slices.Concat([]cli.Flag{
 			countFlag("for `N` items, e.g. 5M", "items", "n"),
@@ -69,8 +70,9 @@ func (a *app) calcCommand() *cli.Command {
 				return err
 			}
 			p := planOf(cfg, g)
-			p.AddCommands = addCommands(c, 1)
-			if p.Month, err = monthOf(c, p.Bytes, p.AddCommands); err != nil {
+			b := billOf(c, plainKind, g)
+			p.AddCommands, p.ExistsCommands = b.add(1), b.look(1)
+			if p.Month, err = monthOf(c, p.Bytes, b); err != nil {
 				return err
 			}
 			return a.print(p, p.text(g))
@@ -84,7 +86,7 @@ func planOf(cfg bloom.Config, g bloom.Geometry) plan {
 		Items: n, Rate: cfg.FPRate, Scheme: g.Scheme.String(), Bits: g.Bits, Hashes: g.Hashes, Bytes: size,
 		BitsAnItem: float64(g.Bits) / float64(n), RateHalf: g.FalsePositiveRate(n / 2),
 		RateFull: g.FalsePositiveRate(n), RateTwice: g.FalsePositiveRate(2 * n),
-		RateFive: g.FalsePositiveRate(5 * n), AddCommands: 1, ExistsCommands: 1,
+		RateFive: g.FalsePositiveRate(5 * n),
 		// One for each part of 1 MiB, the script, and one that removes the
 		// parts.
 		RequestsToLoad: int((size+1<<20-1)>>20) + 1,

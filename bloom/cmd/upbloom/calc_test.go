@@ -155,6 +155,34 @@ func TestMonth(t *testing.T) {
 			t.Errorf("%s: %+v, %+v, want %+v", c.args, *m, *m.Money, c)
 		}
 	}
+	// 100,000 small filters: each Mirror refreshes for a look-up or two.
+	small := []string{"calc", "-n", "1k", "--filters", "100k", "--lookups", "5M", "--adds", "200k", "--mirror", "5s"}
+	sh.want(0, "without Mirrors  156,000,000 commands, $312.00 a month: the Mirrors cost more than they save", "",
+		append(small, "--price")...)
+	if out := sh.want(0, "without Mirrors  30,000,000 commands\n", "", "calc", "-n", "1k", "--lookups", "1M",
+		"--mirror", "5s"); strings.Contains(out, "cost more") {
+		t.Errorf("%s", out)
+	}
+	// A batch is several commands, for shards and with MustExist.
+	for flags, says := range map[string]string{
+		"--shards 2":               "8,975 commands\n  adding         1,000 AddAlls of 1,000 items, 9 commands each",
+		"--must-exist":             "6,000 commands\n",
+		"--window 1d --must-exist": "13,180 commands\n",
+	} {
+		sh.want(0, says, "", append([]string{"calc", "-n", "1M", "--adds", "1M", "--batch", "1k", "--monthly"},
+			strings.Fields(flags)...)...)
+	}
+	sh.want(0, "1,000,000 single Adds, 3 commands each", "", "calc", "-n", "1M", "--adds", "1M", "--monthly",
+		"--shards", "2")
+	sh.want(0, "$0.00 a month for storage alone\n", "", "calc", "-n", "1M", "--price")
+	sh.want(2, "--must-exist has no effect with --shards", "", "calc", "-n", "1M", "--shards", "2", "--must-exist")
+	sh.want(2, "--batch is 0", "", "calc", "-n", "1M", "--batch", "0")
+	for flags, says := range map[string]string{
+		"--window 1d": "1 in 6.5 at 2,000,000", "--scalable": "1 in 15 at 42,000,000", "--shards 4": "1 in 13 at 2,000,000",
+		"--cuckoo": "never: an Add to a full filter is an error",
+	} {
+		sh.want(0, "  over-filled    "+says, "", append([]string{"calc", "-n", "1M"}, strings.Fields(flags)...)...)
+	}
 	var p plan
 	decode(t, sh.want(0, "", "", "--json", "calc", "-n", "1M"), &p)
 	if p.Month != nil {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"math"
 	"strings"
 	"time"
 
@@ -20,9 +21,11 @@ type kindPlan struct {
 	Bytes      uint64  `json:"bytes"` // of all strings together
 	BitsAnItem float64 `json:"bitsAnItem"`
 	// AddCommands is how many commands an Add is billed as while the filter has
-	// room, ExistsCommands the same for a look-up.
-	AddCommands    int     `json:"addCommands"`
-	ExistsCommands int     `json:"existsCommands"`
+	// room, on average, and ExistsCommands the same for a look-up.
+	AddCommands    float64 `json:"addCommands"`
+	ExistsCommands float64 `json:"existsCommands"`
+	RateTwice      float64 `json:"rateAtTwice,omitempty"` // missing for a cuckoo filter
+	RateFive       float64 `json:"rateAtFiveTimes,omitempty"`
 	Layers         []grown `json:"layers,omitempty"` // of a scalable filter, as it grows
 	Month          *month  `json:"month,omitempty"`
 
@@ -47,8 +50,13 @@ const headerBytes = 24
 // stops growing there, unless its program sets another limit.
 const longestRecord = 100_000_000
 
-// commands returns "1 command", "2 commands" and so on.
-func commands(n int) string { return counted(uint64(n), "command") }
+// commands returns "1 command", "2 commands", "5.8 commands" and so on.
+func commands(n float64) string {
+	if whole := math.Round(n); math.Abs(n-whole) < 0.05 {
+		return counted(uint64(whole), "command")
+	}
+	return fmt.Sprintf("%.1f commands", n)
+}
 
 // kindPlanOf works out the plan for a kind that a flag chooses.
 func kindPlanOf(c *cli.Command, kind string) (kindPlan, error) {
@@ -56,13 +64,13 @@ func kindPlanOf(c *cli.Command, kind string) (kindPlan, error) {
 	if err != nil {
 		return kindPlan{}, err
 	}
-	p := kindPlan{
-		Kind: kind, Items: cfg.Capacity, Rate: cfg.FPRate, Parts: 1, AddCommands: 1, ExistsCommands: 1,
-	}
+	must := c.Bool("must-exist")
+	p := kindPlan{Kind: kind, Items: cfg.Capacity, Rate: cfg.FPRate, Parts: 1}
 	switch kind {
 	case "window":
 		w := bloom.WindowConfig{
 			Capacity: cfg.Capacity, FPRate: cfg.FPRate, Span: lifetimeOf(c, "window"), Panes: c.Int("panes"),
+			ExpireIdle: c.Bool("expire-idle"), MustExist: must,
 		}
 		p.part, err = w.Geometry()
 		p.Parts, p.span = max(w.Panes, 1)+2, w.Span
@@ -70,11 +78,13 @@ func kindPlanOf(c *cli.Command, kind string) (kindPlan, error) {
 		p.part, err = bloom.ScalableConfig{Capacity: cfg.Capacity, FPRate: cfg.FPRate}.Geometry()
 	case "cuckoo":
 		p.part, err = bloom.CuckooConfig{Capacity: cfg.Capacity, FPRate: cfg.FPRate}.Geometry()
-		p.AddCommands = 3
 	case "shards":
 		s := bloom.ShardedConfig{Capacity: cfg.Capacity, FPRate: cfg.FPRate, Shards: c.Int("shards")}
-		p.Kind, p.Parts, p.AddCommands = shardedKind, s.Shards, 3
+		p.Kind, p.Parts = shardedKind, s.Shards
 		p.part, err = s.Geometry()
+		if must && err == nil {
+			err = usagef("--must-exist has no effect with --shards, whose writes create nothing: leave it out")
+		}
 	}
 	if err != nil {
 		return p, flagError(err)
@@ -86,13 +96,62 @@ func kindPlanOf(c *cli.Command, kind string) (kindPlan, error) {
 	if kind == "scalable" {
 		p.Layers = grow(max(cfg.Capacity, 1000), p.part)
 	}
-	p.AddCommands = addCommands(c, p.AddCommands)
 	p.BitsAnItem = 8 * float64(p.Bytes) / float64(p.Items)
-	p.Month, err = monthOf(c, p.Bytes, p.AddCommands)
 	if c.IsSet("mirror") {
-		err = usagef("--mirror is for a plain filter: it has no effect on a %s", kindNoun(p.Kind))
+		return p, usagef("--mirror is for a plain filter: it has no effect on a %s", kindNoun(p.Kind))
 	}
+	b := billOf(c, p.Kind, p.part)
+	switch p.Kind {
+	case windowKind:
+		whole := uint64(p.Parts - 2)
+		b.areas, b.idle = uint64(p.Parts), c.Bool("expire-idle")
+		b.pane = (p.span + 4*time.Second) / time.Duration(whole)
+	case scalableKind:
+		b.first = max(cfg.Capacity, 1000)
+		b.areas = 0
+		bits := uint64(8 * headerBytes)
+		for layer := p.part; b.areas < 5 && bits+8*cells(layer) <= 1<<32; layer.Bits *= 4 {
+			b.areas, bits = b.areas+1, bits+8*cells(layer)
+		}
+	case shardedKind:
+		b.shards, b.must = p.Parts, true
+	}
+	p.AddCommands, p.ExistsCommands = b.add(1), b.look(1)
+	p.RateTwice, p.RateFive = p.rateAt(2), p.rateAt(5)
+	p.Month, err = monthOf(c, p.Bytes, b)
 	return p, err
+}
+
+// most is how many items the filter is for, of a scalable one all layers.
+func (p *kindPlan) most() uint64 {
+	if n := len(p.Layers); n > 0 {
+		return p.Layers[n-1].Items
+	}
+	return p.Items
+}
+
+// rateAt returns the false positive rate at so many times the items that the
+// filter is for, or 0 for a cuckoo filter, which refuses them.
+func (p *kindPlan) rateAt(times uint64) float64 {
+	n := p.most()
+	switch p.Kind {
+	case windowKind: // they come in one go, and two such panes count
+		return min(2*p.part.FalsePositiveRate(times*n), 1)
+	case scalableKind:
+		at, passes, layer := p.part, 1.0, max(p.Items, 1000)
+		for i := range p.Layers {
+			in := layer
+			if i == len(p.Layers)-1 {
+				in += (times - 1) * n
+			}
+			passes *= 1 - at.FalsePositiveRate(in)
+			layer, at.Bits = 4*layer, 4*at.Bits
+		}
+		return 1 - passes
+	case shardedKind:
+		return p.part.FalsePositiveRate(times * n / uint64(p.Parts))
+	}
+	return 0
 }
 
 // grow returns the states of a scalable filter with one layer, with two, and so
@@ -128,23 +187,30 @@ func (p kindPlan) text() string {
 		fmt.Fprintf(&b, "  %-13s  %s bytes, for %s items\n", counted(uint64(i+1), "layer"), human.Count(g.Bytes),
 			human.Count(g.Items))
 	}
-	if most := len(p.Layers); most > 0 {
-		p.Items = p.Layers[most-1].Items
+	n, span := p.most(), ""
+	if p.Kind == windowKind {
+		span = " in " + human.Span(p.span)
 	}
-	fmt.Fprintf(&b, "false positives  %s at %s items\n", human.OneIn(p.Rate), human.Count(p.Items))
+	fmt.Fprintf(&b, "false positives  %s at %s items%s\n", human.OneIn(p.Rate), human.Count(n), span)
+	if p.Kind == cuckooKind {
+		b.WriteString("  over-filled    never: an Add to a full filter is an error\n")
+	} else {
+		fmt.Fprintf(&b, "  over-filled    %s at %s, %s at %s\n", human.OneIn(p.RateTwice), human.Count(2*n),
+			human.OneIn(p.RateFive), human.Count(5*n))
+	}
 	switch p.Kind {
 	case windowKind:
-		fmt.Fprintf(&b, "Exists           1 command\nAdd              %s; a few more for each pane's turn",
-			commands(p.AddCommands))
+		fmt.Fprintf(&b, "Exists           1 command\nAdd              %s; a few more for each pane's turn, and each"+
+			" client\n                 asks for the time, 1 command in ten minutes", commands(p.AddCommands))
 	case cuckooKind:
 		b.WriteString("Exists           1 command\n" +
-			"Add, Remove      3 commands each, one item or 500; more when it is nearly full")
+			"Add, Remove      3 commands each, one item or up to 500; more when it is nearly full")
 	case shardedKind:
 		b.WriteString("Exists           1 command, a batch one for each shard that has an item of it\n" +
-			"Add              3 commands, a batch 3 for each shard")
+			"Add              3 commands, a batch 3 for each shard and one more for each 1,000 bits")
 	default:
-		fmt.Fprintf(&b, "Exists           1 command\nAdd              %s; now and then it looks whether it must"+
-			" grow", commands(p.AddCommands))
+		fmt.Fprintf(&b, "Exists           1 command\nAdd              %s on average in the first layer, with its"+
+			" looks\n                 whether it must grow; fewer in later ones", commands(p.AddCommands))
 	}
 	if p.Kind != shardedKind && p.Bytes > longestRecord {
 		b.WriteString("\nplan             a record above 100 MB needs one of the larger plans")

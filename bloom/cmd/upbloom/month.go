@@ -12,18 +12,43 @@ import (
 	"github.com/upbloom/upbloom/internal/human"
 )
 
-// month is what some filters cost in a month. Money is missing without --price.
+// month is what some filters cost in a month. Money is missing without --price,
+// and Asking, the month without Mirrors, without --mirror.
 type month struct {
 	billing.Month
-	Money *billing.Money `json:"money,omitempty"`
+	Adds    *called        `json:"adds,omitempty"`
+	Lookups *called        `json:"lookups,omitempty"`
+	Money   *billing.Money `json:"money,omitempty"`
+	Asking  *month         `json:"withoutMirrors,omitempty"`
+}
+
+// called is how often a call is made in a month, and what each is billed.
+type called struct {
+	Calls    float64 `json:"calls"`
+	Items    uint64  `json:"items"` // in each
+	Commands float64 `json:"commands"`
+}
+
+// text names the call, of one item or of many.
+func (u called) text(one, many string) string {
+	if u.Items == 1 {
+		return fmt.Sprintf("%s %s, %s each", rounded(u.Calls), one, commands(u.Commands))
+	}
+	return fmt.Sprintf("%s %s of %s, %s each", rounded(u.Calls), many, counted(u.Items, "item"),
+		commands(u.Commands))
 }
 
 func usageFlags() []cli.Flag {
 	return []cli.Flag{
-		countFlag("`N` Adds a day, in all filters together; a request of AddAll is one", "adds"),
-		countFlag("`N` look-ups a day, in all filters together; a request of ExistsAll is one", "lookups"),
+		countFlag("`N` items added a day, in all filters together", "adds"),
+		countFlag("`N` items looked up a day, in all filters together", "lookups"),
+		countFlag("`N` items in each AddAll and ExistsAll; without it each item is a call", "batch"),
+		countFlag("`N` items in each ExistsAll, if it is not that of --batch", "lookup-batch"),
+		&cli.BoolFlag{
+			Name: "new-client", Usage: "each call makes its client and its handle anew, as in a Worker",
+		},
 		&cli.BoolFlag{Name: "monthly", Usage: "--adds and --lookups are those of 30 days"},
-		&cli.BoolFlag{Name: "must-exist", Usage: "with MustExist, an Add is billed as three commands"},
+		&cli.BoolFlag{Name: "must-exist", Usage: "with MustExist, an Add is three commands, and an AddAll more"},
 		countFlag("`N` such filters; the default is 1", "filters"),
 		lifetimeFlag("answer look-ups by a Mirror that is at most `TIME` old (its MaxStale)", "mirror"),
 		countFlag("`N` processes with a Mirror of each filter; the default is 1", "processes"),
@@ -31,21 +56,12 @@ func usageFlags() []cli.Flag {
 	}
 }
 
-// addCommands returns how many commands an Add is billed as: n, or three with
-// --must-exist.
-func addCommands(c *cli.Command, n int) int {
-	if c.Bool("must-exist") {
-		return 3
-	}
-	return n
-}
-
 // monthOf returns the cost of a month for filters of this length, or nil if no
-// flag asks for it. An Add is billed as adds commands.
-func monthOf(c *cli.Command, bytes uint64, adds int) (*month, error) {
+// flag asks for it.
+func monthOf(c *cli.Command, bytes uint64, b *bill) (*month, error) {
 	asked := false
 	for _, name := range []string{
-		"adds", "lookups", "monthly", "filters", "mirror", "price", "processes",
+		"adds", "lookups", "monthly", "filters", "mirror", "price", "processes", "batch", "lookup-batch",
 	} {
 		asked = asked || c.IsSet(name)
 	}
@@ -58,7 +74,7 @@ func monthOf(c *cli.Command, bytes uint64, adds int) (*month, error) {
 	case c.IsSet("processes") && stale == 0:
 		return nil, usagef("--processes is for Mirrors: it has no effect without --mirror")
 	}
-	for _, name := range []string{"filters", "processes"} {
+	for _, name := range []string{"filters", "processes", "batch", "lookup-batch"} {
 		if c.IsSet(name) && countOf(c, name) == 0 {
 			return nil, usagef("--%s is 0: use at least 1", name)
 		}
@@ -67,17 +83,46 @@ func monthOf(c *cli.Command, bytes uint64, adds int) (*month, error) {
 	if c.Bool("monthly") {
 		days = billing.DaysAMonth
 	}
-	m := &month{Month: billing.Use{
+	batch := max(countOf(c, "batch"), 1)
+	adds := callsOf(countOf(c, "adds"), batch, b.add)
+	if n := countOf(c, "lookup-batch"); n > 0 {
+		batch = n
+	}
+	lookups := callsOf(countOf(c, "lookups"), batch, b.look)
+	use := billing.Use{
 		Bytes: bytes, Filters: countOf(c, "filters"),
-		Adds:     float64(adds) * float64(countOf(c, "adds")) / days,
-		Lookups:  float64(countOf(c, "lookups")) / days,
-		MaxStale: stale, Copies: countOf(c, "processes"),
-	}.Month()}
-	if c.Bool("price") {
-		money := m.Month.Money(billing.PayAsYouGo())
-		m.Money = &money
+		Adds:    adds.Calls*adds.Commands/days + b.turns(countOf(c, "filters"), adds.Calls/days),
+		Lookups: lookups.Calls * lookups.Commands / days,
+	}
+	priced := func() *month {
+		m := &month{Month: use.Month()}
+		if c.Bool("price") {
+			money := m.Month.Money(billing.PayAsYouGo())
+			m.Money = &money
+		}
+		return m
+	}
+	asking := priced()
+	use.MaxStale, use.Copies = stale, countOf(c, "processes")
+	m := priced()
+	if stale > 0 {
+		m.Asking = asking
+	}
+	for _, u := range []*called{&adds, &lookups} {
+		u.Calls *= billing.DaysAMonth / days
+	}
+	if c.IsSet("adds") {
+		m.Adds = &adds
+	}
+	if c.IsSet("lookups") {
+		m.Lookups = &lookups
 	}
 	return m, nil
+}
+
+// callsOf returns the calls that so many items take.
+func callsOf(items, batch uint64, cost func(n uint64) float64) called {
+	return called{float64(items) / float64(batch), batch, cost(batch)}
 }
 
 func (m *month) text() string {
@@ -90,7 +135,28 @@ func (m *month) text() string {
 	if m.Refreshes > 0 {
 		fmt.Fprintf(&b, ", at most: %s refreshes, %.3g GB downloaded by Mirrors", rounded(m.Refreshes), m.MirrorGB)
 	}
-	if m.Money != nil {
+	if m.Adds != nil {
+		b.WriteString("\n  adding         " + m.Adds.text("single Adds", "AddAlls"))
+	}
+	if m.Lookups != nil {
+		b.WriteString("\n  looking up     " + m.Lookups.text("single look-ups", "ExistsAlls"))
+		if m.Asking != nil {
+			b.WriteString(" without Mirrors")
+		}
+	}
+	if m.Asking != nil {
+		fmt.Fprintf(&b, "\nwithout Mirrors  %s commands", rounded(m.Asking.Commands))
+		if m.Money != nil {
+			fmt.Fprintf(&b, ", %s a month", dollars(m.Asking.Money.Total))
+		}
+		if m.Asking.Commands < m.Commands {
+			b.WriteString(": the Mirrors cost more than they save. A refresh is 3\n" +
+				"                 commands, and after an Add at least 6")
+		}
+	}
+	if m.Money != nil && m.Commands == 0 {
+		fmt.Fprintf(&b, "\nmoney            %s a month for storage alone", dollars(m.Money.Storage))
+	} else if m.Money != nil {
 		fmt.Fprintf(&b, "\nmoney            %s a month: commands %s, storage %s, traffic of Mirrors %s",
 			dollars(m.Money.Total), dollars(m.Money.Commands), dollars(m.Money.Storage), dollars(m.Money.Traffic))
 		p := billing.PayAsYouGo()

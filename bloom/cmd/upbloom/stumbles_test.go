@@ -50,7 +50,7 @@ func TestSaysWhatWasMeant(t *testing.T) {
 	var p plan
 	decode(t, sh.want(0, "", "", "--json", "calc", "--items", "1M", "--must-exist"), &p)
 	if p.AddCommands != 3 || p.ExistsCommands != 1 {
-		t.Errorf("calc: %d commands an Add, %d an Exists", p.AddCommands, p.ExistsCommands)
+		t.Errorf("calc: %v commands an Add, %v an Exists", p.AddCommands, p.ExistsCommands)
 	}
 	// 100 MB is the limit of a record, not 100 MiB.
 	sh.want(0, "plan             a record above 100 MB", "", "calc", "--items", "76M")

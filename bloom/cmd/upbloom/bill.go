@@ -1,0 +1,195 @@
+package main
+
+import (
+	"math"
+	"strconv"
+	"time"
+
+	"github.com/urfave/cli/v3"
+
+	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/upstash"
+)
+
+// What the calls of package bloom are billed: a test compares it with the
+// commands that a server counts.
+
+// A bill computes how many commands a call is billed as.
+type bill struct {
+	kind   string
+	part   bloom.Geometry // of the filter, a pane, a layer or a shard
+	areas  uint64         // an item is looked up in: panes or layers
+	shards int            // 1 if it is no sharded filter
+	must   bool           // writes are a script that creates nothing
+	anew   bool           // each call has a new client and a new handle
+	first  uint64         // the capacity of a scalable filter's first layer
+	pane   time.Duration  // of a window
+	idle   bool           // the window expires
+}
+
+const (
+	requestBytes  = 1 << 20 // of a batch: the default of BatchBytes
+	scriptCommand = 2       // a script itself, and the read that checks the header
+	mustExistText = 1200    // about the bytes of that script's text
+	cuckooItems   = 500     // in one script
+	growthLooks   = 64      // while a layer fills
+	growthCost    = 3       // commands of a look whether it must grow
+)
+
+// add returns the commands of an Add, or of an AddAll of n items. For a
+// scalable filter they are those of its first layer, the most.
+func (b *bill) add(n uint64) (commands float64) {
+	commands = b.requests(n, true, func(items uint64) float64 {
+		switch {
+		case b.kind == cuckooKind:
+			return scriptCommand + 1
+		case b.must:
+			return b.inShards(items, func(mine uint64) float64 {
+				return float64(scriptCommand + b.writes(mine))
+			}) + b.growth(items)
+		}
+		return 1 + b.growth(items)
+	})
+	if b.anew && (b.kind == windowKind || b.kind == scalableKind && (n == 1 || n*growthLooks < b.first)) {
+		commands++ // the server's time, or which layer is the newest
+	}
+	return commands
+}
+
+// growth returns the commands with which a scalable filter looks whether it must
+// grow, on average.
+func (b *bill) growth(items uint64) float64 {
+	if b.kind != scalableKind {
+		return 0
+	}
+	return growthCost * min(1, float64(items)*growthLooks/float64(b.first))
+}
+
+// look returns the commands of an Exists, or of an ExistsAll of n items.
+func (b *bill) look(n uint64) (commands float64) {
+	commands = b.requests(n, false, func(items uint64) float64 {
+		return b.inShards(items, func(uint64) float64 { return 1 })
+	})
+	if b.anew && b.kind == windowKind && n > 1 {
+		commands++
+	}
+	return commands
+}
+
+// requests returns the sum of cost over the requests of a batch.
+func (b *bill) requests(n uint64, write bool, cost func(items uint64) float64) float64 {
+	most := b.itemsInRequest(write)
+	full := (n - 1) / most
+	sum := cost(n - full*most)
+	if full > 0 {
+		sum += float64(full) * cost(most)
+	}
+	return sum
+}
+
+// itemsInRequest is about how many items fit into a request.
+func (b *bill) itemsInRequest(write bool) uint64 {
+	if write && b.kind == cuckooKind {
+		return cuckooItems
+	}
+	k, z := float64(b.part.Hashes), float64(b.part.Hashes)/2
+	set, get := b.average(func(at uint64) int { return upstash.SizeOfSet("u1", at, 1) }),
+		b.average(func(at uint64) int { return upstash.SizeOfGet("u53", at) })
+	head := 300.0
+	if write && b.must {
+		digits := b.average(func(at uint64) int { return len(strconv.FormatUint(at, 10)) })
+		set, get, head = digits+3, digits+4, head+mustExistText
+	}
+	item := z * get * float64(b.areas)
+	switch {
+	case b.kind == cuckooKind:
+		item = 2 * get
+	case write:
+		item = k*set + z*get*float64(b.areas-1)
+	case b.part.Scheme == bloom.SchemeXXH3:
+		item = k * b.average(func(at uint64) int { return upstash.SizeOfGet("u1", at) })
+	}
+	return uint64(max((requestBytes-head*float64(b.shards))/item, 1))
+}
+
+// average returns the average of size over the offsets of bits. An item has as
+// many in each pane, and in each layer.
+func (b *bill) average(size func(at uint64) int) float64 {
+	sum, begin, bits := 0.0, uint64(8*headerBytes), b.part.Bits
+	for range b.areas {
+		end, inArea := begin+bits, 0.0
+		for from := uint64(1); from < end; from *= 10 {
+			if first, last := max(from, begin), min(from*10, end); first < last {
+				inArea += float64(size(from)) * float64(last-first)
+			}
+		}
+		sum += inArea / float64(bits)
+		if begin = end; b.kind == scalableKind {
+			bits *= 4
+		}
+	}
+	return sum / float64(b.areas)
+}
+
+// writes returns how many commands a script needs to write items: it runs some
+// 1,000 operations in each.
+func (b *bill) writes(items uint64) (commands int) {
+	const mostWords, setWords, getWords = 3997, 4, 3
+	words := 0
+	run := func(operations, each int) {
+		for range operations {
+			if words += each; words >= mostWords {
+				commands, words = commands+1, 0
+			}
+		}
+	}
+	for range items {
+		run(b.part.Hashes, setWords)
+		run(b.part.Hashes/2*int(b.areas-1), getWords)
+	}
+	if words > 0 {
+		commands++
+	}
+	return commands
+}
+
+// inShards returns the sum of cost over the shards that have items of a request,
+// on average over all ways the items may be spread.
+func (b *bill) inShards(items uint64, cost func(mine uint64) float64) float64 {
+	if b.shards == 1 {
+		return cost(items)
+	}
+	share, sum := 1/float64(b.shards), 0.0
+	all, _ := math.Lgamma(float64(items) + 1)
+	for mine := uint64(1); mine <= items; mine++ {
+		in, _ := math.Lgamma(float64(mine) + 1)
+		out, _ := math.Lgamma(float64(items-mine) + 1)
+		chance := math.Exp(all - in - out + float64(mine)*math.Log(share) +
+			float64(items-mine)*math.Log1p(-share))
+		if chance > 1e-12 {
+			sum += chance * cost(mine)
+		}
+	}
+	return sum * float64(b.shards)
+}
+
+// turns returns the commands a day with which windows clear old panes, if there
+// are so many AddAlls.
+func (b *bill) turns(filters uint64, calls float64) float64 {
+	if b.kind != windowKind {
+		return 0
+	}
+	commands := 4 + math.Ceil(float64(b.part.Bits)/8/(1<<20)) // the script, and one for each MiB
+	if b.idle {
+		commands++
+	}
+	return commands * min(calls, float64(max(filters, 1))*float64(24*time.Hour)/float64(b.pane))
+}
+
+// billOf takes what the flags say of the calls.
+func billOf(c *cli.Command, kind string, part bloom.Geometry) *bill {
+	return &bill{
+		kind: kind, part: part, areas: 1, shards: 1,
+		must: c.Bool("must-exist"), anew: c.Bool("new-client"),
+	}
+}
