@@ -34,7 +34,7 @@
 //	                             Filter  Window      Scalable  Cuckoo  Sharded
 //	expires by a TTL             yes     ExpireIdle  yes       no      yes
 //	Expire, Persist              yes     no          yes       no      no
-//	WarnFill                     yes     no          yes       no      no
+//	WarnFill                     yes     yes         yes       no      no
 //	MustExist                    yes     yes         yes       yes     always
 //	Load                         yes     no          no        no      yes
 //	Merge, Replace, Save, Union  yes     no          no        no      no
