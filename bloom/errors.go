@@ -204,25 +204,35 @@ func (e *MismatchError) Error() string {
 	if e.local {
 		return e.localText()
 	}
-	got, opener := typeOf(e.GotKind, e.Got.Scheme)
-	if want, _ := typeOf(e.WantKind, e.Want.Scheme); want != got {
+	got, want := typeOf(e.GotKind, e.Got.Scheme), typeOf(e.WantKind, e.Want.Scheme)
+	if want != got {
+		opener := got.opener
+		if e.GotKind == KindShard {
+			opener += " with the key without its :number"
+		}
 		return fmt.Sprintf("bloom: %s is at this key, %v, and not %s: use %s, or another key",
-			got, e.Got, want, opener)
+			got.name, e.Got, want.name, opener)
 	}
-	if e.Field != "" {
-		return fmt.Sprintf("bloom: the %v at this key was made with another %s: use the Config it"+
-			" was made with, or another key", e.GotKind, e.Field)
-	}
-	if e.seedOnly() {
+	advice := fmt.Sprintf("use the %s it was made with, read it with %s, or use another key",
+		got.config, got.opener)
+	switch {
+	case e.Field == "key":
+		return "bloom: the shard at this key was made at another key: rename it back, or use another key"
+	case e.Field != "":
+		return fmt.Sprintf("bloom: the %v at this key was made with another %s: %s", e.GotKind, e.Field, advice)
+	case e.seedOnly():
 		return fmt.Sprintf("bloom: the filter at this key has the same geometry (%v) but another"+
-			" seed: use the Config.Seed it was made with, or another key", e.Got)
-	}
-	advice := "use the Config it was made with, read it with Open, or use another key"
-	if e.OtherSeed {
+			" seed: use the %s.Seed it was made with, or another key", e.Got, got.config)
+	case e.OtherSeed:
 		advice = "the seeds differ too: " + advice
 	}
-	return fmt.Sprintf("bloom: another filter, or other data, is at this key: %v; this handle wants %v: %s",
-		e.Got, e.Want, advice)
+	if e.Got.Scheme != SchemeBlocked && e.Got.Scheme != SchemeCuckoo || e.Want.Scheme != e.Got.Scheme {
+		return fmt.Sprintf("bloom: another filter, or other data, is at this key: %v; this handle wants %v: %s",
+			e.Got, e.Want, advice)
+	}
+	// Other data hardly pass for whole words, or buckets, of 53 bits.
+	return fmt.Sprintf("bloom: %s of another size is at this key: %v; this handle wants %v:"+
+		" %s differs: %s", got.name, e.Got, e.Want, got.sizes, advice)
 }
 
 // localText is Error for filters in memory and in streams.
@@ -231,26 +241,32 @@ func (e *MismatchError) localText() string {
 		return fmt.Sprintf("bloom: the other filter has the same geometry (%v) but another seed:"+
 			" use the Config.Seed it was made with", e.Got)
 	}
-	got, _ := typeOf(e.GotKind, e.Got.Scheme)
-	want, _ := typeOf(e.WantKind, e.Want.Scheme)
+	got, want := typeOf(e.GotKind, e.Got.Scheme), typeOf(e.WantKind, e.Want.Scheme)
 	return fmt.Sprintf("bloom: the other filter is %s, %v; this one is %s, %v:"+
-		" both must be of the same Config", got, e.Got, want, e.Want)
+		" both must be of the same Config", got.name, e.Got, want.name, e.Want)
 }
 
-// typeOf returns the name of the type that wrote a string, with its article,
-// and what opens the string.
-func typeOf(k Kind, s Scheme) (name, opener string) {
+// A typeNames is how an error speaks of a type.
+type typeNames struct {
+	name   string // with its article
+	config string
+	sizes  string // the fields of its config that the size follows from
+	opener string // the function that opens it
+}
+
+// typeOf returns the names of the type that wrote a string.
+func typeOf(k Kind, s Scheme) typeNames {
 	switch {
 	case k == KindShard:
-		return "a shard of a Sharded", "OpenSharded with the key without its :number"
+		return typeNames{"a shard of a Sharded", "ShardedConfig", "Capacity, FPRate or Shards", "OpenSharded"}
 	case k == KindLayers:
-		return "a Scalable", "OpenScalable"
+		return typeNames{"a Scalable", "ScalableConfig", "Capacity or FPRate", "OpenScalable"}
 	case k == KindWindow:
-		return "a Window", "OpenWindow"
+		return typeNames{"a Window", "WindowConfig", "Capacity, FPRate or Panes", "OpenWindow"}
 	case s == SchemeCuckoo:
-		return "a Cuckoo", "OpenCuckoo"
+		return typeNames{"a Cuckoo", "CuckooConfig", "Capacity or FPRate", "OpenCuckoo"}
 	}
-	return "a plain Filter", "Open"
+	return typeNames{"a plain Filter", "Config", "Capacity or FPRate", "Open"}
 }
 
 // seedOnly reports whether the seed is the only difference.
