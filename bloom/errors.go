@@ -149,6 +149,16 @@ func (e *wrongTypeError) Error() string {
 func (e *wrongTypeError) Is(target error) bool { return target == ErrNotFilter }
 func (e *wrongTypeError) Unwrap() error        { return e.err }
 
+// A tooLargeError is upstash.ErrRecordTooLarge of a filter. The server's words,
+// often those of a script, say less.
+type tooLargeError struct{ err error }
+
+func (e *tooLargeError) Error() string {
+	return "bloom: the filter is too large for one record of the database: lower the Capacity, choose a" +
+		" larger plan, or spread the items over several records with NewSharded"
+}
+func (e *tooLargeError) Unwrap() error { return e.err }
+
 // regionError is returned if a region did not find an item and the token may
 // not ask the primary: "no" is not certain. It is an upstash.ErrReadOnly.
 type regionError struct {

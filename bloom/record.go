@@ -120,8 +120,7 @@ func explain(err error) error {
 	case server.Code() == "WRONGTYPE":
 		return &wrongTypeError{err}
 	case is(err, upstash.ErrRecordTooLarge):
-		return errorf("bloom: the filter is too large for the database: lower Config.Capacity,"+
-			" or choose a larger plan: %w", err)
+		return &tooLargeError{err}
 	case is(err, upstash.ErrRequestTooLarge):
 		return errorf("bloom: the request is too large for the database: lower"+
 			" Config.BatchBytes: %w", err)

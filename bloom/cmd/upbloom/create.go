@@ -176,6 +176,8 @@ func chosenKind(c *cli.Command) (string, error) {
 			return "", usagef("--%s is for a window: it has no effect without --window", name)
 		case name == "ttl" && kind == "window":
 			return "", usagef("--ttl has no effect with --window: --expire-idle lets a window expire")
+		case name == "ttl" && kind == "cuckoo":
+			return "", usagef("--ttl has no effect with --cuckoo: a cuckoo filter does not expire")
 		default:
 			return "", usagef("--%s has no effect with --%s: leave it out", name, kind)
 		}

@@ -176,7 +176,7 @@ func TestFlagsOfKinds(t *testing.T) {
 		"--window and --cuckoo: a filter is of one kind|--window 1h --cuckoo",
 		"--scalable and --shards: a filter is of one kind|--shards 2 --scalable",
 		"--ttl has no effect with --window: --expire-idle|--window 1h --ttl 1h",
-		"--ttl has no effect with --cuckoo|--cuckoo --ttl 1h",
+		"--ttl has no effect with --cuckoo: a cuckoo filter does not expire|--cuckoo --ttl 1h",
 		"--scheme has no effect with --shards|--shards 2 --scheme xxh3",
 		"--scheme has no effect with --scalable|--scalable --scheme blocked",
 		"upbloom: --window is 1s|--window 1s",
