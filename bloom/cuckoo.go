@@ -38,6 +38,16 @@ import (
 // with a [Filter] while there is room, and five times as long at Capacity; the
 // server runs nothing else meanwhile.
 //
+// # Expiry
+//
+// A Cuckoo does not expire: it has no TTL and no Expire. If the items have an
+// end, as tokens do, make a Cuckoo for each period in which items end, such as
+// "revoked:2026-W48". All calls about an item then use the one of its own end,
+// and [Cuckoo.Delete] removes each once its period is over. To have the
+// database delete it, call [upstash.Client.Expire] with its key after Create;
+// set [CuckooConfig.MustExist], because an Add would make it anew. Add and
+// Remove leave such a TTL as it is.
+//
 // # Errors
 //
 // Add returns [ErrFull] if it finds no place, and has then changed nothing. So

@@ -51,7 +51,8 @@ type CuckooStats struct {
 	// as a plain [Filter]'s Add: members may be denied. Make the filter again.
 	// One damage in a million goes unnoticed.
 	Damaged bool
-	// TTL is the time until the filter expires, 0 if it does not.
+	// TTL is the time until the key expires, 0 if it does not. No method of a
+	// Cuckoo sets one: somebody ran EXPIRE.
 	TTL time.Duration
 }
 
