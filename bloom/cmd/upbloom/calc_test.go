@@ -176,6 +176,10 @@ func TestMonth(t *testing.T) {
 		"--shards", "2")
 	sh.want(0, "$0.00 a month for storage alone\n", "", "calc", "-n", "1M", "--price")
 	sh.want(2, "--must-exist has no effect with --shards", "", "calc", "-n", "1M", "--shards", "2", "--must-exist")
+	sh.want(2, "a batch of 1,000,000 items is more than all items of 30 days", "", "calc", "-n", "1M", "--adds", "1k",
+		"--batch", "1M")
+	sh.want(2, "--must-exist and --expire-idle are both set", "", "calc", "-n", "1M", "--window", "1d",
+		"--expire-idle", "--must-exist")
 	sh.want(2, "--batch is 0", "", "calc", "-n", "1M", "--batch", "0")
 	for flags, says := range map[string]string{
 		"--window 1d": "1 in 6.5 at 2,000,000", "--scalable": "1 in 15 at 42,000,000", "--shards 4": "1 in 13 at 2,000,000",

@@ -129,6 +129,7 @@ func (e advised) Unwrap() error { return e.error }
 var flagOf = map[string]string{
 	"Capacity": "--items", "FPRate": "--rate", "TTL": "--ttl", "Scheme": "--scheme",
 	"Span": "--window", "Panes": "--panes", "Shards": "--shards", "ExpireIdle": "--expire-idle",
+	"MustExist": "--must-exist",
 }
 
 // inWords replaces advice in the API's names by what an operator can do.
@@ -142,7 +143,8 @@ var inWords = strings.NewReplacer("a larger Capacity", "a larger --items",
 // inFlags replaces the API's names in the Reason of a ConfigError by those of
 // flags.
 var inFlags = strings.NewReplacer("FPRate", "--rate", "SchemeBlocked", "--scheme blocked",
-	"SchemeXXH3", "--scheme xxh3", "a Sharded does", "--shards does", "Shards", "--shards", "Panes", "--panes")
+	"SchemeXXH3", "--scheme xxh3", "a Sharded does", "--shards does", "Shards", "--shards", "Panes", "--panes",
+	"ExpireIdle", "--expire-idle")
 
 // errNo is the error of check or remove if an item was not found. It is not
 // printed: the answers show it.

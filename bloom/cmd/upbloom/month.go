@@ -109,7 +109,9 @@ func monthOf(c *cli.Command, bytes uint64, b *bill) (*month, error) {
 		m.Asking = asking
 	}
 	for _, u := range []*called{&adds, &lookups} {
-		u.Calls *= billing.DaysAMonth / days
+		if u.Calls *= billing.DaysAMonth / days; u.Calls > 0 && u.Calls < 1 {
+			return nil, usagef("a batch of %s is more than all items of 30 days", counted(u.Items, "item"))
+		}
 	}
 	if c.IsSet("adds") {
 		m.Adds = &adds
@@ -144,7 +146,7 @@ func (m *month) text() string {
 			b.WriteString(" without Mirrors")
 		}
 	}
-	if m.Asking != nil {
+	if m.Asking != nil && m.Asking.Commands > 0 {
 		fmt.Fprintf(&b, "\nwithout Mirrors  %s commands", rounded(m.Asking.Commands))
 		if m.Money != nil {
 			fmt.Fprintf(&b, ", %s a month", dollars(m.Asking.Money.Total))
