@@ -182,12 +182,12 @@ func simulate(sc scenario) (_ *run, err error) {
 			if !sc.shared {
 				w.session, w.handles = r.open(own), w.name
 			}
-			ctx := woken.With(lots.With(ctx, w.lots(i*10+j)), w.own)
+			ctx := woken.With(lots.With(ctx, r.lots(i*10+j)), w.own)
 			running.Go(func() { w.work(ctx) })
 		}
 	}
 	running.Wait()
-	err = r.finish(ctx)
+	err = r.finish(lots.With(ctx, r.lots(atLast)))
 	for _, c := range clients {
 		_ = c.Close()
 	}
@@ -275,10 +275,13 @@ func (r *run) worker(client, n int, s proof.Handles) *worker {
 	}
 }
 
-// lots draws the random numbers by which a worker looks at a fill. Most looks
+// atLast is the number of the caller of the last calls.
+const atLast = 99
+
+// lots draws the random numbers by which a caller looks at a fill. Most looks
 // are made.
-func (w *worker) lots(number int) func() float64 {
-	rng := rand.New(rand.NewPCG(w.r.seed, 1<<45+uint64(number)))
+func (r *run) lots(number int) func() float64 {
+	rng := rand.New(rand.NewPCG(r.seed, 1<<45+uint64(number)))
 	return func() float64 { return float64(rng.IntN(3) / 2) }
 }
 
