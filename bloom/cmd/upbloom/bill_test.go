@@ -17,7 +17,7 @@ import (
 // billed is what calc says of a call with the flags, an AddAll and an ExistsAll.
 func (sh *shell) billed(flags string, batch int) (add, look float64) {
 	sh.t.Helper()
-	args := strings.Fields(fmt.Sprintf("--json calc --adds 1 --lookups 1 --batch %d %s", batch, flags))
+	args := strings.Fields(fmt.Sprintf("--json calc --adds %d --lookups %[1]d --batch %[1]d %s", batch, flags))
 	var p struct{ Month month }
 	out := sh.want(0, "", "", args...)
 	if err := decodeSome(out, &p); err != nil || p.Month.Adds == nil || p.Month.Lookups == nil {
