@@ -32,6 +32,8 @@ import (
 //	Add, in the copy   "seen": 0                     "seen": 0
 //	Add, another       1                             1
 //
+// A copy is too old for a "yes" after MaxTrust, and for a "no" after MaxStale.
+//
 // With MaxStale a Mirror costs fewer commands than asking from the fourth
 // look-up on in each MaxStale, process and filter, and from the seventh if
 // somebody adds in each MaxStale and the string has 2 MiB at most. A call of

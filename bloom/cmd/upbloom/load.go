@@ -114,7 +114,9 @@ func (a *app) replaceCommand() *cli.Command {
 		Name: "replace", Usage: "make a filter's items those of a file, and no others",
 		ArgsUsage: "KEY [FILE]",
 		Description: "Readers see the old filter or the new one, and nothing between. Items that others\n" +
-			"add meanwhile are lost, unless the file has them. The filter keeps its TTL.\n\n" +
+			"add meanwhile are lost, unless the file has them. The filter keeps its TTL.\n" +
+			"A Mirror finds items of the old filter until its MaxTrust is over, a minute unless\n" +
+			"its program says otherwise.\n\n" +
 			"It refuses an input without items, and one with fewer items than --min-items, or\n" +
 			"without that flag fewer than half of the filter's. It refuses to fill a filter\n" +
 			"over its size, as load does.\n\n" +

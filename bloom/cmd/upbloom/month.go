@@ -50,7 +50,7 @@ func usageFlags() []cli.Flag {
 		&cli.BoolFlag{Name: "monthly", Usage: "--adds and --lookups are those of 30 days"},
 		&cli.BoolFlag{Name: "must-exist", Usage: "with MustExist, an Add is three commands, and an AddAll more"},
 		countFlag("`N` such filters; the default is 1", "filters"),
-		lifetimeFlag("answer look-ups by a Mirror that is at most `TIME` old (its MaxStale)", "mirror"),
+		lifetimeFlag("answer look-ups by a Mirror whose \"no\" is at most `TIME` old (its MaxStale)", "mirror"),
 		countFlag("`N` processes with a Mirror of each filter; the default is 1", "processes"),
 		&cli.BoolFlag{Name: "price", Usage: "in money, at the pay-as-you-go prices of " + billing.PricesOf},
 	}
