@@ -44,8 +44,8 @@ func TestCreateBeyondTheRecordLimit(t *testing.T) {
 	_, err := handle(t, s.Client(), cfg).Create(t.Context())
 	var server *upstash.Error
 	if !errors.As(err, &server) || !upstash.SafeToRetry(err) ||
-		!strings.Contains(err.Error(), "max single record size") {
-		t.Errorf("Create: %v, want the server's error about the record's size, safe to retry", err)
+		!strings.Contains(server.Message, "max single record size") || !strings.Contains(err.Error(), "NewSharded") {
+		t.Errorf("Create: %v, want what to do, the server's error about the record's size, and safe to retry", err)
 	}
 	if n := do(t, s, "EXISTS", key); n != int64(0) {
 		t.Error("a refused Create left something behind")

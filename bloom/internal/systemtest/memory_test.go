@@ -154,7 +154,7 @@ func TestLimitsNameTheRemedy(t *testing.T) {
 		"AddAll": func() error { _, err := f.AddAll(t.Context(), bloomtest.Numbered("a", 100)); return err },
 	} {
 		err := call()
-		if !errors.Is(err, upstash.ErrRecordTooLarge) || !strings.Contains(err.Error(), "lower Config.Capacity") {
+		if !errors.Is(err, upstash.ErrRecordTooLarge) || !strings.Contains(err.Error(), "lower the Capacity") {
 			t.Errorf("%s: %v, want ErrRecordTooLarge and what to lower", name, err)
 		}
 	}
