@@ -24,7 +24,9 @@ type Client struct {
 // "https://eu1-name-12345.upstash.io", with its REST token. It checks both and
 // does no I/O. Its error says what is wrong and wraps [ErrArgument]. http:// is
 // accepted for localhost and loopback addresses only, unless [WithInsecureHTTP]
-// allows more.
+// allows more. If a proxy before the database wants a path, the URL may have
+// one, e.g. "https://proxy.example.com/redis"; at a host of upstash.io it is an
+// error.
 func New(url, token string, opts ...Option) (*Client, error) {
 	s, err := newSettings(opts)
 	if err != nil {

@@ -54,6 +54,22 @@ func answerEnding(t traits, err error) ending {
 	}
 }
 
+// askAbout adds a question to an error that a wrong path in the URL may have
+// caused. An error that says more than ERR needs none.
+func (e *ending) askAbout(path string) {
+	if path == "" {
+		return
+	}
+	q := "the URL has a path, " + path + ": is it right?"
+	switch s := e.server; {
+	case s == nil && errors.Is(e.err, ErrBadResponse):
+		e.err = fmt.Errorf("%w: %s", e.err, q)
+	case s == nil || s.StatusCode != 400 && s.StatusCode != 404:
+	case s.kind() == nil && (s.Code() == "" || s.Code() == "ERR"):
+		s.question = q
+	}
+}
+
 // answerOutcome returns what an answer says of the one attempt it ended. If an
 // error has status 2xx or 4xx, the command changed nothing, unless it was a
 // script: a script may have stopped half way, unless the token may not run

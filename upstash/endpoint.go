@@ -50,6 +50,10 @@ func parseEndpoint(raw string, allowHTTP bool) (endpoint, error) {
 		return bad("its path has . or .. in it: write it without them")
 	case isMethod(u.path):
 		return bad("it ends in /pipeline or /multi-exec: leave that out, the client adds it")
+	case strings.Trim(u.path, "/") != "" && strings.HasSuffix(u.host, ".upstash.io"):
+		// The service would read it as a command: a batch sent to /set/key would
+		// be stored at a key.
+		return bad("it has a path: leave out what follows the host")
 	case !isPort(u.port):
 		return bad("its port must be from 1 to 65535: " + want)
 	case u.scheme == "http" && !allowHTTP && !isLoopback(u.host):
@@ -67,6 +71,15 @@ func parseEndpoint(raw string, allowHTTP bool) (endpoint, error) {
 		}
 	}
 	return e, nil
+}
+
+// path returns the path before that of a request: "", or the prefix of a proxy.
+func (e endpoint) path() string {
+	_, rest, _ := strings.Cut(e.base, "://")
+	if i := strings.IndexByte(rest, '/'); i >= 0 {
+		return rest[i:]
+	}
+	return ""
 }
 
 // hasDots reports whether a segment of the path is "." or "..", plain or

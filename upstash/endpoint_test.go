@@ -49,6 +49,8 @@ func TestNewRefusesURL(t *testing.T) {
 		{"escaped dots", "https://hunter2.upstash.io/a/.%2E/b", "without them"},
 		{"pipeline", "https://hunter2.upstash.io/pipeline", "leave that out"},
 		{"transaction", "https://hunter2.upstash.io/db/multi-exec/", "leave that out"},
+		{"a command's path", "https://eu1.upstash.io/set/hunter2", "leave out what follows the host"},
+		{"any path at the service", "https://EU1.upstash.io:443/hunter2/", "leave out what follows the host"},
 		{"backslash", "http://127.0.0.1\\@hunter2.upstash.io", "cannot be parsed"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -112,6 +114,7 @@ func TestNewAccepts(t *testing.T) {
 		"https://proxy.test/db%201//":   {"https://proxy.test/db%201", true, "proxy.test", "443"},
 		"https://proxy.test/a%2Fb//c":   {"https://proxy.test/a%2Fb//c", true, "proxy.test", "443"},
 		"https://x.test/.a/..b/...":     {"https://x.test/.a/..b/...", true, "x.test", "443"},
+		"https://upstash.io.test/get":   {"https://upstash.io.test/get", true, "upstash.io.test", "443"},
 		"https://x.test/my-pipeline":    {"https://x.test/my-pipeline", true, "x.test", "443"},
 		"http://localhost:8079":         {"http://localhost:8079", false, "localhost", "8079"},
 		"http://127.0.0.1:1":            {"http://127.0.0.1:1", false, "127.0.0.1", "1"},

@@ -24,8 +24,9 @@ type Error struct {
 	RetryAfter time.Duration
 
 	outcome  outcome
-	attempts int   // 0 if it is not known
-	matches  error // the sentinel, if this package judged the error, or nil
+	attempts int    // 0 if it is not known
+	matches  error  // the sentinel, if this package judged the error, or nil
+	question string // what may be wrong with the URL, or ""
 }
 
 // Code returns the first word of the message, e.g. "WRONGTYPE", "NOPERM" or
@@ -52,6 +53,9 @@ func (e *Error) words() string {
 		if _, remedy, ok := strings.Cut(strings.TrimPrefix(kind.Error(), "upstash: "), ": "); ok {
 			text += ": " + remedy
 		}
+	}
+	if e.question != "" {
+		text += ": " + e.question
 	}
 	if e.RetryAfter > 0 {
 		text += fmt.Sprintf("; try again in %v", e.RetryAfter)

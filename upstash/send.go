@@ -125,7 +125,9 @@ func (s *sender) sendOnce(ctx context.Context, x *call) ending {
 		s.tokens.store(x.resp.syncToken, sent, mark, x.traits&traitRead != 0)
 	}
 	if err := x.decode(); err != nil {
-		return answerEnding(x.traits, err)
+		e := answerEnding(x.traits, err)
+		e.askAbout(s.endpoint.path())
+		return e
 	}
 	return ending{}
 }

@@ -32,6 +32,8 @@ type finding struct {
 	Check   string `json:"check"`
 	Verdict string `json:"verdict"`
 	Says    string `json:"says"`
+
+	err error // of the check, or nil
 }
 
 // check asks the database one thing. Its error is a FAIL if upbloom needs the
@@ -165,7 +167,11 @@ func (a *app) examine(ctx context.Context, p *patient) error {
 			return err
 		}
 		if c.name == checkConnection && f.Verdict == broken {
-			return fmt.Errorf("the database does not answer: %s", f.Says)
+			said := "does not answer"
+			if answer := (*upstash.Error)(nil); errors.As(f.err, &answer) {
+				said = "answers with an error"
+			}
+			return fmt.Errorf("the database %s: %s", said, f.Says)
 		}
 	}
 	if count[broken] > 0 {
@@ -181,7 +187,7 @@ func (a *app) examine(ctx context.Context, p *patient) error {
 
 func (a *app) ask(ctx context.Context, p *patient, c check) finding {
 	says, err := c.ask(ctx, p)
-	f := finding{Check: c.name, Verdict: found, Says: says}
+	f := finding{Check: c.name, Verdict: found, Says: says, err: err}
 	var skip skipped
 	switch {
 	case errors.As(err, &skip):

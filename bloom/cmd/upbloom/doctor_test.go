@@ -127,13 +127,21 @@ func TestDoctorOfASickDatabase(t *testing.T) {
 	}
 }
 
-// If a database does not answer, doctor prints one error, not a list.
+// If a database does not answer, or answers with an error, doctor prints one
+// error, not a list.
 func TestDoctorWithoutADatabase(t *testing.T) {
 	sh := newShell(t)
-	sh.env = []string{"UPSTASH_REDIS_REST_URL=" + sh.s.URL, "UPSTASH_REDIS_REST_TOKEN=another"}
-	out, errOut, status := sh.run("", "doctor")
-	if status != exitDatabase || strings.Count(out, "\n") != 1 || !strings.Contains(errOut, "does not answer") {
-		t.Errorf("status %d, %q, %q", status, out, errOut)
+	for _, tt := range []struct{ url, token, want string }{
+		{"http://" + testenv.ClosedAddr(t), sh.s.Token, "the database does not answer: "},
+		{sh.s.URL, "another", "the database answers with an error: "},
+		{sh.s.URL + "/get/foo", sh.s.Token, "the database answers with an error: "},
+		{sh.s.URL + "/get/foo", sh.s.Token, "the URL has a path, /get/foo: is it right?"},
+	} {
+		sh.env = []string{"UPSTASH_REDIS_REST_URL=" + tt.url, "UPSTASH_REDIS_REST_TOKEN=" + tt.token}
+		out, errOut, status := sh.run("", "doctor")
+		if status != exitDatabase || strings.Count(out, "\n") != 1 || !strings.Contains(errOut, tt.want) {
+			t.Errorf("status %d, %q, %q, want %q", status, out, errOut, tt.want)
+		}
 	}
 }
 
