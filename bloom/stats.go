@@ -253,7 +253,7 @@ func (s Stats) String() string {
 
 // write writes the lines of a filter that is one part.
 func (s Stats) write(b *strings.Builder) {
-	fmt.Fprintf(b, "filter           %v\n", s.Geometry)
+	fmt.Fprintf(b, "%-16v %v\n", s.Kind, s.Geometry) // filter or shard
 	fmt.Fprintf(b, "fill             %s %.1f%%\n", bar(s.Fill), 100*s.Fill)
 	about := "about"
 	if s.Saturated {

@@ -106,6 +106,9 @@ func TestListOfKinds(t *testing.T) {
 		if strings.Count(out, "\n") != lines || !strings.Contains(out, "  "+kind+"  ") {
 			t.Errorf("ls of a %s prints\n%s", k.kind, out)
 		}
+		if kind == "shard" {
+			sh.want(0, "shard            ", "", "info", "key:0")
+		}
 		var list []state
 		decode(t, sh.want(0, "", "", "--json", "ls"), &list)
 		known := k.kind != "window" || list[0].Rate != nil && len(list[0].Parts) == 4
