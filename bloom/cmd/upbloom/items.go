@@ -52,10 +52,11 @@ func (a *app) checkCommand() *cli.Command {
 func (a *app) addCommand() *cli.Command {
 	return &cli.Command{
 		Name: "add", Usage: "add items", ArgsUsage: "KEY ITEM... (or - for lines of standard input)",
-		Description: "Prints new or seen for each item. A seen may be a false positive. Without\n" +
-			"--items a filter must be at the key, of any kind. If standard input has more than\n" +
-			"1,000 lines that would fill it too far, add refuses them, as load does. A cuckoo\n" +
-			"filter stores one more copy of an item that was seen, and refuses when it is full.",
+		Description: "Prints new or seen for each item. A seen may be a false positive. Reads all of\n" +
+			"standard input before it adds the first line. Without --items a filter must be at\n" +
+			"the key, of any kind. If standard input has more than 1,000 lines that would fill\n" +
+			"it too far, add refuses them, as load does. A cuckoo filter stores one more copy of\n" +
+			"an item that was seen, and refuses when it is full.",
 		Flags: slices.Concat(sizeFlags(makeIfMissing), fillFlags()),
 		Action: func(ctx context.Context, c *cli.Command) error {
 			return a.each(ctx, c, adds)

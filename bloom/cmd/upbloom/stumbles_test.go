@@ -137,3 +137,15 @@ func TestInterruptSaysWhatWasDone(t *testing.T) {
 		t.Errorf("load: %q, want %q", got, want)
 	}
 }
+
+// add reads its input to the end before it adds the first line, and says so.
+func TestAddReadsAllFirst(t *testing.T) {
+	sh := newShell(t)
+	sh.want(0, "standard input before it adds the first line", "", "add", "-h")
+	sh.want(0, "", "", "create", "--items", "9k", "key")
+	before := sh.stored("key")
+	sh.want(2, "line 3001", strings.Repeat("item\n", 3000)+"\xff\n", "add", "key", "-")
+	if sh.stored("key") != before {
+		t.Error("items were added before the last line was read")
+	}
+}
