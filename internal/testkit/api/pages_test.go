@@ -3,8 +3,10 @@
 package api
 
 import (
+	"errors"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -111,6 +113,17 @@ func TestStepsExist(t *testing.T) {
 		helps := slices.Contains([]string{"install", "begin", "finish", "run"}, name)
 		if !helps && !slices.Contains(told, name) {
 			t.Errorf(".ci/run has the step %q, CONTRIBUTING.md does not", name)
+		}
+	}
+
+	said, err := exec.Command("bash", root+"/.ci/run", "nosuch").Output()
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) || exit.ExitCode() != 2 {
+		t.Errorf(".ci/run nosuch: %v, want status 2", err)
+	}
+	for _, name := range told {
+		if !slices.Contains(strings.Fields(string(said)), name) {
+			t.Errorf(".ci/run nosuch says %q, without the step %s", said, name)
 		}
 	}
 
