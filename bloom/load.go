@@ -56,7 +56,9 @@ elseif ttl ~= -2 then
   if w[3] == tonumber(ARGV[7]) then return {n, w[1], 1, 0, tonumber(ARGV[2]), 1} end
 end
 if ttl == -2 and ARGV[8] == '1' then return {n, 0, 0} end
-if not complete() then return {n, w[1], 2} end
+local whole, refusal = complete()
+if refusal then return refusal end
+if not whole then return {n, w[1], 2} end
 if ttl == -2 then
   if ARGV[1] ~= '0' then
     local settled = '1'
@@ -108,14 +110,15 @@ var ErrLoadLost = errors.New("bloom: a part of the upload was gone before it cou
 // The string travels in parts of 1 MiB ([MovePartBytes]),
 // [Config.BatchParallel] at once. Each part is a key of its own,
 // KEY:load:RANDOM:i, and expires after an hour. Then one script checks that the
-// target's header is right and every part is there and whole, takes the upload,
-// and removes the parts. If a part had to be sent again, the script leaves a
-// mark at KEY:load:RANDOM for an hour: a late part is then not taken twice. The
-// filter keeps its TTL and its birth number; a new filter gets [Config.TTL].
-// While the script runs, the database is locked, or only the script's keys are:
-// for about 6 ms a megabyte. It needs room for four times the string meanwhile.
-// If Load is interrupted at any point, the filter is as it was or complete, and
-// nothing stays behind for more than an hour.
+// target's header is right and every part is there and whole. It puts them
+// together at KEY:load:RANDOM, takes the upload, and removes the parts. If a
+// part had to be sent again, the script leaves a mark at KEY:load:RANDOM for an
+// hour: a late part is then not taken twice. The filter keeps its TTL and its
+// birth number; a new filter gets [Config.TTL]. While the script runs, the
+// database is locked, or only the script's keys are: for about 6 ms a megabyte.
+// It needs room for four times the string meanwhile. If Load is interrupted at
+// any point, the filter is as it was or complete, and nothing stays behind for
+// more than an hour. The parts of a call that has ended may be deleted earlier.
 //
 // An error leaves the filter as it was, unless upstash.SafeToRetry(err) is
 // false: then the items may be in it. Calling again is harmless either way. The
@@ -125,6 +128,10 @@ var ErrLoadLost = errors.New("bloom: a part of the upload was gone before it cou
 // [*MismatchError] or [ErrNotFilter], and Load leaves that alone. With
 // [Config.MustExist] a missing filter is [ErrNotFound]. Load holds the filter's
 // string in memory once.
+//
+// If the filter is too large for one record of the database, the error is
+// [upstash.ErrRecordTooLarge], after the upload. The filter is as it was, and
+// the parts are removed. Calling again does not help.
 //
 // Load takes a sequence that ends early for a whole one. If reading the items may
 // fail, cancel the context then, as the example does: nothing is loaded.

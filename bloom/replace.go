@@ -21,7 +21,9 @@ if ttl ~= -2 then
 else
   w = {0, 0, 0}
 end
-if not complete() then return {n, w[1], 2} end
+local whole, refusal = complete()
+if refusal then return refusal end
+if not whole then return {n, w[1], 2} end
 local settled = '0'
 if w[2] == 1 or ARGV[5] ~= '0' then settled = '1' end
 call('BITFIELD', KEYS[2], 'SET', 'u53', '64', ARGV[7], 'SET', 'u1', '127', settled)
@@ -82,7 +84,7 @@ func (f *Filter) Replace(ctx context.Context, l *Local, opts ...MoveOption) erro
 		if other, ok := as[*MismatchError](err); ok && other.GotKind == KindFilter {
 			err = u.replaceOther(ctx, birth)
 		}
-		if err != nil && u.repeated {
+		if err != nil && u.repeated && !is(err, upstash.ErrRecordTooLarge) {
 			if r.isMade(ctx, birth) {
 				return nil // it ran, and only the reply was lost
 			}

@@ -100,7 +100,7 @@ func (c *moveConfig) eachPart(ctx context.Context, size int,
 }
 
 // An untouchedError is the error of an upload that ended before its script was
-// sent.
+// sent, or whose string is too large for the database.
 type untouchedError struct{ err error }
 
 func (e *untouchedError) Error() string     { return e.err.Error() }
@@ -197,6 +197,10 @@ func (u *upload) run(ctx context.Context, script *upstash.Script, args ...string
 	u.requests.Add(1)
 	limit := time.Duration(4+len(u.data)/scriptRate) * time.Second
 	answers, repeated, err := r.numbers(ctx, r.script(script, u.keys, args...).Repeatable(true).Timeout(limit))
+	if is(err, upstash.ErrRecordTooLarge) {
+		// The parts are there, so no attempt took them, and they do not fit.
+		return nil, &untouchedError{r.failed(err)}
+	}
 	u.repeated = u.repeated || repeated || err != nil && !upstash.SafeToRetry(err)
 	if err != nil {
 		return nil, r.failed(err)
@@ -233,7 +237,8 @@ func (u *upload) drop(ctx context.Context) {
 //	left()             the PTTL of KEYS[1]; 1 if less than 1 is left, because
 //	                   PEXPIRE does not take 0
 //	complete()         puts the parts together at KEYS[2]; returns false if
-//	                   one is gone or damaged, or if KEYS[2] has the mark
+//	                   one is gone or damaged, or if KEYS[2] has the mark; also
+//	                   the server's error, if it refused a string so long
 //	consume()          removes the parts: a script that runs again finds none;
 //	                   marks KEYS[2] if they may come back
 //	settle(new, ttl)   sets the TTL of KEYS[1] after KEYS[2] was renamed to it;
@@ -256,7 +261,12 @@ local function complete()
     end
     size = size + #part
     if i > 3 then
-      call('APPEND', KEYS[2], part)
+      n = n + 1
+      local r = redis.pcall('APPEND', KEYS[2], part)
+      if type(r) == 'table' and r.err then
+        call('DEL', KEYS[2])
+        return false, r
+      end
     elseif not call('SET', KEYS[2], part, 'EX', ARGV[4], 'NX') then
       return false
     end

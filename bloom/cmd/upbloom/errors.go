@@ -63,7 +63,11 @@ func (a *app) moveFailed(err error) error {
 	if !errors.Is(err, context.Canceled) {
 		text = plain(err) + "; "
 	}
-	if upstash.SafeToRetry(err) {
+	safe := upstash.SafeToRetry(err)
+	if safe && errors.Is(err, upstash.ErrRecordTooLarge) {
+		return advised{err, text + "nothing was changed"}
+	}
+	if safe {
 		return advised{err, text + "nothing was changed, and what was uploaded is gone within an hour"}
 	}
 	return advised{err, text + fmt.Sprintf("the filter is as it was, or complete: upbloom info %s shows which,"+
@@ -134,7 +138,8 @@ var flagOf = map[string]string{
 
 // inWords replaces advice in the API's names by what an operator can do.
 var inWords = strings.NewReplacer("a larger Capacity", "a larger --items",
-	"lower the Capacity", "use fewer --items", "with NewSharded", "with --shards",
+	"lower the Capacity", "lower --items, raise --rate",
+	"with NewSharded", "with create --shards N, and add KEY -",
 	"WithInsecureHTTP on a network you trust", "a tunnel such as ssh -L",
 	"a full token, or WithReadOnly if it is a read-only one", "a full token",
 	"make one without WithReadOnly and with a full token", "use a full token",

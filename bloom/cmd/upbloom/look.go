@@ -26,7 +26,9 @@ func (a *app) lsCommand() *cli.Command {
 			"A window and a scalable filter take two more requests each. Items and fill of a\n" +
 			"window are those of its fullest pane. A filter that cannot be read has a line with\n" +
 			"the reason. Each shard of a sharded filter has its own line. Where a line has a -,\n" +
-			"upbloom info knows more.",
+			"upbloom info knows more.\n\n" +
+			"A key KEY:load:... holds what a load, a replace or a restore uploads. If that was\n" +
+			"interrupted, it may stay for an hour; upbloom rm removes it at once.",
 		Action: func(ctx context.Context, c *cli.Command) error {
 			args, err := a.arguments(c, 0, 1)
 			if err != nil {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -16,6 +17,26 @@ func TestTooLargeForARecord(t *testing.T) {
 		}
 		return f
 	})
-	sh.want(4, "upbloom: key: the filter is too large for one record of the database: use fewer --items, choose"+
-		" a larger plan, or spread the items over several records with --shards\n", "", "create", "-n", "1k", "key")
+	sh.want(4, "upbloom: key: the filter is too large for one record of the database: "+tooLarge+"\n",
+		"", "create", "-n", "1k", "key")
+}
+
+const tooLarge = "lower --items, raise --rate, choose a larger plan, or spread the items over several records" +
+	" with create --shards N, and add KEY -"
+
+// A load, a replace and a restore above the limit changed nothing, leave nothing
+// behind, and are not to be run again.
+func TestTooLargeToLoad(t *testing.T) {
+	saved := filepath.Join(t.TempDir(), "saved")
+	other := newShell(t)
+	other.want(0, "", "item\n", "load", "-n", "3M", "key")
+	other.want(0, "", "", "save", "key", saved)
+	sh := newShell(t, upstashtest.WithMaxRecord(2<<20))
+	for _, args := range [][]string{
+		{"load", "-n", "3M", "key"}, {"replace", "-n", "3M", "--yes", "key"}, {"restore", "key", saved},
+	} {
+		sh.want(4, "upbloom: key: the filter is too large for one record of the database: "+tooLarge+
+			"; nothing was changed\n", "item\n", args...)
+		sh.want(0, "no filters", "", "ls")
+	}
 }
