@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/internal/testkit/testenv"
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
@@ -17,6 +18,9 @@ import (
 func TestWindowWarnFillFromAnswers(t *testing.T) {
 	neverByLot(t)
 	for _, batch := range []int{1, 10, 1000} {
+		if batch == 1 && !testenv.Long() {
+			continue
+		}
 		s := upstashtest.NewServer(t)
 		warnings := 0
 		w := window(t, s.Client(), bloom.WindowConfig{
@@ -97,7 +101,10 @@ func TestWindowWarnFillOfSeenItems(t *testing.T) {
 func TestWindowWarnFillByLot(t *testing.T) {
 	seeded(t)
 	late, looks, writes := 0, 0, 0
-	const runs = 30
+	runs := 10
+	if testenv.Long() {
+		runs = 30
+	}
 	for range runs {
 		s := upstashtest.NewServer(t)
 		c, requests := timedClient(t, s, newServerClock())

@@ -11,6 +11,7 @@ import (
 
 	"github.com/upbloom/upbloom/bloom"
 	"github.com/upbloom/upbloom/internal/lots"
+	"github.com/upbloom/upbloom/internal/testkit/testenv"
 	"github.com/upbloom/upbloom/upstash"
 )
 
@@ -50,44 +51,41 @@ func lookUp(ctx context.Context, h handle, items []string) error {
 	return err
 }
 
-// calc's line for each type, beside the commands that the server counts. If
-// chance is in the count, by the shards of the items or by a Scalable's looks,
-// it is the average of several calls.
-func TestCalcAndTheServerAgree(t *testing.T) {
+// A billedKind is a type with the flags by which calc means it.
+type billedKind struct {
+	flags  string
+	must   bool // whether --must-exist has an effect
+	large  bool // whether to count batches of several requests
+	rounds int  // more if chance is in the count: by the shards of the items, or a Scalable's looks
+	make   func(c *upstash.Client, must bool) (handle, error)
+}
+
+func billedKinds() []billedKind {
 	const n, items = 100_000, "--items 100k"
-	window := bloom.WindowConfig{Capacity: n, FPRate: 0.01, Span: 24 * time.Hour}
+	plain := func(p float64, scheme bloom.Scheme) func(*upstash.Client, bool) (handle, error) {
+		return func(c *upstash.Client, must bool) (handle, error) {
+			return bloom.New(c, "key", bloom.Config{Capacity: n, FPRate: p, Scheme: scheme, MustExist: must})
+		}
+	}
+	window := func(panes int) func(*upstash.Client, bool) (handle, error) {
+		return func(c *upstash.Client, must bool) (handle, error) {
+			return bloom.NewWindow(c, "key", bloom.WindowConfig{
+				Capacity: n, FPRate: 0.01, Span: 24 * time.Hour, Panes: panes, MustExist: must,
+			})
+		}
+	}
 	sharded := func(shards int) func(*upstash.Client, bool) (handle, error) {
 		return func(c *upstash.Client, _ bool) (handle, error) {
 			return bloom.NewSharded([]*upstash.Client{c}, "key",
 				bloom.ShardedConfig{Capacity: n, FPRate: 0.01, Shards: shards})
 		}
 	}
-	plain := func(p float64, scheme bloom.Scheme) func(*upstash.Client, bool) (handle, error) {
-		return func(c *upstash.Client, must bool) (handle, error) {
-			return bloom.New(c, "key", bloom.Config{Capacity: n, FPRate: p, Scheme: scheme, MustExist: must})
-		}
-	}
-	mays := map[bool][]bool{true: {false, true}, false: {false}}
-	for _, kind := range []struct {
-		flags  string
-		must   bool // whether --must-exist has an effect
-		large  bool // whether to count batches of several requests
-		rounds int
-		make   func(c *upstash.Client, must bool) (handle, error)
-	}{
+	return []billedKind{
 		{items, true, true, 1, plain(0.01, bloom.SchemeBlocked)},
 		{items + " --rate 1e-6", true, false, 1, plain(1e-6, bloom.SchemeBlocked)},
 		{items + " --scheme xxh3", true, false, 1, plain(0.01, bloom.SchemeXXH3)},
-		{items + " --window 24h", true, true, 1, func(c *upstash.Client, must bool) (handle, error) {
-			cfg := window
-			cfg.MustExist = must
-			return bloom.NewWindow(c, "key", cfg)
-		}},
-		{items + " --window 24h --panes 4", true, false, 1, func(c *upstash.Client, must bool) (handle, error) {
-			cfg := window
-			cfg.MustExist, cfg.Panes = must, 4
-			return bloom.NewWindow(c, "key", cfg)
-		}},
+		{items + " --window 24h", true, true, 1, window(0)},
+		{items + " --window 24h --panes 4", true, false, 1, window(4)},
 		{"--items 1M --scalable", true, false, 20, func(c *upstash.Client, must bool) (handle, error) {
 			return bloom.NewScalable(c, "key", bloom.ScalableConfig{Capacity: 10 * n, FPRate: 0.01, MustExist: must})
 		}},
@@ -96,84 +94,118 @@ func TestCalcAndTheServerAgree(t *testing.T) {
 		}},
 		{items + " --shards 2", false, true, 4, sharded(2)},
 		{items + " --shards 16", false, false, 16, sharded(16)},
-	} {
-		for _, must := range mays[kind.must] {
-			flags := kind.flags
-			if must {
-				flags += " --must-exist"
-			}
-			sh := newShell(t)
-			lot := 0.0 // of a sequence that is spread evenly from 0 to 1
-			ctx := lots.With(t.Context(), func() float64 {
-				lot = math.Mod(lot+math.Phi, 1)
-				return lot
-			})
-			open := func(c *upstash.Client) handle {
-				h, err := kind.make(c, must)
-				if err != nil {
-					t.Fatal(err)
+	}
+}
+
+// calc's line for each type, beside the commands that the server counts.
+func TestCalcAndTheServerAgree(t *testing.T) {
+	for _, kind := range billedKinds() {
+		for _, must := range []bool{false, true}[:1+btoi(kind.must)] {
+			b := newBillCounter(t, kind, must)
+			for _, batch := range []int{1, 10, 500, 1000, 30_000} {
+				switch {
+				case batch == 1, batch == 1000:
+				case batch > 1000 && !kind.large, !testenv.Long():
+					continue
 				}
-				return h
-			}
-			h := open(sh.s.Client())
-			if _, err := h.Create(ctx); err != nil {
-				t.Fatal(err)
-			}
-			_, _ = h.AddAll(ctx, []string{"first"})
-			next := 0
-			batches := []int{1, 10, 500, 1000, 30_000}
-			if !kind.large {
-				batches = batches[:4]
-			}
-			for _, batch := range batches {
-				rounds := kind.rounds
-				if batch > 1000 {
-					rounds = 1
-				}
-				var adds, looks, newAdds, newLooks int64
-				for range rounds {
-					count := func(h handle, adds, looks *int64) {
-						list := make([]string, batch)
-						for i := range list {
-							list[i] = fmt.Sprintf("item-%d", next)
-							next++
-						}
-						sh.s.ResetStats()
-						if _, err := h.AddAll(ctx, list); err != nil {
-							t.Fatal(flags, batch, err)
-						}
-						*adds += sh.s.Stats().Billed
-						sh.s.ResetStats()
-						if err := lookUp(ctx, h, list); err != nil {
-							t.Fatal(flags, batch, err)
-						}
-						*looks += sh.s.Stats().Billed
-					}
-					count(h, &adds, &looks)
-					if batch > 10 {
-						continue
-					}
-					// Each of the two calls has a new client.
-					count(both{open(sh.s.Client()), open(sh.s.Client())}, &newAdds, &newLooks)
-				}
-				said := func(flags string, adds, looks int64) {
-					t.Helper()
-					add, look := sh.billed(flags, batch)
-					near := func(said float64, counted int64) bool {
-						return math.Abs(said-float64(counted)/float64(rounds)) <= 0.15+0.06*said
-					}
-					t.Logf("%-44s batch %6d: says %6.2f and %6.2f, counted %6.2f and %6.2f", flags, batch, add, look,
-						float64(adds)/float64(rounds), float64(looks)/float64(rounds))
-					if !near(add, adds) || !near(look, looks) {
-						t.Errorf("%s, %d items: calc says %.2f and %.2f commands, the server counts %.2f and %.2f", flags,
-							batch, add, look, float64(adds)/float64(rounds), float64(looks)/float64(rounds))
-					}
-				}
-				said(flags, adds, looks)
-				if batch <= 10 {
-					said(flags+" --new-client", newAdds, newLooks)
-				}
+				b.agree(batch)
 			}
 		}
+	}
+}
+
+func btoi(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// billCounter counts what a filter's calls are billed.
+type billCounter struct {
+	*shell
+	ctx   context.Context
+	kind  billedKind
+	flags string
+	must  bool
+	h     handle
+	next  int // the number of the next item
+}
+
+func newBillCounter(t *testing.T, kind billedKind, must bool) *billCounter {
+	b := &billCounter{shell: newShell(t), kind: kind, flags: kind.flags, must: must}
+	if must {
+		b.flags += " --must-exist"
+	}
+	lot := 0.0 // of a sequence that is spread evenly from 0 to 1
+	b.ctx = lots.With(t.Context(), func() float64 {
+		lot = math.Mod(lot+math.Phi, 1)
+		return lot
+	})
+	b.h = b.open()
+	if _, err := b.h.Create(b.ctx); err != nil {
+		t.Fatal(err)
+	}
+	_, _ = b.h.AddAll(b.ctx, []string{"first"})
+	return b
+}
+
+// open returns a handle of a new client.
+func (b *billCounter) open() handle {
+	h, err := b.kind.make(b.s.Client(), b.must)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return h
+}
+
+// agree compares what calc says of a batch with what the server counts, also
+// for small batches of which each has a new client.
+func (b *billCounter) agree(batch int) {
+	b.t.Helper()
+	rounds := b.kind.rounds
+	if batch > 1000 {
+		rounds = 1
+	}
+	var adds, looks, newAdds, newLooks int64
+	for range rounds {
+		b.count(b.h, batch, &adds, &looks)
+		if batch <= 10 {
+			b.count(both{b.open(), b.open()}, batch, &newAdds, &newLooks)
+		}
+	}
+	b.compare(b.flags, batch, float64(adds)/float64(rounds), float64(looks)/float64(rounds))
+	if batch <= 10 {
+		b.compare(b.flags+" --new-client", batch, float64(newAdds)/float64(rounds), float64(newLooks)/float64(rounds))
+	}
+}
+
+// count adds new items and looks them up.
+func (b *billCounter) count(h handle, batch int, adds, looks *int64) {
+	b.t.Helper()
+	list := make([]string, batch)
+	for i := range list {
+		list[i] = fmt.Sprintf("item-%d", b.next)
+		b.next++
+	}
+	b.s.ResetStats()
+	if _, err := h.AddAll(b.ctx, list); err != nil {
+		b.t.Fatal(b.flags, batch, err)
+	}
+	*adds += b.s.Stats().Billed
+	b.s.ResetStats()
+	if err := lookUp(b.ctx, h, list); err != nil {
+		b.t.Fatal(b.flags, batch, err)
+	}
+	*looks += b.s.Stats().Billed
+}
+
+func (b *billCounter) compare(flags string, batch int, adds, looks float64) {
+	b.t.Helper()
+	add, look := b.billed(flags, batch)
+	near := func(said, counted float64) bool { return math.Abs(said-counted) <= 0.15+0.06*said }
+	if !near(add, adds) || !near(look, looks) {
+		b.t.Errorf("%s, %d items: calc says %.2f and %.2f commands, the server counts %.2f and %.2f",
+			flags, batch, add, look, adds, looks)
 	}
 }
