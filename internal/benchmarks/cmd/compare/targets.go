@@ -138,8 +138,8 @@ var reasons = []struct{ begins, ends, why string }{
 }
 
 const (
-	reasonOne = "what a call takes more counts twice, because nothing else runs meanwhile; see the same with" +
-		" context.Background(), and with 64 callers."
+	reasonOne = "one caller waits for all that a call takes, and nothing else runs meanwhile; see the row with" +
+		" context.Background(), and 64 callers."
 	reasonMany = "to watch a context that can end takes about 1 µs of CPU a call: context.AfterFunc and its stop." +
 		" The row with context.Background() is without it."
 	reasonBare = "the request is written and the answer read anew for each item, and the connection has a limit in" +
