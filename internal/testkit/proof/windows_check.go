@@ -314,7 +314,9 @@ func (k *windowCheck) missing(o *windowOp) error {
 	}
 	for _, a := range slices.Concat(k.adds, k.makes) {
 		made := a.promised() || a.call.Verb == Create && a.result.End == Answered
-		expired := k.of.ExpireIdle && o.ended-a.began > k.of.Span
+		// A Create that finds the window does not prolong its life.
+		found := a.call.Verb == Create && a.result.End == Answered && !a.result.Yes[0]
+		expired := k.of.ExpireIdle && (found || o.ended-a.began > k.of.Span)
 		if made && a.to < o.from && !expired && !k.mayBeWiped(a.began, o.ended) {
 			return errors.New("the window was there, and cannot have gone away")
 		}
@@ -330,7 +332,9 @@ func (k *windowCheck) made() error {
 		}
 		for _, a := range slices.Concat(k.adds, k.makes) {
 			there := a.promised() || a.call.Verb == Create && a.result.End == Answered
-			expired := k.of.ExpireIdle && o.ended-a.began > k.of.Span
+			// A Create that finds the window does not prolong its life.
+		found := a.call.Verb == Create && a.result.End == Answered && !a.result.Yes[0]
+		expired := k.of.ExpireIdle && (found || o.ended-a.began > k.of.Span)
 			if there && a.to < o.from && !expired && !k.mayBeWiped(a.began, o.ended) {
 				return fmt.Errorf("the Create at %v made a window that was there", o.began)
 			}
