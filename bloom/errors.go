@@ -155,7 +155,7 @@ type tooLargeError struct{ err error }
 
 func (e *tooLargeError) Error() string {
 	return "bloom: the filter is too large for one record of the database: lower the Capacity, choose a" +
-		" larger plan, or spread the items over several records with NewSharded"
+		" larger plan, or spread the items over more records with NewSharded"
 }
 func (e *tooLargeError) Unwrap() error { return e.err }
 

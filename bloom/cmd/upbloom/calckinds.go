@@ -110,7 +110,7 @@ func kindPlanOf(c *cli.Command, kind string) (kindPlan, error) {
 		b.first = max(cfg.Capacity, 1000)
 		b.areas = 0
 		bits := uint64(8 * headerBytes)
-		for layer := p.part; b.areas < 5 && bits+8*cells(layer) <= 1<<32; layer.Bits *= 4 {
+		for layer := p.part; b.areas < mostLayers && bits+8*cells(layer) <= 1<<32; layer.Bits *= 4 {
 			b.areas, bits = b.areas+1, bits+8*cells(layer)
 		}
 	case shardedKind:
@@ -154,12 +154,15 @@ func (p *kindPlan) rateAt(times uint64) float64 {
 	return 0
 }
 
+// mostLayers is how many layers a scalable filter has at most.
+const mostLayers = 5
+
 // grow returns the states of a scalable filter with one layer, with two, and so
 // on. Each layer is four times as long as the one before.
 func grow(items uint64, first bloom.Geometry) (list []grown) {
 	layer := first
 	at := grown{Bytes: headerBytes}
-	for range 5 {
+	for range mostLayers {
 		at.Items, at.Bytes = at.Items+items, at.Bytes+cells(layer)
 		if len(list) > 0 && at.Bytes > longestRecord {
 			break
@@ -168,6 +171,20 @@ func grow(items uint64, first bloom.Geometry) (list []grown) {
 		items, layer.Bits = 4*items, 4*layer.Bits
 	}
 	return list
+}
+
+// fitting returns the least number of shards none of which is above 100 MB, or
+// the most there can be.
+func (p kindPlan) fitting() int {
+	for n := p.Parts + 1; ; n++ {
+		g, err := bloom.ShardedConfig{Capacity: p.Items, FPRate: p.Rate, Shards: n}.Geometry()
+		if err != nil {
+			return n - 1
+		}
+		if g.Bytes(bloom.LayoutHeaded) <= longestRecord {
+			return n
+		}
+	}
 }
 
 func (p kindPlan) text() string {
@@ -186,6 +203,9 @@ func (p kindPlan) text() string {
 	for i, g := range p.Layers {
 		fmt.Fprintf(&b, "  %-13s  %s bytes, for %s items\n", counted(uint64(i+1), "layer"), human.Count(g.Bytes),
 			human.Count(g.Items))
+	}
+	if n := len(p.Layers); n > 0 && n < mostLayers {
+		b.WriteString("  it grows no further, because another layer would pass 100 MB\n")
 	}
 	n, span := p.most(), ""
 	if p.Kind == windowKind {
@@ -212,7 +232,10 @@ func (p kindPlan) text() string {
 		fmt.Fprintf(&b, "Exists           1 command\nAdd              %s on average in the first layer, with its"+
 			" looks\n                 whether it must grow; fewer in later ones", commands(p.AddCommands))
 	}
-	if p.Kind != shardedKind && p.Bytes > longestRecord {
+	switch {
+	case p.Kind == shardedKind && p.part.Bytes(bloom.LayoutHeaded) > longestRecord:
+		fmt.Fprintf(&b, "\nplan             a record above 100 MB needs one of the larger plans, or --shards %d", p.fitting())
+	case p.Kind != shardedKind && p.Bytes > longestRecord:
 		b.WriteString("\nplan             a record above 100 MB needs one of the larger plans")
 	}
 	if p.Month != nil {

@@ -96,7 +96,7 @@ func kindFlags() []cli.Flag {
 		&cli.BoolFlag{
 			Name: "expire-idle", Usage: "let the window expire once all that is in it is forgotten",
 		},
-		&cli.BoolFlag{Name: "scalable", Usage: "a filter that grows, up to 341 times --items"},
+		&cli.BoolFlag{Name: "scalable", Usage: "a filter that grows, up to 341 times --items and to 100 MB"},
 		&cli.BoolFlag{Name: "cuckoo", Usage: "a filter from which programs can remove items"},
 		&cli.IntFlag{Name: "shards", Usage: "a filter of `N` strings, 1 to 256", HideDefault: true},
 	}

@@ -139,7 +139,7 @@ var flagOf = map[string]string{
 // inWords replaces advice in the API's names by what an operator can do.
 var inWords = strings.NewReplacer("a larger Capacity", "a larger --items",
 	"lower the Capacity", "lower --items, raise --rate",
-	"with NewSharded", "with create --shards N, and add KEY -",
+	"with NewSharded", "with create --shards N, and fill them with upbloom add KEY -",
 	"WithInsecureHTTP on a network you trust", "a tunnel such as ssh -L",
 	"a full token, or WithReadOnly if it is a read-only one", "a full token",
 	"make one without WithReadOnly and with a full token", "use a full token",

@@ -145,6 +145,12 @@ func TestCalcOfKinds(t *testing.T) {
 		t.Errorf("calc says %+v, and it has %d bytes in %d layers", p.Layers, s.Bytes, n)
 	}
 
+	const full = "it grows no further, because another layer would pass 100 MB"
+	sh.want(0, full, "", "calc", "--items", "50M", "--scalable")
+	if out := sh.want(0, "", "", "calc", "--items", "1k", "--scalable"); strings.Contains(out, full) {
+		t.Errorf("calc of a filter that takes all its layers says that it does not: %s", out)
+	}
+
 	// 30 days of a million Adds. Each Add of a cuckoo filter is three commands.
 	month := []string{"calc", "--items", "1M", "--adds", "1M", "--price"}
 	sh.want(0, "$180.00 a month", "", append(month, "--cuckoo")...)
@@ -158,6 +164,11 @@ func TestCalcOfKinds(t *testing.T) {
 		"calc", "--items", "1k", "--window", "7d")
 	sh.want(0, "keeps            an item for 7d after its last Add, and for 10d12h at most", "",
 		"calc", "--items", "1k", "--window", "7d", "--panes", "4")
+	// The number that is said is the least that fits.
+	sh.want(0, "larger plans, or --shards 5", "", "calc", "-n", "300M", "--shards", "3")
+	if out := sh.want(0, "", "", "calc", "-n", "300M", "--shards", "5"); strings.Contains(out, "plans") {
+		t.Errorf("calc of shards that fit speaks of plans: %s", out)
+	}
 	sh.want(2, "upbloom: --shards is 999", "", append(month, "--shards", "999")...)
 }
 

@@ -21,8 +21,8 @@ func TestTooLargeForARecord(t *testing.T) {
 		"", "create", "-n", "1k", "key")
 }
 
-const tooLarge = "lower --items, raise --rate, choose a larger plan, or spread the items over several records" +
-	" with create --shards N, and add KEY -"
+const tooLarge = "lower --items, raise --rate, choose a larger plan, or spread the items over more records" +
+	" with create --shards N, and fill them with upbloom add KEY -"
 
 // A load, a replace and a restore above the limit changed nothing, leave nothing
 // behind, and are not to be run again.
