@@ -333,8 +333,8 @@ func (k *windowCheck) made() error {
 		for _, a := range slices.Concat(k.adds, k.makes) {
 			there := a.promised() || a.call.Verb == Create && a.result.End == Answered
 			// A Create that finds the window does not prolong its life.
-		found := a.call.Verb == Create && a.result.End == Answered && !a.result.Yes[0]
-		expired := k.of.ExpireIdle && (found || o.ended-a.began > k.of.Span)
+			found := a.call.Verb == Create && a.result.End == Answered && !a.result.Yes[0]
+			expired := k.of.ExpireIdle && (found || o.ended-a.began > k.of.Span)
 			if there && a.to < o.from && !expired && !k.mayBeWiped(a.began, o.ended) {
 				return fmt.Errorf("the Create at %v made a window that was there", o.began)
 			}
