@@ -51,12 +51,11 @@ import (
 // # Errors
 //
 // Add returns [ErrFull] if it finds no place, and has then changed nothing. So
-// it needs no WarnFill. By
-// the table's size, this happens before Capacity at most 2 times in 10,000 if
-// no item is in more than once; see [CuckooConfig.Capacity]. A call is not
-// repeated if its outcome is not known, because a second copy would be stored,
-// or a second one removed: it returns [ErrUncertain]. Nothing is changed if the
-// key holds something else.
+// it needs no WarnFill. By the table's size, this happens before Capacity at
+// most 2 times in 10,000 if no item is in more than once; see
+// [CuckooConfig.Capacity]. A call is not repeated if its outcome is not known,
+// because a second copy would be stored, or a second one removed: it returns
+// [ErrUncertain]. Nothing is changed if the key holds something else.
 //
 // If each item is added only once before it is removed, Exists says what came
 // of an ErrUncertain: "no" after an Add means that nothing was stored, and

@@ -314,14 +314,18 @@ func (k *windowCheck) missing(o *windowOp) error {
 	}
 	for _, a := range slices.Concat(k.adds, k.makes) {
 		made := a.promised() || a.call.Verb == Create && a.result.End == Answered
-		// A Create that finds the window does not prolong its life.
-		found := a.call.Verb == Create && a.result.End == Answered && !a.result.Yes[0]
-		expired := k.of.ExpireIdle && (found || o.ended-a.began > k.of.Span)
-		if made && a.to < o.from && !expired && !k.mayBeWiped(a.began, o.ended) {
+		if made && a.to < o.from && !k.mayBeExpired(a, o) && !k.mayBeWiped(a.began, o.ended) {
 			return errors.New("the window was there, and cannot have gone away")
 		}
 	}
 	return nil
+}
+
+// mayBeExpired reports whether the window that was there after a may have expired
+// before o ended. A Create that finds the window does not prolong its life.
+func (k *windowCheck) mayBeExpired(a, o *windowOp) bool {
+	found := a.call.Verb == Create && a.result.End == Answered && !a.result.Yes[0]
+	return k.of.ExpireIdle && (found || o.ended-a.began > k.of.Span)
 }
 
 // made returns an error if a Create made a window that was there.
@@ -332,10 +336,7 @@ func (k *windowCheck) made() error {
 		}
 		for _, a := range slices.Concat(k.adds, k.makes) {
 			there := a.promised() || a.call.Verb == Create && a.result.End == Answered
-			// A Create that finds the window does not prolong its life.
-			found := a.call.Verb == Create && a.result.End == Answered && !a.result.Yes[0]
-			expired := k.of.ExpireIdle && (found || o.ended-a.began > k.of.Span)
-			if there && a.to < o.from && !expired && !k.mayBeWiped(a.began, o.ended) {
+			if there && a.to < o.from && !k.mayBeExpired(a, o) && !k.mayBeWiped(a.began, o.ended) {
 				return fmt.Errorf("the Create at %v made a window that was there", o.began)
 			}
 		}
