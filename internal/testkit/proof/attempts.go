@@ -21,9 +21,9 @@ type attempts struct {
 
 type attemptsKey struct{}
 
-// Observe is for upstash.WithObserver. From it Run learns how many attempts of
-// a call may have taken effect. It counts neither TIME nor the scripts after a
-// plain Add nor an Add's looks at the fill: they change no item of a filter.
+// Observe is an upstash.WithObserver function. It counts, for Run, the attempts
+// of a call which may have taken effect. It leaves out TIME, the script after a
+// plain Add and an Add's looks at the fill: they change no item.
 func Observe(ctx context.Context, e upstash.Event) {
 	a, ok := ctx.Value(attemptsKey{}).(*attempts)
 	if !ok || e.Command == "TIME" {

@@ -29,7 +29,7 @@ const (
 	Delete      Verb = "delete"
 	Persist     Verb = "persist"
 	SetTTL      Verb = "setttl" // Filter.Expire
-	Open        Verb = "open"   // a handle, which the client then uses
+	Open        Verb = "open"   // a handle, used by the client from then on
 
 	Remove    Verb = "remove"
 	RemoveAll Verb = "removeall"
@@ -70,8 +70,9 @@ const (
 	Forge Verb = "forge"
 	// HasTTL reports whether the key has a TTL.
 	HasTTL Verb = "hasttl"
-	// Fill sets the cells of a Scalable's newest layer that no item owns, as
-	// many Adds of other items would. Layers returns the number of layers.
+	// Fill sets cells of a Scalable's newest layer, as many Adds of other items
+	// would. It leaves out the cells of the calls' items. Layers returns the
+	// number of layers.
 	Fill   Verb = "fill"
 	Layers Verb = "layers"
 
@@ -87,12 +88,12 @@ const (
 	Rest  Verb = "rest"
 	Align Verb = "align"
 
-	// Lapse is an expiry that may have happened: see History.MayExpire.
+	// Lapse is a possible expiry: see History.MayExpire.
 	Lapse Verb = "lapse"
 )
 
-// FromOutside reports whether a call that a client draws is made on the database
-// itself.
+// FromOutside reports whether the call is made on the database itself, although
+// a client draws it.
 func (c Call) FromOutside() bool { return c.Verb == Clear || c.Verb == HasTTL }
 
 // Call is one call of a client. It travels to other processes as JSON.
@@ -132,18 +133,18 @@ type Result struct {
 	Yes []bool
 	// States is set after a batch that failed.
 	States []bloom.ItemState
-	// Count is the set cells of Stats, or the layers, the items of Overlap, the
-	// new cells of a Load (-1 if unknown), or the refreshes of a Crowd.
+	// Count is the number of set cells of Stats, layers, items of Overlap, new
+	// cells of a Load (-1 if unknown) or refreshes of a Crowd.
 	Count int
-	// Counts are the set cells of each shard. Shards are those that the error
-	// names.
+	// Counts are the set cells of each shard. Shards are the shards named by
+	// the error.
 	Counts, Shards []int `json:",omitempty"`
 	// Cells are the cells of a Snapshot.
 	Cells bits
-	// Tried is how many attempts ran or may have run, and Maybe how many of them
-	// got no answer.
+	// Tried is the number of attempts that ran or may have run. Maybe is the
+	// number of those without an answer.
 	Tried, Maybe int
-	// Scripts is how many scripts an Add sent before its items.
+	// Scripts is the number of scripts an Add sent before its items.
 	Scripts int `json:",omitempty"`
 	// Timed is true if the client knew the server's time throughout.
 	Timed bool `json:",omitempty"`
@@ -179,7 +180,7 @@ const (
 )
 
 // endOf returns the documented End of an error. cause is the cause of the
-// call's context: what it wraps was said about another call.
+// call's context. What it wraps is about another call.
 func endOf(err, cause error) End {
 	var other *bloom.MismatchError
 	switch {

@@ -9,12 +9,12 @@ import (
 	"github.com/upbloom/upbloom/upstash"
 )
 
-// causes are errors of other calls: an errgroup would end the contexts of its
-// members with them. They say nothing about the call that they end.
+// causes are errors of other calls. An errgroup would end its members' contexts
+// with them. They say nothing about the call they end.
 var causes = makeCauses()
 
 func makeCauses() []error {
-	// These are errors of a client that has never sent anything.
+	// These are errors of a client that never sent anything.
 	c, err := upstash.New("http://127.0.0.1:1", "no-token", upstash.WithReadOnly())
 	if err != nil {
 		panic(err)
@@ -34,14 +34,14 @@ func makeCauses() []error {
 	}
 }
 
-// foreignError has the method of this module's errors that are safe to retry.
+// foreignError has the SafeToRetry method of this module's errors.
 type foreignError struct{}
 
 func (foreignError) Error() string             { return "another call did not run" }
 func (foreignError) SafeToRetry() bool         { return true }
 func (foreignError) RetryAfter() time.Duration { return 0 }
 
-// within returns the context of a call, and the cause that may end it.
+// within returns the context of a call, and the cause it may end with.
 func (c Call) within(ctx context.Context) (_ context.Context, stop func(), cause error) {
 	if c.Cause == 0 {
 		return ctx, func() {}, nil

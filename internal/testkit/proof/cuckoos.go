@@ -19,7 +19,7 @@ type Cuckoos struct {
 	MustExist      bool
 	MissingIsEmpty bool
 	Reads          bloom.Reads
-	// Lag lets a region answer that is behind the primary.
+	// Lag lets a region lag behind the primary.
 	Lag bool
 	// Smudges lets other types write to the table by mistake.
 	Smudges bool
@@ -169,7 +169,7 @@ func (c *Cuckoos) Draw(rng *rand.Rand) []Call {
 	return []Call{call}
 }
 
-// DrawOutside occasionally draws a change that does not come from a client.
+// DrawOutside occasionally draws a change from outside.
 func (c *Cuckoos) DrawOutside(rng *rand.Rand) (call Call, ok bool) {
 	verbs := []Verb{Clear, Clear, Overwrite}
 	if c.Smudges {
@@ -199,7 +199,7 @@ func (c *Cuckoos) Outside(dbs []*upstashtest.Server, key string, seed uint64, ca
 		width := 53 / c.Slots
 		fp := cuckooTableOf(c.Slots).place(call.Items[0])
 		last := 192 + 53*(fp.low+1) - uint64(width*c.Slots) // the last slot
-		// In place of another fingerprint with as many bits nobody could tell it.
+		// Another fingerprint with as many bits could not be told from it.
 		reply, err = s.Exec("EVAL", `if redis.call('EXISTS', KEYS[1]) == 0 or
   redis.call('BITFIELD_RO', KEYS[1], 'GET', ARGV[1], ARGV[2])[1] ~= 0 then return 0 end
 redis.call('BITFIELD', KEYS[1], 'SET', ARGV[1], ARGV[2], ARGV[3])

@@ -14,16 +14,15 @@ import (
 // The model of a Cuckoo counts the copies of each class of items. It therefore
 // predicts every answer: new or not, found or not, removed or not, and full. A
 // write of unknown outcome takes effect once or never, because no write is
-// repeated. Once another type has changed the table's cells, any answer is
-// right, except that Stats must say so.
+// repeated. After another type has changed the table's cells, any answer is
+// right, but Stats must report the damage.
 
-// cuckooSlot is what the model knows of one key.
+// cuckooSlot is the model's knowledge of one key.
 type cuckooSlot struct {
 	holds  content
 	copies [maxClasses]uint8
 	birth  uint16
-	// own has a bit for each Create of which an unanswered attempt made this
-	// filter.
+	// own has a bit for each Create whose unanswered attempt made this filter.
 	own     uint64
 	damaged bool
 }
@@ -33,8 +32,7 @@ type cuckooState struct {
 	batches [maxBatches]uint16
 }
 
-// cuckooStep is one atomic effect on the keys, with the answer that its client
-// got.
+// cuckooStep is one atomic effect on the keys, with its client's answer.
 type cuckooStep struct {
 	of      *Cuckoos
 	table   *cuckooTable
@@ -49,7 +47,7 @@ type cuckooStep struct {
 	batch   int
 }
 
-// Initial is the state of two keys that hold nothing.
+// Initial is the state of two empty keys.
 func (c *Cuckoos) Initial() any { return cuckooState{} }
 
 // Hash mixes the fields that differ most.
@@ -244,7 +242,7 @@ func (c *Cuckoos) Steps(h *History) ([]porcupine.Operation, error) {
 	return s.steps, nil
 }
 
-// sane returns an error for a result that no history explains.
+// sane returns an error for a result no history explains.
 func (c *Cuckoos) sane(o *called) error {
 	r := o.result
 	writes := o.call.Verb == Add || o.call.Verb == Remove ||
@@ -306,7 +304,7 @@ func (s *cuckooSplitter) oneStep(n int, c *called, at []int, batch int) {
 		p.birth = uint16(n*maxItems + i + 1)
 		p.classes = append(p.classes, s.table.class[c.call.Items[i]])
 	}
-	strays := 0 // attempts that may take effect at a later time
+	strays := 0 // attempts which may take effect later
 	switch {
 	case state == bloom.ItemDone:
 		p.end = endingOf(r, state)
@@ -325,7 +323,7 @@ func (s *cuckooSplitter) oneStep(n int, c *called, at []int, batch int) {
 	if strays > 0 && p.verb == Create && n < 64 {
 		p.call = 1 << n
 	}
-	// A handle refuses a write without a request if it remembers other data.
+	// A handle that remembers other data refuses a write without a request.
 	remembered := p.end == mismatch && !c.looksUp() && c.call.Verb != Rename && c.call.Verb != Delete
 	if p.end != open && !remembered {
 		s.add(n, p, s.earliest(c, p), c.to)

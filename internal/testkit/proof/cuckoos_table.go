@@ -8,7 +8,7 @@ import (
 	"github.com/zeebo/xxh3"
 )
 
-// A cuckooTable is what the model knows of a table's geometry. Its items share
+// A cuckooTable is the model's knowledge of a table's geometry. Its items share
 // few buckets, so they have to be moved and may find no room.
 //
 // The model does not place copies. They fit if no set of buckets must hold more
@@ -18,8 +18,8 @@ type cuckooTable struct {
 	slots int
 	size  uint64 // in buckets
 	items []string
-	// class tells which items no table can tell apart: they share the
-	// fingerprint and both buckets.
+	// class numbers the items. Items of one class share the fingerprint and
+	// both buckets, so no table can tell them apart.
 	class map[string]int
 	// within holds, for each class, the set of its buckets.
 	within  []uint64
@@ -28,7 +28,7 @@ type cuckooTable struct {
 
 const (
 	maxClasses = 8
-	// cuckooRoom is the number of first buckets that all items share.
+	// cuckooRoom is the number of first buckets, shared by all items.
 	cuckooRoom = 3
 	cuckooLast = "item-at-last"
 )

@@ -6,7 +6,7 @@ import (
 	"github.com/upbloom/upbloom/bloom"
 )
 
-// TestCheckCuckoo checks that right histories pass and wrong ones fail.
+// TestCheckCuckoo accepts right histories and rejects wrong ones.
 func TestCheckCuckoo(t *testing.T) {
 	a, b := cuckooTableOf(2).items[0], cuckooTableOf(2).items[1]
 	n := int64(0)
@@ -118,8 +118,8 @@ func TestCheckCuckoo(t *testing.T) {
 	}
 }
 
-// TestCuckooItems checks that the items fill few buckets, and that with short
-// fingerprints two items are of one class.
+// TestCuckooItems proves two facts about the items: they fill few buckets, and
+// with short fingerprints two of them are of one class.
 func TestCuckooItems(t *testing.T) {
 	for slots, classes := range map[int]int{2: itemCount + 1, 3: itemCount + 1, 4: itemCount + 1, 5: itemCount} {
 		table := cuckooTableOf(slots)

@@ -1,9 +1,9 @@
-// Package proof compares the answers that several clients of one Bloom filter
-// got with a model of the filter.
+// Package proof compares the answers of one Bloom filter to several clients
+// with a model of the filter.
 //
-// A history holds calls that overlap in time. It is linearizable if the calls
-// have an order in which the model gives every answer. In that order a call
-// that ended before another began comes first. The idea is from Herlihy and
+// A history holds calls that overlap in time. It is linearizable if, in some
+// order of the calls, the model gives every answer. In such an order, a call
+// comes before all calls that began after its end. The idea is from Herlihy and
 // Wing, "Linearizability: a correctness condition for concurrent objects"
 // (1990). github.com/anishathalye/porcupine finds the order.
 //
@@ -11,40 +11,40 @@
 //
 // The model has two keys, because filters are renamed and united. It knows the
 // bits of every item, and therefore predicts each false positive. An answer
-// "yes" for an item that was never added is right if, and only if, other items
-// have set its bits. The model also predicts the counts of Stats and the
-// answers of a Load.
+// "yes" for an item never added is right if, and only if, other items have set
+// its bits. The model also predicts the counts of Stats and the answers of a
+// Load.
 //
-// A call that ended without an answer stays open. An Add or a Union may then
-// take effect at any later time, once for each attempt, or never. A Load, a
-// Replace, a Rename and a Delete take effect at most once, whatever was
-// repeated. A call whose error upstash.SafeToRetry reports as safe must have
-// had no effect.
+// A call without an answer stays open. If it is an Add or a Union, it may take
+// effect at any later time, once for each attempt, or never. A Load, a Replace,
+// a Rename and a Delete take effect at most once, whatever was repeated. If
+// upstash.SafeToRetry is true for a call's error, the call must have had no
+// effect.
 //
-// An answer that may be old has an interval that begins earlier: a "no" of a
-// Mirror by MaxStale, its "yes" by MaxTrust, and what a region says by any time.
-// A Mirror must not forget what it added itself.
+// If an answer may be old, its interval begins earlier: by MaxStale for the
+// "no" of a Mirror, by MaxTrust for its "yes", and at any time for the answer
+// of a region. A Mirror must not forget its own Adds.
 //
 // After a successful [Open] a client uses the opened handle. The model does not
 // know which handle made a call: with the options of the Config, an opened one
 // must answer as a configured one. The only exception is a Scalable, whose
 // opened handle does not know the capacity. It may add a layer earlier, as far
-// as [bloom.OpenScalable] says. An Open asks the primary. It may find a filter of
-// another geometry, which the client then does not use.
+// as [bloom.OpenScalable] says. An Open asks the primary. If it finds a filter
+// of another geometry, the client keeps its old handle.
 //
-// A few rules need no order. One is that a handle that met other data sends no
+// A few rules need no order. For example, a handle that met other data sends no
 // Add. They are in rules.go.
 //
-// The model also knows times to live. A filter that should have a TTL has one
-// after the next write. Persist removes it for good. Other data never gets one.
+// The model also knows times to live. A filter without its TTL gets it with the
+// next write. Persist removes it for good. Other data never gets one.
 //
 // # Histories
 //
 // Package linear makes histories over real sockets and processes, package
 // simulation on a virtual clock. Each history has the plain verbs and at most
-// two themes, so calls that disturb each other meet often. Neither can show
-// that there is no bug. Bugs that were put back on purpose were found within a
-// few hundred histories or a few thousand seeds.
+// two themes, so calls that disturb each other meet often. Neither package can
+// prove the absence of bugs. Bugs put back on purpose were found within a few
+// hundred histories or a few thousand seeds.
 //
 // # Another type of filter
 //
@@ -54,20 +54,20 @@
 // its layers need no order. In a Sharded, each shard is a Filter, in one of
 // several databases. Another type has its own file, and needs:
 //
-//   - a plain struct like Filters, which travels to other processes as JSON, with
-//     the methods of [Type]: Open, which makes the handles of a client, Draw,
-//     DrawOutside, Outside and Finish;
+//   - a plain struct like Filters, which travels to other processes as JSON,
+//     with the methods of [Type]: Open, which makes the handles of a client,
+//     Draw, DrawOutside, Outside and Finish;
 //   - the methods of [Subject]: the state of its model, which is compared with
-//     ==, and a [Step] for each atomic effect, with the interval in which it may
-//     have been;
+//     ==, and a [Step] for each atomic effect, with the interval in which it
+//     may have been;
 //   - its Verbs, and a test of its Steps with right and wrong histories like
 //     TestCheck.
 //
 // History, the classes of an error (End), Observe, the causes of contexts, the
 // faults and the network serve every type. A scenario of package simulation
 // draws the type from the seed. Each client of a [Timed] type has its own
-// clocks. In a bubble time.Now is virtual, and the client's clocks are that
-// time with an offset, a jump at some instant, or a stop. The server's TIME is
-// the bubble's. A model that depends on the time takes it from the beginnings
-// and ends of the calls, as the ages of a Mirror do.
+// clocks. In a bubble time.Now is virtual. A client's clock is time.Now with an
+// offset, a jump at some instant, or a stop. The server's TIME is the bubble's.
+// A model that depends on the time takes it from the beginnings and ends of the
+// calls, as the ages of a Mirror do.
 package proof

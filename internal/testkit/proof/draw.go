@@ -9,8 +9,8 @@ import (
 	"github.com/upbloom/upbloom/bloom"
 )
 
-// itemCount is how many items the calls choose from. They are few, so calls
-// share items.
+// itemCount is the number of items to choose from. It is small, so calls share
+// items.
 const itemCount = 6
 
 // Theme is a set of groups of verbs. A history has the plain verbs and few
@@ -104,7 +104,7 @@ func DrawFilters(rng *rand.Rand, themes Theme) Filters {
 	if f.Themes&Mirrors != 0 && !f.MustExist && rng.IntN(3) == 0 {
 		f.NoScripts, f.Slow = f.Lag, !f.Lag
 		f.MaxStale = time.Second
-		if f.Lag { // so that a region's answer is older
+		if f.Lag { // for an older answer of the region
 			f.MaxStale = stale[1]
 		}
 	}
@@ -118,7 +118,7 @@ func (f *Filters) drawRegion(rng *rand.Rand) {
 	}
 }
 
-// Draw draws calls that a client makes without a rest: most often one, or a
+// Draw draws the calls a client makes without a rest: most often one, or a
 // Rename away and back, or an Add and a look-up of its item, or calls around a
 // Mirror.
 func (f Filters) Draw(rng *rand.Rand) []Call {
@@ -225,8 +225,7 @@ func itemsOf(rng *rand.Rand, of, n int) []string {
 
 func itemName(n int) string { return "item-" + strconv.Itoa(n) }
 
-// DrawOutside draws, after one call in ten, a change that does not come from
-// one of our clients.
+// DrawOutside draws, after one call in ten, a change from outside.
 func (f Filters) DrawOutside(rng *rand.Rand) (c Call, ok bool) {
 	verbs := []Verb{Expire, Expire, Clear, Overwrite}
 	often := 10

@@ -25,16 +25,16 @@ type Filters struct {
 	MissingIsEmpty bool
 	Seed           uint64
 	Reads          bloom.Reads
-	// Lag lets a region answer that is behind the primary.
+	// Lag lets a region lag behind the primary.
 	Lag bool
 	// NoScripts makes the server refuse scripts. No refresh of a Mirror
 	// succeeds then.
 	NoScripts bool
-	// Slow makes the server often hold a write longer than its client waits.
+	// Slow makes the server hold many writes longer than their clients wait.
 	Slow bool
 	// MaxStale and MaxTrust are those of the Mirrors.
 	MaxStale, MaxTrust time.Duration
-	// Themes are the groups of verbs that are drawn besides the plain ones.
+	// Themes are the groups of verbs drawn besides the plain ones.
 	Themes Theme
 }
 
@@ -59,8 +59,7 @@ func geometryOf(cfg bloom.Config) bloom.Geometry {
 	return g
 }
 
-// secondKey is the key to which filters are renamed, and with which they are
-// united.
+// secondKey is the other key, for renames and unions.
 func secondKey(key string) string { return key + ":2" }
 
 // A session is the handles of a client. It is safe for concurrent use.
@@ -120,7 +119,7 @@ func many(yes []bool, err error) (Result, error) { return Result{Yes: yes}, err 
 
 func none(err error) (Result, error) { return Result{}, err }
 
-// A handle has the methods that the handles of all types share.
+// A handle has the methods common to the handles of all types.
 type handle interface {
 	Create(ctx context.Context) (bool, error)
 	Add(ctx context.Context, item string) (bool, error)
@@ -130,7 +129,7 @@ type handle interface {
 	Delete(ctx context.Context) (bool, error)
 }
 
-// common makes a call that all types have.
+// common makes a call common to all types.
 func common(ctx context.Context, h handle, c Call) (Result, error) {
 	switch c.Verb {
 	case Create:
@@ -182,7 +181,7 @@ func (s *session) call(ctx context.Context, c Call) (Result, error) {
 	return common(ctx, f, c)
 }
 
-// move makes the calls that move whole filters.
+// move makes a call that moves a whole filter.
 func (s *session) move(ctx context.Context, f *bloom.Filter, c Call) (Result, error) {
 	l := localOf(f.Geometry(), c.Items)
 	switch c.Verb {
@@ -237,7 +236,7 @@ func causeOf(c Call) error {
 	return causes[c.Cause-1]
 }
 
-// mirrored makes the calls that go through a Mirror.
+// mirrored makes a call through a Mirror.
 func (s *session) mirrored(ctx context.Context, c Call) (Result, error) {
 	m := s.mirror.Load()
 	switch c.Verb {

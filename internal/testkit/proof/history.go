@@ -33,7 +33,7 @@ type called struct {
 	result          Result
 	from, to        int64
 	began, ended    time.Duration
-	// spread is true if the call also sent something about other keys.
+	// spread is true if the call also spoke of other keys.
 	spread bool
 }
 
@@ -44,7 +44,7 @@ type Subject interface {
 	Initial() any
 	Hash(state any) uint64
 	// Steps turns a history into steps, each with the interval in which it took
-	// effect. The error says that no state explains a result.
+	// effect. It returns an error if no state explains a result.
 	Steps(h *History) ([]porcupine.Operation, error)
 	// Describe describes an item to the reader of a history.
 	Describe(item string) string
@@ -59,7 +59,7 @@ type Step interface {
 // NewHistory returns an empty History.
 func NewHistory(of Subject) *History { return &History{of: of, begin: time.Now()} }
 
-// tick returns the place of what happens now.
+// tick returns the place of the present moment.
 func (h *History) tick() (at int64, since time.Duration) {
 	since = time.Since(h.begin)
 	h.ticks = append(h.ticks, since)

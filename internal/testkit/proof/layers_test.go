@@ -25,8 +25,8 @@ func isApart(t *testing.T, g bloom.Geometry, items, others []string, more ...uin
 	}
 }
 
-// TestScalableItemsApart proves that the model may ignore false positives, and
-// that a Fill fills a layer.
+// TestScalableItemsApart proves two facts the model relies on: there are no
+// false positives, and a Fill fills a layer.
 func TestScalableItemsApart(t *testing.T) {
 	var items []string
 	for n := range itemCount + 1 {

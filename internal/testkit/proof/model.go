@@ -9,12 +9,12 @@ import (
 	"github.com/upbloom/upbloom/bloom"
 )
 
-// content is the kind of data that a key holds.
+// content is the kind of data at a key.
 type content uint8
 
 const (
 	nothing content = iota
-	filter          // one of the geometry that the calls are about
+	filter          // the filter of the calls
 	another         // a filter of another geometry
 	foreign         // another program's data
 	sibling         // a shard of a Config with another number of shards
@@ -27,7 +27,7 @@ type bits [2]uint64
 // up in a few calls, and then has false positives.
 const MaxBits = 128
 
-// bitsOf returns the positions that are cells of a filter of m cells.
+// bitsOf returns the positions as a set. It leaves out those from m on.
 func bitsOf(positions []uint64, m uint64) (b bits) {
 	for _, p := range positions {
 		if p < m {
@@ -53,7 +53,7 @@ func (b bits) String() string {
 	return fmt.Sprint(at)
 }
 
-// slot is what the model knows of one key.
+// slot is the model's knowledge of one key.
 type slot struct {
 	holds content
 	bits  bits
@@ -61,20 +61,20 @@ type slot struct {
 	// for a filter of another program until a write gives it one.
 	birth uint16
 
-	// ttl is true if the filter has a TTL, or gets one with the next write,
-	// unsettled if only a Replace gives it one. With MustExist no other write
-	// to an existing filter does.
+	// ttl is true if the filter has a TTL, or gets one with the next write.
+	// unsettled is true if only a Replace gives it one: with MustExist, no
+	// other write to an existing filter does.
 	ttl, unsettled bool
 
-	// own has a bit for each call of which an unanswered attempt took effect in
-	// this filter.
+	// own has a bit for each call whose unanswered attempt took effect in this
+	// filter.
 	own uint64
 }
 
 // state is the state of the model: two keys. States are compared with ==.
 type state struct {
 	at [2]slot
-	// batches holds the birth of the filter for each call of several requests,
+	// batches holds, for each call of several requests, the birth of its filter
 	// or 0.
 	batches [maxBatches]uint16
 }
@@ -97,16 +97,16 @@ type ending uint8
 
 const (
 	answered  ending = iota
-	uncertain        // it took effect, but all of it was there before
-	open             // it may take effect at some time, without an answer
-	missing          // the answer is that there is no filter
-	mismatch         // the answer is that there are other data
-	taken            // the answer is that the other key is not free
-	noNumber         // the answer is that the filter is saturated
-	full             // the answer is that an item has no place
+	uncertain        // it took effect, but everything was there before
+	open             // it may take effect later, without an answer
+	missing          // the answer: there is no filter
+	mismatch         // the answer: the key holds other data
+	taken            // the answer: the other key is not free
+	noNumber         // the answer: the filter is saturated
+	full             // the answer: an item has no place
 )
 
-// step is one atomic effect on the keys, with the answer that its client got.
+// step is one atomic effect on the keys, with its client's answer.
 type step struct {
 	of    *Filters
 	geo   *bloom.Geometry
@@ -123,13 +123,13 @@ type step struct {
 	atLeast bool
 	// birth differs for each request that can make a filter.
 	birth uint16
-	// call is the bit of slot.own that belongs to the step's call.
+	// call is the bit of the step's call in slot.own.
 	call uint64
 	// batch is 1 + the index in state.batches, or 0 for a call of one request.
 	batch int
-	// weigh returns how many cells of the string the bits represent.
+	// weigh returns the number of the string's cells which the bits represent.
 	weigh func(bits) int
-	// part is the number of the independent model that has this step.
+	// part is the number of the step's independent model.
 	part int
 }
 
@@ -333,8 +333,8 @@ func (p *step) snapshot(st *state, s *slot) bool {
 	return ok && s.holds == filter && p.sameFilter(st, s)
 }
 
-// opens is the step of an Open, which takes the geometry of what it finds. It may
-// be that of another filter.
+// opens is the step of an Open, which takes the geometry of what it finds, even
+// if that is another filter's.
 func (p *step) opens(s *slot) bool {
 	switch {
 	case len(p.yes) == 0:

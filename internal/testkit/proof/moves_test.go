@@ -15,8 +15,8 @@ func counted(n int, r Result) Result { r.Count = n; return r }
 // done is a call without an answer of its own.
 func done() Result { return Result{End: Answered, Tried: 1} }
 
-// TestCheckMoves is TestCheck for calls that move whole filters. Items a and b
-// share no bit.
+// TestCheckMoves is TestCheck for moves of whole filters. Items a and b share
+// no bit.
 func TestCheckMoves(t *testing.T) {
 	const yes, no, isNew, created, was = true, false, true, true, false
 	f, a, b, _ := sharing(t)
@@ -94,7 +94,7 @@ func TestCheckMoves(t *testing.T) {
 	}
 }
 
-// TestCheckExpired checks that filters with a TTL may expire at both keys.
+// TestCheckExpired lets filters with a TTL expire at both keys.
 func TestCheckExpired(t *testing.T) {
 	for _, ttl := range []time.Duration{0, time.Hour} {
 		for key := range 2 {
@@ -113,8 +113,7 @@ func TestCheckExpired(t *testing.T) {
 	}
 }
 
-// TestCheckMirror is TestCheck for answers that may be old. Places are half
-// milliseconds.
+// TestCheckMirror is TestCheck for old answers. Places are half milliseconds.
 func TestCheckMirror(t *testing.T) {
 	const yes, no, isNew, seen = true, false, true, false
 	f := Filters{Bits: 53, Hashes: 2, MaxStale: 5 * time.Millisecond, MaxTrust: 20 * time.Millisecond}
@@ -155,7 +154,7 @@ func TestCheckMirror(t *testing.T) {
 }
 
 // TestCheckMirrorBeside is TestCheckMirror for copies with a stuck region, and
-// for an Add that is repeated across a Replace.
+// for an Add repeated across a Replace.
 func TestCheckMirrorBeside(t *testing.T) {
 	const yes, no, isNew = true, false, true
 	stuck := Filters{

@@ -28,7 +28,7 @@ func drawSeed(rng *rand.Rand) uint64 {
 	return 0
 }
 
-// seedTag returns what a header says of a seed, by the documentation of the
+// seedTag returns the seed's tag in a header, by the documentation of the
 // format.
 func seedTag(seed uint64) int64 {
 	if seed == 0 {
@@ -37,7 +37,7 @@ func seedTag(seed uint64) int64 {
 	return int64(1 + xxh3.Hash(binary.LittleEndian.AppendUint64(nil, seed))%127)
 }
 
-// options returns what an Open function must be told to make a handle like a
+// options returns the options with which an Open function makes a handle like a
 // configured one.
 func (f Filters) options(parts bool) []bloom.OpenOption {
 	bytes := 0
@@ -63,8 +63,8 @@ func (f Filters) options(parts bool) []bloom.OpenOption {
 	return opts
 }
 
-// adopt makes an opened handle the one that the client uses from now on, if it
-// has the Config's geometry. The answer says whether it has.
+// adopt makes an opened handle the client's own, if it has the Config's
+// geometry. The answer says whether it has.
 func adopt[T any, H interface {
 	*T
 	fmt.Stringer
@@ -79,7 +79,8 @@ func adopt[T any, H interface {
 	return Result{Yes: []bool{fits}}, nil
 }
 
-// adopted reports whether c is an Open whose handle its client has used since.
+// adopted reports whether c is an Open, and its client has used the handle
+// since.
 func (c *called) adopted() bool {
 	r := c.result
 	return c.call.Verb == Open && r.End == Answered && (len(r.Yes) == 0 || r.Yes[0])

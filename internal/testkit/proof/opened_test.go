@@ -7,7 +7,7 @@ import (
 	"github.com/upbloom/upbloom/bloom"
 )
 
-// TestCheckOpened checks histories of clients that open the filter.
+// TestCheckOpened is TestCheck for clients that open the filter.
 func TestCheckOpened(t *testing.T) {
 	const isNew, yes, fits = true, true, true
 	plain := Filters{Bits: 53, Hashes: 2}

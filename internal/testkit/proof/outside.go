@@ -91,7 +91,7 @@ func (f Filters) Finish(
 	if err := lastCalls(ctx, h, s, itemCount); err != nil {
 		return err
 	}
-	// By now a filter that should have a TTL has one. Other data has none.
+	// By now a filter meant to have a TTL has one. Other data has none.
 	h.Do("outside", "outside", Call{Verb: HasTTL}, func(c Call) Result {
 		return f.Outside(dbs, key, 0, c)
 	})

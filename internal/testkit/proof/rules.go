@@ -9,8 +9,7 @@ import (
 	"github.com/upbloom/upbloom/bloom"
 )
 
-// consistent returns an error for a result that no state of the filter
-// explains.
+// consistent returns an error for a result no state of the filter explains.
 func (s *splitter) consistent(n int, c *called) error {
 	r, v := c.result, c.call.Verb
 	for i := range r.States {
@@ -29,7 +28,7 @@ func (s *splitter) consistent(n int, c *called) error {
 		return errors.New("a Local of another geometry was not refused at once")
 	case v == Refresh && r.End == Missing && s.of.MissingIsEmpty:
 		return errors.New("a missing filter counts as empty, and Refresh did not find it so")
-	case v == Crowd && r.Count > 2: // one that another caller began just before, and the next
+	case v == Crowd && r.Count > 2: // one begun by another caller just before, and the next
 		return fmt.Errorf("%d callers that began at once made %d refreshes", len(r.Ends), r.Count)
 	case c.sends() && !c.spread && r.Tried > 0 && s.isRefused(n, c):
 		return errors.New("a handle that met other data wrote again")
@@ -37,15 +36,15 @@ func (s *splitter) consistent(n int, c *called) error {
 	return nil
 }
 
-// sends reports whether the call is an Add that a handle sends unless it has
+// sends reports whether the call is an Add which a handle sends unless it has
 // met other data.
 func (c *called) sends() bool { return c.call.Verb == Add || c.call.Verb == AddAll }
 
 // isRefused reports whether the handle of an Add met other data before, and no
 // call since could have told it that they are gone.
 func (s *splitter) isRefused(n int, c *called) bool {
-	var others []*called // of the same handle, that could tell it something
-	met := int64(-1)     // when the last Add that met other data began
+	var others []*called // calls of the same handle, a source of news
+	met := int64(-1)     // when the last Add to meet other data began
 	for i, o := range s.h.calls {
 		if i == n || o.from > c.to || !o.shares(c) || o.call.Verb == ReplaceWrong {
 			continue
@@ -106,8 +105,8 @@ func (s *splitter) earliest(c *called, p step) int64 {
 	return c.from
 }
 
-// told returns the place after which the Mirror of a look-up knows the item: the
-// end of an Add that the Mirror itself sent, or the beginning of a Refresh.
+// told returns the place after which the Mirror of a look-up knows the item:
+// the end of the Mirror's own Add, or the beginning of a Refresh.
 func (s *splitter) told(c *called) (at int64) {
 	for _, o := range s.h.calls {
 		if o.session != c.session || o.to > c.from || o.result.End != Answered || s.reopened(o, c) {

@@ -31,9 +31,9 @@ type Scalables struct {
 const (
 	// layerItems is the capacity of the first layer, and the minimum.
 	layerItems = 1000
-	// manyMore items and one other are so many that an Add looks for room
-	// first. bigMore and one other are more than the first layer takes. halfMore
-	// and others are less than half of that.
+	// An Add of manyMore items and one other looks for room first. bigMore and
+	// one other do not fit into the first layer. halfMore and others are less
+	// than half of its capacity.
 	manyMore, halfMore, bigMore = 15, 400, layerItems
 )
 
@@ -53,7 +53,7 @@ func DrawScalables(rng *rand.Rand) *Scalables {
 	return s
 }
 
-// Config returns the Config of the handles that grow.
+// Config returns the Config of the handles which grow.
 func (s *Scalables) Config() bloom.ScalableConfig {
 	return bloom.ScalableConfig{
 		Capacity: layerItems, FPRate: s.FPRate, TTL: s.Plain.TTL, MustExist: s.Plain.MustExist,
@@ -120,8 +120,8 @@ func (s *scalableSession) Run(ctx context.Context, c Call) Result {
 	return r
 }
 
-// answersTo returns the number of answers that a call has, without those for
-// More items.
+// answersTo returns the number of answers to a call, without those for More
+// items.
 func answersTo(c Call) int { return max(len(c.Items), 1) }
 
 // putsItems reports whether an attempt of an Add may put items. Earlier
@@ -179,8 +179,7 @@ func withMore(c Call) []string {
 
 func moreName(n int) string { return "more-" + strconv.Itoa(n) }
 
-// churns returns how many calls there are for each Delete of a filter that has
-// grown.
+// churns returns the number of calls for each Delete of a grown filter.
 func (s *Scalables) churns() int {
 	if s.Churn {
 		return 2
@@ -188,7 +187,7 @@ func (s *Scalables) churns() int {
 	return 20
 }
 
-// removal is the verb that removes the filter. A late Delete would explain
+// removal is the verb for removing the filter. A late Delete would explain
 // whatever is missing later.
 func (s *Scalables) removal() Verb {
 	if s.Churn {
@@ -264,7 +263,7 @@ func (s *Scalables) drawRemoval(rng *rand.Rand) []Call {
 	return calls
 }
 
-// drawItems draws the items of a call that takes some.
+// drawItems draws the items of a call, if it takes some.
 func (s *Scalables) drawItems(rng *rand.Rand, c *Call) {
 	switch c.Verb {
 	case Add, Exists:
@@ -285,12 +284,11 @@ func (s *Scalables) drawItems(rng *rand.Rand, c *Call) {
 	}
 }
 
-// DrawOutside draws, after one call in six, a change that does not come from
-// one of our clients.
+// DrawOutside draws, after one call in six, a change from outside.
 func (s *Scalables) DrawOutside(rng *rand.Rand) (c Call, ok bool) {
 	verbs := []Verb{Fill, Fill, Fill, Fill, HasTTL, HasTTL, Smudge, Expire, Clear, Clear, Overwrite}
 	switch {
-	case s.Churn: // what is removed by others shows nothing
+	case s.Churn: // a removal by others shows nothing
 		verbs = verbs[3:6]
 	case s.Stays:
 		verbs = verbs[:7]

@@ -10,7 +10,7 @@ import (
 // A Scalable answers like a Filter whose items share no cells. The rules about
 // its layers need no order.
 
-// Initial is the state of two keys that hold nothing.
+// Initial is the state of two empty keys.
 func (s *Scalables) Initial() any { return s.Plain.Initial() }
 
 // Hash is that of the plain model.
@@ -51,7 +51,7 @@ func (s *Scalables) Steps(h *History) ([]porcupine.Operation, error) {
 	return split.split()
 }
 
-// layersSeen returns how many layers a call found.
+// layersSeen returns the number of layers a call found.
 func (c *called) layersSeen() (n int, ok bool) {
 	switch c.call.Verb {
 	case Stats:
@@ -80,7 +80,7 @@ func (s *Scalables) checkLayers(h *History) error {
 			}
 		}
 		if c.call.Verb == Fill && most > 1 {
-			most-- // it fills the layer that it found
+			most-- // it fills the layer it found
 		}
 		switch {
 		case seen < 1 || seen > s.Layers:
@@ -109,8 +109,8 @@ func (s *Scalables) halvesMeet(h *History, c *called) bool {
 	return c.call.More == halfMore && before(Open, 0) && (before(AddAll, halfMore) || c.result.Scripts > 1)
 }
 
-// least returns the lowest number of layers that a call may find in a filter
-// that was never removed.
+// least returns the lowest number of layers a call may find in a filter that
+// was never removed.
 func (s *Scalables) least(h *History, c *called) (least int) {
 	for _, o := range h.calls {
 		if o.to >= c.from {
@@ -134,8 +134,7 @@ func (s *Scalables) least(h *History, c *called) (least int) {
 	return least
 }
 
-// filledBefore returns the number of the last layer that was full before a call
-// began.
+// filledBefore returns the number of the last layer filled before a call began.
 func (s *Scalables) filledBefore(h *History, c *called) (n int) {
 	for _, o := range h.calls {
 		if o.call.Verb == Fill && o.to < c.from && o.result.End == Answered && o.result.Yes[0] {

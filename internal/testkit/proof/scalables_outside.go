@@ -26,7 +26,8 @@ func outsideResult(err error, yes bool, count int) Result {
 	return Result{End: Answered, Yes: []bool{yes}, Count: count}
 }
 
-// layersAt returns how many layers the filter at key has, 0 if there is none.
+// layersAt returns the number of layers of the filter at key, or 0 without a
+// filter.
 func (s *Scalables) layersAt(db *upstashtest.Server, key string) (int, error) {
 	reply, err := db.Exec("EVAL", `if redis.call('TYPE', KEYS[1]).ok ~= 'string' then return {0, 0} end
 return redis.call('BITFIELD_RO', KEYS[1], 'GET', 'u53', '0', 'GET', 'u53', '128')`, "1", key)
@@ -95,7 +96,7 @@ func (s *Scalables) freeBytes(i int) (runs [][2]uint64) {
 	return runs
 }
 
-// scalableItem returns an item; the last is that of the last calls.
+// scalableItem returns an item; the last is the one of the last calls.
 func scalableItem(n int) string {
 	if n == itemCount {
 		return itemAtLast

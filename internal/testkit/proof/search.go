@@ -2,9 +2,9 @@ package proof
 
 import "github.com/anishathalye/porcupine"
 
-// searchLimit is how many steps a search for an order may try. Of 3,000 simulated
-// histories, 16 needed more than 20,000, and 4 more than four million. A limit in
-// time would depend on the machine.
+// searchLimit is how many steps a search for an order may try. Of 3,000
+// simulated histories, 16 needed more than 20,000, and 4 more than four
+// million. A limit in time would depend on the machine.
 const searchLimit = 1_000_000
 
 // search looks for an order of the steps of each part.
@@ -14,14 +14,14 @@ type search struct {
 	parts []*int // how many steps each part may still try
 }
 
-// limited is a step that counts how often it is tried.
+// limited is a step with a count of its tries.
 type limited struct {
 	Step
 	left *int
 }
 
-// gaveUp is the state after too many steps. It accepts the rest, so that no
-// order is excluded.
+// gaveUp is the state after too many steps. It accepts the rest, and thus
+// excludes no order.
 type gaveUp struct{}
 
 func (l limited) next(before any) (ok bool, after any) {

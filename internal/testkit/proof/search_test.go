@@ -7,7 +7,7 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// puzzle is a Subject whose state says which steps were done.
+// puzzle is a Subject whose state is the set of steps done.
 type puzzle struct{ Subject }
 
 func (puzzle) Initial() any          { return 0 }
@@ -24,7 +24,7 @@ func (p piece) Next(before any) (any, bool) {
 func TestSearch(t *testing.T) {
 	for _, tt := range []struct {
 		name         string
-		pieces, want int // all begin together; after them comes a step that wants this
+		pieces, want int // all begin together; the step after them wants want
 		limit        int
 		err          error
 	}{

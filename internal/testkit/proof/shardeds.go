@@ -17,13 +17,13 @@ import (
 )
 
 // Shardeds describes the handles of one history of a Sharded. Plain has the
-// rest of the Config. A shard promises what a Filter with MustExist promises,
-// so the model of a Filter checks each shard.
+// rest of the Config. A shard promises as much as a Filter with MustExist, so
+// the model of a Filter checks each shard.
 type Shardeds struct {
 	Plain  Filters
 	Shards int
 	Spread int // databases, 1 or 2
-	// Creates says: most calls are Creates, and nothing comes from outside.
+	// Creates makes most calls Creates, and allows no change from outside.
 	Creates bool
 	// Others adds handles of a Config with one shard more.
 	Others bool
@@ -109,7 +109,7 @@ func (s *shardedSession) Run(ctx context.Context, c Call) Result {
 
 var shardNames = regexp.MustCompile(`shard ([0-9]+(?:, [0-9]+)*) of [0-9]+`)
 
-// shardsIn returns the shards that an error is about.
+// shardsIn returns the shards named in an error's text.
 func shardsIn(text string) (shards []int) {
 	m := shardNames.FindStringSubmatch(text)
 	if m == nil {
@@ -157,8 +157,7 @@ func (s *shardedSession) call(ctx context.Context, c Call) (Result, error) {
 	return common(ctx, f, c)
 }
 
-// verbOfOther maps a verb of the other Config to the call that its handle
-// makes.
+// verbOfOther maps a verb of the other Config to its handle's call.
 var verbOfOther = map[Verb]Verb{OtherCreate: Create, OtherAdd: Add, OtherExists: Exists, OtherDelete: Delete}
 
 var shardedVerbs = []Verb{
@@ -220,8 +219,8 @@ func drawOpen(rng *rand.Rand) (calls []Call) {
 	return calls
 }
 
-// DrawOutside draws, after one call in twelve, a change of one shard that does
-// not come from one of our clients.
+// DrawOutside draws, after one call in twelve, a change of one shard from
+// outside.
 func (s *Shardeds) DrawOutside(rng *rand.Rand) (c Call, ok bool) {
 	c.Verb = []Verb{Clear, Clear, Clear, Expire, Overwrite, Smudge, ClearParts}[rng.IntN(7)]
 	c.Shard = rng.IntN(s.Shards)

@@ -11,10 +11,10 @@ import (
 )
 
 // Each shard of a Sharded has its own keys. The model of a Filter checks the
-// history of each. Rules that need no order check what a Create or a Delete
-// says of all shards.
+// history of each. Rules without an order check what a Create or a Delete says
+// of all shards.
 
-// Initial is the state of a shard that is not there.
+// Initial is the state of a missing shard.
 func (s *Shardeds) Initial() any { return s.Plain.Initial() }
 
 // Hash is that of the plain model.
@@ -25,7 +25,7 @@ func (s *Shardeds) Describe(item string) string {
 	return fmt.Sprint("is in shard ", s.shardOf()(item))
 }
 
-// shardOf returns the function that chooses the shard of an item.
+// shardOf returns the function from an item to its shard.
 func (s *Shardeds) shardOf() func(item string) int {
 	c, err := upstash.New("http://127.0.0.1:1", "no-token")
 	if err != nil {
@@ -108,7 +108,7 @@ func (s *Shardeds) onShard(h *History, c *called, shard int, shardOf func(string
 			r.Count = r.Counts[shard]
 		}
 	}
-	switch { // of a call that is about all shards
+	switch { // of a call about all shards
 	case r.End == Answered && (c.call.Verb != Delete && c.call.Verb != OtherDelete || r.Yes[0]):
 		r.Yes = nil // for this shard alone it is unknown
 	case r.End == Answered, r.End == NotRun, r.End == Unknown, named:
@@ -120,7 +120,7 @@ func (s *Shardeds) onShard(h *History, c *called, shard int, shardOf func(string
 	return &one
 }
 
-// only returns the part of a call that concerns items of one shard.
+// only returns the part of a call about the items of one shard.
 func (c *called) only(shard int, shardOf func(string) int) *called {
 	r := &c.result
 	all, yes, states := c.call.Items, r.Yes, r.States
@@ -167,7 +167,7 @@ func (c *called) load(shard int, shardOf func(string) int, named bool) *called {
 	return one
 }
 
-// weigh returns how many cells of a shard some items own together.
+// weigh returns the number of cells of a shard which some items own together.
 func (s *Shardeds) weigh(of bits) int {
 	g := s.geometry()
 	cells := make(map[uint64]bool)

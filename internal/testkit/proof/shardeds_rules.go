@@ -91,8 +91,9 @@ func (c *called) upsets() bool {
 	return c.mayRemove() || c.call.Verb == Smudge || c.call.Verb == OtherCreate || c.call.Verb == OtherDelete
 }
 
-// checkCompleted checks that no Create mistakes an unfinished one for a loss of
-// shards. Items are added only after a Create, which made all shards.
+// checkCompleted checks the errors of Creates: none may take an unfinished
+// Create for a loss of shards. Items are added only after a Create, which made
+// all shards.
 func (s *Shardeds) checkCompleted(h *History) error {
 	for _, c := range h.calls {
 		if c.call.Verb != Create || c.call.Turned || c.result.End != Missing {
@@ -108,7 +109,7 @@ func (s *Shardeds) checkCompleted(h *History) error {
 	return nil
 }
 
-// checkLost checks that no Create makes a lost shard again while another holds
+// checkLost rejects a Create that makes a lost shard again while another holds
 // items.
 func (s *Shardeds) checkLost(h *History) error {
 	shardOf := s.shardOf()
@@ -170,8 +171,8 @@ func (s *Shardeds) holdsItems(h *History, c, lost *called, shardOf func(string) 
 // rests.
 const oneMoment = 15 * time.Second
 
-// checkTTL checks that no shard lives longer than the TTL. If none was removed,
-// all must expire at the same moment.
+// checkTTL rejects a shard that outlives the TTL. If none was removed, all must
+// expire at the same moment.
 func (s *Shardeds) checkTTL(h *History) error {
 	var least, most time.Duration
 	for _, c := range h.calls {
@@ -192,8 +193,8 @@ func (s *Shardeds) checkTTL(h *History) error {
 	return nil
 }
 
-// checkCreated checks that exactly one Create of a filter reported that it made
-// it.
+// checkCreated accepts exactly one Create of a filter which reports that it
+// made it.
 func (s *Shardeds) checkCreated(h *History) error {
 	var made *called
 	answered, doubtful := false, false

@@ -27,11 +27,11 @@ type splitter struct {
 	steps   []porcupine.Operation
 	batches int
 	part    int // of all steps
-	// removals are the calls that may have removed the filter.
+	// removals are the calls which may have removed the filter.
 	removals []*called
 }
 
-// Initial is the state of two keys that hold nothing.
+// Initial is the state of two empty keys.
 func (f *Filters) Initial() any { return state{} }
 
 // Hash mixes the fields that differ most.
@@ -67,8 +67,8 @@ func (f *Filters) cells(v Verb, item string) bits {
 	return bitsOf(g.Positions(nil, item), mine.Bits)
 }
 
-// ownCell returns the one cell that represents an item. An item that was added
-// to another filter has none.
+// ownCell returns the cell of an item in a type whose items share none. An item
+// added to another filter has no cell.
 func ownCell(v Verb, item string) bits {
 	if v == Smudge {
 		return bits{}
@@ -122,8 +122,8 @@ func (s *splitter) strays(c *called, n int) int {
 	return min(n, useful)
 }
 
-// call makes the steps of one call: those that were answered, and an open step
-// for each further attempt that may take effect.
+// call makes the steps of one call: one for each answer, and an open step for
+// each further attempt which may take effect.
 func (s *splitter) call(n int, c *called) error {
 	if err := s.consistent(n, c); err != nil {
 		return err
@@ -182,7 +182,7 @@ func (s *splitter) snapshot(n int, c *called) {
 	}
 }
 
-// answer makes the step of one of several answers that have their own ends.
+// answer makes the step of one answer of several, each with its own end.
 func (s *splitter) answer(n int, c *called, i int, end End) {
 	one := *c
 	one.result.End = end
@@ -240,16 +240,16 @@ func (s *splitter) oneStep(n int, c *called, at []int, end bloom.ItemState, batc
 		if end == bloom.ItemUncertain {
 			end = bloom.ItemUnknown
 		}
-		// Other data may have come after an attempt that took effect.
+		// Other data may have come after an attempt took effect.
 		if end == bloom.ItemUnknown || r.End == Mismatch && r.Maybe > 0 {
 			strays = 1
 		}
 	case end == bloom.ItemUnknown:
-		// The last attempt may have had an answer that could not be read.
+		// The last attempt may have had an unreadable answer.
 		strays = max(1, min(strays+1, r.Tried))
 	}
 	if end == bloom.ItemNotDone {
-		return // the error says that the step had no effect
+		return // the error says: the step had no effect
 	}
 	p.end = open
 	if end == bloom.ItemDone || end == bloom.ItemUncertain {
@@ -328,8 +328,8 @@ func (p *step) once() bool {
 	return p.verb == Load || p.verb == Replace || p.verb == Rename || p.verb == Delete || p.verb == OtherDelete
 }
 
-// mayRefuse reports whether the step is a write that a handle may refuse
-// without a request, because of what it remembers of the key.
+// mayRefuse reports whether the step is a write which a handle may refuse
+// without a request, because it remembers other data.
 func (p *step) mayRefuse() bool {
 	switch p.verb {
 	case Add, AddAll, AddIn, MirrorAdd, MirrorThrough, Create, Load, Replace, Union, OtherAdd:
@@ -356,8 +356,8 @@ func endingOf(r Result, end bloom.ItemState) ending {
 	return answered
 }
 
-// answersOf returns the answers for some items. A call that moves all its items
-// at once has one answer.
+// answersOf returns the answers for some items. If a call moves all its items
+// at once, it has one answer.
 func answersOf(r Result, at []int) []bool {
 	if len(at) == 0 || len(r.Yes) < len(at) {
 		return r.Yes

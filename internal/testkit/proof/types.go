@@ -19,9 +19,8 @@ type Type interface {
 	// Open makes the handles of a process, which has a client for each
 	// database. Their observer must be Observe.
 	Open(clients []*upstash.Client, key string) (Handles, error)
-	// Draw draws calls that a client makes without a rest. DrawOutside
-	// occasionally draws a change that does not come from a client. Outside
-	// makes such a change.
+	// Draw draws the calls a client makes without a rest. DrawOutside
+	// occasionally draws a change from outside. Outside makes such a change.
 	Draw(rng *rand.Rand) []Call
 	DrawOutside(rng *rand.Rand) (c Call, ok bool)
 	Outside(dbs []*upstashtest.Server, key string, seed uint64, c Call) Result
@@ -53,7 +52,8 @@ func DatabasesOf(t Type) int {
 type Timed interface {
 	// Pane is the unit of its time.
 	Pane() time.Duration
-	// Gap is how long nobody does anything in the middle of the history.
+	// Gap is the length of the pause in the middle of the history, when nobody
+	// does anything.
 	Gap() time.Duration
 }
 
@@ -85,7 +85,7 @@ func (a *attempts) run(ctx context.Context, c Call, do func(context.Context) (Re
 	return r
 }
 
-// ReadType reads the JSON of a type, by a name that DrawType knows.
+// ReadType reads the JSON of a type. DrawType lists the names.
 func ReadType(name string, text []byte) (Type, error) {
 	var t Type
 	switch name {

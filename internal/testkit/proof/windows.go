@@ -27,7 +27,7 @@ type Windows struct {
 	// Slow makes the answers to TIME late. Clients' clocks are then as wrong as
 	// they may be, and items are looked up at the ends of Spans.
 	Slow bool
-	// Lag lets a region answer that is behind the primary.
+	// Lag lets a region lag behind the primary.
 	Lag bool
 	// Others stores other data at the key, and lets other types write to it.
 	Others bool
@@ -60,7 +60,7 @@ func (w *windowSessions) other(than *windowSession) *windowSession {
 	return than
 }
 
-// windowItems is how many items the calls choose from.
+// windowItems is the number of items to choose from.
 const windowItems = 3
 
 // DrawWindows draws the Config of a history.
@@ -105,7 +105,7 @@ func (w *Windows) drawIdle(rng *rand.Rand) uint64 {
 	return (1+rng.Uint64N(2))*w.cycle() + 20 + rng.Uint64N(20)
 }
 
-// cycle is how many epochs there are.
+// cycle is the number of epochs.
 func (w *Windows) cycle() uint64 {
 	r := uint64(w.Panes + 2)
 	return 1 << 24 / r * r
@@ -344,7 +344,7 @@ func lastCalls(ctx context.Context, h *History, s Handles, items int) error {
 		run(Call{Verb: Open})
 	}
 	run(allItems(items))
-	// This is not an item of the clients, because a LostThenError may wait for
+	// The item is none of the clients', because a LostThenError may wait for
 	// the repetition of one of their requests.
 	r := run(Call{Verb: Add, Items: []string{itemAtLast}})
 	switch r.End {

@@ -13,7 +13,7 @@ import (
 )
 
 // The model of a Window has no order of calls. It compares each answer with all
-// calls that may be its reason, using the times of their beginnings and ends.
+// possible reasons: the calls and the times of their beginnings and ends.
 
 const (
 	// windowHold is longer than an unanswered attempt can be under way.
@@ -28,7 +28,7 @@ type windowOp struct {
 	*called
 	item  string
 	state bloom.ItemState
-	yes   bool // the answer: of an Add, that the item was seen
+	yes   bool // the answer: an Add's "seen"
 	// since is when its Span began: at the end of its last attempt to send
 	// items. What a frozen process does later counts as done after the call.
 	since time.Duration
@@ -47,7 +47,7 @@ type windowCheck struct {
 	// clears remove whatever the key holds. others store other data; maybe do
 	// so if there is no window.
 	clears, others, maybe []*windowOp
-	forgets               time.Duration // what is older is not found
+	forgets               time.Duration // older items are not found
 }
 
 // Initial returns nil: a Windows is a Subject without Steps, which checks a
@@ -85,7 +85,7 @@ func (w *Windows) Steps(h *History) ([]porcupine.Operation, error) {
 	return nil, k.made()
 }
 
-// sane returns an error for a result that no history explains.
+// sane returns an error for a result no history explains.
 func (k *windowCheck) sane(c *called) error {
 	r := c.result
 	unsure := r.End == Uncertain
@@ -210,8 +210,8 @@ func (k *windowCheck) isWiped(from, to time.Duration) bool {
 	return false
 }
 
-// explain looks for the reasons of the Adds that were told "seen". A reason is
-// an earlier Add that has a reason itself, or needs none.
+// explain looks for the reasons of the answers "seen" to Adds. A reason is an
+// earlier Add that has a reason itself, or needs none.
 func (k *windowCheck) explain() {
 	for _, o := range k.adds {
 		o.explained = o.state != bloom.ItemNotDone && !(o.answered() && o.yes) &&
@@ -321,8 +321,8 @@ func (k *windowCheck) missing(o *windowOp) error {
 	return nil
 }
 
-// mayBeExpired reports whether the window that was there after a may have expired
-// before o ended. A Create that finds the window does not prolong its life.
+// mayBeExpired reports whether the window of a may have expired before o ended.
+// A Create that finds the window does not prolong its life.
 func (k *windowCheck) mayBeExpired(a, o *windowOp) bool {
 	found := a.call.Verb == Create && a.result.End == Answered && !a.result.Yes[0]
 	return k.of.ExpireIdle && (found || o.ended-a.began > k.of.Span)

@@ -8,8 +8,8 @@ import (
 	"github.com/upbloom/upbloom/bloom"
 )
 
-// TestItemsApart proves that the model may ignore false positives: no item's
-// cells are all among those of others.
+// TestItemsApart proves a fact the model relies on: no item's cells are all
+// among those of others, so there are no false positives.
 func TestItemsApart(t *testing.T) {
 	items := []string{"item-0", "item-1", "item-2", "item-at-last"}
 	for n := range 8 {
