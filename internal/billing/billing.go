@@ -46,7 +46,7 @@ type Month struct {
 	Commands  float64 `json:"commands"`
 	StoredGB  float64 `json:"storedGB"`
 	Refreshes float64 `json:"refreshes"` // of Mirrors
-	MirrorGB  float64 `json:"mirrorGB"`  // that Mirrors download
+	MirrorGB  float64 `json:"mirrorGB"`  // downloaded by Mirrors
 }
 
 // Money is in US dollars.

@@ -10,9 +10,8 @@ import (
 // Func opens a connection, as net.Dialer's DialContext does.
 type Func func(ctx context.Context, network, addr string) (net.Conn, error)
 
-// TryReader is a connection other than a socket that can be read without
-// waiting. The transport reads it so before it uses it again, to find stray
-// bytes.
+// TryReader is a connection, other than a socket, with a read that does not
+// wait. The transport reads it so before it uses it again, to find stray bytes.
 type TryReader interface {
 	net.Conn
 	// TryRead is Read, but returns 0 and nil if nothing has arrived.
@@ -26,7 +25,7 @@ func With(ctx context.Context, f Func) context.Context {
 	return context.WithValue(ctx, key{}, f)
 }
 
-// From returns the function that With put into ctx, or nil.
+// From returns the function of With in ctx, or nil.
 func From(ctx context.Context) Func {
 	f, _ := ctx.Value(key{}).(Func)
 	return f

@@ -17,8 +17,8 @@ func Count(n uint64) string {
 	return s
 }
 
-// Bytes formats n bytes in the largest binary unit that fits, with one decimal:
-// 11.7 KiB.
+// Bytes formats n bytes with one decimal, in the largest binary unit of which
+// there is at least one: 11.7 KiB.
 func Bytes(n uint64) string {
 	if n < 1024 {
 		return strconv.FormatUint(n, 10) + " B"

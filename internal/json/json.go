@@ -4,9 +4,8 @@
 // smaller with it than with encoding/json, with which the tests compare it. The
 // hot paths (commands out, arrays of integers in) do not use this package.
 //
-// Every function is strict. The input must be one value of the type that the
-// function reads, surrounded only by white space. Otherwise the function
-// returns an error.
+// Every function is strict. The input must be one value of the function's type,
+// surrounded only by white space. Otherwise the function returns an error.
 package json
 
 import "errors"
@@ -51,8 +50,8 @@ func String(data []byte) (string, error) {
 	return text, nil
 }
 
-// scanner walks over JSON. Its methods report whether the part that they read
-// was valid, and move pos past it.
+// scanner walks over JSON. Each of its methods moves pos past the part it read,
+// and reports whether that part was valid.
 type scanner struct {
 	data []byte
 	pos  int

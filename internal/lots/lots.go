@@ -1,5 +1,5 @@
-// Package lots gives package bloom the lots by which it looks at a filter's fill
-// now and then, for tests whose runs depend on a seed alone.
+// Package lots gives package bloom the random numbers that decide when it looks
+// at a filter's fill. It is for tests whose runs depend on a seed alone.
 package lots
 
 import "context"
@@ -12,7 +12,7 @@ func With(ctx context.Context, draw func() float64) context.Context {
 	return context.WithValue(ctx, key{}, draw)
 }
 
-// From returns the function that With put into ctx, or nil.
+// From returns the function of With in ctx, or nil.
 func From(ctx context.Context) (draw func() float64) {
 	draw, _ = ctx.Value(key{}).(func() float64)
 	return draw

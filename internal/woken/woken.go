@@ -1,6 +1,6 @@
-// Package woken is for tests on a virtual clock, where what happens at one
-// instant happens in no order. A goroutine that another one let go on says so,
-// and the test makes it wait for an instant of its own.
+// Package woken is for tests on a virtual clock, where events of one instant
+// have no order. A goroutine calls it after another one let it go on, and the
+// test makes it wait for an instant of its own.
 package woken
 
 import "context"

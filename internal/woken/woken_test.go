@@ -8,8 +8,8 @@ import (
 	"github.com/upbloom/upbloom/internal/woken"
 )
 
-// TestUp checks who goes on with which number, and that Up and Among do nothing
-// outside of a test that asked for it.
+// TestUp: who goes on gets which number. Up and Among do nothing outside of
+// such tests.
 func TestUp(t *testing.T) {
 	ctx := context.Background()
 	woken.Up(ctx)

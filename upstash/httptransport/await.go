@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// answer is what became of a request.
+// answer is the fate of a request.
 type answer struct {
 	status int
 	header http.Header
@@ -22,10 +22,10 @@ type answer struct {
 	panicked any // nil if it did not panic
 }
 
-// grace is how long f has to return once its context has ended. Few need more
-// than some microseconds. It is worth the wait: only after a request has
-// returned does CloseIdleConnections reach what net/http began for it, such as
-// a dial.
+// grace is the time f has to return after the end of its context. Few need more
+// than some microseconds. It is worth the wait: CloseIdleConnections reaches
+// what net/http began for a request, such as a dial, only after the request has
+// returned.
 const grace = 100 * time.Millisecond
 
 // await runs f on a goroutine of its own, because a RoundTripper or a body may

@@ -34,7 +34,7 @@ func BenchmarkDo(b *testing.B) {
 	}
 }
 
-// cannedServer answers whenever what it read ends with a bracket, as a request
+// cannedServer answers whenever its input ends with a bracket, as a request
 // does.
 func cannedServer(b *testing.B) (addr string) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -58,7 +58,7 @@ func cannedServer(b *testing.B) (addr string) {
 						return
 					}
 					if buf[n-1] != ']' {
-						continue // a header that came by itself
+						continue // a header by itself
 					}
 					if _, err := c.Write(answer); err != nil {
 						return

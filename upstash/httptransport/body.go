@@ -7,11 +7,12 @@ import (
 )
 
 // loan lends a request's bytes to net/http, once. A RoundTripper may ask for
-// another reader as long as no byte was read: its connection was dead before it
+// another reader while no byte was read: its connection was dead before it
 // wrote anything. Once a byte was read the request may have been written, and a
 // second reader would send it again. Over HTTP/2 net/http asks for one if the
 // server resets the stream, though the server may have executed the request
-// before. Over HTTP/1 it does so if a header field calls the request idempotent.
+// before. Over HTTP/1 it does so if a header field calls the request
+// idempotent.
 //
 // The readers may go on after Do has returned. After callBack they return no
 // more bytes.

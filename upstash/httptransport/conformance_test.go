@@ -21,7 +21,7 @@ func TestConformance(t *testing.T) {
 	transporttest.Run(t, func(*testing.T, string) upstash.Transport { return httptransport.New(nil) }, stray)
 }
 
-// A plain RoundTripper, like those that SDKs of platforms provide.
+// A plain RoundTripper, like those of platforms' SDKs.
 func TestConformanceOfClient(t *testing.T) {
 	transporttest.Run(t, func(t *testing.T, _ string) upstash.Transport {
 		rt := &http.Transport{}

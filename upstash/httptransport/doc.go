@@ -1,46 +1,50 @@
 // Package httptransport carries the requests of package upstash over any
 // http.Client, and so over any http.RoundTripper. It keeps net/http out of
-// package upstash, whose native default has an HTTP/1.1 of its own.
+// package upstash, whose native default has its own HTTP/1.1.
 //
 //	transport := httptransport.New(&http.Client{Transport: roundTripper})
 //	client, err := upstash.FromEnv(upstash.WithTransport(transport))
 //
 // # When to use it
 //
-// Use it if the platform has no sockets and its SDK provides an
-// http.RoundTripper, if requests have to run through middleware, such as
-// tracing, if the server speaks HTTP/2 only, and in tests that mock at the
-// RoundTripper. It keeps the same promises as the native default, and one shared
-// test runs over both, but for one: if a server or a proxy sends an answer that
-// nobody asked for, net/http may take it as that of the next request. The
+// Use it
+//
+//   - if the platform has no sockets and its SDK provides an http.RoundTripper,
+//   - if requests have to run through middleware, such as tracing,
+//   - if the server speaks HTTP/2 only,
+//   - in tests that mock at the RoundTripper.
+//
+// It keeps the promises of the native default, and one shared test runs over
+// both. One thing differs: if a server or a proxy sends an answer for which
+// nobody asked, net/http may take it for the answer to the next request. The
 // default drops such a connection.
 //
 // # Guarantees
 //
-// No redirect is followed, because it would carry the token to another host. A
+// It follows no redirect, because that would carry the token to another host. A
 // call returns as soon as its context is done, or 0.1 s later if the
-// RoundTripper or a body ignores the context. It does not touch the request's
-// buffer from then on. A body longer than the limit is not read to its end. A
-// body that brings nothing in 100 reads in a row is an error. Errors hold
-// neither URL nor header. A panic of the RoundTripper reaches the caller, unless
-// its context has ended before.
+// RoundTripper or a body ignores the context. From then on it does not touch
+// the request's buffer. It does not read a body beyond the limit. A body that
+// brings nothing in 100 reads in a row is an error. Errors hold neither URL nor
+// header. A panic of the RoundTripper reaches the caller, unless its context
+// has ended before.
 //
 // A request is sent at most once. Once a byte of its body was taken, GetBody of
 // the http.Request returns an error. Otherwise net/http would send the request
-// again if a server of HTTP/2 resets the stream or goes away, and over HTTP/1 if
-// a RoundTripper adds an Idempotency-Key. The server may have executed the
+// again if a server of HTTP/2 resets the stream or goes away, and over HTTP/1
+// if a RoundTripper adds an Idempotency-Key. The server may have executed the
 // command before. Such a call fails, and its error says that the command may
-// have run, even if the server said that it had not: net/http does not pass that
-// on. A RoundTripper that keeps a copy of the body can still send it twice, as
-// some that retry do: do not use one here, the client has retries of its own.
+// have run, even if the server denied it: net/http does not pass that on.
 //
-// An error counts as "never sent" if that is certain: net/http/httptrace
-// reports that there was no connection, or the dial failed. Once the
-// RoundTripper has taken a byte of the body, nothing is certain, because it may
-// have sent the request another way before it failed. Nothing is certain either
-// if the RoundTripper does not call the hooks of httptrace and has errors of
-// its own. In these cases the client repeats a command only if a repetition is
-// harmless.
+// A RoundTripper with a copy of the body can still send it twice, as some
+// retrying ones do. Do not use one here: the client has its own retries.
+//
+// An error counts as "never sent" if that is certain: the dial failed, or
+// net/http/httptrace reports no connection. Once the RoundTripper has taken a
+// byte of the body, nothing is certain, because it may have sent the request
+// another way before it failed. Nothing is certain either if the RoundTripper
+// does not call the hooks of httptrace and has its own errors. In these cases
+// the client repeats a command only if a repetition is harmless.
 //
 // # Platforms
 //

@@ -23,9 +23,9 @@ var _ upstash.Transport = (*Transport)(nil)
 
 // New makes a transport over a copy of client, with its timeout, cookie jar and
 // RoundTripper. It follows no redirect, because that would carry the token to
-// another host. With nil it makes a client of its own with the settings of the
-// native default (TLS 1.2 and later, the proxy of the environment) and with
-// HTTP/2 if the server offers it.
+// another host. If client is nil, New makes one with the settings of the native
+// default (TLS 1.2 and later, the proxy of the environment), and with HTTP/2 if
+// the server offers it.
 func New(client *http.Client) *Transport {
 	t := &Transport{}
 	if client == nil {
@@ -57,8 +57,8 @@ func (u unredirected) RoundTrip(r *http.Request) (*http.Response, error) {
 	return &hidden, nil
 }
 
-// maxConns and maxIdleTime are those of the native default. The idle time is
-// below that of servers and NAT gateways: a request is rarely sent over a dead
+// maxConns and maxIdleTime are those of the native default. Servers and NAT
+// gateways have longer idle times, so a request is rarely sent over a dead
 // connection.
 const (
 	maxConns    = 256
@@ -89,8 +89,8 @@ func (t *Transport) Close() error {
 
 // RoundTrip sends req once. It returns as soon as ctx is done. If the
 // RoundTripper does not, RoundTrip returns 0.1 s later, and a goroutine stays
-// behind until the RoundTripper returns. A RoundTripper that returns an error of
-// upstash.NotSent as it is, before ctx is done, says that it sent nothing.
+// behind until the RoundTripper returns. If a RoundTripper returns an error of
+// [upstash.NotSent] as it is, before ctx is done, it means: nothing was sent.
 func (t *Transport) RoundTrip(ctx context.Context, req *upstash.Request, resp *upstash.Response) error {
 	lent := &loan{bytes: req.Body}
 	defer lent.callBack()
@@ -136,7 +136,7 @@ func newRequest(ctx context.Context, req *upstash.Request, lent *loan) (*http.Re
 }
 
 // exchange sends the request and reads the answer. It may outlive its caller,
-// so it gets nothing that the caller may change after the context has ended.
+// so it gets nothing the caller may change after the end of the context.
 func (t *Transport) exchange(out *http.Request, limit int, open *openBody) answer {
 	in, err := t.client.Do(out)
 	if err != nil {
@@ -161,7 +161,7 @@ func read(ctx context.Context, in *http.Response, limit int) ([]byte, error) {
 	if n := min(in.ContentLength, maxPrealloc); n > 0 {
 		buf.Grow(int(n) + bytes.MinRead) // as much as ReadFrom wants
 	}
-	// One byte over the limit shows that the body is too long.
+	// One byte over the limit shows a body that is too long.
 	upTo := int64(limit)
 	if upTo < math.MaxInt64 {
 		upTo++

@@ -36,8 +36,8 @@ func TestNewCopiesTheClient(t *testing.T) {
 	}
 }
 
-// TestLateReaderGetsNothing: a RoundTripper that reads the request's body after
-// its answer gets an error. io.EOF would look like the end of the request.
+// TestLateReaderGetsNothing: if a RoundTripper reads the request's body after
+// its answer, it gets an error. io.EOF would look like the end of the request.
 func TestLateReaderGetsNothing(t *testing.T) {
 	var late io.ReadCloser
 	tr := httptransport.New(&http.Client{Transport: roundTripper(func(r *http.Request) (*http.Response, error) {

@@ -40,8 +40,8 @@ func (t *tracer) classify(err error, bodyTaken bool) error {
 	return err
 }
 
-// unmarked returns err as one that NotSent did not make. The cause of a context
-// may be such an error, of another request, and net/http returns causes.
+// unmarked returns err without the mark of NotSent. The cause of a context may
+// be such an error, of another request, and net/http returns causes.
 func unmarked(err error) error { return fmt.Errorf("%w", err) }
 
 func isDialError(err error) bool {

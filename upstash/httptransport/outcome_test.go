@@ -33,8 +33,7 @@ func do(t *testing.T, rt http.RoundTripper) error {
 	return err
 }
 
-// What is known of a RoundTripper's error decides whether the command may have
-// run.
+// The RoundTripper's error decides whether the command may have run.
 func TestOutcomes(t *testing.T) {
 	boom := errors.New("boom")
 	dial := &net.OpError{Op: "dial", Err: boom}
@@ -99,7 +98,7 @@ func TestOutcomes(t *testing.T) {
 
 // TestFallbackIsNotRepeated has a RoundTripper with two legs. The first carries
 // the request without httptrace's hooks and loses the answer. The second cannot
-// dial. The command ran, so it must not be repeated, nor be called unsent.
+// dial. The command ran: it must not be repeated, nor called unsent.
 func TestFallbackIsNotRepeated(t *testing.T) {
 	db := upstashtest.NewServer(t)
 	db.InjectFunc(func(int64, upstashtest.RequestInfo) upstashtest.Fault {

@@ -11,7 +11,7 @@ import (
 )
 
 // environmentProxy is http.ProxyFromEnvironment, but returns an error for a
-// setting it cannot parse. That function ignores such a setting.
+// setting it cannot parse. http.ProxyFromEnvironment ignores such a setting.
 func environmentProxy(r *http.Request) (*url.URL, error) {
 	proxy, err := conn.ProxyFor(r.URL)
 	return proxy, upstash.NotSent(err)

@@ -4,8 +4,8 @@ package cells
 // bits in each of z words. Two of its words may be the same one.
 
 // AppendBlocked appends two positions a word, z words in all. x and y move as
-// in AppendEnhanced; each x chooses the word by its remainder and both bits by
-// what is left of the quotient.
+// in AppendEnhanced. The remainder of each x chooses the word, and the quotient
+// both bits.
 func AppendBlocked(dst []uint64, x, y, words uint64, z int) []uint64 {
 	if words == 0 {
 		return dst
@@ -19,7 +19,7 @@ func AppendBlocked(dst []uint64, x, y, words uint64, z int) []uint64 {
 	return dst
 }
 
-// BlockedBits returns the word that x chooses and the two bits in it, from 0 to
+// BlockedBits returns the word chosen by x and the two bits in it, from 0 to
 // 52.
 func BlockedBits(x, words uint64) (w, a, b uint64) {
 	q := x / words
@@ -32,14 +32,15 @@ func BlockedBits(x, words uint64) (w, a, b uint64) {
 	return w, a, b
 }
 
-// A Word is a word that an item owns bits in.
+// A Word is a word in which an item owns bits.
 type Word struct {
 	Index uint64 // of the word in the body
 	Mask  int64  // the item's bits, as GET u53 shows them: bit a has the value 2^(52-a)
 }
 
-// AppendWords appends the words of the digest x, y: z words of a body of so many
-// words. A word that the item meets twice is appended once, with all of its bits.
+// AppendWords appends the words of the digest x, y: z words of a body of so
+// many words. If the item meets a word twice, AppendWords appends it once, with
+// all of its bits.
 func AppendWords(dst []Word, x, y, words uint64, z int) []Word {
 	first := len(dst)
 next:

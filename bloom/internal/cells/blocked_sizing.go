@@ -8,7 +8,7 @@ const (
 	// minBlockedWords keeps small filters of low rates to their formula.
 	minBlockedWords = 32
 
-	// Sizes are worked out in units of 2^-20 words an item.
+	// The unit of sizes is 2^-20 words an item.
 	wordUnits    = 1 << 20
 	maxWordUnits = 1 << 26
 
@@ -21,22 +21,22 @@ const (
 )
 
 // BlockedSize returns the geometry's m and k for n items at rate p: one word an
-// item for each factor of ten, and the fewest words that reach p. n is from 1
-// to MaxBlockedItems and p from MinBlockedRate to below 1.
+// item for each factor of ten, and the fewest words with rate p. n is from 1 to
+// MaxBlockedItems and p from MinBlockedRate to below 1.
 func BlockedSize(n uint64, p float64) (m uint64, k int) {
 	z := blockedWordsAnItem(p)
 	words := max(minBlockedWords, (n*BlockedUnits(z, p)+wordUnits-1)/wordUnits)
 	return WordBits * words, 2 * z
 }
 
-// BlockedCapacity returns how many items fit into so many words at a rate of one
-// in ten to the power of z, the words of an item.
+// BlockedCapacity returns how many items fit into so many words at a rate of
+// one in ten to the power of z, the words of an item.
 func BlockedCapacity(words uint64, z int) uint64 {
 	return words * wordUnits / BlockedUnits(z, math.Pow(10, -float64(z)))
 }
 
 func blockedWordsAnItem(p float64) (z int) {
-	const tolerance = 1 - 1e-9 // so that 0.001 needs no fourth word
+	const tolerance = 1 - 1e-9 // 0.001 needs no fourth word
 	z = 1
 	for t := 0.1; p < float64(t*tolerance); t /= 10 {
 		z++
@@ -45,8 +45,8 @@ func blockedWordsAnItem(p float64) (z int) {
 }
 
 // BlockedUnits returns the smallest number of units of words an item whose rate
-// is p or less. Bisection finds it in 26 steps of 0.3 microseconds; a guess
-// that is proved right takes two.
+// is p or less. Bisection finds it in 26 steps of 0.3 microseconds. If a guess
+// is right, two steps prove it.
 func BlockedUnits(z int, p float64) uint64 {
 	guess := guessUnits(z, p)
 	if blockedUnitsRate(z, guess) <= p && blockedUnitsRate(z, guess-1) > p {
@@ -65,8 +65,8 @@ func BlockedUnits(z int, p float64) uint64 {
 }
 
 // guessUnits returns about what BlockedUnits does, from 2 to maxWordUnits. It
-// solves BlockedRate for the share of bits that are 0 by Newton's method. It
-// may come out differently on another platform: nothing depends on it but time.
+// solves BlockedRate for the share of 0 bits by Newton's method. It may come
+// out differently on another platform: only the time depends on it.
 func guessUnits(z int, p float64) uint64 {
 	word := math.Pow(p, 1/float64(z))
 	// The two bits of an item are nearly independent: word is about fill^2.
@@ -82,8 +82,8 @@ func guessUnits(z int, p float64) uint64 {
 	return uint64(min(units, maxWordUnits))
 }
 
-// blockedUnitsRate is the rate at c units of words an item, as BlockedRate
-// says, in an arithmetic that is the same everywhere.
+// blockedUnitsRate is BlockedRate at c units of words an item, in an arithmetic
+// which is the same everywhere.
 func blockedUnitsRate(z int, c uint64) float64 {
 	u := float64(2*z*wordUnits) / float64(WordBits*c)
 	w := (1 - float64(2*expNeg(u))) + expNeg(float64(pairNumerator*u)/pairDenominator)
@@ -94,10 +94,10 @@ func blockedUnitsRate(z int, c uint64) float64 {
 	return rate
 }
 
-// BlockedRate returns the false positive rate of z words an item. empty, L below,
-// is the natural logarithm of the share of bits that are 0. Both of the item's
+// BlockedRate returns the false positive rate of z words an item. empty, L
+// below, is the natural logarithm of the share of 0 bits. Both of the item's
 // bits in a word are set with a chance of 1 - 2P(one is 0) + P(both are 0). For
-// words with a Poisson number of items that is 1 - 2e^L + e^(pairShare L).
+// words with a Poisson number of items this is 1 - 2e^L + e^(pairShare L).
 func BlockedRate(z int, empty float64) float64 {
 	// The sum cancels if L is small; expm1 keeps its digits.
 	word := math.Expm1(pairShare*empty) - float64(2*math.Expm1(empty))

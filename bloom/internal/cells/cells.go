@@ -9,8 +9,8 @@ import "github.com/upbloom/upbloom/bloom/internal/xxh3"
 // widest integer that JSON readers, JavaScript and Lua all carry exactly.
 const WordBits = 53
 
-// Digest is the 128-bit hash behind every scheme but fnv1a: its upper half x and
-// its lower half y.
+// Digest is the 128-bit hash behind every scheme but fnv1a: its upper half x
+// and its lower half y.
 func Digest(item string, seed uint64) (x, y uint64) { return xxh3.Sum128(item, seed) }
 
 // AppendEnhanced appends x mod m, then adds y to x and i+1 to y, k times over:
@@ -18,8 +18,8 @@ func Digest(item string, seed uint64) (x, y uint64) { return xxh3.Sum128(item, s
 // wrap-around. Plain double hashing lacks the growing y: its items fall on the
 // same few cells if their steps share a factor with m or agree mod m.
 //
-// A division a position is not the cost that it used to be: multiplying by a
-// reciprocal of m instead was 2 ns slower on AMD Zen 3 for k = 7.
+// The remainder is a division on purpose: multiplying by a reciprocal of m is
+// slower.
 func AppendEnhanced(dst []uint64, x, y, m uint64, k int) []uint64 {
 	for i := range uint64(k) {
 		dst = append(dst, x%m)
@@ -30,8 +30,8 @@ func AppendEnhanced(dst []uint64, x, y, m uint64, k int) []uint64 {
 }
 
 // AppendDoubleHashed appends (h1 + i*h2) mod m for i = 0..k-1, over the
-// integers: the sum does not wrap at 2^64, as the programs that this serves
-// count with big integers.
+// integers. The sum does not wrap at 2^64, because the other programs of the
+// scheme count with big integers.
 func AppendDoubleHashed(dst []uint64, h1, h2, m uint64, k int) []uint64 {
 	pos, step := h1%m, h2%m
 	for range k {
@@ -41,8 +41,8 @@ func AppendDoubleHashed(dst []uint64, h1, h2, m uint64, k int) []uint64 {
 	return dst
 }
 
-// AddMod returns (a+b) mod m for a and b below m, without a sum that could
-// overflow if m is above 2^63.
+// AddMod returns (a+b) mod m for a and b below m. No sum overflows, even if m
+// is above 2^63.
 func AddMod(a, b, m uint64) uint64 {
 	if a >= m-b {
 		return a - (m - b)
@@ -64,7 +64,7 @@ const (
 )
 
 // FNV1aPair returns the item's two 64-bit FNV-1a hashes. They don't wait for
-// each other in the processor, so that both cost as much as one.
+// each other in the processor: both cost as much as one.
 func FNV1aPair(item string) (h1, h2 uint64) {
 	h1, h2 = fnvOffset1, fnvOffset2
 	for i := range len(item) {

@@ -27,7 +27,7 @@ func ClassicHashes(m, n uint64) int {
 	return int(min(max(k, 1), math.MaxInt32))
 }
 
-// saturate converts a float that is not negative and not NaN, to MaxUint64 at
+// saturate converts a float, which is neither negative nor NaN, to MaxUint64 at
 // most. Go's own conversion of a larger value differs between amd64, arm64 and
 // wasm.
 func saturate(f float64) uint64 {

@@ -10,7 +10,7 @@ import (
 // buckets, and each is found from the other and the fingerprint alone.
 
 // cuckooFactor spreads fingerprints over the buckets. Its product with the
-// widest fingerprint stays below 2^53, so that Lua's numbers carry it exactly.
+// widest fingerprint stays below 2^53, which Lua's numbers carry exactly.
 const cuckooFactor = 96280213
 
 // CuckooWidth returns the bits of a slot, for k slots a bucket.
@@ -24,8 +24,8 @@ func CuckooPlace(x, y, buckets uint64, k int) (fp, first, second uint64) {
 	return fp, first, CuckooOther(fp, first, buckets)
 }
 
-// CuckooOther returns the other bucket of a fingerprint. The other of the other
-// is the first.
+// CuckooOther returns the other bucket of a fingerprint. Applied twice, it
+// returns the first.
 func CuckooOther(fp, bucket, buckets uint64) uint64 {
 	other := fp * cuckooFactor % buckets
 	if other < bucket {
@@ -52,11 +52,11 @@ func CuckooCount(bucket uint64, fp uint64, k int) (n int) {
 	return n
 }
 
-// A cuckooClass is what a number of slots a bucket is good for.
+// A cuckooClass is the range of a number of slots a bucket.
 type cuckooClass struct {
 	slots int
-	rate  float64 // the lowest that it is chosen for: 2k / 2^width
-	load  uint64  // the share of slots that are filled at capacity, in percent
+	rate  float64 // the lowest for which it is chosen: 2k / 2^width
+	load  uint64  // the share of filled slots at capacity, in percent
 }
 
 // The loads are a little below those at which the first item finds no place,
@@ -100,7 +100,7 @@ func CuckooCapacity(buckets uint64, k int) uint64 {
 	return 0
 }
 
-// CuckooRate returns the false positive rate of a table that holds n items: the
+// CuckooRate returns the false positive rate of a table with n items: the
 // chance that one of the 2k slots of an item's two buckets has its fingerprint.
 func CuckooRate(buckets uint64, k int, n float64) float64 {
 	load := math.Min(1, n/(float64(buckets)*float64(k)))

@@ -7,8 +7,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// The other bucket of the other bucket is the first, and no product passes the
-// integers that Lua carries exactly.
+// The other bucket of the other bucket is the first, and every product is an
+// integer that Lua carries exactly.
 func TestCuckooPlace(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		k := rapid.IntRange(2, 5).Draw(t, "k")
@@ -31,8 +31,8 @@ func TestCuckooPlace(t *testing.T) {
 }
 
 func TestCuckooCount(t *testing.T) {
-	// Five slots of ten bits: 7, 0, 7, 1023, 0, and three bits above that are
-	// nobody's.
+	// Five slots of ten bits: 7, 0, 7, 1023, 0, and three unused bits above
+	// them.
 	word := uint64(7) | 7<<20 | 1023<<30 | 7<<50
 	for fp, want := range map[uint64]int{7: 2, 0: 2, 1023: 1, 1: 0} {
 		if got := CuckooCount(word, fp, 5); got != want || CuckooHas(word, fp, 5) != (want > 0) {

@@ -4,9 +4,9 @@ import "math"
 
 // Two programs with the same Config must compute the same number of bits. So
 // whatever decides a size is computed by + - * / alone, in one order on every
-// platform: the functions of package math are assembly on some. The explicit
-// conversion of a product that is added keeps compilers from fusing the two
-// operations.
+// platform: the functions of package math are assembly on some. A product is
+// converted explicitly before it is added, which keeps compilers from fusing
+// the two operations.
 
 // expNeg returns e^-x for x from 0 up: the Taylor series of e^(x/16) and four
 // squarings of its inverse.

@@ -1,13 +1,13 @@
 package xxh3
 
-// A Hasher computes the Sum64 of all that is written to it. The zero value is
+// A Hasher computes the Sum64 of everything written to it. The zero value is
 // ready.
 type Hasher struct {
-	n    uint64 // bytes that were written
-	sums sums   // of the blocks that were added
+	n    uint64 // bytes written so far
+	sums sums   // of the blocks added so far
 
-	// The last stripe that was added, and the bytes since then: at most a block,
-	// which is not added before another byte comes.
+	// The last stripe added, and the bytes since then: at most a block, which
+	// is not added before another byte comes.
 	buf  [stripeBytes + blockBytes]byte
 	held int // bytes since then
 }

@@ -40,7 +40,7 @@ func sumsOf(s string, k *keys) sums {
 	return a
 }
 
-// block adds a whole block that is not the last one.
+// block adds a whole block, if it is not the last one.
 func (a *sums) block(s string, k *keys) {
 	a.stripes(s, k[:])
 	for i, x := range a {
@@ -55,8 +55,8 @@ func (a *sums) end(block, stripe string, k *keys) {
 	a.stripes(stripe, w[:])
 }
 
-// stripes adds at most 16 stripes. Each is under words of the secret that begin
-// one further on.
+// stripes adds at most 16 stripes. The secret of each begins one word further
+// on.
 func (a *sums) stripes(s string, k []uint64) {
 	for i := range min(len(s)/stripeBytes, blockStripes) {
 		b, w := at64(s, stripeBytes*i), (*[8]uint64)(k[i:i+8])
@@ -75,8 +75,8 @@ func (a *sums) pair(i int, b *[stripeBytes]byte, k *[8]uint64) {
 	a[i+1] += x + uint64(uint32(v))*(v>>32)
 }
 
-// merge returns the hash of the sums. i is the byte of the secret that it begins
-// at.
+// merge returns the hash of the sums. i is the byte of the secret at which its
+// words begin.
 func (a *sums) merge(k *keys, i uint, h uint64) uint64 {
 	w := k.from(i)
 	for j := 0; j < len(a); j += 2 {

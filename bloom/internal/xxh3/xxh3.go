@@ -26,7 +26,7 @@ const (
 	primeMX2  = 0x9FB21C651E98DF25
 )
 
-// The default secret. Each word is named for the byte that it begins at, and is
+// The default secret. Each word is named for its first byte, and is
 // little-endian.
 const (
 	key0, key8     = 0xBE4BA423396CFEB8, 0x1CAD21F72C81017C
@@ -60,9 +60,9 @@ func (k *keys) from(i uint) (w [8]uint64) {
 	return w
 }
 
-// The functions below use package unsafe. text returns a string that shares the
-// memory of b, and no caller keeps it after its call. The others return the bytes
-// of s from i on, and panic if s has too few.
+// The functions below use package unsafe. text returns a string that shares
+// the memory of b, and no caller keeps it after its call. The others return the
+// bytes of s from i on, and panic if s has too few.
 
 func text(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
 
@@ -94,7 +94,7 @@ func avalanche(h uint64) uint64 {
 	return h ^ h>>32
 }
 
-// avalanche64 is that of XXH64, which items of up to three bytes take.
+// avalanche64 is the avalanche of XXH64, for items of up to three bytes.
 func avalanche64(h uint64) uint64 {
 	h = (h ^ h>>33) * prime64x2
 	h = (h ^ h>>29) * prime64x3

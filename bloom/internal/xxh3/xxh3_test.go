@@ -10,8 +10,8 @@ import (
 	peer "github.com/zeebo/xxh3"
 )
 
-// The package zeebo/xxh3 is the witness. The vectors of package bloom, which
-// Python's xxhash wrote, are another.
+// The package zeebo/xxh3 is the witness. The vectors of package bloom, written
+// by Python's xxhash, are another.
 
 func noise(n int) []byte {
 	b := make([]byte, n)

@@ -47,8 +47,8 @@ func listing(t *testing.T, s *Source, packages []string) (lines []string) {
 	return lines
 }
 
-// A commit that changes what a public package exports changes api.txt too. The
-// change is then deliberate, and visible in the diff.
+// If a commit changes the exports of a public package, it changes api.txt too.
+// The change is then deliberate, and visible in the diff.
 func TestListing(t *testing.T) {
 	lines := listing(t, source(t), Public)
 	if *update {
@@ -81,7 +81,7 @@ func TestListing(t *testing.T) {
 	}
 }
 
-// compare reports each line of a that b lacks.
+// compare reports each line of a missing in b.
 func compare(t *testing.T, a, b []string, text string) {
 	t.Helper()
 	has := make(map[string]bool)

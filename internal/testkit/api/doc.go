@@ -1,9 +1,9 @@
 //go:build api
 
-// Package api lists what the public packages export, and finds who uses each
-// name. Its tests compare both lists with files in the repository. They also
-// check what comments and pages name: links, steps, tests and variables. One
-// checks the types of everything for Windows and macOS.
+// Package api lists the exported names of the public packages and finds the
+// users of each. Its tests compare both lists with files in the repository.
+// They also check the links, steps, tests and variables named by comments and
+// pages. One checks the types of everything for Windows and macOS.
 //
 //	go test -tags api ./internal/testkit/api -update
 //
@@ -19,7 +19,7 @@ package api
 // module is this module's path.
 const module = "github.com/upbloom/upbloom/"
 
-// Public are the packages that users import.
+// Public are the packages for users.
 var Public = []string{
 	module + "upstash", module + "upstash/upstashtest", module + "upstash/httptransport", module + "bloom",
 }

@@ -13,8 +13,8 @@ import (
 	"testing"
 )
 
-// Every link in a comment, such as [Source.Import], must name something that
-// exists. go doc and pkg.go.dev show a wrong link as text in brackets.
+// Every link in a comment, such as [Source.Import], must name something. go doc
+// and pkg.go.dev show a wrong link as text in brackets.
 func TestDocLinks(t *testing.T) {
 	s := source(t)
 	for _, path := range Public {

@@ -9,9 +9,8 @@ import (
 	"strings"
 )
 
-// Listing returns a sorted line for each thing that the package exports,
-// without the names of parameters. A method of an embedded type counts as the
-// outer type's.
+// Listing returns a sorted line for each export of the package, without the
+// names of parameters. A method of an embedded type counts as the outer type's.
 func Listing(p *types.Package) []string {
 	l := lister{pkg: p}
 	for _, name := range p.Scope().Names() {

@@ -107,8 +107,8 @@ func (s *Source) units() ([]unit, error) {
 	return list, err
 }
 
-// check finds what the names in a unit mean. It ignores errors: a package of an
-// example alone is absent, and names that depend on it stay unknown.
+// check finds the meanings of the names in a unit. It ignores errors: a package
+// of an example alone is absent, and names that depend on it stay unknown.
 func (s *Source) check(u unit) *types.Info {
 	info := &types.Info{
 		Uses:       make(map[*ast.Ident]types.Object),

@@ -42,7 +42,7 @@ var (
 	unlinked = regexp.MustCompile(`[^a-z0-9 _-]`)
 )
 
-// anchors returns the fragments that lead to the headings of a page.
+// anchors returns the fragments of links to the headings of a page.
 func anchors(text string) []string {
 	var all []string
 	for _, m := range heading.FindAllStringSubmatch(fenced.ReplaceAllString(text, ""), -1) {
@@ -87,9 +87,9 @@ var (
 	testNames = regexp.MustCompile(`\^Test(\w*)(?:\(([\w|]+)\))?(\w*)(\$?)`)
 )
 
-// TestStepsExist compares .ci/run with what CONTRIBUTING.md says of its steps,
-// and the tests that it names with those there are. A name that matches no test
-// would skip nothing, or run nothing.
+// TestStepsExist compares the steps of .ci/run with those in CONTRIBUTING.md,
+// and the tests named there with those of the repository. A name that matches
+// no test would skip nothing, or run nothing.
 func TestStepsExist(t *testing.T) {
 	script := read(t, root+"/.ci/run")
 	var steps []string
@@ -148,8 +148,7 @@ func TestStepsExist(t *testing.T) {
 
 var variable = regexp.MustCompile("`(UPBLOOM_[A-Z_]+)`")
 
-// TestVariablesExist checks that something reads each variable of
-// CONTRIBUTING.md.
+// TestVariablesExist: something reads each variable in CONTRIBUTING.md.
 func TestVariablesExist(t *testing.T) {
 	var code strings.Builder
 	each(t, ".go", func(path, text string) {

@@ -64,7 +64,7 @@ func TestSystems(t *testing.T) {
 // packages are those whose types are known, by what go list calls them.
 type packages map[string]*types.Package
 
-// aPackage is what go list says of a package, behind all that it imports.
+// aPackage is what go list says of a package, after all its imports.
 type aPackage struct {
 	ImportPath, Dir, ForTest string
 	GoFiles                  []string

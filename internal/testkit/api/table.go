@@ -77,7 +77,7 @@ func (s *Source) Rows(paths []string) ([]*Row, error) {
 	return rows, nil
 }
 
-// users adds the users that it finds in a unit to rows.
+// users adds the users of names in a unit to rows.
 func (s *Source) users(u unit, rows map[string]*Row) {
 	info := s.check(u)
 	for _, file := range u.files {
@@ -174,7 +174,7 @@ func shows(example string) string {
 	return strings.Join(parts, ".")
 }
 
-// tests stands for a caller that is a test, wherever it is.
+// tests stands for any test as a caller.
 const tests = "tests"
 
 // callerIn names the package of a file.

@@ -1,6 +1,6 @@
-// Package bloomtest has what the tests of package bloom share: filters of known
-// sizes and checks of their answers, access to the database, transports that
-// watch or replace the network, and a second encoder of the format.
+// Package bloomtest is the common ground of package bloom's tests: filters of
+// known sizes and checks of their answers, access to the database, transports
+// which watch or replace the network, and a second encoder of the format.
 package bloomtest
 
 import (
@@ -28,7 +28,7 @@ func EachBackend(t *testing.T, test func(t *testing.T, s *upstashtest.Server)) {
 	})
 }
 
-// Impatient makes a client that does not pause between its attempts.
+// Impatient makes a client without pauses between its attempts.
 func Impatient(s *upstashtest.Server, opts ...upstash.Option) *upstash.Client {
 	return s.Client(append([]upstash.Option{upstash.WithBackoff(0, 0)}, opts...)...)
 }
@@ -83,7 +83,7 @@ func Exists(t *testing.T, f *bloom.Filter, item string, want bool) {
 	}
 }
 
-// Count returns how many answers are true.
+// Count returns the number of true answers.
 func Count(answers []bool) int {
 	n := 0
 	for _, a := range answers {
@@ -126,7 +126,7 @@ func OperationsOf(t *testing.T, f *bloom.Filter) map[string]func() error {
 	}
 }
 
-// IsRefusal reports whether err says that the key holds other data.
+// IsRefusal reports whether err says: the key holds other data.
 func IsRefusal(err error) bool {
 	var m *bloom.MismatchError
 	return errors.As(err, &m) || errors.Is(err, bloom.ErrNotFilter)

@@ -105,8 +105,8 @@ func IsSettled(t *testing.T, s string) bool { return OwnWords(t, s)[7]&1 == 1 }
 // BirthOf returns the birth number in a filter's string.
 func BirthOf(t *testing.T, s string) string { return OwnWords(t, s)[:7] }
 
-// WantScratchExpires checks that every key of the database, except the
-// filters', has a TTL.
+// WantScratchExpires: every key of the database, except the filters', has a
+// TTL.
 func WantScratchExpires(t *testing.T, s *upstashtest.Server, filters ...string) {
 	t.Helper()
 	keys, _ := Do(t, s, "KEYS", "*").([]any)
@@ -127,7 +127,7 @@ next:
 	}
 }
 
-// WantNoScratch checks that only the filters are left.
+// WantNoScratch: only the filters are left.
 func WantNoScratch(t *testing.T, s *upstashtest.Server, filters int) {
 	t.Helper()
 	if keys, _ := Do(t, s, "KEYS", "*").([]any); len(keys) != filters {

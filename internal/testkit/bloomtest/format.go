@@ -19,7 +19,8 @@ import (
 const headBits = 192
 
 // HeaderOf returns the first 24 bytes of a filter of another program: 53 bits
-// of header, 11 zeros, a word of zeros, and a word that is zero for KindFilter.
+// of header, 11 zeros, a word of zeros, and the kind's word, which is zero for
+// KindFilter.
 func HeaderOf(kind bloom.Kind, g bloom.Geometry) string { return HeaderOfVersion(1, kind, g) }
 
 // HeaderOfVersion is HeaderOf for a version of the format. There is only 1.
@@ -79,7 +80,7 @@ func PositionsOf(g bloom.Geometry, item string) []uint64 {
 	return out
 }
 
-// pairOf returns the two bits of a word that x chooses.
+// pairOf returns the two bits of a word chosen by x.
 func pairOf(x *big.Int, words uint64) []uint64 {
 	q, w := new(big.Int).DivMod(x, new(big.Int).SetUint64(words), new(big.Int))
 	q, a := q.DivMod(q, big.NewInt(53), new(big.Int))
@@ -118,8 +119,7 @@ func StringOf(g bloom.Geometry, layout bloom.Layout, items ...string) string {
 // Small1000 is a filter of 1,060 bits.
 var Small1000 = bloom.Geometry{Bits: 53 * 20, Hashes: 4}
 
-// Spoilt returns a Small1000 filter in whose header a bit is set that must be
-// 0.
+// Spoilt returns a Small1000 filter whose header has a bit set that must be 0.
 func Spoilt(bit int) string {
 	b := []byte(StringOf(Small1000, bloom.LayoutHeaded, "item"))
 	b[bit/8] |= 0x80 >> (bit % 8)

@@ -56,8 +56,8 @@ func (w *Watched) RoundTrip(ctx context.Context, req *upstash.Request, resp *ups
 	return err
 }
 
-// Watch makes a client of s and the Watched that sees its requests. The client
-// has no timeout: on a busy machine a repeated attempt would be one request more.
+// Watch makes a client of s and the Watched of its requests. The client has no
+// timeout: on a busy machine a repeated attempt would be one request more.
 func Watch(t *testing.T, s *upstashtest.Server) (*upstash.Client, *Watched) {
 	t.Helper()
 	next := httptransport.New(nil)
@@ -84,8 +84,8 @@ func (a *answers) RoundTrip(_ context.Context, _ *upstash.Request, resp *upstash
 	return nil
 }
 
-// Canned makes a client that gets these answers in turn, with status 200, and
-// then always the last one.
+// Canned makes a client of a transport with these answers, in turn, with status
+// 200. Then it always gets the last one.
 func Canned(t *testing.T, bodies ...string) *upstash.Client {
 	t.Helper()
 	c, _ := CannedWatched(t, bodies...)

@@ -18,8 +18,8 @@ const module = "github.com/upbloom/upbloom/"
 // heavy are packages of the standard library that no platform needs.
 var heavy = []string{"net/http", "regexp", "testing"}
 
-// TestCoreNeedsFewModules: beside the standard library, packages upstash and bloom
-// need what the proxies of the environment take.
+// TestCoreNeedsFewModules: beside the standard library, packages upstash and
+// bloom need only the modules behind the proxies of the environment.
 func TestCoreNeedsFewModules(t *testing.T) {
 	checkDeps(t, runtime.GOOS, runtime.GOARCH, heavy, "golang.org/x/net/", "golang.org/x/text/")
 }
@@ -31,7 +31,7 @@ func TestCoreStaysSmallOnWasm(t *testing.T) {
 	}
 }
 
-// checkDeps checks that the core depends on no package of unwanted, and on no
+// checkDeps checks the core's dependencies: no package of unwanted, and no
 // module but those whose packages begin so.
 func checkDeps(t *testing.T, goos, goarch string, unwanted []string, modules ...string) {
 	t.Helper()

@@ -12,7 +12,7 @@ import (
 )
 
 // TB is a test within a test. It is allowed to fail. A method of testing.TB
-// that is not defined below panics.
+// without a definition below panics.
 type TB struct {
 	testing.TB
 
@@ -78,7 +78,7 @@ func (f *TB) Print(w io.Writer) {
 	}
 }
 
-// WantFailures checks the number of failures, and that each contains its text.
+// WantFailures checks the number of failures, and the text in each.
 func (f *TB) WantFailures(t *testing.T, want ...string) {
 	t.Helper()
 	if len(f.Failures) != len(want) {

@@ -11,7 +11,7 @@ import (
 )
 
 // TestFetch runs the guest's tests against a misbehaving server, and then
-// checks what the server saw. The guest cannot see which requests it left
+// checks the server's view. The guest cannot see which requests it left
 // running.
 func TestFetch(t *testing.T) {
 	s := newServer(t)

@@ -38,8 +38,7 @@ func clientAt(t *testing.T, url string, opts ...upstash.Option) *upstash.Client 
 	return c
 }
 
-// fails runs a command that must fail, and checks that the error shows no
-// secret.
+// fails runs a command that must fail, and looks for secrets in the error.
 func fails(t *testing.T, ctx context.Context, c *upstash.Client) error {
 	t.Helper()
 	_, err := c.Do(ctx, upstash.Cmd("SET", "secret-key", "secret-value"))
@@ -101,7 +100,7 @@ func TestGuestBodies(t *testing.T) {
 			t.Errorf("%s: %v, want ErrResponseTooLarge", path, err)
 		}
 		if path != "/bomb" { // its body fits into the buffers on the way
-			noticed(t) // the server sees that the guest does not want the rest
+			noticed(t) // the server sees the guest drop the rest
 		}
 	}
 }
@@ -139,7 +138,7 @@ func TestGuestBroken(t *testing.T) {
 }
 
 // TestGuestContext ends three stalled requests. TestFetch, on the native side,
-// counts the connections that the guest dropped.
+// counts the connections dropped by the guest.
 func TestGuestContext(t *testing.T) {
 	quiet := noConsoleErrors(t)
 	// The client's own limit for an attempt, long enough for a slow machine to

@@ -1,7 +1,7 @@
 //go:build !wasm
 
-// Package jstest runs js/wasm programs under Node from within native tests, so
-// that servers written in Go can stand at the other end.
+// Package jstest runs js/wasm programs under Node from within native tests.
+// Servers written in Go can then stand at the other end.
 package jstest
 
 import (
@@ -14,9 +14,9 @@ import (
 	"github.com/upbloom/upbloom/internal/testkit/testenv"
 )
 
-// Run builds the js/wasm tests of the package in the current folder and runs
-// those that match pattern under Node. If one fails or skips, or none matches,
-// Run fails with their output.
+// Run builds the js/wasm tests of the package in the current folder and runs,
+// under Node, those that match pattern. If one fails or skips, or none
+// matches, Run fails with their output.
 func Run(tb testing.TB, pattern string, env ...string) {
 	tb.Helper()
 	wasm := build(tb, "test", "-c", ".")
@@ -42,8 +42,8 @@ func BuildRelay(tb testing.TB) (wasm string) {
 	return build(tb, "test", "-C", strings.TrimSpace(string(root)), "-c", "./upstash")
 }
 
-// build runs the go command for js/wasm and returns the path of what it built.
-// The last of args is the package.
+// build runs the go command for js/wasm and returns the path of the result. The
+// last of args is the package.
 func build(tb testing.TB, args ...string) (wasm string) {
 	tb.Helper()
 	testenv.Asked(tb, "node")
@@ -58,8 +58,8 @@ func build(tb testing.TB, args ...string) (wasm string) {
 	return wasm
 }
 
-// node runs Node and returns what it printed. The environment is env and PATH
-// only, because Go on js takes no more than a few KB of environment.
+// node runs Node and returns its output. The environment is env and PATH only,
+// because Go on js takes no more than a few KB of environment.
 func node(tb testing.TB, env []string, args ...string) string {
 	tb.Helper()
 	cmd := exec.Command(testenv.Need(tb, "node", "node"), args...)
@@ -72,7 +72,7 @@ func node(tb testing.TB, env []string, args ...string) string {
 	return string(out)
 }
 
-// WasmExec returns the path of a file that Go ships for js/wasm.
+// WasmExec returns the path of one of Go's own files for js/wasm.
 func WasmExec(tb testing.TB, name string) string {
 	tb.Helper()
 	goroot, err := exec.Command(testenv.Need(tb, "go", "go"), "env", "GOROOT").Output()

@@ -9,9 +9,8 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
-// TestMemoryIsFlat checks that 10,000 calls leave nothing in the memory of the
-// program or its host. The host keeps each JavaScript value until Go releases
-// it.
+// TestMemoryIsFlat: 10,000 calls leave nothing in the memory of the program or
+// its host. The host keeps each JavaScript value until Go releases it.
 func TestMemoryIsFlat(t *testing.T) {
 	db := upstashtest.NewServer(t)
 	said := node(t, []string{"UPSTASH_REDIS_REST_URL=" + db.URL, "UPSTASH_REDIS_REST_TOKEN=" + db.Token},

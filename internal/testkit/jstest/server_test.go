@@ -21,14 +21,14 @@ const (
 )
 
 // server misbehaves as a database or a proxy might. The path, which is part of
-// the URL that the guest passes to upstash.New, says how.
+// the guest's URL for upstash.New, says how.
 type server struct {
 	*httptest.Server
 
 	noticed  chan struct{} // a request began to stall, or its client left an endless body
 	dropped  atomic.Int32  // stalled requests whose client went away
 	followed atomic.Int32  // requests that came through a redirect
-	written  atomic.Int64  // bytes of endless bodies that the guest took
+	written  atomic.Int64  // bytes of endless bodies taken by the guest
 }
 
 func newServer(tb testing.TB) *server {
@@ -61,7 +61,7 @@ func (s *server) echo(w http.ResponseWriter, r *http.Request) {
 		r.Header.Get("Authorization"), r.Header.Get("Upstash-Sync-Token"))
 }
 
-// notice answers once one of the events that the guest waits for has happened.
+// notice answers once one of the events for which the guest waits has happened.
 func (s *server) notice(w http.ResponseWriter, r *http.Request) {
 	select {
 	case <-s.noticed:

@@ -2,7 +2,7 @@
 // with @upstash/redis, the official JavaScript client, and with two packages
 // built on it, @upstash/ratelimit and @upstash/lock. They share Bloom filters
 // with a JavaScript program, and run the programs of bloom/FORMAT.md. A mistake
-// that our client and our server share shows up here.
+// common to our client and our server shows up here.
 //
 // npm installs the packages from the lock file in js, without running their
 // scripts. Without Node, or if npm cannot reach a registry, the tests skip. If

@@ -197,15 +197,15 @@ func readersOf(t *testing.T, run func(*testing.T, job) []json.RawMessage) {
 	}
 }
 
-// TestDocumentReaders checks the readers of FORMAT.md: they give the same
-// answers as Go about filters filled by Go.
+// TestDocumentReaders: the readers of FORMAT.md answer as Go does, about
+// filters filled by Go.
 func TestDocumentReaders(t *testing.T) {
 	t.Run("javascript", func(t *testing.T) { readersOf(t, runJavaScript) })
 	t.Run("python", func(t *testing.T) { readersOf(t, runPython) })
 }
 
-// TestDocumentWriter checks that the writer of FORMAT.md makes the same filters
-// as Go, bit by bit except for the birth number.
+// TestDocumentWriter: the writer of FORMAT.md makes the same filters as Go, bit
+// by bit except for the birth number.
 func TestDocumentWriter(t *testing.T) {
 	server := upstashtest.NewServer(t)
 	client := server.Client()

@@ -46,8 +46,8 @@ func (p pairing) filter(t *testing.T, server *upstashtest.Server, side string) *
 	return f
 }
 
-// steps returns what JavaScript does with both filters once Go has filled its
-// own.
+// steps returns the steps of JavaScript with both filters, after Go has filled
+// its own.
 func (p pairing) steps() []string {
 	js := func(side, call string) string {
 		return fmt.Sprintf("new Filter(redis, %q, {bits: %d, hashes: %d, way: %q}).%s",
@@ -128,7 +128,7 @@ func answers(t *testing.T) func([]bool, error) []bool {
 	}
 }
 
-// presentItems are items that encodings often spoil, and others that fill the
+// presentItems are items often spoilt by encodings, and others to fill the
 // filter.
 func presentItems() []string {
 	items := []string{

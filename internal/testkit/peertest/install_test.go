@@ -89,13 +89,13 @@ func npmCI(npm, dir string) (unreachable string, err error) {
 }
 
 // networkCodes are npm's codes for a registry that did not answer. A registry
-// that sends another package than the lock file names is an error.
+// with another package than the lock file's is an error.
 var networkCodes = strings.Fields(`ENOTFOUND EAI_AGAIN ECONNREFUSED ECONNRESET ENETUNREACH
 	EHOSTUNREACH ENETDOWN ETIMEDOUT ERR_SOCKET_TIMEOUT FETCH_ERROR ENOTCACHED
 	E407 E502 E503 E504`)
 
-// TestLockFile checks that the lock file has these packages and names no
-// registry. npm then uses the machine's own.
+// TestLockFile: the lock file has these packages and names no registry. npm
+// then uses the machine's own.
 func TestLockFile(t *testing.T) {
 	lock, err := source.ReadFile("js/package-lock.json")
 	if err != nil {

@@ -51,7 +51,7 @@ func multiRegion(algorithm string) string {
 		algorithm + "})"
 }
 
-// TestPackages runs packages that are built on the official client.
+// TestPackages runs packages built on the official client.
 func TestPackages(t *testing.T) {
 	steps := []step{
 		ratelimited("fixed window", single("fixedWindow(3, window)")),

@@ -13,7 +13,7 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
-// settings change what the client sends, or how it reads.
+// settings change how the client sends and reads.
 type settings struct {
 	AutoPipelining bool `json:"enableAutoPipelining"`
 	// Encoding is "base64", the client's default, or false.
@@ -36,7 +36,7 @@ type session struct {
 }
 
 // outcome is the outcome of a step: its value as JSON, or the message of the
-// error that it threw.
+// error it threw.
 type outcome struct {
 	Value json.RawMessage
 	Error *string

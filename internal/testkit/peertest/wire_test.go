@@ -48,7 +48,7 @@ func tap(t *testing.T, server *upstashtest.Server) (address string, requests fun
 	}
 }
 
-// TestWire checks what a server must understand to serve this client. Numbers
+// TestWire lists what a server must understand to serve this client. Numbers
 // come as JSON numbers, and commands in lower case. The header of the sync
 // token is there from the first request on. An auto-pipelining client sends
 // every command in a pipeline.

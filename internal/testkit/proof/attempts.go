@@ -22,7 +22,7 @@ type attempts struct {
 type attemptsKey struct{}
 
 // Observe is an upstash.WithObserver function. It counts, for Run, the attempts
-// of a call which may have taken effect. It leaves out TIME, the script after a
+// of a call that may have taken effect. It leaves out TIME, the script after a
 // plain Add and an Add's looks at the fill: they change no item.
 func Observe(ctx context.Context, e upstash.Event) {
 	a, ok := ctx.Value(attemptsKey{}).(*attempts)

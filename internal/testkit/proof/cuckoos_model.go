@@ -304,7 +304,7 @@ func (s *cuckooSplitter) oneStep(n int, c *called, at []int, batch int) {
 		p.birth = uint16(n*maxItems + i + 1)
 		p.classes = append(p.classes, s.table.class[c.call.Items[i]])
 	}
-	strays := 0 // attempts which may take effect later
+	strays := 0 // attempts that may take effect later
 	switch {
 	case state == bloom.ItemDone:
 		p.end = endingOf(r, state)

@@ -127,7 +127,7 @@ type step struct {
 	call uint64
 	// batch is 1 + the index in state.batches, or 0 for a call of one request.
 	batch int
-	// weigh returns the number of the string's cells which the bits represent.
+	// weigh returns the number of the string's cells that the bits represent.
 	weigh func(bits) int
 	// part is the number of the step's independent model.
 	part int

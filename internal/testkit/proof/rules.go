@@ -36,7 +36,7 @@ func (s *splitter) consistent(n int, c *called) error {
 	return nil
 }
 
-// sends reports whether the call is an Add which a handle sends unless it has
+// sends reports whether the call is an Add that a handle sends unless it has
 // met other data.
 func (c *called) sends() bool { return c.call.Verb == Add || c.call.Verb == AddAll }
 

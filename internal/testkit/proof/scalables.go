@@ -53,7 +53,7 @@ func DrawScalables(rng *rand.Rand) *Scalables {
 	return s
 }
 
-// Config returns the Config of the handles which grow.
+// Config returns the Config of the handles that grow.
 func (s *Scalables) Config() bloom.ScalableConfig {
 	return bloom.ScalableConfig{
 		Capacity: layerItems, FPRate: s.FPRate, TTL: s.Plain.TTL, MustExist: s.Plain.MustExist,

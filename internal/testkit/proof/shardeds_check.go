@@ -167,7 +167,7 @@ func (c *called) load(shard int, shardOf func(string) int, named bool) *called {
 	return one
 }
 
-// weigh returns the number of cells of a shard which some items own together.
+// weigh returns the number of cells of a shard that some items own together.
 func (s *Shardeds) weigh(of bits) int {
 	g := s.geometry()
 	cells := make(map[uint64]bool)

@@ -193,7 +193,7 @@ func (s *Shardeds) checkTTL(h *History) error {
 	return nil
 }
 
-// checkCreated accepts exactly one Create of a filter which reports that it
+// checkCreated accepts exactly one Create of a filter that reports that it
 // made it.
 func (s *Shardeds) checkCreated(h *History) error {
 	var made *called

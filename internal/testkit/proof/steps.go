@@ -27,7 +27,7 @@ type splitter struct {
 	steps   []porcupine.Operation
 	batches int
 	part    int // of all steps
-	// removals are the calls which may have removed the filter.
+	// removals are the calls that may have removed the filter.
 	removals []*called
 }
 
@@ -123,7 +123,7 @@ func (s *splitter) strays(c *called, n int) int {
 }
 
 // call makes the steps of one call: one for each answer, and an open step for
-// each further attempt which may take effect.
+// each further attempt that may take effect.
 func (s *splitter) call(n int, c *called) error {
 	if err := s.consistent(n, c); err != nil {
 		return err
@@ -328,7 +328,7 @@ func (p *step) once() bool {
 	return p.verb == Load || p.verb == Replace || p.verb == Rename || p.verb == Delete || p.verb == OtherDelete
 }
 
-// mayRefuse reports whether the step is a write which a handle may refuse
+// mayRefuse reports whether the step is a write that a handle may refuse
 // without a request, because it remembers other data.
 func (p *step) mayRefuse() bool {
 	switch p.verb {

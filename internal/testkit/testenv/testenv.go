@@ -31,8 +31,8 @@ func Need(tb testing.TB, name string, executables ...string) string {
 	return ""
 }
 
-// Asked skips a test that takes long, unless UPBLOOM_REQUIRE contains name, the
-// foreign runtime that it needs.
+// Asked skips a test that takes long, unless UPBLOOM_REQUIRE contains name,
+// the foreign runtime it needs.
 func Asked(tb testing.TB, name string) {
 	tb.Helper()
 	if !required(os.Getenv(Require), name) {
@@ -44,7 +44,7 @@ func Asked(tb testing.TB, name string) {
 // long form. The short form tests fewer cases of the same.
 func Long() bool { return required(os.Getenv(Require), "long") }
 
-// AskedLong skips a test that has no short form, unless UPBLOOM_REQUIRE contains
+// AskedLong skips a test without a short form, unless UPBLOOM_REQUIRE contains
 // "long".
 func AskedLong(tb testing.TB) {
 	tb.Helper()

@@ -63,8 +63,8 @@ func (s suite) testInterim(t *testing.T) {
 	}
 }
 
-// testClose has a server announce, in each way of HTTP, that an answer is the
-// last one on its connection. A request that is sent there afterwards is lost.
+// testClose has a server announce, in each way of HTTP, the last answer on a
+// connection. A request sent there afterwards is lost.
 func (s suite) testClose(t *testing.T) {
 	for _, field := range []string{
 		"Connection: close", "Connection: Close", "CONNECTION: CLOSE",
@@ -93,8 +93,7 @@ func (s suite) testStrayAnswer(t *testing.T) {
 	}))
 }
 
-// eachItsOwn makes calls to a server that answers with the number of the
-// request.
+// eachItsOwn makes calls to a server whose answer is the number of the request.
 func (s suite) eachItsOwn(t *testing.T, url string) {
 	t.Helper()
 	tr := s.transport(t, url)
@@ -106,7 +105,7 @@ func (s suite) eachItsOwn(t *testing.T, url string) {
 	}
 }
 
-// testPaths checks that the path of a URL arrives as it was written.
+// testPaths: the path of a URL arrives as it was written.
 func (s suite) testPaths(t *testing.T) {
 	got := make(chan string, 1)
 	url, _ := httpServer(t, anyIPv4, func(_ http.ResponseWriter, r *http.Request) { got <- r.RequestURI })

@@ -86,8 +86,8 @@ func (s suite) testDropped(t *testing.T) {
 }
 
 // testDroppedAfterUse has a server answer one request, read the next one on the
-// same connection, and close it. A client might think that the connection died
-// while idle, and that it may send the request again.
+// same connection, and close it. A client might believe the connection died
+// while idle, and send the request again.
 func (s suite) testDroppedAfterUse(t *testing.T) {
 	for name, hangUp := range map[string]func(net.Conn){
 		"closed": func(net.Conn) {},

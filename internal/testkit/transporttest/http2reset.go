@@ -34,7 +34,7 @@ func (s suite) testReset(t *testing.T) {
 		"going away":     goAway(http2NoError),
 		"broken":         goAway(http2ProtocolError),
 	} {
-		// A transport may assume that a used connection has died since its last
+		// A transport may take a used connection for dead since its last
 		// request.
 		for kind, before := range map[string]int64{"new connection": 0, "used connection": 1} {
 			t.Run(name+", "+kind, func(t *testing.T) {

@@ -21,8 +21,8 @@ import (
 // it is closed at the end of the test, and must then have no goroutine left.
 type Make func(t *testing.T, url string) upstash.Transport
 
-// Exception is a case that a transport cannot pass, for a reason outside of it.
-// The test then skips with the reason.
+// Exception is a case that a transport cannot pass, for a reason outside of
+// it. The test then skips with the reason.
 type Exception struct {
 	Case   string // as under -run, without the outer test: "response forms/after 100"
 	Reason string
@@ -30,7 +30,7 @@ type Exception struct {
 	met bool
 }
 
-// Run tests the transports that newTransport makes, over HTTP/1.1.
+// Run tests the transports made by newTransport, over HTTP/1.1.
 func Run(t *testing.T, newTransport Make, exceptions ...Exception) {
 	s := suite{newTransport, exceptions, t.Name() + "/"}
 	s.run(t, []namedCase{

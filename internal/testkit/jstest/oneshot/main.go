@@ -1,7 +1,7 @@
 //go:build js && wasm
 
-// Command oneshot sends one command, prints how that ended, and exits at once,
-// as an instance of a Worker may.
+// Command oneshot sends one command, prints its end, and exits at once, like an
+// instance of a Worker.
 package main
 
 import (
@@ -23,7 +23,7 @@ func main() {
 	switch os.Getenv("UPBLOOM_ONESHOT") {
 	case "timeout":
 		opts = append(opts, upstash.WithTimeout(20*time.Millisecond), upstash.WithRetry(0))
-	case "cancel": // in the pause that the server asks for
+	case "cancel": // in the pause asked for by the server
 		over := js.FuncOf(func(js.Value, []js.Value) any {
 			cancel()
 			return nil

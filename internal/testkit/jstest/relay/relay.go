@@ -21,7 +21,7 @@ import (
 // upstash a relay.
 const Env = "UPBLOOM_RELAY"
 
-// Call is a request, or tells that the context of an earlier Call has ended.
+// Call is a request, or the end of an earlier Call's context.
 type Call struct {
 	ID     int
 	Cancel bool // end the Call with this ID; the other fields are empty

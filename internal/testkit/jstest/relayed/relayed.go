@@ -134,7 +134,7 @@ func (t *Transport) write(call relay.Call) error {
 	return relay.WriteCall(t.to, call)
 }
 
-// failure returns the error that a result describes, or nil.
+// failure returns the error of a result, or nil.
 func failure(result relay.Result) error {
 	if !result.Failed {
 		return nil
@@ -149,7 +149,7 @@ func failure(result relay.Result) error {
 // relayedError has the text and the cause of an error of the program.
 type relayedError struct {
 	text  string
-	cause error // nil if there is none that both sides know
+	cause error // nil without one known to both sides
 }
 
 func (e *relayedError) Error() string { return e.text }

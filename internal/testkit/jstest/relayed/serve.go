@@ -54,7 +54,7 @@ func roundTrip(tr upstash.Transport, call relay.Call) relay.Result {
 	return result
 }
 
-// causes are the errors that both ends know.
+// causes are the errors known to both ends.
 var causes = map[relay.Cause]error{
 	relay.TooLarge:         upstash.ErrResponseTooLarge,
 	relay.NoTransport:      upstash.ErrNoTransport,

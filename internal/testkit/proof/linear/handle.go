@@ -9,7 +9,7 @@ import (
 	"github.com/upbloom/upbloom/upstash"
 )
 
-// target is the filters of a session, and the URL that it uses. It travels to
+// target is the filters of a session, and the session's URL. It travels to
 // other processes as JSON. Of is a proof.Type with the name Type.
 type target struct {
 	URL, Token, Key string

@@ -8,7 +8,7 @@ import (
 )
 
 // A proxy passes bytes between clients and a server. It cuts, delays and resets
-// connections at bytes that it draws.
+// connections at randomly drawn bytes.
 type proxy struct {
 	l    net.Listener
 	addr string // of the server

@@ -16,8 +16,8 @@ type serverConn struct {
 	answers int
 }
 
-// flagged is the first line of a script that only the service accepts. An older
-// server refuses the line instead.
+// flagged is the first line of a script for the service alone. An older server
+// refuses the line.
 var (
 	flagged = []byte("#!lua flags=allow-key-locking")
 	refused = []byte("#!lua flags=unknown-to-server")
@@ -105,7 +105,7 @@ func (c *serverConn) parts(pause time.Duration, a, b []byte) error {
 }
 
 // together sends b twice, to arrive in one piece. If the second one arrived
-// after the next request, no client could tell it from that request's answer.
+// after the next request, it would pass for that request's answer.
 func (c *serverConn) together(b []byte) error {
 	_, err := c.Conn.Write(b)
 	c.e.hold(true)
@@ -117,7 +117,7 @@ func (c *serverConn) together(b []byte) error {
 }
 
 // strayTo sends b to all other connections. Over TLS it does nothing, because a
-// record that is lost on the way would break the connection.
+// record lost on the way would break the connection.
 func (c *serverConn) strayTo(b []byte, pause time.Duration) {
 	n := c.e.p.net
 	if n.tls != nil {
@@ -143,7 +143,7 @@ func (c *serverConn) announceClose(b []byte, f answerFate) error {
 	return nil
 }
 
-// delayNext makes the next chunk that the end sends come later.
+// delayNext makes the end's next chunk come later.
 func (e *end) delayNext(d time.Duration) {
 	e.p.mu.Lock()
 	defer e.p.mu.Unlock()

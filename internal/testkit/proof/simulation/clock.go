@@ -12,10 +12,10 @@ import (
 	"github.com/upbloom/upbloom/upstash"
 )
 
-// A clock is what a client's process takes for the time: a wall clock and a
-// monotonic one. The wall clock may be wrong and may jump. The process may be
-// frozen while it sends or reads. Its monotonic clock then runs on, as when a
-// group of processes is frozen, or stands still, as when a machine is.
+// A clock is a process's idea of the time: a wall clock and a monotonic one.
+// The wall clock may be wrong and may jump. The process may be frozen while it
+// sends or reads. Its monotonic clock then runs on, as when a group of
+// processes is frozen, or stands still, as when a machine is.
 type clock struct {
 	net           *network
 	client        int
@@ -103,8 +103,8 @@ func (c *clock) upset() {
 	}
 }
 
-// under returns a context whose connections are those of a process with this
-// clock.
+// under returns a context under which connections are those of a process with
+// this clock.
 func (c *clock) under(ctx context.Context) context.Context {
 	dial := dialctx.From(ctx)
 	return dialctx.With(ctx, func(ctx context.Context, network, addr string) (net.Conn, error) {
@@ -135,7 +135,7 @@ func (c *frozenConn) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// timing is what a scenario of a type with clocks has.
+// timing is the part of a scenario for types with clocks.
 type timing struct {
 	pane, gap time.Duration
 	gapAt     time.Time

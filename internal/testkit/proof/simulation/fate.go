@@ -73,7 +73,8 @@ func upTo(rng *rand.Rand, d time.Duration) time.Duration {
 	return time.Duration(1 + rng.Int64N(int64(d)))
 }
 
-// ofRequest returns the server's fault for a request that begins with a command.
+// ofRequest returns the server's fault for a request. command is the request's
+// first command.
 func (f fates) ofRequest(n int, command string) upstashtest.Fault {
 	rng, wrong := f.at(placeRequest, n)
 	if f.held && command == "BITFIELD" && rng.IntN(4) == 0 {
@@ -83,7 +84,7 @@ func (f fates) ofRequest(n int, command string) upstashtest.Fault {
 		return upstashtest.Fault{}
 	}
 	switch rng.IntN(12) {
-	case 0: // so late that others act before
+	case 0: // late: others act before
 		if f.timing != nil && rng.IntN(2) == 0 {
 			return upstashtest.LateExec(lateness(rng, min(3*f.timing.pane, 55*time.Second)))
 		}

@@ -7,25 +7,24 @@ import (
 	"time"
 )
 
-// What happens at one instant happens in no order. So that a run depends only
-// on its seed, whatever makes a goroutine go on has an instant of its own. The
-// remainder of an instant, in units, says of which kind it is. Goroutines that
-// may run at once never take instants of one kind: those of two servers, those
-// of a client and a server, or two callers. No timeout of a client is near a
-// multiple of a unit, so that who gives up does it at none of these instants.
+// Events of one instant have no order. A run depends only on its seed if each
+// event has an instant of its own. An instant's remainder, in units, says which
+// kind of event it is for. Goroutines that may run at once take instants of
+// different kinds: two servers, a client and a server, two callers. No timeout
+// of a client is near a multiple of a unit, so it ends at none of these
+// instants.
 const unit = 1019 // nanoseconds
 
 // The remainders.
 const (
-	byServer = 0  // what a server sends arrives; there are up to two servers
-	byClient = 2  // what a client sends arrives
+	byServer = 0  // something sent by a server arrives; there are up to two servers
+	byClient = 2  // something sent by a client arrives
 	byClock  = 4  // a process goes on after a freeze
 	byFault  = 5  // on this side of byClient, a server goes on after a fault's pause
 	callers  = 20 // the first of those of callers
 )
 
-// plan returns the first instant of a class that is free, not before at, and
-// takes it.
+// plan returns the first free instant of a class, not before at, and takes it.
 func (n *network) plan(class int64, at time.Time) time.Time {
 	at = nextOf(class, at)
 	n.mu.Lock()
@@ -50,15 +49,15 @@ func (n *network) after(class int64, d time.Duration, f func()) {
 // everywhere is the place of the history's beginnings and ends.
 const everywhere = -1
 
-// An act is what somebody does who must be alone at that instant.
+// An act is something for which its actor must be alone at that instant.
 type act struct {
 	at  time.Time
 	who any // a worker, or a pipe
 }
 
 // alone notes an act in a place: a server, or everywhere. If another did
-// something there at the same instant, the run does not depend on its seed
-// alone: a goroutine went on without an instant of its own.
+// something there at the same instant, a goroutine went on without an instant
+// of its own. The run then does not depend on its seed alone.
 func (n *network) alone(place int, who any) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -79,7 +78,7 @@ func (n *network) yield() {
 	}
 }
 
-// nextOf returns the first instant of a class that is not before at.
+// nextOf returns the first instant of a class, at the earliest at.
 func nextOf(class int64, at time.Time) time.Time {
 	return at.Add(time.Duration(((class-at.UnixNano())%unit + unit) % unit))
 }
@@ -94,8 +93,8 @@ const (
 	mostMembers = 8 // goroutines of a caller, and itself
 )
 
-// next returns the first instant after t that only this worker has, or one of
-// the goroutines of its call. The order of the workers is drawn anew each time.
+// next returns the first instant after t of this worker's own, or of one of the
+// goroutines of its call. The order of the workers is drawn anew each time.
 func (w *worker) next(t time.Time, member int) time.Time {
 	const free = mostCallers * mostMembers
 	t = nextOf(0, t.Add(1))

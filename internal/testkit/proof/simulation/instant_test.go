@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// TestOwnInstants checks that callers who are let go on at one instant go on at
-// different ones, and nothing else then.
+// TestOwnInstants lets callers go on at one instant. They go on at different
+// ones, and nothing else does then.
 func TestOwnInstants(t *testing.T) {
 	r := &run{scenario: scenario{draws: draws{seed: 1}}}
 	for ns := range int64(3 * unit) {
@@ -24,9 +24,9 @@ func TestOwnInstants(t *testing.T) {
 	}
 }
 
-// TestTimeoutsAndUnit checks that a call that gives up, after up to three
-// attempts and pauses, does so at an instant that is not of the kind at which
-// it began, or of another.
+// TestTimeoutsAndUnit has a call give up after up to three attempts and pauses.
+// The instant must be of another kind than its beginning, and of no other kind
+// in use.
 func TestTimeoutsAndUnit(t *testing.T) {
 	const last = callers + mostCallers*mostMembers // of the remainders in use
 	for _, tt := range []struct {
@@ -44,7 +44,7 @@ func TestTimeoutsAndUnit(t *testing.T) {
 	}
 }
 
-// TestPlan checks that an instant is taken once, and is of its class.
+// TestPlan: an instant is taken once, and is of its class.
 func TestPlan(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newNetwork(fates{seed: 1}, nil, 1)
@@ -58,8 +58,8 @@ func TestPlan(t *testing.T) {
 	})
 }
 
-// TestAlone checks that a run fails if two do something in one place at one
-// instant. One whose connection broke may do it again.
+// TestAlone: a run fails if two do something in one place at one instant. If
+// the connection of one broke, it may do it again.
 func TestAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newNetwork(fates{seed: 1}, nil, 1)

@@ -25,7 +25,7 @@ type network struct {
 
 	mu       sync.Mutex
 	trace    []string
-	sum      uint64 // of all that travelled: see travelled
+	sum      uint64 // of all chunks: see travelled
 	begin    time.Time
 	taken    map[int64]bool // the instants of plan
 	acts     map[int]act    // by the server, and everywhere for the history
@@ -102,8 +102,8 @@ func (n *network) arrival(s *stream) time.Time {
 }
 
 // travelled adds a chunk to the sum by which two runs are compared: its
-// instant, its connection and its length. Its bytes may depend on random
-// numbers that are not from the seed, such as TLS keys.
+// instant, its connection and its length. Its bytes may come from random
+// numbers without the seed, such as TLS keys.
 func (n *network) travelled(at time.Time, id, length int) {
 	sum := uint64(14695981039346656037)
 	for _, v := range []uint64{uint64(at.UnixNano()), uint64(id), uint64(length)} {

@@ -11,8 +11,7 @@ import (
 )
 
 // A pipe is a connection in memory: two streams, one for each direction. The
-// bytes of a write arrive later, in order, at an instant of the virtual clock
-// that nothing else has.
+// bytes of a write arrive later, in order, each chunk at an instant of its own.
 type pipe struct {
 	net *network
 	id  int
@@ -37,7 +36,7 @@ type end struct {
 
 // stream is the bytes on their way to an end.
 type stream struct {
-	place  uint64 // for what is drawn
+	place  uint64 // for the draws
 	class  int64  // of the instants of its arrivals
 	count  int    // chunks so far
 	chunks []chunk
@@ -45,15 +44,15 @@ type stream struct {
 	fin    bool      // the peer closed, after the last chunk
 	reset  bool
 
-	carried int // bytes that were written so far
+	carried int // bytes written so far
 	cut     cut
 	held    bool          // writes join the last chunk
 	delay   time.Duration // of the next chunk
 }
 
 // chunk is bytes that arrive at one instant. A stray chunk is lost if the
-// client sends a request before it arrives, because no client could tell it
-// from the answer.
+// client sends a request before it arrives, because the chunk would pass for
+// the answer.
 type chunk struct {
 	at    time.Time
 	data  []byte
@@ -189,7 +188,7 @@ func (e *end) Write(b []byte) (int, error) {
 	return e.peer.in.write(e, b, false)
 }
 
-// dropStrays drops the strays that have not arrived yet.
+// dropStrays drops the strays still under way.
 func (s *stream) dropStrays(now time.Time) {
 	kept := s.chunks[:0]
 	for _, c := range s.chunks {
@@ -200,7 +199,7 @@ func (s *stream) dropStrays(now time.Time) {
 	s.chunks = kept
 }
 
-// write adds the bytes that the end e sends, or cuts the stream.
+// write adds bytes from the end e, or cuts the stream.
 func (s *stream) write(e *end, b []byte, stray bool) (int, error) {
 	through := len(b)
 	struck := s.cut.how != whole && s.carried+len(b) > s.cut.at

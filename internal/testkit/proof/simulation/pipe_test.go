@@ -49,8 +49,7 @@ func TestPipeCuts(t *testing.T) {
 	}
 }
 
-// TestPipeClose checks that both ends see a Close, and that TryRead does not
-// wait.
+// TestPipeClose: both ends see a Close, and TryRead does not wait.
 func TestPipeClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client, server := join(cut{})
@@ -70,8 +69,8 @@ func TestPipeClose(t *testing.T) {
 	})
 }
 
-// TestStrays checks that an answer without a request arrives before the next
-// request, or never.
+// TestStrays: an answer without a request arrives before the next request, or
+// never.
 func TestStrays(t *testing.T) {
 	for _, waits := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {

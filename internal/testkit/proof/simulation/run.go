@@ -3,7 +3,7 @@
 // What goes wrong, and when, comes from a seed: which byte is cut, which answer
 // comes late, twice or on another connection, which interim answers come before
 // it, what freezes, and how long the clients rest. Package proof checks the
-// answers that they got. A seed that failed fails again:
+// clients' answers. A failed seed fails again:
 //
 //	go test ./internal/testkit/proof/simulation -run TestSeeds -v -simulation.seed=N
 //
@@ -15,7 +15,7 @@
 // nothing. If a caller of a client lets others go on, each of them calls
 // woken.Up before it does anything else.
 //
-// The network makes no fault that a client cannot notice over HTTP/1.1. An
+// The network makes only faults that a client can notice over HTTP/1.1. An
 // answer without a request arrives before the next request on its connection,
 // or never. Other tests run the code over real sockets.
 package simulation
@@ -57,7 +57,7 @@ type draws struct {
 	foreign bool // another program's data is there first
 	shared  bool // the workers of a client share its handles
 	lag     int  // how many writes the nearest region is behind
-	caught  int  // before which call of a worker that region catches up, and is stuck again
+	caught  int  // this call of a worker, the region catches up first, and is stuck again
 	stale   bool // clients send no sync token
 	old     bool // the server knows no flags in scripts
 
@@ -89,7 +89,7 @@ func newScenario(seed uint64, types []string, themes proof.Theme) scenario {
 		if f.Slow || f.Themes&proof.Mirrors != 0 && rng.IntN(2) == 0 { // who share a Mirror
 			s.workers, s.shared = 2, true
 		}
-		if f.Slow { // a long order of calls shows something
+		if f.Slow { // only a long order of calls shows something
 			s.clients, s.calls, s.rate = 1, 2*s.calls, min(s.rate, 5)
 		}
 	case *proof.Cuckoos:
@@ -127,7 +127,7 @@ type run struct {
 
 const (
 	timeout = 300 * time.Millisecond // of an attempt
-	// slowTime is how late an answer to TIME may be, to be used.
+	// slowTime is the longest delay with which an answer to TIME is still used.
 	slowTime = 1900 * time.Millisecond
 )
 
@@ -305,8 +305,8 @@ func (w *worker) work(ctx context.Context) {
 	}
 }
 
-// rest is the time between two calls. It is short, or so long that the process
-// could have been frozen.
+// rest is the time between two calls. It is short, or long enough for the
+// process to have been frozen.
 func (w *worker) rest() time.Duration {
 	if w.r.timing != nil {
 		return w.r.timing.rest(w.rng)
