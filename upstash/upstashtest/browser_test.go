@@ -36,7 +36,7 @@ func TestBrowsers(t *testing.T) {
 	}
 }
 
-// TestMalformedRequest sends requests that net/http refuses itself. The answers
+// TestMalformedRequest sends requests refused by net/http itself. The answers
 // are JSON like all others.
 func TestMalformedRequest(t *testing.T) {
 	s := NewServer(t)
@@ -129,8 +129,7 @@ func TestReadOnlyTokenSeesNoOtherKeys(t *testing.T) {
 	}
 }
 
-// TestNothingWaits has commands that would block the database, in every
-// spelling.
+// TestNothingWaits tries the blocking commands, in every spelling.
 func TestNothingWaits(t *testing.T) {
 	for name, opt := range map[string]Option{"memory": inMemory(t), "redis": withTestRedis(t)} {
 		t.Run(name, func(t *testing.T) {

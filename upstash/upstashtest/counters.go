@@ -12,17 +12,16 @@ type Stats struct {
 	// and malformed ones.
 	Requests int64
 	// Commands counts the commands that ran, successful or not, and each one of
-	// a pipeline or transaction. It does not count those the server refused
-	// before they ran.
+	// a pipeline or transaction. It leaves out those refused before they ran.
 	Commands int64
 	// Called counts the commands called by scripts. With WithRedis the count is
 	// exact if no other client uses that Redis.
 	Called int64
-	// Billed is the number of commands that Upstash bills for Commands and
-	// Called, according to its documentation. A read counts once. A write
-	// counts once for the primary and once for each read region. A script
-	// counts once, and the commands that it calls count by the same rules.
-	// BITFIELD is a write even if it only reads.
+	// Billed is the number of commands Upstash bills for Commands and Called,
+	// according to its documentation. A read counts once. A write counts once
+	// for the primary and once for each read region. A script counts once, and
+	// its own commands count by the same rules. BITFIELD is a write even if it
+	// only reads.
 	Billed int64
 	// BytesIn and BytesOut count the bytes of request and response bodies.
 	BytesIn, BytesOut int64
@@ -57,7 +56,7 @@ func (s *Server) ResetStats() {
 	}
 }
 
-// bill counts a command that ran, and those called by its script if it has one.
+// bill counts a command after it ran, and those of its script if it has one.
 func (s *Server) bill(cmd []string, called database.Calls) {
 	copies := int64(1 + len(s.regions))
 	own := int64(1)

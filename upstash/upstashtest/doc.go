@@ -3,57 +3,58 @@
 // and for work on a laptop without a network.
 //
 //	s := upstashtest.NewServer(t)   // closed when the test ends
-//	c := s.Client()                 // an *upstash.Client that talks to it
+//	c := s.Client()                 // an *upstash.Client of this server
 //
-// For code that reads its configuration from the environment, set the variables
-// to Server.URL and Server.Token. Start and Server.Close do the same outside of
-// tests, and so does the command "upbloom serve".
+// If your code reads its configuration from the environment, set the variables
+// to [Server.URL] and [Server.Token]. [Start] and [Server.Close] do the same
+// outside of tests, and so does the command "upbloom serve".
 //
 // # Protocol
 //
 // The server takes a command as a JSON array, in the path, or in the path with
 // its last argument as the raw body. It serves /pipeline and /multi-exec, and
 // answers in JSON, base64 or RESP2. It accepts a bearer token or ?_token=, and
-// a second token that allows only reads, but not KEYS and SCAN. ACL RESTTOKEN
-// knows one user, default, whose password is a token of the server. Web pages
-// of any origin may call it. It sends sync tokens. Statuses and error texts are
-// those of the service, as far as they are documented.
+// a second token for reads alone, except KEYS and SCAN. ACL RESTTOKEN knows one
+// user, default, whose password is a token of the server. Web pages of any
+// origin may call it. It sends sync tokens. Statuses and error texts are those
+// of the service, as far as they are documented.
 //
 // A JSON number or boolean becomes an argument as it is written. Some other
-// servers change large numbers. WithFloatNumbers does so too, to find clients
-// that send numbers. WithMaxRequest and WithMaxRecord lower the limits to ones
-// that a test can reach.
+// servers change large numbers. [WithFloatNumbers] does so too, to find clients
+// that send numbers. [WithMaxRequest] and [WithMaxRecord] lower the limits into
+// the reach of a test.
 //
 // Some answers are guesses, because nothing documents them: the texts for an
-// empty pipeline, for JSON that does not parse and for resp2 on /multi-exec,
-// the status 400 of a discarded transaction, RESP2 pipeline answers one after
-// another, and the Access-Control headers. Code should not depend on them. A
-// request that is not valid HTTP, such as one with the path /get/%zz, is answered
-// in JSON too; with WithTLS the answer is text/plain.
+// empty pipeline, for malformed JSON and for resp2 on /multi-exec, the status
+// 400 of a discarded transaction, RESP2 pipeline answers one after another, and
+// the Access-Control headers. Code should not depend on them. A request that
+// is not valid HTTP, such as one with the path /get/%zz, is answered in JSON
+// too; with [WithTLS] the answer is text/plain.
 //
 // # The database
 //
 // By default the database is a miniredis in memory. The bit commands, the
 // counters, SET, SETRANGE, GETRANGE, COPY and the EXPIRE family are this
 // package's own. Random sequences of them are compared with Redis 7.0. A
-// BITFIELD copies the string once, however many operations it has. Times to live
-// follow the clock; FastForward sets it ahead.
+// BITFIELD copies the string once, however many operations it has. Times to
+// live follow the clock; [Server.FastForward] sets it ahead.
 //
 // Scripts run as in Redis 7.0, but without the libraries bit, cmsgpack and
 // struct. Limits keep a script from ending the process or running for ever: a
 // string has at most 128 MiB, the text of a script 1 MiB and 10,000 levels, a
 // reply 1,000 levels and 1,048,576 values, and a script makes at most 1,000
-// coroutines. Only memory bounds tables. WithTimeout and Close end a script
+// coroutines. Only memory bounds tables. [WithTimeout] and Close end a script
 // wherever it is, even in a pattern. With every database the server accepts the
 // first line "#!lua flags=allow-key-locking", which the service documents and
 // Redis 7.0 refuses.
 //
-// The other data types are those of miniredis, with its limits: DUMP and RESTORE
-// know only strings, GEOADD has no options, GEODIST differs in the last digit
-// and GEOPOS returns what was added, XINFO CONSUMERS counts what was read with
-// NOACK as pending. The longest time to live is 292 years.
+// The other data types are those of miniredis, with its limits: DUMP and
+// RESTORE know only strings, GEOADD has no options, GEODIST differs in the last
+// digit, GEOPOS returns the positions as they were added, and XINFO CONSUMERS
+// counts entries read with NOACK as pending. The longest time to live is 292
+// years.
 //
-// Some arguments that Redis accepts are refused, because miniredis would panic
+// Some arguments accepted by Redis are refused, because miniredis would panic
 // or take all memory: a pattern with a class such as [z-a] in KEYS or MATCH, a
 // cursor or COUNT of a SCAN of one key above 2^30, more than 1,048,576
 // repetitions of SRANDMEMBER and its like, and floats above 1.8e308.
@@ -65,18 +66,18 @@
 //	SORT_RO, SPUBLISH, WAIT, XGROUP SETID, XSETID, ZDIFF, ZDIFFSTORE,
 //	ZINTERCARD, ZRANGESTORE
 //
-// Of the commands newer than Redis 7.0 it has HEXPIRE, HPERSIST,
-// HPTTL, HSETEX and HTTL.
+// Of the commands newer than Redis 7.0 it has HEXPIRE, HPERSIST, HPTTL, HSETEX
+// and HTTL.
 //
-// WithRedis puts a real Redis behind the same REST server, over one connection.
-// All commands of that Redis pass, except those for operators, those that need
-// their own connection and those that wait. FastForward and regions do not work
-// with it. WithMaxRecord does not apply to the commands that a script calls,
-// because the Redis runs the script.
+// [WithRedis] puts a real Redis behind the same REST server, over one
+// connection. All commands of that Redis pass, except those for operators,
+// those in need of their own connection and those that wait. FastForward and
+// regions do not work with it. [WithMaxRecord] does not apply to the commands
+// of a script, because the Redis runs the script.
 //
 // If a command makes the database in memory panic, the database is lost. From
-// then on each command is answered with status 500 and the reason, and the test
-// that owns the server fails. Arguments known to do this are refused.
+// then on each command is answered with status 500 and the reason, and the
+// server's test fails. Arguments known to do this are refused.
 //
 // Commands run one at a time. No other command runs between those of a
 // transaction. The same is true of a pipeline here, but the service does not
@@ -84,20 +85,21 @@
 //
 // # Counting
 //
-// Stats counts requests, commands, the commands that scripts call, what the
-// service would bill for them, and the bytes of bodies. A test can then assert
-// "one request, one command". ResetStats sets the counters to zero. Commands of
-// Exec are not counted.
+// [Server.Stats] counts requests, commands, the commands of scripts, the
+// commands the service would bill, and the bytes of bodies. A test can then
+// assert "one request, one command". [Server.ResetStats] sets the counters to
+// zero. Commands of [Server.Exec] are not counted.
 //
 // # Faults
 //
-// Inject queues a Fault for each of the next requests, InjectWrites for each of
-// the next that write: a handler may look up first, and a bloom.Window sends a
-// TIME before its first Add. InjectFunc calls a function that chooses the fault
-// of each request, by its commands if need be. Fault.Executes reports whether
-// the commands of a request with that fault run. A fault that takes a When has
-// both forms, because a client that loses its connection cannot know whether
-// its commands ran.
+// [Server.Inject] queues a [Fault] for each of the next requests.
+// [Server.InjectWrites] queues them for the next writes: a handler may look up
+// first, and a bloom.Window sends a TIME before its first Add.
+// [Server.InjectFunc] calls a function, which chooses the fault of each
+// request, by its commands if need be. [Fault.Executes] reports whether the
+// commands of a request with that fault run. A fault with a [When] has both
+// forms, because a client that loses its connection cannot know whether its
+// commands ran.
 //
 //	fault            the client sees                            executed
 //	Drop             the connection closed, no answer           as When says
@@ -127,31 +129,32 @@
 //	LateExec         the connection closed, no answer           later
 //	Evict            a database without the request's keys      yes
 //
-// Injected counts the faults by their Fault.String. EveryFault returns one of
-// each kind, for a test that draws faults at random. DenyFunc refuses commands
-// by their name and arguments, as the access rules of a token do.
+// [Server.Injected] counts the faults by their [Fault.String]. [EveryFault]
+// returns one of each kind, for a test with random faults. [Server.DenyFunc]
+// refuses commands by their name and arguments, as the access rules of a token
+// do.
 //
 // # Regions
 //
-// WithRegions makes the database a global one. Each read region has a URL. It
-// answers reads from a copy that is some writes old, and passes everything else
-// to the primary, which takes longer. A request whose upstash-sync-token names
-// a state that the region has not reached goes to the primary too.
-// SetReplicaLag puts one region near the clients of Server.URL. CatchUp brings
-// all regions up to date.
+// [WithRegions] makes the database a global one. Each read region has a URL. It
+// answers reads from a copy, which is some writes old, and passes everything
+// else to the primary, which takes longer. If a request's upstash-sync-token
+// names a state the region has not reached, the request goes to the primary
+// too. [Server.SetReplicaLag] puts one region near the clients of [Server.URL].
+// [Server.CatchUp] brings all regions up to date.
 //
 // # Recordings
 //
-// Record writes the requests and answers of a test into a file. The file is
-// made for review, and holds neither token nor host. Replay answers from the
-// file, and fails the test if a request differs. Recorded does one or the other,
-// depending on the environment variable UPBLOOM_RECORD.
+// [Record] writes the requests and answers of a test into a file. The file is
+// made for review, and holds neither token nor host. [Replay] answers from the
+// file, and fails the test if a request differs. [Recorded] does one or the
+// other, depending on the environment variable UPBLOOM_RECORD.
 //
 // # Concurrency
 //
-// A Server is safe for concurrent use. Close ends the requests that stall or
-// trickle and the scripts that run. It returns when no goroutine of the server
-// is left, so goleak finds none; after 5 seconds it gives up, and the test
-// fails. A method without an error result calls Fatal of the test if it fails:
-// call it from the test's own goroutine.
+// A [Server] is safe for concurrent use. Close ends stalled and trickling
+// requests and running scripts. It returns when no goroutine of the server is
+// left, so goleak finds none; after 5 seconds it gives up, and the test fails.
+// A method without an error result calls Fatal of the test if it fails: call it
+// from the test's own goroutine.
 package upstashtest

@@ -12,7 +12,7 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
-// A server like the live one: https, with a certificate that the client trusts.
+// A server like the live one: https, with a certificate the client trusts.
 func ExampleWithTLS() {
 	s, err := upstashtest.Start(upstashtest.WithTLS())
 	if err != nil {
@@ -75,7 +75,7 @@ func ExampleWithFloatNumbers() {
 	// Output: 1 <nil>
 }
 
-// Faults of the connection that a client should not notice.
+// A client should not notice such faults of the connection.
 func ExampleInterim() {
 	s, c := start()
 	defer s.Close()

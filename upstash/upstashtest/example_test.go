@@ -16,8 +16,8 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
-// A test needs three lines, and no Close. It passes the t that go test gives
-// it; this Example borrows one.
+// A test needs three lines, and no Close. It passes the t of go test; this
+// Example borrows one.
 func ExampleNewServer() {
 	test := func(t testing.TB) {
 		s := upstashtest.NewServer(t)

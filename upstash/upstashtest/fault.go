@@ -22,8 +22,8 @@ type Fault struct {
 	kind faultKind
 	when When
 	n    int64         // bytes of CutBody and HugeBody, answers of Interim
-	wait time.Duration // of faults that take a duration
-	text string        // of faults that take a string
+	wait time.Duration // of faults with a duration
+	text string        // of faults with a string
 }
 
 type faultKind string
@@ -152,10 +152,10 @@ func Interim(n int64) Fault { return Fault{kind: kindInterim, when: AfterExec, n
 // Twice executes and sends the whole answer twice. If later is above 0, the
 // second answer follows after that time. Otherwise both leave in one packet,
 // over TLS in one record each. The connection stays open, but the server
-// answers no more requests on it: a client that uses it again takes the second
-// answer for that of its next request. If the second answer arrives after the
-// next request was sent, no client can notice the mistake. Therefore EveryFault
-// returns only Twice(0).
+// answers no more requests on it. If a client uses it again, it takes the
+// second answer for the answer to its next request. If the second answer
+// arrives after the next request was sent, no client can notice the mistake.
+// Therefore EveryFault returns only Twice(0).
 func Twice(later time.Duration) Fault {
 	if later > 0 {
 		return Fault{kind: kindTwiceLate, when: AfterExec, wait: later}
@@ -165,7 +165,7 @@ func Twice(later time.Duration) Fault {
 
 // Closes executes and answers with this Connection header. It should name close
 // in some spelling: "CLOSE", "keep-alive, close". The connection stays open
-// until the client closes it or sends another request; that request is not
+// until the client closes it or sends another request. The other request is not
 // executed.
 func Closes(connection string) Fault {
 	return Fault{kind: kindCloses, when: AfterExec, text: connection}

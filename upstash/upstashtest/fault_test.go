@@ -203,8 +203,8 @@ func TestEveryFaultIsThereOnce(t *testing.T) {
 	}
 }
 
-// TestLostThenError repeats a request that was lost. The second attempt is
-// refused, although the first one ran. Other requests pass.
+// TestLostThenError repeats a lost request. The second attempt is refused,
+// although the first one ran. Other requests pass.
 func TestLostThenError(t *testing.T) {
 	for path, body := range map[string]string{"": `["INCR","n"]`, "/pipeline": `[["INCR","n"],["GET","n"]]`} {
 		s := NewServer(t)
@@ -224,8 +224,8 @@ func TestLostThenError(t *testing.T) {
 	}
 }
 
-// TestLateExec checks that the commands run after the connection was closed.
-// Close must not wait for them.
+// TestLateExec: the commands run after the connection was closed. Close must
+// not wait for them.
 func TestLateExec(t *testing.T) {
 	s := NewServer(t)
 	s.Inject(LateExec(time.Millisecond))

@@ -261,7 +261,7 @@ func filled(t *testing.T, opts ...Option) *Server {
 	return s
 }
 
-// TestFloatNumbers checks what WithFloatNumbers makes of JSON numbers.
+// TestFloatNumbers checks how WithFloatNumbers changes JSON numbers.
 func TestFloatNumbers(t *testing.T) {
 	s := filled(t, WithFloatNumbers())
 	for _, tt := range []struct {

@@ -99,7 +99,7 @@ func TestSlowStartOfRedis(t *testing.T) {
 	s.Close()
 }
 
-// TestLimitsHoldInScripts has scripts that exceed the limit of a record.
+// TestLimitsHoldInScripts has scripts exceed the limit of a record.
 func TestLimitsHoldInScripts(t *testing.T) {
 	s := NewServer(t, WithMaxRecord(1000))
 	for _, command := range []string{

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// FuzzJSONBody sends any body to the three places that take JSON.
+// FuzzJSONBody sends any body to the three places for JSON.
 func FuzzJSONBody(f *testing.F) {
 	for _, body := range []string{
 		`["SET","foo","bar"]`, `[["SET","foo","bar"],["GET","foo"]]`, `["GET",null]`, `[]`, ``,
@@ -36,7 +36,7 @@ func FuzzPath(f *testing.F) {
 	f.Add("/get/%zz", "%zz", "")
 	s := fuzzServer(f)
 	f.Fuzz(func(t *testing.T, path, query, body string) {
-		// The server never gets what net/http itself refuses.
+		// The server never gets a request that net/http itself refuses.
 		u, err := url.ParseRequestURI("/" + strings.TrimPrefix(path, "/") + "?" + query)
 		if err != nil || !strings.HasPrefix(path, "/") || strings.ContainsAny(u.String(), " \r\n") {
 			t.Skip()

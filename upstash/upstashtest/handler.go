@@ -12,11 +12,11 @@ import (
 
 const textMethod = "ERR method not allowed: use HEAD, GET, POST or PUT"
 
-// drainLimit is how many bytes the server reads of a body after its limit. Some
-// clients write their whole body before they read the answer.
+// drainLimit is how many bytes of a body the server reads beyond its limit.
+// Some clients write their whole body before they read the answer.
 const drainLimit = 64 << 20
 
-// mostAnnounced is how many bytes of memory a Content-Length alone gets a
+// mostAnnounced is the most bytes of memory a Content-Length alone gets a
 // request. The rest is allocated as the body arrives.
 const mostAnnounced = 1 << 20
 
@@ -28,7 +28,7 @@ type answer struct {
 	body        wire.Body
 }
 
-// request is a request that passed all checks.
+// request is a request after all checks.
 type request struct {
 	wire.Batch
 	readOnly bool

@@ -17,8 +17,8 @@ type RequestInfo struct {
 	Method, Form string
 	// Commands holds the names of the commands, in upper case.
 	Commands []string
-	// Writes reports whether a command may change the database. A BITFIELD that
-	// only reads does not. A script does, unless EVAL_RO or its like runs it.
+	// Writes reports whether a command may change the database. A BITFIELD of
+	// reads alone does not. A script does, unless EVAL_RO or its like runs it.
 	Writes bool
 	// SyncToken is the request's upstash-sync-token, or "".
 	SyncToken string
@@ -47,18 +47,19 @@ type faultQueue struct {
 }
 
 // Inject queues faults for the next requests, one for each, in order. Fault{}
-// lets a request pass. A request that the server refuses before it executes
-// anything, such as one with a wrong token or a malformed body, takes no fault
-// from the queue, unless the next one is an EarlyRefusal.
+// lets a request pass. If the server refuses a request before it executes
+// anything, for example because of a wrong token or a malformed body, the
+// request takes no fault from the queue, unless the next one is an
+// EarlyRefusal.
 func (s *Server) Inject(faults ...Fault) {
 	s.faults.mu.Lock()
 	defer s.faults.mu.Unlock()
 	s.faults.queue = append(s.faults.queue, faults...)
 }
 
-// InjectWrites is Inject for the next requests that write, as RequestInfo.Writes
-// says. Others pass it by, such as a look-up, or the TIME that a bloom.Window
-// sends before its first Add. A request that writes takes its fault from this
+// InjectWrites is Inject for the next writes: requests of which
+// [RequestInfo].Writes is true. Others pass by, such as a look-up, or the TIME
+// of a bloom.Window before its first Add. A write takes its fault from this
 // queue, and from Inject's only if this one is empty. A retry is a request too.
 func (s *Server) InjectWrites(faults ...Fault) {
 	s.faults.mu.Lock()
@@ -66,7 +67,7 @@ func (s *Server) InjectWrites(faults ...Fault) {
 	s.faults.writes = append(s.faults.writes, faults...)
 }
 
-// InjectFunc calls f for the fault of each request for which none is queued. n
+// InjectFunc calls f for the fault of each request without a queued one. n
 // counts the calls from 1. The calls do not overlap. InjectFunc(nil) ends it.
 func (s *Server) InjectFunc(f func(n int64, r RequestInfo) Fault) {
 	s.faults.mu.Lock()

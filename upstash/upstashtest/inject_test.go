@@ -40,8 +40,8 @@ func TestInjectFunc(t *testing.T) {
 	}
 }
 
-// TestInjectWrites: the faults pass requests by that only read, and stand before
-// those of Inject. One that comes too late for a request's body waits.
+// TestInjectWrites: the faults pass reads by, and stand before those of Inject.
+// If one comes too late for a request's body, it waits.
 func TestInjectWrites(t *testing.T) {
 	s := NewServer(t)
 	var info []string

@@ -56,7 +56,7 @@ func TestStoredKeysLetGoOfRequests(t *testing.T) {
 	runtime.KeepAlive(s)
 }
 
-// heap returns how many bytes are in use.
+// heap returns the number of bytes in use.
 func heap() int64 {
 	runtime.GC()
 	var m runtime.MemStats
@@ -127,8 +127,8 @@ func TestLuaCallsNativeCommands(t *testing.T) {
 	}
 }
 
-// TestClientFollowsFastForward checks that a client's idea of the server's time
-// moves too: what it has learned, and its own clock as long as it has not.
+// TestClientFollowsFastForward: a client's idea of the server's time moves too,
+// whether it was learned or is still its own clock.
 func TestClientFollowsFastForward(t *testing.T) {
 	s := NewServer(t)
 	learned, fresh := s.Client(), s.ReadOnlyClient()
@@ -189,8 +189,8 @@ func serverTime(t *testing.T, s *Server) time.Time {
 	return now
 }
 
-// TestConcurrentTransactions: no transaction sees the commands of another one
-// that has not ended.
+// TestConcurrentTransactions: no transaction sees the commands of an unfinished
+// one.
 func TestConcurrentTransactions(t *testing.T) {
 	const clients, rounds = 8, 20
 	const body = `[["INCR","n"],["BITFIELD","f","INCRBY","u32","0","1"],["DECR","n"]]`

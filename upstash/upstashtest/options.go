@@ -50,7 +50,7 @@ func newConfig(opts []Option) config {
 	return c
 }
 
-// check reports a value that is out of range.
+// check reports a value out of range.
 func (c config) check() error {
 	switch {
 	case c.maxRequest < 0:
@@ -72,12 +72,12 @@ func WithAddr(addr string) Option { return func(c *config) { c.addr = addr } }
 // database can run in a bubble of testing/synctest.
 func WithListener(l net.Listener) Option { return func(c *config) { c.listener = l } }
 
-// WithToken sets the token that allows every command; the default is random. An
-// empty token is never accepted.
+// WithToken sets the token for every command; the default is random. An empty
+// token is never accepted.
 func WithToken(token string) Option { return func(c *config) { c.token = token } }
 
-// WithReadOnlyToken sets the token that allows reads alone, except KEYS and
-// SCAN; the default is random. An empty token is never accepted.
+// WithReadOnlyToken sets the token for reads alone, except KEYS and SCAN; the
+// default is random. An empty token is never accepted.
 func WithReadOnlyToken(token string) Option {
 	return func(c *config) { c.readOnlyToken = token }
 }
@@ -92,20 +92,20 @@ func WithRedis(addr string) Option { return func(c *config) { c.redis = addr } }
 // server answers a longer one with status 413.
 func WithMaxRequest(n int64) Option { return func(c *config) { c.maxRequest = n } }
 
-// WithMaxRecord sets the longest string that a command may leave behind, in
-// bytes, 0 or more; the default is 104857600 (100 MB). The server checks it
-// before the command allocates anything.
+// WithMaxRecord sets the longest string a command may leave behind, in bytes, 0
+// or more; the default is 104857600 (100 MB). The server checks it before the
+// command allocates anything.
 //
-// With WithRedis the limit does not apply to commands that a script calls: the
-// Redis runs the script as a whole, and its own limit would affect every other
-// client too. An APPEND in a transaction is measured with the string as it was
-// before the transaction. To test the limit, use the database in memory, which
-// has neither gap.
+// With WithRedis the limit does not apply to a script's commands: the Redis
+// runs the script as a whole, and its own limit would affect every other client
+// too. An APPEND in a transaction is measured with the string as it was before
+// the transaction. To test the limit, use the database in memory, which has
+// neither gap.
 func WithMaxRecord(n int64) Option { return func(c *config) { c.maxRecord = n } }
 
 // WithTimeout sets how long a command may run, and how long it may wait for
-// those before it. It must be above 0; the default is 30 seconds. A command
-// that takes longer is answered with a 5xx status: it may have run.
+// those before it. It must be above 0; the default is 30 seconds. If a command
+// takes longer, the answer is a 5xx status: it may have run.
 func WithTimeout(d time.Duration) Option { return func(c *config) { c.timeout = d } }
 
 // WithFloatNumbers reads JSON numbers as float64 and passes them on as Go
@@ -115,6 +115,6 @@ func WithTimeout(d time.Duration) Option { return func(c *config) { c.timeout = 
 // number's own text.
 func WithFloatNumbers() Option { return func(c *config) { c.floatNumbers = true } }
 
-// WithTLS serves https with a certificate of this server's own, valid for a
-// day. CertPool returns a pool that trusts it.
+// WithTLS serves https with the server's own certificate, valid for a day.
+// [Server.CertPool] returns a pool that trusts it.
 func WithTLS() Option { return func(c *config) { c.tls = true } }

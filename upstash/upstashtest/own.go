@@ -6,9 +6,9 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest/internal/database"
 )
 
-// own answers ACL RESTTOKEN, the one command that needs no database, and
-// reports whether cmd is that. The only user is default, whose password is its
-// token.
+// own answers ACL RESTTOKEN, the one command without need of a database, and
+// reports whether cmd is ACL RESTTOKEN. The only user is default, whose
+// password is its token.
 func (s *Server) own(cmd []string) (database.Reply, bool) {
 	if !isOwn(cmd) {
 		return nil, false

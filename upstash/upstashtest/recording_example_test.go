@@ -39,7 +39,7 @@ func ExampleReplay() {
 	// 1 <nil>
 }
 
-// A request that was not recorded fails the test. So does a recorded request
+// A request fails the test if it was not recorded. So does a recorded request
 // that is never made.
 func ExampleReplay_difference() {
 	test := faketest.Run(func(t testing.TB) {

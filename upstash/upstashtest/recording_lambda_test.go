@@ -54,7 +54,7 @@ func (h *webhookHandler) Handle(ctx context.Context, event webhookEvent) (int, e
 	return n, nil
 }
 
-// webhookRecording is what TestWebhookRecordingIsCurrent records.
+// webhookRecording is the recording of TestWebhookRecordingIsCurrent.
 const webhookRecording = "testdata/webhooks.json"
 
 // A usual test runs from the recording, without a database. With

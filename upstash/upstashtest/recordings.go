@@ -8,8 +8,8 @@ import (
 )
 
 // Record returns a client of the database at url. It writes the client's
-// requests and their answers to file, for Replay. The database is a live one,
-// or a Server:
+// requests and their answers to file, for [Replay]. The database is a live one,
+// or a [Server]:
 //
 //	server := upstashtest.NewServer(t)
 //	client := upstashtest.Record(t, "testdata/webhooks.json", server.URL, server.Token)
@@ -17,18 +17,18 @@ import (
 // The file is written at the end of the test. If the test has failed, the old
 // file stays. A missing directory is made.
 //
-// For each attempt the file holds the method, path and body of the request, and
-// the status, body, Content-Type and Retry-After of the answer, or that there
-// was no answer. It holds no token, no host, no date and no other header. If a
-// body contains the token or the host, in plain or in JSON, base64 or URL
-// escapes, the test fails and nothing is written. The file is replaced as a
-// whole, or not at all. Keys and items are in the file as they were sent, so
-// record with made-up data.
+// For each attempt the file holds the method, path and body of the request. Of
+// the answer it holds the status, body, Content-Type and Retry-After, or the
+// fact that there was none. It holds no token, no host, no date and no other
+// header. If a body contains the token or the host, in plain or in JSON, base64
+// or URL escapes, the test fails and nothing is written. The file is replaced
+// as a whole, or not at all. Keys and items are in the file as they were sent,
+// so record with made-up data.
 //
 // The same requests and answers make the same file. Requests that overlap in
 // time are written in the order in which they began, which may differ between
 // two runs. To keep the order, set BatchParallel to 1 in the filter's Config.
-// Start with an empty database, or with keys that the test deletes first.
+// Start with an empty database, or with keys the test deletes first.
 //
 // The client uses net/http and the proxy of the environment. A WithTransport
 // among opts has no effect. An answer above 64 MiB counts as no answer. Unlike
@@ -48,8 +48,9 @@ func Recorded(tb testing.TB, file string, opts ...upstash.Option) *upstash.Clien
 	return recording.Recorded(tb, file, opts...)
 }
 
-// Replay returns a client whose answers come from file, which Record wrote. It
-// needs no database, no token and no network, and each answer comes at once.
+// Replay returns a client whose answers come from file, a recording of
+// [Record]. It needs no database, no token and no network, and each answer
+// comes at once.
 //
 // The test fails if a request is not in the recording, because its method, path
 // or body differs. The log then shows the first difference to the closest
@@ -58,21 +59,21 @@ func Recorded(tb testing.TB, file string, opts ...upstash.Option) *upstash.Clien
 // get their answers in the recorded order. Different requests may come in any
 // order, as the parts of an AddAll do.
 //
-// The caller of a request that is not in the recording gets an *upstash.Error
+// If a request is not in the recording, its caller gets an [*upstash.Error]
 // with status 400, which the client does not try again. If an attempt was tried
 // again while recording, so it is here, with the recorded answers and without a
 // pause. Only a recorded Retry-After makes the client wait; you may lower it or
 // take it out of the file.
 //
-// A request that differs between two runs cannot be replayed: a key with a date
-// or a random part, an item made from the time. Let the test pass in the clock
-// and the source of such names. The birth number that a filter draws is an
+// If a request differs between two runs, it cannot be replayed: a key with a
+// date or a random part, an item made from the time. Let the test pass in the
+// clock and the source of such names. A filter's random birth number is an
 // exception: in the file a fixed number stands for it. Answers do not depend on
 // the time: no key expires.
 //
-// Pass the options that were passed to Record. A WithTransport among them has
-// no effect. Several goroutines may use the client at once, until the end of
-// the test, which closes it.
+// Pass the same options as to Record. A WithTransport among them has no effect.
+// Several goroutines may use the client at once, until the end of the test,
+// which closes it.
 func Replay(tb testing.TB, file string, opts ...upstash.Option) *upstash.Client {
 	tb.Helper()
 	return recording.Replay(tb, file, opts...)

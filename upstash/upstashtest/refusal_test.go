@@ -13,7 +13,8 @@ const (
 	wrongType  = `{"error":"WRONGTYPE Operation against a key holding the wrong kind of value"}`
 )
 
-// TestRefusals checks the statuses and texts of commands that are not executed.
+// TestRefusals checks the statuses and texts of commands that are not
+// executed.
 func TestRefusals(t *testing.T) {
 	long := strings.Repeat("k", database.MaxKey+1)
 	for _, tt := range []struct {

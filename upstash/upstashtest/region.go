@@ -16,7 +16,7 @@ import (
 
 // Region is a read region of a global database.
 type Region struct {
-	// Name is what RegionURL and RegionClient take.
+	// Name is the argument of RegionURL and RegionClient.
 	Name string
 	// Latency is the round trip between the region and the primary. It is added
 	// to each answer of the primary to a client of the region.
@@ -29,13 +29,13 @@ type Region struct {
 // WithRegions makes the database a global one. The server's URL is near the
 // primary, and each region has its own URL. It needs the database in memory.
 //
-// A region answers a request that contains no write. All other requests go to
-// the primary. A BITFIELD counts as a write even if it only reads. The primary
-// also answers if the request's upstash-sync-token names a state that the
-// region has not reached. The token of an answer names a state at least as new
-// as that of the request.
+// A region answers a request without a write. All other requests go to the
+// primary. A BITFIELD counts as a write even if it only reads. The primary also
+// answers if the request's upstash-sync-token names a state the region has not
+// reached. The token of an answer names a state at least as new as that of the
+// request.
 //
-// A script that writes runs again in every region. If it uses random numbers,
+// A script with writes runs again in every region. If it uses random numbers,
 // the regions differ from the primary.
 func WithRegions(regions ...Region) Option {
 	return func(c *config) { c.regions = append(c.regions, regions...) }
@@ -81,7 +81,7 @@ func (s *Server) region(name string) *region {
 	return nil
 }
 
-// regionAt returns the region that listens at an address, or nil.
+// regionAt returns the region listening at an address, or nil.
 func (s *Server) regionAt(addr string) *region {
 	for _, r := range s.regions {
 		if r.url == "" || strings.HasSuffix(r.url, "//"+addr) {

@@ -52,7 +52,7 @@ func TestRegions(t *testing.T) {
 	}
 }
 
-// TestRegionLatency checks that only the primary's answers take longer.
+// TestRegionLatency: only the primary's answers take longer.
 func TestRegionLatency(t *testing.T) {
 	const latency = 20 * time.Millisecond
 	s := NewServer(t, WithRegions(
@@ -110,7 +110,7 @@ func TestRedisHasNoRegions(t *testing.T) {
 }
 
 // TestBilled checks what the service bills: a write once for each copy, a
-// script, and each command that it calls.
+// script, and each command of the script.
 func TestBilled(t *testing.T) {
 	t.Run("memory", func(t *testing.T) { testBilled(t, NewServer(t)) })
 	t.Run("regions", func(t *testing.T) {

@@ -42,7 +42,7 @@ func (s *Server) noteWrite(cmd []string) {
 	}
 }
 
-// A sync token is the number of writes that a database has applied, as 16
+// A sync token is the number of writes a database has applied, as 16
 // hexadecimal digits. Compared as strings, tokens have the order of their
 // states. To clients a token is opaque.
 

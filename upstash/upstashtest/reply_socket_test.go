@@ -88,8 +88,8 @@ func TestTwiceArrivesAtOnce(t *testing.T) {
 	}
 }
 
-// TestClosesAnswersNoMore sends a second request after the server announced
-// that it closes the connection.
+// TestClosesAnswersNoMore sends a second request after the server announced the
+// end of the connection.
 func TestClosesAnswersNoMore(t *testing.T) {
 	s := NewServer(t)
 	s.Inject(Closes("keep-alive, CLOSE"))

@@ -24,8 +24,8 @@ import (
 type Server struct {
 	// URL is the server's address, such as http://127.0.0.1:41234.
 	URL string
-	// Token allows every command, ReadOnlyToken only those that do not write,
-	// and neither KEYS nor SCAN.
+	// Token allows every command, ReadOnlyToken only reads, except KEYS and
+	// SCAN.
 	Token, ReadOnlyToken string
 
 	tb    testing.TB // nil after Start
@@ -41,7 +41,7 @@ type Server struct {
 	state   uint64    // writes so far: what sync tokens name
 	regions []*region // of WithRegions, and of SetReplicaLag the one for URL
 	deny    func(command []string) bool
-	told    bool // the test knows that the database is lost
+	told    bool // the test knows: the database is lost
 
 	faults faultQueue
 	ahead  atomic.Int64 // the sum of FastForward, a time.Duration
@@ -74,7 +74,7 @@ func NewServer(tb testing.TB, opts ...Option) *Server {
 }
 
 // Start starts a server outside of a test. The caller closes it. The error
-// names an option with a bad value, or the address or the Redis that failed.
+// names the option with a bad value, or the address or the Redis that failed.
 func Start(opts ...Option) (*Server, error) {
 	cfg := newConfig(opts)
 	if err := cfg.check(); err != nil {
@@ -160,8 +160,8 @@ func (s *Server) serveOn(l net.Listener) (url string) {
 	return url
 }
 
-// reachable returns the host:port to dial: a server that listens on all
-// addresses is reached over the loopback interface.
+// reachable returns the host:port to dial: if a server listens on all
+// addresses, it is reached over the loopback interface.
 func reachable(a net.Addr) string {
 	if tcp, ok := a.(*net.TCPAddr); ok && tcp.IP.IsUnspecified() {
 		return net.JoinHostPort("127.0.0.1", strconv.Itoa(tcp.Port))
@@ -205,10 +205,10 @@ func (s *Server) end() {
 // pauses end at once, but a command cannot be interrupted.
 const closeLimit = 5 * time.Second
 
-// Close stops the server, ends the requests that still stall or run, and drops
-// the database in memory. It returns when no goroutine of the server is left,
-// or after 5 seconds if a command still runs: then the test fails. Calling
-// Close again does nothing.
+// Close stops the server, ends stalled and running requests, and drops the
+// database in memory. It returns when no goroutine of the server is left, or
+// after 5 seconds if a command still runs: then the test fails. Calling Close
+// again does nothing.
 func (s *Server) Close() {
 	s.closeOnce.Do(func() {
 		close(s.closing)
@@ -280,11 +280,11 @@ func (s *Server) FlushAll() {
 
 // FastForward sets the clock of the database ahead by d: every time to live is
 // shortened, TIME answers with the new time, and the clients of this server
-// ([Server.Client] and its like) follow. A client made in another way does not:
-// a bloom.Window of it may forget later, or not at all. The copy of a
-// bloom.Mirror does not grow older either, because its ages are those of the
-// machine. Its doc says how a test makes it older. A Redis of WithRedis follows its own clock: there
-// FastForward ends the test.
+// ([Server.Client] and its like) follow. Other clients do not: a bloom.Window
+// of such a client may forget later, or not at all. The copy of a bloom.Mirror
+// does not grow older either, because its ages are those of the machine. The
+// doc of bloom.Mirror says how a test makes it older. A Redis of [WithRedis]
+// follows its own clock: there FastForward ends the test.
 func (s *Server) FastForward(d time.Duration) {
 	s.alone("moving the clock", func() error {
 		err := s.db.FastForward(d)

@@ -151,8 +151,8 @@ func TestLostRedis(t *testing.T) {
 	}
 }
 
-// cutter is a proxy in front of a Redis. It closes a connection on which a
-// certain word is sent.
+// cutter is a proxy in front of a Redis. If a certain word is sent on a
+// connection, it closes the connection.
 type cutter struct {
 	addr  string
 	cut   atomic.Value  // the word, or ""

@@ -23,7 +23,7 @@ func newCertificate() (*certificate, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Valid for a day in both directions, for clocks that are wrong.
+	// Valid for a day in both directions, in case a clock is wrong.
 	template := &x509.Certificate{
 		SerialNumber:          big.NewInt(1),
 		Subject:               pkix.Name{Organization: []string{"upstashtest"}},
@@ -61,7 +61,7 @@ func (c *certificate) wrap(l net.Listener) net.Listener {
 }
 
 // CertPool returns a pool that trusts the server's certificate, or nil without
-// WithTLS. It must not be changed.
+// [WithTLS]. It must not be changed.
 func (s *Server) CertPool() *x509.CertPool {
 	if s.cert == nil {
 		return nil

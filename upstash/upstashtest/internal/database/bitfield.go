@@ -49,7 +49,7 @@ type fieldOp struct {
 type fieldProgram struct {
 	ops    []fieldOp
 	writes bool
-	// size is the length in bytes that the string must have for the writes.
+	// size is the length in bytes the string must have for the writes.
 	size uint64
 }
 
@@ -91,7 +91,7 @@ func eachField(args []string, each func(fieldOp)) (f Failure) {
 	return ""
 }
 
-// size returns the length in bytes that a string must have for a write.
+// size returns the length in bytes a string must have for a write.
 func (op fieldOp) size() uint64 {
 	if op.verb == fieldGet {
 		return 0
@@ -99,8 +99,8 @@ func (op fieldOp) size() uint64 {
 	return (op.offset+uint64(op.bits)-1)>>3 + 1
 }
 
-// fieldWord returns how many arguments a subcommand needs: 1 for OVERFLOW, and
-// for an unknown word so many that the command fails.
+// fieldWord returns how many arguments a subcommand needs: 1 for OVERFLOW. For
+// an unknown word it returns so many that the command fails.
 func fieldWord(s string) (verb fieldVerb, need int) {
 	switch s = cString(s); {
 	case isWord(s, "get"):

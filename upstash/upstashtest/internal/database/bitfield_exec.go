@@ -10,11 +10,11 @@ func (d *Memory) bitfieldRO(args []string) Reply {
 	return d.runBitfield(args, true)
 }
 
-// runBitfield parses the whole command first, so that a malformed one changes
-// nothing. Before the first operation runs, the string grows to the end of the
-// farthest write. It stays that long even if OVERFLOW FAIL forbids the write. A
-// command with GETs alone neither grows nor copies the string. The cost of any
-// other is one copy of the string, and up to nine bytes for each operation.
+// runBitfield parses the whole command first: a malformed one changes nothing.
+// Before the first operation runs, the string grows to the end of the farthest
+// write. It stays that long even if OVERFLOW FAIL forbids the write. A command
+// with GETs alone neither grows nor copies the string. Any other costs one copy
+// of the string, and up to nine bytes for each operation.
 func (d *Memory) runBitfield(args []string, readOnly bool) Reply {
 	key := args[1]
 	p, f := parseBitfield(args[2:])

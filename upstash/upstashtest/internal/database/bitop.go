@@ -31,7 +31,7 @@ func (d *Memory) bitOp(args []string) Reply {
 	return int64(size)
 }
 
-// combine treats a source that is shorter than size bytes as if zeros followed.
+// combine treats a source shorter than size bytes as if zeros followed.
 func combine(op string, sources []string, size int) []byte {
 	out := make([]byte, size)
 	copy(out, sources[0])

@@ -158,8 +158,8 @@ func clampBits(start, end, unit int64, length int) (from, to uint64) {
 	return uint64(start * unit), uint64((end + 1) * unit)
 }
 
-// countBits counts the bits that are 1 in a half-open range of bits. It reads
-// the ends bit by bit, and whole bytes in between.
+// countBits counts the 1 bits in a half-open range of bits. It reads the ends
+// bit by bit, and whole bytes in between.
 func countBits(data string, from, to uint64) (n int) {
 	for ; from < to && from&7 != 0; from++ {
 		n += int(readBits(data, from, 1))

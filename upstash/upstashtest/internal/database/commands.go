@@ -10,8 +10,8 @@ import (
 type command struct {
 	// arity counts the command's name too; -n means n or more.
 	arity int
-	// write is set for a command that regions apply late. A read-only token may
-	// not run it.
+	// write is set if regions apply the command late. A read-only token may not
+	// run it.
 	write bool
 }
 
@@ -64,8 +64,8 @@ const (
 		SSUBSCRIBE SUBSCRIBE SUNSUBSCRIBE UNSUBSCRIBE UNWATCH WATCH`
 )
 
-// ownersOnly are reads that look at the whole database: the service refuses
-// them to a read-only token.
+// ownersOnly are reads of the whole database: the service refuses them to a
+// read-only token.
 var ownersOnly = map[string]bool{"KEYS": true, "SCAN": true}
 
 // Both are built once and then only read.
@@ -120,11 +120,11 @@ func (t Table) Vet(args []string, readOnly bool) Failure {
 	return ""
 }
 
-// IsWrite reports whether the name of a command is that of a write.
+// IsWrite reports whether a command's name is that of a write.
 func (t Table) IsWrite(args []string) bool { return t[strings.ToUpper(args[0])].write }
 
 // MayChange reports whether a command may change the database. It is IsWrite,
-// but for a BITFIELD that only reads.
+// except for a BITFIELD of reads alone.
 func (t Table) MayChange(args []string) bool {
 	if len(args) >= 2 && strings.EqualFold(args[0], "BITFIELD") {
 		p, failure := parseBitfield(args[2:])
@@ -133,7 +133,7 @@ func (t Table) MayChange(args []string) bool {
 	return t.IsWrite(args)
 }
 
-// NoPermission returns the reply to a command that a token may not use.
+// NoPermission returns the reply to a command forbidden to a token.
 func NoPermission(name string) Failure {
 	return Failure(fmt.Sprintf(
 		"NOPERM this user has no permissions to run the '%s' command or its subcommand",

@@ -1,12 +1,12 @@
-// Package database has the two databases of the server of upstashtest:
-// miniredis with commands of Redis 7.0 that it lacks, and a real Redis. It
-// knows nothing of HTTP.
+// Package database has the two databases of the server of upstashtest: a real
+// Redis, and miniredis with additional commands of Redis 7.0. It knows nothing
+// of HTTP.
 package database
 
 import "time"
 
 // DB is the database behind a Server. The Server calls one method at a time,
-// but Interrupt at any time. It passes only commands that Table().Vet accepts.
+// but Interrupt at any time. It passes only commands accepted by Table().Vet.
 type DB interface {
 	// Table returns the commands of the database.
 	Table() Table
@@ -17,15 +17,15 @@ type DB interface {
 	Multi(cmds [][]string) Reply
 	// Called returns how many commands scripts have called so far.
 	Called() Calls
-	// Flush removes all keys of the database that the Server uses.
+	// Flush removes all keys of the Server's database.
 	Flush() error
 	// FastForward shortens every time to live by d.
 	FastForward(d time.Duration) error
 	// Broken returns why the database answers nothing but Lost from now on, or
 	// nil.
 	Broken() error
-	// Interrupt ends the script or the command that runs. It may be called at
-	// any time.
+	// Interrupt ends the running script or command. It may be called at any
+	// time.
 	Interrupt()
 	// Close releases what the DB holds. It may be called once.
 	Close() error
@@ -33,7 +33,7 @@ type DB interface {
 
 // Limits are the limits of a command.
 type Limits struct {
-	// MaxRecord is the longest string in bytes that a command may leave behind.
+	// MaxRecord is the longest string a command may leave behind, in bytes.
 	MaxRecord uint64
 	// Timeout is how long a command may run.
 	Timeout time.Duration

@@ -18,7 +18,7 @@ var genIndex = rapid.OneOf(
 	}),
 )
 
-// genSmall draws offsets that do not make long strings.
+// genSmall draws offsets small enough for short strings.
 var genSmall = rapid.OneOf(
 	rapid.Custom(func(t *rapid.T) string { return strconv.Itoa(rapid.IntRange(-2, 40).Draw(t, "at")) }),
 	rapid.SampledFrom([]string{"x", "", "4294967296", "9223372036854775807"}),
@@ -26,7 +26,7 @@ var genSmall = rapid.OneOf(
 
 var genUnit = rapid.SampledFrom([]string{"BIT", "byte", "BYTE", "x"})
 
-// genTTL draws times that are too long to pass during a test, and bad ones.
+// genTTL draws times too long to pass during a test, and bad ones.
 var genTTL = rapid.OneOf(
 	rapid.SampledFrom([]string{"1200000", "2400000", "3600000"}),
 	rapid.SampledFrom([]string{
@@ -38,8 +38,8 @@ var genData = rapid.Custom(func(t *rapid.T) string {
 	return string(rapid.SliceOfN(rapid.Byte(), 0, 12).Draw(t, "data"))
 })
 
-// genFlags draws no GT or LT that could succeed: two times here can be too
-// close to compare. TestExpireComparesTimes tests those.
+// genFlags draws no GT or LT with a chance of success: two times here can be
+// too close to compare. TestExpireComparesTimes tests those.
 var genFlags = rapid.SampledFrom([][]string{
 	{}, {"NX"}, {"XX"}, {"nx", "xx"}, {"gt", "LT"}, {"NX", "gt"}, {"x"}, {"XX", "x"},
 })
@@ -73,7 +73,7 @@ func some(t *rapid.T, n int, g *rapid.Generator[string]) []string {
 	return rapid.SliceOfN(g, 0, n).Draw(t, "arguments")
 }
 
-// genCommand draws one of the commands that filters use.
+// genCommand draws one of the commands of filters.
 var genCommand = rapid.Custom(func(t *rapid.T) []string {
 	draw := func(g *rapid.Generator[string]) string { return g.Draw(t, "argument") }
 	with := func(more []string, args ...string) []string { return append(args, more...) }

@@ -38,9 +38,9 @@ func expiry(unit time.Duration, absolute bool) func(*Memory, []string) Reply {
 	}
 }
 
-// expire sets the milliseconds that a key has left, unless the flags forbid it.
-// For GT and LT, a key without a time to live has more than any other. If left
-// is 0 or less, the key is removed.
+// expire sets a key's remaining milliseconds, unless the flags forbid it. For
+// GT and LT, a key without a time to live has more than any other. If left is 0
+// or less, the key is removed.
 func (d *Memory) expire(key string, left int64, flags expireFlags) Reply {
 	if !d.db.Exists(key) {
 		return int64(0)
@@ -62,8 +62,8 @@ func (d *Memory) expire(key string, left int64, flags expireFlags) Reply {
 	return int64(1)
 }
 
-// millisecondsLeft converts an argument to the milliseconds that are left. As
-// in Redis, the instant in milliseconds since 1970 must fit into an int64: ok
+// millisecondsLeft converts an argument to the remaining milliseconds. As in
+// Redis, the instant in milliseconds since 1970 must fit into an int64: ok
 // reports whether it does.
 func (e *engine) millisecondsLeft(n int64, unit time.Duration, absolute bool) (left int64, ok bool) {
 	if unit == time.Second {
@@ -83,8 +83,7 @@ func (e *engine) millisecondsLeft(n int64, unit time.Duration, absolute bool) (l
 }
 
 // parseExpireFlags reads NX, XX, GT and LT. As in Redis, the caller does so
-// before it reads the time, so that a wrong option is reported before a wrong
-// number.
+// before it reads the time: it reports a wrong option before a wrong number.
 func parseExpireFlags(args []string) (e expireFlags, f Failure) {
 	for _, a := range args {
 		switch strings.ToLower(cString(a)) {

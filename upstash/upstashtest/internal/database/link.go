@@ -10,7 +10,7 @@ import (
 const (
 	// linkBuffer is how many bytes a link sends or reads at once.
 	linkBuffer = 64 << 10
-	// shortArg is how long an argument may be that is copied once.
+	// shortArg is the length up to which an argument is copied once more.
 	shortArg = 256
 )
 
@@ -71,7 +71,7 @@ func (l *link) do(timeout time.Duration, args ...string) (Reply, error) {
 	return l.read(timeout)
 }
 
-// lose notes that the connection is lost if there is an error.
+// lose notes the loss of the connection if there is an error.
 func (l *link) lose(err error) error {
 	if l.err == nil {
 		l.err = err

@@ -20,7 +20,7 @@ const (
 // scriptName is what errors call a script, as in Redis.
 const scriptName = "user_script"
 
-// script is a script that compiled.
+// script is a compiled script.
 type script struct {
 	sum      string
 	readOnly bool
@@ -203,7 +203,7 @@ func (r luaRun) pcall(l *lua.LState) int {
 	return 1
 }
 
-// do runs a command that a script calls, within the limits, and counts it.
+// do runs a command of a script, within the limits, and counts it.
 func (r luaRun) do(l *lua.LState) Reply {
 	args, ok := luaArguments(l)
 	if !ok {
@@ -232,8 +232,8 @@ func (r luaRun) do(l *lua.LState) Reply {
 	return r.db.Do(args)
 }
 
-// failure returns the reply that Redis has for an error in a script: the text
-// of an error reply, or of a Lua error with the code ERR, and the line.
+// failure returns Redis' reply to an error in a script: the text of an error
+// reply, or of a Lua error with the code ERR, and the line.
 func (r luaRun) failure(err error) Failure {
 	var api *lua.ApiError
 	if !errors.As(err, &api) {

@@ -10,8 +10,8 @@ import (
 	"github.com/upbloom/upbloom/internal/testkit/testenv"
 )
 
-// TestBoundedScripts runs scripts that would use all memory or the whole stack.
-// Either would end a Go process.
+// TestBoundedScripts runs scripts with a need for all memory or the whole
+// stack. Either would end a Go process.
 func TestBoundedScripts(t *testing.T) {
 	db, err := OpenMemory(testLimits)
 	if err != nil {
@@ -61,8 +61,8 @@ func TestBoundedScripts(t *testing.T) {
 	}
 }
 
-// TestEndlessScriptsEnd runs scripts that would take years, and that catch the
-// error at their end.
+// TestEndlessScriptsEnd runs scripts that would take years, and which catch
+// the error at their end.
 func TestEndlessScriptsEnd(t *testing.T) {
 	const backtracks = `string.find(string.rep('a',3000),string.rep('a-',40)..'b')`
 	for _, script := range []string{

@@ -44,7 +44,8 @@ func (m *matcher) at(s int) int {
 }
 
 // match matches the items from i on at the position s, and returns the end of
-// the match, or -1. It recurses only for an item that may have to try again.
+// the match, or -1. It recurses only for an item with more than one way to
+// match.
 func (m *matcher) match(i, s int) int {
 	for ; i < len(m.items); i++ {
 		if m.over() {

@@ -15,12 +15,12 @@ const (
 	// mostLevels is how deep a script's text may be nested. It bounds the depth
 	// of the compiler's stack: Go ends a process whose stack is too large.
 	mostLevels = 10_000
-	// mostText is the longest text that is compiled, in bytes. The parser cannot
-	// be interrupted.
+	// mostText is the longest text to compile, in bytes. The parser cannot be
+	// interrupted.
 	mostText = 1 << 20
 	// mostCoroutines is how many coroutines a script may make.
 	mostCoroutines = 1000
-	// mostJSONLevels is the deepest table that cjson.encode takes, as in Redis.
+	// mostJSONLevels is the deepest table for cjson.encode, as in Redis.
 	mostJSONLevels = 1000
 	// mostJSONWork bounds the product of a table's depth and length: the
 	// encoder copies a value once for each level around it.
@@ -100,8 +100,8 @@ func checked(concat *ast.StringConcatOpExpr) ast.Expr {
 	return call
 }
 
-// boundNesting replaces the functions that follow text or tables to any depth,
-// and adds concatCheck.
+// boundNesting replaces the functions for text or tables of any depth, and adds
+// concatCheck.
 func boundNesting(ctx context.Context, l *lua.LState) {
 	l.SetGlobal(concatCheck, l.NewFunction(func(l *lua.LState) int {
 		if s, ok := l.Get(1).(lua.LString); ok {
@@ -128,7 +128,7 @@ func boundNesting(ctx context.Context, l *lua.LState) {
 	})))
 }
 
-// boundCoroutines bounds how many coroutines a script makes. A coroutine that
+// boundCoroutines bounds the number of a script's coroutines. A coroutine that
 // resumes another takes more of Go's stack.
 func boundCoroutines(l *lua.LState) {
 	made := 0

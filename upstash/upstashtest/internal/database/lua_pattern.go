@@ -68,7 +68,7 @@ func (s *byteSet) invert() {
 }
 
 // classes are the classes %a, %d and so on. In upper case a letter stands for
-// the bytes that are not in its class.
+// the bytes outside of its class.
 var classes = map[byte]func(c byte) bool{
 	'a': isAlpha,
 	'c': func(c byte) bool { return c < ' ' || c == 0x7f },
@@ -98,7 +98,7 @@ func (s *byteSet) addEscaped(c byte) {
 	}
 }
 
-// parsePattern reads a pattern without the ^ that anchors it.
+// parsePattern reads a pattern without its anchor ^.
 func parsePattern(p string) (items []item, err error) {
 	steps, captures := 0, 0
 	for len(p) > 0 {

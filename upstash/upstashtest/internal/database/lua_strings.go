@@ -8,7 +8,7 @@ import (
 	lua "github.com/yuin/gopher-lua"
 )
 
-// mostString is the longest string in bytes that a script may make.
+// mostString is the longest string a script may make, in bytes.
 const mostString = 128 << 20
 
 // boundStrings replaces the functions of the string and table libraries whose
@@ -47,7 +47,8 @@ func boundStrings(ctx context.Context, l *lua.LState) {
 	})))
 }
 
-// tooLong ends a script that would make a string of more than mostString bytes.
+// tooLong ends a script that would make a string of more than mostString
+// bytes.
 func tooLong(l *lua.LState, size int) {
 	if size > mostString {
 		l.RaiseError("a string of more than %d bytes", mostString)

@@ -6,7 +6,7 @@ import (
 )
 
 // TestScriptsLikeRedis runs scripts on both databases, in this order, and
-// compares what they return and throw.
+// compares their results and errors.
 func TestScriptsLikeRedis(t *testing.T) {
 	p := newPair(t)
 	p.same(t, "SET", "s", "text")
@@ -120,7 +120,7 @@ func TestKeyLocking(t *testing.T) {
 	}
 }
 
-// TestNoKeyExpiresInAScript asks for a key again after a loop that outlasts its
+// TestNoKeyExpiresInAScript asks for a key again after a loop longer than its
 // time to live.
 func TestNoKeyExpiresInAScript(t *testing.T) {
 	p := newPair(t)
@@ -136,8 +136,8 @@ return {before, redis.call('EXISTS', KEYS[1])}`
 	}
 }
 
-// TestCalledCommandsAreCounted checks how both databases count what scripts
-// call.
+// TestCalledCommandsAreCounted checks how both databases count the commands of
+// scripts.
 func TestCalledCommandsAreCounted(t *testing.T) {
 	p := newPair(t)
 	for _, step := range []struct {

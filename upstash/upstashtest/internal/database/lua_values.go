@@ -8,7 +8,7 @@ import (
 	lua "github.com/yuin/gopher-lua"
 )
 
-// library returns the table that scripts know as redis.
+// library returns the table redis of scripts.
 func (r luaRun) library(l *lua.LState) *lua.LTable {
 	t := l.SetFuncs(l.NewTable(), map[string]lua.LGFunction{
 		"call":         r.call,
@@ -61,8 +61,8 @@ func luaField(l *lua.LState, name, value string) *lua.LTable {
 	return t
 }
 
-// luaError returns what redis.call throws: the error reply, and the line of the
-// call.
+// luaError returns the value redis.call throws: the error reply, and the line
+// of the call.
 func luaError(l *lua.LState, text string) *lua.LTable {
 	t := luaField(l, "err", text)
 	// Where(1) returns "user_script:3:", the place of the call.
@@ -144,14 +144,14 @@ func toLua(l *lua.LState, r Reply) lua.LValue {
 	return lua.LFalse
 }
 
-// replySize bounds what a script returns. A table may hold itself, or one
+// replySize bounds the result of a script. A table may hold itself, or one
 // table many times.
 type replySize struct {
 	values, bytes int
 	over          bool
 }
 
-// The most that a script may return.
+// The most a script may return.
 const (
 	mostReplyDepth  = 1000
 	mostReplyValues = 1 << 20
@@ -160,7 +160,7 @@ const (
 
 const errScriptReply = Failure("ERR the reply of the script is too deep or too long")
 
-// fromLua converts what a script returns. A number loses its fraction, and an
+// fromLua converts the result of a script. A number loses its fraction, and an
 // array ends before its first nil.
 func (n *replySize) fromLua(v lua.LValue, depth int) Reply {
 	n.values++

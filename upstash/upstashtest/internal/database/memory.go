@@ -108,7 +108,7 @@ func (e *engine) open(i int) *Memory {
 	return d
 }
 
-// Copy makes a handle to the logical database i, with the keys that d has now.
+// Copy makes a handle to the logical database i, with the present keys of d.
 func (d *Memory) Copy(i int) *Memory {
 	c := d.open(i)
 	c.db.FlushDB()
@@ -132,8 +132,9 @@ func (d *Memory) Do(args []string) Reply {
 	})
 }
 
-// owned copies what the database stores of args: all of them, or the key of a
-// BITFIELD. Otherwise a stored argument would keep its whole request in memory.
+// owned copies those of args that the database stores: all of them, or the key
+// of a BITFIELD. Otherwise a stored argument would keep its whole request in
+// memory.
 func owned(args []string) []string {
 	stored := len(args)
 	if strings.EqualFold(args[0], "BITFIELD") {
@@ -178,9 +179,9 @@ func (e *engine) freeze() (thaw func()) {
 	return func() { e.frozen = false }
 }
 
-// tick sets the clock to now and removes the keys that have expired. miniredis
-// looks at every key for that. So the clock ticks at most once a millisecond,
-// and with very many keys seldom enough to take a tenth of the time.
+// tick sets the clock to now and removes expired keys. For this, miniredis
+// looks at every key. So the clock ticks at most once a millisecond, and with
+// very many keys seldom enough to take a tenth of the time.
 func (e *engine) tick() {
 	now := time.Now()
 	if now.Before(e.nextTick) {
@@ -193,7 +194,7 @@ func (e *engine) tick() {
 }
 
 // Multi runs the commands one after another: no other command can run
-// meanwhile. As in Redis, a command that fails does not stop the others.
+// meanwhile. As in Redis, a failing command does not stop the others.
 func (d *Memory) Multi(cmds [][]string) Reply {
 	if d.broken != "" {
 		return d.broken
@@ -217,7 +218,7 @@ func (d *Memory) Flush() error {
 	return d.Broken()
 }
 
-// FastForward sets the clock ahead. That shortens every time to live, in all
+// FastForward sets the clock ahead. It thus shortens every time to live, in all
 // logical databases.
 func (d *Memory) FastForward(by time.Duration) error {
 	if d.broken == "" {
@@ -231,7 +232,7 @@ func (d *Memory) FastForward(by time.Duration) error {
 // Called returns how many commands scripts have called so far.
 func (d *Memory) Called() Calls { return d.called }
 
-// Interrupt ends a script that runs, and makes later ones fail.
+// Interrupt ends a running script, and makes later ones fail.
 func (d *Memory) Interrupt() { d.end() }
 
 // Close drops the data.
@@ -282,7 +283,7 @@ func (d *Memory) get(key string) (value string, found bool, f Failure) {
 	return value, true, ""
 }
 
-// grown returns a copy of s that is at least n bytes long, filled with zeros.
+// grown returns a copy of s of at least n bytes, filled with zeros.
 func grown(s string, n int) []byte {
 	if n <= len(s) {
 		return []byte(s)

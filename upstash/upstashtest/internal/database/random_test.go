@@ -18,7 +18,7 @@ var (
 )
 
 // words are arguments of random commands besides keys and numbers: options of
-// all commands, and texts that are hard to parse.
+// all commands, and texts hard to parse.
 var words = strings.Fields(`
 	AGGREGATE ALPHA ANY ASC AFTER BEFORE BIT BLOCK BY BYBOX BYLEX BYRADIUS BYSCORE BYTE CH CHANGES
 	CONSUMERS COUNT CREATE CREATECONSUMER DELCONSUMER DESC DESTROY ENTRIESREAD EX EXAT FIELDS FLUSH FORCE

@@ -18,8 +18,8 @@ type Redis struct {
 	within time.Duration // how long connecting may take
 	used   time.Time     // the time of the last reply
 	called Calls
-	// renamed holds the sum that Redis has for a script, by the sum of the text
-	// that was sent, if the two differ.
+	// renamed holds Redis' sum of a script, by the sum of the text as sent, if
+	// the two differ.
 	renamed map[string]string
 
 	mu     sync.Mutex
@@ -52,7 +52,7 @@ func DialRedis(addr string, limits Limits) (*Redis, error) {
 	return r, nil
 }
 
-// Table returns the commands of that Redis that work over REST.
+// Table returns the commands of the Redis that work over REST.
 func (r *Redis) Table() Table { return r.table }
 
 func (r *Redis) dial() error {
@@ -121,7 +121,7 @@ func (r *Redis) Multi(cmds [][]string) Reply {
 
 // exchange sends the commands together and reads a reply to each. If the
 // connection breaks, all replies are lost. If counted is set, it reads Redis'
-// own statistics before and after, to count the commands that scripts call.
+// own statistics before and after, to count the commands of scripts.
 func (r *Redis) exchange(cmds [][]string, counted bool) Array {
 	if counted {
 		cmds = append(append([][]string{infoCalls}, cmds...), infoCalls)
@@ -172,8 +172,8 @@ func (r *Redis) roundTrip(cmds [][]string) (Array, error) {
 	return replies, nil
 }
 
-// Called returns how many commands scripts have called so far. It includes the
-// commands that other clients of the same Redis ran during the scripts.
+// Called returns how many commands scripts have called so far. It includes
+// other clients' commands in the same Redis during the scripts.
 func (r *Redis) Called() Calls { return r.called }
 
 // Flush removes all keys of database 0.

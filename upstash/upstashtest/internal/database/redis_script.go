@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// infoCalls is the command that returns how often each command ran so far.
+// infoCalls is the command for the number of times each command ran so far.
 var infoCalls = []string{"INFO", "commandstats"}
 
 // callsIn adds up the reply to infoCalls, of lines such as
@@ -90,8 +90,8 @@ func with(args []string, i int, word string) []string {
 	return out
 }
 
-// rename returns the script that Redis gets, and keeps its sum if it has
-// another.
+// rename returns the script for Redis, and keeps Redis' sum of it if that
+// differs.
 func (r *Redis) rename(text string) string {
 	body := withoutKeyLocking(text)
 	if body != text {
@@ -100,7 +100,7 @@ func (r *Redis) rename(text string) string {
 	return body
 }
 
-// sum returns the sum that Redis has for a script.
+// sum returns Redis' sum of a script.
 func (r *Redis) sum(sent string) string {
 	if sum, ok := r.renamed[strings.ToLower(sent)]; ok {
 		return sum
@@ -113,7 +113,7 @@ func (r *Redis) sum(sent string) string {
 const killLimit = 10 * time.Second
 
 // killScript ends a script that ran out of time: it could keep Redis busy for
-// ever. Redis does not end a script that has written.
+// ever. Redis does not end a script after its first write.
 func (r *Redis) killScript(err error) {
 	if !errors.Is(err, os.ErrDeadlineExceeded) {
 		return

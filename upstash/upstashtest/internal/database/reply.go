@@ -32,7 +32,7 @@ const (
 	ErrWrongType = Failure("WRONGTYPE Operation against a key holding the wrong kind of value")
 )
 
-// Plain converts a reply to the types that Exec of upstashtest.Server returns.
+// Plain converts a reply to the types of upstashtest.Server's Exec.
 func Plain(r Reply) any {
 	switch r := r.(type) {
 	case Status:

@@ -29,8 +29,8 @@ var knownFlags = []string{
 // shebang is a script's first line, if it begins with "#!".
 type shebang struct {
 	flags []string
-	// body is the script without the line. Its line break stays, so that
-	// errors name the same lines.
+	// body is the script without the line. Its line break stays: errors name
+	// the same lines.
 	body string
 }
 

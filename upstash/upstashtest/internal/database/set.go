@@ -55,8 +55,7 @@ func (d *Memory) store(args []string) Reply {
 }
 
 // parseSet reads the options in any order. NX excludes XX, and KEEPTTL excludes
-// the four options that set a time. An option may occur twice: the last value
-// counts.
+// the four options of a time. An option may occur twice: the last value counts.
 func parseSet(args []string) (o setOptions, ok bool) {
 	for i := 0; i < len(args); i++ {
 		switch word := strings.ToUpper(cString(args[i])); {
@@ -82,7 +81,7 @@ func isExpiry(word string) bool {
 	return word == "EX" || word == "PX" || word == "EXAT" || word == "PXAT"
 }
 
-// left returns the milliseconds to live that the options ask for.
+// left returns the milliseconds to live for which the options ask.
 func (o setOptions) left(e *engine) (int64, Failure) {
 	if o.expiry == "" {
 		return 0, ""

@@ -7,8 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// difference shows how got differs from want: in the request line, in the first
-// argument that differs, or in both.
+// difference shows how got differs from want: in the request line, in an
+// argument, or in both. Of several arguments it shows the first.
 func difference(want, got recordedRequest) string {
 	var parts []string
 	if w, g := want.line(), got.line(); w != g {
@@ -27,7 +27,7 @@ func difference(want, got recordedRequest) string {
 }
 
 // parseCommands splits a body into commands, and those into arguments. Each
-// argument is the JSON that was sent. A body of another form counts as one
+// argument is the JSON as it was sent. A body of another form counts as one
 // command with one argument.
 func parseCommands(body []byte) [][]string {
 	var list []json.RawMessage
@@ -86,13 +86,13 @@ func at(commands [][]string, i int) []string {
 	return nil
 }
 
-// How many arguments to show around one that differs.
+// How many arguments to show around a different one.
 const (
 	argsBefore = 3
 	argsAfter  = 2
 )
 
-// show prints both sides with a mark under the first argument that differs.
+// show prints both sides with a mark under the first different argument.
 func (p place) show(want, got [][]string) string {
 	w, g := at(want, p.command), at(got, p.command)
 	where := "the command's name"
@@ -112,7 +112,7 @@ func (p place) show(want, got [][]string) string {
 		strings.Repeat(" ", len("want: ")+mark) + "^"
 }
 
-// head shows the arguments before the one that differs: the same on both sides.
+// head shows the arguments before the different one: the same on both sides.
 func (p place) head(args []string) string {
 	var b strings.Builder
 	from := max(0, p.argument-argsBefore)
@@ -164,13 +164,13 @@ func commonRunes(a, b string) int {
 }
 
 // How many runes to show of a long argument, and how many of them before the
-// first that differs.
+// first difference.
 const (
 	clipRunes  = 60
 	clipBefore = 20
 )
 
-// clip shortens a long argument so that the rune at index i stays.
+// clip shortens a long argument and keeps the rune at index i.
 func clip(arg string, i int) string {
 	runes := []rune(arg)
 	if len(runes) <= clipRunes {

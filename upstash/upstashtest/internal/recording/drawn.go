@@ -9,10 +9,10 @@ import (
 	"strconv"
 )
 
-// A Filter draws a birth number for each write that may create it: a 1 followed
-// by 52 random bits. The number differs from run to run, so a recording has a
-// fixed number in its place. A replay exchanges the two, in requests and in
-// answers. Both have 16 digits.
+// A Filter draws a birth number for each write that may create it: a 1
+// followed by 52 random bits. The number differs from run to run, so a
+// recording has a fixed number in its place. A replay exchanges the two, in
+// requests and in answers. Both have 16 digits.
 
 const (
 	leastDrawn = 1 << 52
@@ -23,7 +23,7 @@ var (
 	digits = regexp.MustCompile(`[0-9]+`)
 	// birth matches the birth number that a BITFIELD writes at bit 64.
 	birth = regexp.MustCompile(`"u53","64","([0-9]{16})"`)
-	// In the request of a script, any argument that matches word may be one.
+	// In the request of a script, any argument matched by word may be one.
 	script = regexp.MustCompile(`(?i)\["eval(?:sha)?",`)
 	word   = regexp.MustCompile(`"([0-9]{16})"`)
 	// header matches a filter's header, which has the same range and stands at
@@ -41,8 +41,8 @@ func headersIn(body []byte, known map[string]bool) {
 	}
 }
 
-// drawnIn returns the numbers in a request that may have been drawn, each once
-// and in their order.
+// drawnIn returns the possible drawn numbers in a request, each once and in
+// their order.
 func drawnIn(body []byte, headers map[string]bool) (all []string) {
 	places := birth
 	if script.Match(body) {
@@ -73,8 +73,8 @@ func (n numbers) in(body []byte) []byte {
 	})
 }
 
-// shape returns the request with a mark in place of each number that may have
-// been drawn. Two requests that differ only in these have the same shape.
+// shape returns the request with a mark in place of each possible drawn number.
+// Two requests that differ only in these have the same shape.
 func (q recordedRequest) shape(headers map[string]bool) string {
 	marks := make(numbers)
 	for _, s := range drawnIn(q.bytes(), headers) {
@@ -96,8 +96,8 @@ func (p payload) replaced(n numbers) payload {
 	return p
 }
 
-// settled returns the number that stands for the i-th drawn one in the file. It
-// looks random, and so is unlikely to be the header of a filter.
+// settled returns the file's number for the i-th drawn one. It looks random,
+// and so is unlikely to be the header of a filter.
 func settled(i int) string {
 	sum := sha256.Sum256([]byte("drawn " + strconv.Itoa(i)))
 	return strconv.FormatUint(leastDrawn|binary.BigEndian.Uint64(sum[:])>>12, 10)

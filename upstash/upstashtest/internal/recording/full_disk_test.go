@@ -16,8 +16,8 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest/internal/recording"
 )
 
-// TestRecordAtAFullDisk: a file that was only partly written must not replace
-// the old one. A limit for the size of files stands for a full disk.
+// TestRecordAtAFullDisk: a partly written file must not replace the old one. A
+// limit for the size of files stands for a full disk.
 func TestRecordAtAFullDisk(t *testing.T) {
 	server := upstashtest.NewServer(t)
 	file := writeFile(t, "old")

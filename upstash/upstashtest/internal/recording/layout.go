@@ -6,10 +6,9 @@ import (
 	"strconv"
 )
 
-// layout returns a recording as a file that people can review. It indents by
-// two spaces and writes a command, or the answer to one, on one line.
-// encoding/json would put each argument on a line of its own, and escape < and
-// >.
+// layout returns a recording as a file for people to review. It indents by two
+// spaces and writes a command, or the answer to one, on one line. encoding/json
+// would put each argument on a line of its own, and escape < and >.
 func (r recording) layout() []byte {
 	var b bytes.Buffer
 	b.WriteString("{\n  \"version\": " + strconv.Itoa(r.Version) + ",\n  \"exchanges\": [")

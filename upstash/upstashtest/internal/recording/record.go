@@ -23,7 +23,7 @@ func Record(tb testing.TB, file, url, token string, opts ...upstash.Option) *ups
 	})
 }
 
-// recordVariable is the environment variable that Recorded reads.
+// recordVariable is the environment variable of Recorded.
 const recordVariable = "UPBLOOM_RECORD"
 
 // Recorded is upstashtest.Recorded.
@@ -73,8 +73,8 @@ func record(tb testing.TB, file, url string, opts []upstash.Option,
 }
 
 // sameClock begins at the same moment in each run, so requests do not depend on
-// the day. The moment is far from any server's clock: a call that needs the
-// time asks the server, and the recording has the answer.
+// the day. The moment is far from any server's clock: if a call needs the time,
+// it asks the server, and the recording has the answer.
 func sameClock() upstash.Option {
 	start := time.Now()
 	passed := func() time.Duration { return time.Since(start) }

@@ -127,7 +127,7 @@ func TestRecordPartsOfABatch(t *testing.T) {
 	}
 }
 
-// TestRecordRetries checks that each attempt of a call is recorded.
+// TestRecordRetries: each attempt of a call is recorded.
 func TestRecordRetries(t *testing.T) {
 	data := recordThenReplayFaults(t)
 	for want, times := range map[string]int{
@@ -140,8 +140,8 @@ func TestRecordRetries(t *testing.T) {
 	}
 }
 
-// recordThenReplayFaults makes a call to a server that answers only the fifth
-// attempt.
+// recordThenReplayFaults makes a call to a server whose fifth answer is the
+// first good one.
 func recordThenReplayFaults(t *testing.T) []byte {
 	t.Helper()
 	attempt := 0
@@ -320,7 +320,7 @@ func TestRecorded(t *testing.T) {
 	}
 	for _, step := range []struct {
 		variable string
-		requests int64 // that reach the server
+		requests int64 // which reach the server
 		failures []string
 	}{
 		{"1", 1, nil},

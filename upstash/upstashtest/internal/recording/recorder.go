@@ -79,7 +79,7 @@ func readAnswer(resp *http.Response) ([]byte, error) {
 }
 
 // begin adds an exchange to the recording. Until end is called, the exchange
-// says that no answer came.
+// says: no answer came.
 func (r *recorder) begin(req *http.Request, body []byte) *exchange {
 	x := &exchange{
 		Request:  requestOf(req, r.base, body),
@@ -100,7 +100,7 @@ func (r *recorder) end(x *exchange, a recordedResponse) {
 	x.Response = a
 }
 
-// stop ends the recording and returns it. Requests that still run are not
+// stop ends the recording and returns it. Requests still under way are not
 // recorded any further.
 func (r *recorder) stop() (recording, secrets) {
 	r.mu.Lock()
@@ -128,8 +128,8 @@ func requestOf(req *http.Request, base string, body []byte) recordedRequest {
 	return q
 }
 
-// basePath returns the path of a database's URL, without slashes at its end. A
-// URL that cannot be parsed has none: no client is made for it.
+// basePath returns the path of a database's URL, without slashes at its end.
+// For a URL that cannot be parsed it returns "": no client is made for it.
 func basePath(raw string) string {
 	u, err := url.Parse(raw)
 	if err != nil {

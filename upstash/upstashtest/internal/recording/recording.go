@@ -26,7 +26,7 @@ type recording struct {
 	Exchanges []exchange `json:"exchanges"`
 }
 
-// exchange is one attempt. A call that is tried again makes several.
+// exchange is one attempt. If a call is tried again, it makes several.
 type exchange struct {
 	Request  recordedRequest  `json:"request"`
 	Response recordedResponse `json:"response"`
@@ -165,7 +165,7 @@ func parseRecording(data []byte) (recording, error) {
 }
 
 // checkNames refuses names that encoding/json would accept or ignore: a name
-// that occurs twice, or is spelled in another way. It does not look into
+// which occurs twice, or is spelled in another way. It does not look into
 // bodies.
 func checkNames(data []byte) error {
 	top, err := members(data, "version", "exchanges")
@@ -192,8 +192,8 @@ func checkNames(data []byte) error {
 	return nil
 }
 
-// members reads a JSON object and returns its members by their names. Another
-// name than those given is an error. A missing object has no members.
+// members reads a JSON object and returns its members by their names. Any other
+// name is an error. A missing object has no members.
 func members(object json.RawMessage, names ...string) (map[string]json.RawMessage, error) {
 	found := make(map[string]json.RawMessage)
 	d := json.NewDecoder(bytes.NewReader(object))
@@ -221,7 +221,7 @@ func members(object json.RawMessage, names ...string) (map[string]json.RawMessag
 	return found, nil
 }
 
-// tidy checks an exchange that was read, and removes the white space of its
+// tidy checks an exchange after it was read, and removes the white space of its
 // bodies.
 func (x *exchange) tidy() error {
 	q, a := &x.Request, &x.Response

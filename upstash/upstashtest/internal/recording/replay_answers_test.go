@@ -52,8 +52,7 @@ func TestReplayInAnyOrderAtOnce(t *testing.T) {
 	wg.Wait()
 }
 
-// TestReplayOfRetries checks that each attempt of a call ends as it was
-// recorded.
+// TestReplayOfRetries: each attempt of a call ends as it was recorded.
 func TestReplayOfRetries(t *testing.T) {
 	attempt := func(response string) string {
 		return `{"request": {"method": "POST", "path": "/", "body": ["INCR", "n"]}, "response": ` + response + `}`
@@ -106,7 +105,7 @@ func TestReplayOfRetries(t *testing.T) {
 }
 
 // TestReplayOfRetryAfter has an answer with a longer Retry-After than a call
-// waits for. The call ends with an error that has it.
+// waits for. The call ends with an error with the same Retry-After.
 func TestReplayOfRetryAfter(t *testing.T) {
 	c := recording.Replay(t, exchangesOf(t, `{"request": {"method": "POST", "path": "/", "body": ["GET", "a"]},
 		"response": {"status": 429, "retryAfter": "3600", "body": {"error": "ERR quota"}}}`))

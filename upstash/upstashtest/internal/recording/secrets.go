@@ -11,8 +11,8 @@ import (
 	"strings"
 )
 
-// secrets are the values that a recording must not contain: the token and the
-// host. They come from the requests.
+// secrets are the values a recording must not contain: the token and the host.
+// They come from the requests.
 type secrets struct {
 	values map[string]string // from a value to the word for it
 }
@@ -39,7 +39,7 @@ func hostOf(u *url.URL) string {
 	return name
 }
 
-// in returns the word for a secret that data holds, or "".
+// in returns the word for a secret in data, or "".
 func (s *secrets) in(data []byte) string {
 	lower := bytes.ToLower(data)
 	for value, word := range s.values {
@@ -54,8 +54,8 @@ func (s *secrets) in(data []byte) string {
 // base64 in a URL in JSON.
 const maxNesting = 5
 
-// hiddenIn returns the word for a secret that data holds, in plain or encoded, or
-// "". It looks into strings of JSON, URL escapes and both alphabets of base64.
+// hiddenIn returns the word for a secret in data, in plain or encoded, or "".
+// It looks into strings of JSON, URL escapes and both alphabets of base64.
 func (s *secrets) hiddenIn(data []byte, nesting int) string {
 	if word := s.in(data); word != "" || nesting == 0 {
 		return word
@@ -106,7 +106,7 @@ func unescape(data []byte) []byte {
 	return plain
 }
 
-// minBase64 is the length of the shortest text that is tried as base64.
+// minBase64 is the length of the shortest text to try as base64.
 const minBase64 = 8
 
 // base64In decodes what may be base64 in data, of either alphabet, with padding

@@ -11,7 +11,7 @@ import (
 // never held in memory: a string may have 100 MB, and six times that in JSON.
 type Body func(w *bufio.Writer)
 
-// Fixed returns a body that is known.
+// Fixed returns a body of this text.
 func Fixed(body string) Body {
 	return func(w *bufio.Writer) { _, _ = w.WriteString(body) }
 }
@@ -46,7 +46,7 @@ func (b Body) Bytes() []byte {
 	return out.Bytes()
 }
 
-// outlet passes on what is written to it. Without a writer it only counts.
+// outlet passes on its input. Without a writer it only counts.
 type outlet struct {
 	w       io.Writer
 	counted int64

@@ -23,7 +23,7 @@ const (
 	typeBinary = "application/octet-stream"
 )
 
-// Encoding is the form of the answer that the client asked for.
+// Encoding is the form of the answer the client asked for.
 type Encoding struct {
 	RESP2  bool
 	base64 bool
@@ -149,7 +149,7 @@ func (e Encoding) writeText(w *bufio.Writer, s string) {
 // WriteString quotes s for JSON. Bytes that are not UTF-8 become U+FFFD.
 func WriteString(w *bufio.Writer, s string) {
 	_ = w.WriteByte('"')
-	start := 0 // of the bytes that are written as they are
+	start := 0 // of the bytes to write as they are
 	for i := 0; i < len(s); {
 		escape, n := "", 1
 		if c := s[i]; c < utf8.RuneSelf {
@@ -171,7 +171,7 @@ func WriteString(w *bufio.Writer, s string) {
 }
 
 // wideEscape returns the escape of the character at the start of s, which has n
-// bytes. It returns "" for a character that needs none.
+// bytes. It returns "" if the character needs none.
 func wideEscape(s string) (escape string, n int) {
 	c, n := utf8.DecodeRuneInString(s)
 	switch {

@@ -1,5 +1,5 @@
 // Package wire reads the commands of a request in any of the forms of the REST
-// API, and writes the replies in the encoding that it asks for.
+// API, and writes the replies in the encoding the request asks for.
 package wire
 
 import (
@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// TokenParameter is the part of a query that may hold the token.
+// TokenParameter is the place of the token in a query, if it is there.
 const TokenParameter = "_token"
 
 // Form is how a request carries its commands.
