@@ -15,10 +15,10 @@ import (
 	"github.com/upbloom/upbloom/bloom"
 )
 
-// expiring is what ttl prints with --json.
+// expiring is the JSON of ttl.
 type expiring struct {
 	Key string  `json:"key"`
-	TTL float64 `json:"ttl"` // in seconds, 0 if there is none
+	TTL float64 `json:"ttl"` // in seconds, 0 without one
 }
 
 func (a *app) ttlCommand() *cli.Command {
@@ -51,7 +51,7 @@ func (a *app) ttlCommand() *cli.Command {
 
 // keptTTL says that --ttl had no effect on a filter that was there before a
 // command which took so long. It returns "" if the filter has the TTL all the
-// same, as one has that nobody had settled.
+// same, as it has if nobody had settled one.
 func (a *app) keptTTL(ctx context.Context, c *cli.Command, took time.Duration) string {
 	if !c.IsSet("ttl") {
 		return ""
@@ -128,7 +128,7 @@ func (a *app) setTTL(ctx context.Context, key, text string) error {
 	return err
 }
 
-// removed is what rm prints with --json.
+// removed is the JSON of rm.
 type removed struct {
 	Key     string `json:"key"`
 	Removed bool   `json:"removed"`

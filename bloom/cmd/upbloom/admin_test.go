@@ -65,7 +65,7 @@ func TestRemove(t *testing.T) {
 	}
 }
 
-// To remove a filter with a seed one must give it. That proves which filter is
+// A filter with a seed is removed only with the seed. It proves which filter is
 // meant.
 func TestRemoveWithSeed(t *testing.T) {
 	sh := newShell(t)

@@ -12,7 +12,7 @@ import (
 )
 
 // What the calls of package bloom are billed: a test compares it with the
-// commands that a server counts.
+// commands a server counts.
 
 // A bill computes how many commands a call is billed as.
 type bill struct {
@@ -29,7 +29,7 @@ type bill struct {
 
 const (
 	requestBytes  = 1 << 20 // of a batch: the default of BatchBytes
-	scriptCommand = 2       // a script itself, and the read that checks the header
+	scriptCommand = 2       // a script itself, and its read of the header
 	mustExistText = 1200    // about the bytes of that script's text
 	cuckooItems   = 500     // in one script
 	growthLooks   = 64      // while a layer fills
@@ -153,8 +153,8 @@ func (b *bill) writes(items uint64) (commands int) {
 	return commands
 }
 
-// inShards returns the sum of cost over the shards that have items of a request,
-// on average over all ways the items may be spread.
+// inShards returns the sum of cost over the shards with items of a request, on
+// average over all ways the items may be spread.
 func (b *bill) inShards(items uint64, cost func(mine uint64) float64) float64 {
 	if b.shards == 1 {
 		return cost(items)

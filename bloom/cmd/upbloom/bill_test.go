@@ -27,7 +27,7 @@ func (sh *shell) billed(flags string, batch int) (add, look float64) {
 	return p.Month.Adds.Commands, p.Month.Lookups.Commands
 }
 
-// decodeSome reads the fields of v out of JSON that has others too.
+// decodeSome reads the fields of v out of JSON with more fields.
 func decodeSome(text string, v any) error { return json.Unmarshal([]byte(text), v) }
 
 // both adds with one handle and looks up with another.
@@ -54,7 +54,7 @@ func lookUp(ctx context.Context, h handle, items []string) error {
 // A billedKind is a type with the flags by which calc means it.
 type billedKind struct {
 	flags  string
-	must   bool // whether --must-exist has an effect
+	must   bool // --must-exist has an effect
 	large  bool // whether to count batches of several requests
 	rounds int  // more if chance is in the count: by the shards of the items, or a Scalable's looks
 	make   func(c *upstash.Client, must bool) (handle, error)
@@ -97,7 +97,7 @@ func billedKinds() []billedKind {
 	}
 }
 
-// calc's line for each type, beside the commands that the server counts.
+// calc's line for each type, beside the server's count of commands.
 func TestCalcAndTheServerAgree(t *testing.T) {
 	for _, kind := range billedKinds() {
 		for _, must := range []bool{false, true}[:1+btoi(kind.must)] {
@@ -137,7 +137,7 @@ func newBillCounter(t *testing.T, kind billedKind, must bool) *billCounter {
 	if must {
 		b.flags += " --must-exist"
 	}
-	lot := 0.0 // of a sequence that is spread evenly from 0 to 1
+	lot := 0.0 // from a sequence spread evenly from 0 to 1
 	b.ctx = lots.With(t.Context(), func() float64 {
 		lot = math.Mod(lot+math.Phi, 1)
 		return lot
@@ -159,8 +159,8 @@ func (b *billCounter) open() handle {
 	return h
 }
 
-// agree compares what calc says of a batch with what the server counts, also
-// for small batches of which each has a new client.
+// agree compares calc's bill of a batch with the server's count, also for small
+// batches, each with a new client.
 func (b *billCounter) agree(batch int) {
 	b.t.Helper()
 	rounds := b.kind.rounds

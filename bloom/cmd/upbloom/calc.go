@@ -12,8 +12,8 @@ import (
 	"github.com/upbloom/upbloom/internal/human"
 )
 
-// plan is what calc prints of a plain filter with --json. Month is missing if
-// no flag says how the filter is used.
+// plan is the JSON of calc for a plain filter. Month is missing if no flag says
+// how the filter is used.
 type plan struct {
 	Items          uint64  `json:"items"`
 	Rate           float64 `json:"rate"`
@@ -87,8 +87,7 @@ func planOf(cfg bloom.Config, g bloom.Geometry) plan {
 		BitsAnItem: float64(g.Bits) / float64(n), RateHalf: g.FalsePositiveRate(n / 2),
 		RateFull: g.FalsePositiveRate(n), RateTwice: g.FalsePositiveRate(2 * n),
 		RateFive: g.FalsePositiveRate(5 * n),
-		// One for each part of 1 MiB, the script, and one that removes the
-		// parts.
+		// One for each part of 1 MiB, the script, and one to remove the parts.
 		RequestsToLoad: int((size+1<<20-1)>>20) + 1,
 	}
 }

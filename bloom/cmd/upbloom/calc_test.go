@@ -119,7 +119,7 @@ func TestMonth(t *testing.T) {
 	sh := newShell(t)
 	for _, c := range []struct {
 		args                                 string
-		commands, filters, refreshes, copies float64 // that are downloaded
+		commands, filters, refreshes, copies float64 // downloaded refreshes
 		total                                float64
 	}{
 		{"--adds 1000 --lookups 2000", 90_000, 1, 0, 0, 0.18},

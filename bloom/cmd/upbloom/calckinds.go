@@ -12,7 +12,7 @@ import (
 	"github.com/upbloom/upbloom/internal/human"
 )
 
-// kindPlan is what calc prints of another kind of filter with --json.
+// kindPlan is the JSON of calc for another kind of filter.
 type kindPlan struct {
 	Kind       string  `json:"kind"`
 	Items      uint64  `json:"items"`
@@ -33,7 +33,7 @@ type kindPlan struct {
 	span time.Duration // of a window
 }
 
-// grown is the state of a scalable filter after some of its layers were added.
+// grown is the state of a scalable filter with some of its layers.
 type grown struct {
 	Items uint64 `json:"items"` // at the false positive rate
 	Bytes uint64 `json:"bytes"`
@@ -58,7 +58,7 @@ func commands(n float64) string {
 	return fmt.Sprintf("%.1f commands", n)
 }
 
-// kindPlanOf works out the plan for a kind that a flag chooses.
+// kindPlanOf works out the plan for the kind of a flag.
 func kindPlanOf(c *cli.Command, kind string) (kindPlan, error) {
 	cfg, err := sizeConfig(c)
 	if err != nil {
@@ -122,7 +122,7 @@ func kindPlanOf(c *cli.Command, kind string) (kindPlan, error) {
 	return p, err
 }
 
-// most is how many items the filter is for, of a scalable one all layers.
+// most is the number of items the filter is for, of a scalable one all layers.
 func (p *kindPlan) most() uint64 {
 	if n := len(p.Layers); n > 0 {
 		return p.Layers[n-1].Items
@@ -130,8 +130,8 @@ func (p *kindPlan) most() uint64 {
 	return p.Items
 }
 
-// rateAt returns the false positive rate at so many times the items that the
-// filter is for, or 0 for a cuckoo filter, which refuses them.
+// rateAt returns the false positive rate at so many times the items the filter
+// is for, or 0 for a cuckoo filter, which refuses them.
 func (p *kindPlan) rateAt(times uint64) float64 {
 	n := p.most()
 	switch p.Kind {
@@ -173,8 +173,8 @@ func grow(items uint64, first bloom.Geometry) (list []grown) {
 	return list
 }
 
-// fitting returns the least number of shards none of which is above 100 MB, or
-// the most there can be.
+// fitting returns the least number of shards of at most 100 MB each, or the
+// most there can be.
 func (p kindPlan) fitting() int {
 	for n := p.Parts + 1; ; n++ {
 		g, err := bloom.ShardedConfig{Capacity: p.Items, FPRate: p.Rate, Shards: n}.Geometry()

@@ -9,8 +9,8 @@ import (
 	"github.com/upbloom/upbloom/upstash"
 )
 
-// scratchNames are the ends of all keys that the checks write. Package bloom
-// names the parts of an upload, and removes them itself.
+// scratchNames are the ends of all keys of the checks. Package bloom names the
+// parts of an upload, and removes them itself.
 var scratchNames = []string{
 	"text", "fields", "many", "large", "bytes", "filter", "union", "eval",
 	"window", "layers", "cuckoo", "shards:0", "shards:1",

@@ -13,7 +13,7 @@ import (
 	"github.com/upbloom/upbloom/upstash"
 )
 
-// allBytes returns a value in which each byte occurs.
+// allBytes returns a value with each byte in it.
 func (p *patient) allBytes() []byte {
 	value := make([]byte, 1<<20)
 	if p.brief {
@@ -156,8 +156,7 @@ func askLargeRecord(ctx context.Context, p *patient) (string, error) {
 	return p.refusal(err, upstash.ErrRecordTooLarge)
 }
 
-// refusal returns the words of an error that is limit, and any other error as
-// it is.
+// refusal returns the words of err if it is limit, and otherwise err itself.
 func (p *patient) refusal(err, limit error) (string, error) {
 	if errors.Is(err, limit) {
 		return "refused: " + plain(err), nil

@@ -29,8 +29,7 @@ func inTurn(steps []step) error {
 	return nil
 }
 
-// askFilter runs a filter from Create to Delete, with each operation that is a
-// script.
+// askFilter runs a filter from Create to Delete, with each operation by script.
 func askFilter(ctx context.Context, p *patient) (string, error) {
 	cfg := bloom.Config{Capacity: 1000, FPRate: 0.001, TTL: scratchTTL}
 	f, err := bloom.New(p.client, p.key("filter"), cfg)

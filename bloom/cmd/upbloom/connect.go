@@ -18,7 +18,7 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
-// app is one run of the program: its flags and what it has open.
+// app is one run of the program: its flags and its open things.
 type app struct {
 	in          io.Reader
 	out, errOut io.Writer
@@ -32,7 +32,7 @@ type app struct {
 	lineNumber int    // of the last item read
 	inLine     bool   // a bar has not ended its line on the terminal
 	found      bool   // add --items found the filter at the key
-	wrote      bool   // a request was sent, or may have been, that changes something
+	wrote      bool   // a request with a change was sent, or may have been
 
 	client *upstash.Client
 	server *upstashtest.Server

@@ -27,7 +27,7 @@ const (
 	notAsked = "skipped" // it could not be asked
 )
 
-// finding is the result of one check, as doctor prints it with --json.
+// finding is the result of one check, and its JSON.
 type finding struct {
 	Check   string `json:"check"`
 	Verdict string `json:"verdict"`
@@ -44,12 +44,12 @@ type check struct {
 	ask    func(context.Context, *patient) (says string, err error)
 }
 
-// patient is the database that doctor examines.
+// patient is the database under examination.
 type patient struct {
 	client *upstash.Client
-	prefix string // of all keys that doctor writes
+	prefix string // of all keys of doctor
 	brief  bool   // a recording must stay small
-	large  bool   // check limits that take much memory
+	large  bool   // check limits, which takes much memory
 
 	url, token  string
 	read, write time.Duration // round trips
@@ -70,7 +70,7 @@ func (p *patient) set(ctx context.Context, name, value string) error {
 
 func seconds(d time.Duration) string { return strconv.Itoa(int(d / time.Second)) }
 
-// errWrong is the error of a check whose answer is not what upbloom relies on.
+// errWrong is the error of a check if upbloom does not rely on such an answer.
 var errWrong = errors.New("another answer than Redis gives")
 
 func wrongf(format string, args ...any) error {
@@ -116,7 +116,7 @@ func (a *app) doctorCommand() *cli.Command {
 	}
 }
 
-// endpoint returns the URL and the token of the database that connect chose.
+// endpoint returns the URL and the token of connect's database.
 func (a *app) endpoint() (url, token string) {
 	if a.server != nil {
 		return a.server.URL, a.server.Token

@@ -78,7 +78,7 @@ func TestDoctorOfASickDatabase(t *testing.T) {
 		opts   []upstashtest.Option
 		denied string
 		fault  upstashtest.Fault
-		on     string // the command that meets the fault
+		on     string // the command to meet the fault
 		status int
 		failed []string
 	}{
@@ -175,7 +175,7 @@ func TestDoctorRecords(t *testing.T) {
 	}
 }
 
-// through puts a server in between that changes requests and answers.
+// through puts a server in between, which changes requests and answers.
 func (sh *shell) through(request func(*http.Request), answer func(*http.Response) error) {
 	to, err := url.Parse(sh.s.URL)
 	if err != nil {
@@ -255,7 +255,7 @@ func TestDoctorAsksForLimits(t *testing.T) {
 	}
 }
 
-// A policy that evicts breaks the promise about "no".
+// A policy of eviction breaks the promise about "no".
 func TestDoctorFindsEviction(t *testing.T) {
 	addr := testenv.Redis(t)
 	redis, err := net.Dial("tcp", addr)

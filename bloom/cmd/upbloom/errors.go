@@ -42,8 +42,7 @@ func (a *app) message(err error) string {
 	return oneLine(text)
 }
 
-// notChanged is the error of a command that was interrupted before its first
-// write.
+// notChanged is the error of a command interrupted before its first write.
 func (a *app) notChanged(err error) error {
 	var advice advised
 	if err == nil || a.wrote || !errors.Is(err, context.Canceled) || errors.As(err, &advice) {
@@ -121,7 +120,7 @@ type makeable struct{ error }
 
 func (m makeable) Unwrap() error { return m.error }
 
-// advised is an error with a text that suits the command better than its own.
+// advised is an error with a better text for the command than its own.
 type advised struct {
 	error
 	text string
@@ -129,7 +128,7 @@ type advised struct {
 
 func (e advised) Unwrap() error { return e.error }
 
-// flagOf names the flags that set the fields of a bloom.Config and its like.
+// flagOf names the flags for the fields of a bloom.Config and its like.
 var flagOf = map[string]string{
 	"Capacity": "--items", "FPRate": "--rate", "TTL": "--ttl", "Scheme": "--scheme",
 	"Span": "--window", "Panes": "--panes", "Shards": "--shards", "ExpireIdle": "--expire-idle",

@@ -10,10 +10,10 @@ import (
 )
 
 // Keys, items, file names and a server's texts may hold characters that control
-// a terminal, or that forge a line. None of them is printed unescaped.
+// a terminal or forge a line. None of them is printed unescaped.
 
-// printable quotes a key, an item or a file's name that holds more than letters,
-// marks, digits, punctuation and spaces.
+// printable quotes a key, an item or a file's name if it holds more than
+// letters, marks, digits, punctuation and spaces.
 func printable(s string) string {
 	if !utf8.ValidString(s) || strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) }) {
 		return fmt.Sprintf("%q", s)

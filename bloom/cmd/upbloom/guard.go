@@ -13,11 +13,10 @@ import (
 	"github.com/upbloom/upbloom/internal/human"
 )
 
-// A filter that was filled far beyond its size cannot be emptied again, and a
-// filter that was emptied answers "no" to what was in it. The checks below run
-// before anything is sent.
+// An overfilled filter cannot be emptied again, and an emptied one answers "no"
+// to items it had. The checks below run before anything is sent.
 
-// fillFlags are the flags of the commands that may fill a filter too far.
+// fillFlags are the flags of commands that may fill a filter too far.
 func fillFlags() []cli.Flag {
 	return []cli.Flag{
 		rateFlag("refuse what would bring the false positive rate above `P`, e.g. 5%", "max-rate", 0),
@@ -25,7 +24,7 @@ func fillFlags() []cli.Flag {
 	}
 }
 
-// worstRate is the highest limit that limitOf returns.
+// worstRate is the highest limit of limitOf.
 const worstRate = 0.9
 
 // A limit is how far a filter may be filled: to a number of items, or to a

@@ -74,7 +74,7 @@ func TestReplaceInAnotherSize(t *testing.T) {
 	sh.want(0, "RebuildInAnotherSize", "", "replace", "-h")
 }
 
-// What would overfill a filter is refused. The error says by how much.
+// Overfilling is refused. The error says by how much.
 func TestFillingTooFar(t *testing.T) {
 	sh := newShell(t)
 	lines := numbered("a", 20_000)
@@ -114,7 +114,7 @@ func TestLoadingAgain(t *testing.T) {
 	sh.unchanged("other", "and the limit is 1 in 33", "", "restore", "--max-rate", "3%", "other", file)
 }
 
-// A flag that would do nothing is an error.
+// A flag without effect is an error.
 func TestFlagsWithoutEffect(t *testing.T) {
 	sh := newShell(t)
 	sh.want(0, "", "a\nb\n", "load", "--items", "1000", "--ttl", "1d", "key")
@@ -136,7 +136,7 @@ func TestFlagsWithoutEffect(t *testing.T) {
 	}
 }
 
-// replace keeps the TTL or renews it. restore says that there is none.
+// replace keeps the TTL or renews it. restore says: there is none.
 func TestTTLOfReplaceAndRestore(t *testing.T) {
 	sh := newShell(t)
 	sh.want(0, "", "a\nb\n", "load", "--items", "1000", "--ttl", "1h", "key")

@@ -39,8 +39,8 @@ func (a *app) open(ctx context.Context, name string) (io.ReadCloser, error) {
 	return f, nil
 }
 
-// halfRead is the error of an input whose reading was interrupted: what is done
-// with it begins at its end.
+// halfRead is the error of an interrupted input: the command would have begun
+// at its end.
 func halfRead(ctx context.Context, name string) error {
 	return advised{ctx.Err(), name + " was not read to its end, and nothing was changed"}
 }
@@ -60,8 +60,8 @@ func interruptible(ctx context.Context, r io.Reader) io.Reader {
 }
 
 // lines returns the items of the input, one on each line. It removes line ends
-// and a byte order mark, and skips empty lines. At a line that is no item, or
-// if reading fails, it stops and sets err.
+// and a byte order mark, and skips empty lines. At a line without a valid item,
+// or if reading fails, it stops and sets err.
 func (a *app) lines(r io.Reader, err *error) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		in := bufio.NewReaderSize(a.reading(r), 64<<10)
@@ -136,8 +136,8 @@ func (a *app) terminal() *os.File {
 	return f
 }
 
-// reading returns a reader of r that draws a progress bar on a terminal. For a
-// file the bar shows the share, for a pipe the bytes so far.
+// reading returns a reader of r with a progress bar on a terminal. For a file
+// the bar shows the share, for a pipe the bytes so far.
 func (a *app) reading(r io.Reader) io.Reader {
 	f := a.terminal()
 	if f == nil {
@@ -150,7 +150,7 @@ func (a *app) reading(r io.Reader) io.Reader {
 	return &watched{r, a.newBar(f, "read", total)}
 }
 
-// watched shows on a bar how much was read.
+// watched shows the progress of a read on a bar.
 type watched struct {
 	r   io.Reader
 	bar *progressbar.ProgressBar

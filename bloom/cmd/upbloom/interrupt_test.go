@@ -12,7 +12,7 @@ import (
 )
 
 // interrupted runs the program in this process, and interrupts it when the
-// server gets a request of these commands, which gets no answer.
+// server gets a request of these commands. The request gets no answer.
 func (sh *shell) interrupted(at, stdin string, args ...string) (errOut string, status int) {
 	sh.t.Helper()
 	sh.setenv()
@@ -74,7 +74,8 @@ func TestInterruptAtEachStage(t *testing.T) {
 	}
 }
 
-// So does an upload that the database refuses, or whose answer is lost.
+// The same holds for an upload that the database refuses, or whose answer is
+// lost.
 func TestFailedUploadSaysWhatIsKnown(t *testing.T) {
 	for _, command := range []string{"load", "replace"} {
 		sh := newShell(t)

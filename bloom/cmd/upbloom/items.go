@@ -106,7 +106,7 @@ var (
 	}
 )
 
-// answer is what check, add or remove prints of an item with --json.
+// answer is the JSON of check, add or remove for an item.
 type answer struct {
 	Item    string `json:"item"`
 	Found   *bool  `json:"found,omitempty"`
@@ -115,7 +115,7 @@ type answer struct {
 	Error   string `json:"error,omitempty"`
 }
 
-// unasked is how many items add sends without reading the filter's state first.
+// unasked is the most items add sends without reading the filter's state first.
 const unasked = 1000
 
 // isThere reports whether the key holds the filter of f. If it holds anything
@@ -150,8 +150,8 @@ func (a *app) mayAdd(ctx context.Context, c *cli.Command, f *bloom.Filter, items
 	return a.mayFill(ctx, c, f, l, before)
 }
 
-// handleFor opens the filter of a batch. If the batch adds, it checks that the
-// items may be added, and with --items it makes a plain filter.
+// handleFor opens the filter of a batch. For an add it checks whether the items
+// may be added, and with --items it makes a plain filter.
 func (a *app) handleFor(ctx context.Context, c *cli.Command, b batch, items []string) (handle, error) {
 	if b.adds {
 		if cfg, err := configOf(c); err != nil {

@@ -43,7 +43,7 @@ func kindNoun(kind string) string {
 	return kind
 }
 
-// A handle is what the commands need of a filter of any kind.
+// A handle is a filter of any kind, as far as the commands need it.
 type handle interface {
 	Create(ctx context.Context) (bool, error)
 	AddAll(ctx context.Context, items []string) ([]bool, error)
@@ -120,8 +120,8 @@ func (a *app) openKey(ctx context.Context, key string) (opened, error) {
 	return opened{}, err
 }
 
-// isAbsent reports whether the server said that the key holds no filter of the
-// kind asked for. After any other error it is unknown what the key holds.
+// isAbsent reports whether the server said: no filter of the requested kind at
+// this key. After any other error it is unknown what the key holds.
 func isAbsent(err error) bool {
 	var mismatch *bloom.MismatchError
 	return errors.Is(err, bloom.ErrNotFound) || errors.Is(err, bloom.ErrNotFilter) || errors.As(err, &mismatch)
@@ -157,10 +157,10 @@ func (a *app) ofWindow(w *bloom.Window) opened {
 		if err != nil {
 			return place{}, err
 		}
-		// Stats leaves out the panes that are over. The number of the others tells
-		// which pane takes the items: of all panes the second, because the first
-		// is a spare, and the first once a pane is over. If two are, the next Add
-		// clears one.
+		// Stats leaves out the panes whose time is over. The number of the
+		// others tells which pane takes the items: of all panes the second,
+		// because the first is a spare, and the first once a pane is over. If
+		// two are, the next Add clears one.
 		all := int((s.Span+s.PaneSpan-1)/s.PaneSpan) + 2
 		p := place{w.Geometry(), 0, 1, all, "in its newest pane"}
 		if i := 1 - (all - len(s.Panes)); i >= 0 {
@@ -227,7 +227,7 @@ func shardMissing(err error) error {
 		" works on only one"}
 }
 
-// state returns the fields that all kinds but a plain filter share.
+// state returns the fields common to all kinds but a plain filter.
 func (a *app) state(kind string, g bloom.Geometry, bytes uint64, ttl time.Duration) state {
 	return state{
 		Key: a.key, Kind: kind, Scheme: g.Scheme.String(), Bits: g.Bits, Hashes: g.Hashes,

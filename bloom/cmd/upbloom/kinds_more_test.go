@@ -58,8 +58,8 @@ func TestCreateExpireIdle(t *testing.T) {
 	}
 }
 
-// For every kind, lines of standard input that would fill a filter far beyond
-// its size are refused. Items that are in already do not count.
+// For every kind, lines of standard input are refused if they would fill a
+// filter far beyond its size. Items already in it do not count.
 func TestFillingKindsTooFar(t *testing.T) {
 	for _, flag := range []string{"--window=1h", "--scalable", "--shards=2"} {
 		sh := newShell(t)
@@ -86,7 +86,7 @@ func TestFillingKindsTooFar(t *testing.T) {
 	}
 }
 
-// So are lines that come in portions, each of which would fit.
+// So are lines in portions, each of which would fit.
 func TestFillingInPortions(t *testing.T) {
 	for _, flag := range []string{"--window=1h", "--shards=2"} {
 		sh := newShell(t)
@@ -164,7 +164,7 @@ func TestCalcOfKinds(t *testing.T) {
 		"calc", "--items", "1k", "--window", "7d")
 	sh.want(0, "keeps            an item for 7d after its last Add, and for 10d12h at most", "",
 		"calc", "--items", "1k", "--window", "7d", "--panes", "4")
-	// The number that is said is the least that fits.
+	// The named number is the least that fits.
 	sh.want(0, "larger plans, or --shards 5", "", "calc", "-n", "300M", "--shards", "3")
 	if out := sh.want(0, "", "", "calc", "-n", "300M", "--shards", "5"); strings.Contains(out, "plans") {
 		t.Errorf("calc of shards that fit speaks of plans: %s", out)

@@ -11,14 +11,13 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
-// otherKinds are the flags that make each kind, and what the commands print
-// about it.
+// otherKinds are the flags for each kind, and what the commands print about it.
 var otherKinds = []struct {
 	kind, noun string
 	flags      []string
 	info       string // of two items, one of them added twice
 	row        string // of ls, between size and time to live
-	expires    bool   // whether upbloom ttl can set it
+	expires    bool   // upbloom ttl can set it
 }{
 	{
 		"window", "window",
@@ -166,8 +165,8 @@ func TestPlainCommandsAtOtherKinds(t *testing.T) {
 	}
 }
 
-// A flag without effect on the kind is an error, and so is a value that the
-// kind refuses.
+// A flag without effect on the kind is an error, and so is a value the kind
+// refuses.
 func TestFlagsOfKinds(t *testing.T) {
 	sh := newShell(t)
 	for _, c := range []string{
@@ -202,7 +201,7 @@ func TestFlagsOfKinds(t *testing.T) {
 	sh.want(3, "made with another --window", "", "create", "--items", "1k", "--window", "2h", "seen")
 }
 
-// A single shard is not asked. A sharded filter that has lost one is reported.
+// A single shard is not asked. A sharded filter with a lost shard is reported.
 func TestShards(t *testing.T) {
 	sh := newShell(t)
 	sh.want(0, "", "", "create", "--items", "1k", "--shards", "2", "key")
@@ -231,7 +230,7 @@ func TestFullCuckoo(t *testing.T) {
 	}
 }
 
-// A cuckoo filter that a plain Add has damaged is reported as such.
+// A cuckoo filter damaged by a plain Add is reported as such.
 func TestDamagedCuckoo(t *testing.T) {
 	sh := newShell(t)
 	sh.want(0, "", "", "create", "--items", "1k", "--cuckoo", "key")

@@ -118,8 +118,8 @@ func (a *app) list(ctx context.Context, client *upstash.Client, pattern string) 
 	return nil
 }
 
-// noMatch is the error of a pattern that no filter's key matches: it may be
-// mistyped.
+// noMatch is the error of a pattern without a match among the filters' keys: it
+// may be mistyped.
 func noMatch(pattern string) error {
 	text := fmt.Sprintf("no filter has a key like %s: upbloom ls lists all", printable(pattern))
 	if !strings.ContainsAny(pattern, "*?[") {
@@ -178,8 +178,8 @@ func row(s state) string {
 	}, "\t")
 }
 
-// scan returns, sorted, the keys that begin with a header's first bits and
-// those it could not read.
+// scan returns, sorted, the keys whose values begin with a header's first bits,
+// and the keys it could not read.
 func scan(ctx context.Context, client *upstash.Client, pattern string) ([]string, error) {
 	var found []string
 	for cursor := "0"; ; {
@@ -204,7 +204,7 @@ func scan(ctx context.Context, client *upstash.Client, pattern string) ([]string
 		}
 		keys := make([]string, 0, len(list))
 		for _, k := range list {
-			// This module writes no key that is not UTF-8.
+			// This module writes only keys in UTF-8.
 			if key, err := k.Text(); err == nil && !strings.ContainsRune(key, '\uFFFD') {
 				keys = append(keys, key)
 			}
@@ -222,8 +222,8 @@ func scan(ctx context.Context, client *upstash.Client, pattern string) ([]string
 }
 
 // likeFilters asks for the first bit and the version of many keys in one
-// request, and returns those that may be filters. A key with an error may be
-// one: inspecting it shows why.
+// request, and returns the possible filters. A key with an error may be one:
+// inspecting it shows why.
 func likeFilters(ctx context.Context, client *upstash.Client, keys []string) ([]string, error) {
 	cmds := make([]upstash.Command, len(keys))
 	for i, key := range keys {

@@ -63,7 +63,7 @@ func TestListReadsManyFiltersARequest(t *testing.T) {
 	}
 }
 
-// A filter that cannot be read has a line that says so, hides no other, and
+// A filter that cannot be read has a line with the reason, hides no other, and
 // shows in the exit status.
 func TestListWithAFilterThatCannotBeRead(t *testing.T) {
 	sh := newShell(t)
@@ -91,7 +91,7 @@ func TestListWithAFilterThatCannotBeRead(t *testing.T) {
 	}
 }
 
-// If the database goes away, ls shows what it has read, and says that there is
+// If the database goes away, ls shows what it has read, and says: there is
 // more.
 func TestListThatIsNotComplete(t *testing.T) {
 	sh := newShell(t)

@@ -19,8 +19,8 @@
 //	upbloom serve                       a server for tests, on this machine
 //
 // It uses the database of UPSTASH_REDIS_REST_URL and UPSTASH_REDIS_REST_TOKEN,
-// or of KV_REST_API_URL and KV_REST_API_TOKEN. With --demo it uses one in this
-// process that has some filters in it: everything can be tried without an
+// or of KV_REST_API_URL and KV_REST_API_TOKEN. With --demo it uses a database
+// in this process, with some filters in it: everything can be tried without an
 // account. The secret seed of a filter comes from UPBLOOM_SEED, because others
 // on the machine can see the arguments of a program.
 //
@@ -35,8 +35,8 @@
 // and scalable ones. All shards of a sharded filter must be in the one
 // database.
 //
-// A command that would remove a filter or most of its items, or fill it far
-// beyond its size, asks first, or refuses and names the flag it wants.
+// A command asks first, or refuses and names the flag it wants, if it would
+// remove a filter or most of its items, or fill it far beyond its size.
 //
 // With --json an error is an object with error and exit, on standard error.
 //
@@ -101,7 +101,7 @@ func (a *app) run(ctx context.Context, args []string) error {
 	return err
 }
 
-// failure is what an error prints with --json.
+// failure is the JSON of an error.
 type failure struct {
 	Error string `json:"error"`
 	Exit  int    `json:"exit"`

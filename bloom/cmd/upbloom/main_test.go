@@ -17,7 +17,7 @@ import (
 )
 
 // With the variable asProgram the test binary is the program: nothing has to be
-// built for the tests that need a process.
+// built for tests with a process.
 const asProgram = "UPBLOOM_TEST_AS_PROGRAM"
 
 func TestMain(m *testing.M) {
@@ -47,7 +47,7 @@ func (sh *shell) command(args ...string) *exec.Cmd {
 	return cmd
 }
 
-// run returns what the program prints and its exit status. The output must not
+// run returns the program's output and its exit status. The output must not
 // contain the token. In the long form of the tests the program is a process;
 // otherwise it runs in this one, in a tenth of the time.
 func (sh *shell) run(stdin string, args ...string) (out, errOut string, status int) {
@@ -73,7 +73,7 @@ func (sh *shell) run(stdin string, args ...string) (out, errOut string, status i
 	return o.String(), e.String(), status
 }
 
-// setenv sets the variables that the program reads to those of the shell.
+// setenv sets the program's variables to those of the shell.
 func (sh *shell) setenv() {
 	for _, name := range []string{
 		"UPSTASH_REDIS_REST_URL", "UPSTASH_REDIS_REST_TOKEN", "UPSTASH_REDIS_REST_READONLY_TOKEN",
@@ -252,7 +252,7 @@ func decode(t *testing.T, text string, v any) {
 	}
 }
 
-// If the output cannot be written, that is an error.
+// If the output cannot be written, the program fails.
 func TestOutputThatFails(t *testing.T) {
 	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
 	if err != nil {
@@ -307,7 +307,7 @@ func TestMistypedFlags(t *testing.T) {
 	}
 }
 
-// load reports how much was new, or that this is unknown.
+// load reports how much was new, or says: unknown.
 func TestLoadTellsNewBits(t *testing.T) {
 	sh := newShell(t)
 	var m moved

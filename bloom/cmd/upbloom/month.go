@@ -122,7 +122,7 @@ func monthOf(c *cli.Command, bytes uint64, b *bill) (*month, error) {
 	return m, nil
 }
 
-// callsOf returns the calls that so many items take.
+// callsOf returns the calls for so many items.
 func callsOf(items, batch uint64, cost func(n uint64) float64) called {
 	return called{float64(items) / float64(batch), batch, cost(batch)}
 }

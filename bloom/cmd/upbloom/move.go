@@ -18,8 +18,8 @@ import (
 	"github.com/upbloom/upbloom/bloom"
 )
 
-// progress returns an option that draws a progress bar, or nil if standard
-// error is no terminal.
+// progress returns the option of a progress bar, or nil if standard error is no
+// terminal.
 func (a *app) progress(what string) bloom.MoveOption {
 	f := a.terminal()
 	if f == nil {
@@ -83,8 +83,8 @@ func (a *app) saveCommand() *cli.Command {
 	}
 }
 
-// maySave refuses to overwrite a file that is no saved filter, or to write to a
-// terminal.
+// maySave refuses to write to a terminal, or over a file other than a saved
+// filter.
 func (a *app) maySave(name string, force bool) error {
 	if name == "-" {
 		if f, ok := a.out.(*os.File); ok && term.IsTerminal(int(f.Fd())) {

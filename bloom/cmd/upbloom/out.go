@@ -90,7 +90,7 @@ func ttl(d time.Duration) string {
 	return human.Span(d)
 }
 
-// moved is what load, save, restore or replace prints with --json.
+// moved is the JSON of load, save, restore or replace.
 type moved struct {
 	Key     string  `json:"key"`
 	Items   *uint64 `json:"items,omitempty"`   // read by load and replace
@@ -107,11 +107,11 @@ type moved struct {
 	Before *state `json:"before,omitempty"`
 	After  *state `json:"after,omitempty"`
 
-	Note string `json:"note,omitempty"` // that a flag of load had no effect
+	Note string `json:"note,omitempty"` // a flag of load had no effect
 }
 
-// printChange prints what replace or restore did, and the filter's state before
-// and after.
+// printChange prints the result of replace or restore, and the filter's state
+// before and after.
 func (a *app) printChange(ctx context.Context, m moved, what string, before *bloom.Stats) error {
 	text := m.text(what) + "\nbefore  no filter"
 	if before != nil {

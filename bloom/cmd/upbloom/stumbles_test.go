@@ -10,8 +10,8 @@ import (
 	"github.com/upbloom/upbloom/bloom"
 )
 
-// A hurried operator's typing mistake is an error that says what it was, and
-// changes nothing.
+// A hurried operator's typing mistake is an error that names it, and changes
+// nothing.
 func TestStumbles(t *testing.T) {
 	sh := newShell(t)
 	sh.want(0, "", "", "create", "--items", "1k", "--cuckoo", "key")
@@ -81,7 +81,7 @@ func TestSaysWhatWasMeant(t *testing.T) {
 	sh.want(0, "in a billion  7d", "", "ls", "key")
 }
 
-// A flag, a pattern or a size that has no effect is noticed.
+// A flag, a pattern or a size without effect is noticed.
 func TestWhatHasNoEffect(t *testing.T) {
 	sh := newShell(t)
 	sh.want(0, "", "", "create", "--items", "1k", "--ttl", "90d", "n1")
@@ -116,8 +116,8 @@ func TestWhatHasNoEffect(t *testing.T) {
 	sh.want(0, "replaced", "a\n", "replace", "-y", "-f", "n1")
 }
 
-// An interrupt before the first write says that nothing was changed, and one
-// in the midst of the upload too.
+// An interrupt before the first write says: nothing was changed. So does one in
+// the midst of the upload.
 func TestInterruptSaysWhatWasDone(t *testing.T) {
 	sh := newShell(t)
 	f, err := bloom.New(sh.s.Client(), "key", bloom.Config{Capacity: 1000, FPRate: 0.01})

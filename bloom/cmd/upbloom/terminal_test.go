@@ -62,7 +62,7 @@ func TestProgressOfReading(t *testing.T) {
 }
 
 // onTerminal runs a program whose standard error is a terminal. If something is
-// typed there, standard input is one too. It returns what was drawn.
+// typed there, standard input is one too. It returns everything drawn there.
 func onTerminal(t *testing.T, cmd *exec.Cmd, typed string) string {
 	t.Helper()
 	terminal, tty, err := pty.Open()
@@ -144,8 +144,8 @@ func TestNoProgressInAFile(t *testing.T) {
 	}
 }
 
-// A program whose reader has gone, as with head, ends quietly, by the signal
-// that a shell reports as 141.
+// If a program's reader has gone, as with head, the program ends quietly, by
+// the signal that a shell reports as 141.
 func TestBrokenPipe(t *testing.T) {
 	sh := newShell(t)
 	sh.want(0, "new", "", "add", "--items", "100", "key", "a")

@@ -8,7 +8,7 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
-// An operator is told of flags, and of nothing that a script said.
+// An operator is told of flags, and of nothing from a script.
 func TestTooLargeForARecord(t *testing.T) {
 	sh := newShell(t)
 	sh.s.InjectFunc(func(_ int64, r upstashtest.RequestInfo) (f upstashtest.Fault) {
@@ -24,8 +24,8 @@ func TestTooLargeForARecord(t *testing.T) {
 const tooLarge = "lower --items, raise --rate, choose a larger plan, or spread the items over more records" +
 	" with create --shards N, and fill them with upbloom add KEY -"
 
-// A load, a replace and a restore above the limit changed nothing, leave nothing
-// behind, and are not to be run again.
+// If a load, a replace or a restore is above the limit, it changes nothing,
+// leaves nothing behind, and is not to be run again.
 func TestTooLargeToLoad(t *testing.T) {
 	saved := filepath.Join(t.TempDir(), "saved")
 	other := newShell(t)

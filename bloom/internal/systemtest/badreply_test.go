@@ -60,8 +60,8 @@ func isDocumented(err error) bool {
 	return errors.As(err, &server) || errors.As(err, &call) || errors.Is(err, upstash.ErrBadResponse)
 }
 
-// TestImpossibleAnswers has JSON of the right shape, with values that Redis
-// never returns.
+// TestImpossibleAnswers has JSON of the right shape, with values Redis never
+// returns.
 func TestImpossibleAnswers(t *testing.T) {
 	cfg := bloom.Config{Bits: 1000, Hashes: 2, Scheme: bloom.SchemeXXH3, MissingIsEmpty: true}
 	h := bloomtest.HeaderWordOf(cfg)

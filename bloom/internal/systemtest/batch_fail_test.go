@@ -71,8 +71,7 @@ func TestAddAllPartFails(t *testing.T) {
 						t.Errorf("item %d is %v, its duplicate %v, new: %v", i, first, dup, got[100+i])
 					}
 				}
-				// Another call, with the items that are not done, adds the
-				// rest.
+				// Another call adds the rest: the items that are not done.
 				var rest []string
 				for i, state := range batch.Items {
 					if state != bloom.ItemDone {

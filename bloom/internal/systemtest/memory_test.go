@@ -173,7 +173,8 @@ func TestLimitsNameTheRemedy(t *testing.T) {
 	}
 }
 
-// Errors of calls that MissingIsEmpty does not change must not recommend it.
+// MissingIsEmpty does not change some calls. Their errors must not recommend
+// it.
 func TestNotFoundNamesTheRemedy(t *testing.T) {
 	s := upstashtest.NewServer(t)
 	f := bloomtest.Handle(t, s.Client(), bloomtest.Small())

@@ -126,8 +126,8 @@ func moveUntilKilled(t *testing.T, url string) {
 	time.Sleep(time.Minute)
 }
 
-// Under every fault, a nil error of Load or Replace means that the items are
-// in. After any error the filter is unchanged or complete.
+// Under every fault, if Load or Replace returns no error, the items are in.
+// After any error the filter is unchanged or complete.
 func TestMoveUnderFaults(t *testing.T) {
 	var running sync.WaitGroup
 	atOnce := make(chan struct{}, 8) // they mostly wait for timeouts
@@ -171,8 +171,8 @@ func moveUnder(t *testing.T, fault upstashtest.Fault, nth int64, what string) {
 		l, err = f.Snapshot(t.Context(), parts)
 	}
 	s.InjectFunc(nil)
-	// A fault of the connection can strike the request after
-	// the one that drew it.
+	// A fault of the connection can strike the request after the one that drew
+	// it.
 	_, _ = s.Client(upstash.WithRetry(0)).Do(t.Context(), upstash.Cmd("PING"))
 	bloomtest.WantScratchExpires(t, s, bloomtest.Key)
 	if what == "snapshot" {

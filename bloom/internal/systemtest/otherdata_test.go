@@ -111,7 +111,7 @@ func TestOtherDataIsNoFilter(t *testing.T) {
 }
 
 // An Add for a larger filter lengthens the string, and may set bits of the last
-// byte that are not cells. The filter loses nothing.
+// byte beyond the cells. The filter loses nothing.
 func TestFilterThatALargerOneMet(t *testing.T) {
 	bloomtest.EachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		ctx, c := t.Context(), s.Client()
