@@ -16,7 +16,7 @@ import (
 	"github.com/upbloom/upbloom/upstash/httptransport"
 )
 
-// TestAdvice: the error of a connection that was not made asks its reader one
+// TestAdvice: if no connection was made, the error asks its reader one
 // question, the same over any transport.
 func TestAdvice(t *testing.T) {
 	closed := "http://" + testenv.ClosedAddr(t)
@@ -51,8 +51,8 @@ func TestAdvice(t *testing.T) {
 	}
 }
 
-// TestAdviceOfAnEndedContext: if the context ended a dial, the dial is not asked
-// about.
+// TestAdviceOfAnEndedContext: if the context ended a dial, the error asks
+// nothing.
 func TestAdviceOfAnEndedContext(t *testing.T) {
 	refused := &net.OpError{Op: "dial", Err: errors.New("refused")}
 	ended, cancel := context.WithCancelCause(t.Context())

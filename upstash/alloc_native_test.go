@@ -9,7 +9,7 @@ import (
 )
 
 // TestAllocationsOfAnExchange counts the allocations of a whole call over a
-// socket: what its reply keeps, and two to watch a context that can end.
+// socket: those its reply keeps, and two to watch a context that can end.
 func TestAllocationsOfAnExchange(t *testing.T) {
 	c, err := New(memoryServer(t), testToken)
 	if err != nil {

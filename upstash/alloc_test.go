@@ -13,7 +13,7 @@ import (
 // addPositions are the positions of one item in a filter with seven hashes.
 var addPositions = []uint64{12, 70_001, 4_000_000, 31, 999, 123_456, 9_585_058}
 
-// buildAdd builds the command that adds an item to a filter.
+// buildAdd builds the command for adding an item to a filter.
 func buildAdd(b *BitField, key string, header int64) Command {
 	return b.Reset(key).
 		Overflow(Fail).IncrBy("u53", 0, header).Get("u53", 0).

@@ -14,8 +14,8 @@ import (
 	"github.com/upbloom/upbloom/upstash/internal/conn"
 )
 
-// TestNothingForAnnouncedBytes: memory for an answer follows the bytes that
-// came, not those announced by a header or a chunk.
+// TestNothingForAnnouncedBytes: memory for an answer follows the bytes as they
+// come, not the announcement of a header or a chunk.
 func TestNothingForAnnouncedBytes(t *testing.T) {
 	const calls = 8
 	for name, head := range map[string]string{

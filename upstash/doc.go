@@ -39,15 +39,15 @@
 // A call returns a [*Error] if the server answered with an error, and a
 // [*CallError] if it failed for another reason. Both name the command and hide
 // the token, keys and items. Unprintable characters in a server's words are
-// escaped. Every attempt ends in one of three ways:
+// escaped. Every failed attempt ends in one of three ways:
 //
 //	never sent   the dial or TLS handshake failed   tried again, any command
 //	refused      a 4xx, or an error object          429 is tried again, any command
 //	unknown      sent, and no whole answer;         tried again if repeatable
 //	             a 5xx, or 408
 //
-// Reads are repeatable, and so are writes that leave the same state when they
-// run twice in a row: SET without NX, SETBIT, EXPIRE of at least 1, a BITFIELD
+// Reads are repeatable. So are writes that leave the same state when they run
+// twice in a row: SET without NX, SETBIT, EXPIRE of at least 1, a BITFIELD
 // without INCRBY. A repetition overwrites what another client wrote in between.
 // And an attempt may reach the server late, after its call has ended: if a SET
 // is delayed until after a DEL, it makes the key again. [Command.Repeatable]
@@ -77,12 +77,12 @@
 //
 // On a global database a replica behind the primary may answer a read. So the
 // client keeps the sync token of the latest state it has seen and sends it
-// along; a replica that is behind then does not answer. A call sees every write
-// of this client that ended before the call began. If such writes overlapped
-// each other, it is certain to see only one of them, because tokens cannot be
-// compared. Two clients don't know each other's tokens. [WithoutSyncToken]
-// turns this off. A BITFIELD counts as a write: the primary answers it in any
-// case.
+// along. A replica behind that state then does not answer. A call sees every
+// write of this client that ended before the call began. If such writes
+// overlapped each other, it is certain to see only one of them, because tokens
+// cannot be compared. Two clients don't know each other's tokens.
+// [WithoutSyncToken] turns this off. A BITFIELD counts as a write: the primary
+// answers it in any case.
 //
 // # Observing
 //
@@ -102,11 +102,11 @@
 //
 // Do is one request and one billed command, with any number of operations in a
 // [BitField]; each command of a Pipeline or MultiExec is billed. A request has
-// about 250 bytes of HTTP header. Setting seven bits of a string takes about 190
-// bytes of JSON and brings back 26. Do makes one allocation with the default
-// transport, and three if the context has a deadline. Building a BITFIELD again
-// after [BitField.Reset] makes none, and neither does reading its answer into a
-// slice with enough room ([Reply.Ints]).
+// about 250 bytes of HTTP header. Setting seven bits of a string takes about
+// 190 bytes of JSON and brings back 26. Do makes one allocation with the
+// default transport, and three if the context has a deadline. Building a
+// BITFIELD again after [BitField.Reset] makes none, and neither does reading
+// its answer into a slice with enough room ([Reply.Ints]).
 //
 // # Compatibility
 //

@@ -46,7 +46,7 @@ func TestObserver(t *testing.T) {
 	}
 }
 
-// A call that is refused before it is sent makes no attempt.
+// A call refused before it is sent makes no attempt.
 func TestObserverSeesOnlyAttempts(t *testing.T) {
 	c, _ := newFake(t, always(`{"result":1}`), WithObserver(func(context.Context, Event) {
 		t.Error("an event for a call that sent nothing")
@@ -69,8 +69,8 @@ func TestObserverSeesOnlyAttempts(t *testing.T) {
 	}
 }
 
-// A command that was never sent, or was refused, is not billed. One that may
-// have run may be billed.
+// A command that was never sent, or was refused, is not billed. If it may have
+// run, it may be billed.
 func TestEventCountsWhatRan(t *testing.T) {
 	one, two := []Command{Cmd("SET", "k", "v")}, []Command{Cmd("GET", "a"), Cmd("SET", "a", "b")}
 	script := []Command{Cmd("EVAL", "x", "0"), Cmd("GET", "a")}

@@ -8,7 +8,7 @@ import (
 	"github.com/upbloom/upbloom/upstash"
 )
 
-// A command that fails stops none of the others.
+// A failing command stops none of the others.
 func ExampleClient_Pipeline() {
 	server := local()
 	defer server.Close()
@@ -39,8 +39,7 @@ func ExampleClient_Pipeline() {
 	// 1 request, 3 commands
 }
 
-// A counter that expires an hour after it was begun, however often it is
-// counted up.
+// A counter for an hour from its first count, however often it is counted up.
 func ExampleClient_MultiExec() {
 	server := local()
 	defer server.Close()

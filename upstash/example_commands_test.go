@@ -9,8 +9,8 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
-// A BITFIELD is one command, however many operations it has. With OVERFLOW
-// FAIL an increment that does not fit is null.
+// A BITFIELD is one command, however many operations it has. With OVERFLOW FAIL
+// an increment is null if it does not fit.
 func ExampleNewBitField() {
 	server := local()
 	defer server.Close()
@@ -51,8 +51,8 @@ func ExampleCommand_Binary() {
 	// [255] <nil>
 }
 
-// The client does not repeat an INCR that may have run. A program that counts
-// only roughly can allow it.
+// The client does not repeat an INCR if it may have run. A program can allow it
+// if it counts only roughly.
 func ExampleCommand_Repeatable() {
 	server := local()
 	defer server.Close()

@@ -111,7 +111,7 @@ func ExampleWithRetryBudget() {
 	// Output: requests for 100 calls: 110
 }
 
-// A server on a machine of one's own, in a network that one trusts.
+// A server on a machine of one's own, in a trusted network.
 func ExampleWithInsecureHTTP() {
 	_, err := upstash.New("http://redis.internal:8079", "token")
 	fmt.Println(errors.Is(err, upstash.ErrArgument))

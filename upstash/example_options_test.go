@@ -19,7 +19,7 @@ func ExampleWithObserver() {
 	server.Inject(upstashtest.RateLimit(0))
 
 	logger := slog.New(slog.NewTextHandler(os.Stdout, &slog.HandlerOptions{
-		ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr { // so that this example is short
+		ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr { // keeps this example short
 			switch a.Key {
 			case slog.TimeKey, "took", "out", "in", "err":
 				return slog.Attr{}
@@ -46,8 +46,8 @@ func ExampleWithObserver() {
 	// level=INFO msg=redis e.label="count a visit" e.command=INCR e.attempt=2 e.status=200 e.ran=1
 }
 
-// A command that certainly did not run can be sent again later. For one that
-// may have run, the program must first find out whether it did.
+// If a command certainly did not run, it can be sent again later. If it may
+// have run, the program must first find out whether it did.
 func ExampleSafeToRetry() {
 	server := local()
 	defer server.Close()
@@ -69,7 +69,7 @@ func ExampleSafeToRetry() {
 }
 
 // The client does not wait for more than 30 s. The caller can plan with the
-// time that the server asked for.
+// server's Retry-After.
 func ExampleRetryAfter() {
 	server := local()
 	defer server.Close()
@@ -82,7 +82,7 @@ func ExampleRetryAfter() {
 	// Output: 1h0m0s true
 }
 
-// offline is a Transport that sends nothing.
+// offline is a Transport without a network.
 type offline struct{}
 
 func (offline) RoundTrip(context.Context, *upstash.Request, *upstash.Response) error {

@@ -10,7 +10,7 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
-// local starts a server in this process, so that the examples need no account.
+// local starts a server in this process: the examples need no account.
 func local() *upstashtest.Server {
 	server, err := upstashtest.Start()
 	if err != nil {
@@ -87,8 +87,8 @@ func ExampleClient_Do() {
 	// upstash: INCR: ERR value is not an integer or out of range (HTTP status 400)
 }
 
-// The client does not repeat a command that it does not know after an attempt
-// of unknown outcome, unless the program allows it.
+// The client does not know this command. After an attempt of unknown outcome it
+// repeats the command only if the program allows it.
 func ExampleCmd() {
 	server := local()
 	defer server.Close()

@@ -28,7 +28,7 @@ func TestMemoryIsFlat(t *testing.T) {
 	}
 	live := func() uint64 {
 		runtime.GC()
-		runtime.GC() // what the first one finalized
+		runtime.GC() // garbage the first one finalized
 		var m runtime.MemStats
 		runtime.ReadMemStats(&m)
 		return m.HeapAlloc

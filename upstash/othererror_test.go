@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// claimingError is a foreign error that says yes to everything.
+// claimingError is a foreign error with a yes to everything.
 type claimingError struct{}
 
 func (claimingError) Error() string             { return "of another package" }
@@ -30,8 +30,8 @@ func (claimingError) As(target any) bool {
 	return true
 }
 
-// othersErrors are errors of another call. Each says that its own command did
-// not run.
+// othersErrors are errors of another call. Each says: my own command did not
+// run.
 func othersErrors() []error {
 	refused := &Error{
 		StatusCode: 429, Message: "ERR max", Command: "GET", RetryAfter: time.Hour,

@@ -109,8 +109,8 @@ func reset(c net.Conn) {
 	_ = c.Close()
 }
 
-// TestEachCallGetsItsOwnAnswer: whatever goes wrong with the connections that
-// callers share, an answer or an error is that of the caller's own command. No
+// TestEachCallGetsItsOwnAnswer: whatever goes wrong with the connections shared
+// by callers, an answer or an error is that of the caller's own command. No
 // INCR runs twice, and none ran if its error says that a retry is safe.
 func TestEachCallGetsItsOwnAnswer(t *testing.T) {
 	certified := httptest.NewTLSServer(nil)
@@ -147,8 +147,8 @@ func TestEachCallGetsItsOwnAnswer(t *testing.T) {
 	}
 }
 
-// attack makes calls from several goroutines, and looks at all that they
-// returned at the end.
+// attack makes calls from several goroutines, and looks at all results at the
+// end.
 func (s *faultyServer) attack(t *testing.T, client *Client) {
 	const callers, calls = 6, 60
 	var replies [callers * calls]Reply

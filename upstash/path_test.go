@@ -41,8 +41,8 @@ func TestPathIsAskedAbout(t *testing.T) {
 	}
 }
 
-// TestPathIsNotAskedAbout: with a path that is right, the database's own errors
-// raise no question, and without a path none does.
+// TestPathIsNotAskedAbout: with a right path, the database's own errors raise
+// no question, and without a path none does.
 func TestPathIsNotAskedAbout(t *testing.T) {
 	for _, tt := range []struct {
 		path, body string

@@ -105,7 +105,7 @@ func (p *testProxy) socks5(c net.Conn) {
 	p.tunnel(c, string(b[:n])+":443", "\x05\x00\x00\x01\x7f\x00\x00\x01\x00\x00")
 }
 
-const proxiedURL = "https://example.com" // a name that the test's certificate has
+const proxiedURL = "https://example.com" // a name in the test's certificate
 
 func TestHTTPSProxy(t *testing.T) {
 	s := tlsServer(t, nil)

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// chatty is a transport whose errors quote the header, as those of a platform's
-// SDK may.
+// chatty is a transport with errors that quote the header, as those of a
+// platform's SDK may.
 type chatty struct{ cause error }
 
 func (c chatty) RoundTrip(_ context.Context, req *Request, _ *Response) error {
@@ -104,7 +104,7 @@ func TestErrorOfAPauseCutShort(t *testing.T) {
 	})
 }
 
-// The causes and addresses that people need are not taken for quoted arguments.
+// The causes and addresses people need are not taken for quoted arguments.
 func TestNetworkErrorsAreLeftAlone(t *testing.T) {
 	const said = "dial tcp 127.0.0.1:36615: connect: connection refused"
 	cause := NotSent(errors.New(said))
@@ -144,7 +144,7 @@ func TestTheURLOfARawCommandIsNotShown(t *testing.T) {
 	}
 }
 
-// A server that quotes the body of a raw command quotes what is stored.
+// If a server quotes the body of a raw command, it quotes a stored value.
 func TestTheBodyOfARawCommandIsNotShown(t *testing.T) {
 	for _, message := range []string{"ERR bad value " + secretItem, "ERR bad value " + secretItem[:10]} {
 		c, _ := newFake(t, []answer{{status: 400, body: `{"error":"` + message + `"}`}})

@@ -11,7 +11,7 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
-// Any bytes arrive as they are, under any key that a path can carry.
+// Any bytes arrive as they are, under any key that fits into a path.
 func TestRawBodyCarriesAnyBytes(t *testing.T) {
 	ctx := context.Background()
 	c := upstashtest.NewServer(t).Client()
@@ -56,8 +56,8 @@ func TestRawBodyRefusesWhatAPathCannotCarry(t *testing.T) {
 	}
 }
 
-// TestRawCmdWithoutABody would otherwise run another command than the one asked
-// for: a server takes an empty body for no argument at all.
+// TestRawCmdWithoutABody: an empty body is refused. A server would take it for
+// no argument at all, and run another command than the intended one.
 func TestRawCmdWithoutABody(t *testing.T) {
 	s := upstashtest.NewServer(t)
 	c := s.Client()

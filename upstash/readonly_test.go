@@ -44,7 +44,7 @@ func TestReadOnlyClient(t *testing.T) {
 }
 
 // A NOPERM may come from a rule about one key or one command: it must not
-// change what the client sends from then on.
+// change the form of later commands.
 func TestNoPermissionDoesNotMakeTheClientReadOnly(t *testing.T) {
 	const noPerm = `{"error":"NOPERM this user has no permissions to run the 'bitfield' command"}`
 	c, f := newFake(t, []answer{

@@ -41,7 +41,7 @@ func TestRedact(t *testing.T) {
 }
 
 // FuzzRedact: no argument of four bytes or more survives whole, whatever the
-// server says around it, but for keywords and the code.
+// server says around it, except keywords and the code.
 func FuzzRedact(f *testing.F) {
 	f.Add("ERR ", "user:42", "bob", " is bad")
 	f.Add("ERR bad '", `o'br"ien`, "\n\t", "'")

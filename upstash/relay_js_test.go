@@ -13,9 +13,9 @@ import (
 	"github.com/upbloom/upbloom/internal/testkit/jstest/relay"
 )
 
-// TestRelay sends what it reads from its standard input over the default
-// transport, until the end of the input: internal/testkit/jstest has the
-// conformance test at the other end.
+// TestRelay sends its standard input over the default transport, until the end
+// of the input: internal/testkit/jstest has the conformance test at the other
+// end.
 func TestRelay(t *testing.T) {
 	if os.Getenv(relay.Env) == "" {
 		t.Skip("a part of the native test of internal/testkit/jstest")
@@ -100,7 +100,7 @@ func cause(err error) relay.Cause {
 }
 
 // pieces reads 64 KB at most: on js every read costs a buffer of the host's as
-// long as the one that it is given, and a pipe has no more than that.
+// long as its own, and a pipe has no more than that.
 type pieces struct{ r io.Reader }
 
 func (p pieces) Read(b []byte) (int, error) { return p.r.Read(b[:min(len(b), 64<<10)]) }

@@ -8,8 +8,8 @@ import (
 	"weak"
 )
 
-// A reply lives as long as its caller likes. The request that brought it does
-// not: with a large one, a kept reply of a few bytes would hold megabytes.
+// A reply lives as long as its caller likes. Its request does not: with a large
+// request, a kept reply of a few bytes would hold megabytes.
 func TestAReplyDoesNotKeepItsRequest(t *testing.T) {
 	for name, command := range map[string]func() (Command, *byte){
 		"command": func() (Command, *byte) {

@@ -180,7 +180,7 @@ func TestReplyArray(t *testing.T) {
 	}
 }
 
-// Two readers of one reply may each sort what they got.
+// Two readers of one reply may each sort their result.
 func TestArraysOfAReplyAreIndependent(t *testing.T) {
 	for name, r := range map[string]Reply{
 		"JSON": jsonReply("[1,2]"), "RESP2": respReply(t, "*2\r\n:1\r\n:2\r\n"),

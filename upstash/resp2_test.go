@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// encodeRESP2 writes what the methods of a reply return.
+// encodeRESP2 writes the results of a reply's methods.
 func encodeRESP2(r Reply) string {
 	var server *Error
 	if errors.As(r.Err(), &server) {
@@ -88,7 +88,7 @@ func TestRESP2Refuses(t *testing.T) {
 	}
 }
 
-// Binary asks for RESP2, and a server that answers in JSON all the same is
+// Binary asks for RESP2. If a server answers in JSON all the same, it is
 // understood.
 func TestDoBinary(t *testing.T) {
 	for body, want := range map[string]string{
@@ -117,7 +117,8 @@ func TestDoBinary(t *testing.T) {
 	}
 }
 
-// A server that ignores what Binary asks for gets no advice to use Binary.
+// If a server ignores the request of Binary, the error does not advise to use
+// Binary.
 func TestBinaryThatTheServerIgnores(t *testing.T) {
 	const lossy = `{"result":["\ufffd"]}`
 	for _, tt := range []struct {

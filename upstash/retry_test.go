@@ -143,7 +143,8 @@ func TestMaybeRepeated(t *testing.T) {
 	}
 }
 
-// The error of a method that reads a reply counts the attempts of the call.
+// If a method that reads a reply returns an error, the error counts the
+// attempts of the call.
 func TestAnErrorOfAReplyCountsTheAttempts(t *testing.T) {
 	for name, tt := range map[string]struct {
 		body string
@@ -247,8 +248,8 @@ func TestRetryAfterIsHonoured(t *testing.T) {
 	})
 }
 
-// TestNoSleepPastTheDeadline: a pause that the deadline would cut short is not
-// begun at all.
+// TestNoSleepPastTheDeadline: if the deadline would cut a pause short, the
+// pause is not begun at all.
 func TestNoSleepPastTheDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)

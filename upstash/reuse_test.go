@@ -19,7 +19,7 @@ import (
 	"github.com/upbloom/upbloom/upstash/internal/conn"
 )
 
-// scriptedConn answers the first read with what it holds.
+// scriptedConn answers the first read with its contents.
 type scriptedConn struct {
 	answer       string
 	beforeAnswer func(c *scriptedConn)
@@ -55,7 +55,7 @@ func (c *scriptedConn) RemoteAddr() net.Addr             { return &net.TCPAddr{}
 func (c *scriptedConn) SetReadDeadline(time.Time) error  { return nil }
 func (c *scriptedConn) SetWriteDeadline(time.Time) error { return nil }
 
-// transportOver makes one whose sockets dial opens.
+// transportOver makes a transport over sockets of dial.
 func transportOver(t *testing.T, limit int, dial func() net.Conn) *http1Transport {
 	t.Helper()
 	tr := &http1Transport{pool: conn.NewPool(limit, func(context.Context) (*conn.Conn, error) {
@@ -65,8 +65,8 @@ func transportOver(t *testing.T, limit int, dial func() net.Conn) *http1Transpor
 	return tr
 }
 
-// TestReuse: a connection is kept only if it is certain that the next
-// answer on it will be to the next request.
+// TestReuse: a connection is kept only if the next answer on it will certainly
+// be to the next request.
 func TestReuse(t *testing.T) {
 	const answer = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
 	const interim = "HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n"
@@ -170,9 +170,8 @@ func TestAnswerBeforeTheReset(t *testing.T) {
 	<-done
 }
 
-// TestCommandRunsOnceAfterTheServerHungUp is what happens to a process that was
-// frozen: the server hangs up while the client is idle, and the next INCR must
-// run exactly once.
+// TestCommandRunsOnceAfterTheServerHungUp is about a frozen process: the server
+// hangs up while the client is idle, and the next INCR must run exactly once.
 func TestCommandRunsOnceAfterTheServerHungUp(t *testing.T) {
 	var n, conns atomic.Int64
 	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -204,7 +203,7 @@ func TestCommandRunsOnceAfterTheServerHungUp(t *testing.T) {
 	}
 }
 
-// untilHungUp waits until the kernel knows that the peer of c hung up.
+// untilHungUp waits until the kernel knows: the peer of c hung up.
 func untilHungUp(t *testing.T, c net.Conn) {
 	t.Helper()
 	_ = c.SetReadDeadline(time.Now().Add(10 * time.Second))
@@ -247,7 +246,7 @@ func testEarlySuccess(t *testing.T, readsOn bool) {
 		if readsOn {
 			select {
 			case <-returned:
-			case <-time.After(2 * time.Second): // a client that takes no early answer may wait for one
+			case <-time.After(2 * time.Second): // a client without early answers may wait for one
 			}
 			_, _ = io.Copy(io.Discard, c)
 		}

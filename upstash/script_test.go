@@ -17,7 +17,7 @@ const (
 )
 
 // forms names the form of the script in each request: EVAL or EVALSHA, with "+"
-// if the line of flags is in it, or in what the SHA-1 is of.
+// if the line of flags is in it, or in the text of the SHA-1.
 func (f *fakeTransport) forms(s *Script) []string {
 	s.once.Do(s.encode)
 	var out []string
@@ -174,8 +174,8 @@ func TestScriptFormKeepsTheEarlierAttempt(t *testing.T) {
 	}
 }
 
-// A script that fails while it runs is not sent a second time, whatever words it
-// fails with.
+// If a script fails while it runs, it is not sent a second time, whatever words
+// it fails with.
 func TestScriptErrorIsNoRefusal(t *testing.T) {
 	for _, words := range []string{
 		"ERR the shebang of my own script: f43cb0, on @user_script:1.",
@@ -208,7 +208,8 @@ func TestPipelineOfScripts(t *testing.T) {
 			t.Errorf("answer %d is %s, want %s", i, replies[i].raw(), want)
 		}
 	}
-	// The answers that came hold, even if those of the repetition do not come.
+	// The answers of the first request hold, even if those of the repetition do
+	// not come.
 	replies, err = c.Pipeline(t.Context(), batch...)
 	if err != nil || replies[0].Err() != nil || replies[1].Err() != nil {
 		t.Fatal(replies, err)

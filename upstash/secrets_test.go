@@ -15,7 +15,8 @@ const (
 	secretItem = "item@example.test"
 )
 
-// TestNothingSecretIsPrinted prints every type that programs log, in every way.
+// TestNothingSecretIsPrinted prints every type that programs log, in every
+// way.
 func TestNothingSecretIsPrinted(t *testing.T) {
 	c, f := newFake(t, []answer{
 		{body: `{"result":"` + secretItem + `"}`},

@@ -45,7 +45,7 @@ func TestWithoutSyncToken(t *testing.T) {
 	}
 }
 
-// TestSyncTokenOfALateRead: a read that was sent before a write finished must
+// TestSyncTokenOfALateRead: if a read was sent before a write finished, it must
 // not bring back the state before the write.
 func TestSyncTokenOfALateRead(t *testing.T) {
 	var tokens syncTokens

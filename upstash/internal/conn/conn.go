@@ -69,13 +69,12 @@ func (c *Conn) Read(p []byte) (int, error) {
 // Write writes to the highest layer.
 func (c *Conn) Write(p []byte) (int, error) { return c.top.Write(p) }
 
-// Hold keeps what is written from now on until the next read, which sends it
-// before it waits. WriteError then returns the error of sending. Otherwise each
-// exchange would cost a system call more: a read that looks for the answer
-// before it can be there. The price is a gap of a microsecond, after the look
-// of the pool and before the read. If the peer says there that it closes,
-// nobody notices until it does, or until the limit. What is held is copied, and
-// should be small.
+// Hold keeps writes from now on until the next read, which sends them before it
+// waits. WriteError then returns the error of sending. Otherwise each exchange
+// would cost one more system call: a read too early for any answer. The price
+// is a gap of a microsecond, after the look of the pool and before the read. If
+// the peer announces there that it closes, nobody notices until it does, or
+// until the limit. Held bytes are copied, and should be few.
 func (c *Conn) Hold() {
 	c.socket.holding, c.socket.writeErr = canHold && c.socket.raw != nil, nil
 }
@@ -102,8 +101,8 @@ func (c *Conn) Unwatch() bool {
 	return stop == nil || stop()
 }
 
-// WriteError returns the error of sending what was held, or nil. What is still
-// held after a read was never sent: TLS had bytes before the request.
+// WriteError returns the error of sending the held bytes, or nil. Bytes still
+// held after a read were never sent: TLS had bytes before the request.
 func (c *Conn) WriteError() error {
 	if c.socket.holding {
 		return errEarly
@@ -132,16 +131,16 @@ func (c *Conn) InterruptWrites() { _ = c.socket.SetWriteDeadline(past) }
 
 var past = time.Unix(1, 0)
 
-// maxSilence is how long the peer's system may take to confirm what was
-// written: time for four repetitions of a packet. The system answers at once,
-// however busy the server is.
+// maxSilence is how long the peer's system may take to confirm written bytes:
+// time for four repetitions of a packet. The system answers at once, however
+// busy the server is.
 const maxSilence = 3 * time.Second
 
-// Bound says whether a connection ends in an error after 3 s if nothing
-// confirms what was written. A peer can vanish without a word, after a failover
-// or behind a NAT gateway that forgot it. The error proves nothing about the
-// request. Do not bound a long request: a peer may take its time with that. On
-// systems other than Linux, Bound does nothing.
+// Bound says whether a connection ends in an error after 3 s without
+// confirmation of written bytes. A peer can vanish without a word, after a
+// failover or behind a NAT gateway that forgot it. The error proves nothing
+// about the request. Do not bound a long request: a peer may take its time with
+// that. On systems other than Linux, Bound does nothing.
 func (c *Conn) Bound(on bool) {
 	if on != c.bounded {
 		c.bounded = on
@@ -160,7 +159,7 @@ func (c *Conn) Close() { _ = c.socket.Close() }
 // stray answer.
 //
 // To find out, clean reads through all layers, while the socket never blocks.
-// In such a read TLS returns what it has decrypted, decrypts what it has read,
+// In such a read TLS returns its decrypted bytes, decrypts what it has read,
 // and handles its own messages, such as session tickets. It does not return a
 // part of a record: for this the layers of records are asked.
 func (c *Conn) clean() bool {
@@ -181,7 +180,7 @@ func (c *Conn) clean() bool {
 	return true
 }
 
-// settled is the part of clean that cannot change while c is idle.
+// settled is the unchanging part of clean while c is idle.
 func (c *Conn) settled() bool { return c.KeepAlive && c.R.Buffered() == 0 }
 
 // maxIdleTime is well below the idle limits of servers and NAT gateways. So a

@@ -12,10 +12,9 @@ import (
 	"github.com/upbloom/upbloom/internal/dialctx"
 )
 
-// Dialer opens connections to one server, straight or through the proxy that
-// HTTPS_PROXY, HTTP_PROXY and NO_PROXY name. Make one with NewDialer. Its
-// fields may be changed before the first dial; after that it is safe for
-// concurrent use.
+// Dialer opens connections to one server, straight or through the proxy of
+// HTTPS_PROXY, HTTP_PROXY and NO_PROXY. Make one with NewDialer. Its fields may
+// be changed before the first dial; after that it is safe for concurrent use.
 type Dialer struct {
 	// ServerTLS is the configuration of TLS to the server, nil for http.
 	ServerTLS *tls.Config
@@ -32,7 +31,7 @@ type Dialer struct {
 }
 
 // NewDialer makes a dialer for a host, without brackets, and port. It reads the
-// environment's proxy, once; Dial reports a setting that cannot be used.
+// environment's proxy, once; Dial reports an unusable setting.
 func NewDialer(host, port string, secure bool) *Dialer {
 	d := &Dialer{
 		ProxyTLS: &tls.Config{MinVersion: tls.VersionTLS12},

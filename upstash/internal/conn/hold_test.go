@@ -46,8 +46,8 @@ func exchange(t *testing.T, c *Conn, s *server, request string) string {
 	return string(answer)
 }
 
-// TestHeldRequest goes out with the read, in every layer, also if it is more than
-// the socket takes at once.
+// TestHeldRequest: a held request goes out with the read, in every layer, even
+// if it is more than the socket takes at once.
 func TestHeldRequest(t *testing.T) {
 	for _, l := range layerings {
 		t.Run(l.name, func(t *testing.T) {
@@ -63,7 +63,7 @@ func TestHeldRequest(t *testing.T) {
 					t.Fatal("not clean after an exchange")
 				}
 			}
-			// What is written later does not wait for a read.
+			// A later write does not wait for a read.
 			if _, err := io.WriteString(c.top, "unheld"); err != nil {
 				t.Fatal(err)
 			}
@@ -75,7 +75,7 @@ func TestHeldRequest(t *testing.T) {
 	}
 }
 
-// TestHeldRequestSavesARead: no read looks for an answer that cannot be there.
+// TestHeldRequestSavesARead: no read comes too early for an answer.
 func TestHeldRequestSavesARead(t *testing.T) {
 	c, s := layered(t, 0, 0)
 	raw := &counted{RawConn: c.socket.raw}
@@ -136,7 +136,7 @@ func TestWatchAHeldRequest(t *testing.T) {
 	}
 }
 
-// TestUnwatch: an exchange that was not interrupted leaves nothing behind.
+// TestUnwatch: without an interruption, an exchange leaves nothing behind.
 func TestUnwatch(t *testing.T) {
 	for _, l := range layerings {
 		c, s := layered(t, l.layers, l.version)
@@ -156,7 +156,8 @@ func TestUnwatch(t *testing.T) {
 }
 
 // TestHeldRequestAndAnEarlyAnswer: TLS may have decrypted an answer before the
-// request. A read that returns it sends nothing, and WriteError says so.
+// request. If a read returns it, the read sends nothing, and WriteError says
+// so.
 func TestHeldRequestAndAnEarlyAnswer(t *testing.T) {
 	for _, l := range layerings[1:] {
 		c, s := layered(t, l.layers, l.version)

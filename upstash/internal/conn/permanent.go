@@ -10,9 +10,9 @@ import (
 	"reflect"
 )
 
-// Permanent reports whether an attempt that failed with err would fail in the
-// same way again: one side does not accept the other's certificate or TLS, a
-// name does not exist, or the proxy's URL cannot be used or lacks a password.
+// Permanent reports whether another attempt would fail with err again: one side
+// does not accept the other's certificate or TLS, a name does not exist, or the
+// proxy's URL cannot be used or lacks a password.
 func Permanent(err error) bool {
 	var certificate *tls.CertificateVerificationError
 	return errors.As(err, &certificate) || isRefusedByAlert(err) || isNotFound(err) ||
@@ -20,8 +20,8 @@ func Permanent(err error) bool {
 }
 
 // isRefusedByAlert reports whether the peer ended TLS because it does not
-// accept what the client is or offers: RFC 8446, section 6.2. The errors of
-// crypto/tls do not export the type of an alert.
+// accept the client's certificate or offers: RFC 8446, section 6.2. The errors
+// of crypto/tls do not export the type of an alert.
 func isRefusedByAlert(err error) bool {
 	var op *net.OpError
 	if !errors.As(err, &op) || op.Op != "remote error" {
@@ -45,9 +45,8 @@ func isNotFound(err error) bool {
 	return errors.As(err, &dns) && dns.IsNotFound
 }
 
-// Question returns a question for the reader of err to look into, or "". The
-// error is that of a connection that was not made, by this package or by
-// net/http.
+// Question returns a question for the reader of err, or "". err is the error of
+// this package or of net/http for a connection that was not made.
 func Question(err error) string {
 	var noTLS tls.RecordHeaderError
 	var unknown x509.UnknownAuthorityError

@@ -12,7 +12,7 @@ import (
 	"github.com/upbloom/upbloom/internal/woken"
 )
 
-// Pool bounds how many connections are open. It keeps the idle ones, and
+// Pool bounds the number of open connections. It keeps the idle ones, and
 // returns the last used one first. Make one with NewPool. It is safe for
 // concurrent use.
 type Pool struct {
@@ -26,7 +26,7 @@ type Pool struct {
 	closed  bool
 }
 
-// NewPool makes a pool of up to limit connections, which dial opens.
+// NewPool makes a pool of up to limit connections, opened by dial.
 func NewPool(limit int, dial func(context.Context) (*Conn, error)) *Pool {
 	return &Pool{dial: dial, limit: limit}
 }
@@ -111,7 +111,7 @@ func (p *Pool) leave() {
 	p.mu.Unlock()
 }
 
-// free is leave for a caller who holds the lock.
+// free is leave for a caller with the lock.
 func (p *Pool) free() {
 	if len(p.waiting) == 0 {
 		p.inUse--
@@ -155,7 +155,7 @@ func (p *Pool) pop() *Conn {
 }
 
 // Put ends the use of c. It keeps c if the last exchange left it usable, and
-// closes what was not used for too long.
+// closes connections that were not used for too long.
 func (p *Pool) Put(c *Conn) {
 	var closing []*Conn
 	if c.settled() {
@@ -192,7 +192,7 @@ func (p *Pool) keep(c *Conn) (closing []*Conn) {
 	return closing
 }
 
-// Close closes the idle connections. Put closes those that are in use.
+// Close closes the idle connections. Put closes those in use.
 func (p *Pool) Close() {
 	p.mu.Lock()
 	idle := p.idle

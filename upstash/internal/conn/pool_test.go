@@ -42,12 +42,12 @@ func closed(c *Conn) bool {
 
 var errDialled = errors.New("dialled")
 
-// newPool makes a pool with no connections but those put into it.
+// newPool makes a pool for connections put into it.
 func newPool(limit int) *Pool {
 	return NewPool(limit, func(context.Context) (*Conn, error) { return nil, errDialled })
 }
 
-// add puts c into p as a connection that was last used ago.
+// add puts c into p as a connection last used ago.
 func (p *Pool) add(c *Conn, ago time.Duration) {
 	c.lastUse = time.Now().Add(-ago)
 	p.idle = append(p.idle, c)
@@ -283,8 +283,8 @@ func TestPlacesGoInOrder(t *testing.T) {
 	})
 }
 
-// TestPlaceForOneWhoGivesUp: a place that comes when a caller gives up is not
-// lost, whichever of the two wakes it.
+// TestPlaceForOneWhoGivesUp: if a place comes when a caller gives up, it is not
+// lost, whichever of the two wakes the caller.
 func TestPlaceForOneWhoGivesUp(t *testing.T) {
 	for _, placeFirst := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {

@@ -41,8 +41,8 @@ func ProxyFor(target *url.URL) (*url.URL, error) {
 	if raw == "" {
 		return nil, nil
 	}
-	// httpproxy ignores a proxy that it cannot parse. So it only says whether
-	// this host has a proxy, with another URL in place of the real one.
+	// httpproxy ignores a proxy if it cannot parse its URL. So it only says
+	// whether this host has a proxy, with another URL in place of the real one.
 	*setting = "http://proxy.invalid"
 	p, err := env.ProxyFunc()(target)
 	if p == nil || err != nil {
@@ -55,8 +55,7 @@ func parseProxy(raw string) (*url.URL, error) {
 	if !strings.Contains(raw, "://") {
 		raw = "http://" + raw
 	}
-	// If there is a part after the host, it most often belongs to a password
-	// that is not escaped.
+	// A part after the host most often belongs to an unescaped password.
 	u, err := url.Parse(raw)
 	if err != nil || u.Hostname() == "" || strings.Trim(u.Path, "/") != "" || strings.ContainsAny(raw, "?#") {
 		return nil, errBadProxy
@@ -80,7 +79,7 @@ func proxyPort(p *url.URL) string {
 	return "1080"
 }
 
-// ofProxy says that an error is about the proxy.
+// ofProxy adds to an error that it is about the proxy.
 func ofProxy(err error) error {
 	if err == nil {
 		return nil

@@ -93,7 +93,7 @@ func TestWhoseProxy(t *testing.T) {
 	}
 }
 
-// TestAnswerToConnect has proxies that accept, refuse, or answer too much.
+// TestAnswerToConnect has proxies accept, refuse, or answer too much.
 func TestAnswerToConnect(t *testing.T) {
 	t.Setenv("HTTP_PROXY", "http://user:hunter@proxy.test:8080")
 	filler := func(n int) string {

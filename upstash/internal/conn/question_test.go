@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// TestQuestion: the errors of what is most often wrong on a laptop lead to it.
+// TestQuestion: the commonest mistakes on a laptop have errors with a question.
 func TestQuestion(t *testing.T) {
 	refused := &net.OpError{Op: "dial", Net: "tcp", Err: errRefused}
 	for _, tt := range []struct{ name, proxy, want string }{

@@ -4,13 +4,13 @@ package conn
 
 import "net"
 
-// records passes on what TLS reads, and keeps track of the records in it: RFC
+// records passes on the input of TLS, and keeps track of the records in it: RFC
 // 8446, section 5.1.
 type records struct {
 	net.Conn
 	head [5]byte
 	have int // bytes of the head
-	left int // bytes of the record that are still to come
+	left int // bytes of the record still to come
 }
 
 func (r *records) Read(p []byte) (int, error) {
@@ -34,5 +34,5 @@ func (r *records) pass(p []byte) {
 	}
 }
 
-// partial reports whether the last record that began to come is incomplete.
+// partial reports whether the last record has begun to come and is incomplete.
 func (r *records) partial() bool { return r.have > 0 || r.left > 0 }

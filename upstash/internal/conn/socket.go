@@ -11,8 +11,8 @@ import (
 	"github.com/upbloom/upbloom/internal/dialctx"
 )
 
-// socket is the lowest layer. If noWait is set, its reads return what has
-// arrived, or errNothingYet.
+// socket is the lowest layer. If noWait is set, a read returns the bytes
+// already there, or errNothingYet.
 type socket struct {
 	net.Conn
 	noWait bool
@@ -23,8 +23,8 @@ type socket struct {
 	n       int
 	err     error
 
-	holding  bool   // what is written goes into held
-	held     []byte // what the next read sends before it waits
+	holding  bool   // writes go into held
+	held     []byte // for the next read to send before it waits
 	writeErr error
 
 	ctx       context.Context // ends the exchange; nil if nothing does
@@ -72,7 +72,7 @@ func (s *socket) failed(err error) error {
 }
 
 // Write keeps p until the next read if s is holding. Otherwise a Read would
-// first look for an answer that cannot be there: a system call for nothing.
+// look for an answer too early: a system call for nothing.
 func (s *socket) Write(p []byte) (int, error) {
 	if s.holding {
 		s.held = append(s.held, p...)
@@ -103,7 +103,7 @@ func (s *socket) watch() {
 }
 
 // tryRead reads without waiting from a connection that is not a socket of the
-// system, if it can be read so.
+// system, if the connection can do so.
 func (s *socket) tryRead(p []byte) (n int, err error) {
 	if c, ok := s.Conn.(dialctx.TryReader); ok {
 		n, err = c.TryRead(p)
@@ -115,7 +115,7 @@ func (s *socket) tryRead(p []byte) (n int, err error) {
 }
 
 // errNothingYet is returned instead of waiting. For TLS it is a temporary
-// error, after which it can read on.
+// error, and it can read on.
 var errNothingYet net.Error = nothingYet{}
 
 type nothingYet struct{}

@@ -10,9 +10,9 @@ import (
 // canHold says whether readOnce can wait.
 const canHold = true
 
-// readOnce reads what has come, and reports whether the read is over: the sockets
-// of package net are non-blocking. If it is not, package net calls it again when
-// there is something to read.
+// readOnce reads what has come, and reports whether the read is over: the
+// sockets of package net are non-blocking. If it is not over, package net calls
+// readOnce again when there is something to read.
 func (s *socket) readOnce(fd uintptr) (done bool) {
 	if s.release() {
 		return false

@@ -6,8 +6,7 @@ import (
 	"testing"
 )
 
-// BenchmarkReadAnswer reads the answer to an Add, with the fields that a server
-// sends.
+// BenchmarkReadAnswer reads the answer to an Add, with a server's usual fields.
 func BenchmarkReadAnswer(b *testing.B) {
 	answer := []byte("HTTP/1.1 200 OK\r\nServer: fasthttp\r\nDate: Sun, 22 Nov 2026 13:40:00 GMT\r\n" +
 		"Content-Type: application/json\r\nUpstash-Sync-Token: ab=1,cd=2\r\nContent-Length: 46\r\n\r\n" +

@@ -15,7 +15,7 @@ const atOnce = 64 << 10
 // AppendBody reads the body and appends it to dst. The body ends after its
 // length, after its last chunk and trailer, or with the connection. AppendBody
 // returns [ErrLongBody] as soon as it knows of more than limit bytes. Memory
-// follows the bytes that came, not the announced ones. Beside an error it
+// follows the bytes as they come, not their announcement. Beside an error it
 // returns a part of the body, in the memory of dst or in a larger one.
 func (h *Head) AppendBody(dst []byte, r *bufio.Reader, limit int) ([]byte, error) {
 	f := &h.framing

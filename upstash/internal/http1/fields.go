@@ -17,9 +17,9 @@ type framing struct {
 }
 
 // parse parses the lines of a section, the empty one at the end, and may change
-// them. It calls field, unless that is nil, for those that it does not need itself.
-// It reports false if one is malformed, or contradicts another. Each byte is looked
-// at once: this is half of what an answer costs.
+// them. Fields it does not need itself it passes to field, unless field is nil.
+// It reports false if a line is malformed, or contradicts another. Each byte is
+// looked at once: this is half of the cost of an answer.
 func (f *framing) parse(b []byte, field func(name, value []byte)) bool {
 	for len(b) > len("\r\n") {
 		colon := 0
@@ -52,9 +52,9 @@ func (f *framing) parse(b []byte, field func(name, value []byte)) bool {
 	return true
 }
 
-// value returns the value that begins at start, and where the next line begins. A
-// line that continues the value is joined to it: RFC 9112, section 5.2. Other
-// readers may not join them.
+// value returns the value from start on, and the beginning of the next line. If
+// another line continues the value, it is joined to it: RFC 9112, section 5.2.
+// Other readers may not join them.
 func (f *framing) value(b []byte, start int) (value []byte, next int, ok bool) {
 	for i := start; ; {
 		for isTextByte(b[i]) {

@@ -13,10 +13,11 @@ import (
 	"testing/iotest"
 )
 
-// FuzzAgainstNetHTTP compares this reader with net/http's, answer by answer as long
-// as the connection may go on. What this one accepts, net/http must read in the
-// same way and to the same byte. What it refuses, net/http must refuse too, or
-// stricter reports why not. It reads byte by byte, net/http all at once.
+// FuzzAgainstNetHTTP compares this reader with net/http's, answer by answer as
+// long as the connection may go on. If this one accepts an answer, net/http
+// must read it in the same way and to the same byte. If this one refuses it,
+// net/http must refuse it too, or stricter reports why not. This one reads byte
+// by byte, net/http all at once.
 func FuzzAgainstNetHTTP(f *testing.F) {
 	for _, tt := range accepted {
 		f.Add([]byte(tt.text))
@@ -55,7 +56,7 @@ func FuzzAgainstNetHTTP(f *testing.F) {
 	})
 }
 
-// peer is what net/http reads of an answer.
+// peer is an answer as net/http reads it.
 type peer struct {
 	*http.Response
 	body string
@@ -75,8 +76,8 @@ func readNetHTTP(r *bufio.Reader) (peer, error) {
 	}
 }
 
-// checkError checks that err is one of the reader's own, and that net/http has one
-// too, or accepts what this reader need not.
+// checkError checks that err is one of the reader's own. net/http must have an
+// error too, or accept what this reader need not.
 func checkError(t *testing.T, data []byte, err, theirErr error) {
 	t.Helper()
 	var own Error
@@ -88,8 +89,8 @@ func checkError(t *testing.T, data []byte, err, theirErr error) {
 	}
 }
 
-// stricter reports whether data may be an answer that net/http accepts and this
-// reader refuses, because it is safer to.
+// stricter reports whether net/http may accept an answer in data and this
+// reader refuses it, because it is safer to.
 func stricter(data []byte) bool {
 	matches := func(r *regexp.Regexp) bool { return r.Match(data) }
 	return len(data) > buffer || slices.ContainsFunc(reasons, matches)
@@ -117,8 +118,9 @@ var reasons = func() (all []*regexp.Regexp) {
 	return all
 }()
 
-// laxer reports whether data may be an answer that this reader accepts and net/http
-// refuses: the announcement of a trailer, which this client does not use.
+// laxer reports whether this reader may accept an answer in data and net/http
+// refuses it: for the announcement of a trailer, which this client does not
+// use.
 func laxer(data []byte) bool { return trailer.Match(data) }
 
 var trailer = regexp.MustCompile(`(?i)\ntrailer`)

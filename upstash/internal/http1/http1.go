@@ -31,7 +31,7 @@ const (
 )
 
 // maxInterim is how many unrequested answers of status 1xx may come before the
-// one that counts.
+// final one.
 const maxInterim = 5
 
 // Head is the header of an answer.
@@ -46,7 +46,7 @@ type Head struct {
 }
 
 // ReadHead reads the header of the next answer whose status is not 1xx. It
-// calls field, unless that is nil, for each field that does not concern the
+// calls field, unless that is nil, for each field of no concern to the
 // connection, in order. name and value are valid until field returns. field may
 // be called before an error is found.
 func ReadHead(r *bufio.Reader, field func(name, value []byte)) (Head, error) {
@@ -101,8 +101,9 @@ func peekSection(r *bufio.Reader, prefix string) ([]byte, error) {
 	}
 }
 
-// endsInCRLF returns a section whose last line is empty, and so is the end of the
-// line before it. In a section with other ends a reader may see other lines.
+// endsInCRLF returns a section if its last line is empty, and ends in CRLF as
+// the line before it does. In a section with other ends a reader may see other
+// lines.
 func endsInCRLF(b []byte) ([]byte, error) {
 	if !bytes.HasSuffix(b, []byte("\r\n")) || len(b) > 2 && !bytes.HasSuffix(b, []byte("\r\n\r\n")) {
 		return nil, ErrNotHTTP
