@@ -34,8 +34,8 @@ func TestAdd(t *testing.T) {
 	})
 }
 
-// Each Add costs one request and one command, even the one that makes the
-// filter.
+// Each Add costs one request and one command, and so does the first, which
+// makes the filter.
 func TestAddCost(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		f := handle(t, s.Client(), small())
@@ -51,8 +51,8 @@ func TestAddCost(t *testing.T) {
 	})
 }
 
-// The attempt whose answer was lost may have set the bits. Then, and only then,
-// Add returns ErrUncertain.
+// The lost attempt may have set the bits. Then, and only then, Add returns
+// ErrUncertain.
 func TestAddAfterALostAnswer(t *testing.T) {
 	lost := map[string]func(upstashtest.When) upstashtest.Fault{
 		"connection dropped": upstashtest.Drop,
@@ -97,8 +97,8 @@ func TestAddAfterALostAnswer(t *testing.T) {
 	})
 }
 
-// An Add made the filter only if the answer to the attempt that did so says it.
-// Without that answer the item may be another writer's.
+// An Add made the filter only if the answer to its own attempt says so. Without
+// that answer the item may be another writer's.
 func TestFirstAddAfterALostAnswer(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		for _, cfg := range []bloom.Config{small(), expiring(1e12)} {

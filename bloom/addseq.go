@@ -33,7 +33,7 @@ func (f *Filter) AddSeq(ctx context.Context, items iter.Seq[string], opts ...Mov
 	part := min(max(1, f.batchBytes()/f.rec.itemBytes(true)), maxPartItems)
 	most := uint64(part) * uint64(min(f.batchParallel(), maxPartItems))
 	var round []string
-	var birth int64 // of the filter that the rounds before went into
+	var birth int64 // of the filter of the earlier rounds
 	add := func() error {
 		if len(round) == 0 {
 			return nil

@@ -34,7 +34,7 @@ func TestAddSeqAddsEveryItem(t *testing.T) {
 	}
 }
 
-// The size of a round follows from its items, not from what the limits allow.
+// The size of a round follows from its items, not from the limits.
 func TestAddSeqTakesAnyLimits(t *testing.T) {
 	s := upstashtest.NewServer(t)
 	for _, limits := range [][2]int{{math.MaxInt, 1}, {0, math.MaxInt}, {math.MaxInt, math.MaxInt}} {

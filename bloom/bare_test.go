@@ -16,8 +16,8 @@ func bare() bloom.Config {
 	return bloom.Config{Bits: 9600, Hashes: 7, Scheme: bloom.SchemeFNV1a, Layout: bloom.LayoutBare}
 }
 
-// TestBare shares a string with a program of the article. Each finds what the
-// other added.
+// TestBare shares a string with a program of the article. Each finds the items
+// of the other.
 func TestBare(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		ctx, cfg := t.Context(), bare()
@@ -106,7 +106,7 @@ func TestBareTTLOfAnItemThatMeetsItself(t *testing.T) {
 	})
 }
 
-// A Bare filter has no header to check, so that its orders are the plain commands.
+// A Bare filter has no header to check: its orders are the plain commands.
 func TestBareOrders(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		ctx, f := t.Context(), handle(t, s.Client(), bare())

@@ -101,10 +101,10 @@ type batch struct {
 	fatal  bool
 }
 
-// A lane is what a batch knows of one record.
+// A lane is a batch's knowledge of one record.
 type lane struct {
 	rec     *record
-	birth   int64       // the birth number that the parts found; 0 before the first
+	birth   int64       // the birth number found by the parts; 0 before the first
 	gone    bool        // of an AddAll: the filter went away meanwhile
 	stopped atomic.Bool // nothing more is sent
 }

@@ -30,7 +30,7 @@ func (b *batch) sendPart(ctx context.Context, p *part) {
 	b.finish(p)
 }
 
-// finish answers the items that waited for those of p, and frees p.
+// finish answers the items waiting for those of p, and frees p.
 func (b *batch) finish(p *part) {
 	b.mu.Lock()
 	b.flying = slices.DeleteFunc(b.flying, func(other *part) bool { return other == p })
@@ -97,16 +97,16 @@ func (b *batch) isRecreated(c *piece) bool {
 	return l.birth != c.q.wrote.birth
 }
 
-// lost notes that the filter went away: what a part added before is not in it.
+// lost notes that the filter went away: an earlier part's items are not in it.
 func (b *batch) lost(c *piece) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.lanes[c.lane].gone = true
 }
 
-// stateAfterAdd is what is known of the items of a part that failed. If the last
-// attempt met another filter, its items are not in ours; but an earlier attempt
-// may have put them into ours.
+// stateAfterAdd is the state of the items of a failed part. If the last attempt
+// met another filter, its items are not in ours; but an earlier attempt may
+// have put them into ours.
 func stateAfterAdd(q *request) ItemState {
 	_, answered := as[*upstash.Error](q.err)
 	switch {

@@ -74,8 +74,8 @@ func checkBodies(t *testing.T, w *bloomtest.Watched, limit, each int, op string,
 	w.Bodies = nil
 }
 
-// wordsOf returns how many words look-ups of the items read. A word that an
-// item meets twice counts once.
+// wordsOf returns how many words look-ups of the items read. If an item meets a
+// word twice, the word counts once.
 func wordsOf(g bloom.Geometry, items []string) int {
 	n := 0
 	for _, item := range items {
@@ -155,7 +155,7 @@ func TestBatchMeetsAMismatchOnce(t *testing.T) {
 	})
 }
 
-// TestBatchIsSequential compares AddAll and ExistsAll with an exact set that
+// TestBatchIsSequential compares AddAll and ExistsAll with an exact set, which
 // takes one item after another, however the batch is cut.
 func TestBatchIsSequential(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
@@ -291,7 +291,7 @@ func TestBatchOfMoreItemsThanARequestCarries(t *testing.T) {
 	}
 }
 
-// allNew is a transport to a server that answers 0 for every bit.
+// allNew is a transport to a server with the answer 0 for every bit.
 type allNew struct{}
 
 func (allNew) RoundTrip(_ context.Context, req *upstash.Request, resp *upstash.Response) error {

@@ -7,11 +7,12 @@ import (
 	"github.com/upbloom/upbloom/upstash"
 )
 
-// createScript makes the filter with all that belongs to it, if the key is
-// free: header, birth number (ARGV[2]), the last cell (ARGV[3]), bit 127, the
-// kind's own word (ARGV[5]), and unless ARGV[4] is 0 a TTL, which ARGV[6] sets:
-// PEXPIRE or PEXPIREAT. A string whose first 53 bits are 0 is other data. The
-// script returns the header, the birth number and the kind's word afterwards.
+// createScript makes the filter and everything that belongs to it, if the key
+// is free: header, birth number (ARGV[2]), the last cell (ARGV[3]), bit 127,
+// the kind's own word (ARGV[5]), and unless ARGV[4] is 0 a TTL, which ARGV[6]
+// sets: PEXPIRE or PEXPIREAT. A string whose first 53 bits are 0 is other data.
+// The script returns the header, the birth number and the kind's word
+// afterwards.
 var createScript = upstash.NewScript(shebang + `local w = redis.call('BITFIELD_RO', KEYS[1],
   'GET', 'u53', '0', 'GET', 'u53', '64', 'GET', 'u53', '128')
 if w[1] ~= 0 then return w end
@@ -68,7 +69,7 @@ func (r *record) createCommand(bits uint64, word, birth int64, ttl, expire strin
 		ttl, strconv.FormatInt(word, 10), expire).Repeatable(true)
 }
 
-// judgeCreate judges what order returned for it.
+// judgeCreate judges the answers of order to it.
 func (r *record) judgeCreate(answers []upstash.NullInt64, err error, birth int64) (created bool, _ error) {
 	if is(err, ErrNotFound) { // yet the key is taken
 		return false, r.refuse(errNoHeader)

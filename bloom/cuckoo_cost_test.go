@@ -144,8 +144,8 @@ func TestCuckooBilled(t *testing.T) {
 	})
 }
 
-// A request that moves many items needs more than one command to read, and more
-// than one to write.
+// If a request moves many items, it needs more than one command to read, and
+// more than one to write.
 func TestCuckooManyMoves(t *testing.T) {
 	testenv.AskedLong(t)
 	const n = 30_500

@@ -9,8 +9,8 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
-// A TTL that the database was told of stays as it is, and with MustExist an Add
-// after its end makes nothing.
+// A TTL set by EXPIRE stays as it is, and with MustExist an Add after its end
+// makes nothing.
 func TestCuckooUnderExpire(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		c := s.Client()

@@ -23,8 +23,8 @@ func countOf(t *testing.T, f *bloom.Cuckoo, want uint64) {
 	}
 }
 
-// A write whose reply is lost is not repeated, and its error is ErrUncertain.
-// One that was not sent, or was refused, is repeated.
+// A write with a lost reply is not repeated, and its error is ErrUncertain. One
+// that was not sent, or was refused, is repeated.
 func TestCuckooLostReplies(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		f := cuckoo(t, impatient(s), table1000())
@@ -192,7 +192,7 @@ func TestCuckooMeetsAnother(t *testing.T) {
 				missing := name == "zeros" && op != "Add" && op != "AddAll" && op != "Create"
 				planted := (name == "a header alone" || name == "no kind's word") && (op == "Delete" || op == "Create")
 				if planted {
-					continue // these check the header only, which is a cuckoo filter's
+					continue // these check only the header, which is a cuckoo filter's
 				}
 				err := call(cuckoo(t, s.Client(), table1000()))
 				if !isRefusal(err) && !(missing && (errors.Is(err, bloom.ErrNotFound) || err == nil)) {

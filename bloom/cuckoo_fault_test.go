@@ -19,12 +19,12 @@ func (t *table) clone() *table {
 	return &other
 }
 
-// Under faults, a call that answers agrees with the model, and an uncertain one
+// Under faults, if a call answers, it agrees with the model. An uncertain one
 // ran once or not at all. After any other error nothing has changed.
 func TestCuckooUnderFaults(t *testing.T) {
 	s := upstashtest.NewServer(t)
 	rng := rand.New(rand.NewPCG(9, 9))
-	// Without faults that take effect later or make the client wait.
+	// Without the faults that take effect later or make the client wait.
 	skipped := []string{
 		upstashtest.LateExec(1).String(), upstashtest.Stall(upstashtest.BeforeExec).String(),
 		upstashtest.Stall(upstashtest.AfterExec).String(), upstashtest.RateLimit(time.Second).String(),

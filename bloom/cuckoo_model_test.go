@@ -15,7 +15,7 @@ type table struct {
 	words map[uint64]uint64 // by bucket
 	items int
 	ones  int
-	reads int // words that the last add read besides the items' own
+	reads int // words read by the last add besides the items' own
 }
 
 func newTable(g bloom.Geometry) *table {
@@ -73,8 +73,8 @@ func (t *table) remove(items []string) (removed []bool) {
 	return removed
 }
 
-// add places all items or none. full is the index of the item that found no
-// room, or -1.
+// add places all items or none. full is the index of the item without room, or
+// -1.
 func (t *table) add(items []string) (added []bool, full int) {
 	before := *t
 	before.words = maps.Clone(t.words)
@@ -119,8 +119,8 @@ func (t *table) add(items []string) (added []bool, full int) {
 }
 
 // placeOne moves fingerprints along the shortest path through the known
-// buckets. If there is none, missing holds the buckets that the search would
-// have needed.
+// buckets. If there is none, missing holds the buckets the search would have
+// needed.
 func (t *table) placeOne(p place, known map[uint64]bool) (missing []uint64, ok bool) {
 	type node struct {
 		bucket     uint64
@@ -170,7 +170,7 @@ func wordIn(stored string, bucket uint64) (w uint64) {
 	return w
 }
 
-// compare returns the first bucket that differs in a stored string, or -1.
+// compare returns the first bucket with a difference in a stored string, or -1.
 func (t *table) compare(stored string) int {
 	for b := range t.buckets() {
 		if wordIn(stored, b) != t.words[b] {

@@ -12,8 +12,8 @@ import (
 // writes nothing.
 //
 // ARGV[1] is the header, which also says the number of buckets and of slots.
-// From ARGV[4] on, each argument is an item: its fingerprint times 2^27, plus its
-// first bucket. All numbers stay below 2^53, the integers that Lua carries
+// From ARGV[4] on, each argument is an item: its fingerprint times 2^27, plus
+// its first bucket. All numbers stay below 2^53: Lua carries such integers
 // exactly. A bucket is a key of tables by minus its number: the Lua of Go, in
 // test servers, would fill an array up to the largest positive key.
 

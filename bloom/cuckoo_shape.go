@@ -8,8 +8,8 @@ import (
 	"github.com/upbloom/upbloom/upstash"
 )
 
-// cuckooShape is what a record of the cuckoo scheme has beyond a plain one. A
-// look-up reads the item's two buckets; a write is a script.
+// cuckooShape is the shape of a record of the cuckoo scheme. A look-up reads
+// the item's two buckets; a write is a script.
 type cuckooShape struct{ buckets uint64 }
 
 // The kind's word is 1 | items:32 | ones:20: how many copies the table holds,

@@ -23,7 +23,7 @@ func cuckoo(t testing.TB, c *upstash.Client, cfg bloom.CuckooConfig) *bloom.Cuck
 	return f
 }
 
-// An item that was added is found until it is removed.
+// An item is found from its Add until it is removed.
 func TestCuckoo(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		f := cuckoo(t, s.Client(), bloom.CuckooConfig{Capacity: 1000, FPRate: 1e-6})

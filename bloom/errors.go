@@ -36,9 +36,9 @@ var (
 
 	// ErrFull is returned when a [Cuckoo] has no place for an item, or for one
 	// of the items of a request. Nothing of this request was added. Make a
-	// filter with a larger Capacity, or remove items. It is also returned for an item that is in as
-	// often as it can be: 4 to 10 times, twice as often as a bucket has slots,
-	// or half as often if its two buckets are one.
+	// filter with a larger Capacity, or remove items. It is also returned for
+	// an item that is in as often as it can be: 4 to 10 times, twice as often
+	// as a bucket has slots, or half as often if its two buckets are one.
 	ErrFull = errors.New("bloom: the cuckoo filter is full, and nothing of this request was added:" +
 		" remove items, or make a filter with a larger Capacity")
 
@@ -84,9 +84,8 @@ var (
 		ErrNotFilter)
 )
 
-// errorf is fmt.Errorf for an error with a text of this package's own. The errors
-// that it wraps leave out the name of their package, because the text begins
-// with one.
+// errorf is fmt.Errorf for an error with a text of this package's own. Wrapped
+// errors leave out the name of their package, because the text begins with one.
 func errorf(format string, args ...any) error {
 	for i, arg := range args {
 		if err, ok := arg.(error); ok {
@@ -113,7 +112,7 @@ func wordsOf(err error) string {
 	return text
 }
 
-// unmarshalName sets *to to the one of values whose name it is given.
+// unmarshalName sets *to to the value with this name.
 func unmarshalName[T fmt.Stringer](to *T, name []byte, values ...T) error {
 	names := make([]string, len(values))
 	for i, v := range values {
@@ -128,7 +127,7 @@ func unmarshalName[T fmt.Stringer](to *T, name []byte, values ...T) error {
 }
 
 // emptyHint is the ErrNotFound of a look-up. It names the field of the Config
-// that makes a missing filter an empty one.
+// for taking a missing filter for an empty one.
 type emptyHint struct {
 	err   error
 	field string // of the Config
@@ -258,10 +257,10 @@ func (e *MismatchError) localText() string {
 
 // A typeNames is how an error speaks of a type.
 type typeNames struct {
-	name   string // with its article
+	name   string // its article and name
 	config string
-	sizes  string // the fields of its config that the size follows from
-	opener string // the function that opens it
+	sizes  string // the fields of its config that decide the size
+	opener string // the function to open it
 }
 
 // typeOf returns the names of the type that wrote a string.
@@ -286,9 +285,9 @@ func (e *MismatchError) seedOnly() bool {
 	return e.OtherSeed && want == e.Got
 }
 
-// is is errors.Is, but does not look at what a *upstash.CallError wraps. The
-// cause of a context, for example, may be the error of another call: what this
-// package concludes from an error must be of the call at hand.
+// is is errors.Is, but does not look into a *upstash.CallError. Its error may
+// be that of another call: the cause of a context, for example. A conclusion of
+// this package must come from an error of the call at hand.
 func is(err, target error) bool {
 	_, ok := search(err, func(e error) (struct{}, bool) {
 		if e == target {

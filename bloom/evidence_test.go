@@ -14,8 +14,8 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
-// A repeated Replace must not undo what others did after its first attempt,
-// whose reply was lost.
+// A repeated Replace must not undo the writes of others after its first
+// attempt, whose reply was lost.
 func TestReplaceThatIsRepeatedUndoesNothing(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		cfg, parts := inParts(middling())
@@ -114,7 +114,8 @@ func TestPartThatComesBackLate(t *testing.T) {
 	})
 }
 
-// A Union whose reply was lost recognizes its own target by the birth number.
+// If the reply to a Union is lost, the Union recognizes its own target by the
+// birth number.
 func TestUnionWhoseReplyIsLost(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		c := impatient(s)
@@ -128,7 +129,7 @@ func TestUnionWhoseReplyIsLost(t *testing.T) {
 	})
 }
 
-// A handle that refuses a key still refuses it after a failed Replace.
+// If a handle refuses a key, it still does so after a failed Replace.
 func TestReplaceThatFailsKeepsTheRefusal(t *testing.T) {
 	s := upstashtest.NewServer(t)
 	do(t, s, "SET", key, "some text of theirs, which is long enough")

@@ -49,8 +49,8 @@ func ExampleFilter_ExistsAll() {
 	// film-4
 }
 
-// If one of several requests of a batch fails, what is done stays done, and
-// another call adds the rest.
+// If one of several requests of a batch fails, its successes stay, and another
+// call adds the rest.
 func ExampleBatchError() {
 	server, err := upstashtest.Start()
 	if err != nil {

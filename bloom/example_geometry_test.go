@@ -24,8 +24,7 @@ func ExampleConfig_Geometry() {
 	// Output: 107,484 bits (13.1 KiB), k=4, blocked
 }
 
-// A filter that another program wrote: its bits and hashes are given, not
-// worked out.
+// A filter by another program: its bits and hashes are given, not worked out.
 func ExampleConfig_Geometry_explicit() {
 	g, err := bloom.Config{
 		Bits: 95_851, Hashes: 7, Scheme: bloom.SchemeFNV1a, Layout: bloom.LayoutBare,
@@ -47,8 +46,7 @@ func ExampleConfigError() {
 	// FPRate
 }
 
-// A program that was deployed with another capacity finds out, and gets no
-// wrong answer.
+// A program deployed with another capacity finds out, and gets no wrong answer.
 func ExampleMismatchError() {
 	err := error(&bloom.MismatchError{ // as a look-up returns it
 		Want: bloom.Geometry{Bits: 21_518, Hashes: 4},

@@ -98,7 +98,7 @@ func ExampleWindow_Rename() {
 	// true <nil>
 }
 
-// A sharded filter is loaded shard by shard, so that only one is in memory.
+// A sharded filter is loaded shard by shard: only one is in memory.
 func ExampleSharded_LoadShard() {
 	client, stop := database()
 	defer stop()

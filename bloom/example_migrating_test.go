@@ -67,14 +67,14 @@ func Example_migrateRedisBloom() {
 		return was, nil
 	}
 
-	// Later: the new filter answers, and what it lacks is asked of the old one.
+	// Later: the new filter answers. For items it lacks, the old one is asked.
 	either := func(item string) (bool, error) {
 		if is, err := after.Exists(ctx, item); err != nil || is {
 			return is, err
 		}
 		was, err := before.Exists(ctx, item)
 		if err == nil && was {
-			_, err = after.Add(ctx, item) // so that it is asked once
+			_, err = after.Add(ctx, item) // the next time the old one is not asked
 		}
 		return was, err
 	}

@@ -56,8 +56,8 @@ func ExampleMirror() {
 	// 99 look-ups without a request, 2 requests
 }
 
-// Writers add all the time, so that each refresh brings the whole string. A
-// ticker refreshes ahead of MaxStale, and no call waits for a refresh.
+// Writers add all the time: each refresh brings the whole string. A ticker
+// refreshes ahead of MaxStale, and no call waits for a refresh.
 func ExampleMirror_Refresh() {
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()

@@ -8,7 +8,7 @@ import (
 	"github.com/upbloom/upbloom/bloom"
 )
 
-// A filter that has become too small is rebuilt in another size. Readers and
+// A filter has become too small, and is rebuilt in another size. Readers and
 // writers go on meanwhile, and meet no error and no false "no".
 func Example_rebuildInAnotherSize() {
 	client, stop := database()
@@ -38,7 +38,7 @@ func Example_rebuildInAnotherSize() {
 	}
 
 	// 2. Every writer adds to both, in one request. The old filter decides what
-	// is new. Go on when no writer is left that adds to the old one alone.
+	// is new. Go on when no writer adds to the old one alone any more.
 	answers, err := bloom.AddIn(ctx, "order-4", old, larger)
 	if err != nil {
 		fmt.Println(err)

@@ -126,8 +126,8 @@ func Example_redisBloomCF() {
 }
 
 // TestRedisBloomTable holds REDISBLOOM.md to the Examples above: every code of
-// its tables stands in them, and every command has a row with code or says that
-// it is not offered.
+// its tables stands in them, and every command has a row, with code or with the
+// words that it is not offered.
 func TestRedisBloomTable(t *testing.T) {
 	page, err := os.ReadFile("REDISBLOOM.md")
 	if err != nil {

@@ -65,8 +65,8 @@ func ExampleScalable_AddAll() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	// 3,000 items have no room in the first layer, so that a larger one is made
-	// for them at once.
+	// 3,000 items have no room in the first layer: a larger one is made for
+	// them at once.
 	ctx := context.Background()
 	pages := make([]string, 3000)
 	for i := range pages {

@@ -24,8 +24,7 @@ func ExampleOptimalHashes() {
 	// Output: 7
 }
 
-// A filter that is used beyond its capacity still answers, with more false
-// positives.
+// A filter beyond its capacity still answers, with more false positives.
 func ExampleFalsePositiveRate() {
 	m, k := bloom.OptimalBits(10_000, 0.01), 7
 	for _, n := range []uint64{5_000, 10_000, 20_000} {

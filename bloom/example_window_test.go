@@ -37,7 +37,7 @@ func ExampleWindow() {
 	// evt_1 false
 }
 
-// A test that does not wait for a day: the clients of a test server follow its
+// A test need not wait for a day: the clients of a test server follow its
 // clock.
 func ExampleWindow_inATest() {
 	server, err := upstashtest.Start()

@@ -41,7 +41,7 @@ func TestExists(t *testing.T) {
 // largestWord is the largest that a word of 53 bits can be.
 const largestWord = 1<<53 - 1
 
-// A word that no word can be is an error, not a "no" and not a "yes".
+// An impossible word is an error, not a "no" and not a "yes".
 func TestImpossibleWords(t *testing.T) {
 	cfg := bloom.Config{Capacity: 1000, FPRate: 0.1, MissingIsEmpty: true} // one word an item
 	h := headerWordOf(cfg)
@@ -82,7 +82,8 @@ func TestEveryBitOfAWordCounts(t *testing.T) {
 	}
 }
 
-// An item that meets a word twice reads it once, and sets all of its bits.
+// If an item meets a word twice, it reads the word once, and sets all of its
+// bits.
 func TestRepeatedWordIsReadOnce(t *testing.T) {
 	s := upstashtest.NewServer(t)
 	c, w := watch(t, s)

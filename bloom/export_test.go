@@ -7,8 +7,8 @@ import (
 	"github.com/upbloom/upbloom/upstash"
 )
 
-// SetClock has a Mirror see another time than time.Now. What its questions
-// answer then counts from the start of the call.
+// SetClock has a Mirror see another time than time.Now. The answers to its
+// questions then count from the start of the call.
 func (m *Mirror) SetClock(now func() time.Time) {
 	m.now = now
 	m.sent = func(upstash.Reply) time.Time { return time.Time{} }
@@ -38,7 +38,7 @@ func SetLot(draw func() float64) (old func() float64) {
 	return old
 }
 
-// Wrote tells the handle of a write that was answered.
+// Wrote tells the handle of a write as if it had been answered.
 func (f *Filter) Wrote(ctx context.Context, items, newItems, newOnes int) {
 	f.watchFill(ctx, written{ok: true, items: items, newItems: newItems, newOnes: newOnes})
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/upbloom/upbloom/upstash"
 )
 
-// copies is a Cuckoo, with the number of copies that it holds of each item.
+// copies is a Cuckoo, with the number of copies it holds of each item.
 type copies struct {
 	*faultWorker
 	filter *bloom.Cuckoo
@@ -18,7 +18,7 @@ type copies struct {
 	late   bool // the last call may still take effect
 }
 
-// copyCount bounds the copies of an item, and counts the Adds and Removes of
+// copyCount bounds the copies of an item. It counts the Adds and Removes of
 // unknown outcome that could still take effect.
 type copyCount struct{ least, most, adds, removes int }
 

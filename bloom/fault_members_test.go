@@ -42,7 +42,7 @@ var faultTypes = []faultType{
 	{"Cuckoo", 100, openCopies},
 }
 
-// memberFilter is what the types that hold a set have in common.
+// memberFilter is the common part of the types for sets.
 type memberFilter interface {
 	Create(ctx context.Context) (bool, error)
 	Add(ctx context.Context, item string) (bool, error)

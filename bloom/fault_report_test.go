@@ -53,8 +53,8 @@ func leaks(text string) bool {
 		strings.Contains(text, secretItem)
 }
 
-// faultReport counts, for each kind of fault, how the operations that met it
-// ended.
+// faultReport counts, for each kind of fault, the ends of the operations that
+// met it.
 type faultReport struct {
 	mu   sync.Mutex
 	ends map[string]map[string]int
@@ -90,8 +90,8 @@ func (r *faultReport) merge(other *faultReport) {
 	}
 }
 
-// summary returns how many faults were met, and how the operations that met one
-// ended.
+// summary returns the number of faults, and the ends of the operations that met
+// one.
 func (r *faultReport) summary() string {
 	faults, ends := 0, make(map[string]int)
 	for fault, counts := range r.ends {
@@ -115,7 +115,7 @@ func (r *faultReport) count(fault string) int {
 }
 
 // String returns a table with a row for each fault: how often it was met, and
-// how the operations that met it ended.
+// how the operations ended.
 func (r *faultReport) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%-26s %8s", "fault", "met")

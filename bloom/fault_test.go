@@ -75,11 +75,11 @@ type faultType struct {
 type faultSubject interface {
 	create(ctx context.Context) error
 	one(ctx context.Context) error
-	// forget notes that the filter may have been gone at any time until now.
+	// forget notes: the filter may have been gone at any time until now.
 	forget()
 	// revive makes a missing filter again, if no Add does.
 	revive(ctx context.Context) error
-	// finish compares all that is stored with what is known. other is a handle
+	// finish compares everything stored with what is known. other is a handle
 	// without faults.
 	finish(other faultSubject)
 }

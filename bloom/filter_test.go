@@ -79,7 +79,7 @@ func TestTwoBatchesAtOnce(t *testing.T) {
 	})
 }
 
-// A client reads what it wrote, even if the nearest replica does not have it
+// A client reads its own writes, even if the nearest replica does not have them
 // yet.
 func TestReadsItsWritesPastALaggingReplica(t *testing.T) {
 	s := upstashtest.NewServer(t)

@@ -94,7 +94,7 @@ type vectorItem struct {
 	Positions []uint64
 }
 
-// Stored strings equal the vectors, which another implementation made.
+// Stored strings equal the vectors of another implementation.
 func TestStoredBytesOfVectors(t *testing.T) {
 	data, err := os.ReadFile("testdata/v1.json")
 	if err != nil {
@@ -163,7 +163,7 @@ func TestStoredBytesOfVectors(t *testing.T) {
 	})
 }
 
-// A Local and its stream have the bytes that the format describes.
+// A Local and its stream have the bytes of the format's description.
 func TestStreamIsTheFormat(t *testing.T) {
 	for _, g := range []bloom.Geometry{
 		{Bits: 53 * 40, Hashes: 6, Seed: 99},
@@ -184,8 +184,8 @@ func TestStreamIsTheFormat(t *testing.T) {
 	}
 }
 
-// Open and Exists read a string that was made from the format's description
-// alone, with a second word of zero.
+// Open and Exists read a string made from the format's description alone, with
+// a second word of zero.
 func TestReadsWhatTheFormatSays(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		for _, g := range []bloom.Geometry{

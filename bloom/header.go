@@ -45,7 +45,7 @@ const u53 = "u53"
 // newBirth draws the birth number of a call, the same in all of its attempts.
 func newBirth() int64 { return int64(birthMarker | rand.Uint64()>>12) }
 
-// headerInfo is what a header word says. The seed is known by its tag only.
+// headerInfo is a header word in its parts. The seed is known by its tag only.
 type headerInfo struct {
 	kind    Kind
 	scheme  Scheme
@@ -62,7 +62,7 @@ func encodeHeader(kind Kind, g Geometry) uint64 {
 	return h.word()
 }
 
-// info is what the header of a filter by itself says of the geometry.
+// info is the header of a plain filter of this geometry.
 func (g Geometry) info() headerInfo {
 	return headerInfo{KindFilter, g.Scheme, g.Hashes, seedTag(g.Seed), g.Bits}
 }
@@ -77,8 +77,8 @@ func (h headerInfo) word() uint64 {
 		h.bits
 }
 
-// geometry returns what the header says of the geometry, with the caller's seed
-// if the tag agrees with it, else with seed 0.
+// geometry returns the geometry in the header, with the caller's seed if the
+// tag agrees with it, else with seed 0.
 func (h headerInfo) geometry(seed uint64) Geometry {
 	if seedTag(seed) != h.seedTag {
 		seed = 0
@@ -89,8 +89,8 @@ func (h headerInfo) geometry(seed uint64) Geometry {
 // hasWord reports whether the kind has a word of its own at bit 128.
 func (h headerInfo) hasWord() bool { return h.kind != KindFilter || h.scheme == SchemeCuckoo }
 
-// parseHeader reads a header word. It refuses what no filter of version 1 has;
-// the error wraps ErrNotFilter. A word of 0 is a missing filter, and the
+// parseHeader reads a header word. It refuses a word no filter of version 1
+// has; the error wraps ErrNotFilter. A word of 0 is a missing filter, and the
 // caller's to deal with.
 func parseHeader(word uint64) (headerInfo, error) {
 	h := headerInfo{

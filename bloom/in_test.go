@@ -101,7 +101,7 @@ func TestAddIn(t *testing.T) {
 			exists(t, filters[i], "item", true)
 		}
 
-		// A handle that refuses its key takes no part in the request.
+		// If a handle refuses its key, it takes no part in the request.
 		s.ResetStats()
 		answers, err = bloom.AddIn(t.Context(), "item-2", filters[2], filters[0])
 		if !errors.As(err, &m) || answers[0].Err == nil || !answers[1].Yes || s.Stats().Commands != 1 {
@@ -111,7 +111,7 @@ func TestAddIn(t *testing.T) {
 }
 
 // After a lost reply neither filter knows whether the item was new. This
-// includes the filter that the lost attempt made.
+// includes the filter made by the lost attempt.
 func TestAddInAfterALostAnswer(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		c := impatient(s)

@@ -11,7 +11,7 @@ import (
 	"github.com/upbloom/upbloom/upstash"
 )
 
-// A state is what one look at a filter's key found.
+// A state is the result of one look at a filter's key.
 type state struct {
 	header  headerInfo
 	birth   int64
@@ -22,10 +22,9 @@ type state struct {
 	ttl     time.Duration
 }
 
-// readState reads the header and all that belongs to one, in one transaction:
-// the bits that are always 0, and a length allowed by FORMAT.md. Without these,
-// other data would pass. With count it counts the set bits and reads the TTL as
-// well.
+// readState reads the header and what proves it, in one transaction: the bits
+// that are always 0, and a length allowed by FORMAT.md. Without these, other
+// data would pass. With count it counts the set bits and reads the TTL as well.
 //
 // A transaction with a BITFIELD goes to the primary. If the server refuses it,
 // because the token may not run BITFIELD or the database is full, the answer of

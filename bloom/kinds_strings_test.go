@@ -17,7 +17,7 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
-// A kindString is a complete string that another program made, with its Config.
+// A kindString is a complete string of another program, with its Config.
 type kindString struct {
 	Kind     uint8 // as in the header
 	Capacity uint64
@@ -85,8 +85,8 @@ func (v kindString) at(epoch int64) *serverClock {
 	return &serverClock{now: time.Unix(epoch*v.Seconds+v.Seconds/2, 0)}
 }
 
-// In a window that another program wrote, Go finds the same items, at every
-// epoch around the window's own.
+// In a window of another program, Go finds the same items, at every epoch
+// around the window's own.
 func TestWindowOfAnotherProgram(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		windows := 0
@@ -131,7 +131,7 @@ func TestWindowIsTheFormat(t *testing.T) {
 		compared := 0
 		for _, v := range loadKinds(t).Strings {
 			if bloom.Kind(v.Kind) != bloom.KindWindow || !v.Idle {
-				continue // the other has items in its spare pane, which the next Add clears
+				continue // the other has items in its spare pane, and the next Add clears it
 			}
 			compared++
 			s.FlushAll()
@@ -154,7 +154,7 @@ func TestWindowIsTheFormat(t *testing.T) {
 	})
 }
 
-// A turn clears exactly the panes that the format names.
+// A turn clears exactly the panes named by the format.
 func TestWindowTurnClears(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		turned := 0
@@ -221,8 +221,8 @@ func others() (items []string) {
 	return items
 }
 
-// wantSame compares the string that Go wrote with the other program's, apart
-// from the birth number and trailing zeros.
+// wantSame compares Go's string with the other program's, apart from the birth
+// number and trailing zeros.
 func (v kindString) wantSame(t *testing.T, got string) {
 	t.Helper()
 	want := v.bytes(t)
@@ -308,8 +308,8 @@ func TestShardOfAnotherProgram(t *testing.T) {
 	})
 }
 
-// A cuckoo table that another program wrote gives the same answers in Go, has
-// as many copies, and is empty once all of them are removed.
+// A cuckoo table of another program gives the same answers in Go, has as many
+// copies, and is empty once all of them are removed.
 func TestCuckooOfAnotherProgram(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		for _, v := range stringsOf(t, bloom.KindFilter, 4) {

@@ -22,8 +22,8 @@ return {w[1], had}`)
 	deleteScript = upstash.NewScript(ours + ofKind + `return {w[1], redis.call('DEL', KEYS[1])}`)
 )
 
-// orderNumber is order for a script that returns one number after the header, or
-// what ofKind returns.
+// orderNumber is order for a script with one number after the header, or with
+// the words of ofKind.
 func (r *record) orderNumber(ctx context.Context, script upstash.Command) (n int64, repeated bool, err error) {
 	answers, repeated, err := r.order(ctx, script)
 	if err != nil {

@@ -53,8 +53,8 @@ func TestRename(t *testing.T) {
 	})
 }
 
-// A Rename whose outcome is unknown is not repeated, because another client may
-// use the other key by now.
+// A Rename of unknown outcome is not repeated, because another client may use
+// the other key by now.
 func TestRenameIsNotRepeated(t *testing.T) {
 	s := upstashtest.NewServer(t)
 	f := handle(t, impatient(s), small())

@@ -36,7 +36,7 @@ type LoadResult struct {
 // is none. ARGV[7] is the birth number of a new filter: if the target has it,
 // an earlier attempt made the target. ARGV[8] is '1' if the target must be
 // there. The cells are the bits from ARGV[9] to ARGV[10]. ARGV[11] and ARGV[12]
-// are what ofKind takes. It returns the number of commands, the target's header
+// are those of ofKind. It returns the number of commands, the target's header
 // and a status; if the upload was taken, also the set cells before and after,
 // and 1 if this call made the filter.
 var mergeScript = upstash.NewScript(assemble + `local w = {0, 1, 0}
@@ -82,13 +82,13 @@ if w[2] == 0 and ARGV[5] ~= '0' then
 end
 return {n, w[1], 1, before, after, 0}`)
 
-// The statuses of the scripts that take an upload.
+// The statuses of the scripts for taking an upload.
 const (
 	uploadRefused  = iota // the header is another one, or the filter must exist and is missing
 	uploadTaken           // the target holds the upload
 	uploadLost            // a part is gone or damaged
-	uploadNoHeader        // the target is a string that begins with zeros
-	uploadTooLong         // the target is a Bare string that is longer than the filter's
+	uploadNoHeader        // the target is a string beginning with zeros
+	uploadTooLong         // the target is a Bare string, longer than the filter's
 	uploadOther           // Replace: bits 53 to 63 of the target are set
 	uploadKind            // the kind's own word is another one
 )
@@ -226,7 +226,7 @@ func (f *Filter) fits(l *Local) error {
 	return nil
 }
 
-// take runs the script that takes the upload, and returns the answers after the
+// take runs the script for taking the upload, and returns the answers after the
 // status.
 func (u *upload) take(ctx context.Context, script *upstash.Script, args ...string,
 ) (rest []int64, err error) {

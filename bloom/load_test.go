@@ -14,7 +14,7 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
-// A loaded filter equals, byte for byte, the one that AddAll makes.
+// A loaded filter equals, byte for byte, the one of AddAll.
 func TestLoadEqualsAddAll(t *testing.T) {
 	for _, scheme := range []bloom.Scheme{bloom.SchemeBlocked, bloom.SchemeXXH3, bloom.SchemeFNV1a} {
 		t.Run(scheme.String(), func(t *testing.T) {
@@ -85,8 +85,7 @@ func TestLoadKeepsTheTargetsOwn(t *testing.T) {
 	})
 }
 
-// Load settles the TTL of a filter that it makes, and of one that was not
-// settled.
+// Load settles the TTL of a new filter, and of one whose TTL was not settled.
 func TestLoadSettles(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		cfg, parts := inParts(middling())
@@ -153,7 +152,7 @@ func TestLoadNoticesALostPart(t *testing.T) {
 	})
 }
 
-// A part that arrives after the merge expires within an hour.
+// If a part arrives after the merge, it expires within an hour.
 func TestLoadLatePartExpires(t *testing.T) {
 	s := upstashtest.NewServer(t)
 	cfg, parts := inParts(middling())
@@ -280,7 +279,7 @@ func TestLoadTargetChangesMeanwhile(t *testing.T) {
 	})
 }
 
-// Data that is not ours is left alone.
+// Load leaves other data alone.
 func TestLoadLeavesOtherDataAlone(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		cfg, parts := inParts(middling())
@@ -305,7 +304,7 @@ func TestLoadLeavesOtherDataAlone(t *testing.T) {
 	})
 }
 
-// A Bare filter has no header to check, but Load refuses a string that is too
+// A Bare filter has no header to check, but Load refuses a string if it is too
 // long.
 func TestLoadBare(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
@@ -330,7 +329,7 @@ func TestLoadBare(t *testing.T) {
 }
 
 // Progress begins at 0 and ends with the whole string. The result has the
-// number of requests that the server saw.
+// server's number of requests.
 func TestLoadReports(t *testing.T) {
 	s := upstashtest.NewServer(t)
 	cfg, parts := inParts(middling())

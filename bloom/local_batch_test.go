@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// largeLocal returns an empty Local that finds words ahead.
+// largeLocal returns an empty Local large enough to find words ahead.
 func largeLocal(tb testing.TB) *Local {
 	g, err := Config{Capacity: 1_700_000, FPRate: 0.01, Seed: 11}.Geometry()
 	if err != nil {
@@ -21,8 +21,8 @@ func largeLocal(tb testing.TB) *Local {
 	return l
 }
 
-// Batches answer as one item after another does, also of items that are in
-// them twice, and leave the same string.
+// Batches answer as one item after another does, even if items are in them
+// twice, and leave the same string.
 func TestLocalBatchesAreAsOneByOne(t *testing.T) {
 	large := largeLocal(t).Geometry()
 	rapid.Check(t, func(t *rapid.T) {

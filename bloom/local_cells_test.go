@@ -10,9 +10,9 @@ import (
 	"github.com/upbloom/upbloom/bloom/internal/cells"
 )
 
-// The reciprocal never finds a quotient that is too high, and one that is one
-// too low only for the first two remainders. A wrong guess at the branch that
-// corrects it costs as much as a word of an item.
+// The reciprocal never finds too high a quotient. For the first two remainders
+// alone it may be one too low. A wrong guess at the branch that corrects it
+// costs as much as a word of an item.
 func TestReciprocalIsSeldomLow(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		words := rapid.Uint64Range(1, maxCells(SchemeBlocked, LayoutHeaded)/wordBits).Draw(t, "words")

@@ -176,8 +176,8 @@ func TestLocalStreamDamage(t *testing.T) {
 	}
 }
 
-// A stream that claims to be long takes no memory for bytes that do not come.
-// Reading it allocates at most 1 MiB plus three times what comes.
+// A stream that claims to be long takes no memory for missing bytes. Reading
+// it allocates at most 1 MiB plus three times what comes.
 func TestLocalStreamBelievesNoLength(t *testing.T) {
 	const mib = 1 << 20
 	huge := Geometry{Bits: maxCells(SchemeBlocked, LayoutHeaded), Hashes: 4}

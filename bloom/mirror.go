@@ -272,8 +272,8 @@ func (m *Mirror) rest(items []string, answers []bool, open []int,
 	return answers, &BatchError{Items: states, Err: batch.Err}
 }
 
-// answers returns what the copy says of each item, and as open the places of
-// the items about which the server must be asked.
+// answers returns what the copy says of each item. open are the places of the
+// items about which the server must be asked.
 func (m *Mirror) answers(call *mirrorCall, items []string) (found []bool, open []int) {
 	found = make([]bool, len(items))
 	for i, item := range items {

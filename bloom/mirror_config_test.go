@@ -11,7 +11,7 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
-// A BatchError covers all items. Those that the copy answered are done.
+// A BatchError covers all items. Those answered by the copy are done.
 func TestMirrorBatchError(t *testing.T) {
 	s := upstashtest.NewServer(t)
 	f := handle(t, once(s), roomy())

@@ -7,7 +7,7 @@ import (
 	"github.com/upbloom/upbloom/upstash"
 )
 
-// mirrorCopy is what a Mirror knows of one filter. The birth number tells the
+// mirrorCopy is a Mirror's knowledge of one filter. The birth number tells the
 // filter from others. All bits of local were in the server's answers about that
 // filter: local is a subset of it at any later time.
 type mirrorCopy struct {
@@ -16,8 +16,8 @@ type mirrorCopy struct {
 	birth int64 // 0 if no filter is known, and local is empty
 
 	generation  uint64    // incremented whenever local is cleared
-	verifiedAt  time.Time // when the last question was sent whose answer showed the birth number
-	refreshedAt time.Time // local has all that was in the filter then; zero before the first refresh
+	verifiedAt  time.Time // when the last question was sent to which the answer showed the birth number
+	refreshedAt time.Time // local has every item the filter had then; zero before the first refresh
 	refresh     uint64    // the number of the refresh that set refreshedAt
 }
 

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// If a process was suspended, only the wall clock shows that time has passed.
-// If the clock was set back, the age is below 0.
+// If a process was suspended, only the wall clock shows the time. If the clock
+// was set back, the age is below 0.
 func TestAge(t *testing.T) {
 	then := time.Now()
 	for name, c := range map[string]struct {

@@ -42,8 +42,8 @@ func TestMirrorGrowsOldInABubble(t *testing.T) {
 	})
 }
 
-// If the copy is too old, the primary answers. A region that is stuck cannot
-// keep the promise of MaxStale.
+// If the copy is too old, the primary answers. A stuck region cannot keep the
+// promise of MaxStale.
 func TestMirrorAsksThePrimaryAfterARefusedRefresh(t *testing.T) {
 	s := upstashtest.NewServer(t, upstashtest.WithRegions(upstashtest.Region{Name: "far", Lag: math.MaxInt}))
 	synctest.Test(t, func(t *testing.T) {
@@ -74,8 +74,8 @@ func TestMirrorAsksThePrimaryAfterARefusedRefresh(t *testing.T) {
 	})
 }
 
-// An Add is answered at its second attempt. An answer that came in between is
-// older, because the filter was replaced after it.
+// An Add is answered at its second attempt. An answer in between is older,
+// because the filter was replaced after it.
 func TestMirrorKeepsAnAddThatWasRepeated(t *testing.T) {
 	s := upstashtest.NewServer(t)
 	synctest.Test(t, func(t *testing.T) {
@@ -115,8 +115,7 @@ func slowly(s *upstashtest.Server, d time.Duration) *upstash.Client {
 	return s.Client(upstash.WithObserver(func(context.Context, upstash.Event) { time.Sleep(d) }))
 }
 
-// A refresh serves all calls that began before it, even if it takes longer than
-// MaxStale.
+// A refresh serves all earlier calls, even if it takes longer than MaxStale.
 func TestMirrorRefreshThatTakesLongerThanMaxStale(t *testing.T) {
 	s := upstashtest.NewServer(t)
 	mustAdd(t, handle(t, s.Client(), roomy()), "a")
@@ -171,8 +170,8 @@ func TestMirrorRefreshThatTakesLongerThanMaxStale(t *testing.T) {
 	}
 }
 
-// If a refresh that began after the call fails, all waiting callers get its
-// error.
+// If a refresh of a later start than the call fails, all waiting callers get
+// its error.
 func TestMirrorRefreshFailsOnceForAllCallers(t *testing.T) {
 	s := upstashtest.NewServer(t)
 	synctest.Test(t, func(t *testing.T) {
@@ -229,7 +228,7 @@ func TestMirrorStatsSaved(t *testing.T) {
 	})
 }
 
-// The commands of a look-up that finds no filter are those in Mirror's doc.
+// The cost of a look-up without a filter is that in Mirror's doc.
 func TestMirrorCostOfAMissingFilter(t *testing.T) {
 	s := upstashtest.NewServer(t)
 	synctest.Test(t, func(t *testing.T) {

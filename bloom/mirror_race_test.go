@@ -167,11 +167,11 @@ func TestMirrorKeepsTwoFiltersApart(t *testing.T) {
 	if n := m.Stats().SetBits; n > 8 {
 		t.Errorf("%d bits in the copy of a filter with one item, want at most 8", n)
 	}
-	wantLookUp(t, s, m, "old-1", absent, inOneRequest) // the count says that the copy is complete
+	wantLookUp(t, s, m, "old-1", absent, inOneRequest) // the count says: the copy is complete
 }
 
-// The answer that there is no filter arrives after the Mirror's own Add made
-// one. The added item stays in the copy.
+// An answer without a filter arrives after the Mirror's own Add made one. The
+// added item stays in the copy.
 func TestMirrorMissingFilterThatComesLate(t *testing.T) {
 	// If both were sent at the same time, neither answer counts as the later
 	// one. In both cases the refresh asks once more, and finds the new filter.
@@ -201,7 +201,7 @@ func TestMirrorMissingFilterThatComesLate(t *testing.T) {
 	}
 }
 
-// A filter that is deleted between the count and the parts counts as missing.
+// If a filter is deleted between the count and the parts, it counts as missing.
 func TestMirrorFilterThatGoesDuringARefresh(t *testing.T) {
 	s := upstashtest.NewServer(t)
 	for _, empty := range []bool{false, true} {
@@ -219,8 +219,8 @@ func TestMirrorFilterThatGoesDuringARefresh(t *testing.T) {
 	}
 }
 
-// An Add was sent before a refresh that finds no filter, and makes the filter
-// after it. The item enters the copy.
+// An Add is sent before a refresh finds no filter, and makes the filter after
+// it. The item enters the copy.
 func TestMirrorAddThatMakesAMissingFilter(t *testing.T) {
 	s := upstashtest.NewServer(t)
 	cfg := roomy()
@@ -257,7 +257,7 @@ func TestMirrorLearnsNothingFromARegionsPast(t *testing.T) {
 	cfg.Reads = bloom.ReadsNearestFirst
 	c := s.RegionClient("far", upstash.WithoutSyncToken())
 	m, _ := mirror(t, handle(t, c, cfg), bloom.MirrorConfig{MaxTrust: time.Hour})
-	wantLookUp(t, s, m, "b", present, inOneRequest) // the primary answers, which proves the new filter
+	wantLookUp(t, s, m, "b", present, inOneRequest) // the primary answers, a proof of the new filter
 	have := m.Stats().SetBits
 	wantLookUp(t, s, m, "a", present, inOneRequest) // the handle takes the region's yes
 	if n := m.Stats().SetBits; n != have {

@@ -141,8 +141,8 @@ func TestMirrorRemembersAMissingFilter(t *testing.T) {
 	})
 }
 
-// A refresh that finds another birth number drops the old copy and fetches the
-// new filter.
+// If a refresh finds another birth number, it drops the old copy and fetches
+// the new filter.
 func TestMirrorRefreshOfANewFilter(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		f := handle(t, s.Client(), roomy())
@@ -214,8 +214,8 @@ func TestMirrorRefreshByHand(t *testing.T) {
 	}
 }
 
-// A call that found the copy too old finds it fresh when its turn comes, if
-// another call refreshed it in between.
+// A call finds the copy too old, and fresh when its turn comes, if another call
+// refreshed it in between.
 func TestMirrorLooksAgainBeforeItRefreshes(t *testing.T) {
 	s := upstashtest.NewServer(t)
 	f := handle(t, s.Client(), roomy())

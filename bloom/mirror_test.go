@@ -84,7 +84,7 @@ func TestMirrorLearnsYesFromAnswers(t *testing.T) {
 			wantLookUp(t, s, m, "x", absent, inOneRequest)
 			wantLookUp(t, s, m, "x", absent, inOneRequest)
 			c.pass(time.Minute)
-			wantLookUp(t, s, m, "b", present, inOneRequest) // this proves that the filter is the same
+			wantLookUp(t, s, m, "b", present, inOneRequest) // a proof: the filter is the same
 			c.pass(time.Minute)
 			wantLookUp(t, s, m, "a", present, fromCopy)
 			c.pass(time.Nanosecond)

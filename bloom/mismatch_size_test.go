@@ -116,7 +116,7 @@ func TestMismatchOfSizes(t *testing.T) {
 	}
 }
 
-// The error of a filter that is longer than a record may be says what to do, and
+// If a filter is longer than a record may be, the error says what to do, and
 // not at which line of a script the server found out.
 func TestTooLargeForARecord(t *testing.T) {
 	s := upstashtest.NewServer(t)

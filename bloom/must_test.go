@@ -150,7 +150,7 @@ func TestMustExistAfterALostAnswer(t *testing.T) {
 	})
 }
 
-// A server that does not know the flags of scripts is sent them no more.
+// A server without the flags of scripts is sent them no more.
 func TestServerWithoutScriptFlags(t *testing.T) {
 	refusals := []string{
 		"ERR Unexpected flag in script shebang: allow-key-locking",
@@ -184,8 +184,8 @@ func TestServerWithoutScriptFlags(t *testing.T) {
 	})
 }
 
-// flagless refuses scripts that begin with flags, as an old Redis does. It
-// holds the first together requests until all of them have come.
+// flagless refuses scripts with flags, as an old Redis does. It holds the first
+// together requests until all of them have come.
 type flagless struct {
 	next     upstash.Transport
 	together int
@@ -215,8 +215,8 @@ func (f *flagless) RoundTrip(ctx context.Context, req *upstash.Request, resp *up
 	return nil
 }
 
-// Whether TestFirstScriptsAtOnce sends a command again depends on what that
-// command carried, not on what others learned meanwhile.
+// Whether TestFirstScriptsAtOnce sends a command again depends on the command's
+// own contents, not on what others learned meanwhile.
 func TestFirstScriptsAtOnce(t *testing.T) {
 	const together = 8
 	s := upstashtest.NewServer(t)
@@ -241,7 +241,7 @@ func TestFirstScriptsAtOnce(t *testing.T) {
 		t.Errorf("%d created the filter, want 1; %d scripts were refused, want %d",
 			created.Load(), first.refused.Load(), together)
 	}
-	// All handles of a client share what one of them learned.
+	// All handles of a client share the knowledge of one.
 	add(t, handle(t, s.Client(upstash.WithTransport(first)), must(small())), "a", true)
 	n := first.refused.Load()
 	c := s.Client(upstash.WithTransport(first))

@@ -16,8 +16,8 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
-// TestNamesInLogs: fmt, encoding/json and both handlers of log/slog write the same
-// name for each value that a Config, a Stats or an error holds.
+// TestNamesInLogs: fmt, encoding/json and both handlers of log/slog write the
+// same name for each value in a Config, a Stats or an error.
 func TestNamesInLogs(t *testing.T) {
 	for want, v := range map[string]any{
 		"blocked": bloom.SchemeBlocked, "fnv1a": bloom.SchemeFNV1a, "xxh3": bloom.SchemeXXH3,
@@ -74,7 +74,7 @@ func TestStatsInJSON(t *testing.T) {
 	}
 }
 
-// TestReadNames reads each name that a file of settings may have.
+// TestReadNames reads each name as a file of settings may have it.
 func TestReadNames(t *testing.T) {
 	for _, tt := range []struct {
 		to    encoding.TextUnmarshaler

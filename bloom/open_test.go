@@ -167,7 +167,7 @@ func TestOpenOptions(t *testing.T) {
 	})
 }
 
-// An option that a type does not support is refused before anything is sent.
+// If a type does not support an option, it is refused before anything is sent.
 func TestOpenRefusesOptions(t *testing.T) {
 	s := upstashtest.NewServer(t)
 	c := s.Client()

@@ -51,9 +51,9 @@ type measurement struct {
 
 func (m measurement) rate() float64 { return float64(m.falsePositives) / float64(m.queries) }
 
-// measure fills filters with n items each, and asks for items that were never
-// added. It takes several small filters, because the fill of one can be off by
-// a tenth. Items and seeds are fixed, and so is the outcome.
+// measure fills filters with n items each, and asks for items never added. It
+// takes several small filters, because the fill of one can be off by a tenth.
+// Items and seeds are fixed, and so is the outcome.
 func measure(g Geometry, n, queries, filters int) measurement {
 	m := measurement{queries: queries / filters * filters}
 	dst := make([]uint64, 0, maxHashes)

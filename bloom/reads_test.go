@@ -59,7 +59,7 @@ func TestReadsPrimary(t *testing.T) {
 }
 
 // A region's "yes" counts. After any other answer the primary is asked, and the
-// handle remembers nothing of what the region said.
+// handle remembers nothing of the region's answer.
 func TestReadsNearestFirst(t *testing.T) {
 	for name, put := range behind(t) {
 		t.Run(name, func(t *testing.T) {
@@ -95,8 +95,8 @@ func TestReadsNearestFirst(t *testing.T) {
 	}
 }
 
-// A filter that the primary no longer has is ErrNotFound, even if a region has
-// it.
+// If the primary no longer has a filter, the error is ErrNotFound, even if a
+// region has it.
 func TestReadsNearestFirstOfAMissingFilter(t *testing.T) {
 	s := upstashtest.NewServer(t)
 	add(t, handle(t, s.Client(), sparse()), "a", true)
@@ -144,7 +144,7 @@ func TestReadsNearestFirstAfterABadAnswer(t *testing.T) {
 	}
 }
 
-// The second request of a batch asks only for the items that the region did not
+// The second request of a batch asks only for the items the region did not
 // find.
 func TestReadsNearestFirstAsksAgainForWhatWasNotFound(t *testing.T) {
 	s := upstashtest.NewServer(t)
@@ -189,8 +189,8 @@ func TestReadsNearest(t *testing.T) {
 	}
 }
 
-// With a token that may not ask the primary, a look-up is an error, never a
-// "no". The handle remembers nothing of it.
+// If the token may not ask the primary, a look-up is an error, never a "no".
+// The handle remembers nothing of it.
 func TestATokenThatMayNotAskThePrimary(t *testing.T) {
 	for name, put := range behind(t) {
 		for _, missing := range []bool{false, true} {

@@ -8,9 +8,9 @@ import (
 	"github.com/upbloom/upbloom/upstash"
 )
 
-// A record is one Redis string: its key, the header it should have, and what a
-// handle knows of it. Every type of this package in Redis is made of records.
-// It is safe for concurrent use.
+// A record is one Redis string: its key, the header it should have, and a
+// handle's knowledge of it. Every type of this package in Redis is made of
+// records. It is safe for concurrent use.
 type record struct {
 	client *upstash.Client
 	key    string
@@ -66,8 +66,8 @@ func (r *record) mayWrite() error {
 }
 
 // learn compares a header word from the primary with the record's, and
-// remembers the result: after another filter, nothing is written until a filter
-// that fits, or none, was seen.
+// remembers the result: after another filter, nothing is written until the
+// right filter, or none, was seen.
 func (r *record) learn(word int64) error {
 	err := r.compare(word)
 	switch {
@@ -112,7 +112,7 @@ func (r *record) failed(err error) error {
 	return err
 }
 
-// explain adds to a server's words what they mean for a filter.
+// explain adds to a server's words their meaning for a filter.
 func explain(err error) error {
 	server, ok := as[*upstash.Error](err)
 	switch {

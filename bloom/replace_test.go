@@ -57,7 +57,7 @@ func TestReplaceIsTheLocal(t *testing.T) {
 }
 
 // If replies are lost, even the last one, the birth number shows that Replace
-// ran. A second attempt does not remove what was added after the first.
+// ran. A second attempt does not remove items added after the first.
 func TestReplaceRunsOnce(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		cfg, parts := inParts(middling())

@@ -8,8 +8,8 @@ import (
 )
 
 // A request is the operations of one record in one command, and their outcome.
-// Requests come from a pool, which keeps large and small ones: a part of a batch
-// needs about a megabyte, a single Add a few hundred bytes.
+// Requests come from a pool, which keeps large and small ones: a part of a
+// batch needs about a megabyte, a single Add a few hundred bytes.
 type request struct {
 	rec   *record
 	items []string // in the order of their operations

@@ -17,7 +17,7 @@ import (
 // rare is a filter that grows, and whose false positives would be a surprise.
 func rare() bloom.ScalableConfig { return bloom.ScalableConfig{Capacity: 1000, FPRate: 1e-8} }
 
-// tallies counts what clients were told about each item.
+// tallies counts the answers to clients about each item.
 type tallies struct {
 	mu sync.Mutex
 	of []tally
@@ -82,8 +82,8 @@ func oneInFive(s *upstashtest.Server, faults ...upstashtest.Fault) {
 
 // Four clients add the same items, through handles of any age, while the filter
 // grows and replies are lost, come late or twice. No item is new to two of
-// them. One that is new to nobody is uncertain or unknown to someone. Every
-// item that was acknowledged is found afterwards.
+// them. If it is new to nobody, it is uncertain or unknown to someone. Every
+// acknowledged item is found afterwards.
 func TestScalableUnderFaults(t *testing.T) {
 	s := upstashtest.NewServer(t)
 	ctx, items := t.Context(), numbered("item", 1500)
@@ -133,8 +133,8 @@ func TestScalableUnderFaults(t *testing.T) {
 	}
 }
 
-// An Add whose reply was lost is uncertain if it finds its bits in the layer
-// that it wrote. Other layers decide nothing: a client with an older layer
+// If the reply to an Add was lost, the Add is uncertain if it finds its bits in
+// its own layer. Other layers decide nothing: a client with an older layer
 // finds the bits too, is told "seen", and sets bits in that layer.
 func TestScalableUncertain(t *testing.T) {
 	neverByLot(t)

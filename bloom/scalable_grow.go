@@ -9,9 +9,9 @@ import (
 
 // growScript raises the number of layers until the newest has room, to ARGV[2]
 // at most. For each number of layers there are three arguments about the newest
-// of them: its first and its last byte, and how many of its bits are set at most
-// while it has room, -1 if it never has. The layers that it skips stay empty. It
-// returns the header and the number of layers.
+// of them: its first and its last byte, and the most set bits with which it has
+// room, -1 if it never has. Skipped layers stay empty. It returns the header
+// and the number of layers.
 var growScript = upstash.NewScript(ours + `local was = math.floor(w[4] / 281474976710656) % 16
 local newest, limit = was, tonumber(ARGV[2])
 while newest > 0 and newest < limit do
@@ -121,10 +121,10 @@ end
 return {w[1], 1}`)
 
 // beginAnew moves the items of a write that made the filter to a new first
-// layer. Somebody had deleted the filter, and in the newest layer that the
-// handle knew one item takes the memory of all layers. The items move in one
-// step: nobody misses them meanwhile. If somebody has added to the filter
-// since, or no answer comes, it stays as it is.
+// layer. Somebody had deleted the filter, and in the newest layer known to the
+// handle one item takes the memory of all layers. The items move in one step:
+// nobody misses them meanwhile. If somebody has added to the filter since, or
+// no answer comes, it stays as it is.
 func (l *layers) beginAnew(ctx context.Context, q *request) {
 	if l.isMany(len(q.items), q.target+1) {
 		return // they are what the layer is for

@@ -27,7 +27,7 @@ func layersWord(n int) int64 { return 1<<(wordBits-1) | int64(n)<<layersShift }
 
 // layers is the shape of a Scalable. Layer number i is areas[i].
 //
-// An Add sets bits in the newest layer that the handle knows and reads the
+// An Add sets bits in the newest layer known to the handle and reads the
 // others, in one command. So the command itself decides whether an item is new,
 // however old the handle's knowledge is: if an item is in any layer, it is
 // seen.
@@ -38,7 +38,7 @@ type layers struct {
 	areas []area
 	first uint64 // the capacity of layer 0
 	sized bool   // it is the config's
-	limit int    // this handle adds no layer beyond so many
+	limit int    // this handle adds no layer beyond this number
 
 	known    atomic.Int32 // layers, as the primary last said
 	growing  atomic.Bool  // a growth by chance is under way
@@ -48,8 +48,8 @@ type layers struct {
 func (l *layers) init(h *handle, capacity, maxBytes uint64) {
 	l.h, l.areas = h, layerAreas(h.rec.geo.Bits)
 	if l.first, l.sized = capacity, capacity != 0; !l.sized {
-		// The lowest capacity that needs so many words, at the lowest rate that takes
-		// so many words an item. That of the Config is no lower.
+		// The lowest capacity for which so many words are needed, at the lowest
+		// rate for so many words an item. That of the Config is no lower.
 		l.first = cells.BlockedCapacity(l.areas[0].words-1, h.rec.geo.Hashes/2) + 1
 	}
 	for l.limit = 1; l.limit < len(l.areas) && l.areas[l.limit].end()/8 <= maxBytes; l.limit++ {
@@ -86,8 +86,8 @@ func (l *layers) geometry(i int) Geometry {
 	return g
 }
 
-// full returns how many bits are set in layer i when no more than n further items
-// have room in it, or -1 if so many never have.
+// full returns the most set bits with which layer i has room for n further
+// items, or -1 if it never has.
 func (l *layers) full(i int, n uint64) int64 {
 	room := l.capacity(i)
 	if n > room {

@@ -180,7 +180,7 @@ func TestScalableMismatch(t *testing.T) {
 	})
 }
 
-// With MustExist, Add makes nothing. A filter that Create made grows.
+// With MustExist, Add makes nothing. A filter made by Create grows.
 func TestScalableMustExist(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		ctx := t.Context()
@@ -225,8 +225,7 @@ func TestScalableMustExist(t *testing.T) {
 	})
 }
 
-// A lagging region's "yes" counts, but what it says of the layers is not
-// remembered.
+// A lagging region's "yes" counts, but its number of layers is not remembered.
 func TestScalableReads(t *testing.T) {
 	neverByLot(t)
 	s := upstashtest.NewServer(t)

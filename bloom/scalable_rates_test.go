@@ -168,8 +168,8 @@ func (m *layered) has(areas []area, g Geometry, item string, pos []uint64) bool 
 
 // At the capacity of each number of layers, up to 341 times Capacity, the
 // measured false positive rate is at most a tenth above its bound of FPRate/5 a
-// layer. So is the share of new items that are reported as seen. The short form
-// ends at 21 times Capacity.
+// layer. So is the share of new items reported as seen. The short form ends at
+// 21 times Capacity.
 func TestMeasuredRatesOfScalable(t *testing.T) {
 	old := lot
 	defer func() { lot = old }()

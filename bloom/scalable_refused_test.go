@@ -21,8 +21,9 @@ func refuseScripts(s *upstashtest.Server) {
 	})
 }
 
-// Without EVAL a token can add items and look them up. An Add that is due to
-// look at the fill returns its answer, and an error: the filter cannot grow.
+// Without EVAL a token can add items and look them up. When an Add is due to
+// look at the fill, it returns its answer, and an error: the filter cannot
+// grow.
 func TestScalableGrowthRefused(t *testing.T) {
 	neverByLot(t)
 	s := upstashtest.NewServer(t)

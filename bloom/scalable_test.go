@@ -12,7 +12,7 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
-// growing is the smallest filter that grows.
+// growing is the smallest filter with growth.
 func growing() bloom.ScalableConfig { return bloom.ScalableConfig{Capacity: 1000, FPRate: 0.01} }
 
 func scalable(t *testing.T, c *upstash.Client, cfg bloom.ScalableConfig) *bloom.Scalable {
@@ -90,7 +90,7 @@ func TestScalableBatchFindsRoom(t *testing.T) {
 			layers int64
 		}{{10, 1}, {500, 1}, {600, 2}, {3000, 2}, {2000, 3}, {9000, 3}} {
 			cfg := growing()
-			cfg.BatchParallel = 1 // a request that is nearly done still counts as under way
+			cfg.BatchParallel = 1 // a nearly finished request still counts as under way
 			f := scalable(t, c, cfg)
 			got, err := f.AddAll(ctx, numbered(fmt.Sprint(step.items), step.items))
 			if err != nil || count(got) < step.items*98/100 {
@@ -108,7 +108,7 @@ func TestScalableBatchFindsRoom(t *testing.T) {
 	})
 }
 
-// MaxBytes ends the growth. WarnFill then says that the filter is too full.
+// MaxBytes ends the growth. WarnFill then says: the filter is too full.
 func TestScalableMaxBytes(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		cfg, warned := growing(), 0

@@ -26,11 +26,9 @@ const (
 	// SchemeFNV1a is double hashing over two 64-bit FNV-1a digests, as the
 	// TypeScript filter of the article "Building a high-speed Bloom Filter with
 	// Upstash Redis" does it. It exists to share filters with such programs,
-	// mostly with [LayoutBare]. Measured with an even number of bits, its false
-	// positive rate is 0.97 to 2.8 times the formula's at 1 in 100, and up to
-	// 10 times at lower rates; its estimates of cardinality are 6 to 18% low at
-	// capacity. With an odd number of bits and sequential names, the estimates
-	// are 8 to 16% low. It takes no seed.
+	// mostly with [LayoutBare]. Its false positive rate is up to 3 times the
+	// formula's at 1 in 100, and up to 10 times at lower rates. Its estimates
+	// of cardinality are 6 to 18% low at capacity. It takes no seed.
 	SchemeFNV1a Scheme = 1
 
 	// SchemeXXH3 takes independent bits from one 128-bit XXH3 digest by
@@ -45,7 +43,7 @@ const (
 	// [Cuckoo]; a [Config] does not accept it.
 	SchemeCuckoo Scheme = 5
 
-	// The schemes that the format reserves and a Config does not accept. The
+	// The schemes reserved by the format, which a Config does not accept. The
 	// header parser knows them: an error can name them.
 	schemeXXH3Count4 Scheme = 2
 	schemeXXH3Count8 Scheme = 3
@@ -54,8 +52,8 @@ const (
 const wordBits = cells.WordBits
 
 // String returns the scheme's name: "blocked", "fnv1a", "xxh3", "cuckoo",
-// "xxh3/4-bit" or "xxh3/8-bit" for those that the format reserves, or
-// "Scheme(9)" for an unknown one.
+// "xxh3/4-bit" or "xxh3/8-bit" for those reserved by the format, or "Scheme(9)"
+// for an unknown one.
 func (s Scheme) String() string {
 	switch s {
 	case SchemeBlocked:

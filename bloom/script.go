@@ -57,7 +57,7 @@ func (r *record) order(ctx context.Context, script upstash.Command,
 	return answers, reply.MaybeRepeated(), err
 }
 
-// judgeOrder judges the answer to such a script.
+// judgeOrder judges the answer to a script of order.
 func (r *record) judgeOrder(reply upstash.Reply, err error) (answers []upstash.NullInt64, _ error) {
 	if err == nil {
 		answers, err = reply.Ints(nil)
@@ -75,11 +75,11 @@ func (r *record) judgeOrder(reply upstash.Reply, err error) (answers []upstash.N
 	return answers[1:], err
 }
 
-// ofKind follows ours in a script that may do harm to a string of the same header
-// whose kind's word differs in a fixed bit: the script then returns the header,
-// bit 127, the birth number and the kind's word. ARGV[2] is 2 to the power of the
-// number of the other bits, and ARGV[3] the fixed ones; 0 stands for a plain
-// filter.
+// ofKind follows ours in a script that could harm a string of the same header
+// and another kind, whose word differs in a fixed bit. For such a string the
+// script returns the header, bit 127, the birth number and the kind's word.
+// ARGV[2] is 2 to the power of the number of the other bits, and ARGV[3] the
+// fixed ones; 0 stands for a plain filter.
 const ofKind = `if ARGV[2] ~= '0' and math.floor(w[4] / tonumber(ARGV[2])) ~= tonumber(ARGV[3]) then return w end
 `
 

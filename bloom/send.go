@@ -97,8 +97,8 @@ func (q *request) takeWrite(ctx context.Context) (again bool) {
 	return true
 }
 
-// ready returns the requests that can be sent. The shape of a record may have
-// to choose again what its request is for.
+// ready returns the requests to send. The shape of a record may have to choose
+// again what its request is for.
 func ready(ctx context.Context, reqs []*request, write bool) []*request {
 	var out []*request
 	for i, q := range reqs {

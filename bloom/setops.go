@@ -116,7 +116,7 @@ func Union(ctx context.Context, dst *Filter, srcs ...*Filter) error {
 }
 
 // orContradiction returns why a script refused a filter. If nothing is wrong
-// with the header that it shows, its answer contradicts itself.
+// with the header in its answer, the answer contradicts itself.
 func orContradiction(err error) error {
 	if err == nil {
 		return errorf("bloom: %w: a filter was refused, but its header is right",
@@ -193,7 +193,7 @@ func EstimateIntersection(ctx context.Context, a, b *Filter) (uint64, error) {
 }
 
 // sameGeometry returns an error if the filters cannot be combined. name returns
-// what the caller calls filter i.
+// the caller's name of filter i.
 func sameGeometry(filters []*Filter, name func(i int) string) error {
 	for i, f := range filters {
 		switch {

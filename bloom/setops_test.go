@@ -93,7 +93,8 @@ func TestUnionChecksEveryFilter(t *testing.T) {
 	})
 }
 
-// Arguments that cannot be combined are refused before anything is sent.
+// Arguments without a common geometry or client are refused before anything is
+// sent.
 func TestSetOperationsRefuse(t *testing.T) {
 	s := upstashtest.NewServer(t)
 	ctx, c := t.Context(), s.Client()
@@ -160,7 +161,7 @@ func TestEstimateIntersection(t *testing.T) {
 	})
 }
 
-// fixedReply stands for a server that answers every request with the same body.
+// fixedReply stands for a server with the same body for every request.
 type fixedReply string
 
 func (r fixedReply) RoundTrip(_ context.Context, _ *upstash.Request, resp *upstash.Response) error {
@@ -196,7 +197,7 @@ func TestSetOperationsDoubtBrokenAnswers(t *testing.T) {
 	}
 }
 
-// The error of a call with several filters names those that it is about.
+// The error of a call with several filters names those it is about.
 func TestCombinedFiltersAreNamed(t *testing.T) {
 	s := upstashtest.NewServer(t)
 	ctx, c := t.Context(), s.Client()

@@ -8,9 +8,9 @@ import (
 	"github.com/upbloom/upbloom/upstash"
 )
 
-// A shape is what a kind has beyond a plain filter: a word of its own at bit
-// 128, its own operations for an item, and what may follow an answer. The record
-// of a plain filter has none. Batches, retries, the TTL, limits and labels are
+// A shape is what a kind adds to a plain filter: a word of its own at bit 128,
+// its own operations for an item, and the steps after an answer. The record of
+// a plain filter has none. Batches, retries, the TTL, limits and labels are
 // written once, for all kinds.
 type shape interface {
 	// aim chooses what the request is for, such as the epoch of a Window, and
@@ -18,17 +18,17 @@ type shape interface {
 	// called before the command is written and again before it is sent. After
 	// an error the command is not sent.
 	aim(ctx context.Context, q *request, write bool) (changed bool, err error)
-	// word returns the kind's own word of a string that the request makes.
+	// word returns the kind's own word of a string made by the request.
 	word(q *request) int64
 	// loose returns how many low bits of the kind's word change during its
 	// life. The others are fixed when the string is made.
 	loose() uint
 	// differs names the field of the Config whose other value explains the
-	// word: it differs from the handle's in a fixed bit.
+	// word, which differs from the handle's in a fixed bit.
 	differs(word int64) (field string)
 
-	// setItem and getItem append the operations that add an item, or look it
-	// up. itemBytes is the most that an item takes in a write, or in a read.
+	// setItem and getItem append the operations to add an item, or to look it
+	// up. itemBytes is the most an item takes in a write, or in a read.
 	setItem(q *request, item string)
 	getItem(q *request, item string)
 	itemBytes(r *record, write bool) int
@@ -92,7 +92,7 @@ func (r *record) learnKind(word int64) error {
 	return err
 }
 
-// What a request carries for the shape of its record.
+// The part of a request for the shape of its record.
 type shaped struct {
 	word   int64  // the kind's own word in the last answer
 	at     uint64 // what the command is for: an epoch, or the number of layers
@@ -104,8 +104,8 @@ type shaped struct {
 	lost   bool   // what the last command set will be cleared
 	held   []uint8
 
-	// Of a write: the items that its area did not hold before, and how many of
-	// their bits were set there.
+	// Of a write: its items that were new to the area, and how many of their
+	// bits were set there.
 	fresh, freshOnes int
 
 	// Items that other requests of the handle have to know of, while this one
@@ -133,8 +133,8 @@ type area struct {
 // end returns the bit behind the area, the first of a byte.
 func (a area) end() uint64 { return a.offset + (a.words*wordBits+7)/8*8 }
 
-// setInArea appends the operations that add an item to one area, and look it up
-// in the others.
+// setInArea appends the operations to add an item to one area, and to look it
+// up in the others.
 func (q *request) setInArea(areas []area, target int, item string) {
 	x, y := cells.Digest(item, q.rec.geo.Seed)
 	z := q.rec.geo.Hashes / 2
@@ -148,7 +148,7 @@ func (q *request) setInArea(areas []area, target int, item string) {
 	}
 }
 
-// getInAreas appends the operations that look an item up in every area.
+// getInAreas appends the operations to look an item up in every area.
 func (q *request) getInAreas(areas []area, item string) {
 	x, y := cells.Digest(item, q.rec.geo.Seed)
 	for _, p := range areas {

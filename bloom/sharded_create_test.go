@@ -161,7 +161,7 @@ func TestShardedCreateAfterLoss(t *testing.T) {
 	})
 }
 
-// The error names the shards that were lost, the first eight of them.
+// The error names the lost shards, the first eight of them.
 func TestShardedNamesLostShards(t *testing.T) {
 	s := upstashtest.NewServer(t)
 	f := sharded(t, shards(12), s.Client())
@@ -183,7 +183,7 @@ func TestShardedNamesLostShards(t *testing.T) {
 	}
 }
 
-// A Create that completes another one's filter takes over its expiry.
+// If a Create completes another one's filter, it takes over its expiry.
 func TestShardedCreateCompletesTheTTL(t *testing.T) {
 	twoServers(t, func(t *testing.T, s [2]*upstashtest.Server) {
 		cfg := shards(4)

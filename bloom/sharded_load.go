@@ -87,7 +87,7 @@ func (s *Sharded) mayLoad(ctx context.Context, shards []int) error {
 	return err
 }
 
-// databasesOf returns the clients that have one of the shards.
+// databasesOf returns the clients with one of the shards.
 func (s *Sharded) databasesOf(shards []int) map[*upstash.Client]bool {
 	clients := map[*upstash.Client]bool{}
 	for _, i := range shards {
@@ -96,7 +96,7 @@ func (s *Sharded) databasesOf(shards []int) map[*upstash.Client]bool {
 	return clients
 }
 
-// merge uploads a Local to each shard that has one.
+// merge uploads each shard's Local, if it has one.
 func (s *Sharded) merge(ctx context.Context, locals []*Local, opts []MoveOption) (LoadResult, error) {
 	var mu sync.Mutex
 	var all LoadResult

@@ -73,8 +73,8 @@ func TestShardedLoad(t *testing.T) {
 	})
 }
 
-// The script that takes the upload also checks the kind's word, because shards
-// of another count have the same header.
+// The script for the upload also checks the kind's word, because shards of
+// another count have the same header.
 func TestShardedLoadMeetsAnother(t *testing.T) {
 	twoServers(t, func(t *testing.T, s [2]*upstashtest.Server) {
 		clients := []*upstash.Client{s[0].Client(), s[1].Client()}

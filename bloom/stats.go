@@ -154,8 +154,8 @@ func (r *record) readNumbers(ctx context.Context, reads ...upstash.Command) (wor
 	return word, n, err
 }
 
-// countCells counts the set cells. What is behind the last one is not counted:
-// an Add of another filter may have set bits there.
+// countCells counts the set cells. It stops at the last cell, because an Add of
+// another filter may have set bits behind it.
 func (r *record) countCells() upstash.Command {
 	first, last := r.cellRange()
 	return upstash.Cmd("BITCOUNT", r.key, first, last, "BIT")

@@ -17,9 +17,9 @@ import (
 // bit. If Redis is out of memory, the bit cannot be set, but the TTL already
 // is; a later write sets the bit.
 //
-// ARGV[3] is the birth number of the filter the write made or saw, 0 if it is
-// not known: a script that arrives late may find another filter, and leaves
-// that to its own writers.
+// ARGV[3] is the birth number of the filter that the write made or saw, 0 if
+// it is not known: a late script may find another filter, and leaves that to
+// its own writers.
 var settleScript = upstash.NewScript(ours + `if w[2] == 1 then return {w[1], 1} end
 if ARGV[3] ~= '0' and w[3] ~= tonumber(ARGV[3]) then return {w[1], 1} end
 redis.call('PEXPIRE', KEYS[1], ARGV[2], 'NX')

@@ -47,7 +47,7 @@ func (h *hangingEval) RoundTrip(ctx context.Context, req *upstash.Request, resp 
 	return ctx.Err()
 }
 
-// A server that hangs while settling delays the caller for a second at most,
+// If a server hangs while settling, it delays the caller for a second at most,
 // whatever the client's timeout. The Add's answer stands.
 func TestSettlingThatHangs(t *testing.T) {
 	defer bloom.SetSettleTimeout(bloom.SetSettleTimeout(bloom.UsualSettleTimeout))

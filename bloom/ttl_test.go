@@ -48,7 +48,7 @@ func TestTTLAfterEviction(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		f := handle(t, s.Client(), expiring(time.Hour))
 		add(t, f, "a", true)
-		add(t, f, "a", false) // this one knows that the TTL is set
+		add(t, f, "a", false) // this one knows: the TTL is set
 		for name, write := range map[string]func() error{
 			"Add":    func() error { _, err := f.Add(t.Context(), "b"); return err },
 			"AddAll": func() error { _, err := f.AddAll(t.Context(), []string{"b", "c"}); return err },
@@ -218,8 +218,8 @@ func TestTheUserDecides(t *testing.T) {
 	})
 }
 
-// The script that sets the TTL also checks the header. If something else is at
-// the key by then, the script leaves it alone.
+// The script for the TTL also checks the header. If something else is at the
+// key by then, the script leaves it alone.
 func TestSettlingLooksAgain(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		for name, replace := range map[string]func(){
@@ -353,8 +353,8 @@ func TestForeignDataKeepsItsTTL(t *testing.T) {
 	})
 }
 
-// The items are in, and only the settling failed. A caller who thought that
-// nothing was done would add them again and find them seen.
+// The items are in, and only the settling failed. If a caller thought that
+// nothing was done, he would add them again and find them seen.
 func TestTTLThatCannotBeSet(t *testing.T) {
 	refuse := upstashtest.ErrorObject("NOPERM this user has no permissions to run the 'eval' command")
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {

@@ -30,7 +30,7 @@ const (
 	// scratchTTL is how long a part stays if its upload was interrupted.
 	scratchTTL = time.Hour
 
-	// partRate is the slowest connection a part has time for, in bytes a
+	// partRate is the slowest connection for which a part has time, in bytes a
 	// second. scriptRate is how fast the slowest server puts parts together, in
 	// bytes a second: for 100 MiB, Redis 7.0 took 0.6 s on two shared cores.
 	partRate   = 64 << 10
@@ -118,8 +118,8 @@ type upload struct {
 	// late is true if a part was sent again: the server may run the first
 	// attempt late, and bring the part back after it was taken.
 	late atomic.Bool
-	// repeated is true if an attempt before the last at the script that takes
-	// the parts may have run.
+	// repeated is true if an attempt before the last at the script may have
+	// run.
 	repeated bool
 
 	requests, commands atomic.Int64

@@ -71,7 +71,7 @@ type kindVectors struct {
 	} `json:"cuckoo"`
 }
 
-// partVector is a Config and the geometry that follows from it.
+// partVector is a Config and the geometry it leads to.
 type partVector struct {
 	Capacity uint64  `json:"capacity"`
 	P        float64 `json:"p"`

@@ -13,8 +13,8 @@ import (
 // A look counts the filter's cells. It is one command, and the Stats for a
 // warning are four more. A write leads to a look in three cases:
 //
-//   - by lot, about watchLooks times while as many items are added as the filter
-//     is for. That is all that handles have which live for one Add.
+//   - by lot, about watchLooks times while as many items are added as the
+//     filter is for. A handle that lives for one Add has nothing else.
 //   - if the answers to the handle's own writes show a filter that is too full:
 //     too many bits of its new items had been set before.
 //   - if no item was new for a long time: a saturated filter answers like that.

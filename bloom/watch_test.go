@@ -62,7 +62,7 @@ func (w *filling) warned(s bloom.Stats) {
 	}
 }
 
-// RoundTrip answers a look, and the Stats that follow it.
+// RoundTrip answers a look, and the Stats after it.
 func (w *filling) RoundTrip(_ context.Context, req *upstash.Request, resp *upstash.Response) error {
 	resp.StatusCode = 200
 	if !strings.HasSuffix(req.URL, "/multi-exec") {
@@ -217,7 +217,7 @@ func TestWarnFillCost(t *testing.T) {
 	}
 }
 
-// neverByLot allows no random looks, only those that answers cause.
+// neverByLot allows no random looks, only those from answers.
 func neverByLot(t *testing.T) {
 	old := bloom.SetLot(func() float64 { return 1 })
 	t.Cleanup(func() { bloom.SetLot(old) })
@@ -273,8 +273,8 @@ func TestWarnFillOfOneLargeBatch(t *testing.T) {
 	}
 }
 
-// A saturated filter reports every item as seen. A handle that has found
-// nothing new for long looks. One whose items are truly all seen rarely does.
+// A saturated filter reports every item as seen. If a handle has found nothing
+// new for long, it looks. If its items are truly all seen, it rarely does.
 func TestWarnFillOfASaturatedFilter(t *testing.T) {
 	neverByLot(t)
 	w := newFilling(t, 1000)

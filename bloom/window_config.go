@@ -74,11 +74,11 @@ const (
 	// be wrong by two seconds.
 	clockSlack  = 4 * time.Second
 	minPaneSpan = 10 * time.Second
-	// maxPaneSeconds is what the format has 23 bits for.
+	// maxPaneSeconds is the most the format's 23 bits hold.
 	maxPaneSeconds = 1<<23 - 1
 )
 
-// panes returns the number of panes that make a Span.
+// panes returns the number of panes in a Span.
 func (c WindowConfig) panes() int {
 	if c.Panes == 0 {
 		return 1

@@ -28,8 +28,7 @@ func loseOnce(text string) func(string) error {
 }
 
 // After a lost answer "seen" is uncertain, whatever other panes say: a client
-// that found the bits of the lost attempt was told "seen", and set bits
-// elsewhere.
+// found the bits of the lost attempt, was told "seen", and set bits elsewhere.
 func TestWindowAfterALostAnswer(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		clock := newServerClock()
@@ -47,14 +46,14 @@ func TestWindowAfterALostAnswer(t *testing.T) {
 			wire.after = nil
 			wantExists(t, w, item, true)
 		}
-		// An attempt that did not arrive left a bit at 0.
+		// If an attempt did not arrive, a bit was left at 0.
 		wire.before = loseOnce("INCRBY")
 		wantAdd(t, w, "never arrived", true)
 	})
 }
 
-// A process that was frozen while its command was under way adds the item
-// again, so the item lives for its Span.
+// If a process was frozen while its command was under way, it adds the item
+// again, and the item lives for its Span.
 func TestWindowInAFrozenProcess(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		clock := newServerClock()
@@ -94,8 +93,8 @@ func TestWindowInAFrozenProcess(t *testing.T) {
 	})
 }
 
-// A turn that arrives late, or twice, changes nothing: the window's word is no
-// longer the one its caller saw.
+// A late or repeated turn changes nothing: the window's word is no longer the
+// one its caller saw.
 func TestWindowLateTurn(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		clock := newServerClock()

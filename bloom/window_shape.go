@@ -12,10 +12,9 @@ import (
 // How a Window keeps time.
 //
 // Epochs are numbered modulo a cycle, and epoch e owns pane e mod R. C is the
-// epoch that the window's word names, e the one that a command was sent for.
-// The panes of the epochs C-P to C+1 count. Pane C+1 is the spare: it is clear,
-// and counts as soon as something is in it. So writers need not wait for a
-// turn.
+// epoch in the window's word, e the epoch for which a command was sent. The
+// panes of the epochs C-P to C+1 count. Pane C+1 is the spare: it is clear, and
+// counts as soon as something is in it. So writers need not wait for a turn.
 
 // A windowShape is the shape of a Window.
 type windowShape struct {
@@ -37,8 +36,7 @@ const (
 	maxTurnRounds = 8
 )
 
-// errAlwaysLate is the error of a write that was sent for several epochs in
-// turn.
+// errAlwaysLate is the error of a write sent for several epochs in turn.
 var errAlwaysLate = errors.New("each time its answer came two epochs late or more")
 
 // windowAreas places n panes of a geometry, each on its own bytes.
@@ -67,7 +65,7 @@ func windowShapeOf(seen *state) (*windowShape, error) {
 
 func (s *windowShape) panes() uint64 { return uint64(len(s.areas)) } // R
 
-// span returns P, the number of panes that make a Span.
+// span returns P, the number of panes in a Span.
 func (s *windowShape) span() uint64 { return s.panes() - 2 }
 
 // cycle returns the number of epochs, a multiple of the number of panes.
@@ -134,7 +132,7 @@ func (s *windowShape) differs(word int64) string {
 	return "ExpireIdle"
 }
 
-// idleTTL is how long a window stays without an Add: all that is in it is
+// idleTTL is how long a window stays without an Add: everything in it is
 // forgotten by then.
 func (s *windowShape) idleTTL() time.Duration {
 	return time.Duration((s.panes()+1)*s.seconds) * time.Second

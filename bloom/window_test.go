@@ -349,7 +349,7 @@ func TestWindowExpireIdle(t *testing.T) {
 	})
 }
 
-// A token that may not run TIME can read but not write.
+// If a token may not run TIME, it can read but not write.
 func TestWindowWithoutTime(t *testing.T) {
 	s := upstashtest.NewServer(t)
 	clock := newServerClock()

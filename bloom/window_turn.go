@@ -37,8 +37,8 @@ func (s *windowShape) turn(ctx context.Context, r *record, word int64, to uint64
 		ttl = milliseconds(s.idleTTL())
 	}
 	args := []string{strconv.FormatInt(word, 10), strconv.FormatInt(s.wordAt(to), 10), ttl}
-	// The spare is the pane after the new epoch. It and those of the epochs that
-	// nobody wrote in hold old items.
+	// The spare is the pane after the new epoch. It holds old items, and so do
+	// the panes of epochs without a writer.
 	for i := range min(s.since(to, epochOf(word)), s.panes()) {
 		pane := s.areas[(to+1+s.cycle()-i)%s.panes()]
 		args = append(args, strconv.FormatUint(pane.offset/8, 10),

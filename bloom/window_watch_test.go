@@ -47,8 +47,8 @@ func TestWindowWarnFillFromAnswers(t *testing.T) {
 	}
 }
 
-// Each pane may take the Capacity. What counts is the pane that takes the items,
-// those that an older pane holds too.
+// Each pane may take the Capacity. What counts is the pane that takes the
+// items, even if an older pane holds them too.
 func TestWindowWarnFillCountsByPane(t *testing.T) {
 	neverByLot(t)
 	for epochs := range 3 {
@@ -79,7 +79,7 @@ func TestWindowWarnFillCountsByPane(t *testing.T) {
 	}
 }
 
-// Items that an older pane holds are seen, and fill the pane that takes them.
+// Items held by an older pane are seen, and fill the pane that takes them.
 func TestWindowWarnFillOfSeenItems(t *testing.T) {
 	neverByLot(t)
 	clock := newServerClock()
@@ -96,8 +96,8 @@ func TestWindowWarnFillOfSeenItems(t *testing.T) {
 	}
 }
 
-// A handle that lives for one Add looks by chance: in time, and never more often
-// than for one write in ten.
+// A handle for a single Add looks by chance: in time, and never more often than
+// for one write in ten.
 func TestWindowWarnFillByLot(t *testing.T) {
 	seeded(t)
 	late, looks, writes := 0, 0, 0
@@ -146,7 +146,7 @@ func TestWindowWarnFillByLot(t *testing.T) {
 	}
 }
 
-// A look that fails changes nothing of the Add.
+// A failed look changes nothing of the Add.
 func TestWindowWarnFillLookFails(t *testing.T) {
 	old := bloom.SetLot(func() float64 { return 0 })
 	t.Cleanup(func() { bloom.SetLot(old) })

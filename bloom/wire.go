@@ -39,7 +39,7 @@ func (q *request) beginWrite(birth int64, compareBirth bool) {
 	b.Overflow(upstash.Wrap)
 }
 
-// setItem appends the operations that add an item.
+// setItem appends the operations to add an item.
 func (q *request) setItem(item string) {
 	r := q.rec
 	if r.shape != nil {
@@ -50,7 +50,7 @@ func (q *request) setItem(item string) {
 	q.set(r.layout.bodyOffset(), q.pos)
 }
 
-// encode writes the command of a write again, after aim changed what it is for.
+// encode writes the command of a write again, after aim changed its purpose.
 func (q *request) encode() {
 	q.beginWrite(q.birth, q.compareBirth)
 	for _, item := range q.items {
@@ -101,7 +101,7 @@ func (q *request) beginRead() {
 	}
 }
 
-// getItem appends the operations that look an item up.
+// getItem appends the operations to look an item up.
 func (q *request) getItem(item string) {
 	if q.rec.shape != nil {
 		q.rec.shape.getItem(q, item)
@@ -139,7 +139,7 @@ func (r *record) scriptBytes() int {
 	return r.script(mustExistScript, nil, r.kindArgs()...).Size()
 }
 
-// itemBytes is the most that one item takes in a write, or in a read.
+// itemBytes is the most one item takes in a write, or in a read.
 func (r *record) itemBytes(write bool) int {
 	if r.shape != nil {
 		return r.shape.itemBytes(r, write)

@@ -2,7 +2,7 @@ package bloom_test
 
 import "github.com/upbloom/upbloom/internal/testkit/bloomtest"
 
-// Short names for what these tests say most.
+// Short names for the commonest words of these tests.
 
 const key = bloomtest.Key
 
