@@ -23,10 +23,10 @@ type child struct {
 	tb   testing.TB
 	cmd  *exec.Cmd
 	url  string
-	logs chan string // the lines that it writes; closed when it ends
+	logs chan string // its lines; closed when it ends
 }
 
-// build makes the binary that the Dockerfile makes, for this machine.
+// build makes the same binary as the Dockerfile, for this machine.
 func build(tb testing.TB, dir string) string {
 	tb.Helper()
 	path := filepath.Join(dir, "server")
@@ -79,7 +79,7 @@ func start(tb testing.TB, path string, db *upstashtest.Server, attr *syscall.Sys
 	return c
 }
 
-// awaitLog reads the log up to a line that contains text, and returns the line.
+// awaitLog reads the log up to a line with text in it, and returns the line.
 func (c *child) awaitLog(text string) string {
 	c.tb.Helper()
 	timeout := time.After(30 * time.Second)
@@ -127,7 +127,7 @@ func do(r *http.Request) (status int, answer string, err error) {
 	return resp.StatusCode, strings.TrimSpace(string(body)), err
 }
 
-// terminate sends what Cloud Run sends before it stops an instance.
+// terminate sends the signal of Cloud Run before it stops an instance.
 func (c *child) terminate() {
 	c.tb.Helper()
 	if err := c.cmd.Process.Signal(syscall.SIGTERM); err != nil {

@@ -5,8 +5,8 @@ import (
 	"os"
 )
 
-// newLogger returns a logger that writes JSON to stdout, with Cloud Logging's
-// field names.
+// newLogger returns a logger of JSON to stdout, with Cloud Logging's field
+// names.
 func newLogger() *slog.Logger {
 	names := map[string]string{slog.LevelKey: "severity", slog.MessageKey: "message"}
 	return slog.New(slog.NewJSONHandler(os.Stdout, &slog.HandlerOptions{

@@ -15,9 +15,9 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
-// TestScratchImage runs the service in a root directory with only what the
-// Dockerfile's last stage copies, as that stage's user. The database speaks
-// TLS, and its certificate is the only root of the system.
+// TestScratchImage runs the service in a root directory with only the files of
+// the Dockerfile's last stage, as that stage's user. The database speaks TLS,
+// and its certificate is the only root of the system.
 func TestScratchImage(t *testing.T) {
 	const roots = "/etc/ssl/certs/ca-certificates.crt"
 	files := copied(t)
@@ -55,9 +55,9 @@ func TestScratchImage(t *testing.T) {
 	}
 }
 
-// inImage returns what starts a process with another root directory, as the
-// image's user. Without root's rights that needs a user namespace. If the
-// system allows none, the test is skipped.
+// inImage returns the attributes to start a process with another root
+// directory, as the image's user. Without root's rights that needs a user
+// namespace. If the system allows none, the test is skipped.
 func inImage(t *testing.T, root string) *syscall.SysProcAttr {
 	t.Helper()
 	const user = 65532
@@ -79,7 +79,7 @@ func inImage(t *testing.T, root string) *syscall.SysProcAttr {
 	return attr
 }
 
-// copied returns the files in the last stage of the Dockerfile that come from
+// copied returns the files that the last stage of the Dockerfile copies from
 // the build stage, and their paths.
 func copied(t *testing.T) map[string]string {
 	t.Helper()

@@ -69,9 +69,9 @@ func (s *service) routes() http.Handler {
 
 // takenWithin limits how long a sender may take to read an answer of h. Answers
 // are short, so net/http writes one when h has returned. First it reads the
-// rest of the body, until readTime is over. Otherwise a sender that sends more
-// requests and reads no answer would hold its connection, and delay the end of
-// the process.
+// rest of the body, until readTime is over. Otherwise a sender could send more
+// requests, read no answer, hold its connection and delay the end of the
+// process.
 func takenWithin(limit time.Duration, h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		bodyEnds := time.Now().Add(readTime)
@@ -162,9 +162,9 @@ func detach(ctx context.Context, limit time.Duration) (context.Context, context.
 }
 
 // ready is for the startup probe. A revision with a wrong URL, token or filter
-// gets no traffic. It opens the connection before the first request, and an
-// instance that has added nothing yet notices a filter that is too full. The
-// liveness probe is /alive instead, because a restart repairs no database.
+// gets no traffic. It opens the connection before the first request. It also
+// shows an instance without Adds whether the filter is too full. The liveness
+// probe is /alive instead, because a restart repairs no database.
 func (s *service) ready(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := detach(r.Context(), s.patience)
 	defer cancel()

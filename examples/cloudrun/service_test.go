@@ -30,7 +30,7 @@ type bench struct {
 func newBench(tb testing.TB) *bench {
 	tb.Helper()
 	b := &bench{server: upstashtest.NewServer(tb)}
-	// The client has no timeout. The service itself ends a request that stalls.
+	// The client has no timeout. The service itself ends a stalled request.
 	client := b.server.Client(upstash.WithTimeout(0), upstash.WithRetry(1), upstash.WithBackoff(0, 0))
 	cfg := filterConfig
 	cfg.Capacity = 1000
@@ -95,8 +95,8 @@ func TestHandlesOnce(t *testing.T) {
 	wantAll(t, "worked", b.worked, "a", "b", "c")
 }
 
-// TestFaults checks the cases of the README's table: which answers a sender
-// gets, and how often the work was done after a duplicate arrived as well.
+// TestFaults checks the cases of the README's table: the answers to a sender,
+// and how often the work was done after a duplicate arrived as well.
 func TestFaults(t *testing.T) {
 	pass := upstashtest.Fault{}
 	down := upstashtest.BadGateway(upstashtest.BeforeExec)

@@ -7,7 +7,7 @@
 // times as many. If it reaches that, or the longest string allowed, WarnFill
 // says so.
 //
-// FPRate is the share of new pages that a full filter takes for seen. They are
+// FPRate is the share of new pages taken for seen by a full filter. They are
 // never fetched. If the work must not be lost, look first and add last instead:
 //
 //	_, err := done.Create(ctx)        // once: Exists of a missing filter is an error
@@ -79,7 +79,7 @@ type crawler struct {
 	fetched int
 }
 
-// crawl visits every page that links lead to from start.
+// crawl visits every page within reach of links from start.
 func (c *crawler) crawl(ctx context.Context, start string) error {
 	for queue := []string{start}; len(queue) > 0; {
 		url := queue[0]
@@ -101,7 +101,7 @@ func (c *crawler) crawl(ctx context.Context, start string) error {
 
 func page(n int) string { return fmt.Sprintf("https://example.com/page/%d", n) }
 
-// web has pages that link to two later ones and back to the first.
+// web has pages with links to two later ones and back to the first.
 func web(pages int) func(url string) []string {
 	return func(url string) (links []string) {
 		var n int

@@ -36,7 +36,7 @@ func TestEveryPageIsFetchedOnce(t *testing.T) {
 			t.Errorf("%s was fetched %d times, want once", url, n)
 		}
 	}
-	// A false positive costs the page and all pages that only it links to.
+	// A false positive costs the page and all pages linked from it alone.
 	if len(fetched) < pages*9/10 {
 		t.Errorf("%d of %d pages were fetched, want nine in ten", len(fetched), pages)
 	}

@@ -1,4 +1,4 @@
-// Command feed shows a user the videos that they have not watched in the last
+// Command feed shows a user only videos he or she has not watched in the last
 // 90 days. It looks up 200 candidates in the user's window with one request,
 // which is one billed command.
 //
@@ -75,8 +75,8 @@ func (f feed) watched(ctx context.Context, user string, videos []string) error {
 	return err
 }
 
-// fresh returns the candidates that a user has not watched. It leaves out one
-// in a thousand of them, as a false positive.
+// fresh returns the candidates a user has not watched. It leaves out one in a
+// thousand of them, as a false positive.
 func (f feed) fresh(ctx context.Context, user string, candidates []string) (fresh []string, err error) {
 	window, err := f.window(user)
 	if err != nil {

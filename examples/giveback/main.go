@@ -70,7 +70,7 @@ type names struct {
 
 func newNames(client *upstash.Client) (*names, error) {
 	taken, err := bloom.NewCuckoo(client, "usernames", bloom.CuckooConfig{
-		Capacity: 10_000, FPRate: 0.001, // names that are taken at the same time
+		Capacity: 10_000, FPRate: 0.001, // names taken at the same time
 		MissingIsEmpty: true, // before the first name; turn eviction off
 	})
 	return &names{client, taken}, err

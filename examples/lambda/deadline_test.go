@@ -59,7 +59,7 @@ func TestShortTimeout(t *testing.T) {
 }
 
 // TestRequestsEndBeforeTheInvocation reads the deadlines of the look-up and the
-// Add. A database that stalls must leave time to answer.
+// Add. A stalled database must leave time to answer.
 func TestRequestsEndBeforeTheInvocation(t *testing.T) {
 	b := newBench(t, upstash.WithTimeout(0))
 	b.reserve, b.recordTime = 10*time.Minute, 2*time.Hour

@@ -65,7 +65,7 @@ func (h *handler) warnFill(s bloom.Stats) {
 }
 
 // checkFill looks at the fill, unless a look has succeeded before. After an
-// error nobody knows whether the filter is right about an id that it finds. No
+// error nobody knows whether the filter is right about an id it finds. No
 // message is skipped then, and the next invocation looks again. A missing
 // filter is not full.
 func (h *handler) checkFill(ctx context.Context) error {
@@ -157,11 +157,10 @@ func (h *handler) record(ctx context.Context, ids []string) {
 	}
 }
 
-// dedupID returns the sender's own id if the message has one: a sender that
-// retries after a timeout makes a new message. The queue's name is part of it,
-// because orders and refunds may both count from 1. Otherwise dedupID returns
-// the MessageId. It is unique among all queues, and the same in each delivery
-// of a message.
+// dedupID returns the sender's own id if the message has one: after a timeout a
+// sender makes a new message. The queue's name is part of it, because orders
+// and refunds may both count from 1. Otherwise dedupID returns the MessageId.
+// It is unique among all queues, and the same in each delivery of a message.
 func dedupID(m events.SQSMessage) string {
 	if a, ok := m.MessageAttributes["dedup-id"]; ok && a.StringValue != nil && *a.StringValue != "" {
 		return "attribute:" + m.EventSourceARN + ":" + *a.StringValue
@@ -180,7 +179,7 @@ func keep(ctx context.Context, reserve time.Duration) (kept, toAnswer time.Durat
 	return kept, kept * 3 / 10
 }
 
-// beforeDeadline returns a context that ends d before ctx's deadline, or ctx
+// beforeDeadline returns a context with an end d before ctx's deadline, or ctx
 // itself if it has none.
 func beforeDeadline(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
 	deadline, ok := ctx.Deadline()

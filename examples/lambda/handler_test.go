@@ -29,7 +29,7 @@ type bench struct {
 	worked []string   // message ids, in order
 }
 
-// call is a command that was sent, and when the time for it ended.
+// call is a command as it was sent, and the end of its time.
 type call struct {
 	command string
 	ends    time.Time
@@ -142,7 +142,7 @@ func TestSenderSendsTwice(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantIDs(t, "redelivered", again, "m1")
-	wantIDs(t, "worked", b.worked, "m2") // m1 failed, so that m2 was tried; m3 was not needed
+	wantIDs(t, "worked", b.worked, "m2") // m1 failed, and m2 was tried all the same; m3 was not needed
 	again, err = b.deliverMessages([]events.SQSMessage{tagged("m1", "order 7")})
 	if err != nil {
 		t.Fatal(err)
@@ -205,7 +205,7 @@ func TestFaults(t *testing.T) {
 		name   string
 		faults []upstashtest.Fault // the look-up, the Add; each has one retry
 		again  []string            // what SQS delivers again
-		worked []string            // after the duplicates that come later
+		worked []string            // after later duplicates
 	}{
 		{"look-up fails", []upstashtest.Fault{down, down}, []string{"a", "b"}, []string{"a", "b"}},
 		{"look-up retried", []upstashtest.Fault{lost}, nil, []string{"a", "b"}},
@@ -298,7 +298,7 @@ func TestIDsBelongToTheirQueue(t *testing.T) {
 
 // The filter gets ten times as many ids as it is sized for. Still no new
 // message is lost: once the filter is over its capacity nothing is skipped,
-// neither in this sandbox nor in one that starts then.
+// neither in this sandbox nor in a new one.
 func TestOverCapacityNothingIsDropped(t *testing.T) {
 	b := newBench(t)
 	var log bytes.Buffer
@@ -354,7 +354,7 @@ func TestFillIsLookedAtUntilItIsKnown(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b.server.Inject(down, down) // the look when the sandbox starts, that of the first invocation
+	b.server.Inject(down, down) // the look when the sandbox starts, and the first invocation's
 	if err := b.checkFill(t.Context()); err == nil {
 		t.Error("checkFill without a database: no error, want one")
 	}

@@ -1,6 +1,6 @@
-// Command lambda is an AWS Lambda function that reads an SQS queue and skips
-// the messages it has processed before. See README.md for what happens to a
-// message when something fails, and for the build and deploy lines.
+// Command lambda is an AWS Lambda function for an SQS queue. It skips the
+// messages it has processed before. See README.md for the fate of a message
+// when something fails, and for the build and deploy lines.
 package main
 
 import (
@@ -60,8 +60,7 @@ func fatal(err error) {
 }
 
 // ship stands for the work on one message. Occasionally it gets a message
-// again: after a crash between the work and the Add, or after an Add that
-// failed.
+// again: after a crash between the work and the Add, or after a failed Add.
 func ship(ctx context.Context, m events.SQSMessage) error {
 	var order struct{ Order, Address string }
 	if err := json.Unmarshal([]byte(m.Body), &order); err != nil {

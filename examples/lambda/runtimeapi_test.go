@@ -19,17 +19,17 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
-// sandbox is the part of Lambda that a function sees: a Runtime API on
-// loopback, and the function's process.
+// sandbox is a function's view of Lambda: a Runtime API on loopback, and the
+// function's process.
 type sandbox struct {
 	tb     testing.TB
 	api    *httptest.Server
 	next   chan invocation
 	result chan result
 	asked  chan struct{} // one for each request for the next invocation
-	logs   chan string   // the lines that the function writes
+	logs   chan string   // the function's lines
 
-	warnings []string // of the lines that shipped has read
+	warnings []string // lines read by shipped
 }
 
 type invocation struct {
@@ -38,7 +38,7 @@ type invocation struct {
 	payload  []byte
 }
 
-// result is what the function posted: kind is "response" or "error".
+// result is the function's answer: kind is "response" or "error".
 type result struct {
 	id, kind string
 	body     []byte

@@ -48,7 +48,7 @@ func Observe(tracers trace.TracerProvider, meters metric.MeterProvider) (upstash
 	}), nil
 }
 
-// record makes the span of a call that has ended.
+// record makes the span of a call after its end.
 func record(ctx context.Context, tracer trace.Tracer, e upstash.Event, common []attribute.KeyValue) {
 	_, span := tracer.Start(ctx, name(e), trace.WithSpanKind(trace.SpanKindClient),
 		trace.WithTimestamp(e.Start), trace.WithAttributes(common...))

@@ -1,10 +1,10 @@
-// Playground serves a page that shows a filter filling, in the browser, from
+// Playground serves a page for a browser. The page shows a filter filling, by
 // the same Go code in WebAssembly:
 //
 //	go run ./examples/playground
 //
 // It builds the WebAssembly first, into a temporary directory, with the go
-// command that is on the PATH. It needs nothing from the network.
+// command on the PATH. It needs nothing from the network.
 package main
 
 import (
@@ -29,7 +29,7 @@ import (
 //go:embed page
 var embedded embed.FS
 
-// program is what runs in the page.
+// program runs in the page.
 const program = "github.com/upbloom/upbloom/examples/playground/wasm"
 
 func main() {
@@ -71,7 +71,7 @@ func run(ctx context.Context, out io.Writer, addr string) error {
 	return nil
 }
 
-// build puts the WebAssembly, and Go's file that starts it, into dir.
+// build puts the WebAssembly, and Go's file to start it, into dir.
 func build(ctx context.Context, dir string) error {
 	root, err := exec.CommandContext(ctx, "go", "env", "GOROOT").Output()
 	if err != nil {

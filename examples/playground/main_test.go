@@ -63,7 +63,7 @@ func TestServes(t *testing.T) {
 	}
 }
 
-// Everything that the page refers to is served here.
+// Everything named by the page is served here.
 func TestNamesNothingElsewhere(t *testing.T) {
 	server, page := serve(t)
 	names := regexp.MustCompile(`(?:src|href)="([^"#]+)"|from "([^"]+)"|url\(([^)]+)\)`)

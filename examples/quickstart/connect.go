@@ -9,8 +9,8 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
-// connect returns a client of the database that the environment names, or of a
-// server in this process. where describes the database for the report.
+// connect returns a client of the environment's database, or of a server in
+// this process. where describes the database for the report.
 func connect(opts ...upstash.Option) (client *upstash.Client, where string, closeAll func(), err error) {
 	if os.Getenv("UPSTASH_REDIS_REST_URL") != "" || os.Getenv("KV_REST_API_URL") != "" {
 		client, err = upstash.FromEnv(opts...)
@@ -37,7 +37,7 @@ func connect(opts ...upstash.Option) (client *upstash.Client, where string, clos
 		"                 UPSTASH_REDIS_REST_TOKEN to use your own database)", closeAll, nil
 }
 
-// usage counts what travels. Every attempt is one request.
+// usage counts the traffic. Every attempt is one request.
 type usage struct{ requests, commands, bytesOut, bytesIn atomic.Uint64 }
 
 func (u *usage) observe(_ context.Context, e upstash.Event) {

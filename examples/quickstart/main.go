@@ -2,7 +2,7 @@
 // Redis REST API, looks up 100,000 others, and shows the cost and the false
 // positives.
 //
-// If UPSTASH_REDIS_REST_URL and UPSTASH_REDIS_REST_TOKEN are set, it uses that
+// If UPSTASH_REDIS_REST_URL and UPSTASH_REDIS_REST_TOKEN are set, it uses this
 // database, with its own key, and deletes the key at the end. Otherwise it uses
 // a server inside this process.
 package main

@@ -24,7 +24,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// program returns the command that runs quickstart against s.
+// program returns the command to run quickstart against s.
 func program(t *testing.T, s *upstashtest.Server) *exec.Cmd {
 	t.Helper()
 	exe, err := os.Executable()
@@ -53,9 +53,9 @@ func TestItCleansUp(t *testing.T) {
 	wantNoKeys(t, s)
 }
 
-// started calls serve with a function that sends the program a signal, and then
-// starts the program. Goroutines of the server may call the function before
-// Start has returned here. It waits for that.
+// started calls serve with a function for sending the program a signal, and
+// then starts the program. Goroutines of the server may call the function
+// before Start has returned here. It waits for that.
 func started(t *testing.T, cmd *exec.Cmd, serve func(send func(os.Signal))) {
 	t.Helper()
 	ready := make(chan struct{})

@@ -10,7 +10,7 @@ import (
 	"github.com/upbloom/upbloom/internal/human"
 )
 
-// result is what the run measured.
+// result holds the measurements of the run.
 type result struct {
 	where          string
 	added, found   int
@@ -49,8 +49,8 @@ func percent(rate float64) string {
 	return fmt.Sprintf("%.2f%% (%s)", 100*rate, human.OneIn(rate))
 }
 
-// progress is a line that is overwritten again and again. It is shown only if
-// the output is a terminal.
+// progress is a line to be overwritten again and again. It is shown only if the
+// output is a terminal.
 type progress struct {
 	out         *os.File
 	shown       bool

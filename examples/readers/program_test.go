@@ -16,13 +16,13 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
-// A reader is a program that answers questions with one of the files.
+// A reader is a program with one of the files, which answers questions.
 type reader struct {
 	in  io.Writer
 	out *bufio.Reader
 }
 
-// A question is a map, so a program gets only the fields that are asked about.
+// A question is a map: a program gets only the fields of the question at hand.
 type question map[string]any
 
 func start(t *testing.T, s *upstashtest.Server, exe string, args ...string) *reader {
@@ -140,7 +140,7 @@ func compiled(t *testing.T) string {
 	return filepath.Join(dist, "testdata", "answer.js")
 }
 
-// python returns a Python that has xxhash.
+// python returns a Python with xxhash.
 func python(t *testing.T) string {
 	t.Helper()
 	for _, exe := range []string{"python3", "/usr/bin/python3"} {

@@ -1,5 +1,5 @@
 // Package readers_test compares the readers in TypeScript and Python with the
-// vectors of the format, and with filters that Go wrote and reads.
+// vectors of the format, and with filters written and read by Go.
 package readers_test
 
 import (
@@ -145,8 +145,7 @@ func TestVectorsOfParts(t *testing.T) {
 	})
 }
 
-// Windows and layers that another program wrote. Shards and cuckoo tables are
-// refused.
+// Windows and layers of another program. Shards and cuckoo tables are refused.
 func TestStringsOfVectors(t *testing.T) {
 	var v struct {
 		Strings []struct {
@@ -226,8 +225,8 @@ func times(n int, answer bool) []bool {
 	return answers
 }
 
-// Plain filters of every scheme go both ways: one program finds what the other
-// has added.
+// Plain filters of every scheme go both ways: one program finds the items of
+// the other.
 func TestFiltersOfGo(t *testing.T) {
 	eachReader(t, func(t *testing.T, s *upstashtest.Server, r *reader) {
 		for _, cfg := range []bloom.Config{
@@ -264,7 +263,7 @@ func TestFiltersOfGo(t *testing.T) {
 			q["op"], q["seed"] = "exists", fmt.Sprint(cfg.Seed+1)
 			wantError(t, r, q, "Mismatch")
 
-			// One that they make is Go's too.
+			// A filter they make is Go's too.
 			s.FlushAll()
 			q["op"], q["seed"], q["k"] = "add", fmt.Sprint(cfg.Seed), cfg.Hashes
 			r.want(t, q, times(700, true))

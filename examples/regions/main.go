@@ -53,8 +53,8 @@ func run(ctx context.Context, out io.Writer, latency time.Duration, calls int) e
 	return w.Flush()
 }
 
-// stream looks up items and adds those that are new. Four in five items were
-// added before, some of them just now.
+// stream looks up items and adds the new ones. Four in five items were added
+// before, some of them just now.
 func stream(
 	ctx context.Context, reads bloom.Reads, tokens bool, latency time.Duration, calls int,
 ) (result, error) {

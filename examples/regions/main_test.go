@@ -9,8 +9,8 @@ import (
 	"github.com/upbloom/upbloom/bloom"
 )
 
-// ReadsNearest without sync tokens says "no" to items that were added. No other
-// mode does, and ReadsNearestFirst takes fewer commands than ReadsPrimary.
+// Only ReadsNearest without sync tokens says "no" to items already added, and
+// ReadsNearestFirst takes fewer commands than ReadsPrimary.
 func TestModes(t *testing.T) {
 	const calls = 100
 	billed := map[bloom.Reads]float64{}

@@ -39,7 +39,7 @@ func TestANameIsTakenOnce(t *testing.T) {
 	}
 }
 
-// A name that the filter does not hold costs no command.
+// A name outside of the filter costs no command.
 func TestLookingCostsLittle(t *testing.T) {
 	s := upstashtest.NewServer(t)
 	n, err := newNames(s.Client())

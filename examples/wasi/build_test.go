@@ -11,7 +11,7 @@ import (
 	"github.com/upbloom/upbloom/internal/testkit/testenv"
 )
 
-// scratch holds what is built for all tests of a run.
+// scratch holds the builds of all tests of a run.
 var scratch string
 
 func TestMain(m *testing.M) {

@@ -40,9 +40,9 @@ func TestComponentConformance(t *testing.T) {
 	})
 }
 
-// runComponent runs a build of the component whose test binary offers its
-// transport, until the end of the test. jco transpiles it, and Node runs the
-// JavaScript, because "jco run" ends after the first call.
+// runComponent runs the component, with its transport in a test binary, until
+// the end of the test. jco transpiles it, and Node runs the JavaScript, because
+// "jco run" ends after the first call.
 func runComponent(t *testing.T) *relayed.Transport {
 	t.Helper()
 	node, jco := needJCO(t)

@@ -12,10 +12,10 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
-// TestComponentDropsEveryHandle counts in the host's tables the handles that
-// the component holds after its answers. It serves good and bad requests; some
-// answers of the database are lost or not JSON. The few remaining handles are
-// those of the standard streams and of the adapter.
+// TestComponentDropsEveryHandle counts the component's handles in the host's
+// tables after its answers. It serves good and bad requests; some answers of
+// the database are lost or not JSON. The few remaining handles are those of the
+// standard streams and of the adapter.
 func TestComponentDropsEveryHandle(t *testing.T) {
 	node, jco := needJCO(t)
 	dir := t.TempDir()
@@ -51,7 +51,7 @@ func TestComponentDropsEveryHandle(t *testing.T) {
 }
 
 // transpile writes the component's JavaScript, name.js, into dir, and beside it
-// a script that imports it.
+// a script to import it.
 func transpile(t *testing.T, node, jco, component, dir, name, script string) {
 	t.Helper()
 	runCmd(t, exec.Command(node, jco, "transpile", component, "-o", dir, "--name", name))
@@ -66,9 +66,8 @@ func transpile(t *testing.T, node, jco, component, dir, name, script string) {
 	}
 }
 
-// linkShim lets the modules in dir import the shim that jco itself uses. npm
-// puts the shim next to jco, or into jco's folder if other packages need
-// another version.
+// linkShim lets the modules in dir import jco's own shim. npm puts the shim
+// next to jco, or into jco's folder if other packages need another version.
 func linkShim(t *testing.T, dir string) {
 	t.Helper()
 	const scope, shim = "node_modules/@bytecodealliance", "preview2-shim"

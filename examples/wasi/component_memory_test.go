@@ -25,7 +25,7 @@ func TestComponentMemoryIsFlat(t *testing.T) {
 	node, jco := needJCO(t)
 	component := componentized(t, node)
 	// In MB. Versions of Node differ in how long they keep garbage in the heap.
-	// A heap that grows like that under jco 1.20 does not fit.
+	// A heap with the growth under jco 1.20 does not fit.
 	t.Setenv("NODE_OPTIONS", "--max-old-space-size=64")
 	srv := upstashtest.NewServer(t)
 	c := serveComponent(t, node, jco, component, srv)
@@ -49,7 +49,7 @@ func TestComponentMemoryIsFlat(t *testing.T) {
 	}
 }
 
-// resident returns the memory in bytes that the processes of a group hold.
+// resident returns the memory of the processes of a group, in bytes.
 func resident(t *testing.T, group int) (bytes int) {
 	t.Helper()
 	stats, err := filepath.Glob("/proc/[0-9]*/stat")

@@ -72,7 +72,7 @@ func TestReactorConformance(t *testing.T) {
 	})
 }
 
-// guestTransport is the reactor's transport in a guest that runs until Close.
+// guestTransport is the reactor's transport in a guest, which runs until Close.
 type guestTransport struct {
 	*relayed.Transport
 
@@ -106,8 +106,8 @@ func startGuest(t *testing.T, runtime wazero.Runtime, guest wazero.CompiledModul
 	return g
 }
 
-// RoundTrip makes the guest send the request. A guest that waits for its host
-// cannot be told that ctx was canceled. RoundTrip tells the host instead.
+// RoundTrip makes the guest send the request. While a guest waits for its host,
+// it cannot be told of the end of ctx. RoundTrip tells the host instead.
 func (g *guestTransport) RoundTrip(ctx context.Context, req *upstash.Request, resp *upstash.Response) error {
 	stop := context.AfterFunc(ctx, func() {
 		if errors.Is(ctx.Err(), context.Canceled) {

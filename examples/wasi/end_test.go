@@ -46,7 +46,7 @@ func ends(t *testing.T, call func() (Verdict, error)) answer {
 	}
 }
 
-// TestGuestThatSpinsEnds: a guest that never returns ends soon after its
+// TestGuestThatSpinsEnds: if a guest never returns, it ends soon after its
 // context. The next call gets a working guest.
 func TestGuestThatSpinsEnds(t *testing.T) {
 	g := loadOdd(t)
@@ -63,7 +63,7 @@ func TestGuestThatSpinsEnds(t *testing.T) {
 	}
 }
 
-// TestWaitingForAnotherCallEnds: a call that waits for another one ends with
+// TestWaitingForAnotherCallEnds: if a call waits for another one, it ends with
 // its own context.
 func TestWaitingForAnotherCallEnds(t *testing.T) {
 	held, release := make(chan struct{}), make(chan struct{})
@@ -102,8 +102,7 @@ func TestWaitingForAnotherCallEnds(t *testing.T) {
 	<-first
 }
 
-// TestOddVerdicts: anything that is not a verdict is an error, and the guest
-// serves on.
+// TestOddVerdicts: anything but a verdict is an error, and the guest serves on.
 func TestOddVerdicts(t *testing.T) {
 	g := loadOdd(t)
 	for id, want := range map[string]string{

@@ -38,7 +38,7 @@ func (v Verdict) String() string {
 	return fmt.Sprintf("Verdict(%d)", int32(v))
 }
 
-// Config is what a guest needs.
+// Config describes a guest.
 type Config struct {
 	_ struct{}
 
@@ -63,8 +63,8 @@ type Guest struct {
 	code    wazero.CompiledModule
 	config  wazero.ModuleConfig
 
-	// module is nil after a call that trapped or was ended: its memory could be
-	// in any state. The next call starts another one.
+	// module is nil after a call trapped or was ended: its memory could be in
+	// any state. The next call starts another one.
 	module api.Module
 }
 
@@ -82,7 +82,7 @@ func Load(ctx context.Context, cfg Config) (*Guest, error) {
 		}
 		config = config.WithCompilationCache(cache)
 	}
-	// Without this, a guest that does not return would outlive its context.
+	// Without this, a spinning guest would outlive its context.
 	config = config.WithCloseOnContextDone(true)
 	g := &Guest{
 		turn: make(chan struct{}, 1), grace: grace,
@@ -98,7 +98,7 @@ func Load(ctx context.Context, cfg Config) (*Guest, error) {
 	return g, nil
 }
 
-// prepare compiles the module and makes what it imports.
+// prepare compiles the module and makes its imports.
 func (g *Guest) prepare(ctx context.Context, cfg Config) error {
 	if _, err := wasi_snapshot_preview1.Instantiate(ctx, g.runtime); err != nil {
 		return err
@@ -113,8 +113,8 @@ func (g *Guest) prepare(ctx context.Context, cfg Config) error {
 	if err != nil {
 		return err
 	}
-	// By default wazero's clocks stand still and its randomness repeats. A guest
-	// that pauses between retries needs real ones.
+	// By default wazero's clocks stand still and its randomness repeats. A
+	// guest needs real ones for its pauses between retries.
 	g.config = wazero.NewModuleConfig().
 		WithName(""). // the one before may still be closing
 		WithStartFunctions("_initialize").
@@ -171,7 +171,7 @@ func callerOf(ctx context.Context) context.Context {
 	return ctx
 }
 
-// withGrace returns a context that ends d after ctx does, or by cancel.
+// withGrace returns a context with its end d after that of ctx, or by cancel.
 func withGrace(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
 	longer, cancel := context.WithCancel(
 		context.WithValue(context.WithoutCancel(ctx), callerKey{}, ctx))

@@ -66,7 +66,7 @@ func TestReactorAnswers(t *testing.T) {
 			t.Errorf("an id of %d bytes: %v, want %v", len(long), got, want)
 		}
 	}
-	// One more request sets the TTL of the filter that the first call made.
+	// One more request sets the TTL of the filter made by the first call.
 	if got := srv.Stats().Requests; got != 2*n+2+1 {
 		t.Errorf("%d requests for %d calls, want one more", got, 2*n+2)
 	}
@@ -125,7 +125,7 @@ func TestReactorDeadline(t *testing.T) {
 	}
 }
 
-// TestReactorCancel: a caller that gives up need not wait, and its request is
+// TestReactorCancel: if a caller gives up, it need not wait, and its request is
 // not repeated.
 func TestReactorCancel(t *testing.T) {
 	srv := upstashtest.NewServer(t)
@@ -252,7 +252,7 @@ func TestReactorFailures(t *testing.T) {
 	}
 }
 
-// The configured URL may differ in form from the URL that the guest uses.
+// The configured URL may differ in form from the guest's.
 func TestReactorURLForms(t *testing.T) {
 	srv := upstashtest.NewServer(t)
 	host := strings.TrimPrefix(srv.URL, "http://")
@@ -302,8 +302,8 @@ func TestRelayReachesOnePathOnly(t *testing.T) {
 }
 
 // TestReactorTimes logs how long calls take. The log of each test has the time
-// that loading takes: the first test of a run compiles the module, the others
-// use the cache.
+// of loading: the first test of a run compiles the module, the others use the
+// cache.
 func TestReactorTimes(t *testing.T) {
 	srv := upstashtest.NewServer(t)
 	g := load(t, srv.URL, srv.Token)

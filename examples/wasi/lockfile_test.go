@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestLockFileIsComplete: "npm ci" refuses a lock file that lacks a package,
-// even an optional one for another platform.
+// TestLockFileIsComplete: "npm ci" refuses a lock file without a package, even
+// an optional one for another platform.
 func TestLockFileIsComplete(t *testing.T) {
 	type pkg struct {
 		Integrity            string            `json:"integrity"`

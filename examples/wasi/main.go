@@ -3,8 +3,8 @@
 //
 //	go run . reactor.wasm order-1 order-2 order-1
 //
-// The database is the one that UPSTASH_REDIS_REST_URL and _TOKEN name, or else
-// a server in this process.
+// The database is that of UPSTASH_REDIS_REST_URL and _TOKEN, or else a server
+// in this process.
 package main
 
 import (

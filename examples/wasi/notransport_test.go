@@ -13,7 +13,8 @@ import (
 	"github.com/upbloom/upbloom/internal/testkit/testenv"
 )
 
-// A guest without a transport gets an error that says so, after one attempt.
+// Without a transport, a guest gets an error with the reason, after one
+// attempt.
 func TestNoTransport(t *testing.T) {
 	path := filepath.Join(scratch, "notransport.wasm")
 	runCmd(t, wasip1(exec.Command(testenv.Need(t, "go", "go"),

@@ -19,9 +19,9 @@ import (
 
 // relay sends a guest's requests. One relay serves one guest.
 type relay struct {
-	base      string // the only URL that the guest may use, from baseOf
+	base      string // the only URL for the guest, from baseOf
 	transport http.RoundTripper
-	pending   []byte // an answer that the guest had no room for
+	pending   []byte // an answer for which the guest had no room
 }
 
 // exchange is the function of the guest's import; reactor/transport.go says
@@ -94,8 +94,8 @@ func (r *relay) answer(ctx context.Context, message []byte, maxBody int64) []byt
 	return b.Bytes()
 }
 
-// refusal looks like the answer of a proxy that forbids a request. It tells the
-// guest: nothing ran, and another try would end the same way.
+// refusal looks like the answer of a proxy that forbids a request. It tells
+// the guest: nothing ran, and another try would end the same way.
 const refusal = "403\n\n" + `{"error":"the host lets this guest ask its own database only"}`
 
 // baseOf brings a database's URL to the form of package upstash's requests: no

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// Over HTTP/2 too, an answer that begins early and stalls ends with its
+// Over HTTP/2 too, if an answer begins early and stalls, it ends with its
 // context. The server takes no more of the request, so its writer waits.
 func TestRelayOfAnEarlyAnswerEnds(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())

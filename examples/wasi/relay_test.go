@@ -16,8 +16,8 @@ type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// loseFirst returns a transport that loses the answer to the first request, and
-// the next answer whenever lose is set. It does not call the hooks of
+// loseFirst returns a transport that loses the answer to the first request,
+// and the next answer whenever lose is set. It does not call the hooks of
 // httptrace.
 func loseFirst(t *testing.T, lose *bool) http.RoundTripper {
 	var below http.Transport
@@ -48,7 +48,8 @@ func TestLostAnswerIsUncertain(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = g.Close(context.Background()) })
-	// The lost attempt made the filter, but nothing proves that it was this call's.
+	// The lost attempt made the filter, but nothing proves whose attempt it
+	// was.
 	if got := seen(t, g, "the first of all"); got != Uncertain {
 		t.Errorf("%v, want %v", got, Uncertain)
 	}

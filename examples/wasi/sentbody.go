@@ -12,8 +12,8 @@ import (
 // may have been executed, and another one would execute it twice: net/http
 // opens it again if a server resets a stream of HTTP/2.
 //
-// If no byte was read, the request was certainly not executed. That holds for
-// every transport.
+// If no byte was read, the request was certainly not executed, over any
+// transport.
 type sentBody struct {
 	mu      sync.Mutex
 	text    []byte

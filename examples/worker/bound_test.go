@@ -96,7 +96,7 @@ func TestInstancesAreBounded(t *testing.T) {
 }
 
 // TestBodiesAreBounded: a body gets its slot before it is read, and must arrive
-// in time. Of 32 senders that hold their bodies back, 16 have a slot. On a slow
+// in time. Of 32 senders who hold their bodies back, 16 have a slot. On a slow
 // machine they may come one after another and all get one, which proves
 // nothing, and the test begins again.
 func TestBodiesAreBounded(t *testing.T) {

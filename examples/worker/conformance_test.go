@@ -56,8 +56,8 @@ func startRelay(t *testing.T) *relayed.Transport {
 	return r
 }
 
-// relayConfig writes the configuration of that Worker and all files that it
-// embeds.
+// relayConfig writes the configuration of that Worker and all files embedded in
+// it.
 func relayConfig(t *testing.T) (config string) {
 	t.Helper()
 	dir := t.TempDir()

@@ -1,6 +1,6 @@
 //go:build js && wasm
 
-// Command worker is the inside of a Cloudflare Worker that reports whether an
+// Command worker is the inside of a Cloudflare Worker. It reports whether an
 // event was seen before. worker.mjs starts an instance of it for each request.
 // JavaScript reads and writes the JSON, because Go's JSON package would make
 // the module a fifth larger.
@@ -24,8 +24,8 @@ const key = "worker:events"
 
 var config = bloom.Config{Capacity: 1_000_000, FPRate: 0.001}
 
-// deadline covers all attempts. It is short, so that the sender gets an answer
-// before giving up.
+// deadline covers all attempts. It is short: the sender gets an answer before
+// giving up.
 const deadline = 5 * time.Second
 
 func main() {

@@ -16,7 +16,7 @@ import (
 	"github.com/upbloom/upbloom/internal/testkit/testenv"
 )
 
-// build runs the build that is deployed, once for all tests.
+// build runs the build for the deployment, once for all tests.
 var build = sync.OnceValues(func() (dir string, err error) {
 	if dir, err = filepath.Abs("build"); err != nil {
 		return "", err
@@ -40,7 +40,7 @@ type worker struct {
 	url    string
 	pid    int
 	client http.Client
-	log    func() string // what it wrote; complete after stop
+	log    func() string // its output; complete after stop
 	stop   func()
 }
 
@@ -52,7 +52,7 @@ func serve(t *testing.T, url, token string) *worker {
 }
 
 // workerd starts workerd on a free port of loopback, with the configuration
-// file that build returns.
+// file of build.
 func workerd(t *testing.T, build func() (config string), env ...string) *worker {
 	t.Helper()
 	// node_modules/.bin/workerd may be a script, if install scripts are off.

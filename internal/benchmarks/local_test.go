@@ -174,7 +174,7 @@ func BenchmarkLocal(b *testing.B) {
 }
 
 // check fails the benchmark unless both filters found all items, or about 1 in
-// 100 of those that are absent.
+// 100 of the absent ones.
 func (d *duel) check(b *testing.B, op string) {
 	asked := float64(len(d.turns[0]) * chunk)
 	for i, n := range d.found {

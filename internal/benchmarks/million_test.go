@@ -19,11 +19,11 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
-// mirrorOf is the size of a way that asks for all items in one call. A Mirror
-// answers all but the first from memory.
+// mirrorOf is the size of a way with all items in one call. A Mirror answers
+// all but the first from memory.
 const mirrorOf = 1 << 40
 
-// batchOf is the number of items in a request, if the command takes many.
+// batchOf is the number of items in a request of a command for many.
 const batchOf = 1000
 
 // way is one way to answer "have I seen this before?" for many items.
@@ -33,7 +33,7 @@ type way struct {
 	size int // how many items one call of ask gets
 }
 
-// million is a database, and the client and the filter that ask it.
+// million is a database, and its client and filter.
 type million struct {
 	tb     testing.TB
 	ctx    context.Context
@@ -197,10 +197,10 @@ func (m *million) used() int64 {
 	return field("used_memory") - field("mem_clients_normal")
 }
 
-// TestMillionChecks measures what a million checks cost in each way, through
+// TestMillionChecks measures the cost of a million checks in each way, through
 // the same client and server. UPBLOOM_MILLION sets the number of items; the
-// default is 20,000. A way that sends one item at a time gets a fiftieth of
-// them. Counts and bytes are scaled to a million.
+// default is 20,000. A way with one item at a time gets a fiftieth of them.
+// Counts and bytes are scaled to a million.
 func TestMillionChecks(t *testing.T) {
 	n := 20_000
 	if text := os.Getenv("UPBLOOM_MILLION"); text != "" {

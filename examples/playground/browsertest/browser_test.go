@@ -26,11 +26,11 @@ import (
 	"github.com/upbloom/upbloom/internal/testkit/testenv"
 )
 
-// patience ends a test that hangs, and names the condition it waited for.
-// Nothing here depends on time.
+// patience ends a hanging test, and names the condition it waited for. Nothing
+// here depends on time.
 const patience = 5 * time.Minute
 
-// shots is the environment variable that names a folder for screenshots.
+// shots is the environment variable for a folder of screenshots.
 const shots = "UPBLOOM_SCREENSHOTS"
 
 var site struct {
@@ -48,14 +48,14 @@ func TestMain(m *testing.M) {
 	os.Exit(status)
 }
 
-// start runs the command of the README, and returns what it serves.
+// start runs the command of the README, and returns the URL it prints.
 func start(t *testing.T) string {
 	t.Helper()
 	site.once.Do(func() {
 		cmd := exec.Command("go", "run", "./examples/playground", "-addr", "127.0.0.1:0")
 		cmd.Dir = "../../.."
 		cmd.Stderr = os.Stderr
-		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // to signal what go run starts, too
+		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // signals reach the children of go run, too
 		out, err := cmd.StdoutPipe()
 		if err == nil {
 			err = cmd.Start()
@@ -86,7 +86,7 @@ func start(t *testing.T) string {
 type page struct {
 	t    *testing.T
 	ctx  context.Context
-	used map[string]bool // the ids of the controls that the test used
+	used map[string]bool // the ids of the controls used by the test
 }
 
 // open opens the page in a window of this size, in "light" or "dark", and waits

@@ -19,8 +19,8 @@ func (p *page) clickRadio(id, value string) {
 	p.run(chromedp.Click(chromedp.CSS(fmt.Sprintf(`[name=panes][value="%s"]`, value))))
 }
 
-// watchJumps collects from now on what the browser calls layout shifts, of
-// everything that moves up or down, even after a click.
+// watchJumps collects the browser's layout shifts from now on: of everything
+// that moves up or down, even after a click.
 func (p *page) watchJumps() {
 	p.t.Helper()
 	p.do(`globalThis.jumped = []; globalThis.watch = new PerformanceObserver((list) => {

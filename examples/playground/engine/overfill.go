@@ -23,7 +23,7 @@ type Overfill struct {
 	fill  OverView
 }
 
-// An OverView is what the page shows of an Overfill.
+// An OverView is an Overfill as the page shows it.
 type OverView struct {
 	Text     string  `json:"text"`
 	Done     bool    `json:"done"`
@@ -32,7 +32,7 @@ type OverView struct {
 	Lines    []Line  `json:"lines"`
 }
 
-// A Line is one filter: the formula everywhere, and what was measured so far.
+// A Line is one filter: the formula everywhere, and the measurements so far.
 type Line struct {
 	Name     string  `json:"name"`
 	Formula  []Point `json:"formula"`

@@ -10,7 +10,7 @@ import (
 	"github.com/upbloom/upbloom/upstash"
 )
 
-// A WindowView is all that the page shows of a Window.
+// A WindowView is a Window as the page shows it.
 type WindowView struct {
 	Text  string  `json:"text"`
 	Now   string  `json:"now"`
@@ -27,7 +27,7 @@ type Pane struct {
 	State string `json:"state"`
 }
 
-// A Known is an item that the reader added, and whether it is found now.
+// A Known is an item added by the reader, and whether it is found now.
 type Known struct {
 	Item  string `json:"item"`
 	Added string `json:"added"`
@@ -110,8 +110,8 @@ func (w *Window) panes(ctx context.Context) ([]Pane, error) {
 	return panes, nil
 }
 
-// role describes the pane of the epoch last, in a window that was turned to
-// turned. span is the window's Span in panes.
+// role describes the pane of the epoch last, in a window last turned to turned.
+// span is the window's Span in panes.
 func (w *Window) role(last, turned, now, span int64) (state, role string) {
 	switch {
 	case last == now:

@@ -22,12 +22,12 @@ type Wish struct {
 	Storage  float64 `json:"storage"`
 }
 
-// A Plan is what a Wish costs.
+// A Plan is the cost of a Wish.
 type Plan struct {
 	Rows  []Row  `json:"rows"`
 	Bill  []Fact `json:"bill"`
 	Total string `json:"total"`
-	Text  string `json:"text"` // the same in a sentence, to be said aloud
+	Text  string `json:"text"` // the same in a sentence, for screen readers
 }
 
 // A Row compares the schemes in one respect.
@@ -51,7 +51,7 @@ func DocumentedPrices() Prices {
 	return Prices{p.Commands, p.Storage, p.FreeStorage, billing.PricesOf}
 }
 
-// Plan computes what a Wish costs.
+// Plan computes the cost of a Wish.
 func (w Wish) Plan() (Plan, error) {
 	var sides [2]bloom.Geometry
 	for i, scheme := range []bloom.Scheme{bloom.SchemeBlocked, bloom.SchemeXXH3} {

@@ -8,8 +8,8 @@ import (
 	"github.com/upbloom/upbloom/upstash"
 )
 
-// requests shows the body that a Filter would send. Nothing is sent: the
-// client's transport keeps the body and fails.
+// requests shows the body of a Filter's request. Nothing is sent: the client's
+// transport keeps the body and fails.
 type requests struct {
 	kept   keeper
 	filter *bloom.Filter

@@ -1,6 +1,6 @@
-// Package engine computes what the page of the playground shows. Packages bloom
-// and upstash do the work. This package adds the bookkeeping that a filter does
-// not have, such as who set a bit, and the sentences.
+// Package engine computes the contents of the playground's page. Packages bloom
+// and upstash do the work. This package adds the bookkeeping, such as who set a
+// bit, and the sentences.
 package engine
 
 import (
@@ -41,8 +41,8 @@ type side struct {
 	owner map[uint64]string
 }
 
-// NewTable makes both filters for a false positive rate, of as many items as fit
-// into 32 words of the blocked scheme.
+// NewTable makes both filters for a false positive rate, and for as many items
+// as fit into 32 words of the blocked scheme.
 func NewTable(rate float64) (*Table, error) {
 	capacity := uint64(1)
 	for next := capacity + 1; ; next++ {
@@ -135,7 +135,7 @@ func (t *Table) AddAll(text string) View {
 	return t.addAll(lines)
 }
 
-// AddMade adds n items that the page makes up.
+// AddMade adds n items made up by the page.
 func (t *Table) AddMade(n int) View {
 	items := make([]string, n)
 	for i := range items {
@@ -275,7 +275,7 @@ func joined(names []string) string {
 	return strings.Join(names[:len(names)-1], ", ") + " and " + names[len(names)-1]
 }
 
-// quoted shortens an item that would fill the page.
+// quoted shortens an item if it would fill the page.
 func quoted(item string) string {
 	const most = 40
 	if utf8.RuneCountInString(item) > most {

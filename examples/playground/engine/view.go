@@ -7,10 +7,10 @@ import (
 	"github.com/upbloom/upbloom/internal/human"
 )
 
-// A View is all that the page shows of a Table.
+// A View is a Table as the page shows it.
 type View struct {
 	Text    string   `json:"text"`    // what happened, in a sentence or two
-	Request string   `json:"request"` // the body that the same call sends, or ""
+	Request string   `json:"request"` // the body of the same call, or ""
 	Items   []string `json:"items"`
 	Blocked Picture  `json:"blocked"`
 	Classic Picture  `json:"classic"`

@@ -31,7 +31,7 @@ type Window struct {
 	cfg    bloom.WindowConfig
 	epoch  time.Duration // how long a pane lasts
 
-	client *upstash.Client // of the window: what it sends is counted
+	client *upstash.Client // of the window: its requests are counted
 	window *bloom.Window
 	eye    *upstash.Client // looks at the string for the picture, uncounted
 	look   *bloom.Window
@@ -39,7 +39,7 @@ type Window struct {
 	requests, commands int
 	start              time.Time
 	added              map[string]time.Time
-	names              []string // those that the reader typed, the newest last
+	names              []string // those typed by the reader, the newest last
 	made               int
 }
 
@@ -156,7 +156,7 @@ func (w *Window) Add(ctx context.Context, item string) (WindowView, error) {
 	return w.view(ctx, text+w.sent(from))
 }
 
-// AddMade adds n items that the page makes up.
+// AddMade adds n items made up by the page.
 func (w *Window) AddMade(ctx context.Context, n int) (WindowView, error) {
 	from, before := w.requests, w.turns(ctx)
 	items := make([]string, n)
@@ -211,7 +211,7 @@ func (w *Window) sent(from int) string {
 	return fmt.Sprintf(" Sent: %s.", counted(w.requests-from, "request"))
 }
 
-// remember keeps the names that the reader typed, each once.
+// remember keeps the names typed by the reader, each once.
 func (w *Window) remember(item string) {
 	const most = 6
 	w.names = slices.DeleteFunc(w.names, func(name string) bool { return name == item })

@@ -1,8 +1,8 @@
 //go:build js && wasm
 
-// Command wasm is what runs in the page of the playground: it answers the calls
-// of page.js with package engine. A call has a name and one argument in JSON,
-// and a function that takes the answer in JSON. Calls are answered in order.
+// Command wasm runs in the page of the playground: it answers the calls of
+// page.js with package engine. A call has a name, one argument in JSON, and a
+// function to take the answer in JSON. Calls are answered in order.
 package main
 
 import (
@@ -41,7 +41,7 @@ func main() {
 	}
 }
 
-// A page has what the reader plays with.
+// A page has the reader's toys.
 type page struct {
 	table  *engine.Table
 	over   *engine.Overfill

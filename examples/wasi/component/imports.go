@@ -5,19 +5,18 @@ package main
 import "unsafe"
 
 // The functions of wasi:http 0.2 and its relatives that this component calls,
-// as the canonical ABI flattens them. The rules that explain every signature:
+// as the canonical ABI flattens them. A few rules explain every signature:
 //
-//   - A resource handle is an i32. Whoever holds an own<T> drops it once;
-//     a child (stream, pollable) goes before its parent (body, future).
-//   - A string or list is a pointer and a length. option<T> is an i32 that is
-//     1 for "some", and then T's own values.
-//   - A result<_, _> without payload comes back as an i32, 0 for ok. Any other
-//     result that needs more than one value is written to the address in the
-//     last parameter, laid out as in C: the case's number first, its payload
-//     at the next multiple of the payload's alignment.
+//   - A resource handle is an i32. Whoever holds an own<T> drops it once; a
+//     child (stream, pollable) goes before its parent (body, future).
+//   - A string or list is a pointer and a length. option<T> is an i32, 1 for
+//     "some", and then T's own values.
+//   - A result<_, _> without payload comes back as an i32, 0 for ok. If any
+//     other result needs more than one value, it is written to the address in
+//     the last parameter, laid out as in C: the case's number first, its
+//     payload at the next multiple of the payload's alignment.
 //
-// The version is part of every name: hosts accept any 0.2.x that has the
-// functions.
+// The version is part of every name: hosts accept any 0.2.x with the functions.
 
 //go:wasmimport wasi:clocks/monotonic-clock@0.2.0 subscribe-duration
 func subscribeDuration(nanos uint64) (pollable uint32)

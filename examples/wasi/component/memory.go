@@ -13,7 +13,7 @@ import "unsafe"
 // would grow the memory itself, and Go's heap would grow over it. So it gets an
 // array, which needs neither heap nor runtime.
 //
-// The second is a call of ours that returns a list. The host calls us in the
+// The second is a call of ours whose answer is a list. The host calls us in the
 // middle of our own call. A garbage collection or a switch to another goroutine
 // is better avoided there. So the list goes to a second array, and the next
 // such call overwrites it.
@@ -26,8 +26,8 @@ var (
 	inList   bool
 )
 
-// maxRead is the most that is read from a stream at a time, in bytes. It leaves
-// half of listRoom for alignment and for response headers.
+// maxRead is the most to read from a stream at a time, in bytes. It leaves half
+// of listRoom for alignment and for response headers.
 const maxRead = len(listRoom) / 2
 
 //go:wasmexport cabi_realloc
@@ -58,9 +58,9 @@ func list(call func()) {
 	inList = false
 }
 
-// retArea is where the host writes a result that doesn't fit in one value. One
-// is enough: a host call blocks every goroutine of the guest, and each result
-// is read before the next call is made. 7 words hold the largest in use,
+// retArea is for results too large for one value, written by the host. One is
+// enough: a host call blocks every goroutine of the guest, and each result is
+// read before the next call is made. 7 words hold the largest in use,
 // option<result<result<incoming-response, error-code>>>.
 var retArea [7]uint64
 

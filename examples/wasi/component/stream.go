@@ -9,8 +9,8 @@ import (
 	"unsafe"
 )
 
-// errStream means that a stream broke, errClosed that it ended, and errAnswered
-// that the server answered before it had read the whole request.
+// errStream means a broken stream, errClosed an ended one, and errAnswered an
+// answer of the server before it had read the whole request.
 var (
 	errStream   = errors.New("wasi:io: the connection broke")
 	errClosed   = errors.New("wasi:io: end of stream")
@@ -21,7 +21,7 @@ var (
 type limit struct {
 	clock   uint32 // a pollable, or 0
 	left    time.Duration
-	waiting [3]uint32 // what wait passes to the host
+	waiting [3]uint32 // for the host's poll
 }
 
 // limitOf starts a clock with the time left to ctx.
@@ -126,7 +126,8 @@ func write(stream uint32, data []byte, limit *limit, answer uint32) error {
 	return waitToWrite(stream, limit, answer)
 }
 
-// waitToWrite waits for room, or for the answer of a server that reads no more.
+// waitToWrite waits for room, or for the answer of a server that reads no
+// more.
 func waitToWrite(stream uint32, limit *limit, answer uint32) error {
 	if answer == 0 {
 		_, err := limit.wait(outputSubscribe(stream))
@@ -140,7 +141,7 @@ func waitToWrite(stream uint32, limit *limit, answer uint32) error {
 }
 
 // read waits for bytes and returns what has arrived. It is valid until the next
-// host call that returns a list.
+// host call with a list as its answer.
 func read(stream uint32, limit *limit) ([]byte, error) {
 	if _, err := limit.wait(inputSubscribe(stream)); err != nil {
 		return nil, err

@@ -19,7 +19,7 @@ import (
 //
 // For the same reason no timer of Go fires while it waits. Therefore the host
 // gets the context's deadline twice: as the request's timeouts, which some
-// hosts ignore, and as a clock that every wait watches.
+// hosts ignore, and as a clock watched by every wait.
 type transport struct{}
 
 // RoundTrip sends one request. See upstash.Transport.
@@ -108,8 +108,7 @@ func appendField(fields uint32, name, value string) {
 	fieldsAppend(fields, name, unsafe.Pointer(unsafe.StringData(value)), uint32(len(value)), ret())
 }
 
-// readResponse reads the status, the fields that the client wants, and the
-// body.
+// readResponse reads the status, the fields for the client, and the body.
 func readResponse(response uint32, limit *limit, longest int, resp *upstash.Response) error {
 	defer dropIncomingResponse(response)
 	resp.StatusCode = int(responseStatus(response))

@@ -2,7 +2,7 @@
 
 // Command reactor is a WebAssembly module for wasip1. It tells its host whether
 // an event was seen before. The parent folder has a host; any other runtime
-// that offers the imported function will do.
+// with the imported function will do.
 package main
 
 import (
@@ -15,7 +15,7 @@ import (
 	"github.com/upbloom/upbloom/upstash"
 )
 
-// The values that seen returns. The export message has the text of a failure.
+// The results of seen. The export message has the text of a failure.
 const (
 	isNew = iota
 	isSeen

@@ -11,8 +11,8 @@ import (
 	"github.com/upbloom/upbloom/internal/testkit/jstest/relayed"
 )
 
-// TestRelay sends the requests that it reads from its standard input over the
-// transport. The conformance test of the host is at the other end.
+// TestRelay sends the requests of its standard input over the transport. The
+// conformance test of the host is at the other end.
 func TestRelay(t *testing.T) {
 	if os.Getenv(relay.Env) == "" {
 		t.Skip("a part of the host's conformance test")

@@ -102,7 +102,7 @@ func readAnswer(b []byte, resp *upstash.Response) error {
 	return nil
 }
 
-// failure returns the error that stands for the host's outcome.
+// failure returns the error for the host's outcome.
 func failure(answer string, resp *upstash.Response) error {
 	outcome, text, _ := strings.Cut(answer, ": ")
 	switch outcome {

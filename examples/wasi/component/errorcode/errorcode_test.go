@@ -13,8 +13,8 @@ import (
 )
 
 // notSent are the codes that can only come before a request is written. With a
-// wrong code in the list, the client would repeat a command that has run, and
-// report a new event as seen.
+// wrong code in the list, the client would repeat a command after it has run,
+// and report a new event as seen.
 var notSent = []string{
 	"DNS timeout",
 	"DNS error",
@@ -49,7 +49,7 @@ func TestWhatWasNotSent(t *testing.T) {
 	}
 }
 
-// isNotSent reports whether a client takes the error as proof that a command
+// isNotSent reports whether a client takes the error for a proof: the command
 // did not run.
 func isNotSent(t *testing.T, err error) bool {
 	t.Helper()
@@ -69,7 +69,7 @@ func (f failing) RoundTrip(context.Context, *upstash.Request, *upstash.Response)
 }
 
 // The table follows world.wit case by case. One case too many would shift all
-// that follow.
+// the cases after it.
 func TestOrder(t *testing.T) {
 	wit, err := os.ReadFile("../world.wit")
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 
 func init() { roles["awake"] = stayAwake }
 
-// processors returns the processors that this process may use.
+// processors returns the processors this process may use.
 func processors() (list []int) {
 	var set unix.CPUSet
 	if unix.SchedGetaffinity(0, &set) != nil {

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// Who plays apart has one processor and one thread that runs Go, and gets the
-// others back.
+// Who plays apart has one processor and one thread for Go, and gets the others
+// back.
 func TestPlayApart(t *testing.T) {
 	before, procs := processors(), runtime.GOMAXPROCS(0)
 	if len(before) < 2 {

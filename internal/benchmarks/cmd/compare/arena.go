@@ -19,7 +19,7 @@ import (
 const (
 	filterName = "upbloom Filter"
 	windowName = "upbloom Window"
-	// endlessName is a Filter whose calls have a context that cannot end, as
+	// endlessName is a Filter whose calls have a context without an end, as
 	// those of the wire limit have none.
 	endlessName = "upbloom Filter, context.Background()"
 	resp7Name   = "rueidis, 7 bits"
@@ -33,8 +33,8 @@ const (
 	bitsName    = "bits-and-blooms v3"
 )
 
-// arena is what all contestants share: one Redis, and one REST server in front
-// of it.
+// arena is the common ground of all contestants: one Redis, and one REST server
+// in front of it.
 type arena struct {
 	ctx        context.Context
 	calls      *contexts // of filters
@@ -92,7 +92,7 @@ type entrant struct {
 	set  set
 }
 
-// resp returns the entrants that speak Redis' own protocol.
+// resp returns the entrants in Redis' own protocol.
 func (a *arena) resp() ([]entrant, error) {
 	b, err := blocked(a.key("rueidis-blocked"))
 	if err != nil {
@@ -107,7 +107,7 @@ func (a *arena) resp() ([]entrant, error) {
 	}, nil
 }
 
-// rest returns the entrants that use the REST server at url, without Node's.
+// rest returns the entrants over the REST server at url, without Node's.
 func (a *arena) rest(url string) ([]entrant, error) {
 	c, err := a.client(url)
 	if err != nil {

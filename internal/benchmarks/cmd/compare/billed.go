@@ -2,7 +2,7 @@ package main
 
 import "fmt"
 
-// countBilled counts the commands that Redis runs for an Add and an Exists, with
+// countBilled counts the commands Redis runs for an Add and an Exists, with
 // those called by scripts.
 func countBilled(a *arena, _ options, r *report) error {
 	entrants, err := a.rest(a.url)

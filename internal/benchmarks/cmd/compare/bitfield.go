@@ -8,8 +8,8 @@ import (
 )
 
 // bits are the operations of a filter without a header, in one BITFIELD: one
-// for each of 7 independent bits, or those of the blocked scheme. A client that
-// sends only them shows the limit of its protocol.
+// for each of 7 independent bits, or those of the blocked scheme. A client with
+// these alone shows the limit of its protocol.
 type bits struct {
 	key string
 	geo bloom.Geometry
@@ -33,7 +33,7 @@ const wordBits = 53
 
 func decimal(n uint64) string { return strconv.FormatUint(n, 10) }
 
-// write returns the arguments that set the items' bits.
+// write returns the arguments to set the items' bits.
 func (b bits) write(items []string) []string {
 	args := make([]string, 0, 4*len(items)*b.geo.Hashes)
 	var buf [16]uint64
@@ -45,7 +45,7 @@ func (b bits) write(items []string) []string {
 	return args
 }
 
-// read returns the arguments that read the items' bits, or their words.
+// read returns the arguments to read the items' bits, or their words.
 func (b bits) read(items []string) []string {
 	args := make([]string, 0, 3*len(items)*b.geo.Hashes)
 	var buf [16]uint64
@@ -64,7 +64,7 @@ func (b bits) read(items []string) []string {
 	return args
 }
 
-// found reports which of the items the answers to read contain.
+// found reports which of the items are in, by the answers to read.
 func (b bits) found(items []string, answers []int64) ([]bool, error) {
 	step := 1
 	if b.geo.Scheme == bloom.SchemeBlocked {

@@ -13,7 +13,7 @@ import (
 	"github.com/upbloom/upbloom/internal/testkit/testenv"
 )
 
-// The servers of a run are processes of the program that runs, here the test.
+// The servers of a run are processes of the running program, here the test.
 func TestMain(m *testing.M) {
 	if played, err := playRole(os.Args[1:]); played {
 		exitOn(err)
@@ -69,7 +69,7 @@ func TestCompareRuns(t *testing.T) {
 	}
 }
 
-// liar is a set that gives wrong answers.
+// liar is a set with wrong answers.
 type liar struct {
 	always bool
 	short  bool

@@ -28,7 +28,7 @@ type contestant struct {
 	// do makes the n-th call. Several callers use it at once.
 	do func(n uint64) error
 	// run replaces do for a contestant in another program. It has callers make
-	// calls for d and returns how many they made.
+	// calls for d and returns their number.
 	run func(callers int, d time.Duration) (effort, error)
 
 	// foreign is true if do runs in another process, whose CPU time is not known.
@@ -38,7 +38,7 @@ type contestant struct {
 	samples []sample
 }
 
-// effort is what a turn took.
+// effort is the cost of a turn.
 type effort struct {
 	calls     uint64
 	took, cpu time.Duration // cpu of the client's process, user and system
@@ -64,9 +64,9 @@ func (c *contest) play(ctx context.Context, s settings) error {
 	return c.rounds(ctx, s)
 }
 
-// rounds has the contestants take turns. In each round all contestants have one turn. Every
-// other round goes backwards, so nobody always follows the same neighbour. A
-// first round warms up and is not counted.
+// rounds has the contestants take turns. In each round all contestants have one
+// turn. Every other round goes backwards, so nobody always follows the same
+// neighbour. A first round warms up and is not counted.
 func (c *contest) rounds(ctx context.Context, s settings) error {
 	for _, one := range c.contestants {
 		one.samples = nil
@@ -131,7 +131,7 @@ func (c *contestant) turn(callers int, d time.Duration) (effort, error) {
 	return e, errors.Join(errs...)
 }
 
-// find returns the contestant with that name.
+// find returns the contestant with this name.
 func (c *contest) find(name string) *contestant {
 	i := slices.IndexFunc(c.contestants, func(one *contestant) bool { return one.name == name })
 	if i < 0 {

@@ -67,10 +67,10 @@ func (p place) start(client bool, start func() error) error {
 	return start()
 }
 
-// stubbed returns the same contests against a server that answers from memory.
-// They measure only the client. One caller and its server wait for each other,
-// so there the system would decide who runs when and which processor sleeps:
-// the client and the server get a processor each, which stays awake.
+// stubbed returns the same contests against a server with answers from memory.
+// They measure only the client. One caller and its server wait for each other:
+// the system would decide who runs when and which processor sleeps. So the
+// client and the server get a processor each, which stays awake.
 func (a *arena) stubbed(callers []int) (all []*contest, err error) {
 	for _, n := range callers {
 		p := place{name: "memory", apart: n == 1}
@@ -139,8 +139,8 @@ func (a *arena) contests(at place, entrants []entrant, callers []int) ([]*contes
 	return all, nil
 }
 
-// check checks a set. A server that answers from memory gives each request the
-// answer to the first one like it. Only one member can then be checked.
+// check checks a set. If a server answers from memory, it gives each request
+// the answer to the first one like it. Only one member can then be checked.
 func (a *arena) check(s set, url string) error {
 	if url == a.url {
 		return check(s, 1)

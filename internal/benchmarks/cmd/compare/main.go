@@ -135,7 +135,7 @@ func run(ctx context.Context, out io.Writer, args []string) error {
 			err = r.end(p.name)
 		}
 		if err != nil {
-			// If the run ends early, what was measured before stays.
+			// If the run ends early, the measurements before stay.
 			return errors.Join(fmt.Errorf("%s: %w", p.name, err), r.writeTargets(o), r.writeFacts(o.readme))
 		}
 	}

@@ -57,13 +57,13 @@ func installNode(ctx context.Context) (dir string, err error) {
 	return dir, nil
 }
 
-// nodeSet is a process of Node that runs the filter over @upstash/redis.
+// nodeSet is a process of Node with the filter over @upstash/redis.
 type nodeSet struct {
 	in  io.Writer
 	out *bufio.Reader
 }
 
-// order is a line that the process reads, and answer what it writes.
+// order is a line of the process's input, and answer one of its output.
 type order struct {
 	Op      string   `json:"op"`
 	Items   []string `json:"items,omitempty"`

@@ -15,7 +15,7 @@ const ms = time.Millisecond
 
 var parts []part
 
-// The parts with targets come first, in case that a run is ended early.
+// The parts with targets come first, in case a run is ended early.
 func init() { // the flag's help names them, so that a literal would be a cycle
 	parts = []part{
 		{"memory", 400 * ms, playMemory},

@@ -21,7 +21,7 @@ import (
 // startLimit is how long a process may take until it serves.
 const startLimit = 30 * time.Second
 
-// startRedis runs a Redis that persists nothing until ctx ends.
+// startRedis runs a Redis without persistence until ctx ends.
 func startRedis(ctx context.Context) (addr string, err error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -51,13 +51,13 @@ func startRedis(ctx context.Context) (addr string, err error) {
 	return "", errors.New("Redis does not answer")
 }
 
-// A role is a server that this program starts in another process. It prints a
-// line once it serves, and ends when its standard input does.
+// A role is a server of this program in another process. It prints a line once
+// it serves, and ends when its standard input does.
 var roles = map[string]func(args []string) (line string, err error){
 	"server": serveREST, "stub": serveStub,
 }
 
-// startRole returns the line that the process printed.
+// startRole returns the line printed by the process.
 func startRole(ctx context.Context, args ...string) (string, error) {
 	exe, err := os.Executable()
 	if err != nil {
@@ -98,7 +98,7 @@ func playRole(args []string) (played bool, err error) {
 }
 
 // serveREST runs the REST server in front of the Redis at args[0]. It prints
-// the URL and the token. A record may have all the bits that Redis allows.
+// the URL and the token. A record may have as many bits as Redis allows.
 // Garbage collection is rare, so it is not what is measured.
 func serveREST(args []string) (string, error) {
 	debug.SetGCPercent(1000)

@@ -11,14 +11,14 @@ import (
 	"time"
 )
 
-// report is what a run prints. If there is a folder, each part is also a file
+// report is the output of a run. If there is a folder, each part is also a file
 // there, next to the plots.
 type report struct {
 	out    io.Writer
 	folder string
 	text   bytes.Buffer
 
-	targets []target // that were measured
+	targets []target // the measured ones
 	facts   []string // for the first screen of a README
 }
 

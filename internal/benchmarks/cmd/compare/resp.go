@@ -65,7 +65,7 @@ func (s goredisSet) exists(items []string) ([]bool, error) {
 }
 
 // scriptSet is a filter whose writes and reads are scripts, with a counter. It
-// stands for a library that the module proxy does not have.
+// stands for a library missing from the module proxy.
 type scriptSet struct {
 	ctx context.Context
 	c   rueidis.Client

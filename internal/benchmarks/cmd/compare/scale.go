@@ -21,8 +21,8 @@ const (
 	hour          = 3600
 )
 
-// simulateScale prints what a Sharded of a billion items needs, and how evenly
-// its shards fill.
+// simulateScale prints the needs of a Sharded of a billion items, and how
+// evenly its shards fill.
 func simulateScale(a *arena, o options, r *report) error {
 	items := uint64(1e9)
 	if o.short() {

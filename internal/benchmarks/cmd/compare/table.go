@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// table returns a contest as Markdown: how much each contestant did, what it
-// took of the client's CPU, and how many times as fast ours, the first one, is.
+// table returns a contest as Markdown: how much each contestant did, the cost
+// in the client's CPU, and how many times as fast ours, the first one, is.
 func (c *contest) table() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "**%s**\n\n", c.name)

@@ -19,7 +19,7 @@ type target struct {
 // slack is how far below the aim the lower quartile of a ratio may be.
 const slack = 0.03
 
-// atLeast notes a ratio that should reach an aim.
+// atLeast notes a ratio with the least it should be.
 func (r *report) atLeast(what string, aim float64, got spread) {
 	r.targets = append(r.targets, target{
 		what: what, aim: fmt.Sprintf("at least %g", aim), got: got,
@@ -27,14 +27,14 @@ func (r *report) atLeast(what string, aim float64, got spread) {
 	})
 }
 
-// atMost notes a figure that should stay below an aim.
+// atMost notes a figure with the most it should be.
 func (r *report) atMost(what string, aim float64, got spread) {
 	r.targets = append(r.targets, target{
 		what: what, aim: fmt.Sprintf("at most %g", aim), got: got, met: got.median <= aim,
 	})
 }
 
-// exactly is a spread of a figure that was counted.
+// exactly is a spread of a counted figure.
 func exactly(x float64) spread { return spread{x, x, x} }
 
 // wanted are the targets of throughput: the first contestant of a contest
