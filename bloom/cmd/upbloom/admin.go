@@ -5,14 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 	"time"
 
-	"github.com/urfave/cli/v3"
-	"golang.org/x/term"
-
 	"github.com/upbloom/upbloom/bloom"
+	"github.com/urfave/cli/v3"
 )
 
 // expiring is the JSON of ttl.
@@ -175,7 +172,7 @@ func (a *app) askToRemove(ctx context.Context, o opened) error {
 		return err
 	}
 	what := fmt.Sprintf("%s: %s", printable(a.key), brief(s))
-	if f, ok := a.in.(*os.File); !ok || !term.IsTerminal(int(f.Fd())) {
+	if !a.typed() {
 		return usagef("%s\nNothing was removed: --yes does it.", what)
 	}
 	fmt.Fprintf(a.errOut, "%s\nRemove it? Type yes: ", what)

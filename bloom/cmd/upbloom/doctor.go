@@ -87,8 +87,9 @@ func (a *app) doctorCommand() *cli.Command {
 	return &cli.Command{
 		Name: "doctor", Usage: "ask a database whether upbloom's promises hold on it", ArgsUsage: " ",
 		Description: "Costs about 200 commands, sends 10 MB and reads 2.5 MB. All keys that it writes\n" +
-			"begin with upbloom:doctor: and have a TTL. It removes them at the end. A FAIL breaks\n" +
-			"a promise of upbloom; a note does not. The exit status is 4 if there is a FAIL.",
+			"begin with upbloom:doctor: and have a TTL. It removes them at the end, and after an\n" +
+			"interrupt. A FAIL breaks a promise of upbloom; a note does not. The exit status is 4\n" +
+			"if there is a FAIL.",
 		Flags: []cli.Flag{
 			&cli.StringFlag{
 				Name: "record", Usage: "write requests and answers to `FILE`, without token and host, for a report of a fault",
@@ -155,7 +156,7 @@ func (a *app) recorded(file string, p *patient, f func() error) error {
 // summary.
 func (a *app) examine(ctx context.Context, p *patient) error {
 	p.prefix = "upbloom:doctor:" + strconv.FormatUint(rand.Uint64(), 36) + ":"
-	defer p.clear(ctx)
+	defer a.clear(ctx, p)
 	count := make(map[string]int)
 	for _, c := range checks() {
 		f := a.ask(ctx, p, c)
@@ -202,12 +203,15 @@ func (a *app) ask(ctx context.Context, p *patient, c check) finding {
 }
 
 // clear removes the scratch keys, even after an interrupt.
-func (p *patient) clear(ctx context.Context) {
+func (a *app) clear(ctx context.Context, p *patient) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()
 	keys := make([]string, 0, len(scratchNames))
 	for _, name := range scratchNames {
 		keys = append(keys, p.key(name))
 	}
-	_, _ = p.client.Do(ctx, upstash.Cmd("UNLINK", keys...).Repeatable(true))
+	_, err := p.client.Do(ctx, upstash.Cmd("UNLINK", keys...).Repeatable(true))
+	if err != nil && !a.json {
+		fmt.Fprintf(a.errOut, "upbloom: the keys %s* were not removed: they expire in %v\n", p.prefix, ttl(scratchTTL))
+	}
 }

@@ -23,6 +23,7 @@ const (
 	exitUnknown  = 5
 
 	exitInterrupted = 130 // what a shell reports after an interrupt
+	exitNoReader    = 141 // and after a write that nobody reads
 )
 
 // message returns the text of an error for people who do not write Go. It names
@@ -71,6 +72,27 @@ func (a *app) moveFailed(err error) error {
 	}
 	return advised{err, text + fmt.Sprintf("the filter is as it was, or complete: upbloom info %s shows which,"+
 		" and it does no harm to run the command again", printable(a.key))}
+}
+
+// unsure says what a command may have done if the outcome of its only write is
+// unknown, and what shows it.
+func (a *app) unsure(err error) error {
+	var advice advised
+	says, ok := map[string]string{
+		"create": "the filter was made, or it was not: upbloom info %s shows which, and it does no harm to run" +
+			" the command again",
+		"rm": "the filter is gone, or as it was: upbloom info %s shows which",
+		"ttl": "the filter expires as before, or as was asked: upbloom ttl %s shows it, and it does no harm to" +
+			" run the command again",
+	}[a.command]
+	if !ok || err == nil || exitStatus(err) != exitUnknown || errors.As(err, &advice) {
+		return err
+	}
+	text := fmt.Sprintf(says, printable(a.key))
+	if !errors.Is(err, context.Canceled) {
+		text = plain(err) + "; " + text
+	}
+	return advised{err, text}
 }
 
 // plain returns the text of an error, without the key.
@@ -154,6 +176,18 @@ var inFlags = strings.NewReplacer("FPRate", "--rate", "SchemeBlocked", "--scheme
 // printed: the answers show it.
 var errNo = errors.New("not all items were found")
 
+// errNoReader is the error of a write to standard output if whoever read it, as
+// head does, has stopped. It is not printed.
+var errNoReader = errors.New("nobody reads the output")
+
+// errInterrupted is why the program's context ended.
+var errInterrupted interruption
+
+type interruption struct{}
+
+func (interruption) Error() string        { return "interrupted" }
+func (interruption) Is(target error) bool { return target == context.Canceled }
+
 // usageError is a mistake on the command line, in the environment or in a file.
 // Nothing was changed.
 type usageError struct {
@@ -214,6 +248,8 @@ func exitStatus(err error) int {
 		return 0
 	case errors.Is(err, errNo):
 		return exitNo
+	case errors.Is(err, errNoReader):
+		return exitNoReader
 	case errors.Is(err, context.Canceled):
 		if errors.As(err, &call) && !upstash.SafeToRetry(err) {
 			return exitUnknown

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"iter"
 	"os"
@@ -22,6 +23,10 @@ const maxLine = 1 << 20
 func (a *app) open(ctx context.Context, name string) (io.ReadCloser, error) {
 	if name == "-" {
 		a.input = "standard input"
+		if a.typed() && !a.quiet && !a.json {
+			fmt.Fprintln(a.errOut, "upbloom: reading items from the terminal, one a line; Ctrl-D on an empty line"+
+				" ends them, Ctrl-C drops them")
+		}
 		return io.NopCloser(interruptible(ctx, a.in)), nil
 	}
 	a.input = printable(name)
@@ -37,6 +42,12 @@ func (a *app) open(ctx context.Context, name string) (io.ReadCloser, error) {
 		}
 	}
 	return f, nil
+}
+
+// typed reports whether standard input is a terminal.
+func (a *app) typed() bool {
+	f, ok := a.in.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
 }
 
 // halfRead is the error of an interrupted input: the command would have begun

@@ -50,7 +50,8 @@
 //	4    the database could not be reached, or refused, or doctor found a FAIL
 //	5    a write may have been made, or it was made and whether an item was new
 //	     is not known
-//	130  it was interrupted; 5 if a write may have been made
+//	130  it was interrupted, by Ctrl-C or SIGTERM; 5 if a write may have been
+//	     made; a second interrupt ends it at once
 //	141  whoever reads its output stopped reading, as head does
 package main
 
@@ -69,18 +70,29 @@ import (
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop) // a second interrupt ends the program at once
-	a := &app{in: os.Stdin, out: os.Stdout, errOut: os.Stderr}
-	err := a.run(ctx, os.Args)
-	stop()
-	os.Exit(exitStatus(err))
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) // a write fails instead
+	a := &app{in: os.Stdin, out: output{os.Stdout}, errOut: os.Stderr}
+	os.Exit(exitStatus(a.run(untilInterrupted(), os.Args)))
+}
+
+// untilInterrupted returns a context that ends with an interrupt (SIGINT or
+// SIGTERM). From then on another one ends the program at once.
+func untilInterrupted() context.Context {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	interrupt := make(chan os.Signal, 1)
+	signal.Notify(interrupt, os.Interrupt, syscall.SIGTERM)
+	go func() {
+		<-interrupt
+		signal.Stop(interrupt) // first: whoever sees the end of ctx may send another
+		cancel(errInterrupted)
+	}()
+	return ctx
 }
 
 // run runs the command line, and prints its error.
 func (a *app) run(ctx context.Context, args []string) error {
 	root := a.root()
-	err := a.notChanged(root.Run(ctx, args))
+	err := a.unsure(a.notChanged(root.Run(ctx, args)))
 	if exit := cli.ExitCoder(nil); errors.As(err, &exit) {
 		// --help with an argument, which the parser takes for a subcommand.
 		name := root.Args().First()
@@ -88,11 +100,11 @@ func (a *app) run(ctx context.Context, args []string) error {
 			err = cli.ShowCommandHelp(ctx, root, name)
 		}
 	}
-	if err != nil && a.inLine {
+	if a.inLine && err != nil || a.typed() && errors.Is(err, context.Canceled) { // behind ^C
 		fmt.Fprintln(a.errOut)
 	}
 	switch {
-	case err == nil, errors.Is(err, errNo):
+	case err == nil, errors.Is(err, errNo), errors.Is(err, errNoReader):
 	case a.json || slices.Contains(args, "--json"): // a.json is not set yet if a flag is wrong
 		_ = writeJSON(a.errOut, failure{a.message(err), exitStatus(err)})
 	default:

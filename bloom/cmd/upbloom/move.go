@@ -87,7 +87,7 @@ func (a *app) saveCommand() *cli.Command {
 // filter.
 func (a *app) maySave(name string, force bool) error {
 	if name == "-" {
-		if f, ok := a.out.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
+		if f, ok := a.out.(output); ok && term.IsTerminal(int(f.Fd())) {
 			return usagef("a saved filter is binary, and standard output is a terminal: name a file")
 		}
 		return nil
@@ -209,6 +209,9 @@ func (a *app) restore(ctx context.Context, c *cli.Command) error {
 
 // readSaved reads a saved filter.
 func (a *app) readSaved(ctx context.Context, name string) (*bloom.Local, error) {
+	if name == "-" && a.typed() {
+		return nil, usagef("a saved filter is binary, and standard input is a terminal: name a file")
+	}
 	in, err := a.open(ctx, name)
 	if err != nil {
 		return nil, err

@@ -4,13 +4,27 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"os"
+	"syscall"
 	"time"
 
 	"github.com/upbloom/upbloom/bloom"
 	"github.com/upbloom/upbloom/internal/human"
 )
+
+// output is standard output. Its error is errNoReader if nobody reads it.
+type output struct{ *os.File }
+
+func (o output) Write(p []byte) (int, error) {
+	n, err := o.File.Write(p)
+	if errors.Is(err, syscall.EPIPE) {
+		err = errNoReader
+	}
+	return n, err
+}
 
 // print writes v as JSON, or text for people.
 func (a *app) print(v any, text string) error {

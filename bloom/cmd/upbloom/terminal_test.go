@@ -8,7 +8,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 
 	"github.com/creack/pty"
@@ -106,6 +105,32 @@ func TestRemoveAsks(t *testing.T) {
 	sh.want(3, "no filter", "", "check", "key", "a")
 }
 
+// Whoever forgets the file, and waits, is told that the program waits too.
+func TestItemsFromATerminal(t *testing.T) {
+	sh := newShell(t)
+	const says = "upbloom: reading items from the terminal, one a line; Ctrl-D on an empty line ends them"
+	for _, args := range []string{
+		"load --items 1k key", "load --items 1k key -", "replace --items 1k --yes key", "add key -", "check key -",
+	} {
+		cmd := sh.command(strings.Fields(args)...)
+		if drawn := onTerminal(t, cmd, "a\nb\n\x04"); !cmd.ProcessState.Success() || !strings.Contains(drawn, says) {
+			t.Errorf("%s: status %d, %q", args, cmd.ProcessState.ExitCode(), drawn)
+		}
+	}
+	sh.want(0, "", "", "check", "key", "a", "b")
+	for _, args := range []string{"--json check key -", "--quiet check key -"} {
+		cmd := sh.command(strings.Fields(args)...)
+		if drawn := onTerminal(t, cmd, "a\n\x04"); !cmd.ProcessState.Success() || strings.Contains(drawn, "reading") {
+			t.Errorf("%s: status %d, %q", args, cmd.ProcessState.ExitCode(), drawn)
+		}
+	}
+	cmd := sh.command("restore", "key", "-")
+	if drawn := onTerminal(t, cmd, "a\n"); cmd.ProcessState.ExitCode() != exitUsage ||
+		!strings.Contains(drawn, "standard input is a terminal: name a file") {
+		t.Errorf("restore: %q", drawn)
+	}
+}
+
 // A saved filter is not written to a terminal.
 func TestSaveToATerminal(t *testing.T) {
 	sh := newShell(t)
@@ -144,13 +169,19 @@ func TestNoProgressInAFile(t *testing.T) {
 	}
 }
 
-// If a program's reader has gone, as with head, the program ends quietly, by
-// the signal that a shell reports as 141.
+// If a program's reader has gone, as with head, the program ends quietly, with
+// the status that a shell reports after SIGPIPE. doctor removes its keys first.
 func TestBrokenPipe(t *testing.T) {
 	sh := newShell(t)
 	sh.want(0, "new", "", "add", "--items", "100", "key", "a")
 	for _, args := range [][]string{
-		{"ls"}, {"check", "key", "a"}, {"--json", "info", "key"}, {"save", "key", "-"},
+		{"ls"},
+		{"check", "key", "a"},
+		{"check", "key", "b"},
+		{"--json", "info", "key"},
+		{"save", "key", "-"},
+		{"doctor"},
+		{"load", "key", "-"},
 	} {
 		reader, writer, err := os.Pipe()
 		if err != nil {
@@ -159,14 +190,17 @@ func TestBrokenPipe(t *testing.T) {
 		_ = reader.Close()
 		cmd := sh.command(args...)
 		var errOut strings.Builder
-		cmd.Stdout, cmd.Stderr = writer, &errOut
-		err = cmd.Run()
+		cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader("c\n"), writer, &errOut
+		_ = cmd.Run()
 		_ = writer.Close()
-		status, ok := cmd.ProcessState.Sys().(syscall.WaitStatus)
-		if err == nil || !ok || status.Signal() != syscall.SIGPIPE || errOut.Len() != 0 {
-			t.Errorf("%s: %v, and says %q", args, err, &errOut)
+		if cmd.ProcessState.ExitCode() != exitNoReader || errOut.Len() != 0 {
+			t.Errorf("%s: %v, and says %q", args, cmd.ProcessState, &errOut)
 		}
 	}
+	if all, _ := sh.keys(); all != "key" {
+		t.Errorf("these keys are left: %s", all)
+	}
+	sh.want(0, "", "", "check", "key", "c") // load had ended
 }
 
 // An error in the midst of a bar has a line of its own.

@@ -1,0 +1,344 @@
+//go:build unix
+
+// Windows can send no interrupt to one process.
+
+package main
+
+import (
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+
+	"github.com/creack/pty"
+
+	"github.com/upbloom/upbloom/upstash/upstashtest"
+)
+
+// A hold keeps back the answer to one request until the client leaves.
+type hold struct {
+	at   string // its commands
+	when upstashtest.When
+}
+
+// place lets reached be sent to when the request of each hold has come, with
+// AfterExec once it was executed.
+func (sh *shell) place(holds ...hold) (reached chan struct{}) {
+	reached = make(chan struct{}, len(holds))
+	var executed atomic.Bool
+	sh.s.InjectFunc(func(_ int64, r upstashtest.RequestInfo) upstashtest.Fault {
+		if len(holds) == 0 || strings.Join(r.Commands, " ") != holds[0].at {
+			return upstashtest.Fault{}
+		}
+		when := holds[0].when
+		holds = holds[1:]
+		if when == upstashtest.AfterExec {
+			executed.Store(true)
+			return upstashtest.Fault{}
+		}
+		reached <- struct{}{}
+		return upstashtest.Stall(when)
+	})
+	sh.through(func(*http.Request) {}, func(r *http.Response) error {
+		if executed.CompareAndSwap(true, false) {
+			reached <- struct{}{}
+			<-r.Request.Context().Done()
+		}
+		return nil
+	})
+	return reached
+}
+
+// signalled runs the program, and sends it one of the signals when it waits at
+// each hold.
+func (sh *shell) signalled(with []syscall.Signal, holds []hold, stdin string, args ...string,
+) (out, errOut string, status syscall.WaitStatus) {
+	sh.t.Helper()
+	direct := sh.env
+	reached := sh.place(holds...)
+	defer func() { sh.env = direct; sh.s.InjectFunc(nil) }()
+	cmd := sh.command(args...)
+	var o, e strings.Builder
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(stdin), &o, &e
+	if err := cmd.Start(); err != nil {
+		sh.t.Fatal(err)
+	}
+	over := make(chan struct{})
+	go func() { _ = cmd.Wait(); close(over) }()
+	for i, s := range with {
+		select {
+		case <-reached:
+			if err := cmd.Process.Signal(s); err != nil {
+				sh.t.Fatal(err)
+			}
+		case <-over:
+			sh.t.Fatalf("%s: it ended before it sent %s: %s%s", args, holds[i].at, &o, &e)
+		}
+	}
+	<-over
+	return o.String(), e.String(), cmd.ProcessState.Sys().(syscall.WaitStatus)
+}
+
+// everything returns all keys with their strings and hours to live. Parts of an
+// upload are left out; they must expire.
+func (sh *shell) everything() string {
+	sh.t.Helper()
+	v, err := sh.s.Exec("EVAL", `local all = {}
+		local keys = redis.call('KEYS', '*')
+		table.sort(keys)
+		for _, key in ipairs(keys) do
+			local ttl = redis.call('PTTL', key)
+			if not string.find(key, ':load:', 1, true) then
+				all[#all + 1] = key .. ' ' .. redis.call('GET', key) .. ' ' .. math.ceil(ttl / 3600000)
+			elseif ttl < 0 then
+				return key .. ' stays for good'
+			end
+		end
+		return table.concat(all, ', ')`, "0")
+	if err != nil {
+		sh.t.Fatal(err)
+	}
+	text, _ := v.(string)
+	if strings.HasSuffix(text, "stays for good") {
+		sh.t.Error(text)
+	}
+	return text
+}
+
+// An interrupt ends the program while it waits for an answer. It says what is
+// known of the data, and that is so, whether the request ran or not.
+func TestSignalAtEachStage(t *testing.T) {
+	saved, other := filepath.Join(t.TempDir(), "saved"), filepath.Join(t.TempDir(), "other")
+	const nothing = "interrupted: key: nothing was changed"
+	const uploaded = nothing + ", and what was uploaded is gone within an hour\n"
+	const either = "interrupted: key: the filter is as it was, or complete: upbloom info key shows which, and it" +
+		" does no harm to run the command again\n"
+	for i, c := range []struct {
+		args   string
+		at     string
+		status int
+		says   string
+	}{
+		{"load key -", "BITFIELD STRLEN", exitInterrupted, nothing + "\n"},
+		{"load key -", "SETEX", exitInterrupted, uploaded},
+		{"load key -", "EVAL", exitUnknown, either},
+		{"replace --yes key -", "SETEX", exitInterrupted, uploaded},
+		{"replace --yes key -", "EVAL", exitUnknown, either},
+		{"restore key " + other, "SETEX", exitInterrupted, uploaded},
+		{"restore key " + other, "EVAL", exitUnknown, either},
+		{"add key -", "BITFIELD STRLEN", exitInterrupted, nothing + "\n"},
+		{"add key -", "BITFIELD", exitUnknown, "2 unknown"},
+		{"add ck b", "EVAL", exitUnknown, "to add it again may store a second copy"},
+		{"remove ck a", "EVAL", exitUnknown, "to remove it again may take another copy"},
+		{"rm --yes key", "BITFIELD STRLEN", exitInterrupted, nothing + "\n"},
+		{
+			"rm --yes key", "EVAL", exitUnknown,
+			"interrupted: key: the filter is gone, or as it was: upbloom info key shows which\n",
+		},
+		{
+			"ttl key 5d", "EVAL", exitUnknown, "interrupted: key: the filter expires as before, or as was asked:" +
+				" upbloom ttl key shows it, and it does no harm to run the command again\n",
+		},
+		{
+			"create --items 1k new", "EVAL", exitUnknown, "interrupted: new: the filter was made, or it was not:" +
+				" upbloom info new shows which, and it does no harm to run the command again\n",
+		},
+		{"ls", "SCAN", exitInterrupted, "interrupted: nothing was changed\n"},
+		{"info key", "BITFIELD STRLEN BITCOUNT PTTL", exitInterrupted, nothing + "\n"},
+		{"check key a", "BITFIELD", exitInterrupted, nothing + "\n"},
+		{"save key " + saved, "EVAL_RO", exitInterrupted, nothing + "\n"},
+	} {
+		for _, when := range []upstashtest.When{upstashtest.BeforeExec, upstashtest.AfterExec} {
+			sh := newShell(t)
+			sh.want(0, "", "a\n", "load", "--items", "1k", "key")
+			sh.want(0, "", "c\n", "load", "--items", "1k", "other")
+			sh.want(0, "", "", "save", "other", other)
+			sh.want(0, "", "", "create", "--items", "1k", "--cuckoo", "ck")
+			sh.want(0, "", "", "add", "ck", "a")
+			before := sh.everything()
+			s := []syscall.Signal{syscall.SIGINT, syscall.SIGTERM}[i%2]
+			args := strings.Fields(c.args)
+			if args[0] == "replace" && c.at == "EVAL" && when == upstashtest.AfterExec {
+				// It finds its birth number at the key.
+				c.status, c.says = 0, "replaced by 2 items, "
+			}
+			out, errOut, status := sh.signalled([]syscall.Signal{s}, []hold{{c.at, when}}, "b\nc\n", args...)
+			if status.ExitStatus() != c.status || !strings.Contains(out+errOut, c.says) {
+				t.Errorf("%s at %s, %v: status %d, want %d and %q:\n%s%s", c.args, c.at, when, status.ExitStatus(),
+					c.status, c.says, out, errOut)
+			}
+			after := sh.everything()
+			if changed := after != before; changed && (c.status == exitInterrupted || when == upstashtest.BeforeExec) {
+				t.Errorf("%s at %s, %v: the data changed:\n%s\n%s", c.args, c.at, when, before, after)
+			} else if !changed && c.status == exitUnknown && when == upstashtest.AfterExec {
+				t.Errorf("%s at %s, %v: nothing changed, so this case shows nothing", c.args, c.at, when)
+			}
+			switch { // what ran is complete
+			case when == upstashtest.BeforeExec, c.status == exitInterrupted:
+			case args[0] == "load", args[0] == "replace", args[0] == "add" && args[1] == "key":
+				sh.want(0, "", "", "check", "key", "b", "c")
+			case args[0] == "restore":
+				sh.want(0, "", "", "check", "key", "a", "c")
+			}
+			if strings.Contains(errOut, "no harm to run the command again") {
+				sh.want(0, "", "b\nc\n", args...)
+			}
+		}
+	}
+	if left, err := os.ReadDir(filepath.Dir(saved)); err != nil || len(left) != 0 {
+		t.Errorf("save leaves %q, %v", left, err)
+	}
+}
+
+// A second interrupt ends the program at once, while it cleans up after the
+// first. Nothing is half done, and what is left expires.
+func TestSecondSignal(t *testing.T) {
+	for _, c := range []struct{ at, args string }{
+		{"SETEX", "load key -"}, {"SETEX", "replace --yes key -"}, {"BITCOUNT", "doctor"}, {"TIME", "doctor"},
+	} {
+		for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
+			sh := newShell(t)
+			sh.want(0, "", "a\n", "load", "--items", "1k", "--ttl", "1d", "key")
+			before := sh.stored("key")
+			holds := []hold{{c.at, upstashtest.AfterExec}, {"UNLINK", upstashtest.BeforeExec}}
+			out, errOut, status := sh.signalled([]syscall.Signal{s, s}, holds, "b\n", strings.Fields(c.args)...)
+			if !status.Signaled() || status.Signal() != s || errOut != "" {
+				t.Errorf("%s: %v after a second %v: %s%s", c.args, status, s, out, errOut)
+			}
+			all, lasting := sh.keys()
+			if sh.stored("key") != before || lasting != "" {
+				t.Errorf("%s: the filter was changed, or these stay for good: %s", c.args, lasting)
+			}
+			if strings.Count(all, " ") == 0 {
+				t.Errorf("%s: it was cleaned up, so this case shows nothing", c.args)
+			}
+		}
+	}
+}
+
+// A real interrupt of doctor: in a check that writes, and after that of the
+// clock.
+func TestDoctorSignalled(t *testing.T) {
+	for _, at := range []string{"BITCOUNT", "TIME"} {
+		for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
+			sh := newShell(t)
+			_, errOut, status := sh.signalled([]syscall.Signal{s}, []hold{{at, upstashtest.AfterExec}}, "", "doctor")
+			if status.ExitStatus() != exitInterrupted || !strings.Contains(errOut, "not all checks were made") {
+				t.Errorf("at %s: status %d, %q", at, status.ExitStatus(), errOut)
+			}
+			if all, _ := sh.keys(); all != "" {
+				t.Errorf("at %s: doctor leaves %s", at, all)
+			}
+		}
+	}
+}
+
+// If doctor's keys cannot be removed, it says how long they stay.
+func TestDoctorCannotClear(t *testing.T) {
+	sh := newShell(t)
+	sh.s.DenyFunc(func(command []string) bool { return command[0] == "UNLINK" })
+	_, errOut, status := sh.run("", "doctor")
+	if status != 0 || !strings.Contains(errOut, "* were not removed: they expire in 10m\n") {
+		t.Errorf("status %d, %q", status, errOut)
+	}
+}
+
+// Ctrl-C on the terminal ends a program that waits there, and changes nothing.
+func TestCtrlC(t *testing.T) {
+	sh := newShell(t)
+	sh.want(0, "", "a\n", "load", "--items", "1k", "key")
+	before := sh.stored("key")
+	for args, waits := range map[string]string{
+		"rm key": "Type yes: ", "load key": "reading items", "add key -": "reading items", "check key -": "reading items",
+	} {
+		terminal, tty, err := pty.Open()
+		if err != nil {
+			t.Skip("no pseudo-terminal here: ", err)
+		}
+		cmd := sh.command(strings.Fields(args)...)
+		cmd.Stdin, cmd.Stdout, cmd.Stderr = tty, tty, tty
+		cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		_ = tty.Close()
+		drawn, chunk := "", make([]byte, 1000)
+		for sent := false; err == nil; {
+			var n int
+			n, err = terminal.Read(chunk) // fails when the program ends
+			if drawn += string(chunk[:n]); !sent && strings.Contains(drawn, waits) {
+				sent = true
+				if _, err := io.WriteString(terminal, "half a line\x03"); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		_ = terminal.Close()
+		_ = cmd.Wait()
+		if cmd.ProcessState.ExitCode() != exitInterrupted || !strings.Contains(drawn, "\nupbloom: interrupted: key: ") ||
+			!strings.Contains(drawn, "nothing was changed") {
+			t.Errorf("%s: %v, %q", args, cmd.ProcessState, drawn)
+		}
+		if sh.stored("key") != before {
+			t.Errorf("%s: the filter was changed", args)
+		}
+	}
+}
+
+// interrupted starts the program with a standard input that begins with input
+// and does not end, and interrupts it while it reads. The input is more than a
+// pipe holds. Once it is written, the program is reading.
+func interrupted(t *testing.T, sh *shell, input string, args ...string) (errOut string, status int) {
+	t.Helper()
+	cmd := sh.command(args...)
+	var e strings.Builder
+	cmd.Stderr = &e
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close()
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.WriteString(in, input); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait()
+	return e.String(), cmd.ProcessState.ExitCode()
+}
+
+// One interrupt ends a program in wait for input, and leaves nothing half done.
+func TestInterruptedInput(t *testing.T) {
+	sh := newShell(t)
+	sh.want(0, "loaded", "a\n", "load", "--items", "1000000", "saved")
+	saved := sh.want(0, "", "", "save", "saved", "-")
+	lines := strings.Repeat("item\n", 200_000)
+	for _, c := range []struct {
+		input string
+		args  []string
+	}{
+		{lines, []string{"load", "--items", "1000000", "key"}},
+		{lines, []string{"replace", "--items", "1000000", "key"}},
+		{lines, []string{"add", "--items", "1000000", "key", "-"}},
+		{saved[:len(saved)-1], []string{"restore", "key", "-"}},
+	} {
+		sh := newShell(t)
+		args := c.args
+		errOut, status := interrupted(t, sh, c.input, args...)
+		if status != exitInterrupted || !strings.HasPrefix(errOut, "upbloom: interrupted: ") ||
+			!strings.Contains(errOut, "was not read to its end, and nothing was changed\n") {
+			t.Errorf("%s: status %d, %q, want %d", args[0], status, errOut, exitInterrupted)
+		}
+		if v, err := sh.s.Exec("DBSIZE"); err != nil || v != int64(0) {
+			t.Errorf("%s: %v keys are left, %v", args[0], v, err)
+		}
+	}
+}
