@@ -12,20 +12,14 @@ import "context"
 // request sets the TTL. In a Bare filter with a TTL, an EXPIRE follows the
 // first Add of each handle.
 //
-// If the key holds something else, the error is a [*MismatchError] or
-// [ErrNotFilter]. The command that finds this out also sets the item's bits. If
-// the key holds another filter, k more of its bits may be set and its string
-// longer, but each of its "no" stays true. Only a [Cuckoo] is damaged: it
-// denies some of its members from then on. If the key holds other data, its
-// first bytes may be changed too: give filters keys of their own. From then on
-// the handle refuses to write, without a request, until [Filter.Exists] or
-// [Filter.Create] finds its own filter there, or none.
-//
 // After [ErrUncertain] the item is in; whether it was new is unknown. If Add
 // returns true with an error, the item was new and is in, but the filter has no
-// TTL yet. After any other error the item may or may not be in. Adding it again
-// is harmless, but may then answer "seen". The empty string is an item as any
-// other: check that an id is there.
+// TTL yet. If the key holds something else, the error is a [*MismatchError] or
+// [ErrNotFilter], and the command has set the item's bits there: the package's
+// doc says what that harms, under "Errors and retry safety". After any other
+// error the item may or may not be in. Adding it again is harmless, but may
+// then answer "seen". The empty string is an item as any other: check that an
+// id is there.
 func (f *Filter) Add(ctx context.Context, item string) (added bool, err error) {
 	ctx = f.rec.label(ctx, "bloom.Add")
 	return f.add(ctx, item, nil)

@@ -79,13 +79,13 @@ func TestWhoseCreationItWas(t *testing.T) {
 		for name, between := range map[string]func(){
 			"nothing happens":          func() {},
 			"it is deleted":            func() { do(t, s, "DEL", key) },
-			"another makes it anew":    func() { do(t, s, "DEL", key); _, _ = other.Create(t.Context()) },
+			"another makes it again":   func() { do(t, s, "DEL", key); _, _ = other.Create(t.Context()) },
 			"another adds to it":       func() { _, _ = other.Add(t.Context(), "b") },
 			"another adds the same":    func() { _, _ = other.Add(t.Context(), "a") },
 			"another makes it with it": func() { do(t, s, "DEL", key); _, _ = other.Add(t.Context(), "a") },
 		} {
-			own := name != "another makes it anew" && name != "another makes it with it"
-			isNew := name == "another makes it anew" || name == "it is deleted"
+			own := name != "another makes it again" && name != "another makes it with it"
+			isNew := name == "another makes it again" || name == "it is deleted"
 			s.FlushAll()
 			c := afterCommand(s, "EVAL", 1, between)
 			s.Inject(upstashtest.Drop(upstashtest.AfterExec))

@@ -45,7 +45,7 @@ import (
 // "revoked:2026-W48". All calls about an item then use the one of its own end,
 // and [Cuckoo.Delete] removes each once its period is over. To have the
 // database delete it, call [upstash.Client.Expire] with its key after Create;
-// set [CuckooConfig.MustExist], because an Add would make it anew. Add and
+// set [CuckooConfig.MustExist], because an Add would make it again. Add and
 // Remove leave such a TTL as it is.
 //
 // # Errors

@@ -117,8 +117,8 @@
 //
 // If the reply to an attempt is lost, the attempt is repeated. If the item's
 // bits are then all set, the lost attempt may have set them: this is
-// [ErrUncertain], "in, but perhaps not new". If one of them was still
-// 0, the answer is certain. After any other error of Add the item may be in:
+// [ErrUncertain], "in, but perhaps not new". If one of them was still 0, the
+// answer is certain. After any other error of Add the item may be in:
 // [upstash.SafeToRetry] reports whether it certainly is not, [InFilter] whether
 // it is, a [BatchError] both for each item.
 //
@@ -129,9 +129,10 @@
 //
 // If a handle meets another filter, it writes nothing more until Exists or
 // Create finds its own filter, or none. The Add that met the other filter has
-// run: it may have set k bits there, and has cleared none. If the key held
-// other data, the Add may have changed its first bytes: give filters keys of
-// their own.
+// run. It may have set k bits there and made the string longer, and has cleared
+// no bit: each "no" of that filter stays true. Only a [Cuckoo] is damaged, and
+// denies some of its members from then on. If the key held other data, the Add
+// may have changed its first bytes: give filters keys of their own.
 //
 // # TTL and reads
 //
@@ -180,10 +181,9 @@
 //
 // A filter is one Redis string: 24 bytes of header, then the cells. The header
 // says the kind too: a window or a shard is not taken for a filter. FORMAT.md
-// describes version 1 of the format, with programs in JavaScript and Python
-// that read it. [LayoutBare] with [SchemeFNV1a] is the
-// string of the article "Building a high-speed Bloom Filter with Upstash
-// Redis".
+// describes version 1 of the format, with readers in JavaScript and Python.
+// [LayoutBare] with [SchemeFNV1a] is the string of the article "Building a
+// high-speed Bloom Filter with Upstash Redis".
 //
 // Every string carries a random birth number, drawn when it is created. If two
 // filters use the same key one after the other, they have different ones: this

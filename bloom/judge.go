@@ -42,7 +42,16 @@ func allSet(bits []upstash.NullInt64) bool {
 	return true
 }
 
-// judgeWrite splits the answers into the header's and the items'.
+// judgeWrite splits the answers into the header's and the items'. A write to a
+// filter with a header begins with three operations:
+//
+//	old[0]  INCRBY u53 0 header   the header if there was none, else null
+//	old[1]  GET u53 0             the header now
+//	old[2]  INCRBY u53 64 birth   this call's birth number, null if there was one
+//
+// Header and birth number have their top bit set: under OVERFLOW FAIL a second
+// INCRBY overflows and changes nothing. So one BITFIELD both creates a filter
+// and verifies it. The kind's word and bit 127 follow, if they were asked for.
 func (q *request) judgeWrite() error {
 	r := q.rec
 	q.wrote = written{maybeRepeated: q.reply.MaybeRepeated() || q.earlier}

@@ -235,13 +235,15 @@ func (u *upload) take(ctx context.Context, script *upstash.Script, args ...strin
 	if err != nil {
 		return nil, err
 	}
-	for _, a := range answers {
+	words := make([]int64, len(answers))
+	for i, a := range answers {
 		if !a.Valid {
 			return nil, wrongCount(0, len(answers))
 		}
-		rest = append(rest, a.Int64)
+		words[i] = a.Int64
 	}
-	header, status, rest := rest[1], rest[2], rest[3:]
+	header, status := words[1], words[2] // words[0], the commands, is for run
+	rest = words[3:]
 	switch status {
 	case uploadTaken:
 		if r.headed() {

@@ -1,6 +1,7 @@
 package bloom_test
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"sync"
@@ -49,9 +50,11 @@ func mirror(t testing.TB, f *bloom.Filter, cfg bloom.MirrorConfig) (*bloom.Mirro
 	return m, c
 }
 
-// What a look-up answers, and from where: a Mirror's copy, or so many requests.
+// What a look-up or an Add answers, and from where: a Mirror's copy, or so many
+// requests.
 const (
 	present, absent                       = true, false
+	isNew, isSeen                         = true, false
 	fromCopy, inOneRequest, inTwoRequests = 0, 1, 2
 )
 
@@ -99,33 +102,31 @@ func TestMirrorAdd(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		f := handle(t, s.Client(), roomy())
 		m, c := mirror(t, f, bloom.MirrorConfig{MaxTrust: time.Hour})
-		add := func(item string, want bool, requests int64, call func(string) (bool, error)) {
+		wantAdd := func(add func(context.Context, string) (bool, error), item string, want bool, requests int64) {
 			t.Helper()
 			before := s.Stats().Requests
-			got, err := call(item)
+			got, err := add(t.Context(), item)
 			if err != nil || got != want || s.Stats().Requests-before != requests {
-				t.Errorf("%v, %v with %d requests, want %v with %d", got, err,
+				t.Errorf("Add(%s) is %v, %v with %d requests, want %v with %d", item, got, err,
 					s.Stats().Requests-before, want, requests)
 			}
 		}
-		seen := func(item string) (bool, error) { return m.Add(t.Context(), item) }
-		through := func(item string) (bool, error) { return m.AddThrough(t.Context(), item) }
-		add("a", true, 1, seen) // makes the filter
-		add("a", false, 0, seen)
-		add("a", false, 1, through)
+		wantAdd(m.Add, "a", isNew, inOneRequest) // makes the filter
+		wantAdd(m.Add, "a", isSeen, fromCopy)
+		wantAdd(m.AddThrough, "a", isSeen, inOneRequest)
 		wantLookUp(t, s, m, "a", present, fromCopy)
 		mustAdd(t, f, "b")
-		add("b", false, 1, seen)
-		add("b", false, 0, seen)
+		wantAdd(m.Add, "b", isSeen, inOneRequest)
+		wantAdd(m.Add, "b", isSeen, fromCopy)
 		c.pass(2 * time.Hour)
-		add("b", false, 1, seen)
+		wantAdd(m.Add, "b", isSeen, inOneRequest)
 	})
 }
 
 // If a filter is deleted and made again, the old one's items are found until
 // MaxTrust, and Add reports them as seen. AddThrough does not, and the first
 // answer drops the copy.
-func TestMirrorOfAFilterThatWasMadeAnew(t *testing.T) {
+func TestMirrorOfAFilterMadeAgain(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		f := handle(t, s.Client(), roomy())
 		mustAdd(t, f, "a", "b", "c")
@@ -202,28 +203,28 @@ func TestMirrorExistsAllAndAddAll(t *testing.T) {
 		}
 		s.ResetStats()
 		got, err := m.AddAll(t.Context(), []string{"a", "b", "a"})
-		check("AddAll", got, err, "110", 1)
+		check("AddAll", got, err, "110", inOneRequest)
 		got, err = m.AddAll(t.Context(), []string{"a", "c", "b"})
-		check("AddAll again", got, err, "010", 1)
+		check("AddAll again", got, err, "010", inOneRequest)
 		got, err = m.AddAll(t.Context(), []string{"a", "b"})
-		check("AddAll of seen items", got, err, "00", 0)
+		check("AddAll of seen items", got, err, "00", fromCopy)
 		got, err = m.ExistsAll(t.Context(), []string{"x", "a", "y", "c"})
-		check("ExistsAll", got, err, "0101", 1)
+		check("ExistsAll", got, err, "0101", inOneRequest)
 		got, err = m.ExistsAll(t.Context(), []string{"c", "b"})
-		check("ExistsAll of learned items", got, err, "11", 0)
+		check("ExistsAll of learned items", got, err, "11", fromCopy)
 		got, err = m.ExistsAll(t.Context(), nil)
-		check("ExistsAll of nothing", got, err, "", 0)
+		check("ExistsAll of nothing", got, err, "", fromCopy)
 		got, err = m.AddAll(t.Context(), nil)
-		check("AddAll of nothing", got, err, "", 0)
+		check("AddAll of nothing", got, err, "", fromCopy)
 		c.pass(time.Hour)
 		got, err = m.ExistsAll(t.Context(), []string{"c", "x", "b"})
-		check("ExistsAll after MaxTrust", got, err, "101", 1)
+		check("ExistsAll after MaxTrust", got, err, "101", inOneRequest)
 
 		stale, _ := mirror(t, f, bloom.MirrorConfig{MaxStale: time.Minute})
 		got, err = stale.ExistsAll(t.Context(), []string{"c", "x", "b"})
-		check("ExistsAll with MaxStale", got, err, "101", 2)
+		check("ExistsAll with MaxStale", got, err, "101", inTwoRequests)
 		got, err = stale.ExistsAll(t.Context(), []string{"y", "a"})
-		check("ExistsAll from the copy", got, err, "01", 0)
+		check("ExistsAll from the copy", got, err, "01", fromCopy)
 	})
 }
 

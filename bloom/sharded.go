@@ -131,7 +131,7 @@ func (s *Sharded) Exists(ctx context.Context, item string) (bool, error) {
 	return found, s.named(i, err)
 }
 
-// named says of which shard an error is.
+// named adds the number of the shard to its error.
 func (s *Sharded) named(shard int, err error) error {
 	switch {
 	case err == nil:
@@ -167,7 +167,7 @@ func (e *missingError) Error() string {
 	if e.filled {
 		b.WriteString("evicted, deleted, or in another database because the clients had another" +
 			" order, while others hold items; pass the clients in the order of the first Create, or" +
-			" Delete the rest, Create, and add all items anew")
+			" Delete the rest, Create, and add all items again")
 	} else {
 		b.WriteString("never created, expired or evicted, or the clients have another order than" +
 			" they had when it was created; see Sharded.Create")

@@ -114,7 +114,7 @@ func TestWhoeverAddsNextSettles(t *testing.T) {
 				})
 			}
 		}
-		t.Run("a live handle whose filter was made anew", func(t *testing.T) {
+		t.Run("a live handle whose filter was made again", func(t *testing.T) {
 			s.FlushAll()
 			f := handle(t, once(s), expiring(time.Hour))
 			add(t, f, "a", true)

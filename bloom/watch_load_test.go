@@ -17,26 +17,27 @@ func TestLoadOverCapacity(t *testing.T) {
 		cfg := small()
 		cfg.WarnFill = func(st bloom.Stats) { warned = st.Items }
 		f := handle(t, c, cfg)
-		load := func(from, to int, over bool) {
+		const within, over = false, true // its capacity
+		load := func(from, to int, want bool) {
 			t.Helper()
 			warned = 0
 			r, err := f.Load(ctx, mails(from, to))
-			if err != nil || r.OverCapacity != over || (warned != 0) != over {
+			if err != nil || r.OverCapacity != want || (warned != 0) != want {
 				t.Errorf("Load of %d to %d: over %t, warned of %d, %v; want %t",
-					from, to, r.OverCapacity, warned, err, over)
+					from, to, r.OverCapacity, warned, err, want)
 			}
 		}
-		load(0, 900, false)
+		load(0, 900, within)
 		do(t, s, "SETRANGE", key, "1400", strings.Repeat("x", 400))
-		load(900, 950, false)
-		load(950, 2000, true)
+		load(900, 950, within)
+		load(950, 2000, over)
 		if warned < 1900 || warned > 2100 {
 			t.Errorf("a warning of %d items, want about 2,000", warned)
 		}
 		if _, err := f.Delete(ctx); err != nil {
 			t.Fatal(err)
 		}
-		load(0, 100_000, true)
+		load(0, 100_000, over)
 		r, err := handle(t, c, small()).Merge(ctx, localOf(f, 0, 3000))
 		if err != nil || !r.OverCapacity {
 			t.Errorf("Merge: over capacity %t, want true: %v", r.OverCapacity, err)

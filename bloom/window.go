@@ -82,7 +82,7 @@ func OpenWindow(ctx context.Context, c *upstash.Client, key string, opts ...Open
 	}
 	if cfg.MustExist && shape.idle {
 		return nil, errorf("bloom: %w: OpenMustExist, and the window expires when it is idle: an Add"+
-			" makes it anew", upstash.ErrArgument)
+			" makes it again", upstash.ErrArgument)
 	}
 	return newWindow(c, key, WindowConfig{
 		Seed: cfg.Seed, ExpireIdle: shape.idle, MustExist: cfg.MustExist,

@@ -99,7 +99,7 @@ func TestOpenWindow(t *testing.T) {
 		cfg.ExpireIdle = true
 		wantAdd(t, window(t, c, cfg), "a", true)
 		if _, err := bloom.OpenWindow(t.Context(), c, key, bloom.OpenSeed(42), bloom.OpenMustExist()); !errors.Is(err, upstash.ErrArgument) {
-			t.Errorf("OpenMustExist of a window that an Add makes anew: %v, want ErrArgument", err)
+			t.Errorf("OpenMustExist of a window that an Add makes again: %v, want ErrArgument", err)
 		}
 		do(t, s, "DEL", key)
 		if _, err := handle(t, c, small()).Add(t.Context(), "a"); err != nil {

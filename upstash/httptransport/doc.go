@@ -1,5 +1,5 @@
 // Package httptransport carries the requests of package upstash over any
-// http.Client, and so over any http.RoundTripper. It keeps net/http out of
+// [http.Client], and so over any [http.RoundTripper]. It keeps net/http out of
 // package upstash, whose native default has its own HTTP/1.1.
 //
 //	transport := httptransport.New(&http.Client{Transport: roundTripper})
@@ -9,13 +9,13 @@
 //
 // Use it
 //
-//   - if the platform has no sockets and its SDK provides an http.RoundTripper,
+//   - if the platform has no sockets and its SDK provides an [http.RoundTripper],
 //   - if requests have to run through middleware, such as tracing,
 //   - if the server speaks HTTP/2 only,
 //   - in tests that mock at the RoundTripper.
 //
-// It keeps the promises of the native default, and one shared test runs over
-// both. One thing differs: if a server or a proxy sends an answer for which
+// A [Transport] keeps the promises of the native default, and one shared test
+// runs over both. One thing differs: if a server or a proxy sends an answer for which
 // nobody asked, net/http may take it for the answer to the next request. The
 // default drops such a connection.
 //
@@ -30,7 +30,7 @@
 // has ended before.
 //
 // A request is sent at most once. Once a byte of its body was taken, GetBody of
-// the http.Request returns an error. Otherwise net/http would send the request
+// the [http.Request] returns an error. Otherwise net/http would send the request
 // again if a server of HTTP/2 resets the stream or goes away, and over HTTP/1
 // if a RoundTripper adds an Idempotency-Key. The server may have executed the
 // command before. Such a call fails, and its error says that the command may
@@ -39,7 +39,7 @@
 // A RoundTripper with a copy of the body can still send it twice, as some
 // retrying ones do. Do not use one here: the client has its own retries.
 //
-// An error counts as "never sent" if that is certain: the dial failed, or
+// An error is one of [upstash.NotSent] if that is certain: the dial failed, or
 // net/http/httptrace reports no connection. Once the RoundTripper has taken a
 // byte of the body, nothing is certain, because it may have sent the request
 // another way before it failed. Nothing is certain either if the RoundTripper
@@ -73,7 +73,7 @@
 //	transport := httptransport.New(&http.Client{Transport: rt})
 //
 // The span has the URL, which holds no token, and a key only for
-// upstash.RawCmd. Do not let it record headers.
+// [upstash.RawCmd]. Do not let it record headers.
 //
 // # Mocks
 //

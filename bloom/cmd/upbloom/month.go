@@ -45,7 +45,7 @@ func usageFlags() []cli.Flag {
 		countFlag("`N` items in each AddAll and ExistsAll; without it each item is a call", "batch"),
 		countFlag("`N` items in each ExistsAll, if it is not that of --batch", "lookup-batch"),
 		&cli.BoolFlag{
-			Name: "new-client", Usage: "each call makes its client and its handle anew, as in a Worker",
+			Name: "new-client", Usage: "each call makes a new client and a new handle, as in a Worker",
 		},
 		&cli.BoolFlag{Name: "monthly", Usage: "--adds and --lookups are those of 30 days"},
 		&cli.BoolFlag{Name: "must-exist", Usage: "with MustExist, an Add is three commands, and an AddAll more"},

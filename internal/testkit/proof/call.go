@@ -171,7 +171,7 @@ const (
 	Missing   End = "no filter"
 	Mismatch  End = "other data"
 	Taken     End = "the other key holds something"
-	Recreated End = "made anew meanwhile"
+	Recreated End = "made again meanwhile"
 	NoNumber  End = "saturated"
 	Full      End = "full"
 	NotRun    End = "did not run"

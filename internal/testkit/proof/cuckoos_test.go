@@ -27,8 +27,10 @@ func TestCheckCuckoo(t *testing.T) {
 		return c
 	}
 	ends := func(v Verb, e End, items ...string) *called { return next(v, Result{End: e, Tried: 1}, items...) }
-	count := func(v Verb, n int, damaged bool) *called {
-		return next(v, Result{End: Answered, Count: n, Yes: []bool{damaged}[:map[Verb]int{Stats: 1}[v]]})
+	count := func(n int) *called { return next(Count, Result{End: Answered, Count: n}) }
+	const intact, damaged = false, true
+	stats := func(n int, is bool) *called {
+		return next(Stats, Result{End: Answered, Count: n, Yes: []bool{is}})
 	}
 	full := func(items ...string) *called {
 		return next(AddAll, Result{
@@ -49,7 +51,7 @@ func TestCheckCuckoo(t *testing.T) {
 			yes(Add, a), yes(Exists, a), yes(Remove, a), no(Exists, a),
 		}},
 		"two copies": {true, []*called{
-			yes(Add, a), no(Add, a), yes(Remove, a), yes(Exists, a), count(Count, 1, false),
+			yes(Add, a), no(Add, a), yes(Remove, a), yes(Exists, a), count(1),
 		}},
 		"a copy is lost": {false, []*called{
 			yes(Add, a), no(Add, a), yes(Remove, a), no(Exists, a),
@@ -60,7 +62,7 @@ func TestCheckCuckoo(t *testing.T) {
 		"an item of nobody": {false, []*called{yes(Add, a), yes(Exists, b)}},
 		"two are new":       {false, []*called{yes(Add, a), yes(Add, a)}},
 		"equal items":       {false, []*called{yes(AddAll, a, a)}},
-		"a wrong count":     {false, []*called{yes(Add, a), count(Count, 2, false)}},
+		"a wrong count":     {false, []*called{yes(Add, a), count(2)}},
 		"full": {true, []*called{
 			yes(Add, b), full(a, a, a, a, a), yes(Add, a),
 		}},
@@ -96,13 +98,13 @@ func TestCheckCuckoo(t *testing.T) {
 		"opened, and gone":        {false, []*called{yes(Add, a), ends(Open, Missing)}},
 		"opened in another shape": {false, []*called{yes(Add, a), no(Open)}},
 		"damage": {true, []*called{
-			yes(Add, a), yes(Smudge, b), no(Exists, a), count(Stats, 1, true),
+			yes(Add, a), yes(Smudge, b), no(Exists, a), stats(1, damaged),
 		}},
 		"damage is not told": {false, []*called{
-			yes(Add, a), yes(Smudge, b), count(Stats, 1, false),
+			yes(Add, a), yes(Smudge, b), stats(1, intact),
 		}},
 		"no damage": {false, []*called{
-			yes(Add, a), no(Smudge, b), count(Stats, 1, true),
+			yes(Add, a), no(Smudge, b), stats(1, damaged),
 		}},
 		"another Config wrote": {false, []*called{yes(Create), yes(AddOther, a)}},
 		"another Config":       {true, []*called{yes(Create), ends(AddOther, Mismatch, a)}},
