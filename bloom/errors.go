@@ -39,8 +39,8 @@ var (
 	// filter with a larger Capacity, or remove items. It is also returned for
 	// an item that is in as often as it can be: 4 to 10 times, twice as often
 	// as a bucket has slots, or half as often if its two buckets are one.
-	ErrFull = errors.New("bloom: the cuckoo filter is full, and nothing of this request was added:" +
-		" remove items, or make a filter with a larger Capacity")
+	ErrFull = errors.New("bloom: the cuckoo filter is full: remove items, or make one with a" +
+		" larger Capacity")
 
 	// ErrRecreated is returned when the filter was deleted and created again
 	// during a call of several steps. Items of the earlier steps are not in the
@@ -199,8 +199,9 @@ type MismatchError struct {
 	Want, Got Geometry
 	// WantKind and GotKind tell a filter from a shard, layers or a window.
 	WantKind, GotKind Kind
-	// OtherSeed is true if the seeds are known to differ.
-	OtherSeed bool
+	// OtherSeed is true if the seeds are known to differ, and GotSeeded if the
+	// stored filter was made with a seed.
+	OtherSeed, GotSeeded bool
 	// If the geometry is the same, Field names the field of the [Config] that
 	// differs, such as "Span"; else it is empty.
 	Field string
@@ -230,6 +231,10 @@ func (e *MismatchError) Error() string {
 	case e.Field != "":
 		return fmt.Sprintf("bloom: the %v at this key was made with another %s: %s", e.GotKind, e.Field, advice)
 	case e.seedOnly():
+		if !e.GotSeeded {
+			return fmt.Sprintf("bloom: the filter at this key has the same geometry (%v) but no seed:"+
+				" leave the seed out, or use another key", e.Got)
+		}
 		return fmt.Sprintf("bloom: the filter at this key has the same geometry (%v) but another"+
 			" seed: use the %s.Seed it was made with, or another key", e.Got, got.config)
 	case e.OtherSeed:
@@ -246,7 +251,11 @@ func (e *MismatchError) Error() string {
 
 // localText is Error for filters in memory and in streams.
 func (e *MismatchError) localText() string {
-	if e.seedOnly() {
+	switch {
+	case e.seedOnly() && !e.GotSeeded:
+		return fmt.Sprintf("bloom: the other filter has the same geometry (%v) but no seed:"+
+			" leave the seed out", e.Got)
+	case e.seedOnly():
 		return fmt.Sprintf("bloom: the other filter has the same geometry (%v) but another seed:"+
 			" use the Config.Seed it was made with", e.Got)
 	}

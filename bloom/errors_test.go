@@ -45,7 +45,12 @@ func TestMismatchError(t *testing.T) {
 				" made with, read it with Open, or use another key",
 		},
 		{
-			"seed alone", changed(func(h *headerInfo) { h.seedTag = 0 }), 0, true,
+			"no seed", changed(func(h *headerInfo) { h.seedTag = 0 }), 0, true,
+			"bloom: the filter at this key has the same geometry (95,851 bits (11.7 KiB), k=7," +
+				" xxh3) but no seed: leave the seed out, or use another key",
+		},
+		{
+			"seed alone", changed(func(h *headerInfo) { h.seedTag ^= 1 }), 0, true,
 			"bloom: the filter at this key has the same geometry (95,851 bits (11.7 KiB), k=7," +
 				" xxh3) but another seed: use the Config.Seed it was made with, or another key",
 		},

@@ -154,6 +154,6 @@ func newMismatchError(kind Kind, want Geometry, got headerInfo) *MismatchError {
 	return &MismatchError{
 		Want: want, Got: got.geometry(want.Seed),
 		WantKind: kind, GotKind: got.kind,
-		OtherSeed: got.seedTag != seedTag(want.Seed),
+		OtherSeed: got.seedTag != seedTag(want.Seed), GotSeeded: got.seedTag != 0,
 	}
 }

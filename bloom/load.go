@@ -220,7 +220,8 @@ func (f *Filter) fits(l *Local) error {
 	}
 	if l.geo != f.rec.geo {
 		return &MismatchError{
-			Want: f.rec.geo, Got: l.geo, OtherSeed: l.geo.Seed != f.rec.geo.Seed, local: true,
+			Want: f.rec.geo, Got: l.geo, OtherSeed: l.geo.Seed != f.rec.geo.Seed,
+			GotSeeded: l.geo.Seed != 0, local: true,
 		}
 	}
 	return nil

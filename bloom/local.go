@@ -120,7 +120,8 @@ func (l *Local) Exists(item string) bool {
 func (l *Local) Merge(other *Local) error {
 	if l.geo != other.geo {
 		return &MismatchError{
-			Want: l.geo, Got: other.geo, OtherSeed: l.geo.Seed != other.geo.Seed, local: true,
+			Want: l.geo, Got: other.geo, OtherSeed: l.geo.Seed != other.geo.Seed,
+			GotSeeded: other.geo.Seed != 0, local: true,
 		}
 	}
 	orInto(l.buf, other.buf)

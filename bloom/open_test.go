@@ -48,6 +48,12 @@ func TestOpenWrongSeed(t *testing.T) {
 				t.Errorf("seed %d: %v, want a MismatchError about the seed", seed, err)
 			}
 		}
+		do(t, s, "DEL", key)
+		add(t, handle(t, s.Client(), small()), "a", true)
+		_, err := bloom.Open(t.Context(), s.Client(), key, bloom.OpenSeed(1))
+		if err == nil || !strings.Contains(err.Error(), "but no seed: leave the seed out") {
+			t.Errorf("a seed for a filter without: %v", err)
+		}
 	})
 }
 

@@ -41,10 +41,10 @@ return w`)
 // all shards get that moment. If a Create completes another one, it takes the
 // moment of that one.
 //
-// The billed commands are two a shard if all are there, else four more, five with
-// a TTL, and two for each further database; with several databases and a TTL one
-// TIME. All commands for a database go in one request. There are up to four
-// rounds of them.
+// The billed commands are two a shard if all are there. Else they are six a
+// shard, one more for each further database, and one more with a TTL; a TTL also
+// takes one TIME, unless the client knows the time. All commands for a database
+// go in one request. There are up to four rounds of them.
 func (s *Sharded) Create(ctx context.Context) (created bool, err error) {
 	ctx = s.shards[0].rec.label(ctx, "bloom.Sharded.Create")
 	for i := range s.shards {

@@ -151,6 +151,35 @@ func TestShardedCost(t *testing.T) {
 	})
 }
 
+func TestShardedCreateCost(t *testing.T) {
+	for _, databases := range []int{1, 2, 3, 4} {
+		for _, ttl := range []time.Duration{0, time.Hour} {
+			clients := make([]*upstash.Client, databases)
+			servers := make([]*upstashtest.Server, databases)
+			for i := range clients {
+				servers[i] = upstashtest.NewServer(t)
+				clients[i] = servers[i].Client()
+			}
+			cfg := shards(12)
+			cfg.TTL = ttl
+			if _, err := sharded(t, cfg, clients...).Create(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			want := 12 * int64(6+databases-1)
+			if ttl != 0 {
+				want += 12 + 1 // and one TIME
+			}
+			billed := int64(0)
+			for _, s := range servers {
+				billed += s.Stats().Billed
+			}
+			if billed != want {
+				t.Errorf("%d databases, TTL %v: %d commands billed, want %d", databases, ttl, billed, want)
+			}
+		}
+	}
+}
+
 // One database is down, and one shard of the other is gone. The rest answers.
 func TestShardedAnswersOfThoseThatAreUp(t *testing.T) {
 	for _, limit := range []int{0, 8000} {
