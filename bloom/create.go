@@ -59,6 +59,9 @@ func (h *handle) create(ctx context.Context, bits uint64, word int64) (created b
 	birth := newBirth()
 	cmd := r.createCommand(bits, word, birth, milliseconds(r.ttl), "PEXPIRE")
 	answers, _, err := r.order(ctx, cmd)
+	if large, ok := as[*tooLargeError](err); ok {
+		large.bytes = (bits + 7) / 8
+	}
 	return r.judgeCreate(answers, err, birth)
 }
 

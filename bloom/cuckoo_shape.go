@@ -29,9 +29,14 @@ func (cuckooShape) aim(context.Context, *request, bool) (bool, error) { return f
 func (cuckooShape) word(*request) int64                               { return 1 << (wordBits - 1) }
 func (cuckooShape) loose() uint                                       { return wordBits - 1 }
 func (cuckooShape) differs(int64) string                              { return "" }
+func (cuckooShape) length(r *record) uint64                           { return r.geo.Bytes(r.layout) }
 func (cuckooShape) follow(context.Context, *request, bool) bool       { return false }
 func (cuckooShape) script(q *request) upstash.Command                 { return cuckooScript(q) }
 func (cuckooShape) maxItems() int                                     { return cuckooItems }
+
+func (cuckooShape) shorter() string {
+	return "lower the Capacity, raise the FPRate, or choose a larger plan"
+}
 
 func (s cuckooShape) itemBytes(_ *record, write bool) int {
 	if write {

@@ -58,7 +58,9 @@ var (
 	// [Scalable] grows. The items of an Add are in the filter and its answer
 	// holds, but more items raise the false positive rate as long as the script
 	// is refused. An AddAll of many items makes room first, and has then added
-	// nothing. [InFilter] tells the two apart. Use a token that may run EVAL.
+	// nothing. [InFilter] tells the two apart. Use a token that may run EVAL, or
+	// if it is [upstash.ErrRecordTooLarge] as well, lower
+	// [ScalableConfig.MaxBytes].
 	ErrNoGrowth = errors.New("bloom: the filter cannot grow: the server refused the script that adds" +
 		" a layer; use a token that may run EVAL")
 
@@ -147,16 +149,6 @@ func (e *wrongTypeError) Error() string {
 }
 func (e *wrongTypeError) Is(target error) bool { return target == ErrNotFilter }
 func (e *wrongTypeError) Unwrap() error        { return e.err }
-
-// A tooLargeError is upstash.ErrRecordTooLarge of a filter. The server's words,
-// often those of a script, say less.
-type tooLargeError struct{ err error }
-
-func (e *tooLargeError) Error() string {
-	return "bloom: the filter is too large for one record of the database: lower the Capacity, choose a" +
-		" larger plan, or spread the items over more records with NewSharded"
-}
-func (e *tooLargeError) Unwrap() error { return e.err }
 
 // regionError is returned if a region did not find an item and the token may
 // not ask the primary: "no" is not certain. It is an upstash.ErrReadOnly.

@@ -2,6 +2,7 @@ package bloom_test
 
 import (
 	"fmt"
+	"log"
 	"math"
 
 	"github.com/upbloom/upbloom/bloom"
@@ -52,4 +53,15 @@ func ExampleEstimateItems() {
 	// Output:
 	// 9484
 	// true
+}
+
+// How many shards are needed for 300 million items, if a record may have 100 MB?
+func ExampleShardedConfig_MinShards() {
+	cfg := bloom.ShardedConfig{Capacity: 300_000_000, FPRate: 0.01}
+	n, err := cfg.MinShards(100_000_000)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(n)
+	// Output: 5
 }

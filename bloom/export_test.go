@@ -42,3 +42,10 @@ func SetLot(draw func() float64) (old func() float64) {
 func (f *Filter) Wrote(ctx context.Context, items, newItems, newOnes int) {
 	f.watchFill(ctx, written{ok: true, items: items, newItems: newItems, newOnes: newOnes})
 }
+
+// SetAskAbove changes above how many bytes an upload first asks whether the
+// database takes so long a string, and returns what it was.
+func SetAskAbove(n int) (old int) {
+	old, askAbove = askAbove, n
+	return old
+}

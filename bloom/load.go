@@ -130,8 +130,10 @@ var ErrLoadLost = errors.New("bloom: a part of the upload was gone before it cou
 // string in memory once.
 //
 // If the filter is too large for one record of the database, the error is
-// [upstash.ErrRecordTooLarge], after the upload. The filter is as it was, and
-// the parts are removed. Calling again does not help.
+// [upstash.ErrRecordTooLarge], the filter is as it was, and nothing of the
+// upload stays. Calling again does not help. Every plan takes 100,000,000
+// bytes. Before a longer string is sent, one request of two commands asks
+// whether the database takes it: it makes one and removes it.
 //
 // Load takes a sequence that ends early for a whole one. If reading the items may
 // fail, cancel the context then, as the example does: nothing is loaded.

@@ -115,20 +115,3 @@ func TestMismatchOfSizes(t *testing.T) {
 		}
 	}
 }
-
-// If a filter is longer than a record may be, the error says what to do, and
-// not at which line of a script the server found out.
-func TestTooLargeForARecord(t *testing.T) {
-	s := upstashtest.NewServer(t)
-	f := handle(t, s.Client(), bloom.Config{Capacity: 1000, FPRate: 0.01})
-	s.Inject(upstashtest.ErrorObject("ERR max single record size exceeded script: 012d00, on @user_script:8."))
-	_, err := f.Create(t.Context())
-	if !errors.Is(err, upstash.ErrRecordTooLarge) {
-		t.Fatalf("%v, want ErrRecordTooLarge", err)
-	}
-	var server *upstash.Error
-	if text := err.Error(); strings.Contains(text, "script") || !strings.Contains(text, "NewSharded") ||
-		!strings.Contains(text, "lower the Capacity") || !errors.As(err, &server) {
-		t.Errorf("%q, want advice, without the server's line", text)
-	}
-}

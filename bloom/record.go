@@ -105,7 +105,7 @@ func (r *record) refuse(err error) error {
 
 // failed explains an error of the primary, and remembers a key of another type.
 func (r *record) failed(err error) error {
-	err = explain(err)
+	err = r.explain(err)
 	if is(err, ErrNotFilter) {
 		return r.refuse(err)
 	}
@@ -119,13 +119,19 @@ func explain(err error) error {
 	case !ok:
 	case server.Code() == "WRONGTYPE":
 		return &wrongTypeError{err}
-	case is(err, upstash.ErrRecordTooLarge):
-		return &tooLargeError{err}
 	case is(err, upstash.ErrRequestTooLarge):
 		return errorf("bloom: the request is too large for the database: lower"+
 			" Config.BatchBytes: %w", err)
 	}
 	return err
+}
+
+// explain also says what makes the record's string shorter, if it is too long.
+func (r *record) explain(err error) error {
+	if is(err, upstash.ErrRecordTooLarge) {
+		return r.tooLarge(err)
+	}
+	return explain(err)
 }
 
 // explainRead is explain for a look-up.

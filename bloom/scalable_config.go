@@ -16,8 +16,6 @@ const (
 	minLayerCapacity = 1000
 	// Each layer may use up one part of the rate in layerShare.
 	layerShare = 5
-	// defaultMaxBytes is the longest record of most of Upstash's plans.
-	defaultMaxBytes = 100_000_000
 )
 
 // A ScalableConfig says how large the first layer of a [Scalable] is, how often
@@ -52,7 +50,8 @@ type ScalableConfig struct {
 	// rate, as any filter does, and WarnFill says so. The default, for 0, is
 	// 100,000,000, the longest record that most plans allow. It must have room
 	// for the first layer. With the default, a longer first layer is accepted,
-	// and does not grow.
+	// and does not grow. If the database allows less than MaxBytes, growing
+	// fails with [ErrNoGrowth].
 	MaxBytes uint64
 
 	// BatchBytes and BatchParallel are those of [Config].
@@ -123,7 +122,7 @@ func (c ScalableConfig) capacity() uint64 {
 
 func (c ScalableConfig) maxBytes() uint64 {
 	if c.MaxBytes == 0 {
-		return defaultMaxBytes
+		return mostPlansRecord
 	}
 	return c.MaxBytes
 }

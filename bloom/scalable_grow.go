@@ -10,8 +10,9 @@ import (
 // growScript raises the number of layers until the newest has room, to ARGV[2]
 // at most. For each number of layers there are three arguments about the newest
 // of them: its first and its last byte, and the most set bits with which it has
-// room, -1 if it never has. Skipped layers stay empty. It returns the header
-// and the number of layers.
+// room, -1 if it never has. Skipped layers stay empty. The script lengthens the
+// string to the new layer's end: a database that refuses so long a record keeps
+// the layers as they are. It returns the header and the number of layers.
 var growScript = upstash.NewScript(ours + `local was = math.floor(w[4] / 281474976710656) % 16
 local newest, limit = was, tonumber(ARGV[2])
 while newest > 0 and newest < limit do
@@ -19,19 +20,26 @@ while newest > 0 and newest < limit do
   if most >= 0 and redis.call('BITCOUNT', KEYS[1], ARGV[3 * newest], ARGV[3 * newest + 1]) <= most then break end
   newest = newest + 1
 end
-if newest > was then redis.call('BITFIELD', KEYS[1], 'SET', 'u4', '129', newest) end
+if newest > was then
+  redis.call('BITFIELD', KEYS[1], 'SET', 'u4', '129', newest, 'INCRBY', 'u8', '#' .. ARGV[3 * newest + 1], '0')
+end
 return {w[1], newest}`)
+
+const lowerMaxBytes = "lower MaxBytes, or choose a larger plan"
 
 // grow has the newest layer make room for n more items, and returns how many
 // layers there are then.
 func (l *layers) grow(ctx context.Context, n uint64) (newest int, err error) {
 	r := &l.h.rec
 	args := []string{strconv.Itoa(l.limit)}
-	for i := range l.limit - 1 {
+	for i := range l.limit {
 		args = append(args, strconv.FormatUint(l.areas[i].offset/8, 10),
 			strconv.FormatUint(l.areas[i].end()/8-1, 10), strconv.FormatInt(l.full(i, n), 10))
 	}
 	layers, _, err := r.orderNumber(ctx, r.script(growScript, nil, args...).Repeatable(true))
+	if large, ok := as[*tooLargeError](err); ok {
+		large.bytes, large.advice = 0, lowerMaxBytes
+	}
 	if err != nil {
 		return 0, err
 	}
@@ -59,6 +67,9 @@ func (l *layers) makeRoom(ctx context.Context, n uint64) (newest int, err error)
 		}
 		newest = l.roomFor(n)
 		created, err := l.h.create(ctx, l.areas[newest-1].end(), layersWord(newest))
+		if large, ok := as[*tooLargeError](err); ok && newest > 1 {
+			large.advice = lowerMaxBytes
+		}
 		if err != nil {
 			return 0, err
 		}
@@ -94,7 +105,12 @@ type growthError struct {
 	in  bool // the items are in, and the answers hold
 }
 
-func (e *growthError) Error() string        { return ErrNoGrowth.Error() + ": " + wordsOf(e.err) }
+func (e *growthError) Error() string {
+	if is(e.err, upstash.ErrRecordTooLarge) {
+		return "bloom: the filter cannot grow: " + wordsOf(e.err)
+	}
+	return ErrNoGrowth.Error() + ": " + wordsOf(e.err)
+}
 func (e *growthError) Is(target error) bool { return target == ErrNoGrowth }
 func (e *growthError) Unwrap() error        { return e.err }
 func (e *growthError) SafeToRetry() bool    { return !e.in }

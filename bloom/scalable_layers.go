@@ -144,6 +144,13 @@ func (l *layers) loose() uint { return wordBits - 1 }
 
 func (l *layers) differs(int64) string { return "" }
 
+// length is that of the layers that the handle knows.
+func (l *layers) length(*record) uint64 { return l.areas[max(l.newest(), 1)-1].end() / 8 }
+
+func (l *layers) shorter() string {
+	return "lower the Capacity, from which the filter grows, raise the FPRate, or choose a larger plan"
+}
+
 func (l *layers) setItem(q *request, item string) { q.setInArea(l.areas, int(q.at)-1, item) }
 
 func (l *layers) getItem(q *request, item string) { q.getInAreas(l.areas, item) }

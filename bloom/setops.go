@@ -91,7 +91,7 @@ func Union(ctx context.Context, dst *Filter, srcs ...*Filter) error {
 		if !upstash.SafeToRetry(err) && r.isMade(ctx, birth) {
 			return nil // it ran and made dst, and only the reply was lost
 		}
-		return explain(err)
+		return r.explain(err)
 	}
 	if len(n) != 2 || !n[1].Valid {
 		return wrongCount(len(n), 2)
@@ -162,7 +162,7 @@ func EstimateIntersection(ctx context.Context, a, b *Filter) (uint64, error) {
 	n, _, err := scratch.numbers(ctx, scratch.script(unionCountScript, keysOf([]*Filter{a, b}), first, last).
 		Repeatable(true).Timeout(combineTimeout(a.rec.geo, 2)))
 	if err != nil {
-		return 0, explain(err)
+		return 0, scratch.explain(err)
 	}
 	if len(n) != 2 && len(n) != 4 {
 		return 0, wrongCount(len(n), 4)

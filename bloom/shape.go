@@ -26,6 +26,10 @@ type shape interface {
 	// differs names the field of the Config whose other value explains the
 	// word, which differs from the handle's in a fixed bit.
 	differs(word int64) (field string)
+	// length returns how many bytes the string has at most. shorter says what
+	// to do if that is too long.
+	length(r *record) uint64
+	shorter() string
 
 	// setItem and getItem append the operations to add an item, or to look it
 	// up. itemBytes is the most an item takes in a write, or in a read.

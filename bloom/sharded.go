@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/upbloom/upbloom/bloom/internal/cells"
+	"github.com/upbloom/upbloom/internal/human"
 	"github.com/upbloom/upbloom/upstash"
 )
 
@@ -139,7 +140,20 @@ func (s *Sharded) named(shard int, err error) error {
 	case is(err, ErrNotFound):
 		return &missingError{shards: []int{shard}, of: len(s.shards), err: err}
 	}
+	if large, ok := as[*tooLargeError](err); ok {
+		large.advice += s.fitting(large.bytes)
+	}
 	return errorf("bloom: shard %d of %d: %w", shard, len(s.shards), err)
+}
+
+// fitting says how many shards suit most plans, if shards of so many bytes do
+// not.
+func (s *Sharded) fitting(bytes uint64) string {
+	n, err := s.cfg.MinShards(mostPlansRecord)
+	if err != nil || bytes <= mostPlansRecord {
+		return ""
+	}
+	return fmt.Sprintf("; with %d Shards none is above the %s bytes of most plans", n, human.Count(mostPlansRecord))
 }
 
 // A missingError is ErrNotFound of some shards.

@@ -30,7 +30,7 @@ type ShardedConfig struct {
 	// Shards is the number of shards, from 1 to 256, and no less than there are
 	// clients. It cannot be changed later. A shard must fit into a record of the
 	// database: 100 MB, which is 74 million items at 1 in 100, on Upstash's
-	// smaller plans.
+	// smaller plans. See [ShardedConfig.MinShards].
 	Shards int
 
 	// Seed of the hash; the default is 0. See [Config.Seed].
@@ -71,6 +71,26 @@ func (c ShardedConfig) Geometry() (Geometry, error) {
 		return Geometry{}, c.tooLarge()
 	}
 	return g, ofConfig(err, "ShardedConfig")
+}
+
+// MinShards returns the least number of shards with which no shard's string is
+// longer than maxBytes: most of Upstash's plans allow 100,000,000. It ignores
+// Shards. The error is a [*ConfigError], also if 256 shards would be too long.
+// It sends nothing.
+func (c ShardedConfig) MinShards(maxBytes uint64) (int, error) {
+	var g Geometry
+	var err error
+	for c.Shards = 1; c.Shards <= maxShards; c.Shards++ {
+		if g, err = c.Geometry(); err == nil && g.Bytes(LayoutHeaded) <= maxBytes {
+			return c.Shards, nil
+		}
+	}
+	if c.Shards = maxShards; err != nil {
+		return 0, err
+	}
+	return 0, shardedErrorf("Capacity", "is %s, and at FPRate %v a shard of %d takes %s bytes, more than %s:"+
+		" lower it, or raise FPRate", human.Count(c.Capacity), c.FPRate, maxShards,
+		human.Count(g.Bytes(LayoutHeaded)), human.Count(maxBytes))
 }
 
 func (c ShardedConfig) tooLarge() error {

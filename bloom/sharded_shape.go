@@ -43,6 +43,12 @@ func (s *shardShape) differs(word int64) string {
 	return "key"
 }
 
+func (s *shardShape) length(r *record) uint64 { return r.geo.Bytes(r.layout) }
+
+func (s *shardShape) shorter() string {
+	return "use more Shards, lower the Capacity, raise the FPRate, or choose a larger plan"
+}
+
 func (s *shardShape) aim(context.Context, *request, bool) (changed bool, err error) {
 	return false, nil
 }

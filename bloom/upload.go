@@ -118,6 +118,8 @@ type upload struct {
 	// late is true if a part was sent again: the server may run the first
 	// attempt late, and bring the part back after it was taken.
 	late atomic.Bool
+	// begun is true if a part may have been sent.
+	begun atomic.Bool
 	// repeated is true if an attempt before the last at the script may have
 	// run.
 	repeated bool
@@ -125,6 +127,9 @@ type upload struct {
 	requests, commands atomic.Int64
 	bytes              atomic.Int64
 }
+
+// askAbove is how long a string every plan takes. Only a test changes it.
+var askAbove = mostPlansRecord
 
 // scratchName draws a name that no other call in progress has. It need not be
 // secret, and crypto/rand would add 160 KB to a WebAssembly module. All names
@@ -149,12 +154,44 @@ func (f *Filter) newUpload(l *Local, c *moveConfig) *upload {
 	return u
 }
 
+// ask asks whether the database takes a string so long, before one that not every
+// plan takes is sent. A transaction makes one and removes it, so that nothing
+// stays. Its key has no other use: an attempt that comes late does no harm. Only
+// a refusal for the length counts: of all else the upload will hear.
+func (u *upload) ask(ctx context.Context) error {
+	if len(u.data) <= askAbove {
+		return nil
+	}
+	u.requests.Add(1)
+	u.commands.Add(2)
+	key, last := u.keys[0]+":length", strconv.Itoa(len(u.data)-1)
+	replies, err := u.rec.client.MultiExec(ctx,
+		upstash.Cmd("SETRANGE", key, last, "0").Timeout(u.serverTime()),
+		upstash.Cmd("UNLINK", key).Repeatable(true))
+	if err == nil {
+		err = replies[0].Err()
+	}
+	if is(err, upstash.ErrRecordTooLarge) || noAnswer(err) {
+		return u.rec.explain(err)
+	}
+	return nil
+}
+
+// serverTime is how long the server may work through the whole string.
+func (u *upload) serverTime() time.Duration {
+	return time.Duration(4+len(u.data)/scriptRate) * time.Second
+}
+
 // send uploads the parts. A part that arrives twice or late does no harm: no
 // other upload uses its name, and it expires.
 func (u *upload) send(ctx context.Context, c moveConfig) error {
+	if err := u.ask(ctx); err != nil {
+		return &untouchedError{err}
+	}
 	seconds := strconv.Itoa(int(scratchTTL / time.Second))
 	err := c.eachPart(ctx, len(u.data), func(ctx context.Context, i, from, to int) error {
 		part := u.data[from:to]
+		u.begun.Store(true)
 		cmd := upstash.RawCmd("SETEX", part, u.keys[1+i], seconds).
 			Timeout(time.Duration(len(part)/partRate) * time.Second)
 		u.requests.Add(1)
@@ -168,7 +205,7 @@ func (u *upload) send(ctx context.Context, c moveConfig) error {
 				return errorf("bloom: a part of %d bytes is too large for the database: lower"+
 					" MovePartBytes: %w", len(part), err)
 			}
-			return errorf("bloom: part %d of %d: %w", i+1, len(u.keys)-1, explain(err))
+			return errorf("bloom: part %d of %d: %w", i+1, len(u.keys)-1, u.rec.explain(err))
 		}
 		if reply.MaybeRepeated() {
 			u.late.Store(true)
@@ -195,8 +232,8 @@ func (u *upload) run(ctx context.Context, script *upstash.Script, args ...string
 		strconv.Itoa(int(scratchTTL / time.Second)), milliseconds(u.ttl), late,
 	}, args...)
 	u.requests.Add(1)
-	limit := time.Duration(4+len(u.data)/scriptRate) * time.Second
-	answers, repeated, err := r.numbers(ctx, r.script(script, u.keys, args...).Repeatable(true).Timeout(limit))
+	answers, repeated, err := r.numbers(ctx,
+		r.script(script, u.keys, args...).Repeatable(true).Timeout(u.serverTime()))
 	if is(err, upstash.ErrRecordTooLarge) {
 		// The parts are there, so no attempt took them, and they do not fit.
 		return nil, &untouchedError{r.failed(err)}
@@ -215,7 +252,7 @@ func (u *upload) run(ctx context.Context, script *upstash.Script, args ...string
 // drop removes the parts that were not taken, even if the caller's context has
 // ended. If that fails, they expire. It leaves the mark at the scratch key.
 func (u *upload) drop(ctx context.Context) {
-	if u.requests.Load() == 0 {
+	if !u.begun.Load() {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTimeout)

@@ -101,6 +101,17 @@ func (s *windowShape) counting(e, c uint64) (panes uint8) {
 	return panes
 }
 
+// length is that of all panes.
+func (s *windowShape) length(*record) uint64 { return s.areas[len(s.areas)-1].end() / 8 }
+
+func (s *windowShape) shorter() string {
+	text := "lower the Capacity (a shorter Span has fewer items), raise the FPRate, "
+	if s.span() > 1 {
+		text += "use fewer Panes, "
+	}
+	return text + "or choose a larger plan"
+}
+
 func (s *windowShape) wordAt(epoch uint64) int64 {
 	word := 1<<(wordBits-1) | s.panes()<<paneShift | s.seconds<<secondsShift | epoch
 	if s.idle {

@@ -82,13 +82,17 @@ func (a *app) calcCommand() *cli.Command {
 
 func planOf(cfg bloom.Config, g bloom.Geometry) plan {
 	n, size := cfg.Capacity, g.Bytes(bloom.LayoutHeaded)
+	// One for each part of 1 MiB, and the script. Of a longer record Load first
+	// asks whether the database takes it.
+	requests := int((size+1<<20-1)>>20) + 1
+	if size > longestRecord {
+		requests++
+	}
 	return plan{
 		Items: n, Rate: cfg.FPRate, Scheme: g.Scheme.String(), Bits: g.Bits, Hashes: g.Hashes, Bytes: size,
 		BitsAnItem: float64(g.Bits) / float64(n), RateHalf: g.FalsePositiveRate(n / 2),
 		RateFull: g.FalsePositiveRate(n), RateTwice: g.FalsePositiveRate(2 * n),
-		RateFive: g.FalsePositiveRate(5 * n),
-		// One for each part of 1 MiB, the script, and one to remove the parts.
-		RequestsToLoad: int((size+1<<20-1)>>20) + 1,
+		RateFive: g.FalsePositiveRate(5 * n), RequestsToLoad: requests,
 	}
 }
 
