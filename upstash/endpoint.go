@@ -36,6 +36,8 @@ func parseEndpoint(raw string, allowHTTP bool) (endpoint, error) {
 	case "https", "http":
 	case "redis", "rediss":
 		return bad(u.scheme + ":// is the address for Redis clients: " + want)
+	case "":
+		return bad("it has no https:// before the host: " + want)
 	default:
 		return bad("it must begin with https://: " + want)
 	}

@@ -9,7 +9,7 @@ import (
 // The limits of the free and pay-as-you-go plans.
 const (
 	defaultMaxRequest = 10 << 20
-	defaultMaxRecord  = 100 << 20
+	defaultMaxRecord  = 100_000_000
 )
 
 // defaultTimeout is far more than a command of a test needs.
@@ -93,8 +93,8 @@ func WithRedis(addr string) Option { return func(c *config) { c.redis = addr } }
 func WithMaxRequest(n int64) Option { return func(c *config) { c.maxRequest = n } }
 
 // WithMaxRecord sets the longest string a command may leave behind, in bytes, 0
-// or more; the default is 104857600 (100 MB). The server checks it before the
-// command allocates anything.
+// or more; the default is 100000000 (100 MB), which every plan allows. The
+// server checks it before the command allocates anything.
 //
 // With WithRedis the limit does not apply to a script's commands: the Redis
 // runs the script as a whole, and its own limit would affect every other client

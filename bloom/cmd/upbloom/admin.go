@@ -105,9 +105,10 @@ func (a *app) setTTL(ctx context.Context, key, text string) error {
 	}
 	f, ok := o.handle.(expirer)
 	if !ok {
-		return usagef("%s, and nothing was changed", map[string]string{
-			windowKind: "a window expires if it was made with --expire-idle, and has no other TTL",
-			cuckooKind: "a cuckoo filter does not expire: remove its items, or the filter",
+		return usagef("%s; nothing was changed", map[string]string{
+			windowKind: "a window has no TTL but that of create --expire-idle: it forgets by itself",
+			cuckooKind: "a cuckoo filter does not expire: take items out with upbloom remove, or remove the" +
+				" filter with upbloom rm",
 			shardedKind: "the TTL of a sharded filter is set when it is made, for all its shards at one" +
 				" moment, and cannot be set later",
 		}[o.kind])

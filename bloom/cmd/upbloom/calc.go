@@ -112,7 +112,7 @@ func (p plan) text(g bloom.Geometry) string {
 	fmt.Fprintf(&b, "Add              %s, %d writes in it\n", commands(p.AddCommands), writes)
 	fmt.Fprintf(&b, "Load of all      %d requests", p.RequestsToLoad)
 	if p.Bytes > longestRecord {
-		fmt.Fprintf(&b, "\nplan             a record above 100 MB needs one of the larger plans, or --shards")
+		b.WriteString(spread(p.Items, p.Rate))
 	}
 	if p.Month != nil {
 		b.WriteString("\n" + p.Month.text())

@@ -94,7 +94,7 @@ func kindPlanOf(c *cli.Command, kind string) (kindPlan, error) {
 		p.Bytes = uint64(p.Parts) * p.part.Bytes(bloom.LayoutHeaded)
 	}
 	if kind == "scalable" {
-		p.Layers = grow(max(cfg.Capacity, 1000), p.part)
+		p.Layers = grow(cfg.Capacity, p.part)
 	}
 	p.BitsAnItem = 8 * float64(p.Bytes) / float64(p.Items)
 	if c.IsSet("mirror") {
@@ -161,6 +161,7 @@ const mostLayers = 5
 // on. Each layer is four times as long as the one before.
 func grow(items uint64, first bloom.Geometry) (list []grown) {
 	layer := first
+	items = max(items, 1000)
 	at := grown{Bytes: headerBytes}
 	for range mostLayers {
 		at.Items, at.Bytes = at.Items+items, at.Bytes+cells(layer)
@@ -173,18 +174,30 @@ func grow(items uint64, first bloom.Geometry) (list []grown) {
 	return list
 }
 
-// fitting returns the least number of shards of at most 100 MB each, or the
-// most there can be.
-func (p kindPlan) fitting() int {
-	for n := p.Parts + 1; ; n++ {
-		g, err := bloom.ShardedConfig{Capacity: p.Items, FPRate: p.Rate, Shards: n}.Geometry()
-		if err != nil {
-			return n - 1
-		}
-		if g.Bytes(bloom.LayoutHeaded) <= longestRecord {
-			return n
-		}
+// endOfGrowth says where a scalable filter stops growing. It returns "" for one
+// that can have all its layers, and for no layers.
+func endOfGrowth(layers []grown) string {
+	switch n := len(layers); n {
+	case 0, mostLayers:
+		return ""
+	case 1:
+		return "it does not grow, because a second layer would pass 100 MB: its programs may set a larger" +
+			" MaxBytes on a larger plan"
+	default:
+		return fmt.Sprintf("it grows to %s, for %s items, and no further, because another layer would pass"+
+			" 100 MB", counted(uint64(n), "layer"), human.Count(layers[n-1].Items))
 	}
+}
+
+// spread is what calc says of a record that most plans do not allow. If the
+// items can be spread over shards, it names their least number.
+func spread(items uint64, rate float64) string {
+	const text = "\nplan             a record above 100 MB needs one of the larger plans"
+	n, err := bloom.ShardedConfig{Capacity: items, FPRate: rate}.MinShards(longestRecord)
+	if err != nil {
+		return text
+	}
+	return fmt.Sprintf("%s, or --shards %d", text, n)
 }
 
 func (p kindPlan) text() string {
@@ -204,8 +217,8 @@ func (p kindPlan) text() string {
 		fmt.Fprintf(&b, "  %-13s  %s bytes, for %s items\n", counted(uint64(i+1), "layer"), human.Count(g.Bytes),
 			human.Count(g.Items))
 	}
-	if n := len(p.Layers); n > 0 && n < mostLayers {
-		b.WriteString("  it grows no further, because another layer would pass 100 MB\n")
+	if note := endOfGrowth(p.Layers); note != "" {
+		b.WriteString("  " + note + "\n")
 	}
 	n, span := p.most(), ""
 	if p.Kind == windowKind {
@@ -234,7 +247,7 @@ func (p kindPlan) text() string {
 	}
 	switch {
 	case p.Kind == shardedKind && p.part.Bytes(bloom.LayoutHeaded) > longestRecord:
-		fmt.Fprintf(&b, "\nplan             a record above 100 MB needs one of the larger plans, or --shards %d", p.fitting())
+		b.WriteString(spread(p.Items, p.Rate))
 	case p.Kind != shardedKind && p.Bytes > longestRecord:
 		b.WriteString("\nplan             a record above 100 MB needs one of the larger plans")
 	}

@@ -19,6 +19,7 @@ type made struct {
 	Created bool    `json:"created"`
 	Bytes   uint64  `json:"bytes"`
 	TTL     float64 `json:"ttl"` // in seconds, 0 without one
+	Note    string  `json:"note,omitempty"`
 }
 
 func (a *app) createCommand() *cli.Command {
@@ -51,7 +52,7 @@ func (a *app) createCommand() *cli.Command {
 			a.wrote = true
 			created, err := o.Create(ctx)
 			if err != nil {
-				return otherSize(err, o.kind)
+				return suited(c, otherSize(err, o.kind))
 			}
 			s, _, err := o.stats(ctx)
 			if err != nil {
@@ -61,7 +62,14 @@ func (a *app) createCommand() *cli.Command {
 			if !created {
 				text = "it was there already, and is as it was  " + brief(s)
 			}
-			return a.print(made{args[0], o.kind, created, s.Bytes, s.TTL}, text)
+			note := ""
+			if o.kind == scalableKind {
+				note = endOfGrowth(grow(countOf(c, "items"), o.Geometry()))
+			}
+			if note != "" {
+				text += "\n" + note
+			}
+			return a.print(made{args[0], o.kind, created, s.Bytes, s.TTL, note}, text)
 		},
 	}
 }

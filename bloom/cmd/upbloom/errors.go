@@ -52,9 +52,30 @@ func (a *app) notChanged(err error) error {
 	return advised{err, "nothing was changed"}
 }
 
+// suited has the advice for a record too large suit the command line: it names
+// the number of shards that suits most plans. If the command has no --items, the
+// filter's size is that of what is saved or at the key.
+func suited(c *cli.Command, err error) error {
+	if !errors.Is(err, upstash.ErrRecordTooLarge) {
+		return err
+	}
+	text := plain(err)
+	if !c.IsSet("items") {
+		what, _, _ := strings.Cut(text, ": lower ")
+		return advised{err, what + ": choose a larger plan, or fill a smaller filter from where its items" +
+			" come from"}
+	}
+	whole := bloom.ShardedConfig{Capacity: countOf(c, "items"), FPRate: rateOf(c, "rate")}
+	if n, sizeErr := whole.MinShards(longestRecord); sizeErr == nil && n > 1 {
+		text = strings.Replace(text, "--shards N", fmt.Sprintf("--shards %d", n), 1)
+	}
+	return advised{err, text}
+}
+
 // moveFailed says what is known of the filter after a load, a restore or a
 // replace has failed in its upload, and what to do next.
-func (a *app) moveFailed(err error) error {
+func (a *app) moveFailed(c *cli.Command, err error) error {
+	err = suited(c, err)
 	status := exitStatus(err)
 	if status == exitUsage || status == exitFilter || errors.Is(err, bloom.ErrLoadLost) {
 		return err // which says it all
@@ -159,7 +180,9 @@ var flagOf = map[string]string{
 
 // inWords replaces advice in the API's names by what an operator can do.
 var inWords = strings.NewReplacer("a larger Capacity", "a larger --items",
-	"lower the Capacity", "lower --items, raise --rate",
+	"lower the Capacity", "lower --items", "raise the FPRate", "raise --rate",
+	"a shorter Span", "a shorter --window", "fewer Panes", "fewer --panes", "more Shards", "more --shards",
+	" Shards none", " shards none", "lower MaxBytes, or choose", "choose",
 	"with NewSharded", "with create --shards N, and fill them with upbloom add KEY -",
 	"WithInsecureHTTP on a network you trust", "a tunnel such as ssh -L",
 	"a full token, or WithReadOnly if it is a read-only one", "a full token",

@@ -86,16 +86,20 @@ type batch struct {
 	adds    bool
 	noIsNo  bool   // a no shows in the exit status
 	kind    string // the only kind it works on, "" for any
+	again   string // what to do if it failed and does no harm when it runs again
 }
 
 var (
 	looksUp = batch{
 		yes: "yes", no: "no", run: handle.ExistsAll, noIsNo: true,
 		field: func(a *answer) **bool { return &a.Found },
+		again: "run the command again to ask about all",
 	}
 	adds = batch{
 		yes: "new", no: "seen", run: handle.AddAll, adds: true,
 		field: func(a *answer) **bool { return &a.New },
+		again: "run the command again to add the rest: it does no harm to those that are in, but a new" +
+			" item that this run has added is then called seen",
 	}
 	removes = batch{
 		yes: "removed", no: "missing", noIsNo: true, kind: cuckooKind,
@@ -189,7 +193,7 @@ func (a *app) handleFor(ctx context.Context, c *cli.Command, b batch, items []st
 }
 
 // each runs a batch and prints an answer for each item. If the batch fails, it
-// prints what became of each.
+// prints what became of each, or if they may all be sent again, only the answers.
 func (a *app) each(ctx context.Context, c *cli.Command, b batch) error {
 	args, err := a.arguments(c, 2, -1)
 	if err != nil {
@@ -213,8 +217,14 @@ func (a *app) each(ctx context.Context, c *cli.Command, b batch) error {
 	if err != nil && !errors.As(err, &failed) {
 		return err
 	}
+	_, countsCopies := h.(*bloom.Cuckoo)
+	countsCopies = countsCopies && (b.adds || b.kind != "")
+	again := failed != nil && args[1] == "-" && !a.json && !countsCopies
 	missing := false
 	for i, item := range items {
+		if again && failed.Items[i] != bloom.ItemDone {
+			continue
+		}
 		line := answer{Item: item}
 		word := b.no
 		if answers[i] {
@@ -229,6 +239,9 @@ func (a *app) each(ctx context.Context, c *cli.Command, b batch) error {
 		if err := a.print(line, fmt.Sprintf("%-4s  %s", word, printable(item))); err != nil {
 			return err
 		}
+	}
+	if again {
+		return advised{err, plain(err) + "; " + b.again}
 	}
 	if err == nil && missing && b.noIsNo {
 		return errNo

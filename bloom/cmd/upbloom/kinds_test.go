@@ -71,7 +71,7 @@ func TestEveryKind(t *testing.T) {
 				sh.want(0, "expires in 2d", "", "ttl", "key", "2d")
 				sh.want(0, "no expiry", "", "ttl", "key", "none")
 			} else {
-				sh.want(2, "and nothing was changed", "", "ttl", "key", "2d")
+				sh.want(2, "; nothing was changed", "", "ttl", "key", "2d")
 			}
 			sh.want(2, "--yes does it", "", "rm", "key")
 			sh.want(0, "yes", "", "check", "key", "a")

@@ -49,7 +49,7 @@ func (a *app) loadCommand() *cli.Command {
 			a.wrote = true
 			r, err := f.Merge(ctx, l, a.progress("load"))
 			if err != nil {
-				return a.moveFailed(err)
+				return a.moveFailed(c, err)
 			}
 			m := merged(a.key, r)
 			m.Items = &n
@@ -166,7 +166,7 @@ func (a *app) replace(ctx context.Context, c *cli.Command) error {
 	}
 	a.wrote = true
 	if err := f.Replace(ctx, l, a.progress("replace")); err != nil {
-		return a.moveFailed(err)
+		return a.moveFailed(c, err)
 	}
 	if renew > 0 {
 		if _, err := f.Expire(ctx, renew); err != nil {

@@ -202,7 +202,7 @@ func (a *app) restore(ctx context.Context, c *cli.Command) error {
 	a.wrote = true
 	r, err := f.Merge(ctx, l, a.progress("restore"))
 	if err != nil {
-		return a.moveFailed(err)
+		return a.moveFailed(c, err)
 	}
 	return a.printChange(ctx, merged(args[0], r), "restored", before)
 }

@@ -194,6 +194,36 @@ func TestSignalAtEachStage(t *testing.T) {
 	}
 }
 
+// If the items come from standard input, there may be many of them: one line
+// counts those that are not done, and says what to do. A cuckoo filter stores a
+// copy for each Add. There each item has its line.
+func TestSignalWithManyItems(t *testing.T) {
+	input := numbered("item", 500)
+	for args, tt := range map[string]struct {
+		at    string
+		lines int
+		says  string
+	}{
+		"add key -": {"BITFIELD", 0, "interrupted: key: 0 of 500 items done, 500 unknown: BITFIELD: interrupted;" +
+			" the command may have run; run the command again to add the rest"},
+		"check key -": {"BITFIELD", 0, "; run the command again to ask about all\n"},
+		"add key a b": {"BITFIELD", 2, "interrupted: key: 0 of 2 items done"},
+		"add ck -":    {"EVAL", 500, "interrupted: ck: 0 of 500 items done"},
+	} {
+		sh := newShell(t)
+		sh.want(0, "", "", "create", "-n", "1k", "key")
+		sh.want(0, "", "", "create", "-n", "1k", "--cuckoo", "ck")
+		out, errOut, status := sh.signalled([]syscall.Signal{syscall.SIGINT},
+			[]hold{{tt.at, upstashtest.BeforeExec}}, input, strings.Fields(args)...)
+		if n := strings.Count(out, "\n"); n != tt.lines {
+			t.Errorf("%s: %d lines, want %d:\n%.200s", args, n, tt.lines, out)
+		}
+		if !strings.Contains(errOut, tt.says) || strings.Count(errOut, "\n") != 1 || status.ExitStatus() == 0 {
+			t.Errorf("%s: status %d and %q, want %q", args, status.ExitStatus(), errOut, tt.says)
+		}
+	}
+}
+
 // A second interrupt ends the program at once, while it cleans up after the
 // first. Nothing is half done, and what is left expires.
 func TestSecondSignal(t *testing.T) {

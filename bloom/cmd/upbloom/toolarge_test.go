@@ -8,21 +8,28 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
-// An operator is told of flags, and of nothing from a script.
+// A filter too large for a record is told of flags that its kind has, and of
+// nothing that a script said. If it is above the limit of most plans, the number
+// of shards that suit them is named.
 func TestTooLargeForARecord(t *testing.T) {
 	sh := newShell(t)
-	sh.s.InjectFunc(func(_ int64, r upstashtest.RequestInfo) (f upstashtest.Fault) {
-		if strings.HasPrefix(r.Commands[0], "EVAL") {
-			f = upstashtest.ErrorObject("ERR max single record size exceeded script: 012d00, on @user_script:8.")
-		}
-		return f
-	})
-	sh.want(4, "upbloom: key: the filter is too large for one record of the database: "+tooLarge+"\n",
-		"", "create", "-n", "1k", "key")
+	const is = " bytes is too large for one record of the database: "
+	for flags, says := range map[string]string{
+		"-n 300M": "key: the filter's string of 403,007,765" + is + "lower --items, raise --rate, choose a larger plan," +
+			" or spread the items over more records with create --shards 5, and fill them with upbloom add KEY -\n",
+		"-n 300M --shards 2": "key: shard 1 of 2: the filter's string of 201,553,254" + is + "use more --shards, lower" +
+			" --items, raise --rate, or choose a larger plan; with 5 shards none is above the 100,000,000 bytes of" +
+			" most plans\n",
+		"-n 50M --window 1h": is + "lower --items (a shorter --window has fewer items), raise --rate, or choose a" +
+			" larger plan\n",
+		"-n 50M --window 1h --panes 2": "raise --rate, use fewer --panes, or choose a larger plan\n",
+		"-n 100M --scalable":           is + "lower --items, from which the filter grows, raise --rate, or choose a larger plan\n",
+		"-n 100M --cuckoo":             is + "lower --items, raise --rate, or choose a larger plan\n",
+	} {
+		sh.want(4, says, "", append(append([]string{"create"}, strings.Fields(flags)...), "key")...)
+		sh.want(0, "no filters", "", "ls")
+	}
 }
-
-const tooLarge = "lower --items, raise --rate, choose a larger plan, or spread the items over more records" +
-	" with create --shards N, and fill them with upbloom add KEY -"
 
 // If a load, a replace or a restore is above the limit, it changes nothing,
 // leaves nothing behind, and is not to be run again.
@@ -32,11 +39,18 @@ func TestTooLargeToLoad(t *testing.T) {
 	other.want(0, "", "item\n", "load", "-n", "3M", "key")
 	other.want(0, "", "", "save", "key", saved)
 	sh := newShell(t, upstashtest.WithMaxRecord(2<<20))
-	for _, args := range [][]string{
-		{"load", "-n", "3M", "key"}, {"replace", "-n", "3M", "--yes", "key"}, {"restore", "key", saved},
+	const is = "upbloom: key: the filter's string of 4,030,105 bytes is too large for one record of the database: "
+	const smaller = "lower --items, raise --rate, choose a larger plan, or spread the items over more records with" +
+		" create --shards N, and fill them with upbloom add KEY -"
+	for _, tt := range []struct {
+		advice string
+		args   []string
+	}{
+		{smaller, []string{"load", "-n", "3M", "key"}},
+		{smaller, []string{"replace", "-n", "3M", "--yes", "key"}},
+		{"choose a larger plan, or fill a smaller filter from where its items come from", []string{"restore", "key", saved}},
 	} {
-		sh.want(4, "upbloom: key: the filter is too large for one record of the database: "+tooLarge+
-			"; nothing was changed\n", "item\n", args...)
+		sh.want(4, is+tt.advice+"; nothing was changed\n", "item\n", tt.args...)
 		sh.want(0, "no filters", "", "ls")
 	}
 }
