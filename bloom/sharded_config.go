@@ -85,7 +85,7 @@ func (c ShardedConfig) MinShards(maxBytes uint64) (int, error) {
 			return c.Shards, nil
 		}
 	}
-	if c.Shards = maxShards; err != nil {
+	if err != nil {
 		return 0, err
 	}
 	return 0, shardedErrorf("Capacity", "is %s, and at FPRate %v a shard of %d takes %s bytes, more than %s:"+
