@@ -75,7 +75,7 @@ func TestMirrorsContextCause(t *testing.T) {
 			cancel(reason)
 			return context.Cause(ctx)
 		}),
-		"another's refresh": (&turn{done: make(chan struct{})}).wait(ctx),
+		"another's refresh": (&refreshRun{done: make(chan struct{})}).wait(ctx),
 	}
 	for name, err := range waits {
 		if !errors.Is(err, reason) || !errors.Is(err, context.Canceled) {

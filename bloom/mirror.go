@@ -80,7 +80,7 @@ type Mirror struct {
 	f    *Filter
 	cfg  MirrorConfig
 	copy mirrorCopy
-	turn refreshTurn
+	gate refreshGate
 
 	now  func() time.Time                // time.Now, except in tests
 	sent func(r upstash.Reply) time.Time // upstash.Reply.Sent, except in tests

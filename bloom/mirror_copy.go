@@ -134,7 +134,7 @@ type mirrorCall struct {
 }
 
 func (m *Mirror) newCall() mirrorCall {
-	return mirrorCall{m: m, began: m.now(), refreshes: m.turn.begun.Load()}
+	return mirrorCall{m: m, began: m.now(), refreshes: m.gate.begun.Load()}
 }
 
 // within reports whether a time is within the limit before the call began, or

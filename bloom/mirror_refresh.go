@@ -58,7 +58,7 @@ var errNoBirth = fmt.Errorf("%w with a birth number, which a Mirror needs: the f
 // before.
 func (m *Mirror) Refresh(ctx context.Context) error {
 	for waited := false; ; waited = true {
-		under, mine := m.turn.begin()
+		under, mine := m.gate.begin()
 		if mine {
 			return m.refreshNow(ctx, under)
 		}
@@ -79,13 +79,13 @@ func (m *Mirror) refreshIfStale(ctx context.Context, call *mirrorCall) bool {
 		if m.copy.isFresh(call) {
 			return true
 		}
-		if within(m.now(), m.turn.failedAt(), min(refreshPause, m.cfg.MaxStale)) {
+		if within(m.now(), m.gate.failedAt(), min(refreshPause, m.cfg.MaxStale)) {
 			return false
 		}
-		under, mine := m.turn.begin()
+		under, mine := m.gate.begin()
 		switch {
 		case mine && m.copy.isFresh(call): // another call refreshed it since
-			m.turn.leave(under)
+			m.gate.leave(under)
 			return true
 		case mine:
 			return m.refreshNow(ctx, under) == nil
@@ -96,18 +96,18 @@ func (m *Mirror) refreshIfStale(ctx context.Context, call *mirrorCall) bool {
 	return false
 }
 
-// refreshNow makes one refresh and ends the turn, which the caller has taken.
-func (m *Mirror) refreshNow(ctx context.Context, t *turn) (err error) {
-	t.gaveUp = true // if there is a panic: the others go on
-	defer func() { m.turn.end(t, m.now()) }()
+// refreshNow makes a refresh that the caller has begun, and ends it.
+func (m *Mirror) refreshNow(ctx context.Context, run *refreshRun) (err error) {
+	run.gaveUp = true // if there is a panic: the others go on
+	defer func() { m.gate.end(run, m.now()) }()
 	for range 3 {
-		if err = m.refresh(ctx, t.number); err != errCameOrWent {
+		if err = m.refresh(ctx, run.number); err != errCameOrWent {
 			break
 		}
 		err = ErrRecreated // it comes and goes
 	}
 	// A caller that gave up says nothing of the server.
-	t.err, t.gaveUp = err, err != nil && ctx.Err() != nil
+	run.err, run.gaveUp = err, err != nil && ctx.Err() != nil
 	if err == nil {
 		m.refreshes.Add(1)
 	} else {
@@ -248,26 +248,26 @@ func (m *Mirror) readPart(ctx context.Context, from int, birth int64, generation
 	return nil
 }
 
-// A refreshTurn lets one goroutine at a time refresh. The others wait for it,
+// A refreshGate lets one goroutine at a time refresh. The others wait for it,
 // each as long as its own context lets it.
-type refreshTurn struct {
+type refreshGate struct {
 	begun  atomic.Uint64 // how many refreshes have begun
 	mu     sync.Mutex
-	under  *turn     // of the goroutine that refreshes; nil if none does
-	failed time.Time // when the last refresh failed; zero if it did not
+	under  *refreshRun // nil if there is none
+	failed time.Time   // when the last refresh failed; zero if it did not
 }
 
-// A turn is one refresh. Its outcome may be read when done is closed.
-type turn struct {
+// A refreshRun is one refresh. Its outcome may be read when done is closed.
+type refreshRun struct {
 	number uint64 // counted from 1
 	done   chan struct{}
 	err    error
 	gaveUp bool // err is not of the server: the caller did not wait for it, or ask it
 }
 
-func (t *turn) wait(ctx context.Context) error {
+func (r *refreshRun) wait(ctx context.Context) error {
 	select {
-	case <-t.done:
+	case <-r.done:
 		woken.Up(ctx)
 		return nil
 	case <-ctx.Done():
@@ -275,37 +275,37 @@ func (t *turn) wait(ctx context.Context) error {
 	}
 }
 
-// begin takes the turn, or returns the turn of the goroutine that has it.
-func (t *refreshTurn) begin() (under *turn, mine bool) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.under != nil {
-		return t.under, false
+// begin begins a refresh, or returns the one under way, which is not mine.
+func (g *refreshGate) begin() (under *refreshRun, mine bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.under != nil {
+		return g.under, false
 	}
-	t.under = &turn{number: t.begun.Add(1), done: make(chan struct{})}
-	return t.under, true
+	g.under = &refreshRun{number: g.begun.Add(1), done: make(chan struct{})}
+	return g.under, true
 }
 
-// end ends the turn.
-func (t *refreshTurn) end(over *turn, now time.Time) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.under, t.failed = nil, (time.Time{}); over.err != nil && !over.gaveUp {
-		t.failed = now
+// end ends a refresh.
+func (g *refreshGate) end(over *refreshRun, now time.Time) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.under, g.failed = nil, (time.Time{}); over.err != nil && !over.gaveUp {
+		g.failed = now
 	}
 	close(over.done)
 }
 
-// leave ends a turn in which nothing was refreshed.
-func (t *refreshTurn) leave(over *turn) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.under, over.gaveUp = nil, true
+// leave ends one in which nothing was refreshed.
+func (g *refreshGate) leave(over *refreshRun) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.under, over.gaveUp = nil, true
 	close(over.done)
 }
 
-func (t *refreshTurn) failedAt() time.Time {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.failed
+func (g *refreshGate) failedAt() time.Time {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.failed
 }

@@ -214,8 +214,8 @@ func TestMirrorRefreshByHand(t *testing.T) {
 	}
 }
 
-// A call finds the copy too old, and fresh when its turn comes, if another call
-// refreshed it in between.
+// A call finds the copy too old. If another call has refreshed it since, it makes
+// no refresh of its own.
 func TestMirrorLooksAgainBeforeItRefreshes(t *testing.T) {
 	s := upstashtest.NewServer(t)
 	f := handle(t, s.Client(), roomy())
@@ -226,7 +226,7 @@ func TestMirrorLooksAgainBeforeItRefreshes(t *testing.T) {
 		var pc [1]uintptr
 		runtime.Callers(2, pc[:])
 		frame, _ := runtime.CallersFrames(pc[:]).Next()
-		// It reads the clock after it looked, and before it takes the turn.
+		// It reads the clock after it looked, and before it begins a refresh.
 		if !refreshed && strings.HasSuffix(frame.Function, ".refreshIfStale") {
 			refreshed = true
 			if err := m.Refresh(t.Context()); err != nil {
@@ -241,7 +241,7 @@ func TestMirrorLooksAgainBeforeItRefreshes(t *testing.T) {
 	if st := m.Stats(); !refreshed || st.Refreshes != 1 {
 		t.Errorf("%+v, want 1 refresh", st)
 	}
-	// The turn is free again.
+	// The next refresh can begin.
 	if err := m.Refresh(t.Context()); err != nil || m.Stats().Refreshes != 2 {
 		t.Errorf("%v: %+v, want 2 refreshes", err, m.Stats())
 	}
