@@ -57,6 +57,7 @@ func TestOpenWrongSeed(t *testing.T) {
 	})
 }
 
+// Open refuses every string but a plain filter's, and says what it is.
 func TestOpenRefuses(t *testing.T) {
 	plain := bloom.Geometry{Bits: 1000, Hashes: 7, Scheme: bloom.SchemeXXH3}
 	counting := func(scheme bloom.Scheme) bloom.Geometry {
@@ -68,27 +69,22 @@ func TestOpenRefuses(t *testing.T) {
 			return errors.As(err, &m) && m.GotKind == kind && m.WantKind == bloom.KindFilter
 		}
 	}
-	says := func(text string) func(error) bool {
-		return func(err error) bool {
-			return errors.Is(err, bloom.ErrNotFilter) && strings.Contains(err.Error(), text)
-		}
-	}
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		for _, c := range []struct {
 			name, value string
 			want        func(error) bool
 		}{
 			{"empty string", "", func(err error) bool { return errors.Is(err, bloom.ErrNotFound) }},
-			{"header alone", headerOf(bloom.KindFilter, plain), says("24 bytes long")},
+			{"header alone", headerOf(bloom.KindFilter, plain), refusedAs("24 bytes long")},
 			{"shard", headerOf(bloom.KindShard, plain) + "x", mismatch(bloom.KindShard)},
 			{"layers", headerOf(bloom.KindLayers, plain) + "x", mismatch(bloom.KindLayers)},
 			{"window", headerOf(bloom.KindWindow, plain) + "x", mismatch(bloom.KindWindow)},
-			{"4-bit counters", headerOf(bloom.KindFilter, counting(2)) + "x", says("one-bit cells")},
-			{"8-bit counters", headerOf(bloom.KindFilter, counting(3)) + "x", says("one-bit cells")},
-			{"newer version", headerOfVersion(2, bloom.KindFilter, plain), says("version 2")},
-			{"no hashes", headerOf(bloom.KindFilter, bloom.Geometry{Bits: 1060}), says("k=0")},
-			{"text", "some text", says("")},
-			{"bare", stringOf(plain, bloom.LayoutBare, numbered("a", 1000)...), says("")},
+			{"4-bit counters", headerOf(bloom.KindFilter, counting(2)) + "x", refusedAs("one-bit cells")},
+			{"8-bit counters", headerOf(bloom.KindFilter, counting(3)) + "x", refusedAs("one-bit cells")},
+			{"newer version", headerOfVersion(2, bloom.KindFilter, plain), refusedAs("version 2")},
+			{"no hashes", headerOf(bloom.KindFilter, bloom.Geometry{Bits: 1060}), refusedAs("k=0")},
+			{"text", "some text", refusedAs("")},
+			{"bare", stringOf(plain, bloom.LayoutBare, numbered("a", 1000)...), refusedAs("")},
 		} {
 			do(t, s, "SET", key, c.value)
 			f, err := bloom.Open(t.Context(), s.Client(), key)
@@ -96,7 +92,19 @@ func TestOpenRefuses(t *testing.T) {
 				t.Errorf("%s: Open = %v, %v", c.name, f, err)
 			}
 		}
-		do(t, s, "DEL", key)
+	})
+}
+
+// refusedAs returns a test for ErrNotFilter with these words.
+func refusedAs(text string) func(error) bool {
+	return func(err error) bool {
+		return errors.Is(err, bloom.ErrNotFilter) && strings.Contains(err.Error(), text)
+	}
+}
+
+// So it does if there is no filter, or one of another type.
+func TestOpenFindsNoFilter(t *testing.T) {
+	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		_, err := bloom.Open(t.Context(), s.Client(), key, bloom.OpenMissingIsEmpty())
 		if !errors.Is(err, bloom.ErrNotFound) {
 			t.Errorf("missing: %v, want ErrNotFound", err)
@@ -108,7 +116,7 @@ func TestOpenRefuses(t *testing.T) {
 		if _, err := table.Create(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := bloom.Open(t.Context(), s.Client(), key); !says("a Cuckoo: use OpenCuckoo")(err) {
+		if _, err := bloom.Open(t.Context(), s.Client(), key); !refusedAs("a Cuckoo: use OpenCuckoo")(err) {
 			t.Errorf("cuckoo: %v", err)
 		}
 		do(t, s, "DEL", key)
@@ -116,22 +124,26 @@ func TestOpenRefuses(t *testing.T) {
 		if _, err := bloom.Open(t.Context(), s.Client(), key); !errors.Is(err, bloom.ErrNotFilter) {
 			t.Errorf("hash: %v, want ErrNotFilter", err)
 		}
-		s.ResetStats()
-		var bad *bloom.ConfigError
-		_, err = bloom.Open(t.Context(), s.Client(), key, bloom.OpenTTL(time.Microsecond))
-		if !errors.As(err, &bad) {
-			t.Errorf("TTL of a microsecond: %v, want a ConfigError", err)
-		}
-		if _, err := bloom.Open(t.Context(), nil, key); err == nil {
-			t.Error("nil client: no error")
-		}
-		if _, err := bloom.Open(t.Context(), s.Client(), ""); err == nil {
-			t.Error("empty key: no error")
-		}
-		if n := s.Stats().Requests; n != 0 {
-			t.Errorf("%d requests for arguments that cannot be, want 0", n)
-		}
 	})
+}
+
+// Impossible arguments are refused before anything is sent.
+func TestOpenRefusesArguments(t *testing.T) {
+	s := upstashtest.NewServer(t)
+	var bad *bloom.ConfigError
+	_, err := bloom.Open(t.Context(), s.Client(), key, bloom.OpenTTL(time.Microsecond))
+	if !errors.As(err, &bad) {
+		t.Errorf("TTL of a microsecond: %v, want a ConfigError", err)
+	}
+	if _, err := bloom.Open(t.Context(), nil, key); err == nil {
+		t.Error("nil client: no error")
+	}
+	if _, err := bloom.Open(t.Context(), s.Client(), ""); err == nil {
+		t.Error("empty key: no error")
+	}
+	if n := s.Stats().Requests; n != 0 {
+		t.Errorf("%d requests for arguments that cannot be, want 0", n)
+	}
 }
 
 // A nil option is ignored.

@@ -11,28 +11,32 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
-func TestShardedLoad(t *testing.T) {
+// Before Create a Load finds the shards missing, and uploads nothing.
+func TestShardedLoadBeforeCreate(t *testing.T) {
 	twoServers(t, func(t *testing.T, s [2]*upstashtest.Server) {
 		f := sharded(t, shards(5), s[0].Client(), s[1].Client())
-		items := numbered("item", 5000)
-		for i := range s {
-			s[i].ResetStats()
-		}
-		_, err := f.Load(t.Context(), slices.Values(items))
+		resetBoth(s)
+		_, err := f.Load(t.Context(), slices.Values(numbered("item", 5000)))
 		if !errors.Is(err, bloom.ErrNotFound) || !upstash.SafeToRetry(err) {
 			t.Errorf("before Create: %v, want ErrNotFound, and nothing done", err)
 		}
 		if n := s[0].Stats().Requests + s[1].Stats().Requests; n != 2 {
 			t.Errorf("%d requests before Create, want 2", n)
 		}
+	})
+}
+
+// A Load adds to a filter with items, and reports its cost and its progress.
+func TestShardedLoad(t *testing.T) {
+	twoServers(t, func(t *testing.T, s [2]*upstashtest.Server) {
+		f := sharded(t, shards(5), s[0].Client(), s[1].Client())
+		items := numbered("item", 5000)
 		create(t, f, true)
 		if _, err := f.AddAll(t.Context(), numbered("old", 100)); err != nil {
 			t.Fatal(err)
 		}
 		var reports []int64
-		for i := range s {
-			s[i].ResetStats()
-		}
+		resetBoth(s)
 		result, err := f.Load(t.Context(), slices.Values(items),
 			bloom.MoveProgress(func(done, total int64) { reports = append(reports, done, total) }))
 		if err != nil || result.Items != 5000 || result.NewBits == 0 || result.OverCapacity || result.Created {
@@ -51,19 +55,30 @@ func TestShardedLoad(t *testing.T) {
 		if err != nil || count(found) != 5100 {
 			t.Errorf("%d of 5100 found, %v", count(found), err)
 		}
-		// LoadShard, one shard at a time, makes the same filter.
-		before := do(t, s[1], "GET", shardKey(3))
+	})
+}
+
+// LoadShard, one shard at a time, makes the same filter as Load.
+func TestShardedLoadShard(t *testing.T) {
+	twoServers(t, func(t *testing.T, s [2]*upstashtest.Server) {
+		f := sharded(t, shards(5), s[0].Client(), s[1].Client())
+		items := slices.Values(numbered("item", 5000))
+		create(t, f, true)
+		if _, err := f.Load(t.Context(), items); err != nil {
+			t.Fatal(err)
+		}
+		before := do(t, s[1], "GET", shardKey(3)).(string)
 		f.Delete(t.Context())
 		create(t, f, true)
 		n := uint64(0)
 		for i := range 5 {
-			result, err := f.LoadShard(t.Context(), i, slices.Values(append(items, numbered("old", 100)...)))
+			result, err := f.LoadShard(t.Context(), i, items)
 			if err != nil {
 				t.Fatal(err)
 			}
 			n += result.Items
 		}
-		if after := do(t, s[1], "GET", shardKey(3)); after.(string)[24:] != before.(string)[24:] || n != 5100 {
+		if after := do(t, s[1], "GET", shardKey(3)).(string); after[24:] != before[24:] || n != 5000 {
 			t.Errorf("LoadShard loaded %d items, or other cells", n)
 		}
 		var config *bloom.ConfigError
@@ -71,6 +86,12 @@ func TestShardedLoad(t *testing.T) {
 			t.Errorf("LoadShard(5): %v, want a ConfigError", err)
 		}
 	})
+}
+
+func resetBoth(s [2]*upstashtest.Server) {
+	for i := range s {
+		s[i].ResetStats()
+	}
 }
 
 // The script for the upload also checks the kind's word, because shards of
