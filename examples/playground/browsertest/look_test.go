@@ -5,6 +5,7 @@ package browsertest
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/chromedp/chromedp"
@@ -38,11 +39,14 @@ func (p *page) jumpsAside(f func()) {
 	p.t.Helper()
 	p.do("globalThis.watch?.disconnect()")
 	f()
-	// Two frames later the shifts have been reported to nobody.
-	p.do(`new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => {
-		globalThis.watch?.observe({ type: "layout-shift" });
-		done(0);
-	})))`)
+	p.frames() // the shifts have been reported to nobody
+	p.do(`globalThis.watch?.observe({ type: "layout-shift" })`)
+}
+
+// frames waits until the browser has drawn the page twice.
+func (p *page) frames() {
+	p.t.Helper()
+	p.do("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(0))))")
 }
 
 // Each control is reached by the Tab key, shows that it has the focus, and has a
@@ -86,30 +90,64 @@ func TestKeyboard(t *testing.T) {
 	p.says("window-text", "24 hours have passed")
 }
 
-// On a narrow screen everything is in one column, and nothing is wider than the
-// screen.
+// awkward are items without a place to break, of emoji, and from right to left.
+var awkward = []string{
+	"https://example.com/averyveryveryveryveryverylongpathwithoutaspace",
+	strings.Repeat("👩🚀", 30), strings.Repeat("שלום", 16),
+}
+
+// cutOff lists what is wider than its place, or than the page. Fields scroll.
+const cutOff = `(() => {
+	const found = [];
+	globalThis.widthsChecked = 0;
+	for (const e of document.querySelectorAll("body, body *")) {
+		if (e.closest(".unseen") || !e.checkVisibility()) continue;
+		const right = e.getBoundingClientRect().right, page = document.documentElement.clientWidth;
+		if (right > page + 0.5) found.push(e.tagName + " " + e.id + ": ends at " + right + " of " + page);
+		if (e.closest("svg, input, textarea, #rate") || !e.textContent.trim()) continue;
+		widthsChecked++;
+		if (e.scrollWidth > e.clientWidth && getComputedStyle(e).display !== "inline")
+			found.push(e.tagName + " " + (e.id || e.textContent.slice(0, 30))
+				+ ": " + e.scrollWidth + " in " + e.clientWidth);
+	}
+	return found;
+})()`
+
+// On a narrow screen everything is in one column, and no text is wider than its
+// place.
 func TestNarrow(t *testing.T) {
-	for width, scheme := range map[int64]string{320: "light", 360: "dark"} {
-		p := open(t, width, 740, scheme)
+	for _, scheme := range []string{"light", "dark"} {
+		p := open(t, 320, 740, scheme)
 		p.click("made")
 		p.says("table-facts", "20 of 157")
 		p.write("item", "a rather long item that somebody pasted, of more than forty characters")
 		p.click("add")
 		p.says("table-text", "a rather long item")
-		p.write("window-item", "https://example.com/averyveryveryveryveryverylongpathwithoutaspace")
-		p.click("window-add")
-		p.says("window-items", "https://")
 		p.click("over-run")
 		p.says("over-text", "6,000 items")
-		wide := eval[[]string](p, `[...document.querySelectorAll("body, body *")]
-			.filter((e) => !e.closest(".unseen")
-				&& e.getBoundingClientRect().right > document.documentElement.clientWidth + 0.5)
-			.map((e) => e.tagName + " " + (e.id || e.textContent.slice(0, 30)))`)
-		scrolls := eval[bool](p, `document.documentElement.scrollWidth > document.documentElement.clientWidth`)
-		if scrolls || len(wide) > 0 {
-			t.Errorf("at %d pixels, wider than the page: %q, want nothing", width, wide)
+		for i, item := range awkward {
+			for _, part := range []string{"", "window-"} {
+				p.do(fmt.Sprintf("document.getElementById(%q).value = %q", part+"item", item))
+				p.click(part + "add")
+			}
+			p.says("table-text", item[:16])
+			p.says("window-text", item[:16])
+			if of := eval[[]string](p, `["table-text", "blocked-text", "window-text"].filter((id) =>
+				!document.querySelector("#" + id + " bdi").textContent.startsWith("“"))`); len(of) > 0 {
+				t.Errorf("%q: an item's direction reaches beyond it", of)
+			}
+			for _, width := range []int64{320, 360, 1012} {
+				p.run(chromedp.EmulateViewport(width, 740))
+				p.frames() // in which the chart is drawn again
+				for _, what := range eval[[]string](p, cutOff) {
+					t.Errorf("at %d pixels in %s: too wide: %s", width, scheme, what)
+				}
+				if n := eval[int](p, "widthsChecked"); n < 150 {
+					t.Errorf("%d texts were looked at, want 150 or more", n)
+				}
+				p.shoot(fmt.Sprintf("narrow-%d-%s-%d", width, scheme, i))
+			}
 		}
-		p.shoot(fmt.Sprintf("narrow-%d-%s", width, scheme))
 	}
 }
 

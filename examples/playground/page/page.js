@@ -37,15 +37,19 @@ function facts(id, list) {
 
 function rows(id, list) {
   $(id).replaceChildren(...list.map(([head, ...cells]) => {
-    const th = element("th", head);
+    const th = element("th", element("bdi", head));
     th.scope = "row";
     return element("tr", th, ...cells.map((text) => element("td", text)));
   }));
 }
 
+// apart keeps the direction of each “item” of a text to itself: a name in Hebrew
+// does not change places with what stands beside it.
+const apart = (text) => text.split(/(“[^”]*”)/).map((part, i) => (i % 2 ? element("bdi", part) : part));
+
 // say replaces a text that is announced, also if it is the same again.
 function say(id, text) {
-  $(id).replaceChildren(text);
+  $(id).replaceChildren(...apart(text));
   $(id).scrollTop = 0;
 }
 
