@@ -11,12 +11,13 @@
 
 import { xxhash128, xxhash3 } from "hash-wasm";
 
-/** Sends one command and returns its result. An error of the server is thrown. */
-export type Call = (...command: string[]) => Promise<unknown>;
+/** Sends one command and returns its result. An error of the server is thrown.
+ * The command is an array: 100,000 arguments of a function are too many. */
+export type Call = (command: string[]) => Promise<unknown>;
 
 /** A Call over the REST API. */
 export function rest(url: string, token: string): Call {
-  return async (...command) => {
+  return async (command) => {
     const response = await fetch(url, {
       method: "POST",
       redirect: "error", // the token goes to this host alone
@@ -151,11 +152,11 @@ export async function add(
   for (let i = 0; i < items.length; i += batch) {
     const cells = [];
     for (const item of items.slice(i, i + batch)) cells.push(...await cellsOf(item, geometry));
-    const [, stands, , ...old] = await call(
+    const [, stands, , ...old] = await call([
       "BITFIELD", key, "OVERFLOW", "FAIL", "INCRBY", "u53", "0", String(header),
       "GET", "u53", "0", "INCRBY", "u53", "64", String(birth), "OVERFLOW", "WRAP",
       ...cells.flatMap((cell) => ["SET", "u1", String(start + cell), "1"]),
-    ) as number[];
+    ]) as number[];
     if (stands !== header) throw new Mismatch("another filter, or other data, is at this key");
     for (let at = 0; at < old.length; at += geometry.k) {
       added.push(old.slice(at, at + geometry.k).includes(0));
@@ -233,8 +234,8 @@ export class Reader {
         }
       }
       const unix = this.panes && await this.time();
-      const [again, word, ...got] = await this.call("BITFIELD_RO", this.key,
-        "GET", "u53", "0", "GET", "u53", "128", ...gets) as number[];
+      const [again, word, ...got] = await this.call(["BITFIELD_RO", this.key,
+        "GET", "u53", "0", "GET", "u53", "128", ...gets]) as number[];
       if (again === 0) throw new NotFound("no filter is at this key any more");
       if (again !== this.header) throw new Mismatch("another filter took its place");
       const reads = scheme === blocked ? k / 2 : k;
@@ -266,7 +267,7 @@ export class Reader {
     const now = performance.now();
     if (this.known === undefined || now - this.known.at > 600_000) {
       try {
-        const [seconds] = await this.call("TIME") as string[];
+        const [seconds] = await this.call(["TIME"]) as string[];
         if (performance.now() - now > 2000) return undefined; // too slow to be exact
         // Late rather than early: what is forgotten too late is no wrong "no".
         this.known = { unix: Number(seconds), at: performance.now() };
@@ -280,8 +281,8 @@ export class Reader {
 
 /** Opens the filter, layers or window at a key, to look items up. */
 export async function open(call: Call, key: string, seed = 0n): Promise<Reader> {
-  const [header, low, gap, word] = await call("BITFIELD_RO", key, "GET", "u53", "0",
-    "GET", "u11", "53", "GET", "u10", "117", "GET", "u53", "128") as number[];
+  const [header, low, gap, word] = await call(["BITFIELD_RO", key, "GET", "u53", "0",
+    "GET", "u11", "53", "GET", "u10", "117", "GET", "u53", "128"]) as number[];
   if (header === 0) throw new NotFound("no filter is at this key");
   const kind = kinds[field(header, 50, 2)], scheme = field(header, 45, 3);
   const k = field(header, 39, 6), tag = field(header, 32, 7), m = field(header, 0, 32);

@@ -13,8 +13,8 @@ const send = upbloom.rest(url, token);
 
 async function answer(q: Question): Promise<unknown> {
   const geometry = { m: q.m, k: q.k, scheme: q.scheme, seed: BigInt(q.seed ?? "0") };
-  const call: upbloom.Call = async (...command) =>
-    command[0] === "TIME" && q.now !== undefined ? [String(q.now), "0"] : send(...command);
+  const call: upbloom.Call = async (command) =>
+    command[0] === "TIME" && q.now !== undefined ? [String(q.now), "0"] : send(command);
   switch (q.op) {
     case "cells": return upbloom.cellsOf(q.items[0], geometry);
     case "header": return String(await upbloom.headerOf(geometry));
