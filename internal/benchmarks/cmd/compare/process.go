@@ -48,7 +48,7 @@ func startRedis(ctx context.Context) (addr string, err error) {
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
-	return "", errors.New("Redis does not answer")
+	return "", errors.New("starting Redis: no answer")
 }
 
 // A role is a server of this program in another process. It prints a line once

@@ -48,7 +48,7 @@ func (t *tap) ready(c *fasthttp.Client, size int) (*contestant, error) {
 		resp *fasthttp.Response
 	}
 	idle := sync.Pool{New: func() any {
-		e := exchange{&fasthttp.Request{}, &fasthttp.Response{}}
+		e := &exchange{&fasthttp.Request{}, &fasthttp.Response{}}
 		e.req.Header.SetMethod(fasthttp.MethodPost)
 		e.req.SetRequestURI(t.url)
 		for _, h := range t.header {
@@ -58,7 +58,7 @@ func (t *tap) ready(c *fasthttp.Client, size int) (*contestant, error) {
 		return e
 	}}
 	send := func(look func(reply []byte) error) error {
-		e := idle.Get().(exchange)
+		e := idle.Get().(*exchange)
 		defer idle.Put(e)
 		if err := c.Do(e.req, e.resp); err != nil {
 			return err
