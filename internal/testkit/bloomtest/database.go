@@ -105,7 +105,7 @@ func IsSettled(t *testing.T, s string) bool { return OwnWords(t, s)[7]&1 == 1 }
 // BirthOf returns the birth number in a filter's string.
 func BirthOf(t *testing.T, s string) string { return OwnWords(t, s)[:7] }
 
-// WantScratchExpires: every key of the database, except the filters', has a
+// WantScratchExpires fails if a key of the database, except the filters, has no
 // TTL.
 func WantScratchExpires(t *testing.T, s *upstashtest.Server, filters ...string) {
 	t.Helper()
@@ -127,7 +127,7 @@ next:
 	}
 }
 
-// WantNoScratch: only the filters are left.
+// WantNoScratch fails if more than the filters is left.
 func WantNoScratch(t *testing.T, s *upstashtest.Server, filters int) {
 	t.Helper()
 	if keys, _ := Do(t, s, "KEYS", "*").([]any); len(keys) != filters {
