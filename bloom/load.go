@@ -140,7 +140,7 @@ var ErrLoadLost = errors.New("bloom: a part of the upload was gone before it cou
 //
 // Load does not refuse items beyond the capacity: see
 // [LoadResult.OverCapacity]. It calls [Config.WarnFill] then, whose Stats are
-// four commands more.
+// four commands more, unless another call of the handle is in it.
 func (f *Filter) Load(ctx context.Context, items iter.Seq[string], opts ...MoveOption) (LoadResult, error) {
 	ctx = f.rec.label(ctx, "bloom.Load")
 	start := time.Now()

@@ -66,6 +66,7 @@ type fillWatch struct {
 
 	mu      sync.Mutex
 	looking bool
+	warning bool // it reads the Stats, or calls WarnFill
 	pause   int // writes to come without a look, after a warning
 	items   int // new ones, since all of them were last judged
 	ones    int // of their bits, those that had been set before
@@ -98,11 +99,28 @@ func (s *fillWatch) took(ctx context.Context, r *record, w written, count func()
 	}
 }
 
+// begin reports whether no other goroutine warns: a Load warns without a look.
+func (s *fillWatch) begin() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.warning {
+		return false
+	}
+	s.warning = true
+	return true
+}
+
 // rest is the pause after a warning.
 func (s *fillWatch) rest() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.pause = watchPause
+}
+
+func (s *fillWatch) end() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.warning = false
 }
 
 // watchFill calls Config.WarnFill if this write leads to a look, and the filter
@@ -112,8 +130,12 @@ func (f *Filter) watchFill(ctx context.Context, w written) {
 }
 
 // warn reads the Stats, which also verifies the filter, and calls WarnFill if
-// the filter is over its capacity.
+// the filter is over its capacity. If another call is in it, that one warns.
 func (f *Filter) warn(ctx context.Context) {
+	if !f.watch.begin() {
+		return
+	}
+	defer f.watch.end()
 	if s, err := f.Stats(ctx); err == nil && s.OverCapacity() {
 		f.watch.rest()
 		f.cfg.WarnFill(s)
@@ -128,6 +150,10 @@ func (w *Window) watchFill(ctx context.Context, wrote written) {
 }
 
 func (w *Window) warn(ctx context.Context) {
+	if !w.watch.begin() {
+		return
+	}
+	defer w.watch.end()
 	if s, err := w.Stats(ctx); err == nil && s.OverCapacity() {
 		w.watch.rest()
 		w.cfg.WarnFill(s)

@@ -44,3 +44,26 @@ func TestLoadOverCapacity(t *testing.T) {
 		}
 	})
 }
+
+// While one goroutine is in WarnFill, the Loads of others do not call it.
+func TestLoadWarnsOneAtATime(t *testing.T) {
+	s := upstashtest.NewServer(t)
+	var f *bloom.Filter
+	warnings := 0
+	cfg := small()
+	cfg.WarnFill = func(bloom.Stats) {
+		if warnings++; warnings > 1 {
+			return
+		}
+		if r, err := f.Load(t.Context(), mails(0, 3000)); err != nil || !r.OverCapacity {
+			t.Errorf("a Load within WarnFill: over capacity %t, %v, want true", r.OverCapacity, err)
+		}
+	}
+	f = handle(t, s.Client(), cfg)
+	for n := range 2 {
+		if _, err := f.Load(t.Context(), mails(0, 2000)); err != nil || warnings != 1 {
+			t.Errorf("Load %d: %d warnings, %v, want 1", n, warnings, err)
+		}
+		warnings = 0
+	}
+}

@@ -2,7 +2,6 @@ package proof
 
 import (
 	"context"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -12,24 +11,33 @@ import (
 // attempts counts the attempts of one call.
 type attempts struct {
 	adds         bool        // the call is an Add or an AddAll
+	looks        bool        // it may look at the fill
 	plain        atomic.Bool // it sends its items without a script
 	tried, maybe atomic.Int32
 	scripts      atomic.Int32             // before its items
 	sorts        func(upstash.Event) bool // reports whether an attempt may put items; or nil
 	last         atomic.Int64             // when the last attempt to send its items ended
+
+	watch    *watch // of the call's session, or nil
+	watched  *Watched
+	lookErrs []error
+	over     bool // the call has ended
 }
 
 type attemptsKey struct{}
 
 // Observe is an upstash.WithObserver function. It counts, for Run, the attempts
 // of a call that may have taken effect. It leaves out TIME, the script after a
-// plain Add and an Add's looks at the fill: they change no item.
+// plain Add and the looks at the fill: they change no item.
 func Observe(ctx context.Context, e upstash.Event) {
 	a, ok := ctx.Value(attemptsKey{}).(*attempts)
 	if !ok || e.Command == "TIME" {
 		return
 	}
-	if a.adds && (e.Command == "BITCOUNT" || strings.HasSuffix(e.Label, ".Stats")) {
+	if count, stats := isLook(e); a.looks && (count || stats) {
+		if a.watch != nil {
+			a.watch.saw(a, e, stats)
+		}
 		return
 	}
 	if a.sorts != nil && !a.sorts(e) {

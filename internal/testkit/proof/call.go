@@ -155,8 +155,12 @@ type Result struct {
 	Full bool `json:",omitempty"`
 	// Early is true if the error allows items to be forgotten early.
 	Early bool `json:",omitempty"`
-	// Alarm is true after a warning about a filter that is not too full.
-	Alarm bool `json:",omitempty"`
+	// Over is LoadResult.OverCapacity.
+	Over bool `json:",omitempty"`
+	// Watched is set if the handles have a WarnFill. Alarm says what was wrong
+	// with one.
+	Watched *Watched `json:",omitempty"`
+	Alarm   string   `json:",omitempty"`
 	// Err is the error's text, for people.
 	Err string
 }
@@ -267,6 +271,9 @@ func (r Result) String() string {
 	}
 	if r.Cells != (bits{}) {
 		s += " cells " + r.Cells.String()
+	}
+	if w := r.Watched; w != nil {
+		s += w.String()
 	}
 	if r.Maybe > 0 {
 		s += fmt.Sprintf(", %d attempts that may have run", r.Maybe)

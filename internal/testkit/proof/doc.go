@@ -32,6 +32,10 @@
 // as [bloom.OpenScalable] says. An Open asks the primary. If it finds a filter
 // of another geometry, the client keeps its old handle.
 //
+// In a part of the histories of a Filter and a Window, the handles have a
+// WarnFill. The model predicts when a filter is over its capacity. It checks
+// each warning, each look without one, and that no look changes an answer.
+//
 // A few rules need no order. For example, a handle that met other data sends no
 // Add. They are in rules.go.
 //

@@ -82,6 +82,7 @@ func DrawFilters(rng *rand.Rand, themes Theme) Filters {
 		f.TTL = time.Hour
 	}
 	f.MustExist, f.Seed = rng.IntN(8) == 0, drawSeed(rng)
+	f.Watch = rng.IntN(3) == 0
 	f.MissingIsEmpty = rng.IntN(8) == 0
 	var on []Theme
 	for i := range themeNames {

@@ -34,16 +34,27 @@ type Filters struct {
 	Slow bool
 	// MaxStale and MaxTrust are those of the Mirrors.
 	MaxStale, MaxTrust time.Duration
+	// Watch has the handles look at the fill, and makes three items too many.
+	Watch bool
 	// Themes are the groups of verbs drawn besides the plain ones.
 	Themes Theme
+
+	linger func()
 }
+
+// OnWarning sets what a WarnFill does besides.
+func (f *Filters) OnWarning(linger func()) { f.linger = linger }
 
 // Config returns the Config of the handles.
 func (f Filters) Config() bloom.Config {
-	return bloom.Config{
+	cfg := bloom.Config{
 		Bits: f.Bits, Hashes: f.Hashes, TTL: f.TTL, MustExist: f.MustExist,
 		MissingIsEmpty: f.MissingIsEmpty, Seed: f.Seed, Reads: f.Reads, BatchParallel: 1,
 	}
+	if f.Watch {
+		cfg.Capacity = watchCapacity
+	}
+	return cfg
 }
 
 // other returns the Config of a handle for another filter.
@@ -70,20 +81,31 @@ type session struct {
 	whole  [2]atomic.Pointer[bloom.Filter] // by key
 	parts  [2]atomic.Pointer[bloom.Filter] // in their batches each item is a request
 	mirror atomic.Pointer[bloom.Mirror]    // of whole[0]
+
+	watch   *watch                // nil if the handles have no WarnFill
+	watched map[*bloom.Filter]int // their numbers; an opened one has none
+	// first are the first handle and the Mirror of it.
+	first struct {
+		filter *bloom.Filter
+		mirror *bloom.Mirror
+	}
 }
 
 // Open makes the handles of a process, whose client's observer must be Observe.
 func (f Filters) Open(clients []*upstash.Client, key string) (Handles, error) {
 	c := clients[0]
 	s := &session{of: f, client: c, keys: [2]string{key, secondKey(key)}}
-	for i, key := range s.keys {
+	if f.Watch {
+		s.watch, s.watched = newWatch(f.linger), make(map[*bloom.Filter]int)
+	}
+	for i := range s.keys {
 		cfg := f.Config()
-		whole, err := bloom.New(c, key, cfg)
+		whole, err := s.handle(i, cfg)
 		if err != nil {
 			return nil, err
 		}
 		cfg.BatchBytes = 1
-		parts, err := bloom.New(c, key, cfg)
+		parts, err := s.handle(i, cfg)
 		if err != nil {
 			return nil, err
 		}
@@ -92,6 +114,7 @@ func (f Filters) Open(clients []*upstash.Client, key string) (Handles, error) {
 	}
 	m, err := f.mirrorOf(s.whole[0].Load())
 	s.mirror.Store(m)
+	s.first.filter, s.first.mirror = s.whole[0].Load(), m
 	return s, err
 }
 
@@ -101,7 +124,12 @@ func (f Filters) mirrorOf(of *bloom.Filter) (*bloom.Mirror, error) {
 
 // Run makes one call.
 func (s *session) Run(ctx context.Context, c Call) Result {
-	return runCall(ctx, c, func(ctx context.Context) (Result, error) { return s.call(ctx, c) })
+	a := newAttempts(c)
+	do := func(ctx context.Context) (Result, error) { return s.call(ctx, c) }
+	if s.watch == nil {
+		return a.run(ctx, c, do)
+	}
+	return s.watch.run(ctx, a, s.watchedBy(c), func(ctx context.Context) Result { return a.run(ctx, c, do) })
 }
 
 // adds reports whether the call is an Add.
@@ -112,6 +140,9 @@ func (c Call) adds() bool {
 	}
 	return false
 }
+
+// uploads reports whether the call loads a filter's bytes into another.
+func (c Call) uploads() bool { return c.Verb == Load || c.Verb == Merge || c.Verb == Restore }
 
 func single(yes bool, err error) (Result, error) { return Result{Yes: []bool{yes}}, err }
 
@@ -208,7 +239,7 @@ func (s *session) move(ctx context.Context, f *bloom.Filter, c Call) (Result, er
 }
 
 func loaded(l bloom.LoadResult, err error) (Result, error) {
-	r := Result{Yes: []bool{l.Created}, Count: int(l.NewBits)}
+	r := Result{Yes: []bool{l.Created}, Count: int(l.NewBits), Over: l.OverCapacity}
 	if l.NewBitsUnknown || err != nil {
 		r.Count = -1
 	}

@@ -129,6 +129,9 @@ type step struct {
 	batch int
 	// weigh returns the number of the string's cells that the bits represent.
 	weigh func(bits) int
+	// watched is true for a Load that says whether the filter is over its
+	// Capacity. over is its answer.
+	watched, over bool
 	// part is the number of the step's independent model.
 	part int
 }
@@ -162,6 +165,8 @@ func (p *step) next(s *state) bool {
 		return p.exists(at)
 	case Open:
 		return p.opens(at)
+	case warned, quiet, tooMany:
+		return p.watch(at)
 	case Stats:
 		return at.holds == filter && (p.count < 0 || p.weigh(at.bits) == p.count)
 	case Cardinality:

@@ -54,6 +54,9 @@ func (p *step) load(s *slot) bool {
 	if p.end == open {
 		return true
 	}
+	if p.watched && p.over != tooFull(*p.geo, p.weigh(s.bits)) {
+		return false
+	}
 	return p.yes[0] == made && (p.count < 0 || p.count == p.weigh(s.bits)-before)
 }
 

@@ -12,6 +12,9 @@ import (
 // consistent returns an error for a result no state of the filter explains.
 func (s *splitter) consistent(n int, c *called) error {
 	r, v := c.result, c.call.Verb
+	if err := looked(s.h.calls, c, false); err != nil {
+		return err
+	}
 	for i := range r.States {
 		if !c.call.Parts && v == AddAll && r.States[i] != r.States[0] {
 			return errors.New("the items of one write have several states")

@@ -128,6 +128,7 @@ func (s *splitter) call(n int, c *called) error {
 	if err := s.consistent(n, c); err != nil {
 		return err
 	}
+	s.watched(n, c)
 	r := c.result
 	ends := make([]bloom.ItemState, max(1, len(c.call.Items)))
 	for i := range ends {
@@ -260,6 +261,8 @@ func (s *splitter) oneStep(n int, c *called, at []int, end bloom.ItemState, batc
 			}
 		}
 	}
+	p.watched = r.Watched != nil && r.Watched.Handle > 0 && r.Maybe == 0
+	p.over = p.watched && r.Watched.Over
 	if strays > 0 && p.end == answered && anySeen(p.yes) && n < 64 {
 		p.call = 1 << n
 	}

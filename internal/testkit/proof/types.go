@@ -57,10 +57,18 @@ type Timed interface {
 	Gap() time.Duration
 }
 
+// A Watching type has handles with a WarnFill, which calls linger.
+type Watching interface {
+	OnWarning(linger func())
+}
+
 // runCall makes a call, and counts its attempts.
 func runCall(ctx context.Context, c Call, do func(context.Context) (Result, error)) Result {
-	a := &attempts{adds: c.adds()}
-	return a.run(ctx, c, do)
+	return newAttempts(c).run(ctx, c, do)
+}
+
+func newAttempts(c Call) *attempts {
+	return &attempts{adds: c.adds(), looks: c.adds() || c.uploads()}
 }
 
 func (a *attempts) run(ctx context.Context, c Call, do func(context.Context) (Result, error)) Result {
@@ -81,6 +89,9 @@ func (a *attempts) run(ctx context.Context, c Call, do func(context.Context) (Re
 	}
 	if err != nil {
 		r.Err = err.Error()
+	}
+	if a.watch != nil {
+		a.watch.ended(ctx, a, err)
 	}
 	return r
 }

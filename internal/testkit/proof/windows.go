@@ -37,8 +37,12 @@ type Windows struct {
 	// many.
 	Watch bool
 
+	linger   func()
 	sessions windowSessions
 }
+
+// OnWarning sets what a WarnFill does besides.
+func (w *Windows) OnWarning(linger func()) { w.linger = linger }
 
 // windowSessions are the sessions of all clients. A call of one client can go
 // through another's handles.
@@ -129,7 +133,7 @@ func (w *Windows) Config() bloom.WindowConfig {
 		MustExist: w.MustExist, Seed: w.Seed, BatchParallel: 1,
 	}
 	if w.Watch {
-		cfg.Capacity = 1 // of the same size, because small windows have more room
+		cfg.Capacity = watchCapacity // of the same size, because small windows have more room
 	}
 	return cfg
 }
@@ -141,16 +145,9 @@ type windowSession struct {
 	whole, parts atomic.Pointer[bloom.Window]
 	// moved is of the second key, and other has another Config.
 	moved, other *bloom.Window
-	// alarm is true after a warning about a window that is not too full.
-	alarm atomic.Bool
-}
 
-// warned is the WarnFill of the handles.
-func (s *windowSession) warned(st bloom.WindowStats) {
-	full := slices.ContainsFunc(st.Panes, func(p bloom.PaneStats) bool { return p.Items > 2 })
-	if !full || st.Capacity != 1 {
-		s.alarm.Store(true)
-	}
+	watch   *watch                // nil if the handles have no WarnFill
+	watched map[*bloom.Window]int // their numbers; an opened one has none
 }
 
 // Open makes the handles of a process, whose client's observer must be Observe.
@@ -159,15 +156,15 @@ func (w *Windows) Open(clients []*upstash.Client, key string) (Handles, error) {
 	s := &windowSession{of: w, client: c, key: key}
 	whole, other := w.Config(), w.Config()
 	if w.Watch {
-		whole.WarnFill = s.warned
+		s.watch, s.watched = newWatch(w.linger), make(map[*bloom.Window]int)
 	}
 	parts := whole
 	parts.BatchBytes, other.Span = 1, 2*w.Span
 	var errs [4]error
-	one, err := bloom.NewWindow(c, key, whole)
+	one, err := s.handle(whole)
 	s.whole.Store(one)
 	errs[0] = err
-	one, errs[1] = bloom.NewWindow(c, key, parts)
+	one, errs[1] = s.handle(parts)
 	s.parts.Store(one)
 	s.moved, errs[2] = bloom.NewWindow(c, secondKey(key), w.Config())
 	s.other, errs[3] = bloom.NewWindow(c, key, other)
@@ -188,7 +185,22 @@ func (s *windowSession) Run(ctx context.Context, c Call) Result {
 		s = s.of.sessions.other(s)
 	}
 	_, before := s.client.KnownServerTime()
-	r := runCall(ctx, c, func(ctx context.Context) (Result, error) {
+	a := newAttempts(c)
+	do := func(ctx context.Context) Result { return a.run(ctx, c, s.caller(c)) }
+	var r Result
+	if s.watch == nil {
+		r = do(ctx)
+	} else {
+		r = s.watch.run(ctx, a, s.watchedBy(c), do)
+	}
+	_, after := s.client.KnownServerTime()
+	r.Timed = before && after
+	return r
+}
+
+// caller returns what makes a call.
+func (s *windowSession) caller(c Call) func(context.Context) (Result, error) {
+	return func(ctx context.Context) (Result, error) {
 		r, err := s.call(ctx, c)
 		why := cause(err)
 		r.Early = err != nil && bloom.InFilter(why) && why != bloom.ErrUncertain &&
@@ -197,11 +209,7 @@ func (s *windowSession) Run(ctx context.Context, c Call) Result {
 			r.End = Early // of a batch it becomes Partly
 		}
 		return r, err
-	})
-	_, after := s.client.KnownServerTime()
-	r.Timed = before && after
-	r.Alarm = s.alarm.Load()
-	return r
+	}
 }
 
 // cause returns the error of the request that failed, if it was in a batch.

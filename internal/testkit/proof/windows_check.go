@@ -40,6 +40,7 @@ type windowOp struct {
 
 type windowCheck struct {
 	of           *Windows
+	calls        []*called
 	adds         []*windowOp
 	reads        []*windowOp
 	opens        []*windowOp
@@ -62,7 +63,7 @@ func (w *Windows) Describe(string) string { return "" }
 
 // Steps checks a history and returns no steps.
 func (w *Windows) Steps(h *History) ([]porcupine.Operation, error) {
-	k := windowCheck{of: w, forgets: time.Duration(w.Panes+1)*w.Pane() + clockError}
+	k := windowCheck{of: w, calls: h.calls, forgets: time.Duration(w.Panes+1)*w.Pane() + clockError}
 	for _, c := range h.calls {
 		k.take(c)
 	}
@@ -88,13 +89,14 @@ func (w *Windows) Steps(h *History) ([]porcupine.Operation, error) {
 // sane returns an error for a result no history explains.
 func (k *windowCheck) sane(c *called) error {
 	r := c.result
+	if err := looked(k.calls, c, true); err != nil {
+		return err
+	}
 	unsure := r.End == Uncertain
 	for _, s := range r.States {
 		unsure = unsure || s == bloom.ItemUncertain
 	}
 	switch {
-	case r.Alarm:
-		return errors.New("a warning about a window that is not too full")
 	case unsure && r.Maybe == 0:
 		return errors.New("uncertain, although no attempt may have run before")
 	case r.End == Mismatch && c.call.Verb != AddOther && !k.mayBeOther(c):

@@ -3,6 +3,7 @@ package simulation
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"time"
 
@@ -156,4 +157,41 @@ var closeHeaders = []string{
 func (a answerFate) String() string {
 	name := strings.Fields("untouched interim twice elsewhere late pieces broken closing")[a.how]
 	return fmt.Sprintf("%s n=%d pause=%v %q reset=%v", name, a.n, a.pause, a.header, a.reset)
+}
+
+// serve starts a server.
+func (r *run) serve(at *place) (*upstashtest.Server, error) {
+	s, err := upstashtest.Start(upstashtest.WithListener(at), upstashtest.WithToken(token))
+	if err != nil {
+		return nil, err
+	}
+	s.SetReplicaLag(r.lag)
+	s.InjectFunc(func(n int64, q upstashtest.RequestInfo) upstashtest.Fault {
+		f := r.fates().ofRequest(int(n)*len(r.net.places)+at.number, q.Commands[0])
+		if r.late && strings.HasPrefix(q.Commands[0], "EVAL") {
+			if rng, late := r.fates().at(placeScript, int(n)); late || rng.IntN(3) > 0 {
+				f = upstashtest.LateExec(lateness(rng, 20*time.Millisecond))
+			}
+		}
+		if r.unscripted && q.Commands[0] == "EVAL" {
+			f = upstashtest.NoPermission("EVAL")
+		}
+		if r.watched && slices.Contains(q.Commands, "BITCOUNT") && slices.Contains(unusable, f) {
+			f = upstashtest.Fault{}
+		}
+		if r.slow && q.Commands[0] == "TIME" && n%2 == 0 {
+			f = upstashtest.Late(slowTime)
+		}
+		if f != (upstashtest.Fault{}) {
+			r.net.note("request %d of server %d: %v", n, at.number, f)
+		}
+		return f
+	})
+	return s, nil
+}
+
+// unusable are faults that a client's observer does not notice: the package
+// refuses the answer. They would hide why a look at the fill brought no warning.
+var unusable = []upstashtest.Fault{
+	upstashtest.WrongType(), upstashtest.ShortResult(), upstashtest.LongResult(),
 }

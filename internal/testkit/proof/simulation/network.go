@@ -33,6 +33,7 @@ type network struct {
 	pipes    []*pipe
 	calm     bool // nothing goes wrong any more
 	places   []*place
+	warnings int // so far
 }
 
 // place is where a server listens. It is the server's net.Listener.
@@ -178,6 +179,15 @@ func (n *network) heal() {
 	for i := range n.places {
 		n.hangUp(i)
 	}
+}
+
+// linger lets time pass in a WarnFill.
+func (n *network) linger() {
+	n.mu.Lock()
+	rng := rand.New(rand.NewPCG(n.fates.seed, 1<<47+uint64(n.warnings)))
+	n.warnings++
+	n.mu.Unlock()
+	time.Sleep(n.until(byWarning, upTo(rng, 300*time.Millisecond)))
 }
 
 // hangUp ends all connections to a server.

@@ -65,6 +65,7 @@ type draws struct {
 	unscripted bool // the token may not run scripts
 	held       bool // one BITFIELD in four waits longer than its client
 	slow       bool // one TIME in two is as late as it may be
+	watched    bool // handles have a WarnFill
 	queue      bool // the workers of a client wait for its only connection
 
 	restless bool // see yield; it is not drawn
@@ -84,6 +85,9 @@ func newScenario(seed uint64, types []string, themes proof.Theme) scenario {
 	lags := false
 	switch f := s.of.(type) {
 	case *proof.Filters:
+		if s.watched = f.Watch; s.watched && rng.IntN(2) == 0 { // who share a handle
+			s.workers, s.shared = 2, true
+		}
 		lags, s.old, s.unscripted = f.Lag, f.Themes&proof.OldServer != 0, f.NoScripts
 		s.held = f.Slow
 		if f.Slow || f.Themes&proof.Mirrors != 0 && rng.IntN(2) == 0 { // who share a Mirror
@@ -149,6 +153,9 @@ func simulate(sc scenario) (_ *run, err error) {
 		r.net.tls = serverTLS
 	}
 	r.net.old, r.net.restless = sc.old, sc.restless
+	if of, ok := sc.of.(proof.Watching); ok {
+		of.OnWarning(r.net.linger)
+	}
 	for _, at := range r.net.places {
 		s, err := r.serve(at)
 		if err != nil {
@@ -195,34 +202,6 @@ func simulate(sc scenario) (_ *run, err error) {
 }
 
 func (r *run) fates() fates { return r.net.fates }
-
-// serve starts a server.
-func (r *run) serve(at *place) (*upstashtest.Server, error) {
-	s, err := upstashtest.Start(upstashtest.WithListener(at), upstashtest.WithToken(token))
-	if err != nil {
-		return nil, err
-	}
-	s.SetReplicaLag(r.lag)
-	s.InjectFunc(func(n int64, q upstashtest.RequestInfo) upstashtest.Fault {
-		f := r.fates().ofRequest(int(n)*len(r.net.places)+at.number, q.Commands[0])
-		if r.late && strings.HasPrefix(q.Commands[0], "EVAL") {
-			if rng, late := r.fates().at(placeScript, int(n)); late || rng.IntN(3) > 0 {
-				f = upstashtest.LateExec(lateness(rng, 20*time.Millisecond))
-			}
-		}
-		if r.unscripted && q.Commands[0] == "EVAL" {
-			f = upstashtest.NoPermission("EVAL")
-		}
-		if r.slow && q.Commands[0] == "TIME" && n%2 == 0 {
-			f = upstashtest.Late(slowTime)
-		}
-		if f != (upstashtest.Fault{}) {
-			r.net.note("request %d of server %d: %v", n, at.number, f)
-		}
-		return f
-	})
-	return s, nil
-}
 
 // clientsOf returns the clients of a process, one for each server.
 func (r *run) clientsOf(more ...upstash.Option) (clients []*upstash.Client, err error) {
