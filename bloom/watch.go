@@ -67,12 +67,12 @@ type fillWatch struct {
 	mu      sync.Mutex
 	looking bool
 	warning bool // it reads the Stats, or calls WarnFill
-	pause   int // writes to come without a look, after a warning
-	items   int // new ones, since all of them were last judged
-	ones    int // of their bits, those that had been set before
-	judged  int // how many of items were judged so far
-	seen    int // writes in a row without a new item
-	streak  int // the seen that leads to a look; 0 for watchStreak
+	pause   int  // writes to come without a look, after a warning
+	items   int  // new ones, since all of them were last judged
+	ones    int  // of their bits, those that had been set before
+	judged  int  // how many of items were judged so far
+	seen    int  // writes in a row without a new item
+	streak  int  // the seen that leads to a look; 0 for watchStreak
 }
 
 // took takes note of a write, and if that leads to a look, counts the cells. If
