@@ -22,8 +22,9 @@ func (a *app) ttlCommand() *cli.Command {
 	return &cli.Command{
 		Name: "ttl", Usage: "show or set when a filter expires", ArgsUsage: "KEY [TIME or none]",
 		Description: "With a TIME, e.g. 24h or 7d, the filter expires after that time from now. With none\n" +
-			"it stays. Programs whose Config has a TTL do not change it afterwards. Only plain\n" +
-			"and scalable filters can be given another TTL.",
+			"it stays. Programs whose Config has a TTL do not change it afterwards.\n\n" +
+			"Only plain and scalable filters can be given another TTL. A window can be made with\n" +
+			"create --expire-idle, shards with create --ttl. A cuckoo filter does not expire.",
 		Action: func(ctx context.Context, c *cli.Command) error {
 			args, err := a.arguments(c, 1, 2)
 			if err != nil {
@@ -59,7 +60,7 @@ func (a *app) keptTTL(ctx context.Context, c *cli.Command, took time.Duration) s
 	if err != nil || 0 < left && left <= want && want-left <= took+clocks {
 		return ""
 	}
-	return fmt.Sprintf("%s was there: it %s, as before; --ttl is for a filter to make, and upbloom ttl %[1]s"+
+	return fmt.Sprintf("%s was there: it %s, as before; --ttl is for a new filter, and upbloom ttl %[1]s"+
 		" %[3]s changes it", printable(a.key), expires(left), ttl(want))
 }
 
@@ -136,7 +137,7 @@ func (a *app) rmCommand() *cli.Command {
 	return &cli.Command{
 		Name: "rm", Usage: "remove a filter", ArgsUsage: "KEY",
 		Description: "Asks first. If standard input is no terminal, it needs --yes. A key that holds\n" +
-			"anything but a filter is left alone.",
+			"anything but a filter is left alone. Of a sharded filter it removes all shards.",
 		Flags: []cli.Flag{yesFlag("do not ask")},
 		Action: func(ctx context.Context, c *cli.Command) error {
 			args, err := a.arguments(c, 1, 1)

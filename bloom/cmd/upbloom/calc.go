@@ -40,7 +40,7 @@ func (a *app) calcCommand() *cli.Command {
 			"Without --batch it counts each item as a call of its own: an Add or an Exists.\n" +
 			"The filter is a plain one without --window, --scalable, --cuckoo or --shards.",
 		Flags: slices.Concat([]cli.Flag{
-			countFlag("for `N` items, e.g. 5M", "items", "n"),
+			countFlag("for `N` items, e.g. 5M; required", "items", "n"),
 			rateFlag("at a false positive rate of `P`, e.g. 1% or 1/1000", "rate", 0.01, "p"),
 			schemeFlag(),
 		}, kindFlags(), usageFlags()),

@@ -28,7 +28,7 @@ func (a *app) createCommand() *cli.Command {
 		Description: "Makes the filter with its whole string and its TTL. If the key has a filter of the\n" +
 			"same kind and size, it stays as it is. The filter is a plain one without --window,\n" +
 			"--scalable, --cuckoo or --shards. All shards are in this database.",
-		Flags: slices.Concat(sizeFlags("for `N` items, e.g. 5M"), kindFlags()),
+		Flags: slices.Concat(sizeFlags("for `N` items, e.g. 5M; required"), kindFlags()),
 		Action: func(ctx context.Context, c *cli.Command) error {
 			args, err := a.arguments(c, 1, 1)
 			if err != nil {
@@ -105,7 +105,7 @@ func kindFlags() []cli.Flag {
 			Name: "expire-idle", Usage: "let the window expire once all that is in it is forgotten",
 		},
 		&cli.BoolFlag{Name: "scalable", Usage: "a filter that grows, up to 341 times --items and to 100 MB"},
-		&cli.BoolFlag{Name: "cuckoo", Usage: "a filter from which programs can remove items"},
+		&cli.BoolFlag{Name: "cuckoo", Usage: "a filter from which items can be removed"},
 		&cli.IntFlag{Name: "shards", Usage: "a filter of `N` strings, 1 to 256", HideDefault: true},
 	}
 }

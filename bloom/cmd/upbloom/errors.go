@@ -60,8 +60,7 @@ func suited(c *cli.Command, err error) error {
 		return err
 	}
 	text := plain(err)
-	if !c.IsSet("items") {
-		what, _, _ := strings.Cut(text, ": lower ")
+	if what, _, ok := strings.Cut(text, ": lower "); ok && !c.IsSet("items") {
 		return advised{err, what + ": choose a larger plan, or fill a smaller filter from where its items" +
 			" come from"}
 	}

@@ -121,9 +121,9 @@ func TestFlagsWithoutEffect(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "saved")
 	sh.want(0, "saved", "", "save", "key", file)
 	for _, c := range [][]string{
-		{"--rate is for a filter to make: it has no effect without --items", "load", "--rate", "0.1", "key"},
-		{"--ttl is for a filter to make: it has no effect without --items", "add", "--ttl", "1h", "key", "a"},
-		{"--scheme is for a filter to make", "load", "--scheme", "xxh3", "key"},
+		{"--rate is for a new filter: it has no effect without --items", "load", "--rate", "0.1", "key"},
+		{"--ttl is for a new filter: it has no effect without --items", "add", "--ttl", "1h", "key", "a"},
+		{"--scheme is for a new filter", "load", "--scheme", "xxh3", "key"},
 		{"--renew-ttl sets its TTL", "replace", "--items", "1000", "--ttl", "1h", "key"},
 		{"use --renew-ttl alone", "replace", "--items", "1000", "--ttl", "1h", "--renew-ttl", "1h", "key"},
 		{"--renew-ttl is 0s", "replace", "--renew-ttl", "0s", "key"},

@@ -11,6 +11,7 @@ import (
 	"github.com/urfave/cli/v3"
 
 	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/upstash"
 )
 
 // itemsOf returns the arguments, or the lines of standard input if the only
@@ -42,7 +43,7 @@ func (a *app) checkCommand() *cli.Command {
 	return &cli.Command{
 		Name: "check", Usage: "look items up", ArgsUsage: "KEY ITEM... (or - for lines of standard input)",
 		Description: "Prints yes or no for each item. A yes may be a false positive. The exit status\n" +
-			"is 1 if any item is a no.",
+			"is 1 if any item is a no. Reads all of standard input before it asks.",
 		Action: func(ctx context.Context, c *cli.Command) error {
 			return a.each(ctx, c, looksUp)
 		},
@@ -70,7 +71,8 @@ func (a *app) removeCommand() *cli.Command {
 		ArgsUsage: "KEY ITEM... (or - for lines of standard input)",
 		Description: "Prints removed or missing for each item. Remove an item only as often as it was\n" +
 			"added. If it was not, another item may look like it and is removed in its place.\n" +
-			"The exit status is 1 if any item is missing.",
+			"The exit status is 1 if any item is missing. Reads all of standard input before it\n" +
+			"removes the first line.",
 		Action: func(ctx context.Context, c *cli.Command) error {
 			return a.each(ctx, c, removes)
 		},
@@ -240,7 +242,10 @@ func (a *app) each(ctx context.Context, c *cli.Command, b batch) error {
 			return err
 		}
 	}
-	if again {
+	if b.adds {
+		err = suited(c, err)
+	}
+	if again && !errors.Is(err, upstash.ErrRecordTooLarge) {
 		return advised{err, plain(err) + "; " + b.again}
 	}
 	if err == nil && missing && b.noIsNo {

@@ -19,12 +19,12 @@ func (a *app) loadCommand() *cli.Command {
 	return &cli.Command{
 		Name: "load", Usage: "add the lines of a file, millions at once", ArgsUsage: "KEY [FILE]",
 		Description: "An item is a line of UTF-8, at most 1 MiB long. Empty lines are skipped, and a line\n" +
-			"may end in CR LF.\n\n" +
+			"may end in CR LF. Without FILE, or if it is -, it reads standard input.\n\n" +
 			"Builds the filter in memory and uploads it, in parts of 1 MiB. Without --items\n" +
 			"the filter must be there. After an interrupt the filter is as it was, or complete.\n\n" +
 			"It refuses an input without items, and one that would fill the filter over its\n" +
 			"size: over --items, or without that flag over ten times the false positive rate\n" +
-			"that it was made for.",
+			"that it was made for. --allow-empty and --force load them.",
 		Flags: slices.Concat(sizeFlags(makeIfMissing), fillFlags(),
 			[]cli.Flag{allowEmpty("load an input without items")}),
 		Action: func(ctx context.Context, c *cli.Command) error {
@@ -113,8 +113,9 @@ func (a *app) replaceCommand() *cli.Command {
 	return &cli.Command{
 		Name: "replace", Usage: "make a filter's items those of a file, and no others",
 		ArgsUsage: "KEY [FILE]",
-		Description: "Readers see the old filter or the new one, and nothing between. Items that others\n" +
-			"add meanwhile are lost, unless the file has them. The filter keeps its TTL.\n" +
+		Description: "It reads FILE as load does. Readers see the old filter or the new one, and nothing\n" +
+			"between. Items that others add meanwhile are lost, unless the file has them. The\n" +
+			"filter keeps its TTL. Without --items the filter must be there.\n" +
 			"A Mirror finds items of the old filter until its MaxTrust is over, a minute unless\n" +
 			"its program says otherwise.\n\n" +
 			"It refuses an input without items, and one with fewer items than --min-items, or\n" +
@@ -155,7 +156,7 @@ func (a *app) replace(ctx context.Context, c *cli.Command) error {
 		return err
 	}
 	if before != nil && c.IsSet("ttl") {
-		return usagef("--ttl is for a filter to make, and %s is there: --renew-ttl sets its TTL",
+		return usagef("--ttl is for a new filter, and %s is there: --renew-ttl sets its TTL",
 			printable(a.key))
 	}
 	if err := a.mayReplace(c, l, n, before); err != nil {

@@ -21,7 +21,7 @@ import (
 func (a *app) lsCommand() *cli.Command {
 	return &cli.Command{
 		Name: "ls", Usage: "list the filters", ArgsUsage: "[PATTERN]",
-		Description: "PATTERN is a pattern of SCAN, e.g. 'seen:*'. The database reads the header of each\n" +
+		Description: "PATTERN is a pattern of SCAN, e.g. 'seen:*'. Without it ls lists all. The database reads the header of each\n" +
 			"matching string key, and counts the cells of the filters, about 1 ms a megabyte.\n" +
 			"A window and a scalable filter take two more requests each. Items and fill of a\n" +
 			"window are those of its fullest pane. A filter that cannot be read has a line with\n" +
@@ -246,8 +246,9 @@ func likeFilters(ctx context.Context, client *upstash.Client, keys []string) ([]
 func (a *app) infoCommand() *cli.Command {
 	return &cli.Command{
 		Name: "info", Usage: "show the state of a filter", ArgsUsage: "KEY",
-		Description: "The seed of a plain filter is not needed. The server reads the whole string, about\n" +
-			"1 ms a megabyte.",
+		Description: "Shows the size, how full the filter is, its false positives and when it expires. A\n" +
+			"plain filter needs no UPBLOOM_SEED. The server reads the whole string, about 1 ms a\n" +
+			"megabyte.",
 		Action: func(ctx context.Context, c *cli.Command) error {
 			args, err := a.arguments(c, 1, 1)
 			if err != nil {

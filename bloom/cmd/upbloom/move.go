@@ -54,9 +54,10 @@ func fileArg(args []string) string {
 func (a *app) saveCommand() *cli.Command {
 	return &cli.Command{
 		Name: "save", Usage: "download a plain filter into a file",
-		ArgsUsage:   "KEY FILE (or - for standard output)",
-		Description: "A file that is no saved filter is not overwritten. The file holds no TTL.",
-		Flags:       []cli.Flag{&cli.BoolFlag{Name: "force", Usage: "overwrite whatever FILE is"}},
+		ArgsUsage: "KEY FILE (or - for standard output)",
+		Description: "A file that is no saved filter is not overwritten. The file holds no TTL and no\n" +
+			"seed: restore needs the same UPBLOOM_SEED.",
+		Flags: []cli.Flag{&cli.BoolFlag{Name: "force", Usage: "overwrite whatever FILE is"}},
 		Action: func(ctx context.Context, c *cli.Command) error {
 			args, err := a.arguments(c, 2, 2)
 			if err != nil {
@@ -158,7 +159,7 @@ func (a *app) restoreCommand() *cli.Command {
 			"filter has no TTL: a new one stays for good, unless --ttl says when it expires.\n" +
 			"restore refuses to fill a filter over its size, as load does.",
 		Flags: append(fillFlags(),
-			lifetimeFlag("let a filter to make expire after `TIME`, e.g. 24h or 7d", "ttl")),
+			lifetimeFlag("let a new filter expire after `TIME`, e.g. 24h or 7d", "ttl")),
 		Action: a.restore,
 	}
 }
@@ -180,7 +181,7 @@ func (a *app) restore(ctx context.Context, c *cli.Command) error {
 		return err
 	}
 	if before != nil && c.IsSet("ttl") {
-		return usagef("--ttl is for a filter to make, and %s is there: upbloom ttl sets its TTL",
+		return usagef("--ttl is for a new filter, and %s is there: upbloom ttl sets its TTL",
 			printable(a.key))
 	}
 	g := l.Geometry()

@@ -25,7 +25,7 @@ func (a *app) serveCommand() *cli.Command {
 				Usage: "listen on `HOST:PORT`; port 0 picks a free port",
 			},
 			&cli.StringFlag{
-				Name: "redis", Usage: "serve the Redis at `HOST:PORT` instead of an empty memory",
+				Name: "redis", Usage: "keep the data in the Redis at `HOST:PORT`, not in memory",
 			},
 			&cli.StringFlag{
 				Name: "token", Usage: "let clients use `TOKEN`, the same in each run; the default is random",

@@ -16,8 +16,8 @@ const makeIfMissing = "make the filter if it is missing, for `N` items, e.g. 5M"
 func sizeFlags(items string) []cli.Flag {
 	return []cli.Flag{
 		countFlag(items, "items", "n"),
-		rateFlag("false positive rate of a filter to make, `P`, e.g. 1% or 1/1000", "rate", 0.01, "p"),
-		lifetimeFlag("let a filter to make expire after `TIME`, e.g. 24h or 7d", "ttl"),
+		rateFlag("false positive rate `P` of a new filter, e.g. 1% or 1/1000", "rate", 0.01, "p"),
+		lifetimeFlag("let a new filter expire after `TIME`, e.g. 24h or 7d", "ttl"),
 		schemeFlag(),
 	}
 }
@@ -25,7 +25,7 @@ func sizeFlags(items string) []cli.Flag {
 func schemeFlag() cli.Flag {
 	return &cli.StringFlag{
 		Name: "scheme", Value: "blocked",
-		Usage: "`NAME` of the scheme: blocked, or xxh3 for the least memory",
+		Usage: "the scheme `NAME`: blocked, or xxh3, which takes less memory and longer commands",
 	}
 }
 
@@ -59,7 +59,7 @@ func sizeConfig(c *cli.Command) (bloom.Config, error) {
 	case cfg.Capacity == 0:
 		for _, name := range []string{"rate", "ttl", "scheme"} {
 			if c.IsSet(name) {
-				return cfg, usagef("--%s is for a filter to make: it has no effect without --items", name)
+				return cfg, usagef("--%s is for a new filter: it has no effect without --items", name)
 			}
 		}
 		return bloom.Config{}, nil

@@ -85,7 +85,7 @@ func TestSaysWhatWasMeant(t *testing.T) {
 func TestWhatHasNoEffect(t *testing.T) {
 	sh := newShell(t)
 	sh.want(0, "", "", "create", "--items", "1k", "--ttl", "90d", "n1")
-	const kept = "n1 was there: it expires in 90d, as before; --ttl is for a filter to make, and upbloom ttl n1" +
+	const kept = "n1 was there: it expires in 90d, as before; --ttl is for a new filter, and upbloom ttl n1" +
 		" 30d changes it\n"
 	sh.want(0, kept, "a\n", "load", "--items", "1k", "--ttl", "30d", "n1")
 	sh.want(0, kept, "", "add", "--items", "1k", "--ttl", "30d", "n1", "b")

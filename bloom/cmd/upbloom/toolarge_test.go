@@ -31,6 +31,19 @@ func TestTooLargeForARecord(t *testing.T) {
 	}
 }
 
+// So is who adds to a filter that is too large. To do it again would not help.
+func TestTooLargeToAdd(t *testing.T) {
+	sh := newShell(t)
+	out := sh.want(4, "key: 0 of 100 items done, 100 not done: the filter's string of 403,007,765 bytes is too large"+
+		" for one record of the database: lower --items, raise --rate, choose a larger plan, or spread the items over"+
+		" more records with create --shards 5, and fill them with upbloom add KEY -\n",
+		numbered("item", 100), "add", "-n", "300M", "key", "-")
+	if out != "" {
+		t.Errorf("it prints %q", out)
+	}
+	sh.want(0, "no filters", "", "ls")
+}
+
 // If a load, a replace or a restore is above the limit, it changes nothing,
 // leaves nothing behind, and is not to be run again.
 func TestTooLargeToLoad(t *testing.T) {
