@@ -222,8 +222,7 @@ func TestFullCuckoo(t *testing.T) {
 	sh.want(0, "", "", "create", "--items", "20", "--cuckoo", "key")
 	sh.want(2, "key: cuckoo filter, about 0 items, no false positives, no expiry", "", "rm", "key")
 	before := sh.stored("key")
-	sh.want(4, "is full, and nothing of this request was added: remove items, or make a filter with a"+
-		" larger --items",
+	sh.want(4, "is full: remove items, or make one with a larger --items",
 		numbered("a", 200), "add", "key", "-")
 	if sh.stored("key") != before {
 		t.Error("items were added all the same")
