@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -187,19 +186,51 @@ func TestMirrorPromiseUnderWriters(t *testing.T) {
 	cfg.MissingIsEmpty = true
 	f := handle(t, s.Client(), cfg)
 	m, c := mirror(t, f, bloom.MirrorConfig{MaxStale: stale, MaxTrust: stale})
-	type ack struct {
-		item string
-		at   time.Time
+	writers := &writers{more: make(chan struct{}, 1), clock: c}
+	stop := writers.start(t, f.Add, m.AddThrough)
+	checked := 0
+	for i := range 200 {
+		if i%50 == 49 {
+			writers.deleteAll(t, f)
+		}
+		<-writers.more
+		c.pass(stale / 4)
+		if old := writers.before(c.Now().Add(-stale)); len(old) > 0 {
+			checked++
+			item := old[rand.IntN(len(old))]
+			if found, err := m.Exists(t.Context(), item); !found || err != nil {
+				t.Errorf("%s, added more than MaxStale ago: %v, %v", item, found, err)
+			}
+		}
+		if _, err := m.Exists(t.Context(), fmt.Sprint("absent", i)); err != nil {
+			t.Error(err)
+		}
 	}
-	var (
-		life  sync.RWMutex // write-locked while the filter is deleted
-		mu    sync.Mutex
-		acked []ack
-		more  = make(chan struct{}, 1) // an item was added
-		calls sync.WaitGroup
-		done  = make(chan struct{})
-	)
-	for w := range 2 {
+	stop()
+	if st := m.Stats(); checked == 0 || st.Hits == 0 || st.Refreshes < 2 {
+		t.Errorf("the test showed nothing: %d items, %+v", checked, st)
+	}
+}
+
+// writers add items, and remember when each Add was acknowledged.
+type writers struct {
+	clock *clock
+	more  chan struct{} // an item was added
+	life  sync.RWMutex  // write-locked while the filter is deleted
+	mu    sync.Mutex
+	acked []acked // in the live filter
+}
+
+type acked struct {
+	item string
+	at   time.Time
+}
+
+// start begins two writers, who use the Adds in turn. stop ends them.
+func (w *writers) start(t *testing.T, adds ...func(context.Context, string) (bool, error)) (stop func()) {
+	var calls sync.WaitGroup
+	done := make(chan struct{})
+	for n := range 2 {
 		calls.Go(func() {
 			for i := 0; ; i++ {
 				select {
@@ -207,57 +238,48 @@ func TestMirrorPromiseUnderWriters(t *testing.T) {
 					return
 				default:
 				}
-				item := fmt.Sprint(w, "-", i)
-				life.RLock()
-				add := f.Add
-				if i%2 == 0 {
-					add = m.AddThrough
-				}
-				if _, err := add(t.Context(), item); err != nil {
-					t.Error(err)
-				}
-				mu.Lock()
-				acked = append(acked, ack{item, c.Now()})
-				mu.Unlock()
-				life.RUnlock()
-				select {
-				case more <- struct{}{}:
-				default:
-				}
+				w.add(t, fmt.Sprint(n, "-", i), adds[i%len(adds)])
 			}
 		})
 	}
-	checked := 0
-	for i := range 200 {
-		if i%50 == 49 {
-			life.Lock()
-			if _, err := f.Delete(t.Context()); err != nil {
-				t.Error(err)
-			}
-			acked = nil
-			life.Unlock()
-		}
-		<-more
-		c.pass(stale / 4)
-		mu.Lock()
-		old := slices.DeleteFunc(slices.Clone(acked), func(a ack) bool { return c.Now().Sub(a.at) <= stale })
-		mu.Unlock()
-		if len(old) > 0 {
-			checked++
-			a := old[rand.IntN(len(old))]
-			if found, err := m.Exists(t.Context(), a.item); !found || err != nil {
-				t.Errorf("an item that was added %v ago: %v, %v", c.Now().Sub(a.at), found, err)
-			}
-		}
-		if _, err := m.Exists(t.Context(), fmt.Sprint("absent", i)); err != nil {
-			t.Error(err)
+	return func() { close(done); calls.Wait() }
+}
+
+func (w *writers) add(t *testing.T, item string, add func(context.Context, string) (bool, error)) {
+	w.life.RLock()
+	if _, err := add(t.Context(), item); err != nil {
+		t.Error(err)
+	}
+	w.mu.Lock()
+	w.acked = append(w.acked, acked{item, w.clock.Now()})
+	w.mu.Unlock()
+	w.life.RUnlock()
+	select {
+	case w.more <- struct{}{}:
+	default:
+	}
+}
+
+// deleteAll deletes the filter, which the next Add makes again.
+func (w *writers) deleteAll(t *testing.T, f *bloom.Filter) {
+	w.life.Lock()
+	defer w.life.Unlock()
+	if _, err := f.Delete(t.Context()); err != nil {
+		t.Error(err)
+	}
+	w.acked = nil
+}
+
+// before returns the items of the live filter acknowledged before a time.
+func (w *writers) before(then time.Time) (items []string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, a := range w.acked {
+		if a.at.Before(then) {
+			items = append(items, a.item)
 		}
 	}
-	close(done)
-	calls.Wait()
-	if st := m.Stats(); checked == 0 || st.Hits == 0 || st.Refreshes < 2 {
-		t.Errorf("the test showed nothing: %d items, %+v", checked, st)
-	}
+	return items
 }
 
 // Without a birth number a filter cannot be told from its successor. The copy
