@@ -3,12 +3,12 @@ package bloom_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"testing"
 	"time"
 
 	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/internal/testkit/bloomtest"
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
@@ -109,64 +109,65 @@ func TestBareTTLOfAnItemThatMeetsItself(t *testing.T) {
 // A Bare filter has no header to check: its orders are the plain commands.
 func TestBareOrders(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
-		ctx, f := t.Context(), handle(t, s.Client(), bare())
-		there := func(call func(context.Context) (bool, error), want bool) func() error {
-			return func() error {
-				if got, err := call(ctx); err != nil || got != want {
-					return fmt.Errorf("%v, %w, want %v", got, err, want)
-				}
-				return nil
-			}
-		}
+		f := handle(t, s.Client(), bare())
+		add := func(ctx context.Context) (bool, error) { return f.Add(ctx, "a") }
 		expire := func(ctx context.Context) (bool, error) { return f.Expire(ctx, time.Hour) }
-		rename := func(to string, want error) func() error {
-			return func() error {
-				if err := f.Rename(ctx, to); !errors.Is(err, want) {
-					return fmt.Errorf("%w, want %w", err, want)
+		for _, step := range []struct {
+			name string
+			call func(context.Context) (bool, error)
+			want bool
+		}{
+			{"Expire of none", expire, false},
+			{"Persist of none", f.Persist, false},
+			{"Delete of none", f.Delete, false},
+			{"Add", add, true},
+			{"Persist, no TTL", f.Persist, false},
+			{"Expire", expire, true},
+			{"Persist", f.Persist, true},
+			{"Persist again", f.Persist, false},
+			{"Delete", f.Delete, true},
+		} {
+			bloomtest.Costs(t, s, step.name, 1, 1, func() error {
+				got, err := step.call(t.Context())
+				if got != step.want {
+					t.Errorf("%s: %v, want %v", step.name, got, step.want)
+				}
+				return err
+			})
+		}
+		if n := do(t, s, "EXISTS", key); n != int64(0) {
+			t.Error("Delete left the string")
+		}
+	})
+}
+
+// Rename moves a Bare filter with its TTL, and never over another key.
+func TestBareRename(t *testing.T) {
+	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+		f := handle(t, s.Client(), bare())
+		rename := func(name, to string, want error) {
+			t.Helper()
+			bloomtest.Costs(t, s, name, 1, 2, func() error {
+				if err := f.Rename(t.Context(), to); !errors.Is(err, want) {
+					t.Errorf("%s: %v, want %v", name, err, want)
 				}
 				return nil
-			}
+			})
 		}
 		do(t, s, "SET", "taken", "a text")
-		for _, step := range []struct {
-			name   string
-			billed int64
-			do     func() error
-		}{
-			{"Expire of none", 1, there(expire, false)},
-			{"Persist of none", 1, there(f.Persist, false)},
-			{"Rename of none", 2, rename("free", bloom.ErrNotFound)},
-			{"Delete of none", 1, there(f.Delete, false)},
-			{"Add", 1, there(func(ctx context.Context) (bool, error) { return f.Add(ctx, "a") }, true)},
-			{"Persist, no TTL", 1, there(f.Persist, false)},
-			{"Expire", 1, there(expire, true)},
-			{"Rename to a taken key", 2, rename("taken", bloom.ErrKeyExists)},
-			{"Rename", 2, rename("free", nil)},
-			{"Delete after Rename", 1, there(f.Delete, false)},
-		} {
-			s.ResetStats()
-			if err := step.do(); err != nil {
-				t.Errorf("%s: %v", step.name, err)
-			}
-			if n := s.Stats(); n.Requests != 1 || n.Billed != step.billed {
-				t.Errorf("%s: %d requests, %d billed, want 1, %d", step.name, n.Requests, n.Billed, step.billed)
-			}
+		rename("Rename of none", "free", bloom.ErrNotFound)
+		add(t, f, "a", true)
+		if ok, err := f.Expire(t.Context(), time.Hour); err != nil || !ok {
+			t.Fatal(ok, err)
 		}
-		moved, err := bloom.New(s.Client(), "free", bare())
-		if err != nil {
-			t.Fatal(err)
+		rename("Rename to a taken key", "taken", bloom.ErrKeyExists)
+		rename("Rename", "free", nil)
+		if ok, err := f.Delete(t.Context()); err != nil || ok {
+			t.Errorf("Delete after Rename: %v, %v, want false", ok, err)
 		}
-		exists(t, moved, "a", true)
+		exists(t, handleAt(t, s.Client(), "free", bare()), "a", true)
 		if ms := do(t, s, "PTTL", "free").(int64); ms <= 0 || ms > time.Hour.Milliseconds() {
 			t.Errorf("the TTL is %d ms, want an hour", ms)
-		}
-		for _, step := range []func() error{there(moved.Persist, true), there(moved.Persist, false), there(moved.Delete, true)} {
-			if err := step(); err != nil {
-				t.Error(err)
-			}
-		}
-		if n := do(t, s, "EXISTS", "free"); n != int64(0) {
-			t.Error("Delete left the string")
 		}
 	})
 }

@@ -18,7 +18,7 @@ import (
 // TestCuckooFilled fills tables to capacity, one for each size of fingerprint,
 // and compares billed commands, the false positive rate and Count with the doc.
 func TestCuckooFilled(t *testing.T) {
-	const n, batch = 10_000, 500
+	const n = 10_000
 	s := upstashtest.NewServer(t, upstashtest.WithRedis(testenv.Redis(t)))
 	for _, p := range []float64{0.01, 0.001, 1e-4, 1e-6} {
 		if p != 0.01 && !testenv.Long() {
@@ -26,71 +26,83 @@ func TestCuckooFilled(t *testing.T) {
 		}
 		s.FlushAll()
 		f := cuckoo(t, s.Client(upstash.WithTimeout(0)), bloom.CuckooConfig{Capacity: n, FPRate: p, BatchParallel: 1})
-		billed := func(call func()) float64 {
-			s.ResetStats()
-			call()
-			return float64(s.Stats().Billed)
-		}
-		var half, near, last float64
-		items := numbered("item", n+200)
-		for i := 0; i < n; i += batch {
-			b := billed(func() {
-				if _, err := f.AddAll(t.Context(), items[i:i+batch]); err != nil {
-					t.Fatal(err)
-				}
-			})
-			switch share := float64(i+batch) / n; {
-			case share <= 0.5:
-				half += b / (n / 2 / batch)
-			case share > 0.9 && share <= 0.95:
-				near += b
-			case share > 0.98:
-				last += b
-			}
-		}
-		single := 0.0
-		for _, item := range items[n:] { // a Remove makes room for each
-			if removed, err := f.Remove(t.Context(), items[0]); err != nil || !removed {
-				t.Fatalf("Remove = %v, %v, want true", removed, err)
-			}
-			items = items[1:]
-			single += billed(func() {
-				if _, err := f.Add(t.Context(), item); err != nil {
-					t.Fatal(err)
-				}
-			}) / 200
-		}
+		wantBilledWhileFilling(t, s, f, n)
 		countOf(t, f, n)
-		asked := numbered("absent", 50_000)
-		found, err := f.ExistsAll(t.Context(), asked)
-		if err != nil {
+		wantRateAtCapacity(t, f, n, p)
+		wantStateAtCapacity(t, s, f, n)
+	}
+}
+
+// wantBilledWhileFilling adds n items in batches, and then, one by one, others
+// in the place of some.
+func wantBilledWhileFilling(t *testing.T, s *upstashtest.Server, f *bloom.Cuckoo, n int) {
+	t.Helper()
+	const batch = 500
+	billed := func(call func() error) float64 {
+		s.ResetStats()
+		if err := call(); err != nil {
 			t.Fatal(err)
 		}
-		rate := float64(count(found)) / float64(len(asked))
-		formula := f.Geometry().FalsePositiveRate(n)
-		t.Logf("p=%v k=%d: billed up to half %.2f, at 0.95 %.1f, at capacity %.0f, one %.2f;"+
-			" rate %.3g, formula %.3g", p, f.Geometry().Hashes, half, near, last, single, rate, formula)
-		if half > 3.8 || near > 9 || last > 10 || single > 4.4 {
-			t.Errorf("billed: %.2f up to half, %.1f at 0.95, %.0f at capacity, %.2f one;"+
-				" want at most 3.8, 9, 10, 4.4",
-				half, near, last, single)
+		return float64(s.Stats().Billed)
+	}
+	items := numbered("item", n+200)
+	var half, near, last, single float64
+	for i := 0; i < n; i += batch {
+		b := billed(func() error { _, err := f.AddAll(t.Context(), items[i:i+batch]); return err })
+		switch share := float64(i+batch) / float64(n); {
+		case share <= 0.5:
+			half += b / float64(n/2/batch)
+		case share > 0.9 && share <= 0.95:
+			near += b
+		case share > 0.98:
+			last += b
 		}
-		expect := formula * float64(len(asked))
-		if formula > p*1.1 || math.Abs(float64(count(found))-expect) > 4*math.Sqrt(expect)+1 {
-			t.Errorf("p=%v: %d of %d found, want about %.0f", p, count(found), len(asked), expect)
+	}
+	for i, item := range items[n:] { // a Remove makes room for each
+		if removed, err := f.Remove(t.Context(), items[i]); err != nil || !removed {
+			t.Fatalf("Remove = %v, %v, want true", removed, err)
 		}
-		st, err := f.Stats(t.Context())
-		if err != nil || st.Damaged || st.Items != n || math.Abs(float64(st.LiveFPRate)/formula-1) > 1e-9 {
-			t.Errorf("Stats = %+v, %v, want %d items, a rate of %v and no damage", st, err, n, formula)
-		}
-		in, err := bloom.Inspect(t.Context(), s.Client(), key)
-		if err != nil || in.Items != n || in.LiveFPRate != st.LiveFPRate || in.Fill != st.Fill {
-			t.Errorf("Inspect: %v, %v, want the numbers of Stats:\n%v", in, err, st)
-		}
-		g := f.Geometry()
-		if got := g.EstimateItems(in.SetBits); math.Abs(got/n-1) > 0.02 {
-			t.Errorf("EstimateItems: %.0f", got)
-		}
+		single += billed(func() error { _, err := f.Add(t.Context(), item); return err }) / 200
+	}
+	t.Logf("k=%d: billed up to half %.2f, at 0.95 %.1f, at capacity %.0f, one %.2f",
+		f.Geometry().Hashes, half, near, last, single)
+	if half > 3.8 || near > 9 || last > 10 || single > 4.4 {
+		t.Errorf("billed: %.2f up to half, %.1f at 0.95, %.0f at capacity, %.2f one; want at most 3.8, 9, 10, 4.4",
+			half, near, last, single)
+	}
+}
+
+// wantRateAtCapacity compares the false positive rate of n items with the
+// formula, and the formula with p.
+func wantRateAtCapacity(t *testing.T, f *bloom.Cuckoo, n uint64, p float64) {
+	t.Helper()
+	asked := numbered("absent", 50_000)
+	found, err := f.ExistsAll(t.Context(), asked)
+	if err != nil {
+		t.Fatal(err)
+	}
+	formula := f.Geometry().FalsePositiveRate(n)
+	t.Logf("p=%v: rate %.3g, formula %.3g", p, float64(count(found))/float64(len(asked)), formula)
+	expect := formula * float64(len(asked))
+	if formula > p*1.1 || math.Abs(float64(count(found))-expect) > 4*math.Sqrt(expect)+1 {
+		t.Errorf("p=%v: %d of %d found, want about %.0f", p, count(found), len(asked), expect)
+	}
+}
+
+// wantStateAtCapacity checks Stats, Inspect and EstimateItems of n items.
+func wantStateAtCapacity(t *testing.T, s *upstashtest.Server, f *bloom.Cuckoo, n uint64) {
+	t.Helper()
+	formula := f.Geometry().FalsePositiveRate(n)
+	st, err := f.Stats(t.Context())
+	if err != nil || st.Damaged || st.Items != n || math.Abs(float64(st.LiveFPRate)/formula-1) > 1e-9 {
+		t.Errorf("Stats = %+v, %v, want %d items, a rate of %v and no damage", st, err, n, formula)
+	}
+	in, err := bloom.Inspect(t.Context(), s.Client(), key)
+	if err != nil || in.Items != n || in.LiveFPRate != st.LiveFPRate || in.Fill != st.Fill {
+		t.Errorf("Inspect: %v, %v, want the numbers of Stats:\n%v", in, err, st)
+	}
+	if got := f.Geometry().EstimateItems(in.SetBits); math.Abs(got/float64(n)-1) > 0.02 {
+		t.Errorf("EstimateItems: %.0f, want about %d", got, n)
 	}
 }
 

@@ -74,70 +74,98 @@ func TestCuckooScriptsAgainstModel(t *testing.T) {
 
 func checkAgainstModel(t *testing.T, s *upstashtest.Server, cfg bloom.CuckooConfig, seed uint64) {
 	f := cuckoo(t, s.Client(), cfg)
-	model, rng := newTable(f.Geometry()), rand.New(rand.NewPCG(seed, cfg.Capacity))
-	var in []string
-	next, fulls, removes := 0, 0, 0
-	for step := 0; step < 60 && (fulls < 3 || removes < 3); step++ {
-		if len(in) > 0 && rng.IntN(4) == 0 {
-			n := 1 + rng.IntN(min(len(in), 100))
-			rng.Shuffle(len(in), func(i, j int) { in[i], in[j] = in[j], in[i] })
-			taken := slices.Clone(in[:n])
-			if rng.IntN(4) == 0 { // also items that were never added
-				taken = append(taken, "never"+strconv.Itoa(step))
-			}
-			in = in[n:]
-			got, err := f.RemoveAll(t.Context(), taken)
-			if want := model.remove(taken); err != nil || !slices.Equal(got, want) {
-				t.Fatalf("step %d: RemoveAll = %v, %v, want %v", step, got, err, want)
-			}
-			removes++
+	r := &modelRun{f: f, model: newTable(f.Geometry()), rng: rand.New(rand.NewPCG(seed, cfg.Capacity))}
+	for step := 0; step < 60 && (r.fulls < 3 || r.removes < 3); step++ {
+		if len(r.in) > 0 && r.rng.IntN(4) == 0 {
+			r.remove(t)
 		} else {
-			items := make([]string, 1+rng.IntN(min(int(cfg.Capacity), 500)))
-			if rng.IntN(3) == 0 {
-				items = items[:1]
-			}
-			for i := range items {
-				if items[i] = "item" + strconv.Itoa(next); rng.IntN(20) == 0 && next > 0 {
-					items[i] = "item" + strconv.Itoa(rng.IntN(next))
-				}
-				next++
-			}
-			got, err := f.AddAll(t.Context(), items)
-			want, full := model.add(items)
-			if full >= 0 {
-				fulls++
-				var batch *bloom.BatchError
-				if !errors.Is(err, bloom.ErrFull) || !errors.As(err, &batch) ||
-					batch.Count(bloom.ItemNotDone) != len(items) {
-					t.Fatalf("step %d: AddAll: %v, want ErrFull", step, err)
-				}
-			} else if in = append(in, items...); err != nil || !slices.Equal(got, want) {
-				t.Fatalf("step %d: AddAll = %v, %v, want %v", step, got, err, want)
-			}
+			r.add(t, min(int(cfg.Capacity), 500))
 		}
 		text := stored(t, s)
-		if b := model.compare(text); b >= 0 {
+		if b := r.model.compare(text); b >= 0 {
 			t.Fatalf("step %d: bucket %d is %#x, want %#x",
-				step, b, wordIn(text, uint64(b)), model.words[uint64(b)])
+				step, b, wordIn(text, uint64(b)), r.model.words[uint64(b)])
 		}
 	}
-	if removes == 0 || fulls == 0 {
-		t.Errorf("%d removals, and %d times full: the test shows nothing", removes, fulls)
+	if r.removes == 0 || r.fulls == 0 {
+		t.Errorf("%d removals, and %d times full: the test shows nothing", r.removes, r.fulls)
 	}
-	asked := append(in, numbered("absent", 500)...)
-	found, err := f.ExistsAll(t.Context(), asked)
+	r.wantSameAnswers(t)
+}
+
+// A modelRun makes the same calls of a filter and of its model.
+type modelRun struct {
+	f              *bloom.Cuckoo
+	model          *table
+	rng            *rand.Rand
+	in             []string // added, and not removed since
+	next           int      // the number of the next new item
+	fulls, removes int
+}
+
+// remove removes some of the items, sometimes with one that was never added.
+func (r *modelRun) remove(t *testing.T) {
+	t.Helper()
+	n := 1 + r.rng.IntN(min(len(r.in), 100))
+	r.rng.Shuffle(len(r.in), func(i, j int) { r.in[i], r.in[j] = r.in[j], r.in[i] })
+	taken := slices.Clone(r.in[:n])
+	if r.rng.IntN(4) == 0 {
+		taken = append(taken, "never")
+	}
+	r.in = r.in[n:]
+	got, err := r.f.RemoveAll(t.Context(), taken)
+	if want := r.model.remove(taken); err != nil || !slices.Equal(got, want) {
+		t.Fatalf("RemoveAll = %v, %v, want %v", got, err, want)
+	}
+	r.removes++
+}
+
+// add adds up to most items, some of them for the second time.
+func (r *modelRun) add(t *testing.T, most int) {
+	t.Helper()
+	items := make([]string, 1+r.rng.IntN(most))
+	if r.rng.IntN(3) == 0 {
+		items = items[:1]
+	}
+	for i := range items {
+		if items[i] = "item" + strconv.Itoa(r.next); r.rng.IntN(20) == 0 && r.next > 0 {
+			items[i] = "item" + strconv.Itoa(r.rng.IntN(r.next))
+		}
+		r.next++
+	}
+	got, err := r.f.AddAll(t.Context(), items)
+	want, full := r.model.add(items)
+	if full >= 0 {
+		r.fulls++
+		var batch *bloom.BatchError
+		if !errors.Is(err, bloom.ErrFull) || !errors.As(err, &batch) || batch.Count(bloom.ItemNotDone) != len(items) {
+			t.Fatalf("AddAll: %v, want ErrFull", err)
+		}
+		return
+	}
+	if r.in = append(r.in, items...); err != nil || !slices.Equal(got, want) {
+		t.Fatalf("AddAll = %v, %v, want %v", got, err, want)
+	}
+}
+
+// wantSameAnswers asks the filter and the model about all items and others.
+func (r *modelRun) wantSameAnswers(t *testing.T) {
+	t.Helper()
+	asked := append(r.in, numbered("absent", 500)...)
+	found, err := r.f.ExistsAll(t.Context(), asked)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for i, item := range asked {
-		if found[i] != model.has(item) {
-			t.Errorf("%s: found %v, want %v", item, found[i], model.has(item))
+		if found[i] != r.model.has(item) {
+			t.Errorf("%s: found %v, want %v", item, found[i], r.model.has(item))
 		}
 	}
-	if n, err := f.Count(t.Context()); err != nil || n != uint64(model.items) {
-		t.Errorf("Count = %d, %v, want %d", n, err, model.items)
+	items := uint64(r.model.items)
+	if n, err := r.f.Count(t.Context()); err != nil || n != items {
+		t.Errorf("Count = %d, %v, want %d", n, err, items)
 	}
-	if st, err := f.Stats(t.Context()); err != nil || st.Damaged || st.Items != uint64(model.items) {
-		t.Errorf("Stats = %+v, %v, want %d items and no damage", st, err, model.items)
+	if st, err := r.f.Stats(t.Context()); err != nil || st.Damaged || st.Items != items {
+		t.Errorf("Stats = %+v, %v, want %d items and no damage", st, err, items)
 	}
 }

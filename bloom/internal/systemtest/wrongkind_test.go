@@ -92,25 +92,8 @@ func TestAddAtAnotherKind(t *testing.T) {
 func addAtAnother(t *testing.T, s *upstashtest.Server, victim, other wrongKind) {
 	s.FlushAll()
 	theirs, ours := bloomtest.Numbered("theirs", 300), bloomtest.Numbered("ours", 300)
-	// Once a handle knows, it refuses. Each Add therefore has a new one.
-	writers := make([]bloomtest.Adder, 6)
-	if testenv.Long() {
-		writers = make([]bloomtest.Adder, 21)
-	}
-	for i := range writers {
-		writers[i] = makeKind(t, s, other)
-	}
-	if other.warm {
-		if _, err := writers[0].AddAll(t.Context(), bloomtest.Numbered("before", 2000)); err != nil {
-			t.Fatal(err)
-		}
-		for _, w := range writers {
-			if _, err := w.ExistsAll(t.Context(), ours[:1]); err != nil {
-				t.Fatal(err)
-			}
-		}
-		s.FlushAll()
-	}
+	writers := wrongWriters(t, s, other, ours[0])
+	s.FlushAll()
 	wrote := makeKind(t, s, victim)
 	if _, err := wrote.Create(t.Context()); err != nil {
 		t.Fatal(err)
@@ -137,27 +120,56 @@ func addAtAnother(t *testing.T, s *upstashtest.Server, victim, other wrongKind) 
 	if err != nil {
 		t.Fatal(err)
 	}
+	members := bloomtest.Count(found)
 	if victim.cuckoo && !other.looks {
-		// Look-ups miss members. Stats says so if the table has changed at all:
-		// panes and layers may lie behind its end.
 		f := wrote.(*bloom.Cuckoo)
 		end := 24 + int(f.Geometry().Bits)/8
 		changed := after[:end] != before[:end]
-		if st, err := f.Stats(t.Context()); err != nil || st.Damaged != changed {
-			t.Errorf("Stats: damaged %v, %v, want %v", st.Damaged, err, changed)
-		}
-		if other.plain && (!changed || bloomtest.Count(found) == len(theirs)) {
-			t.Errorf("all %d members are found, changed %v: want some missing",
-				bloomtest.Count(found), changed)
-		}
-		if !changed && bloomtest.Count(found) != len(theirs) {
-			t.Errorf("%d of %d found in a table that was not changed",
-				bloomtest.Count(found), len(theirs))
-		}
-		return
+		wantDamage(t, f, changed, members, len(theirs), other.plain)
+	} else if members != len(theirs) {
+		t.Errorf("%d of %d found by the other type", members, len(theirs))
 	}
-	if bloomtest.Count(found) != len(theirs) {
-		t.Errorf("%d of %d found by the other type", bloomtest.Count(found), len(theirs))
+}
+
+// wrongWriters returns handles of a kind, each for one Add: once a handle knows
+// of the other filter, it refuses. If the kind is warm, the handles have seen
+// their own filter at the key before.
+func wrongWriters(t *testing.T, s *upstashtest.Server, kind wrongKind, item string) []bloomtest.Adder {
+	t.Helper()
+	writers := make([]bloomtest.Adder, 6)
+	if testenv.Long() {
+		writers = make([]bloomtest.Adder, 21)
+	}
+	for i := range writers {
+		writers[i] = makeKind(t, s, kind)
+	}
+	if !kind.warm {
+		return writers
+	}
+	if _, err := writers[0].AddAll(t.Context(), bloomtest.Numbered("before", 2000)); err != nil {
+		t.Fatal(err)
+	}
+	for _, w := range writers {
+		if _, err := w.ExistsAll(t.Context(), []string{item}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return writers
+}
+
+// wantDamage checks a cuckoo table with so many of its members found. Stats must
+// say so if the table has changed at all: panes and layers may lie behind its
+// end. A plain filter's Adds change the table, and hide members.
+func wantDamage(t *testing.T, f *bloom.Cuckoo, changed bool, found, members int, plain bool) {
+	t.Helper()
+	if st, err := f.Stats(t.Context()); err != nil || st.Damaged != changed {
+		t.Errorf("Stats: damaged %v, %v, want %v", st.Damaged, err, changed)
+	}
+	if plain && (!changed || found == members) {
+		t.Errorf("all %d members are found, changed %v: want some missing", found, changed)
+	}
+	if !changed && found != members {
+		t.Errorf("%d of %d found in a table that was not changed", found, members)
 	}
 }
 
