@@ -15,13 +15,16 @@ import (
 // A string that not every plan takes is refused at the first request, before
 // any of its 134 MB are sent.
 func TestTooLargeBeforeTheUpload(t *testing.T) {
-	addr := testenv.Redis(t)
-	limit(t, addr)
-	for name, s := range map[string]*upstashtest.Server{
-		"in memory": upstashtest.NewServer(t),
-		"Redis":     upstashtest.NewServer(t, upstashtest.WithRedis(addr), upstashtest.WithMaxRecord(1<<40)),
+	for name, server := range map[string]func(t *testing.T) *upstashtest.Server{
+		"in memory": func(t *testing.T) *upstashtest.Server { return upstashtest.NewServer(t) },
+		"Redis": func(t *testing.T) *upstashtest.Server {
+			addr := testenv.Redis(t)
+			limit(t, addr)
+			return upstashtest.NewServer(t, upstashtest.WithRedis(addr), upstashtest.WithMaxRecord(1<<40))
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
+			s := server(t)
 			f := handle(t, s.Client(), bloom.Config{Capacity: 100_000_000, FPRate: 0.01})
 			l := bloom.NewLocal(f.Geometry())
 			length := human.Count(f.Geometry().Bytes(bloom.LayoutHeaded)) + " bytes"
