@@ -41,31 +41,9 @@ func TestShardedRates(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		bodies, held := make([]bitset, tt.shards), make([]float64, tt.shards)
-		for i := range bodies {
-			bodies[i] = newBitset(s.Geometry().Bits)
-		}
-		dst := make([]uint64, 0, maxHashes)
-		for i := range capacity {
-			item := "user-" + strconv.FormatUint(i, 10)
-			shard := s.ShardOf(item)
-			bodies[shard].set(s.Geometry().Positions(dst[:0], item))
-			held[shard]++
-		}
-		hits := 0
-		for i := range tt.queries {
-			item := "guest-" + strconv.Itoa(i)
-			if bodies[s.ShardOf(item)].has(s.Geometry().Positions(dst[:0], item)) {
-				hits++
-			}
-		}
-		got := float64(hits) / float64(tt.queries)
-		chi, most, worst := 0.0, 0.0, 0.0
-		for i, n := range held {
-			chi += (n - float64(tt.each)) * (n - float64(tt.each)) / float64(tt.each)
-			most = max(most, n/float64(tt.each))
-			worst = max(worst, s.Geometry().LiveFalsePositiveRate(bodies[i].count()))
-		}
+		filled := fillShards(s, tt.shards, capacity)
+		got := filled.rate(tt.queries)
+		chi, most, worst := filled.spread(float64(tt.each))
 		t.Logf("%3d shards of %6d at %v: rate %.3f of the promise, worst shard %.3f; the fullest has"+
 			" %.4f of the mean, chi square %.1f", tt.shards, tt.each, tt.rate, got/tt.rate, worst/tt.rate, most, chi)
 		if got > 1.1*tt.rate || got < 0.2*tt.rate {
@@ -76,4 +54,54 @@ func TestShardedRates(t *testing.T) {
 			t.Errorf("%d shards of %d: chi square %.1f, want about %v", tt.shards, tt.each, chi, free)
 		}
 	}
+}
+
+// filledShards are the cells of a Sharded in memory.
+type filledShards struct {
+	s      *Sharded
+	bodies []bitset
+	held   []float64 // items, by shard
+	dst    []uint64
+}
+
+// fillShards adds items up to the capacity.
+func fillShards(s *Sharded, shards int, capacity uint64) *filledShards {
+	f := &filledShards{s: s, bodies: make([]bitset, shards), held: make([]float64, shards)}
+	for i := range f.bodies {
+		f.bodies[i] = newBitset(s.Geometry().Bits)
+	}
+	for i := range capacity {
+		shard, positions := f.place("user-" + strconv.FormatUint(i, 10))
+		f.bodies[shard].set(positions)
+		f.held[shard]++
+	}
+	return f
+}
+
+// place returns the shard of an item and its positions there.
+func (f *filledShards) place(item string) (shard int, positions []uint64) {
+	f.dst = f.s.Geometry().Positions(f.dst[:0], item)
+	return f.s.ShardOf(item), f.dst
+}
+
+// rate returns the share of absent items that are found.
+func (f *filledShards) rate(queries int) float64 {
+	hits := 0
+	for i := range queries {
+		if shard, positions := f.place("guest-" + strconv.Itoa(i)); f.bodies[shard].has(positions) {
+			hits++
+		}
+	}
+	return float64(hits) / float64(queries)
+}
+
+// spread returns the chi square of the numbers of items, the largest number over
+// the mean, and the highest rate of a shard.
+func (f *filledShards) spread(mean float64) (chi, most, worst float64) {
+	for i, n := range f.held {
+		chi += (n - mean) * (n - mean) / mean
+		most = max(most, n/mean)
+		worst = max(worst, f.s.Geometry().LiveFalsePositiveRate(f.bodies[i].count()))
+	}
+	return chi, most, worst
 }

@@ -37,7 +37,7 @@ func TestAddAllPartFails(t *testing.T) {
 			bloomtest.EachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 				cfg := bloomtest.Sparse()
 				cfg.BatchBytes, cfg.BatchParallel = 3000, 1
-				f := bloomtest.Handle(t, bloomtest.Once(s), cfg)
+				f, reader := bloomtest.Handle(t, bloomtest.Once(s), cfg), bloomtest.Handle(t, s.Client(), cfg)
 				items := append(bloomtest.Numbered("item", 100), bloomtest.Numbered("item", 100)...)
 				thirdFails(s, tt.fault)
 				got, err := f.AddAll(t.Context(), items)
@@ -48,45 +48,65 @@ func TestAddAllPartFails(t *testing.T) {
 				if upstash.SafeToRetry(err) {
 					t.Error("the error is safe to retry, but items are in and would come back as seen")
 				}
-				reader, seen := bloomtest.Handle(t, s.Client(), cfg), make(map[bloom.ItemState]int)
-				for i, item := range items[:100] {
-					state := batch.Items[i]
-					// The third request's items are the first that are not
-					// done.
-					failed := state == tt.state && seen[bloom.ItemDone] > 0 && tt.state == bloom.ItemUnknown
-					seen[state]++
-					bloomtest.Exists(t, reader, item, state == bloom.ItemDone || failed && tt.stored)
-					if got[i] != (state == bloom.ItemDone) {
-						t.Errorf("item %d: %v, but it is %v", i, got[i], state)
-					}
-				}
-				if seen[bloom.ItemDone] == 0 || seen[tt.state] == 0 || seen[bloom.ItemNotDone] == 0 {
-					t.Errorf("states %v, want some done, some %v and some not done: %v", seen, tt.state, err)
-				}
-				// A duplicate has the state of the first such item, or was
-				// never reached.
-				for i := range items[100:] {
-					dup, first := batch.Items[100+i], batch.Items[i]
-					if dup != first && dup != bloom.ItemNotDone || got[100+i] {
-						t.Errorf("item %d is %v, its duplicate %v, new: %v", i, first, dup, got[100+i])
-					}
-				}
-				// Another call adds the rest: the items that are not done.
-				var rest []string
-				for i, state := range batch.Items {
-					if state != bloom.ItemDone {
-						rest = append(rest, items[i])
-					}
-				}
-				if _, err := f.AddAll(t.Context(), rest); err != nil {
-					t.Fatal(err)
-				}
-				found, err := reader.ExistsAll(t.Context(), items)
-				if err != nil || bloomtest.Count(found) != len(items) {
-					t.Errorf("after the second call %d of %d found, %v", bloomtest.Count(found), len(items), err)
-				}
+				wantStates(t, reader, items[:100], got, batch.Items, tt.state, tt.stored)
+				wantStatesOfDuplicates(t, got, batch.Items)
+				wantRestAdded(t, f, reader, items, batch)
 			})
 		})
+	}
+}
+
+// wantStates compares the states of items, each for the first time in a batch,
+// with what is in the filter. Those of the failed request have the state failed,
+// and are in the filter if stored.
+func wantStates(t *testing.T, reader *bloom.Filter, items []string, got []bool, states []bloom.ItemState,
+	failed bloom.ItemState, stored bool,
+) {
+	t.Helper()
+	seen := make(map[bloom.ItemState]int)
+	for i, item := range items {
+		state := states[i]
+		// The third request's items are the first that are not done.
+		ofThird := state == failed && seen[bloom.ItemDone] > 0 && failed == bloom.ItemUnknown
+		seen[state]++
+		bloomtest.Exists(t, reader, item, state == bloom.ItemDone || ofThird && stored)
+		if got[i] != (state == bloom.ItemDone) {
+			t.Errorf("item %d: %v, but it is %v", i, got[i], state)
+		}
+	}
+	if seen[bloom.ItemDone] == 0 || seen[failed] == 0 || seen[bloom.ItemNotDone] == 0 {
+		t.Errorf("states %v, want some done, some %v and some not done", seen, failed)
+	}
+}
+
+// wantStatesOfDuplicates checks the second half of a batch, which repeats the
+// first. A duplicate has the state of the first such item, or was never reached.
+func wantStatesOfDuplicates(t *testing.T, got []bool, states []bloom.ItemState) {
+	t.Helper()
+	n := len(states) / 2
+	for i := range n {
+		dup, first := states[n+i], states[i]
+		if dup != first && dup != bloom.ItemNotDone || got[n+i] {
+			t.Errorf("item %d is %v, its duplicate %v, new: %v", i, first, dup, got[n+i])
+		}
+	}
+}
+
+// wantRestAdded adds the items that are not done, by another call.
+func wantRestAdded(t *testing.T, f, reader *bloom.Filter, items []string, batch *bloom.BatchError) {
+	t.Helper()
+	var rest []string
+	for i, state := range batch.Items {
+		if state != bloom.ItemDone {
+			rest = append(rest, items[i])
+		}
+	}
+	if _, err := f.AddAll(t.Context(), rest); err != nil {
+		t.Fatal(err)
+	}
+	found, err := reader.ExistsAll(t.Context(), items)
+	if err != nil || bloomtest.Count(found) != len(items) {
+		t.Errorf("after the second call %d of %d found, %v", bloomtest.Count(found), len(items), err)
 	}
 }
 
