@@ -109,61 +109,6 @@ func askNestedOK(ctx context.Context, p *patient) (string, error) {
 	return fmt.Sprintf("the status is sent as %q, the text as %q", v.Result[0], v.Result[1]), nil
 }
 
-var errTooLargeToRecord = skipped{errors.New("not recorded, because the file would be large")}
-
-func askLargeRequest(ctx context.Context, p *patient) (string, error) {
-	if p.brief {
-		return "", errTooLargeToRecord
-	}
-	if err := p.send(ctx, "large", make([]byte, 8<<20)); err != nil {
-		return "", fmt.Errorf("no: leave MovePartBytes at 1 MiB: %w", err)
-	}
-	return "accepted", nil
-}
-
-// askLargerRequest sends more than the smaller plans allow. The refusal names
-// the limit.
-func askLargerRequest(ctx context.Context, p *patient) (string, error) {
-	switch {
-	case p.brief:
-		return "", errTooLargeToRecord
-	case !p.large:
-		return "", skipped{errors.New("--large checks it, and sends 16 MiB")}
-	}
-	err := p.send(ctx, "large", make([]byte, 16<<20))
-	if err == nil {
-		return "accepted", nil
-	}
-	return p.refusal(err, upstash.ErrRequestTooLarge)
-}
-
-// askLargeRecord writes the last byte of a string of 100 MB.
-func askLargeRecord(ctx context.Context, p *patient) (string, error) {
-	if !p.large {
-		return "", skipped{errors.New("--large checks it; leave it out if the database has less than 100 MB" +
-			" free, or evicts")}
-	}
-	if _, err := p.client.Do(ctx, upstash.Cmd("DEL", p.key("large"))); err != nil {
-		return "", err
-	}
-	if err := p.set(ctx, "large", ""); err != nil {
-		return "", err
-	}
-	_, err := p.client.Do(ctx, upstash.Cmd("SETRANGE", p.key("large"), "99999999", "a").Timeout(time.Minute))
-	if err == nil {
-		return "accepted", nil
-	}
-	return p.refusal(err, upstash.ErrRecordTooLarge)
-}
-
-// refusal returns the words of err if it is limit, and otherwise err itself.
-func (p *patient) refusal(err, limit error) (string, error) {
-	if errors.Is(err, limit) {
-		return "refused: " + plain(err), nil
-	}
-	return "", err
-}
-
 func askRefused(ctx context.Context, p *patient) (string, error) {
 	if err := p.set(ctx, "text", "a"); err != nil {
 		return "", err

@@ -95,7 +95,7 @@ func (a *app) doctorCommand() *cli.Command {
 				Name: "record", Usage: "write requests and answers to `FILE`, without token and host, for a report of a fault",
 			},
 			&cli.BoolFlag{
-				Name: "large", Usage: "ask for a request of 16 MiB and a record of 100 MB too",
+				Name: "large", Usage: "ask for the limits with a request of 16 MiB and a record of 100 MB",
 			},
 		},
 		Action: func(ctx context.Context, c *cli.Command) error {

@@ -244,19 +244,6 @@ func TestDoctorReadsHeaders(t *testing.T) {
 	}
 }
 
-// doctor tests the limits of a plan only on request.
-func TestDoctorAsksForLimits(t *testing.T) {
-	sh := newShell(t, upstashtest.WithMaxRecord(50<<20))
-	for _, name := range []string{"request of 16 MiB", "record of 100 MB"} {
-		if f := sh.diagnosis(0)[name]; f.Verdict != notAsked || !strings.Contains(f.Says, "--large") {
-			t.Errorf("%+v", f)
-		}
-		if f := sh.diagnosis(0, "--large")[name]; f.Verdict != found || !strings.Contains(f.Says, "refused: ") {
-			t.Errorf("%+v", f)
-		}
-	}
-}
-
 // A policy of eviction breaks the promise about "no".
 func TestDoctorFindsEviction(t *testing.T) {
 	addr := testenv.Redis(t)
