@@ -72,6 +72,11 @@ func TestMonth(t *testing.T) {
 			t.Errorf("%s: %+v, %+v, want %+v", c.args, *m, *m.Money, c)
 		}
 	}
+}
+
+// A Mirror in front of many small filters may cost more than it saves.
+func TestMonthWithMirrors(t *testing.T) {
+	sh := newShell(t)
 	// 100,000 small filters: each Mirror refreshes for a look-up or two.
 	small := []string{"calc", "-n", "1k", "--filters", "100k", "--lookups", "5M", "--adds", "200k", "--mirror", "5s"}
 	sh.want(0, "without Mirrors  156,000,000 commands, $312.00 a month: the Mirrors cost more than they save", "",
@@ -80,6 +85,11 @@ func TestMonth(t *testing.T) {
 		"--mirror", "5s"); strings.Contains(out, "cost more") {
 		t.Errorf("%s", out)
 	}
+}
+
+// calc counts what batches are billed, and refuses impossible ones.
+func TestMonthOfBatches(t *testing.T) {
+	sh := newShell(t)
 	// A batch is several commands, for shards and with MustExist.
 	for flags, says := range map[string]string{
 		"--shards 2":               "8,975 commands\n  adding         1,000 AddAlls of 1,000 items, 9 commands each",
@@ -91,24 +101,34 @@ func TestMonth(t *testing.T) {
 	}
 	sh.want(0, "1,000,000 single Adds, 3 commands each", "", "calc", "-n", "1M", "--adds", "1M", "--monthly",
 		"--shards", "2")
-	sh.want(0, "$0.00 a month for storage alone\n", "", "calc", "-n", "1M", "--price")
 	sh.want(2, "--must-exist has no effect with --shards", "", "calc", "-n", "1M", "--shards", "2", "--must-exist")
 	sh.want(2, "a batch of 1,000,000 items is more than all items of 30 days", "", "calc", "-n", "1M", "--adds", "1k",
 		"--batch", "1M")
 	sh.want(2, "--must-exist and --expire-idle are both set", "", "calc", "-n", "1M", "--window", "1d",
 		"--expire-idle", "--must-exist")
 	sh.want(2, "--batch is 0", "", "calc", "-n", "1M", "--batch", "0")
+}
+
+// calc says what happens beyond the capacity.
+func TestOverFilled(t *testing.T) {
+	sh := newShell(t)
 	for flags, says := range map[string]string{
 		"--window 1d": "1 in 6.5 at 2,000,000", "--scalable": "1 in 15 at 42,000,000", "--shards 4": "1 in 13 at 2,000,000",
 		"--cuckoo": "never: an Add to a full filter is an error",
 	} {
 		sh.want(0, "  over-filled    "+says, "", append([]string{"calc", "-n", "1M"}, strings.Fields(flags)...)...)
 	}
+}
+
+// A month is printed only if a flag asks for it.
+func TestMonthOnRequest(t *testing.T) {
+	sh := newShell(t)
 	var p plan
 	decode(t, sh.want(0, "", "", "--json", "calc", "-n", "1M"), &p)
 	if p.Month != nil {
 		t.Errorf("a month that nobody asked for: %+v", p.Month)
 	}
+	sh.want(0, "$0.00 a month for storage alone\n", "", "calc", "-n", "1M", "--price")
 	sh.want(0, "$660.00 a month", "", "calc", "-n", "1M", "--adds", "1M", "--lookups", "10M", "--price")
 	sh.want(0, "330,000,000 commands", "", "calc", "-n", "1M", "--adds", "1M", "--lookups", "10M")
 	sh.want(2, "no effect without --mirror", "", "calc", "-n", "1M", "--processes", "2")

@@ -114,7 +114,7 @@ func TestFillingInPortions(t *testing.T) {
 	}
 }
 
-// calc prints how long the string of each kind will be.
+// calc prints how long the string of each kind will be: as long as create makes it.
 func TestCalcOfKinds(t *testing.T) {
 	sh := newShell(t)
 	for _, size := range []string{"--items=1000", "--items=54321 --rate=1/1000", "--items=7 --rate=5%"} {
@@ -133,6 +133,11 @@ func TestCalcOfKinds(t *testing.T) {
 			sh.want(0, "removed", "", "rm", "--yes", "key")
 		}
 	}
+}
+
+// calc prints how long the string of a scalable filter will be with each layer.
+func TestCalcOfLayers(t *testing.T) {
+	sh := newShell(t)
 	sh.want(0, "created", "", "create", "--items", "1k", "--scalable", "key")
 	sh.want(0, "", numbered("a", 4_000), "add", "key", "-")
 	var p kindPlan
@@ -143,7 +148,11 @@ func TestCalcOfKinds(t *testing.T) {
 	if n < 2 || len(p.Layers) != 5 || s.Bytes != p.Layers[n-1].Bytes || p.Layers[4].Items != 341_000 {
 		t.Errorf("calc says %+v, and it has %d bytes in %d layers", p.Layers, s.Bytes, n)
 	}
+}
 
+// calc and create say how far a scalable filter grows.
+func TestCalcOfGrowth(t *testing.T) {
+	sh := newShell(t)
 	for items, says := range map[string]string{
 		"1k":  "",
 		"5M":  "it grows to 2 layers, for 25,000,000 items, and no further, because another layer would pass 100 MB\n",
@@ -160,7 +169,11 @@ func TestCalcOfKinds(t *testing.T) {
 			}
 		}
 	}
+}
 
+// calc counts what each kind is billed in a month.
+func TestMonthOfKinds(t *testing.T) {
+	sh := newShell(t)
 	// 30 days of a million Adds. Each Add of a cuckoo filter is three commands.
 	month := []string{"calc", "--items", "1M", "--adds", "1M", "--price"}
 	sh.want(0, "$180.00 a month", "", append(month, "--cuckoo")...)
@@ -170,6 +183,11 @@ func TestCalcOfKinds(t *testing.T) {
 	sh.want(0, "$2.00 a month", "", append(month, "--monthly")...)
 	sh.want(2, "--mirror is for a plain filter", "", append(month, "--cuckoo", "--mirror", "5s")...)
 	sh.want(2, "--panes is for a window", "", append(month, "--panes", "2")...)
+}
+
+// calc says how long a window keeps an item, and how many shards are enough.
+func TestCalcSaysWhatFollows(t *testing.T) {
+	sh := newShell(t)
 	sh.want(0, "keeps            an item for 7d after its last Add, and for 21d at most", "",
 		"calc", "--items", "1k", "--window", "7d")
 	sh.want(0, "keeps            an item for 7d after its last Add, and for 10d12h at most", "",
@@ -179,7 +197,7 @@ func TestCalcOfKinds(t *testing.T) {
 	if out := sh.want(0, "", "", "calc", "-n", "300M", "--shards", "5"); strings.Contains(out, "plans") {
 		t.Errorf("calc of shards that fit speaks of plans: %s", out)
 	}
-	sh.want(2, "upbloom: --shards is 999", "", append(month, "--shards", "999")...)
+	sh.want(2, "upbloom: --shards is 999", "", "calc", "-n", "1M", "--shards", "999")
 }
 
 // The demo has every kind of filter, and can be served to other programs.
