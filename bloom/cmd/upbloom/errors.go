@@ -125,6 +125,8 @@ func plain(err error) string {
 	switch {
 	case errors.As(err, &advice):
 		return advice.text
+	case errors.As(err, &mismatch) && mismatch.OtherSeed && !mismatch.GotSeeded:
+		return "the filter has no seed: unset UPBLOOM_SEED"
 	case errors.As(err, &mismatch) && mismatch.OtherSeed:
 		return "the filter has another seed: set UPBLOOM_SEED to the seed that it was made with"
 	case errors.As(err, &mismatch) && mismatch.WantKind == mismatch.GotKind && mismatch.Field != "":
@@ -185,6 +187,7 @@ var inWords = strings.NewReplacer("a larger Capacity", "a larger --items",
 	"with NewSharded", "with create --shards N, and fill them with upbloom add KEY -",
 	"WithInsecureHTTP on a network you trust", "a tunnel such as ssh -L",
 	"a full token, or WithReadOnly if it is a read-only one", "a full token",
+	", or accept it with upstash.WithReadOnly or Config.Reads", "",
 	"make one without WithReadOnly and with a full token", "use a full token",
 	"use a key that holds nothing else", "use another key (upbloom knows no filters without a header)")
 
@@ -265,6 +268,7 @@ func exitStatus(err error) int {
 	var call *upstash.CallError
 	var server *upstash.Error
 	var file *fs.PathError
+	var some partly
 	switch {
 	case err == nil:
 		return 0
@@ -280,7 +284,7 @@ func exitStatus(err error) int {
 	case errors.As(err, &usage), errors.As(err, &config), errors.Is(err, upstash.ErrArgument),
 		errors.As(err, &file), errors.Is(err, bloom.ErrBadStream):
 		return exitUsage
-	case errors.Is(err, bloom.ErrUncertain):
+	case errors.Is(err, bloom.ErrUncertain), errors.As(err, &some):
 		return exitUnknown
 	case errors.As(err, &mismatch), errors.Is(err, bloom.ErrNotFound), errors.Is(err, bloom.ErrNotFilter),
 		errors.Is(err, bloom.ErrKeyExists):

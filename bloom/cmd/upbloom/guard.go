@@ -59,13 +59,7 @@ func limitOf(c *cli.Command, g bloom.Geometry) (limit, error) {
 // bits, and estimates from a sample how many of the items are already in.
 func (a *app) mayAddTo(ctx context.Context, c *cli.Command, o opened, items []string) error {
 	if o.place == nil {
-		for _, name := range []string{"max-rate", "force"} {
-			if c.IsSet(name) {
-				return usagef("--%s has no effect on a %s, which refuses by itself when it is full", name,
-					kindNoun(o.kind))
-			}
-		}
-		return nil
+		return a.mayAddToCuckoo(ctx, c, o.handle.(*bloom.Cuckoo), len(items))
 	}
 	if len(items) <= unasked || c.Bool("force") {
 		return nil
@@ -110,6 +104,29 @@ func (a *app) mayAddTo(ctx context.Context, c *cli.Command, o opened, items []st
 		"Nothing was changed. Make a larger one (upbloom create), or set --max-rate or --force.",
 		printable(a.key), kindNoun(o.kind), counted(more, "item"), human.OneIn(rate), p.where,
 		human.OneIn(most.rate))
+}
+
+// allOrNothing is how many items a request to a cuckoo filter takes: it adds all
+// of them or none.
+const allOrNothing = 500
+
+// mayAddToCuckoo is mayAdd for a cuckoo filter: half of a file in it could not
+// be taken out again if some of the items were in before.
+func (a *app) mayAddToCuckoo(ctx context.Context, c *cli.Command, f *bloom.Cuckoo, items int) error {
+	if c.IsSet("max-rate") {
+		return usagef("--max-rate has no effect on a cuckoo filter, which refuses by itself when it is full")
+	}
+	if items <= allOrNothing || c.Bool("force") {
+		return nil
+	}
+	s, err := f.Stats(ctx)
+	if err != nil || s.Items+uint64(items) <= s.Capacity {
+		return err
+	}
+	return usagef("%s: the cuckoo filter is for %s and holds %s: there is no room for %s more, each of"+
+		" which takes a place even if it is in\nNothing was changed. Remove items, make a larger one"+
+		" (upbloom create --cuckoo), or set --force to add until it is full.", printable(a.key),
+		counted(s.Capacity, "item"), human.Count(s.Items), human.Count(uint64(items)))
 }
 
 // A place is the part of a filter that gets new items, such as a window's

@@ -166,7 +166,7 @@ func TestAddToAnotherFilter(t *testing.T) {
 		args []string
 	}{
 		{sh, "leave --items out", []string{"add", "--items", "5", "key", "b"}},
-		{&seeded, "another seed", []string{"add", "--items", "1000", "key", "b"}},
+		{&seeded, "has no seed: unset", []string{"add", "--items", "1000", "key", "b"}},
 		{sh, "not a filter", []string{"add", "--items", "1000", "text", "b"}},
 	} {
 		key := c.args[len(c.args)-2]

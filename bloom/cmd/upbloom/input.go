@@ -24,8 +24,11 @@ func (a *app) open(ctx context.Context, name string) (io.ReadCloser, error) {
 	if name == "-" {
 		a.input = "standard input"
 		if a.typed() && !a.quiet && !a.json {
-			fmt.Fprintln(a.errOut, "upbloom: reading items from the terminal, one a line; Ctrl-D on an empty line"+
-				" ends them, Ctrl-C drops them")
+			note := "upbloom: reading items from the terminal, one a line; Ctrl-D on an empty line ends them"
+			if a.command != "check" { // which has answered what was typed
+				note += ", Ctrl-C drops them"
+			}
+			fmt.Fprintln(a.errOut, note)
 		}
 		return io.NopCloser(interruptible(ctx, a.in)), nil
 	}
@@ -75,8 +78,9 @@ func interruptible(ctx context.Context, r io.Reader) io.Reader {
 // or if reading fails, it stops and sets err.
 func (a *app) lines(r io.Reader, err *error) iter.Seq[string] {
 	return func(yield func(string) bool) {
-		in := bufio.NewReaderSize(a.reading(r), 64<<10)
-		start, _ := in.Peek(len(savedMagic))
+		in := bufio.NewReaderSize(r, 64<<10)
+		_, _ = in.Peek(1) // waits for the first line alone
+		start, _ := in.Peek(min(in.Buffered(), len(savedMagic)))
 		if what := notText(start); what != "" {
 			*err = usagef("%s %s", a.input, what)
 			return

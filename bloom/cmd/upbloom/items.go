@@ -22,9 +22,9 @@ func (a *app) itemsOf(ctx context.Context, args []string) ([]string, error) {
 		if err != nil {
 			return nil, err
 		}
-		items := slices.Collect(a.lines(in, &err))
+		items := slices.Collect(a.lines(a.reading(in), &err))
 		if err == nil && len(items) == 0 {
-			err = usagef("%s has no items, and nothing was asked or changed", a.input)
+			err = a.noItems()
 		}
 		return items, err
 	}
@@ -39,15 +39,8 @@ func (a *app) itemsOf(ctx context.Context, args []string) ([]string, error) {
 	return args, nil
 }
 
-func (a *app) checkCommand() *cli.Command {
-	return &cli.Command{
-		Name: "check", Usage: "look items up", ArgsUsage: "KEY ITEM... (or - for lines of standard input)",
-		Description: "Prints yes or no for each item. A yes may be a false positive. The exit status\n" +
-			"is 1 if any item is a no. Reads all of standard input before it asks.",
-		Action: func(ctx context.Context, c *cli.Command) error {
-			return a.each(ctx, c, looksUp)
-		},
-	}
+func (a *app) noItems() error {
+	return usagef("%s has no items, and nothing was asked or changed", a.input)
 }
 
 func (a *app) addCommand() *cli.Command {
@@ -57,7 +50,7 @@ func (a *app) addCommand() *cli.Command {
 			"standard input before it adds the first line. Without --items a filter must be at\n" +
 			"the key, of any kind. If standard input has more than 1,000 lines that would fill\n" +
 			"it too far, add refuses them, as load does. A cuckoo filter stores one more copy of\n" +
-			"an item that was seen, and refuses when it is full.",
+			"an item that was seen. With --force it takes items until it is full.",
 		Flags: slices.Concat(sizeFlags(makeIfMissing), fillFlags()),
 		Action: func(ctx context.Context, c *cli.Command) error {
 			return a.each(ctx, c, adds)
@@ -90,6 +83,9 @@ type batch struct {
 	kind    string // the only kind it works on, "" for any
 	again   string // what to do if it failed and does no harm when it runs again
 }
+
+// changes reports whether the command writes.
+func (b batch) changes() bool { return b.adds || b.kind != "" }
 
 var (
 	looksUp = batch{
@@ -194,8 +190,7 @@ func (a *app) handleFor(ctx context.Context, c *cli.Command, b batch, items []st
 	return o.handle, a.mayAddTo(ctx, c, o, items)
 }
 
-// each runs a batch and prints an answer for each item. If the batch fails, it
-// prints what became of each, or if they may all be sent again, only the answers.
+// each runs a batch and prints an answer for each item.
 func (a *app) each(ctx context.Context, c *cli.Command, b batch) error {
 	args, err := a.arguments(c, 2, -1)
 	if err != nil {
@@ -209,20 +204,37 @@ func (a *app) each(ctx context.Context, c *cli.Command, b batch) error {
 	if err != nil {
 		return err
 	}
-	a.wrote = b.adds || b.kind != ""
+	a.wrote = b.changes()
 	start := time.Now()
+	missing, err := a.answers(ctx, h, b, items, args[1] == "-")
+	if b.adds {
+		err = suited(c, err)
+	}
+	if err == nil && missing && b.noIsNo {
+		return errNo
+	}
+	if err == nil && a.found && !a.json {
+		if note := a.keptTTL(ctx, c, time.Since(start)); note != "" {
+			fmt.Fprintln(a.errOut, "upbloom:", note)
+		}
+	}
+	return err
+}
+
+// answers runs a batch, prints an answer for each item, and reports whether one
+// is a no. If the batch fails, it prints what became of each item, or if they
+// are lines and may all be sent again, only the answers.
+func (a *app) answers(ctx context.Context, h handle, b batch, items []string, lines bool) (missing bool, _ error) {
 	answers, err := b.run(h, ctx, items)
 	if _, ok := h.(*bloom.Sharded); ok {
 		err = shardMissing(err)
 	}
 	var failed *bloom.BatchError
 	if err != nil && !errors.As(err, &failed) {
-		return err
+		return false, err
 	}
 	_, countsCopies := h.(*bloom.Cuckoo)
-	countsCopies = countsCopies && (b.adds || b.kind != "")
-	again := failed != nil && args[1] == "-" && !a.json && !countsCopies
-	missing := false
+	again := failed != nil && lines && !a.json && !(countsCopies && b.changes())
 	for i, item := range items {
 		if again && failed.Items[i] != bloom.ItemDone {
 			continue
@@ -239,22 +251,20 @@ func (a *app) each(ctx context.Context, c *cli.Command, b batch) error {
 			missing = missing || !answers[i]
 		}
 		if err := a.print(line, fmt.Sprintf("%-4s  %s", word, printable(item))); err != nil {
-			return err
+			return false, err
 		}
-	}
-	if b.adds {
-		err = suited(c, err)
 	}
 	if again && !errors.Is(err, upstash.ErrRecordTooLarge) {
-		return advised{err, plain(err) + "; " + b.again}
+		err = advised{err, plain(err) + "; " + b.again}
 	}
-	if err == nil && missing && b.noIsNo {
-		return errNo
+	if failed != nil && b.changes() && failed.Count(bloom.ItemDone) > 0 {
+		err = partly{err}
 	}
-	if err == nil && a.found && !a.json {
-		if note := a.keptTTL(ctx, c, time.Since(start)); note != "" {
-			fmt.Fprintln(a.errOut, "upbloom:", note)
-		}
-	}
-	return err
+	return missing, err
 }
+
+// partly is the error of a write that has changed some of its items, whatever
+// became of the others.
+type partly struct{ error }
+
+func (p partly) Unwrap() error { return p.error }

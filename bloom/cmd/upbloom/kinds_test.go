@@ -153,8 +153,8 @@ func TestPlainCommandsAtOtherKinds(t *testing.T) {
 			}
 			sh.want(3, "and not a plain filter: use another key", "", "create", "--items", "1k", "key")
 			if k.kind == "cuckoo" {
-				sh.want(2, "--force has no effect on a cuckoo filter, which refuses by itself", "",
-					"add", "--force", "key", "c")
+				sh.want(2, "--max-rate has no effect on a cuckoo filter, which refuses by itself", "",
+					"add", "--max-rate", "5%", "key", "c")
 			}
 			if at != "key" && sh.stored("key") != "" || sh.stored(at) != before {
 				t.Error("the filter was changed, or another one was made beside it")
@@ -222,11 +222,16 @@ func TestFullCuckoo(t *testing.T) {
 	sh.want(0, "", "", "create", "--items", "20", "--cuckoo", "key")
 	sh.want(2, "key: cuckoo filter, about 0 items, no false positives, no expiry", "", "rm", "key")
 	before := sh.stored("key")
-	sh.want(4, "is full: remove items, or make one with a larger --items",
+	sh.want(4, "is full: remove items, or make one with a larger --items (no place for item",
 		numbered("a", 200), "add", "key", "-")
+	// Items of many requests are refused before the first.
+	sh.want(2, "there is no room for 2,000 more, each of which takes a place even if it is in\nNothing was changed.",
+		numbered("a", 2000), "add", "key", "-")
 	if sh.stored("key") != before {
 		t.Error("items were added all the same")
 	}
+	sh.want(0, "", "", "create", "--items", "600", "--cuckoo", "more")
+	sh.want(5, "of 2000 items done", numbered("a", 2000), "add", "--force", "more", "-")
 }
 
 // A cuckoo filter damaged by a plain Add is reported as such.

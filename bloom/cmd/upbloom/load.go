@@ -93,7 +93,7 @@ func (a *app) withItems(ctx context.Context, c *cli.Command,
 	l = bloom.NewLocal(f.Geometry())
 	var readErr error
 	l.AddSeq(func(yield func(string) bool) {
-		for item := range a.lines(in, &readErr) {
+		for item := range a.lines(a.reading(in), &readErr) {
 			if n++; n%4096 == 0 && ctx.Err() != nil {
 				readErr = halfRead(ctx, a.input)
 				return

@@ -73,6 +73,13 @@ func TestSaysWhatWasMeant(t *testing.T) {
 		"UPSTASH_REDIS_REST_URL=" + reader.s.URL, "UPSTASH_REDIS_REST_TOKEN=" + reader.s.ReadOnlyToken,
 	}
 	reader.want(4, "(HTTP status 400): use a full token\n", "", "ls")
+	full := &shell{t, []string{
+		"UPSTASH_REDIS_REST_URL=" + reader.s.URL, "UPSTASH_REDIS_REST_TOKEN=" + reader.s.Token,
+	}, reader.s}
+	full.want(0, "", "", "add", "--items", "9", "key", "a")
+	reader.want(0, "yes   a", "", "check", "key", "a")
+	reader.want(4, "the \"no\" of a BITFIELD_RO may be that of a replica that lags: use a full token\n", "",
+		"check", "key", "x")
 
 	sh.want(2, "k=4, blocked, for 5,000 items at 1 in 100: programs that use", "a\n",
 		"replace", "--items", "5k", "key")

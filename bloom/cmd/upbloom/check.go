@@ -1,0 +1,92 @@
+package main
+
+import (
+	"context"
+	"io"
+	"iter"
+
+	"github.com/urfave/cli/v3"
+)
+
+func (a *app) checkCommand() *cli.Command {
+	return &cli.Command{
+		Name: "check", Usage: "look items up", ArgsUsage: "KEY ITEM... (or - for lines of standard input)",
+		Description: "Prints yes or no for each item. A yes may be a false positive. The exit status\n" +
+			"is 1 if any item is a no. Lines of standard input are answered as they come, up to\n" +
+			"10,000 in a request.",
+		Action: func(ctx context.Context, c *cli.Command) error {
+			args, err := a.arguments(c, 2, -1)
+			if err != nil {
+				return err
+			}
+			if len(args) == 2 && args[1] == "-" {
+				return a.checkLines(ctx, c)
+			}
+			return a.each(ctx, c, looksUp)
+		},
+	}
+}
+
+// roundLines is how many lines of standard input one round asks for at most.
+const roundLines = 10_000
+
+// checkLines looks up the lines of standard input. Each round takes those that
+// have come while the one before was asked.
+func (a *app) checkLines(ctx context.Context, c *cli.Command) error {
+	in, err := a.open(ctx, "-")
+	if err != nil {
+		return err
+	}
+	var h handle
+	missing := false
+	for items := range a.rounds(in, &err) {
+		if h == nil {
+			if h, err = a.handleFor(ctx, c, looksUp, items); err != nil {
+				return err
+			}
+		}
+		no, err := a.answers(ctx, h, looksUp, items, true)
+		if err != nil {
+			return err
+		}
+		missing = missing || no
+	}
+	switch {
+	case err != nil:
+		return err
+	case h == nil:
+		return a.noItems()
+	case missing:
+		return errNo
+	}
+	return nil
+}
+
+// rounds returns the lines of r in rounds. It sets err as lines does.
+func (a *app) rounds(r io.Reader, err *error) iter.Seq[[]string] {
+	return func(yield func([]string) bool) {
+		lines, stop := make(chan string, roundLines-1), make(chan struct{})
+		defer close(stop)
+		var readErr error
+		go func() {
+			defer close(lines)
+			for item := range a.lines(r, &readErr) {
+				select {
+				case lines <- item:
+				case <-stop:
+					return
+				}
+			}
+		}()
+		for first := range lines {
+			round := []string{first}
+			for range len(lines) {
+				round = append(round, <-lines)
+			}
+			if !yield(round) {
+				return
+			}
+		}
+		*err = readErr
+	}
+}
