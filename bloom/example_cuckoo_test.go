@@ -116,10 +116,12 @@ func ExampleOpenCuckoo() {
 		log.Fatal(err)
 	}
 	fmt.Println(stats)
+	fmt.Printf("%.4f at %d; seeded: %t\n", stats.FPRate, stats.Capacity, stats.Seeded)
 	// Output:
 	// filter           56,657 bits (6.9 KiB), k=5, cuckoo
 	// fill             [#...................] 0.0%
 	// items            2 of 5,001
 	// false positives  1 in 273,397 now, 1 in 110 at capacity
 	// stored           6,577 bytes, no expiry
+	// 0.0091 at 5001; seeded: false
 }

@@ -51,16 +51,20 @@ func ExampleMismatchError() {
 	err := error(&bloom.MismatchError{ // as a look-up returns it
 		Want: bloom.Geometry{Bits: 21_518, Hashes: 4},
 		Got:  bloom.Geometry{Bits: 10_759, Hashes: 4},
+		// The stored filter has a seed, and it is not ours.
+		OtherSeed: true, GotSeeded: true,
 	})
 
 	var mismatch *bloom.MismatchError
 	if errors.As(err, &mismatch) {
 		fmt.Println("stored:", mismatch.Got)
 		fmt.Println("wanted:", mismatch.Want)
+		fmt.Println("ask for its seed:", mismatch.GotSeeded && mismatch.OtherSeed)
 	}
 	// Output:
 	// stored: 10,759 bits (1.3 KiB), k=4, blocked
 	// wanted: 21,518 bits (2.6 KiB), k=4, blocked
+	// ask for its seed: true
 }
 
 func ExampleGeometry_Positions() {

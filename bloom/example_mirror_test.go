@@ -115,3 +115,43 @@ func ExampleMirror_Refresh() {
 	// false <nil>
 	// 2 of 2 look-ups without a request
 }
+
+// A program reports how much its copy saves, and whether it is current.
+func ExampleMirror_Stats() {
+	ctx := context.Background()
+	client, stop := database()
+	defer stop()
+	names, err := bloom.New(client, "names", bloom.Config{Capacity: 1000, FPRate: 0.01})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	// 10 MiB at most: NewMirror refuses a longer filter.
+	near, err := bloom.NewMirror(names, bloom.MirrorConfig{MaxBytes: 10 << 20})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(near.Add(ctx, "ann"))
+	if err := near.Refresh(ctx); err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, name := range []string{"ann", "ann", "zoe"} {
+		if _, err := near.Exists(ctx, name); err != nil {
+			fmt.Println(err)
+			return
+		}
+	}
+	st := near.Stats()
+	fmt.Println(st.Hits, "items from the copy,", st.Asked, "from the server")
+	fmt.Println(st.Refreshes, "refresh,", st.Failures, "failed")
+	fmt.Println("copied:", st.Copied, st.Age >= 0)
+	fmt.Println(st.Bytes, "bytes,", st.SetBits, "bits set")
+	// Output:
+	// true <nil>
+	// 2 items from the copy, 2 from the server
+	// 1 refresh, 0 failed
+	// copied: true true
+	// 1384 bytes, 4 bits set
+}

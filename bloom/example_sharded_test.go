@@ -104,6 +104,7 @@ func ExampleSharded_Stats() {
 	}
 	fmt.Println(stats)
 	fmt.Println("over capacity:", stats.OverCapacity())
+	fmt.Printf("%.4f now, %.4f at %d\n", stats.LiveFPRate, stats.FPRate, stats.Capacity)
 	// Output:
 	// sharded          4 shards of 25,758 bits (3.1 KiB), k=4, blocked
 	// fill             [######..............] 29.6% on average, 30.2% at most
@@ -111,4 +112,5 @@ func ExampleSharded_Stats() {
 	// false positives  1 in 120 now, 1 in 123 at capacity
 	// stored           12,976 bytes, no expiry
 	// over capacity: false
+	// 0.0083 now, 0.0082 at 9000
 }

@@ -138,5 +138,8 @@ func ExampleWindow_Stats() {
 		log.Fatal(err)
 	}
 	fmt.Println(stats.PaneSpan, len(stats.Panes), stats.OverCapacity())
-	// Output: 24h0m4s 3 false
+	fmt.Printf("%.4f now, %.4f at capacity; seeded: %t\n", stats.LiveFPRate, stats.FPRate, stats.Seeded)
+	// Output:
+	// 24h0m4s 3 false
+	// 0.0002 now, 0.0098 at capacity; seeded: false
 }

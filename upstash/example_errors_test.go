@@ -55,6 +55,26 @@ func ExampleError() {
 	// wait for the next period
 }
 
+// A call failed without an error reply: here a proxy answers with text.
+func ExampleCallError() {
+	server := local()
+	defer server.Close()
+	client := server.Client(upstash.WithRetry(1), upstash.WithBackoff(0, time.Microsecond))
+	defer client.Close()
+	page := upstashtest.NotJSON(upstashtest.BeforeExec)
+	server.Inject(page, page)
+
+	_, err := client.Do(context.Background(), upstash.Cmd("GET", "a"))
+	var failed *upstash.CallError
+	if errors.As(err, &failed) {
+		fmt.Println(failed.Command, "tried", failed.Attempts, "times, HTTP status", failed.StatusCode)
+		fmt.Println(errors.Is(failed.Err, upstash.ErrBadResponse))
+	}
+	// Output:
+	// GET tried 2 times, HTTP status 200
+	// true
+}
+
 // A missing key is a null, and no error until it is read as a value.
 func ExampleReply_IsNil() {
 	server := local()

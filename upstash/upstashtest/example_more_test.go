@@ -84,14 +84,22 @@ func ExampleInterim() {
 	for _, fault := range []upstashtest.Fault{
 		upstashtest.Interim(3),
 		upstashtest.Closes("keep-alive, close"),
+		upstashtest.Twice(0),
+		upstashtest.Trickle(time.Microsecond),
 	} {
 		s.Inject(fault)
-		_, err := c.Do(ctx, upstash.Cmd("INCR", "visits"))
-		fmt.Println(fault, err)
+		reply, err := c.Do(ctx, upstash.Cmd("INCR", "visits"))
+		if err != nil {
+			panic(err)
+		}
+		n, err := reply.Int64()
+		fmt.Println(fault, n, err)
 	}
 	// Output:
-	// interim <nil>
-	// closes <nil>
+	// interim 1 <nil>
+	// closes 2 <nil>
+	// twice 3 <nil>
+	// trickle 4 <nil>
 }
 
 // The error of a retry says nothing about the attempt before it.

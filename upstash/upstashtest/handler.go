@@ -56,7 +56,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 		s.write(w, *refusal)
 		return
 	}
-	f := s.faults.next(q.Batch, func() RequestInfo { return s.info(q, r) })
+	f := s.faults.next(q.Batch, func() RequestInfo { return s.info(q) })
 	var a answer
 	if f.Executes() {
 		a = s.execute(r.Context(), q, f)

@@ -2,7 +2,6 @@ package upstashtest
 
 import (
 	"maps"
-	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -13,25 +12,23 @@ import (
 // RequestInfo describes a request to the function of InjectFunc. It holds
 // neither keys nor values nor the bearer token.
 type RequestInfo struct {
-	// Method is the HTTP method. Form is "command", "pipeline" or "multi-exec".
-	Method, Form string
+	// Form is "command", "pipeline" or "multi-exec".
+	Form string
 	// Commands holds the names of the commands, in upper case.
 	Commands []string
 	// Writes reports whether a command may change the database. A BITFIELD of
 	// reads alone does not. A script does, unless EVAL_RO or its like runs it.
 	Writes bool
-	// SyncToken is the request's upstash-sync-token, or "".
-	SyncToken string
 }
 
-func (s *Server) info(q request, r *http.Request) RequestInfo {
+func (s *Server) info(q request) RequestInfo {
 	names := make([]string, len(q.Cmds))
 	for i, c := range q.Cmds {
 		names[i] = strings.ToUpper(c[0])
 	}
 	return RequestInfo{
-		Method: r.Method, Form: string(q.Form), Commands: names,
-		Writes: slices.ContainsFunc(q.Cmds, s.db.Table().MayChange), SyncToken: q.token,
+		Form: string(q.Form), Commands: names,
+		Writes: slices.ContainsFunc(q.Cmds, s.db.Table().MayChange),
 	}
 }
 

@@ -8,9 +8,9 @@
 //	go test -tags api ./internal/testkit/api -update
 //
 // writes these files: api.txt, with a line for each name and its type, and
-// .github/API.md, which has for each name a caller outside of its package and
-// an Example. A change of the API is therefore a change of api.txt in the same
-// commit.
+// .github/API.md, which has for each name a file outside of its package that
+// uses it, and an Example. A change of the API is therefore a change of api.txt
+// in the same commit.
 //
 // The tag keeps go/types, which takes long to compile, out of go test ./...
 // Continuous integration runs the test.

@@ -89,10 +89,8 @@ func (l *lister) named(o *types.TypeName) {
 			comparable = "comparable"
 		}
 		l.add("type %s struct, %s", o.Name(), comparable)
-		for f := range under.Fields() {
-			if f.Exported() {
-				l.add("field %s.%s %s", o.Name(), f.Name(), l.text(f.Type()))
-			}
+		for _, f := range fields(o) {
+			l.add("field %s.%s %s", o.Name(), f.Name(), l.text(f.Type()))
 		}
 	case *types.Interface:
 		closed := ""
@@ -119,6 +117,18 @@ func (l *lister) named(o *types.TypeName) {
 		}
 		l.add("method (%s%s) %s%s", receiver, o.Name(), m.Name(), l.signature(m.Signature()))
 	}
+}
+
+// fields returns the exported fields of a type if it is a struct.
+func fields(o *types.TypeName) (list []*types.Var) {
+	if under, ok := o.Type().Underlying().(*types.Struct); ok {
+		for f := range under.Fields() {
+			if f.Exported() {
+				list = append(list, f)
+			}
+		}
+	}
+	return list
 }
 
 // methods returns the exported methods of a type and of its pointer.

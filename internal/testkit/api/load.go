@@ -111,6 +111,7 @@ func (s *Source) units() ([]unit, error) {
 // of an example alone is absent, and names that depend on it stay unknown.
 func (s *Source) check(u unit) *types.Info {
 	info := &types.Info{
+		Types:      make(map[ast.Expr]types.TypeAndValue),
 		Uses:       make(map[*ast.Ident]types.Object),
 		Selections: make(map[*ast.SelectorExpr]*types.Selection),
 	}

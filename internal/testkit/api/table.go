@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"go/ast"
 	"go/types"
-	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -19,8 +18,9 @@ import (
 type Row struct {
 	Package, Name string // "bloom", "Filter.Add"
 
-	// Callers are files outside of the package, tests last. Examples are
-	// functions: the name's own first, then others that use it.
+	// Callers are files outside of the package that are no tests, or packages
+	// that call a method through an interface. Examples are functions: the
+	// name's own first, then others that use it.
 	Callers, Examples []string
 }
 
@@ -31,8 +31,8 @@ var implicit = map[string]string{
 	"LogValue": "log/slog",
 }
 
-// Rows returns a row for each exported function, type, method, variable and
-// constant of the packages.
+// Rows returns a row for each exported function, type, method, field, variable
+// and constant of the packages.
 func (s *Source) Rows(paths []string) ([]*Row, error) {
 	var rows []*Row
 	byName := make(map[string]*Row)
@@ -56,6 +56,9 @@ func (s *Source) Rows(paths []string) ([]*Row, error) {
 			if !ok || t.IsAlias() {
 				continue
 			}
+			for _, f := range fields(t) {
+				add(pkg, name+"."+f.Name())
+			}
 			for _, m := range methods(t) {
 				r := add(pkg, name+"."+m.Name())
 				if by := implicit[m.Name()]; by != "" {
@@ -77,88 +80,36 @@ func (s *Source) Rows(paths []string) ([]*Row, error) {
 	return rows, nil
 }
 
-// users adds the users of names in a unit to rows.
+// users adds the users of names in a unit to rows. Tests are none, except for
+// their Examples.
 func (s *Source) users(u unit, rows map[string]*Row) {
 	info := s.check(u)
 	for _, file := range u.files {
 		where, _ := filepath.Rel(s.root, s.fset.Position(file.Package).Filename)
 		where = filepath.ToSlash(where)
+		test := strings.HasSuffix(where, "_test.go")
 		for _, d := range file.Decls {
 			example := ""
-			if f, ok := d.(*ast.FuncDecl); ok && strings.HasSuffix(where, "_test.go") && f.Recv == nil &&
-				strings.HasPrefix(f.Name.Name, "Example") {
-				example = f.Name.Name
-				if r := rows[strings.TrimSuffix(u.path, "_test")+"."+shows(example)]; r != nil {
-					r.Examples = append(r.Examples, example)
+			if f, ok := d.(*ast.FuncDecl); ok && test && f.Recv == nil {
+				if strings.HasPrefix(f.Name.Name, "Example") {
+					example = f.Name.Name
 				}
 			}
-			for key := range keys(d, info) {
+			if test && example == "" {
+				continue
+			}
+			for key := range used(d, info) {
 				r := rows[key]
 				switch {
 				case r == nil || u.path == module+r.Package:
-				case example != "":
+				case test:
 					r.Examples = append(r.Examples, example)
 				default:
-					r.Callers = append(r.Callers, callerIn(where))
+					r.Callers = append(r.Callers, where)
 				}
 			}
 		}
 	}
-}
-
-// keys returns the names in a declaration, each as import path, a dot and the
-// name in the package. A method belongs to the type through which it is called.
-func keys(d ast.Decl, info *types.Info) map[string]bool {
-	found := make(map[string]bool)
-	ast.Inspect(d, func(n ast.Node) bool {
-		switch n := n.(type) {
-		case *ast.SelectorExpr:
-			s, ok := info.Selections[n]
-			if !ok {
-				break
-			}
-			t := s.Recv()
-			if p, ok := types.Unalias(t).(*types.Pointer); ok {
-				t = p.Elem()
-			}
-			if named, ok := types.Unalias(t).(*types.Named); ok && named.Obj().Pkg() != nil {
-				key := named.Obj().Pkg().Path() + "." + named.Obj().Name()
-				found[key], found[key+"."+n.Sel.Name] = true, true // even if it names a field
-			}
-		case *ast.Ident:
-			o := info.Uses[n]
-			if o == nil || o.Pkg() == nil || o.Parent() != o.Pkg().Scope() {
-				break
-			}
-			found[o.Pkg().Path()+"."+o.Name()] = true
-			for _, name := range typesOf(o) { // OpenOption by OpenSeed, Unit by Byte
-				found[name] = true
-			}
-		}
-		return true
-	})
-	return found
-}
-
-// typesOf returns the names of an object's types: a constant's or variable's
-// type, or those of a function's results.
-func typesOf(o types.Object) (names []string) {
-	list := []types.Type{o.Type()}
-	if f, ok := o.(*types.Func); ok {
-		list = nil
-		for v := range f.Signature().Results().Variables() {
-			list = append(list, v.Type())
-		}
-	}
-	for _, t := range list {
-		if p, ok := types.Unalias(t).(*types.Pointer); ok {
-			t = p.Elem()
-		}
-		if named, ok := types.Unalias(t).(*types.Named); ok && named.Obj().Pkg() != nil {
-			names = append(names, named.Obj().Pkg().Path()+"."+named.Obj().Name())
-		}
-	}
-	return names
 }
 
 // shows returns what an Example shows: "Filter.Add" for
@@ -174,24 +125,11 @@ func shows(example string) string {
 	return strings.Join(parts, ".")
 }
 
-// tests stands for any test as a caller.
-const tests = "tests"
-
-// callerIn names the package of a file.
-func callerIn(file string) string {
-	if strings.HasSuffix(file, "_test.go") {
-		return tests
-	}
-	return path.Dir(file)
-}
-
-// sort puts the best first: callers that are not tests, and the name's own
-// Examples.
+// sort puts the best first: callers that are not tests' tools, and the name's
+// own Examples.
 func (r *Row) sort() {
 	caller := func(name string) int {
 		switch {
-		case name == tests:
-			return 3
 		case strings.HasPrefix(name, "internal/"):
 			return 2
 		case strings.HasPrefix(name, "examples/"), strings.Contains(name, "/cmd/"):
@@ -214,48 +152,37 @@ func (r *Row) sort() {
 	r.Callers, r.Examples = slices.Compact(r.Callers), slices.Compact(r.Examples)
 }
 
-// Unused reports whether no Example shows the name and only tests use it
-// outside of its package. For package upstashtest a test counts as a user.
-func (r *Row) Unused() bool {
-	if len(r.Examples) > 0 {
-		return false
-	}
-	return len(r.Callers) == 0 ||
-		r.Package != "upstash/upstashtest" && r.Callers[0] == tests
-}
+// Unused reports whether nothing but tests uses the name outside of its package,
+// and no Example does.
+func (r *Row) Unused() bool { return len(r.Callers)+len(r.Examples) == 0 }
 
 // A choice is a row of the table: a caller and an Example of a name.
 type choice struct{ name, caller, example string }
 
-func (r *Row) best() choice {
-	c := choice{name: r.Name}
-	if len(r.Callers) > 0 {
-		c.caller = r.Callers[0]
+// choose returns the old choice if it still holds, and else the best. A page
+// that still holds is therefore not written anew, and a caller that comes or goes
+// changes no other row.
+func (r *Row) choose(old choice) choice {
+	one := func(old string, all []string) string {
+		if slices.Contains(all, old) {
+			return old
+		}
+		return append(all, "")[0]
 	}
-	if len(r.Examples) > 0 {
-		c.example = r.Examples[0]
-	}
-	return c
-}
-
-// holds reports whether the caller and the Example of a choice still exist.
-// Better ones may have come since; the page is then still right.
-func (r *Row) holds(c choice) bool {
-	return (c.caller == "" || slices.Contains(r.Callers, c.caller)) &&
-		(c.example == "" || slices.Contains(r.Examples, c.example))
+	return choice{r.Name, one(old.caller, r.Callers), one(old.example, r.Examples)}
 }
 
 const intro = `# Who uses what
 
-For each function, type, method, variable and constant that the public packages export, the table names a
-caller outside of its package, and an Example that shows it. The caller may be package fmt, log/slog, errors or
-encoding/json, which call some methods. A name that has neither fails the check. A program makes this page:
+For each function, type, method, field, variable and constant that the public packages export, the table names a
+file outside of its package that uses it, and an Example that does. Tests are not counted. Package fmt, log/slog,
+errors or encoding/json call some methods. A name that has neither fails the check. A program makes this page:
 
     go test -tags api ./internal/testkit/api -update
 `
 
-// page writes the table.
-func page(rows []*Row) string {
+// page writes the table. It keeps the old choices that hold.
+func page(rows []*Row, old map[string]choice) string {
 	var b strings.Builder
 	b.WriteString(intro)
 	last := ""
@@ -264,7 +191,7 @@ func page(rows []*Row) string {
 			fmt.Fprintf(&b, "\n## %s\n\n| name | caller | Example |\n|---|---|---|\n", r.Package)
 			last = r.Package
 		}
-		c := r.best()
+		c := r.choose(old[r.Package+"."+r.Name])
 		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", c.name, c.caller, c.example)
 	}
 	return b.String()
