@@ -44,6 +44,6 @@ func (h *handle) writeOne(ctx context.Context, item string, o *mirrorCall, remov
 	if !q.wrote.ok || q.wrote.uncertain() {
 		return false, q.err
 	}
-	h.told(ctx, q.wrote)
+	h.notify(ctx, q.wrote)
 	return q.added[0], q.err
 }

@@ -180,7 +180,7 @@ func (b *batch) run(ctx context.Context) ([]bool, error) {
 	}
 	parts.wait()
 	if b.adding {
-		b.h.told(ctx, b.wrote)
+		b.h.notify(ctx, b.wrote)
 	}
 	return b.result()
 }

@@ -75,8 +75,8 @@ func (h *handle) allowMissing(err error) error {
 	return err
 }
 
-// told passes a write on to the function that watches the handle's writes.
-func (h *handle) told(ctx context.Context, w written) {
+// notify passes a write on to the function that watches the handle's writes.
+func (h *handle) notify(ctx context.Context, w written) {
 	if h.wrote != nil && w.ok {
 		h.wrote(ctx, w)
 	}

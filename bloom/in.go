@@ -77,7 +77,7 @@ func AddIn(ctx context.Context, item string, filters ...*Filter) ([]Answer, erro
 		answers[i].Err = q.err
 		if q.wrote.ok && !q.wrote.uncertain() {
 			answers[i].Yes = q.added[0]
-			filters[i].told(ctx, q.wrote)
+			filters[i].notify(ctx, q.wrote)
 		}
 	}
 	return answers, firstError(answers)

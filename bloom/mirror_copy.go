@@ -16,7 +16,7 @@ type mirrorCopy struct {
 	birth int64 // 0 if no filter is known, and local is empty
 
 	generation  uint64    // incremented whenever local is cleared
-	verifiedAt  time.Time // when the last question was sent to which the answer showed the birth number
+	verifiedAt  time.Time // when the latest question with this birth number in its answer was sent
 	refreshedAt time.Time // local has every item the filter had then; zero before the first refresh
 	refresh     uint64    // the number of the refresh that set refreshedAt
 }

@@ -26,7 +26,7 @@ const (
 	// SchemeFNV1a is double hashing over two 64-bit FNV-1a digests, as the
 	// TypeScript filter of the article "Building a high-speed Bloom Filter with
 	// Upstash Redis" does it. It exists to share filters with such programs,
-	// mostly with [LayoutBare]. Its false positive rate is up to 3 times the
+	// mostly with [LayoutBare]. Its false positive rate is up to 2.8 times the
 	// formula's at 1 in 100, and up to 10 times at lower rates. Its estimates
 	// of cardinality are 6 to 18% low at capacity. It takes no seed.
 	SchemeFNV1a Scheme = 1

@@ -52,7 +52,7 @@ func CuckooCount(bucket uint64, fp uint64, k int) (n int) {
 	return n
 }
 
-// A cuckooClass is the range of a number of slots a bucket.
+// A cuckooClass describes the tables with so many slots a bucket.
 type cuckooClass struct {
 	slots int
 	rate  float64 // the lowest for which it is chosen: 2k / 2^width

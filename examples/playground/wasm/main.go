@@ -41,7 +41,7 @@ func main() {
 	}
 }
 
-// A page has the reader's toys.
+// A page has what the reader plays with.
 type page struct {
 	table  *engine.Table
 	over   *engine.Overfill
