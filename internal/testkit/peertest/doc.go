@@ -2,7 +2,8 @@
 // with @upstash/redis, the official JavaScript client, and with two packages
 // built on it, @upstash/ratelimit and @upstash/lock. They share Bloom filters
 // with a JavaScript program, and run the programs of bloom/FORMAT.md. A mistake
-// common to our client and our server shows up here.
+// common to our client and our server shows up here. And they run "upbloom
+// doctor" on two servers of others, which lack what it needs.
 //
 // npm installs the packages from the lock file in js, without running their
 // scripts. Without Node, or if npm cannot reach a registry, the tests skip. If

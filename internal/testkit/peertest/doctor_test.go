@@ -1,0 +1,178 @@
+package peertest
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/upbloom/upbloom/internal/testkit/testenv"
+)
+
+const doctorsToken = "the-token-of-another-server"
+
+// finding is a line of "upbloom --json doctor".
+type finding struct{ Check, Verdict, Says string }
+
+// doctor runs "upbloom doctor" on a database, and returns its findings by check
+// and its exit status.
+func doctor(t *testing.T, url string) (map[string]finding, int) {
+	t.Helper()
+	program := filepath.Join(t.TempDir(), "upbloom")
+	build := exec.Command("go", "build", "-o", program, "github.com/upbloom/upbloom/bloom/cmd/upbloom")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	cmd := exec.CommandContext(t.Context(), program, "--json", "doctor")
+	cmd.Env = []string{"UPSTASH_REDIS_REST_URL=" + url, "UPSTASH_REDIS_REST_TOKEN=" + doctorsToken}
+	out, err := cmd.Output()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		t.Fatal(err)
+	}
+	findings := map[string]finding{}
+	for line := range bytes.Lines(out) {
+		var f finding
+		if err := json.Unmarshal(line, &f); err != nil {
+			t.Fatalf("%q: %v", line, err)
+		}
+		findings[f.Check] = f
+	}
+	return findings, cmd.ProcessState.ExitCode()
+}
+
+// wantFailed compares the checks that failed with those that should, and with a
+// part of each reason. The scratch keys must be gone.
+func wantFailed(t *testing.T, redis, url string, want map[string]string) {
+	t.Helper()
+	findings, status := doctor(t, url)
+	if status != 4 {
+		t.Errorf("doctor's exit status is %d, want 4", status)
+	}
+	for check, f := range findings {
+		if why, fails := want[check]; fails != (f.Verdict == "FAIL") || !strings.Contains(f.Says, why) {
+			t.Errorf("%+v, want FAIL: %v %q", f, fails, why)
+		}
+		delete(want, check)
+	}
+	if len(want) > 0 {
+		t.Errorf("doctor did not ask %v", want)
+	}
+	c, err := net.Dial("tcp", redis)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if _, err := io.WriteString(c, "DBSIZE\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	if left, err := bufio.NewReader(c).ReadString('\n'); left != ":0\r\n" {
+		t.Errorf("doctor leaves keys: %q, %v", left, err)
+	}
+}
+
+// TestDoctorOfAnotherServer: a server that has the commands and pipelines of the
+// REST API, and not the rest of it.
+func TestDoctorOfAnotherServer(t *testing.T) {
+	node, dir := install(t)
+	redis := testenv.Redis(t)
+	cmd := exec.Command(node, "server.mjs", "redis://"+redis, doctorsToken)
+	cmd.Dir = dir
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH")}
+	out, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	port, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantFailed(t, redis, "http://127.0.0.1:"+strings.TrimSpace(port), map[string]string{
+		"transaction":           "HTTP status 404",
+		"raw body, any bytes":   "HTTP status 404",
+		"RESP2, any bytes":      "the raw body did not arrive",
+		"base64, any bytes":     "the raw body did not arrive",
+		"base64 of a nested OK": `the text OK is sent as "OK"`,
+		"refused commands":      "status 500 says that a refused command may have run",
+		"wrong token":           "status 200 to a pipeline: whoever knows the URL may use the database",
+		// Its Redis does not know the flag, and status 500 hides that nothing ran.
+		"a filter, from Create to Delete":   "Unexpected flag in script shebang",
+		"window, scalable, cuckoo, sharded": "Unexpected flag in script shebang",
+	})
+}
+
+// TestDoctorOfWebdis: a REST server for Redis with an API of its own.
+func TestDoctorOfWebdis(t *testing.T) {
+	testenv.Asked(t, "webdis")
+	webdis := testenv.Need(t, "webdis", "webdis")
+	redis := testenv.Redis(t)
+	wantFailed(t, redis, startWebdis(t, webdis, redis), map[string]string{
+		"connection and token": "neither a result nor an error in it",
+	})
+}
+
+// startWebdis returns the URL of a webdis, once it listens. Another process may
+// take the free port first. Webdis exits then, and another port is tried.
+func startWebdis(t *testing.T, webdis, redis string) (url string) {
+	t.Helper()
+	host, port, err := net.SplitHostPort(redis)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 5 {
+		addr := freeAddr(t)
+		file := filepath.Join(t.TempDir(), "webdis.json")
+		config := fmt.Sprintf(`{"redis_host": %q, "redis_port": %s, "http_host": "127.0.0.1", "http_port": %s,
+			"logfile": %q}`, host, port, addr[strings.Index(addr, ":")+1:], file+".log")
+		if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		cmd := exec.Command(webdis, file)
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		exited := make(chan struct{})
+		go func() { _ = cmd.Wait(); close(exited) }()
+		t.Cleanup(func() { _ = cmd.Process.Kill(); <-exited })
+		for {
+			if c, err := net.Dial("tcp", addr); err == nil {
+				_ = c.Close()
+				return "http://" + addr
+			}
+			select {
+			case <-exited:
+			case <-time.After(5 * time.Millisecond):
+				continue
+			}
+			break
+		}
+	}
+	t.Fatal("webdis did not start on five ports in turn")
+	return ""
+}
+
+func freeAddr(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
