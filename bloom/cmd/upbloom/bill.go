@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"math"
 	"strconv"
 	"time"
@@ -23,6 +24,8 @@ type bill struct {
 	must   bool           // writes are a script that creates nothing
 	anew   bool           // each call has a new client and a new handle
 	first  uint64         // the capacity of a scalable filter's first layer
+	grown  []grown        // its states as it grows
+	items  float64        // that each scalable filter takes, from empty; 0 if not known
 	pane   time.Duration  // of a window
 	idle   bool           // the window expires
 }
@@ -34,10 +37,10 @@ const (
 	cuckooItems   = 500     // in one script
 	growthLooks   = 64      // while a layer fills
 	growthCost    = 3       // commands of a look whether it must grow
+	growthStep    = 2       // commands more if it does
 )
 
-// add returns the commands of an Add, or of an AddAll of n items. For a
-// scalable filter they are those of its first layer, the most.
+// add returns the commands of an Add, or of an AddAll of n items.
 func (b *bill) add(n uint64) (commands float64) {
 	commands = b.requests(n, true, func(items uint64) float64 {
 		switch {
@@ -57,12 +60,29 @@ func (b *bill) add(n uint64) (commands float64) {
 }
 
 // growth returns the commands with which a scalable filter looks whether it must
-// grow, on average.
-func (b *bill) growth(items uint64) float64 {
+// grow, and grows. They are those of one request, on average over the layers
+// that the items fill.
+func (b *bill) growth(items uint64) (commands float64) {
 	if b.kind != scalableKind {
 		return 0
 	}
-	return growthCost * min(1, float64(items)*growthLooks/float64(b.first))
+	all := max(b.items, 1)
+	rest, capacity := all, float64(b.first)
+	for layer := 1; rest > 0; layer++ {
+		looks := min(1, float64(items)*growthLooks/capacity)
+		if layer == len(b.grown) { // only an AddAll looks, and finds no need to count
+			if looks < 1 || items == 1 {
+				return commands
+			}
+			return commands + rest/all*scriptCommand
+		}
+		commands += min(rest, capacity) / all * looks * growthCost
+		if rest > capacity {
+			commands += growthStep * float64(items) / all
+		}
+		rest, capacity = rest-capacity, 4*capacity
+	}
+	return commands
 }
 
 // look returns the commands of an Exists, or of an ExistsAll of n items.
@@ -184,6 +204,60 @@ func (b *bill) turns(filters uint64, calls float64) float64 {
 		commands++
 	}
 	return commands * min(calls, float64(max(filters, 1))*float64(24*time.Hour)/float64(b.pane))
+}
+
+// times returns the commands a day with which long-lived clients ask for the
+// server's time. An Add of a window needs it, and an ExistsAll, every ten
+// minutes.
+func (b *bill) times(processes uint64, calls float64) float64 {
+	if b.kind != windowKind || b.anew {
+		return 0
+	}
+	return min(calls, float64(max(processes, 1))*float64(24*time.Hour)/float64(10*time.Minute))
+}
+
+// uncounted is what the sum of a month leaves out, in commands.
+type uncounted struct {
+	Create float64 `json:"create"`        // of each filter, once
+	TTL    float64 `json:"ttl,omitempty"` // more, if Create sets one
+	// WarnFill is how many looks an Add or AddAll leads to, on average and at
+	// most, and Moves how many commands more a write to a cuckoo filter takes.
+	WarnFill float64 `json:"warnFill,omitempty"`
+	Moves    float64 `json:"moves,omitempty"`
+}
+
+// leftOut returns what the sum leaves out, for filters of so many items.
+func (b *bill) leftOut(items uint64) uncounted {
+	u := uncounted{Create: 4, TTL: 1, WarnFill: 0.01}
+	if items < 10_000 {
+		u.WarnFill = 0.1
+	}
+	switch b.kind {
+	case windowKind:
+		u.Create, u.TTL = 5, 0
+		if b.idle {
+			u.Create++
+		}
+	case cuckooKind:
+		u = uncounted{Create: 4, Moves: 3}
+	case shardedKind:
+		u = uncounted{Create: 6 * float64(b.shards), TTL: float64(b.shards + 1)}
+	}
+	return u
+}
+
+func (u uncounted) text() string {
+	text := "making each filter, " + commands(u.Create)
+	if u.TTL > 0 {
+		text += fmt.Sprintf(", %.0f with a TTL", u.Create+u.TTL)
+	}
+	if u.WarnFill > 0 {
+		text += fmt.Sprintf("; WarnFill, 1 in %.0f writes at most", 1/u.WarnFill)
+	}
+	if u.Moves > 0 {
+		text += fmt.Sprintf("; moves once it is half full, %.0f a write at most", u.Moves)
+	}
+	return text
 }
 
 // billOf takes what the flags say of the calls.

@@ -72,7 +72,7 @@ func (a *app) calcCommand() *cli.Command {
 			p := planOf(cfg, g)
 			b := billOf(c, plainKind, g)
 			p.AddCommands, p.ExistsCommands = b.add(1), b.look(1)
-			if p.Month, err = monthOf(c, p.Bytes, b); err != nil {
+			if p.Month, err = monthOf(c, p.Items, p.Bytes, b); err != nil {
 				return err
 			}
 			return a.print(p, p.text(g))

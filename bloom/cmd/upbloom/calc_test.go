@@ -94,9 +94,20 @@ func TestMonthOfBatches(t *testing.T) {
 	for flags, says := range map[string]string{
 		"--shards 2":               "8,975 commands\n  adding         1,000 AddAlls of 1,000 items, 9 commands each",
 		"--must-exist":             "6,000 commands\n",
-		"--window 1d --must-exist": "13,180 commands\n",
+		"--window 1d --must-exist": "14,180 commands\n",
 	} {
 		sh.want(0, says, "", append([]string{"calc", "-n", "1M", "--adds", "1M", "--batch", "1k", "--monthly"},
+			strings.Fields(flags)...)...)
+	}
+	for flags, says := range map[string]string{
+		"":           "  not in it      making each filter, 4 commands, 5 with a TTL; WarnFill, 1 in 100 writes at most\n",
+		"--scalable": "  growth         of an empty filter, by items that are all new, to 2 layers; it is stored so\n",
+		"--cuckoo":   "  not in it      making each filter, 4 commands; moves once it is half full, 3 a write at most\n",
+		"--shards 3": "  not in it      making each filter, 18 commands, 22 with a TTL\n",
+		"--window 1d --expire-idle": "  its panes      210 commands to clear old ones, 4,320 to ask for the time\n" +
+			"  not in it      making each filter, 6 commands; WarnFill, 1 in 100 writes at most\n",
+	} {
+		sh.want(0, says, "", append([]string{"calc", "-n", "1M", "--adds", "4M", "--monthly"},
 			strings.Fields(flags)...)...)
 	}
 	sh.want(0, "1,000,000 single Adds, 3 commands each", "", "calc", "-n", "1M", "--adds", "1M", "--monthly",

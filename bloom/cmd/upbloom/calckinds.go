@@ -107,7 +107,7 @@ func kindPlanOf(c *cli.Command, kind string) (kindPlan, error) {
 		b.areas, b.idle = uint64(p.Parts), c.Bool("expire-idle")
 		b.pane = (p.span + 4*time.Second) / time.Duration(whole)
 	case scalableKind:
-		b.first = max(cfg.Capacity, 1000)
+		b.first, b.grown = max(cfg.Capacity, 1000), p.Layers
 		b.areas = 0
 		bits := uint64(8 * headerBytes)
 		for layer := p.part; b.areas < mostLayers && bits+8*cells(layer) <= 1<<32; layer.Bits *= 4 {
@@ -118,7 +118,7 @@ func kindPlanOf(c *cli.Command, kind string) (kindPlan, error) {
 	}
 	p.AddCommands, p.ExistsCommands = b.add(1), b.look(1)
 	p.RateTwice, p.RateFive = p.rateAt(2), p.rateAt(5)
-	p.Month, err = monthOf(c, p.Bytes, b)
+	p.Month, err = monthOf(c, p.Items, p.Bytes, b)
 	return p, err
 }
 

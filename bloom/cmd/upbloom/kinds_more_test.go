@@ -178,8 +178,8 @@ func TestMonthOfKinds(t *testing.T) {
 	month := []string{"calc", "--items", "1M", "--adds", "1M", "--price"}
 	sh.want(0, "$180.00 a month", "", append(month, "--cuckoo")...)
 	sh.want(0, "$180.00 a month", "", append(month, "--shards", "4")...)
-	sh.want(0, "$60.00 a month", "", append(month, "--window", "24h")...)
-	sh.want(0, "$180.00 a month", "", append(month, "--window", "24h", "--must-exist")...)
+	sh.want(0, "$60.01 a month", "", append(month, "--window", "24h")...)
+	sh.want(0, "$180.01 a month", "", append(month, "--window", "24h", "--must-exist")...)
 	sh.want(0, "$2.00 a month", "", append(month, "--monthly")...)
 	sh.want(2, "--mirror is for a plain filter", "", append(month, "--cuckoo", "--mirror", "5s")...)
 	sh.want(2, "--panes is for a window", "", append(month, "--panes", "2")...)

@@ -18,6 +18,10 @@ type month struct {
 	billing.Month
 	Adds    *called        `json:"adds,omitempty"`
 	Lookups *called        `json:"lookups,omitempty"`
+	Turns   float64        `json:"turns,omitempty"`  // commands with which windows clear old panes
+	Times   float64        `json:"times,omitempty"`  // and ask for the time
+	Layers  int            `json:"layers,omitempty"` // of a scalable filter, at the end of its first month
+	LeftOut uncounted      `json:"notCounted"`
 	Money   *billing.Money `json:"money,omitempty"`
 	Asking  *month         `json:"withoutMirrors,omitempty"`
 }
@@ -51,14 +55,14 @@ func usageFlags() []cli.Flag {
 		&cli.BoolFlag{Name: "must-exist", Usage: "with MustExist, an Add is three commands, and an AddAll more"},
 		countFlag("`N` such filters; the default is 1", "filters"),
 		lifetimeFlag("answer look-ups by a Mirror whose \"no\" is at most `TIME` old (its MaxStale)", "mirror"),
-		countFlag("`N` processes with a Mirror of each filter; the default is 1", "processes"),
+		countFlag("`N` processes with a Mirror of each filter, or with a window; the default is 1", "processes"),
 		&cli.BoolFlag{Name: "price", Usage: "in money, at the pay-as-you-go prices of " + billing.PricesOf},
 	}
 }
 
-// monthOf returns the cost of a month for filters of this length, or nil if no
-// flag asks for it.
-func monthOf(c *cli.Command, bytes uint64, b *bill) (*month, error) {
+// monthOf returns the cost of a month for filters of so many items and this
+// length, or nil if no flag asks for it.
+func monthOf(c *cli.Command, items, bytes uint64, b *bill) (*month, error) {
 	asked := false
 	for _, name := range []string{
 		"adds", "lookups", "monthly", "filters", "mirror", "price", "processes", "batch", "lookup-batch",
@@ -71,8 +75,9 @@ func monthOf(c *cli.Command, bytes uint64, b *bill) (*month, error) {
 		return nil, nil
 	case c.IsSet("mirror") && stale <= 0:
 		return nil, usagef("--mirror is %v: use the MaxStale of the Mirror, above 0", stale)
-	case c.IsSet("processes") && stale == 0:
-		return nil, usagef("--processes is for Mirrors: it has no effect without --mirror")
+	case c.IsSet("processes") && stale == 0 && (b.kind != windowKind || b.anew):
+		return nil, usagef("--processes is for Mirrors and windows: it has no effect without --mirror or --window," +
+			" or with --new-client")
 	}
 	for _, name := range []string{"filters", "processes", "batch", "lookup-batch"} {
 		if c.IsSet(name) && countOf(c, name) == 0 {
@@ -83,19 +88,37 @@ func monthOf(c *cli.Command, bytes uint64, b *bill) (*month, error) {
 	if c.Bool("monthly") {
 		days = billing.DaysAMonth
 	}
+	filters := max(countOf(c, "filters"), 1)
+	layers := 0
+	if b.kind == scalableKind {
+		b.items = float64(countOf(c, "adds")) * billing.DaysAMonth / days / float64(filters)
+		for layers < len(b.grown)-1 && b.items > float64(b.grown[layers].Items) {
+			layers++
+		}
+		bytes = b.grown[layers].Bytes
+		layers++
+	}
 	batch := max(countOf(c, "batch"), 1)
 	adds := callsOf(countOf(c, "adds"), batch, b.add)
 	if n := countOf(c, "lookup-batch"); n > 0 {
 		batch = n
 	}
 	lookups := callsOf(countOf(c, "lookups"), batch, b.look)
+	turns, asks := b.turns(filters, adds.Calls/days), adds.Calls/days
+	if batch > 1 {
+		asks += lookups.Calls / days
+	}
+	times := b.times(countOf(c, "processes"), asks)
 	use := billing.Use{
-		Bytes: bytes, Filters: countOf(c, "filters"),
-		Adds:    adds.Calls*adds.Commands/days + b.turns(countOf(c, "filters"), adds.Calls/days),
+		Bytes: bytes, Filters: filters,
+		Adds:    adds.Calls*adds.Commands/days + turns + times,
 		Lookups: lookups.Calls * lookups.Commands / days,
 	}
 	priced := func() *month {
-		m := &month{Month: use.Month()}
+		m := &month{
+			Month: use.Month(), Turns: billing.DaysAMonth * turns, Times: billing.DaysAMonth * times,
+			LeftOut: b.leftOut(items), Layers: layers,
+		}
 		if c.Bool("price") {
 			money := m.Month.Money(billing.PayAsYouGo())
 			m.Money = &money
@@ -145,6 +168,17 @@ func (m *month) text() string {
 		if m.Asking != nil {
 			b.WriteString(" without Mirrors")
 		}
+	}
+	if m.Layers > 0 && m.Adds != nil {
+		fmt.Fprintf(&b, "\n  growth         of an empty filter, by items that are all new, to %s; it is stored so",
+			counted(uint64(m.Layers), "layer"))
+	}
+	if m.Turns+m.Times > 0 {
+		fmt.Fprintf(&b, "\n  its panes      %s commands to clear old ones, %s to ask for the time", rounded(m.Turns),
+			rounded(m.Times))
+	}
+	if m.Commands > 0 {
+		b.WriteString("\n  not in it      " + m.LeftOut.text())
 	}
 	if m.Asking != nil && m.Asking.Commands > 0 {
 		fmt.Fprintf(&b, "\nwithout Mirrors  %s commands", rounded(m.Asking.Commands))
