@@ -42,6 +42,7 @@ func (a *app) calcCommand() *cli.Command {
 		Flags: slices.Concat([]cli.Flag{
 			countFlag("for `N` items, e.g. 5M; required", "items", "n"),
 			rateFlag("at a false positive rate of `P`, e.g. 1% or 1/1000", "rate", 0.01, "p"),
+			lifetimeFlag("with a TTL of `TIME`, e.g. 7d: the filter is made anew after that", "ttl"),
 			schemeFlag(),
 		}, kindFlags(), usageFlags()),
 		Action: func(_ context.Context, c *cli.Command) error {
@@ -72,7 +73,7 @@ func (a *app) calcCommand() *cli.Command {
 			p := planOf(cfg, g)
 			b := billOf(c, plainKind, g)
 			p.AddCommands, p.ExistsCommands = b.add(1), b.look(1)
-			if p.Month, err = monthOf(c, p.Items, p.Bytes, b); err != nil {
+			if p.Month, err = monthOf(c, p.Bytes, b); err != nil {
 				return err
 			}
 			return a.print(p, p.text(g))

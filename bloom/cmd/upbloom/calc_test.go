@@ -102,7 +102,7 @@ func TestMonthOfBatches(t *testing.T) {
 	for flags, says := range map[string]string{
 		"":           "  not in it      making each filter, 4 commands, 5 with a TTL; WarnFill, 1 in 100 writes at most\n",
 		"--scalable": "  growth         of an empty filter, by items that are all new, to 2 layers; it is stored so\n",
-		"--cuckoo":   "  not in it      making each filter, 4 commands; moves once it is half full, 3 a write at most\n",
+		"--cuckoo":   "  not in it      making each filter, 4 commands; up to 2.5 times as many a write while it is full\n",
 		"--shards 3": "  not in it      making each filter, 18 commands, 22 with a TTL\n",
 		"--window 1d --expire-idle": "  its panes      210 commands to clear old ones, 4,320 to ask for the time\n" +
 			"  not in it      making each filter, 6 commands; WarnFill, 1 in 100 writes at most\n",

@@ -118,7 +118,7 @@ func kindPlanOf(c *cli.Command, kind string) (kindPlan, error) {
 	}
 	p.AddCommands, p.ExistsCommands = b.add(1), b.look(1)
 	p.RateTwice, p.RateFive = p.rateAt(2), p.rateAt(5)
-	p.Month, err = monthOf(c, p.Items, p.Bytes, b)
+	p.Month, err = monthOf(c, p.Bytes, b)
 	return p, err
 }
 
@@ -236,8 +236,9 @@ func (p kindPlan) text() string {
 		fmt.Fprintf(&b, "Exists           1 command\nAdd              %s; a few more for each pane's turn, and each"+
 			" client\n                 asks for the time, 1 command in ten minutes", commands(p.AddCommands))
 	case cuckooKind:
-		b.WriteString("Exists           1 command\n" +
-			"Add, Remove      3 commands each, one item or up to 500; more when it is nearly full")
+		fmt.Fprintf(&b, "Exists           1 command\nAdd, Remove      3 commands each, one item or up to 500, until it"+
+			" is 40%% full;\n                 then more, and more for many items: %s on average"+
+			"\n                 for single items while it fills up", commands(p.AddCommands))
 	case shardedKind:
 		b.WriteString("Exists           1 command, a batch one for each shard that has an item of it\n" +
 			"Add              3 commands, a batch 3 for each shard and one more for each 1,000 bits")

@@ -5,6 +5,7 @@ import (
 	"math"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/urfave/cli/v3"
 
@@ -20,7 +21,8 @@ type month struct {
 	Lookups *called        `json:"lookups,omitempty"`
 	Turns   float64        `json:"turns,omitempty"`  // commands with which windows clear old panes
 	Times   float64        `json:"times,omitempty"`  // and ask for the time
-	Layers  int            `json:"layers,omitempty"` // of a scalable filter, at the end of its first month
+	Made    float64        `json:"made,omitempty"`   // and with which filters are made each time they have expired
+	Layers  int            `json:"layers,omitempty"` // of a scalable filter, at the end of the month or its life
 	LeftOut uncounted      `json:"notCounted"`
 	Money   *billing.Money `json:"money,omitempty"`
 	Asking  *month         `json:"withoutMirrors,omitempty"`
@@ -60,9 +62,9 @@ func usageFlags() []cli.Flag {
 	}
 }
 
-// monthOf returns the cost of a month for filters of so many items and this
-// length, or nil if no flag asks for it.
-func monthOf(c *cli.Command, items, bytes uint64, b *bill) (*month, error) {
+// monthOf returns the cost of a month for filters of this length, or nil if no
+// flag asks for it.
+func monthOf(c *cli.Command, bytes uint64, b *bill) (*month, error) {
 	asked := false
 	for _, name := range []string{
 		"adds", "lookups", "monthly", "filters", "mirror", "price", "processes", "batch", "lookup-batch",
@@ -71,6 +73,8 @@ func monthOf(c *cli.Command, items, bytes uint64, b *bill) (*month, error) {
 	}
 	stale := lifetimeOf(c, "mirror")
 	switch {
+	case c.IsSet("ttl") && !c.IsSet("adds"):
+		return nil, usagef("--ttl is for the sum of a month: it has no effect without --adds")
 	case !asked:
 		return nil, nil
 	case c.IsSet("mirror") && stale <= 0:
@@ -89,9 +93,13 @@ func monthOf(c *cli.Command, items, bytes uint64, b *bill) (*month, error) {
 		days = billing.DaysAMonth
 	}
 	filters := max(countOf(c, "filters"), 1)
+	life := billing.DaysAMonth * 24 * time.Hour
+	if c.IsSet("ttl") {
+		life = min(life, lifetimeOf(c, "ttl"))
+	}
+	b.items = float64(countOf(c, "adds")) / days * life.Hours() / 24 / float64(filters)
 	layers := 0
 	if b.kind == scalableKind {
-		b.items = float64(countOf(c, "adds")) * billing.DaysAMonth / days / float64(filters)
 		for layers < len(b.grown)-1 && b.items > float64(b.grown[layers].Items) {
 			layers++
 		}
@@ -108,16 +116,22 @@ func monthOf(c *cli.Command, items, bytes uint64, b *bill) (*month, error) {
 	if batch > 1 {
 		asks += lookups.Calls / days
 	}
+	left, made := b.leftOut(), 0.0
+	if c.IsSet("ttl") {
+		lives := float64(filters) * float64(24*time.Hour) / float64(lifetimeOf(c, "ttl"))
+		made = min(lives, adds.Calls/days) * (left.Create + left.TTL)
+		left.Create, left.TTL = 0, 0
+	}
 	times := b.times(countOf(c, "processes"), asks)
 	use := billing.Use{
 		Bytes: bytes, Filters: filters,
-		Adds:    adds.Calls*adds.Commands/days + turns + times,
+		Adds:    adds.Calls*adds.Commands/days + turns + times + made,
 		Lookups: lookups.Calls * lookups.Commands / days,
 	}
 	priced := func() *month {
 		m := &month{
 			Month: use.Month(), Turns: billing.DaysAMonth * turns, Times: billing.DaysAMonth * times,
-			LeftOut: b.leftOut(items), Layers: layers,
+			Made: billing.DaysAMonth * made, LeftOut: left, Layers: layers,
 		}
 		if c.Bool("price") {
 			money := m.Month.Money(billing.PayAsYouGo())
@@ -177,8 +191,11 @@ func (m *month) text() string {
 		fmt.Fprintf(&b, "\n  its panes      %s commands to clear old ones, %s to ask for the time", rounded(m.Turns),
 			rounded(m.Times))
 	}
-	if m.Commands > 0 {
-		b.WriteString("\n  not in it      " + m.LeftOut.text())
+	if m.Made > 0 {
+		fmt.Fprintf(&b, "\n  making         %s commands, each time a filter has expired", rounded(m.Made))
+	}
+	if text := m.LeftOut.text(); m.Commands > 0 && text != "" {
+		b.WriteString("\n  not in it      " + text)
 	}
 	if m.Asking != nil && m.Asking.Commands > 0 {
 		fmt.Fprintf(&b, "\nwithout Mirrors  %s commands", rounded(m.Asking.Commands))
