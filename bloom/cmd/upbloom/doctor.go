@@ -154,9 +154,19 @@ func (a *app) recorded(file string, p *patient, f func() error) error {
 
 // examine runs all checks and prints a line for each. For people it adds a
 // summary.
-func (a *app) examine(ctx context.Context, p *patient) error {
+func (a *app) examine(ctx context.Context, p *patient) (err error) {
 	p.prefix = "upbloom:doctor:" + strconv.FormatUint(rand.Uint64(), 36) + ":"
-	defer a.clear(ctx, p)
+	defer func() {
+		if clearErr := p.clear(ctx); clearErr == nil {
+			return
+		}
+		if !a.json {
+			fmt.Fprintf(a.errOut, "upbloom: keys %s* may be left: they expire in %v\n", p.prefix, ttl(scratchTTL))
+		}
+		if err == nil && ctx.Err() != nil {
+			err = advised{ctx.Err(), "all checks were made"}
+		}
+	}()
 	count := make(map[string]int)
 	for _, c := range checks() {
 		f := a.ask(ctx, p, c)
@@ -181,7 +191,7 @@ func (a *app) examine(ctx context.Context, p *patient) error {
 	if a.json {
 		return nil
 	}
-	_, err := fmt.Fprintf(a.out, "upbloom's promises hold here: %d ok, %d to note, %d not asked\n",
+	_, err = fmt.Fprintf(a.out, "upbloom's promises hold here: %d ok, %d to note, %d not asked\n",
 		count[found], count[notice], count[notAsked])
 	return err
 }
@@ -203,15 +213,13 @@ func (a *app) ask(ctx context.Context, p *patient, c check) finding {
 }
 
 // clear removes the scratch keys, even after an interrupt.
-func (a *app) clear(ctx context.Context, p *patient) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+func (p *patient) clear(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
 	keys := make([]string, 0, len(scratchNames))
 	for _, name := range scratchNames {
 		keys = append(keys, p.key(name))
 	}
 	_, err := p.client.Do(ctx, upstash.Cmd("UNLINK", keys...).Repeatable(true))
-	if err != nil && !a.json {
-		fmt.Fprintf(a.errOut, "upbloom: the keys %s* were not removed: they expire in %v\n", p.prefix, ttl(scratchTTL))
-	}
+	return err
 }

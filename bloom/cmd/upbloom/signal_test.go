@@ -272,7 +272,7 @@ func TestDoctorCannotClear(t *testing.T) {
 	sh := newShell(t)
 	sh.s.DenyFunc(func(command []string) bool { return command[0] == "UNLINK" })
 	_, errOut, status := sh.run("", "doctor")
-	if status != 0 || !strings.Contains(errOut, "* were not removed: they expire in 10m\n") {
+	if status != 0 || !strings.Contains(errOut, "* may be left: they expire in 10m\n") {
 		t.Errorf("status %d, %q", status, errOut)
 	}
 }
