@@ -254,7 +254,7 @@ func (a *app) plainOnly(ctx context.Context, err error) error {
 	var other *bloom.MismatchError
 	switch {
 	case openErr == nil:
-		kind = o.kind
+		a.other, kind = o, o.kind
 	case errors.As(openErr, &other):
 		kind = kindOf(other.GotKind, other.Got)
 	case errors.Is(err, bloom.ErrNotFound) && !isAbsent(openErr):
@@ -275,6 +275,9 @@ func (a *app) refuse(kind string) error {
 		advice = "leave --items out to add to it"
 	case "load":
 		advice = "upbloom add KEY - adds the lines of standard input to it"
+		if kind == shardedKind {
+			advice = "leave --items out to load it"
+		}
 	case "save", "restore":
 		advice = "it can only be filled again from where its items come from"
 	case "replace":

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"slices"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/upbloom/upbloom/bloom"
 	"github.com/upbloom/upbloom/internal/human"
+	"github.com/upbloom/upbloom/upstash"
 )
 
 func (a *app) loadCommand() *cli.Command {
@@ -21,7 +23,9 @@ func (a *app) loadCommand() *cli.Command {
 		Description: "An item is a line of UTF-8, at most 1 MiB long. Empty lines are skipped, and a line\n" +
 			"may end in CR LF. Without FILE, or if it is -, it reads standard input.\n\n" +
 			"Builds the filter in memory and uploads it, in parts of 1 MiB. Without --items\n" +
-			"the filter must be there. After an interrupt the filter is as it was, or complete.\n\n" +
+			"the filter must be there. After an interrupt the filter is as it was, or complete.\n" +
+			"The filter may be a sharded one, without --items: each shard is as it was, or\n" +
+			"complete, and all are in memory at once.\n\n" +
 			"It refuses an input without items, and one that would fill the filter over its\n" +
 			"size: over --items, or without that flag over ten times the false positive rate\n" +
 			"that it was made for. --allow-empty and --force load them.",
@@ -29,12 +33,11 @@ func (a *app) loadCommand() *cli.Command {
 			[]cli.Flag{allowEmpty("load an input without items")}),
 		Action: func(ctx context.Context, c *cli.Command) error {
 			f, l, n, err := a.withItems(ctx, c)
-			if err != nil {
+			if err != nil || f == nil { // or the shards were loaded
 				return err
 			}
 			if n == 0 && !c.Bool("allow-empty") {
-				return usagef("%s has no items, and nothing was changed: --allow-empty loads it all the same",
-					a.input)
+				return a.noItems()
 			}
 			before, err := a.inspect(ctx)
 			if err == nil {
@@ -67,9 +70,73 @@ func yesFlag(usage string) cli.Flag {
 
 func allowEmpty(usage string) cli.Flag { return &cli.BoolFlag{Name: "allow-empty", Usage: usage} }
 
+// noItems is the error of a load without items.
+func (a *app) noItems() error {
+	return usagef("%s has no items, and nothing was changed: --allow-empty loads it all the same", a.input)
+}
+
+// loadShards adds the lines of an input to a sharded filter. It holds all shards
+// in memory. What the input would do is known when it was read to its end: if
+// that is refused, the context ends before the first upload.
+func (a *app) loadShards(ctx context.Context, c *cli.Command, f *bloom.Sharded, in io.Reader) error {
+	p, err := a.other.place(ctx)
+	if err != nil {
+		return err
+	}
+	most, err := limitOf(c, p.geometry)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var refused error
+	n := uint64(0)
+	r, err := f.Load(ctx, func(yield func(string) bool) {
+		for item := range a.lines(in, &refused) {
+			if n++; !yield(item) {
+				return // it was interrupted
+			}
+		}
+		switch rate := p.rateWith(n); {
+		case refused != nil:
+		case n == 0 && !c.Bool("allow-empty"):
+			refused = a.noItems()
+		case n > 0 && rate > most.rate && !c.Bool("force"):
+			refused = usagef("%s: with %s more, each shard would have %s false positives, and the limit is %s\n"+
+				"Nothing was changed. Make a larger one (upbloom create), or set --max-rate or --force.",
+				printable(a.key), counted(n, "item"), human.OneIn(rate), human.OneIn(most.rate))
+		}
+		if refused != nil {
+			cancel()
+			return
+		}
+		a.wrote = true
+	}, a.progress("load"))
+	switch {
+	case refused != nil:
+		return refused
+	case err == nil:
+		m := merged(a.key, r)
+		m.Items = &n
+		return a.print(m, m.text("loaded"))
+	case errors.Is(err, bloom.ErrNotFound):
+		return shardMissing(err)
+	case !a.wrote:
+		return err
+	case upstash.SafeToRetry(err):
+		return a.moveFailed(c, err)
+	}
+	text := ""
+	if !errors.Is(err, context.Canceled) {
+		text = plain(err) + "; "
+	}
+	return advised{err, text + "each shard is as it was, or complete, and it does no harm to run the command again"}
+}
+
 // withItems opens the filter and reads the input, n items, into a Local of its
 // geometry. Until the input was read to its end, it only reads the filter's
-// state.
+// state. If the command is load and finds shards, it loads those, and returns no
+// filter.
 func (a *app) withItems(ctx context.Context, c *cli.Command,
 ) (f *bloom.Filter, l *bloom.Local, n uint64, err error) {
 	args, err := a.arguments(c, 1, 2)
@@ -88,6 +155,9 @@ func (a *app) withItems(ctx context.Context, c *cli.Command,
 	}
 	defer in.Close()
 	if f, err = a.filter(ctx, c, args[0], true); err != nil {
+		if shards, ok := a.other.handle.(*bloom.Sharded); ok && a.command == "load" {
+			err = a.loadShards(ctx, c, shards, in)
+		}
 		return nil, nil, 0, err
 	}
 	l = bloom.NewLocal(f.Geometry())

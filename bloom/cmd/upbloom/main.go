@@ -30,8 +30,8 @@
 // item. Compressed files, saved filters and lines with a zero byte are refused.
 //
 // A filter is a plain one, a window, a scalable, a cuckoo or a sharded one.
-// create has a flag for each kind, and the other commands recognize it. load,
-// replace, save and restore are for plain filters, ttl sets the expiry of plain
+// create has a flag for each kind, and the other commands recognize it. load is
+// for plain and sharded filters, replace, save and restore are for plain ones, ttl sets the expiry of plain
 // and scalable ones. All shards of a sharded filter must be in the one
 // database.
 //

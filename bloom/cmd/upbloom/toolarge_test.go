@@ -16,7 +16,7 @@ func TestTooLargeForARecord(t *testing.T) {
 	const is = " bytes is too large for one record of the database: "
 	for flags, says := range map[string]string{
 		"-n 300M": "key: the filter's string of 403,007,765" + is + "lower --items, raise --rate, choose a larger plan," +
-			" or spread the items over more records with create --shards 5, and fill them with upbloom add KEY -\n",
+			" or spread the items over more records with create --shards 5, and fill them with upbloom load\n",
 		"-n 300M --shards 2": "key: shard 1 of 2: the filter's string of 201,553,254" + is + "use more --shards, lower" +
 			" --items, raise --rate, or choose a larger plan; with 5 shards none is above the 100,000,000 bytes of" +
 			" most plans\n",
@@ -36,7 +36,7 @@ func TestTooLargeToAdd(t *testing.T) {
 	sh := newShell(t)
 	out := sh.want(4, "key: 0 of 100 items done, 100 not done: the filter's string of 403,007,765 bytes is too large"+
 		" for one record of the database: lower --items, raise --rate, choose a larger plan, or spread the items over"+
-		" more records with create --shards 5, and fill them with upbloom add KEY -\n",
+		" more records with create --shards 5, and fill them with upbloom load\n",
 		numbered("item", 100), "add", "-n", "300M", "key", "-")
 	if out != "" {
 		t.Errorf("it prints %q", out)
@@ -54,7 +54,7 @@ func TestTooLargeToLoad(t *testing.T) {
 	sh := newShell(t, upstashtest.WithMaxRecord(2<<20))
 	const is = "upbloom: key: the filter's string of 4,030,105 bytes is too large for one record of the database: "
 	const smaller = "lower --items, raise --rate, choose a larger plan, or spread the items over more records with" +
-		" create --shards N, and fill them with upbloom add KEY -"
+		" create --shards N, and fill them with upbloom load"
 	for _, tt := range []struct {
 		advice string
 		args   []string
