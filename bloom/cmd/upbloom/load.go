@@ -37,7 +37,7 @@ func (a *app) loadCommand() *cli.Command {
 				return err
 			}
 			if n == 0 && !c.Bool("allow-empty") {
-				return a.noItems()
+				return a.nothingToLoad()
 			}
 			before, err := a.inspect(ctx)
 			if err == nil {
@@ -70,8 +70,8 @@ func yesFlag(usage string) cli.Flag {
 
 func allowEmpty(usage string) cli.Flag { return &cli.BoolFlag{Name: "allow-empty", Usage: usage} }
 
-// noItems is the error of a load without items.
-func (a *app) noItems() error {
+// nothingToLoad is the error of a load without items.
+func (a *app) nothingToLoad() error {
 	return usagef("%s has no items, and nothing was changed: --allow-empty loads it all the same", a.input)
 }
 
@@ -100,7 +100,7 @@ func (a *app) loadShards(ctx context.Context, c *cli.Command, f *bloom.Sharded, 
 		switch rate := p.rateWith(n); {
 		case refused != nil:
 		case n == 0 && !c.Bool("allow-empty"):
-			refused = a.noItems()
+			refused = a.nothingToLoad()
 		case n > 0 && rate > most.rate && !c.Bool("force"):
 			refused = usagef("%s: with %s more, each shard would have %s false positives, and the limit is %s\n"+
 				"Nothing was changed. Make a larger one (upbloom create), or set --max-rate or --force.",
