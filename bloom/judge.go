@@ -104,7 +104,7 @@ func (q *request) judgeScript() error {
 		return err
 	}
 	if err := q.rec.learn(word); err != nil {
-		return err
+		return missed(err, q.wrote.maybeRepeated)
 	}
 	if len(q.answers) < 4 {
 		return wrongCount(len(q.answers), 4+len(q.ops))
@@ -124,6 +124,16 @@ func (q *request) judgeScript() error {
 	}
 	q.wrote.unsettled = false // Create has settled it
 	return q.tookItems(old)
+}
+
+// missed returns the error of a script that found no filter, and so changed
+// nothing. An attempt before may have found one that has gone since, or find the
+// next one later.
+func missed(err error, maybeRepeated bool) error {
+	if is(err, ErrNotFound) && !maybeRepeated {
+		return &untouchedError{err}
+	}
+	return err
 }
 
 // thirdWord takes the answers about the kind's own word off, if there are any.

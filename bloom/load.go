@@ -273,7 +273,7 @@ func (u *upload) take(ctx context.Context, script *upstash.Script, args ...strin
 			err = orContradiction(r.learnKind(rest[0]))
 		}
 	default:
-		err = orContradiction(r.learn(header))
+		err = missed(orContradiction(r.learn(header)), u.repeated)
 	}
 	return rest, err
 }

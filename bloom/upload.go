@@ -99,8 +99,8 @@ func (c *moveConfig) eachPart(ctx context.Context, size int,
 	})
 }
 
-// An untouchedError is the error of an upload that ended before its script was
-// sent, or whose string is too large for the database.
+// An untouchedError is the error of a call that certainly changed nothing, such
+// as an upload that ended before its script was sent.
 type untouchedError struct{ err error }
 
 func (e *untouchedError) Error() string     { return e.err.Error() }

@@ -155,6 +155,8 @@ type Result struct {
 	Full bool `json:",omitempty"`
 	// Early is true if the error allows items to be forgotten early.
 	Early bool `json:",omitempty"`
+	// Safe is true if upstash.SafeToRetry is true of the error.
+	Safe bool `json:",omitempty"`
 	// Over is LoadResult.OverCapacity.
 	Over bool `json:",omitempty"`
 	// Watched is set if the handles have a WarnFill. Alarm says what was wrong

@@ -234,7 +234,7 @@ type cuckooSplitter struct {
 func (c *Cuckoos) Steps(h *History) ([]porcupine.Operation, error) {
 	s := cuckooSplitter{of: c, table: cuckooTableOf(c.Slots)}
 	for n, call := range h.calls {
-		if err := c.sane(call); err != nil {
+		if err := errors.Join(c.sane(call), missed(call)); err != nil {
 			return nil, fmt.Errorf("call %d: %w", n, err)
 		}
 		s.call(n, call)

@@ -33,7 +33,7 @@ func lost(n int, r Result) Result {
 	return r
 }
 
-func ended(e End) Result { return Result{End: e, Tried: 1} }
+func ended(e End) Result { return Result{End: e, Tried: 1, Safe: e == Missing} }
 
 // opened returns the result of a call that may have run.
 func opened() Result { return Result{End: Unknown, Tried: 1, Maybe: 1} }
@@ -217,6 +217,12 @@ func TestCheckTTL(t *testing.T) {
 			call(1, 2, Add, opened(), "a"), call(3, 4, Exists, told(true), "a"),
 		}},
 		{"it must exist, and does not", true, 0, true, []one{call(1, 2, Add, ended(Missing), "a")}},
+		{"it must exist, and is not safe to retry", false, 0, true, []one{
+			call(1, 2, Add, Result{End: Missing, Tried: 1}, "a"),
+		}},
+		{"it must exist, and a lost attempt is safe to retry", false, 0, true, []one{
+			call(1, 2, Add, lost(1, ended(Missing)), "a"),
+		}},
 		{"it must exist, and does", false, 0, true, []one{
 			call(1, 2, Create, told(did)), call(3, 4, Add, ended(Missing), "a"),
 		}},

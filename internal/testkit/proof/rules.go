@@ -12,7 +12,7 @@ import (
 // consistent returns an error for a result no state of the filter explains.
 func (s *splitter) consistent(n int, c *called) error {
 	r, v := c.result, c.call.Verb
-	if err := looked(s.h.calls, c, false); err != nil {
+	if err := errors.Join(looked(s.h.calls, c, false), missed(c)); err != nil {
 		return err
 	}
 	for i := range r.States {
@@ -35,6 +35,20 @@ func (s *splitter) consistent(n int, c *called) error {
 		return fmt.Errorf("%d callers that began at once made %d refreshes", len(r.Ends), r.Count)
 	case c.sends() && !c.spread && r.Tried > 0 && s.isRefused(n, c):
 		return errors.New("a handle that met other data wrote again")
+	}
+	return nil
+}
+
+// missed returns an error if a write that found no filter is wrong about whether
+// it changed anything: an attempt that got no answer may have.
+func missed(c *called) error {
+	r := c.result
+	switch {
+	case r.End != Missing || !c.call.adds() && !c.call.uploads() && c.call.Verb != Remove:
+	case r.Safe && r.Maybe > 0 && !c.call.uploads(): // a part of an upload may be lost
+		return errors.New("safe to retry, although an attempt may have run")
+	case !r.Safe && r.Maybe == 0:
+		return errors.New("a write that found no filter is not safe to retry")
 	}
 	return nil
 }

@@ -88,7 +88,7 @@ func (a *attempts) run(ctx context.Context, c Call, do func(context.Context) (Re
 		r.End, r.States = Partly, batch.Items
 	}
 	if err != nil {
-		r.Err = err.Error()
+		r.Err, r.Safe = err.Error(), upstash.SafeToRetry(err)
 	}
 	if a.watch != nil {
 		a.watch.ended(ctx, a, err)

@@ -47,6 +47,8 @@ func looked(calls []*called, c *called, panes bool) error {
 		return errors.New("asked for Stats after a Load that did not overfill the filter")
 	case len(w.Warnings) > w.StatsSeen:
 		return errors.New("more warnings than Stats")
+	case w.Handle == 0 && c.first(calls) && w.Lots != c.answers():
+		return errors.New("a write to several filters drew no lot for each")
 	case w.Handle <= 0:
 		return nil
 	case warned && c.call.adds() && w.Looks > 0:
@@ -81,6 +83,25 @@ func (c *called) others(calls []*called) (warned, alone bool) {
 		}
 	}
 	return warned, alone
+}
+
+// first reports whether the session of c had neither a warning nor an opened
+// handle before its end.
+func (c *called) first(calls []*called) bool {
+	return !slices.ContainsFunc(calls, func(o *called) bool {
+		w := o.result.Watched
+		return o.session == c.session && o.from < c.to && (o.call.Verb == Open || w != nil && len(w.Warnings) > 0)
+	})
+}
+
+// answers is how many of the answers of an AddIn hold.
+func (c *called) answers() (n int) {
+	for _, end := range c.result.Ends {
+		if end == Answered {
+			n++
+		}
+	}
+	return n
 }
 
 // newItems is how many items were new to the handle of a call, or may have been,

@@ -89,7 +89,7 @@ func (w *Windows) Steps(h *History) ([]porcupine.Operation, error) {
 // sane returns an error for a result no history explains.
 func (k *windowCheck) sane(c *called) error {
 	r := c.result
-	if err := looked(k.calls, c, true); err != nil {
+	if err := errors.Join(looked(k.calls, c, true), missed(c)); err != nil {
 		return err
 	}
 	unsure := r.End == Uncertain

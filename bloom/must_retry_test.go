@@ -1,0 +1,126 @@
+package bloom_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/upstash"
+	"github.com/upbloom/upbloom/upstash/httptransport"
+	"github.com/upbloom/upbloom/upstash/upstashtest"
+)
+
+// mustWrites returns writes by handles for a filter that must exist, each of a
+// type or a call.
+func mustWrites(t *testing.T, s *upstashtest.Server) map[string]func(item string) error {
+	ctx, c := t.Context(), impatient(s)
+	f := handle(t, c, must(small()))
+	w := window(t, c, bloom.WindowConfig{Capacity: 100, FPRate: 0.01, Span: time.Hour, MustExist: true})
+	g := scalable(t, c, bloom.ScalableConfig{Capacity: 100, FPRate: 0.01, MustExist: true})
+	if _, err := g.Create(ctx); err != nil { // so that it knows the layers
+		t.Fatal(err)
+	}
+	do(t, s, "DEL", key)
+	k := cuckoo(t, c, bloom.CuckooConfig{Capacity: 100, FPRate: 0.01, MustExist: true})
+	d := sharded(t, bloom.ShardedConfig{Capacity: 100, FPRate: 0.01, Shards: 2}, c)
+	return map[string]func(string) error{
+		"Filter.Add":    func(x string) error { _, err := f.Add(ctx, x); return err },
+		"Filter.AddAll": func(x string) error { _, err := f.AddAll(ctx, []string{x, "other"}); return err },
+		"AddIn":         func(x string) error { _, err := bloom.AddIn(ctx, x, f); return err },
+		"Filter.Load":   func(x string) error { _, err := f.Load(ctx, slices.Values([]string{x})); return err },
+		"Window.Add":    func(x string) error { _, err := w.Add(ctx, x); return err },
+		"Scalable.Add":  func(x string) error { _, err := g.Add(ctx, x); return err },
+		"Cuckoo.Add":    func(x string) error { _, err := k.Add(ctx, x); return err },
+		"Cuckoo.Remove": func(x string) error { _, err := k.Remove(ctx, x); return err },
+		"Sharded.Add":   func(x string) error { _, err := d.Add(ctx, x); return err },
+	}
+}
+
+// If no attempt before may have run, a write that finds no filter has certainly
+// changed nothing.
+func TestMissingIsSafeToRetry(t *testing.T) {
+	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+		for _, tt := range []struct {
+			name   string
+			faults []upstashtest.Fault
+			safe   bool
+		}{
+			{"no fault", nil, true},
+			{"the first attempt was refused", []upstashtest.Fault{upstashtest.RateLimit(0)}, true},
+			{"the answer comes twice", []upstashtest.Fault{upstashtest.Twice(0)}, true},
+			{"the request was lost", []upstashtest.Fault{upstashtest.Drop(upstashtest.BeforeExec)}, false},
+			{"the answer was lost", []upstashtest.Fault{upstashtest.Drop(upstashtest.AfterExec)}, false},
+			{"the answer was cut", []upstashtest.Fault{upstashtest.CutBody(3)}, false},
+		} {
+			for name, write := range mustWrites(t, s) {
+				// A Load sends its part first, and a Window asks for the time.
+				s.InjectFunc(intoScripts(tt.faults))
+				err := write("a")
+				s.InjectFunc(nil)
+				missing := errors.Is(err, bloom.ErrNotFound)
+				if !tt.safe && strings.HasPrefix(name, "Cuckoo") {
+					missing = err != nil // its writes are not repeated
+				}
+				if !missing || upstash.SafeToRetry(err) != tt.safe || bloom.InFilter(err) {
+					t.Errorf("%s, %s: %v, safe to retry %t, want ErrNotFound and %t",
+						name, tt.name, err, upstash.SafeToRetry(err), tt.safe)
+				}
+			}
+		}
+	})
+}
+
+// intoScripts returns faults for the first requests of a script.
+func intoScripts(faults []upstashtest.Fault) func(int64, upstashtest.RequestInfo) upstashtest.Fault {
+	return func(_ int64, q upstashtest.RequestInfo) (f upstashtest.Fault) {
+		if strings.HasPrefix(q.Commands[0], "EVAL") && len(faults) > 0 {
+			f, faults = faults[0], faults[1:]
+		}
+		return f
+	}
+}
+
+// keptOnce keeps the first script back. The test sends it later.
+type keptOnce struct {
+	upstash.Transport
+	kept *upstash.Request
+}
+
+func (k *keptOnce) RoundTrip(ctx context.Context, req *upstash.Request, resp *upstash.Response) error {
+	if k.kept != nil || !bytes.HasPrefix(req.Body, []byte(`["EVAL`)) {
+		return k.Transport.RoundTrip(ctx, req, resp)
+	}
+	kept := *req
+	kept.Body, kept.Header = bytes.Clone(req.Body), append([]upstash.Header(nil), req.Header...)
+	k.kept = &kept
+	return errors.New("kept back")
+}
+
+// An Add that found no filter may all the same add its item to the next one: its
+// first attempt comes late. So it is not safe to retry.
+func TestMissingAndALateAttempt(t *testing.T) {
+	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+		web := &http.Client{}
+		defer web.CloseIdleConnections()
+		late := &keptOnce{Transport: httptransport.New(web)}
+		f := handle(t, impatient(s, upstash.WithTransport(late)), must(small()))
+		_, err := f.Add(t.Context(), "a")
+		if !errors.Is(err, bloom.ErrNotFound) || upstash.SafeToRetry(err) {
+			t.Errorf("Add = %v, safe to retry %t, want ErrNotFound and false", err, upstash.SafeToRetry(err))
+		}
+		if _, err := f.Create(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		exists(t, f, "a", false)
+		if err := late.RoundTrip(t.Context(), late.kept, new(upstash.Response)); err != nil {
+			t.Fatal(err)
+		}
+		add(t, f, "a", false)
+	})
+}
