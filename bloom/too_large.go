@@ -2,8 +2,8 @@ package bloom
 
 import "github.com/upbloom/upbloom/internal/human"
 
-// mostPlansRecord is the longest record in bytes that most of Upstash's plans
-// allow, and that all do.
+// mostPlansRecord is the longest record in bytes on most of Upstash's plans,
+// and every plan allows it.
 const mostPlansRecord = 100_000_000
 
 // A tooLargeError is upstash.ErrRecordTooLarge of a filter. The server's words,

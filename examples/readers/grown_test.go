@@ -42,7 +42,7 @@ func runs(answers []bool) (yes [][2]int) {
 	return yes
 }
 
-// Layers that Go has made while it added: what is in any of them is found.
+// Layers made by Go while it added: what is in any of them is found.
 func TestGrownByGo(t *testing.T) {
 	eachReader(t, func(t *testing.T, s *upstashtest.Server, r *reader) {
 		f, err := bloom.NewScalable(s.Client(), "k", bloom.ScalableConfig{
@@ -77,8 +77,9 @@ func TestGrownByGo(t *testing.T) {
 	})
 }
 
-// A window that Go turns at each epoch. Of three panes the items are found. The
-// fourth is the oldest at first, which has expired, and then Go clears it.
+// A window turned by Go at each epoch. The items of three panes are found.
+// Those of the fourth, the oldest, have expired at first, and then Go clears
+// it.
 func TestTurnedByGo(t *testing.T) {
 	eachReader(t, func(t *testing.T, s *upstashtest.Server, r *reader) {
 		w, err := bloom.NewWindow(s.Client(), "k", bloom.WindowConfig{

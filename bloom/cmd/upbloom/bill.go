@@ -26,7 +26,7 @@ type bill struct {
 	anew   bool           // each call has a new client and a new handle
 	first  uint64         // the capacity, of a scalable filter that of its first layer
 	grown  []grown        // the states of a scalable filter as it grows
-	items  float64        // that each filter takes, from empty; 0 if not known
+	items  float64        // taken by each filter, from empty; 0 if not known
 	pane   time.Duration  // of a window
 	idle   bool           // the window expires
 }
@@ -74,9 +74,9 @@ func (b *bill) moves(items uint64) float64 {
 	return slots * (0.1 + 0.27*math.Log10(float64(items))) * max(0, share-begin) / (1 - begin)
 }
 
-// growth returns the commands with which a scalable filter looks whether it must
-// grow, and grows. They are those of one request, on average over the layers
-// that the items fill.
+// growth returns the commands with which a scalable filter looks whether it
+// must grow, and grows. They are those of one request, on average over the
+// layers the items fill.
 func (b *bill) growth(items uint64) (commands float64) {
 	if b.kind != scalableKind {
 		return 0

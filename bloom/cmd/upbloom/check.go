@@ -31,7 +31,7 @@ func (a *app) checkCommand() *cli.Command {
 const roundLines = 10_000
 
 // checkLines looks up the lines of standard input. Each round takes those that
-// have come while the one before was asked.
+// came during the one before.
 func (a *app) checkLines(ctx context.Context, c *cli.Command) error {
 	in, err := a.open(ctx, "-")
 	if err != nil {

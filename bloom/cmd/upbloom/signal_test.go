@@ -25,8 +25,8 @@ type hold struct {
 	when upstashtest.When
 }
 
-// place lets reached be sent to when the request of each hold has come, with
-// AfterExec once it was executed.
+// place has the server keep to the holds. reached gets a value when the request
+// of each hold has come, and with AfterExec once it was executed.
 func (sh *shell) place(holds ...hold) (reached chan struct{}) {
 	reached = make(chan struct{}, len(holds))
 	var executed atomic.Bool
@@ -109,8 +109,8 @@ func (sh *shell) everything() string {
 	return text
 }
 
-// An interrupt ends the program while it waits for an answer. It says what is
-// known of the data, and that is so, whether the request ran or not.
+// An interrupt ends the program while it waits for an answer. The program says
+// what is known of the data, and says so truly, whether the request ran or not.
 func TestSignalAtEachStage(t *testing.T) {
 	saved, other := filepath.Join(t.TempDir(), "saved"), filepath.Join(t.TempDir(), "other")
 	const nothing = "interrupted: key: nothing was changed"

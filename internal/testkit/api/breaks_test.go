@@ -41,7 +41,7 @@ func New(Config) *Client { return nil }
 func Gone() {}
 `
 
-// What programs notice, each with the line that .ci/api prints.
+// Changes that break programs, each with the line .ci/api prints.
 var breaks = []struct{ old, new, line string }{
 	{
 		"interface{ Send([]byte) error }", "interface{ Send([]byte) error; Ready() bool }",
@@ -61,7 +61,7 @@ var breaks = []struct{ old, new, line string }{
 	{"func Gone() {}", "", "- Gone: removed"},
 }
 
-// What programs do not notice.
+// Changes no program notices.
 var additions = []struct{ old, new string }{
 	{"interface{ sealed() }", "interface{ sealed(); Name() string }"}, // nobody else implements it
 	{"Retries int\n", "Retries int; Proxy string\n"},

@@ -18,13 +18,13 @@ import (
 type Row struct {
 	Package, Name string // "bloom", "Filter.Add"
 
-	// Callers are files outside of the package that are no tests, or packages
-	// that call a method through an interface. Examples are functions: the
-	// name's own first, then others that use it.
+	// Callers are files outside of the package, no tests among them, or
+	// packages that call a method through an interface. Examples are functions:
+	// the name's own first, then others that use it.
 	Callers, Examples []string
 }
 
-// implicit are the methods that fmt, log/slog, encoding/json and errors call.
+// implicit are the methods called by fmt, log/slog, encoding/json and errors.
 var implicit = map[string]string{
 	"Error": "error", "Unwrap": "errors", "Is": "errors", "As": "errors", "String": "fmt", "Format": "fmt",
 	"MarshalText": "encoding/json", "UnmarshalText": "encoding/json", "MarshalJSON": "encoding/json",
@@ -112,7 +112,7 @@ func (s *Source) users(u unit, rows map[string]*Row) {
 	}
 }
 
-// shows returns what an Example shows: "Filter.Add" for
+// shows returns the name an Example shows: "Filter.Add" for
 // ExampleFilter_Add_again.
 func shows(example string) string {
 	var parts []string
@@ -125,8 +125,8 @@ func shows(example string) string {
 	return strings.Join(parts, ".")
 }
 
-// sort puts the best first: callers that are not tests' tools, and the name's
-// own Examples.
+// sort puts the best first: callers other than tests' tools, and the name's own
+// Examples.
 func (r *Row) sort() {
 	caller := func(name string) int {
 		switch {
@@ -152,15 +152,15 @@ func (r *Row) sort() {
 	r.Callers, r.Examples = slices.Compact(r.Callers), slices.Compact(r.Examples)
 }
 
-// Unused reports whether nothing but tests uses the name outside of its package,
-// and no Example does.
+// Unused reports whether only tests use the name outside of its package, and no
+// Example does.
 func (r *Row) Unused() bool { return len(r.Callers)+len(r.Examples) == 0 }
 
 // A choice is a row of the table: a caller and an Example of a name.
 type choice struct{ name, caller, example string }
 
-// choose returns the old choice if it still holds, and else the best. A page
-// that still holds is therefore not written anew, and a caller that comes or goes
+// choose returns the old choice if it still holds, and else the best. So a page
+// that still holds is not written again, and a caller that comes or goes
 // changes no other row.
 func (r *Row) choose(old choice) choice {
 	one := func(old string, all []string) string {
@@ -181,7 +181,7 @@ errors or encoding/json call some methods. A name that has neither fails the che
     go test -tags api ./internal/testkit/api -update
 `
 
-// page writes the table. It keeps the old choices that hold.
+// page writes the table. It keeps old choices as long as they hold.
 func page(rows []*Row, old map[string]choice) string {
 	var b strings.Builder
 	b.WriteString(intro)

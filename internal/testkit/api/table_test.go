@@ -55,8 +55,8 @@ func use(o *bloom.Outer) {
 `,
 }
 
-// Used is what another package's code or an Example really uses, and not what
-// has the name of an Example.
+// Used is what another package's code or an Example really uses. The name of an
+// Example alone is no use.
 func TestRows(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range small {
@@ -113,7 +113,7 @@ func TestRows(t *testing.T) {
 	}
 }
 
-// The page keeps a choice that holds, although there is a better one.
+// The page keeps a choice as long as it holds, although there is a better one.
 func TestPageKeepsChoices(t *testing.T) {
 	r := &Row{Package: "bloom", Name: "New", Callers: []string{"a.go", "b.go"}, Examples: []string{"ExampleNew"}}
 	for _, c := range []struct{ old, want choice }{

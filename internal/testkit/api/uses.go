@@ -7,8 +7,8 @@ import (
 	"go/types"
 )
 
-// used returns the names that a declaration uses, each as import path, a dot and
-// the name in the package. A method belongs to the type through which it is
+// used returns the names in use in a declaration, each as import path, a dot
+// and the name in the package. A method belongs to the type through which it is
 // called, a field to the struct that declares it.
 func used(d ast.Decl, info *types.Info) map[string]bool {
 	found := make(map[string]bool)
@@ -61,7 +61,7 @@ func selected(s *types.Selection, found map[string]bool) {
 	}
 }
 
-// written adds the fields that a literal of a struct has.
+// written adds the fields in a literal of a struct.
 func written(n *ast.CompositeLit, info *types.Info, found map[string]bool) {
 	t := info.TypeOf(n)
 	if t == nil {
@@ -91,7 +91,7 @@ func pointed(t types.Type) types.Type {
 	return t
 }
 
-// nameOf returns the name of a type or of what it points to, or "".
+// nameOf returns the name of a type, or of the type it points to, or "".
 func nameOf(t types.Type) string {
 	if named, ok := types.Unalias(pointed(t)).(*types.Named); ok && named.Obj().Pkg() != nil {
 		return named.Obj().Pkg().Path() + "." + named.Obj().Name()

@@ -39,7 +39,7 @@ type Watched struct {
 	Ended bool
 }
 
-// Warning is what a WarnFill was called with.
+// Warning is the argument of a WarnFill.
 type Warning struct{ Handle, Key, SetBits int }
 
 // String formats what the call did, for the history of a failed test.
@@ -73,8 +73,8 @@ func newWatch(linger func()) *watch { return &watch{linger: linger, in: make(map
 // watchedHandles is the number of the last watched handle.
 var watchedHandles atomic.Int64
 
-// handle returns the number of a new handle, and what its WarnFill calls with
-// the set bits, and with what is wrong with its Stats.
+// handle returns the number of a new handle, and the function for its WarnFill
+// to call with the set bits and with what is wrong with its Stats.
 func (w *watch) handle(key int) (number int, warn func(setBits int, wrong string)) {
 	number = int(watchedHandles.Add(1))
 	return number, func(setBits int, wrong string) {

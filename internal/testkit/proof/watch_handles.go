@@ -7,8 +7,8 @@ import (
 	"github.com/upbloom/upbloom/bloom"
 )
 
-// handle makes a handle for the key with a number. It is watched if the history
-// has that.
+// handle makes a handle for the key, with a number. It is watched if the
+// history has watched handles.
 func (s *session) handle(key int, cfg bloom.Config) (*bloom.Filter, error) {
 	if s.watch == nil {
 		return bloom.New(s.client, s.keys[key], cfg)
@@ -48,7 +48,7 @@ func (s *session) watchedBy(c Call) int {
 	return -1
 }
 
-// handle makes a handle. It is watched if the history has that.
+// handle makes a handle. It is watched if the history has watched handles.
 func (s *windowSession) handle(cfg bloom.WindowConfig) (*bloom.Window, error) {
 	if s.watch == nil {
 		return bloom.NewWindow(s.client, s.key, cfg)
