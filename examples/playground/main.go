@@ -104,6 +104,9 @@ func handler(page, built fs.FS) http.Handler {
 		h.Set("Content-Security-Policy", "default-src 'self'; script-src 'self' 'wasm-unsafe-eval';"+
 			" base-uri 'none'; form-action 'none'; frame-ancestors 'none'")
 		h.Set("X-Content-Type-Options", "nosniff")
+		if strings.HasSuffix(r.URL.Path, ".js") {
+			h.Set("Content-Type", "text/javascript; charset=utf-8") // the system may name another
+		}
 		h.Set("Cache-Control", "no-store") // the next build differs
 		mux.ServeHTTP(w, r)
 	})
