@@ -58,7 +58,7 @@ func (h *handle) create(ctx context.Context, bits uint64, word int64) (created b
 	}
 	birth := newBirth()
 	cmd := r.createCommand(bits, word, birth, milliseconds(r.ttl), "PEXPIRE")
-	answers, _, err := r.order(ctx, cmd)
+	answers, _, err := r.runOurs(ctx, cmd)
 	if large, ok := as[*tooLargeError](err); ok {
 		large.bytes = (bits + 7) / 8
 	}
@@ -72,7 +72,7 @@ func (r *record) createCommand(bits uint64, word, birth int64, ttl, expire strin
 		ttl, strconv.FormatInt(word, 10), expire).Repeatable(true)
 }
 
-// judgeCreate judges the answers of order to it.
+// judgeCreate judges the answers to createCommand.
 func (r *record) judgeCreate(answers []upstash.NullInt64, err error, birth int64) (created bool, _ error) {
 	if is(err, ErrNotFound) { // yet the key is taken
 		return false, r.refuse(errNoHeader)

@@ -22,10 +22,10 @@ return {w[1], had}`)
 	deleteScript = upstash.NewScript(ours + ofKind + `return {w[1], redis.call('DEL', KEYS[1])}`)
 )
 
-// orderNumber is order for a script with one number after the header, or with
-// the words of ofKind.
-func (r *record) orderNumber(ctx context.Context, script upstash.Command) (n int64, repeated bool, err error) {
-	answers, repeated, err := r.order(ctx, script)
+// runOursForNumber is runOurs for a script with one number after the header, or
+// with the words of ofKind.
+func (r *record) runOursForNumber(ctx context.Context, script upstash.Command) (n int64, repeated bool, err error) {
+	answers, repeated, err := r.runOurs(ctx, script)
 	if err != nil {
 		return 0, repeated, err
 	}
@@ -70,7 +70,7 @@ func (h *handle) expire(ctx context.Context, ttl time.Duration) (bool, error) {
 		return false, errorf("bloom: %w: ttl is %v: use at least 1ms, or Delete",
 			upstash.ErrArgument, ttl)
 	}
-	_, _, err := r.orderNumber(ctx, r.kindScript(expireScript, nil, milliseconds(ttl)).Repeatable(true))
+	_, _, err := r.runOursForNumber(ctx, r.kindScript(expireScript, nil, milliseconds(ttl)).Repeatable(true))
 	if is(err, ErrNotFound) {
 		return false, nil
 	}
@@ -92,7 +92,7 @@ func (h *handle) persist(ctx context.Context) (bool, error) {
 	if !r.headed() {
 		return r.client.Persist(ctx, r.key)
 	}
-	had, repeated, err := r.orderNumber(ctx, r.kindScript(persistScript, nil).Repeatable(true))
+	had, repeated, err := r.runOursForNumber(ctx, r.kindScript(persistScript, nil).Repeatable(true))
 	switch {
 	case is(err, ErrNotFound):
 		return false, nil
@@ -125,7 +125,7 @@ func (h *handle) rename(ctx context.Context, to string) error {
 	var renamed int64
 	var err error
 	if r.headed() {
-		renamed, _, err = r.orderNumber(ctx, r.kindScript(renameScript, []string{to}))
+		renamed, _, err = r.runOursForNumber(ctx, r.kindScript(renameScript, []string{to}))
 	} else {
 		renamed, err = r.renameBare(ctx, to)
 	}
@@ -170,7 +170,7 @@ func (h *handle) delete(ctx context.Context) (bool, error) {
 	var n int64
 	var err error
 	if r.headed() {
-		n, _, err = r.orderNumber(ctx, r.kindScript(deleteScript, nil))
+		n, _, err = r.runOursForNumber(ctx, r.kindScript(deleteScript, nil))
 	} else {
 		n, err = r.client.Del(ctx, r.key)
 	}

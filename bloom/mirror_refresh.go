@@ -169,7 +169,7 @@ func (m *Mirror) countBits(ctx context.Context) (birth int64, count uint64, sent
 	reply, err := r.client.Do(ctx, r.script(mirrorCountScript, nil, strconv.Itoa(last),
 		strconv.FormatUint(8*uint64(last), 10), strconv.Itoa(headerBytes)).Repeatable(true).AllOrNothing())
 	sent = call.sent(reply)
-	answers, err := r.judgeOrder(reply, err)
+	answers, err := r.judgeOurs(reply, err)
 	if err != nil {
 		return 0, 0, sent, err
 	}

@@ -36,7 +36,7 @@ func (l *layers) grow(ctx context.Context, n uint64) (newest int, err error) {
 		args = append(args, strconv.FormatUint(l.areas[i].offset/8, 10),
 			strconv.FormatUint(l.areas[i].end()/8-1, 10), strconv.FormatInt(l.full(i, n), 10))
 	}
-	layers, _, err := r.orderNumber(ctx, r.script(growScript, nil, args...).Repeatable(true))
+	layers, _, err := r.runOursForNumber(ctx, r.script(growScript, nil, args...).Repeatable(true))
 	if large, ok := as[*tooLargeError](err); ok {
 		large.bytes, large.advice = 0, lowerMaxBytes
 	}
@@ -166,7 +166,7 @@ func (l *layers) beginAnew(ctx context.Context, q *request) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTimeout)
 	defer cancel()
 	r := q.rec
-	done, _, err := r.orderNumber(ctx, r.script(anewScript, nil, args...).Repeatable(true))
+	done, _, err := r.runOursForNumber(ctx, r.script(anewScript, nil, args...).Repeatable(true))
 	if err == nil && done == 1 {
 		l.known.Store(int32(newest))
 	}

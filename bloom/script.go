@@ -47,18 +47,18 @@ func (r *record) numbers(ctx context.Context, script upstash.Command,
 	return answers, reply.MaybeRepeated(), err
 }
 
-// order sends a script that can fail only before its first write. Its answer
-// begins with the header. order learns the header and returns the other
-// answers.
-func (r *record) order(ctx context.Context, script upstash.Command,
+// runOurs sends a script that begins with ours, and can fail only before its
+// first write. Its answer begins with the header. runOurs learns the header and
+// returns the other answers.
+func (r *record) runOurs(ctx context.Context, script upstash.Command,
 ) (answers []upstash.NullInt64, repeated bool, err error) {
 	reply, err := r.client.Do(ctx, script.AllOrNothing())
-	answers, err = r.judgeOrder(reply, err)
+	answers, err = r.judgeOurs(reply, err)
 	return answers, reply.MaybeRepeated(), err
 }
 
-// judgeOrder judges the answer to a script of order.
-func (r *record) judgeOrder(reply upstash.Reply, err error) (answers []upstash.NullInt64, _ error) {
+// judgeOurs judges the answer to a script of runOurs.
+func (r *record) judgeOurs(reply upstash.Reply, err error) (answers []upstash.NullInt64, _ error) {
 	if err == nil {
 		answers, err = reply.Ints(nil)
 	}

@@ -85,7 +85,7 @@ func (s *Sharded) all() []int {
 // look returns which of some shards are missing. It asks the primaries, also in
 // a full database.
 func (s *Sharded) look(ctx context.Context, shards []int) (missing []int, err error) {
-	answers := s.orders(ctx, shards, func(i int) upstash.Command {
+	answers := s.runOursOn(ctx, shards, func(i int) upstash.Command {
 		return s.shards[i].rec.script(lookScript, nil)
 	})
 	for n, i := range shards {
@@ -103,7 +103,7 @@ func (s *Sharded) look(ctx context.Context, shards []int) (missing []int, err er
 
 // judgeShard judges the kind's own word in the answers of a script. The script
 // follows on ours and returns so many numbers after the header.
-func (r *record) judgeShard(a ordered, want int) error {
+func (r *record) judgeShard(a oursAnswer, want int) error {
 	if a.err != nil {
 		return a.err
 	}
@@ -160,7 +160,7 @@ func untouched(err error) error { return &untouchedError{err} }
 // they have to live, 0 for ever, and which of them have gone meanwhile.
 func (s *Sharded) survey(ctx context.Context, shards []int,
 ) (ttl time.Duration, lost []int, filled bool, err error) {
-	answers := s.orders(ctx, shards, func(i int) upstash.Command {
+	answers := s.runOursOn(ctx, shards, func(i int) upstash.Command {
 		return s.shards[i].rec.script(emptyScript, nil)
 	})
 	for n, i := range shards {
@@ -234,7 +234,7 @@ func (s *Sharded) makeShards(ctx context.Context, shards []int, expireAt int64) 
 	for _, i := range shards {
 		births[i] = newBirth()
 	}
-	answers := s.orders(ctx, shards, func(i int) upstash.Command {
+	answers := s.runOursOn(ctx, shards, func(i int) upstash.Command {
 		f := &s.shards[i]
 		return f.rec.createCommand(headerBits+f.rec.geo.Bits, f.rec.shape.word(nil), births[i],
 			strconv.FormatInt(expireAt, 10), "PEXPIREAT")
@@ -267,7 +267,7 @@ func (s *Sharded) Delete(ctx context.Context) (deleted bool, err error) {
 }
 
 func (s *Sharded) deleteSome(ctx context.Context, shards []int) (deleted bool, err error) {
-	answers := s.orders(ctx, shards, func(i int) upstash.Command {
+	answers := s.runOursOn(ctx, shards, func(i int) upstash.Command {
 		r := &s.shards[i].rec
 		return r.script(deleteShardScript, nil, r.kindArgs()...)
 	})
@@ -286,16 +286,16 @@ func (s *Sharded) deleteSome(ctx context.Context, shards []int) (deleted bool, e
 	return deleted, firstOf(errs, deleted)
 }
 
-// ordered is what order returned for one shard.
-type ordered struct {
+// An oursAnswer is what runOurs returns for one shard.
+type oursAnswer struct {
 	answers []upstash.NullInt64
 	err     error
 }
 
-// orders is order for several shards: one request for each database, all at
+// runOursOn is runOurs for several shards: one request for each database, all at
 // once.
-func (s *Sharded) orders(ctx context.Context, shards []int, cmd func(shard int) upstash.Command) []ordered {
-	out := make([]ordered, len(shards))
+func (s *Sharded) runOursOn(ctx context.Context, shards []int, cmd func(shard int) upstash.Command) []oursAnswer {
+	out := make([]oursAnswer, len(shards))
 	s.eachDatabase(func(_ int, d *database) {
 		var cmds []upstash.Command
 		var asked []int
@@ -315,7 +315,7 @@ func (s *Sharded) orders(ctx context.Context, shards []int, cmd func(shard int) 
 				reply = replies[m]
 			}
 			o := &out[n]
-			o.answers, o.err = s.shards[shards[n]].rec.judgeOrder(reply, err)
+			o.answers, o.err = s.shards[shards[n]].rec.judgeOurs(reply, err)
 		}
 	})
 	return out

@@ -80,7 +80,7 @@ func (q *request) settleCommand() upstash.Command {
 func (q *request) tookSettle(reply upstash.Reply, err error) {
 	r := q.rec
 	if r.headed() {
-		_, err = r.judgeOrder(reply, err)
+		_, err = r.judgeOurs(reply, err)
 	} else if err == nil {
 		_, err = reply.Int64()
 	}

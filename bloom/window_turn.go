@@ -44,7 +44,7 @@ func (s *windowShape) turn(ctx context.Context, r *record, word int64, to uint64
 		args = append(args, strconv.FormatUint(pane.offset/8, 10),
 			strconv.FormatUint((pane.end()-pane.offset)/8, 10))
 	}
-	_, _, err := r.order(ctx, r.script(turnScript, nil, args...).Repeatable(true))
+	_, _, err := r.runOurs(ctx, r.script(turnScript, nil, args...).Repeatable(true))
 	return err
 }
 
