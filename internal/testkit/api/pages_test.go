@@ -146,23 +146,76 @@ func TestStepsExist(t *testing.T) {
 	}
 }
 
-var variable = regexp.MustCompile("`(UPBLOOM_[A-Z_]+)`")
+var (
+	variable     = regexp.MustCompile("`(UPBLOOM_[A-Z_]+)`")
+	variableUsed = regexp.MustCompile(`UPBLOOM_[A-Z][A-Z_]*`)
+)
 
-// TestVariablesExist: something reads each variable in CONTRIBUTING.md.
+// TestVariablesExist: something reads each variable in CONTRIBUTING.md, and each
+// one in the code is there.
 func TestVariablesExist(t *testing.T) {
 	var code strings.Builder
-	each(t, ".go", func(path, text string) {
-		if filepath.Base(path) != "pages_test.go" {
+	page := read(t, root+"/.github/CONTRIBUTING.md")
+	for _, suffix := range []string{".go", ".mjs", ".sh", ".yml", ".ci/run", ".ci/api", ".ci/fuzz"} {
+		each(t, suffix, func(path, text string) {
+			if filepath.Base(path) == "pages_test.go" {
+				return
+			}
 			code.WriteString(text)
-		}
-	})
-	all := variable.FindAllStringSubmatch(read(t, root+"/.github/CONTRIBUTING.md"), -1)
+			for _, name := range variableUsed.FindAllString(text, -1) {
+				if !strings.Contains(page, "`"+name+"`") {
+					t.Errorf("%s has %s, and CONTRIBUTING.md does not", path, name)
+				}
+			}
+		})
+	}
+	all := variable.FindAllStringSubmatch(page, -1)
 	if len(all) == 0 {
 		t.Error("CONTRIBUTING.md names no variable, want the UPBLOOM_ ones")
 	}
 	for _, m := range all {
-		if !strings.Contains(code.String(), `"`+m[1]+`"`) {
+		if !strings.Contains(code.String(), `"`+m[1]) {
 			t.Errorf("CONTRIBUTING.md has %s, and no code reads it", m[1])
 		}
+	}
+}
+
+var packageLine = regexp.MustCompile(`(?m)^    ((?:bloom|upstash|internal|examples)(?:/\S+)?)(?:\s|$)`)
+
+// TestPackagesAreListed compares the packages in ARCHITECTURE.md with the
+// folders of the repository.
+func TestPackagesAreListed(t *testing.T) {
+	folders := []string{"bloom"} // its floors have a list of their own
+	entries := []string{"bloom"}
+	for _, m := range packageLine.FindAllStringSubmatch(read(t, root+"/.github/ARCHITECTURE.md"), -1) {
+		entries = append(entries, m[1])
+	}
+	each(t, ".go", func(path, _ string) {
+		folder, err := filepath.Rel(root, filepath.Dir(path))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if folder = filepath.ToSlash(folder); folder != "." && !slices.Contains(folders, folder) {
+			folders = append(folders, folder)
+		}
+	})
+	covers := func(entry, folder string) bool {
+		if above, ok := strings.CutSuffix(entry, "/..."); ok {
+			return folder == above || strings.HasPrefix(folder, above+"/")
+		}
+		return entry == folder
+	}
+	for _, folder := range folders {
+		if !slices.ContainsFunc(entries, func(entry string) bool { return covers(entry, folder) }) {
+			t.Errorf("ARCHITECTURE.md does not have the package %s", folder)
+		}
+	}
+	for _, entry := range entries {
+		if !slices.ContainsFunc(folders, func(folder string) bool { return covers(entry, folder) }) {
+			t.Errorf("ARCHITECTURE.md has %s, and there is no such package", entry)
+		}
+	}
+	if len(folders) < 40 || len(entries) < 20 {
+		t.Errorf("%d folders and %d entries, want more than 40 and 20", len(folders), len(entries))
 	}
 }
