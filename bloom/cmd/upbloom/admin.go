@@ -5,10 +5,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/upstash"
 	"github.com/urfave/cli/v3"
 )
 
@@ -145,16 +148,27 @@ func (a *app) rmCommand() *cli.Command {
 				return err
 			}
 			o, err := a.openKey(ctx, args[0])
+			if errors.Is(err, bloom.ErrNotFound) {
+				return a.removeRest(ctx, c, err)
+			}
 			if err != nil {
 				return err
 			}
 			if !c.Bool("yes") {
-				if err := a.askToRemove(ctx, o); err != nil {
+				s, _, err := o.stats(ctx)
+				if err == nil {
+					err = a.askToRemove(ctx, brief(s))
+				}
+				if err != nil {
 					return err
 				}
 			}
 			a.wrote = true
 			gone, err := o.Delete(ctx)
+			if err != nil && o.kind == shardedKind && exitStatus(err) == exitUnknown {
+				return advised{err, fmt.Sprintf("some of its shards may be gone: upbloom rm %s removes the rest",
+					printable(a.key))}
+			}
 			if err == nil && !gone {
 				err = bloom.ErrNotFound
 			}
@@ -166,14 +180,69 @@ func (a *app) rmCommand() *cli.Command {
 	}
 }
 
-// askToRemove shows what would be lost, and returns an error unless the answer
-// is yes.
-func (a *app) askToRemove(ctx context.Context, o opened) error {
-	s, _, err := o.stats(ctx)
+// mostShards is how many shards a filter has at most.
+const mostShards = 256
+
+// restScript removes the shards at all keys but the first, the key of shard 0,
+// unless there is one again. A shard's header begins with the bits 1 01 01.
+const restScript = `if redis.call('EXISTS', KEYS[1]) == 1 then return 0 end
+local n = 0
+for i = 2, #KEYS do
+  if redis.call('BITFIELD', KEYS[i], 'GET', 'u5', '0')[1] == 21 then n = n + redis.call('DEL', KEYS[i]) end
+end
+return n`
+
+// removeRest removes what an interrupted rm left of a sharded filter: its
+// shards but for shard 0, which goes first. If there are none, it returns
+// missing.
+func (a *app) removeRest(ctx context.Context, c *cli.Command, missing error) error {
+	keys := make([]string, mostShards)
+	for i := range keys {
+		keys[i] = fmt.Sprintf("%s:%d", a.key, i)
+	}
+	reply, err := a.client.Do(ctx, upstash.Cmd("EXISTS", keys...))
 	if err != nil {
 		return err
 	}
-	what := fmt.Sprintf("%s: %s", printable(a.key), brief(s))
+	if n, err := reply.Int64(); err != nil || n == 0 {
+		return missing
+	}
+	rest := keys[:1]
+	for part := range slices.Chunk(slices.Clone(keys[1:]), inspectAtOnce) {
+		found, err := bloom.InspectAll(ctx, a.client, part)
+		if err != nil {
+			return err
+		}
+		for i, f := range found {
+			if f.Err == nil && f.Stats.Kind == bloom.KindShard {
+				rest = append(rest, part[i])
+			}
+		}
+	}
+	if len(rest) == 1 {
+		return missing
+	}
+	if !c.Bool("yes") {
+		what := counted(uint64(len(rest)-1), "shard") + " of a sharded filter whose shard 0 is gone"
+		if err := a.askToRemove(ctx, what); err != nil {
+			return err
+		}
+	}
+	a.wrote = true
+	args := append([]string{restScript, strconv.Itoa(len(rest))}, rest...)
+	if reply, err = a.client.Do(ctx, upstash.Cmd("EVAL", args...)); err != nil {
+		return err
+	}
+	if n, err := reply.Int64(); err != nil || n == 0 {
+		return missing
+	}
+	return a.print(removed{a.key, true}, "removed")
+}
+
+// askToRemove shows what would be lost, and returns an error unless the answer
+// is yes.
+func (a *app) askToRemove(ctx context.Context, what string) error {
+	what = fmt.Sprintf("%s: %s", printable(a.key), what)
 	if !a.typed() {
 		return usagef("%s\nNothing was removed: --yes does it.", what)
 	}

@@ -78,3 +78,22 @@ func TestRemoveWithSeed(t *testing.T) {
 		t.Errorf("%q", out)
 	}
 }
+
+// rm removes the shards that an interrupted one has left, and nothing else.
+func TestRemoveRest(t *testing.T) {
+	sh := newShell(t)
+	sh.want(0, "", "", "create", "--items", "1k", "--shards", "3", "key")
+	for _, command := range [][]string{{"DEL", "key:0"}, {"SET", "key:7", "some text of another program"}} {
+		if _, err := sh.s.Exec(command...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	sh.want(2, "key: 2 shards of a sharded filter whose shard 0 is gone\nNothing was removed: --yes does it.\n", "",
+		"rm", "key")
+	sh.want(0, "removed\n", "", "rm", "--yes", "key")
+	if all, _ := sh.keys(); all != "key:7" {
+		t.Errorf("left: %s", all)
+	}
+	sh.want(3, "key: no filter at this key", "", "rm", "--yes", "key")
+	sh.want(3, "key: no filter at this key", "", "rm", "key")
+}

@@ -156,8 +156,9 @@ func (a *app) recorded(file string, p *patient, f func() error) error {
 // summary.
 func (a *app) examine(ctx context.Context, p *patient) (err error) {
 	p.prefix = "upbloom:doctor:" + strconv.FormatUint(rand.Uint64(), 36) + ":"
+	nothingMade := false
 	defer func() {
-		if clearErr := p.clear(ctx); clearErr == nil {
+		if nothingMade || p.clear(ctx) == nil {
 			return
 		}
 		if !a.json {
@@ -178,6 +179,7 @@ func (a *app) examine(ctx context.Context, p *patient) (err error) {
 			return err
 		}
 		if c.name == checkConnection && f.Verdict == broken {
+			nothingMade = upstash.SafeToRetry(f.err)
 			said := "does not answer"
 			if answer := (*upstash.Error)(nil); errors.As(f.err, &answer) {
 				said = "answers with an error"

@@ -43,14 +43,23 @@ func (a *app) message(err error) string {
 	return oneLine(text)
 }
 
-// notChanged is the error of a command interrupted before its first write.
+// notChanged is the error of a command interrupted before its first write, or of
+// one that would write and finds other data.
 func (a *app) notChanged(err error) error {
 	var advice advised
-	if err == nil || a.wrote || !errors.Is(err, context.Canceled) || errors.As(err, &advice) {
+	switch {
+	case err == nil, a.wrote, errors.As(err, &advice):
 		return err
+	case errors.Is(err, context.Canceled):
+		return advised{err, "nothing was changed"}
+	case errors.Is(err, bloom.ErrNotFilter) && slices.Contains(writers, a.command):
+		return advised{err, plain(err) + "; nothing was changed"}
 	}
-	return advised{err, "nothing was changed"}
+	return err
 }
+
+// writers are the commands that write to a filter.
+var writers = []string{"add", "remove", "create", "load", "replace", "restore", "ttl", "rm"}
 
 // suited has the advice for a record too large suit the command line: it names
 // the number of shards that suits most plans. If the command has no --items, the

@@ -87,6 +87,7 @@ func (a *app) lines(r io.Reader, err *error) iter.Seq[string] {
 		}
 		s := bufio.NewScanner(in)
 		s.Buffer(make([]byte, 64<<10), maxLine)
+		padded, firstPadded := uint64(0), 0
 		for n := 1; s.Scan(); n++ {
 			item := s.Text()
 			if n == 1 {
@@ -95,10 +96,19 @@ func (a *app) lines(r io.Reader, err *error) iter.Seq[string] {
 			if *err = a.checkLine(n, item); *err != nil {
 				return
 			}
+			if strings.TrimSpace(item) != item {
+				if padded++; padded == 1 {
+					firstPadded = n
+				}
+			}
 			if item != "" && !yield(item) {
 				return
 			}
 			a.lineNumber = n
+		}
+		if padded > 0 && !a.json {
+			fmt.Fprintf(a.errOut, "upbloom: %s: %s with white space at an end, which belongs to the item, line %d first\n",
+				a.input, counted(padded, "line"), firstPadded)
 		}
 		if *err = s.Err(); errors.Is(*err, bufio.ErrTooLong) {
 			*err = usagef("%s: line %d is longer than %d bytes, and nothing was changed: an item is a line",
@@ -109,6 +119,11 @@ func (a *app) lines(r io.Reader, err *error) iter.Seq[string] {
 
 func (a *app) checkLine(n int, item string) error {
 	switch {
+	case !utf8.ValidString(item) && strings.Contains(item, "\x00"):
+		return usagef("%s: line %d is binary data: a file of items is text", a.input, n)
+	case strings.Contains(item, "\r"):
+		return usagef("%s: line %d holds a carriage return: if all lines end so, convert the file first, e.g."+
+			" with tr '\\r' '\\n'", a.input, n)
 	case !utf8.ValidString(item):
 		return usagef("%s: line %d is not valid UTF-8: convert the file first, e.g. with"+
 			" iconv -f LATIN1 -t UTF-8", a.input, n)

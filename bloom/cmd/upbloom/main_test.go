@@ -137,7 +137,7 @@ func TestExitStatuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	damaged := filepath.Join(t.TempDir(), "damaged")
-	if err := os.WriteFile(damaged, []byte("not a filter"), 0o600); err != nil {
+	if err := os.WriteFile(damaged, []byte(savedMagic+"and no more"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range []struct {

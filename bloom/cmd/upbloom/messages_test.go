@@ -81,7 +81,22 @@ func TestMessages(t *testing.T) {
 		{2, "standard input: line 2 is not valid UTF-8", "", "a\n\xff\n", []string{"load", "seen"}},
 		{2, dir + " is a directory", "", "", []string{"load", "seen", dir}},
 		{2, "/does/not: no such file or directory", ".upbloom", "", []string{"save", "seen", "/does/not/exist"}},
-		{2, "items.txt: the stream is not a whole saved filter", "", "", []string{"restore", "new", items}},
+		{
+			2, "items.txt is no saved filter, and nothing was changed: upbloom load adds", "save it", "",
+			[]string{"restore", "new", items},
+		},
+		{2, dir + " is a directory: name a file", "", "", []string{"save", "seen", dir}},
+		{2, "line 1 is binary data: a file of items is text", "iconv", "\x7fELF\xff\x00\n", []string{"load", "seen"}},
+		{2, "line 2 holds a carriage return", "", "a\nb\rc\rd\n", []string{"load", "seen"}},
+		{
+			0, "upbloom: standard input: 2 lines with white space at an end, which belongs to the item, line 2 first\n",
+			"", "a\n b\n\nc\t\r\nd e\n",
+			[]string{"load", "seen"},
+		},
+		{1, "1 line with white space at an end", "", " a\n", []string{"check", "seen", "-"}},
+		{3, "upbloom knows no filters without a header); nothing was changed\n", "", "", []string{"add", "text", "a"}},
+		{3, "or another type that is no string", "nothing was changed", "", []string{"info", "list"}},
+		{3, "; nothing was changed\n", "", "a\n", []string{"replace", "--items", "9", "list"}},
 		{2, "standard input is empty", "", "", []string{"restore", "new", "-"}},
 		{
 			2, "--rate is 1e-12: --scheme blocked reaches 1e-9; use that, or --scheme xxh3", "Scheme", "",

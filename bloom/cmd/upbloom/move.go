@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/schollz/progressbar/v3"
@@ -92,6 +93,9 @@ func (a *app) maySave(name string, force bool) error {
 			return usagef("a saved filter is binary, and standard output is a terminal: name a file")
 		}
 		return nil
+	}
+	if info, err := os.Stat(name); err == nil && info.IsDir() {
+		return usagef("%s is a directory: name a file", printable(name))
 	}
 	f, err := os.Open(name)
 	if err != nil || force {
@@ -223,8 +227,14 @@ func (a *app) readSaved(ctx context.Context, name string) (*bloom.Local, error) 
 		return nil, err
 	}
 	buffered := bufio.NewReader(a.reading(in))
-	if start, _ := buffered.Peek(len(savedMagic)); len(start) == 0 && ctx.Err() == nil {
+	start, _ := buffered.Peek(len(savedMagic))
+	switch {
+	case ctx.Err() != nil: // ReadLocal returns it
+	case len(start) == 0:
 		return nil, usagef("%s is empty, and no saved filter: nothing was changed", a.input)
+	case !strings.HasPrefix(savedMagic, string(start)):
+		return nil, usagef("%s is no saved filter, and nothing was changed: upbloom load adds the lines of a text",
+			a.input)
 	}
 	l, err := bloom.ReadLocal(buffered, s)
 	if errors.Is(err, bloom.ErrBadStream) {

@@ -140,6 +140,12 @@ func TestSignalAtEachStage(t *testing.T) {
 			"interrupted: key: the filter is gone, or as it was: upbloom info key shows which\n",
 		},
 		{
+			"rm --yes sh", "EVAL", exitUnknown,
+			"interrupted: sh: some of its shards may be gone: upbloom rm sh removes the rest\n",
+		},
+		{"load sh -", "SETEX", exitInterrupted, "interrupted: sh: nothing was changed"},
+		{"load sh -", "EVAL", exitUnknown, "interrupted: sh: each shard is as it was, or complete"},
+		{
 			"ttl key 5d", "EVAL", exitUnknown, "interrupted: key: the filter expires as before, or as was asked:" +
 				" upbloom ttl key shows it, and it does no harm to run the command again\n",
 		},
@@ -158,6 +164,7 @@ func TestSignalAtEachStage(t *testing.T) {
 			sh.want(0, "", "c\n", "load", "--items", "1k", "other")
 			sh.want(0, "", "", "save", "other", other)
 			sh.want(0, "", "", "create", "--items", "1k", "--cuckoo", "ck")
+			sh.want(0, "", "", "create", "--items", "1k", "--shards", "2", "sh")
 			sh.want(0, "", "", "add", "ck", "a")
 			before := sh.everything()
 			s := []syscall.Signal{syscall.SIGINT, syscall.SIGTERM}[i%2]
@@ -179,13 +186,21 @@ func TestSignalAtEachStage(t *testing.T) {
 			}
 			switch { // what ran is complete
 			case when == upstashtest.BeforeExec, c.status == exitInterrupted:
-			case args[0] == "load", args[0] == "replace", args[0] == "add" && args[1] == "key":
+			case args[0] == "load" && args[1] == "key", args[0] == "replace", args[0] == "add" && args[1] == "key":
 				sh.want(0, "", "", "check", "key", "b", "c")
+			case args[0] == "rm" && args[2] == "sh":
+				sh.want(0, "removed", "", args...)
+				if all, _ := sh.keys(); strings.Contains(all, "sh:") {
+					t.Errorf("rm leaves %s", all)
+				}
 			case args[0] == "restore":
 				sh.want(0, "", "", "check", "key", "a", "c")
 			}
 			if strings.Contains(errOut, "no harm to run the command again") {
 				sh.want(0, "", "b\nc\n", args...)
+				if args[0] == "load" {
+					sh.want(0, "", "", "check", args[1], "b", "c")
+				}
 			}
 		}
 	}
