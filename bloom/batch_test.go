@@ -291,7 +291,7 @@ func TestBatchOfMoreItemsThanARequestCarries(t *testing.T) {
 	}
 }
 
-// allNew is a transport to a server with the answer 0 for every bit.
+// allNew is a transport to a server that answers 0 for every bit.
 type allNew struct{}
 
 func (allNew) RoundTrip(_ context.Context, req *upstash.Request, resp *upstash.Response) error {

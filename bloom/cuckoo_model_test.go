@@ -73,8 +73,8 @@ func (t *table) remove(items []string) (removed []bool) {
 	return removed
 }
 
-// add places all items or none. full is the index of the item without room, or
-// -1.
+// add places all items or none. full is the index of the item that found no
+// room, or -1.
 func (t *table) add(items []string) (added []bool, full int) {
 	before := *t
 	before.words = maps.Clone(t.words)
@@ -170,7 +170,7 @@ func wordIn(stored string, bucket uint64) (w uint64) {
 	return w
 }
 
-// compare returns the first bucket with a difference in a stored string, or -1.
+// compare returns the first bucket that differs in a stored string, or -1.
 func (t *table) compare(stored string) int {
 	for b := range t.buckets() {
 		if wordIn(stored, b) != t.words[b] {

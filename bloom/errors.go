@@ -132,7 +132,7 @@ func unmarshalName[T fmt.Stringer](to *T, name []byte, values ...T) error {
 }
 
 // emptyHint is the ErrNotFound of a look-up. It names the field of the Config
-// for taking a missing filter for an empty one.
+// that makes a missing filter an empty one.
 type emptyHint struct {
 	err   error
 	field string // of the Config

@@ -101,7 +101,7 @@ func TestMirrorWithoutRefresh(t *testing.T) {
 	wantLookUp(t, s, m, "x", absent, fromCopy)
 }
 
-// The caller of a refresh may give up. Those who wait for it go on.
+// The caller that refreshes may give up. Those who wait for it go on.
 func TestMirrorRefreshOfACallerWhoGivesUp(t *testing.T) {
 	s := upstashtest.NewServer(t)
 	f := handle(t, s.Client(), roomy())

@@ -170,8 +170,8 @@ func TestMirrorRefreshThatTakesLongerThanMaxStale(t *testing.T) {
 	}
 }
 
-// If a refresh of a later start than the call fails, all waiting callers get
-// its error.
+// If a refresh that began after the call fails, all waiting callers get its
+// error.
 func TestMirrorRefreshFailsOnceForAllCallers(t *testing.T) {
 	s := upstashtest.NewServer(t)
 	synctest.Test(t, func(t *testing.T) {

@@ -170,8 +170,8 @@ func TestMirrorKeepsTwoFiltersApart(t *testing.T) {
 	wantLookUp(t, s, m, "old-1", absent, inOneRequest) // the count says: the copy is complete
 }
 
-// An answer without a filter arrives after the Mirror's own Add made one. The
-// added item stays in the copy.
+// The answer that there is no filter arrives after the Mirror's own Add made
+// one. The added item stays in the copy.
 func TestMirrorMissingFilterThatComesLate(t *testing.T) {
 	// If both were sent at the same time, neither answer counts as the later
 	// one. In both cases the refresh asks once more, and finds the new filter.

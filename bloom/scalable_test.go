@@ -12,7 +12,7 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
-// growing is the smallest filter with growth.
+// growing is the smallest filter that grows.
 func growing() bloom.ScalableConfig { return bloom.ScalableConfig{Capacity: 1000, FPRate: 0.01} }
 
 func scalable(t *testing.T, c *upstash.Client, cfg bloom.ScalableConfig) *bloom.Scalable {

@@ -93,8 +93,7 @@ func TestUnionChecksEveryFilter(t *testing.T) {
 	})
 }
 
-// Arguments without a common geometry or client are refused before anything is
-// sent.
+// Arguments that cannot be combined are refused before anything is sent.
 func TestSetOperationsRefuse(t *testing.T) {
 	s := upstashtest.NewServer(t)
 	ctx, c := t.Context(), s.Client()
@@ -161,7 +160,7 @@ func TestEstimateIntersection(t *testing.T) {
 	})
 }
 
-// fixedReply stands for a server with the same body for every request.
+// fixedReply stands for a server that answers every request with the same body.
 type fixedReply string
 
 func (r fixedReply) RoundTrip(_ context.Context, _ *upstash.Request, resp *upstash.Response) error {

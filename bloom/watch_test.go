@@ -217,7 +217,7 @@ func TestWarnFillCost(t *testing.T) {
 	}
 }
 
-// neverByLot allows no random looks, only those from answers.
+// neverByLot allows no random looks, only those that answers cause.
 func neverByLot(t *testing.T) {
 	old := bloom.SetLot(func() float64 { return 1 })
 	t.Cleanup(func() { bloom.SetLot(old) })

@@ -12,8 +12,8 @@ import (
 // wireSchemes are the schemes of plain filters.
 var wireSchemes = []Scheme{SchemeBlocked, SchemeXXH3, SchemeFNV1a}
 
-// newWireFilter makes a handle with answer for all requests. If answer is nil,
-// the handle must send nothing.
+// newWireFilter makes a handle whose requests are all answered by answer. If
+// answer is nil, the handle must send nothing.
 func newWireFilter(tb testing.TB, scheme Scheme, answer upstash.Transport) *Filter {
 	tb.Helper()
 	c, err := upstash.New("https://db.example.com", "token",

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// untilDone is a server without an answer.
+// untilDone is a server that never answers.
 func untilDone(ctx context.Context) { <-ctx.Done() }
 
 func TestContextErrorsStayVisible(t *testing.T) {

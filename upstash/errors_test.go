@@ -53,7 +53,7 @@ func TestSafeToRetry(t *testing.T) {
 	}
 }
 
-// batchError stands for an error of another package with better knowledge.
+// batchError stands for an error of another package that knows more.
 type batchError struct {
 	error
 	safe bool

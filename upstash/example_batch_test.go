@@ -39,7 +39,8 @@ func ExampleClient_Pipeline() {
 	// 1 request, 3 commands
 }
 
-// A counter for an hour from its first count, however often it is counted up.
+// A counter that expires an hour after its first count, however often it is
+// counted up.
 func ExampleClient_MultiExec() {
 	server := local()
 	defer server.Close()

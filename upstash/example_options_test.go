@@ -82,7 +82,7 @@ func ExampleRetryAfter() {
 	// Output: 1h0m0s true
 }
 
-// offline is a Transport without a network.
+// offline is a Transport that sends nothing.
 type offline struct{}
 
 func (offline) RoundTrip(context.Context, *upstash.Request, *upstash.Response) error {

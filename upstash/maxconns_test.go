@@ -53,8 +53,8 @@ func TestMaxConns(t *testing.T) {
 	}
 }
 
-// TestNoConnectionIsFree: after a wait in vain, the error says for what the
-// call waited, and that it did not run.
+// TestNoConnectionIsFree: after a wait in vain, the error says what the call
+// waited for, and that it did not run.
 func TestNoConnectionIsFree(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		near, far := net.Pipe() // nobody reads at the far end

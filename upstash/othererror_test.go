@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// claimingError is a foreign error with a yes to everything.
+// claimingError is a foreign error that says yes to everything.
 type claimingError struct{}
 
 func (claimingError) Error() string             { return "of another package" }

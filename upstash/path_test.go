@@ -41,7 +41,7 @@ func TestPathIsAskedAbout(t *testing.T) {
 	}
 }
 
-// TestPathIsNotAskedAbout: with a right path, the database's own errors raise
+// TestPathIsNotAskedAbout: with the right path, the database's own errors raise
 // no question, and without a path none does.
 func TestPathIsNotAskedAbout(t *testing.T) {
 	for _, tt := range []struct {

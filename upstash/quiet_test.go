@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// chatty is a transport with errors that quote the header, as those of a
-// platform's SDK may.
+// chatty is a transport whose errors quote the header, as those of a platform's
+// SDK may.
 type chatty struct{ cause error }
 
 func (c chatty) RoundTrip(_ context.Context, req *Request, _ *Response) error {

@@ -93,7 +93,7 @@ func newClient(t *testing.T, url string, opts ...Option) *Client {
 	return c
 }
 
-// newTLSClient makes a client with trust in the certificate of s.
+// newTLSClient makes a client that accepts the certificate of s.
 func newTLSClient(t *testing.T, url string, s *httptest.Server, opts ...Option) *Client {
 	t.Helper()
 	c := newClient(t, url, opts...)

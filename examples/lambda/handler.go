@@ -179,7 +179,7 @@ func keep(ctx context.Context, reserve time.Duration) (kept, toAnswer time.Durat
 	return kept, kept * 3 / 10
 }
 
-// beforeDeadline returns a context with an end d before ctx's deadline, or ctx
+// beforeDeadline returns a context that ends d before ctx's deadline, or ctx
 // itself if it has none.
 func beforeDeadline(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
 	deadline, ok := ctx.Deadline()

@@ -29,7 +29,7 @@ type bench struct {
 	worked []string   // message ids, in order
 }
 
-// call is a command as it was sent, and the end of its time.
+// call is a command as it was sent, and when the time for it ended.
 type call struct {
 	command string
 	ends    time.Time

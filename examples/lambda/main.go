@@ -1,5 +1,5 @@
 // Command lambda is an AWS Lambda function for an SQS queue. It skips the
-// messages it has processed before. See README.md for the fate of a message
+// messages it has processed before. See README.md for what happens to a message
 // when something fails, and for the build and deploy lines.
 package main
 

@@ -1,5 +1,5 @@
-// Playground serves a page for a browser. The page shows a filter filling, by
-// the same Go code in WebAssembly:
+// Playground serves a page that shows a filter filling, in the browser, by the
+// same Go code in WebAssembly:
 //
 //	go run ./examples/playground
 //

@@ -53,9 +53,9 @@ func TestItCleansUp(t *testing.T) {
 	wantNoKeys(t, s)
 }
 
-// started calls serve with a function for sending the program a signal, and
-// then starts the program. Goroutines of the server may call the function
-// before Start has returned here. It waits for that.
+// started calls serve with a function that sends the program a signal, and then
+// starts the program. Goroutines of the server may call the function before
+// Start has returned here. It waits for that.
 func started(t *testing.T, cmd *exec.Cmd, serve func(send func(os.Signal))) {
 	t.Helper()
 	ready := make(chan struct{})

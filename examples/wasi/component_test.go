@@ -251,8 +251,8 @@ func (c served) want(t *testing.T, id string, status int, text string) {
 	}
 }
 
-// wantError checks that the answer is a 503 without the cause, and the log for
-// a line with one of the parts. It returns that line.
+// wantError checks that the answer is a 503 without the cause, and that the log
+// has a line with one of the parts. It returns that line.
 func (c served) wantError(t *testing.T, id string, parts ...string) string {
 	t.Helper()
 	c.want(t, id, 503, "the database cannot be used\n")

@@ -72,7 +72,7 @@ func TestReactorConformance(t *testing.T) {
 	})
 }
 
-// guestTransport is the reactor's transport in a guest, which runs until Close.
+// guestTransport is the reactor's transport in a guest that runs until Close.
 type guestTransport struct {
 	*relayed.Transport
 

@@ -205,9 +205,9 @@ func TestUncertain(t *testing.T) {
 	}
 }
 
-// TestDeadline has a database take connections and never answer. According to
-// the log the Worker's own deadline ended the requests. Otherwise it would name
-// the client's WithTimeout.
+// TestDeadline has a database that takes connections and never answers.
+// According to the log the Worker's own deadline ended the requests. Otherwise
+// it would name the client's WithTimeout.
 func TestDeadline(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -259,8 +259,8 @@ func TestDatabaseUnusable(t *testing.T) {
 	}
 }
 
-// checkLog checks the log for the name of a cause, and for no callback into an
-// ended program.
+// checkLog checks that the log names a cause, and no callback into an ended
+// program.
 func checkLog(t *testing.T, log, want string) {
 	t.Helper()
 	if !strings.Contains(log, want) {

@@ -19,8 +19,8 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
-// mirrorOf is the size of a way with all items in one call. A Mirror answers
-// all but the first from memory.
+// mirrorOf is the size of a way that asks for all items in one call. A Mirror
+// answers all but the first from memory.
 const mirrorOf = 1 << 40
 
 // batchOf is the number of items in a request of a command for many.
@@ -199,8 +199,8 @@ func (m *million) used() int64 {
 
 // TestMillionChecks measures the cost of a million checks in each way, through
 // the same client and server. UPBLOOM_MILLION sets the number of items; the
-// default is 20,000. A way with one item at a time gets a fiftieth of them.
-// Counts and bytes are scaled to a million.
+// default is 20,000. A way that sends one item at a time gets a fiftieth of
+// them. Counts and bytes are scaled to a million.
 func TestMillionChecks(t *testing.T) {
 	n := 20_000
 	if text := os.Getenv("UPBLOOM_MILLION"); text != "" {

@@ -80,7 +80,7 @@ func TestContextEndsStubbornCalls(t *testing.T) {
 	}
 }
 
-// empty is a body without bytes and without an end.
+// empty is a body that returns no bytes and never ends.
 type empty struct{}
 
 func (empty) Read([]byte) (int, error) { return 0, nil }

@@ -21,15 +21,15 @@
 //
 // A JSON number or boolean becomes an argument as it is written. Some other
 // servers change large numbers. [WithFloatNumbers] does so too, to find clients
-// that send numbers. [WithMaxRequest] and [WithMaxRecord] lower the limits into
-// the reach of a test.
+// that send numbers. [WithMaxRequest] and [WithMaxRecord] lower the limits to
+// ones that a test can reach.
 //
 // Some answers are guesses, because nothing documents them: the texts for an
 // empty pipeline, for malformed JSON and for resp2 on /multi-exec, the status
 // 400 of a discarded transaction, RESP2 pipeline answers one after another, and
-// the Access-Control headers. Code should not depend on them. A request that
-// is not valid HTTP, such as one with the path /get/%zz, is answered in JSON
-// too; with [WithTLS] the answer is text/plain.
+// the Access-Control headers. Code should not depend on them. A request that is
+// not valid HTTP, such as one with the path /get/%zz, is answered in JSON too;
+// with [WithTLS] the answer is text/plain.
 //
 // # The database
 //
@@ -71,7 +71,7 @@
 //
 // [WithRedis] puts a real Redis behind the same REST server, over one
 // connection. All commands of that Redis pass, except those for operators,
-// those in need of their own connection and those that wait. FastForward and
+// those that need their own connection and those that wait. FastForward and
 // regions do not work with it. [WithMaxRecord] does not apply to the commands
 // of a script, because the Redis runs the script.
 //

@@ -16,8 +16,8 @@ type RequestInfo struct {
 	Form string
 	// Commands holds the names of the commands, in upper case.
 	Commands []string
-	// Writes reports whether a command may change the database. A BITFIELD of
-	// reads alone does not. A script does, unless EVAL_RO or its like runs it.
+	// Writes reports whether a command may change the database. A BITFIELD that
+	// only reads does not. A script does, unless EVAL_RO or its like runs it.
 	Writes bool
 }
 
@@ -54,10 +54,10 @@ func (s *Server) Inject(faults ...Fault) {
 	s.faults.queue = append(s.faults.queue, faults...)
 }
 
-// InjectWrites is Inject for the next writes: requests of which
-// [RequestInfo].Writes is true. Others pass by, such as a look-up, or the TIME
-// of a bloom.Window before its first Add. A write takes its fault from this
-// queue, and from Inject's only if this one is empty. A retry is a request too.
+// InjectWrites is Inject for the next requests that write, as the Writes of a
+// [RequestInfo] says. Others pass by, such as a look-up, or the TIME of a
+// bloom.Window before its first Add. A write takes its fault from this queue,
+// and from Inject's only if this one is empty. A retry is a request too.
 func (s *Server) InjectWrites(faults ...Fault) {
 	s.faults.mu.Lock()
 	defer s.faults.mu.Unlock()

@@ -6,7 +6,7 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest/internal/database"
 )
 
-// own answers ACL RESTTOKEN, the one command without need of a database, and
+// own answers ACL RESTTOKEN, the one command that needs no database, and
 // reports whether cmd is ACL RESTTOKEN. The only user is default, whose
 // password is its token.
 func (s *Server) own(cmd []string) (database.Reply, bool) {

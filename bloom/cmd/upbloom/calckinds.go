@@ -58,7 +58,7 @@ func commands(n float64) string {
 	return fmt.Sprintf("%.1f commands", n)
 }
 
-// kindPlanOf works out the plan for the kind of a flag.
+// kindPlanOf works out the plan for the kind that a flag chooses.
 func kindPlanOf(c *cli.Command, kind string) (kindPlan, error) {
 	cfg, err := sizeConfig(c)
 	if err != nil {

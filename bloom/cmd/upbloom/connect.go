@@ -33,7 +33,7 @@ type app struct {
 	inLine     bool   // a bar has not ended its line on the terminal
 	found      bool   // add --items found the filter at the key
 	other      opened // the filter of another kind that plainOnly found at the key
-	wrote      bool   // a request with a change was sent, or may have been
+	wrote      bool   // a request that changes something was sent, or may have been
 
 	client *upstash.Client
 	server *upstashtest.Server

@@ -92,7 +92,7 @@ var sizeOf = map[string]string{
 	cuckooKind: "cuckoo filter, ", shardedKind: "sharded filter, each shard ",
 }
 
-// kindFlags are the flags for the kind of a new filter.
+// kindFlags are the flags that choose the kind of a new filter.
 func kindFlags() []cli.Flag {
 	return []cli.Flag{
 		lifetimeFlag("a window, which finds an item for `SPAN`, e.g. 24h, and forgets it later",
@@ -160,8 +160,8 @@ func (a *app) newOf(ctx context.Context, c *cli.Command, key string) (opened, er
 	return o, flagError(err)
 }
 
-// chosenKind returns the flag for the kind, or "" for a plain filter. A flag
-// without effect on that kind is an error.
+// chosenKind returns the flag that chooses the kind, or "" for a plain filter.
+// A flag without effect on that kind is an error.
 func chosenKind(c *cli.Command) (string, error) {
 	kind := ""
 	for _, name := range []string{"window", "scalable", "cuckoo", "shards"} {

@@ -173,7 +173,7 @@ type makeable struct{ error }
 
 func (m makeable) Unwrap() error { return m.error }
 
-// advised is an error with a better text for the command than its own.
+// advised is an error with a text that suits the command better than its own.
 type advised struct {
 	error
 	text string
@@ -181,7 +181,7 @@ type advised struct {
 
 func (e advised) Unwrap() error { return e.error }
 
-// flagOf names the flags for the fields of a bloom.Config and its like.
+// flagOf names the flags that set the fields of a bloom.Config and its like.
 var flagOf = map[string]string{
 	"Capacity": "--items", "FPRate": "--rate", "TTL": "--ttl", "Scheme": "--scheme",
 	"Span": "--window", "Panes": "--panes", "Shards": "--shards", "ExpireIdle": "--expire-idle",

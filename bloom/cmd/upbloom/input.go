@@ -74,8 +74,8 @@ func interruptible(ctx context.Context, r io.Reader) io.Reader {
 }
 
 // lines returns the items of the input, one on each line. It removes line ends
-// and a byte order mark, and skips empty lines. At a line without a valid item,
-// or if reading fails, it stops and sets err.
+// and a byte order mark, and skips empty lines. At a line that is no item, or
+// if reading fails, it stops and sets err.
 func (a *app) lines(r io.Reader, err *error) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		in := bufio.NewReaderSize(r, 64<<10)
@@ -166,8 +166,8 @@ func (a *app) terminal() *os.File {
 	return f
 }
 
-// reading returns a reader of r with a progress bar on a terminal. For a file
-// the bar shows the share, for a pipe the bytes so far.
+// reading returns a reader of r that draws a progress bar on a terminal. For a
+// file the bar shows the share, for a pipe the bytes so far.
 func (a *app) reading(r io.Reader) io.Reader {
 	f := a.terminal()
 	if f == nil {

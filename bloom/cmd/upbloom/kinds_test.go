@@ -204,7 +204,7 @@ func TestFlagsOfKinds(t *testing.T) {
 	sh.want(3, "made with another --window", "", "create", "--items", "1k", "--window", "2h", "seen")
 }
 
-// A single shard is not asked. A sharded filter with a lost shard is reported.
+// A single shard is not asked. A sharded filter that has lost one is reported.
 func TestShards(t *testing.T) {
 	sh := newShell(t)
 	sh.want(0, "", "", "create", "--items", "1k", "--shards", "2", "key")

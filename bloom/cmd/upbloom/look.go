@@ -118,8 +118,8 @@ func (a *app) list(ctx context.Context, client *upstash.Client, pattern string) 
 	return nil
 }
 
-// noMatch is the error of a pattern without a match among the filters' keys: it
-// may be mistyped.
+// noMatch is the error of a pattern that no filter's key matches: it may be
+// mistyped.
 func noMatch(pattern string) error {
 	text := fmt.Sprintf("no filter has a key like %s: upbloom ls lists all", printable(pattern))
 	if !strings.ContainsAny(pattern, "*?[") {
@@ -222,8 +222,8 @@ func scan(ctx context.Context, client *upstash.Client, pattern string) ([]string
 }
 
 // likeFilters asks for the first bit and the version of many keys in one
-// request, and returns the possible filters. A key with an error may be one:
-// inspecting it shows why.
+// request, and returns those that may be filters. A key with an error may be
+// one: inspecting it shows why.
 func likeFilters(ctx context.Context, client *upstash.Client, keys []string) ([]string, error) {
 	cmds := make([]upstash.Command, len(keys))
 	for i, key := range keys {

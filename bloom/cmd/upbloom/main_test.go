@@ -17,7 +17,7 @@ import (
 )
 
 // With the variable asProgram the test binary is the program: nothing has to be
-// built for tests with a process.
+// built for tests that need a process.
 const asProgram = "UPBLOOM_TEST_AS_PROGRAM"
 
 func TestMain(m *testing.M) {

@@ -19,8 +19,8 @@ import (
 	"github.com/upbloom/upbloom/bloom"
 )
 
-// progress returns the option of a progress bar, or nil if standard error is no
-// terminal.
+// progress returns an option that draws a progress bar, or nil if standard
+// error is no terminal.
 func (a *app) progress(what string) bloom.MoveOption {
 	f := a.terminal()
 	if f == nil {

@@ -360,7 +360,8 @@ func interrupted(t *testing.T, sh *shell, input string, args ...string) (errOut 
 	return e.String(), cmd.ProcessState.ExitCode()
 }
 
-// One interrupt ends a program in wait for input, and leaves nothing half done.
+// One interrupt ends a program that waits for input, and leaves nothing half
+// done.
 func TestInterruptedInput(t *testing.T) {
 	sh := newShell(t)
 	sh.want(0, "loaded", "a\n", "load", "--items", "1000000", "saved")

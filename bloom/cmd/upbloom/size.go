@@ -11,8 +11,8 @@ import (
 // makeIfMissing is what --items does for a command that needs a filter.
 const makeIfMissing = "make the filter if it is missing, for `N` items, e.g. 5M"
 
-// sizeFlags are the flags for a new filter. The first is --items, with this
-// usage. The others have an effect only with it.
+// sizeFlags are the flags that describe a new filter. The first is --items,
+// with this usage. The others have an effect only with it.
 func sizeFlags(items string) []cli.Flag {
 	return []cli.Flag{
 		countFlag(items, "items", "n"),
@@ -39,7 +39,8 @@ func configOf(c *cli.Command) (bloom.Config, error) {
 	return cfg, flagError(err)
 }
 
-// sizeConfig is configOf without its check of the size for a plain filter.
+// sizeConfig is configOf without the check that a plain filter can have the
+// size.
 func sizeConfig(c *cli.Command) (bloom.Config, error) {
 	cfg := bloom.Config{
 		Capacity: countOf(c, "items"), FPRate: rateOf(c, "rate"), TTL: lifetimeOf(c, "ttl"),

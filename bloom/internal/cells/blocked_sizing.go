@@ -83,7 +83,7 @@ func guessUnits(z int, p float64) uint64 {
 }
 
 // blockedUnitsRate is BlockedRate at c units of words an item, in an arithmetic
-// which is the same everywhere.
+// that is the same everywhere.
 func blockedUnitsRate(z int, c uint64) float64 {
 	u := float64(2*z*wordUnits) / float64(WordBits*c)
 	w := (1 - float64(2*expNeg(u))) + expNeg(float64(pairNumerator*u)/pairDenominator)

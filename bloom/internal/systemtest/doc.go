@@ -1,4 +1,4 @@
 // Package systemtest tests package bloom from outside, by its public names:
-// with a Redis, with other processes, under faults, at the key of other data,
-// in a full database. It also counts the cost of each call.
+// with a Redis, with other processes, under faults, at a key that holds
+// something else, in a full database. It also counts the cost of each call.
 package systemtest

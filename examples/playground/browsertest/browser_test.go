@@ -30,7 +30,7 @@ import (
 // here depends on time.
 const patience = 5 * time.Minute
 
-// shots is the environment variable for a folder of screenshots.
+// shots is the environment variable that names a folder for screenshots.
 const shots = "UPBLOOM_SCREENSHOTS"
 
 var site struct {

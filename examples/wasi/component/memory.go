@@ -13,7 +13,7 @@ import "unsafe"
 // would grow the memory itself, and Go's heap would grow over it. So it gets an
 // array, which needs neither heap nor runtime.
 //
-// The second is a call of ours whose answer is a list. The host calls us in the
+// The second is a call of ours that returns a list. The host calls us in the
 // middle of our own call. A garbage collection or a switch to another goroutine
 // is better avoided there. So the list goes to a second array, and the next
 // such call overwrites it.

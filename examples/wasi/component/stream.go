@@ -141,7 +141,7 @@ func waitToWrite(stream uint32, limit *limit, answer uint32) error {
 }
 
 // read waits for bytes and returns what has arrived. It is valid until the next
-// host call with a list as its answer.
+// host call that returns a list.
 func read(stream uint32, limit *limit) ([]byte, error) {
 	if _, err := limit.wait(inputSubscribe(stream)); err != nil {
 		return nil, err

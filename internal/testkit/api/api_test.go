@@ -81,7 +81,7 @@ func TestListing(t *testing.T) {
 	}
 }
 
-// compare reports each line of a missing in b.
+// compare reports each line of a that b lacks.
 func compare(t *testing.T, a, b []string, text string) {
 	t.Helper()
 	has := make(map[string]bool)

@@ -31,7 +31,7 @@ func InParts(cfg bloom.Config) (bloom.Config, bloom.MoveOption) {
 	return cfg, bloom.MovePartBytes(2000)
 }
 
-// WantMails checks the filter for all mails of a range.
+// WantMails checks that all mails of a range are found.
 func WantMails(t *testing.T, f *bloom.Filter, from, to int) {
 	t.Helper()
 	var items []string

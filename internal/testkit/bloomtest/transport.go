@@ -84,8 +84,8 @@ func (a *answers) RoundTrip(_ context.Context, _ *upstash.Request, resp *upstash
 	return nil
 }
 
-// Canned makes a client of a transport with these answers, in turn, with status
-// 200. Then it always gets the last one.
+// Canned makes a client that gets these answers in turn, with status 200, and
+// then always the last one.
 func Canned(t *testing.T, bodies ...string) *upstash.Client {
 	t.Helper()
 	c, _ := CannedWatched(t, bodies...)

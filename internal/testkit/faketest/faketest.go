@@ -12,7 +12,7 @@ import (
 )
 
 // TB is a test within a test. It is allowed to fail. A method of testing.TB
-// without a definition below panics.
+// that is not defined below panics.
 type TB struct {
 	testing.TB
 

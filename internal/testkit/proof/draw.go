@@ -105,7 +105,7 @@ func DrawFilters(rng *rand.Rand, themes Theme) Filters {
 	if f.Themes&Mirrors != 0 && !f.MustExist && rng.IntN(3) == 0 {
 		f.NoScripts, f.Slow = f.Lag, !f.Lag
 		f.MaxStale = time.Second
-		if f.Lag { // for an older answer of the region
+		if f.Lag { // to make a region's answer older
 			f.MaxStale = stale[1]
 		}
 	}

@@ -19,8 +19,8 @@ type one struct {
 // parts is an AddAll of several requests.
 const parts Verb = "addall in parts"
 
-// call is a call with its beginning and its end. Calls whose times overlap may
-// have run in either order.
+// call is a call that began at from and ended at to. Calls whose times overlap
+// may have run in either order.
 func call(from, to int64, v Verb, r Result, items ...string) one {
 	return one{from: from, to: to, call: Call{Verb: v, Items: items}, result: r}
 }

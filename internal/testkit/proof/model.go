@@ -127,7 +127,7 @@ type step struct {
 	call uint64
 	// batch is 1 + the index in state.batches, or 0 for a call of one request.
 	batch int
-	// weigh returns the number of the string's cells that the bits represent.
+	// weigh returns how many cells of the string the bits represent.
 	weigh func(bits) int
 	// watched is true for a Load that says whether the filter is over its
 	// Capacity. over is its answer.

@@ -14,7 +14,7 @@ type search struct {
 	parts []*int // how many steps each part may still try
 }
 
-// limited is a step with a count of its tries.
+// limited is a step that counts how often it is tried.
 type limited struct {
 	Step
 	left *int

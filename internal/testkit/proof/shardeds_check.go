@@ -11,8 +11,8 @@ import (
 )
 
 // Each shard of a Sharded has its own keys. The model of a Filter checks the
-// history of each. Rules without an order check what a Create or a Delete says
-// of all shards.
+// history of each. Rules that need no order check what a Create or a Delete
+// says of all shards.
 
 // Initial is the state of a missing shard.
 func (s *Shardeds) Initial() any { return s.Plain.Initial() }

@@ -91,9 +91,8 @@ func (c *called) upsets() bool {
 	return c.mayRemove() || c.call.Verb == Smudge || c.call.Verb == OtherCreate || c.call.Verb == OtherDelete
 }
 
-// checkCompleted checks the errors of Creates: none may take an unfinished
-// Create for a loss of shards. Items are added only after a Create, which made
-// all shards.
+// checkCompleted checks that no Create takes an unfinished one for a loss of
+// shards. Items are added only after a Create, which made all shards.
 func (s *Shardeds) checkCompleted(h *History) error {
 	for _, c := range h.calls {
 		if c.call.Verb != Create || c.call.Turned || c.result.End != Missing {
@@ -193,8 +192,8 @@ func (s *Shardeds) checkTTL(h *History) error {
 	return nil
 }
 
-// checkCreated accepts exactly one Create of a filter that reports that it
-// made it.
+// checkCreated checks that exactly one Create of a filter reported to have made
+// it.
 func (s *Shardeds) checkCreated(h *History) error {
 	var made *called
 	answered, doubtful := false, false

@@ -183,7 +183,7 @@ func (s *splitter) snapshot(n int, c *called) {
 	}
 }
 
-// answer makes the step of one answer of several, each with its own end.
+// answer makes the step of one of several answers that have their own ends.
 func (s *splitter) answer(n int, c *called, i int, end End) {
 	one := *c
 	one.result.End = end

@@ -71,10 +71,11 @@ func (c *Conn) Write(p []byte) (int, error) { return c.top.Write(p) }
 
 // Hold keeps writes from now on until the next read, which sends them before it
 // waits. WriteError then returns the error of sending. Otherwise each exchange
-// would cost one more system call: a read too early for any answer. The price
-// is a gap of a microsecond, after the look of the pool and before the read. If
-// the peer announces there that it closes, nobody notices until it does, or
-// until the limit. Held bytes are copied, and should be few.
+// would cost one more system call: a read that looks for an answer before it
+// can be there. The price is a gap of a microsecond, after the look of the pool
+// and before the read. If the peer announces there that it closes, nobody
+// notices until it does, or until the limit. Held bytes are copied, and should
+// be few.
 func (c *Conn) Hold() {
 	c.socket.holding, c.socket.writeErr = canHold && c.socket.raw != nil, nil
 }

@@ -75,7 +75,7 @@ func TestHeldRequest(t *testing.T) {
 	}
 }
 
-// TestHeldRequestSavesARead: no read comes too early for an answer.
+// TestHeldRequestSavesARead: no read looks for an answer that cannot be there.
 func TestHeldRequestSavesARead(t *testing.T) {
 	c, s := layered(t, 0, 0)
 	raw := &counted{RawConn: c.socket.raw}
@@ -136,7 +136,7 @@ func TestWatchAHeldRequest(t *testing.T) {
 	}
 }
 
-// TestUnwatch: without an interruption, an exchange leaves nothing behind.
+// TestUnwatch: an exchange that was not interrupted leaves nothing behind.
 func TestUnwatch(t *testing.T) {
 	for _, l := range layerings {
 		c, s := layered(t, l.layers, l.version)

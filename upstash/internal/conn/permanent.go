@@ -46,7 +46,7 @@ func isNotFound(err error) bool {
 }
 
 // Question returns a question for the reader of err, or "". err is the error of
-// this package or of net/http for a connection that was not made.
+// a connection that was not made, by this package or by net/http.
 func Question(err error) string {
 	var noTLS tls.RecordHeaderError
 	var unknown x509.UnknownAuthorityError

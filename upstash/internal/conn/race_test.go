@@ -65,7 +65,7 @@ func (c *madeUp) Close() error {
 	return c.Conn.Close()
 }
 
-// TestRace runs on a virtual clock. An address without an answer must not use
+// TestRace runs on a virtual clock. An address that never answers must not use
 // up the time of the others.
 func TestRace(t *testing.T) {
 	dead, slow := address{}, address{after: 700 * time.Millisecond}

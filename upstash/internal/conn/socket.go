@@ -72,7 +72,7 @@ func (s *socket) failed(err error) error {
 }
 
 // Write keeps p until the next read if s is holding. Otherwise a Read would
-// look for an answer too early: a system call for nothing.
+// first look for an answer that cannot be there: a system call for nothing.
 func (s *socket) Write(p []byte) (int, error) {
 	if s.holding {
 		s.held = append(s.held, p...)

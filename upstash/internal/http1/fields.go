@@ -17,9 +17,9 @@ type framing struct {
 }
 
 // parse parses the lines of a section, the empty one at the end, and may change
-// them. Fields it does not need itself it passes to field, unless field is nil.
-// It reports false if a line is malformed, or contradicts another. Each byte is
-// looked at once: this is half of the cost of an answer.
+// them. It calls field, unless that is nil, for the fields it does not need
+// itself. It reports false if a line is malformed, or contradicts another. Each
+// byte is looked at once: this is half of what an answer costs.
 func (f *framing) parse(b []byte, field func(name, value []byte)) bool {
 	for len(b) > len("\r\n") {
 		colon := 0

@@ -89,8 +89,8 @@ func checkError(t *testing.T, data []byte, err, theirErr error) {
 	}
 }
 
-// stricter reports whether net/http may accept an answer in data and this
-// reader refuses it, because it is safer to.
+// stricter reports whether data may be an answer that net/http accepts and this
+// reader refuses, because it is safer to.
 func stricter(data []byte) bool {
 	matches := func(r *regexp.Regexp) bool { return r.Match(data) }
 	return len(data) > buffer || slices.ContainsFunc(reasons, matches)
@@ -118,8 +118,8 @@ var reasons = func() (all []*regexp.Regexp) {
 	return all
 }()
 
-// laxer reports whether this reader may accept an answer in data and net/http
-// refuses it: for the announcement of a trailer, which this client does not
+// laxer reports whether data may be an answer that this reader accepts and
+// net/http refuses: the announcement of a trailer, which this client does not
 // use.
 func laxer(data []byte) bool { return trailer.Match(data) }
 

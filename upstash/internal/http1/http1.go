@@ -46,7 +46,7 @@ type Head struct {
 }
 
 // ReadHead reads the header of the next answer whose status is not 1xx. It
-// calls field, unless that is nil, for each field of no concern to the
+// calls field, unless that is nil, for each field that does not concern the
 // connection, in order. name and value are valid until field returns. field may
 // be called before an error is found.
 func ReadHead(r *bufio.Reader, field func(name, value []byte)) (Head, error) {

@@ -49,7 +49,7 @@ func TestWhatWasNotSent(t *testing.T) {
 	}
 }
 
-// isNotSent reports whether a client takes the error for a proof: the command
+// isNotSent reports whether a client takes the error as proof that a command
 // did not run.
 func isNotSent(t *testing.T, err error) bool {
 	t.Helper()

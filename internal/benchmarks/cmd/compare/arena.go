@@ -19,7 +19,7 @@ import (
 const (
 	filterName = "upbloom Filter"
 	windowName = "upbloom Window"
-	// endlessName is a Filter whose calls have a context without an end, as
+	// endlessName is a Filter whose calls have a context that cannot end, as
 	// those of the wire limit have none.
 	endlessName = "upbloom Filter, context.Background()"
 	resp7Name   = "rueidis, 7 bits"

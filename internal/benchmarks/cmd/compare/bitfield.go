@@ -8,8 +8,8 @@ import (
 )
 
 // bits are the operations of a filter without a header, in one BITFIELD: one
-// for each of 7 independent bits, or those of the blocked scheme. A client with
-// these alone shows the limit of its protocol.
+// for each of 7 independent bits, or those of the blocked scheme. A client that
+// sends only these shows the limit of its protocol.
 type bits struct {
 	key string
 	geo bloom.Geometry

@@ -69,7 +69,7 @@ func TestCompareRuns(t *testing.T) {
 	}
 }
 
-// liar is a set with wrong answers.
+// liar is a set that gives wrong answers.
 type liar struct {
 	always bool
 	short  bool

@@ -63,7 +63,7 @@ type nodeSet struct {
 	out *bufio.Reader
 }
 
-// order is a line of the process's input, and answer one of its output.
+// order is a line the process reads, and answer a line it writes.
 type order struct {
 	Op      string   `json:"op"`
 	Items   []string `json:"items,omitempty"`

@@ -9,8 +9,8 @@ import (
 )
 
 // contexts are for calls of filters. Each can end, and serves one call at a
-// time, as that of a handler's request does: calls with a common one wait for
-// its lock.
+// time, as that of a handler's request does: calls that share one wait for its
+// lock.
 type contexts struct{ idle sync.Pool }
 
 func newContexts(ctx context.Context) *contexts {
@@ -23,7 +23,7 @@ func newContexts(ctx context.Context) *contexts {
 	return c
 }
 
-// do calls f with a context of its own. Those of nil cannot end.
+// do calls f with a context no other call has. Those of nil cannot end.
 func (c *contexts) do(f func(context.Context)) {
 	if c == nil {
 		f(context.Background())

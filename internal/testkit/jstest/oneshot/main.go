@@ -1,7 +1,7 @@
 //go:build js && wasm
 
-// Command oneshot sends one command, prints its end, and exits at once, like an
-// instance of a Worker.
+// Command oneshot sends one command, prints how that ended, and exits at once,
+// like an instance of a Worker.
 package main
 
 import (

@@ -74,8 +74,8 @@ func upTo(rng *rand.Rand, d time.Duration) time.Duration {
 	return time.Duration(1 + rng.Int64N(int64(d)))
 }
 
-// ofRequest returns the server's fault for a request. command is the request's
-// first command.
+// ofRequest returns the server's fault for a request that begins with a
+// command.
 func (f fates) ofRequest(n int, command string) upstashtest.Fault {
 	rng, wrong := f.at(placeRequest, n)
 	if f.held && command == "BITFIELD" && rng.IntN(4) == 0 {

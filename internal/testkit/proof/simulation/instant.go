@@ -79,7 +79,7 @@ func (n *network) yield() {
 	}
 }
 
-// nextOf returns the first instant of a class, at the earliest at.
+// nextOf returns the first instant of a class that is not before at.
 func nextOf(class int64, at time.Time) time.Time {
 	return at.Add(time.Duration(((class-at.UnixNano())%unit + unit) % unit))
 }

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// TestOwnInstants lets callers go on at one instant. They go on at different
-// ones, and nothing else does then.
+// TestOwnInstants: callers who are let go on at one instant go on at different
+// ones, and nothing else then.
 func TestOwnInstants(t *testing.T) {
 	r := &run{scenario: scenario{draws: draws{seed: 1}}}
 	for ns := range int64(3 * unit) {
@@ -24,9 +24,8 @@ func TestOwnInstants(t *testing.T) {
 	}
 }
 
-// TestTimeoutsAndUnit has a call give up after up to three attempts and pauses.
-// The instant must be of another kind than its beginning, and of no other kind
-// in use.
+// TestTimeoutsAndUnit: a call that gives up, after up to three attempts and
+// pauses, does so at an instant of no kind in use.
 func TestTimeoutsAndUnit(t *testing.T) {
 	const last = callers + mostCallers*mostMembers // of the remainders in use
 	for _, tt := range []struct {

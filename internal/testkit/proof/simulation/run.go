@@ -57,7 +57,7 @@ type draws struct {
 	foreign bool // another program's data is there first
 	shared  bool // the workers of a client share its handles
 	lag     int  // how many writes the nearest region is behind
-	caught  int  // this call of a worker, the region catches up first, and is stuck again
+	caught  int  // before this call of a worker the region catches up, and is stuck again
 	stale   bool // clients send no sync token
 	old     bool // the server knows no flags in scripts
 

@@ -124,7 +124,7 @@ func (t Table) Vet(args []string, readOnly bool) Failure {
 func (t Table) IsWrite(args []string) bool { return t[strings.ToUpper(args[0])].write }
 
 // MayChange reports whether a command may change the database. It is IsWrite,
-// except for a BITFIELD of reads alone.
+// except for a BITFIELD that only reads.
 func (t Table) MayChange(args []string) bool {
 	if len(args) >= 2 && strings.EqualFold(args[0], "BITFIELD") {
 		p, failure := parseBitfield(args[2:])

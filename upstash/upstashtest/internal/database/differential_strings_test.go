@@ -38,8 +38,8 @@ var genData = rapid.Custom(func(t *rapid.T) string {
 	return string(rapid.SliceOfN(rapid.Byte(), 0, 12).Draw(t, "data"))
 })
 
-// genFlags draws no GT or LT with a chance of success: two times here can be
-// too close to compare. TestExpireComparesTimes tests those.
+// genFlags draws no GT or LT that could succeed: two times here can be too
+// close to compare. TestExpireComparesTimes tests those.
 var genFlags = rapid.SampledFrom([][]string{
 	{}, {"NX"}, {"XX"}, {"nx", "xx"}, {"gt", "LT"}, {"NX", "gt"}, {"x"}, {"XX", "x"},
 })

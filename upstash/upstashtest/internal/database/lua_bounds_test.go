@@ -10,8 +10,8 @@ import (
 	"github.com/upbloom/upbloom/internal/testkit/testenv"
 )
 
-// TestBoundedScripts runs scripts with a need for all memory or the whole
-// stack. Either would end a Go process.
+// TestBoundedScripts runs scripts that would use all memory or the whole stack.
+// Either would end a Go process.
 func TestBoundedScripts(t *testing.T) {
 	db, err := OpenMemory(testLimits)
 	if err != nil {

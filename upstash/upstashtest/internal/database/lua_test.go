@@ -120,7 +120,7 @@ func TestKeyLocking(t *testing.T) {
 	}
 }
 
-// TestNoKeyExpiresInAScript asks for a key again after a loop longer than its
+// TestNoKeyExpiresInAScript asks for a key again after a loop that outlasts its
 // time to live.
 func TestNoKeyExpiresInAScript(t *testing.T) {
 	p := newPair(t)

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// infoCalls is the command for the number of times each command ran so far.
+// infoCalls is the command that returns how often each command ran so far.
 var infoCalls = []string{"INFO", "commandstats"}
 
 // callsIn adds up the reply to infoCalls, of lines such as

@@ -100,8 +100,8 @@ func matchBreaks(options []string) Failure {
 	return ""
 }
 
-// globBreaks refuses a pattern without a valid regular expression in the
-// engine, such as one with the class [z-a].
+// globBreaks refuses a pattern that the engine turns into no valid regular
+// expression, such as one with the class [z-a].
 func globBreaks(glob string) Failure {
 	for i := 0; i < len(glob); i++ {
 		switch glob[i] {

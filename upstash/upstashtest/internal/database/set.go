@@ -55,7 +55,8 @@ func (d *Memory) store(args []string) Reply {
 }
 
 // parseSet reads the options in any order. NX excludes XX, and KEEPTTL excludes
-// the four options of a time. An option may occur twice: the last value counts.
+// the four options that set a time. An option may occur twice: the last value
+// counts.
 func parseSet(args []string) (o setOptions, ok bool) {
 	for i := 0; i < len(args); i++ {
 		switch word := strings.ToUpper(cString(args[i])); {

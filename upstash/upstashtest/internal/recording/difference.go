@@ -7,8 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// difference shows how got differs from want: in the request line, in an
-// argument, or in both. Of several arguments it shows the first.
+// difference shows how got differs from want: in the request line, in the first
+// argument that differs, or in both.
 func difference(want, got recordedRequest) string {
 	var parts []string
 	if w, g := want.line(), got.line(); w != g {
@@ -86,13 +86,13 @@ func at(commands [][]string, i int) []string {
 	return nil
 }
 
-// How many arguments to show around a different one.
+// How many arguments to show around one that differs.
 const (
 	argsBefore = 3
 	argsAfter  = 2
 )
 
-// show prints both sides with a mark under the first different argument.
+// show prints both sides with a mark under the first argument that differs.
 func (p place) show(want, got [][]string) string {
 	w, g := at(want, p.command), at(got, p.command)
 	where := "the command's name"
@@ -112,7 +112,7 @@ func (p place) show(want, got [][]string) string {
 		strings.Repeat(" ", len("want: ")+mark) + "^"
 }
 
-// head shows the arguments before the different one: the same on both sides.
+// head shows the arguments before the one that differs: the same on both sides.
 func (p place) head(args []string) string {
 	var b strings.Builder
 	from := max(0, p.argument-argsBefore)

@@ -23,7 +23,7 @@ var (
 	digits = regexp.MustCompile(`[0-9]+`)
 	// birth matches the birth number that a BITFIELD writes at bit 64.
 	birth = regexp.MustCompile(`"u53","64","([0-9]{16})"`)
-	// In the request of a script, any argument matched by word may be one.
+	// In the request of a script, any argument that matches word may be one.
 	script = regexp.MustCompile(`(?i)\["eval(?:sha)?",`)
 	word   = regexp.MustCompile(`"([0-9]{16})"`)
 	// header matches a filter's header, which has the same range and stands at
@@ -41,8 +41,8 @@ func headersIn(body []byte, known map[string]bool) {
 	}
 }
 
-// drawnIn returns the possible drawn numbers in a request, each once and in
-// their order.
+// drawnIn returns the numbers in a request that may have been drawn, each once
+// and in their order.
 func drawnIn(body []byte, headers map[string]bool) (all []string) {
 	places := birth
 	if script.Match(body) {
@@ -73,8 +73,8 @@ func (n numbers) in(body []byte) []byte {
 	})
 }
 
-// shape returns the request with a mark in place of each possible drawn number.
-// Two requests that differ only in these have the same shape.
+// shape returns the request with a mark in place of each number that may have
+// been drawn. Two requests that differ only in these have the same shape.
 func (q recordedRequest) shape(headers map[string]bool) string {
 	marks := make(numbers)
 	for _, s := range drawnIn(q.bytes(), headers) {

@@ -140,8 +140,8 @@ func TestRecordRetries(t *testing.T) {
 	}
 }
 
-// recordThenReplayFaults makes a call to a server whose fifth answer is the
-// first good one.
+// recordThenReplayFaults makes a call to a server that answers only the fifth
+// attempt.
 func recordThenReplayFaults(t *testing.T) []byte {
 	t.Helper()
 	attempt := 0

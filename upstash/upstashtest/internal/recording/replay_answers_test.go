@@ -105,7 +105,7 @@ func TestReplayOfRetries(t *testing.T) {
 }
 
 // TestReplayOfRetryAfter has an answer with a longer Retry-After than a call
-// waits for. The call ends with an error with the same Retry-After.
+// waits for. The call ends with an error that has it.
 func TestReplayOfRetryAfter(t *testing.T) {
 	c := recording.Replay(t, exchangesOf(t, `{"request": {"method": "POST", "path": "/", "body": ["GET", "a"]},
 		"response": {"status": 429, "retryAfter": "3600", "body": {"error": "ERR quota"}}}`))

@@ -205,15 +205,16 @@ func TestReplayShowsTheDifference(t *testing.T) {
 	}
 }
 
-// one sends a command without a recording. The client may repeat it.
+// one sends a command that is not in the recording. The client may repeat it.
 func one(cmd upstash.Command) func(context.Context, *upstash.Client) error {
 	return func(ctx context.Context, c *upstash.Client) error {
 		return refused(c.Do(ctx, cmd.Repeatable(true)))
 	}
 }
 
-// refused checks the error of a request without a recording. It is an answer of
-// the server, so the client does not retry, and it does not show the arguments.
+// refused checks the error of a request that is not in the recording. It is an
+// answer of the server, so the client does not retry, and it does not show the
+// arguments.
 func refused[T any](_ T, err error) error {
 	var server *upstash.Error
 	if !errors.As(err, &server) || server.StatusCode != 400 || !upstash.SafeToRetry(err) ||
