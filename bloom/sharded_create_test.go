@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -158,6 +159,48 @@ func TestShardedCreateAfterLoss(t *testing.T) {
 			}
 			create(t, f, true)
 		}
+	})
+}
+
+// If the clients come in another order than at the Create, their databases lack
+// the shards. A Create finds them, and makes nothing.
+func TestShardedCreateInAnotherOrder(t *testing.T) {
+	twoServers(t, func(t *testing.T, s [2]*upstashtest.Server) {
+		a, b := s[0].Client(), s[1].Client()
+		create(t, sharded(t, shards(4), a, b), true)
+		created, err := sharded(t, shards(4), b, a).Create(t.Context())
+		if created || !errors.Is(err, upstash.ErrArgument) || !upstash.SafeToRetry(err) ||
+			!strings.Contains(err.Error(), "shard 1 of 4 is missing, and is in the database of another client") {
+			t.Errorf("Create = %v, %v, want an error that names shard 1 and the other database", created, err)
+		}
+		for i := range 4 {
+			if n := do(t, s[1-i%2], "EXISTS", shardKey(i)); n != int64(0) {
+				t.Errorf("shard %d was made in the other database", i)
+			}
+		}
+	})
+}
+
+// Before a Create makes a shard, it asks the other databases for it. Other data
+// at that key there is no shard. Without an answer it makes none.
+func TestShardedCreateAsksElsewhere(t *testing.T) {
+	twoServers(t, func(t *testing.T, s [2]*upstashtest.Server) {
+		f := sharded(t, shards(4), s[0].Client(), s[1].Client())
+		s[1].DenyFunc(func(command []string) bool { return slices.Contains(command, shardKey(2)) })
+		created, err := f.Create(t.Context())
+		if created || !errors.Is(err, upstash.ErrNoPermission) || !upstash.SafeToRetry(err) ||
+			!strings.Contains(err.Error(), "shard 2 of 4") {
+			t.Errorf("Create = %v, %v, want ErrNoPermission of shard 2", created, err)
+		}
+		for i := range 4 {
+			if n := do(t, s[i%2], "EXISTS", shardKey(i)); n != int64(0) {
+				t.Errorf("shard %d was made", i)
+			}
+		}
+		s[1].DenyFunc(nil)
+		do(t, s[1], "RPUSH", shardKey(0), "a list")
+		do(t, s[1], "SET", shardKey(2), "some text that is long enough")
+		create(t, f, true)
 	})
 }
 

@@ -159,6 +159,33 @@ func TestNestedErrorsAreRedacted(t *testing.T) {
 	}
 }
 
+// Only the first errors of an answer keep their words. Those of the others might
+// quote the request: they keep their code alone.
+func TestManyNestedErrors(t *testing.T) {
+	const errs = maxRESPErrors + 2
+	one := "-NOPERM for " + secretKey + ", ask\r\n"
+	c, _ := newFake(t, always(fmt.Sprintf("*%d\r\n", errs)+strings.Repeat(one, errs)))
+	r, err := c.Do(t.Context(), Cmd("EVAL", "return 1", "1", secretKey).Binary())
+	if err != nil {
+		t.Fatal(err)
+	}
+	list, err := r.Array()
+	if err != nil || len(list) != errs {
+		t.Fatalf("%d elements, %v, want %d", len(list), err, errs)
+	}
+	for i, e := range list {
+		var server *Error
+		if !errors.As(e.Err(), &server) || server.Code() != "NOPERM" || server.Command != "EVAL" ||
+			!errors.Is(server, ErrNoPermission) || SafeToRetry(server) {
+			t.Fatalf("element %d: %v, want ErrNoPermission of EVAL, not safe to retry", i, e.Err())
+		}
+		text := server.Error()
+		if words := i < maxRESPErrors; strings.Contains(text, "ask") != words || strings.Contains(text, secretKey) {
+			t.Fatalf("element %d: %q, want its words: %t, and never the key", i, text, words)
+		}
+	}
+}
+
 // FuzzRESP2 looks for panics, and for values that do not survive a round trip.
 func FuzzRESP2(f *testing.F) {
 	for _, s := range []string{

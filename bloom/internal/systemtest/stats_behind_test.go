@@ -1,12 +1,15 @@
 package systemtest
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/upbloom/upbloom/bloom"
 	"github.com/upbloom/upbloom/internal/testkit/bloomtest"
+	"github.com/upbloom/upbloom/upstash"
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
@@ -120,19 +123,84 @@ func TestNothingIsCountedBehindABareFilter(t *testing.T) {
 	})
 }
 
-// If the filter is replaced between the two requests of Inspect, the counts are
-// of two filters.
+// A plain filter was used at the key of a window or of layers, and lengthened
+// the string. What it wrote behind the last pane or layer is not counted.
+func TestNothingIsCountedBehindTheLastPart(t *testing.T) {
+	type adder interface {
+		AddAll(ctx context.Context, items []string) ([]bool, error)
+	}
+	for name, make := range map[string]func(*upstash.Client) (adder, error){
+		"window": func(c *upstash.Client) (adder, error) {
+			cfg := bloom.WindowConfig{Capacity: 3000, FPRate: 0.01, Span: time.Hour}
+			return bloom.NewWindow(c, bloomtest.Key, cfg)
+		},
+		"layers": func(c *upstash.Client) (adder, error) {
+			return bloom.NewScalable(c, bloomtest.Key, bloom.ScalableConfig{Capacity: 100, FPRate: 0.01})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bloomtest.EachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+				ctx, c := t.Context(), s.Client()
+				f, err := make(c)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for i := range 3 { // layers grow between two batches
+					if _, err := f.AddAll(ctx, bloomtest.Numbered(fmt.Sprint("item", i), 700)); err != nil {
+						t.Fatal(err)
+					}
+				}
+				want, err := bloom.Inspect(ctx, c, bloomtest.Key)
+				if err != nil || want.Parts < 2 || want.SetBits == 0 {
+					t.Fatalf("%+v, %v, want several parts", want, err)
+				}
+				const longer = 1 << 20
+				bloomtest.Do(t, s, "SETRANGE", bloomtest.Key, fmt.Sprint(longer-4), "\xff\xff\xff\xff")
+				s.ResetStats()
+				got, err := bloom.Inspect(ctx, c, bloomtest.Key)
+				if n := s.Stats(); n.Requests != 2 {
+					t.Errorf("%d requests, want a second one", n.Requests)
+				}
+				if want.Bytes = longer; err != nil || got != want {
+					t.Errorf("%+v, %v, want\n%+v", got, err, want)
+				}
+			})
+		})
+	}
+}
+
+// Between the two requests of Inspect the filter is replaced or goes, or the
+// token loses a right. No count of that is returned.
 func TestInspectBetweenTwoFilters(t *testing.T) {
-	s := upstashtest.NewServer(t)
-	ctx := t.Context()
-	f := bloomtest.Handle(t, s.Client(), bloomtest.Small())
-	bloomtest.Add(t, f, "x", true)
-	bloomtest.Do(t, s, "SETBIT", bloomtest.Key, "100000", "1")
-	c := bloomtest.AfterCommand(s, "MULTI-EXEC", 1, func() {
-		bloomtest.Do(t, s, "DEL", bloomtest.Key)
-		bloomtest.Add(t, f, "x", true)
-	})
-	if _, err := bloom.Inspect(ctx, c, bloomtest.Key); !errors.Is(err, bloom.ErrRecreated) {
-		t.Errorf("%v, want ErrRecreated", err)
+	for name, tt := range map[string]struct {
+		change func(*testing.T, *upstashtest.Server, *bloom.Filter)
+		want   error
+	}{
+		"another filter": {func(t *testing.T, s *upstashtest.Server, f *bloom.Filter) {
+			bloomtest.Do(t, s, "DEL", bloomtest.Key)
+			bloomtest.Add(t, f, "x", true)
+		}, bloom.ErrRecreated},
+		"no filter": {func(t *testing.T, s *upstashtest.Server, _ *bloom.Filter) {
+			bloomtest.Do(t, s, "DEL", bloomtest.Key)
+		}, bloom.ErrRecreated},
+		"a list": {func(t *testing.T, s *upstashtest.Server, _ *bloom.Filter) {
+			bloomtest.Do(t, s, "DEL", bloomtest.Key)
+			bloomtest.Do(t, s, "RPUSH", bloomtest.Key, "x")
+		}, bloom.ErrNotFilter},
+		"no right to count": {func(_ *testing.T, s *upstashtest.Server, _ *bloom.Filter) {
+			s.DenyFunc(func(command []string) bool { return command[0] == "BITCOUNT" })
+		}, upstash.ErrNoPermission},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := upstashtest.NewServer(t)
+			f := bloomtest.Handle(t, s.Client(), bloomtest.Small())
+			bloomtest.Add(t, f, "x", true)
+			bloomtest.Do(t, s, "SETBIT", bloomtest.Key, "100000", "1")
+			c := bloomtest.AfterCommand(s, "MULTI-EXEC", 1, func() { tt.change(t, s, f) })
+			got, err := bloom.Inspect(t.Context(), c, bloomtest.Key)
+			if !errors.Is(err, tt.want) || got != (bloom.Stats{}) {
+				t.Errorf("%+v, %v, want %v", got, err, tt.want)
+			}
+		})
 	}
 }
