@@ -152,7 +152,7 @@ func (a *app) rmCommand() *cli.Command {
 				return a.removeRest(ctx, c, err)
 			}
 			if err != nil {
-				return err
+				return a.leftAlone(ctx, err)
 			}
 			if !c.Bool("yes") {
 				s, _, err := o.stats(ctx)
@@ -173,11 +173,31 @@ func (a *app) rmCommand() *cli.Command {
 				err = bloom.ErrNotFound
 			}
 			if err != nil {
-				return err
+				return a.leftAlone(ctx, err)
 			}
 			return a.print(removed{args[0], true}, "removed")
 		},
 	}
+}
+
+// leftAlone says what is at a key that holds no filter, and what removes it.
+func (a *app) leftAlone(ctx context.Context, err error) error {
+	if !errors.Is(err, bloom.ErrNotFilter) {
+		return err
+	}
+	what := "other data"
+	if reply, err := a.client.Do(ctx, upstash.Cmd("TYPE", a.key)); err == nil {
+		if kind, err := reply.Text(); err == nil && kind != "none" {
+			what = "data of type " + kind
+		}
+	}
+	if reply, err := a.client.Do(ctx, upstash.Cmd("STRLEN", a.key)); err == nil {
+		if n, err := reply.Int64(); err == nil && n > 0 {
+			what = "a string of " + counted(uint64(n), "byte")
+		}
+	}
+	return advised{err, what + ", and no filter with a header: it was left alone. If it is not needed, remove it" +
+		" with the command DEL of another tool, such as redis-cli"}
 }
 
 // mostShards is how many shards a filter has at most.

@@ -54,13 +54,21 @@ func TestRemove(t *testing.T) {
 	sh.unchanged("key", "--yes does it", "", "rm", "key")
 	sh.want(0, "removed", "", "rm", "--yes", "key")
 	sh.want(3, "key: no filter at this key", "", "rm", "--yes", "key")
-	for _, c := range [][]string{{"SET", "text", "just some text that is long enough"}, {"LPUSH", "list", "v"}} {
-		if _, err := sh.s.Exec(c...); err != nil {
+	for _, c := range []struct {
+		command []string
+		what    string
+	}{
+		{[]string{"SET", "text", "just some text that is long enough"}, "text: a string of 34 bytes"},
+		{[]string{"LPUSH", "list", "v"}, "list: data of type list"},
+	} {
+		if _, err := sh.s.Exec(c.command...); err != nil {
 			t.Fatal(err)
 		}
-		sh.want(3, c[1]+": ", "", "rm", "--yes", c[1])
-		if v, err := sh.s.Exec("EXISTS", c[1]); err != nil || v != int64(1) {
-			t.Errorf("%s is gone", c[1])
+		key := c.command[1]
+		sh.want(3, c.what+", and no filter with a header: it was left alone. If it is not needed, remove it"+
+			" with the command DEL", "", "rm", "--yes", key)
+		if v, err := sh.s.Exec("EXISTS", key); err != nil || v != int64(1) {
+			t.Errorf("%s is gone", key)
 		}
 	}
 }

@@ -20,6 +20,17 @@ func TestCalcCountsTheRequestsOfALoad(t *testing.T) {
 	}
 }
 
+func TestThreeDigits(t *testing.T) {
+	for f, want := range map[float64]string{
+		0: "0", 0.0000154321: "0.0000154", 0.00134339: "0.00134", 999.4: "999", 999.6: "1,000",
+		16_123.9: "16,100", 2_088_993: "2,090,000", 1e15 + 1: "1,000,000,000,000,000",
+	} {
+		if got := threeDigits(f); got != want {
+			t.Errorf("%v: %q, want %q", f, got, want)
+		}
+	}
+}
+
 func TestIsLoopback(t *testing.T) {
 	for addr, want := range map[string]bool{
 		"127.0.0.1:8079": true, "127.1.2.3:0": true, "localhost:1": true, "[::1]:8079": true,

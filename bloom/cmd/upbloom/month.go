@@ -166,13 +166,14 @@ func callsOf(items, batch uint64, cost func(n uint64) float64) called {
 
 func (m *month) text() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "stored           %.3g GB in %s", m.StoredGB, counted(m.Filters, "filter"))
+	fmt.Fprintf(&b, "stored           %s GB in %s", threeDigits(m.StoredGB), counted(m.Filters, "filter"))
 	fmt.Fprintf(&b, "\nin 30 days       %s commands", rounded(m.Commands))
 	if m.Commands == 0 { // the $0.00 below is no filter's price
 		b.WriteString(": --adds and --lookups say how many")
 	}
 	if m.Refreshes > 0 {
-		fmt.Fprintf(&b, ", at most: %s refreshes, %.3g GB downloaded by Mirrors", rounded(m.Refreshes), m.MirrorGB)
+		fmt.Fprintf(&b, ", at most: %s refreshes, %s GB downloaded by Mirrors", rounded(m.Refreshes),
+			threeDigits(m.MirrorGB))
 	}
 	if m.Adds != nil {
 		b.WriteString("\n  adding         " + m.Adds.text("single Adds", "AddAlls"))
@@ -230,6 +231,15 @@ func dollars(f float64) string {
 	}
 	whole, _ := strconv.ParseUint(cents[:len(cents)-3], 10, 64)
 	return "$" + human.Count(whole) + cents[len(cents)-3:]
+}
+
+// threeDigits formats a number that is rounded to three digits: 16,100 or 0.00134.
+func threeDigits(f float64) string {
+	f, _ = strconv.ParseFloat(fmt.Sprintf("%.3g", f), 64)
+	if f >= 1000 && f < 1<<53 {
+		return human.Count(uint64(f))
+	}
+	return strconv.FormatFloat(f, 'f', -1, 64)
 }
 
 // rounded formats a number of commands, which may exceed any integer type.
