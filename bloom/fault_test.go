@@ -75,7 +75,7 @@ type faultType struct {
 type faultSubject interface {
 	create(ctx context.Context) error
 	one(ctx context.Context) error
-	// forget notes: the filter may have been gone at any time until now.
+	// forget notes that the filter may have been gone at any time until now.
 	forget()
 	// revive makes a missing filter again, if no Add does.
 	revive(ctx context.Context) error

@@ -167,7 +167,7 @@ func TestMirrorKeepsTwoFiltersApart(t *testing.T) {
 	if n := m.Stats().SetBits; n > 8 {
 		t.Errorf("%d bits in the copy of a filter with one item, want at most 8", n)
 	}
-	wantLookUp(t, s, m, "old-1", absent, inOneRequest) // the count says: the copy is complete
+	wantLookUp(t, s, m, "old-1", absent, inOneRequest) // the count says that the copy is complete
 }
 
 // The answer that there is no filter arrives after the Mirror's own Add made

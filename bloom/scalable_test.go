@@ -108,7 +108,7 @@ func TestScalableBatchFindsRoom(t *testing.T) {
 	})
 }
 
-// MaxBytes ends the growth. WarnFill then says: the filter is too full.
+// MaxBytes ends the growth. WarnFill then says that the filter is too full.
 func TestScalableMaxBytes(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		cfg, warned := growing(), 0

@@ -48,7 +48,7 @@ func TestTTLAfterEviction(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		f := handle(t, s.Client(), expiring(time.Hour))
 		add(t, f, "a", true)
-		add(t, f, "a", false) // this one knows: the TTL is set
+		add(t, f, "a", false) // this one knows that the TTL is set
 		for name, write := range map[string]func() error{
 			"Add":    func() error { _, err := f.Add(t.Context(), "b"); return err },
 			"AddAll": func() error { _, err := f.AddAll(t.Context(), []string{"b", "c"}); return err },

@@ -30,8 +30,8 @@ func (claimingError) As(target any) bool {
 	return true
 }
 
-// othersErrors are errors of another call. Each says: my own command did not
-// run.
+// othersErrors are errors of another call. Each says that its own command did
+// not run.
 func othersErrors() []error {
 	refused := &Error{
 		StatusCode: 429, Message: "ERR max", Command: "GET", RetryAfter: time.Hour,

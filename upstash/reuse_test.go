@@ -203,7 +203,7 @@ func TestCommandRunsOnceAfterTheServerHungUp(t *testing.T) {
 	}
 }
 
-// untilHungUp waits until the kernel knows: the peer of c hung up.
+// untilHungUp waits until the kernel knows that the peer of c hung up.
 func untilHungUp(t *testing.T, c net.Conn) {
 	t.Helper()
 	_ = c.SetReadDeadline(time.Now().Add(10 * time.Second))

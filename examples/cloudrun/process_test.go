@@ -20,7 +20,7 @@ func (c *child) want(id string, status int, answer string) {
 	}
 }
 
-// TestProcess runs the built service against a database with failures.
+// TestProcess runs the built service against a database that fails in between.
 func TestProcess(t *testing.T) {
 	db := upstashtest.NewServer(t)
 	c := start(t, build(t, t.TempDir()), db, nil)

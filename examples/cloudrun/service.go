@@ -162,9 +162,10 @@ func detach(ctx context.Context, limit time.Duration) (context.Context, context.
 }
 
 // ready is for the startup probe. A revision with a wrong URL, token or filter
-// gets no traffic. It opens the connection before the first request. It also
-// shows an instance without Adds whether the filter is too full. The liveness
-// probe is /alive instead, because a restart repairs no database.
+// gets no traffic. It opens the connection before the first request. An
+// instance that has added nothing yet learns here whether the filter is too
+// full. The liveness probe is /alive instead, because a restart repairs no
+// database.
 func (s *service) ready(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := detach(r.Context(), s.patience)
 	defer cancel()

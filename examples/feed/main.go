@@ -1,6 +1,6 @@
-// Command feed shows a user only videos he or she has not watched in the last
-// 90 days. It looks up 200 candidates in the user's window with one request,
-// which is one billed command.
+// Command feed shows users the videos they have not watched in the last 90
+// days. It looks up 200 candidates in the user's window with one request, which
+// is one billed command.
 //
 //	go run ./examples/feed
 package main

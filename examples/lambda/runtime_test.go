@@ -15,7 +15,7 @@ import (
 )
 
 // TestInRuntime runs the built function as Lambda does, through the Runtime
-// API, against a database with failures.
+// API, against a database that fails in between.
 func TestInRuntime(t *testing.T) {
 	const timeout = 20 * time.Second // of an invocation
 	db := upstashtest.NewServer(t)

@@ -90,7 +90,7 @@ func (t *Transport) Close() error {
 // RoundTrip sends req once. It returns as soon as ctx is done. If the
 // RoundTripper does not, RoundTrip returns 0.1 s later, and a goroutine stays
 // behind until the RoundTripper returns. If a RoundTripper returns an error of
-// [upstash.NotSent] as it is, before ctx is done, it means: nothing was sent.
+// [upstash.NotSent] as it is, before ctx is done, it says that it sent nothing.
 func (t *Transport) RoundTrip(ctx context.Context, req *upstash.Request, resp *upstash.Response) error {
 	lent := &loan{bytes: req.Body}
 	defer lent.callBack()

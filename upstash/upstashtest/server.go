@@ -41,7 +41,7 @@ type Server struct {
 	state   uint64    // writes so far: what sync tokens name
 	regions []*region // of WithRegions, and of SetReplicaLag the one for URL
 	deny    func(command []string) bool
-	told    bool // the test knows: the database is lost
+	told    bool // the test knows that the database is lost
 
 	faults faultQueue
 	ahead  atomic.Int64 // the sum of FastForward, a time.Duration

@@ -136,7 +136,7 @@ func TestFlagsWithoutEffect(t *testing.T) {
 	}
 }
 
-// replace keeps the TTL or renews it. restore says: there is none.
+// replace keeps the TTL or renews it. restore says that there is none.
 func TestTTLOfReplaceAndRestore(t *testing.T) {
 	sh := newShell(t)
 	sh.want(0, "", "a\nb\n", "load", "--items", "1000", "--ttl", "1h", "key")

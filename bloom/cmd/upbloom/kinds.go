@@ -120,8 +120,8 @@ func (a *app) openKey(ctx context.Context, key string) (opened, error) {
 	return opened{}, err
 }
 
-// isAbsent reports whether the server said: no filter of the requested kind at
-// this key. After any other error it is unknown what the key holds.
+// isAbsent reports whether the server said that the key holds no filter of the
+// requested kind. After any other error it is unknown what the key holds.
 func isAbsent(err error) bool {
 	var mismatch *bloom.MismatchError
 	return errors.Is(err, bloom.ErrNotFound) || errors.Is(err, bloom.ErrNotFilter) || errors.As(err, &mismatch)

@@ -91,7 +91,7 @@ func TestListWithAFilterThatCannotBeRead(t *testing.T) {
 	}
 }
 
-// If the database goes away, ls shows what it has read, and says: there is
+// If the database goes away, ls shows what it has read, and says that there is
 // more.
 func TestListThatIsNotComplete(t *testing.T) {
 	sh := newShell(t)

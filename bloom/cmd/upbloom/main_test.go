@@ -310,7 +310,7 @@ func TestMistypedFlags(t *testing.T) {
 	}
 }
 
-// load reports how much was new, or says: unknown.
+// load reports how much was new, or that this is unknown.
 func TestLoadTellsNewBits(t *testing.T) {
 	sh := newShell(t)
 	var m moved

@@ -123,8 +123,8 @@ func TestWhatHasNoEffect(t *testing.T) {
 	sh.want(0, "replaced", "a\n", "replace", "-y", "-f", "n1")
 }
 
-// An interrupt before the first write says: nothing was changed. So does one in
-// the midst of the upload.
+// An interrupt before the first write says that nothing was changed. So does
+// one in the midst of the upload.
 func TestInterruptSaysWhatWasDone(t *testing.T) {
 	sh := newShell(t)
 	f, err := bloom.New(sh.s.Client(), "key", bloom.Config{Capacity: 1000, FPRate: 0.01})

@@ -126,7 +126,7 @@ func OperationsOf(t *testing.T, f *bloom.Filter) map[string]func() error {
 	}
 }
 
-// IsRefusal reports whether err says: the key holds other data.
+// IsRefusal reports whether err says that the key holds other data.
 func IsRefusal(err error) bool {
 	var m *bloom.MismatchError
 	return errors.As(err, &m) || errors.Is(err, bloom.ErrNotFilter)

@@ -60,7 +60,7 @@ func (c *called) sends() bool { return c.call.Verb == Add || c.call.Verb == AddA
 // isRefused reports whether the handle of an Add met other data before, and no
 // call since could have told it that they are gone.
 func (s *splitter) isRefused(n int, c *called) bool {
-	var others []*called // calls of the same handle, a source of news
+	var others []*called // of the same handle, that could tell it something
 	met := int64(-1)     // when the last Add to meet other data began
 	for i, o := range s.h.calls {
 		if i == n || o.from > c.to || !o.shares(c) || o.call.Verb == ReplaceWrong {

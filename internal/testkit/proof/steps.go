@@ -250,7 +250,7 @@ func (s *splitter) oneStep(n int, c *called, at []int, end bloom.ItemState, batc
 		strays = max(1, min(strays+1, r.Tried))
 	}
 	if end == bloom.ItemNotDone {
-		return // the error says: the step had no effect
+		return // the error says that the step had no effect
 	}
 	p.end = open
 	if end == bloom.ItemDone || end == bloom.ItemUncertain {

@@ -88,7 +88,7 @@ func (s suite) testCancel(t *testing.T) {
 }
 
 // testCause ends calls whose command may have run. The cause of their context
-// says of another command: it did not run.
+// says that another command did not run.
 func (s suite) testCause(t *testing.T) {
 	_, refused := s.client(t, "http://"+testenv.ClosedAddr(t)).Do(t.Context(), upstash.Cmd("PING"))
 	if !upstash.SafeToRetry(refused) {

@@ -1,6 +1,6 @@
-// Package database has the two databases of the server of upstashtest: a real
-// Redis, and miniredis with additional commands of Redis 7.0. It knows nothing
-// of HTTP.
+// Package database has the two databases of the server of upstashtest:
+// miniredis, with the commands of Redis 7.0 that it lacks, and a real Redis. It
+// knows nothing of HTTP.
 package database
 
 import "time"

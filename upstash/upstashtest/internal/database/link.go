@@ -10,7 +10,7 @@ import (
 const (
 	// linkBuffer is how many bytes a link sends or reads at once.
 	linkBuffer = 64 << 10
-	// shortArg is the length up to which an argument is copied once more.
+	// shortArg is the length of the longest argument that is copied once.
 	shortArg = 256
 )
 

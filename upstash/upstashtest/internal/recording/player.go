@@ -92,8 +92,8 @@ func (a recordedResponse) http() *http.Response {
 	return resp
 }
 
-// refusal returns a 400. A client does not retry it, and knows: the request did
-// not run.
+// refusal returns a 400. A client does not retry it, and knows that the request
+// did not run.
 func refusal() *http.Response {
 	return recordedResponse{
 		Status:      http.StatusBadRequest,

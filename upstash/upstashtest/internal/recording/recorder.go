@@ -79,7 +79,7 @@ func readAnswer(resp *http.Response) ([]byte, error) {
 }
 
 // begin adds an exchange to the recording. Until end is called, the exchange
-// says: no answer came.
+// says that no answer came.
 func (r *recorder) begin(req *http.Request, body []byte) *exchange {
 	x := &exchange{
 		Request:  requestOf(req, r.base, body),
