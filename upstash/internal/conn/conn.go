@@ -10,6 +10,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"io"
 	"net"
 	"time"
 )
@@ -111,7 +112,10 @@ func (c *Conn) WriteError() error {
 	return c.socket.writeErr
 }
 
-var errEarly = errors.New("the server sent data before the request")
+var (
+	errEarly  = errors.New("the server sent data before the request")
+	errClosed = errors.New("the server closed the connection before the request")
+)
 
 // ReadError returns the error that ended reading, or nil. A parser's own error
 // can hide it.
@@ -167,10 +171,7 @@ func (c *Conn) clean() bool {
 	if !c.settled() {
 		return false
 	}
-	c.socket.noWait = true
-	n, err := c.top.Read(c.one[:])
-	c.socket.noWait = false
-	if n != 0 || err != errNothingYet {
+	if c.look() != errNothingYet {
 		return false
 	}
 	for _, r := range c.tls {
@@ -179,6 +180,40 @@ func (c *Conn) clean() bool {
 		}
 	}
 	return true
+}
+
+// look reads what has come, without waiting. It returns errNothingYet if there
+// is nothing to read, and errEarly if there is.
+func (c *Conn) look() error {
+	c.socket.noWait = true
+	n, err := c.top.Read(c.one[:])
+	c.socket.noWait = false
+	if n != 0 {
+		return errEarly
+	}
+	return err
+}
+
+// unasked returns an error if the server has sent something on a new connection,
+// or has closed it, before the first request. It looks at a connection without
+// TLS alone: one system call. With TLS the server has proved its name, and its
+// first messages may have come by now.
+//
+// What comes after the look, and before the server reads the request, passes for
+// the answer: an answer of HTTP/1.1 does not say which request it answers. TCP
+// does not tell either: the server's system confirms the request at once.
+func (c *Conn) unasked() error {
+	if len(c.tls) > 0 {
+		return nil
+	}
+	switch err := c.look(); err {
+	case errNothingYet:
+		return nil
+	case io.EOF:
+		return errClosed
+	default:
+		return err
+	}
 }
 
 // settled is the unchanging part of clean while c is idle.

@@ -57,7 +57,8 @@ func NewDialer(host, port string, secure bool) *Dialer {
 func (d *Dialer) addr() string { return net.JoinHostPort(d.host, d.port) }
 
 // Dial looks up the name, opens a socket, and adds the proxy's tunnel and TLS.
-// If it fails, no request was sent.
+// It fails if a server without TLS speaks or closes before it was asked. If Dial
+// fails, no request was sent.
 func (d *Dialer) Dial(ctx context.Context) (*Conn, error) {
 	if d.proxyErr != nil {
 		return nil, d.proxyErr
@@ -94,7 +95,7 @@ func (d *Dialer) addLayers(c *Conn) error {
 		}
 	}
 	if d.ServerTLS == nil {
-		return nil
+		return c.unasked()
 	}
 	return c.addTLS(d.ServerTLS)
 }

@@ -56,8 +56,16 @@ func (c *serverConn) Write(b []byte) (int, error) {
 	}
 	if isWhole(b) {
 		c.e.answered()
+		n.sent(b)
 	}
 	return len(b), nil
+}
+
+// sent keeps an answer: for connFate.unasked.
+func (n *network) sent(answer []byte) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.answer = bytes.Clone(answer)
 }
 
 // isWhole reports whether b is a whole answer. The server writes a short one in

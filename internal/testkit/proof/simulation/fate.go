@@ -38,6 +38,7 @@ const (
 // connFate is what happens to a connection.
 type connFate struct {
 	refused            bool
+	unasked            bool // an answer comes before the first request, without TLS
 	dialDelay          time.Duration
 	toClient, toServer cut
 	idleClose          time.Duration
@@ -48,7 +49,9 @@ func (f fates) ofConn(id int) (c connFate) {
 	if !wrong {
 		return c
 	}
-	switch rng.IntN(6) {
+	switch rng.IntN(7) {
+	case 6:
+		c.unasked, c.dialDelay = true, time.Millisecond+upTo(rng, 10*time.Millisecond)
 	case 0:
 		c.refused = true
 	case 1:

@@ -33,7 +33,8 @@ type network struct {
 	pipes    []*pipe
 	calm     bool // nothing goes wrong any more
 	places   []*place
-	warnings int // so far
+	warnings int    // so far
+	answer   []byte // the last one sent
 }
 
 // place is where a server listens. It is the server's net.Listener.
@@ -130,12 +131,15 @@ func (n *network) dial(ctx context.Context, _, addr string) (net.Conn, error) {
 	at.dialed++
 	p := newPipe(n, id)
 	n.pipes = append(n.pipes, p)
-	calm := n.calm
+	calm, answer := n.calm, n.answer
 	n.mu.Unlock()
 	if !calm {
 		f := n.fates.ofConn(id)
 		if f != (connFate{}) {
 			n.note("connection %d: %v", id, f)
+		}
+		if f.unasked && n.tls == nil {
+			p.ends[1].stray(answer, 0)
 		}
 		if err := n.pause(ctx, p.ends[1].in.class, f.dialDelay); err != nil {
 			return nil, err
