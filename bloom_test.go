@@ -2,12 +2,8 @@
 package upbloom_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"log"
-	"os"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -15,100 +11,8 @@ import (
 
 	"github.com/upbloom/upbloom/bloom"
 	"github.com/upbloom/upbloom/internal/testkit/testenv"
-	"github.com/upbloom/upbloom/upstash"
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
-
-// Example is the README's program, with a server inside this process as the
-// database that the environment names.
-func Example() {
-	server, err := upstashtest.Start()
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer server.Close()
-	os.Setenv("UPSTASH_REDIS_REST_URL", server.URL)
-	os.Setenv("UPSTASH_REDIS_REST_TOKEN", server.Token)
-
-	client, err := upstash.FromEnv() // UPSTASH_REDIS_REST_URL and _TOKEN
-	if err != nil {
-		log.Fatal(err)
-	}
-	seen, err := bloom.NewWindow(client, "seen:webhooks", bloom.WindowConfig{
-		Capacity: 100_000, // different ids in 24 hours
-		FPRate:   0.001, Span: 24 * time.Hour,
-	})
-	if err != nil {
-		log.Fatal(err)
-	}
-	for _, id := range []string{"evt_1", "evt_2", "evt_1"} {
-		isNew, err := seen.Add(context.Background(), id) // one request, one command
-		fmt.Println(id, isNew, err)
-	}
-	// Output:
-	// evt_1 true <nil>
-	// evt_2 true <nil>
-	// evt_1 false <nil>
-}
-
-// TestREADME compares the README's program with Example, which was compiled.
-func TestREADME(t *testing.T) {
-	readme, source := read(t, "README.md"), read(t, "bloom_test.go")
-	_, rest, ok := strings.Cut(readme, "```go\n")
-	program, _, closed := strings.Cut(rest, "```\n")
-	if !ok || !closed {
-		t.Fatal("README.md has no Go program")
-	}
-	if n := strings.Count(program, "\n"); n > 30 {
-		t.Errorf("the program has %d lines, above 30", n)
-	}
-	_, body, _ := strings.Cut(program, "func main() {\n")
-	body = strings.TrimSuffix(strings.TrimSpace(body), "\n}")
-	if len(body) < 100 || !strings.Contains(source, body) {
-		t.Errorf("the program's main is not the body of Example:\n%s", body)
-	}
-}
-
-// TestREADMEsTest runs the README's test of a handler that uses the first
-// program's window: the answer of its Add is lost, and later it forgets.
-func TestREADMEsTest(t *testing.T) {
-	newHandler := func(client *upstash.Client) *bloom.Window {
-		seen, err := bloom.NewWindow(client, "seen:webhooks", bloom.WindowConfig{
-			Capacity: 100_000, FPRate: 0.001, Span: 24 * time.Hour,
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return seen
-	}
-	server := upstashtest.NewServer(t)
-	handler := newHandler(server.Client())
-	server.InjectWrites(upstashtest.Drop(upstashtest.AfterExec))
-	if _, err := handler.Add(t.Context(), "evt_1"); !errors.Is(err, bloom.ErrUncertain) {
-		t.Errorf("the answer of the Add was lost: %v, want ErrUncertain", err)
-	}
-	if isNew, err := handler.Add(t.Context(), "evt_1"); isNew || err != nil {
-		t.Errorf("Add again: %t, %v, want it seen", isNew, err)
-	}
-	server.FastForward(73 * time.Hour)
-	if isNew, err := handler.Add(t.Context(), "evt_1"); !isNew || err != nil {
-		t.Errorf("Add three days later: %t, %v, want it new", isNew, err)
-	}
-
-	readme, source := read(t, "README.md"), read(t, "bloom_test.go")
-	_, snippet, _ := strings.Cut(readme, "```go\nserver := ")
-	snippet, _, _ = strings.Cut("server := "+snippet, "```\n")
-	lines := strings.Split(strings.TrimSpace(snippet), "\n")
-	if len(lines) != 4 {
-		t.Errorf("README.md has %d lines of a test, want 4", len(lines))
-	}
-	for _, line := range lines {
-		code, _, _ := strings.Cut(line, " //")
-		if code = strings.TrimSpace(code); !strings.Contains(source, "\n\t"+code+"\n") {
-			t.Errorf("README.md's line is not in this test: %s", code)
-		}
-	}
-}
 
 // A webhook is delivered three times at once and handled once.
 func TestWebhookHandledOnce(t *testing.T) {
@@ -250,13 +154,4 @@ func mustAdd(t *testing.T, f *bloom.Filter, item string, want bool) {
 	if added, err := f.Add(t.Context(), item); err != nil || added != want {
 		t.Fatalf("Add(%q) = %v, %v, want %v", item, added, err, want)
 	}
-}
-
-func read(t *testing.T, name string) string {
-	t.Helper()
-	data, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(data)
 }

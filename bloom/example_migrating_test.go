@@ -4,9 +4,6 @@ import (
 	"context"
 	"fmt"
 	"log"
-	"os"
-	"strings"
-	"testing"
 	"time"
 
 	"github.com/upbloom/upbloom/bloom"
@@ -172,28 +169,4 @@ func Example_migrateSetNX() {
 	// true <nil>
 	// false <nil>
 	// true <nil>
-}
-
-// TestMigratingPage holds the code of MIGRATING.md to the Examples above.
-func TestMigratingPage(t *testing.T) {
-	page, err := os.ReadFile("MIGRATING.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	source, err := os.ReadFile("example_migrating_test.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	flat := func(code string) string { return strings.Join(strings.Fields(code), " ") }
-	examples, _, _ := strings.Cut(string(source), "// TestMigratingPage")
-	blocks := strings.Split(string(page), "```go\n")[1:]
-	for _, block := range blocks {
-		code, _, ok := strings.Cut(block, "```")
-		if !ok || !strings.Contains(flat(examples), flat(code)) {
-			t.Errorf("no Example has this code:\n%s", code)
-		}
-	}
-	if len(blocks) < 6 {
-		t.Errorf("%d blocks of code", len(blocks))
-	}
 }

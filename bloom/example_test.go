@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log"
-	"time"
 
 	"github.com/upbloom/upbloom/bloom"
 	"github.com/upbloom/upbloom/upstash"
@@ -30,19 +29,19 @@ func Example() {
 	ctx := context.Background()
 
 	visited, err := bloom.New(client, "crawler:visited", bloom.Config{
-		Capacity: 1_000_000, FPRate: 0.01, TTL: 30 * 24 * time.Hour,
+		Capacity: 1_000_000, FPRate: 0.01,
 	})
 	if err != nil {
 		log.Fatal(err)
 	}
 	for _, url := range []string{"https://a.example/", "https://b.example/", "https://a.example/"} {
-		added, err := visited.Add(ctx, url)
+		isNew, err := visited.Add(ctx, url)
 		switch {
 		case errors.Is(err, bloom.ErrUncertain):
 			fmt.Println("fetch", url, "which may have been fetched before")
 		case err != nil:
 			log.Fatal(err)
-		case added:
+		case isNew:
 			fmt.Println("fetch", url)
 		default:
 			fmt.Println("skip", url)

@@ -223,18 +223,18 @@ func statsOf(g Geometry, layout Layout, capacity, setBits uint64) Stats {
 
 // String draws the state for a person, in a few lines without the key:
 //
-//	filter           47,926 bits (5.9 KiB), k=7, xxh3
-//	fill             [##########..........] 49.8%
-//	items            about 4,987 of 5,000
-//	false positives  1 in 102 now, 1 in 100 at capacity
-//	stored           6,007 bytes, no expiry
+//	filter           53,742 bits (6.6 KiB), k=4, blocked
+//	fill             [#####...............] 25.7%
+//	items            about 3,994 of 5,000
+//	false positives  1 in 208 now, 1 in 100 at capacity
+//	stored           6,742 bytes, no expiry
 //
-// Without a Capacity it says "about 4,987" and "1 in 102 now". For a window or
+// Without a Capacity it says "about 3,994" and "1 in 208 now". For a window or
 // layers it says what [Inspect] knows of them:
 //
-//	window           3 panes, each 16,907 bits (2.1 KiB), k=6, blocked
-//	cells set        5,112; Window.Stats counts those of each pane
-//	stored           6,369 bytes, no expiry
+//	window           3 panes, each 11,448 bits (1.4 KiB), k=6, blocked
+//	cells set        4,682; Window.Stats counts those of each pane
+//	stored           4,317 bytes, no expiry
 func (s Stats) String() string {
 	var b strings.Builder
 	switch s.Kind {

@@ -120,12 +120,12 @@ func (a area) count(key string) upstash.Command {
 // String draws the state for a person, in a few lines without the key:
 //
 //	window           finds an item for 24h0m, and forgets it within 3d
-//	panes            3 of 24h0m4s, the next to be filled first, each 16,907 bits (2.1 KiB), k=6, blocked
+//	panes            3 of 24h0m4s, the next to be filled first, each 11,448 bits (1.4 KiB), k=6, blocked
 //	pane             [....................] 0.0%, about 0 items
 //	pane             [#...................] 0.1%, about 2 items
-//	pane             [######..............] 30.2%, about 1,012 items
-//	false positives  1 in 329 now, 1 in 101 at capacity
-//	stored           6,369 bytes, no expiry
+//	pane             [########............] 40.8%, about 1,000 items
+//	false positives  1 in 204 now, 1 in 102 at capacity
+//	stored           4,317 bytes, no expiry
 func (s WindowStats) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "window           finds an item for %s, and forgets it within %s\n",

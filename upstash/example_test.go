@@ -43,6 +43,34 @@ func ExampleNew() {
 	// true
 }
 
+// Example is the program of the package's doc.
+func Example() {
+	server := local()
+	defer server.Close()
+	os.Setenv("UPSTASH_REDIS_REST_URL", server.URL)
+	os.Setenv("UPSTASH_REDIS_REST_TOKEN", server.Token)
+	defer os.Unsetenv("UPSTASH_REDIS_REST_URL")
+	defer os.Unsetenv("UPSTASH_REDIS_REST_TOKEN")
+
+	greet := func(ctx context.Context) error {
+		client, err := upstash.FromEnv() // UPSTASH_REDIS_REST_URL and _TOKEN
+		if err != nil {
+			return err
+		}
+		defer client.Close()
+		reply, err := client.Do(ctx, upstash.Cmd("SET", "greeting", "hello", "EX", "100"))
+		if err != nil {
+			return err
+		}
+		fmt.Println(reply.Text())
+		return nil
+	}
+	fmt.Println(greet(context.Background()))
+	// Output:
+	// OK <nil>
+	// <nil>
+}
+
 func ExampleFromEnv() {
 	server := local()
 	defer server.Close()

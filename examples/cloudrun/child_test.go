@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/upbloom/upbloom/internal/testkit/pages"
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
@@ -26,12 +27,19 @@ type child struct {
 	logs chan string // its lines; closed when it ends
 }
 
-// build makes the same binary as the Dockerfile, for this machine.
+// build makes the binary with README's command, which is the Dockerfile's too.
 func build(tb testing.TB, dir string) string {
 	tb.Helper()
 	path := filepath.Join(dir, "server")
-	cmd := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", path, ".")
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	line := pages.Command(tb, "README.md", "CGO_ENABLED=0 go build ")
+	docker, err := os.ReadFile("Dockerfile")
+	if err != nil || strings.Join(line.Args, " ") != "go build -trimpath -ldflags=-s -w -o server ." ||
+		!strings.Contains(string(docker), `RUN CGO_ENABLED=0 go build -trimpath -ldflags="-s -w" -o /server .`) {
+		tb.Errorf("README builds with %q, and the Dockerfile otherwise: %v", line.Args, err)
+	}
+	line.Replace(tb, "server", path)
+	cmd := exec.Command(line.Args[0], line.Args[1:]...)
+	cmd.Env = append(os.Environ(), line.Env...)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		tb.Fatalf("go build: %v\n%s", err, out)
 	}

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/upbloom/upbloom/internal/testkit/pages"
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
@@ -45,6 +46,22 @@ func TestProcess(t *testing.T) {
 	c.terminate()
 	if code := c.exitCode(); code != 0 {
 		t.Errorf("exit code %d, want 0", code)
+	}
+}
+
+// TestREADME sends the webhook of README twice. Another port than README's is
+// certain to be free.
+func TestREADME(t *testing.T) {
+	run := pages.Command(t, "README.md", "PORT=8080 go run .")
+	if len(run.Env) != 1 || len(run.Args) != 3 {
+		t.Errorf("%q, want the port and go run alone", run)
+	}
+	c := start(t, build(t, t.TempDir()), upstashtest.NewServer(t), nil)
+	for _, want := range []string{"new", "duplicate"} {
+		status, got, err := do(pages.Request(t, "README.md", "curl -H 'Webhook-Id: evt_1'", c.url))
+		if err != nil || status != 200 || got != want {
+			t.Errorf("%d %q, %v, want 200 %q", status, got, err, want)
+		}
 	}
 }
 

@@ -7,6 +7,8 @@
 // times as many. If it reaches that, or the longest string allowed, WarnFill
 // says so.
 //
+//	go run ./examples/crawler
+//
 // FPRate is the share of new pages taken for seen by a full filter. They are
 // never fetched. If the work must not be lost, look first and add last instead:
 //
@@ -14,8 +16,6 @@
 //	seen, err := done.Exists(ctx, id) // false: it was certainly never done
 //	err = handle(id)                  // if it was not seen
 //	_, err = done.Add(ctx, id)        // only once it is done
-//
-//	go run ./examples/crawler
 package main
 
 import (

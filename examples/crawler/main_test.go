@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"maps"
 	"slices"
 	"strings"
@@ -47,6 +48,49 @@ func TestEveryPageIsFetchedOnce(t *testing.T) {
 	found, err := seen.ExistsAll(t.Context(), slices.Collect(maps.Keys(fetched)))
 	if err != nil || slices.Contains(found, false) {
 		t.Errorf("ExistsAll of the fetched pages: one is missing, %v, want all", err)
+	}
+}
+
+// TestLookFirst is the order of the command's doc. Work that fails is done when
+// its item comes again.
+func TestLookFirst(t *testing.T) {
+	ctx, works, fails := t.Context(), 0, true
+	handle := func(string) error {
+		works++
+		if fails {
+			return errors.New("no room on the disk")
+		}
+		return nil
+	}
+	done, err := bloom.NewScalable(upstashtest.NewServer(t).Client(), "done",
+		bloom.ScalableConfig{Capacity: 1000, FPRate: 0.001})
+	if err != nil {
+		t.Fatal(err)
+	}
+	visit := func(id string) error {
+		_, err := done.Create(ctx)
+		if err != nil {
+			return err
+		}
+		seen, err := done.Exists(ctx, id)
+		if err != nil || seen {
+			return err
+		}
+		err = handle(id)
+		if err != nil {
+			return err
+		}
+		_, err = done.Add(ctx, id)
+		return err
+	}
+	if err := visit("page"); err == nil || works != 1 {
+		t.Errorf("visit: %v after %d works, want the error of the first", err, works)
+	}
+	fails = false
+	for range 2 {
+		if err := visit("page"); err != nil || works != 2 {
+			t.Errorf("visit: %v after %d works, want the second to be the last", err, works)
+		}
 	}
 }
 

@@ -10,12 +10,14 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"testing"
 	"time"
 
 	"github.com/aws/aws-lambda-go/events"
 
+	"github.com/upbloom/upbloom/internal/testkit/pages"
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
@@ -64,13 +66,15 @@ func newSandbox(tb testing.TB, path string, db *upstashtest.Server) *sandbox {
 	return s
 }
 
-// build makes the bootstrap of provided.al2023 for this machine.
+// build makes the bootstrap of provided.al2023 with README's command, but for
+// this machine.
 func build(tb testing.TB) string {
 	tb.Helper()
 	path := filepath.Join(tb.TempDir(), "bootstrap")
-	cmd := exec.Command("go", "build", "-tags", "lambda.norpc", "-trimpath",
-		"-ldflags", "-s -w", "-o", path, ".")
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	line := pages.Command(tb, "README.md", "GOOS=linux GOARCH=arm64 CGO_ENABLED=0 go build ")
+	line.Replace(tb, "bootstrap", path)
+	cmd := exec.Command(line.Args[0], line.Args[1:]...)
+	cmd.Env = append(append(os.Environ(), line.Env...), "GOOS="+runtime.GOOS, "GOARCH="+runtime.GOARCH)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		tb.Fatalf("go build: %v\n%s", err, out)
 	}

@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/upbloom/upbloom/internal/testkit/pages"
 	"github.com/upbloom/upbloom/internal/testkit/testenv"
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
@@ -37,12 +38,19 @@ func TestComponent(t *testing.T) {
 	c.want(t, "first", 200, "new\n")
 	t.Logf("first request: %v", time.Since(start))
 
+	t.Run("README", func(t *testing.T) {
+		url := strings.TrimSuffix(c.url, "/")
+		r := pages.Request(t, "README.md", "curl -X POST -H 'Event-Id: order-1'", url)
+		if status, text := c.send(t, r); status != 200 || text != "new\n" {
+			t.Errorf("status %d, %q, want 200, new", status, text)
+		}
+	})
 	t.Run("answers", func(t *testing.T) {
 		const n = 100
 		start := time.Now()
 		for i := range n {
-			c.want(t, fmt.Sprint("order-", i), 200, "new\n")
-			c.want(t, fmt.Sprint("order-", i), 200, "seen\n")
+			c.want(t, fmt.Sprint("event-", i), 200, "new\n")
+			c.want(t, fmt.Sprint("event-", i), 200, "seen\n")
 		}
 		t.Logf("warm requests: %v each", time.Since(start)/(2*n))
 		c.want(t, "", 400, "send an Event-Id header\n")
@@ -116,7 +124,12 @@ func componentized(t *testing.T, node string) (component string) {
 	}
 	t.Logf("core module: %d bytes", len(module(t, "./component")))
 	core := filepath.Join(scratch, "component.wasm")
-	runCmd(t, exec.Command(node, "component/componentize.mjs", core, component))
+	build := pages.Command(t, "README.md", "npm run build").Script(t, "component/package.json")
+	build.Replace(t, "core.wasm", core)
+	build.Replace(t, "dedup.wasm", component)
+	cmd := exec.Command(node, build.Args[1:]...)
+	cmd.Dir = "component"
+	runCmd(t, cmd)
 	wasm := mustRead(t, component)
 	t.Logf("component: %d bytes, %d gzipped", len(wasm), gzipped(t, wasm))
 	return component
@@ -173,7 +186,11 @@ func tryServe(t *testing.T, node, jco, component string, srv *upstashtest.Server
 	port := fmt.Sprint(l.Addr().(*net.TCPAddr).Port)
 	_ = l.Close()
 
-	cmd := exec.Command(node, jco, "serve", "--host", "127.0.0.1", "--port", port, component)
+	serve := pages.Command(t, "README.md",
+		"UPSTASH_REDIS_REST_URL=... UPSTASH_REDIS_REST_TOKEN=... npm run serve").Script(t, "component/package.json")
+	serve.Replace(t, "8000", port)
+	serve.Replace(t, "dedup.wasm", component)
+	cmd := exec.Command(node, append([]string{jco}, serve.Args[1:]...)...)
 	cmd.Env = append(os.Environ(),
 		"UPSTASH_REDIS_REST_URL="+srv.URL, "UPSTASH_REDIS_REST_TOKEN="+srv.Token)
 	// jco runs the component in a child process: a signal to the group ends both.
@@ -231,6 +248,11 @@ func (c served) ask(t *testing.T, id string) (status int, text string) {
 	if id != "" {
 		req.Header.Set("Event-Id", id)
 	}
+	return c.send(t, req)
+}
+
+func (c served) send(t *testing.T, req *http.Request) (status int, text string) {
+	t.Helper()
 	resp, err := (&http.Client{Timeout: patience}).Do(req)
 	if err != nil {
 		t.Error(err)

@@ -18,8 +18,47 @@ import (
 	"testing"
 	"time"
 
+	"github.com/upbloom/upbloom/internal/testkit/pages"
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
+
+// TestREADME sends the events of README, and gets the answers that stand there.
+func TestREADME(t *testing.T) {
+	if build := pages.Command(t, "README.md", "./build.sh"); len(build.Args) != 1 {
+		t.Errorf("%q, want the name alone, which builds into build", build.Args)
+	}
+	db := upstashtest.NewServer(t)
+	w := serve(t, db.URL, db.Token)
+	url := strings.TrimSuffix(w.url, "/")
+	deployed := "curl -X POST -H 'Idempotency-Key: evt_1' https://events.example.workers.dev/"
+	var said strings.Builder
+	for range 2 {
+		r := pages.Request(t, "README.md", "curl -X POST -H 'Idempotency-Key: evt_1' https://", url)
+		fmt.Fprintf(&said, "$ %s\n%s\n", deployed, answer(t, r))
+	}
+	if told := pages.Text(t, "README.md", "$ curl"); said.String() != told {
+		t.Errorf("it went\n%s\nwant\n%s", &said, told)
+	}
+	here := pages.Request(t, "README.md", "curl -X POST -H 'Idempotency-Key: evt_1' http://", url)
+	if got := answer(t, here); got != `{"id":"evt_1","new":false}` {
+		t.Errorf("a third time it says %s, want seen", got)
+	}
+}
+
+// answer returns the body of the answer to a request.
+func answer(t *testing.T, r *http.Request) string {
+	t.Helper()
+	resp, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.TrimSpace(string(body))
+}
 
 // TestOnceEach sends every id twice, at the same time or one after the other,
 // in 200 requests, 8 at a time.

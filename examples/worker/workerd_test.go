@@ -13,6 +13,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/upbloom/upbloom/internal/testkit/pages"
 	"github.com/upbloom/upbloom/internal/testkit/testenv"
 )
 
@@ -21,7 +22,7 @@ var build = sync.OnceValues(func() (dir string, err error) {
 	if dir, err = filepath.Abs("build"); err != nil {
 		return "", err
 	}
-	cmd := exec.Command("sh", "build.sh", dir)
+	cmd := exec.Command("./build.sh", dir)
 	cmd.Stderr = os.Stderr
 	return dir, cmd.Run()
 })
@@ -71,8 +72,9 @@ func workerd(t *testing.T, build func() (config string), env ...string) *worker 
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(found[0], "serve", config, "--socket-addr=http=127.0.0.1:0",
-		"--control-fd=3")
+	line := pages.Command(t, "README.md", "npx workerd serve")
+	line.Replace(t, "build/config.capnp", config)
+	cmd := exec.Command(found[0], append(line.Args[2:], "--socket-addr=http=127.0.0.1:0", "--control-fd=3")...)
 	cmd.ExtraFiles = []*os.File{theirs}
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.Env = env

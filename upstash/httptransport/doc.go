@@ -66,8 +66,7 @@
 //
 // # OpenTelemetry
 //
-// With otelhttp each attempt becomes a span of the context's trace (not run
-// here):
+// With otelhttp each attempt becomes a span of the context's trace:
 //
 //	rt := otelhttp.NewTransport(http.DefaultTransport)
 //	transport := httptransport.New(&http.Client{Transport: rt})

@@ -21,7 +21,8 @@ import (
 func ExampleNewServer() {
 	test := func(t testing.TB) {
 		s := upstashtest.NewServer(t)
-		n, err := s.Client().Do(context.Background(), upstash.Cmd("INCR", "visits"))
+		c := s.Client()
+		n, err := c.Do(context.Background(), upstash.Cmd("INCR", "visits"))
 		if err != nil {
 			t.Fatalf("counting: %v", err)
 		}

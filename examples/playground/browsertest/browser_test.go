@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -23,6 +24,7 @@ import (
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 
+	"github.com/upbloom/upbloom/internal/testkit/pages"
 	"github.com/upbloom/upbloom/internal/testkit/testenv"
 )
 
@@ -51,8 +53,12 @@ func TestMain(m *testing.M) {
 // start runs the command of the README, and returns the URL it prints.
 func start(t *testing.T) string {
 	t.Helper()
+	line := pages.Command(t, "../README.md", "go run ./examples/playground")
+	if doc := pages.Command(t, "../main.go", "go run ./examples/playground"); !slices.Equal(doc.Args, line.Args) {
+		t.Errorf("main.go says %q, want %q", doc.Args, line.Args)
+	}
 	site.once.Do(func() {
-		cmd := exec.Command("go", "run", "./examples/playground", "-addr", "127.0.0.1:0")
+		cmd := exec.Command(line.Args[0], append(line.Args[1:], "-addr", "127.0.0.1:0")...)
 		cmd.Dir = "../../.."
 		cmd.Stderr = os.Stderr
 		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // signals reach the children of go run, too

@@ -17,29 +17,13 @@ import (
 	"github.com/zeebo/xxh3"
 
 	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/internal/testkit/pages"
 	"github.com/upbloom/upbloom/internal/testkit/testenv"
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
 //go:embed py/formatdriver.py
 var pythonDriver embed.FS
-
-// blocksOf returns the code blocks of FORMAT.md in a language, in order.
-func blocksOf(t *testing.T, language string, want int) string {
-	t.Helper()
-	document, err := os.ReadFile("../../../bloom/FORMAT.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	parts := strings.Split(string(document), "```"+language+"\n")[1:]
-	if len(parts) != want {
-		t.Fatalf("FORMAT.md has %d blocks of %s, want %d", len(parts), language, want)
-	}
-	for i, p := range parts {
-		parts[i], _, _ = strings.Cut(p, "```")
-	}
-	return strings.Join(parts, "")
-}
 
 // piece is a program of the document with its arguments. It answers for each
 // item.
@@ -64,7 +48,7 @@ type job struct {
 func runJavaScript(t *testing.T, j job) []json.RawMessage {
 	t.Helper()
 	node, dir := install(t)
-	code := blocksOf(t, "js", 2)
+	code := strings.Join(pages.Code(t, "../../../bloom/FORMAT.md", "js"), "")
 	if err := os.WriteFile(filepath.Join(dir, "format.mjs"), []byte(code), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -83,7 +67,7 @@ func runPython(t *testing.T, j job) []json.RawMessage {
 		t.Fatal(err)
 	}
 	dir = filepath.Join(dir, "py")
-	code := blocksOf(t, "python", 1)
+	code := strings.Join(pages.Code(t, "../../../bloom/FORMAT.md", "python"), "")
 	if err := os.WriteFile(filepath.Join(dir, "format_reader.py"), []byte(code), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,119 @@
+package readers_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/internal/testkit/pages"
+	"github.com/upbloom/upbloom/internal/testkit/testenv"
+	"github.com/upbloom/upbloom/upstash/upstashtest"
+)
+
+// copied makes a folder with a reader and a program of README beside it. The
+// program prints what a comment in it promises, which is want.
+func copied(t *testing.T, file, program, code string, call *regexp.Regexp, print string) (dir, want string) {
+	t.Helper()
+	dir, err := os.MkdirTemp(".", "dist-readme-") // here, node_modules are found
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	reader, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := call.FindStringSubmatch(code)
+	if m == nil {
+		t.Fatalf("README's program has no line that says its answer:\n%s", code)
+	}
+	code = strings.Replace(code, m[0], strings.Replace(print, "CALL", m[1], 1), 1)
+	for name, text := range map[string]string{file: string(reader), program: code} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir, strings.ReplaceAll(m[2], " ", "")
+}
+
+// run runs a command in a folder, with s as the database of the environment.
+func run(t *testing.T, s *upstashtest.Server, dir, exe string, args ...string) string {
+	t.Helper()
+	cmd := exec.Command(exe, args...)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "UPSTASH_REDIS_REST_URL="+s.URL, "UPSTASH_REDIS_REST_TOKEN="+s.Token)
+	cmd.Stderr = os.Stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("%s %q: %v\n%s", exe, args, err, out)
+	}
+	return strings.ReplaceAll(strings.TrimSpace(string(out)), " ", "")
+}
+
+// TestREADMEsTypeScript runs README's program with README's commands. The
+// packages are those that npm ci has installed.
+func TestREADMEsTypeScript(t *testing.T) {
+	testenv.Need(t, "node", "npx")
+	compiled(t) // or skips
+	code := pages.Code(t, "README.md", "ts")[0]
+	dir, want := copied(t, "upbloom.ts", "read.ts", code,
+		regexp.MustCompile(`(?m)^(await .*); // (.*)$`), "console.log(JSON.stringify(CALL));")
+	s := upstashtest.NewServer(t)
+	seen, err := bloom.New(s.Client(), "seen:webhooks", bloom.Config{Capacity: 100, FPRate: 0.01})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := seen.Add(t.Context(), "id-1"); err != nil {
+		t.Fatal(err)
+	}
+
+	modules, err := filepath.Abs("node_modules")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(modules, filepath.Join(dir, "node_modules")); err != nil {
+		t.Fatal(err)
+	}
+	installed := pages.Command(t, "README.md", "npm i ")
+	for _, name := range installed.Args[2:] {
+		if _, err := os.Stat(filepath.Join(modules, name)); err != nil {
+			t.Errorf("README installs %s, package.json does not: %v", name, err)
+		}
+	}
+	for _, line := range []pages.Line{
+		pages.Command(t, "README.md", "npm init"), pages.Command(t, "README.md", "npm pkg set"),
+	} {
+		run(t, s, dir, line.Args[0], line.Args[1:]...)
+	}
+	tsc := pages.Command(t, "README.md", "npx tsc ")
+	if tsc.Args[len(tsc.Args)-1] != "*.ts" {
+		t.Fatalf("%q, want all files at the end", tsc.Args)
+	}
+	run(t, s, dir, tsc.Args[0], append(tsc.Args[1:len(tsc.Args)-1], "read.ts", "upbloom.ts")...)
+	node := pages.Command(t, "README.md", "node dist/read.js")
+	if got := run(t, s, dir, node.Args[0], node.Args[1:]...); got != want || want != "[true,false]" {
+		t.Errorf("the program prints %s, README says %s", got, want)
+	}
+}
+
+func TestREADMEsPython(t *testing.T) {
+	code := pages.Code(t, "README.md", "python")[0]
+	exe := python(t)
+	dir, want := copied(t, "upbloom.py", "program.py", code,
+		regexp.MustCompile(`(?m)^(add\(.*\))  # (.*)$`), "print(CALL)")
+	s := upstashtest.NewServer(t)
+	if got := run(t, s, dir, exe, "program.py"); got != want || want != "[True]" {
+		t.Errorf("the program prints %s, README says %s", got, want)
+	}
+	urls, err := bloom.New(s.Client(), "seen:urls", bloom.Config{Capacity: 100_000, FPRate: 0.01})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if found, err := urls.Exists(t.Context(), "https://example.com/"); err != nil || !found {
+		t.Errorf("Go finds %t, %v, want what Python has added", found, err)
+	}
+}

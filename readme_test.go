@@ -1,0 +1,241 @@
+package upbloom_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/internal/testkit/pages"
+	"github.com/upbloom/upbloom/internal/testkit/testenv"
+	"github.com/upbloom/upbloom/upstash"
+	"github.com/upbloom/upbloom/upstash/upstashtest"
+)
+
+// TestREADME does what README says: it saves the program as hello/main.go,
+// starts the server with the first command, and runs the second with the two
+// lines that the server prints. In the short form the server is in this process.
+func TestREADME(t *testing.T) {
+	program := pages.Program(t, "README.md")
+	if n := strings.Count(program, "\n"); n > 30 {
+		t.Errorf("the program has %d lines, above 30", n)
+	}
+	serve := pages.Command(t, "README.md", "go run ./bloom/cmd/upbloom serve")
+	hello := pages.Command(t, "README.md", "go run ./hello")
+	if dir, err := os.Stat("hello"); err == nil {
+		t.Fatalf("%s is in the way", dir.Name())
+	}
+	var env []string
+	if testenv.Long() {
+		env = served(t, serve)
+	} else {
+		server := upstashtest.NewServer(t)
+		env = []string{"UPSTASH_REDIS_REST_URL=" + server.URL, "UPSTASH_REDIS_REST_TOKEN=" + server.Token}
+	}
+
+	// An overlay: the file is in the repository for the compiler alone.
+	dir := t.TempDir()
+	saved, overlay := filepath.Join(dir, "main.go"), filepath.Join(dir, "overlay.json")
+	here, err := filepath.Abs(filepath.Join("hello", "main.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	where, err := json.Marshal(map[string]map[string]string{"Replace": {here: saved}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for file, text := range map[string]string{saved: program, overlay: string(where)} {
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cmd := exec.Command(testenv.Need(t, "go", "go"), append([]string{"run", "-overlay", overlay}, hello.Args[2:]...)...)
+	cmd.Env = append(os.Environ(), env...)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v: %v\n%s", hello.Args, err, out)
+	}
+	said := strings.Join(strings.Split(strings.TrimSpace(string(out)), "\n"), ", ")
+	block := pages.Code(t, "README.md", "sh")[0]
+	if want := "evt_1 true <nil>, evt_2 true <nil>, evt_1 false <nil>"; said != want ||
+		!strings.Contains(block, "# "+said+"\n") {
+		t.Errorf("the program prints %q, want %q, as in\n%s", said, want, block)
+	}
+}
+
+// served runs the server until the end of the test, and returns the variables
+// that it prints.
+func served(t *testing.T, line pages.Line) (env []string) {
+	t.Helper()
+	binary := filepath.Join(t.TempDir(), "upbloom")
+	build := exec.Command(testenv.Need(t, "go", "go"), "build", "-o", binary, line.Args[2]) // go run would outlive its child
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	cmd := exec.Command(binary, append(line.Args[3:], "--addr", "127.0.0.1:0")...)
+	out, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	for lines := bufio.NewScanner(out); len(env) < 2 && lines.Scan(); {
+		name, value, ok := strings.Cut(strings.TrimPrefix(lines.Text(), "export "), "=")
+		if !ok {
+			t.Fatalf("the server printed %q, want a variable", lines.Text())
+		}
+		env = append(env, name+"="+strings.Trim(value, `'"`))
+	}
+	return env
+}
+
+// Example is README's section Use, with a filter of a hundred items.
+func Example() {
+	client, stop := database()
+	defer stop()
+	ctx, items := context.Background(), []string{"a", "b"}
+	g, err := bloom.New(client, "g", bloom.Config{Capacity: 100, FPRate: 0.01, MissingIsEmpty: true})
+	if err != nil {
+		log.Fatal(err)
+	}
+	h, millions := g, func(yield func(string) bool) { yield("c") }
+	made, err := bloom.New(client, "key", bloom.Config{Capacity: 100, FPRate: 0.01})
+	if err != nil {
+		log.Fatal(err)
+	}
+	if _, err := made.Create(ctx); err != nil {
+		log.Fatal(err)
+	}
+
+	must := func(answer any, err error) {
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Println(answer)
+	}
+	f, err := bloom.Open(ctx, client, "key")
+	must(f.Geometry() == made.Geometry(), err)
+	isNew, err := f.Add(ctx, "item")
+	must(isNew, err)
+	found, err := f.Exists(ctx, "item")
+	must(found, err)
+	areNew, err := f.AddAll(ctx, items)
+	must(areNew, err)
+	areIn, err := f.ExistsAll(ctx, items)
+	must(areIn, err)
+	in, err := bloom.ExistsIn(ctx, "item", f, g, h)
+	must(in, err)
+	stats, err := f.Stats(ctx)
+	must(stats.Items, err)
+	result, err := f.Load(ctx, millions)
+	must(result.Created, err)
+	local, err := f.Snapshot(ctx)
+	must(local.Exists("c"), err)
+	err = f.Replace(ctx, local)
+	must("replaced", err)
+	// Output:
+	// true
+	// true
+	// true
+	// [true true]
+	// [true true]
+	// [{true <nil>} {false <nil>} {false <nil>}]
+	// 3
+	// false
+	// true
+	// replaced
+}
+
+// Example_lookFirst is README's recipe for webhooks whose work must not be lost.
+// The first attempt fails, and the sender tries again.
+func Example_lookFirst() {
+	client, stop := database()
+	defer stop()
+	ctx := context.Background()
+	done, err := bloom.NewWindow(client, "done", bloom.WindowConfig{
+		Capacity: 100_000, Span: 24 * time.Hour,
+		FPRate: 1e-8, ExpireIdle: true,
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	type webhook struct{ ID string }
+	down := errors.New("the mail server is down")
+	handle := func(event webhook) error {
+		fmt.Println("work on", event.ID)
+		return down
+	}
+	receive := func(event webhook) error {
+		seen, err := done.Exists(ctx, event.ID)
+		if err != nil || seen {
+			return err
+		}
+		err = handle(event)
+		if err != nil {
+			return err
+		}
+		_, err = done.Add(ctx, event.ID)
+		return err
+	}
+	fmt.Println(receive(webhook{"evt_1"}))
+	down = nil
+	fmt.Println(receive(webhook{"evt_1"}))
+	fmt.Println(receive(webhook{"evt_1"}))
+	// Output:
+	// work on evt_1
+	// the mail server is down
+	// work on evt_1
+	// <nil>
+	// <nil>
+}
+
+// database starts a database in this process.
+func database() (client *upstash.Client, stop func()) {
+	server, err := upstashtest.Start()
+	if err != nil {
+		log.Fatal(err)
+	}
+	client = server.Client()
+	return client, func() { _ = client.Close(); server.Close() }
+}
+
+// TestREADMEsTest is the README's test of a handler that uses the first
+// program's window: the answer of its Add is lost, and later it forgets.
+func TestREADMEsTest(t *testing.T) {
+	newHandler := func(client *upstash.Client) *bloom.Window {
+		seen, err := bloom.NewWindow(client, "seen:webhooks", bloom.WindowConfig{
+			Capacity: 100_000, FPRate: 0.001, Span: 24 * time.Hour,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return seen
+	}
+	server := upstashtest.NewServer(t)
+	handler := newHandler(server.Client())
+	server.InjectWrites(upstashtest.Drop(upstashtest.AfterExec))
+	if _, err := handler.Add(t.Context(), "evt_1"); !errors.Is(err, bloom.ErrUncertain) {
+		t.Errorf("the answer of the Add was lost: %v, want ErrUncertain", err)
+	}
+	if isNew, err := handler.Add(t.Context(), "evt_1"); isNew || err != nil {
+		t.Errorf("Add again: %t, %v, want it seen", isNew, err)
+	}
+	server.FastForward(73 * time.Hour)
+	if isNew, err := handler.Add(t.Context(), "evt_1"); !isNew || err != nil {
+		t.Errorf("Add three days later: %t, %v, want it new", isNew, err)
+	}
+}
