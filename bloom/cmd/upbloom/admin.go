@@ -52,7 +52,7 @@ func (a *app) ttlCommand() *cli.Command {
 
 // keptTTL says that --ttl had no effect on a filter that was there before a
 // command which took so long. It returns "" if the filter has the TTL all the
-// same, as it has if nobody had settled one.
+// same, because nobody had settled one.
 func (a *app) keptTTL(ctx context.Context, c *cli.Command, took time.Duration) string {
 	if !c.IsSet("ttl") {
 		return ""

@@ -238,8 +238,8 @@ type uncounted struct {
 	Create float64 `json:"create,omitempty"`
 	TTL    float64 `json:"ttl,omitempty"`
 	// WarnFill is how many looks an Add or AddAll leads to, on average and at
-	// most. Full is how many times as many commands a write to a cuckoo filter
-	// takes that stays full.
+	// most. Full is how many times as many commands a write takes in a cuckoo
+	// filter that stays full.
 	WarnFill float64 `json:"warnFill,omitempty"`
 	Full     float64 `json:"whenFull,omitempty"`
 }

@@ -284,7 +284,7 @@ func (sh *shell) keys() (all, lasting string) {
 	return all, lasting
 }
 
-// Whatever ends doctor, a kill too, all keys that it has made by then expire. A
+// Whatever ends doctor, even a kill, all keys it has made by then expire. A
 // cuckoo filter cannot be made with a TTL: it gets one by the next request.
 func TestDoctorKeysExpire(t *testing.T) {
 	sh := newShell(t)

@@ -31,9 +31,9 @@
 //
 // A filter is a plain one, a window, a scalable, a cuckoo or a sharded one.
 // create has a flag for each kind, and the other commands recognize it. load is
-// for plain and sharded filters, replace, save and restore are for plain ones, ttl sets the expiry of plain
-// and scalable ones. All shards of a sharded filter must be in the one
-// database.
+// for plain and sharded filters. replace, save and restore are for plain ones.
+// ttl sets the expiry of plain and scalable ones. All shards of a sharded
+// filter must be in the one database.
 //
 // A command asks first, or refuses and names the flag it wants, if it would
 // remove a filter or most of its items, or fill it far beyond its size.

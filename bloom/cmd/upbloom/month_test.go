@@ -24,8 +24,8 @@ func (sh *shell) monthly(flags string) month {
 	return p.Month
 }
 
-// calc counts the looks of a scalable filter and its growth, in all layers that
-// the items of a month need.
+// calc counts the looks of a scalable filter and its growth, in all layers for
+// the items of a month.
 func TestCalcCountsGrowth(t *testing.T) {
 	scalable := func(c *upstash.Client, must bool) (handle, error) {
 		return bloom.NewScalable(c, "key", bloom.ScalableConfig{Capacity: 1000, FPRate: 0.01, MustExist: must})

@@ -105,7 +105,8 @@ func TestRemoveAsks(t *testing.T) {
 	sh.want(3, "no filter", "", "check", "key", "a")
 }
 
-// Whoever forgets the file, and waits, is told that the program waits too.
+// An operator who forgets the file, and waits, is told that the program waits
+// too.
 func TestItemsFromATerminal(t *testing.T) {
 	sh := newShell(t)
 	const says = "upbloom: reading items from the terminal, one a line; Ctrl-D on an empty line ends them"

@@ -8,9 +8,9 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
-// A filter too large for a record is told of flags that its kind has, and of
-// nothing that a script said. If it is above the limit of most plans, the number
-// of shards that suit them is named.
+// If a filter is too large for a record, the error names flags of its kind, and
+// quotes no script. Above the limit of most plans it names the number of shards
+// that suit them.
 func TestTooLargeForARecord(t *testing.T) {
 	sh := newShell(t)
 	const is = " bytes is too large for one record of the database: "
@@ -31,7 +31,7 @@ func TestTooLargeForARecord(t *testing.T) {
 	}
 }
 
-// So is who adds to a filter that is too large. To do it again would not help.
+// So does the error of an add to such a filter. Doing it again would not help.
 func TestTooLargeToAdd(t *testing.T) {
 	sh := newShell(t)
 	out := sh.want(4, "key: 0 of 100 items done, 100 not done: the filter's string of 403,007,765 bytes is too large"+
