@@ -127,8 +127,7 @@ func TestStepsExist(t *testing.T) {
 		}
 	}
 
-	var tests strings.Builder
-	each(t, "_test.go", func(_, text string) { tests.WriteString(text) })
+	tests := allTests(t)
 	named := 0
 	for _, m := range testNames.FindAllStringSubmatch(script, -1) {
 		for one := range strings.SplitSeq(m[2], "|") {
@@ -136,13 +135,45 @@ func TestStepsExist(t *testing.T) {
 			if named++; m[4] != "" {
 				name += "("
 			}
-			if !strings.Contains(tests.String(), "\nfunc "+name) {
+			if !strings.Contains(tests, "\nfunc "+name) {
 				t.Errorf(".ci/run names a test %s, and none begins so", name)
 			}
 		}
 	}
 	if named < 15 {
 		t.Errorf("%d names of tests found in .ci/run, want 15 or more", named)
+	}
+}
+
+// allTests returns the text of all tests.
+func allTests(t *testing.T) string {
+	t.Helper()
+	var tests strings.Builder
+	each(t, "_test.go", func(_, text string) { tests.WriteString(text) })
+	return tests.String()
+}
+
+var testOnPage = regexp.MustCompile("`(Test[A-Z]\\w*)`(?:\\]\\(([^)]+)\\))?")
+
+// TestNamedTestsExist: the tests that pages name exist, in the file that the
+// page links to.
+func TestNamedTestsExist(t *testing.T) {
+	tests := allTests(t)
+	named := 0
+	each(t, ".md", func(path, text string) {
+		for _, m := range testOnPage.FindAllStringSubmatch(text, -1) {
+			named++
+			in := tests
+			if m[2] != "" {
+				in = read(t, filepath.Join(filepath.Dir(path), filepath.FromSlash(m[2])))
+			}
+			if !strings.Contains(in, "\nfunc "+m[1]+"(") {
+				t.Errorf("%s names %s, which is not there", path, m[1])
+			}
+		}
+	})
+	if named < 8 {
+		t.Errorf("%d names of tests found in pages, want 8 or more", named)
 	}
 }
 
