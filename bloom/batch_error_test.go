@@ -3,6 +3,7 @@ package bloom
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 )
 
@@ -25,6 +26,22 @@ func TestInFilter(t *testing.T) {
 	} {
 		if got := InFilter(c.err); got != c.want {
 			t.Errorf("InFilter(%v) = %v, want %v", c.err, got, c.want)
+		}
+	}
+}
+
+// Remaining of another batch's items is all of them: an item too much is
+// harmless, one too few is lost.
+func TestRemainingOfAnotherBatch(t *testing.T) {
+	e := &BatchError{Items: []ItemState{ItemDone, ItemNotDone}}
+	for _, tt := range []struct{ items, want []string }{
+		{[]string{"a", "b"}, []string{"b"}},
+		{[]string{"a"}, []string{"a"}},
+		{[]string{"a", "b", "c"}, []string{"a", "b", "c"}},
+		{nil, nil},
+	} {
+		if got := e.Remaining(tt.items); !slices.Equal(got, tt.want) {
+			t.Errorf("Remaining(%q) = %q, want %q", tt.items, got, tt.want)
 		}
 	}
 }

@@ -144,6 +144,40 @@ func TestReplaceLeavesOtherDataAlone(t *testing.T) {
 	})
 }
 
+// What a Local, a client or a seed makes impossible is refused without a request.
+func TestMovesRefuse(t *testing.T) {
+	s := upstashtest.NewServer(t)
+	c := s.Client()
+	f := handle(t, c, small())
+	seeded := small()
+	seeded.Seed = 7
+	withSeed := handle(t, c, seeded)
+	larger := small()
+	larger.Capacity *= 2
+	l := bloom.NewLocal(f.Geometry())
+	s.ResetStats()
+	for says, tt := range map[string]struct {
+		f *bloom.Filter
+		l *bloom.Local
+	}{
+		"the Local is nil":                {f, nil},
+		"both must be of the same Config": {f, bloom.NewLocal(handle(t, c, larger).Geometry())},
+		"another seed":                    {f, bloom.NewLocal(withSeed.Geometry())},
+		"but no seed: leave the seed out": {withSeed, l},
+		"the client is read-only":         {handle(t, s.ReadOnlyClient(), small()), l},
+	} {
+		_, merging := tt.f.Merge(t.Context(), tt.l)
+		for name, err := range map[string]error{"Merge": merging, "Replace": tt.f.Replace(t.Context(), tt.l)} {
+			if err == nil || !strings.Contains(err.Error(), says) {
+				t.Errorf("%s: %v, want an error that says %q", name, err, says)
+			}
+		}
+	}
+	if n := s.Stats().Requests; n != 0 {
+		t.Errorf("%d requests, want none", n)
+	}
+}
+
 // The steps in Replace's doc move a filter to another size without downtime.
 func TestMoveWithoutDowntime(t *testing.T) {
 	s := upstashtest.NewServer(t)

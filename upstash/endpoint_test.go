@@ -2,6 +2,7 @@ package upstash
 
 import (
 	"errors"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -89,6 +90,10 @@ func TestNewRefusesOptions(t *testing.T) {
 	} {
 		_, err := New(testURL, testToken, opt)
 		checkRefusal(t, err, want, testToken)
+	}
+	if strconv.IntSize == 64 { // else no int is too large
+		_, err := New(testURL, testToken, WithMaxResponse(1<<(strconv.IntSize/2)))
+		checkRefusal(t, err, "WithMaxResponse", testToken)
 	}
 }
 

@@ -3,6 +3,7 @@ package upstash
 import (
 	"errors"
 	"math"
+	"reflect"
 	"testing"
 	"time"
 )
@@ -76,6 +77,18 @@ func TestKeyCommands(t *testing.T) {
 		c, _ := newFake(t, always(tt.body), WithRetry(0))
 		if n, err := c.BitCount(ctx, "k"); n != 0 || !errors.Is(err, ErrBadResponse) {
 			t.Errorf("%s: got %d, %v; want ErrBadResponse", tt.name, n, err)
+		}
+	}
+	c, _ = newFake(t, []answer{{status: 400, body: `{"error":"NOPERM no"}`}})
+	for name, call := range map[string]func() (any, error){
+		"Expire":  func() (any, error) { return c.Expire(ctx, "k", time.Minute) },
+		"Persist": func() (any, error) { return c.Persist(ctx, "k") },
+		"TTL":     func() (any, error) { return c.TTL(ctx, "k") },
+		"Del":     func() (any, error) { return c.Del(ctx, "k") },
+	} {
+		got, err := call()
+		if !reflect.ValueOf(got).IsZero() || !errors.Is(err, ErrNoPermission) {
+			t.Errorf("%s, refused: got %v, %v", name, got, err)
 		}
 	}
 	c, f = newFake(t, always(`{"result":1}`))
