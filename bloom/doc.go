@@ -40,6 +40,9 @@
 //	Merge, Replace, Save, Union  yes     no          no        no      no
 //	Mirror, AddIn, ExistsIn      yes     no          no        no      no
 //
+// A handle of [Open] or of another Open function has no WarnFill, because it
+// does not know the Capacity: a writer that wants one uses New with the Config.
+//
 // # Guarantee
 //
 // A "no" is true: if [Filter.Exists] returns false without an error, the item

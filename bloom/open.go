@@ -77,7 +77,8 @@ func OpenBatch(bytes, parallel int) OpenOption {
 //
 // The header does not hold the Capacity the filter was sized for. The Stats of
 // such a handle say how many items are in it and its false positive rate now;
-// their Capacity is 0.
+// their Capacity is 0. So the handle has no [Config.WarnFill] either: a writer
+// that wants one uses [New] with the filter's [Config], which sends nothing.
 func Open(ctx context.Context, c *upstash.Client, key string, opts ...OpenOption) (*Filter, error) {
 	cfg, seen, err := openState(ctx, c, key, opts, "Open", "OpenMaxBytes")
 	if err != nil {

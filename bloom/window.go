@@ -66,7 +66,8 @@ func NewWindow(c *upstash.Client, key string, cfg WindowConfig) (*Window, error)
 // OpenWindow makes a handle for an existing window and reads its geometry, Span
 // and panes from its header. It takes [OpenSeed], [OpenMustExist] and
 // [OpenBatch]; another option is an error. The cost and the errors are those of
-// [Open].
+// [Open]. As there, the handle does not know the Capacity and has no WarnFill:
+// a writer that wants one uses [NewWindow] with the window's [WindowConfig].
 func OpenWindow(ctx context.Context, c *upstash.Client, key string, opts ...OpenOption) (*Window, error) {
 	cfg, seen, err := openState(ctx, c, key, opts, "OpenWindow",
 		"OpenTTL", "OpenMissingIsEmpty", "OpenReads", "OpenMaxBytes")
