@@ -267,7 +267,7 @@ func (a *app) askToRemove(ctx context.Context, what string) error {
 		return usagef("%s\nNothing was removed: --yes does it.", what)
 	}
 	fmt.Fprintf(a.errOut, "%s\nRemove it? Type yes: ", what)
-	answer, err := bufio.NewReader(interruptible(ctx, a.in)).ReadString('\n')
+	answer, err := bufio.NewReader(a.interruptible(ctx, a.in)).ReadString('\n')
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}

@@ -162,7 +162,7 @@ func plain(err error) string {
 		text = strings.ReplaceAll(text, file.Path, printable(file.Path))
 	}
 	text = inWords.Replace(text)
-	for _, prefix := range []string{"bloom: ", "upstash: ", "bad argument: "} {
+	for _, prefix := range []string{"bloom: ", "upstash: ", "upstashtest: ", "bad argument: "} {
 		text = strings.ReplaceAll(strings.TrimPrefix(text, prefix), ": "+prefix, ": ")
 	}
 	return text
@@ -189,7 +189,8 @@ var flagOf = map[string]string{
 }
 
 // inWords replaces advice in the API's names by what an operator can do.
-var inWords = strings.NewReplacer("a larger Capacity", "a larger --items",
+var inWords = strings.NewReplacer(" (WithTimeout): context deadline exceeded", "",
+	"a larger Capacity", "a larger --items",
 	"lower the Capacity", "lower --items", "raise the FPRate", "raise --rate",
 	"a shorter Span", "a shorter --window", "fewer Panes", "fewer --panes", "more Shards", "more --shards",
 	" Shards none", " shards none", "lower MaxBytes, or choose", "choose",

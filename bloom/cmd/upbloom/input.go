@@ -30,21 +30,49 @@ func (a *app) open(ctx context.Context, name string) (io.ReadCloser, error) {
 			}
 			fmt.Fprintln(a.errOut, note)
 		}
-		return io.NopCloser(interruptible(ctx, a.in)), nil
+		return io.NopCloser(a.interruptible(ctx, a.in)), nil
 	}
 	a.input = printable(name)
-	f, err := os.Open(name)
+	f, err := openUntil(ctx, func() (*os.File, error) { return os.Open(name) })
 	if err != nil {
-		return nil, usageError{error: err}
+		return nil, err
 	}
-	if info, err := f.Stat(); err == nil {
+	info, err := f.Stat()
+	switch {
+	case err != nil:
+	case info.IsDir():
+		_ = f.Close()
+		return nil, usagef("%s is a directory: name a file", a.input)
+	case !info.Mode().IsRegular():
+		return struct {
+			io.Reader
+			io.Closer
+		}{a.interruptible(ctx, f), f}, nil
+	default:
 		a.inputBytes = info.Size()
-		if info.IsDir() {
-			_ = f.Close()
-			return nil, usagef("%s is a directory: name a file", a.input)
-		}
 	}
 	return f, nil
+}
+
+// openUntil opens a file. A pipe with a name is opened once both its ends are:
+// openUntil waits for that until the context ends.
+func openUntil(ctx context.Context, open func() (*os.File, error)) (f *os.File, err error) {
+	opened := make(chan struct{})
+	var file *os.File
+	var fileErr error
+	go func() {
+		defer close(opened)
+		file, fileErr = open()
+	}()
+	select {
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case <-opened:
+	}
+	if fileErr != nil {
+		return nil, usageError{error: fileErr}
+	}
+	return file, nil
 }
 
 // typed reports whether standard input is a terminal.
@@ -61,10 +89,10 @@ func halfRead(ctx context.Context, name string) error {
 
 // interruptible returns a reader of r that fails when the context ends. A read
 // of a terminal or a pipe could otherwise wait for ever.
-func interruptible(ctx context.Context, r io.Reader) io.Reader {
+func (a *app) interruptible(ctx context.Context, r io.Reader) io.Reader {
 	out, in := io.Pipe()
 	context.AfterFunc(ctx, func() {
-		_ = in.CloseWithError(halfRead(ctx, "standard input"))
+		_ = in.CloseWithError(halfRead(ctx, a.input))
 	})
 	go func() {
 		_, err := io.Copy(in, r)

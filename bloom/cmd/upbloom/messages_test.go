@@ -10,8 +10,11 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 	"unicode"
 
+	"github.com/upbloom/upbloom/internal/testkit/testenv"
+	"github.com/upbloom/upbloom/upstash"
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
@@ -233,5 +236,25 @@ func TestFileErrorsNameTheFile(t *testing.T) {
 	err := error(&fs.PathError{Op: "open", Path: "a\nb", Err: errors.New("no")})
 	if got := plain(err); got != `open "a\nb": no` {
 		t.Errorf("%q", got)
+	}
+}
+
+// An error of the server, or of waiting for it, is told without the words of Go.
+func TestPlainWords(t *testing.T) {
+	sh := newShell(t)
+	sh.want(4, "upbloom: opening the database: no Redis at "+testenv.ClosedAddr(t)[:9], "",
+		"serve", "--addr", "127.0.0.1:0", "--redis", testenv.ClosedAddr(t))
+	client, err := upstash.New(sh.s.URL, sh.s.Token, upstash.WithTimeout(20*time.Millisecond), upstash.WithRetry(0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	for err = errNo; err != nil; { // until there is a connection
+		_, err = client.Do(t.Context(), upstash.Cmd("GET", "key"))
+	}
+	sh.s.Inject(upstashtest.Stall(upstashtest.BeforeExec))
+	_, err = client.Do(t.Context(), upstash.Cmd("GET", "key"))
+	if got, want := plain(err), "GET: no answer within 20ms"; got != want {
+		t.Errorf("%q, want %q", got, want)
 	}
 }

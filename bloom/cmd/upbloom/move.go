@@ -94,17 +94,17 @@ func (a *app) maySave(name string, force bool) error {
 		}
 		return nil
 	}
-	if info, err := os.Stat(name); err == nil && info.IsDir() {
+	switch info, err := os.Stat(name); {
+	case err == nil && info.IsDir():
 		return usagef("%s is a directory: name a file", printable(name))
-	}
-	f, err := os.Open(name)
-	if err != nil || force {
-		return nil // no such file, or writing to it will fail
-	}
-	defer f.Close()
-	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() || info.Size() == 0 {
+	case err != nil, force, !info.Mode().IsRegular(), info.Size() == 0:
 		return nil
 	}
+	f, err := os.Open(name)
+	if err != nil {
+		return nil // writing to it will fail
+	}
+	defer f.Close()
 	start := make([]byte, len(savedMagic))
 	if _, err := io.ReadFull(f, start); err != nil || string(start) != savedMagic {
 		return usagef("%s is no saved filter, and was left as it is: name another file, or use --force",
@@ -122,13 +122,17 @@ func saveTo(ctx context.Context, f *bloom.Filter, name string, opt bloom.MoveOpt
 		name = path
 	}
 	if info, err := os.Stat(name); err == nil && !info.Mode().IsRegular() {
-		out, err := os.OpenFile(name, os.O_WRONLY, 0)
+		out, err := openUntil(ctx, func() (*os.File, error) { return os.OpenFile(name, os.O_WRONLY, 0) })
 		if err != nil {
 			return 0, err
 		}
+		defer context.AfterFunc(ctx, func() { _ = out.Close() })() // a write may wait for ever
 		err = f.Save(ctx, out, opt)
 		if closeErr := out.Close(); err == nil {
 			err = closeErr
+		}
+		if ctx.Err() != nil {
+			err = ctx.Err()
 		}
 		return int64(f.Geometry().Bytes(bloom.LayoutHeaded)), err
 	}

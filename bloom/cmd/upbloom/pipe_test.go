@@ -1,0 +1,101 @@
+//go:build unix
+
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/upbloom/upbloom/upstash/upstashtest"
+)
+
+// One interrupt ends a program that waits for a pipe with a name, as it ends
+// one that waits for standard input.
+func TestInterruptAtAPipe(t *testing.T) {
+	pipe := filepath.Join(t.TempDir(), "pipe")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Skip("no pipe can have a name here: ", err)
+	}
+	for _, args := range []string{
+		"load --items 1k new", "load key", "load sh", "replace key", "restore key",
+	} {
+		sh := newShell(t)
+		sh.want(0, "", "a\n", "load", "--items", "1k", "key")
+		sh.want(0, "", "", "create", "--items", "1k", "--shards", "2", "sh")
+		before := sh.everything()
+		cmd := sh.command(append(strings.Fields(args), pipe)...)
+		var errOut strings.Builder
+		cmd.Stderr = &errOut
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		out, err := os.OpenFile(pipe, os.O_WRONLY, 0) // waits for the program
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := "half a line"
+		if args == "restore key" {
+			text = savedMagic
+		}
+		if _, err := out.WriteString(text); err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Process.Signal(os.Interrupt); err != nil {
+			t.Fatal(err)
+		}
+		_ = cmd.Wait()
+		_ = out.Close()
+		if cmd.ProcessState.ExitCode() != exitInterrupted ||
+			!strings.HasPrefix(errOut.String(), "upbloom: interrupted: ") ||
+			!strings.HasSuffix(errOut.String(), "nothing was changed\n") {
+			t.Errorf("%s: %v, %s", args, cmd.ProcessState, &errOut)
+		}
+		if sh.everything() != before {
+			t.Errorf("%s: the data changed", args)
+		}
+	}
+}
+
+// The same holds for a pipe that nobody reads, or nobody any more.
+func TestInterruptOfSaveToAPipe(t *testing.T) {
+	pipe := filepath.Join(t.TempDir(), "pipe")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Skip("no pipe can have a name here: ", err)
+	}
+	sh := newShell(t)
+	sh.want(0, "", "a\n", "load", "--items", "1M", "key") // more than a pipe holds
+	asked := make(chan struct{}, 100)
+	sh.s.InjectFunc(func(_ int64, r upstashtest.RequestInfo) upstashtest.Fault {
+		asked <- struct{}{}
+		return upstashtest.Fault{}
+	})
+	for _, reads := range []bool{false, true} {
+		cmd := sh.command("save", "key", pipe)
+		var errOut strings.Builder
+		cmd.Stderr = &errOut
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		<-asked
+		if reads {
+			in, err := os.Open(pipe)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer in.Close()
+			if _, err := in.Read(make([]byte, 1)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := cmd.Process.Signal(os.Interrupt); err != nil {
+			t.Fatal(err)
+		}
+		_ = cmd.Wait()
+		if cmd.ProcessState.ExitCode() != exitInterrupted || !strings.Contains(errOut.String(), "interrupted: key: ") {
+			t.Errorf("%v, %s", cmd.ProcessState, &errOut)
+		}
+	}
+}
