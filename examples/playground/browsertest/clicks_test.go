@@ -51,6 +51,21 @@ func TestClickThrough(t *testing.T) {
 	}
 }
 
+// empty uses buttons while the field is empty. The page says so in the place,
+// and the field has the focus.
+func (p *page) empty(field, place string, buttons ...string) {
+	p.t.Helper()
+	for _, button := range buttons {
+		p.do(fmt.Sprintf("document.getElementById(%q).value = ''; document.getElementById(%q).textContent = ''",
+			field, place))
+		p.click(button)
+		p.says(place, "There is no item: write one first.")
+		if focus := eval[string](p, "document.activeElement.id"); focus != field {
+			p.t.Errorf("%s: the focus is on %q, want %s", button, focus, field)
+		}
+	}
+}
+
 func (p *page) table() {
 	t := p.t
 	p.watchJumps()
@@ -60,6 +75,7 @@ func (p *page) table() {
 	}
 	p.click("false")
 	p.says("table-text", "finds nothing")
+	p.empty("item", "table-text", "add", "ask")
 	p.write("item", "alpha")
 	p.click("add")
 	p.says("table-text", "“alpha” was new")
@@ -188,6 +204,7 @@ func (p *page) window() {
 			.map((e) => e.textContent).join()`, state))
 	}
 	p.says("window-text", "The window is empty")
+	p.empty("window-item", "window-text", "window-add", "window-ask")
 	p.write("window-item", "first")
 	p.click("window-add")
 	p.says("window-text", "“first” is new")

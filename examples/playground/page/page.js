@@ -78,19 +78,22 @@ function showTable(v, chosen) {
 
 const newTable = async () => showTable(await call("table.new", Number($("rate").value)));
 
-// item reads a field, which may not be empty.
-function item(id) {
+// item reads a field. If it is empty, it says so in the place.
+function item(id, place) {
   const text = $(id).value;
-  if (text === "") $(id).focus();
+  if (text === "") {
+    say(place, "There is no item: write one first.");
+    $(id).focus();
+  }
   return text;
 }
 
 on("table-form", "submit", "table-text", async () => {
-  const text = item("item");
+  const text = item("item", "table-text");
   if (text) showTable(await call("table.add", text), text);
 });
 on("ask", "click", "table-text", async () => {
-  const text = item("item");
+  const text = item("item", "table-text");
   if (text) showTable(await call("table.ask", text));
 });
 on("made", "click", "table-text", async () => showTable(await call("table.addMade", 20)));
@@ -211,11 +214,11 @@ const newWindow = async () =>
   showWindow(await call("window.new", Number(document.querySelector("[name=panes]:checked").value)));
 
 on("window-form", "submit", "window-text", async () => {
-  const text = item("window-item");
+  const text = item("window-item", "window-text");
   if (text) showWindow(await call("window.add", text));
 });
 on("window-ask", "click", "window-text", async () => {
-  const text = item("window-item");
+  const text = item("window-item", "window-text");
   if (text) showWindow(await call("window.ask", text));
 });
 on("window-made", "click", "window-text", async () => showWindow(await call("window.addMade", 20)));
