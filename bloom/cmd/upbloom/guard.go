@@ -61,8 +61,8 @@ func (a *app) mayAddTo(ctx context.Context, c *cli.Command, o opened, items []st
 	if o.place == nil {
 		return a.mayAddToCuckoo(ctx, c, o.handle.(*bloom.Cuckoo), len(items))
 	}
-	if len(items) <= unasked || c.Bool("force") {
-		return nil
+	if few, err := isFew(c, o.Geometry(), len(items)); few || err != nil || c.Bool("force") {
+		return err
 	}
 	p, err := o.place(ctx)
 	if err != nil {

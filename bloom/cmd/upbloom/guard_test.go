@@ -28,6 +28,32 @@ func (sh *shell) stored(key string) string {
 	return text
 }
 
+// everything returns all keys with their strings and hours to live. Parts of an
+// upload are left out; they must expire.
+func (sh *shell) everything() string {
+	sh.t.Helper()
+	v, err := sh.s.Exec("EVAL", `local all = {}
+		local keys = redis.call('KEYS', '*')
+		table.sort(keys)
+		for _, key in ipairs(keys) do
+			local ttl = redis.call('PTTL', key)
+			if not string.find(key, ':load:', 1, true) then
+				all[#all + 1] = key .. ' ' .. redis.call('GET', key) .. ' ' .. math.ceil(ttl / 3600000)
+			elseif ttl < 0 then
+				return key .. ' stays for good'
+			end
+		end
+		return table.concat(all, ', ')`, "0")
+	if err != nil {
+		sh.t.Fatal(err)
+	}
+	text, _ := v.(string)
+	if strings.HasSuffix(text, "stays for good") {
+		sh.t.Error(text)
+	}
+	return text
+}
+
 // unchanged runs the program, which must refuse and leave the key as it was.
 func (sh *shell) unchanged(key, says, stdin string, args ...string) {
 	sh.t.Helper()

@@ -48,9 +48,10 @@ func (a *app) addCommand() *cli.Command {
 		Name: "add", Usage: "add items", ArgsUsage: "KEY ITEM... (or - for lines of standard input)",
 		Description: "Prints new or seen for each item. A seen may be a false positive. Reads all of\n" +
 			"standard input before it adds the first line. Without --items a filter must be at\n" +
-			"the key, of any kind. If standard input has more than 1,000 lines that would fill\n" +
-			"it too far, add refuses them, as load does. A cuckoo filter stores one more copy of\n" +
-			"an item that was seen. With --force it takes items until it is full.",
+			"the key, of any kind. As load does, it refuses items that would fill the filter\n" +
+			"too far, if they are more than 1,000 or too many for an empty one. A cuckoo filter\n" +
+			"stores one more copy of an item that was seen. With --force it takes items until it\n" +
+			"is full.",
 		Flags: slices.Concat(sizeFlags(makeIfMissing), fillFlags()),
 		Action: func(ctx context.Context, c *cli.Command) error {
 			return a.each(ctx, c, adds)
@@ -120,6 +121,16 @@ type answer struct {
 // unasked is the most items add sends without reading the filter's state first.
 const unasked = 1000
 
+// isFew reports whether add may send n items without reading the filter's state
+// first: they are no more than unasked, and would not fill an empty one too far.
+func isFew(c *cli.Command, g bloom.Geometry, n int) (bool, error) {
+	most, err := limitOf(c, g)
+	if most.rate == 0 {
+		return n <= unasked && uint64(n) <= most.items, err
+	}
+	return n <= unasked && g.FalsePositiveRate(uint64(n)) <= most.rate, err
+}
+
 // isThere reports whether the key holds the filter of f. If it holds anything
 // else, that is an error. An Add returns that error too, but sets its bits
 // first.
@@ -140,6 +151,10 @@ func (a *app) isThere(ctx context.Context, f *bloom.Filter) (bool, error) {
 
 // mayAdd is mayFill for items.
 func (a *app) mayAdd(ctx context.Context, c *cli.Command, f *bloom.Filter, items []string) error {
+	few, err := isFew(c, f.Geometry(), len(items))
+	if few || err != nil {
+		return err
+	}
 	before, err := a.inspect(ctx)
 	if err == nil {
 		err = sameSize(before, f.Geometry())
@@ -160,7 +175,7 @@ func (a *app) handleFor(ctx context.Context, c *cli.Command, b batch, items []st
 			return nil, err
 		} else if cfg.Capacity != 0 {
 			f, err := a.filter(ctx, c, a.key, true)
-			if err == nil && len(items) > unasked {
+			if err == nil {
 				err = a.mayAdd(ctx, c, f, items)
 			}
 			if err == nil {
@@ -182,10 +197,7 @@ func (a *app) handleFor(ctx context.Context, c *cli.Command, b batch, items []st
 		return o.handle, nil
 	}
 	if f, ok := o.handle.(*bloom.Filter); ok {
-		if len(items) > unasked {
-			err = a.mayAdd(ctx, c, f, items)
-		}
-		return f, err
+		return f, a.mayAdd(ctx, c, f, items)
 	}
 	return o.handle, a.mayAddTo(ctx, c, o, items)
 }

@@ -83,32 +83,6 @@ func (sh *shell) signalled(with []syscall.Signal, holds []hold, stdin string, ar
 	return o.String(), e.String(), cmd.ProcessState.Sys().(syscall.WaitStatus)
 }
 
-// everything returns all keys with their strings and hours to live. Parts of an
-// upload are left out; they must expire.
-func (sh *shell) everything() string {
-	sh.t.Helper()
-	v, err := sh.s.Exec("EVAL", `local all = {}
-		local keys = redis.call('KEYS', '*')
-		table.sort(keys)
-		for _, key in ipairs(keys) do
-			local ttl = redis.call('PTTL', key)
-			if not string.find(key, ':load:', 1, true) then
-				all[#all + 1] = key .. ' ' .. redis.call('GET', key) .. ' ' .. math.ceil(ttl / 3600000)
-			elseif ttl < 0 then
-				return key .. ' stays for good'
-			end
-		end
-		return table.concat(all, ', ')`, "0")
-	if err != nil {
-		sh.t.Fatal(err)
-	}
-	text, _ := v.(string)
-	if strings.HasSuffix(text, "stays for good") {
-		sh.t.Error(text)
-	}
-	return text
-}
-
 // An interrupt ends the program while it waits for an answer. The program says
 // what is known of the data, and says so truly, whether the request ran or not.
 func TestSignalAtEachStage(t *testing.T) {

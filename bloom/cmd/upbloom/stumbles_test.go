@@ -156,3 +156,22 @@ func TestAddReadsAllFirst(t *testing.T) {
 		t.Error("items were added before the last line was read")
 	}
 }
+
+// A few hundred lines can be too many for a small filter: add refuses them too.
+func TestAddToASmallFilter(t *testing.T) {
+	sh := newShell(t)
+	sh.want(2, "and it is for 100\nNothing was changed.", numbered("a", 900), "add", "--items", "100", "new", "-")
+	for _, kind := range []string{"", "--window=1d", "--scalable", "--shards=2"} {
+		args := strings.Fields("create --items 100 " + kind + " key")
+		sh.want(0, "", "", args...)
+		before := sh.everything()
+		status := map[bool]int{true: 0, false: 2}[kind == "--scalable"] // which grows
+		out, errOut, got := sh.run(numbered("a", 900), "add", "key", "-")
+		if got != status || (sh.everything() == before) != (status != 0) {
+			t.Errorf("%s: status %d, %s%s", kind, got, out[:min(len(out), 100)], errOut)
+		}
+		sh.want(0, "new", numbered("b", 900), "add", "--force", "key", "-")
+		sh.want(0, "removed", "", "rm", "--yes", "key")
+	}
+	sh.want(2, "--max-rate is 5: it must be", "a\n", "add", "--items", "9", "--max-rate", "5", "key", "-")
+}
