@@ -93,11 +93,43 @@ func TestREADMEsTypeScript(t *testing.T) {
 	if tsc.Args[len(tsc.Args)-1] != "*.ts" {
 		t.Fatalf("%q, want all files at the end", tsc.Args)
 	}
-	run(t, s, dir, tsc.Args[0], append(tsc.Args[1:len(tsc.Args)-1], "read.ts", "upbloom.ts")...)
+	// The usage at the top of the file, too.
+	top := `import { add, open, rest, size } from "./upbloom.js";
+const url = process.env.UPSTASH_REDIS_REST_URL!, token = process.env.UPSTASH_REDIS_REST_TOKEN!;
+` + usage(t, "upbloom.ts", "//   ", "console.log(await seen.exists(")
+	if err := os.WriteFile(filepath.Join(dir, "top.ts"), []byte(top), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	run(t, s, dir, tsc.Args[0], append(tsc.Args[1:len(tsc.Args)-1], "read.ts", "top.ts", "upbloom.ts")...)
+	if got := run(t, s, dir, "node", "dist/top.js"); got != "[true,false]" {
+		t.Errorf("the usage in upbloom.ts prints %s, and says [true, false]", got)
+	}
 	node := pages.Command(t, "README.md", "node dist/read.js")
 	if got := run(t, s, dir, node.Args[0], node.Args[1:]...); got != want || want != "[true,false]" {
 		t.Errorf("the program prints %s, README says %s", got, want)
 	}
+}
+
+// usage returns the example in the comment of a reader, which prints what it
+// finds with these words.
+func usage(t *testing.T, file, indent, print string) (code string) {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(text)) {
+		if line, ok := strings.CutPrefix(line, indent); ok {
+			code += line
+		} else if code != "" {
+			break
+		}
+	}
+	question := regexp.MustCompile(`(?m)^(?:await )?seen\.exists\((.*)\)(;?) .*\[[Tt]rue, [Ff]alse\]$`)
+	if !question.MatchString(code) {
+		t.Fatalf("%s has no usage with its answer:\n%s", file, code)
+	}
+	return question.ReplaceAllString(code, print+"$1))$2")
 }
 
 func TestREADMEsPython(t *testing.T) {
@@ -108,6 +140,23 @@ func TestREADMEsPython(t *testing.T) {
 	s := upstashtest.NewServer(t)
 	if got := run(t, s, dir, exe, "program.py"); got != want || want != "[True]" {
 		t.Errorf("the program prints %s, README says %s", got, want)
+	}
+	seen, err := bloom.New(s.Client(), "seen:webhooks", bloom.Config{Capacity: 100, FPRate: 0.01})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := seen.Add(t.Context(), "id-1"); err != nil {
+		t.Fatal(err)
+	}
+	top := `import os
+from upbloom import *
+url, token = os.environ["UPSTASH_REDIS_REST_URL"], os.environ["UPSTASH_REDIS_REST_TOKEN"]
+` + usage(t, "upbloom.py", "    ", "print(seen.exists(")
+	if err := os.WriteFile(filepath.Join(dir, "top.py"), []byte(top), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got := run(t, s, dir, exe, "top.py"); got != "[True,False]" {
+		t.Errorf("the usage in upbloom.py prints %s, and says [True, False]", got)
 	}
 	urls, err := bloom.New(s.Client(), "seen:urls", bloom.Config{Capacity: 100_000, FPRate: 0.01})
 	if err != nil {
