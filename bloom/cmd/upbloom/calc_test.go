@@ -135,7 +135,9 @@ func TestMonthOfBatches(t *testing.T) {
 func TestOverFilled(t *testing.T) {
 	sh := newShell(t)
 	for flags, says := range map[string]string{
-		"--window 1d": "1 in 6.5 at 2,000,000", "--scalable": "1 in 15 at 42,000,000", "--shards 4": "1 in 13 at 2,000,000",
+		"--window 1d":             "1 in 6.7 at 2,000,000, 1 in 1.1 at 5,000,000",
+		"--window 1d --rate 0.1%": "1 in 23 at 2,000,000, 1 in 1.4 at 5,000,000", // see bloom.WindowConfig
+		"--scalable":              "1 in 15 at 42,000,000", "--shards 4": "1 in 13 at 2,000,000",
 		"--cuckoo": "never: an Add to a full filter is an error",
 	} {
 		sh.want(0, "  over-filled    "+says, "", append([]string{"calc", "-n", "1M"}, strings.Fields(flags)...)...)

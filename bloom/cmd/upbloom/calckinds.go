@@ -136,7 +136,8 @@ func (p *kindPlan) rateAt(times uint64) float64 {
 	n := p.most()
 	switch p.Kind {
 	case windowKind: // they come in one go, and two such panes count
-		return min(2*p.part.FalsePositiveRate(times*n), 1)
+		passes := 1 - p.part.FalsePositiveRate(times*n)
+		return 1 - passes*passes
 	case scalableKind:
 		at, passes, layer := p.part, 1.0, max(p.Items, 1000)
 		for i := range p.Layers {

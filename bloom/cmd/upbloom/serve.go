@@ -18,7 +18,9 @@ func (a *app) serveCommand() *cli.Command {
 		Description: "The data is in memory, or in a Redis. serve prints two lines to paste into the\n" +
 			"shell of your program, and runs until it is interrupted. Other machines reach it\n" +
 			"only if --addr names more than the loopback interface. upbloom --demo serve begins\n" +
-			"with some filters. A record may have 100 MB, as on most plans of the service.",
+			"with some filters.\n\n" +
+			"A record may have 100 MB, as on most plans of the service. With --redis the Redis\n" +
+			"decides for what a script makes, such as create: it takes 512 MiB as it stands.",
 		Flags: []cli.Flag{
 			&cli.StringFlag{
 				Name: "addr", Value: "127.0.0.1:8079",
