@@ -59,6 +59,10 @@ type patient struct {
 // interrupted.
 const scratchTTL = 10 * time.Minute
 
+// emptyTTL is that of the emptied keys after an interrupt: longer than a request
+// is on its way.
+const emptyTTL = time.Minute
+
 // key returns a scratch key.
 func (p *patient) key(name string) string { return p.prefix + name }
 
@@ -87,9 +91,9 @@ func (a *app) doctorCommand() *cli.Command {
 	return &cli.Command{
 		Name: "doctor", Usage: "ask a database whether upbloom's promises hold on it", ArgsUsage: " ",
 		Description: "Costs about 200 commands, sends 10 MB and reads 2.5 MB. All keys that it writes\n" +
-			"begin with upbloom:doctor: and have a TTL. It removes them at the end, and after an\n" +
-			"interrupt. A FAIL breaks a promise of upbloom; a note does not. The exit status is 4\n" +
-			"if there is a FAIL.",
+			"begin with upbloom:doctor: and have a TTL. It removes them at the end, and empties\n" +
+			"them after an interrupt: they are gone in a minute. A FAIL breaks a promise of\n" +
+			"upbloom; a note does not. The exit status is 4 if there is a FAIL.",
 		Flags: []cli.Flag{
 			&cli.StringFlag{
 				Name: "record", Usage: "write requests and answers to `FILE`, without token and host, for a report of a fault",
@@ -214,13 +218,22 @@ func (a *app) ask(ctx context.Context, p *patient, c check) finding {
 	return f
 }
 
-// clear removes the scratch keys, even after an interrupt.
+// clear removes the scratch keys. After an interrupt it empties them and lets
+// them expire: a request that was on its way may write to one later, and would
+// make it anew without a TTL.
 func (p *patient) clear(ctx context.Context) error {
+	interrupted := ctx.Err() != nil
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
 	keys := make([]string, 0, len(scratchNames))
+	var empty []upstash.Command
 	for _, name := range scratchNames {
 		keys = append(keys, p.key(name))
+		empty = append(empty, upstash.Cmd("SET", p.key(name), "", "EX", seconds(emptyTTL)).Repeatable(true))
+	}
+	if interrupted {
+		_, err := p.client.Pipeline(ctx, empty...)
+		return err
 	}
 	_, err := p.client.Do(ctx, upstash.Cmd("UNLINK", keys...).Repeatable(true))
 	return err

@@ -9,10 +9,12 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/creack/pty"
 
@@ -216,14 +218,18 @@ func TestSignalWithManyItems(t *testing.T) {
 // A second interrupt ends the program at once, while it cleans up after the
 // first. Nothing is half done, and what is left expires.
 func TestSecondSignal(t *testing.T) {
-	for _, c := range []struct{ at, args string }{
-		{"SETEX", "load key -"}, {"SETEX", "replace --yes key -"}, {"BITCOUNT", "doctor"}, {"TIME", "doctor"},
+	empty := strings.Join(slices.Repeat([]string{"SET"}, len(scratchNames)), " ")
+	for _, c := range []struct{ at, args, clears string }{
+		{"SETEX", "load key -", "UNLINK"},
+		{"SETEX", "replace --yes key -", "UNLINK"},
+		{"BITCOUNT", "doctor", empty},
+		{"TIME", "doctor", empty},
 	} {
 		for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
 			sh := newShell(t)
 			sh.want(0, "", "a\n", "load", "--items", "1k", "--ttl", "1d", "key")
 			before := sh.stored("key")
-			holds := []hold{{c.at, upstashtest.AfterExec}, {"UNLINK", upstashtest.BeforeExec}}
+			holds := []hold{{c.at, upstashtest.AfterExec}, {c.clears, upstashtest.BeforeExec}}
 			out, errOut, status := sh.signalled([]syscall.Signal{s, s}, holds, "b\n", strings.Fields(c.args)...)
 			if !status.Signaled() || status.Signal() != s || errOut != "" {
 				t.Errorf("%s: %v after a second %v: %s%s", c.args, status, s, out, errOut)
@@ -249,8 +255,19 @@ func TestDoctorSignalled(t *testing.T) {
 			if status.ExitStatus() != exitInterrupted || !strings.Contains(errOut, "not all checks were made") {
 				t.Errorf("at %s: status %d, %q", at, status.ExitStatus(), errOut)
 			}
+			// A request that runs only now makes no key that stays for good.
+			all, _ := sh.keys()
+			for _, key := range strings.Fields(all) {
+				if _, err := sh.s.Exec("BITFIELD", key, "SET", "u8", "64", "1"); err != nil {
+					t.Error(err)
+				}
+			}
+			if now, lasting := sh.keys(); strings.Count(now, " ") != len(scratchNames)-1 || lasting != "" {
+				t.Errorf("at %s: doctor leaves %s, for good %s", at, now, lasting)
+			}
+			sh.s.FastForward(emptyTTL + time.Second)
 			if all, _ := sh.keys(); all != "" {
-				t.Errorf("at %s: doctor leaves %s", at, all)
+				t.Errorf("at %s: after a minute doctor leaves %s", at, all)
 			}
 		}
 	}
