@@ -135,8 +135,8 @@ func (a *app) lines(r io.Reader, err *error) iter.Seq[string] {
 			a.lineNumber = n
 		}
 		if padded > 0 && !a.json {
-			fmt.Fprintf(a.errOut, "upbloom: %s: %s with white space at an end, which belongs to the item, line %d first\n",
-				a.input, counted(padded, "line"), firstPadded)
+			fmt.Fprintf(a.errOut, "upbloom: %s: %s with white space at an end, which belongs to the item,"+
+				" line %d first\n", a.input, counted(padded, "line"), firstPadded)
 		}
 		if *err = s.Err(); errors.Is(*err, bufio.ErrTooLong) {
 			*err = usagef("%s: line %d is longer than %d bytes, and nothing was changed: an item is a line",

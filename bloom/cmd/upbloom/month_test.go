@@ -72,7 +72,9 @@ func TestCalcCountsTheTime(t *testing.T) {
 		for _, batch := range []int{1, 2} {
 			b := newBillCounter(t, billedKind{
 				flags: "--items 1k --window 24h", make: func(c *upstash.Client, _ bool) (handle, error) {
-					return bloom.NewWindow(c, "key", bloom.WindowConfig{Capacity: 1000, FPRate: 0.01, Span: 24 * time.Hour})
+					return bloom.NewWindow(c, "key", bloom.WindowConfig{
+						Capacity: 1000, FPRate: 0.01, Span: 24 * time.Hour,
+					})
 				},
 			}, false)
 			b.s.ResetStats()
@@ -85,7 +87,8 @@ func TestCalcCountsTheTime(t *testing.T) {
 			}
 			m := b.monthly(fmt.Sprintf("%s --adds %d --batch %d", b.flags, 15*calls*batch, batch))
 			if got := float64(b.s.Stats().Billed) * 15; math.Abs(got-m.Commands) > 0.02*got {
-				t.Errorf("%v, %d items: calc says %.0f commands, the server counts %.0f", each, batch, m.Commands, got)
+				t.Errorf("%v, %d items: calc says %.0f commands, the server counts %.0f", each, batch,
+					m.Commands, got)
 			}
 			if m.Times == 0 || m.Turns == 0 {
 				t.Errorf("%+v", m)
@@ -132,7 +135,9 @@ func TestCalcSaysWhatItLeavesOut(t *testing.T) {
 			})
 		},
 		"--window 1h": func(key string, _ time.Duration) (handle, error) {
-			return bloom.NewWindow(sh.s.Client(), key, bloom.WindowConfig{Capacity: 1000, FPRate: 0.01, Span: time.Hour})
+			return bloom.NewWindow(sh.s.Client(), key, bloom.WindowConfig{
+				Capacity: 1000, FPRate: 0.01, Span: time.Hour,
+			})
 		},
 		"--window 1h --expire-idle": func(key string, _ time.Duration) (handle, error) {
 			return bloom.NewWindow(sh.s.Client(), key, bloom.WindowConfig{
@@ -199,7 +204,8 @@ func TestCalcCountsMoves(t *testing.T) {
 		sum, most := 0.0, 0.0
 		for i := 0; i < c.items; i += c.batch {
 			sh.s.ResetStats()
-			if _, err := f.AddAll(t.Context(), strings.Fields(numbered(fmt.Sprint("item-", i), c.batch))); err != nil {
+			items := strings.Fields(numbered(fmt.Sprint("item-", i), c.batch))
+			if _, err := f.AddAll(t.Context(), items); err != nil {
 				t.Fatal(err)
 			}
 			billed := float64(sh.s.Stats().Billed)
@@ -207,12 +213,15 @@ func TestCalcCountsMoves(t *testing.T) {
 			if i+c.batch != c.items*3/10 && i+c.batch != c.items {
 				continue
 			}
-			m := sh.monthly(fmt.Sprintf("-n %d -p %v --cuckoo --adds %d --batch %d", c.items, c.rate, i+c.batch, c.batch))
+			m := sh.monthly(fmt.Sprintf("-n %d -p %v --cuckoo --adds %d --batch %d", c.items, c.rate,
+				i+c.batch, c.batch))
 			if math.Abs(sum-m.Commands) > 0.1*sum {
-				t.Errorf("%+v: after %d items calc says %.0f commands, the server counts %.0f", c, i+c.batch, m.Commands, sum)
+				t.Errorf("%+v: after %d items calc says %.0f commands, the server counts %.0f", c, i+c.batch,
+					m.Commands, sum)
 			}
 			if limit := m.LeftOut.Full * m.Adds.Commands; most > limit {
-				t.Errorf("%+v: after %d items a write took %v commands, calc says %.1f at most", c, i+c.batch, most, limit)
+				t.Errorf("%+v: after %d items a write took %v commands, calc says %.1f at most", c, i+c.batch,
+					most, limit)
 			}
 		}
 	}
@@ -233,7 +242,9 @@ func TestCalcCountsLives(t *testing.T) {
 			})
 		},
 	} {
-		b := newBillCounter(t, billedKind{make: func(c *upstash.Client, _ bool) (handle, error) { return make(c) }}, false)
+		b := newBillCounter(t, billedKind{
+			make: func(c *upstash.Client, _ bool) (handle, error) { return make(c) },
+		}, false)
 		b.s.FastForward(7 * time.Hour)
 		calls := 0
 		b.s.ResetStats()
