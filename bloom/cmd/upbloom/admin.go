@@ -140,8 +140,12 @@ func (a *app) rmCommand() *cli.Command {
 	return &cli.Command{
 		Name: "rm", Usage: "remove a filter", ArgsUsage: "KEY",
 		Description: "Asks first. If standard input is no terminal, it needs --yes. A key that holds\n" +
-			"anything but a filter is left alone. Of a sharded filter it removes all shards.",
-		Flags: []cli.Flag{yesFlag("do not ask")},
+			"anything but a filter is left alone. Of a sharded filter it removes all shards, and\n" +
+			"none if one is missing: the filter may lie in several databases.",
+		Flags: []cli.Flag{
+			yesFlag("do not ask"),
+			&cli.BoolFlag{Name: "rest", Usage: "remove the shards that are here, though others are missing"},
+		},
 		Action: func(ctx context.Context, c *cli.Command) error {
 			args, err := a.arguments(c, 1, 1)
 			if err != nil {
@@ -154,19 +158,13 @@ func (a *app) rmCommand() *cli.Command {
 			if err != nil {
 				return a.leftAlone(ctx, err)
 			}
-			if !c.Bool("yes") {
-				s, _, err := o.stats(ctx)
-				if err == nil {
-					err = a.askToRemove(ctx, brief(s))
-				}
-				if err != nil {
-					return err
-				}
+			if err := a.mayRemove(ctx, c, o); err != nil {
+				return err
 			}
 			a.wrote = true
 			gone, err := o.Delete(ctx)
 			if err != nil && o.kind == shardedKind && exitStatus(err) == exitUnknown {
-				return advised{err, fmt.Sprintf("some of its shards may be gone: upbloom rm %s removes the rest",
+				return advised{err, fmt.Sprintf("some of its shards may be gone: upbloom rm --rest %s removes the others",
 					printable(a.key))}
 			}
 			if err == nil && !gone {
@@ -178,6 +176,34 @@ func (a *app) rmCommand() *cli.Command {
 			return a.print(removed{args[0], true}, "removed")
 		},
 	}
+}
+
+// mayRemove asks whether to remove a filter, unless --yes says so. It refuses
+// part of a sharded filter without --rest.
+func (a *app) mayRemove(ctx context.Context, c *cli.Command, o opened) error {
+	if c.Bool("yes") && o.kind != shardedKind {
+		return nil
+	}
+	s, _, err := o.stats(ctx)
+	what := ""
+	switch {
+	case err == nil:
+		what = brief(s)
+	case o.kind != shardedKind || !errors.Is(err, bloom.ErrNotFound):
+		return err
+	case !c.Bool("rest"):
+		return partOnly(err, plain(err))
+	default:
+		what = "the shards of a sharded filter that are here"
+	}
+	if c.Bool("yes") {
+		return nil
+	}
+	return a.askToRemove(ctx, what)
+}
+
+func partOnly(err error, text string) error {
+	return advised{err, text + "; nothing was removed: upbloom rm --rest removes the shards that are here"}
 }
 
 // leftAlone says what is at a key that holds no filter, and what removes it.
@@ -242,8 +268,11 @@ func (a *app) removeRest(ctx context.Context, c *cli.Command, missing error) err
 	if len(rest) == 1 {
 		return missing
 	}
+	what := counted(uint64(len(rest)-1), "shard") + " of a sharded filter whose shard 0 is missing"
+	if !c.Bool("rest") {
+		return partOnly(missing, "here are "+what+": it was lost, or it is in another database")
+	}
 	if !c.Bool("yes") {
-		what := counted(uint64(len(rest)-1), "shard") + " of a sharded filter whose shard 0 is gone"
 		if err := a.askToRemove(ctx, what); err != nil {
 			return err
 		}

@@ -1,8 +1,13 @@
 package main
 
 import (
+	"errors"
 	"strings"
 	"testing"
+
+	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/upstash"
+	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
 func TestCreate(t *testing.T) {
@@ -96,12 +101,47 @@ func TestRemoveRest(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	sh.want(2, "key: 2 shards of a sharded filter whose shard 0 is gone\nNothing was removed: --yes does it.\n", "",
-		"rm", "key")
-	sh.want(0, "removed\n", "", "rm", "--yes", "key")
+	for _, args := range [][]string{{"rm", "key"}, {"rm", "--yes", "key"}} {
+		sh.want(3, "key: here are 2 shards of a sharded filter whose shard 0 is missing: it was lost, or it is in another"+
+			" database; nothing was removed: upbloom rm --rest removes the shards that are here\n", "", args...)
+	}
+	sh.want(2, "key: 2 shards of a sharded filter whose shard 0 is missing\nNothing was removed: --yes does it.\n", "",
+		"rm", "--rest", "key")
+	sh.want(0, "removed\n", "", "rm", "--rest", "--yes", "key")
 	if all, _ := sh.keys(); all != "key:7" {
 		t.Errorf("left: %s", all)
 	}
 	sh.want(3, "key: no filter at this key", "", "rm", "--yes", "key")
 	sh.want(3, "key: no filter at this key", "", "rm", "key")
+}
+
+// A filter may lie in several databases, and the program knows one. Half of it
+// is not removed unasked.
+func TestRemovePartOfAFilter(t *testing.T) {
+	sh, far := newShell(t), upstashtest.NewServer(t)
+	f, err := bloom.NewSharded([]*upstash.Client{sh.s.Client(), far.Client()}, "key",
+		bloom.ShardedConfig{Capacity: 1000, FPRate: 0.01, Shards: 4})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.Create(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	before, _ := sh.keys()
+	for _, args := range [][]string{{"rm", "key"}, {"rm", "--yes", "key"}} {
+		sh.want(3, "a shard is missing: it was lost, or it is in another database, and upbloom works on only one;"+
+			" nothing was removed: upbloom rm --rest removes", "", args...)
+	}
+	if all, _ := sh.keys(); all != before {
+		t.Errorf("left: %s, want %s", all, before)
+	}
+	sh.want(2, "key: the shards of a sharded filter that are here\nNothing was removed: --yes does it.\n", "",
+		"rm", "--rest", "key")
+	sh.want(0, "removed\n", "", "rm", "--rest", "--yes", "key")
+	if all, _ := sh.keys(); all != "" {
+		t.Errorf("left: %s", all)
+	}
+	if found, err := f.Exists(t.Context(), "a"); found || !errors.Is(err, bloom.ErrNotFound) && err != nil {
+		t.Errorf("the other half: %v, %v", found, err)
+	}
 }

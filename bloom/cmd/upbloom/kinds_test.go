@@ -216,7 +216,7 @@ func TestShards(t *testing.T) {
 	}
 	sh.want(3, "a shard is missing", numbered("a", 20), "check", "key", "-")
 	sh.want(3, "a shard is missing", "", "info", "key")
-	sh.want(0, "removed", "", "rm", "--yes", "key")
+	sh.want(0, "removed", "", "rm", "--rest", "--yes", "key")
 }
 
 // A full cuckoo filter takes nothing more. The error says what to do.

@@ -27,8 +27,8 @@ func (a *app) lsCommand() *cli.Command {
 			"window are those of its fullest pane. A filter that cannot be read has a line with\n" +
 			"the reason. Each shard of a sharded filter has its own line. Where a line has a -,\n" +
 			"upbloom info knows more.\n\n" +
-			"A key KEY:load:... holds what a load, a replace or a restore uploads. If that was\n" +
-			"interrupted, it may stay for an hour; upbloom rm removes it at once.",
+			"A key KEY:load:... holds a part of what a load, a replace or a restore uploads. If\n" +
+			"that was killed, its parts stay for an hour; only the first of them is listed.",
 		Action: func(ctx context.Context, c *cli.Command) error {
 			args, err := a.arguments(c, 0, 1)
 			if err != nil {

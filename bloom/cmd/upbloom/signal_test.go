@@ -117,7 +117,7 @@ func TestSignalAtEachStage(t *testing.T) {
 		},
 		{
 			"rm --yes sh", "EVAL", exitUnknown,
-			"interrupted: sh: some of its shards may be gone: upbloom rm sh removes the rest\n",
+			"interrupted: sh: some of its shards may be gone: upbloom rm --rest sh removes the others\n",
 		},
 		{"load sh -", "SETEX", exitInterrupted, "interrupted: sh: nothing was changed"},
 		{"load sh -", "EVAL", exitUnknown, "interrupted: sh: each shard is as it was, or complete"},
@@ -166,7 +166,7 @@ func TestSignalAtEachStage(t *testing.T) {
 			case args[0] == "load" && args[1] == "key", args[0] == "replace", args[0] == "add" && args[1] == "key":
 				sh.want(0, "", "", "check", "key", "b", "c")
 			case args[0] == "rm" && args[2] == "sh":
-				sh.want(0, "removed", "", args...)
+				sh.want(0, "removed", "", append([]string{"rm", "--rest"}, args[1:]...)...)
 				if all, _ := sh.keys(); strings.Contains(all, "sh:") {
 					t.Errorf("rm leaves %s", all)
 				}
