@@ -123,14 +123,15 @@ func (h *handle) rename(ctx context.Context, to string) error {
 		return ErrKeyExists
 	}
 	var renamed int64
+	var repeated bool
 	var err error
 	if r.headed() {
-		renamed, _, err = r.runOursForNumber(ctx, r.kindScript(renameScript, []string{to}))
+		renamed, repeated, err = r.runOursForNumber(ctx, r.kindScript(renameScript, []string{to}))
 	} else {
 		renamed, err = r.renameBare(ctx, to)
 	}
 	if err != nil {
-		return err
+		return missed(err, repeated)
 	}
 	if renamed == 0 {
 		return ErrKeyExists

@@ -39,6 +39,7 @@ func mustWrites(t *testing.T, s *upstashtest.Server) map[string]func(item string
 		"Cuckoo.Add":    func(x string) error { _, err := k.Add(ctx, x); return err },
 		"Cuckoo.Remove": func(x string) error { _, err := k.Remove(ctx, x); return err },
 		"Sharded.Add":   func(x string) error { _, err := d.Add(ctx, x); return err },
+		"Filter.Rename": func(string) error { return f.Rename(ctx, "elsewhere") },
 	}
 }
 
@@ -64,8 +65,8 @@ func TestMissingIsSafeToRetry(t *testing.T) {
 				err := write("a")
 				s.InjectFunc(nil)
 				missing := errors.Is(err, bloom.ErrNotFound)
-				if !tt.safe && strings.HasPrefix(name, "Cuckoo") {
-					missing = err != nil // its writes are not repeated
+				if !tt.safe && (strings.HasPrefix(name, "Cuckoo") || name == "Filter.Rename") {
+					missing = err != nil // these are not repeated
 				}
 				if !missing || upstash.SafeToRetry(err) != tt.safe || bloom.InFilter(err) {
 					t.Errorf("%s, %s: %v, safe to retry %t, want ErrNotFound and %t",

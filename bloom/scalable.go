@@ -51,8 +51,9 @@ type Scalable struct {
 	cfg    ScalableConfig
 	layers layers
 
-	mu    sync.Mutex
-	pause int // writes to come without a look, after a warning
+	mu      sync.Mutex
+	looking bool // a call reads the Stats, or is in WarnFill
+	pause   int  // writes to come without a look, after a warning
 }
 
 // NewScalable makes a handle for the filter at key. It checks the config, and
@@ -225,11 +226,17 @@ func (s *Scalable) watchFill(ctx context.Context, w written) {
 	}
 	s.mu.Lock()
 	s.pause = max(s.pause-1, 0)
-	paused := s.pause > 0
+	skip := s.looking || s.pause > 0
+	s.looking = s.looking || !skip
 	s.mu.Unlock()
-	if paused {
+	if skip {
 		return
 	}
+	defer func() {
+		s.mu.Lock()
+		s.looking = false
+		s.mu.Unlock()
+	}()
 	if st, err := s.Stats(ctx); err == nil && st.OverCapacity() {
 		s.mu.Lock()
 		s.pause = fillLooks // a layer's capacity without a look

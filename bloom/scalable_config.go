@@ -67,8 +67,9 @@ type ScalableConfig struct {
 	// filter over its capacity and unable to grow further; the default, nil,
 	// never looks. A handle that writes to the last layer looks after one new
 	// item in a sixteenth of the layer's capacity, by chance. A look is the
-	// commands of [Scalable.Stats]. The write calls WarnFill on its own
-	// goroutine, before it returns. If a look fails, its error is dropped.
+	// commands of [Scalable.Stats]. If a look fails, its error is dropped. The
+	// write calls WarnFill on its caller's goroutine, before it returns, and a
+	// handle makes one call at a time.
 	WarnFill func(ScalableStats) `json:"-"`
 }
 

@@ -136,6 +136,33 @@ func TestScalableMaxBytes(t *testing.T) {
 	})
 }
 
+// While one goroutine is in WarnFill, the writes of others do not call it.
+func TestScalableWarnsOneAtATime(t *testing.T) {
+	neverByLot(t)
+	bloom.SetLot(func() float64 { return 0 })
+	var f *bloom.Scalable
+	warnings := 0
+	cfg := growing()
+	cfg.MaxBytes = 10_000
+	cfg.WarnFill = func(bloom.ScalableStats) {
+		if warnings++; warnings > 1 {
+			return
+		}
+		for i := range 100 { // more than the pause after a warning
+			if _, err := f.Add(t.Context(), fmt.Sprint("within", i)); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	f = scalable(t, upstashtest.NewServer(t).Client(), cfg)
+	for _, items := range []string{"many", "more"} {
+		warnings = 0
+		if _, err := f.AddAll(t.Context(), numbered(items, 6000)); err != nil || warnings != 1 {
+			t.Errorf("%s items: %d warnings, %v, want 1", items, warnings, err)
+		}
+	}
+}
+
 // A handle knows of three layers, and its Add makes the filter again. It moves
 // the item to the first layer, so the string is short.
 func TestScalableDeletedMeanwhile(t *testing.T) {

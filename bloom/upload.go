@@ -154,10 +154,11 @@ func (f *Filter) newUpload(l *Local, c *moveConfig) *upload {
 	return u
 }
 
-// ask asks whether the database takes a string so long, before one that not every
-// plan takes is sent. A transaction makes one and removes it, so that nothing
-// stays. Its key has no other use: an attempt that comes late does no harm. Only
-// a refusal for the length counts: of all else the upload will hear.
+// ask asks whether the database takes a string so long, if not every plan does. A
+// transaction makes one and removes it, so nothing stays. Its key has no other
+// use: an attempt that comes late does no harm. The upload ends here if the
+// string is too long, or if no answer came. Another error may be of this
+// question alone, and the upload goes on.
 func (u *upload) ask(ctx context.Context) error {
 	if len(u.data) <= askAbove {
 		return nil
