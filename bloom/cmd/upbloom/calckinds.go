@@ -190,15 +190,16 @@ func endOfGrowth(layers []grown) string {
 	}
 }
 
-// spread is what calc says of a record that most plans do not allow. If the
-// items can be spread over shards, it names their least number.
+// largerPlan is what calc says of a record that most plans do not allow.
+const largerPlan = "\nplan             a record above 100 MB needs one of the larger plans"
+
+// spread is largerPlan for items that shards can take, and their least number.
 func spread(items uint64, rate float64) string {
-	const text = "\nplan             a record above 100 MB needs one of the larger plans"
 	n, err := bloom.ShardedConfig{Capacity: items, FPRate: rate}.MinShards(longestRecord)
 	if err != nil {
-		return text
+		return largerPlan
 	}
-	return fmt.Sprintf("%s, or --shards %d", text, n)
+	return fmt.Sprintf("%s, or --shards %d", largerPlan, n)
 }
 
 func (p kindPlan) text() string {
@@ -251,7 +252,7 @@ func (p kindPlan) text() string {
 	case p.Kind == shardedKind && p.part.Bytes(bloom.LayoutHeaded) > longestRecord:
 		b.WriteString(spread(p.Items, p.Rate))
 	case p.Kind != shardedKind && p.Bytes > longestRecord:
-		b.WriteString("\nplan             a record above 100 MB needs one of the larger plans")
+		b.WriteString(largerPlan)
 	}
 	if p.Month != nil {
 		b.WriteString("\n" + p.Month.text())

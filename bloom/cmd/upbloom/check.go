@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"io"
 	"iter"
@@ -62,15 +63,18 @@ func (a *app) checkLines(ctx context.Context, c *cli.Command) error {
 	return nil
 }
 
-// rounds returns the lines of r in rounds. It sets err as lines does.
+// rounds returns the lines of r in rounds. It sets err as lines does, and prints
+// the notes of lines at the end.
 func (a *app) rounds(r io.Reader, err *error) iter.Seq[[]string] {
 	return func(yield func([]string) bool) {
 		lines, stop := make(chan string, roundLines-1), make(chan struct{})
 		defer close(stop)
+		reader, notes := *a, new(bytes.Buffer) // the caller may end before it
+		reader.errOut = notes
 		var readErr error
 		go func() {
 			defer close(lines)
-			for item := range a.lines(r, &readErr) {
+			for item := range reader.lines(r, &readErr) {
 				select {
 				case lines <- item:
 				case <-stop:
@@ -87,6 +91,7 @@ func (a *app) rounds(r io.Reader, err *error) iter.Seq[[]string] {
 				return
 			}
 		}
+		_, _ = notes.WriteTo(a.errOut)
 		*err = readErr
 	}
 }

@@ -232,7 +232,10 @@ func (p *patient) clear(ctx context.Context) error {
 		empty = append(empty, upstash.Cmd("SET", p.key(name), "", "EX", seconds(emptyTTL)).Repeatable(true))
 	}
 	if interrupted {
-		_, err := p.client.Pipeline(ctx, empty...)
+		replies, err := p.client.Pipeline(ctx, empty...)
+		for _, r := range replies {
+			err = cmp.Or(err, r.Err())
+		}
 		return err
 	}
 	_, err := p.client.Do(ctx, upstash.Cmd("UNLINK", keys...).Repeatable(true))

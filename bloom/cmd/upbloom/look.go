@@ -21,12 +21,12 @@ import (
 func (a *app) lsCommand() *cli.Command {
 	return &cli.Command{
 		Name: "ls", Usage: "list the filters", ArgsUsage: "[PATTERN]",
-		Description: "PATTERN is a pattern of SCAN, e.g. 'seen:*'. Without it ls lists all. The database reads the header of each\n" +
-			"matching string key, and counts the cells of the filters, about 1 ms a megabyte.\n" +
-			"A window and a scalable filter take two more requests each. Items and fill of a\n" +
-			"window are those of its fullest pane. A filter that cannot be read has a line with\n" +
-			"the reason. Each shard of a sharded filter has its own line. Where a line has a -,\n" +
-			"upbloom info knows more.\n\n" +
+		Description: "PATTERN is a pattern of SCAN, e.g. 'seen:*'. Without it ls lists all filters. The\n" +
+			"database reads the header of each matching string key, and counts the cells of the\n" +
+			"filters, about 1 ms a megabyte. A window and a scalable filter take two more\n" +
+			"requests each. Items and fill of a window are those of its fullest pane. A filter\n" +
+			"that cannot be read has a line with the reason. Each shard of a sharded filter has\n" +
+			"its own line. If a line has a -, upbloom info knows more.\n\n" +
 			"A key KEY:load:... holds a part of what a load, a replace or a restore uploads. If\n" +
 			"that was killed, its parts stay for an hour; only the first of them is listed.",
 		Action: func(ctx context.Context, c *cli.Command) error {

@@ -282,6 +282,14 @@ func TestDoctorCannotClear(t *testing.T) {
 	if status != 0 || !strings.Contains(errOut, "* may be left: they expire in 10m\n") {
 		t.Errorf("status %d, %q", status, errOut)
 	}
+
+	sh = newShell(t) // after an interrupt it empties them
+	sh.s.DenyFunc(func(command []string) bool { return command[0] == "SET" && command[2] == "" })
+	_, errOut, ended := sh.signalled([]syscall.Signal{syscall.SIGINT},
+		[]hold{{"BITCOUNT", upstashtest.AfterExec}}, "", "doctor")
+	if ended.ExitStatus() != exitInterrupted || !strings.Contains(errOut, "* may be left: they expire in 10m\n") {
+		t.Errorf("interrupted: status %d, %q", ended.ExitStatus(), errOut)
+	}
 }
 
 // Ctrl-C on the terminal ends a program that waits there, and changes nothing.
