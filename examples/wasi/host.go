@@ -171,7 +171,7 @@ func callerOf(ctx context.Context) context.Context {
 	return ctx
 }
 
-// withGrace returns a context with its end d after that of ctx, or by cancel.
+// withGrace returns a context that ends d after ctx does, or by cancel.
 func withGrace(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
 	longer, cancel := context.WithCancel(
 		context.WithValue(context.WithoutCancel(ctx), callerKey{}, ctx))
