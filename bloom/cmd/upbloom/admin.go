@@ -10,9 +10,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/urfave/cli/v3"
+
 	"github.com/upbloom/upbloom/bloom"
 	"github.com/upbloom/upbloom/upstash"
-	"github.com/urfave/cli/v3"
 )
 
 // expiring is the JSON of ttl.

@@ -100,6 +100,18 @@ func (b *bill) growth(items uint64) (commands float64) {
 	return commands
 }
 
+// layers returns how many layers a scalable filter has with its items, and 0 for
+// another filter.
+func (b *bill) layers() (n int) {
+	if b.kind != scalableKind {
+		return 0
+	}
+	for n = 1; n < len(b.grown) && b.items > float64(b.grown[n-1].Items); {
+		n++
+	}
+	return n
+}
+
 // look returns the commands of an Exists, or of an ExistsAll of n items.
 func (b *bill) look(n uint64) (commands float64) {
 	commands = b.requests(n, false, func(items uint64) float64 {
@@ -262,6 +274,20 @@ func (b *bill) leftOut() uncounted {
 		u = uncounted{Create: 6 * float64(b.shards), TTL: float64(b.shards + 1)}
 	}
 	return u
+}
+
+// making returns the commands a day with which filters are made each time they
+// have expired, if there are so many calls that add, and what the sum leaves
+// out. Without a TTL the making is part of that.
+func (b *bill) making(filters uint64, ttl time.Duration, calls float64) (commands float64, left uncounted) {
+	left = b.leftOut()
+	if ttl == 0 {
+		return 0, left
+	}
+	lives := float64(filters) * float64(24*time.Hour) / float64(ttl)
+	commands = min(lives, calls) * (left.Create + left.TTL)
+	left.Create, left.TTL = 0, 0
+	return commands, left
 }
 
 // text returns all of it in one line, or "".

@@ -107,12 +107,7 @@ func kindPlanOf(c *cli.Command, kind string) (kindPlan, error) {
 		b.areas, b.idle = uint64(p.Parts), c.Bool("expire-idle")
 		b.pane = (p.span + 4*time.Second) / time.Duration(whole)
 	case scalableKind:
-		b.first, b.grown = max(cfg.Capacity, 1000), p.Layers
-		b.areas = 0
-		bits := uint64(8 * headerBytes)
-		for layer := p.part; b.areas < mostLayers && bits+8*cells(layer) <= 1<<32; layer.Bits *= 4 {
-			b.areas, bits = b.areas+1, bits+8*cells(layer)
-		}
+		b.first, b.grown, b.areas = max(cfg.Capacity, 1000), p.Layers, layersIn(p.part)
 	case shardedKind:
 		b.shards, b.must = p.Parts, true
 	}
@@ -157,6 +152,15 @@ func (p *kindPlan) rateAt(times uint64) float64 {
 
 // mostLayers is how many layers a scalable filter has at most.
 const mostLayers = 5
+
+// layersIn returns how many layers a Redis string has room for.
+func layersIn(first bloom.Geometry) (n uint64) {
+	bits := uint64(8 * headerBytes)
+	for layer := first; n < mostLayers && bits+8*cells(layer) <= 1<<32; layer.Bits *= 4 {
+		n, bits = n+1, bits+8*cells(layer)
+	}
+	return n
+}
 
 // grow returns the states of a scalable filter with one layer, with two, and so
 // on. Each layer is four times as long as the one before.

@@ -62,10 +62,9 @@ func usageFlags() []cli.Flag {
 	}
 }
 
-// monthOf returns the cost of a month for filters of this length, or nil if no
-// flag asks for it.
-func monthOf(c *cli.Command, bytes uint64, b *bill) (*month, error) {
-	asked := false
+// asksForMonth reports whether a flag asks for the cost of a month. It refuses
+// flags without effect.
+func asksForMonth(c *cli.Command, b *bill) (asked bool, _ error) {
 	for _, name := range []string{
 		"adds", "lookups", "monthly", "filters", "mirror", "price", "processes", "batch", "lookup-batch",
 	} {
@@ -74,37 +73,42 @@ func monthOf(c *cli.Command, bytes uint64, b *bill) (*month, error) {
 	stale := lifetimeOf(c, "mirror")
 	switch {
 	case c.IsSet("ttl") && !c.IsSet("adds"):
-		return nil, usagef("--ttl is for the sum of a month: it has no effect without --adds")
+		return false, usagef("--ttl is for the sum of a month: it has no effect without --adds")
 	case !asked:
-		return nil, nil
+		return false, nil
 	case c.IsSet("mirror") && stale <= 0:
-		return nil, usagef("--mirror is %v: use the MaxStale of the Mirror, above 0", stale)
+		return false, usagef("--mirror is %v: use the MaxStale of the Mirror, above 0", stale)
 	case c.IsSet("processes") && stale == 0 && (b.kind != windowKind || b.anew):
-		return nil, usagef("--processes is for Mirrors and windows: it has no effect without --mirror or --window," +
+		return false, usagef("--processes is for Mirrors and windows: it has no effect without --mirror or --window," +
 			" or with --new-client")
 	}
 	for _, name := range []string{"filters", "processes", "batch", "lookup-batch"} {
 		if c.IsSet(name) && countOf(c, name) == 0 {
-			return nil, usagef("--%s is 0: use at least 1", name)
+			return false, usagef("--%s is 0: use at least 1", name)
 		}
+	}
+	return true, nil
+}
+
+// monthOf returns the cost of a month for filters of this length, or nil if no
+// flag asks for it.
+func monthOf(c *cli.Command, bytes uint64, b *bill) (*month, error) {
+	if asked, err := asksForMonth(c, b); !asked || err != nil {
+		return nil, err
 	}
 	days := 1.0
 	if c.Bool("monthly") {
 		days = billing.DaysAMonth
 	}
-	filters := max(countOf(c, "filters"), 1)
+	filters, ttl := max(countOf(c, "filters"), 1), lifetimeOf(c, "ttl")
 	life := billing.DaysAMonth * 24 * time.Hour
-	if c.IsSet("ttl") {
-		life = min(life, lifetimeOf(c, "ttl"))
+	if ttl > 0 {
+		life = min(life, ttl)
 	}
 	b.items = float64(countOf(c, "adds")) / days * life.Hours() / 24 / float64(filters)
-	layers := 0
-	if b.kind == scalableKind {
-		for layers < len(b.grown)-1 && b.items > float64(b.grown[layers].Items) {
-			layers++
-		}
-		bytes = b.grown[layers].Bytes
-		layers++
+	layers := b.layers()
+	if layers > 0 {
+		bytes = b.grown[layers-1].Bytes
 	}
 	batch := max(countOf(c, "batch"), 1)
 	adds := callsOf(countOf(c, "adds"), batch, b.add)
@@ -116,12 +120,7 @@ func monthOf(c *cli.Command, bytes uint64, b *bill) (*month, error) {
 	if batch > 1 {
 		asks += lookups.Calls / days
 	}
-	left, made := b.leftOut(), 0.0
-	if c.IsSet("ttl") {
-		lives := float64(filters) * float64(24*time.Hour) / float64(lifetimeOf(c, "ttl"))
-		made = min(lives, adds.Calls/days) * (left.Create + left.TTL)
-		left.Create, left.TTL = 0, 0
-	}
+	made, left := b.making(filters, ttl, adds.Calls/days)
 	times := b.times(countOf(c, "processes"), asks)
 	use := billing.Use{
 		Bytes: bytes, Filters: filters,
@@ -140,21 +139,21 @@ func monthOf(c *cli.Command, bytes uint64, b *bill) (*month, error) {
 		return m
 	}
 	asking := priced()
-	use.MaxStale, use.Copies = stale, countOf(c, "processes")
+	use.MaxStale, use.Copies = lifetimeOf(c, "mirror"), countOf(c, "processes")
 	m := priced()
-	if stale > 0 {
+	if use.MaxStale > 0 {
 		m.Asking = asking
-	}
-	for _, u := range []*called{&adds, &lookups} {
-		if u.Calls *= billing.DaysAMonth / days; u.Calls > 0 && u.Calls < 1 {
-			return nil, usagef("a batch of %s is more than all items of 30 days", counted(u.Items, "item"))
-		}
 	}
 	if c.IsSet("adds") {
 		m.Adds = &adds
 	}
 	if c.IsSet("lookups") {
 		m.Lookups = &lookups
+	}
+	for _, u := range []*called{&adds, &lookups} {
+		if u.Calls *= billing.DaysAMonth / days; u.Calls > 0 && u.Calls < 1 {
+			return nil, usagef("a batch of %s is more than all items of 30 days", counted(u.Items, "item"))
+		}
 	}
 	return m, nil
 }
