@@ -42,7 +42,7 @@ func (a *app) calcCommand() *cli.Command {
 		Flags: slices.Concat([]cli.Flag{
 			countFlag("for `N` items, e.g. 5M; required", "items", "n"),
 			rateFlag("at a false positive rate of `P`, e.g. 1% or 1/1000", "rate", 0.01, "p"),
-			lifetimeFlag("with a TTL of `TIME`, e.g. 7d: the filter is made anew after that", "ttl"),
+			lifetimeFlag("with a TTL of `TIME`, e.g. 7d: the filter is made again after that", "ttl"),
 			schemeFlag(),
 		}, kindFlags(), usageFlags()),
 		Action: func(_ context.Context, c *cli.Command) error {

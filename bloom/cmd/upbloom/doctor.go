@@ -220,7 +220,7 @@ func (a *app) ask(ctx context.Context, p *patient, c check) finding {
 
 // clear removes the scratch keys. After an interrupt it empties them and lets
 // them expire: a request that was on its way may write to one later, and would
-// make it anew without a TTL.
+// make it again without a TTL.
 func (p *patient) clear(ctx context.Context) error {
 	interrupted := ctx.Err() != nil
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)

@@ -92,7 +92,7 @@ func (a *app) loadShards(ctx context.Context, c *cli.Command, f *bloom.Sharded, 
 	var refused error
 	n := uint64(0)
 	r, err := f.Load(ctx, func(yield func(string) bool) {
-		for item := range a.lines(in, &refused) {
+		for item := range a.lines(a.reading(in), &refused) {
 			if n++; !yield(item) {
 				return // it was interrupted
 			}
