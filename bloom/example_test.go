@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log"
+	"time"
 
 	"github.com/upbloom/upbloom/bloom"
 	"github.com/upbloom/upbloom/upstash"
@@ -18,7 +19,7 @@ func database() (client *upstash.Client, stop func()) {
 	if err != nil {
 		log.Fatal(err)
 	}
-	client = server.Client()
+	client = server.Client(upstash.WithTimeout(time.Minute)) // on a busy machine its scripts take long
 	return client, func() { _ = client.Close(); server.Close() }
 }
 
