@@ -45,11 +45,12 @@ var (
 	ErrFull = errors.New("bloom: the cuckoo filter is full: remove items, or make one with a" +
 		" larger Capacity")
 
-	// ErrRecreated is returned when the filter was deleted and created again
-	// during a call of several steps. Items of the earlier steps are not in the
-	// new filter, and what these steps read is not of it. Call again.
-	ErrRecreated = errors.New("bloom: the filter was deleted, expired or was evicted during the" +
-		" call, and was created again; what was added before is gone: call again")
+	// ErrRecreated is returned when the filter was replaced during a call of
+	// several steps, or was lost and created again. Items of the earlier steps
+	// are not in the new filter, and what these steps read is not of it. Call
+	// again.
+	ErrRecreated = errors.New("bloom: during the call the filter was replaced, or it was deleted," +
+		" expired or evicted, and created again; what was added before is gone: call again")
 
 	// ErrNoTTL is returned when the items of a write are in the filter, but the
 	// server refused to set its TTL. The next Add tries again; Expire sets it

@@ -53,9 +53,9 @@ func ExampleLocal_AddSeq() {
 		fmt.Println(err)
 		return
 	}
-	file := "/a\n/b\n/a\n"
+	file := "/a\n/b\n/a"
 	seen := bloom.NewLocal(g)
-	result := seen.AddSeq(strings.Lines(file))
+	result := seen.AddSeq(strings.SplitSeq(file, "\n"))
 	fmt.Println(result.New, "of", result.Items, "are new")
 	// Output:
 	// 2 of 3 are new

@@ -53,7 +53,7 @@ type Scalable struct {
 
 	mu      sync.Mutex
 	looking bool // a call reads the Stats, or is in WarnFill
-	pause   int  // writes to come without a look, after a warning
+	pause   int  // new items to come without a look, after a warning
 }
 
 // NewScalable makes a handle for the filter at key. It checks the config, and
@@ -221,15 +221,17 @@ const fillLooks = 16
 // It looks after one new item in a sixteenth of the newest layer's capacity.
 func (s *Scalable) watchFill(ctx context.Context, w written) {
 	newest := s.layers.newest()
-	if newest < s.layers.limit || !byLot(ctx, w.newItems, fillLooks, s.layers.capacity(newest-1)) {
+	if newest < s.layers.limit {
 		return
 	}
+	capacity := s.layers.capacity(newest - 1)
+	look := byLot(ctx, w.newItems, fillLooks, capacity)
 	s.mu.Lock()
-	s.pause = max(s.pause-1, 0)
-	skip := s.looking || s.pause > 0
-	s.looking = s.looking || !skip
+	s.pause = max(s.pause-w.newItems, 0)
+	look = look && !s.looking && s.pause == 0
+	s.looking = s.looking || look
 	s.mu.Unlock()
-	if skip {
+	if !look {
 		return
 	}
 	defer func() {
@@ -239,7 +241,7 @@ func (s *Scalable) watchFill(ctx context.Context, w written) {
 	}()
 	if st, err := s.Stats(ctx); err == nil && st.OverCapacity() {
 		s.mu.Lock()
-		s.pause = fillLooks // a layer's capacity without a look
+		s.pause = int(capacity)
 		s.mu.Unlock()
 		s.cfg.WarnFill(st)
 	}

@@ -67,9 +67,10 @@ type ScalableConfig struct {
 	// filter over its capacity and unable to grow further; the default, nil,
 	// never looks. A handle that writes to the last layer looks after one new
 	// item in a sixteenth of the layer's capacity, by chance. A look is the
-	// commands of [Scalable.Stats]. If a look fails, its error is dropped. The
-	// write calls WarnFill on its caller's goroutine, before it returns, and a
-	// handle makes one call at a time.
+	// commands of [Scalable.Stats]. If a look fails, its error is dropped. After
+	// a warning the handle looks again when it has added about as many new items
+	// as the last layer is for. The write calls WarnFill on its caller's
+	// goroutine, before it returns, and a handle makes one call at a time.
 	WarnFill func(ScalableStats) `json:"-"`
 }
 

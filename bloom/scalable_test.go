@@ -163,6 +163,29 @@ func TestScalableWarnsOneAtATime(t *testing.T) {
 	}
 }
 
+// After a warning the handle looks again when a layer's capacity was added, also
+// by few large batches.
+func TestScalableWarnsAgain(t *testing.T) {
+	s := upstashtest.NewServer(t)
+	cfg, warned := growing(), 0
+	cfg.MaxBytes = 10_000 // 5000 items in two layers
+	cfg.WarnFill = func(bloom.ScalableStats) { warned++ }
+	f := scalable(t, s.Client(), cfg)
+	newItems := 0
+	for i := range 6 {
+		areNew, err := f.AddAll(t.Context(), numbered(fmt.Sprint("item", i), 5000))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if i > 0 {
+			newItems += count(areNew)
+		}
+	}
+	if least := 1 + newItems/4000/2; least < 2 || warned < least {
+		t.Errorf("%d new items beyond the capacity, warned %d times, want %d at least", newItems, warned, least)
+	}
+}
+
 // A handle knows of three layers, and its Add makes the filter again. It moves
 // the item to the first layer, so the string is short.
 func TestScalableDeletedMeanwhile(t *testing.T) {

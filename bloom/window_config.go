@@ -111,7 +111,7 @@ func (c WindowConfig) Geometry() (Geometry, error) {
 	case !(c.FPRate > 0 && c.FPRate < 1):
 		return Geometry{}, windowErrorf("FPRate", "is %v: it must be above 0 and below 1, e.g. 0.01", c.FPRate)
 	case c.FPRate/float64(c.panes()+1) < cells.MinBlockedRate:
-		return Geometry{}, windowErrorf("FPRate", "is %v: with %d panes it must be at least %v",
+		return Geometry{}, windowErrorf("FPRate", "is %v: with Panes %d it must be at least %v",
 			c.FPRate, c.panes(), cells.MinBlockedRate*float64(c.panes()+1))
 	}
 	g, err := Config{

@@ -35,6 +35,12 @@ func Span(d time.Duration) string {
 	switch {
 	case d < time.Minute:
 		return d.Round(time.Millisecond).String()
+	case d.Round(time.Second) < time.Hour:
+		text := d.Round(time.Second).String()
+		if minutes, ok := strings.CutSuffix(text, "m0s"); ok {
+			text = minutes + "m"
+		}
+		return text
 	case d.Round(time.Hour) < 48*time.Hour:
 		return strings.TrimSuffix(d.Round(time.Minute).String(), "0s")
 	}

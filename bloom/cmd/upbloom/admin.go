@@ -231,11 +231,12 @@ func (a *app) leftAlone(ctx context.Context, err error) error {
 const mostShards = 256
 
 // restScript removes the shards at all keys but the first, the key of shard 0,
-// unless there is one again. A shard's header begins with the bits 1 01 01.
+// unless there is one again. A shard's header begins with the bits 1 01 01. A
+// full Redis refuses BITFIELD, which may write.
 const restScript = `if redis.call('EXISTS', KEYS[1]) == 1 then return 0 end
 local n = 0
 for i = 2, #KEYS do
-  if redis.call('BITFIELD', KEYS[i], 'GET', 'u5', '0')[1] == 21 then n = n + redis.call('DEL', KEYS[i]) end
+  if redis.call('BITFIELD_RO', KEYS[i], 'GET', 'u5', '0')[1] == 21 then n = n + redis.call('DEL', KEYS[i]) end
 end
 return n`
 

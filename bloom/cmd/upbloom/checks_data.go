@@ -26,15 +26,15 @@ func (p *patient) allBytes() []byte {
 }
 
 // send uploads a value as a raw body.
-func (p *patient) send(ctx context.Context, name string, value []byte) error {
-	_, err := p.client.Do(ctx, upstash.RawCmd("SETEX", value, p.key(name), seconds(scratchTTL)).
+func (p *patient) send(ctx context.Context, name string, value []byte, ttl time.Duration) error {
+	_, err := p.client.Do(ctx, upstash.RawCmd("SETEX", value, p.key(name), seconds(ttl)).
 		Timeout(time.Minute))
 	return err
 }
 
 func askRawBody(ctx context.Context, p *patient) (string, error) {
 	value := p.allBytes()
-	if err := p.send(ctx, "bytes", value); err != nil {
+	if err := p.send(ctx, "bytes", value, scratchTTL); err != nil {
 		return "", err
 	}
 	reply, err := p.client.Do(ctx, upstash.Cmd("STRLEN", p.key("bytes")))

@@ -90,7 +90,7 @@ func askRequestLimit(ctx context.Context, p *patient) (string, error) {
 		most *= 2 // more than the smaller plans allow: the refusal names the limit
 	}
 	s, err := largest(most, mebibyte, upstash.ErrRequestTooLarge, func(n uint64) error {
-		return p.send(ctx, "large", make([]byte, n))
+		return p.send(ctx, "large", make([]byte, n), emptyTTL)
 	})
 	if err != nil {
 		return "", err

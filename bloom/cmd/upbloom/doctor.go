@@ -92,8 +92,9 @@ func (a *app) doctorCommand() *cli.Command {
 		Name: "doctor", Usage: "ask a database whether upbloom's promises hold on it", ArgsUsage: " ",
 		Description: "Costs about 200 commands, sends 10 MB and reads 2.5 MB. All keys that it writes\n" +
 			"begin with upbloom:doctor: and have a TTL. It removes them at the end, and empties\n" +
-			"them after an interrupt: they are gone in a minute. A FAIL breaks a promise of\n" +
-			"upbloom; a note does not. The exit status is 4 if there is a FAIL.",
+			"them after an interrupt: they are gone in a minute. What a request writes that was\n" +
+			"on its way then may stay for ten: at most 1 MiB. A FAIL breaks a promise of upbloom;\n" +
+			"a note does not. The exit status is 4 if there is a FAIL.",
 		Flags: []cli.Flag{
 			&cli.StringFlag{
 				Name: "record", Usage: "write requests and answers to `FILE`, without token and host, for a report of a fault",

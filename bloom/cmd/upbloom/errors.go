@@ -198,6 +198,7 @@ var inWords = strings.NewReplacer(" (WithTimeout): context deadline exceeded", "
 	"WithInsecureHTTP on a network you trust", "a tunnel such as ssh -L",
 	"a full token, or WithReadOnly if it is a read-only one", "a full token",
 	", or accept it with upstash.WithReadOnly or Config.Reads", "",
+	"set Config.Reads to ReadsNearest, whose command still answers", "free memory, e.g. with upbloom rm, and ask again",
 	"make one without WithReadOnly and with a full token", "use a full token",
 	"use a key that holds nothing else", "use another key (upbloom knows no filters without a header)")
 
@@ -237,6 +238,9 @@ func usagef(format string, args ...any) error { return usageError{fmt.Errorf(for
 // usageErrorOf names the wrong flag, and lists all of the command's.
 func usageErrorOf(_ context.Context, c *cli.Command, err error, _ bool) error {
 	text, _, _ := strings.Cut(err.Error(), ": strconv.") // the words of Go's own parser
+	for _, f := range c.Flags {
+		text = strings.Replace(text, "flag -"+f.Names()[0]+":", "flag --"+f.Names()[0]+":", 1)
+	}
 	var names []string
 	for _, flags := range [][]cli.Flag{c.Flags, c.Root().Flags} {
 		for _, f := range flags {

@@ -1,9 +1,13 @@
 package main
 
 import (
+	"bufio"
+	"io"
+	"net"
 	"slices"
 	"testing"
 
+	"github.com/upbloom/upbloom/internal/testkit/testenv"
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
@@ -32,4 +36,32 @@ func TestFailedUploadSaysWhatIsKnown(t *testing.T) {
 		}
 		sh.want(exitUnknown, "; the filter is as it was, or complete: upbloom info key shows", "b\n", command, "key")
 	}
+}
+
+// A full Redis refuses a BITFIELD, also one that only reads. It can be freed.
+func TestFullRedis(t *testing.T) {
+	addr := testenv.Redis(t)
+	redis, err := net.Dial("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer redis.Close()
+	sh := newShell(t, upstashtest.WithRedis(addr))
+	sh.want(0, "", "", "add", "--items", "9", "plain", "a")
+	sh.want(0, "", "", "create", "--items", "1k", "--shards", "3", "key")
+	if _, err := sh.s.Exec("DEL", "key:0"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.WriteString(redis, "CONFIG SET maxmemory 1\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	if line, err := bufio.NewReader(redis).ReadString('\n'); line != "+OK\r\n" {
+		t.Fatal(line, err)
+	}
+	sh.want(exitDatabase, "a full database refuses: free memory, e.g. with upbloom rm, and ask again", "", "check", "plain", "a")
+	for _, args := range [][]string{{"info", "key"}, {"check", "key", "a"}, {"add", "key", "a"}} {
+		sh.want(exitFilter, "shard 0 is missing: a create or an rm was interrupted", "", args...)
+	}
+	sh.want(0, "removed\n", "", "rm", "--rest", "--yes", "key")
+	sh.want(0, "removed\n", "", "rm", "--yes", "plain")
 }

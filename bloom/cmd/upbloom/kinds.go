@@ -93,7 +93,7 @@ func (a *app) openKey(ctx context.Context, key string) (opened, error) {
 		if errors.As(shardedErr, &mismatch) && mismatch.GotKind == bloom.KindShard || !isAbsent(shardedErr) {
 			return opened{}, shardedErr
 		}
-		return opened{}, err
+		return opened{}, a.withoutFirst(ctx, err)
 	case errors.Is(err, bloom.ErrNotFilter):
 		c, cuckooErr := bloom.OpenCuckoo(ctx, client, key, withSeed)
 		if cuckooErr == nil {
@@ -118,6 +118,18 @@ func (a *app) openKey(ctx context.Context, key string) (opened, error) {
 			" colon and the number at its end"}
 	}
 	return opened{}, err
+}
+
+// withoutFirst is the error of a key without a filter: there may be a sharded
+// one without its shard 0, which create makes last and rm removes first.
+func (a *app) withoutFirst(ctx context.Context, missing error) error {
+	s, err := bloom.Inspect(ctx, a.client, a.key+":1")
+	if err != nil || s.Kind != bloom.KindShard {
+		return missing
+	}
+	return advised{missing, "shards of a sharded filter are here, and shard 0 is missing: a create or an rm was" +
+		" interrupted, or it was lost, or it is in another database: run the create again, or remove the" +
+		" shards with upbloom rm --rest"}
 }
 
 // isAbsent reports whether the server said that the key holds no filter of the

@@ -190,7 +190,7 @@ func (a *app) replaceCommand() *cli.Command {
 			"its program says otherwise.\n\n" +
 			"It refuses an input without items, and one with fewer items than --min-items, or\n" +
 			"without that flag fewer than half of the filter's. It refuses to fill a filter\n" +
-			"over its size, as load does.\n\n" +
+			"far over its size, as load does.\n\n" +
 			"To rebuild a filter in another size without an error for those who use it, do not\n" +
 			"replace it: create a filter at a second key, have all writers add to both, load\n" +
 			"the items into the new one, have readers and then writers use that one alone, and\n" +

@@ -71,7 +71,7 @@ func TestMessages(t *testing.T) {
 		{0, "130 interrupted, 141", "", "", []string{"help"}},
 		{0, "upbloom version ", "", "", []string{"--version"}},
 		{
-			2, `invalid value "1y" for flag -ttl: write a time such as`, "strconv", "",
+			2, `invalid value "1y" for flag --ttl: write a time such as`, "strconv", "",
 			[]string{"add", "-n", "5", "--ttl", "1y", "key", "a"},
 		},
 		{2, "write a whole number such as 5000000, 5M or 5e6", "strconv", "", []string{"calc", "-n", "5x"}},

@@ -165,7 +165,7 @@ func (a *app) restoreCommand() *cli.Command {
 		Name: "restore", Usage: "bring a saved filter back", ArgsUsage: "KEY FILE (or - for standard input)",
 		Description: "Makes the filter if it is missing, and otherwise adds to what it holds. A saved\n" +
 			"filter has no TTL: a new one stays for good, unless --ttl says when it expires.\n" +
-			"restore refuses to fill a filter over its size, as load does.",
+			"restore refuses to fill a filter far over its size, as load does.",
 		Flags: append(fillFlags(),
 			lifetimeFlag("let a new filter expire after `TIME`, e.g. 24h or 7d", "ttl")),
 		Action: a.restore,
