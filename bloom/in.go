@@ -2,6 +2,7 @@ package bloom
 
 import (
 	"context"
+	"slices"
 
 	"github.com/upbloom/upbloom/upstash"
 )
@@ -50,6 +51,8 @@ func ExistsIn(ctx context.Context, item string, filters ...*Filter) ([]Answer, e
 // billed command (with [Config.MustExist] three); the commands are not one
 // transaction, so some may have run although others failed. If a filter is
 // named twice, the item is added to it twice. The filters must share a client.
+// [upstash.SafeToRetry] of the error reports whether no filter was changed, and
+// that of an answer's error whether its filter was not.
 func AddIn(ctx context.Context, item string, filters ...*Filter) ([]Answer, error) {
 	reqs, err := requestsFor(item, filters)
 	if err != nil || len(reqs) == 0 {
@@ -80,7 +83,12 @@ func AddIn(ctx context.Context, item string, filters ...*Filter) ([]Answer, erro
 			filters[i].notify(ctx, q.wrote)
 		}
 	}
-	return answers, firstError(answers)
+	err = firstError(answers)
+	changed := func(a Answer) bool { return !upstash.SafeToRetry(a.Err) } // also without an error
+	if err != nil && slices.ContainsFunc(answers, changed) {
+		err = &mayHaveRunError{err}
+	}
+	return answers, err
 }
 
 // requestsFor takes a request for each filter, which must share a client.

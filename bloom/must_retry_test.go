@@ -77,6 +77,29 @@ func TestMissingIsSafeToRetry(t *testing.T) {
 	})
 }
 
+// An AddIn that changed one of its filters is not safe to retry, although the
+// error of another one is: it would then call the item seen.
+func TestAddInIsSafeToRetry(t *testing.T) {
+	s := upstashtest.NewServer(t)
+	c := s.Client()
+	missing := handle(t, c, must(small()))
+	_, err := bloom.AddIn(t.Context(), "a", missing, missing)
+	if !errors.Is(err, bloom.ErrNotFound) || !upstash.SafeToRetry(err) {
+		t.Errorf("both are missing: %v, safe to retry %t, want true", err, upstash.SafeToRetry(err))
+	}
+	there, err := bloom.New(c, "another key", small())
+	if err != nil {
+		t.Fatal(err)
+	}
+	answers, err := bloom.AddIn(t.Context(), "a", missing, there)
+	if !errors.Is(err, bloom.ErrNotFound) || upstash.SafeToRetry(err) {
+		t.Errorf("one is missing: %v, safe to retry %t, want false", err, upstash.SafeToRetry(err))
+	}
+	if !upstash.SafeToRetry(answers[0].Err) || !answers[1].Yes || answers[1].Err != nil {
+		t.Errorf("the answers are %+v, want the first safe to retry and the second new", answers)
+	}
+}
+
 // intoScripts returns faults for the first requests of a script.
 func intoScripts(faults []upstashtest.Fault) func(int64, upstashtest.RequestInfo) upstashtest.Fault {
 	return func(_ int64, q upstashtest.RequestInfo) (f upstashtest.Fault) {

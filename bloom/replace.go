@@ -129,8 +129,9 @@ func (r *record) isMade(ctx context.Context, birth int64) bool {
 	return r.hasBirth(ctx, birth)
 }
 
-// mayHaveRunError is the error of a last step. An earlier attempt of it may
-// have run, whatever the error itself says.
+// mayHaveRunError is the error of a call that may have changed something,
+// whatever the error itself says: an earlier attempt may have run, or the
+// command for another filter.
 type mayHaveRunError struct{ err error }
 
 func (e *mayHaveRunError) Error() string     { return e.err.Error() }
