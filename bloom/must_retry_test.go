@@ -30,16 +30,18 @@ func mustWrites(t *testing.T, s *upstashtest.Server) map[string]func(item string
 	k := cuckoo(t, c, bloom.CuckooConfig{Capacity: 100, FPRate: 0.01, MustExist: true})
 	d := sharded(t, bloom.ShardedConfig{Capacity: 100, FPRate: 0.01, Shards: 2}, c)
 	return map[string]func(string) error{
-		"Filter.Add":    func(x string) error { _, err := f.Add(ctx, x); return err },
-		"Filter.AddAll": func(x string) error { _, err := f.AddAll(ctx, []string{x, "other"}); return err },
-		"AddIn":         func(x string) error { _, err := bloom.AddIn(ctx, x, f); return err },
-		"Filter.Load":   func(x string) error { _, err := f.Load(ctx, slices.Values([]string{x})); return err },
-		"Window.Add":    func(x string) error { _, err := w.Add(ctx, x); return err },
-		"Scalable.Add":  func(x string) error { _, err := g.Add(ctx, x); return err },
-		"Cuckoo.Add":    func(x string) error { _, err := k.Add(ctx, x); return err },
-		"Cuckoo.Remove": func(x string) error { _, err := k.Remove(ctx, x); return err },
-		"Sharded.Add":   func(x string) error { _, err := d.Add(ctx, x); return err },
-		"Filter.Rename": func(string) error { return f.Rename(ctx, "elsewhere") },
+		"Filter.Add":     func(x string) error { _, err := f.Add(ctx, x); return err },
+		"Filter.AddAll":  func(x string) error { _, err := f.AddAll(ctx, []string{x, "other"}); return err },
+		"AddIn":          func(x string) error { _, err := bloom.AddIn(ctx, x, f); return err },
+		"Filter.Load":    func(x string) error { _, err := f.Load(ctx, slices.Values([]string{x})); return err },
+		"Window.Add":     func(x string) error { _, err := w.Add(ctx, x); return err },
+		"Scalable.Add":   func(x string) error { _, err := g.Add(ctx, x); return err },
+		"Cuckoo.Add":     func(x string) error { _, err := k.Add(ctx, x); return err },
+		"Cuckoo.Remove":  func(x string) error { _, err := k.Remove(ctx, x); return err },
+		"Sharded.Add":    func(x string) error { _, err := d.Add(ctx, x); return err },
+		"Window.AddAll":  func(string) error { _, err := w.AddAll(ctx, numbered("many", 900)); return err },
+		"Sharded.AddAll": func(string) error { _, err := d.AddAll(ctx, numbered("many", 900)); return err },
+		"Filter.Rename":  func(string) error { return f.Rename(ctx, "elsewhere") },
 	}
 }
 
