@@ -15,8 +15,8 @@ var (
 	// created, has expired, or was deleted or evicted. It is not a "no": the
 	// items may have been added to the filter that went away. Call Create, or
 	// set [Config.MissingIsEmpty] if a missing filter means that nothing was
-	// added yet. A write that finds no filter, as with [Config.MustExist], has
-	// changed nothing: [upstash.SafeToRetry] is true. It is false if an earlier
+	// added yet. A write of items that finds no filter, as with [Config.MustExist],
+	// has changed nothing: [upstash.SafeToRetry] is true. It is false if an earlier
 	// attempt of the call got no answer: that one may have found a filter that
 	// has gone since, or may still come to the next one.
 	ErrNotFound = errors.New("bloom: no filter at this key: it was never created, expired or" +

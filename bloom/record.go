@@ -137,8 +137,8 @@ func (r *record) explain(err error) error {
 // explainRead is explain for a look-up.
 func explainRead(err error) error {
 	if is(err, upstash.ErrOutOfMemory) {
-		return errorf("bloom: a BITFIELD counts as a write, which a full database refuses: set"+
-			" Config.Reads to ReadsNearest, whose command still answers: %w", err)
+		return errorf("bloom: a BITFIELD counts as a write, which a full database refuses: free"+
+			" memory, or set Reads to ReadsNearest if the config has it: %w", err)
 	}
 	return explain(err)
 }

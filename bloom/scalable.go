@@ -132,8 +132,11 @@ func (s *Scalable) Add(ctx context.Context, item string) (added bool, err error)
 func (s *Scalable) AddAll(ctx context.Context, items []string) ([]bool, error) {
 	ctx = s.rec.label(ctx, "bloom.Scalable.AddAll")
 	if s.layers.newest() == 0 && 0 < len(items) && !s.layers.isMany(len(items), 1) {
-		if _, err := s.lookFirst(ctx); err != nil {
+		if err := s.rec.mayWrite(); err != nil {
 			return nil, err
+		}
+		if _, err := s.lookFirst(ctx); err != nil {
+			return make([]bool, len(items)), &BatchError{Items: make([]ItemState, len(items)), Err: err}
 		}
 	}
 	return s.addAll(ctx, items, nil)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/upstash"
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
@@ -223,4 +224,24 @@ func TestScalableShortensItsOwnAlone(t *testing.T) {
 			}
 		}
 	})
+}
+
+// The look before a first AddAll fails, or finds nothing. No item was sent.
+func TestScalableAddAllLooksInVain(t *testing.T) {
+	s := upstashtest.NewServer(t)
+	must := growing()
+	must.MustExist = true
+	for name, c := range map[string]struct {
+		cfg  bloom.ScalableConfig
+		deny bool
+		want error
+	}{"refused": {growing(), true, upstash.ErrNoPermission}, "missing": {must, false, bloom.ErrNotFound}} {
+		s.DenyFunc(func([]string) bool { return c.deny })
+		answers, err := scalable(t, s.Client(), c.cfg).AddAll(t.Context(), []string{"a", "b"})
+		var b *bloom.BatchError
+		if !errors.Is(err, c.want) || !errors.As(err, &b) || b.Count(bloom.ItemNotDone) != 2 || len(answers) != 2 ||
+			!upstash.SafeToRetry(err) {
+			t.Errorf("%s: %v, %v, want a BatchError of two items not done, and %v", name, answers, err, c.want)
+		}
+	}
 }

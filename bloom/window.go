@@ -153,8 +153,9 @@ func (w *Window) AddAll(ctx context.Context, items []string) ([]bool, error) {
 // positive. It is one request and one billed command. It asks for the time only
 // if its client does not know it and the answer depends on it. If nobody has
 // added for two epochs or more, it clears the old panes as Add does, one
-// request more. A missing window is [ErrNotFound], unless
-// [WindowConfig.ExpireIdle] is set.
+// request more. If it has to ask for the time and gets no answer, it answers as
+// of the last Add, and may find an older item. A missing window is
+// [ErrNotFound], unless [WindowConfig.ExpireIdle] is set.
 func (w *Window) Exists(ctx context.Context, item string) (bool, error) {
 	return w.exists(w.rec.label(ctx, "bloom.Window.Exists"), item, nil)
 }

@@ -198,7 +198,7 @@ var inWords = strings.NewReplacer(" (WithTimeout): context deadline exceeded", "
 	"WithInsecureHTTP on a network you trust", "a tunnel such as ssh -L",
 	"a full token, or WithReadOnly if it is a read-only one", "a full token",
 	", or accept it with upstash.WithReadOnly or Config.Reads", "",
-	"set Config.Reads to ReadsNearest, whose command still answers", "free memory, e.g. with upbloom rm, and ask again",
+	"free memory, or set Reads to ReadsNearest if the config has it", "free memory, e.g. with upbloom rm, and ask again",
 	"make one without WithReadOnly and with a full token", "use a full token",
 	"use a key that holds nothing else", "use another key (upbloom knows no filters without a header)")
 

@@ -33,6 +33,8 @@ func (s *splitter) consistent(n int, c *called) error {
 		return errors.New("a missing filter counts as empty, and Refresh did not find it so")
 	case v == Crowd && r.Count > 2: // one begun by another caller just before, and the next
 		return fmt.Errorf("%d callers that began at once made %d refreshes", len(r.Ends), r.Count)
+	case v == AddIn && r.Safe && slices.ContainsFunc(r.Ends, func(e End) bool { return e != NotRun && e != Missing }):
+		return errors.New("safe to retry, although a filter may have the item")
 	case c.sends() && !c.spread && r.Tried > 0 && s.isRefused(n, c):
 		return errors.New("a handle that met other data wrote again")
 	}
