@@ -72,10 +72,11 @@
 // A function may be frozen between two events, and the server closes its
 // connections meanwhile. So the client checks an idle connection before it uses
 // it, and opens a new one if it was closed, or if something came that nobody
-// asked for. It checks a new connection too, unless that has TLS. On Windows it
-// cannot look into a socket, and relies on the age of an idle connection: 30 s
-// at most. HTTP/1.1 has no more proof of what an answer answers: a server that
-// answers later, but before it reads the request, is believed.
+// asked for. It looks at a new connection without TLS too, once, before it writes
+// to it. On Windows it cannot look into a socket, and relies on the age of an
+// idle connection: 30 s at most. HTTP/1.1 has no more proof of what an answer
+// answers: what a server sends after that look, but before it reads the request,
+// is believed. Of a server that speaks as soon as it accepts, that is most.
 //
 // # Read your writes
 //
