@@ -25,8 +25,8 @@ import (
 // others. When an epoch ends, the first Add of the next one clears the oldest
 // pane, a script of 5 or 6 billed commands and one more for each further MiB of a
 // pane. After a pause it clears several panes, for one command each. An item is
-// forgotten at most Panes + 2 panes after its last Add: after 3 Spans with one
-// pane, after 2 with two.
+// forgotten at most Panes + 2 panes after its last Add: after 3 Spans and 12 s
+// with one pane, after 2 Spans and 8 s with two.
 //
 // A Window does not grow. If more items come in a Span than its Capacity, Add
 // soon answers "seen" for most new items, without an error. Set

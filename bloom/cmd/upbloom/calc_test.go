@@ -131,6 +131,20 @@ func TestMonthOfBatches(t *testing.T) {
 	sh.want(2, "--batch is 0", "", "calc", "-n", "1M", "--batch", "0")
 }
 
+// calc and info say the same of when a window forgets.
+func TestCalcOfAWindowsSpan(t *testing.T) {
+	sh := newShell(t)
+	for _, c := range []struct{ flags, within string }{
+		{"--window 10s", "42s"}, {"--window 1m --panes 2", "2m8s"}, {"--window 7d --panes 3", "11d16h"},
+	} {
+		flags := append([]string{"-n", "1000"}, strings.Fields(c.flags)...)
+		sh.want(0, "and for "+c.within+" at most", "", append([]string{"calc"}, flags...)...)
+		sh.want(0, "", "", append(append([]string{"create"}, flags...), "key")...)
+		sh.want(0, "and forgets it within "+c.within+"\n", "", "info", "key")
+		sh.want(0, "", "", "rm", "--yes", "key")
+	}
+}
+
 // calc says what happens beyond the capacity.
 func TestOverFilled(t *testing.T) {
 	sh := newShell(t)

@@ -103,9 +103,8 @@ func kindPlanOf(c *cli.Command, kind string) (kindPlan, error) {
 	b := billOf(c, p.Kind, p.part)
 	switch p.Kind {
 	case windowKind:
-		whole := uint64(p.Parts - 2)
 		b.areas, b.idle = uint64(p.Parts), c.Bool("expire-idle")
-		b.pane = (p.span + 4*time.Second) / time.Duration(whole)
+		b.pane = paneSpan(p.span, p.Parts-2)
 	case scalableKind:
 		b.first, b.grown, b.areas = max(cfg.Capacity, 1000), p.Layers, layersIn(p.part)
 	case shardedKind:
@@ -115,6 +114,13 @@ func kindPlanOf(c *cli.Command, kind string) (kindPlan, error) {
 	p.RateTwice, p.RateFive = p.rateAt(2), p.rateAt(5)
 	p.Month, err = monthOf(c, p.Bytes, b)
 	return p, err
+}
+
+// paneSpan is how long each of the panes is the newest one: whole seconds, of
+// the span and 4 s for the error of clocks.
+func paneSpan(span time.Duration, panes int) time.Duration {
+	share := (span + 4*time.Second) / time.Duration(panes)
+	return (share + time.Second - 1).Truncate(time.Second)
 }
 
 // most is the number of items the filter is for, of a scalable one all layers.
@@ -214,7 +220,7 @@ func (p kindPlan) text() string {
 	}[p.Kind]
 	fmt.Fprintf(&b, "%-15s  %s%v\n", p.Kind, what, p.part)
 	if p.Kind == windowKind {
-		longest := p.span / time.Duration(p.Parts-2) * time.Duration(p.Parts)
+		longest := paneSpan(p.span, p.Parts-2) * time.Duration(p.Parts)
 		fmt.Fprintf(&b, "keeps            an item for %s after its last Add, and for %s at most\n",
 			human.Span(p.span), human.Span(longest))
 	}
