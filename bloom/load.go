@@ -95,10 +95,10 @@ const (
 
 // ErrLoadLost is returned by Load, Merge, Restore and Replace when a part of
 // the upload was gone before it could be used: it was evicted, or the upload
-// took longer than an hour. The target is as it was. Turn eviction off for such
-// a database, and try again.
+// took longer than an hour. The target is as it was; of a [Sharded], this is the
+// one shard. Turn eviction off for such a database, and try again.
 var ErrLoadLost = errors.New("bloom: a part of the upload was gone before it could be used, and" +
-	" the filter is as it was: turn eviction off for such a database, and try again")
+	" nothing of it was taken: turn eviction off for such a database, and try again")
 
 // Load adds all items at once. It builds the filter in memory and uploads its
 // string. Then the server ORs the string into the filter, in one atomic step
@@ -254,7 +254,7 @@ func (u *upload) take(ctx context.Context, script *upstash.Script, args ...strin
 			err = r.learn(header)
 		}
 	case uploadLost:
-		if err = ErrLoadLost; u.repeated {
+		if err = untouched(ErrLoadLost); u.repeated {
 			err = takenError{}
 		}
 	case uploadNoHeader:

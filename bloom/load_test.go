@@ -140,8 +140,9 @@ func TestLoadNoticesALostPart(t *testing.T) {
 				f := handle(t, c, cfg)
 				add(t, f, mail(-1), true)
 				before := stored(t, s)
-				if _, err := f.Load(t.Context(), mails(0, 1000), parts); !errors.Is(err, bloom.ErrLoadLost) {
-					t.Errorf("%v, want ErrLoadLost", err)
+				if _, err := f.Load(t.Context(), mails(0, 1000), parts); !errors.Is(err, bloom.ErrLoadLost) ||
+					!upstash.SafeToRetry(err) {
+					t.Errorf("%v, want ErrLoadLost, safe to retry", err)
 				}
 				if stored(t, s) != before {
 					t.Error("the target has changed")

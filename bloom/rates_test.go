@@ -6,11 +6,14 @@
 package bloom
 
 import (
+	"crypto/sha256"
 	"encoding/binary"
+	"encoding/hex"
 	"fmt"
 	"math"
 	"math/bits"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/upbloom/upbloom/internal/testkit/testenv"
@@ -142,22 +145,50 @@ func measuredRate(t *testing.T, g Geometry, n, filters int, spread float64) {
 	}
 }
 
-// SchemeFNV1a documents its price: 2 to 10 times the rate if m is even. It must
-// not have false negatives.
+// SchemeFNV1a documents its price, which depends on the number of bits. It must
+// not have false negatives. The items look random: of counted ones FNV-1a makes
+// something else.
 func TestMeasuredRatesFNV1a(t *testing.T) {
-	const n, p = 1_000, 0.001
-	g, err := Config{Capacity: n, FPRate: p, Scheme: SchemeFNV1a}.Geometry()
-	if err != nil {
-		t.Fatal(err)
+	for _, c := range []struct {
+		bits        uint64
+		items       int
+		least, most float64 // times the formula's rate
+		low         float64 // times the live rate, at least
+	}{
+		{9600, 1000, 3.5, 6, 5},
+		{9600, 500, 8, 16, 8},
+		{9601, 1000, 0.9, 1.2, 0.9}, // a prime
+	} {
+		l := NewLocal(Geometry{Bits: c.bits, Hashes: 7, Scheme: SchemeFNV1a})
+		item := func(i int) string {
+			sum := sha256.Sum256([]byte(strconv.Itoa(i)))
+			return hex.EncodeToString(sum[:12])
+		}
+		for i := range c.items {
+			l.Add(item(i))
+		}
+		for i := range c.items {
+			if !l.Exists(item(i)) {
+				t.Errorf("%v: a false negative", l.Geometry())
+			}
+		}
+		found := 0
+		const asked = 400_000
+		for i := range asked {
+			if l.Exists(item(-1 - i)) {
+				found++
+			}
+		}
+		rate, live := float64(found)/asked, l.Stats().LiveFPRate
+		times := rate / l.Geometry().FalsePositiveRate(uint64(c.items))
+		t.Logf("%v, %d items: %.2f times the formula's rate, %.2f times the live one", l.Geometry(), c.items, times, rate/live)
+		if times < c.least || times > c.most || rate < c.low*live {
+			t.Errorf("%v, %d items: %.2f times the formula's rate, want %v to %v; %.2f times the live one, want %v at least",
+				l.Geometry(), c.items, times, c.least, c.most, rate/live, c.low)
+		}
 	}
-	g.Bits += g.Bits % 2
-	got := measure(g, n, 400_000, 20)
-	want := g.FalsePositiveRate(n)
-	t.Logf("%v: measured %.6f, formula %.6f (%.2fx)", g, got.rate(), want, got.rate()/want)
-	if got.falseNegatives != 0 {
-		t.Errorf("%d false negatives", got.falseNegatives)
-	}
-	if times := got.rate() / want; times < 1.5 || times > 12 {
-		t.Errorf("rate is %.2f times the formula, the doc says 2 to 10", times)
+	at := Stats{Geometry: Geometry{Bits: 9600, Hashes: 7, Scheme: SchemeFNV1a}, LiveFPRate: 0.01}
+	if text := at.String(); !strings.Contains(text, "at least 1 in 100 now") {
+		t.Errorf("a rate that is too low is shown as the rate:\n%s", text)
 	}
 }

@@ -41,7 +41,8 @@ type Stats struct {
 	// a [Config] with Bits and Hashes alone.
 	Capacity uint64
 	FPRate   float64
-	// LiveFPRate is the false positive rate now.
+	// LiveFPRate is the false positive rate now. For [SchemeFNV1a] it is too
+	// low.
 	LiveFPRate float64
 	// Saturated is true if every cell is set: every item is found.
 	Saturated bool
@@ -265,7 +266,11 @@ func (s Stats) write(b *strings.Builder) {
 		at = ", " + human.OneIn(s.FPRate) + " at capacity"
 	}
 	fmt.Fprintf(b, "items            %s %s%s\n", about, human.Count(s.Items), of)
-	fmt.Fprintf(b, "false positives  %s now%s\n", human.OneIn(s.LiveFPRate), at)
+	rate := human.OneIn(s.LiveFPRate)
+	if s.Geometry.Scheme == SchemeFNV1a {
+		rate = "at least " + rate
+	}
+	fmt.Fprintf(b, "false positives  %s now%s\n", rate, at)
 }
 
 // either returns the chance of one or both of two independent events. As 1 -

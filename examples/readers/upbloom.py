@@ -35,7 +35,8 @@ class NotFound(LookupError):
 
 
 class Mismatch(LookupError):
-    """Something else is at the key: another filter, or other data."""
+    """Another filter is at the key, or another string. A key of another type is
+    the server's WRONGTYPE."""
 
 
 class Geometry(NamedTuple):

@@ -36,7 +36,8 @@ export function rest(url: string, token: string): Call {
 /** No filter is at the key. This is not a "no". */
 export class NotFound extends Error {}
 
-/** Something else is at the key: another filter, or other data. */
+/** Another filter is at the key, or another string. A key of another type is the
+ * server's WRONGTYPE. */
 export class Mismatch extends Error {}
 
 /** The numbers of the schemes that this file knows. */

@@ -208,8 +208,6 @@ func endOf(err, cause error) End {
 		return NoNumber
 	case errors.Is(err, bloom.ErrFull):
 		return Full
-	case errors.Is(err, bloom.ErrLoadLost):
-		return NotRun
 	case errors.As(err, &other), errors.Is(err, bloom.ErrNotFilter):
 		return Mismatch
 	}
