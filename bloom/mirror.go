@@ -44,7 +44,8 @@ import (
 // MaxStale bytes a second, if calls come all the time. A filter of 24 MB with a
 // MaxStale of 2 s takes 12 MB a second. The call that finds the copy too old
 // waits for its refresh. If a ticker calls [Mirror.Refresh] ahead of MaxStale,
-// no call waits.
+// no call waits. After a refresh that failed, the next is tried a second later at
+// most. Until then each call that needs one asks for itself: 1 command each.
 //
 // # What it promises
 //
