@@ -150,7 +150,8 @@ def size(n: int, p: float) -> Geometry:
 def add(call: Call, key: str, items: list[str], g: Geometry) -> list[bool]:
     """Add items to a plain filter, and make it if there is none. True: it was
     new. One command for 500 items; if one fails, those before it have run.
-    Mismatch, for another kind at the key, comes after the bits were set."""
+    Mismatch, for another size or kind at the key, comes after the bits were
+    set."""
     header, birth, added = header_of(g), 1 << 52 | secrets.randbits(52), []
     for i in range(0, len(items), _BATCH):
         sets = []

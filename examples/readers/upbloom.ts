@@ -144,7 +144,7 @@ export function size(n: number, p: number): Geometry {
 
 /** Adds items to a plain filter, and makes it if there is none. True: it was new.
  * One command for 500 items; if one fails, those before it have run. Mismatch, for
- * another kind at the key, comes after the bits were set. */
+ * another size or kind at the key, comes after the bits were set. */
 export async function add(
   call: Call, key: string, items: string[], geometry: Geometry,
 ): Promise<boolean[]> {
