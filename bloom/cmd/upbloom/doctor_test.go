@@ -246,24 +246,30 @@ func TestDoctorReadsHeaders(t *testing.T) {
 	}
 }
 
-// A policy of eviction breaks the promise about "no".
-func TestDoctorFindsEviction(t *testing.T) {
-	addr := testenv.Redis(t)
+// configure sets a parameter of a Redis, which the REST API does not.
+func configure(t *testing.T, addr, parameter string) {
+	t.Helper()
 	redis, err := net.Dial("tcp", addr)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer redis.Close()
-	sh := newShell(t, upstashtest.WithRedis(addr))
-	if f := sh.diagnosis(0)["eviction"]; f.Verdict != found || f.Says != "off" {
-		t.Errorf("%+v", f)
-	}
-	if _, err := io.WriteString(redis, "CONFIG SET maxmemory-policy allkeys-lru\r\n"); err != nil {
+	if _, err := io.WriteString(redis, "CONFIG SET "+parameter+"\r\n"); err != nil {
 		t.Fatal(err)
 	}
 	if line, err := bufio.NewReader(redis).ReadString('\n'); line != "+OK\r\n" {
 		t.Fatal(line, err)
 	}
+}
+
+// A policy of eviction breaks the promise about "no".
+func TestDoctorFindsEviction(t *testing.T) {
+	addr := testenv.Redis(t)
+	sh := newShell(t, upstashtest.WithRedis(addr))
+	if f := sh.diagnosis(0)["eviction"]; f.Verdict != found || f.Says != "off" {
+		t.Errorf("%+v", f)
+	}
+	configure(t, addr, "maxmemory-policy allkeys-lru")
 	f := sh.diagnosis(exitDatabase)["eviction"]
 	if f.Verdict != broken || !strings.Contains(f.Says, "allkeys-lru") {
 		t.Errorf("%+v", f)

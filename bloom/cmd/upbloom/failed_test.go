@@ -1,9 +1,6 @@
 package main
 
 import (
-	"bufio"
-	"io"
-	"net"
 	"slices"
 	"testing"
 
@@ -41,23 +38,13 @@ func TestFailedUploadSaysWhatIsKnown(t *testing.T) {
 // A full Redis refuses a BITFIELD, also one that only reads. It can be freed.
 func TestFullRedis(t *testing.T) {
 	addr := testenv.Redis(t)
-	redis, err := net.Dial("tcp", addr)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer redis.Close()
 	sh := newShell(t, upstashtest.WithRedis(addr))
 	sh.want(0, "", "", "add", "--items", "9", "plain", "a")
 	sh.want(0, "", "", "create", "--items", "1k", "--shards", "3", "key")
 	if _, err := sh.s.Exec("DEL", "key:0"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := io.WriteString(redis, "CONFIG SET maxmemory 1\r\n"); err != nil {
-		t.Fatal(err)
-	}
-	if line, err := bufio.NewReader(redis).ReadString('\n'); line != "+OK\r\n" {
-		t.Fatal(line, err)
-	}
+	configure(t, addr, "maxmemory 1")
 	sh.want(exitDatabase, "a full database refuses: free memory, e.g. with upbloom rm, and ask again", "", "check", "plain", "a")
 	for _, args := range [][]string{{"info", "key"}, {"check", "key", "a"}, {"add", "key", "a"}} {
 		sh.want(exitFilter, "shard 0 is missing: a create or an rm was interrupted", "", args...)
