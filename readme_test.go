@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/internal/testkit/bloomtest"
 	"github.com/upbloom/upbloom/internal/testkit/pages"
 	"github.com/upbloom/upbloom/internal/testkit/testenv"
 	"github.com/upbloom/upbloom/upstash"
@@ -31,9 +32,6 @@ func TestREADME(t *testing.T) {
 	}
 	serve := pages.Command(t, "README.md", "go run ./bloom/cmd/upbloom serve")
 	hello := pages.Command(t, "README.md", "go run ./hello")
-	if dir, err := os.Stat("hello"); err == nil {
-		t.Fatalf("%s is in the way", dir.Name())
-	}
 	var env []string
 	if testenv.Long() {
 		env = served(t, serve)
@@ -42,7 +40,8 @@ func TestREADME(t *testing.T) {
 		env = []string{"UPSTASH_REDIS_REST_URL=" + server.URL, "UPSTASH_REDIS_REST_TOKEN=" + server.Token}
 	}
 
-	// An overlay: the file is in the repository for the compiler alone.
+	// An overlay: the file is in the repository for the compiler alone, in place
+	// of one that a reader saved there.
 	dir := t.TempDir()
 	saved, overlay := filepath.Join(dir, "main.go"), filepath.Join(dir, "overlay.json")
 	here, err := filepath.Abs(filepath.Join("hello", "main.go"))
@@ -82,17 +81,7 @@ func served(t *testing.T, line pages.Line) (env []string) {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	cmd := exec.Command(binary, append(line.Args[3:], "--addr", "127.0.0.1:0")...)
-	out, err := cmd.StdoutPipe()
-	if err == nil {
-		err = cmd.Start()
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
-	})
+	out := testenv.Start(t, cmd)
 	for lines := bufio.NewScanner(out); len(env) < 2 && lines.Scan(); {
 		name, value, ok := strings.Cut(strings.TrimPrefix(lines.Text(), "export "), "=")
 		if !ok {
@@ -105,7 +94,7 @@ func served(t *testing.T, line pages.Line) (env []string) {
 
 // Example is README's section Use, with a filter of a hundred items.
 func Example() {
-	client, stop := database()
+	client, stop := bloomtest.Database()
 	defer stop()
 	ctx, items := context.Background(), []string{"a", "b"}
 	g, err := bloom.New(client, "g", bloom.Config{Capacity: 100, FPRate: 0.01, MissingIsEmpty: true})
@@ -163,7 +152,7 @@ func Example() {
 // Example_lookFirst is README's recipe for webhooks whose work must not be lost.
 // The first attempt fails, and the sender tries again.
 func Example_lookFirst() {
-	client, stop := database()
+	client, stop := bloomtest.Database()
 	defer stop()
 	ctx := context.Background()
 	done, err := bloom.NewWindow(client, "done", bloom.WindowConfig{
@@ -201,16 +190,6 @@ func Example_lookFirst() {
 	// work on evt_1
 	// <nil>
 	// <nil>
-}
-
-// database starts a database in this process.
-func database() (client *upstash.Client, stop func()) {
-	server, err := upstashtest.Start()
-	if err != nil {
-		log.Fatal(err)
-	}
-	client = server.Client()
-	return client, func() { _ = client.Close(); server.Close() }
 }
 
 // TestREADMEsTest is the README's test of a handler that uses the first

@@ -3,6 +3,8 @@ package bloom
 import (
 	"context"
 	"iter"
+
+	"github.com/upbloom/upbloom/upstash"
 )
 
 // AddResult is what [Filter.AddSeq] or [Local.AddSeq] did. It is plain data.
@@ -47,8 +49,11 @@ func (f *Filter) AddSeq(ctx context.Context, items iter.Seq[string], opts ...Mov
 		b.split, filter.birth = true, birth
 		added, err := b.run(ctx)
 		if filter.gone {
-			result = AddResult{}
-			return b.err
+			unchanged := result.Items == 0 && upstash.SafeToRetry(err)
+			if result = (AddResult{}); unchanged {
+				return b.err
+			}
+			return &mayHaveRunError{b.err}
 		}
 		if err != nil {
 			return err

@@ -57,7 +57,8 @@ func (h *handle) removeAll(ctx context.Context, items []string) ([]bool, error) 
 
 // ExistsAll reports for each item whether it is in the filter, with the
 // promises of Exists and the requests of AddAll. 1,000 items at 1 in 100 take
-// about 50 KB.
+// about 50 KB. Each answer is that of Exists at a moment of the call: if a
+// Replace comes between two requests, some are of the old filter.
 func (f *Filter) ExistsAll(ctx context.Context, items []string) ([]bool, error) {
 	ctx = f.rec.label(ctx, "bloom.ExistsAll")
 	return f.existsAll(ctx, items, nil)

@@ -183,7 +183,7 @@ func (b *batch) result() ([]bool, error) {
 			b.states[i], b.answers[i] = ItemUnknown, false
 		}
 	}
-	return b.answers, &BatchError{Items: b.states, Err: b.err}
+	return b.answers, &BatchError{Items: b.states, Err: b.err, reads: !b.adding}
 }
 
 // ItemState is what is known of one item after a batch that failed. The zero
@@ -229,6 +229,8 @@ type BatchError struct {
 	Items []ItemState
 	// Err is the first failure. It is reached by errors.Is and errors.As.
 	Err error
+
+	reads bool // it is an ExistsAll's
 }
 
 // Count is the number of items in a state.
@@ -254,10 +256,11 @@ func (e *BatchError) Error() string {
 }
 
 // SafeToRetry reports whether certainly nothing of the batch was done: a second
-// call then takes no new item for a seen one. [upstash.SafeToRetry] returns the
-// same for the error.
+// call then takes no new item for a seen one. After ExistsAll it returns true,
+// because look-ups change nothing. [upstash.SafeToRetry] returns the same for
+// the error.
 func (e *BatchError) SafeToRetry() bool {
-	return e.Count(ItemNotDone) == len(e.Items) && upstash.SafeToRetry(e.Err)
+	return e.reads || e.Count(ItemNotDone) == len(e.Items) && upstash.SafeToRetry(e.Err)
 }
 
 // Unwrap returns the first failure.

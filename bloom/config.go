@@ -77,12 +77,12 @@ type Config struct {
 	// after a filter expired or was evicted, its items are "never added".
 	MissingIsEmpty bool
 
-	// MustExist makes an Add to a missing filter return [ErrNotFound] and
-	// create nothing; Create makes the filter. Use it for a filter that is
-	// filled once and must not silently come back empty after an eviction. A
-	// BITFIELD cannot ask for that, so an Add becomes a script, of three billed
-	// commands. Its writes leave the TTL alone: Create has settled it. Not for
-	// [LayoutBare].
+	// MustExist makes an Add or a Load to a missing filter return [ErrNotFound]
+	// and create nothing. Create makes the filter, or the Load of a handle without
+	// MustExist. Use it for a filter that is filled once and must not silently
+	// come back empty after an eviction. A BITFIELD cannot ask for that, so an Add
+	// becomes a script, of three billed commands. Its writes leave the TTL alone:
+	// what made the filter has settled it. Not for [LayoutBare].
 	MustExist bool
 
 	// Reads says which copy of a global database answers look-ups; the default
@@ -104,7 +104,9 @@ type Config struct {
 	// A look costs one command. For a Capacity of 200 there is at most one look
 	// in ten writes, from 10,000 on one in a hundred. If it finds the filter
 	// too full, the Stats cost four commands more, and the handle does not look
-	// during its next 8,192 writes. A look that fails is no error.
+	// during its next 8,192 writes. A look that fails is no error. With
+	// [upstash.WithoutSyncToken] a region of a global database may answer the
+	// look: the call is then late by as much as that region is behind.
 	//
 	// The write calls WarnFill on its caller's goroutine, before it returns, and
 	// a handle makes one call at a time.

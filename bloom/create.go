@@ -33,12 +33,18 @@ return {tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[5])}`)
 //
 // It is one request, a script: two billed commands if the filter is there, four
 // if Create makes it, and one more if it has a TTL. If several clients create
-// the same key at once, exactly one gets true, even if replies are lost: the
-// birth number says which client made the filter. A Bare filter has no birth
-// number, and Create returns a [*ConfigError].
+// the same key at once, only one gets true: the birth number says which of them
+// made the filter, also after a lost reply. Nobody gets true if that call ends
+// in an error. A Bare filter has no birth number, and Create returns a
+// [*ConfigError].
 //
 // If a later deployment gets true, the filter was gone: what had been added is
 // "new" again.
+//
+// To fill a filter, do not rely on a true: the program may end before it acts on
+// it, and until the end of the fill the filter says "no" about all that is not in
+// yet. Make it by [Filter.Load] alone, of a handle without [Config.MustExist]. It
+// is then there whole or not at all, and another Load after an error does no harm.
 //
 // Create is repeated after a lost reply. If others delete the filter between two
 // attempts, the second makes it again, empty.
@@ -59,8 +65,8 @@ func (h *handle) create(ctx context.Context, bits uint64, word int64) (created b
 	birth := newBirth()
 	cmd := r.createCommand(bits, word, birth, milliseconds(r.ttl), "PEXPIRE")
 	answers, _, err := r.runOurs(ctx, cmd)
-	if large, ok := as[*tooLargeError](err); ok {
-		large.bytes = (bits + 7) / 8
+	if large, ok := as[*RecordTooLargeError](err); ok {
+		large.Bytes = (bits + 7) / 8
 	}
 	return r.judgeCreate(answers, err, birth)
 }

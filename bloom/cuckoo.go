@@ -57,6 +57,11 @@ import (
 // because a second copy would be stored, or a second one removed: it returns
 // [ErrUncertain]. Nothing is changed if the key holds something else.
 //
+// A table does not grow. To get a larger one, stop those who add and remove, fill
+// another at another key from the source of the items, and go on with that. If
+// they did not stop, a Remove of an item that the new one lacks could take another
+// item's copy.
+//
 // If each item is added only once before it is removed, Exists says what came
 // of an ErrUncertain: "no" after an Add means that nothing was stored, and
 // "yes" after a Remove that nothing was taken out. Call again then. A false
@@ -98,7 +103,8 @@ func newCuckoo(c *upstash.Client, key string, cfg CuckooConfig, geo Geometry) *C
 // OpenCuckoo makes a handle for an existing cuckoo filter and reads its geometry
 // from its header. It takes every option of [Open] but [OpenTTL]. The cost and the
 // errors are those of [Open].
-func OpenCuckoo(ctx context.Context, c *upstash.Client, key string, opts ...OpenOption) (*Cuckoo, error) {
+func OpenCuckoo(ctx context.Context, c *upstash.Client, key string, opts ...OpenOption) (_ *Cuckoo, err error) {
+	defer onlyReads(&err)
 	cfg, seen, err := openState(ctx, c, key, opts, "OpenCuckoo", "OpenTTL", "OpenMaxBytes")
 	if err != nil {
 		return nil, err

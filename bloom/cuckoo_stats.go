@@ -14,8 +14,10 @@ import (
 )
 
 // Count returns how many copies the filter holds: those added and not removed.
-// It is exact, and one request of one billed command. A missing filter is
-// [ErrNotFound], unless [CuckooConfig.MissingIsEmpty] is set.
+// It is exact, and one request of one billed command. The primary of a global
+// database answers; only with [ReadsNearest] or a read-only client the nearest
+// region does, which may be behind. A missing filter is [ErrNotFound], unless
+// [CuckooConfig.MissingIsEmpty] is set.
 func (f *Cuckoo) Count(ctx context.Context) (uint64, error) {
 	ctx = f.rec.label(ctx, "bloom.Cuckoo.Count")
 	q := newRequest(&f.rec)
@@ -66,7 +68,8 @@ var cuckooStatsScript = upstash.NewScript(ours + `return {w[1], w[4],
 // commands. The server reads the whole string, about 1 ms a megabyte. In a
 // global database the nearest region answers. A missing filter is
 // [ErrNotFound], whatever MissingIsEmpty says.
-func (f *Cuckoo) Stats(ctx context.Context) (CuckooStats, error) {
+func (f *Cuckoo) Stats(ctx context.Context) (s CuckooStats, err error) {
+	defer onlyReads(&err)
 	ctx = f.rec.label(ctx, "bloom.Cuckoo.Stats")
 	first, last := f.rec.cellRange()
 	answers, _, err := f.rec.numbers(ctx, f.rec.readOnlyScript(cuckooStatsScript, first, last))
@@ -80,7 +83,7 @@ func (f *Cuckoo) Stats(ctx context.Context) (CuckooStats, error) {
 	if err != nil {
 		return CuckooStats{}, err
 	}
-	if err := f.rec.compare(header); err != nil {
+	if err := f.rec.compareNear(header); err != nil {
 		return CuckooStats{}, err
 	}
 	if len(answers) != 5 {
@@ -97,7 +100,7 @@ func (f *Cuckoo) Stats(ctx context.Context) (CuckooStats, error) {
 		return CuckooStats{}, errNegative
 	}
 	items, ones := cuckooWord(word)
-	s := cuckooStatsOf(f.rec.geo, f.cfg.Capacity, items)
+	s = cuckooStatsOf(f.rec.geo, f.cfg.Capacity, items)
 	s.Bytes, s.TTL = uint64(answers[3].Int64), pttl.Duration(answers[4].Int64)
 	s.Damaged = uint64(answers[2].Int64)%(1<<cuckooOnesBits) != ones
 	return s, nil

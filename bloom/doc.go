@@ -14,9 +14,10 @@
 //
 // Turn off eviction for the database. After an eviction the next [Filter.Add]
 // makes an empty filter, whose "no" covers only what was added since. If you
-// cannot, call [Filter.Create] once, at the first deployment, and set
-// [Config.MustExist] in the handlers: an Add to a missing filter is then
-// [ErrNotFound]. It costs three billed commands instead of one.
+// cannot, set [Config.MustExist] in the handlers: an Add to a missing filter is
+// then [ErrNotFound], and costs three billed commands instead of one. The
+// deployment makes the filter: by [Filter.Load] if its items are known, else by
+// [Filter.Create].
 //
 // # Which type
 //
@@ -50,7 +51,8 @@
 // missing, expired or evicted filter ([ErrNotFound]), one of another size or
 // seed ([MismatchError]), other data ([ErrNotFilter]), a reply that was cut. A
 // "yes" may be a false positive; [Config.FPRate] is their share. A retry never
-// turns a new item into a seen one.
+// turns a new item into a seen one. A proxy before the database that repeats
+// POST requests by itself does: turn that off.
 //
 // Some choices weaken the "no". [LayoutBare] has no header to check.
 // [Config.MissingIsEmpty] takes a missing filter for an empty one. With
@@ -125,6 +127,12 @@
 // [upstash.SafeToRetry] reports whether it certainly is not, [InFilter] whether
 // it is, a [BatchError] both for each item.
 //
+// SafeToRetry is true of an error if the call certainly changed nothing. So it
+// is true of every error of a call that only reads, such as Exists, Stats or
+// Open. It is true too if a script found no filter or another one, and no
+// earlier attempt may have run. It does not say that a repetition helps: a
+// filter that is missing stays missing.
+//
 // A call ends with its context, unless the items are in and a step remains: to
 // set the TTL, turn a [Window], grow a [Scalable] or remove an upload's parts.
 // This step has a second of its own, and with [Filter.Replace] there may be
@@ -147,7 +155,7 @@
 // the next write does what a crash or the network left undone.
 //
 // Look-ups go to the primary of a global database, unless [Config.Reads] says
-// otherwise.
+// otherwise. Stats and Cardinality go to the nearest region.
 //
 // # Cost
 //
@@ -190,5 +198,5 @@
 //
 // Every string carries a random birth number, drawn when it is created. If two
 // filters use the same key one after the other, they have different ones: this
-// is how a [Mirror], a [Filter.Snapshot] or a batch notices the change.
+// is how a [Mirror], a [Filter.Snapshot] or an AddAll notices the change.
 package bloom

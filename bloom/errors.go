@@ -15,12 +15,11 @@ var (
 	// created, has expired, or was deleted or evicted. It is not a "no": the
 	// items may have been added to the filter that went away. Call Create, or
 	// set [Config.MissingIsEmpty] if a missing filter means that nothing was
-	// added yet. A write of items that finds no filter, as with [Config.MustExist],
-	// has changed nothing: [upstash.SafeToRetry] is true. It is false if an earlier
-	// attempt of the call got no answer: that one may have found a filter that
-	// has gone since, or may still come to the next one.
-	ErrNotFound = errors.New("bloom: no filter at this key: it was never created, expired or" +
-		" was evicted; check the key and the database's URL, or call Create")
+	// added yet. Nothing was changed, neither by a look-up nor by a write that
+	// finds no filter, as with [Config.MustExist]: [upstash.SafeToRetry] is true.
+	// It is false if an earlier attempt of a write got no answer: that one may
+	// have found a filter that has gone since, or may still come to the next one.
+	ErrNotFound = errors.New(textNoFilter + textCheckKey)
 
 	// ErrSaturated is returned when a number of items is asked of a filter with
 	// all bits set. Such a filter finds every item and no longer knows how many
@@ -62,9 +61,9 @@ var (
 	// [Scalable] grows. The items of an Add are in the filter and its answer
 	// holds, but more items raise the false positive rate as long as the script
 	// is refused. An AddAll of many items makes room first, and has then added
-	// nothing. [InFilter] tells the two apart. Use a token that may run EVAL, or
-	// if it is [upstash.ErrRecordTooLarge] as well, lower
-	// [ScalableConfig.MaxBytes].
+	// nothing. [InFilter] tells the two apart. Use a token that may run EVAL. If
+	// it is [upstash.ErrRecordTooLarge] as well, lower [ScalableConfig.MaxBytes];
+	// if it is [upstash.ErrOutOfMemory], delete keys.
 	ErrNoGrowth = errors.New("bloom: the filter cannot grow: the server refused the script that adds" +
 		" a layer; use a token that may run EVAL")
 
@@ -88,6 +87,11 @@ var (
 
 	errNoHeader = fmt.Errorf("%w: its first 53 bits are zero; use a key that holds nothing else",
 		ErrNotFilter)
+)
+
+const (
+	textNoFilter = "bloom: no filter at this key: it was never created, expired or was evicted"
+	textCheckKey = "; check the key and the database's URL, or call Create"
 )
 
 // errorf is fmt.Errorf for an error with a text of this package's own. Wrapped
@@ -154,8 +158,9 @@ func (e *wrongTypeError) Error() string {
 func (e *wrongTypeError) Is(target error) bool { return target == ErrNotFilter }
 func (e *wrongTypeError) Unwrap() error        { return e.err }
 
-// regionError is returned if a region did not find an item and the token may
-// not ask the primary: "no" is not certain. It is an upstash.ErrReadOnly.
+// regionError is returned if the token may not ask the primary, and a region's
+// answer is not enough: a "no" or a Count is not certain. It is an
+// upstash.ErrReadOnly.
 type regionError struct {
 	text string
 	err  error
@@ -363,6 +368,23 @@ func isRefusal(err error) bool {
 	server, ok := as[*upstash.Error](err)
 	return ok && isFinal(server)
 }
+
+// missingNear is ErrNotFound of an answer that a region may have given.
+type missingNear struct{}
+
+func (missingNear) Error() string {
+	return textNoFilter + ", or the nearest region does not have it yet" + textCheckKey
+}
+func (missingNear) Is(target error) bool { return target == ErrNotFound }
+
+// bareMissing is ErrNotFound of a Bare filter, which Create does not make.
+type bareMissing struct{}
+
+func (bareMissing) Error() string {
+	return "bloom: no string at this key: nothing was added, or it expired or was evicted; check the key and" +
+		" the database's URL"
+}
+func (bareMissing) Is(target error) bool { return target == ErrNotFound }
 
 // noFilterHere reports whether an error of the primary says that the filter is no
 // longer there.

@@ -37,12 +37,16 @@ func Example_migrateRedisBloom() {
 		log.Fatal(err)
 	}
 
-	// Dual writes: the old filter decides what is new.
+	// Step 1, dual writes: the old filter decides what is new, and is asked first.
 	add := func(item string) (bool, error) {
-		if _, err := after.Add(ctx, item); err != nil {
-			log.Println("the new filter:", err) // the old one decides
+		isNew, err := before.Add(ctx, item)
+		if err != nil {
+			return isNew, err
 		}
-		return before.Add(ctx, item)
+		if _, err := after.Add(ctx, item); err != nil {
+			log.Println("the new filter:", err) // it may lack the item: see step 2
+		}
+		return isNew, nil
 	}
 
 	// Shadow reads: the old filter answers, and disagreement is counted.
@@ -64,7 +68,19 @@ func Example_migrateRedisBloom() {
 		return was, nil
 	}
 
-	// Later: the new filter answers. For items it lacks, the old one is asked.
+	// Step 3: the new filter decides. The old one learns, for processes at step 1.
+	addNewFirst := func(item string) (bool, error) {
+		isNew, err := after.Add(ctx, item)
+		if err != nil {
+			return isNew, err
+		}
+		if _, err := before.Add(ctx, item); err != nil {
+			log.Println("the old filter:", err) // a process at step 1 may call it new again
+		}
+		return isNew, nil
+	}
+
+	// If items matter for ever: for those the new one lacks, the old one is asked.
 	either := func(item string) (bool, error) {
 		if is, err := after.Exists(ctx, item); err != nil || is {
 			return is, err
@@ -83,11 +99,15 @@ func Example_migrateRedisBloom() {
 		}
 	}
 	fmt.Println("asked", asked, "lacks", lacks, "extra", extra)
+	fmt.Println(addNewFirst("d"))
+	fmt.Println(add("d")) // a process at step 1 knows it
 	fmt.Println(either("a"))
 	fmt.Println(after.Exists(ctx, "a"))
 	// Output:
 	// true <nil>
 	// asked 3 lacks 1 extra 0
+	// true <nil>
+	// false <nil>
 	// true <nil>
 	// true <nil>
 }
@@ -130,15 +150,15 @@ func Example_migrateTypeScript() {
 	// Output: true true <nil>
 }
 
-// From SET NX EX: for one lifetime both are written, and then the keys are gone
-// by themselves.
+// From SET NX EX: for one lifetime both are written. Then the window decides, and
+// at last the keys are gone by themselves.
 func Example_migrateSetNX() {
 	client, stop := database()
 	defer stop()
 	ctx := context.Background()
 	const lifetime = 24 * time.Hour
 	seen, err := bloom.NewWindow(client, "seen", bloom.WindowConfig{
-		Capacity: 100_000, FPRate: 0.001, Span: lifetime,
+		Capacity: 1_000_000, FPRate: 0.001, Span: lifetime,
 	})
 	if err != nil {
 		log.Fatal(err)
@@ -150,23 +170,43 @@ func Example_migrateSetNX() {
 		return err == nil && !reply.IsNil(), err
 	}
 
-	// For 24 hours: the keys decide, and the window learns.
+	// Step 1, for 24 hours: the keys decide, and the window learns.
 	both := func(id string) (isNew bool, err error) {
-		if _, err := seen.Add(ctx, id); err != nil {
-			return false, err // the key is not set, so the sender may try again
+		if isNew, err = setNX(id); err != nil {
+			return isNew, err
 		}
-		return setNX(id)
+		if _, err := seen.Add(ctx, id); err != nil {
+			log.Println("the window:", err) // it may lack the item: see step 2
+		}
+		return isNew, nil
+	}
+
+	// Step 3: the window decides. The keys are for processes at step 1.
+	windowFirst := func(id string) (isNew bool, err error) {
+		if isNew, err = seen.Add(ctx, id); err != nil {
+			return isNew, err
+		}
+		if _, err := setNX(id); err != nil {
+			log.Println("the key:", err) // a process at step 1 may call it new again
+		}
+		return isNew, nil
 	}
 
 	fmt.Println(setNX("evt_1")) // before
 	fmt.Println(both("evt_1"))
 	fmt.Println(both("evt_2"))
-	fmt.Println(seen.Add(ctx, "evt_2")) // afterwards the window alone decides
-	fmt.Println(seen.Add(ctx, "evt_3"))
+	fmt.Println(windowFirst("evt_2"))
+	fmt.Println(windowFirst("evt_3"))
+	fmt.Println(both("evt_3"))          // a process at step 1 knows it
+	fmt.Println(seen.Add(ctx, "evt_3")) // step 4: the window alone
+	fmt.Println(seen.Add(ctx, "evt_4"))
 	// Output:
 	// true <nil>
 	// false <nil>
 	// true <nil>
+	// false <nil>
+	// true <nil>
+	// false <nil>
 	// false <nil>
 	// true <nil>
 }

@@ -3,13 +3,17 @@ package bloom_test
 import (
 	"context"
 	"fmt"
+	"log"
 	"slices"
 
 	"github.com/upbloom/upbloom/bloom"
 )
 
 // A filter has become too small, and is rebuilt in another size. Readers and
-// writers go on meanwhile, and meet no error and no false "no".
+// writers go on meanwhile, and meet no error and no false "no". Each step begins
+// when every process has made the one before. Processes at neighbouring steps
+// agree on what is new; two that add an item at the same moment may both be told
+// that it is.
 func Example_rebuildInAnotherSize() {
 	client, stop := database()
 	defer stop()
@@ -38,31 +42,42 @@ func Example_rebuildInAnotherSize() {
 	}
 
 	// 2. Every writer adds to both, in one request. The old filter decides what
-	// is new. Go on when no writer adds to the old one alone any more.
-	answers, err := bloom.AddIn(ctx, "order-4", old, larger)
-	if err != nil {
-		fmt.Println(err)
-		return
+	// is new, and comes first.
+	add := func(item string, decides, learns *bloom.Filter) (isNew bool, err error) {
+		answers, err := bloom.AddIn(ctx, item, decides, learns)
+		if len(answers) == 0 {
+			return false, err
+		}
+		if err := answers[1].Err; err != nil {
+			log.Println(err) // it may lack the item; the first answer counts all the same
+		}
+		return answers[0].Yes, answers[0].Err
 	}
-	fmt.Println("order-4 is new:", answers[0].Yes)
+	isNew, err := add("order-4", old, larger)
+	fmt.Println("order-4 is new:", isNew, err)
 
-	// 3. Load all items from the source of truth. What was added in step 2
-	// stays: do not Replace here.
+	// 3. Load all items from the source of truth, also those that step 2 could not
+	// add. What it added stays: do not Replace here.
 	if _, err := larger.Load(ctx, slices.Values(all)); err != nil {
 		fmt.Println(err)
 		return
 	}
 
-	// 4. Readers switch to the new filter. Go on when all have.
+	// 4. Readers use the new filter. Writers still add to both, but the new one
+	// decides, and comes first: a writer that asked the old one would call an item
+	// of step 5 new once more.
 	found, err := larger.ExistsAll(ctx, []string{"order-1", "order-4", "order-5"})
 	fmt.Println("found in the new one:", found, err)
+	isNew, err = add("order-5", larger, old)
+	fmt.Println("order-5 is new:", isNew, err)
 
-	// 5. Writers switch, and when all have, the old filter is deleted.
-	fmt.Println(larger.Add(ctx, "order-5"))
+	// 5. Writers add to the new filter alone. Then the old one is deleted.
+	fmt.Println(larger.Add(ctx, "order-6"))
 	fmt.Println(old.Delete(ctx))
 	// Output:
-	// order-4 is new: true
+	// order-4 is new: true <nil>
 	// found in the new one: [true true false] <nil>
+	// order-5 is new: true <nil>
 	// true <nil>
 	// true <nil>
 }

@@ -41,6 +41,8 @@ func ExampleWindowStats_String() {
 		log.Fatal(err)
 	}
 	defer server.Close()
+	const pane = 24*time.Hour + 4*time.Second
+	server.FastForward(pane*3/2 - time.Duration(time.Now().UnixNano())%pane) // to the middle of one
 	client := server.Client()
 	ctx := context.Background()
 	w, err := bloom.NewWindow(client, "seen", bloom.WindowConfig{
@@ -56,7 +58,7 @@ func ExampleWindowStats_String() {
 	if _, err := w.AddAll(ctx, items[:1000]); err != nil {
 		log.Fatal(err)
 	}
-	server.FastForward(24*time.Hour + 4*time.Second)
+	server.FastForward(pane)
 	if _, err := w.AddAll(ctx, items[1000:]); err != nil {
 		log.Fatal(err)
 	}
@@ -73,8 +75,8 @@ func ExampleWindowStats_String() {
 	}
 	fmt.Println(seen)
 	// Output:
-	// window           finds an item for 24h0m, and forgets it within 3d
-	// panes            3 of 24h0m4s, the next to be filled first, each 11,448 bits (1.4 KiB), k=6, blocked
+	// window           finds an item for 24h, and forgets it within 3d12s
+	// panes            3 of 24h4s, the next to be filled first, each 11,448 bits (1.4 KiB), k=6, blocked
 	// pane             [....................] 0.0%, about 0 items
 	// pane             [#...................] 0.1%, about 2 items
 	// pane             [########............] 40.8%, about 1,000 items

@@ -5,23 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"log"
-	"time"
 
 	"github.com/upbloom/upbloom/bloom"
-	"github.com/upbloom/upbloom/upstash"
-	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
-
-// database starts a database in this process. With one of your own, call
-// upstash.FromEnv.
-func database() (client *upstash.Client, stop func()) {
-	server, err := upstashtest.Start()
-	if err != nil {
-		log.Fatal(err)
-	}
-	client = server.Client(upstash.WithTimeout(time.Minute)) // on a busy machine its scripts take long
-	return client, func() { _ = client.Close(); server.Close() }
-}
 
 // A crawler visits each URL once; in doubt it visits a URL twice.
 func Example() {

@@ -137,9 +137,9 @@ func ExampleWindow_Stats() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	fmt.Println(stats.PaneSpan, len(stats.Panes), stats.OverCapacity())
+	fmt.Println(stats.Span, stats.PaneSpan, stats.OverCapacity())
 	fmt.Printf("%.4f now, %.4f at capacity; seeded: %t\n", stats.LiveFPRate, stats.FPRate, stats.Seeded)
 	// Output:
-	// 24h0m4s 3 false
+	// 24h0m0s 24h0m4s false
 	// 0.0002 now, 0.0098 at capacity; seeded: false
 }

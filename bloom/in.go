@@ -48,11 +48,12 @@ func ExistsIn(ctx context.Context, item string, filters ...*Filter) ([]Answer, e
 
 // AddIn adds one item to many filters in one request. It returns an answer for
 // each filter, in order, and the first of their errors. Each filter is one
-// billed command (with [Config.MustExist] three); the commands are not one
-// transaction, so some may have run although others failed. If a filter is
-// named twice, the item is added to it twice. The filters must share a client.
-// [upstash.SafeToRetry] of the error reports whether no filter was changed, and
-// that of an answer's error whether its filter was not.
+// billed command (with [Config.MustExist] three). The commands run in the order
+// of the filters, but are not one transaction: others may run between them, and
+// some may have run although others failed. If a filter is named twice, the item
+// is added to it twice. The filters must share a client. [upstash.SafeToRetry] of
+// the error reports whether no filter was changed, and that of an answer's error
+// whether its filter was not.
 func AddIn(ctx context.Context, item string, filters ...*Filter) ([]Answer, error) {
 	reqs, err := requestsFor(item, filters)
 	if err != nil || len(reqs) == 0 {
@@ -96,9 +97,9 @@ func requestsFor(item string, filters []*Filter) ([]*request, error) {
 	for i, f := range filters {
 		switch {
 		case f == nil:
-			return nil, errorf("bloom: %w: filter %d is nil", upstash.ErrArgument, i)
+			return nil, errorf("bloom: %w: filters[%d] is nil", upstash.ErrArgument, i)
 		case f.rec.client != filters[0].rec.client:
-			return nil, errorf("bloom: %w: filter %d has another client than filter 0, and one"+
+			return nil, errorf("bloom: %w: filters[%d] has another client than filters[0], and one"+
 				" request reaches one database; call once for each client", upstash.ErrArgument, i)
 		}
 	}
@@ -118,7 +119,7 @@ func freeAll(reqs []*request) {
 func firstError(answers []Answer) error {
 	for i, a := range answers {
 		if a.Err != nil {
-			return errorf("bloom: filter %d of %d: %w", i, len(answers), a.Err)
+			return errorf("bloom: filters[%d] of %d: %w", i, len(answers), a.Err)
 		}
 	}
 	return nil

@@ -40,7 +40,7 @@ func TestExistsIn(t *testing.T) {
 			t.Errorf("%+v, want one request and a command for each filter", n)
 		}
 		if len(answers) != len(filters) || !errors.Is(err, bloom.ErrNotFound) ||
-			!strings.HasPrefix(err.Error(), "bloom: filter 2 of 8: ") {
+			!strings.HasPrefix(err.Error(), "bloom: filters[2] of 8: ") {
 			t.Fatalf("%v, %v, want the error of filter 2", answers, err)
 		}
 		var m *bloom.MismatchError

@@ -25,23 +25,33 @@ type state struct {
 // readState reads the header and what proves it, in one transaction: the bits
 // that are always 0, and a length allowed by FORMAT.md. Without these, other
 // data would pass. With count it counts the set bits and reads the TTL as well.
-//
-// A transaction with a BITFIELD goes to the primary. If the server refuses it,
-// because the token may not run BITFIELD or the database is full, the answer of
-// the nearest region has to do.
 func (r *record) readState(ctx context.Context, count bool) (state, error) {
-	replies, err := r.client.MultiExec(ctx, r.stateCommands(count, r.client.ReadOnly())...)
-	if isDenied(err) || is(err, upstash.ErrAborted) || err == nil && isDenied(replies[0].Err()) {
-		replies, err = r.together(ctx, r.stateCommands(count, true))
-	}
+	replies, near, err := r.atPrimary(ctx, func(readOnly bool) []upstash.Command {
+		return r.stateCommands(count, readOnly)
+	})
 	if err != nil {
 		return state{}, explain(err)
 	}
-	return parseState(replies)
+	return parseState(replies, near)
 }
 
-// parseState judges the replies to stateCommands.
-func parseState(replies []upstash.Reply) (state, error) {
+// atPrimary runs reads as a transaction, with a BITFIELD or a BITFIELD_RO first.
+// A BITFIELD brings it to the primary. If the server refuses it, because the
+// token may not run BITFIELD or the database is full, the answer of the nearest
+// region has to do. atPrimary reports whether that may be one.
+func (r *record) atPrimary(ctx context.Context, reads func(readOnly bool) []upstash.Command,
+) (replies []upstash.Reply, near bool, err error) {
+	near = r.client.ReadOnly()
+	replies, err = r.client.MultiExec(ctx, reads(near)...)
+	if isDenied(err) || is(err, upstash.ErrAborted) || err == nil && isDenied(replies[0].Err()) {
+		near = true
+		replies, err = r.together(ctx, reads(near))
+	}
+	return replies, near, err
+}
+
+// parseState judges the replies to stateCommands, of a region if near is true.
+func parseState(replies []upstash.Reply, near bool) (state, error) {
 	fields, err := replies[0].Ints(nil)
 	if err != nil {
 		return state{}, explain(err)
@@ -57,8 +67,13 @@ func parseState(replies []upstash.Reply) (state, error) {
 	if err != nil {
 		return state{}, err
 	}
-	if word == 0 && n[0] != 0 {
+	switch {
+	case word == 0 && n[0] != 0:
 		return state{}, errNoHeader
+	case word == 0 && near:
+		return state{}, missingNear{}
+	case word == 0:
+		return state{}, ErrNotFound
 	}
 	return checkState(word, fields[1:], n)
 }
@@ -112,9 +127,6 @@ func (r *record) stateCommands(count, readOnly bool) []upstash.Command {
 }
 
 func checkState(word int64, fields []upstash.NullInt64, n []int64) (state, error) {
-	if word == 0 {
-		return state{}, ErrNotFound
-	}
 	h, err := parseHeader(uint64(word))
 	if err != nil {
 		return state{}, err
@@ -180,13 +192,17 @@ func (s *state) parts() int {
 }
 
 // recountCommands returns the second count, and which filter it is about.
-func (s *state) recountCommands(key string) []upstash.Command {
+func (s *state) recountCommands(key string, readOnly bool) []upstash.Command {
 	r := record{key: key, geo: s.header.geometry(0)}
 	count := r.countCells()
 	if s.parts() > 1 {
 		count = upstash.Cmd("BITCOUNT", key, strconv.Itoa(headerBytes), strconv.FormatUint(s.maxBytes()-1, 10))
 	}
-	return []upstash.Command{r.identity().ReadOnly().Command(), count}
+	look := r.identity()
+	if readOnly {
+		look.ReadOnly()
+	}
+	return []upstash.Command{look.Command(), count}
 }
 
 // recounted takes the replies to recountCommands.
@@ -220,8 +236,10 @@ func (s *state) recounted(replies []upstash.Reply) error {
 //
 // The error is [ErrNotFound] if the key is free, and [ErrNotFilter] if it holds
 // anything but a filter of this package's format. It is [ErrRecreated] if the
-// filter was made again between the two requests.
-func Inspect(ctx context.Context, c *upstash.Client, key string) (Stats, error) {
+// filter was made again between the two requests. [Open] says which copy of a
+// global database answers.
+func Inspect(ctx context.Context, c *upstash.Client, key string) (stats Stats, err error) {
+	defer onlyReads(&err)
 	probe, err := New(c, key, Config{Scheme: SchemeXXH3, Bits: 1, Hashes: 1})
 	if err != nil {
 		return Stats{}, err
@@ -231,7 +249,9 @@ func Inspect(ctx context.Context, c *upstash.Client, key string) (Stats, error) 
 		return Stats{}, err
 	}
 	if s.countsTooMuch() {
-		replies, err := probe.rec.together(ctx, s.recountCommands(key))
+		replies, _, err := probe.rec.atPrimary(ctx, func(readOnly bool) []upstash.Command {
+			return s.recountCommands(key, readOnly)
+		})
 		if err != nil {
 			return Stats{}, explain(err)
 		}
@@ -275,8 +295,14 @@ type Inspection struct {
 // moment: it is meant for listings. If a filter is made, deleted or replaced
 // meanwhile, its [Inspection] may be [ErrNotFilter] or [ErrRecreated], or mix
 // both filters.
-func InspectAll(ctx context.Context, c *upstash.Client, keys []string) ([]Inspection, error) {
-	out := make([]Inspection, len(keys))
+func InspectAll(ctx context.Context, c *upstash.Client, keys []string) (out []Inspection, err error) {
+	defer func() {
+		onlyReads(&err)
+		for i := range out {
+			onlyReads(&out[i].Err)
+		}
+	}()
+	out = make([]Inspection, len(keys))
 	var cmds []upstash.Command
 	var asked []int
 	for i, key := range keys {
@@ -297,11 +323,11 @@ func InspectAll(ctx context.Context, c *upstash.Client, keys []string) ([]Inspec
 	var recounts []upstash.Command
 	for _, i := range asked {
 		each := len(cmds) / len(asked)
-		states[i], out[i].Err = parseState(replies[:each])
+		states[i], out[i].Err = parseState(replies[:each], true)
 		replies = replies[each:]
 		if out[i].Err == nil && states[i].countsTooMuch() {
 			again = append(again, i)
-			recounts = append(recounts, states[i].recountCommands(keys[i])...)
+			recounts = append(recounts, states[i].recountCommands(keys[i], true)...)
 		}
 	}
 	if replies, err = pipeline(ctx, c, recounts); err != nil {

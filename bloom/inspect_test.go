@@ -100,3 +100,36 @@ func TestInspectAll(t *testing.T) {
 		}
 	})
 }
+
+// The second count is the primary's too, if the token may ask it.
+func TestInspectCountsAgainAtThePrimary(t *testing.T) {
+	for name, put := range behind(t) {
+		s := lagging(t, put)
+		f := handle(t, s.Client(), sparse())
+		exists(t, f, "a", true) // and its client has the sync token
+		want, err := f.Stats(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		larger := sparse()
+		larger.Bits *= 100
+		if _, err := handle(t, s.Client(), larger).Add(t.Context(), "b"); err == nil {
+			t.Fatal("an Add of a larger filter is no error")
+		}
+		c := s.Client(upstash.WithoutSyncToken())
+		for _, denied := range []bool{false, true} {
+			requests := int64(2)
+			if denied { // the nearest region has to do
+				s.DenyFunc(func(command []string) bool { return command[0] == "BITFIELD" })
+				s.CatchUp()
+				requests = 4
+			}
+			s.ResetStats()
+			got, err := bloom.Inspect(t.Context(), c, key)
+			if n := s.Stats().Requests; err != nil || got.SetBits != want.SetBits || n != requests {
+				t.Errorf("%s, denied %v: Inspect = %d bits, %v in %d requests, want %d bits in %d",
+					name, denied, got.SetBits, err, n, want.SetBits, requests)
+			}
+		}
+	}
+}

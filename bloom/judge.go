@@ -126,12 +126,12 @@ func (q *request) judgeScript() error {
 	return q.tookItems(old)
 }
 
-// missed returns the error of a script that found no filter, and so changed
-// nothing. An attempt before may have found one that has gone since, or find the
-// next one later.
+// missed returns the error of a script that found no filter, or another one, and
+// so changed nothing. An attempt before may have found one that has gone since,
+// or find the next one later.
 func missed(err error, maybeRepeated bool) error {
-	if is(err, ErrNotFound) && !maybeRepeated {
-		return &untouchedError{err}
+	if noFilterHere(err) && !maybeRepeated {
+		return untouched(err)
 	}
 	return err
 }
@@ -235,7 +235,7 @@ func (q *request) readFound(primary bool) error {
 		if primary {
 			err = r.learn(word)
 		} else {
-			err = r.compare(word)
+			err = r.compareNear(word)
 		}
 		if err != nil {
 			return err

@@ -33,7 +33,7 @@ func (r *record) runOursForNumber(ctx context.Context, script upstash.Command) (
 	if len(answers) == wordsOfOurs-1 {
 		word, err := fieldWord(answers[2])
 		if err == nil {
-			err = r.learnKind(word)
+			err = missed(r.learnKind(word), repeated)
 		}
 		if err != nil {
 			return 0, repeated, err
@@ -106,7 +106,8 @@ func (h *handle) persist(ctx context.Context) (bool, error) {
 // [ErrNotFound] if there is no filter, and [ErrKeyExists] if the other key
 // holds something. That is never overwritten. It is one request and three
 // billed commands, or two for a Bare filter. The handle keeps its key: use a
-// new one for the moved filter.
+// new one for the moved filter. Stop those who add at the old key first: without
+// [Config.MustExist] their Adds make an empty filter there.
 //
 // It is not repeated after an attempt of unknown outcome: [upstash.SafeToRetry]
 // reports whether the filter certainly was not moved.
@@ -123,15 +124,14 @@ func (h *handle) rename(ctx context.Context, to string) error {
 		return ErrKeyExists
 	}
 	var renamed int64
-	var repeated bool
 	var err error
 	if r.headed() {
-		renamed, repeated, err = r.runOursForNumber(ctx, r.kindScript(renameScript, []string{to}))
+		renamed, _, err = r.runOursForNumber(ctx, r.kindScript(renameScript, []string{to}))
 	} else {
 		renamed, err = r.renameBare(ctx, to)
 	}
 	if err != nil {
-		return missed(err, repeated)
+		return err
 	}
 	if renamed == 0 {
 		return ErrKeyExists
@@ -152,7 +152,7 @@ func (r *record) renameBare(ctx context.Context, to string) (renamed int64, err 
 		return 0, err
 	}
 	if found == 0 {
-		return 0, ErrNotFound
+		return 0, untouched(ErrNotFound)
 	}
 	return replies[1].Int64()
 }

@@ -25,8 +25,9 @@ type LoadResult struct {
 	// Created is true if this call made the filter.
 	Created bool
 	// Bytes is how many bytes of the filter's string were sent, in so many
-	// requests. Commands is how many are billed, with those called by the
-	// script. Each counts one attempt: retries are left out.
+	// requests. Commands is how many were billed, with those called by the
+	// script. Of what was sent again only the last attempt counts. It may have
+	// had little left to do, so after a lost answer the bill can be far higher.
 	Bytes, Requests, Commands int64
 	// Duration is how long the call took.
 	Duration time.Duration
@@ -103,7 +104,7 @@ var ErrLoadLost = errors.New("bloom: a part of the upload was gone before it cou
 // Load adds all items at once. It builds the filter in memory and uploads its
 // string. Then the server ORs the string into the filter, in one atomic step
 // that also makes the filter if there is none. Use it to add many items: a
-// million at 1 in 100 are 1.35 MB and three requests, however long the items
+// million at 1 in 100 are 1.34 MB and three requests, however long the items
 // are. This is an order of magnitude faster than [Filter.AddAll]. A few hundred
 // items are cheaper with AddAll. Load does not say which items were new.
 //
@@ -130,11 +131,11 @@ var ErrLoadLost = errors.New("bloom: a part of the upload was gone before it cou
 // string in memory once.
 //
 // If the filter is too large for one record of the database, the error is
-// [upstash.ErrRecordTooLarge], the filter is as it was, and nothing of the
-// upload stays. Calling again does not help. Every plan takes 100,000,000
-// bytes. Before a longer string is sent, one request of two commands asks
-// whether the database takes it: it makes one and removes it, about 1 ms a
-// megabyte.
+// [upstash.ErrRecordTooLarge], a [*RecordTooLargeError]. The filter is as it
+// was, and nothing of the upload stays. Calling again does not help. Every plan
+// takes 100,000,000 bytes. Before a longer string is sent, one request of two
+// commands asks whether the database takes it: it makes one and removes it,
+// about 1 ms a megabyte.
 //
 // Load takes a sequence that ends early for a whole one. If reading the items may
 // fail, cancel the context then, as the example does: nothing is loaded.
@@ -262,7 +263,7 @@ func (u *upload) take(ctx context.Context, script *upstash.Script, args ...strin
 	case uploadTooLong:
 		err = fmt.Errorf("%w of this geometry: the string is longer than %d bytes", ErrNotFilter, len(u.data))
 	case uploadOther:
-		if err = r.learn(header); err == nil {
+		if err = missed(r.learn(header), u.repeated); err == nil {
 			err = r.refuse(errHeaderBits)
 		}
 	case uploadKind:

@@ -68,6 +68,10 @@ func TestLoadBeyondTheLimitOfRedis(t *testing.T) {
 	if !errors.Is(err, upstash.ErrRecordTooLarge) || !upstash.SafeToRetry(err) {
 		t.Errorf("%v, want ErrRecordTooLarge, and certainly nothing changed", err)
 	}
+	var large *bloom.RecordTooLargeError
+	if !errors.As(err, &large) || large.Bytes != f.Geometry().Bytes(bloom.LayoutHeaded) {
+		t.Errorf("%#v, want the length of the filter's string", large)
+	}
 	if keys := do(t, s, "KEYS", "*").([]any); len(keys) != 0 {
 		t.Errorf("%d keys are left: %v", len(keys), keys)
 	}

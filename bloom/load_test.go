@@ -184,9 +184,10 @@ func TestLoadTwiceTheScript(t *testing.T) {
 		cfg.TTL = time.Hour
 		f := handle(t, impatient(s), cfg)
 		loseReplies(s, "EVAL", 1)
+		s.ResetStats()
 		r, err := f.Load(t.Context(), mails(0, 1000), parts)
-		if err != nil {
-			t.Fatal(err)
+		if n := s.Stats(); err != nil || r.Requests != n.Requests-1 || r.Commands >= n.Billed {
+			t.Fatalf("%+v, %v, want no lost attempt counted of %+v", r, err, n)
 		}
 		st, err := f.Stats(t.Context())
 		if err != nil || !r.Created || r.NewBitsUnknown || r.NewBits != st.SetBits {

@@ -44,8 +44,10 @@ import (
 // MaxStale bytes a second, if calls come all the time. A filter of 24 MB with a
 // MaxStale of 2 s takes 12 MB a second. The call that finds the copy too old
 // waits for its refresh. If a ticker calls [Mirror.Refresh] ahead of MaxStale,
-// no call waits. After a refresh that failed, the next is tried a second later at
-// most. Until then each call that needs one asks for itself: 1 command each.
+// no call waits. It costs a refresh at each tick, whether anybody asks or not:
+// at half of MaxStale twice the bytes. After a refresh that failed, the next is
+// tried a second later at most. Until then each call that needs one asks for
+// itself: 1 command each.
 //
 // # What it promises
 //
@@ -270,7 +272,7 @@ func (m *Mirror) rest(items []string, answers []bool, open []int,
 	for n, s := range batch.Items {
 		states[open[n]] = s
 	}
-	return answers, &BatchError{Items: states, Err: batch.Err}
+	return answers, &BatchError{Items: states, Err: batch.Err, reads: batch.reads}
 }
 
 // answers returns what the copy says of each item. open are the places of the

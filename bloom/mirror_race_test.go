@@ -43,10 +43,15 @@ func holdReply(n int64) *heldReply {
 }
 
 func (h *heldReply) client(t *testing.T, s *upstashtest.Server) *upstash.Client {
+	return s.Client(h.through(t))
+}
+
+// through has a client's requests go through h.
+func (h *heldReply) through(t *testing.T) upstash.Option {
 	web := &http.Client{}
 	t.Cleanup(web.CloseIdleConnections)
 	h.Transport = httptransport.New(web)
-	return s.Client(upstash.WithTransport(h))
+	return upstash.WithTransport(h)
 }
 
 func (h *heldReply) RoundTrip(ctx context.Context, req *upstash.Request, resp *upstash.Response) error {

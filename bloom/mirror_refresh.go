@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/upbloom/upbloom/internal/synced"
 	"github.com/upbloom/upbloom/internal/woken"
 	"github.com/upbloom/upbloom/upstash"
 )
@@ -56,7 +57,8 @@ var errNoBirth = fmt.Errorf("%w with a birth number, which a Mirror needs: the f
 // for an empty one. If the filter was made again meanwhile, the error is
 // [ErrRecreated]: call again. After an error the copy is trusted no more than
 // before.
-func (m *Mirror) Refresh(ctx context.Context) error {
+func (m *Mirror) Refresh(ctx context.Context) (err error) {
+	defer onlyReads(&err)
 	for waited := false; ; waited = true {
 		under, mine := m.gate.begin()
 		if mine {
@@ -101,7 +103,7 @@ func (m *Mirror) refreshNow(ctx context.Context, run *refreshRun) (err error) {
 	run.gaveUp = true // if there is a panic: the others go on
 	defer func() { m.gate.end(run, m.now()) }()
 	for range 3 {
-		if err = m.refresh(ctx, run.number); err != errCameOrWent {
+		if err = m.refresh(synced.Looking(ctx), run.number); err != errCameOrWent {
 			break
 		}
 		err = ErrRecreated // it comes and goes

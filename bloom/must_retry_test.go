@@ -45,8 +45,8 @@ func mustWrites(t *testing.T, s *upstashtest.Server) map[string]func(item string
 	}
 }
 
-// If no attempt before may have run, a write that finds no filter has certainly
-// changed nothing.
+// If no attempt before may have run, a write that finds no filter, or another
+// one, has certainly changed nothing.
 func TestMissingIsSafeToRetry(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		for _, tt := range []struct {
@@ -61,20 +61,98 @@ func TestMissingIsSafeToRetry(t *testing.T) {
 			{"the answer was lost", []upstashtest.Fault{upstashtest.Drop(upstashtest.AfterExec)}, false},
 			{"the answer was cut", []upstashtest.Fault{upstashtest.CutBody(3)}, false},
 		} {
-			for name, write := range mustWrites(t, s) {
-				// A Load sends its part first, and a Window asks for the time.
-				s.InjectFunc(intoScripts(tt.faults))
-				err := write("a")
-				s.InjectFunc(nil)
-				missing := errors.Is(err, bloom.ErrNotFound)
-				if !tt.safe && (strings.HasPrefix(name, "Cuckoo") || name == "Filter.Rename") {
-					missing = err != nil // these are not repeated
-				}
-				if !missing || upstash.SafeToRetry(err) != tt.safe || bloom.InFilter(err) {
-					t.Errorf("%s, %s: %v, safe to retry %t, want ErrNotFound and %t",
-						name, tt.name, err, upstash.SafeToRetry(err), tt.safe)
+			for name := range mustWrites(t, s) {
+				for _, other := range []bool{false, true} {
+					// A handle that met another filter writes no more.
+					write := mustWrites(t, s)[name]
+					if other {
+						createOthers(t, s)
+					}
+					// A Load sends its part first, and a Window asks for the time.
+					s.InjectFunc(intoScripts(tt.faults))
+					err := write("a")
+					s.InjectFunc(nil)
+					var mismatch *bloom.MismatchError
+					found := errors.Is(err, bloom.ErrNotFound) && !other || errors.As(err, &mismatch) && other
+					if !tt.safe && (strings.HasPrefix(name, "Cuckoo") || name == "Filter.Rename") {
+						found = err != nil // these are not repeated
+					}
+					if !found || upstash.SafeToRetry(err) != tt.safe || bloom.InFilter(err) {
+						t.Errorf("%s, %s, another filter %t: %v, safe to retry %t, want %t",
+							name, tt.name, other, err, upstash.SafeToRetry(err), tt.safe)
+					}
+					if again := write("a"); other && tt.safe && (again == nil || !upstash.SafeToRetry(again)) {
+						t.Errorf("%s again, another filter: %v is not safe to retry", name, again)
+					}
+					do(t, s, "DEL", key, key+":0", key+":1")
 				}
 			}
+		}
+	})
+}
+
+// createOthers makes a filter of another geometry at the keys of mustWrites.
+func createOthers(t *testing.T, s *upstashtest.Server) {
+	t.Helper()
+	for _, key := range []string{key, key + ":0", key + ":1"} {
+		f, err := bloom.New(s.Client(), key, bloom.Config{Capacity: 3000, FPRate: 0.2})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := f.Create(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// An order that a script refused has changed nothing, unless an attempt before
+// may have run.
+func TestRefusedOrdersAreSafeToRetry(t *testing.T) {
+	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+		ctx, c := t.Context(), impatient(s)
+		f := handle(t, c, must(small()))
+		there, err := bloom.New(c, "source", small())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := there.Create(ctx); err != nil {
+			t.Fatal(err)
+		}
+		missing, err := bloom.New(c, "elsewhere", small())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name, tt := range map[string]struct {
+			other, repeated bool
+			order           func() error
+		}{
+			"Create":                {true, true, func() error { _, err := f.Create(ctx); return err }},
+			"Expire":                {true, true, func() error { _, err := f.Expire(ctx, time.Hour); return err }},
+			"Persist":               {true, true, func() error { _, err := f.Persist(ctx); return err }},
+			"Delete":                {true, false, func() error { _, err := f.Delete(ctx); return err }},
+			"Rename":                {true, false, func() error { return f.Rename(ctx, "elsewhere") }},
+			"Union of a missing":    {false, false, func() error { return bloom.Union(ctx, there, missing) }},
+			"Union into a missing":  {false, false, func() error { return bloom.Union(ctx, f, there) }},
+			"Union into another":    {true, false, func() error { return bloom.Union(ctx, handle(t, c, small()), there) }},
+			"Union of another":      {true, false, func() error { return bloom.Union(ctx, there, f) }},
+			"Window.Create":         {true, true, func() error { _, err := window(t, c, day()).Create(ctx); return err }},
+			"Union of what is here": {true, false, func() error { return bloom.Union(ctx, there, there, f) }},
+		} {
+			do(t, s, "DEL", key)
+			if tt.other {
+				createOthers(t, s)
+			}
+			if err := tt.order(); err == nil || !upstash.SafeToRetry(err) {
+				t.Errorf("%s: %v is not safe to retry", name, err)
+			}
+			if !tt.repeated {
+				continue
+			}
+			s.InjectFunc(intoScripts([]upstashtest.Fault{upstashtest.Drop(upstashtest.AfterExec)}))
+			if err := tt.order(); err == nil || upstash.SafeToRetry(err) {
+				t.Errorf("%s, repeated: %v is safe to retry", name, err)
+			}
+			s.InjectFunc(nil)
 		}
 	})
 }
@@ -149,4 +227,26 @@ func TestMissingAndALateAttempt(t *testing.T) {
 		}
 		add(t, f, "a", false)
 	})
+}
+
+// An AddSeq that has added items to a filter that went away is not safe to
+// retry: it has changed something. One that found none is.
+func TestAddSeqIsSafeToRetry(t *testing.T) {
+	s := upstashtest.NewServer(t)
+	cfg := must(small())
+	cfg.BatchBytes, cfg.BatchParallel = 1, 1 // a round of one item
+	f := handle(t, s.Client(), cfg)
+	items := slices.Values([]string{"a", "b", "c"})
+	_, err := f.AddSeq(t.Context(), items)
+	if !errors.Is(err, bloom.ErrNotFound) || !upstash.SafeToRetry(err) {
+		t.Errorf("no filter: %v, safe to retry %t, want true", err, upstash.SafeToRetry(err))
+	}
+	if _, err := f.Create(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	result, err := f.AddSeq(t.Context(), items, bloom.MoveProgress(func(int64, int64) { do(t, s, "DEL", key) }))
+	if !errors.Is(err, bloom.ErrNotFound) || upstash.SafeToRetry(err) || result != (bloom.AddResult{}) {
+		t.Errorf("it went away: %+v, %v, safe to retry %t, want nothing and false",
+			result, err, upstash.SafeToRetry(err))
+	}
 }

@@ -58,8 +58,8 @@ func OpenMustExist() OpenOption {
 	return option("OpenMustExist", func(c *opening) { c.MustExist = true })
 }
 
-// OpenReads is [Config.Reads], for the look-ups to come. Open itself asks the
-// primary, unless the token is a read-only one.
+// OpenReads is [Config.Reads], for the look-ups to come. It does not change
+// which copy [Open] itself asks.
 func OpenReads(reads Reads) OpenOption {
 	return option("OpenReads", func(c *opening) { c.Reads = reads })
 }
@@ -75,11 +75,17 @@ func OpenBatch(bytes, parallel int) OpenOption {
 // sends a second request. The error is [ErrNotFound] if there is no filter,
 // whatever MissingIsEmpty says. A Bare filter has no header: use New.
 //
+// The primary of a global database answers. The nearest region does if the
+// client is a read-only one, if the token may not run BITFIELD or if the
+// database is full. A region that is behind may lack the filter or have an
+// older one.
+//
 // The header does not hold the Capacity the filter was sized for. The Stats of
 // such a handle say how many items are in it and its false positive rate now;
 // their Capacity is 0. So the handle has no [Config.WarnFill] either: a writer
 // that wants one uses [New] with the filter's [Config], which sends nothing.
-func Open(ctx context.Context, c *upstash.Client, key string, opts ...OpenOption) (*Filter, error) {
+func Open(ctx context.Context, c *upstash.Client, key string, opts ...OpenOption) (_ *Filter, err error) {
+	defer onlyReads(&err)
 	cfg, seen, err := openState(ctx, c, key, opts, "Open", "OpenMaxBytes")
 	if err != nil {
 		return nil, err

@@ -20,7 +20,8 @@ import "strconv"
 //
 // These figures are of "go run ./examples/regions", without sync tokens
 // ([upstash.WithoutSyncToken]). With them, the default, the primary answers the
-// reads of a client that also writes, until the region has its writes.
+// reads of a client that also writes, until the region has its writes: of writes
+// that overlapped, such as the requests of one AddAll, one for certain.
 type Reads uint8
 
 const (
@@ -36,7 +37,7 @@ const (
 	// ReadsNearestFirst asks the nearest region, takes its "yes", and asks the
 	// primary about everything else: a "no" is always true, and costs a second
 	// request. The second request of a batch asks only about the items not
-	// found by the region.
+	// found by the region. Not for [LayoutBare].
 	ReadsNearestFirst Reads = 2
 )
 

@@ -5,7 +5,9 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/upbloom/upbloom/bloom"
 	"github.com/upbloom/upbloom/upstash"
@@ -222,4 +224,126 @@ func TestATokenThatMayNotAskThePrimary(t *testing.T) {
 			}
 		}
 	}
+}
+
+// The late answer to a call that only reads, by a script, does not make the
+// client forget what it wrote meanwhile.
+func TestReadsNearestBesideALateRead(t *testing.T) {
+	for _, late := range []struct {
+		name string
+		n    int64 // the number of its last reply
+		read func(c *upstash.Client) error
+	}{
+		{"Mirror.Refresh", 3, func(c *upstash.Client) error { // the second refresh finds nothing new
+			m, err := bloom.NewMirror(handleAt(t, c, "a", sparse()), bloom.MirrorConfig{MaxStale: time.Hour})
+			return errors.Join(err, m.Refresh(t.Context()), m.Refresh(t.Context()))
+		}},
+		{"EstimateIntersection", 1, func(c *upstash.Client) error {
+			_, err := bloom.EstimateIntersection(t.Context(), handleAt(t, c, "a", sparse()), handleAt(t, c, "b", sparse()))
+			return err
+		}},
+	} {
+		s := upstashtest.NewServer(t, upstashtest.WithRegions(upstashtest.Region{Name: "far", Lag: math.MaxInt}))
+		add(t, handleAt(t, s.Client(), "a", sparse()), "a", true)
+		add(t, handleAt(t, s.Client(), "b", sparse()), "b", true)
+		held := holdReply(late.n)
+		c := s.RegionClient("far", held.through(t))
+		var under sync.WaitGroup
+		under.Go(func() {
+			if err := late.read(c); err != nil {
+				t.Errorf("%s: %v", late.name, err)
+			}
+		})
+		<-held.here
+		s.CatchUp() // the region now has what the late answer names
+		f := handleAt(t, c, "b", reading(bloom.ReadsNearest))
+		add(t, f, "x", true)
+		close(held.release)
+		under.Wait()
+		if found, err := f.Exists(t.Context(), "x"); err != nil || !found {
+			t.Errorf("%s: Exists = %v, %v of an item that was added", late.name, found, err)
+		}
+	}
+}
+
+// No part of a number is certain in a region's answer: a Count is the primary's,
+// or it is an error, unless the caller accepts what a region says.
+func TestCuckooCountIsThePrimarys(t *testing.T) {
+	const region, primary = 1, 3
+	noBitField := func(command []string) bool { return command[0] == "BITFIELD" }
+	for _, c := range []struct {
+		reads    bloom.Reads
+		readOnly bool
+		deny     func(command []string) bool
+		want     uint64
+		requests int64
+	}{
+		{bloom.ReadsPrimary, false, nil, primary, 1},
+		{bloom.ReadsNearestFirst, false, nil, primary, 1},
+		{bloom.ReadsPrimary, false, noBitField, 0, 2},
+		{bloom.ReadsNearestFirst, false, noBitField, 0, 2},
+		{bloom.ReadsNearest, false, noBitField, region, 1},
+		{bloom.ReadsPrimary, true, nil, region, 1},
+		{bloom.ReadsNearestFirst, true, nil, region, 1},
+	} {
+		s := upstashtest.NewServer(t)
+		cfg := bloom.CuckooConfig{Capacity: 100, FPRate: 0.01, Reads: c.reads}
+		writer := cuckoo(t, s.Client(), cfg)
+		for i := range uint64(primary) {
+			if i == region {
+				s.SetReplicaLag(math.MaxInt)
+			}
+			if _, err := writer.Add(t.Context(), "a"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		client := s.Client(upstash.WithoutSyncToken())
+		if c.readOnly {
+			client = s.ReadOnlyClient()
+		}
+		s.DenyFunc(c.deny)
+		s.ResetStats()
+		got, err := cuckoo(t, client, cfg).Count(t.Context())
+		wrong := err != nil
+		if c.want == 0 {
+			wrong = !errors.Is(err, upstash.ErrReadOnly) || !upstash.SafeToRetry(err)
+		}
+		if n := s.Stats().Requests; wrong || got != c.want || n != c.requests {
+			t.Errorf("%+v: Count = %d, %v in %d requests", c, got, err, n)
+		}
+	}
+}
+
+// An ErrNotFound says that a region may have lagged, if a region may have said it.
+func TestNotFoundInARegion(t *testing.T) {
+	s := upstashtest.NewServer(t)
+	says := func(name string, err error, region bool) {
+		t.Helper()
+		if !errors.Is(err, bloom.ErrNotFound) || !upstash.SafeToRetry(err) ||
+			strings.Contains(err.Error(), "the nearest region does not have it yet") != region {
+			t.Errorf("%s: %v, want ErrNotFound of a region: %v", name, err, region)
+		}
+	}
+	for _, reads := range []bloom.Reads{bloom.ReadsPrimary, bloom.ReadsNearest, bloom.ReadsNearestFirst} {
+		f := handle(t, s.Client(), reading(reads))
+		_, err := f.Exists(t.Context(), "a")
+		says(reads.String(), err, reads == bloom.ReadsNearest)
+		_, err = f.Stats(t.Context())
+		says("Stats", err, true)
+		_, err = f.Cardinality(t.Context())
+		says("Cardinality", err, true)
+	}
+	_, err := handle(t, s.ReadOnlyClient(), sparse()).Exists(t.Context(), "a")
+	says("a read-only client", err, true)
+	_, err = cuckoo(t, s.Client(), bloom.CuckooConfig{Capacity: 100, FPRate: 0.01}).Stats(t.Context())
+	says("Cuckoo.Stats", err, true)
+	_, err = bloom.Open(t.Context(), s.ReadOnlyClient(), key)
+	says("Open by a read-only client", err, true)
+	_, err = bloom.Open(t.Context(), s.Client(), key)
+	says("Open", err, false)
+	all, err := bloom.InspectAll(t.Context(), s.Client(), []string{key})
+	if err != nil {
+		t.Fatal(err)
+	}
+	says("InspectAll", all[0].Err, true)
 }

@@ -57,7 +57,7 @@ func (r *record) forget() {
 // mayWrite returns an error if a write is known to fail or to do harm.
 func (r *record) mayWrite() error {
 	if err := r.refused.Load(); err != nil {
-		return *err
+		return untouched(*err)
 	}
 	if r.client.ReadOnly() {
 		return upstash.ErrReadOnly
@@ -95,6 +95,14 @@ func (r *record) compare(word int64) error {
 		return err
 	}
 	return newMismatchError(r.kind, r.geo, got)
+}
+
+// compareNear is compare for a header word that a region may have sent.
+func (r *record) compareNear(word int64) error {
+	if word == 0 && r.header != 0 {
+		return missingNear{}
+	}
+	return r.compare(word)
 }
 
 // refuse remembers why nothing more may be written.

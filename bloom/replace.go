@@ -43,8 +43,9 @@ return {n, tonumber(ARGV[1]), 1}`)
 // of this package, whatever its geometry. Another kind is a [*MismatchError],
 // and other data is [ErrNotFilter]; both are left alone. The filter keeps its
 // TTL. A new filter, and one whose TTL is not settled, gets [Config.TTL]. The
-// filter gets a new birth number: a Snapshot or a batch under way returns
-// [ErrRecreated], and a [Mirror] drops its copy.
+// filter gets a new birth number: an AddAll under way returns [ErrRecreated], as
+// does a Snapshot once it sees the new one, and a [Mirror] drops its copy. An
+// ExistsAll of several requests may ask both filters, each item in one of them.
 //
 // l must have the handle's geometry and seed, else the error is a
 // *MismatchError. If the filter in place has another geometry, replace it only
@@ -54,10 +55,12 @@ return {n, tonumber(ARGV[1]), 1}`)
 // To move to another geometry without downtime, do not use Replace:
 //
 //  1. Create the new filter under another key.
-//  2. Have all writers add to both filters (AddIn, one request).
+//  2. Have all writers add to the old filter and then to the new one ([AddIn],
+//     one request), and take the old one's answer.
 //  3. Load all items into the new filter.
-//  4. Have all readers and then all writers use the new filter alone.
-//  5. Delete the old one.
+//  4. Have all readers use the new filter, and all writers add to it before the
+//     old one, and take its answer.
+//  5. Have all writers add to the new filter alone. Then delete the old one.
 //
 // A Bare filter cannot be replaced, because nothing shows whose string is at
 // its key: the error is a [*ConfigError].

@@ -57,8 +57,12 @@ func (q *request) observe(primary bool) {
 	}
 }
 
-// near reports whether the nearest region is asked first.
+// near reports whether the nearest region is asked first. A request without
+// items is a Count: a region's number proves nothing, unlike its "yes".
 func (q *request) near() bool {
+	if len(q.items) == 0 && q.rec.reads == ReadsNearestFirst {
+		return q.rec.client.ReadOnly()
+	}
 	return q.rec.near() && (q.observer == nil || !q.observer.primary)
 }
 

@@ -221,14 +221,12 @@ func (s *Scalable) Format(st fmt.State, _ rune) { _, _ = fmt.Fprint(st, s.String
 const fillLooks = 16
 
 // watchFill calls WarnFill if the filter cannot grow and is over its capacity.
-// It looks after one new item in a sixteenth of the newest layer's capacity.
+// It looks after one new item in a sixteenth of the newest layer's capacity. The
+// Stats may be of a region, or of a filter made since: they also say whether it
+// can grow.
 func (s *Scalable) watchFill(ctx context.Context, w written) {
 	newest := s.layers.newest()
-	if newest < s.layers.limit {
-		return
-	}
-	capacity := s.layers.capacity(newest - 1)
-	look := byLot(ctx, w.newItems, fillLooks, capacity)
+	look := newest >= s.layers.limit && byLot(ctx, w.newItems, fillLooks, s.layers.capacity(newest-1))
 	s.mu.Lock()
 	s.pause = max(s.pause-w.newItems, 0)
 	look = look && !s.looking && s.pause == 0
@@ -242,10 +240,12 @@ func (s *Scalable) watchFill(ctx context.Context, w written) {
 		s.looking = false
 		s.mu.Unlock()
 	}()
-	if st, err := s.Stats(ctx); err == nil && st.OverCapacity() {
-		s.mu.Lock()
-		s.pause = int(capacity)
-		s.mu.Unlock()
-		s.cfg.WarnFill(st)
+	st, err := s.Stats(ctx)
+	if err != nil || len(st.Layers) < s.layers.limit || !st.OverCapacity() {
+		return
 	}
+	s.mu.Lock()
+	s.pause = int(s.layers.capacity(newest - 1))
+	s.mu.Unlock()
+	s.cfg.WarnFill(st)
 }

@@ -37,8 +37,8 @@ func (l *layers) grow(ctx context.Context, n uint64) (newest int, err error) {
 			strconv.FormatUint(l.areas[i].end()/8-1, 10), strconv.FormatInt(l.full(i, n), 10))
 	}
 	layers, _, err := r.runOursForNumber(ctx, r.script(growScript, nil, args...).Repeatable(true))
-	if large, ok := as[*tooLargeError](err); ok {
-		large.bytes, large.advice = 0, lowerMaxBytes
+	if large, ok := as[*RecordTooLargeError](err); ok {
+		large.Bytes, large.advice = 0, lowerMaxBytes
 	}
 	if err != nil {
 		return 0, err
@@ -67,7 +67,7 @@ func (l *layers) makeRoom(ctx context.Context, n uint64) (newest int, err error)
 		}
 		newest = l.roomFor(n)
 		created, err := l.h.create(ctx, l.areas[newest-1].end(), layersWord(newest))
-		if large, ok := as[*tooLargeError](err); ok && newest > 1 {
+		if large, ok := as[*RecordTooLargeError](err); ok && newest > 1 {
 			large.advice = lowerMaxBytes
 		}
 		if err != nil {
@@ -106,7 +106,7 @@ type growthError struct {
 }
 
 func (e *growthError) Error() string {
-	if is(e.err, upstash.ErrRecordTooLarge) {
+	if is(e.err, upstash.ErrRecordTooLarge) || is(e.err, upstash.ErrOutOfMemory) { // whatever the token
 		return "bloom: the filter cannot grow: " + wordsOf(e.err)
 	}
 	return ErrNoGrowth.Error() + ": " + wordsOf(e.err)

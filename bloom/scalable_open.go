@@ -21,7 +21,8 @@ func OpenMaxBytes(n uint64) OpenOption {
 // at most as many as Capacity. So its Adds may add a layer earlier: at 44% of
 // the capacity at worst, and at 60% if FPRate is 0.05 or less. FPRate holds all
 // the same.
-func OpenScalable(ctx context.Context, c *upstash.Client, key string, opts ...OpenOption) (*Scalable, error) {
+func OpenScalable(ctx context.Context, c *upstash.Client, key string, opts ...OpenOption) (_ *Scalable, err error) {
+	defer onlyReads(&err)
 	o, seen, err := openState(ctx, c, key, opts, "OpenScalable")
 	if err != nil {
 		return nil, err

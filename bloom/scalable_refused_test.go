@@ -55,6 +55,24 @@ func TestScalableGrowthRefused(t *testing.T) {
 	}
 }
 
+// In a full database the token is not to blame.
+func TestScalableGrowthOutOfMemory(t *testing.T) {
+	neverByLot(t)
+	s := upstashtest.NewServer(t)
+	f := scalable(t, s.Client(), growing())
+	s.InjectFunc(func(_ int64, q upstashtest.RequestInfo) upstashtest.Fault {
+		if strings.HasPrefix(q.Commands[0], "EVAL") {
+			return upstashtest.CommandError("OOM command not allowed when used memory > 'maxmemory'.")
+		}
+		return upstashtest.Fault{}
+	})
+	_, err := f.AddAll(t.Context(), numbered("many", 16))
+	if !errors.Is(err, bloom.ErrNoGrowth) || !errors.Is(err, upstash.ErrOutOfMemory) ||
+		strings.Contains(err.Error(), "token") || !strings.HasSuffix(err.Error(), "delete keys, or choose a larger plan") {
+		t.Errorf("%v, want ErrNoGrowth and what to do", err)
+	}
+}
+
 // If the filter cannot grow, its TTL is settled all the same. If that is
 // refused too, the error says both.
 func TestScalableGrowthRefusedWithTTL(t *testing.T) {

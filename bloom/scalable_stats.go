@@ -55,14 +55,15 @@ func ofCapacity(n uint64) string {
 // 1 ms a megabyte. A full Redis is dealt with as [Filter.Stats] does, and in a
 // global database the nearest region answers. A missing filter is
 // [ErrNotFound], whatever MissingIsEmpty says.
-func (s *Scalable) Stats(ctx context.Context) (ScalableStats, error) {
+func (s *Scalable) Stats(ctx context.Context) (st ScalableStats, err error) {
+	defer onlyReads(&err)
 	ctx = s.rec.label(ctx, "bloom.Stats")
 	newest, counts, more, err := s.layers.count(ctx,
 		upstash.Cmd("STRLEN", s.rec.key), upstash.Cmd("PTTL", s.rec.key))
 	if err != nil {
 		return ScalableStats{}, err
 	}
-	st := s.layers.stats(newest, counts)
+	st = s.layers.stats(newest, counts)
 	st.Bytes, st.TTL, err = storedAs(more[0], more[1])
 	if err != nil {
 		return ScalableStats{}, err
@@ -75,7 +76,8 @@ func (s *Scalable) Stats(ctx context.Context) (ScalableStats, error) {
 // several layers, because it was added again after the filter had grown, it
 // counts in each. It is one request of up to six commands, as a transaction. If
 // every bit of a layer is set, the error is [ErrSaturated].
-func (s *Scalable) Cardinality(ctx context.Context) (uint64, error) {
+func (s *Scalable) Cardinality(ctx context.Context) (items uint64, err error) {
+	defer onlyReads(&err)
 	ctx = s.rec.label(ctx, "bloom.Cardinality")
 	newest, counts, _, err := s.layers.count(ctx)
 	if err != nil {

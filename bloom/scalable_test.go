@@ -3,7 +3,9 @@ package bloom_test
 import (
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -183,6 +185,34 @@ func TestScalableWarnsAgain(t *testing.T) {
 	}
 	if least := 1 + newItems/4000/2; least < 2 || warned < least {
 		t.Errorf("%d new items beyond the capacity, warned %d times, want %d at least", newItems, warned, least)
+	}
+}
+
+// After a layer was added, the Stats of a region that lags show a filter of one
+// layer, full for two. It can grow: nobody is warned.
+func TestScalableWarnsOnlyIfItCannotGrow(t *testing.T) {
+	neverByLot(t)
+	bloom.SetLot(func() float64 { return 0 })
+	s := upstashtest.NewServer(t)
+	cfg, warned := growing(), []int{}
+	cfg.MaxBytes = 10_000 // 5000 items in two layers
+	small := cfg
+	small.MaxBytes = 2500 // one layer
+	if _, err := scalable(t, s.Client(), small).AddAll(t.Context(), numbered("item", 8000)); err != nil {
+		t.Fatal(err)
+	}
+	cfg.WarnFill = func(st bloom.ScalableStats) { warned = append(warned, len(st.Layers)) }
+	f := scalable(t, s.Client(upstash.WithoutSyncToken()), cfg)
+	s.SetReplicaLag(math.MaxInt)
+	if added, err := f.AddAll(t.Context(), numbered("more", 100)); err != nil || count(added) == 0 {
+		t.Fatalf("%d new, %v, want some", count(added), err)
+	}
+	if n := layersAt(t, s); n != 2 || len(warned) != 0 {
+		t.Errorf("%d layers, warned of %v, want 2 layers and no warning", n, warned)
+	}
+	s.CatchUp()
+	if _, err := f.AddAll(t.Context(), numbered("again", 100)); err != nil || !slices.Equal(warned, []int{2}) {
+		t.Errorf("warned of %v layers, %v, want 2 once", warned, err)
 	}
 }
 

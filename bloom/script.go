@@ -70,7 +70,7 @@ func (r *record) judgeOurs(reply upstash.Reply, err error) (answers []upstash.Nu
 	}
 	word, err := fieldWord(answers[0])
 	if err == nil {
-		err = r.learn(word)
+		err = missed(r.learn(word), reply.MaybeRepeated())
 	}
 	return answers[1:], err
 }

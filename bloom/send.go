@@ -158,6 +158,13 @@ func (e *resentError) SafeToRetry() bool { return false }
 // client was made for that. Else only its "yes" counts, and the primary is asked
 // about the rest.
 func lookUp(ctx context.Context, reqs []*request) {
+	ask(ctx, reqs)
+	for _, q := range reqs {
+		onlyReads(&q.err)
+	}
+}
+
+func ask(ctx context.Context, reqs []*request) {
 	for _, q := range reqs {
 		if q.near() {
 			q.cmd.ReadOnly()
@@ -171,10 +178,7 @@ func lookUp(ctx context.Context, reqs []*request) {
 	for _, q := range reqs {
 		denied := isDenied(q.err)
 		if q.err == nil {
-			q.err = q.judgeRead(!q.near())
-			if q.err == nil && q.rec.shape != nil {
-				q.rec.shape.follow(ctx, q, false)
-			}
+			q.judgeReadAndFollow(ctx, !q.near())
 		} else if q.err = explainRead(q.err); !q.near() && is(q.err, ErrNotFilter) {
 			q.rec.refuse(q.err)
 		}
@@ -186,10 +190,18 @@ func lookUp(ctx context.Context, reqs []*request) {
 	if len(second) == 0 {
 		return
 	}
-	send(ctx, second)
+	send(ctx, ready(ctx, second, false))
 	for i, more := range second {
-		first[i].merge(more)
+		first[i].merge(ctx, more)
 		more.free()
+	}
+}
+
+// judgeReadAndFollow judges the answer to a look-up, and lets the shape do what
+// has to follow.
+func (q *request) judgeReadAndFollow(ctx context.Context, primary bool) {
+	if q.err = q.judgeRead(primary); q.err == nil && q.rec.shape != nil {
+		q.rec.shape.follow(ctx, q, false)
 	}
 }
 
@@ -201,6 +213,7 @@ func (q *request) askElsewhere(denied bool) *request {
 		// still answer.
 		more := q.repeat(q.items)
 		more.cmd.ReadOnly()
+		more.region = true
 		return more
 	case !q.near() || q.rec.reads != ReadsNearestFirst || noAnswer(q.err):
 		return nil
@@ -232,11 +245,11 @@ func (q *request) repeat(items []string) *request {
 }
 
 // merge takes the answers of the request that followed.
-func (q *request) merge(more *request) {
+func (q *request) merge(ctx context.Context, more *request) {
 	primary := q.near() // the first answer was a region's
 	denied := isDenied(more.err)
 	if more.err == nil {
-		more.err = more.judgeRead(primary)
+		more.judgeReadAndFollow(ctx, primary)
 	} else {
 		more.err = explainRead(more.err)
 	}
@@ -245,7 +258,7 @@ func (q *request) merge(more *request) {
 		q.found = append(q.found[:0], make([]bool, len(q.items))...)
 	}
 	q.err, q.word = more.err, more.word
-	next, no := 0, false
+	next, no := 0, more.err == nil && len(q.items) == 0 // a number is no more certain than a "no"
 	for i := range q.items {
 		if q.found[i] || next >= len(more.found) {
 			continue
@@ -259,7 +272,7 @@ func (q *request) merge(more *request) {
 		q.err = &regionError{"the token may not run BITFIELD, which asks the primary for what the" +
 			" nearest region does not find: use a full token, or ReadsNearest", q.err}
 	case !primary && (no || is(q.err, ErrNotFound)):
-		q.err = &regionError{"the token may not run BITFIELD, and the \"no\" of a BITFIELD_RO may be" +
+		q.err = &regionError{"the token may not run BITFIELD, and this answer of a BITFIELD_RO may be" +
 			" that of a replica that lags: use a full token, or accept it with upstash.WithReadOnly" +
 			" or Config.Reads", nil}
 	}

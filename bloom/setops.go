@@ -7,12 +7,15 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/upbloom/upbloom/internal/synced"
 	"github.com/upbloom/upbloom/upstash"
 )
 
 // unionScript ORs the filters at KEYS[2] and on into KEYS[1]. All must have the
-// header ARGV[1]. ARGV[2] is the birth number of a new filter, ARGV[3] its TTL
-// in milliseconds, '0' for none. ARGV[4] is '1' if the target must be there.
+// header ARGV[1]. ARGV[2] is the birth number of a new filter, or of one that has
+// none: a source may be longer than its header says, and the union is then too.
+// ARGV[3] is the TTL of a new filter in milliseconds, '0' for none. ARGV[4] is
+// '1' if the target must be there.
 // BITOP drops the TTL and mixes the second words, which belong to the keys: the
 // script restores both. It returns a header and a number: 0 if all went well, i
 // if source i is missing or is another filter, -1 if the target is, -2 if that
@@ -27,7 +30,8 @@ for i = 2, #KEYS do
   if h ~= tonumber(ARGV[1]) then return {h, i - 1} end
 end
 local birth, settled = ARGV[2], '0'
-if ttl ~= -2 then birth, settled = string.format('%.0f', w[3]), tostring(w[2]) end
+if ttl ~= -2 then settled = tostring(w[2]) end
+if w[3] ~= 0 then birth = string.format('%.0f', w[3]) end
 if settled == '0' and ARGV[3] ~= '0' then
   settled = '1'
   if ttl < 0 then ttl = tonumber(ARGV[3]) end
@@ -106,13 +110,13 @@ func Union(ctx context.Context, dst *Filter, srcs ...*Filter) error {
 	case which > 0 && which <= int64(len(srcs)):
 		err = srcs[which-1].rec.compare(word)
 	case which == -1 && word == 0:
-		return r.refuse(errNoHeader)
+		return untouched(r.refuse(errNoHeader))
 	case which == -2:
-		return r.learn(0)
+		return untouched(r.learn(0))
 	case which == -1:
-		return orContradiction(r.learn(word))
+		return missed(orContradiction(r.learn(word)), false)
 	}
-	return errorf("bloom: srcs[%d]: %w", n[1].Int64-1, orContradiction(err))
+	return errorf("bloom: srcs[%d]: %w", n[1].Int64-1, missed(orContradiction(err), false))
 }
 
 // orContradiction returns why a script refused a filter. If nothing is wrong
@@ -149,7 +153,8 @@ return {tonumber(ARGV[1]), n[2], n[3], n[1]}`)
 // A small intersection of large filters is the difference of large numbers, and
 // its error is theirs: a few in a thousand of the union. If all cells of one
 // filter, or of both together, are set, the error is [ErrSaturated].
-func EstimateIntersection(ctx context.Context, a, b *Filter) (uint64, error) {
+func EstimateIntersection(ctx context.Context, a, b *Filter) (items uint64, err error) {
+	defer onlyReads(&err)
 	name := func(i int) string { return "ab"[i : i+1] }
 	if err := sameGeometry([]*Filter{a, b}, name); err != nil {
 		return 0, err
@@ -159,8 +164,9 @@ func EstimateIntersection(ctx context.Context, a, b *Filter) (uint64, error) {
 		geo: a.rec.geo, header: a.rec.header,
 	}
 	first, last := scratch.cellRange()
-	n, _, err := scratch.numbers(ctx, scratch.script(unionCountScript, keysOf([]*Filter{a, b}), first, last).
-		Repeatable(true).Timeout(combineTimeout(a.rec.geo, 2)))
+	script := scratch.script(unionCountScript, keysOf([]*Filter{a, b}), first, last)
+	n, _, err := scratch.numbers(synced.Looking(ctx),
+		script.Repeatable(true).Timeout(combineTimeout(a.rec.geo, 2)))
 	if err != nil {
 		return 0, scratch.explain(err)
 	}

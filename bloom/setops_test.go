@@ -59,6 +59,35 @@ func TestUnionIsExact(t *testing.T) {
 	})
 }
 
+// An Add of a larger filter lengthens a string, and a Union copies the length.
+// A target that another program wrote has no birth number until then.
+func TestUnionOfALongerString(t *testing.T) {
+	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+		ctx, c := t.Context(), s.Client()
+		a, b := small(), middling()
+		src := handleAt(t, c, "src", a)
+		add(t, src, "x", true)
+		var mismatch *bloom.MismatchError
+		if _, err := handleAt(t, c, "src", b).Add(ctx, "y"); !errors.As(err, &mismatch) {
+			t.Fatalf("%v, want a MismatchError", err)
+		}
+		for _, must := range []bool{false, true} {
+			a.MustExist = must
+			dst := handle(t, c, a)
+			do(t, s, "SET", key, string(localOf(dst, 0, 10).Bytes()))
+			if err := bloom.Union(ctx, dst, src); err != nil {
+				t.Fatal(err)
+			}
+			opened, err := bloom.Open(ctx, c, key)
+			if err != nil {
+				t.Fatalf("MustExist %t: %v", must, err)
+			}
+			exists(t, opened, "x", true)
+			wantMails(t, opened, 0, 10)
+		}
+	})
+}
+
 func TestUnionChecksEveryFilter(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
 		ctx, c := t.Context(), s.Client()

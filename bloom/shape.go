@@ -104,6 +104,7 @@ type shaped struct {
 	tried  uint8  // the areas that an attempt of unknown outcome may have written
 	rounds int    // how often the command was sent again
 	clock  bool   // of a look-up: at is of the server's clock
+	region bool   // of a look-up: a region is asked, because the primary refused
 	valid  bool   // an answer has decided which items are new
 	lost   bool   // what the last command set will be cleared
 	held   []uint8

@@ -6,6 +6,7 @@ import (
 	"io"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/upbloom/upbloom/bloom/internal/cells"
 	"github.com/upbloom/upbloom/internal/human"
@@ -37,7 +38,9 @@ import (
 // now and then. [Sharded.Load] reports it.
 //
 // The number of shards is fixed. To have more, make another Sharded under
-// another key, fill it from the source of the items, and change over to it.
+// another key, add to both, fill it from the source of the items, and change over
+// to it, by the steps that [Filter.Replace] names. An Add to each takes the place
+// of AddIn.
 type Sharded struct {
 	cfg       ShardedConfig
 	shards    []Filter
@@ -140,8 +143,8 @@ func (s *Sharded) named(shard int, err error) error {
 	case is(err, ErrNotFound):
 		return &missingError{shards: []int{shard}, of: len(s.shards), err: err}
 	}
-	if large, ok := as[*tooLargeError](err); ok {
-		large.advice += s.fitting(large.bytes)
+	if large, ok := as[*RecordTooLargeError](err); ok {
+		large.advice += s.fitting(large.Bytes)
 	}
 	return errorf("bloom: shard %d of %d: %w", shard, len(s.shards), err)
 }
@@ -159,8 +162,9 @@ func (s *Sharded) fitting(bytes uint64) string {
 // A missingError is ErrNotFound of some shards.
 type missingError struct {
 	shards []int
-	of     int
-	filled bool // others hold items
+	of     int           // 0 if it is not known
+	filled bool          // others hold items
+	left   time.Duration // how long those have to live, 0 for ever
 	err    error
 }
 
@@ -177,7 +181,13 @@ func (e *missingError) Error() string {
 	if more := len(e.shards) - most; more > 0 {
 		fmt.Fprintf(&b, " and %d more", more)
 	}
-	fmt.Fprintf(&b, " of %d not found: ", e.of)
+	if e.of > 0 {
+		fmt.Fprintf(&b, " of %d", e.of)
+	}
+	b.WriteString(" not found: ")
+	if e.filled && e.left > 0 && e.left < renewBelow {
+		fmt.Fprintf(&b, "expired, and the rest expires in %s: call Create again then; or ", human.Span(e.left))
+	}
 	if e.filled {
 		b.WriteString("evicted, deleted, or in another database because the clients had another" +
 			" order, while others hold items; pass the clients in the order of the first Create, or" +

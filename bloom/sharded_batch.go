@@ -59,7 +59,7 @@ func (s *Sharded) batch(ctx context.Context, items []string, adding bool) ([]boo
 		}
 	})
 	if err := firstOf(errs, false); err != nil {
-		return answers, &BatchError{Items: states, Err: err}
+		return answers, &BatchError{Items: states, Err: err, reads: !adding}
 	}
 	return answers, nil
 }
@@ -93,7 +93,8 @@ func (s *Sharded) batchOf(d *database, items []string, adding bool) *batch {
 // have held items. The error is [ErrNotFound] if shard 0 is not in the database
 // of the first client. What [Open] says of the Capacity holds here too.
 func OpenSharded(ctx context.Context, clients []*upstash.Client, key string, opts ...OpenOption,
-) (*Sharded, error) {
+) (_ *Sharded, err error) {
+	defer onlyReads(&err)
 	if len(clients) == 0 {
 		return newSharded(nil, key, ShardedConfig{}, Geometry{})
 	}
@@ -102,6 +103,9 @@ func OpenSharded(ctx context.Context, clients []*upstash.Client, key string, opt
 	}
 	cfg, seen, err := openState(ctx, clients[0], key+":0", opts, "OpenSharded",
 		"OpenMissingIsEmpty", "OpenMaxBytes")
+	if is(err, ErrNotFound) {
+		return nil, &missingError{shards: []int{0}, err: err}
+	}
 	if err != nil {
 		return nil, err
 	}

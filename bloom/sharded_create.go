@@ -2,22 +2,15 @@ package bloom
 
 import (
 	"context"
-	"slices"
 	"strconv"
 	"sync"
-	"time"
 
-	"github.com/upbloom/upbloom/internal/pttl"
 	"github.com/upbloom/upbloom/upstash"
 )
 
 var (
 	// lookScript reads the words of a string that is ours.
-	lookScript = upstash.NewScript(ours + `return w`)
-	// emptyScript returns the first set bit of the cells, -1 for none, and the
-	// PTTL.
-	emptyScript = upstash.NewScript(ours + `return {w[1],
-  redis.call('BITPOS', KEYS[1], '1', '24'), redis.call('PTTL', KEYS[1])}`)
+	lookScript        = upstash.NewScript(ours + `return w`)
 	deleteShardScript = upstash.NewScript(ours + ofKind + `w[5] = redis.call('DEL', KEYS[1])
 return w`)
 )
@@ -38,13 +31,18 @@ return w`)
 // attempt arrives, that attempt makes it again, empty.
 //
 // TTL counts from one moment, by the clock of the first client's database, and
-// all shards get that moment. If a Create completes another one, it takes the
-// moment of that one.
+// all shards get that moment: TTL has to be far above the difference of the
+// databases' clocks. If a Create completes another one, it takes the
+// moment of that one. If that is less than a minute away, or less than half of
+// TTL, the filter has all but expired: all shards get a new moment then. If one
+// of them holds items, the error is ErrNotFound as above, and says when the rest
+// expires: call Create again then.
 //
-// The billed commands are two a shard if all are there. Else they are six a
-// shard, one more for each further database, and one more with a TTL; a TTL also
-// takes one TIME, unless the client knows the time. All commands for a database
-// go in one request. There are up to four rounds of them.
+// The billed commands are two a shard if all are there. Else each shard takes
+// six, one more for each further database, and one more with a TTL; a TTL also
+// takes one TIME in all, unless the client knows the time. A shard that gets a
+// new moment is five more. All commands for a database go in one request. There
+// are up to four rounds of them, and one more for new moments.
 func (s *Sharded) Create(ctx context.Context) (created bool, err error) {
 	ctx = s.shards[0].rec.label(ctx, "bloom.Sharded.Create")
 	for i := range s.shards {
@@ -56,22 +54,25 @@ func (s *Sharded) Create(ctx context.Context) (created bool, err error) {
 	if err != nil || len(missing) == 0 {
 		return false, err
 	}
-	expireAt, missing, err := s.unfinished(ctx, missing)
-	if err != nil || len(missing) == 0 {
+	u, err := s.unfinished(ctx, missing)
+	if err != nil || len(u.missing) == 0 {
 		return false, err
 	}
-	if err := s.elsewhere(ctx, missing); err != nil {
+	if err := s.elsewhere(ctx, u.missing); err != nil {
 		return false, err
+	}
+	if err := s.renew(ctx, &u); err != nil || len(u.missing) == 0 {
+		return false, firstOf([]error{err}, true)
 	}
 	// Whoever makes the last one has made the filter.
-	last := missing[0]
-	if rest := missing[1:]; len(rest) > 0 {
-		if _, err := s.makeShards(ctx, rest, expireAt); err != nil {
+	last, rest := u.missing[0], u.missing[1:]
+	if len(rest) > 0 {
+		if _, err := s.makeShards(ctx, rest, u.expireAt); err != nil {
 			return false, err
 		}
 	}
-	made, err := s.makeShards(ctx, []int{last}, expireAt)
-	return made > 0, firstOf([]error{err}, len(missing) > 1)
+	made, err := s.makeShards(ctx, []int{last}, u.expireAt)
+	return made > 0, firstOf([]error{err}, len(rest) > 0)
 }
 
 func (s *Sharded) all() []int {
@@ -86,7 +87,7 @@ func (s *Sharded) all() []int {
 // a full database.
 func (s *Sharded) look(ctx context.Context, shards []int) (missing []int, err error) {
 	answers := s.runOursOn(ctx, shards, func(i int) upstash.Command {
-		return s.shards[i].rec.script(lookScript, nil)
+		return s.shards[i].rec.script(lookScript, nil).Repeatable(true)
 	})
 	for n, i := range shards {
 		a := answers[n]
@@ -120,68 +121,7 @@ func (r *record) judgeShard(a oursAnswer, want int) error {
 	return err
 }
 
-// unfinished tells an unfinished Create from the loss of shards. It returns
-// when the shards to be made will expire, in Unix milliseconds, 0 for never.
-func (s *Sharded) unfinished(ctx context.Context, missing []int) (expireAt int64, _ []int, err error) {
-	there := slices.DeleteFunc(s.all(), func(i int) bool { return slices.Contains(missing, i) })
-	ttl, filled := s.cfg.TTL, false
-	if len(there) > 0 {
-		left, lost, anyFilled, err := s.survey(ctx, there)
-		if err != nil {
-			return 0, nil, err
-		}
-		if filled = anyFilled; len(lost) < len(there) {
-			ttl = left
-		}
-		missing = append(missing, lost...)
-		slices.Sort(missing)
-	}
-	if filled {
-		// Another Create may have completed them since the first look: then
-		// items were added.
-		if missing, err = s.look(ctx, missing); err != nil || len(missing) == 0 {
-			return 0, nil, err
-		}
-		return 0, nil, &missingError{shards: missing, of: len(s.shards), filled: true, err: untouched(ErrNotFound)}
-	}
-	if ttl == 0 {
-		return 0, missing, nil
-	}
-	now, err := s.shards[0].rec.client.ServerTime(ctx)
-	if err != nil {
-		return 0, nil, untouched(err)
-	}
-	return now.Add(ttl).UnixMilli(), missing, nil
-}
-
 func untouched(err error) error { return &untouchedError{err} }
-
-// survey reports whether one of the shards holds an item, and returns how long
-// they have to live, 0 for ever, and which of them have gone meanwhile.
-func (s *Sharded) survey(ctx context.Context, shards []int,
-) (ttl time.Duration, lost []int, filled bool, err error) {
-	answers := s.runOursOn(ctx, shards, func(i int) upstash.Command {
-		return s.shards[i].rec.script(emptyScript, nil)
-	})
-	for n, i := range shards {
-		a := answers[n]
-		switch {
-		case is(a.err, ErrNotFound):
-			lost = append(lost, i)
-			continue
-		case a.err == nil && (len(a.answers) != 2 || !a.answers[0].Valid || !a.answers[1].Valid):
-			a.err = wrongCount(1+len(a.answers), 3)
-		}
-		if a.err != nil {
-			return 0, nil, false, s.named(i, a.err)
-		}
-		filled = filled || a.answers[0].Int64 >= 0
-		if left := pttl.Duration(a.answers[1].Int64); left > 0 && (ttl == 0 || left < ttl) {
-			ttl = left
-		}
-	}
-	return ttl, lost, filled, nil
-}
 
 // elsewhere returns an error if one of the shards is in the database of another
 // client.

@@ -55,6 +55,11 @@ func TestShardedMeetsAnother(t *testing.T) {
 		if created, err := turned.Create(t.Context()); created || err == nil || !strings.Contains(err.Error(), "order") {
 			t.Errorf("another order: Create = %v, %v, want an error about the order", created, err)
 		}
+		_, err := bloom.OpenSharded(t.Context(), []*upstash.Client{b, a}, key)
+		if !errors.Is(err, bloom.ErrNotFound) || !strings.HasPrefix(err.Error(), "bloom: shard 0 not found: never created, ") ||
+			!strings.Contains(err.Error(), "or the clients have another order") {
+			t.Errorf("another order: OpenSharded: %v, want ErrNotFound about the order", err)
+		}
 		if bodies() != before {
 			t.Error("the shards have changed")
 		}

@@ -242,7 +242,8 @@ func TestShardedTTL(t *testing.T) {
 		}
 		// The answers came one after the other, in ms.
 		apart := slices.Max(lives) - slices.Min(lives) - time.Since(began)
-		if apart > time.Second || slices.Max(lives) > time.Hour || slices.Min(lives) < 58*time.Minute {
+		// A client whose clock moves in steps is ahead by one at most.
+		if apart > time.Second || slices.Max(lives) > time.Hour+time.Second || slices.Min(lives) < 58*time.Minute {
 			t.Errorf("the shards expire in %v, want an hour, within a second", lives)
 		}
 	})

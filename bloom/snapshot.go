@@ -6,6 +6,7 @@ import (
 	"io"
 	"sync"
 
+	"github.com/upbloom/upbloom/internal/synced"
 	"github.com/upbloom/upbloom/upstash"
 )
 
@@ -18,25 +19,35 @@ import (
 // all bits that were set at the start of the call. Every item whose Add was
 // acknowledged before the call is in it. Each part proves which filter it is
 // of. If the filter was deleted, renamed, evicted, replaced or made again
-// before the last part was read, the error is [ErrRecreated]. (If another
-// program made filters without birth numbers, they look the same.) A missing
-// filter is [ErrNotFound], even with MissingIsEmpty. On a global database the
-// nearest region sends the parts. With [upstash.WithoutSyncToken] the newest
-// items may then be missing; if the region does not have the filter yet, or a
-// shorter string of it, the error is ErrRecreated too.
+// before the last part was read, as far as the region that sends it knows, the
+// error is [ErrRecreated]. (If another program made filters without birth
+// numbers, they look the same.) A missing filter is [ErrNotFound], even with
+// MissingIsEmpty.
 //
-// A Bare filter has no header and no birth number: its parts prove nothing.
-// Snapshot only checks that its string is no longer than the geometry says. It
-// takes one command before the parts and one for each of them.
-func (f *Filter) Snapshot(ctx context.Context, opts ...MoveOption) (*Local, error) {
+// On a global database the primary answers the first request, and the nearest
+// region sends the parts. With [upstash.WithoutSyncToken] or a read-only token
+// the newest items may then be missing; if the region does not have the filter
+// yet, or a shorter string of it, the error is ErrRecreated too. A region answers
+// the first request too if [Open] would ask it: a filter that it lacks is then
+// ErrNotFound.
+//
+// A Bare filter has no header and no birth number: its parts do not prove which
+// filter they are of. Snapshot only checks that its string is no longer than the
+// geometry says. It takes one request of two commands, and then one command for
+// each part.
+func (f *Filter) Snapshot(ctx context.Context, opts ...MoveOption) (l *Local, err error) {
+	defer onlyReads(&err)
 	ctx = f.rec.label(ctx, "bloom.Snapshot")
 	r := &f.rec
 	c := f.moveConfig(opts)
+	var operation synced.Operation
+	ctx = synced.With(ctx, &operation)
 	length, birth, err := r.measure(ctx)
 	if err != nil {
 		return nil, err
 	}
-	l := newLocal(r.geo)
+	operation.Fix()
+	l = newLocal(r.geo)
 	// The header is not copied: its second word belongs to the key. A Bare
 	// string is the Local's without the header.
 	from, shift, read := headerBytes, 0, partReader{r, birth, true}.read
@@ -81,19 +92,12 @@ func (changedError) Error() string {
 func (changedError) Is(target error) bool { return target == ErrRecreated }
 
 // measure checks the header and reads the string's length and birth number, in
-// one transaction, which the primary runs. Of a Bare filter it reads only the
-// length.
+// one transaction, which the primary runs. Its answer has the sync token of all
+// that was acknowledged before. Of a Bare filter measure reads only the length.
 func (r *record) measure(ctx context.Context) (length int, birth int64, err error) {
 	if !r.headed() {
-		reply, err := r.client.Do(ctx, upstash.Cmd("STRLEN", r.key))
-		if err != nil {
-			return 0, 0, explain(err)
-		}
-		n, err := reply.Int64()
-		if err == nil && n == 0 {
-			err = ErrNotFound
-		}
-		return int(n), 0, err
+		length, err = r.measureBare(ctx)
+		return length, 0, err
 	}
 	e, err := r.readState(ctx, false)
 	if err != nil {
@@ -103,6 +107,35 @@ func (r *record) measure(ctx context.Context) (length int, birth int64, err erro
 		return 0, 0, err
 	}
 	return int(e.length), e.birth, nil
+}
+
+// measureBare reads the length of a Bare filter's string. A STRLEN alone would
+// go to the nearest region, which may be behind, and the parts after it: the
+// BITFIELD brings both to the primary. If the server refuses the BITFIELD,
+// because the token may not run it or the database is full, the STRLEN alone
+// has to do.
+func (r *record) measureBare(ctx context.Context) (length int, err error) {
+	cmds := []upstash.Command{upstash.Cmd("STRLEN", r.key)}
+	if !r.client.ReadOnly() {
+		cmds = append(cmds, upstash.NewBitField(r.key).Get("u1", 0).Command())
+	}
+	replies, err := r.client.Pipeline(ctx, cmds...)
+	if isDenied(err) { // as a whole
+		replies, err = r.client.Pipeline(ctx, cmds[0])
+	}
+	if err != nil {
+		return 0, explain(err)
+	}
+	n, err := replies[0].Int64()
+	switch {
+	case err != nil:
+		return 0, explain(err)
+	case n < 0:
+		return 0, errNegative
+	case n == 0:
+		return 0, bareMissing{}
+	}
+	return int(n), nil
 }
 
 // Save writes the filter to w, as [Local.WriteTo] does. It makes a Snapshot

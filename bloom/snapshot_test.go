@@ -8,9 +8,11 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/internal/testkit/bloomtest"
 	"github.com/upbloom/upbloom/upstash"
 	"github.com/upbloom/upbloom/upstash/httptransport"
 	"github.com/upbloom/upbloom/upstash/upstashtest"
@@ -45,20 +47,61 @@ func TestSnapshotBare(t *testing.T) {
 		Bits: 95_851, Hashes: 7, Scheme: bloom.SchemeFNV1a, Layout: bloom.LayoutBare,
 	})
 	f := handle(t, s.Client(), cfg)
-	if _, err := f.Snapshot(t.Context()); !errors.Is(err, bloom.ErrNotFound) {
-		t.Errorf("%v, want ErrNotFound", err)
+	_, err := f.Snapshot(t.Context())
+	_, statsErr := f.Stats(t.Context())
+	for _, err := range []error{err, statsErr} { // Create does not make such a filter
+		if !errors.Is(err, bloom.ErrNotFound) || strings.Contains(err.Error(), "Create") {
+			t.Errorf("%v, want ErrNotFound, and no word of Create", err)
+		}
 	}
 	add(t, f, "item", true)
-	l, err := f.Snapshot(t.Context(), parts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	var l *bloom.Local
+	bloomtest.Costs(t, s, "Snapshot", 1+6, 2+6, func() error {
+		l, err = f.Snapshot(t.Context(), parts)
+		return err
+	})
 	if !l.Exists("item") || l.Exists("another") {
 		t.Errorf("the Local has item: %v, another: %v", l.Exists("item"), l.Exists("another"))
 	}
+	s.DenyFunc(func(command []string) bool { return command[0] == "BITFIELD" })
+	for _, c := range []*upstash.Client{s.Client(), s.ReadOnlyClient()} {
+		if l, err = handle(t, c, cfg).Snapshot(t.Context(), parts); err != nil || !l.Exists("item") {
+			t.Errorf("without BITFIELD: %v, want the item", err)
+		}
+	}
+	s.DenyFunc(nil)
 	do(t, s, "SETRANGE", key, "95851", "x")
 	if _, err := f.Snapshot(t.Context(), parts); !errors.Is(err, bloom.ErrNotFilter) {
 		t.Errorf("%v, want ErrNotFilter", err)
+	}
+}
+
+// A new client near a region that lags has no sync token yet. Its Snapshot has
+// the items that were acknowledged before, whatever the layout.
+func TestSnapshotBesideALaggingRegion(t *testing.T) {
+	headed := bare()
+	headed.Layout = bloom.LayoutHeaded
+	for _, cfg := range []bloom.Config{bare(), headed} {
+		for name, old := range map[string]bool{"the filter": true, "nothing": false} {
+			t.Run(cfg.Layout.String()+", the region has "+name, func(t *testing.T) {
+				s := upstashtest.NewServer(t, upstashtest.WithRegions(
+					upstashtest.Region{Name: "eu", Lag: math.MaxInt}))
+				writer := handle(t, s.Client(), cfg)
+				if old {
+					add(t, writer, "old", true)
+					s.CatchUp()
+				}
+				add(t, writer, "new", true)
+				f := handle(t, s.RegionClient("eu"), cfg)
+				l, err := f.Snapshot(t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				if !l.Exists("new") || l.Exists("old") != old {
+					t.Errorf("new: %v, want true; old: %v, want %v", l.Exists("new"), l.Exists("old"), old)
+				}
+			})
+		}
 	}
 }
 
@@ -274,4 +317,59 @@ func TestSnapshotNearALaggingRegion(t *testing.T) {
 		t.Fatal(err)
 	}
 	behind()
+}
+
+// The late reply of an older write must not bring back the state before others
+// wrote, between two requests of a Snapshot. The token of a refused first request
+// names that state too.
+func TestSnapshotBesideALateReply(t *testing.T) {
+	refused := func(cmd []string) bool { return cmd[0] == "BITFIELD" && cmd[2] == "GET" }
+	for _, c := range []struct {
+		cfg  bloom.Config
+		deny func(cmd []string) bool
+	}{{small(), nil}, {bare(), nil}, {small(), refused}} {
+		s := upstashtest.NewServer(t, upstashtest.WithRegions(upstashtest.Region{Name: "far", Lag: 2}))
+		writer := handle(t, s.Client(), c.cfg)
+		add(t, writer, "first", true)
+		held := holdReply(1)
+		var adding sync.WaitGroup
+		var once sync.Once
+		client := s.RegionClient("far", held.through(t), upstash.WithObserver(
+			func(_ context.Context, e upstash.Event) {
+				if e.Label == "bloom.Snapshot" {
+					once.Do(func() {
+						close(held.release)
+						adding.Wait()
+					})
+				}
+			}))
+		f := handle(t, client, c.cfg)
+		adding.Go(func() { add(t, f, "older", true) })
+		<-held.here
+		add(t, writer, "newer", true)
+		add(t, writer, "newest", true)
+		s.DenyFunc(c.deny)
+		l, err := f.Snapshot(t.Context())
+		if err != nil || !l.Exists("newest") {
+			t.Errorf("%v, refused: %t: %v, want a copy with what was added before the call",
+				c.cfg.Layout, c.deny != nil, err)
+		}
+	}
+}
+
+// An observer may use its context for a client of another database, whose sync
+// tokens say nothing of this one.
+func TestSnapshotWithAnObserver(t *testing.T) {
+	other := upstashtest.NewServer(t).Client()
+	s := upstashtest.NewServer(t, upstashtest.WithRegions(upstashtest.Region{Name: "far", Lag: math.MaxInt}))
+	add(t, handle(t, s.Client(), small()), "a", true)
+	c := s.RegionClient("far", upstash.WithObserver(func(ctx context.Context, e upstash.Event) {
+		if _, err := other.Do(ctx, upstash.Cmd("EXISTS", e.Label)); err != nil {
+			t.Error(err)
+		}
+	}))
+	l, err := handle(t, c, small()).Snapshot(t.Context())
+	if err != nil || !l.Exists("a") {
+		t.Errorf("%v, want a copy with what was added before the call", err)
+	}
 }

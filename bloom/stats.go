@@ -73,7 +73,8 @@ func overCapacity(capacity uint64) float64 {
 // the same without one, with six commands. The server reads the whole string,
 // about 1 ms a megabyte. In a global database the nearest region answers. A
 // missing filter is [ErrNotFound], whatever MissingIsEmpty says.
-func (f *Filter) Stats(ctx context.Context) (Stats, error) {
+func (f *Filter) Stats(ctx context.Context) (s Stats, err error) {
+	defer onlyReads(&err)
 	ctx = f.rec.label(ctx, "bloom.Stats")
 	n, err := f.count(ctx, upstash.Cmd("STRLEN", f.rec.key), upstash.Cmd("PTTL", f.rec.key))
 	if err != nil {
@@ -82,8 +83,11 @@ func (f *Filter) Stats(ctx context.Context) (Stats, error) {
 	if n[0] < 0 {
 		return Stats{}, errNegative
 	}
-	s := f.stats(uint64(n[0]))
-	if s.Bytes, s.TTL, err = storedAs(n[1], n[2]); err != nil {
+	s = f.stats(uint64(n[0]))
+	if s.Bytes, s.TTL, err = storedAs(n[1], n[2]); err == ErrNotFound && !f.rec.headed() {
+		err = bareMissing{}
+	}
+	if err != nil {
 		return Stats{}, err
 	}
 	return s, nil
@@ -103,9 +107,11 @@ func storedAs(length, left int64) (bytes uint64, ttl time.Duration, err error) {
 // Cardinality estimates how many distinct items were added, from the number of
 // set bits (Swamidass and Baldi 2007). Its error is a few in a thousand up to
 // the capacity, and about 1% in a filter for 1,000 items. It is one request of
-// two commands, as a transaction; for a full Redis see Stats. If every bit is
-// set, the error is [ErrSaturated].
-func (f *Filter) Cardinality(ctx context.Context) (uint64, error) {
+// two commands, as a transaction; for a full Redis see Stats. In a global
+// database the nearest region answers, whatever Reads says. If every bit is set,
+// the error is [ErrSaturated].
+func (f *Filter) Cardinality(ctx context.Context) (items uint64, err error) {
+	defer onlyReads(&err)
 	ctx = f.rec.label(ctx, "bloom.Cardinality")
 	n, err := f.count(ctx)
 	if err != nil {
@@ -187,7 +193,7 @@ func (r *record) compareReply(reply upstash.Reply) (word int64, err error) {
 	if err != nil {
 		return 0, err
 	}
-	if err := r.compare(header); err != nil || r.shape == nil {
+	if err := r.compareNear(header); err != nil || r.shape == nil {
 		return 0, err
 	}
 	if word, err = fieldWord(words[1]); err == nil {
@@ -268,7 +274,7 @@ func (s Stats) write(b *strings.Builder) {
 	fmt.Fprintf(b, "items            %s %s%s\n", about, human.Count(s.Items), of)
 	rate := human.OneIn(s.LiveFPRate)
 	if s.Geometry.Scheme == SchemeFNV1a {
-		rate = "at least " + rate
+		rate = human.AtLeast(s.LiveFPRate)
 	}
 	fmt.Fprintf(b, "false positives  %s now%s\n", rate, at)
 }

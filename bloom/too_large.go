@@ -6,29 +6,34 @@ import "github.com/upbloom/upbloom/internal/human"
 // and every plan allows it.
 const mostPlansRecord = 100_000_000
 
-// A tooLargeError is upstash.ErrRecordTooLarge of a filter. The server's words,
-// often those of a script, say less, and do not name the limit.
-type tooLargeError struct {
-	err    error
-	bytes  uint64 // of the string that was refused; 0 for that of one more layer
+// A RecordTooLargeError is [upstash.ErrRecordTooLarge] of a filter: the database
+// refused the filter's string for its length.
+type RecordTooLargeError struct {
+	// Bytes is the length of the refused string. It is 0 if that was to have
+	// one more layer of a [Scalable].
+	Bytes  uint64
+	err    error  // in the server's words, which say less and name no limit
 	advice string // what to do about it
 }
 
-func (e *tooLargeError) Error() string {
+// Error says how long the string is, and what makes it shorter.
+func (e *RecordTooLargeError) Error() string {
 	text := "bloom: the filter's longer string"
-	if e.bytes != 0 {
-		text = "bloom: the filter's string of " + human.Count(e.bytes) + " bytes"
+	if e.Bytes != 0 {
+		text = "bloom: the filter's string of " + human.Count(e.Bytes) + " bytes"
 	}
 	return text + " is too large for one record of the database: " + e.advice
 }
-func (e *tooLargeError) Unwrap() error { return e.err }
+
+// Unwrap returns the error of the server.
+func (e *RecordTooLargeError) Unwrap() error { return e.err }
 
 // tooLarge explains that the server refused the record's string for its length.
 func (r *record) tooLarge(err error) error {
-	e := &tooLargeError{err, r.geo.Bytes(r.layout), "lower the Capacity, raise the FPRate, choose a larger" +
+	e := &RecordTooLargeError{r.geo.Bytes(r.layout), err, "lower the Capacity, raise the FPRate, choose a larger" +
 		" plan, or spread the items over more records with NewSharded"}
 	if r.shape != nil {
-		e.bytes, e.advice = r.shape.length(r), r.shape.shorter()
+		e.Bytes, e.advice = r.shape.length(r), r.shape.shorter()
 	}
 	return e
 }

@@ -107,6 +107,13 @@ func (e *untouchedError) Error() string     { return e.err.Error() }
 func (e *untouchedError) Unwrap() error     { return e.err }
 func (e *untouchedError) SafeToRetry() bool { return true }
 
+// onlyReads marks the error of a call that only reads: it is an untouchedError.
+func onlyReads(err *error) {
+	if *err != nil {
+		*err = untouched(*err)
+	}
+}
+
 // An upload is one string on its way to the server, in parts.
 type upload struct {
 	rec     *record

@@ -23,10 +23,11 @@ import (
 // a filter for the whole Capacity. Time is cut into epochs, each as long as a
 // pane. An Add sets the item's bits in the pane of its epoch and reads the
 // others. When an epoch ends, the first Add of the next one clears the oldest
-// pane, a script of 5 or 6 billed commands and one more for each further MiB of a
-// pane. After a pause it clears several panes, for one command each. An item is
-// forgotten at most Panes + 2 panes after its last Add: after 3 Spans and 12 s
-// with one pane, after 2 Spans and 8 s with two.
+// pane: a script of 4 billed commands (5 with [WindowConfig.ExpireIdle]), and one
+// for each MiB of the pane, a begun one too. After a pause it clears several
+// panes, and the Add itself is sent twice. An item is forgotten at most Panes + 2
+// panes after its last Add: after 3 Spans and 12 s with one pane, after 2 Spans
+// and 8 s with two.
 //
 // A Window does not grow. If more items come in a Span than its Capacity, Add
 // soon answers "seen" for most new items, without an error. Set
@@ -68,7 +69,8 @@ func NewWindow(c *upstash.Client, key string, cfg WindowConfig) (*Window, error)
 // [OpenBatch]; another option is an error. The cost and the errors are those of
 // [Open]. As there, the handle does not know the Capacity and has no WarnFill:
 // a writer that wants one uses [NewWindow] with the window's [WindowConfig].
-func OpenWindow(ctx context.Context, c *upstash.Client, key string, opts ...OpenOption) (*Window, error) {
+func OpenWindow(ctx context.Context, c *upstash.Client, key string, opts ...OpenOption) (_ *Window, err error) {
+	defer onlyReads(&err)
 	cfg, seen, err := openState(ctx, c, key, opts, "OpenWindow",
 		"OpenTTL", "OpenMissingIsEmpty", "OpenReads", "OpenMaxBytes")
 	if err != nil {
@@ -109,7 +111,7 @@ func newWindow(c *upstash.Client, key string, cfg WindowConfig, geo Geometry, sh
 
 // Create makes the window with its whole string, and reports whether it made it:
 // false means that it was there. The errors and the cost are those of
-// [Filter.Create], and one TIME before.
+// [Filter.Create], and one TIME before if the client does not know the time.
 func (w *Window) Create(ctx context.Context) (created bool, err error) {
 	ctx = w.rec.label(ctx, "bloom.Window.Create")
 	if w.rec.client.ReadOnly() {

@@ -168,3 +168,26 @@ func TestMeasuredRatesOfWindow(t *testing.T) {
 		}
 	}
 }
+
+// If the token may not run BITFIELD, the nearest region is asked instead. It
+// forgets by the server's clock, as the primary does.
+func TestWindowForgetsInARegion(t *testing.T) {
+	clock, s := newServerClock(), upstashtest.NewServer(t)
+	c, _ := timedClient(t, s, clock)
+	w := window(t, c, day())
+	wantAdd(t, w, "a", true)
+	s.InjectFunc(func(_ int64, q upstashtest.RequestInfo) upstashtest.Fault {
+		if q.Commands[0] == "BITFIELD" {
+			return upstashtest.NoPermission("BITFIELD")
+		}
+		return upstashtest.Fault{}
+	})
+	wantExists(t, w, "a", true)
+	clock.pass(4 * dayPane)
+	other, _ := timedClient(t, s, clock) // it does not know the server's time yet
+	for _, w := range []*bloom.Window{w, window(t, other, day())} {
+		if found, err := w.Exists(t.Context(), "a"); found || err == nil {
+			t.Errorf("Exists = %v, %v, want false and an error: the region may lag", found, err)
+		}
+	}
+}

@@ -286,7 +286,7 @@ func (s *windowShape) followRead(ctx context.Context, q *request) {
 			s.judgeRead(q)
 		}
 	}
-	if q.clock && !q.near() && !s.isBehind(q.at, c) && s.since(q.at, c) > 1 {
+	if q.clock && !q.near() && !q.region && !s.isBehind(q.at, c) && s.since(q.at, c) > 1 {
 		s.turnOnce(ctx, q)
 	}
 }

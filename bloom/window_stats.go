@@ -69,7 +69,8 @@ func (s WindowStats) OverCapacity() bool {
 // commands and one for each of its panes. The server reads the whole string,
 // about 1 ms a megabyte. In a global database the nearest region answers. A
 // missing window is [ErrNotFound], whatever ExpireIdle says.
-func (w *Window) Stats(ctx context.Context) (WindowStats, error) {
+func (w *Window) Stats(ctx context.Context) (out WindowStats, err error) {
+	defer onlyReads(&err)
 	ctx = w.rec.label(ctx, "bloom.Window.Stats")
 	r, s := &w.rec, w.shape
 	reads := []upstash.Command{upstash.Cmd("STRLEN", r.key), upstash.Cmd("PTTL", r.key)}
@@ -80,7 +81,7 @@ func (w *Window) Stats(ctx context.Context) (WindowStats, error) {
 	if err != nil {
 		return WindowStats{}, err
 	}
-	out := WindowStats{
+	out = WindowStats{
 		Geometry: r.geo, Seeded: r.geo.Seed != 0, Capacity: w.cfg.Capacity,
 		PaneSpan: time.Duration(s.seconds) * time.Second,
 		Span:     time.Duration(s.span()*s.seconds)*time.Second - clockSlack,
@@ -119,8 +120,8 @@ func (a area) count(key string) upstash.Command {
 
 // String draws the state for a person, in a few lines without the key:
 //
-//	window           finds an item for 24h0m, and forgets it within 3d
-//	panes            3 of 24h0m4s, the next to be filled first, each 11,448 bits (1.4 KiB), k=6, blocked
+//	window           finds an item for 24h, and forgets it within 3d12s
+//	panes            3 of 24h4s, the next to be filled first, each 11,448 bits (1.4 KiB), k=6, blocked
 //	pane             [....................] 0.0%, about 0 items
 //	pane             [#...................] 0.1%, about 2 items
 //	pane             [########............] 40.8%, about 1,000 items
@@ -129,9 +130,9 @@ func (a area) count(key string) upstash.Command {
 func (s WindowStats) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "window           finds an item for %s, and forgets it within %s\n",
-		human.Span(s.Span), human.Span(s.Span+clockSlack+2*s.PaneSpan))
-	fmt.Fprintf(&b, "panes            %d of %v, the next to be filled first, each %v\n",
-		len(s.Panes), s.PaneSpan, s.Geometry)
+		human.Exact(s.Span), human.Exact(s.Span+clockSlack+2*s.PaneSpan))
+	fmt.Fprintf(&b, "panes            %d of %s, the next to be filled first, each %v\n",
+		len(s.Panes), human.Exact(s.PaneSpan), s.Geometry)
 	for _, p := range s.Panes {
 		fmt.Fprintf(&b, "pane             %s %.1f%%, about %s items\n",
 			bar(p.Fill), 100*p.Fill, human.Count(p.Items))

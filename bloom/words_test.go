@@ -12,6 +12,7 @@ var (
 	birthOf            = bloomtest.BirthOf
 	canned             = bloomtest.Canned
 	count              = bloomtest.Count
+	database           = bloomtest.Database
 	do                 = bloomtest.Do
 	eachBackend        = bloomtest.EachBackend
 	exists             = bloomtest.Exists

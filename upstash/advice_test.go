@@ -5,8 +5,10 @@ package upstash_test
 import (
 	"context"
 	"errors"
+	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -14,12 +16,16 @@ import (
 	"github.com/upbloom/upbloom/internal/testkit/testenv"
 	"github.com/upbloom/upbloom/upstash"
 	"github.com/upbloom/upbloom/upstash/httptransport"
+	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
 // TestAdvice: if no connection was made, the error asks its reader one
 // question, the same over any transport.
 func TestAdvice(t *testing.T) {
 	closed := "http://" + testenv.ClosedAddr(t)
+	redis, hangsUp := saysNothing(t), "https://"+hangsUp(t)
+	const noREST = "is the URL that of a REST API, and not of Redis itself?"
+	const allows = "is the URL right, does a firewall allow this host?"
 	const runs, exists = "is the URL right, does the server run?", "is the URL right, does the database still exist?"
 	noHost := &net.OpError{Op: "dial", Err: &net.DNSError{Err: "no such host", IsNotFound: true}}
 	refused := &net.OpError{Op: "dial", Err: errors.New("refused")}
@@ -34,6 +40,10 @@ func TestAdvice(t *testing.T) {
 		{"default, refused", closed, upstash.WithRetry(0), runs},
 		{"httptransport, refused", closed, upstash.WithTransport(httptransport.New(nil)), runs},
 		{"httptransport, a client, refused", closed, upstash.WithTransport(httptransport.New(&http.Client{})), runs},
+		{"default, closed in the handshake", hangsUp, nil, allows},
+		{"httptransport, closed in the handshake", hangsUp, upstash.WithTransport(httptransport.New(nil)), allows},
+		{"default, Redis itself", redis, nil, noREST},
+		{"httptransport, Redis itself", redis, upstash.WithTransport(httptransport.New(nil)), noREST},
 		{"httptransport, no host", "https://db.test", returning(noHost), exists},
 		{"httptransport, a read failed", "https://db.test", returning(&net.OpError{Op: "read", Err: refused.Err}), ""},
 		{"own transport, no host", "https://db.test", upstash.WithTransport(sendsNothing{noHost}), exists},
@@ -48,6 +58,19 @@ func TestAdvice(t *testing.T) {
 			!strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s: got %v, want the question %q alone", tt.name, err, tt.want)
 		}
+	}
+}
+
+// TestNoAdviceAfterAnAnswer: a server that has answered speaks HTTP.
+func TestNoAdviceAfterAnAnswer(t *testing.T) {
+	s := upstashtest.NewServer(t)
+	c := s.Client()
+	if _, err := c.Do(t.Context(), upstash.Cmd("INCR", "k")); err != nil {
+		t.Fatal(err)
+	}
+	s.Inject(upstashtest.Drop(upstashtest.AfterExec))
+	if _, err := c.Do(t.Context(), upstash.Cmd("INCR", "k")); err == nil || strings.Contains(err.Error(), "?") {
+		t.Errorf("got %v, want an error without a question", err)
 	}
 }
 
@@ -74,6 +97,47 @@ func TestAdviceOfAnEndedContext(t *testing.T) {
 			t.Errorf("%s: got %v, want no question", tt.name, err)
 		}
 	}
+}
+
+// hangsUp is the address of a server that closes a connection once it has read
+// something.
+func hangsUp(t *testing.T) (addr string) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan struct{})
+	t.Cleanup(func() {
+		_ = l.Close()
+		<-done
+	})
+	go func() {
+		defer close(done)
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			_, _ = c.Read(make([]byte, 16<<10)) // all of it, or the close would be a reset
+			_ = c.Close()
+		}
+	}()
+	return l.Addr().String()
+}
+
+// saysNothing is the URL of a server that closes the connection when it has read
+// a request.
+func saysNothing(t *testing.T) string {
+	t.Helper()
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body) // all of it, or the close would be a reset
+		if c, _, err := w.(http.Hijacker).Hijack(); err == nil {
+			_ = c.Close()
+		}
+	}))
+	t.Cleanup(s.Close)
+	return s.URL
 }
 
 // fails is a RoundTripper without a network.

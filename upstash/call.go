@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"sync"
 	"time"
+
+	"github.com/upbloom/upbloom/internal/synced"
 )
 
 // call is one request, sent once or several times, and its outcome.
@@ -19,6 +21,8 @@ type call struct {
 	resp2    bool
 	base64   bool
 	token    string // to be kept out of errors
+
+	operation *synced.Operation // that the call belongs to, or nil
 
 	script *Script // of a single command, else nil
 	short  []byte  // its body in the short form
@@ -65,7 +69,7 @@ func (x *call) decode() error {
 	if len(resp.Body) > x.req.MaxResponse {
 		return ErrResponseTooLarge
 	}
-	if resp.StatusCode >= 300 && resp.StatusCode < 400 {
+	if resp.StatusCode/100 == 3 && resp.StatusCode != 304 { // 304 Not Modified leads nowhere
 		return x.unexplained("redirects are not followed: use the database's own REST URL")
 	}
 	var errMsg *string

@@ -26,7 +26,8 @@ type Client struct {
 // accepted for localhost and loopback addresses only, unless [WithInsecureHTTP]
 // allows more. If a proxy before the database wants a path, the URL may have
 // one, e.g. "https://proxy.example.com/redis"; at a host of upstash.io it is an
-// error.
+// error. Such a proxy must not repeat a POST by itself: the command would run
+// twice, and the client cannot see it.
 func New(url, token string, opts ...Option) (*Client, error) {
 	s, err := newSettings(opts)
 	if err != nil {

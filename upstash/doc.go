@@ -72,20 +72,22 @@
 // A function may be frozen between two events, and the server closes its
 // connections meanwhile. So the client checks an idle connection before it uses
 // it, and opens a new one if it was closed, or if something came that nobody
-// asked for. It looks at a new connection without TLS too, once, before it writes
-// to it. On Windows it cannot look into a socket, and relies on the age of an
-// idle connection: 30 s at most. HTTP/1.1 has no more proof of what an answer
-// answers: what a server sends after that look, but before it reads the request,
-// is believed. Of a server that speaks as soon as it accepts, that is most.
+// asked for, or after 30 s. It looks at a new connection without TLS too, once,
+// before it writes to it. HTTP/1.1 has no more proof of what an answer answers:
+// what a server sends after that look, but before it reads the request, is
+// believed. Of a server that speaks as soon as it accepts, that is most.
 //
 // # Read your writes
 //
 // On a global database a replica behind the primary may answer a read. So the
-// client keeps the sync token of the latest state it has seen and sends it
-// along. A replica behind that state then does not answer. A call sees every
-// write of this client that ended before the call began. If such writes
-// overlapped each other, it is certain to see only one of them, because tokens
-// cannot be compared. Two clients don't know each other's tokens.
+// client keeps the sync token of an answer and sends it along. A replica behind
+// the state that the token names then does not answer. A call sees every write
+// of this client that ended before the call began, if no two calls overlapped
+// that count as writes. Of calls that did, it is certain to see only one, because
+// tokens cannot be compared: so it is with the requests of one AddAll of package
+// bloom. A script counts as a write, even if it changed nothing. Two clients
+// don't know each other's tokens. All this ends if a proxy drops the header
+// Upstash-Sync-Token, or if its value is longer than 1 KiB.
 // [WithoutSyncToken] turns this off. A BITFIELD counts as a write: the primary
 // answers it in any case.
 //
@@ -99,9 +101,12 @@
 // # Concurrency
 //
 // A Client is safe for concurrent use. With the default transport no goroutine
-// outlives a call. Up to 256 connections are open at once ([WithMaxConns]), and
-// one is used again if it was idle for less than 30 s. A call ends as soon as
-// its context does, and nothing touches its buffers from then on.
+// outlives a call, except that of a DNS lookup: Go's resolver goes on for some
+// seconds if no name server answers. Calls share a lookup, and a client begins
+// at most one a second while another is under way. Up to 256 connections are
+// open at once ([WithMaxConns]), and one is used again if it was idle for less
+// than 30 s. A call ends as soon as its context does, and nothing touches its
+// buffers from then on.
 //
 // # Cost
 //

@@ -42,6 +42,15 @@ func (e *ending) advise() {
 	}
 }
 
+// askAboutRedis adds a question to the error of an attempt without an answer, if
+// the client has had none yet: Redis itself closes the connection at the sight
+// of HTTP.
+func (e *ending) askAboutRedis() {
+	if e.outcome == outcomeUnknown && isUnanswered(e.err) {
+		e.err = fmt.Errorf("%w: is the URL that of a REST API, and not of Redis itself?", e.err)
+	}
+}
+
 // answerEnding is the ending of an attempt with the answer err, from decode.
 func answerEnding(t traits, err error) ending {
 	server, ok := err.(*Error)

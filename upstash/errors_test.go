@@ -209,6 +209,7 @@ func TestServerErrorsOfAnyShape(t *testing.T) {
 		{500, "<html>" + secretItem, "(23 bytes of something else)"},
 		{429, `{"result":1}`, "(12 bytes of something else)"}, // a result does not count under a failing status
 		{302, `{"result":1}`, "redirects are not followed"},
+		{304, "", "a proxy may have answered"},
 		{200, `{"error":"ERR x"}`, "ERR x"},
 	} {
 		c, _ := newFake(t, []answer{{status: tt.status, body: tt.body}}, WithRetry(0))

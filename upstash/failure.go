@@ -57,8 +57,8 @@ func (e *Error) words() string {
 	if e.question != "" {
 		text += ": " + e.question
 	}
-	if e.RetryAfter > 0 {
-		text += fmt.Sprintf("; try again in %v", e.RetryAfter)
+	if e.RetryAfter > 0 { // to whole seconds, upwards
+		text += fmt.Sprintf("; try again in %v", (e.RetryAfter + time.Second - 1).Truncate(time.Second))
 	}
 	return text
 }

@@ -1,4 +1,4 @@
-//go:build unix
+//go:build !wasm
 
 package upstash
 
@@ -14,6 +14,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+
+	"github.com/upbloom/upbloom/internal/testkit/testenv"
 )
 
 // testProxy is a proxy on the loopback interface that knows made-up names,
@@ -158,7 +160,7 @@ func TestHTTPSProxyRefuses(t *testing.T) {
 
 func TestProxyIsUnreachable(t *testing.T) {
 	for _, scheme := range []string{"http", "https", "socks5"} {
-		t.Setenv("HTTPS_PROXY", scheme+"://user:pass-word@127.0.0.1:1") // no test listens there
+		t.Setenv("HTTPS_PROXY", scheme+"://user:pass-word@"+testenv.ClosedAddr(t))
 		_, err := newClient(t, proxiedURL, WithRetry(0)).Do(t.Context(), Cmd("INCR", "k"))
 		if err == nil || !SafeToRetry(err) || !strings.Contains(err.Error(), "proxy") ||
 			strings.Contains(err.Error(), "pass-word") {

@@ -49,18 +49,24 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	return ctx.Err() == nil
 }
 
+// longest is the longest Retry-After that is read: 68 years.
+const longest = math.MaxInt32 * time.Second
+
 // parseRetryAfter reads both forms of the field: seconds, and the date of
-// proxies. It returns 68 years for a number too large to count, and 0 for a
-// text that is neither.
+// proxies. It returns 0 for a text that is neither.
 func parseRetryAfter(s string, now time.Time) time.Duration {
 	if seconds, err := strconv.ParseUint(s, 10, 31); err == nil {
 		return time.Duration(seconds) * time.Second
 	} else if errors.Is(err, strconv.ErrRange) {
-		return math.MaxInt32 * time.Second
+		return longest
 	}
-	date, err := time.Parse("Mon, 02 Jan 2006 15:04:05 GMT", s)
-	if err != nil {
-		return 0
+	// The forms of a date, of which the last two are old: RFC 9110, section 5.6.7.
+	for _, form := range []string{
+		"Mon, 02 Jan 2006 15:04:05 GMT", "Monday, 02-Jan-06 15:04:05 GMT", time.ANSIC,
+	} {
+		if date, err := time.Parse(form, s); err == nil {
+			return min(max(0, date.Sub(now)), longest)
+		}
 	}
-	return max(0, date.Sub(now))
+	return 0
 }

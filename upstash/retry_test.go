@@ -230,9 +230,31 @@ func TestParseRetryAfter(t *testing.T) {
 		"99999999999":                   math.MaxInt32 * time.Second,
 		"Wed, 21 Oct 2026 07:28:00 GMT": 30 * time.Second,
 		"Wed, 21 Oct 2026 07:00:00 GMT": 0,
+		// The old forms of a date: RFC 9110, section 5.6.7.
+		"Wednesday, 21-Oct-26 07:28:00 GMT": 30 * time.Second,
+		"Wed Oct 21 07:28:00 2026":          30 * time.Second,
+		"Wed Oct  7 07:28:00 2026":          0,
+		"Sat Nov  7 07:27:30 2026":          17 * 24 * time.Hour,
+		"Fri, 31 Dec 9999 23:59:59 GMT":     math.MaxInt32 * time.Second,
+		"Wed, 21 Oct 2026 07:28:00 CET":     0,
 	} {
 		if got := parseRetryAfter(s, now); got != want {
 			t.Errorf("%q: got %v, want %v", s, got, want)
+		}
+	}
+}
+
+// TestRetryAfterInText: people get whole seconds, and no fewer than they must
+// wait.
+func TestRetryAfterInText(t *testing.T) {
+	for wait, want := range map[time.Duration]string{
+		59995366844 * time.Nanosecond: "try again in 1m0s",
+		12 * time.Second:              "try again in 12s",
+		time.Millisecond:              "try again in 1s",
+	} {
+		err := &Error{StatusCode: 429, Message: "ERR max", Command: "GET", RetryAfter: wait}
+		if !strings.HasSuffix(err.Error(), want) {
+			t.Errorf("%v: got %q, want it to end in %q", wait, err, want)
 		}
 	}
 }

@@ -1,4 +1,4 @@
-//go:build unix
+//go:build !wasm
 
 package upstash
 
@@ -16,54 +16,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/upbloom/upbloom/upstash/internal/conn"
+	"github.com/upbloom/upbloom/internal/testkit/testenv"
 )
-
-// scriptedConn answers the first read with its contents.
-type scriptedConn struct {
-	answer       string
-	beforeAnswer func(c *scriptedConn)
-	deadline     chan struct{} // gets a value when a deadline is set
-	closed       bool
-}
-
-func (c *scriptedConn) Write(p []byte) (int, error) { return len(p), nil }
-
-func (c *scriptedConn) Read(p []byte) (int, error) {
-	if c.beforeAnswer != nil {
-		c.beforeAnswer(c)
-	}
-	n := copy(p, c.answer)
-	if c.answer = c.answer[n:]; n == 0 {
-		return 0, io.EOF
-	}
-	return n, nil
-}
-
-func (c *scriptedConn) Close() error {
-	c.closed = true
-	return nil
-}
-
-func (c *scriptedConn) SetDeadline(time.Time) error {
-	c.deadline <- struct{}{}
-	return nil
-}
-
-func (c *scriptedConn) LocalAddr() net.Addr              { return &net.TCPAddr{} }
-func (c *scriptedConn) RemoteAddr() net.Addr             { return &net.TCPAddr{} }
-func (c *scriptedConn) SetReadDeadline(time.Time) error  { return nil }
-func (c *scriptedConn) SetWriteDeadline(time.Time) error { return nil }
-
-// transportOver makes a transport over sockets of dial.
-func transportOver(t *testing.T, limit int, dial func() net.Conn) *http1Transport {
-	t.Helper()
-	tr := &http1Transport{pool: conn.NewPool(limit, func(context.Context) (*conn.Conn, error) {
-		return conn.New(dial()), nil
-	})}
-	t.Cleanup(func() { _ = tr.Close() })
-	return tr
-}
 
 // TestReuse: a connection is kept only if the next answer on it will certainly
 // be to the next request.
@@ -199,25 +153,8 @@ func TestCommandRunsOnceAfterTheServerHungUp(t *testing.T) {
 			t.Fatalf("call %d: %v; %d executed over %d connections", i, err, n.Load(), conns.Load())
 		}
 		s.CloseClientConnections()
-		untilHungUp(t, socket)
+		testenv.Arrived(t, socket)
 	}
-}
-
-// untilHungUp waits until the kernel knows that the peer of c hung up.
-func untilHungUp(t *testing.T, c net.Conn) {
-	t.Helper()
-	_ = c.SetReadDeadline(time.Now().Add(10 * time.Second))
-	raw, err := c.(*net.TCPConn).SyscallConn()
-	if err == nil {
-		err = raw.Read(func(fd uintptr) bool {
-			_, _, err := syscall.Recvfrom(int(fd), make([]byte, 1), syscall.MSG_PEEK)
-			return err != syscall.EAGAIN
-		})
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	_ = c.SetReadDeadline(time.Time{})
 }
 
 // TestEarlySuccessIsNotTheAnswer: a success that comes before the server has

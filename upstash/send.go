@@ -5,7 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"sync/atomic"
 	"time"
+
+	"github.com/upbloom/upbloom/internal/synced"
 )
 
 // sender sends calls to one database.
@@ -20,6 +23,7 @@ type sender struct {
 	tokens    syncTokens
 	budget    budget
 	scripts   scriptSupport
+	answered  atomic.Bool // an answer of HTTP has come
 }
 
 // auth is the token, alone and in the form of the header field.
@@ -28,6 +32,7 @@ type auth struct{ token, bearer string }
 // run sends the call and reports it, as a whole, to the call observer.
 func (s *sender) run(ctx context.Context, x *call) error {
 	x.token = (*s.auth).v.token
+	ctx, x.operation = synced.Take(ctx)
 	if s.callObserver == nil {
 		return s.attempts(ctx, x)
 	}
@@ -119,10 +124,19 @@ func (s *sender) sendScript(ctx context.Context, x *call) ending {
 func (s *sender) sendOnce(ctx context.Context, x *call) ending {
 	sent, mark := s.prepare(x)
 	if e := s.roundTrip(ctx, x); e.err != nil {
+		if !s.answered.Load() {
+			e.askAboutRedis()
+		}
 		return e
 	}
+	if !s.answered.Load() { // most often a load is all
+		s.answered.Store(true)
+	}
 	if !s.noSyncToken {
-		s.tokens.store(x.resp.syncToken, sent, mark, x.traits&traitRead != 0)
+		s.tokens.store(x.resp.syncToken, sent, mark, x.traits&traitRead != 0 || x.operation.Looks())
+		if x.operation != nil && isSyncToken(x.resp.syncToken) {
+			x.operation.Answered(x.resp.syncToken)
+		}
 	}
 	if err := x.decode(); err != nil {
 		e := answerEnding(x.traits, err)
@@ -139,6 +153,9 @@ func (s *sender) prepare(x *call) (token string, mark uint64) {
 		Header{"Authorization", (*s.auth).v.bearer})
 	if !s.noSyncToken {
 		token, mark = s.tokens.load()
+		if earlier := x.operation.Token(); earlier != "" {
+			token, mark = earlier, noMark
+		}
 		x.resp.sentToken = token
 		h = append(h, Header{"Upstash-Sync-Token", token})
 	}
@@ -197,7 +214,7 @@ type limiter interface {
 func (x *call) networkEnding(ctx context.Context, err error, explain func(error) error) ending {
 	e := transportEnding(err)
 	e.err = quiet(e.err, x.token, x.raw)
-	if ctx.Err() != nil {
+	if isOver(ctx) {
 		e.err = contextError(ctx, e.err)
 	} else {
 		e.err = explain(e.err)
@@ -208,16 +225,16 @@ func (x *call) networkEnding(ctx context.Context, err error, explain func(error)
 
 // attemptError returns err, with what ended the attempt's own context.
 func attemptError(tryCtx context.Context, limit time.Duration, err error) error {
-	cause := context.Cause(tryCtx)
-	if errors.Is(cause, context.DeadlineExceeded) {
-		if !errors.Is(err, context.DeadlineExceeded) {
-			err = context.DeadlineExceeded
-		}
-		return limitError(limit, err)
-	} else if cause != nil {
+	if !isOver(tryCtx) {
+		return err
+	}
+	if _, cause := endOf(tryCtx); !errors.Is(cause, context.DeadlineExceeded) {
 		return cause // the host has no timer for it
 	}
-	return err
+	if !errors.Is(err, context.DeadlineExceeded) {
+		err = context.DeadlineExceeded
+	}
+	return limitError(limit, err)
 }
 
 // limitError returns err, with the attempt's limit if it ended the attempt.
@@ -247,18 +264,43 @@ type interruptedError struct{ ended, last error }
 func (e *interruptedError) Error() string   { return e.ended.Error() + ", after: " + wordsOf(e.last) }
 func (e *interruptedError) Unwrap() []error { return []error{e.ended, e.last} }
 
-// contextError returns the context's own cause if the context has ended:
-// errors.Is(err, context.Canceled) then holds whatever the network said.
+// maxLate is how long the end of a context may take to come after its deadline.
+const maxLate = time.Second
+
+// isOver reports whether ctx has ended. The network counts to the deadline of a
+// context with a timer of its own, which may go off first: then isOver waits for
+// the end of ctx, because only an ended context has a cause.
+func isOver(ctx context.Context) bool {
+	deadline, ok := ctx.Deadline()
+	if ctx.Err() != nil || !ok || time.Now().Before(deadline) {
+		return ctx.Err() != nil
+	}
+	late, cancel := withTimeout(context.Background(), maxLate)
+	defer cancel()
+	select {
+	case <-ctx.Done():
+	case <-late.Done():
+	}
+	return true
+}
+
+// endOf returns the error and the cause of a context that is over.
+func endOf(ctx context.Context) (err, cause error) {
+	if err = ctx.Err(); err == nil {
+		return context.DeadlineExceeded, context.DeadlineExceeded
+	}
+	return err, context.Cause(ctx)
+}
+
+// contextError returns the cause of a context that is over: errors.Is(err,
+// context.Canceled) then holds whatever the network said.
 func contextError(ctx context.Context, err error) error {
-	if ctx.Err() == nil {
+	ended, cause := endOf(ctx)
+	if errors.Is(err, cause) && errors.Is(err, ended) {
 		return err
 	}
-	cause := context.Cause(ctx)
-	if errors.Is(err, cause) && errors.Is(err, ctx.Err()) {
-		return err
-	}
-	if errors.Is(cause, ctx.Err()) {
+	if errors.Is(cause, ended) {
 		return cause
 	}
-	return fmt.Errorf("%w: %w", ctx.Err(), cause)
+	return fmt.Errorf("%w: %w", ended, cause)
 }

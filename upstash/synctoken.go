@@ -1,6 +1,9 @@
 package upstash
 
-import "sync"
+import (
+	"math"
+	"sync"
+)
 
 // syncTokens keeps the token of the latest state this client has seen, for
 // read-your-writes on a global database. Tokens are opaque and cannot be
@@ -36,6 +39,10 @@ func (t *syncTokens) store(token, sent string, mark uint64, read bool) {
 		t.version++
 	}
 }
+
+// noMark is the mark of a read that was sent with another token than the
+// client's: its answer may be older than what the client has seen.
+const noMark = math.MaxUint64
 
 // maxSyncToken is far above the length of the API's tokens. It bounds what each
 // request carries along.

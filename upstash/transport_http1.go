@@ -220,7 +220,10 @@ func hostAndPath(url string) (host, path string) {
 func read(c *conn.Conn, limit int, resp *Response) (keepAlive bool, err error) {
 	head, err := http1.ReadHead(c.R, resp.setField)
 	if err != nil {
-		return false, readError(c, err)
+		if err = readError(c, err); err == errHungUp && c.R.Buffered() == 0 {
+			err = errNoAnswer
+		}
+		return false, err
 	}
 	body, err := head.AppendBody(resp.Body, c.R, limit)
 	if err == http1.ErrLongBody {
@@ -274,6 +277,13 @@ func readError(c *conn.Conn, err error) error {
 func isPermanent(err error) bool {
 	return errors.Is(err, http1.ErrLongHead) || conn.Permanent(err)
 }
+
+// errNoAnswer is the error of a connection that was closed before the first byte
+// of an answer.
+var errNoAnswer = fmt.Errorf("the connection was closed without an answer: %w", io.ErrUnexpectedEOF)
+
+// isUnanswered reports whether err is errNoAnswer, or what net/http returns then.
+func isUnanswered(err error) bool { return errors.Is(err, errNoAnswer) || errors.Is(err, io.EOF) }
 
 // question returns what the reader of an error should look into, or "".
 func question(err error) string { return conn.Question(err) }

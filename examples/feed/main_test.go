@@ -17,8 +17,12 @@ func TestFreshIsWhatWasNotWatched(t *testing.T) {
 	for i := range videos {
 		videos[i] = fmt.Sprintf("video-%d", i)
 	}
-	if err := f.watched(t.Context(), "ada", videos[:120]); err != nil {
+	if err := f.watched(t.Context(), "ada", videos[:60]); err != nil {
 		t.Fatal(err)
+	}
+	s.InjectWrites(upstashtest.Drop(upstashtest.AfterExec))
+	if err := f.watched(t.Context(), "ada", videos[60:120]); err != nil {
+		t.Errorf("after a lost answer: %v, want none", err)
 	}
 	s.ResetStats()
 	fresh, err := f.fresh(t.Context(), "ada", videos)

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -279,6 +280,30 @@ func TestFiltersOfGo(t *testing.T) {
 	})
 }
 
+// A region behind the primary does not hide what others added, unless the token
+// may only read, and never what the program itself added.
+func TestBesideALaggingRegion(t *testing.T) {
+	eachReader(t, func(t *testing.T, s *upstashtest.Server, r *reader) {
+		s.SetReplicaLag(math.MaxInt)
+		q := question{"key": "k", "seed": "0", "items": []string{"a"}, "m": 53 * 200, "k": 4, "scheme": 0}
+		f, err := bloom.New(s.Client(), "k", bloom.Config{Bits: 53 * 200, Hashes: 4})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := f.Add(t.Context(), "a"); err != nil {
+			t.Fatal(err)
+		}
+		q["op"], q["readOnly"] = "exists", true
+		wantError(t, r, q, "NotFound") // the region does not have it yet
+		q["readOnly"] = false
+		r.want(t, q, times(1, true))
+		q["op"], q["items"] = "add", []string{"b"}
+		r.want(t, q, times(1, true))
+		q["op"], q["readOnly"] = "exists", true
+		r.want(t, q, times(1, true))
+	})
+}
+
 func TestWindowOfGo(t *testing.T) {
 	eachReader(t, func(t *testing.T, s *upstashtest.Server, r *reader) {
 		w, err := bloom.NewWindow(s.Client(), "k", bloom.WindowConfig{
@@ -295,6 +320,23 @@ func TestWindowOfGo(t *testing.T) {
 		r.want(t, q, append(times(300, true), times(300, false)...))
 		q["now"] = time.Now().Add(5 * 24 * time.Hour).Unix()
 		r.want(t, q, times(600, false)) // everything is forgotten
+	})
+}
+
+// A proxy answers with a page of its own.
+func TestPages(t *testing.T) {
+	eachReader(t, func(t *testing.T, s *upstashtest.Server, r *reader) {
+		for want, fault := range map[string]upstashtest.Fault{
+			"is the URL right?": upstashtest.NotJSON(upstashtest.BeforeExec),
+			"status 502":        upstashtest.BadGateway(upstashtest.BeforeExec),
+		} {
+			s.Inject(fault)
+			var got any
+			failure := r.ask(t, question{"op": "exists", "key": "k", "items": []string{"a"}}, &got)
+			if !strings.Contains(failure, "BITFIELD: ") || !strings.Contains(failure, want) {
+				t.Errorf("%v: %v, %q, want the command and %q", fault, got, failure, want)
+			}
+		}
 	})
 }
 

@@ -50,7 +50,11 @@ class Geometry(NamedTuple):
 
 def rest(url: str, token: str, timeout: float = 10) -> Call:
     """Return a call that sends one command over the REST API and returns its
-    result. An error of the server is raised."""
+    result. An error of the server is raised. The call passes the sync token on:
+    on a global database the nearest region then knows what it wrote before."""
+
+    sync_token = "Upstash-Sync-Token"
+    seen = ""
 
     class NoRedirect(urllib.request.HTTPRedirectHandler):
         def redirect_request(self, *_):  # the token goes to this host alone
@@ -59,13 +63,18 @@ def rest(url: str, token: str, timeout: float = 10) -> Call:
     opener = urllib.request.build_opener(NoRedirect)
 
     def call(*command: str) -> Any:
+        nonlocal seen
         request = urllib.request.Request(
-            url, json.dumps(command).encode(), {"Authorization": f"Bearer {token}"})
+            url, json.dumps(command).encode(),
+            {"Authorization": f"Bearer {token}", sync_token: seen})
         try:
             with opener.open(request, timeout=timeout) as response:
+                seen = response.headers.get(sync_token, seen)
                 answer = json.load(response)
         except urllib.error.HTTPError as e:
             raise RuntimeError(f"{command[0]}: status {e.code}: {e.read(500)!r}") from None
+        except ValueError:  # a proxy answers with a page
+            raise RuntimeError(f"{command[0]}: no JSON: is the URL right?") from None
         if "result" not in answer:
             raise RuntimeError(f"{command[0]}: {answer.get('error', 'no result')}")
         return answer["result"]
@@ -203,10 +212,10 @@ class Reader:
     """A filter, layers or a window at a key, as open_filter found it."""
 
     def __init__(self, call: Call, key: str, kind: str, geometry: Geometry, header: int,
-                 panes: Optional[Panes] = None):
+                 read: str, panes: Optional[Panes] = None):
         self.call, self.key, self.kind, self.geometry = call, key, kind, geometry
         self.parts = parts_of(kind, geometry.m, panes.panes if panes else 0)
-        self._header, self._panes = header, panes
+        self._header, self._read, self._panes = header, read, panes
         self._known: Optional[tuple[int, float]] = None
 
     def exists(self, items: list[str]) -> list[bool]:
@@ -219,7 +228,7 @@ class Reader:
                 self._ask(item, gets, masks)
             unix = self._time() if self._panes else None
             again, word, *got = self.call(
-                "BITFIELD_RO", self.key, "GET", "u53", "0", "GET", "u53", "128", *gets)
+                self._read, self.key, "GET", "u53", "0", "GET", "u53", "128", *gets)
             if again == 0:
                 raise NotFound("no filter is at this key any more")
             if again != self._header:
@@ -274,10 +283,13 @@ class Reader:
         return self._known[0] + time.monotonic() - self._known[1]
 
 
-def open_filter(call: Call, key: str, seed: int = 0) -> Reader:
-    """Open the filter, layers or window at a key, to look items up."""
+def open_filter(call: Call, key: str, seed: int = 0, read_only: bool = False) -> Reader:
+    """Open the filter, layers or window at a key, to look items up. A token that
+    may only read needs read_only. On a global database the nearest region then
+    answers, and a "no" may be as old as its lag."""
+    read = "BITFIELD_RO" if read_only else "BITFIELD"  # which counts as a write
     header, low, gap, word = call(
-        "BITFIELD_RO", key, "GET", "u53", "0", "GET", "u11", "53", "GET", "u10", "117",
+        read, key, "GET", "u53", "0", "GET", "u11", "53", "GET", "u10", "117",
         "GET", "u53", "128")
     if header == 0:
         raise NotFound("no filter is at this key")
@@ -298,4 +310,4 @@ def open_filter(call: Call, key: str, seed: int = 0) -> Reader:
         if not 3 <= panes.panes <= 6 or panes.seconds < 10 \
                 or len(parts_of(kind, g.m, panes.panes)) != panes.panes:
             raise Mismatch("the kind's own word is damaged")
-    return Reader(call, key, kind, g, header, panes)
+    return Reader(call, key, kind, g, header, read, panes)

@@ -15,16 +15,22 @@ import { xxhash128, xxhash3 } from "hash-wasm";
  * The command is an array: 100,000 arguments of a function are too many. */
 export type Call = (command: string[]) => Promise<unknown>;
 
-/** A Call over the REST API. */
+/** A Call over the REST API. It passes the sync token on: on a global database
+ * the nearest region then knows what this Call wrote before. */
 export function rest(url: string, token: string): Call {
+  const syncToken = "upstash-sync-token";
+  let seen = "";
   return async (command) => {
     const response = await fetch(url, {
       method: "POST",
       redirect: "error", // the token goes to this host alone
-      headers: { authorization: `Bearer ${token}` },
+      headers: { authorization: `Bearer ${token}`, [syncToken]: seen },
       body: JSON.stringify(command),
     });
-    const answer = (await response.json()) as { result?: unknown; error?: string };
+    seen = response.headers.get(syncToken) ?? seen;
+    // A proxy answers with a page.
+    const noJSON = () => ({ error: "no JSON: is the URL right?" });
+    const answer = (await response.json().catch(noJSON)) as { result?: unknown; error?: string };
     if (!response.ok || answer.error !== undefined || answer.result === undefined) {
       const reason = answer.error ?? "no result";
       throw new Error(`${command[0]}: status ${response.status}: ${reason}`);
@@ -34,11 +40,15 @@ export function rest(url: string, token: string): Call {
 }
 
 /** No filter is at the key. This is not a "no". */
-export class NotFound extends Error {}
+export class NotFound extends Error {
+  static { this.prototype.name = "NotFound"; } // also of minified code
+}
 
 /** Another filter is at the key, or another string. A key of another type is the
  * server's WRONGTYPE. */
-export class Mismatch extends Error {}
+export class Mismatch extends Error {
+  static { this.prototype.name = "Mismatch"; }
+}
 
 /** The numbers of the schemes that this file knows. */
 export const blocked = 0, fnv1a = 1, xxh3 = 4;
@@ -209,7 +219,8 @@ export class Reader {
   constructor(
     private readonly call: Call, readonly key: string, readonly kind: string,
     readonly geometry: Geometry, readonly parts: Part[],
-    private readonly header: number, private readonly panes?: Panes,
+    private readonly header: number, private readonly read: string,
+    private readonly panes?: Panes,
   ) {}
 
   /** Reports for each item whether it is in. Of a window: whether it was added
@@ -236,7 +247,7 @@ export class Reader {
         }
       }
       const unix = this.panes && await this.time();
-      const [again, word, ...got] = await this.call(["BITFIELD_RO", this.key,
+      const [again, word, ...got] = await this.call([this.read, this.key,
         "GET", "u53", "0", "GET", "u53", "128", ...gets]) as number[];
       if (again === 0) throw new NotFound("no filter is at this key any more");
       if (again !== this.header) throw new Mismatch("another filter took its place");
@@ -281,9 +292,14 @@ export class Reader {
   }
 }
 
-/** Opens the filter, layers or window at a key, to look items up. */
-export async function open(call: Call, key: string, seed = 0n): Promise<Reader> {
-  const [header, low, gap, word] = await call(["BITFIELD_RO", key, "GET", "u53", "0",
+/** Opens the filter, layers or window at a key, to look items up. A token that may
+ * only read needs readOnly. On a global database the nearest region then answers,
+ * and a "no" may be as old as its lag. */
+export async function open(
+  call: Call, key: string, seed = 0n, readOnly = false,
+): Promise<Reader> {
+  const read = readOnly ? "BITFIELD_RO" : "BITFIELD"; // which counts as a write
+  const [header, low, gap, word] = await call([read, key, "GET", "u53", "0",
     "GET", "u11", "53", "GET", "u10", "117", "GET", "u53", "128"]) as number[];
   if (header === 0) throw new NotFound("no filter is at this key");
   const kind = kinds[field(header, 50, 2)], scheme = field(header, 45, 3);
@@ -303,5 +319,5 @@ export async function open(call: Call, key: string, seed = 0n): Promise<Reader> 
   if (!ring || (kind !== "filter" && word < 2 ** 52)) {
     throw new Mismatch("the kind's own word is damaged");
   }
-  return new Reader(call, key, kind, { m, k, scheme, seed }, parts, header, panes);
+  return new Reader(call, key, kind, { m, k, scheme, seed }, parts, header, read, panes);
 }

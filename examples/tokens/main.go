@@ -50,7 +50,7 @@ func run(ctx context.Context, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	if err := t.deploy(ctx); err != nil {
+	if _, err := t.deploy(ctx); err != nil {
 		return err
 	}
 	now := time.Now()
@@ -89,11 +89,12 @@ func newTokens(client *upstash.Client) (*tokens, error) {
 	return &tokens{revoked}, err
 }
 
-// deploy makes the window. Call it once, when the service is deployed. At the
-// start of each process it would hide an eviction.
-func (t *tokens) deploy(ctx context.Context) error {
-	_, err := t.revoked.Create(ctx)
-	return err
+// deploy makes the window, and reports whether it was missing. Call it once, when
+// the service is deployed. At the start of each process it would hide an
+// eviction. If the window is missing at a later deployment, its revocations are
+// lost: refuse all tokens that were issued before.
+func (t *tokens) deploy(ctx context.Context) (made bool, err error) {
+	return t.revoked.Create(ctx)
 }
 
 // revoke revokes a token, for the rest of its life. After an error the token

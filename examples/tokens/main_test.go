@@ -17,7 +17,7 @@ func newBench(t *testing.T) (*upstashtest.Server, *tokens) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := tk.deploy(t.Context()); err != nil {
+	if _, err := tk.deploy(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	return s, tk
@@ -63,6 +63,9 @@ func TestEvictionLetsNobodyIn(t *testing.T) {
 	}
 	if err := tk.revoke(t.Context(), stolen); !errors.Is(err, bloom.ErrNotFound) {
 		t.Errorf("revoke without a filter: %v, want ErrNotFound", err)
+	}
+	if made, err := tk.deploy(t.Context()); !made || err != nil {
+		t.Errorf("the next deployment: %v, %v, want to know that the revocations are lost", made, err)
 	}
 }
 

@@ -38,6 +38,9 @@ type Use struct {
 	// 1.
 	MaxStale time.Duration
 	Copies   uint64
+	// Ticker is true if each Mirror is refreshed once in each MaxStale, whether
+	// anybody asks or not.
+	Ticker bool
 }
 
 // A Month is what some filters use in 30 days. A GB is 10^9 bytes.
@@ -76,14 +79,16 @@ func (u Use) Month() Month {
 		return m
 	}
 	copies := float64(max(u.Copies, 1))
-	// A look-up refreshes a copy that is too old. After an Add, each process
-	// downloads one filter once at most.
-	refreshes := min(u.Lookups, copies*float64(filters)*float64(24*time.Hour)/float64(u.MaxStale))
-	downloads := min(refreshes, copies*u.Adds)
+	// A look-up refreshes a copy that is too old. Each process downloads each
+	// filter once at first, and after an Add one filter once at most.
+	refreshes := copies * float64(filters) * float64(24*time.Hour) / float64(u.MaxStale)
+	if !u.Ticker {
+		refreshes = min(refreshes, u.Lookups)
+	}
 	m.Refreshes = DaysAMonth * refreshes
-	m.MirrorGB = DaysAMonth * downloads * size / 1e9
-	m.Commands = DaysAMonth * (u.Adds + refreshCommands*refreshes +
-		partCommands*downloads*math.Ceil(size/mirrorPart))
+	downloads := min(m.Refreshes, copies*(float64(filters)+DaysAMonth*u.Adds))
+	m.MirrorGB = downloads * size / 1e9
+	m.Commands = DaysAMonth*u.Adds + refreshCommands*m.Refreshes + partCommands*downloads*math.Ceil(size/mirrorPart)
 	return m
 }
 

@@ -35,8 +35,14 @@ func TestMonth(t *testing.T) {
 		{
 			"a Mirror that is asked all the time, and nobody writes",
 			Use{Bytes: 1e6, Lookups: 1e9, MaxStale: time.Hour, Copies: 2},
-			Month{Filters: 1, Commands: 30 * 3 * 48, StoredGB: 0.001, Refreshes: 30 * 48},
-			0.00864,
+			Month{Filters: 1, Commands: 30*3*48 + 2*3, StoredGB: 0.001, Refreshes: 30 * 48, MirrorGB: 0.002},
+			0.008652,
+		},
+		{
+			"a Mirror that a ticker refreshes, and nobody asks",
+			Use{Bytes: 1e6, MaxStale: time.Hour, Ticker: true},
+			Month{Filters: 1, Commands: 30*3*24 + 3, StoredGB: 0.001, Refreshes: 30 * 24, MirrorGB: 0.001},
+			0.004326,
 		},
 	} {
 		m := c.use.Month()

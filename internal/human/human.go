@@ -51,6 +51,25 @@ func Span(d time.Duration) string {
 	return fmt.Sprintf("%dd%dh", hours/24, hours%24)
 }
 
+// Exact formats a time, at least 0, without rounding it: 1.5s, 24h4s, 3d12s.
+func Exact(d time.Duration) string {
+	var b strings.Builder
+	if days := d / (24 * time.Hour); days >= 2 {
+		fmt.Fprintf(&b, "%dd", days)
+		d %= 24 * time.Hour
+	}
+	if hours := d / time.Hour; hours > 0 {
+		fmt.Fprintf(&b, "%dh", hours)
+	}
+	if minutes := d % time.Hour / time.Minute; minutes > 0 {
+		fmt.Fprintf(&b, "%dm", minutes)
+	}
+	if d %= time.Minute; d > 0 || b.Len() == 0 {
+		b.WriteString(d.String())
+	}
+	return b.String()
+}
+
 // OneIn formats a rate, from 0 to 1, as 1 in 101. A rate below one in a billion
 // is only called that.
 func OneIn(rate float64) string {
@@ -58,11 +77,23 @@ func OneIn(rate float64) string {
 	case rate <= 0:
 		return "none"
 	case rate >= 1:
-		return "every one"
+		return "1 in 1"
 	case rate > 0.1:
 		return fmt.Sprintf("1 in %.1f", 1/rate)
 	case rate < 1e-9:
 		return "less than 1 in a billion"
 	}
 	return "1 in " + Count(uint64(1/rate+0.5))
+}
+
+// AtLeast formats a rate of which only a lower bound is known. One below one in a
+// billion says nothing.
+func AtLeast(rate float64) string {
+	switch {
+	case rate <= 0:
+		return "none"
+	case rate < 1e-9:
+		return "not known"
+	}
+	return "at least " + OneIn(rate)
 }

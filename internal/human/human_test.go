@@ -43,9 +43,30 @@ func TestSpan(t *testing.T) {
 	}
 }
 
+func TestExact(t *testing.T) {
+	for d, want := range map[time.Duration]string{
+		0: "0s", 1500 * time.Millisecond: "1.5s", time.Minute: "1m", 42 * time.Second: "42s",
+		time.Hour + time.Second: "1h1s", 24*time.Hour + 4*time.Second: "24h4s", 48*time.Hour - 1: "47h59m59.999999999s",
+		48 * time.Hour: "2d", 72*time.Hour + 12*time.Second: "3d12s", 280*time.Hour + 10*time.Second: "11d16h10s",
+		90*24*time.Hour + 5*time.Minute: "90d5m",
+	} {
+		if got := Exact(d); got != want {
+			t.Errorf("Exact(%v) = %q, want %q", d, got, want)
+		}
+	}
+}
+
+func TestAtLeast(t *testing.T) {
+	for rate, want := range map[float64]string{0: "none", 0.01: "at least 1 in 100", 1e-20: "not known"} {
+		if got := AtLeast(rate); got != want {
+			t.Errorf("AtLeast(%v) = %q, want %q", rate, got, want)
+		}
+	}
+}
+
 func TestOneIn(t *testing.T) {
 	for rate, want := range map[float64]string{
-		0: "none", 1: "every one", 0.5: "1 in 2.0", 0.01: "1 in 100", 0.0099: "1 in 101",
+		0: "none", 1: "1 in 1", 0.5: "1 in 2.0", 0.01: "1 in 100", 0.0099: "1 in 101",
 		1e-9: "1 in 1,000,000,000", 1e-20: "less than 1 in a billion",
 	} {
 		if got := OneIn(rate); got != want {

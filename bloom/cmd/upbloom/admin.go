@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -159,6 +160,10 @@ func (a *app) rmCommand() *cli.Command {
 			if err != nil {
 				return a.leftAlone(ctx, err)
 			}
+			if c.Bool("rest") && o.kind != shardedKind {
+				return usagef("--rest is for the shards of a sharded filter, and the key holds a %s: leave --rest"+
+					" out to remove that", kindNoun(o.kind))
+			}
 			if err := a.mayRemove(ctx, c, o); err != nil {
 				return err
 			}
@@ -231,12 +236,14 @@ func (a *app) leftAlone(ctx context.Context, err error) error {
 const mostShards = 256
 
 // restScript removes the shards at all keys but the first, the key of shard 0,
-// unless there is one again. A shard's header begins with the bits 1 01 01. A
-// full Redis refuses BITFIELD, which may write.
+// unless there is one again. ARGV has their headers. A full Redis refuses
+// BITFIELD, which may write.
 const restScript = `if redis.call('EXISTS', KEYS[1]) == 1 then return 0 end
 local n = 0
 for i = 2, #KEYS do
-  if redis.call('BITFIELD_RO', KEYS[i], 'GET', 'u5', '0')[1] == 21 then n = n + redis.call('DEL', KEYS[i]) end
+  if redis.call('BITFIELD_RO', KEYS[i], 'GET', 'u53', '0')[1] == tonumber(ARGV[i - 1]) then
+    n = n + redis.call('DEL', KEYS[i])
+  end
 end
 return n`
 
@@ -244,50 +251,68 @@ return n`
 // shards but for shard 0, which goes first. If there are none, it returns
 // missing.
 func (a *app) removeRest(ctx context.Context, c *cli.Command, missing error) error {
-	keys := make([]string, mostShards)
-	for i := range keys {
-		keys[i] = fmt.Sprintf("%s:%d", a.key, i)
+	rest, err := a.rest(ctx)
+	if err != nil {
+		return err
 	}
-	reply, err := a.client.Do(ctx, upstash.Cmd("EXISTS", keys...))
+	if len(rest) == 0 {
+		return missing
+	}
+	what := counted(uint64(len(rest)), "shard") + " of a sharded filter whose shard 0 is missing"
+	if !c.Bool("rest") {
+		return partOnly(missing, "here are "+what+": it was lost, or it is in another database")
+	}
+	headers, err := a.headersOf(ctx, rest)
+	if err == nil && !c.Bool("yes") {
+		err = a.askToRemove(ctx, what)
+	}
+	if err != nil {
+		return err
+	}
+	a.wrote = true
+	args := slices.Concat([]string{restScript, strconv.Itoa(1 + len(rest)), a.key + ":0"}, rest, headers)
+	reply, err := a.client.Do(ctx, upstash.Cmd("EVAL", args...))
 	if err != nil {
 		return err
 	}
 	if n, err := reply.Int64(); err != nil || n == 0 {
 		return missing
 	}
-	rest := keys[:1]
-	for part := range slices.Chunk(slices.Clone(keys[1:]), inspectAtOnce) {
-		found, err := bloom.InspectAll(ctx, a.client, part)
-		if err != nil {
-			return err
+	return a.print(removed{a.key, true}, "removed")
+}
+
+// headersOf returns the headers of shards, as numbers. A shard with another seed
+// than UPBLOOM_SEED is an error.
+func (a *app) headersOf(ctx context.Context, keys []string) ([]string, error) {
+	withSeed, err := seed()
+	if err != nil {
+		return nil, err
+	}
+	cmds := make([]upstash.Command, len(keys))
+	for i, key := range keys {
+		cmds[i] = upstash.NewBitField(key).Get("u53", 0).ReadOnly().Command()
+	}
+	replies, err := a.client.Pipeline(ctx, cmds...)
+	if err != nil {
+		return nil, err
+	}
+	var headers []string
+	for i, r := range replies {
+		n, err := r.Ints(nil)
+		if err != nil || len(n) != 1 {
+			return nil, cmp.Or(err, upstash.ErrBadResponse)
 		}
-		for i, f := range found {
-			if f.Err == nil && f.Stats.Kind == bloom.KindShard {
-				rest = append(rest, part[i])
+		header := strconv.FormatInt(n[0].Int64, 10)
+		if !slices.Contains(headers, header) { // all shards of a filter have the same
+			var shard *bloom.MismatchError
+			_, err := bloom.Open(ctx, a.client, keys[i], bloom.OpenSeed(withSeed))
+			if !errors.As(err, &shard) || shard.GotKind != bloom.KindShard || shard.OtherSeed {
+				return nil, cmp.Or(err, bloom.ErrNotFound)
 			}
 		}
+		headers = append(headers, header)
 	}
-	if len(rest) == 1 {
-		return missing
-	}
-	what := counted(uint64(len(rest)-1), "shard") + " of a sharded filter whose shard 0 is missing"
-	if !c.Bool("rest") {
-		return partOnly(missing, "here are "+what+": it was lost, or it is in another database")
-	}
-	if !c.Bool("yes") {
-		if err := a.askToRemove(ctx, what); err != nil {
-			return err
-		}
-	}
-	a.wrote = true
-	args := append([]string{restScript, strconv.Itoa(len(rest))}, rest...)
-	if reply, err = a.client.Do(ctx, upstash.Cmd("EVAL", args...)); err != nil {
-		return err
-	}
-	if n, err := reply.Int64(); err != nil || n == 0 {
-		return missing
-	}
-	return a.print(removed{a.key, true}, "removed")
+	return headers, nil
 }
 
 // askToRemove shows what would be lost, and returns an error unless the answer

@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -113,6 +114,26 @@ func TestRemoveRest(t *testing.T) {
 	}
 	sh.want(3, "key: no filter at this key", "", "rm", "--yes", "key")
 	sh.want(3, "key: no filter at this key", "", "rm", "key")
+}
+
+// The shards that are left must have the seed, too.
+func TestRemoveRestOfAnotherSeed(t *testing.T) {
+	sh := newShell(t)
+	seeded := *sh
+	seeded.env = append(slices.Clip(sh.env), "UPBLOOM_SEED=7")
+	seeded.want(0, "", "", "create", "--items", "1k", "--shards", "3", "key")
+	if _, err := sh.s.Exec("DEL", "key:0"); err != nil {
+		t.Fatal(err)
+	}
+	sh.want(3, "key: the filter has another seed: set UPBLOOM_SEED to the seed that it was made with\n", "",
+		"rm", "--rest", "--yes", "key")
+	if all, _ := sh.keys(); all != "key:1 key:2" {
+		t.Errorf("left: %s", all)
+	}
+	seeded.want(0, "removed\n", "", "rm", "--rest", "--yes", "key")
+	if all, _ := sh.keys(); all != "" {
+		t.Errorf("left: %s", all)
+	}
 }
 
 // A filter may lie in several databases, and the program knows one. Half of it

@@ -245,8 +245,8 @@ func (b *bill) times(processes uint64, calls float64) float64 {
 
 // uncounted is what the sum of a month leaves out.
 type uncounted struct {
-	// Create is how many commands it takes to make a filter, and TTL how many
-	// more if that sets one. They are missing if the sum has them.
+	// Create is how many commands a Create takes that makes a filter, and TTL how
+	// many more if that sets one. They are missing if the sum has them.
 	Create float64 `json:"create,omitempty"`
 	TTL    float64 `json:"ttl,omitempty"`
 	// WarnFill is how many looks an Add or AddAll leads to, on average and at
@@ -264,7 +264,7 @@ func (b *bill) leftOut() uncounted {
 	}
 	switch b.kind {
 	case windowKind:
-		u.Create, u.TTL = 5, 0
+		u.TTL = 0
 		if b.idle {
 			u.Create++
 		}
@@ -285,7 +285,11 @@ func (b *bill) making(filters uint64, ttl time.Duration, calls float64) (command
 		return 0, left
 	}
 	lives := float64(filters) * float64(24*time.Hour) / float64(ttl)
-	commands = min(lives, calls) * (left.Create + left.TTL)
+	each := left.Create + left.TTL
+	if b.kind == plainKind && !b.must {
+		each = 4 // with which an Add that makes a filter sets the TTL
+	}
+	commands = min(lives, calls) * each
 	left.Create, left.TTL = 0, 0
 	return commands, left
 }
@@ -294,7 +298,7 @@ func (b *bill) making(filters uint64, ttl time.Duration, calls float64) (command
 func (u uncounted) text() string {
 	var parts []string
 	if u.Create > 0 {
-		parts = append(parts, "making each filter, "+commands(u.Create))
+		parts = append(parts, "making each filter by Create, "+commands(u.Create))
 	}
 	if u.TTL > 0 {
 		parts[0] += fmt.Sprintf(", %.0f with a TTL", u.Create+u.TTL)

@@ -117,6 +117,14 @@ func (p plan) text(g bloom.Geometry) string {
 	}
 	if p.Month != nil {
 		b.WriteString("\n" + p.Month.text())
+		if p.Month.Asking != nil && p.Bytes > mirrorBytes {
+			fmt.Fprintf(&b, "\nMirror           needs a MirrorConfig with MaxBytes %s or more: the default is %s",
+				human.Count(p.Bytes), human.Bytes(mirrorBytes))
+		}
 	}
 	return b.String()
 }
+
+// mirrorBytes is the longest string that a Mirror copies, unless its program
+// sets another limit.
+const mirrorBytes = 64 << 20

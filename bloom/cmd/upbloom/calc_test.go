@@ -2,8 +2,12 @@ package main
 
 import (
 	"math"
+	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/internal/human"
 )
 
 // calc prints how many requests a load takes.
@@ -53,15 +57,16 @@ func TestMonth(t *testing.T) {
 		{"--adds 1000 --lookups 2000", 90_000, 1, 0, 0, 0.18},
 		{"--adds 1M --lookups 10M", 330e6, 1, 0, 0, 660},
 		{"--filters 1000 --lookups 1M", 30e6, 1000, 0, 0, 60.09},
-		// 864 refreshes a day in each of 2 processes. Without Adds nothing is
-		// downloaded.
-		{"--lookups 1M --mirror 100s --processes 2", 30 * 3 * 1728, 1, 30 * 1728, 0, 0.31},
+		// 864 refreshes a day in each of 2 processes. Without Adds only the first
+		// downloads the filter.
+		{"--lookups 1M --mirror 100s --processes 2", 30*3*1728 + 2*3, 1, 30 * 1728, 2, 0.31},
 		// Fewer look-ups than times at which a copy grows old.
-		{"--lookups 10 --mirror 1s", 30 * 3 * 10, 1, 300, 0, 0},
+		{"--lookups 10 --mirror 1s", 30*3*10 + 3, 1, 300, 1, 0},
+		{"--mirror 100s --ticker", 30*3*864 + 3, 1, 30 * 864, 1, 0.16},
 		// After each Add, each process downloads once at most.
 		{
-			"--lookups 1M --adds 100 --mirror 100s --processes 2", 30 * (100 + 3*1728 + 3*200), 1,
-			30 * 1728, 30 * 200, 0.353,
+			"--lookups 1M --adds 100 --mirror 100s --processes 2", 30*(100+3*1728+3*200) + 2*3, 1,
+			30 * 1728, 30*200 + 2, 0.353,
 		},
 		{
 			"--lookups 1M --adds 1M --mirror 100s", 30 * (1e6 + 3*864 + 3*864), 1, 30 * 864,
@@ -98,6 +103,28 @@ func TestMonthWithMirrors(t *testing.T) {
 	}
 }
 
+// A Mirror of a long filter needs a MaxBytes. calc says so if NewMirror refuses
+// the filter without it.
+func TestMonthOfALargeMirror(t *testing.T) {
+	sh := newShell(t)
+	for items, needs := range map[uint64]string{
+		49_955_990: "", // 64 MiB but for a byte
+		49_955_995: "\nMirror           needs a MirrorConfig with MaxBytes 67,108,870 or more: the default is 64.0 MiB\n",
+	} {
+		out := sh.want(0, needs, "", "calc", "-n", strconv.FormatUint(items, 10), "--mirror", "5s", "--lookups", "1M")
+		if needs == "" && strings.Contains(out, "MaxBytes") {
+			t.Errorf("%d items: %s", items, out)
+		}
+		f, err := bloom.New(sh.s.Client(), "key", bloom.Config{Capacity: items, FPRate: 0.01})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err = bloom.NewMirror(f, bloom.MirrorConfig{}); (err == nil) != (needs == "") {
+			t.Errorf("%d items: NewMirror says %v", items, err)
+		}
+	}
+}
+
 // calc counts what batches are billed, and refuses impossible ones.
 func TestMonthOfBatches(t *testing.T) {
 	sh := newShell(t)
@@ -111,12 +138,12 @@ func TestMonthOfBatches(t *testing.T) {
 			strings.Fields(flags)...)...)
 	}
 	for flags, says := range map[string]string{
-		"":           "  not in it      making each filter, 4 commands, 5 with a TTL; WarnFill, 1 in 100 writes at most\n",
+		"":           "  not in it      making each filter by Create, 4 commands, 5 with a TTL; WarnFill, 1 in 100 writes at most\n",
 		"--scalable": "  growth         of an empty filter, by items that are all new, to 2 layers; it is stored so\n",
-		"--cuckoo":   "  not in it      making each filter, 4 commands; up to 2.5 times as many a write while it is full\n",
-		"--shards 3": "  not in it      making each filter, 18 commands, 22 with a TTL\n",
+		"--cuckoo":   "  not in it      making each filter by Create, 4 commands; up to 2.5 times as many a write while it is full\n",
+		"--shards 3": "  not in it      making each filter by Create, 18 commands, 22 with a TTL\n",
 		"--window 1d --expire-idle": "  its panes      210 commands to clear old ones, 4,320 to ask for the time\n" +
-			"  not in it      making each filter, 6 commands; WarnFill, 1 in 100 writes at most\n",
+			"  not in it      making each filter by Create, 5 commands; WarnFill, 1 in 100 writes at most\n",
 	} {
 		sh.want(0, says, "", append([]string{"calc", "-n", "1M", "--adds", "4M", "--monthly"},
 			strings.Fields(flags)...)...)
@@ -134,13 +161,17 @@ func TestMonthOfBatches(t *testing.T) {
 // calc and info say the same of when a window forgets.
 func TestCalcOfAWindowsSpan(t *testing.T) {
 	sh := newShell(t)
-	for _, c := range []struct{ flags, within string }{
-		{"--window 10s", "42s"}, {"--window 1m --panes 2", "2m8s"}, {"--window 7d --panes 3", "11d16h"},
+	for _, c := range []struct{ flags, span, within string }{
+		{"--window 10s", "10s", "42s"},
+		{"--window 1m --panes 2", "1m", "2m8s"},
+		{"--window 24h", "24h", "3d12s"},
+		{"--window 7d --panes 4", "7d", "10d12h6s"},
 	} {
 		flags := append([]string{"-n", "1000"}, strings.Fields(c.flags)...)
-		sh.want(0, "and for "+c.within+" at most", "", append([]string{"calc"}, flags...)...)
+		sh.want(0, "keeps            an item for "+c.span+" after its last Add, and for "+c.within+" at most\n", "",
+			append([]string{"calc"}, flags...)...)
 		sh.want(0, "", "", append(append([]string{"create"}, flags...), "key")...)
-		sh.want(0, "and forgets it within "+c.within+"\n", "", "info", "key")
+		sh.want(0, "finds an item for "+c.span+", and forgets it within "+c.within+"\n", "", "info", "key")
 		sh.want(0, "", "", "rm", "--yes", "key")
 	}
 }
@@ -172,4 +203,37 @@ func TestMonthOnRequest(t *testing.T) {
 	sh.want(2, "no effect without --mirror", "", "calc", "-n", "1M", "--processes", "2")
 	sh.want(2, "--filters is 0", "", "calc", "-n", "1M", "--filters", "0")
 	sh.want(2, "--mirror is 0s", "", "calc", "-n", "1M", "--mirror", "0s")
+}
+
+// calc says the rate at which the filter is full as its Stats do, also of a
+// scalable one that stops growing early.
+func TestCalcRateOfStats(t *testing.T) {
+	sh := newShell(t)
+	ctx, client := t.Context(), sh.s.Client()
+	scalable, err := bloom.NewScalable(client, "scalable", bloom.ScalableConfig{Capacity: 20_000_000, FPRate: 0.01})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cuckoo, err := bloom.NewCuckoo(client, "cuckoo", bloom.CuckooConfig{Capacity: 5000, FPRate: 1e-6})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, h := range []handle{scalable, cuckoo} {
+		if _, err := h.AddAll(ctx, []string{"a"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	grown, err := scalable.Stats(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	full, err := cuckoo.Stats(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for flags, rate := range map[string]float64{
+		"--scalable -n 20M": grown.FPRate, "--cuckoo -n 5000 -p 0.000001": full.FPRate,
+	} {
+		sh.want(0, "false positives  "+human.OneIn(rate)+" at ", "", append([]string{"calc"}, strings.Fields(flags)...)...)
+	}
 }

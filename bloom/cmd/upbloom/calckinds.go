@@ -31,6 +31,7 @@ type kindPlan struct {
 
 	part bloom.Geometry
 	span time.Duration // of a window
+	anew bool          // each call has a client of its own
 }
 
 // grown is the state of a scalable filter with some of its layers.
@@ -110,7 +111,13 @@ func kindPlanOf(c *cli.Command, kind string) (kindPlan, error) {
 	case shardedKind:
 		b.shards, b.must = p.Parts, true
 	}
-	p.AddCommands, p.ExistsCommands = b.add(1), b.look(1)
+	p.AddCommands, p.ExistsCommands, p.anew = b.add(1), b.look(1), b.anew
+	switch p.Kind { // the others have the flags' rate
+	case scalableKind:
+		p.Rate = p.rateAt(1)
+	case cuckooKind:
+		p.Rate = p.part.FalsePositiveRate(p.Items)
+	}
 	p.RateTwice, p.RateFive = p.rateAt(2), p.rateAt(5)
 	p.Month, err = monthOf(c, p.Bytes, b)
 	return p, err
@@ -222,7 +229,7 @@ func (p kindPlan) text() string {
 	if p.Kind == windowKind {
 		longest := paneSpan(p.span, p.Parts-2) * time.Duration(p.Parts)
 		fmt.Fprintf(&b, "keeps            an item for %s after its last Add, and for %s at most\n",
-			human.Span(p.span), human.Span(longest))
+			human.Exact(p.span), human.Exact(longest))
 	}
 	fmt.Fprintf(&b, "memory           %s bytes, %.1f bits an item\n", human.Count(p.Bytes), p.BitsAnItem)
 	for i, g := range p.Layers {
@@ -234,7 +241,7 @@ func (p kindPlan) text() string {
 	}
 	n, span := p.most(), ""
 	if p.Kind == windowKind {
-		span = " in " + human.Span(p.span)
+		span = " in " + human.Exact(p.span)
 	}
 	fmt.Fprintf(&b, "false positives  %s at %s items%s\n", human.OneIn(p.Rate), human.Count(n), span)
 	if p.Kind == cuckooKind {
@@ -245,8 +252,12 @@ func (p kindPlan) text() string {
 	}
 	switch p.Kind {
 	case windowKind:
-		fmt.Fprintf(&b, "Exists           1 command\nAdd              %s; a few more for each pane's turn, and each"+
-			" client\n                 asks for the time, 1 command in ten minutes", commands(p.AddCommands))
+		how := "%s; a few more for each pane's turn, and each client" +
+			"\n                 asks for the time, 1 command in ten minutes"
+		if p.anew {
+			how = "%s, one for the time; a few more for each pane's turn"
+		}
+		fmt.Fprintf(&b, "Exists           1 command\nAdd              "+how, commands(p.AddCommands))
 	case cuckooKind:
 		fmt.Fprintf(&b, "Exists           1 command\nAdd, Remove      3 commands each, one item or up to 500, until it"+
 			" is 40%% full;\n                 then more, and more for many items: %s on average"+

@@ -5,6 +5,8 @@ import (
 	"io"
 	"strings"
 	"testing"
+
+	"github.com/upbloom/upbloom/internal/testkit/testenv"
 )
 
 // Lines are answered as they come: a writer may wait for an answer before it
@@ -17,13 +19,7 @@ func TestCheckAnswersAsLinesCome(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	out := testenv.Start(t, cmd)
 	answers := bufio.NewScanner(out)
 	for _, c := range []struct{ item, answer string }{
 		{"a", "yes   a"}, {"x", "no    x"}, {"b", "yes   b"},
@@ -48,13 +44,7 @@ func TestCheckEndsWithItsReader(t *testing.T) {
 	sh.want(0, "", "", "add", "--items", "9", "key", "a")
 	cmd := sh.command("check", "key", "-")
 	cmd.Stdin = strings.NewReader(strings.Repeat("a\n", 100*roundLines))
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	out := testenv.Start(t, cmd)
 	if first, err := bufio.NewReader(out).ReadString('\n'); first != "yes   a\n" || err != nil {
 		t.Errorf("%q, %v", first, err)
 	}

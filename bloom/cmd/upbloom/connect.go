@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/url"
 	"os"
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/urfave/cli/v3"
@@ -26,17 +28,21 @@ type app struct {
 	demo, json, quiet bool
 
 	command    string // its name
+	began      time.Time
 	key        string // the command's key, for its errors
 	input      string // the input's name, printable
 	inputBytes int64  // 0 if the input is no file
 	lineNumber int    // of the last item read
-	inLine     bool   // a bar has not ended its line on the terminal
+	inLine     int32  // atomic: 1 if a bar has not ended its line on the terminal
 	found      bool   // add --items found the filter at the key
 	other      opened // the filter of another kind that plainOnly found at the key
 	wrote      bool   // a request that changes something was sent, or may have been
 
-	client *upstash.Client
-	server *upstashtest.Server
+	client  *upstash.Client
+	server  *upstashtest.Server
+	carrier upstash.Transport // nil, except in tests
+
+	late time.Duration // an interrupt may come so long after the input's end
 }
 
 func (a *app) close() {
@@ -55,7 +61,7 @@ func (a *app) connect(ctx context.Context) (*upstash.Client, error) {
 		return a.client, nil
 	}
 	if !a.demo {
-		c, err := upstash.FromEnv()
+		c, err := upstash.FromEnv(upstash.WithObserver(a.sayWaiting), upstash.WithTransport(a.carrier))
 		if err != nil {
 			return nil, usageError{error: fmt.Errorf("%w; or try --demo", err)}
 		}
@@ -73,6 +79,24 @@ func (a *app) connect(ctx context.Context) (*upstash.Client, error) {
 	}
 	a.client = c
 	return c, fillDemo(ctx, c)
+}
+
+// sayWaiting prints a line if an attempt of a call ended because no answer came
+// in time. The client may try again, and for the user that is all silence.
+func (a *app) sayWaiting(ctx context.Context, e upstash.Event) {
+	if a.quiet || a.json || ctx.Err() != nil || !errors.Is(e.Err, context.DeadlineExceeded) {
+		return
+	}
+	text, _ := a.endpoint()
+	if u, err := url.Parse(text); err == nil {
+		text = u.Host
+	}
+	newline := ""
+	if atomic.LoadInt32(&a.inLine) == 1 {
+		newline = "\n"
+	}
+	fmt.Fprintf(a.errOut, "%supbloom: no answer from %s within %v (attempt %d)\n", newline, printable(text),
+		e.Duration.Round(time.Second), e.Attempt)
 }
 
 // fillDemo makes the filters of the demo.
@@ -177,7 +201,7 @@ func (a *app) filter(ctx context.Context, c *cli.Command, key string, mayMake bo
 	if err != nil {
 		err = a.plainOnly(ctx, err)
 	}
-	if mayMake && errors.Is(err, bloom.ErrNotFound) {
+	if mayMake && errors.Is(err, bloom.ErrNotFound) && !isHeadless(err) {
 		return nil, makeable{err}
 	}
 	return f, err
@@ -187,7 +211,7 @@ func (a *app) filter(ctx context.Context, c *cli.Command, key string, mayMake bo
 // them; a most of -1 is no limit. If least is above 0, the first is the key,
 // and errors name it.
 func (a *app) arguments(c *cli.Command, least, most int) ([]string, error) {
-	a.command = c.Name
+	a.command, a.began = c.Name, time.Now()
 	args := c.Args().Slice()
 	if len(args) < least || most >= 0 && len(args) > most {
 		return nil, usagef("usage: %s [options]%s; %[1]s --help explains them", c.FullName(),

@@ -46,11 +46,15 @@ func (a *app) createCommand() *cli.Command {
 			case err == nil && there.kind != o.kind:
 				return advised{bloom.ErrNotFilter, fmt.Sprintf("the key holds a %s, and not a %s: use"+
 					" another key, or remove it with upbloom rm", kindNoun(there.kind), kindNoun(o.kind))}
-			case err != nil && !errors.Is(err, bloom.ErrNotFound):
+			case isHeadless(err) && o.kind != shardedKind, err != nil && !errors.Is(err, bloom.ErrNotFound):
 				return err
 			}
 			a.wrote = true
 			created, err := o.Create(ctx)
+			if o.kind == shardedKind && errors.Is(err, bloom.ErrNotFound) {
+				return advised{err, "a shard is missing, and others hold items: it was lost, or it is in another" +
+					" database; nothing was changed: upbloom rm --rest removes the others"}
+			}
 			if err != nil {
 				return suited(c, otherSize(err, o.kind))
 			}

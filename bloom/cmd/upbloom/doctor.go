@@ -94,7 +94,8 @@ func (a *app) doctorCommand() *cli.Command {
 			"begin with upbloom:doctor: and have a TTL. It removes them at the end, and empties\n" +
 			"them after an interrupt: they are gone in a minute. What a request writes that was\n" +
 			"on its way then may stay for ten: at most 1 MiB. A FAIL breaks a promise of upbloom;\n" +
-			"a note does not. The exit status is 4 if there is a FAIL.",
+			"a note does not. The exit status is 4 if there is a FAIL. --record overwrites no file\n" +
+			"but a recording.",
 		Flags: []cli.Flag{
 			&cli.StringFlag{
 				Name: "record", Usage: "write requests and answers to `FILE`, without token and host, for a report of a fault",
@@ -134,16 +135,19 @@ func (a *app) endpoint() (url, token string) {
 	return url, token
 }
 
+// recordingMagic is how a file of upstashtest.Record begins.
+const recordingMagic = "{\n  \"version\": "
+
 // recorded runs f with a client for p, and writes its requests and answers to a
 // file. The recorder reports to a test, which is a faketest here.
 func (a *app) recorded(file string, p *patient, f func() error) error {
 	if file == "" {
 		return usagef("--record names no file")
 	}
-	if info, err := os.Stat(file); err == nil && info.IsDir() { // before all is asked
-		return usagef("nothing was recorded: %s is a directory: name a file", printable(file))
+	err := mayOverwrite(file, recordingMagic, "recording", "name another file")
+	if err != nil { // before all is asked
+		return err
 	}
-	var err error
 	over := faketest.Run(func(tb testing.TB) {
 		p.client = upstashtest.Record(tb, file, p.url, p.token)
 		err = f()

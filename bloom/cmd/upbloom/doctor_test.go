@@ -173,6 +173,11 @@ func TestDoctorRecords(t *testing.T) {
 	sh.want(exitUsage, "--record names no file", "", "doctor", "--record", "")
 	before := sh.s.Stats().Requests
 	sh.want(exitUsage, "is a directory: name a file", "", "doctor", "--record", t.TempDir())
+	mine := filepath.Join(t.TempDir(), "notes.json")
+	if err := os.WriteFile(mine, []byte("{}"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	sh.want(exitUsage, "notes.json is no recording, and was left as it is: name another file", "", "doctor", "--record", mine)
 	if after := sh.s.Stats().Requests; after != before {
 		t.Errorf("%d requests before the mistake was found", after-before)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/urfave/cli/v3"
 
 	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/internal/human"
 	"github.com/upbloom/upbloom/upstash"
 )
 
@@ -65,14 +66,19 @@ var writers = []string{"add", "remove", "create", "load", "replace", "restore", 
 // the number of shards that suits most plans. If the command has no --items, the
 // filter's size is that of what is saved or at the key.
 func suited(c *cli.Command, err error) error {
-	if !errors.Is(err, upstash.ErrRecordTooLarge) {
+	var large *bloom.RecordTooLargeError
+	if !errors.As(err, &large) {
 		return err
 	}
-	text := plain(err)
-	if what, _, ok := strings.Cut(text, ": lower "); ok && !c.IsSet("items") {
-		return advised{err, what + ": choose a larger plan, or fill a smaller filter from where its items" +
-			" come from"}
+	if large.Bytes != 0 && !c.IsSet("items") {
+		says := fmt.Errorf("the filter's string of %s bytes is too large for one record of the database: choose a"+
+			" larger plan, or fill a smaller filter from where its items come from", human.Count(large.Bytes))
+		if batch := (*bloom.BatchError)(nil); errors.As(err, &batch) {
+			says = &bloom.BatchError{Items: batch.Items, Err: says}
+		}
+		return advised{err, plain(says)}
 	}
+	text := plain(err)
 	whole := bloom.ShardedConfig{Capacity: countOf(c, "items"), FPRate: rateOf(c, "rate")}
 	if n, sizeErr := whole.MinShards(longestRecord); sizeErr == nil && n > 1 {
 		text = strings.Replace(text, "--shards N", fmt.Sprintf("--shards %d", n), 1)
@@ -273,6 +279,7 @@ var otherWords = map[string]string{
 	"rebuild": "replace", "delete": "rm", "del": "rm", "list": "ls", "new": "create", "make": "create",
 	"exists": "check", "stats": "info", "show": "info", "expire": "ttl", "import": "load", "export": "save",
 	"download": "save", "cost": "calc", "price": "calc", "server": "serve",
+	"version": "--version",
 }
 
 func exitStatus(err error) int {
@@ -283,6 +290,7 @@ func exitStatus(err error) int {
 	var server *upstash.Error
 	var file *fs.PathError
 	var some partly
+	var silent unprinted
 	switch {
 	case err == nil:
 		return 0
@@ -295,6 +303,8 @@ func exitStatus(err error) int {
 			return exitUnknown
 		}
 		return exitInterrupted
+	case errors.As(err, &silent):
+		return exitUnknown
 	case errors.As(err, &usage), errors.As(err, &config), errors.Is(err, upstash.ErrArgument),
 		errors.As(err, &file), errors.Is(err, bloom.ErrBadStream):
 		return exitUsage

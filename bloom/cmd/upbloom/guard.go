@@ -19,7 +19,8 @@ import (
 // fillFlags are the flags of commands that may fill a filter too far.
 func fillFlags() []cli.Flag {
 	return []cli.Flag{
-		rateFlag("refuse what would bring the false positive rate above `P`, e.g. 5%", "max-rate", 0),
+		rateFlag("refuse what would bring the false positive rate above `P`, e.g. 5%; that of a filter of scheme fnv1a"+
+			" is higher than computed", "max-rate", 0),
 		&cli.BoolFlag{Name: "force", Aliases: []string{"f"}, Usage: "fill the filter however far"},
 	}
 }
@@ -78,32 +79,11 @@ func (a *app) mayAddTo(ctx context.Context, c *cli.Command, o opened, items []st
 		most.rate = min(most.rate*10/float64(p.parts), worstRate)
 	}
 	distinct := slices.Compact(slices.Sorted(slices.Values(items)))
-	if p.rateWith(uint64(len(distinct))) <= most.rate {
-		return nil
-	}
-	var sample []string
+	var some []string
 	for i := 0; i < len(distinct); i += max(len(distinct)/unasked, 1) {
-		sample = append(sample, distinct[i])
+		some = append(some, distinct[i])
 	}
-	areIn, err := o.ExistsAll(ctx, sample)
-	if err != nil {
-		return err
-	}
-	missing := 0
-	for _, in := range areIn {
-		if !in {
-			missing++
-		}
-	}
-	more := uint64(len(distinct)) * uint64(missing) / uint64(len(sample))
-	rate := p.rateWith(more)
-	if rate <= most.rate {
-		return nil
-	}
-	return usagef("%s: the %s would take about %s more, with %s false positives %s, and the limit is %s\n"+
-		"Nothing was changed. Make a larger one (upbloom create), or set --max-rate or --force.",
-		printable(a.key), kindNoun(o.kind), counted(more, "item"), human.OneIn(rate), p.where,
-		human.OneIn(most.rate))
+	return a.mayTake(ctx, o, p, most, uint64(len(distinct)), some)
 }
 
 // allOrNothing is how many items a request to a cuckoo filter takes: it adds all
@@ -134,6 +114,7 @@ func (a *app) mayAddToCuckoo(ctx context.Context, c *cli.Command, f *bloom.Cucko
 type place struct {
 	geometry bloom.Geometry
 	items    uint64 // in the place
+	setBits  uint64 // of shards, in all of them
 	share    uint64 // the place gets one new item in share
 	parts    int    // the filter's false positive rate is that of parts places
 	where    string
@@ -144,11 +125,14 @@ func (p place) rateWith(more uint64) float64 {
 	return p.geometry.FalsePositiveRate(p.items + more/p.share)
 }
 
+// saturated is what over says of a filter that no --max-rate allows.
+const saturated = "the filter would be saturated: it would find every item"
+
 // over says how a filter with so many set bits is over the limit, or returns
 // "".
 func (l limit) over(g bloom.Geometry, setBits uint64) string {
 	if setBits >= g.Bits {
-		return "the filter would be saturated: it would find every item"
+		return saturated
 	}
 	items, p := uint64(g.EstimateItems(setBits)), g.LiveFalsePositiveRate(setBits)
 	holds := fmt.Sprintf("the filter would hold about %s items, with %s false positives",
@@ -199,8 +183,12 @@ func (a *app) mayFill(ctx context.Context, c *cli.Command, f *bloom.Filter, l *b
 	if why == "" {
 		return nil
 	}
+	flags := "--max-rate or --force"
+	if why == saturated {
+		flags = "--force"
+	}
 	return usagef("%s: %s\nNothing was changed. Make a larger one (upbloom calc --items N shows sizes),"+
-		" or set --max-rate or --force.", printable(a.key), why)
+		" or set %s.", printable(a.key), why, flags)
 }
 
 // inspect returns the state of the plain filter at the command's key, or nil if
@@ -212,7 +200,7 @@ func (a *app) inspect(ctx context.Context) (*bloom.Stats, error) {
 	}
 	s, err := bloom.Inspect(ctx, client, a.key)
 	if err != nil {
-		if err = a.plainOnly(ctx, err); errors.Is(err, bloom.ErrNotFound) {
+		if err = a.plainOnly(ctx, err); errors.Is(err, bloom.ErrNotFound) && !isHeadless(err) {
 			err = nil
 		}
 		return nil, err

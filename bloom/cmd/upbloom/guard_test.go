@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
 // numbered returns the lines PREFIX-0, PREFIX-1 and so on, n of them.
@@ -85,7 +87,7 @@ func TestReplaceThatWouldEmpty(t *testing.T) {
 		t.Error("an empty input has made a filter")
 	}
 	sh.unchanged("key", "--allow-empty loads it", "", "load", "key")
-	sh.want(0, "loaded 0 items", "", "load", "--allow-empty", "key")
+	sh.want(0, "loaded 0 lines", "", "load", "--allow-empty", "key")
 }
 
 // A filter is replaced in another size only on request. The help says how to do
@@ -95,7 +97,7 @@ func TestReplaceInAnotherSize(t *testing.T) {
 	sh.want(0, "", numbered("a", 500), "load", "--items", "1000", "key")
 	sh.unchanged("key", "programs that use the old size get errors", numbered("a", 500),
 		"replace", "--items", "5000", "key")
-	sh.want(0, "replaced by 500 items", numbered("a", 500), "replace", "--items", "5000", "--yes", "key")
+	sh.want(0, "replaced by 500 lines", numbered("a", 500), "replace", "--items", "5000", "--yes", "key")
 	sh.want(0, "53,742 bits", "", "info", "key")
 	sh.want(0, "RebuildInAnotherSize", "", "replace", "-h")
 }
@@ -104,10 +106,16 @@ func TestReplaceInAnotherSize(t *testing.T) {
 func TestFillingTooFar(t *testing.T) {
 	sh := newShell(t)
 	lines := numbered("a", 20_000)
-	sh.want(exitUsage, "the filter would be saturated", lines, "load", "--items", "100", "new")
+	sh.want(exitUsage, "the filter would be saturated: it would find every item\nNothing was changed. Make a larger one"+
+		" (upbloom calc --items N shows sizes), or set --force.\n", lines, "load", "--items", "100", "new")
 	if sh.stored("new") != "" {
 		t.Error("a refused load has made a filter")
 	}
+	sh.want(0, "\nafter   more than 3,", lines, "load", "--items", "100", "--force", "full")
+	sh.want(0, "upbloom calc --items N", "", "info", "full")
+	sh.want(0, `"saturated":true`, "more\n", "--json", "load", "--force", "full")
+	sh.unchanged("full", "replace would remove more than 3,", "", "replace", "full")
+	sh.want(0, "\nbefore  more than 3,", numbered("a", 50), "replace", "--yes", "full")
 	sh.want(exitUsage, "would hold about 2,0", numbered("a", 2000), "load", "--items", "1k", "new")
 	sh.want(exitUsage, "and it is for 1,000", numbered("a", 2000), "load", "--items", "1k", "new")
 	sh.want(0, "loaded", numbered("a", 1000), "load", "--items", "1k", "key")
@@ -130,14 +138,37 @@ func TestLoadingAgain(t *testing.T) {
 	sh := newShell(t)
 	lines := numbered("a", 1000)
 	for range 2 {
-		sh.want(0, "loaded 1,000 items", lines, "load", "--items", "1000", "key")
-		sh.want(0, "loaded 1,000 items", lines, "load", "--max-rate", "1.5%", "key")
+		sh.want(0, "loaded 1,000 lines", lines, "load", "--items", "1000", "key")
+		sh.want(0, "loaded 1,000 lines", lines, "load", "--max-rate", "1.5%", "key")
 	}
 	file := filepath.Join(t.TempDir(), "saved")
 	sh.want(0, "saved", "", "save", "key", file)
 	sh.want(0, "restored 0 new bits", "", "restore", "--max-rate", "1.5%", "key", file)
 	sh.want(0, "", numbered("b", 900), "load", "--items", "1000", "other")
 	sh.unchanged("other", "and the limit is 1 in 33", "", "restore", "--max-rate", "3%", "other", file)
+}
+
+// load says what is in the filter afterwards, as info does, without asking.
+func TestLoadSaysWhatIsIn(t *testing.T) {
+	sh := newShell(t)
+	last := ""
+	sh.s.InjectFunc(func(_ int64, r upstashtest.RequestInfo) upstashtest.Fault {
+		last = strings.Join(r.Commands, " ")
+		return upstashtest.Fault{}
+	})
+	for i, args := range [][]string{{"load", "-n", "1k", "key"}, {"load", "key"}, {"load", "--force", "key"}} {
+		lines := numbered("same", 400) + numbered(fmt.Sprint(i), []int{0, 500, 50_000}[i])
+		out := sh.want(0, "", lines, args...)
+		if last != "EVAL" {
+			t.Errorf("%q asks %s after its upload", args, last)
+		}
+		var s state
+		decode(t, sh.want(0, "", "", "--json", "info", "key"), &s)
+		after := "after   " + strings.TrimSuffix(brief(s), ", no expiry") + "\n"
+		if !strings.HasSuffix(out, after) || s.Saturated != (i == 2) {
+			t.Errorf("%q prints %q, want %q", args, out, after)
+		}
+	}
 }
 
 // A flag without effect is an error.

@@ -9,7 +9,9 @@ import (
 	"io"
 	"iter"
 	"os"
+	"runtime"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/schollz/progressbar/v3"
@@ -24,7 +26,11 @@ func (a *app) open(ctx context.Context, name string) (io.ReadCloser, error) {
 	if name == "-" {
 		a.input = "standard input"
 		if a.typed() && !a.quiet && !a.json {
-			note := "upbloom: reading items from the terminal, one a line; Ctrl-D on an empty line ends them"
+			ends := "Ctrl-D on an empty line ends them"
+			if runtime.GOOS == "windows" {
+				ends = "Ctrl-Z and Enter on an empty line end them"
+			}
+			note := "upbloom: reading items from the terminal, one a line; " + ends
 			if a.command != "check" { // which has answered what was typed
 				note += ", Ctrl-C drops them"
 			}
@@ -96,6 +102,13 @@ func (a *app) interruptible(ctx context.Context, r io.Reader) io.Reader {
 	})
 	go func() {
 		_, err := io.Copy(in, r)
+		if err == nil && a.late > 0 {
+			select {
+			case <-ctx.Done(): // which closes in
+				return
+			case <-time.After(a.late):
+			}
+		}
 		_ = in.CloseWithError(err)
 	}()
 	return out
@@ -165,6 +178,10 @@ func (a *app) checkLine(n int, item string) error {
 // savedMagic is how a saved filter begins.
 const savedMagic = "\x89upbloom"
 
+// inUTF16 has advice for Windows too, whose PowerShell 5.1 writes such files.
+const inUTF16 = "is text in UTF-16: iconv -f UTF-16 -t UTF-8 FILE | upbloom ... reads it, and in PowerShell" +
+	" Get-Content FILE | Set-Content -Encoding utf8 NEW converts it"
+
 // notText says what kind of file begins like this, or returns "" for text.
 func notText(start []byte) string {
 	for _, kind := range []struct{ magic, what string }{
@@ -174,8 +191,8 @@ func notText(start []byte) string {
 		{"\xfd7zXZ\x00", "is compressed with xz: xz -dc FILE | upbloom ... reads it"},
 		{"BZh", "is compressed with bzip2: bunzip2 -c FILE | upbloom ... reads it"},
 		{"PK\x03\x04", "is a zip archive: unzip -p FILE | upbloom ... reads it"},
-		{"\xff\xfe", "is text in UTF-16: iconv -f UTF-16 -t UTF-8 FILE | upbloom ... reads it"},
-		{"\xfe\xff", "is text in UTF-16: iconv -f UTF-16 -t UTF-8 FILE | upbloom ... reads it"},
+		{"\xff\xfe", inUTF16},
+		{"\xfe\xff", inUTF16},
 	} {
 		if bytes.HasPrefix(start, []byte(kind.magic)) {
 			return kind.what

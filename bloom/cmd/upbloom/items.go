@@ -28,6 +28,9 @@ func (a *app) itemsOf(ctx context.Context, args []string) ([]string, error) {
 		}
 		return items, err
 	}
+	if slices.Contains(args, "-") {
+		return nil, usagef("- stands for the lines of standard input, and there are other items beside it")
+	}
 	for i, item := range args {
 		if item == "" {
 			return nil, usagef("item %d is empty: is a variable of the shell not set?", i+1)
@@ -46,12 +49,15 @@ func (a *app) noItems() error {
 func (a *app) addCommand() *cli.Command {
 	return &cli.Command{
 		Name: "add", Usage: "add items", ArgsUsage: "KEY ITEM... (or - for lines of standard input)",
-		Description: "Prints new or seen for each item. A seen may be a false positive. Reads all of\n" +
-			"standard input before it adds the first line. Without --items a filter must be at\n" +
-			"the key, of any kind. As load does, it refuses items that would fill the filter\n" +
-			"too far, if they are more than 1,000 or too many for an empty one. A cuckoo filter\n" +
-			"stores one more copy of an item that was seen. With --force it takes items until it\n" +
-			"is full.",
+		Description: "Prints new or seen for each item. A seen may be a false positive. Without --items a\n" +
+			"filter must be at the key, of any kind. As load does, it refuses items that would\n" +
+			"fill the filter too far, if they are more than 1,000 or too many for an empty one. A\n" +
+			"cuckoo filter stores one more copy of an item that was seen. With --force it takes\n" +
+			"items until it is full.\n\n" +
+			"It holds all lines of standard input in memory before it adds the first: what it\n" +
+			"refuses, or an interrupt before the end of the input, has changed nothing. For\n" +
+			"millions of lines use load, or split them if the filter is neither plain nor\n" +
+			"sharded.",
 		Flags: slices.Concat(sizeFlags(makeIfMissing), fillFlags()),
 		Action: func(ctx context.Context, c *cli.Command) error {
 			return a.each(ctx, c, adds)
@@ -65,8 +71,8 @@ func (a *app) removeCommand() *cli.Command {
 		ArgsUsage: "KEY ITEM... (or - for lines of standard input)",
 		Description: "Prints removed or missing for each item. Remove an item only as often as it was\n" +
 			"added. If it was not, another item may look like it and is removed in its place.\n" +
-			"The exit status is 1 if any item is missing. Reads all of standard input before it\n" +
-			"removes the first line.",
+			"The exit status is 1 if any item is missing. It holds all lines of standard input in\n" +
+			"memory before it removes the first, so split millions.",
 		Action: func(ctx context.Context, c *cli.Command) error {
 			return a.each(ctx, c, removes)
 		},
@@ -141,7 +147,7 @@ func (a *app) isThere(ctx context.Context, f *bloom.Filter) (bool, error) {
 		err = a.plainOnly(ctx, err)
 	}
 	switch {
-	case errors.Is(err, bloom.ErrNotFound):
+	case errors.Is(err, bloom.ErrNotFound) && !isHeadless(err):
 		return false, nil
 	case err == nil && there.Geometry() != want:
 		return false, otherFilter(there.Geometry(), want)
@@ -186,7 +192,7 @@ func (a *app) handleFor(ctx context.Context, c *cli.Command, b batch, items []st
 	}
 	o, err := a.openKey(ctx, a.key)
 	switch {
-	case b.adds && errors.Is(err, bloom.ErrNotFound):
+	case b.adds && errors.Is(err, bloom.ErrNotFound) && !isHeadless(err):
 		return nil, makeable{err}
 	case err != nil:
 		return nil, err

@@ -37,8 +37,8 @@ func TestItemsAreUTF8(t *testing.T) {
 // A last line without an end is a line.
 func TestInputEndsInALine(t *testing.T) {
 	sh := newShell(t)
-	sh.want(0, "loaded 2 items", "a\nb", "load", "--items", "9", "key")
-	sh.want(0, "replaced by 2 items", "a\nb", "replace", "key")
+	sh.want(0, "loaded 2 lines", "a\nb", "load", "--items", "9", "key")
+	sh.want(0, "replaced by 2 lines", "a\nb", "replace", "key")
 	sh.want(0, "new   d\n", "c\r\nd", "add", "key", "-")
 	sh.want(0, "yes   a\nyes   b\nyes   c\nyes   d\n", "a\nb\r\n\nc\r\nd", "check", "key", "-")
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/upbloom/upbloom/bloom"
@@ -123,13 +124,52 @@ func (a *app) openKey(ctx context.Context, key string) (opened, error) {
 // withoutFirst is the error of a key without a filter: there may be a sharded
 // one without its shard 0, which create makes last and rm removes first.
 func (a *app) withoutFirst(ctx context.Context, missing error) error {
-	s, err := bloom.Inspect(ctx, a.client, a.key+":1")
-	if err != nil || s.Kind != bloom.KindShard {
+	rest, err := a.rest(ctx)
+	if err != nil || len(rest) == 0 {
 		return missing
 	}
-	return advised{missing, "shards of a sharded filter are here, and shard 0 is missing: a create or an rm was" +
-		" interrupted, or it was lost, or it is in another database: run the create again, or remove the" +
-		" shards with upbloom rm --rest"}
+	return headless{advised{missing, "shards of a sharded filter are here, and shard 0 is missing: a create or an" +
+		" rm was interrupted, or it was lost, or it is in another database: run the create again if it was" +
+		" interrupted, or remove the shards with upbloom rm --rest"}}
+}
+
+// headless is the error of a key at which a sharded filter lacks shard 0. It is
+// an ErrNotFound, but no other filter may be made there.
+type headless struct{ error }
+
+func (e headless) Unwrap() error { return e.error }
+
+func isHeadless(err error) bool {
+	var e headless
+	return errors.As(err, &e)
+}
+
+// rest returns the keys of the shards that are here, but for shard 0.
+func (a *app) rest(ctx context.Context) ([]string, error) {
+	keys := make([]string, mostShards-1)
+	for i := range keys {
+		keys[i] = fmt.Sprintf("%s:%d", a.key, i+1)
+	}
+	reply, err := a.client.Do(ctx, upstash.Cmd("EXISTS", keys...))
+	if err != nil {
+		return nil, err
+	}
+	if n, err := reply.Int64(); err != nil || n == 0 {
+		return nil, err
+	}
+	var rest []string
+	for part := range slices.Chunk(keys, inspectAtOnce) {
+		found, err := bloom.InspectAll(ctx, a.client, part)
+		if err != nil {
+			return nil, err
+		}
+		for i, f := range found {
+			if f.Err == nil && f.Stats.Kind == bloom.KindShard {
+				rest = append(rest, part[i])
+			}
+		}
+	}
+	return rest, nil
 }
 
 // isAbsent reports whether the server said that the key holds no filter of the
@@ -161,7 +201,7 @@ func (a *app) ofWindow(w *bloom.Window) opened {
 		for _, p := range s.Panes {
 			out.SetBits += p.SetBits
 			out.Saturated = out.Saturated || p.Saturated
-			out.Parts = append(out.Parts, part{p.SetBits, p.Fill, p.Items, p.LiveFPRate})
+			out.Parts = append(out.Parts, part{p.SetBits, p.Fill, p.Items, p.LiveFPRate, p.Saturated})
 		}
 		return out, s.String(), err
 	}, place: func(ctx context.Context) (place, error) {
@@ -174,7 +214,7 @@ func (a *app) ofWindow(w *bloom.Window) opened {
 		// because the first is a spare, and the first once a pane is over. If
 		// two are, the next Add clears one.
 		all := int((s.Span+s.PaneSpan-1)/s.PaneSpan) + 2
-		p := place{w.Geometry(), 0, 1, all, "in its newest pane"}
+		p := place{geometry: w.Geometry(), share: 1, parts: all, where: "in its newest pane"}
 		if i := 1 - (all - len(s.Panes)); i >= 0 {
 			p.items = s.Panes[i].Items
 		}
@@ -196,7 +236,8 @@ func (a *app) ofScalable(l *bloom.Scalable) opened {
 			layer *= 4
 			g.Bits += layer
 		}
-		return place{g, s.Items, 1, 5, "in all the layers that it can have"}, err
+		const where = "in all the layers that it can have"
+		return place{geometry: g, items: s.Items, share: 1, parts: 5, where: where}, err
 	}}
 }
 
@@ -226,7 +267,11 @@ func (a *app) ofSharded(f *bloom.Sharded) opened {
 	}, place: func(ctx context.Context) (place, error) {
 		s, err := f.Stats(ctx)
 		n := max(uint64(len(s.Shards)), 1)
-		return place{f.Geometry(), s.Items / n, n, 1, "in each shard"}, shardMissing(err)
+		p := place{geometry: f.Geometry(), items: s.Items / n, share: n, parts: 1, where: "in each shard"}
+		for _, shard := range s.Shards {
+			p.setBits += shard.SetBits
+		}
+		return p, shardMissing(err)
 	}}
 }
 
@@ -250,7 +295,7 @@ func (a *app) state(kind string, g bloom.Geometry, bytes uint64, ttl time.Durati
 func partsOf(all []bloom.Stats) []part {
 	parts := make([]part, len(all))
 	for i, s := range all {
-		parts[i] = part{s.SetBits, s.Fill, s.Items, s.LiveFPRate}
+		parts[i] = part{s.SetBits, s.Fill, s.Items, s.LiveFPRate, s.Saturated}
 	}
 	return parts
 }
@@ -269,7 +314,7 @@ func (a *app) plainOnly(ctx context.Context, err error) error {
 		a.other, kind = o, o.kind
 	case errors.As(openErr, &other):
 		kind = kindOf(other.GotKind, other.Got)
-	case errors.Is(err, bloom.ErrNotFound) && !isAbsent(openErr):
+	case errors.Is(err, bloom.ErrNotFound) && (isHeadless(openErr) || !isAbsent(openErr)):
 		return openErr // it may be a sharded one
 	}
 	if kind == "" || kind == plainKind {

@@ -2,11 +2,11 @@ package main
 
 import (
 	"bufio"
-	"os"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/upbloom/upbloom/internal/testkit/testenv"
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
@@ -189,9 +189,9 @@ func TestMonthOfKinds(t *testing.T) {
 // calc says how long a window keeps an item, and how many shards are enough.
 func TestCalcSaysWhatFollows(t *testing.T) {
 	sh := newShell(t)
-	sh.want(0, "keeps            an item for 7d after its last Add, and for 21d at most", "",
+	sh.want(0, "keeps            an item for 7d after its last Add, and for 21d12s at most", "",
 		"calc", "--items", "1k", "--window", "7d")
-	sh.want(0, "keeps            an item for 7d after its last Add, and for 10d12h at most", "",
+	sh.want(0, "keeps            an item for 7d after its last Add, and for 10d12h6s at most", "",
 		"calc", "--items", "1k", "--window", "7d", "--panes", "4")
 	// The named number is the least that fits.
 	sh.want(0, "larger plans, or --shards 5", "", "calc", "-n", "300M", "--shards", "3")
@@ -217,19 +217,21 @@ func TestDemo(t *testing.T) {
 	sh.want(2, "--demo and --redis", "", "--demo", "serve", "--redis", "127.0.0.1:1")
 
 	cmd := sh.command("--demo", "serve", "--addr", "127.0.0.1:0")
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = cmd.Process.Signal(os.Interrupt); _ = cmd.Wait() }()
+	out := testenv.Start(t, cmd)
 	there := *sh
 	there.env = nil
 	in := bufio.NewScanner(out)
 	for len(there.env) < 2 && in.Scan() {
-		there.env = append(there.env, strings.ReplaceAll(strings.TrimPrefix(in.Text(), "export "), "'", ""))
+		there.env = append(there.env, setIn(in.Text()))
 	}
 	there.want(0, "yes   item-7", "", "check", "demo:seats", "item-7")
+}
+
+// setIn returns the variable, NAME=VALUE, that a line of serve sets in a shell.
+func setIn(line string) string {
+	name, value, _ := strings.Cut(line, "=")
+	for _, before := range []string{"export ", "$env:"} {
+		name = strings.TrimPrefix(name, before)
+	}
+	return strings.TrimSpace(name) + "=" + strings.Trim(value, " '")
 }

@@ -22,7 +22,7 @@ var otherKinds = []struct {
 	{
 		"window", "window",
 		[]string{"--window", "24h", "--panes", "2"},
-		"panes            4 of 12h0m2s",
+		"panes            4 of 12h2s",
 		"blocked  2      0%    less than 1 in a billion  never", false,
 	},
 	{

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/urfave/cli/v3"
@@ -27,8 +28,11 @@ func (a *app) loadCommand() *cli.Command {
 			"The filter may be a sharded one, without --items: each shard is as it was, or\n" +
 			"complete, and all are in memory at once.\n\n" +
 			"It refuses an input without items, and one that would fill the filter over its\n" +
-			"size: over --items, or without that flag over ten times the false positive rate\n" +
-			"that it was made for. --allow-empty and --force load them.",
+			"size: 3% over --items, and a small filter by more than chance; or without that flag\n" +
+			"over ten times the false positive rate that it was made for. --allow-empty and\n" +
+			"--force load them.\n\n" +
+			"At the end it says what the filter holds. That takes no further command: it is what was\n" +
+			"there before, and the new bits. Items that others add meanwhile are not in it.",
 		Flags: slices.Concat(sizeFlags(makeIfMissing), fillFlags(),
 			[]cli.Flag{allowEmpty("load an input without items")}),
 		Action: func(ctx context.Context, c *cli.Command) error {
@@ -54,11 +58,14 @@ func (a *app) loadCommand() *cli.Command {
 			if err != nil {
 				return a.moveFailed(c, err)
 			}
-			m := merged(a.key, r)
+			m := a.merged(r)
 			m.Items = &n
+			there := uint64(0)
 			if before != nil {
 				m.Note = a.keptTTL(ctx, c, r.Duration)
+				there = before.SetBits
 			}
+			m.Holds, m.scheme = holding(f.Geometry(), 1, there+r.NewBits), f.Geometry().Scheme.String()
 			return a.print(m, m.text("loaded"))
 		},
 	}
@@ -91,20 +98,20 @@ func (a *app) loadShards(ctx context.Context, c *cli.Command, f *bloom.Sharded, 
 	defer cancel()
 	var refused error
 	n := uint64(0)
+	var some sample
 	r, err := f.Load(ctx, func(yield func(string) bool) {
 		for item := range a.lines(a.reading(in), &refused) {
+			some.add(item)
 			if n++; !yield(item) {
 				return // it was interrupted
 			}
 		}
-		switch rate := p.rateWith(n); {
+		switch {
 		case refused != nil:
 		case n == 0 && !c.Bool("allow-empty"):
 			refused = a.nothingToLoad()
-		case n > 0 && rate > most.rate && !c.Bool("force"):
-			refused = usagef("%s: with %s more, each shard would have %s false positives, and the limit is %s\n"+
-				"Nothing was changed. Make a larger one (upbloom create), or set --max-rate or --force.",
-				printable(a.key), counted(n, "item"), human.OneIn(rate), human.OneIn(most.rate))
+		case n > 0 && !c.Bool("force"):
+			refused = a.mayTake(ctx, a.other, p, most, some.distinct(), some.items)
 		}
 		if refused != nil {
 			cancel()
@@ -116,12 +123,18 @@ func (a *app) loadShards(ctx context.Context, c *cli.Command, f *bloom.Sharded, 
 	case refused != nil:
 		return refused
 	case err == nil:
-		m := merged(a.key, r)
+		m := a.merged(r)
 		m.Items = &n
+		m.Holds = holding(p.geometry, p.share, p.setBits+r.NewBits)
 		return a.print(m, m.text("loaded"))
 	case errors.Is(err, bloom.ErrNotFound):
 		return shardMissing(err)
 	case !a.wrote:
+		var call *upstash.CallError
+		if errors.As(err, &call) && !errors.Is(err, context.Canceled) { // it only looked
+			text := strings.TrimSuffix(plain(err), "; the command may have run")
+			err = advised{err, text + "; nothing was changed"}
+		}
 		return err
 	case upstash.SafeToRetry(err):
 		return a.moveFailed(c, err)
@@ -145,7 +158,7 @@ func (a *app) withItems(ctx context.Context, c *cli.Command,
 	}
 	in, err := a.open(ctx, fileArg(args))
 	if errors.Is(err, fs.ErrNotExist) {
-		if _, keyErr := os.Stat(args[0]); keyErr == nil {
+		if info, keyErr := os.Stat(args[0]); keyErr == nil && !info.IsDir() {
 			err = usagef("%s, and %s is a file: is the key behind the file? It is %s %s", plain(err),
 				printable(args[0]), c.FullName(), c.ArgsUsage)
 		}
@@ -192,10 +205,11 @@ func (a *app) replaceCommand() *cli.Command {
 			"without that flag fewer than half of the filter's. It refuses to fill a filter\n" +
 			"far over its size, as load does.\n\n" +
 			"To rebuild a filter in another size without an error for those who use it, do not\n" +
-			"replace it: create a filter at a second key, have all writers add to both, load\n" +
-			"the items into the new one, have readers and then writers use that one alone, and\n" +
-			"remove the old one. The example RebuildInAnotherSize of package bloom does so, in\n" +
-			"bloom/example_rebuild_test.go.\n" +
+			"replace it. Create a filter at a second key. Have all writers add to the old one,\n" +
+			"which decides what is new, and then to the new one. Load the items into that. Have\n" +
+			"readers use it, and writers add to it first and let it decide. At last have writers\n" +
+			"use it alone, and remove the old one. The example RebuildInAnotherSize of package\n" +
+			"bloom does so, in bloom/example_rebuild_test.go.\n" +
 			"With --items of another size and --yes, replace changes the size at once, and\n" +
 			"programs that use the old size get errors from then on.",
 		Flags: slices.Concat(sizeFlags(makeIfMissing), fillFlags(), []cli.Flag{
@@ -209,7 +223,6 @@ func (a *app) replaceCommand() *cli.Command {
 }
 
 func (a *app) replace(ctx context.Context, c *cli.Command) error {
-	start := time.Now()
 	renew := lifetimeOf(c, "renew-ttl")
 	switch {
 	case c.IsSet("renew-ttl") && renew < time.Millisecond:
@@ -246,7 +259,7 @@ func (a *app) replace(ctx context.Context, c *cli.Command) error {
 	}
 	m := moved{
 		Key: a.key, Items: &n, Bytes: int64(f.Geometry().Bytes(bloom.LayoutHeaded)),
-		Seconds: time.Since(start).Seconds(),
+		Seconds: a.seconds(),
 	}
 	return a.printChange(ctx, m, "replaced by", before)
 }
@@ -263,11 +276,11 @@ func (a *app) mayReplace(c *cli.Command, l *bloom.Local, n uint64, before *bloom
 	}
 	least := countOf(c, "min-items")
 	distinct := l.Stats().Items
-	there := uint64(0)
+	there, full := uint64(0), false
 	if before != nil {
-		there = before.Items
+		there, full = before.Items, before.Saturated
 	}
-	lost := fmt.Sprintf("replace would remove about %s from %s", counted(there, "item"), printable(a.key))
+	lost := fmt.Sprintf("replace would remove %s from %s", estimated(there, full), printable(a.key))
 	switch {
 	case n < least:
 		return usagef("%s has %s, fewer than --min-items %d: nothing was changed", a.input,

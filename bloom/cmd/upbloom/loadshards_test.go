@@ -1,8 +1,12 @@
 package main
 
 import (
+	"fmt"
+	"math"
 	"os"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/upbloom/upbloom/upstash/upstashtest"
@@ -22,7 +26,7 @@ func TestLoadShards(t *testing.T) {
 	for says, stdin := range map[string]string{
 		"standard input has no items, and nothing was changed": "",
 		"line 2 is not valid UTF-8":                            "a\n\xff\n",
-		"key: with 20,000 items more, each shard would have":   numbered("b", 20_000),
+		"false positives in each shard, and the limit is 1 in": numbered("b", 20_000),
 	} {
 		sh.want(2, says, stdin, "load", "key")
 	}
@@ -32,16 +36,28 @@ func TestLoadShards(t *testing.T) {
 	if shards() != empty {
 		t.Error("what was refused has changed a shard")
 	}
-	sh.want(0, "loaded 500 items, ", "", "load", "key", file)
-	sh.want(0, "loaded 400 items, ", numbered("b", 400), "load", "key")
+	sh.want(0, "loaded 500 lines, ", "", "load", "key", file)
+	out := sh.want(0, "loaded 400 lines, ", numbered("b", 400), "load", "key")
+	sh.want(0, "loaded 20,000 lines, ", strings.Repeat(numbered("a", 500), 40), "load", "key") // nothing new
+	sh.want(0, "loaded 900 lines, ", numbered("a", 500)+numbered("b", 400), "load", "--max-rate", "2%", "key")
+	// The shards are about as full as each other, and what they hold is told as
+	// if they were exactly so.
+	var s state
+	decode(t, sh.want(0, "", "", "--json", "info", "key"), &s)
+	after := fmt.Sprintf("\nafter   about %d items, 1 in ", *s.Items)
+	_, rate, _ := strings.Cut(strings.TrimSuffix(out, " false positives\n"), after)
+	if one, err := strconv.ParseFloat(rate, 64); err != nil || math.Abs(one**s.Rate-1) > 0.02 {
+		t.Errorf("load says %q, and info %d items, %v", out, *s.Items, *s.Rate)
+	}
 	sh.want(0, "", numbered("a", 500)+numbered("b", 400), "check", "key", "-")
 	var m moved
 	decode(t, sh.want(0, "", numbered("a", 500), "--json", "load", "key"), &m)
-	if *m.Items != 500 || *m.NewBits != 0 {
-		t.Errorf("%d items and %d new bits the second time, want 500 and none", *m.Items, *m.NewBits)
+	if *m.Items != 500 || *m.NewBits != 0 || m.Holds.SetBits != s.SetBits || m.Holds.Items != *s.Items {
+		t.Errorf("%d lines, %d new bits and then %+v the second time, want 500, none, and as before: %+v",
+			*m.Items, *m.NewBits, m.Holds, s)
 	}
-	sh.want(0, "loaded 20,000 items", numbered("c", 20_000), "load", "--force", "key")
-	sh.want(0, "loaded 0 items", "", "load", "--allow-empty", "key")
+	sh.want(0, "loaded 20,000 lines", numbered("c", 20_000), "load", "--force", "key")
+	sh.want(0, "loaded 0 lines", "", "load", "--allow-empty", "key")
 	if _, err := sh.s.Exec("DEL", "key:1"); err != nil {
 		t.Fatal(err)
 	}
@@ -73,4 +89,17 @@ func TestLoadShardsRefused(t *testing.T) {
 			t.Errorf("%d of %d refusals did not happen", left, refusals)
 		}
 	}
+}
+
+// load looks at the shards before it uploads anything.
+func TestLoadShardsUnseen(t *testing.T) {
+	sh := newShell(t)
+	sh.want(0, "", "", "create", "--items", "1k", "--shards", "3", "key")
+	sh.s.InjectFunc(func(_ int64, r upstashtest.RequestInfo) upstashtest.Fault {
+		if strings.HasPrefix(r.Commands[0], "EVAL") {
+			return upstashtest.Drop(upstashtest.AfterExec)
+		}
+		return upstashtest.Fault{}
+	})
+	sh.want(exitDatabase, "unexpected EOF, after 5 attempts; nothing was changed\n", numbered("a", 100), "load", "key")
 }

@@ -26,7 +26,8 @@ func (a *app) lsCommand() *cli.Command {
 			"filters, about 1 ms a megabyte. A window and a scalable filter take two more\n" +
 			"requests each. Items and fill of a window are those of its fullest pane. A filter\n" +
 			"that cannot be read has a line with the reason. Each shard of a sharded filter has\n" +
-			"its own line. If a line has a -, upbloom info knows more.\n\n" +
+			"its own line. If a line has a -, upbloom info knows more. The nearest region of a\n" +
+			"global database answers, and may be behind.\n\n" +
 			"A key KEY:load:... holds a part of what a load, a replace or a restore uploads. If\n" +
 			"that was killed, its parts stay for an hour; only the first of them is listed.",
 		Action: func(ctx context.Context, c *cli.Command) error {
@@ -51,6 +52,14 @@ func (a *app) lsCommand() *cli.Command {
 // cells of all of them, about 1 ms a megabyte.
 const inspectAtOnce = 32
 
+// A listing is what ls has found.
+type listing struct {
+	all     []any    // of state and unread, for programs
+	rows    []string // of the table, for people
+	failed  []string // the lines of those that could not be read
+	failure error    // why the last of them could not
+}
+
 // list prints a line for each filter in the order of the keys, and then one for
 // each key it could not read.
 func (a *app) list(ctx context.Context, client *upstash.Client, pattern string) error {
@@ -58,45 +67,14 @@ func (a *app) list(ctx context.Context, client *upstash.Client, pattern string) 
 	if err != nil {
 		return err
 	}
-	list := []any{} // of state and unread
-	var failed []string
-	var failure error
-	var table strings.Builder
-	w := tabwriter.NewWriter(&table, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "KEY\tKIND\tSIZE\tSCHEME\tITEMS\tFILL\tFALSE POSITIVES\tEXPIRES IN")
+	l := listing{all: []any{}} // in JSON it is no null
 	for part := range slices.Chunk(keys, inspectAtOnce) {
-		var found []bloom.Inspection
-		if found, err = bloom.InspectAll(ctx, client, part); err != nil {
+		if err = a.listPart(ctx, client, part, &l); err != nil {
 			break
 		}
-		states := make([]state, len(found))
-		var reading sync.WaitGroup
-		for i, f := range found {
-			if f.Err == nil {
-				reading.Go(func() { states[i] = a.inFull(ctx, client, stateOf(part[i], f.Stats)) })
-			}
-		}
-		reading.Wait()
-		for i, f := range found {
-			switch {
-			case f.Err == nil:
-				list = append(list, states[i])
-				fmt.Fprintln(w, row(states[i]))
-			case errors.Is(f.Err, bloom.ErrNotFilter), errors.Is(f.Err, bloom.ErrNotFound):
-				// The key only begins like a filter, or it is gone.
-			default:
-				failure = f.Err
-				list = append(list, unread{part[i], plain(failure)})
-				failed = append(failed, printable(part[i])+"\tnot read: "+printable(plain(failure)))
-			}
-		}
 	}
-	for _, line := range failed {
-		fmt.Fprintln(w, line)
-	}
-	_ = w.Flush()
-	text := strings.TrimRight(table.String(), "\n")
-	if len(list) == 0 && err == nil {
+	text := l.text()
+	if len(l.all) == 0 && err == nil {
 		if text = "no filters"; pattern != "*" {
 			text, err = "", noMatch(pattern)
 		}
@@ -104,7 +82,7 @@ func (a *app) list(ctx context.Context, client *upstash.Client, pattern string) 
 	if text == "" && !a.json {
 		return err
 	}
-	if printErr := a.print(list, text); printErr != nil {
+	if printErr := a.print(l.all, text); printErr != nil {
 		return printErr
 	}
 	switch {
@@ -112,10 +90,52 @@ func (a *app) list(ctx context.Context, client *upstash.Client, pattern string) 
 		return err
 	case err != nil:
 		return advised{err, "the list is not complete: " + plain(err)}
-	case failure != nil:
-		return fmt.Errorf("%d of %d filters could not be read: %w", len(failed), len(list), failure)
+	case l.failure != nil:
+		return fmt.Errorf("%d of %d filters could not be read: %w", len(l.failed), len(l.all), l.failure)
 	}
 	return nil
+}
+
+// listPart adds the filters at some keys to a listing.
+func (a *app) listPart(ctx context.Context, client *upstash.Client, keys []string, l *listing) error {
+	found, err := bloom.InspectAll(ctx, client, keys)
+	if err != nil {
+		return err
+	}
+	states := make([]state, len(found))
+	var reading sync.WaitGroup
+	for i, f := range found {
+		if f.Err == nil {
+			reading.Go(func() { states[i] = a.inFull(ctx, client, stateOf(keys[i], f.Stats)) })
+		}
+	}
+	reading.Wait()
+	for i, f := range found {
+		switch {
+		case f.Err == nil:
+			l.all = append(l.all, states[i])
+			l.rows = append(l.rows, row(states[i]))
+		case errors.Is(f.Err, bloom.ErrNotFilter), errors.Is(f.Err, bloom.ErrNotFound):
+			// The key only begins like a filter, or it is gone.
+		default:
+			l.failure = f.Err
+			l.all = append(l.all, unread{keys[i], plain(f.Err)})
+			l.failed = append(l.failed, printable(keys[i])+"\tnot read: "+printable(plain(f.Err)))
+		}
+	}
+	return nil
+}
+
+// text draws the table.
+func (l *listing) text() string {
+	var table strings.Builder
+	w := tabwriter.NewWriter(&table, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "KEY\tKIND\tSIZE\tSCHEME\tITEMS\tFILL\tFALSE POSITIVES\tEXPIRES IN")
+	for _, line := range slices.Concat(l.rows, l.failed) {
+		fmt.Fprintln(w, line)
+	}
+	_ = w.Flush()
+	return strings.TrimRight(table.String(), "\n")
 }
 
 // noMatch is the error of a pattern that no filter's key matches: it may be
@@ -167,7 +187,7 @@ func row(s state) string {
 		s.Items, s.Fill = &fullest.Items, &fullest.Fill
 	}
 	if s.Items != nil {
-		items, fill, rate = human.Count(*s.Items), fmt.Sprintf("%.0f%%", 100**s.Fill), human.OneIn(*s.Rate)
+		items, fill, rate = human.Count(*s.Items), fmt.Sprintf("%.0f%%", 100**s.Fill), rateOfScheme(s.Scheme, *s.Rate)
 	}
 	if s.Saturated {
 		items += " full!"
@@ -279,7 +299,7 @@ func (a *app) look(ctx context.Context, key string) (state, string, error) {
 			text += "\nseed             set, not known (UPBLOOM_SEED)"
 		}
 		if s.Saturated && kind == plainKind {
-			text += "\nfull             make a larger one: upbloom calc --items " + fmt.Sprint(2*s.Items)
+			text += "\nfull             make one for the number of your items: upbloom calc --items N"
 		}
 		return stateOf(key, s), text, nil
 	}

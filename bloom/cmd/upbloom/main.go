@@ -48,10 +48,10 @@
 //	     was refused before it changed anything
 //	3    there is no filter at the key, or another one, or other data
 //	4    the database could not be reached, or refused, or doctor found a FAIL
-//	5    a write may have been made, or it was made and whether an item was new
-//	     is not known
-//	130  it was interrupted, by Ctrl-C or SIGTERM; 5 if a write may have been
-//	     made; a second interrupt ends it at once
+//	5    a write may have been made, or it was made and its result is not known,
+//	     or could not be printed
+//	130  it was interrupted, by Ctrl-C, SIGTERM or a terminal that closed; 5 if a
+//	     write may have been made; a second interrupt ends it at once
 //	141  whoever reads its output stopped reading, as head does
 package main
 
@@ -64,7 +64,9 @@ import (
 	"runtime"
 	"runtime/debug"
 	"slices"
+	"sync/atomic"
 	"syscall"
+	"time"
 
 	"github.com/urfave/cli/v3"
 )
@@ -72,15 +74,22 @@ import (
 func main() {
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) // a write fails instead
 	a := &app{in: os.Stdin, out: output{os.Stdout}, errOut: os.Stderr}
+	if runtime.GOOS == "windows" && a.typed() { // Ctrl-C first ends the read
+		a.late = 100 * time.Millisecond
+	}
 	os.Exit(exitStatus(a.run(untilInterrupted(), os.Args)))
 }
 
-// untilInterrupted returns a context that ends with an interrupt (SIGINT or
-// SIGTERM). From then on another one ends the program at once.
+// untilInterrupted returns a context that ends with an interrupt (SIGINT,
+// SIGTERM, or SIGHUP of a terminal that closes). From then on another one ends
+// the program at once. If SIGHUP is ignored, as under nohup, it stays so.
 func untilInterrupted() context.Context {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	interrupt := make(chan os.Signal, 1)
 	signal.Notify(interrupt, os.Interrupt, syscall.SIGTERM)
+	if !signal.Ignored(syscall.SIGHUP) {
+		signal.Notify(interrupt, syscall.SIGHUP)
+	}
 	go func() {
 		<-interrupt
 		signal.Stop(interrupt) // first: whoever sees the end of ctx may send another
@@ -100,7 +109,8 @@ func (a *app) run(ctx context.Context, args []string) error {
 			err = cli.ShowCommandHelp(ctx, root, name)
 		}
 	}
-	if a.inLine && err != nil || a.typed() && errors.Is(err, context.Canceled) { // behind ^C
+	behindBar := atomic.LoadInt32(&a.inLine) == 1 && err != nil
+	if behindBar || a.typed() && errors.Is(err, context.Canceled) { // behind ^C
 		fmt.Fprintln(a.errOut)
 	}
 	switch {

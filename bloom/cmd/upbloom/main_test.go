@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/upbloom/upbloom/internal/testkit/testenv"
@@ -114,8 +115,8 @@ func TestEveryCommandInTurn(t *testing.T) {
 	if out != "new   a\nnew   b\nseen  a\n" {
 		t.Errorf("add prints %q", out)
 	}
-	sh.want(0, "loaded 4 items, 16 new bits, 1.3 KiB in 2 requests", "", "load", "seen", items)
-	sh.want(0, "loaded 2 items, 8 new bits, ", "delta\nepsilon\n", "load", "seen")
+	sh.want(0, "loaded 4 lines, 16 new bits, 1.3 KiB in 2 requests", "", "load", "seen", items)
+	sh.want(0, "loaded 2 lines, 8 new bits, ", "delta\nepsilon\n", "load", "seen")
 	sh.want(0, "yes   beta", "", "check", "seen", "alpha", "beta", strings.Repeat("x", 100))
 	sh.want(1, "no    zeta", "", "check", "seen", "alpha", "zeta")
 	sh.want(1, "no    zeta", "delta\nzeta\n", "check", "seen", "-")
@@ -125,7 +126,7 @@ func TestEveryCommandInTurn(t *testing.T) {
 	sh.want(0, "saved", "", "save", "seen", saved)
 	sh.want(0, "restored a new filter, 32 new bits, ", "", "restore", "copy", saved)
 	sh.want(0, "", "", "check", "copy", "alpha", "epsilon")
-	sh.want(0, "replaced by 1 item, ", "only\n", "replace", "--yes", "seen")
+	sh.want(0, "replaced by 1 line, ", "only\n", "replace", "--yes", "seen")
 	sh.want(1, "no    alpha", "", "check", "seen", "only", "alpha")
 	sh.want(0, "1 in 100 at 1,000,000 items", "", "calc", "--items", "1000000")
 	sh.want(0, "larger plans", "", "calc", "-n", "100000000")
@@ -154,7 +155,7 @@ func TestExitStatuses(t *testing.T) {
 		{2, "upbloom: --rate is 2: it must be", []string{"add", "-n", "5", "-p", "2", "key", "a"}},
 		{2, "upbloom: --items is 100000000000: far more", []string{"load", "-n", "100000000000", "key"}},
 		{2, "choose another with --addr", []string{"serve", "--addr", strings.TrimPrefix(sh.s.URL, "http://")}},
-		{2, "no such file", []string{"load", "--items", "9", "key", "/does/not/exist"}},
+		{2, syscall.ENOENT.Error(), []string{"load", "--items", "9", "key", damaged + "-not"}},
 		{2, "save it again, or use another copy", []string{"restore", "key", damaged}},
 		{3, "no filter at this key: check the key", []string{"info", "missing"}},
 		{3, "or make one with --items N", []string{"load", "missing"}},
@@ -262,13 +263,40 @@ func TestOutputThatFails(t *testing.T) {
 		t.Skip("there is no /dev/full here")
 	}
 	defer full.Close()
-	cmd := newShell(t).command("--demo", "ls")
-	cmd.Stdout = full
-	if err := cmd.Run(); err == nil || cmd.ProcessState.ExitCode() != 2 {
-		t.Errorf("the status is %d, want 2", cmd.ProcessState.ExitCode())
+	sh := newShell(t)
+	sh.want(0, "", "", "create", "--cuckoo", "--items", "10", "cuckoo")
+	lines := filepath.Join(t.TempDir(), "lines")
+	if err := os.WriteFile(lines, []byte("a\nb\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	const done = "the command was carried out, but its result could not be printed: "
+	for _, c := range []struct {
+		status int
+		line   string
+		text   string
+	}{
+		{2, "ls", "upbloom: write "},
+		{2, "check cuckoo a", "cuckoo: write "},
+		{5, "add cuckoo a", "cuckoo: " + done + "write "},
+		{5, "--json add cuckoo a", done},
+		{5, "remove cuckoo a", "cuckoo: " + done},
+		{5, "create --items 10 key", "key: " + done},
+		{5, "load key " + lines, "key: " + done},
+		{5, "replace key " + lines, "key: " + done},
+		{5, "ttl key 1h", "key: " + done},
+		{2, "ttl key", "key: write "},
+		{2, "save key -", "key: write "},
+		{5, "rm --yes key", "key: " + done},
+	} {
+		cmd := sh.command(strings.Fields(c.line)...)
+		var errOut strings.Builder
+		cmd.Stdout, cmd.Stderr = full, &errOut
+		err := cmd.Run()
+		if status := cmd.ProcessState.ExitCode(); status != c.status || !strings.Contains(errOut.String(), c.text) {
+			t.Errorf("%s: %v with %q, want status %d with %q", c.line, err, errOut.String(), c.status, c.text)
+		}
 	}
 	// The program writes to a device without replacing it.
-	sh := newShell(t)
 	sh.want(0, "", "", "add", "--items", "10", "key", "a")
 	link := filepath.Join(t.TempDir(), "link")
 	if err := os.Symlink("/dev/full", link); err != nil {

@@ -54,6 +54,8 @@ func TestMessages(t *testing.T) {
 	}
 	items := file("items.txt", "a\nb\n")
 	compressed := file("items.gz", gz(t, "a\nb\n"))
+	_, err := os.Stat("/does/not/exist")
+	missing := errors.Unwrap(err).Error()
 	plan := []string{"calc", "-n", "1000", "-p"}
 	for _, c := range []struct {
 		status int
@@ -65,6 +67,9 @@ func TestMessages(t *testing.T) {
 		{3, "restore it to another key", "--items", "", []string{"restore", "larger", saved}},
 		{2, `there is no command "rebuild"; replace does that`, "topic", "", []string{"rebuild", "-h"}},
 		{2, `there is no command "rebuild"`, "", "", []string{"help", "rebuild"}},
+		{2, `there is no command "version"; --version does that`, "", "", []string{"version"}},
+		{2, "- stands for the lines of standard input", "", "b\n", []string{"check", "seen", "-", "a"}},
+		{2, "- stands for the lines of standard input", "", "b\n", []string{"add", "seen", "a", "-"}},
 		{0, "upbloom load [options] KEY [FILE]", "", "", []string{"help", "load"}},
 		{0, "upbloom load [options] KEY [FILE]", "", "", []string{"load", "seen", "--help"}},
 		{3, "use another key (upbloom knows no filters without a header)", "nothing else", "", []string{"info", "text"}},
@@ -83,7 +88,7 @@ func TestMessages(t *testing.T) {
 		{2, "line 1 holds a zero byte", "", "a\x00b\x00\n\x00", []string{"load", "seen"}},
 		{2, "standard input: line 2 is not valid UTF-8", "", "a\n\xff\n", []string{"load", "seen"}},
 		{2, dir + " is a directory", "", "", []string{"load", "seen", dir}},
-		{2, "/does/not: no such file or directory", ".upbloom", "", []string{"save", "seen", "/does/not/exist"}},
+		{2, filepath.FromSlash("/does/not: ") + missing, ".upbloom", "", []string{"save", "seen", "/does/not/exist"}},
 		{
 			2, "items.txt is no saved filter, and nothing was changed: upbloom load adds", "save it", "",
 			[]string{"restore", "new", items},
@@ -135,7 +140,7 @@ func TestMessages(t *testing.T) {
 // A byte order mark is not part of the first item.
 func TestByteOrderMark(t *testing.T) {
 	sh := newShell(t)
-	sh.want(0, "loaded 2 items", "\ufeffalpha\nbeta\n", "load", "--items", "100", "key")
+	sh.want(0, "loaded 2 lines", "\ufeffalpha\nbeta\n", "load", "--items", "100", "key")
 	sh.want(0, "yes   alpha\nyes   beta", "", "check", "key", "alpha", "beta")
 	sh.want(0, "yes   alpha", "\ufeffalpha\n", "check", "key", "-")
 }

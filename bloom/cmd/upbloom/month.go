@@ -57,7 +57,9 @@ func usageFlags() []cli.Flag {
 		&cli.BoolFlag{Name: "must-exist", Usage: "with MustExist, an Add is three commands, and an AddAll more"},
 		countFlag("`N` such filters; the default is 1", "filters"),
 		lifetimeFlag("answer look-ups by a Mirror whose \"no\" is at most `TIME` old (its MaxStale)", "mirror"),
-		countFlag("`N` processes with a Mirror of each filter, or with a window; the default is 1", "processes"),
+		&cli.BoolFlag{Name: "ticker", Usage: "a ticker refreshes each Mirror once in the TIME of --mirror, asked or not"},
+		countFlag("`N` processes with a Mirror of each filter, each started once, or with a window;"+
+			" the default is 1", "processes"),
 		&cli.BoolFlag{Name: "price", Usage: "in money, at the pay-as-you-go prices of " + billing.PricesOf},
 	}
 }
@@ -66,7 +68,7 @@ func usageFlags() []cli.Flag {
 // flags without effect.
 func asksForMonth(c *cli.Command, b *bill) (asked bool, _ error) {
 	for _, name := range []string{
-		"adds", "lookups", "monthly", "filters", "mirror", "price", "processes", "batch", "lookup-batch",
+		"adds", "lookups", "monthly", "filters", "mirror", "ticker", "price", "processes", "batch", "lookup-batch",
 	} {
 		asked = asked || c.IsSet(name)
 	}
@@ -78,6 +80,11 @@ func asksForMonth(c *cli.Command, b *bill) (asked bool, _ error) {
 		return false, nil
 	case c.IsSet("mirror") && stale <= 0:
 		return false, usagef("--mirror is %v: use the MaxStale of the Mirror, above 0", stale)
+	case stale > 0 && !c.IsSet("lookups") && !c.Bool("ticker"):
+		return false, usagef("--mirror without --lookups costs nothing: say how many look-ups there are, or set" +
+			" --ticker")
+	case stale == 0 && c.Bool("ticker"):
+		return false, usagef("--ticker refreshes Mirrors: it has no effect without --mirror")
 	case c.IsSet("processes") && stale == 0 && (b.kind != windowKind || b.anew):
 		return false, usagef("--processes is for Mirrors and windows: it has no effect without --mirror or --window," +
 			" or with --new-client")
@@ -96,28 +103,20 @@ func monthOf(c *cli.Command, bytes uint64, b *bill) (*month, error) {
 	if asked, err := asksForMonth(c, b); !asked || err != nil {
 		return nil, err
 	}
-	days := 1.0
-	if c.Bool("monthly") {
-		days = billing.DaysAMonth
-	}
 	filters, ttl := max(countOf(c, "filters"), 1), lifetimeOf(c, "ttl")
 	life := billing.DaysAMonth * 24 * time.Hour
 	if ttl > 0 {
 		life = min(life, ttl)
 	}
+	days := daysOf(c)
 	b.items = float64(countOf(c, "adds")) / days * life.Hours() / 24 / float64(filters)
 	layers := b.layers()
 	if layers > 0 {
 		bytes = b.grown[layers-1].Bytes
 	}
-	batch := max(countOf(c, "batch"), 1)
-	adds := callsOf(countOf(c, "adds"), batch, b.add)
-	if n := countOf(c, "lookup-batch"); n > 0 {
-		batch = n
-	}
-	lookups := callsOf(countOf(c, "lookups"), batch, b.look)
+	adds, lookups := flaggedCalls(c, b)
 	turns, asks := b.turns(filters, adds.Calls/days), adds.Calls/days
-	if batch > 1 {
+	if lookups.Items > 1 {
 		asks += lookups.Calls / days
 	}
 	made, left := b.making(filters, ttl, adds.Calls/days)
@@ -139,10 +138,39 @@ func monthOf(c *cli.Command, bytes uint64, b *bill) (*month, error) {
 		return m
 	}
 	asking := priced()
-	use.MaxStale, use.Copies = lifetimeOf(c, "mirror"), countOf(c, "processes")
+	use.MaxStale, use.Copies, use.Ticker = lifetimeOf(c, "mirror"), countOf(c, "processes"), c.Bool("ticker")
 	m := priced()
 	if use.MaxStale > 0 {
 		m.Asking = asking
+	}
+	return m, m.setCalls(c, adds, lookups)
+}
+
+// daysOf returns in how many days the items of --adds and --lookups come, and
+// the calls of flaggedCalls.
+func daysOf(c *cli.Command) float64 {
+	if c.Bool("monthly") {
+		return billing.DaysAMonth
+	}
+	return 1
+}
+
+// flaggedCalls returns the calls that the flags ask for.
+func flaggedCalls(c *cli.Command, b *bill) (adds, lookups called) {
+	batch := max(countOf(c, "batch"), 1)
+	adds = callsOf(countOf(c, "adds"), batch, b.add)
+	if n := countOf(c, "lookup-batch"); n > 0 {
+		batch = n
+	}
+	return adds, callsOf(countOf(c, "lookups"), batch, b.look)
+}
+
+// setCalls makes the calls of flaggedCalls those of the month.
+func (m *month) setCalls(c *cli.Command, adds, lookups called) error {
+	for _, u := range []*called{&adds, &lookups} {
+		if u.Calls *= billing.DaysAMonth / daysOf(c); u.Calls > 0 && u.Calls < 1 {
+			return usagef("a batch of %s is more than all items of 30 days", counted(u.Items, "item"))
+		}
 	}
 	if c.IsSet("adds") {
 		m.Adds = &adds
@@ -150,12 +178,7 @@ func monthOf(c *cli.Command, bytes uint64, b *bill) (*month, error) {
 	if c.IsSet("lookups") {
 		m.Lookups = &lookups
 	}
-	for _, u := range []*called{&adds, &lookups} {
-		if u.Calls *= billing.DaysAMonth / days; u.Calls > 0 && u.Calls < 1 {
-			return nil, usagef("a batch of %s is more than all items of 30 days", counted(u.Items, "item"))
-		}
-	}
-	return m, nil
+	return nil
 }
 
 // callsOf returns the calls for so many items.
@@ -214,9 +237,9 @@ func (m *month) text() string {
 			dollars(m.Money.Total), dollars(m.Money.Commands), dollars(m.Money.Storage), dollars(m.Money.Traffic))
 		p := billing.PayAsYouGo()
 		fmt.Fprintf(&b, "\n                 pay as you go, as documented in %s: $%.2f for 100,000 commands,"+
-			"\n                 $%.2f a GB stored above %v, $%.2f a GB of traffic above %v; that of single"+
-			"\n                 calls is not counted, nor that a global database bills each write, and each"+
-			"\n                 look-up with ReadsPrimary, once more for each read region",
+			"\n                 $%.2f a GB stored above %v, $%.2f a GB of traffic above %v; that of adding"+
+			"\n                 and looking up is not counted, nor that a global database bills each write,"+
+			"\n                 and each look-up with ReadsPrimary, once more for each read region",
 			billing.PricesOf, p.Commands, p.Storage, p.FreeStorage, p.Traffic, p.FreeTraffic)
 	}
 	return b.String()

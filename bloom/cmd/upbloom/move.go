@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/schollz/progressbar/v3"
@@ -37,11 +38,11 @@ func (a *app) progress(what string) bloom.MoveOption {
 
 // newBar draws a bar of bytes. A total of -1 is unknown.
 func (a *app) newBar(f *os.File, what string, total int64) *progressbar.ProgressBar {
-	a.inLine = true
+	atomic.StoreInt32(&a.inLine, 1)
 	return progressbar.NewOptions64(total, progressbar.OptionSetDescription(what),
 		progressbar.OptionSetWriter(f), progressbar.OptionShowBytes(true),
 		progressbar.OptionSetWidth(30), progressbar.OptionThrottle(50*time.Millisecond),
-		progressbar.OptionOnCompletion(func() { fmt.Fprintln(f); a.inLine = false }))
+		progressbar.OptionOnCompletion(func() { fmt.Fprintln(f); atomic.StoreInt32(&a.inLine, 0) }))
 }
 
 // fileArg returns the argument after the key, or "-", standard input.
@@ -71,7 +72,6 @@ func (a *app) saveCommand() *cli.Command {
 			if err != nil {
 				return err
 			}
-			start := time.Now()
 			if args[1] == "-" {
 				return f.Save(ctx, a.out, a.progress("save"))
 			}
@@ -79,7 +79,7 @@ func (a *app) saveCommand() *cli.Command {
 			if err != nil {
 				return err
 			}
-			m := moved{Key: args[0], Bytes: n, Seconds: time.Since(start).Seconds()}
+			m := moved{Key: args[0], Bytes: n, Seconds: a.seconds()}
 			return a.print(m, m.text("saved"))
 		},
 	}
@@ -94,10 +94,26 @@ func (a *app) maySave(name string, force bool) error {
 		}
 		return nil
 	}
-	switch info, err := os.Stat(name); {
-	case err == nil && info.IsDir():
+	if force {
+		return notADirectory(name)
+	}
+	return mayOverwrite(name, savedMagic, "saved filter", "name another file, or use --force")
+}
+
+func notADirectory(name string) error {
+	if info, err := os.Stat(name); err == nil && info.IsDir() {
 		return usagef("%s is a directory: name a file", printable(name))
-	case err != nil, force, !info.Mode().IsRegular(), info.Size() == 0:
+	}
+	return nil
+}
+
+// mayOverwrite refuses a directory, and a file that does not begin as those of
+// the kind.
+func mayOverwrite(name, magic, kind, advice string) error {
+	if err := notADirectory(name); err != nil {
+		return err
+	}
+	if info, err := os.Stat(name); err != nil || !info.Mode().IsRegular() || info.Size() == 0 {
 		return nil
 	}
 	f, err := os.Open(name)
@@ -105,18 +121,17 @@ func (a *app) maySave(name string, force bool) error {
 		return nil // writing to it will fail
 	}
 	defer f.Close()
-	start := make([]byte, len(savedMagic))
-	if _, err := io.ReadFull(f, start); err != nil || string(start) != savedMagic {
-		return usagef("%s is no saved filter, and was left as it is: name another file, or use --force",
-			printable(name))
+	start := make([]byte, len(magic))
+	if _, err := io.ReadFull(f, start); err != nil || string(start) != magic {
+		return usagef("%s is no %s, and was left as it is: %s", printable(name), kind, advice)
 	}
 	return nil
 }
 
 // saveTo writes a file beside the named one and then renames it. At any time
 // the named file is the old one or the whole new one. It follows a link, and
-// writes directly into anything but a plain file, such as a pipe. Only the
-// owner may read a new file.
+// writes directly into anything but a plain file, such as a pipe. On
+// Unix only the owner may read a new file.
 func saveTo(ctx context.Context, f *bloom.Filter, name string, opt bloom.MoveOption) (n int64, err error) {
 	if path, err := filepath.EvalSymlinks(name); err == nil {
 		name = path
@@ -156,6 +171,9 @@ func saveTo(ctx context.Context, f *bloom.Filter, name string, opt bloom.MoveOpt
 	}
 	if err == nil {
 		err = os.Rename(tmp.Name(), name)
+	}
+	if link := (*os.LinkError)(nil); errors.As(err, &link) { // on Windows, if another program has it open
+		err = usagef("%s cannot be replaced, and was left as it is: %w", printable(name), link.Err)
 	}
 	return n, err
 }
@@ -213,7 +231,7 @@ func (a *app) restore(ctx context.Context, c *cli.Command) error {
 	if err != nil {
 		return a.moveFailed(c, err)
 	}
-	return a.printChange(ctx, merged(args[0], r), "restored", before)
+	return a.printChange(ctx, a.merged(r), "restored", before)
 }
 
 // readSaved reads a saved filter.

@@ -7,8 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
-	"syscall"
+	"slices"
 	"time"
 
 	"github.com/upbloom/upbloom/bloom"
@@ -20,19 +21,33 @@ type output struct{ *os.File }
 
 func (o output) Write(p []byte) (int, error) {
 	n, err := o.File.Write(p)
-	if errors.Is(err, syscall.EPIPE) {
+	if slices.ContainsFunc(readerGone, func(gone error) bool { return errors.Is(err, gone) }) {
 		err = errNoReader
 	}
 	return n, err
 }
 
 // print writes v as JSON, or text for people.
-func (a *app) print(v any, text string) error {
-	if !a.json {
-		_, err := fmt.Fprintln(a.out, text)
-		return err
+func (a *app) print(v any, text string) (err error) {
+	if a.json {
+		err = writeJSON(a.out, v)
+	} else {
+		_, err = fmt.Fprintln(a.out, text)
 	}
-	return writeJSON(a.out, v)
+	if err != nil && a.wrote && !errors.Is(err, errNoReader) {
+		return unprinted{err}
+	}
+	return err
+}
+
+// unprinted is the error of a command whose write was made, but whose result
+// could not be printed.
+type unprinted struct{ error }
+
+func (e unprinted) Unwrap() error { return e.error }
+
+func (e unprinted) Error() string {
+	return "the command was carried out, but its result could not be printed: " + e.error.Error()
 }
 
 // writeJSON writes v in one line.
@@ -76,6 +91,8 @@ type part struct {
 	Fill    float64 `json:"fill"`
 	Items   uint64  `json:"items"`
 	Rate    float64 `json:"rate"`
+	// Items is a lower bound if all cells are set.
+	Saturated bool `json:"saturated,omitempty"`
 }
 
 // unread is a filter that could not be read, as JSON.
@@ -107,21 +124,24 @@ func ttl(d time.Duration) string {
 // moved is the JSON of load, save, restore or replace.
 type moved struct {
 	Key     string  `json:"key"`
-	Items   *uint64 `json:"items,omitempty"`   // read by load and replace
+	Items   *uint64 `json:"items,omitempty"`   // lines read by load and replace
 	NewBits *uint64 `json:"newBits,omitempty"` // by load and restore
 
 	Created  bool    `json:"created,omitempty"`
 	Bytes    int64   `json:"bytes"`
 	Requests int64   `json:"requests,omitempty"`
 	Commands int64   `json:"commands,omitempty"`
-	Seconds  float64 `json:"seconds"`
+	Seconds  float64 `json:"seconds"` // with the time that reading the input takes
 
 	// Before and After are the filter's states, of replace and restore. Before
 	// is missing if there was no filter, After if it could not be read.
 	Before *state `json:"before,omitempty"`
 	After  *state `json:"after,omitempty"`
+	Holds  *part  `json:"holds,omitempty"` // what is in the filter, of load
 
 	Note string `json:"note,omitempty"` // a flag of load had no effect
+
+	scheme string // of Holds
 }
 
 // printChange prints the result of replace or restore, and the filter's state
@@ -155,16 +175,37 @@ func brief(s state) string {
 		text = kindNoun(s.Kind) + ", "
 	}
 	if s.Items != nil {
-		text += "about " + counted(*s.Items, "item") + ", "
+		text += estimated(*s.Items, s.Saturated) + ", "
 	}
-	switch {
-	case s.Rate == nil:
-	case *s.Rate == 0:
-		text += "no false positives, "
-	default:
-		text += human.OneIn(*s.Rate) + " false positives, "
+	if s.Rate != nil {
+		text += falsePositives(s.Scheme, *s.Rate) + ", "
 	}
 	return text + expiry(time.Duration(s.TTL*float64(time.Second)))
+}
+
+// falsePositives says a rate. That of fnv1a is only a lower bound.
+func falsePositives(scheme string, rate float64) string {
+	if rate == 0 {
+		return "no false positives"
+	}
+	return rateOfScheme(scheme, rate) + " false positives"
+}
+
+func rateOfScheme(scheme string, rate float64) string {
+	if scheme == bloom.SchemeFNV1a.String() {
+		return human.AtLeast(rate)
+	}
+	return human.OneIn(rate)
+}
+
+// holding returns what is in n strings of this geometry that have setBits
+// together.
+func holding(g bloom.Geometry, n, setBits uint64) *part {
+	each := min(setBits/n, g.Bits)
+	return &part{
+		SetBits: setBits, Fill: float64(each) / float64(g.Bits), Rate: g.LiveFalsePositiveRate(each),
+		Items: n * uint64(math.Round(g.EstimateItems(min(each, g.Bits-1)))), Saturated: each == g.Bits,
+	}
 }
 
 func expiry(d time.Duration) string {
@@ -175,17 +216,20 @@ func expiry(d time.Duration) string {
 }
 
 // merged returns what a load or a restore did.
-func merged(key string, r bloom.LoadResult) moved {
+func (a *app) merged(r bloom.LoadResult) moved {
 	return moved{
-		Key: key, NewBits: &r.NewBits, Created: r.Created, Bytes: r.Bytes,
-		Requests: r.Requests, Commands: r.Commands, Seconds: r.Duration.Seconds(),
+		Key: a.key, NewBits: &r.NewBits, Created: r.Created, Bytes: r.Bytes,
+		Requests: r.Requests, Commands: r.Commands, Seconds: a.seconds(),
 	}
 }
+
+// seconds returns how long the command has run.
+func (a *app) seconds() float64 { return time.Since(a.began).Seconds() }
 
 func (m moved) text(what string) string {
 	s := what
 	if m.Items != nil {
-		s += " " + counted(*m.Items, "item") + ","
+		s += " " + counted(*m.Items, "line") + ","
 	}
 	if m.Created {
 		s += " a new filter,"
@@ -198,10 +242,23 @@ func (m moved) text(what string) string {
 		s += fmt.Sprintf(" in %d requests (%d commands)", m.Requests, m.Commands)
 	}
 	s += fmt.Sprintf(", %v", time.Duration(m.Seconds*float64(time.Second)).Round(time.Millisecond))
+	if m.Holds != nil {
+		s += fmt.Sprintf("\nafter   %s, %s", estimated(m.Holds.Items, m.Holds.Saturated),
+			falsePositives(m.scheme, m.Holds.Rate))
+	}
 	if m.Note != "" {
 		s += "\n" + m.Note
 	}
 	return s
+}
+
+// estimated returns "about 2,000 items". If every cell is set, nobody knows how
+// many more there are.
+func estimated(items uint64, saturated bool) string {
+	if saturated {
+		return "more than " + counted(items, "item")
+	}
+	return "about " + counted(items, "item")
 }
 
 // counted returns "1 item" or "2,000 items".

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
+	"runtime"
 	"strings"
 
 	"github.com/urfave/cli/v3"
@@ -16,9 +18,10 @@ func (a *app) serveCommand() *cli.Command {
 	return &cli.Command{
 		Name: "serve", Usage: "run a REST server for tests on this machine", ArgsUsage: " ",
 		Description: "The data is in memory, or in a Redis. serve prints two lines to paste into the\n" +
-			"shell of your program, and runs until it is interrupted. Other machines reach it\n" +
-			"only if --addr names more than the loopback interface. upbloom --demo serve begins\n" +
-			"with some filters.\n\n" +
+			"shell of your program, and runs until it is interrupted. On Windows the lines are\n" +
+			"for PowerShell, or for bash if SHELL is set. Other machines reach the server only\n" +
+			"if --addr names more than the loopback interface. upbloom --demo serve begins with\n" +
+			"some filters.\n\n" +
 			"A record may have 100 MB, as on most plans of the service. With --redis the Redis\n" +
 			"decides for what a script makes, such as create: it takes 512 MiB as it stands.",
 		Flags: []cli.Flag{
@@ -65,8 +68,11 @@ func (a *app) serve(ctx context.Context, c *cli.Command) error {
 			" and whoever has the token may do everything: to keep it on this machine, listen on"+
 			" 127.0.0.1")
 	}
-	text := fmt.Sprintf("export UPSTASH_REDIS_REST_URL='%s'\nexport UPSTASH_REDIS_REST_TOKEN='%s'",
-		s.URL, s.Token)
+	format := "export %s='%s'\nexport %s='%s'"
+	if runtime.GOOS == "windows" && os.Getenv("SHELL") == "" { // not in Git Bash
+		format = "$env:%s = '%s'\n$env:%s = '%s'"
+	}
+	text := fmt.Sprintf(format, "UPSTASH_REDIS_REST_URL", s.URL, "UPSTASH_REDIS_REST_TOKEN", s.Token)
 	if err := a.print(map[string]string{"url": s.URL, "token": s.Token}, text); err != nil {
 		return err
 	}

@@ -1,6 +1,6 @@
 //go:build unix
 
-// These tests interrupt a process, which Windows cannot.
+// These tests interrupt a process, which package os cannot on Windows.
 
 package main
 
@@ -15,6 +15,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/upbloom/upbloom/internal/testkit/testenv"
 )
 
 // started runs serve until it has printed its two lines.
@@ -25,13 +27,7 @@ func started(t *testing.T, args ...string) (
 	cmd = newShell(t).command(append([]string{"serve"}, args...)...)
 	errOut = new(strings.Builder)
 	cmd.Stderr = errOut
-	pipe, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	pipe := testenv.Start(t, cmd)
 	chunk := make([]byte, 200)
 	for strings.Count(text, "\n") < 2 {
 		n, err := pipe.Read(chunk)
@@ -59,7 +55,7 @@ func TestServe(t *testing.T) {
 	cmd, out, text, errOut := started(t, "--addr", "127.0.0.1:0")
 	client := (&shell{t: t}).command("ls")
 	for _, line := range strings.Split(strings.TrimSpace(text), "\n") {
-		client.Env = append(client.Env, strings.ReplaceAll(strings.TrimPrefix(line, "export "), "'", ""))
+		client.Env = append(client.Env, setIn(line))
 	}
 	if got, err := client.CombinedOutput(); err != nil || string(got) != "no filters\n" {
 		t.Errorf("a client of it prints %q, %v", got, err)

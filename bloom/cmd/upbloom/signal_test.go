@@ -1,13 +1,13 @@
 //go:build unix
 
-// Windows can send no interrupt to one process.
+// Package os can interrupt no process on Windows.
 
 package main
 
 import (
-	"io"
 	"net/http"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -16,8 +16,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/creack/pty"
-
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
@@ -25,6 +23,15 @@ import (
 type hold struct {
 	at   string // its commands
 	when upstashtest.When
+}
+
+// interrupts returns the signals that end the program in order. Under nohup the
+// program ignores SIGHUP, as this test does.
+func interrupts() []syscall.Signal {
+	if signal.Ignored(syscall.SIGHUP) {
+		return []syscall.Signal{syscall.SIGINT, syscall.SIGTERM}
+	}
+	return []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP}
 }
 
 // place has the server keep to the holds. reached gets a value when the request
@@ -143,11 +150,11 @@ func TestSignalAtEachStage(t *testing.T) {
 			sh.want(0, "", "", "create", "--items", "1k", "--shards", "2", "sh")
 			sh.want(0, "", "", "add", "ck", "a")
 			before := sh.everything()
-			s := []syscall.Signal{syscall.SIGINT, syscall.SIGTERM}[i%2]
+			s := interrupts()[i%len(interrupts())]
 			args := strings.Fields(c.args)
 			if args[0] == "replace" && c.at == "EVAL" && when == upstashtest.AfterExec {
 				// It finds its birth number at the key.
-				c.status, c.says = 0, "replaced by 2 items, "
+				c.status, c.says = 0, "replaced by 2 lines, "
 			}
 			out, errOut, status := sh.signalled([]syscall.Signal{s}, []hold{{c.at, when}}, "b\nc\n", args...)
 			if status.ExitStatus() != c.status || !strings.Contains(out+errOut, c.says) {
@@ -226,7 +233,7 @@ func TestSecondSignal(t *testing.T) {
 		{"BITCOUNT", "doctor", empty},
 		{"TIME", "doctor", empty},
 	} {
-		for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
+		for _, s := range interrupts() {
 			sh := newShell(t)
 			sh.want(0, "", "a\n", "load", "--items", "1k", "--ttl", "1d", "key")
 			before := sh.stored("key")
@@ -250,7 +257,7 @@ func TestSecondSignal(t *testing.T) {
 // clock.
 func TestDoctorSignalled(t *testing.T) {
 	for _, at := range []string{"BITCOUNT", "TIME"} {
-		for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
+		for _, s := range interrupts() {
 			sh := newShell(t)
 			_, errOut, status := sh.signalled([]syscall.Signal{s}, []hold{{at, upstashtest.AfterExec}}, "", "doctor")
 			if status.ExitStatus() != exitInterrupted || !strings.Contains(errOut, "not all checks were made") {
@@ -289,104 +296,5 @@ func TestDoctorCannotClear(t *testing.T) {
 		[]hold{{"BITCOUNT", upstashtest.AfterExec}}, "", "doctor")
 	if ended.ExitStatus() != exitInterrupted || !strings.Contains(errOut, "* may be left: they expire in 10m\n") {
 		t.Errorf("interrupted: status %d, %q", ended.ExitStatus(), errOut)
-	}
-}
-
-// Ctrl-C on the terminal ends a program that waits there, and changes nothing.
-func TestCtrlC(t *testing.T) {
-	sh := newShell(t)
-	sh.want(0, "", "a\n", "load", "--items", "1k", "key")
-	before := sh.stored("key")
-	for args, waits := range map[string]string{
-		"rm key": "Type yes: ", "load key": "reading items", "add key -": "reading items",
-		"check key -": "reading items",
-	} {
-		terminal, tty, err := pty.Open()
-		if err != nil {
-			t.Skip("no pseudo-terminal here: ", err)
-		}
-		cmd := sh.command(strings.Fields(args)...)
-		cmd.Stdin, cmd.Stdout, cmd.Stderr = tty, tty, tty
-		cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
-		_ = tty.Close()
-		drawn, chunk := "", make([]byte, 1000)
-		for sent := false; err == nil; {
-			var n int
-			n, err = terminal.Read(chunk) // fails when the program ends
-			if drawn += string(chunk[:n]); !sent && strings.Contains(drawn, waits) {
-				sent = true
-				if _, err := io.WriteString(terminal, "half a line\x03"); err != nil {
-					t.Fatal(err)
-				}
-			}
-		}
-		_ = terminal.Close()
-		_ = cmd.Wait()
-		if cmd.ProcessState.ExitCode() != exitInterrupted ||
-			!strings.Contains(drawn, "\nupbloom: interrupted: key: ") ||
-			!strings.Contains(drawn, "nothing was changed") {
-			t.Errorf("%s: %v, %q", args, cmd.ProcessState, drawn)
-		}
-		if sh.stored("key") != before {
-			t.Errorf("%s: the filter was changed", args)
-		}
-	}
-}
-
-// interrupted starts the program with a standard input that begins with input
-// and does not end, and interrupts it while it reads. The input is more than a
-// pipe holds. Once it is written, the program is reading.
-func interrupted(t *testing.T, sh *shell, input string, args ...string) (errOut string, status int) {
-	t.Helper()
-	cmd := sh.command(args...)
-	var e strings.Builder
-	cmd.Stderr = &e
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer in.Close()
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := io.WriteString(in, input); err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Process.Signal(os.Interrupt); err != nil {
-		t.Fatal(err)
-	}
-	_ = cmd.Wait()
-	return e.String(), cmd.ProcessState.ExitCode()
-}
-
-// One interrupt ends a program that waits for input, and leaves nothing half
-// done.
-func TestInterruptedInput(t *testing.T) {
-	sh := newShell(t)
-	sh.want(0, "loaded", "a\n", "load", "--items", "1000000", "saved")
-	saved := sh.want(0, "", "", "save", "saved", "-")
-	lines := strings.Repeat("item\n", 200_000)
-	for _, c := range []struct {
-		input string
-		args  []string
-	}{
-		{lines, []string{"load", "--items", "1000000", "key"}},
-		{lines, []string{"replace", "--items", "1000000", "key"}},
-		{lines, []string{"add", "--items", "1000000", "key", "-"}},
-		{saved[:len(saved)-1], []string{"restore", "key", "-"}},
-	} {
-		sh := newShell(t)
-		args := c.args
-		errOut, status := interrupted(t, sh, c.input, args...)
-		if status != exitInterrupted || !strings.HasPrefix(errOut, "upbloom: interrupted: ") ||
-			!strings.Contains(errOut, "was not read to its end, and nothing was changed\n") {
-			t.Errorf("%s: status %d, %q, want %d", args[0], status, errOut, exitInterrupted)
-		}
-		if v, err := sh.s.Exec("DBSIZE"); err != nil || v != int64(0) {
-			t.Errorf("%s: %v keys are left, %v", args[0], v, err)
-		}
 	}
 }

@@ -2,10 +2,14 @@ package main
 
 import (
 	"context"
+	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/upbloom/upbloom/bloom"
 )
@@ -36,6 +40,9 @@ func TestStumbles(t *testing.T) {
 	}
 	sh.want(2, "is the key behind the file? It is upbloom load KEY [FILE]", "",
 		"load", "--items", "9", items, "key")
+	// A folder of the key's name says nothing about the order.
+	_, err := os.Open("no-such-file")
+	sh.want(2, ": "+err.Error()+"\n", "", "load", "--items", "9", filepath.Dir(items), "no-such-file")
 	if sh.stored("key") != before {
 		t.Error("the filter was changed")
 	}
@@ -78,7 +85,7 @@ func TestSaysWhatWasMeant(t *testing.T) {
 	}, reader.s}
 	full.want(0, "", "", "add", "--items", "9", "key", "a")
 	reader.want(0, "yes   a", "", "check", "key", "a")
-	reader.want(4, "the \"no\" of a BITFIELD_RO may be that of a replica that lags: use a full token\n", "",
+	reader.want(4, "this answer of a BITFIELD_RO may be that of a replica that lags: use a full token\n", "",
 		"check", "key", "x")
 
 	sh.want(2, "k=4, blocked, for 5,000 items at 1 in 100: programs that use", "a\n",
@@ -145,10 +152,29 @@ func TestInterruptSaysWhatWasDone(t *testing.T) {
 	}
 }
 
+// If the terminal ends its input shortly before the interrupt, as on Windows
+// after Ctrl-C, the input was not read to its end.
+func TestInterruptAfterTheEnd(t *testing.T) {
+	for after, want := range map[time.Duration]error{
+		50 * time.Millisecond: context.Canceled, time.Second: nil,
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			defer time.AfterFunc(after, cancel).Stop()
+			a := &app{late: 100 * time.Millisecond}
+			got, err := io.ReadAll(a.interruptible(ctx, strings.NewReader("half a line")))
+			if string(got) != "half a line" || !errors.Is(err, want) {
+				t.Errorf("an interrupt %v after the end: %q, %v, want %v", after, got, err, want)
+			}
+		})
+	}
+}
+
 // add reads its input to the end before it adds the first line, and says so.
 func TestAddReadsAllFirst(t *testing.T) {
 	sh := newShell(t)
-	sh.want(0, "standard input before it adds the first line", "", "add", "-h")
+	sh.want(0, "lines of standard input in memory before it adds the first", "", "add", "-h")
 	sh.want(0, "", "", "create", "--items", "9k", "key")
 	before := sh.stored("key")
 	sh.want(2, "line 3001", strings.Repeat("item\n", 3000)+"\xff\n", "add", "key", "-")

@@ -38,7 +38,7 @@ func TestProgressInATerminal(t *testing.T) {
 	if !strings.Contains(string(drawn), "load") || !strings.Contains(string(drawn), "100%") {
 		t.Errorf("the bar: %q", drawn)
 	}
-	if !strings.HasPrefix(out.String(), "loaded 2 items, a new filter, 8 new bits, 1.3 MiB in 3 requests") {
+	if !strings.HasPrefix(out.String(), "loaded 2 lines, a new filter, 8 new bits, 1.3 MiB in 3 requests") {
 		t.Errorf("the answer: %q", out.String())
 	}
 }
@@ -168,40 +168,6 @@ func TestNoProgressInAFile(t *testing.T) {
 	if info, err := file.Stat(); err != nil || info.Size() != 0 {
 		t.Errorf("%d bytes were drawn into a file", info.Size())
 	}
-}
-
-// If a program's reader has gone, as with head, the program ends quietly, with
-// the status that a shell reports after SIGPIPE. doctor removes its keys first.
-func TestBrokenPipe(t *testing.T) {
-	sh := newShell(t)
-	sh.want(0, "new", "", "add", "--items", "100", "key", "a")
-	for _, args := range [][]string{
-		{"ls"},
-		{"check", "key", "a"},
-		{"check", "key", "b"},
-		{"--json", "info", "key"},
-		{"save", "key", "-"},
-		{"doctor"},
-		{"load", "key", "-"},
-	} {
-		reader, writer, err := os.Pipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		_ = reader.Close()
-		cmd := sh.command(args...)
-		var errOut strings.Builder
-		cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader("c\n"), writer, &errOut
-		_ = cmd.Run()
-		_ = writer.Close()
-		if cmd.ProcessState.ExitCode() != exitNoReader || errOut.Len() != 0 {
-			t.Errorf("%s: %v, and says %q", args, cmd.ProcessState, &errOut)
-		}
-	}
-	if all, _ := sh.keys(); all != "key" {
-		t.Errorf("these keys are left: %s", all)
-	}
-	sh.want(0, "", "", "check", "key", "c") // load had ended
 }
 
 // An error in the midst of a bar has a line of its own.

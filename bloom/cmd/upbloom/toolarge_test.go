@@ -42,6 +42,13 @@ func TestTooLargeToAdd(t *testing.T) {
 		t.Errorf("it prints %q", out)
 	}
 	sh.want(0, "no filters", "", "ls")
+
+	// Without --items no flag makes the filter smaller.
+	sh.want(0, "", "", "create", "-n", "1k", "key")
+	sh.s.Inject(upstashtest.Fault{}, upstashtest.ErrorObject("ERR max single record size exceeded"))
+	sh.want(4, "key: 0 of 2 items done, 2 not done: the filter's string of 1,369 bytes is too large for one record of"+
+		" the database: choose a larger plan, or fill a smaller filter from where its items come from\n",
+		"", "add", "key", "a", "b")
 }
 
 // If a load, a replace or a restore is above the limit, it changes nothing,

@@ -17,6 +17,7 @@ import (
 
 	"github.com/upbloom/upbloom/bloom"
 	"github.com/upbloom/upbloom/internal/testkit/bloomtest"
+	"github.com/upbloom/upbloom/internal/testkit/testenv"
 	"github.com/upbloom/upbloom/upstash"
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
@@ -89,13 +90,7 @@ func killAfter(t *testing.T, s *upstashtest.Server, what string, d time.Duration
 	cmd := exec.Command(os.Args[0], "-test.run", "^TestMoveKilled$")
 	cmd.Env = append(os.Environ(),
 		"UPBLOOM_KILL_URL="+s.URL, "UPBLOOM_KILL_TOKEN="+s.Token, "UPBLOOM_KILL_WHAT="+what)
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	out := testenv.Start(t, cmd)
 	if line, err := bufio.NewReader(out).ReadString('\n'); line != "ready\n" {
 		t.Fatalf("the process says %q: %v", line, err)
 	}

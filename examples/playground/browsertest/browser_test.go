@@ -248,6 +248,9 @@ func (p *page) shoot(name string) {
 			p.t.Fatal(err)
 		}
 	})
+	if err := os.MkdirAll(folder, 0o700); err != nil {
+		p.t.Fatal(err)
+	}
 	if err := os.WriteFile(filepath.Join(folder, name+".png"), png, 0o600); err != nil {
 		p.t.Fatal(err)
 	}

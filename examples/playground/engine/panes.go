@@ -59,7 +59,7 @@ func (w *Window) view(ctx context.Context, text string) (WindowView, error) {
 	v.Facts = []Fact{
 		{"clock", v.Now},
 		{"requests so far", human.Count(uint64(w.requests))},
-		{"commands so far", human.Count(uint64(w.commands))},
+		{"billed commands so far", human.Count(uint64(w.billed))},
 	}
 	return v, nil
 }

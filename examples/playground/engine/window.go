@@ -36,11 +36,11 @@ type Window struct {
 	eye    *upstash.Client // looks at the string for the picture, uncounted
 	look   *bloom.Window
 
-	requests, commands int
-	start              time.Time
-	added              map[string]time.Time
-	names              []string // those typed by the reader, the newest last
-	made               int
+	requests, billed int64 // of the reader's calls
+	start            time.Time
+	added            map[string]time.Time
+	names            []string // those typed by the reader, the newest last
+	made             int
 }
 
 // NewWindow starts the database and makes the window, at the beginning of an
@@ -79,7 +79,9 @@ func (w *Window) begin(ctx context.Context) error {
 		return err
 	}
 	seconds := int64(w.epoch / time.Second)
-	w.clock.now = time.Unix((w.clock.now.Unix()/seconds+1)*seconds, 0)
+	// An epoch is a few seconds longer than the span. So begin some minutes later,
+	// or a day later it would still be the same.
+	w.clock.now = time.Unix((w.clock.now.Unix()/seconds+1)*seconds+300, 0)
 	w.start = w.clock.now
 	if err := w.connect(); err != nil {
 		return err
@@ -117,7 +119,15 @@ func (w *Window) connect() (err error) {
 
 func (w *Window) observe(_ context.Context, e upstash.Event) {
 	w.requests++
-	w.commands += e.Commands
+	if e.Command == "TIME" { // which does not reach the server
+		w.billed++
+	}
+}
+
+// bill returns a function that adds what was billed meanwhile.
+func (w *Window) bill() func() {
+	before := w.server.Stats().Billed
+	return func() { w.billed += w.server.Stats().Billed - before }
 }
 
 // A clock stands still until the reader moves it.
@@ -141,7 +151,9 @@ func (t *timed) RoundTrip(ctx context.Context, req *upstash.Request, resp *upsta
 // Add adds an item, or renews it.
 func (w *Window) Add(ctx context.Context, item string) (WindowView, error) {
 	from, before := w.requests, w.turns(ctx)
+	bill := w.bill()
 	isNew, err := w.window.Add(ctx, item)
+	bill()
 	if err != nil {
 		return WindowView{}, err
 	}
@@ -164,7 +176,10 @@ func (w *Window) AddMade(ctx context.Context, n int) (WindowView, error) {
 		w.made++
 		items[i] = fmt.Sprintf("event-%d", w.made)
 	}
-	if _, err := w.window.AddAll(ctx, items); err != nil {
+	bill := w.bill()
+	_, err := w.window.AddAll(ctx, items)
+	bill()
+	if err != nil {
 		return WindowView{}, err
 	}
 	text := counted(n, "item") + " were added to the pane of this epoch."
@@ -177,7 +192,9 @@ func (w *Window) AddMade(ctx context.Context, n int) (WindowView, error) {
 // Ask looks an item up.
 func (w *Window) Ask(ctx context.Context, item string) (WindowView, error) {
 	from := w.requests
+	bill := w.bill()
 	found, err := w.window.Exists(ctx, item)
+	bill()
 	if err != nil {
 		return WindowView{}, err
 	}
@@ -207,8 +224,8 @@ func (w *Window) Later(ctx context.Context, d time.Duration) (WindowView, error)
 	return w.view(ctx, fmt.Sprintf("%s have passed. Nothing was sent.", hours(d)))
 }
 
-func (w *Window) sent(from int) string {
-	return fmt.Sprintf(" Sent: %s.", counted(w.requests-from, "request"))
+func (w *Window) sent(from int64) string {
+	return fmt.Sprintf(" Sent: %s.", counted(int(w.requests-from), "request"))
 }
 
 // remember keeps the names typed by the reader, each once.

@@ -69,13 +69,18 @@ func TestWindowTurns(t *testing.T) {
 	}
 	wantText(t, check(w.Add(ctx, "ann")).Text, "seen in the last 24 hours", "Sent: 1 request.")
 
-	v = check(w.Later(ctx, 25*time.Hour))
-	wantText(t, v.Text, "25 hours have passed. Nothing was sent.")
+	v = check(w.Later(ctx, 24*time.Hour))
+	wantText(t, v.Text, "24 hours have passed. Nothing was sent.")
 	if has(t, v, "now") != 0 || has(t, v, "counts") != bits {
 		t.Errorf("a day later: %s, want %d bits in the pane that counts and none in the present one", states(v), bits)
 	}
 	v = check(w.Add(ctx, "bob"))
 	wantText(t, v.Text, "it turned the window")
+	// Two Adds and a TIME before it. Then a TIME, an Add, and what turned the window.
+	if got, want := v.Facts[2], (Fact{"billed commands so far", "10"}); got != want {
+		t.Errorf("%v, want %v", got, want)
+	}
+	check(w.Later(ctx, time.Hour))
 	if has(t, v, "spare") != 0 || has(t, v, "counts") != bits {
 		t.Errorf("after the turn: %s, want a clear spare pane and %d bits in the one that counts", states(v), bits)
 	}

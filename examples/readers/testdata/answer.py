@@ -36,7 +36,7 @@ def answer(q):
         case "add":
             return upbloom.add(call, q["key"], q["items"], g)
         case "exists":
-            return upbloom.open_filter(call, q["key"], g.seed).exists(q["items"])
+            return upbloom.open_filter(call, q["key"], g.seed, q.get("readOnly", False)).exists(q["items"])
 
 
 for line in sys.stdin:

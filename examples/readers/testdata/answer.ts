@@ -6,6 +6,7 @@ interface Question {
   op: string; key: string; seed: string; items: string[]; now?: number;
   m: number; k: number; scheme: number; n: number; p: number;
   kind: string; panes: number; seconds: number; e?: number; c: number;
+  readOnly?: boolean;
 }
 
 const [url, token] = process.argv.slice(2);
@@ -23,7 +24,7 @@ async function answer(q: Question): Promise<unknown> {
     case "epoch": return new upbloom.Panes(q.panes, q.seconds).epochAt(q.now!);
     case "counting": return new upbloom.Panes(q.panes, 60).counting(q.e, q.c);
     case "add": return upbloom.add(call, q.key, q.items, geometry);
-    case "exists": return (await upbloom.open(call, q.key, geometry.seed)).exists(q.items);
+    case "exists": return (await upbloom.open(call, q.key, geometry.seed, q.readOnly)).exists(q.items);
   }
   throw new Error(`no op ${q.op}`);
 }
@@ -32,7 +33,7 @@ for await (const line of createInterface({ input: process.stdin })) {
   try {
     console.log(JSON.stringify({ ok: await answer(JSON.parse(line)) }));
   } catch (e) {
-    const { constructor: { name }, message } = e as Error;
-    console.log(JSON.stringify({ error: `${name}: ${message}` }));
+    const [error] = (e as Error).stack!.split("\n"); // what a log shows: name and message
+    console.log(JSON.stringify({ error }));
   }
 }

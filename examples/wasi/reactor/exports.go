@@ -10,7 +10,10 @@ import (
 
 // The host writes an id to input and reads an error's text from output. Both
 // are allocated by the guest, so the host needs no allocator.
-var input, output []byte
+var (
+	input  = make([]byte, 1) // an empty id has an address too
+	output []byte
+)
 
 // maxID is the length of the longest id in bytes. A wasm memory never shrinks:
 // without a limit, a long id would keep its memory as long as the guest lives.

@@ -88,17 +88,7 @@ func TestDoctorOfAnotherServer(t *testing.T) {
 	cmd := exec.Command(node, "server.mjs", "redis://"+redis, doctorsToken)
 	cmd.Dir = dir
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH")}
-	out, err := cmd.StdoutPipe()
-	if err == nil {
-		err = cmd.Start()
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
-	})
+	out := testenv.Start(t, cmd)
 	port, err := bufio.NewReader(out).ReadString('\n')
 	if err != nil {
 		t.Fatal(err)

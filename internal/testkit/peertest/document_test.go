@@ -63,6 +63,10 @@ func runJavaScript(t *testing.T, j job) []json.RawMessage {
 func runPython(t *testing.T, j job) []json.RawMessage {
 	t.Helper()
 	python, dir := testenv.Need(t, "python", "python3"), t.TempDir()
+	// Windows has a python3 that only says where to get one.
+	if err := exec.Command(python, "-c", "").Run(); err != nil {
+		testenv.Missing(t, "python", err.Error())
+	}
 	if err := os.CopyFS(dir, pythonDriver); err != nil {
 		t.Fatal(err)
 	}

@@ -19,9 +19,11 @@ const (
 	Create    Verb = "create"
 	Add       Verb = "add"
 	AddAll    Verb = "addall"
+	AddSeq    Verb = "addseq"
 	AddIn     Verb = "addin" // to the filters of Call.Into
 	Exists    Verb = "exists"
 	ExistsAll Verb = "existsall"
+	ExistsIn  Verb = "existsin" // in the filters of Call.Into
 	Stats     Verb = "stats"
 	// Cardinality is not drawn for a Filter: Overlap asks for it.
 	Cardinality Verb = "cardinality"
@@ -46,7 +48,9 @@ const (
 	Rename       Verb = "rename" // to the other key
 
 	MirrorExists  Verb = "mirror.exists"
+	MirrorAll     Verb = "mirror.existsall"
 	MirrorAdd     Verb = "mirror.add"
+	MirrorAddAll  Verb = "mirror.addall"
 	MirrorThrough Verb = "mirror.addthrough"
 	Refresh       Verb = "mirror.refresh"
 	Crowd         Verb = "mirror.crowd" // Exists by several goroutines at once, of a Mirror of their own
@@ -94,7 +98,7 @@ const (
 
 // FromOutside reports whether the call is made on the database itself, although
 // a client draws it.
-func (c Call) FromOutside() bool { return c.Verb == Clear || c.Verb == HasTTL }
+func (c Call) FromOutside() bool { return c.Verb == Clear || c.Verb == HasTTL || c.Verb == Fill }
 
 // Call is one call of a client. It travels to other processes as JSON.
 type Call struct {
@@ -102,7 +106,7 @@ type Call struct {
 	Items []string `json:",omitempty"`
 	// Key is 0 or 1. Filters move between the two keys.
 	Key int `json:",omitempty"`
-	// Into are the keys of an AddIn, one for each of its equal items.
+	// Into are the keys of an AddIn or ExistsIn, one for each of its equal items.
 	Into []int `json:",omitempty"`
 	// Parts makes each item of a batch a request. For a Scalable it chooses a
 	// handle with a lower limit of layers.
@@ -125,8 +129,8 @@ type Call struct {
 
 // Result is the outcome of a call, as its client saw it. It travels as JSON.
 type Result struct {
-	// End is how the call ended. Ends has that of each answer of an AddIn or a
-	// Crowd.
+	// End is how the call ended. Ends has that of each answer of an AddIn, an
+	// ExistsIn or a Crowd.
 	End  End
 	Ends []End `json:",omitempty"`
 	// Yes holds the answers, one an item, or a single one.
@@ -134,8 +138,10 @@ type Result struct {
 	// States is set after a batch that failed.
 	States []bloom.ItemState
 	// Count is the number of set cells of Stats, layers, items of Overlap, new
-	// cells of a Load (-1 if unknown) or refreshes of a Crowd.
+	// cells of a Load (-1 if unknown), refreshes of a Crowd or new items of an
+	// AddSeq. Done is how many items of an AddSeq are in.
 	Count int
+	Done  int `json:",omitempty"`
 	// Counts are the set cells of each shard. Shards are the shards named by
 	// the error.
 	Counts, Shards []int `json:",omitempty"`
@@ -157,6 +163,8 @@ type Result struct {
 	Early bool `json:",omitempty"`
 	// Safe is true if upstash.SafeToRetry is true of the error.
 	Safe bool `json:",omitempty"`
+	// Lost is true if the call's process ended before the call returned.
+	Lost bool `json:",omitempty"`
 	// Over is LoadResult.OverCapacity.
 	Over bool `json:",omitempty"`
 	// Watched is set if the handles have a WarnFill. Alarm says what was wrong
@@ -265,6 +273,9 @@ func (r Result) String() string {
 	}
 	if r.Count != 0 {
 		s += fmt.Sprint(" count ", r.Count)
+	}
+	if r.Done != 0 {
+		s += fmt.Sprint(" done ", r.Done)
 	}
 	if len(r.Counts) > 0 {
 		s += fmt.Sprint(" counts ", r.Counts)

@@ -234,7 +234,7 @@ type cuckooSplitter struct {
 func (c *Cuckoos) Steps(h *History) ([]porcupine.Operation, error) {
 	s := cuckooSplitter{of: c, table: cuckooTableOf(c.Slots)}
 	for n, call := range h.calls {
-		if err := errors.Join(c.sane(call), missed(call)); err != nil {
+		if err := errors.Join(c.sane(call), safe(call)); err != nil {
 			return nil, fmt.Errorf("call %d: %w", n, err)
 		}
 		s.call(n, call)
@@ -350,7 +350,7 @@ func (c *called) looksUp() bool {
 // earliest returns the first place at which a step may have taken effect: the
 // beginning of the call, unless a region may have answered.
 func (s *cuckooSplitter) earliest(c *called, p cuckooStep) int64 {
-	yes := p.end == answered && !slices.Contains(p.yes, false)
+	yes := p.end == answered && p.verb != Count && !slices.Contains(p.yes, false)
 	switch {
 	case !s.of.Lag || !c.looksUp() || p.verb == Open: // the primary answers
 	case p.verb == Stats, s.of.Reads == bloom.ReadsNearest, yes, p.end == mismatch:

@@ -120,6 +120,26 @@ func TestCheckCuckoo(t *testing.T) {
 	}
 }
 
+// Near a region that lags, a Count may be an old one only if the caller takes
+// what the region says.
+func TestCheckCuckooNearARegion(t *testing.T) {
+	item := cuckooTableOf(2).items[0]
+	yes := Result{End: Answered, Tried: 1, Yes: []bool{true}}
+	for reads, mayBeOld := range map[bloom.Reads]bool{
+		bloom.ReadsPrimary: false, bloom.ReadsNearest: true, bloom.ReadsNearestFirst: false,
+	} {
+		history := NewHistory(&Cuckoos{Slots: 2, Lag: true, Reads: reads})
+		history.calls = []*called{
+			{call: Call{Verb: Add, Items: []string{item}}, result: yes, from: 1, to: 2},
+			{call: Call{Verb: Remove, Items: []string{item}}, result: yes, from: 3, to: 4},
+			{call: Call{Verb: Count}, result: Result{End: Answered, Count: 1}, from: 5, to: 6},
+		}
+		if err := history.Check(); (err == nil) != mayBeOld {
+			t.Errorf("%v: Check() = %v, want an old count to be right: %v", reads, err, mayBeOld)
+		}
+	}
+}
+
 // TestCuckooItems proves two facts about the items: they fill few buckets, and
 // with short fingerprints two of them are of one class.
 func TestCuckooItems(t *testing.T) {

@@ -19,7 +19,7 @@
 // effect at any later time, once for each attempt, or never. A Load, a Replace,
 // a Rename and a Delete take effect at most once, whatever was repeated. If
 // upstash.SafeToRetry is true for a call's error, the call must have had no
-// effect.
+// effect. It must be true of every error of a call that only reads.
 //
 // If an answer may be old, its interval begins earlier: by MaxStale for the
 // "no" of a Mirror, by MaxTrust for its "yes", and at any time for the answer
@@ -32,15 +32,24 @@
 // as [bloom.OpenScalable] says. An Open asks the primary. If it finds a filter
 // of another geometry, the client keeps its old handle.
 //
-// In a part of the histories of a Filter and a Window, the handles have a
-// WarnFill. The model predicts when a filter is over its capacity. It checks
-// each warning, each look without one, and that no look changes an answer.
+// In a part of the histories of a Filter, a Window and a Scalable, the handles
+// have a WarnFill. The model predicts when a filter is over its capacity. It
+// checks each warning, each look without one, and that no look changes an
+// answer. A look that its lot calls for must be made.
+//
+// A filter is small, and fills up in a few calls. If filters are moved, some are
+// so long that they move in several parts. Their items share no cells.
+//
+// In histories near a region that lags, the writes of one client overlap, and
+// their replies arrive in another order. A Snapshot must have what others were
+// told is there. A client that sends sync tokens must find its own writes.
 //
 // A few rules need no order. For example, a handle that met other data sends no
 // Add. They are in rules.go.
 //
 // The model also knows times to live. A filter without its TTL gets it with the
-// next write. Persist removes it for good. Other data never gets one.
+// next write. Persist removes it for good. Other data never gets one. The shards
+// of some histories expire: what a Create made must last for half of the TTL.
 //
 // # Histories
 //

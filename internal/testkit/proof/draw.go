@@ -2,6 +2,7 @@ package proof
 
 import (
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -12,6 +13,17 @@ import (
 // itemCount is the number of items to choose from. It is small, so calls share
 // items.
 const itemCount = 6
+
+// nearItems is the number of items of a Near filter. Its clients make more calls,
+// of which many must find something new.
+const nearItems = 16
+
+func (f Filters) items() int {
+	if f.Near {
+		return nearItems
+	}
+	return itemCount
+}
 
 // Theme is a set of groups of verbs. A history has the plain verbs and few
 // themes, so calls of one theme meet often.
@@ -54,8 +66,8 @@ func ParseTheme(s string) (t Theme) {
 }
 
 var plainVerbs = []Verb{
-	Create, Create, Add, Add, Add, Add, Add, Add, AddAll, AddAll, AddIn,
-	Exists, Exists, Exists, Exists, Exists, Exists, ExistsAll, ExistsAll, Delete, Delete,
+	Create, Create, Add, Add, Add, Add, Add, Add, AddAll, AddSeq, AddIn,
+	Exists, Exists, Exists, Exists, Exists, ExistsIn, ExistsAll, ExistsAll, Delete, Delete,
 	Persist, SetTTL, Open, Open, Open,
 }
 
@@ -68,8 +80,8 @@ var themeVerbs = []struct {
 	{Copies, []Verb{Snapshot, Snapshot, Snapshot, Rename, Rename, Rename, Union, Union}},
 	{Counts, []Verb{Stats, Stats, Overlap}},
 	{Mirrors, []Verb{
-		MirrorExists, MirrorExists, MirrorExists, MirrorExists, MirrorAdd, MirrorThrough, MirrorThrough,
-		MirrorThrough, Refresh, Refresh, Replace, Replace,
+		MirrorExists, MirrorExists, MirrorExists, MirrorAll, MirrorAll, MirrorAdd, MirrorThrough, MirrorThrough,
+		MirrorThrough, MirrorAddAll, MirrorAddAll, Refresh, Refresh, Replace, Replace,
 	}},
 	{Crowds, []Verb{Crowd}},
 }
@@ -109,8 +121,50 @@ func DrawFilters(rng *rand.Rand, themes Theme) Filters {
 			f.MaxStale = stale[1]
 		}
 	}
+	if f.Themes&(Moves|Copies) != 0 && f.Themes&Writers == 0 && rng.IntN(3) == 0 {
+		f.Long, f.Bits, f.Hashes = true, longBits, longHashes
+	} else if rng.IntN(4) == 0 {
+		f.drawScheme(rng)
+	}
 	return f
 }
+
+// drawNear draws the Config of a history near a region that lags. The look-ups of
+// a Bare filter ask the primary.
+func drawNear(rng *rand.Rand) *Filters {
+	f := &Filters{Bits: 106, Hashes: 2, Seed: drawSeed(rng), Lag: true, Near: true}
+	if rng.IntN(2) == 0 {
+		f.MissingIsEmpty, f.Bare = true, true
+		f.drawScheme(rng)
+		return f
+	}
+	f.Reads = bloom.Reads(rng.IntN(3))
+	if rng.IntN(2) == 0 {
+		f.TTL = time.Hour
+	}
+	if rng.IntN(2) == 0 {
+		f.Themes = Mirrors
+	}
+	f.MaxStale, f.MaxTrust = []time.Duration{0, 10 * time.Millisecond, time.Second}[rng.IntN(3)], time.Minute
+	return f
+}
+
+// drawScheme draws a scheme of independent bits, which has filters of any size.
+func (f *Filters) drawScheme(rng *rand.Rand) {
+	f.Bits, f.Hashes = 20+rng.Uint64N(100), 1+rng.IntN(5)
+	if f.Scheme = bloom.SchemeXXH3; rng.IntN(2) == 0 { // which has no seeds
+		f.Scheme, f.Seed = bloom.SchemeFNV1a, 0
+	}
+}
+
+var nearVerbs = []Verb{
+	Add, Add, Add, Add, AddAll, AddAll, Exists, ExistsAll, Stats, Snapshot, Snapshot, Snapshot, Snapshot,
+}
+
+// headedVerbs follow in a filter with a header.
+var headedVerbs = append(slices.Clip(nearVerbs),
+	Create, Delete, Exists, Exists, Exists, ExistsAll, Stats, Stats,
+)
 
 // drawRegion occasionally draws a region that stays behind.
 func (f *Filters) drawRegion(rng *rand.Rand) {
@@ -130,10 +184,19 @@ func (f Filters) Draw(rng *rand.Rand) []Call {
 	next := c
 	next.Cause = 0
 	switch {
-	case c.Verb != Open && rng.IntN(4) == 0:
+	case f.Near && !f.Bare && c.adds() && rng.IntN(2) == 0: // and looks for it soon
+		next.Verb, next.Parts = []Verb{Stats, ExistsAll, ExistsAll, Snapshot}[rng.IntN(4)], false
+		return []Call{c, {Verb: Rest, Wait: upTo(rng, 100*time.Millisecond)}, next}
+	case f.Bare, c.Verb != Open && rng.IntN(4) == 0:
 		return []Call{c}
 	case c.Verb == Rename:
 		next.Key = 1 - c.Key
+	case c.Verb == MirrorThrough && rng.IntN(2) == 0: // the copy may know one of two
+		next.Verb = []Verb{MirrorAll, MirrorAddAll}[rng.IntN(2)]
+		if next.Items = append(items(rng, 1), c.Items...); rng.IntN(2) == 0 {
+			slices.Reverse(next.Items)
+		}
+		return []Call{{Verb: Refresh}, c, next}
 	case c.Verb == MirrorThrough:
 		next.Verb = MirrorExists
 	case c.Verb == Open: // and uses the handle at once
@@ -167,6 +230,12 @@ func (f Filters) drawAroundMirror(rng *rand.Rand) []Call {
 
 func (f Filters) drawCall(rng *rand.Rand) Call {
 	verbs := plainVerbs
+	switch {
+	case f.Bare:
+		verbs = nearVerbs
+	case f.Near:
+		verbs = headedVerbs
+	}
 	for _, t := range themeVerbs {
 		if f.Themes&t.theme != 0 && rng.IntN(3) == 0 {
 			verbs = t.verbs
@@ -179,17 +248,23 @@ func (f Filters) drawCall(rng *rand.Rand) Call {
 	if f.Themes&Causes != 0 && rng.IntN(3) == 0 {
 		c.drawCause(rng)
 	}
+	if c.Verb == AddSeq && (f.Watch || rng.IntN(2) == 0) { // it may look in each round
+		c.Verb = AddAll
+	}
+	if c.Verb == Exists && f.Lag && rng.IntN(4) == 0 {
+		c.Verb, c.Key = ExistsIn, 0
+	}
 	switch c.Verb {
 	case Open:
 		c.Parts = rng.IntN(4) == 0
 	case Add, Exists, MirrorExists, MirrorAdd, MirrorThrough:
-		c.Items = items(rng, 1)
-	case AddAll, ExistsAll:
-		c.Items = items(rng, 2+rng.IntN(2))
-		c.Parts = rng.IntN(3) == 0
+		c.Items = itemsOf(rng, f.items(), 1)
+	case AddAll, AddSeq, ExistsAll, MirrorAll, MirrorAddAll:
+		c.Items = itemsOf(rng, f.items(), 2+rng.IntN(2))
+		c.Parts = !c.mirrored() && rng.IntN(3) == 0
 	case Load, Merge, Restore, Replace:
 		c.Items = items(rng, rng.IntN(4))
-	case AddIn, Crowd:
+	case AddIn, ExistsIn, Crowd:
 		x := items(rng, 1)[0]
 		c.Items = []string{x, x}
 		if c.Verb == Crowd {
@@ -243,5 +318,5 @@ func (f Filters) DrawOutside(rng *rand.Rand) (c Call, ok bool) {
 	case Smudge:
 		c.Items = items(rng, 1)
 	}
-	return c, rng.IntN(often) == 0
+	return c, rng.IntN(often) == 0 && !f.Bare && (!f.Near || rng.IntN(3) == 0)
 }

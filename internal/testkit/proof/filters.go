@@ -18,15 +18,22 @@ import (
 // Filters describes the handles of one history, which share a Config. It is
 // plain data and travels to other processes as JSON.
 type Filters struct {
-	Bits           uint64 // at most MaxBits
+	Bits           uint64 // at most MaxBits, unless it is Long
 	Hashes         int
+	Scheme         bloom.Scheme
 	TTL            time.Duration
 	MustExist      bool
 	MissingIsEmpty bool
 	Seed           uint64
 	Reads          bloom.Reads
-	// Lag lets a region lag behind the primary.
-	Lag bool
+	// Lag lets a region lag behind the primary. Tokens makes the clients send
+	// sync tokens, so that each sees its own writes.
+	Lag, Tokens bool
+	// Near makes the verbs those that a region answers, and the writes beside.
+	Near bool
+	// Bare leaves out the header. Nothing removes such a filter: an item stays
+	// in it, and no answer proves which filter it is of.
+	Bare bool
 	// NoScripts makes the server refuse scripts. No refresh of a Mirror
 	// succeeds then.
 	NoScripts bool
@@ -34,6 +41,9 @@ type Filters struct {
 	Slow bool
 	// MaxStale and MaxTrust are those of the Mirrors.
 	MaxStale, MaxTrust time.Duration
+	// Long makes the string so long that it moves in several parts. Its items
+	// share no cells: see TestLongItemsApart.
+	Long bool
 	// Watch has the handles look at the fill, and makes three items too many.
 	Watch bool
 	// Themes are the groups of verbs drawn besides the plain ones.
@@ -48,11 +58,14 @@ func (f *Filters) OnWarning(linger func()) { f.linger = linger }
 // Config returns the Config of the handles.
 func (f Filters) Config() bloom.Config {
 	cfg := bloom.Config{
-		Bits: f.Bits, Hashes: f.Hashes, TTL: f.TTL, MustExist: f.MustExist,
+		Bits: f.Bits, Hashes: f.Hashes, Scheme: f.Scheme, TTL: f.TTL, MustExist: f.MustExist,
 		MissingIsEmpty: f.MissingIsEmpty, Seed: f.Seed, Reads: f.Reads, BatchParallel: 1,
 	}
 	if f.Watch {
 		cfg.Capacity = watchCapacity
+	}
+	if f.Bare {
+		cfg.Layout = bloom.LayoutBare
 	}
 	return cfg
 }
@@ -112,6 +125,9 @@ func (f Filters) Open(clients []*upstash.Client, key string) (Handles, error) {
 		s.whole[i].Store(whole)
 		s.parts[i].Store(parts)
 	}
+	if f.Bare { // it cannot be mirrored
+		return s, nil
+	}
 	m, err := f.mirrorOf(s.whole[0].Load())
 	s.mirror.Store(m)
 	s.first.filter, s.first.mirror = s.whole[0].Load(), m
@@ -135,7 +151,7 @@ func (s *session) Run(ctx context.Context, c Call) Result {
 // adds reports whether the call is an Add.
 func (c Call) adds() bool {
 	switch c.Verb {
-	case Add, AddAll, AddIn, MirrorAdd, MirrorThrough:
+	case Add, AddAll, AddSeq, AddIn, MirrorAdd, MirrorAddAll, MirrorThrough:
 		return true
 	}
 	return false
@@ -187,8 +203,11 @@ func (s *session) call(ctx context.Context, c Call) (Result, error) {
 	switch c.Verb {
 	case Open:
 		return s.open(ctx, c)
-	case AddIn:
-		return s.addIn(ctx, c)
+	case AddSeq:
+		n, err := f.AddSeq(ctx, slices.Values(c.Items))
+		return Result{Count: int(n.New), Done: int(n.Items)}, err
+	case AddIn, ExistsIn:
+		return s.in(ctx, c)
 	case Stats:
 		st, err := f.Stats(ctx)
 		return Result{Count: int(st.SetBits)}, err
@@ -214,28 +233,28 @@ func (s *session) call(ctx context.Context, c Call) (Result, error) {
 
 // move makes a call that moves a whole filter.
 func (s *session) move(ctx context.Context, f *bloom.Filter, c Call) (Result, error) {
-	l := localOf(f.Geometry(), c.Items)
+	l, part := localOf(f.Geometry(), c.Items), bloom.MovePartBytes(partBytes)
 	switch c.Verb {
 	case Load:
-		return loaded(f.Load(ctx, slices.Values(c.Items)))
+		return loaded(f.Load(ctx, slices.Values(c.Items), part))
 	case Merge:
-		return loaded(f.Merge(ctx, l))
+		return loaded(f.Merge(ctx, l, part))
 	case Restore:
 		var stream bytes.Buffer
 		if _, err := l.WriteTo(&stream); err != nil {
 			return Result{}, err
 		}
-		return loaded(f.Restore(ctx, &stream))
+		return loaded(f.Restore(ctx, &stream, part))
 	case Replace:
-		return none(f.Replace(ctx, l))
+		return none(f.Replace(ctx, l, part))
 	case ReplaceWrong:
 		return none(f.Replace(ctx, bloom.NewLocal(geometryOf(s.of.other()))))
 	}
-	l, err := f.Snapshot(ctx)
+	l, err := f.Snapshot(ctx, part)
 	if err != nil {
 		return Result{}, err
 	}
-	return Result{Cells: cellsOf(l)}, nil
+	return Result{Cells: s.of.cellsOf(l)}, nil
 }
 
 func loaded(l bloom.LoadResult, err error) (Result, error) {
@@ -246,13 +265,17 @@ func loaded(l bloom.LoadResult, err error) (Result, error) {
 	return r, err
 }
 
-// addIn adds an item to several filters.
-func (s *session) addIn(ctx context.Context, c Call) (Result, error) {
+// in adds an item to several filters, or asks them for it.
+func (s *session) in(ctx context.Context, c Call) (Result, error) {
 	var filters []*bloom.Filter
 	for _, k := range c.Into {
 		filters = append(filters, s.whole[k].Load())
 	}
-	answers, err := bloom.AddIn(ctx, c.Items[0], filters...)
+	do := bloom.AddIn
+	if c.Verb == ExistsIn {
+		do = bloom.ExistsIn
+	}
+	answers, err := do(ctx, c.Items[0], filters...)
 	r := Result{End: Partly}
 	for _, a := range answers {
 		r.Yes, r.Ends = append(r.Yes, a.Yes), append(r.Ends, endOf(a.Err, causeOf(c)))
@@ -273,8 +296,12 @@ func (s *session) mirrored(ctx context.Context, c Call) (Result, error) {
 	switch c.Verb {
 	case MirrorExists:
 		return single(m.Exists(ctx, c.Items[0]))
+	case MirrorAll:
+		return many(m.ExistsAll(ctx, c.Items))
 	case MirrorAdd:
 		return single(m.Add(ctx, c.Items[0]))
+	case MirrorAddAll:
+		return many(m.AddAll(ctx, c.Items))
 	case MirrorThrough:
 		return single(m.AddThrough(ctx, c.Items[0]))
 	case Refresh:
@@ -328,12 +355,16 @@ func stringOf(l *bloom.Local) []byte {
 }
 
 // cellsOf returns the set cells of a Local.
-func cellsOf(l *bloom.Local) (b bits) {
+func (f *Filters) cellsOf(l *bloom.Local) (b bits) {
 	body := stringOf(l)
-	m := l.Geometry().Bits
-	body = body[len(body)-int((m+7)/8):]
-	for i := range m {
-		if body[i/8]>>(7-i%8)&1 == 1 {
+	g := l.Geometry()
+	body = body[len(body)-int((g.Bits+7)/8):]
+	isSet := func(i uint64) bool { return body[i/8]>>(7-i%8)&1 == 1 }
+	if f.Long {
+		return longCells(g, isSet)
+	}
+	for i := range g.Bits {
+		if isSet(i) {
 			b[i/64] |= 1 << (i % 64)
 		}
 	}

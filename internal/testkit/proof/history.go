@@ -79,7 +79,7 @@ func (h *History) Do(client, session string, c Call, do func(Call) Result) Resul
 	h.mu.Lock()
 	n := &called{client: client, session: session, call: c, to: math.MaxInt64, ended: math.MaxInt64}
 	n.from, n.began = h.tick()
-	n.result = Result{End: Unknown, Err: "it has not returned"}
+	n.result = Result{End: Unknown, Lost: true, Err: "it has not returned"}
 	h.calls = append(h.calls, n)
 	h.mu.Unlock()
 	r := do(c)

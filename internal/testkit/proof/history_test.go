@@ -128,8 +128,8 @@ func checkOf(t *testing.T, of Subject, right bool, calls []one) {
 		h.ticks = append(h.ticks, time.Duration(i+1)*time.Millisecond)
 	}
 	for _, o := range calls {
-		n := called{client: "x", call: o.call, result: o.result, from: o.from, to: o.to}
-		n.session = cmp.Or(o.session, n.client)
+		n := called{client: cmp.Or(o.session, "x"), call: o.call, result: o.result, from: o.from, to: o.to}
+		n.session = n.client
 		n.began = time.Duration(o.from) * time.Millisecond / 2
 		if o.call.Verb == parts {
 			n.call.Verb, n.call.Parts = AddAll, true

@@ -29,7 +29,7 @@ func isApart(t *testing.T, g bloom.Geometry, items, others []string, more ...uin
 // false positives, and a Fill fills a layer.
 func TestScalableItemsApart(t *testing.T) {
 	var items []string
-	for n := range itemCount + 1 {
+	for n := range itemCount + len(lastItems) {
 		items = append(items, scalableItem(n))
 	}
 	for _, s := range []Scalables{
@@ -44,8 +44,11 @@ func TestScalableItemsApart(t *testing.T) {
 		for i := range s.Layers {
 			g := s.layer(i)
 			more := withMore(Call{More: halfMore})
-			if i > 0 {
+			switch {
+			case i > 0:
 				more = withMore(Call{More: bigMore})
+			case s.FPRate == 0.05: // see Draw
+				more = withMore(Call{More: pauseMore})
 			}
 			var cells []uint64
 			if i == 0 {
@@ -77,6 +80,36 @@ func TestShardedItemsApart(t *testing.T) {
 	for _, seed := range []uint64{0, secretSeed} {
 		s := Shardeds{Shards: 2, Plain: Filters{Seed: seed}}
 		isApart(t, s.geometry(), all, all, cells...)
+	}
+}
+
+// TestLongItemsApart proves a fact the model relies on: no two items of a Long
+// filter have a cell in common, and its string moves in several parts.
+func TestLongItemsApart(t *testing.T) {
+	for _, seed := range []uint64{0, secretSeed} {
+		f := Filters{Long: true, Bits: longBits, Hashes: longHashes, Seed: seed}
+		g, has := f.geometry(), make(map[uint64]bool)
+		all := bits{}
+		for n := range itemCount + 1 {
+			for _, at := range g.Positions(nil, longItem(n)) {
+				has[at] = true
+			}
+			all = all.with(f.cells(Add, longItem(n)))
+		}
+		if want := (itemCount + 1) * longHashes; len(has) != want || all.count() != want {
+			t.Errorf("the items have %d cells, and %d in the model, want %d", len(has), all.count(), want)
+		}
+		if parts := (g.Bytes(bloom.LayoutHeaded) + partBytes - 1) / partBytes; parts < 3 {
+			t.Errorf("the string has %d parts, want 3", parts)
+		}
+		l := localOf(g, []string{longItem(1)})
+		if got, want := f.cellsOf(l), f.cells(Add, longItem(1)); got != want {
+			t.Errorf("a Local has the cells %v, want %v", got, want)
+		}
+		l.Add("a stranger")
+		if !f.cellsOf(l).has(bitsOf([]uint64{fromNowhere}, MaxBits)) {
+			t.Error("a cell from nowhere is not noticed")
+		}
 	}
 }
 

@@ -159,7 +159,7 @@ func (p *step) next(s *state) bool {
 	switch p.verb {
 	case Create:
 		return p.make(at)
-	case Add, AddAll, AddIn, MirrorAdd, MirrorThrough:
+	case Add, AddAll, AddSeq, AddIn, MirrorAdd, MirrorAddAll, MirrorThrough:
 		return p.add(s, at)
 	case Exists, ExistsAll, MirrorExists, Crowd:
 		return p.exists(at)
@@ -297,10 +297,14 @@ func (p *step) add(st *state, s *slot) bool {
 	if s.birth == 0 && !p.of.MustExist {
 		s.birth = p.birth
 	}
-	own := s.own&p.call != 0
+	own, news := s.own&p.call != 0, 0
 	for i, item := range p.items {
 		isNew := s.add(item)
+		if isNew {
+			news++
+		}
 		switch {
+		case p.end == answered && p.verb == AddSeq: // only their number is known
 		case p.end == answered && p.yes[i] != isNew,
 			p.end == answered && !p.yes[i] && own,
 			p.end == uncertain && isNew:
@@ -310,6 +314,9 @@ func (p *step) add(st *state, s *slot) bool {
 	if p.end == open {
 		s.own |= p.call
 		return true
+	}
+	if p.verb == AddSeq && p.end == answered && p.count >= 0 && p.count != news {
+		return false
 	}
 	return p.end != answered || p.sameFilter(st, s)
 }

@@ -23,6 +23,9 @@ func (p *step) move(at, other *slot) bool {
 		if at.holds == nothing {
 			*at = p.create()
 		}
+		if at.birth == 0 {
+			at.birth = p.birth
+		}
 		at.bits = at.bits.with(other.bits)
 	case Rename:
 		if at.holds != filter || other.holds != nothing {

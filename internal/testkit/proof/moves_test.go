@@ -22,7 +22,7 @@ func TestCheckMoves(t *testing.T) {
 	f, a, b, _ := sharing(t)
 	copied := func(items ...string) Result {
 		r := done()
-		r.Cells = cellsOf(localOf(f.geometry(), items))
+		r.Cells = f.cellsOf(localOf(f.geometry(), items))
 		return r
 	}
 	for _, tt := range []struct {

@@ -22,6 +22,15 @@ func TestCheckOpened(t *testing.T) {
 			by("outside", call(5, 6, Clear, told(true))), by("y", call(7, 8, Create, told(true))),
 		}, more...)
 	}
+	synced := near
+	synced.Tokens = true
+	copyOf := func(items ...string) Result {
+		r := done()
+		for _, item := range items {
+			r.Cells = r.Cells.with(near.cells(Add, item))
+		}
+		return r
+	}
 	for _, tt := range []struct {
 		name  string
 		of    Filters
@@ -50,6 +59,38 @@ func TestCheckOpened(t *testing.T) {
 		{"it was not opened", plain, false, replaced(
 			call(9, 10, Open, ended(NotRun)), call(11, 12, Add, told(isNew), "a"),
 		)},
+		{"a region does not know", near, true, []one{
+			call(1, 2, Create, told(true)), call(3, 4, Add, told(isNew), "a"), call(5, 6, Exists, told(!yes), "a"),
+		}},
+		{"another saw what came after", synced, true, []one{
+			call(1, 2, Create, told(true)), by("y", call(3, 12, Add, told(isNew), "b")),
+			call(4, 8, Add, told(isNew), "a"), by("z", call(5, 6, ExistsAll, told(yes), "b")),
+			call(9, 10, Exists, told(!yes), "b"),
+		}},
+		{"its own write", synced, false, []one{
+			call(1, 2, Create, told(true)), call(3, 4, Add, told(isNew), "a"), call(5, 6, Exists, told(!yes), "a"),
+		}},
+		{"another client's write", synced, true, []one{
+			call(1, 2, Create, told(true)), by("y", call(3, 4, Add, told(isNew), "a")),
+			call(5, 6, Exists, told(!yes), "a"),
+		}},
+		{"an older write was answered last", synced, true, []one{
+			call(1, 2, Create, told(true)), call(3, 8, Add, told(isNew), "b"), call(4, 7, Add, told(isNew), "a"),
+			call(9, 10, Exists, told(!yes), "a"),
+		}},
+		{"an older look-up was", synced, false, []one{
+			call(1, 2, Create, told(true)), call(3, 8, Exists, told(!yes), "b"), call(4, 7, Add, told(isNew), "a"),
+			call(9, 10, Exists, told(!yes), "a"),
+		}},
+		{"a Snapshot without an item", synced, false, []one{
+			call(1, 2, Create, told(true)), by("y", call(3, 4, Add, told(isNew), "a")),
+			call(5, 6, Snapshot, copyOf()),
+		}},
+		{"a Snapshot without a token", near, true, []one{
+			call(1, 2, Create, told(true)), by("y", call(3, 4, Add, told(isNew), "a")),
+			call(5, 6, Snapshot, copyOf()),
+		}},
+		{"a Snapshot with more", near, false, []one{added, call(3, 4, Snapshot, copyOf("a", "b"))}},
 		{"a Mirror forgets", copied, false, []one{
 			call(1, 2, Create, told(true)), call(3, 8, MirrorAdd, told(isNew), "a"),
 			call(9, 10, MirrorExists, told(!yes), "a"),

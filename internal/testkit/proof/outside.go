@@ -5,6 +5,8 @@ import (
 	"encoding/binary"
 	"fmt"
 	"strconv"
+	"strings"
+	"time"
 
 	"github.com/upbloom/upbloom/bloom"
 	"github.com/upbloom/upbloom/upstash/upstashtest"
@@ -35,7 +37,7 @@ func (f Filters) Outside(dbs []*upstashtest.Server, key string, seed uint64, c C
 	case Clear:
 		reply, err = s.Exec("DEL", key)
 	case ClearParts:
-		err = clearParts(s, key)
+		err = clearParts(s, key, f.Long)
 	case Overwrite:
 		_, err = s.Exec("SET", key, others[seed%2])
 	case Plant:
@@ -51,7 +53,9 @@ func (f Filters) Outside(dbs []*upstashtest.Server, key string, seed uint64, c C
 	return Result{End: Answered, Yes: []bool{reply == int64(1)}}
 }
 
-func clearParts(s *upstashtest.Server, key string) error {
+// clearParts removes the parts of all uploads, or only one of each that has
+// several.
+func clearParts(s *upstashtest.Server, key string, one bool) error {
 	for _, key := range []string{key, secondKey(key)} {
 		reply, err := s.Exec("KEYS", key+":load:*")
 		if err != nil {
@@ -59,6 +63,9 @@ func clearParts(s *upstashtest.Server, key string) error {
 		}
 		keys, _ := reply.([]any)
 		for _, k := range keys {
+			if one && !strings.HasSuffix(fmt.Sprint(k), ":1") {
+				continue
+			}
 			if _, err := s.Exec("DEL", fmt.Sprint(k)); err != nil {
 				return err
 			}
@@ -84,12 +91,34 @@ func (f Filters) smudge(key, item string) []string {
 }
 
 // Finish adds last calls to the history, after all faults: a look-up of every
-// item, one more Add, and HasTTL. s is a new client's.
+// item, one more Add, HasTTL, and a Load and a Snapshot if filters are moved. s is
+// a new client's.
 func (f Filters) Finish(
 	ctx context.Context, h *History, dbs []*upstashtest.Server, key string, s Handles,
 ) error {
-	if err := lastCalls(ctx, h, s, itemCount); err != nil {
+	if err := lastCalls(ctx, h, s, f.items(), !f.Bare); err != nil {
 		return err
+	}
+	var moves []Call
+	load, snapshot := Call{Verb: Load, Items: []string{itemName(0), itemName(1)}}, Call{Verb: Snapshot}
+	switch {
+	case f.Near:
+		moves = []Call{snapshot, snapshot}
+	case f.Themes&(Moves|Copies) != 0:
+		moves = []Call{snapshot, load, snapshot}
+	}
+	for i, c := range moves {
+		r := h.Do(atLast, atLast, c, func(c Call) Result { return s.Run(ctx, c) })
+		if r.End == Recreated && 0 < f.TTL && f.TTL < time.Minute {
+			continue // on a real clock it may expire between two parts
+		}
+		if r.End == Recreated && f.Lag && !f.Tokens {
+			continue // the region may not have the filter
+		}
+		// The first Snapshot may meet a LostThenError, as lastCalls says.
+		if err := unharmed(c, r); i > 0 && err != nil {
+			return err
+		}
 	}
 	// By now a filter meant to have a TTL has one. Other data has none.
 	h.Do("outside", "outside", Call{Verb: HasTTL}, func(c Call) Result {

@@ -12,7 +12,7 @@ import (
 // consistent returns an error for a result no state of the filter explains.
 func (s *splitter) consistent(n int, c *called) error {
 	r, v := c.result, c.call.Verb
-	if err := errors.Join(looked(s.h.calls, c, false), missed(c)); err != nil {
+	if err := errors.Join(looked(s.h.calls, c, false), safe(c), s.mirrored(c)); err != nil {
 		return err
 	}
 	for i := range r.States {
@@ -25,15 +25,21 @@ func (s *splitter) consistent(n int, c *called) error {
 	switch {
 	case unsure && r.Maybe == 0:
 		return errors.New("uncertain, although no attempt may have run before")
+	case v == AddSeq:
+		return c.counted()
 	case strings.Contains(r.Err, "shebang"):
 		return errors.New("the server refused the first line of a script, and the caller was told")
+	case (v == Add || v == AddAll) && r.End == Mismatch && r.Safe && s.mayHaveWritten(c):
+		return errors.New("safe to retry, although it may have written to other data")
 	case v == ReplaceWrong && (r.End != Mismatch || r.Tried > 0) && r.End != NotRun:
 		return errors.New("a Local of another geometry was not refused at once")
 	case v == Refresh && r.End == Missing && s.of.MissingIsEmpty:
 		return errors.New("a missing filter counts as empty, and Refresh did not find it so")
 	case v == Crowd && r.Count > 2: // one begun by another caller just before, and the next
 		return fmt.Errorf("%d callers that began at once made %d refreshes", len(r.Ends), r.Count)
-	case v == AddIn && r.Safe && slices.ContainsFunc(r.Ends, func(e End) bool { return e != NotRun && e != Missing }):
+	case v == AddIn && r.Safe && slices.ContainsFunc(r.Ends, func(e End) bool {
+		return e != NotRun && e != Missing && (e != Mismatch || s.mayHaveWritten(c))
+	}):
 		return errors.New("safe to retry, although a filter may have the item")
 	case c.sends() && !c.spread && r.Tried > 0 && s.isRefused(n, c):
 		return errors.New("a handle that met other data wrote again")
@@ -41,15 +47,35 @@ func (s *splitter) consistent(n int, c *called) error {
 	return nil
 }
 
-// missed returns an error if a write that found no filter is wrong about whether
-// it changed anything: an attempt that got no answer may have.
-func missed(c *called) error {
+// mayHaveWritten reports whether a write that met other data may have written to
+// them, or to a filter before. A script looks at them first, and so does an Add
+// to a Scalable.
+func (s *splitter) mayHaveWritten(c *called) bool {
+	return s.blind && (c.result.Maybe > 0 || c.result.Tried > 0 && !s.of.MustExist)
+}
+
+// onlyReads reports whether no client's call of the verb changes anything.
+func (v Verb) onlyReads() bool {
+	switch v {
+	case Exists, ExistsAll, ExistsIn, Stats, Cardinality, Overlap, Open, Count, Snapshot, MirrorExists, MirrorAll,
+		Refresh, Crowd, OtherExists:
+		return true
+	}
+	return false
+}
+
+// safe returns an error if a call is wrong about whether it changed anything. A
+// look-up never does. A write that found no filter may have, if an attempt of it
+// got no answer.
+func safe(c *called) error {
 	r := c.result
 	switch {
+	case c.call.Verb.onlyReads() && r.Err != "" && !r.Safe && !r.Lost:
+		return errors.New("only reads, and is not safe to retry")
 	case r.End != Missing || !c.call.adds() && !c.call.uploads() && c.call.Verb != Remove:
 	case r.Safe && r.Maybe > 0 && !c.call.uploads(): // a part of an upload may be lost
 		return errors.New("safe to retry, although an attempt may have run")
-	case !r.Safe && r.Maybe == 0:
+	case !r.Safe && r.Maybe == 0 && !c.spread: // else it may have changed another filter
 		return errors.New("a write that found no filter is not safe to retry")
 	}
 	return nil
@@ -86,7 +112,7 @@ func (c *called) shares(o *called) bool {
 	if c.session != o.session || c.call.Parts != o.call.Parts {
 		return false
 	}
-	return c.call.Verb == AddIn || c.call.Key == o.call.Key
+	return c.call.Verb == AddIn || len(o.call.Into) > 0 || c.call.Key == o.call.Key
 }
 
 // earliest returns the first place at which a step may have taken effect. It is
@@ -100,10 +126,16 @@ func (s *splitter) earliest(c *called, p step) int64 {
 	switch p.verb {
 	case Exists, ExistsAll, OtherExists:
 		if c.call.Verb != Refresh && (past || near && s.of.Reads == bloom.ReadsNearest) {
-			return 0
+			return s.synced(c)
 		}
 	case Stats, Cardinality: // the nearest region answers
 		if s.of.Lag {
+			return s.synced(c)
+		}
+	case Snapshot:
+		// The nearest region sends the parts of the filter that is there. If the
+		// server refuses BITFIELD, it answers the first request too.
+		if s.of.Lag && !s.of.Tokens {
 			return 0
 		}
 	case MirrorExists, Crowd:
@@ -124,6 +156,63 @@ func (s *splitter) earliest(c *called, p step) int64 {
 	return c.from
 }
 
+// synced returns the place after which a region is that answers a call. A client
+// sends the sync token of the write that was answered last. Of two that overlap,
+// it may be the older one. The token of a read replaces no write's.
+func (s *splitter) synced(c *called) (at int64) {
+	if !s.of.Tokens {
+		return 0
+	}
+	for _, o := range s.h.calls {
+		if !o.isOfClient(c) || !o.leavesToken(c) {
+			continue
+		}
+		oldest := s.reached(o, c)
+		for _, w := range s.h.calls {
+			if w.isOfClient(c) && w.to > o.from && w.from < c.to && !s.asksRegion(w) {
+				oldest = min(oldest, s.reached(w, c))
+			}
+		}
+		at = max(at, oldest)
+	}
+	return at
+}
+
+// leavesToken reports whether c is a write whose token the client knows before
+// the next call.
+func (c *called) leavesToken(next *called) bool {
+	return c.call.adds() && c.result.End == Answered && c.result.Tried > 0 && c.to < next.from
+}
+
+// reached returns the place after which a region is that has the state of a call
+// o before c. If another call ended while o ran, somebody may have seen what came
+// after that state.
+func (s *splitter) reached(o, c *called) int64 {
+	endsWithin := func(v *called) bool { return o.from < v.to && v.to < o.to }
+	if !o.leavesToken(c) || slices.ContainsFunc(s.h.calls, endsWithin) {
+		return o.from
+	}
+	return o.to + 1
+}
+
+// asksRegion reports whether a call asks the nearest region alone.
+func (s *splitter) asksRegion(c *called) bool {
+	switch c.call.Verb {
+	case Stats, Cardinality:
+		return true
+	case Exists, ExistsAll:
+		return s.of.Reads == bloom.ReadsNearest
+	}
+	return false
+}
+
+// isOfClient reports whether the workers of one client made both calls.
+func (c *called) isOfClient(o *called) bool {
+	a, _, _ := strings.Cut(c.client, ".")
+	b, _, _ := strings.Cut(o.client, ".")
+	return a == b
+}
+
 // told returns the place after which the Mirror of a look-up knows the item:
 // the end of the Mirror's own Add, or the beginning of a Refresh.
 func (s *splitter) told(c *called) (at int64) {
@@ -134,8 +223,8 @@ func (s *splitter) told(c *called) (at int64) {
 		switch o.call.Verb {
 		case Refresh:
 			at = max(at, o.from)
-		case MirrorAdd, MirrorThrough:
-			if o.result.Tried > 0 && o.call.Items[0] == c.call.Items[0] {
+		case MirrorAdd, MirrorAddAll, MirrorThrough:
+			if o.sent(c.call.Items[0]) {
 				at = max(at, o.to+1)
 			}
 		}

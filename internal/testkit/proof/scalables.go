@@ -26,15 +26,22 @@ type Scalables struct {
 	Churn  bool // filters that have grown are deleted often
 	Stays  bool // nothing removes the filter
 	Causes bool // contexts end with the errors of other calls
+	Watch  bool // the handles have a WarnFill
+
+	linger func()
 }
+
+// OnWarning sets what a WarnFill does besides.
+func (s *Scalables) OnWarning(linger func()) { s.linger = linger }
 
 const (
 	// layerItems is the capacity of the first layer, and the minimum.
 	layerItems = 1000
 	// An Add of manyMore items and one other looks for room first. bigMore and
 	// one other do not fit into the first layer. halfMore and others are less
-	// than half of its capacity.
-	manyMore, halfMore, bigMore = 15, 400, layerItems
+	// than half of its capacity. Of pauseMore, as many are new as end the pause
+	// after a warning.
+	manyMore, halfMore, bigMore, pauseMore = 15, 400, layerItems, layerItems + 100
 )
 
 // DrawScalables draws the Config of a history.
@@ -50,6 +57,9 @@ func DrawScalables(rng *rand.Rand) *Scalables {
 	s.Causes, s.Stays = rng.IntN(4) == 0, !s.Churn && rng.IntN(4) == 0
 	s.Plain.Seed = drawSeed(rng)
 	s.Plain.drawRegion(rng)
+	if s.Watch = rng.IntN(3) == 0; s.Watch && rng.IntN(4) > 0 { // the last layer is soon full
+		s.Layers = 1 + rng.IntN(2)
+	}
 	return s
 }
 
@@ -87,19 +97,25 @@ type scalableSession struct {
 	client       *upstash.Client
 	keys         [2]string
 	whole, parts [2]atomic.Pointer[bloom.Scalable] // by key
+
+	watch   *watch                  // nil if the handles have no WarnFill
+	watched map[*bloom.Scalable]int // their numbers; an opened one has none
 }
 
 // Open makes the handles of a process, whose client's observer must be Observe.
 func (s *Scalables) Open(clients []*upstash.Client, key string) (Handles, error) {
 	h := &scalableSession{of: s, client: clients[0], keys: [2]string{key, secondKey(key)}}
-	for i, key := range h.keys {
+	if s.Watch {
+		h.watch, h.watched = newWatch(s.linger), make(map[*bloom.Scalable]int)
+	}
+	for i := range h.keys {
 		cfg := s.Config()
-		whole, err := bloom.NewScalable(clients[0], key, cfg)
+		whole, err := h.handle(i, cfg, s.Layers)
 		if err != nil {
 			return nil, err
 		}
 		cfg.BatchBytes, cfg.MaxBytes = 1, s.offset(1)/8
-		parts, err := bloom.NewScalable(clients[0], key, cfg)
+		parts, err := h.handle(i, cfg, 1)
 		if err != nil {
 			return nil, err
 		}
@@ -111,13 +127,31 @@ func (s *Scalables) Open(clients []*upstash.Client, key string) (Handles, error)
 
 // Run makes one call.
 func (s *scalableSession) Run(ctx context.Context, c Call) Result {
-	a := &attempts{adds: c.adds()}
+	a := newAttempts(c)
 	if a.adds {
 		a.sorts = func(e upstash.Event) bool { return a.putsItems(e, s.of.Plain.MustExist, c.Parts) }
 	}
-	r := a.run(ctx, c, func(ctx context.Context) (Result, error) { return s.call(ctx, c) })
-	r.Yes, r.States = r.Yes[:min(len(r.Yes), answersTo(c))], r.States[:min(len(r.States), len(c.Items))]
-	return r
+	do := func(ctx context.Context) Result {
+		r := a.run(ctx, c, func(ctx context.Context) (Result, error) { return s.call(ctx, c) })
+		if a.watched != nil && r.End == Answered && c.adds() {
+			a.watched.New = countTrue(r.Yes)
+		}
+		r.Yes, r.States = r.Yes[:min(len(r.Yes), answersTo(c))], r.States[:min(len(r.States), len(c.Items))]
+		return r
+	}
+	if s.watch == nil {
+		return do(ctx)
+	}
+	return s.watch.run(ctx, a, s.watchedBy(c), do)
+}
+
+func countTrue(yes []bool) (n int) {
+	for _, y := range yes {
+		if y {
+			n++
+		}
+	}
+	return n
 }
 
 // answersTo returns the number of answers to a call, without those for More
@@ -204,8 +238,14 @@ var scalableVerbs = []Verb{
 
 // Draw draws a call, or a Rename away and back.
 func (s *Scalables) Draw(rng *rand.Rand) []Call {
-	if s.Layers > 1 && rng.IntN(s.churns()) == 0 {
+	switch {
+	case s.Layers > 1 && rng.IntN(s.churns()) == 0:
 		return s.drawRemoval(rng)
+	case s.Watch && s.Layers == 1 && s.FPRate == 0.05 && !s.Stays && rng.IntN(6) == 0:
+		return s.drawPause(rng)
+	case s.Watch && rng.IntN(4) == 0: // the filter is too full, or soon will be
+		one := Call{Verb: Add, Items: items(rng, 1), Parts: rng.IntN(3) == 0}
+		return []Call{{Verb: Fill}, one, {Verb: AddAll, Items: items(rng, 2)}}
 	}
 	c := Call{Verb: scalableVerbs[rng.IntN(len(scalableVerbs))], Parts: rng.IntN(4) == 0}
 	switch {
@@ -263,6 +303,18 @@ func (s *Scalables) drawRemoval(rng *rand.Rand) []Call {
 	return calls
 }
 
+// drawPause draws calls around the end of the pause after a warning.
+func (s *Scalables) drawPause(rng *rand.Rand) []Call {
+	return []Call{
+		{Verb: Fill},
+		{Verb: Add, Items: items(rng, 1)},
+		{Verb: Clear},
+		{Verb: AddAll, Items: items(rng, 1), More: pauseMore - 300*rng.IntN(2)},
+		{Verb: Fill},
+		{Verb: AddAll, Items: items(rng, 3)},
+	}
+}
+
 // drawItems draws the items of a call, if it takes some.
 func (s *Scalables) drawItems(rng *rand.Rand, c *Call) {
 	switch c.Verb {
@@ -310,10 +362,15 @@ func (s *Scalables) Finish(
 		h.Do("outside", atLast, Call{Verb: v}, func(c Call) Result { return s.Outside(dbs, key, 0, c) })
 	}
 	outside(Fill)
-	if err := lastCalls(ctx, h, handles, itemCount); err != nil {
+	if err := lastCalls(ctx, h, handles, itemCount, true); err != nil {
 		return err
 	}
 	outside(HasTTL)
+	for i, item := range lastItems[1:] { // the last handle does not grow, and was not opened
+		outside(Fill)
+		add := Call{Verb: Add, Items: []string{item}, Parts: i == 1}
+		h.Do(atLast, atLast, add, func(c Call) Result { return handles.Run(ctx, c) })
+	}
 	outside(Layers)
 	for i := range 2 {
 		all := allItems(itemCount)

@@ -24,10 +24,16 @@ func (s *Scalables) Steps(h *History) ([]porcupine.Operation, error) {
 	if err := s.checkLayers(h); err != nil {
 		return nil, err
 	}
+	for n, c := range h.calls {
+		if err := s.looked(h, c); err != nil {
+			return nil, fmt.Errorf("call %d: %w", n, err)
+		}
+	}
 	// The model knows no layers.
 	plain := &History{of: h.of, ticks: h.ticks}
 	for _, c := range h.calls {
 		one := *c
+		one.result.Watched = nil
 		switch c.call.Verb {
 		case Fill, Layers:
 			continue
@@ -40,10 +46,10 @@ func (s *Scalables) Steps(h *History) ([]porcupine.Operation, error) {
 		}
 		plain.calls = append(plain.calls, &one)
 		if r := c.result; c.call.Verb == AddAll && r.Scripts > 1 {
-			// One of the scripts may have made the filter, without items.
+			// Any but the first may have made the filter, without items.
 			made := *c
 			made.call = Call{Verb: Create, Key: c.call.Key}
-			made.result = Result{End: Unknown, Tried: 1, Maybe: 1}
+			made.result = Result{End: Unknown, Tried: r.Scripts - 1, Maybe: r.Scripts - 1}
 			plain.calls = append(plain.calls, &made)
 		}
 	}
@@ -69,16 +75,10 @@ func (s *Scalables) checkLayers(h *History) error {
 		if !ok {
 			continue
 		}
-		most, removed := 1, s.Second
-		for _, o := range h.calls {
-			if o.from >= c.to {
-				continue
-			}
-			removed = removed || o.mayRemove()
-			if o.call.Verb == Fill && o.result.End != NotRun || o.call.More == bigMore || s.halvesMeet(h, o) {
-				most++
-			}
-		}
+		removed := s.Second || slices.ContainsFunc(h.calls, func(o *called) bool {
+			return o.from < c.to && o.mayRemove()
+		})
+		most := s.most(h, c)
 		if c.call.Verb == Fill && most > 1 {
 			most-- // it fills the layer it found
 		}
@@ -95,6 +95,18 @@ func (s *Scalables) checkLayers(h *History) error {
 		}
 	}
 	return nil
+}
+
+// most returns the highest number of layers a filter may have when a call ends.
+func (s *Scalables) most(h *History, c *called) int {
+	most := 1
+	for _, o := range h.calls {
+		fills := o.call.Verb == Fill && o.result.End != NotRun || o.call.More >= bigMore || s.halvesMeet(h, o)
+		if o.from < c.to && fills {
+			most++
+		}
+	}
+	return most
 }
 
 // halvesMeet reports whether a call adds halfMore items, and as many were added
@@ -127,7 +139,7 @@ func (s *Scalables) least(h *History, c *called) (least int) {
 			least = max(least, 2)
 		case o.call.More == manyMore: // many for a handle that knows of one layer
 			least = max(least, min(s.filledBefore(h, o), 1, s.Layers-1)+1)
-		case o.call.Verb == Add && o.session == atLast && o.result.Yes[0]:
+		case o.call.Verb == Add && o.session == atLast && o.result.Yes[0] && !o.call.Parts:
 			least = max(least, min(s.filledBefore(h, o)+1, s.Layers))
 		}
 	}

@@ -78,7 +78,7 @@ func (s *Scalables) fill(db *upstashtest.Server, key string) Result {
 func (s *Scalables) freeBytes(i int) (runs [][2]uint64) {
 	g, offset := s.layer(i), s.offset(i)
 	taken := make(map[uint64]bool)
-	for n := range itemCount + 1 {
+	for n := range itemCount + len(lastItems) {
 		for _, p := range g.Positions(nil, scalableItem(n)) {
 			taken[(offset+p)/8] = true
 		}
@@ -96,10 +96,10 @@ func (s *Scalables) freeBytes(i int) (runs [][2]uint64) {
 	return runs
 }
 
-// scalableItem returns an item; the last is the one of the last calls.
+// scalableItem returns an item. Behind the others are those of the last calls.
 func scalableItem(n int) string {
-	if n == itemCount {
-		return itemAtLast
+	if n >= itemCount {
+		return lastItems[n-itemCount]
 	}
 	return itemName(n)
 }

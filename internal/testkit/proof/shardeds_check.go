@@ -43,7 +43,10 @@ func (s *Shardeds) Steps(h *History) ([]porcupine.Operation, error) {
 	if err := s.checkTurned(h); err != nil {
 		return nil, err
 	}
-	for _, check := range []func(*History) error{s.checkCreated, s.checkLost, s.checkCompleted, s.checkTTL} {
+	h = s.withLapses(h)
+	for _, check := range []func(*History) error{
+		s.checkCreated, s.checkLost, s.checkCompleted, s.checkTTL, s.checkLasting,
+	} {
 		if err := check(h); err != nil {
 			return nil, err
 		}
@@ -73,7 +76,7 @@ func (s *Shardeds) onShard(h *History, c *called, shard int, shardOf func(string
 	r := &one.result
 	named := slices.Contains(r.Shards, shard)
 	switch v := c.call.Verb; v {
-	case Clear, Expire, Overwrite, Smudge, HasTTL:
+	case Clear, Expire, Overwrite, Smudge, HasTTL, Lapse:
 		if c.call.Shard != shard {
 			return nil
 		}
@@ -153,7 +156,7 @@ func (c *called) load(shard int, shardOf func(string) int, named bool) *called {
 	one := c.only(shard, shardOf)
 	switch {
 	case one == nil && r.End == Answered, one == nil && named && r.End == Missing:
-		c.call.Verb, r.Yes, r.Count = Stats, nil, -1 // the shard was only read
+		c.call.Verb, r.Yes, r.Count, r.Safe = Stats, nil, -1, true // the shard was only read
 		return c
 	case one == nil:
 		return nil

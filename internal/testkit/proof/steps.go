@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strconv"
-	"strings"
 
 	"github.com/anishathalye/porcupine"
 
@@ -24,6 +22,7 @@ type splitter struct {
 	// item has one.
 	cells   func(v Verb, item string) bits
 	weigh   func(bits) int
+	blind   bool // an Add sends its items without a look-up first
 	steps   []porcupine.Operation
 	batches int
 	part    int // of all steps
@@ -52,32 +51,22 @@ func (f *Filters) Describe(item string) string {
 
 // Steps makes the steps of all calls.
 func (f *Filters) Steps(h *History) ([]porcupine.Operation, error) {
-	s := splitter{of: f, geo: f.geometry(), h: h, cells: f.cells, weigh: bits.count}
+	s := splitter{of: f, geo: f.geometry(), h: h, cells: f.cells, weigh: bits.count, blind: true}
 	return s.split()
 }
 
 // cells returns the cells of an item, in the history's filter or in another
 // one.
 func (f *Filters) cells(v Verb, item string) bits {
+	if f.Long {
+		return longCellsOf(item)
+	}
 	mine := f.geometry()
 	g := mine
 	if v == Smudge {
 		g = geometryOf(f.other())
 	}
 	return bitsOf(g.Positions(nil, item), mine.Bits)
-}
-
-// ownCell returns the cell of an item in a type whose items share none. An item
-// added to another filter has no cell.
-func ownCell(v Verb, item string) bits {
-	if v == Smudge {
-		return bits{}
-	}
-	n, err := strconv.Atoi(strings.TrimPrefix(item, "item-"))
-	if err != nil {
-		n = MaxBits - 1 // the last item of the history
-	}
-	return bitsOf([]uint64{uint64(n)}, MaxBits)
 }
 
 // split makes the steps of all calls.
@@ -109,13 +98,16 @@ func (c *called) mayRemove() bool {
 	return false
 }
 
+// mayBeLate reports whether an attempt of a call may take effect after the call.
+func (c *called) mayBeLate() bool { return c.result.End == Unknown || c.result.Maybe > 0 }
+
 // strays returns how many of n attempts of c can make a difference. An item
 // stays in the filter until a removal, so only one attempt before each removal
 // can.
 func (s *splitter) strays(c *called, n int) int {
 	useful := 1
 	for _, r := range s.removals {
-		if r.to > c.from {
+		if r.to > c.from || r.mayBeLate() {
 			useful++
 		}
 	}
@@ -129,6 +121,10 @@ func (s *splitter) call(n int, c *called) error {
 		return err
 	}
 	s.watched(n, c)
+	if c.call.Verb == AddSeq {
+		s.addSeq(n, c)
+		return nil
+	}
 	r := c.result
 	ends := make([]bloom.ItemState, max(1, len(c.call.Items)))
 	for i := range ends {
@@ -140,6 +136,10 @@ func (s *splitter) call(n int, c *called) error {
 		s.oneStep(n, c, seq(len(c.call.Items)), ends[0], 0)
 	case v == Snapshot && r.End == Answered:
 		s.snapshot(n, c)
+	case v == MirrorAll:
+		s.mirrorAll(n, c, ends)
+	case v == MirrorAddAll:
+		s.mirrorAddAll(n, c, ends)
 	case len(r.Ends) > 0:
 		for i, end := range r.Ends {
 			s.answer(n, c, i, end)
@@ -179,7 +179,7 @@ func (s *splitter) snapshot(n int, c *called) {
 	p := s.begin(n, c, nil, s.nextBatch())
 	p.cells = c.result.Cells
 	for _, p.atLeast = range []bool{false, true} {
-		s.add(n, p, c.from, c.to)
+		s.add(n, p, s.earliest(c, p), c.to)
 	}
 }
 
@@ -288,7 +288,7 @@ func (s *splitter) begin(n int, c *called, at []int, batch int) step {
 		if c.fromCopy() {
 			p.verb = MirrorExists
 		}
-	case Refresh:
+	case Refresh, ExistsIn:
 		p.verb = Exists
 	}
 	for _, i := range at {
@@ -335,7 +335,7 @@ func (p *step) once() bool {
 // without a request, because it remembers other data.
 func (p *step) mayRefuse() bool {
 	switch p.verb {
-	case Add, AddAll, AddIn, MirrorAdd, MirrorThrough, Create, Load, Replace, Union, OtherAdd:
+	case Add, AddAll, AddIn, MirrorAdd, MirrorAddAll, MirrorThrough, Create, Load, Replace, Union, OtherAdd:
 		return true
 	}
 	return false

@@ -96,7 +96,8 @@ func (a *attempts) run(ctx context.Context, c Call, do func(context.Context) (Re
 	return r
 }
 
-// ReadType reads the JSON of a type. DrawType lists the names.
+// ReadType reads the JSON of a type. DrawType lists the names. "near" is none of
+// a history over sockets, which has no regions.
 func ReadType(name string, text []byte) (Type, error) {
 	var t Type
 	switch name {
@@ -116,13 +117,15 @@ func ReadType(name string, text []byte) (Type, error) {
 	return t, json.Unmarshal(text, t)
 }
 
-// DrawType draws the Config of a history. name is "filter", "window", "cuckoo",
-// "scalable" or "sharded". Only a filter has themes.
+// DrawType draws the Config of a history. name is "filter", "near", "window",
+// "cuckoo", "scalable" or "sharded". Only a filter has themes.
 func DrawType(rng *rand.Rand, name string, themes Theme) Type {
 	switch name {
 	case "filter":
 		f := DrawFilters(rng, themes)
 		return &f
+	case "near":
+		return drawNear(rng)
 	case "window":
 		return DrawWindows(rng)
 	case "cuckoo":

@@ -31,6 +31,10 @@ type Watched struct {
 	// brought an answer. Stats and StatsSeen are the same of the requests after
 	// a look.
 	Lots, Low, Looks, Seen, Stats, StatsSeen int
+	// Lot is the last lot. New is how many items were new by the call's answers.
+	// Both are set for a Scalable alone, which looks by Stats.
+	Lot float64
+	New int
 	// Warnings are the warnings of the call.
 	Warnings []Warning `json:",omitempty"`
 	// Over is LoadResult.OverCapacity.
@@ -39,8 +43,11 @@ type Watched struct {
 	Ended bool
 }
 
-// Warning is the argument of a WarnFill.
-type Warning struct{ Handle, Key, SetBits int }
+// Warning is the argument of a WarnFill. Layers are the set bits of each layer.
+type Warning struct {
+	Handle, Key, SetBits int
+	Layers               []int `json:",omitempty"`
+}
 
 // String formats what the call did, for the history of a failed test.
 func (w *Watched) String() string {
@@ -50,7 +57,7 @@ func (w *Watched) String() string {
 	s := fmt.Sprintf(", %d of %d lots, %d of %d looks, %d of %d Stats",
 		w.Low, w.Lots, w.Seen, w.Looks, w.StatsSeen, w.Stats)
 	for _, a := range w.Warnings {
-		s += fmt.Sprintf(", a warning of %d bits", a.SetBits)
+		s += fmt.Sprintf(", a warning of %d bits %v", a.SetBits, a.Layers)
 	}
 	return s
 }
@@ -75,10 +82,11 @@ var watchedHandles atomic.Int64
 
 // handle returns the number of a new handle, and the function for its WarnFill
 // to call with the set bits and with what is wrong with its Stats.
-func (w *watch) handle(key int) (number int, warn func(setBits int, wrong string)) {
+func (w *watch) handle(key int) (number int, warn func(a Warning, wrong string)) {
 	number = int(watchedHandles.Add(1))
-	return number, func(setBits int, wrong string) {
-		w.enter(Warning{number, key, setBits}, wrong)
+	return number, func(a Warning, wrong string) {
+		a.Handle, a.Key = number, key
+		w.enter(a, wrong)
 		if w.linger != nil {
 			w.linger()
 		}
@@ -130,11 +138,10 @@ func (w *watch) run(ctx context.Context, a *attempts, handle int, do func(contex
 	if draw := lots.From(ctx); draw != nil {
 		ctx = lots.With(ctx, func() float64 {
 			a.watched.Lots++
-			if draw() > 0 {
-				return noLook
+			if a.watched.Lot = noLook * draw(); a.watched.Lot == 0 {
+				a.watched.Low++
 			}
-			a.watched.Low++
-			return 0
+			return a.watched.Lot
 		})
 	}
 	r := do(ctx)

@@ -28,7 +28,7 @@ func looked(calls []*called, c *called, panes bool) error {
 	}
 	most := w.Low
 	if newItems(calls, c, panes) >= newForLook {
-		most++
+		most += max(1, len(c.call.Into))
 	}
 	wrote := c.call.adds() && (r.End == Answered || r.End == Early || r.End == Partly)
 	warned, alone := c.others(calls)
@@ -105,11 +105,11 @@ func (c *called) answers() (n int) {
 }
 
 // newItems is how many items were new to the handle of a call, or may have been,
-// until its end.
+// until its end. If it has several handles, all count.
 func newItems(calls []*called, c *called, panes bool) (n int) {
 	for _, o := range calls {
-		w := o.result.Watched
-		if w == nil || o.from > c.to || !o.call.adds() || w.Handle != 0 && w.Handle != c.result.Watched.Handle {
+		w, mine := o.result.Watched, c.result.Watched.Handle
+		if w == nil || o.from > c.to || !o.call.adds() || w.Handle != 0 && mine != 0 && w.Handle != mine {
 			continue
 		}
 		for _, isNew := range o.result.Yes {

@@ -21,7 +21,7 @@ func (s *session) handle(key int, cfg bloom.Config) (*bloom.Filter, error) {
 			wrong = fmt.Sprintf("a WarnFill with %d bits of %v, for a Capacity of %d",
 				st.SetBits, st.Geometry, st.Capacity)
 		}
-		warn(int(st.SetBits), wrong)
+		warn(Warning{SetBits: int(st.SetBits)}, wrong)
 	}
 	f, err := bloom.New(s.client, s.keys[key], cfg)
 	s.watched[f] = number
@@ -60,7 +60,7 @@ func (s *windowSession) handle(cfg bloom.WindowConfig) (*bloom.Window, error) {
 		if !full || st.Capacity != watchCapacity {
 			wrong = fmt.Sprintf("a WarnFill with %+v", st)
 		}
-		warn(0, wrong)
+		warn(Warning{}, wrong)
 	}
 	w, err := bloom.NewWindow(s.client, s.key, cfg)
 	s.watched[w] = number

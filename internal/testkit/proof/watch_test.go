@@ -1,6 +1,9 @@
 package proof
 
-import "testing"
+import (
+	"testing"
+	"time"
+)
 
 // TestCheckWatched checks histories of watched handles. A filter is too full
 // with the items a, b and c.
@@ -42,7 +45,7 @@ func TestCheckWatched(t *testing.T) {
 			call(1, 2, AddAll, told(true, true), a, b), with(warns, Answered),
 		}},
 		{"a warning of another number of bits", false, []one{
-			fills, with(change(warns, func(w *Watched) { w.Warnings = []Warning{{mine, 0, 7}} }), Answered),
+			fills, with(change(warns, func(w *Watched) { w.Warnings = []Warning{{Handle: mine, SetBits: 7}} }), Answered),
 		}},
 		{"a look without a warning", false, []one{fills, with(look, Answered)}},
 		{"a look without a warning, below the capacity", true, []one{
@@ -74,7 +77,7 @@ func TestCheckWatched(t *testing.T) {
 		}},
 		{"a look of another handle in the pause", true, []one{
 			fills, later(with(warns, Answered)), with(change(warns, func(w *Watched) {
-				w.Handle, w.Warnings = another, []Warning{{another, 0, 6}}
+				w.Handle, w.Warnings = another, []Warning{{Handle: another, SetBits: 6}}
 			}), Answered),
 		}},
 		{"a handle without WarnFill", true, []one{fills, with(Watched{Handle: opened}, Answered)}},
@@ -93,4 +96,56 @@ func TestCheckWatched(t *testing.T) {
 	alarm := with(look, Answered)
 	alarm.result.Alarm = "wrong"
 	check(t, cfg, false, []one{alarm})
+}
+
+// TestCheckWatchedWindow checks histories of a watched handle of a window of 10 s
+// in panes of 14 s. A pane is too full with three items.
+func TestCheckWatchedWindow(t *testing.T) {
+	of := &Windows{Span: 10 * time.Second, Panes: 1, Watch: true}
+	look := Watched{Handle: 1, Lots: 1, Low: 1, Looks: 1, Seen: 1}
+	asked, warned := look, look
+	asked.Stats, asked.StatsSeen = 1, 1
+	warned.Stats, warned.StatsSeen, warned.Warnings = 1, 1, []Warning{{Handle: 1}}
+	failed, unanswered, ended := look, asked, look
+	failed.Seen, unanswered.StatsSeen, ended.Ended = 0, 0, true
+	// in is an AddAll that began and ended at these seconds of an epoch.
+	in := func(from, to float64, w *Watched, items ...string) *called {
+		yes := make([]bool, len(items))
+		for i := range yes {
+			yes[i] = true
+		}
+		return &called{
+			client: "x", call: Call{Verb: AddAll, Items: items}, from: int64(10 * from), to: int64(10 * to),
+			began: time.Duration(from * 1e9), ended: time.Duration(to * 1e9),
+			result: Result{End: Answered, Yes: yes, Tried: 1, Timed: true, Watched: w},
+		}
+	}
+	wiped := in(5, 6, nil)
+	wiped.call = Call{Verb: Clear}
+	again := in(5, 6, &look, "b", "c")
+	again.result.Yes[0] = false
+	for name, h := range map[string]struct {
+		ok    bool
+		calls []*called
+	}{
+		"a warning":                {true, []*called{in(4, 5, &warned, "a", "b", "c")}},
+		"a look alone":             {false, []*called{in(4, 5, &look, "a", "b", "c")}},
+		"Stats alone":              {false, []*called{in(4, 5, &asked, "a", "b", "c")}},
+		"the Stats failed":         {true, []*called{in(4, 5, &unanswered, "a", "b", "c")}},
+		"the look failed":          {true, []*called{in(4, 5, &failed, "a", "b", "c")}},
+		"the context ended":        {true, []*called{in(4, 5, &ended, "a", "b", "c")}},
+		"two items":                {true, []*called{in(4, 5, &look, "a", "b")}},
+		"two, and one before":      {false, []*called{in(3, 4, nil, "a"), in(5, 6, &look, "b", "c")}},
+		"two, and one of them":     {true, []*called{in(3, 4, nil, "b"), again}},
+		"two, and one beside them": {true, []*called{in(3, 5.5, nil, "a"), in(5, 6, &look, "b", "c")}},
+		"one in the epoch before":  {true, []*called{in(-2, -1, nil, "a"), in(5, 6, &look, "b", "c")}},
+		"perhaps in the next":      {true, []*called{in(3, 4, nil, "a"), in(12, 13, &look, "b", "c")}},
+		"one was wiped":            {true, []*called{in(3, 4, nil, "a"), wiped, in(7, 8, &look, "b", "c")}},
+	} {
+		history := NewHistory(of)
+		history.begin, history.calls = time.Unix(14e6, 0), h.calls
+		if err := history.Check(); (err == nil) != h.ok {
+			t.Errorf("%s: Check() = %v, want it right: %v", name, err, h.ok)
+		}
+	}
 }

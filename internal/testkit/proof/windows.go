@@ -306,6 +306,9 @@ func (w *Windows) drawCall(rng *rand.Rand, v Verb) Call {
 		c.Parts = rng.IntN(4) == 0
 	case AddAll, ExistsAll:
 		c.Items = itemsOf(rng, windowItems, 2)
+		if w.Watch && v == AddAll && rng.IntN(4) > 0 { // more than a pane is for
+			c.Items = itemsOf(rng, windowItems, windowItems)
+		}
 		c.Parts = rng.IntN(3) == 0
 	}
 	return c
@@ -339,27 +342,32 @@ func evict(s *upstashtest.Server, keys ...string) Result {
 
 // Finish adds a look-up of every item and one more Add to the history.
 func (w *Windows) Finish(ctx context.Context, h *History, _ []*upstashtest.Server, _ string, s Handles) error {
-	return lastCalls(ctx, h, s, windowItems)
+	return lastCalls(ctx, h, s, windowItems, true)
 }
 
 // lastCalls adds a look-up of every item and one more Add to the history, half of
-// the time through an opened handle.
-func lastCalls(ctx context.Context, h *History, s Handles, items int) error {
+// the time through an opened handle, if the type has any.
+func lastCalls(ctx context.Context, h *History, s Handles, items int, opens bool) error {
 	run := func(c Call) Result {
 		return h.Do(atLast, atLast, c, func(c Call) Result { return s.Run(ctx, c) })
 	}
-	if h.Len()%2 == 0 {
+	if opens && h.Len()%2 == 0 {
 		run(Call{Verb: Open})
 	}
 	run(allItems(items))
 	// The item is none of the clients', because a LostThenError may wait for
 	// the repetition of one of their requests.
-	r := run(Call{Verb: Add, Items: []string{itemAtLast}})
+	add := Call{Verb: Add, Items: []string{itemAtLast}}
+	return unharmed(add, run(add))
+}
+
+// unharmed returns an error if a call that met no fault has failed.
+func unharmed(c Call, r Result) error {
 	switch r.End {
 	case Answered, Mismatch, Missing:
 		return nil
 	}
-	return fmt.Errorf("an Add that met no fault: %v", r)
+	return fmt.Errorf("%v met no fault: %v", c, r)
 }
 
 // The session of the last calls, and the item of their Add.
@@ -367,6 +375,9 @@ const (
 	atLast     = "at last"
 	itemAtLast = "item-at-last"
 )
+
+// lastItems are the items of the last Adds to a Scalable.
+var lastItems = [...]string{itemAtLast, itemAtLast + "-2", itemAtLast + "-3"}
 
 // allItems returns a look-up of n items.
 func allItems(n int) Call {

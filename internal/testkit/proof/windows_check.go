@@ -40,6 +40,7 @@ type windowOp struct {
 
 type windowCheck struct {
 	of           *Windows
+	begin        time.Time
 	calls        []*called
 	adds         []*windowOp
 	reads        []*windowOp
@@ -63,12 +64,14 @@ func (w *Windows) Describe(string) string { return "" }
 
 // Steps checks a history and returns no steps.
 func (w *Windows) Steps(h *History) ([]porcupine.Operation, error) {
-	k := windowCheck{of: w, calls: h.calls, forgets: time.Duration(w.Panes+1)*w.Pane() + clockError}
+	k := windowCheck{
+		of: w, begin: h.begin, calls: h.calls, forgets: time.Duration(w.Panes+1)*w.Pane() + clockError,
+	}
 	for _, c := range h.calls {
 		k.take(c)
 	}
 	for n, c := range h.calls {
-		if err := k.sane(c); err != nil {
+		if err := errors.Join(k.sane(c), k.warned(c)); err != nil {
 			return nil, fmt.Errorf("call %d: %w", n, err)
 		}
 	}
@@ -89,7 +92,7 @@ func (w *Windows) Steps(h *History) ([]porcupine.Operation, error) {
 // sane returns an error for a result no history explains.
 func (k *windowCheck) sane(c *called) error {
 	r := c.result
-	if err := errors.Join(looked(k.calls, c, true), missed(c)); err != nil {
+	if err := errors.Join(looked(k.calls, c, true), safe(c)); err != nil {
 		return err
 	}
 	unsure := r.End == Uncertain

@@ -71,7 +71,10 @@ func ClosedAddr(tb testing.TB) string {
 		tb.Fatalf("testenv: no free port: %v", err)
 	}
 	defer l.Close()
-	c, err := net.Dial("tcp", l.Addr().String())
+	// From an address of its own: Windows lets another listener take a port that
+	// is held at all addresses.
+	d := net.Dialer{LocalAddr: &net.TCPAddr{IP: l.Addr().(*net.TCPAddr).IP}}
+	c, err := d.DialContext(tb.Context(), "tcp", l.Addr().String())
 	if err != nil {
 		tb.Fatalf("testenv: no connection on the loopback interface: %v", err)
 	}

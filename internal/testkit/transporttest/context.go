@@ -3,6 +3,7 @@ package transporttest
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -68,6 +69,35 @@ func (s suite) testDeadline(t *testing.T) {
 			if err := s.stalled(t, ctx, tr, newRequest(url+"/", st.body)); err == nil {
 				t.Error("err = nil, want an error when the context ends")
 			}
+		})
+	}
+}
+
+// testWhoseDeadline has the deadline of the caller's context end calls, long
+// before the client's own limit. The error must name the right one, and have
+// the context's cause, whichever timer of the many below was first.
+func (s suite) testWhoseDeadline(t *testing.T) {
+	cause := errors.New("the handler's time is over")
+	for _, st := range s.stalls() {
+		if len(st.body) > 2 {
+			continue // the others have shown it, and a long body costs seconds
+		}
+		t.Run(st.name, func(t *testing.T) {
+			s.begin(t)
+			client := s.client(t, st.url(t, func() {}))
+			var group sync.WaitGroup
+			for range 8 {
+				group.Go(func() {
+					ctx, cancel := context.WithTimeoutCause(t.Context(), 30*time.Millisecond, cause)
+					defer cancel()
+					_, err := client.Do(ctx, upstash.Cmd("INCR", "secret-key"))
+					if !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, cause) ||
+						strings.Contains(err.Error(), "WithTimeout") {
+						t.Errorf("got %v, want the end of the context and its cause", err)
+					}
+				})
+			}
+			group.Wait()
 		})
 	}
 }

@@ -2,12 +2,14 @@ package transporttest
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"io"
 	"net"
 	"net/http"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -74,6 +76,46 @@ func (s suite) testDialRefused(t *testing.T) {
 		t.Errorf("not safe to retry, though nothing listens there: %v", err)
 	}
 	noSecrets(t, err)
+}
+
+// testHandshake has a server end TLS before it begins. The call fails at once,
+// and the server has seen nothing of the request.
+func (s suite) testHandshake(t *testing.T) {
+	for name, end := range map[string]func(net.Conn){
+		"closed":         func(net.Conn) {},
+		"reset":          func(c net.Conn) { _ = c.(*net.TCPConn).SetLinger(0) },
+		"closed within":  func(c net.Conn) { _, _ = io.WriteString(c, "\x16\x03\x03\x00\x5a\x02") },
+		"alert":          func(c net.Conn) { _, _ = io.WriteString(c, "\x15\x03\x03\x00\x02\x02\x28") },
+		"HTTP":           func(c net.Conn) { _, _ = io.WriteString(c, withLength(`{"result":1}`)) },
+		"another answer": func(c net.Conn) { _, _ = io.WriteString(c, "-ERR unknown command\r\n") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s.begin(t)
+			var mu sync.Mutex
+			var got []byte
+			url := rawServer(t, func(c net.Conn, _ <-chan struct{}) {
+				b := make([]byte, 64<<10)
+				n, _ := c.Read(b)
+				mu.Lock()
+				got = append(got, b[:n]...)
+				mu.Unlock()
+				end(c)
+			})
+			url = "https" + strings.TrimPrefix(url, "http")
+			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			defer cancel()
+			_, err := s.client(t, url).Do(ctx, upstash.Cmd("INCR", "secret-key"))
+			if callError(t, err); errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("the call waited: %v", err)
+			}
+			noSecrets(t, err)
+			mu.Lock()
+			defer mu.Unlock()
+			if len(got) == 0 || got[0] != 0x16 || bytes.Contains(got, []byte("secret")) {
+				t.Errorf("the server got %.40q, want the beginning of TLS", got)
+			}
+		})
+	}
 }
 
 func (s suite) testDropped(t *testing.T) {

@@ -48,6 +48,8 @@ func RunTLS(t *testing.T, newTransport MakeTLS, exceptions ...Exception) {
 		{"bodies", over.testBodies},
 		{"refusal", over.testRefusal},
 		{"cancel", over.testCancel},
+		{"records", over.testRecords},
+		{"no close_notify", over.testNoCloseNotify},
 		{"stray answer", over.testStrayAnswer},
 	})
 }
@@ -84,6 +86,47 @@ func (s tlsSuite) testBodies(t *testing.T) {
 		if resp := mustSend(t, tr, newRequest(url+"/", body)); string(resp.Body) != body {
 			t.Errorf("got %d other bytes, want the %d of the request back", len(resp.Body), n)
 		}
+	}
+}
+
+// testRecords answers in records of one byte each.
+func (s tlsSuite) testRecords(t *testing.T) {
+	url := s.server(t, func(c net.Conn, _ <-chan struct{}) {
+		readRequest(c)
+		for _, b := range []byte(withLength(`{"result":1}`)) {
+			_, _ = c.Write([]byte{b})
+		}
+	})
+	resp := mustSend(t, s.transport(t, url), newRequest(url+"/", "[]"))
+	if string(resp.Body) != `{"result":1}` {
+		t.Errorf("got %q, want the whole answer", resp.Body)
+	}
+}
+
+// testNoCloseNotify has a server close its socket without TLS's close_notify.
+// Anybody could have cut the answer then, so its own length must prove it whole.
+func (s tlsSuite) testNoCloseNotify(t *testing.T) {
+	const whole = `{"result":1}`
+	for name, tt := range map[string]struct {
+		answer string
+		whole  bool
+	}{
+		"length":       {withLength(whole), true},
+		"chunked":      {chunked(whole), true},
+		"length, cut":  {strings.TrimSuffix(withLength(whole), "}"), false},
+		"chunked, cut": {strings.TrimSuffix(chunked(whole), "0\r\n\r\n"), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s.begin(t)
+			url := s.server(t, func(c net.Conn, _ <-chan struct{}) {
+				readRequest(c)
+				_, _ = io.WriteString(c, tt.answer)
+			})
+			resp, err := send(t, s.transport(t, url), newRequest(url+"/", "[]"))
+			if tt.whole && (err != nil || string(resp.Body) != whole) || !tt.whole && err == nil {
+				t.Errorf("got %q, %v", resp.Body, err)
+			}
+		})
 	}
 }
 

@@ -1,4 +1,4 @@
-//go:build unix
+//go:build !wasm
 
 package conn
 
@@ -7,102 +7,17 @@ import (
 	"io"
 	"net"
 	"net/http/httptest"
-	"syscall"
 	"testing"
 	"time"
+
+	"github.com/upbloom/upbloom/internal/testkit/testenv"
 )
 
-// arrived waits, without reading, until bytes from the other end are in c's
+// arrived waits, without reading, until something from the other end is in c's
 // socket.
 func arrived(t *testing.T, c *Conn) {
 	t.Helper()
-	raw, err := c.socket.Conn.(syscall.Conn).SyscallConn()
-	if err != nil {
-		t.Fatal(err)
-	}
-	_ = c.socket.SetReadDeadline(time.Now().Add(10 * time.Second))
-	err = raw.Read(func(fd uintptr) bool {
-		var b [1]byte
-		_, _, err := syscall.Recvfrom(int(fd), b[:], syscall.MSG_PEEK)
-		return err != syscall.EAGAIN
-	})
-	_ = c.socket.SetReadDeadline(time.Time{})
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-// held collects what TLS writes. The test sends it in pieces.
-type held struct {
-	net.Conn
-	hold bool
-	out  []byte
-}
-
-func (h *held) Write(p []byte) (int, error) {
-	if !h.hold {
-		return h.Conn.Write(p)
-	}
-	h.out = append(h.out, p...)
-	return len(p), nil
-}
-
-// server is the other end of a connection.
-type server struct {
-	top  net.Conn
-	held *held
-}
-
-// send writes each text as its own record, and all in one segment, except for
-// the last keep bytes.
-func (s *server) send(t *testing.T, keep int, texts ...string) {
-	t.Helper()
-	s.held.hold, s.held.out = true, nil
-	for _, text := range texts {
-		if _, err := io.WriteString(s.top, text); err != nil {
-			t.Fatal(err)
-		}
-	}
-	s.held.hold = false
-	if _, err := s.held.Conn.Write(s.held.out[:len(s.held.out)-keep]); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// layered returns both ends of a connection with the given number of layers of
-// TLS.
-func layered(t testing.TB, layers int, version uint16) (*Conn, *server) {
-	t.Helper()
-	near, far := pair(t)
-	s := &server{held: &held{Conn: far}}
-	s.top = s.held
-	pool := httptest.NewUnstartedServer(nil)
-	pool.StartTLS()
-	defer pool.Close()
-	for range layers {
-		done := make(chan error, 1)
-		server := tls.Server(s.top, &tls.Config{Certificates: pool.TLS.Certificates, MaxVersion: version})
-		go func() { done <- server.Handshake() }()
-		if err := near.addTLS(&tls.Config{InsecureSkipVerify: true}); err != nil {
-			t.Fatal(err)
-		}
-		if err := <-done; err != nil {
-			t.Fatal(err)
-		}
-		s.top = server
-	}
-	return near, s
-}
-
-var layerings = []struct {
-	name    string
-	layers  int
-	version uint16
-}{
-	{"plain", 0, 0},
-	{"TLS 1.2", 1, tls.VersionTLS12},
-	{"TLS 1.3", 1, tls.VersionTLS13},
-	{"TLS in TLS", 2, tls.VersionTLS13},
+	testenv.Arrived(t, c.socket.Conn)
 }
 
 // TestCleanLooksIntoEveryLayer: clean finds an unexpected byte in every layer.
@@ -195,7 +110,7 @@ func TestSessionTicketsAreNoStrayAnswers(t *testing.T) {
 	go func() { done <- server.Handshake() }()
 	cache := tls.NewLRUClientSessionCache(1)
 	config := &tls.Config{InsecureSkipVerify: true, ServerName: "x", ClientSessionCache: cache}
-	if err := near.addTLS(config); err != nil {
+	if err := near.addTLS(config, "peer"); err != nil {
 		t.Fatal(err)
 	}
 	if err := <-done; err != nil {
@@ -217,6 +132,28 @@ func TestCleanAllocatesNothing(t *testing.T) {
 		c.clean() // reads the tickets
 		if n := testing.AllocsPerRun(100, func() { c.clean() }); n > float64(l.layers) {
 			t.Errorf("%s: %v allocations, want %d", l.name, n, l.layers)
+		}
+	}
+}
+
+func TestPoolDetectsDeadConnections(t *testing.T) {
+	for name, kill := range map[string]func(far net.Conn){
+		"closed":        func(far net.Conn) { _ = far.Close() },
+		"half closed":   func(far net.Conn) { _ = far.(*net.TCPConn).CloseWrite() },
+		"reset":         func(far net.Conn) { _ = far.(*net.TCPConn).SetLinger(0); _ = far.Close() },
+		"uninvited 408": func(far net.Conn) { _, _ = io.WriteString(far, "HTTP/1.1 408 Request Timeout\r\n\r\n") },
+	} {
+		p := newPool(1)
+		near, far := pair(t)
+		p.add(near, 0)
+		if get(t, p) != near {
+			t.Fatalf("%s: not even returned while it was alive", name)
+		}
+		p.Put(near)
+		kill(far)
+		arrived(t, near)
+		if get(t, p) != nil || !closed(near) {
+			t.Errorf("%s: returned, or not closed", name)
 		}
 	}
 }

@@ -50,12 +50,13 @@ func New(open net.Conn) *Conn {
 	return c
 }
 
-// addTLS adds a layer of TLS, as its client, and completes the handshake.
-func (c *Conn) addTLS(config *tls.Config) error {
+// addTLS adds a layer of TLS, as its client, and completes the handshake. peer
+// is who may break it off.
+func (c *Conn) addTLS(config *tls.Config, peer string) error {
 	below := &records{Conn: c.top}
 	t := tls.Client(below, config)
 	c.top, c.tls = t, append(c.tls, below)
-	return t.Handshake()
+	return during("in the TLS handshake", peer, t.Handshake())
 }
 
 // Read reads from the highest layer.
@@ -228,6 +229,5 @@ const maxIdleTime = 30 * time.Second
 // was set back by as much, nobody knows how long c was idle, and it counts as
 // expired. Of two callers at once, one may pass a now a little before lastUse.
 func (c *Conn) expired(now time.Time) bool {
-	wall := now.Round(0).Sub(c.lastUse.Round(0))
-	return now.Sub(c.lastUse) > maxIdleTime || wall.Abs() > maxIdleTime
+	return isOlder(c.lastUse, now, maxIdleTime)
 }

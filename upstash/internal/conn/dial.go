@@ -22,12 +22,13 @@ type Dialer struct {
 	ProxyTLS *tls.Config
 	// Lookup finds the addresses of a host, and Open opens a socket to one of
 	// them, as a net.Resolver and a net.Dialer do.
-	Lookup func(ctx context.Context, network, host string) ([]netip.Addr, error)
+	Lookup lookupFunc
 	Open   openFunc
 
 	host, port string
 	proxy      *url.URL // nil to dial straight
 	proxyErr   error
+	lookups    lookups // of the only host that d dials
 }
 
 // NewDialer makes a dialer for a host, without brackets, and port. It reads the
@@ -89,7 +90,9 @@ func (d *Dialer) Dial(ctx context.Context) (*Conn, error) {
 }
 
 func (d *Dialer) addLayers(c *Conn) error {
+	peer := "the server"
 	if d.proxy != nil {
+		peer = "the proxy or the server"
 		if err := tunnel(c, d.proxy, d.ProxyTLS, d.addr()); err != nil {
 			return ofProxy(err)
 		}
@@ -97,7 +100,7 @@ func (d *Dialer) addLayers(c *Conn) error {
 	if d.ServerTLS == nil {
 		return c.unasked()
 	}
-	return c.addTLS(d.ServerTLS)
+	return c.addTLS(d.ServerTLS, peer)
 }
 
 // dialHost opens a socket to one of the host's addresses.
@@ -105,9 +108,12 @@ func (d *Dialer) dialHost(ctx context.Context, host, port string) (net.Conn, err
 	if dial := dialctx.From(ctx); dial != nil {
 		return dial(ctx, "tcp", net.JoinHostPort(host, port))
 	}
-	ips, err := d.Lookup(ctx, "ip", host)
+	ip, err := netip.ParseAddr(host)
+	ips := []netip.Addr{ip}
 	if err != nil {
-		return nil, err
+		if ips, err = d.lookups.find(ctx, d.Lookup, host); err != nil {
+			return nil, err
+		}
 	}
 	addrs := make([]string, len(ips))
 	for i, ip := range byTurns(ips) {

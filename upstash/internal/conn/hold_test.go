@@ -13,19 +13,6 @@ import (
 	"testing"
 )
 
-// counted counts how often package net asks for a raw read to be tried.
-type counted struct {
-	syscall.RawConn
-	tries int
-}
-
-func (c *counted) Read(try func(uintptr) bool) error {
-	return c.RawConn.Read(func(fd uintptr) bool {
-		c.tries++
-		return try(fd)
-	})
-}
-
 // exchange has c hold a request and read an answer of the same length, and the
 // other end echo it. It returns the answer.
 func exchange(t *testing.T, c *Conn, s *server, request string) string {

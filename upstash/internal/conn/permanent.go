@@ -6,17 +6,18 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
+	"io"
 	"net"
 	"reflect"
 )
 
 // Permanent reports whether another attempt would fail with err again: one side
 // does not accept the other's certificate or TLS, a name does not exist, or the
-// proxy's URL cannot be used or lacks a password.
+// proxy's URL cannot be used, or its password is missing or wrong.
 func Permanent(err error) bool {
 	var certificate *tls.CertificateVerificationError
 	return errors.As(err, &certificate) || isRefusedByAlert(err) || isNotFound(err) ||
-		errors.Is(err, errBadProxy) || errors.Is(err, errProxyAuth)
+		errors.Is(err, errBadProxy) || errors.Is(err, errProxyAuth) || errors.Is(err, errProxyRefused)
 }
 
 // isRefusedByAlert reports whether the peer ended TLS because it does not
@@ -50,34 +51,28 @@ func isNotFound(err error) bool {
 func Question(err error) string {
 	var noTLS tls.RecordHeaderError
 	var unknown x509.UnknownAuthorityError
+	var broken *brokenError
 	proxy := isOfProxy(err)
 	switch {
 	case isNotFound(err) && proxy:
 		return "is HTTPS_PROXY right?"
 	case isNotFound(err):
 		return NoHost
-	case isDial(err) && proxy:
+	case hasOp(err, "dial") && proxy:
 		return "is HTTPS_PROXY right, does the proxy run?"
-	case isDial(err):
+	case hasOp(err, "dial"):
 		return NoServer
+	case errors.As(err, &broken) && proxy:
+		return "is HTTPS_PROXY right, does the proxy allow this host?"
 	case proxy:
+	case errors.As(err, &broken), errors.Is(err, io.EOF): // net/http says EOF alone
+		return "is the URL right, does a firewall allow this host?"
 	case errors.As(err, &noTLS):
 		return "the server answers without TLS: is the URL right, is it http://?"
 	case errors.As(err, &unknown):
 		return "are root certificates installed here? An image from scratch has none"
 	}
 	return ""
-}
-
-// isDial reports whether no socket could be opened. A proxy's error in net/http
-// wraps that of the dial.
-func isDial(err error) bool {
-	for op := new(net.OpError); errors.As(err, &op); err = op.Err {
-		if op.Op == "dial" {
-			return true
-		}
-	}
-	return false
 }
 
 // isOfProxy reports whether err is about the proxy.

@@ -1,4 +1,4 @@
-//go:build unix
+//go:build !wasm
 
 package conn
 
@@ -26,6 +26,7 @@ func TestPermanent(t *testing.T) {
 		{&net.OpError{Op: "remote error", Err: errRefused}, false},
 		{errBadProxy, true},
 		{errProxyAuth, true},
+		{errProxyRefused, true},
 		{errRefused, false},
 		{context.DeadlineExceeded, false},
 	} {

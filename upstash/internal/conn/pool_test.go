@@ -1,11 +1,10 @@
-//go:build unix
+//go:build !wasm
 
 package conn
 
 import (
 	"context"
 	"errors"
-	"io"
 	"net"
 	"slices"
 	"sync"
@@ -120,28 +119,6 @@ func TestPoolAsksTheWallClock(t *testing.T) {
 	}
 	if !c.expired(c.lastUse.Round(0).Add(-time.Hour)) {
 		t.Error("not expired after the wall clock was set back")
-	}
-}
-
-func TestPoolDetectsDeadConnections(t *testing.T) {
-	for name, kill := range map[string]func(far net.Conn){
-		"closed":        func(far net.Conn) { _ = far.Close() },
-		"half closed":   func(far net.Conn) { _ = far.(*net.TCPConn).CloseWrite() },
-		"reset":         func(far net.Conn) { _ = far.(*net.TCPConn).SetLinger(0); _ = far.Close() },
-		"uninvited 408": func(far net.Conn) { _, _ = io.WriteString(far, "HTTP/1.1 408 Request Timeout\r\n\r\n") },
-	} {
-		p := newPool(1)
-		near, far := pair(t)
-		p.add(near, 0)
-		if get(t, p) != near {
-			t.Fatalf("%s: not even returned while it was alive", name)
-		}
-		p.Put(near)
-		kill(far)
-		arrived(t, near)
-		if get(t, p) != nil || !closed(near) {
-			t.Errorf("%s: returned, or not closed", name)
-		}
 	}
 }
 

@@ -25,6 +25,8 @@ var (
 		" socks5:// with host and port, and escape what is special in the password (%23 for #)")
 	errProxyAuth = errors.New("the proxy wants a user and password (status 407):" +
 		" set HTTPS_PROXY to http://user:password@host:port")
+	errProxyRefused = errors.New("the proxy refused the user and password of its URL (status 407):" +
+		" check them in HTTPS_PROXY, and escape what is special in the password (%23 for #)")
 	errProxyEarly  = errors.New("the proxy sent data before the tunnel was in use")
 	errProxyAnswer = errors.New("the answer to CONNECT is not HTTP/1.1, or longer than 16 KiB")
 )
@@ -92,18 +94,21 @@ type proxyError struct{ err error }
 func (e *proxyError) Error() string { return "proxy: " + e.err.Error() }
 func (e *proxyError) Unwrap() error { return e.err }
 
+// proxyItself stands for the proxy in an error that ofProxy has begun.
+const proxyItself = "it"
+
 // tunnel asks the proxy p, at the other end of c, for a connection to addr. For
 // plain http it uses CONNECT too.
 func tunnel(c *Conn, p *url.URL, config *tls.Config, addr string) error {
 	switch p.Scheme {
 	case "socks5", "socks5h":
-		return socks(c, p, addr)
+		return during("before it answered SOCKS5", proxyItself, socks(c, p, addr))
 	case "https":
-		if err := c.addTLS(config); err != nil {
+		if err := c.addTLS(config, proxyItself); err != nil {
 			return err
 		}
 	}
-	return connect(c, p, addr)
+	return during("before it answered CONNECT", proxyItself, connect(c, p, addr))
 }
 
 func socks(c *Conn, p *url.URL, addr string) error {
@@ -144,6 +149,8 @@ func connect(c *Conn, p *url.URL, addr string) error {
 	switch {
 	case err != nil:
 		return err
+	case answer.Status == 407 && p.User != nil:
+		return errProxyRefused
 	case answer.Status == 407:
 		return errProxyAuth
 	case answer.Status != 200:

@@ -107,9 +107,10 @@ func TestAnswerToConnect(t *testing.T) {
 		{"15 KB", "HTTP/1.1 200 OK\r\n" + filler(15_000) + "\r\n", "", false},
 		{"17 KB", "HTTP/1.1 200 OK\r\n" + filler(17_000) + "\r\n", "16 KiB", false},
 		{"not HTTP", "hunter2\r\n\r\n", "not HTTP/1.1", false},
-		{"cut short", "HTTP/1.1 200 OK\r\n", "EOF", false},
+		{"cut short", "HTTP/1.1 200 OK\r\n", "closed the connection before it answered CONNECT", false},
+		{"closed", "", "closed the connection before it answered CONNECT", false},
 		{"403", "HTTP/1.1 403 Forbidden\r\n\r\n", "status 403", false},
-		{"407", "HTTP/1.1 407 Proxy Authentication Required\r\n\r\n", "status 407", true},
+		{"407", "HTTP/1.1 407 Proxy Authentication Required\r\n\r\n", "refused the user and password", true},
 		{"data at once", "HTTP/1.1 200 OK\r\n\r\nx", "before the tunnel", false},
 	} {
 		d := dialing(t, "db.test", false, func(c net.Conn) {

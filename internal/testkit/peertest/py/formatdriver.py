@@ -5,7 +5,7 @@ import json
 import sys
 import urllib.request
 
-work = json.load(sys.stdin)
+work = json.load(sys.stdin.buffer)
 
 # The reader needs only these two functions of xxhash. If the library is not installed,
 # the test has passed the digests: 128 bits of an item and a seed, and 64 bits of a

@@ -82,7 +82,7 @@ func (p *process) receive(answers *json.Decoder) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, waiting := range p.pending {
-		waiting <- proof.Result{End: proof.Unknown, Err: "the process has ended"}
+		waiting <- proof.Result{End: proof.Unknown, Lost: true, Err: "the process has ended"}
 	}
 	p.pending = nil
 }
@@ -93,7 +93,7 @@ func (p *process) do(o order) proof.Result {
 	p.mu.Lock()
 	if p.pending == nil {
 		p.mu.Unlock()
-		return proof.Result{End: proof.NotRun, Err: "the process has ended"}
+		return proof.Result{End: proof.NotRun, Lost: true, Err: "the process has ended"}
 	}
 	p.next++
 	o.ID = p.next
@@ -101,7 +101,7 @@ func (p *process) do(o order) proof.Result {
 	err := p.out.Encode(o)
 	p.mu.Unlock()
 	if err != nil {
-		return proof.Result{End: proof.Unknown, Err: err.Error()}
+		return proof.Result{End: proof.Unknown, Lost: true, Err: err.Error()}
 	}
 	return <-waiting
 }

@@ -31,6 +31,7 @@ const (
 	placeConn = iota + 1
 	placeRequest
 	placeScript
+	placeCrossing
 	placeAnswer = 1 << 16 // and above: one for each connection
 	placeStream = 1 << 17 // and above: two for each connection
 )
@@ -182,6 +183,9 @@ func (r *run) serve(at *place) (*upstashtest.Server, error) {
 		if r.watched && slices.Contains(q.Commands, "BITCOUNT") && slices.Contains(unusable, f) {
 			f = upstashtest.Fault{}
 		}
+		if rng, _ := r.fates().at(placeCrossing, int(n)); r.crossing && rng.IntN(4) < r.crosses(q.Commands[0]) {
+			f = upstashtest.Late(lateness(rng, timeout))
+		}
 		if r.slow && q.Commands[0] == "TIME" && n%2 == 0 {
 			f = upstashtest.Late(slowTime)
 		}
@@ -193,8 +197,17 @@ func (r *run) serve(at *place) (*upstashtest.Server, error) {
 	return s, nil
 }
 
+// crosses returns how many replies in four to a command come after others.
+func (r *run) crosses(command string) int {
+	if r.crowded && command == "BITFIELD" {
+		return 2
+	}
+	return 1
+}
+
 // unusable are faults that a client's observer does not notice: the package
 // refuses the answer. They would hide why a look at the fill brought no warning.
 var unusable = []upstashtest.Fault{
 	upstashtest.WrongType(), upstashtest.ShortResult(), upstashtest.LongResult(),
+	upstashtest.ShortBatch(), upstashtest.LongBatch(),
 }

@@ -64,8 +64,11 @@ type draws struct {
 	late       bool // two scripts in three run late
 	unscripted bool // the token may not run scripts
 	held       bool // one BITFIELD in four waits longer than its client
+	crossing   bool // replies come after others
+	crowded    bool // no client rests long
 	slow       bool // one TIME in two is as late as it may be
 	watched    bool // handles have a WarnFill
+	budget     int  // WithRetryBudget, or 0
 	queue      bool // the workers of a client wait for its only connection
 
 	restless bool // see yield; it is not drawn
@@ -100,10 +103,17 @@ func newScenario(seed uint64, types []string, themes proof.Theme) scenario {
 		lags, s.old, s.calls = f.Lag, f.OldServer, s.calls+1
 	case *proof.Scalables:
 		lags, s.old, s.unscripted, s.late = f.Plain.Lag, rng.IntN(8) == 0, rng.IntN(10) == 0, f.Churn
+		if s.watched = f.Watch; s.watched && rng.IntN(2) == 0 { // who share a handle
+			s.workers, s.shared = 2, true
+		}
 	case *proof.Shardeds:
 		lags, s.old = f.Plain.Lag, rng.IntN(8) == 0
+		s.foreign = s.foreign && !f.Brief
+		if f.Brief && rng.IntN(2) == 0 {
+			s.clients, s.workers = 1, 1
+		}
 	case *proof.Windows: // its calls need more time
-		lags, s.slow = f.Lag, f.Slow
+		lags, s.slow, s.watched = f.Lag, f.Slow, f.Watch
 		s.calls, s.foreign, s.rate = 2*s.calls, false, min(s.rate, 10)
 		if rng.IntN(4) > 0 {
 			s.clients, s.workers = s.clients+s.workers-1, 1
@@ -116,7 +126,28 @@ func newScenario(seed uint64, types []string, themes proof.Theme) scenario {
 		s.lag, s.stale = []int{1, 3, math.MaxInt}[rng.IntN(3)], rng.IntN(2) == 0
 		s.caught = rng.IntN(s.calls)
 	}
+	f, ok := s.of.(*proof.Filters)
+	if ok && f.Near {
+		s.clients, s.workers, s.foreign, s.crossing, s.crowded = 2+rng.IntN(3), 2, false, true, rng.IntN(4) > 0
+		s.stale = !f.Bare && !s.crowded && rng.IntN(4) == 0 // else its Snapshots have too many orders
+		s.lag = []int{1, 2, 3, 5, 8, math.MaxInt}[rng.IntN(6)]
+		if s.crowded {
+			s.clients, s.calls = 2, 8+rng.IntN(4)
+		}
+	}
 	s.queue = rng.IntN(8) == 0
+	if !s.old && rng.IntN(8) == 0 {
+		s.budget = 1 + rng.IntN(2)
+	}
+	if lags && !s.crossing && rng.IntN(2) == 0 {
+		s.workers, s.crossing = 2, true
+	}
+	switch f := s.of.(type) {
+	case *proof.Filters:
+		f.Tokens = lags && !s.stale
+	case *proof.Scalables:
+		f.Plain.Tokens = lags && !s.stale
+	}
 	return s
 }
 
@@ -127,6 +158,7 @@ type run struct {
 	servers []*upstashtest.Server // one for each database
 	history *proof.History
 	timing  *timing
+	tallies []*tally // of clients with a budget
 }
 
 const (
@@ -198,44 +230,10 @@ func simulate(sc scenario) (_ *run, err error) {
 	for _, c := range clients {
 		_ = c.Close()
 	}
-	return r, errors.Join(err, r.net.together)
+	return r, errors.Join(err, r.net.together, r.overspent())
 }
 
 func (r *run) fates() fates { return r.net.fates }
-
-// clientsOf returns the clients of a process, one for each server.
-func (r *run) clientsOf(more ...upstash.Option) (clients []*upstash.Client, err error) {
-	for _, at := range r.net.places {
-		c, err := r.client(at, more...)
-		if err != nil {
-			return nil, err
-		}
-		clients = append(clients, c)
-	}
-	return clients, nil
-}
-
-func (r *run) client(at *place, more ...upstash.Option) (*upstash.Client, error) {
-	scheme := "http://"
-	if r.tls {
-		scheme = "https://"
-	}
-	limit := timeout
-	if r.slow {
-		limit = 2 * slowTime
-	}
-	opts := []upstash.Option{
-		upstash.WithObserver(proof.Observe), upstash.WithTimeout(limit),
-		upstash.WithRetry(2), upstash.WithBackoff(0, 0), upstash.WithMaxResponse(32 << 10),
-	}
-	if r.stale {
-		opts = append(opts, upstash.WithoutSyncToken())
-	}
-	if r.queue {
-		opts = append(opts, upstash.WithMaxConns(1))
-	}
-	return upstash.New(scheme+at.address().String(), token, append(opts, more...)...)
-}
 
 // worker makes one call after another.
 type worker struct {
@@ -291,7 +289,7 @@ func (w *worker) rest() time.Duration {
 		return w.r.timing.rest(w.rng)
 	}
 	d := upTo(w.rng, 2*time.Millisecond)
-	if w.rng.IntN(12) == 0 {
+	if w.rng.IntN(12) == 0 && !w.r.crowded {
 		d += upTo(w.rng, 90*time.Second)
 	}
 	return d

@@ -18,7 +18,7 @@ var (
 	seeds  = flag.Int("simulation.seeds", 200, "how many seeds to run")
 	first  = flag.Uint64("simulation.first", 1, "the first of them")
 	themes = flag.String("simulation.themes", "all", "the groups of verbs beside the plain ones")
-	types  = flag.String("simulation.types", "filter,window,cuckoo,scalable,sharded", "the types of filters")
+	types  = flag.String("simulation.types", "filter,window,cuckoo,scalable,sharded,near", "the types of filters")
 	seed   = flag.Uint64("simulation.seed", 0, "run this one alone, and show its story with -v")
 )
 

@@ -92,7 +92,7 @@ func (r *recorder) finish(tb testing.TB, file string) {
 	data := rec.layout()
 	if word := known.hiddenIn(data, maxNesting); word != "" {
 		tb.Errorf("upstashtest: %s is not written: %s occurs in a request or an answer:"+
-			" record with data that does not hold it", file, word)
+			" record with data that does not hold it (a short token occurs by chance)", file, word)
 		return
 	}
 	err := os.MkdirAll(filepath.Dir(file), 0o755)

@@ -1,0 +1,80 @@
+package proof
+
+import (
+	"testing"
+	"time"
+
+	"github.com/upbloom/upbloom/bloom"
+)
+
+// TestCheckMirrorBatch is TestCheckMirror for the items of a batch. Items a and b
+// share no cells.
+func TestCheckMirrorBatch(t *testing.T) {
+	const yes, no, isNew, seen, done, not, unknown = true, false, true, false,
+		bloom.ItemDone, bloom.ItemNotDone, bloom.ItemUnknown
+	asks := Filters{Bits: 53, Hashes: 2, MaxTrust: 20 * time.Millisecond}
+	trusts := asks
+	trusts.MaxStale = 5 * time.Millisecond
+	added, through := call(2, 4, Add, told(isNew), "a"), call(2, 4, MirrorThrough, told(isNew), "a")
+	deleted := call(6, 8, Delete, told(true))
+	copied := Result{End: Answered, Yes: []bool{seen, seen}} // without a request
+	failed := func(r Result, states ...bloom.ItemState) Result {
+		r.End, r.States, r.Safe = Partly, states, true
+		return r
+	}
+	batch := func(v Verb, r Result) one { return call(20, 22, v, r, "b", "a") }
+	for _, tt := range []struct {
+		name  string
+		of    Filters
+		right bool
+		calls []one
+	}{
+		{"one sent, and one of the copy", asks, true, []one{through, batch(MirrorAddAll, told(isNew, seen))}},
+		{"both sent", asks, true, []one{batch(MirrorAddAll, told(isNew, isNew))}},
+		{"at wrong places", asks, false, []one{through, batch(MirrorAddAll, told(seen, isNew))}},
+		{"not added", asks, false, []one{
+			through, batch(MirrorAddAll, told(isNew, seen)), call(24, 26, Exists, told(no), "b"),
+		}},
+		{"seen in the copy, and deleted a moment ago", asks, true, []one{
+			through, deleted, batch(MirrorAddAll, told(isNew, seen)),
+		}},
+		{"seen, and deleted, and there is no copy", asks, false, []one{
+			added, deleted, batch(MirrorAddAll, told(isNew, seen)),
+		}},
+		{"seen, and deleted long ago", asks, false, []one{
+			through, deleted, call(60, 62, MirrorAddAll, told(isNew, seen), "b", "a"),
+		}},
+		{"all of the copy", asks, true, []one{
+			through, call(10, 12, MirrorThrough, told(isNew), "b"), batch(MirrorAddAll, copied),
+		}},
+		{"new without a request", asks, false, []one{
+			batch(MirrorAddAll, Result{End: Answered, Yes: []bool{isNew, isNew}}),
+		}},
+		{"unknown, and one of the copy", asks, true, []one{
+			through, batch(MirrorAddAll, failed(lost(1, Result{Yes: []bool{no, seen}}), unknown, done)),
+		}},
+		{"unknown, and one was sent", asks, false, []one{
+			through, batch(MirrorAddAll, failed(lost(1, Result{Yes: []bool{no, isNew}}), unknown, done)),
+		}},
+		{"its own Add is forgotten", trusts, false, []one{
+			call(2, 4, MirrorAddAll, told(isNew, isNew), "a", "b"), call(6, 8, MirrorExists, told(no), "b"),
+		}},
+		{"an answer of the copy", asks, true, []one{
+			through, batch(MirrorAll, failed(Result{Yes: []bool{no, yes}}, not, done)),
+		}},
+		{"the states are at wrong places", asks, false, []one{
+			through, batch(MirrorAll, failed(Result{Yes: []bool{no, yes}}, done, not)),
+		}},
+		{"not found without an answer", asks, false, []one{
+			through, batch(MirrorAll, failed(Result{Yes: []bool{no, yes}}, done, done)),
+		}},
+		{"not found in the copy", trusts, true, []one{
+			through, call(6, 8, MirrorAll, failed(Result{Yes: []bool{no, no}}, done, not), "b", "a"),
+		}},
+		{"a look-up that may have run", asks, false, []one{
+			through, batch(MirrorAll, failed(Result{Yes: []bool{no, yes}}, unknown, done)),
+		}},
+	} {
+		t.Run(tt.name, func(t *testing.T) { check(t, tt.of, tt.right, tt.calls) })
+	}
+}
