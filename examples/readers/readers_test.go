@@ -340,6 +340,14 @@ func TestPages(t *testing.T) {
 	})
 }
 
+func TestOneStringIsRefused(t *testing.T) {
+	eachReader(t, func(t *testing.T, s *upstashtest.Server, r *reader) {
+		r.want(t, question{"op": "add", "key": "k", "items": []string{"id"}, "m": 53 * 32, "k": 4}, []bool{true})
+		wantError(t, r, question{"op": "add", "key": "k", "items": "id", "m": 53 * 32, "k": 4}, "TypeError")
+		wantError(t, r, question{"op": "exists", "key": "k", "items": "id"}, "TypeError")
+	})
+}
+
 func TestOtherDataIsRefused(t *testing.T) {
 	eachReader(t, func(t *testing.T, s *upstashtest.Server, r *reader) {
 		for _, data := range []string{"hello, world", strings.Repeat("\xff", 64), "\xac\xed\x00\x05sr\x00\x11java"} {

@@ -72,7 +72,7 @@ def rest(url: str, token: str, timeout: float = 10) -> Call:
                 seen = response.headers.get(sync_token, seen)
                 answer = json.load(response)
         except urllib.error.HTTPError as e:
-            raise RuntimeError(f"{command[0]}: status {e.code}: {e.read(500)!r}") from None
+            raise RuntimeError(f"{command[0]}: status {e.code}: {e.read(500).decode(errors='replace')!r}") from None
         except ValueError:  # a proxy answers with a page
             raise RuntimeError(f"{command[0]}: no JSON: is the URL right?") from None
         if "result" not in answer:
@@ -124,10 +124,18 @@ def cells_of(item: str, g: Geometry) -> list[int]:
     return cells
 
 
+def _batches(items: list[str]):
+    """The items in lists for a command each."""
+    if isinstance(items, str):  # each letter would be an item
+        raise TypeError("items is a list of strings, not one string")
+    for i in range(0, len(items), _BATCH):
+        yield items[i:i + _BATCH]
+
+
 def size(n: int, p: float) -> Geometry:
     """The size of a blocked filter for n items at rate p, 1e-9 to below 1."""
     if not 1e-9 <= p < 1 or not 1 <= n < 2**36:
-        raise ValueError("n or p")
+        raise ValueError("n is from 1 to below 2**36, p from 1e-9 to below 1")
     z, t = 1, 0.1
     while p < t * (1 - 1e-9):
         z, t = z + 1, t / 10
@@ -162,9 +170,9 @@ def add(call: Call, key: str, items: list[str], g: Geometry) -> list[bool]:
     Mismatch, for another size or kind at the key, comes after the bits were
     set."""
     header, birth, added = header_of(g), 1 << 52 | secrets.randbits(52), []
-    for i in range(0, len(items), _BATCH):
+    for batch in _batches(items):
         sets = []
-        for item in items[i:i + _BATCH]:
+        for item in batch:
             for cell in cells_of(item, g):
                 sets += ["SET", "u1", str(_START + cell), "1"]
         _, stands, _, *old = call(
@@ -222,9 +230,9 @@ class Reader:
         """Report for each item whether it is in. Of a window: whether it was
         added lately. A filter that is missing, or another one, is an error."""
         found = []
-        for i in range(0, len(items), _BATCH):
+        for batch in _batches(items):
             gets, masks = [], []
-            for item in items[i:i + _BATCH]:
+            for item in batch:
                 self._ask(item, gets, masks)
             unix = self._time() if self._panes else None
             again, word, *got = self.call(

@@ -129,9 +129,20 @@ export async function cellsOf(
   return cells;
 }
 
+/** The items in lists for a command each. */
+function batches(items: string[]): string[][] {
+  // Each letter of one string would be an item.
+  if (!Array.isArray(items)) throw new TypeError("items is an array of strings");
+  const all = [];
+  for (let i = 0; i < items.length; i += batch) all.push(items.slice(i, i + batch));
+  return all;
+}
+
 /** The size of a blocked filter for n items at rate p, from 1e-9 to below 1. */
 export function size(n: number, p: number): Geometry {
-  if (!(p >= 1e-9 && p < 1) || !(n >= 1 && n < 2 ** 36)) throw new RangeError("n or p");
+  if (!(p >= 1e-9 && p < 1) || !(n >= 1 && n < 2 ** 36)) {
+    throw new RangeError("n is from 1 to below 2**36, p from 1e-9 to below 1");
+  };
   let z = 1;
   for (let t = 0.1; p < t * (1 - 1e-9); t /= 10) z++;
   const e = (x: number) => { // e^-x by + - * / alone, the same everywhere
@@ -161,9 +172,9 @@ export async function add(
   const header = await headerOf(geometry), added: boolean[] = [];
   // 52 random bits, of which Math.random has all.
   const birth = 2 ** 52 + Math.floor(Math.random() * 2 ** 52);
-  for (let i = 0; i < items.length; i += batch) {
+  for (const some of batches(items)) {
     const cells = [];
-    for (const item of items.slice(i, i + batch)) cells.push(...await cellsOf(item, geometry));
+    for (const item of some) cells.push(...await cellsOf(item, geometry));
     const [, stands, , ...old] = await call([
       "BITFIELD", key, "OVERFLOW", "FAIL", "INCRBY", "u53", "0", String(header),
       "GET", "u53", "0", "INCRBY", "u53", "64", String(birth), "OVERFLOW", "WRAP",
@@ -227,10 +238,10 @@ export class Reader {
    * lately. A filter that is missing, or another one, is an error. */
   async exists(items: string[]): Promise<boolean[]> {
     const { k, seed = 0n, scheme = blocked } = this.geometry, found: boolean[] = [];
-    for (let i = 0; i < items.length; i += batch) {
+    for (const some of batches(items)) {
       const gets: string[] = [];
       const wanted: number[][] = []; // of each answer, the places of the item's bits
-      for (const item of items.slice(i, i + batch)) {
+      for (const item of some) {
         if (scheme !== blocked) {
           for (const cell of await cellsOf(item, this.geometry)) {
             gets.push("GET", "u1", String(start + cell));
