@@ -25,6 +25,7 @@ const (
 	ExistsAll Verb = "existsall"
 	ExistsIn  Verb = "existsin" // in the filters of Call.Into
 	Stats     Verb = "stats"
+	Inspect   Verb = "inspect" // without the Config
 	// Cardinality is not drawn for a Filter: Overlap asks for it.
 	Cardinality Verb = "cardinality"
 	Overlap     Verb = "overlap" // EstimateIntersection with the other key
@@ -137,7 +138,7 @@ type Result struct {
 	Yes []bool
 	// States is set after a batch that failed.
 	States []bloom.ItemState
-	// Count is the number of set cells of Stats, layers, items of Overlap, new
+	// Count is the number of set cells of Stats and Inspect, layers, items of Overlap, new
 	// cells of a Load (-1 if unknown), refreshes of a Crowd or new items of an
 	// AddSeq. Done is how many items of an AddSeq are in.
 	Count int

@@ -12,8 +12,8 @@
 // The model has two keys, because filters are renamed and united. It knows the
 // bits of every item, and therefore predicts each false positive. An answer
 // "yes" for an item never added is right if, and only if, other items have set
-// its bits. The model also predicts the counts of Stats and the answers of a
-// Load.
+// its bits. The model also predicts the counts of Stats and Inspect and the
+// answers of a Load.
 //
 // A call without an answer stays open. If it is an Add or a Union, it may take
 // effect at any later time, once for each attempt, or never. A Load, a Replace,

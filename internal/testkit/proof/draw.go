@@ -78,12 +78,14 @@ var themeVerbs = []struct {
 }{
 	{Moves, []Verb{Load, Merge, Restore, Replace, Replace, Replace, ReplaceWrong}},
 	{Copies, []Verb{Snapshot, Snapshot, Snapshot, Rename, Rename, Rename, Union, Union}},
-	{Counts, []Verb{Stats, Stats, Overlap}},
+	{Counts, []Verb{Stats, Stats, Inspect, Inspect, Overlap}},
 	{Mirrors, []Verb{
 		MirrorExists, MirrorExists, MirrorExists, MirrorAll, MirrorAll, MirrorAdd, MirrorThrough, MirrorThrough,
 		MirrorThrough, MirrorAddAll, MirrorAddAll, Refresh, Refresh, Replace, Replace,
 	}},
 	{Crowds, []Verb{Crowd}},
+	// An Inspect counts again what another program's filter has lengthened.
+	{Writers, []Verb{Inspect, Inspect, Inspect, Add, Exists, Delete}},
 }
 
 // DrawFilters draws the Config of a history, with at most two of the themes.
@@ -163,7 +165,7 @@ var nearVerbs = []Verb{
 
 // headedVerbs follow in a filter with a header.
 var headedVerbs = append(slices.Clip(nearVerbs),
-	Create, Delete, Exists, Exists, Exists, ExistsAll, Stats, Stats,
+	Create, Delete, Exists, Exists, Exists, ExistsAll, Stats, Stats, Inspect, Inspect,
 )
 
 // drawRegion occasionally draws a region that stays behind.
@@ -185,7 +187,7 @@ func (f Filters) Draw(rng *rand.Rand) []Call {
 	next.Cause = 0
 	switch {
 	case f.Near && !f.Bare && c.adds() && rng.IntN(2) == 0: // and looks for it soon
-		next.Verb, next.Parts = []Verb{Stats, ExistsAll, ExistsAll, Snapshot}[rng.IntN(4)], false
+		next.Verb, next.Parts = []Verb{Stats, Inspect, ExistsAll, ExistsAll, Snapshot}[rng.IntN(5)], false
 		return []Call{c, {Verb: Rest, Wait: upTo(rng, 100*time.Millisecond)}, next}
 	case f.Bare, c.Verb != Open && rng.IntN(4) == 0:
 		return []Call{c}

@@ -211,6 +211,15 @@ func (s *session) call(ctx context.Context, c Call) (Result, error) {
 	case Stats:
 		st, err := f.Stats(ctx)
 		return Result{Count: int(st.SetBits)}, err
+	case Inspect:
+		st, err := bloom.Inspect(ctx, s.client, s.keys[c.Key])
+		if err != nil {
+			return Result{}, err
+		}
+		g := s.of.geometry()
+		fits := st.Geometry == bloom.Geometry{Bits: g.Bits, Hashes: g.Hashes, Scheme: g.Scheme} &&
+			st.Seeded == (g.Seed != 0)
+		return Result{Yes: []bool{fits}, Count: int(st.SetBits)}, nil
 	case Overlap:
 		n, err := bloom.EstimateIntersection(ctx, f, other)
 		return Result{Count: int(n)}, err

@@ -167,6 +167,8 @@ func (p *step) next(s *state) bool {
 		return p.opens(at)
 	case warned, quiet, tooMany:
 		return p.watch(at)
+	case Inspect:
+		return p.inspects(at)
 	case Stats:
 		return at.holds == filter && (p.count < 0 || p.weigh(at.bits) == p.count)
 	case Cardinality:
@@ -353,6 +355,14 @@ func (p *step) opens(s *slot) bool {
 		return true
 	case p.yes[0]:
 		return s.holds == filter
+	}
+	return s.holds == another || s.holds == sibling
+}
+
+// inspects is the step of an Inspect, which knows no Config.
+func (p *step) inspects(s *slot) bool {
+	if p.yes[0] {
+		return s.holds == filter && p.weigh(s.bits) == p.count
 	}
 	return s.holds == another || s.holds == sibling
 }

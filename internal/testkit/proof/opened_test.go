@@ -31,6 +31,11 @@ func TestCheckOpened(t *testing.T) {
 		}
 		return r
 	}
+	counted := func(fits bool, n int) Result {
+		r := told(fits)
+		r.Count = n
+		return r
+	}
 	for _, tt := range []struct {
 		name  string
 		of    Filters
@@ -49,6 +54,15 @@ func TestCheckOpened(t *testing.T) {
 		{"read in another geometry", plain, false, []one{added, call(3, 4, Open, told(!fits))}},
 		{"other data", plain, true, []one{call(1, 2, Overwrite, told()), call(3, 4, Open, ended(Mismatch))}},
 		{"other data, and there are none", plain, false, []one{added, call(3, 4, Open, ended(Mismatch))}},
+		{"inspected", plain, true, []one{added, call(3, 4, Inspect, counted(fits, 2))}},
+		{"inspected, with another count", plain, false, []one{added, call(3, 4, Inspect, counted(fits, 3))}},
+		{"inspected, of another geometry", plain, true, []one{
+			call(1, 2, Smudge, told(), "a"), call(3, 4, Inspect, counted(!fits, 9)),
+		}},
+		{"inspected in another geometry", plain, false, []one{added, call(3, 4, Inspect, counted(!fits, 2))}},
+		{"a region is inspected", near, false, []one{
+			added, call(3, 4, Delete, told(true)), call(5, 6, Inspect, counted(fits, 2)),
+		}},
 		{"a region does not answer", near, false, []one{
 			added, call(3, 4, Delete, told(true)), call(5, 6, Open, told(fits)),
 		}},

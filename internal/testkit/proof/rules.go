@@ -57,7 +57,7 @@ func (s *splitter) mayHaveWritten(c *called) bool {
 // onlyReads reports whether no client's call of the verb changes anything.
 func (v Verb) onlyReads() bool {
 	switch v {
-	case Exists, ExistsAll, ExistsIn, Stats, Cardinality, Overlap, Open, Count, Snapshot, MirrorExists, MirrorAll,
+	case Exists, ExistsAll, ExistsIn, Stats, Inspect, Cardinality, Overlap, Open, Count, Snapshot, MirrorExists, MirrorAll,
 		Refresh, Crowd, OtherExists:
 		return true
 	}

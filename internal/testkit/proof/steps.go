@@ -319,7 +319,7 @@ func (s *splitter) add(n int, p step, from, to int64) {
 // reads reports whether the step changes nothing.
 func (p *step) reads() bool {
 	switch p.verb {
-	case Stats, Cardinality, OtherExists, Snapshot, Overlap, Open:
+	case Stats, Inspect, Cardinality, OtherExists, Snapshot, Overlap, Open:
 		return true
 	}
 	return p.looksUp()
