@@ -107,8 +107,15 @@ func (r *recorder) finish(tb testing.TB, file string) {
 }
 
 // replaceFile writes a file beside the old one and then renames it. A full disk
-// leaves the old one whole.
+// leaves the old one whole. It follows a link, and writes directly into anything
+// but a plain file: a rename would put a file in the place of /dev/null.
 func replaceFile(name string, data []byte) error {
+	if path, err := filepath.EvalSymlinks(name); err == nil {
+		name = path
+	}
+	if info, err := os.Stat(name); err == nil && !info.Mode().IsRegular() {
+		return os.WriteFile(name, data, 0)
+	}
 	tmp, err := os.CreateTemp(filepath.Dir(name), ".recording-*")
 	if err != nil {
 		return err
