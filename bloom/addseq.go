@@ -2,6 +2,7 @@ package bloom
 
 import (
 	"context"
+	"fmt"
 	"iter"
 
 	"github.com/upbloom/upbloom/upstash"
@@ -12,8 +13,11 @@ type AddResult struct {
 	// Items is how many items of the sequence are in, counted from its start;
 	// equal items count each time. To go on after an error, skip so many.
 	Items uint64
-	// New is how many of them were new.
+	// New is how many items were certainly new, those of a failed round too.
 	New uint64
+	// Uncertain is how many of Items may have been new as well: an attempt to
+	// add them got no answer, and a later one found them.
+	Uncertain uint64
 }
 
 // AddSeq adds the items of a sequence of any length, as [Filter.AddAll] does
@@ -23,8 +27,13 @@ type AddResult struct {
 // total. For a million items, [Filter.Load] is an order of magnitude faster,
 // but does not know which were new.
 //
-// If a round fails, the error is a [*BatchError] about the items of this round
-// alone. The round begins at [AddResult.Items] in the sequence, and
+// A lost answer ends nothing: if items may have been new, AddSeq counts them in
+// [AddResult.Uncertain] and goes on. At the end of the sequence the error is
+// then [ErrUncertain], and [InFilter] returns true for it.
+//
+// If a round fails, AddSeq reads no further items. The error is a [*BatchError]
+// about the items of this round alone, and InFilter returns false for it. The
+// round begins at [AddResult.Items] in the sequence, and
 // [BatchError.Remaining] returns those of its items that are not certainly in.
 // If the filter went away between two requests, the error is [ErrRecreated], or
 // [ErrNotFound] with [Config.MustExist], and [AddResult] is zero: begin again.
@@ -36,6 +45,7 @@ func (f *Filter) AddSeq(ctx context.Context, items iter.Seq[string], opts ...Mov
 	most := uint64(part) * uint64(min(f.batchParallel(), maxPartItems))
 	var round []string
 	var birth int64 // of the filter of the earlier rounds
+	var unsure error
 	add := func() error {
 		if len(round) == 0 {
 			return nil
@@ -55,15 +65,20 @@ func (f *Filter) AddSeq(ctx context.Context, items iter.Seq[string], opts ...Mov
 			}
 			return &mayHaveRunError{b.err}
 		}
-		if err != nil {
-			return err
-		}
-		birth = filter.birth
 		for _, isNew := range added {
 			if isNew {
 				result.New++
 			}
 		}
+		if failed, ok := as[*BatchError](err); ok {
+			if b.fatal {
+				failed.more, failed.later = true, result.Items > 0
+				return err
+			}
+			result.Uncertain += uint64(failed.Count(ItemUncertain))
+			unsure = failed.Err
+		}
+		birth = filter.birth
 		result.Items += uint64(len(round))
 		round = round[:0]
 		if c.progress != nil {
@@ -80,8 +95,25 @@ func (f *Filter) AddSeq(ctx context.Context, items iter.Seq[string], opts ...Mov
 		}
 	}
 	err := add()
+	if err == nil && unsure != nil {
+		err = &uncertainError{result, unsure}
+	}
 	return result, err
 }
+
+// uncertainError is the error of an AddSeq that has added the whole sequence.
+type uncertainError struct {
+	result AddResult
+	err    error
+}
+
+func (e *uncertainError) Error() string {
+	return fmt.Sprintf("bloom: %d of %d items done, %d %v: %s", e.result.Items-e.result.Uncertain,
+		e.result.Items, e.result.Uncertain, ItemUncertain, wordsOf(e.err))
+}
+
+func (e *uncertainError) Unwrap() error     { return e.err }
+func (e *uncertainError) SafeToRetry() bool { return false }
 
 // Remaining takes the items of the failed batch, and returns those not
 // certainly in. Adding them again is harmless, but an item whose state was

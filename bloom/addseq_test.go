@@ -2,11 +2,15 @@ package bloom_test
 
 import (
 	"errors"
+	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/upstash"
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
@@ -64,11 +68,57 @@ func TestAddSeqSaysHowFarItCame(t *testing.T) {
 	if !errors.As(err, &batch) || r.Items == 0 || r.Items >= 3000 {
 		t.Fatalf("AddSeq = %+v, %v, want a BatchError after some of the items", r, err)
 	}
+	if bloom.InFilter(err) || upstash.SafeToRetry(err) {
+		t.Errorf("in the filter %t, safe to retry %t, want false", bloom.InFilter(err), upstash.SafeToRetry(err))
+	}
 	wantMails(t, f, 0, int(r.Items))
 	round := slices.Collect(mails(int(r.Items), int(r.Items)+len(batch.Items)))
 	remaining := batch.Remaining(round)
 	if len(remaining) != batch.Count(bloom.ItemNotDone)+batch.Count(bloom.ItemUnknown) || len(remaining) == 0 {
 		t.Errorf("%d items remain, want those not done and unknown of %v", len(remaining), batch)
+	}
+}
+
+// Answers are lost, and what they were about is in.
+func TestAddSeqGoesOnAfterALostAnswer(t *testing.T) {
+	s := upstashtest.NewServer(t)
+	cfg := middling()
+	cfg.BatchBytes, cfg.BatchParallel = 4000, 2
+	f := handle(t, s.Client(), cfg)
+	for range 3 {
+		s.InjectWrites(upstashtest.Fault{}, upstashtest.Fault{}, upstashtest.Drop(upstashtest.AfterExec))
+	}
+	r, err := f.AddSeq(t.Context(), mails(0, 3000))
+	if r.Items != 3000 || r.Uncertain == 0 || r.New+r.Uncertain > 3000 || r.New+r.Uncertain < 2990 {
+		t.Errorf("AddSeq = %+v, want 3,000 items, nearly all new or uncertain", r)
+	}
+	if !errors.Is(err, bloom.ErrUncertain) || !bloom.InFilter(err) || upstash.SafeToRetry(err) {
+		t.Errorf("%v, in the filter %t, safe to retry %t, want ErrUncertain, true and false",
+			err, bloom.InFilter(err), upstash.SafeToRetry(err))
+	}
+	want := fmt.Sprintf(" of 3000 items done, %d uncertain: the item is in", r.Uncertain)
+	if err != nil && !strings.Contains(err.Error(), want) {
+		t.Errorf("%v, want %q", err, want)
+	}
+	wantMails(t, f, 0, 3000)
+}
+
+// The TTL cannot be set: the items of the round are in, and no further ones.
+func TestAddSeqEndsWithTheFirstRoundWithoutATTL(t *testing.T) {
+	s := upstashtest.NewServer(t)
+	cfg := middling()
+	cfg.TTL, cfg.BatchBytes, cfg.BatchParallel = time.Hour, 4000, 1
+	f := handle(t, once(s), cfg)
+	s.InjectFunc(func(n int64, _ upstashtest.RequestInfo) upstashtest.Fault {
+		if n == 2 {
+			return upstashtest.ErrorObject("OOM injected")
+		}
+		return upstashtest.Fault{}
+	})
+	r, err := f.AddSeq(t.Context(), mails(0, 3000))
+	if !errors.Is(err, bloom.ErrNoTTL) || bloom.InFilter(err) || r.Items >= 3000 || r.New == 0 {
+		t.Errorf("AddSeq = %+v, %v, in the filter %t, want ErrNoTTL after some new items, and false",
+			r, err, bloom.InFilter(err))
 	}
 }
 

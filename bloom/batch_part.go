@@ -231,6 +231,8 @@ type BatchError struct {
 	Err error
 
 	reads bool // it is an ExistsAll's
+	more  bool // it is an AddSeq's, whose sequence was not read to its end
+	later bool // and earlier rounds have added items
 }
 
 // Count is the number of items in a state.
@@ -255,25 +257,26 @@ func (e *BatchError) Error() string {
 	return text + ": " + wordsOf(e.Err)
 }
 
-// SafeToRetry reports whether certainly nothing of the batch was done: a second
-// call then takes no new item for a seen one. After ExistsAll it returns true,
+// SafeToRetry reports whether certainly nothing of the batch was done, nor of
+// the earlier rounds of an AddSeq: a second call then takes no new item for a
+// seen one. After ExistsAll it returns true,
 // because look-ups change nothing. [upstash.SafeToRetry] returns the same for
 // the error.
 func (e *BatchError) SafeToRetry() bool {
-	return e.reads || e.Count(ItemNotDone) == len(e.Items) && upstash.SafeToRetry(e.Err)
+	return e.reads || !e.later && e.Count(ItemNotDone) == len(e.Items) && upstash.SafeToRetry(e.Err)
 }
 
 // Unwrap returns the first failure.
 func (e *BatchError) Unwrap() error { return e.Err }
 
-// InFilter reports whether all items of an Add or AddAll that returned err are
-// in the filter. It is true for nil. It is also true if err says only that
-// items may not have been new, or that a later step failed: the TTL is not set,
-// or a [Scalable] did not grow. Use it if you only record items, and do not ask
-// whether they are new.
+// InFilter reports whether all items of an Add, AddAll or AddSeq that returned
+// err are in the filter. It is true for nil. It is also true if err says only
+// that items may not have been new, or that a later step failed: the TTL is not
+// set, or a [Scalable] did not grow. Use it if you only record items, and do not
+// ask whether they are new.
 func InFilter(err error) bool {
 	if batch, ok := as[*BatchError](err); ok {
-		return batch.Count(ItemDone)+batch.Count(ItemUncertain) == len(batch.Items)
+		return !batch.more && batch.Count(ItemDone)+batch.Count(ItemUncertain) == len(batch.Items)
 	}
 	if _, ok := as[takenError](err); ok {
 		return false

@@ -59,8 +59,8 @@ func ExampleFilter_AddSeq() {
 	}
 	var result bloom.AddResult
 	result, err = f.AddSeq(context.Background(), pages)
-	fmt.Println(result.Items, result.New, err)
-	// Output: 5000 4000 <nil>
+	fmt.Println(result.Items, result.New, result.Uncertain, err)
+	// Output: 5000 4000 0 <nil>
 }
 
 // A batch of several requests, one of which was refused. What remains is added

@@ -138,11 +138,13 @@ type Result struct {
 	Yes []bool
 	// States is set after a batch that failed.
 	States []bloom.ItemState
-	// Count is the number of set cells of Stats and Inspect, layers, items of Overlap, new
-	// cells of a Load (-1 if unknown), refreshes of a Crowd or new items of an
-	// AddSeq. Done is how many items of an AddSeq are in.
-	Count int
-	Done  int `json:",omitempty"`
+	// Count is the number of set cells of Stats and Inspect, layers, items of
+	// Overlap, new cells of a Load (-1 if unknown), refreshes of a Crowd or new
+	// items of an AddSeq. Done is how many items of an AddSeq are in, and Unsure how many of
+	// them may have been new. In is InFilter of its error.
+	Count        int
+	Done, Unsure int  `json:",omitempty"`
+	In           bool `json:",omitempty"`
 	// Counts are the set cells of each shard. Shards are the shards named by
 	// the error.
 	Counts, Shards []int `json:",omitempty"`
@@ -276,7 +278,7 @@ func (r Result) String() string {
 		s += fmt.Sprint(" count ", r.Count)
 	}
 	if r.Done != 0 {
-		s += fmt.Sprint(" done ", r.Done)
+		s += fmt.Sprint(" done ", r.Done, " unsure ", r.Unsure)
 	}
 	if len(r.Counts) > 0 {
 		s += fmt.Sprint(" counts ", r.Counts)

@@ -205,7 +205,9 @@ func (s *session) call(ctx context.Context, c Call) (Result, error) {
 		return s.open(ctx, c)
 	case AddSeq:
 		n, err := f.AddSeq(ctx, slices.Values(c.Items))
-		return Result{Count: int(n.New), Done: int(n.Items)}, err
+		return Result{
+			Count: int(n.New), Done: int(n.Items), Unsure: int(n.Uncertain), In: bloom.InFilter(err),
+		}, err
 	case AddIn, ExistsIn:
 		return s.in(ctx, c)
 	case Stats:

@@ -11,16 +11,32 @@ func (c *called) counted() error {
 	r := c.result
 	gone := r.End == Missing || r.End == Recreated
 	switch {
-	case r.Count > r.Done || r.Done > len(c.call.Items):
+	case r.Count+r.Unsure > r.Done+len(r.States) || r.Unsure > r.Done || r.Done > len(c.call.Items):
 		return errors.New("more items are new than are in")
-	case r.End == Answered && r.Done != len(c.call.Items):
-		return errors.New("no error, and not all items are in")
+	case (r.End == Answered || r.In) && r.Done != len(c.call.Items):
+		return errors.New("all items are in, by the error, and are not")
+	case r.End == Answered && r.Unsure > 0:
+		return errors.New("items may have been new, and there is no error")
+	case r.Unsure > r.Maybe*c.request():
+		return errors.New("more items are uncertain than those of lost requests")
+	case r.End == Uncertain && (!r.In || r.Unsure == 0):
+		return errors.New("uncertain, and not all items are in, or all answers are certain")
+	case gone && r.In:
+		return errors.New("the filter went away with the items that are in")
 	case gone && r.Done > 0:
 		return errors.New("the filter went away, and the result is not zero")
-	case gone && r.Safe && r.Tried > 1:
-		return errors.New("safe to retry, although the filter was there in an earlier round")
+	case r.Safe && r.Done > 0, gone && r.Safe && r.Tried > 1:
+		return errors.New("safe to retry, although an earlier round has added items")
 	}
 	return nil
+}
+
+// request returns how many items of an AddSeq a request carries.
+func (c *called) request() int {
+	if c.call.Parts {
+		return 1
+	}
+	return len(c.call.Items)
 }
 
 // addSeq makes the steps of an AddSeq: one if it made one request, and else one
@@ -35,10 +51,7 @@ func (s *splitter) addSeq(n int, c *called) {
 	if r.End != Missing && r.End != Recreated { // else they are not in one filter
 		batch = s.nextBatch()
 	}
-	round := 1 // the items of a request
-	if !c.call.Parts {
-		round = len(c.call.Items)
-	}
+	round := c.request()
 	for i := range c.call.Items {
 		end := bloom.ItemNotDone
 		switch {
