@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -138,13 +139,34 @@ func (a *app) endpoint() (url, token string) {
 // recordingMagic is how a file of upstashtest.Record begins.
 const recordingMagic = "{\n  \"version\": "
 
+// mayRecord refuses to write over a file other than a recording, and into a
+// folder in which no file can be made. The recorder would make the folder: the
+// mistake in its name would show nowhere.
+func mayRecord(file string) error {
+	if err := mayOverwrite(file, recordingMagic, "recording", "name another file"); err != nil {
+		return err
+	}
+	if path, err := filepath.EvalSymlinks(file); err == nil {
+		file = path
+	}
+	if info, err := os.Stat(file); err == nil && !info.Mode().IsRegular() {
+		return nil
+	}
+	tmp, err := fileBeside(file)
+	if err != nil {
+		return err
+	}
+	_ = tmp.Close()
+	return os.Remove(tmp.Name())
+}
+
 // recorded runs f with a client for p, and writes its requests and answers to a
 // file. The recorder reports to a test, which is a faketest here.
 func (a *app) recorded(file string, p *patient, f func() error) error {
 	if file == "" {
 		return usagef("--record names no file")
 	}
-	err := mayOverwrite(file, recordingMagic, "recording", "name another file")
+	err := mayRecord(file)
 	if err != nil { // before all is asked
 		return err
 	}

@@ -151,7 +151,7 @@ func TestDoctorWithoutADatabase(t *testing.T) {
 // The recording has the questions and answers, and no secret.
 func TestDoctorRecords(t *testing.T) {
 	sh := newShell(t)
-	file := filepath.Join(t.TempDir(), "sub", "doctor.json")
+	file := filepath.Join(t.TempDir(), "doctor.json")
 	if found := sh.diagnosis(0, "--record", file); len(failed(found)) != 0 {
 		t.Errorf("%q failed", failed(found))
 	}
@@ -178,8 +178,24 @@ func TestDoctorRecords(t *testing.T) {
 		t.Fatal(err)
 	}
 	sh.want(exitUsage, "notes.json is no recording, and was left as it is: name another file", "", "doctor", "--record", mine)
+	folder := filepath.Join(t.TempDir(), "misspelt")
+	for _, args := range [][]string{
+		{"doctor", "--record", filepath.Join(folder, "doctor.json")},
+		{"doctor", "--record", filepath.Join(mine, "doctor.json")},
+	} {
+		says := "no file can be made in " + filepath.Dir(args[2]) + ": "
+		if out := sh.want(exitUsage, says, "", args...); out != "" {
+			t.Errorf("%s prints %q", args, out)
+		}
+	}
+	if _, err := os.Stat(folder); err == nil {
+		t.Error("doctor made a folder")
+	}
 	if after := sh.s.Stats().Requests; after != before {
 		t.Errorf("%d requests before the mistake was found", after-before)
+	}
+	if left, err := os.ReadDir(filepath.Dir(file)); err != nil || len(left) != 1 {
+		t.Errorf("%v are left beside the recording, %v", left, err)
 	}
 }
 

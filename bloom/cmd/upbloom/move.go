@@ -128,6 +128,19 @@ func mayOverwrite(name, magic, kind, advice string) error {
 	return nil
 }
 
+// fileBeside makes a temporary file in the folder of the named one. It makes no
+// folder.
+func fileBeside(name string) (*os.File, error) {
+	tmp, err := os.CreateTemp(filepath.Dir(name), ".upbloom-*")
+	if file := (*fs.PathError)(nil); errors.As(err, &file) { // names the temporary file
+		return nil, usagef("no file can be made in %s: %w", printable(filepath.Dir(name)), file.Err)
+	}
+	if err != nil {
+		return nil, usageError{error: err}
+	}
+	return tmp, nil
+}
+
 // saveTo writes a file beside the named one and then renames it. At any time
 // the named file is the old one or the whole new one. It follows a link, and
 // writes directly into anything but a plain file, such as a pipe. On
@@ -151,12 +164,9 @@ func saveTo(ctx context.Context, f *bloom.Filter, name string, opt bloom.MoveOpt
 		}
 		return int64(f.Geometry().Bytes(bloom.LayoutHeaded)), err
 	}
-	tmp, err := os.CreateTemp(filepath.Dir(name), ".upbloom-*")
-	if file := (*fs.PathError)(nil); errors.As(err, &file) { // names the temporary file
-		return 0, usagef("no file can be made in %s: %w", printable(filepath.Dir(name)), file.Err)
-	}
+	tmp, err := fileBeside(name)
 	if err != nil {
-		return 0, usageError{error: err}
+		return 0, err
 	}
 	defer os.Remove(tmp.Name())
 	err = f.Save(ctx, tmp, opt)
