@@ -218,8 +218,8 @@ var inFlags = strings.NewReplacer("FPRate", "--rate", "SchemeBlocked", "--scheme
 // printed: the answers show it.
 var errNo = errors.New("not all items were found")
 
-// errNoReader is the error of a write to standard output if whoever read it, as
-// head does, has stopped. It is not printed.
+// errNoReader is the error of a write to standard output or to a pipe if whoever
+// read it, as head does, has stopped. It is not printed.
 var errNoReader = errors.New("nobody reads the output")
 
 // errInterrupted is why the program's context ended.

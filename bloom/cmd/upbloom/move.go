@@ -155,7 +155,7 @@ func saveTo(ctx context.Context, f *bloom.Filter, name string, opt bloom.MoveOpt
 			return 0, err
 		}
 		defer context.AfterFunc(ctx, func() { _ = out.Close() })() // a write may wait for ever
-		err = f.Save(ctx, out, opt)
+		err = f.Save(ctx, output{out}, opt)
 		if closeErr := out.Close(); err == nil {
 			err = closeErr
 		}

@@ -16,7 +16,8 @@ import (
 	"github.com/upbloom/upbloom/internal/human"
 )
 
-// output is standard output. Its error is errNoReader if nobody reads it.
+// output is standard output, or a pipe with a name. Its error is errNoReader if
+// nobody reads it.
 type output struct{ *os.File }
 
 func (o output) Write(p []byte) (int, error) {

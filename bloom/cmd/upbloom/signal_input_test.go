@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"io"
 	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -141,5 +142,39 @@ func TestNohup(t *testing.T) {
 	_ = in.Close()
 	if err := cmd.Wait(); err != nil {
 		t.Errorf("under nohup SIGHUP ends it: %v", err)
+	}
+}
+
+// If the reader of a pipe stops, as head does, save ends as quietly as if it wrote
+// to standard output, also if the pipe is standard output by its name.
+func TestSaveToAPipeThatEnds(t *testing.T) {
+	sh := newShell(t)
+	sh.want(0, "", "a\n", "load", "--items", "1M", "key") // more than a pipe holds
+	pipe := filepath.Join(t.TempDir(), "pipe")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Skip("no pipe can have a name here: ", err)
+	}
+	for _, name := range []string{pipe, "/dev/stdout"} {
+		cmd := sh.command("save", "key", name)
+		var errOut strings.Builder
+		cmd.Stderr = &errOut
+		in, err := cmd.StdoutPipe()
+		if err == nil {
+			err = cmd.Start()
+		}
+		if err == nil && name == pipe {
+			in, err = os.Open(pipe) // waits for the program
+		}
+		if err == nil {
+			_, err = in.Read(make([]byte, 10))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = in.Close()
+		_ = cmd.Wait()
+		if cmd.ProcessState.ExitCode() != exitNoReader || errOut.Len() != 0 {
+			t.Errorf("%s: %v, and says %q", name, cmd.ProcessState, &errOut)
+		}
 	}
 }
