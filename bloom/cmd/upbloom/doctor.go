@@ -96,7 +96,9 @@ func (a *app) doctorCommand() *cli.Command {
 			"them after an interrupt: they are gone in a minute. What a request writes that was\n" +
 			"on its way then may stay for ten: at most 1 MiB. A FAIL breaks a promise of upbloom;\n" +
 			"a note does not. The exit status is 4 if there is a FAIL. --record overwrites no file\n" +
-			"but a recording.",
+			"but a recording. It keeps the file small: bodies of 1 KiB stand for those of 1 MiB,\n" +
+			"and the limit of a request is not asked for, not even with --large. For a fault with\n" +
+			"large bodies run doctor without it, too.",
 		Flags: []cli.Flag{
 			&cli.StringFlag{
 				Name: "record", Usage: "write requests and answers to `FILE`, without token and host, for a report of a fault",
