@@ -184,6 +184,16 @@ func (p *page) plan() {
 	p.says("plan-total", "$13.20")
 	p.write("price-commands", "1")
 	p.says("plan-total", "$66.00")
+	for _, typed := range []string{"-1", "-", "10001"} {
+		p.write("price-commands", typed)
+		p.says("price-wrong", "A price is from 0 to 10,000. Anything else counts as 0.")
+		p.says("plan-total", "$0.00")
+		p.wait(`document.querySelector("[aria-invalid=true]") === document.getElementById("price-commands")`)
+	}
+	p.shoot("no-price")
+	p.write("price-commands", "1")
+	p.says("plan-total", "$66.00")
+	p.wait(`!document.querySelector("[aria-invalid=true]") && !document.getElementById("price-wrong").textContent`)
 	p.press("items-n", kb.End)
 	p.says("plan-rows", "MiB")
 	p.press("one-in", kb.End)

@@ -3,6 +3,7 @@ package engine
 import (
 	"fmt"
 	"math"
+	"strconv"
 
 	"github.com/upbloom/upbloom/bloom"
 	"github.com/upbloom/upbloom/internal/billing"
@@ -17,10 +18,14 @@ type Wish struct {
 	Adds    float64 `json:"adds"`    // a day, in all filters together
 	Lookups float64 `json:"lookups"` // the same
 	// Commands is the price of 100,000 commands and Storage that of a GB and
-	// month, in US dollars.
-	Commands float64 `json:"commands"`
-	Storage  float64 `json:"storage"`
+	// month, in US dollars, as typed. What is no price from 0 to highestPrice
+	// counts as 0.
+	Commands string `json:"commands"`
+	Storage  string `json:"storage"`
 }
+
+// highestPrice keeps every sum of a Wish narrower than the page of a phone.
+const highestPrice = 10_000
 
 // A Plan is the cost of a Wish.
 type Plan struct {
@@ -28,6 +33,9 @@ type Plan struct {
 	Bill  []Fact `json:"bill"`
 	Total string `json:"total"`
 	Text  string `json:"text"` // the same in a sentence, for screen readers
+
+	NotPrices []string `json:"notPrices"` // "commands", "storage", both or neither
+	Note      string   `json:"note"`      // says so, or is ""
 }
 
 // A Row compares the schemes in one respect.
@@ -62,7 +70,7 @@ func (w Wish) Plan() (Plan, error) {
 		sides[i] = g
 	}
 	blocked, classic := sides[0], sides[1]
-	var p Plan
+	p := Plan{NotPrices: []string{}} // in JSON a list, never null
 	row := func(name string, show func(g bloom.Geometry) string) {
 		p.Rows = append(p.Rows, Row{name, show(blocked), show(classic)})
 	}
@@ -86,22 +94,41 @@ func (w Wish) Plan() (Plan, error) {
 	row("wrong, at twice", rateAt(2*w.Items))
 
 	prices := billing.PayAsYouGo()
-	prices.Commands, prices.Storage = w.Commands, w.Storage
+	prices.Commands = p.price("commands", w.Commands)
+	prices.Storage = p.price("storage", w.Storage)
+	if len(p.NotPrices) > 0 {
+		p.Note = "A price is from 0 to " + human.Count(highestPrice) + ". Anything else counts as 0."
+	}
 	month := billing.Use{
 		Bytes: blocked.Bytes(bloom.LayoutHeaded), Filters: w.Filters, Adds: w.Adds, Lookups: w.Lookups,
 	}.Month()
 	money := month.Money(prices)
 	commands := human.Count(uint64(month.Commands))
+	forCommands, forStorage := cents(money.Commands), cents(money.Storage)
 	p.Bill = []Fact{
 		{"commands", commands},
-		{"commands, in money", dollars(money.Commands)},
+		{"commands, in money", dollars(forCommands)},
 		{"stored", human.Bytes(month.Filters * blocked.Bytes(bloom.LayoutHeaded))},
-		{"storage, in money", dollars(money.Storage)},
+		{"storage, in money", dollars(forStorage)},
 	}
-	p.Total = dollars(money.Total)
+	p.Total = dollars(forCommands + forStorage) // as shown
 	p.Text = fmt.Sprintf("%s items, %s: %s, %s commands in 30 days, %s.", human.Count(w.Items),
 		human.OneIn(1/w.OneIn), human.Bytes(blocked.Bytes(bloom.LayoutHeaded)), commands, p.Total)
+	if p.Note != "" {
+		p.Text = p.Note + " " + p.Text
+	}
 	return p, nil
+}
+
+// price returns the price that was typed. If it is none, price returns 0 and
+// adds the field's name to NotPrices.
+func (p *Plan) price(field, typed string) float64 {
+	v, err := strconv.ParseFloat(typed, 64)
+	if err == nil && v >= 0 && v <= highestPrice {
+		return v
+	}
+	p.NotPrices = append(p.NotPrices, field)
+	return 0
 }
 
 // oneIn is human.OneIn, never too wide for its column.
@@ -117,7 +144,8 @@ func oneIn(rate float64) string {
 	return human.OneIn(rate)
 }
 
-func dollars(v float64) string {
-	cents := uint64(math.Round(100 * v))
+func cents(v float64) uint64 { return uint64(math.Round(100 * v)) }
+
+func dollars(cents uint64) string {
 	return fmt.Sprintf("$%s.%02d", human.Count(cents/100), cents%100)
 }

@@ -2,6 +2,8 @@ package engine
 
 import (
 	"fmt"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -10,7 +12,7 @@ func TestPlan(t *testing.T) {
 	prices := DocumentedPrices()
 	wish := Wish{
 		Items: 1_000_000, OneIn: 100, Adds: 1e6, Lookups: 10e6,
-		Commands: prices.Commands, Storage: prices.Storage,
+		Commands: fmt.Sprint(prices.Commands), Storage: fmt.Sprint(prices.Storage),
 	}
 	p, err := wish.Plan()
 	if err != nil {
@@ -29,7 +31,7 @@ func TestPlan(t *testing.T) {
 		}
 	}
 	wantText(t, p.Text, "1,000,000 items", "$660.00")
-	wish.Items, wish.OneIn, wish.Filters, wish.Storage = 1e8, 1e6, 1000, 100
+	wish.Items, wish.OneIn, wish.Filters, wish.Storage = 1e8, 1e6, 1000, "100"
 	if p, err = wish.Plan(); err != nil {
 		t.Fatal(err)
 	}
@@ -41,4 +43,52 @@ func TestPlan(t *testing.T) {
 	if _, err := wish.Plan(); err == nil {
 		t.Error("Plan of a rate above 1: no error, want one")
 	}
+}
+
+// What is no price counts as 0, and the plan says so. The total is the sum of
+// the parts as they are shown.
+func TestPrices(t *testing.T) {
+	for _, tt := range []struct {
+		commands, storage string
+		total             string
+		not               []string
+	}{
+		{"0.2", "0.25", "$101.16", nil},
+		{"0", "0.25", "$100.50", nil},
+		{"-1", "0.25", "$100.50", []string{"commands"}},
+		{"", "0.25", "$100.50", []string{"commands"}},
+		{"NaN", "0.25", "$100.50", []string{"commands"}},
+		{"Inf", "0.25", "$100.50", []string{"commands"}},
+		{"10000.01", "0.25", "$100.50", []string{"commands"}},
+		{"0.2", "-0.25", "$0.66", []string{"storage"}},
+		{"cheap", "1e999", "$0.00", []string{"commands", "storage"}},
+		{"10000", "10000", "$4,053,064.99", nil},
+	} {
+		p, err := Wish{
+			Items: 1e8, OneIn: 1e6, Filters: 1000, Adds: 1e3, Lookups: 1e4,
+			Commands: tt.commands, Storage: tt.storage,
+		}.Plan()
+		if err != nil {
+			t.Fatal(err)
+		}
+		name := fmt.Sprintf("%q and %q", tt.commands, tt.storage)
+		if p.Total != tt.total || !slices.Equal(p.NotPrices, tt.not) {
+			t.Errorf("%s: %s, and no prices are %q, want %s, %q", name, p.Total, p.NotPrices, tt.total, tt.not)
+		}
+		if sum := centsOf(t, p.Bill[1].Value) + centsOf(t, p.Bill[3].Value); sum != centsOf(t, p.Total) {
+			t.Errorf("%s: the parts of %s are %v", name, p.Total, p.Bill)
+		}
+		if said := strings.HasPrefix(p.Text, "A price is from 0 to 10,000."); said != (len(tt.not) > 0) {
+			t.Errorf("%s: %s", name, p.Text)
+		}
+	}
+}
+
+func centsOf(t *testing.T, dollars string) int {
+	t.Helper()
+	n, err := strconv.Atoi(strings.NewReplacer("$", "", ",", "", ".", "").Replace(dollars))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
 }

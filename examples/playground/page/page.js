@@ -172,7 +172,7 @@ function makeSliders() {
 }
 
 async function showPlan() {
-  const wish = { commands: Number($("price-commands").value), storage: Number($("price-storage").value) };
+  const wish = { commands: $("price-commands").value, storage: $("price-storage").value };
   for (const s of sliders) {
     const value = s.values[$(s.id).value];
     wish[s.key] = value;
@@ -183,6 +183,8 @@ async function showPlan() {
   rows("plan-rows", p.rows.map((r) => [r.name, r.blocked, r.classic]));
   facts("plan-bill", p.bill);
   $("plan-total").textContent = p.total;
+  for (const name of ["commands", "storage"]) $("price-" + name).ariaInvalid = p.notPrices.includes(name);
+  $("price-wrong").textContent = p.note;
   say("plan-text", p.text);
 }
 
