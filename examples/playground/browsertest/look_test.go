@@ -125,6 +125,12 @@ func TestNarrow(t *testing.T) {
 		p.says("table-text", "a rather long item")
 		p.click("over-run")
 		p.says("over-text", "6,000 items")
+		for _, slider := range []string{"items-n", "one-in", "filters", "adds", "lookups"} {
+			p.press(slider, kb.End)
+		}
+		p.write("price-commands", "10000")
+		p.write("price-storage", "-1")
+		p.says("plan-total", "$600,000,000.00")
 		for i, item := range awkward {
 			for _, part := range []string{"", "window-"} {
 				p.do(fmt.Sprintf("document.getElementById(%q).value = %q", part+"item", item))
