@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/upstash"
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
@@ -276,6 +277,29 @@ func TestFiltersOfGo(t *testing.T) {
 				!reflect.DeepEqual(found, times(700, true)) {
 				t.Errorf("%v: Go finds %v, %v, want all", cfg, found, err)
 			}
+		}
+	})
+}
+
+// At the key of a sharded filter there is nothing. The error says where it is,
+// and its shards are refused.
+func TestShardedFilterOfGo(t *testing.T) {
+	eachReader(t, func(t *testing.T, s *upstashtest.Server, r *reader) {
+		f, err := bloom.NewSharded([]*upstash.Client{s.Client()}, "k",
+			bloom.ShardedConfig{Capacity: 1000, FPRate: 0.01, Shards: 2})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := f.Create(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		q := question{"op": "exists", "key": "k", "seed": "0", "items": []string{"a"}, "m": 53, "k": 2}
+		says := r.ask(t, q, new(any))
+		if !strings.HasPrefix(says, "NotFound: ") || !strings.Contains(says, "a sharded one is at KEY:0, KEY:1") {
+			t.Errorf("open says %q, want where the shards are", says)
+		}
+		for _, q["key"] = range []string{"k:0", "k:1"} {
+			wantError(t, r, q, "Mismatch")
 		}
 	})
 }

@@ -300,7 +300,8 @@ def open_filter(call: Call, key: str, seed: int = 0, read_only: bool = False) ->
         read, key, "GET", "u53", "0", "GET", "u11", "53", "GET", "u10", "117",
         "GET", "u53", "128")
     if header == 0:
-        raise NotFound("no filter is at this key")
+        raise NotFound("no filter is at this key; a sharded one is at KEY:0, KEY:1 and"
+                       " so on, and this file does not read it")
     kind, version, scheme = _KINDS[header >> 50 & 3], header >> 48 & 3, header >> 45 & 7
     g = Geometry(header & 0xFFFFFFFF, header >> 39 & 63, scheme, seed)
     valid = (header >> 52 == 1 and version == 1 and low == gap == 0 and g.k and g.m

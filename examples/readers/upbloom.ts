@@ -312,7 +312,10 @@ export async function open(
   const read = readOnly ? "BITFIELD_RO" : "BITFIELD"; // which counts as a write
   const [header, low, gap, word] = await call([read, key, "GET", "u53", "0",
     "GET", "u11", "53", "GET", "u10", "117", "GET", "u53", "128"]) as number[];
-  if (header === 0) throw new NotFound("no filter is at this key");
+  if (header === 0) {
+    throw new NotFound("no filter is at this key; a sharded one is at KEY:0, KEY:1 and so on,"
+      + " and this file does not read it");
+  }
   const kind = kinds[field(header, 50, 2)], scheme = field(header, 45, 3);
   const k = field(header, 39, 6), tag = field(header, 32, 7), m = field(header, 0, 32);
   const known = scheme === blocked || (kind === "filter" && [fnv1a, xxh3].includes(scheme));
