@@ -22,12 +22,12 @@ import (
 // The window is one Redis string of [WindowConfig.Panes] + 2 panes, each of them
 // a filter for the whole Capacity. Time is cut into epochs, each as long as a
 // pane. An Add sets the item's bits in the pane of its epoch and reads the
-// others. When an epoch ends, the first Add of the next one clears the oldest
-// pane: a script of 4 billed commands (5 with [WindowConfig.ExpireIdle]), and one
-// for each MiB of the pane, a begun one too. After a pause it clears several
-// panes, and the Add itself is sent twice. An item is forgotten at most Panes + 2
-// panes after its last Add: after 3 Spans and 12 s with one pane, after 2 Spans
-// and 8 s with two.
+// others. When an epoch ends, the first Add of the next one turns the window: it
+// clears the oldest pane, by a script of 4 billed commands (5 with
+// [WindowConfig.ExpireIdle]), and one for each MiB of the pane, a begun one too.
+// After a pause it clears several panes, and the Add itself is sent twice. An
+// item is forgotten at most Panes + 2 panes after its last Add: after 3 Spans and
+// 12 s with one pane, after 2 Spans and 8 s with two.
 //
 // A Window does not grow. If more items come in a Span than its Capacity, Add
 // soon answers "seen" for most new items, without an error. Set
@@ -153,11 +153,12 @@ func (w *Window) AddAll(ctx context.Context, items []string) ([]bool, error) {
 // Exists reports whether the item was added in the last Span. If it returns
 // true, the item may also have been added a little earlier, or be a false
 // positive. It is one request and one billed command. It asks for the time only
-// if its client does not know it and the answer depends on it. If nobody has
-// added for two epochs or more, it clears the old panes as Add does, one
-// request more. If it has to ask for the time and gets no answer, it answers as
-// of the last Add, and may find an older item. A missing window is
-// [ErrNotFound], unless [WindowConfig.ExpireIdle] is set.
+// if its client does not know it and the answer depends on it. If the last turn
+// is two epochs or more ago, it turns the window as Add does, one request more.
+// With [WindowConfig.ExpireIdle] this also prolongs the life of the window; a
+// client with [upstash.WithReadOnly] turns nothing. If Exists has to ask for the
+// time and gets no answer, it answers as of the last turn, and may find an older
+// item. A missing window is [ErrNotFound], unless ExpireIdle is set.
 func (w *Window) Exists(ctx context.Context, item string) (bool, error) {
 	return w.exists(w.rec.label(ctx, "bloom.Window.Exists"), item, nil)
 }

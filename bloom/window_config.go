@@ -43,9 +43,12 @@ type WindowConfig struct {
 	// Seed of the hash; the default is 0. See [Config.Seed].
 	Seed uint64 `json:"-"`
 
-	// ExpireIdle makes the whole window expire once nothing was added for Panes
-	// + 3 panes: everything in it is forgotten by then. A missing window is
-	// then an empty one. Without it the window stays, and a missing one is
+	// ExpireIdle makes the whole window expire Panes + 3 panes after it was made
+	// or last turned: everything in it is forgotten by then. The first Add of an
+	// epoch turns the window. So does a look-up if the last turn is two epochs
+	// or more ago: see [Window.Exists]. A window that is still looked up
+	// therefore stays, even if nobody adds to it. A missing window is an empty
+	// one. Without ExpireIdle the window stays, and a missing one is
 	// [ErrNotFound]: it was deleted, or evicted.
 	ExpireIdle bool
 

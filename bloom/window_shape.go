@@ -20,7 +20,7 @@ import (
 type windowShape struct {
 	areas   []area // the R panes
 	seconds uint64 // of an epoch
-	idle    bool   // the window expires if nothing is added
+	idle    bool   // the window expires some time after its last turn
 	turning atomic.Bool
 }
 
@@ -143,7 +143,7 @@ func (s *windowShape) differs(word int64) string {
 	return "ExpireIdle"
 }
 
-// idleTTL is how long a window stays without an Add: everything in it is
+// idleTTL is how long a window stays after its last turn: everything in it is
 // forgotten by then.
 func (s *windowShape) idleTTL() time.Duration {
 	return time.Duration((s.panes()+1)*s.seconds) * time.Second

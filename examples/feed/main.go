@@ -59,8 +59,8 @@ type feed struct{ client *upstash.Client }
 func (f feed) window(user string) (*bloom.Window, error) {
 	return bloom.NewWindow(f.client, "watched:"+user, bloom.WindowConfig{
 		Capacity: 1000, FPRate: 0.001, Span: 90 * 24 * time.Hour,
-		// A user who has watched nothing for long has no window, and a user
-		// without a window has watched nothing.
+		// The window of a user who has not come for long expires. A user without
+		// a window has watched nothing.
 		ExpireIdle: true,
 	})
 }

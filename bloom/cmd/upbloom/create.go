@@ -106,7 +106,7 @@ func kindFlags() []cli.Flag {
 			Usage: "cut the window's span into `N` panes, 1 to 4: with more it forgets sooner and takes more memory",
 		},
 		&cli.BoolFlag{
-			Name: "expire-idle", Usage: "let the window expire once all that is in it is forgotten",
+			Name: "expire-idle", Usage: "let the window expire if nobody uses it until all in it is forgotten",
 		},
 		&cli.BoolFlag{Name: "scalable", Usage: "a filter that grows, up to 341 times --items and to 100 MB"},
 		&cli.BoolFlag{Name: "cuckoo", Usage: "a filter from which items can be removed"},

@@ -1,0 +1,65 @@
+package bloom_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/upstash"
+	"github.com/upbloom/upbloom/upstash/upstashtest"
+)
+
+// midday returns a server whose clock stands in the midst of a pane of day.
+func midday(t *testing.T) *upstashtest.Server {
+	s := upstashtest.NewServer(t)
+	s.FastForward(dayPane*3/2 - time.Duration(time.Now().UnixNano())%dayPane)
+	return s
+}
+
+// A window with ExpireIdle expires four panes after its last turn. One look-up a
+// pane turns it every second time, so it stays although nothing is added. A
+// read-only client turns nothing.
+func TestWindowExpiresAfterItsLastTurn(t *testing.T) {
+	ctx := t.Context()
+	for name, c := range map[string]struct {
+		client func(*upstashtest.Server) *upstash.Client
+		look   func(w *bloom.Window) error
+		stays  bool
+	}{
+		"Exists": {
+			func(s *upstashtest.Server) *upstash.Client { return s.Client() },
+			func(w *bloom.Window) error { return second(w.Exists(ctx, "b")) }, true,
+		},
+		"ExistsAll": {
+			func(s *upstashtest.Server) *upstash.Client { return s.Client() },
+			func(w *bloom.Window) error { return second(w.ExistsAll(ctx, []string{"b", "c"})) }, true,
+		},
+		"Exists, read-only": {
+			func(s *upstashtest.Server) *upstash.Client { return s.ReadOnlyClient() },
+			func(w *bloom.Window) error { return second(w.Exists(ctx, "b")) }, false,
+		},
+		"Stats": {
+			func(s *upstashtest.Server) *upstash.Client { return s.Client() },
+			func(w *bloom.Window) error { return second(w.Stats(ctx)) }, false,
+		},
+	} {
+		s, cfg := midday(t), day()
+		cfg.ExpireIdle = true
+		wantAdd(t, window(t, s.Client(), cfg), "a", true)
+		w := window(t, c.client(s), cfg)
+		for day := 1; day <= 40; day++ {
+			s.FastForward(dayPane)
+			there := c.stays || day < 4
+			if err := c.look(w); err != nil && (there || !errors.Is(err, bloom.ErrNotFound)) {
+				t.Fatalf("%s on day %d: %v", name, day, err)
+			}
+			if _, err := w.Stats(ctx); (err == nil) != there {
+				t.Fatalf("%s on day %d: Stats ends with %v, want a window: %v", name, day, err, there)
+			}
+			if turned := day%2 == 0; c.stays && turned {
+				wantTTL(t, s, 4*dayPane)
+			}
+		}
+	}
+}
