@@ -131,10 +131,12 @@ func (w *Window) Create(ctx context.Context) (created bool, err error) {
 // Add makes the window if there is none, unless [WindowConfig.MustExist] is
 // set.
 //
-// It is one request and one billed command (three with MustExist). The first
-// Add after an epoch has ended is followed by a turn, one request more; the
-// first after a long pause needs two more. If the process was frozen while the
-// command was under way, Add is sent again: the item lives its Span.
+// It is one request and one billed command (three with MustExist). If
+// [WindowConfig.ExpireIdle] is set and the Add makes the window, one more
+// request of four billed commands sets the TTL. The first Add after an epoch
+// has ended is followed by a turn, one request more; the first after a long
+// pause needs two more. If the process was frozen while the command was under
+// way, Add is sent again: the item lives its Span.
 //
 // The errors are those of [Filter.Add], and [ErrNoClock] if the token may not
 // run TIME. If [InFilter] is true of an error that says more than

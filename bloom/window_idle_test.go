@@ -63,3 +63,37 @@ func TestWindowExpiresAfterItsLastTurn(t *testing.T) {
 		}
 	}
 }
+
+// An Add that makes a window with ExpireIdle sets its TTL, four commands in a
+// request more.
+func TestWindowFirstAddCost(t *testing.T) {
+	for _, c := range []struct {
+		idle             bool
+		requests, billed int64
+	}{{false, 1, 1}, {true, 2, 5}} {
+		s := midday(t)
+		client := s.Client()
+		if _, err := client.ServerTime(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		cfg := day()
+		cfg.ExpireIdle = c.idle
+		for name, add := range map[string]func(w *bloom.Window) error{
+			"Add":    func(w *bloom.Window) error { return second(w.Add(t.Context(), "a")) },
+			"AddAll": func(w *bloom.Window) error { return second(w.AddAll(t.Context(), []string{"a", "b"})) },
+		} {
+			s.FlushAll()
+			w := window(t, client, cfg)
+			for i, want := range [][2]int64{{c.requests, c.billed}, {1, 1}} {
+				s.ResetStats()
+				if err := add(w); err != nil {
+					t.Fatal(err)
+				}
+				if n := s.Stats(); n.Requests != want[0] || n.Billed != want[1] {
+					t.Errorf("ExpireIdle %v, %s number %d: %d requests and %d commands, want %v", c.idle, name, i+1,
+						n.Requests, n.Billed, want)
+				}
+			}
+		}
+	}
+}
