@@ -39,6 +39,7 @@ const (
 	growthLooks   = 64      // while a layer fills
 	growthCost    = 3       // commands of a look whether it must grow
 	growthStep    = 2       // commands more if it does
+	settleCost    = 4       // commands with which an Add that makes a filter sets its TTL
 )
 
 // add returns the commands of an Add, or of an AddAll of n items.
@@ -249,6 +250,9 @@ type uncounted struct {
 	// many more if that sets one. They are missing if the sum has them.
 	Create float64 `json:"create,omitempty"`
 	TTL    float64 `json:"ttl,omitempty"`
+	// Make is how many commands more an Add takes that makes a window. It has
+	// no Create: each time it has expired, an Add makes it.
+	Make float64 `json:"make,omitempty"`
 	// WarnFill is how many looks an Add or AddAll leads to, on average and at
 	// most. Full is how many times as many commands a write takes in a cuckoo
 	// filter that stays full.
@@ -266,7 +270,7 @@ func (b *bill) leftOut() uncounted {
 	case windowKind:
 		u.TTL = 0
 		if b.idle {
-			u.Create++
+			u.Create, u.Make = 0, settleCost
 		}
 	case cuckooKind:
 		u = uncounted{Create: 4, Full: 2.5}
@@ -287,7 +291,7 @@ func (b *bill) making(filters uint64, ttl time.Duration, calls float64) (command
 	lives := float64(filters) * float64(24*time.Hour) / float64(ttl)
 	each := left.Create + left.TTL
 	if b.kind == plainKind && !b.must {
-		each = 4 // with which an Add that makes a filter sets the TTL
+		each = settleCost
 	}
 	commands = min(lives, calls) * each
 	left.Create, left.TTL = 0, 0
@@ -302,6 +306,9 @@ func (u uncounted) text() string {
 	}
 	if u.TTL > 0 {
 		parts[0] += fmt.Sprintf(", %.0f with a TTL", u.Create+u.TTL)
+	}
+	if u.Make > 0 {
+		parts = append(parts, "an Add that makes a window, "+commands(u.Make)+" more")
 	}
 	if u.WarnFill > 0 {
 		parts = append(parts, fmt.Sprintf("WarnFill, 1 in %.0f writes at most", 1/u.WarnFill))
