@@ -189,6 +189,19 @@ func TestOverFilled(t *testing.T) {
 	}
 }
 
+// calc says what an Add to a scalable filter costs. In later layers it looks less
+// often, but it never takes fewer commands than one.
+func TestCalcOfGrowingAdds(t *testing.T) {
+	sh := newShell(t)
+	const looks = " on average in the first layer, with its looks\n                 whether it must grow;" +
+		" later layers look less often\n"
+	for items, says := range map[string]string{
+		"1k": "1.2 commands" + looks, "100k": "1 command" + looks, "50M": "1 command\n", // one layer
+	} {
+		sh.want(0, "\nAdd              "+says, "", "calc", "--scalable", "-n", items)
+	}
+}
+
 // A month is printed only if a flag asks for it.
 func TestMonthOnRequest(t *testing.T) {
 	sh := newShell(t)

@@ -266,8 +266,11 @@ func (p kindPlan) text() string {
 		b.WriteString("Exists           1 command, a batch one for each shard that has an item of it\n" +
 			"Add              3 commands, a batch 3 for each shard and one more for each 1,000 bits")
 	default:
-		fmt.Fprintf(&b, "Exists           1 command\nAdd              %s on average in the first layer, with its"+
-			" looks\n                 whether it must grow; fewer in later ones", commands(p.AddCommands))
+		fmt.Fprintf(&b, "Exists           1 command\nAdd              %s", commands(p.AddCommands))
+		if len(p.Layers) > 1 { // else no Add looks
+			b.WriteString(" on average in the first layer, with its looks\n" +
+				"                 whether it must grow; later layers look less often")
+		}
 	}
 	switch {
 	case p.Kind == shardedKind && p.part.Bytes(bloom.LayoutHeaded) > longestRecord:
