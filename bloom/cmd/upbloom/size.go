@@ -2,10 +2,13 @@ package main
 
 import (
 	"errors"
+	"regexp"
+	"time"
 
 	"github.com/urfave/cli/v3"
 
 	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/internal/human"
 )
 
 // makeIfMissing is what --items does for a command that needs a filter.
@@ -80,5 +83,17 @@ func flagError(err error) error {
 	if !ok {
 		flag = config.Field
 	}
-	return usagef("%s %s", flag, inFlags.Replace(config.Reason))
+	return usagef("%s %s", flag, durations.ReplaceAllStringFunc(inFlags.Replace(config.Reason), inDays))
+}
+
+// durations finds those of package time: 2330h10m3s.
+var durations = regexp.MustCompile(`\b([0-9]+h)?([0-9]+m)?[0-9.]+s\b`)
+
+// inDays writes a duration as whoever types a flag writes it: 97d2h10m3s.
+func inDays(text string) string {
+	d, err := time.ParseDuration(text)
+	if err != nil {
+		return text
+	}
+	return human.Exact(d)
 }
