@@ -37,6 +37,7 @@
 //	Expire, Persist              yes     no          yes       no      no
 //	WarnFill                     yes     yes         yes       no      no
 //	MustExist                    yes     yes         yes       yes     always
+//	Reads                        yes     no          yes       yes     yes
 //	Load                         yes     no          no        no      yes
 //	Merge, Replace, Save, Union  yes     no          no        no      no
 //	Mirror, AddIn, ExistsIn      yes     no          no        no      no
@@ -155,7 +156,9 @@
 // the next write does what a crash or the network left undone.
 //
 // Look-ups go to the primary of a global database, unless [Config.Reads] says
-// otherwise. Stats and Cardinality go to the nearest region.
+// otherwise. A [Window] has no Reads. Look-ups of a client with
+// [upstash.WithReadOnly] go to the nearest region, whatever the type. So do
+// Stats and Cardinality of every client.
 //
 // # Cost
 //

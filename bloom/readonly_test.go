@@ -143,3 +143,28 @@ func TestReadOnlyClientOfKinds(t *testing.T) {
 		t.Errorf("%d requests, want none", n)
 	}
 }
+
+// A Window has no Reads: its look-ups go to the primary, and those of a read-only
+// client to the nearest region.
+func TestWindowLookUpsGoToThePrimary(t *testing.T) {
+	s := upstashtest.NewServer(t)
+	wantAdd(t, window(t, s.Client(), day()), "a", true)
+	for want, c := range map[string]*upstash.Client{"BITFIELD": s.Client(), "BITFIELD_RO": s.ReadOnlyClient()} {
+		if _, err := c.ServerTime(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		var commands []string
+		s.InjectFunc(func(_ int64, r upstashtest.RequestInfo) upstashtest.Fault {
+			commands = append(commands, r.Commands...)
+			return upstashtest.Fault{}
+		})
+		w := window(t, c, day())
+		wantExists(t, w, "a", true)
+		if _, err := w.ExistsAll(t.Context(), []string{"a", "b"}); err != nil {
+			t.Fatal(err)
+		}
+		if s.InjectFunc(nil); !slices.Equal(commands, []string{want, want}) {
+			t.Errorf("sent %v, want %s twice", commands, want)
+		}
+	}
+}

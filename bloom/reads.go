@@ -9,6 +9,9 @@ import "strconv"
 // and the nearest region answers it. A database of a single region has nothing
 // to choose. The zero value is [ReadsPrimary].
 //
+// A [Window] has no Reads: its look-ups go to the primary. If the client has
+// [upstash.WithReadOnly], the nearest region answers the look-ups of every type.
+//
 // This was measured from a client beside the only read region, which is 20 ms
 // from the primary and 50 writes behind it. Four in five of the look-ups are of
 // items in the filter:

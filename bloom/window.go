@@ -33,6 +33,9 @@ import (
 // soon answers "seen" for most new items, without an error. Set
 // [WindowConfig.WarnFill] to be told in time.
 //
+// Look-ups go to the primary of a global database: a Window has no [Reads].
+// Those of a client with [upstash.WithReadOnly] go to the nearest region.
+//
 // Epochs count by the server's clock, which a client learns by one TIME before
 // its first write (see [upstash.Client.ServerTime]) and every ten minutes. If
 // you make a new client for each request, each pays one command more. If the

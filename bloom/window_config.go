@@ -12,9 +12,9 @@ import (
 
 // A WindowConfig says how much a [Window] holds, and for how long. All programs
 // that share a window must use the same Capacity, FPRate, Span, Panes, Seed and
-// ExpireIdle. The zero value is not valid: set Capacity, FPRate and Span. A
-// WindowConfig is plain data, to be copied freely. Its String does not show the
-// seed.
+// ExpireIdle. There is no Reads: see [Window]. The zero value is not valid: set
+// Capacity, FPRate and Span. A WindowConfig is plain data, to be copied freely.
+// Its String does not show the seed.
 type WindowConfig struct {
 	_ struct{}
 
