@@ -23,7 +23,7 @@ import (
 )
 
 // TestREADME does what README says: it saves the program as hello/main.go,
-// starts the server with the first command, and runs the second with the two
+// starts the server with the first command, and runs the second with the
 // lines that the server prints. In the short form the server is in this process.
 func TestREADME(t *testing.T) {
 	program := pages.Program(t, "README.md")
@@ -82,7 +82,7 @@ func served(t *testing.T, line pages.Line) (env []string) {
 	}
 	cmd := exec.Command(binary, append(line.Args[3:], "--addr", "127.0.0.1:0")...)
 	out := testenv.Start(t, cmd)
-	for lines := bufio.NewScanner(out); len(env) < 2 && lines.Scan(); {
+	for lines := bufio.NewScanner(out); len(env) < 3 && lines.Scan(); {
 		name, value, ok := strings.Cut(strings.TrimPrefix(lines.Text(), "export "), "=")
 		if !ok {
 			t.Fatalf("the server printed %q, want a variable", lines.Text())

@@ -17,11 +17,11 @@ import (
 func (a *app) serveCommand() *cli.Command {
 	return &cli.Command{
 		Name: "serve", Usage: "run a REST server for tests on this machine", ArgsUsage: " ",
-		Description: "The data is in memory, or in a Redis. serve prints two lines to paste into the\n" +
-			"shell of your program, and runs until it is interrupted. On Windows the lines are\n" +
-			"for PowerShell, or for bash if SHELL is set. Other machines reach the server only\n" +
-			"if --addr names more than the loopback interface. upbloom --demo serve begins with\n" +
-			"some filters.\n\n" +
+		Description: "The data is in memory, or in a Redis. serve prints three lines to paste into the\n" +
+			"shell of your program, with the URL, a full token and one for reads alone. It runs\n" +
+			"until it is interrupted. On Windows the lines are for PowerShell, or for bash if\n" +
+			"SHELL is set. Other machines reach the server only if --addr names more than the\n" +
+			"loopback interface. upbloom --demo serve begins with some filters.\n\n" +
 			"A record may have 100 MB, as on most plans of the service. With --redis the Redis\n" +
 			"decides for what a script makes, such as create: it takes 512 MiB as it stands.",
 		Flags: []cli.Flag{
@@ -68,12 +68,15 @@ func (a *app) serve(ctx context.Context, c *cli.Command) error {
 			" and whoever has the token may do everything: to keep it on this machine, listen on"+
 			" 127.0.0.1")
 	}
-	format := "export %s='%s'\nexport %s='%s'"
+	format := "export %s='%s'"
 	if runtime.GOOS == "windows" && os.Getenv("SHELL") == "" { // not in Git Bash
-		format = "$env:%s = '%s'\n$env:%s = '%s'"
+		format = "$env:%s = '%s'"
 	}
-	text := fmt.Sprintf(format, "UPSTASH_REDIS_REST_URL", s.URL, "UPSTASH_REDIS_REST_TOKEN", s.Token)
-	if err := a.print(map[string]string{"url": s.URL, "token": s.Token}, text); err != nil {
+	format = strings.Join([]string{format, format, format}, "\n")
+	text := fmt.Sprintf(format, "UPSTASH_REDIS_REST_URL", s.URL, "UPSTASH_REDIS_REST_TOKEN", s.Token,
+		"UPSTASH_REDIS_REST_READONLY_TOKEN", s.ReadOnlyToken)
+	said := map[string]string{"url": s.URL, "token": s.Token, "readOnlyToken": s.ReadOnlyToken}
+	if err := a.print(said, text); err != nil {
 		return err
 	}
 	<-ctx.Done()
