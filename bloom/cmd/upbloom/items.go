@@ -53,7 +53,8 @@ func (a *app) addCommand() *cli.Command {
 			"filter must be at the key, of any kind. As load does, it refuses items that would\n" +
 			"fill the filter too far, if they are more than 1,000 or too many for an empty one. A\n" +
 			"cuckoo filter stores one more copy of an item that was seen. With --force it takes\n" +
-			"items until it is full.\n\n" +
+			"items until it is full. Before it makes a filter above 100 MB it makes the whole string,\n" +
+			"as create does, or fails.\n\n" +
 			"It holds all lines of standard input in memory before it adds the first: what it\n" +
 			"refuses, or an interrupt before the end of the input, has changed nothing. For\n" +
 			"millions of lines use load, or split them if the filter is neither plain nor\n" +
@@ -173,6 +174,22 @@ func (a *app) mayAdd(ctx context.Context, c *cli.Command, f *bloom.Filter, items
 	return a.mayFill(ctx, c, f, l, before)
 }
 
+// createLong makes a filter that not every plan takes, before the first Add. An
+// Add makes a string that ends at its last bit, and a later one could be too
+// long.
+func (a *app) createLong(ctx context.Context, c *cli.Command, f *bloom.Filter) error {
+	_, err := f.Create(ctx)
+	a.wrote = !upstash.SafeToRetry(err)
+	if err = suited(c, err); exitStatus(err) != exitUnknown {
+		return err
+	}
+	text := "the filter was made, or it was not, and no item was added: it does no harm to run the command again"
+	if !errors.Is(err, context.Canceled) {
+		text = plain(err) + "; " + text
+	}
+	return advised{err, text}
+}
+
 // handleFor opens the filter of a batch. For an add it checks whether the items
 // may be added, and with --items it makes a plain filter.
 func (a *app) handleFor(ctx context.Context, c *cli.Command, b batch, items []string) (handle, error) {
@@ -186,6 +203,9 @@ func (a *app) handleFor(ctx context.Context, c *cli.Command, b batch, items []st
 			}
 			if err == nil {
 				a.found, err = a.isThere(ctx, f)
+			}
+			if err == nil && !a.found && f.Geometry().Bytes(bloom.LayoutHeaded) > longestRecord {
+				err = a.createLong(ctx, c, f)
 			}
 			return f, err
 		}

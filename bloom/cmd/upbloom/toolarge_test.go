@@ -31,17 +31,31 @@ func TestTooLargeForARecord(t *testing.T) {
 	}
 }
 
-// So does the error of an add to such a filter. Doing it again would not help.
+// So does the error of an add that would make such a filter: it adds nothing,
+// wherever the item's bits lie. Another filter costs the add no more than before.
 func TestTooLargeToAdd(t *testing.T) {
 	sh := newShell(t)
-	out := sh.want(4, "key: 0 of 100 items done, 100 not done: the filter's string of 403,007,765 bytes is too large"+
-		" for one record of the database: lower --items, raise --rate, choose a larger plan, or spread the items over"+
-		" more records with create --shards 5, and fill them with upbloom load\n",
-		numbered("item", 100), "add", "-n", "300M", "key", "-")
-	if out != "" {
-		t.Errorf("it prints %q", out)
+	for flags, bytes := range map[string]string{"-n 300M": "403,007,765", "-n 80M": "107,468,754"} {
+		for _, item := range []string{"a", "b", "c", "-"} {
+			args := append(append([]string{"add"}, strings.Fields(flags)...), "key", item)
+			if out := sh.want(4, "upbloom: key: the filter's string of "+bytes+" bytes is too large for one record of the"+
+				" database: lower --items, raise --rate, choose a larger plan, or spread the items over more records with"+
+				" create --shards ", numbered("item", 100), args...); out != "" {
+				t.Errorf("%s %s prints %q", flags, item, out)
+			}
+			sh.want(0, "no filters", "", "ls")
+		}
 	}
-	sh.want(0, "no filters", "", "ls")
+	var requests [2]int64
+	for i, size := range []string{"1k", "70M"} {
+		sh.s.ResetStats()
+		sh.want(0, "new", "", "add", "-n", size, "key", "a")
+		requests[i] = sh.s.Stats().Requests
+		sh.want(0, "", "", "rm", "--yes", "key")
+	}
+	if requests[0] != requests[1] {
+		t.Errorf("%v requests for an add that makes a filter of 1k and of 70M items, want as many", requests)
+	}
 
 	// Without --items no flag makes the filter smaller.
 	sh.want(0, "", "", "create", "-n", "1k", "key")
@@ -73,4 +87,23 @@ func TestTooLargeToLoad(t *testing.T) {
 		sh.want(4, is+tt.advice+"; nothing was changed\n", "item\n", tt.args...)
 		sh.want(0, "no filters", "", "ls")
 	}
+}
+
+// On a larger plan an add makes the whole string of such a filter. If it is not
+// known whether that was made, no item was added.
+func TestAddMakesALongFilterWhole(t *testing.T) {
+	sh := newShell(t, upstashtest.WithMaxRecord(200_000_000))
+	add := []string{"add", "-n", "80M", "--ttl", "1h", "key", "a"}
+	sh.s.InjectFunc(func(_ int64, r upstashtest.RequestInfo) upstashtest.Fault {
+		if r.Commands[0] == "EVAL" {
+			return upstashtest.NotJSON(upstashtest.BeforeExec)
+		}
+		return upstashtest.Fault{}
+	})
+	sh.want(exitUnknown, "; the filter was made, or it was not, and no item was added: it does no harm to run"+
+		" the command again\n", "", add...)
+	sh.s.InjectFunc(nil)
+	sh.want(0, "new", "", add...)
+	sh.want(0, "stored           107,468,754 bytes, expires in ", "", "info", "key")
+	sh.want(0, "seen", "", add...)
 }
