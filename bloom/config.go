@@ -28,7 +28,9 @@ type Config struct {
 	// A filter that needs more than 100 MB (74 million items at 1%) is accepted
 	// here, but the database limits the size of a record: to 100 MB on
 	// Upstash's free and pay-as-you-go plans, to as much as 5 GB on larger
-	// ones. A Redis string ends at 512 MiB.
+	// ones. A Redis string ends at 512 MiB. Call [Filter.Create] before the
+	// first Add to such a filter: it makes the whole string, or fails. Without
+	// it single Adds fail by chance, if a bit of theirs is behind the limit.
 	Capacity uint64
 
 	// FPRate is the false positive rate at Capacity: above 0 and below 1, 0.01

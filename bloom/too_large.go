@@ -8,6 +8,10 @@ const mostPlansRecord = 100_000_000
 
 // A RecordTooLargeError is [upstash.ErrRecordTooLarge] of a filter: the database
 // refused the filter's string for its length.
+//
+// An Add lengthens the string of a [Filter] only as far as the item's last bit.
+// Above 100 MB call [Filter.Create] first: it makes the whole string, or returns
+// this error. Without it single Adds return it by chance, and others succeed.
 type RecordTooLargeError struct {
 	// Bytes is the length of the refused string. It is 0 if that was to have
 	// one more layer of a [Scalable].
