@@ -121,6 +121,12 @@ var ErrLoadLost = errors.New("bloom: a part of the upload was gone before it cou
 // any point, the filter is as it was or complete, and nothing stays behind for
 // more than an hour. The parts of a call that has ended may be deleted earlier.
 //
+// A Load that makes the filter is billed three commands for each part and eight
+// more (seven if it is Bare): 11 for one part, 203 for 65 of them. If the filter
+// was there, it is nine more, ten if the filter has a TTL. If it should have one,
+// because an Add ended before it set that, Load sets it, with two commands. What
+// is sent again is billed again.
+//
 // An error leaves the filter as it was, unless upstash.SafeToRetry(err) is
 // false: then the items may be in it. Calling again is harmless either way. The
 // script is sent again after a lost reply. If it then finds no parts, and a

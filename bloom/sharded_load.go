@@ -13,7 +13,8 @@ import (
 // Load adds all items at once, as [Filter.Load] does for each shard: it builds
 // all shards in memory and uploads those that have items, one after another to
 // each database, to all databases at once. Before that it checks that every
-// shard is there; if not, it uploads nothing. It holds the strings of all
+// shard is there, with two commands a shard and one request to each database; if
+// not, it uploads nothing. It holds the strings of all
 // shards in memory: see [Sharded.LoadShard].
 //
 // If one shard fails, the others are still loaded. The error is the first
