@@ -258,6 +258,9 @@ type uncounted struct {
 	// filter that stays full.
 	WarnFill float64 `json:"warnFill,omitempty"`
 	Full     float64 `json:"whenFull,omitempty"`
+	// Load is how many commands a Load of all items takes that makes a plain
+	// filter.
+	Load int `json:"load,omitempty"`
 }
 
 // leftOut returns what the sum leaves out.
@@ -298,7 +301,7 @@ func (b *bill) making(filters uint64, ttl time.Duration, calls float64) (command
 	return commands, left
 }
 
-// text returns all of it in one line, or "".
+// text returns all of it, or "". A Load is on a line of its own.
 func (u uncounted) text() string {
 	var parts []string
 	if u.Create > 0 {
@@ -316,7 +319,11 @@ func (u uncounted) text() string {
 	if u.Full > 0 {
 		parts = append(parts, fmt.Sprintf("up to %.1f times as many a write while it is full", u.Full))
 	}
-	return strings.Join(parts, "; ")
+	text := strings.Join(parts, "; ")
+	if u.Load > 0 {
+		text += "\n                 a Load of all items of a filter, " + commands(float64(u.Load))
+	}
+	return text
 }
 
 // billOf takes what the flags say of the calls.

@@ -29,6 +29,7 @@ type plan struct {
 	RateTwice      float64 `json:"rateAtTwice"`
 	RateFive       float64 `json:"rateAtFiveTimes"`
 	RequestsToLoad int     `json:"requestsToLoad"`
+	CommandsToLoad int     `json:"commandsToLoad"` // by a Load that makes the filter
 	Month          *month  `json:"month,omitempty"`
 }
 
@@ -76,6 +77,9 @@ func (a *app) calcCommand() *cli.Command {
 			if p.Month, err = monthOf(c, p.Bytes, b); err != nil {
 				return err
 			}
+			if p.Month != nil {
+				p.Month.LeftOut.Load = p.CommandsToLoad
+			}
 			return a.print(p, p.text(g))
 		},
 	}
@@ -83,17 +87,19 @@ func (a *app) calcCommand() *cli.Command {
 
 func planOf(cfg bloom.Config, g bloom.Geometry) plan {
 	n, size := cfg.Capacity, g.Bytes(bloom.LayoutHeaded)
-	// One for each part of 1 MiB, and the script. Of a longer record Load first
-	// asks whether the database takes it.
-	requests := int((size+1<<20-1)>>20) + 1
+	// One for each part of 1 MiB, and the script, which calls two commands for
+	// each part and seven more. Of a longer record Load first asks whether the
+	// database takes it.
+	parts := int((size + 1<<20 - 1) >> 20)
+	requests, billed := parts+1, 3*parts+8
 	if size > longestRecord {
-		requests++
+		requests, billed = requests+1, billed+2
 	}
 	return plan{
 		Items: n, Rate: cfg.FPRate, Scheme: g.Scheme.String(), Bits: g.Bits, Hashes: g.Hashes, Bytes: size,
 		BitsAnItem: float64(g.Bits) / float64(n), RateHalf: g.FalsePositiveRate(n / 2),
 		RateFull: g.FalsePositiveRate(n), RateTwice: g.FalsePositiveRate(2 * n),
-		RateFive: g.FalsePositiveRate(5 * n), RequestsToLoad: requests,
+		RateFive: g.FalsePositiveRate(5 * n), RequestsToLoad: requests, CommandsToLoad: billed,
 	}
 }
 
@@ -111,7 +117,8 @@ func (p plan) text(g bloom.Geometry) string {
 		human.OneIn(p.RateFive), human.Count(5*p.Items))
 	fmt.Fprintf(&b, "Exists           1 command, %d reads in it\n", reads)
 	fmt.Fprintf(&b, "Add              %s, %d writes in it\n", commands(p.AddCommands), writes)
-	fmt.Fprintf(&b, "Load of all      %d requests", p.RequestsToLoad)
+	fmt.Fprintf(&b, "Load of all      %s requests, %s commands", human.Count(uint64(p.RequestsToLoad)),
+		human.Count(uint64(p.CommandsToLoad)))
 	if p.Bytes > longestRecord {
 		b.WriteString(spread(p.Items, p.Rate))
 	}

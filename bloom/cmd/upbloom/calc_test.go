@@ -2,27 +2,15 @@ package main
 
 import (
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/upbloom/upbloom/bloom"
 	"github.com/upbloom/upbloom/internal/human"
+	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
-
-// calc prints how many requests a load takes.
-func TestCalcCountsTheRequestsOfALoad(t *testing.T) {
-	sh := newShell(t)
-	for _, n := range []string{"1000", "1000000"} {
-		var p plan
-		decode(t, sh.want(0, "", "", "--json", "calc", "-n", n), &p)
-		var m moved
-		decode(t, sh.want(0, "", "a\n", "--json", "load", "-n", n, "key"+n), &m)
-		if int64(p.RequestsToLoad) != m.Requests {
-			t.Errorf("%s items: calc says %d requests, a load took %d", n, p.RequestsToLoad, m.Requests)
-		}
-	}
-}
 
 func TestThreeDigits(t *testing.T) {
 	for f, want := range map[float64]string{
@@ -249,4 +237,40 @@ func TestCalcRateOfStats(t *testing.T) {
 	} {
 		sh.want(0, "false positives  "+human.OneIn(rate)+" at ", "", append([]string{"calc"}, strings.Fields(flags)...)...)
 	}
+}
+
+// calc says what a Load costs, as the server counts it and load reports it.
+func TestCalcOfALoad(t *testing.T) {
+	sh := newShell(t, upstashtest.WithMaxRecord(200_000_000))
+	for items, says := range map[string]string{
+		"100": "2 requests, 11 commands\n", "1M": "3 requests, 14 commands\n", "5M": "8 requests, 29 commands\n",
+		"80M": "105 requests, 319 commands\n",
+	} {
+		sh.want(0, "Load of all      "+says, "", "calc", "-n", items)
+		var p plan
+		decode(t, sh.want(0, "", "", "--json", "calc", "-n", items, "--adds", "1k"), &p)
+		f, err := bloom.New(sh.s.Client(), "key-"+items, bloom.Config{Capacity: p.Items, FPRate: p.Rate})
+		if err != nil {
+			t.Fatal(err)
+		}
+		sh.s.ResetStats()
+		if _, err = f.Load(t.Context(), slices.Values([]string{"a"})); err != nil {
+			t.Fatal(err)
+		}
+		if got := sh.s.Stats(); int(got.Requests) != p.RequestsToLoad || int(got.Billed) != p.CommandsToLoad ||
+			p.Month.LeftOut.Load != p.CommandsToLoad {
+			t.Errorf("%s items: calc says %d requests, %d commands and %d not in the month; the server counts %d and %d",
+				items, p.RequestsToLoad, p.CommandsToLoad, p.Month.LeftOut.Load, got.Requests, got.Billed)
+		}
+	}
+	var p plan
+	decode(t, sh.want(0, "", "", "--json", "calc", "-n", "1M"), &p)
+	var m moved
+	decode(t, sh.want(0, "", "a\n", "--json", "load", "-n", "1M", "key"), &m)
+	if int(m.Requests) != p.RequestsToLoad || int(m.Commands) != p.CommandsToLoad {
+		t.Errorf("calc says %d requests and %d commands, load says %d and %d", p.RequestsToLoad, p.CommandsToLoad,
+			m.Requests, m.Commands)
+	}
+	sh.want(0, "at most\n                 a Load of all items of a filter, 14 commands\n", "", "calc", "-n", "1M",
+		"--adds", "1k")
 }
