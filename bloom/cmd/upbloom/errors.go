@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/urfave/cli/v3"
@@ -171,7 +173,23 @@ func plain(err error) string {
 	for _, prefix := range []string{"bloom: ", "upstash: ", "upstashtest: ", "bad argument: "} {
 		text = strings.ReplaceAll(strings.TrimPrefix(text, prefix), ": "+prefix, ": ")
 	}
-	return text
+	return itemsDone.ReplaceAllStringFunc(text, grouped)
+}
+
+// itemsDone is how the text of a BatchError begins.
+var itemsDone = regexp.MustCompile(`^\d+ of \d+ items done(, \d+ [a-z ]+)*`)
+
+var digits = regexp.MustCompile(`\d+`)
+
+// grouped groups the digits of the counts in a text, as all counts are printed.
+func grouped(text string) string {
+	return digits.ReplaceAllStringFunc(text, func(s string) string {
+		n, err := strconv.ParseUint(s, 10, 64)
+		if err != nil {
+			return s
+		}
+		return human.Count(n)
+	})
 }
 
 // makeable marks an ErrNotFound of a command that can make the filter.

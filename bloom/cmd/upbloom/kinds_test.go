@@ -236,7 +236,7 @@ func TestFullCuckoo(t *testing.T) {
 		t.Error("items were added all the same")
 	}
 	sh.want(0, "", "", "create", "--items", "600", "--cuckoo", "more")
-	sh.want(5, "of 2000 items done", numbered("a", 2000), "add", "--force", "more", "-")
+	sh.want(5, " of 2,000 items done, ", numbered("a", 2000), "add", "--force", "more", "-")
 }
 
 // A cuckoo filter damaged by a plain Add is reported as such.
