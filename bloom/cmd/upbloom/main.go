@@ -139,8 +139,8 @@ func (a *app) root() *cli.Command {
 			"Items are text in UTF-8. upbloom help COMMAND explains a command.\n\n" +
 			"Exit status: 0 all went well, 1 an item was not found, 2 wrong usage or file, or refused\n" +
 			"before anything was changed, 3 no filter at the key, or another, 4 the database could not\n" +
-			"be reached, or refused, or doctor found a FAIL, 5 a write may have been made,\n" +
-			"130 interrupted, 141 whoever reads the output stopped reading.",
+			"be reached, or refused, or doctor found a FAIL, 5 a write may have been made, after an\n" +
+			"interrupt too, 130 interrupted, 141 whoever reads the output stopped reading.",
 		Version: version(),
 		Writer:  a.out, ErrWriter: a.errOut,
 		Flags: []cli.Flag{
