@@ -17,7 +17,7 @@ func connect(opts ...upstash.Option) (client *upstash.Client, where string, clos
 		if err != nil {
 			return nil, "", nil, err
 		}
-		where = "your Upstash database, under a key that is deleted at the end"
+		where = "the one your environment names, under a key that is deleted at the end"
 		return client, where, func() { _ = client.Close() }, nil
 	}
 	server, err := upstashtest.Start()
