@@ -35,8 +35,9 @@ type AddResult struct {
 // about the items of this round alone, and InFilter returns false for it. The
 // round begins at [AddResult.Items] in the sequence, and
 // [BatchError.Remaining] returns those of its items that are not certainly in.
-// If the filter went away between two requests, the error is [ErrRecreated], or
-// [ErrNotFound] with [Config.MustExist], and [AddResult] is zero: begin again.
+// If the filter went away between two requests, the error is [ErrRecreated],
+// [ErrNotFound] with [Config.MustExist], or that of the other data at its key.
+// [AddResult] is then zero: begin again.
 func (f *Filter) AddSeq(ctx context.Context, items iter.Seq[string], opts ...MoveOption) (AddResult, error) {
 	ctx = f.rec.label(ctx, "bloom.AddSeq")
 	c := f.moveConfig(opts)
@@ -51,6 +52,9 @@ func (f *Filter) AddSeq(ctx context.Context, items iter.Seq[string], opts ...Mov
 			return nil
 		}
 		if err := f.rec.mayWrite(); err != nil {
+			if result.Items > 0 { // the handle has met other data since
+				result, err = AddResult{}, &mayHaveRunError{err}
+			}
 			return err
 		}
 		b := f.newAddBatch(round, nil)

@@ -18,8 +18,9 @@ import (
 //
 // If a request fails, the error is a [*BatchError]. It says what is known of
 // each item, and the answers of the items that are done come with it. If the
-// filter vanishes between two requests, the [BatchError] wraps [ErrRecreated],
-// or [ErrNotFound] with Config.MustExist.
+// filter vanishes between two requests, the BatchError wraps [ErrRecreated],
+// [ErrNotFound] with Config.MustExist, or the error of the other data at its
+// key. All items that were sent are then [ItemUnknown].
 func (f *Filter) AddAll(ctx context.Context, items []string) ([]bool, error) {
 	ctx = f.rec.label(ctx, "bloom.AddAll")
 	return f.addAll(ctx, items, nil)
@@ -253,6 +254,7 @@ func (b *batch) begin(ctx context.Context, p *part, lane int) bool {
 	r := b.lanes[lane].rec
 	if b.adding {
 		if err := r.mayWrite(); err != nil {
+			b.replaced(lane)
 			b.fail(lane, err, true)
 			return false
 		}

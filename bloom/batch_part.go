@@ -61,7 +61,7 @@ func (b *batch) tookAdds(c *piece) {
 		b.mu.Unlock()
 	}
 	if q.wrote.ok && b.split && b.h.rec.headed() && b.isRecreated(c) {
-		b.lost(c)
+		b.lost(c.lane)
 		b.fail(c.lane, ErrRecreated, true)
 	}
 	switch {
@@ -70,8 +70,11 @@ func (b *batch) tookAdds(c *piece) {
 		b.fail(c.lane, q.err, false)
 		return
 	case !q.wrote.ok:
-		if is(q.err, ErrNotFound) {
-			b.lost(c)
+		switch {
+		case is(q.err, ErrNotFound):
+			b.lost(c.lane)
+		case isForeign(q.err):
+			b.replaced(c.lane)
 		}
 		b.mark(c, stateAfterAdd(q))
 		b.fail(c.lane, q.err, true)
@@ -98,10 +101,20 @@ func (b *batch) isRecreated(c *piece) bool {
 }
 
 // lost notes that the filter went away: an earlier part's items are not in it.
-func (b *batch) lost(c *piece) {
+func (b *batch) lost(lane int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.lanes[c.lane].gone = true
+	b.lanes[lane].gone = true
+}
+
+// replaced notes that other data are at the key. If an earlier part met the
+// filter, it is lost.
+func (b *batch) replaced(lane int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.lanes[lane].birth != 0 {
+		b.lanes[lane].gone = true
+	}
 }
 
 // stateAfterAdd is the state of the items of a failed part. If the last attempt
@@ -109,8 +122,9 @@ func (b *batch) lost(c *piece) {
 // have put them into ours.
 func stateAfterAdd(q *request) ItemState {
 	_, answered := as[*upstash.Error](q.err)
+	step, ok := as[*stepError](q.err)
 	switch {
-	case upstash.SafeToRetry(q.err):
+	case ok && (step.out || step.grew && upstash.SafeToRetry(step.err)), upstash.SafeToRetry(q.err):
 		return ItemNotDone
 	case q.wrote.maybeRepeated, answered:
 		return ItemUnknown
@@ -191,8 +205,8 @@ func (b *batch) result() ([]bool, error) {
 type ItemState uint8
 
 const (
-	// ItemNotDone: the item was not sent or was refused, and the filter is as
-	// before; or its look-up brought no answer.
+	// ItemNotDone: the item was not sent or was refused, and the filter has what
+	// it had before; or its look-up brought no answer.
 	ItemNotDone ItemState = iota
 	// ItemDone: the item's answer holds.
 	ItemDone
@@ -287,6 +301,6 @@ func InFilter(err error) bool {
 	if growth, ok := as[*growthError](err); ok {
 		return growth.in
 	}
-	resent, ok := as[*resentError](err)
-	return err == nil || is(err, ErrUncertain) || is(err, ErrNoTTL) || ok && resent.in
+	step, ok := as[*stepError](err)
+	return err == nil || is(err, ErrUncertain) || is(err, ErrNoTTL) || ok && step.in
 }

@@ -80,9 +80,9 @@ func (h *handle) expire(ctx context.Context, ttl time.Duration) (bool, error) {
 // Persist removes the TTL and reports whether there was one. It settles the
 // TTL: the filter stays, whatever a handle's [Config.TTL] says. Cost and checks
 // are those of Expire. It is repeated after a lost reply too, and then undoes
-// an Expire of others between the attempts. If it then found no TTL, the error
-// wraps [upstash.ErrUncertain]: the TTL is gone, but perhaps the first attempt
-// removed it.
+// an Expire of others between the attempts. If it then found a filter without a
+// TTL, the error wraps [upstash.ErrUncertain]: perhaps the first attempt removed
+// the TTL. If it then found no filter, Persist returns false.
 func (f *Filter) Persist(ctx context.Context) (bool, error) {
 	return f.persist(f.rec.label(ctx, "bloom.Persist"))
 }

@@ -28,42 +28,46 @@ return {w[1], newest}`)
 const lowerMaxBytes = "lower MaxBytes, or choose a larger plan"
 
 // grow has the newest layer make room for n more items, and returns how many
-// layers there are then.
-func (l *layers) grow(ctx context.Context, n uint64) (newest int, err error) {
+// layers there are then. grew is false if it certainly added none.
+func (l *layers) grow(ctx context.Context, n uint64) (newest int, grew bool, err error) {
 	r := &l.h.rec
+	before := l.known.Load()
 	args := []string{strconv.Itoa(l.limit)}
 	for i := range l.limit {
 		args = append(args, strconv.FormatUint(l.areas[i].offset/8, 10),
 			strconv.FormatUint(l.areas[i].end()/8-1, 10), strconv.FormatInt(l.full(i, n), 10))
 	}
-	layers, _, err := r.runOursForNumber(ctx, r.script(growScript, nil, args...).Repeatable(true))
+	layers, repeated, err := r.runOursForNumber(ctx, r.script(growScript, nil, args...).Repeatable(true))
 	if large, ok := as[*RecordTooLargeError](err); ok {
 		large.Bytes, large.advice = 0, lowerMaxBytes
 	}
 	if err != nil {
-		return 0, err
+		return 0, repeated, err
 	}
 	if layers < 1 || layers > int64(len(l.areas)) {
-		return 0, r.refuse(errHeaderBits)
+		return 0, repeated, r.refuse(errHeaderBits)
 	}
 	l.known.Store(int32(layers))
-	return int(layers), nil
+	return int(layers), repeated || int32(layers) != before, nil
 }
 
 // makeRoom is grow for items about to be added. If there is no filter, it makes
-// one whose newest layer has room for them.
-func (l *layers) makeRoom(ctx context.Context, n uint64) (newest int, err error) {
+// one whose newest layer has room for them. The error is that of the last
+// command, and grew is false if those before it certainly changed nothing.
+func (l *layers) makeRoom(ctx context.Context, n uint64) (newest int, grew bool, err error) {
 	for range 3 {
-		newest, err = l.grow(ctx, n)
+		var more bool
+		newest, more, err = l.grow(ctx, n)
+		grew = grew || more
 		switch {
 		case err == nil:
-			return newest, nil
+			return newest, grew, nil
 		case isRefusal(err) && !isForeign(err):
-			return 0, &growthError{err, false}
+			return 0, grew, &growthError{err, false}
 		case !is(err, ErrNotFound):
-			return 0, err
+			return 0, grew, err
 		case l.h.rec.must:
-			return 0, err
+			return 0, grew, err
 		}
 		newest = l.roomFor(n)
 		created, err := l.h.create(ctx, l.areas[newest-1].end(), layersWord(newest))
@@ -71,14 +75,14 @@ func (l *layers) makeRoom(ctx context.Context, n uint64) (newest int, err error)
 			large.advice = lowerMaxBytes
 		}
 		if err != nil {
-			return 0, err
+			return 0, grew, err
 		}
 		if created {
 			l.known.Store(int32(newest))
-			return newest, nil
+			return newest, true, nil
 		}
 	}
-	return 0, ErrRecreated // made and deleted by others, again and again
+	return 0, grew, ErrRecreated // made and deleted by others, again and again
 }
 
 // growByChance looks whether the newest layer is full after one stored item in
@@ -93,7 +97,7 @@ func (l *layers) growByChance(ctx context.Context, stored int) error {
 	defer l.growing.Store(false)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTimeout)
 	defer cancel()
-	if _, err := l.grow(ctx, 0); isRefusal(err) && !isForeign(err) {
+	if _, _, err := l.grow(ctx, 0); isRefusal(err) && !isForeign(err) {
 		return &growthError{err, true}
 	}
 	return nil
@@ -113,7 +117,7 @@ func (e *growthError) Error() string {
 }
 func (e *growthError) Is(target error) bool { return target == ErrNoGrowth }
 func (e *growthError) Unwrap() error        { return e.err }
-func (e *growthError) SafeToRetry() bool    { return !e.in }
+func (e *growthError) SafeToRetry() bool    { return !e.in && upstash.SafeToRetry(e.err) }
 
 // anewScript makes the filter again with the kind's word ARGV[5] and the bits
 // ARGV[6] and on. It does so only if the filter is what one write made of

@@ -124,8 +124,8 @@ func (l *layers) aim(ctx context.Context, q *request, write bool) (changed bool,
 	newest := max(l.newest(), 1)
 	if q.underway == nil && l.isMany(len(q.items), newest) {
 		q.underway, q.count = &l.underway, int64(len(q.items))
-		if newest, err = l.makeRoom(ctx, uint64(l.underway.Add(q.count))); err != nil {
-			return false, err
+		if newest, q.grew, err = l.makeRoom(ctx, uint64(l.underway.Add(q.count))); err != nil {
+			return false, &stepError{err: err, out: true, safe: !q.grew && upstash.SafeToRetry(err)}
 		}
 	}
 	changed = q.at != uint64(newest)

@@ -83,8 +83,8 @@ func (q *request) takeWrite(ctx context.Context) (again bool) {
 		q.wrote = first
 	}
 	switch {
-	case q.err != nil && q.rounds > 0:
-		q.err = &resentError{q.err, q.valid}
+	case q.err != nil && (q.rounds > 0 || q.grew && !q.wrote.ok):
+		q.err = &stepError{err: q.err, in: q.valid, grew: q.grew}
 		return false
 	case q.err != nil || q.rec.shape == nil || !q.rec.shape.follow(ctx, q, true):
 		return false
@@ -133,23 +133,26 @@ func (q *request) aim(ctx context.Context, write bool) (changed bool) {
 	changed, err := q.rec.shape.aim(ctx, q, write)
 	switch {
 	case err != nil && q.rounds > 0:
-		q.err = &resentError{err, q.valid}
+		q.err = &stepError{err: err, in: q.valid}
 	case err != nil:
-		q.err = &untouchedError{err}
+		q.err = err
 	}
 	return changed
 }
 
-// A resentError is the error of a command sent again after an answer. The items
-// may be in.
-type resentError struct {
-	err error
-	in  bool // they are in, and the answer beside the error holds
+// A stepError is the error of one of several commands of a write: it was sent
+// again after an answer, or with a script ahead of it. The items may be in.
+type stepError struct {
+	err  error
+	in   bool // they are in, and the answer beside the error holds
+	out  bool // they were not sent
+	grew bool // err is that of the items, and a script ahead of them may have grown the filter
+	safe bool // no command has changed anything
 }
 
-func (e *resentError) Error() string     { return e.err.Error() }
-func (e *resentError) Unwrap() error     { return e.err }
-func (e *resentError) SafeToRetry() bool { return false }
+func (e *stepError) Error() string     { return e.err.Error() }
+func (e *stepError) Unwrap() error     { return e.err }
+func (e *stepError) SafeToRetry() bool { return e.safe }
 
 // lookUp sends reads and judges them: found is set for each item of a request
 // without an error. If there is an error, a true in found still holds.

@@ -117,6 +117,7 @@ type shaped struct {
 	// is in use.
 	underway *atomic.Int64
 	count    int64
+	grew     bool // a script ahead of them may have made the filter larger
 
 	removing bool // the command removes its items
 }

@@ -283,7 +283,7 @@ func firstOf(errs []error, done bool) (first error) {
 		}
 	}
 	if first != nil && done {
-		return &resentError{first, false}
+		return &stepError{err: first}
 	}
 	return first
 }

@@ -171,7 +171,7 @@ func (s *windowShape) aim(ctx context.Context, q *request, write bool) (changed 
 	}
 	e, err := s.now(ctx, q.rec)
 	if err != nil {
-		return false, err
+		return false, untouched(err) // it asked for the time
 	}
 	if q.rounds > 0 {
 		e = s.later(e, epochOf(q.word))
@@ -257,7 +257,7 @@ func (s *windowShape) follow(ctx context.Context, q *request, write bool) (again
 			if err == nil {
 				err = errAlwaysLate
 			}
-			q.err = &resentError{errorf("bloom: the panes of the window could not be turned: %w", err), q.valid}
+			q.err = &stepError{err: errorf("bloom: the panes of the window could not be turned: %w", err), in: q.valid}
 			q.wrote.ok = q.valid
 			return false
 		}
@@ -268,7 +268,7 @@ func (s *windowShape) follow(ctx context.Context, q *request, write bool) (again
 	}
 	now, err := s.now(ctx, q.rec)
 	if err != nil {
-		q.err = &resentError{err, true}
+		q.err = &stepError{err: err, in: true}
 		return false
 	}
 	goal := s.later(now, c)

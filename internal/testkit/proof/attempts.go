@@ -15,6 +15,7 @@ type attempts struct {
 	plain        atomic.Bool // it sends its items without a script
 	tried, maybe atomic.Int32
 	scripts      atomic.Int32             // before its items
+	lostScripts  atomic.Int32             // of them, without an answer
 	sorts        func(upstash.Event) bool // reports whether an attempt may put items; or nil
 	last         atomic.Int64             // when the last attempt to send its items ended
 

@@ -153,8 +153,10 @@ type Result struct {
 	// Tried is the number of attempts that ran or may have run. Maybe is the
 	// number of those without an answer.
 	Tried, Maybe int
-	// Scripts is the number of scripts an Add sent before its items.
-	Scripts int `json:",omitempty"`
+	// Scripts is the number of scripts an Add sent before its items, and
+	// LostScripts that of those without an answer.
+	Scripts     int `json:",omitempty"`
+	LostScripts int `json:",omitempty"`
 	// Timed is true if the client knew the server's time throughout.
 	Timed bool `json:",omitempty"`
 	// Sent is how long before the end of the call its last attempt to send its

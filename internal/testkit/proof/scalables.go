@@ -168,6 +168,9 @@ func (a *attempts) putsItems(e upstash.Event, must, parts bool) bool {
 	if e.Command != "BITFIELD" {
 		if !a.plain.Load() {
 			a.scripts.Add(1)
+			if e.MayHaveRun > 0 {
+				a.lostScripts.Add(1)
+			}
 		}
 		return false
 	}

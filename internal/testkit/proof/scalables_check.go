@@ -28,6 +28,9 @@ func (s *Scalables) Steps(h *History) ([]porcupine.Operation, error) {
 		if err := s.looked(h, c); err != nil {
 			return nil, fmt.Errorf("call %d: %w", n, err)
 		}
+		if c.result.Safe && c.result.LostScripts > 0 {
+			return nil, fmt.Errorf("call %d: safe to retry, although a script may have added a layer", n)
+		}
 	}
 	// The model knows no layers.
 	plain := &History{of: h.of, ticks: h.ticks}

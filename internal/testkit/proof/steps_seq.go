@@ -9,7 +9,7 @@ import (
 // counted returns an error if the counts of an AddSeq contradict its end.
 func (c *called) counted() error {
 	r := c.result
-	gone := r.End == Missing || r.End == Recreated
+	gone := c.lostFilter()
 	switch {
 	case r.Count+r.Unsure > r.Done+len(r.States) || r.Unsure > r.Done || r.Done > len(c.call.Items):
 		return errors.New("more items are new than are in")
@@ -31,6 +31,13 @@ func (c *called) counted() error {
 	return nil
 }
 
+// lostFilter reports whether an AddSeq found that the filter went away. If it
+// met other data in its first round, its items have states.
+func (c *called) lostFilter() bool {
+	r := c.result
+	return r.End == Missing || r.End == Recreated || r.End == Mismatch && r.Tried > 0
+}
+
 // request returns how many items of an AddSeq a request carries.
 func (c *called) request() int {
 	if c.call.Parts {
@@ -48,7 +55,7 @@ func (s *splitter) addSeq(n int, c *called) {
 		return
 	}
 	batch := 0
-	if r.End != Missing && r.End != Recreated { // else they are not in one filter
+	if !c.lostFilter() { // else they are not in one filter
 		batch = s.nextBatch()
 	}
 	round := c.request()
@@ -56,7 +63,7 @@ func (s *splitter) addSeq(n int, c *called) {
 		end := bloom.ItemNotDone
 		switch {
 		case r.End == Missing && s.of.MustExist && r.Safe:
-		case r.End == Missing, r.End == Recreated:
+		case c.lostFilter():
 			end = bloom.ItemUnknown
 		case i < r.Done:
 			end = bloom.ItemDone

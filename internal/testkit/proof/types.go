@@ -82,7 +82,8 @@ func (a *attempts) run(ctx context.Context, c Call, do func(context.Context) (Re
 	if last := a.last.Load(); last != 0 {
 		r.Sent = time.Since(time.Unix(0, last))
 	}
-	r.Tried, r.Maybe, r.Scripts = int(a.tried.Load()), int(a.maybe.Load()), int(a.scripts.Load())
+	r.Tried, r.Maybe = int(a.tried.Load()), int(a.maybe.Load())
+	r.Scripts, r.LostScripts = int(a.scripts.Load()), int(a.lostScripts.Load())
 	var batch *bloom.BatchError
 	if errors.As(err, &batch) {
 		r.End, r.States = Partly, batch.Items
