@@ -140,7 +140,7 @@ func (g *Guest) Close(ctx context.Context) error { return g.runtime.Close(ctx) }
 // The call takes at most ctx's remaining time, or a minute if ctx has no
 // deadline, including the wait for other calls. When ctx ends, so does the
 // call: at once if it still waits, and otherwise within 0.2 seconds. An id has
-// at most 1 MiB. After an error the id may be in the filter.
+// 1 byte to 1 MiB. After an error the id may be in the filter.
 func (g *Guest) Seen(ctx context.Context, id string) (Verdict, error) {
 	select {
 	case g.turn <- struct{}{}:

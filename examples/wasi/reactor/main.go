@@ -38,7 +38,12 @@ var events = sync.OnceValues(func() (*bloom.Filter, error) {
 	})
 })
 
+var errNoID = errors.New("the id is empty: give each event its own")
+
 func seen(ctx context.Context, id string) (int32, error) {
+	if id == "" {
+		return failed, errNoID
+	}
 	filter, err := events()
 	if err != nil {
 		return failed, err
