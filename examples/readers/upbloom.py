@@ -294,14 +294,18 @@ class Reader:
 def open_filter(call: Call, key: str, seed: int = 0, read_only: bool = False) -> Reader:
     """Open the filter, layers or window at a key, to look items up. A token that
     may only read needs read_only. On a global database the nearest region then
-    answers, and a "no" may be as old as its lag."""
+    answers, and a "no" may be as old as its lag. NotFound: the string is missing
+    or empty. One that begins with 53 zero bits is a Mismatch; an add would make a
+    filter of it."""
     read = "BITFIELD_RO" if read_only else "BITFIELD"  # which counts as a write
-    header, low, gap, word = call(
-        read, key, "GET", "u53", "0", "GET", "u11", "53", "GET", "u10", "117",
-        "GET", "u53", "128")
+    ask = (read, key, "GET", "u53", "0", "GET", "u11", "53", "GET", "u10", "117",
+           "GET", "u53", "128")
+    header, low, gap, word = call(*ask)
     if header == 0:
-        raise NotFound("no filter is at this key; a sharded one is at KEY:0, KEY:1 and"
-                       " so on, and this file does not read it")
+        if call("STRLEN", key) == 0:
+            raise NotFound("no filter is at this key; a sharded one is at KEY:0, KEY:1 and"
+                           " so on, and this file does not read it")
+        header, low, gap, word = call(*ask)  # a filter may have been made meanwhile
     kind, version, scheme = _KINDS[header >> 50 & 3], header >> 48 & 3, header >> 45 & 7
     g = Geometry(header & 0xFFFFFFFF, header >> 39 & 63, scheme, seed)
     valid = (header >> 52 == 1 and version == 1 and low == gap == 0 and g.k and g.m

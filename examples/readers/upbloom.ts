@@ -305,16 +305,21 @@ export class Reader {
 
 /** Opens the filter, layers or window at a key, to look items up. A token that may
  * only read needs readOnly. On a global database the nearest region then answers,
- * and a "no" may be as old as its lag. */
+ * and a "no" may be as old as its lag. NotFound: the string is missing or empty.
+ * One that begins with 53 zero bits is a Mismatch; an add would make a filter of it. */
 export async function open(
   call: Call, key: string, seed = 0n, readOnly = false,
 ): Promise<Reader> {
   const read = readOnly ? "BITFIELD_RO" : "BITFIELD"; // which counts as a write
-  const [header, low, gap, word] = await call([read, key, "GET", "u53", "0",
+  const ask = async () => await call([read, key, "GET", "u53", "0",
     "GET", "u11", "53", "GET", "u10", "117", "GET", "u53", "128"]) as number[];
+  let [header, low, gap, word] = await ask();
   if (header === 0) {
-    throw new NotFound("no filter is at this key; a sharded one is at KEY:0, KEY:1 and so on,"
-      + " and this file does not read it");
+    if (await call(["STRLEN", key]) === 0) {
+      throw new NotFound("no filter is at this key; a sharded one is at KEY:0, KEY:1 and so on,"
+        + " and this file does not read it");
+    }
+    [header, low, gap, word] = await ask(); // a filter may have been made meanwhile
   }
   const kind = kinds[field(header, 50, 2)], scheme = field(header, 45, 3);
   const k = field(header, 39, 6), tag = field(header, 32, 7), m = field(header, 0, 32);
