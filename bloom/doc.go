@@ -144,7 +144,8 @@
 // run. It may have set k bits there and made the string longer, and has cleared
 // no bit: each "no" of that filter stays true. Only a [Cuckoo] is damaged, and
 // denies some of its members from then on. If the key held other data, the Add
-// may have changed its first bytes: give filters keys of their own.
+// may have changed its first bytes; if its first 53 bits are 0, it passes for an
+// empty filter ([ErrNotFilter]). Give filters keys of their own.
 //
 // # TTL and reads
 //

@@ -80,9 +80,10 @@ var (
 
 	// ErrNotFilter is returned when the key holds something else than a filter
 	// of this format, or a filter of a newer version. Use a key that holds
-	// nothing else. If a string begins with 24 zero bytes, as a sparse bitmap
-	// may, a write that creates missing filters takes it for one: it writes a
-	// header there, and the bitmap is a filter from then on.
+	// nothing else. If the first 53 bits of a string are 0, as those of a sparse
+	// bitmap may be, an Add that creates missing filters takes it for an empty
+	// one: it writes a header there, and every set bit counts as an item's.
+	// Create and the writes of a [Cuckoo] refuse such a string unchanged.
 	ErrNotFilter = errors.New("bloom: the key holds data that is not a filter")
 
 	errNoHeader = fmt.Errorf("%w: its first 53 bits are zero; use a key that holds nothing else",
