@@ -160,17 +160,15 @@ func (e *wrongTypeError) Is(target error) bool { return target == ErrNotFilter }
 func (e *wrongTypeError) Unwrap() error        { return e.err }
 
 // regionError is returned if the token may not ask the primary, and a region's
-// answer is not enough: a "no" or a Count is not certain. It is an
-// upstash.ErrReadOnly.
+// answer is not enough: a "no" or a Count is not certain.
 type regionError struct {
 	text string
-	err  error
+	err  error // the refusal: an upstash.ErrNoPermission
 }
 
-func (e *regionError) Error() string        { return "bloom: " + e.text }
-func (e *regionError) Is(target error) bool { return target == upstash.ErrReadOnly }
-func (e *regionError) Unwrap() error        { return e.err }
-func (e *regionError) SafeToRetry() bool    { return true } // a look-up changes nothing
+func (e *regionError) Error() string     { return "bloom: " + e.text }
+func (e *regionError) Unwrap() error     { return e.err }
+func (e *regionError) SafeToRetry() bool { return true } // a look-up changes nothing
 
 // A ConfigError says which field of a [Config] cannot be used, and why. It is
 // returned before anything is sent.

@@ -1,8 +1,10 @@
 package bloom_test
 
 import (
+	"context"
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -88,8 +90,8 @@ func TestReadOnlyTokenWithoutTheOption(t *testing.T) {
 				c := client()
 				err := reads(t, c, cfg)[name]()
 				if name == "ExistsAll" { // one of its items is not in the filter
-					if !errors.Is(err, upstash.ErrReadOnly) {
-						t.Errorf("%s: %v, want ErrReadOnly", name, err)
+					if !lacksPermission(err) {
+						t.Errorf("%s: %v, want ErrNoPermission", name, err)
 					}
 				} else if err != nil {
 					t.Errorf("%s: %v", name, err)
@@ -102,8 +104,8 @@ func TestReadOnlyTokenWithoutTheOption(t *testing.T) {
 				t.Errorf("the first Add: %v, want the server's refusal", err)
 			}
 			exists(t, f, "a", true)
-			if found, err := f.Exists(t.Context(), "b"); found || !errors.Is(err, upstash.ErrReadOnly) {
-				t.Errorf("Exists of another item = %v, %v, want ErrReadOnly", found, err)
+			if found, err := f.Exists(t.Context(), "b"); found || !lacksPermission(err) {
+				t.Errorf("Exists of another item = %v, %v, want ErrNoPermission", found, err)
 			}
 		}
 	})
@@ -167,4 +169,55 @@ func TestWindowLookUpsGoToThePrimary(t *testing.T) {
 			t.Errorf("sent %v, want %s twice", commands, want)
 		}
 	}
+}
+
+// lacksPermission reports whether an error is the refusal of a token, and not
+// that of a client made with WithReadOnly.
+func lacksPermission(err error) bool {
+	return errors.Is(err, upstash.ErrNoPermission) && !errors.Is(err, upstash.ErrReadOnly) &&
+		upstash.SafeToRetry(err)
+}
+
+// The error of a "no" that may be out of date names the type's own config, and
+// for a Window none.
+func TestReadOnlyTokenNamesTheConfig(t *testing.T) {
+	s := upstashtest.NewServer(t)
+	reader, err := upstash.New(s.URL, s.ReadOnlyToken)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = reader.Close() })
+	spread := shards(2)
+	windows := bloom.WindowConfig{Capacity: 100, FPRate: 0.01, Span: time.Hour}
+	table := bloom.CuckooConfig{Capacity: 100, FPRate: 0.01}
+	for _, kind := range []struct {
+		field string // after WithReadOnly
+		of    func(c *upstash.Client) finder
+	}{
+		{" or Config.Reads", func(c *upstash.Client) finder { return handle(t, c, small()) }},
+		{" or ShardedConfig.Reads", func(c *upstash.Client) finder { return sharded(t, spread, c) }},
+		{" or ScalableConfig.Reads", func(c *upstash.Client) finder { return scalable(t, c, growing()) }},
+		{" or CuckooConfig.Reads", func(c *upstash.Client) finder { return cuckoo(t, c, table) }},
+		{"", func(c *upstash.Client) finder {
+			w, err := bloom.NewWindow(c, key, windows)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return w
+		}},
+	} {
+		s.FlushAll()
+		if _, err := kind.of(s.Client()).Create(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		_, err := kind.of(reader).Exists(t.Context(), "a")
+		if !lacksPermission(err) || !strings.HasSuffix(err.Error(), " upstash.WithReadOnly"+kind.field) {
+			t.Errorf("%v, want ErrNoPermission that ends with WithReadOnly%s", err, kind.field)
+		}
+	}
+}
+
+type finder interface {
+	Create(ctx context.Context) (bool, error)
+	Exists(ctx context.Context, item string) (bool, error)
 }

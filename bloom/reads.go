@@ -12,6 +12,11 @@ import "strconv"
 // A [Window] has no Reads: its look-ups go to the primary. If the client has
 // [upstash.WithReadOnly], the nearest region answers the look-ups of every type.
 //
+// A read-only token may not run BITFIELD. In a client without WithReadOnly the
+// primary refuses it, and the nearest region is asked, by a second request. Its
+// "yes" holds. If it says "no", the error is [upstash.ErrNoPermission], unless
+// Reads is [ReadsNearest].
+//
 // This was measured from a client beside the only read region, which is 20 ms
 // from the primary and 50 writes behind it. Four in five of the look-ups are of
 // items in the filter:

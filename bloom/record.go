@@ -151,6 +151,17 @@ func explainRead(err error) error {
 	return explain(err)
 }
 
+// behindText is the text of a regionError if only a region has answered. It
+// names the field of the type's config, which a Window has not.
+func (r *record) behindText() string {
+	text := "the token may not run BITFIELD, and this answer of a BITFIELD_RO may be that of a" +
+		" replica that lags: use a full token, or accept it with upstash.WithReadOnly"
+	if r.kind == KindWindow {
+		return text
+	}
+	return text + " or " + typeOf(r.kind, r.geo.Scheme).config + ".Reads"
+}
+
 // near reports whether look-ups go to the nearest region first.
 func (r *record) near() bool { return r.reads != ReadsPrimary || r.client.ReadOnly() }
 

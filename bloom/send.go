@@ -260,6 +260,7 @@ func (q *request) merge(ctx context.Context, more *request) {
 	if len(q.found) < len(q.items) {
 		q.found = append(q.found[:0], make([]bool, len(q.items))...)
 	}
+	refusal := q.err // if the primary was asked first
 	q.err, q.word = more.err, more.word
 	next, no := 0, more.err == nil && len(q.items) == 0 // a number is no more certain than a "no"
 	for i := range q.items {
@@ -275,8 +276,6 @@ func (q *request) merge(ctx context.Context, more *request) {
 		q.err = &regionError{"the token may not run BITFIELD, which asks the primary for what the" +
 			" nearest region does not find: use a full token, or ReadsNearest", q.err}
 	case !primary && (no || is(q.err, ErrNotFound)):
-		q.err = &regionError{"the token may not run BITFIELD, and this answer of a BITFIELD_RO may be" +
-			" that of a replica that lags: use a full token, or accept it with upstash.WithReadOnly" +
-			" or Config.Reads", nil}
+		q.err = &regionError{q.rec.behindText(), refusal}
 	}
 }
