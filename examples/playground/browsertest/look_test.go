@@ -125,6 +125,8 @@ func TestNarrow(t *testing.T) {
 		p.says("table-text", "a rather long item")
 		p.click("over-run")
 		p.says("over-text", "6,000 items")
+		p.click("window-made")
+		p.says("window-items", "“event-20”")
 		for _, slider := range []string{"items-n", "one-in", "filters", "adds", "lookups"} {
 			p.press(slider, kb.End)
 		}

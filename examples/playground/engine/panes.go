@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/upbloom/upbloom/bloom"
@@ -27,7 +28,8 @@ type Pane struct {
 	State string `json:"state"`
 }
 
-// A Known is an item added by the reader, and whether it is found now.
+// A Known is an item added by the reader or made by the page, and whether it is
+// found now.
 type Known struct {
 	Item  string `json:"item"`
 	Added string `json:"added"`
@@ -49,11 +51,12 @@ func (w *Window) view(ctx context.Context, text string) (WindowView, error) {
 	if v.Panes, err = w.panes(ctx); err != nil {
 		return v, err
 	}
-	found, err := w.look.ExistsAll(ctx, w.names)
+	names := slices.Concat(w.typed, w.made)
+	found, err := w.look.ExistsAll(ctx, names)
 	if err != nil {
 		return v, err
 	}
-	for i, name := range w.names {
+	for i, name := range names {
 		v.Items = append(v.Items, Known{quoted(name), ago(w.clock.now.Sub(w.added[name])), found[i]})
 	}
 	v.Facts = []Fact{

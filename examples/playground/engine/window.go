@@ -39,8 +39,9 @@ type Window struct {
 	requests, billed int64 // of the reader's calls
 	start            time.Time
 	added            map[string]time.Time
-	names            []string // those typed by the reader, the newest last
-	made             int
+	typed            []string // by the reader, the newest last
+	made             []string // by the page: the first and the last of each batch
+	count            int      // of the items made
 }
 
 // NewWindow starts the database and makes the window, at the beginning of an
@@ -168,13 +169,13 @@ func (w *Window) Add(ctx context.Context, item string) (WindowView, error) {
 	return w.view(ctx, text+w.sent(from))
 }
 
-// AddMade adds n items made up by the page.
+// AddMade adds n items made up by the page, at least one.
 func (w *Window) AddMade(ctx context.Context, n int) (WindowView, error) {
 	from, before := w.requests, w.turns(ctx)
 	items := make([]string, n)
 	for i := range items {
-		w.made++
-		items[i] = fmt.Sprintf("event-%d", w.made)
+		w.count++
+		items[i] = fmt.Sprintf("event-%d", w.count)
 	}
 	bill := w.bill()
 	_, err := w.window.AddAll(ctx, items)
@@ -182,7 +183,15 @@ func (w *Window) AddMade(ctx context.Context, n int) (WindowView, error) {
 	if err != nil {
 		return WindowView{}, err
 	}
-	text := counted(n, "item") + " were added to the pane of this epoch."
+	for _, item := range items {
+		w.added[item] = w.clock.now
+	}
+	first, last := items[0], items[n-1]
+	const most = 4
+	w.made = newest(newest(w.made, first, most), last, most)
+	w.typed = without(without(w.typed, first), last)
+	text := counted(n, "item") + " were added to the pane of this epoch: " + quoted(first) + " to " +
+		quoted(last) + "."
 	if w.turns(ctx) != before {
 		text += " They were the first of their epoch, so they turned the window."
 	}
@@ -230,11 +239,19 @@ func (w *Window) sent(from int64) string {
 
 // remember keeps the names typed by the reader, each once.
 func (w *Window) remember(item string) {
-	const most = 6
-	w.names = slices.DeleteFunc(w.names, func(name string) bool { return name == item })
-	w.names = append(w.names, item)
-	w.names = w.names[max(len(w.names)-most, 0):]
+	w.typed = newest(w.typed, item, 6)
+	w.made = without(w.made, item)
 	w.added[item] = w.clock.now
+}
+
+// newest puts a name at the end, and keeps the last most names.
+func newest(names []string, name string, most int) []string {
+	names = append(without(names, name), name)
+	return names[max(len(names)-most, 0):]
+}
+
+func without(names []string, name string) []string {
+	return slices.DeleteFunc(names, func(n string) bool { return n == name })
 }
 
 func ago(d time.Duration) string {

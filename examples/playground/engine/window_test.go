@@ -102,6 +102,37 @@ func TestWindowTurns(t *testing.T) {
 	}
 }
 
+// Made-up items are listed by name, and can be asked for, as typed ones can.
+func TestWindowMadeItems(t *testing.T) {
+	ctx := context.Background()
+	w := newWindow(t, 1)
+	listed := func(v WindowView, err error, want string) {
+		t.Helper()
+		var got []string
+		for _, item := range v.Items {
+			got = append(got, fmt.Sprint(item.Item, " ", item.Added, " ", item.Found))
+		}
+		if text := strings.Join(got, ", "); err != nil || text != want {
+			t.Errorf("listed: %s, %v, want %s", text, err, want)
+		}
+	}
+	v, err := w.AddMade(ctx, 20)
+	listed(v, err, "“event-1” just now true, “event-20” just now true")
+	wantText(t, v.Text, "20 items were added", "“event-1” to “event-20”")
+	v, err = w.Ask(ctx, "event-7") // one that is not listed
+	wantText(t, v.Text, "Yes: “event-7” was added just now")
+	listed(v, err, "“event-1” just now true, “event-20” just now true")
+	v, err = w.Add(ctx, "event-1") // now it is the reader's
+	listed(v, err, "“event-1” just now true, “event-20” just now true")
+	v, err = w.Later(ctx, 49*time.Hour)
+	listed(v, err, "“event-1” 49 hours ago false, “event-20” 49 hours ago false")
+	for range 3 {
+		v, err = w.AddMade(ctx, 2)
+	}
+	listed(v, err, "“event-1” 49 hours ago false, “event-23” just now true, “event-24” just now true,"+
+		" “event-25” just now true, “event-26” just now true")
+}
+
 func TestWindowPanes(t *testing.T) {
 	for _, panes := range []int{1, 2} {
 		v, err := newWindow(t, panes).View(context.Background())
