@@ -13,8 +13,9 @@ func (a *app) checkCommand() *cli.Command {
 	return &cli.Command{
 		Name: "check", Usage: "look items up", ArgsUsage: "KEY ITEM... (or - for lines of standard input)",
 		Description: "Prints yes or no for each item. A yes may be a false positive. The exit status\n" +
-			"is 1 if any item is a no. Lines of standard input are answered as they come, up to\n" +
-			"10,000 in a request.",
+			"is 1 if any item is a no. With a read-only token a yes holds, but a no may be that of\n" +
+			"a replica that lags: it is \"not done\", and the exit status 4. Lines of standard\n" +
+			"input are answered as they come, up to 10,000 in a request.",
 		Action: func(ctx context.Context, c *cli.Command) error {
 			args, err := a.arguments(c, 2, -1)
 			if err != nil {

@@ -85,8 +85,11 @@ func TestSaysWhatWasMeant(t *testing.T) {
 	}, reader.s}
 	full.want(0, "", "", "add", "--items", "9", "key", "a")
 	reader.want(0, "yes   a", "", "check", "key", "a")
-	reader.want(4, "this answer of a BITFIELD_RO may be that of a replica that lags: use a full token\n", "",
-		"check", "key", "x")
+	full.want(0, "", "", "create", "--items", "9", "--window", "24h", "days")
+	for _, key := range []string{"key", "days"} {
+		reader.want(4, "this answer of a BITFIELD_RO may be that of a replica that lags: use a full token\n", "",
+			"check", key, "x")
+	}
 
 	sh.want(2, "k=4, blocked, for 5,000 items at 1 in 100: programs that use", "a\n",
 		"replace", "--items", "5k", "key")
