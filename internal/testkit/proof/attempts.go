@@ -16,6 +16,7 @@ type attempts struct {
 	tried, maybe atomic.Int32
 	scripts      atomic.Int32             // before its items
 	lostScripts  atomic.Int32             // of them, without an answer
+	refused      atomic.Bool              // of a transaction, a command or all of it
 	sorts        func(upstash.Event) bool // reports whether an attempt may put items; or nil
 	last         atomic.Int64             // when the last attempt to send its items ended
 
@@ -34,6 +35,9 @@ func Observe(ctx context.Context, e upstash.Event) {
 	a, ok := ctx.Value(attemptsKey{}).(*attempts)
 	if !ok || e.Command == "TIME" {
 		return
+	}
+	if e.Command == "MULTI-EXEC" && e.Ran < e.Commands {
+		a.refused.Store(true)
 	}
 	if count, stats := isLook(e); a.looks && (count || stats) {
 		if a.watch != nil {

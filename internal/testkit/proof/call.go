@@ -157,6 +157,8 @@ type Result struct {
 	// LostScripts that of those without an answer.
 	Scripts     int `json:",omitempty"`
 	LostScripts int `json:",omitempty"`
+	// Refused is true if a transaction did not run in full.
+	Refused bool `json:",omitempty"`
 	// Timed is true if the client knew the server's time throughout.
 	Timed bool `json:",omitempty"`
 	// Sent is how long before the end of the call its last attempt to send its

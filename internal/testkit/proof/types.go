@@ -84,6 +84,7 @@ func (a *attempts) run(ctx context.Context, c Call, do func(context.Context) (Re
 	}
 	r.Tried, r.Maybe = int(a.tried.Load()), int(a.maybe.Load())
 	r.Scripts, r.LostScripts = int(a.scripts.Load()), int(a.lostScripts.Load())
+	r.Refused = a.refused.Load()
 	var batch *bloom.BatchError
 	if errors.As(err, &batch) {
 		r.End, r.States = Partly, batch.Items
