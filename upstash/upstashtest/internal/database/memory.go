@@ -96,6 +96,7 @@ func OpenMemory(limits Limits) (*Memory, error) {
 	m.ClockTTL(true)
 	e := &engine{m: m, limits: limits, scripts: make(scripts)}
 	e.life, e.end = context.WithCancel(context.Background())
+	e.tick()
 	return e.open(0), nil
 }
 
@@ -187,10 +188,14 @@ func (e *engine) tick() {
 	if now.Before(e.nextTick) {
 		return
 	}
-	e.now = now.Add(e.ahead).UTC().Truncate(time.Millisecond)
-	e.m.SetTime(e.now)
-	e.m.DB(0)
+	e.setClock(now.Add(e.ahead))
 	e.nextTick = now.Add(max(time.Millisecond, 10*time.Since(now)))
+}
+
+func (e *engine) setClock(now time.Time) {
+	e.now = now.UTC().Truncate(time.Millisecond)
+	e.m.SetTime(e.now)
+	e.m.DB(0) // removes expired keys
 }
 
 // Multi runs the commands one after another: no other command can run
@@ -219,12 +224,12 @@ func (d *Memory) Flush() error {
 }
 
 // FastForward sets the clock ahead. It thus shortens every time to live, in all
-// logical databases.
+// logical databases. It does not read the machine's clock: a caller in a bubble
+// of testing/synctest has another one than the server's goroutines.
 func (d *Memory) FastForward(by time.Duration) error {
 	if d.broken == "" {
 		d.ahead += by
-		d.nextTick = time.Time{}
-		d.tick()
+		d.setClock(d.now.Add(by))
 	}
 	return d.Broken()
 }
