@@ -146,7 +146,8 @@ func (f *Cuckoo) Add(ctx context.Context, item string) (added bool, err error) {
 
 // Remove takes one copy of the item out and reports whether there was one.
 // Remove only what was added: the copy it finds may be another item's with the
-// same fingerprint. A missing filter is [ErrNotFound].
+// same fingerprint. A missing filter is [ErrNotFound]. A full database refuses a
+// Remove too ([upstash.ErrOutOfMemory]): only Delete frees memory.
 //
 // After [ErrUncertain] a copy may have been taken out or not: removing the item
 // again may take another copy.

@@ -26,8 +26,9 @@
 //
 // # Limits
 //
-// Arguments travel as JSON strings, so they must be valid UTF-8; encode other
-// bytes as base64 or hex, or send them as the body of a [RawCmd].
+// Arguments travel as JSON strings, but for the bits that a [BitField] sets. So
+// they must be valid UTF-8; encode other bytes as base64 or hex, or send them as
+// the body of a [RawCmd].
 // [Command.Binary] brings back any bytes. A response is read up to 32 MiB
 // ([WithMaxResponse]). The server has limits of its own: on the free and
 // pay-as-you-go plans a request of 10 MB and a record of 100 MB. Blocking
