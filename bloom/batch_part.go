@@ -273,9 +273,8 @@ func (e *BatchError) Error() string {
 
 // SafeToRetry reports whether certainly nothing of the batch was done, nor of
 // the earlier rounds of an AddSeq: a second call then takes no new item for a
-// seen one. After ExistsAll it returns true,
-// because look-ups change nothing. [upstash.SafeToRetry] returns the same for
-// the error.
+// seen one. After ExistsAll it returns true, because look-ups change nothing.
+// [upstash.SafeToRetry] returns the same for the error.
 func (e *BatchError) SafeToRetry() bool {
 	return e.reads || !e.later && e.Count(ItemNotDone) == len(e.Items) && upstash.SafeToRetry(e.Err)
 }

@@ -14,8 +14,8 @@ import (
 // all shards in memory and uploads those that have items, one after another to
 // each database, to all databases at once. Before that it checks that every
 // shard is there, with two commands a shard and one request to each database; if
-// not, it uploads nothing. It holds the strings of all
-// shards in memory: see [Sharded.LoadShard].
+// not, it uploads nothing. It holds the strings of all shards in memory: see
+// [Sharded.LoadShard].
 //
 // If one shard fails, the others are still loaded. The error is the first
 // shard's, and the result counts the loaded ones. Calling again is harmless.
