@@ -246,7 +246,7 @@ func (a *app) ofCuckoo(f *bloom.Cuckoo) opened {
 		s, err := f.Stats(ctx)
 		out := a.state(cuckooKind, s.Geometry, s.Bytes, s.TTL)
 		out.Items, out.Fill, out.Rate = &s.Items, &s.Fill, &s.LiveFPRate
-		out.Damaged = s.Damaged
+		out.Capacity, out.RateFull, out.Damaged = s.Capacity, s.FPRate, s.Damaged
 		return out, s.String(), err
 	}}
 }

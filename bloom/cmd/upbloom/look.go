@@ -307,5 +307,9 @@ func (a *app) look(ctx context.Context, key string) (state, string, error) {
 	if err != nil {
 		return state{}, "", err
 	}
-	return o.stats(ctx)
+	out, text, err := o.stats(ctx)
+	if out.Kind == cuckooKind { // whose CuckooStats do not count its bits
+		out.SetBits, out.Saturated = s.SetBits, s.Saturated
+	}
+	return out, text, err
 }

@@ -38,7 +38,135 @@
 // A command asks first, or refuses and names the flag it wants, if it would
 // remove a filter or most of its items, or fill it far beyond its size.
 //
-// With --json an error is an object with error and exit, on standard error.
+// # JSON
+//
+// With --json a command prints an object, ls a list of them. check, add, remove
+// and doctor print one a line, for each item or check. Times are in seconds,
+// with fractions. A rate of false positives, a fill and other shares are from 0
+// to 1. A field in parentheses is missing if it is 0, false or not known, or
+// does not apply.
+//
+//	ls, info; before and after of replace and restore:
+//	  key
+//	  kind               filter, window, scalable, cuckoo, sharded or shard
+//	  scheme             blocked, xxh3, fnv1a or cuckoo
+//	  bits, hashes       of one pane, of the first layer, of one shard;
+//	                     hashes of a cuckoo filter: slots in a bucket
+//	  seeded             it has a secret seed
+//	  bytes              length now, of all shards together
+//	  setBits            of all panes, layers or shards together
+//	  saturated          all bits are set, or those of a pane or shard
+//	  ttl                until it expires; 0: it does not
+//	  (fill)             share of set bits, of shards the mean; of a cuckoo
+//	                     filter the share of slots taken; not of a window
+//	  (items)            estimate of the distinct ones, too low if saturated;
+//	                     exact in a cuckoo filter, with copies; not of a window
+//	  (rate)             of now; 0 if it is empty
+//	  (capacity)         items that a cuckoo filter was sized for
+//	  (rateAtCapacity)   of a cuckoo filter
+//	  (parts)            panes, the next to be filled first; layers, the newest
+//	                     last; shards by number. ls has them, and fill, items
+//	                     and rate, of windows and layers only with the seed
+//	  (paneSeconds)      how long a pane of a window is filled
+//	  (damaged)          info: something else wrote to a cuckoo filter
+//	parts; holds of load:
+//	  setBits, fill, items, rate, (saturated)
+//	ls, of a filter that cannot be read:
+//	  key, error
+//	check, add, remove:
+//	  item
+//	  (found)            check: it is in; false is given
+//	  (new)              add: it was not in; false is given
+//	  (removed)          remove: it was in; false is given
+//	  (error)            instead of these: not done, uncertain or unknown
+//	create:
+//	  key, kind, ttl
+//	  created            false: it was there already
+//	  bytes              length now
+//	  (note)             what to know of its growth, in words
+//	load, replace, save, restore:
+//	  key
+//	  (items)            load, replace: lines read
+//	  (newBits)          load, restore: bits that were 0 before; 0 is given
+//	  (created)          load, restore: the filter was made
+//	  bytes              sent, replace: length of the filter, save: of the file
+//	  (requests)         load, restore
+//	  (commands)         load, restore: billed
+//	  seconds            from start to end
+//	  (before)           replace, restore: the filter, if there was one
+//	  (after)            replace, restore: the filter, if it could be read
+//	  (holds)            load: what is in now, of shards in all of them
+//	  (note)             load: a flag had no effect, in words
+//	ttl:
+//	  key
+//	  ttl                until it expires; 0: it does not
+//	rm:
+//	  key, removed
+//	calc, of a plain filter:
+//	  items, rate        as wanted
+//	  scheme, bits, hashes
+//	  bytes              length, with the header
+//	  bitsAnItem         bits for each item
+//	  addCommands, existsCommands
+//	                     billed for a call with one item
+//	  rateAtHalf, rateAtCapacity, rateAtTwice, rateAtFiveTimes
+//	                     rate with so many times the items
+//	  requestsToLoad, commandsToLoad
+//	                     of a Load of all items that makes the filter
+//	  (month)            with a flag that says how it is used
+//	calc, of another kind:
+//	  kind
+//	  items              as wanted
+//	  rate               as wanted; of cuckoo and scalable what it comes to
+//	  parts              how many panes or shards, otherwise 1
+//	  bytes              of all strings, of a scalable one with its first layer
+//	  bitsAnItem         of these bytes, with headers
+//	  addCommands, existsCommands
+//	                     billed for a call with one item, on average
+//	  (rateAtTwice, rateAtFiveTimes)
+//	                     not of a cuckoo filter
+//	  (layers)           with 1 layer, with 2 and so on
+//	  (month)            with a flag that says how it is used
+//	layers of calc:
+//	  items              for how many, at the rate
+//	  bytes
+//	month of calc, 30 days of all filters together:
+//	  filters, commands
+//	  storedGB           in 10^9 bytes
+//	  mirrorGB           downloaded by Mirrors, in 10^9 bytes
+//	  refreshes          of Mirrors
+//	  (adds), (lookups)  the calls
+//	  (turns)            commands with which windows clear old panes
+//	  (times)            commands that ask for the time
+//	  (made)             commands that make expired filters again
+//	  (layers)           of a scalable filter at the end
+//	  notCounted         what commands leaves out
+//	  (money)            with --price, in US dollars
+//	  (withoutMirrors)   with --mirror: the same month without it
+//	adds and lookups of month:
+//	  calls
+//	  items              in each call
+//	  commands           billed for each call
+//	notCounted of month, in commands:
+//	  (create)           a Create
+//	  (ttl)              more for a Create with a TTL: no time
+//	  (make)             more for an Add that makes a window
+//	  (warnFill)         looks for each write, at most: no commands
+//	  (whenFull)         times the commands of a write in a full cuckoo filter
+//	  (load)             a Load of all items that makes a plain filter
+//	money of month:
+//	  commands, storage, traffic, total
+//	doctor:
+//	  check
+//	  verdict            ok, note, FAIL or skipped
+//	  says               the reason, in words
+//	serve:
+//	  url, token, readOnlyToken
+//	an error, on standard error:
+//	  error              in words
+//	  exit               the exit status
+//
+// # Exit status
 //
 // The exit status is:
 //
@@ -146,7 +274,7 @@ func (a *app) root() *cli.Command {
 		Writer:  a.out, ErrWriter: a.errOut,
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "demo", Usage: "use a database in this process, with some filters in it"},
-			&cli.BoolFlag{Name: "json", Usage: "print JSON, for programs; errors too, to standard error"},
+			&cli.BoolFlag{Name: "json", Usage: "print JSON, for programs; errors too, to standard error; go doc lists its fields"},
 			&cli.BoolFlag{Name: "quiet", Usage: "show no progress"},
 		},
 		Before: func(ctx context.Context, c *cli.Command) (context.Context, error) {

@@ -81,6 +81,11 @@ type state struct {
 	Items *uint64  `json:"items,omitempty"`
 	Rate  *float64 `json:"rate,omitempty"`
 
+	// Capacity is what a cuckoo filter was sized for, RateFull its rate then. No
+	// other kind can tell.
+	Capacity uint64  `json:"capacity,omitempty"`
+	RateFull float64 `json:"rateAtCapacity,omitempty"`
+
 	Parts    []part  `json:"parts,omitempty"`       // panes, layers, and with info shards
 	PaneSpan float64 `json:"paneSeconds,omitempty"` // of a window
 	Damaged  bool    `json:"damaged,omitempty"`     // of info, of a cuckoo filter
@@ -107,6 +112,7 @@ func stateOf(key string, s bloom.Stats) state {
 		Key: key, Kind: kindOf(s.Kind, s.Geometry), Scheme: s.Geometry.Scheme.String(),
 		Bits: s.Geometry.Bits, Hashes: s.Geometry.Hashes, Seeded: s.Seeded, Bytes: s.Bytes,
 		SetBits: s.SetBits, Saturated: s.Saturated, TTL: s.TTL.Seconds(),
+		Capacity: s.Capacity, RateFull: s.FPRate,
 	}
 	if out.Kind != windowKind && out.Kind != scalableKind { // the count of all their cells does not tell
 		out.Fill, out.Items, out.Rate = &s.Fill, &s.Items, &s.LiveFPRate
