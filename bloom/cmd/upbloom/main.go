@@ -43,8 +43,8 @@
 // With --json a command prints an object, ls a list of them. check, add, remove
 // and doctor print one a line, for each item or check. Times are in seconds,
 // with fractions. A rate of false positives, a fill and other shares are from 0
-// to 1. A field in parentheses is missing if it is 0, false or not known, or
-// does not apply.
+// to 1. A field in parentheses is missing if it is not known or does not apply,
+// and most of them if they are 0 or false.
 //
 //	ls, info; before and after of replace and restore:
 //	  key
