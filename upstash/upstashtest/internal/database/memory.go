@@ -96,7 +96,6 @@ func OpenMemory(limits Limits) (*Memory, error) {
 	m.ClockTTL(true)
 	e := &engine{m: m, limits: limits, scripts: make(scripts)}
 	e.life, e.end = context.WithCancel(context.Background())
-	e.tick()
 	return e.open(0), nil
 }
 
@@ -188,14 +187,10 @@ func (e *engine) tick() {
 	if now.Before(e.nextTick) {
 		return
 	}
-	e.setClock(now.Add(e.ahead))
-	e.nextTick = now.Add(max(time.Millisecond, 10*time.Since(now)))
-}
-
-func (e *engine) setClock(now time.Time) {
-	e.now = now.UTC().Truncate(time.Millisecond)
+	e.now = now.Add(e.ahead).UTC().Truncate(time.Millisecond)
 	e.m.SetTime(e.now)
-	e.m.DB(0) // removes expired keys
+	e.m.DB(0)
+	e.nextTick = now.Add(max(time.Millisecond, 10*time.Since(now)))
 }
 
 // Multi runs the commands one after another: no other command can run
@@ -224,12 +219,12 @@ func (d *Memory) Flush() error {
 }
 
 // FastForward sets the clock ahead. It thus shortens every time to live, in all
-// logical databases. It does not read the machine's clock: a caller in a bubble
-// of testing/synctest has another one than the server's goroutines.
+// logical databases.
 func (d *Memory) FastForward(by time.Duration) error {
 	if d.broken == "" {
 		d.ahead += by
-		d.setClock(d.now.Add(by))
+		d.nextTick = time.Time{}
+		d.tick()
 	}
 	return d.Broken()
 }
