@@ -52,17 +52,14 @@ func TestAddSeqTakesAnyLimits(t *testing.T) {
 	}
 }
 
+var fine, refused = upstashtest.Fault{}, upstashtest.ErrorObject("OOM injected")
+
 func TestAddSeqSaysHowFarItCame(t *testing.T) {
 	s := upstashtest.NewServer(t)
 	cfg := middling()
 	cfg.BatchBytes, cfg.BatchParallel = 4000, 1
 	f := handle(t, once(s), cfg)
-	s.InjectFunc(func(n int64, _ upstashtest.RequestInfo) upstashtest.Fault {
-		if n == 4 {
-			return upstashtest.ErrorObject("OOM injected")
-		}
-		return upstashtest.Fault{}
-	})
+	s.Inject(fine, fine, fine, refused)
 	r, err := f.AddSeq(t.Context(), mails(0, 3000))
 	var batch *bloom.BatchError
 	if !errors.As(err, &batch) || r.Items == 0 || r.Items >= 3000 {
@@ -86,7 +83,7 @@ func TestAddSeqGoesOnAfterALostAnswer(t *testing.T) {
 	cfg.BatchBytes, cfg.BatchParallel = 4000, 2
 	f := handle(t, s.Client(), cfg)
 	for range 3 {
-		s.InjectWrites(upstashtest.Fault{}, upstashtest.Fault{}, upstashtest.Drop(upstashtest.AfterExec))
+		s.InjectWrites(fine, fine, upstashtest.Drop(upstashtest.AfterExec))
 	}
 	r, err := f.AddSeq(t.Context(), mails(0, 3000))
 	if r.Items != 3000 || r.Uncertain == 0 || r.New+r.Uncertain > 3000 || r.New+r.Uncertain < 2990 {
@@ -109,12 +106,7 @@ func TestAddSeqEndsWithTheFirstRoundWithoutATTL(t *testing.T) {
 	cfg := middling()
 	cfg.TTL, cfg.BatchBytes, cfg.BatchParallel = time.Hour, 4000, 1
 	f := handle(t, once(s), cfg)
-	s.InjectFunc(func(n int64, _ upstashtest.RequestInfo) upstashtest.Fault {
-		if n == 2 {
-			return upstashtest.ErrorObject("OOM injected")
-		}
-		return upstashtest.Fault{}
-	})
+	s.Inject(fine, refused)
 	r, err := f.AddSeq(t.Context(), mails(0, 3000))
 	if !errors.Is(err, bloom.ErrNoTTL) || bloom.InFilter(err) || r.Items >= 3000 || r.New == 0 {
 		t.Errorf("AddSeq = %+v, %v, in the filter %t, want ErrNoTTL after some new items, and false",
