@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"time"
 	"unicode/utf8"
@@ -248,6 +250,10 @@ func (a *app) each(ctx context.Context, c *cli.Command, b batch) error {
 	if b.adds {
 		err = suited(c, err)
 	}
+	if err == nil && !a.json && len(items) == 1 && args[1] != "-" && isFile(items[0]) {
+		fmt.Fprintf(a.errOut, "upbloom: %s was taken as an item, and is also a file here: to take its lines use"+
+			" upbloom %s %s - < %[1]s\n", printable(items[0]), a.command, printable(a.key))
+	}
 	if err == nil && missing && b.noIsNo {
 		return errNo
 	}
@@ -257,6 +263,16 @@ func (a *app) each(ctx context.Context, c *cli.Command, b batch) error {
 		}
 	}
 	return err
+}
+
+// isFile reports whether an item is the name of a file. It asks no other host:
+// an item may begin like a share of Windows.
+func isFile(item string) bool {
+	if len(filepath.VolumeName(item)) > len("C:") {
+		return false
+	}
+	info, err := os.Stat(item)
+	return err == nil && info.Mode().IsRegular()
 }
 
 // answers runs a batch, prints an answer for each item, and reports whether one

@@ -42,3 +42,37 @@ func TestInputEndsInALine(t *testing.T) {
 	sh.want(0, "new   d\n", "c\r\nd", "add", "key", "-")
 	sh.want(0, "yes   a\nyes   b\nyes   c\nyes   d\n", "a\nb\r\n\nc\r\nd", "check", "key", "-")
 }
+
+// An item that is the name of a file is an item all the same, and a note says
+// how to take the file's lines.
+func TestItemIsAFile(t *testing.T) {
+	sh := newShell(t)
+	t.Chdir(t.TempDir())
+	if err := os.WriteFile("urls.txt", []byte("a\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir("folder", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	sh.want(0, "", "", "create", "--items", "9", "--cuckoo", "ck")
+	const note = "upbloom: urls.txt was taken as an item, and is also a file here: to take its lines use upbloom "
+	for _, c := range []struct {
+		status    int
+		out, note string
+		args      []string
+	}{
+		{0, "new   urls.txt\n", note + "add key - < urls.txt\n", []string{"add", "--items", "9", "key", "urls.txt"}},
+		{0, "yes   urls.txt\n", note + "check key - < urls.txt\n", []string{"check", "key", "urls.txt"}},
+		{1, "missing  urls.txt\n", note + "remove ck - < urls.txt\n", []string{"remove", "ck", "urls.txt"}},
+		{0, `{"item":"urls.txt","found":true}` + "\n", "", []string{"--json", "check", "key", "urls.txt"}},
+		{0, "new   folder\n", "", []string{"add", "key", "folder"}},
+		{0, "yes   urls.txt\nyes   folder\n", "", []string{"check", "key", "urls.txt", "folder"}},
+	} {
+		if out, errOut, status := sh.run("", c.args...); status != c.status || out != c.out || errOut != c.note {
+			t.Errorf("%q: status %d, %q, %q", c.args, status, out, errOut)
+		}
+	}
+	if out, errOut, status := sh.run("urls.txt\n", "check", "key", "-"); status != 0 || errOut != "" {
+		t.Errorf("a line: status %d, %q, %q", status, out, errOut)
+	}
+}
