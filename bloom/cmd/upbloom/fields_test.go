@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
@@ -11,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/upbloom/upbloom/internal/billing"
+	"github.com/upbloom/upbloom/internal/human"
 	"github.com/upbloom/upbloom/internal/testkit/pages"
 )
 
@@ -85,7 +87,33 @@ func TestInfoOfCuckooHasItsCapacity(t *testing.T) {
 	}
 }
 
-// documented are the types of the sections of the doc. serve prints a map.
+// The JSON of a window and of a scalable filter has what their text shows.
+func TestInfoOfPartsHasTheirSizes(t *testing.T) {
+	sh := newShell(t)
+	sh.want(0, "", "", "create", "--items", "1k", "--window", "1d", "--panes", "2", "days")
+	sh.want(0, "finds an item for 24h, and forgets it within 2d8s\npanes            4 of 12h2s", "", "info", "days")
+	var s state
+	decode(t, sh.want(0, "", "", "--json", "info", "days"), &s)
+	if len(s.Parts) != 4 || s.PaneSpan != 12*3600+2 || s.Span != 24*3600 {
+		t.Errorf("%d panes of %v s, which find an item for %v s", len(s.Parts), s.PaneSpan, s.Span)
+	}
+	sh.want(0, "", "", "create", "--items", "1k", "--scalable", "key")
+	sh.want(0, "", numbered("a", 3_000), "add", "key", "-")
+	text := sh.want(0, "layers           2 of 5\n", "", "info", "key")
+	s = state{}
+	decode(t, sh.want(0, "", "", "--json", "info", "key"), &s)
+	if len(s.Parts) != 2 || s.MaxLayers != 5 {
+		t.Errorf("%d layers of %d", len(s.Parts), s.MaxLayers)
+	}
+	for _, layer := range s.Parts {
+		if line := fmt.Sprintf("about %s items, %s bits", human.Count(layer.Items),
+			human.Count(layer.Bits)); !strings.Contains(text, line) {
+			t.Errorf("the text lacks %q:\n%s", line, text)
+		}
+	}
+}
+
+// documented are the types of the sections of the doc.
 var documented = map[string]reflect.Type{
 	"ls, info; before and after of replace and restore": reflect.TypeFor[state](),
 	"parts; holds of load":                              reflect.TypeFor[part](),
@@ -103,6 +131,7 @@ var documented = map[string]reflect.Type{
 	"notCounted of month, in commands":               reflect.TypeFor[uncounted](),
 	"money of month":                                 reflect.TypeFor[billing.Money](),
 	"doctor":                                         reflect.TypeFor[finding](),
+	"serve":                                          reflect.TypeFor[served](),
 	"an error, on standard error":                    reflect.TypeFor[failure](),
 }
 
@@ -129,7 +158,6 @@ func TestDocOfJSON(t *testing.T) {
 			inside = inside && !strings.HasSuffix(name, ")")
 		}
 	}
-	delete(said, "serve")
 	known := make(map[string]bool)
 	for section, typ := range documented {
 		want := make(map[string]bool)

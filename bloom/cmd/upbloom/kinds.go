@@ -197,11 +197,11 @@ func (a *app) ofWindow(w *bloom.Window) opened {
 	return opened{handle: w, kind: windowKind, stats: func(ctx context.Context) (state, string, error) {
 		s, err := stats(ctx)
 		out := a.state(windowKind, s.Geometry, s.Bytes, s.TTL)
-		out.Rate, out.PaneSpan = &s.LiveFPRate, s.PaneSpan.Seconds()
+		out.Rate, out.PaneSpan, out.Span = &s.LiveFPRate, s.PaneSpan.Seconds(), s.Span.Seconds()
 		for _, p := range s.Panes {
 			out.SetBits += p.SetBits
 			out.Saturated = out.Saturated || p.Saturated
-			out.Parts = append(out.Parts, part{p.SetBits, p.Fill, p.Items, p.LiveFPRate, p.Saturated})
+			out.Parts = append(out.Parts, part{p.SetBits, p.Fill, p.Items, p.LiveFPRate, p.Saturated, 0})
 		}
 		return out, s.String(), err
 	}, place: func(ctx context.Context) (place, error) {
@@ -228,6 +228,10 @@ func (a *app) ofScalable(l *bloom.Scalable) opened {
 		out := a.state(scalableKind, s.Geometry, s.Bytes, s.TTL)
 		out.Items, out.Fill, out.Rate = &s.Items, &s.Fill, &s.LiveFPRate
 		out.SetBits, out.Saturated, out.Parts = s.SetBits, s.Saturated, partsOf(s.Layers)
+		for i, layer := range s.Layers {
+			out.Parts[i].Bits = layer.Geometry.Bits
+		}
+		out.MaxLayers = s.MaxLayers
 		return out, s.String(), err
 	}, place: func(ctx context.Context) (place, error) {
 		s, err := l.Stats(ctx)
@@ -295,7 +299,7 @@ func (a *app) state(kind string, g bloom.Geometry, bytes uint64, ttl time.Durati
 func partsOf(all []bloom.Stats) []part {
 	parts := make([]part, len(all))
 	for i, s := range all {
-		parts[i] = part{s.SetBits, s.Fill, s.Items, s.LiveFPRate, s.Saturated}
+		parts[i] = part{s.SetBits, s.Fill, s.Items, s.LiveFPRate, s.Saturated, 0}
 	}
 	return parts
 }

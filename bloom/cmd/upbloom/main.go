@@ -67,10 +67,14 @@
 //	  (parts)            panes, the next to be filled first; layers, the newest
 //	                     last; shards by number. ls has them, and fill, items
 //	                     and rate, of windows and layers only with the seed
+//	  (maxLayers)        how many a scalable filter can have
 //	  (paneSeconds)      how long a pane of a window is filled
+//	  (spanSeconds)      how long a window finds an item after its last Add; it
+//	                     forgets it two panes and 4 s later at the latest
 //	  (damaged)          info: something else wrote to a cuckoo filter
 //	parts; holds of load:
 //	  setBits, fill, items, rate, (saturated)
+//	  (bits)             of a layer
 //	ls, of a filter that cannot be read:
 //	  key, error
 //	check, add, remove:

@@ -86,9 +86,11 @@ type state struct {
 	Capacity uint64  `json:"capacity,omitempty"`
 	RateFull float64 `json:"rateAtCapacity,omitempty"`
 
-	Parts    []part  `json:"parts,omitempty"`       // panes, layers, and with info shards
-	PaneSpan float64 `json:"paneSeconds,omitempty"` // of a window
-	Damaged  bool    `json:"damaged,omitempty"`     // of info, of a cuckoo filter
+	Parts     []part  `json:"parts,omitempty"`       // panes, layers, and with info shards
+	MaxLayers int     `json:"maxLayers,omitempty"`   // of a scalable filter
+	PaneSpan  float64 `json:"paneSeconds,omitempty"` // of a window
+	Span      float64 `json:"spanSeconds,omitempty"` // of a window
+	Damaged   bool    `json:"damaged,omitempty"`     // of info, of a cuckoo filter
 }
 
 // part is a pane, a layer or a shard as JSON.
@@ -98,7 +100,8 @@ type part struct {
 	Items   uint64  `json:"items"`
 	Rate    float64 `json:"rate"`
 	// Items is a lower bound if all cells are set.
-	Saturated bool `json:"saturated,omitempty"`
+	Saturated bool   `json:"saturated,omitempty"`
+	Bits      uint64 `json:"bits,omitempty"` // of a layer, which are not alike
 }
 
 // unread is a filter that could not be read, as JSON.

@@ -41,6 +41,13 @@ func (a *app) serveCommand() *cli.Command {
 	}
 }
 
+// served is the JSON of serve.
+type served struct {
+	URL           string `json:"url"`
+	Token         string `json:"token"`
+	ReadOnlyToken string `json:"readOnlyToken"`
+}
+
 // serve prints how to reach a new server, and runs it until an interrupt.
 func (a *app) serve(ctx context.Context, c *cli.Command) error {
 	opts, err := a.serverOptions(c)
@@ -76,8 +83,7 @@ func (a *app) serve(ctx context.Context, c *cli.Command) error {
 	format = strings.Join([]string{format, format, format}, "\n")
 	text := fmt.Sprintf(format, "UPSTASH_REDIS_REST_URL", s.URL, "UPSTASH_REDIS_REST_TOKEN", s.Token,
 		"UPSTASH_REDIS_REST_READONLY_TOKEN", s.ReadOnlyToken)
-	said := map[string]string{"url": s.URL, "token": s.Token, "readOnlyToken": s.ReadOnlyToken}
-	if err := a.print(said, text); err != nil {
+	if err := a.print(served{s.URL, s.Token, s.ReadOnlyToken}, text); err != nil {
 		return err
 	}
 	<-ctx.Done()
