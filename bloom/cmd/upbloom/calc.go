@@ -39,6 +39,7 @@ func (a *app) calcCommand() *cli.Command {
 		Description: "Prints the filter's memory, its false positives, and the commands of a call. With\n" +
 			"--adds or --lookups it adds the bill of a month of 30 days, with --price in money.\n" +
 			"Without --batch it counts each item as a call of its own: an Add or an Exists.\n" +
+			"If --adds is more than the filter is for, a line says its false positives then.\n" +
 			"The filter is a plain one without --window, --scalable, --cuckoo or --shards.",
 		Flags: slices.Concat([]cli.Flag{
 			countFlag("for `N` items, e.g. 5M; required", "items", "n"),

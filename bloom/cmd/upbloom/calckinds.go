@@ -147,16 +147,7 @@ func (p *kindPlan) rateAt(times uint64) float64 {
 		passes := 1 - p.part.FalsePositiveRate(times*n)
 		return 1 - passes*passes
 	case scalableKind:
-		at, passes, layer := p.part, 1.0, max(p.Items, 1000)
-		for i := range p.Layers {
-			in := layer
-			if i == len(p.Layers)-1 {
-				in += (times - 1) * n
-			}
-			passes *= 1 - at.FalsePositiveRate(in)
-			layer, at.Bits = 4*layer, 4*at.Bits
-		}
-		return 1 - passes
+		return rateOfLayers(p.part, max(p.Items, 1000), len(p.Layers), (times-1)*n)
 	case shardedKind:
 		return p.part.FalsePositiveRate(times * n / uint64(p.Parts))
 	}

@@ -128,6 +128,7 @@ var documented = map[string]reflect.Type{
 	"layers of calc":                                    reflect.TypeFor[grown](),
 	"month of calc, 30 days of all filters together": reflect.TypeFor[month](),
 	"adds and lookups of month":                      reflect.TypeFor[called](),
+	"overfilled of month, if all items are new":      reflect.TypeFor[overfill](),
 	"notCounted of month, in commands":               reflect.TypeFor[uncounted](),
 	"money of month":                                 reflect.TypeFor[billing.Money](),
 	"doctor":                                         reflect.TypeFor[finding](),

@@ -144,6 +144,7 @@
 //	  (times)            commands that ask for the time
 //	  (made)             commands that make expired filters again
 //	  (layers)           of a scalable filter at the end
+//	  (overfilled)       a filter is for fewer items than are added to it
 //	  notCounted         what commands leaves out
 //	  (money)            with --price, in US dollars
 //	  (withoutMirrors)   with --mirror: the same month without it
@@ -151,6 +152,10 @@
 //	  calls
 //	  items              in each call
 //	  commands           billed for each call
+//	overfilled of month, if all items are new:
+//	  items              added to each filter until it expires, or in 30 days
+//	                     without --ttl; to a window in its span
+//	  (rate)             then; not of a cuckoo filter, which refuses some
 //	notCounted of month, in commands:
 //	  (create)           a Create
 //	  (ttl)              more for a Create with a TTL: no time

@@ -23,6 +23,7 @@ type month struct {
 	Times   float64        `json:"times,omitempty"`  // and ask for the time
 	Made    float64        `json:"made,omitempty"`   // and with which filters are made each time they have expired
 	Layers  int            `json:"layers,omitempty"` // of a scalable filter, at the end of the month or its life
+	Over    *overfill      `json:"overfilled,omitempty"`
 	LeftOut uncounted      `json:"notCounted"`
 	Money   *billing.Money `json:"money,omitempty"`
 	Asking  *month         `json:"withoutMirrors,omitempty"`
@@ -129,7 +130,7 @@ func monthOf(c *cli.Command, bytes uint64, b *bill) (*month, error) {
 	priced := func() *month {
 		m := &month{
 			Month: use.Month(), Turns: billing.DaysAMonth * turns, Times: billing.DaysAMonth * times,
-			Made: billing.DaysAMonth * made, LeftOut: left, Layers: layers,
+			Made: billing.DaysAMonth * made, LeftOut: left, Layers: layers, Over: overfillOf(c, b),
 		}
 		if c.Bool("price") {
 			money := m.Month.Money(billing.PayAsYouGo())
@@ -209,6 +210,9 @@ func (m *month) text() string {
 	if m.Layers > 0 && m.Adds != nil {
 		fmt.Fprintf(&b, "\n  growth         of an empty filter, by items that are all new, to %s; it is stored so",
 			counted(uint64(m.Layers), "layer"))
+	}
+	if m.Over != nil {
+		b.WriteString("\n" + m.Over.text())
 	}
 	if m.Turns+m.Times > 0 {
 		fmt.Fprintf(&b, "\n  its panes      %s commands to clear old ones, %s to ask for the time", rounded(m.Turns),

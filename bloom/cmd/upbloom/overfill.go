@@ -1,0 +1,102 @@
+package main
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/urfave/cli/v3"
+
+	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/internal/billing"
+	"github.com/upbloom/upbloom/internal/human"
+)
+
+// overfill is what becomes of each filter if it is for fewer items than are
+// added to it. All of them are taken to be new.
+type overfill struct {
+	Items uint64  `json:"items"`          // added until it expires, in 30 days, or in a window's span
+	Rate  float64 `json:"rate,omitempty"` // then; missing for a cuckoo filter, which refuses them
+
+	in   time.Duration
+	each string // of several filters
+	size uint64 // that suits them
+}
+
+// overfillOf returns nil if the items of --adds are as many as the filters are
+// for.
+func overfillOf(c *cli.Command, b *bill) *overfill {
+	life, filters := lifetimeOf(c, "ttl"), max(countOf(c, "filters"), 1)
+	switch {
+	case b.kind == windowKind:
+		life = lifetimeOf(c, "window")
+	case life == 0:
+		life = billing.DaysAMonth * 24 * time.Hour
+	}
+	perSecond := float64(countOf(c, "adds")) / daysOf(c) / float64(filters) / (24 * time.Hour).Seconds()
+	n := uint64(math.Round(min(perSecond*life.Seconds(), 1<<53)))
+	o := &overfill{Items: n, in: life, size: n}
+	if filters > 1 {
+		o.each = " in each"
+	}
+	most := b.first
+	switch b.kind {
+	case plainKind:
+		o.Rate = b.part.FalsePositiveRate(n)
+	case shardedKind:
+		o.Rate = b.part.FalsePositiveRate(n / uint64(b.shards))
+	case windowKind: // at the end of a pane all but the spare one hold their share
+		inPane := b.part.FalsePositiveRate(uint64(math.Ceil(perSecond * b.pane.Seconds())))
+		o.Rate = 1 - math.Pow(1-inPane, float64(b.areas-1))
+	case scalableKind:
+		most = b.grown[len(b.grown)-1].Items
+		o.Rate = rateOfLayers(b.part, b.first, len(b.grown), max(n, most)-most)
+		o.size = growsTo(n, rateOf(c, "rate"))
+	}
+	if n <= most || b.kind != cuckooKind && o.Rate <= rateOf(c, "rate") {
+		return nil
+	}
+	return o
+}
+
+// growsTo returns the smallest capacity of a scalable filter that can grow to n
+// items, or n.
+func growsTo(n uint64, rate float64) uint64 {
+	for _, firsts := range []uint64{341, 85, 21, 5} { // of which all layers are
+		items := (n + firsts - 1) / firsts
+		g, err := bloom.ScalableConfig{Capacity: items, FPRate: rate}.Geometry()
+		if err != nil {
+			continue
+		}
+		if layers := grow(items, g); layers[len(layers)-1].Items >= n {
+			return items
+		}
+	}
+	return n
+}
+
+// rateOfLayers returns the false positive rate of a scalable filter that is
+// full, and has more items in its last layer.
+func rateOfLayers(at bloom.Geometry, capacity uint64, layers int, more uint64) float64 {
+	passes := 1.0
+	for i := range layers {
+		in := capacity
+		if i == layers-1 {
+			in += more
+		}
+		passes *= 1 - at.FalsePositiveRate(in)
+		capacity, at.Bits = 4*capacity, 4*at.Bits
+	}
+	return 1 - passes
+}
+
+func (o *overfill) text() string {
+	text := fmt.Sprintf("%s false positives at %s items%s in %s, if all are new:\n"+
+		"                 use --items %d to size it for them", human.OneIn(o.Rate), human.Count(o.Items), o.each,
+		human.Exact(o.in), o.size)
+	if o.Rate == 0 {
+		text = fmt.Sprintf("it may refuse some of %s items%s in %s, unless others are removed:\n"+
+			"                 use --items %d to size it for them", human.Count(o.Items), o.each, human.Exact(o.in), o.size)
+	}
+	return "  over-filled    " + text
+}
