@@ -101,6 +101,10 @@ func wantStateAtCapacity(t *testing.T, s *upstashtest.Server, f *bloom.Cuckoo, n
 	if err != nil || in.Items != n || in.LiveFPRate != st.LiveFPRate || in.Fill != st.Fill {
 		t.Errorf("Inspect: %v, %v, want the numbers of Stats:\n%v", in, err, st)
 	}
+	const begins = "cuckoo           "
+	if !strings.HasPrefix(in.String(), begins) || !strings.HasPrefix(st.String(), begins) {
+		t.Errorf("Inspect and Stats say\n%v\n%v\nand not %q", in, st, begins)
+	}
 	if got := f.Geometry().EstimateItems(in.SetBits); math.Abs(got/float64(n)-1) > 0.02 {
 		t.Errorf("EstimateItems: %.0f, want about %d", got, n)
 	}

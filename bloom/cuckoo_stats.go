@@ -121,7 +121,7 @@ func cuckooStatsOf(g Geometry, capacity, items uint64) CuckooStats {
 
 // String draws the state for a person, in a few lines without the key:
 //
-//	filter           56,657 bits (6.9 KiB), k=5, cuckoo
+//	cuckoo           56,657 bits (6.9 KiB), k=5, cuckoo
 //	fill             [###################.] 93.5%
 //	items            5,000 of 5,000
 //	false positives  1 in 110 now, 1 in 110 at capacity
@@ -130,7 +130,7 @@ func cuckooStatsOf(g Geometry, capacity, items uint64) CuckooStats {
 // A damaged filter has one line more.
 func (s CuckooStats) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "filter           %v\n", s.Geometry)
+	fmt.Fprintf(&b, "cuckoo           %v\n", s.Geometry)
 	fmt.Fprintf(&b, "fill             %s %.1f%%\n", bar(s.Fill), 100*s.Fill)
 	fmt.Fprintf(&b, "items            %s of %s\n", human.Count(s.Items), human.Count(s.Capacity))
 	fmt.Fprintf(&b, "false positives  %s now, %s at capacity\n",

@@ -118,7 +118,7 @@ func ExampleOpenCuckoo() {
 	fmt.Println(stats)
 	fmt.Printf("%.4f at %d; seeded: %t\n", stats.FPRate, stats.Capacity, stats.Seeded)
 	// Output:
-	// filter           56,657 bits (6.9 KiB), k=5, cuckoo
+	// cuckoo           56,657 bits (6.9 KiB), k=5, cuckoo
 	// fill             [#...................] 0.0%
 	// items            2 of 5,001
 	// false positives  1 in 273,397 now, 1 in 110 at capacity

@@ -27,7 +27,7 @@ func ExampleCuckooStats_String() {
 	}
 	fmt.Println(stats)
 	// Output:
-	// filter           56,657 bits (6.9 KiB), k=5, cuckoo
+	// cuckoo           56,657 bits (6.9 KiB), k=5, cuckoo
 	// fill             [###################.] 93.5%
 	// items            5,000 of 5,000
 	// false positives  1 in 110 now, 1 in 110 at capacity

@@ -260,7 +260,11 @@ func (s Stats) String() string {
 
 // write writes the lines of a filter that is one part.
 func (s Stats) write(b *strings.Builder) {
-	fmt.Fprintf(b, "%-16v %v\n", s.Kind, s.Geometry) // filter or shard
+	name := s.Kind.String() // filter or shard
+	if s.Geometry.Scheme == SchemeCuckoo {
+		name = "cuckoo"
+	}
+	fmt.Fprintf(b, "%-16s %v\n", name, s.Geometry)
 	fmt.Fprintf(b, "fill             %s %.1f%%\n", bar(s.Fill), 100*s.Fill)
 	about := "about"
 	if s.Saturated {

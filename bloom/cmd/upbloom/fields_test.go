@@ -75,6 +75,20 @@ func TestInfoSaysWhatListSays(t *testing.T) {
 	}
 }
 
+// The text of info begins with what the filter is.
+func TestInfoBeginsWithTheKind(t *testing.T) {
+	sh := newShell(t)
+	for flag, begins := range map[string]string{
+		"": "filter ", "--window=1d": "window ", "--scalable": "layers ", "--cuckoo": "cuckoo ", "--shards=2": "sharded ",
+	} {
+		key := "key" + flag
+		sh.want(0, "", "", append([]string{"create", "--items", "1k"}, append(strings.Fields(flag), key)...)...)
+		if out := sh.want(0, "", "", "info", key); !strings.HasPrefix(out, begins) {
+			t.Errorf("info of %q says\n%s", flag, out)
+		}
+	}
+}
+
 // The JSON of a cuckoo filter has what its text shows.
 func TestInfoOfCuckooHasItsCapacity(t *testing.T) {
 	sh := newShell(t)
