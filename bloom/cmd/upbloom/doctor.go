@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -176,7 +177,13 @@ func (a *app) recorded(file string, p *patient, f func() error) error {
 		p.client = upstashtest.Record(tb, file, p.url, p.token)
 		err = f()
 	})
-	if len(over.Failures) > 0 {
+	gone := slices.ContainsFunc(over.Causes, isReaderGone)
+	switch {
+	case gone && !errors.Is(err, context.Canceled): // an interrupt ends the reader too
+		return errNoReader
+	case gone:
+		return err
+	case len(over.Failures) > 0:
 		return usagef("nothing was recorded: %s", oneLine(strings.Join(over.Failures, "; ")))
 	}
 	if !a.quiet && !a.json {

@@ -22,10 +22,16 @@ type output struct{ *os.File }
 
 func (o output) Write(p []byte) (int, error) {
 	n, err := o.File.Write(p)
-	if slices.ContainsFunc(readerGone, func(gone error) bool { return errors.Is(err, gone) }) {
+	if isReaderGone(err) {
 		err = errNoReader
 	}
 	return n, err
+}
+
+// isReaderGone reports whether err is that of a write to a pipe that nobody
+// reads.
+func isReaderGone(err error) bool {
+	return slices.ContainsFunc(readerGone, func(gone error) bool { return errors.Is(err, gone) })
 }
 
 // print writes v as JSON, or text for people.

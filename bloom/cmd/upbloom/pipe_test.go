@@ -99,3 +99,33 @@ func TestInterruptOfSaveToAPipe(t *testing.T) {
 		}
 	}
 }
+
+// If nobody reads the recording of doctor any more, or what it prints before,
+// the program ends as it does without one.
+func TestRecordToABrokenPipe(t *testing.T) {
+	sh := newShell(t)
+	for _, file := range []string{"/dev/stdout", "/dev/fd/3"} {
+		if _, err := os.Stat(filepath.Dir(file)); err != nil {
+			t.Skip("no open file has a name here: ", err)
+		}
+		reader, writer, err := os.Pipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = reader.Close()
+		cmd := sh.command("doctor", "--record", file)
+		var out, errOut strings.Builder
+		cmd.Stdout, cmd.Stderr, cmd.ExtraFiles = &out, &errOut, []*os.File{writer} // which is 3
+		if file == "/dev/stdout" {
+			cmd.Stdout = writer
+		}
+		_ = cmd.Run()
+		_ = writer.Close()
+		if cmd.ProcessState.ExitCode() != exitNoReader || errOut.Len() != 0 {
+			t.Errorf("%s: %v, and says %q", file, cmd.ProcessState, &errOut)
+		}
+	}
+	if all, _ := sh.keys(); all != "" {
+		t.Errorf("these keys are left: %s", all)
+	}
+}

@@ -20,6 +20,8 @@ type TB struct {
 	// Failures are the texts of Errorf and Fatalf, in order. Read them after
 	// Run has returned.
 	Failures []string
+	// Causes are the errors among the arguments of Errorf and Fatalf.
+	Causes   []error
 	logs     []string
 	cleanups []func()
 }
@@ -64,6 +66,11 @@ func (f *TB) Errorf(format string, args ...any) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.Failures = append(f.Failures, fmt.Sprintf(format, args...))
+	for _, arg := range args {
+		if err, ok := arg.(error); ok {
+			f.Causes = append(f.Causes, err)
+		}
+	}
 }
 
 func (f *TB) Fatalf(format string, args ...any) {
