@@ -27,6 +27,7 @@ type Dialer struct {
 
 	host, port string
 	proxy      *url.URL // nil to dial straight
+	variable   string   // which has it
 	proxyErr   error
 	lookups    lookups // of the only host that d dials
 }
@@ -49,6 +50,7 @@ func NewDialer(host, port string, secure bool) *Dialer {
 		}
 	}
 	d.proxy, d.proxyErr = ProxyFor(target)
+	d.variable = proxyVariable(secure)
 	if d.proxy != nil {
 		d.ProxyTLS.ServerName = d.proxy.Hostname()
 	}
@@ -70,7 +72,7 @@ func (d *Dialer) Dial(ctx context.Context) (*Conn, error) {
 		s, err = d.dialHost(ctx, d.host, d.port)
 	} else {
 		s, err = d.dialHost(ctx, d.proxy.Hostname(), proxyPort(d.proxy))
-		err = ofProxy(err)
+		err = ofProxy(err, d.variable)
 	}
 	if err != nil {
 		return nil, err
@@ -94,7 +96,7 @@ func (d *Dialer) addLayers(c *Conn) error {
 	if d.proxy != nil {
 		peer = "the proxy or the server"
 		if err := tunnel(c, d.proxy, d.ProxyTLS, d.addr()); err != nil {
-			return ofProxy(err)
+			return ofProxy(err, d.variable)
 		}
 	}
 	if d.ServerTLS == nil {

@@ -9,6 +9,8 @@ import (
 	"io"
 	"net"
 	"reflect"
+
+	"golang.org/x/net/http/httpproxy"
 )
 
 // Permanent reports whether another attempt would fail with err again: one side
@@ -52,18 +54,18 @@ func Question(err error) string {
 	var noTLS tls.RecordHeaderError
 	var unknown x509.UnknownAuthorityError
 	var broken *brokenError
-	proxy := isOfProxy(err)
+	variable, proxy := variableOf(err)
 	switch {
 	case isNotFound(err) && proxy:
-		return "is HTTPS_PROXY right?"
+		return "is " + variable + " right?"
 	case isNotFound(err):
 		return NoHost
 	case hasOp(err, "dial") && proxy:
-		return "is HTTPS_PROXY right, does the proxy run?"
+		return "is " + variable + " right, does the proxy run?"
 	case hasOp(err, "dial"):
 		return NoServer
 	case errors.As(err, &broken) && proxy:
-		return "is HTTPS_PROXY right, does the proxy allow this host?"
+		return "is " + variable + " right, does the proxy allow this host?"
 	case proxy:
 	case errors.As(err, &broken), errors.Is(err, io.EOF): // net/http says EOF alone
 		return "is the URL right, does a firewall allow this host?"
@@ -75,9 +77,16 @@ func Question(err error) string {
 	return ""
 }
 
-// isOfProxy reports whether err is about the proxy.
-func isOfProxy(err error) bool {
+// variableOf reports whether err is about the proxy, and returns the variable
+// that has it. An error of net/http does not say whether the URL is https://. If
+// both have a proxy, it most likely is.
+func variableOf(err error) (variable string, ok bool) {
 	var own *proxyError
+	if errors.As(err, &own) {
+		return own.variable, true
+	}
+	env := httpproxy.FromEnvironment()
+	variable = proxyVariable(env.HTTPSProxy != "" || env.HTTPProxy == "")
 	var op *net.OpError
-	return errors.As(err, &own) || errors.As(err, &op) && (op.Op == "proxyconnect" || op.Op == "socks connect")
+	return variable, errors.As(err, &op) && (op.Op == "proxyconnect" || op.Op == "socks connect")
 }

@@ -11,6 +11,7 @@ import (
 	"io"
 	"net"
 	"net/url"
+	"os"
 	"strings"
 
 	"golang.org/x/net/http/httpproxy"
@@ -19,7 +20,8 @@ import (
 	"github.com/upbloom/upbloom/upstash/internal/http1"
 )
 
-// The proxy's URL may hold a password, so it is never quoted.
+// The proxy's URL may hold a password, so it is never quoted. A [proxyError]
+// names the variable that has it.
 var (
 	errBadProxy = errors.New("the proxy's URL cannot be used: set HTTPS_PROXY to http://, https:// or" +
 		" socks5:// with host and port, and escape what is special in the password (%23 for #)")
@@ -50,7 +52,27 @@ func ProxyFor(target *url.URL) (*url.URL, error) {
 	if p == nil || err != nil {
 		return nil, err
 	}
-	return parseProxy(raw)
+	if p, err = parseProxy(raw); err != nil {
+		return nil, ofProxy(err, proxyVariable(target.Scheme == "https"))
+	}
+	return p, nil
+}
+
+// secureVariable stands in an error for the variable that has the proxy.
+const secureVariable = "HTTPS_PROXY"
+
+// proxyVariable returns the name of the variable that has the proxy for https or
+// http. If both spellings are set, the one in small letters counts.
+func proxyVariable(secure bool) string {
+	name := secureVariable
+	if !secure {
+		name = "HTTP_PROXY"
+	}
+	small := strings.ToLower(name)
+	if value := os.Getenv(small); value != "" && value != os.Getenv(name) { // equal on Windows
+		return small
+	}
+	return name
 }
 
 func parseProxy(raw string) (*url.URL, error) {
@@ -81,17 +103,23 @@ func proxyPort(p *url.URL) string {
 	return "1080"
 }
 
-// ofProxy adds to an error that it is about the proxy.
-func ofProxy(err error) error {
+// ofProxy adds to an error that it is about the proxy of this variable.
+func ofProxy(err error, variable string) error {
 	if err == nil {
 		return nil
 	}
-	return &proxyError{err}
+	return &proxyError{err, variable}
 }
 
-type proxyError struct{ err error }
+type proxyError struct {
+	err      error
+	variable string
+}
 
-func (e *proxyError) Error() string { return "proxy: " + e.err.Error() }
+func (e *proxyError) Error() string {
+	return "proxy: " + strings.Replace(e.err.Error(), secureVariable, e.variable, 1)
+}
+
 func (e *proxyError) Unwrap() error { return e.err }
 
 // proxyItself stands for the proxy in an error that ofProxy has begun.

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/netip"
+	"os"
 	"strings"
 	"testing"
 )
@@ -48,7 +49,7 @@ func TestUnusableProxyIsNoWayAroundIt(t *testing.T) {
 		"user:hunter%ss@proxy.test:8080", "http://user:hunter@", "http://user:hunter@:8080",
 		"gopher://user:hunter@proxy.test:70", "http://user:hunter@proxy.test:x", "://hunter",
 	} {
-		for _, secure := range []bool{true, false} {
+		for secure, variable := range map[bool]string{true: "set HTTPS_PROXY to", false: "set HTTP_PROXY to"} {
 			t.Setenv("HTTPS_PROXY", setting)
 			t.Setenv("HTTP_PROXY", setting)
 			d := NewDialer("db.test", "443", secure)
@@ -57,7 +58,7 @@ func TestUnusableProxyIsNoWayAroundIt(t *testing.T) {
 				return nil, context.Canceled
 			}
 			_, err := d.Dial(t.Context())
-			if err == nil || !strings.Contains(err.Error(), "HTTPS_PROXY") ||
+			if err == nil || !strings.Contains(err.Error(), variable) ||
 				strings.Contains(err.Error(), "hunter") || !Permanent(err) {
 				t.Errorf("%s: got %v", setting, err)
 			}
@@ -89,6 +90,51 @@ func TestWhoseProxy(t *testing.T) {
 		}
 		if got != tt.want || d.proxyErr != nil {
 			t.Errorf("%+v: got %q, %v", tt, got, d.proxyErr)
+		}
+	}
+}
+
+// TestNamesTheVariable: an error names the variable that has the proxy, and not
+// one that has no effect.
+func TestNamesTheVariable(t *testing.T) {
+	const set = "http://user:hunter@proxy.test:1"
+	refused := &net.OpError{Op: "dial", Net: "tcp", Err: errRefused}
+	for _, tt := range []struct {
+		https, http, small string // HTTPS_PROXY, HTTP_PROXY and http_proxy
+		secure             bool
+		want, ofHTTP       string // ofHTTP if net/http dialled
+	}{
+		{"", set, "", false, "HTTP_PROXY", "HTTP_PROXY"},
+		{set, set, "", false, "HTTP_PROXY", "HTTPS_PROXY"},
+		{set, set, "", true, "HTTPS_PROXY", "HTTPS_PROXY"},
+		{set, "", "", true, "HTTPS_PROXY", "HTTPS_PROXY"},
+		{"", "", set, false, "http_proxy", "http_proxy"},
+		{"", "http://other.test", set, false, "http_proxy", "http_proxy"},
+	} {
+		for name, value := range map[string]string{
+			"HTTPS_PROXY": tt.https, "https_proxy": "", "HTTP_PROXY": tt.http, "http_proxy": tt.small,
+		} {
+			t.Setenv(name, value)
+		}
+		if os.Getenv("http_proxy") != tt.small || os.Getenv("HTTP_PROXY") != tt.http {
+			continue // on Windows they are one
+		}
+		d := dialing(t, "db.test", tt.secure, func(c net.Conn) {
+			_, _ = c.Read(make([]byte, 1000))
+			_, _ = io.WriteString(c, "HTTP/1.1 407 Proxy Authentication Required\r\n\r\n")
+		})
+		_, err := d.Dial(t.Context())
+		if err == nil || !strings.Contains(err.Error(), "check them in "+tt.want+", ") || !Permanent(err) {
+			t.Errorf("%+v: 407: got %v", tt, err)
+		}
+		d.Open = func(context.Context, string, string) (net.Conn, error) { return nil, refused }
+		_, err = d.Dial(t.Context())
+		if q := Question(err); q != "is "+tt.want+" right, does the proxy run?" {
+			t.Errorf("%+v: refused: %v, question %q", tt, err, q)
+		}
+		ofHTTP := Question(&net.OpError{Op: "proxyconnect", Net: "tcp", Err: refused})
+		if ofHTTP != "is "+tt.ofHTTP+" right, does the proxy run?" {
+			t.Errorf("%+v: of net/http: question %q", tt, ofHTTP)
 		}
 	}
 }
