@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync"
 	"sync/atomic"
+
+	"github.com/upbloom/upbloom/internal/woken"
 )
 
 // AddAll adds items and reports for each whether it was new, as if they had
@@ -164,7 +166,7 @@ func (b *batch) headBytes(r *record) int {
 // run cuts the items into parts and sends them.
 func (b *batch) run(ctx context.Context) ([]bool, error) {
 	parts := newPool(b.h.batchParallel())
-	for next := 0; next < len(b.items) && !b.stopped(); {
+	for number, next := 1, 0; next < len(b.items) && !b.stopped(); number++ {
 		var p *part
 		p, next = b.fill(ctx, next)
 		if p == nil {
@@ -175,7 +177,11 @@ func (b *batch) run(ctx context.Context) ([]bool, error) {
 			b.sendPart(ctx, p) // another goroutine would wake a processor for nothing
 			continue
 		}
-		if !parts.run(b.stopped, func() { b.sendPart(ctx, p) }) {
+		ctx := woken.Among(ctx, number)
+		if !parts.run(b.stopped, func() {
+			woken.Up(ctx)
+			b.sendPart(ctx, p)
+		}) {
 			b.finish(p)
 			break
 		}
