@@ -4,8 +4,6 @@ import (
 	"context"
 	"sync"
 	"sync/atomic"
-
-	"github.com/upbloom/upbloom/internal/woken"
 )
 
 // AddAll adds items and reports for each whether it was new, as if they had
@@ -166,7 +164,7 @@ func (b *batch) headBytes(r *record) int {
 // run cuts the items into parts and sends them.
 func (b *batch) run(ctx context.Context) ([]bool, error) {
 	parts := newPool(b.h.batchParallel())
-	for number, next := 1, 0; next < len(b.items) && !b.stopped(); number++ {
+	for next := 0; next < len(b.items) && !b.stopped(); {
 		var p *part
 		p, next = b.fill(ctx, next)
 		if p == nil {
@@ -177,11 +175,7 @@ func (b *batch) run(ctx context.Context) ([]bool, error) {
 			b.sendPart(ctx, p) // another goroutine would wake a processor for nothing
 			continue
 		}
-		ctx := woken.Among(ctx, number)
-		if !parts.run(b.stopped, func() {
-			woken.Up(ctx)
-			b.sendPart(ctx, p)
-		}) {
+		if !parts.run(ctx, b.stopped, func(ctx context.Context) { b.sendPart(ctx, p) }) {
 			b.finish(p)
 			break
 		}

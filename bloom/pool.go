@@ -5,11 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+
+	"github.com/upbloom/upbloom/internal/woken"
 )
 
 // A pool runs functions on goroutines, and no more than its size at once.
 type pool struct {
 	slots   chan struct{}
+	begun   int
 	running sync.WaitGroup
 }
 
@@ -17,15 +20,18 @@ func newPool(size int) *pool { return &pool{slots: make(chan struct{}, size)} }
 
 // run waits until a goroutine is free, and starts f on it. If over returns true
 // by then, run does not start f and returns false.
-func (p *pool) run(over func() bool, f func()) bool {
+func (p *pool) run(ctx context.Context, over func() bool, f func(context.Context)) bool {
 	p.slots <- struct{}{}
 	if over() {
 		<-p.slots
 		return false
 	}
+	p.begun++
+	ctx = woken.Among(ctx, p.begun)
 	p.running.Go(func() {
 		defer func() { <-p.slots }()
-		f()
+		woken.Up(ctx)
+		f(ctx)
 	})
 	return true
 }
@@ -44,7 +50,7 @@ func eachSpan(ctx context.Context, parallel, begin, end, size int,
 	spans := newPool(parallel)
 	over := func() bool { return ctx.Err() != nil }
 	for from := begin; from < end; from += size {
-		if !spans.run(over, func() {
+		if !spans.run(ctx, over, func(ctx context.Context) {
 			if err := do(ctx, from, min(from+size, end)); err != nil {
 				cancel(&spanError{err})
 			}

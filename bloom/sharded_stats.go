@@ -46,7 +46,7 @@ func (s ShardedStats) OverCapacity() bool {
 func (s *Sharded) Stats(ctx context.Context) (ShardedStats, error) {
 	ctx = s.shards[0].rec.label(ctx, "bloom.Sharded.Stats")
 	out := ShardedStats{Capacity: s.cfg.Capacity, Shards: make([]Stats, len(s.shards))}
-	err := s.eachShard(func(i int) (err error) {
+	err := s.eachShard(ctx, func(ctx context.Context, i int) (err error) {
 		out.Shards[i], err = s.shards[i].Stats(ctx)
 		return err
 	})
@@ -76,7 +76,7 @@ func (s *Sharded) Stats(ctx context.Context) (ShardedStats, error) {
 func (s *Sharded) Cardinality(ctx context.Context) (uint64, error) {
 	ctx = s.shards[0].rec.label(ctx, "bloom.Sharded.Cardinality")
 	each := make([]uint64, len(s.shards))
-	err := s.eachShard(func(i int) (err error) {
+	err := s.eachShard(ctx, func(ctx context.Context, i int) (err error) {
 		each[i], err = s.shards[i].Cardinality(ctx)
 		return err
 	})
@@ -93,14 +93,14 @@ func (s *Sharded) Cardinality(ctx context.Context) (uint64, error) {
 // eachShard calls do for every shard, several at once for each database. It
 // returns the error of the first shard that has one. After an error it begins no
 // more of the same database.
-func (s *Sharded) eachShard(do func(i int) error) error {
+func (s *Sharded) eachShard(ctx context.Context, do func(ctx context.Context, i int) error) error {
 	errs := make([]error, len(s.shards))
 	s.eachDatabase(func(_ int, d *database) {
 		calls := newPool(s.shards[0].batchParallel())
 		var failed atomic.Bool
 		for _, i := range d.shards {
-			if !calls.run(failed.Load, func() {
-				if errs[i] = s.named(i, do(i)); errs[i] != nil {
+			if !calls.run(ctx, failed.Load, func(ctx context.Context) {
+				if errs[i] = s.named(i, do(ctx, i)); errs[i] != nil {
 					failed.Store(true)
 				}
 			}) {

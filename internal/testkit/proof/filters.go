@@ -59,7 +59,7 @@ func (f *Filters) OnWarning(linger func()) { f.linger = linger }
 func (f Filters) Config() bloom.Config {
 	cfg := bloom.Config{
 		Bits: f.Bits, Hashes: f.Hashes, Scheme: f.Scheme, TTL: f.TTL, MustExist: f.MustExist,
-		MissingIsEmpty: f.MissingIsEmpty, Seed: f.Seed, Reads: f.Reads, BatchParallel: 1,
+		MissingIsEmpty: f.MissingIsEmpty, Seed: f.Seed, Reads: f.Reads, BatchParallel: f.parallel(),
 	}
 	if f.Watch {
 		cfg.Capacity = watchCapacity
@@ -68,6 +68,15 @@ func (f Filters) Config() bloom.Config {
 		cfg.Layout = bloom.LayoutBare
 	}
 	return cfg
+}
+
+// parallel returns how many parts of a batch are under way at once. With a region
+// the model takes one part after another.
+func (f Filters) parallel() int {
+	if f.Near {
+		return 1
+	}
+	return 2
 }
 
 // other returns the Config of a handle for another filter.

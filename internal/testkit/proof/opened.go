@@ -44,7 +44,7 @@ func (f Filters) options(parts bool) []bloom.OpenOption {
 	if parts {
 		bytes = 1
 	}
-	opts := []bloom.OpenOption{bloom.OpenBatch(bytes, 1)}
+	opts := []bloom.OpenOption{bloom.OpenBatch(bytes, f.parallel())}
 	if f.Seed != 0 {
 		opts = append(opts, bloom.OpenSeed(f.Seed))
 	}

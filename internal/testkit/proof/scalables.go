@@ -67,7 +67,7 @@ func DrawScalables(rng *rand.Rand) *Scalables {
 func (s *Scalables) Config() bloom.ScalableConfig {
 	return bloom.ScalableConfig{
 		Capacity: layerItems, FPRate: s.FPRate, TTL: s.Plain.TTL, MustExist: s.Plain.MustExist,
-		MissingIsEmpty: s.Plain.MissingIsEmpty, Reads: s.Plain.Reads, BatchParallel: 1,
+		MissingIsEmpty: s.Plain.MissingIsEmpty, Reads: s.Plain.Reads, BatchParallel: 2,
 		MaxBytes: s.offset(s.Layers) / 8, Seed: s.Plain.Seed,
 	}
 }

@@ -62,7 +62,7 @@ func (s *Shardeds) Databases() int { return s.Spread }
 func (s *Shardeds) Config() bloom.ShardedConfig {
 	return bloom.ShardedConfig{
 		Capacity: 10, FPRate: 0.001, Shards: s.Shards, TTL: s.Plain.TTL, Reads: s.Plain.Reads,
-		Seed: s.Plain.Seed, BatchParallel: 1,
+		Seed: s.Plain.Seed, BatchParallel: 2,
 	}
 }
 

@@ -104,7 +104,13 @@ func (w *worker) next(t time.Time, member int) time.Time {
 }
 
 // own waits for the next instant of the worker, or of a goroutine of its call.
-func (w *worker) own(member int) { time.Sleep(time.Until(w.next(time.Now(), member))) }
+// Few of those run at once, so their numbers begin again.
+func (w *worker) own(member int) {
+	if member > 0 {
+		member = 1 + (member-1)%(mostMembers-1)
+	}
+	time.Sleep(time.Until(w.next(time.Now(), member)))
+}
 
 // sleep waits for d, and for the worker's next instant.
 func (w *worker) sleep(d time.Duration) {

@@ -226,7 +226,7 @@ func simulate(sc scenario) (_ *run, err error) {
 		}
 	}
 	running.Wait()
-	err = r.finish(lots.With(ctx, r.lots(atLast)))
+	err = r.finish(woken.With(lots.With(ctx, r.lots(atLast)), (&worker{r: r}).own))
 	for _, c := range clients {
 		_ = c.Close()
 	}
