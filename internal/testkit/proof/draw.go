@@ -264,6 +264,9 @@ func (f Filters) drawCall(rng *rand.Rand) Call {
 	case AddAll, AddSeq, ExistsAll, MirrorAll, MirrorAddAll:
 		c.Items = itemsOf(rng, f.items(), 2+rng.IntN(2))
 		c.Parts = !c.mirrored() && rng.IntN(3) == 0
+		if c.Parts && !f.Near && rng.IntN(3) == 0 { // the first part goes alone
+			c.Items = append(c.Items, c.Items[len(c.Items)-1])
+		}
 	case Load, Merge, Restore, Replace:
 		c.Items = items(rng, rng.IntN(4))
 	case AddIn, ExistsIn, Crowd:

@@ -41,10 +41,28 @@ func (s *splitter) consistent(n int, c *called) error {
 		return e != NotRun && e != Missing && (e != Mismatch || s.mayHaveWritten(c))
 	}):
 		return errors.New("safe to retry, although a filter may have the item")
+	case v == AddAll && c.laterIsNew() && !slices.ContainsFunc(s.removals, c.overlaps):
+		return errors.New("of equal items a later one was new, and the first was not")
 	case c.sends() && !c.spread && r.Tried > 0 && s.isRefused(n, c):
 		return errors.New("a handle that met other data wrote again")
 	}
 	return nil
+}
+
+// laterIsNew reports whether an item was new, and an equal one before it was seen.
+func (c *called) laterIsNew() bool {
+	for i, isNew := range c.result.Yes {
+		first := slices.Index(c.call.Items, c.call.Items[i])
+		if isNew && stateOf(c.result, first) == bloom.ItemDone && !c.result.Yes[first] {
+			return true
+		}
+	}
+	return false
+}
+
+// overlaps reports whether other may have taken effect during c.
+func (c *called) overlaps(other *called) bool {
+	return other.from < c.to && (other.to > c.from || other.mayBeLate())
 }
 
 // mayHaveWritten reports whether a write that met other data may have written to

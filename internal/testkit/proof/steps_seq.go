@@ -58,7 +58,7 @@ func (s *splitter) addSeq(n int, c *called) {
 	if !c.lostFilter() { // else they are not in one filter
 		batch = s.nextBatch()
 	}
-	round := c.request()
+	round := max(c.request(), len(r.States))
 	for i := range c.call.Items {
 		end := bloom.ItemNotDone
 		switch {
