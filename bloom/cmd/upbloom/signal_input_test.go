@@ -4,8 +4,10 @@ package main
 
 import (
 	"bufio"
+	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -25,39 +27,56 @@ func TestCtrlC(t *testing.T) {
 		"rm key": "Type yes: ", "load key": "reading items", "add key -": "reading items",
 		"check key -": "reading items",
 	} {
-		terminal, tty, err := pty.Open()
-		if err != nil {
-			t.Skip("no pseudo-terminal here: ", err)
-		}
-		cmd := sh.command(strings.Fields(args)...)
-		cmd.Stdin, cmd.Stdout, cmd.Stderr = tty, tty, tty
-		cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
-		_ = tty.Close()
-		drawn, chunk := "", make([]byte, 1000)
-		for sent := false; err == nil; {
-			var n int
-			n, err = terminal.Read(chunk) // fails when the program ends
-			if drawn += string(chunk[:n]); !sent && strings.Contains(drawn, waits) {
-				sent = true
-				if _, err := io.WriteString(terminal, "half a line\x03"); err != nil {
-					t.Fatal(err)
-				}
-			}
-		}
-		_ = terminal.Close()
-		_ = cmd.Wait()
-		if cmd.ProcessState.ExitCode() != exitInterrupted ||
-			!strings.Contains(drawn, "\nupbloom: interrupted: key: ") ||
-			!strings.Contains(drawn, "nothing was changed") {
-			t.Errorf("%s: %v, %q", args, cmd.ProcessState, drawn)
+		drawn := sh.ctrlC(waits, strings.Fields(args)...)
+		if !strings.Contains(drawn, "\nupbloom: interrupted: key: ") ||
+			!strings.Contains(drawn, "nothing was changed") ||
+			!strings.HasSuffix(drawn, fmt.Sprintf("\nstatus %d, ended\r\n", exitInterrupted)) {
+			t.Errorf("%s: %q", args, drawn)
 		}
 		if sh.stored("key") != before {
 			t.Errorf("%s: the filter was changed", args)
 		}
 	}
+}
+
+// ctrlC runs the program in a shell on a terminal. It presses Ctrl-C when the
+// program has drawn waits, and returns all that was drawn, with the exit status
+// at the end. The shell stays: if the first process of a terminal ends, what was
+// drawn last may be lost.
+func (sh *shell) ctrlC(waits string, args ...string) (drawn string) {
+	sh.t.Helper()
+	terminal, tty, err := pty.Open()
+	if err != nil {
+		sh.t.Skip("no pseudo-terminal here: ", err)
+	}
+	const script = `trap : INT; "$@"; echo "status $?, ended"; read stay`
+	program := sh.command(args...)
+	cmd := exec.Command("/bin/sh", append([]string{"-c", script, "sh"}, program.Args...)...)
+	cmd.Env = program.Env
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = tty, tty, tty
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	if err := cmd.Start(); err != nil {
+		sh.t.Fatal(err)
+	}
+	_ = tty.Close()
+	defer func() {
+		_ = terminal.Close() // ends the shell
+		_ = cmd.Wait()
+	}()
+	chunk := make([]byte, 1000)
+	for sent := false; !strings.HasSuffix(drawn, ", ended\r\n"); {
+		n, err := terminal.Read(chunk)
+		if err != nil {
+			sh.t.Fatalf("%v: %v, %q", args, err, drawn)
+		}
+		if drawn += string(chunk[:n]); !sent && strings.Contains(drawn, waits) {
+			sent = true
+			if _, err := io.WriteString(terminal, "half a line\x03"); err != nil {
+				sh.t.Fatal(err)
+			}
+		}
+	}
+	return drawn
 }
 
 // interrupted starts the program with a standard input that begins with input
