@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/upbloom/upbloom/upstash/upstashtest/internal/database"
@@ -148,6 +149,25 @@ func TestClientFollowsFastForward(t *testing.T) {
 			t.Errorf("FastForward(%v): KnownServerTime of a client that has not asked is %v off, known %v,"+
 				" want at most 1h and false", by, d, known)
 		}
+	}
+}
+
+// A test of a Mirror makes the server before its bubble, whose clock begins in
+// the year 2000.
+func TestFastForwardInABubble(t *testing.T) {
+	s := NewServer(t)
+	exec(t, s, "SET", "a", "x", "EX", "360000")
+	synctest.Test(t, func(t *testing.T) {
+		before := serverTime(t, s)
+		s.FastForward(time.Hour)
+		time.Sleep(1000 * time.Hour)
+		s.FastForward(time.Hour)
+		if passed := serverTime(t, s).Sub(before); passed < 2*time.Hour || passed > 50*time.Hour {
+			t.Errorf("TIME went on by %v, want two hours", passed)
+		}
+	})
+	if v, _ := exec(t, s, "TTL", "a").(int64); v <= 180000 || v > 360000-7200 {
+		t.Errorf("a TTL of 360,000 s is %v after two hours", v)
 	}
 }
 

@@ -285,10 +285,6 @@ func (s *Server) FlushAll() {
 // does not grow older either, because its ages are those of the machine. The
 // doc of bloom.Mirror says how a test makes it older. A Redis of [WithRedis]
 // follows its own clock: there FastForward ends the test.
-//
-// Do not call FastForward in a bubble of testing/synctest if the server was made
-// outside: it reads the clock of its caller, and a bubble's begins in the year
-// 2000.
 func (s *Server) FastForward(d time.Duration) {
 	s.alone("moving the clock", func() error {
 		err := s.db.FastForward(d)

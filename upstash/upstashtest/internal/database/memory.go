@@ -27,6 +27,7 @@ type engine struct {
 
 	now      time.Time     // in whole milliseconds, which are the unit of Redis
 	ahead    time.Duration // how far it is ahead of the machine's clock
+	ticked   time.Time     // by the machine's clock
 	nextTick time.Time
 	frozen   bool // a script or a transaction runs, in which no key expires
 	broken   Lost // since the engine panicked: nothing may use it again
@@ -96,6 +97,7 @@ func OpenMemory(limits Limits) (*Memory, error) {
 	m.ClockTTL(true)
 	e := &engine{m: m, limits: limits, scripts: make(scripts)}
 	e.life, e.end = context.WithCancel(context.Background())
+	e.tick()
 	return e.open(0), nil
 }
 
@@ -187,10 +189,15 @@ func (e *engine) tick() {
 	if now.Before(e.nextTick) {
 		return
 	}
-	e.now = now.Add(e.ahead).UTC().Truncate(time.Millisecond)
-	e.m.SetTime(e.now)
-	e.m.DB(0)
+	e.ticked = now
+	e.setClock(now.Add(e.ahead))
 	e.nextTick = now.Add(max(time.Millisecond, 10*time.Since(now)))
+}
+
+func (e *engine) setClock(now time.Time) {
+	e.now = now.UTC().Truncate(time.Millisecond)
+	e.m.SetTime(e.now)
+	e.m.DB(0) // removes expired keys
 }
 
 // Multi runs the commands one after another: no other command can run
@@ -223,8 +230,12 @@ func (d *Memory) Flush() error {
 func (d *Memory) FastForward(by time.Duration) error {
 	if d.broken == "" {
 		d.ahead += by
-		d.nextTick = time.Time{}
-		d.tick()
+		if time.Now().Before(d.ticked) {
+			d.setClock(d.now.Add(by)) // the caller's clock is that of a synctest bubble
+		} else {
+			d.nextTick = time.Time{}
+			d.tick()
+		}
 	}
 	return d.Broken()
 }
