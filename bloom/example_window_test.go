@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/upstash"
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
@@ -62,6 +63,54 @@ func ExampleWindow_inATest() {
 	// <nil>
 	// true <nil>
 	// false <nil>
+}
+
+// Two deliveries of a webhook at the same moment are both looked up before one of
+// them is added. A lease lets one of them work: a key of its own, which expires
+// if its holder dies. Take it first, and look afterwards: who had it before may
+// be done by then. A new webhook takes three commands, a repetition two.
+func ExampleWindow_lease() {
+	client, stop := database()
+	defer stop()
+	done, err := bloom.NewWindow(client, "done", bloom.WindowConfig{
+		Capacity: 100_000, FPRate: 1e-8, Span: 24 * time.Hour, ExpireIdle: true,
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	handle := func(ctx context.Context, id string, work func() error) (string, error) {
+		// Choose an expiry that is longer than the work ever takes.
+		lease, err := client.Do(ctx, upstash.Cmd("SET", "lease:"+id, "", "NX", "EX", "60"))
+		switch {
+		case err != nil: // it may be taken: a later delivery finds it expired
+			return "", err
+		case lease.IsNil():
+			return "in work: come again", nil // such as a 503 with Retry-After
+		}
+		if seen, err := done.Exists(ctx, id); err != nil || seen {
+			return "a repetition", err
+		}
+		if err := work(); err != nil {
+			return "", err // tried again once the lease has expired
+		}
+		if _, err := done.Add(ctx, id); !bloom.InFilter(err) {
+			return "", err
+		}
+		return "worked on", nil
+	}
+	ctx := context.Background()
+	fmt.Println(handle(ctx, "evt_1", func() error {
+		fmt.Println(handle(ctx, "evt_1", nil)) // meanwhile another process gets it too
+		return nil
+	}))
+	if _, err := client.Do(ctx, upstash.Cmd("DEL", "lease:evt_1")); err != nil { // a minute later
+		log.Fatal(err)
+	}
+	fmt.Println(handle(ctx, "evt_1", nil))
+	// Output:
+	// in work: come again <nil>
+	// worked on <nil>
+	// a repetition <nil>
 }
 
 func ExampleNewWindow() {
