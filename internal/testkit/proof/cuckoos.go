@@ -50,7 +50,7 @@ func (c *Cuckoos) Config() bloom.CuckooConfig {
 	rate := map[int]float64{2: 6e-8, 3: 1e-4, 4: 1e-3, 5: 1e-2}[c.Slots]
 	return bloom.CuckooConfig{
 		Capacity: 1, FPRate: rate, MustExist: c.MustExist, MissingIsEmpty: c.MissingIsEmpty,
-		Reads: c.Reads, BatchParallel: 1,
+		Reads: c.Reads, BatchParallel: 2,
 	}
 }
 

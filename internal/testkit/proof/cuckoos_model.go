@@ -281,10 +281,16 @@ func (s *cuckooSplitter) call(n int, c *called) {
 		s.batches++
 		batch = s.batches
 	}
+	refused := 0
 	for _, i := range items {
-		s.oneStep(n, c, []int{i}, batch)
-		if stateOf(c.result, i) == bloom.ItemNotDone && c.result.Full {
-			return // the others were not sent
+		if stateOf(c.result, i) == bloom.ItemNotDone {
+			refused++
+		}
+	}
+	for _, i := range items {
+		// Of several not done, one found the filter full. Nobody knows which.
+		if stateOf(c.result, i) != bloom.ItemNotDone || refused == 1 {
+			s.oneStep(n, c, []int{i}, batch)
 		}
 	}
 }

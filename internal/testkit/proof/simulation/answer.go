@@ -188,7 +188,7 @@ func (e *end) answered() {
 func (e *end) stray(b []byte, pause time.Duration) {
 	e.p.mu.Lock()
 	defer e.p.mu.Unlock()
-	if e.closed || e.peer.closed || e.peer.asked {
+	if e.closed || e.peer.closed || e.peer.asked || e.peer.in.isCut() {
 		return
 	}
 	e.peer.in.delay = pause

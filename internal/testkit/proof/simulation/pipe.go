@@ -237,6 +237,9 @@ func (s *stream) write(e *end, b []byte, stray bool) (int, error) {
 	return len(b), nil
 }
 
+// isCut reports whether bytes of the stream were lost: none comes after them.
+func (s *stream) isCut() bool { return s.cut.how != whole && s.carried > s.cut.at }
+
 func (s *stream) append(e *end, b []byte, stray bool) {
 	if len(b) == 0 || s.fin {
 		return

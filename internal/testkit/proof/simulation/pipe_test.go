@@ -95,3 +95,20 @@ func TestStrays(t *testing.T) {
 		})
 	}
 }
+
+// No stray comes after lost bytes: a client could take it for the rest of an
+// answer.
+func TestStrayAfterACut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client, server := join(cut{how: swallow, at: 4})
+		_, _ = io.WriteString(client, "request")
+		_, _ = io.WriteString(server, "answer")
+		server.answered()
+		server.stray([]byte("stray"), 0)
+		time.Sleep(time.Minute)
+		b := make([]byte, 20)
+		if n, err := client.TryRead(b); string(b[:n]) != "answ" || err != nil {
+			t.Errorf("%q, %v, want the 4 bytes before the cut", b[:n], err)
+		}
+	})
+}
