@@ -70,8 +70,9 @@ func (f Filters) Config() bloom.Config {
 	return cfg
 }
 
-// parallel returns how many parts of a batch are under way at once. With a region
-// the model takes one part after another.
+// parallel returns how many parts of a batch are under way at once. Of two writes
+// at once a client keeps one sync token, so a region may lack the other one. For
+// the model a client reads all of its writes.
 func (f Filters) parallel() int {
 	if f.Near {
 		return 1
