@@ -20,13 +20,13 @@ type Answer struct {
 // first of their errors. Each filter is one billed command; the commands are
 // not one transaction.
 //
-// The filters must share a client; each has its own geometry and key. If some of
-// them ask the nearest region first, their second questions go together in one
-// second request.
+// Each filter has its own geometry and key. They must share a client, otherwise
+// each answer has [upstash.ErrArgument]. If some of them ask the nearest region
+// first, their second questions go together in one second request.
 func ExistsIn(ctx context.Context, item string, filters ...*Filter) ([]Answer, error) {
 	reqs, err := requestsFor(item, filters)
 	if err != nil || len(reqs) == 0 {
-		return nil, err
+		return refused(len(filters), err), err
 	}
 	ctx = reqs[0].rec.label(ctx, "bloom.ExistsIn")
 	defer freeAll(reqs)
@@ -51,13 +51,13 @@ func ExistsIn(ctx context.Context, item string, filters ...*Filter) ([]Answer, e
 // billed command (with [Config.MustExist] three). The commands run in the order
 // of the filters, but are not one transaction: others may run between them, and
 // some may have run although others failed. If a filter is named twice, the item
-// is added to it twice. The filters must share a client. [upstash.SafeToRetry] of
-// the error reports whether no filter was changed, and that of an answer's error
-// whether its filter was not.
+// is added to it twice. The filters must share a client, otherwise each answer
+// has [upstash.ErrArgument]. [upstash.SafeToRetry] of the error reports whether no
+// filter was changed, and that of an answer's error whether its filter was not.
 func AddIn(ctx context.Context, item string, filters ...*Filter) ([]Answer, error) {
 	reqs, err := requestsFor(item, filters)
 	if err != nil || len(reqs) == 0 {
-		return nil, err
+		return refused(len(filters), err), err
 	}
 	ctx = reqs[0].rec.label(ctx, "bloom.AddIn")
 	defer freeAll(reqs)
@@ -108,6 +108,12 @@ func requestsFor(item string, filters []*Filter) ([]*request, error) {
 		reqs[i] = newRequest(&f.rec).single(item)
 	}
 	return reqs, nil
+}
+
+// refused returns n answers if nothing was sent. Each has the error: without it
+// an answer would be a "no".
+func refused(n int, err error) []Answer {
+	return slices.Repeat([]Answer{{Err: err}}, n)
 }
 
 func freeAll(reqs []*request) {

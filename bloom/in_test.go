@@ -2,6 +2,7 @@ package bloom_test
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -153,11 +154,18 @@ func TestInRefuses(t *testing.T) {
 	s, other := upstashtest.NewServer(t), upstashtest.NewServer(t)
 	f, elsewhere := handle(t, s.Client(), small()), handle(t, other.Client(), small())
 	for _, filters := range [][]*bloom.Filter{{f, elsewhere}, {f, nil}, {nil}} {
-		if _, err := bloom.ExistsIn(t.Context(), "item", filters...); !errors.Is(err, upstash.ErrArgument) {
-			t.Errorf("ExistsIn: %v, want ErrArgument", err)
+		found, err := bloom.ExistsIn(t.Context(), "item", filters...)
+		added, addErr := bloom.AddIn(t.Context(), "item", filters...)
+		for name, err := range map[string]error{"ExistsIn": err, "AddIn": addErr} {
+			if !errors.Is(err, upstash.ErrArgument) || !upstash.SafeToRetry(err) {
+				t.Errorf("%s: %v, want ErrArgument, and safe to retry", name, err)
+			}
 		}
-		if _, err := bloom.AddIn(t.Context(), "item", filters...); !errors.Is(err, upstash.ErrArgument) {
-			t.Errorf("AddIn: %v, want ErrArgument", err)
+		for name, answers := range map[string][]bloom.Answer{"ExistsIn": found, "AddIn": added} {
+			without := func(a bloom.Answer) bool { return a.Yes || !errors.Is(a.Err, upstash.ErrArgument) }
+			if len(answers) != len(filters) || slices.ContainsFunc(answers, without) {
+				t.Errorf("%s: %v, want ErrArgument for each of %d filters", name, answers, len(filters))
+			}
 		}
 	}
 	if answers, err := bloom.ExistsIn(t.Context(), "item"); len(answers) != 0 || err != nil {
