@@ -146,7 +146,7 @@ func (r *record) explain(err error) error {
 func explainRead(err error) error {
 	if is(err, upstash.ErrOutOfMemory) {
 		return errorf("bloom: a BITFIELD counts as a write, which a full database refuses: free"+
-			" memory, or set Reads to ReadsNearest if the config has it: %w", err)
+			" memory, or ask the nearest region, with upstash.WithReadOnly: %w", err)
 	}
 	return explain(err)
 }

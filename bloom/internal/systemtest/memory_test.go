@@ -1,6 +1,7 @@
 package systemtest
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"testing"
@@ -14,13 +15,14 @@ import (
 )
 
 // A full database refuses a look-up, because its BITFIELD counts as a write.
-// The error names the setting with which look-ups still work. Persist, Expire
-// and Delete take no memory, and work.
+// The error names the option with which look-ups still work, those of each type.
+// Persist, Expire and Delete take no memory, and work.
 func TestFullDatabase(t *testing.T) {
 	addr := testenv.Redis(t)
 	s := upstashtest.NewServer(t, upstashtest.WithRedis(addr))
 	f := bloomtest.Handle(t, s.Client(), bloomtest.Expiring(time.Hour))
 	bloomtest.Add(t, f, "a", true)
+	finders := findersOf(t, s)
 	bloomtest.FillUp(t, addr)
 
 	for name, call := range map[string]func() error{
@@ -30,13 +32,25 @@ func TestFullDatabase(t *testing.T) {
 	} {
 		err := call()
 		if !errors.Is(err, upstash.ErrOutOfMemory) || !upstash.SafeToRetry(err) ||
-			!strings.Contains(err.Error(), "ReadsNearest") {
+			!strings.Contains(err.Error(), "with upstash.WithReadOnly") {
 			t.Errorf("%s: %v, want ErrOutOfMemory with the remedy", name, err)
 		}
 	}
 	if _, err := f.Add(t.Context(), "b"); !errors.Is(err, upstash.ErrOutOfMemory) || !upstash.SafeToRetry(err) ||
-		strings.Contains(err.Error(), "ReadsNearest") {
+		strings.Contains(err.Error(), "WithReadOnly") {
 		t.Errorf("Add: %v, want ErrOutOfMemory", err)
+	}
+	reader := s.Client(upstash.WithReadOnly())
+	for name, of := range finders {
+		if _, err := of(s.Client()).Exists(t.Context(), "a"); !errors.Is(err, upstash.ErrOutOfMemory) ||
+			!strings.Contains(err.Error(), "with upstash.WithReadOnly") {
+			t.Errorf("%s: %v, want ErrOutOfMemory with the remedy", name, err)
+		}
+		for item, want := range map[string]bool{"a": true, "b": false} {
+			if found, err := of(reader).Exists(t.Context(), item); found != want || err != nil {
+				t.Errorf("%s, WithReadOnly: Exists(%q) = %v, %v, want %v", name, item, found, err, want)
+			}
+		}
 	}
 	cfg := bloomtest.Expiring(time.Hour)
 	cfg.Reads = bloom.ReadsNearest
@@ -54,6 +68,50 @@ func TestFullDatabase(t *testing.T) {
 	if ok, err := f.Delete(t.Context()); !ok || err != nil {
 		t.Errorf("Delete = %v, %v, want true", ok, err)
 	}
+}
+
+// A finder is what the types have in common.
+type finder interface {
+	Add(ctx context.Context, item string) (bool, error)
+	Exists(ctx context.Context, item string) (bool, error)
+}
+
+// findersOf makes a filter of each of the other types, with the item "a", and
+// returns how a client gets a handle.
+func findersOf(t *testing.T, s *upstashtest.Server) map[string]func(*upstash.Client) finder {
+	t.Helper()
+	must := func(f finder, err error) finder {
+		if err != nil {
+			t.Fatal(err)
+		}
+		return f
+	}
+	finders := map[string]func(*upstash.Client) finder{
+		"Window": func(c *upstash.Client) finder {
+			return must(bloom.NewWindow(c, "window",
+				bloom.WindowConfig{Capacity: 100, FPRate: 0.01, Span: time.Hour}))
+		},
+		"Scalable": func(c *upstash.Client) finder {
+			return must(bloom.NewScalable(c, "scalable", bloom.ScalableConfig{Capacity: 1000, FPRate: 0.01}))
+		},
+		"Sharded": func(c *upstash.Client) finder {
+			f, err := bloom.NewSharded([]*upstash.Client{c}, "sharded",
+				bloom.ShardedConfig{Capacity: 100, FPRate: 0.01, Shards: 2})
+			if err == nil && !c.ReadOnly() {
+				_, err = f.Create(t.Context())
+			}
+			return must(f, err)
+		},
+		"Cuckoo": func(c *upstash.Client) finder {
+			return must(bloom.NewCuckoo(c, "cuckoo", bloom.CuckooConfig{Capacity: 100, FPRate: 0.01}))
+		},
+	}
+	for name, of := range finders {
+		if added, err := of(s.Client()).Add(t.Context(), "a"); !added || err != nil {
+			t.Fatalf("%s: Add = %v, %v, want true", name, added, err)
+		}
+	}
+	return finders
 }
 
 // A full Redis queues no command of a transaction, not even a read. Calls that
