@@ -330,14 +330,14 @@ func (a *app) plainOnly(ctx context.Context, err error) error {
 // refuse returns the error of a command for plain filters at a key with another
 // kind, and what to do instead.
 func (a *app) refuse(kind string) error {
-	advice := "use another key"
+	advice, needs, command := "use another key", "plain filter", a.command
 	switch a.command {
 	case "add":
-		advice = "leave --items out to add to it"
+		advice, command = "leave --items out to add to it", "add --items"
 	case "load":
-		advice = "upbloom add KEY - adds the lines of standard input to it"
+		advice, needs = "upbloom add KEY - adds the lines of standard input to it", "plain or sharded filter"
 		if kind == shardedKind {
-			advice = "leave --items out to load it"
+			advice, needs, command = "leave --items out to load it", "plain filter", "load --items"
 		}
 	case "save", "restore":
 		advice = "it can only be filled again from where its items come from"
@@ -347,6 +347,6 @@ func (a *app) refuse(kind string) error {
 	if kind == "shard" {
 		advice = "use another key"
 	}
-	return advised{bloom.ErrNotFilter, fmt.Sprintf("the key holds a %s, and not a plain filter, as upbloom"+
-		" %s needs; nothing was changed: %s", kindNoun(kind), a.command, advice)}
+	return advised{bloom.ErrNotFilter, fmt.Sprintf("the key holds a %s, and not a %s, as upbloom"+
+		" %s needs; nothing was changed: %s", kindNoun(kind), needs, command, advice)}
 }

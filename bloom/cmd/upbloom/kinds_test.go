@@ -152,7 +152,14 @@ func TestPlainCommandsAtOtherKinds(t *testing.T) {
 					continue // TestLoadShards has what load says of shards
 				}
 				sh.want(3, c[0], "c\nd\n", c[1:]...)
-				sh.want(3, "key: the key holds a "+k.noun+", and not a plain filter", "c\n", c[1:]...)
+				needs := "plain filter, as upbloom " + c[1] + " needs; "
+				switch c[1] {
+				case "add":
+					needs = "plain filter, as upbloom add --items needs; "
+				case "load":
+					needs = "plain or sharded filter, as upbloom load needs; "
+				}
+				sh.want(3, "key: the key holds a "+k.noun+", and not a "+needs, "c\n", c[1:]...)
 			}
 			sh.want(3, "and not a plain filter: use another key", "", "create", "--items", "1k", "key")
 			if k.kind == "cuckoo" {

@@ -31,7 +31,7 @@ func TestLoadShards(t *testing.T) {
 		sh.want(2, says, stdin, "load", "key")
 	}
 	sh.want(2, "the limit is 1 in 10,000\n", numbered("b", 500), "load", "--max-rate", "1/10000", "key")
-	sh.want(3, "a sharded filter, and not a plain filter, as upbloom load needs; nothing was changed: leave --items"+
+	sh.want(3, "a sharded filter, and not a plain filter, as upbloom load --items needs; nothing was changed: leave --items"+
 		" out to load it", "b\n", "load", "--items", "1k", "key")
 	if shards() != empty {
 		t.Error("what was refused has changed a shard")
