@@ -107,7 +107,7 @@ func kindPlanOf(c *cli.Command, kind string) (kindPlan, error) {
 		b.areas, b.idle = uint64(p.Parts), c.Bool("expire-idle")
 		b.pane = paneSpan(p.span, p.Parts-2)
 	case scalableKind:
-		b.first, b.grown, b.areas = max(cfg.Capacity, 1000), p.Layers, layersIn(p.part)
+		b.first, b.grown, b.areas = max(cfg.Capacity, leastLayer), p.Layers, layersIn(p.part)
 	case shardedKind:
 		b.shards, b.must = p.Parts, true
 	}
@@ -147,15 +147,19 @@ func (p *kindPlan) rateAt(times uint64) float64 {
 		passes := 1 - p.part.FalsePositiveRate(times*n)
 		return 1 - passes*passes
 	case scalableKind:
-		return rateOfLayers(p.part, max(p.Items, 1000), len(p.Layers), (times-1)*n)
+		return rateOfLayers(p.part, max(p.Items, leastLayer), len(p.Layers), (times-1)*n)
 	case shardedKind:
 		return p.part.FalsePositiveRate(times * n / uint64(p.Parts))
 	}
 	return 0
 }
 
-// mostLayers is how many layers a scalable filter has at most.
-const mostLayers = 5
+// A scalable filter has mostLayers at most, and the first of them is for
+// leastLayer items at least.
+const (
+	mostLayers = 5
+	leastLayer = 1000
+)
 
 // layersIn returns how many layers a Redis string has room for.
 func layersIn(first bloom.Geometry) (n uint64) {
@@ -170,7 +174,7 @@ func layersIn(first bloom.Geometry) (n uint64) {
 // on. Each layer is four times as long as the one before.
 func grow(items uint64, first bloom.Geometry) (list []grown) {
 	layer := first
-	items = max(items, 1000)
+	items = max(items, leastLayer)
 	at := grown{Bytes: headerBytes}
 	for range mostLayers {
 		at.Items, at.Bytes = at.Items+items, at.Bytes+cells(layer)
@@ -226,6 +230,9 @@ func (p kindPlan) text() string {
 	for i, g := range p.Layers {
 		fmt.Fprintf(&b, "  %-13s  %s bytes, for %s items\n", counted(uint64(i+1), "layer"), human.Count(g.Bytes),
 			human.Count(g.Items))
+	}
+	if p.Kind == scalableKind && p.Items < leastLayer {
+		fmt.Fprintf(&b, "  --items below %s count as %[1]s\n", human.Count(leastLayer))
 	}
 	if note := endOfGrowth(p.Layers); note != "" {
 		b.WriteString("  " + note + "\n")

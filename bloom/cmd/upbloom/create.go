@@ -108,7 +108,8 @@ func kindFlags() []cli.Flag {
 		&cli.BoolFlag{
 			Name: "expire-idle", Usage: "let the window expire if nobody uses it until all in it is forgotten",
 		},
-		&cli.BoolFlag{Name: "scalable", Usage: "a filter that grows, up to 341 times --items and to 100 MB"},
+		&cli.BoolFlag{Name: "scalable", Usage: "a filter that grows, up to 341 times --items (below 1,000 as for 1,000)" +
+			" and to 100 MB"},
 		&cli.BoolFlag{Name: "cuckoo", Usage: "a filter from which items can be removed"},
 		&cli.IntFlag{Name: "shards", Usage: "a filter of `N` strings, 1 to 256", HideDefault: true},
 	}

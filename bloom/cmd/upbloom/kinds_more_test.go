@@ -171,6 +171,23 @@ func TestCalcOfGrowth(t *testing.T) {
 	}
 }
 
+// A first layer is for 1,000 items at least. The help and calc say so.
+func TestCalcOfTheLeastLayer(t *testing.T) {
+	sh := newShell(t)
+	const note = "  --items below 1,000 count as 1,000\n"
+	for _, items := range []string{"1", "999"} {
+		sh.want(0, note, "", "calc", "--items", items, "--scalable")
+	}
+	for _, args := range [][]string{{"--items", "1k", "--scalable"}, {"--items", "999", "--cuckoo"}, {"--items", "999"}} {
+		if out := sh.want(0, "", "", append([]string{"calc"}, args...)...); strings.Contains(out, note) {
+			t.Errorf("calc %q prints %q", args, out)
+		}
+	}
+	for _, command := range []string{"calc", "create"} {
+		sh.want(0, "up to 341 times --items (below 1,000 as for 1,000)", "", command, "-h")
+	}
+}
+
 // calc counts what each kind is billed in a month.
 func TestMonthOfKinds(t *testing.T) {
 	sh := newShell(t)
