@@ -10,6 +10,7 @@ import (
 	"github.com/urfave/cli/v3"
 
 	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/internal/human"
 	"github.com/upbloom/upbloom/upstash"
 )
 
@@ -254,14 +255,21 @@ type uncounted struct {
 	// no Create: each time it has expired, an Add makes it.
 	Make float64 `json:"make,omitempty"`
 	// WarnFill is how many looks an Add or AddAll leads to, on average and at
-	// most. Full is how many times as many commands a write takes in a cuckoo
+	// most; of a scalable filter, how many a new item in its last layer does, and
+	// no other. Full is how many times as many commands a write takes in a cuckoo
 	// filter that stays full.
 	WarnFill float64 `json:"warnFill,omitempty"`
 	Full     float64 `json:"whenFull,omitempty"`
 	// Load is how many commands a Load of all items takes that makes a plain
 	// filter.
 	Load int `json:"load,omitempty"`
+
+	byItem bool // WarnFill is that of a scalable filter
 }
+
+// fillLooks is how often WarnFill looks while the last layer of a scalable filter
+// fills up.
+const fillLooks = 16
 
 // leftOut returns what the sum leaves out.
 func (b *bill) leftOut() uncounted {
@@ -275,6 +283,9 @@ func (b *bill) leftOut() uncounted {
 		if b.idle {
 			u.Create, u.Make = 0, settleCost
 		}
+	case scalableKind:
+		last := b.first << (2 * (len(b.grown) - 1)) // each layer is for four times as many
+		u.WarnFill, u.byItem = fillLooks/float64(last), true
 	case cuckooKind:
 		u = uncounted{Create: 4, Full: 2.5}
 	case shardedKind:
@@ -313,7 +324,11 @@ func (u uncounted) text() string {
 	if u.Make > 0 {
 		parts = append(parts, "an Add that makes a window, "+commands(u.Make)+" more")
 	}
-	if u.WarnFill > 0 {
+	switch {
+	case u.byItem:
+		parts = append(parts, fmt.Sprintf("WarnFill, 1 in %s new items of the last layer",
+			human.Count(uint64(math.Round(1/u.WarnFill)))))
+	case u.WarnFill > 0:
 		parts = append(parts, fmt.Sprintf("WarnFill, 1 in %.0f writes at most", 1/u.WarnFill))
 	}
 	if u.Full > 0 {

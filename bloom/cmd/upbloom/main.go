@@ -160,7 +160,8 @@
 //	  (create)           a Create
 //	  (ttl)              more for a Create with a TTL: no time
 //	  (make)             more for an Add that makes a window
-//	  (warnFill)         looks for each write, at most: no commands
+//	  (warnFill)         looks for each write, at most: no commands; of a scalable
+//	                     filter, for each new item of its last layer
 //	  (whenFull)         times the commands of a write in a full cuckoo filter
 //	  (load)             a Load of all items that makes a plain filter
 //	money of month:
