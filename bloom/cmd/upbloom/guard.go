@@ -31,13 +31,23 @@ const worstRate = 0.9
 // A limit is how far a filter may be filled: to a number of items, or to a
 // false positive rate if that is not 0.
 type limit struct {
-	items uint64
-	rate  float64
+	items  uint64
+	rate   float64
+	hashes int // of which the rate is ten times the lowest, or 0
+}
+
+// text says how high the rate may be.
+func (l limit) text() string {
+	if l.hashes == 0 {
+		return "the limit is " + human.OneIn(l.rate)
+	}
+	return fmt.Sprintf("without --max-rate the limit for k=%d is %s", l.hashes, human.OneIn(l.rate))
 }
 
 // limitOf returns the limit in the flags. Without --max-rate it is the number
-// of --items. Without both it is ten times the false positive rate of a filter
-// of this geometry at its capacity.
+// of --items. Without both it goes by the number of hashes, because the header
+// has neither Capacity nor FPRate: it is ten times the lowest rate that filters
+// with so many are made for. That of a blocked one is a power of ten.
 func limitOf(c *cli.Command, g bloom.Geometry) (limit, error) {
 	if c.IsSet("max-rate") {
 		p := rateOf(c, "max-rate")
@@ -53,7 +63,7 @@ func limitOf(c *cli.Command, g bloom.Geometry) (limit, error) {
 	if g.Scheme == bloom.SchemeBlocked {
 		atCapacity = math.Pow(10, -float64(g.Hashes)/2)
 	}
-	return limit{rate: min(10*atCapacity, worstRate)}, nil
+	return limit{rate: min(10*atCapacity, worstRate), hashes: g.Hashes}, nil
 }
 
 // mayAddTo is mayAdd for the other kinds of filters. It counts items instead of
@@ -139,7 +149,7 @@ func (l limit) over(g bloom.Geometry, setBits uint64) string {
 		human.Count(items), human.OneIn(p))
 	switch {
 	case l.rate != 0 && p > l.rate:
-		return holds + ", and the limit is " + human.OneIn(l.rate)
+		return holds + ", and " + l.text()
 	case l.rate == 0 && (bloom.Stats{Geometry: g, Items: items, Capacity: l.items}).OverCapacity():
 		return holds + ", and it is for " + human.Count(l.items)
 	}

@@ -120,16 +120,44 @@ func TestFillingTooFar(t *testing.T) {
 	sh.want(exitUsage, "and it is for 1,000", numbered("a", 2000), "load", "--items", "1k", "new")
 	sh.want(0, "loaded", numbered("a", 1000), "load", "--items", "1k", "key")
 
-	// At twice the size the rate is 1 in 13, less than ten times the intended
-	// one.
+	// At twice the size the rate is 1 in 13.
 	sh.want(0, "loaded", numbered("b", 1000), "load", "key")
-	sh.unchanged("key", "and the limit is 1 in 10", numbered("c", 1000), "load", "key")
+	sh.unchanged("key", "and without --max-rate the limit for k=4 is 1 in 10", numbered("c", 1000), "load", "key")
 	sh.unchanged("key", "and the limit is 1 in 20", numbered("b", 1), "load", "--max-rate", "5%", "key")
-	sh.unchanged("key", "and the limit is 1 in 10", numbered("c", 1001), "add", "key", "-")
-	sh.unchanged("key", "and the limit is 1 in 10", numbered("c", 5000), "replace", "key")
+	sh.unchanged("key", "and without --max-rate the limit for k=4 is 1 in 10", numbered("c", 1001), "add", "key", "-")
+	sh.unchanged("key", "and without --max-rate the limit for k=4 is 1 in 10", numbered("c", 5000), "replace", "key")
 	sh.want(0, "loaded", numbered("c", 1000), "load", "--max-rate", "1/3", "key")
 	sh.want(0, "loaded", lines, "load", "--force", "key")
 	sh.want(exitUsage, "above 0, and at most 1", "a\n", "load", "--max-rate", "2", "key")
+}
+
+// A filter does not store its rate: without flags the limit goes by k. The help of
+// load and add has some of these limits.
+func TestLimitByHashes(t *testing.T) {
+	sh := newShell(t)
+	for flags, says := range map[string]string{
+		"-p 9%":                "k=4 is 1 in 10\n",
+		"-p 3%":                "k=4 is 1 in 10\n",
+		"-p 1%":                "k=4 is 1 in 10\n",
+		"-p 0.9%":              "k=6 is 1 in 100\n",
+		"-p 0.1%":              "k=6 is 1 in 100\n",
+		"-p 1% --scheme xxh3":  "k=7 is 1 in 13\n",
+		"-p 5% --shards 2":     "k=4 is 1 in 10\n",
+		"-p 0.5% --shards 2":   "k=6 is 1 in 100\n",
+		"-p 1% --window 1d":    "k=6 is 1 in 30\n",
+		"-p 5% --window 1d":    "k=4 is 1 in 3.0\n",
+		"-p 1% --scalable":     "k=6 is 1 in 50\n",
+		"-p 0.1% --scalable":   "k=8 is 1 in 500\n",
+		"-p 0.001% --scalable": "k=12 is 1 in 50,000\n",
+	} {
+		lines := numbered("a", 6_000)
+		if strings.Contains(flags, "--scalable") {
+			lines = numbered("a", 800_000)
+		}
+		key := "made for" + strings.TrimPrefix(flags, "-p")
+		sh.want(0, "", "", append(strings.Fields("create -n 1k "+flags), key)...)
+		sh.want(exitUsage, ", and without --max-rate the limit for "+says, lines, "add", key, "-")
+	}
 }
 
 // If a file is loaded again, its items are in the filter already. The program

@@ -53,7 +53,8 @@ func (a *app) addCommand() *cli.Command {
 		Name: "add", Usage: "add items", ArgsUsage: "KEY ITEM... (or - for lines of standard input)",
 		Description: "Prints new or seen for each item. A seen may be a false positive. Without --items a\n" +
 			"filter must be at the key, of any kind. As load does, it refuses items that would\n" +
-			"fill the filter too far, if they are more than 1,000 or too many for an empty one. A\n" +
+			"fill the filter too far, if they are more than 1,000 or too many for an empty one.\n" +
+			"Made for 1%, a window has a limit of 1 in 30, and a scalable filter one of 1 in 50. A\n" +
 			"cuckoo filter stores one more copy of an item that was seen. With --force it takes\n" +
 			"items until it is full. Before it makes a filter above 100 MB it makes the whole string,\n" +
 			"as create does, or fails.\n\n" +

@@ -28,9 +28,10 @@ func (a *app) loadCommand() *cli.Command {
 			"The filter may be a sharded one, without --items: each shard is as it was, or\n" +
 			"complete, and all are in memory at once.\n\n" +
 			"It refuses an input without items, and one that would fill the filter over its\n" +
-			"size: 3% over --items, and a small filter by more than chance; or without that flag\n" +
-			"over ten times the false positive rate that it was made for. --allow-empty and\n" +
-			"--force load them.\n\n" +
+			"size: 3% over --items, and a small filter by more than chance. A filter does not\n" +
+			"store its size and rate: without --items and --max-rate the limit goes by its k. For a\n" +
+			"blocked one it is a rate of 1 in 10 if it was made for 1 to 9%, of 1 in 100 if for\n" +
+			"0.1 to 0.9%. --allow-empty and --force load them.\n\n" +
 			"At the end it says what the filter holds. That takes no further command: it is what was\n" +
 			"there before, and the new bits. Items that others add meanwhile are not in it.",
 		Flags: slices.Concat(sizeFlags(makeIfMissing), fillFlags(),

@@ -63,8 +63,8 @@ func (a *app) mayTake(ctx context.Context, o opened, p place, most limit, distin
 	if rate <= most.rate {
 		return nil
 	}
-	return usagef("%s: the %s would take about %s more, with %s false positives %s, and the limit is %s\n"+
+	return usagef("%s: the %s would take about %s more, with %s false positives %s, and %s\n"+
 		"Nothing was changed. Make a larger one (upbloom create), or set --max-rate or --force.",
 		printable(a.key), kindNoun(o.kind), counted(more, "item"), human.OneIn(rate), p.where,
-		human.OneIn(most.rate))
+		most.text())
 }
