@@ -213,6 +213,13 @@ func (p *page) window() {
 		return eval[string](p, fmt.Sprintf(`[...document.querySelectorAll("#panes .%s")]
 			.map((e) => e.textContent).join()`, state))
 	}
+	chosen := func(want string) { // how long an epoch lasts with so many panes
+		t.Helper()
+		got := eval[string](p, `document.querySelector("[name=panes]:checked").parentNode.textContent.trim()`)
+		if got != want {
+			t.Errorf("chosen: %q, want %q", got, want)
+		}
+	}
 	p.says("window-text", "The window is empty")
 	p.empty("window-item", "window-text", "window-add", "window-ask")
 	p.write("window-item", "first")
@@ -254,8 +261,10 @@ func (p *page) window() {
 	p.jumpsAside(func() { // another number of panes takes another place
 		p.clickRadio("panes2", "2")
 		p.wait(`document.querySelectorAll("#panes figure").length === 4`)
+		chosen("two, of 12 h and 2 s")
 		p.clickRadio("panes1", "1")
 		p.wait(`document.querySelectorAll("#panes figure").length === 3`)
+		chosen("one, an epoch of 24 h and 4 s")
 	})
 	p.click("window-made")
 	p.says("window-text", "20 items were added")

@@ -134,10 +134,15 @@ func TestWindowMadeItems(t *testing.T) {
 }
 
 func TestWindowPanes(t *testing.T) {
-	for _, panes := range []int{1, 2} {
-		v, err := newWindow(t, panes).View(context.Background())
+	// The page says how long an epoch lasts.
+	for panes, epoch := range map[int]time.Duration{1: 24*time.Hour + 4*time.Second, 2: 12*time.Hour + 2*time.Second} {
+		w := newWindow(t, panes)
+		v, err := w.View(context.Background())
 		if err != nil || len(v.Panes) != panes+2 {
 			t.Errorf("a window of %d panes: View has %d, %v, want two more", panes, len(v.Panes), err)
+		}
+		if w.epoch != epoch {
+			t.Errorf("a window of %d panes: an epoch lasts %v, want %v", panes, w.epoch, epoch)
 		}
 	}
 	if w, err := NewWindow(context.Background(), 9); err == nil {
