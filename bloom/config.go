@@ -34,7 +34,8 @@ type Config struct {
 	Capacity uint64
 
 	// FPRate is the false positive rate at Capacity: above 0 and below 1, 0.01
-	// is "1 in 100". [SchemeBlocked] takes 1e-9 or more.
+	// is "1 in 100". [SchemeBlocked] takes 1e-9 or more. [SchemeFNV1a] reaches
+	// it only with an odd number of bits.
 	FPRate float64
 
 	// Bits and Hashes set the geometry itself: the number of bits, from 1 to

@@ -6,14 +6,11 @@
 package bloom
 
 import (
-	"crypto/sha256"
 	"encoding/binary"
-	"encoding/hex"
 	"fmt"
 	"math"
 	"math/bits"
 	"strconv"
-	"strings"
 	"testing"
 
 	"github.com/upbloom/upbloom/internal/testkit/testenv"
@@ -142,55 +139,5 @@ func measuredRate(t *testing.T, g Geometry, n, filters int, spread float64) {
 	}
 	if off := math.Abs(got.estimate/float64(n) - 1); off > 0.02 {
 		t.Errorf("estimated %.1f items of %d", got.estimate, n)
-	}
-}
-
-// SchemeFNV1a documents its price, which depends on the number of bits. It must
-// not have false negatives. How bad the hash is depends on the items.
-func TestMeasuredRatesFNV1a(t *testing.T) {
-	random := func(i int) string {
-		sum := sha256.Sum256([]byte(strconv.Itoa(i)))
-		return hex.EncodeToString(sum[:12])
-	}
-	for _, c := range []struct {
-		item        func(i int) string
-		bits        uint64
-		items       int
-		least, most float64 // times the formula's rate
-		low         float64 // times the live rate, at least
-	}{
-		{random, 9600, 1000, 3.5, 6, 5},
-		{random, 9600, 500, 8, 16, 8},
-		{random, 9601, 1000, 0.9, 1.2, 0.9}, // a prime
-		{strconv.Itoa, 9600, 1000, 1.2, 1.5, 3},
-		{strconv.Itoa, 9600, 500, 2, 3, 5},
-	} {
-		l := NewLocal(Geometry{Bits: c.bits, Hashes: 7, Scheme: SchemeFNV1a})
-		for i := range c.items {
-			l.Add(c.item(i))
-		}
-		for i := range c.items {
-			if !l.Exists(c.item(i)) {
-				t.Errorf("%v: a false negative", l.Geometry())
-			}
-		}
-		found := 0
-		const asked = 400_000
-		for i := range asked {
-			if l.Exists(c.item(-1 - i)) {
-				found++
-			}
-		}
-		rate, live := float64(found)/asked, l.Stats().LiveFPRate
-		times := rate / l.Geometry().FalsePositiveRate(uint64(c.items))
-		t.Logf("%v, %d items: %.2f times the formula's rate, %.2f times the live one", l.Geometry(), c.items, times, rate/live)
-		if times < c.least || times > c.most || rate < c.low*live {
-			t.Errorf("%v, %d items: %.2f times the formula's rate, want %v to %v; %.2f times the live one, want %v at least",
-				l.Geometry(), c.items, times, c.least, c.most, rate/live, c.low)
-		}
-	}
-	at := Stats{Geometry: Geometry{Bits: 9600, Hashes: 7, Scheme: SchemeFNV1a}, LiveFPRate: 0.01}
-	if text := at.String(); !strings.Contains(text, "at least 1 in 100 now") {
-		t.Errorf("a rate that is too low is shown as the rate:\n%s", text)
 	}
 }

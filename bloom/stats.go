@@ -41,8 +41,8 @@ type Stats struct {
 	// a [Config] with Bits and Hashes alone.
 	Capacity uint64
 	FPRate   float64
-	// LiveFPRate is the false positive rate now. For [SchemeFNV1a] it is too
-	// low.
+	// LiveFPRate is the false positive rate now. For [SchemeFNV1a] it and FPRate
+	// are what the formulas say, and too low if the number of bits is even.
 	LiveFPRate float64
 	// Saturated is true if every cell is set: every item is found.
 	Saturated bool
