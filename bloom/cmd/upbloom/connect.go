@@ -168,7 +168,11 @@ func seed() (uint64, error) {
 	if text == "" {
 		return 0, nil
 	}
-	n, err := strconv.ParseUint(text, 0, 64)
+	base := 10
+	if digits, ok := strings.CutPrefix(strings.ToLower(text), "0x"); ok {
+		text, base = digits, 16
+	}
+	n, err := strconv.ParseUint(text, base, 64) // base 0 would take 010 for octal
 	if err != nil {
 		return 0, usagef("UPBLOOM_SEED must be a number from 0 to 2^64-1, or 0x and hexadecimal digits")
 	}

@@ -207,6 +207,12 @@ func TestSeed(t *testing.T) {
 	if out := sh.want(0, "seed             set", "", "info", "secret"); strings.Contains(out, "123456789") {
 		t.Errorf("the seed is shown:\n%s", out)
 	}
+	for _, same := range [][2]string{{"010", "10"}, {"0x0a", "10"}, {"0X0A", "0xa"}} {
+		seeded.env[len(seeded.env)-1] = "UPBLOOM_SEED=" + same[0]
+		seeded.want(0, "", "", "create", "--items", "100", same[0])
+		seeded.env[len(seeded.env)-1] = "UPBLOOM_SEED=" + same[1]
+		seeded.want(0, "new", "", "add", same[0], "a")
+	}
 	seeded.env[len(seeded.env)-1] = "UPBLOOM_SEED=secret-word"
 	out, errOut, status := seeded.run("", "check", "secret", "a")
 	if status != 2 || strings.Contains(out+errOut, "secret-word") {
