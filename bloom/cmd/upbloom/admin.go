@@ -52,17 +52,29 @@ func (a *app) ttlCommand() *cli.Command {
 	}
 }
 
-// keptTTL says that --ttl had no effect on a filter that was there before a
-// command which took so long. It returns "" if the filter has the TTL all the
-// same, because nobody had settled one.
-func (a *app) keptTTL(ctx context.Context, c *cli.Command, took time.Duration) string {
+// withoutTTL returns f, or without its --ttl another handle to the filter: f
+// would set that on a filter without a TTL.
+func (a *app) withoutTTL(f *bloom.Filter, c *cli.Command) (*bloom.Filter, error) {
+	if !c.IsSet("ttl") {
+		return f, nil
+	}
+	cfg, err := configOf(c)
+	if err != nil {
+		return nil, err
+	}
+	cfg.TTL = 0
+	return bloom.New(a.client, a.key, cfg)
+}
+
+// keptTTL says that --ttl had no effect on a filter that was there. It returns
+// "" if the filter has about this TTL all the same.
+func (a *app) keptTTL(ctx context.Context, c *cli.Command) string {
 	if !c.IsSet("ttl") {
 		return ""
 	}
 	want := lifetimeOf(c, "ttl")
 	left, err := a.ttlOf(ctx, a.key)
-	const clocks = 5 * time.Second // between the two readings
-	if err != nil || 0 < left && left <= want && want-left <= took+clocks {
+	if err != nil || 0 < left && left <= want && want-left <= 5*time.Second {
 		return ""
 	}
 	return fmt.Sprintf("%s was there: it %s, as before; --ttl is for a new filter, and upbloom ttl %[1]s"+

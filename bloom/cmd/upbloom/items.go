@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"time"
 	"unicode/utf8"
 
 	"github.com/urfave/cli/v3"
@@ -207,6 +206,9 @@ func (a *app) handleFor(ctx context.Context, c *cli.Command, b batch, items []st
 			if err == nil {
 				a.found, err = a.isThere(ctx, f)
 			}
+			if err == nil && a.found {
+				f, err = a.withoutTTL(f, c)
+			}
 			if err == nil && !a.found && f.Geometry().Bytes(bloom.LayoutHeaded) > longestRecord {
 				err = a.createLong(ctx, c, f)
 			}
@@ -246,7 +248,6 @@ func (a *app) each(ctx context.Context, c *cli.Command, b batch) error {
 		return err
 	}
 	a.wrote = b.changes()
-	start := time.Now()
 	missing, err := a.answers(ctx, h, b, items, args[1] == "-")
 	if b.adds {
 		err = suited(c, err)
@@ -259,7 +260,7 @@ func (a *app) each(ctx context.Context, c *cli.Command, b batch) error {
 		return errNo
 	}
 	if err == nil && a.found && !a.json {
-		if note := a.keptTTL(ctx, c, time.Since(start)); note != "" {
+		if note := a.keptTTL(ctx, c); note != "" {
 			fmt.Fprintln(a.errOut, "upbloom:", note)
 		}
 	}

@@ -54,6 +54,11 @@ func (a *app) loadCommand() *cli.Command {
 			if err != nil {
 				return err
 			}
+			if before != nil {
+				if f, err = a.withoutTTL(f, c); err != nil {
+					return err
+				}
+			}
 			a.wrote = true
 			r, err := f.Merge(ctx, l, a.progress("load"))
 			if err != nil {
@@ -63,7 +68,7 @@ func (a *app) loadCommand() *cli.Command {
 			m.Items = &n
 			there := uint64(0)
 			if before != nil {
-				m.Note = a.keptTTL(ctx, c, r.Duration)
+				m.Note = a.keptTTL(ctx, c)
 				there = before.SetBits
 			}
 			m.Holds, m.scheme = holding(f.Geometry(), 1, there+r.NewBits), f.Geometry().Scheme.String()

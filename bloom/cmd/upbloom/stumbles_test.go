@@ -111,6 +111,14 @@ func TestWhatHasNoEffect(t *testing.T) {
 	if m.Note+"\n" != kept {
 		t.Errorf("the note is %q", m.Note)
 	}
+	for key, line := range map[string]string{
+		"n2": "load --items 1k --ttl 1h n2", "n3": "add --items 1k --ttl 1h n3 b",
+	} {
+		sh.want(0, "", "", "create", "--items", "1k", key) // and would expire in an hour
+		sh.want(0, key+" was there: it does not expire, as before; --ttl is for a new filter, and upbloom ttl "+
+			key+" 1h0m changes it\n", "a\n", strings.Fields(line)...)
+		sh.want(0, "no expiry\n", "", "ttl", key)
+	}
 	for _, args := range [][]string{
 		{"load", "--items", "1k", "--ttl", "90d", "n1"}, // as it is
 		{"load", "--items", "1k", "--ttl", "1d", "new"},
