@@ -155,14 +155,15 @@ func saveTo(ctx context.Context, f *bloom.Filter, name string, opt bloom.MoveOpt
 			return 0, err
 		}
 		defer context.AfterFunc(ctx, func() { _ = out.Close() })() // a write may wait for ever
-		err = f.Save(ctx, output{out}, opt)
+		to := &counting{Writer: output{out}}
+		err = f.Save(ctx, to, opt)
 		if closeErr := out.Close(); err == nil {
 			err = closeErr
 		}
 		if ctx.Err() != nil {
 			err = ctx.Err()
 		}
-		return int64(f.Geometry().Bytes(bloom.LayoutHeaded)), err
+		return to.n, err
 	}
 	tmp, err := fileBeside(name)
 	if err != nil {
@@ -185,6 +186,18 @@ func saveTo(ctx context.Context, f *bloom.Filter, name string, opt bloom.MoveOpt
 	if link := (*os.LinkError)(nil); errors.As(err, &link) { // on Windows, if another program has it open
 		err = usagef("%s cannot be replaced, and was left as it is: %w", printable(name), link.Err)
 	}
+	return n, err
+}
+
+// counting counts the bytes of a saved filter.
+type counting struct {
+	io.Writer
+	n int64
+}
+
+func (c *counting) Write(p []byte) (n int, err error) {
+	n, err = c.Writer.Write(p)
+	c.n += int64(n)
 	return n, err
 }
 

@@ -129,3 +129,23 @@ func TestRecordToABrokenPipe(t *testing.T) {
 		t.Errorf("these keys are left: %s", all)
 	}
 }
+
+// The length that save reports is that of the file, also if it is a pipe.
+func TestSaveIntoAPipeSaysItsLength(t *testing.T) {
+	pipe := filepath.Join(t.TempDir(), "pipe")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Skip("no pipe can have a name here: ", err)
+	}
+	sh := newShell(t)
+	sh.want(0, "new", "", "add", "--items", "100", "key", "a")
+	read := make(chan int)
+	go func() {
+		text, _ := os.ReadFile(pipe)
+		read <- len(text)
+	}()
+	var m moved
+	decode(t, sh.want(0, "", "", "--json", "save", "key", pipe), &m)
+	if n := <-read; int64(n) != m.Bytes {
+		t.Errorf("%d bytes were saved, and save says %d", n, m.Bytes)
+	}
+}
