@@ -18,7 +18,8 @@ import (
 	"golang.org/x/term"
 )
 
-// maxLine is the longest item in a file, in bytes.
+// maxLine is the longest item in a file, in bytes. Its end and a byte order mark
+// are not counted.
 const maxLine = 1 << 20
 
 // open opens a file to read; "-" is standard input. Errors then name it.
@@ -127,7 +128,7 @@ func (a *app) lines(r io.Reader, err *error) iter.Seq[string] {
 			return
 		}
 		s := bufio.NewScanner(in)
-		s.Buffer(make([]byte, 64<<10), maxLine)
+		s.Buffer(make([]byte, 64<<10), maxLine+len("\ufeff\r\n")+1)
 		padded, firstPadded := uint64(0), 0
 		for n := 1; s.Scan(); n++ {
 			item := s.Text()
@@ -152,14 +153,20 @@ func (a *app) lines(r io.Reader, err *error) iter.Seq[string] {
 				" line %d first\n", a.input, counted(padded, "line"), firstPadded)
 		}
 		if *err = s.Err(); errors.Is(*err, bufio.ErrTooLong) {
-			*err = usagef("%s: line %d is longer than %d bytes, and nothing was changed: an item is a line",
-				a.input, a.lineNumber+1, maxLine)
+			*err = a.tooLong(a.lineNumber + 1)
 		}
 	}
 }
 
+func (a *app) tooLong(n int) error {
+	return usagef("%s: line %d is longer than %d bytes, and nothing was changed: an item is a line",
+		a.input, n, maxLine)
+}
+
 func (a *app) checkLine(n int, item string) error {
 	switch {
+	case len(item) > maxLine:
+		return a.tooLong(n)
 	case !utf8.ValidString(item) && strings.Contains(item, "\x00"):
 		return usagef("%s: line %d is binary data: a file of items is text", a.input, n)
 	case strings.Contains(item, "\r"):

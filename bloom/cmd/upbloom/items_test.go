@@ -31,6 +31,12 @@ func TestItemsAreUTF8(t *testing.T) {
 	sh.want(0, "new   b\u00e9ta", "", "add", "--items", "9", "key", "b\u00e9ta")
 	sh.want(2, "item 1 is not valid UTF-8", "", "check", "key", "b\xe9ta")
 	sh.want(2, "line 1 is not valid UTF-8", "b\xe9ta\n", "check", "key", "-")
+	longest := strings.Repeat("x", maxLine)
+	for _, input := range []string{longest, longest + "\n", "\ufeff" + longest + "\r\nlast"} {
+		sh.want(0, "loaded ", input, "load", "--items", "9", "longest")
+	}
+	sh.want(0, "yes", longest, "check", "longest", "-")
+	sh.want(2, "line 2 is longer than 1048576 bytes", "a\n"+longest+"x\n", "load", "longest")
 	sh.want(2, "line 2 is longer than", "a\n"+strings.Repeat("x", maxLine+1), "load", "key")
 }
 
