@@ -283,6 +283,25 @@ func (a *app) infoCommand() *cli.Command {
 	}
 }
 
+// seedOf says whether UPBLOOM_SEED may be the seed of a filter that has one. The
+// header tells two seeds apart 126 times in 127.
+func seedOf(ctx context.Context, client *upstash.Client, key string) string {
+	const unknown = "set, not known (UPBLOOM_SEED)"
+	withSeed, err := seed()
+	if err != nil || withSeed == 0 {
+		return unknown
+	}
+	_, err = bloom.Open(ctx, client, key, bloom.OpenSeed(withSeed))
+	var other *bloom.MismatchError
+	switch {
+	case errors.As(err, &other) && other.OtherSeed:
+		return "set, and UPBLOOM_SEED is another"
+	case err == nil, other != nil: // a shard
+		return "set, and UPBLOOM_SEED fits it"
+	}
+	return unknown
+}
+
 // look reads the state of a filter of any kind, for programs and for people.
 func (a *app) look(ctx context.Context, key string) (state, string, error) {
 	client, err := a.connect(ctx)
@@ -296,7 +315,7 @@ func (a *app) look(ctx context.Context, key string) (state, string, error) {
 	if kind := kindOf(s.Kind, s.Geometry); err == nil && (kind == plainKind || kind == "shard") {
 		text := s.String()
 		if s.Seeded {
-			text += "\nseed             set, not known (UPBLOOM_SEED)"
+			text += "\nseed             " + seedOf(ctx, client, key)
 		}
 		if s.Saturated && kind == plainKind {
 			text += "\nfull             make one for the number of your items: upbloom calc --items N"

@@ -118,3 +118,18 @@ func TestListThatIsNotComplete(t *testing.T) {
 		t.Errorf("%d filters are listed, want %d; status %d, %q", n, inspectAtOnce, status, errOut)
 	}
 }
+
+// info says whether UPBLOOM_SEED may be the seed of a filter.
+func TestInfoOfASeed(t *testing.T) {
+	sh := newShell(t)
+	seeded, other := *sh, *sh
+	seeded.env = append(slices.Clip(sh.env), "UPBLOOM_SEED=7")
+	other.env = append(slices.Clip(sh.env), "UPBLOOM_SEED=8")
+	seeded.want(0, "", "", "create", "--items", "100", "key")
+	seeded.want(0, "", "", "create", "--items", "100", "--shards", "1", "sh")
+	for _, key := range []string{"key", "sh:0"} {
+		sh.want(0, "seed             set, not known (UPBLOOM_SEED)\n", "", "info", key)
+		seeded.want(0, "seed             set, and UPBLOOM_SEED fits it\n", "", "info", key)
+		other.want(0, "seed             set, and UPBLOOM_SEED is another\n", "", "info", key)
+	}
+}
