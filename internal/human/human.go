@@ -86,6 +86,9 @@ func OneIn(rate float64) string {
 	return "1 in " + Count(uint64(1/rate+0.5))
 }
 
+// Unknown is what AtLeast says of a rate of which nothing is known.
+const Unknown = "not known"
+
 // AtLeast formats a rate of which only a lower bound is known. One below one in a
 // billion says nothing.
 func AtLeast(rate float64) string {
@@ -93,7 +96,7 @@ func AtLeast(rate float64) string {
 	case rate <= 0:
 		return "none"
 	case rate < 1e-9:
-		return "not known"
+		return Unknown
 	}
 	return "at least " + OneIn(rate)
 }

@@ -204,7 +204,10 @@ func falsePositives(scheme string, rate float64) string {
 	if rate == 0 {
 		return "no false positives"
 	}
-	return rateOfScheme(scheme, rate) + " false positives"
+	if text := rateOfScheme(scheme, rate); text != human.Unknown {
+		return text + " false positives"
+	}
+	return "false positives " + human.Unknown
 }
 
 func rateOfScheme(scheme string, rate float64) string {
