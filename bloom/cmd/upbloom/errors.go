@@ -115,6 +115,7 @@ func (a *app) moveFailed(c *cli.Command, err error) error {
 // unknown, and what shows it.
 func (a *app) unsure(err error) error {
 	var advice advised
+	var silent unprinted // its outcome is known
 	says, ok := map[string]string{
 		"create": "the filter was made, or it was not: upbloom info %s shows which, and it does no harm to run" +
 			" the command again",
@@ -122,7 +123,8 @@ func (a *app) unsure(err error) error {
 		"ttl": "the filter expires as before, or as was asked: upbloom ttl %s shows it, and it does no harm to" +
 			" run the command again",
 	}[a.command]
-	if !ok || err == nil || exitStatus(err) != exitUnknown || errors.As(err, &advice) {
+	if !ok || err == nil || exitStatus(err) != exitUnknown || errors.As(err, &advice) ||
+		errors.As(err, &silent) {
 		return err
 	}
 	text := fmt.Sprintf(says, printable(a.key))
@@ -234,7 +236,7 @@ var inWords = strings.NewReplacer(" (WithTimeout): context deadline exceeded", "
 // flags.
 var inFlags = strings.NewReplacer("FPRate", "--rate", "SchemeBlocked", "--scheme blocked",
 	"SchemeXXH3", "--scheme xxh3", "a Sharded does", "--shards does", "Shards", "--shards", "Panes", "--panes",
-	"ExpireIdle", "--expire-idle")
+	"ExpireIdle", "--expire-idle", ", or 0 for 1", "")
 
 // errNo is the error of check or remove if an item was not found. It is not
 // printed: the answers show it.
@@ -272,9 +274,11 @@ func usageErrorOf(_ context.Context, c *cli.Command, err error, _ bool) error {
 	var names []string
 	for _, flags := range [][]cli.Flag{c.Flags, c.Root().Flags} {
 		for _, f := range flags {
-			if name := "--" + f.Names()[0]; !slices.Contains(names, name) {
-				names = append(names, name)
+			name := "--" + f.Names()[0]
+			if slices.Contains(names, name) || name == "--version" && c != c.Root() {
+				continue
 			}
+			names = append(names, name)
 		}
 	}
 	return usagef("%s\nThe flags of %s are %s; %[2]s --help explains them.\n"+

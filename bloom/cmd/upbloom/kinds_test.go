@@ -191,12 +191,13 @@ func TestFlagsOfKinds(t *testing.T) {
 		"upbloom: --window is 1s|--window 1s",
 		"upbloom: --window is 120d: it must be at most 97d2h10m3s, 97 days for each of 1 to 4 --panes|--window 120d",
 		"upbloom: --window is 25s: it must be at least 30s, 10s for each pane|--window 25s --panes 3",
-		"upbloom: --panes is 9|--window 1h --panes 9",
+		"upbloom: --panes is 9: it must be from 1 to 4\n|--window 1h --panes 9",
 		"--panes is 0|--window 1h --panes 0",
 		"upbloom: --shards is 0|--shards 0",
 		"upbloom: --shards is 999|--shards 999",
 		"upbloom: --rate is 1e-12|--cuckoo --rate 1e-12",
 		"--ttl is 0s|--scalable --ttl 0s",
+		"--ttl is 100µs: use at least 1ms, or leave it out|--ttl 0.1ms",
 	} {
 		says, flags, _ := strings.Cut(c, "|")
 		args := append([]string{"create", "--items", "1k"}, strings.Fields(flags)...)

@@ -286,7 +286,7 @@ func TestOutputThatFails(t *testing.T) {
 		{5, "add cuckoo a", "cuckoo: " + done + "write "},
 		{5, "--json add cuckoo a", done},
 		{5, "remove cuckoo a", "cuckoo: " + done},
-		{5, "create --items 10 key", "key: " + done},
+		{5, "create --items 10 key", "key: " + done + "write /dev/stdout: no space left on device\n"},
 		{5, "load key " + lines, "key: " + done},
 		{5, "replace key " + lines, "key: " + done},
 		{5, "ttl key 1h", "key: " + done},
@@ -325,7 +325,7 @@ func TestMistypedFlags(t *testing.T) {
 		{[]string{"--nope"}, []string{"not defined: -nope\n", "The flags of upbloom are --demo, --json,"}},
 		{[]string{"load", "--itms", "5", "key"}, []string{
 			"not defined: -itms\n", "flags of upbloom load are --items, --rate, --ttl,", "--demo",
-			"upbloom load --help", "behind --",
+			"upbloom load --help", "behind --", "--quiet; upbloom",
 		}},
 		{[]string{"calc", "-n", "many"}, []string{
 			`invalid value "many" for flag -n: write a whole number`, "--scheme",

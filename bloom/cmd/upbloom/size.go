@@ -58,7 +58,7 @@ func sizeConfig(c *cli.Command) (bloom.Config, error) {
 	switch {
 	case cfg.Capacity == 0 && c.IsSet("items"):
 		return cfg, usagef("--items is 0: say how many items to expect, at least 1")
-	case c.IsSet("ttl") && cfg.TTL <= 0:
+	case c.IsSet("ttl") && cfg.TTL < time.Millisecond:
 		return cfg, usagef("--ttl is %v: use at least 1ms, or leave it out for a filter that stays", cfg.TTL)
 	case cfg.Capacity == 0:
 		for _, name := range []string{"rate", "ttl", "scheme"} {
