@@ -127,7 +127,11 @@ func (s ShardedStats) String() string {
 		most = max(most, s.Shards[i].Fill)
 	}
 	if len(s.Shards) > 0 {
-		fmt.Fprintf(&b, "sharded          %d shards of %v\n", len(s.Shards), s.Shards[0].Geometry)
+		shards := "shards"
+		if len(s.Shards) == 1 {
+			shards = "shard"
+		}
+		fmt.Fprintf(&b, "sharded          %d %s of %v\n", len(s.Shards), shards, s.Shards[0].Geometry)
 	}
 	fmt.Fprintf(&b, "fill             %s %.1f%% on average, %.1f%% at most\n", bar(mean), 100*mean, 100*most)
 	about, of, at := "about", "", ""

@@ -279,3 +279,33 @@ func TestCalcOfALoad(t *testing.T) {
 	sh.want(0, "at most\n                 a Load of all items of a filter, 14 commands\n", "", "calc", "-n", "1M",
 		"--adds", "1k")
 }
+
+// calc's false positives of small filters, which are better than asked for, are
+// those of info. They do not become fewer if there are more items.
+func TestCalcRatesOfSmallFilters(t *testing.T) {
+	sh := newShell(t)
+	for _, tt := range []struct {
+		flags string
+		panes float64 // of two with all items info sees one
+	}{
+		{"--shards 7", 1}, {"--shards 1", 1}, {"--window 1h", 2}, {"--window 1h --panes 4", 2},
+	} {
+		size := append([]string{"-n", "300"}, strings.Fields(tt.flags)...)
+		var p kindPlan
+		decode(t, sh.want(0, "", "", append([]string{"--json", "calc"}, size...)...), &p)
+		sh.want(0, "", "", append([]string{"create", "key"}, size...)...)
+		sh.want(0, "", numbered("item", 300), "add", "key", "-")
+		var s state
+		decode(t, sh.want(0, "", "", "--json", "info", "key"), &s)
+		if got := tt.panes * *s.Rate; p.Rate > 1.3*got || p.Rate < got/1.3 || p.Rate >= p.RateTwice {
+			t.Errorf("%s: calc says %v, and %v of twice the items; info says %v", tt.flags, p.Rate, p.RateTwice, got)
+		}
+		if tt.flags == "--shards 1" {
+			sh.want(0, "sharded          1 shard of ", "", "info", "key")
+			sh.want(0, "sharded          1 shard of ", "", append([]string{"calc"}, size...)...)
+		}
+		sh.want(0, "", "", "rm", "--yes", "key")
+	}
+	sh.want(0, "less than 1 in a billion at 20", "", "calc", "-n", "10", "-p", "1e-9", "--shards", "256")
+	sh.want(0, " at 1 item\n", "", "calc", "-n", "1")
+}

@@ -29,9 +29,10 @@ type kindPlan struct {
 	Layers         []grown `json:"layers,omitempty"` // of a scalable filter, as it grows
 	Month          *month  `json:"month,omitempty"`
 
-	part bloom.Geometry
-	span time.Duration // of a window
-	anew bool          // each call has a client of its own
+	part   bloom.Geometry
+	wanted float64       // the rate in the flags
+	span   time.Duration // of a window
+	anew   bool          // each call has a client of its own
 }
 
 // grown is the state of a scalable filter with some of its layers.
@@ -66,7 +67,7 @@ func kindPlanOf(c *cli.Command, kind string) (kindPlan, error) {
 		return kindPlan{}, err
 	}
 	must := c.Bool("must-exist")
-	p := kindPlan{Kind: kind, Items: cfg.Capacity, Rate: cfg.FPRate, Parts: 1}
+	p := kindPlan{Kind: kind, Items: cfg.Capacity, wanted: cfg.FPRate, Parts: 1}
 	switch kind {
 	case "window":
 		w := bloom.WindowConfig{
@@ -112,13 +113,10 @@ func kindPlanOf(c *cli.Command, kind string) (kindPlan, error) {
 		b.shards, b.must = p.Parts, true
 	}
 	p.AddCommands, p.ExistsCommands, p.anew = b.add(1), b.look(1), b.anew
-	switch p.Kind { // the others have the flags' rate
-	case scalableKind:
-		p.Rate = p.rateAt(1)
-	case cuckooKind:
+	p.Rate, p.RateTwice, p.RateFive = p.rateAt(1), p.rateAt(2), p.rateAt(5)
+	if p.Kind == cuckooKind {
 		p.Rate = p.part.FalsePositiveRate(p.Items)
 	}
-	p.RateTwice, p.RateFive = p.rateAt(2), p.rateAt(5)
 	p.Month, err = monthOf(c, p.Bytes, b)
 	return p, err
 }
@@ -149,9 +147,19 @@ func (p *kindPlan) rateAt(times uint64) float64 {
 	case scalableKind:
 		return rateOfLayers(p.part, max(p.Items, leastLayer), len(p.Layers), (times-1)*n)
 	case shardedKind:
-		return p.part.FalsePositiveRate(times * n / uint64(p.Parts))
+		return rateOfShards(p.part, times*n, p.Parts)
 	}
 	return 0
+}
+
+// rateOfShards returns the false positive rate of items that chance spreads over
+// shards. If these are small, the fuller ones have most of the false positives.
+func rateOfShards(part bloom.Geometry, items uint64, shards int) float64 {
+	n := uint64(shards)
+	if items/n > 1000 {
+		return part.FalsePositiveRate(items / n)
+	}
+	return (&bill{shards: shards}).inShards(items, part.FalsePositiveRate) / float64(shards)
 }
 
 // A scalable filter has mostLayers at most, and the first of them is for
@@ -217,7 +225,8 @@ func spread(items uint64, rate float64) string {
 func (p kindPlan) text() string {
 	var b strings.Builder
 	what := map[string]string{
-		windowKind: fmt.Sprintf("%d panes, each ", p.Parts), shardedKind: fmt.Sprintf("%d shards, each ", p.Parts),
+		windowKind:   counted(uint64(p.Parts), "pane") + ", each ",
+		shardedKind:  counted(uint64(p.Parts), "shard") + " of ",
 		scalableKind: "first layer ",
 	}[p.Kind]
 	fmt.Fprintf(&b, "%-15s  %s%v\n", p.Kind, what, p.part)
@@ -241,7 +250,7 @@ func (p kindPlan) text() string {
 	if p.Kind == windowKind {
 		span = " in " + human.Exact(p.span)
 	}
-	fmt.Fprintf(&b, "false positives  %s at %s items%s\n", human.OneIn(p.Rate), human.Count(n), span)
+	fmt.Fprintf(&b, "false positives  %s at %s%s\n", human.OneIn(p.Rate), counted(n, "item"), span)
 	if p.Kind == cuckooKind {
 		b.WriteString("  over-filled    never: an Add to a full filter is an error\n")
 	} else {
@@ -272,7 +281,7 @@ func (p kindPlan) text() string {
 	}
 	switch {
 	case p.Kind == shardedKind && p.part.Bytes(bloom.LayoutHeaded) > longestRecord:
-		b.WriteString(spread(p.Items, p.Rate))
+		b.WriteString(spread(p.Items, p.wanted))
 	case p.Kind != shardedKind && p.Bytes > longestRecord:
 		b.WriteString(largerPlan)
 	}

@@ -25,7 +25,7 @@
 // on the machine can see the arguments of a program.
 //
 // Items are text in UTF-8. If a line or an argument is not, the error names its
-// number and nothing is sent: a filter of other bytes would answer "no" to
+// number and nothing is changed: a filter of other bytes would answer "no" to
 // every program that asks with text. A byte order mark is not part of the first
 // item. Compressed files, saved filters and lines with a zero byte are refused.
 //
@@ -121,7 +121,7 @@
 //	calc, of another kind:
 //	  kind
 //	  items              as wanted
-//	  rate               as wanted; of cuckoo and scalable what it comes to
+//	  rate               at so many items; of a scalable one when all its layers are full
 //	  parts              how many panes or shards, otherwise 1
 //	  bytes              of all strings, of a scalable one with its first layer
 //	  bitsAnItem         of these bytes, with headers

@@ -44,7 +44,7 @@ func overfillOf(c *cli.Command, b *bill) *overfill {
 	case plainKind:
 		o.Rate = b.part.FalsePositiveRate(n)
 	case shardedKind:
-		o.Rate = b.part.FalsePositiveRate(n / uint64(b.shards))
+		o.Rate = rateOfShards(b.part, n, b.shards)
 	case windowKind: // at the end of a pane all but the spare one hold their share
 		inPane := b.part.FalsePositiveRate(uint64(math.Ceil(perSecond * b.pane.Seconds())))
 		o.Rate = 1 - math.Pow(1-inPane, float64(b.areas-1))
