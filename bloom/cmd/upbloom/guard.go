@@ -115,7 +115,7 @@ func (a *app) mayAddToCuckoo(ctx context.Context, c *cli.Command, f *bloom.Cucko
 	}
 	return usagef("%s: the cuckoo filter is for %s and holds %s: there is no room for %s more, each of"+
 		" which takes a place even if it is in\nNothing was changed. Remove items, make a larger one"+
-		" (upbloom create --cuckoo), or set --force to add until it is full.", printable(a.key),
+		" (upbloom create --cuckoo), or set --force to add 500 at a time as long as they fit.", printable(a.key),
 		counted(s.Capacity, "item"), human.Count(s.Items), human.Count(uint64(items)))
 }
 

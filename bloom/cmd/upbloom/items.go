@@ -53,10 +53,10 @@ func (a *app) addCommand() *cli.Command {
 		Description: "Prints new or seen for each item. A seen may be a false positive. Without --items a\n" +
 			"filter must be at the key, of any kind. As load does, it refuses items that would\n" +
 			"fill the filter too far, if they are more than 1,000 or too many for an empty one.\n" +
-			"Made for 1%, a window has a limit of 1 in 30, and a scalable filter one of 1 in 50. A\n" +
-			"cuckoo filter stores one more copy of an item that was seen. With --force it takes\n" +
-			"items until it is full. Before it makes a filter above 100 MB it makes the whole string,\n" +
-			"as create does, or fails.\n\n" +
+			"Made for 1%, a window has a limit of 1 in 30, with four panes of 1 in 60, and a scalable\n" +
+			"filter one of 1 in 50. A cuckoo filter stores one more copy of an item that was seen.\n" +
+			"With --force it takes 500 items at a time, all of them or none, as long as they fit.\n" +
+			"Before it makes a filter above 100 MB it makes the whole string, as create does, or fails.\n\n" +
 			"It holds all lines of standard input in memory before it adds the first: what it\n" +
 			"refuses, or an interrupt before the end of the input, has changed nothing. For\n" +
 			"millions of lines use load, or split them if the filter is neither plain nor\n" +

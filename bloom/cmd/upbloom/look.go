@@ -24,10 +24,10 @@ func (a *app) lsCommand() *cli.Command {
 		Description: "PATTERN is a pattern of SCAN, e.g. 'seen:*'. Without it ls lists all filters. The\n" +
 			"database reads the header of each matching string key, and counts the cells of the\n" +
 			"filters, about 1 ms a megabyte. A window and a scalable filter take two more\n" +
-			"requests each. Items and fill of a window are those of its fullest pane. A filter\n" +
-			"that cannot be read has a line with the reason. Each shard of a sharded filter has\n" +
-			"its own line. If a line has a -, upbloom info knows more. The nearest region of a\n" +
-			"global database answers, and may be behind.\n\n" +
+			"requests each, and the first window one for the time. Items and fill of a window are\n" +
+			"those of its fullest pane. A filter that cannot be read has a line with the reason.\n" +
+			"Each shard of a sharded filter has its own line. If a line has a -, upbloom info knows\n" +
+			"more. The nearest region of a global database answers, and may be behind.\n\n" +
 			"A key KEY:load:... holds a part of what a load, a replace or a restore uploads. If\n" +
 			"that was killed, its parts stay for an hour; only the first of them is listed.",
 		Action: func(ctx context.Context, c *cli.Command) error {

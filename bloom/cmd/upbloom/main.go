@@ -121,7 +121,7 @@
 //	calc, of another kind:
 //	  kind
 //	  items              as wanted
-//	  rate               at so many items; of a scalable one when all its layers are full
+//	  rate               at so many items; of a scalable one with all layers full
 //	  parts              how many panes or shards, otherwise 1
 //	  bytes              of all strings, of a scalable one with its first layer
 //	  bitsAnItem         of these bytes, with headers

@@ -55,7 +55,7 @@ func usageFlags() []cli.Flag {
 			Name: "new-client", Usage: "each call makes a new client and a new handle, as in a Worker",
 		},
 		&cli.BoolFlag{Name: "monthly", Usage: "--adds and --lookups are those of 30 days"},
-		&cli.BoolFlag{Name: "must-exist", Usage: "with MustExist, an Add is three commands, and an AddAll more"},
+		&cli.BoolFlag{Name: "must-exist", Usage: "with MustExist, an Add is three commands, and a large AddAll more"},
 		countFlag("`N` such filters; the default is 1", "filters"),
 		lifetimeFlag("answer look-ups by a Mirror whose \"no\" is at most `TIME` old (its MaxStale)", "mirror"),
 		&cli.BoolFlag{Name: "ticker", Usage: "a ticker refreshes each Mirror once in the TIME of --mirror, asked or not"},
