@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
+	"unicode/utf8"
 
 	"github.com/urfave/cli/v3"
 
@@ -224,6 +225,9 @@ func (a *app) arguments(c *cli.Command, least, most int) ([]string, error) {
 	if least > 0 {
 		if args[0] == "" {
 			return nil, usagef("the key is empty")
+		}
+		if !utf8.ValidString(args[0]) {
+			return nil, usagef("the key is not valid UTF-8: is the terminal set to another encoding?")
 		}
 		a.key = args[0]
 	}

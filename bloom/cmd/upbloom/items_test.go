@@ -31,6 +31,7 @@ func TestItemsAreUTF8(t *testing.T) {
 	sh.want(0, "new   b\u00e9ta", "", "add", "--items", "9", "key", "b\u00e9ta")
 	sh.want(2, "item 1 is not valid UTF-8", "", "check", "key", "b\xe9ta")
 	sh.want(2, "line 1 is not valid UTF-8", "b\xe9ta\n", "check", "key", "-")
+	sh.want(2, "the key is not valid UTF-8: is the terminal", "", "info", "b\xe9ta")
 	longest := strings.Repeat("x", maxLine)
 	for _, input := range []string{longest, longest + "\n", "\ufeff" + longest + "\r\nlast"} {
 		sh.want(0, "loaded ", input, "load", "--items", "9", "longest")
