@@ -20,7 +20,7 @@ type overfill struct {
 
 	in   time.Duration
 	each string // of several filters
-	size uint64 // that suits them
+	size string // that suits them: the flags
 }
 
 // overfillOf returns nil if the items of --adds are as many as the filters are
@@ -35,7 +35,7 @@ func overfillOf(c *cli.Command, b *bill) *overfill {
 	}
 	perSecond := float64(countOf(c, "adds")) / daysOf(c) / float64(filters) / (24 * time.Hour).Seconds()
 	n := uint64(math.Round(min(perSecond*life.Seconds(), 1<<53)))
-	o := &overfill{Items: n, in: life, size: n}
+	o, size := &overfill{Items: n, in: life}, n
 	if filters > 1 {
 		o.each = " in each"
 	}
@@ -51,12 +51,43 @@ func overfillOf(c *cli.Command, b *bill) *overfill {
 	case scalableKind:
 		most = b.grown[len(b.grown)-1].Items
 		o.Rate = rateOfLayers(b.part, b.first, len(b.grown), max(n, most)-most)
-		o.size = growsTo(n, rateOf(c, "rate"))
+		size = growsTo(n, rateOf(c, "rate"))
 	}
 	if n <= most || b.kind != cuckooKind && o.Rate <= rateOf(c, "rate") {
 		return nil
 	}
+	o.size = sizeFor(c, b, size)
 	return o
+}
+
+// sizeFor says what makes a filter of the flags' kind large enough for n items.
+func sizeFor(c *cli.Command, b *bill, n uint64) string {
+	rate := rateOf(c, "rate")
+	sharded := bloom.ShardedConfig{Capacity: n, FPRate: rate, Shards: b.shards}
+	var err error
+	switch b.kind {
+	case plainKind:
+		_, err = bloom.Config{Capacity: n, FPRate: rate, Scheme: b.part.Scheme}.Geometry()
+	case shardedKind:
+		_, err = sharded.Geometry()
+	case windowKind:
+		_, err = bloom.WindowConfig{
+			Capacity: n, FPRate: rate, Span: lifetimeOf(c, "window"), Panes: c.Int("panes"),
+		}.Geometry()
+	case scalableKind:
+		_, err = bloom.ScalableConfig{Capacity: n, FPRate: rate}.Geometry()
+	case cuckooKind:
+		_, err = bloom.CuckooConfig{Capacity: n, FPRate: rate}.Geometry()
+	}
+	if err == nil {
+		return fmt.Sprintf("use --items %d to size it for them", n)
+	}
+	if b.kind == plainKind || b.kind == shardedKind {
+		if shards, err := sharded.MinShards(longestRecord); err == nil {
+			return fmt.Sprintf("use --items %d --shards %d to size it for them", n, shards)
+		}
+	}
+	return "they are too many for one such filter, use several"
 }
 
 // growsTo returns the smallest capacity of a scalable filter that can grow to n
@@ -91,12 +122,10 @@ func rateOfLayers(at bloom.Geometry, capacity uint64, layers int, more uint64) f
 }
 
 func (o *overfill) text() string {
-	text := fmt.Sprintf("%s false positives at %s items%s in %s, if all are new:\n"+
-		"                 use --items %d to size it for them", human.OneIn(o.Rate), human.Count(o.Items), o.each,
-		human.Exact(o.in), o.size)
+	what := fmt.Sprintf("%s items%s in %s", human.Count(o.Items), o.each, human.Exact(o.in))
+	text := human.OneIn(o.Rate) + " false positives at " + what + ", if all are new"
 	if o.Rate == 0 {
-		text = fmt.Sprintf("it may refuse some of %s items%s in %s, unless others are removed:\n"+
-			"                 use --items %d to size it for them", human.Count(o.Items), o.each, human.Exact(o.in), o.size)
+		text = "it may refuse some of " + what + ", unless others are removed"
 	}
-	return "  over-filled    " + text
+	return "  over-filled    " + text + ":\n                 " + o.size
 }

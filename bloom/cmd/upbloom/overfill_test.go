@@ -69,6 +69,20 @@ func (sh *shell) overfill(flags ...string) (string, *overfill) {
 // them are other cases.
 func TestCalcOfOverfillByKind(t *testing.T) {
 	sh := newShell(t)
+	for flags, says := range map[string]string{
+		"--adds 20M":                        "use --items 600000000 --shards 9 to size it for them\n",
+		"--adds 20M --shards 2 --rate 5%":   "use --items 600000000 to size it for them\n",
+		"--adds 300M --shards 2":            "use --items 9000000000 --shards 121 to size it for them\n",
+		"--adds 300M --scalable":            "they are too many for one such filter, use several\n",
+		"--adds 20M --cuckoo":               "they are too many for one such filter, use several\n",
+		"--adds 300M --window 2d":           "they are too many for one such filter, use several\n",
+		"--adds 20M --scheme xxh3":          "use --items 600000000 --shards 9 to size it for them\n",
+		"--adds 20M --scheme xxh3 --ttl 1d": "use --items 20000000 to size it for them\n",
+	} {
+		if text, _ := sh.overfill("--items 1k", flags); !strings.Contains(text, ":\n                 "+says) {
+			t.Errorf("%s: want %q\n%s", flags, says, text)
+		}
+	}
 	for flags, size := range map[string]string{ // "" if nothing is to be said
 		"--items 1k --monthly --adds 1k":                "",
 		"--items 1k --lookups 3k":                       "",
