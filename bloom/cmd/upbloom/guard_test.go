@@ -126,6 +126,7 @@ func TestFillingTooFar(t *testing.T) {
 	sh.unchanged("key", "and the limit is 1 in 20", numbered("b", 1), "load", "--max-rate", "5%", "key")
 	sh.unchanged("key", "and without --max-rate the limit for k=4 is 1 in 10", numbered("c", 1001), "add", "key", "-")
 	sh.unchanged("key", "and without --max-rate the limit for k=4 is 1 in 10", numbered("c", 5000), "replace", "key")
+	sh.unchanged("key", "and the limit is 1 in 20", "a new item\n", "add", "--max-rate", "5%", "key", "-")
 	sh.want(0, "loaded", numbered("c", 1000), "load", "--max-rate", "1/3", "key")
 	sh.want(0, "loaded", lines, "load", "--force", "key")
 	sh.want(exitUsage, "above 0, and at most 1", "a\n", "load", "--max-rate", "2", "key")

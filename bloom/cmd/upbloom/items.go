@@ -52,7 +52,8 @@ func (a *app) addCommand() *cli.Command {
 		Name: "add", Usage: "add items", ArgsUsage: "KEY ITEM... (or - for lines of standard input)",
 		Description: "Prints new or seen for each item. A seen may be a false positive. Without --items a\n" +
 			"filter must be at the key, of any kind. As load does, it refuses items that would\n" +
-			"fill the filter too far, if they are more than 1,000 or too many for an empty one.\n" +
+			"fill the filter too far, if they are more than 1,000, too many for an empty one, or\n" +
+			"with --max-rate.\n" +
 			"Made for 1%, a window has a limit of 1 in 30, with four panes of 1 in 60, and a scalable\n" +
 			"filter one of 1 in 50. A cuckoo filter stores one more copy of an item that was seen.\n" +
 			"With --force it takes 500 items at a time, all of them or none, as long as they fit.\n" +
@@ -131,10 +132,14 @@ type answer struct {
 const unasked = 1000
 
 // isFew reports whether add may send n items without reading the filter's state
-// first: they are no more than unasked, and would not fill an empty one too far.
+// first: they are no more than unasked, would not fill an empty one too far, and
+// there is no --max-rate.
 func isFew(c *cli.Command, g bloom.Geometry, n int) (bool, error) {
 	most, err := limitOf(c, g)
-	if most.rate == 0 {
+	switch {
+	case c.IsSet("max-rate"):
+		return false, err
+	case most.rate == 0:
 		return n <= unasked && uint64(n) <= most.items, err
 	}
 	return n <= unasked && g.FalsePositiveRate(uint64(n)) <= most.rate, err

@@ -81,6 +81,7 @@ func TestFillingKindsTooFar(t *testing.T) {
 		}
 		if flag != "--scalable" {
 			sh.want(2, "Nothing was changed", numbered("b", 2_000), "add", "--max-rate", "1/100000", "key", "-")
+			sh.want(2, "Nothing was changed", "", "add", "--max-rate", "1e-12", "key", "x", "y")
 			sh.want(0, "new   b-1", numbered("b", most), "add", "--force", "key", "-")
 		}
 	}
