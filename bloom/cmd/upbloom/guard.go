@@ -36,6 +36,10 @@ type limit struct {
 	hashes int // of which the rate is ten times the lowest, or 0
 }
 
+// asked reports whether the limit is that of --max-rate, and so one of the whole
+// filter.
+func (l limit) asked() bool { return l.rate != 0 && l.hashes == 0 }
+
 // text says how high the rate may be.
 func (l limit) text() string {
 	if l.hashes == 0 {
@@ -83,7 +87,7 @@ func (a *app) mayAddTo(ctx context.Context, c *cli.Command, o opened, items []st
 	if err != nil {
 		return err
 	}
-	if p.parts > 1 && !c.IsSet("max-rate") {
+	if p.parts > 1 && !most.asked() {
 		// Each part was sized for its share of the rate, which is likely a
 		// power of ten, with the words per item of the next lower power.
 		most.rate = min(most.rate*10/float64(p.parts), worstRate)
@@ -128,11 +132,52 @@ type place struct {
 	share    uint64 // the place gets one new item in share
 	parts    int    // the filter's false positive rate is that of parts places
 	where    string
+
+	others float64       // the false positive rate of a window's other panes
+	layers []bloom.Stats // of a scalable filter
+	most   int           // how many layers that can have
+	all    string        // the parts of the whole filter
 }
 
-// rateWith returns the false positive rate of the place after more new items.
-func (p place) rateWith(more uint64) float64 {
-	return p.geometry.FalsePositiveRate(p.items + more/p.share)
+// rateWith returns the false positive rate of the place after more new items,
+// and if whole is true, that of the filter.
+func (p place) rateWith(more uint64, whole bool) float64 {
+	if whole && p.layers != nil {
+		return rateOfGrown(p.layers, p.most, more)
+	}
+	rate := p.geometry.FalsePositiveRate(p.items + more/p.share)
+	if whole {
+		rate = 1 - (1-rate)*(1-p.others)
+	}
+	return rate
+}
+
+// rateOfGrown returns the false positive rate of a scalable filter after more new
+// items, which fill its newest layer and then those that it can still have.
+func rateOfGrown(layers []bloom.Stats, most int, more uint64) float64 {
+	// A handle without a Config takes a layer to be full at the lowest rate for
+	// its hashes.
+	g, passes, room := layers[0].Geometry, 1.0, uint64(0)
+	const sample = 1_000_000
+	full, err := bloom.Config{Capacity: sample, FPRate: math.Pow(10, -float64(g.Hashes)/2)}.Geometry()
+	if err == nil {
+		room = uint64(float64(g.Bits) / float64(full.Bits) * sample)
+	}
+	for i := range max(most, len(layers)) {
+		items, last := uint64(0), i >= max(most, len(layers))-1
+		if i < len(layers) {
+			items = layers[i].Items
+		}
+		if added := more; i >= len(layers)-1 {
+			if !last {
+				added = min(added, max(room, items)-items)
+			}
+			items, more = items+added, more-added
+		}
+		passes *= 1 - g.FalsePositiveRate(items)
+		g.Bits, room = 4*g.Bits, 4*room
+	}
+	return 1 - passes
 }
 
 // saturated is what over says of a filter that no --max-rate allows.

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
@@ -263,4 +264,23 @@ func TestAddToAnotherFilter(t *testing.T) {
 		}
 	}
 	sh.want(0, "new   b", "", "add", "--items", "1000", "key", "b")
+}
+
+// A limit of --max-rate is one of the whole filter, as info says its rate: not of
+// a window's newest pane, nor of layers as one filter.
+func TestMaxRateOfTheWholeFilter(t *testing.T) {
+	sh := newShell(t)
+	sh.want(0, "", "", "create", "-n", "1k", "--window", "1h", "panes")
+	sh.want(0, "", "", "create", "-n", "1k", "--scalable", "layers")
+	sh.want(0, "", numbered("a", 1_400), "add", "panes", "-")
+	sh.s.FastForward(time.Hour + 4*time.Second)
+	sh.want(0, "", numbered("a", 450_000), "add", "layers", "-")
+	for key, says := range map[string]string{"panes": " in all its panes", "layers": " in all its layers"} {
+		sh.want(0, "", numbered("b", 1_001), "add", key, "-")
+		var s state
+		decode(t, sh.want(0, "", "", "--json", "info", key), &s)
+		above, below := fmt.Sprint(*s.Rate*1.05), fmt.Sprint(*s.Rate*0.95)
+		sh.want(2, says+", and the limit is ", "new to it", "add", "--max-rate", below, key, "-")
+		sh.want(0, "new to it", "new to it", "add", "--max-rate", above, key, "-")
+	}
 }

@@ -214,10 +214,18 @@ func (a *app) ofWindow(w *bloom.Window) opened {
 		// because the first is a spare, and the first once a pane is over. If
 		// two are, the next Add clears one.
 		all := int((s.Span+s.PaneSpan-1)/s.PaneSpan) + 2
-		p := place{geometry: w.Geometry(), share: 1, parts: all, where: "in its newest pane"}
-		if i := 1 - (all - len(s.Panes)); i >= 0 {
-			p.items = s.Panes[i].Items
+		p := place{
+			geometry: w.Geometry(), share: 1, parts: all, where: "in its newest pane", all: "in all its panes",
 		}
+		newest, passes := 1-(all-len(s.Panes)), 1.0
+		for i, pane := range s.Panes {
+			if i == newest {
+				p.items = pane.Items
+			} else {
+				passes *= 1 - pane.LiveFPRate
+			}
+		}
+		p.others = 1 - passes
 		return p, nil
 	}}
 }
@@ -236,12 +244,15 @@ func (a *app) ofScalable(l *bloom.Scalable) opened {
 	}, place: func(ctx context.Context) (place, error) {
 		s, err := l.Stats(ctx)
 		g := l.Geometry()
-		for layer := g.Bits; s.MaxLayers > 1; s.MaxLayers-- { // as if all layers were one filter
+		for i, layer := 1, g.Bits; i < s.MaxLayers; i++ { // as if all layers were one filter
 			layer *= 4
 			g.Bits += layer
 		}
-		const where = "in all the layers that it can have"
-		return place{geometry: g, items: s.Items, share: 1, parts: 5, where: where}, err
+		return place{
+			geometry: g, items: s.Items, share: 1, parts: mostLayers,
+			where:  "if all the layers that it can have were one filter",
+			layers: s.Layers, most: s.MaxLayers, all: "in all its layers",
+		}, err
 	}}
 }
 
@@ -271,7 +282,7 @@ func (a *app) ofSharded(f *bloom.Sharded) opened {
 	}, place: func(ctx context.Context) (place, error) {
 		s, err := f.Stats(ctx)
 		n := max(uint64(len(s.Shards)), 1)
-		p := place{geometry: f.Geometry(), items: s.Items / n, share: n, parts: 1, where: "in each shard"}
+		p := place{geometry: f.Geometry(), items: s.Items / n, share: n, parts: 1, where: "in each shard", all: "in each shard"}
 		for _, shard := range s.Shards {
 			p.setBits += shard.SetBits
 		}

@@ -79,9 +79,9 @@ func TestFillingKindsTooFar(t *testing.T) {
 		if sh.stored(at) != before {
 			t.Errorf("%s: items were added all the same", flag)
 		}
+		sh.want(2, "Nothing was changed", numbered("b", 2_000), "add", "--max-rate", "1/100000", "key", "-")
+		sh.want(2, "Nothing was changed", "", "add", "--max-rate", "1e-12", "key", "x", "y")
 		if flag != "--scalable" {
-			sh.want(2, "Nothing was changed", numbered("b", 2_000), "add", "--max-rate", "1/100000", "key", "-")
-			sh.want(2, "Nothing was changed", "", "add", "--max-rate", "1e-12", "key", "x", "y")
 			sh.want(0, "new   b-1", numbered("b", most), "add", "--force", "key", "-")
 		}
 	}

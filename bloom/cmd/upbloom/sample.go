@@ -45,7 +45,8 @@ func (s *sample) distinct() uint64 {
 // mayTake refuses so many distinct items that would bring the place of a filter
 // over the limit. It asks for some of them how many are already in.
 func (a *app) mayTake(ctx context.Context, o opened, p place, most limit, distinct uint64, some []string) error {
-	if p.rateWith(distinct) <= most.rate {
+	whole := most.asked()
+	if p.rateWith(distinct, whole) <= most.rate {
 		return nil
 	}
 	areIn, err := o.ExistsAll(ctx, some)
@@ -59,9 +60,12 @@ func (a *app) mayTake(ctx context.Context, o opened, p place, most limit, distin
 		}
 	}
 	more := distinct * uint64(missing) / uint64(len(some))
-	rate := p.rateWith(more)
+	rate := p.rateWith(more, whole)
 	if rate <= most.rate {
 		return nil
+	}
+	if whole {
+		p.where = p.all
 	}
 	return usagef("%s: the %s would take about %s more, with %s false positives %s, and %s\n"+
 		"Nothing was changed. Make a larger one (upbloom create), or set --max-rate or --force.",
