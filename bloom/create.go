@@ -51,7 +51,8 @@ return {tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[5])}`)
 func (f *Filter) Create(ctx context.Context) (created bool, err error) {
 	ctx = f.rec.label(ctx, "bloom.Create")
 	if !f.rec.headed() {
-		return false, configErrorf("Layout", "is bare: only a filter with a header can be created; just Add")
+		return false, untouched(configErrorf("Layout",
+			"is bare: only a filter with a header can be created; just Add"))
 	}
 	return f.create(ctx, headerBits+f.rec.geo.Bits, 0)
 }
@@ -64,11 +65,11 @@ func (h *handle) create(ctx context.Context, bits uint64, word int64) (created b
 	}
 	birth := newBirth()
 	cmd := r.createCommand(bits, word, birth, milliseconds(r.ttl), "PEXPIRE")
-	answers, _, err := r.runOurs(ctx, cmd)
+	answers, repeated, err := r.runOurs(ctx, cmd)
 	if large, ok := as[*RecordTooLargeError](err); ok {
 		large.Bytes = (bits + 7) / 8
 	}
-	return r.judgeCreate(answers, err, birth)
+	return r.judgeCreate(oursAnswer{answers, repeated, err}, birth)
 }
 
 // createCommand makes a string of so many bits. expire is the command that sets
@@ -79,23 +80,23 @@ func (r *record) createCommand(bits uint64, word, birth int64, ttl, expire strin
 }
 
 // judgeCreate judges the answers to createCommand.
-func (r *record) judgeCreate(answers []upstash.NullInt64, err error, birth int64) (created bool, _ error) {
-	if is(err, ErrNotFound) { // yet the key is taken
-		return false, r.refuse(errNoHeader)
+func (r *record) judgeCreate(a oursAnswer, birth int64) (created bool, _ error) {
+	if is(a.err, ErrNotFound) { // yet the key is taken
+		return false, missed(r.refuse(errNoHeader), a.repeated)
 	}
+	if a.err != nil {
+		return false, a.err
+	}
+	if len(a.answers) != 2 {
+		return false, wrongCount(len(a.answers), 2)
+	}
+	stands, err := fieldWord(a.answers[0])
 	if err != nil {
 		return false, err
 	}
-	if len(answers) != 2 {
-		return false, wrongCount(len(answers), 2)
-	}
-	stands, err := fieldWord(answers[0])
-	if err != nil {
-		return false, err
-	}
-	word, err := fieldWord(answers[1])
+	word, err := fieldWord(a.answers[1])
 	if err == nil {
-		err = r.learnKind(word)
+		err = missed(r.learnKind(word), a.repeated)
 	}
 	return stands == birth, err
 }

@@ -117,11 +117,11 @@ func (f *Filter) Rename(ctx context.Context, to string) error {
 
 func (h *handle) rename(ctx context.Context, to string) error {
 	if to == "" {
-		return errEmptyKey
+		return untouched(errEmptyKey)
 	}
 	r := &h.rec
 	if to == r.key {
-		return ErrKeyExists
+		return untouched(ErrKeyExists)
 	}
 	var renamed int64
 	var err error
@@ -134,7 +134,7 @@ func (h *handle) rename(ctx context.Context, to string) error {
 		return err
 	}
 	if renamed == 0 {
-		return ErrKeyExists
+		return untouched(ErrKeyExists)
 	}
 	r.forget()
 	return nil

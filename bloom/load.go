@@ -218,7 +218,7 @@ func (f *Filter) Merge(ctx context.Context, l *Local, opts ...MoveOption) (LoadR
 // mayMove checks what can be checked before anything is sent.
 func (f *Filter) mayMove(l *Local) error {
 	if err := f.fits(l); err != nil {
-		return err
+		return untouched(err)
 	}
 	return f.rec.mayWrite()
 }
@@ -265,9 +265,10 @@ func (u *upload) take(ctx context.Context, script *upstash.Script, args ...strin
 			err = takenError{}
 		}
 	case uploadNoHeader:
-		err = r.refuse(errNoHeader)
+		err = missed(r.refuse(errNoHeader), u.repeated)
 	case uploadTooLong:
 		err = fmt.Errorf("%w of this geometry: the string is longer than %d bytes", ErrNotFilter, len(u.data))
+		err = missed(err, u.repeated)
 	case uploadOther:
 		if err = missed(r.learn(header), u.repeated); err == nil {
 			err = r.refuse(errHeaderBits)
@@ -277,7 +278,7 @@ func (u *upload) take(ctx context.Context, script *upstash.Script, args ...strin
 			return nil, wrongCount(len(rest), 1)
 		}
 		if err = r.learn(header); err == nil {
-			err = orContradiction(r.learnKind(rest[0]))
+			err = missed(orContradiction(r.learnKind(rest[0])), u.repeated)
 		}
 	default:
 		err = missed(orContradiction(r.learn(header)), u.repeated)

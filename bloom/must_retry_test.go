@@ -118,8 +118,28 @@ func TestRefusedOrdersAreSafeToRetry(t *testing.T) {
 		if _, err := there.Create(ctx); err != nil {
 			t.Fatal(err)
 		}
-		missing, err := bloom.New(c, "elsewhere", small())
+		at := func(key string) *bloom.Filter {
+			f, err := bloom.New(c, key, small())
+			if err != nil {
+				t.Fatal(err)
+			}
+			return f
+		}
+		missing, list, zeros := at("elsewhere"), at("list"), at("zeros")
+		do(t, s, "SET", "taken", "x")
+		do(t, s, "RPUSH", "list", "x")
+		do(t, s, "SETBIT", "zeros", "900", "1")
+		stays, expires := day(), day()
+		expires.ExpireIdle = true
+		idle, err := bloom.NewWindow(c, "window", expires)
 		if err != nil {
+			t.Fatal(err)
+		}
+		other, err := bloom.NewWindow(c, "window", stays)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := other.Create(ctx); err != nil {
 			t.Fatal(err)
 		}
 		for name, tt := range map[string]struct {
@@ -137,6 +157,15 @@ func TestRefusedOrdersAreSafeToRetry(t *testing.T) {
 			"Union of another":      {true, false, func() error { return bloom.Union(ctx, there, f) }},
 			"Window.Create":         {true, true, func() error { _, err := window(t, c, day()).Create(ctx); return err }},
 			"Union of what is here": {true, false, func() error { return bloom.Union(ctx, there, there, f) }},
+			"Rename to a taken":     {false, false, func() error { return there.Rename(ctx, "taken") }},
+			"Rename to itself":      {false, false, func() error { return there.Rename(ctx, "source") }},
+			"Rename to nothing":     {false, false, func() error { return there.Rename(ctx, "") }},
+			"Union into a list":     {false, false, func() error { return bloom.Union(ctx, list, there) }},
+			"Union of a list":       {false, false, func() error { return bloom.Union(ctx, there, list) }},
+			"Create over zeros":     {false, true, func() error { _, err := zeros.Create(ctx); return err }},
+			"Load over zeros":       {false, true, func() error { _, err := at("zeros").Load(ctx, mails(0, 9)); return err }},
+			"Replace zeros":         {false, true, func() error { return zeros.Replace(ctx, localOf(zeros, 0, 9)) }},
+			"Create another window": {false, true, func() error { _, err := idle.Create(ctx); return err }},
 		} {
 			do(t, s, "DEL", key)
 			if tt.other {

@@ -40,8 +40,8 @@ return {n, tonumber(ARGV[1]), 1}`)
 //
 // An item that others add after l was begun is lost, even if its Add was
 // acknowledged, unless l has it. The key may hold nothing, or any plain filter
-// of this package, whatever its geometry. Another kind is a [*MismatchError],
-// and other data is [ErrNotFilter]; both are left alone. The filter keeps its
+// of this package, whatever its geometry. Another kind, or a [Cuckoo], is a
+// [*MismatchError], and other data is [ErrNotFilter]; both are left alone. The filter keeps its
 // TTL. A new filter, and one whose TTL is not settled, gets [Config.TTL]. The
 // filter gets a new birth number: an AddAll under way returns [ErrRecreated], as
 // does a Snapshot once it sees the new one, and a [Mirror] drops its copy. An
@@ -68,12 +68,12 @@ func (f *Filter) Replace(ctx context.Context, l *Local, opts ...MoveOption) erro
 	ctx = f.rec.label(ctx, "bloom.Replace")
 	r := &f.rec
 	if !r.headed() {
-		return configErrorf("Layout", "is bare: only a filter with a header can be replaced")
+		return untouched(configErrorf("Layout", "is bare: only a filter with a header can be replaced"))
 	}
 	// A handle may replace the filter that it refuses to write to. Until it
 	// did, it goes on refusing.
 	if err := f.fits(l); err != nil {
-		return err
+		return untouched(err)
 	}
 	if r.client.ReadOnly() {
 		return upstash.ErrReadOnly
@@ -84,7 +84,7 @@ func (f *Filter) Replace(ctx context.Context, l *Local, opts ...MoveOption) erro
 	if err == nil {
 		birth := newBirth()
 		err = u.replace(ctx, birth, r.header)
-		if other, ok := as[*MismatchError](err); ok && other.GotKind == KindFilter {
+		if other, ok := as[*MismatchError](err); ok && other.GotKind == KindFilter && !other.Got.isTable() {
 			err = u.replaceOther(ctx, birth)
 		}
 		if err != nil && u.repeated && !is(err, upstash.ErrRecordTooLarge) {
@@ -117,8 +117,8 @@ func (u *upload) replaceOther(ctx context.Context, birth int64) error {
 		return u.rec.failed(err)
 	}
 	old := int64(e.header.word())
-	if e.header.kind != KindFilter {
-		return u.rec.learn(old)
+	if e.header.kind != KindFilter || e.header.geometry(0).isTable() {
+		return missed(u.rec.learn(old), u.repeated)
 	}
 	return u.replace(ctx, birth, old)
 }

@@ -126,12 +126,26 @@ func TestReplaceLeavesOtherDataAlone(t *testing.T) {
 				t.Errorf("%.40q has become %.40q", data, stored(t, s))
 			}
 		}
+		do(t, s, "DEL", key)
+		names := cuckoo(t, s.Client(), bloom.CuckooConfig{Capacity: 1000, FPRate: 0.01})
+		if _, err := names.Add(t.Context(), "ann"); err != nil {
+			t.Fatal(err)
+		}
+		var table *bloom.MismatchError
+		err := f.Replace(t.Context(), localOf(f, 0, 9), parts)
+		if !errors.As(err, &table) || !upstash.SafeToRetry(err) {
+			t.Errorf("a Cuckoo: %v, want a MismatchError that is safe to retry", err)
+		}
+		if found, err := names.Exists(t.Context(), "ann"); !found || err != nil {
+			t.Errorf("after a Replace at its key the Cuckoo says %t, %v", found, err)
+		}
 		var config *bloom.ConfigError
 		bare := handle(t, s.Client(), bloom.Config{
 			Bits: 1000, Hashes: 7, Scheme: bloom.SchemeFNV1a, Layout: bloom.LayoutBare,
 		})
-		if err := bare.Replace(t.Context(), localOf(bare, 0, 9)); !errors.As(err, &config) {
-			t.Errorf("%v, want a ConfigError", err)
+		err = bare.Replace(t.Context(), localOf(bare, 0, 9))
+		if !errors.As(err, &config) || !upstash.SafeToRetry(err) {
+			t.Errorf("%v, want a ConfigError that is safe to retry", err)
 		}
 		var mismatch *bloom.MismatchError
 		other := localOf(handle(t, s.Client(), small()), 0, 9)
@@ -168,8 +182,8 @@ func TestMovesRefuse(t *testing.T) {
 	} {
 		_, merging := tt.f.Merge(t.Context(), tt.l)
 		for name, err := range map[string]error{"Merge": merging, "Replace": tt.f.Replace(t.Context(), tt.l)} {
-			if err == nil || !strings.Contains(err.Error(), says) {
-				t.Errorf("%s: %v, want an error that says %q", name, err, says)
+			if err == nil || !strings.Contains(err.Error(), says) || !upstash.SafeToRetry(err) {
+				t.Errorf("%s: %v, want an error that says %q and is safe to retry", name, err, says)
 			}
 		}
 	}

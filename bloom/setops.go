@@ -69,7 +69,7 @@ func Union(ctx context.Context, dst *Filter, srcs ...*Filter) error {
 		return fmt.Sprintf("srcs[%d]", i-1)
 	}
 	if err := sameGeometry(append([]*Filter{dst}, srcs...), name); err != nil {
-		return err
+		return untouched(err)
 	}
 	r := &dst.rec
 	if err := r.mayWrite(); err != nil {
@@ -91,6 +91,9 @@ func Union(ctx context.Context, dst *Filter, srcs ...*Filter) error {
 	}
 	n, _, err := r.numbers(ctx, r.script(unionScript, keysOf(srcs), strconv.FormatInt(birth, 10),
 		milliseconds(ttl), must).Timeout(combineTimeout(r.geo, len(srcs))))
+	if foreign := explain(err); is(foreign, ErrNotFilter) {
+		return untouched(foreign) // the script has read all headers before it writes
+	}
 	if err != nil {
 		if !upstash.SafeToRetry(err) && r.isMade(ctx, birth) {
 			return nil // it ran and made dst, and only the reply was lost

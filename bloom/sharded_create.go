@@ -181,7 +181,7 @@ func (s *Sharded) makeShards(ctx context.Context, shards []int, expireAt int64) 
 	})
 	errs := make([]error, len(shards))
 	for n, i := range shards {
-		created, err := s.shards[i].rec.judgeCreate(answers[n].answers, answers[n].err, births[i])
+		created, err := s.shards[i].rec.judgeCreate(answers[n], births[i])
 		errs[n] = s.named(i, err)
 		if created {
 			made++
@@ -228,8 +228,9 @@ func (s *Sharded) deleteSome(ctx context.Context, shards []int) (deleted bool, e
 
 // An oursAnswer is what runOurs returns for one shard.
 type oursAnswer struct {
-	answers []upstash.NullInt64
-	err     error
+	answers  []upstash.NullInt64
+	repeated bool
+	err      error
 }
 
 // runOursOn is runOurs for several shards: one request for each database, all at
@@ -255,6 +256,7 @@ func (s *Sharded) runOursOn(ctx context.Context, shards []int, cmd func(shard in
 				reply = replies[m]
 			}
 			o := &out[n]
+			o.repeated = reply.MaybeRepeated()
 			o.answers, o.err = s.shards[shards[n]].rec.judgeOurs(reply, err)
 		}
 	})

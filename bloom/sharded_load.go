@@ -31,7 +31,8 @@ func (s *Sharded) Load(ctx context.Context, items iter.Seq[string], opts ...Move
 func (s *Sharded) LoadShard(ctx context.Context, shard int, items iter.Seq[string], opts ...MoveOption,
 ) (LoadResult, error) {
 	if shard < 0 || shard >= len(s.shards) {
-		return LoadResult{}, shardedErrorf("Shards", "is %d, and there is no shard %d", len(s.shards), shard)
+		return LoadResult{}, untouched(
+			shardedErrorf("Shards", "is %d, and there is no shard %d", len(s.shards), shard))
 	}
 	ctx = s.shards[shard].rec.label(ctx, "bloom.Sharded.LoadShard")
 	return s.load(ctx, []int{shard}, items, opts)
