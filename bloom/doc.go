@@ -139,8 +139,8 @@
 // This step has a second of its own, and with [Filter.Replace] there may be
 // two.
 //
-// If a handle meets another filter, it writes nothing more until Exists or
-// Create finds its own filter, or none. The Add that met the other filter has
+// If a handle meets another filter, it adds nothing more until a call such as
+// Exists or Create finds its own filter, or none. The Add that met the other filter has
 // run. It may have set k bits there and made the string longer, and has cleared
 // no bit: each "no" of that filter stays true. Only a [Cuckoo] is damaged, and
 // denies some of its members from then on. If the key held other data, the Add

@@ -78,8 +78,9 @@ func (h *handle) expire(ctx context.Context, ttl time.Duration) (bool, error) {
 }
 
 // Persist removes the TTL and reports whether there was one. It settles the
-// TTL: the filter stays, whatever a handle's [Config.TTL] says. Cost and checks
-// are those of Expire. It is repeated after a lost reply too, and then undoes
+// TTL: the filter stays, whatever a handle's [Config.TTL] says. A Bare filter
+// cannot note it: the first Add of another handle with a TTL sets one again.
+// Cost and checks are those of Expire. It is repeated after a lost reply too, and then undoes
 // an Expire of others between the attempts. If it then found a filter without a
 // TTL, the error wraps [upstash.ErrUncertain]: perhaps the first attempt removed
 // the TTL. If it then found no filter, Persist returns false.

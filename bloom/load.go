@@ -20,7 +20,8 @@ type LoadResult struct {
 	NewBits        uint64
 	NewBitsUnknown bool
 	// OverCapacity is true if the filter now holds more items than its Capacity;
-	// see [Stats.OverCapacity]. It is false if the Capacity is not known.
+	// see [Stats.OverCapacity]. It is false if the Capacity is not known. Of a
+	// [Sharded] it is true if a loaded shard holds more than it has room for.
 	OverCapacity bool
 	// Created is true if this call made the filter.
 	Created bool

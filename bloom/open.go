@@ -74,8 +74,9 @@ func OpenBatch(bytes, parallel int) OpenOption {
 // commands. If the server refuses the transaction, as a full Redis does, Open
 // sends a second request. The error is [ErrNotFound] if there is no filter,
 // whatever MissingIsEmpty says. There is none at the key of a [Sharded]: its
-// shards have keys of their own, and [OpenSharded] finds them. A Bare filter
-// has no header: use New.
+// shards have keys of their own, and [OpenSharded] finds them. Another kind or
+// another seed is a [*MismatchError], and other data is [ErrNotFilter], as is a
+// [Cuckoo]. A Bare filter has no header: use New.
 //
 // The primary of a global database answers. The nearest region does if the
 // client is a read-only one, if the token may not run BITFIELD or if the

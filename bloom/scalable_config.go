@@ -31,7 +31,7 @@ type ScalableConfig struct {
 	// Capacity is the number of distinct items the first layer is sized for, at
 	// least 1. Less than 1,000 counts as 1,000. The filter takes up to 341
 	// times as many: 5 times with two layers, 21 with three, 85 with four. Up
-	// to 2.3 million at 1 in 100, all five layers fit into a Redis string.
+	// to 900,000 at 1 in 100, all five layers fit into a Redis string.
 	Capacity uint64
 
 	// FPRate is the false positive rate of the whole filter when all of its

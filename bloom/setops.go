@@ -155,7 +155,9 @@ return {tonumber(ARGV[1]), n[2], n[3], n[1]}`)
 //
 // A small intersection of large filters is the difference of large numbers, and
 // its error is theirs: a few in a thousand of the union. If all cells of one
-// filter, or of both together, are set, the error is [ErrSaturated].
+// filter, or of both together, are set, the error is [ErrSaturated]. A missing
+// filter is [ErrNotFound], whatever MissingIsEmpty says. The token must be one
+// that may write: the server makes the third filter under a key of its own.
 func EstimateIntersection(ctx context.Context, a, b *Filter) (items uint64, err error) {
 	defer onlyReads(&err)
 	name := func(i int) string { return "ab"[i : i+1] }

@@ -32,10 +32,11 @@ import (
 //
 // An item takes the bits of a Filter and a little more, because each shard has
 // room for its share and three standard deviations: at 1 in 100, 10.75 bits and
-// 0.02% more in 16 shards for 4 billion items, 9.6% more in shards for 1,000.
+// 0.02% more in 16 shards for 4 billion items, 10% more in shards for 1,000.
 //
 // A Sharded does not grow and has no WarnFill: ask [ShardedStats.OverCapacity]
-// now and then. [Sharded.Load] reports it.
+// now and then. [Sharded.Load] knows only whether a shard that it loaded is over
+// its own room.
 //
 // The number of shards is fixed. To have more, make another Sharded under
 // another key, add to both, fill it from the source of the items, and change over

@@ -38,7 +38,8 @@ type Stats struct {
 	// Capacity is [Config.Capacity], and FPRate the false positive rate at that
 	// many items. Both are 0 if they are not known, because the header does not
 	// hold them: for a handle of [Open], for [Inspect], for a [Local], and for
-	// a [Config] with Bits and Hashes alone.
+	// a [Config] with Bits and Hashes alone. Of a [Cuckoo], Inspect works out
+	// both from the geometry.
 	Capacity uint64
 	FPRate   float64
 	// LiveFPRate is the false positive rate now. For [SchemeFNV1a] it and FPRate
