@@ -158,8 +158,9 @@
 //
 // Look-ups go to the primary of a global database, unless [Config.Reads] says
 // otherwise. A [Window] has no Reads. Look-ups of a client with
-// [upstash.WithReadOnly] go to the nearest region, whatever the type. So do
-// Stats and Cardinality of every client.
+// [upstash.WithReadOnly] go to the nearest region, whatever the type; only
+// [ReadsNearestFirst] still asks the primary. Stats and Cardinality of every
+// client go to the nearest region.
 //
 // # Cost
 //

@@ -11,7 +11,7 @@ import "context"
 // second. A missing filter is [ErrNotFound] and not a "no", unless
 // [Config.MissingIsEmpty] is set. A filter made with another [Config] is a
 // [*MismatchError]. [Config.Reads] says which copy of a global database is
-// asked.
+// asked; by default a full one refuses: see [Reads].
 func (f *Filter) Exists(ctx context.Context, item string) (bool, error) {
 	ctx = f.rec.label(ctx, "bloom.Exists")
 	return f.exists(ctx, item, nil)

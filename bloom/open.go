@@ -71,8 +71,8 @@ func OpenBatch(bytes, parallel int) OpenOption {
 
 // Open makes a handle for an existing filter and reads its geometry from its
 // header: a reader needs to know no more than the key. It is one request of two
-// commands. If the server refuses the transaction, as a full Redis does, Open
-// sends a second request. The error is [ErrNotFound] if there is no filter,
+// commands. If the server refuses the transaction, Open sends a second request,
+// and in a full Redis a third. The error is [ErrNotFound] if there is no filter,
 // whatever MissingIsEmpty says. There is none at the key of a [Sharded]: its
 // shards have keys of their own, and [OpenSharded] finds them. Another kind or
 // another seed is a [*MismatchError], and other data is [ErrNotFilter], as is a

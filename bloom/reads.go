@@ -5,12 +5,14 @@ import "strconv"
 // Reads says which copy of a global database answers look-ups. Such a database
 // has a primary, which takes all writes, and read regions, which follow it with
 // a lag. A BITFIELD counts as a write whatever it does: by default each look-up
-// travels to the primary and is billed in every region. BITFIELD_RO is a read,
-// and the nearest region answers it. A database of a single region has nothing
-// to choose. The zero value is [ReadsPrimary].
+// travels to the primary and is billed in every region, and a full database
+// refuses it ([upstash.ErrOutOfMemory]). BITFIELD_RO is a read, and the nearest
+// region answers it. A database of a single region has nothing else to choose.
+// The zero value is [ReadsPrimary].
 //
 // A [Window] has no Reads: its look-ups go to the primary. If the client has
-// [upstash.WithReadOnly], the nearest region answers the look-ups of every type.
+// [upstash.WithReadOnly], the nearest region answers the look-ups of every type;
+// only [ReadsNearestFirst] still asks the primary.
 //
 // A read-only token may not run BITFIELD. In a client without WithReadOnly the
 // primary refuses it, and the nearest region is asked, by a second request. Its

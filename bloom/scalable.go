@@ -25,8 +25,8 @@ import (
 // Exists and [Scalable.ExistsAll] are one request and one billed command,
 // whatever the handle knows. They read the item's words in all possible layers.
 //
-// Add is one too. The first Add of a new handle looks the item up before that,
-// because it does not know which layer is the newest. One new item in a 64th of
+// Add is one too. The first Add or AddAll of a new handle looks an item up before
+// that, because it does not know which layer is the newest. One new item in a 64th of
 // the newest layer's capacity is followed by a script of three commands. The
 // script counts the layer's set bits and adds a layer if it is full. If an
 // AddAll has at least that many items, the script precedes it, once a request:
