@@ -158,7 +158,7 @@ func (f *Filter) Save(ctx context.Context, w io.Writer, opts ...MoveOption) erro
 func (f *Filter) Restore(ctx context.Context, r io.Reader, opts ...MoveOption) (LoadResult, error) {
 	l := newLocal(f.rec.geo)
 	if _, err := l.ReadFrom(r); err != nil {
-		return LoadResult{}, err
+		return LoadResult{}, untouched(err)
 	}
 	return f.Merge(ctx, l, opts...)
 }
