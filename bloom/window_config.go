@@ -22,8 +22,8 @@ type WindowConfig struct {
 	// lasts as long as Span/Panes and is sized for all of them, because they
 	// may come at once. If more items come, the window takes them, and Add
 	// answers "seen" for more and more of the new ones: of a window for 1 in
-	// 1,000, for 4% with twice the Capacity, for 72% with five times. Nothing
-	// but WarnFill and [WindowStats.OverCapacity] says so.
+	// 1,000, for up to 4% with twice the Capacity, for up to 72% with five times.
+	// Nothing but WarnFill and [WindowStats.OverCapacity] says so.
 	Capacity uint64
 
 	// FPRate is the false positive rate at Capacity, of the whole window: above
