@@ -176,6 +176,7 @@ func TestLoadingAgain(t *testing.T) {
 	sh.want(0, "restored 0 new bits", "", "restore", "--max-rate", "1.5%", "key", file)
 	sh.want(0, "", numbered("b", 900), "load", "--items", "1000", "other")
 	sh.unchanged("other", "and the limit is 1 in 33", "", "restore", "--max-rate", "3%", "other", file)
+	sh.want(2, "and the limit is 1 in 1,000\n", "", "restore", "--max-rate", "0.1%", "new", file)
 }
 
 // load says what is in the filter afterwards, as info does, without asking.

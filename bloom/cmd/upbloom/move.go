@@ -244,7 +244,7 @@ func (a *app) restore(ctx context.Context, c *cli.Command) error {
 	if err != nil {
 		return err
 	}
-	if before != nil { // a copy at an empty key is as full as it was when saved
+	if before != nil || c.IsSet("max-rate") { // else a copy is as full as it was when saved
 		if err := a.mayFill(ctx, c, f, l, before); err != nil {
 			return err
 		}
