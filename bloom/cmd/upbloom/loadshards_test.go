@@ -57,7 +57,7 @@ func TestLoadShards(t *testing.T) {
 			*m.Items, *m.NewBits, m.Holds, s)
 	}
 	sh.want(0, "loaded 20,000 lines", numbered("c", 20_000), "load", "--force", "key")
-	sh.want(0, "loaded 0 lines", "", "load", "--allow-empty", "key")
+	sh.want(0, "loaded 0 lines, 0 new bits, 0 B in 1 request (", "", "load", "--allow-empty", "key")
 	if _, err := sh.s.Exec("DEL", "key:1"); err != nil {
 		t.Fatal(err)
 	}

@@ -258,7 +258,7 @@ func (m moved) text(what string) string {
 	}
 	s += " " + human.Bytes(uint64(m.Bytes))
 	if m.Requests > 0 {
-		s += fmt.Sprintf(" in %d requests (%d commands)", m.Requests, m.Commands)
+		s += fmt.Sprintf(" in %s (%s)", counted(uint64(m.Requests), "request"), counted(uint64(m.Commands), "command"))
 	}
 	s += fmt.Sprintf(", %v", time.Duration(m.Seconds*float64(time.Second)).Round(time.Millisecond))
 	if m.Holds != nil {
