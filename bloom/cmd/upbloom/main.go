@@ -36,7 +36,8 @@
 // filter must be in the one database.
 //
 // A command asks first, or refuses and names the flag it wants, if it would
-// remove a filter or most of its items, or fill it far beyond its size.
+// remove a filter or most of its items, or fill it far beyond its size. add does
+// so for more than 1,000 items, and remove does what it is told.
 //
 // # JSON
 //
