@@ -70,10 +70,11 @@ func overCapacity(capacity uint64) float64 {
 }
 
 // Stats reads the state of the filter: one request, a transaction of four
-// commands. A full Redis refuses the transaction; a second request then reads
-// the same without one, with six commands. The server reads the whole string,
-// about 1 ms a megabyte. In a global database the nearest region answers. A
-// missing filter is [ErrNotFound], whatever MissingIsEmpty says.
+// commands, or of three for a Bare filter. A full Redis refuses the transaction;
+// a second request then reads the same without one, with six commands. The
+// server reads the whole string, about 1 ms a megabyte. In a global database the
+// nearest region answers. A missing filter is [ErrNotFound], whatever
+// MissingIsEmpty says.
 func (f *Filter) Stats(ctx context.Context) (s Stats, err error) {
 	defer onlyReads(&err)
 	ctx = f.rec.label(ctx, "bloom.Stats")
@@ -108,9 +109,10 @@ func storedAs(length, left int64) (bytes uint64, ttl time.Duration, err error) {
 // Cardinality estimates how many distinct items were added, from the number of
 // set bits (Swamidass and Baldi 2007). Its error is a few in a thousand up to
 // the capacity, and about 1% in a filter for 1,000 items. It is one request of
-// two commands, as a transaction; for a full Redis see Stats. In a global
-// database the nearest region answers, whatever Reads says. If every bit is set,
-// the error is [ErrSaturated].
+// two commands, as a transaction, or of one command for a Bare filter; for a
+// full Redis see Stats. In a global database the nearest region answers, whatever
+// Reads says. If every bit is set, the error is [ErrSaturated]. A missing filter
+// is [ErrNotFound], unless [Config.MissingIsEmpty] is set.
 func (f *Filter) Cardinality(ctx context.Context) (items uint64, err error) {
 	defer onlyReads(&err)
 	ctx = f.rec.label(ctx, "bloom.Cardinality")

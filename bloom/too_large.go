@@ -13,8 +13,8 @@ const mostPlansRecord = 100_000_000
 // Above 100 MB call [Filter.Create] first: it makes the whole string, or returns
 // this error. Without it single Adds return it by chance, and others succeed.
 type RecordTooLargeError struct {
-	// Bytes is the length of the refused string. It is 0 if that was to have
-	// one more layer of a [Scalable].
+	// Bytes is the length of the whole string, of which an Add may have needed
+	// less. It is 0 if that was to have one more layer of a [Scalable].
 	Bytes  uint64
 	err    error  // in the server's words, which say less and name no limit
 	advice string // what to do about it
