@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/upbloom/upbloom/internal/lots"
 	"github.com/upbloom/upbloom/upstash"
 )
 
@@ -34,7 +35,7 @@ func SetSettleTimeout(d time.Duration) (old time.Duration) {
 // SetLot changes where the lots of WarnFill's looks come from, and returns the
 // source before.
 func SetLot(draw func() float64) (old func() float64) {
-	old, lot = lot, draw
+	old, lots.Float64 = lots.Float64, draw
 	return old
 }
 

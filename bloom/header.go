@@ -3,9 +3,9 @@ package bloom
 import (
 	"encoding/binary"
 	"fmt"
-	"math/rand/v2"
 
 	"github.com/upbloom/upbloom/bloom/internal/xxh3"
+	"github.com/upbloom/upbloom/internal/lots"
 )
 
 // The header word is a u53 at bit 0 of the string, from its top bit down:
@@ -43,7 +43,7 @@ const (
 const u53 = "u53"
 
 // newBirth draws the birth number of a call, the same in all of its attempts.
-func newBirth() int64 { return int64(birthMarker | rand.Uint64()>>12) }
+func newBirth() int64 { return int64(birthMarker | lots.Uint64()>>12) }
 
 // headerInfo is a header word in its parts. The seed is known by its tag only.
 type headerInfo struct {

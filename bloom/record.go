@@ -146,7 +146,7 @@ func (r *record) explain(err error) error {
 func explainRead(err error) error {
 	if is(err, upstash.ErrOutOfMemory) {
 		return errorf("bloom: a BITFIELD counts as a write, which a full database refuses: free"+
-			" memory, or ask the nearest region, with upstash.WithReadOnly: %w", err)
+			" memory, or read with upstash.WithReadOnly: %w", err)
 	}
 	return explain(err)
 }

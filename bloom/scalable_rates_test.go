@@ -15,6 +15,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/upbloom/upbloom/internal/lots"
 	"github.com/upbloom/upbloom/internal/testkit/testenv"
 	"github.com/upbloom/upbloom/upstash"
 )
@@ -171,8 +172,8 @@ func (m *layered) has(areas []area, g Geometry, item string, pos []uint64) bool 
 // layer. So is the share of new items reported as seen. The short form ends at
 // 21 times Capacity.
 func TestMeasuredRatesOfScalable(t *testing.T) {
-	old := lot
-	defer func() { lot = old }()
+	old := lots.Float64
+	t.Cleanup(func() { SetLot(old) })
 	for _, c := range []struct {
 		rate    float64
 		batch   int
@@ -192,7 +193,7 @@ func TestMeasuredRatesOfScalable(t *testing.T) {
 			c.layers, c.queries = 3, 100_000
 		}
 		t.Run(fmt.Sprintf("FPRate=%v/batch=%d", c.rate, c.batch), func(t *testing.T) {
-			lot = rand.New(rand.NewPCG(1, uint64(c.batch))).Float64
+			SetLot(rand.New(rand.NewPCG(1, uint64(c.batch))).Float64)
 			measureScalable(t, c.rate, c.batch, c.layers, c.queries)
 		})
 	}

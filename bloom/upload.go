@@ -2,12 +2,12 @@ package bloom
 
 import (
 	"context"
-	"math/rand/v2"
 	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/upbloom/upbloom/internal/lots"
 	"github.com/upbloom/upbloom/upstash"
 )
 
@@ -145,7 +145,7 @@ var askAbove = mostPlansRecord
 // scratchName draws a name that no other call in progress has. It need not be
 // secret, and crypto/rand would add 160 KB to a WebAssembly module. All names
 // have 13 characters: requests do not differ in length.
-func scratchName() string { return strconv.FormatUint(1<<63|rand.Uint64(), 36) }
+func scratchName() string { return strconv.FormatUint(1<<63|lots.Uint64()>>1, 36) }
 
 // newUpload chooses the names of the keys, KEY:load:RANDOM and
 // KEY:load:RANDOM:i, and sends nothing. It makes the parts larger if there would

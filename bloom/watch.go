@@ -3,7 +3,6 @@ package bloom
 import (
 	"context"
 	"math"
-	"math/rand/v2"
 	"sync"
 
 	"github.com/upbloom/upbloom/internal/lots"
@@ -41,21 +40,10 @@ const (
 	watchPause = 8192
 )
 
-// lot draws a number from 0 up to 1. Only a test changes it.
-var lot = rand.Float64
-
-// drawLot draws one from where the context says, if it does.
-func drawLot(ctx context.Context) float64 {
-	if given := lots.From(ctx); given != nil {
-		return given()
-	}
-	return lot()
-}
-
 // byLot reports whether one of n items draws a lot. The lot comes so many times
 // while capacity items are added.
 func byLot(ctx context.Context, n, times int, capacity uint64) bool {
-	return drawLot(ctx) < float64(n)*float64(times)/float64(capacity)
+	return lots.Lot(ctx) < float64(n)*float64(times)/float64(capacity)
 }
 
 // fillWatch is what a handle's own writes have shown of the fill of its filter,
@@ -168,7 +156,7 @@ func (s *fillWatch) shouldLook(ctx context.Context, w written) bool {
 		s.pause--
 		return false
 	}
-	look := drawLot(ctx) < lookChance(s.capacity, w.items)
+	look := lots.Lot(ctx) < lookChance(s.capacity, w.items)
 	look = s.tookBits(w) || look
 	look = s.tookSeen(w) || look
 	if s.looking || !look {

@@ -67,9 +67,11 @@ func Recorded(tb testing.TB, file string, opts ...upstash.Option) *upstash.Clien
 //
 // If a request differs between two runs, it cannot be replayed: a key with a
 // date or a random part, an item made from the time. Let the test pass in the
-// clock and the source of such names. A filter's random birth number is an
-// exception: in the file a fixed number stands for it. Answers do not depend on
-// the time: no key expires.
+// clock and the source of such names. What package bloom draws at random is no
+// difference: in the file fixed numbers stand for birth numbers and for the names
+// of an upload's keys. While a test records or replays, no chance leads to a look
+// at a filter's fill: a WarnFill is called later, and a Scalable grows by AddAll
+// alone. Answers do not depend on the time: no key expires.
 //
 // Pass the same options as to Record. A WithTransport among them has no effect.
 // Several goroutines may use the client at once, until the end of the test,

@@ -228,7 +228,7 @@ var inWords = strings.NewReplacer(" (WithTimeout): context deadline exceeded", "
 	", or accept it with upstash.WithReadOnly or ScalableConfig.Reads", "",
 	", or accept it with upstash.WithReadOnly or CuckooConfig.Reads", "",
 	", or accept it with upstash.WithReadOnly", "", // of a Window
-	"free memory, or ask the nearest region, with upstash.WithReadOnly", "free memory, e.g. with upbloom rm, and ask again",
+	"free memory, or read with upstash.WithReadOnly", "free memory, e.g. with upbloom rm, and ask again",
 	"make one without WithReadOnly and with a full token", "use a full token",
 	"use a key that holds nothing else", "use another key (upbloom knows no filters without a header)")
 

@@ -52,6 +52,7 @@ func TestFullDatabase(t *testing.T) {
 			}
 		}
 	}
+	bloomtest.Exists(t, bloomtest.Handle(t, reader, bloomtest.Expiring(time.Hour)), "a", true)
 	cfg := bloomtest.Expiring(time.Hour)
 	cfg.Reads = bloom.ReadsNearest
 	nearest := bloomtest.Handle(t, s.Client(), cfg)

@@ -2,7 +2,9 @@ package recording_test
 
 import (
 	"bytes"
+	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -41,6 +43,125 @@ func TestBirthNumbersAreReplayed(t *testing.T) {
 	}
 }
 
+// TestEachKindIsReplayed makes filters of each type in several steps, in a test
+// that is recorded and then replayed.
+func TestEachKindIsReplayed(t *testing.T) {
+	server := upstashtest.NewServer(t)
+	items := []string{"a", "b", "c"}
+	for name, steps := range map[string]func(*upstash.Client, *[]any) error{
+		"filter": func(c *upstash.Client, saw *[]any) error {
+			warned := func(bloom.Stats) { *saw = append(*saw, "warned") }
+			return filled(t, saw, func() (*bloom.Filter, error) {
+				return bloom.New(c, "filter", bloom.Config{Capacity: 10, FPRate: 0.01, WarnFill: warned})
+			}, func(f *bloom.Filter) error {
+				result, err := f.Load(t.Context(), slices.Values(items))
+				*saw = append(*saw, result.NewBits)
+				if err != nil {
+					return err
+				}
+				copied, err := f.Snapshot(t.Context())
+				if err != nil {
+					return err
+				}
+				return f.Replace(t.Context(), copied)
+			})
+		},
+		"window": func(c *upstash.Client, saw *[]any) error {
+			return filled(t, saw, func() (*bloom.Window, error) {
+				return bloom.NewWindow(c, "window", bloom.WindowConfig{Capacity: 10, FPRate: 0.01, Span: time.Hour})
+			}, nil)
+		},
+		"idle window": func(c *upstash.Client, saw *[]any) error {
+			return filled(t, saw, func() (*bloom.Window, error) {
+				return bloom.NewWindow(c, "idle", bloom.WindowConfig{
+					Capacity: 10, FPRate: 0.01, Span: time.Hour, ExpireIdle: true,
+				})
+			}, nil)
+		},
+		"scalable": func(c *upstash.Client, saw *[]any) error {
+			return filled(t, saw, func() (*bloom.Scalable, error) {
+				return bloom.NewScalable(c, "scalable", bloom.ScalableConfig{Capacity: 1000, FPRate: 0.01})
+			}, nil)
+		},
+		"cuckoo": func(c *upstash.Client, saw *[]any) error {
+			return filled(t, saw, func() (*bloom.Cuckoo, error) {
+				return bloom.NewCuckoo(c, "cuckoo", bloom.CuckooConfig{Capacity: 1000, FPRate: 0.01})
+			}, func(f *bloom.Cuckoo) error {
+				removed, err := f.Remove(t.Context(), "a")
+				*saw = append(*saw, removed)
+				return err
+			})
+		},
+		"sharded": func(c *upstash.Client, saw *[]any) error {
+			return filled(t, saw, func() (*bloom.Sharded, error) {
+				return bloom.NewSharded([]*upstash.Client{c}, "sharded", bloom.ShardedConfig{
+					Capacity: 100, FPRate: 0.01, Shards: 2, BatchParallel: 1,
+				})
+			}, nil)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			recordThenReplay(t, server.URL, server.Token, func(c *upstash.Client) string {
+				var saw []any
+				err := steps(c, &saw)
+				return fmt.Sprint(saw, err)
+			})
+		})
+	}
+}
+
+// A fillable is what the types have in common.
+type fillable interface {
+	Create(ctx context.Context) (bool, error)
+	Add(ctx context.Context, item string) (bool, error)
+	AddAll(ctx context.Context, items []string) ([]bool, error)
+	Exists(ctx context.Context, item string) (bool, error)
+	Delete(ctx context.Context) (bool, error)
+}
+
+// filled creates a filter, uses it by several handles, deletes it, and adds to
+// it again. It notes what it saw.
+func filled[F fillable](t *testing.T, saw *[]any, open func() (F, error), more func(F) error) error {
+	t.Helper()
+	for _, begin := range []string{"create", "add"} {
+		for n := range 3 {
+			f, err := open()
+			if err != nil {
+				return err
+			}
+			var created, added, found bool
+			if begin == "create" {
+				created, err = f.Create(t.Context())
+			}
+			var all []bool
+			if err == nil {
+				added, err = f.Add(t.Context(), fmt.Sprint("item-", n))
+			}
+			if err == nil {
+				all, err = f.AddAll(t.Context(), []string{"x", fmt.Sprint("y", n)})
+			}
+			if err == nil {
+				found, err = f.Exists(t.Context(), "item-0")
+			}
+			if err == nil && more != nil {
+				err = more(f)
+			}
+			if *saw = append(*saw, created, added, all, found); err != nil {
+				return err
+			}
+		}
+		f, err := open()
+		if err != nil {
+			return err
+		}
+		deleted, err := f.Delete(t.Context())
+		if *saw = append(*saw, deleted); err != nil || !deleted {
+			return err
+		}
+	}
+	return nil
+}
+
 // TestOtherNumbersMustBeEqual changes numbers that only look like birth
 // numbers, and uses two birth numbers instead of one.
 func TestOtherNumbersMustBeEqual(t *testing.T) {
@@ -49,22 +170,29 @@ func TestOtherNumbersMustBeEqual(t *testing.T) {
 		return upstash.Cmd("BITFIELD", key, "OVERFLOW", "FAIL",
 			"INCRBY", "u53", "0", header, "INCRBY", "u53", "64", birth)
 	}
-	const other = "5555555555555555"
+	const other, third = "5555555555555555", "6666666666666666"
 	const refused = "is not in the recording"
 	for name, tt := range map[string]struct {
 		made []upstash.Command
 		want string // of the failure, or ""
 	}{
-		"the same":       {[]upstash.Command{add("k", header, birth), add("l", header, birth)}, ""},
-		"drawn anew":     {[]upstash.Command{add("k", header, other), add("l", header, other)}, ""},
-		"two instead":    {[]upstash.Command{add("k", header, birth), add("l", header, other)}, refused},
-		"another header": {[]upstash.Command{add("k", other, birth)}, refused},
-		"an item":        {[]upstash.Command{upstash.Cmd("SET", "k", other)}, refused},
+		"the same":       {[]upstash.Command{add("k", header, other), add("l", header, other)}, ""},
+		"two instead":    {[]upstash.Command{add("k", header, other), add("l", header, third)}, refused},
+		"not drawn":      {[]upstash.Command{add("k", header, "7777777777777777")}, refused},
+		"another header": {[]upstash.Command{add("k", other, other)}, refused},
+		// The birth number is not the difference.
+		"another key": {
+			[]upstash.Command{upstash.Cmd("SET", "k", "v"), add("m", header, other)},
+			`want: "BITFIELD","k"`,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			server := upstashtest.NewServer(t)
 			file := t.TempDir() + "/recording.json"
-			send := func(c *upstash.Client, cmds ...upstash.Command) {
+			send := func(c *upstash.Client, drawn []uint64, cmds ...upstash.Command) {
+				for _, n := range drawn {
+					recording.Note(n << 12)
+				}
 				for _, cmd := range cmds {
 					if _, err := c.Do(t.Context(), cmd); err != nil {
 						return // it is in the log
@@ -72,13 +200,15 @@ func TestOtherNumbersMustBeEqual(t *testing.T) {
 				}
 			}
 			recorded := []upstash.Command{add("k", header, birth), add("l", header, birth)}
-			if name == "an item" {
-				recorded = []upstash.Command{upstash.Cmd("SET", "k", birth)}
+			if name == "another key" {
+				recorded = append([]upstash.Command{upstash.Cmd("SET", "k", "v")}, recorded...)
 			}
 			faketest.Run(func(tb testing.TB) {
-				send(recording.Record(tb, file, server.URL, server.Token), recorded...)
+				send(recording.Record(tb, file, server.URL, server.Token), []uint64{6674581760340884}, recorded...)
 			}).WantFailures(t)
-			fake := faketest.Run(func(tb testing.TB) { send(recording.Replay(tb, file), tt.made...) })
+			fake := faketest.Run(func(tb testing.TB) {
+				send(recording.Replay(tb, file), []uint64{5555555555555555, 6666666666666666}, tt.made...)
+			})
 			got := strings.Join(fake.Failures, "\n")
 			if tt.want == "" && got != "" || !strings.Contains(got, tt.want) {
 				t.Errorf("failures %q, want %q", got, tt.want)

@@ -28,7 +28,7 @@ type player struct {
 	mu             sync.Mutex
 	left           map[string][]int // indexes of unused exchanges, by the shape of the request
 	made, recorded numbers          // this run's drawn numbers by those of the file, and the reverse
-	headers        map[string]bool  // see headersIn
+	settled        map[string]bool  // see settledIn
 	used           []bool
 	count          int  // requests so far
 	over           bool // the test has ended: tb must not be called
@@ -38,13 +38,10 @@ func newPlayer(tb testing.TB, file string, rec recording) *player {
 	p := &player{
 		tb: tb, file: file, exchanges: rec.Exchanges,
 		left: make(map[string][]int), used: make([]bool, len(rec.Exchanges)),
-		made: make(numbers), recorded: make(numbers), headers: make(map[string]bool),
-	}
-	for _, x := range rec.Exchanges {
-		headersIn(x.Request.bytes(), p.headers)
+		made: make(numbers), recorded: make(numbers), settled: settledIn(rec.Exchanges),
 	}
 	for i, x := range rec.Exchanges {
-		k := x.Request.shape(p.headers)
+		k := x.Request.shape(p.isSettled)
 		p.left[k] = append(p.left[k], i)
 	}
 	return p
@@ -108,18 +105,16 @@ func (p *player) take(q recordedRequest) (exchange, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.count++
-	headersIn(q.bytes(), p.headers)
-	shape := q.shape(p.headers)
+	shape := q.shape(isDrawn)
 	for i, n := range p.left[shape] {
 		x := p.exchanges[n]
-		if p.bind(x.Request.bytes(), q.bytes()) {
+		if p.bind(x.Request, q) {
 			p.left[shape] = slices.Delete(p.left[shape], i, i+1)
 			p.used[n] = true
 			x.Response.payload = x.Response.replaced(p.made)
 			return x, true
 		}
 	}
-	q.payload = q.replaced(p.recorded)
 	if !p.over {
 		p.tb.Errorf("upstashtest: %s: %s", p.file, p.unexpected(q))
 	}

@@ -60,6 +60,7 @@ func record(tb testing.TB, file, url string, opts []upstash.Option,
 	r := &recorder{next: next, base: basePath(url)}
 	transport := httptransport.New(&http.Client{Transport: r})
 	all := append([]upstash.Option{sameClock()}, opts...)
+	noteDraws(tb)
 	client, err := dial(append(all, upstash.WithTransport(transport)))
 	if err != nil {
 		tb.Fatalf("upstashtest: making a client to record with: %v", err)

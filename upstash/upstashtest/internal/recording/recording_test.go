@@ -3,6 +3,7 @@ package recording
 import (
 	"bytes"
 	"os"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -127,14 +128,17 @@ func TestBindOnlyEqualRequests(t *testing.T) {
 		body := []byte(`["EVAL","return 1","0",` + args + `]`)
 		return recordedRequest{Method: "POST", Path: "/", payload: newPayload(body)}
 	}
-	const (
-		a, b = `"4600000000000001"`, `"4600000000000002"`
-		c, d = `"4600000000000003"`, `"4600000000000004"`
-		x, y = `"4600000000000005"`, `"4600000000000006"`
-	)
+	noteDraws(t)
+	settled := func(i int) string { return strconv.Quote(settled(firstOfBirth, i)) }
+	drawn := func(n uint64) string {
+		note(n << 12)
+		return strconv.Quote(textOf(firstOfBirth, n<<12))
+	}
+	a, b, c, d := settled(0), settled(1), settled(2), settled(3)
+	x, y, v, w := drawn(5), drawn(6), drawn(7), drawn(8)
 	first, second := request(a+","+b+","+a), request(c+","+d+","+d)
 	p := newPlayer(t, "file", recording{Exchanges: []exchange{{Request: first}, {Request: second}}})
-	for i, args := range []string{x + "," + y + "," + y, a + "," + b + "," + a} {
+	for i, args := range []string{x + "," + y + "," + y, v + "," + w + "," + v} {
 		if got, ok := p.take(request(args)); !ok || got.Request.key() != []recordedRequest{second, first}[i].key() {
 			t.Errorf("request %d is answered as %s", i, got.Request.key())
 		}

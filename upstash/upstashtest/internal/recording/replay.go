@@ -24,6 +24,7 @@ func Replay(tb testing.TB, file string, opts ...upstash.Option) *upstash.Client 
 	if err != nil {
 		tb.Fatalf("upstashtest: %v", err)
 	}
+	noteDraws(tb)
 	p := newPlayer(tb, file, rec)
 	mock := httpmock.NewMockTransport()
 	mock.RegisterNoResponder(p.respond) // for all methods and URLs alike

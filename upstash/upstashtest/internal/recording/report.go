@@ -8,13 +8,13 @@ import (
 // unexpected returns the text for a request that is not in the recording, or
 // was made more often than recorded.
 func (p *player) unexpected(q recordedRequest) string {
-	times := 0
+	times, shape := 0, q.shape(isDrawn)
 	for _, x := range p.exchanges {
-		if x.Request.key() == q.key() {
+		if x.Request.shape(p.isSettled) == shape {
 			times++
 		}
 	}
-	if times > 0 {
+	if times > 0 && len(p.left[shape]) == 0 { // else the numbers differ
 		return fmt.Sprintf("request %d was recorded %d %s and is made once more:\n%s",
 			p.count, times, plural(times, "time", "times"), indent(summary(q)))
 	}
@@ -24,20 +24,21 @@ func (p *player) unexpected(q recordedRequest) string {
 			p.count, len(p.exchanges), indent(summary(q)))
 	}
 	return fmt.Sprintf("request %d is not in the recording; the closest left is number %d:\n%s",
-		p.count, closest+1, indent(difference(p.exchanges[closest].Request, q)))
+		p.count, closest+1, indent(difference(p.exchanges[closest].Request, p.like(q, p.exchanges[closest].Request))))
 }
 
 // closest returns the index of the unused recorded request with the longest run
 // of leading arguments in common with q, and of several the first. ok is false
 // if none is left.
 func (p *player) closest(q recordedRequest) (index int, ok bool) {
-	best, got := -1, parseCommands(q.bytes())
+	best := -1
 	for i, x := range p.exchanges {
 		if p.used[i] {
 			continue
 		}
-		score := firstDifference(parseCommands(x.Request.bytes()), got).before
-		if x.Request.line() == q.line() {
+		got := p.like(q, x.Request)
+		score := firstDifference(parseCommands(x.Request.bytes()), parseCommands(got.bytes())).before
+		if x.Request.line() == got.line() {
 			score++
 		}
 		if score > best {
