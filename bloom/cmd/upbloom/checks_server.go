@@ -195,8 +195,9 @@ func askClock(ctx context.Context, p *patient) (string, error) {
 	if away < 0 {
 		away, how = -away, "behind"
 	}
-	says := fmt.Sprintf("this machine's is %v %s the database's, give or take %v", away, how,
-		(trip / 2).Round(100*time.Microsecond))
+	// The difference is rounded, and TIME may come in whole milliseconds.
+	most := (trip / 2).Truncate(time.Millisecond) + 2*time.Millisecond
+	says := fmt.Sprintf("this machine's is %v %s the database's, give or take %v", away, how, most)
 	if away > mostAway {
 		return "", errors.New(says)
 	}

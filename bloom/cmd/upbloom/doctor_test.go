@@ -66,6 +66,12 @@ func TestDoctorOfAHealthyDatabase(t *testing.T) {
 			if f := found["read-only token"]; f.Verdict != notAsked {
 				t.Errorf("%+v", f)
 			}
+			clock := strings.Fields(found["clock"].Says) // this machine's is 1ms ahead of ..., give or take 2ms
+			away, err := time.ParseDuration(clock[3])
+			most, mostErr := time.ParseDuration(clock[len(clock)-1])
+			if err != nil || mostErr != nil || away > most {
+				t.Errorf("one clock is away from itself: %q", clock)
+			}
 			sh.env = append(sh.env, "UPSTASH_REDIS_REST_READONLY_TOKEN="+sh.s.ReadOnlyToken)
 			if f := sh.diagnosis(0)["read-only token"]; f.Verdict != "ok" {
 				t.Errorf("%+v", f)

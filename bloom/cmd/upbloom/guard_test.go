@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -265,6 +266,21 @@ func TestAddToAnotherFilter(t *testing.T) {
 		}
 	}
 	sh.want(0, "new   b", "", "add", "--items", "1000", "key", "b")
+}
+
+// restore compares the seed with the file's, whatever is at the key.
+func TestRestoreWithAnotherSeed(t *testing.T) {
+	sh := newShell(t)
+	seeded := *sh
+	seeded.env = append(slices.Clip(sh.env), "UPBLOOM_SEED=7")
+	dir := t.TempDir()
+	plain, secret := filepath.Join(dir, "plain"), filepath.Join(dir, "secret")
+	sh.want(0, "", "a\n", "load", "--items", "1000", "a")
+	sh.want(0, "", "", "save", "a", plain)
+	seeded.want(0, "", "a\n", "load", "--items", "1000", "b")
+	seeded.want(0, "", "", "save", "b", secret)
+	sh.want(exitUsage, "upbloom: "+secret+": the filter has another seed: set", "", "restore", "new", secret)
+	seeded.want(exitUsage, "upbloom: "+plain+": the filter has no seed: unset", "", "restore", "new", plain)
 }
 
 // A limit of --max-rate is one of the whole filter, as info says its rate: not of

@@ -282,7 +282,8 @@ func (a *app) readSaved(ctx context.Context, name string) (*bloom.Local, error) 
 			a.input)
 	}
 	l, err := bloom.ReadLocal(buffered, s)
-	if errors.Is(err, bloom.ErrBadStream) {
+	var mismatch *bloom.MismatchError
+	if errors.Is(err, bloom.ErrBadStream) || errors.As(err, &mismatch) && mismatch.OtherSeed {
 		return nil, usagef("%s: %s", a.input, plain(err))
 	}
 	if err != nil {
