@@ -110,10 +110,10 @@ func ExampleFilter_Load() {
 		})
 	}
 	result, err := load(strings.NewReader("ann\nben\nann\n"))
-	fmt.Println(result.Items, result.Created, result.OverCapacity, err)
+	fmt.Println(result.Items, result.Created, result.OverCapacity, result.Duration > 0, err)
 	result, err = load(iotest.ErrReader(io.ErrUnexpectedEOF))
 	fmt.Println(result.NewBits, errors.Is(err, io.ErrUnexpectedEOF), upstash.SafeToRetry(err))
 	// Output:
-	// 3 true false <nil>
+	// 3 true false true <nil>
 	// 0 true true
 }
