@@ -21,7 +21,8 @@ const scope = "github.com/upbloom/upbloom"
 // Observe returns an option for upstash.New. Every call becomes one client
 // span, a child of the span in the call's context. Its attributes have the
 // names of OpenTelemetry's conventions for databases. Two metrics record how
-// long calls take and how many commands ran, which is what is billed.
+// long calls take and how many commands ran. Those inside a script are billed
+// too, and are not counted.
 func Observe(tracers trace.TracerProvider, meters metric.MeterProvider) (upstash.Option, error) {
 	meter := meters.Meter(scope)
 	duration, err1 := meter.Float64Histogram("db.client.operation.duration",
