@@ -3,7 +3,7 @@
 // Command worker is the inside of a Cloudflare Worker. It reports whether an
 // event was seen before. worker.mjs starts an instance of it for each request.
 // JavaScript reads and writes the JSON, because Go's JSON package would make
-// the module a fifth larger.
+// the module a sixth larger.
 package main
 
 import (
