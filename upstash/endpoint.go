@@ -17,50 +17,12 @@ type endpoint struct {
 // parseEndpoint checks a URL as the console shows it under "REST API". Its
 // errors never quote the URL, because it may hold a secret.
 func parseEndpoint(raw string, allowHTTP bool) (endpoint, error) {
-	bad := func(why string) (endpoint, error) {
+	u, why := readURL(raw)
+	if why == "" {
+		why = u.refused(allowHTTP)
+	}
+	if why != "" {
 		return endpoint{}, fmt.Errorf("%w: URL: %s", ErrArgument, why)
-	}
-	const want = "use the REST URL of the database, e.g. https://eu1-name-12345.upstash.io"
-	if raw == "" {
-		return bad("it is empty: pass UPSTASH_REDIS_REST_URL (or KV_REST_API_URL)," +
-			" found in the console under REST API")
-	}
-	if why := copiedAlong(raw); why != "" {
-		return bad(why)
-	}
-	u, ok := splitURL(raw)
-	if !ok {
-		return bad("it cannot be parsed: " + want)
-	}
-	switch u.scheme {
-	case "https", "http":
-	case "redis", "rediss":
-		return bad(u.scheme + ":// is the address for Redis clients: " + want)
-	case "":
-		return bad("it has no https:// before the host: " + want)
-	default:
-		return bad("it must begin with https://: " + want)
-	}
-	switch {
-	case u.user:
-		return bad("it has a user or password in it: pass the token by itself")
-	case u.host == "":
-		return bad("it has no host: " + want)
-	case u.more:
-		return bad("it has a query or fragment: " + want)
-	case hasDots(u.path):
-		return bad("its path has . or .. in it: write it without them")
-	case isMethod(u.path):
-		return bad("it ends in /pipeline or /multi-exec: leave that out, the client adds it")
-	case strings.Trim(u.path, "/") != "" && strings.HasSuffix(u.host, ".upstash.io"):
-		// The service would read it as a command: a batch sent to /set/key would
-		// be stored at a key.
-		return bad("it has a path: leave out what follows the host")
-	case !isPort(u.port):
-		return bad("its port must be from 1 to 65535: " + want)
-	case u.scheme == "http" && !allowHTTP && !isLoopback(u.host):
-		return bad("http:// would send the token in clear text: use https://," +
-			" or WithInsecureHTTP on a network you trust")
 	}
 	e := endpoint{
 		base: u.scheme + "://" + u.authority + strings.TrimRight(u.path, "/"),
@@ -73,6 +35,59 @@ func parseEndpoint(raw string, allowHTTP bool) (endpoint, error) {
 		}
 	}
 	return e, nil
+}
+
+const wantURL = "use the REST URL of the database, e.g. https://eu1-name-12345.upstash.io"
+
+// readURL returns the parts of a URL, or why it cannot be read.
+func readURL(raw string) (u urlParts, why string) {
+	if raw == "" {
+		return u, "it is empty: pass UPSTASH_REDIS_REST_URL (or KV_REST_API_URL)," +
+			" found in the console under REST API"
+	}
+	if why := copiedAlong(raw); why != "" {
+		return u, why
+	}
+	u, ok := splitURL(raw)
+	if !ok {
+		return u, "it cannot be parsed: " + wantURL
+	}
+	return u, ""
+}
+
+// refused returns why the URL cannot be the address of a database, else "".
+func (u *urlParts) refused(allowHTTP bool) string {
+	switch u.scheme {
+	case "https", "http":
+	case "redis", "rediss":
+		return u.scheme + ":// is the address for Redis clients: " + wantURL
+	case "":
+		return "it has no https:// before the host: " + wantURL
+	default:
+		return "it must begin with https://: " + wantURL
+	}
+	switch {
+	case u.user:
+		return "it has a user or password in it: pass the token by itself"
+	case u.host == "":
+		return "it has no host: " + wantURL
+	case u.more:
+		return "it has a query or fragment: " + wantURL
+	case hasDots(u.path):
+		return "its path has . or .. in it: write it without them"
+	case isMethod(u.path):
+		return "it ends in /pipeline or /multi-exec: leave that out, the client adds it"
+	case strings.Trim(u.path, "/") != "" && strings.HasSuffix(u.host, ".upstash.io"):
+		// The service would read it as a command: a batch sent to /set/key would
+		// be stored at a key.
+		return "it has a path: leave out what follows the host"
+	case !isPort(u.port):
+		return "its port must be from 1 to 65535: " + wantURL
+	case u.scheme == "http" && !allowHTTP && !isLoopback(u.host):
+		return "http:// would send the token in clear text: use https://," +
+			" or WithInsecureHTTP on a network you trust"
+	}
+	return ""
 }
 
 // path returns the path before that of a request: "", or the prefix of a proxy.

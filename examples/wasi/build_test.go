@@ -39,10 +39,10 @@ func module(tb testing.TB, pkg string) []byte {
 	}
 	testenv.Need(tb, "go", "go")
 	line := pages.Command(tb, "README.md",
-		"GOOS=wasip1 GOARCH=wasm go build -buildmode=c-shared -ldflags='-s -w' -o reactor.wasm ")
+		"GOOS=wasip1 GOARCH=wasm go build -trimpath -buildmode=c-shared -ldflags='-s -w' -o reactor.wasm ")
 	if pkg == "./component" {
 		line = pages.Command(tb, "README.md",
-			"GOOS=wasip1 GOARCH=wasm go build -buildmode=c-shared -ldflags='-s -w' -o component/core.wasm ")
+			"GOOS=wasip1 GOARCH=wasm go build -trimpath -buildmode=c-shared -ldflags='-s -w' -o component/core.wasm ")
 		line.Replace(tb, "component/core.wasm", path)
 	} else {
 		line.Replace(tb, "reactor.wasm", path)
