@@ -65,9 +65,9 @@ const (
 	Expire     Verb = "expire"
 	Clear      Verb = "clear"
 	ClearParts Verb = "clearparts"
-	// Overwrite stores another program's data. Plant stores the bytes of a
-	// Local, which have no birth number. Smudge is an Add by a handle with
-	// another Config.
+	// Overwrite stores data of another program, or a Cuckoo if it says yes. Plant
+	// stores the bytes of a Local, which have no birth number. Smudge is an Add by
+	// a handle with another Config.
 	Overwrite Verb = "overwrite"
 	Plant     Verb = "plant"
 	Smudge    Verb = "smudge"

@@ -18,6 +18,7 @@ const (
 	another         // a filter of another geometry
 	foreign         // another program's data
 	sibling         // a shard of a Config with another number of shards
+	table           // a filter of another type: a Cuckoo
 )
 
 // bits is a set of at most MaxBits cells.
@@ -217,7 +218,7 @@ func (p *step) mismatch(at, other *slot) bool {
 	case Union, Overlap:
 		return at.holds > filter || other.holds > filter && !(p.verb == Union && p.lacks(at))
 	case Replace:
-		return at.holds == foreign
+		return at.holds == foreign || at.holds == table
 	}
 	return at.holds > filter
 }
@@ -364,7 +365,7 @@ func (p *step) inspects(s *slot) bool {
 	if p.yes[0] {
 		return s.holds == filter && p.weigh(s.bits) == p.count
 	}
-	return s.holds == another || s.holds == sibling
+	return s.holds >= another && s.holds != foreign
 }
 
 func (p *step) exists(s *slot) bool {

@@ -8,7 +8,7 @@ func (p *step) move(at, other *slot) bool {
 	case Load:
 		return p.load(at)
 	case Replace:
-		if at.holds == foreign {
+		if at.holds == foreign || at.holds == table {
 			return p.end == open
 		}
 		ttl := at.ttl
@@ -100,6 +100,9 @@ func (p *step) outside(s *slot) bool {
 		return p.is(s.ttl && (s.holds == filter || s.holds == sibling))
 	case Overwrite:
 		*s = slot{holds: foreign}
+		if p.is(true) {
+			s.holds = table
+		}
 	case Plant:
 		*s = slot{
 			holds: filter, bits: p.items[0],

@@ -20,6 +20,10 @@ var others = []string{
 	"\x88\x40\x00\x00\x1f\x40\x00\x00" + "\x88\x00\x00\x00\x00\x00\x00\x00" + string(make([]byte, 125)),
 }
 
+// emptyTable is such data for the calls that replace a filter: an empty Cuckoo.
+const emptyTable = "\x8d\x08\x00\x00\x00\x1c\x28\x00" + "\x80\x00\x00\x00\x00\x00\x08\x00" +
+	"\x80\x00\x00\x00\x00\x00\x00\x00"
+
 // Outside makes a call on the database itself.
 func (f Filters) Outside(dbs []*upstashtest.Server, key string, seed uint64, c Call) Result {
 	s := dbs[0]
@@ -39,7 +43,12 @@ func (f Filters) Outside(dbs []*upstashtest.Server, key string, seed uint64, c C
 	case ClearParts:
 		err = clearParts(s, key, f.Long)
 	case Overwrite:
-		_, err = s.Exec("SET", key, others[seed%2])
+		if f.Themes&Moves != 0 && seed%3 == 0 {
+			_, err = s.Exec("SET", key, emptyTable+string(make([]byte, 113)))
+			reply = int64(1)
+		} else {
+			_, err = s.Exec("SET", key, others[seed%2])
+		}
 	case Plant:
 		_, err = s.Exec("SET", key, string(stringOf(localOf(f.geometry(), c.Items))))
 	case Smudge:
