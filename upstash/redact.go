@@ -224,8 +224,15 @@ const headBytes = 8
 
 func head(arg string) string { return arg[:min(len(arg), headBytes)] }
 
-func standsAlone(s string, start, end int) bool {
-	return (start == 0 || !isWord(s[start-1])) && (end == len(s) || !isWord(s[end]))
+// standsAlone reports whether s[start:end] is a word, and not a part of one or
+// of an address such as 127.0.0.1.
+func standsAlone(s string, start, end int) bool { return !joins(s, start-1, -1) && !joins(s, end, 1) }
+
+// joins reports whether the byte at i belongs to the word beside it, on the side
+// that step leads away from.
+func joins(s string, i, step int) bool {
+	at := func(i int) bool { return i >= 0 && i < len(s) && isWord(s[i]) }
+	return at(i) || i >= 0 && i < len(s) && s[i] == '.' && at(i+step)
 }
 
 func isWord(c byte) bool {

@@ -23,6 +23,8 @@ func TestRedact(t *testing.T) {
 		{"ERR bad long-item-w", `["SADD","k","long-item-which-is-cut"]`, "ERR bad …"},
 		{"ERR bad long-item-which-is-cut!", `["SADD","k","long-item-which-is-cut"]`, "ERR bad …!"},
 		{"dial tcp 10.0.0.130:443", `["BITFIELD","k","GET","u1","130"]`, "dial tcp 10.0.0.130:443"},
+		{"dial tcp 127.0.0.1:443", `["SCAN","0"]`, "dial tcp 127.0.0.1:443"},
+		{"ERR 0. Then 0.", `["SCAN","0"]`, "ERR …. Then …."},
 		{"ERR key-1", `["BITFIELD","key-1","GET","u1","130"]`, "ERR …"},
 		{"ERR value '7'", one, "ERR value '…'"},
 		{"WRONGPASS " + testToken, one, "WRONGPASS …"},
