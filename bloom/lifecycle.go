@@ -56,7 +56,8 @@ func (r *record) kindScript(s *upstash.Script, more []string, args ...string) up
 // billed commands, or one for a Bare filter. If the key holds something else,
 // Expire leaves that alone and returns a [*MismatchError] or [ErrNotFilter]. It
 // is repeated after a lost reply, and then undoes a Persist of others between
-// the attempts.
+// the attempts. If it then found no filter, Expire returns false, and of a Bare
+// one [upstash.ErrUncertain]: the filter may have expired in between.
 func (f *Filter) Expire(ctx context.Context, ttl time.Duration) (bool, error) {
 	return f.expire(f.rec.label(ctx, "bloom.Expire"), ttl)
 }

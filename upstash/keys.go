@@ -16,7 +16,8 @@ const (
 
 // Expire makes key expire after ttl and reports whether there was such a key.
 // ttl is at least 1 ms; parts of a millisecond are cut off. It is one command,
-// and is repeated after an attempt of unknown outcome.
+// and is repeated after an attempt of unknown outcome. If it then found no key,
+// the error wraps [ErrUncertain]: the key may have expired in between.
 func (c *Client) Expire(ctx context.Context, key string, ttl time.Duration) (bool, error) {
 	return c.flag(ctx, ExpireCmd(key, ttl))
 }
@@ -40,15 +41,7 @@ func ExpireCmd(key string, ttl time.Duration, conditions ...string) Command {
 // repeated after an attempt of unknown outcome and found none, the error wraps
 // [ErrUncertain]. It is one command.
 func (c *Client) Persist(ctx context.Context, key string) (bool, error) {
-	r, err := c.Do(ctx, Cmd("PERSIST", key))
-	if err != nil {
-		return false, err
-	}
-	n, err := r.Int64()
-	if err == nil && n == 0 && r.MaybeRepeated() {
-		err = r.uncertain()
-	}
-	return n == 1, err
+	return c.flag(ctx, Cmd("PERSIST", key))
 }
 
 // TTL returns the time until key expires, in whole milliseconds, or [NoExpiry]
@@ -75,19 +68,30 @@ func (c *Client) Del(ctx context.Context, keys ...string) (int64, error) {
 }
 
 func (c *Client) integer(ctx context.Context, cmd Command) (int64, error) {
-	r, err := c.Do(ctx, cmd)
-	if err != nil {
-		return 0, err
-	}
-	if r.IsNil() {
-		return 0, r.bad("null for an integer")
-	}
-	return r.Int64()
+	n, _, err := c.answer(ctx, cmd)
+	return n, err
 }
 
+// flag sends a command that answers 1 if it did something. A 0 to a repetition
+// does not prove that the first attempt did nothing.
 func (c *Client) flag(ctx context.Context, cmd Command) (bool, error) {
-	n, err := c.integer(ctx, cmd)
+	n, r, err := c.answer(ctx, cmd)
+	if err == nil && n == 0 && r.MaybeRepeated() {
+		err = r.uncertain()
+	}
 	return n == 1, err
+}
+
+func (c *Client) answer(ctx context.Context, cmd Command) (int64, Reply, error) {
+	r, err := c.Do(ctx, cmd)
+	if err != nil {
+		return 0, r, err
+	}
+	if r.IsNil() {
+		return 0, r, r.bad("null for an integer")
+	}
+	n, err := r.Int64()
+	return n, r, err
 }
 
 // Unit says what the bounds of BitCountRange count.

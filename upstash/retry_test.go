@@ -139,6 +139,11 @@ func TestMaybeRepeated(t *testing.T) {
 			if _, err := c.Persist(t.Context(), "k"); errors.Is(err, ErrUncertain) != uncertain {
 				t.Errorf("%s, Persist answered %s: %v", name, result, err)
 			}
+			// The key may have expired after the first attempt.
+			c, _ = newFake(t, []answer{tt.first, {body: `{"result":` + result + `}`}})
+			if _, err := c.Expire(t.Context(), "k", time.Millisecond); errors.Is(err, ErrUncertain) != uncertain {
+				t.Errorf("%s, Expire answered %s: %v", name, result, err)
+			}
 		}
 	}
 }
