@@ -57,6 +57,10 @@ func TestCauseOfABrokenConnection(t *testing.T) {
 			if !errors.Is(err, tt.want) || SafeToRetry(err) {
 				t.Errorf("got %v, want %v", err, tt.want)
 			}
+			var call *CallError
+			if tt.name == "closed within the body" && (!errors.As(err, &call) || call.StatusCode != 200) {
+				t.Errorf("got %v, want the status", err)
+			}
 			if tt.reset && errors.Is(err, io.ErrUnexpectedEOF) {
 				t.Errorf("a reset counts as an end: %v", err)
 			}

@@ -215,8 +215,8 @@ func hostAndPath(url string) (host, path string) {
 	return rest, "/"
 }
 
-// read reads the response. After an error, resp has the status if the body was
-// too long, and no body.
+// read reads the response. After an error, resp has the status if it came, and
+// no body.
 func read(c *conn.Conn, limit int, resp *Response) (keepAlive bool, err error) {
 	head, err := http1.ReadHead(c.R, resp.setField)
 	if err != nil {
@@ -226,14 +226,14 @@ func read(c *conn.Conn, limit int, resp *Response) (keepAlive bool, err error) {
 		return false, err
 	}
 	body, err := head.AppendBody(resp.Body, c.R, limit)
+	resp.StatusCode = head.Status
 	if err == http1.ErrLongBody {
-		resp.StatusCode = head.Status
 		return false, ErrResponseTooLarge
 	}
 	if err != nil {
 		return false, readError(c, err)
 	}
-	resp.StatusCode, resp.Body = head.Status, body
+	resp.Body = body
 	return head.KeepAlive, nil
 }
 
