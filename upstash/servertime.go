@@ -55,9 +55,13 @@ func (c processClock) ranApart(wall time.Time, passed time.Duration) bool {
 
 // WithClock sets the clocks of [Client.ServerTime]: the wall clock, and a
 // monotonic one, which counts from any moment. The default is the clocks of
-// package time. WithClock is meant for tests of programs whose clocks are
-// wrong, jump or stand still; timeouts do not heed it.
+// package time, also if one of the two is nil. WithClock is meant for tests of
+// programs whose clocks are wrong, jump or stand still; timeouts do not heed
+// it.
 func WithClock(now func() time.Time, elapsed func() time.Duration) Option {
+	if now == nil || elapsed == nil {
+		return nil
+	}
 	return func(s *settings) { s.clock = processClock{now, elapsed} }
 }
 
@@ -66,9 +70,11 @@ func WithClock(now func() time.Time, elapsed func() time.Duration) Option {
 // monotonic clock to that answer and sends nothing. It asks again after the
 // process was frozen: the wall clock has then run ahead of the monotonic one.
 // The answer is right to a second, as far as the server's clock itself is: a
-// TIME is not used if its round trip took more than two seconds.
+// TIME is not used if its round trip took more than two seconds. ServerTime
+// then asks again, five times at most.
 //
-// Callers at the same time share one TIME. The error is that of the command.
+// Callers at the same time share one TIME. The error is a [*Error] or a
+// [*CallError]. Even a closed client returns a time that it knows.
 func (c *Client) ServerTime(ctx context.Context) (time.Time, error) {
 	if t, ok := c.KnownServerTime(); ok {
 		return t, nil
@@ -88,11 +94,12 @@ func (c *Client) ServerTime(ctx context.Context) (time.Time, error) {
 	if t, ok := c.KnownServerTime(); ok {
 		return t, nil
 	}
-	return time.Time{}, fmt.Errorf("upstash: TIME: no answer came within %v in %d attempts, so that"+
-		" the server's clock is not known", maxTimeTrip, maxTimeTries)
+	return time.Time{}, &CallError{Command: "TIME", outcome: outcomeRead, Err: fmt.Errorf(
+		"no answer came within %v in %d attempts, so that the server's clock is not known",
+		maxTimeTrip, maxTimeTries)}
 }
 
-// enter takes the turn. It waits for it until ctx ends, and returns the cause.
+// enter takes the turn. It waits for it until ctx ends, and returns why it did.
 func (c *serverClock) enter(ctx context.Context) error {
 	select {
 	case c.turn <- struct{}{}:
@@ -104,7 +111,7 @@ func (c *serverClock) enter(ctx context.Context) error {
 		woken.Up(ctx)
 		return nil
 	case <-ctx.Done():
-		return context.Cause(ctx)
+		return contextError(ctx, nil)
 	}
 }
 
@@ -148,7 +155,7 @@ func (c *Client) learnTime(ctx context.Context) error {
 func serverTime(r Reply) (time.Time, error) {
 	parts, err := r.Array()
 	if err != nil || len(parts) != 2 {
-		return time.Time{}, fmt.Errorf("upstash: TIME: %w: not two numbers", ErrBadResponse)
+		return time.Time{}, r.bad("not two numbers")
 	}
 	var n [2]int64
 	for i, p := range parts {
@@ -157,7 +164,7 @@ func serverTime(r Reply) (time.Time, error) {
 			n[i], err = strconv.ParseInt(text, 10, 64)
 		}
 		if err != nil || n[i] < 0 {
-			return time.Time{}, fmt.Errorf("upstash: TIME: %w: not a number of seconds", ErrBadResponse)
+			return time.Time{}, r.bad("not a number of seconds")
 		}
 	}
 	return time.Unix(n[0], n[1]*1000), nil

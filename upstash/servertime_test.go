@@ -74,6 +74,14 @@ func TestServerTime(t *testing.T) {
 	check("after the wall clock was set back", serverSeconds+5000, 4)
 }
 
+func TestWithoutOneClockNeitherIsSet(t *testing.T) {
+	f := &fakeTransport{script: []answer{timeAnswer(serverSeconds)}}
+	c := clientOver(t, f, WithClock(time.Now, nil), WithClock(nil, nil))
+	if got, err := c.ServerTime(t.Context()); err != nil || got.Unix() != serverSeconds {
+		t.Errorf("got %v, %v", got, err)
+	}
+}
+
 // The time in a slow answer may be stale.
 func TestServerTimeOfASlowAnswer(t *testing.T) {
 	clock := &testClock{wall: time.Unix(1000, 0)}
@@ -86,7 +94,9 @@ func TestServerTimeOfASlowAnswer(t *testing.T) {
 	}
 	f = &fakeTransport{script: []answer{slow}}
 	c = clientOver(t, f, clock.option())
-	if got, err := c.ServerTime(t.Context()); err == nil || len(f.requests) != maxTimeTries {
+	var call *CallError
+	got, err := c.ServerTime(t.Context())
+	if !errors.As(err, &call) || !SafeToRetry(err) || len(f.requests) != maxTimeTries {
 		t.Errorf("got %v, %v after %d requests", got, err, len(f.requests))
 	}
 }
@@ -110,8 +120,10 @@ func TestServerTimeOfABadAnswer(t *testing.T) {
 		`{"result":["-1","0"]}`, `{"result":[null,"0"]}`, `{"result":"now"}`,
 	} {
 		f := &fakeTransport{script: []answer{{status: 200, body: body}}}
-		if got, err := clientOver(t, f).ServerTime(t.Context()); !errors.Is(err, ErrBadResponse) {
-			t.Errorf("%s: %v, %v, want ErrBadResponse", body, got, err)
+		got, err := clientOver(t, f).ServerTime(t.Context())
+		var call *CallError
+		if !errors.Is(err, ErrBadResponse) || !errors.As(err, &call) || !SafeToRetry(err) {
+			t.Errorf("%s: %v, %v, want ErrBadResponse, safe to retry", body, got, err)
 		}
 	}
 }
@@ -138,6 +150,11 @@ func TestServerTimeIsLearnedOnce(t *testing.T) {
 		defer cancel()
 		if _, err := c.ServerTime(ctx); !errors.Is(err, context.DeadlineExceeded) || !SafeToRetry(err) {
 			t.Errorf("a caller without time: %v, want DeadlineExceeded, safe to retry", err)
+		}
+		left, leave := context.WithCancelCause(t.Context())
+		leave(errors.New("the user left"))
+		if _, err := c.ServerTime(left); !errors.Is(err, context.Canceled) || !SafeToRetry(err) {
+			t.Errorf("a caller that left: %v, want Canceled, safe to retry", err)
 		}
 		close(release)
 		wait.Wait()
