@@ -38,10 +38,11 @@ type rawForm struct {
 // the command returns [ErrArgument] if the name is none, or if an argument is
 // not valid UTF-8.
 //
-// Some commands certainly leave the same state when they run twice in a row:
-// reads; SET without NX or GET; EXPIRE of at least 1; SADD; a BITFIELD without
-// INCRBY. If the outcome of an attempt is unknown, the client repeats these,
-// and no others. [Command.Repeatable] overrules it.
+// Some commands certainly leave the same state when they run twice in a row,
+// such as reads, SET without NX or GET, EXPIRE of at least 1, SADD, HSET, and a
+// BITFIELD without INCRBY. If the outcome of an attempt is unknown, the client
+// repeats commands of this kind, and no others. [Command.Repeatable] overrules
+// it.
 func Cmd(name string, args ...string) Command {
 	c := Command{name: strings.ToUpper(name)}
 	if !isCommandName(c.name) {

@@ -3,11 +3,12 @@
 //
 // # Guarantee
 //
-// A call is one request. Nothing is batched behind the caller's back. If a
-// command may have run, it is sent again only if a repetition is harmless. A
-// call returns what the server said, in full, or an error. It never returns a
-// zero value for a reply that was cut short, has another type or length, or is
-// not JSON. Integers are int64 and pass through no float.
+// A call is one request, but for retries and for a [Script] that has to be sent
+// in another form. Nothing is batched behind the caller's back. If a command
+// may have run, it is sent again only if a repetition is harmless. A call
+// returns what the server said, in full, or an error. It never returns a zero
+// value for a reply that was cut short, has another type or length, or is not
+// JSON. Integers are int64 and pass through no float.
 //
 // # Usage
 //
@@ -47,12 +48,15 @@
 //	unknown      sent, and no whole answer;         tried again if repeatable
 //	             a 5xx, or 408
 //
+// An error from within a script is unknown too, and ends the call: the script
+// may have written before it failed ([Command.AllOrNothing]).
+//
 // Reads are repeatable. So are writes that leave the same state when they run
-// twice in a row: SET without NX, SETBIT, EXPIRE of at least 1, a BITFIELD
-// without INCRBY. A repetition overwrites what another client wrote in between.
-// And an attempt may reach the server late, after its call has ended: if a SET
-// is delayed until after a DEL, it makes the key again. [Command.Repeatable]
-// overrides the choice.
+// twice in a row: SET without NX or GET, SETBIT, EXPIRE of at least 1, a
+// BITFIELD without INCRBY. A repetition overwrites what another client wrote in
+// between. And an attempt may reach the server late, after its call has ended:
+// if a SET is delayed until after a DEL, it makes the key again.
+// [Command.Repeatable] overrides the choice.
 //
 // If a repetition could have changed the answer, [Reply.MaybeRepeated] is true
 // and typed writes return [ErrUncertain]. A call makes five attempts at most,
@@ -61,8 +65,8 @@
 // retries: 100, and one more for each ten calls that succeed
 // ([WithRetryBudget]). Each attempt takes at most 10 s ([WithTimeout]). A call
 // never sleeps past its context's deadline. If a failure would only come again,
-// such as a spent quota ([ErrQuota]), it ends the call. [RetryAfter] returns
-// how long the server asked to wait.
+// such as a redirect or a spent quota ([ErrQuota]), it ends the call.
+// [RetryAfter] returns how long the server asked to wait.
 //
 // [SafeToRetry] reports whether an error guarantees that the command changed
 // nothing: over all attempts of the call it was never sent or was refused, or
@@ -112,10 +116,11 @@
 // # Cost
 //
 // Do is one request and one billed command, with any number of operations in a
-// [BitField]; each command of a Pipeline or MultiExec is billed. A request has
-// about 250 bytes of HTTP header. Setting seven bits of a string takes about
-// 190 bytes of JSON and brings back 26. Do makes one allocation with the
-// default transport, and three if the context has a deadline. Building a
+// [BitField]; each command of a Pipeline or MultiExec is billed. So is each
+// command that a script calls, and a write once more for each read region. A
+// request has about 250 bytes of HTTP header. Setting seven bits of a string
+// takes about 190 bytes of JSON and brings back 26. Do makes one allocation
+// with the default transport, and three if the context can end. Building a
 // BITFIELD again after [BitField.Reset] makes none, and neither does reading
 // its answer into a slice with enough room ([Reply.Ints]).
 //

@@ -41,7 +41,7 @@ var (
 	// cannot be used.
 	ErrArgument = errors.New("upstash: bad argument")
 
-	// ErrClosed is returned by every call after Close.
+	// ErrClosed is returned by every call after Close that would send something.
 	ErrClosed = errors.New("upstash: the client is closed: make a new one with New")
 )
 
@@ -60,7 +60,8 @@ var (
 
 	// ErrRateLimited is matched by an [Error] whose status is 429, if it is not
 	// [ErrQuota]. The client has tried the call again by then, unless
-	// [WithRetry] or a Retry-After of more than 30 s prevented it.
+	// [WithRetry], [WithRetryBudget], the context's deadline or a Retry-After of
+	// more than 30 s prevented it.
 	ErrRateLimited = errors.New("upstash: too many commands in too short a time: send fewer at a time")
 
 	// ErrQuota is matched by an [Error] whose words say that the plan's

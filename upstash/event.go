@@ -23,9 +23,13 @@ type Event struct {
 	StatusCode int
 	// Ran is how many commands ran for certain: the server sent a result for
 	// them. MayHaveRun is how many more may have run. Commands that were never
-	// sent or were refused count in neither. For a whole call they are sums
-	// over its attempts: it is billed for Ran commands at least, and for
-	// Ran+MayHaveRun at most.
+	// sent or were refused count in neither; of a batch with a script, those
+	// with an error count in MayHaveRun. For a whole call they are sums over its
+	// attempts.
+	//
+	// The call is billed for Ran commands at least. What else is billed is not
+	// counted here: the commands that a script calls, a write in each read
+	// region, and perhaps a command that failed.
 	Ran, MayHaveRun int
 	// Start is when the attempt or call began, Duration how long it took until
 	// the whole response was read; in a call the pauses are part of it.
@@ -35,7 +39,9 @@ type Event struct {
 	// attempts of a whole call.
 	BytesOut, BytesIn int
 	// Err is nil, a [*Error], or the cause that a [*CallError] would wrap. Of a
-	// whole call it is what the call returns.
+	// whole call it is what [Client.Do] or [Client.Pipeline] returns. The errors
+	// of single replies are not in it, nor what a typed method finds in them,
+	// such as [ErrUncertain].
 	Err error
 }
 

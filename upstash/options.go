@@ -114,18 +114,19 @@ func WithBackoff(base, ceiling time.Duration) Option {
 }
 
 // WithMaxResponse sets the longest response to accept, in bytes; the default is
-// 32 MiB, and the most is a byte less than 4 GiB. Reading a response takes at
-// most 8 times its length in memory beside it, as [Reply.Array] does for an
-// array of digits.
+// 32 MiB, and the most is a byte less than 4 GiB. Reading a response takes
+// memory beside it: 16 bytes an element for [Reply.Array], which is 8 times the
+// length of an array of digits, and about 200 bytes a command for
+// [Client.Pipeline] and [Client.MultiExec].
 func WithMaxResponse(bytes int) Option { return func(s *settings) { s.maxResponse = bytes } }
 
 // WithMaxConns sets how many connections the native default transport has open
 // at most; the default is 256. Each call in progress needs one: n calls run at
-// once. A further call waits for a free connection until its context ends or
-// its time ([WithTimeout]) is over; then it did not run. All n connections may
-// stay open between calls, and a burst of calls uses those of the burst before.
-// After 30 s without use a connection is not used again, and a later call
-// closes it.
+// once. A further call waits for a free connection until its context ends. Each
+// of its attempts waits as long as [WithTimeout] allows; if none gets a
+// connection, the call did not run. All n connections may stay open between
+// calls, and a burst of calls uses those of the burst before. After 30 s
+// without use a connection is not used again, and a later call closes it.
 //
 // An open connection costs a file descriptor here and at the server, and about
 // 30 KB of memory. On other platforms, and with [WithTransport], the number of
@@ -157,7 +158,8 @@ func WithObserver(f func(context.Context, Event)) Option {
 
 // WithCallObserver calls f once at the end of every call, with the sum of all
 // its attempts. As for [WithObserver], f runs on the caller's goroutine. If the
-// client refuses a command before sending, there is no call.
+// client refuses a command before sending, there is no call. If a
+// [Client.Pipeline] sends a [Script] once more, that is a call of its own.
 func WithCallObserver(f func(context.Context, Event)) Option {
 	return func(s *settings) { s.callObserver = f }
 }

@@ -13,8 +13,8 @@ import "context"
 // such as [ErrQuota], the call has its answer and is not tried again: the
 // commands that ran would run twice. [SafeToRetry] of a [Reply.Err] reports
 // whether that command can be sent by itself. Only if the server refused a
-// [Script] for its form, and did not run it, does it follow by itself in a
-// second request.
+// [Script] for its form, and did not run it, does it follow by itself in
+// another request.
 func (c *Client) Pipeline(ctx context.Context, cmds ...Command) ([]Reply, error) {
 	x, err := c.batch("/pipeline", "PIPELINE", cmds)
 	if err != nil || len(cmds) == 0 {

@@ -16,7 +16,9 @@ import (
 // A client sends the text once and names it by its SHA-1 afterwards, with
 // EVALSHA. If the server does not have the text any more, the client sends it
 // again, within the same call. If the server keeps no texts, or refuses
-// EVALSHA, the client remembers it and sends the text each time.
+// EVALSHA, the client remembers it and sends the text each time. An attempt
+// that was refused for its form counts as an attempt in errors and events, but
+// not towards [WithRetry].
 //
 // The text may begin with the line "#!lua flags=allow-key-locking". The service
 // then locks the script's keys alone, instead of the database. Other servers

@@ -13,7 +13,8 @@ import (
 )
 
 // Transport carries requests over an http.Client. Make one with New: the zero
-// value cannot be used. It is safe for concurrent use and must not be copied.
+// value must not be used, because it follows redirects. It is safe for
+// concurrent use and must not be copied.
 type Transport struct {
 	client http.Client
 	owned  bool // New made the RoundTripper

@@ -17,13 +17,14 @@ import (
 // The file is written at the end of the test. If the test has failed, the old
 // file stays. A missing directory is made.
 //
-// For each attempt the file holds the method, path and body of the request. Of
-// the answer it holds the status, body, Content-Type and Retry-After, or the
-// fact that there was none. It holds no token, no host, no date and no other
-// header. If a body contains the token or the host, in plain or in JSON, base64
-// or URL escapes, the test fails and nothing is written. The file is replaced
-// as a whole, or not at all. Keys and items are in the file as they were sent,
-// so record with made-up data.
+// For each attempt the file holds the method, path and body of the request, and
+// the form of answer that [upstash.Command.Binary] asks for. Of the answer it
+// holds the status, body, Content-Type and Retry-After, or the fact that there
+// was none. It holds no token, no host, no date and no other header. If a body
+// contains the token or the host, in plain or in JSON, base64 or URL escapes,
+// the test fails and nothing is written. The file is replaced as a whole, or
+// not at all. Keys and items are in the file as they were sent, so record with
+// made-up data.
 //
 // The same requests and answers make the same file. Requests that overlap in
 // time are written in the order in which they began, which may differ between
@@ -52,12 +53,12 @@ func Recorded(tb testing.TB, file string, opts ...upstash.Option) *upstash.Clien
 // [Record]. It needs no database, no token and no network, and each answer
 // comes at once.
 //
-// The test fails if a request is not in the recording, because its method, path
-// or body differs. The log then shows the first difference to the closest
-// recorded request that is left. The test also fails if it ends before each
-// recorded request was made. A recorded request answers once. Equal requests
-// get their answers in the recorded order. Different requests may come in any
-// order, as the parts of an AddAll do.
+// The test fails if a request is not in the recording, because its method,
+// path, body or form of answer differs. The log then shows the first difference
+// to the closest recorded request that is left. The test also fails if it ends
+// before each recorded request was made. A recorded request answers once. Equal
+// requests get their answers in the recorded order. Different requests may come
+// in any order, as the parts of an AddAll do.
 //
 // If a request is not in the recording, its caller gets an [*upstash.Error]
 // with status 400, which the client does not try again. If an attempt was tried
