@@ -81,11 +81,12 @@ type Config struct {
 	MissingIsEmpty bool
 
 	// MustExist makes an Add or a Load to a missing filter return [ErrNotFound]
-	// and create nothing. Create makes the filter, or the Load of a handle without
-	// MustExist. Use it for a filter that is filled once and must not silently
-	// come back empty after an eviction. A BITFIELD cannot ask for that, so an Add
-	// becomes a script, of three billed commands. Its writes leave the TTL alone:
-	// what made the filter has settled it. Not for [LayoutBare].
+	// and create nothing. Create makes the filter, or the Load of a handle
+	// without MustExist. Use it for a filter that is filled once and must not
+	// silently come back empty after an eviction. A BITFIELD cannot ask for
+	// that, so each Add becomes a script, of three billed commands. Its writes
+	// leave the TTL alone: what made the filter has settled it. Not for
+	// [LayoutBare].
 	MustExist bool
 
 	// Reads says which copy of a global database answers look-ups; the default

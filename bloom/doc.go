@@ -15,9 +15,9 @@
 // Turn off eviction for the database. After an eviction the next [Filter.Add]
 // makes an empty filter, whose "no" covers only what was added since. If you
 // cannot, set [Config.MustExist] in the handlers: an Add to a missing filter is
-// then [ErrNotFound], and costs three billed commands instead of one. The
-// deployment makes the filter: by [Filter.Load] if its items are known, else by
-// [Filter.Create].
+// then [ErrNotFound], and each Add costs three billed commands instead of one.
+// The deployment makes the filter: by [Filter.Load] if its items are known,
+// else by [Filter.Create].
 //
 // # Which type
 //
