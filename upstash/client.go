@@ -132,7 +132,7 @@ func (c *Client) check(cmd Command) error {
 	case cmd.err != nil:
 		return cmd.err
 	case cmd.json == nil:
-		return argumentError("Do", "the zero Command cannot be sent: make one with Cmd")
+		return argumentError("Command", "the zero value cannot be sent: make one with Cmd")
 	case c.readOnly && cmd.traits&traitRead == 0:
 		return &CallError{Command: cmd.name, Err: ErrReadOnly, outcome: outcomeNotSent}
 	case c.closed.Load():

@@ -55,10 +55,10 @@ func failedReply(name string, err error) Reply {
 }
 
 // Err returns the command's own error in a [Client.Pipeline] or
-// [Client.MultiExec], or the error of an element of an array: a [*Error], or
-// nil. [Client.Do] returns the error itself. It is a [*CallError] if a [Script]
-// of a Pipeline had to be sent once more and got no answer. After the first 100
-// errors of an array, the others show their code alone.
+// [Client.MultiExec], or the error of an element of [Reply.Array]: a [*Error],
+// or nil. [Client.Do] returns the error itself. It is a [*CallError] if a
+// [Script] of a Pipeline had to be sent once more and got no answer. After the
+// first 100 errors of an array, the others show their code alone.
 func (r Reply) Err() error {
 	a := r.of()
 	if a.err == nil && a.form == formRESP2 && r.raw()[0] == '-' {
@@ -150,10 +150,11 @@ func (r Reply) Bytes() ([]byte, error) {
 	return nil, r.bad("bytes that are not UTF-8 were replaced: send the command with Binary()")
 }
 
-// Array returns the elements of an array. If an element is an error, as in the
-// answer to EXEC, its Err returns it. Array returns [ErrNil] for null, and
-// [ErrBadResponse] for a reply of another type. It takes 16 bytes of memory an
-// element.
+// Array returns the elements of an array. If the answer came in RESP2
+// ([Command.Binary]) and an element is an error, its Err returns it. In JSON the
+// service documents no form for this: the element may be a string. Array returns
+// [ErrNil] for null, and [ErrBadResponse] for a reply of another type. It takes
+// 16 bytes of memory an element.
 func (r Reply) Array() ([]Reply, error) {
 	if err := r.check(); err != nil {
 		return nil, err

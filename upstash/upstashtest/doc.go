@@ -156,5 +156,5 @@
 // requests and running scripts. It returns when no goroutine of the server is
 // left, so goleak finds none; after 5 seconds it gives up, and the test fails.
 // A method without an error result calls Fatal of the test if it fails: call it
-// from the test's own goroutine.
+// from the test's own goroutine. After Start there is no test, and it panics.
 package upstashtest
