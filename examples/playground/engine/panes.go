@@ -124,5 +124,5 @@ func (w *Window) role(last, turned, now, span int64) (state, role string) {
 	case last >= max(turned, now)-span:
 		return "counts", "counts: added up to " + hours(time.Duration(now-last+1)*w.epoch) + " ago"
 	}
-	return "old", "no longer counts; the next Add clears it"
+	return "old", "no longer counts; the next turn clears it"
 }

@@ -33,8 +33,8 @@ type Window struct {
 
 	client *upstash.Client // of the window: its requests are counted
 	window *bloom.Window
-	eye    *upstash.Client // looks at the string for the picture, uncounted
-	look   *bloom.Window
+	eye    *upstash.Client // makes the window, and looks at its string; uncounted
+	look   *bloom.Window   // uncounted, and reads alone: it never turns the window
 
 	requests, billed int64 // of the reader's calls
 	start            time.Time
@@ -68,7 +68,7 @@ func (w *Window) begin(ctx context.Context) error {
 	if err := w.connect(); err != nil {
 		return err
 	}
-	if _, err := w.look.Create(ctx); err != nil {
+	if err := w.make(ctx); err != nil {
 		return err
 	}
 	stats, err := w.look.Stats(ctx)
@@ -76,7 +76,7 @@ func (w *Window) begin(ctx context.Context) error {
 		return err
 	}
 	w.epoch = stats.PaneSpan
-	if _, err := w.look.Delete(ctx); err != nil {
+	if _, err := w.eye.Del(ctx, windowKey); err != nil {
 		return err
 	}
 	seconds := int64(w.epoch / time.Second)
@@ -87,7 +87,16 @@ func (w *Window) begin(ctx context.Context) error {
 	if err := w.connect(); err != nil {
 		return err
 	}
-	_, err = w.look.Create(ctx)
+	return w.make(ctx)
+}
+
+// make makes an empty window.
+func (w *Window) make(ctx context.Context) error {
+	window, err := bloom.NewWindow(w.eye, windowKey, w.cfg)
+	if err != nil {
+		return err
+	}
+	_, err = window.Create(ctx)
 	return err
 }
 
@@ -114,7 +123,11 @@ func (w *Window) connect() (err error) {
 	if w.eye, err = upstash.New(w.server.URL, w.server.Token, upstash.WithTransport(transport)); err != nil {
 		return err
 	}
-	w.look, err = bloom.NewWindow(w.eye, windowKey, w.cfg)
+	reader, err := upstash.New(w.server.URL, w.server.Token, upstash.WithTransport(transport), upstash.WithReadOnly())
+	if err != nil {
+		return err
+	}
+	w.look, err = bloom.NewWindow(reader, windowKey, w.cfg)
 	return err
 }
 
@@ -164,7 +177,7 @@ func (w *Window) Add(ctx context.Context, item string) (WindowView, error) {
 		text = quoted(item) + " is new: it was not added in the last 24 hours."
 	}
 	if w.turns(ctx) != before {
-		text += " This was the first Add of its epoch, so it turned the window: the oldest pane is clear again."
+		text += " This was the first Add of its epoch, so it turned the window: what no longer counts is clear again."
 	}
 	return w.view(ctx, text+w.sent(from))
 }
@@ -200,7 +213,7 @@ func (w *Window) AddMade(ctx context.Context, n int) (WindowView, error) {
 
 // Ask looks an item up.
 func (w *Window) Ask(ctx context.Context, item string) (WindowView, error) {
-	from := w.requests
+	from, before := w.requests, w.turns(ctx)
 	bill := w.bill()
 	found, err := w.window.Exists(ctx, item)
 	bill()
@@ -220,6 +233,9 @@ func (w *Window) Ask(ctx context.Context, item string) (WindowView, error) {
 		text = "Yes, and that is wrong: " + quoted(item) + " was never added."
 	case was:
 		text += " It was added " + ago(age) + ", and is forgotten."
+	}
+	if w.turns(ctx) != before {
+		text += " The last turn was two epochs ago or more, so the look-up turned the window."
 	}
 	return w.view(ctx, text+w.sent(from))
 }

@@ -102,6 +102,44 @@ func TestWindowTurns(t *testing.T) {
 	}
 }
 
+// After two epochs or more, the first call turns the window and says so, and
+// the picture does not.
+func TestWindowTurnsAfterALeap(t *testing.T) {
+	ctx := context.Background()
+	for _, call := range []struct {
+		name   string
+		by     func(w *Window) (WindowView, error)
+		billed string
+		says   []string
+	}{
+		{
+			"Add", func(w *Window) (WindowView, error) { return w.Add(ctx, "bob") }, "11",
+			[]string{"“bob” is new", "turned the window", "Sent: 4 requests"},
+		},
+		{
+			"Ask", func(w *Window) (WindowView, error) { return w.Ask(ctx, "ann") }, "10",
+			[]string{"is forgotten", "turned the window", "Sent: 3 requests"},
+		},
+	} {
+		w := newWindow(t, 1)
+		if _, err := w.Add(ctx, "ann"); err != nil {
+			t.Fatal(err)
+		}
+		before := w.turns(ctx)
+		v, err := w.Later(ctx, 49*time.Hour)
+		if err != nil || w.turns(ctx) != before || v.Items[0].Found {
+			t.Errorf("Later: %v, and the window turned or still finds her: %+v", err, v.Items)
+		}
+		if v, err = call.by(w); err != nil {
+			t.Fatal(err)
+		}
+		wantText(t, v.Text, call.says...)
+		if got, want := v.Facts[2], (Fact{"billed commands so far", call.billed}); got != want {
+			t.Errorf("%s: %v, want %v", call.name, got, want)
+		}
+	}
+}
+
 // Made-up items are listed by name, and can be asked for, as typed ones can.
 func TestWindowMadeItems(t *testing.T) {
 	ctx := context.Background()
