@@ -161,13 +161,18 @@ func (f *Filter) Load(ctx context.Context, items iter.Seq[string], opts ...MoveO
 	for item := range items {
 		g.add(item)
 		if g.result.Items%4096 == 0 && ctx.Err() != nil {
-			return LoadResult{}, &untouchedError{ended(ctx)}
+			return LoadResult{}, notLoaded(ctx)
 		}
 	}
 	read := g.flush().Items
 	result, err := f.Merge(ctx, l, opts...)
 	result.Items, result.Duration = read, time.Since(start)
 	return result, err
+}
+
+// notLoaded returns the error of a Load whose context ended while it read.
+func notLoaded(ctx context.Context) error {
+	return &untouchedError{fmt.Errorf("bloom: nothing was loaded: %w", ended(ctx))}
 }
 
 // Merge adds all items of l, which must have the filter's geometry and seed,

@@ -330,58 +330,6 @@ func TestLoadBare(t *testing.T) {
 	})
 }
 
-// Progress begins at 0 and ends with the whole string. The result has the
-// server's number of requests.
-func TestLoadReports(t *testing.T) {
-	s := upstashtest.NewServer(t)
-	cfg, parts := inParts(middling())
-	f := handle(t, s.Client(), cfg)
-	var steps []int64
-	s.ResetStats()
-	r, err := f.Load(t.Context(), mails(0, 100), parts, bloom.MoveProgress(func(done, total int64) {
-		steps = append(steps, done)
-		if total != int64(f.Geometry().Bytes(bloom.LayoutHeaded)) {
-			t.Errorf("the reported total is %d, want the length of the string", total)
-		}
-	}))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(steps) != 8 || steps[0] != 0 || steps[7] != r.Bytes || !slices.IsSorted(steps) {
-		t.Errorf("progress %v, want 8 ascending steps from 0 to %d", steps, r.Bytes)
-	}
-	if got := s.Stats().Requests; r.Requests != got || got != 8 {
-		t.Errorf("%d requests are reported, %d were sent, want 8", r.Requests, got)
-	}
-}
-
-func TestLoadStopsWithItsContext(t *testing.T) {
-	s := upstashtest.NewServer(t)
-	cfg, parts := inParts(middling())
-	ctx, cancel := context.WithCancel(t.Context())
-	f := handle(t, afterCommand(s, "SETEX", 3, cancel), cfg)
-	_, err := f.Load(ctx, mails(0, 100), parts)
-	if !errors.Is(err, context.Canceled) || !upstash.SafeToRetry(err) {
-		t.Errorf("%v, want context.Canceled, which is safe to retry", err)
-	}
-	wantNoScratch(t, s, 0)
-	s.ResetStats()
-	endless := func(yield func(string) bool) {
-		for yield("item") {
-		}
-	}
-	if _, err := f.Load(ctx, endless); !errors.Is(err, context.Canceled) || !upstash.SafeToRetry(err) {
-		t.Errorf("%v, want context.Canceled, which is safe to retry", err)
-	}
-	if _, err := f.Load(ctx, mails(0, 1)); !errors.Is(err, context.Canceled) || s.Stats().Requests != 0 {
-		t.Errorf("%v and %d requests, want context.Canceled and none", err, s.Stats().Requests)
-	}
-	reader := handle(t, s.Client(upstash.WithReadOnly()), cfg)
-	if _, err := reader.Load(t.Context(), mails(0, 1)); !errors.Is(err, upstash.ErrReadOnly) {
-		t.Errorf("%v, want ErrReadOnly", err)
-	}
-}
-
 // Answers that contradict themselves, or lack a number, are refused.
 func TestLoadDoubtsBrokenAnswers(t *testing.T) {
 	s := upstashtest.NewServer(t)

@@ -125,6 +125,12 @@ func TestMirrorRefreshOfACallerWhoGivesUp(t *testing.T) {
 			}
 		})
 	}
+	ended, end := context.WithCancel(t.Context())
+	end()
+	err := m.Refresh(ended)
+	if want := "bloom: the Mirror waited for a refresh: context canceled"; !errors.Is(err, context.Canceled) || err.Error() != want {
+		t.Errorf("%v, want %q", err, want)
+	}
 	giveUp()
 	calls.Wait()
 	if st := m.Stats(); !st.Copied {

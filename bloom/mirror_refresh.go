@@ -273,7 +273,7 @@ func (r *refreshRun) wait(ctx context.Context) error {
 		woken.Up(ctx)
 		return nil
 	case <-ctx.Done():
-		return ended(ctx)
+		return fmt.Errorf("bloom: the Mirror waited for a refresh: %w", ended(ctx))
 	}
 }
 

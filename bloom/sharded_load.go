@@ -54,7 +54,7 @@ func (s *Sharded) load(ctx context.Context, shards []int, items iter.Seq[string]
 			g.add(item)
 		}
 		if read++; read%4096 == 0 && ctx.Err() != nil {
-			return LoadResult{}, untouched(ended(ctx))
+			return LoadResult{}, notLoaded(ctx)
 		}
 	}
 	locals, n := make([]*Local, len(s.shards)), uint64(0)
