@@ -92,6 +92,9 @@
 //	10,000,000     13 MB              20 MB                40 MB
 //	100,000,000    134 MB             202 MB               403 MB
 //
+// These are lengths of the string, as [Geometry.Bytes] has them. Redis takes up to
+// a quarter more, and a string that has grown keeps up to 1 MiB of room.
+//
 // A filter for 1 in 100 is wrong 1 time in 1,000 at half its capacity, 1 in 29
 // at one and a half times its capacity, and 8% of the time at twice.
 // [Config.WarnFill] tells you in time, as do those of a [Window] and a

@@ -33,8 +33,8 @@ type Geometry struct {
 }
 
 // Bytes returns the length of such a filter's Redis string, in bytes: the
-// cells, rounded up to whole bytes, and 24 bytes of header if the layout has
-// one.
+// cells, rounded up to whole bytes, and the 24 bytes of header of
+// [LayoutHeaded]. Redis takes more memory for it: see the package's Sizing.
 func (g Geometry) Bytes(layout Layout) uint64 {
 	cell := g.Scheme.cellBits()
 	// Rounding up by parts: Bits*cell may be more than a uint64 holds.

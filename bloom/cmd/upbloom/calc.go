@@ -21,6 +21,7 @@ type plan struct {
 	Bits           uint64  `json:"bits"`
 	Hashes         int     `json:"hashes"`
 	Bytes          uint64  `json:"bytes"`
+	RedisBytes     uint64  `json:"redisBytes"` // as redisBytes says
 	BitsAnItem     float64 `json:"bitsAnItem"`
 	AddCommands    float64 `json:"addCommands"`
 	ExistsCommands float64 `json:"existsCommands"`
@@ -36,8 +37,8 @@ type plan struct {
 func (a *app) calcCommand() *cli.Command {
 	return &cli.Command{
 		Name: "calc", Usage: "work out what a filter costs", ArgsUsage: " ",
-		Description: "Prints the filter's memory, its false positives, and the commands of a call. With\n" +
-			"--adds or --lookups it adds the bill of a month of 30 days, with --price in money.\n" +
+		Description: "Prints the length of the filter's string, its false positives, and the commands of a\n" +
+			"call. With --adds or --lookups it adds the bill of a month of 30 days, with --price in money.\n" +
 			"Without --batch it counts each item as a call of its own: an Add or an Exists.\n" +
 			"If --adds is more than the filter is for, a line says its false positives then.\n" +
 			"The filter is a plain one without --window, --scalable, --cuckoo or --shards.",
@@ -98,7 +99,7 @@ func planOf(cfg bloom.Config, g bloom.Geometry) plan {
 	}
 	return plan{
 		Items: n, Rate: cfg.FPRate, Scheme: g.Scheme.String(), Bits: g.Bits, Hashes: g.Hashes, Bytes: size,
-		BitsAnItem: float64(g.Bits) / float64(n), RateHalf: g.FalsePositiveRate(n / 2),
+		RedisBytes: redisBytes(size), BitsAnItem: float64(g.Bits) / float64(n), RateHalf: g.FalsePositiveRate(n / 2),
 		RateFull: g.FalsePositiveRate(n), RateTwice: g.FalsePositiveRate(2 * n),
 		RateFive: g.FalsePositiveRate(5 * n), RequestsToLoad: requests, CommandsToLoad: billed,
 	}
@@ -111,15 +112,15 @@ func (p plan) text(g bloom.Geometry) string {
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "filter           %v\n", g)
-	fmt.Fprintf(&b, "memory           %s bytes, %.1f bits an item\n", human.Count(p.Bytes), p.BitsAnItem)
+	b.WriteString(lengths(p.Bytes, p.RedisBytes, p.BitsAnItem))
 	fmt.Fprintf(&b, "false positives  %s at %s\n", human.OneIn(p.RateFull), counted(p.Items, "item"))
 	fmt.Fprintf(&b, "  half full      %s at %s\n", human.OneIn(p.RateHalf), human.Count(p.Items/2))
 	fmt.Fprintf(&b, "  over-filled    %s at %s, %s at %s\n", human.OneIn(p.RateTwice), human.Count(2*p.Items),
 		human.OneIn(p.RateFive), human.Count(5*p.Items))
 	fmt.Fprintf(&b, "Exists           1 command, %s in it\n", counted(uint64(reads), "read"))
 	fmt.Fprintf(&b, "Add              %s, %d writes in it\n", commands(p.AddCommands), writes)
-	fmt.Fprintf(&b, "Load of all      %s requests, %s commands", human.Count(uint64(p.RequestsToLoad)),
-		human.Count(uint64(p.CommandsToLoad)))
+	fmt.Fprintf(&b, "Load of all      %s requests, %s commands\n                 the database needs room for four times the string meanwhile",
+		human.Count(uint64(p.RequestsToLoad)), human.Count(uint64(p.CommandsToLoad)))
 	if p.Bytes > longestRecord {
 		b.WriteString(spread(p.Items, p.Rate))
 	}
@@ -131,6 +132,16 @@ func (p plan) text(g bloom.Geometry) string {
 		}
 	}
 	return b.String()
+}
+
+// redisBytes returns how much memory Redis takes at most for a string of size
+// bytes. A string that has grown keeps as much room again, up to 1 MiB, and the
+// allocator rounds up by a quarter at most.
+func redisBytes(size uint64) uint64 { return (size + min(size, 1<<20)) * 5 / 4 }
+
+func lengths(size, inRedis uint64, perItem float64) string {
+	return fmt.Sprintf("string           %s bytes, %.1f bits an item\n"+
+		"  in Redis       up to %s bytes, with the room that it keeps\n", human.Count(size), perItem, human.Count(inRedis))
 }
 
 // mirrorBytes is the longest string that a Mirror copies, unless its program

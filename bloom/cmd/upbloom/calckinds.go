@@ -17,8 +17,9 @@ type kindPlan struct {
 	Kind       string  `json:"kind"`
 	Items      uint64  `json:"items"`
 	Rate       float64 `json:"rate"`
-	Parts      int     `json:"parts"` // panes or shards, otherwise 1
-	Bytes      uint64  `json:"bytes"` // of all strings together
+	Parts      int     `json:"parts"`      // panes or shards, otherwise 1
+	Bytes      uint64  `json:"bytes"`      // of all strings together
+	RedisBytes uint64  `json:"redisBytes"` // as in plan
 	BitsAnItem float64 `json:"bitsAnItem"`
 	// AddCommands is how many commands an Add is billed as while the filter has
 	// room, on average, and ExistsCommands the same for a look-up.
@@ -92,8 +93,10 @@ func kindPlanOf(c *cli.Command, kind string) (kindPlan, error) {
 		return p, flagError(err)
 	}
 	p.Bytes = headerBytes + uint64(p.Parts)*cells(p.part)
+	p.RedisBytes = redisBytes(p.Bytes)
 	if p.Kind == shardedKind {
-		p.Bytes = uint64(p.Parts) * p.part.Bytes(bloom.LayoutHeaded)
+		shard, n := p.part.Bytes(bloom.LayoutHeaded), uint64(p.Parts)
+		p.Bytes, p.RedisBytes = n*shard, n*redisBytes(shard)
 	}
 	if kind == "scalable" {
 		p.Layers = grow(cfg.Capacity, p.part)
@@ -235,7 +238,7 @@ func (p kindPlan) text() string {
 		fmt.Fprintf(&b, "keeps            an item for %s after its last Add, and for %s at most\n",
 			human.Exact(p.span), human.Exact(longest))
 	}
-	fmt.Fprintf(&b, "memory           %s bytes, %.1f bits an item\n", human.Count(p.Bytes), p.BitsAnItem)
+	b.WriteString(lengths(p.Bytes, p.RedisBytes, p.BitsAnItem))
 	for i, g := range p.Layers {
 		fmt.Fprintf(&b, "  %-13s  %s bytes, for %s items\n", counted(uint64(i+1), "layer"), human.Count(g.Bytes),
 			human.Count(g.Items))

@@ -111,6 +111,7 @@
 //	  items, rate        as wanted
 //	  scheme, bits, hashes
 //	  bytes              length, with the header
+//	  redisBytes         what Redis takes for it at most
 //	  bitsAnItem         bits for each item
 //	  addCommands, existsCommands
 //	                     billed for a call with one item
@@ -125,6 +126,7 @@
 //	  rate               at so many items; of a scalable one with all layers full
 //	  parts              how many panes or shards, otherwise 1
 //	  bytes              of all strings, of a scalable one with its first layer
+//	  redisBytes         what Redis takes for these at most
 //	  bitsAnItem         of these bytes, with headers
 //	  addCommands, existsCommands
 //	                     billed for a call with one item, on average
