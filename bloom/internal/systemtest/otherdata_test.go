@@ -160,7 +160,7 @@ func TestFilterThatALargerOneMet(t *testing.T) {
 	})
 }
 
-// One random string in 100,000 passes for a filter, and text never does. None
+// One random string in 400 million passes for a filter, and text never does. None
 // of these may.
 func TestRandomDataIsNoFilter(t *testing.T) {
 	s := upstashtest.NewServer(t)
