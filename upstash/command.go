@@ -86,7 +86,7 @@ func appendArgs(dst []byte, name string, before int, args []string) ([]byte, err
 func (c Command) Name() string { return c.name }
 
 // Size returns the length of the command's JSON in bytes, that of a [Script]
-// with its whole text.
+// with its whole text, and that of a [RawCmd] without its body.
 func (c Command) Size() int {
 	if c.script != nil && c.json != nil {
 		return len(c.body()) + len(c.script.heads[c.form&^bySum]) - len(c.script.heads[c.form])
@@ -208,10 +208,17 @@ func RawCmd(name string, body []byte, args ...string) Command {
 		escapeSegment(&path, a)
 	}
 	c.raw = hide(rawForm{path.String(), body})
-	// The traits may depend on body, the last argument.
-	c.traits = traitsOf(c.name, append(args[:len(args):len(args)], ""))
+	// The traits may depend on body, the last argument, if it is an option or a key.
+	last := ""
+	if len(body) <= maxWord {
+		last = string(body)
+	}
+	c.traits = traitsOf(c.name, append(args[:len(args):len(args)], last))
 	return c
 }
+
+// maxWord is the longest body, in bytes, that is looked at as an option or a key.
+const maxWord = 1 << 10
 
 // escapeSegment writes s as one segment of a path. It escapes every byte except
 // letters, digits and three marks: no proxy finds anything to rewrite.

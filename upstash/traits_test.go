@@ -152,3 +152,27 @@ func TestReadsAreRepeatable(t *testing.T) {
 		}
 	}
 }
+
+// The body may be the argument on which it depends whether a command is
+// repeatable.
+func TestRawBodyDecidesOnARepetition(t *testing.T) {
+	for _, tt := range []struct {
+		cmd  Command
+		want bool
+	}{
+		{RawCmd("SET", []byte("v"), "k"), true},
+		{RawCmd("SET", []byte("NX"), "k"), true}, // a value
+		{RawCmd("SET", []byte("NX"), "k", "v"), false},
+		{RawCmd("SET", []byte("get"), "k", "v"), false},
+		{RawCmd("SET", []byte("XX"), "k", "v"), true},
+		{RawCmd("EXPIRE", []byte("60"), "k"), true},
+		{RawCmd("EXPIRE", []byte("0"), "k"), false},
+		{RawCmd("BITOP", []byte("sum"), "XOR", "sum", "k"), false},
+		{RawCmd("BITOP", []byte("l"), "XOR", "sum", "k"), true},
+		{RawCmd("SETRANGE", make([]byte, 1<<20), "k", "0"), true},
+	} {
+		if got := tt.cmd.traits&traitRepeatable != 0; got != tt.want {
+			t.Errorf("%s %s: repeatable is %v, want %v", tt.cmd, (*tt.cmd.raw).v.body[:1], got, tt.want)
+		}
+	}
+}
