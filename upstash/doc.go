@@ -80,7 +80,8 @@
 // asked for, or after 30 s. It looks at a new connection without TLS too, once,
 // before it writes to it. HTTP/1.1 has no more proof of what an answer answers:
 // what a server sends after that look, but before it reads the request, is
-// believed. Of a server that speaks as soon as it accepts, that is most.
+// believed. So the look finds a server that speaks as soon as it accepts only
+// now and then.
 //
 // # Read your writes
 //

@@ -59,7 +59,7 @@ func (r Request) text() string {
 type Header struct{ Name, Value string }
 
 // Format writes the name alone for every verb, because the value may be the
-// token.
+// token. As for [Request], fmt does not call it in an unexported field.
 func (h Header) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, h.text()) }
 
 // MarshalText returns what Format writes, for log/slog and JSON.
