@@ -68,7 +68,8 @@ func (w *Window) begin(ctx context.Context) error {
 	if err := w.connect(); err != nil {
 		return err
 	}
-	if err := w.make(ctx); err != nil {
+	window, err := w.make(ctx)
+	if err != nil {
 		return err
 	}
 	stats, err := w.look.Stats(ctx)
@@ -76,7 +77,7 @@ func (w *Window) begin(ctx context.Context) error {
 		return err
 	}
 	w.epoch = stats.PaneSpan
-	if _, err := w.eye.Del(ctx, windowKey); err != nil {
+	if _, err := window.Delete(ctx); err != nil {
 		return err
 	}
 	seconds := int64(w.epoch / time.Second)
@@ -87,17 +88,18 @@ func (w *Window) begin(ctx context.Context) error {
 	if err := w.connect(); err != nil {
 		return err
 	}
-	return w.make(ctx)
+	_, err = w.make(ctx)
+	return err
 }
 
 // make makes an empty window.
-func (w *Window) make(ctx context.Context) error {
+func (w *Window) make(ctx context.Context) (*bloom.Window, error) {
 	window, err := bloom.NewWindow(w.eye, windowKey, w.cfg)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	_, err = window.Create(ctx)
-	return err
+	return window, err
 }
 
 // Close ends the database.
