@@ -85,7 +85,9 @@ func ExampleWindow_lease() {
 		case err != nil: // it may be taken: a later delivery finds it expired
 			return "", err
 		case lease.IsNil():
-			return "in work: come again", nil // such as a 503 with Retry-After
+			// A 503 with Retry-After, say. It may be done already, if the minute is
+			// not over. A DEL of the lease at the end saves that, for one command.
+			return "in work: come again", nil
 		}
 		if seen, err := done.Exists(ctx, id); err != nil || seen {
 			return "a repetition", err

@@ -77,7 +77,7 @@ func (u *urlParts) refused(allowHTTP bool) string {
 		return "its path has . or .. in it: write it without them"
 	case isMethod(u.path):
 		return "it ends in /pipeline or /multi-exec: leave that out, the client adds it"
-	case strings.Trim(u.path, "/") != "" && strings.HasSuffix(u.host, ".upstash.io"):
+	case strings.Trim(u.path, "/") != "" && strings.HasSuffix(strings.TrimRight(u.host, "."), ".upstash.io"):
 		// The service would read it as a command: a batch sent to /set/key would
 		// be stored at a key.
 		return "it has a path: leave out what follows the host"

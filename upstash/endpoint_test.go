@@ -51,6 +51,7 @@ func TestNewRefusesURL(t *testing.T) {
 		{"pipeline", "https://hunter2.upstash.io/pipeline", "leave that out"},
 		{"transaction", "https://hunter2.upstash.io/db/multi-exec/", "leave that out"},
 		{"a command's path", "https://eu1.upstash.io/set/hunter2", "leave out what follows the host"},
+		{"a path after a whole name", "https://eu1.upstash.io./set/hunter2", "leave out what follows the host"},
 		{"any path at the service", "https://EU1.upstash.io:443/hunter2/", "leave out what follows the host"},
 		{"backslash", "http://127.0.0.1\\@hunter2.upstash.io", "cannot be parsed"},
 	} {
