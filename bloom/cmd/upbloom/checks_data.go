@@ -125,6 +125,9 @@ func askRefused(ctx context.Context, p *patient) (string, error) {
 	} {
 		_, err := p.client.Do(ctx, c.cmd)
 		var server *upstash.Error
+		if isLost(err) {
+			return "", err
+		}
 		if !errors.As(err, &server) {
 			return "", wrongf("%s: %v", c.what, err)
 		}

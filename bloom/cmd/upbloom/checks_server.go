@@ -54,7 +54,7 @@ func (p *patient) postTo(ctx context.Context, path string, v any, header ...stri
 	}}
 	resp, err := client.Do(r)
 	if err != nil {
-		return answered{}, fmt.Errorf("no answer: %w", errors.Unwrap(err)) // without the URL
+		return answered{}, fmt.Errorf("%w: %w", errLost, errors.Unwrap(err)) // without the URL
 	}
 	defer resp.Body.Close()
 	a := answered{status: resp.StatusCode, header: resp.Header}

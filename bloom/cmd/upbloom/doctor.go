@@ -16,6 +16,7 @@ import (
 
 	"github.com/urfave/cli/v3"
 
+	"github.com/upbloom/upbloom/bloom"
 	"github.com/upbloom/upbloom/internal/testkit/faketest"
 	"github.com/upbloom/upbloom/upstash"
 	"github.com/upbloom/upbloom/upstash/upstashtest"
@@ -195,7 +196,7 @@ func (a *app) recorded(file string, p *patient, f func() error) error {
 // examine runs all checks and prints a line for each. For people it adds a
 // summary.
 func (a *app) examine(ctx context.Context, p *patient) (err error) {
-	p.prefix = "upbloom:doctor:" + strconv.FormatUint(rand.Uint64(), 36) + ":"
+	p.prefix = newPrefix()
 	nothingMade := false
 	defer func() {
 		if nothingMade || p.clear(ctx) == nil {
@@ -209,8 +210,9 @@ func (a *app) examine(ctx context.Context, p *patient) (err error) {
 		}
 	}()
 	count := make(map[string]int)
-	for _, c := range checks() {
-		f := a.ask(ctx, p, c)
+	list := checks()
+	for i, c := range list {
+		f := askLast(ctx, p, list[:i+1])
 		if ctx.Err() != nil {
 			return advised{ctx.Err(), "not all checks were made"}
 		}
@@ -238,7 +240,40 @@ func (a *app) examine(ctx context.Context, p *patient) (err error) {
 	return err
 }
 
-func (a *app) ask(ctx context.Context, p *patient, c check) finding {
+// newPrefix returns the beginning of the keys of one examination.
+func newPrefix() string { return "upbloom:doctor:" + strconv.FormatUint(rand.Uint64(), 36) + ":" }
+
+// askLast makes the last check of a list. If an answer is lost on the way, that
+// says nothing about the database, and the check has left its keys half made. So
+// it makes all of them once more, with new keys, and again if need be.
+func askLast(ctx context.Context, p *patient, list []check) finding {
+	f := ask(ctx, p, list[len(list)-1])
+	for tries := 0; tries < 2 && f.Verdict == broken && isLost(f.err) && ctx.Err() == nil; tries++ {
+		if p.clear(ctx) != nil {
+			return f // clear is called with these keys once more
+		}
+		p.prefix = newPrefix()
+		for _, c := range list {
+			if f = ask(ctx, p, c); f.Verdict == broken && isLost(f.err) {
+				break
+			}
+		}
+	}
+	return f
+}
+
+// errLost is the error of a request without an answer, if package upstash did
+// not send it.
+var errLost = errors.New("no answer")
+
+// isLost reports whether a command may have run, and its answer was lost.
+func isLost(err error) bool {
+	var call *upstash.CallError
+	return errors.Is(err, errLost) || errors.Is(err, upstash.ErrUncertain) || errors.Is(err, bloom.ErrUncertain) ||
+		!upstash.SafeToRetry(err) && errors.As(err, &call) && call.StatusCode == 0
+}
+
+func ask(ctx context.Context, p *patient, c check) finding {
 	says, err := c.ask(ctx, p)
 	f := finding{Check: c.name, Verdict: found, Says: says, err: err}
 	var skip skipped
