@@ -158,7 +158,8 @@ func (f *Cuckoo) Remove(ctx context.Context, item string) (removed bool, err err
 // Exists reports whether a copy of the item is in the filter. If it returns
 // false without an error, there is none; if true, there is one, or it is a
 // false positive. It is one request and one billed command; a missing filter is
-// [ErrNotFound], unless [CuckooConfig.MissingIsEmpty] is set.
+// [ErrNotFound], unless [CuckooConfig.MissingIsEmpty] is set. By default a full
+// database refuses it: see [Reads].
 func (f *Cuckoo) Exists(ctx context.Context, item string) (bool, error) {
 	return f.exists(f.rec.label(ctx, "bloom.Cuckoo.Exists"), item, nil)
 }

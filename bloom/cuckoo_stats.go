@@ -43,8 +43,9 @@ type CuckooStats struct {
 	// Capacity is what the filter was sized for: [CuckooConfig.Capacity], or,
 	// if it was opened, what follows from the geometry.
 	Capacity uint64
-	// Fill is the share of slots that hold a copy, 0 to 1. A table is full at
-	// 0.84 to 0.96, by its size.
+	// Fill is the share of slots that hold a copy, 0 to 1. An Add returns
+	// [ErrFull] from 0.9 to 1, or from 0.8 to 0.91 if a bucket has two slots (k=2).
+	// At Capacity it is 0.95 at most, and far less in a small table.
 	Fill float64
 	// FPRate is the false positive rate at Capacity, LiveFPRate that of now.
 	FPRate     float64

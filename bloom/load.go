@@ -135,7 +135,7 @@ var ErrLoadLost = errors.New("bloom: a part of the upload was gone before it cou
 // [ErrUncertain]. If the key holds something else, the error is a
 // [*MismatchError] or [ErrNotFilter], and Load leaves that alone. With
 // [Config.MustExist] a missing filter is [ErrNotFound]. Load holds the filter's
-// string in memory once.
+// string in memory once; Go's heap may grow to twice that.
 //
 // If the filter is too large for one record of the database, the error is
 // [upstash.ErrRecordTooLarge], a [*RecordTooLargeError]. The filter is as it

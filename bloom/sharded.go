@@ -128,7 +128,8 @@ func (s *Sharded) Add(ctx context.Context, item string) (added bool, err error) 
 
 // Exists reports whether the item is in its shard, with the promises of
 // [Filter.Exists]. It is one request and one billed command. If the shard is
-// missing, the error is [ErrNotFound], which is not a "no".
+// missing, the error is [ErrNotFound], which is not a "no". By default a full
+// database refuses it: see [Reads].
 func (s *Sharded) Exists(ctx context.Context, item string) (bool, error) {
 	i := s.ShardOf(item)
 	f := &s.shards[i]

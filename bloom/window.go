@@ -163,7 +163,9 @@ func (w *Window) AddAll(ctx context.Context, items []string) ([]bool, error) {
 // With [WindowConfig.ExpireIdle] this also prolongs the life of the window; a
 // client with [upstash.WithReadOnly] turns nothing. If Exists has to ask for the
 // time and gets no answer, it answers as of the last turn, and may find an older
-// item. A missing window is [ErrNotFound], unless ExpireIdle is set.
+// item. A missing window is [ErrNotFound], unless ExpireIdle is set. A full
+// database refuses it ([upstash.ErrOutOfMemory]), but not if its client has
+// WithReadOnly.
 func (w *Window) Exists(ctx context.Context, item string) (bool, error) {
 	return w.exists(w.rec.label(ctx, "bloom.Window.Exists"), item, nil)
 }

@@ -107,7 +107,10 @@ func (t *tokens) revoke(ctx context.Context, tok token) error {
 }
 
 // check returns nil if the token is good. If the database does not answer, or
-// has lost the window, nobody knows, and the token is refused.
+// has lost the window, nobody knows, and the token is refused. A full database
+// does not answer either. For processes that only check, a client with
+// upstash.WithReadOnly avoids that. In a global database the nearest region then
+// answers, which may learn of a revocation a moment later.
 func (t *tokens) check(ctx context.Context, tok token) error {
 	if time.Since(tok.issued) >= lifetime {
 		return errExpired

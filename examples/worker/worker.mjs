@@ -76,7 +76,7 @@ async function read(body) {
 
 function noID() {
   return answer(400, {
-    error: 'send an Idempotency-Key, an X-Event-Id, or a JSON body with an "id"',
+    error: 'send an Idempotency-Key, an X-Event-Id, or a JSON body whose "id" is a string',
   });
 }
 

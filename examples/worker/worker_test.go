@@ -176,7 +176,7 @@ func TestWhereTheIDIs(t *testing.T) {
 	})
 	t.Run("refusals say what to send", func(t *testing.T) {
 		r := w.post(t, "", "", "")
-		for _, want := range []string{"Idempotency-Key", "X-Event-Id", `"id"`} {
+		for _, want := range []string{"Idempotency-Key", "X-Event-Id", `"id" is a string`} {
 			if !strings.Contains(r.Error, want) {
 				t.Errorf("%q does not name %s", r.Error, want)
 			}
