@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/upbloom/upbloom/internal/woken"
 	"github.com/upbloom/upbloom/upstash"
 )
 
@@ -19,6 +20,9 @@ func (b *batch) sendPart(ctx context.Context, p *part) {
 		write(ctx, reqs)
 	} else {
 		lookUp(ctx, reqs)
+	}
+	if ctx.Err() != nil {
+		woken.Up(ctx) // it has ended the other parts too
 	}
 	for i := range p.pieces {
 		if b.adding {
