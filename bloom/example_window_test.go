@@ -68,7 +68,7 @@ func ExampleWindow_inATest() {
 // Two deliveries of a webhook at the same moment are both looked up before one of
 // them is added. A lease lets one of them work: a key of its own, which expires
 // if its holder dies. Take it first, and look afterwards: who had it before may
-// be done by then. A new webhook takes three commands, a repetition two.
+// be done by then. A new webhook takes four commands, a repetition three.
 func ExampleWindow_lease() {
 	client, stop := database()
 	defer stop()
@@ -78,17 +78,20 @@ func ExampleWindow_lease() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	handle := func(ctx context.Context, id string, work func() error) (string, error) {
+	handle := func(ctx context.Context, id string, work func() error) (said string, err error) {
 		// Choose an expiry that is longer than the work ever takes.
 		lease, err := client.Do(ctx, upstash.Cmd("SET", "lease:"+id, "", "NX", "EX", "60"))
 		switch {
 		case err != nil: // it may be taken: a later delivery finds it expired
 			return "", err
 		case lease.IsNil():
-			// A 503 with Retry-After, say. It may be done already, if the minute is
-			// not over. A DEL of the lease at the end saves that, for one command.
-			return "in work: come again", nil
+			return "in work: come again", nil // such as a 503 with Retry-After
 		}
+		defer func() {
+			if err == nil { // the id is in the window, so nobody needs the lease
+				_, _ = client.Del(ctx, "lease:"+id) // else it expires
+			}
+		}()
 		if seen, err := done.Exists(ctx, id); err != nil || seen {
 			return "a repetition", err
 		}
@@ -105,9 +108,6 @@ func ExampleWindow_lease() {
 		fmt.Println(handle(ctx, "evt_1", nil)) // meanwhile another process gets it too
 		return nil
 	}))
-	if _, err := client.Do(ctx, upstash.Cmd("DEL", "lease:evt_1")); err != nil { // a minute later
-		log.Fatal(err)
-	}
 	fmt.Println(handle(ctx, "evt_1", nil))
 	// Output:
 	// in work: come again <nil>
