@@ -29,7 +29,8 @@ func (a *app) ttlCommand() *cli.Command {
 		Description: "With a TIME, e.g. 24h or 7d, the filter expires after that time from now. With none\n" +
 			"it stays. Programs whose Config has a TTL do not change it afterwards.\n\n" +
 			"Only plain and scalable filters can be given another TTL. A window can be made with\n" +
-			"create --expire-idle, shards with create --ttl. A cuckoo filter does not expire.",
+			"create --expire-idle, shards with create --ttl. A cuckoo filter does not expire.\n" +
+			"A filter with a seed needs UPBLOOM_SEED.",
 		Action: func(ctx context.Context, c *cli.Command) error {
 			args, err := a.arguments(c, 1, 2)
 			if err != nil {
@@ -155,7 +156,8 @@ func (a *app) rmCommand() *cli.Command {
 		Name: "rm", Usage: "remove a filter", ArgsUsage: "KEY",
 		Description: "Asks first. If standard input is no terminal, it needs --yes. A key that holds\n" +
 			"anything but a filter is left alone. Of a sharded filter it removes all shards, and\n" +
-			"none if one is missing: the filter may lie in several databases.",
+			"none if one is missing: the filter may lie in several databases. A filter with a seed\n" +
+			"needs UPBLOOM_SEED. If nobody has the seed any more, remove the key by DEL.",
 		Flags: []cli.Flag{
 			yesFlag("do not ask"),
 			&cli.BoolFlag{Name: "rest", Usage: "remove the shards that are here, though others are missing"},

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/upbloom/upbloom/bloom"
@@ -115,10 +117,19 @@ func (a *app) openKey(ctx context.Context, key string) (opened, error) {
 		l, err := bloom.OpenScalable(ctx, client, key, withSeed)
 		return a.ofScalable(l), err
 	case bloom.KindShard:
-		err = advised{err, "the key holds one shard of a sharded filter: use the key without the" +
-			" colon and the number at its end"}
+		err = advised{err, "the key holds one shard of a sharded filter: " + keyOfShards(key)}
 	}
 	return opened{}, err
+}
+
+// keyOfShards says which key to use for the shard at this one.
+func keyOfShards(key string) string {
+	i := strings.LastIndexByte(key, ':')
+	if _, err := strconv.ParseUint(key[i+1:], 10, 16); i < 0 || err != nil {
+		return "it was renamed, because a shard's key ends in a colon and a number: rename it back," +
+			" or remove it by DEL"
+	}
+	return "use the key without the colon and the number at its end"
 }
 
 // withoutFirst is the error of a key without a filter: there may be a sharded

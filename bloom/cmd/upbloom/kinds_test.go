@@ -221,9 +221,10 @@ func TestShards(t *testing.T) {
 	sh.want(0, "", numbered("a", 20), "add", "key", "-")
 	sh.want(3, "use the key without the colon", "", "check", "key:1", "a-1")
 	sh.want(0, "shard            ", "", "info", "key:1")
-	if _, err := sh.s.Exec("DEL", "key:1"); err != nil {
+	if _, err := sh.s.Exec("RENAME", "key:1", "aside"); err != nil {
 		t.Fatal(err)
 	}
+	sh.want(3, "a shard's key ends in a colon and a number: rename it back", "", "rm", "--yes", "aside")
 	sh.want(3, "a shard is missing", numbered("a", 20), "check", "key", "-")
 	sh.want(3, "a shard is missing", "", "info", "key")
 	sh.want(0, "removed", "", "rm", "--rest", "--yes", "key")

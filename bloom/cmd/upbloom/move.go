@@ -58,7 +58,7 @@ func (a *app) saveCommand() *cli.Command {
 		Name: "save", Usage: "download a plain filter into a file",
 		ArgsUsage: "KEY FILE (or - for standard output)",
 		Description: "A file that is no saved filter is not overwritten. The file holds no TTL and no\n" +
-			"seed: restore needs the same UPBLOOM_SEED.",
+			"seed: a filter with a seed needs UPBLOOM_SEED, and restore needs the same.",
 		Flags: []cli.Flag{&cli.BoolFlag{Name: "force", Usage: "overwrite whatever FILE is"}},
 		Action: func(ctx context.Context, c *cli.Command) error {
 			args, err := a.arguments(c, 2, 2)

@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"net"
@@ -34,7 +36,7 @@ func (a *app) serveCommand() *cli.Command {
 				Name: "redis", Usage: "keep the data in the Redis at `HOST:PORT`, not in memory",
 			},
 			&cli.StringFlag{
-				Name: "token", Usage: "let clients use `TOKEN`, the same in each run; the default is random",
+				Name: "token", Usage: "let clients use `TOKEN`, the same in each run, as is the token for reads then; the default is random",
 			},
 		},
 		Action: a.serve,
@@ -101,7 +103,9 @@ func (a *app) serverOptions(c *cli.Command) ([]upstashtest.Option, error) {
 		if !isToken(token) {
 			return nil, usagef("--token is empty, or holds more than letters, digits and ._~+/=-")
 		}
-		opts = append(opts, upstashtest.WithToken(token))
+		// The token for reads stays the same too, and does not tell the other.
+		reads := sha256.Sum256([]byte("upbloom serve, a token for reads beside " + token))
+		opts = append(opts, upstashtest.WithToken(token), upstashtest.WithReadOnlyToken(hex.EncodeToString(reads[:13])))
 	}
 	if redis := c.String("redis"); redis != "" {
 		if a.demo {

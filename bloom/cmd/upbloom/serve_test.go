@@ -94,13 +94,22 @@ func TestServeOnAllAddresses(t *testing.T) {
 	}
 }
 
-// serve uses the requested token.
+// serve uses the requested token. The one for reads is then the same in each
+// run, too.
 func TestServeWithToken(t *testing.T) {
 	const token = "a-token_of/our.own+1="
-	cmd, out, text, _ := started(t, "--addr", "127.0.0.1:0", "--token", token)
-	finished(t, cmd, out)
-	if !strings.Contains(text, "_TOKEN='"+token+"'\n") {
-		t.Errorf("it prints %q", text)
+	var reads []string
+	for range 2 {
+		cmd, out, text, _ := started(t, "--addr", "127.0.0.1:0", "--token", token)
+		finished(t, cmd, out)
+		if !strings.Contains(text, "_TOKEN='"+token+"'\n") {
+			t.Errorf("it prints %q", text)
+		}
+		_, read, _ := strings.Cut(text, "READONLY_TOKEN=")
+		reads = append(reads, read)
+	}
+	if reads[0] != reads[1] || len(reads[0]) < 20 || strings.Contains(reads[0], token) {
+		t.Errorf("the tokens for reads are %q, want the same, and another than %s", reads, token)
 	}
 	sh := newShell(t)
 	for _, bad := range []string{"", "it's", "two words", "new\nline"} {
