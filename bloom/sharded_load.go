@@ -17,8 +17,9 @@ import (
 // not, it uploads nothing. It holds the strings of all shards in memory: see
 // [Sharded.LoadShard].
 //
-// If one shard fails, the others are still loaded. The error is the first
-// shard's, and the result counts the loaded ones. Calling again is harmless.
+// If one shard fails, the others are still loaded, unless ctx has ended. The error
+// is the first shard's. The result has all items that were read, and NewBits of
+// the loaded shards alone. Calling again is harmless.
 func (s *Sharded) Load(ctx context.Context, items iter.Seq[string], opts ...MoveOption) (LoadResult, error) {
 	ctx = s.shards[0].rec.label(ctx, "bloom.Sharded.Load")
 	return s.load(ctx, s.all(), items, opts)

@@ -54,7 +54,8 @@ func New(url, token string, opts ...Option) (*Client, error) {
 
 // FromEnv makes a client from UPSTASH_REDIS_REST_URL and
 // UPSTASH_REDIS_REST_TOKEN, or, if both are empty, from KV_REST_API_URL and
-// KV_REST_API_TOKEN. If one of a pair is empty, the error is [ErrArgument].
+// KV_REST_API_TOKEN. If one of a pair is empty, the error is [ErrArgument]. It
+// reads no other variable: a read-only token goes into one of these, or to [New].
 func FromEnv(opts ...Option) (*Client, error) {
 	url, token := os.Getenv("UPSTASH_REDIS_REST_URL"), os.Getenv("UPSTASH_REDIS_REST_TOKEN")
 	names := [2]string{"UPSTASH_REDIS_REST_URL", "UPSTASH_REDIS_REST_TOKEN"}

@@ -31,8 +31,9 @@ const PricesOf = "2026"
 type Use struct {
 	Bytes   uint64 // the size of one filter
 	Filters uint64 // 0 counts as 1
-	// Adds and Lookups are per day, in all filters together.
-	Adds, Lookups float64
+	// Adds and Lookups are the commands of a day, in all filters together. Changes
+	// is how many calls add: after each, a Mirror downloads its filter.
+	Adds, Lookups, Changes float64
 	// MaxStale is that of the Mirrors in front of the filters, or 0 without
 	// Mirrors. Each filter has Copies of them, one in each process; 0 counts as
 	// 1.
@@ -86,7 +87,7 @@ func (u Use) Month() Month {
 		refreshes = min(refreshes, u.Lookups)
 	}
 	m.Refreshes = DaysAMonth * refreshes
-	downloads := min(m.Refreshes, copies*(float64(filters)+DaysAMonth*u.Adds))
+	downloads := min(m.Refreshes, copies*(float64(filters)+DaysAMonth*u.Changes))
 	m.MirrorGB = downloads * size / 1e9
 	m.Commands = DaysAMonth*u.Adds + refreshCommands*m.Refreshes + partCommands*downloads*math.Ceil(size/mirrorPart)
 	return m

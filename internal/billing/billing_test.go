@@ -28,7 +28,7 @@ func TestMonth(t *testing.T) {
 			// Ten refreshes in a day, each after an Add: 3 commands, and 3 for
 			// the one part.
 			"a Mirror that every writer refreshes",
-			Use{Bytes: 1e6, Adds: 10, Lookups: 10, MaxStale: time.Minute},
+			Use{Bytes: 1e6, Adds: 10, Lookups: 10, Changes: 10, MaxStale: time.Minute},
 			Month{Filters: 1, Commands: 30 * (10 + 60), StoredGB: 0.001, Refreshes: 300, MirrorGB: 0.3},
 			0.0042,
 		},

@@ -208,7 +208,8 @@ const closeLimit = 5 * time.Second
 // Close stops the server, ends stalled and running requests, and drops the
 // database in memory. It returns when no goroutine of the server is left, or
 // after 5 seconds if a command still runs: then the test fails. Calling Close
-// again does nothing.
+// again does nothing. A bubble of testing/synctest must not close a server from
+// outside of it: to take the database away there, let InjectFunc return Drop.
 func (s *Server) Close() {
 	s.closeOnce.Do(func() {
 		close(s.closing)

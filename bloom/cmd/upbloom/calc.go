@@ -40,7 +40,8 @@ func (a *app) calcCommand() *cli.Command {
 		Description: "Prints the length of the filter's string, its false positives, and the commands of a\n" +
 			"call. With --adds or --lookups it adds the bill of a month of 30 days, with --price in money.\n" +
 			"Without --batch it counts each item as a call of its own: an Add or an Exists.\n" +
-			"If --adds is more than the filter is for, a line says its false positives then.\n" +
+			"If --adds is more than the filter is for, and its false positives are then above\n" +
+			"--rate, a line says so.\n" +
 			"The filter is a plain one without --window, --scalable, --cuckoo or --shards.",
 		Flags: slices.Concat([]cli.Flag{
 			countFlag("for `N` items, e.g. 5M; required", "items", "n"),

@@ -90,6 +90,16 @@ func TestMonthWithMirrors(t *testing.T) {
 		"--mirror", "5s"); strings.Contains(out, "cost more") {
 		t.Errorf("%s", out)
 	}
+	// A Mirror downloads its filter once after an Add, however many commands
+	// the Add is billed as, and if it makes the filter.
+	for _, more := range []string{"--ttl=10d", "--must-exist"} {
+		var p plan
+		decode(t, sh.want(0, "", "", "--json", "calc", "-n", "1k", "--filters", "1k", "--adds", "1k", "--lookups", "1M",
+			"--mirror", "1m", more), &p)
+		if got, want := p.Month.MirrorGB, 31_000*float64(p.Bytes)/1e9; math.Abs(got/want-1) > 1e-9 {
+			t.Errorf("%s: %v GB are downloaded, want %v", more, got, want)
+		}
+	}
 }
 
 // A Mirror of a long filter needs a MaxBytes. calc says so if NewMirror refuses

@@ -317,6 +317,7 @@ func exitStatus(err error) int {
 	var file *fs.PathError
 	var some partly
 	var silent unprinted
+	var knows interface{ SafeToRetry() bool }
 	switch {
 	case err == nil:
 		return 0
@@ -325,7 +326,8 @@ func exitStatus(err error) int {
 	case errors.Is(err, errNoReader):
 		return exitNoReader
 	case errors.Is(err, context.Canceled):
-		if errors.As(err, &call) && !upstash.SafeToRetry(err) {
+		// The error of a context alone does not know what was written.
+		if (errors.As(err, &call) || errors.As(err, &knows)) && !upstash.SafeToRetry(err) {
 			return exitUnknown
 		}
 		return exitInterrupted

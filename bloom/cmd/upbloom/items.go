@@ -61,7 +61,9 @@ func (a *app) addCommand() *cli.Command {
 			"It holds all lines of standard input in memory before it adds the first: what it\n" +
 			"refuses, or an interrupt before the end of the input, has changed nothing. For\n" +
 			"millions of lines use load, or split them if the filter is neither plain nor\n" +
-			"sharded.",
+			"sharded. If it fails or is interrupted later, it prints the lines that are done, and\n" +
+			"all may be added again. Of arguments, and of lines for a cuckoo filter, it also\n" +
+			"prints the others: not done, uncertain or unknown.",
 		Flags: slices.Concat(sizeFlags(makeIfMissing), fillFlags()),
 		Action: func(ctx context.Context, c *cli.Command) error {
 			return a.each(ctx, c, adds)

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"context"
 	"fmt"
+	"io"
 	"math"
 	"os"
 	"path/filepath"
@@ -102,4 +104,44 @@ func TestLoadShardsUnseen(t *testing.T) {
 		return upstashtest.Fault{}
 	})
 	sh.want(exitDatabase, "unexpected EOF, after 5 attempts; nothing was changed\n", numbered("a", 100), "load", "key")
+}
+
+// The exit status of an interrupted load is 5 if a shard may have been changed,
+// wherever it comes; 130 says that none was.
+func TestLoadShardsInterruptedAnywhere(t *testing.T) {
+	statuses := map[int]int{}
+	for _, when := range []upstashtest.When{upstashtest.BeforeExec, upstashtest.AfterExec} {
+		for at := int64(1); ; at++ {
+			sh := newShell(t)
+			sh.want(0, "", "", "create", "--items", "1k", "--shards", "3", "key")
+			before := sh.everything()
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			reached := false
+			sh.s.InjectFunc(func(n int64, _ upstashtest.RequestInfo) upstashtest.Fault {
+				if n != at {
+					return upstashtest.Fault{}
+				}
+				cancel()
+				reached = true
+				return upstashtest.Stall(when)
+			})
+			var errOut strings.Builder
+			a := &app{in: strings.NewReader(numbered("a", 500)), out: io.Discard, errOut: &errOut}
+			status := exitStatus(a.run(ctx, []string{"upbloom", "load", "key"}))
+			sh.s.InjectFunc(nil)
+			statuses[status]++
+			if !reached {
+				break
+			}
+			if after := sh.everything(); status == exitInterrupted && after != before {
+				t.Errorf("request %d, %v: status %d, and a shard has changed: %s", at, when, status, &errOut)
+			} else if status != exitInterrupted && status != exitUnknown {
+				t.Errorf("request %d, %v: status %d: %s", at, when, status, &errOut)
+			}
+		}
+	}
+	if statuses[exitInterrupted] < 3 || statuses[exitUnknown] < 3 || statuses[0] != 2 {
+		t.Errorf("statuses %v, want three and more of %d and of %d", statuses, exitInterrupted, exitUnknown)
+	}
 }

@@ -125,7 +125,7 @@ func monthOf(c *cli.Command, bytes uint64, b *bill) (*month, error) {
 	use := billing.Use{
 		Bytes: bytes, Filters: filters,
 		Adds:    adds.Calls*adds.Commands/days + turns + times + made,
-		Lookups: lookups.Calls * lookups.Commands / days,
+		Lookups: lookups.Calls * lookups.Commands / days, Changes: adds.Calls / days,
 	}
 	priced := func() *month {
 		m := &month{
