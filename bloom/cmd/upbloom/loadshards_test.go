@@ -113,6 +113,7 @@ func TestLoadShardsInterruptedAnywhere(t *testing.T) {
 	for _, when := range []upstashtest.When{upstashtest.BeforeExec, upstashtest.AfterExec} {
 		for at := int64(1); ; at++ {
 			sh := newShell(t)
+			sh.setenv()
 			sh.want(0, "", "", "create", "--items", "1k", "--shards", "3", "key")
 			before := sh.everything()
 			ctx, cancel := context.WithCancel(t.Context())
