@@ -120,7 +120,8 @@ func (p plan) text(g bloom.Geometry) string {
 		human.OneIn(p.RateFive), human.Count(5*p.Items))
 	fmt.Fprintf(&b, "Exists           1 command, %s in it\n", counted(uint64(reads), "read"))
 	fmt.Fprintf(&b, "Add              %s, %d writes in it\n", commands(p.AddCommands), writes)
-	fmt.Fprintf(&b, "Load of all      %s requests, %s commands\n                 the database needs room for four times the string meanwhile",
+	fmt.Fprintf(&b, "Load of all      %s requests, %s commands\n"+
+		"                 the database needs room for four times the string meanwhile",
 		human.Count(uint64(p.RequestsToLoad)), human.Count(uint64(p.CommandsToLoad)))
 	if p.Bytes > longestRecord {
 		b.WriteString(spread(p.Items, p.Rate))
@@ -140,6 +141,7 @@ func (p plan) text(g bloom.Geometry) string {
 // allocator rounds up by a quarter at most.
 func redisBytes(size uint64) uint64 { return (size + min(size, 1<<20)) * 5 / 4 }
 
+// lengths returns the lines about a string of size bytes.
 func lengths(size, inRedis uint64, perItem float64) string {
 	return fmt.Sprintf("string           %s bytes, %.1f bits an item\n"+
 		"  in Redis       up to %s bytes, with the room that it keeps\n", human.Count(size), perItem, human.Count(inRedis))

@@ -1,9 +1,7 @@
 package main
 
 import (
-	"context"
 	"fmt"
-	"io"
 	"math"
 	"os"
 	"path/filepath"
@@ -111,34 +109,19 @@ func TestLoadShardsUnseen(t *testing.T) {
 func TestLoadShardsInterruptedAnywhere(t *testing.T) {
 	statuses := map[int]int{}
 	for _, when := range []upstashtest.When{upstashtest.BeforeExec, upstashtest.AfterExec} {
-		for at := int64(1); ; at++ {
+		for n := int64(1); ; n++ {
 			sh := newShell(t)
-			sh.setenv()
 			sh.want(0, "", "", "create", "--items", "1k", "--shards", "3", "key")
 			before := sh.everything()
-			ctx, cancel := context.WithCancel(t.Context())
-			defer cancel()
-			reached := false
-			sh.s.InjectFunc(func(n int64, _ upstashtest.RequestInfo) upstashtest.Fault {
-				if n != at {
-					return upstashtest.Fault{}
-				}
-				cancel()
-				reached = true
-				return upstashtest.Stall(when)
-			})
-			var errOut strings.Builder
-			a := &app{in: strings.NewReader(numbered("a", 500)), out: io.Discard, errOut: &errOut}
-			status := exitStatus(a.run(ctx, []string{"upbloom", "load", "key"}))
-			sh.s.InjectFunc(nil)
+			errOut, request, status := sh.interrupted(n, when, numbered("a", 500), "load", "key")
 			statuses[status]++
-			if !reached {
+			if request == "" {
 				break
 			}
 			if after := sh.everything(); status == exitInterrupted && after != before {
-				t.Errorf("request %d, %v: status %d, and a shard has changed: %s", at, when, status, &errOut)
+				t.Errorf("%s, %v: status %d, and a shard has changed: %s", request, when, status, errOut)
 			} else if status != exitInterrupted && status != exitUnknown {
-				t.Errorf("request %d, %v: status %d: %s", at, when, status, &errOut)
+				t.Errorf("%s, %v: status %d: %s", request, when, status, errOut)
 			}
 		}
 	}

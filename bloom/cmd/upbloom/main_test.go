@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -72,6 +73,29 @@ func (sh *shell) run(stdin string, args ...string) (out, errOut string, status i
 		sh.t.Errorf("%q prints the token", args)
 	}
 	return o.String(), e.String(), status
+}
+
+// interrupted runs the program in this process and interrupts it at request n,
+// which then stalls. at is the request's commands, or "" if it did not come.
+func (sh *shell) interrupted(n int64, when upstashtest.When, stdin string, args ...string,
+) (errOut, at string, status int) {
+	sh.t.Helper()
+	sh.setenv()
+	ctx, cancel := context.WithCancel(sh.t.Context())
+	defer cancel()
+	sh.s.InjectFunc(func(i int64, r upstashtest.RequestInfo) upstashtest.Fault {
+		if i != n {
+			return upstashtest.Fault{}
+		}
+		at = strings.Join(r.Commands, " ")
+		cancel()
+		return upstashtest.Stall(when)
+	})
+	defer sh.s.InjectFunc(nil)
+	var e strings.Builder
+	a := &app{in: strings.NewReader(stdin), out: io.Discard, errOut: &e}
+	status = exitStatus(a.run(ctx, append([]string{"upbloom"}, args...)))
+	return e.String(), at, status
 }
 
 // setenv sets the program's variables to those of the shell.

@@ -21,6 +21,9 @@ const (
 	table           // a filter of another type: a Cuckoo
 )
 
+// isKept reports whether a Replace leaves the data alone.
+func (c content) isKept() bool { return c == foreign || c == table }
+
 // bits is a set of at most MaxBits cells.
 type bits [2]uint64
 
@@ -218,7 +221,7 @@ func (p *step) mismatch(at, other *slot) bool {
 	case Union, Overlap:
 		return at.holds > filter || other.holds > filter && !(p.verb == Union && p.lacks(at))
 	case Replace:
-		return at.holds == foreign || at.holds == table
+		return at.holds.isKept()
 	}
 	return at.holds > filter
 }
@@ -365,7 +368,7 @@ func (p *step) inspects(s *slot) bool {
 	if p.yes[0] {
 		return s.holds == filter && p.weigh(s.bits) == p.count
 	}
-	return s.holds >= another && s.holds != foreign
+	return s.holds == another || s.holds == sibling || s.holds == table
 }
 
 func (p *step) exists(s *slot) bool {

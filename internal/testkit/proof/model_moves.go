@@ -8,7 +8,7 @@ func (p *step) move(at, other *slot) bool {
 	case Load:
 		return p.load(at)
 	case Replace:
-		if at.holds == foreign || at.holds == table {
+		if at.holds.isKept() {
 			return p.end == open
 		}
 		ttl := at.ttl
