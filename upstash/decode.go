@@ -1,7 +1,6 @@
 package upstash
 
 import (
-	"bytes"
 	"fmt"
 	"strconv"
 
@@ -22,7 +21,7 @@ func decodeEnvelope(body []byte) (envelope, error) {
 	if raw, ok := fastResult(body); ok {
 		return envelope{result: raw}, nil
 	}
-	body = bytes.TrimSpace(body)
+	body = skipSpace(body)
 	if len(body) == 0 || body[0] != '{' {
 		return envelope{}, errNotJSON
 	}
@@ -54,7 +53,7 @@ func decodeEnvelope(body []byte) (envelope, error) {
 // decodeEnvelopes reads the answer to /pipeline and /multi-exec: an array of
 // as many envelopes as there are commands, or one error for all.
 func decodeEnvelopes(body []byte, commands int) ([]envelope, *string, error) {
-	body = bytes.TrimSpace(body)
+	body = skipSpace(body)
 	if len(body) > 0 && body[0] == '{' {
 		env, err := decodeEnvelope(body)
 		if err == nil && env.errMsg == nil {

@@ -38,7 +38,7 @@ func TestDecodeEnvelopeRefuses(t *testing.T) {
 		"", " ", "null", "1", `"OK"`, "[]", "[1]", "{", "{}", `{"results":1}`, `{"result"}`, `{"result":`,
 		`{"result":1`, `{"result":"OK`, `{"result":[1,2`, `{"result":1}x`, `{"result":1}{"result":2}`,
 		`{"error":5}`, `{"error":["ERR"]}`, "<html><body>502 Bad Gateway</body></html>", "error code: 1016",
-		`{"Result":1}`, `{"result":+1}`, `{"result":tru}`,
+		`{"Result":1}`, `{"result":+1}`, `{"result":tru}`, "\v{\"result\":2}", "{\"result\":2}\u00a0",
 	} {
 		if env, err := decodeEnvelope([]byte(body)); !errors.Is(err, ErrBadResponse) {
 			t.Errorf("%q: got %s, %v; want ErrBadResponse", body, env.result, err)
@@ -61,6 +61,7 @@ func TestDecodeEnvelopes(t *testing.T) {
 	}
 	for _, body := range []string{
 		"", `{"result":[1]}`, "[1]", `[{"result":1}`, `[{"result":1},]`, "[[]]", "null", `[null]`,
+		"\f[{\"result\":1}]", "[{\"result\":1}]\u00a0",
 	} {
 		if _, all, err := decodeEnvelopes([]byte(body), 1); !errors.Is(err, ErrBadResponse) || all != nil {
 			t.Errorf("%q: got %v, %v; want ErrBadResponse", body, all, err)
