@@ -128,9 +128,11 @@
 // # Compatibility
 //
 // The native transport speaks HTTP/1.1: TLS 1.2 and later, IPv4 and IPv6, and
-// the proxies of HTTPS_PROXY, HTTP_PROXY and NO_PROXY (http, https, socks5). It
-// is part of this package, because net/http takes longer to start and to send.
-// On GOOS=js it is the host's fetch. GOOS=wasip1 has no network: pass
-// [WithTransport], such as package httptransport around the http.Client of the
-// platform's SDK. Package upstashtest is a server for tests, in the process.
+// the proxies of HTTPS_PROXY, HTTP_PROXY and NO_PROXY (http, https, socks5). The
+// proxy looks up the database's name. ALL_PROXY has no effect, and localhost and
+// loopback addresses have no proxy. This transport is part of this package,
+// because net/http takes longer to start and to send. On GOOS=js it is the host's
+// fetch. GOOS=wasip1 has no network: pass [WithTransport], such as package
+// httptransport around the http.Client of the platform's SDK. Package upstashtest
+// is a server for tests, in the process.
 package upstash

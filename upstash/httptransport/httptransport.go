@@ -68,14 +68,15 @@ const (
 
 func newRoundTripper() *http.Transport {
 	return &http.Transport{
-		Proxy:                 environmentProxy,
-		DialContext:           (&net.Dialer{}).DialContext,
-		ForceAttemptHTTP2:     true,
-		DisableCompression:    true, // as on the native default: answers are short
-		MaxConnsPerHost:       maxConns,
-		MaxIdleConnsPerHost:   maxConns,
-		IdleConnTimeout:       maxIdleTime,
-		ExpectContinueTimeout: time.Second,
+		Proxy:                  environmentProxy,
+		OnProxyConnectResponse: tunnelled,
+		DialContext:            (&net.Dialer{}).DialContext,
+		ForceAttemptHTTP2:      true,
+		DisableCompression:     true, // as on the native default: answers are short
+		MaxConnsPerHost:        maxConns,
+		MaxIdleConnsPerHost:    maxConns,
+		IdleConnTimeout:        maxIdleTime,
+		ExpectContinueTimeout:  time.Second,
 	}
 }
 

@@ -3,6 +3,7 @@
 package httptransport
 
 import (
+	"context"
 	"net/http"
 	"net/url"
 
@@ -15,4 +16,9 @@ import (
 func environmentProxy(r *http.Request) (*url.URL, error) {
 	proxy, err := conn.ProxyFor(r.URL)
 	return proxy, upstash.NotSent(err)
+}
+
+// tunnelled returns the native default's error if the proxy refused a tunnel.
+func tunnelled(_ context.Context, proxy *url.URL, _ *http.Request, answer *http.Response) error {
+	return conn.Connected(proxy, answer.StatusCode)
 }

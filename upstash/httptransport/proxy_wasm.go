@@ -2,7 +2,14 @@
 
 package httptransport
 
-import "net/http"
+import (
+	"context"
+	"net/http"
+	"net/url"
+)
 
-// environmentProxy has no effect without sockets.
-var environmentProxy = http.ProxyFromEnvironment
+// environmentProxy and tunnelled have no effect without sockets.
+var (
+	environmentProxy = http.ProxyFromEnvironment
+	tunnelled        func(context.Context, *url.URL, *http.Request, *http.Response) error
+)

@@ -19,7 +19,8 @@ import (
 func Permanent(err error) bool {
 	var certificate *tls.CertificateVerificationError
 	return errors.As(err, &certificate) || isRefusedByAlert(err) || isNotFound(err) ||
-		errors.Is(err, errBadProxy) || errors.Is(err, errProxyAuth) || errors.Is(err, errProxyRefused)
+		errors.Is(err, errBadProxy) || errors.Is(err, errProxyAuth) || errors.Is(err, errProxyRefused) ||
+		errors.Is(err, errSOCKSAuth) || errors.Is(err, errSOCKSRefused) || errors.Is(err, errSOCKSMethod)
 }
 
 // isRefusedByAlert reports whether the peer ended TLS because it does not

@@ -29,6 +29,12 @@ var (
 		" set HTTPS_PROXY to http://user:password@host:port")
 	errProxyRefused = errors.New("the proxy refused the user and password of its URL (status 407):" +
 		" check them in HTTPS_PROXY, and escape what is special in the password (%23 for #)")
+	errSOCKSAuth = errors.New("the proxy wants a user and password:" +
+		" set HTTPS_PROXY to socks5://user:password@host:port")
+	errSOCKSRefused = errors.New("the proxy refused the user and password of its URL:" +
+		" check them in HTTPS_PROXY, and escape what is special in the password (%23 for #)")
+	errSOCKSMethod = errors.New("the proxy accepts neither a user and password nor a client without:" +
+		" set HTTPS_PROXY to one that does")
 	errProxyEarly  = errors.New("the proxy sent data before the tunnel was in use")
 	errProxyAnswer = errors.New("the answer to CONNECT is not HTTP/1.1, or longer than 16 KiB")
 )
@@ -149,9 +155,41 @@ func socks(c *Conn, p *url.URL, addr string) error {
 	if err != nil {
 		return errBadProxy
 	}
+	answers := &socksAnswers{Conn: c.top}
 	// DialContext would open a socket of its own. A context with a deadline
 	// would undo the past deadline with which Dial interrupts c.
-	_, err = s.(socksDialer).DialWithConn(context.Background(), c.top, "tcp", addr)
+	_, err = s.(socksDialer).DialWithConn(context.Background(), answers, "tcp", addr)
+	return answers.explain(err, auth != nil)
+}
+
+// socksAnswers keeps the first bytes that a SOCKS5 proxy answers, because the
+// errors of package proxy differ in their text alone. They are its version, the
+// method of authentication (RFC 1928) and, if that is the method of a password,
+// another version and the status (RFC 1929).
+type socksAnswers struct {
+	net.Conn
+	first [4]byte
+	n     int
+}
+
+func (a *socksAnswers) Read(p []byte) (int, error) {
+	n, err := a.Conn.Read(p)
+	a.n += copy(a.first[a.n:], p[:n])
+	return n, err
+}
+
+// explain returns err, or what to do if the proxy denied the client.
+func (a *socksAnswers) explain(err error, withUser bool) error {
+	const byPassword, none = 2, 0xff
+	switch method := a.first[1]; {
+	case err == nil, a.n < 2, a.first[0] != 5:
+	case method == none && withUser:
+		return errSOCKSMethod
+	case method == none:
+		return errSOCKSAuth
+	case method == byPassword && a.n == 4 && a.first[3] != 0:
+		return errSOCKSRefused
+	}
 	return err
 }
 
@@ -174,17 +212,30 @@ func connect(c *Conn, p *url.URL, addr string) error {
 	if _, ok := err.(http1.Error); ok {
 		return errProxyAnswer
 	}
-	switch {
-	case err != nil:
-		return err
-	case answer.Status == 407 && p.User != nil:
-		return errProxyRefused
-	case answer.Status == 407:
-		return errProxyAuth
-	case answer.Status != 200:
-		return fmt.Errorf("CONNECT was answered with status %d", answer.Status)
-	case c.R.Buffered() != 0:
-		return errProxyEarly
+	if err == nil {
+		err = connected(p, answer.Status)
 	}
-	return nil
+	if err == nil && c.R.Buffered() != 0 {
+		err = errProxyEarly
+	}
+	return err
+}
+
+// connected returns an error if p did not answer CONNECT with status 200.
+func connected(p *url.URL, status int) error {
+	switch {
+	case status == 200:
+		return nil
+	case status == 407 && p.User != nil:
+		return errProxyRefused
+	case status == 407:
+		return errProxyAuth
+	}
+	return fmt.Errorf("CONNECT was answered with status %d", status)
+}
+
+// Connected is connected for net/http, which sends CONNECT for https alone. Its
+// own error is the text after the status.
+func Connected(p *url.URL, status int) error {
+	return ofProxy(connected(p, status), proxyVariable(true))
 }

@@ -177,3 +177,54 @@ func TestAnswerToConnect(t *testing.T) {
 		}
 	}
 }
+
+// TestSOCKSProxyDenies has SOCKS5 proxies accept, deny the user and the host,
+// and hang up.
+func TestSOCKSProxyDenies(t *testing.T) {
+	const none, password = "\x05\x00", "\x05\x02"
+	const reached = "\x05\x00\x00\x01\x7f\x00\x00\x01\x00\x00"
+	for _, tt := range []struct {
+		name, user string
+		answers    []string
+		want       string // "" for success
+		permanent  bool
+	}{
+		{"takes all", "", []string{none, reached}, "", false},
+		{"takes all", "user:hunter@", []string{none, reached}, "", false},
+		{"takes the password", "user:hunter@", []string{password, "\x01\x00", reached}, "", false},
+		{"wants a password", "", []string{"\x05\xff"}, "set HTTP_PROXY to socks5://user:", true},
+		{"wants Kerberos", "user:hunter@", []string{"\x05\xff"}, "set HTTP_PROXY to one that", true},
+		{"other password", "user:hunter@", []string{password, "\x01\x01"}, "check them in HTTP_PROXY", true},
+		{
+			"denies the host", "user:hunter@",
+			[]string{password, "\x01\x00", "\x05\x02\x00\x01"},
+			"not allowed by ruleset", false,
+		},
+		{"denies the host", "", []string{none, "\x05\x02\x00\x01"}, "not allowed by ruleset", false},
+		{"hangs up", "user:hunter@", []string{password}, "closed the connection before it answered SOCKS5", false},
+		{"is HTTP", "user:hunter@", []string{"HTTP"}, "unexpected protocol version", false},
+	} {
+		t.Setenv("HTTP_PROXY", "socks5://"+tt.user+"proxy.test:1080")
+		d := dialing(t, "db.test", false, func(c net.Conn) {
+			buf := make([]byte, 1000)
+			for _, answer := range tt.answers {
+				_, _ = c.Read(buf)
+				_, _ = io.WriteString(c, answer)
+			}
+			_, _ = c.Read(buf)
+		})
+		c, err := d.Dial(t.Context())
+		if tt.want == "" {
+			if err != nil {
+				t.Errorf("%s: %v", tt.name, err)
+				continue
+			}
+			c.Close()
+			continue
+		}
+		if err == nil || !strings.Contains(err.Error(), tt.want) || !strings.HasPrefix(err.Error(), "proxy: ") ||
+			strings.Contains(err.Error(), "hunter") || Permanent(err) != tt.permanent {
+			t.Errorf("%s: got %v, permanent %v", tt.name, err, Permanent(err))
+		}
+	}
+}
