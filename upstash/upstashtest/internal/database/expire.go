@@ -111,7 +111,7 @@ func parseExpireFlags(args []string) (e expireFlags, f Failure) {
 // ttl is TTL. As in Redis it rounds to the nearest second.
 func (d *Memory) ttl(args []string) Reply {
 	return d.left(args[1], func(t time.Duration) int64 {
-		return int64((t + time.Second/2) / time.Second)
+		return (t.Milliseconds() + 500) / 1000
 	})
 }
 

@@ -12,6 +12,10 @@ func TestLikeRedis(t *testing.T) {
 	p := newPair(t)
 	for _, line := range []string{
 		"MSET a 1 b 2 c 3", "MGET a none c", "SETNX a 9", "SETNX d 4", "GETSET d 5", "GETDEL d",
+		"GETEX a EX 900", "TTL a", "GETEX a", "TTL a", "GETEX a PERSIST", "TTL a", "GETEX none EX x",
+		"GETEX a EX x", "GETEX a EX 0", "GETEX a EX -1", "GETEX a EX 9223372036854775807", "GETEX a NX",
+		"GETEX a PERSIST EX 1", "GETEX a EX 1 PX 1", "GETEX a KEEPTTL", "SETEX b 0 v", "SETEX b -1 v", "SETEX b x v",
+		"PSETEX b 9223372036854775807 v", "MSET g 1", "GETEX g EXAT 1", "EXISTS g", "GETEX g PERSIST",
 		"GETEX a EX 900", "TTL a", "TTL b", "TTL none", "EXPIREAT a 9999999999", "PEXPIREAT b 1",
 		"EXISTS b", "INCRBYFLOAT c 0.5", "HSET h f 1 g 2", "HGET h f", "HMGET h f none", "HLEN h",
 		"HDEL h f", "RPUSH l x y z", "LRANGE l 0 -1", "LPOP l", "LLEN l", "SADD s m m", "SCARD s",
@@ -64,6 +68,30 @@ func TestMoments(t *testing.T) {
 		p.same(t, "EXPIRETIME", "a")
 		p.same(t, "SET", "b", "1", "PXAT", moment)
 		p.same(t, "PEXPIRETIME", "b")
+	}
+}
+
+// TestLongestTTL sets times beyond 292 years, the longest here.
+func TestLongestTTL(t *testing.T) {
+	db, err := OpenMemory(testLimits)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	for _, line := range []string{
+		"EXPIRE a 9999999999", "PEXPIRE a 9999999999999999", "EXPIREAT a 99999999999",
+		"SET a v EX 9999999999", "SET a v PXAT 99999999999999", "SETEX a 9999999999 v",
+		"SETEX a 99999999999 v", "PSETEX a 99999999999999 v", "GETEX a EX 9999999999",
+		"GETEX a PX 99999999999999", "GETEX a EXAT 99999999999",
+	} {
+		db.Do([]string{"SET", "a", "v"})
+		if f, bad := db.Do(strings.Fields(line)).(error); bad {
+			t.Errorf("%s: %v", line, f)
+		}
+		const years = 292
+		if s, _ := db.Do([]string{"TTL", "a"}).(int64); s/(365*24*3600) != years {
+			t.Errorf("%s: TTL %d, want %d years", line, s, years)
+		}
 	}
 }
 

@@ -21,7 +21,7 @@ func (d *Memory) store(args []string) Reply {
 	if !ok {
 		return errSyntax
 	}
-	left, f := o.left(d.engine)
+	left, f := o.left(d.engine, args[0])
 	if f != "" {
 		return f
 	}
@@ -83,7 +83,7 @@ func isExpiry(word string) bool {
 }
 
 // left returns the milliseconds to live for which the options ask.
-func (o setOptions) left(e *engine) (int64, Failure) {
+func (o setOptions) left(e *engine, command string) (int64, Failure) {
 	if o.expiry == "" {
 		return 0, ""
 	}
@@ -97,7 +97,43 @@ func (o setOptions) left(e *engine) (int64, Failure) {
 	}
 	left, ok := e.millisecondsLeft(n, unit, strings.HasSuffix(o.expiry, "AT"))
 	if !ok || n <= 0 {
-		return 0, "ERR invalid expire time in 'set' command"
+		return 0, Failure("ERR invalid expire time in '" + strings.ToLower(command) + "' command")
 	}
 	return left, ""
+}
+
+// storeFor returns SETEX or PSETEX. Those of miniredis overflow after 292 years.
+func storeFor(expiry string) func(*Memory, []string) Reply {
+	return func(d *Memory, args []string) Reply {
+		return d.store([]string{args[0], args[1], args[3], expiry, args[2]})
+	}
+}
+
+// getAndExpire is GETEX. That of miniredis overflows after 292 years.
+func (d *Memory) getAndExpire(args []string) Reply {
+	var o setOptions
+	persist := len(args) == 3 && strings.EqualFold(cString(args[2]), "PERSIST")
+	if !persist {
+		var ok bool
+		if o, ok = parseSet(args[2:]); !ok || o.nx || o.xx || o.get || o.keep {
+			return errSyntax
+		}
+	}
+	value, found, f := d.get(args[1])
+	if f != "" {
+		return f
+	}
+	if !found {
+		return nil
+	}
+	left, f := o.left(d.engine, args[0])
+	switch {
+	case f != "":
+		return f
+	case persist:
+		d.dispatch([]string{"PERSIST", args[1]})
+	case o.expiry != "":
+		d.expire(args[1], left, expireFlags{})
+	}
+	return Bulk(value)
 }
