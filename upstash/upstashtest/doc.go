@@ -39,24 +39,41 @@
 // BITFIELD copies the string once, however many operations it has. Times to
 // live follow the clock; [Server.FastForward] sets it ahead.
 //
-// Scripts run as in Redis 7.0, but without the libraries bit, cmsgpack and
-// struct. Limits keep a script from ending the process or running for ever: a
-// string has at most 128 MiB, the text of a script 1 MiB and 10,000 levels, a
-// reply 1,000 levels and 1,048,576 values, and a script makes at most 1,000
-// coroutines. Only memory bounds tables. [WithTimeout] and Close end a script
-// wherever it is, even in a pattern. With every database the server accepts the
-// first line "#!lua flags=allow-key-locking", which the service documents and
-// Redis 7.0 refuses.
+// Scripts run in another Lua 5.1 than that of Redis 7.0. What redis.call takes
+// and returns, patterns and the text of a number are those of Redis. These points
+// differ:
+//
+//   - There are no libraries bit, cmsgpack and struct, no redis.REDIS_VERSION,
+//     redis.acl_check_cmd, redis.breakpoint and redis.debug, no table.foreach,
+//     and no settings of cjson. redis.setresp has no effect.
+//   - cjson.decode returns nil for null. cjson.encode writes all digits of a
+//     number, and {} as []; it fails if keys have gaps or are of two types.
+//   - string.format has no %u and refuses nothing, such as text for %d. tonumber
+//     returns nil for a number of 20 digits. string.upper knows all letters.
+//   - A script may change the tables that it finds, such as string and redis.
+//   - Calls are at most 255 deep, and those by pcall 85. Redis takes 16,000, and
+//     200.
+//   - Errors of syntax and of wrong types have other words.
+//
+// Limits keep a script from ending the process or running for ever: a string
+// has at most 128 MiB, the text of a script 1 MiB and 10,000 levels, a reply
+// 1,000 levels and 1,048,576 values, and a script makes at most 1,000
+// coroutines. As in Redis, unpack returns less than 8,000 values. Only memory
+// bounds tables. [WithTimeout] and Close end a script wherever it is, even in a
+// pattern. With every database the server accepts the first line "#!lua
+// flags=allow-key-locking", which the service documents and Redis 7.0 refuses.
 //
 // The other data types are those of miniredis, with its limits: DUMP and
 // RESTORE know only strings, GEOADD has no options, GEODIST differs in the last
-// digit, GEOPOS returns the positions as they were added, and XINFO CONSUMERS
-// counts entries read with NOACK as pending. The longest time to live is 292
-// years.
+// digit, GEOPOS returns the positions as they were added, GEORADIUS has no
+// WITHHASH, XADD no LIMIT, XINFO STREAM few fields, and XINFO CONSUMERS counts
+// entries read with NOACK as pending. A HyperLogLog has a TYPE of its own, and
+// GET refuses it. INCRBYFLOAT counts in 64 bits. The longest time to live is
+// 292 years; a longer one becomes that.
 //
 // Some arguments accepted by Redis are refused, because miniredis would panic
 // or take all memory: a pattern with a class such as [z-a] in KEYS or MATCH, a
-// cursor or COUNT of a SCAN of one key above 2^30, more than 1,048,576
+// cursor or COUNT of a SCAN of one key of 2^30 or more, more than 1,048,576
 // repetitions of SRANDMEMBER and its like, and floats above 1.8e308.
 //
 // These commands of Redis 7.0 are missing there:

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 
 	luajson "github.com/alicebob/miniredis/v2/gopher-json"
@@ -11,10 +12,10 @@ import (
 )
 
 // The stack of a script, in values. With it, unpack takes about as many values
-// as in Redis.
+// as in Redis, which has 8,000.
 const (
 	luaStack     = 1 << 10
-	luaStackMost = 1 << 14
+	luaStackMost = 8000
 )
 
 // scriptName is what errors call a script, as in Redis.
@@ -165,6 +166,7 @@ func (r luaRun) prepare(ctx context.Context, l *lua.LState, keys, argv []string)
 	for _, name := range []string{"dofile", "loadfile", "newproxy", "print", "require", "module"} {
 		l.SetGlobal(name, lua.LNil)
 	}
+	l.GetGlobal(lua.MathLibName).(*lua.LTable).RawSetString("huge", lua.LNumber(math.Inf(1)))
 	l.SetGlobal("pcall", luaPcall(l))
 	luajson.Loader(l)
 	l.SetGlobal("cjson", l.Get(-1))

@@ -26,8 +26,10 @@ const (
 	// encoder copies a value once for each level around it.
 	mostJSONWork = 1 << 30
 	// concatCheck names the function that checks each result of the operator
-	// "..". A script cannot write the name, because of its NUL.
+	// "..", and concatText the one that writes its numbers. A script cannot write
+	// the names, because of their NUL.
 	concatCheck = "\x00concat"
+	concatText  = "\x00text"
 )
 
 var (
@@ -51,7 +53,7 @@ func compile(body, name string) (*lua.FunctionProto, error) {
 }
 
 // rewrite checks how deep a part of a script is nested, and puts each
-// concatenation into a call of concatCheck.
+// concatenation into a call of concatCheck, and its operands into concatText.
 func rewrite(v reflect.Value, depth int) error {
 	if depth > mostLevels {
 		return errLevels
@@ -82,20 +84,35 @@ func rewrite(v reflect.Value, depth int) error {
 		}
 		err := rewrite(v.Elem(), depth)
 		if concat, ok := v.Interface().(*ast.StringConcatOpExpr); ok {
-			v.Set(reflect.ValueOf(checked(concat)))
+			concat.Lhs, concat.Rhs = written(concat.Lhs), written(concat.Rhs)
+			v.Set(reflect.ValueOf(called(concatCheck, concat)))
 		}
 		return err
 	}
 	return nil
 }
 
-// checked returns the call of the function that checks a concatenation.
-func checked(concat *ast.StringConcatOpExpr) ast.Expr {
-	check := &ast.IdentExpr{Value: concatCheck}
-	call := &ast.FuncCallExpr{Func: check, Args: []ast.Expr{concat}}
-	for _, e := range []ast.Expr{check, call} {
-		e.SetLine(concat.Line())
-		e.SetLastLine(concat.LastLine())
+// written returns the call of the function that writes a number, or operand if
+// it cannot be a number.
+func written(operand ast.Expr) ast.Expr {
+	switch e := operand.(type) {
+	case *ast.StringExpr:
+		return e
+	case *ast.FuncCallExpr:
+		if f, ok := e.Func.(*ast.IdentExpr); ok && f.Value == concatCheck {
+			return e
+		}
+	}
+	return called(concatText, operand)
+}
+
+// called returns the call of a function with one argument.
+func called(name string, argument ast.Expr) ast.Expr {
+	f := &ast.IdentExpr{Value: name}
+	call := &ast.FuncCallExpr{Func: f, Args: []ast.Expr{argument}}
+	for _, e := range []ast.Expr{f, call} {
+		e.SetLine(argument.Line())
+		e.SetLastLine(argument.LastLine())
 	}
 	return call
 }
@@ -107,6 +124,10 @@ func boundNesting(ctx context.Context, l *lua.LState) {
 		if s, ok := l.Get(1).(lua.LString); ok {
 			tooLong(l, len(s))
 		}
+		return 1
+	}))
+	l.SetGlobal(concatText, l.NewFunction(func(l *lua.LState) int {
+		l.Push(withText(l.Get(1)))
 		return 1
 	}))
 	l.SetGlobal("loadstring", l.NewFunction(func(l *lua.LState) int {
@@ -126,6 +147,23 @@ func boundNesting(ctx context.Context, l *lua.LState) {
 		}
 		return n.size
 	})))
+	for _, name := range []string{"encode", "decode"} {
+		json.RawSetString(name, l.NewFunction(orFail(json.RawGetString(name))))
+	}
+}
+
+// orFail returns a function that fails as that of Redis if f returns nil and an
+// error.
+func orFail(f lua.LValue) lua.LGFunction {
+	return func(l *lua.LState) int {
+		l.Insert(f, 1)
+		l.Call(l.GetTop()-1, 2)
+		if text, failed := l.Get(-1).(lua.LString); failed && l.Get(-2) == lua.LNil {
+			l.RaiseError("%s", string(text))
+		}
+		l.Pop(1)
+		return 1
+	}
 }
 
 // boundCoroutines bounds the number of a script's coroutines. A coroutine that

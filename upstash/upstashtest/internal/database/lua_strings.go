@@ -25,26 +25,67 @@ func boundStrings(ctx context.Context, l *lua.LState) {
 		"rep":    luaRepeat,
 	})
 	str.RawSetString("format", l.NewFunction(within(str.RawGetString("format"), func(l *lua.LState) int {
+		writeNumbers(l)
 		size := 0
 		for i := 1; i <= l.GetTop(); i++ {
 			size += len(l.ToString(i))
 		}
 		return size
 	})))
-	tab := l.GetGlobal(lua.TabLibName).(*lua.LTable)
-	tab.RawSetString("concat", l.NewFunction(within(tab.RawGetString("concat"), func(l *lua.LState) int {
-		t := l.CheckTable(1)
-		from, to := l.OptInt(3, 1), l.OptInt(4, t.Len())
-		size, between := 0, len(l.OptString(2, ""))
-		for i := from; i <= to && size <= mostString && ctx.Err() == nil; i++ {
-			v := t.RawGetInt(i)
-			if !lua.LVCanConvToString(v) {
-				break // concat reports it
-			}
-			size += len(lua.LVAsString(v)) + between
+	l.GetGlobal(lua.TabLibName).(*lua.LTable).RawSetString("concat", l.NewFunction(luaConcat))
+	tostring := l.GetGlobal("tostring")
+	l.SetGlobal("tostring", l.NewFunction(func(l *lua.LState) int {
+		l.Insert(tostring, 1)
+		if l.GetTop() > 1 {
+			l.Replace(2, withText(l.Get(2)))
 		}
-		return size
-	})))
+		l.Call(l.GetTop()-1, 1)
+		return 1
+	}))
+}
+
+// writeNumbers turns the numbers among the arguments of string.format for %s
+// into text.
+func writeNumbers(l *lua.LState) {
+	format, ok := l.Get(1).(lua.LString)
+	if !ok {
+		return
+	}
+	argument := 1
+	for i := 0; i < len(format); i++ {
+		if format[i] != '%' {
+			continue
+		}
+		for i++; i < len(format) && strings.IndexByte("-+ #0123456789.", format[i]) >= 0; i++ {
+		}
+		if i == len(format) || format[i] == '%' {
+			continue
+		}
+		if argument++; format[i] == 's' && argument <= l.GetTop() {
+			l.Replace(argument, withText(l.Get(argument)))
+		}
+	}
+}
+
+// luaConcat is table.concat.
+func luaConcat(l *lua.LState) int {
+	t, between := l.CheckTable(1), l.OptString(2, "")
+	from, to := l.OptInt(3, 1), l.OptInt(4, t.Len())
+	var out strings.Builder
+	for i := from; i <= to; i++ {
+		v := withText(t.RawGetInt(i))
+		text, ok := v.(lua.LString)
+		if !ok {
+			l.RaiseError("invalid value (%s) at index %d in table for 'concat'", v.Type(), i)
+		}
+		out.WriteString(string(text))
+		if i < to {
+			out.WriteString(between)
+		}
+		tooLong(l, out.Len())
+	}
+	l.Push(lua.LString(out.String()))
+	return 1
 }
 
 // tooLong ends a script that would make a string of more than mostString

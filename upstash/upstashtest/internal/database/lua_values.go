@@ -106,7 +106,7 @@ func luaArguments(l *lua.LState) ([]string, bool) {
 		case lua.LString:
 			args[i] = string(v)
 		case lua.LNumber:
-			args[i] = luaNumber(float64(v))
+			args[i] = luaNumber(float64(v), 17)
 		default:
 			return nil, false
 		}
@@ -114,12 +114,28 @@ func luaArguments(l *lua.LState) ([]string, bool) {
 	return args, true
 }
 
-// luaNumber writes a number as C's %.17g does.
-func luaNumber(n float64) string {
-	if n == math.Trunc(n) && math.Abs(n) < 1e17 {
-		return strconv.FormatFloat(n, 'f', 0, 64)
+// luaNumber writes a number as C does with this many digits: 17 for a command,
+// 14 for the text of a script.
+func luaNumber(n float64, digits int) string {
+	switch {
+	case math.IsInf(n, 1):
+		return "inf"
+	case math.IsInf(n, -1):
+		return "-inf"
+	case math.IsNaN(n) && math.Signbit(n):
+		return "-nan"
+	case math.IsNaN(n):
+		return "nan"
 	}
-	return strconv.FormatFloat(n, 'g', 17, 64)
+	return strconv.FormatFloat(n, 'g', digits, 64)
+}
+
+// withText returns a number's text, and any other value as it is.
+func withText(v lua.LValue) lua.LValue {
+	if n, ok := v.(lua.LNumber); ok {
+		return lua.LString(luaNumber(float64(n), 14))
+	}
+	return v
 }
 
 // toLua converts a reply. Null becomes false; a status or an error becomes a
