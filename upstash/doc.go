@@ -131,8 +131,14 @@
 // the proxies of HTTPS_PROXY, HTTP_PROXY and NO_PROXY (http, https, socks5). The
 // proxy looks up the database's name. ALL_PROXY has no effect, and localhost and
 // loopback addresses have no proxy. This transport is part of this package,
-// because net/http takes longer to start and to send. On GOOS=js it is the host's
-// fetch. GOOS=wasip1 has no network: pass [WithTransport], such as package
-// httptransport around the http.Client of the platform's SDK. Package upstashtest
-// is a server for tests, in the process.
+// because net/http takes longer to start and to send.
+//
+// On GOOS=js it is the host's fetch. The host keeps the connections, and what is
+// said of them above is not true there. A host rarely says that it never sent a
+// request: Node does if it found no such name, or no server. Any other failure
+// counts as unknown, a failed TLS handshake too.
+//
+// GOOS=wasip1 has no network: pass [WithTransport], such as package httptransport
+// around the http.Client of the platform's SDK. Package upstashtest is a server
+// for tests, in the process.
 package upstash
