@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"strings"
 	"testing"
 
 	"github.com/upbloom/upbloom/upstash"
@@ -56,10 +57,15 @@ func TestContextCause(t *testing.T) {
 					}
 				}
 			}
-			if err := call(ctx, items); !errors.Is(err, reason) || !errors.Is(err, context.Canceled) {
-				t.Errorf("%s of %d items: %v, want Canceled because of %v", name, n, err, reason)
-			} else if name != "Snapshot" && !upstash.SafeToRetry(err) {
+			err := call(ctx, items)
+			if !errors.Is(err, reason) || !errors.Is(err, context.Canceled) {
+				t.Fatalf("%s of %d items: %v, want Canceled because of %v", name, n, err, reason)
+			}
+			if name != "Snapshot" && !upstash.SafeToRetry(err) {
 				t.Errorf("%s of %d items changed something: %v", name, n, err)
+			}
+			if !strings.HasPrefix(err.Error(), "bloom: ") && !strings.HasPrefix(err.Error(), "upstash: ") {
+				t.Errorf("%s of %d items: %q does not say what was interrupted", name, n, err)
 			}
 		}
 	}
@@ -71,7 +77,7 @@ func TestMirrorsContextCause(t *testing.T) {
 	reason := errors.New("the handler is shut down")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	waits := map[string]error{
-		"own refresh": eachSpan(ctx, 1, 0, 3, 1, func(ctx context.Context, _, _ int) error {
+		"own refresh": eachSpan(ctx, "a span", 1, 0, 3, 1, func(ctx context.Context, _, _ int) error {
 			cancel(reason)
 			return context.Cause(ctx)
 		}),
@@ -81,8 +87,11 @@ func TestMirrorsContextCause(t *testing.T) {
 		if !errors.Is(err, reason) || !errors.Is(err, context.Canceled) {
 			t.Errorf("%s: got %v, want the cause and that the context was canceled", name, err)
 		}
+		if !strings.HasPrefix(err.Error(), "bloom: ") {
+			t.Errorf("%s: %q does not say what was interrupted", name, err)
+		}
 	}
-	if err := eachSpan(t.Context(), 2, 0, 3, 1, func(_ context.Context, from, _ int) error {
+	if err := eachSpan(t.Context(), "a span", 2, 0, 3, 1, func(_ context.Context, from, _ int) error {
 		if from == 1 {
 			return reason
 		}

@@ -231,7 +231,8 @@ func (m *Mirror) refreshed(err error, generation, count uint64, sent time.Time, 
 
 // readParts reads the string into the copy, several parts at once.
 func (m *Mirror) readParts(ctx context.Context, birth int64, generation uint64) error {
-	return eachSpan(ctx, mirrorParallel, headerBytes, m.copy.local.size, mirrorPartBytes,
+	return eachSpan(ctx, "the refresh of the Mirror was interrupted", mirrorParallel,
+		headerBytes, m.copy.local.size, mirrorPartBytes,
 		func(ctx context.Context, from, _ int) error { return m.readPart(ctx, from, birth, generation) })
 }
 

@@ -41,8 +41,9 @@ func (p *pool) wait() { p.running.Wait() }
 
 // eachSpan cuts the range from begin to end into spans of size, the last one
 // perhaps shorter, and calls do for each, several at once. After the first
-// error it begins no more spans, and returns that error.
-func eachSpan(ctx context.Context, parallel, begin, end, size int,
+// error it begins no more spans, and returns that error. If ctx ends, the error
+// begins with what was interrupted.
+func eachSpan(ctx context.Context, what string, parallel, begin, end, size int,
 	do func(ctx context.Context, from, to int) error,
 ) error {
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -62,7 +63,10 @@ func eachSpan(ctx context.Context, parallel, begin, end, size int,
 	if cause, ok := context.Cause(ctx).(*spanError); ok {
 		return cause.err
 	}
-	return ended(ctx)
+	if err := ended(ctx); err != nil {
+		return fmt.Errorf("bloom: %s: %w", what, err)
+	}
+	return nil
 }
 
 // ended returns the error of a context and its cause, as package upstash does,

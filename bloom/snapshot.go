@@ -60,7 +60,7 @@ func (f *Filter) Snapshot(ctx context.Context, opts ...MoveOption) (l *Local, er
 	}
 	length = min(length, len(l.raw())) // what is behind the cells is nobody's
 	var mu sync.Mutex
-	err = c.eachPart(ctx, max(length-from, 0), func(ctx context.Context, _, a, b int) error {
+	err = c.eachPart(ctx, "the download was interrupted", max(length-from, 0), func(ctx context.Context, _, a, b int) error {
 		part, err := read(ctx, from+a, from+b)
 		switch {
 		case noFilterHere(err), is(err, ErrRecreated):

@@ -78,8 +78,8 @@ func (f *Filter) moveConfig(opts []MoveOption) moveConfig {
 
 // eachPart calls do for each part of a string of size bytes, several at once,
 // and reports progress. After the first error it begins no more parts, and
-// returns that error.
-func (c *moveConfig) eachPart(ctx context.Context, size int,
+// returns that error. what is as in eachSpan.
+func (c *moveConfig) eachPart(ctx context.Context, what string, size int,
 	do func(ctx context.Context, i, from, to int) error,
 ) error {
 	var mu sync.Mutex
@@ -94,7 +94,7 @@ func (c *moveConfig) eachPart(ctx context.Context, size int,
 		c.progress(int64(done), int64(size))
 	}
 	report(0)
-	return eachSpan(ctx, c.parallel, 0, size, c.partBytes, func(ctx context.Context, from, to int) error {
+	return eachSpan(ctx, what, c.parallel, 0, size, c.partBytes, func(ctx context.Context, from, to int) error {
 		if err := do(ctx, from/c.partBytes, from, to); err != nil {
 			return err
 		}
@@ -201,7 +201,8 @@ func (u *upload) send(ctx context.Context, c moveConfig) error {
 		return &untouchedError{err}
 	}
 	seconds := strconv.Itoa(int(scratchTTL / time.Second))
-	err := c.eachPart(ctx, len(u.data), func(ctx context.Context, i, from, to int) error {
+	const what = "the upload was interrupted, and nothing of it was taken"
+	err := c.eachPart(ctx, what, len(u.data), func(ctx context.Context, i, from, to int) error {
 		part := u.data[from:to]
 		u.begun.Store(true)
 		cmd := upstash.RawCmd("SETEX", part, u.keys[1+i], seconds).
