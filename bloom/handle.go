@@ -54,16 +54,18 @@ func (h *handle) batchParallel() int {
 }
 
 // allowMissing turns the ErrNotFound of a look-up into an empty filter if the
-// Config says so. Otherwise it names the field for this, if there is one.
+// Config says so. Otherwise it names the field for this, if there is one, and
+// not to a handle for which a missing filter is a lost one.
 func (h *handle) allowMissing(err error) error {
 	if !is(err, ErrNotFound) {
 		return err
 	}
-	if h.missingIsEmpty {
-		return nil
-	}
 	switch {
-	case h.rec.kind == KindWindow && !h.rec.must:
+	case h.missingIsEmpty:
+		return nil
+	case h.rec.must:
+		return err
+	case h.rec.kind == KindWindow:
 		return &emptyHint{err, "WindowConfig.ExpireIdle"}
 	case h.rec.kind == KindLayers:
 		return &emptyHint{err, "ScalableConfig.MissingIsEmpty"}

@@ -97,6 +97,30 @@ func TestReadsNearestFirst(t *testing.T) {
 	}
 }
 
+// A "no" of the primary brings a sync token, and a region that is behind other
+// clients' writes goes on answering. It waits for this client's own.
+func TestReadsNearestFirstStaysNear(t *testing.T) {
+	s := lagging(t, behind(t)["an empty one"])
+	f := handle(t, s.Client(), reading(bloom.ReadsNearestFirst))
+	const fromRegion, fromPrimary = 2, 1 // requests for an item that the region lacks
+	asked := func(want int64) {
+		t.Helper()
+		s.ResetStats()
+		exists(t, f, "a", true)
+		if n := s.Stats().Requests; n != want {
+			t.Errorf("a look-up took %d requests, want %d", n, want)
+		}
+	}
+	exists(t, f, "b", false)
+	asked(fromRegion)
+	if _, err := f.ExistsAll(t.Context(), []string{"b", "c"}); err != nil {
+		t.Fatal(err)
+	}
+	asked(fromRegion)
+	add(t, f, "d", true)
+	asked(fromPrimary)
+}
+
 // If the primary no longer has a filter, the error is ErrNotFound, even if a
 // region has it.
 func TestReadsNearestFirstOfAMissingFilter(t *testing.T) {

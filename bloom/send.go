@@ -3,6 +3,7 @@ package bloom
 import (
 	"context"
 
+	"github.com/upbloom/upbloom/internal/synced"
 	"github.com/upbloom/upbloom/upstash"
 )
 
@@ -193,7 +194,7 @@ func ask(ctx context.Context, reqs []*request) {
 	if len(second) == 0 {
 		return
 	}
-	send(ctx, ready(ctx, second, false))
+	send(synced.Looking(ctx), ready(ctx, second, false))
 	for i, more := range second {
 		first[i].merge(ctx, more)
 		more.free()

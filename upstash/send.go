@@ -133,7 +133,9 @@ func (s *sender) sendOnce(ctx context.Context, x *call) ending {
 		s.answered.Store(true)
 	}
 	if !s.noSyncToken {
-		s.tokens.store(x.resp.syncToken, sent, mark, x.traits&traitRead != 0 || x.operation.Looks())
+		if !x.operation.Looks() {
+			s.tokens.store(x.resp.syncToken, sent, mark, x.traits&traitRead != 0)
+		}
 		if x.operation != nil && isSyncToken(x.resp.syncToken) {
 			x.operation.Answered(x.resp.syncToken)
 		}

@@ -25,7 +25,9 @@ func With(ctx context.Context, o *Operation) context.Context {
 var looking = Operation{fixed: true, looks: true}
 
 // Looking returns a context whose calls change nothing, although their commands
-// count as writes. Their tokens do not take the place of a newer one.
+// count as writes. The client does not keep their tokens: a late one would take
+// the place of a newer one, and a region that has all of the client's writes
+// would have to wait for those of others.
 func Looking(ctx context.Context) context.Context { return With(ctx, &looking) }
 
 // Fix ends the operation's first calls, of which one at a time may run. Any

@@ -100,7 +100,7 @@ func planOf(cfg bloom.Config, g bloom.Geometry) plan {
 	}
 	return plan{
 		Items: n, Rate: cfg.FPRate, Scheme: g.Scheme.String(), Bits: g.Bits, Hashes: g.Hashes, Bytes: size,
-		RedisBytes: redisBytes(size), BitsAnItem: float64(g.Bits) / float64(n), RateHalf: g.FalsePositiveRate(n / 2),
+		RedisBytes: redisBytes(size), BitsAnItem: 8 * float64(size) / float64(n), RateHalf: g.FalsePositiveRate(n / 2),
 		RateFull: g.FalsePositiveRate(n), RateTwice: g.FalsePositiveRate(2 * n),
 		RateFive: g.FalsePositiveRate(5 * n), RequestsToLoad: requests, CommandsToLoad: billed,
 	}

@@ -112,7 +112,7 @@
 //	  scheme, bits, hashes
 //	  bytes              length, with the header
 //	  redisBytes         what Redis takes for it at most
-//	  bitsAnItem         bits for each item
+//	  bitsAnItem         of these bytes
 //	  addCommands, existsCommands
 //	                     billed for a call with one item
 //	  rateAtHalf, rateAtCapacity, rateAtTwice, rateAtFiveTimes
@@ -125,9 +125,9 @@
 //	  items              as wanted
 //	  rate               at so many items; of a scalable one with all layers full
 //	  parts              how many panes or shards, otherwise 1
-//	  bytes              of all strings, of a scalable one with its first layer
+//	  bytes              of all strings with headers; a scalable one has its first layer
 //	  redisBytes         what Redis takes for these at most
-//	  bitsAnItem         of these bytes, with headers
+//	  bitsAnItem         of these bytes
 //	  addCommands, existsCommands
 //	                     billed for a call with one item, on average
 //	  (rateAtTwice, rateAtFiveTimes)
@@ -192,7 +192,8 @@
 //	5    a write may have been made, or it was made and its result is not known,
 //	     or could not be printed
 //	130  it was interrupted, by Ctrl-C, SIGTERM or a terminal that closed; 5 if a
-//	     write may have been made; a second interrupt ends it at once
+//	     write may have been made; a second interrupt ends it at once; serve,
+//	     which runs until then, ends with 0
 //	141  whoever reads its output stopped reading, as head does
 package main
 
@@ -282,7 +283,7 @@ func (a *app) root() *cli.Command {
 			"Exit status: 0 all went well, 1 an item was not found, 2 wrong usage or file, or refused\n" +
 			"before anything was changed, 3 no filter at the key, or another, 4 the database could not\n" +
 			"be reached, or refused, or doctor found a FAIL, 5 a write may have been made, after an\n" +
-			"interrupt too, 130 interrupted, 141 whoever reads the output stopped reading.",
+			"interrupt too, 130 interrupted (serve: 0), 141 whoever reads the output stopped reading.",
 		Version: version(),
 		Writer:  a.out, ErrWriter: a.errOut,
 		Flags: []cli.Flag{

@@ -73,7 +73,7 @@ func TestMessages(t *testing.T) {
 		{0, "upbloom load [options] KEY [FILE]", "", "", []string{"help", "load"}},
 		{0, "upbloom load [options] KEY [FILE]", "", "", []string{"load", "seen", "--help"}},
 		{3, "use another key (upbloom knows no filters without a header)", "nothing else", "", []string{"info", "text"}},
-		{0, "130 interrupted, 141", "", "", []string{"help"}},
+		{0, "130 interrupted (serve: 0), 141", "", "", []string{"help"}},
 		{0, "upbloom version ", "", "", []string{"--version"}},
 		{
 			2, `invalid value "1y" for flag --ttl: write a time such as`, "strconv", "",

@@ -22,9 +22,9 @@ func (a *app) serveCommand() *cli.Command {
 		Description: "The data is in memory, or in a Redis. serve prints three lines to paste into the\n" +
 			"shell of your program, with the URL, a full token and one for reads alone. As on the\n" +
 			"service, that one may not list keys: ls needs the full token. serve runs until it is\n" +
-			"interrupted. On Windows the lines are for PowerShell, or for bash if SHELL is set.\n" +
-			"Other machines reach the server only if --addr names more than the loopback\n" +
-			"interface. upbloom --demo serve begins with some filters.\n\n" +
+			"interrupted, and ends with 0 then. On Windows the lines are for PowerShell, or for\n" +
+			"bash if SHELL is set. Other machines reach the server only if --addr names more than\n" +
+			"the loopback interface. upbloom --demo serve begins with some filters.\n\n" +
 			"A record may have 100 MB, as on most plans of the service. With --redis the Redis\n" +
 			"decides for what a script makes, such as create: it takes 512 MiB as it stands.",
 		Flags: []cli.Flag{

@@ -232,17 +232,21 @@ func TestLimitsNameTheRemedy(t *testing.T) {
 	}
 }
 
-// MissingIsEmpty does not change some calls. Their errors must not recommend
-// it.
+// MissingIsEmpty does not change some calls, and turns a lost filter, which
+// MustExist expects, into a "no". Their errors must not recommend it.
 func TestNotFoundNamesTheRemedy(t *testing.T) {
 	s := upstashtest.NewServer(t)
 	f := bloomtest.Handle(t, s.Client(), bloomtest.Small())
+	cfg := bloomtest.Small()
+	cfg.MustExist = true
+	lost := bloomtest.Handle(t, s.Client(), cfg)
 	for name, call := range map[string]func() error{
 		"Open":    func() error { _, err := bloom.Open(t.Context(), s.Client(), bloomtest.Key); return err },
 		"Inspect": func() error { _, err := bloom.Inspect(t.Context(), s.Client(), bloomtest.Key); return err },
 		"Stats":   func() error { _, err := f.Stats(t.Context()); return err },
 		"Rename":  func() error { return f.Rename(t.Context(), "other") },
 		"Exists":  func() error { _, err := f.Exists(t.Context(), "a"); return err },
+		"must":    func() error { _, err := lost.Exists(t.Context(), "a"); return err },
 	} {
 		err := call()
 		names := strings.Contains(err.Error(), "MissingIsEmpty")
