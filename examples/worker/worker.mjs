@@ -3,7 +3,7 @@ import wasm from "./worker.wasm";
 
 // Cloudflare gives an isolate 128 MB for all the requests that it has under way.
 const maxBody = 64 * 1024; // bytes of a request
-const maxInstances = 16; // of the program, 3.5 MB each
+const maxInstances = 16; // of the program, 3.7 MB each
 const bodyTime = 2_000; // ms, for a body to arrive
 const lifetime = 8_000; // ms, of a slot: bodyTime, the program's own 5 s, and a second
 
