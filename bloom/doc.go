@@ -39,6 +39,7 @@
 //	MustExist                    yes     yes         yes       yes     always
 //	Reads                        yes     no          yes       yes     yes
 //	Load                         yes     no          no        no      yes
+//	AddSeq                       yes     no          no        no      no
 //	Merge, Replace, Save, Union  yes     no          no        no      no
 //	Mirror, AddIn, ExistsIn      yes     no          no        no      no
 //

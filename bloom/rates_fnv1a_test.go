@@ -61,9 +61,11 @@ func TestMeasuredRatesFNV1a(t *testing.T) {
 				l.Geometry(), c.items, times, c.least, c.most, rate/live, c.low)
 		}
 	}
-	at := Stats{Geometry: Geometry{Bits: 9600, Hashes: 7, Scheme: SchemeFNV1a}, LiveFPRate: 0.01}
-	if text := at.String(); !strings.Contains(text, "at least 1 in 100 now") {
-		t.Errorf("a rate that is too low is shown as the rate:\n%s", text)
+	at := Stats{Geometry: Geometry{Bits: 9600, Hashes: 7, Scheme: SchemeFNV1a}, LiveFPRate: 0.01, Items: 789}
+	for _, want := range []string{"at least 1 in 100 now", "about 789 or more\n"} {
+		if text := at.String(); !strings.Contains(text, want) {
+			t.Errorf("%q is missing where the numbers are too low:\n%s", want, text)
+		}
 	}
 }
 

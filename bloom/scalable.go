@@ -126,7 +126,10 @@ func (s *Scalable) Add(ctx context.Context, item string) (added bool, err error)
 // AddAll adds items and reports for each whether it was new, as [Filter.AddAll]
 // does, and as if they had been added one after another. Each request takes one
 // billed command for its items. If a request has at least a 64th of the newest
-// layer's capacity, the script precedes it and finds room for its items.
+// layer's capacity, the script precedes it and finds room for its items and
+// those of the handle's other requests under way. So a large AddAll may leave a
+// layer half empty, or empty. This costs memory, and less of it with a
+// BatchParallel of 1.
 //
 // 1,000 items at 1 in 100 take 350 to 410 KB, by the number of possible layers.
 func (s *Scalable) AddAll(ctx context.Context, items []string) ([]bool, error) {

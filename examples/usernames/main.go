@@ -73,7 +73,10 @@ type names struct {
 }
 
 func newNames(client *upstash.Client) (*names, error) {
-	filter, err := bloom.New(client, "usernames", bloom.Config{Capacity: 1_000_000, FPRate: 0.01})
+	filter, err := bloom.New(client, "usernames", bloom.Config{
+		Capacity: 1_000_000, FPRate: 0.01,
+		MissingIsEmpty: true, // before the first name
+	})
 	if err != nil {
 		return nil, err
 	}

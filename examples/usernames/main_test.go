@@ -19,6 +19,9 @@ func TestANameIsTakenOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if free, err := n.looksFree(t.Context(), "ada"); err != nil || !free {
+		t.Errorf("looksFree before the first name: %v, %v, want true", free, err)
+	}
 	var winners atomic.Int32
 	var running sync.WaitGroup
 	for range 8 {

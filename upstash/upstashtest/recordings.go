@@ -43,7 +43,9 @@ func Record(tb testing.TB, file, url, token string, opts ...upstash.Option) *ups
 // with the database of upstash.FromEnv. The same test then makes its file and
 // runs from it:
 //
-//	UPBLOOM_RECORD=1 go test -run TestWebhook .
+//	UPBLOOM_RECORD=1 go test -count=1 -run TestWebhook .
+//
+// Without -count=1 go test would repeat an earlier result, and record nothing.
 func Recorded(tb testing.TB, file string, opts ...upstash.Option) *upstash.Client {
 	tb.Helper()
 	return recording.Recorded(tb, file, opts...)

@@ -62,12 +62,13 @@ func (a *app) createCommand() *cli.Command {
 			if err != nil {
 				return advised{err, "the filter is there, but its state could not be read: " + plain(err)}
 			}
-			text := "created  " + sizeOf[o.kind] + o.Geometry().String()
-			if !created {
-				text = "it was there already, and is as it was  " + brief(s)
-			}
-			note := ""
-			if o.kind == scalableKind {
+			text, note := "created  "+sizeOf[o.kind]+o.Geometry().String(), ""
+			switch {
+			case !created:
+				text, note = "it was there already, and is as it was  "+brief(s), a.keptTTL(ctx, c)
+			case o.kind == shardedKind:
+				text = fmt.Sprintf("created  sharded filter of %d, each shard %v", c.Int("shards"), o.Geometry())
+			case o.kind == scalableKind:
 				note = endOfGrowth(grow(countOf(c, "items"), o.Geometry()))
 			}
 			if note != "" {
@@ -93,7 +94,7 @@ func otherSize(err error, kind string) error {
 // sizeOf says what the Geometry of each kind describes.
 var sizeOf = map[string]string{
 	windowKind: "window, each pane ", scalableKind: "scalable filter, first layer ",
-	cuckooKind: "cuckoo filter, ", shardedKind: "sharded filter, each shard ",
+	cuckooKind: "cuckoo filter, ",
 }
 
 // kindFlags are the flags that choose the kind of a new filter.

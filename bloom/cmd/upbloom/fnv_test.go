@@ -19,7 +19,7 @@ func TestRatesFNV1a(t *testing.T) {
 	}
 	sh.want(0, "false positives  not known now", "", "info", "emails")
 	sh.want(0, "  not known  ", "", "ls")
-	sh.want(exitUsage, "about 1 item, false positives not known, no expiry\n", "", "rm", "emails")
-	sh.want(0, " items, at least 1 in ", numbered("b", 299), "load", "emails")
+	sh.want(exitUsage, "about 1 item or more, false positives not known, no expiry\n", "", "rm", "emails")
+	sh.want(0, " items or more, at least 1 in ", numbered("b", 299), "load", "emails")
 	sh.want(0, "  at least 1 in ", "", "ls")
 }

@@ -62,8 +62,9 @@ func (a *app) addCommand() *cli.Command {
 			"refuses, or an interrupt before the end of the input, has changed nothing. For\n" +
 			"millions of lines use load, or split them if the filter is neither plain nor\n" +
 			"sharded. If it fails or is interrupted later, it prints the lines that are done, and\n" +
-			"all may be added again. Of arguments, and of lines for a cuckoo filter, it also\n" +
-			"prints the others: not done, uncertain or unknown.",
+			"all may be added again; to a cuckoo filter only those that are not done. Of\n" +
+			"arguments, and of lines for a cuckoo filter, it also prints the others: not done,\n" +
+			"uncertain or unknown.",
 		Flags: slices.Concat(sizeFlags(makeIfMissing), fillFlags()),
 		Action: func(ctx context.Context, c *cli.Command) error {
 			return a.each(ctx, c, adds)

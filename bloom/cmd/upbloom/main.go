@@ -88,7 +88,7 @@
 //	  key, kind, ttl
 //	  created            false: it was there already
 //	  bytes              length now
-//	  (note)             what to know of its growth, in words
+//	  (note)             what to know of its growth, or that --ttl had no effect
 //	load, replace, save, restore:
 //	  key
 //	  (items)            load, replace: lines read
@@ -139,7 +139,7 @@
 //	  bytes
 //	month of calc, 30 days of all filters together:
 //	  filters, commands
-//	  storedGB           in 10^9 bytes
+//	  storedGB           of the strings, in 10^9 bytes
 //	  mirrorGB           downloaded by Mirrors, in 10^9 bytes
 //	  refreshes          of Mirrors
 //	  (adds), (lookups)  the calls

@@ -189,7 +189,7 @@ func callsOf(items, batch uint64, cost func(n uint64) float64) called {
 
 func (m *month) text() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "stored           %s GB in %s", threeDigits(m.StoredGB), counted(m.Filters, "filter"))
+	fmt.Fprintf(&b, "stored           %s GB of strings in %s", threeDigits(m.StoredGB), counted(m.Filters, "filter"))
 	fmt.Fprintf(&b, "\nin 30 days       %s commands", rounded(m.Commands))
 	if m.Commands == 0 { // the $0.00 below is no filter's price
 		b.WriteString(": --adds and --lookups say how many")

@@ -191,7 +191,7 @@ func brief(s state) string {
 		text = kindNoun(s.Kind) + ", "
 	}
 	if s.Items != nil {
-		text += estimated(*s.Items, s.Saturated) + ", "
+		text += estimated(s.Scheme, *s.Items, s.Saturated) + ", "
 	}
 	if s.Rate != nil {
 		text += falsePositives(s.Scheme, *s.Rate) + ", "
@@ -262,7 +262,7 @@ func (m moved) text(what string) string {
 	}
 	s += fmt.Sprintf(", %v", time.Duration(m.Seconds*float64(time.Second)).Round(time.Millisecond))
 	if m.Holds != nil {
-		s += fmt.Sprintf("\nafter   %s, %s", estimated(m.Holds.Items, m.Holds.Saturated),
+		s += fmt.Sprintf("\nafter   %s, %s", estimated(m.scheme, m.Holds.Items, m.Holds.Saturated),
 			falsePositives(m.scheme, m.Holds.Rate))
 	}
 	if m.Note != "" {
@@ -272,10 +272,13 @@ func (m moved) text(what string) string {
 }
 
 // estimated returns "about 2,000 items". If every cell is set, nobody knows how
-// many more there are.
-func estimated(items uint64, saturated bool) string {
-	if saturated {
+// many more there are. The estimate for fnv1a is too low.
+func estimated(scheme string, items uint64, saturated bool) string {
+	switch {
+	case saturated:
 		return "more than " + counted(items, "item")
+	case scheme == bloom.SchemeFNV1a.String():
+		return "about " + counted(items, "item") + " or more"
 	}
 	return "about " + counted(items, "item")
 }

@@ -106,6 +106,7 @@ func TestWhatHasNoEffect(t *testing.T) {
 		" 30d changes it\n"
 	sh.want(0, kept, "a\n", "load", "--items", "1k", "--ttl", "30d", "n1")
 	sh.want(0, kept, "", "add", "--items", "1k", "--ttl", "30d", "n1", "b")
+	sh.want(0, kept, "", "create", "--items", "1k", "--ttl", "30d", "n1")
 	var m moved
 	decode(t, sh.want(0, "", "a\n", "--json", "load", "--items", "1k", "--ttl", "30d", "n1"), &m)
 	if m.Note+"\n" != kept {
