@@ -39,8 +39,8 @@ type Use struct {
 	// 1.
 	MaxStale time.Duration
 	Copies   uint64
-	// Ticker is true if each Mirror is refreshed once in each MaxStale, whether
-	// anybody asks or not.
+	// Ticker is true if each Mirror is refreshed at half of MaxStale, ahead of
+	// the calls, whether anybody asks or not.
 	Ticker bool
 }
 
@@ -83,7 +83,9 @@ func (u Use) Month() Month {
 	// A look-up refreshes a copy that is too old. Each process downloads each
 	// filter once at first, and after an Add one filter once at most.
 	refreshes := copies * float64(filters) * float64(24*time.Hour) / float64(u.MaxStale)
-	if !u.Ticker {
+	if u.Ticker {
+		refreshes *= 2
+	} else {
 		refreshes = min(refreshes, u.Lookups)
 	}
 	m.Refreshes = DaysAMonth * refreshes

@@ -41,8 +41,8 @@ func TestMonth(t *testing.T) {
 		{
 			"a Mirror that a ticker refreshes, and nobody asks",
 			Use{Bytes: 1e6, MaxStale: time.Hour, Ticker: true},
-			Month{Filters: 1, Commands: 30*3*24 + 3, StoredGB: 0.001, Refreshes: 30 * 24, MirrorGB: 0.001},
-			0.004326,
+			Month{Filters: 1, Commands: 30*3*48 + 3, StoredGB: 0.001, Refreshes: 30 * 48, MirrorGB: 0.001},
+			0.008646,
 		},
 	} {
 		m := c.use.Month()

@@ -57,7 +57,8 @@ func (s *Server) Inject(faults ...Fault) {
 // InjectWrites is Inject for the next requests that write, as the Writes of a
 // [RequestInfo] says. Others pass by, such as a look-up, or the TIME of a
 // bloom.Window before its first Add. A write takes its fault from this queue,
-// and from Inject's only if this one is empty. A retry is a request too.
+// and from Inject's only if this one is empty. A retry is a request too. For an
+// [EarlyRefusal] it is too late: that strikes the next request.
 func (s *Server) InjectWrites(faults ...Fault) {
 	s.faults.mu.Lock()
 	defer s.faults.mu.Unlock()

@@ -51,7 +51,7 @@ func TestMonth(t *testing.T) {
 		{"--lookups 1M --mirror 100s --processes 2", 30*3*1728 + 2*3, 1, 30 * 1728, 2, 0.31},
 		// Fewer look-ups than times at which a copy grows old.
 		{"--lookups 10 --mirror 1s", 30*3*10 + 3, 1, 300, 1, 0},
-		{"--mirror 100s --ticker", 30*3*864 + 3, 1, 30 * 864, 1, 0.16},
+		{"--mirror 100s --ticker", 30*3*1728 + 3, 1, 30 * 1728, 1, 0.31},
 		// After each Add, each process downloads once at most.
 		{
 			"--lookups 1M --adds 100 --mirror 100s --processes 2", 30*(100+3*1728+3*200) + 2*3, 1,

@@ -58,7 +58,7 @@ func usageFlags() []cli.Flag {
 		&cli.BoolFlag{Name: "must-exist", Usage: "with MustExist, an Add is three commands, and a large AddAll more"},
 		countFlag("`N` such filters; the default is 1", "filters"),
 		lifetimeFlag("answer look-ups by a Mirror whose \"no\" is at most `TIME` old (its MaxStale)", "mirror"),
-		&cli.BoolFlag{Name: "ticker", Usage: "a ticker refreshes each Mirror once in the TIME of --mirror, asked or not"},
+		&cli.BoolFlag{Name: "ticker", Usage: "a ticker refreshes each Mirror twice in the TIME of --mirror, ahead of the calls, asked or not"},
 		countFlag("`N` processes with a Mirror of each filter, each started once, or with a window;"+
 			" the default is 1", "processes"),
 		&cli.BoolFlag{Name: "price", Usage: "in money, at the pay-as-you-go prices of " + billing.PricesOf},
