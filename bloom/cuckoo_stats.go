@@ -17,7 +17,8 @@ import (
 // It is exact, and one request of one billed command. The primary of a global
 // database answers; only with [ReadsNearest] or a read-only client the nearest
 // region does, which may be behind. A missing filter is [ErrNotFound], unless
-// [CuckooConfig.MissingIsEmpty] is set.
+// [CuckooConfig.MissingIsEmpty] is set. By default a full database refuses it:
+// see [Reads]. It does not refuse [Cuckoo.Stats].
 func (f *Cuckoo) Count(ctx context.Context) (uint64, error) {
 	ctx = f.rec.label(ctx, "bloom.Cuckoo.Count")
 	q := newRequest(&f.rec)

@@ -21,17 +21,21 @@ import "strconv"
 //
 // This was measured from a client beside the only read region, which is 20 ms
 // from the primary and 50 writes behind it. Four in five of the look-ups are of
-// items in the filter:
+// items in the filter, and the client adds the others:
 //
-//	               p50       p90       billed a look-up   wrong "no"
-//	primary        20.5 ms   21.2 ms   2                  none
-//	nearest         0.1 ms    0.2 ms   1                  a quarter
-//	nearest first   0.2 ms   21.0 ms   1.84               none
+//	               sync tokens   p50       p90       billed a look-up   wrong "no"
+//	primary        yes or no     20.5 ms   21.2 ms   2                  none
+//	nearest        yes           20.6 ms   20.8 ms   1                  none
+//	nearest        no             0.1 ms    0.2 ms   1                  a quarter
+//	nearest first  yes           20.5 ms   40.8 ms   1.40               none
+//	nearest first  no             0.2 ms   21.0 ms   1.84               none
 //
-// These figures are of "go run ./examples/regions", without sync tokens
-// ([upstash.WithoutSyncToken]). With them, the default, the primary answers the
-// reads of a client that also writes, until the region has its writes: of writes
-// that overlapped, such as the requests of one AddAll, one for certain.
+// These figures are of "go run ./examples/regions". With sync tokens, the
+// default, the primary answers the reads of a client that also writes, until the
+// region has its writes: of writes that overlapped, such as the requests of one
+// AddAll, one for certain. Such a client is fast with ReadsNearestFirst and
+// [upstash.WithoutSyncToken]: the "no" is the primary's all the same. If most
+// items are new, ReadsPrimary is faster.
 type Reads uint8
 
 const (

@@ -21,9 +21,10 @@ import (
 func (a *app) lsCommand() *cli.Command {
 	return &cli.Command{
 		Name: "ls", Usage: "list the filters", ArgsUsage: "[PATTERN]",
-		Description: "PATTERN is a pattern of SCAN, e.g. 'seen:*'. Without it ls lists all filters. The\n" +
-			"database reads the header of each matching string key, and counts the cells of the\n" +
-			"filters, about 1 ms a megabyte. A window and a scalable filter take two more\n" +
+		Description: "PATTERN is a pattern of SCAN, e.g. 'seen:*'. If no filter matches it, the exit status\n" +
+			"is 3. Without it ls lists all filters, or says that there are none.\n\n" +
+			"The database reads the header of each matching string key, and counts the cells of\n" +
+			"the filters, about 1 ms a megabyte. A window and a scalable filter take two more\n" +
 			"requests each, and the first window one for the time. Items and fill of a window are\n" +
 			"those of its fullest pane. A filter that cannot be read has a line with the reason.\n" +
 			"Each shard of a sharded filter has its own line. If a line has a -, upbloom info knows\n" +
