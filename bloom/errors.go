@@ -83,7 +83,8 @@ var (
 	// nothing else. If the first 53 bits of a string are 0, as those of a sparse
 	// bitmap may be, an Add that creates missing filters takes it for an empty
 	// one: it writes a header there, and every set bit counts as an item's.
-	// Create and the writes of a [Cuckoo] refuse such a string unchanged.
+	// Create, Load and the writes of a [Cuckoo] refuse such a string unchanged.
+	// Exists, Stats, Rename, Expire, Persist and Delete find no filter there.
 	ErrNotFilter = errors.New("bloom: the key holds data that is not a filter")
 
 	errNoHeader = fmt.Errorf("%w: its first 53 bits are zero; use a key that holds nothing else",

@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"net/http"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/upbloom/upbloom/bloom"
 	"github.com/upbloom/upbloom/upstash"
+	"github.com/upbloom/upbloom/upstash/httptransport"
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
@@ -307,4 +309,33 @@ func TestMirrorOfAFilterWithoutABirthNumber(t *testing.T) {
 		t.Errorf("Add(b) = %v, %v, want true", added, err)
 	}
 	wantLookUp(t, s, m, "b", present, fromCopy)
+}
+
+// limited keeps the longest time that an attempt had.
+type limited struct {
+	upstash.Transport
+	mu      sync.Mutex
+	longest time.Duration
+}
+
+func (l *limited) RoundTrip(ctx context.Context, req *upstash.Request, resp *upstash.Response) error {
+	deadline, _ := ctx.Deadline()
+	l.mu.Lock()
+	l.longest = max(l.longest, time.Until(deadline))
+	l.mu.Unlock()
+	return l.Transport.RoundTrip(ctx, req, resp)
+}
+
+// The part of a short string has no time of its own.
+func TestMirrorPartsOfAShortString(t *testing.T) {
+	s := upstashtest.NewServer(t)
+	web := &http.Client{}
+	defer web.CloseIdleConnections()
+	limits := &limited{Transport: httptransport.New(web)}
+	f := handle(t, s.Client(upstash.WithTransport(limits), upstash.WithTimeout(5*time.Second)), roomy())
+	mustAdd(t, f, "a")
+	m, _ := mirror(t, f, bloom.MirrorConfig{MaxStale: time.Minute})
+	if err := m.Refresh(t.Context()); err != nil || limits.longest == 0 || limits.longest > 5*time.Second {
+		t.Errorf("%v; an attempt has %v, want 5s at most", err, limits.longest)
+	}
 }

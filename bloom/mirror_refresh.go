@@ -233,11 +233,11 @@ func (m *Mirror) refreshed(err error, generation, count uint64, sent time.Time, 
 func (m *Mirror) readParts(ctx context.Context, birth int64, generation uint64) error {
 	return eachSpan(ctx, "the refresh of the Mirror was interrupted", mirrorParallel,
 		headerBytes, m.copy.local.size, mirrorPartBytes,
-		func(ctx context.Context, from, _ int) error { return m.readPart(ctx, from, birth, generation) })
+		func(ctx context.Context, from, to int) error { return m.readPart(ctx, from, to, birth, generation) })
 }
 
-func (m *Mirror) readPart(ctx context.Context, from int, birth int64, generation uint64) error {
-	part, err := partReader{rec: &m.f.rec, birth: birth}.read(ctx, from, from+mirrorPartBytes)
+func (m *Mirror) readPart(ctx context.Context, from, to int, birth int64, generation uint64) error {
+	part, err := partReader{rec: &m.f.rec, birth: birth}.read(ctx, from, to)
 	if err != nil {
 		return err
 	}

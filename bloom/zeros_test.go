@@ -60,3 +60,37 @@ func writesToNothing(t *testing.T, s *upstashtest.Server) map[string]func() (boo
 		"Cuckoo.Add":      func() (bool, error) { return cuckoo(t, c, table).Add(ctx, "a") },
 	}
 }
+
+// Calls that make nothing find no filter in such a string, and leave it alone.
+func TestFirstBitsAreNoFilter(t *testing.T) {
+	eachBackend(t, func(t *testing.T, s *upstashtest.Server) {
+		do(t, s, "SETBIT", key, "60", "1")
+		before := do(t, s, "GET", key)
+		f := handle(t, s.Client(), small())
+		ctx := t.Context()
+		for name, call := range map[string]func() (bool, error){
+			"Exists": func() (bool, error) { return f.Exists(ctx, "a") },
+			"Stats":  func() (bool, error) { _, err := f.Stats(ctx); return false, err },
+			"Rename": func() (bool, error) { return false, f.Rename(ctx, "other") },
+		} {
+			if found, err := call(); found || !errors.Is(err, bloom.ErrNotFound) {
+				t.Errorf("%s = %v, %v, want ErrNotFound", name, found, err)
+			}
+		}
+		for name, call := range map[string]func() (bool, error){
+			"Delete":  func() (bool, error) { return f.Delete(ctx) },
+			"Expire":  func() (bool, error) { return f.Expire(ctx, time.Hour) },
+			"Persist": func() (bool, error) { return f.Persist(ctx) },
+		} {
+			if found, err := call(); found || err != nil {
+				t.Errorf("%s = %v, %v, want false", name, found, err)
+			}
+		}
+		if _, err := f.Load(ctx, mails(0, 10)); !errors.Is(err, bloom.ErrNotFilter) {
+			t.Errorf("Load: %v, want ErrNotFilter", err)
+		}
+		if after := do(t, s, "GET", key); after != before {
+			t.Errorf("%q became %q", before, after)
+		}
+	})
+}

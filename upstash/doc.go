@@ -63,10 +63,12 @@
 // with random pauses of up to 50 ms, 100 ms, 200 ms and 400 ms between them
 // ([WithRetry], [WithBackoff]). Over all calls of a client a budget bounds the
 // retries: 100, and one more for each ten calls that succeed
-// ([WithRetryBudget]). Each attempt takes at most 10 s ([WithTimeout]). A call
-// never sleeps past its context's deadline. If a failure would only come again,
-// such as a redirect or a spent quota ([ErrQuota]), it ends the call.
-// [RetryAfter] returns how long the server asked to wait.
+// ([WithRetryBudget]). Each attempt takes at most 10 s ([WithTimeout]), or as
+// long as [Command.Timeout] says: package bloom allows a second for each 64 KiB
+// of the parts in which it moves long strings. A call never sleeps past its
+// context's deadline. If a failure would only come again, such as a redirect or a
+// spent quota ([ErrQuota]), it ends the call. [RetryAfter] returns how long the
+// server asked to wait.
 //
 // [SafeToRetry] reports whether an error guarantees that the command changed
 // nothing: over all attempts of the call it was never sent or was refused, or

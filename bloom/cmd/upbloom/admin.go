@@ -43,7 +43,7 @@ func (a *app) ttlCommand() *cli.Command {
 			}
 			left, err := a.ttlOf(ctx, args[0])
 			if err != nil && a.wrote {
-				return advised{err, "the TTL was set, but could not be read: " + plain(err)}
+				return advised{written{err}, "the TTL was set, but could not be read: " + plain(err)}
 			}
 			if err != nil {
 				return err

@@ -43,6 +43,7 @@ type app struct {
 	server  *upstashtest.Server
 	carrier upstash.Transport // nil, except in tests
 
+	lost int32         // atomic: 1 if an attempt may have run and its answer is lost
 	late time.Duration // an interrupt may come so long after the input's end
 }
 
@@ -62,7 +63,7 @@ func (a *app) connect(ctx context.Context) (*upstash.Client, error) {
 		return a.client, nil
 	}
 	if !a.demo {
-		c, err := upstash.FromEnv(upstash.WithObserver(a.sayWaiting), upstash.WithTransport(a.carrier))
+		c, err := upstash.FromEnv(upstash.WithObserver(a.attempted), upstash.WithTransport(a.carrier))
 		if err != nil {
 			return nil, usageError{error: fmt.Errorf("%w; or try --demo", err)}
 		}
@@ -80,6 +81,14 @@ func (a *app) connect(ctx context.Context) (*upstash.Client, error) {
 	}
 	a.client = c
 	return c, fillDemo(ctx, c)
+}
+
+// attempted observes each attempt of the program's calls.
+func (a *app) attempted(ctx context.Context, e upstash.Event) {
+	if answer := (*upstash.Error)(nil); e.MayHaveRun > 0 && e.Err != nil && !errors.As(e.Err, &answer) {
+		atomic.StoreInt32(&a.lost, 1)
+	}
+	a.sayWaiting(ctx, e)
 }
 
 // sayWaiting prints a line if an attempt of a call ended because no answer came

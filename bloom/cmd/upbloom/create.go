@@ -60,6 +60,9 @@ func (a *app) createCommand() *cli.Command {
 			}
 			s, _, err := o.stats(ctx)
 			if err != nil {
+				if created {
+					err = written{err}
+				}
 				return advised{err, "the filter is there, but its state could not be read: " + plain(err)}
 			}
 			text, note := "created  "+sizeOf[o.kind]+o.Geometry().String(), ""

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -54,6 +55,7 @@ type patient struct {
 	brief  bool   // a recording must stay small
 	large  bool   // check limits, which takes much memory
 
+	lost        *int32 // atomic: 1 if a request may still be on its way
 	url, token  string
 	read, write time.Duration // round trips
 }
@@ -95,8 +97,8 @@ func (a *app) doctorCommand() *cli.Command {
 		Name: "doctor", Usage: "ask a database whether upbloom's promises hold on it", ArgsUsage: " ",
 		Description: "Costs about 200 commands, sends 10 MB and reads 2.5 MB. All keys that it writes\n" +
 			"begin with upbloom:doctor: and have a TTL. It removes them at the end, and empties\n" +
-			"them after an interrupt: they are gone in a minute. What a request writes that was\n" +
-			"on its way then may stay for ten: at most 1 MiB. A FAIL breaks a promise of upbloom;\n" +
+			"them after an interrupt or a lost answer: they are gone in a minute. What a request\n" +
+			"writes that was on its way then may stay for an hour: at most 1 MiB. A FAIL breaks a promise of upbloom;\n" +
 			"a note does not. The exit status is 4 if there is a FAIL. --record overwrites no file\n" +
 			"but a recording. It keeps the file small: bodies of 1 KiB stand for those of 1 MiB,\n" +
 			"and the limit of a request is not asked for, not even with --large. For a fault with\n" +
@@ -118,6 +120,7 @@ func (a *app) doctorCommand() *cli.Command {
 			}
 			p := &patient{large: c.Bool("large")}
 			p.url, p.token = a.endpoint()
+			p.lost = &a.lost
 			if !c.IsSet("record") {
 				p.client = a.client
 				return a.examine(ctx, p)
@@ -175,7 +178,7 @@ func (a *app) recorded(file string, p *patient, f func() error) error {
 		return err
 	}
 	over := faketest.Run(func(tb testing.TB) {
-		p.client = upstashtest.Record(tb, file, p.url, p.token)
+		p.client = upstashtest.Record(tb, file, p.url, p.token, upstash.WithObserver(a.attempted))
 		err = f()
 	})
 	gone := slices.ContainsFunc(over.Causes, isReaderGone)
@@ -289,11 +292,11 @@ func ask(ctx context.Context, p *patient, c check) finding {
 	return f
 }
 
-// clear removes the scratch keys. After an interrupt it empties them and lets
-// them expire: a request that was on its way may write to one later, and would
-// make it again without a TTL.
+// clear removes the scratch keys. After an interrupt or a lost answer it empties
+// them and lets them expire: a request that is still on its way may write to one
+// later, and would make it again without a TTL.
 func (p *patient) clear(ctx context.Context) error {
-	interrupted := ctx.Err() != nil
+	onItsWay := ctx.Err() != nil || atomic.LoadInt32(p.lost) == 1
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
 	keys := make([]string, 0, len(scratchNames))
@@ -302,7 +305,7 @@ func (p *patient) clear(ctx context.Context) error {
 		keys = append(keys, p.key(name))
 		empty = append(empty, upstash.Cmd("SET", p.key(name), "", "EX", seconds(emptyTTL)).Repeatable(true))
 	}
-	if interrupted {
+	if onItsWay {
 		replies, err := p.client.Pipeline(ctx, empty...)
 		for _, r := range replies {
 			err = cmp.Or(err, r.Err())

@@ -1,8 +1,13 @@
 package main
 
 import (
+	"bytes"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -99,6 +104,69 @@ func TestDoctorLosesAnAnswer(t *testing.T) {
 				t.Errorf("doctor sends only %d requests", at)
 			}
 			return
+		}
+	}
+}
+
+// A request whose answer is lost may run when doctor has ended. It leaves no key
+// for longer than the help says.
+func TestDoctorLosesARequest(t *testing.T) {
+	step := int64(7)
+	if testenv.Long() {
+		step = 1
+	}
+	for at := int64(1); ; at += step {
+		sh := newShell(t)
+		to := sh.s.URL
+		var requests atomic.Int64
+		held := make(chan *http.Request, 1)
+		between := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			body, err := io.ReadAll(r.Body)
+			if err != nil {
+				return // doctor has left
+			}
+			n := requests.Add(1)
+			again, err := http.NewRequest(r.Method, to+r.URL.RequestURI(), bytes.NewReader(body))
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			again.Header = r.Header
+			if n == at {
+				held <- again
+				panic(http.ErrAbortHandler)
+			}
+			answer, err := http.DefaultClient.Do(again)
+			if err != nil {
+				panic(http.ErrAbortHandler)
+			}
+			defer answer.Body.Close()
+			for name, values := range answer.Header {
+				w.Header()[name] = values
+			}
+			w.WriteHeader(answer.StatusCode)
+			_, _ = io.Copy(w, answer.Body)
+		}))
+		sh.env = []string{"UPSTASH_REDIS_REST_URL=" + between.URL, "UPSTASH_REDIS_REST_TOKEN=" + sh.s.Token}
+		out, errOut, status := sh.run("", "doctor")
+		between.Close()
+		select {
+		case late := <-held:
+			answer, err := http.DefaultClient.Do(late)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_ = answer.Body.Close()
+		default:
+			if at < 90 {
+				t.Errorf("doctor sends only %d requests", at)
+			}
+			return
+		}
+		all, lasting := sh.keys()
+		sh.s.FastForward(time.Hour + time.Second)
+		if left, _ := sh.keys(); status != 0 || lasting+left != "" {
+			t.Errorf("request %d is late: status %d, leaves %s; for good %s\n%s%s", at, status, all, lasting, out, errOut)
 		}
 	}
 }

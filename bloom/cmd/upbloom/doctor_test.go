@@ -32,6 +32,9 @@ func (sh *shell) diagnosis(status int, args ...string) map[string]finding {
 		decode(sh.t, line, &f)
 		found[f.Check] = f
 	}
+	if sh.between {
+		sh.s.FastForward(emptyTTL + time.Second) // an answer may be lost there
+	}
 	if v, err := sh.s.Exec("DBSIZE"); err != nil || v != int64(0) {
 		sh.t.Errorf("doctor leaves %v keys, %v", v, err)
 	}
@@ -219,6 +222,7 @@ func (sh *shell) through(request func(*http.Request), answer func(*http.Response
 		ErrorLog:       log.New(io.Discard, "", 0), // clients leave
 	})
 	sh.t.Cleanup(between.Close)
+	sh.between = true
 	sh.env = []string{"UPSTASH_REDIS_REST_URL=" + between.URL, "UPSTASH_REDIS_REST_TOKEN=" + sh.s.Token}
 }
 

@@ -115,7 +115,7 @@ func (a *app) moveFailed(c *cli.Command, err error) error {
 // unknown, and what shows it.
 func (a *app) unsure(err error) error {
 	var advice advised
-	var silent unprinted // its outcome is known
+	var done written // its outcome is known
 	says, ok := map[string]string{
 		"create": "the filter was made, or it was not: upbloom info %s shows which, and it does no harm to run" +
 			" the command again",
@@ -124,7 +124,7 @@ func (a *app) unsure(err error) error {
 			" run the command again",
 	}[a.command]
 	if !ok || err == nil || exitStatus(err) != exitUnknown || errors.As(err, &advice) ||
-		errors.As(err, &silent) {
+		errors.As(err, &done) {
 		return err
 	}
 	text := fmt.Sprintf(says, printable(a.key))
@@ -316,7 +316,7 @@ func exitStatus(err error) int {
 	var server *upstash.Error
 	var file *fs.PathError
 	var some partly
-	var silent unprinted
+	var done written
 	var knows interface{ SafeToRetry() bool }
 	switch {
 	case err == nil:
@@ -325,14 +325,14 @@ func exitStatus(err error) int {
 		return exitNo
 	case errors.Is(err, errNoReader):
 		return exitNoReader
+	case errors.As(err, &done):
+		return exitUnknown
 	case errors.Is(err, context.Canceled):
 		// The error of a context alone does not know what was written.
 		if (errors.As(err, &call) || errors.As(err, &knows)) && !upstash.SafeToRetry(err) {
 			return exitUnknown
 		}
 		return exitInterrupted
-	case errors.As(err, &silent):
-		return exitUnknown
 	case errors.As(err, &usage), errors.As(err, &config), errors.Is(err, upstash.ErrArgument),
 		errors.As(err, &file), errors.Is(err, bloom.ErrBadStream):
 		return exitUsage

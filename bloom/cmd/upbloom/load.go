@@ -260,7 +260,7 @@ func (a *app) replace(ctx context.Context, c *cli.Command) error {
 	}
 	if renew > 0 {
 		if _, err := f.Expire(ctx, renew); err != nil {
-			return advised{err, "the filter was replaced, but its TTL could not be set: " + plain(err)}
+			return advised{written{err}, "the filter was replaced, but its TTL could not be set: " + plain(err)}
 		}
 	}
 	m := moved{

@@ -34,13 +34,15 @@ type shell struct {
 	t   *testing.T
 	env []string
 	s   *upstashtest.Server
+
+	between bool // a proxy is between the program and the server
 }
 
 func newShell(t *testing.T, opts ...upstashtest.Option) *shell {
 	s := upstashtest.NewServer(t, opts...)
-	return &shell{t, []string{
+	return &shell{t: t, s: s, env: []string{
 		"UPSTASH_REDIS_REST_URL=" + s.URL, "UPSTASH_REDIS_REST_TOKEN=" + s.Token, "PATH=" + os.Getenv("PATH"),
-	}, s}
+	}}
 }
 
 func (sh *shell) command(args ...string) *exec.Cmd {

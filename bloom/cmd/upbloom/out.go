@@ -42,18 +42,18 @@ func (a *app) print(v any, text string) (err error) {
 		_, err = fmt.Fprintln(a.out, text)
 	}
 	if err != nil && a.wrote && !errors.Is(err, errNoReader) {
-		return unprinted{err}
+		return written{err}
 	}
 	return err
 }
 
-// unprinted is the error of a command whose write was made, but whose result
-// could not be printed.
-type unprinted struct{ error }
+// written is the error of a command whose write was made, but whose result
+// could not be printed, or read, or what follows the write failed.
+type written struct{ error }
 
-func (e unprinted) Unwrap() error { return e.error }
+func (e written) Unwrap() error { return e.error }
 
-func (e unprinted) Error() string {
+func (e written) Error() string {
 	return "the command was carried out, but its result could not be printed: " + e.error.Error()
 }
 

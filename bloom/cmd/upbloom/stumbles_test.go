@@ -80,9 +80,9 @@ func TestSaysWhatWasMeant(t *testing.T) {
 		"UPSTASH_REDIS_REST_URL=" + reader.s.URL, "UPSTASH_REDIS_REST_TOKEN=" + reader.s.ReadOnlyToken,
 	}
 	reader.want(4, "(HTTP status 400): use a full token\n", "", "ls")
-	full := &shell{t, []string{
+	full := &shell{t: t, s: reader.s, env: []string{
 		"UPSTASH_REDIS_REST_URL=" + reader.s.URL, "UPSTASH_REDIS_REST_TOKEN=" + reader.s.Token,
-	}, reader.s}
+	}}
 	full.want(0, "", "", "add", "--items", "9", "key", "a")
 	reader.want(0, "yes   a", "", "check", "key", "a")
 	full.want(0, "", "", "create", "--items", "9", "--window", "24h", "days")
