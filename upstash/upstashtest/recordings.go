@@ -60,7 +60,9 @@ func Recorded(tb testing.TB, file string, opts ...upstash.Option) *upstash.Clien
 // to the closest recorded request that is left. The test also fails if it ends
 // before each recorded request was made. A recorded request answers once. Equal
 // requests get their answers in the recorded order. Different requests may come
-// in any order, as the parts of an AddAll do.
+// in any order, as the parts of an AddAll do. A script by its text and by its
+// SHA-1 is the same request, because several calls at once send the one or the
+// other.
 //
 // If a request is not in the recording, its caller gets an [*upstash.Error]
 // with status 400, which the client does not try again. If an attempt was tried

@@ -14,7 +14,7 @@ func difference(want, got recordedRequest) string {
 	if w, g := want.line(), got.line(); w != g {
 		parts = append(parts, "want: "+w+"\ngot:  "+g)
 	}
-	w, g := parseCommands(want.bytes()), parseCommands(got.bytes())
+	w, g := commandsOf(want, got)
 	if d := firstDifference(w, g); d.found {
 		parts = append(parts, d.show(w, g))
 	}

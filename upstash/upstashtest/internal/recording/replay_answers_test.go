@@ -52,6 +52,32 @@ func TestReplayInAnyOrderAtOnce(t *testing.T) {
 	wg.Wait()
 }
 
+// Which of several calls at once sends a script's text, and which its SHA-1, is
+// no difference. But a NOSCRIPT answers a SHA-1 alone.
+func TestReplayOfScriptsInAnyOrder(t *testing.T) {
+	const text, sum = `"EVAL", "return \"x\" -- y"`, `"EVALSHA", "78ee2f063dcb7a1286f5ec1c2dde881c0d003935"`
+	const found, missing = `200, "body": {"result": "ran"}`, `400, "body": {"error": "NOSCRIPT No matching script"}`
+	exchange := func(script, arg, answer string) string {
+		return `{"request": {"method": "POST", "path": "/", "body": [` + script + `, "0", "` + arg + `"]},
+	"response": {"status": ` + answer + `}}`
+	}
+	first := exchange(text, "a", found)
+	script := upstash.NewScript(`return "x" -- y`)
+	for args, exchanges := range map[string][]string{
+		"ab":  {first, exchange(sum, "b", found)},
+		"ba":  {first, exchange(sum, "b", found)},
+		"abc": {first, exchange(sum, "b", missing), exchange(text, "b", found), exchange(sum, "c", found)},
+	} {
+		c := recording.Replay(t, exchangesOf(t, exchanges...))
+		for _, arg := range strings.Split(args, "") {
+			r, err := c.Do(t.Context(), script.Cmd(nil, arg))
+			if got, _ := r.Text(); err != nil || got != "ran" {
+				t.Errorf("%s: %s = %q, %v", args, arg, got, err)
+			}
+		}
+	}
+}
+
 // TestReplayOfRetries: each attempt of a call ends as it was recorded.
 func TestReplayOfRetries(t *testing.T) {
 	attempt := func(response string) string {

@@ -37,7 +37,7 @@ func (p *player) closest(q recordedRequest) (index int, ok bool) {
 			continue
 		}
 		got := p.like(q, x.Request)
-		score := firstDifference(parseCommands(x.Request.bytes()), parseCommands(got.bytes())).before
+		score := firstDifference(commandsOf(x.Request, got)).before
 		if x.Request.line() == got.line() {
 			score++
 		}
