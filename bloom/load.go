@@ -15,8 +15,9 @@ import (
 type LoadResult struct {
 	// Items is how many items Load read, equal ones counted again; 0 for Merge.
 	Items uint64
-	// NewBits is how many cells the call set that were 0 before. Beside
-	// [ErrUncertain] it is not known: NewBits is 0 and NewBitsUnknown is true.
+	// NewBits is how many cells the call set that were 0 before. After an
+	// error that is not safe to retry, such as [ErrUncertain], it is not known,
+	// and NewBitsUnknown is true.
 	NewBits        uint64
 	NewBitsUnknown bool
 	// OverCapacity is true if the filter now holds more items than its Capacity;
@@ -202,7 +203,7 @@ func (f *Filter) Merge(ctx context.Context, l *Local, opts ...MoveOption) (LoadR
 	}
 	result := LoadResult{
 		Bytes: u.bytes.Load(), Requests: u.requests.Load(), Commands: u.commands.Load(),
-		Duration: time.Since(start), NewBitsUnknown: is(err, ErrUncertain),
+		Duration: time.Since(start), NewBitsUnknown: err != nil && !upstash.SafeToRetry(err),
 	}
 	switch {
 	case err != nil:

@@ -204,6 +204,12 @@ func TestLoadTwiceTheScript(t *testing.T) {
 			t.Errorf("%+v, %v, want ErrUncertain, new bits unknown, and what to do", r, err)
 		}
 		wantMails(t, f, 0, 2000)
+
+		loseReplies(s, "EVAL", 5)
+		r, err = f.Load(t.Context(), mails(2000, 3000), parts)
+		if upstash.SafeToRetry(err) || !r.NewBitsUnknown {
+			t.Errorf("no answer: %+v, %v, want an error that is not safe to retry, and new bits unknown", r, err)
+		}
 	})
 }
 

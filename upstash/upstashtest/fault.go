@@ -129,7 +129,11 @@ func Trickle(pause time.Duration) Fault {
 // CommandError executes nothing and answers each command with the error reply
 // text: a single command with status 400, a batch with 200. For a database
 // without memory, text is
-// "OOM command not allowed when used memory > 'maxmemory'."
+// "OOM command not allowed when used memory > 'maxmemory'.". Such a database
+// also refuses a BITFIELD that only reads, which is no write for InjectWrites:
+// let [Server.InjectFunc] choose by the names of the commands. It still takes a
+// BITFIELD_RO and what deletes. A Redis with a maxmemory does it all: see
+// [WithRedis].
 func CommandError(text string) Fault { return Fault{kind: kindCommand, text: text} }
 
 // LostThenError executes and closes the connection without an answer. The next

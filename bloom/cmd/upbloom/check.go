@@ -3,10 +3,14 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
+	"fmt"
 	"io"
 	"iter"
 
 	"github.com/urfave/cli/v3"
+
+	"github.com/upbloom/upbloom/bloom"
 )
 
 func (a *app) checkCommand() *cli.Command {
@@ -40,7 +44,7 @@ func (a *app) checkLines(ctx context.Context, c *cli.Command) error {
 		return err
 	}
 	var h handle
-	missing := false
+	missing, answered := false, uint64(0)
 	for items := range a.rounds(in, &err) {
 		if h == nil {
 			if h, err = a.handleFor(ctx, c, looksUp, items); err != nil {
@@ -48,10 +52,14 @@ func (a *app) checkLines(ctx context.Context, c *cli.Command) error {
 			}
 		}
 		no, err := a.answers(ctx, h, looksUp, items, true)
+		var failed *bloom.BatchError
+		if answered > 0 && errors.As(err, &failed) {
+			return advised{err, fmt.Sprintf("after %s: %s", counted(answered, "answer"), plain(err))}
+		}
 		if err != nil {
 			return err
 		}
-		missing = missing || no
+		missing, answered = missing || no, answered+uint64(len(items))
 	}
 	switch {
 	case err != nil:

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/upbloom/upbloom/internal/testkit/testenv"
+	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
 // Lines are answered as they come: a writer may wait for an answer before it
@@ -34,6 +35,31 @@ func TestCheckAnswersAsLinesCome(t *testing.T) {
 	_ = in.Close()
 	if _ = cmd.Wait(); cmd.ProcessState.ExitCode() != exitNo {
 		t.Errorf("status %d, want %d: an item was a no", cmd.ProcessState.ExitCode(), exitNo)
+	}
+}
+
+// If the database fails later, the error says how many answers came before.
+func TestCheckFailsAfterAnswers(t *testing.T) {
+	sh := newShell(t)
+	sh.want(0, "", "", "add", "--items", "9", "key", "a", "b")
+	cmd := sh.command("check", "key", "-")
+	var errOut strings.Builder
+	cmd.Stderr = &errOut
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	answers := bufio.NewScanner(testenv.Start(t, cmd))
+	if _, err := io.WriteString(in, "a\n"); err != nil || !answers.Scan() {
+		t.Fatal(err, answers.Err())
+	}
+	sh.s.InjectFunc(func(int64, upstashtest.RequestInfo) upstashtest.Fault { return upstashtest.CommandError("ERR broken") })
+	_, _ = io.WriteString(in, "b\n")
+	_ = in.Close()
+	_ = cmd.Wait()
+	const want = "key: after 1 answer: 0 of 1 items done, 1 not done: "
+	if cmd.ProcessState.ExitCode() != exitDatabase || !strings.Contains(errOut.String(), want) {
+		t.Errorf("status %d, %s, want %d and %q", cmd.ProcessState.ExitCode(), &errOut, exitDatabase, want)
 	}
 }
 

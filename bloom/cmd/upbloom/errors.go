@@ -296,14 +296,17 @@ func unknownCommand(root *cli.Command, name string) error {
 	if known, ok := otherWords[name]; ok {
 		meant = "; " + known + " does that"
 	}
+	if name == "rebuild" {
+		meant = "; replace --help says how to do that"
+	}
 	return usagef("there is no command %q%s\nThe commands are %s; upbloom --help explains them.",
 		name, meant, strings.Join(names, ", "))
 }
 
 // otherWords are what other tools call the commands.
 var otherWords = map[string]string{
-	"rebuild": "replace", "delete": "rm", "del": "rm", "list": "ls", "new": "create", "make": "create",
-	"exists": "check", "stats": "info", "show": "info", "expire": "ttl", "import": "load", "export": "save",
+	"delete": "rm", "del": "rm", "list": "ls", "new": "create", "make": "create",
+	"exists": "check", "stats": "info", "show": "info", "expire": "ttl", "import": "load", "export": "save", "backup": "save",
 	"download": "save", "cost": "calc", "price": "calc", "server": "serve",
 	"version": "--version",
 }

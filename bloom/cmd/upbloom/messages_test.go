@@ -65,7 +65,7 @@ func TestMessages(t *testing.T) {
 		args   []string
 	}{
 		{3, "restore it to another key", "--items", "", []string{"restore", "larger", saved}},
-		{2, `there is no command "rebuild"; replace does that`, "topic", "", []string{"rebuild", "-h"}},
+		{2, `there is no command "rebuild"; replace --help says how to do that`, "topic", "", []string{"rebuild", "-h"}},
 		{2, `there is no command "rebuild"`, "", "", []string{"help", "rebuild"}},
 		{2, `there is no command "version"; --version does that`, "", "", []string{"version"}},
 		{2, "- stands for the lines of standard input", "", "b\n", []string{"check", "seen", "-", "a"}},

@@ -243,7 +243,7 @@ try {
   $("price-storage").value = prices.storage.toFixed(2);
   $("price-note").textContent = `The prices are those of the pay-as-you-go plan as documented in ${prices.year}, ` +
     `where the first ${prices.freeStorage} GB is free. If they have changed, change them here. ` +
-    "A global database bills each write once more for each read region.";
+    "A global database bills each Add, and each look-up that the primary answers, once more for each read region.";
   for (const b of buttons) b.disabled = false;
   await newTable();
   await newOver();
