@@ -162,7 +162,7 @@ func (f *Filter) Load(ctx context.Context, items iter.Seq[string], opts ...MoveO
 	for item := range items {
 		g.add(item)
 		if g.result.Items%4096 == 0 && ctx.Err() != nil {
-			return LoadResult{}, notLoaded(ctx)
+			return notLoaded(ctx, g.result.Items, start)
 		}
 	}
 	read := g.flush().Items
@@ -171,9 +171,11 @@ func (f *Filter) Load(ctx context.Context, items iter.Seq[string], opts ...MoveO
 	return result, err
 }
 
-// notLoaded returns the error of a Load whose context ended while it read.
-func notLoaded(ctx context.Context) error {
-	return &untouchedError{fmt.Errorf("bloom: nothing was loaded: %w", ended(ctx))}
+// notLoaded returns the result and the error of a Load whose context ended while
+// it read.
+func notLoaded(ctx context.Context, read uint64, start time.Time) (LoadResult, error) {
+	return LoadResult{Items: read, Duration: time.Since(start)},
+		&untouchedError{fmt.Errorf("bloom: nothing was loaded: %w", ended(ctx))}
 }
 
 // Merge adds all items of l, which must have the filter's geometry and seed,

@@ -52,8 +52,12 @@ func TestLoadStopsWithItsContext(t *testing.T) {
 		}
 	}
 	const want = "bloom: nothing was loaded: context canceled"
-	if _, err := f.Load(ctx, endless); err.Error() != want || !errors.Is(err, context.Canceled) || !upstash.SafeToRetry(err) {
+	r, err := f.Load(ctx, endless)
+	if err.Error() != want || !errors.Is(err, context.Canceled) || !upstash.SafeToRetry(err) {
 		t.Errorf("%v, want %s, which is safe to retry", err, want)
+	}
+	if r.Items == 0 || r.Duration == 0 {
+		t.Errorf("%+v after an endless sequence, want how much was read, and how long", r)
 	}
 	if _, err := f.Load(ctx, mails(0, 1)); !errors.Is(err, context.Canceled) || s.Stats().Requests != 0 {
 		t.Errorf("%v and %d requests, want context.Canceled and none", err, s.Stats().Requests)

@@ -49,19 +49,19 @@ func (s *Sharded) load(ctx context.Context, shards []int, items iter.Seq[string]
 	for _, i := range shards {
 		gatherers[i] = newGatherer(newLocal(s.Geometry()))
 	}
-	read := uint64(0)
+	read, n := uint64(0), uint64(0)
 	for item := range items {
 		if g := gatherers[s.ShardOf(item)]; g != nil {
 			g.add(item)
+			n++
 		}
 		if read++; read%4096 == 0 && ctx.Err() != nil {
-			return LoadResult{}, notLoaded(ctx)
+			return notLoaded(ctx, n, start)
 		}
 	}
-	locals, n := make([]*Local, len(s.shards)), uint64(0)
+	locals := make([]*Local, len(s.shards))
 	for _, i := range shards {
-		if here := gatherers[i].flush().Items; here > 0 {
-			n += here
+		if gatherers[i].flush().Items > 0 {
 			locals[i] = gatherers[i].l
 		}
 		gatherers[i] = nil // merge frees each Local when it is uploaded

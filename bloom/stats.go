@@ -109,11 +109,11 @@ func storedAs(length, left int64) (bytes uint64, ttl time.Duration, err error) {
 // Cardinality estimates how many distinct items were added, from the number of
 // set bits (Swamidass and Baldi 2007). Its error is a few in a thousand up to
 // the capacity, and about 1% in a filter for 1,000 items; with [SchemeFNV1a] it
-// is up to 40% low. It is one request of
-// two commands, as a transaction, or of one command for a Bare filter; for a
-// full Redis see Stats. In a global database the nearest region answers, whatever
-// Reads says. If every bit is set, the error is [ErrSaturated]. A missing filter
-// is [ErrNotFound], unless [Config.MissingIsEmpty] is set.
+// is up to 40% low. It is one request of two commands, as a transaction, or of one
+// command for a Bare filter; for a full Redis see Stats. In a global database the
+// nearest region answers, whatever Reads says. If every bit is set, the error is
+// [ErrSaturated]. A missing filter is [ErrNotFound], unless
+// [Config.MissingIsEmpty] is set.
 func (f *Filter) Cardinality(ctx context.Context) (items uint64, err error) {
 	defer onlyReads(&err)
 	ctx = f.rec.label(ctx, "bloom.Cardinality")
