@@ -17,7 +17,8 @@ import "strconv"
 // A read-only token may not run BITFIELD. In a client without WithReadOnly the
 // primary refuses it, and the nearest region is asked, by a second request. Its
 // "yes" holds. If it says "no", the error is [upstash.ErrNoPermission], unless
-// Reads is [ReadsNearest].
+// Reads is [ReadsNearest]. With ReadsNearestFirst and such a token each "no" is
+// this error, WithReadOnly or not.
 //
 // This was measured from a client beside the only read region, which is 20 ms
 // from the primary and 50 writes behind it. Four in five of the look-ups are of

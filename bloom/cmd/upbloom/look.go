@@ -27,13 +27,18 @@ func (a *app) lsCommand() *cli.Command {
 			"the filters, about 1 ms a megabyte. A window and a scalable filter take two more\n" +
 			"requests each, and the first window one for the time. Items and fill of a window are\n" +
 			"those of its fullest pane. A filter that cannot be read has a line with the reason.\n" +
-			"Each shard of a sharded filter has its own line. If a line has a -, upbloom info knows\n" +
-			"more. The nearest region of a global database answers, and may be behind.\n\n" +
+			"Each shard of a sharded filter has its own line. The items of a window and a scalable\n" +
+			"filter are known only if UPBLOOM_SEED is their seed, or unset if they have none. If a\n" +
+			"line has a -, upbloom info knows more, or says why not. The nearest region of a\n" +
+			"global database answers, and may be behind.\n\n" +
 			"A key KEY:load:... holds a part of what a load, a replace or a restore uploads. If\n" +
 			"that was killed, its parts stay for an hour; only the first of them is listed.",
 		Action: func(ctx context.Context, c *cli.Command) error {
 			args, err := a.arguments(c, 0, 1)
 			if err != nil {
+				return err
+			}
+			if _, err := seed(); err != nil {
 				return err
 			}
 			client, err := a.connect(ctx)

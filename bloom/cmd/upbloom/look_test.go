@@ -119,6 +119,13 @@ func TestListThatIsNotComplete(t *testing.T) {
 	}
 }
 
+// A seed that is none is a mistake, and no filter without numbers.
+func TestListWithAWrongSeed(t *testing.T) {
+	sh := newShell(t)
+	sh.env = append(sh.env, "UPBLOOM_SEED=abc")
+	sh.want(exitUsage, "UPBLOOM_SEED must be a number", "", "ls")
+}
+
 // info says whether UPBLOOM_SEED may be the seed of a filter.
 func TestInfoOfASeed(t *testing.T) {
 	sh := newShell(t)

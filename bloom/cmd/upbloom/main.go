@@ -278,7 +278,7 @@ func (a *app) root() *cli.Command {
 		Usage: "look at and move the Bloom filters of an Upstash database",
 		Description: "UPSTASH_REDIS_REST_URL and UPSTASH_REDIS_REST_TOKEN name the database, or else\n" +
 			"KV_REST_API_URL and KV_REST_API_TOKEN. A read-only token is not enough for ls, nor for a no\n" +
-			"of check. UPBLOOM_SEED is the seed of a filter that has one.\n\n" +
+			"of check. UPBLOOM_SEED is the seed of a filter that has one, from 0 to 2^64-1.\n\n" +
 			"Items are text in UTF-8. upbloom help COMMAND explains a command.\n\n" +
 			"Exit status: 0 all went well, 1 an item was not found, 2 wrong usage or file, or refused\n" +
 			"before anything was changed, 3 no filter at the key, or another, 4 the database could not\n" +
