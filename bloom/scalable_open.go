@@ -19,8 +19,8 @@ func OpenMaxBytes(n uint64) OpenOption {
 // handle does not know them. It has no WarnFill either. The handle works out how
 // many items the first layer takes at a rate of one in ten to the power of k/2,
 // at most as many as Capacity. So single Adds may add a layer earlier: at 44%
-// of the capacity at worst, and at 60% if FPRate is 0.05 or less. FPRate holds all
-// the same.
+// of the capacity at worst, and at 60% if FPRate is 0.05 or less. FPRate holds
+// all the same.
 func OpenScalable(ctx context.Context, c *upstash.Client, key string, opts ...OpenOption) (_ *Scalable, err error) {
 	defer onlyReads(&err)
 	o, seen, err := openState(ctx, c, key, opts, "OpenScalable")

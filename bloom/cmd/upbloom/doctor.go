@@ -64,8 +64,8 @@ type patient struct {
 // interrupted.
 const scratchTTL = 10 * time.Minute
 
-// emptyTTL is that of the emptied keys after an interrupt: longer than a request
-// is on its way.
+// emptyTTL is that of keys that clear has emptied: longer than a request is on
+// its way.
 const emptyTTL = time.Minute
 
 // key returns a scratch key.
@@ -98,11 +98,11 @@ func (a *app) doctorCommand() *cli.Command {
 		Description: "Costs about 200 commands, sends 10 MB and reads 2.5 MB. All keys that it writes\n" +
 			"begin with upbloom:doctor: and have a TTL. It removes them at the end, and empties\n" +
 			"them after an interrupt or a lost answer: they are gone in a minute. What a request\n" +
-			"writes that was on its way then may stay for an hour: at most 1 MiB. A FAIL breaks a promise of upbloom;\n" +
-			"a note does not. The exit status is 4 if there is a FAIL. --record overwrites no file\n" +
-			"but a recording. It keeps the file small: bodies of 1 KiB stand for those of 1 MiB,\n" +
-			"and the limit of a request is not asked for, not even with --large. For a fault with\n" +
-			"large bodies run doctor without it, too.",
+			"writes that was on its way then may stay for an hour: at most 1 MiB.\n\n" +
+			"A FAIL breaks a promise of upbloom; a note does not. The exit status is 4 if there is\n" +
+			"a FAIL. --record overwrites no file but a recording. It keeps the file small: bodies\n" +
+			"of 1 KiB stand for those of 1 MiB, and the limit of a request is not asked for, not\n" +
+			"even with --large. For a fault with large bodies run doctor without it, too.",
 		Flags: []cli.Flag{
 			&cli.StringFlag{
 				Name: "record", Usage: "write requests and answers to `FILE`, without token and host, for a report of a fault",

@@ -115,7 +115,6 @@ func (a *app) moveFailed(c *cli.Command, err error) error {
 // unknown, and what shows it.
 func (a *app) unsure(err error) error {
 	var advice advised
-	var done written // its outcome is known
 	says, ok := map[string]string{
 		"create": "the filter was made, or it was not: upbloom info %s shows which, and it does no harm to run" +
 			" the command again",
@@ -123,8 +122,7 @@ func (a *app) unsure(err error) error {
 		"ttl": "the filter expires as before, or as was asked: upbloom ttl %s shows it, and it does no harm to" +
 			" run the command again",
 	}[a.command]
-	if !ok || err == nil || exitStatus(err) != exitUnknown || errors.As(err, &advice) ||
-		errors.As(err, &done) {
+	if !ok || err == nil || exitStatus(err) != exitUnknown || errors.As(err, &advice) {
 		return err
 	}
 	text := fmt.Sprintf(says, printable(a.key))
@@ -306,8 +304,8 @@ func unknownCommand(root *cli.Command, name string) error {
 // otherWords are what other tools call the commands.
 var otherWords = map[string]string{
 	"delete": "rm", "del": "rm", "list": "ls", "new": "create", "make": "create",
-	"exists": "check", "stats": "info", "show": "info", "expire": "ttl", "import": "load", "export": "save", "backup": "save",
-	"download": "save", "cost": "calc", "price": "calc", "server": "serve",
+	"exists": "check", "stats": "info", "show": "info", "expire": "ttl", "import": "load",
+	"export": "save", "backup": "save", "download": "save", "cost": "calc", "price": "calc", "server": "serve",
 	"version": "--version",
 }
 

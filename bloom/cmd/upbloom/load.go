@@ -286,7 +286,8 @@ func (a *app) mayReplace(c *cli.Command, l *bloom.Local, n uint64, before *bloom
 	if before != nil {
 		there, full = before.Items, before.Saturated
 	}
-	lost := fmt.Sprintf("replace would remove %s from %s", estimated(l.Geometry().Scheme.String(), there, full), printable(a.key))
+	lost := fmt.Sprintf("replace would remove %s from %s",
+		estimated(l.Geometry().Scheme.String(), there, full), printable(a.key))
 	switch {
 	case n < least:
 		return usagef("%s has %s, fewer than --min-items %d: nothing was changed", a.input,

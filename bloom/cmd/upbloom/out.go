@@ -42,20 +42,16 @@ func (a *app) print(v any, text string) (err error) {
 		_, err = fmt.Fprintln(a.out, text)
 	}
 	if err != nil && a.wrote && !errors.Is(err, errNoReader) {
-		return written{err}
+		return advised{written{err}, "the command was carried out, but its result could not be printed: " + plain(err)}
 	}
 	return err
 }
 
-// written is the error of a command whose write was made, but whose result
-// could not be printed, or read, or what follows the write failed.
+// written is the error of what follows a write that was made, such as reading
+// its result or printing it.
 type written struct{ error }
 
 func (e written) Unwrap() error { return e.error }
-
-func (e written) Error() string {
-	return "the command was carried out, but its result could not be printed: " + e.error.Error()
-}
 
 // writeJSON writes v in one line.
 func writeJSON(w io.Writer, v any) error {

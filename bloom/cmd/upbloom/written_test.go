@@ -19,7 +19,7 @@ func TestStatusAfterAWrite(t *testing.T) {
 			for n := int64(1); ; n++ {
 				sh := newShell(t)
 				sh.want(0, "", "", "create", "--items", "1k", "key")
-				before := sh.state()
+				before := sh.everything()
 				at, status := sh.struck(n, interrupt, strings.Fields(line))
 				if at == "" {
 					if n == 1 {
@@ -27,7 +27,7 @@ func TestStatusAfterAWrite(t *testing.T) {
 					}
 					break
 				}
-				if sh.state() != before && status != 0 && status != exitUnknown {
+				if sh.everything() != before && status != 0 && status != exitUnknown {
 					t.Errorf("%s, interrupt %v at request %d, %s: changed, and status %d", line, interrupt, n, at, status)
 				}
 			}
@@ -53,23 +53,4 @@ func (sh *shell) struck(n int64, interrupt bool, args []string) (at string, stat
 	defer sh.s.InjectFunc(nil)
 	_, _, status = sh.run(items, args...)
 	return at, status
-}
-
-// state returns all strings and which of them expire, without the parts of
-// uploads.
-func (sh *shell) state() string {
-	sh.t.Helper()
-	const script = `local all = {}
-for _, k in ipairs(redis.call('KEYS', '*')) do
-  if not string.find(k, ':load:', 1, true) then
-    all[#all + 1] = k .. (redis.call('PTTL', k) < 0 and ' stays ' or ' expires ') .. redis.call('GET', k)
-  end
-end
-table.sort(all)
-return table.concat(all, '|')`
-	v, err := sh.s.Exec("EVAL", script, "0")
-	if err != nil {
-		sh.t.Fatal(err)
-	}
-	return v.(string)
 }
