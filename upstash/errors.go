@@ -56,7 +56,7 @@ var (
 	// may not run the command, or not on this key. A read-only token may not
 	// run BITFIELD, not even to read.
 	ErrNoPermission = errors.New("upstash: the token has no permission for this command:" +
-		" use a full token, or WithReadOnly if it is a read-only one")
+		" use a full token; a client with WithReadOnly looks up with a read-only one")
 
 	// ErrRateLimited is matched by an [Error] whose status is 429, if it is not
 	// [ErrQuota]. The client has tried the call again by then, unless

@@ -140,7 +140,10 @@ func TestKindsOfErrors(t *testing.T) {
 		{401, "WRONGPASS invalid or missing auth token", "unauthorized", "UPSTASH_REDIS_REST_TOKEN"},
 		{401, "Unauthorized", "unauthorized", "UPSTASH_REDIS_REST_TOKEN"},
 		{403, "ERR x", "", ""},
-		{400, "NOPERM this user has no permissions to run the 'bitfield' command", "permission", "WithReadOnly"},
+		{
+			400, "NOPERM this user has no permissions to run the 'bitfield' command", "permission",
+			"use a full token; a client with WithReadOnly looks up with a read-only one",
+		},
 		{429, "ERR x", "rate", "send fewer at a time"},
 		{429, "ERR max requests limit exceeded. Limit: 500000, Usage: 500007", "quota", "larger plan"},
 		{200, "ERR max daily request limit exceeded. Limit: 10000, Usage: 10000", "quota", "larger plan"},

@@ -150,7 +150,7 @@ func TestRemovePartOfAFilter(t *testing.T) {
 	}
 	before, _ := sh.keys()
 	for _, args := range [][]string{{"rm", "key"}, {"rm", "--yes", "key"}} {
-		sh.want(3, "a shard is missing: it was lost, or it is in another database, and upbloom works on only one;"+
+		sh.want(3, "shard 1 of 4 is missing: lost, or in another database, and upbloom works on only one;"+
 			" nothing was removed: upbloom rm --rest removes", "", args...)
 	}
 	if all, _ := sh.keys(); all != before {

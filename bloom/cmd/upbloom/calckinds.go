@@ -274,7 +274,7 @@ func (p kindPlan) text() string {
 			"\n                 for single items while it fills up", commands(p.AddCommands))
 	case shardedKind:
 		b.WriteString("Exists           1 command, a batch one for each shard that has an item of it\n" +
-			"Add              3 commands, a batch 3 for each shard and one more for each 1,000 bits")
+			"Add              3 commands, a batch 3 for each shard and one more for each further 1,000 bits")
 	default:
 		fmt.Fprintf(&b, "Exists           1 command\nAdd              %s", commands(p.AddCommands))
 		if len(p.Layers) > 1 { // else no Add looks

@@ -52,8 +52,8 @@ func (a *app) createCommand() *cli.Command {
 			a.wrote = true
 			created, err := o.Create(ctx)
 			if o.kind == shardedKind && errors.Is(err, bloom.ErrNotFound) {
-				return advised{err, "a shard is missing, and others hold items: it was lost, or it is in another" +
-					" database; nothing was changed: upbloom rm --rest removes the others"}
+				return advised{err, missingShards(err) + ", and others hold items: lost, or in another database;" +
+					" nothing was changed: upbloom rm --rest removes the others"}
 			}
 			if err != nil {
 				return suited(c, otherSize(err, o.kind))

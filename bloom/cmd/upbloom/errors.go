@@ -220,7 +220,7 @@ var inWords = strings.NewReplacer(" (WithTimeout): context deadline exceeded", "
 	" Shards none", " shards none", "lower MaxBytes, or choose", "choose",
 	"with NewSharded", "with create --shards N, and fill them with upbloom load",
 	"WithInsecureHTTP on a network you trust", "a tunnel such as ssh -L",
-	"a full token, or WithReadOnly if it is a read-only one", "a full token",
+	"a full token; a client with WithReadOnly looks up with a read-only one", "a full token",
 	", or accept it with upstash.WithReadOnly or Config.Reads", "",
 	", or accept it with upstash.WithReadOnly or ShardedConfig.Reads", "",
 	", or accept it with upstash.WithReadOnly or ScalableConfig.Reads", "",

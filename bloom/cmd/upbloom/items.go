@@ -318,7 +318,7 @@ func (a *app) answers(ctx context.Context, h handle, b batch, items []string, li
 			return false, err
 		}
 	}
-	if again && !errors.Is(err, upstash.ErrRecordTooLarge) {
+	if again && !errors.Is(err, upstash.ErrRecordTooLarge) && !errors.Is(err, bloom.ErrNotFound) {
 		err = advised{err, plain(err) + "; " + b.again}
 	}
 	if failed != nil && b.changes() && failed.Count(bloom.ItemDone) > 0 {

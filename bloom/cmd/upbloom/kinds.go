@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -306,8 +307,22 @@ func shardMissing(err error) error {
 	if !errors.Is(err, bloom.ErrNotFound) {
 		return err
 	}
-	return advised{err, "a shard is missing: it was lost, or it is in another database, and upbloom" +
-		" works on only one"}
+	return advised{err, missingShards(err) + ": lost, or in another database, and upbloom works on only one"}
+}
+
+// namedShards finds the numbers in the text of a sharded filter's ErrNotFound.
+var namedShards = regexp.MustCompile(`shard ([0-9]+)((?:, [0-9]+)*(?: and [0-9]+ more)?(?: of [0-9]+)?) not found`)
+
+// missingShards says which shards are missing, as far as the error names them.
+func missingShards(err error) string {
+	m := namedShards.FindStringSubmatch(err.Error())
+	switch {
+	case m == nil:
+		return "a shard is missing"
+	case strings.HasPrefix(m[2], ",") || strings.HasPrefix(m[2], " and"):
+		return "shards " + m[1] + m[2] + " are missing"
+	}
+	return "shard " + m[1] + m[2] + " is missing"
 }
 
 // state returns the fields common to all kinds but a plain filter.
@@ -366,8 +381,8 @@ func (a *app) refuse(kind string) error {
 	case "replace":
 		advice = "remove it with upbloom rm, create it and add the items"
 	}
-	if kind == "shard" {
-		advice = "use another key"
+	if kind == "shard" && a.command != "save" { // of the whole one save says the same
+		advice = keyOfShards(a.key)
 	}
 	return advised{bloom.ErrNotFilter, fmt.Sprintf("the key holds a %s, and not a %s, as upbloom"+
 		" %s needs; nothing was changed: %s", kindNoun(kind), needs, command, advice)}

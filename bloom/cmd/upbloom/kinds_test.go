@@ -225,9 +225,41 @@ func TestShards(t *testing.T) {
 		t.Fatal(err)
 	}
 	sh.want(3, "a shard's key ends in a colon and a number: rename it back", "", "rm", "--yes", "aside")
-	sh.want(3, "a shard is missing", numbered("a", 20), "check", "key", "-")
-	sh.want(3, "a shard is missing", "", "info", "key")
+	sh.want(3, "key: shard 1 of 2 is missing: lost, or in another database, and upbloom works on only one\n",
+		numbered("a", 20), "check", "key", "-")
+	sh.want(3, "key: shard 1 of 2 is missing: ", "", "info", "key")
 	sh.want(0, "removed", "", "rm", "--rest", "--yes", "key")
+}
+
+// A shard is no plain filter either. Each command says where its sharded filter
+// is, or what can be done.
+func TestPlainCommandsAtAShard(t *testing.T) {
+	sh := newShell(t)
+	saved := filepath.Join(t.TempDir(), "saved")
+	sh.want(0, "", "", "add", "--items", "1k", "plain", "x")
+	sh.want(0, "saved", "", "save", "plain", saved)
+	sh.want(0, "", "", "create", "--items", "1k", "--shards", "2", "key")
+	before := sh.everything()
+	for _, args := range [][]string{
+		{"add", "key:1", "c"},
+		{"add", "--items", "1k", "key:1", "c"},
+		{"load", "key:1"},
+		{"load", "--items", "1k", "key:1"},
+		{"replace", "key:1"},
+		{"replace", "--yes", "--items", "1k", "key:1"},
+		{"restore", "key:1", saved},
+		{"create", "--items", "1k", "key:1"},
+	} {
+		sh.want(3, ": use the key without the colon and the number at its end", "c\nd\n", args...)
+	}
+	sh.want(3, "from where its items come", "", "save", "key:1", filepath.Join(t.TempDir(), "new"))
+	if sh.everything() != before {
+		t.Error("the database was changed")
+	}
+	if _, err := sh.s.Exec("RENAME", "key:1", "aside"); err != nil {
+		t.Fatal(err)
+	}
+	sh.want(3, "rename it back, or remove it by DEL", "c\n", "replace", "--yes", "--items", "1k", "aside")
 }
 
 // A full cuckoo filter takes nothing more. The error says what to do.

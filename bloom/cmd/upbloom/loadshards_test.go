@@ -61,7 +61,7 @@ func TestLoadShards(t *testing.T) {
 	if _, err := sh.s.Exec("DEL", "key:1"); err != nil {
 		t.Fatal(err)
 	}
-	sh.want(3, "a shard is missing", "a\n", "load", "key")
+	sh.want(3, "key: shard 1 of 3 is missing: ", "a\n", "load", "key")
 }
 
 // If the database refuses the upload of one shard, or of all, load says what is

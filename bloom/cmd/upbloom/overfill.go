@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"math"
+	"sort"
 	"time"
 
 	"github.com/urfave/cli/v3"
@@ -64,22 +65,27 @@ func overfillOf(c *cli.Command, b *bill) *overfill {
 func sizeFor(c *cli.Command, b *bill, n uint64) string {
 	rate := rateOf(c, "rate")
 	sharded := bloom.ShardedConfig{Capacity: n, FPRate: rate, Shards: b.shards}
+	var g bloom.Geometry
 	var err error
 	switch b.kind {
 	case plainKind:
-		_, err = bloom.Config{Capacity: n, FPRate: rate, Scheme: b.part.Scheme}.Geometry()
+		g, err = bloom.Config{Capacity: n, FPRate: rate, Scheme: b.part.Scheme}.Geometry()
 	case shardedKind:
-		_, err = sharded.Geometry()
+		g, err = sharded.Geometry()
 	case windowKind:
-		_, err = bloom.WindowConfig{
+		g, err = bloom.WindowConfig{
 			Capacity: n, FPRate: rate, Span: lifetimeOf(c, "window"), Panes: c.Int("panes"),
 		}.Geometry()
 	case scalableKind:
-		_, err = bloom.ScalableConfig{Capacity: n, FPRate: rate}.Geometry()
+		g, err = bloom.ScalableConfig{Capacity: n, FPRate: rate}.Geometry()
 	case cuckooKind:
-		_, err = bloom.CuckooConfig{Capacity: n, FPRate: rate}.Geometry()
+		g, err = bloom.CuckooConfig{Capacity: n, FPRate: rate}.Geometry()
 	}
-	if err == nil {
+	size := cells(g)
+	if b.kind == windowKind {
+		size *= b.areas // its panes
+	}
+	if err == nil && headerBytes+size <= longestRecord {
 		return fmt.Sprintf("use --items %d to size it for them", n)
 	}
 	if b.kind == plainKind || b.kind == shardedKind {
@@ -87,23 +93,40 @@ func sizeFor(c *cli.Command, b *bill, n uint64) string {
 			return fmt.Sprintf("use --items %d --shards %d to size it for them", n, shards)
 		}
 	}
+	if err == nil {
+		return fmt.Sprintf("use --items %d on one of the larger plans, or several filters", n)
+	}
 	return "they are too many for one such filter, use several"
 }
 
-// growsTo returns the smallest capacity of a scalable filter that can grow to n
-// items, or n.
+// growsTo returns the smallest capacity with which a scalable filter of at most
+// 100 MB holds n items at this rate, or n.
 func growsTo(n uint64, rate float64) uint64 {
-	for _, firsts := range []uint64{341, 85, 21, 5} { // of which all layers are
-		items := (n + firsts - 1) / firsts
-		g, err := bloom.ScalableConfig{Capacity: items, FPRate: rate}.Geometry()
-		if err != nil {
+	for depth, firsts := mostLayers, uint64(341); depth > 0; depth, firsts = depth-1, firsts/4 {
+		most := (n + firsts - 1) / firsts // a first layer is one of so many parts
+		items := uint64(sort.Search(int(most), func(i int) bool {
+			return len(growBelow(uint64(i)+1, rate)) < depth
+		}))
+		layers := growBelow(items, rate)
+		if len(layers) == 0 {
 			continue
 		}
-		if layers := grow(items, g); layers[len(layers)-1].Items >= n {
+		last := layers[len(layers)-1].Items
+		g, err := bloom.ScalableConfig{Capacity: items, FPRate: rate}.Geometry()
+		if err == nil && (last >= n || rateOfLayers(g, items, len(layers), n-last) <= rate) {
 			return items
 		}
 	}
 	return n
+}
+
+// growBelow is grow, but it returns nil if even the first layer passes 100 MB.
+func growBelow(items uint64, rate float64) []grown {
+	g, err := bloom.ScalableConfig{Capacity: items, FPRate: rate}.Geometry()
+	if err != nil || headerBytes+cells(g) > longestRecord {
+		return nil
+	}
+	return grow(items, g)
 }
 
 // rateOfLayers returns the false positive rate of a scalable filter that is

@@ -71,7 +71,7 @@ func TestCalcOfOverfillByKind(t *testing.T) {
 	sh := newShell(t)
 	for flags, says := range map[string]string{
 		"--adds 20M":                        "use --items 600000000 --shards 9 to size it for them\n",
-		"--adds 20M --shards 2 --rate 5%":   "use --items 600000000 to size it for them\n",
+		"--adds 20M --shards 2 --rate 5%":   "use --items 600000000 --shards 5 to size it for them\n",
 		"--adds 300M --shards 2":            "use --items 9000000000 --shards 121 to size it for them\n",
 		"--adds 300M --scalable":            "they are too many for one such filter, use several\n",
 		"--adds 20M --cuckoo":               "they are too many for one such filter, use several\n",
@@ -89,7 +89,6 @@ func TestCalcOfOverfillByKind(t *testing.T) {
 		"--items 1k --window 1d --panes 2 --adds 1001":  "",
 		"--items 1k --scalable --monthly --adds 341k":   "",
 		"--items 1k --scalable --monthly --adds 682k":   "2000",
-		"--items 20M --scalable --monthly --adds 150M":  "150000000",
 		"--items 1k --cuckoo --monthly --adds 1k":       "",
 		"--items 1k --cuckoo --monthly --adds 3k":       "3000",
 		"--items 1k --scalable --monthly --adds 30000k": "87977",
@@ -107,6 +106,43 @@ func TestCalcOfOverfillByKind(t *testing.T) {
 		}
 		if _, over := sh.overfill(flags + " --items " + size); over != nil {
 			t.Errorf("%s: %+v with --items %s", flags, over, size)
+		}
+	}
+}
+
+// The size that calc says suits the items, and a record of 100 MB if there is
+// such a size.
+func TestCalcSaysASizeThatFits(t *testing.T) {
+	const larger = " on one of the larger plans, or several filters\n"
+	sh := newShell(t)
+	for flags, most := range map[string]int{ // for which there is a size, in millions
+		"--scalable": 70, "--scalable --rate 0.1%": 51, "--cuckoo": 70, "--window 30d": 12, "": 900, "--shards 2": 900,
+	} {
+		for _, millions := range []int{3, 12, 51, 57, 60, 70, 87, 900} {
+			adds := fmt.Sprintf("--monthly --adds %dM", millions)
+			text, over := sh.overfill("--items 1k", flags, adds)
+			_, advice, _ := strings.Cut(text, ", if all are new:\n")
+			if flags == "--cuckoo" {
+				_, advice, _ = strings.Cut(text, ", unless others are removed:\n")
+			}
+			_, size, _ := strings.Cut(advice, "use --items ")
+			size, _, fits := strings.Cut(size, " to size it for them\n")
+			if over == nil || fits != (millions <= most) ||
+				!fits && !strings.Contains(advice, larger) && !strings.Contains(advice, "they are too many") {
+				t.Errorf("%s %s: %v\n%s", flags, adds, over, text)
+				continue
+			}
+			if !fits {
+				continue
+			}
+			kept := flags
+			if strings.Contains(size, "--shards") {
+				kept = ""
+			}
+			text, over = sh.overfill(kept, "--items", size, adds)
+			if over != nil || strings.Contains(text, "larger plans") {
+				t.Errorf("%s %s: with --items %s\n%s", flags, adds, size, text)
+			}
 		}
 	}
 }
