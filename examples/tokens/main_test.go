@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/upstash"
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
@@ -66,6 +67,29 @@ func TestEvictionLetsNobodyIn(t *testing.T) {
 	}
 	if made, err := tk.deploy(t.Context()); !made || err != nil {
 		t.Errorf("the next deployment: %v, %v, want to know that the revocations are lost", made, err)
+	}
+}
+
+// A full database refuses a check too, and then no token is let in. A client that
+// only reads still checks.
+func TestFullDatabase(t *testing.T) {
+	s, tk := newBench(t)
+	now := time.Now()
+	if err := tk.revoke(t.Context(), token{"stolen", now}); err != nil {
+		t.Fatal(err)
+	}
+	checks, err := newTokens(s.Client(upstash.WithReadOnly()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.SetFull(true)
+	for id, want := range map[string]error{"stolen": errRevoked, "good": nil} {
+		if err := tk.check(t.Context(), token{id, now}); !errors.Is(err, upstash.ErrOutOfMemory) {
+			t.Errorf("%s: %v, want ErrOutOfMemory", id, err)
+		}
+		if err := checks.check(t.Context(), token{id, now}); !errors.Is(err, want) {
+			t.Errorf("%s, WithReadOnly: %v, want %v", id, err, want)
+		}
 	}
 }
 

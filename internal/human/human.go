@@ -76,7 +76,7 @@ func OneIn(rate float64) string {
 	switch {
 	case rate <= 0:
 		return "none"
-	case rate >= 1:
+	case rate > 0.95: // not 1 in 1.0
 		return "1 in 1"
 	case rate > 0.1:
 		return fmt.Sprintf("1 in %.1f", 1/rate)

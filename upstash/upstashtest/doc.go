@@ -149,7 +149,7 @@
 // [Server.Injected] counts the faults by their [Fault.String]. [EveryFault]
 // returns one of each kind, for a test with random faults. [Server.DenyFunc]
 // refuses commands by their name and arguments, as the access rules of a token
-// do.
+// do. [Server.SetFull] makes the database refuse what takes memory.
 //
 // # Regions
 //

@@ -77,6 +77,36 @@ func ExampleEvict() {
 	// Output: false true
 }
 
+// A full database refuses a look-up, unless the client only reads.
+func ExampleServer_SetFull() {
+	s, c := start()
+	defer s.Close()
+	defer c.Close()
+	ctx := context.Background()
+	cfg := bloom.Config{Capacity: 1000, FPRate: 0.01}
+	seen, err := bloom.New(c, "seen", cfg)
+	if err != nil {
+		panic(err)
+	}
+	if _, err := seen.Add(ctx, "a"); err != nil {
+		panic(err)
+	}
+	s.SetFull(true)
+	_, err = seen.Exists(ctx, "a")
+	fmt.Println(errors.Is(err, upstash.ErrOutOfMemory))
+
+	reader := s.Client(upstash.WithReadOnly())
+	defer reader.Close()
+	seen, err = bloom.New(reader, "seen", cfg)
+	if err != nil {
+		panic(err)
+	}
+	fmt.Println(seen.Exists(ctx, "a"))
+	// Output:
+	// true
+	// true <nil>
+}
+
 // The cases of a test begin with an empty database.
 func ExampleServer_FlushAll() {
 	s, c := start()

@@ -63,6 +63,9 @@ func (s *Server) run(ctx context.Context, q request, f Fault) (outcome, error) {
 	vetted := make([]database.Failure, len(b.Cmds))
 	for i, cmd := range b.Cmds {
 		vetted[i] = s.vet(cmd, q.readOnly, f)
+		if vetted[i] == "" && s.full && (database.Grows(cmd) || b.Form == wire.MultiExec) {
+			vetted[i] = database.ErrFull
+		}
 		if vetted[i] != "" && b.Form == wire.MultiExec {
 			return outcome{discarded: errExecAbort, state: max(seen, s.state)}, nil
 		}

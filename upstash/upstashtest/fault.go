@@ -3,6 +3,8 @@ package upstashtest
 import (
 	"fmt"
 	"time"
+
+	"github.com/upbloom/upbloom/upstash/upstashtest/internal/database"
 )
 
 // When says whether a request with a fault executes its commands. A client
@@ -127,13 +129,8 @@ func Trickle(pause time.Duration) Fault {
 }
 
 // CommandError executes nothing and answers each command with the error reply
-// text: a single command with status 400, a batch with 200. For a database
-// without memory, text is
-// "OOM command not allowed when used memory > 'maxmemory'.". Such a database
-// also refuses a BITFIELD that only reads, which is no write for InjectWrites:
-// let [Server.InjectFunc] choose by the names of the commands. It still takes a
-// BITFIELD_RO and what deletes. A Redis with a maxmemory does it all: see
-// [WithRedis].
+// text: a single command with status 400, a batch with 200. A database without
+// memory refuses only some commands: see [Server.SetFull].
 func CommandError(text string) Fault { return Fault{kind: kindCommand, text: text} }
 
 // LostThenError executes and closes the connection without an answer. The next
@@ -205,14 +202,12 @@ func EveryFault() []Fault {
 		WrongType(), ShortResult(), LongResult(), ShortBatch(), LongBatch(),
 		HugeBody(64 << 10), Redirect("http://elsewhere.invalid/"),
 		Trickle(100 * time.Microsecond),
-		CommandError(textOutOfMemory), LostThenError(textOutOfMemory),
+		CommandError(string(database.ErrFull)), LostThenError(string(database.ErrFull)),
 		NoPermission("BITFIELD"), Interim(7), Twice(0),
 		Closes("keep-alive, CLOSE"), EarlyRefusal(), Late(time.Millisecond),
 		LateExec(time.Millisecond),
 	}
 }
-
-const textOutOfMemory = "OOM command not allowed when used memory > 'maxmemory'."
 
 // String returns the kind, such as "trickle", and the When if the fault takes
 // one: "drop-after-exec". Injected counts by it. It leaves out other

@@ -41,6 +41,7 @@ type Server struct {
 	state   uint64    // writes so far: what sync tokens name
 	regions []*region // of WithRegions, and of SetReplicaLag the one for URL
 	deny    func(command []string) bool
+	full    bool // by SetFull
 	told    bool // the test knows that the database is lost
 
 	faults faultQueue
@@ -275,6 +276,25 @@ func (s *Server) FlushAll() {
 				return err
 			}
 		}
+		return nil
+	})
+}
+
+// SetFull makes the database full, or ends that. A full database refuses what a
+// Redis refuses that has used its maxmemory and may not evict: each command that
+// can take memory, such as SET, or BITFIELD even if it only reads, with
+// "OOM command not allowed when used memory > 'maxmemory'."; each transaction
+// with EXECABORT; and of a script the commands that can take memory, until it
+// has written. It still looks up with BITFIELD_RO, deletes, and sets times to
+// live. Refused commands are not counted. [Server.Exec] meets no limit, but for
+// its scripts. With [WithRedis] SetFull ends the test: set the maxmemory of that
+// Redis to 1 byte.
+func (s *Server) SetFull(full bool) {
+	s.alone("SetFull", func() error {
+		if err := s.db.SetFull(full); err != nil {
+			return err
+		}
+		s.full = full
 		return nil
 	})
 }

@@ -17,13 +17,13 @@ import (
 // A full database refuses a look-up, because its BITFIELD counts as a write.
 // The error names the option with which look-ups still work, those of each type.
 // Persist, Expire and Delete take no memory, and work.
-func TestFullDatabase(t *testing.T) {
-	addr := testenv.Redis(t)
-	s := upstashtest.NewServer(t, upstashtest.WithRedis(addr))
+func TestFullDatabase(t *testing.T) { eachFillable(t, testFullDatabase) }
+
+func testFullDatabase(t *testing.T, s *upstashtest.Server, fill func()) {
 	f := bloomtest.Handle(t, s.Client(), bloomtest.Expiring(time.Hour))
 	bloomtest.Add(t, f, "a", true)
 	finders := findersOf(t, s)
-	bloomtest.FillUp(t, addr)
+	fill()
 
 	for name, call := range map[string]func() error{
 		"Exists":    func() error { _, err := f.Exists(t.Context(), "a"); return err },
@@ -69,6 +69,20 @@ func TestFullDatabase(t *testing.T) {
 	if ok, err := f.Delete(t.Context()); !ok || err != nil {
 		t.Errorf("Delete = %v, %v, want true", ok, err)
 	}
+}
+
+// eachFillable runs a test with a Redis and with the database in memory. fill
+// makes it full.
+func eachFillable(t *testing.T, test func(t *testing.T, s *upstashtest.Server, fill func())) {
+	t.Helper()
+	t.Run("memory", func(t *testing.T) {
+		s := upstashtest.NewServer(t)
+		test(t, s, func() { s.SetFull(true) })
+	})
+	t.Run("redis", func(t *testing.T) {
+		addr := testenv.Redis(t)
+		test(t, upstashtest.NewServer(t, upstashtest.WithRedis(addr)), func() { bloomtest.FillUp(t, addr) })
+	})
 }
 
 // A finder is what the types have in common.
@@ -118,9 +132,9 @@ func findersOf(t *testing.T, s *upstashtest.Server) map[string]func(*upstash.Cli
 // A full Redis queues no command of a transaction, not even a read. Calls that
 // only read the filter's state then do so without a transaction, with the same
 // answers.
-func TestAFullDatabaseStillTellsItsState(t *testing.T) {
-	addr := testenv.Redis(t)
-	s := upstashtest.NewServer(t, upstashtest.WithRedis(addr))
+func TestAFullDatabaseStillTellsItsState(t *testing.T) { eachFillable(t, testFullState) }
+
+func testFullState(t *testing.T, s *upstashtest.Server, fill func()) {
 	headed, bare := bloomtest.Handle(t, s.Client(), bloomtest.Expiring(time.Hour)), bareBeside(t, s)
 	for _, f := range []*bloom.Filter{headed, bare} {
 		if _, err := f.AddAll(t.Context(), bloomtest.Numbered("item", 100)); err != nil {
@@ -157,7 +171,7 @@ func TestAFullDatabaseStillTellsItsState(t *testing.T) {
 		return state
 	}
 	before := states()
-	bloomtest.FillUp(t, addr)
+	fill()
 	for i, after := range states() {
 		if after != before[i] {
 			t.Errorf("read %d in a full database: %q, want %q", i, after, before[i])

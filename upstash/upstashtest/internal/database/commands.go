@@ -71,7 +71,7 @@ var ownersOnly = map[string]bool{"KEYS": true, "SCAN": true}
 // Both are built once and then only read.
 var (
 	inMemory = memoryTable()
-	refused  = refusedSet()
+	refused  = nameSet(refusedCommands)
 )
 
 func memoryTable() Table {
@@ -91,9 +91,9 @@ func memoryTable() Table {
 	return table
 }
 
-func refusedSet() map[string]bool {
+func nameSet(names string) map[string]bool {
 	set := make(map[string]bool)
-	for _, name := range strings.Fields(refusedCommands) {
+	for _, name := range strings.Fields(names) {
 		set[name] = true
 	}
 	return set

@@ -21,6 +21,9 @@ type DB interface {
 	Flush() error
 	// FastForward shortens every time to live by d.
 	FastForward(d time.Duration) error
+	// SetFull makes the database full, or ends that: what takes memory is
+	// refused in scripts then. The caller refuses what else [Grows].
+	SetFull(full bool) error
 	// Broken returns why the database answers nothing but Lost from now on, or
 	// nil.
 	Broken() error

@@ -23,9 +23,9 @@ const scriptName = "user_script"
 
 // script is a compiled script.
 type script struct {
-	sum      string
-	readOnly bool
-	code     *lua.FunctionProto
+	sum  string
+	head shebang
+	code *lua.FunctionProto
 }
 
 // scripts holds the scripts of EVAL and SCRIPT LOAD by their sums.
@@ -45,10 +45,7 @@ func (all scripts) load(text string) (*script, Failure) {
 	if err != nil {
 		return nil, Failure("ERR Error compiling script (new function): " + oneLine(err.Error()))
 	}
-	s := &script{sum: sum, code: code}
-	for _, flag := range head.flags {
-		s.readOnly = s.readOnly || flag == flagNoWrites
-	}
+	s := &script{sum: sum, head: head, code: code}
 	all[sum] = s
 	return s, ""
 }
@@ -65,19 +62,40 @@ func eval(byName, readOnly bool) func(*Memory, []string) Reply {
 		case n < 0:
 			return errNegativeKeys
 		}
-		var s *script
-		var f Failure
-		if !byName {
-			s, f = d.scripts.load(args[1])
-		} else if s = d.scripts[strings.ToLower(args[1])]; s == nil {
-			f = errNoScript
-		}
+		s, f := d.scriptOf(args[1], byName)
 		if f != "" {
 			return f
 		}
-		run := luaRun{db: d, script: s, readOnly: readOnly || s.readOnly}
+		if readOnly && s.head.mayWrite() {
+			return errNotReadOnly
+		}
+		run := &luaRun{
+			db: d, script: s,
+			readOnly: readOnly || s.head.has(flagNoWrites),
+			full:     d.full && !s.head.has(flagAllowOOM),
+		}
 		return run.run(args[3:3+n], args[3+n:])
 	}
+}
+
+// scriptOf returns the script with this text, or with this sum. A full database
+// keeps no text that it refuses.
+func (d *Memory) scriptOf(text string, byName bool) (*script, Failure) {
+	if byName {
+		s := d.scripts[strings.ToLower(text)]
+		switch {
+		case s == nil:
+			return nil, errNoScript
+		case d.full && s.head.refusedWhenFull():
+			return nil, ErrFull
+		}
+		return s, ""
+	}
+	head, f := parseShebang(text)
+	if f == "" && d.full && head.refusedWhenFull() {
+		return nil, ErrFull
+	}
+	return d.scripts.load(text)
 }
 
 // scriptCommand is SCRIPT LOAD, EXISTS and FLUSH.
@@ -115,10 +133,11 @@ type luaRun struct {
 	db       *Memory
 	script   *script
 	readOnly bool
+	full     bool // refuses what takes memory, until the script has written
 }
 
 // run runs the script until it ends, its time is over, or the database closes.
-func (r luaRun) run(keys, argv []string) Reply {
+func (r *luaRun) run(keys, argv []string) Reply {
 	l := lua.NewState(lua.Options{
 		SkipOpenLibs: true, RegistrySize: luaStack, RegistryMaxSize: luaStackMost,
 	})
@@ -148,7 +167,7 @@ func (r luaRun) run(keys, argv []string) Reply {
 }
 
 // prepare sets the globals, and then makes them read-only as Redis does.
-func (r luaRun) prepare(ctx context.Context, l *lua.LState, keys, argv []string) {
+func (r *luaRun) prepare(ctx context.Context, l *lua.LState, keys, argv []string) {
 	for _, lib := range []struct {
 		name string
 		open lua.LGFunction
@@ -189,7 +208,7 @@ func (r luaRun) prepare(ctx context.Context, l *lua.LState, keys, argv []string)
 }
 
 // call is redis.call: an error reply ends the script.
-func (r luaRun) call(l *lua.LState) int {
+func (r *luaRun) call(l *lua.LState) int {
 	reply := r.do(l)
 	if f, bad := reply.(error); bad {
 		l.Error(luaError(l, f.Error()), 1)
@@ -200,13 +219,13 @@ func (r luaRun) call(l *lua.LState) int {
 }
 
 // pcall is redis.pcall: an error reply is a table.
-func (r luaRun) pcall(l *lua.LState) int {
+func (r *luaRun) pcall(l *lua.LState) int {
 	l.Push(toLua(l, r.do(l)))
 	return 1
 }
 
 // do runs a command of a script, within the limits, and counts it.
-func (r luaRun) do(l *lua.LState) Reply {
+func (r *luaRun) do(l *lua.LState) Reply {
 	args, ok := luaArguments(l)
 	if !ok {
 		return Failure("ERR Lua redis lib command arguments must be strings or integers")
@@ -226,17 +245,20 @@ func (r luaRun) do(l *lua.LState) Reply {
 		return Failure("ERR Wrong number of args calling Redis command from script")
 	case r.readOnly && c.write:
 		return Failure("ERR Write commands are not allowed from read-only scripts.")
+	case r.full && Grows(args):
+		return ErrFull
 	}
 	if f := OverLimit(r.db, args, r.db.limits.MaxRecord); f != "" {
 		return f
 	}
 	r.db.called.add(inMemory, name, 1)
+	r.full = r.full && !c.write
 	return r.db.Do(args)
 }
 
 // failure returns Redis' reply to an error in a script: the text of an error
 // reply, or of a Lua error with the code ERR, and the line.
-func (r luaRun) failure(err error) Failure {
+func (r *luaRun) failure(err error) Failure {
 	var api *lua.ApiError
 	if !errors.As(err, &api) {
 		return Failure("ERR " + oneLine(err.Error()))

@@ -29,6 +29,7 @@ type engine struct {
 	ahead    time.Duration // how far it is ahead of the machine's clock
 	ticked   time.Time     // by the machine's clock
 	nextTick time.Time
+	full     bool // see SetFull
 	frozen   bool // a script or a transaction runs, in which no key expires
 	broken   Lost // since the engine panicked: nothing may use it again
 }

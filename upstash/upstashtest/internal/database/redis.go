@@ -184,6 +184,11 @@ func (r *Redis) Flush() error {
 	return nil
 }
 
+// SetFull is refused: a Redis counts its memory.
+func (r *Redis) SetFull(bool) error {
+	return errors.New("a Redis behind WithRedis counts its own memory: set its maxmemory to 1 byte")
+}
+
 // FastForward is refused: a Redis follows its own clock.
 func (r *Redis) FastForward(time.Duration) error {
 	return errors.New("a real Redis cannot be fast-forwarded: use the default backend, " +

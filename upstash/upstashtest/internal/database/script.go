@@ -12,6 +12,7 @@ const (
 	errShebang      = Failure("ERR Invalid script shebang")
 	errTooManyKeys  = Failure("ERR Number of keys can't be greater than number of args")
 	errNegativeKeys = Failure("ERR Number of keys can't be negative")
+	errNotReadOnly  = Failure("ERR Can not execute a script with write flag using *_ro command.")
 	errScriptFlush  = Failure("ERR SCRIPT FLUSH only support SYNC|ASYNC option")
 	flagKeyLocking  = "allow-key-locking"
 	flagNoWrites    = "no-writes"
@@ -23,15 +24,26 @@ const (
 // a script locks only the keys it names, and not the whole database. Here it
 // makes no difference, because commands run one at a time.
 var knownFlags = []string{
-	flagNoWrites, "allow-oom", "allow-stale", "no-cluster", "allow-cross-slot-keys", flagKeyLocking,
+	flagNoWrites, flagAllowOOM, "allow-stale", "no-cluster", "allow-cross-slot-keys", flagKeyLocking,
 }
 
 // shebang is a script's first line, if it begins with "#!".
 type shebang struct {
-	flags []string
+	declared bool
+	flags    []string
 	// body is the script without the line. Its line break stays: errors name
 	// the same lines.
 	body string
+}
+
+func (s shebang) has(flag string) bool { return slices.Contains(s.flags, flag) }
+
+// mayWrite reports whether the line declares a script that writes. The service's
+// own flag alone declares nothing, because the server takes it from what it
+// sends to a Redis.
+func (s shebang) mayWrite() bool {
+	ownOnly := len(s.flags) == 1 && s.flags[0] == flagKeyLocking
+	return s.declared && !ownOnly && !s.has(flagNoWrites)
 }
 
 // parseShebang reads the first line of a script as Redis does.
@@ -43,7 +55,7 @@ func parseShebang(text string) (s shebang, f Failure) {
 	if end < 0 {
 		return s, errShebang
 	}
-	s.body = text[end:]
+	s.declared, s.body = true, text[end:]
 	words := strings.Fields(text[:end])
 	if words[0] != shebangEngine {
 		return s, Failure("ERR Unexpected engine in script shebang: " + words[0])
@@ -68,7 +80,7 @@ func parseShebang(text string) (s shebang, f Failure) {
 // stays, for Redis to report.
 func withoutKeyLocking(text string) string {
 	s, f := parseShebang(text)
-	if f != "" || !slices.Contains(s.flags, flagKeyLocking) {
+	if f != "" || !s.has(flagKeyLocking) {
 		return text
 	}
 	rest := slices.DeleteFunc(s.flags, func(flag string) bool { return flag == flagKeyLocking })

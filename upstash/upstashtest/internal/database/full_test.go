@@ -1,0 +1,67 @@
+package database
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+// TestGrowsIsRedis compares the commands that a full database refuses with those
+// to which Redis has given the flag denyoom.
+func TestGrowsIsRedis(t *testing.T) {
+	p := newPair(t)
+	rows, _ := p.red.Do([]string{"COMMAND"}).(Array)
+	if len(rows) == 0 {
+		t.Fatal("no commands")
+	}
+	for _, el := range rows {
+		row := el.(Array)
+		name := strings.ToUpper(string(row[0].(Bulk)))
+		if _, has := inMemory[name]; !has {
+			continue
+		}
+		denied := slices.Contains(row[2].(Array), Reply(Status("denyoom")))
+		if Grows([]string{strings.ToLower(name)}) != denied {
+			t.Errorf("Grows of %s is %v, and Redis has %v", name, !denied, denied)
+		}
+	}
+}
+
+// TestScriptsWhenFull runs scripts in both databases while they are full.
+func TestScriptsWhenFull(t *testing.T) {
+	p := newPair(t)
+	p.same(t, "SET", "k", "v")
+	if r := p.red.Do([]string{"CONFIG", "SET", "maxmemory", "1"}); r != Status("OK") {
+		t.Fatal(r)
+	}
+	if err := p.mem.SetFull(true); err != nil {
+		t.Fatal(err)
+	}
+	const set = "return redis.call('SET',KEYS[1],'w')"
+	for _, text := range []string{
+		set,
+		"return redis.call('GET',KEYS[1])",
+		"redis.call('GET',KEYS[1]) " + set,
+		"redis.call('EXPIRE',KEYS[1],900) " + set,
+		"redis.call('DEL',KEYS[1]) " + set,
+		"redis.call('DEL','none') " + set,
+		"return redis.pcall('BITFIELD',KEYS[1],'GET','u8','0')",
+		"return redis.pcall('BITFIELD_RO',KEYS[1],'GET','u8','0')",
+		"local r=redis.pcall('SET',KEYS[1],'x') redis.call('DEL',KEYS[1]) redis.call('SET',KEYS[1],r.err)",
+		"#!lua\nreturn redis.call('GET',KEYS[1])",
+		"#!lua flags=no-writes\nreturn redis.call('GET',KEYS[1])",
+		"#!lua flags=no-writes\n" + set,
+		"#!lua flags=allow-oom\n" + set,
+		"#!lua flags=allow-stale\n" + set,
+		"#!lua flags=no-writes,allow-oom\nreturn redis.call('GET',KEYS[1])",
+		"#!lua flags=allow-key-locking\nreturn redis.call('GET',KEYS[1])",
+		"#!lua flags=allow-key-locking\nreturn redis.pcall('SET',KEYS[1],'w').err", // the sums differ
+		"#!lua flags=allow-oom,allow-key-locking\n" + set,
+	} {
+		for _, command := range []string{"EVAL", "EVAL_RO"} {
+			p.same(t, command, text, "1", "k")
+			p.same(t, "GET", "k")
+		}
+		p.same(t, "EVALSHA", scriptSum(text), "1", "k")
+	}
+}
