@@ -57,6 +57,17 @@ func TestSetFull(t *testing.T) {
 			t.Errorf("SET in a freed database: %s", got.body)
 		}
 	})
+	t.Run("regions", func(t *testing.T) {
+		s := NewServer(t)
+		s.SetReplicaLag(1)
+		s.SetFull(true)
+		do(t, s, call{body: `["EVAL","return redis.pcall('SET','k','v').err","0"]`})
+		s.SetFull(false)
+		s.CatchUp()
+		if got := do(t, s, call{body: `["GET","k"]`}); got.body != `{"result":null}` {
+			t.Errorf("the region has made a write that was refused: %s", got.body)
+		}
+	})
 	t.Run("redis", func(t *testing.T) {
 		addr := testenv.Redis(t)
 		check(t, NewServer(t, WithRedis(addr)), func() {

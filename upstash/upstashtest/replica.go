@@ -10,14 +10,20 @@ import (
 // replica is a copy that applies the primary's writes late.
 type replica struct {
 	db      *database.Memory
-	pending [][]string // writes not applied yet, oldest first
-	state   uint64     // writes applied
+	pending []write // not applied yet, oldest first
+	state   uint64  // writes applied
+}
+
+// write is a command that ran on the primary.
+type write struct {
+	cmd  []string
+	full bool // the database was full: a script may have been refused
 }
 
 // apply runs pending writes until only keep are left.
 func (r *replica) apply(keep int) {
 	for len(r.pending) > keep {
-		r.db.Do(r.pending[0])
+		r.db.Again(r.pending[0].cmd, r.pending[0].full)
 		r.pending = r.pending[1:]
 		r.state++
 	}
@@ -37,7 +43,7 @@ func (s *Server) noteWrite(cmd []string) {
 	}
 	s.state++
 	for _, r := range s.regions {
-		r.pending = append(r.pending, cmd)
+		r.pending = append(r.pending, write{cmd, s.full})
 		r.apply(r.Lag)
 	}
 }

@@ -30,6 +30,14 @@ func (e *engine) SetFull(full bool) error {
 	return nil
 }
 
+// Again runs a command that ran before, when the database was full or not.
+func (d *Memory) Again(args []string, full bool) {
+	now := d.full
+	d.full = full
+	d.Do(args)
+	d.full = now
+}
+
 // refusedWhenFull reports whether a full database refuses a script. Redis 7.0
 // runs one without a first line. It refuses commands of it, until one has
 // written.
