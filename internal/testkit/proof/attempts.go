@@ -2,6 +2,7 @@ package proof
 
 import (
 	"context"
+	"errors"
 	"sync/atomic"
 	"time"
 
@@ -16,7 +17,7 @@ type attempts struct {
 	tried, maybe atomic.Int32
 	scripts      atomic.Int32             // before its items
 	lostScripts  atomic.Int32             // of them, without an answer
-	refused      atomic.Bool              // of a transaction, a command or all of it
+	refused      atomic.Bool              // a BITFIELD, or of a transaction a command or all of it
 	sorts        func(upstash.Event) bool // reports whether an attempt may put items; or nil
 	last         atomic.Int64             // when the last attempt to send its items ended
 
@@ -36,7 +37,8 @@ func Observe(ctx context.Context, e upstash.Event) {
 	if !ok || e.Command == "TIME" {
 		return
 	}
-	if e.Command == "MULTI-EXEC" && e.Ran < e.Commands {
+	refused := errors.Is(e.Err, upstash.ErrNoPermission) || errors.Is(e.Err, upstash.ErrOutOfMemory)
+	if e.Command == "MULTI-EXEC" && e.Ran < e.Commands || e.Command == "BITFIELD" && refused {
 		a.refused.Store(true)
 	}
 	if count, stats := isLook(e); a.looks && (count || stats) {

@@ -157,7 +157,8 @@ type Result struct {
 	// LostScripts that of those without an answer.
 	Scripts     int `json:",omitempty"`
 	LostScripts int `json:",omitempty"`
-	// Refused is true if a transaction did not run in full.
+	// Refused is true if a BITFIELD was refused, or a transaction did not run in
+	// full.
 	Refused bool `json:",omitempty"`
 	// Timed is true if the client knew the server's time throughout.
 	Timed bool `json:",omitempty"`

@@ -358,7 +358,11 @@ func (c *called) looksUp() bool {
 func (s *cuckooSplitter) earliest(c *called, p cuckooStep) int64 {
 	yes := p.end == answered && p.verb != Count && !slices.Contains(p.yes, false)
 	switch {
-	case !s.of.Lag || !c.looksUp() || p.verb == Open: // the primary answers
+	case !s.of.Lag || !c.looksUp(): // the primary answers
+	case p.verb == Open: // so too, unless the database refuses BITFIELD
+		if c.result.Refused {
+			return 0
+		}
 	case p.verb == Stats, s.of.Reads == bloom.ReadsNearest, yes, p.end == mismatch:
 		return 0
 	}

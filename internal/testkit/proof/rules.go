@@ -146,7 +146,7 @@ func (s *splitter) earliest(c *called, p step) int64 {
 		if c.call.Verb != Refresh && (past || near && s.of.Reads == bloom.ReadsNearest) {
 			return s.synced(c)
 		}
-	case Inspect: // and the nearest region answers a client that may not run BITFIELD
+	case Inspect, Open: // and the nearest region answers a client that may not run BITFIELD
 		if s.of.Lag && c.result.Refused {
 			return s.synced(c)
 		}

@@ -190,6 +190,9 @@ func (w *watch) saw(a *attempts, e upstash.Event, stats bool) {
 	if e.Attempt == 1 {
 		*tried++
 	}
+	if errors.Is(e.Err, upstash.ErrAborted) {
+		*tried-- // Stats then reads outside of a transaction
+	}
 	if e.Err != nil {
 		a.lookErrs = append(a.lookErrs, e.Err)
 	}

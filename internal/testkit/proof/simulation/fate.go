@@ -197,6 +197,25 @@ func (r *run) serve(at *place) (*upstashtest.Server, error) {
 	return s, nil
 }
 
+// drawFull draws whether a database is full for a while, and which. Requests that
+// are under way then run before or after.
+func (r *run) drawFull() {
+	rng := rand.New(rand.NewPCG(r.seed, 1<<46))
+	if rng.IntN(5) > 0 {
+		return
+	}
+	i, scale := rng.IntN(len(r.servers)), 2*time.Second
+	if r.timing != nil {
+		scale = 2 * r.timing.pane
+	}
+	from := r.net.plan(byClock, r.net.begin.Add(upTo(rng, scale)))
+	to := r.net.plan(byClock, from.Add(upTo(rng, scale)))
+	r.net.note("server %d: full from %v to %v", i, from.Sub(r.net.begin), to.Sub(r.net.begin))
+	for at, full := range map[time.Time]bool{from: true, to: false} {
+		time.AfterFunc(time.Until(at), func() { r.servers[i].SetFull(full) })
+	}
+}
+
 // crosses returns how many replies in four to a command come after others.
 func (r *run) crosses(command string) int {
 	if r.crowded && command == "BITFIELD" {

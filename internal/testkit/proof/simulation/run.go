@@ -196,6 +196,7 @@ func simulate(sc scenario) (_ *run, err error) {
 		defer s.Close()
 		r.servers = append(r.servers, s)
 	}
+	r.drawFull()
 	ctx := dialctx.With(context.Background(), r.net.dial)
 	if r.foreign {
 		r.outside(proof.Call{Verb: proof.Overwrite})
@@ -350,6 +351,7 @@ func (r *run) outside(c proof.Call) {
 func (r *run) finish(ctx context.Context) error {
 	for _, s := range r.servers {
 		s.InjectFunc(nil)
+		s.SetFull(false)
 	}
 	r.net.heal()
 	time.Sleep(10 * time.Second)
