@@ -31,7 +31,8 @@ var (
 	// the filter, but it is not known whether it was new: a lost attempt may
 	// have set its bits. After Load, Merge, Restore and Replace it is not known
 	// whether the upload was taken, and after a write of a [Cuckoo] whether it
-	// has run.
+	// has run. It is not upstash.ErrUncertain, which is about a client's own
+	// calls.
 	ErrUncertain = errors.New("bloom: the item is in the filter, and it may have been new: an" +
 		" earlier attempt may have added it; treat it as new if doing the work twice is better" +
 		" than never")

@@ -107,8 +107,10 @@ var ErrLoadLost = errors.New("bloom: a part of the upload was gone before it cou
 // string. Then the server ORs the string into the filter, in one atomic step
 // that also makes the filter if there is none. Use it to add many items: a
 // million at 1 in 100 are 1.34 MB and three requests, however long the items
-// are. This is an order of magnitude faster than [Filter.AddAll]. A few hundred
-// items are cheaper with AddAll. Load does not say which items were new.
+// are. This is an order of magnitude faster than [Filter.AddAll]. The whole
+// string travels, however few the items are: at 1 in 100, AddAll sends less if
+// they are fewer than a 70th of the capacity. Load does not say which items were
+// new.
 //
 // The string travels in parts of 1 MiB ([MovePartBytes]),
 // [Config.BatchParallel] at once. Each part is a key of its own,

@@ -220,7 +220,7 @@ stored           141 bytes, no expiry`,
 			`filter           1,000 bits (125 B), k=7, xxh3
 fill             [###################.] 100.0%
 items            about 0 of 1
-false positives  1 in 1.0 now, 1 in 1 at capacity
+false positives  1 in 1 now, 1 in 1 at capacity
 stored           0 bytes, no expiry`,
 		},
 	} {

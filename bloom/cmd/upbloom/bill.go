@@ -76,44 +76,6 @@ func (b *bill) moves(items uint64) float64 {
 	return slots * (0.1 + 0.27*math.Log10(float64(items))) * max(0, share-begin) / (1 - begin)
 }
 
-// growth returns the commands with which a scalable filter looks whether it
-// must grow, and grows. They are those of one request, on average over the
-// layers the items fill.
-func (b *bill) growth(items uint64) (commands float64) {
-	if b.kind != scalableKind {
-		return 0
-	}
-	all := max(b.items, 1)
-	rest, capacity := all, float64(b.first)
-	for layer := 1; rest > 0; layer++ {
-		looks := min(1, float64(items)*growthLooks/capacity)
-		if layer == len(b.grown) { // only an AddAll looks, and finds no need to count
-			if looks < 1 || items == 1 {
-				return commands
-			}
-			return commands + rest/all*scriptCommand
-		}
-		commands += min(rest, capacity) / all * looks * growthCost
-		if rest > capacity {
-			commands += growthStep * float64(items) / all
-		}
-		rest, capacity = rest-capacity, 4*capacity
-	}
-	return commands
-}
-
-// layers returns how many layers a scalable filter has with its items, and 0 for
-// another filter.
-func (b *bill) layers() (n int) {
-	if b.kind != scalableKind {
-		return 0
-	}
-	for n = 1; n < len(b.grown) && b.items > float64(b.grown[n-1].Items); {
-		n++
-	}
-	return n
-}
-
 // look returns the commands of an Exists, or of an ExistsAll of n items.
 func (b *bill) look(n uint64) (commands float64) {
 	commands = b.requests(n, false, func(items uint64) float64 {

@@ -181,38 +181,6 @@ func layersIn(first bloom.Geometry) (n uint64) {
 	return n
 }
 
-// grow returns the states of a scalable filter with one layer, with two, and so
-// on. Each layer is four times as long as the one before.
-func grow(items uint64, first bloom.Geometry) (list []grown) {
-	layer := first
-	items = max(items, leastLayer)
-	at := grown{Bytes: headerBytes}
-	for range mostLayers {
-		at.Items, at.Bytes = at.Items+items, at.Bytes+cells(layer)
-		if len(list) > 0 && at.Bytes > longestRecord {
-			break
-		}
-		list = append(list, at)
-		items, layer.Bits = 4*items, 4*layer.Bits
-	}
-	return list
-}
-
-// endOfGrowth says where a scalable filter stops growing. It returns "" for one
-// that can have all its layers, and for no layers.
-func endOfGrowth(layers []grown) string {
-	switch n := len(layers); n {
-	case 0, mostLayers:
-		return ""
-	case 1:
-		return "it does not grow, because a second layer would pass 100 MB: its programs may set a larger" +
-			" MaxBytes on a larger plan"
-	default:
-		return fmt.Sprintf("it grows to %s, for %s items, and no further, because another layer would pass"+
-			" 100 MB", counted(uint64(n), "layer"), human.Count(layers[n-1].Items))
-	}
-}
-
 // largerPlan is what calc says of a record that most plans do not allow.
 const largerPlan = "\nplan             a record above 100 MB needs one of the larger plans"
 

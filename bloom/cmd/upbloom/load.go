@@ -23,9 +23,10 @@ func (a *app) loadCommand() *cli.Command {
 		Name: "load", Usage: "add the lines of a file, millions at once", ArgsUsage: "KEY [FILE]",
 		Description: "An item is a line of UTF-8, at most 1 MiB long. Empty lines are skipped, and a line\n" +
 			"may end in CR LF. Without FILE, or if it is -, it reads standard input.\n\n" +
-			"Builds the filter in memory and uploads it, in parts of 1 MiB. Without --items\n" +
-			"the filter must be there. After an interrupt the filter is as it was, or complete.\n" +
-			"The filter may be a sharded one, without --items: each shard is as it was, or\n" +
+			"Builds the filter in memory and uploads it, in parts of 1 MiB: the whole filter, however\n" +
+			"few the lines are. If they are less than a 70th of --items, upbloom add KEY - sends less.\n" +
+			"Without --items the filter must be there. After an interrupt the filter is as it was, or\n" +
+			"complete. The filter may be a sharded one, without --items: each shard is as it was, or\n" +
 			"complete, and all are in memory at once.\n\n" +
 			"It refuses an input without items, and one that would fill the filter over its\n" +
 			"size: 3% over --items, and a small filter by more than chance. A filter does not\n" +

@@ -60,9 +60,11 @@
 //	  ttl                until it expires; 0: it does not
 //	  (fill)             share of set bits, of shards the mean; of a cuckoo
 //	                     filter the share of slots taken; not of a window
-//	  (items)            estimate of the distinct ones, too low if saturated;
-//	                     exact in a cuckoo filter, with copies; not of a window
-//	  (rate)             of now; 0 if it is empty
+//	  (items)            estimate of the distinct ones, too low if saturated, and
+//	                     up to 40% low of fnv1a; exact in a cuckoo filter, with
+//	                     copies; not of a window
+//	  (rate)             of now; 0 if it is empty; of fnv1a a lower bound, even a
+//	                     tiny one, which without --json is "not known"
 //	  (capacity)         items that a cuckoo filter was sized for
 //	  (rateAtCapacity)   of a cuckoo filter
 //	  (parts)            panes, the next to be filled first; layers, the newest
@@ -75,6 +77,7 @@
 //	  (damaged)          info: something else wrote to a cuckoo filter
 //	parts; holds of load:
 //	  setBits, fill, items, rate, (saturated)
+//	                     items and rate of fnv1a as above
 //	  (bits)             of a layer
 //	ls, of a filter that cannot be read:
 //	  key, error
@@ -147,6 +150,8 @@
 //	  (times)            commands that ask for the time
 //	  (made)             commands that make expired filters again
 //	  (layers)           of a scalable filter at the end
+//	  (layersAtMost), (storedGBAtMost)
+//	                     if layers may be left early: see bloom.Scalable.AddAll
 //	  (overfilled)       a filter is for fewer items than are added to it
 //	  notCounted         what commands leaves out
 //	  (money)            with --price, in US dollars

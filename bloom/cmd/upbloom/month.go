@@ -17,16 +17,19 @@ import (
 // and Asking, the month without Mirrors, without --mirror.
 type month struct {
 	billing.Month
-	Adds    *called        `json:"adds,omitempty"`
-	Lookups *called        `json:"lookups,omitempty"`
-	Turns   float64        `json:"turns,omitempty"`  // commands with which windows clear old panes
-	Times   float64        `json:"times,omitempty"`  // and ask for the time
-	Made    float64        `json:"made,omitempty"`   // and with which filters are made each time they have expired
-	Layers  int            `json:"layers,omitempty"` // of a scalable filter, at the end of the month or its life
-	Over    *overfill      `json:"overfilled,omitempty"`
-	LeftOut uncounted      `json:"notCounted"`
-	Money   *billing.Money `json:"money,omitempty"`
-	Asking  *month         `json:"withoutMirrors,omitempty"`
+	Adds    *called   `json:"adds,omitempty"`
+	Lookups *called   `json:"lookups,omitempty"`
+	Turns   float64   `json:"turns,omitempty"`  // commands with which windows clear old panes
+	Times   float64   `json:"times,omitempty"`  // and ask for the time
+	Made    float64   `json:"made,omitempty"`   // and with which filters are made each time they have expired
+	Layers  int       `json:"layers,omitempty"` // of a scalable filter, at the end of the month or its life
+	Over    *overfill `json:"overfilled,omitempty"`
+	// LayersAtMost and StoredAtMost are set if these may be more.
+	LayersAtMost int            `json:"layersAtMost,omitempty"`
+	StoredAtMost float64        `json:"storedGBAtMost,omitempty"`
+	LeftOut      uncounted      `json:"notCounted"`
+	Money        *billing.Money `json:"money,omitempty"`
+	Asking       *month         `json:"withoutMirrors,omitempty"`
 }
 
 // called is how often a call is made in a month, and what each is billed.
@@ -132,6 +135,9 @@ func monthOf(c *cli.Command, bytes uint64, b *bill) (*month, error) {
 			Month: use.Month(), Turns: billing.DaysAMonth * turns, Times: billing.DaysAMonth * times,
 			Made: billing.DaysAMonth * made, LeftOut: left, Layers: layers, Over: overfillOf(c, b),
 		}
+		if most := b.layersAtMost(max(countOf(c, "batch"), 1)); most > layers {
+			m.LayersAtMost, m.StoredAtMost = most, float64(filters*b.grown[most-1].Bytes)/1e9
+		}
 		if c.Bool("price") {
 			money := m.Month.Money(billing.PayAsYouGo())
 			m.Money = &money
@@ -210,6 +216,14 @@ func (m *month) text() string {
 	if m.Layers > 0 && m.Adds != nil {
 		fmt.Fprintf(&b, "\n  growth         of an empty filter, by items that are all new, to %s; it is stored so",
 			counted(uint64(m.Layers), "layer"))
+	}
+	if m.LayersAtMost > 0 && m.Adds != nil {
+		early := "upbloom add and programs with OpenScalable"
+		if m.Adds.Items > 1 {
+			early = "large AddAlls, " + early
+		}
+		fmt.Fprintf(&b, "\n                 or to %s and %s GB: %s\n                 may leave a layer early",
+			counted(uint64(m.LayersAtMost), "layer"), threeDigits(m.StoredAtMost), early)
 	}
 	if m.Over != nil {
 		b.WriteString("\n" + m.Over.text())

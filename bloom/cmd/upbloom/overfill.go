@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"math"
-	"sort"
 	"time"
 
 	"github.com/urfave/cli/v3"
@@ -97,51 +96,6 @@ func sizeFor(c *cli.Command, b *bill, n uint64) string {
 		return fmt.Sprintf("use --items %d on one of the larger plans, or several filters", n)
 	}
 	return "they are too many for one such filter, use several"
-}
-
-// growsTo returns the smallest capacity with which a scalable filter of at most
-// 100 MB holds n items at this rate, or n.
-func growsTo(n uint64, rate float64) uint64 {
-	for depth, firsts := mostLayers, uint64(341); depth > 0; depth, firsts = depth-1, firsts/4 {
-		most := (n + firsts - 1) / firsts // a first layer is one of so many parts
-		items := uint64(sort.Search(int(most), func(i int) bool {
-			return len(growBelow(uint64(i)+1, rate)) < depth
-		}))
-		layers := growBelow(items, rate)
-		if len(layers) == 0 {
-			continue
-		}
-		last := layers[len(layers)-1].Items
-		g, err := bloom.ScalableConfig{Capacity: items, FPRate: rate}.Geometry()
-		if err == nil && (last >= n || rateOfLayers(g, items, len(layers), n-last) <= rate) {
-			return items
-		}
-	}
-	return n
-}
-
-// growBelow is grow, but it returns nil if even the first layer passes 100 MB.
-func growBelow(items uint64, rate float64) []grown {
-	g, err := bloom.ScalableConfig{Capacity: items, FPRate: rate}.Geometry()
-	if err != nil || headerBytes+cells(g) > longestRecord {
-		return nil
-	}
-	return grow(items, g)
-}
-
-// rateOfLayers returns the false positive rate of a scalable filter that is
-// full, and has more items in its last layer.
-func rateOfLayers(at bloom.Geometry, capacity uint64, layers int, more uint64) float64 {
-	passes := 1.0
-	for i := range layers {
-		in := capacity
-		if i == layers-1 {
-			in += more
-		}
-		passes *= 1 - at.FalsePositiveRate(in)
-		capacity, at.Bits = 4*capacity, 4*at.Bits
-	}
-	return 1 - passes
 }
 
 func (o *overfill) text() string {

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -144,6 +145,42 @@ func TestSizingTable(t *testing.T) {
 		}
 		if !strings.Contains(table, "// "+row+" //") {
 			t.Errorf("doc.go has no row %q", row)
+		}
+	}
+}
+
+// At 1 in 100 an AddAll sends less than a Load if its items are fewer than a 70th
+// of the capacity, and more if they are more.
+func TestLoadOrAddAll(t *testing.T) {
+	s := upstashtest.NewServer(t)
+	for _, capacity := range []int{100_000, 1_000_000} {
+		f, err := bloom.New(s.Client(), fmt.Sprint(capacity), bloom.Config{Capacity: uint64(capacity), FPRate: 0.01})
+		if err == nil {
+			_, err = f.Create(t.Context())
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		sends := func(call func() error) int64 {
+			s.ResetStats()
+			if err := call(); err != nil {
+				t.Fatal(err)
+			}
+			return s.Stats().BytesIn
+		}
+		load := sends(func() error {
+			_, err := f.Load(t.Context(), slices.Values([]string{"one"}))
+			return err
+		})
+		for share, less := range map[int]bool{80: true, 60: false} {
+			n := capacity / share
+			all := sends(func() error {
+				_, err := f.AddAll(t.Context(), bloomtest.Numbered("item", n))
+				return err
+			})
+			if all < load != less {
+				t.Errorf("for %d items: AddAll of %d sends %d bytes, and Load %d", capacity, n, all, load)
+			}
 		}
 	}
 }
