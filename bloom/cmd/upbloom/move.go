@@ -57,8 +57,9 @@ func (a *app) saveCommand() *cli.Command {
 	return &cli.Command{
 		Name: "save", Usage: "download a plain filter into a file",
 		ArgsUsage: "KEY FILE (or - for standard output)",
-		Description: "A file that is no saved filter is not overwritten. The file holds no TTL and no\n" +
-			"seed: a filter with a seed needs UPBLOOM_SEED, and restore needs the same.",
+		Description: "A file that is no saved filter is not overwritten, nor one with bits that the filter\n" +
+			"lacks: a saved one of another filter, or of this one before it was lost. The file holds\n" +
+			"no TTL and no seed: a filter with a seed needs UPBLOOM_SEED, and restore needs the same.",
 		Flags: []cli.Flag{&cli.BoolFlag{Name: "force", Usage: "overwrite whatever FILE is"}},
 		Action: func(ctx context.Context, c *cli.Command) error {
 			args, err := a.arguments(c, 2, 2)
@@ -75,7 +76,7 @@ func (a *app) saveCommand() *cli.Command {
 			if args[1] == "-" {
 				return f.Save(ctx, a.out, a.progress("save"))
 			}
-			n, err := saveTo(ctx, f, args[1], a.progress("save"))
+			n, err := saveTo(ctx, f, args[1], c.Bool("force"), a.progress("save"))
 			if err != nil {
 				return err
 			}
@@ -145,7 +146,9 @@ func fileBeside(name string) (*os.File, error) {
 // the named file is the old one or the whole new one. It follows a link, and
 // writes directly into anything but a plain file, such as a pipe. On
 // Unix only the owner may read a new file.
-func saveTo(ctx context.Context, f *bloom.Filter, name string, opt bloom.MoveOption) (n int64, err error) {
+func saveTo(
+	ctx context.Context, f *bloom.Filter, name string, force bool, opt bloom.MoveOption,
+) (n int64, err error) {
 	if path, err := filepath.EvalSymlinks(name); err == nil {
 		name = path
 	}
@@ -179,6 +182,9 @@ func saveTo(ctx context.Context, f *bloom.Filter, name string, opt bloom.MoveOpt
 	}
 	if closeErr := tmp.Close(); err == nil {
 		err = closeErr
+	}
+	if err == nil && !force {
+		err = keepsBackup(tmp.Name(), name)
 	}
 	if err == nil {
 		err = os.Rename(tmp.Name(), name)
