@@ -87,7 +87,7 @@ func (b *bill) layersAtMost(batch uint64) (n int) {
 	if b.kind != scalableKind {
 		return 0
 	}
-	share := float64(sort.Search(int(b.first), func(items int) bool {
+	share := float64(sort.Search(int(min(b.first, math.MaxInt32)), func(items int) bool {
 		return b.part.FalsePositiveRate(uint64(items)) > math.Pow10(-b.part.Hashes/2)
 	}))/float64(b.first) - 0.01
 	rest, capacity := b.items, float64(b.first)
@@ -109,7 +109,7 @@ func (b *bill) layersAtMost(batch uint64) (n int) {
 func growsTo(n uint64, rate float64) uint64 {
 	for depth, firsts := mostLayers, uint64(341); depth > 0; depth, firsts = depth-1, firsts/4 {
 		most := (n + firsts - 1) / firsts // a first layer is one of so many parts
-		items := uint64(sort.Search(int(most), func(i int) bool {
+		items := uint64(sort.Search(int(min(most, math.MaxInt32)), func(i int) bool {
 			return len(growBelow(uint64(i)+1, rate)) < depth
 		}))
 		layers := growBelow(items, rate)
