@@ -164,12 +164,15 @@ func (b *batch) mark(c *piece, state ItemState) {
 	}
 }
 
-// fail keeps the first error of any weight. After a fatal one no more is sent
-// to the record; what is under way ends by itself.
+// fail keeps the first error of any weight. That of a part which was never sent
+// does not explain the unknown items of another. After a fatal one no more is
+// sent to the record; what is under way ends by itself.
 func (b *batch) fail(lane int, err error, fatal bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.err == nil || fatal && !b.fatal || err == ErrRecreated {
+	_, unsent := as[*upstash.CallError](b.err)
+	unsent = unsent && upstash.SafeToRetry(b.err) && !upstash.SafeToRetry(err)
+	if b.err == nil || fatal && (!b.fatal || unsent) || err == ErrRecreated {
 		if b.err = err; b.name != nil {
 			b.err = b.name(lane, err)
 		}
@@ -245,7 +248,8 @@ func (s ItemState) MarshalText() ([]byte, error) { return []byte(s.String()), ni
 type BatchError struct {
 	// Items has the state of each item of the batch, by its index.
 	Items []ItemState
-	// Err is the first failure. It is reached by errors.Is and errors.As.
+	// Err is the first failure; one that may have run goes before one that was
+	// never sent. It is reached by errors.Is and errors.As.
 	Err error
 
 	reads bool // it is an ExistsAll's

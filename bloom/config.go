@@ -108,7 +108,9 @@ type Config struct {
 	// A look costs one command. For a Capacity of 200 there is at most one look
 	// in ten writes, from 10,000 on one in a hundred. If it finds the filter
 	// too full, the Stats cost four commands more, and the handle does not look
-	// during its next 8,192 writes. A look that fails is no error. With
+	// during its next 8,192 writes. Handles made for each request know of no
+	// such pause: each look then costs five commands and is a call. A look that
+	// fails is no error. With
 	// [upstash.WithoutSyncToken] a region of a global database may answer the
 	// look: the call is then late by as much as that region is behind.
 	//

@@ -68,7 +68,8 @@ func ExampleWindow_inATest() {
 // Two deliveries of a webhook at the same moment are both looked up before one of
 // them is added. A lease lets one of them work: a key of its own, which expires
 // if its holder dies. Take it first, and look afterwards: who had it before may
-// be done by then. A new webhook takes four commands, a repetition three.
+// be done by then. A new webhook takes four commands, a repetition three. The
+// context must outlive a sender who hangs up: context.WithoutCancel, with a limit.
 func ExampleWindow_lease() {
 	client, stop := database()
 	defer stop()
@@ -87,21 +88,21 @@ func ExampleWindow_lease() {
 		case lease.IsNil():
 			return "in work: come again", nil // such as a 503 with Retry-After
 		}
-		defer func() {
-			if err == nil { // the id is in the window, so nobody needs the lease
-				_, _ = client.Del(ctx, "lease:"+id) // else it expires
-			}
-		}()
-		if seen, err := done.Exists(ctx, id); err != nil || seen {
-			return "a repetition", err
-		}
-		if err := work(); err != nil {
-			return "", err // tried again once the lease has expired
-		}
-		if _, err := done.Add(ctx, id); !bloom.InFilter(err) {
+		seen, err := done.Exists(ctx, id)
+		if err != nil {
 			return "", err
 		}
-		return "worked on", nil
+		if said = "a repetition"; !seen {
+			if err := work(); err != nil {
+				return "", err // tried again once the lease has expired
+			}
+			if _, err := done.Add(ctx, id); !bloom.InFilter(err) {
+				return "", err
+			}
+			said = "worked on"
+		}
+		_, _ = client.Del(ctx, "lease:"+id) // the id is in the window; a lease that stays expires
+		return said, nil
 	}
 	ctx := context.Background()
 	fmt.Println(handle(ctx, "evt_1", func() error {

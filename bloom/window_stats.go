@@ -127,12 +127,18 @@ func (a area) count(key string) upstash.Command {
 //	pane             [########............] 40.8%, about 1,000 items
 //	false positives  1 in 204 now, 1 in 102 at capacity
 //	stored           4,317 bytes, no expiry
+//
+// A window without an Add for so long that it finds nothing has no panes.
 func (s WindowStats) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "window           finds an item for %s, and forgets it within %s\n",
 		human.Exact(s.Span), human.Exact(s.Span+clockSlack+2*s.PaneSpan))
-	fmt.Fprintf(&b, "panes            %d of %s, the next to be filled first, each %v\n",
-		len(s.Panes), human.Exact(s.PaneSpan), s.Geometry)
+	order := "the next to be filled first"
+	if len(s.Panes) == 0 {
+		order = "everything is forgotten"
+	}
+	fmt.Fprintf(&b, "panes            %d of %s, %s, each %v\n",
+		len(s.Panes), human.Exact(s.PaneSpan), order, s.Geometry)
 	for _, p := range s.Panes {
 		fmt.Fprintf(&b, "pane             %s %.1f%%, about %s items\n",
 			bar(p.Fill), 100*p.Fill, human.Count(p.Items))

@@ -19,7 +19,8 @@ func (a *app) checkCommand() *cli.Command {
 		Description: "Prints yes or no for each item. A yes may be a false positive. The exit status\n" +
 			"is 1 if any item is a no. With a read-only token a yes holds, but a no may be that of\n" +
 			"a replica that lags: it is \"not done\", and the exit status 4. Lines of standard\n" +
-			"input are answered as they come, up to 10,000 in a request.",
+			"input are answered as they come, up to 10,000 in a request. Of these, one that is not done\n" +
+			"has no line, but with --json: a line on standard error counts them.",
 		Action: func(ctx context.Context, c *cli.Command) error {
 			args, err := a.arguments(c, 2, -1)
 			if err != nil {

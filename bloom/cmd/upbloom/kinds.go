@@ -307,7 +307,13 @@ func shardMissing(err error) error {
 	if !errors.Is(err, bloom.ErrNotFound) {
 		return err
 	}
-	return advised{err, missingShards(err) + ": lost, or in another database, and upbloom works on only one"}
+	text := missingShards(err) + ": lost, or in another database, and upbloom works on only one"
+	var failed *bloom.BatchError
+	if errors.As(err, &failed) {
+		counts, _, _ := strings.Cut(strings.TrimPrefix(failed.Error(), "bloom: "), ": ")
+		text = counts + ": " + text
+	}
+	return advised{err, text}
 }
 
 // namedShards finds the numbers in the text of a sharded filter's ErrNotFound.

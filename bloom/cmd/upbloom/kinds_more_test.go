@@ -253,3 +253,15 @@ func setIn(line string) string {
 	}
 	return strings.TrimSpace(name) + "=" + strings.Trim(value, " '")
 }
+
+// A window that has forgotten everything is as empty as a new one.
+func TestForgottenWindow(t *testing.T) {
+	sh := newShell(t)
+	sh.want(0, "", "", "create", "-n", "1k", "--window", "1h", "key")
+	sh.want(0, "", "", "add", "key", "a", "b")
+	sh.s.FastForward(24 * time.Hour)
+	sh.want(0, "key  window  4.2 KiB  blocked  0      0%    none             never\n", "", "ls")
+	sh.want(0, "panes            0 of 1h4s, everything is forgotten, each 11,448 bits (1.4 KiB), k=6, blocked\n"+
+		"false positives  none now\n", "", "info", "key")
+	sh.want(1, "no    a", "", "check", "key", "a")
+}

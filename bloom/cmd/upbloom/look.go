@@ -188,8 +188,11 @@ func (a *app) inFull(ctx context.Context, client *upstash.Client, s state) state
 // row is a filter's line in the table of list.
 func row(s state) string {
 	items, fill, rate := "-", "-", "-"
-	if s.Kind == windowKind && len(s.Parts) > 0 {
-		fullest := slices.MaxFunc(s.Parts, func(a, b part) int { return cmp.Compare(a.SetBits, b.SetBits) })
+	if s.Kind == windowKind && s.Rate != nil { // its Stats could be read
+		var fullest part // none if everything is forgotten
+		if len(s.Parts) > 0 {
+			fullest = slices.MaxFunc(s.Parts, func(a, b part) int { return cmp.Compare(a.SetBits, b.SetBits) })
+		}
 		s.Items, s.Fill = &fullest.Items, &fullest.Fill
 	}
 	if s.Items != nil {
