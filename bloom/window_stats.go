@@ -140,8 +140,8 @@ func (s WindowStats) String() string {
 	fmt.Fprintf(&b, "panes            %d of %s, %s, each %v\n",
 		len(s.Panes), human.Exact(s.PaneSpan), order, s.Geometry)
 	for _, p := range s.Panes {
-		fmt.Fprintf(&b, "pane             %s %.1f%%, about %s items\n",
-			bar(p.Fill), 100*p.Fill, human.Count(p.Items))
+		fmt.Fprintf(&b, "pane             %s %.1f%%, about %s\n",
+			bar(p.Fill), 100*p.Fill, human.Counted(p.Items, "item"))
 	}
 	at := ""
 	if s.Capacity != 0 {

@@ -17,6 +17,14 @@ func Count(n uint64) string {
 	return s
 }
 
+// Counted formats n things by their name: 1 item, 2,000 items.
+func Counted(n uint64, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return Count(n) + " " + what + "s"
+}
+
 // Bytes formats n bytes with one decimal, in the largest binary unit of which
 // there is at least one: 11.7 KiB.
 func Bytes(n uint64) string {

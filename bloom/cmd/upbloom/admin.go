@@ -14,6 +14,7 @@ import (
 	"github.com/urfave/cli/v3"
 
 	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/internal/human"
 	"github.com/upbloom/upbloom/upstash"
 )
 
@@ -240,7 +241,7 @@ func (a *app) leftAlone(ctx context.Context, err error) error {
 	}
 	if reply, err := a.client.Do(ctx, upstash.Cmd("STRLEN", a.key)); err == nil {
 		if n, err := reply.Int64(); err == nil && n > 0 {
-			what = "a string of " + counted(uint64(n), "byte")
+			what = "a string of " + human.Counted(uint64(n), "byte")
 		}
 	}
 	return advised{err, what + ", and no filter with a header: it was left alone. If it is not needed, remove it" +
@@ -273,7 +274,7 @@ func (a *app) removeRest(ctx context.Context, c *cli.Command, missing error) err
 	if len(rest) == 0 {
 		return missing
 	}
-	what := counted(uint64(len(rest)), "shard") + " of a sharded filter whose shard 0 is missing"
+	what := human.Counted(uint64(len(rest)), "shard") + " of a sharded filter whose shard 0 is missing"
 	if !c.Bool("rest") {
 		return partOnly(missing, "here are "+what+": it was lost, or it is in another database")
 	}

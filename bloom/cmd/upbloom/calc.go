@@ -114,11 +114,11 @@ func (p plan) text(g bloom.Geometry) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "filter           %v\n", g)
 	b.WriteString(lengths(p.Bytes, p.RedisBytes, p.BitsAnItem))
-	fmt.Fprintf(&b, "false positives  %s at %s\n", human.OneIn(p.RateFull), counted(p.Items, "item"))
+	fmt.Fprintf(&b, "false positives  %s at %s\n", human.OneIn(p.RateFull), human.Counted(p.Items, "item"))
 	fmt.Fprintf(&b, "  half full      %s at %s\n", human.OneIn(p.RateHalf), human.Count(p.Items/2))
 	fmt.Fprintf(&b, "  over-filled    %s at %s, %s at %s\n", human.OneIn(p.RateTwice), human.Count(2*p.Items),
 		human.OneIn(p.RateFive), human.Count(5*p.Items))
-	fmt.Fprintf(&b, "Exists           1 command, %s in it\n", counted(uint64(reads), "read"))
+	fmt.Fprintf(&b, "Exists           1 command, %s in it\n", human.Counted(uint64(reads), "read"))
 	fmt.Fprintf(&b, "Add              %s, %d writes in it\n", commands(p.AddCommands), writes)
 	fmt.Fprintf(&b, "Load of all      %s requests, %s commands\n"+
 		"                 the database needs room for four times the string meanwhile",

@@ -56,7 +56,7 @@ const longestRecord = 100_000_000
 // commands returns "1 command", "2 commands", "5.8 commands" and so on.
 func commands(n float64) string {
 	if whole := math.Round(n); math.Abs(n-whole) < 0.05 {
-		return counted(uint64(whole), "command")
+		return human.Counted(uint64(whole), "command")
 	}
 	return fmt.Sprintf("%.1f commands", n)
 }
@@ -196,8 +196,8 @@ func spread(items uint64, rate float64) string {
 func (p kindPlan) text() string {
 	var b strings.Builder
 	what := map[string]string{
-		windowKind:   counted(uint64(p.Parts), "pane") + ", each ",
-		shardedKind:  counted(uint64(p.Parts), "shard") + " of ",
+		windowKind:   human.Counted(uint64(p.Parts), "pane") + ", each ",
+		shardedKind:  human.Counted(uint64(p.Parts), "shard") + " of ",
 		scalableKind: "first layer ",
 	}[p.Kind]
 	fmt.Fprintf(&b, "%-15s  %s%v\n", p.Kind, what, p.part)
@@ -208,7 +208,7 @@ func (p kindPlan) text() string {
 	}
 	b.WriteString(lengths(p.Bytes, p.RedisBytes, p.BitsAnItem))
 	for i, g := range p.Layers {
-		fmt.Fprintf(&b, "  %-13s  %s bytes, for %s items\n", counted(uint64(i+1), "layer"), human.Count(g.Bytes),
+		fmt.Fprintf(&b, "  %-13s  %s bytes, for %s items\n", human.Counted(uint64(i+1), "layer"), human.Count(g.Bytes),
 			human.Count(g.Items))
 	}
 	if p.Kind == scalableKind && p.Items < leastLayer {
@@ -221,7 +221,7 @@ func (p kindPlan) text() string {
 	if p.Kind == windowKind {
 		span = " in " + human.Exact(p.span)
 	}
-	fmt.Fprintf(&b, "false positives  %s at %s%s\n", human.OneIn(p.Rate), counted(n, "item"), span)
+	fmt.Fprintf(&b, "false positives  %s at %s%s\n", human.OneIn(p.Rate), human.Counted(n, "item"), span)
 	if p.Kind == cuckooKind {
 		b.WriteString("  over-filled    never: an Add to a full filter is an error\n")
 	} else {

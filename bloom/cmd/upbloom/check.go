@@ -11,6 +11,7 @@ import (
 	"github.com/urfave/cli/v3"
 
 	"github.com/upbloom/upbloom/bloom"
+	"github.com/upbloom/upbloom/internal/human"
 )
 
 func (a *app) checkCommand() *cli.Command {
@@ -55,7 +56,7 @@ func (a *app) checkLines(ctx context.Context, c *cli.Command) error {
 		no, err := a.answers(ctx, h, looksUp, items, true)
 		var failed *bloom.BatchError
 		if answered > 0 && errors.As(err, &failed) {
-			return advised{err, fmt.Sprintf("after %s: %s", counted(answered, "answer"), plain(err))}
+			return advised{err, fmt.Sprintf("after %s: %s", human.Counted(answered, "answer"), plain(err))}
 		}
 		if err != nil {
 			return err

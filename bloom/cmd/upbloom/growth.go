@@ -37,7 +37,7 @@ func endOfGrowth(layers []grown) string {
 			" MaxBytes on a larger plan"
 	default:
 		return fmt.Sprintf("it grows to %s, for %s items, and no further, because another layer would pass"+
-			" 100 MB", counted(uint64(n), "layer"), human.Count(layers[n-1].Items))
+			" 100 MB", human.Counted(uint64(n), "layer"), human.Count(layers[n-1].Items))
 	}
 }
 

@@ -120,7 +120,7 @@ func (a *app) mayAddToCuckoo(ctx context.Context, c *cli.Command, f *bloom.Cucko
 	return usagef("%s: the cuckoo filter is for %s and holds %s: there is no room for %s more, each of"+
 		" which takes a place even if it is in\nNothing was changed. Remove items, make a larger one"+
 		" (upbloom create --cuckoo), or set --force to add 500 at a time as long as they fit.", printable(a.key),
-		counted(s.Capacity, "item"), human.Count(s.Items), human.Count(uint64(items)))
+		human.Counted(s.Capacity, "item"), human.Count(s.Items), human.Count(uint64(items)))
 }
 
 // A place is the part of a filter that gets new items, such as a window's
@@ -190,8 +190,8 @@ func (l limit) over(g bloom.Geometry, setBits uint64) string {
 		return saturated
 	}
 	items, p := uint64(g.EstimateItems(setBits)), g.LiveFalsePositiveRate(setBits)
-	holds := fmt.Sprintf("the filter would hold about %s items, with %s false positives",
-		human.Count(items), human.OneIn(p))
+	holds := fmt.Sprintf("the filter would hold about %s, with %s false positives",
+		human.Counted(items, "item"), human.OneIn(p))
 	switch {
 	case l.rate != 0 && p > l.rate:
 		return holds + ", and " + l.text()

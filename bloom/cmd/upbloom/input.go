@@ -16,6 +16,8 @@ import (
 
 	"github.com/schollz/progressbar/v3"
 	"golang.org/x/term"
+
+	"github.com/upbloom/upbloom/internal/human"
 )
 
 // maxLine is the longest item in a file, in bytes. Its end and a byte order mark
@@ -150,7 +152,7 @@ func (a *app) lines(r io.Reader, err *error) iter.Seq[string] {
 		}
 		if padded > 0 && !a.json {
 			fmt.Fprintf(a.errOut, "upbloom: %s: %s with white space at an end, which belongs to the item,"+
-				" line %d first\n", a.input, counted(padded, "line"), firstPadded)
+				" line %d first\n", a.input, human.Counted(padded, "line"), firstPadded)
 		}
 		if *err = s.Err(); errors.Is(*err, bufio.ErrTooLong) {
 			*err = a.tooLong(a.lineNumber + 1)

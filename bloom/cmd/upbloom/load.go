@@ -292,12 +292,12 @@ func (a *app) mayReplace(c *cli.Command, l *bloom.Local, n uint64, before *bloom
 	switch {
 	case n < least:
 		return usagef("%s has %s, fewer than --min-items %d: nothing was changed", a.input,
-			counted(n, "item"), least)
+			human.Counted(n, "item"), least)
 	case n == 0 && !c.Bool("allow-empty"):
 		return usagef("%s has no items, and nothing was changed: %s; --allow-empty does it", a.input, lost)
 	case n != 0 && least == 0 && !yes && distinct < there/2:
 		return usagef("%s has about %s, fewer than half of the %s in %s: nothing was changed\n--min-items"+
-			" says how many it must have, --yes that it is right.", a.input, counted(distinct, "item"),
+			" says how many it must have, --yes that it is right.", a.input, human.Counted(distinct, "item"),
 			human.Count(there), printable(a.key))
 	}
 	return nil

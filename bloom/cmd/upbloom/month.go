@@ -44,7 +44,7 @@ func (u called) text(one, many string) string {
 	if u.Items == 1 {
 		return fmt.Sprintf("%s %s, %s each", rounded(u.Calls), one, commands(u.Commands))
 	}
-	return fmt.Sprintf("%s %s of %s, %s each", rounded(u.Calls), many, counted(u.Items, "item"),
+	return fmt.Sprintf("%s %s of %s, %s each", rounded(u.Calls), many, human.Counted(u.Items, "item"),
 		commands(u.Commands))
 }
 
@@ -176,7 +176,7 @@ func flaggedCalls(c *cli.Command, b *bill) (adds, lookups called) {
 func (m *month) setCalls(c *cli.Command, adds, lookups called) error {
 	for _, u := range []*called{&adds, &lookups} {
 		if u.Calls *= billing.DaysAMonth / daysOf(c); u.Calls > 0 && u.Calls < 1 {
-			return usagef("a batch of %s is more than all items of 30 days", counted(u.Items, "item"))
+			return usagef("a batch of %s is more than all items of 30 days", human.Counted(u.Items, "item"))
 		}
 	}
 	if c.IsSet("adds") {
@@ -195,7 +195,7 @@ func callsOf(items, batch uint64, cost func(n uint64) float64) called {
 
 func (m *month) text() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "stored           %s GB of strings in %s", threeDigits(m.StoredGB), counted(m.Filters, "filter"))
+	fmt.Fprintf(&b, "stored           %s GB of strings in %s", threeDigits(m.StoredGB), human.Counted(m.Filters, "filter"))
 	fmt.Fprintf(&b, "\nin 30 days       %s commands", rounded(m.Commands))
 	if m.Commands == 0 { // the $0.00 below is no filter's price
 		b.WriteString(": --adds and --lookups say how many")
@@ -215,7 +215,7 @@ func (m *month) text() string {
 	}
 	if m.Layers > 0 && m.Adds != nil {
 		fmt.Fprintf(&b, "\n  growth         of an empty filter, by items that are all new, to %s; it is stored so",
-			counted(uint64(m.Layers), "layer"))
+			human.Counted(uint64(m.Layers), "layer"))
 	}
 	if m.LayersAtMost > 0 && m.Adds != nil {
 		early := "upbloom add and programs with OpenScalable"
@@ -223,7 +223,7 @@ func (m *month) text() string {
 			early = "large AddAlls, " + early
 		}
 		fmt.Fprintf(&b, "\n                 or to %s and %s GB: %s\n                 may leave a layer early",
-			counted(uint64(m.LayersAtMost), "layer"), threeDigits(m.StoredAtMost), early)
+			human.Counted(uint64(m.LayersAtMost), "layer"), threeDigits(m.StoredAtMost), early)
 	}
 	if m.Over != nil {
 		b.WriteString("\n" + m.Over.text())

@@ -244,17 +244,17 @@ func (a *app) seconds() float64 { return time.Since(a.began).Seconds() }
 func (m moved) text(what string) string {
 	s := what
 	if m.Items != nil {
-		s += " " + counted(*m.Items, "line") + ","
+		s += " " + human.Counted(*m.Items, "line") + ","
 	}
 	if m.Created {
 		s += " a new filter,"
 	}
 	if m.NewBits != nil {
-		s += " " + counted(*m.NewBits, "new bit") + ","
+		s += " " + human.Counted(*m.NewBits, "new bit") + ","
 	}
 	s += " " + human.Bytes(uint64(m.Bytes))
 	if m.Requests > 0 {
-		s += fmt.Sprintf(" in %s (%s)", counted(uint64(m.Requests), "request"), counted(uint64(m.Commands), "command"))
+		s += fmt.Sprintf(" in %s (%s)", human.Counted(uint64(m.Requests), "request"), human.Counted(uint64(m.Commands), "command"))
 	}
 	s += fmt.Sprintf(", %v", time.Duration(m.Seconds*float64(time.Second)).Round(time.Millisecond))
 	if m.Holds != nil {
@@ -272,17 +272,9 @@ func (m moved) text(what string) string {
 func estimated(scheme string, items uint64, saturated bool) string {
 	switch {
 	case saturated:
-		return "more than " + counted(items, "item")
+		return "more than " + human.Counted(items, "item")
 	case scheme == bloom.SchemeFNV1a.String():
-		return "about " + counted(items, "item") + " or more"
+		return "about " + human.Counted(items, "item") + " or more"
 	}
-	return "about " + counted(items, "item")
-}
-
-// counted returns "1 item" or "2,000 items".
-func counted(n uint64, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return human.Count(n) + " " + what + "s"
+	return "about " + human.Counted(items, "item")
 }

@@ -99,7 +99,7 @@ func sizeFor(c *cli.Command, b *bill, n uint64) string {
 }
 
 func (o *overfill) text() string {
-	what := fmt.Sprintf("%s items%s in %s", human.Count(o.Items), o.each, human.Exact(o.in))
+	what := fmt.Sprintf("%s%s in %s", human.Counted(o.Items, "item"), o.each, human.Exact(o.in))
 	text := human.OneIn(o.Rate) + " false positives at " + what + ", if all are new"
 	if o.Rate == 0 {
 		text = "it may refuse some of " + what + ", unless others are removed"

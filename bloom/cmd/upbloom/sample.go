@@ -69,6 +69,6 @@ func (a *app) mayTake(ctx context.Context, o opened, p place, most limit, distin
 	}
 	return usagef("%s: the %s would take about %s more, with %s false positives %s, and %s\n"+
 		"Nothing was changed. Make a larger one (upbloom create), or set --max-rate or --force.",
-		printable(a.key), kindNoun(o.kind), counted(more, "item"), human.OneIn(rate), p.where,
+		printable(a.key), kindNoun(o.kind), human.Counted(more, "item"), human.OneIn(rate), p.where,
 		most.text())
 }
