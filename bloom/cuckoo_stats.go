@@ -46,7 +46,9 @@ type CuckooStats struct {
 	Capacity uint64
 	// Fill is the share of slots that hold a copy, 0 to 1. An Add returns
 	// [ErrFull] from 0.9 to 1, or from 0.8 to 0.91 if a bucket has two slots (k=2).
-	// At Capacity it is 0.95 at most, and far less in a small table.
+	// At Capacity it is 0.95 at most, and far less in a small table. An item that
+	// is in many times fills its two buckets: in a table for some hundreds, an Add
+	// of another one may then be refused at any Fill.
 	Fill float64
 	// FPRate is the false positive rate at Capacity, LiveFPRate that of now.
 	FPRate     float64

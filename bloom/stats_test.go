@@ -51,7 +51,7 @@ func TestStats(t *testing.T) {
 fill             [###.................] 17.0%
 items            about 2,499 of 5,000
 false positives  1 in 1,022 now, 1 in 100 at capacity
-stored           6,742 bytes, expires in 26h0m`
+stored           6,742 bytes, expires in 26h`
 		if got.String() != text {
 			t.Errorf("\n%v, want\n%v", got, text)
 		}

@@ -38,7 +38,7 @@ func Bytes(n uint64) string {
 	return fmt.Sprintf("%.1f %ciB", size, "KMGTPE"[unit])
 }
 
-// Span formats a time, at least 0, in a few characters: 1.5s, 24h0m, 30d, 2d5h.
+// Span formats a time, at least 0, in a few characters: 1.5s, 24h, 30d, 2d5h.
 func Span(d time.Duration) string {
 	switch {
 	case d < time.Minute:
@@ -50,7 +50,11 @@ func Span(d time.Duration) string {
 		}
 		return text
 	case d.Round(time.Hour) < 48*time.Hour:
-		return strings.TrimSuffix(d.Round(time.Minute).String(), "0s")
+		text := strings.TrimSuffix(d.Round(time.Minute).String(), "0s")
+		if hours, ok := strings.CutSuffix(text, "h0m"); ok {
+			text = hours + "h"
+		}
+		return text
 	}
 	hours := int(d.Round(time.Hour).Hours())
 	if hours%24 == 0 {

@@ -33,7 +33,7 @@ func TestSpan(t *testing.T) {
 	for d, want := range map[time.Duration]string{
 		0: "0s", 1500 * time.Millisecond: "1.5s", 59*time.Second + 999*time.Millisecond: "59.999s",
 		time.Minute: "1m", 90 * time.Second: "1m30s", 10*time.Minute + 10*time.Second: "10m10s", 20 * time.Minute: "20m",
-		time.Hour - time.Second: "59m59s", time.Hour - 1: "1h0m", 26 * time.Hour: "26h0m",
+		time.Hour - time.Second: "59m59s", time.Hour - 1: "1h", 26 * time.Hour: "26h",
 		48*time.Hour - time.Hour/2 - 1: "47h30m", 48*time.Hour - time.Hour/2: "2d",
 		53 * time.Hour: "2d5h", 720 * time.Hour: "30d",
 	} {

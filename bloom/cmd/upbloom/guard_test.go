@@ -229,14 +229,14 @@ func TestFlagsWithoutEffect(t *testing.T) {
 func TestTTLOfReplaceAndRestore(t *testing.T) {
 	sh := newShell(t)
 	sh.want(0, "", "a\nb\n", "load", "--items", "1000", "--ttl", "1h", "key")
-	sh.want(0, "after   about 1 item, less than 1 in a billion false positives, expires in 1h0m\n",
+	sh.want(0, "after   about 1 item, less than 1 in a billion false positives, expires in 1h\n",
 		"b\n", "replace", "key")
 	sh.want(0, "expires in 2d", "a\n", "replace", "--renew-ttl", "2d", "key")
 	sh.want(0, "expires in 3d", "a\n", "replace", "--items", "100", "--renew-ttl", "3d", "new")
 	file := filepath.Join(t.TempDir(), "saved")
 	sh.want(0, "saved", "", "save", "key", file)
 	sh.want(0, "no expiry: a saved filter holds no TTL, and upbloom ttl sets one", "", "restore", "copy", file)
-	sh.want(0, "expires in 5h0m", "", "restore", "--ttl", "5h", "second", file)
+	sh.want(0, "expires in 5h\n", "", "restore", "--ttl", "5h", "second", file)
 }
 
 // An Add of a handle for another filter sets bits before it learns of it. The

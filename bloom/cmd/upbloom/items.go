@@ -62,7 +62,8 @@ func (a *app) addCommand() *cli.Command {
 			"refuses, or an interrupt before the end of the input, has changed nothing. For\n" +
 			"millions of lines use load, or split them if the filter is neither plain nor\n" +
 			"sharded. If it fails or is interrupted later, it prints the lines that are done, and\n" +
-			"all may be added again; to a cuckoo filter only those that are not done. Of\n" +
+			"all may be added again; to a cuckoo filter only those that are not done. A scalable one\n" +
+			"may take an item again that is in an older layer, and counts it in each. Of\n" +
 			"arguments, and of lines for a cuckoo filter, it also prints the others: not done,\n" +
 			"uncertain or unknown.",
 		Flags: slices.Concat(sizeFlags(makeIfMissing), fillFlags()),

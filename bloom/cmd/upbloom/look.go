@@ -277,7 +277,8 @@ func (a *app) infoCommand() *cli.Command {
 		Name: "info", Usage: "show the state of a filter", ArgsUsage: "KEY",
 		Description: "Shows the size, how full the filter is, its false positives and when it expires. A\n" +
 			"plain filter needs no UPBLOOM_SEED. The server reads the whole string, about 1 ms a\n" +
-			"megabyte.",
+			"megabyte. The items of a scalable filter are those of its layers together; one that was\n" +
+			"added again after a layer was full may be in two.",
 		Action: func(ctx context.Context, c *cli.Command) error {
 			args, err := a.arguments(c, 1, 1)
 			if err != nil {

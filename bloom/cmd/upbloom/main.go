@@ -37,7 +37,8 @@
 //
 // A command asks first, or refuses and names the flag it wants, if it would
 // remove a filter or most of its items, or fill it far beyond its size. add does
-// so for more than 1,000 items, and remove does what it is told.
+// so for more than 1,000 items, for too many for an empty filter, and with
+// --max-rate. remove does what it is told.
 //
 // # JSON
 //
@@ -61,8 +62,9 @@
 //	  (fill)             share of set bits, of shards the mean; of a cuckoo
 //	                     filter the share of slots taken; not of a window
 //	  (items)            estimate of the distinct ones, too low if saturated, and
-//	                     up to 40% low of fnv1a; exact in a cuckoo filter, with
-//	                     copies; not of a window
+//	                     up to 40% low of fnv1a; of a scalable filter the sum of
+//	                     its layers, though an item may be in several; exact in a
+//	                     cuckoo filter, with copies; not of a window
 //	  (rate)             of now; 0 if it is empty; of fnv1a a lower bound, even a
 //	                     tiny one, which without --json is "not known"
 //	  (capacity)         items that a cuckoo filter was sized for

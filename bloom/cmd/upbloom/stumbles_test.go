@@ -117,7 +117,7 @@ func TestWhatHasNoEffect(t *testing.T) {
 	} {
 		sh.want(0, "", "", "create", "--items", "1k", key) // and would expire in an hour
 		sh.want(0, key+" was there: it does not expire, as before; --ttl is for a new filter, and upbloom ttl "+
-			key+" 1h0m changes it\n", "a\n", strings.Fields(line)...)
+			key+" 1h changes it\n", "a\n", strings.Fields(line)...)
 		sh.want(0, "no expiry\n", "", "ttl", key)
 	}
 	for _, args := range [][]string{
