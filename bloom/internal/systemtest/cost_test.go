@@ -3,12 +3,14 @@ package systemtest
 import (
 	"context"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"os"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/upbloom/upbloom/bloom"
 	"github.com/upbloom/upbloom/internal/human"
@@ -182,6 +184,65 @@ func TestLoadOrAddAll(t *testing.T) {
 				t.Errorf("for %d items: AddAll of %d sends %d bytes, and Load %d", capacity, n, all, load)
 			}
 		}
+	}
+}
+
+// What an item of a Window or a Scalable takes in a request, in bytes a hash.
+func TestBytesAHash(t *testing.T) {
+	s := upstashtest.NewServer(t)
+	items := bloomtest.Numbered("item", 1000)
+	var window, scalable costOfHashes
+	for _, capacity := range []uint64{1000, 146_628, 1_000_000, 10_000_000} {
+		for _, panes := range []int{1, 4} {
+			w, err := bloom.NewWindow(s.Client(), fmt.Sprint("window", panes, capacity),
+				bloom.WindowConfig{Capacity: capacity, FPRate: 0.01, Span: 24 * time.Hour, Panes: panes})
+			if err != nil {
+				t.Fatal(err)
+			}
+			window.take(t, s, w, w.Geometry().Hashes, items)
+		}
+		l, err := bloom.NewScalable(s.Client(), fmt.Sprint("layers", capacity),
+			bloom.ScalableConfig{Capacity: capacity, FPRate: 0.01})
+		if err != nil {
+			t.Fatal(err)
+		}
+		scalable.take(t, s, l, l.Geometry().Hashes, items)
+	}
+	if want := (costOfHashes{add: [2]int{40, 85}, look: [2]int{29, 72}}); window != want {
+		t.Errorf("Window: %+v, and WindowConfig says %+v", window, want)
+	}
+	if want := (costOfHashes{add: [2]int{49, 70}, look: [2]int{36, 58}}); scalable != want {
+		t.Errorf("Scalable: %+v, and ScalableConfig says %+v", scalable, want)
+	}
+}
+
+// costOfHashes has the fewest bytes a hash, rounded down, and the most, rounded
+// up.
+type costOfHashes struct{ add, look [2]int }
+
+func (c *costOfHashes) take(t *testing.T, s *upstashtest.Server, f interface {
+	AddAll(ctx context.Context, items []string) ([]bool, error)
+	ExistsAll(ctx context.Context, items []string) ([]bool, error)
+}, hashes int, items []string,
+) {
+	t.Helper()
+	first, rest := items[:len(items)*9/10], items[len(items)*9/10:]
+	if _, err := f.AddAll(t.Context(), first); err != nil { // what is sent once for each filter
+		t.Fatal(err)
+	}
+	for _, call := range []struct {
+		of     func(context.Context, []string) ([]bool, error)
+		within *[2]int
+	}{{f.AddAll, &c.add}, {f.ExistsAll, &c.look}} {
+		s.ResetStats()
+		if _, err := call.of(t.Context(), rest); err != nil {
+			t.Fatal(err)
+		}
+		each := float64(s.Stats().BytesIn) / float64(len(rest)*hashes)
+		if low := int(each); call.within[0] == 0 || low < call.within[0] {
+			call.within[0] = low
+		}
+		call.within[1] = max(call.within[1], int(math.Ceil(each)))
 	}
 }
 
