@@ -67,9 +67,9 @@ type WindowConfig struct {
 	// [Config.WarnFill] and looks as often: a look is one command. If it finds
 	// the pane too full, the Stats cost as many commands more as
 	// [Window.Stats], and the handle does not look during its next 8,192
-	// writes, if it lives so long. A look that fails is no error. The write calls WarnFill on its
-	// caller's goroutine, before it returns, and a handle makes one call at a
-	// time.
+	// writes, if it lives so long. A look that fails is no error. The write
+	// calls WarnFill on its caller's goroutine, before it returns, and a handle
+	// makes one call at a time.
 	WarnFill func(WindowStats) `json:"-"`
 }
 
