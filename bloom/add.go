@@ -1,6 +1,10 @@
 package bloom
 
-import "context"
+import (
+	"context"
+
+	"github.com/upbloom/upbloom/bloom/internal/engine"
+)
 
 // Add puts an item into the filter and reports whether it was new: true if it
 // was certainly never added to the live filter before, false if it was, or if
@@ -21,29 +25,29 @@ import "context"
 // then answer "seen". The empty string is an item as any other: check that an
 // id is there.
 func (f *Filter) Add(ctx context.Context, item string) (added bool, err error) {
-	ctx = f.rec.label(ctx, "bloom.Add")
+	ctx = f.rec.Label(ctx, "bloom.Add")
 	return f.add(ctx, item, nil)
 }
 
-func (h *handle) add(ctx context.Context, item string, o *mirrorCall) (added bool, err error) {
+func (h *handle) add(ctx context.Context, item string, o engine.Observer) (added bool, err error) {
 	return h.writeOne(ctx, item, o, false)
 }
 
 // writeOne adds an item, or removes it if the shape can do that.
-func (h *handle) writeOne(ctx context.Context, item string, o *mirrorCall, removing bool) (bool, error) {
-	if err := h.rec.mayWrite(); err != nil {
+func (h *handle) writeOne(ctx context.Context, item string, o engine.Observer, removing bool) (bool, error) {
+	if err := h.rec.MayWrite(); err != nil {
 		return false, err
 	}
-	q := newRequest(&h.rec).single(item)
-	defer q.free()
-	q.observer, q.removing = o, removing
-	q.aim(ctx, true)
-	q.beginWrite(newBirth(), false)
-	q.setItem(item)
-	write(ctx, q.self[:])
-	if !q.wrote.ok || q.wrote.uncertain() {
-		return false, q.err
+	q := engine.NewRequest(&h.rec.Core).Single(item)
+	defer q.Free()
+	q.Observer, q.Removing = o, removing
+	q.Aim(ctx, true)
+	q.BeginWrite(engine.NewBirth(), false)
+	q.SetItem(item)
+	engine.Write(ctx, q.Self[:])
+	if !q.Wrote.Ok || q.Wrote.Uncertain() {
+		return false, q.Err
 	}
-	h.notify(ctx, q.wrote)
-	return q.added[0], q.err
+	h.notify(ctx, q.Wrote)
+	return q.Added[0], q.Err
 }

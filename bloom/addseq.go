@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"iter"
 
+	"github.com/upbloom/upbloom/bloom/internal/fault"
 	"github.com/upbloom/upbloom/upstash"
 )
 
@@ -39,10 +40,10 @@ type AddResult struct {
 // [ErrNotFound] with [Config.MustExist], or that of the other data at its key.
 // [AddResult] is then zero: begin again.
 func (f *Filter) AddSeq(ctx context.Context, items iter.Seq[string], opts ...MoveOption) (AddResult, error) {
-	ctx = f.rec.label(ctx, "bloom.AddSeq")
+	ctx = f.rec.Label(ctx, "bloom.AddSeq")
 	c := f.moveConfig(opts)
 	var result AddResult
-	part := min(max(1, f.batchBytes()/f.rec.itemBytes(true)), maxPartItems)
+	part := min(max(1, f.batchBytes()/f.rec.Items.ItemBytes(true)), maxPartItems)
 	most := uint64(part) * uint64(min(f.batchParallel(), maxPartItems))
 	var round []string
 	var birth int64 // of the filter of the earlier rounds
@@ -51,9 +52,9 @@ func (f *Filter) AddSeq(ctx context.Context, items iter.Seq[string], opts ...Mov
 		if len(round) == 0 {
 			return nil
 		}
-		if err := f.rec.mayWrite(); err != nil {
+		if err := f.rec.MayWrite(); err != nil {
 			if result.Items > 0 { // the handle has met other data since
-				result, err = AddResult{}, &mayHaveRunError{err}
+				result, err = AddResult{}, fault.MayHaveRun(err)
 			}
 			return err
 		}
@@ -67,14 +68,14 @@ func (f *Filter) AddSeq(ctx context.Context, items iter.Seq[string], opts ...Mov
 			if result = (AddResult{}); unchanged {
 				return b.err
 			}
-			return &mayHaveRunError{b.err}
+			return fault.MayHaveRun(b.err)
 		}
 		for _, isNew := range added {
 			if isNew {
 				result.New++
 			}
 		}
-		if failed, ok := as[*BatchError](err); ok {
+		if failed, ok := fault.As[*BatchError](err); ok {
 			if b.fatal {
 				failed.more, failed.later = true, result.Items > 0
 				return err
@@ -113,7 +114,7 @@ type uncertainError struct {
 
 func (e *uncertainError) Error() string {
 	return fmt.Sprintf("bloom: %d of %d items done, %d %v: %s", e.result.Items-e.result.Uncertain,
-		e.result.Items, e.result.Uncertain, ItemUncertain, wordsOf(e.err))
+		e.result.Items, e.result.Uncertain, ItemUncertain, fault.WordsOf(e.err))
 }
 
 func (e *uncertainError) Unwrap() error     { return e.err }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync"
 	"sync/atomic"
+
+	"github.com/upbloom/upbloom/bloom/internal/engine"
 )
 
 // AddAll adds items and reports for each whether it was new, as if they had
@@ -22,25 +24,25 @@ import (
 // [ErrNotFound] with Config.MustExist, or the error of the other data at its
 // key. All items that were sent are then [ItemUnknown].
 func (f *Filter) AddAll(ctx context.Context, items []string) ([]bool, error) {
-	ctx = f.rec.label(ctx, "bloom.AddAll")
+	ctx = f.rec.Label(ctx, "bloom.AddAll")
 	return f.addAll(ctx, items, nil)
 }
 
-func (h *handle) addAll(ctx context.Context, items []string, o *mirrorCall) ([]bool, error) {
+func (h *handle) addAll(ctx context.Context, items []string, o engine.Observer) ([]bool, error) {
 	if len(items) == 0 {
 		return nil, nil
 	}
-	if err := h.rec.mayWrite(); err != nil {
+	if err := h.rec.MayWrite(); err != nil {
 		return nil, err
 	}
 	return h.newAddBatch(items, o).run(ctx)
 }
 
-func (h *handle) newAddBatch(items []string, o *mirrorCall) *batch {
+func (h *handle) newAddBatch(items []string, o engine.Observer) *batch {
 	b := h.newBatch(items, true, o)
 	// Until the header was seen, one request goes ahead alone: if the key holds
 	// something else, no other touches it.
-	b.alone = h.rec.headed() && !h.rec.verified.Load()
+	b.alone = h.rec.Headed() && !h.rec.Verified.Load()
 	return b
 }
 
@@ -48,7 +50,7 @@ func (h *handle) removeAll(ctx context.Context, items []string) ([]bool, error) 
 	if len(items) == 0 {
 		return nil, nil
 	}
-	if err := h.rec.mayWrite(); err != nil {
+	if err := h.rec.MayWrite(); err != nil {
 		return nil, err
 	}
 	b := h.newAddBatch(items, nil)
@@ -61,11 +63,11 @@ func (h *handle) removeAll(ctx context.Context, items []string) ([]bool, error) 
 // about 50 KB. Each answer is that of Exists at a moment of the call: if a
 // Replace comes between two requests, some are of the old filter.
 func (f *Filter) ExistsAll(ctx context.Context, items []string) ([]bool, error) {
-	ctx = f.rec.label(ctx, "bloom.ExistsAll")
+	ctx = f.rec.Label(ctx, "bloom.ExistsAll")
 	return f.existsAll(ctx, items, nil)
 }
 
-func (h *handle) existsAll(ctx context.Context, items []string, o *mirrorCall) ([]bool, error) {
+func (h *handle) existsAll(ctx context.Context, items []string, o engine.Observer) ([]bool, error) {
 	if len(items) == 0 {
 		return nil, nil
 	}
@@ -80,7 +82,7 @@ type batch struct {
 	laneOf   func(item string) int           // nil if there is one lane
 	name     func(lane int, err error) error // says which record failed; or nil
 	items    []string
-	observer *mirrorCall
+	observer engine.Observer
 	adding   bool // or removing
 	alone    bool // the first part goes before the others
 	split    bool // one request does not carry all items
@@ -96,16 +98,16 @@ type batch struct {
 	answers []bool
 	states  []ItemState
 
-	mu     sync.Mutex // guards what follows, and the lanes
-	flying []*part    // of an AddAll: an item that is in one of them is not sent again
-	wrote  written    // of an AddAll: how many items were added, and were new
+	mu     sync.Mutex     // guards what follows, and the lanes
+	flying []*part        // of an AddAll: an item that is in one of them is not sent again
+	wrote  engine.Written // of an AddAll: how many items were added, and were new
 	err    error
 	fatal  bool
 }
 
 // A lane is a batch's knowledge of one record.
 type lane struct {
-	rec     *record
+	rec     *engine.Core
 	birth   int64       // the birth number found by the parts; 0 before the first
 	gone    bool        // of an AddAll: the filter went away meanwhile
 	stopped atomic.Bool // nothing more is sent
@@ -122,43 +124,43 @@ type part struct {
 }
 
 type piece struct {
-	q     *request
+	q     *engine.Request
 	lane  int
 	index []int // of its items
 }
 
 type sameAs struct{ item, first int }
 
-func (h *handle) newBatch(items []string, adding bool, o *mirrorCall) *batch {
+func (h *handle) newBatch(items []string, adding bool, o engine.Observer) *batch {
 	b := newBatch(h, make([]lane, 1), items, adding, o)
-	b.lanes[0].rec = &h.rec
+	b.lanes[0].rec = &h.rec.Core
 	return b
 }
 
-func newBatch(h *handle, lanes []lane, items []string, adding bool, o *mirrorCall) *batch {
+func newBatch(h *handle, lanes []lane, items []string, adding bool, o engine.Observer) *batch {
 	b := &batch{
 		h: h, lanes: lanes, items: items, adding: adding, observer: o,
-		itemBytes: h.rec.itemBytes(adding), maxItems: maxPartItems,
+		itemBytes: h.rec.Items.ItemBytes(adding), maxItems: maxPartItems,
 		answers: make([]bool, len(items)), states: make([]ItemState, len(items)),
 	}
 	if adding {
-		b.scriptBytes = h.rec.scriptBytes()
-		if own := h.rec.ownScript(); own != nil {
-			b.repeats, b.maxItems = true, min(own.maxItems(), maxPartItems)
+		b.scriptBytes = h.rec.ScriptBytes()
+		if own := h.rec.OwnScript(); own != nil {
+			b.repeats, b.maxItems = true, min(own.MaxItems(), maxPartItems)
 		}
 	}
 	// One request certainly carries all items if the longest heads and the
 	// longest items fit.
-	heads := min(len(lanes), len(items)) * b.headBytes(&h.rec)
+	heads := min(len(lanes), len(items)) * b.headBytes(&h.rec.Core)
 	b.split = len(items) > 1 &&
 		(len(items) > b.maxItems || len(items) > (h.batchBytes()-heads)/b.itemBytes)
 	return b
 }
 
 // headBytes is an upper bound of a command's length without its items.
-func (b *batch) headBytes(r *record) int {
+func (b *batch) headBytes(r *engine.Core) int {
 	const most = 512                           // of the operations before the first item
-	return b.scriptBytes + most + 6*len(r.key) // a byte of a key takes up to six in JSON
+	return b.scriptBytes + most + 6*len(r.Key) // a byte of a key takes up to six in JSON
 }
 
 // run cuts the items into parts and sends them.
@@ -214,19 +216,19 @@ func (b *batch) fill(ctx context.Context, next int) (p *part, rest int) {
 			at[lane] = len(p.pieces)
 		}
 		c := &p.pieces[at[lane]-1]
-		before := c.q.size()
+		before := c.q.Size()
 		if b.adding {
-			c.q.setItem(item)
+			c.q.SetItem(item)
 		} else {
-			c.q.getItem(item)
+			c.q.GetItem(item)
 		}
-		p.size += c.q.size() - before
+		p.size += c.q.Size() - before
 		if p.first != nil {
 			if _, ok := p.first[item]; !ok {
 				p.first[item] = next
 			}
 		}
-		c.q.items = append(c.q.items, item)
+		c.q.Items = append(c.q.Items, item)
 		c.index = append(c.index, next)
 		n++
 	}
@@ -253,23 +255,23 @@ func (b *batch) lane(item string) int {
 func (b *batch) begin(ctx context.Context, p *part, lane int) bool {
 	r := b.lanes[lane].rec
 	if b.adding {
-		if err := r.mayWrite(); err != nil {
+		if err := r.MayWrite(); err != nil {
 			b.replaced(lane)
 			b.fail(lane, err, true)
 			return false
 		}
 	}
-	q := newRequest(r)
-	q.observer, q.removing = b.observer, b.removing
-	q.aim(ctx, b.adding)
+	q := engine.NewRequest(r)
+	q.Observer, q.Removing = b.observer, b.removing
+	q.Aim(ctx, b.adding)
 	if b.adding {
 		// Each part has a birth number of its own: by it the part knows later
 		// whether it made the filter.
-		q.beginWrite(newBirth(), b.split)
+		q.BeginWrite(engine.NewBirth(), b.split)
 	} else {
-		q.beginRead()
+		q.BeginRead()
 	}
-	p.size += q.size() + b.scriptBytes + len("[],") // of a pipeline
+	p.size += q.Size() + b.scriptBytes + len("[],") // of a pipeline
 	p.pieces = append(p.pieces, piece{q: q, lane: lane})
 	return true
 }

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+
+	"github.com/upbloom/upbloom/bloom/internal/engine"
 )
 
 func TestInFilter(t *testing.T) {
@@ -15,8 +17,8 @@ func TestInFilter(t *testing.T) {
 	}{
 		{nil, true},
 		{ErrUncertain, true},
-		{&ttlError{other}, true},
-		{fmt.Errorf("%w; %w", ErrUncertain, &ttlError{other}), true},
+		{&engine.TtlError{Err: other}, true},
+		{fmt.Errorf("%w; %w", ErrUncertain, &engine.TtlError{Err: other}), true},
 		{ErrNotFound, false},
 		{other, false},
 		{&BatchError{Items: []ItemState{ItemDone, ItemUncertain}, Err: ErrUncertain}, true},

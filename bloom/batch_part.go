@@ -6,20 +6,22 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/upbloom/upbloom/bloom/internal/engine"
+	"github.com/upbloom/upbloom/bloom/internal/fault"
 	"github.com/upbloom/upbloom/internal/woken"
 	"github.com/upbloom/upbloom/upstash"
 )
 
 // sendPart sends one request of a batch and notes what came of it.
 func (b *batch) sendPart(ctx context.Context, p *part) {
-	reqs := make([]*request, len(p.pieces))
+	reqs := make([]*engine.Request, len(p.pieces))
 	for i := range p.pieces {
 		reqs[i] = p.pieces[i].q
 	}
 	if b.adding {
-		write(ctx, reqs)
+		engine.Write(ctx, reqs)
 	} else {
-		lookUp(ctx, reqs)
+		engine.LookUp(ctx, reqs)
 	}
 	if ctx.Err() != nil {
 		woken.Up(ctx) // it has ended the other parts too
@@ -48,48 +50,48 @@ func (b *batch) finish(p *part) {
 		}
 	}
 	for _, c := range p.pieces {
-		c.q.free()
+		c.q.Free()
 	}
 }
 
 // tookAdds notes the answers of one record to a part of an AddAll.
 func (b *batch) tookAdds(c *piece) {
 	q := c.q
-	if q.wrote.ok {
+	if q.Wrote.Ok {
 		b.mu.Lock()
-		b.wrote.ok = true
-		b.wrote.items += q.wrote.items
-		b.wrote.newItems += q.wrote.newItems
-		b.wrote.newOnes += q.wrote.newOnes
-		b.wrote.area = q.wrote.area
+		b.wrote.Ok = true
+		b.wrote.Items += q.Wrote.Items
+		b.wrote.NewItems += q.Wrote.NewItems
+		b.wrote.NewOnes += q.Wrote.NewOnes
+		b.wrote.Area = q.Wrote.Area
 		b.mu.Unlock()
 	}
-	if q.wrote.ok && b.split && b.h.rec.headed() && b.isRecreated(c) {
+	if q.Wrote.Ok && b.split && b.h.rec.Headed() && b.isRecreated(c) {
 		b.lost(c.lane)
 		b.fail(c.lane, ErrRecreated, true)
 	}
 	switch {
-	case q.wrote.uncertain():
+	case q.Wrote.Uncertain():
 		b.mark(c, ItemUncertain)
-		b.fail(c.lane, q.err, false)
+		b.fail(c.lane, q.Err, false)
 		return
-	case !q.wrote.ok:
+	case !q.Wrote.Ok:
 		switch {
-		case is(q.err, ErrNotFound):
+		case fault.Is(q.Err, ErrNotFound):
 			b.lost(c.lane)
-		case isForeign(q.err):
+		case engine.IsForeign(q.Err):
 			b.replaced(c.lane)
 		}
 		b.mark(c, stateAfterAdd(q))
-		b.fail(c.lane, q.err, true)
+		b.fail(c.lane, q.Err, true)
 		return
 	}
 	for n, i := range c.index {
-		b.answers[i] = q.added[n]
+		b.answers[i] = q.Added[n]
 	}
 	b.mark(c, ItemDone)
-	if q.err != nil {
-		b.fail(c.lane, q.err, true)
+	if q.Err != nil {
+		b.fail(c.lane, q.Err, true)
 	}
 }
 
@@ -99,9 +101,9 @@ func (b *batch) isRecreated(c *piece) bool {
 	defer b.mu.Unlock()
 	l := &b.lanes[c.lane]
 	if l.birth == 0 {
-		l.birth = c.q.wrote.birth
+		l.birth = c.q.Wrote.Birth
 	}
-	return l.birth != c.q.wrote.birth
+	return l.birth != c.q.Wrote.Birth
 }
 
 // lost notes that the filter went away: an earlier part's items are not in it.
@@ -124,15 +126,15 @@ func (b *batch) replaced(lane int) {
 // stateAfterAdd is the state of the items of a failed part. If the last attempt
 // met another filter, its items are not in ours; but an earlier attempt may
 // have put them into ours.
-func stateAfterAdd(q *request) ItemState {
-	_, answered := as[*upstash.Error](q.err)
-	step, ok := as[*stepError](q.err)
+func stateAfterAdd(q *engine.Request) ItemState {
+	_, answered := fault.As[*upstash.Error](q.Err)
+	step, ok := fault.As[*engine.StepError](q.Err)
 	switch {
-	case ok && (step.out || step.grew && upstash.SafeToRetry(step.err)), upstash.SafeToRetry(q.err):
+	case ok && (step.Out || step.Grew && upstash.SafeToRetry(step.Err)), upstash.SafeToRetry(q.Err):
 		return ItemNotDone
-	case q.wrote.maybeRepeated, answered:
+	case q.Wrote.MaybeRepeated, answered:
 		return ItemUnknown
-	case isForeign(q.err), is(q.err, ErrNotFound):
+	case engine.IsForeign(q.Err), fault.Is(q.Err, ErrNotFound):
 		return ItemNotDone
 	}
 	return ItemUnknown
@@ -142,12 +144,12 @@ func stateAfterAdd(q *request) ItemState {
 // failed look-up, the items are not done, except those found all the same.
 func (b *batch) tookReads(c *piece) {
 	q := c.q
-	err := q.err
+	err := q.Err
 	if err != nil {
 		err = b.h.allowMissing(err)
 	}
 	for n, i := range c.index {
-		found := n < len(q.found) && q.found[n]
+		found := n < len(q.Found) && q.Found[n]
 		b.answers[i] = found
 		if found || err == nil {
 			b.states[i] = ItemDone
@@ -170,7 +172,7 @@ func (b *batch) mark(c *piece, state ItemState) {
 func (b *batch) fail(lane int, err error, fatal bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	_, unsent := as[*upstash.CallError](b.err)
+	_, unsent := fault.As[*upstash.CallError](b.err)
 	unsent = unsent && upstash.SafeToRetry(b.err) && !upstash.SafeToRetry(err)
 	if b.err == nil || fatal && (!b.fatal || unsent) || err == ErrRecreated {
 		if b.err = err; b.name != nil {
@@ -276,7 +278,7 @@ func (e *BatchError) Error() string {
 			text += fmt.Sprintf(", %d %v", n, s)
 		}
 	}
-	return text + ": " + wordsOf(e.Err)
+	return text + ": " + fault.WordsOf(e.Err)
 }
 
 // SafeToRetry reports whether certainly nothing of the batch was done, nor of
@@ -296,18 +298,18 @@ func (e *BatchError) Unwrap() error { return e.Err }
 // set, or a [Scalable] did not grow. Use it if you only record items, and do not
 // ask whether they are new.
 func InFilter(err error) bool {
-	if batch, ok := as[*BatchError](err); ok {
+	if batch, ok := fault.As[*BatchError](err); ok {
 		return !batch.more && batch.Count(ItemDone)+batch.Count(ItemUncertain) == len(batch.Items)
 	}
-	if _, ok := as[takenError](err); ok {
+	if _, ok := fault.As[takenError](err); ok {
 		return false
 	}
-	if _, ok := as[*copiesError](err); ok {
+	if _, ok := fault.As[*copiesError](err); ok {
 		return false
 	}
-	if growth, ok := as[*growthError](err); ok {
+	if growth, ok := fault.As[*growthError](err); ok {
 		return growth.in
 	}
-	step, ok := as[*stepError](err)
-	return err == nil || is(err, ErrUncertain) || is(err, ErrNoTTL) || ok && step.in
+	step, ok := fault.As[*engine.StepError](err)
+	return err == nil || fault.Is(err, ErrUncertain) || fault.Is(err, ErrNoTTL) || ok && step.In
 }

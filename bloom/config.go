@@ -3,6 +3,7 @@ package bloom
 import (
 	"fmt"
 	"io"
+	"reflect"
 	"strings"
 	"time"
 
@@ -242,44 +243,28 @@ func checkWords(g Geometry) error {
 
 // String shows the fields that are set. Of the seed and of WarnFill it shows only
 // that they are set.
-func (c Config) String() string {
-	var f fields
-	f.add(c.Capacity != 0, "Capacity", c.Capacity)
-	f.add(c.FPRate != 0, "FPRate", c.FPRate)
-	f.add(c.Bits != 0, "Bits", c.Bits)
-	f.add(c.Hashes != 0, "Hashes", c.Hashes)
-	f.add(c.Seed != 0, "Seed", "(set)")
-	f.add(true, "Scheme", c.Scheme)
-	f.add(true, "Layout", c.Layout)
-	f.add(c.TTL != 0, "TTL", c.TTL)
-	f.add(c.BatchBytes != 0, "BatchBytes", c.BatchBytes)
-	f.add(c.BatchParallel != 0, "BatchParallel", c.BatchParallel)
-	f.add(c.MissingIsEmpty, "MissingIsEmpty", true)
-	f.add(c.MustExist, "MustExist", true)
-	f.add(c.Reads != ReadsPrimary, "Reads", c.Reads)
-	f.add(c.WarnFill != nil, "WarnFill", "(set)")
-	return f.in("Config")
-}
+func (c Config) String() string { return describe(c) }
 
 // Format is String for every verb: none shows the seed.
 func (c Config) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, c.String()) }
 
-// fields writes the fields of a Config that are set.
-type fields struct{ text []string }
-
-// Inlined, it would make a wasm module 7 KB larger.
-//
-//go:noinline
-func (f *fields) add(set bool, name string, value any) {
-	if set {
-		f.text = append(f.text, fmt.Sprintf("%s: %v", name, value))
-	}
-}
-
-func (f *fields) in(config string) string {
-	return "bloom." + config + "{" + strings.Join(f.text, ", ") + "}"
-}
-
 func configErrorf(field, format string, args ...any) error {
 	return &ConfigError{Field: field, Reason: fmt.Sprintf(format, args...)}
+}
+
+// describe shows the fields of a Config that are set, without the seed.
+func describe(config any) string {
+	v := reflect.ValueOf(config)
+	var text []string
+	for i := range v.NumField() {
+		f, name := v.Field(i), v.Type().Field(i).Name
+		switch {
+		case name == "_" || f.IsZero() && name != "Scheme" && name != "Layout":
+		case name == "Seed" || f.Kind() == reflect.Func:
+			text = append(text, name+": (set)")
+		default:
+			text = append(text, fmt.Sprintf("%s: %v", name, f))
+		}
+	}
+	return "bloom." + v.Type().Name() + "{" + strings.Join(text, ", ") + "}"
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"strconv"
 
+	"github.com/upbloom/upbloom/bloom/internal/engine"
+	"github.com/upbloom/upbloom/bloom/internal/fault"
 	"github.com/upbloom/upbloom/upstash"
 )
 
@@ -13,7 +15,7 @@ import (
 // sets: PEXPIRE or PEXPIREAT. A string whose first 53 bits are 0 is other data.
 // The script returns the header, the birth number and the kind's word
 // afterwards.
-var createScript = upstash.NewScript(shebang + `local w = redis.call('BITFIELD_RO', KEYS[1],
+var createScript = upstash.NewScript(engine.Shebang + `local w = redis.call('BITFIELD_RO', KEYS[1],
   'GET', 'u53', '0', 'GET', 'u53', '64', 'GET', 'u53', '128')
 if w[1] ~= 0 then return w end
 if redis.call('EXISTS', KEYS[1]) == 1 then return {0, -1, 0} end
@@ -49,9 +51,9 @@ return {tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[5])}`)
 // Create is repeated after a lost reply. If others delete the filter between two
 // attempts, the second makes it again, empty.
 func (f *Filter) Create(ctx context.Context) (created bool, err error) {
-	ctx = f.rec.label(ctx, "bloom.Create")
-	if !f.rec.headed() {
-		return false, untouched(configErrorf("Layout",
+	ctx = f.rec.Label(ctx, "bloom.Create")
+	if !f.rec.Headed() {
+		return false, fault.Untouched(configErrorf("Layout",
 			"is bare: only a filter with a header can be created; just Add"))
 	}
 	return f.create(ctx, headerBits+f.rec.geo.Bits, 0)
@@ -60,13 +62,13 @@ func (f *Filter) Create(ctx context.Context) (created bool, err error) {
 // create makes a string of so many bits, with the kind's own word.
 func (h *handle) create(ctx context.Context, bits uint64, word int64) (created bool, err error) {
 	r := &h.rec
-	if r.client.ReadOnly() {
-		return false, r.mayWrite()
+	if r.Client.ReadOnly() {
+		return false, r.MayWrite()
 	}
-	birth := newBirth()
-	cmd := r.createCommand(bits, word, birth, milliseconds(r.ttl), "PEXPIRE")
-	answers, repeated, err := r.runOurs(ctx, cmd)
-	if large, ok := as[*RecordTooLargeError](err); ok {
+	birth := engine.NewBirth()
+	cmd := r.createCommand(bits, word, birth, engine.Milliseconds(r.Ttl), "PEXPIRE")
+	answers, repeated, err := r.RunOurs(ctx, cmd)
+	if large, ok := fault.As[*RecordTooLargeError](err); ok {
 		large.Bytes = (bits + 7) / 8
 	}
 	return r.judgeCreate(oursAnswer{answers, repeated, err}, birth)
@@ -75,28 +77,28 @@ func (h *handle) create(ctx context.Context, bits uint64, word int64) (created b
 // createCommand makes a string of so many bits. expire is the command that sets
 // its TTL.
 func (r *record) createCommand(bits uint64, word, birth int64, ttl, expire string) upstash.Command {
-	return r.script(createScript, nil, strconv.FormatInt(birth, 10), strconv.FormatUint(bits-1, 10),
+	return r.Script(createScript, nil, strconv.FormatInt(birth, 10), strconv.FormatUint(bits-1, 10),
 		ttl, strconv.FormatInt(word, 10), expire).Repeatable(true)
 }
 
 // judgeCreate judges the answers to createCommand.
 func (r *record) judgeCreate(a oursAnswer, birth int64) (created bool, _ error) {
-	if is(a.err, ErrNotFound) { // yet the key is taken
-		return false, missed(r.refuse(errNoHeader), a.repeated)
+	if fault.Is(a.err, ErrNotFound) { // yet the key is taken
+		return false, engine.Missed(r.Refuse(engine.ErrNoHeader), a.repeated)
 	}
 	if a.err != nil {
 		return false, a.err
 	}
 	if len(a.answers) != 2 {
-		return false, wrongCount(len(a.answers), 2)
+		return false, engine.WrongCount(len(a.answers), 2)
 	}
-	stands, err := fieldWord(a.answers[0])
+	stands, err := engine.FieldWord(a.answers[0])
 	if err != nil {
 		return false, err
 	}
-	word, err := fieldWord(a.answers[1])
+	word, err := engine.FieldWord(a.answers[1])
 	if err == nil {
-		err = missed(r.learnKind(word), a.repeated)
+		err = engine.Missed(r.LearnKind(word), a.repeated)
 	}
 	return stands == birth, err
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/upbloom/upbloom/bloom/internal/fault"
 	"github.com/upbloom/upbloom/upstash"
 )
 
@@ -93,10 +94,11 @@ func newCuckoo(c *upstash.Client, key string, cfg CuckooConfig, geo Geometry) *C
 	f := &Cuckoo{cfg: cfg}
 	f.bytes, f.parallel, f.missingIsEmpty = cfg.BatchBytes, cfg.BatchParallel, cfg.MissingIsEmpty
 	r := &f.rec
-	r.client, r.key, r.geo, r.kind = c, key, geo, KindFilter
-	r.must, r.reads = cfg.MustExist, cfg.Reads
-	r.header = int64(encodeHeader(KindFilter, geo))
-	r.shape = cuckooShape{geo.Bits / wordBits}
+	r.Client, r.Key, r.geo, r.kind = c, key, geo, KindFilter
+	r.Must = cfg.MustExist
+	r.setReads(cfg.Reads)
+	shape := cuckooShape{geo, geo.Bits / wordBits}
+	r.is(shape, shape)
 	return f
 }
 
@@ -104,7 +106,7 @@ func newCuckoo(c *upstash.Client, key string, cfg CuckooConfig, geo Geometry) *C
 // from its header. It takes every option of [Open] but [OpenTTL]. The cost and the
 // errors are those of [Open].
 func OpenCuckoo(ctx context.Context, c *upstash.Client, key string, opts ...OpenOption) (_ *Cuckoo, err error) {
-	defer onlyReads(&err)
+	defer fault.OnlyReads(&err)
 	cfg, seen, err := openState(ctx, c, key, opts, "OpenCuckoo", "OpenTTL", "OpenMaxBytes")
 	if err != nil {
 		return nil, err
@@ -128,8 +130,8 @@ func OpenCuckoo(ctx context.Context, c *upstash.Client, key string, opts ...Open
 // it too large for the database. It reports whether it made the filter; cost
 // and errors are those of [Filter.Create].
 func (f *Cuckoo) Create(ctx context.Context) (created bool, err error) {
-	ctx = f.rec.label(ctx, "bloom.Cuckoo.Create")
-	return f.create(ctx, headerBits+f.rec.geo.Bits, f.rec.shape.word(nil))
+	ctx = f.rec.Label(ctx, "bloom.Cuckoo.Create")
+	return f.create(ctx, headerBits+f.rec.geo.Bits, f.rec.Shape.Word(nil))
 }
 
 // Add stores a copy of the item and reports whether it was new: true if there
@@ -141,7 +143,7 @@ func (f *Cuckoo) Create(ctx context.Context) (created bool, err error) {
 // be; nothing was changed. After [ErrUncertain] the copy may have been stored
 // or not: adding the item again may store a second one.
 func (f *Cuckoo) Add(ctx context.Context, item string) (added bool, err error) {
-	return f.writeOne(f.rec.label(ctx, "bloom.Cuckoo.Add"), item, nil, false)
+	return f.writeOne(f.rec.Label(ctx, "bloom.Cuckoo.Add"), item, nil, false)
 }
 
 // Remove takes one copy of the item out and reports whether there was one.
@@ -152,7 +154,7 @@ func (f *Cuckoo) Add(ctx context.Context, item string) (added bool, err error) {
 // After [ErrUncertain] a copy may have been taken out or not: removing the item
 // again may take another copy.
 func (f *Cuckoo) Remove(ctx context.Context, item string) (removed bool, err error) {
-	return f.writeOne(f.rec.label(ctx, "bloom.Cuckoo.Remove"), item, nil, true)
+	return f.writeOne(f.rec.Label(ctx, "bloom.Cuckoo.Remove"), item, nil, true)
 }
 
 // Exists reports whether a copy of the item is in the filter. If it returns
@@ -161,7 +163,7 @@ func (f *Cuckoo) Remove(ctx context.Context, item string) (removed bool, err err
 // [ErrNotFound], unless [CuckooConfig.MissingIsEmpty] is set. By default a full
 // database refuses it: see [Reads].
 func (f *Cuckoo) Exists(ctx context.Context, item string) (bool, error) {
-	return f.exists(f.rec.label(ctx, "bloom.Cuckoo.Exists"), item, nil)
+	return f.exists(f.rec.Label(ctx, "bloom.Cuckoo.Exists"), item, nil)
 }
 
 // AddAll stores a copy of each item and reports for each whether it was new. Of
@@ -173,31 +175,31 @@ func (f *Cuckoo) Exists(ctx context.Context, item string) (bool, error) {
 // [*BatchError]. It says what is known of each item: an [ItemUnknown] may be in
 // or not, and if a request ended in [ErrFull], its items are not done.
 func (f *Cuckoo) AddAll(ctx context.Context, items []string) ([]bool, error) {
-	return f.addAll(f.rec.label(ctx, "bloom.Cuckoo.AddAll"), items, nil)
+	return f.addAll(f.rec.Label(ctx, "bloom.Cuckoo.AddAll"), items, nil)
 }
 
 // RemoveAll takes one copy of each item out and reports for each whether there
 // was one. Requests and errors are those of AddAll.
 func (f *Cuckoo) RemoveAll(ctx context.Context, items []string) ([]bool, error) {
-	return f.removeAll(f.rec.label(ctx, "bloom.Cuckoo.RemoveAll"), items)
+	return f.removeAll(f.rec.Label(ctx, "bloom.Cuckoo.RemoveAll"), items)
 }
 
 // ExistsAll reports for each item whether a copy is in the filter, with the
 // promises of Exists. It sends as few requests as [CuckooConfig.BatchBytes]
 // allows.
 func (f *Cuckoo) ExistsAll(ctx context.Context, items []string) ([]bool, error) {
-	return f.existsAll(f.rec.label(ctx, "bloom.Cuckoo.ExistsAll"), items, nil)
+	return f.existsAll(f.rec.Label(ctx, "bloom.Cuckoo.ExistsAll"), items, nil)
 }
 
 // Rename moves the filter to another key, as [Filter.Rename] does.
 func (f *Cuckoo) Rename(ctx context.Context, to string) error {
-	return f.rename(f.rec.label(ctx, "bloom.Cuckoo.Rename"), to)
+	return f.rename(f.rec.Label(ctx, "bloom.Cuckoo.Rename"), to)
 }
 
 // Delete removes the filter and reports whether there was one, as
 // [Filter.Delete] does.
 func (f *Cuckoo) Delete(ctx context.Context) (bool, error) {
-	return f.delete(f.rec.label(ctx, "bloom.Cuckoo.Delete"))
+	return f.delete(f.rec.Label(ctx, "bloom.Cuckoo.Delete"))
 }
 
 // Geometry returns what the filter's places are computed from: Bits is 53 a

@@ -3,7 +3,6 @@ package bloom
 import (
 	"fmt"
 	"io"
-	"strings"
 
 	"github.com/upbloom/upbloom/bloom/internal/cells"
 )
@@ -100,23 +99,7 @@ func (c CuckooConfig) checkCalls() error {
 }
 
 // String shows the fields that are set. Of the seed it shows only that it is set.
-func (c CuckooConfig) String() string {
-	var b strings.Builder
-	field := func(set bool, name string, value any) {
-		if set {
-			fmt.Fprintf(&b, "%s: %v, ", name, value)
-		}
-	}
-	field(true, "Capacity", c.Capacity)
-	field(true, "FPRate", c.FPRate)
-	field(c.Seed != 0, "Seed", "(set)")
-	field(c.MustExist, "MustExist", true)
-	field(c.MissingIsEmpty, "MissingIsEmpty", true)
-	field(c.Reads != ReadsPrimary, "Reads", c.Reads)
-	field(c.BatchBytes != 0, "BatchBytes", c.BatchBytes)
-	field(c.BatchParallel != 0, "BatchParallel", c.BatchParallel)
-	return "bloom.CuckooConfig{" + strings.TrimSuffix(b.String(), ", ") + "}"
-}
+func (c CuckooConfig) String() string { return describe(c) }
 
 // Format is String for every verb: none shows the seed.
 func (c CuckooConfig) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, c.String()) }

@@ -1,6 +1,10 @@
 package bloom
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/upbloom/upbloom/bloom/internal/fault"
+)
 
 // A fullError is ErrFull about one item of a request, none of which was added.
 type fullError struct {
@@ -34,10 +38,10 @@ type copiesError struct {
 func (e *copiesError) Error() string {
 	if e.removing {
 		return "bloom: it is not known whether a copy of the item was removed; to remove it again may" +
-			" take another copy, or another item's: " + wordsOf(e.err)
+			" take another copy, or another item's: " + fault.WordsOf(e.err)
 	}
 	return "bloom: it is not known whether the item was added; to add it again may store a second" +
-		" copy, which takes a second Remove: " + wordsOf(e.err)
+		" copy, which takes a second Remove: " + fault.WordsOf(e.err)
 }
 
 func (e *copiesError) Is(target error) bool { return target == ErrUncertain }

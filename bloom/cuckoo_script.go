@@ -3,6 +3,7 @@ package bloom
 import (
 	"strconv"
 
+	"github.com/upbloom/upbloom/bloom/internal/engine"
 	"github.com/upbloom/upbloom/upstash"
 )
 
@@ -20,7 +21,7 @@ import (
 // cuckooRead begins both scripts. It reads the words of all items' buckets, at
 // most 500 items in one command, and returns what it found if there is no such
 // filter.
-const cuckooRead = shebang + `local key, floor = KEYS[1], math.floor
+const cuckooRead = engine.Shebang + `local key, floor = KEYS[1], math.floor
 local header = tonumber(ARGV[1])
 local buckets, slots = header % 4294967296 / 53, floor(header / 549755813888) % 64
 local size, unit = 2 ^ floor(53 / slots), {1}
@@ -225,15 +226,15 @@ const (
 )
 
 // cuckooScript returns the command of a write.
-func cuckooScript(q *request) upstash.Command {
-	r := q.rec
+func cuckooScript(q *engine.Request) upstash.Command {
+	r := q.Rec
 	script, create := cuckooAddScript, "1"
-	if q.removing {
+	if q.Removing {
 		script = cuckooRemoveScript
 	}
-	if q.removing || r.must {
+	if q.Removing || r.Must {
 		create = "0"
 	}
-	args := append([]string{create, strconv.FormatInt(q.birth, 10)}, q.ops...)
-	return r.script(script, nil, args...).AllOrNothing()
+	args := append([]string{create, strconv.FormatInt(q.Birth, 10)}, q.Ops...)
+	return r.Script(script, nil, args...).AllOrNothing()
 }

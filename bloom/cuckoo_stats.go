@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/upbloom/upbloom/bloom/internal/cells"
+	"github.com/upbloom/upbloom/bloom/internal/engine"
+	"github.com/upbloom/upbloom/bloom/internal/fault"
 	"github.com/upbloom/upbloom/internal/human"
 	"github.com/upbloom/upbloom/internal/pttl"
 	"github.com/upbloom/upbloom/upstash"
@@ -20,15 +22,15 @@ import (
 // [CuckooConfig.MissingIsEmpty] is set. By default a full database refuses it:
 // see [Reads]. It does not refuse [Cuckoo.Stats].
 func (f *Cuckoo) Count(ctx context.Context) (uint64, error) {
-	ctx = f.rec.label(ctx, "bloom.Cuckoo.Count")
-	q := newRequest(&f.rec)
-	defer q.free()
-	q.beginRead()
-	lookUp(ctx, q.self[:])
-	if q.err != nil {
-		return 0, f.allowMissing(q.err)
+	ctx = f.rec.Label(ctx, "bloom.Cuckoo.Count")
+	q := engine.NewRequest(&f.rec.Core)
+	defer q.Free()
+	q.BeginRead()
+	engine.LookUp(ctx, q.Self[:])
+	if q.Err != nil {
+		return 0, f.allowMissing(q.Err)
 	}
-	items, _ := cuckooWord(q.word)
+	items, _ := cuckooWord(q.Word)
 	return items, nil
 }
 
@@ -64,7 +66,7 @@ type CuckooStats struct {
 
 // cuckooStatsScript reads the header, bit 127, the birth number and the kind's
 // word, and the set bits from ARGV[2] to ARGV[3], the length and the TTL.
-var cuckooStatsScript = upstash.NewScript(ours + `return {w[1], w[4],
+var cuckooStatsScript = upstash.NewScript(engine.Ours + `return {w[1], w[4],
   redis.call('BITCOUNT', KEYS[1], ARGV[2], ARGV[3], 'BIT'),
   redis.call('STRLEN', KEYS[1]), redis.call('PTTL', KEYS[1])}`)
 
@@ -73,35 +75,35 @@ var cuckooStatsScript = upstash.NewScript(ours + `return {w[1], w[4],
 // global database the nearest region answers. A missing filter is
 // [ErrNotFound], whatever MissingIsEmpty says.
 func (f *Cuckoo) Stats(ctx context.Context) (s CuckooStats, err error) {
-	defer onlyReads(&err)
-	ctx = f.rec.label(ctx, "bloom.Cuckoo.Stats")
+	defer fault.OnlyReads(&err)
+	ctx = f.rec.Label(ctx, "bloom.Cuckoo.Stats")
 	first, last := f.rec.cellRange()
-	answers, _, err := f.rec.numbers(ctx, f.rec.readOnlyScript(cuckooStatsScript, first, last))
+	answers, _, err := f.rec.Numbers(ctx, f.rec.ReadOnlyScript(cuckooStatsScript, first, last))
 	if err != nil {
-		return CuckooStats{}, explain(err)
+		return CuckooStats{}, engine.Explain(err)
 	}
 	if len(answers) == 0 {
-		return CuckooStats{}, wrongCount(0, 5)
+		return CuckooStats{}, engine.WrongCount(0, 5)
 	}
-	header, err := fieldWord(answers[0])
+	header, err := engine.FieldWord(answers[0])
 	if err != nil {
 		return CuckooStats{}, err
 	}
-	if err := f.rec.compareNear(header); err != nil {
+	if err := f.rec.CompareNear(header); err != nil {
 		return CuckooStats{}, err
 	}
 	if len(answers) != 5 {
-		return CuckooStats{}, wrongCount(len(answers), 5)
+		return CuckooStats{}, engine.WrongCount(len(answers), 5)
 	}
-	word, err := fieldWord(answers[1])
+	word, err := engine.FieldWord(answers[1])
 	if err != nil {
 		return CuckooStats{}, err
 	}
-	if err := f.rec.compareKind(word); err != nil {
+	if err := f.rec.CompareKind(word); err != nil {
 		return CuckooStats{}, err
 	}
 	if answers[2].Int64 < 0 || answers[3].Int64 < 0 {
-		return CuckooStats{}, errNegative
+		return CuckooStats{}, engine.ErrNegative
 	}
 	items, ones := cuckooWord(word)
 	s = cuckooStatsOf(f.rec.geo, f.cfg.Capacity, items)

@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/upbloom/upbloom/bloom/internal/engine"
+	"github.com/upbloom/upbloom/bloom/internal/fault"
 	"github.com/upbloom/upbloom/upstash"
 )
 
@@ -13,7 +15,7 @@ import (
 
 // partScript returns the header, the birth number, and the bytes ARGV[2] to
 // ARGV[3] of the string.
-var partScript = upstash.NewScript(ours +
+var partScript = upstash.NewScript(engine.Ours +
 	`return {w[1], w[3], redis.call('GETRANGE', KEYS[1], ARGV[2], ARGV[3])}`)
 
 // A partReader reads parts of the filter with a birth number.
@@ -29,9 +31,9 @@ type partReader struct {
 // ErrRecreated.
 func (p partReader) read(ctx context.Context, from, to int) ([]byte, error) {
 	args := []string{strconv.Itoa(from), strconv.Itoa(to - 1)}
-	script := p.rec.script(partScript, nil, args...).Repeatable(true) // runs on the primary
+	script := p.rec.Script(partScript, nil, args...).Repeatable(true) // runs on the primary
 	if p.near {
-		script = p.rec.readOnlyScript(partScript, args...)
+		script = p.rec.ReadOnlyScript(partScript, args...)
 	}
 	script = script.Binary().Timeout(partTimeout(to - from))
 	return p.rec.binary(ctx, script, func(reply upstash.Reply, err error) ([]byte, error) {
@@ -41,11 +43,11 @@ func (p partReader) read(ctx context.Context, from, to int) ([]byte, error) {
 
 // readBare is read for a Bare filter, whose parts prove nothing.
 func (r *record) readBare(ctx context.Context, from, to int) ([]byte, error) {
-	cmd := upstash.Cmd("GETRANGE", r.key, strconv.Itoa(from), strconv.Itoa(to-1)).Binary().
+	cmd := upstash.Cmd("GETRANGE", r.Key, strconv.Itoa(from), strconv.Itoa(to-1)).Binary().
 		Timeout(partTimeout(to - from))
 	return r.binary(ctx, cmd, func(reply upstash.Reply, err error) ([]byte, error) {
 		if err != nil {
-			return nil, explain(err)
+			return nil, engine.Explain(err)
 		}
 		return partIn(reply, to-from)
 	})
@@ -60,18 +62,18 @@ func (r *record) binary(ctx context.Context, cmd upstash.Command,
 	judge func(upstash.Reply, error) ([]byte, error),
 ) ([]byte, error) {
 	var first error
-	if !r.noRESP2.Load() {
-		part, err := judge(r.client.Do(ctx, cmd))
-		if err == nil || noAnswer(err) || noFilterHere(err) || is(err, ErrRecreated) {
+	if !r.NoRESP2.Load() {
+		part, err := judge(r.Client.Do(ctx, cmd))
+		if err == nil || fault.NoAnswer(err) || engine.NoFilterHere(err) || fault.Is(err, ErrRecreated) {
 			return part, err
 		}
 		first = err
 	}
-	replies, err := r.client.Pipeline(ctx, cmd)
+	replies, err := r.Client.Pipeline(ctx, cmd)
 	if err == nil {
 		var part []byte
 		if part, err = judge(replies[0], replies[0].Err()); err == nil {
-			r.noRESP2.Store(true)
+			r.NoRESP2.Store(true)
 			return part, nil
 		}
 	}
@@ -91,22 +93,22 @@ func (p partReader) judge(reply upstash.Reply, err error, most int) ([]byte, err
 		return nil, p.failed(err)
 	}
 	if len(answers) == 0 {
-		return nil, wrongCount(0, 3)
+		return nil, engine.WrongCount(0, 3)
 	}
 	word, err := replyWord(answers[0])
 	if err != nil {
 		return nil, err
 	}
 	if p.near {
-		err = p.rec.compare(word)
+		err = p.rec.Compare(word)
 	} else {
-		err = p.rec.learn(word)
+		err = p.rec.Learn(word)
 	}
 	if err != nil {
 		return nil, err
 	}
 	if len(answers) != 3 {
-		return nil, wrongCount(len(answers), 3)
+		return nil, engine.WrongCount(len(answers), 3)
 	}
 	birth, err := replyWord(answers[1])
 	switch {
@@ -120,19 +122,19 @@ func (p partReader) judge(reply upstash.Reply, err error, most int) ([]byte, err
 
 func (p partReader) failed(err error) error {
 	if p.near {
-		return explain(err)
+		return engine.Explain(err)
 	}
-	return p.rec.failed(err)
+	return p.rec.Failed(err)
 }
 
 // partIn returns the bytes of a reply, most at most.
 func partIn(reply upstash.Reply, most int) ([]byte, error) {
 	part, err := reply.Bytes()
 	if err != nil {
-		return nil, explain(err)
+		return nil, engine.Explain(err)
 	}
 	if len(part) > most {
-		return nil, errorf("bloom: %w: a part of %d bytes, and %d were asked for",
+		return nil, fault.Errorf("bloom: %w: a part of %d bytes, and %d were asked for",
 			upstash.ErrBadResponse, len(part), most)
 	}
 	return part, nil
@@ -144,5 +146,5 @@ func replyWord(reply upstash.Reply) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	return fieldWord(upstash.NullInt64{Int64: n, Valid: true})
+	return engine.FieldWord(upstash.NullInt64{Int64: n, Valid: true})
 }

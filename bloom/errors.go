@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/upbloom/upbloom/bloom/internal/engine"
+	"github.com/upbloom/upbloom/bloom/internal/fault"
 	"github.com/upbloom/upbloom/upstash"
 )
 
@@ -19,7 +21,7 @@ var (
 	// finds no filter, as with [Config.MustExist]: [upstash.SafeToRetry] is true.
 	// It is false if an earlier attempt of a write got no answer: that one may
 	// have found a filter that has gone since, or may still come to the next one.
-	ErrNotFound = errors.New(textNoFilter + textCheckKey)
+	ErrNotFound = engine.ErrNotFound
 
 	// ErrSaturated is returned when a number of items is asked of a filter with
 	// all bits set. Such a filter finds every item and no longer knows how many
@@ -33,9 +35,7 @@ var (
 	// whether the upload was taken, and after a write of a [Cuckoo] whether it
 	// has run. It is not upstash.ErrUncertain, which is about a client's own
 	// calls.
-	ErrUncertain = errors.New("bloom: the item is in the filter, and it may have been new: an" +
-		" earlier attempt may have added it; treat it as new if doing the work twice is better" +
-		" than never")
+	ErrUncertain = engine.ErrUncertain
 
 	// ErrFull is returned when a [Cuckoo] has no place for an item, or for one
 	// of the items of a request. Nothing of this request was added. Make a
@@ -55,8 +55,7 @@ var (
 	// ErrNoTTL is returned when the items of a write are in the filter, but the
 	// server refused to set its TTL. The next Add tries again; Expire sets it
 	// at once.
-	ErrNoTTL = errors.New("bloom: the items are in the filter, but its TTL could not be set; the" +
-		" next Add tries again")
+	ErrNoTTL = engine.ErrNoTTL
 
 	// ErrNoGrowth is returned when the server refused the script by which a
 	// [Scalable] grows. The items of an Add are in the filter and its answer
@@ -65,8 +64,7 @@ var (
 	// nothing. [InFilter] tells the two apart. Use a token that may run EVAL. If
 	// it is [upstash.ErrRecordTooLarge] as well, lower [ScalableConfig.MaxBytes];
 	// if it is [upstash.ErrOutOfMemory], delete keys.
-	ErrNoGrowth = errors.New("bloom: the filter cannot grow: the server refused the script that adds" +
-		" a layer; use a token that may run EVAL")
+	ErrNoGrowth = engine.ErrNoGrowth
 
 	// ErrNoClock is returned by the writes of a [Window] if the token may not
 	// run TIME: without the server's clock no writer knows the epoch. Nothing
@@ -86,44 +84,8 @@ var (
 	// one: it writes a header there, and every set bit counts as an item's.
 	// Create, Load and the writes of a [Cuckoo] refuse such a string unchanged.
 	// Exists, Stats, Rename, Expire, Persist and Delete find no filter there.
-	ErrNotFilter = errors.New("bloom: the key holds data that is not a filter")
-
-	errNoHeader = fmt.Errorf("%w: its first 53 bits are zero; use a key that holds nothing else",
-		ErrNotFilter)
+	ErrNotFilter = engine.ErrNotFilter
 )
-
-const (
-	textNoFilter = "bloom: no filter at this key: it was never created, expired or was evicted"
-	textCheckKey = "; check the key and the database's URL, or call Create"
-)
-
-// errorf is fmt.Errorf for an error with a text of this package's own. Wrapped
-// errors leave out the name of their package, because the text begins with one.
-func errorf(format string, args ...any) error {
-	for i, arg := range args {
-		if err, ok := arg.(error); ok {
-			args[i] = &inner{err}
-		}
-	}
-	return fmt.Errorf(format, args...)
-}
-
-// inner is an error within the text of another.
-type inner struct{ err error }
-
-func (e *inner) Error() string { return wordsOf(e.err) }
-func (e *inner) Unwrap() error { return e.err }
-
-// wordsOf returns an error's text without the name of a package before it.
-func wordsOf(err error) string {
-	text := err.Error()
-	for _, name := range []string{"bloom: ", "upstash: "} {
-		if rest, ok := strings.CutPrefix(text, name); ok {
-			return rest
-		}
-	}
-	return text
-}
 
 // unmarshalName sets *to to the value with this name.
 func unmarshalName[T fmt.Stringer](to *T, name []byte, values ...T) error {
@@ -135,7 +97,7 @@ func unmarshalName[T fmt.Stringer](to *T, name []byte, values ...T) error {
 		}
 	}
 	_, typ, _ := strings.Cut(fmt.Sprintf("%T", *to), ".")
-	return errorf("bloom: %w: no %s is called %q: use one of %s",
+	return fault.Errorf("bloom: %w: no %s is called %q: use one of %s",
 		upstash.ErrArgument, typ, name, strings.Join(names, ", "))
 }
 
@@ -150,27 +112,6 @@ func (e *emptyHint) Error() string {
 	return e.err.Error() + ", or set " + e.field + " to have it answer no"
 }
 func (e *emptyHint) Unwrap() error { return e.err }
-
-// wrongTypeError is ErrNotFilter after a WRONGTYPE, whose words say less.
-type wrongTypeError struct{ err error }
-
-func (e *wrongTypeError) Error() string {
-	return "bloom: the key holds a list, a hash or another type that is no string, and so no filter:" +
-		" use a key that holds nothing else"
-}
-func (e *wrongTypeError) Is(target error) bool { return target == ErrNotFilter }
-func (e *wrongTypeError) Unwrap() error        { return e.err }
-
-// regionError is returned if the token may not ask the primary, and a region's
-// answer is not enough: a "no" or a Count is not certain.
-type regionError struct {
-	text string
-	err  error // the refusal: an upstash.ErrNoPermission
-}
-
-func (e *regionError) Error() string     { return "bloom: " + e.text }
-func (e *regionError) Unwrap() error     { return e.err }
-func (e *regionError) SafeToRetry() bool { return true } // a look-up changes nothing
 
 // A ConfigError says which field of a [Config] cannot be used, and why. It is
 // returned before anything is sent.
@@ -296,88 +237,6 @@ func (e *MismatchError) seedOnly() bool {
 	return e.OtherSeed && want == e.Got
 }
 
-// is is errors.Is, but does not look into a *upstash.CallError. Its error may
-// be that of another call: the cause of a context, for example. A conclusion of
-// this package must come from an error of the call at hand.
-func is(err, target error) bool {
-	_, ok := search(err, func(e error) (struct{}, bool) {
-		if e == target {
-			return struct{}{}, true
-		}
-		x, ok := e.(interface{ Is(error) bool })
-		return struct{}{}, ok && x.Is(target)
-	})
-	return ok
-}
-
-// as is errors.As with the limit of is. It returns the error it finds.
-func as[T error](err error) (T, bool) {
-	return search(err, func(e error) (T, bool) {
-		found, ok := e.(T)
-		return found, ok
-	})
-}
-
-// search returns the first thing look finds in err and what it wraps.
-func search[T any](err error, look func(error) (T, bool)) (found T, ok bool) {
-	if err == nil {
-		return found, false
-	}
-	if found, ok = look(err); ok {
-		return found, true
-	}
-	switch e := err.(type) {
-	case *upstash.CallError:
-	case interface{ Unwrap() error }:
-		return search(e.Unwrap(), look)
-	case interface{ Unwrap() []error }:
-		for _, each := range e.Unwrap() {
-			if found, ok = search(each, look); ok {
-				return found, true
-			}
-		}
-	}
-	return found, false
-}
-
-// isForeign reports whether an error says that the key holds something else.
-func isForeign(err error) bool {
-	_, mismatch := as[*MismatchError](err)
-	return mismatch || is(err, ErrNotFilter)
-}
-
-// isDenied reports whether the token may not run the command.
-func isDenied(err error) bool {
-	server, ok := as[*upstash.Error](err)
-	return ok && server.Code() == "NOPERM"
-}
-
-// noAnswer reports whether a call ended without an answer. Its retries are
-// spent: there is no point in asking again at once.
-func noAnswer(err error) bool {
-	call, ok := as[*upstash.CallError](err)
-	return ok && !errors.Is(call.Err, upstash.ErrBadResponse)
-}
-
-// isFinal reports whether a server will say the same again.
-func isFinal(e *upstash.Error) bool {
-	return e.StatusCode < 500 && e.StatusCode != 408 && e.StatusCode != 429
-}
-
-// isRefusal reports whether a server has refused a command for good.
-func isRefusal(err error) bool {
-	server, ok := as[*upstash.Error](err)
-	return ok && isFinal(server)
-}
-
-// missingNear is ErrNotFound of an answer that a region may have given.
-type missingNear struct{}
-
-func (missingNear) Error() string {
-	return textNoFilter + ", or the nearest region does not have it yet" + textCheckKey
-}
-func (missingNear) Is(target error) bool { return target == ErrNotFound }
-
 // bareMissing is ErrNotFound of a Bare filter, which Create does not make.
 type bareMissing struct{}
 
@@ -386,7 +245,3 @@ func (bareMissing) Error() string {
 		" the database's URL"
 }
 func (bareMissing) Is(target error) bool { return target == ErrNotFound }
-
-// noFilterHere reports whether an error of the primary says that the filter is no
-// longer there.
-func noFilterHere(err error) bool { return is(err, ErrNotFound) || isForeign(err) }

@@ -1,6 +1,10 @@
 package bloom
 
-import "context"
+import (
+	"context"
+
+	"github.com/upbloom/upbloom/bloom/internal/engine"
+)
 
 // Exists reports whether the item is in the filter. If it returns false without
 // an error, the item was never added to the live filter. If it returns true,
@@ -13,20 +17,20 @@ import "context"
 // [*MismatchError]. [Config.Reads] says which copy of a global database is
 // asked; by default a full one refuses: see [Reads].
 func (f *Filter) Exists(ctx context.Context, item string) (bool, error) {
-	ctx = f.rec.label(ctx, "bloom.Exists")
+	ctx = f.rec.Label(ctx, "bloom.Exists")
 	return f.exists(ctx, item, nil)
 }
 
-func (h *handle) exists(ctx context.Context, item string, o *mirrorCall) (bool, error) {
-	q := newRequest(&h.rec).single(item)
-	defer q.free()
-	q.observer = o
-	q.aim(ctx, false)
-	q.beginRead()
-	q.getItem(item)
-	lookUp(ctx, q.self[:])
-	if len(q.found) > 0 && q.found[0] {
+func (h *handle) exists(ctx context.Context, item string, o engine.Observer) (bool, error) {
+	q := engine.NewRequest(&h.rec.Core).Single(item)
+	defer q.Free()
+	q.Observer = o
+	q.Aim(ctx, false)
+	q.BeginRead()
+	q.GetItem(item)
+	engine.LookUp(ctx, q.Self[:])
+	if len(q.Found) > 0 && q.Found[0] {
 		return true, nil
 	}
-	return false, h.allowMissing(q.err)
+	return false, h.allowMissing(q.Err)
 }

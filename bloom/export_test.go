@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/upbloom/upbloom/bloom/internal/engine"
 	"github.com/upbloom/upbloom/internal/lots"
 	"github.com/upbloom/upbloom/upstash"
 )
@@ -23,12 +24,12 @@ func SetMaxPartItems(n int) (old int) {
 }
 
 // UsualSettleTimeout is what users have.
-var UsualSettleTimeout = settleTimeout
+var UsualSettleTimeout = engine.SettleTimeout
 
 // SetSettleTimeout changes how long the settling of a TTL may take, and returns
 // what it was.
 func SetSettleTimeout(d time.Duration) (old time.Duration) {
-	old, settleTimeout = settleTimeout, d
+	old, engine.SettleTimeout = engine.SettleTimeout, d
 	return old
 }
 
@@ -41,7 +42,7 @@ func SetLot(draw func() float64) (old func() float64) {
 
 // Wrote tells the handle of a write as if it had been answered.
 func (f *Filter) Wrote(ctx context.Context, items, newItems, newOnes int) {
-	f.watchFill(ctx, written{ok: true, items: items, newItems: newItems, newOnes: newOnes})
+	f.watchFill(ctx, engine.Written{Ok: true, Items: items, NewItems: newItems, NewOnes: newOnes})
 }
 
 // SetAskAbove changes above how many bytes an upload first asks whether the

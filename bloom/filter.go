@@ -45,11 +45,10 @@ func (f *Filter) init(c *upstash.Client, key string, cfg Config, geo Geometry, k
 		f.wrote = f.watchFill
 	}
 	r := &f.rec
-	r.client, r.key, r.geo, r.layout, r.kind = c, key, geo, cfg.Layout, kind
-	r.ttl, r.must, r.reads = cfg.TTL, cfg.MustExist, cfg.Reads
-	if r.headed() {
-		r.header = int64(encodeHeader(kind, geo))
-	}
+	r.Client, r.Key, r.geo, r.layout, r.kind = c, key, geo, cfg.Layout, kind
+	r.Ttl, r.Must = cfg.TTL, cfg.MustExist
+	r.setReads(cfg.Reads)
+	r.is(&plain{geo, cfg.Layout.bodyOffset()}, nil)
 }
 
 // Geometry returns what the filter's positions are computed from.

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"unicode/utf8"
 
+	"github.com/upbloom/upbloom/bloom/internal/engine"
+	"github.com/upbloom/upbloom/bloom/internal/fault"
 	"github.com/upbloom/upbloom/upstash"
 )
 
@@ -16,7 +18,7 @@ type handle struct {
 	parallel       int // Config.BatchParallel
 	missingIsEmpty bool
 	// wrote is told of each write that ran, if it is not nil.
-	wrote func(ctx context.Context, w written)
+	wrote func(ctx context.Context, w engine.Written)
 }
 
 const (
@@ -57,13 +59,13 @@ func (h *handle) batchParallel() int {
 // Config says so. Otherwise it names the field for this, if there is one, and
 // not to a handle for which a missing filter is a lost one.
 func (h *handle) allowMissing(err error) error {
-	if !is(err, ErrNotFound) {
+	if !fault.Is(err, ErrNotFound) {
 		return err
 	}
 	switch {
 	case h.missingIsEmpty:
 		return nil
-	case h.rec.must:
+	case h.rec.Must:
 		return err
 	case h.rec.kind == KindWindow:
 		return &emptyHint{err, "WindowConfig.ExpireIdle"}
@@ -78,8 +80,8 @@ func (h *handle) allowMissing(err error) error {
 }
 
 // notify passes a write on to the function that watches the handle's writes.
-func (h *handle) notify(ctx context.Context, w written) {
-	if h.wrote != nil && w.ok {
+func (h *handle) notify(ctx context.Context, w engine.Written) {
+	if h.wrote != nil && w.Ok {
 		h.wrote(ctx, w)
 	}
 }

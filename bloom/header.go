@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"github.com/upbloom/upbloom/bloom/internal/xxh3"
-	"github.com/upbloom/upbloom/internal/lots"
 )
 
 // The header word is a u53 at bit 0 of the string, from its top bit down:
@@ -26,24 +25,6 @@ const (
 	kindShift    = 50
 	markerBit    = 1 << 52
 )
-
-// The second word is a u53 at bit 64, the filter's birth number: 1 and then 52
-// random bits. Every command that can create a filter sets it if it is zero. So
-// a filter that was deleted and made again has another. Bits 117 to 126 are 0.
-// Bit 127 is 1 if the TTL is settled: EXPIRE was run, or Persist or Expire was
-// called.
-const (
-	birthOffset   = 64
-	settledOffset = 127
-	birthMarker   = 1 << 52
-)
-
-// u53 is the BITFIELD type of the header, of the birth number and of a word: the
-// widest integer that JSON readers, JavaScript and Lua all carry exactly.
-const u53 = "u53"
-
-// newBirth draws the birth number of a call, the same in all of its attempts.
-func newBirth() int64 { return int64(birthMarker | lots.Uint64()>>12) }
 
 // headerInfo is a header word in its parts. The seed is known by its tag only.
 type headerInfo struct {

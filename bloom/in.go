@@ -4,6 +4,8 @@ import (
 	"context"
 	"slices"
 
+	"github.com/upbloom/upbloom/bloom/internal/engine"
+	"github.com/upbloom/upbloom/bloom/internal/fault"
 	"github.com/upbloom/upbloom/upstash"
 )
 
@@ -28,20 +30,20 @@ func ExistsIn(ctx context.Context, item string, filters ...*Filter) ([]Answer, e
 	if err != nil || len(reqs) == 0 {
 		return refused(len(filters), err), err
 	}
-	ctx = reqs[0].rec.label(ctx, "bloom.ExistsIn")
+	ctx = reqs[0].Rec.Label(ctx, "bloom.ExistsIn")
 	defer freeAll(reqs)
 	for _, q := range reqs {
-		q.beginRead()
-		q.getItem(item)
+		q.BeginRead()
+		q.GetItem(item)
 	}
-	lookUp(ctx, reqs)
+	engine.LookUp(ctx, reqs)
 	answers := make([]Answer, len(reqs))
 	for i, q := range reqs {
-		if len(q.found) > 0 && q.found[0] {
+		if len(q.Found) > 0 && q.Found[0] {
 			answers[i].Yes = true
 			continue
 		}
-		answers[i].Err = filters[i].allowMissing(q.err)
+		answers[i].Err = filters[i].allowMissing(q.Err)
 	}
 	return answers, firstError(answers)
 }
@@ -59,53 +61,53 @@ func AddIn(ctx context.Context, item string, filters ...*Filter) ([]Answer, erro
 	if err != nil || len(reqs) == 0 {
 		return refused(len(filters), err), err
 	}
-	ctx = reqs[0].rec.label(ctx, "bloom.AddIn")
+	ctx = reqs[0].Rec.Label(ctx, "bloom.AddIn")
 	defer freeAll(reqs)
 	answers := make([]Answer, len(reqs))
-	var allowed []*request
+	var allowed []*engine.Request
 	for i, q := range reqs {
-		if answers[i].Err = q.rec.mayWrite(); answers[i].Err != nil {
+		if answers[i].Err = q.Rec.MayWrite(); answers[i].Err != nil {
 			continue
 		}
-		q.beginWrite(newBirth(), false)
-		q.setItem(item)
+		q.BeginWrite(engine.NewBirth(), false)
+		q.SetItem(item)
 		allowed = append(allowed, q)
 	}
 	if len(allowed) > 0 {
-		write(ctx, allowed)
+		engine.Write(ctx, allowed)
 	}
 	for i, q := range reqs {
 		if answers[i].Err != nil {
 			continue
 		}
-		answers[i].Err = q.err
-		if q.wrote.ok && !q.wrote.uncertain() {
-			answers[i].Yes = q.added[0]
-			filters[i].notify(ctx, q.wrote)
+		answers[i].Err = q.Err
+		if q.Wrote.Ok && !q.Wrote.Uncertain() {
+			answers[i].Yes = q.Added[0]
+			filters[i].notify(ctx, q.Wrote)
 		}
 	}
 	err = firstError(answers)
 	changed := func(a Answer) bool { return !upstash.SafeToRetry(a.Err) } // also without an error
 	if err != nil && slices.ContainsFunc(answers, changed) {
-		err = &mayHaveRunError{err}
+		err = fault.MayHaveRun(err)
 	}
 	return answers, err
 }
 
 // requestsFor takes a request for each filter, which must share a client.
-func requestsFor(item string, filters []*Filter) ([]*request, error) {
+func requestsFor(item string, filters []*Filter) ([]*engine.Request, error) {
 	for i, f := range filters {
 		switch {
 		case f == nil:
-			return nil, errorf("bloom: %w: filters[%d] is nil", upstash.ErrArgument, i)
-		case f.rec.client != filters[0].rec.client:
-			return nil, errorf("bloom: %w: filters[%d] has another client than filters[0], and one"+
+			return nil, fault.Errorf("bloom: %w: filters[%d] is nil", upstash.ErrArgument, i)
+		case f.rec.Client != filters[0].rec.Client:
+			return nil, fault.Errorf("bloom: %w: filters[%d] has another client than filters[0], and one"+
 				" request reaches one database; call once for each client", upstash.ErrArgument, i)
 		}
 	}
-	reqs := make([]*request, len(filters))
+	reqs := make([]*engine.Request, len(filters))
 	for i, f := range filters {
-		reqs[i] = newRequest(&f.rec).single(item)
+		reqs[i] = engine.NewRequest(&f.rec.Core).Single(item)
 	}
 	return reqs, nil
 }
@@ -116,16 +118,16 @@ func refused(n int, err error) []Answer {
 	return slices.Repeat([]Answer{{Err: err}}, n)
 }
 
-func freeAll(reqs []*request) {
+func freeAll(reqs []*engine.Request) {
 	for _, q := range reqs {
-		q.free()
+		q.Free()
 	}
 }
 
 func firstError(answers []Answer) error {
 	for i, a := range answers {
 		if a.Err != nil {
-			return errorf("bloom: filters[%d] of %d: %w", i, len(answers), a.Err)
+			return fault.Errorf("bloom: filters[%d] of %d: %w", i, len(answers), a.Err)
 		}
 	}
 	return nil

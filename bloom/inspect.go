@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/upbloom/upbloom/bloom/internal/engine"
+	"github.com/upbloom/upbloom/bloom/internal/fault"
 	"github.com/upbloom/upbloom/internal/pttl"
 	"github.com/upbloom/upbloom/upstash"
 )
@@ -30,7 +32,7 @@ func (r *record) readState(ctx context.Context, count bool) (state, error) {
 		return r.stateCommands(count, readOnly)
 	})
 	if err != nil {
-		return state{}, explain(err)
+		return state{}, engine.Explain(err)
 	}
 	return parseState(replies, near)
 }
@@ -41,9 +43,9 @@ func (r *record) readState(ctx context.Context, count bool) (state, error) {
 // region has to do. atPrimary reports whether that may be one.
 func (r *record) atPrimary(ctx context.Context, reads func(readOnly bool) []upstash.Command,
 ) (replies []upstash.Reply, near bool, err error) {
-	near = r.client.ReadOnly()
-	replies, err = r.client.MultiExec(ctx, reads(near)...)
-	if isDenied(err) || is(err, upstash.ErrAborted) || err == nil && isDenied(replies[0].Err()) {
+	near = r.Client.ReadOnly()
+	replies, err = r.Client.MultiExec(ctx, reads(near)...)
+	if fault.IsDenied(err) || fault.Is(err, upstash.ErrAborted) || err == nil && fault.IsDenied(replies[0].Err()) {
 		near = true
 		replies, err = r.together(ctx, reads(near))
 	}
@@ -54,24 +56,24 @@ func (r *record) atPrimary(ctx context.Context, reads func(readOnly bool) []upst
 func parseState(replies []upstash.Reply, near bool) (state, error) {
 	fields, err := replies[0].Ints(nil)
 	if err != nil {
-		return state{}, explain(err)
+		return state{}, engine.Explain(err)
 	}
 	n, err := integers(replies[1:])
 	if err != nil {
 		return state{}, err
 	}
 	if len(fields) != 7 {
-		return state{}, wrongCount(len(fields), 7)
+		return state{}, engine.WrongCount(len(fields), 7)
 	}
-	word, err := fieldWord(fields[0])
+	word, err := engine.FieldWord(fields[0])
 	if err != nil {
 		return state{}, err
 	}
 	switch {
 	case word == 0 && n[0] != 0:
-		return state{}, errNoHeader
+		return state{}, engine.ErrNoHeader
 	case word == 0 && near:
-		return state{}, missingNear{}
+		return state{}, engine.MissingNear{}
 	case word == 0:
 		return state{}, ErrNotFound
 	}
@@ -83,24 +85,24 @@ func parseState(replies []upstash.Reply, near bool) (state, error) {
 // reads go without one, between two looks at the header and the birth number,
 // which must agree. A Bare record has neither, and its reads go as they are.
 func (r *record) together(ctx context.Context, cmds []upstash.Command) ([]upstash.Reply, error) {
-	replies, err := r.client.MultiExec(ctx, cmds...)
-	if !is(err, upstash.ErrAborted) {
+	replies, err := r.Client.MultiExec(ctx, cmds...)
+	if !fault.Is(err, upstash.ErrAborted) {
 		return replies, err
 	}
-	if !r.headed() {
-		return r.client.Pipeline(ctx, cmds...)
+	if !r.Headed() {
+		return r.Client.Pipeline(ctx, cmds...)
 	}
-	look := []upstash.Command{r.identity().ReadOnly().Command()}
-	replies, err = r.client.Pipeline(ctx, slices.Concat(look, cmds, look)...)
+	look := []upstash.Command{r.Identity().ReadOnly().Command()}
+	replies, err = r.Client.Pipeline(ctx, slices.Concat(look, cmds, look)...)
 	if err != nil {
 		return nil, err
 	}
 	last := len(replies) - 1
-	before, err := identityIn(replies[0])
+	before, err := engine.IdentityIn(replies[0])
 	if err != nil {
 		return nil, err
 	}
-	after, err := identityIn(replies[last])
+	after, err := engine.IdentityIn(replies[last])
 	if err != nil {
 		return nil, err
 	}
@@ -112,16 +114,16 @@ func (r *record) together(ctx context.Context, cmds []upstash.Command) ([]upstas
 
 // stateCommands is the commands of readState.
 func (r *record) stateCommands(count, readOnly bool) []upstash.Command {
-	fields := upstash.NewBitField(r.key).Get(u53, 0).Get("u11", wordBits).
-		Get(u53, birthOffset).Get("u10", birthOffset+wordBits).Get("u1", settledOffset).
-		Get(u53, kindWordOffset).Get("u11", kindWordOffset+wordBits)
+	fields := upstash.NewBitField(r.Key).Get(engine.U53, 0).Get("u11", wordBits).
+		Get(engine.U53, engine.BirthOffset).Get("u10", engine.BirthOffset+wordBits).Get("u1", engine.SettledOffset).
+		Get(engine.U53, engine.KindWordOffset).Get("u11", engine.KindWordOffset+wordBits)
 	if readOnly {
 		fields.ReadOnly()
 	}
-	cmds := []upstash.Command{fields.Command(), upstash.Cmd("STRLEN", r.key)}
+	cmds := []upstash.Command{fields.Command(), upstash.Cmd("STRLEN", r.Key)}
 	if count {
-		cmds = append(cmds, upstash.Cmd("BITCOUNT", r.key, strconv.Itoa(headerBytes), "-1"),
-			upstash.Cmd("PTTL", r.key))
+		cmds = append(cmds, upstash.Cmd("BITCOUNT", r.Key, strconv.Itoa(headerBytes), "-1"),
+			upstash.Cmd("PTTL", r.Key))
 	}
 	return cmds
 }
@@ -136,12 +138,12 @@ func checkState(word int64, fields []upstash.NullInt64, n []int64) (state, error
 		length: uint64(max(n[0], 0)),
 	}
 	if fields[0].Int64 != 0 || fields[2].Int64 != 0 || h.hasWord() && (s.word>>52 != 1 || fields[5].Int64 != 0) {
-		return state{}, errHeaderBits
+		return state{}, engine.ErrHeaderBits
 	}
 	// Every command that makes a filter writes to its body too. An Add of a
 	// larger filter lengthens the string, and gives it a birth number if it has
 	// none.
-	if s.length <= headerBytes || s.overlong() && s.birth&birthMarker == 0 {
+	if s.length <= headerBytes || s.overlong() && s.birth&engine.BirthMarker == 0 {
 		return state{}, fmt.Errorf("%w: it is %d bytes long, and its header allows %d to %d",
 			ErrNotFilter, s.length, headerBytes+1, s.maxBytes())
 	}
@@ -149,7 +151,7 @@ func checkState(word int64, fields []upstash.NullInt64, n []int64) (state, error
 		return s, nil
 	}
 	if n[1] < 0 {
-		return state{}, errNegative
+		return state{}, engine.ErrNegative
 	}
 	s.setBits, s.ttl = uint64(n[1]), pttl.Duration(n[2])
 	return s, nil
@@ -193,12 +195,12 @@ func (s *state) parts() int {
 
 // recountCommands returns the second count, and which filter it is about.
 func (s *state) recountCommands(key string, readOnly bool) []upstash.Command {
-	r := record{key: key, geo: s.header.geometry(0)}
+	r := record{Core: engine.Core{Key: key}, geo: s.header.geometry(0)}
 	count := r.countCells()
 	if s.parts() > 1 {
 		count = upstash.Cmd("BITCOUNT", key, strconv.Itoa(headerBytes), strconv.FormatUint(s.maxBytes()-1, 10))
 	}
-	look := r.identity()
+	look := r.Identity()
 	if readOnly {
 		look.ReadOnly()
 	}
@@ -207,18 +209,18 @@ func (s *state) recountCommands(key string, readOnly bool) []upstash.Command {
 
 // recounted takes the replies to recountCommands.
 func (s *state) recounted(replies []upstash.Reply) error {
-	id, err := identityIn(replies[0])
+	id, err := engine.IdentityIn(replies[0])
 	if err != nil {
-		return explain(err)
+		return engine.Explain(err)
 	}
 	n, err := replies[1].Int64()
 	switch {
 	case err != nil:
-		return explain(err)
+		return engine.Explain(err)
 	case id != [2]int64{int64(s.header.word()), s.birth}:
 		return ErrRecreated
 	case n < 0:
-		return errNegative
+		return engine.ErrNegative
 	}
 	s.setBits = uint64(n)
 	return nil
@@ -239,7 +241,7 @@ func (s *state) recounted(replies []upstash.Reply) error {
 // filter was made again between the two requests. [Open] says which copy of a
 // global database answers.
 func Inspect(ctx context.Context, c *upstash.Client, key string) (stats Stats, err error) {
-	defer onlyReads(&err)
+	defer fault.OnlyReads(&err)
 	probe, err := New(c, key, Config{Scheme: SchemeXXH3, Bits: 1, Hashes: 1})
 	if err != nil {
 		return Stats{}, err
@@ -253,7 +255,7 @@ func Inspect(ctx context.Context, c *upstash.Client, key string) (stats Stats, e
 			return s.recountCommands(key, readOnly)
 		})
 		if err != nil {
-			return Stats{}, explain(err)
+			return Stats{}, engine.Explain(err)
 		}
 		if err := s.recounted(replies); err != nil {
 			return Stats{}, err
@@ -297,9 +299,9 @@ type Inspection struct {
 // both filters.
 func InspectAll(ctx context.Context, c *upstash.Client, keys []string) (out []Inspection, err error) {
 	defer func() {
-		onlyReads(&err)
+		fault.OnlyReads(&err)
 		for i := range out {
-			onlyReads(&out[i].Err)
+			fault.OnlyReads(&out[i].Err)
 		}
 	}()
 	out = make([]Inspection, len(keys))
@@ -350,20 +352,15 @@ func pipeline(ctx context.Context, c *upstash.Client, cmds []upstash.Command) ([
 		return nil, nil
 	}
 	replies, err := c.Pipeline(ctx, cmds...)
-	return replies, explain(err)
+	return replies, engine.Explain(err)
 }
-
-var errHeaderBits = fmt.Errorf("%w: bits of its header are set that are always 0; use a key that"+
-	" holds nothing else", ErrNotFilter)
-
-var errNegative = errorf("bloom: %w: a negative count", upstash.ErrBadResponse)
 
 func integers(replies []upstash.Reply) ([]int64, error) {
 	out := make([]int64, len(replies))
 	for i, r := range replies {
 		n, err := r.Int64()
 		if err != nil {
-			return nil, explain(err)
+			return nil, engine.Explain(err)
 		}
 		out[i] = n
 	}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"time"
 
+	"github.com/upbloom/upbloom/bloom/internal/engine"
+	"github.com/upbloom/upbloom/bloom/internal/fault"
 	"github.com/upbloom/upbloom/upstash"
 )
 
@@ -12,42 +14,42 @@ import (
 // no header to check and gets the plain command.
 
 var (
-	expireScript = upstash.NewScript(ours + ofKind + `redis.call('PEXPIRE', KEYS[1], ARGV[4])
+	expireScript = upstash.NewScript(engine.Ours + engine.OfKind + `redis.call('PEXPIRE', KEYS[1], ARGV[4])
 redis.call('SETBIT', KEYS[1], '127', '1')
 return {w[1], 1}`)
-	persistScript = upstash.NewScript(ours + ofKind + `local had = redis.call('PERSIST', KEYS[1])
+	persistScript = upstash.NewScript(engine.Ours + engine.OfKind + `local had = redis.call('PERSIST', KEYS[1])
 redis.call('SETBIT', KEYS[1], '127', '1')
 return {w[1], had}`)
-	renameScript = upstash.NewScript(ours + ofKind + `return {w[1], redis.call('RENAMENX', KEYS[1], KEYS[2])}`)
-	deleteScript = upstash.NewScript(ours + ofKind + `return {w[1], redis.call('DEL', KEYS[1])}`)
+	renameScript = upstash.NewScript(engine.Ours + engine.OfKind + `return {w[1], redis.call('RENAMENX', KEYS[1], KEYS[2])}`)
+	deleteScript = upstash.NewScript(engine.Ours + engine.OfKind + `return {w[1], redis.call('DEL', KEYS[1])}`)
 )
 
 // runOursForNumber is runOurs for a script with one number after the header, or
 // with the words of ofKind.
 func (r *record) runOursForNumber(ctx context.Context, script upstash.Command) (n int64, repeated bool, err error) {
-	answers, repeated, err := r.runOurs(ctx, script)
+	answers, repeated, err := r.RunOurs(ctx, script)
 	if err != nil {
 		return 0, repeated, err
 	}
 	const wordsOfOurs = 4 // ofKind returns them: the header, and three more
 	if len(answers) == wordsOfOurs-1 {
-		word, err := fieldWord(answers[2])
+		word, err := engine.FieldWord(answers[2])
 		if err == nil {
-			err = missed(r.learnKind(word), repeated)
+			err = engine.Missed(r.LearnKind(word), repeated)
 		}
 		if err != nil {
 			return 0, repeated, err
 		}
 	}
 	if len(answers) != 1 || !answers[0].Valid {
-		return 0, repeated, wrongCount(len(answers), 1)
+		return 0, repeated, engine.WrongCount(len(answers), 1)
 	}
 	return answers[0].Int64, repeated, nil
 }
 
 // kindScript is script for one with ofKind.
 func (r *record) kindScript(s *upstash.Script, more []string, args ...string) upstash.Command {
-	return r.script(s, more, append(r.kindArgs(), args...)...)
+	return r.Script(s, more, append(r.KindArgs(), args...)...)
 }
 
 // Expire makes the filter expire after ttl, at least 1 ms, in place of any TTL
@@ -59,20 +61,20 @@ func (r *record) kindScript(s *upstash.Script, more []string, args ...string) up
 // the attempts. If it then found no filter, Expire returns false, and of a Bare
 // one [upstash.ErrUncertain]: the filter may have expired in between.
 func (f *Filter) Expire(ctx context.Context, ttl time.Duration) (bool, error) {
-	return f.expire(f.rec.label(ctx, "bloom.Expire"), ttl)
+	return f.expire(f.rec.Label(ctx, "bloom.Expire"), ttl)
 }
 
 func (h *handle) expire(ctx context.Context, ttl time.Duration) (bool, error) {
 	r := &h.rec
-	if !r.headed() {
-		return r.client.Expire(ctx, r.key, ttl)
+	if !r.Headed() {
+		return r.Client.Expire(ctx, r.Key, ttl)
 	}
 	if ttl < time.Millisecond {
-		return false, errorf("bloom: %w: ttl is %v: use at least 1ms, or Delete",
+		return false, fault.Errorf("bloom: %w: ttl is %v: use at least 1ms, or Delete",
 			upstash.ErrArgument, ttl)
 	}
-	_, _, err := r.runOursForNumber(ctx, r.kindScript(expireScript, nil, milliseconds(ttl)).Repeatable(true))
-	if is(err, ErrNotFound) {
+	_, _, err := r.runOursForNumber(ctx, r.kindScript(expireScript, nil, engine.Milliseconds(ttl)).Repeatable(true))
+	if fault.Is(err, ErrNotFound) {
 		return false, nil
 	}
 	return err == nil, err
@@ -86,20 +88,20 @@ func (h *handle) expire(ctx context.Context, ttl time.Duration) (bool, error) {
 // TTL, the error wraps [upstash.ErrUncertain]: perhaps the first attempt removed
 // the TTL. If it then found no filter, Persist returns false.
 func (f *Filter) Persist(ctx context.Context) (bool, error) {
-	return f.persist(f.rec.label(ctx, "bloom.Persist"))
+	return f.persist(f.rec.Label(ctx, "bloom.Persist"))
 }
 
 func (h *handle) persist(ctx context.Context) (bool, error) {
 	r := &h.rec
-	if !r.headed() {
-		return r.client.Persist(ctx, r.key)
+	if !r.Headed() {
+		return r.Client.Persist(ctx, r.Key)
 	}
 	had, repeated, err := r.runOursForNumber(ctx, r.kindScript(persistScript, nil).Repeatable(true))
 	switch {
-	case is(err, ErrNotFound):
+	case fault.Is(err, ErrNotFound):
 		return false, nil
 	case err == nil && had == 0 && repeated:
-		return false, errorf("bloom: %w", upstash.ErrUncertain)
+		return false, fault.Errorf("bloom: %w", upstash.ErrUncertain)
 	}
 	return had == 1, err
 }
@@ -114,20 +116,20 @@ func (h *handle) persist(ctx context.Context) (bool, error) {
 // It is not repeated after an attempt of unknown outcome: [upstash.SafeToRetry]
 // reports whether the filter certainly was not moved.
 func (f *Filter) Rename(ctx context.Context, to string) error {
-	return f.rename(f.rec.label(ctx, "bloom.Rename"), to)
+	return f.rename(f.rec.Label(ctx, "bloom.Rename"), to)
 }
 
 func (h *handle) rename(ctx context.Context, to string) error {
 	if to == "" {
-		return untouched(errEmptyKey)
+		return fault.Untouched(errEmptyKey)
 	}
 	r := &h.rec
-	if to == r.key {
-		return untouched(ErrKeyExists)
+	if to == r.Key {
+		return fault.Untouched(ErrKeyExists)
 	}
 	var renamed int64
 	var err error
-	if r.headed() {
+	if r.Headed() {
 		renamed, _, err = r.runOursForNumber(ctx, r.kindScript(renameScript, []string{to}))
 	} else {
 		renamed, err = r.renameBare(ctx, to)
@@ -136,16 +138,16 @@ func (h *handle) rename(ctx context.Context, to string) error {
 		return err
 	}
 	if renamed == 0 {
-		return untouched(ErrKeyExists)
+		return fault.Untouched(ErrKeyExists)
 	}
-	r.forget()
+	r.Forget()
 	return nil
 }
 
 func (r *record) renameBare(ctx context.Context, to string) (renamed int64, err error) {
 	// RENAMENX of a missing key fails with a bare ERR; EXISTS finds it missing.
-	replies, err := r.client.MultiExec(ctx,
-		upstash.Cmd("EXISTS", r.key), upstash.Cmd("RENAMENX", r.key, to))
+	replies, err := r.Client.MultiExec(ctx,
+		upstash.Cmd("EXISTS", r.Key), upstash.Cmd("RENAMENX", r.Key, to))
 	if err != nil {
 		return 0, err
 	}
@@ -154,7 +156,7 @@ func (r *record) renameBare(ctx context.Context, to string) (renamed int64, err 
 		return 0, err
 	}
 	if found == 0 {
-		return 0, untouched(ErrNotFound)
+		return 0, fault.Untouched(ErrNotFound)
 	}
 	return replies[1].Int64()
 }
@@ -165,23 +167,23 @@ func (r *record) renameBare(ctx context.Context, to string) (renamed int64, err 
 // [ErrNotFilter]. It is not repeated after an attempt of unknown outcome,
 // because another client may have made the filter again.
 func (f *Filter) Delete(ctx context.Context) (bool, error) {
-	return f.delete(f.rec.label(ctx, "bloom.Delete"))
+	return f.delete(f.rec.Label(ctx, "bloom.Delete"))
 }
 
 func (h *handle) delete(ctx context.Context) (bool, error) {
 	r := &h.rec
 	var n int64
 	var err error
-	if r.headed() {
+	if r.Headed() {
 		n, _, err = r.runOursForNumber(ctx, r.kindScript(deleteScript, nil))
 	} else {
-		n, err = r.client.Del(ctx, r.key)
+		n, err = r.Client.Del(ctx, r.Key)
 	}
-	if is(err, ErrNotFound) {
+	if fault.Is(err, ErrNotFound) {
 		return false, nil
 	}
 	if err == nil {
-		r.forget()
+		r.Forget()
 	}
 	return n == 1, err
 }

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/upbloom/upbloom/bloom/internal/engine"
+	"github.com/upbloom/upbloom/bloom/internal/fault"
 	"github.com/upbloom/upbloom/upstash"
 )
 
@@ -154,9 +156,9 @@ var ErrLoadLost = errors.New("bloom: a part of the upload was gone before it cou
 // [LoadResult.OverCapacity]. It calls [Config.WarnFill] then, whose Stats are
 // four commands more, unless another call of the handle is in it.
 func (f *Filter) Load(ctx context.Context, items iter.Seq[string], opts ...MoveOption) (LoadResult, error) {
-	ctx = f.rec.label(ctx, "bloom.Load")
+	ctx = f.rec.Label(ctx, "bloom.Load")
 	start := time.Now()
-	if err := f.rec.mayWrite(); err != nil {
+	if err := f.rec.MayWrite(); err != nil {
 		return LoadResult{}, err
 	}
 	l := newLocal(f.rec.geo)
@@ -177,14 +179,14 @@ func (f *Filter) Load(ctx context.Context, items iter.Seq[string], opts ...MoveO
 // it read.
 func notLoaded(ctx context.Context, read uint64, start time.Time) (LoadResult, error) {
 	return LoadResult{Items: read, Duration: time.Since(start)},
-		&untouchedError{fmt.Errorf("bloom: nothing was loaded: %w", ended(ctx))}
+		fault.Untouched(fmt.Errorf("bloom: nothing was loaded: %w", ended(ctx)))
 }
 
 // Merge adds all items of l, which must have the filter's geometry and seed,
 // else the error is a [*MismatchError]. It is the second half of Load, with the
 // same promises, errors and cost. It only reads l.
 func (f *Filter) Merge(ctx context.Context, l *Local, opts ...MoveOption) (LoadResult, error) {
-	ctx = f.rec.label(ctx, "bloom.Merge")
+	ctx = f.rec.Label(ctx, "bloom.Merge")
 	start := time.Now()
 	if err := f.mayMove(l); err != nil {
 		return LoadResult{}, err
@@ -192,15 +194,15 @@ func (f *Filter) Merge(ctx context.Context, l *Local, opts ...MoveOption) (LoadR
 	c := f.moveConfig(opts)
 	u := f.newUpload(l, &c)
 	must := "0"
-	if f.rec.must {
+	if f.rec.Must {
 		must, u.ttl = "1", 0 // it settles nothing
 	}
 	var answers []int64
 	err := u.send(ctx, c)
 	if err == nil {
 		first, last := f.rec.cellRange()
-		args := []string{strconv.FormatInt(newBirth(), 10), must, first, last}
-		answers, err = u.take(ctx, mergeScript, append(args, f.rec.kindArgs()...)...)
+		args := []string{strconv.FormatInt(engine.NewBirth(), 10), must, first, last}
+		answers, err = u.take(ctx, mergeScript, append(args, f.rec.KindArgs()...)...)
 	}
 	if err != nil {
 		u.drop(ctx)
@@ -213,9 +215,9 @@ func (f *Filter) Merge(ctx context.Context, l *Local, opts ...MoveOption) (LoadR
 	case err != nil:
 		return result, err
 	case len(answers) != 3:
-		return result, wrongCount(len(answers), 3)
+		return result, engine.WrongCount(len(answers), 3)
 	case answers[1] < answers[0]:
-		return result, errNegative
+		return result, engine.ErrNegative
 	}
 	result.OverCapacity = f.stats(uint64(answers[1])).OverCapacity()
 	if result.OverCapacity && f.cfg.WarnFill != nil {
@@ -229,9 +231,9 @@ func (f *Filter) Merge(ctx context.Context, l *Local, opts ...MoveOption) (LoadR
 // mayMove checks what can be checked before anything is sent.
 func (f *Filter) mayMove(l *Local) error {
 	if err := f.fits(l); err != nil {
-		return untouched(err)
+		return fault.Untouched(err)
 	}
-	return f.rec.mayWrite()
+	return f.rec.MayWrite()
 }
 
 // fits checks that a Local has the filter's geometry.
@@ -260,7 +262,7 @@ func (u *upload) take(ctx context.Context, script *upstash.Script, args ...strin
 	words := make([]int64, len(answers))
 	for i, a := range answers {
 		if !a.Valid {
-			return nil, wrongCount(0, len(answers))
+			return nil, engine.WrongCount(0, len(answers))
 		}
 		words[i] = a.Int64
 	}
@@ -268,31 +270,31 @@ func (u *upload) take(ctx context.Context, script *upstash.Script, args ...strin
 	rest = words[3:]
 	switch status {
 	case uploadTaken:
-		if r.headed() {
-			err = r.learn(header)
+		if r.Headed() {
+			err = r.Learn(header)
 		}
 	case uploadLost:
-		if err = untouched(ErrLoadLost); u.repeated {
+		if err = fault.Untouched(ErrLoadLost); u.repeated {
 			err = takenError{}
 		}
 	case uploadNoHeader:
-		err = missed(r.refuse(errNoHeader), u.repeated)
+		err = engine.Missed(r.Refuse(engine.ErrNoHeader), u.repeated)
 	case uploadTooLong:
 		err = fmt.Errorf("%w of this geometry: the string is longer than %d bytes", ErrNotFilter, len(u.data))
-		err = missed(err, u.repeated)
+		err = engine.Missed(err, u.repeated)
 	case uploadOther:
-		if err = missed(r.learn(header), u.repeated); err == nil {
-			err = r.refuse(errHeaderBits)
+		if err = engine.Missed(r.Learn(header), u.repeated); err == nil {
+			err = r.Refuse(engine.ErrHeaderBits)
 		}
 	case uploadKind:
 		if len(rest) != 1 {
-			return nil, wrongCount(len(rest), 1)
+			return nil, engine.WrongCount(len(rest), 1)
 		}
-		if err = r.learn(header); err == nil {
-			err = missed(orContradiction(r.learnKind(rest[0])), u.repeated)
+		if err = r.Learn(header); err == nil {
+			err = engine.Missed(orContradiction(r.LearnKind(rest[0])), u.repeated)
 		}
 	default:
-		err = missed(orContradiction(r.learn(header)), u.repeated)
+		err = engine.Missed(orContradiction(r.Learn(header)), u.repeated)
 	}
 	return rest, err
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/upbloom/upbloom/bloom/internal/fault"
 	"github.com/upbloom/upbloom/bloom/internal/xxh3"
 )
 
@@ -72,12 +73,12 @@ func (l *Local) WriteTo(w io.Writer) (n int64, err error) {
 	for _, part := range [][]byte{l.frameHead(), l.raw()} {
 		k, err := hashed.Write(part)
 		if n += int64(k); err != nil {
-			return n, errorf("bloom: write of a filter: %w", err)
+			return n, fault.Errorf("bloom: write of a filter: %w", err)
 		}
 	}
 	k, err := w.Write(binary.BigEndian.AppendUint64(nil, sum.Sum64()))
 	if n += int64(k); err != nil {
-		return n, errorf("bloom: write of a filter: %w", err)
+		return n, fault.Errorf("bloom: write of a filter: %w", err)
 	}
 	return n, nil
 }
@@ -202,7 +203,7 @@ func (f *frameReader) body(size int, drop bool) (buf []byte, err error) {
 	case k > 0:
 		return nil, badStreamf("more bytes follow its end")
 	case err != io.EOF:
-		return nil, errorf("bloom: read of a filter: %w", err)
+		return nil, fault.Errorf("bloom: read of a filter: %w", err)
 	}
 	return buf, nil
 }
@@ -266,7 +267,7 @@ func (f *frameReader) fill(p []byte) error {
 	case err == io.EOF || err == io.ErrUnexpectedEOF:
 		return badStreamf("it ends after %d bytes: %w", f.n, io.ErrUnexpectedEOF)
 	case err != nil:
-		return errorf("bloom: read of a filter: %w", err)
+		return fault.Errorf("bloom: read of a filter: %w", err)
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/upbloom/upbloom/bloom/internal/fault"
 	"github.com/upbloom/upbloom/internal/human"
 	"github.com/upbloom/upbloom/upstash"
 )
@@ -157,11 +158,11 @@ func (c MirrorConfig) check(r *record) error {
 	case size > uint64(c.MaxBytes):
 		return wrong("MaxBytes", "is %s (%d), and the filter has %s (%d): raise it, or make the"+
 			" filter smaller", human.Bytes(uint64(c.MaxBytes)), c.MaxBytes, human.Bytes(size), size)
-	case !r.headed():
+	case !r.Headed():
 		return configErrorf("Layout", "is bare, which has no header to tell the filter by:"+
 			" a Mirror needs LayoutHeaded")
-	case r.client.ReadOnly():
-		return errorf("bloom: %w: a Mirror asks the primary, which takes a token that may run"+
+	case r.Client.ReadOnly():
+		return fault.Errorf("bloom: %w: a Mirror asks the primary, which takes a token that may run"+
 			" BITFIELD and EVAL", upstash.ErrReadOnly)
 	}
 	return nil
@@ -261,7 +262,7 @@ func (m *Mirror) rest(items []string, answers []bool, open []int,
 	for n := range got {
 		answers[open[n]] = got[n]
 	}
-	batch, ok := as[*BatchError](err)
+	batch, ok := fault.As[*BatchError](err)
 	if !ok {
 		return answers, err
 	}

@@ -4,6 +4,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/upbloom/upbloom/bloom/internal/engine"
 	"github.com/upbloom/upbloom/upstash"
 )
 
@@ -146,6 +147,8 @@ func (call *mirrorCall) within(then time.Time, limit time.Duration) bool {
 // asks returns the call as the observer of requests. The primary must answer
 // them if the last verification is too old, or if a "no" has to be as new as
 // MaxStale says.
+func (call *mirrorCall) WantsPrimary() bool { return call.primary }
+
 func (call mirrorCall) asks() *mirrorCall {
 	cfg, c := &call.m.cfg, &call.m.copy
 	c.mu.RLock()
@@ -165,42 +168,42 @@ func (call *mirrorCall) sent(reply upstash.Reply) time.Time {
 
 // learn takes the bits of an answer into the copy, and notes which filter it is
 // about.
-func (call *mirrorCall) learn(q *request, primary bool) {
-	c, now, sent := &call.m.copy, call.m.now(), call.sent(q.reply)
+func (call *mirrorCall) Learn(q *engine.Request, primary bool) {
+	c, now, sent := &call.m.copy, call.m.now(), call.sent(q.Reply)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
-	case q.wrote.ok:
-		if c.sawFilter(q.wrote.birth, sent, now) {
-			c.local.AddAll(q.items)
+	case q.Wrote.Ok:
+		if c.sawFilter(q.Wrote.Birth, sent, now) {
+			c.local.AddAll(q.Items)
 		}
-	case q.err == nil && len(q.found) > 0:
+	case q.Err == nil && len(q.Found) > 0:
 		// A region lags: it may lack bits, but its bits are bits of the filter
 		// whose birth number it shows.
-		if primary && c.sawFilter(q.birthFound, sent, now) || !primary && q.birthFound == c.birth && c.birth != 0 {
-			q.learnCells(c.local)
+		if primary && c.sawFilter(q.BirthFound, sent, now) || !primary && q.BirthFound == c.birth && c.birth != 0 {
+			learnCells(c.local, q)
 		}
-	case primary && noFilterHere(q.err):
+	case primary && engine.NoFilterHere(q.Err):
 		c.noFilter(sent, now)
 	}
 }
 
 // learnCells sets the cells that are set in the answers to a look-up.
-func (q *request) learnCells(local *Local) {
-	cells := q.answers[2:] // after the header and the birth number
+func learnCells(local *Local, q *engine.Request) {
+	cells := q.Answers[2:] // after the header and the birth number
 	if local.geo.Scheme == SchemeBlocked {
-		for i, w := range q.words {
+		for i, w := range q.Words {
 			local.learnWord(w.Index, cells[i].Int64)
 		}
 		return
 	}
-	for _, item := range q.items {
-		q.pos = local.geo.Positions(q.pos[:0], item)
-		for i, p := range q.pos {
+	for _, item := range q.Items {
+		q.Pos = local.geo.Positions(q.Pos[:0], item)
+		for i, p := range q.Pos {
 			if cells[i].Int64 == 1 {
 				local.setCell(p)
 			}
 		}
-		cells = cells[len(q.pos):]
+		cells = cells[len(q.Pos):]
 	}
 }

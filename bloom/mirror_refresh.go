@@ -10,6 +10,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/upbloom/upbloom/bloom/internal/engine"
+	"github.com/upbloom/upbloom/bloom/internal/fault"
 	"github.com/upbloom/upbloom/internal/synced"
 	"github.com/upbloom/upbloom/internal/woken"
 	"github.com/upbloom/upbloom/upstash"
@@ -30,7 +32,7 @@ import (
 // mirrorCountScript counts from byte ARGV[4], the first with a cell, to byte
 // ARGV[2] at bit ARGV[3], the last with one. It returns that last byte as well:
 // some of its bits may be no cells.
-var mirrorCountScript = upstash.NewScript(shebang + `local w = redis.call('BITFIELD_RO', KEYS[1],
+var mirrorCountScript = upstash.NewScript(engine.Shebang + `local w = redis.call('BITFIELD_RO', KEYS[1],
   'GET', 'u53', '0', 'GET', 'u53', '64', 'GET', 'u8', ARGV[3])
 if w[1] ~= tonumber(ARGV[1]) then return {w[1]} end
 return {w[1], w[2], redis.call('BITCOUNT', KEYS[1], ARGV[4], ARGV[2]), w[3]}`)
@@ -58,7 +60,7 @@ var errNoBirth = fmt.Errorf("%w with a birth number, which a Mirror needs: the f
 // [ErrRecreated]: call again. After an error the copy is trusted no more than
 // before.
 func (m *Mirror) Refresh(ctx context.Context) (err error) {
-	defer onlyReads(&err)
+	defer fault.OnlyReads(&err)
 	for waited := false; ; waited = true {
 		under, mine := m.gate.begin()
 		if mine {
@@ -132,7 +134,7 @@ func (m *Mirror) refresh(ctx context.Context, number uint64) error {
 	generation, have := c.generation, c.local.setBits()
 	c.mu.RUnlock()
 	birth, count, sent, err := m.countBits(ctx)
-	if noFilterHere(err) {
+	if engine.NoFilterHere(err) {
 		return m.refreshMissing(err, sent, number)
 	}
 	if err != nil {
@@ -168,22 +170,22 @@ func (m *Mirror) refresh(ctx context.Context, number uint64) error {
 func (m *Mirror) countBits(ctx context.Context) (birth int64, count uint64, sent time.Time, err error) {
 	call, r, l := m.newCall(), &m.f.rec, m.copy.local
 	last := l.size - 1
-	reply, err := r.client.Do(ctx, r.script(mirrorCountScript, nil, strconv.Itoa(last),
+	reply, err := r.Client.Do(ctx, r.Script(mirrorCountScript, nil, strconv.Itoa(last),
 		strconv.FormatUint(8*uint64(last), 10), strconv.Itoa(headerBytes)).Repeatable(true).AllOrNothing())
 	sent = call.sent(reply)
-	answers, err := r.judgeOurs(reply, err)
+	answers, err := r.JudgeOurs(reply, err)
 	if err != nil {
 		return 0, 0, sent, err
 	}
 	if len(answers) != 3 {
-		return 0, 0, sent, wrongCount(len(answers), 3)
+		return 0, 0, sent, engine.WrongCount(len(answers), 3)
 	}
-	if birth, err = fieldWord(answers[0]); err != nil {
+	if birth, err = engine.FieldWord(answers[0]); err != nil {
 		return 0, 0, sent, err
 	}
 	noCells := int64(bits.OnesCount8(uint8(answers[2].Int64) & (1<<(-l.geo.Bits&7) - 1)))
 	if !answers[1].Valid || answers[1].Int64 < noCells {
-		return 0, 0, sent, errNegative
+		return 0, 0, sent, engine.ErrNegative
 	}
 	return birth, uint64(answers[1].Int64 - noCells), sent, nil
 }
@@ -213,7 +215,7 @@ func (m *Mirror) refreshed(err error, generation, count uint64, sent time.Time, 
 	switch {
 	case c.generation != generation: // the copy is of another filter than the parts
 		return ErrRecreated
-	case noFilterHere(err), is(err, ErrRecreated):
+	case engine.NoFilterHere(err), fault.Is(err, ErrRecreated):
 		if c.drop(); m.f.allowMissing(err) == nil {
 			return errCameOrWent
 		}
@@ -222,7 +224,7 @@ func (m *Mirror) refreshed(err error, generation, count uint64, sent time.Time, 
 		return err
 	}
 	if n := c.local.setBits(); n < count {
-		return errorf("bloom: %w: %d bits in the parts of a string that has %d",
+		return fault.Errorf("bloom: %w: %d bits in the parts of a string that has %d",
 			upstash.ErrBadResponse, n, count)
 	}
 	c.refreshedAt, c.refresh = sent, number

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/upbloom/upbloom/bloom/internal/engine"
+	"github.com/upbloom/upbloom/bloom/internal/fault"
 	"github.com/upbloom/upbloom/upstash"
 )
 
@@ -31,7 +33,7 @@ func option(name string, set func(*opening)) OpenOption {
 func (c *opening) mayNot(fn string, options ...string) error {
 	for _, name := range c.given {
 		if slices.Contains(options, name) {
-			return errorf("bloom: %w: %s does not take %s", upstash.ErrArgument, fn, name)
+			return fault.Errorf("bloom: %w: %s does not take %s", upstash.ErrArgument, fn, name)
 		}
 	}
 	return nil
@@ -88,7 +90,7 @@ func OpenBatch(bytes, parallel int) OpenOption {
 // their Capacity is 0. So the handle has no [Config.WarnFill] either: a writer
 // that wants one uses [New] with the filter's [Config], which sends nothing.
 func Open(ctx context.Context, c *upstash.Client, key string, opts ...OpenOption) (_ *Filter, err error) {
-	defer onlyReads(&err)
+	defer fault.OnlyReads(&err)
 	cfg, seen, err := openState(ctx, c, key, opts, "Open", "OpenMaxBytes")
 	if err != nil {
 		return nil, err
@@ -141,7 +143,7 @@ func (s *state) isOf(kind Kind, seed uint64) error {
 	if s.header.kind != kind || s.header.seedTag != seedTag(seed) {
 		want := s.header.geometry(0)
 		want.Seed = seed
-		return newMismatchError(kind, want, s.header)
+		return engine.SaysOther(newMismatchError(kind, want, s.header))
 	}
 	return nil
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"strconv"
 
+	"github.com/upbloom/upbloom/bloom/internal/engine"
+	"github.com/upbloom/upbloom/bloom/internal/fault"
 	"github.com/upbloom/upbloom/upstash"
 )
 
@@ -65,33 +67,33 @@ return {n, tonumber(ARGV[1]), 1}`)
 // A Bare filter cannot be replaced, because nothing shows whose string is at
 // its key: the error is a [*ConfigError].
 func (f *Filter) Replace(ctx context.Context, l *Local, opts ...MoveOption) error {
-	ctx = f.rec.label(ctx, "bloom.Replace")
+	ctx = f.rec.Label(ctx, "bloom.Replace")
 	r := &f.rec
-	if !r.headed() {
-		return untouched(configErrorf("Layout", "is bare: only a filter with a header can be replaced"))
+	if !r.Headed() {
+		return fault.Untouched(configErrorf("Layout", "is bare: only a filter with a header can be replaced"))
 	}
 	// A handle may replace the filter that it refuses to write to. Until it
 	// did, it goes on refusing.
 	if err := f.fits(l); err != nil {
-		return untouched(err)
+		return fault.Untouched(err)
 	}
-	if r.client.ReadOnly() {
+	if r.Client.ReadOnly() {
 		return upstash.ErrReadOnly
 	}
 	c := f.moveConfig(opts)
 	u := f.newUpload(l, &c)
 	err := u.send(ctx, c)
 	if err == nil {
-		birth := newBirth()
-		err = u.replace(ctx, birth, r.header)
-		if other, ok := as[*MismatchError](err); ok && other.GotKind == KindFilter && !other.Got.isTable() {
+		birth := engine.NewBirth()
+		err = u.replace(ctx, birth, r.Header)
+		if other, ok := fault.As[*MismatchError](err); ok && other.GotKind == KindFilter && !other.Got.isTable() {
 			err = u.replaceOther(ctx, birth)
 		}
-		if err != nil && u.repeated && !is(err, upstash.ErrRecordTooLarge) {
+		if err != nil && u.repeated && !fault.Is(err, upstash.ErrRecordTooLarge) {
 			if r.isMade(ctx, birth) {
 				return nil // it ran, and only the reply was lost
 			}
-			err = &mayHaveRunError{err}
+			err = fault.MayHaveRun(err)
 		}
 	}
 	if err != nil {
@@ -111,14 +113,14 @@ func (u *upload) replace(ctx context.Context, birth, old int64) error {
 func (u *upload) replaceOther(ctx context.Context, birth int64) error {
 	e, err := u.rec.readState(ctx, false)
 	switch {
-	case is(err, ErrNotFound): // it was deleted in the meantime
-		return u.replace(ctx, birth, u.rec.header)
+	case fault.Is(err, ErrNotFound): // it was deleted in the meantime
+		return u.replace(ctx, birth, u.rec.Header)
 	case err != nil:
-		return u.rec.failed(err)
+		return u.rec.Failed(err)
 	}
 	old := int64(e.header.word())
 	if e.header.kind != KindFilter || e.header.geometry(0).isTable() {
-		return missed(u.rec.learn(old), u.repeated)
+		return engine.Missed(u.rec.Learn(old), u.repeated)
 	}
 	return u.replace(ctx, birth, old)
 }
@@ -127,16 +129,7 @@ func (u *upload) replaceOther(ctx context.Context, birth int64) error {
 // wrote it together with the header. isMade asks even if the caller's context
 // has ended.
 func (r *record) isMade(ctx context.Context, birth int64) bool {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), engine.SettleTimeout)
 	defer cancel()
-	return r.hasBirth(ctx, birth)
+	return r.HasBirth(ctx, birth)
 }
-
-// mayHaveRunError is the error of a call that may have changed something,
-// whatever the error itself says: an earlier attempt may have run, or the
-// command for another filter.
-type mayHaveRunError struct{ err error }
-
-func (e *mayHaveRunError) Error() string     { return e.err.Error() }
-func (e *mayHaveRunError) Unwrap() error     { return e.err }
-func (e *mayHaveRunError) SafeToRetry() bool { return false }

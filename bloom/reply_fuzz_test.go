@@ -9,7 +9,7 @@ import (
 // FuzzExistsReply gives Exists any response body. If it accepts one, another
 // JSON reader must find the same in it: the header, and k bits of 0 or 1.
 func FuzzExistsReply(f *testing.F) {
-	header := newWireFilter(f, SchemeXXH3, nil).rec.header
+	header := newWireFilter(f, SchemeXXH3, nil).rec.Header
 	for _, result := range []string{
 		"[%d,1,1,1,1,1,1,1]", "[%d,0,1,1,1,1,1,1]", "[%d,1,1,1,1,1,1]", "[%d,1,1,1,1,1,1,1,1]",
 		"[%d,null,1,1,1,1,1,1]", "[ %d , 1,1,1,1,1,1,0 ]", "[%d.0,0,0,0,0,0,0,0]", "[0,0,0,0,0,0,0,0]",
@@ -35,7 +35,7 @@ func FuzzExistsReply(f *testing.F) {
 		if err := json.Unmarshal(members["result"], &result); err != nil {
 			t.Fatalf("an answer from something that is not an array of integers: %v", err)
 		}
-		if len(result) != 1+filter.rec.geo.Hashes || result[0] == nil || *result[0] != filter.rec.header {
+		if len(result) != 1+filter.rec.geo.Hashes || result[0] == nil || *result[0] != filter.rec.Header {
 			t.Fatalf("an answer from %d elements, or another header", len(result))
 		}
 		all := true

@@ -6,6 +6,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/upbloom/upbloom/bloom/internal/engine"
+	"github.com/upbloom/upbloom/bloom/internal/fault"
 	"github.com/upbloom/upbloom/upstash"
 )
 
@@ -81,10 +83,10 @@ func newScalable(c *upstash.Client, key string, cfg ScalableConfig, geo Geometry
 		s.wrote = s.watchFill
 	}
 	r := &s.rec
-	r.client, r.key, r.geo, r.kind = c, key, geo, KindLayers
-	r.ttl, r.must, r.reads = cfg.TTL, cfg.MustExist, cfg.Reads
-	r.header = int64(encodeHeader(KindLayers, geo))
-	r.shape = &s.layers
+	r.Client, r.Key, r.geo, r.kind = c, key, geo, KindLayers
+	r.Ttl, r.Must = cfg.TTL, cfg.MustExist
+	r.setReads(cfg.Reads)
+	r.is(&s.layers, &s.layers)
 	s.layers.init(&s.handle, cfg.capacity(), cfg.maxBytes())
 	return s
 }
@@ -93,7 +95,7 @@ func newScalable(c *upstash.Client, key string, cfg ScalableConfig, geo Geometry
 // reports whether it made the filter. If a filter of the same geometry was
 // there, it returns false. Costs and errors are those of [Filter.Create].
 func (s *Scalable) Create(ctx context.Context) (created bool, err error) {
-	ctx = s.rec.label(ctx, "bloom.Scalable.Create")
+	ctx = s.rec.Label(ctx, "bloom.Scalable.Create")
 	created, err = s.create(ctx, s.layers.areas[0].end(), layersWord(1))
 	if created {
 		s.layers.known.Store(1)
@@ -114,7 +116,7 @@ func (s *Scalable) Create(ctx context.Context) (created bool, err error) {
 // again by an Add, a script moves the item to a new first layer. Otherwise the
 // one item would take the memory of all layers.
 func (s *Scalable) Add(ctx context.Context, item string) (added bool, err error) {
-	ctx = s.rec.label(ctx, "bloom.Scalable.Add")
+	ctx = s.rec.Label(ctx, "bloom.Scalable.Add")
 	if s.layers.newest() == 0 {
 		if found, err := s.lookFirst(ctx, item); found || err != nil {
 			return false, err
@@ -134,9 +136,9 @@ func (s *Scalable) Add(ctx context.Context, item string) (added bool, err error)
 // 1,000 items at 1 in 100 take 290 to 420 KB, by the number of possible layers
 // and their length.
 func (s *Scalable) AddAll(ctx context.Context, items []string) ([]bool, error) {
-	ctx = s.rec.label(ctx, "bloom.Scalable.AddAll")
+	ctx = s.rec.Label(ctx, "bloom.Scalable.AddAll")
 	if s.layers.newest() == 0 && 0 < len(items) && !s.layers.isMany(len(items), 1) {
-		if err := s.rec.mayWrite(); err != nil {
+		if err := s.rec.MayWrite(); err != nil {
 			return nil, err
 		}
 		if _, err := s.lookFirst(ctx); err != nil {
@@ -149,35 +151,35 @@ func (s *Scalable) AddAll(ctx context.Context, items []string) ([]bool, error) {
 // lookFirst learns from the primary which layer is the newest, and looks an item
 // up. A filter that is missing holds nothing.
 func (s *Scalable) lookFirst(ctx context.Context, item ...string) (found bool, err error) {
-	if err := s.rec.mayWrite(); err != nil {
+	if err := s.rec.MayWrite(); err != nil {
 		return false, err
 	}
-	q := newRequest(&s.rec)
-	defer q.free()
-	q.beginRead()
+	q := engine.NewRequest(&s.rec.Core)
+	defer q.Free()
+	q.BeginRead()
 	for _, i := range item {
-		q.items = append(q.items, i)
-		q.getItem(i)
+		q.Items = append(q.Items, i)
+		q.GetItem(i)
 	}
-	if send(ctx, q.self[:]); q.err == nil {
-		q.err = q.judgeRead(true)
+	if engine.Send(ctx, q.Self[:]); q.Err == nil {
+		q.Err = q.JudgeRead(true)
 	} else {
-		q.err = s.rec.failed(explainRead(q.err))
+		q.Err = s.rec.Failed(engine.ExplainRead(q.Err))
 	}
 	switch {
-	case is(q.err, ErrNotFound) && !s.rec.must:
+	case fault.Is(q.Err, ErrNotFound) && !s.rec.Must:
 		return false, nil
-	case q.err != nil:
-		return false, &untouchedError{q.err}
+	case q.Err != nil:
+		return false, fault.Untouched(q.Err)
 	}
-	s.layers.known.Store(int32(q.word >> layersShift & 15)) // whatever Reads says
-	return len(q.found) > 0 && q.found[0], nil
+	s.layers.known.Store(int32(q.Word >> layersShift & 15)) // whatever Reads says
+	return len(q.Found) > 0 && q.Found[0], nil
 }
 
 // Exists reports whether the item is in the filter, with the promises and errors
 // of [Filter.Exists]. It is one request and one billed command.
 func (s *Scalable) Exists(ctx context.Context, item string) (bool, error) {
-	ctx = s.rec.label(ctx, "bloom.Scalable.Exists")
+	ctx = s.rec.Label(ctx, "bloom.Scalable.Exists")
 	return s.exists(ctx, item, nil)
 }
 
@@ -185,28 +187,28 @@ func (s *Scalable) Exists(ctx context.Context, item string) (bool, error) {
 // of Exists. Each request is one billed command; 1,000 items at 1 in 100 take
 // 280 to 340 KB.
 func (s *Scalable) ExistsAll(ctx context.Context, items []string) ([]bool, error) {
-	ctx = s.rec.label(ctx, "bloom.Scalable.ExistsAll")
+	ctx = s.rec.Label(ctx, "bloom.Scalable.ExistsAll")
 	return s.existsAll(ctx, items, nil)
 }
 
 // Expire makes the filter expire after ttl, as [Filter.Expire] does.
 func (s *Scalable) Expire(ctx context.Context, ttl time.Duration) (bool, error) {
-	return s.expire(s.rec.label(ctx, "bloom.Scalable.Expire"), ttl)
+	return s.expire(s.rec.Label(ctx, "bloom.Scalable.Expire"), ttl)
 }
 
 // Persist removes the TTL, as [Filter.Persist] does.
 func (s *Scalable) Persist(ctx context.Context) (bool, error) {
-	return s.persist(s.rec.label(ctx, "bloom.Scalable.Persist"))
+	return s.persist(s.rec.Label(ctx, "bloom.Scalable.Persist"))
 }
 
 // Rename moves the filter to another key, as [Filter.Rename] does.
 func (s *Scalable) Rename(ctx context.Context, to string) error {
-	return s.rename(s.rec.label(ctx, "bloom.Scalable.Rename"), to)
+	return s.rename(s.rec.Label(ctx, "bloom.Scalable.Rename"), to)
 }
 
 // Delete removes the filter, as [Filter.Delete] does.
 func (s *Scalable) Delete(ctx context.Context) (bool, error) {
-	return s.delete(s.rec.label(ctx, "bloom.Scalable.Delete"))
+	return s.delete(s.rec.Label(ctx, "bloom.Scalable.Delete"))
 }
 
 // Geometry returns the geometry of the first layer. That of layer i has Bits *
@@ -228,11 +230,11 @@ const fillLooks = 16
 // It looks after one new item in a sixteenth of the newest layer's capacity. The
 // Stats may be of a region, or of a filter made since: they also say whether it
 // can grow.
-func (s *Scalable) watchFill(ctx context.Context, w written) {
+func (s *Scalable) watchFill(ctx context.Context, w engine.Written) {
 	newest := s.layers.newest()
-	look := newest >= s.layers.limit && byLot(ctx, w.newItems, fillLooks, s.layers.capacity(newest-1))
+	look := newest >= s.layers.limit && byLot(ctx, w.NewItems, fillLooks, s.layers.capacity(newest-1))
 	s.mu.Lock()
-	s.pause = max(s.pause-w.newItems, 0)
+	s.pause = max(s.pause-w.NewItems, 0)
 	look = look && !s.looking && s.pause == 0
 	s.looking = s.looking || look
 	s.mu.Unlock()

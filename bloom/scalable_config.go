@@ -133,21 +133,7 @@ func (c ScalableConfig) maxBytes() uint64 {
 
 // String shows the fields that are set. Of the seed and of WarnFill it shows only
 // that they are set.
-func (c ScalableConfig) String() string {
-	var f fields
-	f.add(true, "Capacity", c.Capacity)
-	f.add(true, "FPRate", c.FPRate)
-	f.add(c.Seed != 0, "Seed", "(set)")
-	f.add(c.TTL != 0, "TTL", c.TTL)
-	f.add(c.MaxBytes != 0, "MaxBytes", c.MaxBytes)
-	f.add(c.BatchBytes != 0, "BatchBytes", c.BatchBytes)
-	f.add(c.BatchParallel != 0, "BatchParallel", c.BatchParallel)
-	f.add(c.MissingIsEmpty, "MissingIsEmpty", true)
-	f.add(c.MustExist, "MustExist", true)
-	f.add(c.Reads != ReadsPrimary, "Reads", c.Reads)
-	f.add(c.WarnFill != nil, "WarnFill", "(set)")
-	return f.in("ScalableConfig")
-}
+func (c ScalableConfig) String() string { return describe(c) }
 
 // Format is String for every verb: none shows the seed.
 func (c ScalableConfig) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, c.String()) }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"strconv"
 
+	"github.com/upbloom/upbloom/bloom/internal/engine"
+	"github.com/upbloom/upbloom/bloom/internal/fault"
 	"github.com/upbloom/upbloom/upstash"
 )
 
@@ -13,7 +15,7 @@ import (
 // room, -1 if it never has. Skipped layers stay empty. The script lengthens the
 // string to the new layer's end: a database that refuses so long a record keeps
 // the layers as they are. It returns the header and the number of layers.
-var growScript = upstash.NewScript(ours + `local was = math.floor(w[4] / 281474976710656) % 16
+var growScript = upstash.NewScript(engine.Ours + `local was = math.floor(w[4] / 281474976710656) % 16
 local newest, limit = was, tonumber(ARGV[2])
 while newest > 0 and newest < limit do
   local most = tonumber(ARGV[3 * newest + 2])
@@ -37,15 +39,15 @@ func (l *layers) grow(ctx context.Context, n uint64) (newest int, grew bool, err
 		args = append(args, strconv.FormatUint(l.areas[i].offset/8, 10),
 			strconv.FormatUint(l.areas[i].end()/8-1, 10), strconv.FormatInt(l.full(i, n), 10))
 	}
-	layers, repeated, err := r.runOursForNumber(ctx, r.script(growScript, nil, args...).Repeatable(true))
-	if large, ok := as[*RecordTooLargeError](err); ok {
+	layers, repeated, err := r.runOursForNumber(ctx, r.Script(growScript, nil, args...).Repeatable(true))
+	if large, ok := fault.As[*RecordTooLargeError](err); ok {
 		large.Bytes, large.advice = 0, lowerMaxBytes
 	}
 	if err != nil {
 		return 0, repeated, err
 	}
 	if layers < 1 || layers > int64(len(l.areas)) {
-		return 0, repeated, r.refuse(errHeaderBits)
+		return 0, repeated, r.Refuse(engine.ErrHeaderBits)
 	}
 	l.known.Store(int32(layers))
 	return int(layers), repeated || int32(layers) != before, nil
@@ -62,16 +64,16 @@ func (l *layers) makeRoom(ctx context.Context, n uint64) (newest int, grew bool,
 		switch {
 		case err == nil:
 			return newest, grew, nil
-		case isRefusal(err) && !isForeign(err):
+		case fault.IsRefusal(err) && !engine.IsForeign(err):
 			return 0, grew, &growthError{err, false}
-		case !is(err, ErrNotFound):
+		case !fault.Is(err, ErrNotFound):
 			return 0, grew, err
-		case l.h.rec.must:
+		case l.h.rec.Must:
 			return 0, grew, err
 		}
 		newest = l.roomFor(n)
 		created, err := l.h.create(ctx, l.areas[newest-1].end(), layersWord(newest))
-		if large, ok := as[*RecordTooLargeError](err); ok && newest > 1 {
+		if large, ok := fault.As[*RecordTooLargeError](err); ok && newest > 1 {
 			large.advice = lowerMaxBytes
 		}
 		if err != nil {
@@ -95,9 +97,9 @@ func (l *layers) growByChance(ctx context.Context, stored int) error {
 		return nil
 	}
 	defer l.growing.Store(false)
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), engine.SettleTimeout)
 	defer cancel()
-	if _, _, err := l.grow(ctx, 0); isRefusal(err) && !isForeign(err) {
+	if _, _, err := l.grow(ctx, 0); fault.IsRefusal(err) && !engine.IsForeign(err) {
 		return &growthError{err, true}
 	}
 	return nil
@@ -110,10 +112,10 @@ type growthError struct {
 }
 
 func (e *growthError) Error() string {
-	if is(e.err, upstash.ErrRecordTooLarge) || is(e.err, upstash.ErrOutOfMemory) { // whatever the token
-		return "bloom: the filter cannot grow: " + wordsOf(e.err)
+	if fault.Is(e.err, upstash.ErrRecordTooLarge) || fault.Is(e.err, upstash.ErrOutOfMemory) { // whatever the token
+		return "bloom: the filter cannot grow: " + fault.WordsOf(e.err)
 	}
-	return ErrNoGrowth.Error() + ": " + wordsOf(e.err)
+	return ErrNoGrowth.Error() + ": " + fault.WordsOf(e.err)
 }
 func (e *growthError) Is(target error) bool { return target == ErrNoGrowth }
 func (e *growthError) Unwrap() error        { return e.err }
@@ -124,7 +126,7 @@ func (e *growthError) SafeToRetry() bool    { return !e.in && upstash.SafeToRetr
 // nothing: its birth number is ARGV[2], its kind's word ARGV[3], as many bits
 // are set as ARGV[4] says, and nobody has settled its TTL. It returns the
 // header and whether it did.
-var anewScript = upstash.NewScript(ours + `if w[2] == 1 or w[3] ~= tonumber(ARGV[2]) or w[4] ~= tonumber(ARGV[3])
+var anewScript = upstash.NewScript(engine.Ours + `if w[2] == 1 or w[3] ~= tonumber(ARGV[2]) or w[4] ~= tonumber(ARGV[3])
   or redis.call('BITCOUNT', KEYS[1], '24', '-1') ~= tonumber(ARGV[4]) then return {w[1], 0} end
 redis.call('DEL', KEYS[1])
 local ops = {'SET', 'u53', '0', ARGV[1], 'SET', 'u53', '64', ARGV[2], 'SET', 'u53', '128', ARGV[5]}
@@ -145,32 +147,32 @@ return {w[1], 1}`)
 // handle one item takes the memory of all layers. The items move in one step:
 // nobody misses them meanwhile. If somebody has added to the filter since, or
 // no answer comes, it stays as it is.
-func (l *layers) beginAnew(ctx context.Context, q *request) {
-	if l.isMany(len(q.items), q.target+1) {
+func (l *layers) beginAnew(ctx context.Context, q *engine.Request) {
+	if l.isMany(len(q.Items), q.Target+1) {
 		return // they are what the layer is for
 	}
 	set := map[uint64]bool{}
-	for _, item := range q.items {
-		q.pos = l.geometry(q.target).Positions(q.pos[:0], item)
-		for _, p := range q.pos {
+	for _, item := range q.Items {
+		q.Pos = l.geometry(q.Target).Positions(q.Pos[:0], item)
+		for _, p := range q.Pos {
 			set[p] = true
 		}
 	}
-	newest := l.roomFor(uint64(len(q.items)))
+	newest := l.roomFor(uint64(len(q.Items)))
 	args := []string{
-		strconv.FormatInt(q.birth, 10), strconv.FormatInt(layersWord(q.target+1), 10),
+		strconv.FormatInt(q.Birth, 10), strconv.FormatInt(layersWord(q.Target+1), 10),
 		strconv.Itoa(len(set)), strconv.FormatInt(layersWord(newest), 10),
 	}
-	for _, item := range q.items {
-		q.pos = l.geometry(newest-1).Positions(q.pos[:0], item)
-		for _, p := range q.pos {
+	for _, item := range q.Items {
+		q.Pos = l.geometry(newest-1).Positions(q.Pos[:0], item)
+		for _, p := range q.Pos {
 			args = append(args, strconv.FormatUint(l.areas[newest-1].offset+p, 10))
 		}
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), engine.SettleTimeout)
 	defer cancel()
-	r := q.rec
-	done, _, err := r.runOursForNumber(ctx, r.script(anewScript, nil, args...).Repeatable(true))
+	r := &l.h.rec
+	done, _, err := r.runOursForNumber(ctx, r.Script(anewScript, nil, args...).Repeatable(true))
 	if err == nil && done == 1 {
 		l.known.Store(int32(newest))
 	}

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 
 	"github.com/upbloom/upbloom/bloom/internal/cells"
+	"github.com/upbloom/upbloom/bloom/internal/engine"
 	"github.com/upbloom/upbloom/upstash"
 )
 
@@ -70,7 +71,7 @@ func layerAreas(bits uint64) []area {
 
 // newest returns how many layers there are, as far as the handle knows, or 0.
 func (l *layers) newest() int {
-	if !l.h.rec.verified.Load() { // the filter went away, or was never seen
+	if !l.h.rec.Verified.Load() { // the filter went away, or was never seen
 		return 0
 	}
 	return int(l.known.Load())
@@ -117,47 +118,49 @@ func (l *layers) isMany(n, newest int) bool {
 
 // aim has a write set bits in the newest layer, and finds room for many items
 // first.
-func (l *layers) aim(ctx context.Context, q *request, write bool) (changed bool, err error) {
+func (l *layers) Aim(ctx context.Context, q *engine.Request, write bool) (changed bool, err error) {
 	if !write {
 		return false, nil
 	}
 	newest := max(l.newest(), 1)
-	if q.underway == nil && l.isMany(len(q.items), newest) {
-		q.underway, q.count = &l.underway, int64(len(q.items))
-		if newest, q.grew, err = l.makeRoom(ctx, uint64(l.underway.Add(q.count))); err != nil {
-			return false, &stepError{err: err, out: true, safe: !q.grew && upstash.SafeToRetry(err)}
+	if q.Underway == nil && l.isMany(len(q.Items), newest) {
+		q.Underway, q.Count = &l.underway, int64(len(q.Items))
+		if newest, q.Grew, err = l.makeRoom(ctx, uint64(l.underway.Add(q.Count))); err != nil {
+			return false, &engine.StepError{Err: err, Out: true, Safe: !q.Grew && upstash.SafeToRetry(err)}
 		}
 	}
-	changed = q.at != uint64(newest)
-	q.at = uint64(newest)
+	changed = q.At != uint64(newest)
+	q.At = uint64(newest)
 	return changed, nil
 }
 
-func (l *layers) word(q *request) int64 {
+func (l *layers) Word(q *engine.Request) int64 {
 	if q == nil {
 		return layersWord(1)
 	}
-	return layersWord(int(q.at))
+	return layersWord(int(q.At))
 }
 
-func (l *layers) loose() uint { return wordBits - 1 }
+func (l *layers) Loose() uint { return wordBits - 1 }
 
 func (l *layers) differs(int64) string { return "" }
 
 // length is that of the layers that the handle knows.
-func (l *layers) length(*record) uint64 { return l.areas[max(l.newest(), 1)-1].end() / 8 }
+func (l *layers) length() uint64 { return l.areas[max(l.newest(), 1)-1].end() / 8 }
 
 func (l *layers) shorter() string {
 	return "lower the Capacity, from which the filter grows, raise the FPRate, or choose a larger plan"
 }
 
-func (l *layers) setItem(q *request, item string) { q.setInArea(l.areas, int(q.at)-1, item) }
+func (l *layers) SetItem(q *engine.Request, item string) {
+	setInArea(q, l.h.rec.geo, l.areas, int(q.At)-1, item)
+}
 
-func (l *layers) getItem(q *request, item string) { q.getInAreas(l.areas, item) }
+func (l *layers) GetItem(q *engine.Request, item string) { getInAreas(q, l.h.rec.geo, l.areas, item) }
 
-func (l *layers) itemBytes(r *record, write bool) int {
-	last, z := l.areas[len(l.areas)-1].end(), r.geo.Hashes/2
-	get := z * upstash.SizeOfGet(u53, last)
+func (l *layers) ItemBytes(write bool) int {
+	last, z := l.areas[len(l.areas)-1].end(), l.h.rec.geo.Hashes/2
+	get := z * upstash.SizeOfGet(engine.U53, last)
 	if write {
 		return 2*z*upstash.SizeOfSet("u1", last, 1) + (len(l.areas)-1)*get
 	}
@@ -168,59 +171,59 @@ func (l *layers) itemBytes(r *record, write bool) int {
 func (l *layers) saw(word int64) (newest int, err error) {
 	newest = int(word >> layersShift & 15)
 	if word != layersWord(newest) || newest < 1 || newest > len(l.areas) {
-		return 0, errHeaderBits
+		return 0, engine.ErrHeaderBits
 	}
 	return newest, nil
 }
 
-func (l *layers) wrote(q *request, answers []upstash.NullInt64) error {
-	newest, err := l.saw(q.word)
+func (l *layers) Wrote(q *engine.Request, answers []upstash.NullInt64) error {
+	newest, err := l.saw(q.Word)
 	if err != nil {
-		return l.h.rec.refuse(err)
+		return l.h.rec.Refuse(err)
 	}
 	l.known.Store(int32(newest))
-	if err := q.takeHeld(len(l.areas), true, answers); err != nil {
+	if err := takeHeld(q, l.h.rec.geo.Hashes, len(l.areas), true, answers); err != nil {
 		return err
 	}
-	if q.wrote.maybeRepeated {
-		q.tried |= 1 << q.target
+	if q.Wrote.MaybeRepeated {
+		q.Tried |= 1 << q.Target
 	}
-	q.judgeHeld(1<<len(l.areas) - 1)
+	judgeHeld(q, 1<<len(l.areas)-1)
 	return nil
 }
 
-func (l *layers) read(q *request, answers []upstash.NullInt64) error {
-	newest, err := l.saw(q.word)
+func (l *layers) Read(q *engine.Request, answers []upstash.NullInt64) error {
+	newest, err := l.saw(q.Word)
 	if err != nil {
 		return err
 	}
-	if !q.near() { // what a region says may be old
+	if !q.Near() { // what a region says may be old
 		l.known.Store(int32(newest))
 	}
-	if err := q.takeHeld(len(l.areas), false, answers); err != nil {
+	if err := takeHeld(q, l.h.rec.geo.Hashes, len(l.areas), false, answers); err != nil {
 		return err
 	}
-	for _, held := range q.held {
-		q.found = append(q.found, held != 0)
+	for _, held := range q.Held {
+		q.Found = append(q.Found, held != 0)
 	}
 	return nil
 }
 
 // follow adds a layer, by chance, or moves items to a new first layer. No
 // command is sent again. An error is beside the answers.
-func (l *layers) follow(ctx context.Context, q *request, write bool) (again bool) {
+func (l *layers) Follow(ctx context.Context, q *engine.Request, write bool) (again bool) {
 	switch {
 	case !write:
-	case q.target > 0 && (q.wrote.created || q.wrote.doubtful):
+	case q.Target > 0 && (q.Wrote.Created || q.Wrote.Doubtful):
 		l.beginAnew(ctx, q)
-	case q.underway == nil:
+	case q.Underway == nil:
 		stored := 0
-		for _, held := range q.held {
-			if held>>q.target&1 == 0 {
+		for _, held := range q.Held {
+			if held>>q.Target&1 == 0 {
 				stored++
 			}
 		}
-		q.err = l.growByChance(ctx, stored)
+		q.Err = l.growByChance(ctx, stored)
 	}
 	return false
 }

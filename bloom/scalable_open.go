@@ -3,6 +3,8 @@ package bloom
 import (
 	"context"
 
+	"github.com/upbloom/upbloom/bloom/internal/engine"
+	"github.com/upbloom/upbloom/bloom/internal/fault"
 	"github.com/upbloom/upbloom/upstash"
 )
 
@@ -22,7 +24,7 @@ func OpenMaxBytes(n uint64) OpenOption {
 // of the capacity at worst, and at 60% if FPRate is 0.05 or less. FPRate holds
 // all the same.
 func OpenScalable(ctx context.Context, c *upstash.Client, key string, opts ...OpenOption) (_ *Scalable, err error) {
-	defer onlyReads(&err)
+	defer fault.OnlyReads(&err)
 	o, seen, err := openState(ctx, c, key, opts, "OpenScalable")
 	if err != nil {
 		return nil, err
@@ -31,7 +33,7 @@ func OpenScalable(ctx context.Context, c *upstash.Client, key string, opts ...Op
 		return nil, err
 	}
 	if seen.header.scheme != SchemeBlocked {
-		return nil, errHeaderBits
+		return nil, engine.ErrHeaderBits
 	}
 	s := newScalable(c, key, ScalableConfig{
 		Seed: o.Seed, TTL: o.TTL, MaxBytes: o.maxBytes, BatchBytes: o.BatchBytes,

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/upbloom/upbloom/bloom/internal/engine"
+	"github.com/upbloom/upbloom/bloom/internal/fault"
 	"github.com/upbloom/upbloom/internal/human"
 	"github.com/upbloom/upbloom/upstash"
 )
@@ -56,10 +58,10 @@ func ofCapacity(n uint64) string {
 // global database the nearest region answers. A missing filter is
 // [ErrNotFound], whatever MissingIsEmpty says.
 func (s *Scalable) Stats(ctx context.Context) (st ScalableStats, err error) {
-	defer onlyReads(&err)
-	ctx = s.rec.label(ctx, "bloom.Stats")
+	defer fault.OnlyReads(&err)
+	ctx = s.rec.Label(ctx, "bloom.Stats")
 	newest, counts, more, err := s.layers.count(ctx,
-		upstash.Cmd("STRLEN", s.rec.key), upstash.Cmd("PTTL", s.rec.key))
+		upstash.Cmd("STRLEN", s.rec.Key), upstash.Cmd("PTTL", s.rec.Key))
 	if err != nil {
 		return ScalableStats{}, err
 	}
@@ -77,8 +79,8 @@ func (s *Scalable) Stats(ctx context.Context) (st ScalableStats, err error) {
 // counts in each. It is one request of up to six commands, as a transaction. If
 // every bit of a layer is set, the error is [ErrSaturated].
 func (s *Scalable) Cardinality(ctx context.Context) (items uint64, err error) {
-	defer onlyReads(&err)
-	ctx = s.rec.label(ctx, "bloom.Cardinality")
+	defer fault.OnlyReads(&err)
+	ctx = s.rec.Label(ctx, "bloom.Cardinality")
 	newest, counts, _, err := s.layers.count(ctx)
 	if err != nil {
 		return 0, s.allowMissing(err)
@@ -98,7 +100,7 @@ func (l *layers) count(ctx context.Context, more ...upstash.Command,
 	r := &l.h.rec
 	reads := make([]upstash.Command, 0, maxLayers+2)
 	for _, a := range l.areas {
-		reads = append(reads, a.count(r.key))
+		reads = append(reads, a.count(r.Key))
 	}
 	word, n, err := r.readNumbers(ctx, append(reads, more...)...)
 	if err != nil {
@@ -109,7 +111,7 @@ func (l *layers) count(ctx context.Context, more ...upstash.Command,
 	}
 	for i := range l.areas {
 		if n[i] < 0 {
-			return 0, nil, nil, errNegative
+			return 0, nil, nil, engine.ErrNegative
 		}
 		counts = append(counts, uint64(n[i]))
 	}

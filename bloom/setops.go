@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/upbloom/upbloom/bloom/internal/engine"
+	"github.com/upbloom/upbloom/bloom/internal/fault"
 	"github.com/upbloom/upbloom/internal/synced"
 	"github.com/upbloom/upbloom/upstash"
 )
@@ -20,7 +22,7 @@ import (
 // script restores both. It returns a header and a number: 0 if all went well, i
 // if source i is missing or is another filter, -1 if the target is, -2 if that
 // is missing and must be there.
-var unionScript = upstash.NewScript(shebang + `local w = redis.call('BITFIELD_RO', KEYS[1],
+var unionScript = upstash.NewScript(engine.Shebang + `local w = redis.call('BITFIELD_RO', KEYS[1],
   'GET', 'u53', '0', 'GET', 'u1', '127', 'GET', 'u53', '64')
 local ttl = redis.call('PTTL', KEYS[1])
 if ttl == -2 and ARGV[4] == '1' then return {0, -2} end
@@ -69,10 +71,10 @@ func Union(ctx context.Context, dst *Filter, srcs ...*Filter) error {
 		return fmt.Sprintf("srcs[%d]", i-1)
 	}
 	if err := sameGeometry(append([]*Filter{dst}, srcs...), name); err != nil {
-		return untouched(err)
+		return fault.Untouched(err)
 	}
 	r := &dst.rec
-	if err := r.mayWrite(); err != nil {
+	if err := r.MayWrite(); err != nil {
 		return err
 	}
 	if len(srcs) == 0 {
@@ -82,51 +84,51 @@ func Union(ctx context.Context, dst *Filter, srcs ...*Filter) error {
 	// values at most.
 	const most = 1000
 	if len(srcs) > most {
-		return errorf("bloom: %w: %d sources: use at most %d a call",
+		return fault.Errorf("bloom: %w: %d sources: use at most %d a call",
 			upstash.ErrArgument, len(srcs), most)
 	}
-	birth, ttl, must := newBirth(), r.ttl, "0"
-	if r.must {
+	birth, ttl, must := engine.NewBirth(), r.Ttl, "0"
+	if r.Must {
 		ttl, must = 0, "1"
 	}
-	n, _, err := r.numbers(ctx, r.script(unionScript, keysOf(srcs), strconv.FormatInt(birth, 10),
-		milliseconds(ttl), must).Timeout(combineTimeout(r.geo, len(srcs))))
-	if foreign := explain(err); is(foreign, ErrNotFilter) {
-		return untouched(foreign) // the script has read all headers before it writes
+	n, _, err := r.Numbers(ctx, r.Script(unionScript, keysOf(srcs), strconv.FormatInt(birth, 10),
+		engine.Milliseconds(ttl), must).Timeout(combineTimeout(r.geo, len(srcs))))
+	if foreign := engine.Explain(err); fault.Is(foreign, ErrNotFilter) {
+		return fault.Untouched(foreign) // the script has read all headers before it writes
 	}
 	if err != nil {
 		if !upstash.SafeToRetry(err) && r.isMade(ctx, birth) {
 			return nil // it ran and made dst, and only the reply was lost
 		}
-		return r.explain(err)
+		return r.Explain(err)
 	}
 	if len(n) != 2 || !n[1].Valid {
-		return wrongCount(len(n), 2)
+		return engine.WrongCount(len(n), 2)
 	}
-	word, err := fieldWord(n[0])
+	word, err := engine.FieldWord(n[0])
 	if err != nil {
 		return err
 	}
 	switch which := n[1].Int64; {
 	case which == 0:
-		return r.learn(word)
+		return r.Learn(word)
 	case which > 0 && which <= int64(len(srcs)):
-		err = srcs[which-1].rec.compare(word)
+		err = srcs[which-1].rec.Compare(word)
 	case which == -1 && word == 0:
-		return untouched(r.refuse(errNoHeader))
+		return fault.Untouched(r.Refuse(engine.ErrNoHeader))
 	case which == -2:
-		return untouched(r.learn(0))
+		return fault.Untouched(r.Learn(0))
 	case which == -1:
-		return missed(orContradiction(r.learn(word)), false)
+		return engine.Missed(orContradiction(r.Learn(word)), false)
 	}
-	return errorf("bloom: srcs[%d]: %w", n[1].Int64-1, missed(orContradiction(err), false))
+	return fault.Errorf("bloom: srcs[%d]: %w", n[1].Int64-1, engine.Missed(orContradiction(err), false))
 }
 
 // orContradiction returns why a script refused a filter. If nothing is wrong
 // with the header in its answer, the answer contradicts itself.
 func orContradiction(err error) error {
 	if err == nil {
-		return errorf("bloom: %w: a filter was refused, but its header is right",
+		return fault.Errorf("bloom: %w: a filter was refused, but its header is right",
 			upstash.ErrBadResponse)
 	}
 	return err
@@ -136,7 +138,7 @@ func orContradiction(err error) error {
 // and of both together, which it makes in the scratch key KEYS[1]. The cells are
 // the bits from ARGV[2] to ARGV[3]. If a filter is missing or is another, it
 // returns its header and its number, 0 or 1.
-var unionCountScript = upstash.NewScript(shebang + `local h = {}
+var unionCountScript = upstash.NewScript(engine.Shebang + `local h = {}
 for i = 2, 3 do
   h[i] = redis.call('BITFIELD_RO', KEYS[i], 'GET', 'u53', '0')[1]
   if h[i] ~= tonumber(ARGV[1]) then return {h[i], i - 2} end
@@ -159,40 +161,41 @@ return {tonumber(ARGV[1]), n[2], n[3], n[1]}`)
 // filter is [ErrNotFound], whatever MissingIsEmpty says. The token must be one
 // that may write: the server makes the third filter under a key of its own.
 func EstimateIntersection(ctx context.Context, a, b *Filter) (items uint64, err error) {
-	defer onlyReads(&err)
+	defer fault.OnlyReads(&err)
 	name := func(i int) string { return "ab"[i : i+1] }
 	if err := sameGeometry([]*Filter{a, b}, name); err != nil {
 		return 0, err
 	}
 	scratch := record{
-		client: a.rec.client, key: a.rec.key + ":union:" + scratchName(),
-		geo: a.rec.geo, header: a.rec.header,
+		Core: engine.Core{Client: a.rec.Client, Key: a.rec.Key + ":union:" + scratchName(), Header: a.rec.Header},
+		geo:  a.rec.geo,
 	}
+	scratch.Meaning = &scratch
 	first, last := scratch.cellRange()
-	script := scratch.script(unionCountScript, keysOf([]*Filter{a, b}), first, last)
-	n, _, err := scratch.numbers(synced.Looking(ctx),
+	script := scratch.Script(unionCountScript, keysOf([]*Filter{a, b}), first, last)
+	n, _, err := scratch.Numbers(synced.Looking(ctx),
 		script.Repeatable(true).Timeout(combineTimeout(a.rec.geo, 2)))
 	if err != nil {
-		return 0, scratch.explain(err)
+		return 0, scratch.Explain(err)
 	}
 	if len(n) != 2 && len(n) != 4 {
-		return 0, wrongCount(len(n), 4)
+		return 0, engine.WrongCount(len(n), 4)
 	}
-	word, err := fieldWord(n[0])
+	word, err := engine.FieldWord(n[0])
 	if err != nil {
 		return 0, err
 	}
-	if err := a.rec.compare(word); err != nil || len(n) == 2 {
+	if err := a.rec.Compare(word); err != nil || len(n) == 2 {
 		which := name(0)
 		if n[1].Int64 == 1 {
 			which = name(1)
 		}
-		return 0, errorf("bloom: %s: %w", which, orContradiction(err))
+		return 0, fault.Errorf("bloom: %s: %w", which, orContradiction(err))
 	}
 	sum := 0.0
 	for i, sign := range []float64{1, 1, -1} {
 		if c := n[1+i]; !c.Valid || c.Int64 < 0 {
-			return 0, errNegative
+			return 0, engine.ErrNegative
 		}
 		items := a.rec.geo.EstimateItems(uint64(n[1+i].Int64))
 		if math.IsInf(items, 1) {
@@ -209,11 +212,11 @@ func sameGeometry(filters []*Filter, name func(i int) string) error {
 	for i, f := range filters {
 		switch {
 		case f == nil:
-			return errorf("bloom: %w: %s is nil", upstash.ErrArgument, name(i))
-		case f.rec.client != filters[0].rec.client:
-			return errorf("bloom: %w: %s has another client than %s: the server can combine what is"+
+			return fault.Errorf("bloom: %w: %s is nil", upstash.ErrArgument, name(i))
+		case f.rec.Client != filters[0].rec.Client:
+			return fault.Errorf("bloom: %w: %s has another client than %s: the server can combine what is"+
 				" in one database", upstash.ErrArgument, name(i), name(0))
-		case !f.rec.headed():
+		case !f.rec.Headed():
 			return configErrorf("Layout", "is bare: only filters with a header can be combined")
 		case f.rec.geo != filters[0].rec.geo:
 			err := newMismatchError(KindFilter, filters[0].rec.geo, headerInfo{
@@ -221,7 +224,7 @@ func sameGeometry(filters []*Filter, name func(i int) string) error {
 				seedTag: seedTag(f.rec.geo.Seed), bits: f.rec.geo.Bits,
 			})
 			err.local = true // the handles differ, whatever is at their keys
-			return errorf("bloom: %s and %s: %w", name(i), name(0), err)
+			return fault.Errorf("bloom: %s and %s: %w", name(i), name(0), err)
 		}
 	}
 	return nil
@@ -230,7 +233,7 @@ func sameGeometry(filters []*Filter, name func(i int) string) error {
 func keysOf(filters []*Filter) []string {
 	keys := make([]string, len(filters))
 	for i, f := range filters {
-		keys[i] = f.rec.key
+		keys[i] = f.rec.Key
 	}
 	return keys
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/upbloom/upbloom/bloom/internal/cells"
+	"github.com/upbloom/upbloom/bloom/internal/fault"
 	"github.com/upbloom/upbloom/internal/human"
 	"github.com/upbloom/upbloom/upstash"
 )
@@ -70,12 +71,12 @@ func NewSharded(clients []*upstash.Client, key string, cfg ShardedConfig) (*Shar
 
 func newSharded(clients []*upstash.Client, key string, cfg ShardedConfig, geo Geometry) (*Sharded, error) {
 	if len(clients) == 0 {
-		return nil, errorf("bloom: %w: there are no clients: pass one for each database",
+		return nil, fault.Errorf("bloom: %w: there are no clients: pass one for each database",
 			upstash.ErrArgument)
 	}
 	for i, c := range clients {
 		if err := checkTarget(c, key); err != nil {
-			return nil, errorf("bloom: client %d: %w", i, err)
+			return nil, fault.Errorf("bloom: client %d: %w", i, err)
 		}
 	}
 	if cfg.Shards < len(clients) {
@@ -84,12 +85,12 @@ func newSharded(clients []*upstash.Client, key string, cfg ShardedConfig, geo Ge
 	}
 	s := &Sharded{cfg: cfg, shards: make([]Filter, cfg.Shards), lanes: make([]int, cfg.Shards)}
 	shapes := make([]shardShape, cfg.Shards)
-	header := int64(encodeHeader(KindShard, geo))
 	for i := range s.shards {
-		shapes[i] = shardShape{cfg.Shards, i, [1]area{{headerBits, geo.Bits / wordBits}}}
+		shapes[i] = shardShape{cfg.Shards, i, plain{geo, headerBits}}
 		f, c := &s.shards[i], clients[i%len(clients)]
 		f.init(c, key+":"+strconv.Itoa(i), cfg.ofShard(), geo, KindShard)
-		f.rec.header, f.rec.shape, f.rec.ttl = header, &shapes[i], 0
+		f.rec.is(&shapes[i].plain, &shapes[i])
+		f.rec.Ttl = 0
 		s.place(c, i)
 	}
 	return s, nil
@@ -122,7 +123,7 @@ func (s *Sharded) ShardOf(item string) int {
 func (s *Sharded) Add(ctx context.Context, item string) (added bool, err error) {
 	i := s.ShardOf(item)
 	f := &s.shards[i]
-	added, err = f.add(f.rec.label(ctx, "bloom.Sharded.Add"), item, nil)
+	added, err = f.add(f.rec.Label(ctx, "bloom.Sharded.Add"), item, nil)
 	return added, s.named(i, err)
 }
 
@@ -133,7 +134,7 @@ func (s *Sharded) Add(ctx context.Context, item string) (added bool, err error) 
 func (s *Sharded) Exists(ctx context.Context, item string) (bool, error) {
 	i := s.ShardOf(item)
 	f := &s.shards[i]
-	found, err := f.exists(f.rec.label(ctx, "bloom.Sharded.Exists"), item, nil)
+	found, err := f.exists(f.rec.Label(ctx, "bloom.Sharded.Exists"), item, nil)
 	return found, s.named(i, err)
 }
 
@@ -142,13 +143,13 @@ func (s *Sharded) named(shard int, err error) error {
 	switch {
 	case err == nil:
 		return nil
-	case is(err, ErrNotFound):
+	case fault.Is(err, ErrNotFound):
 		return &missingError{shards: []int{shard}, of: len(s.shards), err: err}
 	}
-	if large, ok := as[*RecordTooLargeError](err); ok {
+	if large, ok := fault.As[*RecordTooLargeError](err); ok {
 		large.advice += s.fitting(large.Bytes)
 	}
-	return errorf("bloom: shard %d of %d: %w", shard, len(s.shards), err)
+	return fault.Errorf("bloom: shard %d of %d: %w", shard, len(s.shards), err)
 }
 
 // fitting says how many shards suit most plans, if shards of so many bytes do

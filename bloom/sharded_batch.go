@@ -3,6 +3,8 @@ package bloom
 import (
 	"context"
 
+	"github.com/upbloom/upbloom/bloom/internal/engine"
+	"github.com/upbloom/upbloom/bloom/internal/fault"
 	"github.com/upbloom/upbloom/upstash"
 )
 
@@ -16,14 +18,14 @@ import (
 // [*BatchError]. It says what is known of each item; its Err is the first
 // failure, in the order of the clients.
 func (s *Sharded) AddAll(ctx context.Context, items []string) ([]bool, error) {
-	return s.batch(s.shards[0].rec.label(ctx, "bloom.Sharded.AddAll"), items, true)
+	return s.batch(s.shards[0].rec.Label(ctx, "bloom.Sharded.AddAll"), items, true)
 }
 
 // ExistsAll reports for each item whether it is in its shard, with the promises
 // of [Sharded.Exists] and the requests and errors of [Sharded.AddAll]. Each
 // shard touched by a request is one billed command.
 func (s *Sharded) ExistsAll(ctx context.Context, items []string) ([]bool, error) {
-	return s.batch(s.shards[0].rec.label(ctx, "bloom.Sharded.ExistsAll"), items, false)
+	return s.batch(s.shards[0].rec.Label(ctx, "bloom.Sharded.ExistsAll"), items, false)
 }
 
 // batch runs one batch for each database.
@@ -54,7 +56,7 @@ func (s *Sharded) batch(ctx context.Context, items []string, adding bool) ([]boo
 		for m, i := range index[n] {
 			answers[i], states[i] = got[m], b.states[m]
 		}
-		if e, ok := as[*BatchError](err); ok {
+		if e, ok := fault.As[*BatchError](err); ok {
 			errs[n] = e.Err
 		}
 	})
@@ -79,7 +81,7 @@ func (s *Sharded) homes() []int {
 func (s *Sharded) batchOf(d *database, items []string, adding bool) *batch {
 	lanes := make([]lane, len(d.shards))
 	for n, i := range d.shards {
-		lanes[n].rec = &s.shards[i].rec
+		lanes[n].rec = &s.shards[i].rec.Core
 	}
 	b := newBatch(&s.shards[d.shards[0]].handle, lanes, items, adding, nil)
 	b.laneOf = func(item string) int { return s.lanes[s.ShardOf(item)] }
@@ -94,7 +96,7 @@ func (s *Sharded) batchOf(d *database, items []string, adding bool) *batch {
 // of the first client. What [Open] says of the Capacity holds here too.
 func OpenSharded(ctx context.Context, clients []*upstash.Client, key string, opts ...OpenOption,
 ) (_ *Sharded, err error) {
-	defer onlyReads(&err)
+	defer fault.OnlyReads(&err)
 	if len(clients) == 0 {
 		return newSharded(nil, key, ShardedConfig{}, Geometry{})
 	}
@@ -103,7 +105,7 @@ func OpenSharded(ctx context.Context, clients []*upstash.Client, key string, opt
 	}
 	cfg, seen, err := openState(ctx, clients[0], key+":0", opts, "OpenSharded",
 		"OpenMissingIsEmpty", "OpenMaxBytes")
-	if is(err, ErrNotFound) {
+	if fault.Is(err, ErrNotFound) {
 		return nil, &missingError{shards: []int{0}, err: err}
 	}
 	if err != nil {
@@ -117,7 +119,7 @@ func OpenSharded(ctx context.Context, clients []*upstash.Client, key string, opt
 		BatchBytes: cfg.BatchBytes, BatchParallel: cfg.BatchParallel,
 	}
 	if sharded.Shards == 0 || seen.word>>shardIndexShift&shardMask != 0 || seen.header.scheme != SchemeBlocked {
-		return nil, errHeaderBits
+		return nil, engine.ErrHeaderBits
 	}
 	return newSharded(clients, key, sharded, seen.header.geometry(cfg.Seed))
 }

@@ -129,18 +129,7 @@ func shardedErrorf(field, format string, args ...any) error {
 }
 
 // String shows the fields that are set. Of the seed it shows only that it is set.
-func (c ShardedConfig) String() string {
-	var f fields
-	f.add(c.Capacity != 0, "Capacity", c.Capacity)
-	f.add(c.FPRate != 0, "FPRate", c.FPRate)
-	f.add(c.Shards != 0, "Shards", c.Shards)
-	f.add(c.Seed != 0, "Seed", "(set)")
-	f.add(c.TTL != 0, "TTL", c.TTL)
-	f.add(c.Reads != ReadsPrimary, "Reads", c.Reads)
-	f.add(c.BatchBytes != 0, "BatchBytes", c.BatchBytes)
-	f.add(c.BatchParallel != 0, "BatchParallel", c.BatchParallel)
-	return f.in("ShardedConfig")
-}
+func (c ShardedConfig) String() string { return describe(c) }
 
 // Format is String for every verb: none shows the seed.
 func (c ShardedConfig) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, c.String()) }

@@ -5,13 +5,15 @@ import (
 	"strconv"
 	"sync"
 
+	"github.com/upbloom/upbloom/bloom/internal/engine"
+	"github.com/upbloom/upbloom/bloom/internal/fault"
 	"github.com/upbloom/upbloom/upstash"
 )
 
 var (
 	// lookScript reads the words of a string that is ours.
-	lookScript        = upstash.NewScript(ours + `return w`)
-	deleteShardScript = upstash.NewScript(ours + ofKind + `w[5] = redis.call('DEL', KEYS[1])
+	lookScript        = upstash.NewScript(engine.Ours + `return w`)
+	deleteShardScript = upstash.NewScript(engine.Ours + engine.OfKind + `w[5] = redis.call('DEL', KEYS[1])
 return w`)
 )
 
@@ -44,9 +46,9 @@ return w`)
 // new moment is five more. All commands for a database go in one request. There
 // are up to four rounds of them, and one more for new moments.
 func (s *Sharded) Create(ctx context.Context) (created bool, err error) {
-	ctx = s.shards[0].rec.label(ctx, "bloom.Sharded.Create")
+	ctx = s.shards[0].rec.Label(ctx, "bloom.Sharded.Create")
 	for i := range s.shards {
-		if s.shards[i].rec.client.ReadOnly() {
+		if s.shards[i].rec.Client.ReadOnly() {
 			return false, upstash.ErrReadOnly
 		}
 	}
@@ -87,11 +89,11 @@ func (s *Sharded) all() []int {
 // a full database.
 func (s *Sharded) look(ctx context.Context, shards []int) (missing []int, err error) {
 	answers := s.runOursOn(ctx, shards, func(i int) upstash.Command {
-		return s.shards[i].rec.script(lookScript, nil).Repeatable(true)
+		return s.shards[i].rec.Script(lookScript, nil).Repeatable(true)
 	})
 	for n, i := range shards {
 		a := answers[n]
-		if is(a.err, ErrNotFound) {
+		if fault.Is(a.err, ErrNotFound) {
 			missing = append(missing, i)
 			continue
 		}
@@ -109,19 +111,17 @@ func (r *record) judgeShard(a oursAnswer, want int) error {
 		return a.err
 	}
 	if len(a.answers) < 3 {
-		return wrongCount(1+len(a.answers), 1+want)
+		return engine.WrongCount(1+len(a.answers), 1+want)
 	}
-	word, err := fieldWord(a.answers[2])
+	word, err := engine.FieldWord(a.answers[2])
 	if err == nil {
-		err = r.learnKind(word)
+		err = r.LearnKind(word)
 	}
 	if err == nil && len(a.answers) != want {
-		err = wrongCount(1+len(a.answers), 1+want)
+		err = engine.WrongCount(1+len(a.answers), 1+want)
 	}
 	return err
 }
-
-func untouched(err error) error { return &untouchedError{err} }
 
 // elsewhere returns an error if one of the shards is in the database of another
 // client.
@@ -131,14 +131,14 @@ func (s *Sharded) elsewhere(ctx context.Context, shards []int) error {
 		var cmds []upstash.Command
 		var asked []int
 		for _, i := range shards {
-			if r := &s.shards[i].rec; r.client != d.client {
-				cmds = append(cmds, r.identity().Command())
+			if r := &s.shards[i].rec; r.Client != d.client {
+				cmds = append(cmds, r.Identity().Command())
 				asked = append(asked, i)
 			}
 		}
 		replies, err := pipeline(ctx, d.client, cmds)
 		if err != nil {
-			errs[n] = untouched(err)
+			errs[n] = fault.Untouched(err)
 			return
 		}
 		for m, i := range asked {
@@ -152,17 +152,17 @@ func (s *Sharded) elsewhere(ctx context.Context, shards []int) error {
 
 // isElsewhere judges what another database said of a shard's key.
 func (s *Sharded) isElsewhere(shard int, reply upstash.Reply) error {
-	id, err := identityIn(reply)
+	id, err := engine.IdentityIn(reply)
 	if err != nil {
-		if is(explain(err), ErrNotFilter) { // a list, say
+		if fault.Is(engine.Explain(err), ErrNotFilter) { // a list, say
 			return nil
 		}
-		return untouched(s.named(shard, err))
+		return fault.Untouched(s.named(shard, err))
 	}
 	if h, err := parseHeader(uint64(id[0])); err != nil || h.kind != KindShard {
 		return nil
 	}
-	return untouched(errorf("bloom: %w: shard %d of %d is missing, and is in the database of another"+
+	return fault.Untouched(fault.Errorf("bloom: %w: shard %d of %d is missing, and is in the database of another"+
 		" client: pass the clients in the order in which the filter was created, or Delete it"+
 		" with those first", upstash.ErrArgument, shard, len(s.shards)))
 }
@@ -172,11 +172,11 @@ func (s *Sharded) isElsewhere(shard int, reply upstash.Reply) error {
 func (s *Sharded) makeShards(ctx context.Context, shards []int, expireAt int64) (made int, err error) {
 	births := map[int]int64{}
 	for _, i := range shards {
-		births[i] = newBirth()
+		births[i] = engine.NewBirth()
 	}
 	answers := s.runOursOn(ctx, shards, func(i int) upstash.Command {
 		f := &s.shards[i]
-		return f.rec.createCommand(headerBits+f.rec.geo.Bits, f.rec.shape.word(nil), births[i],
+		return f.rec.createCommand(headerBits+f.rec.geo.Bits, f.rec.Shape.Word(nil), births[i],
 			strconv.FormatInt(expireAt, 10), "PEXPIREAT")
 	})
 	errs := make([]error, len(shards))
@@ -197,7 +197,7 @@ func (s *Sharded) makeShards(ctx context.Context, shards []int, expireAt int64) 
 // else, Delete leaves that alone and returns a [*MismatchError] or
 // [ErrNotFilter]. It is not repeated after an attempt of unknown outcome.
 func (s *Sharded) Delete(ctx context.Context) (deleted bool, err error) {
-	ctx = s.shards[0].rec.label(ctx, "bloom.Sharded.Delete")
+	ctx = s.shards[0].rec.Label(ctx, "bloom.Sharded.Delete")
 	deleted, err = s.deleteSome(ctx, []int{0})
 	if err != nil || len(s.shards) == 1 {
 		return deleted, err
@@ -209,17 +209,17 @@ func (s *Sharded) Delete(ctx context.Context) (deleted bool, err error) {
 func (s *Sharded) deleteSome(ctx context.Context, shards []int) (deleted bool, err error) {
 	answers := s.runOursOn(ctx, shards, func(i int) upstash.Command {
 		r := &s.shards[i].rec
-		return r.script(deleteShardScript, nil, r.kindArgs()...)
+		return r.Script(deleteShardScript, nil, r.KindArgs()...)
 	})
 	errs := make([]error, len(shards))
 	for n, i := range shards {
 		a, r := answers[n], &s.shards[i].rec
-		if is(a.err, ErrNotFound) {
+		if fault.Is(a.err, ErrNotFound) {
 			continue
 		}
 		errs[n] = s.named(i, r.judgeShard(a, 4))
 		if errs[n] == nil {
-			r.forget()
+			r.Forget()
 			deleted = true
 		}
 	}
@@ -241,7 +241,7 @@ func (s *Sharded) runOursOn(ctx context.Context, shards []int, cmd func(shard in
 		var cmds []upstash.Command
 		var asked []int
 		for n, i := range shards {
-			if s.shards[i].rec.client == d.client {
+			if s.shards[i].rec.Client == d.client {
 				cmds = append(cmds, cmd(i).AllOrNothing())
 				asked = append(asked, n)
 			}
@@ -257,7 +257,7 @@ func (s *Sharded) runOursOn(ctx context.Context, shards []int, cmd func(shard in
 			}
 			o := &out[n]
 			o.repeated = reply.MaybeRepeated()
-			o.answers, o.err = s.shards[shards[n]].rec.judgeOurs(reply, err)
+			o.answers, o.err = s.shards[shards[n]].rec.JudgeOurs(reply, err)
 		}
 	})
 	return out
@@ -285,7 +285,7 @@ func firstOf(errs []error, done bool) (first error) {
 		}
 	}
 	if first != nil && done {
-		return &stepError{err: first}
+		return &engine.StepError{Err: first}
 	}
 	return first
 }

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/upbloom/upbloom/bloom/internal/engine"
+	"github.com/upbloom/upbloom/bloom/internal/fault"
 	"github.com/upbloom/upbloom/internal/pttl"
 	"github.com/upbloom/upbloom/upstash"
 )
@@ -16,11 +18,11 @@ import (
 var (
 	// emptyScript returns the first set bit of the cells, -1 for none, and the
 	// PTTL.
-	emptyScript = upstash.NewScript(ours + `return {w[1],
+	emptyScript = upstash.NewScript(engine.Ours + `return {w[1],
   redis.call('BITPOS', KEYS[1], '1', '24'), redis.call('PTTL', KEYS[1])}`)
 	// renewScript is emptyScript, and gives an empty string that expires within
 	// ARGV[2] ms the expiry ARGV[3], '0' for none. It returns the old PTTL.
-	renewScript = upstash.NewScript(ours + `local first = redis.call('BITPOS', KEYS[1], '1', '24')
+	renewScript = upstash.NewScript(engine.Ours + `local first = redis.call('BITPOS', KEYS[1], '1', '24')
 local left = redis.call('PTTL', KEYS[1])
 if first < 0 and left >= 0 and left < tonumber(ARGV[2]) then
   if ARGV[3] == '0' then
@@ -54,7 +56,7 @@ func (s *Sharded) unfinished(ctx context.Context, missing []int) (u unfinished, 
 	ttl := s.cfg.TTL
 	if len(there) > 0 {
 		left, lost, filled, err := s.survey(ctx, there, func(i int) upstash.Command {
-			return s.shards[i].rec.script(emptyScript, nil).Repeatable(true)
+			return s.shards[i].rec.Script(emptyScript, nil).Repeatable(true)
 		})
 		if err != nil {
 			return u, err
@@ -80,9 +82,9 @@ func (s *Sharded) unfinished(ctx context.Context, missing []int) (u unfinished, 
 	if ttl == 0 {
 		return u, nil
 	}
-	now, err := s.shards[0].rec.client.ServerTime(ctx)
+	now, err := s.shards[0].rec.Client.ServerTime(ctx)
 	if err != nil {
-		return u, untouched(err)
+		return u, fault.Untouched(err)
 	}
 	u.expireAt = now.Add(ttl).UnixMilli()
 	return u, nil
@@ -102,7 +104,7 @@ func (s *Sharded) lost(ctx context.Context, u *unfinished, left time.Duration) (
 		return err
 	}
 	return &missingError{
-		shards: u.missing, of: len(s.shards), filled: true, left: left, err: untouched(ErrNotFound),
+		shards: u.missing, of: len(s.shards), filled: true, left: left, err: fault.Untouched(ErrNotFound),
 	}
 }
 
@@ -113,7 +115,7 @@ func (s *Sharded) renew(ctx context.Context, u *unfinished) error {
 		return nil
 	}
 	left, lost, filled, err := s.survey(ctx, u.old, func(i int) upstash.Command {
-		return s.shards[i].rec.script(renewScript, nil, milliseconds(u.within),
+		return s.shards[i].rec.Script(renewScript, nil, engine.Milliseconds(u.within),
 			strconv.FormatInt(u.expireAt, 10)).Repeatable(true)
 	})
 	if err != nil {
@@ -135,11 +137,11 @@ func (s *Sharded) survey(ctx context.Context, shards []int, script func(shard in
 	for n, i := range shards {
 		a := answers[n]
 		switch {
-		case is(a.err, ErrNotFound):
+		case fault.Is(a.err, ErrNotFound):
 			lost = append(lost, i)
 			continue
 		case a.err == nil && (len(a.answers) != 2 || !a.answers[0].Valid || !a.answers[1].Valid):
-			a.err = wrongCount(1+len(a.answers), 3)
+			a.err = engine.WrongCount(1+len(a.answers), 3)
 		}
 		if a.err != nil {
 			return 0, nil, false, s.named(i, a.err)

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/upbloom/upbloom/bloom/internal/fault"
 	"github.com/upbloom/upbloom/upstash"
 )
 
@@ -21,7 +22,7 @@ import (
 // is the first shard's. The result has all items that were read, and NewBits of
 // the loaded shards alone. Calling again is harmless.
 func (s *Sharded) Load(ctx context.Context, items iter.Seq[string], opts ...MoveOption) (LoadResult, error) {
-	ctx = s.shards[0].rec.label(ctx, "bloom.Sharded.Load")
+	ctx = s.shards[0].rec.Label(ctx, "bloom.Sharded.Load")
 	return s.load(ctx, s.all(), items, opts)
 }
 
@@ -32,10 +33,10 @@ func (s *Sharded) Load(ctx context.Context, items iter.Seq[string], opts ...Move
 func (s *Sharded) LoadShard(ctx context.Context, shard int, items iter.Seq[string], opts ...MoveOption,
 ) (LoadResult, error) {
 	if shard < 0 || shard >= len(s.shards) {
-		return LoadResult{}, untouched(
+		return LoadResult{}, fault.Untouched(
 			shardedErrorf("Shards", "is %d, and there is no shard %d", len(s.shards), shard))
 	}
-	ctx = s.shards[shard].rec.label(ctx, "bloom.Sharded.LoadShard")
+	ctx = s.shards[shard].rec.Label(ctx, "bloom.Sharded.LoadShard")
 	return s.load(ctx, []int{shard}, items, opts)
 }
 
@@ -43,7 +44,7 @@ func (s *Sharded) load(ctx context.Context, shards []int, items iter.Seq[string]
 ) (LoadResult, error) {
 	start := time.Now()
 	if err := s.mayLoad(ctx, shards); err != nil {
-		return LoadResult{}, untouched(err)
+		return LoadResult{}, fault.Untouched(err)
 	}
 	gatherers := make([]*gatherer, len(s.shards))
 	for _, i := range shards {
@@ -79,7 +80,7 @@ const lookBilled = 2
 // mayLoad checks what can be checked before the items are read.
 func (s *Sharded) mayLoad(ctx context.Context, shards []int) error {
 	for _, i := range shards {
-		if err := s.shards[i].rec.mayWrite(); err != nil {
+		if err := s.shards[i].rec.MayWrite(); err != nil {
 			return s.named(i, err)
 		}
 	}
@@ -94,7 +95,7 @@ func (s *Sharded) mayLoad(ctx context.Context, shards []int) error {
 func (s *Sharded) databasesOf(shards []int) map[*upstash.Client]bool {
 	clients := map[*upstash.Client]bool{}
 	for _, i := range shards {
-		clients[s.shards[i].rec.client] = true
+		clients[s.shards[i].rec.Client] = true
 	}
 	return clients
 }

@@ -44,7 +44,7 @@ func (s ShardedStats) OverCapacity() bool {
 // global databases holds here too. If a shard cannot be read, the error says
 // which; a missing one is [ErrNotFound].
 func (s *Sharded) Stats(ctx context.Context) (ShardedStats, error) {
-	ctx = s.shards[0].rec.label(ctx, "bloom.Sharded.Stats")
+	ctx = s.shards[0].rec.Label(ctx, "bloom.Sharded.Stats")
 	out := ShardedStats{Capacity: s.cfg.Capacity, Shards: make([]Stats, len(s.shards))}
 	err := s.eachShard(ctx, func(ctx context.Context, i int) (err error) {
 		out.Shards[i], err = s.shards[i].Stats(ctx)
@@ -74,7 +74,7 @@ func (s *Sharded) Stats(ctx context.Context) (ShardedStats, error) {
 // [Sharded.Stats], but two commands a shard. If every cell of a shard is set,
 // the error is [ErrSaturated].
 func (s *Sharded) Cardinality(ctx context.Context) (uint64, error) {
-	ctx = s.shards[0].rec.label(ctx, "bloom.Sharded.Cardinality")
+	ctx = s.shards[0].rec.Label(ctx, "bloom.Sharded.Cardinality")
 	each := make([]uint64, len(s.shards))
 	err := s.eachShard(ctx, func(ctx context.Context, i int) (err error) {
 		each[i], err = s.shards[i].Cardinality(ctx)

@@ -6,6 +6,8 @@ import (
 	"io"
 	"sync"
 
+	"github.com/upbloom/upbloom/bloom/internal/engine"
+	"github.com/upbloom/upbloom/bloom/internal/fault"
 	"github.com/upbloom/upbloom/internal/synced"
 	"github.com/upbloom/upbloom/upstash"
 )
@@ -36,8 +38,8 @@ import (
 // geometry says. It takes one request of two commands, and then one command for
 // each part.
 func (f *Filter) Snapshot(ctx context.Context, opts ...MoveOption) (l *Local, err error) {
-	defer onlyReads(&err)
-	ctx = f.rec.label(ctx, "bloom.Snapshot")
+	defer fault.OnlyReads(&err)
+	ctx = f.rec.Label(ctx, "bloom.Snapshot")
 	r := &f.rec
 	c := f.moveConfig(opts)
 	var operation synced.Operation
@@ -51,7 +53,7 @@ func (f *Filter) Snapshot(ctx context.Context, opts ...MoveOption) (l *Local, er
 	// The header is not copied: its second word belongs to the key. A Bare
 	// string is the Local's without the header.
 	from, shift, read := headerBytes, 0, partReader{r, birth, true}.read
-	if !r.headed() {
+	if !r.Headed() {
 		if from, shift = 0, headerBytes; length+shift > len(l.raw()) {
 			return nil, fmt.Errorf("%w of this geometry: the string has %d bytes, and %d belong to it",
 				ErrNotFilter, length, len(l.raw())-shift)
@@ -63,7 +65,7 @@ func (f *Filter) Snapshot(ctx context.Context, opts ...MoveOption) (l *Local, er
 	err = c.eachPart(ctx, "the download was interrupted", max(length-from, 0), func(ctx context.Context, _, a, b int) error {
 		part, err := read(ctx, from+a, from+b)
 		switch {
-		case noFilterHere(err), is(err, ErrRecreated):
+		case engine.NoFilterHere(err), fault.Is(err, ErrRecreated):
 			return changedError{}
 		case err != nil:
 			return err
@@ -95,7 +97,7 @@ func (changedError) Is(target error) bool { return target == ErrRecreated }
 // one transaction, which the primary runs. Its answer has the sync token of all
 // that was acknowledged before. Of a Bare filter measure reads only the length.
 func (r *record) measure(ctx context.Context) (length int, birth int64, err error) {
-	if !r.headed() {
+	if !r.Headed() {
 		length, err = r.measureBare(ctx)
 		return length, 0, err
 	}
@@ -103,7 +105,7 @@ func (r *record) measure(ctx context.Context) (length int, birth int64, err erro
 	if err != nil {
 		return 0, 0, err
 	}
-	if err := r.compare(int64(e.header.word())); err != nil {
+	if err := r.Compare(int64(e.header.word())); err != nil {
 		return 0, 0, err
 	}
 	return int(e.length), e.birth, nil
@@ -115,23 +117,23 @@ func (r *record) measure(ctx context.Context) (length int, birth int64, err erro
 // because the token may not run it or the database is full, the STRLEN alone
 // has to do.
 func (r *record) measureBare(ctx context.Context) (length int, err error) {
-	cmds := []upstash.Command{upstash.Cmd("STRLEN", r.key)}
-	if !r.client.ReadOnly() {
-		cmds = append(cmds, upstash.NewBitField(r.key).Get("u1", 0).Command())
+	cmds := []upstash.Command{upstash.Cmd("STRLEN", r.Key)}
+	if !r.Client.ReadOnly() {
+		cmds = append(cmds, upstash.NewBitField(r.Key).Get("u1", 0).Command())
 	}
-	replies, err := r.client.Pipeline(ctx, cmds...)
-	if isDenied(err) { // as a whole
-		replies, err = r.client.Pipeline(ctx, cmds[0])
+	replies, err := r.Client.Pipeline(ctx, cmds...)
+	if fault.IsDenied(err) { // as a whole
+		replies, err = r.Client.Pipeline(ctx, cmds[0])
 	}
 	if err != nil {
-		return 0, explain(err)
+		return 0, engine.Explain(err)
 	}
 	n, err := replies[0].Int64()
 	switch {
 	case err != nil:
-		return 0, explain(err)
+		return 0, engine.Explain(err)
 	case n < 0:
-		return 0, errNegative
+		return 0, engine.ErrNegative
 	case n == 0:
 		return 0, bareMissing{}
 	}
@@ -158,7 +160,7 @@ func (f *Filter) Save(ctx context.Context, w io.Writer, opts ...MoveOption) erro
 func (f *Filter) Restore(ctx context.Context, r io.Reader, opts ...MoveOption) (LoadResult, error) {
 	l := newLocal(f.rec.geo)
 	if _, err := l.ReadFrom(r); err != nil {
-		return LoadResult{}, untouched(err)
+		return LoadResult{}, fault.Untouched(err)
 	}
 	return f.Merge(ctx, l, opts...)
 }

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/upbloom/upbloom/bloom/internal/engine"
+	"github.com/upbloom/upbloom/bloom/internal/fault"
 	"github.com/upbloom/upbloom/internal/human"
 	"github.com/upbloom/upbloom/internal/pttl"
 	"github.com/upbloom/upbloom/upstash"
@@ -76,17 +78,17 @@ func overCapacity(capacity uint64) float64 {
 // nearest region answers. A missing filter is [ErrNotFound], whatever
 // MissingIsEmpty says.
 func (f *Filter) Stats(ctx context.Context) (s Stats, err error) {
-	defer onlyReads(&err)
-	ctx = f.rec.label(ctx, "bloom.Stats")
-	n, err := f.count(ctx, upstash.Cmd("STRLEN", f.rec.key), upstash.Cmd("PTTL", f.rec.key))
+	defer fault.OnlyReads(&err)
+	ctx = f.rec.Label(ctx, "bloom.Stats")
+	n, err := f.count(ctx, upstash.Cmd("STRLEN", f.rec.Key), upstash.Cmd("PTTL", f.rec.Key))
 	if err != nil {
 		return Stats{}, err
 	}
 	if n[0] < 0 {
-		return Stats{}, errNegative
+		return Stats{}, engine.ErrNegative
 	}
 	s = f.stats(uint64(n[0]))
-	if s.Bytes, s.TTL, err = storedAs(n[1], n[2]); err == ErrNotFound && !f.rec.headed() {
+	if s.Bytes, s.TTL, err = storedAs(n[1], n[2]); err == ErrNotFound && !f.rec.Headed() {
 		err = bareMissing{}
 	}
 	if err != nil {
@@ -99,7 +101,7 @@ func (f *Filter) Stats(ctx context.Context) (s Stats, err error) {
 func storedAs(length, left int64) (bytes uint64, ttl time.Duration, err error) {
 	switch {
 	case length < 0:
-		return 0, 0, errNegative
+		return 0, 0, engine.ErrNegative
 	case left == int64(upstash.NoKey):
 		return 0, 0, ErrNotFound
 	}
@@ -115,14 +117,14 @@ func storedAs(length, left int64) (bytes uint64, ttl time.Duration, err error) {
 // [ErrSaturated]. A missing filter is [ErrNotFound], unless
 // [Config.MissingIsEmpty] is set.
 func (f *Filter) Cardinality(ctx context.Context) (items uint64, err error) {
-	defer onlyReads(&err)
-	ctx = f.rec.label(ctx, "bloom.Cardinality")
+	defer fault.OnlyReads(&err)
+	ctx = f.rec.Label(ctx, "bloom.Cardinality")
 	n, err := f.count(ctx)
 	if err != nil {
 		return 0, f.allowMissing(err)
 	}
 	if n[0] < 0 {
-		return 0, errNegative
+		return 0, engine.ErrNegative
 	}
 	s := f.stats(uint64(n[0]))
 	if s.Saturated {
@@ -142,20 +144,20 @@ func (f *Filter) count(ctx context.Context, more ...upstash.Command) ([]int64, e
 // answers may be a replica's, from before the last write.
 func (r *record) readNumbers(ctx context.Context, reads ...upstash.Command) (word int64, n []int64, err error) {
 	var cmds []upstash.Command
-	if r.headed() {
+	if r.Headed() {
 		// BITFIELD_RO in any case: a token that may not write would have the
 		// whole transaction refused for a BITFIELD.
-		words := upstash.NewBitField(r.key).Get(u53, 0)
-		if r.shape != nil {
-			words.Get(u53, kindWordOffset)
+		words := upstash.NewBitField(r.Key).Get(engine.U53, 0)
+		if r.Shape != nil {
+			words.Get(engine.U53, engine.KindWordOffset)
 		}
 		cmds = append(cmds, words.ReadOnly().Command())
 	}
 	replies, err := r.together(ctx, append(cmds, reads...))
 	if err != nil {
-		return 0, nil, explain(err)
+		return 0, nil, engine.Explain(err)
 	}
-	if r.headed() {
+	if r.Headed() {
 		if word, err = r.compareReply(replies[0]); err != nil {
 			return 0, nil, err
 		}
@@ -169,7 +171,7 @@ func (r *record) readNumbers(ctx context.Context, reads ...upstash.Command) (wor
 // another filter may have set bits behind it.
 func (r *record) countCells() upstash.Command {
 	first, last := r.cellRange()
-	return upstash.Cmd("BITCOUNT", r.key, first, last, "BIT")
+	return upstash.Cmd("BITCOUNT", r.Key, first, last, "BIT")
 }
 
 // cellRange returns the first and the last bit of the cells, for BITCOUNT.
@@ -184,24 +186,24 @@ func (r *record) cellRange() (first, last string) {
 func (r *record) compareReply(reply upstash.Reply) (word int64, err error) {
 	words, err := reply.Ints(nil)
 	if err != nil {
-		return 0, explain(err)
+		return 0, engine.Explain(err)
 	}
 	want := 1
-	if r.shape != nil {
+	if r.Shape != nil {
 		want = 2
 	}
 	if len(words) != want {
-		return 0, wrongCount(len(words), want)
+		return 0, engine.WrongCount(len(words), want)
 	}
-	header, err := fieldWord(words[0])
+	header, err := engine.FieldWord(words[0])
 	if err != nil {
 		return 0, err
 	}
-	if err := r.compareNear(header); err != nil || r.shape == nil {
+	if err := r.CompareNear(header); err != nil || r.Shape == nil {
 		return 0, err
 	}
-	if word, err = fieldWord(words[1]); err == nil {
-		err = r.compareKind(word)
+	if word, err = engine.FieldWord(words[1]); err == nil {
+		err = r.CompareKind(word)
 	}
 	return word, err
 }

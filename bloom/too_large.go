@@ -33,11 +33,11 @@ func (e *RecordTooLargeError) Error() string {
 func (e *RecordTooLargeError) Unwrap() error { return e.err }
 
 // tooLarge explains that the server refused the record's string for its length.
-func (r *record) tooLarge(err error) error {
+func (r *record) TooLarge(err error) error {
 	e := &RecordTooLargeError{r.geo.Bytes(r.layout), err, "lower the Capacity, raise the FPRate, choose a larger" +
 		" plan, or spread the items over more records with NewSharded"}
-	if r.shape != nil {
-		e.Bytes, e.advice = r.shape.length(r), r.shape.shorter()
+	if s, ok := r.Shape.(sizedShape); ok {
+		e.Bytes, e.advice = s.length(), s.shorter()
 	}
 	return e
 }

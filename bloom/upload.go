@@ -7,6 +7,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/upbloom/upbloom/bloom/internal/engine"
+	"github.com/upbloom/upbloom/bloom/internal/fault"
 	"github.com/upbloom/upbloom/internal/lots"
 	"github.com/upbloom/upbloom/upstash"
 )
@@ -103,21 +105,6 @@ func (c *moveConfig) eachPart(ctx context.Context, what string, size int,
 	})
 }
 
-// An untouchedError is the error of a call that certainly changed nothing, such
-// as an upload that ended before its script was sent.
-type untouchedError struct{ err error }
-
-func (e *untouchedError) Error() string     { return e.err.Error() }
-func (e *untouchedError) Unwrap() error     { return e.err }
-func (e *untouchedError) SafeToRetry() bool { return true }
-
-// onlyReads marks the error of a call that only reads: it is an untouchedError.
-func onlyReads(err *error) {
-	if *err != nil {
-		*err = untouched(*err)
-	}
-}
-
 // An upload is one string on its way to the server, in parts.
 type upload struct {
 	rec     *record
@@ -151,11 +138,11 @@ func scratchName() string { return strconv.FormatUint(1<<63|lots.Uint64()>>1, 36
 // KEY:load:RANDOM:i, and sends nothing. It makes the parts larger if there would
 // be too many of them.
 func (f *Filter) newUpload(l *Local, c *moveConfig) *upload {
-	u := &upload{rec: &f.rec, data: l.raw(), setBits: l.setBits(), ttl: f.rec.ttl}
-	if !f.rec.headed() {
+	u := &upload{rec: &f.rec, data: l.raw(), setBits: l.setBits(), ttl: f.rec.Ttl}
+	if !f.rec.Headed() {
 		u.data = u.data[headerBytes:]
 	}
-	base := f.rec.key + ":load:" + scratchName()
+	base := f.rec.Key + ":load:" + scratchName()
 	u.keys = append(u.keys, base)
 	parts := min(max(leastParts, maxNameBytes/upstash.Cmd("GET", base+":1000").Size()), mostParts)
 	c.partBytes = max(c.partBytes, (len(u.data)+parts-1)/parts)
@@ -177,14 +164,14 @@ func (u *upload) ask(ctx context.Context) error {
 	u.requests.Add(1)
 	u.commands.Add(2)
 	key, last := u.keys[0]+":length", strconv.Itoa(len(u.data)-1)
-	replies, err := u.rec.client.MultiExec(ctx,
+	replies, err := u.rec.Client.MultiExec(ctx,
 		upstash.Cmd("SETRANGE", key, last, "0").Timeout(u.serverTime()),
 		upstash.Cmd("UNLINK", key).Repeatable(true))
 	if err == nil {
 		err = replies[0].Err()
 	}
-	if is(err, upstash.ErrRecordTooLarge) || noAnswer(err) {
-		return u.rec.explain(err)
+	if fault.Is(err, upstash.ErrRecordTooLarge) || fault.NoAnswer(err) {
+		return u.rec.Explain(err)
 	}
 	return nil
 }
@@ -198,7 +185,7 @@ func (u *upload) serverTime() time.Duration {
 // other upload uses its name, and it expires.
 func (u *upload) send(ctx context.Context, c moveConfig) error {
 	if err := u.ask(ctx); err != nil {
-		return &untouchedError{err}
+		return fault.Untouched(err)
 	}
 	seconds := strconv.Itoa(int(scratchTTL / time.Second))
 	const what = "the upload was interrupted, and nothing of it was taken"
@@ -209,16 +196,16 @@ func (u *upload) send(ctx context.Context, c moveConfig) error {
 			Timeout(time.Duration(len(part)/partRate) * time.Second)
 		u.requests.Add(1)
 		u.commands.Add(1)
-		reply, err := u.rec.client.Do(ctx, cmd)
+		reply, err := u.rec.Client.Do(ctx, cmd)
 		if err == nil {
 			err = reply.Err()
 		}
 		if err != nil {
-			if is(err, upstash.ErrRequestTooLarge) {
-				return errorf("bloom: a part of %d bytes is too large for the database: lower"+
+			if fault.Is(err, upstash.ErrRequestTooLarge) {
+				return fault.Errorf("bloom: a part of %d bytes is too large for the database: lower"+
 					" MovePartBytes: %w", len(part), err)
 			}
-			return errorf("bloom: part %d of %d: %w", i+1, len(u.keys)-1, u.rec.explain(err))
+			return fault.Errorf("bloom: part %d of %d: %w", i+1, len(u.keys)-1, u.rec.Explain(err))
 		}
 		if reply.MaybeRepeated() {
 			u.late.Store(true)
@@ -227,7 +214,7 @@ func (u *upload) send(ctx context.Context, c moveConfig) error {
 		return nil
 	})
 	if err != nil {
-		return &untouchedError{err}
+		return fault.Untouched(err)
 	}
 	return nil
 }
@@ -242,21 +229,21 @@ func (u *upload) run(ctx context.Context, script *upstash.Script, args ...string
 	}
 	args = append([]string{
 		strconv.FormatUint(u.setBits, 10), strconv.Itoa(len(u.data)),
-		strconv.Itoa(int(scratchTTL / time.Second)), milliseconds(u.ttl), late,
+		strconv.Itoa(int(scratchTTL / time.Second)), engine.Milliseconds(u.ttl), late,
 	}, args...)
 	u.requests.Add(1)
-	answers, repeated, err := r.numbers(ctx,
-		r.script(script, u.keys, args...).Repeatable(true).Timeout(u.serverTime()))
-	if is(err, upstash.ErrRecordTooLarge) {
+	answers, repeated, err := r.Numbers(ctx,
+		r.Script(script, u.keys, args...).Repeatable(true).Timeout(u.serverTime()))
+	if fault.Is(err, upstash.ErrRecordTooLarge) {
 		// The parts are there, so no attempt took them, and they do not fit.
-		return nil, &untouchedError{r.failed(err)}
+		return nil, fault.Untouched(r.Failed(err))
 	}
 	u.repeated = u.repeated || repeated || err != nil && !upstash.SafeToRetry(err)
 	if err != nil {
-		return nil, r.failed(err)
+		return nil, r.Failed(err)
 	}
 	if len(answers) < 3 {
-		return nil, wrongCount(len(answers), 3)
+		return nil, engine.WrongCount(len(answers), 3)
 	}
 	u.commands.Add(1 + answers[0].Int64)
 	return answers, nil
@@ -268,11 +255,11 @@ func (u *upload) drop(ctx context.Context) {
 	if !u.begun.Load() {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), engine.SettleTimeout)
 	defer cancel()
 	u.requests.Add(1)
 	u.commands.Add(1)
-	_, _ = u.rec.client.Do(ctx, upstash.Cmd("UNLINK", u.keys[1:]...).Repeatable(true))
+	_, _ = u.rec.Client.Do(ctx, upstash.Cmd("UNLINK", u.keys[1:]...).Repeatable(true))
 }
 
 // assemble begins the scripts that take an upload. KEYS[1] is the target,
@@ -294,7 +281,7 @@ func (u *upload) drop(ctx context.Context) {
 //	settle(new, ttl)   sets the TTL of KEYS[1] after KEYS[2] was renamed to it;
 //	                   ttl is the PTTL that KEYS[1] had before, new is true if
 //	                   bit 127 was not set
-const assemble = shebang + `local n = 0
+const assemble = engine.Shebang + `local n = 0
 local function call(...) n = n + 1 return redis.call(...) end
 local function left()
   local ttl = call('PTTL', KEYS[1])

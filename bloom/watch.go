@@ -5,6 +5,7 @@ import (
 	"math"
 	"sync"
 
+	"github.com/upbloom/upbloom/bloom/internal/engine"
 	"github.com/upbloom/upbloom/internal/lots"
 	"github.com/upbloom/upbloom/upstash"
 )
@@ -66,10 +67,10 @@ type fillWatch struct {
 // took takes note of a write, and if that leads to a look, counts the cells. If
 // they are over capacity, it calls warn. There is one look at a time: other
 // writes do not wait for it.
-func (s *fillWatch) took(ctx context.Context, r *record, w written, count func() upstash.Command,
+func (s *fillWatch) took(ctx context.Context, r *record, w engine.Written, count func() upstash.Command,
 	warn func(context.Context),
 ) {
-	if w.items == 0 || !s.shouldLook(ctx, w) {
+	if w.Items == 0 || !s.shouldLook(ctx, w) {
 		return
 	}
 	defer func() {
@@ -77,7 +78,7 @@ func (s *fillWatch) took(ctx context.Context, r *record, w written, count func()
 		s.looking = false
 		s.mu.Unlock()
 	}()
-	reply, err := r.client.Do(ctx, count())
+	reply, err := r.Client.Do(ctx, count())
 	if err != nil {
 		return
 	}
@@ -113,7 +114,7 @@ func (s *fillWatch) end() {
 
 // watchFill calls Config.WarnFill if this write leads to a look, and the filter
 // is over its capacity.
-func (f *Filter) watchFill(ctx context.Context, w written) {
+func (f *Filter) watchFill(ctx context.Context, w engine.Written) {
 	f.watch.took(ctx, &f.rec, w, f.rec.countCells, f.warn)
 }
 
@@ -132,8 +133,8 @@ func (f *Filter) warn(ctx context.Context) {
 
 // watchFill calls WindowConfig.WarnFill if this write leads to a look, and the
 // pane that took it is over the window's capacity. No other pane grows.
-func (w *Window) watchFill(ctx context.Context, wrote written) {
-	count := func() upstash.Command { return w.shape.areas[wrote.area].count(w.rec.key) }
+func (w *Window) watchFill(ctx context.Context, wrote engine.Written) {
+	count := func() upstash.Command { return w.shape.areas[wrote.Area].count(w.rec.Key) }
 	w.watch.took(ctx, &w.rec, wrote, count, w.warn)
 }
 
@@ -149,14 +150,14 @@ func (w *Window) warn(ctx context.Context) {
 }
 
 // shouldLook takes note of a write and reports whether a look is due.
-func (s *fillWatch) shouldLook(ctx context.Context, w written) bool {
+func (s *fillWatch) shouldLook(ctx context.Context, w engine.Written) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.pause > 0 {
 		s.pause--
 		return false
 	}
-	look := lots.Lot(ctx) < lookChance(s.capacity, w.items)
+	look := lots.Lot(ctx) < lookChance(s.capacity, w.Items)
 	look = s.tookBits(w) || look
 	look = s.tookSeen(w) || look
 	if s.looking || !look {
@@ -173,9 +174,9 @@ func lookChance(capacity uint64, items int) float64 {
 }
 
 // tookBits judges the new items' bits whenever their number has doubled.
-func (s *fillWatch) tookBits(w written) bool {
-	s.items += w.newItems
-	s.ones += w.newOnes
+func (s *fillWatch) tookBits(w engine.Written) bool {
+	s.items += w.NewItems
+	s.ones += w.NewOnes
 	if s.items < max(2*s.judged, watchFirst) {
 		return false
 	}
@@ -187,8 +188,8 @@ func (s *fillWatch) tookBits(w written) bool {
 }
 
 // tookSeen counts the writes in a row that found nothing new.
-func (s *fillWatch) tookSeen(w written) bool {
-	if s.seen++; w.newItems > 0 {
+func (s *fillWatch) tookSeen(w engine.Written) bool {
+	if s.seen++; w.NewItems > 0 {
 		s.seen = 0
 	}
 	if s.streak = max(s.streak, watchStreak); s.seen < s.streak {

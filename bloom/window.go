@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/upbloom/upbloom/bloom/internal/fault"
 	"github.com/upbloom/upbloom/upstash"
 )
 
@@ -63,7 +64,7 @@ func NewWindow(c *upstash.Client, key string, cfg WindowConfig) (*Window, error)
 		return nil, err
 	}
 	return newWindow(c, key, cfg, geo, &windowShape{
-		areas: windowAreas(geo, cfg.panes()+2), seconds: cfg.paneSeconds(), idle: cfg.ExpireIdle,
+		geo: geo, areas: windowAreas(geo, cfg.panes()+2), seconds: cfg.paneSeconds(), idle: cfg.ExpireIdle,
 	}), nil
 }
 
@@ -73,7 +74,7 @@ func NewWindow(c *upstash.Client, key string, cfg WindowConfig) (*Window, error)
 // [Open]. As there, the handle does not know the Capacity and has no WarnFill:
 // a writer that wants one uses [NewWindow] with the window's [WindowConfig].
 func OpenWindow(ctx context.Context, c *upstash.Client, key string, opts ...OpenOption) (_ *Window, err error) {
-	defer onlyReads(&err)
+	defer fault.OnlyReads(&err)
 	cfg, seen, err := openState(ctx, c, key, opts, "OpenWindow",
 		"OpenTTL", "OpenMissingIsEmpty", "OpenReads", "OpenMaxBytes")
 	if err != nil {
@@ -82,12 +83,12 @@ func OpenWindow(ctx context.Context, c *upstash.Client, key string, opts ...Open
 	if err := seen.isOf(KindWindow, cfg.Seed); err != nil {
 		return nil, err
 	}
-	shape, err := windowShapeOf(&seen)
+	shape, err := windowShapeOf(&seen, cfg.Seed)
 	if err != nil {
 		return nil, err
 	}
 	if cfg.MustExist && shape.idle {
-		return nil, errorf("bloom: %w: OpenMustExist, and the window expires when it is idle: an Add"+
+		return nil, fault.Errorf("bloom: %w: OpenMustExist, and the window expires when it is idle: an Add"+
 			" makes it again", upstash.ErrArgument)
 	}
 	return newWindow(c, key, WindowConfig{
@@ -104,10 +105,11 @@ func newWindow(c *upstash.Client, key string, cfg WindowConfig, geo Geometry, sh
 		w.wrote = w.watchFill
 	}
 	r := &w.rec
-	r.client, r.key, r.geo, r.layout, r.kind = c, key, geo, LayoutHeaded, KindWindow
-	r.header, r.shape, r.must = int64(encodeHeader(KindWindow, geo)), shape, cfg.MustExist
+	r.Client, r.Key, r.geo, r.layout, r.kind = c, key, geo, LayoutHeaded, KindWindow
+	r.Must = cfg.MustExist
+	r.is(shape, shape)
 	if cfg.ExpireIdle {
-		r.ttl = shape.idleTTL()
+		r.Ttl = shape.idleTTL()
 	}
 	return w
 }
@@ -116,11 +118,11 @@ func newWindow(c *upstash.Client, key string, cfg WindowConfig, geo Geometry, sh
 // false means that it was there. The errors and the cost are those of
 // [Filter.Create], and one TIME before if the client does not know the time.
 func (w *Window) Create(ctx context.Context) (created bool, err error) {
-	ctx = w.rec.label(ctx, "bloom.Window.Create")
-	if w.rec.client.ReadOnly() {
-		return false, w.rec.mayWrite()
+	ctx = w.rec.Label(ctx, "bloom.Window.Create")
+	if w.rec.Client.ReadOnly() {
+		return false, w.rec.MayWrite()
 	}
-	epoch, err := w.shape.now(ctx, &w.rec)
+	epoch, err := w.shape.now(ctx, &w.rec.Core)
 	if err != nil {
 		return false, err
 	}
@@ -147,12 +149,12 @@ func (w *Window) Create(ctx context.Context) (created bool, err error) {
 // Span is over. The answer beside such an error holds, unless it is
 // ErrUncertain as well.
 func (w *Window) Add(ctx context.Context, item string) (added bool, err error) {
-	return w.add(w.rec.label(ctx, "bloom.Window.Add"), item, nil)
+	return w.add(w.rec.Label(ctx, "bloom.Window.Add"), item, nil)
 }
 
 // AddAll adds items as [Filter.AddAll] does, with the promises of [Window.Add].
 func (w *Window) AddAll(ctx context.Context, items []string) ([]bool, error) {
-	return w.addAll(w.rec.label(ctx, "bloom.Window.AddAll"), items, nil)
+	return w.addAll(w.rec.Label(ctx, "bloom.Window.AddAll"), items, nil)
 }
 
 // Exists reports whether the item was added in the last Span. If it returns
@@ -167,28 +169,28 @@ func (w *Window) AddAll(ctx context.Context, items []string) ([]bool, error) {
 // database refuses it ([upstash.ErrOutOfMemory]), but not if its client has
 // WithReadOnly.
 func (w *Window) Exists(ctx context.Context, item string) (bool, error) {
-	return w.exists(w.rec.label(ctx, "bloom.Window.Exists"), item, nil)
+	return w.exists(w.rec.Label(ctx, "bloom.Window.Exists"), item, nil)
 }
 
 // ExistsAll reports for each item whether it was added in the last Span, with
 // the promises of [Window.Exists] and the requests of [Filter.ExistsAll]. It
 // learns the server's time first if its client does not know it.
 func (w *Window) ExistsAll(ctx context.Context, items []string) ([]bool, error) {
-	ctx = w.rec.label(ctx, "bloom.Window.ExistsAll")
+	ctx = w.rec.Label(ctx, "bloom.Window.ExistsAll")
 	// Without the time the answers hold too, and count one pane more.
-	_, _ = w.rec.client.ServerTime(ctx)
+	_, _ = w.rec.Client.ServerTime(ctx)
 	return w.existsAll(ctx, items, nil)
 }
 
 // Rename moves the window to another key: see [Filter.Rename].
 func (w *Window) Rename(ctx context.Context, to string) error {
-	return w.rename(w.rec.label(ctx, "bloom.Window.Rename"), to)
+	return w.rename(w.rec.Label(ctx, "bloom.Window.Rename"), to)
 }
 
 // Delete removes the window and reports whether there was one: see
 // [Filter.Delete].
 func (w *Window) Delete(ctx context.Context) (bool, error) {
-	return w.delete(w.rec.label(ctx, "bloom.Window.Delete"))
+	return w.delete(w.rec.Label(ctx, "bloom.Window.Delete"))
 }
 
 // Geometry returns that of one pane.

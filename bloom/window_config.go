@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/upbloom/upbloom/bloom/internal/cells"
+	"github.com/upbloom/upbloom/bloom/internal/fault"
 	"github.com/upbloom/upbloom/internal/human"
 )
 
@@ -149,7 +150,7 @@ func windowErrorf(field, format string, args ...any) error {
 
 // namesCapacity reports whether a ConfigError is about the Capacity.
 func namesCapacity(err error) bool {
-	e, ok := as[*ConfigError](err)
+	e, ok := fault.As[*ConfigError](err)
 	return ok && e.Field == "Capacity"
 }
 
@@ -163,20 +164,7 @@ func ofConfig(err error, name string) error {
 
 // String shows the fields that are set. Of the seed and of WarnFill it shows only
 // that they are set.
-func (c WindowConfig) String() string {
-	var f fields
-	f.add(c.Capacity != 0, "Capacity", c.Capacity)
-	f.add(c.FPRate != 0, "FPRate", c.FPRate)
-	f.add(c.Span != 0, "Span", c.Span)
-	f.add(c.Panes != 0, "Panes", c.Panes)
-	f.add(c.Seed != 0, "Seed", "(set)")
-	f.add(c.ExpireIdle, "ExpireIdle", true)
-	f.add(c.MustExist, "MustExist", true)
-	f.add(c.BatchBytes != 0, "BatchBytes", c.BatchBytes)
-	f.add(c.BatchParallel != 0, "BatchParallel", c.BatchParallel)
-	f.add(c.WarnFill != nil, "WarnFill", "(set)")
-	return f.in("WindowConfig")
-}
+func (c WindowConfig) String() string { return describe(c) }
 
 // Format is String for every verb: none shows the seed.
 func (c WindowConfig) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, c.String()) }

@@ -6,6 +6,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/upbloom/upbloom/bloom/internal/engine"
+	"github.com/upbloom/upbloom/bloom/internal/fault"
 	"github.com/upbloom/upbloom/upstash"
 )
 
@@ -18,9 +20,10 @@ import (
 
 // A windowShape is the shape of a Window.
 type windowShape struct {
-	areas   []area // the R panes
-	seconds uint64 // of an epoch
-	idle    bool   // the window expires some time after its last turn
+	geo     Geometry // of a pane
+	areas   []area   // the R panes
+	seconds uint64   // of an epoch
+	idle    bool     // the window expires some time after its last turn
 	turning atomic.Bool
 }
 
@@ -51,15 +54,16 @@ func windowAreas(g Geometry, n int) []area {
 }
 
 // windowShapeOf reads the shape from a window's header and word.
-func windowShapeOf(seen *state) (*windowShape, error) {
+func windowShapeOf(seen *state, seed uint64) (*windowShape, error) {
 	n := seen.parts()
 	s := &windowShape{
 		seconds: uint64(seen.word >> secondsShift & (1<<23 - 1)), idle: seen.word>>idleShift&1 == 1,
 	}
 	if seen.header.scheme != SchemeBlocked || n < 3 || n > maxPanes+2 || s.seconds < uint64(minPaneSpan/time.Second) {
-		return nil, errHeaderBits
+		return nil, engine.ErrHeaderBits
 	}
-	s.areas = windowAreas(seen.header.geometry(0), n)
+	s.geo = seen.header.geometry(seed)
+	s.areas = windowAreas(s.geo, n)
 	return s, nil
 }
 
@@ -102,7 +106,7 @@ func (s *windowShape) counting(e, c uint64) (panes uint8) {
 }
 
 // length is that of all panes.
-func (s *windowShape) length(*record) uint64 { return s.areas[len(s.areas)-1].end() / 8 }
+func (s *windowShape) length() uint64 { return s.areas[len(s.areas)-1].end() / 8 }
 
 func (s *windowShape) shorter() string {
 	text := "lower the Capacity (a shorter Span has fewer items), raise the FPRate, "
@@ -123,14 +127,14 @@ func (s *windowShape) wordAt(epoch uint64) int64 {
 func epochOf(word int64) uint64 { return uint64(word) & epochMask }
 
 // word of a request is that of its epoch.
-func (s *windowShape) word(q *request) int64 {
+func (s *windowShape) Word(q *engine.Request) int64 {
 	if q == nil {
 		return s.wordAt(0)
 	}
-	return s.wordAt(q.at)
+	return s.wordAt(q.At)
 }
 
-func (s *windowShape) loose() uint { return epochBits }
+func (s *windowShape) Loose() uint { return epochBits }
 
 func (s *windowShape) differs(word int64) string {
 	ours := s.wordAt(0)
@@ -150,11 +154,11 @@ func (s *windowShape) idleTTL() time.Duration {
 }
 
 // now returns the epoch of the server's clock, for a writer.
-func (s *windowShape) now(ctx context.Context, r *record) (epoch uint64, err error) {
-	t, err := r.client.ServerTime(ctx)
+func (s *windowShape) now(ctx context.Context, r *engine.Core) (epoch uint64, err error) {
+	t, err := r.Client.ServerTime(ctx)
 	if err != nil {
-		if isDenied(err) {
-			err = errorf("bloom: %w: %w", ErrNoClock, err)
+		if fault.IsDenied(err) {
+			err = fault.Errorf("bloom: %w: %w", ErrNoClock, err)
 		}
 		return 0, err
 	}
@@ -163,130 +167,130 @@ func (s *windowShape) now(ctx context.Context, r *record) (epoch uint64, err err
 
 // aim chooses the epoch of a write by the server's clock. A look-up does not
 // depend on one; it takes what is known.
-func (s *windowShape) aim(ctx context.Context, q *request, write bool) (changed bool, err error) {
+func (s *windowShape) Aim(ctx context.Context, q *engine.Request, write bool) (changed bool, err error) {
 	if !write {
-		t, ok := q.rec.client.KnownServerTime()
-		q.at, q.clock = s.epochAt(t), ok
+		t, ok := q.Rec.Client.KnownServerTime()
+		q.At, q.Clock = s.epochAt(t), ok
 		return false, nil
 	}
-	e, err := s.now(ctx, q.rec)
+	e, err := s.now(ctx, q.Rec)
 	if err != nil {
-		return false, untouched(err) // it asked for the time
+		return false, fault.Untouched(err) // it asked for the time
 	}
-	if q.rounds > 0 {
-		e = s.later(e, epochOf(q.word))
+	if q.Rounds > 0 {
+		e = s.later(e, epochOf(q.Word))
 	}
-	changed = e != q.at
-	q.at = e
+	changed = e != q.At
+	q.At = e
 	return changed, nil
 }
 
-func (s *windowShape) setItem(q *request, item string) {
-	q.setInArea(s.areas, int(q.at%s.panes()), item)
+func (s *windowShape) SetItem(q *engine.Request, item string) {
+	setInArea(q, s.geo, s.areas, int(q.At%s.panes()), item)
 }
 
-func (s *windowShape) getItem(q *request, item string) { q.getInAreas(s.areas, item) }
+func (s *windowShape) GetItem(q *engine.Request, item string) { getInAreas(q, s.geo, s.areas, item) }
 
-func (s *windowShape) itemBytes(r *record, write bool) int {
+func (s *windowShape) ItemBytes(write bool) int {
 	last := s.areas[len(s.areas)-1].end()
-	z, get := r.geo.Hashes/2, upstash.SizeOfGet(u53, last)
+	z, get := s.geo.Hashes/2, upstash.SizeOfGet(engine.U53, last)
 	if !write {
 		return len(s.areas) * z * get
 	}
-	return r.geo.Hashes*upstash.SizeOfSet("u1", last, 1) + (len(s.areas)-1)*z*get
+	return s.geo.Hashes*upstash.SizeOfSet("u1", last, 1) + (len(s.areas)-1)*z*get
 }
 
 // wrote decides which items are new by the first answer that counts. If the
 // command's epoch is two or more ahead of the window's, the answer does not
 // count: its bits went into a pane with old ones.
-func (s *windowShape) wrote(q *request, answers []upstash.NullInt64) error {
-	if err := q.takeHeld(len(s.areas), true, answers); err != nil {
+func (s *windowShape) Wrote(q *engine.Request, answers []upstash.NullInt64) error {
+	if err := takeHeld(q, s.geo.Hashes, len(s.areas), true, answers); err != nil {
 		return err
 	}
-	c := epochOf(q.word)
-	if q.lost = !s.isBehind(q.at, c) && s.since(q.at, c) > 1; q.valid {
+	c := epochOf(q.Word)
+	if q.Lost = !s.isBehind(q.At, c) && s.since(q.At, c) > 1; q.Valid {
 		return nil
 	}
-	if q.reply.MaybeRepeated() {
-		q.tried |= 1 << q.target
+	if q.Reply.MaybeRepeated() {
+		q.Tried |= 1 << q.Target
 	}
-	if q.wrote.created {
-		q.tried = 0
+	if q.Wrote.Created {
+		q.Tried = 0
 	}
-	q.valid = !q.lost
-	q.judgeHeld(s.counting(q.at, c))
+	q.Valid = !q.Lost
+	judgeHeld(q, s.counting(q.At, c))
 	// An item seen in an older pane fills this one as a new one does.
-	q.wrote.items, q.wrote.newItems, q.wrote.newOnes = len(q.items), q.fresh, q.freshOnes
-	q.wrote.area = q.target
+	q.Wrote.Items, q.Wrote.NewItems, q.Wrote.NewOnes = len(q.Items), q.Fresh, q.FreshOnes
+	q.Wrote.Area = q.Target
 	return nil
 }
 
 // read counts the panes by the server's clock if it is known. If not, the
 // process's own clock may be wrong: then all panes count, as long as the two
 // clocks seem to agree.
-func (s *windowShape) read(q *request, answers []upstash.NullInt64) error {
-	if err := q.takeHeld(len(s.areas), false, answers); err != nil {
+func (s *windowShape) Read(q *engine.Request, answers []upstash.NullInt64) error {
+	if err := takeHeld(q, s.geo.Hashes, len(s.areas), false, answers); err != nil {
 		return err
 	}
 	s.judgeRead(q)
 	return nil
 }
 
-func (s *windowShape) judgeRead(q *request) {
+func (s *windowShape) judgeRead(q *engine.Request) {
 	counts := uint8(1<<s.panes() - 1)
-	if q.clock {
-		counts = s.counting(q.at, epochOf(q.word))
+	if q.Clock {
+		counts = s.counting(q.At, epochOf(q.Word))
 	}
-	q.found = q.found[:0]
-	for _, held := range q.held {
-		q.found = append(q.found, held&counts != 0)
+	q.Found = q.Found[:0]
+	for _, held := range q.Held {
+		q.Found = append(q.Found, held&counts != 0)
 	}
 }
 
 // follow turns the window when its epoch has passed, and has a write sent again
 // if its item would otherwise be forgotten too early.
-func (s *windowShape) follow(ctx context.Context, q *request, write bool) (again bool) {
+func (s *windowShape) Follow(ctx context.Context, q *engine.Request, write bool) (again bool) {
 	if !write {
 		s.followRead(ctx, q)
 		return false
 	}
-	c := epochOf(q.word)
-	if q.lost {
-		err := s.turn(ctx, q.rec, q.word, q.at)
-		if isRefusal(err) || q.rounds >= maxTurnRounds {
+	c := epochOf(q.Word)
+	if q.Lost {
+		err := s.turn(ctx, q.Rec, q.Word, q.At)
+		if fault.IsRefusal(err) || q.Rounds >= maxTurnRounds {
 			if err == nil {
 				err = errAlwaysLate
 			}
-			q.err = &stepError{err: errorf("bloom: the panes of the window could not be turned: %w", err), in: q.valid}
-			q.wrote.ok = q.valid
+			q.Err = &engine.StepError{Err: fault.Errorf("bloom: the panes of the window could not be turned: %w", err), In: q.Valid}
+			q.Wrote.Ok = q.Valid
 			return false
 		}
 		return true
 	}
-	if s.since(q.at, c) == 1 {
+	if s.since(q.At, c) == 1 {
 		s.turnOnce(ctx, q)
 	}
-	now, err := s.now(ctx, q.rec)
+	now, err := s.now(ctx, q.Rec)
 	if err != nil {
-		q.err = &stepError{err: err, in: true}
+		q.Err = &engine.StepError{Err: err, In: true}
 		return false
 	}
 	goal := s.later(now, c)
-	return goal != q.at && s.isBehind(q.at, goal) && q.rounds < maxTurnRounds
+	return goal != q.At && s.isBehind(q.At, goal) && q.Rounds < maxTurnRounds
 }
 
 // followRead learns the time if an answer depends on it, and turns a window
 // nobody writes to.
-func (s *windowShape) followRead(ctx context.Context, q *request) {
-	c := epochOf(q.word)
-	if !q.clock && s.since(q.at, c) > 1 {
+func (s *windowShape) followRead(ctx context.Context, q *engine.Request) {
+	c := epochOf(q.Word)
+	if !q.Clock && s.since(q.At, c) > 1 {
 		// Without the time the answers hold too: all panes count.
-		if t, err := q.rec.client.ServerTime(ctx); err == nil {
-			q.at, q.clock = s.epochAt(t), true
+		if t, err := q.Rec.Client.ServerTime(ctx); err == nil {
+			q.At, q.Clock = s.epochAt(t), true
 			s.judgeRead(q)
 		}
 	}
-	if q.clock && !q.near() && !q.region && !s.isBehind(q.at, c) && s.since(q.at, c) > 1 {
+	if q.Clock && !q.Near() && !q.Region && !s.isBehind(q.At, c) && s.since(q.At, c) > 1 {
 		s.turnOnce(ctx, q)
 	}
 }

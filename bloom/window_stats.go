@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/upbloom/upbloom/bloom/internal/engine"
+	"github.com/upbloom/upbloom/bloom/internal/fault"
 	"github.com/upbloom/upbloom/internal/human"
 	"github.com/upbloom/upbloom/upstash"
 )
@@ -70,12 +72,12 @@ func (s WindowStats) OverCapacity() bool {
 // about 1 ms a megabyte. In a global database the nearest region answers. A
 // missing window is [ErrNotFound], whatever ExpireIdle says.
 func (w *Window) Stats(ctx context.Context) (out WindowStats, err error) {
-	defer onlyReads(&err)
-	ctx = w.rec.label(ctx, "bloom.Window.Stats")
+	defer fault.OnlyReads(&err)
+	ctx = w.rec.Label(ctx, "bloom.Window.Stats")
 	r, s := &w.rec, w.shape
-	reads := []upstash.Command{upstash.Cmd("STRLEN", r.key), upstash.Cmd("PTTL", r.key)}
+	reads := []upstash.Command{upstash.Cmd("STRLEN", r.Key), upstash.Cmd("PTTL", r.Key)}
 	for _, a := range s.areas {
-		reads = append(reads, a.count(r.key))
+		reads = append(reads, a.count(r.Key))
 	}
 	word, n, err := r.readNumbers(ctx, reads...)
 	if err != nil {
@@ -90,7 +92,7 @@ func (w *Window) Stats(ctx context.Context) (out WindowStats, err error) {
 		return WindowStats{}, err
 	}
 	out.FPRate = 1 - math.Pow(1-r.geo.FalsePositiveRate(w.cfg.Capacity), float64(s.span()+1))
-	t, known := r.client.KnownServerTime()
+	t, known := r.Client.KnownServerTime()
 	c := epochOf(word)
 	e := c
 	if known {
@@ -103,7 +105,7 @@ func (w *Window) Stats(ctx context.Context) (out WindowStats, err error) {
 			continue
 		}
 		if n[2+pane] < 0 {
-			return WindowStats{}, errNegative
+			return WindowStats{}, engine.ErrNegative
 		}
 		p := statsOf(r.geo, LayoutHeaded, 0, uint64(n[2+pane]))
 		out.Panes = append(out.Panes, PaneStats{p.SetBits, p.Fill, p.Items, p.LiveFPRate, p.Saturated})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"strconv"
 
+	"github.com/upbloom/upbloom/bloom/internal/engine"
 	"github.com/upbloom/upbloom/upstash"
 )
 
@@ -13,7 +14,7 @@ import (
 // milliseconds, unless that is 0. Then it clears the panes whose first byte and
 // length follow, in pieces of 1 MiB, as far as the string goes. If that fails,
 // the panes hold old items, and no "no" is wrong.
-var turnScript = upstash.NewScript(ours + `if w[4] ~= tonumber(ARGV[2]) then return {w[1], w[4]} end
+var turnScript = upstash.NewScript(engine.Ours + `if w[4] ~= tonumber(ARGV[2]) then return {w[1], w[4]} end
 redis.call('BITFIELD', KEYS[1], 'SET', 'u53', '128', ARGV[3])
 if ARGV[4] ~= '0' then redis.call('PEXPIRE', KEYS[1], ARGV[4]) end
 local length = redis.call('STRLEN', KEYS[1])
@@ -31,10 +32,10 @@ return {w[1], tonumber(ARGV[3])}`)
 
 // turn runs the script for a window whose word was seen, to move it to epoch
 // to. Repeating it is harmless: after the first run the word is another one.
-func (s *windowShape) turn(ctx context.Context, r *record, word int64, to uint64) error {
+func (s *windowShape) turn(ctx context.Context, r *engine.Core, word int64, to uint64) error {
 	ttl := "0"
 	if s.idle {
-		ttl = milliseconds(s.idleTTL())
+		ttl = engine.Milliseconds(s.idleTTL())
 	}
 	args := []string{strconv.FormatInt(word, 10), strconv.FormatInt(s.wordAt(to), 10), ttl}
 	// The spare is the pane after the new epoch. It holds old items, and so do
@@ -44,19 +45,19 @@ func (s *windowShape) turn(ctx context.Context, r *record, word int64, to uint64
 		args = append(args, strconv.FormatUint(pane.offset/8, 10),
 			strconv.FormatUint((pane.end()-pane.offset)/8, 10))
 	}
-	_, _, err := r.runOurs(ctx, r.script(turnScript, nil, args...).Repeatable(true))
+	_, _, err := r.RunOurs(ctx, r.Script(turnScript, nil, args...).Repeatable(true))
 	return err
 }
 
 // turnOnce turns the window after an answer that counts, as settling a TTL does:
 // one at a time for a handle, whatever becomes of the caller's context. If it is
 // lost, the next writer turns.
-func (s *windowShape) turnOnce(ctx context.Context, q *request) {
-	if q.rec.client.ReadOnly() || s.turning.Swap(true) {
+func (s *windowShape) turnOnce(ctx context.Context, q *engine.Request) {
+	if q.Rec.Client.ReadOnly() || s.turning.Swap(true) {
 		return
 	}
 	defer s.turning.Store(false)
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), engine.SettleTimeout)
 	defer cancel()
-	_ = s.turn(ctx, q.rec, q.word, q.at)
+	_ = s.turn(ctx, q.Rec, q.Word, q.At)
 }

@@ -2,63 +2,67 @@
 
 package bloom
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/upbloom/upbloom/bloom/internal/engine"
+)
 
 func TestWireAllocatesNothing(t *testing.T) {
 	for _, scheme := range wireSchemes {
 		f := newWireFilter(t, scheme, nil)
-		q := newRequest(&f.rec)
+		q := engine.NewRequest(&f.rec.Core)
 		for name, work := range map[string]func(){
-			"encode an Add":    func() { q.testWrite(1) },
-			"encode an Exists": func() { q.testRead(1) },
+			"encode an Add":    func() { testWrite(q, 1) },
+			"encode an Exists": func() { testRead(q, 1) },
 		} {
 			work() // the request grows once
 			if n := testing.AllocsPerRun(100, work); n != 0 {
 				t.Errorf("%v: %s: %v allocations, want 0", scheme, name, n)
 			}
 		}
-		q.testWrite(1).answered(t, true)
+		answered(testWrite(q, 1), t, true)
 		judge := func() {
-			if err := q.judgeWrite(); err != nil || !q.added[0] {
-				t.Fatalf("added %v, %v, want true", q.added, err)
+			if err := q.JudgeWrite(); err != nil || !q.Added[0] {
+				t.Fatalf("added %v, %v, want true", q.Added, err)
 			}
 		}
 		judge()
 		if n := testing.AllocsPerRun(100, judge); n != 0 {
 			t.Errorf("%v: judge the reply to an Add: %v allocations, want 0", scheme, n)
 		}
-		q.testRead(1).answered(t, false)
+		answered(testRead(q, 1), t, false)
 		judge = func() {
-			q.found = q.found[:0]
-			if err := q.judgeRead(true); err != nil || q.found[0] {
-				t.Fatal(q.found, err)
+			q.Found = q.Found[:0]
+			if err := q.JudgeRead(true); err != nil || q.Found[0] {
+				t.Fatal(q.Found, err)
 			}
 		}
 		judge()
 		if n := testing.AllocsPerRun(100, judge); n != 0 {
 			t.Errorf("%v: judge the reply to an Exists: %v allocations, want 0", scheme, n)
 		}
-		q.free()
+		q.Free()
 	}
 }
 
 // TestKindsAllocateNothing: an Add to a Cuckoo has a text for each item.
 func TestKindsAllocateNothing(t *testing.T) {
 	for kind, rec := range newWireKinds(t) {
-		q := newRequest(rec)
+		q := engine.NewRequest(rec)
 		texts := 0.0
 		if kind == "Cuckoo" {
 			texts = 10
 		}
 		for name, work := range map[string]func(){
-			"an Add":    func() { q.testWrite(10) },
-			"a look-up": func() { q.testRead(10) },
+			"an Add":    func() { testWrite(q, 10) },
+			"a look-up": func() { testRead(q, 10) },
 		} {
 			work() // the request grows once
 			if n := testing.AllocsPerRun(100, work); n != 0 && (n != texts || name != "an Add") {
 				t.Errorf("%s: encode %s of 10 items: %v allocations", kind, name, n)
 			}
 		}
-		q.free()
+		q.Free()
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"testing"
 	"time"
+
+	"github.com/upbloom/upbloom/bloom/internal/engine"
 )
 
 // BenchmarkRequest measures what a request costs besides the network: encoding
@@ -12,14 +14,14 @@ func BenchmarkRequest(b *testing.B) {
 	f := newWireFilter(b, SchemeBlocked, nil)
 	for _, n := range []int{1, 1000} {
 		for _, write := range []bool{true, false} {
-			q := newRequest(&f.rec)
+			q := engine.NewRequest(&f.rec.Core)
 			call := "Exists"
-			encode, judge := func() { q.testRead(n) }, func() error {
-				q.found = q.found[:0]
-				return q.judgeRead(true)
+			encode, judge := func() { testRead(q, n) }, func() error {
+				q.Found = q.Found[:0]
+				return q.JudgeRead(true)
 			}
 			if write {
-				call, encode, judge = "Add", func() { q.testWrite(n) }, q.judgeWrite
+				call, encode, judge = "Add", func() { testWrite(q, n) }, q.JudgeWrite
 			}
 			b.Run(fmt.Sprintf("call=%s/items=%d/step=encode", call, n), func(b *testing.B) {
 				encode() // the request grows once
@@ -29,7 +31,7 @@ func BenchmarkRequest(b *testing.B) {
 				}
 			})
 			encode()
-			q.answered(b, write)
+			answered(q, b, write)
 			b.Run(fmt.Sprintf("call=%s/items=%d/step=judge", call, n), func(b *testing.B) {
 				if err := judge(); err != nil {
 					b.Fatal(err)
@@ -41,7 +43,7 @@ func BenchmarkRequest(b *testing.B) {
 					}
 				}
 			})
-			q.free()
+			q.Free()
 		}
 	}
 }
@@ -52,9 +54,9 @@ func BenchmarkRequest(b *testing.B) {
 func BenchmarkRequestOfAKind(b *testing.B) {
 	for kind, rec := range newWireKinds(b) {
 		for _, n := range []int{1, 1000} {
-			q := newRequest(rec)
+			q := engine.NewRequest(rec)
 			for call, encode := range map[string]func(){
-				"Add": func() { q.testWrite(n) }, "Exists": func() { q.testRead(n) },
+				"Add": func() { testWrite(q, n) }, "Exists": func() { testRead(q, n) },
 			} {
 				b.Run(fmt.Sprintf("kind=%s/call=%s/items=%d", kind, call, n), func(b *testing.B) {
 					encode() // the request grows once
@@ -64,16 +66,16 @@ func BenchmarkRequestOfAKind(b *testing.B) {
 					}
 				})
 			}
-			q.free()
+			q.Free()
 		}
 	}
 }
 
 // newWireKinds makes handles that must send nothing.
-func newWireKinds(tb testing.TB) map[string]*record {
+func newWireKinds(tb testing.TB) map[string]*engine.Core {
 	tb.Helper()
-	c := newWireFilter(tb, SchemeBlocked, nil).rec.client
-	recs := map[string]*record{}
+	c := newWireFilter(tb, SchemeBlocked, nil).rec.Client
+	recs := map[string]*engine.Core{}
 	for _, panes := range []int{1, 4} {
 		w, err := NewWindow(c, "seen:webhooks", WindowConfig{
 			Capacity: 1_000_000, FPRate: 0.01, Span: time.Hour, Panes: panes,
@@ -81,12 +83,12 @@ func newWireKinds(tb testing.TB) map[string]*record {
 		if err != nil {
 			tb.Fatal(err)
 		}
-		recs[fmt.Sprintf("Window/panes=%d", panes)] = &w.rec
+		recs[fmt.Sprintf("Window/panes=%d", panes)] = &w.rec.Core
 	}
 	f, err := NewCuckoo(c, "names", CuckooConfig{Capacity: 1_000_000, FPRate: 0.01})
 	if err != nil {
 		tb.Fatal(err)
 	}
-	recs["Cuckoo"] = &f.rec
+	recs["Cuckoo"] = &f.rec.Core
 	return recs
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/upbloom/upbloom/bloom/internal/engine"
 	"github.com/upbloom/upbloom/upstash"
 )
 
@@ -37,38 +38,38 @@ func (a always) RoundTrip(_ context.Context, _ *upstash.Request, resp *upstash.R
 }
 
 // testWrite and testRead build the command of n equal items.
-func (q *request) testWrite(n int) *request {
-	q.items = q.items[:0]
-	q.beginWrite(1<<52, false)
+func testWrite(q *engine.Request, n int) *engine.Request {
+	q.Items = q.Items[:0]
+	q.BeginWrite(1<<52, false)
 	for range n {
-		q.items = append(q.items, "user-123@example.com")
-		q.setItem("user-123@example.com")
+		q.Items = append(q.Items, "user-123@example.com")
+		q.SetItem("user-123@example.com")
 	}
 	return q
 }
 
-func (q *request) testRead(n int) *request {
-	q.items = q.items[:0]
-	q.beginRead()
+func testRead(q *engine.Request, n int) *engine.Request {
+	q.Items = q.Items[:0]
+	q.BeginRead()
 	for range n {
-		q.items = append(q.items, "user-123@example.com")
-		q.getItem("user-123@example.com")
+		q.Items = append(q.Items, "user-123@example.com")
+		q.GetItem("user-123@example.com")
 	}
 	return q
 }
 
 // answered sets a reply of zeros for all bits.
-func (q *request) answered(tb testing.TB, write bool) *request {
+func answered(q *engine.Request, tb testing.TB, write bool) *engine.Request {
 	tb.Helper()
-	head := fmt.Sprintf("%d", q.rec.header)
+	head := fmt.Sprintf("%d", q.Rec.Header)
 	fields := 1
 	if write {
-		head, fields = fmt.Sprintf("null,%d,null", q.rec.header), 3
+		head, fields = fmt.Sprintf("null,%d,null", q.Rec.Header), 3
 	}
-	body := `{"result":[` + head + strings.Repeat(",0", q.cmd.Len()-fields) + `]}`
-	f := newWireFilter(tb, q.rec.geo.Scheme, always(body))
+	body := `{"result":[` + head + strings.Repeat(",0", q.Cmd.Len()-fields) + `]}`
+	f := newWireFilter(tb, q.Rec.Items.(*plain).geo.Scheme, always(body))
 	var err error
-	if q.reply, err = f.rec.client.Do(tb.Context(), upstash.Cmd("PING")); err != nil {
+	if q.Reply, err = f.rec.Client.Do(tb.Context(), upstash.Cmd("PING")); err != nil {
 		tb.Fatal(err)
 	}
 	return q
@@ -82,18 +83,18 @@ func TestOperationsAnItem(t *testing.T) {
 		reads, write int
 	}{{SchemeBlocked, 2, 4}, {SchemeXXH3, 7, 7}, {SchemeFNV1a, 7, 7}} {
 		f := newWireFilter(t, c.scheme, nil)
-		q := newRequest(&f.rec)
-		if n := q.testRead(1).cmd.Len() - 1; n != c.reads {
+		q := engine.NewRequest(&f.rec.Core)
+		if n := testRead(q, 1).Cmd.Len() - 1; n != c.reads {
 			t.Errorf("%v: a look-up is %d operations, want %d", c.scheme, n, c.reads)
 		}
-		if n := q.testWrite(1).cmd.Len() - 3; n != c.write {
+		if n := testWrite(q, 1).Cmd.Len() - 3; n != c.write {
 			t.Errorf("%v: an Add is %d operations, want %d", c.scheme, n, c.write)
 		}
-		one, ten := q.testWrite(1).size(), q.testWrite(10).size()
-		if most := 9 * f.rec.itemBytes(true); ten-one > most {
+		one, ten := testWrite(q, 1).Size(), testWrite(q, 10).Size()
+		if most := 9 * f.rec.Items.ItemBytes(true); ten-one > most {
 			t.Errorf("%v: 9 items take %d bytes, and %d are allowed for", c.scheme, ten-one, most)
 		}
-		q.free()
+		q.Free()
 	}
 }
 
@@ -102,16 +103,16 @@ func BenchmarkEncode(b *testing.B) {
 		f := newWireFilter(b, scheme, nil)
 		for _, op := range []struct {
 			name  string
-			build func(*request, int) *request
-		}{{"add", (*request).testWrite}, {"exists", (*request).testRead}} {
+			build func(*engine.Request, int) *engine.Request
+		}{{"add", testWrite}, {"exists", testRead}} {
 			for _, n := range []int{1, 1000} {
 				b.Run(fmt.Sprintf("op=%s/scheme=%v/items=%d", op.name, scheme, n), func(b *testing.B) {
 					b.ReportAllocs()
-					q := newRequest(&f.rec)
+					q := engine.NewRequest(&f.rec.Core)
 					for b.Loop() {
 						op.build(q, n)
 					}
-					b.ReportMetric(float64(q.cmd.Size()), "body-bytes")
+					b.ReportMetric(float64(q.Cmd.Size()), "body-bytes")
 					perItem(b, n)
 				})
 			}
@@ -125,9 +126,9 @@ func BenchmarkDecode(b *testing.B) {
 		for _, n := range []int{1, 1000} {
 			b.Run(fmt.Sprintf("op=add/scheme=%v/items=%d", scheme, n), func(b *testing.B) {
 				b.ReportAllocs()
-				q := newRequest(&f.rec).testWrite(n).answered(b, true)
+				q := answered(testWrite(engine.NewRequest(&f.rec.Core), n), b, true)
 				for b.Loop() {
-					if err := q.judgeWrite(); err != nil {
+					if err := q.JudgeWrite(); err != nil {
 						b.Fatal(err)
 					}
 				}
@@ -135,10 +136,10 @@ func BenchmarkDecode(b *testing.B) {
 			})
 			b.Run(fmt.Sprintf("op=exists/scheme=%v/items=%d", scheme, n), func(b *testing.B) {
 				b.ReportAllocs()
-				q := newRequest(&f.rec).testRead(n).answered(b, false)
+				q := answered(testRead(engine.NewRequest(&f.rec.Core), n), b, false)
 				for b.Loop() {
-					q.found = q.found[:0]
-					if err := q.judgeRead(true); err != nil {
+					q.Found = q.Found[:0]
+					if err := q.JudgeRead(true); err != nil {
 						b.Fatal(err)
 					}
 				}

@@ -1,4 +1,4 @@
-package bloom
+package engine
 
 import (
 	"context"
@@ -14,33 +14,33 @@ import (
 
 // shebang lets the service lock the script's own keys alone, instead of the
 // database. If a server refuses it, the client leaves it out.
-const shebang = "#!lua flags=allow-key-locking\n"
+const Shebang = "#!lua flags=allow-key-locking\n"
 
 // ours begins every script: KEYS[1] is the filter and ARGV[1] its header. If the
 // key holds anything else, the script returns {header} and changes nothing.
-const ours = shebang + `local w = redis.call('BITFIELD_RO', KEYS[1],
+const Ours = Shebang + `local w = redis.call('BITFIELD_RO', KEYS[1],
   'GET', 'u53', '0', 'GET', 'u1', '127', 'GET', 'u53', '64', 'GET', 'u53', '128')
 if w[1] ~= tonumber(ARGV[1]) then return {w[1]} end
 `
 
 // script returns the command of a script about the record and further keys.
-func (r *record) script(s *upstash.Script, more []string, args ...string) upstash.Command {
-	return s.Cmd(append([]string{r.key}, more...), r.argv(args)...)
+func (r *Core) Script(s *upstash.Script, more []string, args ...string) upstash.Command {
+	return s.Cmd(append([]string{r.Key}, more...), r.argv(args)...)
 }
 
 // readOnlyScript is script for one the nearest region may run.
-func (r *record) readOnlyScript(s *upstash.Script, args ...string) upstash.Command {
-	return s.ReadOnlyCmd([]string{r.key}, r.argv(args)...)
+func (r *Core) ReadOnlyScript(s *upstash.Script, args ...string) upstash.Command {
+	return s.ReadOnlyCmd([]string{r.Key}, r.argv(args)...)
 }
 
-func (r *record) argv(args []string) []string {
-	return append([]string{strconv.FormatInt(r.header, 10)}, args...)
+func (r *Core) argv(args []string) []string {
+	return append([]string{strconv.FormatInt(r.Header, 10)}, args...)
 }
 
 // numbers sends a script whose answer is an array of integers.
-func (r *record) numbers(ctx context.Context, script upstash.Command,
+func (r *Core) Numbers(ctx context.Context, script upstash.Command,
 ) (answers []upstash.NullInt64, repeated bool, err error) {
-	reply, err := r.client.Do(ctx, script)
+	reply, err := r.Client.Do(ctx, script)
 	if err == nil {
 		answers, err = reply.Ints(nil)
 	}
@@ -50,27 +50,27 @@ func (r *record) numbers(ctx context.Context, script upstash.Command,
 // runOurs sends a script that begins with ours, and can fail only before its
 // first write. Its answer begins with the header. runOurs learns the header and
 // returns the other answers.
-func (r *record) runOurs(ctx context.Context, script upstash.Command,
+func (r *Core) RunOurs(ctx context.Context, script upstash.Command,
 ) (answers []upstash.NullInt64, repeated bool, err error) {
-	reply, err := r.client.Do(ctx, script.AllOrNothing())
-	answers, err = r.judgeOurs(reply, err)
+	reply, err := r.Client.Do(ctx, script.AllOrNothing())
+	answers, err = r.JudgeOurs(reply, err)
 	return answers, reply.MaybeRepeated(), err
 }
 
 // judgeOurs judges the answer to a script of runOurs.
-func (r *record) judgeOurs(reply upstash.Reply, err error) (answers []upstash.NullInt64, _ error) {
+func (r *Core) JudgeOurs(reply upstash.Reply, err error) (answers []upstash.NullInt64, _ error) {
 	if err == nil {
 		answers, err = reply.Ints(nil)
 	}
 	if err != nil {
-		return nil, r.failed(err)
+		return nil, r.Failed(err)
 	}
 	if len(answers) == 0 {
-		return nil, wrongCount(0, 1)
+		return nil, WrongCount(0, 1)
 	}
-	word, err := fieldWord(answers[0])
+	word, err := FieldWord(answers[0])
 	if err == nil {
-		err = missed(r.learn(word), reply.MaybeRepeated())
+		err = Missed(r.Learn(word), reply.MaybeRepeated())
 	}
 	return answers[1:], err
 }
@@ -80,7 +80,7 @@ func (r *record) judgeOurs(reply upstash.Reply, err error) (answers []upstash.Nu
 // script returns the header, bit 127, the birth number and the kind's word.
 // ARGV[2] is 2 to the power of the number of the other bits, and ARGV[3] the
 // fixed ones; 0 stands for a plain filter.
-const ofKind = `if ARGV[2] ~= '0' and math.floor(w[4] / tonumber(ARGV[2])) ~= tonumber(ARGV[3]) then return w end
+const OfKind = `if ARGV[2] ~= '0' and math.floor(w[4] / tonumber(ARGV[2])) ~= tonumber(ARGV[3]) then return w end
 `
 
 // mustExistScript runs the operations ARGV[4] and on, if the string is there
@@ -89,7 +89,7 @@ const ofKind = `if ARGV[2] ~= '0' and math.floor(w[4] / tonumber(ARGV[2])) ~= to
 // birth number, the kind's word and the old values. Lua unpacks no more than
 // some thousands of values at once, so it runs scriptOps operations at a time.
 // It may fail between two of these writes, if the string grows beyond a limit.
-var mustExistScript = upstash.NewScript(ours + ofKind + `local out, ops = w, {}
+var mustExistScript = upstash.NewScript(Ours + OfKind + `local out, ops = w, {}
 for i = 4, #ARGV do
   local o = ARGV[i]
   if string.byte(o) == 103 then
@@ -119,19 +119,19 @@ const (
 )
 
 // kindArgs is the arguments of ofKind.
-func (r *record) kindArgs() []string {
-	if r.shape == nil {
+func (r *Core) KindArgs() []string {
+	if r.Shape == nil {
 		return []string{"0", "0"}
 	}
-	loose := r.shape.loose()
+	loose := r.Shape.Loose()
 	return []string{
-		strconv.FormatInt(1<<loose, 10), strconv.FormatInt(r.shape.word(nil)>>loose, 10),
+		strconv.FormatInt(1<<loose, 10), strconv.FormatInt(r.Shape.Word(nil)>>loose, 10),
 	}
 }
 
-func (q *request) mustExistCommand() upstash.Command {
-	c := q.rec.script(mustExistScript, nil, append(q.rec.kindArgs(), q.ops...)...).Repeatable(true)
-	if len(q.ops) <= scriptOps {
+func (q *Request) mustExistCommand() upstash.Command {
+	c := q.Rec.Script(mustExistScript, nil, append(q.Rec.KindArgs(), q.Ops...)...).Repeatable(true)
+	if len(q.Ops) <= scriptOps {
 		return c.AllOrNothing()
 	}
 	return c

@@ -1,10 +1,11 @@
-package bloom
+package engine
 
 import (
 	"context"
 	"strconv"
 	"time"
 
+	"github.com/upbloom/upbloom/bloom/internal/fault"
 	"github.com/upbloom/upbloom/upstash"
 )
 
@@ -20,7 +21,7 @@ import (
 // ARGV[3] is the birth number of the filter that the write made or saw, 0 if
 // it is not known: a late script may find another filter, and leaves that to
 // its own writers.
-var settleScript = upstash.NewScript(ours + `if w[2] == 1 then return {w[1], 1} end
+var settleScript = upstash.NewScript(Ours + `if w[2] == 1 then return {w[1], 1} end
 if ARGV[3] ~= '0' and w[3] ~= tonumber(ARGV[3]) then return {w[1], 1} end
 redis.call('PEXPIRE', KEYS[1], ARGV[2], 'NX')
 redis.pcall('SETBIT', KEYS[1], '127', '1')
@@ -28,36 +29,36 @@ return {w[1], 1}`)
 
 // settleTimeout bounds what settling adds to a write whose answer is at hand.
 // Only tests change it.
-var settleTimeout = time.Second
+var SettleTimeout = time.Second
 
 // settle sets the TTL after writes that found it not settled, or after the
 // first write of a Bare record, in one request for all of them. The caller's
 // context does not cut it: the writes have run. A lost answer is no error,
 // because the next write tries again. If the server refuses, it will refuse the
 // next time too: this is the error of the write.
-func settle(ctx context.Context, reqs []*request) {
-	var due []*request
+func settle(ctx context.Context, reqs []*Request) {
+	var due []*Request
 	for _, q := range reqs {
-		r := q.rec
-		stands := q.wrote.ok && (q.err == nil || q.err == ErrUncertain || is(q.err, ErrNoGrowth))
-		if stands && r.ttl != 0 && (q.wrote.unsettled || !r.headed()) && !r.settling.Swap(true) {
+		r := q.Rec
+		stands := q.Wrote.Ok && (q.Err == nil || q.Err == ErrUncertain || fault.Is(q.Err, ErrNoGrowth))
+		if stands && r.Ttl != 0 && (q.Wrote.unsettled || !r.Headed()) && !r.settling.Swap(true) {
 			due = append(due, q)
 		}
 	}
 	if len(due) == 0 {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), SettleTimeout)
 	defer cancel()
 	if len(due) == 1 {
-		due[0].tookSettle(due[0].rec.client.Do(ctx, due[0].settleCommand()))
+		due[0].tookSettle(due[0].Rec.Client.Do(ctx, due[0].settleCommand()))
 		return
 	}
 	cmds := make([]upstash.Command, len(due))
 	for i, q := range due {
 		cmds[i] = q.settleCommand()
 	}
-	replies, err := due[0].rec.client.Pipeline(ctx, cmds...)
+	replies, err := due[0].Rec.Client.Pipeline(ctx, cmds...)
 	for i, q := range due {
 		if err != nil {
 			q.tookSettle(upstash.Reply{}, err)
@@ -67,45 +68,45 @@ func settle(ctx context.Context, reqs []*request) {
 	}
 }
 
-func (q *request) settleCommand() upstash.Command {
-	r := q.rec
-	if !r.headed() {
-		return upstash.ExpireCmd(r.key, r.ttl, "NX")
+func (q *Request) settleCommand() upstash.Command {
+	r := q.Rec
+	if !r.Headed() {
+		return upstash.ExpireCmd(r.Key, r.Ttl, "NX")
 	}
-	birth := strconv.FormatInt(q.wrote.birth, 10)
-	return r.script(settleScript, nil, milliseconds(r.ttl), birth).Repeatable(true).AllOrNothing()
+	birth := strconv.FormatInt(q.Wrote.Birth, 10)
+	return r.Script(settleScript, nil, Milliseconds(r.Ttl), birth).Repeatable(true).AllOrNothing()
 }
 
 // tookSettle takes the answer to settleCommand.
-func (q *request) tookSettle(reply upstash.Reply, err error) {
-	r := q.rec
-	if r.headed() {
-		_, err = r.judgeOurs(reply, err)
+func (q *Request) tookSettle(reply upstash.Reply, err error) {
+	r := q.Rec
+	if r.Headed() {
+		_, err = r.JudgeOurs(reply, err)
 	} else if err == nil {
 		_, err = reply.Int64()
 	}
 	// Of a Bare record, nothing says later whether it has its TTL.
-	r.settling.Store(!r.headed() && err == nil)
-	server, ok := as[*upstash.Error](err)
-	if !ok || !isFinal(server) || isForeign(err) {
+	r.settling.Store(!r.Headed() && err == nil)
+	server, ok := fault.As[*upstash.Error](err)
+	if !ok || !fault.IsFinal(server) || IsForeign(err) {
 		return
 	}
-	err = &ttlError{err}
-	if q.err != nil {
-		err = errorf("bloom: %w; %w", q.err, err)
+	err = &TtlError{err}
+	if q.Err != nil {
+		err = fault.Errorf("bloom: %w; %w", q.Err, err)
 	}
-	q.err = err
+	q.Err = err
 }
 
 // milliseconds writes a TTL as a script's argument.
-func milliseconds(ttl time.Duration) string { return strconv.FormatInt(ttl.Milliseconds(), 10) }
+func Milliseconds(ttl time.Duration) string { return strconv.FormatInt(ttl.Milliseconds(), 10) }
 
 // ttlError is the error of a write that is in place, in a filter without a TTL
 // yet. The EXPIRE alone was refused: a repeated write would find its items
 // seen.
-type ttlError struct{ err error }
+type TtlError struct{ Err error }
 
-func (e *ttlError) Error() string        { return ErrNoTTL.Error() + ": " + wordsOf(e.err) }
-func (e *ttlError) Is(target error) bool { return target == ErrNoTTL }
-func (e *ttlError) Unwrap() error        { return e.err }
-func (e *ttlError) SafeToRetry() bool    { return false }
+func (e *TtlError) Error() string        { return ErrNoTTL.Error() + ": " + fault.WordsOf(e.Err) }
+func (e *TtlError) Is(target error) bool { return target == ErrNoTTL }
+func (e *TtlError) Unwrap() error        { return e.Err }
+func (e *TtlError) SafeToRetry() bool    { return false }

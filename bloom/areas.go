@@ -1,0 +1,116 @@
+package bloom
+
+import (
+	"github.com/upbloom/upbloom/bloom/internal/cells"
+	"github.com/upbloom/upbloom/bloom/internal/engine"
+	"github.com/upbloom/upbloom/upstash"
+)
+
+// An area is a part of a string and a filter by itself: a pane, or a layer.
+type area struct {
+	offset uint64 // of its first cell, in bits
+	words  uint64
+}
+
+// end returns the bit behind the area, the first of a byte.
+func (a area) end() uint64 { return a.offset + (a.words*wordBits+7)/8*8 }
+
+// setInArea appends the operations to add an item to one area, and to look it
+// up in the others.
+func setInArea(q *engine.Request, g Geometry, areas []area, target int, item string) {
+	x, y := cells.Digest(item, g.Seed)
+	z := g.Hashes / 2
+	q.Target = target
+	q.Pos = cells.AppendBlocked(q.Pos[:0], x, y, areas[target].words, z)
+	q.Set(areas[target].offset, q.Pos)
+	for i, p := range areas {
+		if i != target {
+			getWords(q, p, x, y, z)
+		}
+	}
+}
+
+// getInAreas appends the operations to look an item up in every area.
+func getInAreas(q *engine.Request, g Geometry, areas []area, item string) {
+	x, y := cells.Digest(item, g.Seed)
+	for _, p := range areas {
+		getWords(q, p, x, y, g.Hashes/2)
+	}
+}
+
+func getWords(q *engine.Request, a area, x, y uint64, z int) {
+	first := len(q.Words)
+	q.Words = cells.AppendWords(q.Words, x, y, a.words, z)
+	q.Pos = q.Pos[:0]
+	for _, w := range q.Words[first:] {
+		q.Pos = append(q.Pos, wordBits*w.Index)
+	}
+	q.Get(a.offset, q.Pos)
+	q.Ends = append(q.Ends, len(q.Words))
+}
+
+// takeHeld finds out, for each item, which areas held it before the command: bit
+// i of q.held stands for area i.
+func takeHeld(q *engine.Request, k, areas int, write bool, answers []upstash.NullInt64) error {
+	q.Held, q.Fresh, q.FreshOnes = q.Held[:0], 0, 0
+	group, word := 0, 0
+	for range q.Items {
+		var held uint8
+		for i := range areas {
+			if write && i == 0 {
+				if err := engine.CheckBits(answers[:k]); err != nil {
+					return err
+				}
+				if ones := engine.CountOnes(answers[:k]); ones == k {
+					held |= 1 << q.Target
+				} else {
+					q.Fresh++
+					q.FreshOnes += ones
+				}
+				answers = answers[k:]
+				continue
+			}
+			at := i
+			if write && i <= q.Target {
+				at = i - 1
+			}
+			all := true
+			for ; word < q.Ends[group]; word++ {
+				n, err := engine.FieldWord(answers[0])
+				if err != nil {
+					return err
+				}
+				all = all && n&q.Words[word].Mask == q.Words[word].Mask
+				answers = answers[1:]
+			}
+			if group++; all {
+				held |= 1 << at
+			}
+		}
+		q.Held = append(q.Held, held)
+	}
+	return nil
+}
+
+// judgeHeld decides which items are new: those in no counting area. The others
+// are certainly seen, unless an earlier attempt of this call may have run. Then
+// any area may hold them because of it: other clients found its bits, were told
+// "seen", and set theirs in another area.
+//
+// A command is atomic and sets the bits of all its items. So if an area lacks one
+// of them, no earlier attempt wrote to it.
+func judgeHeld(q *engine.Request, counts uint8) {
+	tried := q.Tried
+	for _, held := range q.Held {
+		tried &= held
+	}
+	q.Added, q.Wrote.Doubtful = q.Added[:0], false
+	for _, held := range q.Held {
+		held &= counts
+		q.Added = append(q.Added, held == 0)
+		q.Wrote.Doubtful = q.Wrote.Doubtful || held != 0 && tried != 0
+		if held == 0 {
+			q.Wrote.NewItems++
+		}
+	}
+}

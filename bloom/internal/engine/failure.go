@@ -1,0 +1,81 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/upbloom/upbloom/bloom/internal/fault"
+	"github.com/upbloom/upbloom/upstash"
+)
+
+// Package bloom documents these.
+var (
+	ErrNotFound  = errors.New(textNoFilter + textCheckKey)
+	ErrUncertain = errors.New("bloom: the item is in the filter, and it may have been new: an" +
+		" earlier attempt may have added it; treat it as new if doing the work twice is better" +
+		" than never")
+	ErrNoTTL = errors.New("bloom: the items are in the filter, but its TTL could not be set; the" +
+		" next Add tries again")
+	ErrNoGrowth = errors.New("bloom: the filter cannot grow: the server refused the script that adds" +
+		" a layer; use a token that may run EVAL")
+	ErrNotFilter = errors.New("bloom: the key holds data that is not a filter")
+	ErrNoHeader  = fmt.Errorf("%w: its first 53 bits are zero; use a key that holds nothing else",
+		ErrNotFilter)
+)
+
+var ErrHeaderBits = fmt.Errorf("%w: bits of its header are set that are always 0; use a key that"+
+	" holds nothing else", ErrNotFilter)
+
+var ErrNegative = fault.Errorf("bloom: %w: a negative count", upstash.ErrBadResponse)
+
+// wrongTypeError is errNotFilter after a WRONGTYPE, whose words say less.
+type wrongTypeError struct{ err error }
+
+func (e *wrongTypeError) Error() string {
+	return "bloom: the key holds a list, a hash or another type that is no string, and so no filter:" +
+		" use a key that holds nothing else"
+}
+func (e *wrongTypeError) Is(target error) bool { return target == ErrNotFilter }
+func (e *wrongTypeError) Unwrap() error        { return e.err }
+
+// regionError is returned if the token may not ask the primary, and a region's
+// answer is not enough: a "no" or a Count is not certain.
+type regionError struct {
+	text string
+	err  error // the refusal: an upstash.ErrNoPermission
+}
+
+func (e *regionError) Error() string     { return "bloom: " + e.text }
+func (e *regionError) Unwrap() error     { return e.err }
+func (e *regionError) SafeToRetry() bool { return true } // a look-up changes nothing
+
+// missingNear is errNotFound of an answer that a region may have given.
+type MissingNear struct{}
+
+func (MissingNear) Error() string {
+	return textNoFilter + ", or the nearest region does not have it yet" + textCheckKey
+}
+func (MissingNear) Is(target error) bool { return target == ErrNotFound }
+
+// noFilterHere reports whether an error of the primary says that the filter is no
+// longer there.
+func NoFilterHere(err error) bool { return fault.Is(err, ErrNotFound) || IsForeign(err) }
+
+const (
+	textNoFilter = "bloom: no filter at this key: it was never created, expired or was evicted"
+	textCheckKey = "; check the key and the database's URL, or call Create"
+)
+
+// otherFilter marks the error about another filter at the key.
+type otherFilter struct{ error }
+
+func (e *otherFilter) Unwrap() error { return e.error }
+
+// saysOther marks err as one that says that another filter is at the key.
+func SaysOther(err error) error { return &otherFilter{err} }
+
+// isForeign reports whether an error says that the key holds something else.
+func IsForeign(err error) bool {
+	_, other := fault.As[*otherFilter](err)
+	return other || fault.Is(err, ErrNotFilter)
+}

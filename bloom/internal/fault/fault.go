@@ -1,0 +1,136 @@
+// Package fault builds and searches the errors of package bloom and of its parts.
+package fault
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/upbloom/upbloom/upstash"
+)
+
+// Errorf is fmt.Errorf for an error with a text of this package's own. Wrapped
+// errors leave out the name of their package, because the text begins with one.
+func Errorf(format string, args ...any) error {
+	for i, arg := range args {
+		if err, ok := arg.(error); ok {
+			args[i] = &inner{err}
+		}
+	}
+	return fmt.Errorf(format, args...)
+}
+
+// inner is an error within the text of another.
+type inner struct{ err error }
+
+func (e *inner) Error() string { return WordsOf(e.err) }
+func (e *inner) Unwrap() error { return e.err }
+
+// WordsOf returns an error's text without the name of a package before it.
+func WordsOf(err error) string {
+	text := err.Error()
+	for _, name := range []string{"bloom: ", "upstash: "} {
+		if rest, ok := strings.CutPrefix(text, name); ok {
+			return rest
+		}
+	}
+	return text
+}
+
+// Is is errors.Is, but does not look into a *upstash.CallError. Its error may
+// be that of another call: the cause of a context, for example. A conclusion of
+// this package must come from an error of the call at hand.
+func Is(err, target error) bool {
+	_, ok := search(err, func(e error) (struct{}, bool) {
+		if e == target {
+			return struct{}{}, true
+		}
+		x, ok := e.(interface{ Is(error) bool })
+		return struct{}{}, ok && x.Is(target)
+	})
+	return ok
+}
+
+// As is errors.As with the limit of Is. It returns the error it finds.
+func As[T error](err error) (T, bool) {
+	return search(err, func(e error) (T, bool) {
+		found, ok := e.(T)
+		return found, ok
+	})
+}
+
+// search returns the first thing look finds in err and what it wraps.
+func search[T any](err error, look func(error) (T, bool)) (found T, ok bool) {
+	if err == nil {
+		return found, false
+	}
+	if found, ok = look(err); ok {
+		return found, true
+	}
+	switch e := err.(type) {
+	case *upstash.CallError:
+	case interface{ Unwrap() error }:
+		return search(e.Unwrap(), look)
+	case interface{ Unwrap() []error }:
+		for _, each := range e.Unwrap() {
+			if found, ok = search(each, look); ok {
+				return found, true
+			}
+		}
+	}
+	return found, false
+}
+
+// IsDenied reports whether the token may not run the command.
+func IsDenied(err error) bool {
+	server, ok := As[*upstash.Error](err)
+	return ok && server.Code() == "NOPERM"
+}
+
+// NoAnswer reports whether a call ended without an answer. Its retries are
+// spent: there is no point in asking again at once.
+func NoAnswer(err error) bool {
+	call, ok := As[*upstash.CallError](err)
+	return ok && !errors.Is(call.Err, upstash.ErrBadResponse)
+}
+
+// IsFinal reports whether a server will say the same again.
+func IsFinal(e *upstash.Error) bool {
+	return e.StatusCode < 500 && e.StatusCode != 408 && e.StatusCode != 429
+}
+
+// IsRefusal reports whether a server has refused a command for good.
+func IsRefusal(err error) bool {
+	server, ok := As[*upstash.Error](err)
+	return ok && IsFinal(server)
+}
+
+// An untouchedError is the error of a call that certainly changed nothing, such
+// as an upload that ended before its script was sent.
+type untouchedError struct{ err error }
+
+func (e *untouchedError) Error() string     { return e.err.Error() }
+func (e *untouchedError) Unwrap() error     { return e.err }
+func (e *untouchedError) SafeToRetry() bool { return true }
+
+// OnlyReads marks the error of a call that only reads: it is an untouchedError.
+func OnlyReads(err *error) {
+	if *err != nil {
+		*err = Untouched(*err)
+	}
+}
+
+// Untouched marks the error of a call that certainly changed nothing.
+func Untouched(err error) error { return &untouchedError{err} }
+
+// mayHaveRunError is the error of a call that may have changed something,
+// whatever the error itself says: an earlier attempt may have run, or the
+// command for another filter.
+type mayHaveRunError struct{ err error }
+
+func (e *mayHaveRunError) Error() string     { return e.err.Error() }
+func (e *mayHaveRunError) Unwrap() error     { return e.err }
+func (e *mayHaveRunError) SafeToRetry() bool { return false }
+
+// MayHaveRun marks the error of a call that may have changed something.
+func MayHaveRun(err error) error { return &mayHaveRunError{err} }
