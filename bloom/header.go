@@ -4,7 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 
-	"github.com/upbloom/upbloom/bloom/internal/xxh3"
+	"github.com/zeebo/xxh3"
 )
 
 // The header word is a u53 at bit 0 of the string, from its top bit down:
@@ -128,7 +128,7 @@ func seedTag(seed uint64) uint8 {
 	}
 	var b [8]byte
 	binary.LittleEndian.PutUint64(b[:], seed)
-	return uint8(1 + xxh3.Sum64(b[:])%seedTags)
+	return uint8(1 + xxh3.Hash(b[:])%seedTags)
 }
 
 func newMismatchError(kind Kind, want Geometry, got headerInfo) *MismatchError {

@@ -7,8 +7,9 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/zeebo/xxh3"
+
 	"github.com/upbloom/upbloom/bloom/internal/fault"
-	"github.com/upbloom/upbloom/bloom/internal/xxh3"
 )
 
 // A saved filter is a frame around the Redis string, because the string alone

@@ -4,7 +4,8 @@ import (
 	"context"
 	"slices"
 
-	"github.com/upbloom/upbloom/bloom/internal/xxh3"
+	"github.com/zeebo/xxh3"
+
 	"github.com/upbloom/upbloom/internal/human"
 )
 
@@ -17,7 +18,7 @@ type sample struct {
 }
 
 func (s *sample) add(item string) {
-	hash := xxh3.Sum64([]byte(item))
+	hash := xxh3.HashString(item)
 	n := len(s.hashes)
 	if n == unasked && hash > s.hashes[n-1] {
 		return

@@ -3,7 +3,7 @@
 // server.
 package cells
 
-import "github.com/upbloom/upbloom/bloom/internal/xxh3"
+import "github.com/zeebo/xxh3"
 
 // WordBits is the width of a word of the blocked and the cuckoo scheme: the
 // widest integer that JSON readers, JavaScript and Lua all carry exactly.
@@ -11,7 +11,10 @@ const WordBits = 53
 
 // Digest is the 128-bit hash behind every scheme but fnv1a: its upper half x
 // and its lower half y.
-func Digest(item string, seed uint64) (x, y uint64) { return xxh3.Sum128(item, seed) }
+func Digest(item string, seed uint64) (x, y uint64) {
+	h := xxh3.HashString128Seed(item, seed)
+	return h.Hi, h.Lo
+}
 
 // AppendEnhanced appends x mod m, then adds y to x and i+1 to y, k times over:
 // enhanced double hashing (Dillinger and Manolios 2004), in uint64 with

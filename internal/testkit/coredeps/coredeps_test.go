@@ -18,16 +18,20 @@ const module = "github.com/upbloom/upbloom/"
 // heavy are packages of the standard library that no platform needs.
 var heavy = []string{"net/http", "regexp", "testing"}
 
+// The hash of items, and what it asks the processor with.
+const hash, cpu = "github.com/zeebo/xxh3", "github.com/klauspost/cpuid/"
+
 // TestCoreNeedsFewModules: beside the standard library, packages upstash and
-// bloom need only the modules behind the proxies of the environment.
+// bloom need only the hash and the modules behind the proxies of the environment.
 func TestCoreNeedsFewModules(t *testing.T) {
-	checkDeps(t, runtime.GOOS, runtime.GOARCH, heavy, "golang.org/x/net/", "golang.org/x/text/")
+	checkDeps(t, runtime.GOOS, runtime.GOARCH, heavy,
+		"golang.org/x/net/", "golang.org/x/text/", hash, cpu, "golang.org/x/sys/")
 }
 
 func TestCoreStaysSmallOnWasm(t *testing.T) {
 	unwanted := append([]string{"net", "crypto/tls", "crypto/rand", "math/big", "encoding/json"}, heavy...)
 	for _, goos := range []string{"wasip1", "js"} {
-		t.Run(goos, func(t *testing.T) { checkDeps(t, goos, "wasm", unwanted) })
+		t.Run(goos, func(t *testing.T) { checkDeps(t, goos, "wasm", unwanted, hash, cpu) })
 	}
 }
 
