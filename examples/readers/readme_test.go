@@ -14,24 +14,28 @@ import (
 	"github.com/upbloom/upbloom/upstash/upstashtest"
 )
 
-// copied makes a folder with a reader and a program of README beside it, as it
-// stands. The program prints what a comment in it promises, which is want.
-func copied(t *testing.T, file, program, code string, promise *regexp.Regexp) (dir, want string) {
+// copied makes a folder with a reader's files and a program of README beside them,
+// as it stands. The program prints what a comment in it promises, which is want.
+func copied(t *testing.T, program, code string, promise *regexp.Regexp, files ...string) (dir, want string) {
 	t.Helper()
 	dir, err := os.MkdirTemp(".", "dist-readme-") // here, node_modules are found
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	reader, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
+	texts := map[string]string{program: code}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		texts[file] = string(text)
 	}
 	m := promise.FindStringSubmatch(code)
 	if m == nil {
 		t.Fatalf("README's program has no line that prints an answer, and says it:\n%s", code)
 	}
-	for name, text := range map[string]string{file: string(reader), program: code} {
+	for name, text := range texts {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -59,7 +63,8 @@ func TestREADMEsTypeScript(t *testing.T) {
 	testenv.Need(t, "node", "npx")
 	compiled(t) // or skips
 	code := pages.Code(t, "README.md", "ts")[0]
-	dir, want := copied(t, "upbloom.ts", "read.ts", code, regexp.MustCompile(`(?m)^console\.log\(await .*; // (.*)$`))
+	dir, want := copied(t, "read.ts", code, regexp.MustCompile(`(?m)^console\.log\(await .*; // (.*)$`),
+		"upbloom.ts", "xxh3.ts")
 	s := upstashtest.NewServer(t)
 	seen, err := bloom.New(s.Client(), "seen:webhooks", bloom.Config{Capacity: 100, FPRate: 0.01})
 	if err != nil {
@@ -98,7 +103,7 @@ const url = process.env.UPSTASH_REDIS_REST_URL!, token = process.env.UPSTASH_RED
 	if err := os.WriteFile(filepath.Join(dir, "top.ts"), []byte(top), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	run(t, s, dir, tsc.Args[0], append(tsc.Args[1:len(tsc.Args)-1], "read.ts", "top.ts", "upbloom.ts")...)
+	run(t, s, dir, tsc.Args[0], append(tsc.Args[1:len(tsc.Args)-1], "read.ts", "top.ts", "upbloom.ts", "xxh3.ts")...)
 	if got := run(t, s, dir, "node", "dist/top.js"); got != "[true,false]" {
 		t.Errorf("the usage in upbloom.ts prints %s, and says [true, false]", got)
 	}
@@ -133,7 +138,7 @@ func usage(t *testing.T, file, indent, print string) (code string) {
 func TestREADMEsPython(t *testing.T) {
 	code := pages.Code(t, "README.md", "python")[0]
 	exe := python(t)
-	dir, want := copied(t, "upbloom.py", "program.py", code, regexp.MustCompile(`(?m)^print\(add\(.*\)  # (.*)$`))
+	dir, want := copied(t, "program.py", code, regexp.MustCompile(`(?m)^print\(add\(.*\)  # (.*)$`), "upbloom.py")
 	s := upstashtest.NewServer(t)
 	if got := run(t, s, dir, exe, "program.py"); got != want || want != "[True]" {
 		t.Errorf("the program prints %s, README says %s", got, want)

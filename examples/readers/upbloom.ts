@@ -1,5 +1,5 @@
 // Reads and writes upbloom's plain filters, and reads its windows and layers.
-// One file, to be copied; it needs hash-wasm. The format is bloom/FORMAT.md.
+// Copy it together with xxh3.ts. The format is bloom/FORMAT.md.
 //
 //   const call = rest(url, token);
 //   const seen = await open(call, "seen:webhooks");
@@ -9,7 +9,7 @@
 // It sends a command once and never again: if an add fails on its way, send it
 // again yourself, and do not trust a "seen" that follows.
 
-import { xxhash128, xxhash3 } from "hash-wasm";
+import { xxh3 as xxh3Of, xxh3OfNumber } from "./xxh3.js";
 
 /** Sends one command and returns its result. An error of the server is thrown.
  * The command is an array: 100,000 arguments of a function are too many. */
@@ -23,7 +23,7 @@ export function rest(url: string, token: string): Call {
   return async (command) => {
     const response = await fetch(url, {
       method: "POST",
-      redirect: "error", // the token goes to this host alone
+      redirect: "manual", // a failure: the token goes to this host alone
       headers: { authorization: `Bearer ${token}`, [syncToken]: seen },
       body: JSON.stringify(command),
     });
@@ -69,22 +69,13 @@ const field = (n: number, shift: number, bits: number) => Math.floor(n / 2 ** sh
 const upToBytes = (m: number) => 8 * Math.ceil(m / 8);
 
 /** The seed's tag in the header. Without it a wrong seed would find nothing. */
-export async function tagOf(seed: bigint): Promise<number> {
-  const bytes = new DataView(new ArrayBuffer(8));
-  bytes.setBigUint64(0, seed, true);
-  const hash = BigInt("0x" + await xxhash3(new Uint8Array(bytes.buffer)));
-  return seed === 0n ? 0 : 1 + Number(hash % 127n);
+export function tagOf(seed: bigint): number {
+  return seed === 0n ? 0 : 1 + Number(xxh3OfNumber(seed) % 127n);
 }
 
-export async function headerOf(g: Geometry): Promise<number> {
-  const tag = await tagOf(g.seed ?? 0n);
+export function headerOf(g: Geometry): number {
+  const tag = tagOf(g.seed ?? 0n);
   return 2 ** 52 + 2 ** 48 + (g.scheme ?? blocked) * 2 ** 45 + g.k * 2 ** 39 + tag * 2 ** 32 + g.m;
-}
-
-async function digest(item: string, seed: bigint): Promise<[bigint, bigint]> {
-  const halves = [seed % 2n ** 32n, seed / 2n ** 32n].map(Number);
-  const hex = await xxhash128(bytesOf(item), ...halves);
-  return [BigInt("0x" + hex.slice(0, 16)), BigInt("0x" + hex.slice(16))];
 }
 
 function bytesOf(item: string): Uint8Array {
@@ -106,9 +97,9 @@ function wordsOf([x, y]: [bigint, bigint], m: number, k: number): [number, numbe
 }
 
 /** The numbers of an item's cells. */
-export async function cellsOf(
+export function cellsOf(
   item: string, { m, k, scheme = blocked, seed = 0n }: Geometry,
-): Promise<number[]> {
+): number[] {
   if (scheme === fnv1a) {
     const fnv = (h: bigint) => {
       for (const c of bytesOf(item)) h = BigInt.asUintN(64, (h ^ BigInt(c)) * 1099511628211n);
@@ -117,7 +108,7 @@ export async function cellsOf(
     const h1 = fnv(0xcbf29ce484222325n), h2 = fnv(0x84222325cbf29ce4n);
     return Array.from({ length: k }, (_, i) => Number((h1 + BigInt(i) * h2) % BigInt(m)));
   }
-  let [x, y] = await digest(item, seed);
+  let [x, y] = xxh3Of(bytesOf(item), seed);
   if (scheme === blocked) {
     return wordsOf([x, y], m, k).flatMap(([w, a, b]) => [53 * w + a, 53 * w + b]);
   }
@@ -169,12 +160,12 @@ export function size(n: number, p: number): Geometry {
 export async function add(
   call: Call, key: string, items: string[], geometry: Geometry,
 ): Promise<boolean[]> {
-  const header = await headerOf(geometry), added: boolean[] = [];
+  const header = headerOf(geometry), added: boolean[] = [];
   // 52 random bits, of which Math.random has all.
   const birth = 2 ** 52 + Math.floor(Math.random() * 2 ** 52);
   for (const some of batches(items)) {
     const cells = [];
-    for (const item of some) cells.push(...await cellsOf(item, geometry));
+    for (const item of some) cells.push(...cellsOf(item, geometry));
     const [, stands, , ...old] = await call([
       "BITFIELD", key, "OVERFLOW", "FAIL", "INCRBY", "u53", "0", String(header),
       "GET", "u53", "0", "INCRBY", "u53", "64", String(birth), "OVERFLOW", "WRAP",
@@ -243,13 +234,13 @@ export class Reader {
       const wanted: number[][] = []; // of each answer, the places of the item's bits
       for (const item of some) {
         if (scheme !== blocked) {
-          for (const cell of await cellsOf(item, this.geometry)) {
+          for (const cell of cellsOf(item, this.geometry)) {
             gets.push("GET", "u1", String(start + cell));
             wanted.push([0]);
           }
           continue;
         }
-        const h = await digest(item, seed);
+        const h = xxh3Of(bytesOf(item), seed);
         for (const part of this.parts) {
           for (const [w, a, b] of wordsOf(h, part.m, k)) {
             gets.push("GET", "u53", String(part.at + 53 * w));
@@ -329,7 +320,7 @@ export async function open(
   if (!valid || !known || kind === "shard" || start + m > 2 ** 32) {
     throw new Mismatch("other data, or a filter that this file does not read");
   }
-  if (tag !== await tagOf(seed)) throw new Mismatch("the filter has another seed");
+  if (tag !== tagOf(seed)) throw new Mismatch("the filter has another seed");
   let panes: Panes | undefined;
   if (kind === "window") panes = new Panes(field(word, 47, 4), field(word, 24, 23));
   const parts = partsOf(kind, m, panes?.panes ?? 0);
